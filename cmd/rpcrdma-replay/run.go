@@ -45,6 +45,7 @@ type runFlags struct {
 	provider    string
 	dir         string
 	mount       string
+	nlm         string
 	yes         bool
 	write       bool
 	force       bool
@@ -152,6 +153,7 @@ func newRunCommand(s *cli.Streams) *cobra.Command {
 	f.BoolVar(&o.prepareOnly, "prepare-only", false, "make the files and stop")
 	f.BoolVar(&o.noPrepare, "no-prepare", false, "do not make the files: they are there")
 	f.StringVar(&o.mount, "mount", "", "`HOST:PORT` of MOUNT over TCP, for NFSv3 (default on the connection of NFS)")
+	f.StringVar(&o.nlm, "nlm", "", "`HOST:PORT` of the lock manager (NLM), for NFSv3 (default what rpcbind of the server says)")
 	f.Uint32Var(&o.uid, "uid", 0, "`user` that makes the files")
 	f.Uint32Var(&o.gid, "gid", 0, "`group` that makes the files")
 	f.StringVar(&o.payload, "payload", string(plan.Captured), "for a CAPTURE: file data as captured, or by pattern, or sparse")
@@ -500,6 +502,7 @@ type target struct {
 	addr    netip.AddrPort
 	mount   *site.Fabric
 	mountAt netip.AddrPort
+	locks   lockTarget
 	version string
 	load    *workload.Workload
 	uid     uint32
@@ -568,6 +571,17 @@ func (t *target) open(ctx context.Context, s *cli.Streams, files *outfile.Files,
 	if a := t.load.Knows(t.addr.Addr()); a != "" && !o.force {
 		return cli.Usagef("%s occurs in the capture (%s): a replay against the machines that were captured needs --force", t.addr.Addr(), a)
 	}
+	if o.nlm != "" {
+		at, err := site.Resolve(ctx, o.nlm, 0)
+		if err == nil && at.Port() == 0 {
+			err = errors.New("it has no port")
+		}
+		if err != nil {
+			return cli.Usagef("--nlm %s: %v", o.nlm, err)
+		}
+		t.locks.tcp, t.locks.udp = at, at
+	}
+	t.locks.options = where
 	if o.mount != "" {
 		if t.mount, err = site.Open(site.Options{Name: "tcp"}); err != nil {
 			return err
@@ -643,7 +657,7 @@ func (t *target) builtin(ctx context.Context, where site.Options) error {
 	}
 	t.fabric, t.addr = clients, l.Addr()
 	t.name = "the built-in server over " + where.Name
-	return nil
+	return t.builtinLocks(ctx, srv, where)
 }
 
 // makeAll makes a directory and those above it.
@@ -664,6 +678,9 @@ func makeAll(st store.Store, directory string) error {
 }
 
 func (t *target) dial(ctx context.Context, _ int, c *plan.Connection) (transport.Requester, error) {
+	if c != nil && c.Program == "nlm" {
+		return t.dialLocks(ctx, c)
+	}
 	r, err := t.fabric.Dial(ctx, t.addr, func(e *endpoint.Options) {
 		if t.layout && c != nil {
 			// What the captured connection agreed on.

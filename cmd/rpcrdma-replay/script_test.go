@@ -92,7 +92,7 @@ func raid(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // start starts a server and puts the address at which it serves a fabric into
-// ADDR: start FABRIC ARGS... The server ends with its standard input.
+// ADDR, and those of earlier fabrics into variables of their names: start FABRIC ARGS... The server ends with its standard input.
 func start(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: start FABRIC ARGS...")
@@ -121,6 +121,9 @@ func start(ts *testscript.TestScript, neg bool, args []string) {
 	})
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
+		if name, addr, ok := strings.Cut(lines.Text(), ": "); ok && name != args[0] {
+			ts.Setenv(strings.ToUpper(name), addr)
+		}
 		if addr, ok := strings.CutPrefix(lines.Text(), args[0]+": "); ok {
 			ts.Setenv("ADDR", addr)
 			go func() {

@@ -58,9 +58,10 @@ type serveFlags struct {
 	faults        []string
 	parent        bool
 	noDelegations bool
+	portmapPort   uint16
 }
 
-const serveLong = `Serve NFS versions 3 (with NFSACL), 4.0, 4.1 and 4.2, and MOUNT, without a server
+const serveLong = `Serve NFS versions 3 (with NFSACL, NLM and NSM), 4.0, 4.1 and 4.2, and MOUNT, without a server
 in the kernel: from memory, from a directory (--dir, read-only unless --writable is
 given), or with the replies of a capture (--playback). The command prints how a
 Linux client mounts it, and runs until Ctrl-C; it then says what it has done, and
@@ -92,6 +93,7 @@ func newServeCommand(s *cli.Streams) *cobra.Command {
 	f.StringSliceVar(&o.providers, "provider", []string{"auto", "tcp"}, "`fabrics`: "+strings.Join(fabricNames, ", ")+"; several by commas")
 	f.Uint16Var(&o.rdmaPort, "rdma-port", site.PortRDMA, "`port` of NFS over RDMA")
 	f.Uint16Var(&o.tcpPort, "tcp-port", site.PortTCP, "`port` of NFS and MOUNT over TCP; 0 chooses one")
+	f.Uint16Var(&o.portmapPort, "portmap-port", 0, "`port` at which clients may ask, over TCP and UDP, where the lock manager of NFSv3 is; Linux asks at 111. 0: nowhere, mount with nolock")
 	f.StringVar(&o.dir, "dir", "", "serve this `directory` instead of memory")
 	f.BoolVar(&o.writable, "writable", false, "let clients change the directory")
 	f.StringVar(&o.state, "state", "", "with --dir: keep in this `directory` what clients need to go on after a restart; \"none\" keeps nothing (default: below $XDG_STATE_HOME)")
@@ -202,8 +204,9 @@ func (o *serveFlags) run(ctx context.Context, s *cli.Streams) error {
 		listeners = append(listeners, named{name, l})
 		fmt.Fprintf(s.Out, "%s: %s\n", name, l.Addr())
 	}
-	if ctx.Err() == nil {
-		o.mounts(s.Out, listeners)
+	more, err := o.locks(ctx, s, addr.Addr(), where, listeners, h)
+	if closers = append(closers, more...); err != nil {
+		return err
 	}
 	began := time.Now()
 	<-ctx.Done()
@@ -273,6 +276,12 @@ func account(s *cli.Streams, took time.Duration, listeners []named, held *budget
 		fmt.Fprintf(s.Err, "calls sent again: %d; replies kept for them: %d of %d bytes, %d given up for others, %d without room\n",
 			st.Duplicates, st.Replies.Entries, st.Replies.Bytes, st.Replies.Evicted, st.Replies.Unkept)
 	}
+	if srv, ok := h.(*site.Server); ok {
+		if n := srv.Locks(); n.Hosts+n.Callbacks+n.Restarts > 0 {
+			fmt.Fprintf(s.Err, "locks of NFSv3: %d hosts, %d owners, %d waiting; %d callbacks, %d refused, %d hosts could not be told; %d clients have restarted\n",
+				n.Hosts, n.Owners, n.Waiters, n.Callbacks, n.Refused, n.Unreachable, n.Restarts)
+		}
+	}
 	if p, ok := h.(*playback.Handler); ok {
 		fmt.Fprintf(s.Err, "playback: %+v\n", p.Stats())
 	}
@@ -310,6 +319,8 @@ func (o *serveFlags) consistent() error {
 		return cli.Usagef("--state goes with --dir: memory does not survive a restart")
 	case o.writable && o.dir == "":
 		return cli.Usagef("--writable goes with --dir: memory is always writable")
+	case o.playback != "" && o.portmapPort != 0:
+		return cli.Usagef("--portmap-port does not go with --playback, which has no locks")
 	case o.playback != "" && (o.kerberos.keytab != "" || len(o.kerberos.sec) > 0 || o.kerberos.users != ""):
 		return cli.Usagef("--keytab, --sec and --users do not go with --playback, whose replies come from the capture")
 	case o.playback == "" && (o.lease < time.Second || o.lease > time.Hour):
@@ -335,6 +346,8 @@ func (o *serveFlags) handler(s *cli.Streams) (h transport.Handler, what string, 
 		return nil, "", nil, err
 	}
 	opt := site.ServerOptions{V4: nfs4.Options{Lease: o.lease, Courtesy: courtesy, NoDelegations: o.noDelegations}, RPC: nfsserver.Options{Workers: o.workers, Squash: squash, Flavors: flavors}, Mount: mountd.Options{Path: o.export}, Kerberos: kerberos}
+	opt.NLM.Dial = site.DialClient
+	opt.NLM.Name, _ = os.Hostname()
 	if kerberos.Users != nil {
 		opt.V4.Names = kerberos.Users.ID
 	}
@@ -352,6 +365,8 @@ func (o *serveFlags) handler(s *cli.Streams) (h transport.Handler, what string, 
 		if kept != nil {
 			files.HandleKey, files.Search = kept.Key(), true
 			opt.V4.Owner, opt.V4.Stable, opt.V4.Recovered = kept.Owner(), kept, kept.Recovered()
+			opt.NLM.Stable, opt.NLM.Recovered, opt.NLM.State = kept, kept.RecoveredHosts(), kept.Starts()
+			opt.V4.RecoveredHosts = len(opt.NLM.Recovered) > 0
 			closeState = kept.Close
 		}
 		if st, err = dir.Open(o.dir, files); err != nil {
@@ -462,6 +477,58 @@ func (o *serveFlags) answers(s *cli.Streams) (transport.Handler, string, func() 
 	return h, what, func() error { return nil }, nil
 }
 
+// locks serves the lock manager over UDP, at the port that it has over TCP, and the port mapper
+// that tells clients where it is. Then it says how to mount.
+func (o *serveFlags) locks(ctx context.Context, s *cli.Streams, addr netip.Addr, where site.Options, listeners []named, h transport.Handler) ([]func() error, error) {
+	closers, err := o.lockManager(ctx, s, addr, where, listeners, h)
+	if err == nil && ctx.Err() == nil {
+		o.mounts(s.Out, listeners)
+	}
+	return closers, err
+}
+
+func (o *serveFlags) lockManager(ctx context.Context, s *cli.Streams, addr netip.Addr, where site.Options, listeners []named, h transport.Handler) (closers []func() error, err error) {
+	_, ok := h.(*site.Server)
+	select {
+	case <-ctx.Done(): // stopped before it has begun
+		return nil, nil
+	default:
+	}
+	if !ok {
+		return nil, nil
+	}
+	var tcp, udp uint16
+	for _, l := range listeners {
+		if l.name == "tcp" {
+			tcp = l.Addr().Port()
+		}
+	}
+	if tcp == 0 {
+		if o.portmapPort != 0 {
+			return nil, cli.Usagef("--portmap-port: locks go over TCP: add --provider tcp")
+		}
+		return nil, nil
+	}
+	l, err := site.ListenLocks(ctx, netip.AddrPortFrom(addr, tcp), h, where.Tap)
+	if err != nil {
+		// Another server may have the port. Clients can use TCP.
+		fmt.Fprintf(s.Err, "rpcrdma-replay: note: no locks over UDP: %v\n", err)
+	} else {
+		udp = l.Addr().Port()
+		closers = append(closers, l.Close)
+		fmt.Fprintf(s.Out, "udp: %s, locks of NFSv3 only\n", l.Addr())
+	}
+	if o.portmapPort == 0 {
+		return closers, nil
+	}
+	p, err := site.Portmap(ctx, netip.AddrPortFrom(addr, o.portmapPort), tcp, udp, where)
+	if err != nil {
+		return closers, fmt.Errorf("--portmap-port: %w", err)
+	}
+	fmt.Fprintf(s.Out, "port mapper: %s\n", p.Addr())
+	return append(closers, p.Close), nil
+}
+
 // mounts shows how a Linux client mounts the server.
 func (o *serveFlags) mounts(w io.Writer, listeners []named) {
 	tcp := netip.AddrPort{}
@@ -491,7 +558,10 @@ func (o *serveFlags) mounts(w io.Writer, listeners []named) {
 			host = name
 		}
 		fmt.Fprintf(w, "  mount -t nfs -o vers=4.2,proto=%s,port=%d%s %s:/ /mnt\n", proto, a.Port(), sec, host)
-		v3 := fmt.Sprintf("vers=3,proto=%s,port=%d%s,nolock", proto, a.Port(), sec)
+		v3 := fmt.Sprintf("vers=3,proto=%s,port=%d%s", proto, a.Port(), sec)
+		if o.portmapPort != site.PortPortmap {
+			v3 += ",nolock"
+		}
 		if tcp.IsValid() {
 			v3 += fmt.Sprintf(",mountproto=tcp,mountport=%d", tcp.Port())
 			fmt.Fprintf(w, "  mount -t nfs -o %s %s:%s /mnt\n", v3, host, o.export)

@@ -126,11 +126,11 @@ type connection struct {
 	replyTap int32
 	// replied says that the REP was sent again.
 	replied bool
-	mtu      uint32  // 0 until known
-	used     bool    // since the clock hand last passed
-	index    int     // in Tracker.all
-	size     int     // bytes counted for it
-	comm     [2]cmID // connection-management identities, if the setup was captured
+	mtu     uint32  // 0 until known
+	used    bool    // since the clock hand last passed
+	index   int     // in Tracker.all
+	size    int     // bytes counted for it
+	comm    [2]cmID // connection-management identities, if the setup was captured
 
 	closed   bool  // reported to the Handler; stragglers may follow
 	closedAt int64 // when it was closed, or when its end was requested

@@ -225,6 +225,8 @@ var rules = []rule{
 	{packages: "replay/tcprpc", own: []string{
 		"decode/oncrpc", "replay/internal/deadline", "replay/internal/onclose", "replay/transport", "replay/transport/budget", "replay/verbs", "replay/verbs/tap",
 	}, tests: []string{"decode/..."}},
+	{packages: "replay/udprpc", own: []string{"decode/oncrpc", "replay/transport", "replay/verbs", "replay/verbs/tap"}, tests: []string{"decode/..."}},
+	{packages: "replay/portmap", own: []string{"decode/nfs/rpcbind", "decode/oncrpc", "decode/xdr", "replay/transport"}},
 	{packages: "replay/fault", own: []string{"replay/transport", "replay/verbs"}, tests: []string{"decode/xdr"}},
 
 	// Kerberos, between transports and those who make and answer calls: they see plain
@@ -248,7 +250,11 @@ var rules = []rule{
 		"decode/nfs/nfs3", "decode/nfs/nfsacl", "decode/oncrpc", "replay/nfsserver", "replay/nfsserver/store", "replay/nfsserver/v3",
 	}, tests: []string{"decode/xdr"}},
 	{packages: "replay/nfsserver/nfs4/state", own: []string{"decode/nfs/nfs4", "replay/nfsserver/store"}},
-	{packages: "replay/nfsserver/stable", own: []string{"replay/nfsserver/nfs4/state", "replay/nfsserver/store"}, foreign: []string{"golang.org/x/sys"}},
+	{packages: "replay/nfsserver/nlm", own: []string{
+		"decode/nfs/nlm", "decode/nfs/nsm", "decode/oncrpc", "decode/xdr", "replay/nfsserver", "replay/nfsserver/nfs4/state", "replay/nfsserver/store", "replay/portmap", "replay/transport",
+	}, tests: []string{"decode/nfs/nfs4", "decode/nfs/rpcbind"}},
+	{packages: "replay/nfsserver/portmapd", own: []string{"decode/nfs/rpcbind", "decode/oncrpc", "decode/xdr", "replay/nfsserver", "replay/portmap"}},
+	{packages: "replay/nfsserver/stable", own: []string{"replay/nfsserver/nfs4/state", "replay/nfsserver/nlm", "replay/nfsserver/store"}, foreign: []string{"golang.org/x/sys"}},
 	{packages: "replay/nfsserver/nfs4/backchannel", own: []string{
 		"decode/nfs/nfs4", "decode/oncrpc", "decode/xdr", "replay/nfsserver/nfs4/state", "replay/transport",
 	}},
@@ -265,9 +271,10 @@ var rules = []rule{
 	}},
 	{packages: "replay/bench", own: []string{"analyze/plot", "internal/table", "replay/client", "replay/endpoint", "replay/verbs"}, foreign: []string{"golang.org/x/sys"}},
 	{packages: "replay/site", own: []string{
-		"replay/client", "replay/endpoint", "replay/gss/accept", "replay/nfsserver/...", "replay/tcprpc", "replay/transport", "replay/transport/budget",
+		"decode/nfs/nlm", "decode/nfs/nsm", "decode/nfs/rpcbind", "decode/oncrpc",
+		"replay/client", "replay/endpoint", "replay/gss/accept", "replay/nfsserver/...", "replay/portmap", "replay/tcprpc", "replay/transport", "replay/transport/budget", "replay/udprpc",
 		"replay/verbs", "replay/verbs/iwarp", "replay/verbs/rdma", "replay/verbs/rocev2",
-	}},
+	}, tests: []string{"decode/nfs/nfs4", "decode/xdr"}},
 
 	// What keeps a program from doing harm knows nothing of what it does.
 	{packages: "cmd/internal/sandbox", foreign: []string{

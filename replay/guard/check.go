@@ -84,6 +84,9 @@ func (c *checker) call(g *Guard, m *transport.Message) *Refused {
 	if r := c.judge(g, proc.Name, args); r != nil {
 		return r
 	}
+	if what := g.foreignHost(args); what != "" {
+		return &Refused{Reason: Foreign, What: proc.Name, Detail: what}
+	}
 	c.lesson.ofProcedure(g, h, &c.act)
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfsacl"
 	"github.com/rpcrdma/toolkit/decode/nfs/nlm"
+	"github.com/rpcrdma/toolkit/decode/nfs/nsm"
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/client"
@@ -77,7 +78,20 @@ func TestVerdicts(t *testing.T) {
 		{"GETACL", f.build(nfsacl.NFS_ACL_PROGRAM, 3, nfsacl.ACLPROC3_GETACL, &nfsacl.GETACL3args{Fh: nfs3.NfsFh3{Data: f.canary}}), pass, pass},
 		{"MNT", f.build(mount.MOUNT_PROGRAM, 3, mount.MOUNTPROC3_MNT, &mount.DirpathMessage{Dirpath: []byte("/")}), pass, pass},
 		{"UMNTALL", f.build(mount.MOUNT_PROGRAM, 3, mount.MOUNTPROC3_UMNTALL, xdr.Void{}), guard.NeverReplayed, guard.NeverReplayed},
-		{"NLM LOCK", f.build(nlm.NLM_PROG, 4, nlm.NLMPROC4_LOCK, &nlm.Nlm4Lockargs{Alock: nlm.Nlm4Lock{Fh: f.file}}), guard.NeverReplayed, guard.NeverReplayed},
+		{"NLM LOCK", f.build(nlm.NLM_PROG, 4, nlm.NLMPROC4_LOCK, &nlm.Nlm4Lockargs{Alock: nlm.Nlm4Lock{Fh: f.file, CallerName: []byte(host + "a")}}), pass, pass},
+		{"NLM 3 LOCK", f.build(nlm.NLM_PROG, 3, nlm.NLM_LOCK, &nlm.NlmLockargs{Alock: nlm.NlmLock{Fh: f.file, CallerName: []byte(host + "a")}}), pass, pass},
+		{"NLM LOCK of the canary", f.build(nlm.NLM_PROG, 4, nlm.NLMPROC4_LOCK, &nlm.Nlm4Lockargs{Alock: nlm.Nlm4Lock{Fh: f.canary, CallerName: []byte(host)}}), guard.InTheWay, guard.InTheWay},
+		{"NLM 1 LOCK of the canary", f.build(nlm.NLM_PROG, 1, nlm.NLM_LOCK, &nlm.NlmLockargs{Alock: nlm.NlmLock{Fh: f.canary, CallerName: []byte(host)}}), guard.InTheWay, guard.InTheWay},
+		{"NLM LOCK in somebody's name", f.build(nlm.NLM_PROG, 4, nlm.NLMPROC4_LOCK, &nlm.Nlm4Lockargs{Alock: nlm.Nlm4Lock{Fh: f.file, CallerName: []byte("somebody")}}), guard.Foreign, guard.Foreign},
+		{"NLM UNLOCK in somebody's name", f.build(nlm.NLM_PROG, 4, nlm.NLMPROC4_UNLOCK, &nlm.Nlm4Unlockargs{Alock: nlm.Nlm4Lock{Fh: f.file}}), guard.Foreign, guard.Foreign},
+		{"NLM CANCEL of the canary", f.build(nlm.NLM_PROG, 4, nlm.NLMPROC4_CANCEL, &nlm.Nlm4Cancargs{Alock: nlm.Nlm4Lock{Fh: f.canary, CallerName: []byte(host)}}), guard.InTheWay, guard.InTheWay},
+		{"NLM SHARE of the canary", f.build(nlm.NLM_PROG, 4, nlm.NLMPROC4_SHARE, &nlm.Nlm4Shareargs{Share: nlm.Nlm4Share{Fh: f.canary, CallerName: []byte(host)}}), guard.InTheWay, guard.InTheWay},
+		{"NLM SHARE inside", f.build(nlm.NLM_PROG, 4, nlm.NLMPROC4_SHARE, &nlm.Nlm4Shareargs{Share: nlm.Nlm4Share{Fh: f.file, CallerName: []byte(host)}}), pass, pass},
+		{"NLM TEST above", f.build(nlm.NLM_PROG, 4, nlm.NLMPROC4_TEST, &nlm.Nlm4Testargs{Alock: nlm.Nlm4Lock{Fh: f.canary, CallerName: []byte(host)}}), pass, pass},
+		{"NLM FREE_ALL", f.build(nlm.NLM_PROG, 4, nlm.NLMPROC4_FREE_ALL, &nlm.Nlm4Notify{Name: []byte(host)}), guard.NeverReplayed, guard.NeverReplayed},
+		{"NLM LOCK_MSG", f.build(nlm.NLM_PROG, 4, nlm.NLMPROC4_LOCK_MSG, &nlm.Nlm4Lockargs{Alock: nlm.Nlm4Lock{Fh: f.file, CallerName: []byte(host)}}), guard.NeverReplayed, guard.NeverReplayed},
+		{"NLM GRANTED", f.build(nlm.NLM_PROG, 4, nlm.NLMPROC4_GRANTED, &nlm.Nlm4Testargs{Alock: nlm.Nlm4Lock{Fh: f.file, CallerName: []byte(host)}}), guard.NeverReplayed, guard.NeverReplayed},
+		{"SM_NOTIFY", f.build(nsm.SM_PROG, 1, nsm.SM_NOTIFY, &nsm.StatChge{MonName: []byte(host)}), guard.NeverReplayed, guard.NeverReplayed},
 		{"NFSv2 GETATTR", f.build(nfs2.NFS_PROGRAM, 2, nfs2.NFSPROC_GETATTR, &nfs2.FhandleMessage{Fhandle: link}), pass, pass},
 		{"NFSv2 REMOVE", f.build(nfs2.NFS_PROGRAM, 2, nfs2.NFSPROC_REMOVE, &nfs2.Diropargs{Name: []byte("x")}), guard.Outside, guard.ReadOnly},
 		{"callback", f.build(nfs4.NFS4_CALLBACK, 1, nfs4.CB_NULL, xdr.Void{}), guard.NeverReplayed, guard.NeverReplayed},
@@ -141,7 +155,7 @@ func TestVerdicts(t *testing.T) {
 			t.Errorf("%s, with leave to write: %v, not %d", c.name, f.guard.Check(&c.call.Message), c.write)
 		}
 		readonly := *f
-		readonly.guard = guard.New(guard.Options{Owner: []byte(owner)})
+		readonly.guard = guard.New(guard.Options{Owner: []byte(owner), LockHost: []byte(host)})
 		for _, h := range [][]byte{f.base, f.dir, f.file} {
 			readonly.guard.Base(h)
 		}

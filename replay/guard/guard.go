@@ -22,6 +22,9 @@ type Options struct {
 	// Owner is the prefix of the names of this run's NFSv4 clients. A name that others may
 	// have would end their state.
 	Owner []byte
+	// LockHost is the prefix of the names of this run's hosts, by which a lock manager knows
+	// them (NLM).
+	LockHost []byte
 }
 
 // Guard keeps what is known about a server. Its methods may be called from any goroutine. The

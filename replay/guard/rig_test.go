@@ -84,6 +84,9 @@ func (*exchange) OnClose(any, func())           {}
 // owner begins the names of the fixture's clients.
 const owner = "this run/"
 
+// host begins the names of our hosts (NLM).
+const host = "this-run."
+
 // fixture is the built-in server with a base, and canaries beside it:
 //
 //	/canary  /beside/canary2  /base/file  /base/dir/deep
@@ -131,7 +134,7 @@ func newFixture(tb testing.TB, write bool) *fixture {
 	f.file = create(f.base, "file", "inside")
 	f.dir = must(f.plain.Mkdir(ctx, f.base, "dir", client.Mode(0o777)))
 	create(f.dir, "deep", "far inside")
-	f.guard = guard.New(guard.Options{Write: write, Owner: []byte(owner)})
+	f.guard = guard.New(guard.Options{Write: write, Owner: []byte(owner), LockHost: []byte(host)})
 	f.guard.Above(f.root)
 	f.guard.Base(f.base)
 	f.sent = f.guard.Requester(f.wire)

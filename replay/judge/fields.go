@@ -24,6 +24,7 @@ var fields = map[string]class{
 	"fhandle": own, "rdev": matters, "sessionid": own, "sr_sessionid": own, "csr_sessionid": own,
 	"clientid": own, "eir_clientid": own, "setclientid_confirm": own, "eir_sequenceid": own, "csr_sequence": own,
 	"eir_server_owner": own, "eir_server_scope": own, "eir_server_impl_id": own, "nii_name": own,
+	"svid": own, "oh": own, "sequence": own,
 	"stateid": own, "open_stateid": own, "lock_stateid": own, "deleg_stateid": own, "other": own, "seqid": own,
 	"cookie": own, "cookieverf": own, "verf": own, "writeverf": own, "wr_writeverf": own, "lxr_cookie": own,
 	"sr_sequenceid": own, "sr_slotid": own, "sr_highest_slotid": own, "sr_target_highest_slotid": own, "sr_status_flags": own,

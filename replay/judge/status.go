@@ -4,6 +4,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfsacl"
+	"github.com/rpcrdma/toolkit/decode/nfs/nlm"
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/plan"
@@ -84,6 +85,9 @@ func status(v *verdict.Judgement, r *Reply) bool {
 // does not exist, or already exists, or a missing permission or lock. With the same files and the
 // same earlier calls, success is an error.
 func mustFail(o *plan.Op, code uint32) bool {
+	if o.Program == nlm.NLM_PROG {
+		return code == uint32(nlm.NLM4_DENIED) || code == uint32(nlm.NLM4_BLOCKED)
+	}
 	if o.Compound == nil {
 		switch nfs3.Nfsstat3(code) {
 		case nfs3.NFS3ERR_NOENT, nfs3.NFS3ERR_EXIST, nfs3.NFS3ERR_ACCES, nfs3.NFS3ERR_NOTEMPTY, nfs3.NFS3ERR_NOT_SYNC:
@@ -109,6 +113,9 @@ func opName(o *plan.Op, at int) string {
 
 // unsupported are the statuses for features that a server does not have.
 func unsupported(o *plan.Op, code uint32) bool {
+	if o.Program == nlm.NLM_PROG {
+		return false
+	}
 	if o.Compound == nil {
 		return code == uint32(nfs3.NFS3ERR_NOTSUPP)
 	}

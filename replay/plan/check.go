@@ -24,7 +24,7 @@ func (t *Tables) check() error {
 		}
 	}
 	for i := range t.Owners {
-		if o := &t.Owners[i]; !in(t.Clients, o.Client) {
+		if o := &t.Owners[i]; !o.nlm() && !in(t.Clients, o.Client) {
 			return fmt.Errorf("owner %d: %w", o.ID, bad("client", o.Client))
 		}
 	}
@@ -35,7 +35,7 @@ func (t *Tables) check() error {
 			return fmt.Errorf("state %d: %w", s.ID, bad("client", s.Client))
 		case !may(t.Objects, s.Object):
 			return fmt.Errorf("state %d: %w", s.ID, bad("object", s.Object))
-		case !may(t.Owners, s.Owner):
+		case !t.owned(s.Owner):
 			return fmt.Errorf("state %d: %w", s.ID, bad("owner", s.Owner))
 		}
 	}
@@ -88,6 +88,14 @@ func (f *Facts) check(t *Tables) error {
 		}
 	}
 	return nil
+}
+
+// nlm reports an owner that no client of NFSv4 has.
+func (o *Owner) nlm() bool { return o.Kind == OwnerNLM && o.Client == 0 }
+
+// owned reports whether a state may have that owner, or none.
+func (t *Tables) owned(id int) bool {
+	return id == 0 || in(t.Owners, id) && !t.Owners[id-1].nlm()
 }
 
 // circle refuses directories that contain themselves.
@@ -187,7 +195,7 @@ func (f *Field) check(o *Op, t *Tables) error {
 	default:
 		switch f.Kind {
 		case FieldName, FieldHandle, FieldState, FieldClient, FieldVerifier, FieldOwnerID, FieldConfirm, FieldCreateSeq,
-			FieldSession, FieldSequence, FieldSlot, FieldHighest, FieldSeqid, FieldCtime:
+			FieldSession, FieldSequence, FieldSlot, FieldHighest, FieldSeqid, FieldCtime, FieldLockHost, FieldLockOwner, FieldSvid:
 		default:
 			return fmt.Errorf("%w %q", ErrField, f.Kind)
 		}
@@ -212,7 +220,9 @@ func (t *Tables) has(k FieldKind, ref int) bool {
 	case FieldSession, FieldSequence, FieldSlot, FieldHighest:
 		return in(t.Sessions, ref)
 	case FieldSeqid:
-		return in(t.Owners, ref)
+		return in(t.Owners, ref) && !t.Owners[ref-1].nlm()
+	case FieldLockHost, FieldLockOwner, FieldSvid:
+		return in(t.Owners, ref) && t.Owners[ref-1].nlm()
 	}
 	return false
 }

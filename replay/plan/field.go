@@ -37,6 +37,9 @@ const (
 	FieldCookieVerf FieldKind = "cookieverf" // Op: cookie verifier of that op's reply, 8 bytes
 	FieldCtime      FieldKind = "ctime"      // Ref: object. Its time of last change now, nfstime3, 8 bytes
 	FieldCallback   FieldKind = "callback"   // Text: "tcp 192.0.2.2.3.4": cb_location as captured. Two opaques
+	FieldLockHost   FieldKind = "lock_host"  // Ref: owner of kind "nlm". The name of its host. Opaque
+	FieldLockOwner  FieldKind = "lock_owner" // Ref: the same. Its opaque name. Opaque
+	FieldSvid       FieldKind = "svid"       // Ref: the same. Its number, 4 bytes
 	FieldData       FieldKind = "data"       // Data. Opaque that may travel in a chunk
 )
 

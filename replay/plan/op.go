@@ -37,6 +37,9 @@ type Op struct {
 	Class    Class    `json:"class"`
 	Reasons  []string `json:"reasons,omitempty"`  // why it is not exact
 	Modifies bool     `json:"modifies,omitempty"` // it may change what is on the server
+	// Granted: the captured server called its client (NLM GRANTED). The op is a LOCK that asks
+	// once more, when the server has called here or a while has passed.
+	Granted bool `json:"granted,omitempty"`
 
 	// Times in nanoseconds. Time counts from Header.Start.
 	Time    int64 `json:"time"`

@@ -159,6 +159,8 @@ type Connection struct {
 	Ops     int    `json:"ops"`
 	// MaxInFlight is the largest number of calls that were outstanding at once.
 	MaxInFlight int `json:"max_in_flight"`
+	// Program is "nlm" for calls of the lock manager, which has a port of its own.
+	Program string `json:"program,omitempty"`
 	// Credits as the client asked and the server granted, the largest values.
 	CreditsAsked   uint32 `json:"credits_asked,omitempty"`
 	CreditsGranted uint32 `json:"credits_granted,omitempty"`
@@ -213,11 +215,17 @@ type Session struct {
 // Owner is an open owner or a lock owner.
 type Owner struct {
 	ID     int    `json:"id"`
-	Client int    `json:"client"`
-	Kind   string `json:"kind"` // "open" or "lock"
+	Client int    `json:"client"` // 0 for OwnerNLM
+	Kind   string `json:"kind"`   // "open", "lock" or OwnerNLM
 	Bytes  []byte `json:"bytes,omitempty"`
-	Class  Class  `json:"class,omitempty"` // Synthesised if it was never seen
+	// Host and Svid are for OwnerNLM: caller_name and svid as captured.
+	Host  string `json:"host,omitempty"`
+	Svid  int32  `json:"svid,omitempty"`
+	Class Class  `json:"class,omitempty"` // Synthesised if it was never seen
 }
+
+// OwnerNLM is the kind of an owner of locks of NFSv3.
+const OwnerNLM = "nlm"
 
 // StateKind is what a state id stands for.
 type StateKind string

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/decode/nfs/nlm"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/internal/outfile"
@@ -75,6 +76,7 @@ type Builder struct {
 	space   space
 	states  states
 	seen    map[retry]bool
+	waiting map[blockedKey]*blocked
 	call    call
 	attrs   nfs4.Attrs
 }
@@ -143,7 +145,11 @@ func (b *Builder) Abort() error {
 
 func (b *Builder) connection(v *rpc.View) *connection {
 	tx := v.Tx
-	if c := b.conns[tx.Connection.ID]; c != nil {
+	key, program := tx.Connection.ID, ""
+	if tx.Named && tx.Program == nlm.NLM_PROG {
+		key, program = ^key, "nlm" // another server may have it at another port
+	}
+	if c := b.conns[key]; c != nil {
 		return c
 	}
 	fabric := tx.Connection.Fabric.String()
@@ -159,7 +165,7 @@ func (b *Builder) connection(v *rpc.View) *connection {
 	if tx.Backward {
 		client, server, from = server, client, from.Other()
 	}
-	x := plan.Connection{ID: id, Fabric: fabric, Client: endString(client), Server: b.server(server), Address: endString(server)}
+	x := plan.Connection{ID: id, Fabric: fabric, Client: endString(client), Server: b.server(server), Address: endString(server), Program: program}
 	// What one side can receive limits what the other may send (RFC 8797).
 	mine, theirs := &tx.Connection.Setup[from].Private, &tx.Connection.Setup[from.Other()].Private
 	if mine.Present && theirs.Present {
@@ -168,7 +174,7 @@ func (b *Builder) connection(v *rpc.View) *connection {
 	}
 	b.t.Connections = append(b.t.Connections, x)
 	c := &connection{id: id}
-	b.conns[tx.Connection.ID] = c
+	b.conns[key] = c
 	b.rest = c
 	return c
 }

@@ -35,6 +35,8 @@ type call struct {
 	compound   compound
 	act        ops.Act // of the current procedure or operation
 
+	granted *blocked // NLM: the LOCK that this GRANTED is for
+
 	client *client // NFSv4: of the session, or of the client id seen last
 	minor  uint32
 
@@ -79,6 +81,8 @@ func (b *Builder) Add(v *rpc.View) error {
 func (c *call) judge() (plan.Class, string) {
 	v, tx := c.v, c.v.Tx
 	switch {
+	case c.callsBack() && tx.Call.Seen() && v.CallErr == nil:
+		return c.judgeLock()
 	case tx.Backward || tx.Named && v.Program != nil && v.Program.Name == "nfs_cb":
 		return plan.Exact, "a callback: the server's call to its client"
 	case !tx.Call.Seen():
@@ -90,6 +94,9 @@ func (c *call) judge() (plan.Class, string) {
 	}
 	if v.Call.Protection().Kind() == oncrpc.BodyInit || v.Call.GSS.Proc == oncrpc.GSSDestroy && v.Call.Cred.Flavor == oncrpc.RPCSecGSS {
 		return plan.Exact, "set-up and tear-down of an RPCSEC_GSS context"
+	}
+	if c.nlm() {
+		return c.judgeLock()
 	}
 	if tx.Program != nfs4.NFS4_PROGRAM && !c.acl3() {
 		return c.other()
@@ -121,8 +128,8 @@ func (c *call) other() (plan.Class, string) {
 		return plan.Exact, name + ": the executor is told the port"
 	case "nfsacl":
 		return plan.Exact, "NFSACL version 2, and GETXATTRDIR, are not replayed"
-	case "nlm", "nsm":
-		return plan.Exact, strings.ToUpper(name) + " is not replayed"
+	case "nsm":
+		return plan.Exact, "NSM: this run has its own names, and does not restart"
 	}
 	if v.Program == nil {
 		return plan.Impossible, "program " + name + " is not known"
@@ -215,7 +222,7 @@ func (c *call) add() {
 		Role: plan.Workload, Class: plan.Exact, Time: c.start, Latency: -1, Service: -1,
 	}
 	o := c.op
-	if !c.acl3() {
+	if !c.acl3() && !c.nlm() {
 		b.version(c.server, strings.TrimPrefix(c.program(), "nfs"))
 	}
 	o.Credential = c.credential()
@@ -250,6 +257,8 @@ func (c *call) add() {
 	switch s, _ := v.Result.(xdr.Status); {
 	case tx.Procedure == 0:
 		o.Role = plan.Ping
+	case c.nlm():
+		reason = c.locking()
 	case tx.Version == 4:
 		reason = c.nfs4()
 	case c.replied && s != nil && putOff3(s):
@@ -267,7 +276,11 @@ func (c *call) add() {
 		}
 		return
 	}
-	c.expect()
+	if c.granted != nil {
+		c.expectGranted()
+	} else {
+		c.expect()
+	}
 	o.What = c.what()
 	b.write(c)
 }

@@ -191,6 +191,12 @@ func (r *asCaptured) Append(dst []byte, _ *plan.Op, f *plan.Field) ([]byte, erro
 		return append(dst, make([]byte, 8)...), nil
 	case plan.FieldCreateSeq, plan.FieldSequence, plan.FieldSlot, plan.FieldHighest, plan.FieldSeqid:
 		return append(dst, make([]byte, 4)...), nil
+	case plan.FieldLockHost:
+		return xdr.AppendOpaque(dst, []byte(r.l.Owners[f.Ref-1].Host)), nil
+	case plan.FieldLockOwner:
+		return xdr.AppendOpaque(dst, r.l.Owners[f.Ref-1].Bytes), nil
+	case plan.FieldSvid:
+		return xdr.AppendUint32(dst, uint32(r.l.Owners[f.Ref-1].Svid)), nil
 	}
 	return dst, errors.New("what is " + string(f.Kind))
 }

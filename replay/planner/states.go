@@ -70,6 +70,7 @@ type states struct {
 	clientsIn []*client
 	sessIn    []*session
 	ownersIn  []*owner
+	nlmOwners map[nlmOwner]*owner
 	statesIn  []*state
 	restarted bool // a server has forgotten its clients
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfsacl"
+	"github.com/rpcrdma/toolkit/decode/nfs/nlm"
 	"github.com/rpcrdma/toolkit/decode/nfs/ops"
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
@@ -61,7 +62,7 @@ func (k kind) name() string {
 	}
 	name := p.Name
 	switch k.program {
-	case nfs3.NFS_PROGRAM, nfsacl.NFS_ACL_PROGRAM, mount.MOUNT_PROGRAM:
+	case nfs3.NFS_PROGRAM, nfsacl.NFS_ACL_PROGRAM, mount.MOUNT_PROGRAM, nlm.NLM_PROG:
 		name += digit(k.version)
 	}
 	if proc := p.Procedure(k.number); proc != nil {

@@ -66,6 +66,7 @@ var sentences = [256]any{
 	verdict.LayoutTooSmall: "the captured chunks do not fit this server's handles: the endpoint chose its own",
 	verdict.ReplyRoom:      "the captured chunks have no room for the reply at this inline threshold: the endpoint chose its own",
 	verdict.Undelegated:    "the server gave no delegation: an open or the anonymous state id was used instead",
+	verdict.Uncalled:       "the server did not tell that it had granted the lock, but when it was asked",
 	verdict.Patience:       "done at the second attempt or later: the server had asked for patience",
 	verdict.Stateless:      "the server has not given the state, or has lost it: an open or the anonymous state id was used instead",
 	verdict.Restarted:      "sent again: the server had forgotten its client, which was made anew",
@@ -156,7 +157,8 @@ var sentences = [256]any{
 	verdict.Unsupported: func(r *verdict.Reason) string {
 		return fmt.Sprintf("%s%s: the server does not support it", at(r), r.Now)
 	},
-	verdict.NoACL: func(r *verdict.Reason) string { return "the server does not have NFSACL: " + r.Now },
+	verdict.NoACL:   func(r *verdict.Reason) string { return "the server does not have NFSACL: " + r.Now },
+	verdict.NoLocks: "the server's lock manager cannot be reached",
 	verdict.Together: func(r *verdict.Reason) string {
 		return fmt.Sprintf("%s was under way together with op %d (XID %08x), which changes the same object", r.Was, r.Call.ID, r.Call.XID)
 	},

@@ -110,6 +110,10 @@ func (e *engine) admit(n *schedule.Entry) {
 	}
 	w := e.worlds[n.World]
 	l := e.lines.of(n)
+	if l == nil {
+		e.unsent(n, verdict.Explained, verdict.Reason{Code: verdict.NoLocks})
+		return
+	}
 	if !l.room() {
 		e.step(n, schedule.NoRoom)
 		l.wait = append(l.wait, n)
@@ -124,10 +128,11 @@ func (e *engine) admit(n *schedule.Entry) {
 		e.unsent(n, verdict.Omitted, verdict.Reason{Code: why})
 		return
 	}
-	if e.leftovers(n, w, l) {
+	if e.leftovers(n, w, l) || e.awaitGrant(n, w) {
 		return
 	}
 	c := e.get(n, l)
+	e.noCall(c, n)
 	c.due = e.start.Add(n.Due())
 	e.issue(c)
 }

@@ -20,6 +20,9 @@ func (e *engine) dialAll(ctx context.Context, w *world.World) error {
 		if !used[c.ID] {
 			continue
 		}
+		if c.Program == lockProgram {
+			continue // they have a port of their own, and come last
+		}
 		if e.opt.Connections > 0 && len(made) >= e.opt.Connections {
 			captured[c.ID] = made[len(captured)%len(made)]
 			continue
@@ -34,9 +37,23 @@ func (e *engine) dialAll(ctx context.Context, w *world.World) error {
 		made = append(made, l)
 		captured[c.ID] = l
 	}
+	for i := range e.load.Tables.Connections {
+		c := &e.load.Tables.Connections[i]
+		if c.Program != lockProgram || !used[c.ID] {
+			continue
+		}
+		delete(used, c.ID)
+		l, err := e.dial(ctx, w, c)
+		if err != nil {
+			// The server may have none, or nobody may use it: the rest goes on.
+			e.record.Note("locks of NFSv3 are not replayed: %v", err)
+			l = nil
+		}
+		captured[c.ID] = l
+	}
 	// More connections than captured: calls are spread round robin.
 	for e.opt.Connections > len(made) && len(made) > 0 {
-		l, err := e.dial(ctx, w, &e.load.Tables.Connections[0])
+		l, err := e.dial(ctx, w, e.anyConnection())
 		if err != nil {
 			return err
 		}
@@ -50,19 +67,33 @@ func (e *engine) dialAll(ctx context.Context, w *world.World) error {
 	return nil
 }
 
+// anyConnection is a captured connection of NFS.
+func (e *engine) anyConnection() *plan.Connection {
+	for i := range e.load.Tables.Connections {
+		if c := &e.load.Tables.Connections[i]; c.Program != lockProgram {
+			return c
+		}
+	}
+	return &e.load.Tables.Connections[0]
+}
+
 // dial makes a connection that is behind the guard.
 func (e *engine) dial(ctx context.Context, w *world.World, c *plan.Connection) (*line, error) {
 	req, err := e.opt.Dial(ctx, w.Number, c)
 	if err != nil {
 		return nil, err
 	}
-	req.Serve(e.callbacks())
+	if c.Program == lockProgram {
+		req.Serve(&e.locks.grants)
+	} else {
+		req.Serve(e.callbacks())
+	}
 	whole := false // data have no chunks of their own
 	if r, ok := req.(interface{ Reduces() bool }); ok {
 		whole = !r.Reduces()
 	}
 	req = e.guard.Requester(req)
-	l := &line{req: req, pool: &pool{req: req, free: map[int][][]byte{}}, plain: whole || req.Peer().Transport == "tcp"}
+	l := &line{req: req, pool: &pool{req: req, free: map[int][][]byte{}}, plain: whole || req.Peer().Transport == "tcp" || req.Peer().Transport == "udp"}
 	e.lines.all = append(e.lines.all, l)
 	return l, nil
 }

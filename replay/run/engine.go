@@ -35,6 +35,7 @@ type engine struct {
 	alarm  *alarm.Alarm
 	probe  prober
 	feed   feed
+	locks  locks
 
 	results  workload.Results // replies are decoded into these
 	values   world.Values     // of the call that is encoded

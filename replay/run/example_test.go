@@ -27,7 +27,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	// Output:
-	// 108 calls, nothing unexplained: true
+	// 110 calls, nothing unexplained: true
 }
 
 func replayCapture(ctx context.Context, name string) (err error) {

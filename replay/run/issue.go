@@ -32,6 +32,7 @@ func (e *engine) issue(c *call) {
 		e.dropped(c, v, why)
 		return
 	}
+	e.lockIssued(c)
 	c.tries++
 	e.count.flying++
 	e.count.sent++

@@ -31,7 +31,7 @@ type lines struct {
 
 // of is the connection that a call goes out on.
 func (l *lines) of(n *schedule.Entry) *line {
-	if r := l.round[n.World]; r != nil {
+	if r := l.round[n.World]; r != nil && !isLock(n.Op) {
 		l.turn++
 		return r[l.turn%len(r)]
 	}

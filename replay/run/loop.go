@@ -34,6 +34,7 @@ func (e *engine) loop() error {
 	for {
 		e.receiveAll()
 		e.probed()
+		e.grantsArrived()
 		if e.stopping == "" {
 			e.fill()
 			e.sendDue()
@@ -96,7 +97,7 @@ func after(d time.Duration) (<-chan time.Time, func()) {
 func (e *engine) stuck() bool {
 	next, _ := e.sched.Next()
 	reading := !e.exhausted() && e.roomy() // the next op has not come from the file yet
-	return !reading && e.count.flying == 0 && e.stopping == "" && next == nil && len(e.later) == 0 && len(e.probe.waiting) == 0 && !e.inbox.pending()
+	return !reading && e.count.flying == 0 && e.stopping == "" && next == nil && len(e.later) == 0 && len(e.probe.waiting) == 0 && len(e.locks.awaiting) == 0 && !e.inbox.pending()
 }
 
 // receiveAll handles everything that has come back.

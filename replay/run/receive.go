@@ -98,6 +98,7 @@ func (e *engine) reply(c *call) {
 	}
 	if res != nil {
 		e.learn(c, res)
+		e.lockDone(c, res)
 	}
 	if c.own {
 		e.endOwn(c, res, nil)
@@ -161,6 +162,9 @@ func (e *engine) postpone(c *call, rpc string, res xdr.Message) bool {
 
 // later are the statuses with which a server asks the client to try again later.
 func later(o *plan.Op, code uint32) bool {
+	if isLock(o) {
+		return laterLock(o, code)
+	}
 	if o.Compound == nil {
 		return code == uint32(nfs3.NFS3ERR_JUKEBOX)
 	}

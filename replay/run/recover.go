@@ -134,6 +134,9 @@ func (e *engine) reconnected(c *call, res xdr.Message) {
 	}
 	lost := uint64(0)
 	for _, l := range e.lines.captured[c.world.Number] {
+		if l == nil {
+			continue // it could not be made
+		}
 		if n := l.req.Stats().Reconnects; n > l.lost {
 			lost += n - l.lost
 			l.lost = n

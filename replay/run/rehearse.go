@@ -28,7 +28,7 @@ type rehearsal struct {
 
 func newRehearsal(load *workload.Workload, opt Options, prepared bool) *rehearsal {
 	w := world.New(load, 1, opt.Tag)[0]
-	g := guard.New(guard.Options{Write: opt.Write, Owner: world.OwnerPrefix(opt.Tag)})
+	g := guard.New(guard.Options{Write: opt.Write, Owner: world.OwnerPrefix(opt.Tag), LockHost: world.LockPrefix(opt.Tag)})
 	t := &load.Tables
 	for _, h := range prepare.Rehearse(load, w, opt.Directory, opt.Clones) {
 		g.Above(h)

@@ -93,6 +93,8 @@ const (
 	// Stateless: an open or the anonymous state id replaced a state that this server has
 	// not given, or has lost.
 	Stateless
+	// Uncalled: the server did not call when it granted the lock, and was asked.
+	Uncalled
 )
 
 // Codes of calls that are not sent because there is nothing to do.
@@ -202,6 +204,8 @@ const (
 	Unsupported
 	// NoACL: the server does not have NFSACL; its RPC layer says Now.
 	NoACL
+	// NoLocks: the lock manager of the server cannot be reached.
+	NoLocks
 	// Together: the call, Was, was under way together with Call, which changes the
 	// same object.
 	Together
@@ -256,7 +260,7 @@ var codeNames = [codes]string{
 	UnreadableResults: "unreadable_results", DataNotCaptured: "data_not_captured", NoReplyEither: "no_reply_either",
 
 	LayoutTooSmall: "layout_too_small", ReplyRoom: "reply_room", Undelegated: "undelegated", Patience: "patience", StateMovedOn: "state_moved_on",
-	Restarted: "restarted", Stateless: "stateless",
+	Restarted: "restarted", Stateless: "stateless", Uncalled: "uncalled",
 
 	NoDelegation: "no_delegation", Returned: "returned", NoConfirm: "no_confirm", NoRoot: "no_root", NoState: "no_state", NoValue: "no_value",
 
@@ -270,6 +274,6 @@ var codeNames = [codes]string{
 	WrittenDiffers: "written_differs", FileShort: "file_short", StoodStill: "stood_still", TimeNotSet: "time_not_set",
 	HandleShared: "handle_shared", NameLost: "name_lost", NameLeft: "name_left", OtherObject: "other_object",
 
-	Cut: "cut", Strangers: "strangers", Unhappened: "unhappened", Planned: "planned", Unsupported: "unsupported", NoACL: "no_acl",
+	Cut: "cut", Strangers: "strangers", Unhappened: "unhappened", Planned: "planned", Unsupported: "unsupported", NoACL: "no_acl", NoLocks: "no_locks",
 	Together: "together", SentAgain: "sent_again", AnyOrder: "any_order", OnlyHere: "only_here",
 }

@@ -62,9 +62,9 @@ func (a *Arguments) Append(dst []byte, _ *plan.Op, f *plan.Field) ([]byte, error
 		return append(dst, zeros[:]...), nil
 	case plan.FieldClient, plan.FieldVerifier, plan.FieldConfirm, plan.FieldCookie, plan.FieldCookieVerf, plan.FieldCtime:
 		return append(dst, zeros[:8]...), nil
-	case plan.FieldCreateSeq, plan.FieldSequence, plan.FieldSlot, plan.FieldHighest, plan.FieldSeqid:
+	case plan.FieldCreateSeq, plan.FieldSequence, plan.FieldSlot, plan.FieldHighest, plan.FieldSeqid, plan.FieldSvid:
 		return append(dst, zeros[:4]...), nil
-	case plan.FieldOwnerID:
+	case plan.FieldOwnerID, plan.FieldLockHost, plan.FieldLockOwner:
 		return append(dst, zeros[:4]...), nil // an empty opaque
 	case plan.FieldCallback:
 		return append(dst, zeros[:8]...), nil // two of them

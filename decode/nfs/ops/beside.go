@@ -1,10 +1,13 @@
 package ops
 
 import (
+	"math"
+
 	"github.com/rpcrdma/toolkit/decode/nfs/mount"
 	"github.com/rpcrdma/toolkit/decode/nfs/nlm"
 	"github.com/rpcrdma/toolkit/decode/nfs/nsm"
 	"github.com/rpcrdma/toolkit/decode/nfs/rpcbind"
+	"github.com/rpcrdma/toolkit/decode/xdr"
 )
 
 // mounts has the procedures of MOUNT; later versions have more of them. UMNT and UMNTALL
@@ -20,18 +23,85 @@ var mounts = table{
 	mount.MOUNTPROC2_PATHCONF: {Class: Nothing},
 }
 
-// lockManager returns the procedures of NLM up to the last. Locks of NLM belong to hosts,
-// not to connections, and need NSM and calls in the other direction. Versions 1 to 4 do not
-// use all numbers.
-func lockManager(last uint32) table {
+// lockManager returns the procedures of NLM up to the last. Versions 1 to 4 do not use all
+// numbers. The asynchronous forms are answered by calls to the lock manager of our host, and
+// GRANTED is a call to a client. FREE_ALL ends the locks of a host, which we may share with
+// others.
+func lockManager(version, last uint32) table {
 	t := make(table, last+1)
-	t[nlm.NLM_NULL].Class = Nothing
 	for n := uint32(1); n <= last; n++ {
 		if n <= nlm.NLM_NSM_NOTIFY || n >= nlm.NLM3_SHARE {
 			t[n].Class = Never
 		}
 	}
+	for n, e := range map[uint32]Entry{
+		nlm.NLM_NULL:     {Class: Nothing},
+		nlm.NLM_TEST:     {Class: Nothing},
+		nlm.NLM_LOCK:     {Class: Holds, State: true},
+		nlm.NLM_CANCEL:   {Class: Holds, State: true},
+		nlm.NLM_UNLOCK:   {Class: Holds, State: true},
+		nlm.NLM3_SHARE:   {Class: Holds, State: true},
+		nlm.NLM3_UNSHARE: {Class: Holds, State: true},
+		nlm.NLM3_NM_LOCK: {Class: Holds, State: true},
+	} {
+		if n > last {
+			continue
+		}
+		if n != nlm.NLM_NULL {
+			e.act = lock3
+			if version == nlm.NLM4_VERS {
+				e.act = lock4
+			}
+		}
+		t[n] = e
+	}
 	return t
+}
+
+// lock3 is the act of calls of NLM 1 and 3, lock4 that of NLM 4. A length of 0 reaches to the
+// end.
+func lock3(m xdr.Message, a *Act) {
+	on := func(l *nlm.NlmLock) { locks(l.Fh, uint64(l.LOffset), uint64(l.LLen), a) }
+	switch m := m.(type) {
+	case *nlm.NlmTestargs:
+		on(&m.Alock)
+	case *nlm.NlmLockargs:
+		on(&m.Alock)
+	case *nlm.NlmCancargs:
+		on(&m.Alock)
+	case *nlm.NlmUnlockargs:
+		on(&m.Alock)
+	case *nlm.NlmShareargs:
+		a.object(m.Share.Fh)
+	default:
+		a.Class = Never
+	}
+}
+
+func lock4(m xdr.Message, a *Act) {
+	on := func(l *nlm.Nlm4Lock) { locks(l.Fh, l.LOffset, l.LLen, a) }
+	switch m := m.(type) {
+	case *nlm.Nlm4Testargs:
+		on(&m.Alock)
+	case *nlm.Nlm4Lockargs:
+		on(&m.Alock)
+	case *nlm.Nlm4Cancargs:
+		on(&m.Alock)
+	case *nlm.Nlm4Unlockargs:
+		on(&m.Alock)
+	case *nlm.Nlm4Shareargs:
+		a.object(m.Share.Fh)
+	default:
+		a.Class = Never
+	}
+}
+
+func locks(handle []byte, offset, length uint64, a *Act) {
+	if length == 0 {
+		length = math.MaxUint64
+	}
+	a.object(handle)
+	a.span(offset, length)
 }
 
 // monitor has the procedures of NSM, by which hosts announce restarts.

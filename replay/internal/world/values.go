@@ -84,6 +84,12 @@ func (v *Values) Append(dst []byte, _ *plan.Op, f *plan.Field) ([]byte, error) {
 		return xdr.AppendUint32(dst, w.owners[f.Ref]), nil
 	case plan.FieldCookie:
 		return w.appendCookie(dst, f)
+	case plan.FieldLockHost:
+		return xdr.AppendOpaque(dst, w.LockOwner(f.Ref).Host), nil
+	case plan.FieldLockOwner:
+		return xdr.AppendOpaque(dst, w.LockOwner(f.Ref).Name), nil
+	case plan.FieldSvid:
+		return xdr.AppendUint32(dst, uint32(w.LockOwner(f.Ref).Svid)), nil
 	case plan.FieldCookieVerf:
 		var verifier [8]byte
 		if l := w.cookies[f.Op]; l != nil {

@@ -25,6 +25,7 @@ type World struct {
 	Names    map[int]string // live names of the base and of what lies above it
 
 	load     *workload.Workload
+	tag      string
 	owners   []uint32 // next seqid
 	cookies  map[int]*listing
 	byOther  map[[12]byte]int // live state ids to states
@@ -113,6 +114,7 @@ func newWorld(w *workload.Workload, number int, tag string) *World {
 	d := &World{
 		Number:   number,
 		load:     w,
+		tag:      tag,
 		Objects:  make([]Object, len(t.Objects)+1),
 		States:   make([]State, len(t.States)+1),
 		Clients:  make([]Client, len(t.Clients)+1),

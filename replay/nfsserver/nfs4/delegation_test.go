@@ -2,6 +2,7 @@ package nfs4
 
 import (
 	"errors"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -89,7 +90,40 @@ func TestRecalls(t *testing.T) {
 		}
 	}
 	root := &store.Cred{}
+	outside := func(f func(table *state.Table, by *state.Outsider, h store.Handle) state.Outcome) func(*rig, *session, []byte) status {
+		return func(r *rig, _ *session, fh []byte) status {
+			h, err := r.store.Info().Handles.Open(fh)
+			if err != nil {
+				r.Fatal(err)
+			}
+			by := state.NewOutsider(state.NewHost(netip.Addr{}), nil)
+			defer r.s.Table().DropOutside(by)
+			switch out := f(r.s.Table(), by, h); out {
+			case state.Done:
+				return ok
+			case state.Recalling:
+				return nfs4.NFS4ERR_DELAY
+			default:
+				r.Fatalf("outcome %d", out)
+				return nfs4.NFS4ERR_IO
+			}
+		}
+	}
+	locked := func(write bool) func(*rig, *session, []byte) status {
+		return outside(func(table *state.Table, by *state.Outsider, h store.Handle) state.Outcome {
+			_, out := table.LockOutside(by, h, state.Range{First: 1, Last: 2}, write)
+			return out
+		})
+	}
 	conflicts := []conflict{
+		{"shared lock of NFSv3", false, true, locked(false)},
+		{"exclusive lock of NFSv3", true, true, locked(true)},
+		{"SHARE for reading of NFSv3", false, true, outside(func(table *state.Table, by *state.Outsider, h store.Handle) state.Outcome {
+			return table.ShareOutside(by, h, forRead, 0)
+		})},
+		{"SHARE for writing of NFSv3", true, true, outside(func(table *state.Table, by *state.Outsider, h store.Handle) state.Outcome {
+			return table.ShareOutside(by, h, forBoth, 0)
+		})},
 		{"OPEN for reading", false, true, compound(func([]byte) []nfs4.Op {
 			return []nfs4.Op{putroot, o(nfs4.OP_OPEN, openArgs("o", "f", forRead, 0, nfs4.Openflag4{}))}
 		})},
@@ -502,4 +536,21 @@ func TestContention(t *testing.T) {
 	a.given("f", forRead, nfs4.OPEN_DELEGATE_NONE)
 	r.clock.pass(61 * time.Second)
 	a.given("f", forRead, nfs4.OPEN_DELEGATE_READ)
+}
+
+// TestNoDelegationBesideLocks: what a client of NFSv3 has locked is not delegated to others.
+func TestNoDelegationBesideLocks(t *testing.T) {
+	r := newRig(t, Options{})
+	h, err := r.store.Info().Handles.Open(r.file("f"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	by := state.NewOutsider(state.NewHost(netip.Addr{}), nil)
+	r.s.Table().LockOutside(by, h, state.Range{}, false)
+	s := r.holder("a")
+	if d := s.open("f", forRead).Delegation.DelegationType; d == nfs4.OPEN_DELEGATE_READ || d == nfs4.OPEN_DELEGATE_WRITE {
+		t.Errorf("%s", d)
+	}
+	r.s.Table().DropOutside(by)
+	s.given("f", forRead, nfs4.OPEN_DELEGATE_READ)
 }

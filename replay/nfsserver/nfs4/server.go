@@ -33,6 +33,8 @@ type Options struct {
 	// earlier instance has remembered. They may reclaim, in a grace period.
 	Stable    state.Stable
 	Recovered []state.Identity
+	// RecoveredHosts: there are NFSv3 hosts, too, that may reclaim locks.
+	RecoveredHosts bool
 	// Limits bound what clients can make the server remember.
 	Limits state.Limits
 	// MaxIO is the largest READ and WRITE in bytes: 1 MiB. Larger ones are cut.
@@ -86,7 +88,7 @@ func New(st store.Store, opt Options) *Server {
 	}
 	s := &Server{opt: opt, store: st, info: st.Info(), root: st.Root(), stop: make(chan struct{})}
 	s.table = state.New(state.Options{
-		Lease: opt.Lease, Courtesy: opt.Courtesy, Grace: opt.Grace, Limits: opt.Limits, Now: opt.Now, Stable: opt.Stable, Recovered: opt.Recovered,
+		Lease: opt.Lease, Courtesy: opt.Courtesy, Grace: opt.Grace, Limits: opt.Limits, Now: opt.Now, Stable: opt.Stable, Recovered: opt.Recovered, RecoveredHosts: opt.RecoveredHosts,
 		Hold: st.Hold, Unhold: st.Unhold,
 	})
 	s.back = backchannel.New(backchannel.Options{
@@ -116,6 +118,9 @@ func (s *Server) Program() nfsserver.Program {
 		},
 	}
 }
+
+// Table is where the locks of files are, for other protocols that lock them.
+func (s *Server) Table() *state.Table { return s.table }
 
 // State returns counts of what the server remembers.
 func (s *Server) State() state.Counts { return s.table.Counts() }

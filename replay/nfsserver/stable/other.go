@@ -7,6 +7,7 @@ import (
 	"errors"
 
 	"github.com/rpcrdma/toolkit/replay/nfsserver/nfs4/state"
+	"github.com/rpcrdma/toolkit/replay/nfsserver/nlm"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store"
 )
 
@@ -24,6 +25,18 @@ func (d *Dir) Owner() string { return "" }
 
 // Recovered are the clients that may reclaim.
 func (d *Dir) Recovered() []state.Identity { return nil }
+
+// RecoveredHosts are the hosts that may reclaim locks of NLM.
+func (d *Dir) RecoveredHosts() []nlm.Monitored { return nil }
+
+// Starts is the number of this start of the server.
+func (d *Dir) Starts() int32 { return 1 }
+
+// AddHost implements nlm.Stable.
+func (d *Dir) AddHost(*nlm.Monitored) error { return errors.ErrUnsupported }
+
+// RemoveHost implements nlm.Stable.
+func (d *Dir) RemoveHost(*nlm.Monitored) {}
 
 // Close does nothing.
 func (d *Dir) Close() error { return nil }

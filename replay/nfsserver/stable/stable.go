@@ -3,7 +3,8 @@
 // Package stable keeps on disk what an NFS server has to remember when it is started
 // again: the key of its handles, the name that NFSv4 clients know it by, and which
 // clients hold opens, locks or delegations (RFC 7530, section 9.6.3.4; RFC 8881, section
-// 8.4.2.1). It does not keep what they hold: they tell, in the grace period.
+// 8.4.2.1), among them the NFSv3 hosts with locks, and how often it was started. It does
+// not keep what they hold: they tell, in the grace period.
 //
 // A record is a file whose name is a hash of the client, written before the client gets
 // its first open and removed when it has none any more because of the server. So a
@@ -23,6 +24,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rpcrdma/toolkit/replay/nfsserver/nfs4/state"
+	"github.com/rpcrdma/toolkit/replay/nfsserver/nlm"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store"
 )
 
@@ -33,9 +35,14 @@ type Dir struct {
 	key       store.Key
 	owner     string
 	recovered []state.Identity
+	hosts     []nlm.Monitored
+	starts    int32
 }
 
-var _ state.Stable = (*Dir)(nil)
+var (
+	_ state.Stable = (*Dir)(nil)
+	_ nlm.Stable   = (*Dir)(nil)
+)
 
 // ErrInUse says that another server has the directory.
 var ErrInUse = errors.New("another server uses this state")
@@ -95,7 +102,7 @@ func (d *Dir) read() error {
 			_ = os.Remove(filepath.Join(d.path, clients, e.Name()))
 		}
 	}
-	return nil
+	return d.readHosts()
 }
 
 // secret reads a file of 16 random bytes, or makes it.

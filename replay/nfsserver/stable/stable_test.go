@@ -4,6 +4,7 @@ package stable
 
 import (
 	"errors"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/rpcrdma/toolkit/replay/nfsserver/nfs4/state"
+	"github.com/rpcrdma/toolkit/replay/nfsserver/nlm"
 )
 
 func open(t *testing.T, path string) *Dir {
@@ -79,4 +81,36 @@ func TestDir(t *testing.T) {
 	if st, err := os.Stat(path); err != nil || st.Mode().Perm() != 0o700 {
 		t.Errorf("%v, %v", st.Mode(), err)
 	}
+}
+
+// Hosts with locks are there for the next server, which has a higher number.
+func TestHosts(t *testing.T) {
+	path := t.TempDir()
+	d := open(t, path)
+	if d.Starts() != 1 || len(d.RecoveredHosts()) != 0 {
+		t.Errorf("start %d, %v", d.Starts(), d.RecoveredHosts())
+	}
+	one := nlm.Monitored{Addr: netip.MustParseAddr("192.0.2.7"), Name: "one"}
+	two := nlm.Monitored{Addr: netip.MustParseAddr("2001:db8::7"), Name: strings.Repeat("/\x00", 512)}
+	gone := nlm.Monitored{Addr: one.Addr, Name: "gone"}
+	for _, m := range []*nlm.Monitored{&one, &two, &gone, &one, {Name: "nowhere"}} {
+		if err := d.AddHost(m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.RemoveHost(&gone)
+	_ = d.Close()
+	for name, content := range map[string]string{".new-1": "", "short": "192.0.2.7", hostFile(&gone): "192.0.2.7\x00other"} {
+		if err := os.WriteFile(filepath.Join(path, hosts, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d = open(t, path)
+	if got := d.RecoveredHosts(); len(got) != 2 || !slices.Contains(got, one) || !slices.Contains(got, two) || d.Starts() != 3 {
+		t.Errorf("start %d, %v", d.Starts(), got)
+	}
+	if left, err := os.ReadDir(filepath.Join(path, hosts)); err != nil || len(left) != 2 {
+		t.Errorf("%v, %v", left, err)
+	}
+	_ = d.Close()
 }

@@ -170,6 +170,7 @@ func (t *Table) undelegate(d *delegation) {
 	t.delegated.Add(-1)
 	d.client.delegations.Add(-1)
 	t.release(f)
+	t.freed(f.key)
 }
 
 // dropDelegation forgets a delegation.
@@ -200,7 +201,7 @@ func (t *Table) Delegate(turn Turn, key Key, access uint32, want Want, change, s
 		return none
 	case want == WantRead && write:
 		return none // it would be of no use for this open
-	case f.openForOthers(c, write), len(f.delegations) > 0 && (write || f.delegatedTo(nil, false)),
+	case f.outside > 0, f.openForOthers(c, write), len(f.delegations) > 0 && (write || f.delegatedTo(nil, false)),
 		t.contended.has(t.cell2(key), t.now()):
 		none.Contended = true
 		return none
@@ -279,7 +280,7 @@ func (t *Table) Reclaim(turn Turn, key Key, access uint32, kind nfs4.OpenDelegat
 	t.mu.Lock()
 	defer t.unlock()
 	c, f := turn.oo.client, t.files[key]
-	if c.gone || f == nil || c.caller == nil || f.openForOthers(c, write) || f.delegatedTo(c, write) {
+	if c.gone || f == nil || c.caller == nil || f.outside > 0 || f.openForOthers(c, write) || f.delegatedTo(c, write) {
 		return none
 	}
 	for d := range f.delegations {

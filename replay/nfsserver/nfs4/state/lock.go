@@ -74,7 +74,7 @@ func (t *Table) Lock(c *Client, a *nfs4.LOCK4args, key Key, p Principal, denied 
 	}
 	f := o.file
 	h := f.locks.conflict(lo, r, write)
-	if h != nil && h.owner.client != o.client && t.expired(h.owner.client, t.now()) {
+	if h != nil && t.expiredHolder(h, o.client) {
 		t.dropExpired(f)
 		h = f.locks.conflict(lo, r, write)
 	}
@@ -113,9 +113,18 @@ func deny(h *held) nfs4.LOCK4denied {
 	if h.write {
 		d.Locktype = nfs4.WRITE_LT
 	}
-	d.Owner.Clientid = h.owner.client.id
-	d.Owner.Owner = []byte(h.owner.name)
+	// For others there is no name that the client could understand, as with Linux.
+	if o, ok := h.owner.(*lockOwner); ok {
+		d.Owner.Clientid = o.client.id
+		d.Owner.Owner = []byte(o.name)
+	}
 	return d
+}
+
+// expiredHolder reports whether a range belongs to a client other than c whose lease has run out.
+func (t *Table) expiredHolder(h *held, c *Client) bool {
+	of := h.owner.record()
+	return of != nil && of != c && t.expired(of, t.now())
 }
 
 // lockState finds or makes the lock state of an owner in an open.
@@ -196,7 +205,7 @@ func (t *Table) TestLock(c *Client, a *nfs4.LOCKT4args, key Key, denied *nfs4.LO
 	}
 	lo := c.lockOwners[string(a.Owner.Owner)]
 	h := f.locks.conflict(lo, r, write)
-	if h != nil && h.owner.client != c && t.expired(h.owner.client, t.now()) {
+	if h != nil && t.expiredHolder(h, c) {
 		t.dropExpired(f)
 		h = f.locks.conflict(lo, r, write)
 	}
@@ -228,6 +237,7 @@ func (t *Table) Unlock(c *Client, a *nfs4.LOCKU4args, key Key, p Principal) (id 
 	before := len(f.locks.held)
 	f.locks.remove(l.owner, r)
 	t.countRanges(l.client, len(f.locks.held)-before)
+	t.freed(f.key)
 	return l.bump(), nfs4.NFS4_OK
 }
 
@@ -259,6 +269,7 @@ func (t *Table) ReleaseLockOwner(who *nfs4.StateOwner4) Status {
 // dropLockState gives up what an owner has locked through an open.
 func (t *Table) dropLockState(l *lockState) {
 	t.countRanges(l.client, -l.open.file.locks.drop(l.owner))
+	t.freed(l.open.file.key)
 	t.dropState(l.state)
 	t.refund(l.client, lockStateCost)
 	delete(l.open.locks, l.owner)

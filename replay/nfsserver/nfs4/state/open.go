@@ -10,6 +10,7 @@ type file struct {
 	accesses, denies [2]int
 	locks            ranges
 	delegations      map[*delegation]struct{}
+	outside          int // Outsiders that hold something
 }
 
 // open is what one owner has open of one file, by one OPEN or several.
@@ -226,11 +227,16 @@ func (t *Table) detach(o *open) {
 
 // release ends the hold of an open or a delegation on a file.
 func (t *Table) release(f *file) {
-	if len(f.opens) == 0 && len(f.delegations) == 0 {
-		delete(t.files, f.key)
-	}
+	t.forgetFile(f)
 	if t.unhold != nil {
 		t.let = append(t.let, f.key)
+	}
+}
+
+// forgetFile forgets a file that nobody holds.
+func (t *Table) forgetFile(f *file) {
+	if len(f.opens) == 0 && len(f.delegations) == 0 && f.outside == 0 {
+		delete(t.files, f.key)
 	}
 }
 

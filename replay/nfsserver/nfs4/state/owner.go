@@ -135,7 +135,8 @@ const (
 	lockStateCost = 384  // a lock stateid
 	// A delegation, with its stateid, its file, and a CB_RECALL that waits.
 	delegationCost = 896
-	rangeCost      = 2 * 32 // a byte range; the array grows by doubling
+	rangeCost      = 2 * 40 // a byte range; the array grows by doubling
+	outsideCost    = 512    // what an Outsider has of a file, and the file
 )
 
 // cost is an owner's share of Limits.StateBytes.

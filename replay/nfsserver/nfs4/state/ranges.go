@@ -33,11 +33,11 @@ func (r Range) Length() uint64 {
 
 func (r Range) overlaps(o Range) bool { return r.First <= o.Last && o.First <= r.Last }
 
-// held is a range that a lock owner holds on a file.
+// held is a range that somebody holds on a file.
 type held struct {
 	Range
 	write bool
-	owner *lockOwner
+	owner holder
 }
 
 // ranges are the byte-range locks of a file. Those of one owner neither overlap
@@ -47,7 +47,7 @@ type ranges struct {
 }
 
 // conflict returns a conflicting range of another owner, or nil.
-func (l *ranges) conflict(owner *lockOwner, r Range, write bool) *held {
+func (l *ranges) conflict(owner holder, r Range, write bool) *held {
 	for i := range l.held {
 		h := &l.held[i]
 		if h.owner != owner && (write || h.write) && h.overlaps(r) {
@@ -58,7 +58,7 @@ func (l *ranges) conflict(owner *lockOwner, r Range, write bool) *held {
 }
 
 // add gives r to owner, and replaces what it held there. The caller must have called conflict.
-func (l *ranges) add(owner *lockOwner, r Range, write bool) {
+func (l *ranges) add(owner holder, r Range, write bool) {
 	l.remove(owner, r)
 	// Adjacent ranges of the same type are joined.
 	kept := l.held[:0]
@@ -80,7 +80,7 @@ func (l *ranges) add(owner *lockOwner, r Range, write bool) {
 
 // remove takes r from owner. A range that reaches beyond r at both ends becomes
 // two.
-func (l *ranges) remove(owner *lockOwner, r Range) {
+func (l *ranges) remove(owner holder, r Range) {
 	n := len(l.held)
 	for i := 0; i < n; {
 		h := l.held[i]
@@ -113,7 +113,7 @@ func (l *ranges) remove(owner *lockOwner, r Range) {
 }
 
 // splits reports whether remove would split a range.
-func (l *ranges) splits(owner *lockOwner, r Range) bool {
+func (l *ranges) splits(owner holder, r Range) bool {
 	for i := range l.held {
 		if h := &l.held[i]; h.owner == owner && h.First < r.First && h.Last > r.Last {
 			return true
@@ -123,7 +123,7 @@ func (l *ranges) splits(owner *lockOwner, r Range) bool {
 }
 
 // drop takes all ranges from owner and returns how many there were.
-func (l *ranges) drop(owner *lockOwner) int {
+func (l *ranges) drop(owner holder) int {
 	kept := l.held[:0]
 	for _, h := range l.held {
 		if h.owner != owner {
@@ -137,7 +137,7 @@ func (l *ranges) drop(owner *lockOwner) int {
 }
 
 // count returns how many ranges owner holds.
-func (l *ranges) count(owner *lockOwner) int {
+func (l *ranges) count(owner holder) int {
 	n := 0
 	for i := range l.held {
 		if l.held[i].owner == owner {
@@ -145,4 +145,24 @@ func (l *ranges) count(owner *lockOwner) int {
 		}
 	}
 	return n
+}
+
+// covered reports whether owner holds all of r, for writing if write is set.
+func (l *ranges) covered(owner holder, r Range, write bool) bool {
+	for {
+		next := false
+		for i := range l.held {
+			h := &l.held[i]
+			if h.owner != owner || write && !h.write || h.First > r.First || h.Last < r.First {
+				continue
+			}
+			if h.Last >= r.Last {
+				return true
+			}
+			r.First, next = h.Last+1, true
+		}
+		if !next {
+			return false
+		}
+	}
 }

@@ -24,15 +24,16 @@ func (c *Client) identity() Identity {
 }
 
 // recover prepares the grace period for clients of an earlier instance.
-func (t *Table) recover(clients []Identity) {
+func (t *Table) recover(clients []Identity, hosts bool) {
 	if t.stable == nil {
 		return
 	}
+	t.hosts = hosts
 	t.recovering = map[Identity]bool{}
 	for _, id := range clients {
 		t.recovering[id] = false
 	}
-	if len(clients) == 0 {
+	if len(clients) == 0 && !hosts {
 		t.graceEnd = t.now() // nobody has anything to reclaim
 	} else if t.graceEnd.IsZero() {
 		t.graceEnd = t.now().Add(t.lease)
@@ -75,6 +76,9 @@ func (t *Table) reclaimedAll(c *Client) {
 		if !done {
 			return
 		}
+	}
+	if t.hosts {
+		return
 	}
 	t.grace.Store(t.now().UnixNano())
 }

@@ -50,11 +50,11 @@ func (t *Table) consistent() error {
 			return fmt.Errorf("%v: counts %v %v, are %v %v of %d", key, f.accesses, f.denies, a, d, len(f.opens))
 		}
 		for _, h := range f.locks.held {
-			found := false
+			by, found := h.owner.(*lockOwner), false
 			for o := range f.opens {
-				found = found || o.locks[h.owner] != nil
+				found = found || o.locks[by] != nil
 			}
-			if !found || h.owner.gone {
+			if !found || by.gone {
 				return fmt.Errorf("%v: range %v of nobody", key, h.Range)
 			}
 		}
@@ -66,7 +66,7 @@ func (t *Table) consistent() error {
 		n := 0
 		for _, f := range t.files {
 			for _, h := range f.locks.held {
-				if h.owner.client == c {
+				if h.owner.record() == c {
 					n++
 				}
 			}

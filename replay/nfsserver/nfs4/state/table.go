@@ -73,6 +73,9 @@ type Options struct {
 	// all clients may reclaim.
 	Stable    Stable
 	Recovered []Identity
+	// RecoveredHosts: there are also NFSv3 hosts that may reclaim locks, so that the grace period
+	// lasts to its end. Nobody knows when they have reclaimed all.
+	RecoveredHosts bool
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 	// Hold is called when a file is opened, and Unhold once for each Hold, when that open is
@@ -112,9 +115,13 @@ type Table struct {
 	let      []Key      // to be unheld when mu is free
 	recalls  []recall   // to be sent when mu is free
 	erased   []Identity // to be forgotten when mu is free
+	free     []Key      // of which somebody waits for ranges; told when mu is free
+	waited   map[Key]int
+	onFree   func(Key)
 	closing  bool
 	// recovering has the clients that may reclaim, and whether they have.
 	recovering map[Identity]bool
+	hosts      bool // NFSv3 hosts may reclaim, too
 
 	delegationShares shares // of Limits.Delegations
 	contended        contention
@@ -161,7 +168,7 @@ func New(o Options) *Table {
 		t.grace.Store(t.graceEnd.UnixNano())
 	}
 	t.stable = o.Stable
-	t.recover(o.Recovered)
+	t.recover(o.Recovered, o.RecoveredHosts)
 	return t
 }
 
@@ -218,8 +225,8 @@ func (t *Table) Counts() Counts {
 // unlock ends a change: it unlocks mu, then sends the recalls, and releases what was
 // closed.
 func (t *Table) unlock() {
-	let, recalls, erased := t.let, t.recalls, t.erased
-	t.let, t.recalls, t.erased = nil, nil, nil
+	let, recalls, erased, free := t.let, t.recalls, t.erased, t.free
+	t.let, t.recalls, t.erased, t.free = nil, nil, nil, nil
 	t.mu.Unlock()
 	if len(erased) > 0 {
 		t.forget(erased)
@@ -229,6 +236,9 @@ func (t *Table) unlock() {
 	}
 	for _, k := range let {
 		t.unhold(k)
+	}
+	for _, k := range free {
+		t.onFree(k)
 	}
 }
 

@@ -1,0 +1,433 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/rpcrdma/toolkit/decode/nfs/nlm"
+	"github.com/rpcrdma/toolkit/decode/oncrpc"
+	"github.com/rpcrdma/toolkit/decode/xdr"
+	"github.com/rpcrdma/toolkit/replay/internal/schedule"
+	"github.com/rpcrdma/toolkit/replay/internal/world"
+	"github.com/rpcrdma/toolkit/replay/plan"
+	"github.com/rpcrdma/toolkit/replay/transport"
+	"github.com/rpcrdma/toolkit/replay/verdict"
+	"github.com/rpcrdma/toolkit/replay/workload"
+)
+
+// A server of NLM calls its client when a lock can be had that the client waits for. Such a call
+// of the captured server is an op that asks once more for the lock (plan.Op.Granted): it goes
+// when this server has called, or after a while, as clients do whom no call reaches.
+
+// lockProgram is what plan.Connection.Program says of connections to a lock manager.
+const lockProgram = "nlm"
+
+// isLock reports whether an op is a call of NLM.
+func isLock(o *plan.Op) bool { return o.Program == nlm.NLM_PROG }
+
+// lockKey names a lock that is asked for.
+type lockKey struct {
+	fh, oh         string
+	svid           int32
+	offset, length uint64
+	exclusive      bool
+}
+
+// asked is how far a lock has come that a call may wait for.
+type asked uint8
+
+const (
+	waits  asked = iota // it was asked for
+	called              // the server has called
+	had                 // a reply says so
+)
+
+// grants are the locks that may be granted by a call. The zero value is ready for use, from any
+// goroutine.
+type grants struct {
+	mu      sync.Mutex
+	asked   map[lockKey]asked
+	strange int // calls about locks that nobody has asked for
+	wake    func()
+}
+
+func (g *grants) set(k lockKey, a asked) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.asked == nil {
+		g.asked = map[lockKey]asked{}
+	}
+	if _, ok := g.asked[k]; !ok || a != waits {
+		g.asked[k] = a
+	}
+}
+
+func (g *grants) forget(k lockKey) {
+	g.mu.Lock()
+	delete(g.asked, k)
+	g.mu.Unlock()
+}
+
+func (g *grants) state(k lockKey) (asked, bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	a, ok := g.asked[k]
+	return a, ok
+}
+
+// granted deals with a call, and reports whether the lock is wanted.
+func (g *grants) granted(k lockKey) bool {
+	g.mu.Lock()
+	a, ok := g.asked[k]
+	switch {
+	case !ok:
+		g.strange++
+	case a == waits:
+		g.asked[k] = called
+	}
+	g.mu.Unlock()
+	if ok && g.wake != nil {
+		g.wake()
+	}
+	return ok
+}
+
+// ServeRPC implements transport.Handler: it answers GRANTED.
+func (g *grants) ServeRPC(x transport.Exchange) {
+	m := x.Call()
+	var h oncrpc.Call
+	if err := h.Decode(m.Stream, len(m.Stream)); err != nil || h.Size() > len(m.Stream) {
+		x.Drop()
+		return
+	}
+	reply := oncrpc.Reply{XID: h.XID, Stat: oncrpc.Accepted}
+	answer := func(stat oncrpc.AcceptStat, res []byte) {
+		reply.Accept = stat
+		x.Reply(&transport.Message{Stream: append(reply.Append(nil), res...)})
+	}
+	switch {
+	case h.Program != nlm.NLM_PROG:
+		answer(oncrpc.ProgUnavail, nil)
+		return
+	case h.Procedure == nlm.NLM_NULL:
+		answer(oncrpc.Success, nil)
+		return
+	case h.Procedure != nlm.NLM_GRANTED:
+		answer(oncrpc.ProcUnavail, nil)
+		return
+	}
+	k, cookie, ok := grantedArgs(h.Version, m.Stream[h.Size():])
+	if !ok {
+		answer(oncrpc.GarbageArgs, nil)
+		return
+	}
+	st := nlm.NLM4_DENIED
+	if g.granted(k) {
+		st = nlm.NLM4_GRANTED
+	}
+	// All versions have the same form and numbers here.
+	answer(oncrpc.Success, (&nlm.Nlm4Res{Cookie: cookie, Stat: nlm.Nlm4Stat{Stat: st}}).Append(nil))
+}
+
+// grantedArgs reads the arguments of GRANTED.
+func grantedArgs(version uint32, b []byte) (k lockKey, cookie []byte, ok bool) {
+	var r xdr.Reader
+	r.Reset(b, len(b))
+	if version == nlm.NLM4_VERS {
+		var a nlm.Nlm4Testargs
+		a.Decode(&r)
+		k, cookie = key4(&a.Alock, a.Exclusive), a.Cookie
+	} else {
+		var a nlm.NlmTestargs
+		a.Decode(&r)
+		k, cookie = key3(&a.Alock, a.Exclusive), a.Cookie
+	}
+	return k, cookie, !r.Failed()
+}
+
+func key4(l *nlm.Nlm4Lock, exclusive bool) lockKey {
+	return lockKey{string(l.Fh), string(l.Oh), l.Svid, l.LOffset, l.LLen, exclusive}
+}
+
+func key3(l *nlm.NlmLock, exclusive bool) lockKey {
+	return lockKey{string(l.Fh), string(l.Oh), l.Svid, uint64(l.LOffset), uint64(l.LLen), exclusive}
+}
+
+// lockCall is what a call of NLM asks for.
+type lockCall struct {
+	key   lockKey
+	lock  bool // LOCK, NM_LOCK
+	block bool
+	ends  bool // CANCEL or UNLOCK
+}
+
+// lockOf reads an op as it would go out now; ok is false if it is not about a lock, or a value is
+// missing.
+func (e *engine) lockOf(o *plan.Op, w *world.World) (l lockCall, ok bool) {
+	p := workload.Codec(o)
+	if !isLock(o) || p == nil {
+		return l, false
+	}
+	values := world.Values{World: w, Form: &world.Form{Op: o, Slot: -1}}
+	b, _, err := o.AppendArgs(nil, nil, &values)
+	if err != nil {
+		return l, false
+	}
+	var r xdr.Reader
+	r.Reset(b, len(b))
+	m := p.NewArgs()
+	if m.Decode(&r); r.Failed() {
+		return l, false
+	}
+	switch a := m.(type) {
+	case *nlm.NlmLockargs:
+		return lockCall{key: key3(&a.Alock, a.Exclusive), lock: true, block: a.Block}, true
+	case *nlm.Nlm4Lockargs:
+		return lockCall{key: key4(&a.Alock, a.Exclusive), lock: true, block: a.Block}, true
+	case *nlm.NlmCancargs:
+		return lockCall{key: key3(&a.Alock, a.Exclusive), ends: true}, true
+	case *nlm.Nlm4Cancargs:
+		return lockCall{key: key4(&a.Alock, a.Exclusive), ends: true}, true
+	case *nlm.NlmUnlockargs:
+		return lockCall{key: key3(&a.Alock, false), ends: true}, true
+	case *nlm.Nlm4Unlockargs:
+		return lockCall{key: key4(&a.Alock, false), ends: true}, true
+	}
+	return l, false
+}
+
+// heldKey names what an owner may have of a file.
+type heldKey struct {
+	world         *world.World
+	owner, object int
+}
+
+func heldOf(w *world.World, o *plan.Op) (k heldKey) {
+	k.world = w
+	for i := range o.Args {
+		switch f := &o.Args[i]; f.Kind {
+		case plan.FieldLockOwner:
+			k.owner = f.Ref
+		case plan.FieldHandle:
+			k.object = f.Ref
+		}
+	}
+	return k
+}
+
+// heldLock is what an owner may have of a file.
+type heldLock struct {
+	op     *plan.Op // the latest LOCK
+	ranges []byteRange
+	more   bool // than are remembered
+}
+
+// byteRange has both ends included.
+type byteRange struct{ first, last uint64 }
+
+// maxHeldRanges is how many ranges of one owner in one file are remembered.
+const maxHeldRanges = 64
+
+func bytesOf(k *lockKey) byteRange {
+	if k.length == 0 || k.length-1 > math.MaxUint64-k.offset {
+		return byteRange{k.offset, math.MaxUint64}
+	}
+	return byteRange{k.offset, k.offset + k.length - 1}
+}
+
+func (h *heldLock) add(r byteRange) {
+	if h.more = h.more || len(h.ranges) >= maxHeldRanges; !h.more {
+		h.ranges = append(h.ranges, r)
+	}
+}
+
+// remove takes out the ranges that r covers, and reports whether nothing is left.
+func (h *heldLock) remove(r byteRange) bool {
+	if r == (byteRange{0, math.MaxUint64}) {
+		return true
+	}
+	h.ranges = slices.DeleteFunc(h.ranges, func(x byteRange) bool { return r.first <= x.first && x.last <= r.last })
+	return len(h.ranges) == 0 && !h.more
+}
+
+// locks is what a run knows of its locks. Except for grants, it belongs to the engine.
+type locks struct {
+	grants   grants
+	held     map[heldKey]*heldLock
+	awaiting []awaited
+	asked    map[*schedule.Entry]bool // that have waited
+}
+
+// awaited is an op that waits for a call of the server.
+type awaited struct {
+	entry *schedule.Entry
+	key   lockKey
+	until time.Time
+}
+
+// lockIssued notes that a lock is asked for: the server may call before its reply is here.
+func (e *engine) lockIssued(c *call) {
+	if l, ok := e.lockOf(c.form.Op, c.world); ok && l.lock && l.block {
+		e.locks.grants.set(l.key, waits)
+	}
+}
+
+// lockDone notes what a reply says about a lock.
+func (e *engine) lockDone(c *call, res xdr.Message) {
+	o := c.form.Op
+	delete(e.locks.asked, c.entry)
+	l, ok := e.lockOf(o, c.world)
+	st, is := res.(xdr.Status)
+	if !ok || !is {
+		return
+	}
+	code, _ := st.StatusCode()
+	k := heldOf(c.world, o)
+	if e.locks.held == nil {
+		e.locks.held = map[heldKey]*heldLock{}
+	}
+	switch {
+	case l.lock && (code == uint32(nlm.NLM4_GRANTED) || code == uint32(nlm.NLM4_BLOCKED)):
+		h := e.locks.held[k]
+		if h == nil {
+			h = &heldLock{}
+			e.locks.held[k] = h
+		}
+		h.op = o
+		h.add(bytesOf(&l.key))
+		if code == uint32(nlm.NLM4_GRANTED) && l.block {
+			e.locks.grants.set(l.key, had)
+		}
+	case l.lock:
+		e.locks.grants.forget(l.key)
+	case l.ends && code == uint32(nlm.NLM4_GRANTED):
+		e.locks.grants.forget(l.key)
+		for _, exclusive := range []bool{false, true} {
+			l.key.exclusive = exclusive
+			e.locks.grants.forget(l.key)
+		}
+		if h := e.locks.held[k]; h != nil && h.remove(bytesOf(&l.key)) {
+			delete(e.locks.held, k)
+		}
+	}
+}
+
+// awaitGrant lets an op wait for the server's call. It reports whether it has to.
+func (e *engine) awaitGrant(n *schedule.Entry, w *world.World) bool {
+	if !n.Op.Granted || e.locks.asked[n] {
+		return false
+	}
+	l, ok := e.lockOf(n.Op, w)
+	if !ok {
+		return false
+	}
+	if a, known := e.locks.grants.state(l.key); !known || a != waits {
+		return false
+	}
+	if e.locks.asked == nil {
+		e.locks.asked = map[*schedule.Entry]bool{}
+	}
+	e.locks.asked[n] = true
+	e.step(n, schedule.Precede)
+	e.locks.awaiting = append(e.locks.awaiting, awaited{n, l.key, time.Now().Add(e.opt.CallbackWait)})
+	time.AfterFunc(e.opt.CallbackWait+time.Millisecond, e.inbox.rouse)
+	return true
+}
+
+// uncalled reports that an op goes although the server has not called.
+func (e *engine) uncalled(n *schedule.Entry, w *world.World) bool {
+	if !n.Op.Granted {
+		return false
+	}
+	l, ok := e.lockOf(n.Op, w)
+	if !ok {
+		return false
+	}
+	a, known := e.locks.grants.state(l.key)
+	return known && a == waits
+}
+
+// grantsArrived goes on with the ops whose call has come, or has not come in time.
+func (e *engine) grantsArrived() {
+	kept := e.locks.awaiting[:0]
+	now := time.Now()
+	for _, a := range e.locks.awaiting {
+		if st, known := e.locks.grants.state(a.key); known && st == waits && now.Before(a.until) && e.stopping == "" {
+			kept = append(kept, a)
+			continue
+		}
+		e.step(a.entry, schedule.Follow)
+		e.sched.Return(a.entry)
+	}
+	e.locks.awaiting = kept
+}
+
+// unlockAll gives up the locks that the plan leaves behind: nobody would, since the lock manager
+// does not know that we end.
+func (e *engine) unlockAll(ctx context.Context) {
+	for k, h := range e.locks.held {
+		if err := e.unlock(ctx, k, h.op); err != nil {
+			e.record.Note("a lock of NFSv3 could not be given up: %v", err)
+		}
+	}
+	if n := e.locks.grants.strange; n > 0 {
+		e.record.Note("the server has granted %d locks that nobody waits for", n)
+	}
+}
+
+func (e *engine) unlock(ctx context.Context, k heldKey, o *plan.Op) error {
+	l := e.lines.captured[k.world.Number][o.Connection]
+	if l == nil {
+		return nil
+	}
+	if l, ok := e.lockOf(o, k.world); ok && l.block {
+		e.locks.grants.forget(l.key) // a call that comes now is too late
+	}
+	owner, handle := k.world.LockOwner(k.owner), k.world.Objects[k.object].Handle
+	var cancel, unlock xdr.Message = nil, &nlm.Nlm4Unlockargs{Alock: nlm.Nlm4Lock{CallerName: owner.Host, Fh: handle, Oh: owner.Name, Svid: owner.Svid}}
+	if o.Version != nlm.NLM4_VERS {
+		unlock = &nlm.NlmUnlockargs{Alock: nlm.NlmLock{CallerName: owner.Host, Fh: handle, Oh: owner.Name, Svid: owner.Svid}}
+	}
+	if x, ok := e.lockOf(o, k.world); ok && x.block {
+		cancel = &nlm.Nlm4Cancargs{Block: true, Exclusive: x.key.exclusive, Alock: nlm.Nlm4Lock{CallerName: owner.Host, Fh: handle, Oh: owner.Name, Svid: owner.Svid, LOffset: x.key.offset, LLen: x.key.length}}
+		if o.Version != nlm.NLM4_VERS {
+			cancel = &nlm.NlmCancargs{Block: true, Exclusive: x.key.exclusive, Alock: nlm.NlmLock{CallerName: owner.Host, Fh: handle, Oh: owner.Name, Svid: owner.Svid, LOffset: uint32(x.key.offset), LLen: uint32(x.key.length)}}
+		}
+	}
+	for procedure, args := range map[uint32]xdr.Message{nlm.NLM_CANCEL: cancel, nlm.NLM_UNLOCK: unlock} {
+		if args == nil {
+			continue
+		}
+		h := oncrpc.Call{RPCVersion: oncrpc.Version, Program: o.Program, Version: o.Version, Procedure: procedure}
+		if o.Credential > 0 && o.Credential < len(e.creds) {
+			h.Cred = e.creds[o.Credential]
+		}
+		c := &transport.Call{MaxReply: slack, Timeout: grace}
+		c.Stream = args.Append(h.Append(nil))
+		e.count.extra++
+		if err := l.req.Do(ctx, c); err != nil {
+			return err
+		}
+		var reply oncrpc.Reply
+		if err := reply.Decode(c.Reply.Stream, len(c.Reply.Stream)); err != nil || !reply.Succeeded() {
+			return fmt.Errorf("procedure %d: %s", procedure, reply.Status())
+		}
+	}
+	return nil
+}
+
+// laterLock are the statuses of NLM with which a server asks the client to try again later.
+func laterLock(o *plan.Op, code uint32) bool {
+	return code == uint32(nlm.NLM4_DENIED_GRACE_PERIOD) || o.Granted && code == uint32(nlm.NLM4_BLOCKED)
+}
+
+// noCall notes that an op goes although the server has not called.
+func (e *engine) noCall(c *call, n *schedule.Entry) {
+	if e.uncalled(n, c.world) {
+		c.form.Note = verdict.Uncalled
+	}
+}
