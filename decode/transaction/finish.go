@@ -1,6 +1,9 @@
 package transaction
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 )
@@ -80,16 +83,15 @@ func (t *Tracker) finish(tx *Transaction) {
 		return
 	}
 	t.end(tx)
-	if t.opt.OnCompletion {
-		t.out(tx)
-		return
-	}
 	t.drain()
 }
 
 // end computes what is known of a transaction only at its end.
 func (t *Tracker) end(tx *Transaction) {
 	tx.finished = true
+	if t.opt.OnCompletion {
+		t.ready = append(t.ready, tx)
+	}
 	t.open--
 	t.held++
 	t.heldBytes += tx.size
@@ -370,6 +372,10 @@ func (t *Tracker) drain() {
 
 // release emits all ended transactions.
 func (t *Tracker) release() {
+	if t.opt.OnCompletion {
+		t.completed()
+		return
+	}
 	for tx := t.head; tx != nil && t.held > 0; {
 		next := tx.next
 		if tx.finished {
@@ -377,6 +383,21 @@ func (t *Tracker) release() {
 		}
 		tx = next
 	}
+}
+
+// completed emits those that have ended since the last time, as a rule one, in the order of their
+// first packets. To look for them among all that are open would take time in proportion to these.
+func (t *Tracker) completed() {
+	if len(t.ready) > 1 {
+		slices.SortFunc(t.ready, func(a, b *Transaction) int {
+			return cmp.Or(cmp.Compare(a.First().Number, b.First().Number), cmp.Compare(a.serial, b.serial))
+		})
+	}
+	for i, tx := range t.ready {
+		t.ready[i] = nil
+		t.out(tx)
+	}
+	t.ready = t.ready[:0]
 }
 
 // unlink takes a transaction out of the list.

@@ -78,9 +78,10 @@ type Tracker struct {
 	// Transactions in the order of their first packets: from the oldest that
 	// has not been emitted.
 	head, tail *Transaction
-	open       int // not ended
-	held       int // ended, not emitted
-	heldBytes  int // of these, in bytes
+	open       int            // not ended
+	held       int            // ended, not emitted
+	ready      []*Transaction // these, with Options.OnCompletion
+	heldBytes  int            // of these, in bytes
 
 	memory *memory.Account
 	peers  *memory.Account
