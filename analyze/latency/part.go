@@ -93,6 +93,8 @@ func joinLabels(labels []string) string {
 // merge moves what o has to g.
 func (g *group) merge(o *group, m *memory) (overflow bool) {
 	add := func(bad bool) { overflow = overflow || bad }
+	g.settle()
+	o.settle()
 	add(g.Counts.merge(&o.Counts))
 	add(g.total.join(&o.total, m))
 	for i := range g.phases {

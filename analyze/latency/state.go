@@ -88,6 +88,7 @@ func newPiece(id int, seen *state.Seen, p *part) *piece {
 	x := &piece{seen: seen, part: p}
 	var server Distribution
 	for _, g := range p.groups {
+		g.settle()
 		x.all += g.Count
 		server.merge(g.phases[transaction.PhaseServer].distribution())
 	}
