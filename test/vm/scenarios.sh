@@ -123,13 +123,13 @@ run_server_rxe() { serving rxe rocev2; }
 # that one version reads are changed by another.
 restarts() {
     local s=restart_$1 v i line
-    local serve="serve rpcrdma-replay serve --listen $SRV --provider $2,tcp --dir /srv/$s --writable --state /srv/$s.state --lease 30s"
-    on server "device none; mkdir -p /srv/$s && chmod 1777 /srv/$s" >/dev/null
+    local serve="serve rpcrdma-replay serve --listen $SRV --provider $2,tcp --dir /srv/$s --writable --state /srv/$s.state --lease 30s --portmap-port 111"
+    on server "device none; pkill rpcbind; mkdir -p /srv/$s && chmod 1777 /srv/$s" >/dev/null
     step $s "kernel's client over $1" client "device $1 && client_up" || return 1
     step $s "server over soft $2" server "$serve" || return 1
     on client "capture $s" || return 1
     for v in 3 4.0 4.1 4.2; do
-        step $s "NFSv$v: mount" client "mounted $v /mnt/v$v 2049 /" || return 1
+        step $s "NFSv$v: mount" client "mounted $v /mnt/v$v 2049 / lock" || return 1
     done
     on client 'rm -f /run/load.*; for v in 3 4.0 4.1 4.2; do bash /rig/guest/load /mnt/v$v/load$v $v >/run/load.$v 2>&1 & echo $! >/run/load.$v.pid; done; sleep 5'
     for i in 1 2 3; do

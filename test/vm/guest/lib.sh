@@ -130,10 +130,11 @@ serve_stop() {
     ! kill -0 "$pid" 2>/dev/null && ! grep -q -E '^(panic|fatal error)' /run/serve.log
 }
 
-# mounted VERSION DIR [MOUNT-PORT PATH]: mounts our server.
+# mounted VERSION DIR [MOUNT-PORT PATH LOCK]: mounts our server. LOCK is the option nolock or lock of
+# NFSv3; locks need a server that answers at port 111.
 mounted() {
     local path=$SRV:/ more=
-    [ "$1" = 3 ] && path=$SRV:${4:-/export} more=,nolock,mountproto=tcp,mountport=${3:-20048}
+    [ "$1" = 3 ] && path=$SRV:${4:-/export} more=,${5:-nolock},mountproto=tcp,mountport=${3:-20048}
     mkdir -p "$2"
     timeout 60 mount -t nfs -o "vers=$1,proto=rdma,port=20049,retry=0$more" "$path" "$2"
 }
