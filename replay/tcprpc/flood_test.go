@@ -167,9 +167,20 @@ func TestUnread(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// On a busy machine, the one that reads may not read for so long that it is taken for one of
+	// the others: it calls again.
+	again := 0
 	for range 50 {
 		c := transport.Call{Message: transport.Message{Stream: append([]byte(nil), one...)}}
-		if err := r.Do(ctx, &c); err != nil {
+		err := r.Do(ctx, &c)
+		for ; err != nil && again < 3; again++ {
+			r.Close()
+			if r, err = Dial(ctx, s.Addr().String(), Options{}); err == nil {
+				c = transport.Call{Message: transport.Message{Stream: append([]byte(nil), one...)}}
+				err = r.Do(ctx, &c)
+			}
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 		if n := len(c.Reply.Stream); n != 24+256<<10 {
