@@ -253,6 +253,13 @@ func (r *row) run(t *testing.T, file string, flags ...string) cost {
 	if len(flags) > 0 {
 		goal = limitedGoal
 	}
+	// The limit steers the garbage collector, which gets its share of the processors late if
+	// others run beside it: what was exceeded once has to be exceeded again.
+	for range tries - 1 {
+		if c.Memory >= goal {
+			c = measure(t, append(args, flags...))
+		}
+	}
 	if c.Memory >= goal {
 		t.Errorf("%s %s: %d MiB resident", filepath.Base(file), strings.Join(flags, " "), c.Memory>>20)
 	}
