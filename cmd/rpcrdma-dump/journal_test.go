@@ -21,15 +21,10 @@ import (
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
-// listenJournal stands in for the journal. The name of the socket is short enough for its address.
+// listenJournal stands in for the journal.
 func listenJournal(t *testing.T) (*net.UnixConn, string) {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "journal")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	name := filepath.Join(dir, "socket")
+	name := filepath.Join(t.TempDir(), "socket")
 	l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: name, Net: "unixgram"})
 	if err != nil {
 		t.Fatal(err)
@@ -53,7 +48,7 @@ func TestJournal(t *testing.T) {
 		b := make([]byte, 1<<20)
 		for {
 			n, err := l.Read(b)
-			if err != nil {
+			if err != nil || n == 0 {
 				got <- list
 				return
 			}
@@ -61,8 +56,12 @@ func TestJournal(t *testing.T) {
 		}
 	}()
 	code, out, diag := toJournal("--journal", socket, "-v", "-e", "operations.op", "-Y", "op == OPEN", filepath.Join(samples, "rocev2-nfs41-recall.pcap"))
-	// All has been sent, so that the end of a queue comes after it.
-	if err := l.SetReadDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
+	end, err := net.Dial("unixgram", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer end.Close()
+	if _, err := end.Write(nil); err != nil { // behind all others
 		t.Fatal(err)
 	}
 	list := <-got
