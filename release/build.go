@@ -80,6 +80,29 @@ func commit(root string) (when time.Time, version string, err error) {
 	return when, version, nil
 }
 
+// recorded returns a checkout of which Go records version and commit in programs. It does not do that in a
+// worktree of git (.git is a file), even with -buildvcs=true: a clone takes its place.
+func recorded(root, work, version string) (string, error) {
+	s, err := os.Lstat(filepath.Join(root, ".git"))
+	if err != nil || s.IsDir() {
+		return root, nil
+	}
+	if strings.HasSuffix(version, ".dirty") {
+		fmt.Fprintln(os.Stderr, "release: note: a worktree with changes: the programs do not tell their version and commit")
+		return root, nil
+	}
+	hash, err := output(root, "git", "rev-parse", "HEAD")
+	if err != nil {
+		return "", err
+	}
+	clone := filepath.Join(work, "checkout")
+	if _, err := output(root, "git", "clone", "--quiet", root, clone); err != nil {
+		return "", err
+	}
+	_, err = output(clone, "git", "checkout", "--quiet", "--detach", hash)
+	return clone, err
+}
+
 // compile builds the programs. Go records the version and the commit itself
 // (-buildvcs); paths of this machine are left out (-trimpath), so is the build
 // ID, which depends on the linker's temporary names.

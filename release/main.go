@@ -107,6 +107,9 @@ func run(root, out, which string) error {
 	if b.when, b.version, err = commit(root); err != nil {
 		return err
 	}
+	if b.root, err = recorded(root, work, b.version); err != nil {
+		return err
+	}
 	fmt.Printf("%s %s of %s\n", packageName, b.version, b.when.Format("2006-01-02 15:04:05 UTC"))
 	if err := b.extras(); err != nil {
 		return err

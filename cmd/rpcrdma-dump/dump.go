@@ -38,7 +38,8 @@ type dumpOptions struct {
 	width   int
 	lines   bool
 	cpu     string
-	listing bool // --list-fields
+	socket  string // of the journal
+	listing bool   // --list-fields
 	links   cli.Interfaces
 	resume  resumeOptions
 }
@@ -46,12 +47,13 @@ type dumpOptions struct {
 func (o *dumpOptions) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVarP(&o.format, "format", "T", "text", "output `format`: text, ndjson, json or fields")
+	f.StringVarP(&o.format, "format", "T", "text", "output `format`: text, ndjson, json, fields, or journal (entries of the systemd journal)")
 	f.CountVarP(&o.verbose, "verbose", "v", "show headers, chunks, operations and NFS fields as a tree; -vv: all of them")
 	f.BoolVarP(&o.hex, "hex", "x", false, "also show the bytes of the messages")
 	f.StringVarP(&o.filter, "filter", "Y", "", "only transactions for which the display filter `expression` holds")
-	f.StringArrayVarP(&o.fields, "field", "e", nil, "with -T fields: print this `field` (repeatable)")
+	f.StringArrayVarP(&o.fields, "field", "e", nil, "with -T fields: print this `field` (repeatable); with -T journal: add it")
 	f.StringArrayVarP(&o.layout, "layout", "E", nil, "with -T fields: `option`=value: header=y|n, separator=/t|/s|character,\nquote=d|s|n, occurrence=f|l|a, aggregator=,|/s|character")
+	f.StringVar(&o.socket, "journal", journalSocket, "with -T journal: the `socket` of the journal")
 	f.BoolVar(&o.listing, "list-fields", false, "list the fields for -e and -Y, and exit")
 	f.Uint64VarP(&o.count, "count", "c", 0, "stop after printing `n` transactions")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "no listing, only a summary at the end")
@@ -72,7 +74,7 @@ func (o *dumpOptions) flags(cmd *cobra.Command) {
 	f.StringVar(&o.cpu, "cpuprofile", "", "write a CPU profile to this `file`")
 	_ = f.MarkHidden("cpuprofile")
 	for flag, values := range map[string][]string{
-		"format": {"text", "ndjson", "json", "fields"},
+		"format": {"text", "ndjson", "json", "fields", "journal"},
 		"color":  {"auto", "always", "never"},
 		"sort":   {"call", "completion"},
 	} {
@@ -103,11 +105,18 @@ func (o *dumpOptions) check() error {
 	if o.sort != "call" && o.sort != "completion" {
 		return cli.Usagef("--sort is call or completion, not %q", o.sort)
 	}
-	if o.format != "fields" && (len(o.fields) > 0 || len(o.layout) > 0) {
-		return cli.Usagef("-e and -E go with -T fields")
+	journal := o.format == "journal"
+	if o.format != "fields" && (len(o.fields) > 0 && !journal || len(o.layout) > 0) {
+		return cli.Usagef("-e and -E go with -T fields, -e also with -T journal")
 	}
-	if o.format != "text" && (o.verbose > 0 || o.hex || o.quiet) {
-		return cli.Usagef("-v, -x and -q go with -T text")
+	if o.format != "text" && (o.verbose > 0 && !journal || o.hex || o.quiet) {
+		return cli.Usagef("-v, -x and -q go with -T text, -v also with -T journal")
+	}
+	if !journal && o.socket != journalSocket {
+		return cli.Usagef("--journal goes with -T journal")
+	}
+	if journal && o.resolve {
+		return cli.Usagef("--resolve goes with -T text")
 	}
 	if o.numeric && o.resolve {
 		return cli.Usagef("-n and --resolve exclude each other")
@@ -160,8 +169,10 @@ func (o *dumpOptions) printer(s *cli.Streams) (printer, error) {
 		return &jsonPrinter{}, nil
 	case "fields":
 		return newFieldsPrinter(o.fields, o.layout)
+	case "journal":
+		return o.journal()
 	}
-	return nil, cli.Usagef("-T is text, ndjson, json or fields, not %q", o.format)
+	return nil, cli.Usagef("-T is text, ndjson, json, fields or journal, not %q", o.format)
 }
 
 func (o *dumpOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) error {
@@ -187,6 +198,7 @@ func (o *dumpOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) err
 	}
 	o.need(o.cpu)
 	o.needs.Names = o.resolve
+	o.needs.Datagrams = o.format == "journal"
 	resumed, err := o.resume.open(s, &o.inputOptions, args)
 	if err != nil {
 		return err
@@ -200,6 +212,10 @@ func (o *dumpOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) err
 		return err
 	}
 	defer stop()
+	if p, ok := p.(*journalPrinter); ok {
+		p.notes = j.notes
+		defer p.close()
+	}
 	opt := o.decoder()
 	if (len(o.ifaces) > 0 || o.follow) && !cmd.Flags().Changed("sort") {
 		o.sort = "completion" // live output
@@ -284,6 +300,9 @@ func (d *dump) run(o *dumpOptions, s *cli.Streams) error {
 		d.summary.print(d.out, d.d)
 	}
 	outErr := d.out.close()
+	if p, ok := d.printer.(*journalPrinter); ok {
+		outErr = errors.Join(outErr, p.result())
+	}
 	if d.extract != nil && err == nil && d.failed == nil {
 		if d.failed = d.whole(o.extract); d.failed == nil {
 			d.extract.Carried(d.in.size.Load())
@@ -328,6 +347,9 @@ func (d *dump) show(v *rpc.View) {
 		d.summary.add(v)
 	}
 	if d.printer != nil && !d.out.end(d.printer.print(d.out.begin(), v)) {
+		d.stop()
+	}
+	if p, ok := d.printer.(*journalPrinter); ok && p.failed != nil {
 		d.stop()
 	}
 	if d.count > 0 {

@@ -91,8 +91,13 @@ func newFieldsPrinter(names, options []string) (*fieldsPrinter, error) {
 
 // blames reports whether a printer writes what needs Transaction.Blame.
 func blames(p printer) bool {
-	f, _ := p.(*fieldsPrinter)
-	return f != nil && slices.ContainsFunc(f.fields, (*filter.FieldRef).Blame)
+	switch p := p.(type) {
+	case *fieldsPrinter:
+		return slices.ContainsFunc(p.fields, (*filter.FieldRef).Blame)
+	case *journalPrinter:
+		return p.e.Blame()
+	}
+	return false
 }
 
 var layoutKeys = []string{"header=", "separator=", "occurrence=", "aggregator=", "quote=", "bom="}

@@ -45,7 +45,9 @@ Record on the client:
        rpcrdma:xprtrdma_inline_thresh | tr ' ' '\n' > set_event
   … ; cat trace > trace.client; cat /proc/self/mountstats > mountstats
 and on the server with the events
-  sunrpc:svc_process sunrpc:svc_stats_latency rpcrdma:svcrdma_decode_rqst`
+  sunrpc:svc_process sunrpc:svc_stats_latency rpcrdma:svcrdma_decode_rqst
+The output of trace-cmd report, of perf script, and of the bpftrace scripts in
+docs/bpftrace (for slow calls only) is read as well.`
 
 // kernelFlags name the kernel's records. Commands that join transactions with them have these flags.
 type kernelFlags struct {

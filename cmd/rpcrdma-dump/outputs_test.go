@@ -33,7 +33,7 @@ func outputsProgram() *clitest.Program {
 			"rpcrdma-dump --resume-state":   out, "rpcrdma-dump export parquet --resume-state": out, "--resume-key": in,
 			"rpcrdma-dump split --write":   out,
 			"rpcrdma-dump capture --write": out, "--sysfs": in,
-			"rpcrdma-dump extcap --fifo": out, "rpcrdma-dump extcap --extcap-interface": n, "rpcrdma-dump extcap --extcap-capture-filter": n,
+			"rpcrdma-dump --journal": n, "rpcrdma-dump extcap --fifo": out, "rpcrdma-dump extcap --extcap-interface": n, "rpcrdma-dump extcap --extcap-capture-filter": n,
 			"rpcrdma-dump extcap --extcap-version": n, "rpcrdma-dump extcap --extcap-reload-option": n, "rpcrdma-dump extcap --device": n,
 			"rpcrdma-dump extcap --delay": n, "rpcrdma-dump extcap --limit-memory": n, "rpcrdma-dump extcap --remote-host": n,
 			"rpcrdma-dump extcap --remote-port": n, "rpcrdma-dump extcap --remote-user": n, "rpcrdma-dump extcap --remote-program": n,

@@ -144,6 +144,7 @@ var rules = []rule{
 	{packages: "analyze/text/results", own: []string{"analyze/check", "analyze/kernel", "analyze/latency", "analyze/text", "decode/...", "internal/printable", "internal/table"}},
 	{packages: "analyze/ndjson", own: []string{"analyze/check", "analyze/text", "decode/...", "internal/printable"}},
 	{packages: "analyze/html", own: []string{"analyze/fabric", "analyze/latency", "analyze/plot", "analyze/session", "analyze/text", "decode/rdma", "decode/transaction", "internal/printable"}},
+	{packages: "analyze/journal", own: []string{"analyze/filter", "analyze/text", "decode/rpc", "decode/transaction", "internal/printable"}},
 	{packages: "analyze/ladder", own: []string{"analyze/ndjson", "analyze/text", "decode/..."}},
 	{packages: "analyze/chrometrace", own: []string{"analyze/ndjson", "analyze/text", "decode/..."}},
 	{packages: "analyze/parquet", own: []string{"analyze/fabric", "analyze/parquet/column", "decode/...", "internal/outfile"}, foreign: []string{"github.com/klauspost/compress", "github.com/parquet-go/parquet-go"}},

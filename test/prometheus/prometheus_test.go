@@ -145,7 +145,7 @@ func uses(t *testing.T, where, text string, series map[string][]string) {
 			t.Errorf("%s: %s is not served", where, name)
 		}
 		for _, m := range selector {
-			if m.Name != labels.MetricName && m.Name != "instance" && !slices.Contains(known, m.Name) {
+			if m.Name != labels.MetricName && m.Name != "instance" && m.Name != "job" && !slices.Contains(known, m.Name) {
 				t.Errorf("%s: %s has no label %s", where, name, m.Name)
 			}
 		}
@@ -181,18 +181,46 @@ func TestServed(t *testing.T) {
 		t.Fatal(err)
 	}
 	var d struct {
+		Templating struct {
+			List []struct{ Name, Type, AllValue string }
+		}
 		Panels []struct {
-			Title   string
-			Targets []struct{ Expr string }
+			Title, Description string
+			Targets            []struct{ Expr string }
 		}
 	}
 	if err := json.Unmarshal(b, &d); err != nil {
 		t.Fatal(err)
 	}
-	replace := strings.NewReplacer("$__rate_interval", "5m", "$__range", "5m", "$instance", ".*")
+	replace := strings.NewReplacer("$__rate_interval", "5m", "$__range", "5m", "$instance", ".*", "$job", ".*")
 	for _, p := range d.Panels {
+		if p.Description == "" {
+			t.Errorf("%s: no description", p.Title)
+		}
 		for _, x := range p.Targets {
 			uses(t, p.Title, replace.Replace(x.Expr), series)
+			chosen(t, p.Title, replace.Replace(x.Expr))
+		}
+	}
+	for _, v := range d.Templating.List {
+		if v.Type == "query" && v.AllValue != ".+" {
+			t.Errorf("variable %s: allValue is %q, not .+: \"All\" would list every value in each query", v.Name, v.AllValue)
+		}
+	}
+}
+
+// chosen wants each metric of a query to follow the choices of job and instance, as Grafana's dashboard-linter does.
+func chosen(t *testing.T, where, text string) {
+	t.Helper()
+	e, err := promql.ParseExpr(text)
+	if err != nil {
+		return // uses has reported it
+	}
+	for _, selector := range parser.ExtractSelectors(e) {
+		for _, want := range []string{"job", "instance"} {
+			if !slices.ContainsFunc(selector, func(m *labels.Matcher) bool { return m.Name == want && m.Type == labels.MatchRegexp }) {
+				t.Errorf("%s: %v does not choose by %s", where, selector, want)
+			}
 		}
 	}
 }

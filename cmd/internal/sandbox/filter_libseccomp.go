@@ -68,6 +68,11 @@ type condition struct {
 	value []uint64
 }
 
+// addressing name the receiver of a datagram. A socket of local datagrams, even
+// a connected one, would reach every other such socket of the system with them;
+// Landlock restricts that only since its version 9.
+var addressing = []string{"sendto", "sendmsg", "sendmmsg"}
+
 // resolving are allowed where names of hosts are looked up.
 var resolving = []string{"connect", "bind"}
 
@@ -130,6 +135,14 @@ func filter(n Needs) error {
 		return nil
 	}
 	names := slices.Clone(allowed)
+	if n.Datagrams {
+		names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(addressing, name) })
+		for _, name := range addressing {
+			if err := add(name, seccomp.ActErrno.SetReturnCode(int16(unix.EPERM))); err != nil {
+				return err
+			}
+		}
+	}
 	if n.Names {
 		names = append(names, resolving...)
 	}

@@ -68,6 +68,9 @@ type Needs struct {
 	Trees []string
 	// Names of hosts are looked up in /etc/hosts and by DNS.
 	Names bool
+	// Datagrams are written to a socket that is connected already. Nothing is
+	// sent to another address through it, so Names is not possible beside it.
+	Datagrams bool
 }
 
 // Writes reports whether files are made.

@@ -37,7 +37,10 @@ type plan struct {
 	Writes bool
 	Dir    string // one that is not granted
 	Listen bool
-	Kernel int // version of Landlock that it pretends to have; -1 is none
+	Socket string // of datagrams, which it connects to; there is another one with a 2 after the name
+	Kernel int    // version of Landlock that it pretends to have; -1 is none
+
+	open *net.UnixConn
 }
 
 // results of a child, by what it tried: "ok", forbidden or an error.
@@ -90,6 +93,14 @@ func (p *plan) run() results {
 	var l net.Listener
 	if p.Listen {
 		l, _ = net.Listen("tcp", "127.0.0.1:0")
+	}
+	if p.Socket != "" {
+		c, err := net.Dial("unixgram", p.Socket)
+		if err != nil {
+			out["error"] = err.Error()
+			return out
+		}
+		p.open = c.(*net.UnixConn)
 	}
 	if p.Kernel != 0 {
 		landlockVersion = func() (int, error) {
@@ -243,6 +254,27 @@ func (p *plan) try(out results, l net.Listener) {
 		}
 		return nil
 	})
+	if p.Needs.Datagrams {
+		do("write datagram", func() error { _, err := p.open.Write([]byte("x")); return err })
+		for i, other := range []string{p.Socket, p.Socket + "2"} {
+			do(fmt.Sprint("address datagram ", i), func() error {
+				raw, err := p.open.SyscallConn()
+				if err != nil {
+					return err
+				}
+				to := &unix.SockaddrUnix{Name: other}
+				var sendto, sendmsg error
+				err = raw.Control(func(fd uintptr) {
+					sendto = unix.Sendto(int(fd), []byte("x"), 0, to)
+					sendmsg = unix.Sendmsg(int(fd), []byte("x"), nil, to, 0)
+				})
+				if err == nil && (sendto == nil) != (sendmsg == nil) {
+					return fmt.Errorf("sendto: %v, sendmsg: %v", sendto, sendmsg)
+				}
+				return errors.Join(err, sendto)
+			})
+		}
+	}
 	if p.Needs.Names {
 		do("names", func() error {
 			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
@@ -453,6 +485,31 @@ func TestNames(t *testing.T) {
 	r.expect(t, forbidden, "read /etc/shadow", "read /etc/passwd", "write elsewhere", "connect TCP", "listen TCP", "packet socket")
 	if filters {
 		r.expect(t, forbidden, "unix socket", "netlink socket")
+	}
+}
+
+// A socket that is connected is written to, and reaches nobody else.
+func TestDatagrams(t *testing.T) {
+	abi(t)
+	dir := directory(t)
+	p := plan{Mode: Require, Dir: directory(t), Socket: filepath.Join(dir, "s"), Needs: Needs{Datagrams: true}}
+	for _, name := range []string{p.Socket, p.Socket + "2"} {
+		l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: name, Net: "unixgram"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		// It is the filter that forbids, not permissions of a file.
+		if err := os.Chmod(name, 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := runChild(t, p)
+	r.expect(t, "", "error", "notes")
+	r.expect(t, "ok", "write datagram", "go on")
+	r.expect(t, forbidden, "read /etc/passwd", "write elsewhere", "packet socket")
+	if filters {
+		r.expect(t, forbidden, "address datagram 0", "address datagram 1", "unix socket")
 	}
 }
 
