@@ -193,12 +193,7 @@ func (o *dumpOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) err
 	if err != nil {
 		return err
 	}
-	if o.extract != "" {
-		o.needs.Trees = []string{o.extract}
-	}
-	o.need(o.cpu)
-	o.needs.Names = o.resolve
-	o.needs.Datagrams = o.format == "journal"
+	o.confine()
 	resumed, err := o.resume.open(s, &o.inputOptions, args)
 	if err != nil {
 		return err
@@ -239,15 +234,7 @@ func (o *dumpOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) err
 		printer: p, match: match, extract: x, count: o.count,
 	}
 	if o.quiet {
-		d.printer, d.summary = nil, newSummary()
-		opt.Closed = d.summary.closed
-		if match == nil && x == nil {
-			d.view.Names = nil // names are not needed
-		}
-		if match == nil && x == nil && o.count == 0 {
-			d.parts = make(parts)
-			opt.Group = d.parts.group
-		}
+		d.quiet(&opt)
 	}
 	j.d = decode.New(opt, d.transaction)
 	j.noteTrackers(o.trackers)
@@ -255,6 +242,30 @@ func (o *dumpOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) err
 		return err
 	}
 	return d.run(o, s)
+}
+
+// confine says what the command needs once it is confined.
+func (o *dumpOptions) confine() {
+	if o.extract != "" {
+		o.needs.Trees = []string{o.extract}
+	}
+	o.need(o.cpu)
+	o.needs.Names = o.resolve
+	o.needs.Datagrams = o.format == "journal"
+}
+
+// quiet has a summary instead of lines.
+func (d *dump) quiet(opt *decode.Options) {
+	d.printer, d.summary = nil, newSummary()
+	opt.Closed = d.summary.closed
+	if d.match != nil || d.extract != nil {
+		return
+	}
+	d.view.Names = nil // names are not needed
+	if d.count == 0 {
+		d.parts = make(parts)
+		opt.Group = d.parts.group
+	}
 }
 
 // dump takes transactions and prints them.
