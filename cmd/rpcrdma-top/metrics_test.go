@@ -268,7 +268,7 @@ func TestDashboard(t *testing.T) {
 				}
 				used[m.name] = true
 				for _, l := range label.FindAllStringSubmatch(x.Expr, -1) {
-					if l[1] != "instance" && !slices.Contains(m.labels, l[1]) {
+					if l[1] != "instance" && l[1] != "job" && !slices.Contains(m.labels, l[1]) {
 						t.Errorf("%s: %s has no label %s", p.Title, n, l[1])
 					}
 				}

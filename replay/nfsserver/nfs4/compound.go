@@ -129,9 +129,6 @@ func (x *compound) serve(c *nfsserver.Call) {
 			c.Fail(oncrpc.GarbageArgs)
 			return
 		}
-		if minor == 0 {
-			x.presume()
-		}
 		x.execute()
 		return
 	}

@@ -222,18 +222,23 @@ func (x *compound) isBy(c *state.Client) {
 	}
 }
 
-// presume says who probably sends an NFSv4.0 COMPOUND before an operation identifies its client:
-// Linux asks for the attributes of a file right before it returns its delegation.
-func (x *compound) presume() {
-	if !x.s.table.Delegated() {
-		return
+// asker is who asks for attributes. Of an NFSv4.0 COMPOUND in which nothing has told yet, it is the
+// client whose delegation is returned further on, as Linux asks right before that, or else the last
+// one that used the connection. To ask this client for the attributes would have it wait for itself.
+// A change is not taken for the holder's on such grounds: it recalls the delegation, as with
+// Linux's server.
+func (x *compound) asker() *state.Client {
+	if x.minor != 0 || x.files.by != nil {
+		return x.files.by
 	}
-	x.files.by = x.lastCaller().Load()
 	for i := range x.args.Ops {
 		if a, ok := x.args.Ops[i].Body.(*nfs4.DELEGRETURN4args); ok {
-			x.identify(&a.DelegStateid)
+			if c := x.s.table.Owner(&a.DelegStateid); c != nil {
+				return c
+			}
 		}
 	}
+	return x.lastCaller().Load()
 }
 
 // written are attributes whose current values only a client with a write delegation may know.
@@ -251,7 +256,10 @@ type answer struct {
 // askHolder asks the client that has a write delegation of the current file for its
 // attributes, and makes them x.attr (RFC 8881, section 10.4.3).
 func (x *compound) askHolder() status {
-	w, found := x.s.table.WrittenBy(x.files.by, x.fh)
+	if !x.s.table.Delegated() {
+		return ok
+	}
+	w, found := x.s.table.WrittenBy(x.asker(), x.fh)
 	if !found {
 		return ok
 	}

@@ -335,3 +335,16 @@ func TestOnce0(t *testing.T) {
 		r.must(c.twice, r.result(r.raw(0, a.Append(nil)))) // another call
 	}
 }
+
+// TestCloseAgain: a CLOSE that comes after a long silence may be retransmitted, too, as pynfs' RPLY10
+// does: its owner has only just been used.
+func TestCloseAgain(t *testing.T) {
+	r := newRig(t, Options{Courtesy: 24 * time.Hour})
+	z := r.mount0("c")
+	h, sid := z.open("f", 1, 0)
+	r.clock.pass(200 * time.Second)
+	again := []nfs4.Op{putfh(h), o(nfs4.OP_CLOSE, &nfs4.CLOSE4args{OpenStateid: sid, Seqid: z.next()})}
+	z.must(ok, z.do(again...))
+	r.s.Reap()
+	z.must(ok, z.do(again...))
+}

@@ -274,6 +274,7 @@ func (t *Table) dropLockState(l *lockState) {
 	t.refund(l.client, lockStateCost)
 	delete(l.open.locks, l.owner)
 	delete(l.owner.locks, l.open)
+	l.owner.used = t.now().UnixNano()
 	if l.client.minor && len(l.owner.locks) == 0 {
 		t.dropLockOwner(l.owner)
 	}

@@ -222,6 +222,7 @@ func (t *Table) detach(o *open) {
 	f.count(o.access, o.deny, -1)
 	delete(f.opens, o)
 	delete(o.owner.opens, f.key)
+	o.owner.used = t.now().UnixNano() // a CLOSE may be sent again for a lease from now on
 	t.release(f)
 }
 
