@@ -2,11 +2,13 @@ package freeze
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"reflect"
 	"runtime"
 	"slices"
+	"sync"
 	"unsafe"
 )
 
@@ -110,6 +112,11 @@ func (p *Plan) compile() error {
 
 // fingerprint is the same for programs that understand each other's files.
 func (p *Plan) fingerprint() (sum [sha256.Size]byte) {
+	key := p.key()
+	if known, ok := fingerprints.Load(key); ok {
+		return known.([sha256.Size]byte)
+	}
+	defer func() { fingerprints.Store(key, sum) }()
 	h := sha256.New()
 	fmt.Fprintf(h, "%d %s %s %q\n", format, runtime.GOARCH, runtime.Version(), p.version)
 	seen := make(map[reflect.Type]int)
@@ -123,6 +130,36 @@ func (p *Plan) fingerprint() (sum [sha256.Size]byte) {
 	}
 	h.Sum(sum[:0])
 	return sum
+}
+
+// fingerprints has the fingerprints of this process by key: types do not change, and programs have few
+// plans.
+var fingerprints sync.Map
+
+// key tells plans of this process apart whose fingerprints may differ.
+func (p *Plan) key() string {
+	b := []byte(p.version)
+	add := func(t reflect.Type) { b = binary.NativeEndian.AppendUint64(b, uint64(reflect.ValueOf(t).Pointer())) }
+	for _, x := range p.fixed {
+		add(x.t)
+	}
+	b = append(b, "boxed"...)
+	for _, t := range p.boxed {
+		add(t)
+	}
+	var left []string
+	for t, names := range p.left {
+		for name, is := range names {
+			if is {
+				left = append(left, fmt.Sprint(reflect.ValueOf(t).Pointer(), " ", name))
+			}
+		}
+	}
+	slices.Sort(left)
+	for _, l := range left {
+		b = append(append(b, ' '), l...)
+	}
+	return string(b)
 }
 
 // describe writes the layout of a type and of those that it consists of.

@@ -288,9 +288,14 @@ func (m *measured) log(t *testing.T) {
 // check compares decoding with and without cuts.
 func check(t *testing.T, v *variant, packets []capture.Packet, batch int, rng *rand.Rand, m *measured) {
 	t.Helper()
+	checkCuts(t, v, packets, batch, 1+rng.IntN(6), rng, m)
+}
+
+func checkCuts(t *testing.T, v *variant, packets []capture.Packet, batch, n int, rng *rand.Rand, m *measured) {
+	t.Helper()
 	want, wantEvents := decodeCut(t, v, packets, batch, nil, m)
 	var cuts []int
-	for range 1 + rng.IntN(6) {
+	for range n {
 		cuts = append(cuts, rng.IntN(len(packets)+1))
 	}
 	slices.Sort(cuts)
