@@ -171,9 +171,8 @@ func (x *series) add(from, to int64, highest, target uint32) {
 		v.Target = target
 	}
 	for at := from; at < to; {
-		i := at / x.length
-		end := min((i+1)*x.length, to)
-		x.list[i].Busy += end - at
-		at = end
+		n := min(x.length-at%x.length, to-at) // without the end of the interval, which may overflow
+		x.list[at/x.length].Busy += n
+		at += n
 	}
 }

@@ -151,7 +151,7 @@ func FuzzBuilder(f *testing.F) {
 		}
 	}
 	for i := range sources {
-		for from := 0; from < len(sources[i]); from += 6 {
+		for from := 0; from < len(sources[i]); from += 5 {
 			f.Add(uint8(i), uint8(from), []byte{})
 		}
 	}
@@ -159,7 +159,7 @@ func FuzzBuilder(f *testing.F) {
 	f.Fuzz(func(t *testing.T, which, from uint8, program []byte) {
 		list := sources[int(which)%len(sources)]
 		at := int(from) % len(list)
-		built(t, filepath.Join(dir, "fuzz.plan"), mutate.Units(list[at:min(len(list), at+6)], program, 2000), mutate.Sample(program, 4))
+		built(t, filepath.Join(dir, "fuzz.plan"), mutate.Units(list[at:min(len(list), at+5)], program, 2000), mutate.Sample(program, 8))
 	})
 }
 
