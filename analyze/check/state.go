@@ -32,7 +32,7 @@ const (
 type Result struct {
 	// Checker has the counts of all rules. It checks nothing any more.
 	Checker *Checker
-	// Findings are those of one tap in their order, those of several by time.
+	// Findings of one tap are in their order, findings of several in the order of time.
 	Findings []*Finding
 	Notes    []string
 }

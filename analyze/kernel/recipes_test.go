@@ -14,7 +14,7 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/kernel/ftrace"
 )
 
-// formats are those of the printf of a bpftrace script, by the event that they print.
+// formats returns the printf formats of a bpftrace script, by the event that they print.
 func formats(t *testing.T, script string) map[string]string {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("../../docs/bpftrace", script))
@@ -34,7 +34,7 @@ func formats(t *testing.T, script string) map[string]string {
 	return out
 }
 
-// events are those of a trace.
+// events reads the events of a trace.
 func events(t *testing.T, name string) (all []ftrace.Event) {
 	t.Helper()
 	f, err := os.Open(filepath.Join(sampleDir, name))

@@ -393,7 +393,7 @@ func (s *State) source(chosen []*choice) *source {
 	if overflow {
 		src.notes = append(src.notes, "packets or bytes do not fit into 64 bits: they are the largest numbers that do")
 	}
-	src.notes = append(src.notes, fmt.Sprintf("%d taps: connections are numbered by their start, and calls in flight at once are those of one tap", len(s.taps)))
+	src.notes = append(src.notes, fmt.Sprintf("%d taps: connections are numbered by their start, and calls in flight at once are counted at one tap", len(s.taps)))
 	s.told(src, chosen)
 	return src
 }

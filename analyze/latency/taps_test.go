@@ -79,9 +79,9 @@ func TestTwoTaps(t *testing.T) {
 		{name: "client ahead", client: 90 * second},
 		{name: "client behind", client: -90 * second},
 		{name: "client began late", clientSkips: 700},
-		// Three transactions are those of connections that only the client saw.
+		// Three transactions belong to connections that only the client saw.
 		{name: "server began late", serverSkips: 300, count: 95 + 3},
-		// The connection with most of the transactions is that of the client, which saw four times as many.
+		// Of the connection with most transactions the client's view counts: it saw four times as many.
 		{name: "server saw the end only", serverSkips: 1500, count: 117},
 	} {
 		t.Run(x.name, func(t *testing.T) {

@@ -225,7 +225,7 @@ func (e *encoder) latency(tx *transaction.Transaction) {
 	}
 }
 
-// lostCauses are those of the columns, in their order; the total follows.
+// lostCauses lists the causes that have columns, in the order of these; the total follows.
 var lostCauses = [...]rdma.Cause{rdma.CauseNotReady, rdma.CauseRecovery, rdma.CauseCongestion, rdma.CauseReadSlot, rdma.CauseUnknown}
 
 func (e *encoder) blame(tx *transaction.Transaction) {

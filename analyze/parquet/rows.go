@@ -163,7 +163,7 @@ type group struct {
 
 func (g *group) null() { g.Null(0, 0) }
 
-// operations are those of a COMPOUND.
+// operations has the columns of a COMPOUND's operations.
 type operations struct {
 	*column.Levels
 	op     *column.Texts

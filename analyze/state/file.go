@@ -13,7 +13,7 @@ import (
 // Magic are the first bytes of a file.
 const Magic = "\x89RPCS\r\n\x1a"
 
-// version is that of the container; sections have their own.
+// version counts changes of the container; sections have versions of their own.
 const version = 1
 
 // Limits of a file.

@@ -101,7 +101,7 @@ func (r *resumption) preview(w io.Writer) error {
 	if r.from == nil {
 		return nil
 	}
-	_, err := fmt.Fprintf(w, "\nThe run goes on at call %d, where %s was written; %d calls are over. The counts above are those of the whole plan.\n",
+	_, err := fmt.Fprintf(w, "\nThe run goes on at call %d, where %s was written; %d calls are over. The counts above are for the whole plan.\n",
 		r.from.First, filepath.Base(r.name), r.from.Done)
 	return err
 }

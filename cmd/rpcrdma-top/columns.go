@@ -20,7 +20,7 @@ type arrangement struct {
 	turn    bool
 }
 
-// arrangements are those of all views.
+// arrangements has an arrangement for each view.
 type arrangements [views]arrangement
 
 // apply gives a table the columns of a view.

@@ -22,7 +22,7 @@ const (
 	maxHosts = 1 << 14
 )
 
-// newHosts makes them; confined is that of cli.NewResolver. Lookups end with the program.
+// newHosts looks names up until the program ends; cli.NewResolver explains confined.
 func newHosts(confined, wait bool) *hosts {
 	h := &hosts{wait: wait, look: cli.NewResolver(confined).Name}
 	h.begin()

@@ -374,7 +374,7 @@ func (u *ui) selected() (selection, error) {
 	if u.view == files {
 		s.stem = filepath.Base(id)
 	}
-	if u.snap.Filter != "" { // the figures of the row are those of what passes it
+	if u.snap.Filter != "" { // the row counts only what passes it
 		expr = "(" + u.snap.Filter + ") && " + expr
 		s.what = expr
 	}

@@ -85,7 +85,7 @@ func (p *parts) add(x span) {
 	p.trees = append(p.trees, t)
 }
 
-// overlap is that of spans.
+// overlap is like spans.overlap.
 func (p *parts) overlap(from, to uint64, now int64) bool {
 	if p == nil || from >= to {
 		return false

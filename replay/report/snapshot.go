@@ -3,7 +3,7 @@ package report
 import "github.com/rpcrdma/toolkit/replay/verdict"
 
 // Snapshot is what a Recorder has counted, for a run that goes on in another process. Times are not
-// kept: they are those of one process.
+// kept: they hold for one process only.
 type Snapshot struct {
 	Read       int             `json:"read"` // ops
 	Operations []savedOp       `json:"operations"`

@@ -33,7 +33,7 @@ func newFacts() *facts {
 	return &facts{version: "3", above: map[int]int{}, used: map[int]bool{}, examples: map[int]*plan.Op{}}
 }
 
-// facts are those of the ops in memory, or those that the plan has told.
+// facts returns what the ops in memory show, or what the plan says of its ops.
 func (w *Workload) facts() *facts {
 	if w.Streams() {
 		return w.told

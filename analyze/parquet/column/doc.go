@@ -4,8 +4,8 @@
 // A writer for any Go type has to look at each row by reflection, and to move each value through
 // an interface; with 85 columns that took ten times as long as decoding the packets. This package
 // does only what such a writer does besides: it cuts columns into pages and row groups, and keeps
-// their statistics and indexes. Encodings, compression, page headers and the footer are those of
-// parquet-go, and the schema is the one that it derives from a Go type.
+// their statistics and indexes. The library parquet-go does the encodings, compression, page headers and
+// the footer, and derives the schema from a Go type.
 //
 //	s := column.SchemaOf(Row{})
 //	f := column.New(w, s, column.Options{})

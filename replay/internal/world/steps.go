@@ -10,9 +10,9 @@ import (
 type Step struct {
 	Op   int
 	Kind StepKind
-	// Access and Deny are those of Opened and Narrowed.
+	// Access and Deny belong to Opened and Narrowed.
 	Access, Deny uint32
-	// Type, Offset and Length are those of Locked and Unlocked; Open is the state that a first lock
+	// Type, Offset and Length belong to Locked and Unlocked; Open is the state that a first lock
 	// was made with, 0 if it was not the first.
 	Type           nfs4.NfsLockType4
 	Open           int
