@@ -81,6 +81,7 @@ type decoder struct {
 	list  text.Lister
 	parts []decode.StatePart
 	out   *record
+	slots *session.Recorder // nil without blame
 
 	// With keeps, what text is slow to make of is kept as it is.
 	keeps  bool
@@ -191,6 +192,7 @@ func (v *variant) new(out, events *record) *decoder {
 		b := blame.Lean(fabric.DefaultMemory)
 		slots := session.New(nil)
 		slots.Live()
+		x.slots = slots
 		opt.Watcher = b.Recorder
 		opt.Observer = session.Beside(opt.Observer, slots)
 		opt.Transactions.Ended = func(tx *transaction.Transaction) {
@@ -224,6 +226,10 @@ func (v *variant) new(out, events *record) *decoder {
 // where transactions go to another goroutine, it depends on how many are on their way.
 func (x *decoder) verdict(v *variant) string {
 	s := fmt.Sprintf("%+v\n%+v\n%+v\nnames forgotten %d", x.d.Stats(), x.d.Account(), x.d.Orphans(), x.names.Forgotten)
+	if x.slots != nil {
+		uses, rest := x.slots.Uses(x.d.Stats().Last.Time, 100)
+		s += fmt.Sprintf("\nsessions %+v %d", uses, rest)
+	}
 	if m := x.d.Memory(); !v.opt().Concurrent {
 		s += fmt.Sprintf(", memory %d %d %d", m.Used(), m.Peak(), m.Evicted())
 	}
