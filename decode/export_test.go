@@ -21,12 +21,13 @@ func (d *Decoder) RunInTurn(r capture.Reader, workers, limit int) (peak int) {
 	}
 	d.begin()
 	jobs := make([]*grouped, d.groupedJobs())
-	for i := range jobs {
-		jobs[i] = d.newJob(n)
-	}
 	m := newMerger(d)
 	for i := 0; ; i++ {
 		j := jobs[i%len(jobs)]
+		if j == nil {
+			j = d.newJob(n)
+			jobs[i%len(jobs)] = j
+		}
 		j.err = r.Read(&j.batch)
 		if j.err == nil {
 			j.dissection.batch(&j.batch)

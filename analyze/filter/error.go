@@ -1,6 +1,7 @@
 package filter
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -37,10 +38,22 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Caret shows the expression and, on the line below, a mark at the error. There is no newline at the end.
+// caretRoom is how many characters Caret shows on each side of an error.
+const caretRoom = 100
+
+// Caret shows the expression, of a long one the surroundings of the error, and on the line below a mark at the error.
+// There is no newline at the end.
 func (e *Error) Caret() string {
+	pos := min(e.Pos, len(e.Expr))
+	before, after := []rune(e.Expr[:pos]), []rune(e.Expr[pos:])
+	if n := len(before) - caretRoom; n > 0 {
+		before = append([]rune{'…'}, before[n:]...)
+	}
+	if len(after) > caretRoom {
+		after = append(after[:caretRoom], '…')
+	}
 	var b strings.Builder
-	for _, r := range e.Expr {
+	for _, r := range slices.Concat(before, after) {
 		switch {
 		case r < ' ':
 			r = ' '
@@ -50,7 +63,7 @@ func (e *Error) Caret() string {
 		b.WriteRune(r)
 	}
 	b.WriteByte('\n')
-	for range utf8.RuneCountInString(e.Expr[:min(e.Pos, len(e.Expr))]) {
+	for range before {
 		b.WriteByte(' ')
 	}
 	b.WriteByte('^')

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // show writes a tree as a list in brackets.
@@ -293,5 +294,14 @@ func TestListedXID(t *testing.T) {
 		if got := f.Match(v); got != want {
 			t.Errorf("xid %#x: %v, want %v", xid, got, want)
 		}
+	}
+}
+
+// TestLongCaret: of a long expression only what lies around the error is shown.
+func TestLongCaret(t *testing.T) {
+	e := Error{Expr: strings.Repeat("(", 5000) + "op==READ" + strings.Repeat(")", 5000), Pos: 4990}
+	shown, mark, _ := strings.Cut(e.Caret(), "\n")
+	if n := utf8.RuneCountInString(shown); n != 2*caretRoom+2 || []rune(shown)[len(mark)-1] != '(' || !strings.Contains(shown, "op==READ") {
+		t.Errorf("%d characters:\n%s\n%s", n, shown, mark)
 	}
 }

@@ -10,7 +10,11 @@ import (
 
 // Transactions are taken without allocations once their groups are known.
 func TestAddAllocations(t *testing.T) {
-	for _, by := range [][]Key{{ByOperation}, {ByClient, ByServer, ByConnection, ByFabric}, {ByFile, BySize}, {ByStatus, ByModel, ByProcedure}, {}} {
+	lists := [][]Key{{ByOperation}, {ByClient, ByServer, ByConnection, ByFabric}, {ByFile, BySize}, {ByStatus, ByModel, ByProcedure}, {}}
+	if testing.Short() {
+		lists = lists[1:2]
+	}
+	for _, by := range lists {
 		r := New(Options{By: by, Inline: DefaultInline, Top: 10})
 		record(t, filepath.Join(samples, "rocev2-nfs41-recall.pcap"), Options{}, func(v *rpc.View) {
 			for range 3 * denseFrom / 2 {

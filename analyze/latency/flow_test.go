@@ -294,7 +294,10 @@ func random(r *rand.Rand, n int, do func(*rpc.View)) {
 // Whatever the transactions say, nothing panics, memory has a bound, and the
 // report is JSON.
 func TestHostile(t *testing.T) {
-	const n = 60000
+	n := 60000
+	if testing.Short() {
+		n = 10000
+	}
 	for seed, by := range [][]Key{nil, {ByConnection}, {ByClient, ByModel}, {ByStatus, BySize, ByFile, ByFabric}} {
 		r := rand.New(rand.NewPCG(uint64(seed), 99))
 		rec := New(Options{By: by, Top: 100, Inline: DefaultInline, Interval: time.Duration(seed) * time.Microsecond})

@@ -184,6 +184,7 @@ func (s *connections) of(id int) *conn {
 func (s *connections) add(tx *transaction.Transaction, failed bool, total int64) {
 	x := s.of(tx.Connection.ID)
 	if x == nil {
+		s.late(tx, failed, total)
 		return
 	}
 	s.touch(x)
@@ -202,6 +203,23 @@ func (s *connections) add(tx *transaction.Transaction, failed bool, total int64)
 	}
 	if tx.Reply.Seen() && tx.Reply.Transport {
 		x.granted = tx.Reply.Header.Credits
+	}
+}
+
+// late counts a transaction that outlived its connection, if that is still listed.
+func (s *connections) late(tx *transaction.Transaction, failed bool, total int64) {
+	for i := len(s.ended) - 1; i >= 0; i-- {
+		x := &s.ended[i]
+		if x.ID != tx.Connection.ID {
+			continue
+		}
+		x.Transactions++
+		if failed {
+			x.Errors++
+		}
+		x.Bytes += tx.Call.Bytes + tx.Reply.Bytes
+		x.Time += max(total, 0)
+		return
 	}
 }
 
@@ -229,6 +247,10 @@ func (s *connections) closed(c *rdma.Connection) {
 		s.forget(x)
 	}
 	if c.MergedInto != nil {
+		if y := s.by[c.Resolve()]; x != nil && y != nil {
+			s.touch(y)
+			y.merge(x)
+		}
 		return
 	}
 	s.health.add(c)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -25,6 +26,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("SAMPLES", dir)
 			e.Setenv("TZ", "UTC")
+			e.Setenv("GORACE", os.Getenv("GORACE")) // how long a program built with the race detector waits at its end
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){

@@ -39,6 +39,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("SAMPLES", dir)
 			e.Setenv("TZ", "UTC")
+			e.Setenv("GORACE", os.Getenv("GORACE")) // how long a program built with the race detector waits at its end
 			e.Setenv("SOURCE_DATE_EPOCH", "0")
 			for _, name := range []string{"KRB5_KTNAME", "KRB5CCNAME", "KRB5_CONFIG"} {
 				e.Setenv(name, "")

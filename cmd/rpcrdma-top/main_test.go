@@ -33,6 +33,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("SAMPLES", dir)
 			e.Setenv("TZ", "UTC")
+			e.Setenv("GORACE", os.Getenv("GORACE")) // how long a program built with the race detector waits at its end
 			e.Setenv("LANG", "C.UTF-8")
 			return nil
 		},

@@ -12,6 +12,7 @@ import (
 	"net/netip"
 	"reflect"
 	"strings"
+	"sync"
 	"unsafe"
 
 	"github.com/klauspost/compress/zstd"
@@ -114,19 +115,30 @@ func (p *Plan) Load(file []byte, opt Options) (notes []Pair, err error) {
 	if err := compare(h.settings, opt.Settings); err != nil {
 		return h.notes, err
 	}
-	if h.fingerprint != p.fingerprint() {
+	if h.fingerprint != p.fingerprint {
 		return h.notes, ErrVersion
 	}
 	if opt.Limit <= 0 {
 		opt.Limit = DefaultLimit
 	}
-	z, err := zstd.NewReader(bytes.NewReader(h.body), zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(8<<20))
-	if err != nil {
+	z := decoders.Get().(*zstd.Decoder)
+	if err := z.Reset(bytes.NewReader(h.body)); err != nil {
 		return h.notes, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
-	defer z.Close()
-	return h.notes, p.restore(z, opt.Limit)
+	err = p.restore(z, opt.Limit)
+	_ = z.Reset(nil)
+	decoders.Put(z)
+	return h.notes, err
 }
+
+// decoders decompress graphs. One takes longer to make than a small graph takes to read.
+var decoders = sync.Pool{New: func() any {
+	z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(8<<20))
+	if err != nil {
+		panic(err) // the options are constants
+	}
+	return z
+}}
 
 // restore reads the graph. It takes room bytes at most.
 func (p *Plan) restore(r io.Reader, room int) error {
@@ -464,11 +476,11 @@ func (l *loader) box(p unsafe.Pointer, n *node) {
 		v.SetZero()
 		return
 	}
-	if i > uint64(len(l.plan.boxed)) || !l.plan.boxed[i-1].Implements(n.t) {
+	if i > uint64(len(l.plan.distinct)) || !l.plan.distinct[i-1].Implements(n.t) {
 		l.damaged("type %d is no %v", i, n.t)
 		return
 	}
-	t := l.plan.boxed[i-1]
+	t := l.plan.distinct[i-1]
 	if l.boxes++; l.boxes > maxBoxes {
 		l.damaged("interfaces within interfaces")
 		return

@@ -3,11 +3,11 @@ package freeze
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"reflect"
 	"runtime"
-	"slices"
 	"sync"
 	"unsafe"
 )
@@ -16,14 +16,29 @@ import (
 // read. It is used once.
 type Plan struct {
 	fixed   []fixed
-	left    map[reflect.Type]map[string]bool
+	leave   []leave
 	boxed   []reflect.Type // dynamic types of interfaces
 	after   map[reflect.Type]func(unsafe.Pointer)
 	version string
+	errs    []error
+	*layout // once it is known
+}
 
-	nodes map[reflect.Type]*node
-	list  []*node // by index
-	errs  []error
+// layout is what a Plan's types come to. It is the same for Plans that were made by the same calls, and does not
+// change.
+type layout struct {
+	left        map[reflect.Type]map[string]bool
+	nodes       map[reflect.Type]*node
+	list        []*node              // by index
+	boxes       map[reflect.Type]int // 1 + index in distinct
+	distinct    []reflect.Type       // of boxed
+	fingerprint [sha256.Size]byte
+}
+
+// leave is a call of Leave.
+type leave struct {
+	t      reflect.Type
+	fields []string
 }
 
 // fixed is an object that is not made again.
@@ -34,10 +49,7 @@ type fixed struct {
 
 // NewPlan makes an empty Plan. version names the program: a file of another version is refused.
 func NewPlan(version string) *Plan {
-	return &Plan{
-		left: make(map[reflect.Type]map[string]bool), after: make(map[reflect.Type]func(unsafe.Pointer)),
-		nodes: make(map[reflect.Type]*node), version: version,
-	}
+	return &Plan{after: make(map[reflect.Type]func(unsafe.Pointer)), version: version}
 }
 
 // Part is something that adds itself to a Plan. It is called when a file is written and when one is read, and may
@@ -58,20 +70,7 @@ func (p *Plan) Fixed(pointer any) {
 // Leave has the named fields of T neither saved nor restored: in a Fixed object they keep their value, elsewhere
 // they are zero.
 func Leave[T any](p *Plan, fields ...string) {
-	t := reflect.TypeFor[T]()
-	if t.Kind() != reflect.Struct {
-		p.fail("%v has no fields", t)
-		return
-	}
-	if p.left[t] == nil {
-		p.left[t] = make(map[string]bool)
-	}
-	for _, name := range fields {
-		if f, ok := t.FieldByName(name); !ok || len(f.Index) != 1 {
-			p.fail("%v has no field %s", t, name)
-		}
-		p.left[t][name] = true
-	}
+	p.leave = append(p.leave, leave{reflect.TypeFor[T](), fields})
 }
 
 // Boxed adds a type that interfaces may hold.
@@ -90,33 +89,86 @@ func (p *Plan) fail(format string, args ...any) {
 // format is the version of the encoding.
 const format = 1
 
-// compile looks at all types.
+// layouts has the layouts of this process by key: types do not change, and programs have few Plans.
+var layouts sync.Map
+
+// compile looks at all types, unless a Plan like this one has done so.
 func (p *Plan) compile() error {
+	if p.layout != nil || len(p.errs) > 0 {
+		return errors.Join(p.errs...)
+	}
+	key := p.key()
+	if known, ok := layouts.Load(key); ok {
+		p.layout = known.(*layout)
+		return nil
+	}
+	p.layout = &layout{
+		left: make(map[reflect.Type]map[string]bool), nodes: make(map[reflect.Type]*node), boxes: make(map[reflect.Type]int),
+	}
+	for _, l := range p.leave {
+		p.leaves(l.t, l.fields)
+	}
 	for _, x := range p.fixed {
 		p.node(x.t, x.t.String())
 	}
-	seen := make(map[reflect.Type]bool)
-	p.boxed = slices.DeleteFunc(p.boxed, func(t reflect.Type) bool {
-		was := seen[t]
-		seen[t] = true
-		return was
-	})
 	for _, t := range p.boxed {
+		if p.boxes[t] == 0 {
+			p.distinct = append(p.distinct, t)
+			p.boxes[t] = len(p.distinct)
+		}
+	}
+	for _, t := range p.distinct {
 		p.node(t, t.String())
 	}
 	if len(p.errs) > 0 {
 		return p.errs[0]
 	}
+	p.fingerprint = p.sum()
+	layouts.Store(key, p.layout)
 	return nil
 }
 
-// fingerprint is the same for programs that understand each other's files.
-func (p *Plan) fingerprint() (sum [sha256.Size]byte) {
-	key := p.key()
-	if known, ok := fingerprints.Load(key); ok {
-		return known.([sha256.Size]byte)
+// leaves notes what is not saved of a type.
+func (p *Plan) leaves(t reflect.Type, fields []string) {
+	if t.Kind() != reflect.Struct {
+		p.fail("%v has no fields", t)
+		return
 	}
-	defer func() { fingerprints.Store(key, sum) }()
+	if p.left[t] == nil {
+		p.left[t] = make(map[string]bool)
+	}
+	for _, name := range fields {
+		if f, ok := t.FieldByName(name); !ok || len(f.Index) != 1 {
+			p.fail("%v has no field %s", t, name)
+		}
+		p.left[t][name] = true
+	}
+}
+
+// key tells the calls that have made a Plan from others. Types are told apart by their addresses.
+func (p *Plan) key() string {
+	b := append(make([]byte, 0, 4096), p.version...)
+	add := func(t reflect.Type) { b = binary.NativeEndian.AppendUint64(b, uint64(reflect.ValueOf(t).Pointer())) }
+	b = binary.AppendUvarint(append(b, 0), uint64(len(p.fixed)))
+	for _, x := range p.fixed {
+		add(x.t)
+	}
+	b = binary.AppendUvarint(b, uint64(len(p.boxed)))
+	for _, t := range p.boxed {
+		add(t)
+	}
+	for _, l := range p.leave {
+		add(l.t)
+		b = binary.AppendUvarint(b, uint64(len(l.fields)))
+		for _, name := range l.fields {
+			b = append(append(b, name...), 0)
+		}
+	}
+	return string(b)
+}
+
+// sum is the same for programs that understand each other's files.
+func (p *Plan) sum() (sum [sha256.Size]byte) {
 	h := sha256.New()
 	fmt.Fprintf(h, "%d %s %s %q\n", format, runtime.GOARCH, runtime.Version(), p.version)
 	seen := make(map[reflect.Type]int)
@@ -124,42 +176,12 @@ func (p *Plan) fingerprint() (sum [sha256.Size]byte) {
 		p.describe(h, x.t, seen)
 		fmt.Fprintf(h, "fixed %d\n", seen[x.t])
 	}
-	for _, t := range p.boxed {
+	for _, t := range p.distinct {
 		p.describe(h, t, seen)
 		fmt.Fprintf(h, "boxed %d\n", seen[t])
 	}
 	h.Sum(sum[:0])
 	return sum
-}
-
-// fingerprints has the fingerprints of this process by key: types do not change, and programs have few
-// plans.
-var fingerprints sync.Map
-
-// key tells plans of this process apart whose fingerprints may differ.
-func (p *Plan) key() string {
-	b := []byte(p.version)
-	add := func(t reflect.Type) { b = binary.NativeEndian.AppendUint64(b, uint64(reflect.ValueOf(t).Pointer())) }
-	for _, x := range p.fixed {
-		add(x.t)
-	}
-	b = append(b, "boxed"...)
-	for _, t := range p.boxed {
-		add(t)
-	}
-	var left []string
-	for t, names := range p.left {
-		for name, is := range names {
-			if is {
-				left = append(left, fmt.Sprint(reflect.ValueOf(t).Pointer(), " ", name))
-			}
-		}
-	}
-	slices.Sort(left)
-	for _, l := range left {
-		b = append(append(b, ' '), l...)
-	}
-	return string(b)
 }
 
 // describe writes the layout of a type and of those that it consists of.

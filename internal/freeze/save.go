@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/netip"
 	"reflect"
+	"sync"
 	"unsafe"
 
 	"github.com/klauspost/compress/zstd"
@@ -69,28 +70,47 @@ func (p *Plan) Save(w io.Writer, opt Options) error {
 	mac := hmac.New(sha256.New, key)
 	out := io.MultiWriter(w, mac)
 	head := append([]byte(magic), format, flags)
-	sum := p.fingerprint()
-	head = append(head, sum[:]...)
+	head = append(head, p.fingerprint[:]...)
 	head = appendPairs(head, opt.Settings)
 	head = appendPairs(head, opt.Notes)
 	if _, err := out.Write(head); err != nil {
 		return err
 	}
-	z, err := zstd.NewWriter(out, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true))
-	if err != nil {
-		return err
-	}
-	b := &saver{scanner: s, w: bufio.NewWriterSize(z, 64<<10), texts: make(map[string]uint64)}
+	z := encoders.Get().(*encoder)
+	z.Reset(out)
+	z.buf.Reset(z.Encoder)
+	defer z.release()
+	b := &saver{scanner: s, w: z.buf, texts: make(map[string]uint64)}
 	b.graph()
 	if b.err != nil {
-		z.Close()
-		return b.err
+		return errors.Join(b.err, z.Close())
 	}
 	if err := errors.Join(b.w.Flush(), z.Close()); err != nil {
 		return err
 	}
 	_, err = w.Write(mac.Sum(nil))
 	return err
+}
+
+// encoder compresses a graph. Its tables take longer to make than a small graph takes to write.
+type encoder struct {
+	*zstd.Encoder
+	buf *bufio.Writer
+}
+
+var encoders = sync.Pool{New: func() any {
+	z, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true))
+	if err != nil {
+		panic(err) // the options are constants
+	}
+	return &encoder{z, bufio.NewWriterSize(z, 64<<10)}
+}}
+
+// release keeps an encoder for another file, and nothing of this one.
+func (z *encoder) release() {
+	z.Reset(nil)
+	z.buf.Reset(nil)
+	encoders.Put(z)
 }
 
 func appendPairs(b []byte, list []Pair) []byte {
@@ -236,7 +256,7 @@ func (b *saver) value(p unsafe.Pointer, n *node) {
 			b.number(0)
 			return
 		}
-		b.number(uint64(b.boxes[v.Elem().Type()]))
+		b.number(uint64(b.plan.boxes[v.Elem().Type()]))
 		if q, of := b.unbox(v); of != nil {
 			b.value(q, of)
 		}

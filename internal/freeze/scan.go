@@ -31,7 +31,6 @@ type scanner struct {
 	todo  []task
 	maps  map[unsafe.Pointer]int // by their order
 	list  []frozenMap
-	boxes map[reflect.Type]int // 1 + index in Plan.boxed
 	err   error
 }
 
@@ -60,10 +59,7 @@ func (s *scanner) fail(format string, args ...any) {
 
 // scan finds everything from the Fixed objects on, and makes objects of it.
 func (p *Plan) scan() (*scanner, error) {
-	s := &scanner{plan: p, seen: make(map[place]int), maps: make(map[unsafe.Pointer]int), boxes: make(map[reflect.Type]int)}
-	for i, t := range p.boxed {
-		s.boxes[t] = i + 1
-	}
+	s := &scanner{plan: p, seen: make(map[place]int), maps: make(map[unsafe.Pointer]int)}
 	for i, x := range p.fixed {
 		n := p.nodes[x.t]
 		s.found = append(s.found, object{p: x.p, n: n, count: 1, used: 1, fixed: i + 1})
@@ -120,7 +116,7 @@ func (s *scanner) look(p unsafe.Pointer, n *node) {
 // unbox returns the address of a copy of what an interface holds.
 func (s *scanner) unbox(v reflect.Value) (unsafe.Pointer, *node) {
 	e := v.Elem()
-	if s.boxes[e.Type()] == 0 {
+	if s.plan.boxes[e.Type()] == 0 {
 		s.fail("an interface %v holds a %v, which the Plan does not know: name it by Boxed", v.Type(), e.Type())
 		return nil, nil
 	}

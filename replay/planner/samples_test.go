@@ -79,6 +79,18 @@ func (l *loaded) counts(t *testing.T) {
 			got.Impossible++
 		}
 	}
+	prepared, created := 0, 0
+	for i := range l.Objects {
+		switch l.Objects[i].Origin {
+		case plan.Before:
+			prepared++
+		case plan.Created:
+			created++
+		}
+	}
+	if prepared != s.Prepared || created != s.Created {
+		t.Errorf("%d objects prepared and %d created, the summary says %d and %d", prepared, created, s.Prepared, s.Created)
+	}
 	if got != s.Ops {
 		t.Errorf("classes %+v, the summary says %+v", got, s.Ops)
 	}

@@ -82,6 +82,8 @@ func TestCommandLine(t *testing.T) {
 		{[]string{"-no-such-flag"}, 2},
 		{[]string{"-target", "("}, 2},
 		{[]string{"-time", "0s"}, 2},
+		{[]string{"-jobs", "0"}, 2},
+		{[]string{"-jobs", "1000000"}, 2},
 		{[]string{"-help"}, 0},
 		{[]string{"-target", "no such target", "."}, 1},
 		{[]string{"-list", "../../decode/tcp"}, 0},

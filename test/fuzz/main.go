@@ -1,10 +1,9 @@
-// Command fuzz runs the module's fuzz targets one after the other and prints
-// what each of them did:
+// Command fuzz runs the module's fuzz targets and prints what each of them did:
 //
-//	go run ./test/fuzz -time 2s -floor 200
+//	go run ./test/fuzz -time 2s -floor 200 -jobs 2
 //	go run ./test/fuzz -time 1h -corpus ~/fuzz-corpus -cover
 //
-// Each package is built once, while the one before is fuzzed, so that the module's
+// Each package is built once, while those before are fuzzed, so that the module's
 // own packages count what is reached. A target runs with one worker and without
 // minimising what is new: by default Go spends up to a minute on each input
 // that reaches new code, which leaves no time for fuzzing.
@@ -31,6 +30,9 @@ import (
 	"time"
 )
 
+// maxJobs bounds what a mistyped -jobs starts.
+const maxJobs = 256
+
 type options struct {
 	time   time.Duration
 	floor  float64
@@ -39,6 +41,7 @@ type options struct {
 	cover  bool
 	list   bool
 	nice   bool
+	jobs   int
 	work   string // temporary files
 	fast   string // small ones, in memory where there is a file system for that
 }
@@ -55,6 +58,7 @@ func run(args []string, out, notes io.Writer) int {
 	match := f.String("target", "", "`regular expression` of the targets, as package.Name; all by default")
 	f.BoolVar(&o.cover, "cover", false, "measure afterwards which statements the corpus reaches")
 	f.BoolVar(&o.list, "list", false, "list the targets and run none")
+	f.IntVar(&o.jobs, "jobs", 1, "how many targets run side by side; each needs one processor")
 	f.BoolVar(&o.nice, "nice", false, "leave the processor to others")
 	f.Usage = func() {
 		fmt.Fprintln(notes, "usage: fuzz [flags] [package pattern]…")
@@ -73,6 +77,10 @@ func run(args []string, out, notes io.Writer) int {
 	}
 	if o.time <= 0 {
 		fmt.Fprintln(notes, "fuzz: -time must be positive")
+		return 2
+	}
+	if o.jobs < 1 || o.jobs > maxJobs {
+		fmt.Fprintln(notes, "fuzz: -jobs must be from 1 to", maxJobs)
 		return 2
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -19,35 +20,35 @@ type runner struct {
 	module *module
 	notes  io.Writer
 	built  map[string]*binary // by package
-	totals map[target]uint64  // executions in all runs
+
+	mu     sync.Mutex        // of what follows
+	totals map[target]uint64 // executions in all runs
+	cover1 sync.Mutex        // coverage is measured of one target at a time
 }
 
 // binary is the test binary of a package, once it is done.
 type binary struct {
 	path string
+	left int // targets that need it
 	done chan struct{}
 	err  error
 }
 
-// build begins to build the test binary of a package, unless that has been done.
-func (r *runner) build(ctx context.Context, pkg string) *binary {
-	b := r.built[pkg]
-	if b != nil {
-		return b
-	}
-	b = &binary{path: filepath.Join(r.work, fmt.Sprintf("fuzz%d.test", len(r.built))), done: make(chan struct{})}
-	r.built[pkg] = b
-	go func() {
-		defer close(b.done)
-		b.err = r.module.build(ctx, pkg, b.path, r.module.instrument()...)
-	}()
-	return b
-}
+// ahead is how many packages are built before they are needed.
+const ahead = 2
 
-// wait waits for what is being built.
-func (r *runner) wait() {
-	for _, b := range r.built {
-		<-b.done
+// builder builds the test binaries of all packages in the order in which they are needed, one at a time: what is
+// built meanwhile leaves the other processors to the targets. Each package takes a place in room.
+func (r *runner) builder(ctx context.Context, order []string, room <-chan struct{}) {
+	for _, pkg := range order {
+		b := r.built[pkg]
+		select {
+		case <-room:
+			b.err = r.module.build(ctx, pkg, b.path, r.module.instrument(pkg)...)
+		case <-ctx.Done():
+			b.err = ctx.Err()
+		}
+		close(b.done)
 	}
 }
 
@@ -76,42 +77,88 @@ func (r *result) rate() float64 {
 // many ways.
 const maxFindings = 3
 
-// targets runs targets one after the other. The next package is built meanwhile;
-// that time is not the target's.
+// targets runs targets, r.jobs of them side by side, and passes on their results in the order of the list. Packages
+// are built meanwhile; that time is not the target's.
 func (r *runner) targets(ctx context.Context, list []target, each func(target, *result)) error {
 	ctx, stop := context.WithCancel(ctx)
-	defer r.wait()
+	var order []string
+	for _, t := range list {
+		b := r.built[t.pkg]
+		if b == nil {
+			b = &binary{path: filepath.Join(r.work, fmt.Sprintf("fuzz%d.test", len(order))), done: make(chan struct{})}
+			r.built[t.pkg] = b
+			order = append(order, t.pkg)
+		}
+		b.left++
+	}
+	room := make(chan struct{}, len(order)+ahead)
+	for range min(r.jobs+ahead, len(order)) {
+		room <- struct{}{}
+	}
+	var wg sync.WaitGroup
+	defer wg.Wait()
 	defer stop()
-	for i, t := range list {
-		b := r.build(ctx, t.pkg)
-		<-b.done
-		if b.err != nil {
-			return b.err
-		}
-		last := true
-		for _, next := range list[i+1:] {
-			if next.pkg != t.pkg {
-				r.build(ctx, next.pkg)
-				break
+	wg.Go(func() { r.builder(ctx, order, room) })
+
+	type outcome struct {
+		res *result
+		err error
+	}
+	outcomes := make([]chan outcome, len(list))
+	for i := range outcomes {
+		outcomes[i] = make(chan outcome, 1)
+	}
+	next := make(chan int, len(list))
+	for i := range list {
+		next <- i
+	}
+	close(next)
+	for range r.jobs {
+		wg.Go(func() {
+			for i := range next {
+				if ctx.Err() != nil {
+					outcomes[i] <- outcome{}
+					continue
+				}
+				res, err := r.one(ctx, list[i], room)
+				outcomes[i] <- outcome{res, err}
 			}
-			last = false
+		})
+	}
+	for i, t := range list {
+		o := <-outcomes[i]
+		if o.err != nil {
+			return fmt.Errorf("%s: %w", t, o.err)
 		}
-		res, err := r.target(ctx, t)
-		if err != nil {
-			return fmt.Errorf("%s: %w", t, err)
+		if o.res == nil { // interrupted
+			break
 		}
-		each(t, res)
+		each(t, o.res)
 		if err := r.save(); err != nil {
 			return err
 		}
-		if last {
-			_ = os.Remove(b.path)
-		}
-		if ctx.Err() != nil {
-			break
-		}
 	}
 	return nil
+}
+
+// one runs a target once its package is built, and removes what was built with the last one of a package.
+func (r *runner) one(ctx context.Context, t target, room chan<- struct{}) (*result, error) {
+	b := r.built[t.pkg]
+	<-b.done
+	switch {
+	case ctx.Err() != nil:
+		return nil, nil //nolint:nilnil // interrupted: there is no result
+	case b.err != nil:
+		return nil, b.err
+	}
+	res, err := r.target(ctx, t)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if b.left--; b.left == 0 {
+		_ = os.Remove(b.path)
+		room <- struct{}{}
+	}
+	return res, err
 }
 
 // target runs a target for the time that is asked for, again if it found
@@ -129,9 +176,13 @@ func (r *runner) target(ctx context.Context, t target) (*result, error) {
 	if err := r.recheck(ctx, t, corpus, res); err != nil {
 		return nil, err
 	}
+	r.mu.Lock()
 	r.totals[t] += res.fuzzed
 	res.total = r.totals[t]
+	r.mu.Unlock()
 	if r.cover {
+		r.cover1.Lock()
+		defer r.cover1.Unlock()
 		var err error
 		if res.coverage, err = r.module.cover(ctx, t, filepath.Join(corpus, t.name), r.work); err != nil {
 			fmt.Fprintf(r.notes, "fuzz: %s: coverage: %v\n", t, err)
@@ -342,11 +393,13 @@ func (r *runner) save() error {
 		return nil
 	}
 	counts := map[string]uint64{}
+	r.mu.Lock()
 	for t, n := range r.totals {
 		if n > 0 {
 			counts[t.String()] = n
 		}
 	}
+	r.mu.Unlock()
 	b, err := json.MarshalIndent(counts, "", "  ")
 	if err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -179,6 +180,9 @@ func TestLimits(t *testing.T) {
 	idle := startup(t)
 	for _, r := range rows {
 		t.Run(strings.NewReplacer("%f", "FILE", "%d/", "", " ", "_", "/", "").Replace(r.name+" "+r.args), func(t *testing.T) {
+			if !*full {
+				t.Parallel() // what is measured is the programs' own time and memory
+			}
 			if *full {
 				for _, k := range hostile.Kinds() {
 					t.Run(k.Name, func(t *testing.T) {
@@ -287,6 +291,7 @@ func startup(t *testing.T) time.Duration {
 // captures makes captures when they are needed.
 type captures struct {
 	dir  string
+	mu   sync.Mutex
 	made []string
 }
 
@@ -306,6 +311,8 @@ func (c *captures) mix(t *testing.T, size int) string {
 
 func (c *captures) file(t *testing.T, name string, write func(io.Writer) error) string {
 	t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	path := filepath.Join(c.dir, name)
 	if slices.Contains(c.made, path) {
 		return path

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -80,6 +81,32 @@ type decoder struct {
 	list  text.Lister
 	parts []decode.StatePart
 	out   *record
+	slots *session.Recorder // nil without blame
+
+	// With keeps, what text is slow to make of is kept as it is.
+	keeps  bool
+	kept   []details
+	closed []end
+}
+
+// details are what is known of a transaction besides its lines.
+type details struct {
+	packets        []transaction.Packet
+	troubles       []transaction.Trouble
+	operations     []transaction.Operation
+	times          transaction.Timeline
+	credits, slots time.Duration
+}
+
+func keep(tx *transaction.Transaction) details {
+	return details{slices.Clone(tx.Packets), slices.Clone(tx.Troubles), slices.Clone(tx.Operations), tx.Times, tx.Credits, tx.Slots}
+}
+
+// end is a connection that has ended.
+type end struct {
+	rdma.Connection
+	calls any
+	into  int
 }
 
 // record is a text of which the beginning is kept, and a checksum of all.
@@ -108,30 +135,54 @@ func (r *record) text() string {
 }
 
 // watch writes what an Observer sees.
-type watch struct{ out *record }
+type watch struct {
+	out  *record
+	line []byte
+}
+
+// event writes a line of numbers.
+func (w *watch) event(name string, numbers ...int64) {
+	b := append(w.line[:0], name...)
+	for _, n := range numbers {
+		b = strconv.AppendInt(append(b, ' '), n, 10)
+	}
+	w.line = append(b, '\n')
+	_, _ = w.out.Write(w.line)
+}
 
 func (w *watch) Send(c *rdma.Connection, s *rdma.Send) {
-	fmt.Fprintln(w.out, "send", c.ID, s.From, s.Length, len(s.Data), s.First.Number, s.Last.Number, s.Packets, s.Again)
+	w.event("send", int64(c.ID), int64(s.From), int64(s.Length), int64(len(s.Data)), int64(s.First.Number), int64(s.Last.Number), int64(s.Packets), int64(s.Again))
 }
 
 func (w *watch) OpStart(c *rdma.Connection, op *rdma.Op, ref rdma.Ref) {
-	fmt.Fprintln(w.out, "op", c.ID, op.Kind, op.From, op.Handle, op.Offset, op.Length, ref)
+	w.event("op", int64(c.ID), int64(op.Kind), int64(op.From), int64(op.Handle), int64(op.Offset), int64(op.Length), int64(ref.Number), ref.Time)
 }
 
 func (w *watch) OpData(c *rdma.Connection, op *rdma.Op, f *rdma.Fragment) {
-	fmt.Fprintln(w.out, "data", c.ID, op.Handle, f.Offset, f.Length, f.Again, f.Last, f.Ref)
+	w.event("data", int64(c.ID), int64(op.Handle), int64(f.Offset), int64(f.Length), number(f.Again), number(f.Last), int64(f.Ref.Number), f.Ref.Time)
 }
 
 func (w *watch) Event(c *rdma.Connection, from rdma.Side, e rdma.Event, value uint32, ref rdma.Ref) {
-	fmt.Fprintln(w.out, "event", c.ID, from, e, value, ref)
+	w.event("event", int64(c.ID), int64(from), int64(e), int64(value), int64(ref.Number), ref.Time)
+}
+
+func number(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 func (v *variant) new(out, events *record) *decoder {
 	x := &decoder{out: out}
 	opt := v.opt()
-	opt.Observer = &watch{events}
+	opt.Observer = &watch{out: events}
 	opt.Closed = func(c *rdma.Connection) {
 		k := c.Copy()
+		if x.keeps {
+			x.closed = append(x.closed, end{k, transaction.CallsOf(c), c.Resolve().ID})
+			return
+		}
 		tunnel := k.Tunnel
 		k.Tunnel, k.MergedInto = nil, nil
 		fmt.Fprintf(events, "closed %+v %+v %v %v\n", k, tunnel, c.Resolve().ID, transaction.CallsOf(c))
@@ -141,6 +192,7 @@ func (v *variant) new(out, events *record) *decoder {
 		b := blame.Lean(fabric.DefaultMemory)
 		slots := session.New(nil)
 		slots.Live()
+		x.slots = slots
 		opt.Watcher = b.Recorder
 		opt.Observer = session.Beside(opt.Observer, slots)
 		opt.Transactions.Ended = func(tx *transaction.Transaction) {
@@ -150,16 +202,21 @@ func (v *variant) new(out, events *record) *decoder {
 		x.parts = append(x.parts, b.Recorder, slots)
 	}
 	var e ndjson.Encoder
+	var line []byte
 	view := rpc.View{Names: &x.names}
 	x.d = decode.New(opt, func(tx *transaction.Transaction) {
 		view.Set(tx)
-		line := append(e.Append(nil, &view), '\n')
+		line = append(e.Append(line[:0], &view), '\n')
 		line = append(x.list.Append(line, &view), '\n')
-		out.Write(line)
-		for i := range tx.Packets {
-			fmt.Fprintln(out, tx.Packets[i])
+		_, _ = out.Write(line)
+		if x.keeps {
+			x.kept = append(x.kept, keep(tx))
+		} else {
+			for i := range tx.Packets {
+				fmt.Fprintln(out, tx.Packets[i])
+			}
+			fmt.Fprintln(out, tx.Troubles, tx.Times, tx.Operations, tx.Credits, tx.Slots)
 		}
-		fmt.Fprintln(out, tx.Troubles, tx.Times, tx.Operations, tx.Credits, tx.Slots)
 		view.Learn()
 	})
 	return x
@@ -169,6 +226,10 @@ func (v *variant) new(out, events *record) *decoder {
 // where transactions go to another goroutine, it depends on how many are on their way.
 func (x *decoder) verdict(v *variant) string {
 	s := fmt.Sprintf("%+v\n%+v\n%+v\nnames forgotten %d", x.d.Stats(), x.d.Account(), x.d.Orphans(), x.names.Forgotten)
+	if x.slots != nil {
+		uses, rest := x.slots.Uses(x.d.Stats().Last.Time, 100)
+		s += fmt.Sprintf("\nsessions %+v %d", uses, rest)
+	}
 	if m := x.d.Memory(); !v.opt().Concurrent {
 		s += fmt.Sprintf(", memory %d %d %d", m.Used(), m.Peak(), m.Evicted())
 	}
