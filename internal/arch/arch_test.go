@@ -42,7 +42,7 @@ var ui = []string{
 // points, the defence against floods, and queues.
 var provider = []string{
 	"replay/verbs", "replay/verbs/tap",
-	"replay/internal/halfopen", "replay/internal/backlog", "replay/internal/ring", "replay/internal/unguessable",
+	"replay/internal/halfopen", "replay/internal/backlog", "replay/internal/link", "replay/internal/ring", "replay/internal/unguessable",
 }
 
 var rules = []rule{
@@ -203,6 +203,7 @@ var rules = []rule{
 	{packages: "replay/internal/arena"},
 	{packages: "replay/internal/ring"},
 	{packages: "replay/internal/backlog", own: []string{"replay/verbs"}},
+	{packages: "replay/internal/link", own: []string{"replay/verbs"}, foreign: []string{"golang.org/x/sys"}},
 
 	// Providers of RDMA. One knows the interface, capture points, and the codecs of its own fabric; it knows
 	// no RPC, and no other provider. A new one that has codecs gets its own row. The C libraries of RDMA stay
@@ -224,7 +225,7 @@ var rules = []rule{
 		"replay/internal/deadline", "replay/internal/onclose", "replay/internal/ring", "replay/transport", "replay/transport/budget", "replay/verbs",
 	}, tests: []string{"decode/...", "analyze/check"}},
 	{packages: "replay/tcprpc", own: []string{
-		"decode/oncrpc", "replay/internal/deadline", "replay/internal/onclose", "replay/transport", "replay/transport/budget", "replay/verbs", "replay/verbs/tap",
+		"decode/oncrpc", "replay/internal/deadline", "replay/internal/link", "replay/internal/onclose", "replay/transport", "replay/transport/budget", "replay/verbs", "replay/verbs/tap",
 	}, tests: []string{"decode/..."}},
 	{packages: "replay/udprpc", own: []string{"decode/oncrpc", "replay/transport", "replay/verbs", "replay/verbs/tap"}, tests: []string{"decode/..."}},
 	{packages: "replay/portmap", own: []string{"decode/nfs/rpcbind", "decode/oncrpc", "decode/xdr", "replay/transport"}},

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rpcrdma/toolkit/replay/internal/link"
 	"github.com/rpcrdma/toolkit/replay/verbs/tap"
 )
 
@@ -29,7 +30,7 @@ func (s *socket) wrap() {
 		s.Conn = s.p.o.Wrap(s.Conn)
 	}
 	if s.p.o.Link.Delay > 0 || s.p.o.Link.Bandwidth > 0 {
-		s.Conn = newLinkConn(s.Conn, s.p.o.Link)
+		s.Conn = link.NewConn(s.Conn, s.p.o.Link)
 	}
 	if s.Conn == inner {
 		s.raw = newRawSocket(inner)

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"sync/atomic"
 	"syscall"
-	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -313,10 +312,4 @@ func full(err error) bool { return errors.Is(err, unix.EAGAIN) || errors.Is(err,
 // segmentation offload.
 func noOffload(err error) bool {
 	return errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EIO) || errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EMSGSIZE)
-}
-
-// nap sleeps with the precision of the kernel, which is better than that of timers.
-func nap(d time.Duration) {
-	ts := unix.NsecToTimespec(int64(d))
-	unix.Nanosleep(&ts, nil) //nolint:errcheck // woken early is as good
 }

@@ -68,5 +68,3 @@ func (u *udp) sendOne(packet []byte, dst netip.AddrPort) error {
 
 func full(error) bool      { return false }
 func noOffload(error) bool { return false }
-
-func nap(d time.Duration) { time.Sleep(d) }
