@@ -84,7 +84,7 @@ func (b *Blame) phase(tx *transaction.Transaction, c *rdma.Connection, ph transa
 		})
 		before = max(before, forgotten)
 	}
-	all := func(x *fabric.Stall) bool { return x.Cause != rdma.CauseReadSlot }
+	all := func(x *fabric.Stall) bool { return x.Cause != rdma.CauseReadSlot && !x.Between }
 	// held says that the missing packet preceded the call, which was received, but not delivered
 	// to the server.
 	held := func(x *fabric.Stall) bool { return all(x) && x.From <= called && x.Cause != rdma.CauseCongestion }
@@ -94,6 +94,9 @@ func (b *Blame) phase(tx *transaction.Transaction, c *rdma.Connection, ph transa
 	case transaction.PhasePull:
 		last := lastRead(tx, server)
 		add(client, func(x *fabric.Stall) bool {
+			if c.Fabric == rdma.IWARP {
+				return all(x) // the responses are a part of the client's stream
+			}
 			return held(x) && (!tx.Times.FirstRead.Seen() || x.Before(tx.Times.FirstRead.Time))
 		})
 		add(server, func(x *fabric.Stall) bool {
@@ -110,6 +113,11 @@ func (b *Blame) phase(tx *transaction.Transaction, c *rdma.Connection, ph transa
 		}
 		add(server, func(x *fabric.Stall) bool {
 			switch {
+			case x.Cause == rdma.CauseCongestion && c.Fabric == rdma.IWARP:
+				// If the server's first packet came directly behind what its reduced window had delayed, it
+				// may have waited for that, or have been ready only then.
+				x.Cause = rdma.CauseUnknown
+				return !(x.Until != 0 && x.Until < n.Time) && x.Before(n.Time)
 			case x.Cause == rdma.CauseReadSlot || x.Cause == rdma.CauseCongestion:
 				return false
 			case x.Late != 0 && n.Number >= x.Late && n.Number <= x.LateTo:
@@ -125,8 +133,9 @@ func (b *Blame) phase(tx *transaction.Transaction, c *rdma.Connection, ph transa
 		if n := b.Recorder.Patience(c); n > 0 && to-from >= n {
 			b.list = append(b.list, fabric.Stall{From: from, To: to, Lost: to - from, Cause: rdma.CauseUnknown})
 		}
-	default:
-		add(server, all)
+	case transaction.PhasePush, transaction.PhaseReply:
+		// The server has the whole result when it begins to push it.
+		add(server, func(x *fabric.Stall) bool { return x.Cause != rdma.CauseReadSlot })
 	}
 	var share fabric.Share
 	share, b.scratch = fabric.Divide(from, to, b.list, before, b.scratch)

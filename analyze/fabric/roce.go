@@ -422,6 +422,7 @@ func (r *Recorder) abandon(k *conn, d *direction) {
 	d.sent.reset(r)
 	d.answers.reset(r)
 	d.stream.sent.reset(r)
+	d.stream.window.reset(r)
 	*d = direction{open: d.open, ep: d.ep, serial: d.serial, stalls: d.stalls}
 }
 

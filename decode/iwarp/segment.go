@@ -30,7 +30,11 @@ func (c *Conn) Segment(dir int, f *link.Frame, ref rdma.Ref) bool {
 		return f.TCPFlags&tcp.SYN == 0
 	}
 	if c.t.watcher != nil {
-		defer c.watch(dir, f, ref)
+		if f.TCPFlags&tcp.SYN != 0 && c.scales[dir] == 0 {
+			c.scales[dir] = windowScale(f)
+		}
+		h := &c.halves[dir]
+		defer c.watch(dir, f, ref, c.streams[dir].Next(), h.more || h.have > 0)
 	}
 	h := &c.halves[dir]
 	k := c.c

@@ -1,0 +1,283 @@
+package fabric
+
+import "github.com/rpcrdma/toolkit/decode/rdma"
+
+// window follows how much a TCP sender had in flight, in order to find the time that it lost because
+// a loss had reduced its congestion window (RFC 5681, section 3.1 equation 4 and section 3.2; RFC
+// 9438, section 4.6; RFC 6298, section 5).
+//
+// The capture does not show the congestion window, but a lower bound of the one before the loss: the
+// most bytes in flight (RFC 5681, section 2, FlightSize). Until that much is in flight again, the
+// time between two consecutive segments counts, beyond what it took before the loss, if
+//
+//   - the second continues a message of the first: the sender had it to send;
+//   - an acknowledgement reached the sender in between, which it may have waited for;
+//   - without the loss it need not have waited: with the second segment there would have been no
+//     more in flight than before the loss, nor more than the receiver's window.
+type window struct {
+	known heard   // newest acknowledgement that the sender has, as far as its segments show
+	news  []heard // those after it, the oldest first, in a ring
+	first int
+	count int
+
+	last    rdma.Ref // newest segment with new payload
+	end     uint64   // of it
+	edge    uint64   // end of the receiver's window, as far as the sender knows
+	scale   int8     // of that window, if the setup was not captured
+	segment uint64   // longest payload
+	message uint32
+
+	peak uint64 // most bytes in flight while no loss had reduced the window
+	// The sender has waited for an acknowledgement with so much in flight, when so much was
+	// acknowledged; steady says that it did so again, at least two round trips later.
+	stop, stopAcked uint64
+	steady          bool
+
+	lossy   bool   // something was lost before
+	growing bool   // without the loss the window would have grown further
+	reduced bool   // a loss has reduced the window, which has not been seen as large since
+	base    uint64 // what had been acknowledged then
+	recover uint64 // what had been sent when the newest loss was repaired
+	idle    bool   // the sender has been idle, so that its window had to start again
+	resumed uint64 // what had been acknowledged then
+
+	level      uint64 // in flight when the sender waited for an acknowledgement within a message
+	busy       bool   // there are stalls since it had nothing to send
+	reaction   int64  // usual time from an acknowledgement to the segment that it released, in 1/16 ns
+	took, sent int64 // nanoseconds and bytes of segments that did not wait for an acknowledgement
+	rtt        int64 // round trip of the newest segment that did
+	owed       int64 // time by which segments came sooner than without the loss since the newest that counted
+}
+
+// heard is an acknowledgement.
+type heard struct {
+	ref    rdma.Ref
+	stamp  uint32 // its timestamp
+	acked  uint64
+	window uint16
+	scale  int8
+}
+
+const (
+	newsStart = 4
+	newsMost  = 512 // acknowledgements of one direction
+	// idleTime is less than any retransmission timeout in common use: after one without traffic
+	// the sender reduces its window to the initial one (RFC 5681, section 4.1).
+	idleTime = 200_000_000
+	// rateBytes is how much traffic the rate before a loss is taken of, at least.
+	rateBytes = 16 << 10
+	rateMost  = 1 << 20
+)
+
+// acknowledge notes an acknowledgement that the receiver has sent.
+func (w *window) acknowledge(r *Recorder, k *conn, s *rdma.Sighting) {
+	h := heard{ref: s.Ref, stamp: k.c.Stamp.Value, acked: s.Acked, window: s.Window, scale: s.WindowScale}
+	newest := &w.known
+	if w.count > 0 {
+		newest = &w.news[(w.first+w.count-1)%len(w.news)]
+	}
+	switch {
+	case h.acked < newest.acked || h.acked == newest.acked && h.window == newest.window && newest.ref.Seen():
+		return
+	case w.count > 0 && (!k.c.Stamp.Present || newest.stamp == h.stamp):
+		h.ref = newest.ref // of the first with this timestamp
+		*newest = h
+		return
+	}
+	if w.count == len(w.news) {
+		size := max(2*w.count, newsStart)
+		if size > newsMost || w.count > 0 && r.steps+size-w.count > maxTrails/16*r.scale {
+			w.first = (w.first + 1) % len(w.news) // the sender is taken to know less than it may
+			w.count--
+		} else {
+			r.steps += size - w.count
+			news := make([]heard, size)
+			n := copy(news, w.news[w.first:])
+			copy(news[n:], w.news[:w.first])
+			w.news, w.first = news, 0
+		}
+	}
+	w.news[(w.first+w.count)%len(w.news)] = h
+	w.count++
+}
+
+// learn takes what a segment shows that its sender knows: the acknowledgements up to the timestamp that
+// it echoes (RFC 7323, section 4.3), or all of them if it has no timestamp. It returns the first that
+// was news and acknowledged something.
+func (w *window) learn(stamp rdma.Stamp) (released rdma.Ref) {
+	for w.count > 0 {
+		n := &w.news[w.first]
+		if stamp.Present && int32(stamp.Echo-n.stamp) < 0 {
+			break
+		}
+		if !released.Seen() && n.acked > w.known.acked {
+			released = n.ref
+		}
+		w.known = *n
+		w.first = (w.first + 1) % len(w.news)
+		w.count--
+	}
+	return released
+}
+
+// room is the receiver's window of the newest acknowledgement that the sender has.
+func (w *window) room() uint64 {
+	scale := w.known.scale
+	if scale < 0 {
+		scale = w.scale
+	}
+	return uint64(w.known.window) << scale
+}
+
+// allowed is how much would have been in flight at most, had nothing been lost.
+//
+// The initial slow start ends with a loss, if not before: the first threshold is arbitrarily high
+// (RFC 5681, section 3.1). So if the capture has the setup of the connection, and the window was
+// still growing when the first loss reduced it, it would have grown by what was acknowledged since.
+func (w *window) allowed() uint64 {
+	n := w.peak
+	if w.reduced && w.growing {
+		n += w.known.acked - min(w.base, w.known.acked)
+	}
+	if w.idle {
+		// The initial window is that of RFC 6928, section 2, and slow start follows.
+		initial := min(10*w.segment, max(2*w.segment, 14600))
+		n = min(n, initial+w.known.acked-min(w.resumed, w.known.acked))
+	}
+	return n
+}
+
+// expected is how long a segment would have taken without the loss: it would have followed at once, or, if
+// the sender had had so much in flight that it waited for acknowledgements all the same, with the rate of
+// that much in each round trip.
+func (w *window) expected(size, allowed uint64) int64 {
+	n := float64(size)
+	return int64(max(n*float64(w.took)/float64(max(w.sent, 1)), n*float64(w.rtt)/float64(max(allowed, 1))))
+}
+
+// lost notes that something was lost, and sent again. high is how much has been sent.
+func (w *window) lost(high uint64) {
+	if !w.lossy {
+		w.lossy = true
+		w.growing = !w.steady && w.known.ref.Seen() && w.known.scale >= 0
+	}
+	if !w.reduced {
+		w.reduced, w.base, w.owed, w.rtt = true, w.known.acked, 0, 0
+	}
+	w.recover = high
+}
+
+// next handles a segment of new payload.
+func (w *window) next(r *Recorder, d *direction, s *rdma.Sighting, stamp rdma.Stamp) {
+	t := &d.stream
+	if !s.Inside {
+		w.message++
+	}
+	known, acked, edge, allowed := w.known.ref.Seen(), w.known.acked, w.edge, w.allowed()
+	released := w.learn(stamp)
+	size := s.End - s.Start
+	w.segment = max(w.segment, size)
+	if w.known.ref.Seen() {
+		if w.known.scale < 0 {
+			// No sender exceeds the window: it is scaled at least so much.
+			for w.scale < maxScale && s.End > w.known.acked+w.room() {
+				w.scale++
+			}
+		}
+		w.edge = max(w.edge, w.known.acked+w.room())
+	}
+	if known && acked <= w.end && w.last.Seen() && s.Start == w.end && s.Ref.Time >= w.last.Time {
+		w.follows(r, d, s, released, acked, allowed, edge)
+	}
+	if w.known.acked >= w.end && d.lastSent.Seen() && s.Ref.Time-d.lastSent.Time >= idleTime {
+		w.idle, w.resumed, w.owed = true, s.Start, 0
+	}
+	// While acknowledgements are repeated, more than the window may be on its way (RFC 3042; RFC 6675,
+	// section 5).
+	flight := s.End - min(w.known.acked, s.Start)
+	if w.known.ref.Seen() && t.dups == 0 && !d.active && w.known.acked >= w.recover && (!w.reduced && flight > w.peak || w.reduced && flight >= max(w.peak, w.allowed())) {
+		w.peak, w.reduced, w.idle, w.owed = flight, false, false, 0
+	}
+	w.last, w.end = s.Ref, s.End
+}
+
+// follows handles a segment right behind the one before. released is the acknowledgement that reached the
+// sender in between; acked, allowed and edge are of the time before that.
+func (w *window) follows(r *Recorder, d *direction, s *rdma.Sighting, released rdma.Ref, acked, allowed, edge uint64) {
+	gap, size, flight := s.Ref.Time-w.last.Time, s.End-s.Start, w.end-acked
+	limited := w.reduced && released.Seen() && flight+size <= allowed && s.End <= edge
+	if limited {
+		if at := d.stream.sent.get(w.known.acked - 1); at.Seen() {
+			w.rtt = s.Ref.Time - at.Time
+		}
+	}
+	expected := w.expected(size, allowed)
+	more, reaction := gap-expected, s.Ref.Time-released.Time
+	if !s.Inside {
+		// The sender had the next message at least since the acknowledgement that released it, if its window
+		// was full.
+		full := released.Seen() && flight+w.segment > w.level && reaction <= w.reaction>>paceBits*2
+		if !full && more > 3*w.expected(w.segment, allowed) {
+			if w.busy {
+				w.busy = false
+				d.stalls.drained(w.last.Time)
+			}
+			return
+		}
+		limited = limited && full
+	}
+	switch {
+	case limited && w.sent < rateBytes:
+		w.busy = true
+		d.stalls.slow(r, Stall{From: w.last.Time, To: s.Ref.Time, Lost: gap, Cause: rdma.CauseUnknown, Between: !s.Inside, message: w.message})
+	case limited && more > 0:
+		// From then on something else kept the sender from sending. The usual time includes the network
+		// between the capture point and the sender.
+		if w.reaction > 0 {
+			more = min(more, max(0, released.Time+w.reaction>>paceBits-w.last.Time))
+		}
+		lost := more - min(more, w.owed)
+		w.owed -= more - lost
+		w.busy = true
+		d.stalls.slow(r, Stall{From: w.last.Time, To: s.Ref.Time, Lost: lost, Cause: rdma.CauseCongestion, Between: !s.Inside, message: w.message})
+	case w.reduced:
+		w.owed = max(0, w.owed-more)
+	}
+	if !s.Inside {
+		return
+	}
+	if released.Seen() && more > 0 {
+		w.level = flight
+		if !w.lossy && flight+w.segment >= w.peak && w.sent >= rateBytes {
+			switch {
+			case flight > w.stop+w.segment:
+				w.stop, w.stopAcked = flight, acked
+			case acked-min(w.stopAcked, acked) >= 2*flight:
+				w.steady = true
+			}
+		}
+	}
+	switch {
+	case gap >= idleTime:
+	case !released.Seen():
+		w.took += gap
+		w.sent += int64(size)
+		if w.sent > rateMost {
+			w.took, w.sent = w.took/2, w.sent/2
+		}
+	case w.reaction == 0:
+		w.reaction = max(reaction, 1) << paceBits
+	case reaction >= 0:
+		w.reaction += (min(reaction<<paceBits, 4*w.reaction) - w.reaction) >> paceBits
+	}
+}
+
+// maxScale is the largest shift count of a window (RFC 7323, section 2.3).
+const maxScale = 14
+
+func (w *window) reset(r *Recorder) {
+	if w != nil {
+		r.steps -= len(w.news)
+		*w = window{}
+	}
+}
