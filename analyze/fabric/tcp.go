@@ -37,7 +37,7 @@ func (r *Recorder) segment(k *conn, s *rdma.Sighting) {
 		if s.Start > t.high {
 			d.gaps.add(hole{start: t.high, count: s.Start - t.high, ref: s.Ref, value: k.c.Stamp.Value})
 		}
-		t.window.next(r, d, s, k.c.Stamp)
+		t.window.next(r, k, s)
 		t.high, t.stamp = s.End, k.c.Stamp.Value
 		t.sent.put(r, s.Start, s.Ref, d)
 	case t.hasAcked && s.End <= t.acked && s.End-s.Start <= 1:

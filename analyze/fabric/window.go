@@ -56,6 +56,8 @@ type heard struct {
 	acked  uint64
 	window uint16
 	scale  int8
+	// released says that it may have let the sender send more; others only change the window.
+	released bool
 }
 
 const (
@@ -76,10 +78,12 @@ func (w *window) acknowledge(r *Recorder, k *conn, s *rdma.Sighting) {
 	if w.count > 0 {
 		newest = &w.news[(w.first+w.count-1)%len(w.news)]
 	}
+	// A duplicate tells the sender that a segment has arrived (RFC 5681, section 3.2; RFC 6675, section 3).
+	h.released = h.acked > newest.acked || s.Start == s.End && h.acked < w.end
 	switch {
-	case h.acked < newest.acked || h.acked == newest.acked && h.window == newest.window && newest.ref.Seen():
+	case h.acked < newest.acked || !h.released && h.window == newest.window && newest.ref.Seen():
 		return
-	case w.count > 0 && (!k.c.Stamp.Present || newest.stamp == h.stamp):
+	case w.count > 0 && newest.released == h.released && (!k.c.Stamp.Present || newest.stamp == h.stamp):
 		h.ref = newest.ref // of the first with this timestamp
 		*newest = h
 		return
@@ -110,7 +114,7 @@ func (w *window) learn(stamp rdma.Stamp) (released rdma.Ref) {
 		if stamp.Present && int32(stamp.Echo-n.stamp) < 0 {
 			break
 		}
-		if !released.Seen() && n.acked > w.known.acked {
+		if !released.Seen() && n.released {
 			released = n.ref
 		}
 		w.known = *n
@@ -168,13 +172,14 @@ func (w *window) lost(high uint64) {
 }
 
 // next handles a segment of new payload.
-func (w *window) next(r *Recorder, d *direction, s *rdma.Sighting, stamp rdma.Stamp) {
+func (w *window) next(r *Recorder, k *conn, s *rdma.Sighting) {
+	d := &k.dirs[s.From]
 	t := &d.stream
 	if !s.Inside {
 		w.message++
 	}
 	known, acked, edge, allowed := w.known.ref.Seen(), w.known.acked, w.edge, w.allowed()
-	released := w.learn(stamp)
+	released := w.learn(k.c.Stamp)
 	size := s.End - s.Start
 	w.segment = max(w.segment, size)
 	if w.known.ref.Seen() {
@@ -189,7 +194,7 @@ func (w *window) next(r *Recorder, d *direction, s *rdma.Sighting, stamp rdma.St
 	if known && acked <= w.end && w.last.Seen() && s.Start == w.end && s.Ref.Time >= w.last.Time {
 		w.follows(r, d, s, released, acked, allowed, edge)
 	}
-	if w.known.acked >= w.end && d.lastSent.Seen() && s.Ref.Time-d.lastSent.Time >= idleTime {
+	if w.known.acked >= w.end && d.lastSent.Seen() && idle(k, s.From, d.lastSent.Time, s.Ref.Time) {
 		w.idle, w.resumed, w.owed = true, s.Start, 0
 	}
 	// While acknowledgements are repeated, more than the window may be on its way (RFC 3042; RFC 6675,
@@ -199,6 +204,22 @@ func (w *window) next(r *Recorder, d *direction, s *rdma.Sighting, stamp rdma.St
 		w.peak, w.reduced, w.idle, w.owed = flight, false, false, 0
 	}
 	w.last, w.end = s.Ref, s.End
+}
+
+// idle reports whether a sender that sent nothing between two times had nothing to send so long that its
+// window had to start again: without what the other side needed to recover from losses.
+func idle(k *conn, side rdma.Side, from, to int64) bool {
+	n := to - from
+	if n < idleTime {
+		return false
+	}
+	l := k.dirs[side.Other()].stalls.list
+	for i := len(l) - 1; i >= 0 && n >= idleTime; i-- {
+		if s := &l[i]; s.Cause == rdma.CauseRecovery {
+			n -= max(0, min(s.To, to)-max(s.From, from))
+		}
+	}
+	return n >= idleTime
 }
 
 // follows handles a segment right behind the one before. released is the acknowledgement that reached the
@@ -259,12 +280,16 @@ func (w *window) follows(r *Recorder, d *direction, s *rdma.Sighting, released r
 	}
 	switch {
 	case gap >= idleTime:
-	case !released.Seen():
+	case !released.Seen() && !d.active && d.stream.dups == 0:
+		if w.sent >= rateBytes {
+			gap = min(gap, 4*int64(float64(size)*float64(w.took)/float64(w.sent)))
+		}
 		w.took += gap
 		w.sent += int64(size)
 		if w.sent > rateMost {
 			w.took, w.sent = w.took/2, w.sent/2
 		}
+	case !released.Seen():
 	case w.reaction == 0:
 		w.reaction = max(reaction, 1) << paceBits
 	case reaction >= 0:
