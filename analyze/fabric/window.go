@@ -67,7 +67,7 @@ const (
 	// the sender reduces its window to the initial one (RFC 5681, section 4.1).
 	idleTime = 200_000_000
 	// rateBytes is how much traffic the rate before a loss is taken of, at least.
-	rateBytes = 16 << 10
+	rateBytes = 8 << 10
 	rateMost  = 1 << 20
 )
 
@@ -139,13 +139,11 @@ func (w *window) room() uint64 {
 // (RFC 5681, section 3.1). So if the capture has the setup of the connection, and the window was
 // still growing when the first loss reduced it, it would have grown by what was acknowledged since.
 func (w *window) allowed() uint64 {
-	n := w.peak
+	n, initial := w.peak, min(10*w.segment, max(2*w.segment, 14600)) // RFC 6928, section 2
 	if w.reduced && w.growing {
-		n += w.known.acked - min(w.base, w.known.acked)
+		n = max(n, initial) + w.known.acked - min(w.base, w.known.acked)
 	}
 	if w.idle {
-		// The initial window is that of RFC 6928, section 2, and slow start follows.
-		initial := min(10*w.segment, max(2*w.segment, 14600))
 		n = min(n, initial+w.known.acked-min(w.resumed, w.known.acked))
 	}
 	return n
