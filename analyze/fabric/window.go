@@ -235,12 +235,12 @@ func (w *window) follows(r *Recorder, d *direction, s *rdma.Sighting, released r
 	if !s.Inside {
 		// The sender had the next message at least since the acknowledgement that released it, if its window
 		// was full.
-		full := released.Seen() && flight+w.segment > w.level && reaction <= w.reaction>>paceBits*2
+		full := released.Seen() && flight > 0 && flight+w.segment > w.level && reaction <= w.reaction>>paceBits*2
 		if !full && more > 3*w.expected(w.segment, allowed) {
 			if w.busy {
-				w.busy = false
 				d.stalls.drained(w.last.Time)
 			}
+			w.busy, w.owed, w.rtt = false, 0, 0
 			return
 		}
 		limited = limited && full
