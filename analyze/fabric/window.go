@@ -154,7 +154,11 @@ func (w *window) allowed() uint64 {
 // that much in each round trip.
 func (w *window) expected(size, allowed uint64) int64 {
 	n := float64(size)
-	return int64(max(n*float64(w.took)/float64(max(w.sent, 1)), n*float64(w.rtt)/float64(max(allowed, 1))))
+	at := n * float64(w.rtt) / float64(max(allowed, 1))
+	if w.sent >= rateBytes {
+		at = max(at, n*float64(w.took)/float64(w.sent))
+	}
+	return int64(at)
 }
 
 // lost notes that something was lost, and sent again. high is how much has been sent.
@@ -259,7 +263,7 @@ func (w *window) follows(r *Recorder, d *direction, s *rdma.Sighting, released r
 		w.owed -= more - lost
 		w.busy = true
 		d.stalls.slow(r, Stall{From: w.last.Time, To: s.Ref.Time, Lost: lost, Cause: rdma.CauseCongestion, Between: !s.Inside, message: w.message})
-	case w.reduced:
+	case w.reduced && w.sent >= rateBytes:
 		w.owed = max(0, w.owed-more)
 	}
 	if !s.Inside {
@@ -278,7 +282,7 @@ func (w *window) follows(r *Recorder, d *direction, s *rdma.Sighting, released r
 	}
 	switch {
 	case gap >= idleTime:
-	case !released.Seen() && !d.active && d.stream.dups == 0:
+	case !released.Seen() && !d.active && d.stream.dups == 0 && size >= w.segment/2:
 		if w.sent >= rateBytes {
 			gap = min(gap, 4*int64(float64(size)*float64(w.took)/float64(w.sent)))
 		}
