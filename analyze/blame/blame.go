@@ -113,19 +113,21 @@ func (b *Blame) phase(tx *transaction.Transaction, c *rdma.Connection, ph transa
 		}
 		add(server, func(x *fabric.Stall) bool {
 			switch {
-			case x.Cause == rdma.CauseCongestion && c.Fabric == rdma.IWARP:
-				// If the server's first packet came directly behind what its reduced window had delayed, it
-				// may have waited for that, or have been ready only then.
-				x.Cause = rdma.CauseUnknown
-				return !(x.Until != 0 && x.Until < n.Time) && x.Before(n.Time)
-			case x.Cause == rdma.CauseReadSlot || x.Cause == rdma.CauseCongestion:
+			case x.Cause == rdma.CauseReadSlot || x.Cause == rdma.CauseCongestion && c.Fabric != rdma.IWARP:
 				return false
 			case x.Late != 0 && n.Number >= x.Late && n.Number <= x.LateTo:
 				return true // the missing packet is the first that the server sent
-			case x.To > n.Time:
-				return false // it sent during the stall, which therefore did not hold it up
 			case x.Until != 0 && x.Until < n.Time:
 				return false // the sender had caught up, and nothing came: nothing was waiting
+			case x.Cause == rdma.CauseCongestion:
+				// The first packet came directly behind what the reduced window had delayed.
+				x.Cause = rdma.CauseUnknown
+				return x.Before(n.Time)
+			case x.To > n.Time:
+				return false // it sent during the stall, which therefore did not hold it up
+			case c.Fabric == rdma.IWARP:
+				x.Cause = rdma.CauseUnknown
+				return true
 			}
 			x.Cause, x.To, x.Lost = rdma.CauseUnknown, n.Time, n.Time-x.From
 			return x.To > x.From

@@ -102,10 +102,10 @@ func (l *stalls) slow(r *Recorder, s Stall) {
 	l.add(r, s)
 }
 
-// drained notes when a sender whose window had been reduced had nothing more to send.
+// drained notes when a sender of TCP had nothing more to send, for all stalls.
 func (l *stalls) drained(at int64) {
 	for i := len(l.list) - 1; i >= 0; i-- {
-		if s := &l.list[i]; s.message != 0 && s.Until == 0 {
+		if s := &l.list[i]; s.Until == 0 {
 			s.Until = at
 		}
 	}

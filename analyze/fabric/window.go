@@ -170,7 +170,7 @@ func (w *window) lost(high uint64) {
 	if !w.reduced {
 		w.reduced, w.base, w.owed, w.rtt = true, w.known.acked, 0, 0
 	}
-	w.recover = high
+	w.recover, w.busy = high, true
 }
 
 // next handles a segment of new payload.
