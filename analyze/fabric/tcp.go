@@ -119,7 +119,11 @@ func (r *Recorder) segmentLate(k *conn, d *direction, s *rdma.Sighting) {
 	}
 	x.Lost = x.To - x.From
 	d.stalls.add(r, x)
-	t.window.lost(t.high)
+	// A probe of the tail (RFC 8985, section 7) comes sooner than any timeout, and may be needless.
+	if g != nil || t.dups > 0 || e.Notice == ByDupAcks || e.Waited >= idleTime {
+		t.window.lost(t.high)
+	}
+	t.window.busy = true
 }
 
 // segmentAck handles an acknowledgement of what the other side sent.

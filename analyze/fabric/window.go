@@ -149,16 +149,19 @@ func (w *window) allowed() uint64 {
 	return n
 }
 
+// pace is how long so many bytes take if the sender does not wait; 0 if too little was seen.
+func (w *window) pace(size uint64) int64 {
+	if w.sent < rateBytes {
+		return 0
+	}
+	return int64(float64(size) * float64(w.took) / float64(w.sent))
+}
+
 // expected is how long a segment would have taken without the loss: it would have followed at once, or, if
 // the sender had had so much in flight that it waited for acknowledgements all the same, with the rate of
 // that much in each round trip.
 func (w *window) expected(size, allowed uint64) int64 {
-	n := float64(size)
-	at := n * float64(w.rtt) / float64(max(allowed, 1))
-	if w.sent >= rateBytes {
-		at = max(at, n*float64(w.took)/float64(w.sent))
-	}
-	return int64(at)
+	return max(w.pace(size), int64(float64(size)*float64(w.rtt)/float64(max(allowed, 1))))
 }
 
 // lost notes that something was lost, and sent again. high is how much has been sent.
@@ -170,7 +173,7 @@ func (w *window) lost(high uint64) {
 	if !w.reduced {
 		w.reduced, w.base, w.owed, w.rtt = true, w.known.acked, 0, 0
 	}
-	w.recover, w.busy = high, true
+	w.recover = high
 }
 
 // next handles a segment of new payload.
@@ -240,7 +243,7 @@ func (w *window) follows(r *Recorder, d *direction, s *rdma.Sighting, released r
 		// The sender had the next message at least since the acknowledgement that released it, if its window
 		// was full.
 		full := released.Seen() && flight > 0 && flight+w.segment > w.level && reaction <= w.reaction>>paceBits*2
-		if !full && more > 3*w.expected(w.segment, allowed) {
+		if !full && gap > 4*w.pace(w.segment) {
 			if w.busy {
 				d.stalls.drained(w.last.Time)
 			}
@@ -283,8 +286,8 @@ func (w *window) follows(r *Recorder, d *direction, s *rdma.Sighting, released r
 	switch {
 	case gap >= idleTime:
 	case !released.Seen() && !d.active && d.stream.dups == 0 && size >= w.segment/2:
-		if w.sent >= rateBytes {
-			gap = min(gap, 4*int64(float64(size)*float64(w.took)/float64(w.sent)))
+		if n := w.pace(size); n > 0 {
+			gap = min(gap, 4*n)
 		}
 		w.took += gap
 		w.sent += int64(size)
