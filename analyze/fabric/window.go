@@ -41,12 +41,13 @@ type window struct {
 	idle    bool   // the sender has been idle, so that its window had to start again
 	resumed uint64 // what had been acknowledged then
 
+	held       uint64 // most bytes in flight since the newest loss
 	level      uint64 // in flight when the sender waited for an acknowledgement within a message
 	busy       bool   // there are stalls since it had nothing to send
 	reaction   int64  // usual time from an acknowledgement to the segment that it released, in 1/16 ns
-	took, sent int64 // nanoseconds and bytes of segments that did not wait for an acknowledgement
-	rtt        int64 // round trip of the newest segment that did
-	owed       int64 // time by which segments came sooner than without the loss since the newest that counted
+	took, sent int64  // nanoseconds and bytes of segments that did not wait for an acknowledgement
+	rtt        int64  // round trip of the newest segment that did
+	owed       int64  // time by which segments came sooner than without the loss since the newest that counted
 }
 
 // heard is an acknowledgement.
@@ -173,7 +174,7 @@ func (w *window) lost(high uint64) {
 	if !w.reduced {
 		w.reduced, w.base, w.owed, w.rtt = true, w.known.acked, 0, 0
 	}
-	w.recover = high
+	w.recover, w.held = high, 0
 }
 
 // next handles a segment of new payload.
@@ -200,7 +201,7 @@ func (w *window) next(r *Recorder, k *conn, s *rdma.Sighting) {
 		w.follows(r, d, s, released, acked, allowed, edge)
 	}
 	if w.known.acked >= w.end && d.lastSent.Seen() && idle(k, s.From, d.lastSent.Time, s.Ref.Time) {
-		w.idle, w.resumed, w.owed = true, s.Start, 0
+		w.idle, w.resumed, w.owed, w.held = true, s.Start, 0, 0
 	}
 	// While acknowledgements are repeated, more than the window may be on its way (RFC 3042; RFC 6675,
 	// section 5).
@@ -231,7 +232,12 @@ func idle(k *conn, side rdma.Side, from, to int64) bool {
 // sender in between; acked, allowed and edge are of the time before that.
 func (w *window) follows(r *Recorder, d *direction, s *rdma.Sighting, released rdma.Ref, acked, allowed, edge uint64) {
 	gap, size, flight := s.Ref.Time-w.last.Time, s.End-s.Start, w.end-acked
-	limited := w.reduced && released.Seen() && flight+size <= allowed && s.End <= edge
+	// No window is less than a segment, nor much less than what has been in flight since the newest loss.
+	stuck := released.Seen() && flight+size > w.segment && flight+size > w.held-w.held/4
+	if acked >= w.recover {
+		w.held = max(w.held, flight)
+	}
+	limited := w.reduced && stuck && flight+size <= allowed && s.End <= edge
 	if limited {
 		if at := d.stream.sent.get(w.known.acked - 1); at.Seen() {
 			w.rtt = s.Ref.Time - at.Time
@@ -242,7 +248,7 @@ func (w *window) follows(r *Recorder, d *direction, s *rdma.Sighting, released r
 	if !s.Inside {
 		// The sender had the next message at least since the acknowledgement that released it, if its window
 		// was full.
-		full := released.Seen() && flight > 0 && flight+w.segment > w.level && reaction <= w.reaction>>paceBits*2
+		full := stuck && flight+w.segment > w.level && reaction <= w.reaction>>paceBits*2
 		if !full && gap > 4*w.pace(w.segment) {
 			if w.busy {
 				d.stalls.drained(w.last.Time)
@@ -272,7 +278,7 @@ func (w *window) follows(r *Recorder, d *direction, s *rdma.Sighting, released r
 	if !s.Inside {
 		return
 	}
-	if released.Seen() && more > 0 {
+	if stuck && more > 0 {
 		w.level = flight
 		if !w.lossy && flight+w.segment >= w.peak && w.sent >= rateBytes {
 			switch {
