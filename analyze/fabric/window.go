@@ -46,8 +46,10 @@ type window struct {
 	busy       bool   // there are stalls since it had nothing to send
 	reaction   int64  // usual time from an acknowledgement to the segment that it released, in 1/16 ns
 	took, sent int64  // nanoseconds and bytes of segments that did not wait for an acknowledgement
-	rtt        int64  // round trip of the newest segment that did
-	owed       int64  // time by which segments came sooner than without the loss since the newest that counted
+	close      uint64 // bytes of which usual is the time between two segments, in 1/16 ns
+	usual      int64
+	rtt        int64 // round trip of the newest segment that did
+	owed       int64 // time by which segments came sooner than without the loss since the newest that counted
 }
 
 // heard is an acknowledgement.
@@ -150,12 +152,18 @@ func (w *window) allowed() uint64 {
 	return n
 }
 
+// paced reports whether the pace is known.
+func (w *window) paced() bool { return w.sent >= rateBytes || w.close >= rateBytes }
+
 // pace is how long so many bytes take if the sender does not wait; 0 if too little was seen.
 func (w *window) pace(size uint64) int64 {
-	if w.sent < rateBytes {
-		return 0
+	switch {
+	case w.sent >= rateBytes:
+		return int64(float64(size) * float64(w.took) / float64(w.sent))
+	case w.close >= rateBytes: // each segment came after an acknowledgement
+		return int64(float64(size) * float64(w.usual>>paceBits) / float64(w.segment))
 	}
-	return int64(float64(size) * float64(w.took) / float64(w.sent))
+	return 0
 }
 
 // expected is how long a segment would have taken without the loss: it would have followed at once, or, if
@@ -201,7 +209,7 @@ func (w *window) next(r *Recorder, k *conn, s *rdma.Sighting) {
 		w.follows(r, d, s, released, acked, allowed, edge)
 	}
 	if w.known.acked >= w.end && d.lastSent.Seen() && idle(k, s.From, d.lastSent.Time, s.Ref.Time) {
-		w.idle, w.resumed, w.owed, w.held = true, s.Start, 0, 0
+		w.idle, w.resumed, w.owed, w.held, w.stop = true, s.Start, 0, 0, 0
 	}
 	// While acknowledgements are repeated, more than the window may be on its way (RFC 3042; RFC 6675,
 	// section 5).
@@ -259,7 +267,7 @@ func (w *window) follows(r *Recorder, d *direction, s *rdma.Sighting, released r
 		limited = limited && full
 	}
 	switch {
-	case limited && w.sent < rateBytes:
+	case limited && !w.paced():
 		w.busy = true
 		d.stalls.slow(r, Stall{From: w.last.Time, To: s.Ref.Time, Lost: gap, Cause: rdma.CauseUnknown, Between: !s.Inside, message: w.message})
 	case limited && more > 0:
@@ -272,7 +280,7 @@ func (w *window) follows(r *Recorder, d *direction, s *rdma.Sighting, released r
 		w.owed -= more - lost
 		w.busy = true
 		d.stalls.slow(r, Stall{From: w.last.Time, To: s.Ref.Time, Lost: lost, Cause: rdma.CauseCongestion, Between: !s.Inside, message: w.message})
-	case w.reduced && w.sent >= rateBytes:
+	case w.reduced && w.paced():
 		w.owed = max(0, w.owed-more)
 	}
 	if !s.Inside {
@@ -280,13 +288,21 @@ func (w *window) follows(r *Recorder, d *direction, s *rdma.Sighting, released r
 	}
 	if stuck && more > 0 {
 		w.level = flight
-		if !w.lossy && flight+w.segment >= w.peak && w.sent >= rateBytes {
+		if !w.lossy && w.paced() {
 			switch {
-			case flight > w.stop+w.segment:
+			case flight > w.stop+w.stop/2:
 				w.stop, w.stopAcked = flight, acked
-			case acked-min(w.stopAcked, acked) >= 2*flight:
+			case flight >= w.stop-w.stop/4 && acked-min(w.stopAcked, acked) >= 2*flight:
 				w.steady = true
 			}
+		}
+	}
+	if !w.reduced && size >= w.segment/2 && gap < idleTime {
+		w.close += size
+		if g := gap << paceBits; w.usual == 0 || g < w.usual {
+			w.usual = max(g, 1)
+		} else {
+			w.usual += (min(g, 4*w.usual) - w.usual) >> paceBits
 		}
 	}
 	switch {
