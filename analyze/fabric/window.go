@@ -203,7 +203,7 @@ func (w *window) next(r *Recorder, k *conn, s *rdma.Sighting) {
 				w.scale++
 			}
 		}
-		w.edge = max(w.edge, w.known.acked+w.room())
+		w.edge = w.known.acked + w.room()
 	}
 	if known && acked <= w.end && w.last.Seen() && s.Start == w.end && s.Ref.Time >= w.last.Time {
 		w.follows(r, d, s, released, acked, allowed, edge)
