@@ -252,7 +252,8 @@ func (w *window) follows(r *Recorder, d *direction, s *rdma.Sighting, released r
 		}
 	}
 	expected := w.expected(size, allowed)
-	more, reaction := gap-expected, s.Ref.Time-released.Time
+	// The newest acknowledgement that the sender has, not the first: it may have been busy when that came.
+	more, reaction := gap-expected, s.Ref.Time-w.known.ref.Time
 	if !s.Inside {
 		// The sender had the next message at least since the acknowledgement that released it, if its window
 		// was full.
@@ -275,6 +276,7 @@ func (w *window) follows(r *Recorder, d *direction, s *rdma.Sighting, released r
 		// between the capture point and the sender.
 		if w.reaction > 0 {
 			more = min(more, max(0, released.Time+w.reaction>>paceBits-w.last.Time))
+			more = min(more, max(0, gap-(w.known.ref.Time-released.Time)))
 		}
 		lost := more - min(more, w.owed)
 		w.owed -= more - lost
