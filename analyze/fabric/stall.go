@@ -328,8 +328,9 @@ func (r *Recorder) repaired(d *direction, s *rdma.Sighting, first bool) {
 	case s.Read && d.ep.Responses: // the responses end it
 	case d.hasAcked && psnDiff(s.PSN, d.acked) <= 0:
 		// Needless: the acknowledgement was lost, or late. The sender that waits for it may not
-		// continue: it has been silent since its last packet.
-		if first {
+		// continue: it has been silent since its last packet. But without a NAK, and before the announced
+		// timeout, it waited for nothing.
+		if first && d.ep.Notice != Unasked {
 			d.wait.wait(d.lastSent, s.PSN, rdma.CauseRecovery)
 			d.over(r, &d.wait, s)
 		}
