@@ -103,7 +103,7 @@ func (b *Blame) phase(tx *transaction.Transaction, c *rdma.Connection, ph transa
 			if x.Cause == rdma.CauseReadSlot {
 				return x.Before(last)
 			}
-			return true
+			return !x.Between
 		})
 	case transaction.PhaseServer:
 		add(client, held)
@@ -111,27 +111,7 @@ func (b *Blame) phase(tx *transaction.Transaction, c *rdma.Connection, ph transa
 		if p := tx.Times.FirstPush; p.Seen() {
 			n = p
 		}
-		add(server, func(x *fabric.Stall) bool {
-			switch {
-			case x.Cause == rdma.CauseReadSlot || x.Cause == rdma.CauseCongestion && c.Fabric != rdma.IWARP:
-				return false
-			case x.Late != 0 && n.Number >= x.Late && n.Number <= x.LateTo:
-				return true // the missing packet is the first that the server sent
-			case x.Until != 0 && x.Until < n.Time:
-				return false // the sender had caught up, and nothing came: nothing was waiting
-			case x.Cause == rdma.CauseCongestion:
-				// The first packet came directly behind what the reduced window had delayed.
-				x.Cause = rdma.CauseUnknown
-				return x.Before(n.Time)
-			case x.To > n.Time:
-				return false // it sent during the stall, which therefore did not hold it up
-			case c.Fabric == rdma.IWARP:
-				x.Cause = rdma.CauseUnknown
-				return true
-			}
-			x.Cause, x.To, x.Lost = rdma.CauseUnknown, n.Time, n.Time-x.From
-			return x.To > x.From
-		})
+		add(server, func(x *fabric.Stall) bool { return delayed(x, c.Fabric, n) })
 		if n := b.Recorder.Patience(c); n > 0 && to-from >= n {
 			b.list = append(b.list, fabric.Stall{From: from, To: to, Lost: to - from, Cause: rdma.CauseUnknown})
 		}
@@ -144,6 +124,30 @@ func (b *Blame) phase(tx *transaction.Transaction, c *rdma.Connection, ph transa
 	for i, n := range share {
 		out[i] += time.Duration(n)
 	}
+}
+
+// delayed reports whether a stall of the server's requests may have delayed n, the first packet that it sent, and
+// makes the stall what is known of that.
+func delayed(x *fabric.Stall, f rdma.Fabric, n rdma.Ref) bool {
+	switch {
+	case x.Cause == rdma.CauseReadSlot || x.Cause == rdma.CauseCongestion && f != rdma.IWARP:
+		return false
+	case x.Late != 0 && n.Number >= x.Late && n.Number <= x.LateTo:
+		return true // the missing packet is the first that the server sent
+	case x.Until != 0 && x.Until < n.Time:
+		return false // the sender had caught up, and nothing came: nothing was waiting
+	case x.Cause == rdma.CauseCongestion:
+		// The first packet came directly behind what the reduced window had delayed.
+		x.Cause = rdma.CauseUnknown
+		return x.Before(n.Time)
+	case x.To > n.Time:
+		return false // it sent during the stall, which therefore did not hold it up
+	case f == rdma.IWARP:
+		x.Cause = rdma.CauseUnknown
+		return true
+	}
+	x.Cause, x.To, x.Lost = rdma.CauseUnknown, n.Time, n.Time-x.From
+	return x.To > x.From
 }
 
 // lastRead is when the server asked for the last piece of the call.

@@ -119,11 +119,7 @@ func (r *Recorder) segmentLate(k *conn, d *direction, s *rdma.Sighting) {
 	}
 	x.Lost = x.To - x.From
 	d.stalls.add(r, x)
-	// A probe of the tail (RFC 8985, section 7) comes sooner than any timeout, and may be needless.
-	if g != nil || t.dups > 0 || e.Notice == ByDupAcks || e.Waited >= idleTime {
-		t.window.lost(t.high)
-	}
-	t.window.busy = true
+	t.window.repaired(t, e, g != nil)
 }
 
 // segmentAck handles an acknowledgement of what the other side sent.

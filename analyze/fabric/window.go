@@ -185,6 +185,16 @@ func (w *window) lost(high uint64) {
 	w.recover, w.held = high, 0
 }
 
+// repaired handles a segment that was sent again, and not in vain. missed says that the capture has not
+// seen it before.
+func (w *window) repaired(t *stream, e *Episode, missed bool) {
+	w.busy = true
+	// A probe of the tail (RFC 8985, section 7) comes sooner than any timeout, and may be needless.
+	if missed || t.dups > 0 || e.Notice == ByDupAcks || e.Waited >= idleTime {
+		w.lost(t.high)
+	}
+}
+
 // next handles a segment of new payload.
 func (w *window) next(r *Recorder, k *conn, s *rdma.Sighting) {
 	d := &k.dirs[s.From]
@@ -236,93 +246,127 @@ func idle(k *conn, side rdma.Side, from, to int64) bool {
 	return n >= idleTime
 }
 
+// turn is a segment right behind the one before.
+type turn struct {
+	gap          int64 // since that one
+	size, flight uint64
+	acked        uint64 // as the sender knew before
+	released     rdma.Ref
+	reaction     int64 // since the newest acknowledgement that it has: it may have been busy when the first came
+	stuck        bool  // the window may have been full
+	limited      bool  // and a loss has made it so small
+}
+
 // follows handles a segment right behind the one before. released is the acknowledgement that reached the
 // sender in between; acked, allowed and edge are of the time before that.
 func (w *window) follows(r *Recorder, d *direction, s *rdma.Sighting, released rdma.Ref, acked, allowed, edge uint64) {
-	gap, size, flight := s.Ref.Time-w.last.Time, s.End-s.Start, w.end-acked
-	// No window is less than a segment, nor much less than what has been in flight since the newest loss.
-	stuck := released.Seen() && flight+size > w.segment && flight+size > w.held-w.held/4
-	if acked >= w.recover {
-		w.held = max(w.held, flight)
+	t := turn{
+		gap: s.Ref.Time - w.last.Time, size: s.End - s.Start, flight: w.end - acked, acked: acked,
+		released: released, reaction: s.Ref.Time - w.known.ref.Time,
 	}
-	limited := w.reduced && stuck && flight+size <= allowed && s.End <= edge
-	if limited {
+	// No window is less than a segment, nor much less than what has been in flight since the newest loss.
+	t.stuck = released.Seen() && t.flight+t.size > w.segment && t.flight+t.size > w.held-w.held/4
+	if acked >= w.recover {
+		w.held = max(w.held, t.flight)
+	}
+	t.limited = w.reduced && t.stuck && t.flight+t.size <= allowed && s.End <= edge
+	if t.limited {
 		if at := d.stream.sent.get(w.known.acked - 1); at.Seen() {
 			w.rtt = s.Ref.Time - at.Time
 		}
 	}
-	expected := w.expected(size, allowed)
-	// The newest acknowledgement that the sender has, not the first: it may have been busy when that came.
-	more, reaction := gap-expected, s.Ref.Time-w.known.ref.Time
-	if !s.Inside {
-		// The sender had the next message at least since the acknowledgement that released it, if its window
-		// was full.
-		full := stuck && flight+w.segment > w.level && reaction <= w.reaction>>paceBits*2
-		if !full && gap > 4*w.pace(w.segment) {
+	if !s.Inside && !w.full(&t) {
+		if t.gap > 4*w.pace(w.segment) { // it had nothing to send
 			if w.busy {
 				d.stalls.drained(w.last.Time)
 			}
 			w.busy, w.owed, w.rtt = false, 0, 0
 			return
 		}
-		limited = limited && full
+		t.limited = false
 	}
+	more := t.gap - w.expected(t.size, allowed)
+	more = w.charge(r, d, s, &t, more)
+	if s.Inside {
+		if t.stuck && more > 0 {
+			w.waited(&t)
+		}
+		w.measure(d, &t)
+	}
+}
+
+// full reports whether the sender had the message that it now begins at least since the acknowledgement that
+// released it: its window was full.
+func (w *window) full(t *turn) bool {
+	return t.stuck && t.flight+w.segment > w.level && t.reaction <= w.reaction>>paceBits*2
+}
+
+// charge counts what of a turn was lost; more is by how much it took longer than without the loss. It returns
+// how much of that the sender waited.
+func (w *window) charge(r *Recorder, d *direction, s *rdma.Sighting, t *turn, more int64) int64 {
+	x := Stall{From: w.last.Time, To: s.Ref.Time, Lost: t.gap, Cause: rdma.CauseUnknown, Between: !s.Inside, message: w.message}
 	switch {
-	case limited && !w.paced():
-		w.busy = true
-		d.stalls.slow(r, Stall{From: w.last.Time, To: s.Ref.Time, Lost: gap, Cause: rdma.CauseUnknown, Between: !s.Inside, message: w.message})
-	case limited && more > 0:
+	case t.limited && !w.paced():
+	case t.limited && more > 0:
 		// From then on something else kept the sender from sending. The usual time includes the network
 		// between the capture point and the sender.
-		if w.reaction > 0 {
-			more = min(more, max(0, released.Time+w.reaction>>paceBits-w.last.Time))
-			more = min(more, max(0, gap-(w.known.ref.Time-released.Time)))
+		more = min(more, max(0, t.released.Time+w.reaction>>paceBits-w.last.Time))
+		more = min(more, max(0, t.gap-(w.known.ref.Time-t.released.Time)))
+		x.Lost, x.Cause = more-min(more, w.owed), rdma.CauseCongestion
+		w.owed -= more - x.Lost
+	default:
+		if w.reduced && w.paced() {
+			w.owed = max(0, w.owed-more)
 		}
-		lost := more - min(more, w.owed)
-		w.owed -= more - lost
-		w.busy = true
-		d.stalls.slow(r, Stall{From: w.last.Time, To: s.Ref.Time, Lost: lost, Cause: rdma.CauseCongestion, Between: !s.Inside, message: w.message})
-	case w.reduced && w.paced():
-		w.owed = max(0, w.owed-more)
+		return more
 	}
-	if !s.Inside {
-		return
+	w.busy = true
+	d.stalls.slow(r, x)
+	return more
+}
+
+// waited notes that the sender waited for an acknowledgement within a message.
+func (w *window) waited(t *turn) {
+	w.level = t.flight
+	switch {
+	case w.lossy || !w.paced():
+	case t.flight > w.stop+w.stop/2:
+		w.stop, w.stopAcked = t.flight, t.acked
+	case t.flight >= w.stop-w.stop/4 && t.acked-min(w.stopAcked, t.acked) >= 2*t.flight:
+		w.steady = true
 	}
-	if stuck && more > 0 {
-		w.level = flight
-		if !w.lossy && w.paced() {
-			switch {
-			case flight > w.stop+w.stop/2:
-				w.stop, w.stopAcked = flight, acked
-			case flight >= w.stop-w.stop/4 && acked-min(w.stopAcked, acked) >= 2*flight:
-				w.steady = true
-			}
-		}
-	}
-	if !w.reduced && size >= w.segment/2 && gap < idleTime {
-		w.close += size
-		if g := gap << paceBits; w.usual == 0 || g < w.usual {
+}
+
+// measure notes how long a turn within a message took.
+func (w *window) measure(d *direction, t *turn) {
+	long := t.size >= w.segment/2
+	if !w.reduced && long && t.gap < idleTime {
+		w.close += t.size
+		if g := t.gap << paceBits; w.usual == 0 || g < w.usual {
 			w.usual = max(g, 1)
 		} else {
 			w.usual += (min(g, 4*w.usual) - w.usual) >> paceBits
 		}
 	}
 	switch {
-	case gap >= idleTime:
-	case !released.Seen() && !d.active && d.stream.dups == 0 && size >= w.segment/2:
-		if n := w.pace(size); n > 0 {
-			gap = min(gap, 4*n)
+	case t.gap >= idleTime:
+	case !t.released.Seen():
+		if !long || d.active || d.stream.dups > 0 {
+			return
 		}
-		w.took += gap
-		w.sent += int64(size)
+		n := t.gap
+		if p := w.pace(t.size); p > 0 {
+			n = min(n, 4*p)
+		}
+		w.took += n
+		w.sent += int64(t.size)
 		if w.sent > rateMost {
 			w.took, w.sent = w.took/2, w.sent/2
 		}
-	case !released.Seen():
 	case w.reaction == 0:
-		w.reaction = max(reaction, 1) << paceBits
-	case reaction >= 0:
-		w.reaction += (min(reaction<<paceBits, 4*w.reaction) - w.reaction) >> paceBits
+		w.reaction = max(t.reaction, 1) << paceBits
+	case t.reaction >= 0:
+		w.reaction += (min(t.reaction<<paceBits, 4*w.reaction) - w.reaction) >> paceBits
 	}
 }
 

@@ -30,11 +30,8 @@ func (c *Conn) Segment(dir int, f *link.Frame, ref rdma.Ref) bool {
 		return f.TCPFlags&tcp.SYN == 0
 	}
 	if c.t.watcher != nil {
-		if f.TCPFlags&tcp.SYN != 0 && c.scales[dir] == 0 {
-			c.scales[dir] = windowScale(f)
-		}
-		h := &c.halves[dir]
-		defer c.watch(dir, f, ref, c.streams[dir].Next(), h.more || h.have > 0)
+		next, inside := c.expect(dir, f)
+		defer c.watch(dir, f, ref, next, inside)
 	}
 	h := &c.halves[dir]
 	k := c.c

@@ -42,6 +42,15 @@ func (o *operations) written(h *half, end uint64, ref rdma.Ref) {
 	}
 }
 
+// expect is where the stream continues before a segment, and whether that is within a message.
+func (c *Conn) expect(dir int, f *link.Frame) (next uint64, inside bool) {
+	if f.TCPFlags&tcp.SYN != 0 && c.scales[dir] == 0 {
+		c.scales[dir] = windowScale(f)
+	}
+	h := &c.halves[dir]
+	return c.streams[dir].Next(), h.more || h.have > 0
+}
+
 // watch tells the watcher of a TCP segment, after it has been taken. next is where the stream
 // continued before, and inside whether that was within a message.
 func (c *Conn) watch(dir int, f *link.Frame, ref rdma.Ref, next uint64, inside bool) {
