@@ -84,7 +84,7 @@ func (b *Blame) phase(tx *transaction.Transaction, c *rdma.Connection, ph transa
 		})
 		before = max(before, forgotten)
 	}
-	all := func(x *fabric.Stall) bool { return x.Cause != rdma.CauseReadSlot }
+	all := func(x *fabric.Stall) bool { return x.Cause != rdma.CauseReadSlot && !x.Between }
 	// held says that the missing packet preceded the call, which was received, but not delivered
 	// to the server.
 	held := func(x *fabric.Stall) bool { return all(x) && x.From <= called && x.Cause != rdma.CauseCongestion }
@@ -94,13 +94,16 @@ func (b *Blame) phase(tx *transaction.Transaction, c *rdma.Connection, ph transa
 	case transaction.PhasePull:
 		last := lastRead(tx, server)
 		add(client, func(x *fabric.Stall) bool {
+			if c.Fabric == rdma.IWARP {
+				return all(x) // the responses are a part of the client's stream
+			}
 			return held(x) && (!tx.Times.FirstRead.Seen() || x.Before(tx.Times.FirstRead.Time))
 		})
 		add(server, func(x *fabric.Stall) bool {
 			if x.Cause == rdma.CauseReadSlot {
 				return x.Before(last)
 			}
-			return true
+			return !x.Between
 		})
 	case transaction.PhaseServer:
 		add(client, held)
@@ -108,31 +111,43 @@ func (b *Blame) phase(tx *transaction.Transaction, c *rdma.Connection, ph transa
 		if p := tx.Times.FirstPush; p.Seen() {
 			n = p
 		}
-		add(server, func(x *fabric.Stall) bool {
-			switch {
-			case x.Cause == rdma.CauseReadSlot || x.Cause == rdma.CauseCongestion:
-				return false
-			case x.Late != 0 && n.Number >= x.Late && n.Number <= x.LateTo:
-				return true // the missing packet is the first that the server sent
-			case x.To > n.Time:
-				return false // it sent during the stall, which therefore did not hold it up
-			case x.Until != 0 && x.Until < n.Time:
-				return false // the sender had caught up, and nothing came: nothing was waiting
-			}
-			x.Cause, x.To, x.Lost = rdma.CauseUnknown, n.Time, n.Time-x.From
-			return x.To > x.From
-		})
+		add(server, func(x *fabric.Stall) bool { return delayed(x, c.Fabric, n) })
 		if n := b.Recorder.Patience(c); n > 0 && to-from >= n {
 			b.list = append(b.list, fabric.Stall{From: from, To: to, Lost: to - from, Cause: rdma.CauseUnknown})
 		}
-	default:
-		add(server, all)
+	case transaction.PhasePush, transaction.PhaseReply:
+		// The server has the whole result when it begins to push it.
+		add(server, func(x *fabric.Stall) bool { return x.Cause != rdma.CauseReadSlot })
 	}
 	var share fabric.Share
 	share, b.scratch = fabric.Divide(from, to, b.list, before, b.scratch)
 	for i, n := range share {
 		out[i] += time.Duration(n)
 	}
+}
+
+// delayed reports whether a stall of the server's requests may have delayed n, the first packet that it sent, and
+// makes the stall what is known of that.
+func delayed(x *fabric.Stall, f rdma.Fabric, n rdma.Ref) bool {
+	switch {
+	case x.Cause == rdma.CauseReadSlot || x.Cause == rdma.CauseCongestion && f != rdma.IWARP:
+		return false
+	case x.Late != 0 && n.Number >= x.Late && n.Number <= x.LateTo:
+		return true // the missing packet is the first that the server sent
+	case x.Until != 0 && x.Until < n.Time:
+		return false // the sender had caught up, and nothing came: nothing was waiting
+	case x.Cause == rdma.CauseCongestion:
+		// The first packet came directly behind what the reduced window had delayed.
+		x.Cause = rdma.CauseUnknown
+		return x.Before(n.Time)
+	case x.To > n.Time:
+		return false // it sent during the stall, which therefore did not hold it up
+	case f == rdma.IWARP:
+		x.Cause = rdma.CauseUnknown
+		return true
+	}
+	x.Cause, x.To, x.Lost = rdma.CauseUnknown, n.Time, n.Time-x.From
+	return x.To > x.From
 }
 
 // lastRead is when the server asked for the last piece of the call.

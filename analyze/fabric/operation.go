@@ -240,19 +240,29 @@ func (r *Recorder) blame(k *conn, o *Operation) {
 	r.list = r.list[:0]
 	for i := len(l.stalls.list) - 1; i >= 0; i-- {
 		s := &l.stalls.list[i]
-		if s.To2 > from && s.From < to && s.From <= o.Last.Time && s.Cause != rdma.CauseReadSlot {
+		if s.To2 > from && s.From < to && s.From <= o.Last.Time && s.Cause != rdma.CauseReadSlot && !s.Between {
 			r.list = append(r.list, s.At(to))
+		}
+	}
+	forgotten := l.stalls.forgotten
+	if o.Kind == rdma.WorkRead && k.c.Fabric == rdma.IWARP { // the responses are a part of the other stream
+		answers := &k.dirs[o.From.Other()].stalls
+		forgotten = max(forgotten, answers.forgotten)
+		for i := len(answers.list) - 1; i >= 0; i-- {
+			if s := &answers.list[i]; s.To2 > from && s.From < to && s.Cause != rdma.CauseReadSlot && !s.Between {
+				r.list = append(r.list, s.At(to))
+			}
 		}
 	}
 	if w := &l.answer; o.Kind == rdma.WorkRead && w.since.Seen() && w.since.Time < to {
 		// The response that ends the operation ends the stall, too.
 		r.list = append(r.list, Stall{From: w.since.Time, To: to, Lost: to - w.since.Time, Cause: w.cause})
 	}
-	if len(r.list) == 0 && l.stalls.forgotten <= from {
+	if len(r.list) == 0 && forgotten <= from {
 		o.Lost[rdma.CauseRest] = int64(d)
 		return
 	}
-	o.Lost, r.scratch = Divide(from, to, r.list, l.stalls.forgotten, r.scratch)
+	o.Lost, r.scratch = Divide(from, to, r.list, forgotten, r.scratch)
 }
 
 // giveUp ends all operations that a side has in flight.

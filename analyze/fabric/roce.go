@@ -401,7 +401,9 @@ func (r *Recorder) finish(k *conn, d *direction) {
 	e := d.ep
 	if e.CaughtUp.Seen() {
 		e.Repeat = e.repeat()
-		d.stalls.caughtUp(d.serial, e.CaughtUp.Time)
+		if d.stream.window == nil { // of TCP see stalls.drained
+			d.stalls.caughtUp(d.serial, e.CaughtUp.Time)
+		}
 	}
 	e.Service = k.service(r)
 	e.Connection = k.c
@@ -422,6 +424,7 @@ func (r *Recorder) abandon(k *conn, d *direction) {
 	d.sent.reset(r)
 	d.answers.reset(r)
 	d.stream.sent.reset(r)
+	d.stream.window.reset(r)
 	*d = direction{open: d.open, ep: d.ep, serial: d.serial, stalls: d.stalls}
 }
 

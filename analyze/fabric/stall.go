@@ -22,8 +22,12 @@ type Stall struct {
 	// Until is when the sender had caught up, 0 if that had not been seen when the stall was
 	// returned.
 	Until int64
+	// Between says that the sender waited between two messages: it may have got the second only then,
+	// unless both belong to something that it had as a whole.
+	Between bool
 
 	episode uint32
+	message uint32 // of a window that a loss has reduced
 }
 
 const (
@@ -50,7 +54,7 @@ func (l *stalls) add(r *Recorder, s Stall) {
 	n := len(l.list)
 	if s.Cause == rdma.CauseCongestion || s.Cause == rdma.CauseReadSlot {
 		for i := n - 1; i >= 0 && i >= n-2; i-- {
-			if p := &l.list[i]; p.Cause == s.Cause && s.From >= p.From && s.From-p.To <= (p.To-p.From)/4 {
+			if p := &l.list[i]; p.Cause == s.Cause && p.message == s.message && p.Between == s.Between && s.From >= p.From && s.From-p.To <= (p.To-p.From)/4 {
 				p.Lost += s.Lost
 				p.To = max(p.To, s.To)
 				p.To2 = p.To
@@ -79,6 +83,32 @@ func (l *stalls) add(r *Recorder, s Stall) {
 		}
 	}
 	l.list = append(l.list, s)
+}
+
+// slow adds a stall of a sender whose window a loss has reduced. There may be many of a message:
+// they become one.
+func (l *stalls) slow(r *Recorder, s Stall) {
+	if s.Lost <= 0 {
+		return
+	}
+	for i := len(l.list) - 1; i >= 0 && i >= len(l.list)-3; i-- {
+		if p := &l.list[i]; p.message == s.message && p.Cause == s.Cause && p.Between == s.Between && p.To <= s.From {
+			l.lost[s.Cause] += s.Lost
+			p.Lost += s.Lost
+			p.To, p.To2 = s.To, s.To
+			return
+		}
+	}
+	l.add(r, s)
+}
+
+// drained notes when a sender of TCP had nothing more to send, for all stalls.
+func (l *stalls) drained(at int64) {
+	for i := len(l.list) - 1; i >= 0; i-- {
+		if s := &l.list[i]; s.Until == 0 {
+			s.Until = at
+		}
+	}
 }
 
 // caughtUp notes when the sender had, for all stalls of an episode.
@@ -298,8 +328,9 @@ func (r *Recorder) repaired(d *direction, s *rdma.Sighting, first bool) {
 	case s.Read && d.ep.Responses: // the responses end it
 	case d.hasAcked && psnDiff(s.PSN, d.acked) <= 0:
 		// Needless: the acknowledgement was lost, or late. The sender that waits for it may not
-		// continue: it has been silent since its last packet.
-		if first {
+		// continue: it has been silent since its last packet. But without a NAK, and before the announced
+		// timeout, it waited for nothing.
+		if first && d.ep.Notice != Unasked {
 			d.wait.wait(d.lastSent, s.PSN, rdma.CauseRecovery)
 			d.over(r, &d.wait, s)
 		}

@@ -13,6 +13,7 @@ type stream struct {
 	closed   rdma.Ref // the receiver has no room since
 	sent     segments
 	stamp    uint32 // timestamp of the newest segment, if they have one
+	window   *window
 }
 
 // segment handles a TCP segment: payload of one stream, and an acknowledgement of the other.
@@ -28,11 +29,15 @@ func (r *Recorder) segment(k *conn, s *rdma.Sighting) {
 	if !t.begun {
 		t.begun, t.high = true, s.Start
 	}
+	if t.window == nil {
+		t.window = &window{}
+	}
 	switch {
 	case s.Start >= t.high:
 		if s.Start > t.high {
 			d.gaps.add(hole{start: t.high, count: s.Start - t.high, ref: s.Ref, value: k.c.Stamp.Value})
 		}
+		t.window.next(r, k, s)
 		t.high, t.stamp = s.End, k.c.Stamp.Value
 		t.sent.put(r, s.Start, s.Ref, d)
 	case t.hasAcked && s.End <= t.acked && s.End-s.Start <= 1:
@@ -114,12 +119,16 @@ func (r *Recorder) segmentLate(k *conn, d *direction, s *rdma.Sighting) {
 	}
 	x.Lost = x.To - x.From
 	d.stalls.add(r, x)
+	t.window.repaired(t, e, g != nil)
 }
 
 // segmentAck handles an acknowledgement of what the other side sent.
 func (r *Recorder) segmentAck(k *conn, s *rdma.Sighting) {
 	d := &k.dirs[s.From.Other()]
 	t := &d.stream
+	if t.window != nil {
+		t.window.acknowledge(r, k, s)
+	}
 	switch {
 	case !t.hasAcked || s.Acked > t.acked:
 		t.hasAcked, t.acked, t.dups, t.firstDup = true, s.Acked, 0, rdma.Ref{}

@@ -26,6 +26,8 @@ type Options struct {
 	Packets  int            // packets listed per transaction, for its ladder: 256
 	Filter   *filter.Filter // transactions that count; nil means all
 	Names    int            // bytes of remembered file names: rpc.Names.Limit
+	Fabric   int            // bytes of what is remembered of losses: fabric.Options.Memory
+	Sessions int            // bytes of what is remembered of sessions: session.DefaultMemory
 	Groups   bool           // snapshots include the totals of all transactions
 	// Alarms are the thresholds that each interval is compared with.
 	Alarms Thresholds
@@ -120,9 +122,12 @@ func New(opt Options) *Model {
 	dec.Transactions.Packets = opt.Packets
 	m.uses = session.New(nil)
 	m.uses.Live()
+	if opt.Sessions > 0 {
+		m.uses.Limit(opt.Sessions)
+	}
 	dec.Observer = (*observer)(m)
 	dec.Closed = m.conns.closed
-	m.blame = blame.New(fabric.Options{Lean: true, Live: true})
+	m.blame = blame.New(fabric.Options{Lean: true, Live: true, Memory: opt.Fabric})
 	dec.Watcher, dec.Transactions.Ended = m.blame.Recorder, m.blame.Ended
 	m.d = decode.New(dec, m.transaction)
 	m.linger.free = m.d.Recycle

@@ -44,6 +44,7 @@ type layout struct {
 	returned uint64
 	devices  [][16]byte
 	servers  []*DataIO
+	held     int // bytes beyond layoutSize
 }
 
 // Device is a device of pNFS.
@@ -93,10 +94,12 @@ func (p *pnfs) of(r *Recorder, v *rpc.View, kind nfs4.Layouttype4) *layout {
 	}
 	l := p.layouts[string(handle)]
 	if l == nil {
-		if len(p.layouts) >= maxLayouts {
+		n := layoutSize + 2*len(handle)
+		if len(p.layouts) >= maxLayouts || !r.room(n) {
 			r.lost.Layouts++
 			return nil
 		}
+		r.held += n
 		l = &layout{handle: string(handle), server: address(v.Tx.Server())}
 		p.layouts[l.handle] = l
 		p.order = append(p.order, l)
@@ -119,7 +122,7 @@ func (p *pnfs) granted(r *Recorder, v *rpc.View, o *rpc.Operation, a *nfs4.LAYOU
 		return
 	}
 	if o.Code != 0 {
-		add(&l.refused, o.Status)
+		r.add(&l.held, &l.refused, o.Status)
 		return
 	}
 	l.modes[min(uint32(a.LogaIomode), 3)]++
@@ -163,9 +166,11 @@ func (l *layout) uses(id [16]byte) {
 }
 
 func (p *pnfs) serves(r *Recorder, l *layout, handle []byte) {
-	if _, ok := p.data[string(handle)]; !ok && len(p.data) >= maxDataFH {
-		r.lost.Layouts++
-		return
+	if _, ok := p.data[string(handle)]; !ok {
+		if len(p.data) >= maxDataFH || !r.take(&l.held, dataSize+len(handle)) {
+			r.lost.Layouts++
+			return
+		}
 	}
 	p.data[string(handle)] = l
 }
@@ -187,10 +192,11 @@ func (p *pnfs) device(r *Recorder, v *rpc.View, o *rpc.Operation, a *nfs4.GETDEV
 	}
 	d := p.devices[a.GdiaDeviceId]
 	if d == nil {
-		if len(p.devices) >= maxDevices {
+		if len(p.devices) >= maxDevices || !r.room(deviceSize) {
 			r.lost.Layouts++
 			return
 		}
+		r.held += deviceSize
 		d = &Device{ID: hex.EncodeToString(a.GdiaDeviceId[:]), Server: address(v.Tx.Server()), Addresses: []string{}}
 		p.devices[a.GdiaDeviceId] = d
 		p.byOrder = append(p.byOrder, d)

@@ -46,6 +46,9 @@ type Recorder struct {
 	counts *[64]count
 	number int // of sessions and clients
 
+	limit int // of held, in bytes
+	held  int // sessions, clients, open calls, owners and layouts
+
 	pnfs   pnfs
 	lost   Lost
 	hidden uint64 // COMPOUNDs that could not be decoded
@@ -67,7 +70,7 @@ var _ decode.MessageObserver = (*Recorder)(nil) // a Decoder tells an Observer t
 func New(peek rpc.Unwrapper) *Recorder {
 	r := &Recorder{
 		sessions: make(map[[16]byte]*session), owners: make(map[uint64]owner), clients: make(map[clientKey]*client),
-		open: make(map[*transaction.Transaction]openCall),
+		open: make(map[*transaction.Transaction]openCall), limit: DefaultMemory,
 	}
 	r.view.Unwrap = peek
 	r.pnfs.init()
@@ -121,6 +124,9 @@ var boundNames = [...]string{"use", "CREATE_SESSION", "BIND_CONN_TO_SESSION"}
 func (b Bound) String() string { return boundNames[b] }
 
 type conns struct {
+	held int  // bytes of the session or client, the connections included
+	gone bool // the Recorder has dropped it
+
 	list []*conn
 	byID map[int]*conn
 
@@ -140,9 +146,13 @@ func (l *conns) of(r *Recorder, k *rdma.Connection, client rdma.Side) *conn {
 	}
 	if len(l.list) >= maxConnections {
 		r.lost.Connections++
-		if !r.live || !l.drop() {
+		if !r.live || !l.drop(r) {
 			return nil
 		}
+	}
+	if !r.take(&l.held, connSize) {
+		r.lost.Connections++
+		return nil
 	}
 	if l.byID == nil {
 		l.byID = make(map[int]*conn)
@@ -154,7 +164,7 @@ func (l *conns) of(r *Recorder, k *rdma.Connection, client rdma.Side) *conn {
 }
 
 // drop forgets the connection without open calls that was idle longest.
-func (l *conns) drop() bool {
+func (l *conns) drop(r *Recorder) bool {
 	at := -1
 	for i, c := range l.list {
 		if c.open == 0 && (at < 0 || c.last < l.list[at].last) {
@@ -168,6 +178,8 @@ func (l *conns) drop() bool {
 	l.last = nil
 	maps.DeleteFunc(l.byID, func(_ int, x *conn) bool { return x == c })
 	l.list = slices.Delete(l.list, at, at+1)
+	l.held -= connSize
+	r.held -= connSize
 	return true
 }
 
@@ -226,7 +238,7 @@ func (r *Recorder) Message(tx *transaction.Transaction, reply bool, s *rdma.Send
 			return // sent again
 		}
 		o.ended(0) // without a reply
-		delete(r.open, tx)
+		r.closed(tx)
 	}
 	if !callback && tx.Version < 4 {
 		r.began(tx, s.First.Time)
@@ -251,7 +263,7 @@ func (r *Recorder) Message(tx *transaction.Transaction, reply bool, s *rdma.Send
 			c.opened(s.First.Time)
 			x.meter.last = max(x.meter.last, s.First.Time)
 		}
-		tx.Slots = x.table(callback).begin(r, q.slot, s.First.Time)
+		tx.Slots = x.table(callback).begin(r, &x.conns.held, q.slot, s.First.Time)
 		r.keep(tx, openCall{s: x, c: c, slot: q.slot, back: callback, guard: g})
 	case g != private && minor == 0 && !callback:
 		r.began(tx, s.First.Time)
@@ -292,7 +304,7 @@ func (r *Recorder) opened(tx *transaction.Transaction) (q sequence, minor uint32
 }
 
 func (r *Recorder) keep(tx *transaction.Transaction, o openCall) {
-	if len(r.open) >= maxOpen {
+	if len(r.open) >= maxOpen || !r.room(openSize) {
 		r.lost.Calls++
 		o.ended(0)
 		if o.s != nil {
@@ -302,6 +314,13 @@ func (r *Recorder) keep(tx *transaction.Transaction, o openCall) {
 	}
 	o.xid, o.first = tx.XID, tx.Call.First.Number
 	r.open[tx] = o
+	r.held += openSize
+}
+
+// closed takes a call off the open ones.
+func (r *Recorder) closed(tx *transaction.Transaction) {
+	delete(r.open, tx)
+	r.held -= openSize
 }
 
 // replied handles the reply to an open call.
@@ -310,7 +329,7 @@ func (r *Recorder) replied(tx *transaction.Transaction, at int64) {
 	if !ok {
 		return
 	}
-	delete(r.open, tx)
+	r.closed(tx)
 	o.ended(at)
 	switch {
 	case o.s != nil:
@@ -354,21 +373,48 @@ func (r *Recorder) client(tx *transaction.Transaction) *client {
 	}
 	g := r.clients[key]
 	if g == nil {
-		if len(r.clients) >= maxClients {
+		if len(r.clients) >= maxClients || !r.room(clientSize) {
 			r.lost.Clients++
 			if !r.live {
 				return nil
 			}
-			r.latest = nil
-			r.byOrder = newer(r.byOrder, func(g *client) *meter { return &g.meter }, func(g *client) { delete(r.clients, g.clientKey) })
+			r.idlest()
+			if !r.room(clientSize) {
+				return nil
+			}
 		}
 		r.number++
 		g = &client{clientKey: key, meter: meter{number: r.number}}
+		r.take(&g.conns.held, clientSize)
 		r.clients[key] = g
 		r.byOrder = append(r.byOrder, g)
 	}
 	r.latest = g
 	return g
+}
+
+// idlest drops the sessions and clients that were idle longest, with their open calls.
+func (r *Recorder) idlest() {
+	r.latest = nil
+	if len(r.byOrder) > 0 && (len(r.sessions) < maxSessions || len(r.clients) >= maxClients) {
+		r.byOrder = newer(r.byOrder, func(g *client) *meter { return &g.meter }, func(g *client) {
+			delete(r.clients, g.clientKey)
+			r.drop(&g.conns)
+		})
+	}
+	if len(r.order) > 0 && (len(r.clients) < maxClients || len(r.sessions) >= maxSessions) {
+		r.order = newer(r.order, func(x *session) *meter { return &x.meter }, func(x *session) {
+			delete(r.sessions, x.id)
+			r.drop(&x.conns)
+		})
+	}
+	maps.DeleteFunc(r.open, func(_ *transaction.Transaction, o openCall) bool {
+		if o.s != nil && o.s.conns.gone || o.g != nil && o.g.conns.gone {
+			r.held -= openSize
+			return true
+		}
+		return false
+	})
 }
 
 // newer drops the quarter of a list that was idle longest: one at a time would cost a look at all for each.
@@ -386,15 +432,19 @@ func newer[T any](list []T, of func(T) *meter, drop func(T)) []T {
 func (r *Recorder) session(id [16]byte, at rdma.Ref) *session {
 	x := r.sessions[id]
 	if x == nil {
-		if len(r.sessions) >= maxSessions {
+		if len(r.sessions) >= maxSessions || !r.room(sessionSize) {
 			r.lost.Sessions++
 			if !r.live {
 				return nil
 			}
-			r.order = newer(r.order, func(x *session) *meter { return &x.meter }, func(x *session) { delete(r.sessions, x.id) })
+			r.idlest()
+			if !r.room(sessionSize) {
+				return nil
+			}
 		}
 		r.number++
 		x = &session{id: id, first: at, meter: meter{number: r.number, last: at.Time}}
+		r.take(&x.conns.held, sessionSize)
 		r.sessions[id] = x
 		r.order = append(r.order, x)
 	}
@@ -419,7 +469,7 @@ func (r *Recorder) over(tx *transaction.Transaction) {
 		r.replied(tx, tx.Reply.Last.Time) // nobody has told of it
 	} else if o, ok := r.open[tx]; ok {
 		o.ended(0)
-		delete(r.open, tx)
+		r.closed(tx)
 	}
 }
 
@@ -597,8 +647,11 @@ func (r *Recorder) exchanged(o *rpc.Operation, a *nfs4.EXCHANGE_ID4args) {
 		return
 	}
 	k := &res.EirResok4
-	if _, known := r.owners[k.EirClientid]; !known && len(r.owners) >= maxOwners {
-		return
+	if _, known := r.owners[k.EirClientid]; !known {
+		if len(r.owners) >= maxOwners || !r.room(ownerSize) {
+			return
+		}
+		r.held += ownerSize
 	}
 	r.owners[k.EirClientid] = owner{
 		client: readable(a.EiaClientowner.CoOwnerid), server: readable(k.EirServerOwner.SoMajorId), minor: k.EirServerOwner.SoMinorId,

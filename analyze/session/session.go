@@ -89,13 +89,15 @@ func (r *Recorder) created(v *rpc.View, o *rpc.Operation, a *nfs4.CREATE_SESSION
 // maxStatuses bounds the statuses and operations that are distinguished.
 const maxStatuses = 64
 
-func add(m *map[string]uint64, key string) {
+func (r *Recorder) add(held *int, m *map[string]uint64, key string) {
+	_, known := (*m)[key]
+	if !known && (len(*m) >= maxStatuses || !r.take(held, statusSize)) {
+		return
+	}
 	if *m == nil {
 		*m = make(map[string]uint64)
 	}
-	if _, ok := (*m)[key]; ok || len(*m) < maxStatuses {
-		(*m)[key]++
-	}
+	(*m)[key]++
 }
 
 // sequence handles a call of a session.
@@ -111,7 +113,7 @@ func (r *Recorder) sequence(v *rpc.View, o *rpc.Operation, a *nfs4.SEQUENCE4args
 	target := uint32(0)
 	if res, ok := o.Result.(*nfs4.SEQUENCE4res); ok && o.Status != "" {
 		if o.Code != 0 {
-			add(&x.failed, o.Status)
+			r.add(&x.conns.held, &x.failed, o.Status)
 		} else {
 			target = slots(res.SrResok4.SrTargetHighestSlotid)
 		}
@@ -140,7 +142,7 @@ func (r *Recorder) callback(v *rpc.View) {
 		c.callbacks++
 	}
 	for i := 1; i < len(ops); i++ {
-		add(&x.callbacks, ops[i].Name)
+		r.add(&x.conns.held, &x.callbacks, ops[i].Name)
 		if _, ok := ops[i].Args.(*nfs4.CB_LAYOUTRECALL4args); ok {
 			r.pnfs.recalls++
 		}

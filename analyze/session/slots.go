@@ -63,15 +63,18 @@ func (t *table) leave(at int64) {
 
 // begin takes a slot. It returns how long all had been in use before one became free, if this is the first call since:
 // at most so long it waited.
-func (t *table) begin(r *Recorder, slot uint32, at int64) (wait time.Duration) {
+func (t *table) begin(r *Recorder, held *int, slot uint32, at int64) (wait time.Duration) {
 	t.pass(at)
-	if slot >= maxSlots {
+	if have := len(t.busy); slot < maxSlots && int(slot) >= have {
+		n := max(int(slot)+1, min(2*have, maxSlots))
+		if r.take(held, n-have) {
+			t.busy = append(make([]bool, 0, n), t.busy...)[:n]
+		}
+	}
+	if int(slot) >= len(t.busy) {
 		t.beyond++
 		r.lost.Slots++
 		return 0
-	}
-	for len(t.busy) <= int(slot) {
-		t.busy = append(t.busy, false)
 	}
 	if t.busy[slot] {
 		return 0 // the reply was not captured, or the call was sent again

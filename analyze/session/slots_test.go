@@ -36,7 +36,7 @@ func TestSlotWait(t *testing.T) {
 		for i, s := range steps {
 			switch s.what {
 			case call:
-				if got := x.begin(r, s.n, s.at); got != s.wait {
+				if got := x.begin(r, new(int), s.n, s.at); got != s.wait {
 					t.Errorf("%s, step %d: waited %d, want %d", name, i, got, s.wait)
 				}
 			case reply:
@@ -64,7 +64,7 @@ func TestSlotWaitsSum(t *testing.T) {
 			slot := rnd.Uint32N(x.limit)
 			if busy[slot] {
 				x.end(slot, at)
-			} else if d := x.begin(r, slot, at); d > 0 {
+			} else if d := x.begin(r, new(int), slot, at); d > 0 {
 				sum += d
 				waits++
 			}
@@ -76,7 +76,7 @@ func TestSlotWaitsSum(t *testing.T) {
 				x.end(uint32(slot), at)
 			}
 		}
-		sum += x.begin(r, 0, at)
+		sum += x.begin(r, new(int), 0, at)
 		if int64(sum) != x.full || waits > x.after {
 			t.Fatalf("waits of %d, full for %d; %d waits, %d after", sum, x.full, waits, x.after)
 		}

@@ -24,6 +24,7 @@ func attribute(opt *decode.Options, memory *cli.Memory) []decode.StatePart {
 	slots := session.New(nil)
 	slots.Live()
 	slots.SlotsOnly()
+	slots.Limit(memory.Scale(session.DefaultMemory / 2))
 	opt.Observer = session.Beside(opt.Observer, slots)
 	opt.Transactions.Ended = func(tx *transaction.Transaction) {
 		b.Ended(tx)

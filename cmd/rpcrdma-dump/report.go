@@ -233,6 +233,7 @@ func (o *reportOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) e
 		opt.Draw = drawing()
 	}
 	sessions := session.New(nil)
+	sessions.Limit(o.memory.Scale(session.DefaultMemory / 2))
 	st, err := analyse(j, s, &o.inputOptions, opt, match, o.filter, join, sessions, o.save != "")
 	var sections []state.Section
 	if o.save != "" {

@@ -64,6 +64,7 @@ func (o *sessionsOptions) run(cmd *cobra.Command, s *cli.Streams, args []string)
 	}
 	v := rpc.View{Names: &rpc.Names{Limit: o.memory.Names()}, Unwrap: j.keys.Contexts}
 	r := session.New(j.keys.Peek())
+	r.Limit(o.memory.Scale(session.DefaultMemory))
 	opt := o.decoder()
 	opt.Observer = r
 	j.d = decode.New(opt, func(tx *transaction.Transaction) {

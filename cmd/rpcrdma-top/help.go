@@ -59,8 +59,8 @@ Connections
 Fabric
   All connections of RDMA, with or without RPC; those with alarms (!) first.
   STALLED        time that one side could not go on: recovery from losses, RNR
-                 (not ready), paced after a CNP (congested), all Reads in use
-                 (depth)
+                 (not ready), paced after a CNP, or TCP's window reduced by a
+                 loss (congested), all Reads in use (depth)
   LOSSES AGAIN   recoveries that have ended; packets sent again
   ALARMS         thresholds that were passed, see --alarm; lost for: not yet
                  recovered from a loss. The first line of the screen names all

@@ -13,8 +13,10 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 	"github.com/spf13/cobra"
 
+	"github.com/rpcrdma/toolkit/analyze/fabric"
 	"github.com/rpcrdma/toolkit/analyze/filter"
 	"github.com/rpcrdma/toolkit/analyze/monitor"
+	"github.com/rpcrdma/toolkit/analyze/session"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/cmd/internal/sandbox"
 	"github.com/rpcrdma/toolkit/internal/outfile"
@@ -360,6 +362,7 @@ func (o *options) model(match *filter.Filter, src *source, notes *cli.Problems, 
 	opt.Decode.SkipICRC = o.noICRC
 	opt.Decode.Memory = o.memory.Decoder()
 	opt.Names = o.memory.Names()
+	opt.Fabric, opt.Sessions = o.memory.Scale(fabric.DefaultMemory), o.memory.Scale(session.DefaultMemory)
 	var kept *keeper
 	if src.live && o.keep > 0 {
 		cli.GrantMemory(2 * int(o.keep)) // a copy is made to write from

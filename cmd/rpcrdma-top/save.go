@@ -54,6 +54,7 @@ type saver struct {
 	names  int
 	window int
 	lean   int // bytes for what the filter needs beyond transactions
+	slots  int // bytes of what is remembered of sessions
 
 	mu      sync.Mutex
 	cancel  context.CancelFunc // of the file that is being written
@@ -74,6 +75,7 @@ func newSaver(o *options, files *outfile.Files, src *source, kept *keeper, keys 
 	s.names = o.memory.Names() / 2
 	s.window = o.memory.Scale(window.DefaultBytes / 2)
 	s.lean = o.memory.Scale(fabric.DefaultMemory / 2)
+	s.slots = o.memory.Scale(session.DefaultMemory / 2)
 	return s
 }
 
@@ -269,6 +271,7 @@ func (s *saver) blame(opt *decode.Options) {
 	opt.Watcher = rdma.Watchers(opt.Watcher, b.Recorder)
 	slots := session.New(nil)
 	slots.Live()
+	slots.Limit(s.slots)
 	opt.Observer = session.Beside(opt.Observer, slots)
 	opt.Transactions.Ended = func(tx *transaction.Transaction) {
 		b.Ended(tx)

@@ -47,6 +47,7 @@ type Conn struct {
 
 	streams [2]tcp.Stream // for Segment
 	bases   [2]base
+	scales  [2]int8 // see windowScale; only for a watcher
 
 	expected   bool // on an expected port
 	negotiated bool // the MPA frame of the initiator or its peer was seen

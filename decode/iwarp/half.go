@@ -99,6 +99,7 @@ type half struct {
 	gaveUp   uint64   // number of the packet at which bytes were given up as lost
 	ready    rdma.Ref // the packet that made the current bytes readable in order
 	ended    bool     // the sender has closed its stream
+	more     bool     // the newest FPDU was not the last of its message
 
 	out operations
 }
@@ -379,6 +380,7 @@ func (h *half) fpdu(raw []byte, size int, start uint64, from *span) bool {
 	if size > int(c.c.MTU) {
 		c.c.MTU = uint32(size)
 	}
+	h.more = !ULPDU(u).Control().Last()
 	if len(u) >= ULPDU(u).HeaderLen() {
 		if c.t.shown != nil {
 			h.show(u, length, raw, start, from)

@@ -67,7 +67,7 @@ type search struct {
 
 // lose changes to modeSearch at the current position.
 func (h *half) lose() {
-	h.mode, h.searched = modeSearch, true
+	h.mode, h.searched, h.more = modeSearch, true, false
 	if h.askMarkers {
 		// The first FPDU is lost, but where it started is known.
 		h.askMarkers = false

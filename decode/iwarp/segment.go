@@ -30,7 +30,8 @@ func (c *Conn) Segment(dir int, f *link.Frame, ref rdma.Ref) bool {
 		return f.TCPFlags&tcp.SYN == 0
 	}
 	if c.t.watcher != nil {
-		defer c.watch(dir, f, ref)
+		next, inside := c.expect(dir, f)
+		defer c.watch(dir, f, ref, next, inside)
 	}
 	h := &c.halves[dir]
 	k := c.c

@@ -9,7 +9,7 @@ const (
 	CauseRest       Cause = iota // none of these: the work itself
 	CauseNotReady                // the receiver was not ready: timer of an RNR NAK, or a TCP window of zero
 	CauseRecovery                // something was lost, and had not come again
-	CauseCongestion              // after a CNP: packets of one transfer came slower than before it
+	CauseCongestion              // packets of one transfer came slower than before a CNP, or before a loss had reduced the window of TCP
 	CauseReadSlot                // as many RDMA Reads were under way as the setup allows, and more were to come
 	CauseUnknown                 // one of these may have held it up; the capture does not tell
 	NumCauses       = iota

@@ -85,6 +85,13 @@ type Sighting struct {
 	Placed, HasAck    bool
 	ZeroWindow        bool // the receiver has no room
 	Start, End, Acked uint64
+	// Inside says that Start is within a message of RDMAP: the sender had it to send together with
+	// what precedes it.
+	Inside bool
+	// Window is the receive window that goes with Acked, as sent, and WindowScale its shift count
+	// (RFC 7323, section 2.2), −1 if the setup of TCP was not captured.
+	Window      uint16
+	WindowScale int8
 }
 
 // Watcher sees the packets and operations of all RDMA connections, with or

@@ -163,7 +163,8 @@ func (p *reportPrinter) shares() {
 }
 
 const lostLegend = `columns behind wait: the part of all phases together that was lost to recovery from losses, to a
-receiver that was not ready (rnr), to pacing after CNPs (congested), to the depth of RDMA Reads`
+receiver that was not ready (rnr), to pacing after CNPs or to a TCP window that a loss has reduced
+(congested), to the depth of RDMA Reads`
 
 // lostColumns are the causes that something was lost to; the recovery is always shown
 // if anything was.
