@@ -1,5 +1,3 @@
-// Package bench measures the decoder as a whole: BenchmarkDecode and
-// BenchmarkWalk in memory, and compare (a program) against other programs.
 package bench
 
 import (
