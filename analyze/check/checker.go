@@ -36,7 +36,7 @@ type Checker struct {
 	last   *conn
 	gone   [64]*rdma.Connection // recently closed
 	goneAt int
-	calls  openCalls
+	calls  transaction.Table[*callState]
 	spare  []*callState
 	mem    memory
 

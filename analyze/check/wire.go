@@ -247,7 +247,7 @@ func (c *Checker) size(s *conn, p *packet, from rdma.Side, mtu uint32) {
 func (s *conn) sender(p *packet) (rdma.Side, bool) {
 	a, b := &s.c.Ends[0], &s.c.Ends[1]
 	if a.Addr != b.Addr {
-		switch p.src {
+		switch *p.src {
 		case a.Addr:
 			return 0, true
 		case b.Addr:
