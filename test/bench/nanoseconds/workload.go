@@ -25,16 +25,18 @@ type workload struct {
 }
 
 var workloads = []workload{
-	{name: "small RoCEv2", file: "small.pcap", repeat: "samples/rocev2-nfs3-meta.pcap.zst", times: "300"},
-	{name: "4 KiB RoCEv2", file: "large.pcap", repeat: "samples/rocev2-nfs3-bulk.pcap.zst", times: "100"},
+	{name: "small RoCEv2", file: "small.pcap", repeat: "samples/rocev2-nfs3-meta.pcap.zst", times: "200"},
+	{name: "4 KiB RoCEv2", file: "large.pcap", repeat: "samples/rocev2-nfs3-bulk.pcap.zst", times: "60"},
 	{name: "iWARP with CRC", file: "iwarp.pcapng", fabric: "iwarp", iwarp: true, jobs: [][]string{
-		{"--job", "read,write", "--size", "64K", "--outstanding", "8", "--time", "500ms"}, {"--job", "fileop", "--files", "2000"},
+		{"--job", "read,write", "--size", "64K", "--outstanding", "8", "--file-size", "16M", "--time", "100ms"},
+		{"--job", "fileop", "--files", "1000", "--size", "4K"},
 	}},
 	{name: "TCP", file: "tcp.pcapng", fabric: "tcp", none: true, jobs: [][]string{
-		{"--job", "read,write", "--size", "64K", "--outstanding", "8", "--time", "500ms"}, {"--job", "fileop", "--files", "2000"},
+		{"--job", "read,write", "--size", "64K", "--outstanding", "8", "--file-size", "16M", "--time", "100ms"},
+		{"--job", "fileop", "--files", "1000", "--size", "4K"},
 	}},
 	{name: "NFSv4.2 metadata", file: "nfs42.pcapng", fabric: "rocev2", jobs: [][]string{
-		{"--job", "fileop,postmark", "--files", "4000", "--size", "4K", "--nfs", "4.2"},
+		{"--job", "fileop,postmark", "--files", "1000", "--size", "1K", "--nfs", "4.2"},
 	}},
 }
 
@@ -73,11 +75,13 @@ func (w *workload) make(ctx context.Context, t *tools, dir string) (name string,
 	return name, w.serve(ctx, t, name)
 }
 
-var listening = regexp.MustCompile(`127\.0\.0\.1[: ](?:port )?(\d+)`)
+var listening = regexp.MustCompile(`127\.0\.0\.2[: ](?:port )?(\d+)`)
+
+// The client of RoCEv2 has an address of its own, 127.0.0.1: all that is sent to one comes to the same UDP port.
 
 // serve has a server write what it sends and receives, while bench does its jobs.
 func (w *workload) serve(ctx context.Context, t *tools, name string) (err error) {
-	server := exec.CommandContext(ctx, t.replay, "serve", "--provider", w.fabric, "--rdma-port", "0", "--tcp-port", "0", "--memory", "2G", "--capture", name)
+	server := exec.CommandContext(ctx, t.replay, "serve", "--listen", "127.0.0.2", "--provider", w.fabric, "--rdma-port", "0", "--tcp-port", "0", "--memory", "2G", "--capture", name)
 	server.Stderr = os.Stderr
 	out, err := server.StdoutPipe()
 	if err != nil {
@@ -99,7 +103,7 @@ func (w *workload) serve(ctx context.Context, t *tools, name string) (err error)
 	for addr == "" {
 		line, err := r.ReadString('\n')
 		if m := listening.FindStringSubmatch(line); m != nil {
-			addr = "127.0.0.1:" + m[1]
+			addr = "127.0.0.2:" + m[1]
 		} else if err != nil {
 			return fmt.Errorf("the server did not say where it listens: %w", err)
 		}
