@@ -19,6 +19,7 @@ type workload struct {
 	// repeat is a sample and how often it is repeated; without one, bench does these jobs against a server over a fabric.
 	repeat, times string
 	fabric        string
+	flags         []string // of the server
 	jobs          [][]string
 	iwarp         bool // its CRC is CRC32C
 	none          bool // nothing has a CRC
@@ -27,7 +28,7 @@ type workload struct {
 var workloads = []workload{
 	{name: "small RoCEv2", file: "small.pcap", repeat: "samples/rocev2-nfs3-meta.pcap.zst", times: "200"},
 	{name: "4 KiB RoCEv2", file: "large.pcap", repeat: "samples/rocev2-nfs3-bulk.pcap.zst", times: "60"},
-	{name: "iWARP with CRC", file: "iwarp.pcapng", fabric: "iwarp", iwarp: true, jobs: [][]string{
+	{name: "iWARP with CRC", file: "iwarp.pcapng", fabric: "iwarp", flags: []string{"--crc"}, iwarp: true, jobs: [][]string{
 		{"--job", "read,write", "--size", "64K", "--outstanding", "8", "--file-size", "16M", "--time", "100ms"},
 		{"--job", "fileop", "--files", "1000", "--size", "4K"},
 	}},
@@ -81,7 +82,8 @@ var listening = regexp.MustCompile(`127\.0\.0\.2[: ](?:port )?(\d+)`)
 
 // serve has a server write what it sends and receives, while bench does its jobs.
 func (w *workload) serve(ctx context.Context, t *tools, name string) (err error) {
-	server := exec.CommandContext(ctx, t.replay, "serve", "--listen", "127.0.0.2", "--provider", w.fabric, "--rdma-port", "0", "--tcp-port", "0", "--memory", "2G", "--capture", name)
+	args := []string{"serve", "--listen", "127.0.0.2", "--provider", w.fabric, "--rdma-port", "0", "--tcp-port", "0", "--memory", "2G", "--capture", name}
+	server := exec.CommandContext(ctx, t.replay, append(args, w.flags...)...)
 	server.Stderr = os.Stderr
 	out, err := server.StdoutPipe()
 	if err != nil {
