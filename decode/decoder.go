@@ -44,8 +44,8 @@ type Options struct {
 	// not to get. Different groups are consumed in parallel, each in its own order, with connections and serials
 	// numbered for itself. Which hosts make a group does not depend on the number of trackers.
 	Group func(group int) func(*transaction.Transaction) (taken bool)
-	// Packet, if set, is called for each packet after it has been tracked. All headers of all packets are decoded
-	// then, which takes several times as long, unless Ordinary is set as well.
+	// Packet, if set, is called for each packet after it has been tracked. No packet takes the fast path then, unless
+	// Ordinary is set as well.
 	Packet func(*PacketView)
 	// Ordinary, if set, is called in place of Packet for ordinary packets of RoCEv2, which are nearly all of them: those
 	// that roce.LeanDecoder decodes. With SkipICRC no packet is ordinary.
