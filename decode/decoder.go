@@ -44,8 +44,12 @@ type Options struct {
 	// not to get. Different groups are consumed in parallel, each in its own order, with connections and serials
 	// numbered for itself. Which hosts make a group does not depend on the number of trackers.
 	Group func(group int) func(*transaction.Transaction) (taken bool)
-	// Packet, if set, is called for each packet after it has been tracked.
+	// Packet, if set, is called for each packet after it has been tracked. No packet takes the fast path then, unless
+	// Ordinary is set as well.
 	Packet func(*PacketView)
+	// Ordinary, if set, is called in place of Packet for ordinary packets of RoCEv2, which are nearly all of them: those
+	// that roce.LeanDecoder decodes. With SkipICRC no packet is ordinary.
+	Ordinary func(*OrdinaryView)
 	// Observer, if set, receives each operation that the transaction tracker receives, on the goroutine of
 	// Run or Batch.
 	Observer Observer
@@ -87,6 +91,14 @@ type PacketView struct {
 	// RoCE holds the InfiniBand packets of the frame: usually one, several in a segmentation-offload
 	// super-packet, none on other fabrics.
 	RoCE []roce.Packet
+	// Connection is the packet's connection, if known.
+	Connection *rdma.Connection
+}
+
+// OrdinaryView is one ordinary packet of RoCEv2. It is valid during the call.
+type OrdinaryView struct {
+	Packet *capture.Packet
+	Lean   *roce.Lean
 	// Connection is the packet's connection, if known.
 	Connection *rdma.Connection
 }
@@ -140,6 +152,7 @@ type Decoder struct {
 	single   dissection // of Batch
 	joined   dissection // of reassembled frames
 	view     PacketView
+	usual    OrdinaryView
 }
 
 // New makes a Decoder that calls emit for each transaction. emit must not keep its argument.
@@ -379,7 +392,11 @@ func (d *Decoder) ordinary(p *capture.Packet, u *unit, ref rdma.Ref, tap uint16,
 	d.stats.GoodICRC++
 	d.tally.lean++
 	d.tally.leanBytes += uint64(p.Length)
-	d.roce.Lean(ref, tap, tenant, &u.lean, p.Data)
+	c := d.roce.Lean(ref, tap, tenant, &u.lean, p.Data)
+	if d.opt.Ordinary != nil {
+		d.usual = OrdinaryView{Packet: p, Lean: &u.lean, Connection: c}
+		d.opt.Ordinary(&d.usual)
+	}
 	d.memory.budget.Enforce()
 }
 

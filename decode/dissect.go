@@ -15,7 +15,6 @@ const RoCEPort = roce.Port
 type unit struct {
 	lean roce.Lean
 	full int32 // its place in dissection.full; -1 if lean says it all
-	_    [4]byte
 }
 
 // full is a packet that is not ordinary.
@@ -38,7 +37,7 @@ type dissection struct {
 
 func (d *dissection) set(opt Options) {
 	d.splitter.SkipICRC = opt.SkipICRC
-	d.inFull = opt.Packet != nil || opt.SkipICRC
+	d.inFull = opt.Packet != nil && opt.Ordinary == nil || opt.SkipICRC
 }
 
 func (d *dissection) batch(b *capture.Batch) {

@@ -27,9 +27,11 @@ type parcel struct {
 	bytes int // what they hold
 }
 
+// What is on its way should stay in the second-level cache, with the batches: beyond that, each transaction costs misses on
+// both sides. See docs/design/0080-less-under-way.md.
 const (
-	handoverList  = 32        // transactions that change hands together
-	handoverLists = 16        // lists on their way
+	handoverList  = 16        // transactions that change hands together
+	handoverLists = 4         // lists on their way
 	handoverBytes = 512 << 10 // most that one list holds, except for its last transaction
 )
 

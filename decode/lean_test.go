@@ -35,11 +35,14 @@ func sameAsFull(t *testing.T, d *roce.LeanDecoder, b []byte) bool {
 	}
 	full := roce.Lean{
 		Route: l.Route, VA: p.RETH.VA, RKey: p.RETH.RKey | p.IETH, DMALen: p.RETH.DMALen, DestQP: p.DestQP, PSN: p.PSN,
-		At: l.At, PayloadLen: uint16(p.PayloadLen), SrcPort: f.SrcPort, Opcode: p.Opcode, Syndrome: p.AETH.Syndrome,
-		Pad: p.Pad, SE: p.SE, CE: f.ECN == 3,
+		MSN: p.AETH.MSN, At: l.At, PayloadLen: uint16(p.PayloadLen), SrcPort: f.SrcPort, Tag: l.Tag, Opcode: p.Opcode,
+		Syndrome: p.AETH.Syndrome, Pad: p.Pad, Traffic: f.DSCP()<<2 | f.ECN, SE: p.SE, AckReq: p.AckReq,
 	}
 	if l != full {
 		t.Fatalf("\n %+v\nwant\n %+v", l, full)
+	}
+	if l.VLAN() != f.VLAN || l.Priority() != f.Priority || l.DSCP() != f.DSCP() || l.Marked() != (f.ECN == link.CongestionExperienced) {
+		t.Fatalf("%+v, want %+v", l, f)
 	}
 	if l.Route.Src != f.Src || l.Route.Dst != f.Dst {
 		t.Fatalf("%v to %v, want %v to %v", l.Route.Src, l.Route.Dst, f.Src, f.Dst)

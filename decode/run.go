@@ -17,8 +17,12 @@ type job struct {
 	err   error
 }
 
-// maxJobs is how many batches are under way at once.
-const maxJobs = 8
+// Batches under way at once: one that is read, one that is tracked, and one for each goroutine that dissects. More would
+// not fit into the caches.
+const (
+	minJobs = 4
+	maxJobs = 8
+)
 
 // Run decodes all packets of r. Reading, dissecting and tracking run in parallel; the results do not depend
 // on that. It returns the error that ended the reading, nil at the end of the input.

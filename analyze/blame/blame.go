@@ -38,10 +38,7 @@ func (b *Blame) Ended(tx *transaction.Transaction) {
 	}
 	start := tx.Call.First.Time
 	if b.Recorder.Quiet(c, start) {
-		s := tx.NewBlame()
-		for ph := range transaction.Parts() {
-			s.Shares[ph][rdma.CauseRest] = p.Of(ph)
-		}
+		tx.NewQuiet(&p)
 		return
 	}
 	if _, ok := b.Recorder.Stalls(c, 0, start, func(*fabric.Stall) {}); !ok {

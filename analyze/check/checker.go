@@ -24,9 +24,9 @@ type Options struct {
 	Apart bool
 }
 
-// Checker finds breaches of rules. It is the Observer of a decode.Decoder whose Options.Packet and
+// Checker finds breaches of rules. It is the Observer of a decode.Decoder whose Options.Packet, Options.Ordinary and
 // Options.Closed are its methods of these names, and it is passed each transaction. All calls must come from
-// one goroutine: do not set Options.Concurrent.
+// one goroutine: do not set Options.Concurrent. Without Options.Ordinary it finds the same, and takes longer.
 type Checker struct {
 	opt  Options
 	emit func(*Finding)
@@ -36,7 +36,7 @@ type Checker struct {
 	last   *conn
 	gone   [64]*rdma.Connection // recently closed
 	goneAt int
-	calls  openCalls
+	calls  transaction.Table[*callState]
 	spare  []*callState
 	mem    memory
 
@@ -48,6 +48,7 @@ type Checker struct {
 	tagged  bool                     // the current Send belongs to a transaction
 	owner   *transaction.Transaction // of the memory that the current operation is on
 	latest  rdma.Ref
+	packet  packet // at hand
 	tc      txCheck
 
 	stats *table // of the current connection, if they are told apart

@@ -4,13 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"net/netip"
 	"slices"
 	"strings"
 
-	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/rdma"
-	"github.com/rpcrdma/toolkit/decode/roce"
 	"github.com/rpcrdma/toolkit/decode/tcp"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
@@ -163,61 +162,6 @@ func (s *conn) role(side rdma.Side) Party {
 	return Responder
 }
 
-// Packet is meant for decode.Options.Packet.
-func (c *Checker) Packet(v *decode.PacketView) {
-	now := v.Packet.Time
-	c.latest = rdma.Ref{Time: now, Number: v.Packet.Number}
-	if v.Fabric == rdma.TCP && v.Frame.TCPFlags&(tcp.SYN|tcp.RST) != 0 {
-		c.leave()
-		c.attempted(v)
-	}
-	if v.Connection != nil {
-		s := c.conn(v.Connection)
-		if s.c.Fabric == rdma.IWARP && uint32(len(v.Packet.Data)) < v.Packet.Length {
-			// It is not known whether operations are missing.
-			s.cut[0]++
-			s.cut[1]++
-		}
-		s.losses(now)
-		s.tap(v)
-		if s.c.Fabric == rdma.IWARP {
-			for i := range s.first {
-				if s.c.Ends[i].Addr != v.Frame.Src {
-					continue
-				}
-				if s.first[i] == 0 {
-					s.first[i] = v.Packet.Number
-				}
-				if v.Frame.TCPFlags&(tcp.FIN|tcp.RST) != 0 && !s.finish[i].Seen() {
-					s.finish[i] = c.latest
-				}
-				s.stream(rdma.Side(i), v.Frame, now)
-				if s.ddp != nil {
-					s.ddp[i].payload = max(s.ddp[i].payload, v.Frame.PayloadLen)
-				}
-				if v.Frame.PayloadLen > 0 && s.c.Ends[0].Addr != s.c.Ends[1].Addr {
-					c.marking(s, v.Frame, c.latest, rdma.Side(i))
-				}
-			}
-		}
-		s.badCRC(c.latest)
-		for i := range v.RoCE {
-			if q := &v.RoCE[i]; q.Problem == roce.NoProblem && q.ICRC != roce.Bad {
-				c.wirePacket(s, v, q)
-			}
-		}
-	}
-	if len(c.pending) > 0 {
-		c.settle()
-	}
-	if s := c.last; s != nil && len(s.suspects) > 0 {
-		c.suspected(s, false)
-	}
-	if s := c.last; s != nil && len(s.repeats) > 0 {
-		c.doubled(s, false)
-	}
-}
-
 // stream records what a TCP segment carries and acknowledges. Data acknowledged before it was seen is missing
 // from the capture, or comes late in it.
 func (s *conn) stream(side rdma.Side, f *link.Frame, now int64) {
@@ -239,17 +183,21 @@ func (s *conn) stream(side rdma.Side, f *link.Frame, now int64) {
 	}
 }
 
-// tap records the capture points of a connection.
-func (s *conn) tap(v *decode.PacketView) {
+// tap records the capture points of a connection: that of a packet from src.
+func (s *conn) tap(src netip.Addr, tap uint16) {
+	t := int32(tap)
+	if s.taps[0] == t && s.taps[1] == t {
+		return // as always, with one capture point
+	}
 	for i := range s.taps {
-		if s.c.Ends[i].Addr == v.Frame.Src {
+		if s.c.Ends[i].Addr == src {
 			if s.taps[i] == rdma.NoTap {
-				s.taps[i] = int32(v.Packet.Tap)
+				s.taps[i] = t
 			}
 			break
 		}
 	}
-	if t := int32(v.Packet.Tap); s.taps[0] != rdma.NoTap && s.taps[0] != t || s.taps[1] != rdma.NoTap && s.taps[1] != t {
+	if s.taps[0] != rdma.NoTap && s.taps[0] != t || s.taps[1] != rdma.NoTap && s.taps[1] != t {
 		s.many = true
 	}
 }

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/rpcrdma/toolkit/decode"
-	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/roce"
 )
@@ -130,49 +128,48 @@ const (
 )
 
 // fabricPacket checks the rules for packets of any upper layer.
-func (c *Checker) fabricPacket(s *conn, v *decode.PacketView, q *roce.Packet, from rdma.Side) {
-	ref := rdma.Ref{Time: v.Packet.Time, Number: v.Packet.Number}
-	op := q.Opcode
+func (c *Checker) fabricPacket(s *conn, p *packet, from rdma.Side) {
+	op := p.opcode
 	if op.IsCNP() {
-		c.cnp(s, q, ref, from)
+		c.cnp(s, p, from)
 		return
 	}
-	if v.Frame.ECN == link.CongestionExperienced && !s.marks[from].marked.Seen() {
-		s.marks[from].marked = ref
+	if p.marked && !s.marks[from].marked.Seen() {
+		s.marks[from].marked = p.ref
 	}
 	if !op.IsAcknowledge() {
-		c.marking(s, v.Frame, ref, from)
+		c.marking(s, p.class, p.ref, from)
 	}
 	if s.many || c.opt.Match != nil {
 		return
 	}
-	c.stalled(s, q, ref, from)
+	c.stalled(s, p, from)
 	if op.IsResponse() {
-		c.fabricResponse(s, q, ref, from)
+		c.fabricResponse(s, p, from)
 	} else {
-		c.fabricRequest(s, q, ref, from)
+		c.fabricRequest(s, p, from)
 	}
 }
 
 // fabricRequest handles a request of side from.
-func (c *Checker) fabricRequest(s *conn, q *roce.Packet, ref rdma.Ref, from rdma.Side) {
+func (c *Checker) fabricRequest(s *conn, p *packet, from rdma.Side) {
 	d := &s.requests[from]
-	op := q.Opcode
+	op := p.opcode
 	if !d.known {
-		d.known, d.high = true, q.PSN
-		d.messages.restart(q.PSN)
-		if m := &s.c.Setup[from.Other()]; m.Seen && m.StartPSN == q.PSN && s.c.Setup[from].Seen {
+		d.known, d.high = true, p.psn
+		d.messages.restart(p.psn)
+		if m := &s.c.Setup[from.Other()]; m.Seen && m.StartPSN == p.psn && s.c.Setup[from].Seen {
 			d.messages.based = true // the responder has counted nothing yet
 		}
 	}
-	ahead := int32((q.PSN-d.high)<<8) >> 8
+	ahead := int32((p.psn-d.high)<<8) >> 8
 	if ahead < 0 {
-		c.again(s, d, q, ref, from)
+		c.again(s, d, p, from)
 		return
 	}
 	d.repeating = false
 	if ahead > 0 {
-		d.messages.restart(q.PSN)
+		d.messages.restart(p.psn)
 		d.reads.unknown = true
 	}
 	count := uint32(1)
@@ -181,7 +178,7 @@ func (c *Checker) fabricRequest(s *conn, q *roce.Packet, ref rdma.Ref, from rdma
 		if mtu == 0 {
 			mtu = s.c.MTU
 		}
-		switch n := q.RETH.DMALen; {
+		switch n := p.dmaLen; {
 		case n <= 256:
 		case mtu == 0:
 			d.known, d.reads.unknown = false, true
@@ -189,52 +186,52 @@ func (c *Checker) fabricRequest(s *conn, q *roce.Packet, ref rdma.Ref, from rdma
 			count = uint32((uint64(n) + uint64(mtu) - 1) / uint64(mtu))
 		}
 	}
-	d.high = (q.PSN + count) & psnMask
+	d.high = (p.psn + count) & psnMask
 	if op.IsSend() && op.Starts() {
-		c.credit(s, d, q, ref, from)
+		c.credit(s, d, p, from)
 	}
 	if op.IsReadRequest() || op.IsAtomic() {
-		c.depth(s, d, d.high-1, ref, from)
+		c.depth(s, d, d.high-1, p.ref, from)
 	}
 	if !(op.IsSend() || op.IsWrite()) || op.Ends() {
-		d.messages.ended(q.PSN)
+		d.messages.ended(p.psn)
 	}
-	d.asked = asked{open: q.AckReq && count == 1, psn: q.PSN, ref: ref}
+	d.asked = asked{open: p.ackReq && count == 1, psn: p.psn, ref: p.ref}
 }
 
 // again handles a request that was sent before, or comes late.
-func (c *Checker) again(s *conn, d *requests, q *roce.Packet, ref rdma.Ref, from rdma.Side) {
+func (c *Checker) again(s *conn, d *requests, p *packet, from rdma.Side) {
 	d.acked.again, d.asked.open, d.repeating = true, false, true
 	n := &d.nak
 	switch {
 	case !n.open:
-	case q.PSN == n.psn || q.Opcode.IsReadRequest() && reached(n.psn, q.PSN):
+	case p.psn == n.psn || p.opcode.IsReadRequest() && reached(n.psn, p.psn):
 		n.open = false
-		if !n.passed || ref.Time-n.suspect.Time < samePacket {
+		if !n.passed || p.ref.Time-n.suspect.Time < samePacket {
 			c.ok(ruleNotGoneBack)
 			break
 		}
 		f := s.finding(ruleNotGoneBack, n.suspect, from, s.role(from))
 		f.Expected = fmt.Sprintf("PSN %d, which the NAK in frame %d asks for", n.psn, n.ref.Number)
 		f.Seen = fmt.Sprintf("PSN %d sent again first", n.instead)
-		f.Reaction = fmt.Sprintf("PSN %d came %v later in frame %d", n.psn, time.Duration(ref.Time-n.suspect.Time), ref.Number)
+		f.Reaction = fmt.Sprintf("PSN %d came %v later in frame %d", n.psn, time.Duration(p.ref.Time-n.suspect.Time), p.ref.Number)
 		c.report(f)
-	case reached(q.PSN, n.psn) && !n.passed:
-		n.passed, n.suspect, n.instead = true, ref, q.PSN
+	case reached(p.psn, n.psn) && !n.passed:
+		n.passed, n.suspect, n.instead = true, p.ref, p.psn
 	}
 }
 
 // fabricResponse handles a response to requests of the side other than from.
-func (c *Checker) fabricResponse(s *conn, q *roce.Packet, ref rdma.Ref, from rdma.Side) {
+func (c *Checker) fabricResponse(s *conn, p *packet, from rdma.Side) {
 	d := &s.requests[from.Other()]
-	op := q.Opcode
+	op := p.opcode
 	if !d.known {
 		return
 	}
-	newest := q.PSN
-	isNAK := op.IsAcknowledge() && !q.AETH.Syndrome.IsACK()
+	newest := p.psn
+	isNAK := op.IsAcknowledge() && !p.syndrome.IsACK()
 	if isNAK {
-		newest = (q.PSN - 1) & psnMask // it acknowledges all before
+		newest = (p.psn - 1) & psnMask // it acknowledges all before
 	}
 	if int32((newest-d.high)<<8)>>8 >= 0 {
 		// The capture lacks requests, or has them after their acknowledgement.
@@ -242,7 +239,7 @@ func (c *Checker) fabricResponse(s *conn, q *roce.Packet, ref rdma.Ref, from rdm
 		d.messages.restart(d.high)
 		d.reads.unknown = true
 	}
-	c.depthDone(s, d, op, q.PSN, newest, from.Other())
+	c.depthDone(s, d, op, p.psn, newest, from.Other())
 	if d.nak.open && reached(newest, d.nak.psn) {
 		d.nak.open = false
 		c.skip(ruleNotGoneBack, Gaps) // the packet was not seen again, but received
@@ -251,14 +248,14 @@ func (c *Checker) fabricResponse(s *conn, q *roce.Packet, ref rdma.Ref, from rdm
 		d.acknowledge(newest)
 		return
 	}
-	if isNAK && q.AETH.Syndrome == roce.NAKPSNSequence {
-		c.refusedAgain(s, d, q, ref, from)
+	if isNAK && p.syndrome == roce.NAKPSNSequence {
+		c.refusedAgain(s, d, p, from)
 	}
 	if !isNAK {
-		c.order(s, d, q, ref, from)
-		c.inTime(s, d, q, ref, from)
+		c.order(s, d, p, from)
+		c.inTime(s, d, p, from)
 	}
-	c.count(s, d, q, newest, ref, from)
+	c.count(s, d, p, newest, from)
 	d.acknowledge(newest)
 }
 
@@ -272,46 +269,46 @@ func (d *requests) acknowledge(psn uint32) {
 }
 
 // refusedAgain handles a NAK of a sequence error.
-func (c *Checker) refusedAgain(s *conn, d *requests, q *roce.Packet, ref rdma.Ref, from rdma.Side) {
+func (c *Checker) refusedAgain(s *conn, d *requests, p *packet, from rdma.Side) {
 	n := &d.nak
-	if n.seen && n.psn == q.PSN && ref.Time-n.ref.Time > samePacket {
-		f := s.finding(ruleNAKRepeated, ref, from, s.role(from))
-		f.Expected = fmt.Sprintf("one NAK for PSN %d, as in frame %d, until it comes", q.PSN, n.ref.Number)
-		f.Seen = fmt.Sprintf("another NAK for PSN %d", q.PSN)
+	if n.seen && n.psn == p.psn && p.ref.Time-n.ref.Time > samePacket {
+		f := s.finding(ruleNAKRepeated, p.ref, from, s.role(from))
+		f.Expected = fmt.Sprintf("one NAK for PSN %d, as in frame %d, until it comes", p.psn, n.ref.Number)
+		f.Seen = fmt.Sprintf("another NAK for PSN %d", p.psn)
 		c.report(f)
 		return
 	}
 	c.ok(ruleNAKRepeated)
-	*n = nak{seen: true, psn: q.PSN, ref: ref, open: !d.repeating}
+	*n = nak{seen: true, psn: p.psn, ref: p.ref, open: !d.repeating}
 }
 
 // order checks that acknowledgements do not go back.
-func (c *Checker) order(s *conn, d *requests, q *roce.Packet, ref rdma.Ref, from rdma.Side) {
+func (c *Checker) order(s *conn, d *requests, p *packet, from rdma.Side) {
 	a := &d.acked
 	if !a.seen || a.again {
 		return // a repeated request is acknowledged again
 	}
-	if reached(q.PSN, a.psn) {
+	if reached(p.psn, a.psn) {
 		c.ok(ruleAckWentBack)
 		return
 	}
 	// An overtaken acknowledgement was made earlier, and counts fewer messages.
-	older, ok := d.messages.upTo(q.PSN)
+	older, ok := d.messages.upTo(p.psn)
 	newer, known := d.messages.upTo(a.psn)
-	if !ok || !known || older == newer || q.AETH.MSN != (d.messages.base+newer)&psnMask || !d.messages.based {
+	if !ok || !known || older == newer || p.msn != (d.messages.base+newer)&psnMask || !d.messages.based {
 		c.skip(ruleAckWentBack, Reordered)
 		return
 	}
-	f := s.finding(ruleAckWentBack, ref, from, s.role(from))
+	f := s.finding(ruleAckWentBack, p.ref, from, s.role(from))
 	f.Expected = fmt.Sprintf("PSN %d or a later one: it is acknowledged", a.psn)
-	f.Seen = fmt.Sprintf("acknowledgement of PSN %d", q.PSN)
+	f.Seen = fmt.Sprintf("acknowledgement of PSN %d", p.psn)
 	c.report(f)
 }
 
 // inTime checks that an acknowledgement came before the requester's timeout.
-func (c *Checker) inTime(s *conn, d *requests, q *roce.Packet, ref rdma.Ref, from rdma.Side) {
+func (c *Checker) inTime(s *conn, d *requests, p *packet, from rdma.Side) {
 	a := &d.asked
-	if !a.open || a.psn != q.PSN || d.high != (q.PSN+1)&psnMask {
+	if !a.open || a.psn != p.psn || d.high != (p.psn+1)&psnMask {
 		return // others were sent since: it is not known which one this answers
 	}
 	m := &s.c.Setup[0]
@@ -320,10 +317,10 @@ func (c *Checker) inTime(s *conn, d *requests, q *roce.Packet, ref rdma.Ref, fro
 		return
 	}
 	limit := 4096 * time.Nanosecond << (m.AckTimeout & 31)
-	if took := time.Duration(ref.Time - a.ref.Time); took > limit {
-		f := s.finding(ruleAckLate, ref, from, s.role(from))
+	if took := time.Duration(p.ref.Time - a.ref.Time); took > limit {
+		f := s.finding(ruleAckLate, p.ref, from, s.role(from))
 		f.Expected = fmt.Sprintf("an acknowledgement within %v", limit)
-		f.Seen = fmt.Sprintf("%v after PSN %d asked for it in frame %d", took, q.PSN, a.ref.Number)
+		f.Seen = fmt.Sprintf("%v after PSN %d asked for it in frame %d", took, p.psn, a.ref.Number)
 		c.report(f)
 		return
 	}
@@ -331,7 +328,7 @@ func (c *Checker) inTime(s *conn, d *requests, q *roce.Packet, ref rdma.Ref, fro
 }
 
 // count checks the number of messages that a responder has completed, and takes its credits.
-func (c *Checker) count(s *conn, d *requests, q *roce.Packet, newest uint32, ref rdma.Ref, from rdma.Side) {
+func (c *Checker) count(s *conn, d *requests, p *packet, newest uint32, from rdma.Side) {
 	m := &d.messages
 	n, ok := m.upTo(newest)
 	switch {
@@ -342,24 +339,24 @@ func (c *Checker) count(s *conn, d *requests, q *roce.Packet, newest uint32, ref
 		c.skip(ruleMSN, Gaps)
 		return
 	case !m.based:
-		m.based, m.base = true, (q.AETH.MSN-n)&psnMask
-	case (m.base+n)&psnMask == q.AETH.MSN:
+		m.based, m.base = true, (p.msn-n)&psnMask
+	case (m.base+n)&psnMask == p.msn:
 		c.ok(ruleMSN)
 	default:
-		f := s.finding(ruleMSN, ref, from, s.role(from))
+		f := s.finding(ruleMSN, p.ref, from, s.role(from))
 		f.Expected = fmt.Sprintf("MSN %d up to PSN %d", (m.base+n)&psnMask, newest)
-		f.Seen = fmt.Sprintf("MSN %d", q.AETH.MSN)
+		f.Seen = fmt.Sprintf("MSN %d", p.msn)
 		c.report(f)
-		m.base = (q.AETH.MSN - n) & psnMask
+		m.base = (p.msn - n) & psnMask
 	}
-	if syndrome := q.AETH.Syndrome; syndrome.IsACK() {
+	if syndrome := p.syndrome; syndrome.IsACK() {
 		credits, limited := syndrome.Credits()
-		d.limited, d.limit = limited, (q.AETH.MSN+credits)&psnMask
+		d.limited, d.limit = limited, (p.msn+credits)&psnMask
 	}
 }
 
 // credit checks that the responder has granted a credit for a Send.
-func (c *Checker) credit(s *conn, d *requests, q *roce.Packet, ref rdma.Ref, from rdma.Side) {
+func (c *Checker) credit(s *conn, d *requests, p *packet, from rdma.Side) {
 	m := &d.messages
 	if !d.limited || !m.based {
 		return
@@ -370,9 +367,9 @@ func (c *Checker) credit(s *conn, d *requests, q *roce.Packet, ref rdma.Ref, fro
 		c.ok(ruleNoCredit)
 		return
 	}
-	f := s.finding(ruleNoCredit, ref, from, s.role(from))
+	f := s.finding(ruleNoCredit, p.ref, from, s.role(from))
 	f.Expected = fmt.Sprintf("no Send beyond message %d, the last with a credit, and one more", d.limit)
-	f.Seen = fmt.Sprintf("message %d with PSN %d", number, q.PSN)
+	f.Seen = fmt.Sprintf("message %d with PSN %d", number, p.psn)
 	c.report(f)
 }
 
@@ -428,23 +425,23 @@ func (c *Checker) depthDone(s *conn, d *requests, op roce.Opcode, psn, newest ui
 }
 
 // stalled checks that a message continues once it has begun.
-func (c *Checker) stalled(s *conn, q *roce.Packet, ref rdma.Ref, from rdma.Side) {
-	op, m := q.Opcode, &s.marks[from]
+func (c *Checker) stalled(s *conn, p *packet, from rdma.Side) {
+	op, m := p.opcode, &s.marks[from]
 	if !op.IsSend() && !op.IsWrite() && !op.IsReadResponse() {
 		return
 	}
 	// Only packets seen for the first time: recovery has its own times.
-	first := !m.sent || reached(q.PSN, (m.top+1)&psnMask)
+	first := !m.sent || reached(p.psn, (m.top+1)&psnMask)
 	if !op.IsReadResponse() {
 		d := &s.requests[from]
-		first = !d.known || reached(q.PSN, d.high)
+		first = !d.known || reached(p.psn, d.high)
 		first = first && !(d.nak.seen && d.nak.ref.Number > m.last.Number)
 	} else if first {
-		m.sent, m.top = true, q.PSN
+		m.sent, m.top = true, p.psn
 	}
-	if m.inside && first && !op.Starts() && q.PSN == (m.lastPSN+1)&psnMask {
-		if took := ref.Time - m.last.Time; took >= stall {
-			f := s.finding(ruleStalled, ref, from, s.role(from))
+	if m.inside && first && !op.Starts() && p.psn == (m.lastPSN+1)&psnMask {
+		if took := p.ref.Time - m.last.Time; took >= stall {
+			f := s.finding(ruleStalled, p.ref, from, s.role(from))
 			f.Expected = "a message that goes on once it has begun"
 			f.Seen = fmt.Sprintf("%v without a packet after frame %d, and nothing was lost", time.Duration(took), m.last.Number)
 			c.report(f)
@@ -452,15 +449,14 @@ func (c *Checker) stalled(s *conn, q *roce.Packet, ref rdma.Ref, from rdma.Side)
 			c.ok(ruleStalled)
 		}
 	}
-	m.inside, m.last, m.lastPSN = first && !op.Ends(), ref, q.PSN
+	m.inside, m.last, m.lastPSN = first && !op.Ends(), p.ref, p.psn
 }
 
 // marking checks that a side's packets have one priority.
-func (c *Checker) marking(s *conn, f *link.Frame, ref rdma.Ref, from rdma.Side) {
+func (c *Checker) marking(s *conn, x class, ref rdma.Ref, from rdma.Side) {
 	m := &s.marks[from]
-	dscp := f.DSCP()
 	if !m.seen {
-		m.seen, m.dscp, m.priority, m.number = true, dscp, f.Priority, ref.Number
+		m.seen, m.dscp, m.priority, m.number = true, x.dscp, x.priority, ref.Number
 		return
 	}
 	switch {
@@ -470,40 +466,40 @@ func (c *Checker) marking(s *conn, f *link.Frame, ref rdma.Ref, from rdma.Side) 
 		c.skip(ruleDSCP, Ambiguous)
 		return
 	}
-	if dscp == m.dscp {
+	if x.dscp == m.dscp {
 		c.ok(ruleDSCP)
 	} else if !m.dscpTold {
 		m.dscpTold = true
-		x := s.finding(ruleDSCP, ref, from, s.role(from))
-		x.Expected, x.Seen = fmt.Sprintf("DSCP %d, as in frame %d", m.dscp, m.number), fmt.Sprintf("DSCP %d", dscp)
-		c.report(x)
+		f := s.finding(ruleDSCP, ref, from, s.role(from))
+		f.Expected, f.Seen = fmt.Sprintf("DSCP %d, as in frame %d", m.dscp, m.number), fmt.Sprintf("DSCP %d", x.dscp)
+		c.report(f)
 	}
-	if f.VLAN == 0 && f.Priority == 0 && m.priority == 0 {
+	if !x.tagged && x.priority == 0 && m.priority == 0 {
 		return
 	}
-	if f.Priority == m.priority {
+	if x.priority == m.priority {
 		c.ok(rulePriority)
 	} else if !m.prioTold {
 		m.prioTold = true
-		x := s.finding(rulePriority, ref, from, s.role(from))
-		x.Expected, x.Seen = fmt.Sprintf("priority %d, as in frame %d", m.priority, m.number), fmt.Sprintf("priority %d", f.Priority)
-		c.report(x)
+		f := s.finding(rulePriority, ref, from, s.role(from))
+		f.Expected, f.Seen = fmt.Sprintf("priority %d, as in frame %d", m.priority, m.number), fmt.Sprintf("priority %d", x.priority)
+		c.report(f)
 	}
 }
 
 // cnp checks a congestion notification packet.
-func (c *Checker) cnp(s *conn, q *roce.Packet, ref rdma.Ref, from rdma.Side) {
+func (c *Checker) cnp(s *conn, p *packet, from rdma.Side) {
 	if c.opt.Match != nil {
 		return
 	}
 	m := &s.marks[from]
-	wrong := ""
+	q, wrong := p.cnp, ""
 	switch {
 	case !q.BECN || q.FECN:
 		wrong = "BECN clear or FECN set"
-	case q.PSN != 0:
-		wrong = fmt.Sprintf("PSN %d", q.PSN)
-	case q.AckReq || q.SE:
+	case p.psn != 0:
+		wrong = fmt.Sprintf("PSN %d", p.psn)
+	case p.ackReq || q.SE:
 		wrong = "AckReq or SE set"
 	case q.Pad != 0 || q.PayloadLen != cnpReserved:
 		wrong = fmt.Sprintf("%d bytes behind the BTH", q.PayloadLen+int(q.Pad))
@@ -518,22 +514,22 @@ func (c *Checker) cnp(s *conn, q *roce.Packet, ref rdma.Ref, from rdma.Side) {
 		c.ok(ruleCNPFormat)
 	} else if !m.cnpTold {
 		m.cnpTold = true
-		f := s.finding(ruleCNPFormat, ref, from, s.role(from))
+		f := s.finding(ruleCNPFormat, p.ref, from, s.role(from))
 		f.Expected, f.Seen = "BECN set, PSN 0, and 16 reserved bytes of zero", wrong
 		c.report(f)
 	}
 	m.cnps++
 	if m.cnps > 1 && !s.many {
-		if gap := ref.Time - m.cnpLast; gap < cnpInterval {
+		if gap := p.ref.Time - m.cnpLast; gap < cnpInterval {
 			if m.cnpFast == 0 || gap < m.cnpLeast {
 				m.cnpLeast = gap
 			}
 			if m.cnpFast++; m.cnpFast == 1 {
-				m.cnpFirst = ref
+				m.cnpFirst = p.ref
 			}
 		}
 	}
-	m.cnpLast = ref.Time
+	m.cnpLast = p.ref.Time
 }
 
 // cnpReserved is the length of what follows the BTH of a CNP.

@@ -18,17 +18,19 @@ import (
 )
 
 // FuzzCheck checks changed captures against all rules. What is found can be
-// printed, and does not depend on where batches end.
+// printed, and depends neither on where batches end nor on how much is decoded of
+// ordinary packets.
 func FuzzCheck(f *testing.F) {
 	for i := range traffic.Count() {
 		f.Add(uint8(i), uint8(0), []byte{})
 		f.Add(uint8(i), uint8(1), []byte{})
+		f.Add(uint8(i), uint8(4), []byte{})
 	}
 	var memory holds.Memory
 	f.Fuzz(func(t *testing.T, which, how uint8, program []byte) {
 		packets := traffic.Apply(which, program)
 		memory.Start()
-		texts := func(batch int) (out []string) {
+		texts := func(batch int, inFull bool) (out []string) {
 			var e ndjson.Encoder
 			var form results.Findings
 			c := check.New(check.Options{Rules: check.All()}, func(f *check.Finding) {
@@ -46,7 +48,11 @@ func FuzzCheck(f *testing.F) {
 				out = append(out, string(b))
 			})
 			var v rpc.View
-			d := decode.New(decode.Options{Observer: c, Packet: c.Packet, Closed: c.Closed}, func(tx *transaction.Transaction) {
+			opt := decode.Options{Observer: c, Packet: c.Packet, Ordinary: c.Ordinary, Closed: c.Closed}
+			if inFull {
+				opt.Ordinary = nil
+			}
+			d := decode.New(opt, func(tx *transaction.Transaction) {
 				holds.Transaction(t, tx)
 				v.Set(tx)
 				c.Transaction(&v)
@@ -55,10 +61,15 @@ func FuzzCheck(f *testing.F) {
 			c.Finish()
 			return out
 		}
-		all := texts(100)
-		if how&7 == 1 {
-			if one := texts(1); !slices.Equal(one, all) {
+		all := texts(100, false)
+		switch how & 7 {
+		case 1:
+			if one := texts(1, false); !slices.Equal(one, all) {
 				t.Fatalf("%q\nin one batch\n%q", one, all)
+			}
+		case 4:
+			if full := texts(100, true); !slices.Equal(full, all) {
+				t.Fatalf("%q\nin full\n%q", full, all)
 			}
 		}
 		memory.End(t)

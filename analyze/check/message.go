@@ -39,11 +39,11 @@ func (c *Checker) Message(tx *transaction.Transaction, reply bool, s *rdma.Send)
 	c.ok(ruleHeaderMalformed)
 	c.ok(ruleDone)
 	c.ok(ruleRNR)
-	st := c.calls.get(tx)
+	st, _ := c.calls.Get(tx)
 	if st == nil {
 		st = c.newCall()
 		st.k, st.gaps = k, k.misses()
-		c.calls.put(tx, st)
+		c.calls.Put(tx, st)
 	} else if !reply && s.First == tx.Call.First {
 		// The capture has the call after its reply.
 		st.overtaken = true

@@ -455,11 +455,18 @@ type result struct {
 }
 
 // run checks packets.
-func run(opt Options, packets []capture.Packet) result {
+func run(opt Options, packets []capture.Packet) result { return runBy(opt, packets, false) }
+
+// runBy checks packets. inFull says that all headers of all packets are decoded.
+func runBy(opt Options, packets []capture.Packet, inFull bool) result {
 	var r result
 	r.check = New(opt, func(f *Finding) { r.findings = append(r.findings, f) })
 	var v rpc.View
-	d := decode.New(decode.Options{Observer: r.check, Packet: r.check.Packet, Closed: r.check.Closed}, func(tx *transaction.Transaction) {
+	how := decode.Options{Observer: r.check, Packet: r.check.Packet, Ordinary: r.check.Ordinary, Closed: r.check.Closed}
+	if inFull {
+		how.Ordinary = nil
+	}
+	d := decode.New(how, func(tx *transaction.Transaction) {
 		v.Set(tx)
 		r.check.Transaction(&v)
 	})

@@ -40,7 +40,7 @@ func (c *Checker) Transaction(v *rpc.View) {
 	c.apart.called(v)
 	c.leave()
 	c.returned(v)
-	st := c.calls.take(tx)
+	st, _ := c.calls.Take(tx)
 	if st == nil {
 		if plain(tx.Connection.Fabric) && (c.opt.Match == nil || c.opt.Match(v)) {
 			c.recalled(v)

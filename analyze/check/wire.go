@@ -3,7 +3,6 @@ package check
 import (
 	"fmt"
 
-	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/roce"
 )
@@ -45,8 +44,8 @@ const idle = 2e6
 const psnMask = 1<<24 - 1
 
 // wirePacket checks one packet of a request stream.
-func (c *Checker) wirePacket(s *conn, v *decode.PacketView, q *roce.Packet) {
-	op := q.Opcode
+func (c *Checker) wirePacket(s *conn, p *packet) {
+	op := p.opcode
 	if !op.IsDefined() {
 		return
 	}
@@ -57,60 +56,59 @@ func (c *Checker) wirePacket(s *conn, v *decode.PacketView, q *roce.Packet) {
 			return
 		}
 	}
-	from, ok := s.sender(v, q)
+	from, ok := s.sender(p)
 	if !ok {
 		return
 	}
-	c.fabricPacket(s, v, q, from)
+	c.fabricPacket(s, p, from)
 	if op.IsCNP() {
 		return
 	}
 	if s.first[from] == 0 && !op.IsResponse() {
-		s.first[from] = v.Packet.Number
+		s.first[from] = p.ref.Number
 	}
 	if op.IsAcknowledge() {
 		s.expect(from.Other())
-		s.unseen(from.Other(), q, v.Packet.Time)
-		if w := &s.wire[from.Other()]; q.AETH.Syndrome.IsACK() {
-			w.acked, w.hasAck = q.PSN, true
+		s.unseen(from.Other(), p)
+		if w := &s.wire[from.Other()]; p.syndrome.IsACK() {
+			w.acked, w.hasAck = p.psn, true
 		}
 		return
 	}
 	if s.many {
 		return
 	}
-	ref := rdma.Ref{Time: v.Packet.Time, Number: v.Packet.Number}
 	w := &s.wire[from]
 	mtu := s.c.Setup[0].PathMTU
-	c.size(s, q, ref, from, mtu)
+	c.size(s, p, from, mtu)
 	if op.IsReadResponse() {
 		return
 	}
 	started := w.started && !w.announced
-	follows := started && q.PSN == w.next
-	if started && !follows && int32((q.PSN-w.next)<<8) < 0 {
+	follows := started && p.psn == w.next
+	if started && !follows && int32((p.psn-w.next)<<8) < 0 {
 		w.disturbed = true // retransmitted
 	}
-	if v.Packet.Time-w.at > idle {
+	if p.ref.Time-w.at > idle {
 		w.disturbed = w.disturbed || w.open != openNone
 	}
-	w.at = v.Packet.Time
+	w.at = p.ref.Time
 	w.started, w.announced = true, false
-	w.next = (q.PSN + 1) & psnMask
+	w.next = (p.psn + 1) & psnMask
 
-	c.sequence(s, w, q, ref, from, follows)
+	c.sequence(s, w, p, from, follows)
 	if op.IsReadRequest() {
 		if mtu == 0 {
 			mtu = s.c.MTU
 		}
-		w.skipResponses(q, mtu)
+		w.skipResponses(p, mtu)
 	}
 }
 
 // sequence checks the place of a packet in its message: at the beginning, in the middle or at the end.
 // follows means that its PSN is the next one.
-func (c *Checker) sequence(s *conn, w *wire, q *roce.Packet, ref rdma.Ref, from rdma.Side, follows bool) {
-	op := q.Opcode
+func (c *Checker) sequence(s *conn, w *wire, p *packet, from rdma.Side, follows bool) {
+	op := p.opcode
 	kind := openNone
 	switch {
 	case op.IsSend():
@@ -123,9 +121,9 @@ func (c *Checker) sequence(s *conn, w *wire, q *roce.Packet, ref rdma.Ref, from 
 	case !follows || w.disturbed:
 	case starts && w.open != openNone, !starts && w.open != kind:
 		if c.opt.Match == nil {
-			f := s.finding(ruleOpcodeSequence, ref, from, s.role(from))
+			f := s.finding(ruleOpcodeSequence, p.ref, from, s.role(from))
 			f.Expected = [...]string{"the beginning of a message", "Middle or Last of a Send", "Middle or Last of an RDMA Write"}[w.open]
-			f.Seen = fmt.Sprintf("%v with PSN %d, right after PSN %d", op, q.PSN, (q.PSN-1)&psnMask)
+			f.Seen = fmt.Sprintf("%v with PSN %d, right after PSN %d", op, p.psn, (p.psn-1)&psnMask)
 			c.report(f)
 		}
 	default:
@@ -133,7 +131,7 @@ func (c *Checker) sequence(s *conn, w *wire, q *roce.Packet, ref rdma.Ref, from 
 	}
 
 	if kind == openWrite {
-		c.writeLength(s, w, q, ref, from, starts, ends, follows)
+		c.writeLength(s, w, p, from, starts, ends, follows)
 	}
 	if starts {
 		w.disturbed = w.disturbed && !ends
@@ -148,13 +146,13 @@ func (c *Checker) sequence(s *conn, w *wire, q *roce.Packet, ref rdma.Ref, from 
 
 // skipResponses advances past the PSNs of the responses to an RDMA Read Request. A path MTU of 0 means
 // unknown.
-func (w *wire) skipResponses(q *roce.Packet, mtu uint32) {
-	switch n := q.RETH.DMALen; {
+func (w *wire) skipResponses(p *packet, mtu uint32) {
+	switch n := p.dmaLen; {
 	case n <= 256:
 	case mtu == 0:
 		w.started = false // the end of its responses is unknown
 	default:
-		w.next = (q.PSN + uint32((uint64(n)+uint64(mtu)-1)/uint64(mtu))) & psnMask
+		w.next = (p.psn + uint32((uint64(n)+uint64(mtu)-1)/uint64(mtu))) & psnMask
 	}
 }
 
@@ -167,29 +165,29 @@ func (s *conn) expect(side rdma.Side) {
 }
 
 // unseen records an acknowledgement of packets that were not captured.
-func (s *conn) unseen(side rdma.Side, q *roce.Packet, now int64) {
+func (s *conn) unseen(side rdma.Side, p *packet) {
 	w := &s.wire[side]
-	ahead := (q.PSN - w.next) & psnMask
-	if w.started && q.AETH.Syndrome.IsACK() && ahead < 1<<16 {
+	ahead := (p.psn - w.next) & psnMask
+	if w.started && p.syndrome.IsACK() && ahead < 1<<16 {
 		s.cut[side]++
-		w.next = (q.PSN + 1) & psnMask
+		w.next = (p.psn + 1) & psnMask
 		w.disturbed = true
-		s.losses(now)
+		s.losses(p.ref.Time)
 	}
 }
 
 // writeLength compares the payload of an RDMA Write with its length.
-func (c *Checker) writeLength(s *conn, w *wire, q *roce.Packet, ref rdma.Ref, from rdma.Side, starts, ends, follows bool) {
+func (c *Checker) writeLength(s *conn, w *wire, p *packet, from rdma.Side, starts, ends, follows bool) {
 	switch {
 	case starts:
-		w.counted, w.left, w.va = true, uint64(q.RETH.DMALen), q.RETH.VA
+		w.counted, w.left, w.va = true, uint64(p.dmaLen), p.va
 	case !follows || w.disturbed:
 		w.counted = false
 	}
 	if !w.counted {
 		return
 	}
-	n := uint64(q.PayloadLen)
+	n := uint64(p.payloadLen)
 	if n <= w.left && (!ends || n == w.left) && (ends || n < w.left) {
 		w.left -= n
 		if ends {
@@ -201,15 +199,15 @@ func (c *Checker) writeLength(s *conn, w *wire, q *roce.Packet, ref rdma.Ref, fr
 	if c.opt.Match != nil {
 		return
 	}
-	f := s.finding(ruleDMALength, ref, from, s.role(from))
+	f := s.finding(ruleDMALength, p.ref, from, s.role(from))
 	f.Expected = fmt.Sprintf("%d bytes left of the Write", w.left)
-	f.Seen = fmt.Sprintf("%v with %d bytes, offset 0x%x", q.Opcode, n, w.va)
+	f.Seen = fmt.Sprintf("%v with %d bytes, offset 0x%x", p.opcode, n, w.va)
 	c.report(f)
 }
 
 // size checks the payload of a packet against the path MTU.
-func (c *Checker) size(s *conn, q *roce.Packet, ref rdma.Ref, from rdma.Side, mtu uint32) {
-	op, n := q.Opcode, uint32(q.PayloadLen)
+func (c *Checker) size(s *conn, p *packet, from rdma.Side, mtu uint32) {
+	op, n := p.opcode, p.payloadLen
 	if !op.IsSend() && !op.IsWrite() && !op.IsReadResponse() {
 		return
 	}
@@ -232,7 +230,7 @@ func (c *Checker) size(s *conn, q *roce.Packet, ref rdma.Ref, from rdma.Side, mt
 	if c.opt.Match != nil {
 		return
 	}
-	f := s.finding(rule, ref, from, s.role(from))
+	f := s.finding(rule, p.ref, from, s.role(from))
 	switch {
 	case mtu == 0:
 		f.Expected = "256, 512, 1024, 2048 or 4096 bytes"
@@ -246,10 +244,10 @@ func (c *Checker) size(s *conn, q *roce.Packet, ref rdma.Ref, from rdma.Side, mt
 }
 
 // sender is the side that sent a packet.
-func (s *conn) sender(v *decode.PacketView, q *roce.Packet) (rdma.Side, bool) {
+func (s *conn) sender(p *packet) (rdma.Side, bool) {
 	a, b := &s.c.Ends[0], &s.c.Ends[1]
 	if a.Addr != b.Addr {
-		switch v.Frame.Src {
+		switch *p.src {
 		case a.Addr:
 			return 0, true
 		case b.Addr:
@@ -260,7 +258,7 @@ func (s *conn) sender(v *decode.PacketView, q *roce.Packet) (rdma.Side, bool) {
 	if a.QPN == b.QPN {
 		return 0, false
 	}
-	switch q.DestQP {
+	switch p.destQP {
 	case b.QPN:
 		return 0, true
 	case a.QPN:

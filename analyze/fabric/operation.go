@@ -123,10 +123,13 @@ func (r *Recorder) WorkStarted(c *rdma.Connection, w *rdma.Work, ref rdma.Ref) {
 	o := &g.slots[g.next&uint64(len(g.slots)-1)]
 	g.next++
 	g.live++
-	*o = Operation{
-		Connection: c, Kind: w.Kind, From: w.From, Seq: w.Seq, PSN: w.PSN, Handle: w.Handle, Offset: w.Offset, Length: w.Length,
-		InFlight: g.live, First: ref, Last: ref, live: true,
+	if r.opt.told() {
+		*o = Operation{PSN: w.PSN, Handle: w.Handle, Offset: w.Offset}
 	}
+	// What is not set here is read only if somebody is told of operations.
+	o.Connection, o.Kind, o.From, o.Seq, o.Length = c, w.Kind, w.From, w.Seq, w.Length
+	o.Bytes, o.Packets, o.Again, o.InFlight = 0, 0, 0, g.live
+	o.First, o.Last, o.done, o.live = ref, ref, false, true
 	if w.Kind == rdma.WorkRead || w.Kind == rdma.WorkAtomic {
 		o.Packets = 1 // the request; all others come with WorkData
 		if d.reads++; d.reads == k.depth(w.From) {
@@ -205,10 +208,12 @@ func (r *Recorder) WorkAcked(c *rdma.Connection, from rdma.Side, seq uint64, ref
 
 // end takes an operation out of its ring.
 func (r *Recorder) end(k *conn, o *Operation, status Status, ref rdma.Ref) {
-	o.Status, o.End = status, ref
-	o.Connection, o.Service = k.c, k.service(r)
-	if o.Kind == rdma.WorkWrite && o.Length == 0 { // of iWARP
-		o.Length = uint32(min(o.Bytes, 1<<32-1))
+	if r.opt.told() {
+		o.Status, o.End = status, ref
+		o.Connection, o.Service = k.c, k.service(r)
+		if o.Kind == rdma.WorkWrite && o.Length == 0 { // of iWARP
+			o.Length = uint32(min(o.Bytes, 1<<32-1))
+		}
 	}
 	if !r.opt.Lean {
 		r.blame(k, o)

@@ -33,6 +33,9 @@ type Options struct {
 	Memory int
 }
 
+// told reports whether anything is done with an operation at its end.
+func (o *Options) told() bool { return !o.Lean || o.Operation != nil }
+
 // DefaultMemory is how many bytes the histograms of a Recorder take at most.
 const DefaultMemory = 32 << 20
 

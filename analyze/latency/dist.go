@@ -20,9 +20,15 @@ type dist struct {
 	exact  []int64
 	packed *hdr.PackedHistogram
 	dense  *hdr.Histogram
-	memory int // bytes accounted for
-	array  int // bytes of an array that there was no room for; 0 if none was tried
+	// pending are values that dense has room for, and does not have yet: see flush.
+	pending []int64
+	memory  int // bytes accounted for
+	array   int // bytes of an array that there was no room for; 0 if none was tried
 }
+
+// pendingValues are added to an array together. Each may miss the cache, since the arrays of all groups do not fit into it:
+// one after the other, the processor waits for several at once.
+const pendingValues = 64
 
 // memory is the memory that all histograms of a recorder share.
 type memory struct {
@@ -50,6 +56,13 @@ func (d *dist) add(v int64, m *memory) {
 	switch {
 	case v == 0:
 		d.zeros++ // the case of most phases of most transactions
+	case d.dense != nil && v <= d.dense.HighestTrackableValue():
+		if d.pending == nil {
+			d.pending = make([]int64, 0, pendingValues)
+		}
+		if d.pending = append(d.pending, v); len(d.pending) == pendingValues {
+			d.flush()
+		}
 	case d.dense != nil:
 		d.record(v, 1, m)
 	case d.packed != nil:
@@ -121,6 +134,14 @@ func room(longest int64) int64 {
 	return min(int64(1)<<min(bits.Len64(uint64(longest))+1, 62), maxValue)
 }
 
+// flush adds what is pending to the array.
+func (d *dist) flush() {
+	for _, v := range d.pending {
+		_ = d.dense.RecordValue(v)
+	}
+	d.pending = d.pending[:0]
+}
+
 // record adds values to the array and extends it if necessary.
 func (d *dist) record(v, n int64, m *memory) {
 	v = min(v, maxValue)
@@ -178,6 +199,7 @@ func (d *dist) merge(o *dist, m *memory) {
 
 // each calls f for each non-zero bucket in ascending order, with its lowest and highest value.
 func (d *dist) each(f func(low, high int64, n uint64)) {
+	d.flush()
 	switch {
 	case d.digits != 0:
 		p := d.packed

@@ -67,6 +67,17 @@ func (g *group) blame(tx *transaction.Transaction, p *transaction.Phases) {
 	l.time += int64(p.Total)
 	l.credit.add(tx.Credits)
 	l.slot.add(tx.Slots)
+	if tx.Blame.Quiet {
+		some := false
+		for ph, d := range p.Parts() {
+			l.sums[ph][rdma.CauseRest] += int64(d)
+			some = some || d > 0
+		}
+		if some {
+			l.touched[rdma.CauseRest]++
+		}
+		return
+	}
 	var most [rdma.NumCauses]int64
 	for ph := range tx.Blame.Shares {
 		share, sum := &tx.Blame.Shares[ph], &l.sums[ph]

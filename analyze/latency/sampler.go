@@ -38,7 +38,9 @@ func (x *Sampler) Distribution() *Distribution { return x.d.distribution() }
 
 // Include adds to x what o holds, and leaves o as it is.
 func (s *Samplers) Include(x, o *Sampler) {
+	o.d.flush()
 	c := o.d
+	c.pending = nil
 	if c.digits == 0 {
 		c.exact = slices.Clone(c.exact)
 	} else {

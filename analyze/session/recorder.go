@@ -38,7 +38,7 @@ type Recorder struct {
 	clients  map[clientKey]*client
 	byOrder  []*client
 	latest   *client // the one found last
-	open     map[*transaction.Transaction]openCall
+	open     transaction.Table[openCall]
 	view     rpc.View // of calls that are open
 
 	live   bool
@@ -70,7 +70,7 @@ var _ decode.MessageObserver = (*Recorder)(nil) // a Decoder tells an Observer t
 func New(peek rpc.Unwrapper) *Recorder {
 	r := &Recorder{
 		sessions: make(map[[16]byte]*session), owners: make(map[uint64]owner), clients: make(map[clientKey]*client),
-		open: make(map[*transaction.Transaction]openCall), limit: DefaultMemory,
+		limit: DefaultMemory,
 	}
 	r.view.Unwrap = peek
 	r.pnfs.init()
@@ -233,12 +233,13 @@ func (r *Recorder) Message(tx *transaction.Transaction, reply bool, s *rdma.Send
 		r.replied(tx, s.Last.Time)
 		return
 	}
-	if o, ok := r.open[tx]; ok {
+	if o, ok := r.open.Get(tx); ok {
 		if o.first == s.First.Number || o.xid == tx.XID {
 			return // sent again
 		}
 		o.ended(0) // without a reply
-		r.closed(tx)
+		r.open.Take(tx)
+		r.held -= openSize
 	}
 	if !callback && tx.Version < 4 {
 		r.began(tx, s.First.Time)
@@ -304,7 +305,7 @@ func (r *Recorder) opened(tx *transaction.Transaction) (q sequence, minor uint32
 }
 
 func (r *Recorder) keep(tx *transaction.Transaction, o openCall) {
-	if len(r.open) >= maxOpen || !r.room(openSize) {
+	if r.open.Len() >= maxOpen || !r.room(openSize) {
 		r.lost.Calls++
 		o.ended(0)
 		if o.s != nil {
@@ -313,23 +314,17 @@ func (r *Recorder) keep(tx *transaction.Transaction, o openCall) {
 		return
 	}
 	o.xid, o.first = tx.XID, tx.Call.First.Number
-	r.open[tx] = o
+	r.open.Put(tx, o)
 	r.held += openSize
-}
-
-// closed takes a call off the open ones.
-func (r *Recorder) closed(tx *transaction.Transaction) {
-	delete(r.open, tx)
-	r.held -= openSize
 }
 
 // replied handles the reply to an open call.
 func (r *Recorder) replied(tx *transaction.Transaction, at int64) {
-	o, ok := r.open[tx]
+	o, ok := r.open.Take(tx)
 	if !ok {
 		return
 	}
-	r.closed(tx)
+	r.held -= openSize
 	o.ended(at)
 	switch {
 	case o.s != nil:
@@ -408,7 +403,7 @@ func (r *Recorder) idlest() {
 			r.drop(&x.conns)
 		})
 	}
-	maps.DeleteFunc(r.open, func(_ *transaction.Transaction, o openCall) bool {
+	r.open.DeleteFunc(func(o openCall) bool {
 		if o.s != nil && o.s.conns.gone || o.g != nil && o.g.conns.gone {
 			r.held -= openSize
 			return true
@@ -454,7 +449,7 @@ func (r *Recorder) session(id [16]byte, at rdma.Ref) *session {
 // Ended takes a transaction at its end, instead of Transaction: for decode.Options.Transactions.Ended, if only
 // Transaction.Slots is wanted.
 func (r *Recorder) Ended(tx *transaction.Transaction) {
-	if r.slots && len(r.open) == 0 { // nobody else changes it
+	if r.slots && r.open.Len() == 0 { // nobody else changes it
 		return
 	}
 	r.mu.Lock()
@@ -467,9 +462,9 @@ func (r *Recorder) Ended(tx *transaction.Transaction) {
 func (r *Recorder) over(tx *transaction.Transaction) {
 	if tx.Reply.Seen() {
 		r.replied(tx, tx.Reply.Last.Time) // nobody has told of it
-	} else if o, ok := r.open[tx]; ok {
+	} else if o, ok := r.open.Take(tx); ok {
 		o.ended(0)
-		r.closed(tx)
+		r.held -= openSize
 	}
 }
 
@@ -533,17 +528,20 @@ func (c *conn) count(v *rpc.View) (bytes uint64) {
 
 // moved is how many bytes of a file a call read and wrote, as the reply says.
 func moved(v *rpc.View) (read, written uint64) {
-	f := v.File()
-	if f == nil || !f.HasMoved {
+	group := v.OperationGroup()
+	switch group {
+	case "READ", "READ_PLUS", "WRITE":
+	default:
 		return 0, 0
 	}
-	switch v.OperationGroup() {
-	case "READ", "READ_PLUS":
-		return f.Moved, 0
-	case "WRITE":
+	f := v.File()
+	switch {
+	case f == nil || !f.HasMoved:
+		return 0, 0
+	case group == "WRITE":
 		return 0, f.Moved
 	}
-	return 0, 0
+	return f.Moved, 0
 }
 
 // Apart makes Transaction count and do nothing else, on one goroutine, while another one calls Ended for each

@@ -35,15 +35,29 @@ type Lean struct {
 	DMALen     uint32 // RETH
 	DestQP     uint32
 	PSN        uint32
+	MSN        uint32 // AETH
 	At         uint32 // offset of the payload in the captured frame
 	PayloadLen uint16
 	SrcPort    uint16
+	Tag        uint16 // of 802.1Q: priority, DEI, identifier; 0 if untagged
 	Opcode     Opcode
 	Syndrome   Syndrome // AETH
 	Pad        uint8
-	SE         bool
-	CE         bool // the IP header says "congestion experienced"
+	Traffic    uint8 // traffic class, or type of service: DSCP and ECN
+	SE, AckReq bool
 }
+
+// Marked reports whether the IP header says "congestion experienced".
+func (l *Lean) Marked() bool { return l.Traffic&ecnCE == ecnCE }
+
+// DSCP is the differentiated services code point of the IP header.
+func (l *Lean) DSCP() uint8 { return l.Traffic >> 2 }
+
+// Priority is that of the 802.1Q tag, 0 to 7; 0 if untagged.
+func (l *Lean) Priority() uint8 { return uint8(l.Tag >> 13) }
+
+// VLAN is the identifier of the 802.1Q tag; 0 if untagged.
+func (l *Lean) VLAN() uint16 { return l.Tag & 0xfff }
 
 // LeanDecoder decodes ordinary packets. The zero value is ready for use. It is not safe for concurrent use.
 type LeanDecoder struct {
@@ -73,8 +87,10 @@ func (d *LeanDecoder) Ethernet(b []byte, l *Lean) bool {
 	}
 	at := etherSize
 	ether := binary.BigEndian.Uint16(b[12:])
+	l.Tag = 0
 	if ether == etherVLAN {
 		at += 4
+		l.Tag = binary.BigEndian.Uint16(b[14:])
 		ether = binary.BigEndian.Uint16(b[16:])
 	}
 	var n int // of the IP packet
@@ -86,7 +102,7 @@ func (d *LeanDecoder) Ethernet(b []byte, l *Lean) bool {
 		if h[0] != 0x45 || h[9] != protoUDP || binary.BigEndian.Uint16(h[6:])&0x3fff != 0 {
 			return false
 		}
-		l.CE = h[1]&ecnCE == ecnCE
+		l.Traffic = h[1]
 	case etherIPv6:
 		if len(b) < at+ipv6Size {
 			return false
@@ -96,7 +112,7 @@ func (d *LeanDecoder) Ethernet(b []byte, l *Lean) bool {
 		if h[0]>>4 != 6 || h[6] != protoUDP {
 			return false
 		}
-		l.CE = h[1]>>4&ecnCE == ecnCE
+		l.Traffic = h[0]<<4 | h[1]>>4
 	default:
 		return false
 	}
@@ -144,14 +160,15 @@ func (l *Lean) transport(ib []byte) bool {
 			return false
 		}
 	}
-	l.VA, l.RKey, l.DMALen, l.Syndrome = 0, 0, 0, 0
+	l.VA, l.RKey, l.DMALen, l.MSN, l.Syndrome = 0, 0, 0, 0, 0
 	switch info.headers {
 	case 0:
 	case HasRETH:
 		e := RETH(ib[BTHSize : BTHSize+RETHSize])
 		l.VA, l.RKey, l.DMALen = e.VA(), e.RKey(), e.DMALen()
 	case HasAETH:
-		l.Syndrome = Syndrome(ib[BTHSize])
+		e := binary.BigEndian.Uint32(ib[BTHSize:])
+		l.Syndrome, l.MSN = Syndrome(e>>24), e&mask24
 	case HasIETH:
 		l.RKey = binary.BigEndian.Uint32(ib[BTHSize:])
 	default:
@@ -159,7 +176,8 @@ func (l *Lean) transport(ib []byte) bool {
 	}
 	l.Opcode, l.Pad, l.SE = op, uint8(pad), flags&flagSE != 0
 	l.DestQP = binary.BigEndian.Uint32(h[bthECN:]) & mask24
-	l.PSN = binary.BigEndian.Uint32(h[bthAckReq:]) & mask24
+	psn := binary.BigEndian.Uint32(h[bthAckReq:])
+	l.AckReq, l.PSN = psn>>31 != 0, psn&mask24
 	l.PayloadLen = uint16(n)
 	return true
 }
@@ -231,9 +249,4 @@ func (l *Lean) packet(data []byte, p *Packet) {
 }
 
 // traced fills in what only a tracer reads.
-func (l *Lean) traced(data []byte, p *Packet) {
-	p.Headers, p.AETH.MSN = opcodes[l.Opcode].headers, 0
-	if p.Headers.Has(HasAETH) { // the last header before the payload
-		p.AETH.MSN = binary.BigEndian.Uint32(data[l.At-4:]) & mask24
-	}
-}
+func (l *Lean) traced(p *Packet) { p.Headers, p.AETH.MSN = opcodes[l.Opcode].headers, l.MSN }

@@ -223,9 +223,9 @@ func (t *Tracker) Lean(ref rdma.Ref, tap uint16, tenant uint64, l *Lean, data []
 	}
 	l.packet(data, &t.lean)
 	if t.tracer != nil {
-		l.traced(data, &t.lean)
+		l.traced(&t.lean)
 	}
-	return t.connected(fl, &arrival{ref: ref, p: &t.lean, tap: int32(tap), port: l.SrcPort, fabric: rdma.RoCEv2, marked: l.CE, icrc: Good})
+	return t.connected(fl, &arrival{ref: ref, p: &t.lean, tap: int32(tap), port: l.SrcPort, fabric: rdma.RoCEv2, marked: l.Marked(), icrc: Good})
 }
 
 // Headless handles a packet whose extension headers the capture cut. It still shows that the PSN was sent.

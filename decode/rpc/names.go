@@ -3,6 +3,7 @@ package rpc
 import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/decode/nfs/ops"
 )
 
 // maxNames is how many file handles a Names remembers, and nameBytes how much
@@ -107,6 +108,10 @@ func (v *View) Learn() {
 	case *nfs4.CompoundRes:
 		v.learn4(n)
 	default:
+		tx := v.Tx
+		if e := ops.Procedure(tx.Program, tx.Version, tx.Procedure); e == nil || !e.Gives.Has(ops.Handle) {
+			return
+		}
 		if f := v.File(); f != nil && f.Result != nil {
 			n.learn(f.Handle, f.Result, f.Name)
 		}
@@ -164,8 +169,8 @@ func (n *Names) rename(fromDir, from, toDir, to []byte) {
 
 // remove forgets a name that has been removed from its directory.
 func (n *Names) remove(parent, name []byte) {
-	e := entry{string(parent), string(name)}
-	if h, ok := n.byName[e]; ok {
+	if h, ok := n.byName[entry{string(parent), string(name)}]; ok {
+		e := entry{string(parent), string(name)}
 		delete(n.byName, e)
 		n.bytes -= e.size(h)
 		if n.byHandle[h] == e {

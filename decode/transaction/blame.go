@@ -9,6 +9,8 @@ import (
 // Blame says what the phases of a transaction were lost to. Options.Ended fills it
 // in, if that is set to something that knows: package analyze/blame.
 type Blame struct {
+	// Quiet says that nothing was lost: all of each phase is rdma.CauseRest's.
+	Quiet bool
 	// Shares of the phases, by Phase and rdma.Cause. Those of a phase sum to it.
 	Shares [NumParts][rdma.NumCauses]time.Duration
 }
@@ -21,6 +23,21 @@ func (t *Transaction) NewBlame() *Blame {
 	*t.blame = Blame{}
 	t.Blame = t.blame
 	return t.blame
+}
+
+// NewQuiet gives the transaction a Blame that says that nothing of its phases was lost.
+func (t *Transaction) NewQuiet(p *Phases) {
+	if t.blame == nil {
+		t.blame = new(Blame)
+	}
+	b := t.blame
+	if !b.Quiet { // else there are no other shares
+		*b = Blame{Quiet: true}
+	}
+	for ph, d := range p.Parts() {
+		b.Shares[ph][rdma.CauseRest] = d
+	}
+	t.Blame = b
 }
 
 // Of is the time that all phases together lost to a cause.

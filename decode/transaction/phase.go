@@ -58,6 +58,11 @@ func AllPhases() iter.Seq[Phase] {
 	}
 }
 
+// Parts are how long the phases took that sum to the total, in their order.
+func (p *Phases) Parts() [NumParts]time.Duration {
+	return [NumParts]time.Duration{p.CallTransfer, p.ArgumentPull, p.Server, p.ResultPush, p.ReplyTransfer}
+}
+
 // Of is how long a phase took. PhaseAck is negative if no acknowledgement was
 // seen.
 func (p *Phases) Of(ph Phase) time.Duration {

@@ -1,0 +1,138 @@
+package check
+
+import (
+	"net/netip"
+
+	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/link"
+	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/decode/roce"
+	"github.com/rpcrdma/toolkit/decode/tcp"
+)
+
+// packet is what the rules need of a packet of RoCE or InfiniBand. Ordinary packets and all others are brought into this
+// form, so that the rules do not know the difference.
+type packet struct {
+	ref        rdma.Ref
+	src        *netip.Addr
+	opcode     roce.Opcode
+	syndrome   roce.Syndrome // AETH
+	ackReq     bool
+	marked     bool // "congestion experienced"
+	class      class
+	destQP     uint32
+	psn        uint32
+	msn        uint32 // AETH
+	payloadLen uint32
+	dmaLen     uint32 // RETH
+	va         uint64 // RETH
+	cnp        *roce.Packet
+}
+
+// class is what the IP and VLAN headers of a packet say about its priority.
+type class struct {
+	dscp, priority uint8
+	tagged         bool // with a VLAN identifier other than 0
+}
+
+func classOf(f *link.Frame) class { return class{f.DSCP(), f.Priority, f.VLAN != 0} }
+
+// set takes a packet whose headers were all decoded.
+func (p *packet) set(v *decode.PacketView, q *roce.Packet) {
+	*p = packet{
+		ref: rdma.Ref{Time: v.Packet.Time, Number: v.Packet.Number}, src: &v.Frame.Src,
+		opcode: q.Opcode, syndrome: q.AETH.Syndrome, ackReq: q.AckReq, marked: v.Frame.ECN == link.CongestionExperienced,
+		class: classOf(v.Frame), destQP: q.DestQP, psn: q.PSN, msn: q.AETH.MSN,
+		payloadLen: uint32(q.PayloadLen), dmaLen: q.RETH.DMALen, va: q.RETH.VA, cnp: q,
+	}
+}
+
+// ordinary takes an ordinary packet. It is no CNP: what is said of one is left alone.
+func (p *packet) ordinary(v *decode.OrdinaryView) {
+	l := v.Lean
+	// Field by field: to assign the whole costs several times as much.
+	p.ref.Time, p.ref.Number, p.src = v.Packet.Time, v.Packet.Number, &l.Route.Src
+	p.opcode, p.syndrome, p.ackReq, p.marked = l.Opcode, l.Syndrome, l.AckReq, l.Marked()
+	p.class.dscp, p.class.priority, p.class.tagged = l.DSCP(), l.Priority(), l.VLAN() != 0
+	p.destQP, p.psn, p.msn, p.payloadLen = l.DestQP, l.PSN, l.MSN, uint32(l.PayloadLen)
+	p.dmaLen, p.va = l.DMALen, l.VA
+}
+
+// Packet is meant for decode.Options.Packet.
+func (c *Checker) Packet(v *decode.PacketView) {
+	c.latest = rdma.Ref{Time: v.Packet.Time, Number: v.Packet.Number}
+	if v.Fabric == rdma.TCP && v.Frame.TCPFlags&(tcp.SYN|tcp.RST) != 0 {
+		c.leave()
+		c.attempted(v)
+	}
+	if v.Connection != nil {
+		s := c.conn(v.Connection)
+		if s.c.Fabric == rdma.IWARP && uint32(len(v.Packet.Data)) < v.Packet.Length {
+			// It is not known whether operations are missing.
+			s.cut[0]++
+			s.cut[1]++
+		}
+		s.losses(c.latest.Time)
+		s.tap(v.Frame.Src, v.Packet.Tap)
+		if s.c.Fabric == rdma.IWARP {
+			c.segment(s, v)
+		}
+		s.badCRC(c.latest)
+		for i := range v.RoCE {
+			if q := &v.RoCE[i]; q.Problem == roce.NoProblem && q.ICRC != roce.Bad {
+				c.packet.set(v, q)
+				c.wirePacket(s, &c.packet)
+			}
+		}
+	}
+	c.tracked()
+}
+
+// Ordinary is meant for decode.Options.Ordinary.
+func (c *Checker) Ordinary(v *decode.OrdinaryView) {
+	c.latest = rdma.Ref{Time: v.Packet.Time, Number: v.Packet.Number}
+	if v.Connection != nil {
+		s := c.conn(v.Connection)
+		s.losses(c.latest.Time)
+		s.tap(v.Lean.Route.Src, v.Packet.Tap)
+		s.badCRC(c.latest)
+		c.packet.ordinary(v)
+		c.wirePacket(s, &c.packet)
+	}
+	c.tracked()
+}
+
+// tracked judges what had to wait for the packet at hand.
+func (c *Checker) tracked() {
+	if len(c.pending) > 0 {
+		c.settle()
+	}
+	if s := c.last; s != nil && len(s.suspects) > 0 {
+		c.suspected(s, false)
+	}
+	if s := c.last; s != nil && len(s.repeats) > 0 {
+		c.doubled(s, false)
+	}
+}
+
+// segment takes a TCP segment of iWARP.
+func (c *Checker) segment(s *conn, v *decode.PacketView) {
+	for i := range s.first {
+		if s.c.Ends[i].Addr != v.Frame.Src {
+			continue
+		}
+		if s.first[i] == 0 {
+			s.first[i] = v.Packet.Number
+		}
+		if v.Frame.TCPFlags&(tcp.FIN|tcp.RST) != 0 && !s.finish[i].Seen() {
+			s.finish[i] = c.latest
+		}
+		s.stream(rdma.Side(i), v.Frame, c.latest.Time)
+		if s.ddp != nil {
+			s.ddp[i].payload = max(s.ddp[i].payload, v.Frame.PayloadLen)
+		}
+		if v.Frame.PayloadLen > 0 && s.c.Ends[0].Addr != s.c.Ends[1].Addr {
+			c.marking(s, classOf(v.Frame), c.latest, rdma.Side(i))
+		}
+	}
+}
