@@ -276,9 +276,11 @@ func (c *call) add() {
 		}
 		return
 	}
-	if c.granted != nil {
+	switch {
+	case c.granted != nil:
 		c.expectGranted()
-	} else {
+	case c.asynchronous():
+	default:
 		c.expect()
 	}
 	o.What = c.what()
