@@ -67,6 +67,9 @@ func (b *Builder) Add(v *rpc.View) error {
 		c.end = max(tx.Reply.Last.Time-b.start, c.start)
 		b.end = max(b.end, tx.Reply.Last.Time)
 	}
+	if c.asynchronous() {
+		c.end = max(c.end, c.start) // it is over when it is sent: later calls may rely on it
+	}
 	b.end = max(b.end, tx.First().Time)
 	if class, reason := c.judge(); reason != "" {
 		b.skip(c, class, reason)
