@@ -110,6 +110,8 @@ func (x *extension) v3() {
 	read()
 	write(100000)
 	write(200000)
+	write(1001)
+	write(1<<20 + 5000)
 	x.add(plan.Op{What: "COMMIT", Procedure: nfs3.NFSPROC3_COMMIT, Modifies: true, Args: []plan.Field{handle(x.file), long("offset", 0), num("count", 0)}}, 0)
 	parent, name := x.there()
 	where := []plan.Field{handle(parent), {N: "name", Kind: plan.FieldName, Text: name}}
@@ -117,6 +119,8 @@ func (x *extension) v3() {
 		Args: append(append([]plan.Field{}, where...), raw("attributes", (&nfs3.Sattr3{}).Append(nil)))}, uint32(nfs3.NFS3ERR_EXIST))
 	x.add(plan.Op{What: "CREATE of what exists", Procedure: nfs3.NFSPROC3_CREATE, Modifies: true,
 		Args: append(append([]plan.Field{}, where...), num("mode", uint64(nfs3.GUARDED)), raw("obj_attributes", (&nfs3.Sattr3{}).Append(nil)))}, uint32(nfs3.NFS3ERR_EXIST))
+	x.add(plan.Op{What: "RENAME to a name that is taken", Procedure: nfs3.NFSPROC3_RENAME, Modifies: true,
+		Args: []plan.Field{handle(parent), {N: "name", Kind: plan.FieldName, Text: "w3"}, handle(parent), {N: "name", Kind: plan.FieldName, Text: "fsynced"}}}, 0)
 }
 
 // there is the location of the file.
@@ -153,6 +157,8 @@ func (x *extension) v42() {
 	read()
 	write(100000)
 	write(200000)
+	write(1001)
+	write(1<<20 + 5000)
 	x.compound("COMMIT", x.file, true, 0, nil, op4(nfs4.OP_COMMIT, long("offset", 0), num("count", 0)))
 
 	parent, name := x.there()
@@ -164,6 +170,8 @@ func (x *extension) v42() {
 			{N: "owner", Kind: plan.FieldText, Text: "extended"}, raw("openhow", how)}, claim...)...)
 	}
 	guarded := append(xdr.AppendUint32(xdr.AppendUint32(nil, uint32(nfs4.OPEN4_CREATE)), uint32(nfs4.GUARDED4)), none...)
+	x.compound("RENAME to a name that is taken", parent, true, 0, nil, plan.CompoundOp{Op: uint32(nfs4.OP_SAVEFH), Name: "SAVEFH"},
+		op4(nfs4.OP_RENAME, plan.Field{N: "oldname", Kind: plan.FieldName, Text: "w3"}, plan.Field{N: "newname", Kind: plan.FieldName, Text: "fsynced"}))
 	x.compound("OPEN of what exists", parent, true, uint32(nfs4.NFS4ERR_EXIST), nil, open(guarded, nfs4.OPEN4_SHARE_ACCESS_BOTH, num("claim", 0), where))
 
 	x.w.Tables.Objects = append(x.w.Tables.Objects, plan.Object{ID: len(x.w.Tables.Objects) + 1, Type: "symlink", Parent: parent, Name: "soft", Origin: plan.Created})
