@@ -240,5 +240,10 @@ replay() {
     return $rc
 }
 
-# replayed DIR: the MD5 sums /rig/out/DIR.sums against the server's file system.
-replayed() { cd "/export/$1" && md5sum --quiet -c "/rig/out/$1.sums"; }
+# replayed DIR: the MD5 sums /rig/out/DIR.sums against the server's file system. What NFSv4 mounts
+# below an export is a directory of the export also in a replay.
+replayed() {
+    cd "/export/$1" || return 1
+    [ ! -d made-* ] || cd made-*
+    md5sum --quiet -c "/rig/out/$1.sums"
+}
