@@ -209,8 +209,7 @@ func (c *call) locking() string {
 		return "more owners than are followed"
 	}
 	f.opaque("cookie", a.cookie)
-	async := c.asynchronous()
-	if async {
+	if c.asynchronous() {
 		c.op.Procedure -= nlm.NLM_TEST_MSG - nlm.NLM_TEST
 		c.worse(plan.Inferred, "asynchronous in the capture: its outcome is not compared")
 	}
@@ -251,13 +250,24 @@ func (c *call) locking() string {
 	}
 	c.op.Args = f.fields
 	c.orderLocks(o, &a, proc)
-	if c.granted == nil && (async && a.block || c.replied && c.lockStatus() == uint32(nlm.NLM4_BLOCKED)) && (proc == nlm.NLM_LOCK || proc == nlm.NLM3_NM_LOCK) {
+	if c.mayWait(&a) && (proc == nlm.NLM_LOCK || proc == nlm.NLM3_NM_LOCK) {
 		c.b.waits(a.key(c.server), &blocked{conn: c.conn, args: a.clone(), owner: owner, op: c.op.ID, cred: c.op.Credential})
 	}
 	if c.granted == nil && tx.Version != nlm.NLM4_VERS && a.reclaim {
 		c.worse(plan.Inferred, "a lock reclaimed after a restart of the server: refused where there was none")
 	}
 	return ""
+}
+
+// mayWait reports whether a LOCK has to wait, or may have to where the reply is another call.
+func (c *call) mayWait(a *lockCall) bool {
+	switch {
+	case c.granted != nil:
+		return false
+	case c.asynchronous():
+		return a.block
+	}
+	return c.replied && c.lockStatus() == uint32(nlm.NLM4_BLOCKED)
 }
 
 func (l *lockCall) clone() lockCall {

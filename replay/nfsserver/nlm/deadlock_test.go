@@ -23,7 +23,7 @@ func TestDeadlock(t *testing.T) {
 					// on two hosts, and in two files
 					p = append(p, r.process(fmt.Sprintf("192.0.2.%d", 7+i%2), fmt.Sprint("host", i%2), int32(i), c.version))
 				}
-				at := func(i int) ([]byte, uint64) { return r.fh[i%2], uint64(i%n) * 10 }
+				at := func(i int) ([]byte, uint64) { return r.fh[i%2], uint64(i) * 10 }
 				for i := range n {
 					fh, off := at(i)
 					if st := p[i].try(fh, off, 10, i%3 != 0, true); st != nlm.NLM4_GRANTED {
@@ -36,8 +36,7 @@ func TestDeadlock(t *testing.T) {
 						t.Fatal(i, st)
 					}
 				}
-				fh, off := at(n)
-				fh = r.fh[0] // of the first one
+				fh, off := r.fh[0], uint64(0) // those of the first one
 				for range 2 {
 					if st := p[n-1].try(fh, off, 10, true, true); st != c.want {
 						t.Errorf("the circle is closed: %v", st)
