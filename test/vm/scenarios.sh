@@ -116,7 +116,8 @@ serving() {
     step $s "kernel's client over $1" client "device $1 && client_up" || return 1
     step $s "server over soft $2" server "serve rpcrdma-replay serve --listen $SRV --provider $2,tcp --lease 30s --portmap-port 111" || return 1
     on client "capture $s" || return 1
-    MOUNTED='2049 / lock' mounts $s 3 4.0 4.1 4.2
+    # shellcheck disable=SC2086 # words are meant
+    MOUNTED='2049 / lock' mounts $s ${VERSIONS-3 4.0 4.1 4.2}
     captured $s "check of the capture" client $SRV
     step $s "server ends" server serve_stop
 }
