@@ -13,6 +13,7 @@ network() {
     ip link set eth0 up
     ethtool -K eth0 gro off gso off tso off 2>/dev/null
     ip addr add "$OWN/24" dev eth0
+    printf '127.0.0.1 localhost\n%s server.rig.test server\n%s client.rig.test client\n' "$SRV" "$CLI" >/etc/hosts
 }
 
 # device NAME: the machine's RDMA device is rxe, siw or none.
@@ -197,11 +198,14 @@ prepared() {
     for n in 3000 70001 300001; do head -c $n /dev/urandom >r$n; done
 }
 
-# nfsd_restart: the kernel's server stops and starts again. Clients of NFSv3 are told, and what
-# was held may be reclaimed for some seconds.
+# nfsd_restart: the kernel's server stops and starts again, as after a crash: in an orderly end it
+# would forget which clients of NFSv3 have locks. They are told, and what was held may be reclaimed for
+# some seconds.
 nfsd_restart() {
+    rm -rf /run/sm && cp -a /var/lib/nfs/sm /run/sm || return 1
     rpc.nfsd 0
     sleep 2
+    cp -a /run/sm/. /var/lib/nfs/sm/
     rpc.nfsd 8 || return 1
     echo 'rdma 20049' >/proc/fs/nfsd/portlist || return 1
     sm-notify -f -v "$SRV" || return 1
