@@ -256,13 +256,13 @@ replayed() {
 # key: the option that decrypts captures of the realm.
 key() { [ ! -e "$rundir/rig/server.keytab" ] || echo "--keytab $rundir/rig/server.keytab"; }
 
-# recorded SCENARIO NAME WORKLOAD: a capture of the kernel's client with the kernel's server, made
-# here: the workload is done below /mnt/a, which stdin mounts. Leaves $rundir/rig/cap/NAME, and
+# recorded SCENARIO NAME WORKLOAD [PREPARE]: a capture of the kernel's client with the kernel's server, made
+# here: the workload is done below /mnt/a, which stdin mounts; PREPARE makes it. Leaves $rundir/rig/cap/NAME, and
 # $rundir/NAME.truth, the sums of the files that the server has then.
 recorded() {
     local s=$1 n=$2 mount
     mount=$(cat)
-    on server "prepared /export/made-$n && capture $n" >/dev/null || { row $s "$n: capture" FAILED; return 1; }
+    on server "${4:-prepared} /export/made-$n && capture $n" >/dev/null || { row $s "$n: capture" FAILED; return 1; }
     step $s "$n: mount" client "$mount" || return 1
     step $s "$n: workload, captured" client "$3" 300
     on client "umount -a -t nfs,nfs4" >/dev/null
@@ -301,14 +301,15 @@ run_replay_rxe() { replays rxe rocev2; }
 # server: captured with the kernel's client, and replayed by ours.
 locks() {
     local s=locks_$1 v m n
-    step $s "nfsd over $1" server "device $1 && nfsd_up ext4" || return 1
+    # with a delegation the client would keep locks to itself
+    step $s "nfsd over $1, without delegations" server "device $1 && sysctl -qw fs.leases-enable=0 && nfsd_up ext4" || return 1
     step $s "kernel's client over $1" client "device $1 && client_up" || return 1
     mkdir -p "$rundir/rig/cap"
     for v in 3 4.0 4.1; do
         n=$1-nfs${v/./}-locks
         rm -f "$rundir"/rig/out/restart*
         on server restarter 240 >/dev/null &
-        recorded $s $n 'python3 /rig/guest/locks /mnt/a /mnt/b restart' <<X
+        recorded $s $n 'python3 /rig/guest/locks /mnt/a /mnt/b restart' mkdir <<X
 for m in a b; do mkdir -p /mnt/\$m; timeout 60 mount -t nfs -o vers=$v,proto=rdma,port=20049,retry=0,nosharecache$([ $v = 3 ] && echo ,mountproto=tcp) $SRV:/export/made-$n /mnt/\$m || exit 1; done
 X
         wait $!
@@ -320,7 +321,7 @@ X
         [ -e "$rundir/$n.truth" ] && replayed $s $n $2 ${v/./} "$rundir/$n.truth"
     done
     captured $s "check of the capture" server $CLI
-    on server nfsd_down >/dev/null
+    on server "nfsd_down; sysctl -qw fs.leases-enable=1" >/dev/null
 }
 run_locks_siw() { locks siw iwarp; }
 run_locks_rxe() { locks rxe rocev2; }
