@@ -67,6 +67,9 @@ func (b *Builder) Add(v *rpc.View) error {
 		c.end = max(tx.Reply.Last.Time-b.start, c.start)
 		b.end = max(b.end, tx.Reply.Last.Time)
 	}
+	if c.asynchronous() {
+		c.end = max(c.end, c.start) // it is over when it is sent: later calls may rely on it
+	}
 	b.end = max(b.end, tx.First().Time)
 	if class, reason := c.judge(); reason != "" {
 		b.skip(c, class, reason)
@@ -276,9 +279,11 @@ func (c *call) add() {
 		}
 		return
 	}
-	if c.granted != nil {
+	switch {
+	case c.granted != nil:
 		c.expectGranted()
-	} else {
+	case c.asynchronous():
+	default:
 		c.expect()
 	}
 	o.What = c.what()

@@ -100,6 +100,9 @@ func (c *call) judgeLock() (plan.Class, string) {
 			return plan.Exact, "sent again: replayed once"
 		}
 		return "", ""
+	case tx.Procedure >= nlm.NLM_TEST_RES && tx.Procedure <= nlm.NLM_GRANTED_RES:
+		return plan.Exact, "NLM " + c.procedure() + ": the answer to an asynchronous call, which is replayed as one with a reply"
+	case c.asynchronous():
 	case e.Class == ops.Never:
 		return plan.Exact, "NLM " + c.procedure() + " is not replayed"
 	}
@@ -110,6 +113,12 @@ func (c *call) judgeLock() (plan.Class, string) {
 		return plan.Exact, "sent again: replayed once"
 	}
 	return "", ""
+}
+
+// asynchronous reports a call of a client whose answer comes as a call of the server: TEST_MSG to
+// UNLOCK_MSG. It is replayed in the form that has a reply.
+func (c *call) asynchronous() bool {
+	return c.nlm() && c.v.Tx.Procedure >= nlm.NLM_TEST_MSG && c.v.Tx.Procedure <= nlm.NLM_UNLOCK_MSG
 }
 
 // callsBack reports a GRANTED, in either of its forms.
@@ -200,6 +209,10 @@ func (c *call) locking() string {
 		return "more owners than are followed"
 	}
 	f.opaque("cookie", a.cookie)
+	if c.asynchronous() {
+		c.op.Procedure -= nlm.NLM_TEST_MSG - nlm.NLM_TEST
+		c.worse(plan.Inferred, "asynchronous in the capture: its outcome is not compared")
+	}
 	proc := c.op.Procedure
 	share := a.shared
 	if proc == nlm.NLM_LOCK || proc == nlm.NLM_CANCEL || proc == nlm.NLM3_NM_LOCK {
@@ -237,13 +250,24 @@ func (c *call) locking() string {
 	}
 	c.op.Args = f.fields
 	c.orderLocks(o, &a, proc)
-	if c.granted == nil && c.replied && c.lockStatus() == uint32(nlm.NLM4_BLOCKED) && (proc == nlm.NLM_LOCK || proc == nlm.NLM3_NM_LOCK) {
+	if c.mayWait(&a) && (proc == nlm.NLM_LOCK || proc == nlm.NLM3_NM_LOCK) {
 		c.b.waits(a.key(c.server), &blocked{conn: c.conn, args: a.clone(), owner: owner, op: c.op.ID, cred: c.op.Credential})
 	}
 	if c.granted == nil && tx.Version != nlm.NLM4_VERS && a.reclaim {
 		c.worse(plan.Inferred, "a lock reclaimed after a restart of the server: refused where there was none")
 	}
 	return ""
+}
+
+// mayWait reports whether a LOCK has to wait, or may have to where the reply is another call.
+func (c *call) mayWait(a *lockCall) bool {
+	switch {
+	case c.granted != nil:
+		return false
+	case c.asynchronous():
+		return a.block
+	}
+	return c.replied && c.lockStatus() == uint32(nlm.NLM4_BLOCKED)
 }
 
 func (l *lockCall) clone() lockCall {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/decode/nfs/nlm"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/workload"
@@ -110,6 +111,8 @@ func (x *extension) v3() {
 	read()
 	write(100000)
 	write(200000)
+	write(1001)
+	write(1<<20 + 5000)
 	x.add(plan.Op{What: "COMMIT", Procedure: nfs3.NFSPROC3_COMMIT, Modifies: true, Args: []plan.Field{handle(x.file), long("offset", 0), num("count", 0)}}, 0)
 	parent, name := x.there()
 	where := []plan.Field{handle(parent), {N: "name", Kind: plan.FieldName, Text: name}}
@@ -117,6 +120,45 @@ func (x *extension) v3() {
 		Args: append(append([]plan.Field{}, where...), raw("attributes", (&nfs3.Sattr3{}).Append(nil)))}, uint32(nfs3.NFS3ERR_EXIST))
 	x.add(plan.Op{What: "CREATE of what exists", Procedure: nfs3.NFSPROC3_CREATE, Modifies: true,
 		Args: append(append([]plan.Field{}, where...), num("mode", uint64(nfs3.GUARDED)), raw("obj_attributes", (&nfs3.Sattr3{}).Append(nil)))}, uint32(nfs3.NFS3ERR_EXIST))
+	x.add(plan.Op{What: "RENAME to a name that is taken", Procedure: nfs3.NFSPROC3_RENAME, Modifies: true,
+		Args: []plan.Field{handle(parent), {N: "name", Kind: plan.FieldName, Text: "w3"}, handle(parent), {N: "name", Kind: plan.FieldName, Text: "fsynced"}}}, 0)
+	x.locks()
+}
+
+// locks adds calls of NLM by two owners, like those of the sample.
+func (x *extension) locks() {
+	var like *plan.Op
+	for _, o := range x.w.Ops {
+		if o.Program == nlm.NLM_PROG && o.Procedure == nlm.NLM_LOCK {
+			like = o
+		}
+	}
+	was := x.like
+	x.like = like
+	defer func() { x.like = was }()
+	owner := func(svid int32) int {
+		x.w.Tables.Owners = append(x.w.Tables.Owners, plan.Owner{ID: len(x.w.Tables.Owners) + 1, Kind: plan.OwnerNLM, Host: "extended", Svid: svid, Bytes: []byte{byte(svid)}})
+		return len(x.w.Tables.Owners)
+	}
+	a, b := owner(1), owner(2)
+	call := func(what string, procedure uint32, owner int, offset uint64, st nlm.Nlm4Stats) {
+		f := []plan.Field{raw("cookie", xdr.AppendOpaque(nil, []byte{1}))}
+		if procedure == nlm.NLM_LOCK {
+			f = append(f, num("block", 0), num("exclusive", 1))
+		}
+		f = append(f, plan.Field{N: "caller_name", Kind: plan.FieldLockHost, Ref: owner}, handle(x.file), plan.Field{N: "oh", Kind: plan.FieldLockOwner, Ref: owner},
+			plan.Field{N: "svid", Kind: plan.FieldSvid, Ref: owner}, long("l_offset", offset), long("l_len", 100))
+		if procedure == nlm.NLM_LOCK {
+			f = append(f, num("reclaim", 0), num("state", 3))
+		}
+		o := x.add(plan.Op{What: what, Procedure: procedure, Args: f}, uint32(st))
+		o.Expect.Results = (&nlm.Nlm4Res{Cookie: []byte{1}, Stat: nlm.Nlm4Stat{Stat: st}}).Append(nil)
+	}
+	call("LOCK", nlm.NLM_LOCK, a, 0, nlm.NLM4_GRANTED)
+	call("LOCK of what is locked", nlm.NLM_LOCK, b, 50, nlm.NLM4_DENIED)
+	call("LOCK of what is free", nlm.NLM_LOCK, b, 1000, nlm.NLM4_GRANTED)
+	call("UNLOCK", nlm.NLM_UNLOCK, a, 0, nlm.NLM4_GRANTED)
+	call("LOCK of what is free again", nlm.NLM_LOCK, b, 50, nlm.NLM4_GRANTED)
 }
 
 // there is the location of the file.
@@ -153,6 +195,8 @@ func (x *extension) v42() {
 	read()
 	write(100000)
 	write(200000)
+	write(1001)
+	write(1<<20 + 5000)
 	x.compound("COMMIT", x.file, true, 0, nil, op4(nfs4.OP_COMMIT, long("offset", 0), num("count", 0)))
 
 	parent, name := x.there()
@@ -164,6 +208,8 @@ func (x *extension) v42() {
 			{N: "owner", Kind: plan.FieldText, Text: "extended"}, raw("openhow", how)}, claim...)...)
 	}
 	guarded := append(xdr.AppendUint32(xdr.AppendUint32(nil, uint32(nfs4.OPEN4_CREATE)), uint32(nfs4.GUARDED4)), none...)
+	x.compound("RENAME to a name that is taken", parent, true, 0, nil, plan.CompoundOp{Op: uint32(nfs4.OP_SAVEFH), Name: "SAVEFH"},
+		op4(nfs4.OP_RENAME, plan.Field{N: "oldname", Kind: plan.FieldName, Text: "w3"}, plan.Field{N: "newname", Kind: plan.FieldName, Text: "fsynced"}))
 	x.compound("OPEN of what exists", parent, true, uint32(nfs4.NFS4ERR_EXIST), nil, open(guarded, nfs4.OPEN4_SHARE_ACCESS_BOTH, num("claim", 0), where))
 
 	x.w.Tables.Objects = append(x.w.Tables.Objects, plan.Object{ID: len(x.w.Tables.Objects) + 1, Type: "symlink", Parent: parent, Name: "soft", Origin: plan.Created})
@@ -187,14 +233,17 @@ func (x *extension) v42() {
 	opened, locked := state(plan.OpenState), state(plan.LockState)
 	o := x.compound("OPEN", x.file, true, 0, nil, open(xdr.AppendUint32(nil, 0), nfs4.OPEN4_SHARE_ACCESS_BOTH|nfs4.OPEN4_SHARE_ACCESS_WANT_NO_DELEG, num("claim", uint64(nfs4.CLAIM_FH))))
 	o.Binds = []plan.Bind{{At: 2, Kind: plan.FieldState, Ref: opened, State: plan.OpenState}}
-	lock := func(owner string) plan.CompoundOp {
-		return op4(nfs4.OP_LOCK, num("locktype", uint64(nfs4.WRITE_LT)), num("reclaim", 0), long("offset", 0), long("length", 100), num("new_lock_owner", 1), num("open_seqid", 0),
+	lock := func(owner string, offset uint64) plan.CompoundOp {
+		return op4(nfs4.OP_LOCK, num("locktype", uint64(nfs4.WRITE_LT)), num("reclaim", 0), long("offset", offset), long("length", 100), num("new_lock_owner", 1), num("open_seqid", 0),
 			plan.Field{N: "open_stateid", Kind: plan.FieldState, Ref: opened, Zero: true}, num("lock_seqid", 0), plan.Field{N: "clientid", Kind: plan.FieldClient, Ref: 1},
 			plan.Field{N: "owner", Kind: plan.FieldText, Text: owner})
 	}
-	o = x.compound("LOCK", x.file, true, 0, nil, lock("first"))
+	o = x.compound("LOCK", x.file, true, 0, nil, lock("first", 0))
 	o.Binds = []plan.Bind{{At: 2, Kind: plan.FieldState, Ref: locked, State: plan.LockState}}
-	x.compound("LOCK of what is locked", x.file, true, uint32(nfs4.NFS4ERR_DENIED), nil, lock("second"))
+	x.compound("LOCK of what is locked", x.file, true, uint32(nfs4.NFS4ERR_DENIED), nil, lock("second", 0))
+	x.compound("LOCK of what is free", x.file, true, 0, nil, lock("third", 1000))
+	x.compound("LOCKU", x.file, true, 0, nil, op4(nfs4.OP_LOCKU, num("locktype", uint64(nfs4.WRITE_LT)), num("seqid", 0), plan.Field{N: "lock_stateid", Kind: plan.FieldState, Ref: locked, Zero: true}, long("offset", 0), long("length", 100)))
+	x.compound("LOCK of what is free again", x.file, true, 0, nil, lock("second", 0))
 }
 
 // results makes the results of a COMPOUND with SEQUENCE, PUTFH and an operation.

@@ -219,38 +219,50 @@ func heldOf(w *world.World, o *plan.Op) (k heldKey) {
 	return k
 }
 
-// heldLock is what an owner may have of a file.
+// heldLock is what an owner may have of a file, or waits for.
 type heldLock struct {
-	op     *plan.Op // the latest LOCK
-	ranges []byteRange
-	more   bool // than are remembered
+	// of the latest LOCK
+	connection, credential int
+	version                uint32
+	ranges                 []heldRange
+	more                   bool // than are remembered
 }
 
-// byteRange has both ends included.
-type byteRange struct{ first, last uint64 }
+// heldRange is a range that was locked, or is waited for.
+type heldRange struct {
+	offset, length   uint64 // as on the wire
+	exclusive, waits bool
+}
 
 // maxHeldRanges is how many ranges of one owner in one file are remembered.
 const maxHeldRanges = 64
 
-func bytesOf(k *lockKey) byteRange {
-	if k.length == 0 || k.length-1 > math.MaxUint64-k.offset {
-		return byteRange{k.offset, math.MaxUint64}
+// last is the last byte of a range.
+func (r *heldRange) last() uint64 {
+	if r.length == 0 || r.length-1 > math.MaxUint64-r.offset {
+		return math.MaxUint64
 	}
-	return byteRange{k.offset, k.offset + k.length - 1}
+	return r.offset + r.length - 1
 }
 
-func (h *heldLock) add(r byteRange) {
+func (h *heldLock) add(r heldRange) {
+	for i := range h.ranges {
+		if x := &h.ranges[i]; x.offset == r.offset && x.length == r.length {
+			*x = r
+			return
+		}
+	}
 	if h.more = h.more || len(h.ranges) >= maxHeldRanges; !h.more {
 		h.ranges = append(h.ranges, r)
 	}
 }
 
 // remove takes out the ranges that r covers, and reports whether nothing is left.
-func (h *heldLock) remove(r byteRange) bool {
-	if r == (byteRange{0, math.MaxUint64}) {
+func (h *heldLock) remove(r heldRange) bool {
+	if r.offset == 0 && r.last() == math.MaxUint64 {
 		return true
 	}
-	h.ranges = slices.DeleteFunc(h.ranges, func(x byteRange) bool { return r.first <= x.first && x.last <= r.last })
+	h.ranges = slices.DeleteFunc(h.ranges, func(x heldRange) bool { return r.offset <= x.offset && x.last() <= r.last() })
 	return len(h.ranges) == 0 && !h.more
 }
 
@@ -297,8 +309,8 @@ func (e *engine) lockDone(c *call, res xdr.Message) {
 			h = &heldLock{}
 			e.locks.held[k] = h
 		}
-		h.op = o
-		h.add(bytesOf(&l.key))
+		h.connection, h.credential, h.version = o.Connection, o.Credential, o.Version
+		h.add(heldRange{l.key.offset, l.key.length, l.key.exclusive, code == uint32(nlm.NLM4_BLOCKED)})
 		if code == uint32(nlm.NLM4_GRANTED) && l.block {
 			e.locks.grants.set(l.key, had)
 		}
@@ -310,7 +322,7 @@ func (e *engine) lockDone(c *call, res xdr.Message) {
 			l.key.exclusive = exclusive
 			e.locks.grants.forget(l.key)
 		}
-		if h := e.locks.held[k]; h != nil && h.remove(bytesOf(&l.key)) {
+		if h := e.locks.held[k]; h != nil && h.remove(heldRange{offset: l.key.offset, length: l.key.length}) {
 			delete(e.locks.held, k)
 		}
 	}
@@ -370,7 +382,7 @@ func (e *engine) grantsArrived() {
 // does not know that we end.
 func (e *engine) unlockAll(ctx context.Context) {
 	for k, h := range e.locks.held {
-		if err := e.unlock(ctx, k, h.op); err != nil {
+		if err := e.unlock(ctx, k, h); err != nil {
 			e.record.Note("a lock of NFSv3 could not be given up: %v", err)
 		}
 	}
@@ -379,45 +391,80 @@ func (e *engine) unlockAll(ctx context.Context) {
 	}
 }
 
-func (e *engine) unlock(ctx context.Context, k heldKey, o *plan.Op) error {
-	l := e.lines.captured[k.world.Number][o.Connection]
-	if l == nil {
-		return nil
-	}
-	if l, ok := e.lockOf(o, k.world); ok && l.block {
-		e.locks.grants.forget(l.key) // a call that comes now is too late
-	}
-	owner, handle := k.world.LockOwner(k.owner), k.world.Objects[k.object].Handle
-	var cancel, unlock xdr.Message = nil, &nlm.Nlm4Unlockargs{Alock: nlm.Nlm4Lock{CallerName: owner.Host, Fh: handle, Oh: owner.Name, Svid: owner.Svid}}
-	if o.Version != nlm.NLM4_VERS {
-		unlock = &nlm.NlmUnlockargs{Alock: nlm.NlmLock{CallerName: owner.Host, Fh: handle, Oh: owner.Name, Svid: owner.Svid}}
-	}
-	if x, ok := e.lockOf(o, k.world); ok && x.block {
-		cancel = &nlm.Nlm4Cancargs{Block: true, Exclusive: x.key.exclusive, Alock: nlm.Nlm4Lock{CallerName: owner.Host, Fh: handle, Oh: owner.Name, Svid: owner.Svid, LOffset: x.key.offset, LLen: x.key.length}}
-		if o.Version != nlm.NLM4_VERS {
-			cancel = &nlm.NlmCancargs{Block: true, Exclusive: x.key.exclusive, Alock: nlm.NlmLock{CallerName: owner.Host, Fh: handle, Oh: owner.Name, Svid: owner.Svid, LOffset: uint32(x.key.offset), LLen: uint32(x.key.length)}}
-		}
-	}
-	for procedure, args := range map[uint32]xdr.Message{nlm.NLM_CANCEL: cancel, nlm.NLM_UNLOCK: unlock} {
-		if args == nil {
+func (e *engine) unlock(ctx context.Context, k heldKey, h *heldLock) error {
+	for i := range h.ranges {
+		r := &h.ranges[i]
+		e.locks.grants.forget(e.grantKey(k, r)) // a call that comes now is too late
+		if !r.waits {
 			continue
 		}
-		h := oncrpc.Call{RPCVersion: oncrpc.Version, Program: o.Program, Version: o.Version, Procedure: procedure}
-		if o.Credential > 0 && o.Credential < len(e.creds) {
-			h.Cred = e.creds[o.Credential]
-		}
-		c := &transport.Call{MaxReply: slack, Timeout: grace}
-		c.Stream = args.Append(h.Append(nil))
-		e.count.extra++
-		if err := l.req.Do(ctx, c); err != nil {
+		if _, err := e.lockCall(ctx, k, h, nlm.NLM_CANCEL, &nlm.Nlm4Cancargs{Block: true, Exclusive: r.exclusive, Alock: e.alock(k, r)}); err != nil {
 			return err
 		}
-		var reply oncrpc.Reply
-		if err := reply.Decode(c.Reply.Stream, len(c.Reply.Stream)); err != nil || !reply.Succeeded() {
-			return fmt.Errorf("procedure %d: %s", procedure, reply.Status())
-		}
 	}
-	return nil
+	_, err := e.lockCall(ctx, k, h, nlm.NLM_UNLOCK, &nlm.Nlm4Unlockargs{Alock: e.alock(k, &heldRange{})})
+	return err
+}
+
+// alock is a range as it goes on the wire.
+func (e *engine) alock(k heldKey, r *heldRange) nlm.Nlm4Lock {
+	o := k.world.LockOwner(k.owner)
+	return nlm.Nlm4Lock{CallerName: o.Host, Fh: k.world.Objects[k.object].Handle, Oh: o.Name, Svid: o.Svid, LOffset: r.offset, LLen: r.length}
+}
+
+func (e *engine) grantKey(k heldKey, r *heldRange) lockKey {
+	l := e.alock(k, r)
+	return key4(&l, r.exclusive)
+}
+
+// lockCall makes a call that is not in the plan, on the connection of a lock, and returns its status.
+func (e *engine) lockCall(ctx context.Context, k heldKey, h *heldLock, procedure uint32, args xdr.Message) (nlm.Nlm4Stats, error) {
+	l := e.lines.captured[k.world.Number][h.connection]
+	if l == nil {
+		return 0, fmt.Errorf("connection %d is not there", h.connection)
+	}
+	if h.version != nlm.NLM4_VERS {
+		args = narrow(args)
+	}
+	head := oncrpc.Call{RPCVersion: oncrpc.Version, Program: nlm.NLM_PROG, Version: h.version, Procedure: procedure}
+	if h.credential > 0 && h.credential < len(e.creds) {
+		head.Cred = e.creds[h.credential]
+	}
+	c := &transport.Call{MaxReply: slack, Timeout: grace}
+	c.Stream = args.Append(head.Append(nil))
+	e.count.extra++
+	if err := l.req.Do(ctx, c); err != nil {
+		return 0, err
+	}
+	var reply oncrpc.Reply
+	if err := reply.Decode(c.Reply.Stream, len(c.Reply.Stream)); err != nil || !reply.Succeeded() {
+		return 0, fmt.Errorf("procedure %d: %s", procedure, reply.Status())
+	}
+	// All versions have the same form and numbers here.
+	var r xdr.Reader
+	var res nlm.Nlm4Res
+	b := c.Reply.Stream[reply.Size():]
+	r.Reset(b, len(b))
+	if res.Decode(&r); r.Failed() {
+		return 0, fmt.Errorf("procedure %d: a malformed reply", procedure)
+	}
+	return res.Stat.Stat, nil
+}
+
+// narrow is a call of versions 1 and 3, from whose calls its range came.
+func narrow(args xdr.Message) xdr.Message {
+	lock := func(l *nlm.Nlm4Lock) nlm.NlmLock {
+		return nlm.NlmLock{CallerName: l.CallerName, Fh: l.Fh, Oh: l.Oh, Svid: l.Svid, LOffset: uint32(l.LOffset), LLen: uint32(l.LLen)}
+	}
+	switch a := args.(type) {
+	case *nlm.Nlm4Lockargs:
+		return &nlm.NlmLockargs{Cookie: a.Cookie, Block: a.Block, Exclusive: a.Exclusive, Reclaim: a.Reclaim, Alock: lock(&a.Alock), State: a.State}
+	case *nlm.Nlm4Cancargs:
+		return &nlm.NlmCancargs{Cookie: a.Cookie, Block: a.Block, Exclusive: a.Exclusive, Alock: lock(&a.Alock)}
+	case *nlm.Nlm4Unlockargs:
+		return &nlm.NlmUnlockargs{Cookie: a.Cookie, Alock: lock(&a.Alock)}
+	}
+	return args
 }
 
 // laterLock are the statuses of NLM with which a server asks the client to try again later.

@@ -45,7 +45,8 @@ type Snapshot struct {
 	Judge  *judge.Snapshot   `json:"judge"`
 	Record *report.Snapshot  `json:"record"`
 	Ours   []Position        `json:"ours,omitempty"` // sessions that the plan does not end
-	Read   int               `json:"read"`           // ops
+	Locks  []SavedLock       `json:"locks,omitempty"`
+	Read   int               `json:"read"` // ops
 	Sent   int               `json:"sent"`
 	Extra  int               `json:"extra"`
 	Retry  int               `json:"retried"`
@@ -233,6 +234,7 @@ func (e *engine) snapshot() (*Snapshot, error) {
 	for _, o := range e.ours {
 		s.Ours = append(s.Ours, Position{o.id, o.w.Number})
 	}
+	s.Locks = e.savedLocks()
 	s.Judge, s.Record = e.judge.Snapshot(unread), e.record.Snapshot()
 	s.Plan, err = identity(e.load)
 	return s, err

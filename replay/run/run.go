@@ -55,6 +55,9 @@ func Run(ctx context.Context, load *workload.Workload, opt Options) (*report.Rep
 	if err := e.connect(ctx); err != nil {
 		return nil, err
 	}
+	if err := e.relock(ctx); err != nil {
+		return nil, err
+	}
 	began = time.Now()
 	err = e.loop()
 	took := time.Since(began)
@@ -62,7 +65,7 @@ func Run(ctx context.Context, load *workload.Workload, opt Options) (*report.Rep
 	if kept {
 		e.record.Note("the run can be resumed: the server keeps what its clients have, for as long as a lease lasts")
 		if n := len(e.locks.held); n > 0 {
-			e.record.Note("locks of NFSv3 are still held in %d files: the run that goes on gives up what its own calls unlock, no more", n)
+			e.record.Note("locks of NFSv3 are still held in %d files: the run that goes on takes them over; the server knows no lease for them", n)
 		}
 	} else if e.count.flying == 0 {
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)

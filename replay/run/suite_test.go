@@ -35,6 +35,8 @@ var invisible = map[string]string{
 	"wrong-used":             "how much space a file takes is up to the server",
 	"still-change/NFSv3":     "NFSv3 has no change attribute",
 	"still-dir-change/NFSv3": "NFSv3 has no change attribute",
+	"backward-ctime":         "clients compare times for being equal, since clocks are set",
+	"backward-change":        "a change attribute has to be another one, not a larger one (RFC 8881, section 5.8.1.4)",
 	"lost-commit":            "lost data shows only after a crash of the server",
 	"lost-attributes":        "NFSv3 leaves it to the server whether it sends them (RFC 1813, section 2.6)",
 	"smaller-limits":         "limits are up to the server",

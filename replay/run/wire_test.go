@@ -9,6 +9,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/nfs"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/decode/nfs/nlm"
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/client"
@@ -20,6 +21,8 @@ type wireKind struct {
 	name, what string
 	// change changes the results of a call, and reports whether it has.
 	change func(p *proxy, args, res xdr.Message) bool
+	// call changes the arguments on their way to the server instead, and reports whether it has.
+	call func(args xdr.Message) bool
 	// raw changes the encoded reply instead, behind its XID.
 	raw func(p *proxy, proc string, b []byte) []byte
 }
@@ -75,8 +78,62 @@ func (p *proxy) ServeRPC(x transport.Exchange) {
 		p.to.ServeRPC(x)
 		return
 	}
+	if p.kind.call != nil {
+		if !p.kind.call(args) {
+			p.to.ServeRPC(x)
+			return
+		}
+		p.strikes.Add(1)
+		changed := *m
+		changed.Stream = args.Append(bytes.Clone(m.Stream[:h.Body().Offset]))
+		p.to.ServeRPC(&altered{x, &changed})
+		return
+	}
 	p.to.ServeRPC(&exchange{Exchange: x, p: p, proc: proc, args: args})
 }
+
+// altered is an exchange whose call is another one.
+type altered struct {
+	transport.Exchange
+	call *transport.Message
+}
+
+func (x *altered) Call() *transport.Message { return x.call }
+
+// locks makes a change of calls about locks, of both versions.
+func locks(lock4 func(a *nfs4.LOCK4args), unlock4 func(a *nfs4.LOCKU4args), lock3 func(a *nlm.Nlm4Lockargs), unlock3 func(a *nlm.Nlm4Unlockargs)) func(xdr.Message) bool {
+	return func(args xdr.Message) (done bool) {
+		switch a := args.(type) {
+		case *nlm.Nlm4Lockargs:
+			if done = lock3 != nil; done {
+				lock3(a)
+			}
+		case *nlm.Nlm4Unlockargs:
+			if done = unlock3 != nil; done {
+				unlock3(a)
+			}
+		case *nfs4.CompoundArgs:
+			for i := range a.Ops {
+				switch o := a.Ops[i].Body.(type) {
+				case *nfs4.LOCK4args:
+					if lock4 != nil {
+						lock4(o)
+						done = true
+					}
+				case *nfs4.LOCKU4args:
+					if unlock4 != nil {
+						unlock4(o)
+						done = true
+					}
+				}
+			}
+		}
+		return done
+	}
+}
+
+// afar is where no lock of a plan is.
+const afar = 1 << 50
 
 type exchange struct {
 	transport.Exchange
@@ -296,7 +353,20 @@ var wireKinds = []wireKind{
 		r.Resok4.Writeverf[0] ^= 1
 		return true
 	})},
+	{name: "kept-lock", what: "an unlock does nothing", call: locks(
+		nil, func(a *nfs4.LOCKU4args) { a.Offset, a.Length = afar, 1 },
+		nil, func(a *nlm.Nlm4Unlockargs) { a.Alock.LOffset, a.Alock.LLen = afar, 1 })},
+	{name: "shared-lock", what: "all locks are shared ones", call: locks(
+		func(a *nfs4.LOCK4args) { a.Locktype = nfs4.READ_LT }, nil,
+		func(a *nlm.Nlm4Lockargs) { a.Exclusive = false }, nil)},
+	{name: "wide-lock", what: "a lock is one of the whole file", call: locks(
+		func(a *nfs4.LOCK4args) { a.Offset, a.Length = 0, 1<<64-1 }, nil,
+		func(a *nlm.Nlm4Lockargs) { a.Alock.LOffset, a.Alock.LLen = 0, 0 }, nil)},
 	{name: "granted-lock", what: "a lock that was denied is granted", change: func(_ *proxy, _, res xdr.Message) bool {
+		if r, ok := res.(*nlm.Nlm4Res); ok && r.Stat.Stat == nlm.NLM4_DENIED {
+			r.Stat.Stat = nlm.NLM4_GRANTED
+			return true
+		}
 		c, ok := res.(*nfs4.CompoundRes)
 		if !ok {
 			return false

@@ -69,6 +69,7 @@ func (w *World) RehearseReply(o *plan.Op, there func(object int) bool) {
 		case plan.FieldState:
 			if id := w.load.Tables.States[b.Ref-1].Object; id == 0 || there(id) {
 				w.rehearse(b.Kind, b.Ref)
+				w.States[b.Ref].Unconfirmed = true // a captured OPEN_CONFIRM was asked for
 			}
 		default:
 			w.rehearse(b.Kind, b.Ref)

@@ -40,16 +40,16 @@ type ownerKey struct {
 // owner is a process on a host, or what the host takes for one.
 type owner struct {
 	ownerKey
-	host    *host
-	locks   *state.Outsider
-	waiting int
+	host  *host
+	locks *state.Outsider
+	waits map[*waiter]state.Key // what it waits for, and where
 }
 
 // Sizes in bytes, with the entries of maps.
 const (
 	hostCost   = 640
 	ownerCost  = 384
-	waiterCost = 640
+	waiterCost = 768
 )
 
 // idleFor is how long a host without locks is remembered: as long as Linux does.
@@ -133,7 +133,7 @@ func (s *Server) owner(h *host, k ownerKey) *owner {
 // settle forgets an owner that holds nothing.
 func (s *Server) settle(o *owner) {
 	h := o.host
-	if o.waiting == 0 && h.owners[o.ownerKey] == o && !s.table.HoldsOutside(o.locks) {
+	if len(o.waits) == 0 && h.owners[o.ownerKey] == o && !s.table.HoldsOutside(o.locks) {
 		delete(h.owners, o.ownerKey)
 		s.table.Refund(h.source, ownerCost+2*len(o.oh))
 	}
@@ -196,7 +196,10 @@ func (s *Server) queue(key state.Key, w *waiter) bool {
 	s.queues[key] = append(s.queues[key], w)
 	s.waiters++
 	h.waiting++
-	w.owner.waiting++
+	if w.owner.waits == nil {
+		w.owner.waits = map[*waiter]state.Key{}
+	}
+	w.owner.waits[w] = key
 	s.table.Wait(key, 1)
 	return true
 }
@@ -221,7 +224,7 @@ func (s *Server) unqueue(key state.Key, w *waiter) {
 	}
 	s.waiters--
 	w.owner.host.waiting--
-	w.owner.waiting--
+	delete(w.owner.waits, w)
 	s.table.Refund(w.owner.host.source, w.cost())
 	s.table.Wait(key, -1)
 }

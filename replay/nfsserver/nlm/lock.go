@@ -137,6 +137,14 @@ func (s *Server) lock(c *nfsserver.Call, a *nlm.Nlm4Lockargs, version uint32, mo
 		return nlm.NLM4_GRANTED
 	case out == state.Full:
 		return nlm.NLM4_DENIED_NOLOCKS
+	case a.Block && out == state.Conflict && s.deadlock(want{o, key, r, a.Exclusive}):
+		if w := s.find(o, key, r, a.Exclusive); w != nil {
+			s.unqueue(key, w)
+		}
+		if version < nlm.NLM_VERSX {
+			return nlm.NLM4_DENIED // it has no word for it
+		}
+		return nlm.NLM4_DEADLCK
 	case a.Block:
 		return s.wait(c, o, key, r, a, version)
 	case out == state.Recalling:

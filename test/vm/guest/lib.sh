@@ -3,6 +3,7 @@ SRV=192.0.2.1 CLI=192.0.2.2
 if [ "$ROLE" = server ]; then OWN=$SRV PEER=$CLI; else OWN=$CLI PEER=$SRV; fi
 export SRV CLI OWN PEER
 export PATH=/rig/bin:$PATH
+. /rig/guest/realm
 
 network() {
     modprobe virtio_net
@@ -12,6 +13,7 @@ network() {
     ip link set eth0 up
     ethtool -K eth0 gro off gso off tso off 2>/dev/null
     ip addr add "$OWN/24" dev eth0
+    printf '127.0.0.1 localhost\n%s server.rig.test server\n%s client.rig.test client\n' "$SRV" "$CLI" >/etc/hosts
 }
 
 # device NAME: the machine's RDMA device is rxe, siw or none.
@@ -82,7 +84,7 @@ nfsd_up() {
     echo 1048576 >/proc/fs/nfsd/max_block_size 2>/dev/null
     echo 10 >/proc/fs/nfsd/nfsv4leasetime 2>/dev/null
     echo 10 >/proc/fs/nfsd/nfsv4gracetime 2>/dev/null
-    echo '/export *(rw,sync,no_subtree_check,no_root_squash,insecure,fsid=1)' >/etc/exports
+    echo "/export *(rw,sync,no_subtree_check,no_root_squash,insecure,fsid=1,sec=$(cat /run/realm 2>/dev/null || echo sys))" >/etc/exports
     pidof rpcbind >/dev/null || rpcbind
     pidof rpc.statd >/dev/null || rpc.statd
     exportfs -r || return 1
@@ -162,15 +164,20 @@ delegated() {
 
 # cthon DIR VERSION: what there is of the Connectathon tests, in DIR.
 cthon() {
-    local group rc=0 groups="basic special"
-    [ "$2" = 3 ] || groups+=" lock" # our server has no NLM
+    local group t rc=0 groups="basic special"
+    grep -q " $(stat -c %m "$1") nfs .*nolock" /proc/mounts || groups+=" lock"
     for group in $groups; do
         if (
             case $group in
                 basic) cd /rig/bin/cthon04/basic && NFSTESTDIR=$1/basic timeout 300 ./runtests -f ;;
                 # these run where they lie
                 special) cp -r /rig/bin/cthon04/special "$1/" && cd "$1/special" && timeout 300 ./runtests ;;
-                lock) mkdir "$1/lock" && timeout 300 /rig/bin/cthon04/lock/tlock "$1/lock" ;;
+                lock)
+                    # it is called by what its build makes of long files
+                    mkdir "$1/lock" && for t in /rig/bin/cthon04/lock/tlock{,lfs,64}; do
+                        [ ! -x $t ] || timeout 300 $t "$1/lock" || exit 1
+                    done
+                    ;;
             esac
         ) >"/tmp/cthon.$group" 2>&1; then
             echo "cthon $group: passed"
@@ -183,21 +190,64 @@ cthon() {
     return $rc
 }
 
-# replay NAME PROVIDER VERSION: replays /rig/cap/NAME below /export/NAME of the
-# kernel's server, with our packets captured. Leaves /rig/out/NAME.json, .pcapng
-# and .replay, what the command said.
+# prepared DIR: what the workloads of test/vm/guest/short and locks find, on the server.
+prepared() {
+    mkdir "$1" "$1/many" && cd "$1" || return 1
+    seq -f 'file-%g' 60 | (cd many; xargs touch)
+    local n
+    for n in 3000 70001 300001; do head -c $n /dev/urandom >r$n; done
+}
+
+# nfsd_restart: the kernel's server stops and starts again, as after a crash: in an orderly end it
+# would forget which clients of NFSv3 have locks. They are told, and what was held may be reclaimed for
+# some seconds.
+nfsd_restart() {
+    rm -rf /run/sm && cp -a /var/lib/nfs/sm /run/sm || return 1
+    rpc.nfsd 0
+    sleep 2
+    cp -a /run/sm/. /var/lib/nfs/sm/
+    rpc.nfsd 8 || return 1
+    echo 'rdma 20049' >/proc/fs/nfsd/portlist || return 1
+    sm-notify -f -v "$SRV" || return 1
+    sleep 12
+    echo Y >/proc/fs/nfsd/v4_end_grace 2>/dev/null
+    echo Y >/proc/fs/lockd/nlm_end_grace
+}
+
+# restarter: restarts the server as soon as a workload asks for it.
+restarter() {
+    local i
+    for ((i = 0; i < 1800; i++)); do
+        if [ -e /rig/out/restart ]; then
+            nfsd_restart || return 1
+            touch /rig/out/restarted
+            return 0
+        fi
+        sleep 0.1
+    done
+    return 1
+}
+
+# replay NAME PROVIDER VERSION DIR [OPTIONS]: replays /rig/cap/NAME below /export/DIR of the
+# kernel's server, with our packets captured. Leaves /rig/out/DIR.json, .pcapng and .replay, what
+# the command said.
 replay() {
-    local mount= rc
+    local n=$1 provider=$2 version=$3 d=$4 mount= rc
+    shift 4
     # the kernel has MOUNT on TCP only
-    [ "$3" = 3 ] && mount="--mount $SRV:20048"
-    rpcrdma-replay run "/rig/cap/$1" $SRV --dir "/export/$1" --provider "$2" $mount --yes --write --force --timing fast \
-        --capture "/cap/$1.pcapng" --self-check --report "/rig/out/$1.json" --quiet >"/rig/out/$1.replay" 2>&1
+    [ "$version" = 3 ] && mount="--mount $SRV:20048"
+    rpcrdma-replay run "/rig/cap/$n" $SRV --dir "/export/$d" --provider "$provider" $mount --yes --write --force --timing fast \
+        --capture "/cap/$d.pcapng" --self-check --report "/rig/out/$d.json" --quiet "$@" >"/rig/out/$d.replay" 2>&1
     rc=$?
-    mv "/cap/$1.pcapng" /rig/out/
-    cat "/rig/out/$1.replay"
+    mv "/cap/$d.pcapng" /rig/out/
+    cat "/rig/out/$d.replay"
     return $rc
 }
 
-# replayed NAME: the MD5 sums /rig/out/NAME.sums against the server's file
-# system.
-replayed() { cd "/export/$1" && md5sum --quiet -c "/rig/out/$1.sums"; }
+# replayed DIR: the MD5 sums /rig/out/DIR.sums against the server's file system. What NFSv4 mounts
+# below an export is a directory of the export also in a replay.
+replayed() {
+    cd "/export/$1" || return 1
+    [ ! -d made-* ] || cd made-*
+    md5sum --quiet -c "/rig/out/$1.sums"
+}

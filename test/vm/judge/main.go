@@ -3,9 +3,11 @@
 //	judge sums TRUTH PLAN        the MD5 sums that files of a capture had, for md5sum -c;
 //	                             but those of files of which the capture, and so the
 //	                             plan, does not have all, whose names go to stderr
-//	judge report REPORT          one line about a replay: counts, and the share of
+//	judge report REPORT [KNOWN]  one line about a replay: counts, and the share of
 //	                             replies that were same or equivalent; status 1 if
-//	                             that is below 99 %, or anything is unexplained
+//	                             that is below 99 %, or anything is unexplained.
+//	                             Replies with KNOWN, a known fault of the server, in
+//	                             a reason are counted by themselves
 //	judge rest REPORT            the calls that were neither, one by one
 //
 // TRUTH is NAME.truth.json of samples, or a file of md5sum.
@@ -35,8 +37,8 @@ const enough = 99
 var errBelow = errors.New("not as it should be")
 
 func main() {
-	if len(os.Args) < 3 || len(os.Args) > 4 || (os.Args[1] == "sums") != (len(os.Args) == 4) {
-		fmt.Fprintln(os.Stderr, "usage: judge report|rest REPORT, judge sums TRUTH PLAN")
+	if n := len(os.Args); n < 3 || n > 4 || n == 4 && os.Args[1] == "rest" || n == 3 && os.Args[1] == "sums" {
+		fmt.Fprintln(os.Stderr, "usage: judge report REPORT [KNOWN], judge rest REPORT, judge sums TRUTH PLAN")
 		os.Exit(2)
 	}
 	if err := act(os.Stdout, os.Args[1], os.Args[2:]...); err != nil {
@@ -67,7 +69,11 @@ func act(w io.Writer, what string, files ...string) error {
 			return fmt.Errorf("%s is no report of a replay", file)
 		}
 		if what == "report" {
-			return r.line(w)
+			known := ""
+			if len(files) > 1 {
+				known = files[1]
+			}
+			return r.line(w, known)
 		}
 		return r.rest(w)
 	}
@@ -163,14 +169,35 @@ type replayed struct {
 	SelfCheck *report.SelfCheck `json:"self_check"`
 }
 
+// faults counts the replies whose reasons name a known fault, and those of them that are not fine.
+func (r *replayed) faults(known string) (n, bad int) {
+	if known == "" {
+		return 0, 0
+	}
+	fine := map[string]bool{}
+	for v := verdict.Same; v <= verdict.Lost; v++ {
+		fine[v.String()] = v.Fine()
+	}
+	for _, m := range r.Mismatches {
+		if slices.ContainsFunc(m.Reasons, func(s string) bool { return strings.Contains(s, known) }) {
+			n++
+			if !fine[m.Verdict] {
+				bad++
+			}
+		}
+	}
+	return n, bad
+}
+
 // line writes the counts in one line.
-func (r *replayed) line(w io.Writer) error {
+func (r *replayed) line(w io.Writer, known string) error {
 	good := r.Totals[verdict.Same.String()] + r.Totals[verdict.Equivalent.String()]
 	share := 0.0
 	if r.Planned > 0 {
 		share = 100 * float64(good) / float64(r.Planned)
 	}
-	bad, all := r.NotDone, 0
+	fault, worse := r.faults(known)
+	bad, all := r.NotDone-worse, 0
 	var parts []string
 	for v := verdict.Same; v <= verdict.Lost; v++ {
 		n := r.Totals[v.String()]
@@ -184,6 +211,9 @@ func (r *replayed) line(w io.Writer) error {
 		}
 	}
 	fmt.Fprintf(w, "%d operations: %s; %.1f %% same or equivalent", r.Planned, strings.Join(parts, ", "), share)
+	if fault > 0 {
+		fmt.Fprintf(w, "; %d because of a known fault of the server (%s)", fault, known)
+	}
 	if s := r.SelfCheck; s != nil {
 		fmt.Fprintf(w, "; self-check %d of %d", s.Same, s.Calls)
 	}
@@ -195,7 +225,7 @@ func (r *replayed) line(w io.Writer) error {
 		return fmt.Errorf("%w: %s", errBelow, r.Stopped)
 	case bad > 0 || all != r.Planned:
 		return fmt.Errorf("%w: %d operations without an explanation, %d outcomes of %d", errBelow, bad, all, r.Planned)
-	case good*100 < enough*r.Planned:
+	case (good+fault)*100 < enough*r.Planned:
 		return fmt.Errorf("%w: less than %d %% are same or equivalent", errBelow, enough)
 	case r.SelfCheck == nil || r.SelfCheck.Same != r.SelfCheck.Calls || !r.SelfCheck.OK():
 		return fmt.Errorf("%w: the dissector did not find in the packets what was sent", errBelow)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -74,5 +75,37 @@ func TestRest(t *testing.T) {
 	}
 	if want := "   4 omitted: no delegation\nworse: operation 7, nfs3 READ: a; b\n2 more\n"; out.String() != want {
 		t.Errorf("%q, want %q", out.String(), want)
+	}
+}
+
+// TestKnownFault: only replies that have the known fault as a reason are excused.
+func TestKnownFault(t *testing.T) {
+	report := func(mismatches string, same, worse int) string {
+		return fmt.Sprintf(`{"schema":"rpcrdma.replay/1","planned":%d,"verdicts":{"same":%d,"worse":%d},"mismatches":[%s],"self_check":{"calls":1,"same":1}}`,
+			same+worse, same, worse, mismatches)
+	}
+	const ill, other = `{"op":1,"verdict":"worse","reasons":["ILLEGAL: NFS4ERR_OP_ILLEGAL, was OK"]}`, `{"op":2,"verdict":"worse","reasons":["IO"]}`
+	for _, c := range []struct {
+		report, known, has string
+		good               bool
+	}{
+		{report(ill, 99, 1), "", "99.0 %", false},
+		{report(ill, 99, 1), "NFS4ERR_OP_ILLEGAL", "; 1 because of a known fault of the server (NFS4ERR_OP_ILLEGAL);", true},
+		{report(ill+","+ill, 8, 2), "NFS4ERR_OP_ILLEGAL", "; 2 because", true},
+		{report(ill+","+other, 98, 2), "NFS4ERR_OP_ILLEGAL", "; 1 because", false},
+		{report(ill, 98, 2), "NFS4ERR_OP_ILLEGAL", "; 1 because", false}, // one that is not listed
+	} {
+		file := filepath.Join(t.TempDir(), "report")
+		if err := os.WriteFile(file, []byte(c.report), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var out strings.Builder
+		args := []string{file}
+		if c.known != "" {
+			args = append(args, c.known)
+		}
+		if err := act(&out, "report", args...); (err == nil) != c.good || !strings.Contains(out.String(), c.has) {
+			t.Errorf("%q of %q: %q, %v", c.known, c.report, out.String(), err)
+		}
 	}
 }

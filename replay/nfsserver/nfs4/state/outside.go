@@ -118,6 +118,25 @@ func (t *Table) mayLockOutside(o *Outsider, key Key, r Range, write bool) (Held,
 	return Held{}, Done
 }
 
+// HoldersOutside calls f with the Outsiders whose ranges keep one from being locked, until f
+// returns false; one may come several times. It returns how many ranges it has looked at.
+func (t *Table) HoldersOutside(o *Outsider, key Key, r Range, write bool, f func(*Outsider) bool) (looked int) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	file := t.files[key]
+	if file == nil {
+		return 0
+	}
+	for i := range file.locks.held {
+		h := &file.locks.held[i]
+		looked++
+		if by, ok := h.owner.(*Outsider); ok && by != o && (write || h.write) && h.overlaps(r) && !f(by) {
+			break
+		}
+	}
+	return looked
+}
+
 // UnlockOutside unlocks a range. It fails only if that would split a range, and there is no room
 // for one more.
 func (t *Table) UnlockOutside(o *Outsider, key Key, r Range) Outcome {

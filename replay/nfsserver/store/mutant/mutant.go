@@ -114,9 +114,9 @@ func Kinds() iter.Seq[*Kind] {
 	}
 }
 
-var kinds = append(append(append(append([]Kind{}, dataKinds...), attrKinds...), nameKinds...), otherKinds...)
+var kinds = slices.Concat(dataKinds, subtleData, attrKinds, nameKinds, otherKinds, subtleKinds)
 
 // Bytes reports whether a kind is about the bytes of files.
 func (k *Kind) Bytes() bool {
-	return slices.ContainsFunc(dataKinds, func(d Kind) bool { return d.Name == k.Name })
+	return slices.ContainsFunc(slices.Concat(dataKinds, subtleData), func(d Kind) bool { return d.Name == k.Name })
 }
