@@ -180,8 +180,9 @@ type input struct {
 	answer  chan error
 }
 
-func openInput(names []string, stdin io.Reader, batch int, first uint64) (*input, error) {
-	r, err := capture.Open(names, capture.Options{Stdin: stdin, BatchSize: batch, First: first})
+func openInput(names []string, stdin io.Reader, opt capture.Options) (*input, error) {
+	opt.Stdin = stdin
+	r, err := capture.Open(names, opt)
 	if err != nil {
 		return nil, err
 	}
@@ -366,7 +367,7 @@ func open(cmd *cobra.Command, s *cli.Streams, o *inputOptions, args []string) (*
 		})
 	}
 	if len(o.ifaces) == 0 && !o.follow {
-		j.in, err = openInput(names, s.In, o.memory.Batch(), o.first)
+		j.in, err = openInput(names, s.In, capture.Options{BatchSize: o.memory.Batch(), Window: o.memory.Window(), First: o.first})
 	} else {
 		j.in, err = o.openLive(names)
 	}
