@@ -51,6 +51,9 @@ type decoder interface {
 	ifaces() []Tap
 	// highest returns the highest interface index of the packets so far.
 	highest() int
+	// place adds to a Place what is known, and goOn continues with that. place returns false within damage.
+	place(*Place) bool
+	goOn(f *file, r io.ReaderAt, at *Place) error
 }
 
 // openFile opens an input and recognises its format.
