@@ -275,6 +275,14 @@ func (in *input) Read(b *capture.Batch) error {
 	}
 }
 
+// Place implements capture.Placer.
+func (in *input) Place() (capture.Place, bool) {
+	if p, ok := in.Reader.(capture.Placer); ok && !in.live {
+		return p.Place()
+	}
+	return capture.Place{}, false
+}
+
 func (in *input) count(b *capture.Batch) {
 	n, size := uint64(0), 0
 	for i := range b.Packets {
@@ -303,6 +311,7 @@ type job struct {
 	box     *sandbox.Box // not nil: the input is captured
 	early   func()       // removes the signal handler installed when the interfaces are opened
 	resume  *resume      // not nil: the input continues another one
+	told    *whole       // not nil: what an index told of the input, which was not read
 }
 
 // claim registers the files that a command reads, including those that are not captures, so that none of them
