@@ -218,10 +218,16 @@ func (x *Index) read(p part) ([]byte, error) {
 	if _, err := x.r.ReadAt(b, p.At); err != nil {
 		return nil, err
 	}
-	if sum := sha256.Sum256(b); hex.EncodeToString(sum[:]) != p.Sum {
+	if sum(b) != p.Sum {
 		return nil, ErrForeign
 	}
 	return b, nil
+}
+
+// sum is the checksum of a part.
+func sum(b []byte) string {
+	h := sha256.Sum256(b)
+	return hex.EncodeToString(h[:])
 }
 
 // unpack reads a part that is compressed.

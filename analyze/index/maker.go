@@ -1,6 +1,7 @@
 package index
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
@@ -16,14 +17,16 @@ import (
 const (
 	// DefaultStep is how many bytes of a capture a segment has, at least: decoded in less than a tenth of a second.
 	DefaultStep = 64 << 20
-	// worth is how many bytes of a capture a byte of a state is worth: where states are large, segments are longer.
-	worth = 64
+	// DefaultWorth is how many bytes of a capture a byte of a state is worth: where states are large, segments are longer.
+	DefaultWorth = 64
 )
 
 // Maker makes an index while a capture is decoded.
 type Maker struct {
 	// Step is how many bytes a segment has, at least; 0 means DefaultStep.
 	Step int64
+	// Worth is how many times as long as its state a segment is, at least; 0 means DefaultWorth.
+	Worth int64
 
 	file  *os.File
 	state decode.StateOptions
@@ -86,10 +89,7 @@ func (m *Maker) next() int64 {
 	if m.err != nil || len(m.dir.Segments) > maxSegments-1 {
 		return math.MaxInt64
 	}
-	step := m.Step
-	if step == 0 {
-		step = DefaultStep
-	}
+	step, worth := cmp.Or(m.Step, DefaultStep), cmp.Or(m.Worth, DefaultWorth)
 	s := &m.dir.Segments[len(m.dir.Segments)-1]
 	step = max(step, m.dir.Capture.Size/maxSegments+1)
 	if s.Offset > 0 {

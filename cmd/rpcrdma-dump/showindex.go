@@ -16,8 +16,8 @@ import (
 	"github.com/rpcrdma/toolkit/internal/outfile"
 )
 
-// indexStep is how many bytes a segment of an index has, at least; 0 means the default. Tests change it.
-var indexStep int64
+// indexStep and indexWorth are those of an index.Maker. Tests change them.
+var indexStep, indexWorth int64
 
 // maxIndexed is how many bytes of output are kept until it is known that an index was right.
 const maxIndexed = 64 << 20
@@ -291,7 +291,7 @@ func (o *showOptions) making(j *job, x *showing) *making {
 		m.fail(err)
 		return nil
 	}
-	m.Step = indexStep
+	m.Step, m.Worth = indexStep, indexWorth
 	return m
 }
 
@@ -339,7 +339,10 @@ func (m *making) run(j *job, progress bool) error {
 
 // finishShow is finish, with what an index knows.
 func (j *job) finishShow(err, out error) error {
-	if j.told == nil || out != nil || err != nil {
+	switch {
+	case j.d == nil && err != nil: // nothing was read
+		return err
+	case j.told == nil || out != nil || err != nil:
 		return j.finish(err, out)
 	}
 	j.told.Outcome.print(j.notes, j.told.list(j.in.names[0]))
