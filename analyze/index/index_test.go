@@ -203,6 +203,14 @@ func TestSigned(t *testing.T) {
 	}
 }
 
+func tableOf(list ...entry) []byte {
+	var l entries
+	for _, e := range list {
+		l.add(e)
+	}
+	return l.append(nil)
+}
+
 func TestTable(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for range 200 {
@@ -214,7 +222,7 @@ func TestTable(t *testing.T) {
 			}
 			list = append(list, e)
 		}
-		table := appendTable(nil, list)
+		table := tableOf(list...)
 		want := rng.Uint32N(50)
 		n := 0
 		for _, e := range list {
@@ -235,7 +243,7 @@ func TestTable(t *testing.T) {
 
 // FuzzTable reads lists of XIDs that somebody made up.
 func FuzzTable(f *testing.F) {
-	f.Add(appendTable(nil, []entry{{5, 0}, {9, 0}, {1 << 31, 2}}), uint32(9))
+	f.Add(tableOf(entry{5, 0}, entry{9, 0}, entry{1 << 31, 2}), uint32(9))
 	f.Add([]byte{0, 0xff, 0xff, 0xff, 0xff, 0x0f}, uint32(0))
 	f.Fuzz(func(t *testing.T, table []byte, xid uint32) {
 		n := 0

@@ -34,7 +34,7 @@ type Maker struct {
 	dir   directory
 	err   error
 
-	now     []entry // of the segment at hand
+	now     entries // of the segment at hand
 	emitted uint64
 	table   []byte
 	sums    []chan summed
@@ -103,7 +103,7 @@ func (m *Maker) fail(err error) {
 	if m.err == nil {
 		m.err = err
 	}
-	m.now = nil
+	m.now = entries{}
 }
 
 // begin begins a segment.
@@ -152,8 +152,8 @@ func (m *Maker) xids() (p part) {
 	if m.err != nil {
 		return p
 	}
-	m.table = appendTable(m.table[:0], m.now)
-	m.now = m.now[:0]
+	m.table = m.now.append(m.table[:0])
+	m.now.reset()
 	p, err := m.w.packed(m.table)
 	if err != nil {
 		m.fail(err)
@@ -168,12 +168,15 @@ func (m *Maker) Add(tx *transaction.Transaction) {
 		return
 	}
 	last := len(m.dir.Segments) - 1
-	m.now = append(m.now, entry{tx.XID, uint32(last - m.dir.start(tx))})
+	m.now.add(entry{tx.XID, uint32(last - m.dir.start(tx))})
 }
 
 // start is the segment in which a transaction has its first packet.
 func (d *directory) start(tx *transaction.Transaction) int {
-	n := tx.First().Number
+	n, last := tx.First().Number, len(d.Segments)-1
+	if d.Segments[last].Packets < n { // nearly all, while an index is made
+		return last
+	}
 	return max(0, sort.Search(len(d.Segments), func(i int) bool { return d.Segments[i].Packets >= n })-1)
 }
 

@@ -13,27 +13,48 @@ type entry struct {
 	lag uint32 // segments between the one with its first packet and this one
 }
 
-func compareEntries(a, b entry) int {
-	return cmp.Or(cmp.Compare(a.lag, b.lag), cmp.Compare(a.xid, b.xid))
+// entries are what was emitted in a segment. Nearly all has begun there, too, and is kept by itself.
+type entries struct {
+	here []uint32 // XIDs with lag 0
+	old  []entry
 }
 
-// appendTable appends entries, which it sorts: for each lag the number of its XIDs and the differences between them.
-func appendTable(b []byte, list []entry) []byte {
-	slices.SortFunc(list, compareEntries)
-	for len(list) > 0 {
-		lag := list[0].lag
-		n := 1
-		for n < len(list) && list[n].lag == lag {
-			n++
+func (l *entries) add(e entry) {
+	if e.lag == 0 {
+		l.here = append(l.here, e.xid)
+	} else {
+		l.old = append(l.old, e)
+	}
+}
+
+func (l *entries) reset() { l.here, l.old = l.here[:0], l.old[:0] }
+
+// append appends a table, and sorts the entries: for each lag the number of its XIDs and the differences between them.
+func (l *entries) append(b []byte) []byte {
+	slices.Sort(l.here)
+	if len(l.here) > 0 {
+		b = appendXIDs(b, 0, l.here)
+	}
+	slices.SortFunc(l.old, func(a, b entry) int { return cmp.Or(cmp.Compare(a.lag, b.lag), cmp.Compare(a.xid, b.xid)) })
+	for old := l.old; len(old) > 0; {
+		lag := old[0].lag
+		l.here = l.here[:0]
+		for len(old) > 0 && old[0].lag == lag {
+			l.here = append(l.here, old[0].xid)
+			old = old[1:]
 		}
-		b = binary.AppendUvarint(b, uint64(lag))
-		b = binary.AppendUvarint(b, uint64(n))
-		last := uint32(0)
-		for _, e := range list[:n] {
-			b = binary.AppendUvarint(b, uint64(e.xid-last))
-			last = e.xid
-		}
-		list = list[n:]
+		b = appendXIDs(b, lag, l.here)
+	}
+	return b
+}
+
+func appendXIDs(b []byte, lag uint32, xids []uint32) []byte {
+	b = binary.AppendUvarint(b, uint64(lag))
+	b = binary.AppendUvarint(b, uint64(len(xids)))
+	last := uint32(0)
+	for _, x := range xids {
+		b = binary.AppendUvarint(b, uint64(x-last))
+		last = x
 	}
 	return b
 }
