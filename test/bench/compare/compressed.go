@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -70,11 +71,12 @@ func compressed(o *options, dump, walk string, env []string) ([]*program, error)
 // another.
 func decompressed(w io.Writer, in *input, programs []*program, runs map[string]map[*input][]sample) {
 	fmt.Fprintf(w, "\n### %s\n\n%s packets, %.1f MB compressed\n\n", filepath.Base(in.path), thousands(in.packets), float64(in.bytes)/1e6)
-	fmt.Fprintln(w, "| program | wall s | fastest | × alone, median of rounds | × alone, fastest | CPU s | MiB resident |")
-	fmt.Fprintln(w, "|-|-:|-:|-:|-:|-:|-:|")
+	fmt.Fprintln(w, "| program | wall s | fastest | × alone, median of rounds | × alone, fastest | CPU s | × alone, least CPU | MiB resident |")
+	fmt.Fprintln(w, "|-|-:|-:|-:|-:|-:|-:|-:|")
 	wall := func(s sample) float64 { return s.wall.Seconds() }
-	least := func(s []sample) float64 {
-		return wall(slices.MinFunc(s, func(a, b sample) int { return int(a.wall - b.wall) }))
+	spent := func(s sample) float64 { return (s.user + s.sys).Seconds() }
+	least := func(s []sample, of func(sample) float64) float64 {
+		return of(slices.MinFunc(s, func(a, b sample) int { return cmp.Compare(of(a), of(b)) }))
 	}
 	base := runs[nameAlone][in]
 	for _, p := range programs {
@@ -84,8 +86,8 @@ func decompressed(w io.Writer, in *input, programs []*program, runs map[string]m
 			ratios[i] = wall(s[i]) / wall(base[i])
 		}
 		slices.Sort(ratios)
-		fmt.Fprintf(w, "| %s | %.3f | %.3f | %.2f | %.2f | %.3f | %.0f |\n", p.name, median(s, wall), least(s),
-			ratios[len(ratios)/2], least(s)/least(base),
-			median(s, func(s sample) float64 { return (s.user + s.sys).Seconds() }), median(s, func(s sample) float64 { return float64(s.rss) / (1 << 20) }))
+		fmt.Fprintf(w, "| %s | %.3f | %.3f | %.2f | %.2f | %.3f | %.2f | %.0f |\n", p.name, median(s, wall), least(s, wall),
+			ratios[len(ratios)/2], least(s, wall)/least(base, wall), median(s, spent), least(s, spent)/least(base, spent),
+			median(s, func(s sample) float64 { return float64(s.rss) / (1 << 20) }))
 	}
 }
