@@ -32,6 +32,7 @@ func outputsProgram() *clitest.Program {
 			"rpcrdma-dump annotate --write": out,
 			"rpcrdma-dump --resume-state":   out, "rpcrdma-dump export parquet --resume-state": out, "--resume-key": in,
 			"rpcrdma-dump split --write":   out,
+			"rpcrdma-dump show --index":     out,
 			"rpcrdma-dump capture --write": out, "--sysfs": in,
 			"rpcrdma-dump --journal": n, "rpcrdma-dump extcap --fifo": out, "rpcrdma-dump extcap --extcap-interface": n, "rpcrdma-dump extcap --extcap-capture-filter": n,
 			"rpcrdma-dump extcap --extcap-version": n, "rpcrdma-dump extcap --extcap-reload-option": n, "rpcrdma-dump extcap --device": n,

@@ -198,7 +198,8 @@ func (a *answer) of(j *job, f *os.File, fresh func() *showing) (*showing, error)
 	if err != nil {
 		return nil, err
 	}
-	show := fresh()
+	show, keys := fresh(), j.keys.Again() // so that the whole capture can be read as if nothing had been
+	show.view.Unwrap = keys.Contexts
 	if len(runs) == 0 { // is it of this program at all?
 		return show, a.x.Verify(decode.New(a.o.showDecoder(), func(*transaction.Transaction) {}), a.state(show))
 	}
@@ -207,7 +208,19 @@ func (a *answer) of(j *job, f *os.File, fresh func() *showing) (*showing, error)
 			return nil, err
 		}
 	}
+	if guarded(keys) {
+		return nil, errGuarded
+	}
 	return show, nil
+}
+
+// errGuarded means that a part of a capture does not tell all.
+var errGuarded = errors.New("Kerberos protects some calls: what is said of them needs the whole capture")
+
+// guarded reports whether something would be said about Kerberos.
+func guarded(k *cli.Keys) (found bool) {
+	k.Notes(func(string, ...any) { found = true })
+	return found
 }
 
 // state are the options of the state, with what is shown as a part of it.
@@ -327,7 +340,10 @@ func (m *making) run(j *job, progress bool) error {
 	w := whole{Problems: save(list), Outcome: outcome{
 		Total: total, Stats: j.d.Stats(), Cut: j.in.cut.Load(), Account: j.d.Account(), Evicted: j.d.Orphans().Evicted,
 	}}
-	err := m.Finish(j.d, w)
+	err := errGuarded
+	if !guarded(j.keys) {
+		err = m.Finish(j.d, w)
+	}
 	if err == nil {
 		err = m.f.Commit()
 	}

@@ -135,6 +135,21 @@ func TestIndexSame(t *testing.T) {
 	}
 }
 
+// There is no index of calls that Kerberos protects, since a part of the capture does not have all contexts.
+func TestIndexKerberos(t *testing.T) {
+	small(t, 1)
+	dir := t.TempDir()
+	file, idx := uncompressed(t, dir, samples+"/kerberos/rocev2-nfs41-krb5p.pcap.zst"), filepath.Join(dir, "x.idx")
+	xid := xidsOf(t, file, rand.New(rand.NewPCG(16, 11)))[1]
+	for range 2 {
+		got := showWith(t, "--index", idx, xid, file)
+		got.same(t, showWith(t, xid, file), xid)
+		if _, err := os.Stat(idx); err == nil || !strings.Contains(got.notes, "was not made: Kerberos") {
+			t.Errorf("notes %q, %v", got.notes, err)
+		}
+	}
+}
+
 // TestIndexStale changes the capture, the index or the key: that is noted, and what is shown is right.
 func TestIndexStale(t *testing.T) {
 	small(t, 1)
