@@ -215,7 +215,7 @@ func (a *answer) of(j *job, f *os.File, fresh func() *showing) (*showing, error)
 }
 
 // errGuarded means that a part of a capture does not tell all.
-var errGuarded = errors.New("Kerberos protects some calls: what is said of them needs the whole capture")
+var errGuarded = errors.New("some calls are protected by Kerberos: what is said of them needs the whole capture")
 
 // guarded reports whether something would be said about Kerberos.
 func guarded(k *cli.Keys) (found bool) {
