@@ -119,7 +119,7 @@ func TestWindow(t *testing.T) {
 	w.Write(lots(20000))
 	w.Close()
 	name := writeFile(t, "x", b.Bytes())
-	if _, err := Open([]string{name}, Options{Window: 4 << 20}); err == nil || !bytes.Contains([]byte(err.Error()), []byte("4 MiB are accepted")) {
+	if _, err := Open([]string{name}, Options{Window: 4 << 20}); err == nil || !bytes.Contains([]byte(err.Error()), []byte("the 4 MiB that there are")) {
 		t.Error(err)
 	}
 	r, err := Open([]string{name}, Options{Window: 8 << 20})

@@ -161,7 +161,8 @@ func (z *frames) Read(p []byte) (int, error) {
 		n, err = z.Decoder.Read(p)
 	}
 	if errors.Is(err, zstd.ErrWindowSizeExceeded) || errors.Is(err, zstd.ErrDecoderSizeExceeded) {
-		err = fmt.Errorf("%w: of a frame; %d MiB are accepted", zstd.ErrWindowSizeExceeded, z.window>>20)
+		err = fmt.Errorf("%w: a frame needs more memory than the %d MiB that there are for it: decompress the file first, or allow more",
+			zstd.ErrWindowSizeExceeded, z.window>>20)
 	}
 	return n, err
 }
