@@ -12,7 +12,8 @@ import (
 //
 // Bytes are read straight into the memory of the batch and decoded in place.
 // The record that the end of the batch cuts is copied to carry, memory of the
-// file's own, and from there to the start of the next batch.
+// file's own, and from there to the start of the next batch. Compressed files
+// are decompressed ahead, in blocks that become the memory of batches.
 type file struct {
 	name  string
 	src   *source
@@ -37,6 +38,7 @@ type file struct {
 type limits struct {
 	batch     int
 	maxRecord int
+	window    int
 }
 
 // decoder knows one file format.
@@ -49,11 +51,14 @@ type decoder interface {
 	ifaces() []Tap
 	// highest returns the highest interface index of the packets so far.
 	highest() int
+	// place adds to a Place what is known, and goOn continues with that. place returns false within damage.
+	place(*Place) bool
+	goOn(f *file, r io.ReaderAt, at *Place) error
 }
 
 // openFile opens an input and recognises its format.
 func openFile(name string, stdin io.Reader, lim limits, probs *problems, consumed *atomic.Int64) (*file, error) {
-	src, size, err := openSource(name, stdin, consumed)
+	src, size, err := openSource(name, stdin, lim.window, consumed)
 	if err != nil {
 		return nil, named(name, err)
 	}
@@ -97,6 +102,7 @@ func newFile(name string, src *source, size int64, lim limits, probs *problems) 
 		}
 		return nil, &FormatError{File: name, Found: append([]byte(nil), f.carry...), Inside: src.kind}
 	}
+	src.readAhead(lim.batch)
 	return f, nil
 }
 
@@ -121,19 +127,9 @@ func (f *file) fill(b *Batch) error {
 		return f.end()
 	}
 	carried := len(f.carry)
-	want := max(f.want(), 2*carried)
-	if c := cap(b.buf); c < want || c > 8*max(want, f.lim.batch) { // too small, or grown for a giant record
-		b.buf = make([]byte, max(want, f.lim.batch))
-	}
-	b.buf = b.buf[:want]
-	n := copy(b.buf, f.carry)
-	pos, used := 0, 0
+	n, pos, eof := f.begin(b)
+	used := 0
 	for {
-		if n == len(b.buf) {
-			n, pos = f.makeRoom(b, n, pos)
-		}
-		got, eof := f.read(b.buf[n:])
-		n += got
 		start := pos
 		pos = f.dec.decode(f, b, b.buf[:n], pos, eof)
 		used += pos - start
@@ -155,11 +151,38 @@ func (f *file) fill(b *Batch) error {
 		if len(b.Packets) > 0 && used >= carried {
 			break
 		}
+		n, pos, eof = f.more(b, n, pos)
 	}
 	f.carry = append(f.carry[:0], b.buf[pos:n]...)
 	f.base += int64(pos)
 	f.mean = used / len(b.Packets)
 	return nil
+}
+
+// begin puts what was carried and what comes after it into the memory of b. What is to be decoded is b.buf[pos:n].
+func (f *file) begin(b *Batch) (n, pos int, eof bool) {
+	if f.src.ahead != nil {
+		return f.takeOver(b)
+	}
+	carried := len(f.carry)
+	want := max(f.want(), 2*carried)
+	if c := cap(b.buf); c < want || c > 8*max(want, f.lim.batch) { // too small, or grown for a giant record
+		b.buf = make([]byte, max(want, f.lim.batch))
+	}
+	b.buf = b.buf[:want]
+	return f.more(b, copy(b.buf, f.carry), 0)
+}
+
+// more adds to b.buf[pos:n], which was not enough.
+func (f *file) more(b *Batch, n, pos int) (int, int, bool) {
+	if f.src.ahead != nil {
+		return f.join(b, n, pos)
+	}
+	if n == len(b.buf) {
+		n, pos = f.makeRoom(b, n, pos)
+	}
+	got, eof := f.read(b.buf[n:])
+	return n + got, pos, eof
 }
 
 // want is how many bytes a batch should have: fewer if packets are small, since their decoded form takes room
@@ -200,13 +223,7 @@ func (f *file) read(p []byte) (int, bool) {
 		m, err := f.readOnce(p[n:])
 		n += m
 		if err != nil {
-			if err != io.EOF {
-				if fail := f.src.raw.failure(); fail != nil {
-					f.err = named(f.name, fail)
-				} else {
-					f.cut = err
-				}
-			}
+			f.over(err)
 			return n, true
 		}
 		if f.src.waits {
@@ -214,6 +231,18 @@ func (f *file) read(p []byte) (int, bool) {
 		}
 	}
 	return n, false
+}
+
+// over remembers why there is nothing more to read.
+func (f *file) over(err error) {
+	if err == io.EOF {
+		return
+	}
+	if fail := f.src.raw.failure(); fail != nil {
+		f.err = named(f.name, fail)
+	} else {
+		f.cut = err
+	}
 }
 
 // readOnce reads at least one byte or returns an error.

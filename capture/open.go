@@ -6,6 +6,8 @@ import (
 	"io"
 	"os"
 	"sync/atomic"
+
+	"github.com/klauspost/compress/zstd"
 )
 
 // Options say how inputs are read. The zero value is ready for use.
@@ -19,6 +21,9 @@ type Options struct {
 	// BatchSize is how many bytes a batch holds, if no single record is
 	// longer. 0 means 256 KiB.
 	BatchSize int
+	// Window is how many bytes zstd may look back, which its decompressor keeps; more counts as damage. 0 means
+	// 128 MiB. Beside it, and for gzip, a compressed file takes less than 3 MiB.
+	Window int
 	// First is how many packets precede the input: Packet.Number of the first one is First+1. For a capture
 	// that continues another one.
 	First uint64
@@ -33,7 +38,11 @@ const (
 )
 
 func (o *Options) limits() limits {
-	l := limits{batch: o.BatchSize, maxRecord: o.MaxRecord}
+	l := limits{batch: o.BatchSize, maxRecord: o.MaxRecord, window: o.Window}
+	if l.window <= 0 {
+		l.window = maxWindow
+	}
+	l.window = max(l.window, zstd.MinWindowSize)
 	if l.batch <= 0 {
 		l.batch = defaultBatchSize
 	}
@@ -138,7 +147,7 @@ func Open(names []string, opts Options) (Reader, error) {
 func NewReader(r io.Reader, name string, opts Options) (Reader, error) {
 	in := &input{name: name, lane: -1}
 	fs := &files{lim: opts.limits(), inputs: []*input{in}, single: in, first: opts.First}
-	src, err := newSource(r, waits(r), &in.consumed)
+	src, err := newSource(r, waits(r), fs.lim.window, &in.consumed)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}

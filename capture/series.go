@@ -61,7 +61,7 @@ func (r *series) next() error {
 			return named(s.Name, err)
 		}
 		// Reading such a source does not wait for somebody who writes it.
-		src, err := newSource(rc, false, &in.consumed)
+		src, err := newSource(rc, false, r.lim.window, &in.consumed)
 		if err == nil {
 			src.closer = rc
 			in.file, err = newFile(s.Name, src, in.size, r.lim, &r.problems)

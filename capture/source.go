@@ -7,15 +7,16 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"sync/atomic"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 )
 
-// maxZstdWindow is the largest zstd window accepted. The zstd command also
-// refuses more than 128 MiB unless it is told otherwise.
-const maxZstdWindow = 128 << 20
+// maxWindow is the largest zstd window accepted, if Options do not say. The zstd command also refuses more than
+// 128 MiB unless it is told otherwise.
+const maxWindow = 128 << 20
 
 // errEmpty says that an input has no bytes at all.
 var errEmpty = errors.New("empty file")
@@ -26,6 +27,7 @@ type source struct {
 	raw    *counter
 	closer io.Closer // nil if the source does not own what it reads
 	zstd   *zstd.Decoder
+	ahead  *ahead // reads r; nil: nobody does, or the file itself
 	// waits is true if a read may wait for a writer: a pipe, a terminal, a
 	// socket. Such a source is read once for each batch rather than until
 	// the batch is full.
@@ -60,9 +62,9 @@ func (c *counter) failure() error {
 }
 
 // openSource opens a file by name. Size is -1 if unknown.
-func openSource(name string, stdin io.Reader, consumed *atomic.Int64) (s *source, size int64, err error) {
+func openSource(name string, stdin io.Reader, window int, consumed *atomic.Int64) (s *source, size int64, err error) {
 	if name == "-" {
-		s, err = newSource(stdin, waits(stdin), consumed)
+		s, err = newSource(stdin, waits(stdin), window, consumed)
 		return s, sizeOf(stdin), err
 	}
 	f, err := os.Open(name)
@@ -73,7 +75,7 @@ func openSource(name string, stdin io.Reader, consumed *atomic.Int64) (s *source
 		f.Close()
 		return nil, -1, errors.New("is a directory")
 	}
-	s, err = newSource(f, waits(f), consumed)
+	s, err = newSource(f, waits(f), window, consumed)
 	if err != nil {
 		f.Close()
 		return nil, -1, err
@@ -104,7 +106,7 @@ func sizeOf(r io.Reader) int64 {
 
 // newSource looks at the first four bytes of r and puts a decompressor above
 // it if they ask for one.
-func newSource(r io.Reader, waits bool, consumed *atomic.Int64) (*source, error) {
+func newSource(r io.Reader, waits bool, window int, consumed *atomic.Int64) (*source, error) {
 	c := &counter{r: r, n: consumed}
 	var head [4]byte
 	n, err := io.ReadFull(c, head[:])
@@ -123,22 +125,46 @@ func newSource(r io.Reader, waits bool, consumed *atomic.Int64) (*source, error)
 		}
 		s.r, s.kind = z, "gzip"
 	case n == 4 && isZstd(h):
-		// A goroutine of its own decompresses ahead, but not where reading
-		// may wait: the decoder could then not be closed.
-		threads := 2
-		if waits {
-			threads = 1
-		}
 		z, err := zstd.NewReader(s.r,
-			zstd.WithDecoderConcurrency(threads),
+			zstd.WithDecoderConcurrency(zstdBlocks(waits)),
 			zstd.WithDecoderLowmem(true),
-			zstd.WithDecoderMaxWindow(maxZstdWindow))
+			zstd.WithDecoderMaxWindow(uint64(window)))
 		if err != nil {
 			return nil, fmt.Errorf("zstd: %w", err)
 		}
-		s.r, s.kind, s.zstd = z, "zstd", z
+		s.r, s.kind, s.zstd = &frames{z, window}, "zstd", z
 	}
 	return s, nil
+}
+
+// zstdBlocks is how many blocks of zstd are decompressed at a time. The stages of 4 blocks work side by side, which
+// takes more time of all processors together than one after another: that is for machines with processors to spare.
+// Where reading may wait there is one: the decoder could not be closed otherwise.
+func zstdBlocks(waits bool) int {
+	if waits || runtime.GOMAXPROCS(0) < 4 {
+		return 1
+	}
+	return 4
+}
+
+// frames are the decompressed frames of zstd.
+type frames struct {
+	*zstd.Decoder
+	window int
+}
+
+// Read implements io.Reader. It also returns what was decompressed before an error: the block of a frame whose
+// checksum is wrong, which Decoder.Read has only after the error.
+func (z *frames) Read(p []byte) (int, error) {
+	n, err := z.Decoder.Read(p)
+	if n == 0 && err != nil && err != io.EOF {
+		n, err = z.Decoder.Read(p)
+	}
+	if errors.Is(err, zstd.ErrWindowSizeExceeded) || errors.Is(err, zstd.ErrDecoderSizeExceeded) {
+		err = fmt.Errorf("%w: a frame needs more memory than the %d MiB that there are for it: decompress the file first, or allow more",
+			zstd.ErrWindowSizeExceeded, z.window>>20)
+	}
+	return n, err
 }
 
 // isZstd recognises a zstd frame or a skippable frame before one (RFC 8878
@@ -148,7 +174,19 @@ func isZstd(h []byte) bool {
 		h[0]&0xf0 == 0x50 && h[1] == 0x2a && h[2] == 0x4d && h[3] == 0x18
 }
 
+// readAhead lets a goroutine of its own decompress, in blocks of size bytes. It does nothing where reading may wait,
+// since the goroutine could not be ended then. r is not to be read any more.
+func (s *source) readAhead(size int) {
+	if s.kind != "" && !s.waits {
+		s.ahead = readAhead(s.r, size)
+	}
+}
+
 func (s *source) Close() error {
+	if s.ahead != nil {
+		s.ahead.close()
+		s.ahead = nil
+	}
 	var err error
 	if s.closer != nil {
 		err = s.closer.Close()

@@ -9,6 +9,9 @@ func (d *Decoder) EvictAll() bool {
 	return a || b || c
 }
 
+// Lap, if set, is called by RunInTurn before a batch, without a name, and after each stage of it.
+var Lap func(stage string)
+
 // RunInTurn is Run with trackers side by side, of which each takes its turn on the calling goroutine. It returns the
 // most that all groups together held between two batches. limit replaces the memory below which groups are not used.
 func (d *Decoder) RunInTurn(r capture.Reader, workers, limit int) (peak int) {
@@ -22,21 +25,32 @@ func (d *Decoder) RunInTurn(r capture.Reader, workers, limit int) (peak int) {
 	d.begin()
 	jobs := make([]*grouped, d.groupedJobs())
 	m := newMerger(d)
+	lap := func(stage string) {
+		if Lap != nil {
+			Lap(stage)
+		}
+	}
 	for i := 0; ; i++ {
 		j := jobs[i%len(jobs)]
 		if j == nil {
 			j = d.newJob(n)
 			jobs[i%len(jobs)] = j
 		}
+		lap("")
 		j.err = r.Read(&j.batch)
+		lap("read")
 		if j.err == nil {
 			j.dissection.batch(&j.batch)
 		}
+		lap("dissect")
 		d.route(j)
+		lap("route")
 		for w := range n {
 			(&worker{d: d, index: w}).batch(j)
 		}
+		lap("track")
 		m.batch(j)
+		lap("merge")
 		used := 0
 		for _, u := range j.used {
 			used += u

@@ -180,8 +180,9 @@ type input struct {
 	answer  chan error
 }
 
-func openInput(names []string, stdin io.Reader, batch int, first uint64) (*input, error) {
-	r, err := capture.Open(names, capture.Options{Stdin: stdin, BatchSize: batch, First: first})
+func openInput(names []string, stdin io.Reader, opt capture.Options) (*input, error) {
+	opt.Stdin = stdin
+	r, err := capture.Open(names, opt)
 	if err != nil {
 		return nil, err
 	}
@@ -274,6 +275,14 @@ func (in *input) Read(b *capture.Batch) error {
 	}
 }
 
+// Place implements capture.Placer.
+func (in *input) Place() (capture.Place, bool) {
+	if p, ok := in.Reader.(capture.Placer); ok && !in.live {
+		return p.Place()
+	}
+	return capture.Place{}, false
+}
+
 func (in *input) count(b *capture.Batch) {
 	n, size := uint64(0), 0
 	for i := range b.Packets {
@@ -302,6 +311,7 @@ type job struct {
 	box     *sandbox.Box // not nil: the input is captured
 	early   func()       // removes the signal handler installed when the interfaces are opened
 	resume  *resume      // not nil: the input continues another one
+	told    *whole       // not nil: what an index told of the input, which was not read
 }
 
 // claim registers the files that a command reads, including those that are not captures, so that none of them
@@ -366,7 +376,7 @@ func open(cmd *cobra.Command, s *cli.Streams, o *inputOptions, args []string) (*
 		})
 	}
 	if len(o.ifaces) == 0 && !o.follow {
-		j.in, err = openInput(names, s.In, o.memory.Batch(), o.first)
+		j.in, err = openInput(names, s.In, capture.Options{BatchSize: o.memory.Batch(), Window: o.memory.Window(), First: o.first})
 	} else {
 		j.in, err = o.openLive(names)
 	}

@@ -62,7 +62,7 @@ func TestInterrupt(t *testing.T) {
 	r, w := io.Pipe()
 	defer w.Close()
 	go func() { _, _ = w.Write(b) }()
-	in, err := openInput([]string{"-"}, r, 0, 0)
+	in, err := openInput([]string{"-"}, r, capture.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,16 +20,34 @@ func inputProblems(n *cli.Problems, in *input, d *decode.Decoder, stopped bool, 
 		list = slices.DeleteFunc(list, func(p *capture.Problem) bool { return p.Packet > last })
 		total = len(list)
 	}
-	st := r.since(d.Stats())
-	n.Files(list, total, &st)
-	if cut := in.cut.Load(); cut > 0 && !stopped {
-		n.Printf("note: %s cut to the capture's snapshot length; what is missing is not decoded", text.Plural(cut, "packet"))
+	o := outcome{
+		Total: total, Stats: r.since(d.Stats()), Cut: in.cut.Load(), Account: d.Account(), Evicted: r.evicted(d.Orphans().Evicted), Stopped: stopped,
 	}
-	n.Packets(&st, total)
-	if a := d.Account(); a.Packets > 0 && a.Transactions == 0 && !stopped {
-		n.Printf("note: no transactions: %s", text.Account(nil, &a, 12))
+	o.print(n, list)
+}
+
+// outcome is what is to be told of an input beside its transactions, and its problems. It consists of plain values, so
+// that an index can keep it.
+type outcome struct {
+	Total   int // problems
+	Stats   decode.Stats
+	Cut     uint64 // packets
+	Account decode.Account
+	Evicted uint64 // calls
+	Stopped bool
+}
+
+func (o *outcome) print(n *cli.Problems, list []*capture.Problem) {
+	st := &o.Stats
+	n.Files(list, o.Total, st)
+	if o.Cut > 0 && !o.Stopped {
+		n.Printf("note: %s cut to the capture's snapshot length; what is missing is not decoded", text.Plural(o.Cut, "packet"))
 	}
-	if e := r.evicted(d.Orphans().Evicted); e > 0 {
+	n.Packets(st, o.Total)
+	if a := &o.Account; a.Packets > 0 && a.Transactions == 0 && !o.Stopped {
+		n.Printf("note: no transactions: %s", text.Account(nil, a, 12))
+	}
+	if e := o.Evicted; e > 0 {
 		n.Printf("note: %s given up for lack of memory: see --limit-calls and --limit-memory", text.Plural(e, "open call"))
 	}
 	if e := st.EvictedConnections; e > 0 {

@@ -29,8 +29,10 @@ type showOptions struct {
 	connection int
 	frame      uint64
 	packets    int
+	index      string
 
 	wanted []wantedXID
+	remake bool // the index is to be made
 }
 
 const showLong = `Show transactions packet by packet: the client on the left, the server on the
@@ -47,6 +49,12 @@ Packets of one operation share an arrow and long runs of operations are shortene
 unless -v is given. R, Z, W and P name chunks as in the listing:
 W0[3] is segment 3 of Write chunk 0. #7 is the seventh RDMA operation of the
 transaction. AGAIN marks packets that were seen before.
+
+With --index, a file next to a large capture remembers where each XID is: made by the
+first command that names it, it lets later ones decode a part of the capture only. They
+show the same. It is for one file that is not compressed. An index that does not fit,
+because the capture has changed since, or because somebody else has made it, is not
+used, and made again.
 
 If several transactions have the same XID, all of them are shown; --connection and
 --frame choose one.`
@@ -73,6 +81,7 @@ func newShowCommand(s *cli.Streams) *cobra.Command {
 	f.BoolVar(&o.ascii, "ascii", false, "use ASCII only; this is the default without a UTF-8 locale")
 	f.IntVar(&o.width, "width", 0, "`columns` of a line (default: those of the terminal, else 100)")
 	f.IntVar(&o.packets, "limit-packets", 65536, "show at most `n` packets of a transaction")
+	f.StringVar(&o.index, "index", "", "use this `file` as an index, or make it")
 	o.inputOptions.flags(f)
 	_ = cmd.RegisterFlagCompletionFunc("color", cobra.FixedCompletions([]string{"auto", "always", "never"}, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
@@ -81,9 +90,8 @@ func newShowCommand(s *cli.Streams) *cobra.Command {
 
 // wantedXID is an XID of the command line: one number, or two if it is ambiguous.
 type wantedXID struct {
-	word  string
-	xids  []uint32
-	found int
+	word string
+	xids []uint32
 }
 
 // parseXID reads an XID; nil if s is none.
@@ -138,14 +146,6 @@ func (o *showOptions) wants(xid uint32) bool {
 	return false
 }
 
-func (o *showOptions) found(xid uint32) {
-	for i := range o.wanted {
-		if slices.Contains(o.wanted[i].xids, xid) {
-			o.wanted[i].found++
-		}
-	}
-}
-
 func (o *showOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) error {
 	files, err := o.split(args)
 	if err != nil {
@@ -156,6 +156,9 @@ func (o *showOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) err
 	}
 	if o.packets < 1 {
 		return cli.Usagef("--limit-packets is at least 1")
+	}
+	if err := o.checkIndex(files); err != nil {
+		return err
 	}
 	color, err := cli.Color(o.color, s.Out)
 	if err != nil {
@@ -169,46 +172,104 @@ func (o *showOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) err
 	if err != nil {
 		return err
 	}
-	draw := &ladder.Drawer{Width: width, Color: color, ASCII: o.ascii || !cli.UTF8(), Verbose: o.verbose}
-	if o.time.count > 0 || o.time.word != "" {
-		draw.Clock = &text.Clock{Format: o.time.format}
-	}
-	var encode ladder.Encoder
 	out := newOutput(s.Out, j.in.live, false)
-	view := rpc.View{Names: &rpc.Names{Limit: o.memory.Names()}, Unwrap: j.keys.Contexts}
-	opt := o.decoder()
-	opt.Concurrent = true
-	opt.Transactions.Packets = o.packets
-	opt.Transactions.TraceXID = o.wants
-	shown := 0
+	fresh := func() *showing {
+		x := &showing{
+			o: o, json: o.format == "json", found: make([]int, len(o.wanted)),
+			draw: &ladder.Drawer{Width: width, Color: color, ASCII: o.ascii || !cli.UTF8(), Verbose: o.verbose},
+			view: rpc.View{Names: &rpc.Names{Limit: o.memory.Names()}, Unwrap: j.keys.Contexts},
+		}
+		if o.time.count > 0 || o.time.word != "" {
+			x.draw.Clock = &text.Clock{Format: o.time.format}
+		}
+		return x
+	}
+	x, err := o.show(j, fresh, out)
+	err = j.finishShow(err, out.close())
+	if err != nil && err != cli.ErrDamaged {
+		return err
+	}
+	return o.missing(j, x, err)
+}
+
+// show shows the transactions, with an index if there is one that can be used.
+func (o *showOptions) show(j *job, fresh func() *showing, out *output) (*showing, error) {
+	remake := false
+	if o.index != "" {
+		x, err := o.indexed(j, fresh, out)
+		if err != nil || x != nil {
+			return x, err
+		}
+		remake = o.remake
+	}
+	x := fresh()
+	opt := o.showDecoder()
+	var m *making
 	j.d = decode.New(opt, func(tx *transaction.Transaction) {
 		if j.stopped {
 			return
 		}
-		view.Set(tx)
-		if o.chooses(tx) {
-			o.found(tx.XID)
-			shown++
-			b := out.begin()
-			if o.format == "json" {
-				b = append(encode.Append(b, &view), '\n')
-			} else {
-				b = draw.Append(b, &view)
-			}
-			if !out.end(b) {
+		if m != nil {
+			m.Add(tx)
+		}
+		if x.transaction(tx) {
+			if !out.end(x.append(out.begin())) {
 				j.stop()
 			}
 		}
-		view.Learn()
+		x.view.Learn()
 	})
-	_, outTTY := cli.Terminal(s.Out)
-	_, errTTY := cli.Terminal(s.Err)
-	err = j.run(errTTY && !outTTY)
-	err = j.finish(err, out.close())
-	if err != nil && err != cli.ErrDamaged {
-		return err
+	if remake {
+		m = o.making(j, x)
 	}
-	return o.missing(j, shown, err)
+	_, outTTY := cli.Terminal(j.s.Out)
+	_, errTTY := cli.Terminal(j.s.Err)
+	progress := errTTY && !outTTY
+	if m == nil {
+		return x, j.run(progress)
+	}
+	return x, m.run(j, progress)
+}
+
+// showDecoder are the options of the decoder.
+func (o *showOptions) showDecoder() decode.Options {
+	opt := o.decoder()
+	opt.Concurrent = true
+	opt.Transactions.Packets = o.packets
+	opt.Transactions.TraceXID = o.wants
+	return opt
+}
+
+// showing shows the transactions that are wanted.
+type showing struct {
+	o      *showOptions
+	json   bool
+	view   rpc.View
+	draw   *ladder.Drawer
+	encode ladder.Encoder
+	found  []int // transactions, by wanted XID
+}
+
+// transaction looks at a transaction and reports whether it is to be shown.
+func (x *showing) transaction(tx *transaction.Transaction) bool {
+	x.view.Set(tx)
+	if !x.o.chooses(tx) {
+		return false
+	}
+	for i := range x.o.wanted {
+		if slices.Contains(x.o.wanted[i].xids, tx.XID) {
+			x.found[i]++
+		}
+	}
+	return true
+}
+
+// append appends the transaction.
+func (x *showing) append(b []byte) []byte {
+	if x.json {
+		return append(x.encode.Append(b, &x.view), '\n')
+	}
+	return x.draw.Append(b, &x.view)
 }
 
 // chooses reports whether a transaction is to be shown.
@@ -223,10 +284,10 @@ func (o *showOptions) chooses(tx *transaction.Transaction) bool {
 }
 
 // missing is the error that an XID was not found.
-func (o *showOptions) missing(j *job, shown int, err error) error {
+func (o *showOptions) missing(j *job, x *showing, err error) error {
 	var words []string
 	for i := range o.wanted {
-		if o.wanted[i].found == 0 {
+		if x.found[i] == 0 {
 			words = append(words, o.wanted[i].word)
 		}
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"crypto/hmac"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -46,7 +45,7 @@ func openResume(s *cli.Streams, files *outfile.Files, name string) (*resumption,
 	case err != nil:
 		return nil, fmt.Errorf("--resume: %w", err)
 	}
-	key, err := resumeKey()
+	key, err := cli.Secret("rpcrdma-replay", "resume.key")
 	if err != nil {
 		return nil, fmt.Errorf("--resume: %w", err)
 	}
@@ -108,7 +107,7 @@ func (r *resumption) preview(w io.Writer) error {
 
 // write writes the file.
 func (r *resumption) write(s *run.Snapshot) error {
-	key, err := resumeKey()
+	key, err := cli.Secret("rpcrdma-replay", "resume.key")
 	if err != nil {
 		return err
 	}
@@ -158,45 +157,4 @@ func sign(key, text []byte) []byte {
 	h := hmac.New(sha256.New, key)
 	h.Write(text)
 	return h.Sum(nil)
-}
-
-// resumeKey is this user's key, which is made when it is needed first.
-func resumeKey() ([]byte, error) {
-	home, err := stateHome()
-	if err != nil {
-		return nil, err
-	}
-	name := filepath.Join(home, "rpcrdma-replay", "resume.key")
-	const size = 32
-	key, err := os.ReadFile(name)
-	switch {
-	case err == nil && len(key) == size:
-		return key, nil
-	case err == nil:
-		return nil, fmt.Errorf("%s is not a key: remove it", name)
-	case !errors.Is(err, fs.ErrNotExist):
-		return nil, err
-	}
-	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-		return nil, err
-	}
-	key = make([]byte, size)
-	_, _ = rand.Read(key) // cannot fail (crypto/rand)
-	// Of two runs that make it at the same time, the first counts.
-	temp, err := os.CreateTemp(filepath.Dir(name), "resume.key-*")
-	if err != nil {
-		return nil, err
-	}
-	_, err = temp.Write(key)
-	err = errors.Join(err, temp.Close())
-	if err == nil {
-		if err = os.Link(temp.Name(), name); errors.Is(err, fs.ErrExist) {
-			key, err = os.ReadFile(name)
-		}
-	}
-	err = errors.Join(err, os.Remove(temp.Name()))
-	if err == nil && len(key) != size {
-		err = fmt.Errorf("%s is not a key: remove it", name)
-	}
-	return key, err
 }

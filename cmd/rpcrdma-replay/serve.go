@@ -414,7 +414,7 @@ func (o *serveFlags) kept(s *cli.Streams) (*stable.Dir, error) {
 
 // defaultState is where a server of a directory keeps its state.
 func defaultState(dir string) (string, error) {
-	home, err := stateHome()
+	home, err := cli.StateHome()
 	if err != nil {
 		return "", err
 	}
@@ -427,18 +427,6 @@ func defaultState(dir string) (string, error) {
 	}
 	sum := sha256.Sum256([]byte(at))
 	return filepath.Join(home, "rpcrdma-replay", hex.EncodeToString(sum[:8])), nil
-}
-
-// stateHome is where programs keep their state (XDG Base Directory Specification, 0.8).
-func stateHome() (string, error) {
-	if home := os.Getenv("XDG_STATE_HOME"); home != "" {
-		return home, nil
-	}
-	user, err := os.UserHomeDir()
-	if err != nil {
-		return "", err
-	}
-	return filepath.Join(user, ".local", "state"), nil
 }
 
 // courtesy is how long silent NFSv4 clients keep state that conflicts with nobody: as long as

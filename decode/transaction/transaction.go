@@ -226,6 +226,9 @@ func (t *Transaction) First() rdma.Ref {
 // it ends.
 func (t *Transaction) Serial() uint64 { return t.serial }
 
+// Traced reports whether Options.TraceXID has accepted the XID when the transaction began.
+func (t *Transaction) Traced() bool { return !t.untraced }
+
 // Client is the requester's end.
 func (t *Transaction) Client() rdma.End { return t.Connection.Ends[t.From] }
 

@@ -145,6 +145,7 @@ var rules = []rule{
 	{packages: "analyze/ndjson", own: []string{"analyze/check", "analyze/text", "decode/...", "internal/printable"}},
 	{packages: "analyze/html", own: []string{"analyze/fabric", "analyze/latency", "analyze/plot", "analyze/session", "analyze/text", "decode/rdma", "decode/transaction", "internal/printable"}},
 	{packages: "analyze/journal", own: []string{"analyze/filter", "analyze/text", "decode/rpc", "decode/transaction", "internal/printable"}},
+	{packages: "analyze/index", own: []string{"capture", "decode", "decode/transaction"}, foreign: []string{"github.com/klauspost/compress"}, tests: []string{"decode/rpc"}},
 	{packages: "analyze/ladder", own: []string{"analyze/ndjson", "analyze/text", "decode/..."}},
 	{packages: "analyze/chrometrace", own: []string{"analyze/ndjson", "analyze/text", "decode/..."}},
 	{packages: "analyze/parquet", own: []string{"analyze/fabric", "analyze/parquet/column", "decode/...", "internal/outfile"}, foreign: []string{"github.com/klauspost/compress", "github.com/parquet-go/parquet-go"}},

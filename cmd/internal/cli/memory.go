@@ -130,6 +130,16 @@ func (m *Memory) Batch() int {
 	return 64 << 10
 }
 
+// Window is how many bytes a decompressor may keep of what it has written: 0 for as many as the formats usually need. With less
+// memory than by default, it is the third of it that is neither the decoder's nor the consumers'; 8 MiB are always granted, which
+// is what zstd takes unless it is told otherwise.
+func (m *Memory) Window() int {
+	if m.total() >= DefaultMemory {
+		return 0
+	}
+	return max(m.free()/3, 8<<20)
+}
+
 // GrantMemory raises the limit of the garbage collector by bytes that the user allowed beyond the defaults.
 // Calls add up.
 func GrantMemory(extra int) {

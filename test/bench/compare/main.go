@@ -4,9 +4,11 @@
 //
 //	go run ./test/bench/compare [-n 5] [-o report.md] FILE...
 //	go run ./test/bench/compare -consumers [-n 5] [-o report.md] FILE...
+//	go run ./test/bench/compare -compressed [-n 5] [-o report.md] FILE.zst FILE.gz...
 //
 // With -consumers it measures what takes the transactions instead: listing, ndjson, reports, check, Parquet, relative
-// to "rpcrdma-dump -q" on the same file.
+// to "rpcrdma-dump -q" on the same file. With -compressed it measures programs that read compressed captures, relative to
+// one that only decompresses them.
 //
 // In each of n rounds every program runs once on every file, so that whatever
 // else the machine does falls on all of them. The report gives medians.
@@ -41,6 +43,7 @@ func main() {
 	flag.IntVar(&o.tsharkRounds, "tshark-rounds", 0, "rounds in which tshark takes part (0: all)")
 	flag.StringVar(&o.dump, "dump", "", "rpcrdma-dump (default: built from this tree)")
 	flag.BoolVar(&o.consumers, "consumers", false, "measure what takes transactions, relative to rpcrdma-dump -q; no tshark")
+	flag.BoolVar(&o.compressed, "compressed", false, "measure reading compressed captures, relative to zstdcat or pigz -dc; no tshark")
 	flag.StringVar(&o.procs, "procs", "", "GOMAXPROCS of the Go programs (default: all)")
 	flag.Parse()
 	o.files = flag.Args()
@@ -48,7 +51,7 @@ func main() {
 		flag.Usage()
 		os.Exit(2)
 	}
-	if o.consumers {
+	if o.consumers || o.compressed {
 		o.tshark = ""
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -65,6 +68,7 @@ type options struct {
 	output, tshark       string
 	dump, procs          string
 	consumers            bool
+	compressed           bool
 	files                []string
 }
 
@@ -128,9 +132,12 @@ func run(ctx context.Context, o *options) error {
 	var b bytes.Buffer
 	head(&b, o)
 	for _, in := range inputs {
-		if o.consumers {
+		switch {
+		case o.consumers:
 			consumers(&b, in, programs, runs)
-		} else {
+		case o.compressed:
+			decompressed(&b, in, programs, runs)
+		default:
 			table(&b, in, programs, runs)
 		}
 	}
@@ -182,6 +189,9 @@ func prepare(ctx context.Context, o *options, dir string) ([]*program, error) {
 			programs = append(programs, &program{name: c.name, args: one(dump, c.args...), env: env, rounds: o.rounds, finds: c.name == "check"})
 		}
 		return programs, nil
+	}
+	if o.compressed {
+		return compressed(o, dump, walk, env)
 	}
 	programs := []*program{
 		{name: nameWalk, args: one(walk), env: env, rounds: o.rounds},

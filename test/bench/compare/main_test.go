@@ -72,3 +72,18 @@ func TestConsumers(t *testing.T) {
 		}
 	}
 }
+
+func TestDecompressed(t *testing.T) {
+	in := &input{path: "dir/x.pcap.gz", bytes: 2e6, packets: 1000}
+	programs := []*program{{name: nameAlone}, {name: "rpcrdma-dump -q"}}
+	runs := map[string]map[*input][]sample{
+		nameAlone:         {in: {{wall: time.Second, user: 2 * time.Second}, {wall: 2 * time.Second, user: 2 * time.Second}, {wall: 4 * time.Second, user: 2 * time.Second}}},
+		"rpcrdma-dump -q": {in: {{wall: 2 * time.Second, user: time.Second}, {wall: 2 * time.Second, sys: time.Second}, {wall: 2 * time.Second, user: time.Second}}},
+	}
+	var b strings.Builder
+	decompressed(&b, in, programs, runs)
+	const want = "| rpcrdma-dump -q | 2.000 | 2.000 | 1.00 | 2.00 | 1.000 | 0.50 | 0 |\n"
+	if !strings.Contains(b.String(), want) {
+		t.Errorf("no line %q in:\n%s", want, b.String())
+	}
+}

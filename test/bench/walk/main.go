@@ -5,6 +5,7 @@ package main
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -15,14 +16,39 @@ import (
 )
 
 func main() {
-	if len(os.Args) < 2 {
-		fmt.Fprintln(os.Stderr, "usage: walk FILE...")
+	records := flag.Bool("records", false, "only read the records")
+	flag.Parse()
+	if flag.NArg() < 1 {
+		fmt.Fprintln(os.Stderr, "usage: walk [-records] FILE...")
 		os.Exit(2)
 	}
-	if err := run(os.Stdout, os.Args[1:]); err != nil {
+	do := run
+	if *records {
+		do = count
+	}
+	if err := do(os.Stdout, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "walk:", err)
 		os.Exit(1)
 	}
+}
+
+// count prints how many packets and bytes there are.
+func count(w io.Writer, files []string) error {
+	r, err := capture.Open(files, capture.Options{})
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	var packets, bytes uint64
+	for p, err := range capture.Packets(r) {
+		if err != nil {
+			return err
+		}
+		packets++
+		bytes += uint64(len(p.Data))
+	}
+	_, err = fmt.Fprintln(w, packets, bytes)
+	return err
 }
 
 // run prints how many packets and bytes there are, and how many ICRCs are good,
