@@ -25,20 +25,12 @@ type Result struct {
 // taps saw, and Result adds up what counts. Of a connection that several taps saw, what the tap nearest the responder
 // found counts.
 type Merger struct {
-	survey state.Survey[terms, survey]
-}
-
-// survey is what is kept of the units.
-type survey struct {
-	chooser state.Chooser
-	numbers state.Numbering
-	views   []int // the number of the first connection of each unit
-	err     error // of the Chooser
+	survey state.Survey[terms, state.Sightings]
 }
 
 // NewMerger makes a Merger.
 func NewMerger() *Merger {
-	return &Merger{state.Survey[terms, survey]{Kind: sections, New: func(*terms) *survey { return &survey{} }}}
+	return &Merger{state.Survey[terms, state.Sightings]{Kind: sections, New: func(*terms) *state.Sightings { return new(state.Sightings) }}}
 }
 
 // FromUnits merges what the taps of all units found; their options must be the same.
@@ -53,18 +45,14 @@ func FromUnits(src state.Source) (*Result, error) {
 // Survey implements state.Surveyor. The order of units makes no difference.
 func (m *Merger) Survey(u *state.Unit) error {
 	t := &tap{}
-	return m.survey.Add(u, func(c *state.Coder, _ *terms) { t.code(c) }, func(s *survey) {
-		of := len(s.views)
-		s.views = append(s.views, s.chooser.Len())
+	return m.survey.Add(u, func(c *state.Coder, _ *terms) { t.code(c) }, func(s *state.Sightings) {
+		var views []state.View
 		for _, p := range t.pieces {
-			if p.seen == nil {
-				continue
-			}
-			s.numbers.Add(p.seen.First, s.chooser.Len(), p.seen, "")
-			if err := s.chooser.Add(of, state.View{Seen: p.seen, Tap: u.Name(), Near: p.near, Timed: p.timed}); err != nil && s.err == nil {
-				s.err = err
+			if p.seen != nil {
+				views = append(views, state.View{Seen: p.seen, Tap: u.Name(), Near: p.near, Timed: p.timed})
 			}
 		}
+		s.Add(views)
 	})
 }
 
@@ -96,13 +84,12 @@ func (m *Merger) Result(src state.Source) (*Result, error) {
 		return nil, fmt.Errorf("%w of %s", state.ErrNoState, sections.What)
 	}
 	options, s := m.survey.Options(), m.survey.Kept()
-	defer s.chooser.Close()
+	defer s.Close()
 	f := &fold{several: m.Taps() > 1}
 	if f.several {
-		if err := cmp.Or(s.err, s.chooser.Choose()); err != nil {
+		if err := s.Choose(); err != nil {
 			return nil, err
 		}
-		s.numbers.Finish(&s.chooser)
 	}
 	opt := Options{Profile: options.profile}
 	for i := range rules {
@@ -115,7 +102,7 @@ func (m *Merger) Result(src state.Source) (*Result, error) {
 		if _, err := sections.Read(u, func(c *state.Coder, _ *terms) { t.code(c) }); err != nil {
 			return err
 		}
-		f.add(n, t, s, s.views[place])
+		f.add(n, t, s, place)
 		n++
 		return nil
 	})
@@ -125,8 +112,8 @@ func (m *Merger) Result(src state.Source) (*Result, error) {
 	return f.result(), nil
 }
 
-// add adds what counts of a tap; view is the number of its first connection.
-func (f *fold) add(place int, t *tap, s *survey, view int) {
+// add adds what counts of a tap: it is number n in the order of units, and unit is its place in s.
+func (f *fold) add(n int, t *tap, s *state.Sightings, unit int) {
 	f.lost += min(t.lost, math.MaxUint64-f.lost)
 	if t.more {
 		f.twice++
@@ -135,11 +122,12 @@ func (f *fold) add(place int, t *tap, s *survey, view int) {
 	if f.several {
 		before = earliest
 	}
+	at := 0
 	for _, p := range t.pieces {
 		number := 0
 		if f.several && p.seen != nil {
-			number = s.numbers.Number(view)
-			view++
+			number, _ = s.Number(unit, at)
+			at++
 			if number == 0 {
 				f.conns++
 				f.skipped += len(p.found)
@@ -152,7 +140,7 @@ func (f *fold) add(place int, t *tap, s *survey, view int) {
 			if f.several {
 				x.f.Connection = number
 			}
-			f.list = append(f.list, entry{place, x})
+			f.list = append(f.list, entry{n, x})
 		}
 	}
 	if len(f.list) > 2*maxMerged {

@@ -115,9 +115,9 @@ func (m *Merger) Report(src state.Source) (*Report, error) {
 		}
 		sum.add(t)
 		if !several {
-			return f.tap(t, nil)
+			return f.tap(options, t, nil)
 		}
-		return f.tap(t, sum.choose(t, s, s.units[place]))
+		return f.tap(options, t, sum.choose(t, s, s.units[place]))
 	})
 	if err != nil {
 		return nil, err
@@ -161,8 +161,9 @@ func (src *source) choose(t *tap, s *survey, of surveyed) *choice {
 	return c
 }
 
-// tap adds what counts of a tap; c is nil if all does, and connections keep their numbers.
-func (f *fold) tap(t *tap, c *choice) error {
+// tap adds what counts of a tap, which was saved with these options; c is nil if all does, and connections keep their
+// numbers.
+func (f *fold) tap(options *terms, t *tap, c *choice) error {
 	for _, x := range t.pieces {
 		var numbers map[int]int
 		if c != nil {
@@ -170,7 +171,7 @@ func (f *fold) tap(t *tap, c *choice) error {
 				continue
 			}
 		}
-		p, err := x.load(&f.terms, &f.mem)
+		p, err := x.load(options, &f.mem)
 		if err != nil {
 			return fmt.Errorf("%w: %w", state.ErrChanged, err)
 		}

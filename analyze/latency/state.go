@@ -130,7 +130,7 @@ func (t *tap) code(c *state.Coder, options *terms) {
 		if t.account == nil {
 			t.account = new(account.Account)
 		}
-		codeJSON(c, t.account)
+		c.JSON(t.account, maxEncoded)
 		t.account.Finish()
 	}
 	state.Number(c, &t.beyond)

@@ -24,8 +24,9 @@ type Chooser struct {
 	n     int
 	parts [buckets]bucket
 	file  *os.File
-	size  int64 // of the file
-	not   []uint64
+	size  int64       // of the file
+	not   []uint64    // a bit for each view: it does not count
+	taps  map[int]int // by view: how many taps saw the connection, if several did
 }
 
 // bucket has the views of some connections: in memory, and before that in parts of the file.
@@ -96,16 +97,20 @@ func (c *Chooser) Close() {
 func (c *Chooser) Choose() error {
 	defer c.Close()
 	c.not = make([]uint64, (c.n+63)/64)
+	c.taps = make(map[int]int)
 	for i := range c.parts {
 		views, places, err := c.read(&c.parts[i])
 		if err != nil {
 			return err
 		}
-		for k, counts := range Choose(views) {
+		choose(views, func(view int, counts bool, taps int) {
 			if !counts {
-				c.not[places[k]/64] |= 1 << (places[k] % 64)
+				c.not[places[view]/64] |= 1 << (places[view] % 64)
 			}
-		}
+			if taps > 1 {
+				c.taps[places[view]] = taps
+			}
+		})
 		c.parts[i] = bucket{}
 	}
 	return nil
@@ -159,8 +164,50 @@ func (c *Chooser) read(p *bucket) (views []View, places []int, err error) {
 // Len is how many views were added.
 func (c *Chooser) Len() int { return c.n }
 
+// Taps is how many taps saw the connection of a view.
+func (c *Chooser) Taps(view int) int { return max(c.taps[view], 1) }
+
 // Counts reports whether a view counts, after Choose.
 func (c *Chooser) Counts(view int) bool { return c.not[view/64]&(1<<(view%64)) == 0 }
+
+// Sightings is what is kept of units whose sections have one connection after another: which count, and the numbers
+// that they get. The zero value is empty.
+type Sightings struct {
+	chooser Chooser
+	numbers Numbering
+	first   []int // the number of the first connection of each unit
+	err     error
+}
+
+// Add adds the connections of a unit.
+func (s *Sightings) Add(views []View) {
+	s.first = append(s.first, s.chooser.Len())
+	for _, v := range views {
+		s.numbers.Add(v.Seen.First, s.chooser.Len(), v.Seen, "")
+		if err := s.chooser.Add(len(s.first), v); err != nil && s.err == nil {
+			s.err = err
+		}
+	}
+}
+
+// Choose decides which count, and numbers them.
+func (s *Sightings) Choose() error {
+	if err := cmp.Or(s.err, s.chooser.Choose()); err != nil {
+		return err
+	}
+	s.numbers.Finish(&s.chooser)
+	return nil
+}
+
+// Number is the number of a connection, by the place of its unit in the order of Add and its place in the unit, and
+// how many taps saw it. The number is 0 if it does not count.
+func (s *Sightings) Number(unit, i int) (number, taps int) {
+	n := s.first[unit] + i
+	return s.numbers.Number(n), s.chooser.Taps(n)
+}
+
+// Close removes the temporary file of the Chooser.
+func (s *Sightings) Close() { s.chooser.Close() }
 
 // Numbering numbers the connections of all taps by their start. Those that start at the same time are ordered by a
 // hash of what was seen of them, so that the order does not depend on which tap has which.

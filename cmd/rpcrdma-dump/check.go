@@ -225,7 +225,7 @@ func (r *checkRun) states(cmd *cobra.Command, o *checkOptions, s *cli.Streams, n
 	if err != nil {
 		return err
 	}
-	res, err := check.FromUnits(all.Units())
+	res, err := check.FromUnits(all)
 	if err != nil {
 		return err
 	}

@@ -302,7 +302,7 @@ func (o *reportOptions) runStates(cmd *cobra.Command, s *cli.Streams, args []str
 	if err != nil {
 		return err
 	}
-	st, err := latency.FromUnits(all.Units())
+	st, err := latency.FromUnits(all)
 	if err != nil {
 		return err
 	}
@@ -314,7 +314,10 @@ func (o *reportOptions) runStates(cmd *cobra.Command, s *cli.Streams, args []str
 		return err
 	}
 	_, series := st.Interval()
-	rep := st.Report()
+	rep, err := st.Report(all)
+	if err != nil {
+		return err
+	}
 	if note != "" {
 		rep.Notes = append(rep.Notes, note)
 	}

@@ -128,6 +128,11 @@ var rules = []rule{
 	// The words that all consumers of transactions share, and transactions as text.
 	{packages: "analyze/text", own: []string{"decode/...", "internal/printable", "internal/freeze"}, foreign: []string{"github.com/mattn/go-runewidth"}},
 	{packages: "analyze/account", own: []string{"analyze/text", "decode", "decode/rdma"}},
+	// The list of connections, of one tap or of many, with its forms of output.
+	{packages: "analyze/connections", own: []string{
+		"analyze/account", "analyze/fabric", "analyze/ndjson", "analyze/state", "analyze/text", "decode", "decode/link", "decode/rdma", "decode/transaction",
+		"internal/printable", "internal/table",
+	}},
 	{packages: "analyze/filter", own: []string{"decode/link", "decode/nfs/...", "decode/oncrpc", "decode/rdma", "decode/rpc", "decode/rpcrdma", "decode/transaction", "decode/xdr", "internal/nearest"}},
 
 	// What computes something of many transactions knows no format.
