@@ -1,6 +1,8 @@
 package connections
 
 import (
+	"cmp"
+	"slices"
 	"sync"
 
 	"github.com/rpcrdma/toolkit/analyze/account"
@@ -38,8 +40,9 @@ type piece struct {
 	seen  state.Seen
 	near  int64
 	timed uint64
-	conn  *Connection
-	body  []byte
+	body  []byte      // the connection
+	id    int         // when writing
+	conn  *Connection // when reading
 }
 
 // Transaction remembers a transaction that has ended.
@@ -93,7 +96,7 @@ func (r *Recorder) Closed(c *rdma.Connection) {
 	}
 	k := state.NewWriter(nil)
 	New(c).code(k)
-	r.ended = append(r.ended, &piece{seen: state.NewSeen(c, state.Calls{}), body: k.Bytes(), conn: &Connection{Connection: &rdma.Connection{ID: c.ID}}})
+	r.ended = append(r.ended, &piece{seen: state.NewSeen(c, state.Calls{}), body: k.Bytes(), id: c.ID})
 }
 
 // Section encodes what was recorded; inputs are the names of the captures, and a is nil if it is not known.
@@ -104,8 +107,9 @@ func (r *Recorder) Section(inputs []string, a *decode.Account) state.Section {
 	if a != nil {
 		t.account = account.New(a)
 	}
+	slices.SortFunc(t.pieces, func(a, b *piece) int { return cmp.Compare(a.id, b.id) })
 	for _, p := range t.pieces {
-		if k := r.calls[p.conn.ID]; k != nil {
+		if k := r.calls[p.id]; k != nil {
 			p.seen.Calls = k.calls
 			p.near, p.timed = k.near.Value()
 		}

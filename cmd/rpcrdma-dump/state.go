@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/rpcrdma/toolkit/analyze/session"
 	"github.com/rpcrdma/toolkit/analyze/state"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/internal/outfile"
@@ -139,45 +137,4 @@ func damagedStates(s *cli.Streams, all *state.Index) error {
 	}
 	cli.NewProblems("rpcrdma-dump", s.Err).Printf("%d of %d states are of input that was truncated or malformed", n, all.Len())
 	return cli.ErrDamaged
-}
-
-const (
-	sessionKind    = "sessions"
-	sessionVersion = 1
-)
-
-// withSessions adds what a report says of sessions, if anything, to what is saved. It is not merged.
-func withSessions(sections []state.Section, rep *session.Report, err error) ([]state.Section, error) {
-	if rep == nil {
-		return sections, err
-	}
-	b, marshalErr := json.Marshal(rep)
-	return append(sections, state.Section{Kind: sessionKind, Version: sessionVersion, Body: b}), errors.Join(err, marshalErr)
-}
-
-// savedSessions are the sessions of the only unit. If there are several units, note says that their sessions are not
-// shown.
-func savedSessions(all *state.Index) (rep *session.Report, note string, err error) {
-	n := 0
-	err = all.Each(func(u *state.Unit) error {
-		s := u.Section(sessionKind)
-		if s == nil {
-			return nil
-		}
-		if s.Version != sessionVersion {
-			return fmt.Errorf("%w: encoding %d of sessions", state.ErrVersion, s.Version)
-		}
-		if n++; all.Len() > 1 {
-			return nil
-		}
-		rep = &session.Report{}
-		if err := json.Unmarshal(s.Body, rep); err != nil {
-			return fmt.Errorf("%w: sessions: %w", state.ErrDamaged, err)
-		}
-		return nil
-	})
-	if err != nil || all.Len() == 1 || n == 0 {
-		return rep, "", err
-	}
-	return nil, fmt.Sprintf("%d of the taps saw sessions worth a table: sessions are not merged, a report of each state shows them", n), nil
 }

@@ -24,6 +24,7 @@ func newRootCommand(s *cli.Streams) *cobra.Command {
 	}
 	cli.NewRoot(cmd, s)
 	cmd.AddCommand(
+		newUnitCommand(s),
 		cli.NewManCommand("rpcrdma-fleet", s.Err),
 	)
 	return cmd
