@@ -158,3 +158,23 @@ func (q *Queue) update(ctx context.Context, unit string, r *Record, revision uin
 	}
 	return q.units.Update(ctx, unit, b, revision)
 }
+
+// Await opens the queue as soon as somebody creates it: workers may be there before the first work is.
+func Await(ctx context.Context, nc *nats.Conn, note func(format string, args ...any)) (*Queue, error) {
+	told := false
+	for {
+		q, err := Open(ctx, nc)
+		if err == nil || ctx.Err() != nil {
+			return q, err
+		}
+		var api *jetstream.APIError
+		switch {
+		case errors.Is(err, nats.ErrPermissionViolation), errors.As(err, &api) && !errors.Is(err, ErrNoQueue) && api.Code < 500:
+			return nil, err
+		case !told:
+			note("waiting for a queue: %v", err)
+			told = true
+		}
+		pause(ctx, 2*time.Second)
+	}
+}
