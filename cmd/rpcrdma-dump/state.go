@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/rpcrdma/toolkit/analyze/session"
 	"github.com/rpcrdma/toolkit/analyze/state"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/internal/outfile"
@@ -153,42 +151,4 @@ func damagedStates(s *cli.Streams, f *state.File) error {
 	}
 	cli.NewProblems("rpcrdma-dump", s.Err).Printf("%d of %d states are of input that was truncated or malformed", n, len(f.Units()))
 	return cli.ErrDamaged
-}
-
-const (
-	sessionKind    = "sessions"
-	sessionVersion = 1
-)
-
-// withSessions adds what a report says of sessions, if anything, to what is saved. It is not merged.
-func withSessions(sections []state.Section, rep *session.Report, err error) ([]state.Section, error) {
-	if rep == nil {
-		return sections, err
-	}
-	b, marshalErr := json.Marshal(rep)
-	return append(sections, state.Section{Kind: sessionKind, Version: sessionVersion, Body: b}), errors.Join(err, marshalErr)
-}
-
-// savedSessions are the sessions of the only unit. If there are several units, note says that their sessions are not
-// shown.
-func savedSessions(f *state.File) (rep *session.Report, note string, err error) {
-	n := 0
-	for _, u := range f.Units() {
-		s := u.Section(sessionKind)
-		if s == nil {
-			continue
-		}
-		if s.Version != sessionVersion {
-			return nil, "", fmt.Errorf("%w: encoding %d of sessions", state.ErrVersion, s.Version)
-		}
-		n++
-		rep = &session.Report{}
-		if err := json.Unmarshal(s.Body, rep); err != nil {
-			return nil, "", fmt.Errorf("%w: sessions: %w", state.ErrDamaged, err)
-		}
-	}
-	if len(f.Units()) == 1 || n == 0 {
-		return rep, "", nil
-	}
-	return nil, fmt.Sprintf("%d of the taps saw sessions worth a table: sessions are not merged, a report of each state shows them", n), nil
 }

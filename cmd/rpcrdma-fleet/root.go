@@ -24,6 +24,11 @@ func newRootCommand(s *cli.Streams) *cobra.Command {
 	}
 	cli.NewRoot(cmd, s)
 	cmd.AddCommand(
+		newRunCommand(s),
+		newSubmitCommand(s),
+		newWorkerCommand(s),
+		newStatusCommand(s),
+		newUnitCommand(s),
 		cli.NewManCommand("rpcrdma-fleet", s.Err),
 	)
 	return cmd

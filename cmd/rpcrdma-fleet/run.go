@@ -17,10 +17,10 @@ import (
 )
 
 type runOptions struct {
-	work  work
+	work  submission
 	count int
 	dir   string
-	key   resumeKey
+	key   string
 }
 
 const runLong = `Decode captures with several workers on this machine. Each tap is one unit of work: by
@@ -48,7 +48,7 @@ func newRunCommand(s *cli.Streams) *cobra.Command {
 	o.work.flags(cmd.Flags())
 	cmd.Flags().IntVarP(&o.count, "workers", "n", 0, "how many workers (default: one for each processor)")
 	cmd.Flags().StringVar(&o.dir, "queue", "", "keep the queue in this `folder`, and with it how often workers crashed in which unit (default: a temporary one)")
-	o.key.flag(cmd.Flags())
+	cmd.Flags().StringVar(&o.key, "resume-key", "", "sign what is kept for resuming with what is in this `file`, and use only what is signed by it")
 	return cmd
 }
 
@@ -56,7 +56,7 @@ func (o *runOptions) run(ctx context.Context, s *cli.Streams, args []string) err
 	if o.count < 0 || o.count > maxWorkers {
 		return cli.Usagef("-n %d: 1 to %d", o.count, maxWorkers)
 	}
-	key, err := o.key.read()
+	key, err := readKey(o.key)
 	if err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (o *runOptions) run(ctx context.Context, s *cli.Streams, args []string) err
 	defer t.store.Close()
 	if len(t.todo) > 0 {
 		notes.Printf("%d units, %d of them done before", len(t.job.Units), t.done)
-		c := conditions{Most: o.work.opt.Memory, Key: key}
+		c := conditions{Most: int64(o.work.memory), Key: key}
 		if c.Allow, err = t.places(ctx); err == nil {
 			err = o.decode(ctx, t, c, notes)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -14,24 +15,21 @@ import (
 	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/layout"
 	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/queue"
 	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/store"
+	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/unit"
 )
 
-// work is what is to be decoded, and to where: the flags of run and submit.
-type work struct {
+// submission is what is to be decoded, and to where: the flags of run and submit.
+type submission struct {
+	unitFlags
 	out   string
-	tap   string
 	retry bool
-	opt   layout.Options
-	limit cli.Size
 }
 
-func (w *work) flags(f *pflag.FlagSet) {
-	w.opt = layout.DefaultOptions()
-	w.limit = cli.Size(w.opt.Memory)
-	f.StringVarP(&w.out, "write", "w", "", "`store` for the results: s3://bucket/folder, gs://…, file:///folder or the path of a folder")
-	f.StringVar(&w.tap, "tap", "", "all files are of the tap of this `name` (default: each folder is a tap)")
+func (w *submission) flags(f *pflag.FlagSet) {
+	f.SortFlags = false
+	f.StringVarP(&w.out, "write", "w", "", "`store` for the results: a folder, file:///folder, s3://bucket/folder or gs://bucket/folder")
+	w.register(f)
 	f.BoolVar(&w.retry, "retry", false, "also try units again that were set aside")
-	f.Var(&w.limit, "limit-memory", "resident memory of each worker, for example 400M; at least 40M")
 }
 
 // task is a job in its store.
@@ -44,18 +42,25 @@ type task struct {
 }
 
 // plan finds the files, and puts the job into its store.
-func (w *work) plan(ctx context.Context, patterns []string, opt store.Options) (*task, error) {
-	if w.out == "" {
-		return nil, cli.Usagef("no store for the results is given: use -w")
+func (w *submission) plan(ctx context.Context, patterns []string, opt store.Options) (*task, error) {
+	layoutOpt, err := w.options()
+	switch {
+	case err != nil:
+		return nil, err
+	case w.out == "":
+		return nil, cli.Usagef("no output: name a store with -w")
 	}
-	w.opt.Memory = int64(w.limit)
 	s, err := store.Open(ctx, w.out, opt)
 	if err != nil {
 		return nil, err
 	}
 	in := store.NewInputs(opt)
 	defer in.Close()
-	j, units, err := job.Plan(ctx, in, patterns, w.tap, w.opt, cli.Version())
+	units, err := unit.Plan(ctx, in, patterns, w.tap, layoutOpt)
+	var j *layout.Job
+	if err == nil {
+		j, err = newJob(patterns, units, layoutOpt)
+	}
 	if err == nil {
 		err = job.Write(ctx, s, j, units)
 	}
@@ -67,6 +72,14 @@ func (w *work) plan(ctx context.Context, patterns []string, opt store.Options) (
 		return nil, errors.Join(err, s.Close())
 	}
 	return t, nil
+}
+
+func newJob(patterns []string, units []*layout.Unit, opt layout.Options) (*layout.Job, error) {
+	var ids []string
+	for _, u := range units {
+		ids = append(ids, u.ID)
+	}
+	return layout.NewJob(patterns, ids, opt, time.Now(), cli.Version())
 }
 
 // sort tells units that are done from those to be done.
@@ -132,7 +145,7 @@ Submitting the same files again queues what has no result yet, and nothing twice
 The ID of the job is printed.`
 
 func newSubmitCommand(s *cli.Streams) *cobra.Command {
-	var w work
+	var w submission
 	var n natsFlags
 	var replicas int
 	cmd := &cobra.Command{

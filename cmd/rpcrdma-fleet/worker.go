@@ -46,7 +46,7 @@ type workerOptions struct {
 	count int
 	allow []string
 	most  cli.Size
-	key   resumeKey
+	key   string
 }
 
 const workerLong = `Take units of work from a queue of NATS JetStream, one after another, until a signal
@@ -82,7 +82,7 @@ func newWorkerCommand(s *cli.Streams) *cobra.Command {
 	f.IntVarP(&o.count, "workers", "n", 0, "run so many workers as processes of their own (default: this process is the worker)")
 	f.StringArrayVar(&o.allow, "allow", nil, "work on stores and captures below this `URL`; may be repeated")
 	f.Var(&o.most, "most-memory", "refuse units that ask for more resident memory than this")
-	o.key.flag(f)
+	f.StringVar(&o.key, "resume-key", "", "sign what is kept for resuming with what is in this `file`, and use only what is signed by it")
 	f.BoolVar(&child, supervised, false, "")
 	_ = f.MarkHidden(supervised)
 	return cmd
@@ -101,7 +101,7 @@ func (o *workerOptions) run(ctx context.Context, s *cli.Streams) error {
 		return &cli.UsageError{Err: err}
 	}
 	c := conditions{Allow: o.allow, Most: int64(o.most)}
-	if c.Key, err = o.key.read(); err != nil {
+	if c.Key, err = readKey(o.key); err != nil {
 		return err
 	}
 	ctx, stop := cli.Context(ctx)

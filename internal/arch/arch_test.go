@@ -119,7 +119,7 @@ var rules = []rule{
 	// What the time of transactions was lost to: RDMA, laid over phases.
 	{packages: "analyze/blame", own: []string{"analyze/fabric", "decode/rdma", "decode/transaction"}},
 	// Sessions and layouts: what NFSv4.1 says of itself.
-	{packages: "analyze/session", own: []string{"decode/...", "internal/freeze"}},
+	{packages: "analyze/session", own: []string{"analyze/state", "decode/...", "internal/freeze"}},
 
 	// Charts and tables know nothing of what they show.
 	{packages: "analyze/plot"},
@@ -131,13 +131,18 @@ var rules = []rule{
 	{packages: "analyze/filter", own: []string{"decode/link", "decode/nfs/...", "decode/oncrpc", "decode/rdma", "decode/rpc", "decode/rpcrdma", "decode/transaction", "decode/xdr", "internal/nearest"}},
 
 	// What computes something of many transactions knows no format.
-	{packages: "analyze/check", own: []string{"analyze/state", "analyze/text", "decode/..."}},
+	{packages: "analyze/check", own: []string{"analyze/state", "analyze/text", "decode/...", "internal/freeze"}},
 	{packages: "analyze/kernel", own: []string{"analyze/kernel/...", "analyze/text", "decode/rdma", "decode/rpc", "decode/transaction"}},
 	// Keys of connections, and the form in which analyzers save what they found.
 	{packages: "analyze/state", own: []string{"decode/rdma"}},
 	{packages: "analyze/latency", own: []string{
 		"analyze/account", "analyze/state", "analyze/text", "decode", "decode/link", "decode/rdma", "decode/rpc", "decode/rpcrdma", "decode/transaction",
+		"internal/freeze",
 	}, foreign: []string{"github.com/HdrHistogram/hdrhistogram-go"}},
+	// All of it from one decoder.
+	{packages: "analyze/onepass", own: []string{
+		"analyze/blame", "analyze/check", "analyze/filter", "analyze/latency", "analyze/session", "analyze/state", "capture", "decode/...", "internal/freeze",
+	}},
 	{packages: "analyze/monitor", own: []string{"analyze/blame", "analyze/fabric", "analyze/filter", "analyze/ladder", "analyze/latency", "analyze/session", "analyze/text", "capture", "decode/..."}},
 
 	// Formats of single transactions, and of what others computed.

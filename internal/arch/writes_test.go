@@ -38,7 +38,7 @@ var mayWrite = map[string]string{
 	"cmd/internal/sandbox/sandbox_linux.go": "MkdirAll of the directories that a sandboxed command writes to; files are package outfile's",
 	"cmd/rpcrdma-dump/connections_list.go":  "a temporary file without a name, for what memory does not hold",
 	"cmd/rpcrdma-top/config.go":             "MkdirAll of the directory of the configuration file, which package outfile makes",
-	"cmd/rpcrdma-dump/state.go":             "JSON inside a saved state, which only the command itself reads",
+	"analyze/session/state.go":              "JSON inside a saved state, which only the package itself reads",
 	"analyze/latency/code.go":               "JSON inside a saved state, which only the package itself reads",
 	"cmd/rpcrdma-dump/resume.go":            "removes the state of a series that has ended, if it is still the file that was read",
 	"internal/notices":                      "a tool for developers",

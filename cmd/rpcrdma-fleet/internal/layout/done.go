@@ -1,6 +1,7 @@
 package layout
 
 import (
+	"fmt"
 	"strings"
 )
 
@@ -38,6 +39,21 @@ type Problem struct {
 	Packet uint64 `json:"packet,omitempty"`
 	Offset int64  `json:"offset,omitempty"`
 	Text   string `json:"text"`
+}
+
+// String is the problem in words.
+func (p *Problem) String() string {
+	var b strings.Builder
+	if p.File != "" {
+		b.WriteString(p.File + ": ")
+	}
+	if p.Packet != 0 {
+		fmt.Fprintf(&b, "packet %d: ", p.Packet)
+	}
+	if p.Offset != 0 {
+		fmt.Fprintf(&b, "offset %d: ", p.Offset)
+	}
+	return b.String() + p.Text
 }
 
 // Result is an object that a unit has written.

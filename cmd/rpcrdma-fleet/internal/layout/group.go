@@ -16,17 +16,27 @@ type Found struct {
 
 // Tap is the tap that a file is of, by where it lies.
 func (f *Found) Tap() string {
-	if f.Folder != "" {
-		return f.Folder
+	tap := f.Folder
+	if tap == "" {
+		tap = path.Base(path.Dir(f.Path()))
 	}
-	if dir := path.Base(path.Dir(f.URL)); dir != "." && dir != "/" {
-		return dir
+	if tap == "" || tap == "." || tap == "/" {
+		return "default"
 	}
-	return "default"
+	if len(tap) > MaxTap { // the beginning, and what tells it apart
+		tap = strings.ToValidUTF8(tap[:MaxTap/2], "") + "-" + id([]byte(tap))
+	}
+	if CheckTap(tap) == nil {
+		return tap
+	}
+	if tap = escape(tap); len(tap) > MaxTap {
+		tap = tap[:MaxTap/2] + "-" + id([]byte(tap))
+	}
+	return tap
 }
 
 // Group divides files by tap: tap if that is not empty, else by folder. The files of each are in the natural order of
-// their names. ordered says of which taps the names tell the order; see Ordered.
+// their names; see Ordered.
 func Group(list []Found, tap string) (taps []string, files map[string][]File) {
 	files = make(map[string][]File)
 	seen := make(map[string]bool, len(list))

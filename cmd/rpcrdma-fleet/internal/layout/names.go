@@ -85,6 +85,15 @@ func PartFolder(day, tap string) string {
 	return Transactions + "day=" + day + "/tap=" + escape(tap) + "/"
 }
 
+// DayFolder is the folder of a tap within the folder of a day, as a list of Transactions names it.
+func DayFolder(name, tap string) (folder string, ok bool) {
+	day, ok := strings.CutPrefix(strings.TrimSuffix(name, "/"), Transactions+"day=")
+	if _, err := time.Parse(time.DateOnly, day); !ok || err != nil {
+		return "", false
+	}
+	return PartFolder(day, tap), true
+}
+
 // PartName is the name of a Parquet file. A unit numbers its files from 0.
 func PartName(day, tap, unit string, part int) string {
 	return fmt.Sprintf("%s%s-%d.parquet", PartFolder(day, tap), unit, part)

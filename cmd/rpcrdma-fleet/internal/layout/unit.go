@@ -29,6 +29,15 @@ const (
 	maxList  = 64
 )
 
+// Path is the path of the URL.
+func (f *File) Path() string {
+	u, err := url.Parse(f.URL)
+	if err != nil || u.Path == "" {
+		return f.URL
+	}
+	return u.Path
+}
+
 // Unit is work for one worker: the captures of one tap, in the order in which they were made.
 type Unit struct {
 	Schema  string  `json:"schema"`
@@ -171,8 +180,6 @@ func CheckURL(s string) error {
 	}
 	return nil
 }
-
-// Parse and Encode of a Unit.
 
 // ParseUnit reads a Unit and checks it.
 func ParseUnit(b []byte) (*Unit, error) {

@@ -137,17 +137,20 @@ func same(want, now *layout.File) error {
 
 // Open reads a file from an offset to its end. Errors after which it can go on are not seen. If it is not the file
 // that was submitted, or is changed while it is read, that is ErrChanged; if it is not there any more, ErrNotFound.
-func (in *Inputs) Open(ctx context.Context, f layout.File, offset int64) (io.ReadCloser, error) {
+func (in *Inputs) Open(ctx context.Context, f layout.File, offset int64) (*Reader, error) {
 	o, err := in.object(ctx, f.URL)
 	if err != nil {
 		return nil, err
 	}
-	r := &reader{ctx: ctx, opt: &in.opt, o: o, want: f, at: offset, retry: backoff{opt: &in.opt, what: f.URL}}
-	return r, r.open()
+	r := &Reader{ctx: ctx, opt: &in.opt, o: o, want: f, at: offset, retry: backoff{opt: &in.opt, what: f.URL}}
+	if err := r.open(); err != nil {
+		return nil, err
+	}
+	return r, nil
 }
 
-// reader is an object that is read.
-type reader struct {
+// Reader is an object that is read. Read fails after Close.
+type Reader struct {
 	ctx    context.Context //nolint:containedctx // io.Reader has none
 	opt    *Options
 	o      *object
@@ -157,9 +160,10 @@ type reader struct {
 	src    io.ReadCloser // nil: to be opened again
 	cancel context.CancelFunc
 	stall  *time.Timer
+	closed bool
 }
 
-func (r *reader) open() error {
+func (r *Reader) open() error {
 	for {
 		ctx, cancel := context.WithCancel(r.ctx)
 		stall := time.AfterFunc(r.opt.stall, cancel)
@@ -179,8 +183,11 @@ func (r *reader) open() error {
 	}
 }
 
-func (r *reader) Read(p []byte) (int, error) {
+func (r *Reader) Read(p []byte) (int, error) {
 	for {
+		if r.closed {
+			return 0, os.ErrClosed
+		}
 		if err := r.ctx.Err(); err != nil {
 			return 0, context.Cause(r.ctx)
 		}
@@ -201,7 +208,10 @@ func (r *reader) Read(p []byte) (int, error) {
 		case err == nil:
 			continue
 		case errors.Is(err, io.EOF) && r.at == r.want.Size:
-			return 0, r.end()
+			if err := r.Check(); err != nil {
+				return 0, err
+			}
+			return 0, io.EOF
 		case errors.Is(err, io.EOF):
 			err = fmt.Errorf("it ends after %d of %d bytes: %w", r.at, r.want.Size, io.ErrUnexpectedEOF)
 			if r.o.bucket == nil {
@@ -215,22 +225,23 @@ func (r *reader) Read(p []byte) (int, error) {
 	}
 }
 
-// end is io.EOF, unless a local file has changed since it was opened. Objects of a store do not change while they are
-// read: they are replaced.
-func (r *reader) end() error {
-	if x, ok := r.src.(*os.File); ok {
-		info, err := x.Stat()
-		if err != nil {
-			return err
-		}
-		if err := same(&r.want, &layout.File{Size: info.Size(), Modified: info.ModTime()}); err != nil {
-			return err
-		}
+// Check finds out whether a local file has changed since it was submitted; also after Close. Objects of a store do not
+// change while they are read: they are replaced.
+func (r *Reader) Check() error {
+	if r.o.bucket != nil {
+		return nil
 	}
-	return io.EOF
+	info, err := os.Stat(filepath.FromSlash(r.o.url.Path))
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return fmt.Errorf("%s: %w any more", r.want.URL, ErrNotFound)
+	case err != nil:
+		return err
+	}
+	return same(&r.want, &layout.File{Size: info.Size(), Modified: info.ModTime()})
 }
 
-func (r *reader) shut() {
+func (r *Reader) shut() {
 	if r.src != nil {
 		r.src.Close()
 		r.cancel()
@@ -239,7 +250,8 @@ func (r *reader) shut() {
 }
 
 // Close ends the reading.
-func (r *reader) Close() error {
+func (r *Reader) Close() error {
+	r.closed = true
 	r.shut()
 	return nil
 }
