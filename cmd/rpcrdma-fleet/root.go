@@ -24,6 +24,10 @@ func newRootCommand(s *cli.Streams) *cobra.Command {
 	}
 	cli.NewRoot(cmd, s)
 	cmd.AddCommand(
+		newRunCommand(s),
+		newSubmitCommand(s),
+		newWorkerCommand(s),
+		newStatusCommand(s),
 		newUnitCommand(s),
 		cli.NewManCommand("rpcrdma-fleet", s.Err),
 	)
