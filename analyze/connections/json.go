@@ -15,44 +15,46 @@ import (
 // Schema is the value of the key "schema" of a connection.
 const Schema = "rpcrdma.connection/1"
 
-// JSON writes the list as lines of JSON, or as one array, and the account at the end if there is one.
-func JSON(w io.Writer, list *List, a *account.Account, array bool) error {
+// About is what JSON has besides the list; each may be nil.
+type About struct {
+	First   any              // an object before the list
+	Account *account.Account // an object after it
+}
+
+// JSON writes the list as lines of JSON, or as one array.
+func JSON(w io.Writer, list *List, about About, array bool) error {
 	var e ndjson.Encoder
-	var b []byte
+	before, after := "", "\n"
 	if array {
-		b = append(b, '[')
+		before, after = "[\n", ""
 	}
-	first := true
-	err := list.Each(func(c *Connection) {
-		if array {
-			if !first {
-				b = append(b, ',')
-			}
-			first = false
-			b = append(b, '\n')
+	var b []byte
+	object := func(add func([]byte) []byte) {
+		b = add(append(b[:0], before...))
+		if n := len(b); n > 0 && b[n-1] == '\n' {
+			b = b[:n-1]
 		}
-		b = c.append(b, &e)
-		if !array {
-			b = append(b, '\n')
+		b = append(b, after...)
+		if array {
+			before = ",\n"
 		}
 		_, _ = w.Write(b)
-		b = b[:0]
+	}
+	if about.First != nil {
+		object(func(b []byte) []byte { return printable.AppendValue(b, about.First) })
+	}
+	err := list.Each(func(c *Connection) {
+		object(func(b []byte) []byte { return c.append(b, &e) })
 	})
-	if array && a != nil {
-		if !first {
-			b = append(b, ',')
-		}
+	if about.Account != nil {
+		object(func(b []byte) []byte { return printable.AppendValue(b, about.Account) })
 	}
-	if array {
-		b = append(b, '\n')
+	switch {
+	case array && before == "[\n":
+		_, _ = io.WriteString(w, "[]\n")
+	case array:
+		_, _ = io.WriteString(w, "\n]\n")
 	}
-	if a != nil {
-		b = printable.AppendValue(b, a)
-	}
-	if array {
-		b = append(b, "]\n"...)
-	}
-	_, _ = w.Write(b)
 	return err
 }
 

@@ -64,7 +64,7 @@ func saved(tb testing.TB, name string, tap int) (*state.Unit, []byte) {
 	}
 	a := d.Account()
 	var b bytes.Buffer
-	if err := JSON(&b, list, account.New(&a), true); err != nil {
+	if err := JSON(&b, list, About{Account: account.New(&a)}, true); err != nil {
 		tb.Fatal(err)
 	}
 	return state.NewUnit(r.Section([]string{name}, &a)), b.Bytes()
@@ -79,7 +79,7 @@ func merged(src state.Source) ([]byte, error) {
 		return nil, err
 	}
 	var b bytes.Buffer
-	if err := errors.Join(JSON(&b, list, res.Account, true), list.Err()); err != nil {
+	if err := errors.Join(JSON(&b, list, About{Account: res.Account}, true), list.Err()); err != nil {
 		return nil, err
 	}
 	return append(b.Bytes(), strings.Join(res.Notes, "\n")...), nil

@@ -16,7 +16,7 @@ import (
 const (
 	maxSaved  = 1 << 14 // connections
 	maxCalled = 4096    // connections whose calls are remembered, by which other taps recognise them
-	maxInputs = 1 << 14
+	maxInputs = 1 << 20
 	maxBytes  = 1 << 20 // of an account
 )
 

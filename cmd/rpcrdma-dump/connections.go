@@ -152,7 +152,7 @@ func (o *connectionsOptions) print(s *cli.Streams, list *connections.List, a *ac
 	var err error
 	switch {
 	case o.format != "text":
-		err = connections.JSON(out, list, a, o.format == "json")
+		err = connections.JSON(out, list, connections.About{Account: a}, o.format == "json")
 	case o.verbose:
 		err = list.Each(func(c *connections.Connection) { c.Detail(w) })
 	default:

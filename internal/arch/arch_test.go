@@ -296,6 +296,7 @@ var rules = []rule{
 	{packages: "cmd/internal/cli", own: []string{"analyze/filter", "analyze/text", "capture/...", "decode", "decode/krb5", "decode/rpc", "internal/nearest", "internal/outfile", "internal/printable", "internal/table"}, foreign: []string{
 		"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term",
 	}},
+	{packages: "cmd/internal/show", own: []string{"analyze/check", "analyze/ndjson", "analyze/text/results", "internal/printable"}},
 	{packages: "cmd/internal/clitest", own: []string{"capture", "internal/wrap"}, foreign: []string{"github.com/rogpeppe/go-internal/testscript", "github.com/spf13/cobra", "github.com/spf13/pflag"}},
 	// Commands: flags, files, terminals.
 	{packages: "cmd/rpcrdma-dump", own: []string{"analyze/...", "capture/...", "cmd/internal/...", "decode/...", "internal/outfile", "internal/printable", "internal/table"}, foreign: []string{
