@@ -328,6 +328,8 @@ var rules = []rule{
 	// Hostile captures are packets and messages; it must not know who reads them.
 	{packages: "internal/hostile", own: []string{"capture", "decode/..."}},
 	{packages: "internal/hostile/...", own: []string{"internal/hostile"}},
+	{packages: "internal/fleetgen", own: []string{"capture", "decode/link", "decode/roce"}, foreign: []string{"github.com/klauspost/compress"}, tests: []string{"decode/..."}},
+	{packages: "internal/fleetgen/...", own: []string{"internal/fleetgen"}},
 	{packages: "internal/longplan", own: []string{"decode/nfs/nfs3", "decode/nfs/nfs4", "replay/plan"}},
 	{packages: "internal/...", own: []string{"capture", "decode/...", "analyze/..."}},
 	// The pictures of the documentation.

@@ -45,6 +45,7 @@ var mayWrite = map[string]string{
 	"internal/notices":                      "a tool for developers",
 	"internal/wrap/cmd/wrap":                "a tool for developers",
 	"internal/hostile/cmd/hostile":          "a tool for developers",
+	"internal/fleetgen":                     "a tool for developers and tests",
 	"internal/repeat":                       "a tool for developers, with one input and one output",
 	"internal/truth":                        "a tool for developers",
 	"internal/xdrgen":                       "the generator of the codecs",
