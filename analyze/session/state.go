@@ -45,5 +45,10 @@ func FromUnits(src state.Source) (rep *Report, note string, err error) {
 	if err != nil || units == 1 || n == 0 {
 		return rep, "", err
 	}
-	return nil, fmt.Sprintf("%d of the taps saw sessions worth a table: sessions are not merged, a report of each state shows them", n), nil
+	return nil, NotMerged(n), nil
+}
+
+// NotMerged is the note of a result of several taps of which n have a Report.
+func NotMerged(n int) string {
+	return fmt.Sprintf("%d of the taps saw sessions worth a table: sessions are not merged, a report of each state shows them", n)
 }

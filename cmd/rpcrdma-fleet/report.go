@@ -1,11 +1,10 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"github.com/rpcrdma/toolkit/analyze/latency"
+	"github.com/rpcrdma/toolkit/analyze/session"
 	"github.com/rpcrdma/toolkit/analyze/text/results"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/merge"
@@ -60,7 +59,7 @@ func (o *reportOptions) show(cmd *cobra.Command, s *cli.Streams, args []string) 
 			return err
 		}
 		if m.set.Sessions > 0 {
-			rep.Notes = append(rep.Notes, fmt.Sprintf("%d of the taps saw sessions worth a table: sessions are not merged, a report of each state shows them", m.set.Sessions))
+			rep.Notes = append(rep.Notes, session.NotMerged(m.set.Sessions))
 		}
 		if o.format == "json" {
 			return printable.Indented(m.out, fleetReport{&m.set.Units, rep})

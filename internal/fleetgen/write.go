@@ -17,6 +17,7 @@ import (
 
 // Options say what is made.
 type Options struct {
+	First  int // number of the first tap
 	Taps   int
 	Slices int // files of each tap
 	// Repeat is how often the captures follow one another at a tap, each time of other hosts; 0 stands for 1.
@@ -32,8 +33,8 @@ const gap = int64(1e9)
 // order. Files are pcap and pcapng in turn, if the captures have one link type; some are compressed.
 func Write(dir string, captures []string, opt Options) error {
 	opt.Repeat = max(opt.Repeat, 1)
-	switch n := opt.Taps * opt.Repeat * len(captures); {
-	case opt.Taps < 1 || opt.Slices < 1 || len(captures) == 0:
+	switch n := (opt.First + opt.Taps) * opt.Repeat * len(captures); {
+	case opt.First < 0 || opt.Taps < 1 || opt.Slices < 1 || len(captures) == 0:
 		return errors.New("there must be taps, files and captures")
 	case n > 1<<16:
 		return fmt.Errorf("%d captures in all need more addresses than there are", n)
@@ -42,7 +43,7 @@ func Write(dir string, captures []string, opt Options) error {
 	if err != nil {
 		return err
 	}
-	for tap := range opt.Taps {
+	for tap := opt.First; tap < opt.First+opt.Taps; tap++ {
 		x := &tapWriter{opt: &opt, dir: filepath.Join(dir, fmt.Sprintf("tap-%d", tap)), tap: tap, mixed: mixed, total: total * opt.Repeat}
 		if err := x.run(captures); err != nil {
 			return fmt.Errorf("%s: %w", x.dir, err)

@@ -82,7 +82,11 @@ func (u *Units) Line() string {
 // Problems are the units that are not merged, in words.
 func (u *Units) Problems() (list []string) {
 	for _, x := range u.NotDone {
-		s := fmt.Sprintf("unit %s (tap %s): %s", x.Unit, printable.Text(x.Tap), x.State)
+		state := string(x.State)
+		if x.State == job.IsAside {
+			state = "set aside"
+		}
+		s := fmt.Sprintf("unit %s (tap %s): %s", x.Unit, printable.Text(x.Tap), state)
 		if x.Reason != "" {
 			s += ": " + printable.Text(x.Reason)
 		}
