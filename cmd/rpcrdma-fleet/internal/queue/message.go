@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 
 	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/layout"
 )
@@ -20,7 +21,8 @@ type Task struct {
 
 // Key names the unit among those of all stores: its record, and the subject of its message.
 func (t Task) Key() string {
-	h := sha256.Sum256([]byte(t.Store))
+	name, query, _ := strings.Cut(t.Store, "?")
+	h := sha256.Sum256([]byte(strings.TrimRight(name, "/") + "?" + query))
 	return hex.EncodeToString(h[:8]) + "-" + t.Unit
 }
 
