@@ -219,7 +219,7 @@ func (c *cluster) queue() (*queue.Queue, jetstream.JetStream) {
 	c.Helper()
 	deadline := time.Now().Add(60 * time.Second)
 	for {
-		nc, err := queue.Dial(queue.Address{Servers: c.urls}, "lane", func(string, ...any) {})
+		nc, err := queue.Dial(queue.Address{Servers: c.urls}, queue.Submitter, "lane", func(string, ...any) {})
 		if err == nil {
 			ctx, cancel := context.WithTimeout(c.Context(), 10*time.Second)
 			q, err2 := queue.Create(ctx, nc, queue.Setup{AckWait: 3 * time.Second})

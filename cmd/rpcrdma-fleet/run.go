@@ -122,7 +122,7 @@ func (o *runOptions) decode(ctx context.Context, t *submitted, c conditions, not
 		return err
 	}
 	defer e.Close()
-	nc, err := queue.Dial(e.Address, "rpcrdma-fleet run", notes.Printf)
+	nc, err := queue.Dial(e.Address, queue.Submitter, "rpcrdma-fleet run", notes.Printf)
 	if err != nil {
 		return err
 	}

@@ -186,7 +186,7 @@ func (o *statusOptions) ask(ctx context.Context, x *status, notes *cli.Problems)
 	}
 	x.NATS.Asked = true
 	snap, err := func() (*queue.Snapshot, error) {
-		nc, err := o.nats.dial("rpcrdma-fleet status", notes)
+		nc, err := o.nats.dial(queue.Reader, "rpcrdma-fleet status", notes)
 		if err != nil {
 			return nil, err
 		}

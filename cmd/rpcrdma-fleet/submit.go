@@ -176,7 +176,7 @@ func newSubmitCommand(s *cli.Streams) *cobra.Command {
 			ctx, stop := cli.Context(cmd.Context())
 			defer stop()
 			notes := cli.NewProblems("rpcrdma-fleet", s.Err)
-			nc, err := n.dial("rpcrdma-fleet submit", notes)
+			nc, err := n.dial(queue.Submitter, "rpcrdma-fleet submit", notes)
 			if err != nil {
 				return err
 			}

@@ -109,7 +109,7 @@ func (o *workerOptions) run(ctx context.Context, s *cli.Streams) error {
 	if o.count == 0 {
 		return labour(ctx, queue.NewName(), a, c, decoder(c, notes), notes)
 	}
-	nc, err := queue.Dial(a, "rpcrdma-fleet worker", notes.Printf)
+	nc, err := queue.Dial(a, queue.RoleWorker, "rpcrdma-fleet worker", notes.Printf)
 	if err != nil {
 		return err
 	}
@@ -174,7 +174,7 @@ func labour(ctx context.Context, name string, a queue.Address, c conditions, dec
 	if err != nil {
 		return err
 	}
-	nc, err := queue.Dial(a, "rpcrdma-fleet worker "+name, notes.Printf)
+	nc, err := queue.Dial(a, queue.RoleWorker, "rpcrdma-fleet worker "+name, notes.Printf)
 	if err != nil {
 		return err
 	}

@@ -16,8 +16,13 @@ const (
 	WorkerBucket = "rpcrdma_workers"
 
 	subjectPrefix = "rpcrdma.unit."
-	// InboxPrefix is where replies of the server go to, so that permissions can name it.
-	InboxPrefix = "_INBOX_rpcrdma"
+	// InboxPrefix, with a role, is where replies of the server go to.
+	InboxPrefix = "_INBOX_rpcrdma_"
+
+	// Roles.
+	Submitter  = "submitter"
+	RoleWorker = "worker"
+	Reader     = "reader"
 )
 
 // Limits of what is in NATS. A peer that exceeds them is refused by the server or, where it is somebody else's

@@ -27,7 +27,7 @@ func newRig(t *testing.T) *rig {
 	}
 	t.Cleanup(e.Close)
 	r := &rig{T: t, e: e}
-	nc, err := Dial(e.Address, "test", func(string, ...any) {})
+	nc, err := Dial(e.Address, Submitter, "test", func(string, ...any) {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func (r *rig) put(n int) Task {
 // worker starts a worker; stop waits for its end.
 func (r *rig) worker(x Executor) (name string, stop func()) {
 	r.Helper()
-	nc, err := Dial(r.e.Address, "worker", func(string, ...any) {})
+	nc, err := Dial(r.e.Address, RoleWorker, "worker", func(string, ...any) {})
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -449,7 +449,7 @@ func TestRestart(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := &rig{T: t, e: e}
-		nc, err := Dial(e.Address, "test", t.Logf)
+		nc, err := Dial(e.Address, Submitter, "test", t.Logf)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -55,6 +55,8 @@ type Worker struct {
 	q    *Queue
 	mu   sync.Mutex
 	sign Sign
+	// showing keeps an older sign from being written after a newer one, which says what unit is in work.
+	showing sync.Mutex
 }
 
 // NewName makes a name for a worker.
@@ -137,6 +139,8 @@ func (w *Worker) beat(ctx context.Context) {
 
 // show writes the sign of life. When NATS is away it is the next one that counts.
 func (w *Worker) show(ctx context.Context) {
+	w.showing.Lock()
+	defer w.showing.Unlock()
 	w.mu.Lock()
 	s := w.sign
 	w.mu.Unlock()
