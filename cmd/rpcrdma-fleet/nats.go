@@ -30,10 +30,10 @@ func (n *natsFlags) given() bool {
 }
 
 // dial connects. That something is missing in the flags is a mistake of the caller.
-func (n *natsFlags) dial(name string, notes *cli.Problems) (*nats.Conn, error) {
+func (n *natsFlags) dial(role, name string, notes *cli.Problems) (*nats.Conn, error) {
 	a, err := n.Resolve(os.Getenv)
 	if err != nil {
 		return nil, &cli.UsageError{Err: err}
 	}
-	return queue.Dial(a, name, notes.Printf)
+	return queue.Dial(a, role, name, notes.Printf)
 }

@@ -168,13 +168,16 @@ func redacted(list []string) string {
 
 // Dial connects. Whoever is connected stays so for good: when all servers are away it tries again, in the
 // background, until it is closed. Notes are about that.
-func Dial(a Address, name string, note func(format string, args ...any)) (*nats.Conn, error) {
+//
+// The role is submitter, worker or reader: replies go to InboxPrefix and the role, so that permissions keep roles
+// from each other's.
+func Dial(a Address, role, name string, note func(format string, args ...any)) (*nats.Conn, error) {
 	list, err := a.servers()
 	if err != nil {
 		return nil, err
 	}
 	opts := []nats.Option{
-		nats.Name(name), nats.CustomInboxPrefix(InboxPrefix), nats.Timeout(5 * time.Second),
+		nats.Name(name), nats.CustomInboxPrefix(InboxPrefix + role), nats.Timeout(5 * time.Second),
 		nats.MaxReconnects(-1), nats.ReconnectWait(500 * time.Millisecond), nats.ReconnectJitter(250*time.Millisecond, time.Second),
 		nats.PingInterval(10 * time.Second), nats.MaxPingsOutstanding(2),
 		// What is published while no server is there fails, and is tried again by those who know whether it still

@@ -55,6 +55,8 @@ type Worker struct {
 	q    *Queue
 	mu   sync.Mutex
 	sign Sign
+	// showing keeps an older sign from being written after a newer one, which says what unit is in work.
+	showing sync.Mutex
 }
 
 // NewName makes a name for a worker.
@@ -137,6 +139,8 @@ func (w *Worker) beat(ctx context.Context) {
 
 // show writes the sign of life. When NATS is away it is the next one that counts.
 func (w *Worker) show(ctx context.Context) {
+	w.showing.Lock()
+	defer w.showing.Unlock()
 	w.mu.Lock()
 	s := w.sign
 	w.mu.Unlock()
@@ -153,7 +157,7 @@ func (w *Worker) show(ctx context.Context) {
 // working puts the unit into the sign of life, before anything in it can crash.
 func (w *Worker) working(ctx context.Context, t Task, ack string) {
 	w.mu.Lock()
-	w.sign.Unit, w.sign.Job, w.sign.Ack, w.sign.Since, w.sign.Progress = t.Unit, t.Job, ack, time.Now().UTC(), Progress{}
+	w.sign.Unit, w.sign.Job, w.sign.Key, w.sign.Ack, w.sign.Since, w.sign.Progress = t.Unit, t.Job, t.Key(), ack, time.Now().UTC(), Progress{}
 	w.mu.Unlock()
 	w.show(ctx)
 }
@@ -164,7 +168,7 @@ func (w *Worker) idle(done bool) {
 	if done {
 		w.sign.Done++
 	}
-	w.sign.Unit, w.sign.Job, w.sign.Ack, w.sign.Since, w.sign.Progress = "", "", "", time.Time{}, Progress{}
+	w.sign.Unit, w.sign.Job, w.sign.Key, w.sign.Ack, w.sign.Since, w.sign.Progress = "", "", "", "", time.Time{}, Progress{}
 }
 
 func (w *Worker) progress(p Progress) {
