@@ -10,7 +10,7 @@ import (
 )
 
 // maxMerged is how many findings of several taps are kept, the earliest ones. The counts have all.
-const maxMerged = 4 * maxSaved
+const maxMerged = maxSaved
 
 // Result is what one or more taps found.
 type Result struct {

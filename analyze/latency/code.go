@@ -15,7 +15,6 @@ import (
 // Limits of what is read. Nothing that this package saves exceeds them.
 const (
 	maxParts     = 1 << 14
-	maxInputs    = 1 << 20
 	maxText      = 4096
 	maxInFlight  = 1 << 40
 	maxEncoded   = 1 << 20 // one connection, or one slow transaction, as JSON

@@ -128,7 +128,7 @@ func (s *State) Report() *Report {
 
 // code codes a tap. All parts are checked when they are read for the first time.
 func (t *tap) code(c *state.Coder, options *terms) {
-	state.List(c, &t.inputs, maxInputs, func(s *string) { c.Text(s, maxText) })
+	state.List(c, &t.inputs, maxParts, func(s *string) { c.Text(s, maxText) })
 	state.Number(c, &t.packets)
 	state.Number(c, &t.bytes)
 	c.Flag(&t.begun)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/analyze/check"
 	"github.com/rpcrdma/toolkit/analyze/text"
-	"github.com/rpcrdma/toolkit/analyze/text/results"
+	as "github.com/rpcrdma/toolkit/analyze/text/results"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/cmd/internal/show"
 )
@@ -60,8 +60,8 @@ func (o *checkOptions) show(cmd *cobra.Command, s *cli.Streams, args []string) e
 			return err
 		}
 		x := show.Findings{
-			Format: o.format, Least: least, Text: results.Findings{Clock: text.Clock{Format: text.TimeFormat{Style: text.TimeDate}}},
-			Shown: results.Shown{Findings: make(map[*check.Rule]uint64), Max: o.max, Quiet: o.quiet},
+			Format: o.format, Least: least, Text: as.Findings{Clock: text.Clock{Format: text.TimeFormat{Style: text.TimeDate}}},
+			Shown: as.Shown{Findings: make(map[*check.Rule]uint64), Max: o.max, Quiet: o.quiet},
 			Write: func(add func([]byte) []byte) { _, _ = m.out.Write(add(nil)) }, // Flush tells of errors
 		}
 		x.Begin()

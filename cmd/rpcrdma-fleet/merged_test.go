@@ -27,21 +27,21 @@ import (
 	"github.com/rpcrdma/toolkit/internal/printable"
 )
 
-// fleet is captures of taps, and the units that they are.
-type fleet struct {
+// tappedFleet is captures of taps, and the units that they are.
+type tappedFleet struct {
 	units []*layout.Unit
 	job   *layout.Job
 }
 
-const taps = 8
+const tapCount = 8
 
-// newFleet makes captures: of 8 taps with hosts of their own, and of one more that saw what the first one saw.
-func newFleet(t *testing.T) *fleet {
+// newTappedFleet makes captures: of 8 taps with hosts of their own, and of one more that saw what the first one saw.
+func newTappedFleet(t *testing.T) *tappedFleet {
 	t.Helper()
 	const samples = "../../samples/"
 	in := []string{samples + "rocev2-nfs41-recall.pcap", samples + "iwarp-nfs41-recall.pcap", samples + "rocev2-nfs3-longcall.pcap", samples + "rocev2-rping.pcap"}
 	dir := filepath.Join(t.TempDir(), "caps")
-	if err := fleetgen.Write(dir, in, fleetgen.Options{Taps: taps, Slices: 5, Seed: 3}); err != nil {
+	if err := fleetgen.Write(dir, in, fleetgen.Options{Taps: tapCount, Slices: 5, Seed: 3}); err != nil {
 		t.Fatal(err)
 	}
 	// A state has the name of its tap, so these two are not the same.
@@ -50,13 +50,13 @@ func newFleet(t *testing.T) *fleet {
 	}
 	inputs := store.NewInputs(store.Options{})
 	defer inputs.Close()
-	f := &fleet{}
+	f := &tappedFleet{}
 	var err error
 	pattern := dir + "/*/*"
 	if f.units, err = unit.Plan(t.Context(), inputs, []string{pattern}, "", layout.DefaultOptions()); err != nil {
 		t.Fatal(err)
 	}
-	if len(f.units) != taps+1 || len(f.units[0].Files) != 5 {
+	if len(f.units) != tapCount+1 || len(f.units[0].Files) != 5 {
 		t.Fatalf("%d units", len(f.units))
 	}
 	var ids []string
@@ -70,7 +70,7 @@ func newFleet(t *testing.T) *fleet {
 }
 
 // decode decodes units into a new store with the job, in an order, and returns the folder.
-func (f *fleet) decode(t *testing.T, order []int) string {
+func (f *tappedFleet) decode(t *testing.T, order []int) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "out")
 	s := open(t, dir)
@@ -97,8 +97,8 @@ func open(t *testing.T, dir string) *store.Store {
 	return s
 }
 
-// command runs a command, and returns what it writes.
-func command(t *testing.T, status int, args ...string) (stdout, stderr []byte) {
+// ended runs a command that ends with a status, and returns what it writes.
+func ended(t *testing.T, status int, args ...string) (stdout, stderr []byte) {
 	t.Helper()
 	var out, errs bytes.Buffer
 	if got := run(args, &cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}); got != status {
@@ -115,7 +115,7 @@ var commands = [][]string{
 // TestMerged: results over all taps are the same, byte for byte, in whatever order units were decoded, and whoever
 // merges their states in whatever groups.
 func TestMerged(t *testing.T) {
-	f := newFleet(t)
+	f := newTappedFleet(t)
 	all := make([]int, len(f.units))
 	for i := range all {
 		all[i] = i
@@ -124,12 +124,12 @@ func TestMerged(t *testing.T) {
 	slices.Reverse(all)
 	other := f.decode(t, all)
 	for _, c := range commands {
-		a, _ := command(t, 0, append(slices.Clone(c), one)...)
-		b, _ := command(t, 0, append(slices.Clone(c), "--job", f.job.ID, other)...)
+		a, _ := ended(t, 0, append(slices.Clone(c), one)...)
+		b, _ := ended(t, 0, append(slices.Clone(c), "--job", f.job.ID, other)...)
 		if !bytes.Equal(a, b) {
 			t.Errorf("%q differs", c)
 		}
-		if first, _, _ := bytes.Cut(a, []byte("\n")); !slices.Contains(c, "-T") && string(first) != fmt.Sprintf("%d units of job %s: %d done, 0 missing, 0 failed, 0 set aside", taps+1, f.job.ID, taps+1) {
+		if first, _, _ := bytes.Cut(a, []byte("\n")); !slices.Contains(c, "-T") && string(first) != fmt.Sprintf("%d units of job %s: %d done, 0 missing, 0 failed, 0 set aside", tapCount+1, f.job.ID, tapCount+1) {
 			t.Errorf("%q: first line %q", c, first)
 		}
 	}
@@ -148,7 +148,7 @@ func TestMerged(t *testing.T) {
 		units.Merge(x)
 	}
 	report, checked := oneProcess(t, &units)
-	got, _ := command(t, 0, "report", "-T", "json", one)
+	got, _ := ended(t, 0, "report", "-T", "json", one)
 	var have struct {
 		Units *merge.Units `json:"units"`
 	}
@@ -160,10 +160,10 @@ func TestMerged(t *testing.T) {
 	if err := printable.Indented(&want, report); err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.Equal(got, want.Bytes()) || have.Units.Done != taps+1 || report.All.Count == 0 {
+	if !bytes.Equal(got, want.Bytes()) || have.Units.Done != tapCount+1 || report.All.Count == 0 {
 		t.Errorf("the report is not that of one process: %+v, %d transactions\n%s", have.Units, report.All.Count, differ(got, want.Bytes()))
 	}
-	lines, _ := command(t, 0, "check", "-T", "ndjson", "--severity", "note", one)
+	lines, _ := ended(t, 0, "check", "-T", "ndjson", "--severity", "note", one)
 	if n := bytes.Count(lines, []byte("\n")); n != bytes.Count(checked, []byte("\n"))+2 { // units, and the summary
 		t.Errorf("%d lines, and %d findings in one process", n, bytes.Count(checked, []byte("\n")))
 	}
@@ -180,7 +180,7 @@ func TestMerged(t *testing.T) {
 		t.Fatal(err)
 	}
 	without, err := m.Report(&some)
-	if err != nil || without.All.Count != report.All.Count || m.Taps() != taps {
+	if err != nil || without.All.Count != report.All.Count || m.Taps() != tapCount {
 		t.Errorf("%d transactions without the copy, %d with it, %v", without.All.Count, report.All.Count, err)
 	}
 
@@ -274,7 +274,7 @@ func oneProcess(t *testing.T, src state.Source) (report *fleetReport, findings [
 
 // TestNotDone: what is missing, failed, set aside or malformed is counted and named; the others are merged.
 func TestNotDone(t *testing.T) {
-	f := newFleet(t)
+	f := newTappedFleet(t)
 	dir := f.decode(t, []int{0, 1, 2, 3, 4, 5})
 	s := open(t, dir)
 	write := func(name string, b []byte) {
@@ -325,7 +325,7 @@ func TestNotDone(t *testing.T) {
 	other := latency.NewCollector(latency.Options{Top: 3}).State(latency.Source{}).Section()
 	forge(4, other, check.New(check.Options{Profile: check.Linux, Apart: true}, nil).Section("x"), in.Section())
 	for _, c := range commands {
-		out, errs := command(t, 3, append(slices.Clone(c), dir)...)
+		out, errs := ended(t, 3, append(slices.Clone(c), dir)...)
 		want := `"units":9,"done":2,"damaged":0,"missing":1,"failed":5,"aside":1`
 		if !slices.Contains(c, "-T") {
 			want = ": 2 done, 1 missing, 5 failed, 1 set aside: INCOMPLETE"
@@ -347,9 +347,9 @@ func TestNotDone(t *testing.T) {
 			}
 		}
 	}
-	command(t, 2, "report", "--job", "x", dir)
-	command(t, 2, "report", dir, dir)
-	command(t, 2, "check", "-T", "xml", dir)
-	command(t, 1, "report", t.TempDir())
-	command(t, 2, "report", "--top", "11", dir)
+	ended(t, 2, "report", "--job", "x", dir)
+	ended(t, 2, "report", dir, dir)
+	ended(t, 2, "check", "-T", "xml", dir)
+	ended(t, 1, "report", t.TempDir())
+	ended(t, 2, "report", "--top", "11", dir)
 }

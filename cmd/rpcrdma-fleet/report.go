@@ -5,7 +5,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/analyze/latency"
 	"github.com/rpcrdma/toolkit/analyze/session"
-	"github.com/rpcrdma/toolkit/analyze/text/results"
+	as "github.com/rpcrdma/toolkit/analyze/text/results"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/merge"
 	"github.com/rpcrdma/toolkit/internal/printable"
@@ -64,6 +64,6 @@ func (o *reportOptions) show(cmd *cobra.Command, s *cli.Streams, args []string) 
 		if o.format == "json" {
 			return printable.Indented(m.out, fleetReport{&m.set.Units, rep})
 		}
-		return results.Report(m.text, rep, results.ReportOptions{Verbose: o.verbose, Series: series})
+		return as.Report(m.text, rep, as.ReportOptions{Verbose: o.verbose, Series: series})
 	})
 }
