@@ -75,12 +75,21 @@ func (r *Recorder) State(src Source) *State {
 
 func newTap(src Source, pieces []*piece) *tap {
 	t := &tap{
-		inputs: src.Inputs, packets: src.Packets, bytes: src.Bytes, begun: src.First.Seen(), first: src.First.Time, last: src.Last.Time, pieces: pieces,
+		inputs: listed(src.Inputs), packets: src.Packets, bytes: src.Bytes, begun: src.First.Seen(), first: src.First.Time, last: src.Last.Time, pieces: pieces,
 	}
 	if src.Account != nil {
 		t.account = account.New(src.Account)
 	}
 	return t
+}
+
+// listed are as many inputs as a state can have. If there are more, the last one says how many.
+func listed(inputs []string) []string {
+	if len(inputs) <= maxParts {
+		return inputs
+	}
+	n := maxParts - 1
+	return append(slices.Clone(inputs[:n]), fmt.Sprintf("and %d more", len(inputs)-n))
 }
 
 // newPiece describes a part; id is the number of its only connection, 0 if there may be several.

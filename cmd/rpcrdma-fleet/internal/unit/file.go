@@ -27,7 +27,7 @@ func (r *run) file(f *layout.File) error {
 	reader, err := capture.OpenSeries([]capture.Source{{Name: f.URL, Size: f.Size, Open: func() (io.ReadCloser, error) {
 		src.Reader, src.err = r.in.Open(r.ctx, *f, 0)
 		return src, src.err
-	}}}, capture.Options{BatchSize: r.batch, First: r.pass.Decoder().Stats().Packets})
+	}}}, capture.Options{BatchSize: r.batchFor(f), First: r.pass.Decoder().Stats().Packets})
 	switch {
 	case src.err != nil:
 		return src.err
@@ -45,6 +45,16 @@ func (r *run) file(f *layout.File) error {
 	r.kept.stored += f.Size
 	r.tell(0, 0)
 	return nil
+}
+
+// batchFor is how many bytes of packets are read at once: of a small file, of which there may be many, not more than it
+// has.
+func (r *run) batchFor(f *layout.File) int {
+	const small = 32 << 10
+	if f.Size < small {
+		return small
+	}
+	return r.batch
 }
 
 // without takes off a prefix that is said elsewhere.

@@ -25,7 +25,7 @@ const (
 // rows writes transactions to Parquet files by day. A file waits on the local disk until it is whole.
 type rows struct {
 	run   *run
-	group int // bytes of row groups of all files together
+	group int // bytes of a row group
 	limit int
 	open  []*part // the one used last comes last
 	spare []*parquet.Writer
@@ -42,7 +42,7 @@ type part struct {
 
 func newRows(r *run, group int) *rows {
 	limit := min(maxOpen*len(r.u.Parts())+moreParts, layout.MaxParts)
-	return &rows{run: r, group: max(group/maxOpen, 1), limit: limit}
+	return &rows{run: r, group: max(group, 1), limit: limit}
 }
 
 const day = int64(24 * 60 * 60 * 1e9)

@@ -162,7 +162,7 @@ func newRun(ctx context.Context, u *layout.Unit, in *store.Inputs, out *store.St
 	if !ok {
 		return nil, unusable("there is no profile %q", o.Profile)
 	}
-	r.rows = newRows(r, m.Scale(parquet.GroupBytes/2))
+	r.rows = newRows(r, m.Scale(parquet.GroupBytes)/2)
 	r.pass = onepass.New(onepass.Options{
 		Decode: decode.Options{
 			SkipICRC: o.NoICRC, Memory: m.Tracker(),
