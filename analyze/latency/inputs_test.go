@@ -14,11 +14,11 @@ func TestManyInputs(t *testing.T) {
 		inputs[i] = fmt.Sprint(i)
 	}
 	s := New(Options{}).State(Source{Inputs: inputs})
-	got, err := FromUnits([]*state.Unit{state.NewUnit(s.Section())})
+	got, err := read(state.NewUnit(s.Section()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if x := got.taps[0].inputs; len(x) != maxParts || x[maxParts-1] != "and 11 more" {
+	if x := got.tap.inputs; len(x) != maxParts || x[maxParts-1] != "and 11 more" {
 		t.Errorf("%d inputs, the last one %q", len(x), x[len(x)-1])
 	}
 }

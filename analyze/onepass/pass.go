@@ -2,6 +2,7 @@ package onepass
 
 import (
 	"github.com/rpcrdma/toolkit/analyze/check"
+	"github.com/rpcrdma/toolkit/analyze/connections"
 	"github.com/rpcrdma/toolkit/analyze/filter"
 	"github.com/rpcrdma/toolkit/analyze/latency"
 	"github.com/rpcrdma/toolkit/analyze/session"
@@ -37,6 +38,7 @@ type Pass struct {
 	d        *decode.Decoder
 	report   *latency.Collector
 	check    *check.Checker
+	conns    *connections.Recorder
 	sessions *session.Recorder
 	view     rpc.View
 	parts    []decode.StatePart
@@ -45,7 +47,7 @@ type Pass struct {
 
 // New makes a Pass.
 func New(opt Options) *Pass {
-	p := &Pass{opt: opt, report: latency.NewCollector(opt.Report), sessions: session.New(nil)}
+	p := &Pass{opt: opt, report: latency.NewCollector(opt.Report), conns: &connections.Recorder{}, sessions: session.New(nil)}
 	opt.Check.Apart = true
 	if opt.Filter != nil {
 		opt.Check.Match = opt.Filter.Match
@@ -62,6 +64,7 @@ func New(opt Options) *Pass {
 	dec.Closed = func(c *rdma.Connection) {
 		p.report.Closed(c)
 		p.check.Closed(c)
+		p.conns.Closed(c)
 	}
 	p.d = decode.New(dec, p.transaction)
 	return p
@@ -74,6 +77,7 @@ func (p *Pass) transaction(tx *transaction.Transaction) {
 		p.opt.Malformed(v)
 	}
 	p.check.Transaction(v)
+	p.conns.Transaction(tx)
 	if p.opt.Filter == nil || p.opt.Filter.Match(v) {
 		p.report.Add(v)
 		if p.opt.Row != nil && p.err == nil {
@@ -112,7 +116,7 @@ func (p *Pass) Sections(inputs []string) ([]state.Section, error) {
 	s := p.report.State(latency.Source{
 		Account: &account, Inputs: inputs, Filter: p.opt.Expression, Packets: st.Packets, Bytes: st.Bytes, First: st.First, Last: st.Last,
 	})
-	list := []state.Section{s.Section(), p.check.Section(p.opt.Expression)}
+	list := []state.Section{s.Section(), p.check.Section(p.opt.Expression), p.conns.Section(inputs, &account)}
 	rep := p.sessions.Report(inputs)
 	if !rep.Spread() {
 		return list, nil

@@ -21,24 +21,34 @@ func (r *Report) Section() (state.Section, error) {
 
 // FromUnits is the Report of the only unit; nil if it has none. If there are several units, note says that their
 // sessions are not shown.
-func FromUnits(units []*state.Unit) (rep *Report, note string, err error) {
-	n := 0
-	for _, u := range units {
+func FromUnits(src state.Source) (rep *Report, note string, err error) {
+	n, units := 0, 0
+	err = src.Each(func(u *state.Unit) error {
+		units++
 		s := u.Section(SectionKind)
 		if s == nil {
-			continue
+			return nil
 		}
 		if s.Version != SectionVersion {
-			return nil, "", fmt.Errorf("%w: encoding %d of sessions", state.ErrVersion, s.Version)
+			return fmt.Errorf("%w: encoding %d of sessions", state.ErrVersion, s.Version)
 		}
-		n++
+		if n++; n > 1 || units > 1 {
+			rep = nil
+			return nil
+		}
 		rep = &Report{}
 		if err := json.Unmarshal(s.Body, rep); err != nil {
-			return nil, "", fmt.Errorf("%w: sessions: %w", state.ErrDamaged, err)
+			return fmt.Errorf("%w: sessions: %w", state.ErrDamaged, err)
 		}
+		return nil
+	})
+	if err != nil || units == 1 || n == 0 {
+		return rep, "", err
 	}
-	if len(units) == 1 || n == 0 {
-		return rep, "", nil
-	}
-	return nil, fmt.Sprintf("%d of the taps saw sessions worth a table: sessions are not merged, a report of each state shows them", n), nil
+	return nil, NotMerged(n), nil
+}
+
+// NotMerged is the note of a result of several taps of which n have a Report.
+func NotMerged(n int) string {
+	return fmt.Sprintf("%d of the taps saw sessions worth a table: sessions are not merged, a report of each state shows them", n)
 }

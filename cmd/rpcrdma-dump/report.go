@@ -305,19 +305,22 @@ func (o *reportOptions) runStates(cmd *cobra.Command, s *cli.Streams, args []str
 	if err != nil {
 		return err
 	}
-	st, err := latency.FromUnits(all.Units())
+	st, err := latency.FromUnits(all)
 	if err != nil {
 		return err
 	}
 	if cmd.Flags().Changed("top") && !st.Top(o.top) {
 		return cli.Usagef("--top %d: the saved state has fewer slow transactions", o.top)
 	}
-	sessions, note, err := session.FromUnits(all.Units())
+	sessions, note, err := session.FromUnits(all)
 	if err != nil {
 		return err
 	}
 	_, series := st.Interval()
-	rep := st.Report()
+	rep, err := st.Report(all)
+	if err != nil {
+		return err
+	}
 	if note != "" {
 		rep.Notes = append(rep.Notes, note)
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/rpcrdma/toolkit/internal/outfile"
 )
 
-// stateBytes is how many bytes of saved states a command reads at most.
-const stateBytes = 256 << 20
+// stateBytes is how many bytes of one unit of a saved state a command reads at most.
+const stateBytes = state.DefaultUnitBytes
 
 // stateOption is the flag --save-state.
 type stateOption struct {
@@ -64,26 +64,17 @@ func isState(name string) bool {
 	return err == nil && state.Is(head)
 }
 
-// readStates reads saved states, and merges them.
-func readStates(names []string, limit int64) (*state.File, error) {
-	all := &state.File{}
+// readStates finds the units in saved states.
+func readStates(names []string, limit int64) (*state.Index, error) {
+	all := &state.Index{UnitBytes: limit}
 	for _, n := range names {
-		f, err := os.Open(n)
-		if err != nil {
-			return nil, err
-		}
-		x, err := state.Read(f, limit)
-		if st, statErr := f.Stat(); statErr == nil {
-			limit -= st.Size()
-		}
-		f.Close()
+		err := all.Add(n)
 		if errors.Is(err, state.ErrSize) {
-			return nil, fmt.Errorf("%s: %w, together with the states before it: see --limit-memory", n, err)
+			return nil, fmt.Errorf("%s: %w: see --limit-memory", n, err)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", n, err)
 		}
-		all.Merge(x)
 	}
 	return all, nil
 }
@@ -128,7 +119,7 @@ func (j *job) commitState(out *cli.Output, name string, ended error, sections ..
 	return ended
 }
 
-func writeState(out *cli.Output, f *state.File) error {
+func writeState(out *cli.Output, f interface{ Write(io.Writer) error }) error {
 	if out == nil {
 		return nil
 	}
@@ -139,16 +130,11 @@ func writeState(out *cli.Output, f *state.File) error {
 }
 
 // damagedStates says how many units are of damaged inputs, which is an error.
-func damagedStates(s *cli.Streams, f *state.File) error {
-	n := 0
-	for _, u := range f.Units() {
-		if u.Input().Damaged {
-			n++
-		}
-	}
+func damagedStates(s *cli.Streams, all *state.Index) error {
+	n := all.Damaged()
 	if n == 0 {
 		return nil
 	}
-	cli.NewProblems("rpcrdma-dump", s.Err).Printf("%d of %d states are of input that was truncated or malformed", n, len(f.Units()))
+	cli.NewProblems("rpcrdma-dump", s.Err).Printf("%d of %d states are of input that was truncated or malformed", n, all.Len())
 	return cli.ErrDamaged
 }

@@ -28,6 +28,9 @@ func newRootCommand(s *cli.Streams) *cobra.Command {
 		newSubmitCommand(s),
 		newWorkerCommand(s),
 		newStatusCommand(s),
+		newReportCommand(s),
+		newCheckCommand(s),
+		newConnectionsCommand(s),
 		newUnitCommand(s),
 		cli.NewManCommand("rpcrdma-fleet", s.Err),
 	)

@@ -128,6 +128,11 @@ var rules = []rule{
 	// The words that all consumers of transactions share, and transactions as text.
 	{packages: "analyze/text", own: []string{"decode/...", "internal/printable", "internal/freeze"}, foreign: []string{"github.com/mattn/go-runewidth"}},
 	{packages: "analyze/account", own: []string{"analyze/text", "decode", "decode/rdma"}},
+	// The list of connections, of one tap or of many, with its forms of output.
+	{packages: "analyze/connections", own: []string{
+		"analyze/account", "analyze/fabric", "analyze/ndjson", "analyze/state", "analyze/text", "decode", "decode/link", "decode/rdma", "decode/transaction",
+		"internal/freeze", "internal/printable", "internal/table",
+	}},
 	{packages: "analyze/filter", own: []string{"decode/link", "decode/nfs/...", "decode/oncrpc", "decode/rdma", "decode/rpc", "decode/rpcrdma", "decode/transaction", "decode/xdr", "internal/nearest"}},
 
 	// What computes something of many transactions knows no format.
@@ -141,7 +146,7 @@ var rules = []rule{
 	}, foreign: []string{"github.com/HdrHistogram/hdrhistogram-go"}},
 	// All of it from one decoder.
 	{packages: "analyze/onepass", own: []string{
-		"analyze/blame", "analyze/check", "analyze/filter", "analyze/latency", "analyze/session", "analyze/state", "capture", "decode/...", "internal/freeze",
+		"analyze/blame", "analyze/check", "analyze/connections", "analyze/filter", "analyze/latency", "analyze/session", "analyze/state", "capture", "decode/...", "internal/freeze",
 	}},
 	{packages: "analyze/monitor", own: []string{"analyze/blame", "analyze/fabric", "analyze/filter", "analyze/ladder", "analyze/latency", "analyze/session", "analyze/text", "capture", "decode/..."}},
 
@@ -291,6 +296,7 @@ var rules = []rule{
 	{packages: "cmd/internal/cli", own: []string{"analyze/filter", "analyze/text", "capture/...", "decode", "decode/krb5", "decode/rpc", "internal/nearest", "internal/outfile", "internal/printable", "internal/table"}, foreign: []string{
 		"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term",
 	}},
+	{packages: "cmd/internal/show", own: []string{"analyze/check", "analyze/ndjson", "analyze/text/results", "internal/printable"}},
 	{packages: "cmd/internal/clitest", own: []string{"capture", "internal/wrap"}, foreign: []string{"github.com/rogpeppe/go-internal/testscript", "github.com/spf13/cobra", "github.com/spf13/pflag"}},
 	// Commands: flags, files, terminals.
 	{packages: "cmd/rpcrdma-dump", own: []string{"analyze/...", "capture/...", "cmd/internal/...", "decode/...", "internal/outfile", "internal/printable", "internal/table"}, foreign: []string{
@@ -322,6 +328,8 @@ var rules = []rule{
 	// Hostile captures are packets and messages; it must not know who reads them.
 	{packages: "internal/hostile", own: []string{"capture", "decode/..."}},
 	{packages: "internal/hostile/...", own: []string{"internal/hostile"}},
+	{packages: "internal/fleetgen", own: []string{"capture", "decode/link", "decode/roce"}, foreign: []string{"github.com/klauspost/compress"}, tests: []string{"decode/..."}},
+	{packages: "internal/fleetgen/...", own: []string{"internal/fleetgen"}},
 	{packages: "internal/longplan", own: []string{"decode/nfs/nfs3", "decode/nfs/nfs4", "replay/plan"}},
 	{packages: "internal/...", own: []string{"capture", "decode/...", "analyze/..."}},
 	// The pictures of the documentation.

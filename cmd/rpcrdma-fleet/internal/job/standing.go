@@ -35,6 +35,8 @@ type Standing struct {
 	Counts   layout.Counts `json:"counts,omitzero"` // of a unit that is done
 	Failures int           `json:"failures,omitempty"`
 	Reason   string        `json:"reason,omitempty"`
+	// Result is the state of a unit that is done.
+	Result layout.Result `json:"-"`
 }
 
 // Look tells how far a unit is.
@@ -52,7 +54,7 @@ func Look(ctx context.Context, s *store.Store, unit string) (*Standing, error) {
 	d, err := ReadDone(ctx, s, u)
 	switch {
 	case err == nil:
-		x.Counts = d.Counts
+		x.Counts, x.Result = d.Counts, d.State
 		if x.State = Done; d.Status != 0 {
 			x.State = Damaged
 		}

@@ -25,7 +25,7 @@ const (
 	slowest     = 256 << 10 // bytes per second
 	uploadChunk = 5 << 20   // the least that S3 takes
 	listPage    = 1000
-	fileListing = 1 << 24
+	fileListing = 1 << 16 // a page is allocated at once, 8 bytes for each object
 )
 
 // Store is a place for results: a bucket, or a folder of one.

@@ -74,10 +74,10 @@ func TestHostile(t *testing.T) {
 	if err != nil || len(f.Units()) != 1 || !f.Units()[0].Input().Damaged {
 		t.Fatal("the state", err)
 	}
-	if _, err := latency.FromUnits(f.Units()); err != nil {
+	if _, err := latency.FromUnits(f); err != nil {
 		t.Error(err)
 	}
-	if _, err := check.FromUnits(f.Units()); err != nil {
+	if _, err := check.FromUnits(f); err != nil {
 		t.Error(err)
 	}
 	// It is done: nothing is decoded again, even if the files are not there any more.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
 	"runtime/debug"
 	"time"
 
@@ -237,11 +236,8 @@ func (r *run) finish() (*layout.Done, error) {
 		return nil, err
 	}
 	d := r.done()
-	names := make([]string, len(r.u.Files))
-	for i := range r.u.Files {
-		names[i] = path.Base(r.u.Files[i].Path())
-	}
-	sections, err := r.pass.Sections(names)
+	// A report of many units names taps; the files are in unit.json.
+	sections, err := r.pass.Sections([]string{r.u.Tap})
 	if err != nil {
 		return nil, err
 	}
