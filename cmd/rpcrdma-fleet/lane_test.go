@@ -366,6 +366,7 @@ type lane struct {
 	q    *queue.Queue
 	js   jetstream.JetStream
 	want map[string]string
+	told map[string]string // reports over what one process made
 	n    int
 	out  string // of the current test
 }
@@ -435,6 +436,7 @@ func (l *lane) complete() {
 func (l *lane) same() {
 	l.Helper()
 	same(l.T, l.Name(), results(l.T, filepath.Join(l.s.root, l.out)), l.want)
+	l.sameReports()
 	// Nothing is left in the queue: what was delivered again was found done.
 	for range 100 {
 		s, err := l.js.Stream(l.Context(), queue.Stream)
@@ -488,6 +490,38 @@ func embedded(t *testing.T, l *lane) {
 			t.Fatalf("run -n %s: status %d, %s", n, status, stderr)
 		}
 		same(t, "run -n "+n, results(t, filepath.Join(l.s.root, l.out)), l.want)
+		if l.told == nil { // the units of one process, with the job that they are of
+			jobs := os.DirFS(filepath.Join(l.s.root, l.out, "jobs"))
+			if err := os.CopyFS(filepath.Join(l.s.root, "out/alone/jobs"), jobs); err != nil {
+				t.Fatal(err)
+			}
+			l.told = l.reports("out/alone")
+		}
+		l.sameReports()
+	}
+}
+
+// reports are those over a store, as JSON.
+func (l *lane) reports(out string) map[string]string {
+	l.Helper()
+	m := map[string]string{}
+	for _, c := range []string{"report", "check", "connections"} {
+		status, stdout, stderr := command(l.T, c, "-T", "json", l.s.at(out))
+		if status != 0 && status != 3 || !strings.Contains(stdout, fmt.Sprintf(`%d`, laneTaps)) {
+			l.Fatalf("%s: status %d, %.300s %s", c, status, stdout, stderr)
+		}
+		m[c] = fmt.Sprintf("status %d\n%s", status, stdout)
+	}
+	return m
+}
+
+// sameReports compares the reports of the current test.
+func (l *lane) sameReports() {
+	l.Helper()
+	for c, got := range l.reports(l.out) {
+		if got != l.told[c] {
+			l.Errorf("%s differs from that of one process: %d bytes, want %d", c, len(got), len(l.told[c]))
+		}
 	}
 }
 
@@ -580,8 +614,9 @@ func duplicates(t *testing.T, l *lane) {
 		t.Fatal(err)
 	}
 	again := 0
-	for _, x := range s.Workers {
-		if strings.HasPrefix(x.Ack, "$JS.ACK.") {
+	for name, x := range s.Workers {
+		// A worker of an earlier test, killed with its sign of life, may still seem to have one.
+		if r := s.Records[x.Key]; r != nil && r.State == queue.Running && r.Worker == name && strings.HasPrefix(x.Ack, "$JS.ACK.") {
 			if err := l.js.Conn().Publish(x.Ack, []byte("-NAK")); err != nil {
 				t.Fatal(err)
 			}

@@ -95,8 +95,8 @@ func (o *unitFlags) options() (layout.Options, error) {
 		return x, cli.Usagef("--top is a number of transactions")
 	case o.interval < 0:
 		return x, cli.Usagef("--interval is a length of time")
-	case o.memory < cli.LeastMemory:
-		return x, cli.Usagef("--limit-memory is at least %dM", cli.LeastMemory>>20)
+	case o.memory < cli.LeastMemory || o.memory > 64<<30:
+		return x, cli.Usagef("--limit-memory is at least %dM, and at most 64G", cli.LeastMemory>>20)
 	case o.part < 1:
 		return x, cli.Usagef("--part is a number of bytes")
 	case o.tap != "" && layout.CheckTap(o.tap) != nil:

@@ -75,8 +75,10 @@ func (c *Crew) keep(ctx context.Context) error {
 			return err
 		}
 		c.Ended(name, reason)
-		if ctx.Err() != nil {
+		select {
+		case <-ctx.Done():
 			return nil
+		default:
 		}
 		c.Note("worker %s ended: %s; another is started", name, orWord(reason, "it stopped"))
 		if time.Since(start) > soon {

@@ -3,6 +3,7 @@ package layout
 import (
 	"fmt"
 	"strings"
+	"time"
 )
 
 // Done says what became of a unit. It depends on the Unit and the version of the program only.
@@ -105,7 +106,8 @@ func (d *Done) check(u *Unit) error {
 	for i := range d.Results {
 		r := &d.Results[i]
 		day, ok := strings.CutPrefix(r.Name, Transactions+"day=")
-		if day, _, _ = strings.Cut(day, "/"); !ok || r.Name != PartName(day, u.Tap, u.ID, i) {
+		day, _, _ = strings.Cut(day, "/")
+		if _, err := time.Parse(time.DateOnly, day); err != nil || !ok || r.Name != PartName(day, u.Tap, u.ID, i) {
 			return malformed("%q is not a result of the unit", r.Name)
 		}
 		if err := r.check(); err != nil {

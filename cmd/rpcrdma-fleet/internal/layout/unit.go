@@ -26,7 +26,9 @@ const (
 	maxURL   = 4096
 	maxWord  = 256
 	maxSize  = int64(1) << 50
-	maxList  = 64
+	// maxMemory is more than a unit can use.
+	maxMemory = 64 << 30
+	maxList   = 64
 )
 
 // Path is the path of the URL.
@@ -92,8 +94,8 @@ func (o *Options) check() error {
 		return malformed("options are too long")
 	case o.Top < 0 || o.Interval < 0 || o.OpenCalls < 0 || o.Connections < 0 || o.Message < 0:
 		return malformed("an option is negative")
-	case o.Memory < 40<<20 || o.Memory > maxSize:
-		return malformed("limit_memory %d: at least 40 MiB", o.Memory)
+	case o.Memory < 40<<20 || o.Memory > maxMemory:
+		return malformed("limit_memory %d: 40 MiB to 64 GiB", o.Memory)
 	case o.PartBytes < 1 || o.PartBytes > maxSize || o.PartFiles < 1 || o.PartFiles > MaxFiles:
 		return malformed("part_bytes %d, part_files %d", o.PartBytes, o.PartFiles)
 	}

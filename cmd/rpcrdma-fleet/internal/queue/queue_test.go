@@ -221,26 +221,26 @@ func (r *rig) die(worker string, ended bool) {
 	if err != nil {
 		r.Fatal(err)
 	}
-	for m := range batch.Messages() {
-		r.q.ackWait = time.Second
-		w := &Worker{Name: worker, Exec: newMemory(nil), Note: r.Logf, q: r.q}
-		tk, err := decodeTask(m.Subject(), m.Data())
-		if err != nil {
+	m, ok := <-batch.Messages()
+	if !ok {
+		r.Fatalf("nothing to take: %v", batch.Error())
+	}
+	r.q.ackWait = time.Second
+	w := &Worker{Name: worker, Exec: newMemory(nil), Note: r.Logf, q: r.q}
+	tk, err := decodeTask(m.Subject(), m.Data())
+	if err != nil {
+		r.Fatal(err)
+	}
+	d := &delivery{Worker: w, m: m, t: tk}
+	if !d.take(r.Context()) {
+		r.Fatal("not taken")
+	}
+	w.working(r.Context(), tk, m.Reply())
+	if ended {
+		if err := r.q.Bury(r.Context(), worker, "killed"); err != nil {
 			r.Fatal(err)
 		}
-		d := &delivery{Worker: w, m: m, t: tk}
-		if !d.take(r.Context()) {
-			r.Fatal("not taken")
-		}
-		w.working(r.Context(), tk, m.Reply())
-		if ended {
-			if err := r.q.Bury(r.Context(), worker, "killed"); err != nil {
-				r.Fatal(err)
-			}
-		}
-		return
 	}
-	r.Fatalf("nothing to take: %v", batch.Error())
 }
 
 func TestCrash(t *testing.T) {
