@@ -26,9 +26,9 @@ const (
 )
 
 const (
-	maxURL   = 4096
-	maxWord  = 256
-	maxSize  = int64(1) << 50
+	maxURL  = 4096
+	maxWord = 256
+	maxSize = int64(1) << 50
 	// maxMemory is more than a unit can use.
 	maxMemory = 64 << 30
 	maxList   = 64
