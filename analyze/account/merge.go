@@ -21,31 +21,50 @@ const (
 // Finish sets Line of an account that was read as JSON.
 func (a *Account) Finish() { a.Line = string(a.line(nil)) }
 
-// Merge adds up the accounts of several inputs. The result does not depend on their order. Sums that do not fit are
-// the largest number that does.
-func Merge(accounts ...*Account) *Account {
-	out := &Account{Schema: Schema, Kinds: []Kind{}, Services: []Service{}}
-	kinds := make(map[Kind]*Kind)
-	services := make(map[Service]int)
-	for _, a := range accounts {
-		out.Packets = add(out.Packets, a.Packets)
-		out.Transactions = add(out.Transactions, a.Transactions)
-		for _, k := range a.Kinds {
-			name := Kind{Kind: k.Kind, Tunnel: k.Tunnel, Port: k.Port}
-			if kinds[name] == nil {
-				x := name
-				kinds[name] = &x
-			}
-			kinds[name].Packets = add(kinds[name].Packets, k.Packets)
-			kinds[name].Bytes = add(kinds[name].Bytes, k.Bytes)
-		}
-		for _, s := range a.Services {
-			name := s
-			name.Connections = 0
-			services[name] = int(min(add(uint64(services[name]), uint64(max(s.Connections, 0))), math.MaxInt32))
-		}
+// Sum adds up the accounts of several inputs. The result does not depend on their order. Sums that do not fit are
+// the largest number that does. The zero value is empty.
+type Sum struct {
+	packets, transactions uint64
+	kinds                 map[Kind]*Kind
+	services              map[Service]int
+}
+
+// Add adds an account.
+func (t *Sum) Add(a *Account) {
+	if t.kinds == nil {
+		t.kinds, t.services = make(map[Kind]*Kind), make(map[Service]int)
 	}
-	for _, k := range kinds {
+	t.packets = add(t.packets, a.Packets)
+	t.transactions = add(t.transactions, a.Transactions)
+	for _, k := range a.Kinds {
+		name := Kind{Kind: k.Kind, Tunnel: k.Tunnel, Port: k.Port}
+		if t.kinds[name] == nil {
+			x := name
+			t.kinds[name] = &x
+		}
+		t.kinds[name].Packets = add(t.kinds[name].Packets, k.Packets)
+		t.kinds[name].Bytes = add(t.kinds[name].Bytes, k.Bytes)
+	}
+	for _, s := range a.Services {
+		name := s
+		name.Connections = 0
+		t.services[name] = int(min(add(uint64(t.services[name]), uint64(max(s.Connections, 0))), math.MaxInt32))
+	}
+}
+
+// Merge adds up accounts.
+func Merge(accounts ...*Account) *Account {
+	var t Sum
+	for _, a := range accounts {
+		t.Add(a)
+	}
+	return t.Account()
+}
+
+// Account is the sum.
+func (t *Sum) Account() *Account {
+	out := &Account{Schema: Schema, Packets: t.packets, Transactions: t.transactions, Kinds: []Kind{}, Services: []Service{}}
+	for _, k := range t.kinds {
 		out.Kinds = append(out.Kinds, *k)
 	}
 	slices.SortFunc(out.Kinds, func(a, b Kind) int {
@@ -58,7 +77,7 @@ func Merge(accounts ...*Account) *Account {
 		}
 		out.Kinds = append(out.Kinds[:maxKinds-1], rest)
 	}
-	for s, n := range services {
+	for s, n := range t.services {
 		s.Connections = n
 		out.Services = append(out.Services, s)
 	}

@@ -1,8 +1,6 @@
 package check
 
 import (
-	"cmp"
-	"errors"
 	"fmt"
 	"math"
 	"math/bits"
@@ -18,24 +16,14 @@ const (
 	SectionVersion = 1
 )
 
-// Errors of FromUnits. The text of the error says more.
-var (
-	ErrNoState = errors.New("there is no state of a check")
-	ErrTerms   = errors.New("states of checks with different options cannot be merged")
-)
+// sections describes the sections of checks.
+var sections = &state.Kind[terms]{
+	Name: SectionKind, Version: SectionVersion, What: "a check", Code: (*terms).code, Differ: (*terms).differs,
+}
 
 const (
 	maxText = 1 << 16
 )
-
-// Result is what one or more taps found.
-type Result struct {
-	// Checker has the counts of all rules. It checks nothing any more.
-	Checker *Checker
-	// Findings of one tap are in their order, findings of several in the order of time.
-	Findings []*Finding
-	Notes    []string
-}
 
 // terms are what must be the same of all states.
 type terms struct {
@@ -63,7 +51,6 @@ type saved struct {
 
 // tap is what one tap found.
 type tap struct {
-	name   string
 	pieces []*piece
 	lost   uint64 // findings that were not kept
 	more   bool   // there were connections that were not told apart
@@ -77,11 +64,7 @@ func (c *Checker) Section(filter string) state.Section {
 			t.rules = append(t.rules, rules[i].ID)
 		}
 	}
-	x := c.tap()
-	k := state.NewWriter(nil)
-	t.code(k)
-	x.code(k)
-	return state.Section{Kind: SectionKind, Version: SectionVersion, Body: k.Bytes()}
+	return sections.Section(&t, c.tap().code)
 }
 
 func (c *Checker) tap() *tap {
@@ -163,6 +146,19 @@ func (t *terms) code(c *state.Coder) {
 	state.Enum(c, &t.profile, len(Profiles))
 	state.List(c, &t.rules, int(ruleCount), func(s *string) { c.Text(s, 128) })
 	c.Text(&t.filter, maxText)
+}
+
+// differs says in what other options differ.
+func (t *terms) differs(o *terms) string {
+	switch {
+	case t.profile != o.profile:
+		return fmt.Sprintf("profiles %s and %s", t.profile, o.profile)
+	case !slices.Equal(t.rules, o.rules):
+		return "rules"
+	case t.filter != o.filter:
+		return fmt.Sprintf("filters %q and %q", t.filter, o.filter)
+	}
+	return ""
 }
 
 func (t *tap) code(c *state.Coder) {
@@ -279,129 +275,4 @@ func (f *Finding) code(c *state.Coder) {
 	for _, s := range [...]*string{&f.Expected, &f.Seen, &f.Reaction, &f.CallKey, &f.ReplyKey} {
 		c.Text(s, maxText)
 	}
-}
-
-// FromUnits merges what the taps of all units found. The result does not depend on the order of the units. Of a
-// connection that several taps saw, what the tap nearest the responder found counts.
-func FromUnits(units []*state.Unit) (*Result, error) {
-	var options terms
-	var taps []*tap
-	for i, u := range units {
-		x := u.Section(SectionKind)
-		switch {
-		case x == nil:
-			return nil, fmt.Errorf("%w: it was saved by another command", ErrNoState)
-		case x.Version != SectionVersion:
-			return nil, fmt.Errorf("%w: encoding %d of checks, and this program knows encoding %d", state.ErrVersion, x.Version, SectionVersion)
-		}
-		c := state.NewReader(x.Body)
-		var t terms
-		t.code(c)
-		p := &tap{name: u.Name()}
-		if c.Err() == nil {
-			p.code(c)
-		}
-		if err := c.End(); err != nil {
-			return nil, fmt.Errorf("%w: check: %w", state.ErrDamaged, err)
-		}
-		switch {
-		case i == 0:
-			options = t
-		case t.profile != options.profile:
-			return nil, fmt.Errorf("%w: profiles %s and %s", ErrTerms, options.profile, t.profile)
-		case !slices.Equal(t.rules, options.rules):
-			return nil, fmt.Errorf("%w: rules", ErrTerms)
-		case t.filter != options.filter:
-			return nil, fmt.Errorf("%w: filters %q and %q", ErrTerms, options.filter, t.filter)
-		}
-		taps = append(taps, p)
-	}
-	if len(taps) == 0 {
-		return nil, ErrNoState
-	}
-	return fold(&options, taps), nil
-}
-
-// fold adds up what the taps found.
-func fold(t *terms, taps []*tap) *Result {
-	opt := Options{Profile: t.profile}
-	for i := range rules {
-		opt.Rules[i] = slices.Contains(t.rules, rules[i].ID)
-	}
-	out := &Result{Checker: New(opt, nil)}
-	var views []state.View
-	var of []*piece
-	for _, x := range taps {
-		for _, p := range x.pieces {
-			if p.seen != nil {
-				views = append(views, state.View{Seen: p.seen, Tap: x.name, Near: p.near, Timed: p.timed})
-				of = append(of, p)
-			}
-		}
-	}
-	before := first
-	left := map[*piece]bool{}
-	numbers := map[*piece]int{}
-	if len(taps) > 1 {
-		before = earliest
-		var counted []*piece
-		for i, ok := range state.Choose(views) {
-			if left[of[i]] = !ok; ok {
-				counted = append(counted, of[i])
-			}
-		}
-		slices.SortStableFunc(counted, func(a, b *piece) int { return a.seen.Compare(b.seen) })
-		for i, p := range counted {
-			numbers[p] = i + 1
-		}
-	}
-	type entry struct {
-		tap int
-		saved
-	}
-	var list []entry
-	lost, twice, conns, skipped := uint64(0), 0, 0, 0
-	for i, x := range taps {
-		lost += min(x.lost, math.MaxUint64-lost)
-		if x.more {
-			twice++
-		}
-		for _, p := range x.pieces {
-			if left[p] {
-				conns++
-				skipped += len(p.found)
-				continue
-			}
-			out.Checker.apart.rest.merge(p.stats, before)
-			out.Checker.apart.total.merge(p.total)
-			for _, s := range p.found {
-				if len(taps) > 1 {
-					s.f.Connection = numbers[p]
-				}
-				list = append(list, entry{i, s})
-			}
-		}
-	}
-	slices.SortFunc(list, func(a, b entry) int {
-		if len(taps) > 1 {
-			if d := cmp.Or(cmp.Compare(a.f.Ref.Time, b.f.Ref.Time), cmp.Compare(a.tap, b.tap)); d != 0 {
-				return d
-			}
-		}
-		return cmp.Compare(a.place, b.place)
-	})
-	for _, e := range list {
-		out.Findings = append(out.Findings, e.f)
-	}
-	note := func(format string, args ...any) { out.Notes = append(out.Notes, fmt.Sprintf(format, args...)) }
-	if lost > 0 {
-		note("%d findings are counted, and not in the saved states: more than %d of a tap", lost, maxSaved)
-	}
-	if conns > 0 {
-		note("%d connections with %d findings are not counted: a tap nearer the responder saw them, too", conns, skipped)
-	}
-	if twice > 0 && len(taps) > 1 {
-		note("%d taps saw more than %d connections: the others are counted even if another tap saw them, too", twice, maxOwn)
-	}
-	return out
 }

@@ -43,7 +43,7 @@ func TestState(t *testing.T) {
 		if a, b := told(apart.check, apart.findings), told(want.check, want.findings); a != b {
 			t.Errorf("%s: apart\n%s\nwant\n%s", file, a, b)
 		}
-		got, err := FromUnits([]*state.Unit{u})
+		got, err := FromUnits(state.Units{u})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,7 +70,7 @@ func TestMergeStates(t *testing.T) {
 		}
 		random.Shuffle(3, func(i, j int) { files[i], files[j] = files[j], files[i] })
 		files[0].Merge(&files[1], &files[2])
-		res, err := FromUnits(files[0].Units())
+		res, err := FromUnits(&files[0])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -89,13 +89,13 @@ func TestMergeStates(t *testing.T) {
 		u    *state.Unit
 		want error
 	}{
-		{state.NewUnit(), ErrNoState},
+		{state.NewUnit(), state.ErrNoState},
 		{state.NewUnit(state.Section{Kind: SectionKind, Version: 9}), state.ErrVersion},
 		{state.NewUnit(state.Section{Kind: SectionKind, Version: SectionVersion, Body: []byte{1}}), state.ErrDamaged},
-		{saveRun(t, Options{Rules: All(), Profile: Linux}, "rocev2-rping.pcap"), ErrTerms},
-		{saveRun(t, Options{}, "rocev2-rping.pcap"), ErrTerms},
+		{saveRun(t, Options{Rules: All(), Profile: Linux}, "rocev2-rping.pcap"), state.ErrOptions},
+		{saveRun(t, Options{}, "rocev2-rping.pcap"), state.ErrOptions},
 	} {
-		if _, err := FromUnits([]*state.Unit{units[0], x.u}); !errors.Is(err, x.want) {
+		if _, err := FromUnits(state.Units{units[0], x.u}); !errors.Is(err, x.want) {
 			t.Errorf("%v, want %v", err, x.want)
 		}
 	}
@@ -112,7 +112,7 @@ func FuzzState(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		u := state.NewUnit(state.Section{Kind: SectionKind, Version: SectionVersion, Body: body})
-		res, err := FromUnits([]*state.Unit{u})
+		res, err := FromUnits(state.Units{u})
 		if err != nil {
 			return
 		}

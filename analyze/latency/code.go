@@ -1,7 +1,6 @@
 package latency
 
 import (
-	"encoding/json"
 	"maps"
 	"math"
 	"slices"
@@ -114,6 +113,7 @@ func (d *dist) read(c *state.Coder, n int, m *memory) {
 			c.Fail("a histogram without values")
 			return
 		}
+		d.longest = at // as far as is known yet: an array has room for it
 		d.account(m)
 	}
 }
@@ -295,7 +295,7 @@ func (s *Slow) code(c *state.Coder) {
 	c.Text(&s.File, maxText)
 	file := s.File
 	s.File = ""
-	codeJSON(c, s)
+	c.JSON(s, maxEncoded)
 	s.File = file
 	if c.Reading() {
 		if s.Phases == nil || s.Troubles == nil || s.Notes == nil {
@@ -316,20 +316,6 @@ var phaseNames = func() (names []string) {
 	}
 	return names
 }()
-
-// codeJSON codes what is shown as it is.
-func codeJSON(c *state.Coder, v any) {
-	var b []byte
-	if !c.Reading() {
-		b, _ = json.Marshal(v) // plain data: it never fails
-	}
-	if c.Blob(&b, maxEncoded); !c.Reading() || c.Err() != nil {
-		return
-	}
-	if err := json.Unmarshal(b, v); err != nil {
-		c.Fail("%w", err)
-	}
-}
 
 // possible reports whether a connection that was read has numbers that can be shown.
 func (x *Connection) possible() bool {
@@ -363,7 +349,7 @@ func (p *part) code(c *state.Coder, t *terms, m *memory) {
 		(*s).code(c)
 	})
 	state.List(c, &p.conns, maxAudited, func(x *Connection) {
-		if codeJSON(c, x); c.Reading() && !x.possible() {
+		if c.JSON(x, maxEncoded); c.Reading() && !x.possible() {
 			c.Fail("a connection with impossible numbers")
 		}
 	})

@@ -256,5 +256,5 @@ func (c *Collector) State(src Source) *State {
 	pieces = append(pieces, newPiece(0, nil, c.rest.part()))
 	t := newTap(src, pieces)
 	t.beyond = c.beyond
-	return &State{terms: termsOf(&c.opt, src.Filter), shown: c.opt.Top, taps: []*tap{t}, mem: memory{limit: c.limits}}
+	return &State{terms: termsOf(&c.opt, src.Filter), tap: t, mem: memory{limit: c.limits}}
 }

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/rpcrdma/toolkit/analyze/account"
 )
 
 // terms are the options that determine what a report has. States with different ones cannot be merged.
@@ -72,7 +70,9 @@ func (f *fold) add(p *part) {
 	if f.slow = append(f.slow, p.slow...); len(f.slow) > 2*f.top+1024 {
 		f.slowest()
 	}
-	f.conns = append(f.conns, p.conns...)
+	if f.conns = append(f.conns, p.conns...); len(f.conns) > 2*maxAudited {
+		f.earliest()
+	}
 	check(saturated(&f.groupsLost, p.groupsLost))
 	check(saturated(&f.auditLost, p.auditLost))
 	check(saturated(&f.levelLost, p.levelLost))
@@ -115,19 +115,21 @@ func (f *fold) slowest() {
 	f.slow = f.slow[:min(len(f.slow), f.top)]
 }
 
-// source is what is known of the captures of all taps.
-type source struct {
-	inputs         []string
-	packets, bytes uint64
-	first, last    int64
-	account        *account.Account
-	notes          []string
+// earliest keeps as many of the connections as are listed: those with the lowest numbers.
+func (f *fold) earliest() {
+	slices.SortStableFunc(f.conns, func(a, b Connection) int { return cmp.Compare(a.Connection, b.Connection) })
+	if n := len(f.conns) - maxAudited; n > 0 {
+		f.overflow = saturated(&f.auditLost, uint64(n)) || f.overflow
+		clear(f.conns[maxAudited:])
+		f.conns = f.conns[:maxAudited]
+	}
 }
 
 // report makes the report. The fold must not be used afterwards.
 func (f *fold) report(src *source) *Report {
+	notes := src.finish()
 	rep := &Report{
-		Account: src.account,
+		Account: src.account(),
 		Schema:  Schema, Inputs: src.inputs, Filter: f.filter, By: []string{},
 		Start: utc(src.first), End: utc(src.last), Span: span(src.first, src.last),
 		Packets: src.packets, Bytes: src.bytes,
@@ -138,13 +140,13 @@ func (f *fold) report(src *source) *Report {
 	}
 	rep.groups(f)
 	rep.series(f)
+	f.earliest()
 	rep.Connections = append([]Connection{}, f.conns...)
-	slices.SortStableFunc(rep.Connections, func(a, b Connection) int { return cmp.Compare(a.Connection, b.Connection) })
 	rep.troubles(f)
 	f.slowest()
 	rep.Slowest = append([]*Slow{}, f.slow...)
 	rep.note(f)
-	rep.Notes = append(rep.Notes, src.notes...)
+	rep.Notes = append(rep.Notes, notes...)
 	return rep
 }
 

@@ -15,13 +15,13 @@ import (
 )
 
 // spoiled is the state of a sample after change.
-func spoiled(t *testing.T, change func(*State, *part)) (*State, error) {
+func spoiled(t *testing.T, change func(*State, *part)) (*Merger, error) {
 	t.Helper()
 	c := NewCollector(Options{Top: 2, Inline: []uint32{1024}})
 	src := collect(t, filepath.Join(samples, "rocev2-nfs3-longcall.pcap"), c, c.Observer(), c.Add)
 	s := c.State(src)
-	change(s, s.taps[0].pieces[0].part)
-	return FromUnits([]*state.Unit{state.NewUnit(s.Section())})
+	change(s, s.tap.pieces[0].part)
+	return FromUnits(state.Units{state.NewUnit(s.Section())})
 }
 
 // TestHostileState: what contradicts itself is refused, and what is only very large is shown as such.
@@ -64,38 +64,34 @@ func TestHostileState(t *testing.T) {
 		u    *state.Unit
 		want error
 	}{
-		{state.NewUnit(), ErrNoState},
+		{state.NewUnit(), state.ErrNoState},
 		{state.NewUnit(state.Section{Kind: SectionKind, Version: SectionVersion + 1}), state.ErrVersion},
 		{state.NewUnit(state.Section{Kind: SectionKind, Version: SectionVersion}), state.ErrDamaged},
 	} {
-		if _, err := FromUnits([]*state.Unit{x.u}); !errors.Is(err, x.want) {
+		if _, err := FromUnits(state.Units{x.u}); !errors.Is(err, x.want) {
 			t.Errorf("%v, want %v", err, x.want)
 		}
 	}
-	if _, err := FromUnits(nil); !errors.Is(err, ErrNoState) {
+	if _, err := FromUnits(state.Units{}); !errors.Is(err, state.ErrNoState) {
 		t.Error(err)
 	}
 }
 
 // TestOverflow: sums that do not fit are the largest number, and a note says so.
 func TestOverflow(t *testing.T) {
-	var units []*state.Unit
+	var units state.Units
 	for i := range 3 {
 		c := NewCollector(Options{})
 		src := collect(t, filepath.Join(samples, "rocev2-nfs3-longcall.pcap"), c, c.Observer(), c.Add)
 		s := c.State(src)
-		x := s.taps[0].pieces[0]
+		x := s.tap.pieces[0]
 		x.seen.Ends[0].QPN += uint32(i) // other connections
 		g := x.part.groups[0]
 		g.CallBytes, g.Statuses = math.MaxUint64-5, map[string]uint64{"A": math.MaxUint64}
 		x.part.series.slots[0].bytes = math.MaxUint64
 		units = append(units, state.NewUnit(s.Section()))
 	}
-	s, err := FromUnits(units)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rep := s.Report()
+	rep := merged(t, units...)
 	if rep.All.CallBytes != math.MaxUint64 || rep.All.Statuses["A"] != math.MaxUint64 {
 		t.Errorf("%d bytes, %d errors", rep.All.CallBytes, rep.All.Statuses["A"])
 	}
@@ -108,6 +104,7 @@ func TestOverflow(t *testing.T) {
 func TestTerms(t *testing.T) {
 	file := filepath.Join(samples, "rocev2-rping.pcap")
 	base := unit(t, file, Options{Top: 3})
+	most := unit(t, filepath.Join(samples, "rocev2-nfs3-longcall.pcap"), Options{Top: 3})
 	for _, x := range []struct {
 		opt  Options
 		want string
@@ -118,8 +115,8 @@ func TestTerms(t *testing.T) {
 		{Options{Top: 4}, "3 and 4 slow"},
 		{Options{Top: 3, Inline: DefaultInline}, "inline"},
 	} {
-		_, err := FromUnits([]*state.Unit{base, unit(t, file, x.opt)})
-		if !errors.Is(err, ErrTerms) || !strings.Contains(err.Error(), x.want) {
+		_, err := FromUnits(state.Units{base, unit(t, file, x.opt), most})
+		if !errors.Is(err, state.ErrOptions) || !strings.Contains(err.Error(), x.want) {
 			t.Errorf("%v, want %q", err, x.want)
 		}
 	}
@@ -136,7 +133,7 @@ func TestLimits(t *testing.T) {
 	c.limit = 2 * c.fixed()
 	src = collect(t, file, c, c.Observer(), c.Add)
 	s := c.State(src)
-	if s.taps[0].beyond == 0 {
+	if s.tap.beyond == 0 {
 		t.Fatal("all connections were told apart")
 	}
 	if got := reportJSON(t, s.Report()); !bytes.Equal(got, want) {

@@ -24,12 +24,12 @@ func TestPartitions(t *testing.T) {
 	var pieces, rest []*piece // of one connection; what concerns all of a capture
 	var options terms
 	for _, name := range []string{"rocev2-nfs3-snaplen256.pcap.zst", "rocev2-nfs3-longcall.pcap", "iwarp-nfs41-recall.pcap"} {
-		s, err := FromUnits([]*state.Unit{unit(t, filepath.Join(samples, name), opt)})
+		s, err := read(unit(t, filepath.Join(samples, name), opt))
 		if err != nil {
 			t.Fatal(err)
 		}
-		n := len(s.taps[0].pieces) - 1
-		pieces, rest, options = append(pieces, s.taps[0].pieces[:n]...), append(rest, s.taps[0].pieces[n]), s.terms
+		n := len(s.tap.pieces) - 1
+		pieces, rest, options = append(pieces, s.tap.pieces[:n]...), append(rest, s.tap.pieces[n]), s.terms
 	}
 	if len(pieces) < 15 {
 		t.Fatalf("only %d pieces", len(pieces))
@@ -54,7 +54,7 @@ func TestPartitions(t *testing.T) {
 		files := make([]*state.File, len(taps))
 		for i, x := range taps {
 			files[i] = &state.File{}
-			files[i].Add(state.NewUnit((&State{terms: options, taps: []*tap{x}}).Section()))
+			files[i].Add(state.NewUnit((&State{terms: options, tap: x}).Section()))
 		}
 		for len(files) > 1 {
 			i, j := random.IntN(len(files)), random.IntN(len(files))
@@ -74,14 +74,19 @@ func TestPartitions(t *testing.T) {
 				files = files[:len(files)-1]
 			}
 		}
-		s, err := FromUnits(files[0].Units())
+		m := NewMerger()
+		for _, i := range random.Perm(len(files[0].Units())) { // the order of the first pass makes no difference
+			if err := m.Survey(files[0].Units()[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if left := m.Decide(); left != nil || m.Taps() != len(taps) {
+			t.Fatalf("%d taps of %d, %v", m.Taps(), len(taps), left)
+		}
+		rep, err := m.Report(files[0])
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s.Taps() != len(taps) {
-			t.Fatalf("%d taps of %d", s.Taps(), len(taps))
-		}
-		rep := s.Report()
 		rep.Notes, rep.Inputs, rep.Packets = nil, nil, 0
 		got, err := json.Marshal(rep)
 		if err != nil {

@@ -24,32 +24,40 @@ func FuzzState(f *testing.F) {
 		fresh := memory{limit: DefaultMemory}
 		defer held.End(t)
 		u := state.NewUnit(state.Section{Kind: SectionKind, Version: SectionVersion, Body: body})
-		s, err := FromUnits([]*state.Unit{u})
+		s, err := read(u)
 		if err != nil {
 			return
 		}
-		for _, x := range s.taps[0].pieces {
+		for _, x := range s.tap.pieces {
 			if x.part, err = x.load(&s.terms, &fresh); err != nil {
 				t.Fatal(err)
 			}
 		}
 		again := s.Section()
-		back, err := FromUnits([]*state.Unit{state.NewUnit(again)})
+		back, err := read(state.NewUnit(again))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if b := back.Section(); !bytes.Equal(b.Body, again.Body) {
 			t.Fatal("it changes when it is written twice")
 		}
-		rep := back.Report()
-		if _, err := json.Marshal(rep); err != nil {
+		if _, err := json.Marshal(merged(t, u)); err != nil {
 			t.Fatal(err)
 		}
-		both, err := FromUnits([]*state.Unit{u, whole})
-		if err != nil {
+		m := NewMerger()
+		if m.Survey(u) != nil || m.Survey(whole) != nil {
+			t.Fatal("what was read is refused")
+		}
+		if m.Decide() != nil {
 			return
 		}
-		if _, err := json.Marshal(both.Report()); err != nil {
+		var f state.File
+		f.Add(u, whole)
+		both, err := m.Report(&f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := json.Marshal(both); err != nil {
 			t.Fatal(err)
 		}
 	})

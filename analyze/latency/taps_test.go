@@ -90,11 +90,7 @@ func TestTwoTaps(t *testing.T) {
 			want, least := server().Report(), client().Report()
 			var f state.File
 			f.Add(state.NewUnit(client().Section()), state.NewUnit(server().Section()))
-			s, err := FromUnits(f.Units())
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := s.Report()
+			got := merged(t, f.Units()...)
 			if want.All.Count == 0 || least.All.Count == 0 {
 				t.Fatalf("%d and %d transactions: the capture shows nothing", want.All.Count, least.All.Count)
 			}

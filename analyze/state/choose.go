@@ -22,22 +22,27 @@ type View struct {
 // Near is least. Taps that saw less than half of the calls of the one that saw most are not considered. The
 // result does not depend on the order of the views.
 func Choose(views []View) (counts []bool) {
+	counts = make([]bool, len(views))
+	choose(views, func(i int, yes bool, _ int) { counts[i] = yes })
+	return counts
+}
+
+// choose calls f for each view: whether it counts, and how many taps saw the connection.
+func choose(views []View, f func(view int, counts bool, taps int)) {
 	seen := make([]*Seen, len(views))
 	for i := range views {
 		seen[i] = views[i].Seen
 	}
-	counts = make([]bool, len(views))
 	for _, same := range Groups(seen) {
-		best := nearest(views, same)
+		best, taps := nearest(views, same)
 		for _, i := range same {
-			counts[i] = views[i].Tap == best
+			f(i, views[i].Tap == best, taps)
 		}
 	}
-	return counts
 }
 
-// nearest is the tap nearest the responder.
-func nearest(views []View, same []int) string {
+// nearest is the tap nearest the responder, and of how many.
+func nearest(views []View, same []int) (name string, of int) {
 	type tap struct {
 		name string
 		n    uint64
@@ -45,14 +50,15 @@ func nearest(views []View, same []int) string {
 		near int64  // of that view
 	}
 	var taps []*tap
+	byName := make(map[string]*tap)
 	for _, i := range same {
 		v := &views[i]
-		at := slices.IndexFunc(taps, func(t *tap) bool { return t.name == v.Tap })
-		if at < 0 {
-			at = len(taps)
-			taps = append(taps, &tap{name: v.Tap, near: math.MaxInt64})
+		t := byName[v.Tap]
+		if t == nil {
+			t = &tap{name: v.Tap, near: math.MaxInt64}
+			byName[v.Tap] = t
+			taps = append(taps, t)
 		}
-		t := taps[at]
 		if sum, carry := bits.Add64(t.n, v.Timed, 0); carry == 0 {
 			t.n = sum
 		}
@@ -60,6 +66,7 @@ func nearest(views []View, same []int) string {
 			t.most, t.near = v.Timed, v.Near
 		}
 	}
+	of = len(taps)
 	most := uint64(0)
 	for _, t := range taps {
 		most = max(most, t.n)
@@ -67,7 +74,7 @@ func nearest(views []View, same []int) string {
 	taps = slices.DeleteFunc(taps, func(t *tap) bool { return t.n < most/2 })
 	return slices.MinFunc(taps, func(a, b *tap) int {
 		return cmp.Or(cmp.Compare(a.near, b.near), cmp.Compare(b.n, a.n), strings.Compare(a.name, b.name))
-	}).name
+	}).name, of
 }
 
 // Median finds the median of many durations, within 1/32. The zero value is empty; it takes no more than some

@@ -2,6 +2,7 @@ package state
 
 import (
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -168,6 +169,20 @@ func (c *Coder) Blob(v *[]byte, most int) {
 		c.Fail("%w", errShort)
 	default:
 		*v, c.b = c.b[:n:n], c.b[n:]
+	}
+}
+
+// JSON codes what is shown as it is, of at most most bytes: v is a pointer to plain data.
+func (c *Coder) JSON(v any, most int) {
+	var b []byte
+	if !c.reading {
+		b, _ = json.Marshal(v) // plain data: it never fails
+	}
+	if c.Blob(&b, most); !c.reading || c.err != nil {
+		return
+	}
+	if err := json.Unmarshal(b, v); err != nil {
+		c.Fail("%w", err)
 	}
 }
 

@@ -14,10 +14,10 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/analyze/text/results"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
+	"github.com/rpcrdma/toolkit/cmd/internal/show"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
-	"github.com/rpcrdma/toolkit/internal/printable"
 )
 
 const checkLong = `Check captures against the rules of RPC-over-RDMA: RFC 8166 with RFC 8167, 8267
@@ -160,13 +160,14 @@ func (o *checkOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) er
 	if err != nil {
 		return err
 	}
-	r := &checkRun{
-		format: o.format, least: least,
-		shown: results.Shown{Findings: make(map[*check.Rule]uint64), Max: o.max, Quiet: o.quiet},
-		text:  results.Findings{Clock: text.Clock{Format: o.time.format}, Color: color},
-	}
+	r := &checkRun{show: show.Findings{
+		Format: o.format, Least: least,
+		Shown: results.Shown{Findings: make(map[*check.Rule]uint64), Max: o.max, Quiet: o.quiet},
+		Text:  results.Findings{Clock: text.Clock{Format: o.time.format}, Color: color},
+	}}
+	r.show.Write = func(add func([]byte) []byte) { r.out.end(add(r.out.begin())) }
 	if o.resolve {
-		r.text.Name = cli.NewResolver(len(o.ifaces) > 0).Name
+		r.show.Text.Name = cli.NewResolver(len(o.ifaces) > 0).Name
 	}
 	names := append(slices.Clone(o.read), args...)
 	if saved, err := areStates(names); err != nil {
@@ -225,20 +226,14 @@ func (r *checkRun) states(cmd *cobra.Command, o *checkOptions, s *cli.Streams, n
 	if err != nil {
 		return err
 	}
-	res, err := check.FromUnits(all.Units())
+	res, err := check.FromUnits(all)
 	if err != nil {
 		return err
 	}
 	r.out, r.check = newOutput(s.Out, false, false), res.Checker
-	r.begin()
-	for _, f := range res.Findings {
-		// Saved words are whatever their author wrote.
-		for _, word := range [...]*string{&f.Known, &f.Program, &f.Operation, &f.Expected, &f.Seen, &f.Reaction, &f.CallKey, &f.ReplyKey} {
-			*word = printable.Text(*word)
-		}
-		r.finding(f)
-	}
-	r.summary()
+	r.show.Begin()
+	r.show.Saved(res.Findings)
+	r.show.Summary(r.out, r.check)
 	notes := cli.NewProblems("rpcrdma-dump", s.Err)
 	for _, n := range res.Notes {
 		notes.Printf("note: %s", n)
@@ -252,19 +247,14 @@ func (r *checkRun) states(cmd *cobra.Command, o *checkOptions, s *cli.Streams, n
 // checkRun is one run of the command.
 type checkRun struct {
 	*job
-	out    *output
-	check  *check.Checker
-	view   rpc.View
-	format string
-	least  check.Severity
-	text   results.Findings
-	json   ndjson.Encoder
-	shown  results.Shown
-	any    bool // an object was written
+	out   *output
+	check *check.Checker
+	view  rpc.View
+	show  show.Findings
 }
 
 func (r *checkRun) run(o *checkOptions, opt *check.Options, s *cli.Streams, saved *cli.Output) error {
-	r.check = check.New(*opt, r.finding)
+	r.check = check.New(*opt, r.show.Finding)
 	o.memory.Reserve(8 << 20) // memory that connections have offered, calls that are followed
 	d := o.decoder()
 	d.Observer, d.Packet, d.Ordinary, d.Closed = r.check, r.check.Packet, r.check.Ordinary, r.check.Closed
@@ -272,7 +262,7 @@ func (r *checkRun) run(o *checkOptions, opt *check.Options, s *cli.Streams, save
 		o.blame(&d)
 	}
 	r.d = decode.New(d, r.transaction)
-	r.begin()
+	r.show.Begin()
 	_, outTTY := cli.Terminal(s.Out)
 	_, errTTY := cli.Terminal(s.Err)
 	err := r.job.run(errTTY && !outTTY)
@@ -282,19 +272,12 @@ func (r *checkRun) run(o *checkOptions, opt *check.Options, s *cli.Streams, save
 		sections = append(sections, r.check.Section(o.filter))
 		r.check.Sum()
 	}
-	r.summary()
+	r.show.Summary(r.out, r.check)
 	err = r.finish(err, r.out.close())
 	if o.save != "" {
 		err = r.commitState(saved, o.save, err, sections...)
 	}
 	return r.found(err)
-}
-
-// begin writes what comes before the first finding.
-func (r *checkRun) begin() {
-	if r.format == "json" {
-		r.out.end(append(r.out.begin(), '['))
-	}
 }
 
 // found is the error that the command ends with.
@@ -305,23 +288,6 @@ func (r *checkRun) found(err error) error {
 	return err
 }
 
-// summary writes what comes after the last finding.
-func (r *checkRun) summary() {
-	switch r.format {
-	case "text":
-		results.CheckSummary(r.out, r.check, &r.shown)
-	case "ndjson":
-		r.out.end(append(ndjson.AppendCheckSummary(r.out.begin(), r.check), '\n'))
-	case "json":
-		b := r.out.begin()
-		if r.any {
-			b = append(b, ',')
-		}
-		b = append(b, '\n')
-		r.out.end(append(ndjson.AppendCheckSummary(b, r.check), "\n]\n"...))
-	}
-}
-
 func (r *checkRun) transaction(tx *transaction.Transaction) {
 	v := &r.view
 	v.Set(tx)
@@ -330,35 +296,6 @@ func (r *checkRun) transaction(tx *transaction.Transaction) {
 	}
 	r.check.Transaction(v)
 	v.Learn()
-}
-
-func (r *checkRun) finding(f *check.Finding) {
-	if f.Severity < r.least {
-		r.shown.Hidden++
-		return
-	}
-	switch r.format {
-	case "text":
-		r.shown.Findings[f.Rule]++
-		if r.shown.Quiet || r.shown.Max > 0 && r.shown.Findings[f.Rule] > r.shown.Max {
-			return
-		}
-		r.out.end(r.text.Append(r.out.begin(), f))
-	default:
-		b := r.out.begin()
-		if r.format == "json" {
-			if r.any {
-				b = append(b, ',')
-			}
-			b = append(b, '\n')
-		}
-		b = r.json.AppendFinding(b, f)
-		if r.format == "ndjson" {
-			b = append(b, '\n')
-		}
-		r.any = true
-		r.out.end(b)
-	}
 }
 
 // listRules prints the rules that are selected.

@@ -12,11 +12,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rpcrdma/toolkit/analyze/fabric"
 	"github.com/rpcrdma/toolkit/analyze/filter"
 	"github.com/rpcrdma/toolkit/analyze/html"
 	"github.com/rpcrdma/toolkit/analyze/kernel"
 	"github.com/rpcrdma/toolkit/analyze/ladder"
 	"github.com/rpcrdma/toolkit/analyze/latency"
+	"github.com/rpcrdma/toolkit/analyze/onepass"
 	"github.com/rpcrdma/toolkit/analyze/session"
 	"github.com/rpcrdma/toolkit/analyze/state"
 	"github.com/rpcrdma/toolkit/analyze/text/results"
@@ -249,9 +251,10 @@ func (o *reportOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) e
 		spread = nil
 	}
 	if o.save != "" {
-		sections, err = withSessions(sections, spread, err)
-	}
-	if o.save != "" {
+		if spread != nil {
+			x, sectionErr := spread.Section()
+			sections, err = append(sections, x), errors.Join(err, sectionErr)
+		}
 		out := newOutput(s.Out, false, false)
 		outErr := o.print(out, rep, recorded, spread, cmd.Flags().Changed("interval"))
 		return j.commitState(made, o.save, j.finish(err, errors.Join(outErr, out.close())), sections...)
@@ -303,19 +306,22 @@ func (o *reportOptions) runStates(cmd *cobra.Command, s *cli.Streams, args []str
 	if err != nil {
 		return err
 	}
-	st, err := latency.FromUnits(all.Units())
+	st, err := latency.FromUnits(all)
 	if err != nil {
 		return err
 	}
 	if cmd.Flags().Changed("top") && !st.Top(o.top) {
 		return cli.Usagef("--top %d: the saved state has fewer slow transactions", o.top)
 	}
-	sessions, note, err := savedSessions(all)
+	sessions, note, err := session.FromUnits(all)
 	if err != nil {
 		return err
 	}
 	_, series := st.Interval()
-	rep := st.Report()
+	rep, err := st.Report(all)
+	if err != nil {
+		return err
+	}
 	if note != "" {
 		rep.Notes = append(rep.Notes, note)
 	}
@@ -396,18 +402,14 @@ func analyse(
 	dec.Concurrent = true
 	dec.Closed = r.Closed
 	dec.Observer = r.Observer()
-	in.blame(&dec)
+	if sessions != nil { // they find out about slots, too
+		sessions.Apart()
+		onepass.AttributeWith(&dec, in.memory.Scale(fabric.DefaultMemory), sessions)
+	} else {
+		in.blame(&dec)
+	}
 	if opt.Draw != nil && opt.Top > 0 {
 		dec.Transactions.Packets = drawnPackets
-	}
-	if sessions != nil { // they find out about slots, too
-		dec.Observer = session.Beside(r.Observer(), sessions)
-		sessions.Apart()
-		blame := dec.Transactions.Ended
-		dec.Transactions.Ended = func(tx *transaction.Transaction) {
-			blame(tx)
-			sessions.Ended(tx)
-		}
 	}
 	j.d = decode.New(dec, func(tx *transaction.Transaction) {
 		v := &view

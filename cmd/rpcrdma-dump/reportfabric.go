@@ -518,3 +518,6 @@ func (p *fabricPrinter) overTime() {
 	header := []string{"FROM", "PACKETS", "BYTES", "MARKED", "%", "CNP", "NAK", "AGAIN"}
 	p.table("Over time, in intervals of "+nanos(p.rep.Series.Length), header, rightFrom(0, len(header)), rows)
 }
+
+// clock is the time of day of a moment in nanoseconds since 1970.
+func clock(ns int64) string { return time.Unix(0, ns).UTC().Format("15:04:05.000000") }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,14 +11,13 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/rpcrdma/toolkit/analyze/session"
 	"github.com/rpcrdma/toolkit/analyze/state"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/internal/outfile"
 )
 
-// stateBytes is how many bytes of saved states a command reads at most.
-const stateBytes = 256 << 20
+// stateBytes is how many bytes of one unit of a saved state a command reads at most.
+const stateBytes = state.DefaultUnitBytes
 
 // stateOption is the flag --save-state.
 type stateOption struct {
@@ -66,26 +64,17 @@ func isState(name string) bool {
 	return err == nil && state.Is(head)
 }
 
-// readStates reads saved states, and merges them.
-func readStates(names []string, limit int64) (*state.File, error) {
-	all := &state.File{}
+// readStates finds the units in saved states.
+func readStates(names []string, limit int64) (*state.Index, error) {
+	all := &state.Index{UnitBytes: limit}
 	for _, n := range names {
-		f, err := os.Open(n)
-		if err != nil {
-			return nil, err
-		}
-		x, err := state.Read(f, limit)
-		if st, statErr := f.Stat(); statErr == nil {
-			limit -= st.Size()
-		}
-		f.Close()
+		err := all.Add(n)
 		if errors.Is(err, state.ErrSize) {
-			return nil, fmt.Errorf("%s: %w, together with the states before it: see --limit-memory", n, err)
+			return nil, fmt.Errorf("%s: %w: see --limit-memory", n, err)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", n, err)
 		}
-		all.Merge(x)
 	}
 	return all, nil
 }
@@ -130,7 +119,7 @@ func (j *job) commitState(out *cli.Output, name string, ended error, sections ..
 	return ended
 }
 
-func writeState(out *cli.Output, f *state.File) error {
+func writeState(out *cli.Output, f interface{ Write(io.Writer) error }) error {
 	if out == nil {
 		return nil
 	}
@@ -141,54 +130,11 @@ func writeState(out *cli.Output, f *state.File) error {
 }
 
 // damagedStates says how many units are of damaged inputs, which is an error.
-func damagedStates(s *cli.Streams, f *state.File) error {
-	n := 0
-	for _, u := range f.Units() {
-		if u.Input().Damaged {
-			n++
-		}
-	}
+func damagedStates(s *cli.Streams, all *state.Index) error {
+	n := all.Damaged()
 	if n == 0 {
 		return nil
 	}
-	cli.NewProblems("rpcrdma-dump", s.Err).Printf("%d of %d states are of input that was truncated or malformed", n, len(f.Units()))
+	cli.NewProblems("rpcrdma-dump", s.Err).Printf("%d of %d states are of input that was truncated or malformed", n, all.Len())
 	return cli.ErrDamaged
-}
-
-const (
-	sessionKind    = "sessions"
-	sessionVersion = 1
-)
-
-// withSessions adds what a report says of sessions, if anything, to what is saved. It is not merged.
-func withSessions(sections []state.Section, rep *session.Report, err error) ([]state.Section, error) {
-	if rep == nil {
-		return sections, err
-	}
-	b, marshalErr := json.Marshal(rep)
-	return append(sections, state.Section{Kind: sessionKind, Version: sessionVersion, Body: b}), errors.Join(err, marshalErr)
-}
-
-// savedSessions are the sessions of the only unit. If there are several units, note says that their sessions are not
-// shown.
-func savedSessions(f *state.File) (rep *session.Report, note string, err error) {
-	n := 0
-	for _, u := range f.Units() {
-		s := u.Section(sessionKind)
-		if s == nil {
-			continue
-		}
-		if s.Version != sessionVersion {
-			return nil, "", fmt.Errorf("%w: encoding %d of sessions", state.ErrVersion, s.Version)
-		}
-		n++
-		rep = &session.Report{}
-		if err := json.Unmarshal(s.Body, rep); err != nil {
-			return nil, "", fmt.Errorf("%w: sessions: %w", state.ErrDamaged, err)
-		}
-	}
-	if len(f.Units()) == 1 || n == 0 {
-		return rep, "", nil
-	}
-	return nil, fmt.Sprintf("%d of the taps saw sessions worth a table: sessions are not merged, a report of each state shows them", n), nil
 }

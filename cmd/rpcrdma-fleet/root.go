@@ -24,6 +24,14 @@ func newRootCommand(s *cli.Streams) *cobra.Command {
 	}
 	cli.NewRoot(cmd, s)
 	cmd.AddCommand(
+		newRunCommand(s),
+		newSubmitCommand(s),
+		newWorkerCommand(s),
+		newStatusCommand(s),
+		newReportCommand(s),
+		newCheckCommand(s),
+		newConnectionsCommand(s),
+		newUnitCommand(s),
 		cli.NewManCommand("rpcrdma-fleet", s.Err),
 	)
 	return cmd

@@ -119,7 +119,7 @@ var rules = []rule{
 	// What the time of transactions was lost to: RDMA, laid over phases.
 	{packages: "analyze/blame", own: []string{"analyze/fabric", "decode/rdma", "decode/transaction"}},
 	// Sessions and layouts: what NFSv4.1 says of itself.
-	{packages: "analyze/session", own: []string{"decode/...", "internal/freeze"}},
+	{packages: "analyze/session", own: []string{"analyze/state", "decode/...", "internal/freeze"}},
 
 	// Charts and tables know nothing of what they show.
 	{packages: "analyze/plot"},
@@ -128,16 +128,26 @@ var rules = []rule{
 	// The words that all consumers of transactions share, and transactions as text.
 	{packages: "analyze/text", own: []string{"decode/...", "internal/printable", "internal/freeze"}, foreign: []string{"github.com/mattn/go-runewidth"}},
 	{packages: "analyze/account", own: []string{"analyze/text", "decode", "decode/rdma"}},
+	// The list of connections, of one tap or of many, with its forms of output.
+	{packages: "analyze/connections", own: []string{
+		"analyze/account", "analyze/fabric", "analyze/ndjson", "analyze/state", "analyze/text", "decode", "decode/link", "decode/rdma", "decode/transaction",
+		"internal/freeze", "internal/printable", "internal/table",
+	}},
 	{packages: "analyze/filter", own: []string{"decode/link", "decode/nfs/...", "decode/oncrpc", "decode/rdma", "decode/rpc", "decode/rpcrdma", "decode/transaction", "decode/xdr", "internal/nearest"}},
 
 	// What computes something of many transactions knows no format.
-	{packages: "analyze/check", own: []string{"analyze/state", "analyze/text", "decode/..."}},
+	{packages: "analyze/check", own: []string{"analyze/state", "analyze/text", "decode/...", "internal/freeze"}},
 	{packages: "analyze/kernel", own: []string{"analyze/kernel/...", "analyze/text", "decode/rdma", "decode/rpc", "decode/transaction"}},
 	// Keys of connections, and the form in which analyzers save what they found.
 	{packages: "analyze/state", own: []string{"decode/rdma"}},
 	{packages: "analyze/latency", own: []string{
 		"analyze/account", "analyze/state", "analyze/text", "decode", "decode/link", "decode/rdma", "decode/rpc", "decode/rpcrdma", "decode/transaction",
+		"internal/freeze",
 	}, foreign: []string{"github.com/HdrHistogram/hdrhistogram-go"}},
+	// All of it from one decoder.
+	{packages: "analyze/onepass", own: []string{
+		"analyze/blame", "analyze/check", "analyze/connections", "analyze/filter", "analyze/latency", "analyze/session", "analyze/state", "capture", "decode/...", "internal/freeze",
+	}},
 	{packages: "analyze/monitor", own: []string{"analyze/blame", "analyze/fabric", "analyze/filter", "analyze/ladder", "analyze/latency", "analyze/session", "analyze/text", "capture", "decode/..."}},
 
 	// Formats of single transactions, and of what others computed.
@@ -288,6 +298,7 @@ var rules = []rule{
 	{packages: "cmd/internal/cli", own: []string{"analyze/filter", "analyze/text", "capture/...", "decode", "decode/krb5", "decode/rpc", "internal/nearest", "internal/outfile", "internal/printable", "internal/table"}, foreign: []string{
 		"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term",
 	}},
+	{packages: "cmd/internal/show", own: []string{"analyze/check", "analyze/ndjson", "analyze/text/results", "internal/printable"}},
 	{packages: "cmd/internal/clitest", own: []string{"capture", "internal/wrap"}, foreign: []string{"github.com/rogpeppe/go-internal/testscript", "github.com/spf13/cobra", "github.com/spf13/pflag"}},
 	// Commands: flags, files, terminals.
 	{packages: "cmd/rpcrdma-dump", own: []string{"analyze/...", "capture/...", "cmd/internal/...", "decode/...", "internal/outfile", "internal/printable", "internal/table"}, foreign: []string{
@@ -319,6 +330,8 @@ var rules = []rule{
 	// Hostile captures are packets and messages; it must not know who reads them.
 	{packages: "internal/hostile", own: []string{"capture", "decode/..."}},
 	{packages: "internal/hostile/...", own: []string{"internal/hostile"}},
+	{packages: "internal/fleetgen", own: []string{"capture", "decode/link", "decode/roce"}, foreign: []string{"github.com/klauspost/compress"}, tests: []string{"decode/..."}},
+	{packages: "internal/fleetgen/...", own: []string{"internal/fleetgen"}},
 	{packages: "internal/longplan", own: []string{"decode/nfs/nfs3", "decode/nfs/nfs4", "replay/plan"}},
 	{packages: "internal/...", own: []string{"capture", "decode/...", "analyze/..."}},
 	// The pictures of the documentation.

@@ -104,9 +104,20 @@ func (m *Memory) total() int {
 // of what there is beside the program itself. Another third is for what consumes
 // its transactions, and the last for what waits to be collected.
 func (m *Memory) Decoder() int {
-	heap.limit = m.total()
+	LimitProcess(m.total())
+	return m.Tracker()
+}
+
+// Tracker is what Decoder returns, for one of several decoders in a program: see LimitProcess.
+func (m *Memory) Tracker() int { return m.free() / 3 }
+
+// MemoryOf is a Memory of so many bytes.
+func MemoryOf(bytes int) *Memory { return &Memory{limit: Size(bytes)} }
+
+// LimitProcess has the garbage collector keep the program below a limit in bytes, as far as less than that is in use.
+func LimitProcess(bytes int) {
+	heap.limit = bytes
 	tellCollector()
-	return m.free() / 3
 }
 
 // Names is how many bytes of names of files may be remembered.

@@ -1,4 +1,4 @@
-package main
+package connections
 
 import (
 	"math/rand/v2"
@@ -11,8 +11,8 @@ import (
 
 // connectionAt is a connection all of whose fields that a listing shows are
 // set: reflection finds a field that the list forgets.
-func connectionAt(id int, r *rand.Rand) *connection {
-	c := &connection{Connection: new(rdma.Connection)}
+func connectionAt(id int, r *rand.Rand) *Connection {
+	c := &Connection{Connection: new(rdma.Connection)}
 	var fill func(v reflect.Value)
 	fill = func(v reflect.Value) {
 		switch v.Kind() {
@@ -48,9 +48,10 @@ func connectionAt(id int, r *rand.Rand) *connection {
 		}
 	}
 	fill(reflect.ValueOf(c.Connection).Elem())
-	fill(reflect.ValueOf(&c.calls).Elem())
-	c.client = rdma.Side(r.IntN(2))
+	fill(reflect.ValueOf(&c.Calls).Elem())
+	c.Client = rdma.Side(r.IntN(2))
 	c.ID = id
+	c.Fabric, c.State = rdma.Fabric(r.IntN(int(rdma.UDP)+1)), rdma.State(r.IntN(int(rdma.Closed)+1))
 	for i := range c.Setup {
 		c.Setup[i].PrivateBytesLen = uint8(len(c.Setup[i].PrivateBytes))
 	}
@@ -62,15 +63,15 @@ func connectionAt(id int, r *rand.Rand) *connection {
 func TestConnectionList(t *testing.T) {
 	for _, limit := range []int{1 << 20, 20_000, 1} {
 		r := rand.New(rand.NewPCG(1, 2))
-		l := &connectionList{limit: limit}
-		all := make([]*connection, 300)
+		l := &List{limit: limit}
+		all := make([]*Connection, 300)
 		for _, i := range r.Perm(len(all)) {
 			all[i] = connectionAt(i+1, r)
-			l.add(all[i])
+			l.Add(all[i])
 		}
 		for range 2 { // it can be read several times
 			n := 0
-			if err := l.each(func(c *connection) {
+			if err := l.Each(func(c *Connection) {
 				if !reflect.DeepEqual(c, all[n]) {
 					t.Fatalf("limit %d, %d:\n%+v, want\n%+v", limit, n, c, all[n])
 				}
@@ -82,7 +83,7 @@ func TestConnectionList(t *testing.T) {
 		if (limit == 1<<20) != (len(l.runs) == 0) {
 			t.Errorf("limit %d: %d runs", limit, len(l.runs))
 		}
-		l.close()
+		l.Close()
 	}
 }
 
@@ -90,12 +91,12 @@ func TestConnectionList(t *testing.T) {
 func TestNoTemporaryFile(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir()+"/none")
 	r := rand.New(rand.NewPCG(1, 2))
-	l := &connectionList{limit: 5000}
+	l := &List{limit: 5000}
 	for i := range 100 {
-		l.add(connectionAt(i+1, r))
+		l.Add(connectionAt(i+1, r))
 	}
 	n := 0
-	if err := l.each(func(*connection) { n++ }); err != nil || n == 0 || n+l.lost != 100 || l.err == nil {
+	if err := l.Each(func(*Connection) { n++ }); err != nil || n == 0 || n+l.lost != 100 || l.err == nil {
 		t.Errorf("%d listed, %d lost, %v, %v", n, l.lost, err, l.err)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package connections
 
 import (
 	"strings"
@@ -11,10 +11,10 @@ import (
 // TestConnectionResyncs: resyncs are shown where there are any, and nowhere
 // else.
 func TestConnectionResyncs(t *testing.T) {
-	c := connection{Connection: &rdma.Connection{ID: 1, Fabric: rdma.RoCEv2}}
+	c := Connection{Connection: &rdma.Connection{ID: 1, Fabric: rdma.RoCEv2}}
 	c.Sent[1].Resyncs = 3
 	var b strings.Builder
-	c.detail(&b)
+	c.Detail(&b)
 	if n := strings.Count(b.String(), "tracking restarted: 3 times"); n != 1 {
 		t.Errorf("shown %d times in\n%s", n, b.String())
 	}

@@ -1,0 +1,97 @@
+package connections
+
+import (
+	"github.com/rpcrdma/toolkit/analyze/state"
+	"github.com/rpcrdma/toolkit/decode/rdma"
+)
+
+// maxWords is the length of the longest text of a connection.
+const maxWords = 4096
+
+// code codes what is listed of a connection.
+func (c *Connection) code(k *state.Coder) {
+	state.Number(k, &c.ID)
+	state.Enum(k, &c.Fabric, int(rdma.UDP)+1)
+	state.Enum(k, &c.State, int(rdma.Closed)+1)
+	state.Number(k, &c.MTU)
+	state.Enum(k, &c.Client, 2)
+	state.Number(k, &c.Calls.Ended)
+	state.Number(k, &c.Calls.Unanswered)
+	state.Number(k, &c.Calls.Incomplete)
+	codeRef(k, &c.First)
+	codeRef(k, &c.Last)
+	k.Text(&c.Terminated, maxWords)
+	state.Number(k, &c.Tenant)
+	codeTunnel(k, &c.Tunnel)
+	for side := range c.Ends {
+		codeEnd(k, &c.Ends[side])
+		codeSetup(k, &c.Setup[side])
+		codeCounters(k, &c.Sent[side])
+	}
+	k.Text(&c.Tap, maxWords)
+	state.Number(k, &c.Taps)
+}
+
+func codeTunnel(k *state.Coder, t **rdma.Tunnel) {
+	has := *t != nil
+	if k.Flag(&has); !has {
+		return
+	}
+	if *t == nil {
+		*t = new(rdma.Tunnel)
+	}
+	k.Text(&(*t).Type, maxWords)
+	state.Number(k, &(*t).Version)
+	k.Flag(&(*t).HasID)
+	state.Number(k, &(*t).ID)
+	k.Address(&(*t).Ends[0])
+	k.Address(&(*t).Ends[1])
+}
+
+func codeEnd(k *state.Coder, e *rdma.End) {
+	k.Address(&e.Addr)
+	state.Number(k, &e.Port)
+	state.Number(k, &e.QPN)
+}
+
+func codeSetup(k *state.Coder, s *rdma.Setup) {
+	if k.Flag(&s.Seen); !s.Seen {
+		return
+	}
+	codeRef(k, &s.Frame)
+	state.Number(k, &s.StartPSN)
+	state.Number(k, &s.PathMTU)
+	state.Number(k, &s.ResponderDepth)
+	state.Number(k, &s.InitiatorDepth)
+	state.Number(k, &s.RetryCount)
+	state.Number(k, &s.RNRRetryCount)
+	state.Number(k, &s.AckTimeout)
+	state.Number(k, &s.ServiceID)
+	state.Number(k, &s.MPARevision)
+	k.Flag(&s.Markers)
+	k.Flag(&s.CRC)
+	k.Flag(&s.PeerToPeer)
+	k.Flag(&s.Private.Present)
+	state.Number(k, &s.Private.Version)
+	k.Flag(&s.Private.RemoteInvalidate)
+	state.Number(k, &s.Private.SendSize)
+	state.Number(k, &s.Private.ReceiveSize)
+	b := s.PrivateBytes[:min(int(s.PrivateBytesLen), len(s.PrivateBytes))]
+	if k.Blob(&b, len(s.PrivateBytes)); k.Reading() {
+		s.PrivateBytesLen = uint8(copy(s.PrivateBytes[:], b))
+	}
+}
+
+func codeRef(k *state.Coder, r *rdma.Ref) {
+	state.Signed(k, &r.Time)
+	state.Number(k, &r.Number)
+}
+
+func codeCounters(k *state.Coder, n *rdma.Counters) {
+	for _, v := range [...]*uint64{
+		&n.Packets, &n.Bytes, &n.Sends, &n.Writes, &n.Reads, &n.Atomics, &n.WriteBytes, &n.ReadBytes,
+		&n.Acks, &n.Retransmitted, &n.NAKs, &n.RNRs, &n.ECN, &n.CNPs, &n.Gaps, &n.BadCRC, &n.Resyncs,
+	} {
+		state.Number(k, v)
+	}
+}

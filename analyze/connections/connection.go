@@ -1,0 +1,54 @@
+package connections
+
+import (
+	"github.com/rpcrdma/toolkit/analyze/fabric"
+	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+)
+
+// Connection is a connection at its end.
+type Connection struct {
+	*rdma.Connection
+	Client rdma.Side // the side that sends forward calls; if there were none, the one that was seen first
+	Calls  transaction.Calls
+	// Tap names the tap that saw it, and Taps is how many did, in a list of several taps; otherwise they are zero.
+	Tap  string
+	Taps int
+}
+
+// New is a connection as it is now.
+func New(c *rdma.Connection) *Connection {
+	client, _ := transaction.ClientOf(c)
+	return &Connection{Connection: c, Client: client, Calls: transaction.CallsOf(c)}
+}
+
+// order is the client's side, then the server's.
+func (c *Connection) order() [2]rdma.Side { return [2]rdma.Side{c.Client, c.Client.Other()} }
+
+func (c *Connection) setupName(side rdma.Side) string {
+	s := &c.Setup[side]
+	switch {
+	case !s.Seen:
+		return "-"
+	case c.Fabric == rdma.IWARP:
+		return "MPA"
+	case s.ServiceID != 0 || s.PathMTU != 0:
+		return "REQ"
+	}
+	return "REP"
+}
+
+func (c *Connection) state() string {
+	if c.Terminated == "" && c.State == rdma.Closed {
+		return "open"
+	}
+	return c.State.String()
+}
+
+// service names the layer above, "-" if it is not known.
+func (c *Connection) service() string {
+	if s := fabric.NameService(c.Connection, nil); s.Source != fabric.SourceNone {
+		return s.String()
+	}
+	return "-"
+}

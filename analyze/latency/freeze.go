@@ -1,0 +1,11 @@
+package latency
+
+import "github.com/rpcrdma/toolkit/internal/freeze"
+
+// Freeze implements freeze.Part.
+func (c *Collector) Freeze(p *freeze.Plan) {
+	p.Fixed(c)
+	freeze.Leave[Collector](p, "opt", "mu")
+	freeze.Leave[Options](p, "Draw")
+	freeze.Leave[wire](p, "Mutex")
+}

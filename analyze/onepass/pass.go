@@ -1,0 +1,142 @@
+package onepass
+
+import (
+	"github.com/rpcrdma/toolkit/analyze/check"
+	"github.com/rpcrdma/toolkit/analyze/connections"
+	"github.com/rpcrdma/toolkit/analyze/filter"
+	"github.com/rpcrdma/toolkit/analyze/latency"
+	"github.com/rpcrdma/toolkit/analyze/session"
+	"github.com/rpcrdma/toolkit/analyze/state"
+	"github.com/rpcrdma/toolkit/capture"
+	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+)
+
+// Options of a Pass.
+type Options struct {
+	// Decode has limits, the clock and the like. A Pass sets all functions in it.
+	Decode decode.Options
+	Report latency.Options
+	Check  check.Options // Apart and Match are set by the Pass
+	// Filter, if set, limits rows, the report, and findings to transactions; Expression is its text.
+	Filter     *filter.Filter
+	Expression string
+	// Names is how many bytes of names of files are remembered, Fabric how many bytes what time was lost to takes,
+	// Sessions how many sessions do; 0 is session.DefaultMemory.
+	Names, Fabric, Sessions int
+	// Row, if set, is called for each transaction. After an error it is not called again.
+	Row func(*rpc.View) error
+	// Malformed, if set, is called for each transaction with a message that cannot be decoded, though all of it
+	// was captured: see rpc.View.Malformed.
+	Malformed func(*rpc.View)
+}
+
+// Pass is a run over the captures of one tap. It is for one goroutine.
+type Pass struct {
+	opt      Options
+	d        *decode.Decoder
+	report   *latency.Collector
+	check    *check.Checker
+	conns    *connections.Recorder
+	sessions *session.Recorder
+	view     rpc.View
+	parts    []decode.StatePart
+	err      error
+}
+
+// New makes a Pass.
+func New(opt Options) *Pass {
+	p := &Pass{opt: opt, report: latency.NewCollector(opt.Report), conns: &connections.Recorder{}, sessions: session.New(nil)}
+	opt.Check.Apart = true
+	if opt.Filter != nil {
+		opt.Check.Match = opt.Filter.Match
+	}
+	p.check = check.New(opt.Check, func(*check.Finding) {})
+	p.view.Names = &rpc.Names{Limit: opt.Names}
+	dec := opt.Decode
+	dec.Concurrent = false // check wants one goroutine
+	dec.Observer = p.report.Observer()
+	if opt.Sessions > 0 {
+		p.sessions.Limit(opt.Sessions)
+	}
+	p.sessions.Apart()
+	p.parts = AttributeWith(&dec, opt.Fabric, p.sessions)
+	dec.Observer = &both{dec.Observer.(decode.MessageObserver), p.check}
+	dec.Packet, dec.Ordinary = p.check.Packet, p.check.Ordinary
+	dec.Closed = func(c *rdma.Connection) {
+		p.report.Closed(c)
+		p.check.Closed(c)
+		p.conns.Closed(c)
+	}
+	p.d = decode.New(dec, p.transaction)
+	return p
+}
+
+func (p *Pass) transaction(tx *transaction.Transaction) {
+	v := &p.view
+	v.Set(tx)
+	if p.opt.Malformed != nil && (v.ArgsErr != nil || v.ResultErr != nil || v.CallErr != nil || v.ReplyErr != nil) {
+		p.opt.Malformed(v)
+	}
+	p.check.Transaction(v)
+	p.conns.Transaction(tx)
+	if p.opt.Filter == nil || p.opt.Filter.Match(v) {
+		p.report.Add(v)
+		if p.opt.Row != nil && p.err == nil {
+			if p.err = p.opt.Row(v); p.err != nil {
+				p.d.Stop()
+			}
+		}
+	}
+	v.Learn()
+	p.sessions.Transaction(v) // all calls, also with a filter: slots are counted as they pass
+}
+
+// Feed decodes captures that follow those before it. An error of Options.Row ends it.
+func (p *Pass) Feed(r capture.Reader) error {
+	err := p.d.Feed(r)
+	if p.err != nil {
+		return p.err
+	}
+	return err
+}
+
+// Flush ends everything that is still open, after the last Feed.
+func (p *Pass) Flush() error {
+	p.d.Flush()
+	p.check.Finish()
+	return p.err
+}
+
+// Decoder is the decoder, to be asked and to be saved.
+func (p *Pass) Decoder() *decode.Decoder { return p.d }
+
+// Sections is what was found, after Flush; inputs are the names of the files. The Pass must not be used afterwards.
+func (p *Pass) Sections(inputs []string) ([]state.Section, error) {
+	st := p.d.Stats()
+	account := p.d.Account()
+	s := p.report.State(latency.Source{
+		Account: &account, Inputs: inputs, Filter: p.opt.Expression, Packets: st.Packets, Bytes: st.Bytes, First: st.First, Last: st.Last,
+	})
+	list := []state.Section{s.Section(), p.check.Section(p.opt.Expression), p.conns.Section(inputs, &account)}
+	rep := p.sessions.Report(inputs)
+	if !rep.Spread() {
+		return list, nil
+	}
+	x, err := rep.Section()
+	if err != nil {
+		return nil, err
+	}
+	return append(list, x), nil
+}
+
+// Findings is how many findings there are, after Sections.
+func (p *Pass) Findings() (n uint64) {
+	p.check.Sum()
+	for _, k := range p.check.Totals() {
+		n += k
+	}
+	return n
+}

@@ -1,0 +1,106 @@
+// Package show writes results in the forms that commands have in common.
+package show
+
+import (
+	"io"
+
+	"github.com/rpcrdma/toolkit/analyze/check"
+	"github.com/rpcrdma/toolkit/analyze/ndjson"
+	"github.com/rpcrdma/toolkit/analyze/text/results"
+	"github.com/rpcrdma/toolkit/internal/printable"
+)
+
+// Findings writes findings of a check, and the summary of its rules, as text, ndjson or json.
+type Findings struct {
+	Format string
+	Least  check.Severity // findings of lesser severity are counted only
+	Text   results.Findings
+	Shown  results.Shown
+	// Write writes what was appended to a buffer.
+	Write func(append func([]byte) []byte)
+
+	json ndjson.Encoder
+	any  bool // an object was written
+}
+
+// Begin writes what comes before the first finding.
+func (s *Findings) Begin() {
+	if s.Format == "json" {
+		s.Write(func(b []byte) []byte { return append(b, '[') })
+	}
+}
+
+// Object writes an object of JSON that is no finding; without effect on text.
+func (s *Findings) Object(v any) {
+	if s.Format == "text" {
+		return
+	}
+	s.Write(func(b []byte) []byte {
+		return s.object(b, func(b []byte) []byte { return trim(printable.AppendValue(b, v)) })
+	})
+}
+
+// trim removes the end of a line.
+func trim(b []byte) []byte {
+	if n := len(b); n > 0 && b[n-1] == '\n' {
+		return b[:n-1]
+	}
+	return b
+}
+
+// object appends an object with what is before and after it.
+func (s *Findings) object(b []byte, value func([]byte) []byte) []byte {
+	if s.Format == "json" {
+		if s.any {
+			b = append(b, ',')
+		}
+		b = append(b, '\n')
+	}
+	s.any = true
+	b = value(b)
+	if s.Format == "ndjson" {
+		b = append(b, '\n')
+	}
+	return b
+}
+
+// Finding writes a finding, if it is to be shown.
+func (s *Findings) Finding(f *check.Finding) {
+	if f.Severity < s.Least {
+		s.Shown.Hidden++
+		return
+	}
+	if s.Format != "text" {
+		s.Write(func(b []byte) []byte { return s.object(b, func(b []byte) []byte { return s.json.AppendFinding(b, f) }) })
+		return
+	}
+	s.Shown.Findings[f.Rule]++
+	if s.Shown.Quiet || s.Shown.Max > 0 && s.Shown.Findings[f.Rule] > s.Shown.Max {
+		return
+	}
+	s.Write(func(b []byte) []byte { return s.Text.Append(b, f) })
+}
+
+// Saved writes the findings of saved states: their words are whatever their author wrote.
+func (s *Findings) Saved(list []*check.Finding) {
+	for _, f := range list {
+		for _, word := range [...]*string{&f.Known, &f.Program, &f.Operation, &f.Expected, &f.Seen, &f.Reaction, &f.CallKey, &f.ReplyKey} {
+			*word = printable.Text(*word)
+		}
+		s.Finding(f)
+	}
+}
+
+// Summary writes what comes after the last finding; w is what Write writes to.
+func (s *Findings) Summary(w io.Writer, c *check.Checker) {
+	switch s.Format {
+	case "text":
+		results.CheckSummary(w, c, &s.Shown)
+	case "ndjson":
+		s.Write(func(b []byte) []byte { return append(ndjson.AppendCheckSummary(b, c), '\n') })
+	case "json":
+		s.Write(func(b []byte) []byte {
+			return append(s.object(b, func(b []byte) []byte { return ndjson.AppendCheckSummary(b, c) }), "\n]\n"...)
+		})
+	}
+}

@@ -1,0 +1,200 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/layout"
+	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/store"
+)
+
+// parallel is how many small objects are read or written at a time.
+const parallel = 16
+
+// Write puts a job and its units into a store. What is there already stays as it is: contents make the IDs.
+func Write(ctx context.Context, s *store.Store, j *layout.Job, units []*layout.Unit) error {
+	g, sub := errgroup.WithContext(ctx)
+	g.SetLimit(parallel)
+	for _, u := range units {
+		g.Go(func() error {
+			if old, err := ReadUnit(sub, s, u.ID); err == nil && old.ID == u.ID {
+				return nil
+			}
+			_, err := s.WriteSmall(sub, layout.UnitName(u.ID), u.Encode())
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	if _, err := Read(ctx, s, j.ID); err == nil {
+		return nil
+	}
+	// The job last: whoever finds it finds its units.
+	_, err := s.WriteSmall(ctx, layout.JobName(j.ID), j.Encode())
+	return err
+}
+
+// Read reads a job.
+func Read(ctx context.Context, s *store.Store, id string) (*layout.Job, error) {
+	if !layout.IsID(id) {
+		return nil, fmt.Errorf("%.100q is no ID of a job", id)
+	}
+	b, err := s.ReadSmall(ctx, layout.JobName(id), layout.MaxJob)
+	if err != nil {
+		return nil, err
+	}
+	j, err := layout.ParseJob(b)
+	if err == nil && j.ID != id {
+		err = fmt.Errorf("it is job %s", j.ID)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", layout.JobName(id), err)
+	}
+	return j, nil
+}
+
+// ReadUnit reads a unit.
+func ReadUnit(ctx context.Context, s *store.Store, id string) (*layout.Unit, error) {
+	b, err := s.ReadSmall(ctx, layout.UnitName(id), layout.MaxUnit)
+	if err != nil {
+		return nil, err
+	}
+	u, err := layout.ParseUnit(b)
+	if err == nil && u.ID != id {
+		err = fmt.Errorf("it is unit %s", u.ID)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", layout.UnitName(id), err)
+	}
+	return u, nil
+}
+
+// ReadDone reads what became of a unit: ErrNotFound if it is not done, ErrFormat if what is there does not fit, which
+// means the same.
+func ReadDone(ctx context.Context, s *store.Store, u *layout.Unit) (*layout.Done, error) {
+	b, err := s.ReadSmall(ctx, layout.DoneName(u.ID), layout.MaxDone)
+	if err != nil {
+		return nil, err
+	}
+	d, err := layout.ParseDone(b, u)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", layout.DoneName(u.ID), err)
+	}
+	return d, nil
+}
+
+// IsDone reports whether a unit is done.
+func IsDone(ctx context.Context, s *store.Store, u *layout.Unit) (bool, error) {
+	_, err := ReadDone(ctx, s, u)
+	switch {
+	case err == nil:
+		return true, nil
+	case errors.Is(err, store.ErrNotFound), errors.Is(err, layout.ErrFormat), errors.Is(err, store.ErrTooLarge):
+		return false, nil
+	}
+	return false, err
+}
+
+// Aside reads why a unit was set aside; nil if it was not.
+func Aside(ctx context.Context, s *store.Store, unit string) (*layout.Aside, error) {
+	b, err := s.ReadSmall(ctx, layout.AsideName(unit), layout.MaxFailure)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	a, err := layout.ParseAside(b, unit)
+	if err != nil {
+		// Somebody meant to set it aside.
+		a = &layout.Aside{Unit: unit, Reason: "aside.json: " + err.Error()}
+	}
+	return a, nil
+}
+
+// Fail notes that an attempt at a unit failed.
+func Fail(ctx context.Context, s *store.Store, unit, worker, reason string) error {
+	n, _, err := failures(ctx, s, unit)
+	if err != nil {
+		return err
+	}
+	f := &layout.Failure{Unit: unit, Attempt: n + 1, Reason: reason, Worker: worker, Time: time.Now()}
+	_, err = s.WriteSmall(ctx, layout.FailedName(unit, f.Attempt), f.Encode())
+	return err
+}
+
+// maxFailures is how many failures are looked at.
+const maxFailures = 100000
+
+// failures tells the number of the last failure, and how many there are.
+func failures(ctx context.Context, s *store.Store, unit string) (last, count int, err error) {
+	for o, err := range s.List(ctx, layout.FailedFolder(unit)) {
+		if err != nil {
+			return 0, 0, err
+		}
+		name := strings.TrimSuffix(strings.TrimPrefix(o.Name, layout.FailedFolder(unit)), ".json")
+		n, err := strconv.Atoi(name)
+		if err != nil || n < 0 || n > maxFailures {
+			continue // not one of ours
+		}
+		last = max(last, n)
+		if count++; count >= maxFailures {
+			break
+		}
+	}
+	return last, count, nil
+}
+
+// lastFailure reads the last failure of a unit; nil if there is none.
+func lastFailure(ctx context.Context, s *store.Store, unit string) (f *layout.Failure, count int, err error) {
+	n, count, err := failures(ctx, s, unit)
+	if err != nil || count == 0 {
+		return nil, 0, err
+	}
+	b, err := s.ReadSmall(ctx, layout.FailedName(unit, n), layout.MaxFailure)
+	if err == nil {
+		f, err = layout.ParseFailure(b, unit)
+	}
+	if errors.Is(err, layout.ErrFormat) || errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrTooLarge) {
+		return &layout.Failure{Unit: unit, Attempt: n, Reason: "the note of it is malformed"}, count, nil
+	}
+	return f, count, err
+}
+
+// SetAside notes that a unit is not tried any more.
+func SetAside(ctx context.Context, s *store.Store, unit string, attempts int, reason string) error {
+	a := &layout.Aside{Unit: unit, Attempts: attempts, Reason: reason, Time: time.Now()}
+	_, err := s.WriteSmall(ctx, layout.AsideName(unit), a.Encode())
+	return err
+}
+
+// Retry forgets that a unit was set aside.
+func Retry(ctx context.Context, s *store.Store, unit string) error {
+	return s.Remove(ctx, layout.AsideName(unit))
+}
+
+// IDs lists the jobs of a store.
+func IDs(ctx context.Context, s *store.Store) ([]string, error) {
+	var list []string
+	for o, err := range s.Folders(ctx, layout.Jobs) {
+		if err != nil {
+			return nil, err
+		}
+		if id := strings.TrimSuffix(strings.TrimPrefix(o.Name, layout.Jobs), "/"); layout.IsID(id) {
+			list = append(list, id)
+		}
+		if len(list) > layout.MaxUnits {
+			return nil, fmt.Errorf("more than %d jobs", layout.MaxUnits)
+		}
+	}
+	slices.Sort(list)
+	return list, nil
+}

@@ -1,0 +1,129 @@
+package layout
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Done says what became of a unit. It depends on the Unit and the version of the program only.
+type Done struct {
+	Schema  string `json:"schema"`
+	Unit    string `json:"unit"`
+	Tap     string `json:"tap"`
+	Version string `json:"version"`
+	// Status is 0, or 3 if the input was truncated or malformed.
+	Status   int       `json:"status"`
+	Counts   Counts    `json:"counts"`
+	Damage   uint64    `json:"damage"` // how many Problems there are in all
+	Problems []Problem `json:"problems"`
+	Notes    []string  `json:"notes"`
+	State    Result    `json:"state"`
+	Results  []Result  `json:"results"` // Parquet files, in the order in which they were begun
+}
+
+// Counts are numbers of a unit.
+type Counts struct {
+	Files        int    `json:"files"`
+	Stored       int64  `json:"stored_bytes"` // of the files, as stored
+	Packets      uint64 `json:"packets"`
+	Bytes        uint64 `json:"bytes"` // on the wire
+	Transactions uint64 `json:"transactions"`
+	Rows         uint64 `json:"rows"` // of Parquet: transactions that pass the filter
+	Connections  int    `json:"connections"`
+	Findings     uint64 `json:"findings"` // of check, of all severities
+}
+
+// Problem is a damaged place, or a malformed message.
+type Problem struct {
+	File   string `json:"file,omitempty"`
+	Packet uint64 `json:"packet,omitempty"`
+	Offset int64  `json:"offset,omitempty"`
+	Text   string `json:"text"`
+}
+
+// String is the problem in words.
+func (p *Problem) String() string {
+	var b strings.Builder
+	if p.File != "" {
+		b.WriteString(p.File + ": ")
+	}
+	if p.Packet != 0 {
+		fmt.Fprintf(&b, "packet %d: ", p.Packet)
+	}
+	if p.Offset != 0 {
+		fmt.Fprintf(&b, "offset %d: ", p.Offset)
+	}
+	return b.String() + p.Text
+}
+
+// Result is an object that a unit has written.
+type Result struct {
+	Name   string `json:"name"`
+	Size   int64  `json:"size"`
+	SHA256 string `json:"sha256"`
+	Rows   uint64 `json:"rows,omitempty"`
+}
+
+// Limits of a Done.
+const (
+	MaxProblems = 64
+	maxNotes    = 64
+)
+
+// Encode is the JSON form.
+func (d *Done) Encode() []byte {
+	c := *d
+	c.Schema = DoneSchema
+	return encode(&c)
+}
+
+// ParseDone reads a Done of a unit, and checks that it fits.
+func ParseDone(b []byte, u *Unit) (*Done, error) {
+	d := &Done{}
+	if err := decode(b, MaxDone, d); err != nil {
+		return nil, err
+	}
+	return d, d.check(u)
+}
+
+func (d *Done) check(u *Unit) error {
+	switch {
+	case d.Schema != DoneSchema:
+		return malformed("schema %q is not %s", d.Schema, DoneSchema)
+	case d.Unit != u.ID || d.Tap != u.Tap:
+		return malformed("it is of another unit")
+	case d.Status != 0 && d.Status != 3:
+		return malformed("status %d", d.Status)
+	case d.Counts.Files != len(u.Files) || d.Counts.Stored != u.Bytes() || d.Counts.Connections < 0:
+		return malformed("its counts do not fit the unit")
+	case len(d.Problems) > MaxProblems || len(d.Notes) > maxNotes || len(d.Results) > MaxParts || len(d.Version) > maxWord:
+		return malformed("a list is too long")
+	case d.State.Name != StateName(u.ID):
+		return malformed("the state is %q", d.State.Name)
+	}
+	rows := uint64(0)
+	for i := range d.Results {
+		r := &d.Results[i]
+		day, ok := strings.CutPrefix(r.Name, Transactions+"day=")
+		day, _, _ = strings.Cut(day, "/")
+		if _, err := time.Parse(time.DateOnly, day); err != nil || !ok || r.Name != PartName(day, u.Tap, u.ID, i) {
+			return malformed("%q is not a result of the unit", r.Name)
+		}
+		if err := r.check(); err != nil {
+			return err
+		}
+		rows += r.Rows
+	}
+	if rows != d.Counts.Rows {
+		return malformed("the results have %d rows, and it counts %d", rows, d.Counts.Rows)
+	}
+	return d.State.check()
+}
+
+func (r *Result) check() error {
+	if r.Size < 0 || !IsHash(r.SHA256) {
+		return malformed("%q: size %d, SHA-256 %q", r.Name, r.Size, r.SHA256)
+	}
+	return nil
+}

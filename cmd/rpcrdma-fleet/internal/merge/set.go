@@ -1,0 +1,244 @@
+package merge
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/rpcrdma/toolkit/analyze/session"
+	"github.com/rpcrdma/toolkit/analyze/state"
+	"github.com/rpcrdma/toolkit/cmd/internal/cli"
+	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/job"
+	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/layout"
+	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/store"
+)
+
+// Limits of what is read.
+const (
+	// MaxState is how large the state of a unit may be.
+	MaxState = 64 << 20
+	// ahead is how many bytes of states are read at a time, and aheadUnits of how many units.
+	ahead      = MaxState
+	aheadUnits = 16
+)
+
+// Set is the units of a job whose states are merged. It is a state.Source.
+type Set struct {
+	Units Units
+	// Sessions is how many units have a table of sessions, which is not merged.
+	Sessions int
+
+	ctx  context.Context //nolint:containedctx // of the command: state.Source has none
+	s    *store.Store
+	list []entry // in the order of names
+}
+
+// entry is a state that is merged.
+type entry struct {
+	name  string // of the unit in the state: see state.Unit
+	unit  string // ID
+	state layout.Result
+	about *job.Standing
+}
+
+// Open finds the units of a job, and passes the states of those that are done to the surveyors, each of which must take
+// it; then it calls Decide. An empty ID stands for the only job, or for all units where there is no job.
+func Open(ctx context.Context, s *store.Store, id string, to ...state.Surveyor) (*Set, error) {
+	x := &Set{ctx: ctx, s: s, Units: Units{Schema: Schema, NotDone: []Unit{}}}
+	units, err := x.find(id)
+	if err != nil {
+		return nil, err
+	}
+	all, err := job.LookAll(ctx, s, units)
+	if err != nil {
+		return nil, err
+	}
+	var list []entry
+	for _, a := range all {
+		switch {
+		case a.State.Complete():
+			list = append(list, entry{unit: a.Unit, state: a.Result, about: a})
+		case a.State == job.Missing && a.Reason != "":
+			a.State = job.Failed // something is there, and it is malformed
+		}
+	}
+	seen := make(map[string]bool)
+	err = x.each(list, func(e *entry, u *state.Unit, err error) error {
+		if err != nil && hopeless(err) {
+			e.about.State, e.about.Reason = job.Failed, err.Error()
+			return nil //nolint:nilerr // Units tells of it
+		} else if err != nil {
+			return err
+		}
+		for _, v := range to {
+			if err := v.Survey(u); err != nil {
+				e.about.State, e.about.Reason = job.Failed, "state: "+err.Error()
+				return nil
+			}
+		}
+		if u.Section(session.SectionKind) != nil {
+			x.Sessions++
+		}
+		if e.name = u.Name(); !seen[e.name] { // else another unit has the same contents
+			seen[e.name] = true
+			x.list = append(x.list, *e)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(x.list, func(a, b entry) int { return strings.Compare(a.name, b.name) })
+	for _, v := range to {
+		for _, l := range v.Decide() {
+			if i, ok := slices.BinarySearchFunc(x.list, l.Name, func(e entry, n string) int { return strings.Compare(e.name, n) }); ok {
+				x.list[i].about.State, x.list[i].about.Reason = job.Failed, l.Err.Error()
+			}
+		}
+	}
+	for _, a := range all {
+		x.Units.count(a)
+	}
+	for i := range x.list {
+		x.list[i].about = nil
+	}
+	return x, nil
+}
+
+// find lists the units of a job.
+func (x *Set) find(id string) ([]string, error) {
+	if id == "" {
+		ids, err := job.IDs(x.ctx, x.s)
+		switch {
+		case err != nil:
+			return nil, err
+		case len(ids) > 1:
+			return nil, cli.Usagef("there are %d jobs in %s: name one with --job, such as %s or %s", len(ids), x.s.URL(), ids[0], ids[1])
+		case len(ids) == 0:
+			return x.folders()
+		}
+		id = ids[0]
+	}
+	j, err := job.Read(x.ctx, x.s, id)
+	if err != nil {
+		return nil, err
+	}
+	x.Units.Job = j.ID
+	return j.Units, nil
+}
+
+// folders are all units of the store: they were decoded without a job.
+func (x *Set) folders() (units []string, err error) {
+	for o, err := range x.s.Folders(x.ctx, layout.Units) {
+		if err != nil {
+			return nil, err
+		}
+		if id := strings.TrimSuffix(strings.TrimPrefix(o.Name, layout.Units), "/"); layout.IsID(id) {
+			units = append(units, id)
+		}
+		if len(units) > layout.MaxUnits {
+			return nil, fmt.Errorf("%s: more than %d units", x.s.URL(), layout.MaxUnits)
+		}
+	}
+	if len(units) == 0 {
+		return nil, fmt.Errorf("there is neither a job nor a unit in %s", x.s.URL())
+	}
+	slices.Sort(units)
+	return units, nil
+}
+
+// hopeless reports whether an error is of the unit, and not of the store.
+func hopeless(err error) bool {
+	for _, is := range [...]error{store.ErrNotFound, store.ErrTooLarge, layout.ErrFormat, state.ErrFormat, state.ErrVersion, state.ErrDamaged, state.ErrSize} {
+		if errors.Is(err, is) {
+			return true
+		}
+	}
+	return false
+}
+
+// read reads a state.
+func (x *Set) read(ctx context.Context, e *entry) (*state.Unit, error) {
+	if e.state.Size > MaxState {
+		return nil, fmt.Errorf("state: %w: %d bytes, more than %d", state.ErrSize, e.state.Size, MaxState)
+	}
+	b, err := x.s.ReadSmall(ctx, e.state.Name, e.state.Size)
+	if err != nil {
+		return nil, err
+	}
+	if sum := sha256.Sum256(b); hex.EncodeToString(sum[:]) != e.state.SHA256 {
+		return nil, fmt.Errorf("state: %w: it is not the one that done.json names", state.ErrDamaged)
+	}
+	f, err := state.Decode(b)
+	if err != nil {
+		return nil, fmt.Errorf("state: %w", err)
+	}
+	if n := len(f.Units()); n != 1 {
+		return nil, fmt.Errorf("state: %w: it has %d units, not one", state.ErrDamaged, n)
+	}
+	return f.Units()[0], nil
+}
+
+// Each implements state.Source.
+func (x *Set) Each(f func(*state.Unit) error) error {
+	return x.each(x.list, func(e *entry, u *state.Unit, err error) error {
+		if err == nil && u.Name() != e.name {
+			err = state.ErrChanged
+		}
+		if err != nil {
+			return fmt.Errorf("unit %s: %w", e.unit, err)
+		}
+		return f(u)
+	})
+}
+
+// each reads states, some ahead, and passes them on in the order of the list. It ends with the first error of do.
+func (x *Set) each(list []entry, do func(*entry, *state.Unit, error) error) error {
+	type result struct {
+		unit *state.Unit
+		err  error
+	}
+	ctx, cancel := context.WithCancel(x.ctx)
+	defer cancel()
+	bytes := semaphore.NewWeighted(ahead)
+	queue := make(chan chan result, aheadUnits)
+	size := func(i int) int64 { return min(max(list[i].state.Size, 1), ahead) }
+	go func() {
+		defer close(queue)
+		for i := range list {
+			c := make(chan result, 1)
+			// In order, so that the one that is waited for has what it needs.
+			if bytes.Acquire(ctx, size(i)) != nil {
+				return
+			}
+			select {
+			case queue <- c:
+			case <-ctx.Done():
+				return
+			}
+			go func() {
+				u, err := x.read(ctx, &list[i])
+				c <- result{u, err}
+			}()
+		}
+	}()
+	i := 0
+	for c := range queue {
+		r := <-c
+		if err := do(&list[i], r.unit, r.err); err != nil {
+			return err
+		}
+		bytes.Release(size(i))
+		i++
+	}
+	if i < len(list) {
+		return context.Cause(ctx)
+	}
+	return nil
+}

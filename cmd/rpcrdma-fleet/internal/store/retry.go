@@ -1,0 +1,127 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"time"
+
+	"gocloud.dev/gcerrors"
+)
+
+// Options of a Store, and of reading captures. The zero value is ready for use.
+type Options struct {
+	// Patience is how long an operation is tried again while the store is away; 0 means DefaultPatience.
+	Patience time.Duration
+	// Log, if set, is told of each error after which something is tried again. Several goroutines may call it.
+	Log func(format string, args ...any)
+
+	// first and longest are the waits after the first error, and at most.
+	first, longest time.Duration
+	stall          time.Duration // without a byte: an attempt is given up
+}
+
+// DefaultPatience is longer than stores are usually away.
+const DefaultPatience = 5 * time.Minute
+
+func (o Options) filled() Options {
+	if o.Patience == 0 {
+		o.Patience = DefaultPatience
+	}
+	if o.first == 0 {
+		o.first = 100 * time.Millisecond
+	}
+	if o.longest == 0 {
+		o.longest = 10 * time.Second
+	}
+	if o.stall == 0 {
+		o.stall = time.Minute
+	}
+	if o.Log == nil {
+		o.Log = func(string, ...any) {}
+	}
+	return o
+}
+
+// Errors. The text of the error says more.
+var (
+	ErrNotFound = errors.New("no such object")
+	ErrChanged  = errors.New("the object is not the one that was submitted")
+	ErrTooLarge = errors.New("the object is too large")
+)
+
+// transient reports whether trying again may help.
+func transient(err error) bool {
+	var path *fs.PathError
+	var source *sourceError
+	switch {
+	case errors.Is(err, ErrChanged), errors.Is(err, ErrTooLarge), errors.Is(err, ErrNotFound):
+		return false
+	case errors.As(err, &path), errors.As(err, &source): // of a local file: the disk is full, or somebody may not read it
+		return false
+	}
+	switch gcerrors.Code(err) {
+	case gcerrors.NotFound, gcerrors.AlreadyExists, gcerrors.InvalidArgument, gcerrors.Unimplemented, gcerrors.PermissionDenied, gcerrors.FailedPrecondition:
+		return false
+	}
+	return true
+}
+
+// backoff waits longer from error to error.
+type backoff struct {
+	opt   *Options
+	what  string
+	since time.Time // of the first error
+	wait  time.Duration
+}
+
+// again waits, and returns nil if it is to be tried again.
+func (b *backoff) again(ctx context.Context, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case gcerrors.Code(err) == gcerrors.NotFound:
+		return fmt.Errorf("%s: %w", b.what, ErrNotFound)
+	case !transient(err):
+		return fmt.Errorf("%s: %w", b.what, err)
+	}
+	now := time.Now()
+	if b.since.IsZero() {
+		b.since, b.wait = now, b.opt.first
+	}
+	if now.Sub(b.since) >= b.opt.Patience {
+		return fmt.Errorf("%s: tried again for %v: %w", b.what, b.opt.Patience.Round(time.Second), err)
+	}
+	wait := b.wait/2 + rand.N(b.wait/2+1)
+	b.wait = min(2*b.wait, b.opt.longest)
+	b.opt.Log("%s: %v; trying again in %v", b.what, err, wait.Round(time.Millisecond))
+	t := time.NewTimer(wait)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// worked says that there was no error: patience begins anew.
+func (b *backoff) worked() { b.since = time.Time{} }
+
+// try does something until it works, cannot work, or patience ends. Each attempt may take so long.
+func (o *Options) try(ctx context.Context, what string, most time.Duration, do func(context.Context) error) error {
+	b := backoff{opt: o, what: what}
+	for {
+		attempt, cancel := context.WithTimeout(ctx, most)
+		err := do(attempt)
+		cancel()
+		if err == nil {
+			return nil
+		}
+		if err := b.again(ctx, err); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,271 @@
+package unit
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/rpcrdma/toolkit/analyze/check"
+	"github.com/rpcrdma/toolkit/analyze/fabric"
+	"github.com/rpcrdma/toolkit/analyze/latency"
+	"github.com/rpcrdma/toolkit/analyze/onepass"
+	"github.com/rpcrdma/toolkit/analyze/parquet"
+	"github.com/rpcrdma/toolkit/analyze/session"
+	"github.com/rpcrdma/toolkit/analyze/state"
+	"github.com/rpcrdma/toolkit/cmd/internal/cli"
+	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/layout"
+	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/store"
+	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/roce"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+)
+
+// Options of Run. They do not change the result. The zero value is ready for use.
+type Options struct {
+	// Progress, if set, is told how far the unit is: after each file, and at least every few seconds while one is
+	// read. It is called by one goroutine at a time.
+	Progress func(Progress)
+	// Log, if set, is told of what is worth knowing: that it is started over, for example.
+	Log func(format string, args ...any)
+	// Key signs what is kept for resuming, and only what is signed by it is used: see SECURITY.md.
+	Key []byte
+	// Again decodes the unit even if it is done.
+	Again bool
+}
+
+// Progress is how far a unit is.
+type Progress struct {
+	Files        int   // read to the end
+	Stored       int64 // bytes read, as stored
+	Packets      uint64
+	Transactions uint64
+	Resumed      int // files that an earlier attempt had read
+}
+
+// ErrUnit says that a unit cannot be decoded by this program, however often it is tried.
+var ErrUnit = errors.New("the unit cannot be decoded")
+
+// Permanent reports whether trying a unit again is useless: its files are not there any more, or are others.
+func Permanent(err error) bool {
+	return errors.Is(err, ErrUnit) || errors.Is(err, store.ErrChanged) || errors.Is(err, store.ErrNotFound)
+}
+
+// Version is what a Done says of the program.
+func Version() string { return cli.Version() }
+
+// IsDone returns what became of a unit; nil if it is not done.
+func IsDone(ctx context.Context, u *layout.Unit, out *store.Store) (*layout.Done, error) {
+	b, err := out.ReadSmall(ctx, layout.DoneName(u.ID), layout.MaxDone)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	d, err := layout.ParseDone(b, u)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", layout.DoneName(u.ID), err)
+	}
+	return d, nil
+}
+
+// Run decodes a unit, or what an earlier attempt has left of it, and writes its results to out; done.json comes last.
+// The results depend on the unit and the version of the program only, not on how often that was interrupted. A unit
+// that is done already is not decoded again. An error means that it is not done: see Permanent.
+//
+// A worker takes about Unit.Options.Memory; see cli.LimitProcess.
+func Run(ctx context.Context, u *layout.Unit, in *store.Inputs, out *store.Store, opt Options) (done *layout.Done, err error) {
+	if opt.Log == nil {
+		opt.Log = func(string, ...any) {}
+	}
+	if opt.Progress == nil {
+		opt.Progress = func(Progress) {}
+	}
+	if !opt.Again {
+		d, err := IsDone(ctx, u, out)
+		if err != nil && !errors.Is(err, layout.ErrFormat) {
+			return nil, err
+		}
+		if d != nil {
+			Tidy(ctx, u.ID, out)
+			return d, nil
+		}
+	}
+	r, err := begin(ctx, u, in, out, &opt)
+	if err != nil {
+		return nil, err
+	}
+	defer r.rows.discard()
+	return r.run()
+}
+
+// run is one attempt.
+type run struct {
+	ctx  context.Context //nolint:containedctx // of the attempt
+	u    *layout.Unit
+	in   *store.Inputs
+	out  *store.Store
+	opt  *Options
+	pass *onepass.Pass
+	rows *rows
+	kept kept
+
+	batch  int // bytes of packets read at once
+	told   time.Time
+	before Progress // as told after a file
+}
+
+// kept is what an attempt knows besides the Pass.
+type kept struct {
+	files    int   // read to the end
+	stored   int64 // bytes of them
+	results  []layout.Result
+	damage   uint64
+	problems []layout.Problem
+	cut      uint64 // packets cut to the snapshot length
+	late     uint64 // files that begin before the end of those before them
+	lost     uint64 // rows that were not written
+	skipped  int    // files that are no captures
+}
+
+func unusable(format string, args ...any) error {
+	return fmt.Errorf("%w: %w", ErrUnit, fmt.Errorf(format, args...))
+}
+
+// Memory that is set aside: pages of columns and what compresses them; memory offered, calls followed; connections
+// that have ended.
+const reserved = 36 << 20
+
+func newRun(ctx context.Context, u *layout.Unit, in *store.Inputs, out *store.Store, opt *Options) (*run, error) {
+	o := &u.Options
+	m := cli.MemoryOf(int(o.Memory))
+	m.Reserve(reserved)
+	r := &run{ctx: ctx, u: u, in: in, out: out, opt: opt, batch: m.Batch()}
+	by, err := latency.ParseKeys(joined(o.By))
+	if err != nil {
+		return nil, unusable("by: %w", err)
+	}
+	match, err := cli.Filter(o.Filter)
+	if err != nil {
+		return nil, unusable("filter: %w", err)
+	}
+	rules := check.All()
+	if o.Rules != "" {
+		if rules, err = check.Select(o.Rules); err != nil {
+			return nil, unusable("rules: %w", err)
+		}
+	}
+	profile, ok := check.ParseProfile(o.Profile)
+	if !ok {
+		return nil, unusable("there is no profile %q", o.Profile)
+	}
+	r.rows = newRows(r, m.Scale(parquet.GroupBytes)/2)
+	r.pass = onepass.New(onepass.Options{
+		Decode: decode.Options{
+			SkipICRC: o.NoICRC, Memory: m.Tracker(),
+			Transactions: transaction.Options{Open: o.OpenCalls, Assembly: o.Message},
+			RoCE:         roce.Limits{Connections: o.Connections},
+			TCP:          decode.TCPLimits{Connections: o.Connections, Record: o.Message},
+		},
+		Report: latency.Options{By: by, Interval: time.Duration(o.Interval), Top: o.Top, Inline: o.Inline, Memory: m.Scale(latency.DefaultMemory)},
+		Check:  check.Options{Rules: rules, Profile: profile},
+		Filter: match, Expression: o.Filter,
+		Names: m.Names(), Fabric: m.Scale(fabric.DefaultMemory), Sessions: m.Scale(session.DefaultMemory),
+		Row: r.rows.add, Malformed: r.malformed,
+	})
+	return r, nil
+}
+
+func joined(keys []string) string {
+	if len(keys) == 0 {
+		return "none"
+	}
+	var b bytes.Buffer
+	for i, k := range keys {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(k)
+	}
+	return b.String()
+}
+
+// run decodes what is left.
+func (r *run) run() (_ *layout.Done, err error) {
+	defer func() {
+		// Of the decoder's invariants a hostile capture may break one that nobody knows yet: the unit fails, and no
+		// other.
+		if x := recover(); x != nil {
+			err = fmt.Errorf("decoding panicked: %v\n%s", x, debug.Stack())
+		}
+	}()
+	ends := r.u.Parts()
+	for i, end := range ends {
+		if end <= r.kept.files {
+			continue
+		}
+		for r.kept.files < end {
+			if err := r.file(&r.u.Files[r.kept.files]); err != nil {
+				return nil, err
+			}
+		}
+		if i == len(ends)-1 {
+			break
+		}
+		if err := r.rows.flush(); err != nil {
+			return nil, err
+		}
+		if err := r.save(); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.pass.Flush(); err != nil {
+		return nil, err
+	}
+	if err := r.rows.flush(); err != nil {
+		return nil, err
+	}
+	return r.finish()
+}
+
+// finish writes the state, and says that the unit is done.
+func (r *run) finish() (*layout.Done, error) {
+	if err := context.Cause(r.ctx); err != nil {
+		return nil, err
+	}
+	d := r.done()
+	// A report of many units names taps; the files are in unit.json.
+	sections, err := r.pass.Sections([]string{r.u.Tap})
+	if err != nil {
+		return nil, err
+	}
+	d.Counts.Findings = r.pass.Findings()
+	input := state.Input{Damaged: d.Status != 0}
+	f := &state.File{}
+	f.Add(state.NewUnit(append(sections, input.Section())...))
+	name := layout.StateName(r.u.ID)
+	w, err := r.out.WriteSmall(r.ctx, name, f.Append(nil))
+	if err != nil {
+		return nil, err
+	}
+	d.State = layout.Result{Name: name, Size: w.Size, SHA256: w.SHA256}
+	if err := r.clean(); err != nil {
+		return nil, err
+	}
+	if _, err := r.out.WriteSmall(r.ctx, layout.DoneName(r.u.ID), d.Encode()); err != nil {
+		return nil, err
+	}
+	Tidy(r.ctx, r.u.ID, r.out)
+	return d, nil
+}
+
+// Tidy removes what was kept for resuming a unit that is done. What stays because the store is away costs its space
+// only; whoever finds the unit done tidies again. A signal that ends the program does not keep it from that.
+func Tidy(ctx context.Context, unit string, out *store.Store) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	_ = out.Remove(ctx, layout.ProgressName(unit))
+}
