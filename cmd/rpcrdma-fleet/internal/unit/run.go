@@ -173,7 +173,7 @@ func newRun(ctx context.Context, u *layout.Unit, in *store.Inputs, out *store.St
 		Report: latency.Options{By: by, Interval: time.Duration(o.Interval), Top: o.Top, Inline: o.Inline, Memory: m.Scale(latency.DefaultMemory)},
 		Check:  check.Options{Rules: rules, Profile: profile},
 		Filter: match, Expression: o.Filter,
-		Names: m.Names(), Fabric: m.Scale(fabric.DefaultMemory), Sessions: m.Scale(session.DefaultMemory),
+		Names: m.Names(), Fabric: m.Scale(fabric.DefaultMemory), Sessions: m.Scale(session.DefaultMemory / 2),
 		Row: r.rows.add, Malformed: r.malformed,
 	})
 	return r, nil
