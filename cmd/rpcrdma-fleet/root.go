@@ -29,6 +29,8 @@ func newRootCommand(s *cli.Streams) *cobra.Command {
 		newWorkerCommand(s),
 		newStatusCommand(s),
 		newUnitCommand(s),
+		newAgentCommand(s),
+		newTopCommand(s),
 		cli.NewManCommand("rpcrdma-fleet", s.Err),
 	)
 	return cmd
