@@ -86,7 +86,7 @@ func (o *runOptions) run(ctx context.Context, s *cli.Streams, args []string) err
 }
 
 // places are what the workers may touch: the store of the results, and the folders of the captures.
-func (t *task) places(ctx context.Context) ([]string, error) {
+func (t *submitted) places(ctx context.Context) ([]string, error) {
 	seen := map[string]bool{t.store.URL(): true}
 	list := []string{t.store.URL()}
 	for _, id := range t.todo {
@@ -111,7 +111,7 @@ func (t *task) places(ctx context.Context) ([]string, error) {
 }
 
 // decode has workers decode the units, until all have ended.
-func (o *runOptions) decode(ctx context.Context, t *task, c conditions, notes *cli.Problems) error {
+func (o *runOptions) decode(ctx context.Context, t *submitted, c conditions, notes *cli.Problems) error {
 	n := o.count
 	if n == 0 {
 		n = runtime.GOMAXPROCS(0)
@@ -147,7 +147,7 @@ func (o *runOptions) decode(ctx context.Context, t *task, c conditions, notes *c
 		ended <- err
 	}()
 	w := &watch{notes: notes, all: len(t.job.Units), ended: t.done, next: time.Now().Add(tellAfter)}
-	_, err = q.Wait(waiting, t.todo, w.changed) // of what is lost, the store says what became of it
+	_, err = q.Wait(waiting, t.keys(), w.changed) // of what is lost, the store says what became of it
 	stop()
 	if crash := <-ended; crash != nil {
 		return crash
@@ -179,7 +179,7 @@ func (w *watch) changed(_ string, r *queue.Record) {
 }
 
 // sum says what became of the units, by the store alone.
-func (t *task) sum(ctx context.Context, notes *cli.Problems) error {
+func (t *submitted) sum(ctx context.Context, notes *cli.Problems) error {
 	list, err := job.LookAll(ctx, t.store, t.job.Units)
 	if err != nil {
 		return err

@@ -234,7 +234,7 @@ func (o *statusOptions) look(ctx context.Context, st *store.Store, x *status, sn
 		}
 		y := &jobStatus{ID: j.ID, Created: j.Created, Version: j.Version, Numbers: tally(list)}
 		for _, u := range list {
-			y.add(u, snap)
+			y.add(u, queue.Task{Store: st.URL(), Unit: u.Unit}.Key(), snap)
 		}
 		if y.Numbers.Done+y.Numbers.Damaged < y.Numbers.Units {
 			x.Complete = false
@@ -246,18 +246,18 @@ func (o *statusOptions) look(ctx context.Context, st *store.Store, x *status, sn
 }
 
 // add joins what the store and what NATS say of a unit.
-func (j *jobStatus) add(s *job.Standing, snap *queue.Snapshot) {
+func (j *jobStatus) add(s *job.Standing, key string, snap *queue.Snapshot) {
 	u := unitStatus{Standing: s}
 	if !s.State.Complete() {
-		r := snap.Records[s.Unit]
+		r := snap.Records[key]
 		if r != nil {
 			u.Crashes = len(r.Crashes)
 		}
 		switch {
-		case r != nil && r.State == queue.Running && snap.Workers[r.Worker] != nil && snap.Workers[r.Worker].Unit == s.Unit:
+		case r != nil && r.State == queue.Running && snap.Workers[r.Worker] != nil && snap.Workers[r.Worker].Key == key:
 			u.Queue, u.Worker, u.Progress = isRunning, r.Worker, snap.Workers[r.Worker].Progress
 			j.Running++
-		case snap.Queued[s.Unit]:
+		case snap.Queued[key]:
 			u.Queue = isQueued
 			j.Queued++
 		}

@@ -32,8 +32,8 @@ func (w *submission) flags(f *pflag.FlagSet) {
 	f.BoolVar(&w.retry, "retry", false, "also try units again that were set aside")
 }
 
-// task is a job in its store.
-type task struct {
+// submitted is a job in its store.
+type submitted struct {
 	store *store.Store
 	job   *layout.Job
 	todo  []string // units without a result, which are not set aside
@@ -42,7 +42,7 @@ type task struct {
 }
 
 // plan finds the files, and puts the job into its store.
-func (w *submission) plan(ctx context.Context, patterns []string, opt store.Options) (*task, error) {
+func (w *submission) plan(ctx context.Context, patterns []string, opt store.Options) (*submitted, error) {
 	layoutOpt, err := w.options()
 	switch {
 	case err != nil:
@@ -64,7 +64,7 @@ func (w *submission) plan(ctx context.Context, patterns []string, opt store.Opti
 	if err == nil {
 		err = job.Write(ctx, s, j, units)
 	}
-	t := &task{store: s, job: j}
+	t := &submitted{store: s, job: j}
 	if err == nil {
 		err = t.sort(ctx, units, w.retry)
 	}
@@ -83,7 +83,7 @@ func newJob(patterns []string, units []*layout.Unit, opt layout.Options) (*layou
 }
 
 // sort tells units that are done from those to be done.
-func (t *task) sort(ctx context.Context, units []*layout.Unit, retry bool) error {
+func (t *submitted) sort(ctx context.Context, units []*layout.Unit, retry bool) error {
 	done, aside := make([]bool, len(units)), make([]bool, len(units))
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(16)
@@ -116,14 +116,28 @@ func (t *task) sort(ctx context.Context, units []*layout.Unit, retry bool) error
 	return nil
 }
 
+// task is what is queued of a unit.
+func (t *submitted) task(unit string) queue.Task {
+	return queue.Task{Store: t.store.URL(), Job: t.job.ID, Unit: unit}
+}
+
+// keys are the Keys of the units to be decoded.
+func (t *submitted) keys() []string {
+	list := make([]string, len(t.todo))
+	for i, u := range t.todo {
+		list[i] = t.task(u).Key()
+	}
+	return list
+}
+
 // put queues the units.
-func (t *task) put(ctx context.Context, q *queue.Queue, again bool) (queued int, err error) {
+func (t *submitted) put(ctx context.Context, q *queue.Queue, again bool) (queued int, err error) {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(16)
 	added := make([]bool, len(t.todo))
 	for i, u := range t.todo {
 		g.Go(func() (err error) {
-			added[i], err = q.Put(ctx, queue.Task{Store: t.store.URL(), Job: t.job.ID, Unit: u}, again)
+			added[i], err = q.Put(ctx, t.task(u), again)
 			return err
 		})
 	}

@@ -107,7 +107,7 @@ func (o *workerOptions) run(ctx context.Context, s *cli.Streams) error {
 	ctx, stop := cli.Context(ctx)
 	defer stop()
 	if o.count == 0 {
-		return labour(ctx, queue.NewName(), a, c, notes)
+		return labour(ctx, queue.NewName(), a, c, decoder(c, notes), notes)
 	}
 	nc, err := queue.Dial(a, "rpcrdma-fleet worker", notes.Printf)
 	if err != nil {
@@ -164,11 +164,12 @@ func obey(ctx context.Context, s *cli.Streams) error {
 		_, _ = io.Copy(io.Discard, s.In) // until the parent ends
 		cancel()
 	}()
-	return labour(ctx, o.Name, o.Address, o.Conditions, cli.NewProblems("worker "+o.Name, s.Err))
+	notes := cli.NewProblems("worker "+o.Name, s.Err)
+	return labour(ctx, o.Name, o.Address, o.Conditions, decoder(o.Conditions, notes), notes)
 }
 
 // labour takes units until the context ends.
-func labour(ctx context.Context, name string, a queue.Address, c conditions, notes *cli.Problems) error {
+func labour(ctx context.Context, name string, a queue.Address, c conditions, decode work.Decode, notes *cli.Problems) error {
 	allow, err := work.NewAllow(c.Allow)
 	if err != nil {
 		return err
@@ -185,7 +186,7 @@ func labour(ctx context.Context, name string, a queue.Address, c conditions, not
 		}
 		return err
 	}
-	x := &work.Executor{Allow: allow, Store: storeOptions(notes), Decode: decoder(c, notes)}
+	x := &work.Executor{Allow: allow, Store: storeOptions(notes), Decode: decode}
 	w := &queue.Worker{Name: name, Version: cli.Version(), Exec: x, Note: notes.Printf}
 	return errors.Join(w.Run(ctx, q), x.Close())
 }

@@ -1,9 +1,6 @@
 package column
 
-import (
-	"github.com/parquet-go/parquet-go/encoding/plain"
-	"github.com/parquet-go/parquet-go/format"
-)
+import "github.com/parquet-go/parquet-go/format"
 
 // Bools is a column of BOOLEAN.
 type Bools struct {
@@ -16,13 +13,16 @@ type Bools struct {
 
 // Add appends a value.
 func (c *Bools) Add(v bool) {
-	c.b = plain.AppendBoolean(c.b, c.n, v)
-	c.n++
+	if c.n%8 == 0 {
+		c.b = append(c.b, 0) // the same file must be the same bytes: those behind the values count, too
+	}
 	if v {
+		c.b[c.n/8] |= 1 << (c.n % 8)
 		c.seen[1] = true
 	} else {
 		c.seen[0] = true
 	}
+	c.n++
 }
 
 func (c *Bools) page(p *pager) {

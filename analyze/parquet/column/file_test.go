@@ -326,3 +326,32 @@ type broken struct{}
 var errBroken = errors.New("broken")
 
 func (broken) Write([]byte) (int, error) { return 0, errBroken }
+
+// TestSameBytes makes sure that a file does not depend on what its writer has written before.
+func TestSameBytes(t *testing.T) {
+	write := func(c *columns, list []record) {
+		t.Helper()
+		for i := range list {
+			if err := c.add(&list[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := c.f.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rng := rand.New(rand.NewPCG(3, 4))
+	for range 20 {
+		opt := Options{Rows: 1 + rng.IntN(40), PageRows: 1 + rng.IntN(20), Dictionary: 1 + rng.IntN(2000)}
+		before, list := some(rng, 1+rng.IntN(100)), some(rng, 1+rng.IntN(100))
+		var fresh, again bytes.Buffer
+		write(newColumns(&fresh, opt), list)
+		used := newColumns(io.Discard, opt)
+		write(used, before)
+		used.f.Reset(&again)
+		write(used, list)
+		if !bytes.Equal(fresh.Bytes(), again.Bytes()) {
+			t.Fatalf("%d and %d bytes, which differ", fresh.Len(), again.Len())
+		}
+	}
+}

@@ -77,7 +77,7 @@ func (d *delivery) inProgress(ctx context.Context) (stop func()) {
 // take writes down that this worker has the unit. It reports false if it does not get it, and has answered the
 // message then.
 func (d *delivery) take(ctx context.Context) bool {
-	rec, revision, err := d.q.record(ctx, d.t.Unit)
+	rec, revision, err := d.q.record(ctx, d.t.Key())
 	if err != nil {
 		d.Note("unit %s: %v", d.t.Unit, err)
 		d.later(d.q.ackWait / 2)
@@ -85,7 +85,7 @@ func (d *delivery) take(ctx context.Context) bool {
 	}
 	d.rec, d.revision = rec, revision
 	if rec.State == Running && rec.Worker != d.Name {
-		where, err := d.q.whereabouts(ctx, rec.Worker, d.t.Unit)
+		where, err := d.q.whereabouts(ctx, rec.Worker, d.t.Key())
 		if err != nil || where == atWork {
 			d.later(d.q.ackWait / 2)
 			return false
@@ -112,7 +112,7 @@ func (d *delivery) take(ctx context.Context) bool {
 func (d *delivery) write(ctx context.Context, r *Record) bool {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	revision, err := d.q.update(ctx, d.t.Unit, r, d.revision)
+	revision, err := d.q.update(ctx, d.t.Key(), r, d.revision)
 	if err != nil {
 		if !conflict(err) {
 			d.Note("unit %s: its record cannot be written: %v", d.t.Unit, err)
@@ -133,7 +133,7 @@ const (
 )
 
 // whereabouts tells what a worker that has a unit is doing.
-func (q *Queue) whereabouts(ctx context.Context, worker, unit string) (whereabouts, error) {
+func (q *Queue) whereabouts(ctx context.Context, worker, key string) (whereabouts, error) {
 	e, err := q.workers.Get(ctx, worker)
 	if errors.Is(err, jetstream.ErrKeyNotFound) || errors.Is(err, jetstream.ErrInvalidKey) {
 		return gone, nil
@@ -145,7 +145,7 @@ func (q *Queue) whereabouts(ctx context.Context, worker, unit string) (whereabou
 	switch {
 	case err != nil:
 		return gone, nil //nolint:nilerr // whatever wrote this is no worker
-	case s.Unit == unit:
+	case s.Key == key:
 		return atWork, nil
 	}
 	return elsewhere, nil

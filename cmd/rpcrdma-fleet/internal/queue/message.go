@@ -1,10 +1,13 @@
 package queue
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 
 	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/layout"
 )
@@ -14,6 +17,13 @@ type Task struct {
 	Store string `json:"store"` // URL
 	Job   string `json:"job"`
 	Unit  string `json:"unit"`
+}
+
+// Key names the unit among those of all stores: its record, and the subject of its message.
+func (t Task) Key() string {
+	name, query, _ := strings.Cut(t.Store, "?")
+	h := sha256.Sum256([]byte(strings.TrimRight(name, "/") + "?" + query))
+	return hex.EncodeToString(h[:8]) + "-" + t.Unit
 }
 
 type message struct {
@@ -46,7 +56,7 @@ func decodeTask(subj string, b []byte) (Task, error) {
 	if err := m.check(); err != nil {
 		return Task{}, err
 	}
-	if subj != subject(m.Unit) {
+	if subj != subject(m.Task) {
 		return Task{}, errors.New("the subject names another unit than the message")
 	}
 	return m.Task, nil

@@ -2,7 +2,10 @@ package queue
 
 import (
 	"fmt"
+	"strings"
 	"time"
+
+	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/layout"
 )
 
 // Names in NATS. docs/fleet.md lists which of them a submitter, a worker, a reader and an agent need.
@@ -42,7 +45,13 @@ const unitTTL = 30 * 24 * time.Hour
 // beats is how many signs of life fit into the time after which a worker counts as crashed.
 const beats = 6
 
-func subject(unit string) string { return subjectPrefix + unit }
+func subject(t Task) string { return subjectPrefix + t.Key() }
+
+// isKey reports whether s can be the Key of a Task.
+func isKey(s string) bool {
+	store, unit, ok := strings.Cut(s, "-")
+	return ok && len(store) == 16 && layout.IsID(store+store) && layout.IsID(unit)
+}
 
 // validWorker reports whether s can be the name of a worker, which is a key of a bucket.
 func validWorker(s string) bool {

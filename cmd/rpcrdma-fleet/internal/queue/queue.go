@@ -132,8 +132,8 @@ func conflict(err error) bool {
 
 // record reads what is known of a unit: an empty Record if nothing is, or nothing that makes sense. The revision is
 // for update.
-func (q *Queue) record(ctx context.Context, unit string) (*Record, uint64, error) {
-	e, err := q.units.Get(ctx, unit)
+func (q *Queue) record(ctx context.Context, key string) (*Record, uint64, error) {
+	e, err := q.units.Get(ctx, key)
 	if errors.Is(err, jetstream.ErrKeyNotFound) {
 		return &Record{}, 0, nil
 	}
@@ -148,15 +148,15 @@ func (q *Queue) record(ctx context.Context, unit string) (*Record, uint64, error
 }
 
 // update writes a record unless somebody else did since it was read.
-func (q *Queue) update(ctx context.Context, unit string, r *Record, revision uint64) (uint64, error) {
+func (q *Queue) update(ctx context.Context, key string, r *Record, revision uint64) (uint64, error) {
 	b, err := r.encode()
 	if err != nil {
 		return 0, err
 	}
 	if revision == 0 {
-		return q.units.Create(ctx, unit, b)
+		return q.units.Create(ctx, key, b)
 	}
-	return q.units.Update(ctx, unit, b, revision)
+	return q.units.Update(ctx, key, b, revision)
 }
 
 // Await opens the queue as soon as somebody creates it: workers may be there before the first work is.

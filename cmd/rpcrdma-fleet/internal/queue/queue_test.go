@@ -41,9 +41,12 @@ func newRig(t *testing.T) *rig {
 // unitID makes IDs.
 func unitID(n int) string { return fmt.Sprintf("%032x", n+1) }
 
+// task is the Task with a unit.
+func task(n int) Task { return Task{Store: "mem://out", Job: unitID(1000), Unit: unitID(n)} }
+
 func (r *rig) put(n int) Task {
 	r.Helper()
-	t := Task{Store: "mem://out", Job: unitID(1000), Unit: unitID(n)}
+	t := task(n)
 	if _, err := r.q.Put(r.Context(), t, false); err != nil {
 		r.Fatal(err)
 	}
@@ -84,7 +87,11 @@ func (r *rig) ends(units ...string) map[string]*Record {
 	ctx, cancel := context.WithTimeout(r.Context(), 60*time.Second)
 	defer cancel()
 	m := map[string]*Record{}
-	lost, err := r.q.Wait(ctx, units, func(u string, rec *Record) { m[u] = rec })
+	var keys []string
+	for _, u := range units {
+		keys = append(keys, Task{Store: "mem://out", Unit: u}.Key())
+	}
+	lost, err := r.q.Wait(ctx, keys, func(key string, rec *Record) { m[key[17:]] = rec })
 	if err != nil || len(lost) > 0 {
 		r.Fatalf("units %q lost, %v", lost, err)
 	}
@@ -177,7 +184,7 @@ func TestQueue(t *testing.T) {
 	}
 	// Once more: nothing is queued twice.
 	for n := range 10 {
-		if again, err := r.q.Put(t.Context(), Task{Store: "mem://out", Job: unitID(1000), Unit: unitID(n)}, false); err != nil || again {
+		if again, err := r.q.Put(t.Context(), task(n), false); err != nil || again {
 			t.Fatalf("queued twice: %v, %v", again, err)
 		}
 	}
@@ -194,7 +201,7 @@ func TestQueue(t *testing.T) {
 		t.Errorf("%+v, %v", s, err)
 	}
 	// What is done and submitted again is found done.
-	if again, err := r.q.Put(t.Context(), Task{Store: "mem://out", Job: unitID(1000), Unit: unitID(3)}, false); err != nil || !again {
+	if again, err := r.q.Put(t.Context(), task(3), false); err != nil || !again {
 		t.Fatalf("not queued again: %v, %v", again, err)
 	}
 	r.empty()
@@ -217,15 +224,15 @@ func (r *rig) die(worker string, ended bool) {
 	for m := range batch.Messages() {
 		r.q.ackWait = time.Second
 		w := &Worker{Name: worker, Exec: newMemory(nil), Note: r.Logf, q: r.q}
-		task, err := decodeTask(m.Subject(), m.Data())
+		tk, err := decodeTask(m.Subject(), m.Data())
 		if err != nil {
 			r.Fatal(err)
 		}
-		d := &delivery{Worker: w, m: m, t: task}
+		d := &delivery{Worker: w, m: m, t: tk}
 		if !d.take(r.Context()) {
 			r.Fatal("not taken")
 		}
-		w.working(r.Context(), task, m.Reply())
+		w.working(r.Context(), tk, m.Reply())
 		if ended {
 			if err := r.q.Bury(r.Context(), worker, "killed"); err != nil {
 				r.Fatal(err)
@@ -265,19 +272,18 @@ func TestPoison(t *testing.T) {
 	}
 	r.empty()
 	// Again: it is tried again only for those who ask for it.
-	task := Task{Store: "mem://out", Job: unitID(1000), Unit: u}
-	if _, err := r.q.Put(t.Context(), task, false); err != nil {
+	if _, err := r.q.Put(t.Context(), task(0), false); err != nil {
 		t.Fatal(err)
 	}
 	r.empty()
 	x.mu.Lock()
 	delete(x.aside, u)
 	x.mu.Unlock()
-	if _, err := r.q.Put(t.Context(), task, true); err != nil {
+	if _, err := r.q.Put(t.Context(), task(0), true); err != nil {
 		t.Fatal(err)
 	}
 	r.empty()
-	if rec, _, err := r.q.record(t.Context(), u); err != nil || rec.State != Finished || len(rec.Crashes) != 0 {
+	if rec, _, err := r.q.record(t.Context(), task(0).Key()); err != nil || rec.State != Finished || len(rec.Crashes) != 0 {
 		t.Errorf("%+v, %v", rec, err)
 	}
 }
@@ -399,15 +405,15 @@ func TestHostile(t *testing.T) {
 		strings.Repeat("[", maxMessage),
 	}
 	for n, s := range bad {
-		if _, err := r.q.js.Publish(t.Context(), subject(unitID(n)), []byte(s)); err != nil {
+		if _, err := r.q.js.Publish(t.Context(), subject(task(n)), []byte(s)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := r.q.js.Publish(t.Context(), subject(unitID(900)), make([]byte, maxMessage+1)); err == nil {
+	if _, err := r.q.js.Publish(t.Context(), subject(task(900)), make([]byte, maxMessage+1)); err == nil {
 		t.Error("the server takes messages of any size")
 	}
 	u := r.put(100).Unit
-	odd := map[string]string{u: `{"state":"running","worker":"*.>","crashes":[{},{},{},{},{},{}]}`, "odd": "{", unitID(77): `{"state":"` + strings.Repeat("x", 9999) + `"}`}
+	odd := map[string]string{task(100).Key(): `{"state":"running","worker":"*.>","crashes":[{},{},{},{},{},{}]}`, "odd": "{", task(77).Key(): `{"state":"` + strings.Repeat("x", 9999) + `"}`}
 	for key, v := range odd {
 		if _, err := r.q.units.Put(t.Context(), key, []byte(v)); err != nil {
 			t.Fatal(err)

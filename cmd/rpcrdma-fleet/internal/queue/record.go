@@ -80,6 +80,7 @@ type Sign struct {
 	Done     int       `json:"done"`               // units since then
 	Unit     string    `json:"unit,omitempty"`     // in work
 	Job      string    `json:"job,omitempty"`      // of the unit
+	Key      string    `json:"key,omitempty"`      // of the Task
 	Since    time.Time `json:"since,omitzero"`     // when it took the unit
 	Progress Progress  `json:"progress,omitzero"`  // in the unit
 	Resident int64     `json:"resident,omitempty"` // bytes of memory
@@ -93,7 +94,7 @@ func decodeSign(b []byte) (*Sign, error) {
 	if err := strict("the sign of a worker", b, maxRecord, s); err != nil {
 		return nil, err
 	}
-	if s.Unit != "" && !layout.IsID(s.Unit) || s.Job != "" && !layout.IsID(s.Job) {
+	if s.Unit != "" && !layout.IsID(s.Unit) || s.Job != "" && !layout.IsID(s.Job) || s.Key != "" && !isKey(s.Key) {
 		return nil, errors.New("an ID that no unit has")
 	}
 	s.Host, s.Version = cut(s.Host, 120), cut(s.Version, 200)

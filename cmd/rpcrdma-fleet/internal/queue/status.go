@@ -7,14 +7,12 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
-
-	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/layout"
 )
 
 // Snapshot is what NATS knows.
 type Snapshot struct {
-	Records map[string]*Record // by unit
-	Queued  map[string]bool    // units whose message is in the queue, also those in work
+	Records map[string]*Record // by Key
+	Queued  map[string]bool    // Keys of units whose message is in the queue, also those in work
 	Workers map[string]*Sign   // those alive, by name
 	Odd     int                // records and signs that no worker writes
 }
@@ -27,7 +25,7 @@ func (q *Queue) Look(ctx context.Context) (*Snapshot, error) {
 		return nil, err
 	}
 	err = each(ctx, q.units, func(e jetstream.KeyValueEntry) {
-		if r, err := decodeRecord(e.Value()); err == nil && layout.IsID(e.Key()) {
+		if r, err := decodeRecord(e.Value()); err == nil && isKey(e.Key()) {
 			s.Records[e.Key()] = r
 		} else {
 			s.Odd++
@@ -82,11 +80,11 @@ func each(ctx context.Context, kv jetstream.KeyValue, visit func(jetstream.KeyVa
 	}
 }
 
-// Wait tells what becomes of units until all of them have ended; of each change it calls changed. A unit that is
+// Wait tells what becomes of units, by their Keys, until all of them have ended; of each change it calls changed. A unit that is
 // neither queued nor has ended is lost: it is returned, for the store to say what became of it.
-func (q *Queue) Wait(ctx context.Context, units []string, changed func(unit string, r *Record)) (lost []string, err error) {
-	open := make(map[string]bool, len(units))
-	for _, u := range units {
+func (q *Queue) Wait(ctx context.Context, keys []string, changed func(key string, r *Record)) (lost []string, err error) {
+	open := make(map[string]bool, len(keys))
+	for _, u := range keys {
 		open[u] = true
 	}
 	w, err := q.units.WatchAll(ctx, jetstream.IgnoreDeletes())
@@ -152,16 +150,16 @@ func (q *Queue) Bury(ctx context.Context, worker, reason string) error {
 		return err
 	}
 	s, err := decodeSign(e.Value())
-	if err != nil || s.Unit == "" {
+	if err != nil || s.Key == "" {
 		return err
 	}
-	r, revision, err := q.record(ctx, s.Unit)
+	r, revision, err := q.record(ctx, s.Key)
 	if err != nil {
 		return err
 	}
 	if r.State == Running && r.Worker == worker && reason != "" {
 		r.Ended = cut(reason, maxReason)
-		if _, err := q.update(ctx, s.Unit, r, revision); err != nil {
+		if _, err := q.update(ctx, s.Key, r, revision); err != nil {
 			return err
 		}
 		if strings.HasPrefix(s.Ack, "$JS.ACK.") {

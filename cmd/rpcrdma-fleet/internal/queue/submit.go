@@ -20,7 +20,7 @@ func (q *Queue) Put(ctx context.Context, t Task, again bool) (queued bool, err e
 	if err := q.reset(ctx, t, again); err != nil {
 		return false, err
 	}
-	_, err = q.js.Publish(ctx, subject(t.Unit), b, jetstream.WithExpectStream(Stream), jetstream.WithRetryAttempts(5), jetstream.WithRetryWait(time.Second))
+	_, err = q.js.Publish(ctx, subject(t), b, jetstream.WithExpectStream(Stream), jetstream.WithRetryAttempts(5), jetstream.WithRetryWait(time.Second))
 	var api *jetstream.APIError
 	if errors.As(err, &api) && api.Description == errPerSubject {
 		return false, nil
@@ -31,7 +31,7 @@ func (q *Queue) Put(ctx context.Context, t Task, again bool) (queued bool, err e
 // reset prepares the record of a unit that ended, for another round.
 func (q *Queue) reset(ctx context.Context, t Task, again bool) error {
 	for {
-		r, revision, err := q.record(ctx, t.Unit)
+		r, revision, err := q.record(ctx, t.Key())
 		if err != nil || revision == 0 || !r.State.Final() && !(again && len(r.Crashes) > 0) {
 			return err
 		}
@@ -42,7 +42,7 @@ func (q *Queue) reset(ctx context.Context, t Task, again bool) error {
 				n.State, n.Worker, n.Since = r.State, r.Worker, r.Since
 			}
 		}
-		if _, err = q.update(ctx, t.Unit, n, revision); !conflict(err) {
+		if _, err = q.update(ctx, t.Key(), n, revision); !conflict(err) {
 			return err
 		}
 	}

@@ -153,7 +153,7 @@ func (w *Worker) show(ctx context.Context) {
 // working puts the unit into the sign of life, before anything in it can crash.
 func (w *Worker) working(ctx context.Context, t Task, ack string) {
 	w.mu.Lock()
-	w.sign.Unit, w.sign.Job, w.sign.Ack, w.sign.Since, w.sign.Progress = t.Unit, t.Job, ack, time.Now().UTC(), Progress{}
+	w.sign.Unit, w.sign.Job, w.sign.Key, w.sign.Ack, w.sign.Since, w.sign.Progress = t.Unit, t.Job, t.Key(), ack, time.Now().UTC(), Progress{}
 	w.mu.Unlock()
 	w.show(ctx)
 }
@@ -164,7 +164,7 @@ func (w *Worker) idle(done bool) {
 	if done {
 		w.sign.Done++
 	}
-	w.sign.Unit, w.sign.Job, w.sign.Ack, w.sign.Since, w.sign.Progress = "", "", "", time.Time{}, Progress{}
+	w.sign.Unit, w.sign.Job, w.sign.Key, w.sign.Ack, w.sign.Since, w.sign.Progress = "", "", "", "", time.Time{}, Progress{}
 }
 
 func (w *Worker) progress(p Progress) {

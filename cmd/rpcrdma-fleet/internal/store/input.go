@@ -288,6 +288,9 @@ func (in *Inputs) Find(ctx context.Context, pattern string) (list []layout.Found
 	if err != nil {
 		return nil, err
 	}
+	if strings.HasSuffix(pattern, "/") && !strings.HasSuffix(u.Path, "/") {
+		u.Path += "/" // which filepath.Abs has taken off
+	}
 	fixed := u.Path
 	if i := strings.IndexAny(fixed, "*?["); i >= 0 {
 		fixed = fixed[:strings.LastIndexByte(fixed[:i], '/')+1]

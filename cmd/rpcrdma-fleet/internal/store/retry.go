@@ -55,10 +55,11 @@ var (
 // transient reports whether trying again may help.
 func transient(err error) bool {
 	var path *fs.PathError
+	var source *sourceError
 	switch {
 	case errors.Is(err, ErrChanged), errors.Is(err, ErrTooLarge), errors.Is(err, ErrNotFound):
 		return false
-	case errors.As(err, &path): // of a local file: the disk is full, or somebody may not read it
+	case errors.As(err, &path), errors.As(err, &source): // of a local file: the disk is full, or somebody may not read it
 		return false
 	}
 	switch gcerrors.Code(err) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -77,7 +78,11 @@ func parse(name string) (*url.URL, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &url.URL{Scheme: "file", Path: filepath.ToSlash(p)}, nil
+		p = filepath.ToSlash(p)
+		if strings.HasSuffix(filepath.ToSlash(name), "/") && p != "/" {
+			p += "/"
+		}
+		return &url.URL{Scheme: "file", Path: p}, nil
 	}
 	u := &url.URL{Scheme: scheme}
 	switch scheme {
@@ -256,13 +261,17 @@ func (s *Store) WriteWhole(ctx context.Context, name string, r io.ReadSeeker) (w
 			return err
 		}
 		h := sha256.New()
-		n, err := io.Copy(out, io.TeeReader(struct{ io.Reader }{r}, h))
+		src := &sourceReader{r: r}
+		n, err := io.Copy(out, io.TeeReader(src, h))
 		if err == nil && n != size {
 			err = io.ErrUnexpectedEOF
 		}
 		if err != nil {
 			cancel() // nothing is written then
 			out.Close()
+			if src.err != nil {
+				err = &sourceError{src.err}
+			}
 			return err
 		}
 		if err := out.Close(); err != nil {
@@ -273,6 +282,24 @@ func (s *Store) WriteWhole(ctx context.Context, name string, r io.ReadSeeker) (w
 	})
 	return w, err
 }
+
+// sourceReader keeps the error of what is written, which no store can mend.
+type sourceReader struct {
+	r   io.Reader
+	err error
+}
+
+func (s *sourceReader) Read(p []byte) (int, error) {
+	n, err := s.r.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		s.err = err
+	}
+	return n, err
+}
+
+type sourceError struct{ error }
+
+func (e *sourceError) Unwrap() error { return e.error }
 
 // Remove removes an object. That there is none is no error.
 func (s *Store) Remove(ctx context.Context, name string) error {

@@ -206,7 +206,7 @@ func (r *run) done() *layout.Done {
 		}
 	}
 	note(uint64(k.skipped), "file", "without a capture in them")
-	note(k.late, "file", "that begin before the end of those before them: are names in the order of time?")
+	note(k.late, "file", "out of order: the first packet is older than the last one of the file before")
 	note(k.cut, "packet", "cut to the capture's snapshot length; what is missing is not decoded")
 	note(st.NotSplit, "datagram", "of several packets that could not be taken apart")
 	note(st.BadICRC, "packet", fmt.Sprintf("with a wrong ICRC, of %d checked", st.BadICRC+st.GoodICRC))

@@ -90,6 +90,7 @@ func Run(ctx context.Context, u *layout.Unit, in *store.Inputs, out *store.Store
 			return nil, err
 		}
 		if d != nil {
+			Tidy(ctx, u.ID, out)
 			return d, nil
 		}
 	}
@@ -260,5 +261,14 @@ func (r *run) finish() (*layout.Done, error) {
 	if _, err := r.out.WriteSmall(r.ctx, layout.DoneName(r.u.ID), d.Encode()); err != nil {
 		return nil, err
 	}
-	return d, r.out.Remove(r.ctx, layout.ProgressName(r.u.ID))
+	Tidy(r.ctx, r.u.ID, r.out)
+	return d, nil
+}
+
+// Tidy removes what was kept for resuming a unit that is done. What stays because the store is away costs its space
+// only; whoever finds the unit done tidies again. A signal that ends the program does not keep it from that.
+func Tidy(ctx context.Context, unit string, out *store.Store) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	_ = out.Remove(ctx, layout.ProgressName(unit))
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/layout"
 	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/queue"
 	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/store"
+	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/unit"
 )
 
 // Decode decodes a unit and writes its result, done.json last.
@@ -92,8 +93,12 @@ func (x *Executor) Standing(ctx context.Context, t queue.Task) (queue.Standing, 
 		return 0, err
 	}
 	done, err := job.IsDone(ctx, s, u)
-	if err != nil || done {
-		return queue.Done, err
+	if err != nil {
+		return 0, err
+	}
+	if done {
+		unit.Tidy(ctx, t.Unit, s) // the one who decoded it may have been killed before
+		return queue.Done, nil
 	}
 	a, err := job.Aside(ctx, s, t.Unit)
 	if err != nil {

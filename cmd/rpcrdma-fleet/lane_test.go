@@ -1,0 +1,720 @@
+//go:build lane
+
+// The tests of this file run a cluster for real: three NATS servers, a server of S3, and workers, each a process of
+// its own, which are killed. See lane/run.
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/rpcrdma/toolkit/cmd/internal/cli"
+	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/layout"
+	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/queue"
+	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/store"
+)
+
+func init() {
+	roles["nats"] = natsServer
+	roles["halting"] = haltingWorker
+}
+
+// natsServer is a node: its configuration is the first argument.
+func natsServer() int {
+	o, err := server.ProcessConfigFile(os.Args[1])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	o.NoSigs = true
+	s, err := server.NewServer(o)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	signal.Reset()
+	s.Start()
+	s.WaitForShutdown()
+	return 0
+}
+
+// haltingWorker is a worker that says so at some place, and goes on when it is told to: its arguments are the place
+// (begin, middle, result, never) and, for a worker that dies there instead, a tap.
+func haltingWorker() int {
+	place, poison := os.Args[1], ""
+	if len(os.Args) > 2 {
+		poison = os.Args[2]
+	}
+	notes := cli.NewProblems("halting worker", os.Stderr)
+	in := bufio.NewReader(os.Stdin)
+	halted := false
+	halt := func(u *layout.Unit) {
+		switch {
+		case poison != "" && u.Tap == poison:
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			select {}
+		case poison == "" && !halted:
+			halted = true
+			fmt.Println("halted in", u.Tap)
+			if _, err := in.ReadString('\n'); err != nil {
+				os.Exit(9)
+			}
+		}
+	}
+	real := decoder(conditions{Most: 1 << 30}, notes)
+	decode := func(ctx context.Context, u *layout.Unit, in *store.Inputs, out *store.Store, progress func(queue.Progress)) error {
+		if place == "begin" {
+			halt(u)
+		}
+		err := real(ctx, u, in, out, func(p queue.Progress) {
+			if place == "middle" && p.File >= len(u.Files)*2/3 {
+				halt(u)
+			}
+			progress(p)
+		})
+		if place == "result" && err == nil {
+			halt(u)
+		}
+		return err
+	}
+	ctx, stop := cli.Context(context.Background())
+	defer stop()
+	allow := strings.Split(os.Getenv("LANE_ALLOW"), " ")
+	if err := labour(ctx, queue.NewName(), queue.Address{Servers: os.Getenv("LANE_NATS")}, conditions{Allow: allow, Most: 1 << 30}, decode, notes); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// process is a child.
+type process struct {
+	*exec.Cmd
+	in    io.WriteCloser
+	lines chan string // of its standard output
+	said  *bytes.Buffer
+}
+
+// start starts this program in a role.
+func start(t *testing.T, role string, env []string, args ...string) *process {
+	t.Helper()
+	p := &process{Cmd: exec.Command(os.Args[0], args...), lines: make(chan string, 100), said: &bytes.Buffer{}}
+	p.Env = append(append(os.Environ(), roleVariable+"="+role), env...)
+	p.Stderr = p.said
+	var err error
+	if p.in, err = p.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := p.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		for s := bufio.NewScanner(out); s.Scan(); {
+			p.lines <- s.Text()
+		}
+		close(p.lines)
+	}()
+	t.Cleanup(func() { p.kill() })
+	return p
+}
+
+// kill ends a process as kill -9 does.
+func (p *process) kill() {
+	_ = p.Process.Kill()
+	_ = p.Wait()
+}
+
+// stop ends a process by SIGTERM.
+func (p *process) stop() {
+	_ = p.Process.Signal(syscall.SIGTERM)
+	_ = p.Wait()
+}
+
+// halted waits until a worker says where it is.
+func (p *process) halted(t *testing.T) {
+	t.Helper()
+	select {
+	case s, ok := <-p.lines:
+		if ok && strings.HasPrefix(s, "halted") {
+			t.Log(s)
+			return
+		}
+		t.Fatalf("the worker ended: %s %s", s, p.said)
+	case <-time.After(60 * time.Second):
+		t.Fatalf("the worker does not come to its place: %s", p.said)
+	}
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// cluster are three NATS servers.
+type cluster struct {
+	*testing.T
+	files [3]string
+	nodes [3]*process
+	urls  string
+}
+
+func newCluster(t *testing.T) *cluster {
+	t.Helper()
+	c := &cluster{T: t}
+	dir := t.TempDir()
+	var ports, routes [3]int
+	var list, peers []string
+	for i := range 3 {
+		ports[i], routes[i] = freePort(t), freePort(t)
+		list = append(list, fmt.Sprintf("nats://127.0.0.1:%d", ports[i]))
+		peers = append(peers, fmt.Sprintf("nats://127.0.0.1:%d", routes[i]))
+	}
+	c.urls = strings.Join(list, ",")
+	for i := range 3 {
+		c.files[i] = filepath.Join(dir, fmt.Sprintf("node%d.conf", i))
+		conf := fmt.Sprintf("server_name: node%d\nlisten: 127.0.0.1:%d\njetstream { store_dir: %q }\ncluster { name: fleet, listen: 127.0.0.1:%d, routes: [%s] }\n",
+			i, ports[i], filepath.Join(dir, fmt.Sprint("node", i)), routes[i], strings.Join(peers, ", "))
+		if err := os.WriteFile(c.files[i], []byte(conf), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c.start(i)
+	}
+	return c
+}
+
+func (c *cluster) start(i int) { c.nodes[i] = start(c.T, "nats", nil, c.files[i]) }
+
+// queue makes the queue, with workers that are missed soon.
+func (c *cluster) queue() (*queue.Queue, jetstream.JetStream) {
+	c.Helper()
+	deadline := time.Now().Add(60 * time.Second)
+	for {
+		nc, err := queue.Dial(queue.Address{Servers: c.urls}, "lane", func(string, ...any) {})
+		if err == nil {
+			ctx, cancel := context.WithTimeout(c.Context(), 10*time.Second)
+			q, err2 := queue.Create(ctx, nc, queue.Setup{AckWait: 3 * time.Second})
+			cancel()
+			if err2 == nil {
+				js, err := jetstream.New(nc)
+				if err != nil {
+					c.Fatal(err)
+				}
+				c.Cleanup(nc.Close)
+				return q, js
+			}
+			nc.Close()
+			err = err2
+		}
+		if time.Now().After(deadline) {
+			c.Fatalf("the cluster does not come up: %v\n%s", err, c.nodes[0].said)
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+}
+
+// leader is the node that leads the stream.
+func (c *cluster) leader(js jetstream.JetStream) int {
+	c.Helper()
+	s, err := js.Stream(c.Context(), queue.Stream)
+	if err != nil {
+		c.Fatal(err)
+	}
+	info, err := s.Info(c.Context())
+	if err != nil || info.Cluster == nil || len(info.Cluster.Replicas) != 2 {
+		c.Fatalf("the queue is not kept by three servers: %+v, %v", info, err)
+	}
+	return int(info.Cluster.Leader[len("node")] - '0')
+}
+
+// s3 is a server of S3, with a proxy in front that can make it fail.
+type s3 struct {
+	root  string // its buckets are folders here
+	url   string // of the proxy
+	away  atomic.Bool
+	fails atomic.Int64
+}
+
+func newS3(t *testing.T) *s3 {
+	t.Helper()
+	program := os.Getenv("LANE_VERSITYGW")
+	if program == "" {
+		t.Fatal("LANE_VERSITYGW names no server of S3: use lane/run")
+	}
+	s := &s3{root: t.TempDir()}
+	for _, b := range []string{"caps", "out"} {
+		if err := os.Mkdir(filepath.Join(s.root, b), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const access, secret = "lane", "lane-secret"
+	t.Setenv("AWS_ACCESS_KEY_ID", access)
+	t.Setenv("AWS_SECRET_ACCESS_KEY", secret)
+	t.Setenv("AWS_REGION", "us-east-1")
+	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
+	port := freePort(t)
+	gw := exec.Command(program, "--port", fmt.Sprintf("127.0.0.1:%d", port), "--quiet", "posix", "--sidecar", t.TempDir(), s.root)
+	gw.Env = append(os.Environ(), "ROOT_ACCESS_KEY="+access, "ROOT_SECRET_KEY="+secret)
+	var said bytes.Buffer
+	gw.Stdout, gw.Stderr = &said, &said
+	if err := gw.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = gw.Process.Kill()
+		_ = gw.Wait()
+	})
+	target := &url.URL{Scheme: "http", Host: fmt.Sprintf("127.0.0.1:%d", port)}
+	pass := httputil.NewSingleHostReverseProxy(target) // it keeps the Host that was signed
+	pass.ErrorHandler = func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) }
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !s.away.Load() {
+			pass.ServeHTTP(w, r)
+			return
+		}
+		if s.fails.Add(1)%2 == 0 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		if c, _, err := http.NewResponseController(w).Hijack(); err == nil {
+			_ = c.(*net.TCPConn).SetLinger(0) // a reset
+			c.Close()
+		}
+	})}
+	go func() { _ = srv.Serve(l) }()
+	t.Cleanup(func() { srv.Close() })
+	s.url = "http://" + l.Addr().String()
+	for range 200 {
+		if r, err := http.Get(s.url); err == nil {
+			r.Body.Close()
+			if r.StatusCode != http.StatusBadGateway {
+				return s
+			}
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Fatalf("the server of S3 does not come up: %s", &said)
+	return nil
+}
+
+// at is the URL of a place in a bucket.
+func (s *s3) at(place string) string { return "s3://" + place + "?endpoint=" + s.url }
+
+// put copies captures into the bucket caps, through the server.
+func (s *s3) put(t *testing.T, dir string) {
+	t.Helper()
+	st, err := store.Open(t.Context(), s.at("caps"), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	list, err := filepath.Glob(filepath.Join(dir, "*", "*"))
+	if err != nil || len(list) == 0 {
+		t.Fatal(list, err)
+	}
+	for _, name := range list {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := st.WriteSmall(t.Context(), filepath.ToSlash(strings.TrimPrefix(name, dir+"/")), b); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+const laneTaps = 8
+
+// lane is all of it, and what the results must be.
+type lane struct {
+	*testing.T
+	c    *cluster
+	s    *s3
+	q    *queue.Queue
+	js   jetstream.JetStream
+	want map[string]string
+	n    int
+	out  string // of the current test
+}
+
+func (l *lane) env() []string {
+	return []string{"LANE_NATS=" + l.c.urls, "LANE_ALLOW=" + l.s.at("caps") + " " + l.s.at("out")}
+}
+
+// worker starts one that is whole.
+func (l *lane) worker() *process {
+	return start(l.T, "fleet", nil, "worker", "--nats", l.c.urls, "--allow", l.s.at("caps"), "--allow", l.s.at("out"))
+}
+
+// halting starts one that stops at a place.
+func (l *lane) halting(args ...string) *process { return start(l.T, "halting", l.env(), args...) }
+
+// part makes several Parquet files of a unit: places to go on from.
+const part = "20K"
+
+// submit queues all taps for a store of their own.
+func (l *lane) submit(t *testing.T, more ...string) {
+	t.Helper()
+	l.T = t
+	if len(more) == 0 {
+		l.n++
+		l.out = fmt.Sprint("out/", l.n)
+	}
+	args := append([]string{"submit", "--nats", l.c.urls, "--part", part, l.s.at("caps/*/*.pcap"), "-w", l.s.at(l.out)}, more...)
+	if status, _, stderr := command(t, args...); status != 0 {
+		t.Fatalf("submit: status %d, %s", status, stderr)
+	}
+}
+
+func (l *lane) status() (int, *shown) {
+	l.Helper()
+	code, stdout, stderr := command(l.T, "status", "--nats", l.c.urls, "--format", "json", l.s.at(l.out))
+	x := &shown{}
+	if err := json.Unmarshal([]byte(stdout), x); err != nil {
+		l.Fatalf("status: %d, %v, %s", code, err, stderr)
+	}
+	return code, x
+}
+
+// until waits for a status.
+func (l *lane) until(what string, ok func(*shown) bool) *shown {
+	l.Helper()
+	for deadline := time.Now().Add(90 * time.Second); ; time.Sleep(200 * time.Millisecond) {
+		code, x := l.status()
+		if ok(x) {
+			if (code == 0) != x.Complete {
+				l.Errorf("exit status %d, complete: %v", code, x.Complete)
+			}
+			return x
+		}
+		if time.Now().After(deadline) {
+			l.Fatalf("%s: not within 90 s: %+v", what, x)
+		}
+	}
+}
+
+func (l *lane) complete() {
+	l.Helper()
+	l.until("all units done", func(x *shown) bool { return x.Complete })
+}
+
+// same compares the results of the current test with those of one process.
+func (l *lane) same() {
+	l.Helper()
+	same(l.T, l.Name(), results(l.T, filepath.Join(l.s.root, l.out)), l.want)
+	// Nothing is left in the queue: what was delivered again was found done.
+	for range 100 {
+		s, err := l.js.Stream(l.Context(), queue.Stream)
+		if err == nil {
+			var info *jetstream.StreamInfo
+			if info, err = s.Info(l.Context()); err == nil && info.State.Msgs == 0 {
+				return
+			}
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	l.Error("the queue does not become empty")
+}
+
+func TestLane(t *testing.T) {
+	l := &lane{T: t, c: newCluster(t), s: newS3(t)}
+	l.q, l.js = l.c.queue()
+	dir := t.TempDir()
+	captures(t, dir, laneTaps, 10)
+	l.s.put(t, dir)
+	units(t, func(tap int) string { return l.s.at(fmt.Sprintf("caps/tap-[%d]/*.pcap", tap)) }, laneTaps, l.s.at("out/alone"), "--part", part)
+	l.want = results(t, filepath.Join(l.s.root, "out/alone"))
+	t.Logf("%d results of one process", len(l.want))
+	if len(l.want) < 4*laneTaps {
+		t.Fatal("too few")
+	}
+	for _, x := range []struct {
+		name string
+		run  func(*testing.T, *lane)
+	}{
+		{"Embedded", embedded}, {"Cluster", plain}, {"KilledInUnit", killedInUnit}, {"KilledBeforeAck", killedBeforeAck},
+		{"NodeKilled", nodeKilled}, {"StoreAway", storeAway}, {"Duplicates", duplicates}, {"Poison", poison}, {"Stopped", stopped},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			l.T = t
+			start := time.Now()
+			x.run(t, l)
+			t.Logf("%.1f s", time.Since(start).Seconds())
+		})
+		l.T = t
+	}
+}
+
+// embedded: any number of workers on one machine.
+func embedded(t *testing.T, l *lane) {
+	t.Setenv(roleVariable, "fleet")
+	for _, n := range []string{"1", "2", "4"} {
+		l.n++
+		l.out = fmt.Sprint("out/", l.n)
+		if status, _, stderr := command(t, "run", "-n", n, "--part", part, l.s.at("caps/*/*.pcap"), "-w", l.s.at(l.out)); status != 0 {
+			t.Fatalf("run -n %s: status %d, %s", n, status, stderr)
+		}
+		same(t, "run -n "+n, results(t, filepath.Join(l.s.root, l.out)), l.want)
+	}
+}
+
+func plain(t *testing.T, l *lane) {
+	l.submit(t)
+	l.worker()
+	l.worker()
+	l.complete()
+	l.same()
+}
+
+// killedInUnit: kill -9 when two thirds of a unit are done. Another goes on from the last part.
+func killedInUnit(t *testing.T, l *lane) {
+	l.submit(t)
+	w := l.halting("middle")
+	w.halted(t)
+	w.kill()
+	l.worker()
+	l.complete()
+	l.same()
+	failures, err := filepath.Glob(filepath.Join(l.s.root, l.out, "units", "*", "failed", "*.json"))
+	if err != nil || len(failures) != 1 {
+		t.Errorf("%d crashes are noted in the store, want 1 (%v)", len(failures), err)
+	}
+}
+
+// killedBeforeAck: kill -9 when the result is there, and nobody knows it.
+func killedBeforeAck(t *testing.T, l *lane) {
+	l.submit(t)
+	w := l.halting("result")
+	w.halted(t)
+	_, x := l.status()
+	if n := x.Jobs[0].Numbers; n.Done+n.Damaged != 1 {
+		t.Errorf("the result of one unit should be there: %+v", n)
+	}
+	w.kill()
+	l.worker()
+	l.complete()
+	l.same()
+}
+
+// nodeKilled: kill -9 of the server that leads the queue while a unit is decoded, and its return.
+func nodeKilled(t *testing.T, l *lane) {
+	l.submit(t)
+	w := l.halting("middle")
+	w.halted(t)
+	n := l.c.leader(l.js)
+	l.c.nodes[n].kill()
+	if _, err := io.WriteString(w.in, "go on\n"); err != nil {
+		t.Fatal(err)
+	}
+	l.worker()
+	// Half of the work without it, half with it.
+	l.until("half of the units done", func(x *shown) bool { n := x.Jobs[0].Numbers; return n.Done+n.Damaged >= laneTaps/2 })
+	l.c.start(n)
+	l.complete()
+	l.same()
+}
+
+// storeAway: every request fails for 10 s, in the middle of a unit.
+func storeAway(t *testing.T, l *lane) {
+	l.submit(t)
+	w := l.halting("middle")
+	w.halted(t)
+	l.s.away.Store(true)
+	if _, err := io.WriteString(w.in, "go on\n"); err != nil {
+		t.Fatal(err)
+	}
+	l.worker()
+	time.Sleep(10 * time.Second)
+	l.s.away.Store(false)
+	l.complete()
+	l.same()
+	if n := l.s.fails.Load(); n < 4 {
+		t.Errorf("only %d requests failed", n)
+	}
+	failures, err := filepath.Glob(filepath.Join(l.s.root, l.out, "units", "*", "failed", "*.json"))
+	if err != nil || len(failures) != 0 {
+		t.Errorf("%d failures, want a delay only (%v)", len(failures), err)
+	}
+}
+
+// duplicates: units are delivered again while they are decoded, and after.
+func duplicates(t *testing.T, l *lane) {
+	l.submit(t)
+	w := l.halting("middle")
+	w.halted(t)
+	s, err := l.q.Look(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := 0
+	for _, x := range s.Workers {
+		if strings.HasPrefix(x.Ack, "$JS.ACK.") {
+			if err := l.js.Conn().Publish(x.Ack, []byte("-NAK")); err != nil {
+				t.Fatal(err)
+			}
+			again++
+		}
+	}
+	if again != 1 {
+		t.Errorf("%d workers have a unit", again)
+	}
+	l.worker()
+	if _, err := io.WriteString(w.in, "go on\n"); err != nil {
+		t.Fatal(err)
+	}
+	l.complete()
+	l.same()
+	st, err := store.Open(t.Context(), l.s.at(l.out), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	for round := range 2 {
+		_, x := l.status()
+		for _, u := range x.Jobs[0].Units {
+			job := jobOf(t, l)
+			if queued, err := l.q.Put(t.Context(), queue.Task{Store: st.URL(), Job: job, Unit: u.Unit}, round == 1); err != nil || !queued {
+				t.Fatalf("%v, %v", queued, err)
+			}
+		}
+		l.same()
+	}
+}
+
+func jobOf(t *testing.T, l *lane) string {
+	t.Helper()
+	list, err := os.ReadDir(filepath.Join(l.s.root, l.out, "jobs"))
+	if err != nil || len(list) != 1 {
+		t.Fatal(list, err)
+	}
+	return list[0].Name()
+}
+
+// poison: a unit at which every worker dies is set aside, and the others are done.
+func poison(t *testing.T, l *lane) {
+	l.submit(t)
+	const tap = "tap-3"
+	deadline := time.Now().Add(90 * time.Second)
+	for {
+		w := l.halting("begin", tap)
+		for {
+			_, x := l.status()
+			n := x.Jobs[0].Numbers
+			if n.Aside == 1 && n.Done+n.Damaged == laneTaps-1 {
+				w.kill()
+				goto aside
+			}
+			if w.Process.Signal(syscall.Signal(0)) != nil || exited(w) {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("not set aside: %+v\n%s", n, w.said)
+			}
+			time.Sleep(200 * time.Millisecond)
+		}
+	}
+aside:
+	code, x := l.status()
+	if code != 3 {
+		t.Errorf("exit status %d, want 3", code)
+	}
+	for _, u := range x.Jobs[0].Units {
+		if u.Tap == tap && (u.State != "aside" || !strings.Contains(u.Reason, "3 workers crashed")) {
+			t.Errorf("%+v", u)
+		}
+	}
+	got := results(t, filepath.Join(l.s.root, l.out))
+	for name := range got {
+		if strings.HasSuffix(name, "/aside.json") {
+			delete(got, name)
+		}
+	}
+	for name, hash := range got {
+		if l.want[name] != hash && !strings.HasSuffix(name, "/progress") {
+			t.Errorf("%s has %.12s, want %.12s", name, hash, l.want[name])
+		}
+	}
+	// It stays aside, until somebody asks for another try.
+	l.submit(t, "--tap=")
+	if _, x := l.status(); x.Jobs[0].Numbers.Aside != 1 {
+		t.Error("a set aside unit is tried again")
+	}
+	l.submit(t, "--retry")
+	l.worker()
+	l.complete()
+	l.same()
+}
+
+// exited reports whether a child is a zombie by now.
+func exited(p *process) bool {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.Process.Pid))
+	if err != nil {
+		return true
+	}
+	_, state, _ := strings.Cut(string(b), ") ")
+	return strings.HasPrefix(state, "Z")
+}
+
+// stopped: run is ended by a signal, and a later one goes on.
+func stopped(t *testing.T, l *lane) {
+	l.n++
+	l.out = fmt.Sprint("out/", l.n)
+	args := []string{"run", "-n", "2", "--part", part, l.s.at("caps/*/*.pcap"), "-w", l.s.at(l.out)}
+	p := start(t, "fleet", nil, args...)
+	for deadline := time.Now().Add(60 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		list, _ := filepath.Glob(filepath.Join(l.s.root, l.out, "units", "*", "done.json"))
+		if len(list) > 0 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("nothing is done: %s", p.said)
+		}
+	}
+	_ = p.Process.Signal(os.Interrupt)
+	err := p.Wait()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 1 || !strings.Contains(p.said.String(), "the same command goes on") {
+		t.Errorf("%v: %s", err, p.said)
+	}
+	if list, _ := filepath.Glob(filepath.Join(l.s.root, l.out, "units", "*", "failed", "*.json")); len(list) != 0 {
+		t.Errorf("a signal is no failure: %q", list)
+	}
+	p = start(t, "fleet", nil, args...)
+	if err := p.Wait(); err != nil {
+		t.Errorf("%v: %s", err, p.said)
+	}
+	same(t, "after a signal", results(t, filepath.Join(l.s.root, l.out)), l.want)
+}

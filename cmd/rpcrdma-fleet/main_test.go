@@ -1,0 +1,23 @@
+package main
+
+import (
+	"os"
+	"testing"
+
+	"github.com/rpcrdma/toolkit/cmd/internal/cli"
+)
+
+// roles are what the test program is when a test starts it as a child process, by the value of roleVariable.
+var roles = map[string]func() int{
+	"fleet": func() int { return run(os.Args[1:], cli.Standard()) },
+}
+
+const roleVariable = "RPCRDMA_FLEET_TEST_ROLE"
+
+func TestMain(m *testing.M) {
+	if role := roles[os.Getenv(roleVariable)]; role != nil {
+		cli.Catch()
+		os.Exit(role())
+	}
+	os.Exit(m.Run())
+}
