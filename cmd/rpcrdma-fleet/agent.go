@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -124,9 +125,11 @@ func (o *agentOptions) check() error {
 		return cli.Usagef("-r -: standard input is not possible here")
 	}
 	if o.speed != "max" {
-		if _, err := fmt.Sscanf(o.speed, "%g", &r.Speed); err != nil || r.Speed < 0 || r.Speed != r.Speed {
+		speed, err := strconv.ParseFloat(strings.TrimPrefix(o.speed, "x"), 64)
+		if err != nil || speed < 0 || speed > 1e9 || speed != speed {
 			return cli.Usagef("--speed: %q is neither a factor nor max", o.speed)
 		}
+		r.Speed = speed
 	}
 	if r.Tap == "" {
 		host, err := os.Hostname()
