@@ -50,7 +50,7 @@ func (f *Fleet) Add(m Message) {
 		f.refuse(err.Error())
 		return
 	}
-	if !subjectOf(m.Subject, s.Tap, s.Agent) {
+	if m.Subject != SubjectOf(s) { // permissions of NATS are about subjects
 		f.refuse("tap " + s.Tap + ": its subject is another's")
 		return
 	}

@@ -30,9 +30,8 @@ func subject(tap, agent string) string {
 	return prefix + hex.EncodeToString([]byte(tap)) + "." + agent
 }
 
-// subjectOf reports whether a message of this subject may hold summaries of a tap's
-// agent. Permissions of NATS are about subjects: nobody can speak for another tap.
-func subjectOf(s, tap, agent string) bool { return s == subject(tap, agent) }
+// SubjectOf is the subject of a summary.
+func SubjectOf(s *Summary) string { return subject(s.Tap, s.Agent) }
 
 // PublishTo is the subject that the agent of a tap publishes to, for permissions.
 func PublishTo(tap string) string { return prefix + hex.EncodeToString([]byte(tap)) + ".*" }

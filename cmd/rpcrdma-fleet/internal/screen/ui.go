@@ -20,13 +20,13 @@ type UI struct {
 	Now   func() time.Time
 
 	width, height int
-	selected      string // name of a tap
+	selected      string // name of a tap; empty: the first of the list, whichever that is
 	detail        bool
 	top           int // first line of the detail that is shown
 	help          bool
 	filter        string
 	typing        bool
-	notes         []string
+	notes         []noted
 	shown         []*live.Tap
 }
 
@@ -35,6 +35,17 @@ type Arrived []live.Message
 
 // Note is something to say.
 type Note string
+
+type noted struct {
+	text string
+	at   time.Time
+}
+
+// Limits of notes on the screen.
+const (
+	maxNotes = 3
+	noteTime = 20 * time.Second
+)
 
 type tick struct{}
 
@@ -53,9 +64,7 @@ func (u *UI) Update(m tea.Msg) (tea.Model, tea.Cmd) {
 			u.Fleet.Add(x)
 		}
 	case Note:
-		if u.notes = append(u.notes, text.SafeString(string(m))); len(u.notes) > 3 {
-			u.notes = u.notes[1:]
-		}
+		u.notes = append(u.notes, noted{text.SafeString(string(m)), u.Now()})
 	case tick:
 		u.list()
 		return u, ticking()
@@ -68,6 +77,13 @@ func (u *UI) Update(m tea.Msg) (tea.Model, tea.Cmd) {
 	}
 	u.list()
 	return u, nil
+}
+
+// forget removes notes that were shown long enough.
+func (u *UI) forget() {
+	for len(u.notes) > maxNotes || len(u.notes) > 0 && u.Now().Sub(u.notes[0].at) > noteTime {
+		u.notes = u.notes[1:]
+	}
 }
 
 func (u *UI) typed(m tea.KeyMsg) {
@@ -102,7 +118,10 @@ func (u *UI) key(k string) tea.Cmd {
 	case "S":
 		u.By = (u.By + live.NumOrders - 1) % live.NumOrders
 	case "enter", "right", "l":
-		u.detail, u.top = u.selected != "", 0
+		if len(u.shown) > 0 {
+			u.selected = u.shown[u.place()].Name
+			u.detail, u.top = true, 0
+		}
 	case "esc", "left", "backspace":
 		if !u.detail {
 			u.filter = ""
@@ -147,14 +166,12 @@ func (u *UI) place() int {
 
 // list determines which taps are shown.
 func (u *UI) list() {
+	u.forget()
 	u.shown = u.shown[:0]
 	for _, t := range u.Fleet.Taps(u.By, u.Now()) {
 		if strings.Contains(strings.ToLower(t.Name), strings.ToLower(u.filter)) {
 			u.shown = append(u.shown, t)
 		}
-	}
-	if u.Fleet.Tap(u.selected) == nil && len(u.shown) > 0 {
-		u.selected = u.shown[0].Name
 	}
 }
 
@@ -215,7 +232,7 @@ func (u *UI) View() string {
 		}
 	}
 	for _, n := range u.notes {
-		put(&alarming, n)
+		put(&alarming, n.text)
 	}
 	if t := u.Fleet.Tap(u.selected); u.detail && t != nil {
 		var body []string
