@@ -101,7 +101,7 @@ func newAgentCommand(s *cli.Streams) *cobra.Command {
 	return cmd
 }
 
-// check completes the options.
+// check looks for mistakes.
 func (o *agentOptions) check() error {
 	r := &o.orders
 	switch {
@@ -124,6 +124,12 @@ func (o *agentOptions) check() error {
 	case slices.Contains(r.Files, "-"):
 		return cli.Usagef("-r -: standard input is not possible here")
 	}
+	return nil
+}
+
+// complete makes the orders for the observer.
+func (o *agentOptions) complete() error {
+	r := &o.orders
 	if o.speed != "max" {
 		speed, err := strconv.ParseFloat(strings.TrimPrefix(o.speed, "x"), 64)
 		if err != nil || speed < 0 || speed > 1e9 || speed != speed {
@@ -147,6 +153,9 @@ func (o *agentOptions) check() error {
 
 func (o *agentOptions) run(ctx context.Context, s *cli.Streams) error {
 	if err := o.check(); err != nil {
+		return err
+	}
+	if err := o.complete(); err != nil {
 		return err
 	}
 	notes := cli.NewProblems("rpcrdma-fleet", s.Err)

@@ -33,9 +33,10 @@ func Watch(ctx context.Context, nc *nats.Conn, since time.Time, to chan<- Messag
 		if err == nil {
 			err = pass(ctx, c, to)
 		}
+		if ctx.Err() != nil {
+			return nil //nolint:nilerr // the end that the caller wanted
+		}
 		switch {
-		case ctx.Err() != nil:
-			return nil
 		case err != nil && !passing(err):
 			return err
 		case errors.Is(err, jetstream.ErrStreamNotFound):

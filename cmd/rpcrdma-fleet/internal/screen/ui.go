@@ -73,7 +73,9 @@ func (u *UI) Update(m tea.Msg) (tea.Model, tea.Cmd) {
 			u.typed(m)
 			break
 		}
-		return u, u.key(m.String())
+		quit := u.key(m.String())
+		u.list()
+		return u, quit
 	}
 	u.list()
 	return u, nil
