@@ -175,36 +175,13 @@ func (o *agentOptions) run(ctx context.Context, s *cli.Streams) error {
 		return err
 	}
 	defer done()
-	spool := live.NewSpool(int(o.spool), notes.Printf)
-	damaged := false
-	take := func(r *edge.Record) error {
-		if r.Note != "" {
-			notes.Printf("%s", text.SafeString(r.Note))
-		}
-		damaged = damaged || r.Damaged
-		if r.Part != nil && up != nil {
-			if err := up.Add(r.Part); err != nil {
-				return err
-			}
-		}
-		if len(r.Summary) == 0 {
-			return nil
-		}
-		x, err := live.Decode(r.Summary)
-		if err != nil {
-			return fmt.Errorf("from the observer: %w", err)
-		}
-		if x.Tap != o.orders.Tap || x.Agent != o.orders.Agent {
-			return fmt.Errorf("the observer speaks for another tap")
-		}
-		return spool.Add(x)
-	}
+	x := &forwarding{agentOptions: o, notes: notes, spool: live.NewSpool(int(o.spool), notes.Printf), up: up}
 	// What was observed is still sent when a signal has ended observing.
 	late, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	var group sync.WaitGroup
 	var sending, uploading error
-	group.Go(func() { sending = spool.Send(late, nc, o.replicas) })
+	group.Go(func() { sending = x.spool.Send(late, nc, o.replicas) })
 	if up != nil {
 		group.Go(func() { uploading = up.Run(late) })
 	}
@@ -214,41 +191,80 @@ func (o *agentOptions) run(ctx context.Context, s *cli.Streams) error {
 		group.Wait()
 		end()
 	}()
-	err = o.watch(watching, take, s.Err)
-	spool.End()
+	err = o.watch(watching, x.take, s.Err)
+	x.spool.End()
 	if up != nil {
 		up.End()
 	}
 	timer := time.AfterFunc(o.linger, cancel)
 	group.Wait()
 	timer.Stop()
-	if errors.Is(sending, context.Canceled) {
-		sending = nil
-	}
-	if n := spool.Waiting(); n > 0 {
-		sending = errors.Join(sending, fmt.Errorf("%d summaries were not stored", n))
-	}
-	if errors.Is(uploading, context.Canceled) {
-		uploading = nil
-	}
-	if n := spool.Dropped(); n > 0 {
-		notes.Printf("%d summaries were dropped, as there was no room", n)
-	}
-	if up != nil {
-		if n := up.Waiting(); n > 0 {
-			uploading = errors.Join(uploading, fmt.Errorf("%d files of transactions are still in %s", n, o.orders.Folder))
-		}
-		if n := up.Removed(); n > 0 {
-			notes.Printf("%d files of transactions were removed, as there was no room", n)
-		}
-	}
-	if err := errors.Join(err, sending, uploading); err != nil {
+	if err := errors.Join(err, unlessCanceled(sending), unlessCanceled(uploading), x.left()); err != nil {
 		return err
 	}
-	if damaged {
+	if x.damaged {
 		return cli.ErrDamaged
 	}
 	return nil
+}
+
+func unlessCanceled(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+// forwarding passes on what the observer writes.
+type forwarding struct {
+	*agentOptions
+	notes   *cli.Problems
+	spool   *live.Spool
+	up      *edge.Uploader // nil without -w
+	damaged bool
+}
+
+func (x *forwarding) take(r *edge.Record) error {
+	if r.Note != "" {
+		x.notes.Printf("%s", text.SafeString(r.Note))
+	}
+	x.damaged = x.damaged || r.Damaged
+	if r.Part != nil && x.up != nil {
+		if err := x.up.Add(r.Part); err != nil {
+			return err
+		}
+	}
+	if len(r.Summary) == 0 {
+		return nil
+	}
+	s, err := live.Decode(r.Summary)
+	if err != nil {
+		return fmt.Errorf("from the observer: %w", err)
+	}
+	if s.Tap != x.orders.Tap || s.Agent != x.orders.Agent {
+		return errors.New("the observer speaks for another tap")
+	}
+	return x.spool.Add(s)
+}
+
+// left says what was not delivered.
+func (x *forwarding) left() (err error) {
+	if n := x.spool.Waiting(); n > 0 {
+		err = fmt.Errorf("%d summaries were not stored", n)
+	}
+	if n := x.spool.Dropped(); n > 0 {
+		x.notes.Printf("%d summaries were dropped, as there was no room", n)
+	}
+	if x.up == nil {
+		return err
+	}
+	if n := x.up.Waiting(); n > 0 {
+		err = errors.Join(err, fmt.Errorf("%d files of transactions are still in %s", n, x.orders.Folder))
+	}
+	if n := x.up.Removed(); n > 0 {
+		x.notes.Printf("%d files of transactions were removed, as there was no room", n)
+	}
+	return err
 }
 
 // uploader prepares the way of transactions; nil if they are not wanted.
