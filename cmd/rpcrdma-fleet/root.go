@@ -32,6 +32,8 @@ func newRootCommand(s *cli.Streams) *cobra.Command {
 		newCheckCommand(s),
 		newConnectionsCommand(s),
 		newUnitCommand(s),
+		newAgentCommand(s),
+		newTopCommand(s),
 		cli.NewManCommand("rpcrdma-fleet", s.Err),
 	)
 	return cmd

@@ -1,0 +1,249 @@
+package edge
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rpcrdma/toolkit/analyze/monitor"
+	"github.com/rpcrdma/toolkit/capture"
+	"github.com/rpcrdma/toolkit/capture/live"
+	"github.com/rpcrdma/toolkit/capture/pcapfilter"
+	"github.com/rpcrdma/toolkit/cmd/internal/cli"
+	"github.com/rpcrdma/toolkit/cmd/internal/sandbox"
+	fleet "github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/live"
+	"github.com/rpcrdma/toolkit/decode/rpc"
+)
+
+// Orders are what an observer is told.
+type Orders struct {
+	Tap, Agent string
+	Interfaces []string
+	Files      []string
+	Ports      []string // of iWARP
+	RPC        bool     // also what needs no RDMA
+	Promisc    bool
+	Speed      float64 // of files; 0 is as fast as possible
+	Interval   time.Duration
+	Folder     string        // for files of transactions; empty: none are written
+	Every      time.Duration // a file ends after this time
+	Memory     int           // bytes resident; 0 is the default
+	User       string        // whom to become: sandbox.Options
+	Mode       sandbox.Mode
+}
+
+// input is what is observed.
+type input struct {
+	capture.Reader
+	drops func() (uint64, bool)
+	stop  func()
+	notes func() []string
+}
+
+func (o *Orders) open() (*input, error) {
+	if len(o.Interfaces) == 0 {
+		r, err := capture.Open(o.Files, capture.Options{})
+		if err != nil {
+			return nil, err
+		}
+		return &input{Reader: r, stop: func() {}, notes: func() []string { return nil }}, nil
+	}
+	t := pcapfilter.Traffic{RPC: o.RPC}
+	for _, s := range o.Ports {
+		n, err := strconv.ParseUint(s, 10, 16)
+		if err != nil || n == 0 {
+			return nil, cli.Usagef("--ports: %q is not a port", s)
+		}
+		t.TCPPorts = append(t.TCPPorts, uint16(n))
+	}
+	r, err := live.Open(live.Options{Interfaces: o.Interfaces, Filter: t.Expr(), Promiscuous: o.Promisc, Segments: true})
+	if err != nil {
+		return nil, err
+	}
+	return &input{
+		Reader: r, stop: r.Stop,
+		notes: func() []string { return append(r.Notes(), cli.Taken(t)) },
+		drops: func() (n uint64, known bool) {
+			for _, s := range r.Stats() {
+				n += s.Dropped
+			}
+			return n, true
+		},
+	}, nil
+}
+
+// confine gives up privileges, files and network. What an observer of files may do is
+// not taken away: its user could read them anyway.
+func (o *Orders) confine() ([]string, error) {
+	if len(o.Interfaces) == 0 {
+		return nil, nil
+	}
+	opt := sandbox.Options{User: o.User, Mode: o.Mode}
+	box, err := opt.Open(o.Folder != "")
+	if err != nil {
+		return nil, &cli.UsageError{Err: err}
+	}
+	if err := box.Drop(); err != nil {
+		return nil, err
+	}
+	var n sandbox.Needs
+	if o.Folder != "" {
+		n.Files = []string{o.Folder + "/part"} // or whatever they are called
+	}
+	return box.Notes(), box.Confine(n)
+}
+
+// output writes records, from several goroutines.
+type output struct {
+	mu  sync.Mutex
+	enc *json.Encoder
+	err error
+}
+
+func (w *output) put(r Record) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err == nil {
+		w.err = w.enc.Encode(r)
+	}
+	return w.err == nil
+}
+
+func (w *output) note(format string, args ...any) {
+	w.put(Record{Note: fmt.Sprintf(format, args...)})
+}
+
+func (w *output) summary(s *fleet.Summary) bool {
+	b, err := s.Encode()
+	if err != nil {
+		w.note("%v", err)
+		return true
+	}
+	return w.put(Record{Summary: b})
+}
+
+// Observe captures and decodes until the input or the context ends, and writes Records.
+func Observe(ctx context.Context, o *Orders, to io.Writer) error {
+	w := &output{enc: json.NewEncoder(to)}
+	in, err := o.open()
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	notes, err := o.confine()
+	if err != nil {
+		return err
+	}
+	for _, n := range append(notes, in.notes()...) {
+		w.note("%s", n)
+	}
+	problems := cli.NewProblems("observer", noteWriter{w})
+	var parts *Parts
+	opt := monitor.Options{Interval: o.Interval, History: 2, Message: problems.Message}
+	if o.Memory > 0 {
+		m := cli.MemoryOf(o.Memory)
+		opt.Decode.Memory, opt.Names = m.Decoder(), m.Names()
+	}
+	if o.Folder != "" {
+		parts = &Parts{Dir: o.Folder, Tap: o.Tap, Agent: o.Agent, Every: o.Every, Ended: func(p Part) { w.put(Record{Part: &p}) }}
+		opt.Message = func(v *rpc.View) {
+			problems.Message(v)
+			parts.Add(v)
+		}
+	}
+	m := monitor.New(opt)
+	if in.drops != nil {
+		m.Drops(in.drops)
+	}
+	x := &observation{Observer: fleet.Observer{Tap: o.Tap, Agent: o.Agent}, w: w, parts: parts}
+	feed := monitor.Start(m, in, monitor.FeedOptions{
+		Speed: o.Speed, Live: len(o.Interfaces) > 0, Refresh: o.Interval, Interval: x.interval,
+	})
+	select {
+	case <-feed.Done():
+	case <-ctx.Done():
+		in.stop()
+		feed.Stop()
+	}
+	err = feed.Wait()
+	end := feed.Ending()
+	x.end(end.Snapshot)
+	if end.Snapshot != nil {
+		list, total := end.Reader.Problems()
+		problems.Files(list, total, &end.Snapshot.Decoder)
+		problems.Packets(&end.Snapshot.Decoder, total)
+	}
+	if problems.Damaged() {
+		w.put(Record{Damaged: true})
+	}
+	if w.err != nil {
+		return w.err
+	}
+	return err
+}
+
+// observation is what has been sent of a model.
+type observation struct {
+	fleet.Observer
+	w     *output
+	parts *Parts
+	last  int64 // start of the latest interval that was sent
+	sent  bool
+	lost  uint64
+}
+
+func (x *observation) interval(s *monitor.Snapshot) bool {
+	if s.Ended || !s.HasNow {
+		return true // end sends it
+	}
+	ok := x.w.summary(x.Interval(s))
+	x.last, x.sent = s.Now.Start, true
+	if x.parts != nil {
+		x.parts.Tick(s.Time)
+		x.tell()
+	}
+	return ok
+}
+
+// tell says that transactions are not written.
+func (x *observation) tell() {
+	if n, err := x.parts.Lost(); n > x.lost {
+		x.w.note("%d transactions could not be written to a file: %v", n-x.lost, err)
+		x.lost = n
+	}
+}
+
+// end sends what has not filled an interval, and that this is all.
+func (x *observation) end(s *monitor.Snapshot) {
+	if x.parts != nil {
+		_ = x.parts.Close() // counted
+		x.tell()
+	}
+	if s == nil {
+		return
+	}
+	last := x.Interval(s)
+	if !s.HasNow || x.sent && s.Now.Start <= x.last { // there is nothing new
+		last = &fleet.Summary{Schema: fleet.Schema, Tap: last.Tap, Agent: last.Agent, Number: last.Number, Start: max(s.Time, 0), Span: 1}
+		last.Lists()
+	}
+	last.End = true
+	x.w.summary(last)
+}
+
+// noteWriter makes lines notes.
+type noteWriter struct{ w *output }
+
+func (n noteWriter) Write(b []byte) (int, error) {
+	for line := range strings.Lines(string(b)) {
+		if line = strings.TrimSpace(line); line != "" {
+			n.w.put(Record{Note: line})
+		}
+	}
+	return len(b), nil
+}
