@@ -25,6 +25,10 @@ var arrows = map[string][]string{
 	"internal/queue":  {"internal/layout", "github.com/nats-io"},
 	"internal/work":   {"internal/job", "internal/layout", "internal/queue", "internal/store", "internal/unit"},
 	"internal/crew":   {},
+	// Live summaries: the part that meets packets knows no engine, but for the form of a summary.
+	"internal/live":   {"internal/layout", "toolkit/analyze/monitor", "github.com/nats-io"},
+	"internal/edge":   {"internal/layout", "internal/live", "internal/store", "toolkit/analyze/...", "toolkit/capture/...", "toolkit/cmd/internal/...", "toolkit/decode/rpc"},
+	"internal/screen": {"internal/live", "toolkit/analyze/text", "toolkit/internal/printable", "toolkit/internal/table", "github.com/charmbracelet", "github.com/mattn/go-runewidth"},
 }
 
 const (

@@ -105,11 +105,11 @@ func (o *topOptions) run(ctx context.Context, s *cli.Streams, batch bool) error 
 	if tables {
 		return o.tables(ctx, s, by, messages, ended)
 	}
-	return show(ctx, p, messages, ended)
+	return screenUntil(ctx, p, messages, ended)
 }
 
-// show runs the screen.
-func show(ctx context.Context, p *tea.Program, messages <-chan live.Message, ended <-chan error) error {
+// screenUntil runs the screen until somebody, or the context, ends it.
+func screenUntil(ctx context.Context, p *tea.Program, messages <-chan live.Message, ended <-chan error) error {
 	var watching error
 	go func() {
 		for {
