@@ -113,6 +113,7 @@ func (d *dist) read(c *state.Coder, n int, m *memory) {
 			c.Fail("a histogram without values")
 			return
 		}
+		d.longest = at // as far as is known yet: an array has room for it
 		d.account(m)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/rpcrdma/toolkit/capture"
+	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 )
 
 // decodeUnit runs the command in a process of its own, and kills it when kill returns true.
@@ -140,6 +141,45 @@ func TestKill(t *testing.T) {
 	for name, x := range want {
 		if got[name] != x {
 			t.Errorf("%s differs", name)
+		}
+	}
+}
+
+// TestUnitUsage gives the command what it cannot do.
+func TestUnitUsage(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"a/1.pcap", "b/1.pcap"} {
+		name = filepath.Join(dir, filepath.FromSlash(name))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o777), os.WriteFile(name, []byte("x"), 0o666)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cases := []struct {
+		args string
+		code int
+		text string
+	}{
+		{"unit", cli.ExitUsage, "no input"},
+		{"unit a.pcap", cli.ExitUsage, "-w"},
+		{"unit DIR/none.pcap -w DIR/out", cli.ExitFailure, "no such object"},
+		{"unit DIR/a -w DIR/out", cli.ExitFailure, "a slash at its end"},
+		{"unit DIR/*/*.pcap -w DIR/out", cli.ExitUsage, "of 2 taps"},
+		{"unit ftp://x/y -w DIR/out", cli.ExitFailure, "not ftp://"},
+		{"unit DIR/a/1.pcap -w s3://b/../c", cli.ExitFailure, "no folder"},
+		{"unit --by nothing DIR/a/1.pcap -w DIR/out", cli.ExitUsage, "--by"},
+		{"unit --profile x DIR/a/1.pcap -w DIR/out", cli.ExitUsage, "--profile"},
+		{"unit --limit-memory 1M DIR/a/1.pcap -w DIR/out", cli.ExitUsage, "40M"},
+		{"unit -Y op=== DIR/a/1.pcap -w DIR/out", cli.ExitUsage, "op==="},
+		{"unit --tap DIR --inline x DIR/a/1.pcap -w DIR/out", cli.ExitUsage, "--inline"},
+		{"unit --resume-key DIR/a/1.pcap DIR/a/1.pcap -w DIR/out", cli.ExitUsage, "at least 16"},
+		{"unit DIR/a/1.pcap -w DIR/out", cli.ExitDamaged, "not a packet capture"},
+		{"unit DIR/a/1.pcap -w DIR/out", cli.ExitDamaged, "not a packet capture"}, // it is done
+	}
+	for _, c := range cases {
+		var out, err bytes.Buffer
+		code := run(strings.Fields(strings.ReplaceAll(c.args, "DIR", dir)), &cli.Streams{In: strings.NewReader(""), Out: &out, Err: &err})
+		if code != c.code || !strings.Contains(err.String(), c.text) {
+			t.Errorf("%s: exit code %d, %q", c.args, code, err.String())
 		}
 	}
 }

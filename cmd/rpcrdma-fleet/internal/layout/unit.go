@@ -19,13 +19,16 @@ const (
 	AsideSchema   = "rpcrdma.fleet.aside/1"
 )
 
+// How many files a unit, and units a job have at most.
 const (
-	// MaxFiles is how many files a unit has at most, MaxUnits how many units a job has.
 	MaxFiles = 500_000
 	MaxUnits = 200_000
-	maxURL   = 4096
-	maxWord  = 256
-	maxSize  = int64(1) << 50
+)
+
+const (
+	maxURL  = 4096
+	maxWord = 256
+	maxSize = int64(1) << 50
 	// maxMemory is more than a unit can use.
 	maxMemory = 64 << 30
 	maxList   = 64
