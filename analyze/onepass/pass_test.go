@@ -6,11 +6,13 @@ import (
 	"testing"
 
 	"github.com/rpcrdma/toolkit/analyze/check"
+	"github.com/rpcrdma/toolkit/analyze/connections"
 	"github.com/rpcrdma/toolkit/analyze/latency"
 	"github.com/rpcrdma/toolkit/analyze/session"
 	"github.com/rpcrdma/toolkit/analyze/state"
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
@@ -48,8 +50,14 @@ func alone(t *testing.T, name string) []state.Section {
 
 	k := check.New(check.Options{Rules: check.All(), Apart: true}, func(*check.Finding) {})
 	other := rpc.View{Names: &rpc.Names{}}
-	d = decode.New(decode.Options{Observer: k, Packet: k.Packet, Closed: k.Closed}, func(tx *transaction.Transaction) {
+	conns := &connections.Recorder{}
+	closed := func(c *rdma.Connection) {
+		k.Closed(c)
+		conns.Closed(c)
+	}
+	d = decode.New(decode.Options{Observer: k, Packet: k.Packet, Closed: closed}, func(tx *transaction.Transaction) {
 		other.Set(tx)
+		conns.Transaction(tx)
 		k.Transaction(&other)
 		other.Learn()
 	})
@@ -57,7 +65,7 @@ func alone(t *testing.T, name string) []state.Section {
 		t.Fatal(err)
 	}
 	k.Finish()
-	list = append(list, k.Section(""))
+	list = append(list, k.Section(""), conns.Section(nil, &account))
 	if rep := sessions.Report(nil); rep.Spread() {
 		x, err := rep.Section()
 		if err != nil {

@@ -51,6 +51,7 @@ func outputsProgram() *clitest.Program {
 			{Flag: "rpcrdma-dump report --html", Args: []string{"report", "--mountstats", "IN", "--html", "OUT", "OTHER"}, Only: links},
 			{Flag: "rpcrdma-dump report --save-state", Args: []string{"report", "--save-state", "OUT", "IN"}},
 			{Flag: "rpcrdma-dump check --save-state", Args: []string{"check", "--save-state", "OUT", "IN"}},
+			{Flag: "rpcrdma-dump connections --save-state", Args: []string{"connections", "--save-state", "OUT", "IN"}},
 			{Flag: "rpcrdma-dump report --cpuprofile", Args: []string{"report", "--cpuprofile", "OUT", "IN"}},
 			{Flag: "rpcrdma-dump report --cpuprofile", Args: []string{"report", "--cpuprofile", "DIR/x", "--html", "DIR/x", "IN"}, Only: links[:1]},
 			{Flag: "rpcrdma-dump diff --html", Args: []string{"diff", "--html", "OUT", "OTHER", "IN"}},

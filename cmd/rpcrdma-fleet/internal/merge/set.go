@@ -72,7 +72,7 @@ func Open(ctx context.Context, s *store.Store, id string, to ...state.Surveyor) 
 	err = x.each(list, func(e *entry, u *state.Unit, err error) error {
 		if err != nil && hopeless(err) {
 			e.about.State, e.about.Reason = job.Failed, err.Error()
-			return nil
+			return nil //nolint:nilerr // Units tells of it
 		} else if err != nil {
 			return err
 		}
