@@ -165,7 +165,7 @@ func (o *agentOptions) run(ctx context.Context, s *cli.Streams) error {
 	if err != nil {
 		return &cli.UsageError{Err: err}
 	}
-	nc, err := queue.Dial(a, "rpcrdma-fleet agent", notes.Printf)
+	nc, err := queue.Dial(a, queue.Agent, "rpcrdma-fleet agent", notes.Printf)
 	if err != nil {
 		return err
 	}

@@ -92,7 +92,7 @@ func (o *topOptions) run(ctx context.Context, s *cli.Streams, batch bool) error 
 		p = tea.NewProgram(u, tea.WithAltScreen(), tea.WithInput(s.In), tea.WithOutput(s.Out), tea.WithoutSignalHandler())
 		say = func(format string, args ...any) { go p.Send(screen.Notef(format, args...)) }
 	}
-	nc, err := queue.Dial(a, "rpcrdma-fleet top", say)
+	nc, err := queue.Dial(a, queue.Reader, "rpcrdma-fleet top", say)
 	if err != nil {
 		return err
 	}

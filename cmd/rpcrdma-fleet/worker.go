@@ -72,7 +72,7 @@ func newWorkerCommand(s *cli.Streams) *cobra.Command {
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if child {
-				return obey(cmd.Context(), s)
+				return obey(cmd.Context(), s, decoder)
 			}
 			return o.run(cmd.Context(), s)
 		},
@@ -146,7 +146,7 @@ func newCrew(n int, a queue.Address, c conditions, q *queue.Queue, notes *cli.Pr
 }
 
 // obey is the life of a child process.
-func obey(ctx context.Context, s *cli.Streams) error {
+func obey(ctx context.Context, s *cli.Streams, decoder func(conditions, *cli.Problems) work.Decode) error {
 	in := bufio.NewReader(io.LimitReader(s.In, maxOrders))
 	line, err := in.ReadBytes('\n')
 	if err != nil {

@@ -36,9 +36,9 @@ type Crew struct {
 // Limits of starting again: a worker that cannot even start is not started forever.
 const (
 	firstWait = 200 * time.Millisecond
-	maxWait   = 10 * time.Second
+	maxWait   = 5 * time.Second
 	soon      = 2 * time.Second // a worker that ended earlier has not worked
-	maxSoon   = 10              // so many in a row are enough
+	maxSoon   = 5               // so many in a row are enough
 	grace     = 30 * time.Second
 	lastWords = 4 << 10
 	longLine  = 64 << 10

@@ -19,7 +19,7 @@ const Schema = "rpcrdma.live/1"
 
 // Limits of a Summary. Lists are cut to them; Rest says how many were cut off.
 const (
-	MaxSummary     = 256 << 10 // bytes of JSON
+	MaxSummary     = 60 << 10 // bytes of JSON: with its subject a message has less than 64 KiB
 	maxOperations  = 64
 	maxUsages      = 10 // clients, files
 	maxConnections = 10

@@ -169,7 +169,7 @@ func redacted(list []string) string {
 // Dial connects. Whoever is connected stays so for good: when all servers are away it tries again, in the
 // background, until it is closed. Notes are about that.
 //
-// The role is submitter, worker or reader: replies go to InboxPrefix and the role, so that permissions keep roles
+// The role is submitter, worker, reader or agent: replies go to InboxPrefix and the role, so that permissions keep roles
 // from each other's.
 func Dial(a Address, role, name string, note func(format string, args ...any)) (*nats.Conn, error) {
 	list, err := a.servers()

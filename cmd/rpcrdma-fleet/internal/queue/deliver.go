@@ -32,11 +32,11 @@ func (w *Worker) handle(ctx context.Context, m jetstream.Msg) {
 	if !d.take(ctx) {
 		return
 	}
-	defer w.idle(false)
 	w.working(ctx, t, m.Reply())
 	stop := d.inProgress(ctx)
-	defer stop()
-	d.do(ctx)
+	d.do(ctx) // what follows is not deferred: see Run
+	stop()
+	w.idle(false)
 }
 
 // delivery is one message in the hands of a worker.

@@ -23,6 +23,7 @@ const (
 	Submitter  = "submitter"
 	RoleWorker = "worker"
 	Reader     = "reader"
+	Agent      = "agent"
 )
 
 // Limits of what is in NATS. A peer that exceeds them is refused by the server or, where it is somebody else's

@@ -90,19 +90,18 @@ func (w *Worker) Run(ctx context.Context, q *Queue) error {
 	beat, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var live sync.WaitGroup
 	live.Go(func() { w.beat(beat) })
-	defer func() {
-		stop()
-		live.Wait()
-		bye, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
-		defer cancel()
-		_ = q.workers.Delete(bye, w.Name) // it expires anyway
-	}()
 	for ctx.Err() == nil {
 		if err := w.next(ctx, c); err != nil && ctx.Err() == nil {
 			w.Note("waiting for NATS: %v", err)
 			pause(ctx, min(2*time.Second, q.ackWait))
 		}
 	}
+	// Not deferred: a worker that panics must leave its sign behind, which says what it had in work.
+	stop()
+	live.Wait()
+	bye, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	defer cancel()
+	_ = q.workers.Delete(bye, w.Name) // it expires anyway
 	return nil
 }
 
