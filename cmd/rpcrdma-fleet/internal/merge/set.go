@@ -79,7 +79,7 @@ func Open(ctx context.Context, s *store.Store, id string, to ...state.Surveyor) 
 		for _, v := range to {
 			if err := v.Survey(u); err != nil {
 				e.about.State, e.about.Reason = job.Failed, "state: "+err.Error()
-				return nil
+				return nil //nolint:nilerr // Units tells of it
 			}
 		}
 		if u.Section(session.SectionKind) != nil {
