@@ -36,8 +36,8 @@ func transactions(t *testing.T, name string) (n uint64) {
 	return n
 }
 
-// embedded starts a NATS server that the flags' environment names.
-func embedded(t *testing.T) {
+// startNATS starts a NATS server that the flags' environment names.
+func startNATS(t *testing.T) {
 	t.Helper()
 	e, err := queue.Embed(t.TempDir(), t.Logf)
 	if err != nil {
@@ -53,7 +53,7 @@ func embedded(t *testing.T) {
 // TestAgent observes captures as two taps, and looks at them: nothing is lost on the
 // way, neither in summaries nor in files.
 func TestAgent(t *testing.T) {
-	embedded(t)
+	startNATS(t)
 	out := t.TempDir()
 	want := map[string]uint64{}
 	for tap, sample := range map[string]string{"rack 1": "rocev2-nfs3-basic.pcap.zst", "rack2": "iwarp-nfs41-recall.pcap"} {
@@ -157,7 +157,7 @@ func resolve(t *testing.T) queue.Address {
 
 // TestAgentMistakes: errors name the flag, and the status is that of usage.
 func TestAgentMistakes(t *testing.T) {
-	embedded(t)
+	startNATS(t)
 	bad := filepath.Join(t.TempDir(), "bad.pcap")
 	if err := os.WriteFile(bad, []byte("no capture"), 0o600); err != nil {
 		t.Fatal(err)
