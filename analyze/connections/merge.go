@@ -149,7 +149,7 @@ func (m *Merger) Result(src state.Source, list *List) (*Result, error) {
 					left++
 					continue
 				}
-				p.conn.ID, p.conn.Tap, p.conn.Taps = number, shortName(t.inputs), taps
+				p.conn.ID, p.conn.Tap, p.conn.Taps = number, state.ShortName(t.inputs), taps
 			}
 			list.Add(p.conn)
 		}
@@ -175,14 +175,4 @@ func (m *Merger) Result(src state.Source, list *List) (*Result, error) {
 		note("%d taps saw calls on more than %d connections: of the others it may not be known that another tap saw them, too", more, maxCalled)
 	}
 	return out, nil
-}
-
-func shortName(inputs []string) string {
-	switch len(inputs) {
-	case 0:
-		return "a tap"
-	case 1:
-		return inputs[0]
-	}
-	return fmt.Sprintf("%s and %d more", inputs[0], len(inputs)-1)
 }

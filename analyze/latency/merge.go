@@ -134,7 +134,7 @@ type choice struct {
 // choose finds out what counts of a tap, and remembers for the notes what does not.
 func (src *source) choose(t *tap, s *survey, of surveyed) *choice {
 	c := &choice{numbers: make(map[*piece]map[int]int), silent: true}
-	told := told{name: shortName(t.inputs), inputs: t.inputs, beyond: t.beyond}
+	told := told{name: state.ShortName(t.inputs), inputs: t.inputs, beyond: t.beyond}
 	for _, x := range t.pieces {
 		counts := true
 		if x.seen != nil {
@@ -278,14 +278,4 @@ func (src *source) finish() (notes []string) {
 		note("%d more taps saw connections that another tap saw, too", more)
 	}
 	return notes
-}
-
-func shortName(inputs []string) string {
-	switch len(inputs) {
-	case 0:
-		return "a tap"
-	case 1:
-		return inputs[0]
-	}
-	return fmt.Sprintf("%s and %d more", inputs[0], len(inputs)-1)
 }

@@ -10,11 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/live"
+	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/natstest"
 	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/queue"
 	"github.com/rpcrdma/toolkit/decode"
 )
@@ -191,36 +191,10 @@ func TestAgentMistakes(t *testing.T) {
 // TestAgentPermissions: what docs/fleet/nats-server.conf allows an agent and a reader
 // is enough for them.
 func TestAgentPermissions(t *testing.T) {
-	for _, role := range []string{"SUBMITTER", "WORKER", "READER", "AGENT"} {
-		t.Setenv("FLEET_"+role, "secret")
-	}
-	b, err := os.ReadFile(filepath.Join("..", "..", "docs", "fleet", "nats-server.conf"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(t.TempDir(), "nats.conf")
-	conf := strings.NewReplacer("0.0.0.0:4222", "127.0.0.1:-1", "/var/lib/nats", t.TempDir()).Replace(string(b))
-	if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	o, err := server.ProcessConfigFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	o.NoSigs, o.NoLog = true, true
-	s, err := server.NewServer(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	go s.Start()
-	t.Cleanup(s.Shutdown)
-	if !s.ReadyForConnections(20 * time.Second) {
-		t.Fatal("the server does not start")
-	}
-	t.Setenv("NATS_URL", s.ClientURL())
-	t.Setenv("NATS_PASSWORD", "secret")
+	t.Setenv("NATS_URL", natstest.Documented(t, filepath.Join("..", "..")))
 	t.Setenv(roleVariable, "fleet")
 	t.Setenv("NATS_USER", "agent")
+	t.Setenv("NATS_PASSWORD", "secret-agent")
 	capture := filepath.Join("..", "..", "samples", "rocev2-nfs41-recall.pcap")
 	for range 2 {
 		if status, _, stderr := command(t, "agent", "-r", capture, "--speed", "max", "--tap", "a"); status != 0 {
@@ -231,6 +205,7 @@ func TestAgentPermissions(t *testing.T) {
 		t.Fatalf("status %d: %s%s", status, stdout, stderr)
 	}
 	t.Setenv("NATS_USER", "reader")
+	t.Setenv("NATS_PASSWORD", "secret-reader")
 	if status, stdout, stderr := command(t, "top", "-b", "1"); status != 0 || !strings.Contains(stdout, "1 ended") || strings.Contains(stderr, "ermission") {
 		t.Errorf("status %d: %s%s", status, stdout, stderr)
 	}

@@ -19,12 +19,14 @@ import (
 var arrows = map[string][]string{
 	"internal/layout": {},
 	"internal/store":  {"internal/layout", "gocloud.dev", "github.com/aws"},
-	"internal/unit":   {"internal/layout", "internal/store", "toolkit/analyze/...", "toolkit/capture", "toolkit/cmd/internal/cli", "toolkit/decode/...", "toolkit/internal/freeze", "toolkit/internal/printable"},
+	"internal/unit":   {"internal/job", "internal/layout", "internal/store", "toolkit/analyze/...", "toolkit/capture", "toolkit/cmd/internal/cli", "toolkit/decode/...", "toolkit/internal/freeze", "toolkit/internal/printable"},
 	"internal/merge":  {"internal/layout", "internal/store", "internal/job", "toolkit/analyze/...", "toolkit/cmd/internal/cli", "toolkit/internal/printable", "golang.org/x/sync"},
 	"internal/job":    {"internal/layout", "internal/store", "golang.org/x/sync"},
 	"internal/queue":  {"internal/layout", "github.com/nats-io"},
 	"internal/work":   {"internal/job", "internal/layout", "internal/queue", "internal/store", "internal/unit"},
 	"internal/crew":   {},
+	// For tests only.
+	"internal/natstest": {"github.com/nats-io"},
 	// Live summaries: the part that meets packets knows no engine, but for the form of a summary.
 	"internal/live":   {"internal/layout", "toolkit/analyze/monitor", "github.com/nats-io"},
 	"internal/edge":   {"internal/layout", "internal/live", "internal/store", "toolkit/analyze/...", "toolkit/capture/...", "toolkit/cmd/internal/...", "toolkit/decode/rpc"},

@@ -3,53 +3,27 @@ package queue
 import (
 	"context"
 	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
+
+	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/natstest"
 )
 
 // The configuration in docs allows each role what it needs, and nothing else.
 func TestPermissions(t *testing.T) {
-	for _, role := range []string{"submitter", "worker", "reader", "agent"} {
-		t.Setenv("FLEET_"+strings.ToUpper(role), "secret-"+role)
-	}
-	b, err := os.ReadFile("../../../../docs/fleet/nats-server.conf")
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(t.TempDir(), "nats.conf")
-	conf := strings.NewReplacer("0.0.0.0:4222", "127.0.0.1:-1", "/var/lib/nats", t.TempDir()).Replace(string(b))
-	if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	o, err := server.ProcessConfigFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	o.NoSigs, o.NoLog = true, true
-	s, err := server.NewServer(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	go s.Start()
-	t.Cleanup(s.Shutdown)
-	if !s.ReadyForConnections(20 * time.Second) {
-		t.Fatal("the server does not start")
-	}
+	url := natstest.Documented(t, "../../../..")
 	dial := func(role string) *nats.Conn {
-		nc, err := Dial(Address{Servers: s.ClientURL(), User: role, Pass: "secret-" + role}, role, role, t.Logf)
+		nc, err := Dial(Address{Servers: url, User: role, Pass: "secret-" + role}, role, role, t.Logf)
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(nc.Close)
 		return nc
 	}
-	if _, err := Dial(Address{Servers: s.ClientURL(), User: "worker", Pass: "guessed"}, RoleWorker, "x", t.Logf); err == nil || strings.Contains(err.Error(), "guessed") {
+	if _, err := Dial(Address{Servers: url, User: "worker", Pass: "guessed"}, RoleWorker, "x", t.Logf); err == nil || strings.Contains(err.Error(), "guessed") {
 		t.Errorf("wrong password: %v", err)
 	}
 

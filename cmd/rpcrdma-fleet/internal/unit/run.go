@@ -16,6 +16,7 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/session"
 	"github.com/rpcrdma/toolkit/analyze/state"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
+	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/job"
 	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/layout"
 	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/store"
 	"github.com/rpcrdma/toolkit/decode"
@@ -58,18 +59,11 @@ func Version() string { return cli.Version() }
 
 // IsDone returns what became of a unit; nil if it is not done.
 func IsDone(ctx context.Context, u *layout.Unit, out *store.Store) (*layout.Done, error) {
-	b, err := out.ReadSmall(ctx, layout.DoneName(u.ID), layout.MaxDone)
+	d, err := job.ReadDone(ctx, out, u)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, nil
 	}
-	if err != nil {
-		return nil, err
-	}
-	d, err := layout.ParseDone(b, u)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", layout.DoneName(u.ID), err)
-	}
-	return d, nil
+	return d, err
 }
 
 // Run decodes a unit, or what an earlier attempt has left of it, and writes its results to out; done.json comes last.
