@@ -33,6 +33,7 @@ import (
 	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/layout"
 	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/queue"
 	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/store"
+	"github.com/rpcrdma/toolkit/internal/fleetgen"
 )
 
 func init() {
@@ -384,7 +385,31 @@ func (l *lane) worker() *process {
 func (l *lane) halting(args ...string) *process { return start(l.T, "halting", l.env(), args...) }
 
 // part makes several Parquet files of a unit: places to go on from.
-const part = "20K"
+var part = "20K"
+
+// laneCaptures writes the captures of 8 taps in 10 slices: each tap has one of the samples. If RPCRDMA_CAPTURES names a
+// folder, each tap has all of its captures instead, in another order and of other hosts.
+func laneCaptures(t *testing.T, dir string) {
+	t.Helper()
+	from := os.Getenv("RPCRDMA_CAPTURES")
+	if from == "" {
+		captures(t, dir, laneTaps, 10)
+		return
+	}
+	part = "8M"
+	var in []string
+	for _, pattern := range []string{"*.pcap", "*.pcapng"} {
+		list, err := filepath.Glob(filepath.Join(from, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		in = append(in, list...)
+	}
+	if err := fleetgen.Write(dir, in, fleetgen.Options{Taps: laneTaps, Slices: 10, Seed: 7}); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d captures at each of %d taps", len(in), laneTaps)
+}
 
 // submit queues all taps for a store of their own.
 func (l *lane) submit(t *testing.T, more ...string) {
@@ -394,7 +419,7 @@ func (l *lane) submit(t *testing.T, more ...string) {
 		l.n++
 		l.out = fmt.Sprint("out/", l.n)
 	}
-	args := append([]string{"submit", "--nats", l.c.urls, "--part", part, l.s.at("caps/*/*.pcap"), "-w", l.s.at(l.out)}, more...)
+	args := append([]string{"submit", "--nats", l.c.urls, "--part", part, l.s.at("caps/*/*.pcap*"), "-w", l.s.at(l.out)}, more...)
 	if status, _, stderr := command(t, args...); status != 0 {
 		t.Fatalf("submit: status %d, %s", status, stderr)
 	}
@@ -455,9 +480,9 @@ func TestLane(t *testing.T) {
 	l := &lane{T: t, c: newCluster(t), s: newS3(t)}
 	l.q, l.js = l.c.queue()
 	dir := t.TempDir()
-	captures(t, dir, laneTaps, 10)
+	laneCaptures(t, dir)
 	l.s.put(t, dir)
-	units(t, func(tap int) string { return l.s.at(fmt.Sprintf("caps/tap-[%d]/*.pcap", tap)) }, laneTaps, l.s.at("out/alone"), "--part", part)
+	units(t, func(tap int) string { return l.s.at(fmt.Sprintf("caps/tap-[%d]/*.pcap*", tap)) }, laneTaps, l.s.at("out/alone"), "--part", part)
 	l.want = results(t, filepath.Join(l.s.root, "out/alone"))
 	t.Logf("%d results of one process", len(l.want))
 	if len(l.want) < 4*laneTaps {
@@ -486,7 +511,7 @@ func embedded(t *testing.T, l *lane) {
 	for _, n := range []string{"1", "2", "4"} {
 		l.n++
 		l.out = fmt.Sprint("out/", l.n)
-		if status, _, stderr := command(t, "run", "-n", n, "--part", part, l.s.at("caps/*/*.pcap"), "-w", l.s.at(l.out)); status != 0 {
+		if status, _, stderr := command(t, "run", "-n", n, "--part", part, l.s.at("caps/*/*.pcap*"), "-w", l.s.at(l.out)); status != 0 {
 			t.Fatalf("run -n %s: status %d, %s", n, status, stderr)
 		}
 		same(t, "run -n "+n, results(t, filepath.Join(l.s.root, l.out)), l.want)
@@ -727,7 +752,7 @@ func exited(p *process) bool {
 func stopped(t *testing.T, l *lane) {
 	l.n++
 	l.out = fmt.Sprint("out/", l.n)
-	args := []string{"run", "-n", "2", "--part", part, l.s.at("caps/*/*.pcap"), "-w", l.s.at(l.out)}
+	args := []string{"run", "-n", "2", "--part", part, l.s.at("caps/*/*.pcap*"), "-w", l.s.at(l.out)}
 	p := start(t, "fleet", nil, args...)
 	for deadline := time.Now().Add(60 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		list, _ := filepath.Glob(filepath.Join(l.s.root, l.out, "units", "*", "done.json"))

@@ -188,7 +188,6 @@ func (c *call) expectGranted() {
 func (c *call) locking() string {
 	f := &c.form
 	f.reset()
-	tx := c.v.Tx
 	a, ok := lockArgs(c.v.Args)
 	if !ok {
 		return "NLM " + c.procedure() + " is not replayed"
@@ -253,10 +252,21 @@ func (c *call) locking() string {
 	if c.mayWait(&a) && (proc == nlm.NLM_LOCK || proc == nlm.NLM3_NM_LOCK) {
 		c.b.waits(a.key(c.server), &blocked{conn: c.conn, args: a.clone(), owner: owner, op: c.op.ID, cred: c.op.Credential})
 	}
-	if c.granted == nil && tx.Version != nlm.NLM4_VERS && a.reclaim {
-		c.worse(plan.Inferred, "a lock reclaimed after a restart of the server: refused where there was none")
+	if c.granted == nil && a.reclaim && (!c.replied || c.lockStatus() == uint32(nlm.NLM4_GRANTED)) {
+		claim(f.fields)
 	}
 	return ""
+}
+
+// claim makes a lock that was reclaimed after a restart of the captured server an ordinary one. The server of the
+// replay has not restarted: it still has the lock, gives it to the same owner again, and refuses a reclaim. Where the
+// capture begins after the lock was taken, this is how the server of the replay learns of it.
+func claim(fields []plan.Field) {
+	for i := range fields {
+		if fields[i].N == "reclaim" {
+			fields[i].Value = 0
+		}
+	}
 }
 
 // mayWait reports whether a LOCK has to wait, or may have to where the reply is another call.

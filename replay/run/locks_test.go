@@ -176,6 +176,39 @@ func lockRig(t *testing.T, wrap func(transport.Handler) transport.Handler) (run.
 	}, s
 }
 
+// TestReclaimed replays locks that were reclaimed after a restart of the captured server: the server of the replay,
+// which has not restarted, refuses a reclaim. One of them was taken before the capture began.
+func TestReclaimed(t *testing.T) {
+	w := captured(t, func(w *wire) {
+		const v = nlm.NLM4_VERS
+		root, file := []byte("handle of the root, 32 bytes too"), alock("a", 1, 0, 0).Fh
+		attr := nfs3.Fattr3{Type: nfs3.NF3REG, Mode: 0o666, Nlink: 1, Size: 4, Fileid: 7}
+		w.call(nfsA, nfsServer, nfs3.NFS_PROGRAM, 3, nfs3.NFSPROC3_LOOKUP, &nfs3.LOOKUP3args{What: nfs3.Diropargs3{Dir: nfs3.NfsFh3{Data: root}, Name: []byte("file")}},
+			&nfs3.LOOKUP3res{Resok: nfs3.LOOKUP3resok{Object: nfs3.NfsFh3{Data: file}, ObjAttributes: nfs3.PostOpAttr{AttributesFollow: true, Attributes: attr}}})
+		lock := func(from, to string, l nlm.Nlm4Lock, reclaim bool, s nlm.Nlm4Stats) {
+			w.call(from, to, nlm.NLM_PROG, v, nlm.NLMPROC4_LOCK, &nlm.Nlm4Lockargs{Cookie: []byte{1, 2, 3, 4}, Exclusive: true, Alock: l, Reclaim: reclaim, State: 3}, stat(s))
+		}
+		lock(nlmA, nlmTCP, alock("a", 1, 0, 10), false, nlm.NLM4_GRANTED)
+		lock(nlmA, nlmTCP, alock("a", 1, 0, 10), true, nlm.NLM4_GRANTED)
+		lock(nlmB, nlmUDP, alock("b", 1, 20, 10), true, nlm.NLM4_GRANTED)
+		lock(nlmA, nlmTCP, alock("a", 1, 25, 1), false, nlm.NLM4_DENIED)
+		lock(nlmB, nlmUDP, alock("b", 1, 5, 1), false, nlm.NLM4_DENIED)
+	})
+	o, _ := lockRig(t, func(h transport.Handler) transport.Handler { return h })
+	o.Retries = 1
+	r, err := run.Run(t.Context(), w, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	if err := r.Text(&text); err != nil {
+		t.Fatal(err)
+	}
+	if same := verdicts(r)["same"]; same != 5 || len(w.Ops) != 6 || !r.Explained() { // LOOKUP is equivalent
+		t.Errorf("%d of %d are the same\n%s", same, len(w.Ops), &text)
+	}
+}
+
 // TestLocks replays locks of NFSv3, among them one that waits, and leaves none behind.
 func TestLocks(t *testing.T) {
 	w := captured(t, lockScene)
