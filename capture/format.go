@@ -11,11 +11,16 @@ type FormatError struct {
 	File   string // as given by the user
 	Found  []byte // the first bytes, at most 16
 	Inside string // "gzip" or "zstd" if the bytes came out of a decompressor
+	Other  string // what else the program would take, for example "a plan"; usually nothing
 }
 
 func (e *FormatError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: not a packet capture: ", e.File)
+	what := "not a packet capture"
+	if e.Other != "" {
+		what = "neither " + e.Other + " nor a packet capture"
+	}
+	fmt.Fprintf(&b, "%s: %s: ", e.File, what)
 	if e.Inside != "" {
 		fmt.Fprintf(&b, "decompressed with %s, ", e.Inside)
 	}

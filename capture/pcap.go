@@ -3,6 +3,7 @@ package capture
 import (
 	"encoding/binary"
 	"math/bits"
+	"slices"
 )
 
 // Magic numbers of the classic format, as read in the writer's byte order.
@@ -187,6 +188,7 @@ func (d *pcapDecoder) decode(f *file, b *Batch, data []byte, pos int, eof bool) 
 	}
 	link := d.tap[0].Link
 	for {
+		pos = d.plain(f, b, data, pos)
 		if d.hunt.on {
 			pos = d.search(f, data, pos, eof)
 			if d.hunt.on {
@@ -240,16 +242,63 @@ func (d *pcapDecoder) decode(f *file, b *Batch, data []byte, pos int, eof bool) 
 			d.lastSec, d.haveLast = r.sec, true
 		}
 		cut := from + int(r.caplen)
-		b.Packets = append(b.Packets, Packet{
-			Time:   f.last,
-			Number: f.count,
-			Offset: f.base + int64(pos),
-			Length: r.length,
-			Link:   link,
-			Data:   data[from:cut:cut],
-		})
+		// In place: a Packet made elsewhere is copied in other pieces than it was written in, for which the processor waits.
+		b.Packets = append(b.Packets, Packet{})
+		p := &b.Packets[len(b.Packets)-1]
+		p.Time, p.Number, p.Offset = f.last, f.count, f.base+int64(pos)
+		p.Length, p.Link, p.Data = r.length, link, data[from:cut:cut]
 		pos = end
 	}
+}
+
+// plain reads the records from pos on that are as nearly all are, and returns where it stopped: where a record is
+// unusual or damaged, or not there as a whole. It does what decode would do.
+func (d *pcapDecoder) plain(f *file, b *Batch, data []byte, pos int) int {
+	if d.swap || d.order != capturedFirst || d.record != pcapRecordHeader || d.fcs != 0 || d.hunt.on || !d.haveLast {
+		return pos
+	}
+	for {
+		b.Packets = slices.Grow(b.Packets, 1)
+		had := len(b.Packets)
+		room := b.Packets[had:cap(b.Packets)]
+		n, size := d.run(room, data[pos:], f.count, f.base+int64(pos))
+		b.Packets = b.Packets[:had+n]
+		pos += size
+		f.count += uint64(n)
+		if n > 0 {
+			f.last = room[n-1].Time
+		}
+		if n < len(room) {
+			return pos
+		}
+	}
+}
+
+// run decodes the usual records at the start of data into room, and returns how many there are and how many bytes they take. Data is at
+// offset in the file, and number records precede it. Room holds old packets, so run sets every field.
+func (d *pcapDecoder) run(room []Packet, data []byte, number uint64, offset int64) (n, size int) {
+	last, link, all := d.lastSec, d.tap[0].Link, len(data)
+	for n < len(room) && len(data) >= pcapRecordHeader {
+		h := data[:pcapRecordHeader]
+		sec, frac := binary.LittleEndian.Uint32(h[0:]), binary.LittleEndian.Uint32(h[4:])
+		caplen, length := binary.LittleEndian.Uint32(h[8:]), binary.LittleEndian.Uint32(h[12:])
+		if caplen > d.sane || caplen > length || frac >= d.ticks || length-1 >= maxWireLength || !near(sec, last) { // see strict
+			break
+		}
+		end := pcapRecordHeader + int(caplen)
+		if end > len(data) {
+			break
+		}
+		last = sec
+		p := &room[n]
+		n++
+		p.Time, p.Number, p.Offset = int64(sec)*1e9+int64(frac)*d.scale, number+uint64(n), offset+int64(all-len(data))
+		p.Length, p.Tap, p.Link, p.Segment = length, 0, link, 0
+		p.Data = data[pcapRecordHeader:end:end]
+		data = data[end:]
+	}
+	d.lastSec = last
+	return n, all - len(data)
 }
 
 type verdict uint8

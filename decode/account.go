@@ -73,6 +73,8 @@ type Account struct {
 	Transactions uint64
 	Kinds        []Count   // the most frequent first
 	Services     []Service // of connections without a transaction; the most frequent first
+	// Malformed are the Sends of RPC-over-RDMA whose transport headers cannot be decoded.
+	Malformed transaction.Malformed
 }
 
 const (
@@ -218,7 +220,7 @@ func compareServices(x, y Service) int {
 
 // Account returns what became of the packets so far.
 func (d *Decoder) Account() Account {
-	a := Account{Packets: d.stats.Packets, Transactions: d.stats.Transactions}
+	a := Account{Packets: d.stats.Packets, Transactions: d.stats.Transactions, Malformed: d.Orphans().Malformed}
 	tally := &d.tally
 	if d.groups != nil {
 		tally = new(account)

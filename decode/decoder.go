@@ -30,9 +30,9 @@ type Options struct {
 	SkipICRC bool
 	// Clock selects whose timestamps are the times of packets. Packets are always processed in capture order.
 	Clock Clock
-	// Concurrent lets Run call emit on its own goroutine, in parallel with Packet and Closed, so that
-	// decoding continues while a transaction is examined. The Connection of a transaction is then a copy, see
-	// transaction.Options.
+	// Concurrent lets Run call emit in parallel with Packet and Closed, so that decoding continues while a transaction
+	// is examined. It is called on whichever goroutine of Run has time, for one transaction after the other. The
+	// Connection of a transaction is then a copy, see transaction.Options.
 	Concurrent bool
 	// Trackers has Run divide connections by their hosts among this many trackers that work side by side;
 	// 0 means one tracker for all. Transactions are the same, and come in the same order, for any number of
@@ -123,7 +123,16 @@ type Stats struct {
 	// Connections and incomplete IP datagrams that were evicted because there were too many, or because they
 	// held too much memory. Orphans counts the transactions.
 	EvictedConnections, EvictedDatagrams uint64
-	First, Last                          rdma.Ref
+	// BadCRC counts FPDUs of iWARP that were decoded although their CRC is wrong.
+	BadCRC uint64
+	// Misframed counts FPDUs and MPA frames of iWARP that were given up because their length or header contradicts what follows, and the
+	// bytes that were not decoded for that. Differing counts TCP segments that were seen again with other bytes;
+	// the first ones count.
+	Misframed, Differing rdma.Given
+	// Displaced counts the directions of iWARP connections, and of RPC over TCP, that the capture holds so much out of order that bytes
+	// came after they had been given up. First is the first packet of such a connection.
+	Displaced   rdma.Given
+	First, Last rdma.Ref
 }
 
 // Decoder receives packets in capture order and reports transactions.
@@ -292,6 +301,9 @@ func (d *Decoder) Stop() { d.stop.Store(true) }
 // Stats returns the counts so far.
 func (d *Decoder) Stats() Stats {
 	s := d.stats
+	s.Misframed, s.Differing = d.tcp.iwarp.Misframed, d.tcp.differing
+	s.Displaced, s.BadCRC = d.tcp.iwarp.Displaced, d.tcp.iwarp.BadCRC
+	s.Displaced.Add(d.tcp.displaced)
 	s.EvictedConnections = d.roce.Evicted() + d.tcp.evicted + d.udp.evicted
 	for _, r := range d.frags {
 		s.EvictedDatagrams += r.Stats().EvictedFor
@@ -318,6 +330,10 @@ func (s *Stats) add(o Stats) {
 	s.NotSplit += o.NotSplit
 	s.EvictedConnections += o.EvictedConnections
 	s.EvictedDatagrams += o.EvictedDatagrams
+	s.BadCRC += o.BadCRC
+	s.Misframed.Add(o.Misframed)
+	s.Differing.Add(o.Differing)
+	s.Displaced.Add(o.Displaced)
 }
 
 // Memory tells how much the Decoder holds and has held; of the trackers of Options.Trackers, each has a budget of its own.
@@ -350,52 +366,63 @@ func (d *Decoder) Batch(b *capture.Batch) {
 }
 
 func (d *Decoder) track(b *capture.Batch, x *dissection) {
+	units := x.units[:len(b.Packets)]
 	for i := range b.Packets {
 		if d.stop.Load() {
 			return
 		}
-		p := &b.Packets[i]
-		u := &x.units[i]
-		if d.opt.Clock == ClockERSPAN && u.full >= 0 {
-			p.Time = d.clock.adjust(&x.full[u.full].frame, p.Time)
-		}
-		ref := rdma.Ref{Time: p.Time, Number: p.Number}
-		d.stats.Packets++
-		d.stats.Bytes += uint64(p.Length)
-		if !d.stats.First.Seen() {
-			d.stats.First = ref
-		}
-		d.stats.Last = ref
-		if u.full < 0 {
-			tap, tenant := p.Tap, uint64(0)
-			if d.tunnels.seen {
-				tap, tenant = d.tunnels.ordinary(p)
-			}
-			d.ordinary(p, u, ref, tap, tenant)
+		p, u := &b.Packets[i], &units[i]
+		if u.full >= 0 {
+			d.extraordinary(b, i, &x.full[u.full], x.roce)
 			continue
 		}
-		f := &x.full[u.full]
-		if !d.tunnels.seen && len(f.frame.Tunnels) > 0 {
-			d.tunnels.begin(b.Packets[:i])
+		d.stats.seen(p)
+		tap, tenant := p.Tap, uint64(0)
+		if d.tunnels.seen {
+			tap, tenant = d.tunnels.ordinary(p)
 		}
-		if f.frame.Proto == link.Fragment {
-			d.fragment(p, f, ref)
-		} else {
-			d.unit(p, f, x.roce[f.first:f.first+f.count], ref)
-		}
-		d.memory.budget.Enforce()
+		d.ordinary(p, u, tap, tenant)
+	}
+}
+
+// seen counts a packet.
+func (s *Stats) seen(p *capture.Packet) {
+	s.Packets++
+	s.Bytes += uint64(p.Length)
+	s.Last = rdma.Ref{Time: p.Time, Number: p.Number}
+	if !s.First.Seen() {
+		s.First = s.Last
 	}
 }
 
 // ordinary takes a packet whose Lean says it all.
-func (d *Decoder) ordinary(p *capture.Packet, u *unit, ref rdma.Ref, tap uint16, tenant uint64) {
+func (d *Decoder) ordinary(p *capture.Packet, u *unit, tap uint16, tenant uint64) {
 	d.stats.GoodICRC++
 	d.tally.lean++
 	d.tally.leanBytes += uint64(p.Length)
-	c := d.roce.Lean(ref, tap, tenant, &u.lean, p.Data)
+	c := d.roce.Lean(rdma.Ref{Time: p.Time, Number: p.Number}, tap, tenant, &u.lean, p.Data)
 	if d.opt.Ordinary != nil {
 		d.usual = OrdinaryView{Packet: p, Lean: &u.lean, Connection: c}
 		d.opt.Ordinary(&d.usual)
+	}
+	d.memory.budget.Enforce()
+}
+
+// extraordinary takes packet i of b, which is more than a Lean can say: f, with its InfiniBand packets in list.
+func (d *Decoder) extraordinary(b *capture.Batch, i int, f *full, list []roce.Packet) {
+	p := &b.Packets[i]
+	if d.opt.Clock == ClockERSPAN {
+		p.Time = d.clock.adjust(&f.frame, p.Time)
+	}
+	d.stats.seen(p)
+	ref := rdma.Ref{Time: p.Time, Number: p.Number}
+	if !d.tunnels.seen && len(f.frame.Tunnels) > 0 {
+		d.tunnels.begin(b.Packets[:i])
+	}
+	if f.frame.Proto == link.Fragment {
+		d.fragment(p, f, ref)
+	} else {
+		d.unit(p, f, list[f.first:f.first+f.count], ref)
 	}
 	d.memory.budget.Enforce()
 }

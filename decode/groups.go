@@ -265,15 +265,16 @@ type whole struct {
 // So both depend on the capture alone.
 type grouped struct {
 	job
-	parts  []part // by worker
-	wholes []whole
-	base   uint64 // packets before it
-	last   bool   // there are no packets: everything is ended
-	end    rdma.Ref
-	left   atomic.Int32
-	done   chan struct{}  // all workers have done their parts
-	caps   [maxGroups]int // bytes that a group may hold; 0: as before
-	used   [maxGroups]int // bytes that it holds, with what is on its way
+	dissected chan struct{} // or there is an error
+	parts     []part        // by worker
+	wholes    []whole
+	base      uint64 // packets before it
+	last      bool   // there are no packets: everything is ended
+	end       rdma.Ref
+	left      atomic.Int32
+	done      chan struct{}  // all workers have done their parts
+	caps      [maxGroups]int // bytes that a group may hold; 0: as before
+	used      [maxGroups]int // bytes that it holds, with what is on its way
 }
 
 // part is what one worker has to do with a batch.
@@ -306,13 +307,7 @@ func (d *Decoder) route(j *grouped) {
 		if d.opt.Clock == ClockERSPAN && u.full >= 0 {
 			p.Time = d.clock.adjust(&j.full[u.full].frame, p.Time)
 		}
-		ref := rdma.Ref{Time: p.Time, Number: p.Number}
-		d.stats.Packets++
-		d.stats.Bytes += uint64(p.Length)
-		if !d.stats.First.Seen() {
-			d.stats.First = ref
-		}
-		d.stats.Last = ref
+		d.stats.seen(p)
 		r := routed{packet: int32(i), whole: -1, tap: p.Tap}
 		if u.full < 0 {
 			if r.group = u.lean.Route.Group; r.group == 0 {
@@ -430,7 +425,7 @@ func (g *group) packet(j *grouped, r *routed) {
 	d.stats.Last = ref
 	switch {
 	case u.full < 0:
-		d.ordinary(p, u, ref, r.tap, r.tenant)
+		d.ordinary(p, u, r.tap, r.tenant)
 		g.done()
 		return
 	case r.whole >= 0:

@@ -5,20 +5,17 @@ import (
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
-// handover passes transactions to a consumer goroutine, and back to the tracker that owns their memory.
+// handover passes transactions to whoever consumes them, and back to the tracker that owns their memory. It belongs to the
+// tracking goroutine.
 type handover struct {
-	emit    func(*transaction.Transaction)
-	recycle func(*transaction.Transaction)
-
+	p      *pipeline
 	memory *memory.Account
-	limit  int // bytes held by one list, except for its last transaction
+	limit  int // bytes on their way, unless there is one list
 
 	list parcel // being filled
 	away int    // bytes held by the lists on their way
 	free [][]*transaction.Transaction
-	out  chan parcel
-	back chan parcel
-	done chan struct{}
+	seen []parcel // consumed
 }
 
 // parcel is a list of transactions on its way.
@@ -27,34 +24,15 @@ type parcel struct {
 	bytes int // what they hold
 }
 
-// What is on its way should stay in the second-level cache, with the batches: beyond that, each transaction costs misses on
-// both sides. See docs/design/0080-less-under-way.md.
 const (
-	handoverList  = 16        // transactions that change hands together
-	handoverLists = 4         // lists on their way
-	handoverBytes = 512 << 10 // most that one list holds, except for its last transaction
+	handoverList  = 16      // transactions that change hands together
+	handoverLists = 8       // lists that wait for a helper before the tracking goroutine consumes
+	handoverMost  = 12      // lists that wait while somebody consumes one
+	handoverBytes = 4 << 20 // what all of them hold
 )
 
-func newHandover(emit, recycle func(*transaction.Transaction), m *memory.Account) *handover {
-	h := &handover{
-		emit: emit, recycle: recycle, memory: m,
-		limit: min(handoverBytes, m.Limit()/8/handoverLists),
-		out:   make(chan parcel, handoverLists),
-		back:  make(chan parcel, handoverLists),
-		done:  make(chan struct{}),
-	}
-	go func() {
-		defer close(h.done)
-		defer close(h.back)
-		for p := range h.out {
-			for _, tx := range p.list {
-				h.emit(tx)
-				tx.Release()
-			}
-			h.back <- p
-		}
-	}()
-	return h
+func newHandover(p *pipeline, m *memory.Account) *handover {
+	return &handover{p: p, memory: m, limit: min(handoverBytes, m.Limit()/8)}
 }
 
 // add hands a transaction over, with others.
@@ -66,49 +44,94 @@ func (h *handover) add(tx *transaction.Transaction) {
 			h.list.list = make([]*transaction.Transaction, 0, handoverList)
 		}
 	}
+	n := tx.Memory()
 	h.list.list = append(h.list.list, tx)
-	h.list.bytes += tx.Memory()
-	h.memory.Add(tx.Memory())
-	if len(h.list.list) == handoverList || h.list.bytes > h.limit {
+	h.list.bytes += n
+	h.memory.Add(n)
+	if len(h.list.list) == handoverList || h.list.bytes > h.limit/handoverLists {
+		h.p.mu.Lock()
 		h.send()
+		h.p.mu.Unlock()
 	}
 }
 
-// send passes the list on, and takes back those already processed. A list that exceeds the total limit waits
-// until it is the only one.
-func (h *handover) send() {
-	if len(h.list.list) == 0 {
-		return
+// send passes the list on, and takes back those that were consumed. It returns false if there is none. A list that exceeds
+// the limit waits until it is the only one. p.mu is held, except while something else is done.
+func (h *handover) send() bool {
+	if h == nil || len(h.list.list) == 0 {
+		return false
 	}
-	for h.away > 0 && h.away+h.list.bytes > handoverLists*h.limit {
-		h.take(<-h.back)
+	p := h.p
+	for {
+		h.collect()
+		n, heavy := p.lists.len(), h.away > 0 && h.away+h.list.bytes > h.limit
+		switch {
+		case n >= handoverLists || heavy:
+			if p.consume() {
+				continue
+			}
+			if n >= handoverMost || heavy {
+				p.wait(waitsForConsumer)
+				continue
+			}
+		}
+		break
 	}
-	for h.list.list != nil {
-		select {
-		case p := <-h.back:
-			h.take(p)
-		case h.out <- h.list:
-			h.away += h.list.bytes
-			h.list = parcel{}
+	p.lists.add(h.list)
+	h.away += h.list.bytes
+	h.list = parcel{}
+	p.call()
+	p.mu.Unlock()
+	h.recycle()
+	p.mu.Lock()
+	return true
+}
+
+// collect takes back what was consumed. p.mu is held.
+func (h *handover) collect() {
+	p := h.p
+	for i := range p.back {
+		h.away -= p.back[i].bytes
+	}
+	h.seen = append(h.seen, p.back...)
+	clear(p.back)
+	p.back = p.back[:0]
+}
+
+// recycle gives what was collected to the tracker.
+func (h *handover) recycle() {
+	for i := range h.seen {
+		x := &h.seen[i]
+		h.memory.Add(-x.bytes)
+		for _, tx := range x.list {
+			h.p.d.tx.Recycle(tx)
+		}
+		h.free = append(h.free, x.list[:0])
+		*x = parcel{}
+	}
+	h.seen = h.seen[:0]
+}
+
+// show shows the consumer transactions.
+func (d *Decoder) show(list []*transaction.Transaction) {
+	for i, tx := range list {
+		transaction.Prefetch(list[i:])
+		d.emit(tx)
+		tx.Release()
+	}
+}
+
+// finish waits until all has been consumed.
+func (h *handover) finish() {
+	p := h.p
+	p.mu.Lock()
+	h.send()
+	for p.lists.len() > 0 || p.busy {
+		if !p.consume() {
+			p.wait(waitsForConsumer)
 		}
 	}
-}
-
-func (h *handover) take(p parcel) {
-	h.away -= p.bytes
-	h.memory.Add(-p.bytes)
-	for _, tx := range p.list {
-		h.recycle(tx)
-	}
-	h.free = append(h.free, p.list[:0])
-}
-
-// finish waits until all has been looked at.
-func (h *handover) finish() {
-	h.send()
-	close(h.out)
-	for p := range h.back {
-		h.take(p)
-	}
-	<-h.done
+	h.collect()
+	p.mu.Unlock()
+	h.recycle()
 }

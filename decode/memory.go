@@ -1,10 +1,6 @@
 package decode
 
-import (
-	"runtime"
-
-	"github.com/rpcrdma/toolkit/decode/memory"
-)
+import "github.com/rpcrdma/toolkit/decode/memory"
 
 // accounts is what a Decoder holds, by what can be given up.
 type accounts struct {
@@ -62,10 +58,4 @@ func (d *Decoder) evictConnection() bool {
 		}
 	}
 	return false
-}
-
-// jobs is how many batches may be in progress at once: one being read, some being dissected, one being
-// tracked. Their memory is not part of the budget, so there are fewer if that is small.
-func (d *Decoder) jobs() int {
-	return min(max(d.memory.budget.Limit()>>20, 2), max(minJobs, runtime.GOMAXPROCS(0)+2), maxJobs)
 }

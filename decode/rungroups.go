@@ -23,7 +23,7 @@ func (d *Decoder) begin() {
 
 // newJob makes the place of a batch.
 func (d *Decoder) newJob(workers int) *grouped {
-	j := &grouped{job: job{ready: make(chan struct{}, 1)}, parts: make([]part, workers), done: make(chan struct{}, 1)}
+	j := &grouped{dissected: make(chan struct{}, 1), parts: make([]part, workers), done: make(chan struct{}, 1)}
 	j.set(d.opt)
 	return j
 }
@@ -54,7 +54,7 @@ func (d *Decoder) runGroups(r capture.Reader, workers int) error {
 			}
 			j.err = r.Read(&j.batch)
 			if j.err != nil {
-				j.ready <- struct{}{}
+				j.dissected <- struct{}{}
 				order <- j
 				return
 			}
@@ -66,7 +66,7 @@ func (d *Decoder) runGroups(r capture.Reader, workers int) error {
 		wg.Go(func() {
 			for j := range work {
 				j.dissection.batch(&j.batch)
-				j.ready <- struct{}{}
+				j.dissected <- struct{}{}
 			}
 		})
 	}
@@ -89,7 +89,7 @@ func (d *Decoder) runGroups(r capture.Reader, workers int) error {
 			defer close(c)
 		}
 		for j := range order {
-			<-j.ready
+			<-j.dissected
 			d.route(j)
 			j.left.Store(int32(workers))
 			for _, c := range in {

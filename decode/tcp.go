@@ -41,6 +41,9 @@ type tcpDemux struct {
 	used    int // of it by TCP
 	idle    int // of used by what is kept for later
 	evicted uint64
+
+	differing rdma.Given // segments
+	displaced rdma.Given // directions of connections of RPC
 }
 
 // tcpKey holds the two ends in ascending order.
@@ -77,6 +80,7 @@ type numbered struct {
 	rdma.Handler
 	tracer  rdma.Tracer // Handler, if it traces
 	numbers *rdma.Numbers
+	differs *rdma.Given // what EventDiffers reported
 }
 
 // Tracing implements rdma.Tracer.
@@ -97,6 +101,14 @@ func (n *numbered) Segments() rdma.SegmentHandler {
 func (n *numbered) Segment(c *rdma.Connection, s *rdma.Segment) {
 	n.numbers.Assign(c)
 	rdma.SegmentsOf(n.Handler).Segment(c, s)
+}
+
+// Event implements rdma.Handler.
+func (n *numbered) Event(c *rdma.Connection, from rdma.Side, e rdma.Event, value uint32, ref rdma.Ref) {
+	if e == rdma.EventDiffers {
+		n.differs.Add(rdma.Given{Count: 1, Bytes: uint64(value), First: ref.Number})
+	}
+	n.Handler.Event(c, from, e, value, ref)
 }
 
 // Early implements rdma.Tracer: it is not called for TCP.
@@ -127,7 +139,7 @@ func (t *tcpDemux) init(h rdma.Handler, numbers *rdma.Numbers, limit TCPLimits, 
 	if limit.Connections <= 0 {
 		limit.Connections = 4096
 	}
-	t.h = &numbered{h, rdma.TracerOf(h), numbers}
+	t.h = &numbered{h, rdma.TracerOf(h), numbers, &t.differing}
 	t.limit = limit
 	t.pool = tcp.NewPool(tcp.Options{Total: min(16<<20, m.Limit()/4)})
 	t.iwarp = iwarp.NewTracker(t.h, iwarp.Options{Pool: t.pool})
@@ -156,6 +168,10 @@ func (t *tcpDemux) packet(ref rdma.Ref, tap uint16, tenant uint64, f *link.Frame
 	if fromHigh != c.swapped {
 		dir = 1
 	}
+	if c.taps[dir].Tap() != int32(tap) && c.elsewhere(dir, f) {
+		c.taps[dir].Follow(int32(tap))
+		c.tap = int32(tap)
+	}
 	if !c.taps[dir].Accept(int32(tap), c.tap, ref.Time) {
 		return c.known()
 	}
@@ -164,6 +180,17 @@ func (t *tcpDemux) packet(ref rdma.Ref, tap uint16, tenant uint64, f *link.Frame
 	t.last = c
 	t.count(c)
 	return c.known()
+}
+
+// elsewhere reports whether a segment that was not captured where its direction is followed is a part of the stream
+// that only the other point shows: it is exactly the next one, and neither direction has been seen twice.
+func (c *tcpConn) elsewhere(dir int, f *link.Frame) bool {
+	own, peer := &c.places[dir], &c.places[1-dir]
+	if !c.taps[dir].Sole() || c.taps[1-dir].Elsewhere > 0 || !own.known || f.TCPSeq != own.next || f.TCPFlags&(tcp.SYN|tcp.RST) != 0 {
+		return false
+	}
+	return f.PayloadLen > 0 || f.TCPFlags&tcp.FIN != 0 ||
+		f.TCPFlags&ackFlag != 0 && (!own.ackKnown || after(f.TCPAck, own.ack)) && peer.known && !after(f.TCPAck, peer.next)
 }
 
 // count accounts for the memory of a connection, and for what is kept for later ones.
@@ -292,6 +319,7 @@ func (t *tcpDemux) shut(c *tcpConn, why string, ref rdma.Ref) {
 	switch {
 	case c.rpc != nil:
 		c.rpc.Close(ref)
+		t.displaced.Add(c.rpc.Displaced())
 	case c.iwarp != nil:
 		c.iwarp.Close(why, ref)
 	}

@@ -18,6 +18,11 @@ type Account struct {
 	Transactions uint64    `json:"transactions"`
 	Kinds        []Kind    `json:"kinds"`
 	Services     []Service `json:"services"`
+	// Malformed is what Sends of RPC-over-RDMA have headers that cannot be decoded; absent if there are none.
+	Malformed []Fault `json:"malformed_headers,omitempty"`
+	// First is the first of these Sends; absent if there are none, or if an account is the sum of several inputs that have
+	// some, as the numbers of their packets cannot be compared.
+	First *FirstFault `json:"first_malformed_header,omitempty"`
 	// Line says it in one line.
 	Line string `json:"-"`
 }
@@ -41,6 +46,19 @@ type Service struct {
 	Connections int    `json:"connections"`
 }
 
+// Fault is why the RPC-over-RDMA headers of Sends cannot be decoded, on connections that are known to carry such headers.
+type Fault struct {
+	Fault string `json:"fault"` // code: short, version, type, list, count, error_code, contradicts
+	Sends uint64 `json:"sends"`
+}
+
+// FirstFault is a Send whose RPC-over-RDMA header cannot be decoded.
+type FirstFault struct {
+	Frame  uint64 `json:"frame"`  // number of its last packet
+	Offset int    `json:"offset"` // of the fault, in bytes from the start of the Send
+	Fault  string `json:"fault"`  // code
+}
+
 // New makes the JSON form of a.
 func New(a *decode.Account) *Account {
 	out := &Account{
@@ -58,6 +76,12 @@ func New(a *decode.Account) *Account {
 		out.Services[i] = Service{
 			Service: rdma.ServiceOn(s.Fabric, s.Port), Fabric: s.Fabric.String(), Port: s.Port, ServiceID: s.ID, Connections: s.Connections,
 		}
+	}
+	for f, n := range a.Malformed.Faults() {
+		out.Malformed = append(out.Malformed, Fault{Fault: f.Code(), Sends: n})
+	}
+	if f := &a.Malformed.First; f.Ref.Seen() {
+		out.First = &FirstFault{Frame: f.Ref.Number, Offset: f.Offset, Fault: f.Fault.Code()}
 	}
 	return out
 }

@@ -2,6 +2,7 @@ package account
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"math/bits"
 	"slices"
@@ -16,6 +17,9 @@ const (
 	lineKinds = 12  // kinds, and services, in Line
 	maxKinds  = 256 // kinds, and services, of merged accounts; the rest is one
 	otherKind = "of other kinds"
+	maxFaults = 32 // of malformed headers, of merged accounts; the rest is one
+
+	otherFault = "other"
 )
 
 // Finish sets Line of an account that was read as JSON.
@@ -27,12 +31,15 @@ type Sum struct {
 	packets, transactions uint64
 	kinds                 map[Kind]*Kind
 	services              map[Service]int
+	malformed             map[string]uint64 // by fault
+	first                 *FirstFault       // if only one of them has any
 }
 
 // Add adds an account.
 func (t *Sum) Add(a *Account) {
 	if t.kinds == nil {
 		t.kinds, t.services = make(map[Kind]*Kind), make(map[Service]int)
+		t.malformed = make(map[string]uint64)
 	}
 	t.packets = add(t.packets, a.Packets)
 	t.transactions = add(t.transactions, a.Transactions)
@@ -50,6 +57,18 @@ func (t *Sum) Add(a *Account) {
 		name.Connections = 0
 		t.services[name] = int(min(add(uint64(t.services[name]), uint64(max(s.Connections, 0))), math.MaxInt32))
 	}
+	if len(a.Malformed) > 0 {
+		t.first = a.First
+		if len(t.malformed) > 0 {
+			t.first = nil
+		}
+	}
+	for _, f := range a.Malformed {
+		if _, ok := t.malformed[f.Fault]; !ok && len(t.malformed) >= maxFaults {
+			f.Fault = otherFault
+		}
+		t.malformed[f.Fault] = add(t.malformed[f.Fault], f.Sends)
+	}
 }
 
 // Merge adds up accounts.
@@ -63,7 +82,7 @@ func Merge(accounts ...*Account) *Account {
 
 // Account is the sum.
 func (t *Sum) Account() *Account {
-	out := &Account{Schema: Schema, Packets: t.packets, Transactions: t.transactions, Kinds: []Kind{}, Services: []Service{}}
+	out := &Account{Schema: Schema, Packets: t.packets, Transactions: t.transactions, Kinds: []Kind{}, Services: []Service{}, First: t.first}
 	for _, k := range t.kinds {
 		out.Kinds = append(out.Kinds, *k)
 	}
@@ -93,6 +112,9 @@ func (t *Sum) Account() *Account {
 			rest.Connections = int(min(add(uint64(rest.Connections), uint64(s.Connections)), math.MaxInt32))
 		}
 		out.Services = append(out.Services[:maxKinds-1], rest)
+	}
+	for _, f := range slices.Sorted(maps.Keys(t.malformed)) {
+		out.Malformed = append(out.Malformed, Fault{Fault: f, Sends: t.malformed[f]})
 	}
 	out.Finish()
 	return out
@@ -152,7 +174,11 @@ func (a *Account) line(b []byte) []byte {
 		b = text.ServiceOf(b, &decode.Service{Fabric: fabric(s.Fabric), Port: s.Port, ID: s.ServiceID})
 		sep = ", "
 	}
-	return b
+	var malformed uint64
+	for _, f := range a.Malformed {
+		malformed = add(malformed, f.Sends)
+	}
+	return text.MalformedSends(b, malformed)
 }
 
 // fabric is the fabric of a name; 0 if none has it.

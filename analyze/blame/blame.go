@@ -32,13 +32,16 @@ func (b *Blame) Ended(tx *transaction.Transaction) {
 	if c.Fabric == rdma.TCP || c.Fabric == rdma.UDP {
 		return
 	}
-	p, ok := tx.Phases()
-	if !ok || p.Total < 0 {
+	var p transaction.Phases
+	if !tx.SetPhases(&p) || p.Total < 0 {
 		return
 	}
 	start := tx.Call.First.Time
 	if b.Recorder.Quiet(c, start) {
 		tx.NewQuiet(&p)
+		if c.Fabric == rdma.IWARP {
+			b.Recorder.Served(c, tx.From.Other(), work(tx), int64(p.Server))
+		}
 		return
 	}
 	if _, ok := b.Recorder.Stalls(c, 0, start, func(*fabric.Stall) {}); !ok {
@@ -108,7 +111,15 @@ func (b *Blame) phase(tx *transaction.Transaction, c *rdma.Connection, ph transa
 		if p := tx.Times.FirstPush; p.Seen() {
 			n = p
 		}
-		add(server, func(x *fabric.Stall) bool { return delayed(x, c.Fabric, n) })
+		// ready is when the server would usually have had its reply.
+		ready := b.Recorder.Service(c, server, work(tx))
+		if ready > 0 {
+			ready += from
+		}
+		add(server, func(x *fabric.Stall) bool { return delayed(x, c.Fabric, n, ready) })
+		if len(b.list) == 0 && c.Fabric == rdma.IWARP {
+			b.Recorder.Served(c, server, work(tx), to-from)
+		}
 		if n := b.Recorder.Patience(c); n > 0 && to-from >= n {
 			b.list = append(b.list, fabric.Stall{From: from, To: to, Lost: to - from, Cause: rdma.CauseUnknown})
 		}
@@ -124,8 +135,8 @@ func (b *Blame) phase(tx *transaction.Transaction, c *rdma.Connection, ph transa
 }
 
 // delayed reports whether a stall of the server's requests may have delayed n, the first packet that it sent, and
-// makes the stall what is known of that.
-func delayed(x *fabric.Stall, f rdma.Fabric, n rdma.Ref) bool {
+// makes the stall what is known of that. ready is when the server would usually have had its reply; 0 if unknown.
+func delayed(x *fabric.Stall, f rdma.Fabric, n rdma.Ref, ready int64) bool {
 	switch {
 	case x.Cause == rdma.CauseReadSlot || x.Cause == rdma.CauseCongestion && f != rdma.IWARP:
 		return false
@@ -133,18 +144,31 @@ func delayed(x *fabric.Stall, f rdma.Fabric, n rdma.Ref) bool {
 		return true // the missing packet is the first that the server sent
 	case x.Until != 0 && x.Until < n.Time:
 		return false // the sender had caught up, and nothing came: nothing was waiting
-	case x.Cause == rdma.CauseCongestion:
-		// The first packet came directly behind what the reduced window had delayed.
-		x.Cause = rdma.CauseUnknown
-		return x.Before(n.Time)
-	case x.To > n.Time:
+	case x.Cause != rdma.CauseCongestion && x.To > n.Time:
 		return false // it sent during the stall, which therefore did not hold it up
 	case f == rdma.IWARP:
-		x.Cause = rdma.CauseUnknown
-		return true
+		// The first packet followed directly on what the stall had delayed: the sender had it by then. If it
+		// usually has its reply sooner, the reply waited in the queue since.
+		if ready == 0 {
+			x.Cause = rdma.CauseUnknown
+		} else if !x.After(ready) {
+			return false
+		}
+		return x.Before(n.Time)
 	}
 	x.Cause, x.To, x.Lost = rdma.CauseUnknown, n.Time, n.Time-x.From
 	return x.To > x.From
+}
+
+// work is what the server has to do for a call.
+func work(tx *transaction.Transaction) fabric.Work {
+	switch {
+	case tx.Times.FirstPush.Seen():
+		return fabric.WorkPush
+	case tx.Times.FirstRead.Seen():
+		return fabric.WorkPull
+	}
+	return fabric.WorkInline
 }
 
 // lastRead is when the server asked for the last piece of the call.

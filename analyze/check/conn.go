@@ -93,6 +93,9 @@ func (s *conn) misses() [2]uint64 { return [2]uint64{s.missing(0), s.missing(1)}
 // losses records that packets are missing from the capture. A packet that arrives late does not undo this:
 // what belongs to it may already have been given up.
 func (s *conn) losses(now int64) {
+	if s.misses() == s.gaps {
+		return
+	}
 	for side := range s.gaps {
 		n := s.missing(rdma.Side(side))
 		if n < s.gaps[side] {
@@ -203,6 +206,9 @@ func (s *conn) tap(src netip.Addr, tap uint16) {
 }
 
 func (s *conn) badCRC(ref rdma.Ref) {
+	if s.c.Sent[0].BadCRC|s.c.Sent[1].BadCRC == 0 {
+		return
+	}
 	for side := range s.crc {
 		if s.c.Sent[side].BadCRC > 0 && !s.crc[side].Seen() {
 			s.crc[side] = ref

@@ -39,7 +39,7 @@ type messages struct {
 // ended notes the PSN that ends a message, or that of a Read Request.
 func (m *messages) ended(psn uint32) {
 	m.count++
-	e := &m.ends[m.next%len(m.ends)]
+	e := &m.ends[uint(m.next)%uint(len(m.ends))]
 	e.psn, e.count = psn, m.count
 	m.next++
 }
@@ -53,7 +53,7 @@ func (m *messages) upTo(psn uint32) (n uint32, ok bool) {
 		return 0, false
 	}
 	for i := m.next - 1; i >= 0 && i >= m.next-len(m.ends); i-- {
-		if e := &m.ends[i%len(m.ends)]; reached(psn, e.psn) {
+		if e := &m.ends[uint(i)%uint(len(m.ends))]; reached(psn, e.psn) {
 			return e.count, true
 		}
 	}
@@ -137,13 +137,16 @@ func (c *Checker) fabricPacket(s *conn, p *packet, from rdma.Side) {
 	if p.marked && !s.marks[from].marked.Seen() {
 		s.marks[from].marked = p.ref
 	}
-	if !op.IsAcknowledge() {
+	ack := op.IsAcknowledge()
+	if !ack {
 		c.marking(s, p.class, p.ref, from)
 	}
 	if s.many || c.opt.Match != nil {
 		return
 	}
-	c.stalled(s, p, from)
+	if !ack {
+		c.stalled(s, p, from)
+	}
 	if op.IsResponse() {
 		c.fabricResponse(s, p, from)
 	} else {
@@ -196,7 +199,7 @@ func (c *Checker) fabricRequest(s *conn, p *packet, from rdma.Side) {
 	if !(op.IsSend() || op.IsWrite()) || op.Ends() {
 		d.messages.ended(p.psn)
 	}
-	d.asked = asked{open: p.ackReq && count == 1, psn: p.psn, ref: p.ref}
+	d.asked.open, d.asked.psn, d.asked.ref = p.ackReq && count == 1, p.psn, p.ref
 }
 
 // again handles a request that was sent before, or comes late.
@@ -261,7 +264,7 @@ func (c *Checker) fabricResponse(s *conn, p *packet, from rdma.Side) {
 
 func (d *requests) acknowledge(psn uint32) {
 	if !d.acked.seen || reached(psn, d.acked.psn) && psn != d.acked.psn {
-		d.acked = acked{seen: true, psn: psn}
+		d.acked.seen, d.acked.psn, d.acked.again = true, psn, false
 	}
 	if d.asked.open && reached(psn, d.asked.psn) {
 		d.asked.open = false
@@ -308,15 +311,14 @@ func (c *Checker) order(s *conn, d *requests, p *packet, from rdma.Side) {
 // inTime checks that an acknowledgement came before the requester's timeout.
 func (c *Checker) inTime(s *conn, d *requests, p *packet, from rdma.Side) {
 	a := &d.asked
-	if !a.open || a.psn != p.psn || d.high != (p.psn+1)&psnMask {
-		return // others were sent since: it is not known which one this answers
+	if !d.answers(p.psn) {
+		return
 	}
-	m := &s.c.Setup[0]
-	if !m.Seen || m.AckTimeout == 0 {
+	limit := s.ackTimeout()
+	if limit == 0 {
 		c.skip(ruleAckLate, NoSetup)
 		return
 	}
-	limit := 4096 * time.Nanosecond << (m.AckTimeout & 31)
 	if took := time.Duration(p.ref.Time - a.ref.Time); took > limit {
 		f := s.finding(ruleAckLate, p.ref, from, s.role(from))
 		f.Expected = fmt.Sprintf("an acknowledgement within %v", limit)
@@ -325,6 +327,21 @@ func (c *Checker) inTime(s *conn, d *requests, p *packet, from rdma.Side) {
 		return
 	}
 	c.ok(ruleAckLate)
+}
+
+// answers reports whether it is known which request an acknowledgement of psn answers: the newest, which asked for it. If
+// others were sent since, it is not.
+func (d *requests) answers(psn uint32) bool {
+	return d.asked.open && d.asked.psn == psn && d.high == (psn+1)&psnMask
+}
+
+// ackTimeout is how long a requester waits for an acknowledgement; 0 if that is not known.
+func (s *conn) ackTimeout() time.Duration {
+	m := &s.c.Setup[0]
+	if !m.Seen || m.AckTimeout == 0 {
+		return 0
+	}
+	return 4096 * time.Nanosecond << (m.AckTimeout & 31)
 }
 
 // count checks the number of messages that a responder has completed, and takes its credits.
@@ -349,11 +366,23 @@ func (c *Checker) count(s *conn, d *requests, p *packet, newest uint32, from rdm
 		c.report(f)
 		m.base = (p.msn - n) & psnMask
 	}
-	if syndrome := p.syndrome; syndrome.IsACK() {
-		credits, limited := syndrome.Credits()
-		d.limited, d.limit = limited, (p.msn+credits)&psnMask
+	if p.syndrome.IsACK() {
+		d.grant(p.syndrome, p.msn)
 	}
 }
+
+// grant takes the credits of an acknowledgement.
+func (d *requests) grant(syndrome roce.Syndrome, msn uint32) {
+	credits, limited := syndrome.Credits()
+	d.limited, d.limit = limited, (msn+credits)&psnMask
+}
+
+// number returns the MSN of the next message.
+func (m *messages) number() uint32 { return (m.base + m.count + 1) & psnMask }
+
+// credited reports whether the responder has granted a credit for the next Send. One request beyond the limit is
+// allowed, to ask for new credits.
+func (d *requests) credited() bool { return reached((d.limit+1)&psnMask, d.messages.number()) }
 
 // credit checks that the responder has granted a credit for a Send.
 func (c *Checker) credit(s *conn, d *requests, p *packet, from rdma.Side) {
@@ -361,15 +390,13 @@ func (c *Checker) credit(s *conn, d *requests, p *packet, from rdma.Side) {
 	if !d.limited || !m.based {
 		return
 	}
-	// One request beyond the limit is allowed, to ask for new credits.
-	number := (m.base + m.count + 1) & psnMask
-	if reached((d.limit+1)&psnMask, number) {
+	if d.credited() {
 		c.ok(ruleNoCredit)
 		return
 	}
 	f := s.finding(ruleNoCredit, p.ref, from, s.role(from))
 	f.Expected = fmt.Sprintf("no Send beyond message %d, the last with a credit, and one more", d.limit)
-	f.Seen = fmt.Sprintf("message %d with PSN %d", number, p.psn)
+	f.Seen = fmt.Sprintf("message %d with PSN %d", m.number(), p.psn)
 	c.report(f)
 }
 

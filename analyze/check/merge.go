@@ -148,11 +148,12 @@ func (f *fold) add(n int, t *tap, s *state.Sightings, unit int) {
 	}
 }
 
-// sort orders findings, and keeps the first ones.
+// sort orders findings, and keeps the first ones. Names of units do not decide between findings of connections, so the
+// order does not depend on what else a unit has saved.
 func (f *fold) sort() {
 	slices.SortFunc(f.list, func(a, b entry) int {
 		if f.several {
-			if d := cmp.Or(cmp.Compare(a.f.Ref.Time, b.f.Ref.Time), cmp.Compare(a.tap, b.tap)); d != 0 {
+			if d := cmp.Or(cmp.Compare(a.f.Ref.Time, b.f.Ref.Time), cmp.Compare(a.f.Connection, b.f.Connection), cmp.Compare(a.tap, b.tap)); d != 0 {
 				return d
 			}
 		}

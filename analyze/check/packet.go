@@ -94,10 +94,14 @@ func (c *Checker) Ordinary(v *decode.OrdinaryView) {
 	if v.Connection != nil {
 		s := c.conn(v.Connection)
 		s.losses(c.latest.Time)
-		s.tap(v.Lean.Route.Src, v.Packet.Tap)
+		if t := int32(v.Packet.Tap); s.taps[0] != t || s.taps[1] != t {
+			s.tap(v.Lean.Route.Src, v.Packet.Tap)
+		}
 		s.badCRC(c.latest)
-		c.packet.ordinary(v)
-		c.wirePacket(s, &c.packet)
+		if !c.usual(s, v.Lean, c.latest) {
+			c.packet.ordinary(v)
+			c.wirePacket(s, &c.packet)
+		}
 	}
 	c.tracked()
 }

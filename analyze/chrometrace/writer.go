@@ -12,6 +12,8 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strconv"
 
 	"github.com/rpcrdma/toolkit/analyze/ndjson"
@@ -404,7 +406,8 @@ func (w *Writer) credits(p *process, side, which int, at, n int64) {
 // Close writes what is left. It does not close what is below.
 func (w *Writer) Close() error {
 	w.begin()
-	for _, p := range w.ids {
+	for _, id := range slices.Sorted(maps.Keys(w.ids)) { // the same file each time
+		p := w.ids[id]
 		for side := range p.dir {
 			w.ended(p, &p.dir[side], side, 1<<63-1)
 		}

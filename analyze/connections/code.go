@@ -18,6 +18,7 @@ func (c *Connection) code(k *state.Coder) {
 	state.Number(k, &c.Calls.Ended)
 	state.Number(k, &c.Calls.Unanswered)
 	state.Number(k, &c.Calls.Incomplete)
+	state.Number(k, &c.Malformed)
 	codeRef(k, &c.First)
 	codeRef(k, &c.Last)
 	k.Text(&c.Terminated, maxWords)
@@ -90,7 +91,7 @@ func codeRef(k *state.Coder, r *rdma.Ref) {
 func codeCounters(k *state.Coder, n *rdma.Counters) {
 	for _, v := range [...]*uint64{
 		&n.Packets, &n.Bytes, &n.Sends, &n.Writes, &n.Reads, &n.Atomics, &n.WriteBytes, &n.ReadBytes,
-		&n.Acks, &n.Retransmitted, &n.NAKs, &n.RNRs, &n.ECN, &n.CNPs, &n.Gaps, &n.BadCRC, &n.Resyncs,
+		&n.Acks, &n.Retransmitted, &n.NAKs, &n.RNRs, &n.ECN, &n.CNPs, &n.Gaps, &n.BadCRC, &n.Resyncs, &n.FalseEnds,
 	} {
 		state.Number(k, v)
 	}

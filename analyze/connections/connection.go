@@ -11,6 +11,8 @@ type Connection struct {
 	*rdma.Connection
 	Client rdma.Side // the side that sends forward calls; if there were none, the one that was seen first
 	Calls  transaction.Calls
+	// Malformed is how many of its Sends have an RPC-over-RDMA header that cannot be decoded.
+	Malformed uint64
 	// Tap names the tap that saw it, and Taps is how many did, in a list of several taps; otherwise they are zero.
 	Tap  string
 	Taps int
@@ -19,7 +21,8 @@ type Connection struct {
 // New is a connection as it is now.
 func New(c *rdma.Connection) *Connection {
 	client, _ := transaction.ClientOf(c)
-	return &Connection{Connection: c, Client: client, Calls: transaction.CallsOf(c)}
+	malformed := transaction.MalformedOf(c)
+	return &Connection{Connection: c, Client: client, Calls: transaction.CallsOf(c), Malformed: malformed.Total()}
 }
 
 // order is the client's side, then the server's.

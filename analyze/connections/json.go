@@ -69,6 +69,9 @@ func (c *Connection) append(b []byte, e *ndjson.Encoder) []byte {
 	b = fmt.Appendf(b, `","first_frame":%d,"last_frame":%d,"mtu":%d,"transactions":%d,"no_reply":%d,"incomplete":%d,"state":"%s","end":`,
 		c.First.Number, c.Last.Number, c.MTU, c.Calls.Ended, c.Calls.Unanswered, c.Calls.Incomplete, c.state())
 	b = ndjson.Quote(b, c.Terminated)
+	if c.Malformed > 0 {
+		b = fmt.Appendf(b, `,"malformed_headers":%d`, c.Malformed)
+	}
 	s := fabric.NameService(c.Connection, nil)
 	b = fmt.Appendf(b, `,"service":"%s","service_source":"%s"`, s.Name, s.Source)
 	if c.Tunnel != nil {
@@ -122,6 +125,9 @@ func (c *Connection) appendSide(b []byte, side rdma.Side) []byte {
 		n.Retransmitted, n.NAKs, n.RNRs, n.Gaps, n.BadCRC, n.ECN, n.CNPs)
 	if n.Resyncs > 0 {
 		b = fmt.Appendf(b, `,"resyncs":%d`, n.Resyncs)
+	}
+	if n.FalseEnds > 0 {
+		b = fmt.Appendf(b, `,"false_ends":%d`, n.FalseEnds)
 	}
 	return append(b, '}')
 }

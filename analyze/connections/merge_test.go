@@ -130,7 +130,7 @@ func TestPartitions(t *testing.T) {
 			}
 			files[i].Merge(files[j])
 			if random.IntN(4) == 0 { // as another process would
-				f, err := state.Decode(files[i].Append(nil))
+				f, err := state.Decode(files[i].Append(nil), 1<<30)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -123,6 +123,9 @@ func (c *Connection) Detail(w io.Writer) {
 		if n.Resyncs > 0 {
 			fmt.Fprintf(w, "    packet sequence numbers contradicted what was known, and tracking restarted: %d times\n", n.Resyncs)
 		}
+		if n.FalseEnds > 0 {
+			fmt.Fprintf(w, "    went on after a message had ended the connection: %d times\n", n.FalseEnds)
+		}
 	}
 	fmt.Fprintln(w)
 }
@@ -147,6 +150,9 @@ func (c *Connection) life() string {
 	}
 	if n := c.Calls.Incomplete; n > 0 {
 		s += fmt.Sprintf(", %d incomplete", n)
+	}
+	if n := c.Malformed; n > 0 {
+		s += ", " + text.Plural(n, "malformed RPC-over-RDMA header")
 	}
 	if c.Tunnel != nil {
 		s += "; in " + string(text.Tunnel(nil, c.Tunnel, c.order()[0]))

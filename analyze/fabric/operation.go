@@ -105,30 +105,13 @@ func (r *Recorder) WorkStarted(c *rdma.Connection, w *rdma.Work, ref rdma.Ref) {
 		return
 	}
 	d := &k.dirs[w.From]
-	g := &d.open
-	if w.Seq != g.next { // the numbers of a merged side continue
-		r.giveUp(k, w.From, Interrupted)
-		g.first, g.next = w.Seq, w.Seq
-	}
-	if n := len(g.slots); n == 0 || g.next-g.first == uint64(n) {
-		size := max(2*n, ringStart)
-		if n == 0 || size <= maxOpen && r.slots+size-n <= maxRings/16*r.scale {
-			r.slots += size - n
-			g.grow(size)
-		} else {
-			r.end(k, &g.slots[g.first&uint64(n-1)], GivenUp, rdma.Ref{})
-			g.settle()
-		}
-	}
-	o := &g.slots[g.next&uint64(len(g.slots)-1)]
-	g.next++
-	g.live++
+	o := r.start(k, w.From, w.Seq)
 	if r.opt.told() {
 		*o = Operation{PSN: w.PSN, Handle: w.Handle, Offset: w.Offset}
 	}
 	// What is not set here is read only if somebody is told of operations.
 	o.Connection, o.Kind, o.From, o.Seq, o.Length = c, w.Kind, w.From, w.Seq, w.Length
-	o.Bytes, o.Packets, o.Again, o.InFlight = 0, 0, 0, g.live
+	o.Bytes, o.Packets, o.Again, o.InFlight = 0, 0, 0, d.open.live
 	o.First, o.Last, o.done, o.live = ref, ref, false, true
 	if w.Kind == rdma.WorkRead || w.Kind == rdma.WorkAtomic {
 		o.Packets = 1 // the request; all others come with WorkData
@@ -140,6 +123,35 @@ func (r *Recorder) WorkStarted(c *rdma.Connection, w *rdma.Work, ref rdma.Ref) {
 		o.Bytes = uint64(w.Length)
 	}
 	k.started[w.From][w.Kind]++
+}
+
+// start makes room for an operation that begins.
+func (r *Recorder) start(k *conn, from rdma.Side, seq uint64) *Operation {
+	g := &k.dirs[from].open
+	if seq != g.next { // the numbers of a merged side continue
+		r.giveUp(k, from, Interrupted)
+		g.first, g.next = seq, seq
+	}
+	if n := len(g.slots); n == 0 || g.next-g.first == uint64(n) {
+		r.makeRoom(k, g)
+	}
+	o := &g.slots[g.next&uint64(len(g.slots)-1)]
+	g.next++
+	g.live++
+	return o
+}
+
+// makeRoom makes room in a ring that is full: it grows, or the oldest operation is given up.
+func (r *Recorder) makeRoom(k *conn, g *ring) {
+	n := len(g.slots)
+	size := max(2*n, ringStart)
+	if n == 0 || size <= maxOpen && r.slots+size-n <= maxRings/16*r.scale {
+		r.slots += size - n
+		g.grow(size)
+		return
+	}
+	r.end(k, &g.slots[g.first&uint64(n-1)], GivenUp, rdma.Ref{})
+	g.settle()
 }
 
 // WorkData implements rdma.Watcher.
@@ -196,6 +208,13 @@ func (r *Recorder) WorkAcked(c *rdma.Connection, from rdma.Side, seq uint64, ref
 	}
 	o := k.dirs[from].open.at(seq)
 	if o == nil || o.Kind == rdma.WorkRead { // a Read ends with its last response
+		return
+	}
+	if o.Kind == rdma.WorkSend && !r.opt.told() {
+		g := &k.dirs[from].open
+		o.live = false
+		g.live--
+		g.settle()
 		return
 	}
 	status := Completed

@@ -117,6 +117,8 @@ type conn struct {
 	notices  *[numNotices]noticeGroup // nil before the first episode
 	fatal    uint64
 	inFlight int
+
+	served [2][numWorks]middle // by server
 }
 
 // over is Connection.Watched of a connection that is closed, or part of another one: stragglers

@@ -72,21 +72,13 @@ func (r *Recorder) came(d *direction, g *hole, s *rdma.Sighting) {
 // request handles a request of a side.
 func (r *Recorder) request(k *conn, side rdma.Side, s *rdma.Sighting) {
 	d := &k.dirs[side]
-	span := int32(trailUnknown)
-	if d.hasAcked {
-		span = psnDiff(d.high, d.acked)
-	}
 	switch s.Novelty {
 	case rdma.NoveltyNew:
 		if s.Gap > 0 && d.begun {
 			d.gaps.add(hole{start: uint64(psnAdd(s.PSN, -s.Gap)), count: uint64(s.Gap), ref: s.Ref})
 		}
-		d.begun, d.high = true, psnAdd(s.PSN, max(s.Count, 1))
-		if d.hasAcked {
-			d.window = max(d.window, psnDiff(d.high, d.acked))
-		} else {
-			d.window = min(d.window+int32(max(s.Count, 1)), trailMost)
-		}
+		d.requested(r, s.PSN, max(s.Count, 1), s.Ref)
+		return
 	case rdma.NoveltyLate:
 		g := d.gaps.find(s.PSN)
 		switch {
@@ -105,7 +97,7 @@ func (r *Recorder) request(k *conn, side rdma.Side, s *rdma.Sighting) {
 		}
 		r.resent(k, d, s)
 	}
-	d.sent.put(r, s.PSN, s.Ref, span)
+	d.sent.put(r, s.PSN, s.Ref, d.span())
 	d.lastSent = s.Ref
 }
 

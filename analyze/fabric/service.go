@@ -92,6 +92,18 @@ func ParseDecodeAs(m map[uint64]string, s string) error {
 	return nil
 }
 
+// Carries returns what a decoder asks about connections (transaction.Options.Carries) if the user has given services;
+// nil if there are none.
+func Carries(given map[uint64]string) func(*rdma.Connection) (yes, known bool) {
+	if len(given) == 0 {
+		return nil
+	}
+	return func(c *rdma.Connection) (yes, known bool) {
+		s := NameService(c, given)
+		return s.Name == nfs || s.Name == rpcRDMA, s.Source == SourceUser
+	}
+}
+
 // service names the layer above a connection, as far as it is known.
 func (k *conn) service(r *Recorder) Service {
 	if k.named {

@@ -19,8 +19,8 @@ type Stall struct {
 	// From2 and To2 are the times of the last packet that was sent again with the first, or the
 	// same two if it was the only one: the packets behind the lost one had been sent in vain.
 	From2, To2 int64
-	// Until is when the sender had caught up, 0 if that had not been seen when the stall was
-	// returned.
+	// Until is when the sender had caught up; over TCP, when it had nothing more to send. It is 0 if that had
+	// not been seen when the stall was returned.
 	Until int64
 	// Between says that the sender waited between two messages: it may have got the second only then,
 	// unless both belong to something that it had as a whole.
@@ -198,6 +198,18 @@ func (s *Stall) Before(at int64) bool {
 	return true
 }
 
+// After cuts off the part before a time; false if nothing is left.
+func (s *Stall) After(at int64) bool {
+	if at > s.From {
+		if at >= s.To {
+			return false
+		}
+		s.Lost = scaled(s.To-at, s.Lost, s.To-s.From)
+		s.From = at
+	}
+	return true
+}
+
 // At is the stall as seen by a packet that was waited for until a time: a packet behind the lost
 // one was delayed from when it was first sent to when it was sent again.
 func (s Stall) At(end int64) Stall {
@@ -224,6 +236,62 @@ func (r *Recorder) Patience(c *rdma.Connection) int64 {
 		return 0
 	}
 	return int64(k.ackTimeout()) * earlier / 10
+}
+
+// Work is what a server has to do for a call, as far as its connection shows it.
+type Work uint8
+
+// Kinds of Work.
+const (
+	WorkInline Work = iota // call and reply are messages
+	WorkPull               // the argument is read from the client, or pushed before the call
+	WorkPush               // the result is written to the client
+	numWorks
+)
+
+// Served notes how long a server took for a call that nothing had held up.
+func (r *Recorder) Served(c *rdma.Connection, server rdma.Side, w Work, took int64) {
+	if k, _ := r.known(c); k != nil && w < numWorks {
+		k.served[server][w].add(took)
+	}
+}
+
+// Service is how long a server usually takes for a call of this kind, nothing held up; 0 if too few were seen.
+func (r *Recorder) Service(c *rdma.Connection, server rdma.Side, w Work) int64 {
+	if k, _ := r.known(c); k != nil && w < numWorks {
+		return k.served[server][w].median()
+	}
+	return 0
+}
+
+// middle estimates the median of times that change: it moves by an eighth of itself towards each.
+type middle struct {
+	value int64
+	count int32
+}
+
+// middleLeast is how many times an estimate takes.
+const middleLeast = 4
+
+func (m *middle) add(n int64) {
+	switch {
+	case n <= 0:
+		return
+	case m.count < middleLeast: // of the first few, their mean
+		m.value = (m.value*int64(m.count) + n) / int64(m.count+1)
+	case n < m.value:
+		m.value = max(n, m.value-m.value>>3)
+	default:
+		m.value = min(n, m.value+max(m.value>>3, 1))
+	}
+	m.count += min(1, middleLeast+1-m.count)
+}
+
+func (m *middle) median() int64 {
+	if m.count < middleLeast {
+		return 0
+	}
+	return m.value
 }
 
 // Share is the time from a to b divided by cause.

@@ -199,6 +199,17 @@ func (l *segments) get(at uint64) rdma.Ref {
 	return rdma.Ref{}
 }
 
+// behind is how many of the segments that were sent begin at an offset or behind it; ok is false if there may be more
+// than are remembered.
+func (l *segments) behind(at uint64) (n int, ok bool) {
+	for size := len(l.ring); n < size && n < l.next; n++ {
+		if l.ring[(l.next-1-n)%size].start < at {
+			return n, true
+		}
+	}
+	return n, n < maxSegments
+}
+
 func (l *segments) reset(r *Recorder) {
 	r.steps -= len(l.ring)
 	*l = segments{}

@@ -41,8 +41,11 @@ type window struct {
 	idle    bool   // the sender has been idle, so that its window had to start again
 	resumed uint64 // what had been acknowledged then
 
+	clock ticks // of the receiver
+
 	held       uint64 // most bytes in flight since the newest loss
-	level      uint64 // in flight when the sender waited for an acknowledgement within a message
+	pieces     int    // most segments in flight since then
+	level      uint64 // in flight when the sender waited for an acknowledgement within a message, since then
 	busy       bool   // there are stalls since it had nothing to send
 	reaction   int64  // usual time from an acknowledgement to the segment that it released, in 1/16 ns
 	took, sent int64  // nanoseconds and bytes of segments that did not wait for an acknowledgement
@@ -57,6 +60,7 @@ type heard struct {
 	ref    rdma.Ref
 	stamp  uint32 // its timestamp
 	acked  uint64
+	late   int64 // nanoseconds by which it came later than its timestamp says
 	window uint16
 	scale  int8
 	// released says that it may have let the sender send more; others only change the window.
@@ -77,6 +81,9 @@ const (
 // acknowledge notes an acknowledgement that the receiver has sent.
 func (w *window) acknowledge(r *Recorder, k *conn, s *rdma.Sighting) {
 	h := heard{ref: s.Ref, stamp: k.c.Stamp.Value, acked: s.Acked, window: s.Window, scale: s.WindowScale}
+	if k.c.Stamp.Present {
+		h.late = w.clock.late(s.Ref.Time, h.stamp)
+	}
 	newest := &w.known
 	if w.count > 0 {
 		newest = &w.news[(w.first+w.count-1)%len(w.news)]
@@ -87,7 +94,7 @@ func (w *window) acknowledge(r *Recorder, k *conn, s *rdma.Sighting) {
 	case h.acked < newest.acked || !h.released && h.window == newest.window && newest.ref.Seen():
 		return
 	case w.count > 0 && newest.released == h.released && (!k.c.Stamp.Present || newest.stamp == h.stamp):
-		h.ref = newest.ref // of the first with this timestamp
+		h.ref, h.late = newest.ref, newest.late // of the first with this timestamp
 		*newest = h
 		return
 	}
@@ -111,14 +118,14 @@ func (w *window) acknowledge(r *Recorder, k *conn, s *rdma.Sighting) {
 // learn takes what a segment shows that its sender knows: the acknowledgements up to the timestamp that
 // it echoes (RFC 7323, section 4.3), or all of them if it has no timestamp. It returns the first that
 // was news and acknowledged something.
-func (w *window) learn(stamp rdma.Stamp) (released rdma.Ref) {
+func (w *window) learn(stamp rdma.Stamp) (released heard) {
 	for w.count > 0 {
 		n := &w.news[w.first]
 		if stamp.Present && int32(stamp.Echo-n.stamp) < 0 {
 			break
 		}
-		if !released.Seen() && n.released {
-			released = n.ref
+		if !released.ref.Seen() && n.released {
+			released = *n
 		}
 		w.known = *n
 		w.first = (w.first + 1) % len(w.news)
@@ -182,7 +189,7 @@ func (w *window) lost(high uint64) {
 	if !w.reduced {
 		w.reduced, w.base, w.owed, w.rtt = true, w.known.acked, 0, 0
 	}
-	w.recover, w.held = high, 0
+	w.recover, w.held, w.pieces, w.level = high, 0, 0, 0
 }
 
 // repaired handles a segment that was sent again, and not in vain. missed says that the capture has not
@@ -218,8 +225,11 @@ func (w *window) next(r *Recorder, k *conn, s *rdma.Sighting) {
 	if known && acked <= w.end && w.last.Seen() && s.Start == w.end && s.Ref.Time >= w.last.Time {
 		w.follows(r, d, s, released, acked, allowed, edge)
 	}
-	if w.known.acked >= w.end && d.lastSent.Seen() && idle(k, s.From, d.lastSent.Time, s.Ref.Time) {
-		w.idle, w.resumed, w.owed, w.held, w.stop = true, s.Start, 0, 0, 0
+	if w.known.acked >= w.end && d.lastSent.Seen() && s.Ref.Time-d.lastSent.Time >= idleTime {
+		w.owed, w.held, w.pieces, w.stop = 0, 0, 0, 0 // the window starts again
+		if idle(k, s.From, d.lastSent.Time, s.Ref.Time) {
+			w.idle, w.resumed = true, s.Start // and would have without losses
+		}
 	}
 	// While acknowledgements are repeated, more than the window may be on its way (RFC 3042; RFC 6675,
 	// section 5).
@@ -231,7 +241,7 @@ func (w *window) next(r *Recorder, k *conn, s *rdma.Sighting) {
 }
 
 // idle reports whether a sender that sent nothing between two times had nothing to send so long that its
-// window had to start again: without what the other side needed to recover from losses.
+// window had to start again. What the other side lost does not count: the sender waited for that.
 func idle(k *conn, side rdma.Side, from, to int64) bool {
 	n := to - from
 	if n < idleTime {
@@ -239,8 +249,9 @@ func idle(k *conn, side rdma.Side, from, to int64) bool {
 	}
 	l := k.dirs[side.Other()].stalls.list
 	for i := len(l) - 1; i >= 0 && n >= idleTime; i-- {
-		if s := &l[i]; s.Cause == rdma.CauseRecovery {
-			n -= max(0, min(s.To, to)-max(s.From, from))
+		s := &l[i]
+		if a, b := max(s.From, from), min(s.To, to); a < b && s.Cause != rdma.CauseReadSlot {
+			n -= scaled(b-a, s.Lost, s.To-s.From)
 		}
 	}
 	return n >= idleTime
@@ -251,7 +262,7 @@ type turn struct {
 	gap          int64 // since that one
 	size, flight uint64
 	acked        uint64 // as the sender knew before
-	released     rdma.Ref
+	released     heard
 	reaction     int64 // since the newest acknowledgement that it has: it may have been busy when the first came
 	stuck        bool  // the window may have been full
 	limited      bool  // and a loss has made it so small
@@ -259,15 +270,23 @@ type turn struct {
 
 // follows handles a segment right behind the one before. released is the acknowledgement that reached the
 // sender in between; acked, allowed and edge are of the time before that.
-func (w *window) follows(r *Recorder, d *direction, s *rdma.Sighting, released rdma.Ref, acked, allowed, edge uint64) {
+func (w *window) follows(r *Recorder, d *direction, s *rdma.Sighting, released heard, acked, allowed, edge uint64) {
 	t := turn{
 		gap: s.Ref.Time - w.last.Time, size: s.End - s.Start, flight: w.end - acked, acked: acked,
 		released: released, reaction: s.Ref.Time - w.known.ref.Time,
 	}
-	// No window is less than a segment, nor much less than what has been in flight since the newest loss.
-	t.stuck = released.Seen() && t.flight+t.size > w.segment && t.flight+t.size > w.held-w.held/4
+	// No window is less than a segment, nor much less than what has been in flight since the newest loss. It may
+	// count bytes (RFC 5681, section 2) or, as in Linux, segments, however short.
+	if t.stuck = released.ref.Seen() && t.flight+t.size > w.segment; t.stuck && t.flight+t.size <= w.held-w.held/4 {
+		n, ok := d.stream.sent.behind(acked)
+		t.stuck = ok && n >= w.pieces-1 && w.pieces > 1
+	}
 	if acked >= w.recover {
 		w.held = max(w.held, t.flight)
+		if w.reduced {
+			n, _ := d.stream.sent.behind(acked)
+			w.pieces = max(w.pieces, n)
+		}
 	}
 	t.limited = w.reduced && t.stuck && t.flight+t.size <= allowed && s.End <= edge
 	if t.limited {
@@ -276,11 +295,12 @@ func (w *window) follows(r *Recorder, d *direction, s *rdma.Sighting, released r
 		}
 	}
 	if !s.Inside && !w.full(&t) {
-		if t.gap > 4*w.pace(w.segment) { // it had nothing to send
-			if w.busy {
+		if t.gap > 4*w.pace(w.segment) { // it had nothing to send, or the window may have been full
+			if w.busy && t.gap > w.trip(d) {
 				d.stalls.drained(w.last.Time)
+				w.busy = false
 			}
-			w.busy, w.owed, w.rtt = false, 0, 0
+			w.owed, w.rtt = 0, 0
 			return
 		}
 		t.limited = false
@@ -298,7 +318,16 @@ func (w *window) follows(r *Recorder, d *direction, s *rdma.Sighting, released r
 // full reports whether the sender had the message that it now begins at least since the acknowledgement that
 // released it: its window was full.
 func (w *window) full(t *turn) bool {
-	return t.stuck && t.flight+w.segment > w.level && t.reaction <= w.reaction>>paceBits*2
+	return t.stuck && w.level > 0 && t.flight+w.segment > w.level && t.reaction <= w.reaction>>paceBits*2
+}
+
+// trip is a round trip of the sender: no wait for an acknowledgement takes longer.
+func (w *window) trip(d *direction) int64 {
+	at := d.stream.sent.get(w.known.acked - 1)
+	if !at.Seen() || !w.known.ref.Seen() {
+		return 0
+	}
+	return max(0, w.known.ref.Time-at.Time) + w.reaction>>paceBits
 }
 
 // charge counts what of a turn was lost; more is by how much it took longer than without the loss. It returns
@@ -308,10 +337,10 @@ func (w *window) charge(r *Recorder, d *direction, s *rdma.Sighting, t *turn, mo
 	switch {
 	case t.limited && !w.paced():
 	case t.limited && more > 0:
-		// From then on something else kept the sender from sending. The usual time includes the network
-		// between the capture point and the sender.
-		more = min(more, max(0, t.released.Time+w.reaction>>paceBits-w.last.Time))
-		more = min(more, max(0, t.gap-(w.known.ref.Time-t.released.Time)))
+		// It waited until the acknowledgement came; then something else kept it from sending. Had the
+		// acknowledgement not been late, the wait would have ended sooner, whatever the window.
+		more = min(more, max(0, t.released.ref.Time-t.released.late+w.reaction>>paceBits-w.last.Time))
+		more = min(more, max(0, t.gap-(w.known.ref.Time-t.released.ref.Time)))
 		x.Lost, x.Cause = more-min(more, w.owed), rdma.CauseCongestion
 		w.owed -= more - x.Lost
 	default:
@@ -350,7 +379,7 @@ func (w *window) measure(d *direction, t *turn) {
 	}
 	switch {
 	case t.gap >= idleTime:
-	case !t.released.Seen():
+	case !t.released.ref.Seen():
 		if !long || d.active || d.stream.dups > 0 {
 			return
 		}

@@ -30,12 +30,29 @@ type flow struct {
 	grows         float64 // segments by which the window grows for each acknowledged one after the loss
 	slowStart     bool    // the window grows by each acknowledged segment until the loss
 	tiny          int     // bytes of the segments of all messages but the first; 0 for mss
+	short         bool    // every other segment of the first ten of each thirty has four bytes
+	still         int64   // the sender's machine stands still for so long every stillEvery, the capture included
+	stillEvery    int64
+}
+
+// standing is when something happens at the sender's machine that would happen at a time if the machine did not
+// stand still.
+func (f *flow) standing(at int64) int64 {
+	if f.still > 0 && at%f.stillEvery < f.still && at > f.stillEvery {
+		return at - at%f.stillEvery + f.still
+	}
+	return at
 }
 
 // offset is where a segment begins.
 func (f *flow) offset(i int) uint64 {
 	if n := f.messages[0]; f.tiny > 0 && i > n {
 		return uint64(n*mss + (i-n)*f.tiny)
+	}
+	if f.short {
+		n := i / 30 * 5
+		n += min(i%30, 10) / 2
+		return uint64(i*mss - n*(mss-4))
 	}
 	return uint64(i * mss)
 }
@@ -75,6 +92,9 @@ func (f *flow) run(t *testing.T) (end int64, lost fabric.Share, list []fabric.St
 	const base = int64(1e18)
 	see := func(s rdma.Sighting, when, echo int64) {
 		stamp := now
+		if !f.far {
+			when = f.standing(when)
+		}
 		at(when, func() {
 			number++
 			s.Ref = rdma.Ref{Time: base + now, Number: number}
@@ -121,7 +141,7 @@ func (f *flow) run(t *testing.T) (end int64, lost fabric.Share, list []fabric.St
 		ack := func() {
 			a := expected
 			see(rdma.Sighting{From: 1, HasAck: true, Acked: f.offset(a), Window: uint16(rwnd * mss >> 10)}, now+fromTap, sent)
-			at(now+f.delay, func() {
+			at(f.standing(now+f.delay), func() {
 				echo = max(echo, tsval)
 				if a > acked {
 					gained := a - acked
@@ -196,7 +216,7 @@ func (f *flow) run(t *testing.T) (end int64, lost fabric.Share, list []fabric.St
 		if f.tiny > 0 && next > f.messages[0] && next > acked {
 			return // Nagle's algorithm (RFC 1122, section 4.2.3.4)
 		}
-		if busy > now {
+		if busy = f.standing(max(busy, now)); busy > now {
 			wake = true
 			at(busy, func() { wake = false; send() })
 			return
@@ -252,6 +272,7 @@ func TestWindow(t *testing.T) {
 		"recovers":           {before: 40, after: 8, grows: 0.02, messages: []int{1500}, lose: 200, delay: 5 * ms, pace: 0.1 * ms},
 		"slow start":         {before: 10, after: 10, slowStart: true, messages: []int{1000}, lose: 60, delay: 5 * ms, pace: 0.05 * ms},
 		"a segment at once":  {before: 30, after: 1, messages: []int{300}, lose: 150, delay: 2 * ms, pace: 0.1 * ms},
+		"short segments":     {before: 40, after: 10, short: true, messages: []int{1200}, lose: 210, delay: 5 * ms, pace: 0.1 * ms},
 	} {
 		t.Run(name, func(t *testing.T) {
 			clean := f
@@ -268,6 +289,29 @@ func TestWindow(t *testing.T) {
 				t.Errorf("%.3f", part)
 			}
 		})
+	}
+}
+
+// TestStandsStill: the sender's machine stands still again and again, so that acknowledgements which had been sent in
+// time are seen late. That is not the window's: without the loss it would have stood still as often.
+func TestStandsStill(t *testing.T) {
+	const ms = 1_000_000
+	for _, after := range []int{20, 35, 55} {
+		f := flow{before: 60, after: after, still: 6 * ms, stillEvery: 37 * ms, messages: []int{3000}, lose: 1000, delay: 2 * ms, pace: 0.1 * ms}
+		clean := f
+		clean.lose = -1
+		without, none, _ := clean.run(t)
+		if none[rdma.CauseRest] != without {
+			t.Errorf("lost without a loss: %v", none)
+		}
+		with, lost, _ := f.run(t)
+		// Whatever takes longer is interrupted more often.
+		still := (with - without) * f.still / f.stillEvery
+		found, caused := with-lost[rdma.CauseRest], with-without-still
+		t.Logf("window of %d: %v to %v ms, more often interrupted %v, of it recovery %v, window %v", after, without/ms, with/ms, still/ms, lost[rdma.CauseRecovery]/ms, lost[rdma.CauseCongestion]/ms)
+		if slack := 2*f.still + caused/20; found > caused+slack || found < caused-slack {
+			t.Errorf("%d ns of %d", found, caused)
+		}
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 
 const (
 	magic       = "RPCRDMA index\n\x00\x1a"
-	version     = 1
+	version     = 2
 	trailerSize = 8 + sha256.Size
 
 	// maxDirectory bounds the directory: that of maxSegments takes some 3 MiB.

@@ -45,17 +45,9 @@ const (
 // add records a value. Values are never negative: the recorder leaves out transactions whose clock went
 // backwards.
 func (d *dist) add(v int64, m *memory) {
-	var carry uint64
-	d.sum, carry = bits.Add64(d.sum, uint64(v), 0)
-	d.sumHigh += carry
-	if d.count == 0 || v < d.least {
-		d.least = v
-	}
-	d.longest = max(d.longest, v)
-	d.count++
+	d.tally(v)
 	switch {
-	case v == 0:
-		d.zeros++ // the case of most phases of most transactions
+	case v == 0: // the case of most phases of most transactions
 	case d.dense != nil && v <= d.dense.HighestTrackableValue():
 		if d.pending == nil {
 			d.pending = make([]int64, 0, pendingValues)
@@ -79,6 +71,21 @@ func (d *dist) add(v int64, m *memory) {
 		if len(d.exact) >= limit {
 			d.pack(m)
 		}
+	}
+}
+
+// tally counts a value.
+func (d *dist) tally(v int64) {
+	var carry uint64
+	d.sum, carry = bits.Add64(d.sum, uint64(v), 0)
+	d.sumHigh += carry
+	if d.count == 0 || v < d.least {
+		d.least = v
+	}
+	d.longest = max(d.longest, v)
+	d.count++
+	if v == 0 {
+		d.zeros++
 	}
 }
 

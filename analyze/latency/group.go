@@ -1,6 +1,8 @@
 package latency
 
 import (
+	"time"
+
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
@@ -34,14 +36,22 @@ type group struct {
 // time records the phases of a transaction.
 func (g *group) time(p *transaction.Phases, m *memory) {
 	g.total.add(int64(p.Total), m)
-	d := durations(p)
-	for i := range d {
-		switch {
-		case d[i] == 0:
-			g.zeros[i]++
-		case d[i] > 0:
-			g.phases[i].add(d[i], m)
-		}
+	g.phase(transaction.PhaseCall, p.CallTransfer, m)
+	g.phase(transaction.PhasePull, p.ArgumentPull, m)
+	g.phase(transaction.PhaseServer, p.Server, m)
+	g.phase(transaction.PhasePush, p.ResultPush, m)
+	g.phase(transaction.PhaseReply, p.ReplyTransfer, m)
+	g.phase(transaction.PhaseAck, p.Ack, m)
+	g.phase(transaction.PhaseWait, p.PullWait, m)
+}
+
+// phase records a phase; one below zero was not seen.
+func (g *group) phase(ph transaction.Phase, d time.Duration, m *memory) {
+	switch {
+	case d == 0:
+		g.zeros[ph]++
+	case d > 0:
+		g.phases[ph].add(int64(d), m)
 	}
 }
 

@@ -68,14 +68,7 @@ func (g *group) blame(tx *transaction.Transaction, p *transaction.Phases) {
 	l.credit.add(tx.Credits)
 	l.slot.add(tx.Slots)
 	if tx.Blame.Quiet {
-		some := false
-		for ph, d := range p.Parts() {
-			l.sums[ph][rdma.CauseRest] += int64(d)
-			some = some || d > 0
-		}
-		if some {
-			l.touched[rdma.CauseRest]++
-		}
+		l.quiet(p)
 		return
 	}
 	var most [rdma.NumCauses]int64
@@ -91,6 +84,18 @@ func (g *group) blame(tx *transaction.Transaction, p *transaction.Phases) {
 		if d > 0 {
 			l.touched[c]++
 		}
+	}
+}
+
+// quiet adds the phases of a transaction that lost nothing.
+func (l *lost) quiet(p *transaction.Phases) {
+	l.sums[transaction.PhaseCall][rdma.CauseRest] += int64(p.CallTransfer)
+	l.sums[transaction.PhasePull][rdma.CauseRest] += int64(p.ArgumentPull)
+	l.sums[transaction.PhaseServer][rdma.CauseRest] += int64(p.Server)
+	l.sums[transaction.PhasePush][rdma.CauseRest] += int64(p.ResultPush)
+	l.sums[transaction.PhaseReply][rdma.CauseRest] += int64(p.ReplyTransfer)
+	if p.CallTransfer > 0 || p.ArgumentPull > 0 || p.Server > 0 || p.ResultPush > 0 || p.ReplyTransfer > 0 {
+		l.touched[rdma.CauseRest]++
 	}
 }
 

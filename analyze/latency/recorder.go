@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
@@ -46,6 +47,9 @@ type Recorder struct {
 	groups    map[string]*group
 	order     []*group
 	recent    [64]*group // by recentOf: the map costs several times as much
+	byOp      bool       // groups are formed by operation alone
+	recentOps [64]recentOp
+	called    [64]called
 	other     *group
 	key       []byte
 	names     *rpc.Names
@@ -91,6 +95,7 @@ func New(opt Options) *Recorder {
 		groups: make(map[string]*group), flows: make(map[int]*flow), events: maxEvents,
 		slow: slowest{n: opt.Top}, drawn: slowest{n: min(opt.Top, maxDrawn)},
 	}
+	r.byOp = len(opt.By) == 1 && opt.By[0] == ByOperation
 	r.series = series{spans: newSpans(opt.Interval), mem: &r.mem}
 	r.again.spans = newSpans(opt.Interval)
 	r.wire.events.spans = newSpans(opt.Interval)
@@ -106,7 +111,8 @@ func (r *Recorder) Add(v *rpc.View) int {
 	failed := v.Failed()
 	g.add(v, failed)
 	set := troublesOf(tx)
-	p, ok := tx.Phases()
+	var p transaction.Phases
+	ok := tx.SetPhases(&p)
 	if ok && p.Total < 0 {
 		g.OddClock++
 		ok = false
@@ -139,7 +145,7 @@ func (r *Recorder) Add(v *rpc.View) int {
 	g.time(&p, &r.mem)
 	g.blame(tx, &p)
 	if s != nil {
-		s.latency.add(int64(p.Total), &r.mem)
+		r.series.took(int64(p.Total))
 	}
 	if s != nil && r.opt.Ran {
 		r.ran(s, g, v, int64(p.Total))
@@ -187,8 +193,86 @@ func (r *Recorder) ran(s *slot, g *group, v *rpc.View, total int64) {
 	}
 }
 
+// operation is what distinguishes groups that are formed by operation, as appendKey says.
+type operation struct {
+	program, version, minor uint32
+	hasMinor, named         bool
+	name                    string
+}
+
+// recentOp is a group that was found lately. Its key is compared as it is, without being put together.
+type recentOp struct {
+	operation
+	g *group // nil: none
+}
+
+// procedure is what distinguishes groups of calls that consist of no operations.
+type procedure struct {
+	program, version, number uint32
+}
+
+// called is a group of a procedure that was found lately.
+type called struct {
+	procedure
+	g *group // nil: none
+}
+
+// operationOf is what distinguishes the operation of a transaction.
+func operationOf(v *rpc.View) operation {
+	tx := v.Tx
+	x := operation{program: tx.Program, version: tx.Version, named: tx.Named, name: text.Operation(v)}
+	x.minor, x.hasMinor = v.MinorVersion()
+	return x
+}
+
+// place is a number below 64 that differs for most operations of a workload.
+func (x *operation) place() int {
+	n := len(x.name)
+	if n == 0 {
+		return 0
+	}
+	return (int(x.name[n-1])*7 + int(x.name[n-(n+3)/4])*3 + n) & 63
+}
+
 // group finds the group of a transaction.
 func (r *Recorder) group(v *rpc.View) *group {
+	if !r.byOp {
+		return r.groupOf(v)
+	}
+	if v.Procedure == nil || !v.Tx.Named || len(v.Operations()) > 0 {
+		return r.groupByOperation(v)
+	}
+	if _, compound := v.MinorVersion(); compound {
+		return r.groupByOperation(v)
+	}
+	recent := &r.called[v.Tx.Procedure%uint32(len(r.called))]
+	x := procedure{v.Tx.Program, v.Tx.Version, v.Tx.Procedure}
+	if recent.g != nil && recent.procedure == x {
+		return recent.g
+	}
+	g := r.groupByOperation(v)
+	if g != r.other {
+		*recent = called{x, g}
+	}
+	return g
+}
+
+// groupByOperation finds the group of a transaction by the operation that counts for most.
+func (r *Recorder) groupByOperation(v *rpc.View) *group {
+	x := operationOf(v)
+	recent := &r.recentOps[x.place()]
+	if recent.g != nil && recent.operation == x {
+		return recent.g
+	}
+	g := r.groupOf(v)
+	if g != r.other {
+		*recent = recentOp{x, g}
+	}
+	return g
+}
+
+// groupOf finds the group of a transaction by its whole key.
+func (r *Recorder) groupOf(v *rpc.View) *group {
 	b := r.key[:0]
 	for _, k := range r.opt.By {
 		at := len(b)

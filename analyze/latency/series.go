@@ -2,6 +2,7 @@ package latency
 
 import (
 	"math"
+	"math/bits"
 	"time"
 )
 
@@ -123,6 +124,84 @@ type series struct {
 	last  int // the slot found last, and the times that it covers
 	from  int64
 	to    int64
+	late  gathered
+}
+
+// gathered are latencies of one slot that its sparse histogram does not have yet: to add one of them there costs a search,
+// and most are in the same few buckets.
+type gathered struct {
+	slot   int
+	n      int
+	counts []uint16 // by bucket
+	used   []uint16 // buckets that are not 0
+}
+
+const (
+	gatheredDigits = 2    // of the histograms of slots
+	gatheredBits   = 7    // magnitudes of these
+	gatheredFrom   = 128  // number of values at which a slot may have some of them gathered
+	gatheredMost   = 4096 // values gathered
+)
+
+// bucketOf is the bucket of a histogram of a slot that a value belongs to, and leastOf the least value of a bucket.
+func bucketOf(v int64) int {
+	shift := max(bits.Len64(uint64(v))-gatheredBits-1, 0)
+	return shift<<gatheredBits + int(v>>shift)
+}
+
+func leastOf(bucket int) int64 {
+	shift := max(bucket>>gatheredBits-1, 0)
+	return int64(bucket-shift<<gatheredBits) << shift
+}
+
+// took adds the latency of a transaction to the slot found last.
+func (s *series) took(v int64) {
+	d, l := &s.slots[s.last].latency, &s.late
+	if d.packed == nil || d.digits != gatheredDigits || d.count < gatheredFrom || !l.made(s.mem) {
+		d.add(v, s.mem)
+		return
+	}
+	if l.n > 0 && l.slot != s.last {
+		s.gather()
+	}
+	d.tally(v)
+	if v == 0 {
+		return
+	}
+	i := bucketOf(min(v, maxValue))
+	if l.counts[i] == 0 {
+		l.used = append(l.used, uint16(i))
+	}
+	l.counts[i]++
+	l.slot = s.last
+	if l.n++; l.n == gatheredMost {
+		s.gather()
+	}
+}
+
+// made reports whether there is room, and makes it.
+func (l *gathered) made(m *memory) bool {
+	const n = 64 << gatheredBits
+	if l.counts == nil && m.used+2*n <= m.limit {
+		m.used += 2 * n
+		l.counts = make([]uint16, n)
+	}
+	return l.counts != nil
+}
+
+// gather gives a slot the latencies that it does not have yet.
+func (s *series) gather() {
+	l := &s.late
+	if l.n == 0 {
+		return
+	}
+	d := &s.slots[l.slot].latency
+	for _, i := range l.used {
+		_ = d.packed.RecordValues(leastOf(int(i)), int64(l.counts[i]))
+		l.counts[i] = 0
+	}
+	l.used, l.n = l.used[:0], 0
+	d.account(s.mem)
 }
 
 // at returns the slot of a time. It is valid until the next call.
@@ -132,6 +211,7 @@ func (s *series) at(t int64) *slot {
 	}
 	i, before := s.place(t, s.coarsen)
 	if before > 0 {
+		s.gather()
 		s.slots = append(make([]slot, before, before+len(s.slots)), s.slots...)
 	}
 	for len(s.slots) < s.n {
@@ -176,6 +256,7 @@ func (s *series) coarsen(f int64) {
 
 // settle converts the differences to areas.
 func (s *series) settle() {
+	s.gather()
 	level := 0
 	for i := range s.slots {
 		level += s.slots[i].full
@@ -187,6 +268,10 @@ func (s *series) settle() {
 // flight records a call that was in flight from start to end.
 func (s *series) flight(start, end int64) {
 	if end < start {
+		return
+	}
+	if start >= s.from && end < s.to { // most calls; index divides
+		s.slots[s.last].area += float64(end - start)
 		return
 	}
 	s.at(start)

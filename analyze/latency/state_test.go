@@ -99,7 +99,7 @@ func TestStateIsReport(t *testing.T) {
 			if got := reportJSON(t, s.Report()); !bytes.Equal(got, want) {
 				differ(t, "apart", got, want)
 			}
-			file, err := state.Decode(encoded)
+			file, err := state.Decode(encoded, 1<<30)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -20,50 +20,50 @@ const (
 func (e *Encoder) AppendFinding(b []byte, f *check.Finding) []byte {
 	b = append(b, `{"schema":"`+FindingSchema+`","rule":`...)
 	b = Quote(b, f.Rule.ID)
-	b = str(b, "number", f.Rule.Number)
-	b = str(b, "severity", f.Severity.String())
-	b = str(b, "title", f.Rule.Title)
-	b = str(b, "source", f.Rule.Source)
+	b = str(b, `,"number":`, f.Rule.Number)
+	b = str(b, `,"severity":`, f.Severity.String())
+	b = str(b, `,"title":`, f.Rule.Title)
+	b = str(b, `,"source":`, f.Rule.Source)
 	if f.Known != "" {
-		b = str(b, "known", f.Known)
+		b = str(b, `,"known":`, f.Known)
 	}
 	b = append(b, `,"time":"`...)
 	b = e.Time(b, f.Ref.Time)
 	b = append(b, '"')
-	b = num(b, "frame", f.Ref.Number)
-	b = num(b, "connection", uint64(f.Connection))
-	b = str(b, "fabric", f.Fabric.String())
+	b = num(b, `,"frame":`, f.Ref.Number)
+	b = num(b, `,"connection":`, uint64(f.Connection))
+	b = str(b, `,"fabric":`, f.Fabric.String())
 	if f.HasXID {
-		b = num(b, "xid", uint64(f.XID))
+		b = num(b, `,"xid":`, uint64(f.XID))
 		direction := "forward"
 		if f.Backward {
 			direction = "backward"
 		}
-		b = str(b, "direction", direction)
+		b = str(b, `,"direction":`, direction)
 	}
 	if f.Program != "" || f.Operation != "" {
-		b = str(b, "program", f.Program)
-		b = str(b, "operation", f.Operation)
+		b = str(b, `,"program":`, f.Program)
+		b = str(b, `,"operation":`, f.Operation)
 	}
 	if f.CallFrame != 0 {
-		b = num(b, "call_frame", f.CallFrame)
+		b = num(b, `,"call_frame":`, f.CallFrame)
 	}
 	if f.ReplyFrame != 0 {
-		b = num(b, "reply_frame", f.ReplyFrame)
+		b = num(b, `,"reply_frame":`, f.ReplyFrame)
 	}
-	b = str(b, "by", f.By.String())
-	b = end(b, "by_address", "by_endpoint", f.From)
-	b = end(b, "peer_address", "peer_endpoint", f.To)
-	b = str(b, "expected", f.Expected)
-	b = str(b, "seen", f.Seen)
+	b = str(b, `,"by":`, f.By.String())
+	b = end(b, `,"by_address":`, `,"by_endpoint":`, f.From)
+	b = end(b, `,"peer_address":`, `,"peer_endpoint":`, f.To)
+	b = str(b, `,"expected":`, f.Expected)
+	b = str(b, `,"seen":`, f.Seen)
 	if f.Reaction != "" {
-		b = str(b, "reaction", f.Reaction)
+		b = str(b, `,"reaction":`, f.Reaction)
 	}
 	if f.CallKey != "" {
-		b = str(b, "call_encoding_key", f.CallKey)
+		b = str(b, `,"call_encoding_key":`, f.CallKey)
 	}
 	if f.ReplyKey != "" {
-		b = str(b, "reply_encoding_key", f.ReplyKey)
+		b = str(b, `,"reply_encoding_key":`, f.ReplyKey)
 	}
 	return append(b, '}')
 }
@@ -73,10 +73,10 @@ func (e *Encoder) AppendFinding(b []byte, f *check.Finding) []byte {
 func AppendCheckSummary(b []byte, c *check.Checker) []byte {
 	t := c.Totals()
 	b = append(b, `{"schema":"`+SummarySchema+`"`...)
-	b = str(b, "profile", c.Profile().String())
-	b = num(b, "errors", t[check.Error])
-	b = num(b, "warnings", t[check.Warning])
-	b = num(b, "notes", t[check.Note])
+	b = str(b, `,"profile":`, c.Profile().String())
+	b = num(b, `,"errors":`, t[check.Error])
+	b = num(b, `,"warnings":`, t[check.Warning])
+	b = num(b, `,"notes":`, t[check.Note])
 	b = append(b, `,"rules":[`...)
 	first := true
 	for _, r := range check.Rules() {
@@ -90,15 +90,15 @@ func AppendCheckSummary(b []byte, c *check.Checker) []byte {
 		n := c.Count(r)
 		b = append(b, `{"rule":`...)
 		b = Quote(b, r.ID)
-		b = str(b, "number", r.Number)
-		b = str(b, "severity", c.Severity(r).String())
-		b = num(b, "judged", n.Judged)
-		b = num(b, "findings", n.Found)
-		b = num(b, "known", n.Known)
-		b = num(b, "by_requester", n.By[check.Requester])
-		b = num(b, "by_responder", n.By[check.Responder])
+		b = str(b, `,"number":`, r.Number)
+		b = str(b, `,"severity":`, c.Severity(r).String())
+		b = num(b, `,"judged":`, n.Judged)
+		b = num(b, `,"findings":`, n.Found)
+		b = num(b, `,"known":`, n.Known)
+		b = num(b, `,"by_requester":`, n.By[check.Requester])
+		b = num(b, `,"by_responder":`, n.By[check.Responder])
 		if n.First.Seen() {
-			b = num(b, "first_frame", n.First.Number)
+			b = num(b, `,"first_frame":`, n.First.Number)
 		}
 		b = append(b, `,"not_judged":{`...)
 		sep := false
@@ -123,9 +123,9 @@ func AppendCheckSummary(b []byte, c *check.Checker) []byte {
 func AppendRule(b []byte, r *check.Rule) []byte {
 	b = append(b, `{"schema":"`+RuleSchema+`","rule":`...)
 	b = Quote(b, r.ID)
-	b = str(b, "number", r.Number)
-	b = str(b, "title", r.Title)
-	b = str(b, "source", r.Source)
+	b = str(b, `,"number":`, r.Number)
+	b = str(b, `,"title":`, r.Title)
+	b = str(b, `,"source":`, r.Source)
 	b = append(b, `,"severity":{`...)
 	for i, p := range check.Profiles {
 		if i > 0 {
@@ -153,9 +153,9 @@ func AppendRule(b []byte, r *check.Rule) []byte {
 	}
 	b = append(b, ']')
 	if r.Known != "" {
-		b = str(b, "known", r.Known)
+		b = str(b, `,"known":`, r.Known)
 	}
-	b = str(b, "text", r.Text)
+	b = str(b, `,"text":`, r.Text)
 	return append(b, '}')
 }
 

@@ -3,7 +3,8 @@
 package ndjson
 
 import (
-	"encoding/hex"
+	"bytes"
+	"encoding/binary"
 	"net/netip"
 	"strconv"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/decode/xdr"
+	"github.com/rpcrdma/toolkit/internal/digits"
 )
 
 // Schema is the value of the key "schema".
@@ -27,6 +29,8 @@ type Encoder struct {
 	path   []byte
 	said   [64]said
 	called [64]called
+	framed [64]framed
+	spelt  [64]spelt
 }
 
 // said is what was written about the connection and direction of a transaction.
@@ -47,25 +51,38 @@ type called struct {
 	text             []byte
 }
 
+// spelt is a file handle, and how it is written, with the quotation mark behind it.
+type spelt struct{ handle, text []byte }
+
+// framing is what the headers of a call and a reply without chunks differ in.
+type framing struct {
+	call, reply    string // types
+	asked, granted uint32 // credits
+}
+
+// framed is what was written about the headers of a transaction without chunks and RDMA operations.
+type framed struct {
+	framing
+	text []byte
+}
+
 // Append appends the object of a transaction, without a newline.
 func (e *Encoder) Append(b []byte, v *rpc.View) []byte {
 	tx := v.Tx
 	b = append(b, `{"schema":"`+Schema+`","time":"`...)
 	b = e.Time(b, tx.First().Time)
 	b = append(b, `","xid":`...)
-	b = strconv.AppendUint(b, uint64(tx.XID), 10)
+	b = digits.Append(b, uint64(tx.XID))
 	b = e.parties(b, tx)
 	b = e.operation(b, v)
 	b = status(b, v)
-	b = wire(b, tx)
+	b = e.wire(b, tx)
 	if p, ok := tx.Phases(); ok {
 		b = latency(b, &p)
 	} else {
 		b = append(b, `,"latency_ns":null`...)
 	}
-	b = lost(b, tx)
-	b = str(b, "state", tx.State.String())
-	b = notes(b, tx.Notes)
+	b = ended(b, tx)
 	if f := v.File(); f != nil {
 		b = e.file(b, v, f)
 	}
@@ -86,7 +103,7 @@ func (e *Encoder) parties(b []byte, tx *transaction.Transaction) []byte {
 		return append(b, k.text...)
 	}
 	start := len(b)
-	b = num(b, "connection", uint64(c.ID))
+	b = num(b, `,"connection":`, uint64(c.ID))
 	b = append(b, `,"connection_key":"`...)
 	b = e.Key(b, c)
 	b = append(b, '"')
@@ -99,19 +116,19 @@ func (e *Encoder) parties(b []byte, tx *transaction.Transaction) []byte {
 
 // ends appends between whom a transaction took place.
 func (e *Encoder) ends(b []byte, tx *transaction.Transaction) []byte {
-	b = str(b, "fabric", tx.Connection.Fabric.String())
+	b = str(b, `,"fabric":`, tx.Connection.Fabric.String())
 	client, server := tx.Client(), tx.Server()
-	b = str(b, "client", e.addr(client.Addr))
-	b = str(b, "server", e.addr(server.Addr))
-	b = num(b, "client_endpoint", uint64(client.Number()))
-	b = num(b, "server_endpoint", uint64(server.Number()))
+	b = str(b, `,"client":`, e.addr(client.Addr))
+	b = str(b, `,"server":`, e.addr(server.Addr))
+	b = num(b, `,"client_endpoint":`, uint64(client.Number()))
+	b = num(b, `,"server_endpoint":`, uint64(server.Number()))
 	if tx.Backward {
 		b = append(b, `,"direction":"backward"`...)
 	} else {
 		b = append(b, `,"direction":"forward"`...)
 	}
 	if t := tx.Connection.Tunnel; t != nil {
-		b = name(b, "tunnel")
+		b = append(b, `,"tunnel":`...)
 		b = e.Tunnel(b, t, tx.From)
 	}
 	return b
@@ -132,16 +149,16 @@ func (e *Encoder) operation(b []byte, v *rpc.View) []byte {
 }
 
 func operations(b []byte, v *rpc.View, ops []rpc.Operation, minor uint32, isCompound bool) []byte {
-	b = str(b, "program", v.ProgramName())
-	b = num(b, "version", uint64(v.Tx.Version))
-	b = str(b, "procedure", v.ProcedureName())
+	b = str(b, `,"program":`, v.ProgramName())
+	b = num(b, `,"version":`, uint64(v.Tx.Version))
+	b = str(b, `,"procedure":`, v.ProcedureName())
 	if isCompound {
-		b = num(b, "minor_version", uint64(minor))
+		b = num(b, `,"minor_version":`, uint64(minor))
 	}
 	b = append(b, `,"operation":"`...)
 	b = v.AppendOperation(b)
 	b = append(b, '"')
-	b = str(b, "operation_group", v.OperationGroup())
+	b = str(b, `,"operation_group":`, v.OperationGroup())
 	if len(ops) > 0 {
 		b = append(b, `,"operations":[`...)
 		for i := range ops {
@@ -166,48 +183,60 @@ func operations(b []byte, v *rpc.View, ops []rpc.Operation, minor uint32, isComp
 
 // status appends how it ended, and how it was protected.
 func status(b []byte, v *rpc.View) []byte {
-	b = str(b, "status", v.Status())
+	b = str(b, `,"status":`, v.Status())
 	if w := v.Wrapped(); w != "" {
-		b = str(b, "gss", w)
+		b = str(b, `,"gss":`, w)
 	}
 	if o := v.Opening(); o != rpc.NotOpened {
-		b = str(b, "gss_opened", o.String())
+		b = str(b, `,"gss_opened":`, o.String())
 	}
 	if v.Principal != "" {
-		b = name(b, "gss_principal")
+		b = append(b, `,"gss_principal":`...)
 		b = Quote(b, v.Principal)
 	}
 	return b
 }
 
 // wire appends the messages and the RDMA operations.
-func wire(b []byte, tx *transaction.Transaction) []byte {
-	b = frame(b, "call_frame", tx.Call.Last)
-	b = frame(b, "reply_frame", tx.Reply.Last)
-	b = str(b, "call_type", tx.Call.TypeName())
-	b = str(b, "reply_type", tx.Reply.TypeName())
-	b = num(b, "credits_requested", uint64(tx.Call.Credits()))
-	b = num(b, "credits_granted", uint64(tx.Reply.Credits()))
-	if bare(&tx.Call) && bare(&tx.Reply) {
-		b = append(b, `,"read_chunks":[],"write_chunks":[],"reply_chunk":null,"written_chunks":[],"written_reply_chunk":null`...)
+func (e *Encoder) wire(b []byte, tx *transaction.Transaction) []byte {
+	b = frame(b, `,"call_frame":`, tx.Call.Last)
+	b = frame(b, `,"reply_frame":`, tx.Reply.Last)
+	if tx.Reads == 0 && tx.ReadBytes == 0 && tx.Writes == 0 && tx.WriteBytes == 0 && bare(&tx.Call) && bare(&tx.Reply) {
+		b = e.plain(b, tx)
 	} else {
-		b = chunks(b, tx)
+		b = transport(b, tx)
 	}
-	if tx.Reads == 0 && tx.ReadBytes == 0 && tx.Writes == 0 && tx.WriteBytes == 0 {
-		b = append(b, `,"rdma_reads":0,"rdma_read_bytes":0,"rdma_writes":0,"rdma_write_bytes":0`...)
-	} else {
-		b = num(b, "rdma_reads", uint64(tx.Reads))
-		b = num(b, "rdma_read_bytes", tx.ReadBytes)
-		b = num(b, "rdma_writes", uint64(tx.Writes))
-		b = num(b, "rdma_write_bytes", tx.WriteBytes)
-	}
-	b = num(b, "call_bytes", tx.Call.Bytes)
-	b = num(b, "reply_bytes", tx.Reply.Bytes)
-	b = num(b, "retransmits", uint64(tx.Retransmits))
+	b = digits.Append(b, tx.Call.Bytes)
+	b = num(b, `,"reply_bytes":`, tx.Reply.Bytes)
+	b = num(b, `,"retransmits":`, uint64(tx.Retransmits))
 	if tx.Reply.Invalidates {
-		b = num(b, "invalidated_handle", uint64(tx.Reply.Handle))
+		b = num(b, `,"invalidated_handle":`, uint64(tx.Reply.Handle))
 	}
 	return b
+}
+
+// plain is transport for a transaction without chunks and RDMA operations. Most of them differ only in their credits.
+func (e *Encoder) plain(b []byte, tx *transaction.Transaction) []byte {
+	x := framing{tx.Call.TypeName(), tx.Reply.TypeName(), tx.Call.Credits(), tx.Reply.Credits()}
+	k := &e.framed[(x.asked+x.granted)%uint32(len(e.framed))]
+	if k.text == nil || k.framing != x {
+		k.framing, k.text = x, transport(k.text[:0], tx)
+	}
+	return append(b, k.text...)
+}
+
+// transport appends the headers of the messages, the RDMA operations, and the key of what follows.
+func transport(b []byte, tx *transaction.Transaction) []byte {
+	b = str(b, `,"call_type":`, tx.Call.TypeName())
+	b = str(b, `,"reply_type":`, tx.Reply.TypeName())
+	b = num(b, `,"credits_requested":`, uint64(tx.Call.Credits()))
+	b = num(b, `,"credits_granted":`, uint64(tx.Reply.Credits()))
+	b = chunks(b, tx)
+	b = num(b, `,"rdma_reads":`, uint64(tx.Reads))
+	b = num(b, `,"rdma_read_bytes":`, tx.ReadBytes)
+	b = num(b, `,"rdma_writes":`, uint64(tx.Writes))
+	b = num(b, `,"rdma_write_bytes":`, tx.WriteBytes)
+	return append(b, `,"call_bytes":`...)
 }
 
 // bare reports whether a message has no chunk lists.
@@ -218,7 +247,7 @@ func bare(m *transaction.Message) bool {
 // notes appends the notes of a transaction as sentences, then their codes.
 func notes(b []byte, list []transaction.Note) []byte {
 	if len(list) == 0 {
-		return append(b, `,"notes":[],"note_codes":[]`...)
+		return append(b, noNotes...)
 	}
 	b = append(b, `,"notes":[`...)
 	for i, n := range list {
@@ -239,36 +268,50 @@ func notes(b []byte, list []transaction.Note) []byte {
 
 // chunks appends the chunk lists of call and reply.
 func chunks(b []byte, tx *transaction.Transaction) []byte {
-	b = appendReads(b, "read_chunks", &tx.Call)
-	b = appendWrites(b, "write_chunks", &tx.Call)
-	b = appendReply(b, "reply_chunk", &tx.Call)
-	b = appendWrites(b, "written_chunks", &tx.Reply)
-	b = appendReply(b, "written_reply_chunk", &tx.Reply)
+	b = appendReads(b, `,"read_chunks":`, &tx.Call)
+	b = appendWrites(b, `,"write_chunks":`, &tx.Call)
+	b = appendReply(b, `,"reply_chunk":`, &tx.Call)
+	b = appendWrites(b, `,"written_chunks":`, &tx.Reply)
+	b = appendReply(b, `,"written_reply_chunk":`, &tx.Reply)
 	if tx.Reply.Transport && len(tx.Reply.Header.Reads) > 0 {
-		b = appendReads(b, "reply_read_chunks", &tx.Reply)
+		b = appendReads(b, `,"reply_read_chunks":`, &tx.Reply)
 	}
 	return b
 }
 
 func latency(b []byte, p *transaction.Phases) []byte {
-	b = append(b, `,"latency_ns":{"call_transfer":`...)
-	b = strconv.AppendInt(b, int64(p.CallTransfer), 10)
-	b = dur(b, "argument_pull", p.ArgumentPull)
-	b = dur(b, "pull_wait", p.PullWait)
-	b = dur(b, "server", p.Server)
-	b = dur(b, "result_push", p.ResultPush)
-	b = dur(b, "reply_transfer", p.ReplyTransfer)
-	b = dur(b, "total", p.Total)
+	if p.CallTransfer|p.ArgumentPull|p.PullWait|p.ResultPush|p.ReplyTransfer == 0 { // messages of one packet
+		b = dur(b, `,"latency_ns":{"call_transfer":0,"argument_pull":0,"pull_wait":0,"server":`, p.Server)
+		b = dur(b, `,"result_push":0,"reply_transfer":0,"total":`, p.Total)
+	} else {
+		b = dur(b, `,"latency_ns":{"call_transfer":`, p.CallTransfer)
+		b = dur(b, `,"argument_pull":`, p.ArgumentPull)
+		b = dur(b, `,"pull_wait":`, p.PullWait)
+		b = dur(b, `,"server":`, p.Server)
+		b = dur(b, `,"result_push":`, p.ResultPush)
+		b = dur(b, `,"reply_transfer":`, p.ReplyTransfer)
+		b = dur(b, `,"total":`, p.Total)
+	}
 	if p.Ack >= 0 {
-		b = dur(b, "ack", p.Ack)
+		b = dur(b, `,"ack":`, p.Ack)
 	}
 	return append(b, '}')
 }
 
+// ended appends what the time was lost to, how it ended, and the notes.
+func ended(b []byte, tx *transaction.Transaction) []byte {
+	if tx.Blame != nil && tx.Blame.Quiet && tx.Credits|tx.Slots == 0 && tx.State == transaction.Complete && len(tx.Notes) == 0 {
+		return append(b, nothingBefore+nothingLost+complete+noNotes...)
+	}
+	b = lost(b, tx)
+	b = str(b, `,"state":`, tx.State.String())
+	return notes(b, tx.Notes)
+}
+
 // lost appends what the time was lost to.
 func lost(b []byte, tx *transaction.Transaction) []byte {
-	b = dur(b, "credit_wait_ns", tx.Credits)
-	b = dur(b, "slot_wait_ns", tx.Slots)
+	b = dur(b, `,"credit_wait_ns":`, tx.Credits)
+	b = dur(b, `,"slot_wait_ns":`, tx.Slots)
 	if tx.Blame == nil {
 		return append(b, `,"lost_ns":null`...)
 	}
@@ -286,10 +329,10 @@ func lost(b []byte, tx *transaction.Transaction) []byte {
 	for c := rdma.CauseRest + 1; int(c) < rdma.NumCauses; c++ {
 		d := tx.Blame.Of(c)
 		sum += d
-		b = dur(b, c.String(), d)
+		b = dur(name(b, c.String()), "", d)
 	}
 	b[brace] = '{'
-	b = dur(b, "total", sum)
+	b = dur(b, `,"total":`, sum)
 	if sum > 0 {
 		b = append(b, `,"phases":`...)
 		brace = len(b)
@@ -304,7 +347,7 @@ func lost(b []byte, tx *transaction.Transaction) []byte {
 					b = name(b, ph.String())
 					inner = len(b)
 				}
-				b = dur(b, c.String(), d)
+				b = dur(name(b, c.String()), "", d)
 			}
 			if inner > 0 {
 				b[inner] = '{'
@@ -317,6 +360,13 @@ func lost(b []byte, tx *transaction.Transaction) []byte {
 	return append(b, '}')
 }
 
+// What most transactions have at their end.
+const (
+	nothingBefore = `,"credit_wait_ns":0,"slot_wait_ns":0`
+	complete      = `,"state":"complete"`
+	noNotes       = `,"notes":[],"note_codes":[]`
+)
+
 // nothingLost is what lost writes if nothing was.
 const nothingLost = `,"lost_ns":{"receiver_not_ready":0,"recovery":0,"congestion":0,"read_slot":0,"unknown":0,"total":0}`
 
@@ -327,14 +377,14 @@ func (e *Encoder) Tunnel(b []byte, t *rdma.Tunnel, client rdma.Side) []byte {
 	b = append(b, t.Type...)
 	b = append(b, '"')
 	if t.Version != 0 {
-		b = num(b, "version", uint64(t.Version))
+		b = num(b, `,"version":`, uint64(t.Version))
 	}
 	if t.HasID {
-		b = num(b, "id", uint64(t.ID))
+		b = num(b, `,"id":`, uint64(t.ID))
 	}
 	if t.Ends[0].IsValid() {
-		b = str(b, "outer_client", e.addr(t.Ends[client]))
-		b = str(b, "outer_server", e.addr(t.Ends[client.Other()]))
+		b = str(b, `,"outer_client":`, e.addr(t.Ends[client]))
+		b = str(b, `,"outer_server":`, e.addr(t.Ends[client.Other()]))
 	}
 	return append(b, '}')
 }
@@ -353,13 +403,8 @@ func (e *Encoder) Time(b []byte, ns int64) []byte {
 		}
 		e.second = sec
 	}
-	b = append(b, e.stamp[:]...)
-	d := [10]byte{9: 'Z'}
-	for i := 8; i >= 0; i-- {
-		d[i] = byte('0' + frac%10)
-		frac /= 10
-	}
-	return append(b, d[:]...)
+	b = digits.Fixed(append(b, e.stamp[:]...), uint64(frac), 9)
+	return append(b, 'Z')
 }
 
 // addr is the text of an address.
@@ -376,7 +421,7 @@ func (e *Encoder) addr(a netip.Addr) string {
 }
 
 func appendReads(b []byte, key string, m *transaction.Message) []byte {
-	b = name(b, key)
+	b = append(b, key...)
 	b = append(b, '[')
 	if m.Transport {
 		for ci, c := range m.Header.ReadChunks() {
@@ -399,7 +444,7 @@ func appendReads(b []byte, key string, m *transaction.Message) []byte {
 }
 
 func appendWrites(b []byte, key string, m *transaction.Message) []byte {
-	b = name(b, key)
+	b = append(b, key...)
 	b = append(b, '[')
 	if m.Transport {
 		for i, c := range m.Header.Writes {
@@ -413,7 +458,7 @@ func appendWrites(b []byte, key string, m *transaction.Message) []byte {
 }
 
 func appendReply(b []byte, key string, m *transaction.Message) []byte {
-	b = name(b, key)
+	b = append(b, key...)
 	if !m.Transport || !m.Header.HasReply {
 		return append(b, "null"...)
 	}
@@ -445,32 +490,32 @@ func (e *Encoder) file(b []byte, v *rpc.View, f *rpc.File) []byte {
 	b = append(b, `,"file":{`...)
 	start := len(b)
 	if f.Handle != nil {
-		b = e.handle(b, "filehandle", f.Handle)
+		b = e.handle(b, `,"filehandle":"`, f.Handle)
 	}
 	if f.Name != nil {
-		b = name(b, "name")
+		b = append(b, `,"name":`...)
 		b = QuoteBytes(b, f.Name)
 	}
 	if e.path = v.AppendPath(e.path[:0]); len(e.path) > 0 {
-		b = name(b, "path")
+		b = append(b, `,"path":`...)
 		b = QuoteBytes(b, e.path)
 	}
 	if f.To != nil {
-		b = name(b, "to")
+		b = append(b, `,"to":`...)
 		b = QuoteBytes(b, f.To)
 	}
 	if f.Result != nil {
-		b = e.handle(b, "new_filehandle", f.Result)
+		b = e.handle(b, `,"new_filehandle":"`, f.Result)
 	}
 	if f.HasRange {
-		b = num(b, "offset", f.Offset)
-		b = num(b, "count", f.Count)
+		b = num(b, `,"offset":`, f.Offset)
+		b = num(b, `,"count":`, f.Count)
 	}
 	if f.Stable != "" {
-		b = str(b, "stable", f.Stable)
+		b = str(b, `,"stable":`, f.Stable)
 	}
 	if f.HasMoved {
-		b = num(b, "moved", f.Moved)
+		b = num(b, `,"moved":`, f.Moved)
 	}
 	if f.EOF {
 		b = append(b, `,"eof":true`...)
@@ -481,32 +526,51 @@ func (e *Encoder) file(b []byte, v *rpc.View, f *rpc.File) []byte {
 	return append(b, '}')
 }
 
+// handle appends a key and a file handle. Those used lately are kept as they are written: files are used several times in
+// a row.
 func (e *Encoder) handle(b []byte, key string, h []byte) []byte {
-	b = name(b, key)
-	b = append(b, '"')
-	b = hex.AppendEncode(b, h)
-	return append(b, '"')
+	b = append(b, key...)
+	k := &e.spelt[slot(h)%uint64(len(e.spelt))]
+	if k.text == nil || !bytes.Equal(k.handle, h) {
+		k.handle = append(k.handle[:0], h...)
+		k.text = append(digits.Hex(k.text[:0], h), '"')
+	}
+	return append(b, k.text...)
 }
 
+// slot is a number that differs for most file handles: servers tell them apart at the end.
+func slot(h []byte) uint64 {
+	if len(h) >= 8 {
+		h = h[len(h)-8:]
+		return binary.LittleEndian.Uint64(h) * 0x9e3779b97f4a7c15 >> 32
+	}
+	return uint64(len(h))
+}
+
+// name appends a key that is not known before the program runs.
 func name(b []byte, key string) []byte {
 	b = append(b, ',', '"')
 	b = append(b, key...)
 	return append(b, '"', ':')
 }
 
+// num appends a key and a number. Like that of the functions below, the key is as it is written, with the comma before and
+// the colon behind it: one copy instead of three.
 func num(b []byte, key string, v uint64) []byte {
-	b = name(b, key)
-	return strconv.AppendUint(b, v, 10)
+	return digits.Append(append(b, key...), v)
 }
 
 func dur(b []byte, key string, d time.Duration) []byte {
-	b = name(b, key)
-	return strconv.AppendInt(b, int64(d), 10)
+	b = append(b, key...)
+	if d < 0 {
+		return strconv.AppendInt(b, int64(d), 10)
+	}
+	return digits.Append(b, uint64(d))
 }
 
 func frame(b []byte, key string, r rdma.Ref) []byte {
 	if !r.Seen() {
-		b = name(b, key)
+		b = append(b, key...)
 		return append(b, "null"...)
 	}
 	return num(b, key, r.Number)
@@ -514,7 +578,7 @@ func frame(b []byte, key string, r rdma.Ref) []byte {
 
 // str appends a key and a string that needs no escapes.
 func str(b []byte, key, v string) []byte {
-	b = name(b, key)
+	b = append(b, key...)
 	b = append(b, '"')
 	b = append(b, v...)
 	return append(b, '"')

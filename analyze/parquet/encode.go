@@ -1,7 +1,6 @@
 package parquet
 
 import (
-	"encoding/hex"
 	"net/netip"
 	"time"
 	"unicode/utf8"
@@ -11,6 +10,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/printable"
 )
 
 // encoder appends one transaction after the other to the columns.
@@ -20,12 +20,12 @@ type encoder struct {
 	listed map[string]string // operations as listed
 	keys   rpc.ConnectionKeys
 	listB  []byte
-	text   []byte // a name or handle
+	text   []byte // a name
 	path   []byte
 	size   int // bytes of the row, about
 }
 
-// maxKept is how many bytes of a name or handle are kept room for: what one hostile message made grow is
+// maxKept is how many bytes of a name are kept room for: what one hostile message made grow is
 // given back.
 const maxKept = 1 << 14
 
@@ -237,6 +237,12 @@ func (e *encoder) blame(tx *transaction.Transaction) {
 		return
 	}
 	c.Value(0)
+	if tx.Blame.Quiet {
+		for _, x := range c.list {
+			x.Add(0)
+		}
+		return
+	}
 	sum := int64(0)
 	for i, cause := range lostCauses {
 		d := int64(tx.Blame.Of(cause))
@@ -309,9 +315,8 @@ func (e *encoder) handle(c optionalText, b []byte) {
 		c.null()
 		return
 	}
-	e.text = hex.AppendEncode(e.text[:0], b)
-	e.size += len(e.text)
-	c.bytes(e.text)
+	e.size += 2 * len(b)
+	c.bytes(b)
 }
 
 // name appends a name; each byte that is no UTF-8 becomes U+FFFD.
@@ -320,7 +325,7 @@ func (e *encoder) name(c optionalText, b []byte, is bool) {
 		c.null()
 		return
 	}
-	if !utf8.Valid(b) {
+	if !printable.Plain(b) && !utf8.Valid(b) {
 		t := e.text[:0]
 		for len(b) > 0 {
 			r, n := utf8.DecodeRune(b)

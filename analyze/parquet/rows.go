@@ -105,6 +105,8 @@ func newRows(to io.Writer, opt column.Options) (*column.File, *rows) {
 	x.handle, x.name, x.path, x.to = maybeText("file.filehandle"), maybeText("file.name"), maybeText("file.path"), maybeText("file.to")
 	x.result, x.stable = maybeText("file.new_filehandle"), maybeText("file.stable")
 	x.offset, x.count, x.moved = maybeInt("file.offset"), maybeInt("file.count"), maybeInt("file.moved")
+	x.handle.Hex()
+	x.result.Hex()
 	l := f.Levels()
 	x.eof = optionalBool{l, f.Bools("file.eof", l)}
 	f.Ready()

@@ -38,8 +38,11 @@ type Recorder struct {
 	clients  map[clientKey]*client
 	byOrder  []*client
 	latest   *client // the one found last
-	open     transaction.Table[openCall]
-	view     rpc.View // of calls that are open
+	open     transaction.Table[*openCall]
+	spare    []*openCall // for the next ones
+	paid     int         // open calls that held counts: those in the table, and at most maxSpare more
+	recent   [16]recent  // by connection
+	view     rpc.View    // of calls that are open
 
 	live   bool
 	slots  bool // only Transaction.Slots is wanted
@@ -227,19 +230,27 @@ func (r *Recorder) Message(tx *transaction.Transaction, reply bool, s *rdma.Send
 	if r.slots && !callback && tx.Version < 4 {
 		return
 	}
+	if r.counts != nil && !callback && tx.Version < 4 && r.usual(tx, reply, s) {
+		return
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if reply {
 		r.replied(tx, s.Last.Time)
 		return
 	}
+	r.call(tx, callback, s)
+}
+
+// call takes a call.
+func (r *Recorder) call(tx *transaction.Transaction, callback bool, s *rdma.Send) {
 	if o, ok := r.open.Get(tx); ok {
 		if o.first == s.First.Number || o.xid == tx.XID {
 			return // sent again
 		}
 		o.ended(0) // without a reply
 		r.open.Take(tx)
-		r.held -= openSize
+		r.recycle(o)
 	}
 	if !callback && tx.Version < 4 {
 		r.began(tx, s.First.Time)
@@ -265,11 +276,18 @@ func (r *Recorder) Message(tx *transaction.Transaction, reply bool, s *rdma.Send
 			x.meter.last = max(x.meter.last, s.First.Time)
 		}
 		tx.Slots = x.table(callback).begin(r, &x.conns.held, q.slot, s.First.Time)
-		r.keep(tx, openCall{s: x, c: c, slot: q.slot, back: callback, guard: g})
+		if o := r.keep(tx); o != nil {
+			o.s, o.c, o.slot, o.back, o.guard = x, c, q.slot, callback, g
+		} else {
+			c.closed()
+			x.table(callback).end(q.slot, 0)
+		}
 	case g != private && minor == 0 && !callback:
 		r.began(tx, s.First.Time)
 	case g != private:
-		r.keep(tx, openCall{guard: g}) // it may create a session
+		if o := r.keep(tx); o != nil { // it may create a session
+			o.guard = g
+		}
 	}
 }
 
@@ -283,7 +301,13 @@ func (r *Recorder) began(tx *transaction.Transaction, at int64) {
 		c.opened(at)
 		g.calls.enter(at)
 		g.meter.last = max(g.meter.last, at)
-		r.keep(tx, openCall{c: c, g: g})
+		if o := r.keep(tx); o != nil {
+			o.c, o.g = c, g
+			*r.recentOf(tx.Connection) = recent{c, g, tx.Connection, tx.From}
+		} else {
+			c.closed()
+			g.calls.leave(0)
+		}
 	}
 }
 
@@ -304,19 +328,50 @@ func (r *Recorder) opened(tx *transaction.Transaction) (q sequence, minor uint32
 	return q, minor, false
 }
 
-func (r *Recorder) keep(tx *transaction.Transaction, o openCall) {
-	if r.open.Len() >= maxOpen || !r.room(openSize) {
-		r.lost.Calls++
-		o.ended(0)
-		if o.s != nil {
-			o.s.table(o.back).end(o.slot, 0)
+// keep notes that a call is open; nil if there is no room.
+func (r *Recorder) keep(tx *transaction.Transaction) *openCall {
+	if r.open.Len() >= r.paid {
+		if r.open.Len() >= maxOpen || !r.room(openSize) {
+			r.lost.Calls++
+			return nil
 		}
-		return
+		r.held += openSize
+		r.paid++
+	}
+	return r.put(tx)
+}
+
+// put puts a call into the table.
+func (r *Recorder) put(tx *transaction.Transaction) *openCall {
+	var o *openCall
+	if n := len(r.spare); n > 0 {
+		o = r.spare[n-1]
+		r.spare = r.spare[:n-1]
+	} else {
+		o = new(openCall)
 	}
 	o.xid, o.first = tx.XID, tx.Call.First.Number
 	r.open.Put(tx, o)
-	r.held += openSize
+	return o
 }
+
+// recycle takes back a call that is open no more, and no longer in the table.
+func (r *Recorder) recycle(o *openCall) {
+	if r.manyPaid() {
+		r.held -= openSize
+		r.paid--
+	}
+	*o = openCall{}
+	if len(r.spare) < maxSpare {
+		r.spare = append(r.spare, o)
+	}
+}
+
+// manyPaid reports whether held counts more open calls than are worth keeping for the next ones.
+func (r *Recorder) manyPaid() bool { return r.paid > r.open.Len()+maxSpare }
+
+// maxSpare is how many calls that are open no more are kept for the next ones.
+const maxSpare = 64
 
 // replied handles the reply to an open call.
 func (r *Recorder) replied(tx *transaction.Transaction, at int64) {
@@ -324,8 +379,13 @@ func (r *Recorder) replied(tx *transaction.Transaction, at int64) {
 	if !ok {
 		return
 	}
-	r.held -= openSize
 	o.ended(at)
+	r.answered(o, tx, at)
+	r.recycle(o)
+}
+
+// answered looks at the reply to a call that is open no more.
+func (r *Recorder) answered(o *openCall, tx *transaction.Transaction, at int64) {
 	switch {
 	case o.s != nil:
 		o.s.table(o.back).end(o.slot, at)
@@ -403,9 +463,10 @@ func (r *Recorder) idlest() {
 			r.drop(&x.conns)
 		})
 	}
-	r.open.DeleteFunc(func(o openCall) bool {
+	r.open.DeleteFunc(func(o *openCall) bool {
 		if o.s != nil && o.s.conns.gone || o.g != nil && o.g.conns.gone {
 			r.held -= openSize
+			r.paid--
 			return true
 		}
 		return false
@@ -449,8 +510,14 @@ func (r *Recorder) session(id [16]byte, at rdma.Ref) *session {
 // Ended takes a transaction at its end, instead of Transaction: for decode.Options.Transactions.Ended, if only
 // Transaction.Slots is wanted.
 func (r *Recorder) Ended(tx *transaction.Transaction) {
-	if r.slots && r.open.Len() == 0 { // nobody else changes it
+	// Nobody else changes what is open, see Apart. Most calls are not any more: Message has seen their replies.
+	if r.slots && r.open.Len() == 0 {
 		return
+	}
+	if r.counts != nil {
+		if _, ok := r.open.Get(tx); !ok {
+			return
+		}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -464,7 +531,7 @@ func (r *Recorder) over(tx *transaction.Transaction) {
 		r.replied(tx, tx.Reply.Last.Time) // nobody has told of it
 	} else if o, ok := r.open.Take(tx); ok {
 		o.ended(0)
-		r.held -= openSize
+		r.recycle(o)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"errors"
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -13,8 +12,8 @@ import (
 // Magic are the first bytes of a file.
 const Magic = "\x89RPCS\r\n\x1a"
 
-// version counts changes of the container; sections have versions of their own.
-const version = 1
+// version counts changes of the container; sections have versions of their own. In version 1 units were not compressed.
+const version = 2
 
 // Limits of a file.
 const (
@@ -69,6 +68,9 @@ func (u *Unit) code(c *Coder) {
 // Name identifies the unit by its contents.
 func (u *Unit) Name() string { return string(u.name[:]) }
 
+// Size is how many bytes the unit has when it is not compressed.
+func (u *Unit) Size() int { return u.size }
+
 // Section returns a section; nil if there is none of that kind.
 func (u *Unit) Section(kind string) *Section {
 	for i := range u.sections {
@@ -109,8 +111,9 @@ func (f *File) Append(b []byte) []byte {
 	c := NewWriter(append(append(b, Magic...), version))
 	n := len(f.units)
 	Number(c, &n)
+	p := newPacker()
 	for _, u := range f.units {
-		u.code(c)
+		p.unit(c, u)
 	}
 	sum := sha256.Sum256(c.b[start:])
 	return append(c.b, sum[:]...)
@@ -122,61 +125,19 @@ func (f *File) Write(w io.Writer) error {
 	return err
 }
 
-// Read reads a file of at most most bytes. What the sections hold is for their analyzers to check.
+// Read reads a file whose units have at most most bytes together, not compressed. What the sections hold is for their
+// analyzers to check.
 func Read(r io.Reader, most int64) (*File, error) {
-	b, err := io.ReadAll(io.LimitReader(r, most+1))
-	switch {
-	case err != nil:
-		return nil, err
-	case int64(len(b)) > most:
-		return nil, fmt.Errorf("%w: more than %d bytes", ErrSize, most)
-	}
-	return Decode(b)
-}
-
-// Decode decodes a file. The File refers to b.
-func Decode(b []byte) (*File, error) {
-	const head = len(Magic) + 1
-	switch {
-	case len(b) < len(Magic) && strings.HasPrefix(Magic, string(b)):
-		return nil, fmt.Errorf("%w: %w", ErrDamaged, errShort)
-	case !Is(b):
-		return nil, fmt.Errorf("%w: it does not begin like one", ErrFormat)
-	case len(b) < head+sha256.Size:
-		return nil, fmt.Errorf("%w: %w", ErrDamaged, errShort)
-	case b[len(Magic)] != version:
-		return nil, fmt.Errorf("%w: format %d, and this program knows format %d", ErrVersion, b[len(Magic)], version)
-	}
-	body, sum := b[:len(b)-sha256.Size], b[len(b)-sha256.Size:]
-	if real := sha256.Sum256(body); !bytes.Equal(real[:], sum) {
-		return nil, fmt.Errorf("%w: its checksum is wrong, or bytes are missing at its end", ErrDamaged)
-	}
-	c := NewReader(body[head:])
-	f := &File{}
-	n := 0
-	c.Count(&n, 1, maxUnits)
-	for i := range n {
-		at := len(body) - len(c.b)
-		from := c.b
-		u := &Unit{}
-		u.code(c)
-		if c.err != nil {
-			return nil, fmt.Errorf("%w: unit %d of %d, at byte %d: %w", ErrDamaged, i+1, n, at, c.err)
-		}
-		u.size = len(from) - len(c.b)
-		u.name = sha256.Sum256(from[:u.size])
-		for k := 1; k < len(u.sections); k++ {
-			if u.sections[k-1].Kind >= u.sections[k].Kind {
-				return nil, fmt.Errorf("%w: unit %d of %d, at byte %d: its sections are not in order", ErrDamaged, i+1, n, at)
-			}
-		}
-		if k := len(f.units); k > 0 && compare(f.units[k-1], u) >= 0 {
-			return nil, fmt.Errorf("%w: unit %d of %d, at byte %d: it is not in order", ErrDamaged, i+1, n, at)
-		}
+	f, had := &File{}, int64(0)
+	err := scan(r, func() int64 { return most - had }, func(_, _ int64, u *Unit) {
+		had += int64(u.size)
 		f.units = append(f.units, u)
-	}
-	if err := c.End(); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
+	})
+	if err != nil {
+		return nil, err
 	}
 	return f, nil
 }
+
+// Decode is Read of bytes.
+func Decode(b []byte, most int64) (*File, error) { return Read(bytes.NewReader(b), most) }

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"slices"
 	"strings"
@@ -32,9 +31,17 @@ type place struct {
 	name   [sha256.Size]byte
 	file   int
 	offset int64
-	size   int64
+	size   int64 // as stored
 	// damaged says that it is of input that was truncated or malformed.
 	damaged bool
+}
+
+// limit is how many bytes a unit may have.
+func (x *Index) limit() int64 {
+	if x.UnitBytes <= 0 {
+		return DefaultUnitBytes
+	}
+	return x.UnitBytes
 }
 
 // Add adds the units of a file. It reads all of the file, and checks its form. What the sections hold is for their
@@ -46,8 +53,8 @@ func (x *Index) Add(name string) error {
 	}
 	defer f.Close()
 	had := len(x.list)
-	err = x.scan(f, func(offset int64, u *Unit) {
-		x.list = append(x.list, place{u.name, len(x.files), offset, int64(u.size), u.Input().Damaged})
+	err = scan(f, x.limit, func(offset, size int64, u *Unit) {
+		x.list = append(x.list, place{u.name, len(x.files), offset, size, u.Input().Damaged})
 	})
 	if err != nil {
 		x.list = x.list[:had]
@@ -78,7 +85,11 @@ func (x *Index) Each(f func(*Unit) error) error {
 	x.sort()
 	var in *os.File
 	last := -1
-	defer func() { in.Close() }()
+	r := &unitReader{}
+	defer func() {
+		in.Close()
+		r.pack.close()
+	}()
 	for i := range x.list {
 		p := &x.list[i]
 		if p.file != last {
@@ -89,8 +100,8 @@ func (x *Index) Each(f func(*Unit) error) error {
 			}
 			last = p.file
 		}
-		r := &unitReader{r: bufio.NewReader(io.NewSectionReader(in, p.offset, p.size)), left: p.size}
-		u, err := r.unit()
+		r.r = bufio.NewReader(io.NewSectionReader(in, p.offset, p.size))
+		u, err := r.unit(x.limit())
 		if err != nil || u.name != p.name {
 			return fmt.Errorf("%s: %w", x.files[p.file], ErrChanged)
 		}
@@ -101,12 +112,16 @@ func (x *Index) Each(f func(*Unit) error) error {
 	return nil
 }
 
-// scan reads a file from its beginning, one unit at a time.
-func (x *Index) scan(in io.Reader, f func(offset int64, u *Unit)) error {
+// scan reads a file from its beginning, one unit at a time. limit is how many bytes the next one may have; offset and
+// size are where a unit is in the file.
+func scan(in io.Reader, limit func() int64, f func(offset, size int64, u *Unit)) error {
 	sum := sha256.New()
-	r := &unitReader{r: bufio.NewReaderSize(in, 64<<10), sum: sum, left: math.MaxInt64}
+	r := &unitReader{r: bufio.NewReaderSize(in, 64<<10), sum: sum}
+	defer r.pack.close()
 	head, err := r.bytes(int64(len(Magic)) + 1)
 	switch {
+	case err != nil && !errors.Is(err, errShort):
+		return err
 	case len(head) < len(Magic) && strings.HasPrefix(Magic, string(head)):
 		return fmt.Errorf("%w: %w", ErrDamaged, errShort)
 	case !Is(head):
@@ -123,28 +138,23 @@ func (x *Index) scan(in io.Reader, f func(offset int64, u *Unit)) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
-	limit := x.UnitBytes
-	if limit <= 0 {
-		limit = DefaultUnitBytes
-	}
 	var last []byte
 	for i := range n {
-		at := r.n
-		r.left = limit
-		u, err := r.unit()
+		at, most := r.n, limit()
+		u, err := r.unit(most)
 		switch {
 		case errors.Is(err, ErrSize):
-			return fmt.Errorf("%w: unit %d of %d has more than %d bytes", ErrSize, i+1, n, limit)
+			return fmt.Errorf("%w: unit %d of %d has more than %d bytes", ErrSize, i+1, n, most)
 		case err != nil:
 			return fmt.Errorf("%w: unit %d of %d, at byte %d: %w", ErrDamaged, i+1, n, at, err)
 		case i > 0 && bytes.Compare(last, u.name[:]) >= 0:
 			return fmt.Errorf("%w: unit %d of %d, at byte %d: it is not in order", ErrDamaged, i+1, n, at)
 		}
 		last = append(last[:0], u.name[:]...)
-		f(at, u)
+		f(at, r.n-at, u)
 	}
 	want := sum.Sum(nil)
-	r.sum, r.left = nil, math.MaxInt64
+	r.sum = nil
 	got, err := r.bytes(sha256.Size)
 	if err != nil || !bytes.Equal(got, want) {
 		return fmt.Errorf("%w: its checksum is wrong, or bytes are missing at its end", ErrDamaged)
@@ -160,19 +170,14 @@ type unitReader struct {
 	r    *bufio.Reader
 	sum  io.Writer // gets all that is read; may be nil
 	n    int64     // bytes read
-	left int64     // bytes that may be read
-	raw  []byte    // of the unit
+	pack unpacker
 }
 
 // bytes reads n bytes. Memory grows with what is really there.
 func (r *unitReader) bytes(n int64) ([]byte, error) {
-	if n > r.left {
-		return nil, ErrSize
-	}
 	var b bytes.Buffer
 	got, err := io.CopyN(&b, r.r, n)
 	r.n += got
-	r.left -= got
 	if r.sum != nil {
 		_, _ = r.sum.Write(b.Bytes())
 	}
@@ -182,7 +187,7 @@ func (r *unitReader) bytes(n int64) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// uvarint reads a number, and keeps its bytes.
+// uvarint reads a number.
 func (r *unitReader) uvarint() (uint64, error) {
 	var b [binary.MaxVarintLen64]byte
 	for i := range b {
@@ -193,7 +198,6 @@ func (r *unitReader) uvarint() (uint64, error) {
 		if b[i] = one[0]; b[i] >= 0x80 {
 			continue
 		}
-		r.raw = append(r.raw, b[:i+1]...)
 		c := NewReader(b[:i+1])
 		v := c.uvarint()
 		return v, c.End()
@@ -201,47 +205,35 @@ func (r *unitReader) uvarint() (uint64, error) {
 	return 0, errors.New("a number is not encoded as it should be")
 }
 
-// blob reads bytes with their length before them, and returns where they are in raw.
-func (r *unitReader) blob(most int64) (from int, err error) {
-	n, err := r.uvarint()
-	if err != nil {
-		return 0, err
-	}
-	if n > uint64(most) {
-		return 0, fmt.Errorf("%d bytes where at most %d are allowed", n, most)
-	}
-	b, err := r.bytes(int64(n))
-	from = len(r.raw)
-	r.raw = append(r.raw, b...)
-	return from, err
-}
-
-// unit reads a unit.
-func (r *unitReader) unit() (*Unit, error) {
-	r.raw = nil
-	n, err := r.uvarint()
-	if err == nil && n > maxSections {
-		err = fmt.Errorf("a list of %d, where at most %d are allowed", n, maxSections)
-	}
+// unit reads a unit of at most most bytes.
+func (r *unitReader) unit(most int64) (*Unit, error) {
+	size, err := r.uvarint()
 	if err != nil {
 		return nil, err
 	}
-	for range n {
-		if _, err := r.blob(maxKind); err != nil {
-			return nil, err
-		}
-		if _, err := r.uvarint(); err != nil {
-			return nil, err
-		}
-		if _, err := r.blob(math.MaxInt64); err != nil {
-			return nil, err
-		}
+	if most < 0 || size > uint64(most) {
+		return nil, ErrSize
 	}
-	c, u := NewReader(r.raw), &Unit{}
+	n, err := r.uvarint()
+	if err != nil {
+		return nil, err
+	}
+	if n > uint64(mostFrame(int64(size))) {
+		return nil, fmt.Errorf("%d compressed bytes for %d", n, size)
+	}
+	frame, err := r.bytes(int64(n))
+	if err != nil {
+		return nil, err
+	}
+	raw, err := r.pack.unit(frame, int64(size))
+	if err != nil {
+		return nil, err
+	}
+	c, u := NewReader(raw), &Unit{}
 	if u.code(c); c.End() != nil {
 		return nil, c.Err()
 	}
-	u.name, u.size = sha256.Sum256(r.raw), len(r.raw)
+	u.name, u.size = sha256.Sum256(raw), len(raw)
 	for k := 1; k < len(u.sections); k++ {
 		if u.sections[k-1].Kind >= u.sections[k].Kind {
 			return nil, errors.New("its sections are not in order")
@@ -269,9 +261,10 @@ func (x *Index) Write(w io.Writer) error {
 	n := x.Len()
 	Number(c, &n)
 	_, _ = both.Write(c.Bytes()) // an error is found by Flush
+	p := newPacker()
 	err := x.Each(func(u *Unit) error {
 		c := NewWriter(nil)
-		u.code(c)
+		p.unit(c, u)
 		_, err := both.Write(c.Bytes())
 		return err
 	})

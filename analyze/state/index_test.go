@@ -81,7 +81,7 @@ func TestIndexHostile(t *testing.T) {
 		return err
 	}
 	for i := range b {
-		_, want := Decode(b[:i])
+		_, want := Decode(b[:i], 1<<20)
 		if err := try(b[:i], 0); err == nil || errors.Is(err, ErrFormat) != errors.Is(want, ErrFormat) {
 			t.Fatalf("cut to %d bytes: %v, want %v", i, err, want)
 		}

@@ -7,9 +7,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/klauspost/compress/zstd"
 
 	"github.com/rpcrdma/toolkit/decode/rdma"
 )
@@ -49,7 +52,11 @@ func TestFile(t *testing.T) {
 	var f File
 	f.Add(units(3)...)
 	b := f.Append(nil)
-	got, err := Read(bytes.NewReader(b), int64(len(b)))
+	whole := int64(0)
+	for _, u := range f.Units() {
+		whole += int64(u.size)
+	}
+	got, err := Read(bytes.NewReader(b), whole)
 	if err != nil || !bytes.Equal(got.Append(nil), b) || len(got.Units()) != 3 {
 		t.Fatal(got, err)
 	}
@@ -73,12 +80,12 @@ func TestFile(t *testing.T) {
 	}
 	// Any damage is found, and any cut.
 	for i := range b {
-		if _, err := Decode(b[:i]); err == nil {
+		if _, err := Decode(b[:i], 1<<20); err == nil {
 			t.Fatalf("cut to %d bytes", i)
 		}
 		bad := bytes.Clone(b)
 		bad[i] ^= 0x10
-		if _, err := Decode(bad); err == nil {
+		if _, err := Decode(bad, 1<<20); err == nil {
 			t.Fatalf("byte %d changed", i)
 		}
 	}
@@ -89,14 +96,109 @@ func TestFile(t *testing.T) {
 		{"", ErrDamaged},
 		{"\xd4\xc3\xb2\xa1 is a pcap, of some length", ErrFormat},
 		{string(b[:20]), ErrDamaged},
-		{Magic + "\x02" + strings.Repeat("x", 100), ErrVersion},
+		{Magic + "\x01" + strings.Repeat("x", 100), ErrVersion},
 	} {
-		if _, err := Decode([]byte(x.b)); !errors.Is(err, x.want) {
+		if _, err := Decode([]byte(x.b), 1<<20); !errors.Is(err, x.want) {
 			t.Errorf("%q: %v", x.b[:min(len(x.b), 12)], err)
 		}
 	}
-	if _, err := Read(bytes.NewReader(b), int64(len(b))-1); !errors.Is(err, ErrSize) {
+	if _, err := Read(bytes.NewReader(b), whole-1); !errors.Is(err, ErrSize) {
 		t.Error(err)
+	}
+}
+
+// framed is a file of units as they are: of each its size, and its frame.
+func framed(units ...[2]any) []byte {
+	c := NewWriter(append([]byte(Magic), version))
+	n := len(units)
+	Number(c, &n)
+	for _, u := range units {
+		size, frame := u[0].(int), u[1].([]byte)
+		Number(c, &size)
+		c.Blob(&frame, len(frame))
+	}
+	sum := sha256.Sum256(c.b)
+	return append(c.b, sum[:]...)
+}
+
+// TestCompressed: what repeats takes little space; equal contents have equal bytes, whatever was compressed before; and
+// the name is of the contents.
+func TestCompressed(t *testing.T) {
+	body := bytes.Repeat([]byte("a finding like the one before it; "), 50_000)
+	u := NewUnit(Section{"check", 1, body})
+	var one, two File
+	one.Add(u)
+	two.Add(append(units(3), u)...)
+	a := one.Append(nil)
+	if len(a) > len(body)/100 {
+		t.Errorf("%d bytes of %d", len(a), len(body))
+	}
+	if frame := a[len(Magic)+1+1 : len(a)-sha256.Size]; !bytes.Contains(two.Append(nil), frame) || !bytes.Equal(one.Append(nil), a) {
+		t.Error("a unit has other bytes in another file")
+	}
+	got, err := Decode(a, int64(u.size))
+	if err != nil || got.Units()[0].Name() != u.Name() || !bytes.Equal(got.Units()[0].Section("check").Body, body) {
+		t.Error("it changes", err)
+	}
+	// What cannot be compressed is read, too.
+	noise := make([]byte, 3<<20)
+	rand.NewChaCha8([32]byte{}).Read(noise)
+	u = NewUnit(Section{"check", 1, noise})
+	one = File{}
+	one.Add(u)
+	if got, err := Decode(one.Append(nil), int64(u.size)); err != nil || got.Units()[0].Name() != u.Name() {
+		t.Error(err)
+	}
+}
+
+// TestBomb: what decompresses to more than it promises, or than is allowed, takes no memory.
+func TestBomb(t *testing.T) {
+	p := newPacker()
+	zeros := func(n int) []byte { return p.z.EncodeAll(make([]byte, n), nil) }
+	large, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(64<<20))
+	if err != nil {
+		t.Fatal(err)
+	}
+	wide := large.EncodeAll(make([]byte, 100<<20), nil)
+	good := zeros(1)
+	for _, x := range []struct {
+		name string
+		b    []byte
+		want error
+	}{
+		{"more than is allowed", framed([2]any{1 << 30, zeros(1 << 20)}), ErrSize},
+		{"more than all that is allowed", framed([2]any{900 << 10, zeros(900 << 10)}, [2]any{200 << 10, zeros(200 << 10)}), ErrDamaged}, // zeros are no unit
+		{"more than it promises", framed([2]any{1000, zeros(100 << 20)}), ErrDamaged},
+		{"less than it promises", framed([2]any{1 << 20, good}), ErrDamaged},
+		{"a wide window", framed([2]any{1 << 20, wide}), ErrDamaged},
+		{"a long frame", framed([2]any{1, bytes.Repeat(good, 1000)}), ErrDamaged},
+		{"several frames", framed([2]any{1, append(bytes.Clone(good), good...)}), ErrDamaged},
+		{"no frame", framed([2]any{5, []byte("hello")}), ErrDamaged},
+		{"nothing", framed([2]any{0, []byte{}}), ErrDamaged},
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := Decode(x.b, 1<<20)
+		runtime.ReadMemStats(&after)
+		if n := after.TotalAlloc - before.TotalAlloc; n > 16<<20 {
+			t.Errorf("%s: %d bytes allocated", x.name, n)
+		}
+		if !errors.Is(err, x.want) {
+			t.Errorf("%s: %v", x.name, err)
+		}
+	}
+	// The limit is of all units together.
+	var f File
+	var whole int64
+	for i := range 3 {
+		u := NewUnit(Section{"x", 1, bytes.Repeat([]byte{byte(i)}, 400<<10)})
+		whole += int64(u.size)
+		f.Add(u)
+	}
+	for most, want := range map[int64]error{1 << 20: ErrSize, whole: nil} {
+		if _, err := Decode(f.Append(nil), most); !errors.Is(err, want) {
+			t.Errorf("%d: %v", most, err)
+		}
 	}
 }
 
@@ -273,26 +375,34 @@ func TestSeen(t *testing.T) {
 	}
 }
 
-// FuzzDecode reads any bytes, as they are and with the frame that would make them whole. What can be read can be
-// written, and is the same.
+// FuzzDecode reads any bytes: as they are, with the frame that would make them a file, or as the contents of a unit.
+// What can be read can be written, and has the same units.
 func FuzzDecode(f *testing.F) {
 	var file File
 	file.Add(units(2)...)
 	b := file.Append(nil)
-	f.Add(b, false)
-	f.Add(b[len(Magic)+1:len(b)-32], true)
-	f.Fuzz(func(t *testing.T, b []byte, frame bool) {
-		if frame {
+	f.Add(b, uint8(0))
+	f.Add(b[len(Magic)+1:len(b)-32], uint8(1))
+	w := NewWriter(nil)
+	file.Units()[0].code(w)
+	f.Add(w.b, uint8(2))
+	p := newPacker()
+	f.Fuzz(func(t *testing.T, b []byte, frame uint8) {
+		switch frame % 3 {
+		case 1:
 			b = append(append([]byte(Magic), version), b...)
 			sum := sha256.Sum256(b)
 			b = append(b, sum[:]...)
+		case 2:
+			b = framed([2]any{len(b), p.z.EncodeAll(b, nil)})
 		}
-		file, err := Decode(b)
+		file, err := Decode(b, 1<<20)
 		if err != nil {
 			return
 		}
-		if !bytes.Equal(file.Append(nil), b) {
-			t.Fatal("it changes when it is written")
+		again, err := Decode(file.Append(nil), 1<<20)
+		if err != nil || !slices.EqualFunc(again.Units(), file.Units(), func(a, b *Unit) bool { return a.Name() == b.Name() }) {
+			t.Fatal("it changes when it is written", err)
 		}
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
 // fabricTitles are the usual spellings of the fabrics.
@@ -115,6 +116,28 @@ func Account(b []byte, a *decode.Account, most int) []byte {
 		}
 		b = append(b, sep...)
 		b = ServiceOf(b, &a.Services[i])
+		sep = ", "
+	}
+	return MalformedSends(b, a.Malformed.Total())
+}
+
+// MalformedSends ends the line of an account that has Sends with malformed headers of RPC-over-RDMA.
+func MalformedSends(b []byte, n uint64) []byte {
+	if n == 0 {
+		return b
+	}
+	b = append(b, "; "...)
+	b = append(b, Plural(n, "malformed RPC-over-RDMA header")...)
+	return b
+}
+
+// HeaderFaults lists the faults of malformed headers: "2 unknown version, 1 unknown message type".
+func HeaderFaults(b []byte, m *transaction.Malformed) []byte {
+	sep := ""
+	for f, n := range m.Faults() {
+		b = append(b, sep...)
+		b = strconv.AppendUint(b, n, 10)
+		b = append(append(b, ' '), f.String()...)
 		sep = ", "
 	}
 	return b

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/rpcrdma/toolkit/decode/xdr"
+	"github.com/rpcrdma/toolkit/internal/digits"
 )
 
 // node is a field of a message, or a structure of fields.
@@ -146,9 +147,9 @@ func (f *fields) bytes(b, v []byte) []byte {
 	case len(v) == 0:
 		return append(b, "(empty)"...)
 	case f.full || len(v) <= maxBytes:
-		return hexBytes(b, v)
+		return digits.Hex(b, v)
 	}
-	b = hexBytes(b, v[:maxBytes])
+	b = digits.Hex(b, v[:maxBytes])
 	b = append(b, ellipsis...)
 	b = append(b, " ("...)
 	b = strconv.AppendInt(b, int64(len(v)), 10)

@@ -11,9 +11,18 @@ type hosts struct {
 	known map[netip.Addr]host
 	width int
 
-	from, to netip.Addr // of the line before
-	last     []byte     // how they were written
-	lastWide int
+	pairs [pairs]pair
+}
+
+// pairs is how many pairs of hosts are kept as they are written; a power of 2.
+const pairs = 16
+
+// pair is the column of two hosts as it is written, with the spaces behind it.
+type pair struct {
+	from, to netip.Addr
+	width    int // of all hosts at that time
+	text     []byte
+	columns  int
 }
 
 type host struct {
@@ -43,17 +52,22 @@ func (h *hosts) get(a netip.Addr, name func(netip.Addr) string) host {
 	return x
 }
 
-// pair writes "from > to" and pads the column. The column grows with its widest entry, so that later lines
-// are aligned again.
-func (h *hosts) pair(l *line, name func(netip.Addr) string, from, to netip.Addr) {
-	start := l.col
-	if from != h.from || to != h.to || len(h.last) == 0 {
-		a, b := h.get(from, name), h.get(to, name)
-		h.last = append(append(append(h.last[:0], a.text...), " > "...), b.text...)
-		h.from, h.to, h.lastWide = from, to, a.width+3+b.width
+// pair returns "from > to" with the spaces that fill its column. The column grows with its widest entry, so that later
+// lines are aligned again. Pairs with different numbers do not get into each other's way.
+func (h *hosts) pair(name func(netip.Addr) string, from, to netip.Addr, number int) *pair {
+	p := &h.pairs[uint(number)%pairs]
+	if p.width != h.width || p.width == 0 || p.from != from || p.to != to {
+		h.write(p, name, from, to)
 	}
-	l.b = append(l.b, h.last...)
-	l.col += h.lastWide
-	h.width = max(h.width, addressWidth, l.col-start)
-	l.pad(start + h.width + 1)
+	return p
+}
+
+func (h *hosts) write(p *pair, name func(netip.Addr) string, from, to netip.Addr) {
+	a, b := h.get(from, name), h.get(to, name)
+	l := line{b: p.text[:0]}
+	l.b = append(append(append(l.b, a.text...), " > "...), b.text...)
+	l.col = a.width + len(" > ") + b.width
+	h.width = max(h.width, addressWidth, l.col)
+	l.pad(h.width + 1)
+	*p = pair{from, to, h.width, l.b, l.col}
 }

@@ -5,13 +5,14 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/decode/xdr"
+	"github.com/rpcrdma/toolkit/internal/digits"
 )
 
 // Legend explains the columns and abbreviations of the listing.
@@ -64,11 +65,20 @@ type Lister struct {
 	// Name, if set, gives the name of a host; empty to show the address.
 	Name func(netip.Addr) string
 
-	hosts hosts
-	path  []byte
-	right []byte
-	tail  line
-	line  line
+	hosts  hosts
+	path   []byte
+	chunks []byte
+	tail   line
+	calls  [64]call
+	other  line // what of a call that calls does not keep
+}
+
+// call is what was written about the program and the procedure of a call that consists of no operations, with the spaces
+// behind it.
+type call struct {
+	procedure        *xdr.Procedure
+	program, version uint32
+	line
 }
 
 const (
@@ -106,29 +116,97 @@ func (l *line) pad(to int) {
 func (l *line) since(start int) { l.col += len(l.b) - start }
 
 // Append appends the line of a transaction, without a newline.
+//
+// Most transactions pass through here by the million, so what is the same for many of them is kept as it is written, and
+// col, the number of columns so far, is counted beside the bytes.
 func (s *Lister) Append(b []byte, v *rpc.View) []byte {
 	tx := v.Tx
-	l := &s.line
-	l.b, l.col = b, 0
-	start := len(l.b)
-	if s.Clock.Format.Style != TimeNone {
-		if s.Color {
-			l.b = append(l.b, colorDim...)
-			start = len(l.b)
-		}
-		l.b = s.Clock.Append(l.b, tx.First().Time)
-		l.since(start)
-		if s.Color {
-			l.b = append(l.b, colorOff...)
-		}
-		l.str(" ")
-	}
-	s.hosts.pair(l, s.Name, tx.Client().Addr, tx.Server().Addr)
-	start = len(l.b)
-	l.b = hex32(l.b, tx.XID)
-	l.since(start)
-	l.str(" ")
+	b, col := s.time(b, tx)
+	hosts := s.hosts.pair(s.Name, tx.Client().Addr, tx.Server().Addr, tx.Connection.ID)
+	b = append(b, hosts.text...)
+	b = append(digits.Hex32(b, tx.XID), ' ')
+	called := s.called(v)
+	b = append(b, called.b...)
+	col += hosts.columns + len("01234567 ") + called.col
 
+	// The file name takes the room that the right-hand side leaves. Chunks and latency end at the ends of their columns,
+	// which move to the left if a long status needs the room.
+	status, tail := s.outcome(v)
+	s.chunks = Chunks(s.chunks[:0], tx)
+	var room [32]byte
+	latency, width := s.latency(room[:0], tx)
+	end := s.Width
+	if end <= 0 {
+		end = defaultWidth
+	}
+	end -= 1 + max(tail, statusWidth)
+	limit := end - col - (1 + len(s.chunks) + 1 + max(width, latencyWidth))
+	if s.Width < 0 {
+		limit = 1 << 30
+	}
+	b, file := subject(b, &s.path, v, max(limit, leastFile))
+	col += file
+	b, col = pad(b, col+1, end-latencyWidth-1-len(s.chunks))
+	b = append(b, s.chunks...)
+	b, _ = pad(b, col+len(s.chunks)+1, end-width)
+	b = append(append(b, latency...), ' ')
+	if status != "" {
+		return append(b, status...)
+	}
+	return append(b, s.tail.b...)
+}
+
+// pad appends a space, after which col columns are taken, and fills up to a column.
+func pad(b []byte, col, to int) ([]byte, int) {
+	b = append(b, ' ')
+	for to-col > len(blanks) {
+		b = append(b, blanks...)
+		col += len(blanks)
+	}
+	if to <= col {
+		return b, col
+	}
+	n := len(b) + to - col
+	return append(b, blanks...)[:n], to // to copy as many as there are takes no call
+}
+
+// time writes the time of a transaction.
+func (s *Lister) time(b []byte, tx *transaction.Transaction) ([]byte, int) {
+	if s.Clock.Format.Style == TimeNone {
+		return b, 0
+	}
+	if s.Color {
+		b = append(b, colorDim...)
+	}
+	start := len(b)
+	b = s.Clock.Append(b, tx.First().Time)
+	col := len(b) - start
+	if s.Color {
+		b = append(b, colorOff...)
+	}
+	return append(b, ' '), col + 1
+}
+
+// called returns program and operation in their columns. They are the same for all calls of a procedure that consists of
+// no operations.
+func (s *Lister) called(v *rpc.View) *line {
+	tx := v.Tx
+	_, compound := v.MinorVersion()
+	if compound || s.Color || v.Procedure == nil || !tx.Named || len(v.Operations()) > 0 {
+		s.other = line{b: s.other.b[:0]}
+		s.what(&s.other, v)
+		return &s.other
+	}
+	k := &s.calls[tx.Procedure%uint32(len(s.calls))]
+	if k.procedure != v.Procedure || k.program != tx.Program || k.version != tx.Version {
+		*k = call{v.Procedure, tx.Program, tx.Version, line{b: k.b[:0]}}
+		s.what(&k.line, v)
+	}
+	return &k.line
+}
+
+// what writes program and operation.
+func (s *Lister) what(l *line, v *rpc.View) {
 	from := l.col
 	s.program(l, v)
 	l.str(" ")
@@ -136,8 +214,8 @@ func (s *Lister) Append(b []byte, v *rpc.View) []byte {
 	if s.Color {
 		l.b = append(l.b, operationColor(v)...)
 	}
-	start = len(l.b)
-	if tx.Named {
+	start := len(l.b)
+	if v.Tx.Named {
 		l.b = Operations(l.b, v)
 	} else {
 		l.b = append(l.b, '?')
@@ -148,37 +226,6 @@ func (s *Lister) Append(b []byte, v *rpc.View) []byte {
 	}
 	l.str(" ")
 	l.pad(from + whatWidth + 1)
-
-	// The right-hand side is built first; the file name takes the room that remains. Chunks and latency end
-	// at the ends of their columns, which move to the left if a long status needs the room.
-	tail := s.outcome(v)
-	s.right = Chunks(s.right[:0], tx)
-	chunks := len(s.right)
-	s.right = s.latency(s.right, tx)
-	latency := utf8.RuneCount(s.right[chunks:])
-	end := s.Width
-	if end <= 0 {
-		end = defaultWidth
-	}
-	end -= 1 + max(tail, statusWidth)
-	limit := end - l.col - (1 + chunks + 1 + max(latency, latencyWidth))
-	if s.Width < 0 {
-		limit = 1 << 30
-	}
-	s.file(l, v, max(limit, leastFile))
-	l.str(" ")
-	l.pad(end - latencyWidth - 1 - chunks)
-	l.b = append(l.b, s.right[:chunks]...)
-	l.col += chunks
-	l.str(" ")
-	l.pad(end - latency)
-	l.b = append(l.b, s.right[chunks:]...)
-	l.col += latency
-	l.str(" ")
-	l.b = append(l.b, s.tail.b...)
-	b = l.b
-	l.b = nil
-	return b
 }
 
 // program writes the program name with its version.
@@ -226,61 +273,57 @@ func operationColor(v *rpc.View) string {
 // shows it.
 func Handle(b, handle []byte) []byte {
 	b = append(b, "fh:"...)
-	return hex32(b, crc32.ChecksumIEEE(handle))
+	return digits.Hex32(b, crc32.ChecksumIEEE(handle))
 }
 
-// file writes the subject of the transaction in at most limit columns.
-func (s *Lister) file(l *line, v *rpc.View, limit int) {
+// subject writes what the transaction is about in at most limit columns, and returns how many it takes. In path it puts the
+// path together.
+func subject(b []byte, path *[]byte, v *rpc.View, limit int) ([]byte, int) {
 	f := v.File()
-	start := len(l.b)
+	start := len(b)
 	if f == nil {
-		width := 0
-		switch w := v.Wrapped(); {
-		case w == "init":
-			l.b = append(l.b, "(GSS context)"...)
-		case w != "" && v.Args == nil && v.Tx.Procedure != 0:
-			l.b = append(l.b, "(GSS "...)
-			l.b = append(l.b, w...)
-			l.b = append(l.b, ')')
-		}
-		width = len(l.b) - start
-		l.b, width = shorten(l.b, start, width, limit)
-		l.col += width
-		return
+		b = wrapped(b, v)
+		return shorten(b, start, len(b)-start, limit)
 	}
 	// The range comes first, since the name gets the remaining room.
-	s.path = appendRange(s.path[:0], f)
-	extent := len(s.path)
-	s.path = v.AppendPath(s.path)
-	name := s.path[extent:]
+	text := appendRange((*path)[:0], f)
+	extent := len(text)
+	text = v.AppendPath(text)
+	*path = text
+	name := text[extent:]
 	width := 0
 	switch {
 	case len(name) > 0:
-		l.b, width = Safe(l.b, name)
+		b, width = Safe(b, name)
 	case f.Handle != nil:
-		l.b = Handle(l.b, f.Handle)
-		width = len(l.b) - start
+		b = Handle(b, f.Handle)
+		width = len(b) - start
 	}
 	if f.To != nil {
-		l.b = append(l.b, " -> "...)
 		var w int
-		l.b, w = Safe(l.b, f.To)
+		b, w = Safe(append(b, " -> "...), f.To)
 		width += 4 + w
 	}
-	room := limit
-	if extent > 0 {
-		room = max(limit-extent-1, 8)
+	if extent == 0 {
+		return shorten(b, start, width, limit)
 	}
-	l.b, width = shorten(l.b, start, width, room)
-	if extent > 0 {
-		if width > 0 {
-			l.b = append(l.b, ' ')
-			width++
-		}
-		l.b = append(l.b, s.path[:extent]...)
-		width += extent
+	b, width = shorten(b, start, width, max(limit-extent-1, 8))
+	if width > 0 {
+		b = append(b, ' ')
+		width++
 	}
-	l.col += width
+	return append(b, text[:extent]...), width + extent
+}
+
+// wrapped says what is known of a call whose arguments cannot be read.
+func wrapped(b []byte, v *rpc.View) []byte {
+	switch w := v.Wrapped(); {
+	case w == "init":
+		return append(b, "(GSS context)"...)
+	case w != "" && v.Args == nil && v.Tx.Procedure != 0:
+		return append(append(append(b, "(GSS "...), w...), ')')
+	}
+	return b
 }
 
 func appendRange(b []byte, f *rpc.File) []byte {
@@ -311,15 +354,15 @@ func Chunks(b []byte, tx *transaction.Transaction) []byte {
 	case rdma.UDP:
 		return append(b, "udp"...)
 	}
-	start := len(b)
-	if tx.Call.Transport {
-		var r *rpcrdma.Header
-		if tx.Reply.Seen() && tx.Reply.Transport && tx.Reply.Header.Type != rpcrdma.TypeError {
-			r = &tx.Reply.Header
-		}
-		b = appendChunks(b, &tx.Call.Header, r)
+	if !tx.Call.Transport || tx.Call.Header.Plain() {
+		return append(b, '-')
 	}
-	if len(b) == start {
+	start := len(b)
+	var r *rpcrdma.Header
+	if tx.Reply.Seen() && tx.Reply.Transport && tx.Reply.Header.Type != rpcrdma.TypeError {
+		r = &tx.Reply.Header
+	}
+	if b = appendChunks(b, &tx.Call.Header, r); len(b) == start {
 		b = append(b, '-')
 	}
 	return b
@@ -407,12 +450,15 @@ func appendUsed(b []byte, offered, used uint64) []byte {
 	return Size(b, used)
 }
 
-func (s *Lister) latency(b []byte, tx *transaction.Transaction) []byte {
+// latency writes the latency, and returns how many columns it takes.
+func (s *Lister) latency(b []byte, tx *transaction.Transaction) ([]byte, int) {
 	if !tx.Call.Seen() || !tx.Reply.Seen() {
-		return append(b, '-')
+		return append(b, '-'), 1
 	}
-	p, _ := tx.Phases()
-	return Duration(b, p.Total)
+	if start, end := tx.Call.First.Time, tx.Reply.Last.Time; end > start { // as Phases says
+		return duration(b, rdma.Between(start, end))
+	}
+	return duration(b, 0)
 }
 
 // statusPrefixes are omitted from error names.
@@ -420,6 +466,9 @@ var statusPrefixes = [...]string{"NFS3ERR_", "NFS4ERR_", "NFSERR_", "MNT3ERR_"}
 
 // ShortStatus is the name of an outcome without the prefix common to all names of its kind; "ok" for success.
 func ShortStatus(v *rpc.View) string {
+	if succeeded(v) {
+		return "ok"
+	}
 	status := v.Status()
 	switch {
 	case v.Tx.State == transaction.NoReply:
@@ -439,11 +488,20 @@ func ShortStatus(v *rpc.View) string {
 	return status
 }
 
-// outcome builds the status and the marks after it, and returns their width.
-func (s *Lister) outcome(v *rpc.View) int {
+// succeeded reports whether a result says so: the case of most transactions, told without names.
+func succeeded(v *rpc.View) bool {
+	return v.Tx.State != transaction.NoReply && v.Succeeded()
+}
+
+// outcome is the status and the marks after it, with their width. Without marks it is the status alone, otherwise tail
+// has all, and the status is empty.
+func (s *Lister) outcome(v *rpc.View) (string, int) {
 	l, tx := &s.tail, v.Tx
-	l.b, l.col = l.b[:0], 0
 	status := ShortStatus(v)
+	if tx.Retransmits == 0 && len(tx.Notes) == 0 && tx.State != transaction.NoCall && tx.State != transaction.Incomplete && !s.Color {
+		return status, len(status)
+	}
+	l.b, l.col = l.b[:0], 0
 	color := colorGreen
 	if status != "ok" {
 		color = colorRed
@@ -469,7 +527,7 @@ func (s *Lister) outcome(v *rpc.View) int {
 	if n := len(tx.Notes); n > 0 {
 		number(" notes=", n)
 	}
-	return l.col
+	return "", l.col
 }
 
 func addrText(e rdma.End) string { return link.AddrString(e.Addr) }

@@ -1,6 +1,10 @@
 package text
 
 import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strconv"
 	"testing"
 	"time"
 )
@@ -31,6 +35,37 @@ func TestDuration(t *testing.T) {
 	} {
 		if got := string(Duration(nil, c.d)); got != c.want {
 			t.Errorf("%d: %s, want %s", c.d, got, c.want)
+		}
+	}
+}
+
+// TestFixed compares the short division with one that cannot overflow.
+func TestFixed(t *testing.T) {
+	random := rand.New(rand.NewPCG(7, 9))
+	for range 200_000 {
+		n := random.Int64N(999_950_000_000) >> random.IntN(30) // below where Duration says seconds without digits
+		unit := time.Second
+		switch {
+		case n < int64(time.Microsecond):
+			continue
+		case n < 999950:
+			unit = time.Microsecond
+		case n < 999950000:
+			unit = time.Millisecond
+		}
+		u := int64(unit)
+		digits := 3
+		for limit := 10 * u; digits > 0 && n >= limit-limit/20000; limit *= 10 {
+			digits--
+		}
+		scale := int64(math.Pow10(digits))
+		v := n/u*scale + (n%u*scale+u/2)/u
+		want := fmt.Sprintf("%d.%0*d", v/scale, digits, v%scale)
+		if digits == 0 {
+			want = strconv.FormatInt(v, 10)
+		}
+		if got := string(fixed(nil, n, u)); got != want {
+			t.Fatalf("%d of %v: %s, want %s", n, unit, got, want)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package text
 import (
 	"net/netip"
 	"strconv"
+	"strings"
 
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/ibcm"
@@ -12,6 +13,8 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/roce"
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/digits"
 )
 
 // PacketLegend explains the listing of packets.
@@ -40,6 +43,7 @@ Marks at the end of a line:
   again      seen before: retransmitted, or duplicated on the way
   gap        packets before this one are missing from the capture
   bad-crc    the ICRC, or the CRC of an FPDU, is wrong
+  malformed  the RPC-over-RDMA header of the Send that ends here cannot be decoded
   ce, becn   congestion was experienced; cut: less was captured than was sent
 `
 
@@ -66,7 +70,7 @@ type PacketLister struct {
 
 // counts are the counters of a connection after its last packet. What has changed shows how the trackers
 // classified a packet.
-type counts struct{ again, gaps, crc uint64 }
+type counts struct{ again, gaps, crc, malformed uint64 }
 
 // Append appends the lines of a packet, each with its newline.
 func (p *PacketLister) Append(b []byte, v *decode.PacketView) []byte {
@@ -107,7 +111,9 @@ func (p *PacketLister) start(b []byte, v *decode.PacketView) {
 		l.str(" ")
 	}
 	if v.Frame.Src.IsValid() {
-		p.hosts.pair(l, p.Name, v.Frame.Src, v.Frame.Dst)
+		hosts := p.hosts.pair(p.Name, v.Frame.Src, v.Frame.Dst, 0)
+		l.b = append(l.b, hosts.text...)
+		l.col += hosts.columns
 	} else {
 		l.pad(l.col + max(p.hosts.width, addressWidth) + 1)
 	}
@@ -189,21 +195,29 @@ func (p *PacketLister) marks(v *decode.PacketView) string {
 		gaps:  c.Sent[0].Gaps + c.Sent[1].Gaps,
 		crc:   c.Sent[0].BadCRC + c.Sent[1].BadCRC,
 	}
+	malformed := transaction.MalformedOf(c)
+	now.malformed = malformed.Total()
 	was := *last
 	*last = now
-	switch {
-	case first && c.First.Number != v.Packet.Number:
+	if first && c.First.Number != v.Packet.Number {
 		return "" // earlier changes do not belong to this packet
-	case now.again > was.again && now.gaps > was.gaps:
-		return "again gap"
-	case now.again > was.again:
-		return "again"
-	case now.gaps > was.gaps:
-		return "gap"
-	case now.crc > was.crc && v.Fabric == rdma.TCP:
-		return "bad-crc"
 	}
-	return ""
+	again, gap := now.again > was.again, now.gaps > was.gaps
+	mark := ""
+	switch {
+	case again && gap:
+		mark = "again gap"
+	case again:
+		mark = "again"
+	case gap:
+		mark = "gap"
+	case now.crc > was.crc && v.Fabric == rdma.TCP:
+		mark = "bad-crc"
+	}
+	if now.malformed > was.malformed {
+		mark = strings.TrimPrefix(mark+" malformed", " ")
+	}
+	return mark
 }
 
 func (p *PacketLister) hex(label string, n uint64, digits int) {
@@ -399,7 +413,7 @@ func (p *PacketLister) private(m *rdma.PrivateData, data []byte) {
 		}
 		start := len(l.b)
 		l.b = append(l.b, " private "...)
-		l.b = hexBytes(l.b, data[:min(len(data), 16)])
+		l.b = digits.Hex(l.b, data[:min(len(data), 16)])
 		if len(data) > 16 {
 			l.b = append(l.b, "..."...)
 		}

@@ -11,6 +11,9 @@ import (
 // Safe appends text from a peer in a form that is safe for a terminal: see printable.Backslash. It also
 // returns the width in columns.
 func Safe(b, s []byte) ([]byte, int) {
+	if printable.Plain(s) {
+		return append(b, s...), len(s)
+	}
 	n := len(b)
 	b = printable.Backslash(b, s)
 	width := 0

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/internal/digits"
 )
 
 // TimeStyle is how the time of a packet is written.
@@ -76,6 +77,8 @@ type Clock struct {
 
 	first, last int64
 	started     bool
+	second      int64 // since 1970, local: the cached time of day
+	time        [9]byte
 	day         int64 // start of the cached date, in local seconds since 1970
 	date        [10]byte
 	zone        int64 // offset of local time in seconds, valid for an hour from zoneFrom
@@ -107,6 +110,9 @@ func (c *Clock) Append(b []byte, ns int64) []byte {
 	if c.Format.Local {
 		sec += c.offset(sec)
 	}
+	if c.Format.Style == TimeOfDay && sec == c.second && c.time[0] != 0 { // most times
+		return c.fraction(append(b, c.time[:]...), frac)
+	}
 	day := sec - mod(sec, secondsPerDay)
 	if c.Format.Style == TimeDate {
 		if day != c.day || c.date[0] == 0 {
@@ -120,13 +126,21 @@ func (c *Clock) Append(b []byte, ns int64) []byte {
 		b = append(b, c.date[:]...)
 		b = append(b, ' ')
 	}
-	rest := sec - day
-	b = two(b, rest/3600)
-	b = append(b, ':')
-	b = two(b, rest/60%60)
-	b = append(b, ':')
-	b = two(b, rest%60)
-	return c.fraction(b, frac)
+	return c.fraction(c.timeOfDay(b, sec, day), frac)
+}
+
+// timeOfDay appends 05:33:11. of a second, with the point.
+func (c *Clock) timeOfDay(b []byte, sec, day int64) []byte {
+	if sec != c.second || c.time[0] == 0 {
+		rest := uint64(sec - day)
+		var room [32]byte
+		t := append(digits.Fixed(room[:0], rest/3600, 2), ':')
+		t = append(digits.Fixed(t, rest/60%60, 2), ':')
+		t = append(digits.Fixed(t, rest%60, 2), '.')
+		copy(c.time[:], t)
+		c.second = sec
+	}
+	return append(b, c.time[:]...)
 }
 
 // offset is the offset of local time at a given time. It is looked up once per hour of the capture.
@@ -159,18 +173,15 @@ func (c *Clock) seconds(b []byte, ns int64, width int) []byte {
 		b = append(b, '-')
 	}
 	b = append(b, d...)
-	return c.fraction(b, frac)
+	return c.fraction(append(b, '.'), frac)
 }
 
+// fraction appends nanoseconds of a second, as far as they are shown.
 func (c *Clock) fraction(b []byte, ns int64) []byte {
-	b = append(b, '.')
-	digits := 6
 	if c.Format.Nano {
-		digits = 9
-	} else {
-		ns /= 1000
+		return digits.Fixed(b, uint64(ns), 9)
 	}
-	return zeros(b, ns, digits)
+	return digits.Fixed(b, uint64(ns)/1000, 6)
 }
 
 func split(ns int64) (sec, frac int64) {
@@ -186,18 +197,6 @@ func mod(a, m int64) int64 {
 		a += m
 	}
 	return a
-}
-
-func two(b []byte, n int64) []byte { return append(b, byte('0'+n/10%10), byte('0'+n%10)) }
-
-// zeros appends a number with that many digits.
-func zeros(b []byte, n int64, digits int) []byte {
-	var d [20]byte
-	for i := digits - 1; i >= 0; i-- {
-		d[i] = byte('0' + n%10)
-		n /= 10
-	}
-	return append(b, d[:digits]...)
 }
 
 // timestamp appends the full time of a packet, UTC with nanoseconds.

@@ -29,8 +29,8 @@ type Options struct {
 	// the ring is small.
 	BlockSize int
 	// Retire is how long a packet waits in a block that is not full: up to
-	// twice this. 0 means 50 ms. Packets of several interfaces wait as long
-	// again, to be merged.
+	// twice this. 0 means 50 ms, or 10 ms with several Rings. Packets of several rings wait as long again, to
+	// be merged.
 	Retire time.Duration
 	// Promiscuous takes frames to other stations, too.
 	Promiscuous bool
@@ -48,7 +48,13 @@ type Options struct {
 	// fragment, and drops these, counted in Dropped: set it where Filter takes
 	// TCP, UDP and tunnels only.
 	Segments bool
-	// Fanout, if set, shares the packets with others of the same group.
+	// Rings is how many rings share the packets of an interface, at most 64; 0 means one. The kernel puts a
+	// packet into the ring of the processor that handles it, so that processors which receive at the same
+	// time do not wait for each other. The packets are merged by time, as those of several interfaces are. If
+	// the kernel cannot do that, there is one ring, and a note.
+	Rings int
+	// Fanout, if set, shares the packets with others of the same group. It excludes several Rings: a socket is
+	// in one group.
 	Fanout *Fanout
 	// SysRoot is where sysfs is mounted; empty means /sys.
 	SysRoot string
@@ -69,7 +75,12 @@ type Stats struct {
 	Received  uint64 // that the filter took, those dropped included
 	Dropped   uint64 // because the ring was full
 	Missed    uint64 // by the interface itself, of whatever kind (rx_missed_errors)
+	// Rings are the parts of Received and Dropped, if there are several rings.
+	Rings []RingStats
 }
+
+// RingStats counts the packets of one of several rings of an interface.
+type RingStats struct{ Received, Dropped uint64 }
 
 // ErrUnsupported means that there is no live capture on this system.
 var ErrUnsupported = errors.New("live capture works on Linux only")
@@ -118,9 +129,11 @@ const (
 	leastBlocks   = 4 // of a ring
 	greatestRing  = 8 << 30
 	defaultRetire = 50 * time.Millisecond
+	ringsRetire   = 10 * time.Millisecond // with several rings, which wait for each other
+	mostRings     = 64                    // of an interface
 )
 
-// layout is the size of the ring of one interface.
+// layout is the size of a ring.
 type layout struct {
 	block, blocks int
 	retire        time.Duration
@@ -135,7 +148,13 @@ func (o *Options) layout() (layout, error) {
 	if ring < 0 || int64(ring) > greatestRing {
 		return l, fmt.Errorf("a ring of %d bytes is not possible: at most %d", o.RingSize, int64(greatestRing))
 	}
-	ring /= max(1, len(o.Interfaces))
+	if o.Rings < 0 || o.Rings > mostRings {
+		return l, fmt.Errorf("%d rings for an interface are not possible: at most %d", o.Rings, mostRings)
+	}
+	if o.Rings > 1 && o.Fanout != nil {
+		return l, errors.New("several rings and a fanout group exclude each other: a ring is in one group")
+	}
+	ring /= max(1, len(o.Interfaces)) * max(1, o.Rings)
 	if l.block == 0 {
 		for l.block = defaultBlock; l.block > leastBlock && l.block > ring/8; {
 			l.block /= 2
@@ -147,6 +166,9 @@ func (o *Options) layout() (layout, error) {
 	l.blocks = max(leastBlocks, ring/l.block)
 	if l.retire <= 0 {
 		l.retire = defaultRetire
+		if o.Rings > 1 {
+			l.retire = ringsRetire
+		}
 	}
 	l.retire = min(max(l.retire, time.Millisecond), 10*time.Second)
 	if o.SnapLen < 0 {

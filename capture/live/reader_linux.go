@@ -59,19 +59,9 @@ func Open(opt Options) (*Reader, error) {
 	}
 	r := &Reader{opt: opt, wake: -1}
 	for i, name := range opt.Interfaces {
-		g, err := openRing(name, &opt, l)
-		if err != nil {
+		if err := r.open(i, name, l); err != nil {
 			r.Close()
 			return nil, err
-		}
-		r.rings = append(r.rings, g)
-		if opt.HardwareTime {
-			r.notes = append(r.notes, g.hardwareTime(opt.KeepClock))
-		}
-		r.notes = append(r.notes, Hidden(opt.sys(), name)...)
-		if g.index != 0 {
-			g.tap, g.stats.Tap = i, i
-			r.taps = append(r.taps, r.tap(name, i, g.hatype))
 		}
 	}
 	if r.wake, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
@@ -79,6 +69,45 @@ func Open(opt Options) (*Reader, error) {
 		return nil, err
 	}
 	return r, nil
+}
+
+// open opens the rings of an interface.
+func (r *Reader) open(i int, name string, l layout) error {
+	var of *group
+	count := 1
+	if f := r.opt.Fanout; f != nil {
+		of = &group{id: f.Group, mode: unix.PACKET_FANOUT_HASH}
+	} else if r.opt.Rings > 1 {
+		of, count = &group{mode: unix.PACKET_FANOUT_CPU, make: true}, r.opt.Rings
+	}
+	for k := 0; k < count; k++ {
+		g, err := openRing(name, &r.opt, l, of)
+		if k == 0 && count > 1 && errors.Is(err, errGroup) {
+			r.notes = append(r.notes, fmt.Sprintf("%v: one ring instead of %d", err, count))
+			of, count = nil, 1
+			g, err = openRing(name, &r.opt, l, nil)
+		}
+		if err != nil {
+			return err
+		}
+		r.rings = append(r.rings, g)
+		if g.index != 0 {
+			g.tap, g.stats.Tap = i, i
+		}
+		if r.opt.HardwareTime { // for each ring; the remark is the same
+			note := g.hardwareTime(r.opt.KeepClock)
+			if k == 0 {
+				r.notes = append(r.notes, note)
+			}
+		}
+	}
+	g := r.rings[len(r.rings)-count]
+	g.countMissed(r.opt.sys())
+	r.notes = append(r.notes, Hidden(r.opt.sys(), name)...)
+	if g.index != 0 {
+		r.taps = append(r.taps, r.tap(name, i, g.hatype))
+	}
+	return nil
 }
 
 func (r *Reader) tap(name string, lane int, hatype uint16) capture.Tap {
@@ -263,10 +292,20 @@ func (r *Reader) rouse() {
 func (r *Reader) Stats() []Stats {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	list := make([]Stats, len(r.rings))
-	for i, g := range r.rings {
+	list := make([]Stats, 0, len(r.rings))
+	for _, g := range r.rings {
 		g.count()
-		list[i] = g.stats
+		if n := len(list); n == 0 || list[n-1].Interface != g.name {
+			list = append(list, g.stats)
+			continue
+		}
+		s := &list[len(list)-1]
+		if s.Rings == nil {
+			s.Rings = []RingStats{{s.Received, s.Dropped}}
+		}
+		s.Rings = append(s.Rings, RingStats{g.stats.Received, g.stats.Dropped})
+		s.Received += g.stats.Received
+		s.Dropped += g.stats.Dropped
 	}
 	return list
 }

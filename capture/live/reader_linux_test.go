@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"reflect"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -185,6 +186,9 @@ func TestOpenErrors(t *testing.T) {
 		"a block of 100 bytes":       {Interfaces: []string{"lo"}, BlockSize: 100},
 		"a ring of -1 bytes":         {Interfaces: []string{"lo"}, RingSize: -1},
 		"a snapshot length of -1":    {Interfaces: []string{"lo"}, SnapLen: -1},
+		"65 rings for an interface":  {Interfaces: []string{"lo"}, Rings: 65},
+		"-1 rings for an interface":  {Interfaces: []string{"lo"}, Rings: -1},
+		"exclude each other":         {Interfaces: []string{"lo"}, Rings: 2, Fanout: &Fanout{Group: 1}},
 	} {
 		if r, err := Open(opt); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
@@ -192,6 +196,22 @@ func TestOpenErrors(t *testing.T) {
 				r.Close()
 			}
 		}
+	}
+}
+
+// The counters of an interface are the sums of its rings.
+func TestRingStats(t *testing.T) {
+	a, b, c := fake("a", 0, 4, time.Millisecond), fake("a", 0, 4, time.Millisecond), fake("c", 1, 4, time.Millisecond)
+	for i, g := range []*ring{a, b, c} {
+		g.stats = Stats{Interface: g.name, Tap: g.tap, Received: uint64(10 + i), Dropped: uint64(1 + i)}
+	}
+	r := fakeReader(a, b, c)
+	want := []Stats{
+		{Interface: "a", Received: 21, Dropped: 3, Rings: []RingStats{{10, 1}, {11, 2}}},
+		{Interface: "c", Tap: 1, Received: 12, Dropped: 3},
+	}
+	if got := r.Stats(); !reflect.DeepEqual(got, want) || !reflect.DeepEqual(r.Stats(), want) {
+		t.Errorf("%+v", got)
 	}
 }
 
@@ -209,15 +229,19 @@ func TestLayout(t *testing.T) {
 	for _, c := range []struct {
 		opt           Options
 		block, blocks int
+		retire        time.Duration
 	}{
-		{Options{Interfaces: []string{"a"}}, 1 << 20, 64},
-		{Options{Interfaces: []string{"a", "b"}}, 1 << 20, 32},
-		{Options{Interfaces: []string{"a"}, RingSize: 1 << 20}, 128 << 10, 8},
-		{Options{Interfaces: []string{"a"}, RingSize: 1}, 64 << 10, 4},
-		{Options{Interfaces: []string{"a"}, RingSize: 8 << 20, BlockSize: 4 << 20}, 4 << 20, 4},
+		{Options{Interfaces: []string{"a"}}, 1 << 20, 64, defaultRetire},
+		{Options{Interfaces: []string{"a", "b"}}, 1 << 20, 32, defaultRetire},
+		{Options{Interfaces: []string{"a", "b"}, Rings: 4}, 1 << 20, 8, ringsRetire},
+		{Options{Interfaces: []string{"a"}, Rings: 64}, 128 << 10, 8, ringsRetire},
+		{Options{Interfaces: []string{"a"}, Rings: 2, Retire: time.Second}, 1 << 20, 32, time.Second},
+		{Options{Interfaces: []string{"a"}, RingSize: 1 << 20}, 128 << 10, 8, defaultRetire},
+		{Options{Interfaces: []string{"a"}, RingSize: 1}, 64 << 10, 4, defaultRetire},
+		{Options{Interfaces: []string{"a"}, RingSize: 8 << 20, BlockSize: 4 << 20}, 4 << 20, 4, defaultRetire},
 	} {
 		l, err := c.opt.layout()
-		if err != nil || l.block != c.block || l.blocks != c.blocks || l.retire != defaultRetire {
+		if err != nil || l.block != c.block || l.blocks != c.blocks || l.retire != c.retire {
 			t.Errorf("%+v: %+v, %v", c.opt, l, err)
 		}
 	}

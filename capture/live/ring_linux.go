@@ -45,7 +45,53 @@ type ring struct {
 	missed  uint64   // its value at the start
 }
 
-func openRing(name string, opt *Options, l layout) (_ *ring, err error) {
+// group is a set of rings of which each gets a part of the packets (PACKET_FANOUT of packet(7)).
+type group struct {
+	id   uint16
+	mode int  // PACKET_FANOUT_…
+	make bool // the kernel chooses an identifier that nobody else uses
+}
+
+// errGroup means that the kernel did not let a ring join its group.
+var errGroup = errors.New("fanout group")
+
+// join adds a ring that is bound.
+func (g *group) join(r *ring) error {
+	v := int(g.id) | g.mode<<16
+	if g.make {
+		v = (g.mode | unix.PACKET_FANOUT_FLAG_UNIQUEID) << 16
+	}
+	if err := unix.SetsockoptInt(r.fd, unix.SOL_PACKET, unix.PACKET_FANOUT, v); err != nil {
+		return fmt.Errorf("%w %d: %w", errGroup, g.id, err)
+	}
+	if !g.make {
+		return nil
+	}
+	v, err := unix.GetsockoptInt(r.fd, unix.SOL_PACKET, unix.PACKET_FANOUT)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errGroup, err)
+	}
+	g.id, g.make = uint16(v), false
+	return nil
+}
+
+// admit lets a ring that is bound join, and take packets from then on. Without a group it does already.
+func (g *group) admit(r *ring, prog []bpf.Instruction) error {
+	if g == nil {
+		return nil
+	}
+	if err := g.join(r); err != nil {
+		return &InterfaceError{r.name, "cannot be shared", err}
+	}
+	if err := r.attach(prog); err != nil {
+		return fmt.Errorf("%s: filter: %w", r.name, err)
+	}
+	return nil
+}
+
+// openRing opens a ring, in a group if that is not nil. Until it is in its group, it takes nothing: it would take the
+// packets of the others, too.
+func openRing(name string, opt *Options, l layout, of *group) (_ *ring, err error) {
 	r := &ring{name: name, layout: l, fd: -1, sys: opt.sys(), tap: -1}
 	r.stats.Interface = name
 	frame := pcapfilter.Mixed
@@ -84,7 +130,11 @@ func openRing(name string, opt *Options, l layout) (_ *ring, err error) {
 	if err = unix.SetsockoptInt(r.fd, unix.SOL_PACKET, unix.PACKET_VERSION, unix.TPACKET_V3); err != nil {
 		return nil, fmt.Errorf("%s: packet ring of version 3: %w", name, err)
 	}
-	if err = r.attach(prog); err != nil {
+	at := prog
+	if of != nil {
+		at = nothing
+	}
+	if err = r.attach(at); err != nil {
 		return nil, fmt.Errorf("%s: filter: %w", name, err)
 	}
 	if opt.Segments && tellsSegments() && unix.SetsockoptInt(r.fd, unix.SOL_PACKET, unix.PACKET_VNET_HDR, 1) == nil {
@@ -113,16 +163,18 @@ func openRing(name string, opt *Options, l layout) (_ *ring, err error) {
 			return nil, &InterfaceError{name, "promiscuous mode", err}
 		}
 	}
-	if f := opt.Fanout; f != nil {
-		if err = unix.SetsockoptInt(r.fd, unix.SOL_PACKET, unix.PACKET_FANOUT, int(f.Group)|unix.PACKET_FANOUT_HASH<<16); err != nil {
-			return nil, &InterfaceError{name, fmt.Sprintf("fanout group %d", f.Group), err}
-		}
-	}
-	// It stays open: the program may give up the right to open files.
-	if f, err := os.Open(filepath.Join(r.sys, "class/net", name, "statistics/rx_missed_errors")); err == nil {
-		r.missing, r.missed = f, readCounter(f)
+	if err = of.admit(r, prog); err != nil {
+		return nil, err
 	}
 	return r, nil
+}
+
+// countMissed counts from now on what the interface itself misses. The file stays open: the program may give up the
+// right to open files.
+func (r *ring) countMissed(sys string) {
+	if f, err := os.Open(filepath.Join(sys, "class/net", r.name, "statistics/rx_missed_errors")); err == nil {
+		r.missing, r.missed = f, readCounter(f)
+	}
 }
 
 // tellsSegments reports whether the kernel can report the segments of UDP: before Linux 6.2 it drops those
@@ -204,8 +256,11 @@ func (r *ring) attach(prog []bpf.Instruction) error {
 	return unix.SetsockoptSockFprog(r.fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: uint16(len(f)), Filter: &f[0]})
 }
 
+// nothing is a filter that accepts no packet.
+var nothing = []bpf.Instruction{bpf.RetConstant{Val: 0}}
+
 // shut lets no more packets in.
-func (r *ring) shut() { _ = r.attach([]bpf.Instruction{bpf.RetConstant{Val: 0}}) }
+func (r *ring) shut() { _ = r.attach(nothing) }
 
 func (r *ring) block(i int) []byte { return r.mem[i*r.layout.block : (i+1)*r.layout.block] }
 

@@ -71,6 +71,7 @@ type checkOptions struct {
 	quiet    bool
 	numeric  bool
 	resolve  bool
+	cpu      string
 }
 
 func newCheckCommand(s *cli.Streams) *cobra.Command {
@@ -96,6 +97,8 @@ func newCheckCommand(s *cli.Streams) *cobra.Command {
 	f.BoolVarP(&o.numeric, "numeric", "n", false, "do not look up names of hosts; this is the default")
 	f.BoolVar(&o.resolve, "resolve", false, "look up names of hosts (text only)")
 	f.StringVar(&o.color, "color", "auto", "`when` to use colors: auto, always or never")
+	f.StringVar(&o.cpu, "cpuprofile", "", "write a CPU profile to this `file`")
+	_ = f.MarkHidden("cpuprofile")
 	o.stateOption.register(f)
 	o.inputOptions.flags(f)
 	for flag, values := range map[string][]string{
@@ -191,6 +194,11 @@ func (r *checkRun) capture(cmd *cobra.Command, o *checkOptions, opt *check.Optio
 			return err
 		}
 	}
+	stop, err := cli.Profile(files, o.cpu)
+	if err != nil {
+		return err
+	}
+	defer stop()
 	o.needs.Names = o.resolve
 	o.need(o.save)
 	j, err := start(cmd, s, &o.inputOptions, args)

@@ -196,6 +196,7 @@ func (o *parquetOptions) writeOperations(cmd *cobra.Command, s *cli.Streams, arg
 	opt := o.decoder()
 	opt.Transactions.OnCompletion = true // nobody looks at them
 	opt.Watcher = r
+	opt.Transactions.Carries = fabric.Carries(services)
 	j.d = decode.New(opt, func(*transaction.Transaction) {})
 	_, tty := cli.Terminal(s.Err)
 	err = j.run(tty)

@@ -65,8 +65,8 @@ func (o *inputOptions) decoderFlags(f *pflag.FlagSet) {
 	f.Var(&o.clock, "clock", "times of packets: `capture`, or erspan for those of the switch in mirrors of ERSPAN type III")
 	cli.KeytabFlag(f, &o.keytab)
 	f.BoolVar(&o.noICRC, "no-icrc", false, "do not verify the invariant CRC of RoCE packets")
-	f.IntVar(&o.openCalls, "limit-calls", 0, "remember at most `n` calls without a reply (default 16384)")
-	f.IntVar(&o.connections, "limit-connections", 0, "follow at most `n` connections at once (default 8192)")
+	cli.PositiveVar(f, &o.openCalls, "limit-calls", "remember at most `n` calls without a reply (default 16384)")
+	cli.PositiveVar(f, &o.connections, "limit-connections", "follow at most `n` connections at once (default 8192)")
 	o.memory.Flag(f)
 	f.Var(&o.message, "limit-message", "longest message to assemble from chunks (default 4M)")
 }
@@ -79,8 +79,8 @@ func (o *inputOptions) files(args []string) ([]string, error) {
 		return nil, cli.Usagef("-i captures: no file is read beside it")
 	case captures && o.follow:
 		return nil, cli.Usagef("--follow is for a file")
-	case !captures && (o.rpc || o.ports != nil || o.expr != "" || o.direct || o.box.Given()):
-		return nil, cli.Usagef("--ports, --rpc, --no-tunnels, -Z, --sandbox and the capture filter go with -i")
+	case !captures && (o.rpc || o.ports != nil || o.expr != "" || o.direct || o.rings != 0 || o.box.Given()):
+		return nil, cli.Usagef("--ports, --rpc, --no-tunnels, --rings, -Z, --sandbox and the capture filter go with -i")
 	case !captures && len(names) == 0:
 		return nil, cli.Usagef("no input: name a capture file, - for standard input, or an interface with -i")
 	case o.follow && (len(names) != 1 || names[0] == "-"):
@@ -91,15 +91,12 @@ func (o *inputOptions) files(args []string) ([]string, error) {
 
 // trackersFlag is for commands whose results several trackers can bring together.
 func (o *inputOptions) trackersFlag(f *pflag.FlagSet) {
-	f.IntVar(&o.trackers, "trackers", 0, "follow connections of different hosts with `n` trackers side by side, at most 64\n(default: one tracker for all); not with -i and --follow")
+	cli.NumberVar(f, &o.trackers, "trackers", 1, 64, "follow connections of different hosts with `n` trackers side by side, at most 64\n(default: one tracker for all); not with -i and --follow")
 }
 
 // checkTrackers checks what the flag says.
 func (o *inputOptions) checkTrackers() error {
-	switch {
-	case o.trackers < 0 || o.trackers > 64:
-		return cli.Usagef("--trackers is a number from 1 to 64, not %d", o.trackers)
-	case o.trackers > 0 && (len(o.ifaces) > 0 || o.follow):
+	if o.trackers > 0 && (len(o.ifaces) > 0 || o.follow) {
 		return cli.Usagef("--trackers is for files: what is captured is followed by one tracker")
 	}
 	return nil
@@ -172,6 +169,7 @@ type input struct {
 	iface     *live.Reader // not nil: the Reader, which captures
 	interrupt chan struct{}
 	once      sync.Once // of closing it
+	short     bool      // it came before the end of the input; for the goroutine that reads, and after it
 	cut       atomic.Uint64
 	size      atomic.Uint64 // bytes of packets, as captured
 
@@ -244,6 +242,7 @@ func mayWait(name string, stdin io.Reader) bool {
 func (in *input) Read(b *capture.Batch) error {
 	select {
 	case <-in.interrupt:
+		in.short = true
 		b.Packets = b.Packets[:0]
 		return io.EOF
 	default:
@@ -471,6 +470,18 @@ func (j *job) whole(name string) error {
 	return fmt.Errorf("%w: %s was not written", cli.ErrInterrupted, name)
 }
 
+// cutShort is the error for a file that was not read to its end because of a signal: what was printed is not what was
+// requested. Where others still write, this is the normal end, and there is no error.
+func (j *job) cutShort() error {
+	if !j.signal.Load() || j.in.live || j.stopped || !j.in.short {
+		return nil
+	}
+	if j.d == nil {
+		return fmt.Errorf("%w before the end of the input", cli.ErrInterrupted)
+	}
+	return fmt.Errorf("%w after %d packets, before the end of the input", cli.ErrInterrupted, j.d.Stats().Packets)
+}
+
 // run decodes the whole input.
 func (j *job) run(progress bool) error {
 	defer j.interrupts()()
@@ -491,6 +502,9 @@ func (j *job) finish(err, out error) error {
 	if r := j.in.iface; r != nil {
 		counters(j.notes, r)
 		r.Close()
+	}
+	if err == nil {
+		err = j.cutShort()
 	}
 	if err != nil {
 		return err

@@ -65,6 +65,12 @@ func (o *kernelFlags) names() []string {
 	return append(append([]string(nil), o.ftrace...), o.mountstats...)
 }
 
+// kernelHint says what the file of a flag looks like.
+var kernelHint = map[string]string{
+	"ftrace":     ": no event of rpcrdma or sunrpc, as trace-cmd report and the file trace_pipe show them",
+	"mountstats": ": no mount of NFS, as /proc/self/mountstats shows them on the client",
+}
+
 // load reads the files; nil if none is named.
 func (o *kernelFlags) load() (*kernel.Join, error) {
 	if len(o.ftrace)+len(o.mountstats) == 0 {
@@ -150,6 +156,11 @@ func (o *kernelOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) e
 	_, errTTY := cli.Terminal(s.Err)
 	err = j.run(errTTY)
 	r := join.Result()
+	for _, f := range r.Files {
+		if f.Events == 0 && f.Mounts == 0 {
+			j.notes.Printf("note: --%s %s: nothing in it is what this flag reads%s", f.Kind, f.Name, kernelHint[f.Kind])
+		}
+	}
 	out := newOutput(s.Out, false, false)
 	if o.format == "json" {
 		err = errors.Join(err, printable.Indented(out, r))

@@ -28,6 +28,7 @@ type liveOptions struct {
 	promisc bool
 	clock   bool
 	fanout  int
+	rings   int
 	box     sandbox.Options
 }
 
@@ -37,6 +38,7 @@ func (o *liveOptions) interfaceFlags(f *pflag.FlagSet) {
 	f.StringSliceVar(&o.ports, "ports", nil, "with -i: `list` of TCP ports of iWARP (default 20049)")
 	f.BoolVar(&o.rpc, "rpc", false, "with -i: rpcbind, MOUNT and NFS over TCP and UDP, too")
 	f.BoolVar(&o.direct, "no-tunnels", false, "with -i: leave out what is wrapped in a tunnel or mirror")
+	cli.NumberVar(f, &o.rings, "rings", 1, 64, "with -i: `n` packet rings for each interface (default 1), for one that several processors receive from")
 	o.box.Flags(f)
 }
 
@@ -51,7 +53,7 @@ func (o *liveOptions) tuningFlags(f *pflag.FlagSet) {
 	f.VarP(&o.ring, "buffer", "B", "memory `size` for packets that wait to be written: 128M, or a number of KiB (default 64M)")
 	f.BoolVarP(&o.promisc, "promisc", "p", false, "take frames to other stations, too (promiscuous mode)")
 	f.BoolVar(&o.clock, "hardware-time", false, "take the timestamps of the adapter where it has them")
-	f.IntVar(&o.fanout, "fanout", 0, "share the packets with other captures that name the same `group` (1 to 65535)")
+	cli.NumberVar(f, &o.fanout, "fanout", 1, 65535, "share the packets with other captures that name the same `group` (1 to 65535)")
 }
 
 // filter is what the kernel lets through; nil is everything.
@@ -109,12 +111,12 @@ func (o *liveOptions) open() (*live.Reader, error) {
 	}
 	opt := live.Options{
 		Interfaces: o.names(), Filter: filter, SnapLen: o.snap, RingSize: int(o.ring),
-		Promiscuous: o.promisc, Segments: !o.all, HardwareTime: o.clock, KeepClock: o.box.Mode != sandbox.Off,
+		Rings: o.rings, Promiscuous: o.promisc, Segments: !o.all, HardwareTime: o.clock, KeepClock: o.box.Mode != sandbox.Off,
+	}
+	if o.rings > 1 && o.fanout != 0 {
+		return nil, cli.Usagef("--rings and --fanout exclude each other: a ring is in one group")
 	}
 	if o.fanout != 0 {
-		if o.fanout < 0 || o.fanout > 65535 {
-			return nil, cli.Usagef("--fanout is a group from 1 to 65535")
-		}
 		opt.Fanout = &live.Fanout{Group: uint16(o.fanout)}
 	}
 	return live.Open(opt)
@@ -165,6 +167,9 @@ func (s *fileSize) Set(v string) error {
 func counters(n *cli.Problems, r *live.Reader) {
 	for _, s := range r.Stats() {
 		n.Printf("%s: %s captured, %d dropped for lack of room%s", s.Interface, text.Plural(s.Received-min(s.Received, s.Dropped), "packet"), s.Dropped, missed(s.Missed))
+		for i, p := range s.Rings {
+			n.Printf("%s: ring %d: %s captured, %d dropped", s.Interface, i+1, text.Plural(p.Received-min(p.Received, p.Dropped), "packet"), p.Dropped)
+		}
 		if s.Dropped > 0 {
 			n.Printf("%s: note: a larger buffer (-B) or a narrower filter avoids drops", s.Interface)
 		}

@@ -31,11 +31,11 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"cut":     cutFile,
-			"replace": replaceBytes,
-			"gzip":    gzipFile,
-			"code":    exitCodeIs,
-			"wrap":    clitest.Wrap,
-			"within":  clitest.Within,
+			"replace": replaceBytes, "damage": clitest.Damage,
+			"gzip":   gzipFile,
+			"code":   exitCodeIs,
+			"wrap":   clitest.Wrap,
+			"within": clitest.Within,
 		},
 		RequireExplicitExec: true,
 	})

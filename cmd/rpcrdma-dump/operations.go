@@ -75,7 +75,7 @@ func newOperationsCommand(s *cli.Streams) *cobra.Command {
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringVarP(&o.format, "format", "T", "text", "output `format`: text or ndjson")
-	f.IntVar(&o.connection, "connection", 0, "only operations of connection `n`, as numbered in the other listings")
+	cli.PositiveVar(f, &o.connection, "connection", "only operations of connection `n`, as numbered in the other listings")
 	f.Uint64VarP(&o.count, "count", "c", 0, "stop after `n` operations that were printed")
 	o.fabricFlags.register(f)
 	o.time.register(f)
@@ -88,9 +88,6 @@ func newOperationsCommand(s *cli.Streams) *cobra.Command {
 func (o *operationsOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) error {
 	if o.format != "text" && o.format != "ndjson" {
 		return cli.Usagef("-T is text or ndjson, not %q", o.format)
-	}
-	if o.connection < 0 {
-		return cli.Usagef("--connection is the number of a connection")
 	}
 	services, err := o.services()
 	if err != nil {
@@ -130,6 +127,7 @@ func (o *operationsOptions) run(cmd *cobra.Command, s *cli.Streams, args []strin
 	opt := o.decoder()
 	opt.Transactions.OnCompletion = true // nobody looks at them
 	opt.Watcher = r
+	opt.Transactions.Carries = fabric.Carries(services)
 	j.d = decode.New(opt, func(*transaction.Transaction) {})
 	_, outTTY := cli.Terminal(s.Out)
 	_, errTTY := cli.Terminal(s.Err)

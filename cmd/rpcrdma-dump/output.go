@@ -22,7 +22,7 @@ type output struct {
 }
 
 const (
-	flushAt    = 64 << 10
+	flushAt    = 32 << 10
 	flushEvery = 200 * time.Millisecond
 )
 
@@ -55,8 +55,21 @@ func (o *output) tick() {
 }
 
 func (o *output) begin() []byte {
-	o.mu.Lock()
+	o.lock()
 	return o.buf
+}
+
+// lock keeps the goroutine that writes after a while away, if there is one. Everything else takes turns.
+func (o *output) lock() {
+	if o.stop != nil {
+		o.mu.Lock()
+	}
+}
+
+func (o *output) unlock() {
+	if o.stop != nil {
+		o.mu.Unlock()
+	}
 }
 
 // end takes the buffer back and reports whether the output still works.
@@ -66,7 +79,7 @@ func (o *output) end(b []byte) bool {
 		o.flush()
 	}
 	ok := o.err == nil
-	o.mu.Unlock()
+	o.unlock()
 	return ok
 }
 

@@ -38,7 +38,7 @@ func newPacketsCommand(s *cli.Streams) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.IntVar(&o.connection, "connection", 0, "only packets of connection `n`, as numbered in the other listings")
+	cli.PositiveVar(f, &o.connection, "connection", "only packets of connection `n`, as numbered in the other listings")
 	f.BoolVarP(&o.all, "all", "a", false, "also packets that have nothing to do with RPC or RDMA")
 	f.Uint64VarP(&o.count, "count", "c", 0, "stop after printing `n` packets")
 	f.BoolVarP(&o.hex, "hex", "x", false, "also show the bytes of the packets")

@@ -7,6 +7,7 @@ import (
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
 // inputProblems reports what is wrong with the files and packets. stopped means that the command did not want
@@ -21,7 +22,8 @@ func inputProblems(n *cli.Problems, in *input, d *decode.Decoder, stopped bool, 
 		total = len(list)
 	}
 	o := outcome{
-		Total: total, Stats: r.since(d.Stats()), Cut: in.cut.Load(), Account: d.Account(), Evicted: r.evicted(d.Orphans().Evicted), Stopped: stopped,
+		Total: total, Stats: r.since(d.Stats()), Cut: in.cut.Load(), Account: d.Account(), Evicted: r.orphans(d.Orphans()).Evicted, Stopped: stopped,
+		Malformed: r.orphans(d.Orphans()).Malformed,
 	}
 	o.print(n, list)
 }
@@ -34,7 +36,9 @@ type outcome struct {
 	Cut     uint64 // packets
 	Account decode.Account
 	Evicted uint64 // calls
-	Stopped bool
+	// Malformed are the Sends with headers that cannot be decoded.
+	Malformed transaction.Malformed
+	Stopped   bool
 }
 
 func (o *outcome) print(n *cli.Problems, list []*capture.Problem) {
@@ -43,18 +47,10 @@ func (o *outcome) print(n *cli.Problems, list []*capture.Problem) {
 	if o.Cut > 0 && !o.Stopped {
 		n.Printf("note: %s cut to the capture's snapshot length; what is missing is not decoded", text.Plural(o.Cut, "packet"))
 	}
+	n.Headers(&o.Malformed)
 	n.Packets(st, o.Total)
 	if a := &o.Account; a.Packets > 0 && a.Transactions == 0 && !o.Stopped {
 		n.Printf("note: no transactions: %s", text.Account(nil, a, 12))
 	}
-	if e := o.Evicted; e > 0 {
-		n.Printf("note: %s given up for lack of memory: see --limit-calls and --limit-memory", text.Plural(e, "open call"))
-	}
-	if e := st.EvictedConnections; e > 0 {
-		n.Printf("note: %s no longer followed for lack of memory, and shown as evicted: see --limit-connections and --limit-memory",
-			text.Plural(e, "connection"))
-	}
-	if e := st.EvictedDatagrams; e > 0 {
-		n.Printf("note: %s given up before all fragments had come", text.Plural(e, "IP datagram"))
-	}
+	n.GivenUp(o.Evicted, st, cli.LimitFlags)
 }

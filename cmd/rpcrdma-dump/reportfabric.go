@@ -84,6 +84,7 @@ func (o *reportOptions) runFabric(cmd *cobra.Command, s *cli.Streams, args []str
 	opt := o.decoder()
 	opt.Transactions.OnCompletion = true // nobody looks at them
 	opt.Watcher = r
+	opt.Transactions.Carries = fabric.Carries(services)
 	j.d = decode.New(opt, func(*transaction.Transaction) {})
 	_, tty := cli.Terminal(s.Err)
 	err = j.run(tty)

@@ -17,6 +17,7 @@ import (
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
 // resumeOptions are the flags of commands that can go on where an earlier run stopped.
@@ -65,7 +66,7 @@ type resume struct {
 	last       int64 // time of the newest packet
 	files      []decode.StateNote
 	before     decode.Stats
-	orphansWas uint64
+	orphansWas transaction.Stats
 }
 
 // Notes in a state. Those of files hold the time of the first packet.
@@ -203,7 +204,7 @@ func (r *resume) begin(j *job, what string, parts []decode.StatePart) error {
 		return r.explain(err)
 	}
 	r.loaded, r.files = nil, now
-	r.before, r.orphansWas = j.d.Stats(), j.d.Orphans().Evicted
+	r.before, r.orphansWas = j.d.Stats(), j.d.Orphans()
 	return nil
 }
 
@@ -320,14 +321,19 @@ func (r *resume) since(st decode.Stats) decode.Stats {
 		st.GoodICRC -= o.GoodICRC
 		st.EvictedConnections -= o.EvictedConnections
 		st.EvictedDatagrams -= o.EvictedDatagrams
+		st.BadCRC -= o.BadCRC
+		st.Misframed = st.Misframed.Since(o.Misframed)
+		st.Differing = st.Differing.Since(o.Differing)
+		st.Displaced = st.Displaced.Since(o.Displaced)
 	}
 	return st
 }
 
-// evicted is how many open calls were given up in this run.
-func (r *resume) evicted(n uint64) uint64 {
+// orphans takes off what the runs before have counted of what this run reports.
+func (r *resume) orphans(st transaction.Stats) transaction.Stats {
 	if r != nil {
-		n -= r.orphansWas
+		st.Evicted -= r.orphansWas.Evicted
+		st.Malformed = st.Malformed.Since(&r.orphansWas.Malformed)
 	}
-	return n
+	return st
 }

@@ -73,7 +73,7 @@ func newShowCommand(s *cli.Streams) *cobra.Command {
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "a line for each packet and each segment")
-	f.IntVar(&o.connection, "connection", 0, "only on connection `n`, as numbered in the other listings")
+	cli.PositiveVar(f, &o.connection, "connection", "only on connection `n`, as numbered in the other listings")
 	f.Uint64Var(&o.frame, "frame", 0, "only the transactions that packet `n` belongs to")
 	f.StringVarP(&o.format, "format", "T", "text", "output `format`: text or json (an object a line)")
 	o.time.register(f)
@@ -300,6 +300,9 @@ func (o *showOptions) missing(j *job, x *showing, err error) error {
 	}
 	if o.frame != 0 {
 		s += fmt.Sprintf(" that packet %d belongs to", o.frame)
+	}
+	if short := j.cutShort(); short != nil {
+		return fmt.Errorf("%w; %s until there", short, s)
 	}
 	return fmt.Errorf("%s in %s", s, strings.Join(j.in.names, ", "))
 }

@@ -339,6 +339,7 @@ func (m *making) run(j *job, progress bool) error {
 	list, total := j.in.Problems()
 	w := whole{Problems: save(list), Outcome: outcome{
 		Total: total, Stats: j.d.Stats(), Cut: j.in.cut.Load(), Account: j.d.Account(), Evicted: j.d.Orphans().Evicted,
+		Malformed: j.d.Orphans().Malformed,
 	}}
 	err := errGuarded
 	if !guarded(j.keys) {

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -113,20 +115,36 @@ func unchanged(t *testing.T, dir, out string) {
 	}
 }
 
+// endless are flags that name so many packets that no program comes to their end before a signal reaches it, however
+// long the test waits for a processor meanwhile. It is a file 300 times.
+func endless(t *testing.T) (flags []string) {
+	t.Helper()
+	b, err := os.ReadFile(sampleCapture)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const header = 24
+	long := filepath.Join(t.TempDir(), "long.pcap")
+	if err := os.WriteFile(long, append(b[:header:header], bytes.Repeat(b[header:], 200)...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 300 {
+		flags = append(flags, "-r", long)
+	}
+	return flags
+}
+
 // TestSignals ends exports of a file in the middle: the name stays what it was,
 // and nothing is left.
 func TestSignals(t *testing.T) {
 	bin := clitest.Binary(t, "rpcrdma-dump")
+	input := endless(t)
 	for name, e := range exports {
 		for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 			t.Run(name+"/"+sig.String(), func(t *testing.T) {
 				dir := t.TempDir()
 				oldFile(t, dir, e.out)
-				args := inDir(e.args, dir)
-				for range 300 { // enough to do
-					args = append(args, "-r", sampleCapture)
-				}
-				p := clitest.Start(t, nil, bin, args...)
+				p := clitest.Start(t, nil, bin, append(inDir(e.args, dir), input...)...)
 				p.Until(t, "a temporary file", func() bool { return len(clitest.Temporary(t, dir)) > 0 })
 				p.Signal(t, sig)
 				code, by := p.Wait(t)
@@ -176,6 +194,43 @@ func TestSignalLive(t *testing.T) {
 			}
 			if b, err := os.ReadFile(out); err != nil || !strings.HasSuffix(strings.TrimSpace(string(b)), "}") {
 				t.Errorf("%.80q, %v", b, err)
+			}
+		})
+	}
+}
+
+// TestSignalFile: a listing, or capture, of a part of a file is not what was requested, and says so.
+func TestSignalFile(t *testing.T) {
+	bin := clitest.Binary(t, "rpcrdma-dump")
+	input := endless(t)
+	for name, args := range map[string][]string{
+		"listing":    {"-v"},
+		"ndjson":     {"-T", "ndjson"},
+		"packets":    {"packets"},
+		"operations": {"operations"},
+		"capture":    {"capture", "-w", "-"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			// Until somebody reads its output, the program cannot come to the end of the input.
+			out := filepath.Join(t.TempDir(), "out")
+			if err := syscall.Mkfifo(out, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			f, err := os.OpenFile(out, os.O_RDWR, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			p := clitest.Start(t, nil, "/bin/sh", append([]string{"-c", `out=$1; shift; exec "$0" "$@" >"$out"`, bin, out}, append(args, input...)...)...)
+			p.Until(t, "output", func() bool {
+				n, err := unix.IoctlGetInt(int(f.Fd()), unix.TIOCINQ)
+				return err != nil || n > 0
+			})
+			p.Signal(t, syscall.SIGINT)
+			go func() { _, _ = io.Copy(io.Discard, f) }()
+			code, _ := p.Wait(t)
+			if says := p.Stderr.String(); code != 1 || !strings.Contains(says, "interrupted ") || !strings.Contains(says, "before the end of the input") {
+				t.Errorf("exit status %d: %s", code, says)
 			}
 		})
 	}

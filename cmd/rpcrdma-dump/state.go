@@ -104,6 +104,9 @@ func (o *stateOption) create(files *outfile.Files) (*cli.Output, error) {
 // as such, any other error leaves no file.
 func (j *job) commitState(out *cli.Output, name string, ended error, sections ...state.Section) error {
 	damaged := errors.Is(ended, cli.ErrDamaged)
+	if out != nil && errors.Is(ended, cli.ErrInterrupted) {
+		return fmt.Errorf("%w; %s was not written", ended, name)
+	}
 	if out == nil || ended != nil && !damaged {
 		return ended
 	}

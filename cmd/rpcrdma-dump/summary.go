@@ -6,7 +6,6 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"sort"
 	"time"
 
 	"github.com/rpcrdma/toolkit/analyze/text"
@@ -14,6 +13,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/internal/table"
 )
 
@@ -21,6 +21,7 @@ import (
 type summary struct {
 	rows   map[operationKey]*operationCount
 	recent [64]recentRow // by operationKey.place: the map costs several times as much
+	called [64]calledRow // by the number of a procedure that is not a COMPOUND
 
 	states      [4]uint64
 	retransmits uint64
@@ -37,6 +38,13 @@ type operationKey struct {
 type recentRow struct {
 	of  operationKey
 	row *operationCount
+}
+
+// calledRow is the row of a procedure that is not a COMPOUND. Only callbacks have one definition for several programs.
+type calledRow struct {
+	procedure *xdr.Procedure
+	program   uint32
+	row       *operationCount
 }
 
 // place is a number below 64 that differs for most of the operations of a workload.
@@ -72,17 +80,7 @@ func (s *summary) closed(c *rdma.Connection) {
 
 func (s *summary) add(v *rpc.View) {
 	tx := v.Tx
-	k := operationKey{program: tx.Program, version: tx.Version, named: tx.Named, operation: text.Operation(v)}
-	k.minor, _ = v.MinorVersion()
-	recent := &s.recent[k.place()]
-	if recent.row == nil || recent.of != k {
-		r := s.rows[k]
-		if r == nil {
-			r = s.row(k, string(text.Program(nil, v)))
-		}
-		*recent = recentRow{k, r}
-	}
-	r := recent.row
+	r := s.rowOf(v)
 	r.count++
 	if v.Failed() {
 		r.errors++
@@ -99,6 +97,40 @@ func (s *summary) add(v *rpc.View) {
 	s.retransmits += uint64(tx.Retransmits)
 }
 
+// rowOf is the row that a transaction belongs to.
+func (s *summary) rowOf(v *rpc.View) *operationCount {
+	p := v.Procedure
+	if p == nil {
+		return s.find(v)
+	}
+	c := &s.called[p.Number%uint32(len(s.called))]
+	if c.procedure == p && c.program == v.Tx.Program {
+		return c.row
+	}
+	r := s.find(v)
+	if _, compound := v.MinorVersion(); v.Args != nil && !compound {
+		*c = calledRow{p, v.Tx.Program, r}
+	}
+	return r
+}
+
+// find is rowOf by all that distinguishes operations.
+func (s *summary) find(v *rpc.View) *operationCount {
+	tx := v.Tx
+	var k operationKey // in place: see capture.Packet
+	k.program, k.version, k.named, k.operation = tx.Program, tx.Version, tx.Named, text.Operation(v)
+	k.minor, _ = v.MinorVersion()
+	recent := &s.recent[k.place()]
+	if recent.row == nil || recent.of != k {
+		r := s.rows[k]
+		if r == nil {
+			r = s.row(k, string(text.Program(nil, v)))
+		}
+		*recent = recentRow{k, r}
+	}
+	return recent.row
+}
+
 // row makes the row of an operation, or finds the one for those beyond the limit.
 func (s *summary) row(k operationKey, program string) *operationCount {
 	if len(s.rows) >= maxOperations {
@@ -112,20 +144,22 @@ func (s *summary) row(k operationKey, program string) *operationCount {
 	return r
 }
 
+// compare gives keys an order that does not depend on anything else.
+func (k operationKey) compare(o operationKey) int {
+	named := 0
+	switch {
+	case k.named && !o.named:
+		named = 1
+	case !k.named && o.named:
+		named = -1
+	}
+	return cmp.Or(cmp.Compare(k.program, o.program), cmp.Compare(k.version, o.version), cmp.Compare(k.minor, o.minor),
+		cmp.Compare(k.operation, o.operation), named)
+}
+
 // merge adds the transactions of another summary; its connections are not counted.
 func (s *summary) merge(o *summary) {
-	keys := slices.SortedFunc(maps.Keys(o.rows), func(a, b operationKey) int {
-		x := cmp.Or(cmp.Compare(a.program, b.program), cmp.Compare(a.version, b.version), cmp.Compare(a.minor, b.minor),
-			cmp.Compare(a.operation, b.operation))
-		if x == 0 && a.named != b.named {
-			x = 1
-			if b.named {
-				x = -1
-			}
-		}
-		return x
-	})
-	for _, k := range keys {
+	for _, k := range slices.SortedFunc(maps.Keys(o.rows), operationKey.compare) {
 		from := o.rows[k]
 		r := s.rows[k]
 		if r == nil {
@@ -151,22 +185,17 @@ var summaryRight = []bool{false, false, true, true, true, true, true, true}
 func (s *summary) print(w io.Writer, d *decode.Decoder) {
 	rows := make([]*operationCount, 0, len(s.rows))
 	var total operationCount
-	for _, r := range s.rows {
+	// Callbacks have many programs with one name. Rows that look alike keep the order of their keys.
+	for _, k := range slices.SortedFunc(maps.Keys(s.rows), operationKey.compare) {
+		r := s.rows[k]
 		rows = append(rows, r)
 		total.count += r.count
 		total.errors += r.errors
 		total.callBytes += r.callBytes
 		total.replyBytes += r.replyBytes
 	}
-	sort.Slice(rows, func(i, j int) bool {
-		a, b := rows[i], rows[j]
-		switch {
-		case a.count != b.count:
-			return a.count > b.count
-		case a.program != b.program:
-			return a.program < b.program
-		}
-		return a.operation < b.operation
+	slices.SortStableFunc(rows, func(a, b *operationCount) int {
+		return cmp.Or(cmp.Compare(b.count, a.count), cmp.Compare(a.program, b.program), cmp.Compare(a.operation, b.operation))
 	})
 	if len(rows) > 0 {
 		cells := make([][]string, 0, len(rows))
@@ -244,5 +273,8 @@ func (s *summary) print(w io.Writer, d *decode.Decoder) {
 		if c.n > 0 {
 			fmt.Fprintf(w, "besides       %d %s\n", c.n, c.text)
 		}
+	}
+	for f, n := range o.Malformed.Faults() {
+		fmt.Fprintf(w, "besides       %s: %s\n", text.Plural(n, "malformed RPC-over-RDMA header"), f)
 	}
 }

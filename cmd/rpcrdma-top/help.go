@@ -38,6 +38,8 @@ Overview
   wire           packets seen again; lost by the system (drops) or missing in
                  the capture (gaps); NAK, RNR; wrong checksums (CRC);
                  congestion: CNP, ECN
+  malformed      headers that cannot be decoded, and contradictions in TCP
+                 streams; only if there are any. Since the beginning
 
 Transactions
   CHUNKS         R read, W write, P reply chunk, Z call in a chunk; W1M:512K has

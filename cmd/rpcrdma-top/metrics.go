@@ -15,6 +15,7 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/latency"
 	"github.com/rpcrdma/toolkit/analyze/monitor"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
+	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
@@ -59,6 +60,7 @@ const (
 	mWireEvents
 	mEvicted
 	mUndecodable
+	mMalformed
 	mDropped
 	mLastPacket
 	mConnTransactions
@@ -96,6 +98,7 @@ var metricList = []metric{
 	mWireEvents:       {name: "rpcrdma_wire_events_total", help: "Troubles on the wire, in packets: retransmit, nak, rnr_nak, cnp, ecn, bad_crc, gap (gaps of TCP in bytes).", labels: []string{"event"}, kind: prometheus.CounterValue},
 	mEvicted:          {name: "rpcrdma_evicted_calls_total", help: "Open calls given up for lack of memory.", kind: prometheus.CounterValue},
 	mUndecodable:      {name: "rpcrdma_undecodable_packets_total", help: "Packets with damaged or cut headers.", kind: prometheus.CounterValue},
+	mMalformed:        {name: "rpcrdma_malformed_headers_total", help: "Sends whose RPC-over-RDMA header cannot be decoded; fault is short, version, type, list, count, error_code or contradicts.", labels: []string{"fault"}, kind: prometheus.CounterValue},
 	mDropped:          {name: "rpcrdma_capture_dropped_packets_total", help: "Packets that the system could not deliver in time; only where it counts them.", kind: prometheus.CounterValue},
 	mLastPacket:       {name: "rpcrdma_last_packet_timestamp_seconds", help: "Time stamp of the latest packet, seconds since 1970.", kind: prometheus.GaugeValue},
 
@@ -189,6 +192,9 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	connectionMetrics(s, put)
 	put(mEvicted, float64(s.Orphans.Evicted))
 	put(mUndecodable, float64(s.Decoder.Undecodable))
+	for f := rpcrdma.NoFault + 1; f < rpcrdma.Faults; f++ {
+		put(mMalformed, float64(s.Orphans.Malformed.Counts[f]), f.Code())
+	}
 	if s.HasDrops {
 		put(mDropped, float64(s.Drops))
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"github.com/rpcrdma/toolkit/analyze/monitor"
-	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 )
 
@@ -13,8 +12,7 @@ func inputProblems(n *cli.Problems, e monitor.Ending) {
 	n.Release()
 	list, total := e.Reader.Problems()
 	n.Files(list, total, &s.Decoder)
+	n.Headers(&s.Orphans.Malformed)
 	n.Packets(&s.Decoder, total)
-	if e := s.Orphans.Evicted; e > 0 {
-		n.Printf("note: %s given up for lack of memory", text.Plural(e, "open call"))
-	}
+	n.GivenUp(s.Orphans.Evicted, &s.Decoder, cli.MemoryFlag)
 }

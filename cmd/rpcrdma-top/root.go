@@ -573,6 +573,7 @@ func (o *options) readsStdin() bool {
 // tables waits for the end of the input, or for the user. Packets that a live capture has already received
 // count; a second signal does not wait for them.
 func (o *options) tables(feed *monitor.Feed, out *batchPrinter, src *source, interrupts <-chan struct{}) error {
+	var short error
 	select {
 	case <-feed.Done():
 	case <-interrupts:
@@ -582,11 +583,13 @@ func (o *options) tables(feed *monitor.Feed, out *batchPrinter, src *source, int
 			case <-feed.Done():
 			case <-interrupts:
 			}
+		} else if src.again != nil && o.speed == 0 { // files that are not replayed at a pace: these are not the tables that were requested
+			short = fmt.Errorf("%w before the end of the input", cli.ErrInterrupted)
 		}
 		feed.Stop()
 		<-feed.Done()
 	}
 	err := feed.Wait()
 	out.end(feed.Latest())
-	return errors.Join(err, out.err)
+	return errors.Join(err, out.err, short)
 }

@@ -168,10 +168,14 @@ func sum(v []int64) (n int64) {
 }
 
 // head is the part above the table of operations: rates and percentiles, calls in flight, transport troubles,
-// phases.
+// what is malformed, phases.
 func (d *drawing) head(s *monitor.Snapshot, width int, totals bool) [][]span {
 	lines := d.headRates(s, (width-2)/2, totals)
-	return append(lines, d.headFlight(s, totals), headWire(s), d.headPhases(s, width, totals))
+	lines = append(lines, d.headFlight(s, totals), headWire(s))
+	if line := headMalformed(s); line != nil {
+		lines = append(lines, line)
+	}
+	return append(lines, d.headPhases(s, width, totals))
 }
 
 // current is a value of the last interval; "-" before the first has ended.
@@ -255,6 +259,32 @@ func headWire(s *monitor.Snapshot) []span {
 	}
 	if s.Alarms > 0 {
 		line = append(line, span{"  alarms ", normal}, span{strconv.Itoa(s.Alarms), bad})
+	}
+	return line
+}
+
+// headMalformed counts what could not be decoded although it was captured; nil if there is nothing of the kind.
+func headMalformed(s *monitor.Snapshot) []span {
+	st, m := &s.Decoder, &s.Orphans.Malformed
+	var line []span
+	for _, x := range []struct {
+		n    uint64
+		what string
+	}{
+		{m.Total(), "RPC-over-RDMA header"}, {st.Undecodable - st.CutShort, "packet"},
+		{st.Misframed.Count, "FPDU"}, {st.Differing.Count, "differing TCP segment"}, {st.Displaced.Count, "disordered TCP stream"},
+	} {
+		if x.n == 0 {
+			continue
+		}
+		sep := span{"malformed  ", dim}
+		if line != nil {
+			sep = span{", ", normal}
+		}
+		line = append(line, sep, span{text.Plural(x.n, x.what), bad})
+		if f := &m.First; x.n == m.Total() && f.Ref.Seen() && len(line) == 2 {
+			line = append(line, span{fmt.Sprintf(" (first: packet %d, byte %d)", f.Ref.Number, f.Offset), normal})
+		}
 	}
 	return line
 }

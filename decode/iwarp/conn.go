@@ -207,6 +207,7 @@ func (c *Conn) flush() {
 	}
 	for i := range c.halves {
 		h := &c.halves[i]
+		h.regained(h.pos)
 		if h.mode == modeFraming {
 			h.settleSize()
 			if h.need > 0 {
@@ -245,6 +246,11 @@ func (c *Conn) over(why string, ref rdma.Ref) {
 	}
 	if c.verdict != Yes {
 		return
+	}
+	for i := range c.streams {
+		if n := c.streams[i].Stats().Displaced(); n > 0 {
+			c.t.Displaced.Add(rdma.Given{Count: 1, Bytes: n, First: c.c.First.Number})
+		}
 	}
 	c.terminated(why)
 	if c.c.Terminated != "" && c.c.State != rdma.Rejected {

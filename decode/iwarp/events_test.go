@@ -360,17 +360,19 @@ func TestGuessCRC(t *testing.T) {
 		for i, at := range p.starts {
 			c.halves[0].data(p.stream[at:at+28], rdma.Ref{Number: uint64(i + 1)})
 		}
-		if len(rec.sends) != 6 || c.c.Sent[0].BadCRC != test.want || c.crc != test.state {
-			t.Errorf("%s: %d Sends, %d wrong, state %d", test.name, len(rec.sends), c.c.Sent[0].BadCRC, c.crc)
+		if len(rec.sends) != 6 || c.c.Sent[0].BadCRC != test.want || c.t.BadCRC != test.want || c.crc != test.state {
+			t.Errorf("%s: %d Sends, %d wrong, %d of the tracker, state %d", test.name, len(rec.sends), c.c.Sent[0].BadCRC, c.t.BadCRC, c.crc)
 		}
 	}
 }
 
 func TestVerdict(t *testing.T) {
 	data := random(rand.New(rand.NewSource(1)), 1<<21)
-	// Seen from the start, something else is known at once.
+	// Seen from the start, something else is known at once, if nothing else says that it should be iWARP.
 	rec := newRecorder()
-	c := NewTracker(rec, Options{}).New(connection())
+	elsewhere := connection()
+	elsewhere.Ends[1].Port = 80
+	c := NewTracker(rec, Options{}).New(elsewhere)
 	w := &wire{c: c}
 	w.segment(0, tcp.SYN, 0, nil)
 	w.segment(0, 0, 0, []byte("MPA ID"))

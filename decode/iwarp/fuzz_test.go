@@ -97,6 +97,27 @@ func FuzzConn(f *testing.F) {
 	p.untagged(OpReadRequest, 0, AppendReadRequest(nil, 1, 2, 3, 4, 5))
 	p.untagged(OpTerminate, 0, AppendTerminate(nil, LayerDDP, 2, 2, 0, nil, nil))
 	f.Add(script(unhex(f, mpaRequestCRC), p.stream[:300], nil, p.stream[300:700], nil, p.stream[700:]), true)
+	// An FPDU whose length reaches into the next ones, and segments that are seen again with other bytes.
+	for _, crc := range []bool{false, true} {
+		q := newPeer(crc, false, 300)
+		q.mpa(&MPAFrame{Revision: 1, CRC: crc})
+		parts := [][]byte{bytes.Clone(q.stream), unhex(f, mpaReplyCRC)}
+		for i := range 4 {
+			from := len(q.stream)
+			q.untagged(OpSend, 0, make([]byte, 60))
+			x := bytes.Clone(q.stream[from:])
+			if i == 1 {
+				x[0] = 0xf0
+			}
+			parts = append(parts, x, nil)
+		}
+		whole := script(parts...)
+		f.Add(whole, true)
+		twice := append(bytes.Clone(whole), whole[len(whole)-6-84-6:]...)
+		twice[len(whole)+1], twice[len(whole)+2] = 0xff, 0xac // 84 bytes back
+		twice[len(twice)-20] ^= 0x5a
+		f.Add(twice, true)
+	}
 	f.Fuzz(func(t *testing.T, b []byte, syn bool) {
 		x := &checker{t: t, recorder: *newRecorder()}
 		x.quiet = true

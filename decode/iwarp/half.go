@@ -101,11 +101,22 @@ type half struct {
 	ended    bool     // the sender has closed its stream
 	more     bool     // the newest FPDU was not the last of its message
 
+	framing framing
+
 	out operations
 }
 
 // data handles the next bytes of the stream: the payload of one TCP segment, or its new part.
 func (h *half) data(p []byte, ref rdma.Ref) {
+	if n := len(p); n > 0 {
+		if h.have > 0 && h.mode == modeFraming && h.overrun(p) {
+			h.stray(h.start, h.from.first)
+			h.surrender(p, ref, len(h.buf) == h.have)
+			p = nil
+		}
+		h.framing.previous = n
+		h.framing.segment = max(h.framing.segment, n)
+	}
 	for len(p) > 0 {
 		switch h.mode {
 		case modeStart:
@@ -188,6 +199,7 @@ func (h *half) drop() {
 		h.buf = nil
 	}
 	h.have, h.need = 0, 0
+	h.framing.pieces = h.framing.pieces[:0]
 	h.from = span{}
 	h.parts = h.parts[:0]
 }
@@ -197,6 +209,7 @@ func (h *half) begin() {
 	h.start = h.pos
 	h.from = span{}
 	h.have, h.need = 0, 0
+	h.framing.pieces = h.framing.pieces[:0]
 	if h.buf == nil {
 		h.buf = h.conn.t.buffer()
 	}
@@ -207,6 +220,7 @@ func (h *half) keep(p []byte, n int, ref rdma.Ref) []byte {
 	if len(h.buf) == h.have {
 		h.buf = append(h.buf, p[:n]...)
 	}
+	h.framing.note(h.pos, ref)
 	h.from.add(ref)
 	h.from.until(h.ready)
 	h.collect(ref, n)
@@ -219,6 +233,11 @@ func (h *half) keep(p []byte, n int, ref rdma.Ref) []byte {
 func (h *half) greet(p []byte, ref rdma.Ref) []byte {
 	if h.have == 0 {
 		h.begin()
+	} else if h.misled(p) {
+		h.conn.recognise()
+		h.stray(h.start, h.from.first)
+		h.surrender(p, ref, true)
+		return nil
 	}
 	old := h.have
 	rest := h.keep(p, min(len(p), MPAHeaderLen+MPAMaxPrivate-h.have), ref)
@@ -241,6 +260,9 @@ func (h *half) greet(p []byte, ref rdma.Ref) []byte {
 	if request, reply, short := mpaKind(h.buf); !short && (request || reply) {
 		// An invalid MPA frame: iWARP nevertheless.
 		h.conn.recognise()
+		h.stray(h.start, h.from.first)
+	} else if h.sure && (h.conn.verdict == Yes || h.conn.expected) {
+		h.stray(h.start, h.from.first) // the peer, or the port, says that it is iWARP
 	} else if h.sure {
 		h.drop()
 		h.conn.refuse()
@@ -251,6 +273,17 @@ func (h *half) greet(p []byte, ref rdma.Ref) []byte {
 	return nil
 }
 
+// misled reports whether the segment p starts with FPDUs although the private data of an MPA frame should go on there:
+// then its length is wrong.
+func (h *half) misled(p []byte) bool {
+	request, reply, short := mpaKind(h.buf)
+	if short || !request && !reply {
+		return false
+	}
+	request, reply, _ = mpaKind(p)
+	return !request && !reply && Sniff(p, len(p)) == Yes
+}
+
 // frame splits FPDUs off p. If the mode changes, it returns the rest.
 func (h *half) frame(p []byte, ref rdma.Ref) []byte {
 	for len(p) > 0 {
@@ -259,8 +292,14 @@ func (h *half) frame(p []byte, ref rdma.Ref) []byte {
 			if n > 0 && n <= len(p) {
 				one := span{first: ref, last: ref, packets: 1, latest: ref.Number, lowest: ref.Number}
 				one.until(h.ready)
+				if n < len(p) && !h.follows(p[n:], h.pos+uint64(n)) && h.wrong(p[:n]) {
+					h.stray(h.pos, ref)
+					h.surrender(p, ref, true)
+					return nil
+				}
 				if !h.fpdu(p[:n:n], n, h.pos, &one) {
 					h.showMalformed(p[:n:n], h.pos, &one)
+					h.implausible(h.pos, ref)
 					h.surrender(p, ref, true)
 					return nil
 				}
@@ -279,12 +318,19 @@ func (h *half) frame(p []byte, ref rdma.Ref) []byte {
 			h.need = h.size(h.buf, h.start)
 			if !h.plausibleHead(h.buf, h.start) || h.need < headLen {
 				h.showMalformed(h.buf, h.start, &h.from)
+				h.implausible(h.start, h.from.first)
 				h.surrender(p, ref, true)
 				return nil
 			}
 		}
+		if h.have == h.need && len(h.buf) == h.need && (!h.follows(p, h.pos) || h.torn()) && h.wrong(h.buf) {
+			h.stray(h.start, h.from.first)
+			h.surrender(p, ref, true)
+			return nil
+		}
 		if h.have == h.need && !h.finish() {
 			h.showMalformed(h.buf, h.start, &h.from)
+			h.implausible(h.start, h.from.first)
 			h.surrender(p, ref, true)
 			return nil
 		}
@@ -374,9 +420,11 @@ func (h *half) fpdu(raw []byte, size int, start uint64, from *span) bool {
 			return false
 		}
 		c.c.Sent[c.side(h)].BadCRC++
+		c.t.BadCRC++
 	}
 	h.unproven = false
 	h.fpdus++
+	h.framing.decoded(ULPDU(u), size)
 	if size > int(c.c.MTU) {
 		c.c.MTU = uint32(size)
 	}

@@ -26,7 +26,7 @@ func (c *Conn) Memory() int {
 
 func (h *half) memory() int {
 	o := &h.out
-	n := cap(h.buf) + cap(o.data) + (cap(h.parts)+cap(o.parts))*partSize +
+	n := cap(h.buf) + cap(h.framing.pieces)*pieceSize + cap(o.data) + (cap(h.parts)+cap(o.parts))*partSize +
 		len(o.extents.buf)*extentSize + len(o.sends.buf)*sentSendSize +
 		len(o.writes.buf)*sentWriteSize + len(o.reads.buf)*sentReadSize + cap(o.pending)*againSize
 	if s := h.search; s != nil {

@@ -52,27 +52,27 @@ func (r *recorder) Send(c *rdma.Connection, s *rdma.Send) rdma.Tag {
 	}
 	r.note("send %d %d/%d %x inv=%v %x se=%v", s.From, len(s.Data), s.Length, sum(s.Data), s.Invalidates, s.Handle, s.Solicited)
 	r.sends = append(r.sends, gotSend{s.From, append([]byte(nil), s.Data...), s.Length, s.First.Number, s.Last.Number, s.Packets, s.Again})
-	return rdma.Tag{uint64(len(r.sends))}
+	return rdma.Tag{W0: uint64(len(r.sends))}
 }
 
 func (r *recorder) SendAgain(c *rdma.Connection, from rdma.Side, tag rdma.Tag, ref rdma.Ref, complete bool) {
 	r.sendAgain++
-	r.refs = append(r.refs, fmt.Sprintf("again send %d packet %d complete %v", tag[0], ref.Number, complete))
+	r.refs = append(r.refs, fmt.Sprintf("again send %d packet %d complete %v", tag.W0, ref.Number, complete))
 }
 
 func (r *recorder) SendAcked(c *rdma.Connection, from rdma.Side, tag rdma.Tag, ref rdma.Ref) {
 	if r.quiet {
 		return
 	}
-	r.acked = append(r.acked, tag[0])
-	r.refs = append(r.refs, fmt.Sprintf("acked send %d packet %d", tag[0], ref.Number))
+	r.acked = append(r.acked, tag.W0)
+	r.refs = append(r.refs, fmt.Sprintf("acked send %d packet %d", tag.W0, ref.Number))
 }
 
 func (r *recorder) OpStart(c *rdma.Connection, op *rdma.Op, ref rdma.Ref) {
 	if r.quiet {
 		return
 	}
-	op.Tag = rdma.Tag{uint64(op.Handle), 1}
+	op.Tag = rdma.Tag{W0: uint64(op.Handle), W1: 1}
 	if op.Kind == rdma.Read {
 		r.note("read %d handle=%x offset=%x length=%d", op.From, op.Handle, op.Offset, op.Length)
 		return
@@ -84,7 +84,7 @@ func (r *recorder) OpData(c *rdma.Connection, op *rdma.Op, f *rdma.Fragment) {
 	if r.quiet {
 		return
 	}
-	if op.Tag != (rdma.Tag{uint64(op.Handle), 1}) {
+	if op.Tag != (rdma.Tag{W0: uint64(op.Handle), W1: 1}) {
 		r.note("lost the tag of %x", op.Handle)
 	}
 	if f.Again {

@@ -57,6 +57,7 @@ type candidate struct {
 
 // search is the state of a half in modeSearch.
 type search struct {
+	refused    uint64 // markers that point before this offset lead to what was given up
 	buf        []byte
 	start      uint64 // offset of buf[0]
 	pieces     []piece
@@ -95,6 +96,7 @@ func (h *half) surrender(p []byte, ref rdma.Ref, examined bool) {
 	old, first := h.buf, h.from.first
 	at := h.pos
 	h.buf = nil
+	pieces := h.framing.pieces
 	if len(old) != h.have {
 		old = old[:0]
 	} else if h.have > 0 {
@@ -104,11 +106,12 @@ func (h *half) surrender(p []byte, ref rdma.Ref, examined bool) {
 	h.pos = at
 	h.lose()
 	s := h.search
+	s.refused = 0
 	if examined {
-		s.cursor = 1
+		s.cursor, s.refused = 1, at+1
 	}
 	if len(old) > 0 {
-		s.add(h.conn.t, old, first, h.limit())
+		s.addPieces(h.conn.t, old, at, pieces, first, h.limit())
 		h.pos += uint64(len(old))
 	}
 	h.conn.t.release(old)
@@ -142,6 +145,24 @@ func (s *search) add(t *Tracker, p []byte, ref rdma.Ref, limit int) {
 	}
 	s.buf = append(s.buf, p...)
 	s.credit += searchEffort * len(p)
+}
+
+// addPieces appends bytes at offset at that came in several segments; first is the packet of the first.
+func (s *search) addPieces(t *Tracker, p []byte, at uint64, pieces []piece, first rdma.Ref, limit int) {
+	if len(pieces) == 0 {
+		s.add(t, p, first, limit)
+		return
+	}
+	if n := pieces[0].start - at; n > 0 {
+		s.add(t, p[:n], first, limit)
+	}
+	for i := range pieces {
+		end := at + uint64(len(p))
+		if i+1 < len(pieces) {
+			end = pieces[i+1].start
+		}
+		s.add(t, p[pieces[i].start-at:end-at], pieces[i].ref, limit)
+	}
 }
 
 // discard forgets the first n bytes.
@@ -223,6 +244,7 @@ func (h *half) seek(p []byte, ref rdma.Ref) {
 // candidate.
 func (h *half) seekSkip(n uint64) {
 	s := h.search
+	defer h.regained(h.pos)
 	for i := range s.candidates {
 		c := &s.candidates[i]
 		if end := h.pos + n; c.next == end && c.bits+s.ending(c.last, end, end) >= bitsEnough && c.start >= s.start {
@@ -393,14 +415,16 @@ func (h *half) examineMarkers() (at uint64, ok bool) {
 			if distance > 0 && (at-h.base)%MarkerInterval == MarkerLen && at-MarkerLen >= s.start {
 				at -= MarkerLen // its own marker stands before it
 			}
-			head := s.buf[at-s.start:]
-			if len(head) < headLen+2*MarkerLen {
-				s.spend(i)
-				return 0, false // wait for the header
-			}
-			if h.plausibleHead(head, at) {
-				s.spend(i + MarkerLen)
-				return at, true
+			if at >= s.refused {
+				head := s.buf[at-s.start:]
+				if len(head) < headLen+2*MarkerLen {
+					s.spend(i)
+					return 0, false // wait for the header
+				}
+				if h.plausibleHead(head, at) {
+					s.spend(i + MarkerLen)
+					return at, true
+				}
 			}
 		}
 		s.spend(i + MarkerLen)
@@ -416,6 +440,7 @@ func (h *half) examineMarkers() (at uint64, ok bool) {
 func (h *half) accept(at uint64) {
 	s := h.search
 	h.conn.recognise()
+	h.regained(at)
 	h.unproven = true
 	i := int(at - s.start)
 	for {
@@ -457,6 +482,9 @@ func (h *half) accept(at uint64) {
 				h.need = size
 			}
 			h.from = s.span(at, len(rest))
+			for j := max(0, s.pieceAt(at)); j < len(s.pieces); j++ {
+				h.framing.note(max(at, s.pieces[j].start), s.pieces[j].ref)
+			}
 			h.collectFound(at, len(rest))
 		}
 		h.conn.t.release(s.buf)

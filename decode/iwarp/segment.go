@@ -76,6 +76,7 @@ func (c *Conn) Segment(dir int, f *link.Frame, ref rdma.Ref) bool {
 			}
 		}
 	}
+	s.Belongs(acknowledges(f, &c.streams[dir^1]))
 	before, waiting := s.Next(), s.Buffered()
 	s.Segment(f.TCPSeq, f.TCPFlags, f.Payload, f.PayloadLen, ref)
 	if b := &c.bases[dir]; !b.known && !c.replaced {
@@ -92,6 +93,11 @@ func (c *Conn) Segment(dir int, f *link.Frame, ref rdma.Ref) bool {
 		c.streams[1].Release()
 	}
 	return !c.replaced
+}
+
+// acknowledges reports whether a segment acknowledges what a stream has delivered, or nearly that.
+func acknowledges(f *link.Frame, s *tcp.Stream) bool {
+	return f.TCPFlags&flagACK != 0 && s.Knows(f.TCPAck)
 }
 
 // acknowledged records that the receiver has everything before the stream offset end.

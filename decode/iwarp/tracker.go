@@ -41,6 +41,13 @@ type Tracker struct {
 	o       Options
 	spare   [][]byte
 
+	// BadCRC counts the FPDUs that were decoded although their CRC is wrong.
+	BadCRC uint64
+	// Misframed counts the FPDUs that were given up because of their length.
+	Misframed rdma.Given
+	// Displaced counts the directions of connections in which bytes came too late to be decoded.
+	Displaced rdma.Given
+
 	spareBytes int    // in spare
 	scratch    []byte // an FPDU without its markers
 

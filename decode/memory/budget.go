@@ -99,15 +99,20 @@ func (b *Budget) Over() bool { return b.used > b.limit }
 
 // Enforce makes the parts evict what exceeds the limit. Call it between two packets.
 func (b *Budget) Enforce() {
-	if b.used <= b.limit {
-		b.peak = max(b.peak, b.used)
-		return
+	if b.used > b.peak || b.used > b.limit { // small enough to be inlined: it is asked for each packet
+		b.enforce()
 	}
-	b.enforce()
+}
+
+//go:noinline
+func (b *Budget) enforce() {
+	if b.used > b.limit {
+		b.evict()
+	}
 	b.peak = max(b.peak, b.used)
 }
 
-func (b *Budget) enforce() {
+func (b *Budget) evict() {
 	// A little more than is needed, so that it is not done for each packet.
 	goal := b.limit - b.limit/64
 	for b.used > goal {

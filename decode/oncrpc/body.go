@@ -92,7 +92,13 @@ func (c *Call) Body() (b Body) {
 }
 
 // BodyInto is Body, into memory of the caller's.
-func (c *Call) BodyInto(b *Body) { c.body(c.Protection().Kind(), b) }
+func (c *Call) BodyInto(b *Body) {
+	if c.Cred.Flavor != RPCSecGSS {
+		c.plain(b)
+		return
+	}
+	c.body(c.Protection().Kind(), b)
+}
 
 // Body finds the results of a decoded reply to a call that was protected by p.
 func (r *Reply) Body(p Protection) (b Body) {
@@ -102,17 +108,26 @@ func (r *Reply) Body(p Protection) (b Body) {
 
 // BodyInto is Body, into memory of the caller's.
 func (r *Reply) BodyInto(p Protection, b *Body) {
-	if r.Succeeded() {
-		r.body(p.Kind(), b)
+	if !r.Succeeded() {
+		*b = Body{Kind: BodyNone, Offset: r.Length}
 		return
 	}
-	*b = Body{}
-	b.Kind, b.Offset = BodyNone, r.Length
+	if p == (Protection{}) {
+		r.plain(b)
+		return
+	}
+	r.body(p.Kind(), b)
+}
+
+// plain notes that all that follows the header is arguments or results.
+func (m *message) plain(b *Body) {
+	b.Kind, b.Offset, b.Length, b.Sequence, b.Malformed = BodyPlain, m.Length, m.PayloadLength, 0, false
+	b.Data, b.Checksum = m.Payload, nil
 }
 
 func (m *message) body(k BodyKind, b *Body) {
-	b.Kind, b.Offset, b.Length, b.Data = k, m.Length, m.PayloadLength, m.Payload
-	b.Sequence, b.Checksum, b.Malformed = 0, nil, false
+	m.plain(b)
+	b.Kind = k
 	switch k {
 	case BodyIntegrity:
 		m.integrity(b)

@@ -44,8 +44,38 @@ func (c *Call) Decode(b []byte, full int) error {
 	if full < len(b) {
 		full = len(b)
 	}
+	if len(b) < minCall {
+		return c.decode(b, full)
+	}
+	h := (*[callFixed + 8]byte)(b)
+	flavor, n := Flavor(binary.BigEndian.Uint32(h[24:])), uint(binary.BigEndian.Uint32(h[28:]))
+	if binary.BigEndian.Uint64(h[4:]) != uint64(TypeCall)<<32|Version || n > maxAuth || flavor == RPCSecGSS {
+		return c.decode(b, full)
+	}
+	verf := callFixed + 8 + (n+3)&^3
+	end := verf + 8
+	if end > uint(len(b)) || binary.LittleEndian.Uint64(b[verf:end]) != uint64(AuthNone) { // or not empty
+		return c.decode(b, full)
+	}
+	// The usual call, in the order that needs one write barrier for all pointers.
+	c.XID, c.RPCVersion = binary.BigEndian.Uint32(h[:]), Version
+	c.Program, c.Version = binary.BigEndian.Uint32(h[12:]), binary.BigEndian.Uint32(h[16:])
+	c.Procedure = binary.BigEndian.Uint32(h[20:])
+	c.Cred.Flavor, c.Verf.Flavor = flavor, AuthNone
+	c.GSS.Version, c.GSS.Proc, c.GSS.Sequence, c.GSS.Service = 0, 0, 0, 0
+	c.Cut, c.err.Kind = false, xdr.None
+	c.Length, c.PayloadLength = int(end), full-int(end)
+	c.Payload = b[end:len(b):len(b)]
+	c.Cred.Body = b[callFixed+8 : callFixed+8+n : callFixed+8+n]
+	c.Verf.Body, c.GSS.Handle = c.Payload[:0:0], nil
+	return nil
+}
+
+// decode is Decode for calls that are cut or malformed, that use RPCSEC_GSS, or that have a verifier.
+func (c *Call) decode(b []byte, full int) error {
 	c.reset()
-	c.Cred, c.Verf, c.GSS = Auth{}, Auth{}, GSSCred{}
+	c.Cred, c.Verf = Auth{}, Auth{}
+	c.GSS = GSSCred{} // by itself: else a copy of zeros is made first
 	if len(b) < callFixed {
 		c.XID, c.RPCVersion, c.Program, c.Version, c.Procedure = 0, 0, 0, 0, 0
 		if len(b) >= 4 {

@@ -147,12 +147,12 @@ func (m *message) auth(a *Auth, b []byte, off, full int, field string) (int, err
 	}
 	off += 8
 	end := off + (int(n)+3)&^3
-	if end > len(b) {
-		if end > full {
-			return off, m.fail(xdr.Range, off-4, full, len(b), field)
-		}
-		return off, m.fail(xdr.Short, off, full, len(b), field)
+	if end <= len(b) {
+		a.Body = b[off : off+int(n) : off+int(n)]
+		return end, nil
 	}
-	a.Body = b[off : off+int(n) : off+int(n)]
-	return end, nil
+	if end > full {
+		return off, m.fail(xdr.Range, off-4, full, len(b), field)
+	}
+	return off, m.fail(xdr.Short, off, full, len(b), field)
 }

@@ -398,7 +398,7 @@ func TestNoAllocations(t *testing.T) {
 }
 
 func FuzzMessage(f *testing.F) {
-	for _, s := range []string{getportCall, getportReply, nlmCall, integCall, privCall, initReply} {
+	for _, s := range []string{getportCall, getportReply, nullCall, nullReply, nlmCall, integCall, privCall, initReply} {
 		f.Add(unhex(f, s), 0)
 	}
 	f.Add(unhex(f, nlmCall)[:50], 400)
@@ -410,8 +410,17 @@ func FuzzMessage(f *testing.F) {
 		plausible := Plausible(b, full)
 		PlausibleDatagram(b, full)
 		StartsRecord(b)
-		var c Call
-		if err := c.Decode(b, full); err == nil {
+		var c, long Call
+		for _, c := range []*Call{&c, &long} { // nothing of it may stay
+			if err := c.Decode(unhex(t, integCall), 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		err := c.Decode(b, full)
+		if other := long.decode(b, max(full, len(b))); (err == nil) != (other == nil) || !reflect.DeepEqual(c, long) {
+			t.Fatalf("%+v, %v\nthe long way %+v, %v", c, err, long, other)
+		}
+		if err == nil {
 			if !peeked || m != (Message{c.XID, TypeCall, c.Program, c.Version, c.Procedure}) {
 				t.Fatalf("Peek = %+v, %v", m, peeked)
 			}
@@ -424,8 +433,17 @@ func FuzzMessage(f *testing.F) {
 		} else if plausible && m.Type == TypeCall && !c.Cut {
 			t.Fatalf("plausible, but %v", err)
 		}
-		var r Reply
-		if err := r.Decode(b, full); err == nil {
+		var r, slow Reply
+		for _, r := range []*Reply{&r, &slow} {
+			if err := r.Decode(unhex(t, initReply), 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		err = r.Decode(b, full)
+		if other := slow.decode(b, max(full, len(b))); (err == nil) != (other == nil) || !reflect.DeepEqual(r, slow) {
+			t.Fatalf("%+v, %v\nthe long way %+v, %v", r, err, slow, other)
+		}
+		if err == nil {
 			for k := BodyNone; k <= BodyUnknown; k++ {
 				body := r.Body(Protection{k})
 				check(t, b, r.Length, r.Size(), r.Append(nil), body)

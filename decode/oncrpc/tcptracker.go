@@ -109,6 +109,7 @@ func (t *TCPTracker) Segment(f *link.Frame, ref rdma.Ref) bool {
 		peer.acknowledge(f.TCPAck, ref)
 	}
 	s.segment, s.sequence = f.Payload, seq
+	s.stream.Belongs(f.TCPFlags&ackFlag != 0 && peer.stream.Knows(f.TCPAck))
 	s.stream.Segment(f.TCPSeq, f.TCPFlags, f.Payload, f.PayloadLen, ref)
 	s.segment = nil
 	switch {
@@ -148,6 +149,16 @@ func (t *TCPTracker) close(why string, ref rdma.Ref) {
 		t.conn.Terminated = why
 	}
 	t.handler.Closed(t.conn, ref)
+}
+
+// Displaced counts the directions in which bytes came too late to be decoded, once the connection is closed.
+func (t *TCPTracker) Displaced() (g rdma.Given) {
+	for i := range t.sides {
+		if n := t.sides[i].stream.Stats().Displaced(); n > 0 {
+			g.Add(rdma.Given{Count: 1, Bytes: n, First: t.conn.First.Number})
+		}
+	}
+	return g
 }
 
 // deliver reports a record.

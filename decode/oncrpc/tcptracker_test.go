@@ -34,15 +34,15 @@ func (r *recorder) Send(_ *rdma.Connection, s *rdma.Send) rdma.Tag {
 	r.gen++
 	r.line("send %d: %v %d, %d of %d bytes, frames %d to %d, %d packets, %d again",
 		s.From, m.Type, m.XID, len(s.Data), s.Length, s.First.Number, s.Last.Number, s.Packets, s.Again)
-	return rdma.Tag{uint64(m.XID), r.gen}
+	return rdma.Tag{W0: uint64(m.XID), W1: r.gen}
 }
 
 func (r *recorder) SendAgain(_ *rdma.Connection, from rdma.Side, tag rdma.Tag, ref rdma.Ref, complete bool) {
-	r.line("again %d: %v in frame %d, complete %v", from, tag[0], ref.Number, complete)
+	r.line("again %d: %v in frame %d, complete %v", from, tag.W0, ref.Number, complete)
 }
 
 func (r *recorder) SendAcked(_ *rdma.Connection, from rdma.Side, tag rdma.Tag, ref rdma.Ref) {
-	r.line("acked %d: %v in frame %d", from, tag[0], ref.Number)
+	r.line("acked %d: %v in frame %d", from, tag.W0, ref.Number)
 }
 
 func (r *recorder) Event(_ *rdma.Connection, from rdma.Side, e rdma.Event, v uint32, ref rdma.Ref) {
@@ -108,6 +108,31 @@ func (w *wire) expect(want ...string) {
 func reply(xid uint32, n int) []byte {
 	r := Reply{XID: xid}
 	return append(r.Append(nil), make([]byte, n)...)
+}
+
+// TestDisplaced sends the segments of 40 calls in several orders: what came too late is counted if it is much.
+func TestDisplaced(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		order func(i int) int
+		want  uint64 // bytes
+	}{
+		{"in order", func(i int) int { return i }, 0},
+		{"pairs swapped", func(i int) int { return i ^ 1 }, 0}, // a few come before the first that was seen
+		{"reversed", func(i int) int { return 39 - i }, 39 * 1044},
+	} {
+		w := newWire(t)
+		w.rec.quiet = true
+		for i := range 40 {
+			n := c.order(i)
+			w.send(0, 1044*n, AppendRecord(nil, call(uint32(n), 1000)), 0, 0)
+		}
+		w.tracker.Close(ref(w.frame))
+		got := w.tracker.Displaced()
+		if got.Bytes != c.want || got.Count != min(c.want, 1) {
+			t.Errorf("%s: %+v, want %d bytes", c.name, got, c.want)
+		}
+	}
 }
 
 func TestTCPTracker(t *testing.T) {

@@ -116,9 +116,35 @@ type Counters struct {
 	RNRs          uint64
 	ECN           uint64 // packets marked "congestion experienced"
 	CNPs          uint64
-	Gaps          uint64 // packets (RoCE) or bytes (TCP) that the capture lacks
+	Gaps          uint64 // packets (RoCE) or bytes (TCP) that the capture lacks; also the bytes of FPDUs given up for a wrong length
 	BadCRC        uint64 // ICRC or CRC32C wrong
 	Resyncs       uint64 // times that the packet sequence numbers contradicted what was known, and tracking restarted
+	FalseEnds     uint64 // RoCE: times that a message had ended the connection, and this side went on as before
+}
+
+// Given counts parts of TCP streams that were given up, or not believed.
+type Given struct {
+	Count, Bytes uint64
+	First        uint64 // number of the packet of the first
+	Offset       uint64 // of the first, in its TCP stream
+}
+
+// Add adds another count. The first is the one with the lower packet number.
+func (g *Given) Add(o Given) {
+	if g.Count == 0 || o.Count > 0 && o.First < g.First {
+		g.First, g.Offset = o.First, o.Offset
+	}
+	g.Count += o.Count
+	g.Bytes += o.Bytes
+}
+
+// Since takes off what had been counted before. The first stays the first of all.
+func (g Given) Since(o Given) Given {
+	if g.Count == o.Count {
+		return Given{}
+	}
+	g.Count, g.Bytes = g.Count-o.Count, g.Bytes-o.Bytes
+	return g
 }
 
 // Add adds what another queue pair of the same node has sent.
@@ -140,6 +166,7 @@ func (n *Counters) Add(o *Counters) {
 	n.Gaps += o.Gaps
 	n.BadCRC += o.BadCRC
 	n.Resyncs += o.Resyncs
+	n.FalseEnds += o.FalseEnds
 }
 
 // State is how far a connection has come, as far as the capture tells.
@@ -206,7 +233,9 @@ type Watched interface{ WatchedConnection() }
 // Tag is what a Handler returns for a Send, or sets in an Op, to recognise it later: numbers that mean something
 // to the Handler alone. It refers to no memory, so that what a tracker remembers of the past keeps nothing alive.
 // The zero Tag is none.
-type Tag [2]uint64
+//
+// It is a struct and no array, since Go passes a struct of two words in registers, and an array through memory.
+type Tag struct{ W0, W1 uint64 }
 
 // Stamp is what a TCP segment shows about copies: the timestamps option (RFC 7323, section 3.2) and whether
 // it acknowledges data that came twice (RFC 2883).

@@ -28,3 +28,9 @@ func ServiceOn(f Fabric, port uint16) string {
 // ServiceName names the service at a port of RDMA's connection management, TCP
 // or UDP; "" if it has none that is known.
 func ServiceName(port uint16) string { return serviceNames[port] }
+
+// CarriesRPC reports whether a port of a fabric's connection management is one of RPC-over-RDMA: of NFS (RFC 8267,
+// section 6), the one in use before it was assigned, and that of NFS over TCP, which some servers use for both.
+func CarriesRPC(f Fabric, port uint16) bool {
+	return f != TCP && f != UDP && (port == 20049 || port == 2050 || port == 2049)
+}

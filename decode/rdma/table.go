@@ -73,6 +73,11 @@ func (t *TapFilter) Copied(tap int32) bool {
 	return t.Elsewhere > 0 && (t.copies[0] == tap || t.copies[1] == tap)
 }
 
+// Sole reports whether the direction has been seen where it is followed, and nowhere else at the same time. Several
+// points may then each show a part of it: a packet from another point that continues the stream exactly is no copy,
+// and the caller lets it Follow.
+func (t *TapFilter) Sole() bool { return t.shown && t.Elsewhere == 0 }
+
 // Accept reports whether a packet captured at tap, at the time now, belongs to the followed stream. preferred
 // is where the connection's first packet was captured.
 func (t *TapFilter) Accept(tap, preferred int32, now int64) bool {

@@ -116,6 +116,27 @@ type Watcher interface {
 	Closed(c *Connection, ref Ref)
 }
 
+// PlainWatcher is a Watcher that can be told of ordinary packets of RoCE with fewer calls.
+type PlainWatcher interface {
+	Watcher
+	// Plain reports whether it wants to be. It always says the same.
+	Plain() bool
+	// PlainSend reports a Send of one packet, the next of its sender, with nothing missing before it: it stands for
+	// WorkStarted, WorkData, WorkDone and Saw. It is called before a transaction learns of the Send.
+	PlainSend(c *Connection, s *Send, seq uint64, psn uint32)
+	// PlainAck reports the acknowledgement of all up to psn that from sent, with nothing missing: it stands for Saw, after
+	// WorkAcked.
+	PlainAck(c *Connection, from Side, psn uint32, ref Ref)
+}
+
+// PlainWatcherOf returns w if it is a PlainWatcher that wants to be one, otherwise nil.
+func PlainWatcherOf(w Watcher) PlainWatcher {
+	if p, ok := w.(PlainWatcher); ok && p.Plain() {
+		return p
+	}
+	return nil
+}
+
 // PauseWatcher is a Watcher that is told of Ethernet flow control as well.
 type PauseWatcher interface {
 	// Paused reports a frame of flow control: for how long it stops which priorities, by

@@ -5,7 +5,7 @@ import "github.com/rpcrdma/toolkit/internal/freeze"
 // Freeze implements freeze.Part.
 func (t *Tracker) Freeze(p *freeze.Plan) {
 	p.Fixed(t)
-	freeze.Leave[Tracker](p, "h", "memory", "tracer", "watcher", "numbers", "limits",
+	freeze.Leave[Tracker](p, "h", "memory", "tracer", "watcher", "plainly", "whole", "numbers", "limits",
 		"cache", "message", "send", "frag", "lean", "saw", "work", "tenant", "tunnel")
 	freeze.Leave[flow](p, "route") // a shortcut: found again with the next packet
 }

@@ -14,6 +14,7 @@ type Route struct {
 	src, dst uint64
 	more     [2]uint64
 	slot     uint8
+	six      bool // the addresses are IPv6
 	// Group belongs to whoever takes the Leans: what it knows of the two hosts. It is 0 at first.
 	Group uint16
 }
@@ -68,23 +69,68 @@ type LeanDecoder struct {
 }
 
 const (
-	etherSize = 14
-	etherIPv4 = 0x0800
-	etherIPv6 = 0x86dd
-	etherVLAN = 0x8100
-	protoUDP  = 17
-	roceUDP   = Port
-	ipv4Size  = 20
-	ipv6Size  = 40
-	ecnCE     = 3
+	etherSize    = 14
+	usualHeaders = etherSize + ipv4Size + udpSize + BTHSize // without tags and options
+	etherIPv4    = 0x0800
+	etherIPv6    = 0x86dd
+	etherVLAN    = 0x8100
+	protoUDP     = 17
+	roceUDP      = Port
+	ipv4Size     = 20
+	ipv6Size     = 40
+	ecnCE        = 3
 )
 
 // Ethernet decodes a captured Ethernet frame. It returns false if link.Decode and Splitter have to examine
 // it: because something is unusual or wrong, or because it is not RoCEv2.
 func (d *LeanDecoder) Ethernet(b []byte, l *Lean) bool {
-	if len(b) < etherSize+ipv4Size+udpSize+BTHSize+ICRCSize {
+	if len(b) < usualHeaders+ICRCSize {
 		return false
 	}
+	// Most frames have neither a tag nor IP options: then everything is where it always is, and several fields are
+	// compared at once.
+	h := (*[usualHeaders]byte)(b)
+	start := binary.BigEndian.Uint32(h[12:]) // EtherType, version and length of the header, type of service
+	if start>>8 != etherIPv4<<8|0x45 {
+		return d.anywhere(b, l)
+	}
+	n := int(binary.BigEndian.Uint16(h[16:]))
+	const fragment, proto = 0x3fff0000, 0xff
+	udp := binary.BigEndian.Uint64(h[etherSize+ipv4Size:])
+	if binary.BigEndian.Uint32(h[20:])&(fragment|proto) != protoUDP || n > len(b)-etherSize || n < usualHeaders-etherSize+ICRCSize ||
+		uint32(udp>>16) != roceUDP<<16|uint32(n-ipv4Size) {
+		return false
+	}
+	p := b[etherSize : etherSize+n]
+	size := l.transport((*[BTHSize]byte)(h[usualHeaders-BTHSize:]), p[usualHeaders-etherSize:])
+	if size == 0 {
+		return false
+	}
+	var good bool
+	switch { // as foldIntact, without the call
+	case foldsWide:
+		good = fold512(&h[etherSize-icrcOnes], icrcOnes+n, &ones4) == foldResidue
+	case folds && n <= foldMost:
+		good = fold128(&h[etherSize-icrcOnes], icrcOnes+n, &ones4) == foldResidue
+	default:
+		good = d.intact(p, ipv4Size)
+	}
+	if !good {
+		return false
+	}
+	l.SrcPort, l.Traffic, l.Tag = uint16(udp>>48), uint8(start), 0
+	l.At = uint32(etherSize + ipv4Size + udpSize + size)
+	hosts := binary.LittleEndian.Uint64(h[etherSize+12:])
+	if q := d.routes[routeHash(hosts)]; q != nil && q.src == hosts && !q.six {
+		l.Route = q
+		return true
+	}
+	l.Route = d.route(p, ipv4Size)
+	return true
+}
+
+// anywhere is Ethernet wherever the headers are.
+func (d *LeanDecoder) anywhere(b []byte, l *Lean) bool {
 	at := etherSize
 	ether := binary.BigEndian.Uint16(b[12:])
 	l.Tag = 0
@@ -120,77 +166,106 @@ func (d *LeanDecoder) Ethernet(b []byte, l *Lean) bool {
 		return false
 	}
 	p := b[at : at+n]
-	u := p[net : net+udpSize]
+	u := (*[udpSize + BTHSize]byte)(p[net:])
 	if binary.BigEndian.Uint16(u[2:]) != roceUDP || int(binary.BigEndian.Uint16(u[4:])) != n-net {
 		return false
 	}
-	l.SrcPort = binary.BigEndian.Uint16(u)
-	ib := p[net+udpSize:]
-	if !l.transport(ib) || !d.intact(p, net) {
+	l.SrcPort = binary.BigEndian.Uint16(u[:])
+	size := l.transport((*[BTHSize]byte)(u[udpSize:]), p[net+udpSize+BTHSize:])
+	if size == 0 {
 		return false
 	}
-	l.At = uint32(at + net + udpSize + opcodes[l.Opcode].sizeInt())
+	if !d.foldIntact(b[at-icrcOnes:at+n], net) {
+		return false
+	}
+	l.At = uint32(at + net + udpSize + size)
 	l.Route = d.route(p, net)
 	return true
 }
 
-func (i *opcodeInfo) sizeInt() int { return int(i.size) }
+// ordinary says of an opcode what is needed of a packet that may be a Lean.
+type ordinary struct {
+	size    uint8  // of BTH and extension headers
+	headers uint8  // one of those below
+	least   uint16 // payload; if it is not 0, the payload is a path MTU, a power of two
+	span    uint16 // the longest payload is so much longer than the least
+}
 
-// transport decodes BTH and extension headers of ib, which ends with the ICRC.
-func (l *Lean) transport(ib []byte) bool {
-	h := ib[:BTHSize]
-	op, flags := Opcode(h[bthOpcode]), h[bthFlags]
-	info := &opcodes[op]
-	if op.Service() != ServiceRC || info.flags == 0 || flags&maskTVer != 0 {
-		return false
-	}
-	pad := int(flags & maskPad >> shiftPad)
-	size := int(info.size)
-	n := len(ib) - size - ICRCSize - pad
-	if n < 0 || n > MaxMTU {
-		return false
-	}
-	switch info.payload {
-	case payloadMTU:
-		if n&(n-1) != 0 || n < 256 {
-			return false
+const (
+	extraordinary uint8 = iota // no Lean
+	withNone
+	withRETH
+	withAETH
+	withIETH
+)
+
+var ordinaries = ordinaryTable()
+
+func ordinaryTable() (table [256]ordinary) {
+	for i := range table {
+		info, t := &opcodes[i], &table[i]
+		switch {
+		case Opcode(i).Service() != ServiceRC || info.flags == 0:
+			continue
+		case info.headers == 0:
+			t.headers = withNone
+		case info.headers == HasRETH:
+			t.headers = withRETH
+		case info.headers == HasAETH:
+			t.headers = withAETH
+		case info.headers == HasIETH:
+			t.headers = withIETH
 		}
-	case payloadFixed:
-		if n > int(info.fixed) {
-			return false
+		t.size, t.span = info.size, MaxMTU
+		switch info.payload {
+		case payloadMTU:
+			t.least, t.span = 256, MaxMTU-256
+		case payloadFixed:
+			t.span = uint16(info.fixed)
 		}
+	}
+	return table
+}
+
+// transport decodes the BTH and the extension headers at the start of rest, which ends with the ICRC. It returns their size together,
+// or 0 if they are not ordinary.
+func (l *Lean) transport(h *[BTHSize]byte, rest []byte) int {
+	bth := binary.BigEndian.Uint64(h[:])
+	op, flags := Opcode(bth>>56), uint8(bth>>48)
+	o := ordinaries[op] // few fields, so that they are kept in registers
+	pad := flags & maskPad >> shiftPad
+	n := len(rest) + BTHSize - ICRCSize - int(o.size) - int(pad)
+	if o.headers == extraordinary || flags&maskTVer != 0 || uint(n-int(o.least)) > uint(o.span) || o.least != 0 && n&(n-1) != 0 {
+		return 0
 	}
 	l.VA, l.RKey, l.DMALen, l.MSN, l.Syndrome = 0, 0, 0, 0, 0
-	switch info.headers {
-	case 0:
-	case HasRETH:
-		e := RETH(ib[BTHSize : BTHSize+RETHSize])
-		l.VA, l.RKey, l.DMALen = e.VA(), e.RKey(), e.DMALen()
-	case HasAETH:
-		e := binary.BigEndian.Uint32(ib[BTHSize:])
+	switch o.headers {
+	case withAETH:
+		e := binary.BigEndian.Uint32(rest)
 		l.Syndrome, l.MSN = Syndrome(e>>24), e&mask24
-	case HasIETH:
-		l.RKey = binary.BigEndian.Uint32(ib[BTHSize:])
-	default:
-		return false
+	case withRETH:
+		e := RETH(rest[:RETHSize])
+		l.VA, l.RKey, l.DMALen = e.VA(), e.RKey(), e.DMALen()
+	case withIETH:
+		l.RKey = binary.BigEndian.Uint32(rest)
 	}
-	l.Opcode, l.Pad, l.SE = op, uint8(pad), flags&flagSE != 0
-	l.DestQP = binary.BigEndian.Uint32(h[bthECN:]) & mask24
+	l.Opcode, l.Pad, l.SE = op, pad, flags&flagSE != 0
+	l.DestQP = uint32(bth) & mask24
 	psn := binary.BigEndian.Uint32(h[bthAckReq:])
 	l.AckReq, l.PSN = psn>>31 != 0, psn&mask24
 	l.PayloadLen = uint16(n)
-	return true
+	return int(o.size)
 }
 
-// intact verifies the ICRC of p, an IP packet whose header has net bytes.
+// intact verifies the ICRC of p, an IP packet whose header has net bytes, if foldIntact does not.
 func (d *LeanDecoder) intact(p []byte, net int) bool {
-	s := d.scratch[icrcLead:]
-	binary.LittleEndian.PutUint32(s, 0xffffffff)
 	head := net + udpSize + BTHSize
 	n := len(p) - ICRCSize
 	if n > icrcCopied {
 		n = head + (n-head)&15
 	}
+	s := d.scratch[icrcLead:]
+	binary.LittleEndian.PutUint32(s, 0xffffffff)
 	copy(s[4:], p[:n])
 	h := s[4 : 4+head]
 	if net == ipv4Size {
@@ -211,6 +286,9 @@ func (d *LeanDecoder) intact(p []byte, net int) bool {
 	return crc == binary.LittleEndian.Uint32(p[len(p)-ICRCSize:])
 }
 
+// routeHash is the place of a Route in LeanDecoder.routes.
+func routeHash(x uint64) uint64 { return x * 0x9e3779b97f4a7c15 >> 58 }
+
 // route finds or makes the Route of an IP packet.
 func (d *LeanDecoder) route(p []byte, net int) *Route {
 	var src, dst uint64
@@ -221,12 +299,11 @@ func (d *LeanDecoder) route(p []byte, net int) *Route {
 		src, more[0] = binary.LittleEndian.Uint64(p[8:]), binary.LittleEndian.Uint64(p[16:])
 		dst, more[1] = binary.LittleEndian.Uint64(p[24:]), binary.LittleEndian.Uint64(p[32:])
 	}
-	x := (src ^ dst<<1 ^ more[0] ^ more[1]<<1) * 0x9e3779b97f4a7c15
-	slot := &d.routes[x>>58]
-	if q := *slot; q != nil && q.src == src && q.dst == dst && q.more == more && q.Src.Is4() == (net == ipv4Size) {
+	slot := &d.routes[routeHash(src^dst<<1^more[0]^more[1]<<1)]
+	if q := *slot; q != nil && q.src == src && q.dst == dst && q.more == more && q.six == (net != ipv4Size) {
 		return q
 	}
-	q := &Route{src: src, dst: dst, more: more}
+	q := &Route{src: src, dst: dst, more: more, six: net != ipv4Size}
 	if net == ipv4Size {
 		q.Src, q.Dst = netip.AddrFrom4([4]byte(p[12:16])), netip.AddrFrom4([4]byte(p[16:20]))
 	} else {
@@ -244,9 +321,17 @@ func (l *Lean) packet(data []byte, p *Packet) {
 	p.RETH = RETHFields{l.VA, l.RKey, l.DMALen}
 	p.AETH.Syndrome = l.Syndrome
 	p.IETH = l.RKey
-	end := int(l.At) + int(l.PayloadLen)
-	p.Payload, p.PayloadLen = data[l.At:end:end], int(l.PayloadLen)
+	p.Payload, p.PayloadLen = l.payload(data), int(l.PayloadLen)
 }
+
+// payload is the payload of the captured frame.
+func (l *Lean) payload(data []byte) []byte {
+	end := int(l.At) + int(l.PayloadLen)
+	return data[l.At:end:end]
+}
+
+// size is the length from the BTH to the ICRC: see arrival.size.
+func (l *Lean) size() int { return l.Opcode.HeaderSize() + int(l.PayloadLen) + int(l.Pad) + ICRCSize }
 
 // traced fills in what only a tracer reads.
 func (l *Lean) traced(p *Packet) { p.Headers, p.AETH.MSN = opcodes[l.Opcode].headers, l.MSN }

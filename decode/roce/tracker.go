@@ -97,8 +97,8 @@ type flow struct {
 	gone      psnSet      // given up: acknowledged without having been seen, or older than the first one seen
 	early     int         // in Tracker.early
 	headless  psnSet      // missing PSNs that were seen, but not the beginning of their message
-	ring      []request   // the last requests, ring[pos%len], in the order of their PSNs
-	prints    []print     // of the last messages, in capture order: prints[pushed%len]
+	ring      []request   // the last requests, in the order of their PSNs: see request
+	prints    []print     // of the last messages, in capture order: prints[pushed%maxPrints]
 	pushed    uint64      // messages
 	head      uint64      // position after the newest
 	acked     uint64      // position of the oldest that has not been acknowledged
@@ -143,6 +143,8 @@ type Tracker struct {
 	memory  rdma.MemoryFinder // h, if it is one
 	tracer  rdma.Tracer       // h, if it traces
 	watcher rdma.Watcher      // of h, if it has one
+	plainly rdma.PlainWatcher // watcher, if it is told of ordinary packets in this way
+	whole   bool              // a watcher or a tracer has to see each packet in full
 	numbers *rdma.Numbers
 	limits  Limits
 
@@ -168,6 +170,8 @@ type Tracker struct {
 	earlyAt   int           // the next to be used
 	recalling bool          // packets of early are being taken
 
+	// Emptied and then filled in field by field: a composite literal is made on the stack and copied in larger pieces than
+	// it was written in, for which the processor has to wait (store forwarding).
 	send rdma.Send
 	frag rdma.Fragment
 	lean Packet
@@ -187,8 +191,11 @@ type addrPair struct {
 func NewTracker(h rdma.Handler, numbers *rdma.Numbers, limits Limits) *Tracker {
 	limits.defaults()
 	memory, _ := h.(rdma.MemoryFinder)
+	tracer, watcher := rdma.TracerOf(h), rdma.WatcherOf(h)
+	plainly := rdma.PlainWatcherOf(watcher)
 	return &Tracker{
-		h: h, memory: memory, tracer: rdma.TracerOf(h), watcher: rdma.WatcherOf(h), numbers: numbers, limits: limits,
+		h: h, memory: memory, tracer: tracer, watcher: watcher, plainly: plainly, numbers: numbers, limits: limits,
+		whole:  tracer != nil || watcher != nil && plainly == nil,
 		flows:  make(map[flowKey]*flow),
 		lone:   make(map[addrPair]*flow),
 		paired: make(map[addrPair]*flow),
@@ -220,6 +227,9 @@ func (t *Tracker) Lean(ref rdma.Ref, tap uint16, tenant uint64, l *Lean, data []
 	if fl == nil || fl.route != l.Route || fl.key.qpn != l.DestQP || fl.key.tenant != tenant {
 		fl = t.flow(flowKey{l.Route.Src, l.Route.Dst, tenant, l.DestQP}, ref, int32(tap), rdma.RoCEv2)
 		fl.route = l.Route
+	}
+	if t.plain(fl, ref, int32(tap), l, data) {
+		return fl.c.known()
 	}
 	l.packet(data, &t.lean)
 	if t.tracer != nil {
@@ -307,7 +317,7 @@ func (t *Tracker) connected(fl *flow, a *arrival) *rdma.Connection {
 		return fl.c.known()
 	}
 	if c := fl.c; c.State != rdma.Established || c.closed {
-		if fl = t.unsettled(fl, a.ref, a.tap, a.fabric); fl == nil {
+		if fl = t.unsettled(fl, a); fl == nil {
 			return c.known()
 		}
 	}
@@ -318,7 +328,7 @@ func (t *Tracker) connected(fl *flow, a *arrival) *rdma.Connection {
 	response := p.Opcode.IsResponse()
 	if !dropped && !cnp && p.Opcode.IsDefined() {
 		elsewhere := false
-		if fl.peer() == nil || !response && p.PSN != fl.next { // seldom
+		if peer := fl.peer(); peer == nil || !response && (p.PSN != fl.next || peer.last == 0) { // seldom
 			fl, elsewhere = t.owner(fl, a, response)
 		}
 		if elsewhere || (fl.copies || fl.respCopies) && fl.isCopy(p.PSN, response) {
@@ -354,6 +364,10 @@ func (t *Tracker) here(fl *flow, a *arrival) bool {
 	moved := fl.tap.Tap() != a.tap
 	if moved {
 		fl.tap.Alone(a.tap, fl.opposite())
+		if fl.elsewhere(a.p) {
+			fl.tap.Follow(a.tap)
+			fl.c.tap = a.tap
+		}
 	}
 	if !fl.tap.Accept(a.tap, fl.c.tap, a.ref.Time) {
 		if n := fl.tap.Elsewhere; fl.lone && n >= alignAfter && n&(n-1) == 0 {
@@ -365,6 +379,20 @@ func (t *Tracker) here(fl *flow, a *arrival) bool {
 		fl.expectCopies()
 	}
 	return true
+}
+
+// elsewhere reports whether a packet that was not captured where the flow is followed is a part of it that only the
+// other point shows: it is exactly the next one, and neither direction has been seen twice. A path moves from one
+// link to another, a bond or a switch distributes packets, files of several interfaces are merged.
+func (fl *flow) elsewhere(p *Packet) bool {
+	if o := fl.opposite(); !fl.tap.Sole() || o != nil && o.Elsewhere > 0 {
+		return false
+	}
+	if !p.Opcode.IsResponse() {
+		return fl.started && p.PSN == fl.next && p.Opcode.IsDefined() && !p.Opcode.IsCNP()
+	}
+	peer := fl.peer()
+	return (!fl.hasResp || psnDiff(p.PSN, fl.lastResp) > 0) && peer != nil && peer.started && psnDiff(p.PSN, peer.next) < 0
 }
 
 // dropped counts the verdict on a packet's ICRC, and reports whether the receiver silently drops the packet.
@@ -390,6 +418,9 @@ func (t *Tracker) owner(fl *flow, a *arrival, response bool) (_ *flow, elsewhere
 	}
 	if fl.peer() == nil && (t.pair(fl, a.p) || t.heir(fl, a.p, a.ref)) && fl.tap.Tap() != a.tap {
 		return fl, true
+	}
+	if peer := fl.peer(); peer != nil && peer.last == 0 && !response {
+		t.misnamed(fl, a.p, a.ref)
 	}
 	return fl, false
 }
@@ -419,7 +450,10 @@ func (t *Tracker) count(fl *flow, a *arrival) {
 	}
 	size := a.size()
 	if t.watcher != nil {
-		t.saw = rdma.Sighting{Ref: a.ref, From: fl.side, Marked: a.marked, Bytes: uint32(size), PSN: a.p.PSN}
+		// Field by field: to assign the whole costs several times as much. Those of TCP are never set.
+		s := &t.saw
+		s.Ref, s.From, s.Marked, s.Bytes, s.PSN = a.ref, fl.side, a.marked, uint32(size), a.p.PSN
+		s.Class, s.Novelty, s.Read, s.Restarted, s.Syndrome, s.Count, s.Gap = 0, 0, false, false, 0, 0, 0
 	}
 	sent := &c.Sent[fl.side]
 	sent.Packets++
@@ -482,20 +516,29 @@ func (fl *flow) isCopy(psn uint32, response bool) bool {
 }
 
 // unsettled handles a packet on a connection that is not established. It returns the flow that the packet
-// belongs to, or nil if the packet is to be ignored.
-func (t *Tracker) unsettled(fl *flow, ref rdma.Ref, tap int32, fabric rdma.Fabric) *flow {
+// belongs to, or nil if the packet is to be ignored: a straggler behind the end. A request that continues where the flow
+// was is none, because whoever has ended a connection sends nothing new on it (InfiniBand Architecture, volume 1, section
+// 12.9.9). It contradicts the message that ended the connection.
+func (t *Tracker) unsettled(fl *flow, a *arrival) *flow {
 	c := fl.c
 	if c.State == rdma.Connecting {
 		c.State = rdma.Established // the RTU was lost; a packet implies it
 		return fl
 	}
-	if since := ref.Time - c.closedAt; since < straggle && since > -straggle {
-		if c.closed {
-			return nil
-		}
+	continues := a.p.Opcode.IsDefined() && !a.p.Opcode.IsCNP() && !a.p.Opcode.IsResponse() && a.p.PSN == fl.next
+	since := a.ref.Time - c.closedAt
+	late := since >= straggle || since <= -straggle
+	switch {
+	case c.closed && !late && !continues:
+		return nil
+	case !c.closed && !late:
+		return fl
+	case !c.closed && continues && fl.started:
+		c.State, c.Terminated = rdma.Established, ""
+		c.Sent[fl.side].FalseEnds++
 		return fl
 	}
-	return t.anew(fl, ref, tap, fabric)
+	return t.anew(fl, a.ref, a.tap, a.fabric)
 }
 
 // takeOver handles a request that is astray. It returns the flow to continue with.

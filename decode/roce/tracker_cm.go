@@ -55,20 +55,22 @@ func (t *Tracker) mad(ref rdma.Ref, tap int32, fabric rdma.Fabric, f *link.Frame
 				t.watcher.Saw(c.Connection, &rdma.Sighting{Ref: ref, Class: rdma.ClassReady})
 			}
 		case ibcm.AttributeREJ:
+			if c.State != rdma.Connecting {
+				// It comes too late to reject anything. What is sent decides whether it is the end.
+				t.ends(c, "reject from "+link.AddrString(f.Src)+" after the setup", ref)
+				break
+			}
 			c.State = rdma.Rejected
 			c.Terminated = "connection rejected: " + m.Reason.String()
 			c.Last = ref
 			t.close(c, ref)
 		case ibcm.AttributeDREQ:
-			if c.Terminated == "" {
-				c.Terminated = "disconnect request from " + link.AddrString(f.Src)
-			}
-			c.State, c.closedAt = rdma.Closed, ref.Time
+			t.ends(c, "disconnect request from "+link.AddrString(f.Src), ref)
 		case ibcm.AttributeDREP:
-			if c.Terminated == "" {
-				c.Terminated = "disconnect reply from " + link.AddrString(f.Src)
+			if c.State != rdma.Closed {
+				t.ends(c, "disconnect reply from "+link.AddrString(f.Src), ref) // nobody has asked
+				break
 			}
-			c.State = rdma.Closed
 			c.Last = ref
 			t.close(c, ref)
 		}
@@ -79,6 +81,15 @@ func (t *Tracker) mad(ref rdma.Ref, tap int32, fabric rdma.Fabric, f *link.Frame
 	c.used = true
 	c.Last = ref
 	return c.Connection
+}
+
+// ends notes that a message has ended c, which is not closed yet: stragglers may follow, and what is sent may contradict
+// the message.
+func (t *Tracker) ends(c *connection, why string, ref rdma.Ref) {
+	if c.Terminated == "" {
+		c.Terminated = why
+	}
+	c.State, c.closedAt = rdma.Closed, ref.Time
 }
 
 func setup(m *ibcm.Message, ref rdma.Ref) rdma.Setup {

@@ -62,10 +62,30 @@ func (t *Tracker) heir(fl *flow, p *Packet, ref rdma.Ref) bool {
 	return true
 }
 
+// misnamed looks for a flow without a peer that p, a packet of fl, answers, if nothing has come from the queue pair
+// that the setup named as the peer of fl. Then the setup has named a false one: what is sent decides. The flow must have begun
+// after the setup, since clients send calls again on another connection with the same XID.
+func (t *Tracker) misnamed(fl *flow, p *Packet, ref rdma.Ref) {
+	var best *flow
+	ties := 0
+	setup := max(fl.c.Setup[0].Frame.Number, fl.c.Setup[1].Frame.Number)
+	h := t.lone[addrPair{fl.key.dst, fl.key.src, fl.key.tenant}]
+	for n := 0; h != nil && n < maxLone; h, n = h.older, n+1 {
+		if h.c == fl.c || h.c.closed || h.c.set() || h.c.Fabric != fl.c.Fabric || h.c.First.Number < setup || t.evidence(fl, h, p)&matchingRPC == 0 {
+			continue
+		}
+		best = h
+		ties++
+	}
+	if ties == 1 {
+		t.inherit(fl, best, ref)
+	}
+}
+
 // awaits reports whether psn is one of a request that has not been acknowledged.
 func (fl *flow) awaits(psn uint32) bool {
 	for pos := fl.acked; pos < fl.head; pos++ {
-		r := &fl.ring[pos%uint64(len(fl.ring))]
+		r := fl.request(pos)
 		if d := psnDiff(psn, r.start); d >= 0 && uint32(d) < max(r.count, 1) {
 			return true
 		}
@@ -88,7 +108,7 @@ func (t *Tracker) inherit(g, heir *flow, ref rdma.Ref) {
 	t.addLone(g)
 	// What lies between the numbers of two queue pairs was not lost.
 	if g.acked < g.head {
-		first := g.ring[g.acked%uint64(len(g.ring))].start
+		first := g.request(g.acked).start
 		if len(g.sends) == 0 || psnDiff(g.sends[0].start, first) >= 0 {
 			g.missing.before(psnAdd(first, psnMask))
 			g.headless.before(psnAdd(first, psnMask))

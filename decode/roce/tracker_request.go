@@ -330,24 +330,39 @@ func (t *Tracker) again(fl *flow, p *Packet, ref rdma.Ref) {
 
 // push makes room for a request in the ring, ordered by PSN. sum is its print.
 func (t *Tracker) push(fl *flow, start, sum uint32) *request {
-	if n := uint64(len(fl.ring)); fl.head-fl.acked >= n || fl.head >= n && (n < 16 || fl.ring[fl.head%n].unfinished()) {
+	if n := uint64(len(fl.ring)); fl.head-fl.acked >= n || fl.head >= n && (n < 16 || fl.request(fl.head).unfinished()) {
 		t.grow(fl)
 	}
-	n := uint64(len(fl.ring))
 	pos := fl.head
 	fl.head++
-	for pos > fl.acked && psnDiff(fl.ring[(pos-1)%n].start, start) > 0 {
-		fl.ring[pos%n] = fl.ring[(pos-1)%n]
-		pos--
+	r := fl.request(pos)
+	if pos > fl.acked && psnDiff(fl.request(pos-1).start, start) > 0 {
+		r = fl.earlier(pos, start)
 	}
-	r := &fl.ring[pos%n]
 	r.start, r.print = start, sum
 	if len(fl.prints) > 0 {
-		fl.prints[fl.pushed%uint64(len(fl.prints))] = print{start, sum}
+		fl.prints[fl.pushed%maxPrints] = print{start, sum}
 	}
 	fl.pushed++
 	return r
 }
+
+// earlier makes room before requests with later PSNs: all from there on move up, to pos.
+func (fl *flow) earlier(pos uint64, start uint32) *request {
+	r := fl.request(pos)
+	for pos > fl.acked {
+		before := fl.request(pos - 1)
+		if psnDiff(before.start, start) <= 0 {
+			break
+		}
+		*r, r = *before, before
+		pos--
+	}
+	return r
+}
+
+// request is the one at a position that the ring holds. Its length is a power of two: see grow.
+func (fl *flow) request(pos uint64) *request { return &fl.ring[pos&uint64(len(fl.ring)-1)] }
 
 // unfinished reports whether responses may still come.
 func (r *request) unfinished() bool { return r.kind == readRequest && (r.got < r.count || r.guess) }
@@ -375,7 +390,7 @@ func (t *Tracker) grow(fl *flow) {
 		from = fl.head - uint64(n)
 	}
 	for pos := from; pos < fl.head; pos++ {
-		ring[pos%uint64(size)] = fl.ring[pos%uint64(n)]
+		ring[pos%uint64(size)] = *fl.request(pos)
 	}
 	fl.ring = ring
 	if size >= 16 && fl.prints == nil {
@@ -399,13 +414,12 @@ func (fl *flow) oldest() uint64 {
 }
 
 // newest is the last request; there must be one.
-func (fl *flow) newest() *request { return &fl.ring[(fl.head-1)%uint64(len(fl.ring))] }
+func (fl *flow) newest() *request { return fl.request(fl.head - 1) }
 
 // find returns the newest request that psn belongs to.
 func (fl *flow) find(psn uint32) *request {
-	n := uint64(len(fl.ring))
 	for pos := fl.head; pos > fl.oldest(); pos-- {
-		r := &fl.ring[(pos-1)%n]
+		r := fl.request(pos - 1)
 		d := psnDiff(psn, r.start)
 		if d >= 0 && (uint32(d) < r.count || r.count == 0) {
 			return r
@@ -430,7 +444,7 @@ func (t *Tracker) learnMTU(c *connection, p *Packet) {
 			continue
 		}
 		for pos := fl.oldest(); pos < fl.head; pos++ {
-			if r := &fl.ring[pos%uint64(len(fl.ring))]; r.kind == readRequest && r.guess {
+			if r := fl.request(pos); r.kind == readRequest && r.guess {
 				r.mtu = n
 				t.settle(fl, r, min(packets(r.op.Length, n), psnHalf))
 			}
@@ -525,11 +539,10 @@ func (t *Tracker) writeData(fl *flow, r *request, p *Packet, ref rdma.Ref, again
 	index := uint32(psnDiff(p.PSN, r.start))
 	r.op.Last = ref
 	f := &t.frag
-	*f = rdma.Fragment{
-		Offset: r.op.Offset + uint64(index)*uint64(r.mtu),
-		Length: uint32(p.PayloadLen), Data: p.Payload, Ref: ref,
-		Again: again || seen, Last: index+1 == r.count,
-	}
+	*f = rdma.Fragment{}
+	f.Offset = r.op.Offset + uint64(index)*uint64(r.mtu)
+	f.Length, f.Data, f.Ref = uint32(p.PayloadLen), p.Payload, ref
+	f.Again, f.Last = again || seen, index+1 == r.count
 	if !again {
 		fl.c.Sent[fl.side].WriteBytes += uint64(f.Length)
 	}
@@ -573,10 +586,9 @@ func (t *Tracker) readRequest(fl *flow, p *Packet, ref rdma.Ref, fill bool) {
 
 // room is how many PSNs there are from psn to the next request seen.
 func (fl *flow) room(psn uint32) uint32 {
-	n := uint64(len(fl.ring))
 	next := fl.next
 	for pos := fl.head; pos > fl.oldest(); pos-- {
-		start := fl.ring[(pos-1)%n].start
+		start := fl.request(pos - 1).start
 		if psnDiff(start, psn) <= 0 {
 			break
 		}

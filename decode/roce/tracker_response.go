@@ -91,9 +91,8 @@ func (t *Tracker) ack(fl *flow, psn uint32, ref rdma.Ref) {
 			i++
 		}
 	}
-	n := uint64(len(fl.ring))
 	for fl.acked < fl.head {
-		r := &fl.ring[fl.acked%n]
+		r := fl.request(fl.acked)
 		last := r.start
 		if r.count > 1 {
 			last = psnAdd(r.start, r.count-1)
@@ -113,7 +112,7 @@ func (t *Tracker) ack(fl *flow, psn uint32, ref rdma.Ref) {
 		}
 	}
 	if t.tracer != nil && fl.acked < fl.head {
-		if r := &fl.ring[fl.acked%n]; psnDiff(psn, r.start) >= 0 {
+		if r := fl.request(fl.acked); psnDiff(psn, r.start) >= 0 {
 			t.traceAck(fl, r, ref)
 		}
 	}
@@ -178,10 +177,10 @@ func (t *Tracker) readResponse(fl, peer *flow, p *Packet, ref rdma.Ref) {
 	}
 	r.op.Last = ref
 	f := &t.frag
-	*f = rdma.Fragment{
-		Offset: r.op.Offset + offset, Length: length, Data: p.Payload, Ref: ref,
-		Again: again, Last: index+1 == r.count,
-	}
+	*f = rdma.Fragment{}
+	f.Offset, f.Length = r.op.Offset+offset, length
+	f.Data, f.Ref = p.Payload, ref
+	f.Again, f.Last = again, index+1 == r.count
 	if t.watcher != nil {
 		t.carried(peer, r.work, length, again, ref)
 		if !again && r.got == r.count && !r.guess {

@@ -43,18 +43,29 @@ func printOf(p *Packet) uint32 {
 	var h uint64
 	switch kind := kindOf(p); kind {
 	case sendRequest:
-		h = uint64(p.PayloadLen)<<8 | uint64(kind)
-		b := p.Payload
-		for i := 0; i < 3 && len(b) >= 8; i++ {
-			h = (h ^ h>>29 ^ binary.LittleEndian.Uint64(b)) * printFactor
-			b = b[8:]
-		}
+		return sendPrint(p.Payload, p.PayloadLen)
 	case writeRequest, readRequest:
 		h = uint64(p.RETH.DMALen)<<8 | uint64(kind)
 		h = (h ^ p.RETH.VA) * printFactor
 		h = (h ^ h>>29 ^ uint64(p.RETH.RKey)) * printFactor
 	default:
 		return uint32(kind)
+	}
+	return uint32(h >> 32)
+}
+
+// sendPrint is printOf for a Send whose first packet has length bytes, of which b was captured.
+func sendPrint(b []byte, length int) uint32 {
+	h := uint64(length)<<8 | uint64(sendRequest)
+	add := func(word []byte) { h = (h ^ h>>29 ^ binary.LittleEndian.Uint64(word)) * printFactor }
+	if len(b) >= 24 { // nearly always
+		add(b)
+		add(b[8:])
+		add(b[16:])
+		return uint32(h >> 32)
+	}
+	for ; len(b) >= 8; b = b[8:] {
+		add(b)
 	}
 	return uint32(h >> 32)
 }
@@ -119,7 +130,7 @@ func (t *Tracker) contradicts(fl *flow, p *Packet) bool {
 		}
 		older = older && psnDiff(psn, fl.prints[i].start) < 0
 	}
-	if !older || psnDiff(psn, fl.ring[fl.oldest()%uint64(len(fl.ring))].start) >= 0 {
+	if !older || psnDiff(psn, fl.request(fl.oldest()).start) >= 0 {
 		return !older
 	}
 	// A sender whose ring has overflowed may have more under way than is

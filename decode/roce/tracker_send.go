@@ -92,7 +92,8 @@ func (t *Tracker) shorten(fl *flow, a *assembly, n uint32) {
 	}
 	for i := n; i < a.count; i++ {
 		if psn := psnAdd(a.start, i); !fl.missing.has(psn, 1) {
-			a.seen--
+			// Those seen before the Send began, as part of others, were not counted. Its first packet was.
+			a.seen = max(a.seen-1, 1)
 			if i > n || a.limit != n {
 				t.behead(fl, psn)
 			}
@@ -107,11 +108,9 @@ func (t *Tracker) shorten(fl *flow, a *assembly, n uint32) {
 
 func (t *Tracker) sendOnly(fl *flow, p *Packet, ref rdma.Ref) {
 	s := &t.send
-	*s = rdma.Send{
-		From: fl.side, Data: p.Payload, Length: p.PayloadLen,
-		First: ref, Last: ref, Packets: 1,
-		Solicited: p.SE,
-	}
+	*s = rdma.Send{} // and then field by field: see Tracker.send
+	s.From, s.Data, s.Length = fl.side, p.Payload, p.PayloadLen
+	s.First, s.Last, s.Packets, s.Solicited = ref, ref, 1, p.SE
 	if p.Opcode.Operation() == RCSendOnlyInvalidate {
 		s.Invalidates, s.Handle = true, p.IETH
 	}

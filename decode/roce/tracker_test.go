@@ -34,19 +34,19 @@ func (r *recorder) Send(c *rdma.Connection, s *rdma.Send) rdma.Tag {
 	if s.Invalidates {
 		r.add("invalidates %#x", s.Handle)
 	}
-	return rdma.Tag{r.sends}
+	return rdma.Tag{W0: r.sends}
 }
 
 func (r *recorder) SendAgain(c *rdma.Connection, from rdma.Side, tag rdma.Tag, ref rdma.Ref, complete bool) {
-	r.add("again %d send %d complete %v", from, tag[0], complete)
+	r.add("again %d send %d complete %v", from, tag.W0, complete)
 }
 
 func (r *recorder) SendAcked(c *rdma.Connection, from rdma.Side, tag rdma.Tag, ref rdma.Ref) {
 	if r.acked == nil {
 		r.acked = make(map[uint64]int)
 	}
-	r.acked[tag[0]]++
-	r.add("acked %d send %d", from, tag[0])
+	r.acked[tag.W0]++
+	r.add("acked %d send %d", from, tag.W0)
 }
 
 func (r *recorder) OpStart(c *rdma.Connection, op *rdma.Op, ref rdma.Ref) {

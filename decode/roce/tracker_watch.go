@@ -27,6 +27,24 @@ func (t *Tracker) began(fl *flow, kind rdma.WorkKind, p *Packet, ref rdma.Ref) u
 	return w.Seq
 }
 
+// plainSend tells the watcher of a Send that takes the short way, and returns the number that it has from then on.
+func (t *Tracker) plainSend(fl *flow, s *rdma.Send, psn uint32) uint64 {
+	if t.plainly == nil {
+		return 0
+	}
+	work := fl.works
+	fl.works++
+	t.plainly.PlainSend(fl.c.Connection, s, work, psn)
+	return work
+}
+
+// plainAck tells the watcher of an acknowledgement that takes the short way.
+func (t *Tracker) plainAck(fl *flow, psn uint32, ref rdma.Ref) {
+	if t.plainly != nil {
+		t.plainly.PlainAck(fl.c.Connection, fl.side, psn, ref)
+	}
+}
+
 // carried tells the watcher of a packet of an operation of fl.
 func (t *Tracker) carried(fl *flow, work uint64, bytes uint32, again bool, ref rdma.Ref) {
 	if t.watcher != nil {

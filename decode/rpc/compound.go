@@ -18,11 +18,18 @@ type Operation struct {
 // Operations lists the operations of an NFSv4 COMPOUND in order; empty for
 // all other procedures. It is valid until the next Set.
 func (v *View) Operations() []Operation {
-	if v.opsDone {
-		return v.ops
+	if !v.opsDone {
+		v.listOperations()
 	}
+	return v.ops
+}
+
+func (v *View) listOperations() {
 	v.opsDone = true
 	v.ops = v.ops[:0]
+	if !v.compound {
+		return
+	}
 	args, res, callback := v.compounds()
 	n := 0
 	if args != nil {
@@ -61,7 +68,6 @@ func (v *View) Operations() []Operation {
 		}
 		v.ops = append(v.ops, o)
 	}
-	return v.ops
 }
 
 // compounds returns the two arrays of operations; either may be nil.
@@ -83,6 +89,9 @@ func (v *View) compounds() (args, res *nfs4.Operations, callback bool) {
 
 // MinorVersion returns the minor version of an NFSv4 COMPOUND.
 func (v *View) MinorVersion() (uint32, bool) {
+	if !v.compound {
+		return 0, false
+	}
 	switch a := v.Args.(type) {
 	case *nfs4.CompoundArgs:
 		return a.Minorversion, true

@@ -108,14 +108,10 @@ func (v *View) take(e *ops.Entry, args, results xdr.Message) {
 	if p == nil {
 		return
 	}
-	switch r := v.trail.At(p); {
-	case p.Named:
-		f.Handle, f.Name, f.Result = r.Handle, p.Name, nil
-	case r.Name != nil && r.Is(f.Handle, f.Name): // it has its name already
-	case r.Name != nil:
-		f.Handle, f.Name, f.Result = r.Dir, r.Name, r.Handle
-	default:
-		f.Handle, f.Name, f.Result = r.Handle, nil, nil
+	if p.File == ops.Given {
+		f.Handle, f.Name, f.Result = p.Handle, p.Name, nil
+	} else {
+		v.takeCurrent(p)
 	}
 	if a.Attribute != nil {
 		f.Name = a.Attribute
@@ -136,6 +132,20 @@ func (v *View) take(e *ops.Entry, args, results xdr.Message) {
 	}
 	if e.Outcome(results, o); o.HasMoved {
 		f.HasMoved, f.Moved, f.EOF = true, o.Moved, o.EOF
+	}
+}
+
+// takeCurrent takes a file that a COMPOUND has come to.
+func (v *View) takeCurrent(p *ops.Place) {
+	f := &v.file
+	switch r := v.trail.At(p); {
+	case p.Named:
+		f.Handle, f.Name, f.Result = r.Handle, p.Name, nil
+	case r.Name != nil && r.Is(f.Handle, f.Name): // it has its name already
+	case r.Name != nil:
+		f.Handle, f.Name, f.Result = r.Dir, r.Name, r.Handle
+	default:
+		f.Handle, f.Name, f.Result = r.Handle, nil, nil
 	}
 }
 

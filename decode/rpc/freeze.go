@@ -5,5 +5,5 @@ import "github.com/rpcrdma/toolkit/internal/freeze"
 // Freeze implements freeze.Part.
 func (n *Names) Freeze(p *freeze.Plan) {
 	p.Fixed(n)
-	freeze.Leave[Names](p, "attrs", "Limit")
+	freeze.Leave[Names](p, "attrs", "dir", "recent", "Limit")
 }

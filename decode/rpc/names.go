@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"github.com/rpcrdma/toolkit/decode/internal/wire"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/nfs/ops"
@@ -25,6 +26,8 @@ type Names struct {
 	byName   map[entry]string // handle
 	bytes    int              // of both; strings that they share count twice
 	attrs    nfs4.Attrs       // scratch
+	dir      string           // the directory named last: most names are told directory by directory
+	recent   recent
 
 	// Limit is how many bytes may be remembered (40 MiB).
 	Limit int
@@ -163,31 +166,52 @@ func (n *Names) rename(fromDir, from, toDir, to []byte) {
 	n.remove(toDir, to)
 	if ok {
 		n.remove(fromDir, from)
-		n.set(h, entry{string(toDir), string(to)})
+		n.set(h, n.entry(toDir, to))
 	}
 }
 
 // remove forgets a name that has been removed from its directory.
 func (n *Names) remove(parent, name []byte) {
-	if h, ok := n.byName[entry{string(parent), string(name)}]; ok {
-		e := entry{string(parent), string(name)}
-		delete(n.byName, e)
-		n.bytes -= e.size(h)
-		if n.byHandle[h] == e {
-			delete(n.byHandle, h)
-			n.bytes -= e.size(h)
-		}
+	h, ok := n.byName[entry{string(parent), string(name)}]
+	if !ok {
+		return
 	}
+	e, ok := n.byHandle[h]
+	if ok && e.is(parent, name) { // its strings do as keys
+		delete(n.byHandle, h)
+		n.recent.renamed(h)
+		n.bytes -= e.size(h)
+	} else {
+		e = entry{string(parent), string(name)}
+	}
+	delete(n.byName, e)
+	n.bytes -= e.size(h)
+}
+
+// is reports whether it is a name in a directory.
+func (e *entry) is(parent, name []byte) bool {
+	return e.name == string(name) && e.parent == string(parent)
+}
+
+// entry makes one. Directories share a string as long as they stay the same.
+func (n *Names) entry(parent, name []byte) entry {
+	if n.dir != string(parent) {
+		n.dir = string(parent)
+	}
+	return entry{n.dir, string(name)}
 }
 
 func (n *Names) learn(parent, child, name []byte) {
 	if len(child) == 0 || len(name) == 0 || string(name) == "." || string(name) == ".." {
 		return
 	}
-	if e, ok := n.byHandle[string(child)]; ok && e.name == string(name) && e.parent == string(parent) {
+	if f := n.recent.find(wire.Sum64(0, child), child); f != nil && f.known && f.is(parent, name) {
 		return
 	}
-	n.set(string(child), entry{string(parent), string(name)})
+	if e, ok := n.byHandle[string(child)]; ok && e.is(parent, name) {
+		return
+	}
+	n.set(string(child), n.entry(parent, name))
 }
 
 func (n *Names) set(child string, e entry) {
@@ -200,6 +224,7 @@ func (n *Names) set(child string, e entry) {
 			n.Forgotten++
 		}
 		n.byHandle, n.byName, n.bytes = make(map[string]entry), make(map[entry]string), 0
+		n.recent.forget()
 	}
 	if old, ok := n.byHandle[child]; ok {
 		n.bytes -= old.size(child)
@@ -209,6 +234,7 @@ func (n *Names) set(child string, e entry) {
 	}
 	n.bytes += 2 * e.size(child)
 	n.byHandle[child] = e
+	n.recent.renamed(child)
 	n.byName[e] = child
 }
 

@@ -60,6 +60,11 @@ func (o *Opened) Buffer(n int) []byte {
 	return o.buffer[:n]
 }
 
+// opens reports whether there is an Unwrapper, or something left that one has opened before.
+func (v *View) opens() bool {
+	return v.Unwrap != nil || v.CallOpened.How|v.ReplyOpened.How != NotOpened || v.Principal != ""
+}
+
 // unwrap lets the Unwrapper look at the transaction.
 func (v *View) unwrap() {
 	v.CallOpened.reset()

@@ -51,6 +51,8 @@ type View struct {
 	CallOpened, ReplyOpened Opened
 	Principal               string
 
+	status   xdr.Status // Result, if it is one
+	compound bool       // Args and Result are lists of operations
 	programs map[uint64]*program
 	last     *program
 	reader   xdr.Reader
@@ -76,7 +78,13 @@ type program struct {
 	procs []messages
 }
 
-type messages struct{ args, result xdr.Message }
+// messages holds what the arguments and results of a procedure are decoded into. It is made when the procedure is first seen.
+type messages struct {
+	procedure    *xdr.Procedure
+	args, result xdr.Message
+	status       xdr.Status // result, if it holds one
+	compound     bool       // both are lists of operations
+}
 
 // Set decodes a transaction.
 func (v *View) Set(tx *transaction.Transaction) {
@@ -84,42 +92,84 @@ func (v *View) Set(tx *transaction.Transaction) {
 	v.Program, v.Procedure = nil, nil
 	v.Args, v.Result, v.ArgsErr, v.ResultErr = nil, nil, nil, nil
 	v.ArgsCut, v.ResultCut, v.ArgsLeft, v.ResultLeft = false, false, 0, 0
-	v.CallErr, v.ReplyErr = ErrNotSeen, ErrNotSeen
-	v.opsDone, v.fileDone = false, false
+	v.opsDone, v.fileDone, v.compound = false, false, false
 
 	if tx.Call.Seen() && !lacks(&tx.Call) {
 		v.CallErr = v.Call.Decode(tx.Call.Payload, tx.Call.PayloadLength)
+	} else {
+		v.CallErr = ErrNotSeen
 	}
 	if tx.Reply.Seen() && !lacks(&tx.Reply) && (tx.Reply.Header.Type != rpcrdma.TypeError || !tx.Reply.Transport) {
 		v.ReplyErr = v.Reply.Decode(tx.Reply.Payload, tx.Reply.PayloadLength)
+	} else {
+		v.ReplyErr = ErrNotSeen
 	}
-	v.unwrap()
-	v.CallBody, v.ReplyBody = oncrpc.Body{}, oncrpc.Body{}
+	if v.opens() {
+		v.unwrap()
+	}
+	m := v.procedure(tx)
+	if m == nil || v.CallErr != nil {
+		v.noBodies()
+		return
+	}
+	v.Call.BodyInto(&v.CallBody)
+	v.decodeArgs(m)
+	if v.ReplyErr != nil {
+		v.ReplyBody = oncrpc.Body{}
+		return
+	}
+	v.Reply.BodyInto(v.Call.Protection(), &v.ReplyBody)
+	v.decodeResult(m)
+}
+
+// noBodies says that neither arguments nor results can be decoded.
+func (v *View) noBodies() {
+	v.CallBody = oncrpc.Body{} // one by one: else copies of zeros are made first
+	v.ReplyBody = oncrpc.Body{}
+}
+
+// procedure finds what the transaction calls, and the messages to decode it into; nil if that is not known.
+func (v *View) procedure(tx *transaction.Transaction) *messages {
 	if !tx.Named {
-		return
+		return nil
 	}
-	p := v.program(tx.Program, tx.Version)
-	if p == nil {
-		return
+	p := v.last
+	if p == nil || p.key != programKey(tx.Program, tx.Version) {
+		if p = v.program(tx.Program, tx.Version); p == nil {
+			return nil
+		}
 	}
-	v.Program = p.def
-	v.Procedure = p.def.Procedure(tx.Procedure)
-	if v.Procedure == nil {
-		return
+	if uint64(tx.Procedure) >= uint64(len(p.procs)) {
+		v.Program = p.def
+		return nil
 	}
 	m := &p.procs[tx.Procedure]
-	if m.args == nil {
-		m.args, m.result = v.Procedure.NewArgs(), v.Procedure.NewResult()
+	if m.args == nil && !m.make(p.def.Procedure(tx.Procedure)) {
+		v.Program = p.def
+		return nil
 	}
-	if v.CallErr == nil {
-		v.Call.BodyInto(&v.CallBody)
-		v.decodeArgs(m.args)
+	v.Program, v.Procedure, v.compound = p.def, m.procedure, m.compound
+	if !m.compound {
+		v.ops, v.opsDone = v.ops[:0], true
 	}
-	if v.ReplyErr == nil && v.CallErr == nil {
-		v.Reply.BodyInto(v.Call.Protection(), &v.ReplyBody)
-		v.decodeResult(m.result)
-	}
+	return m
 }
+
+// make makes the messages of a procedure; nil is none.
+func (m *messages) make(p *xdr.Procedure) bool {
+	if p == nil {
+		return false
+	}
+	m.procedure, m.args, m.result = p, p.NewArgs(), p.NewResult()
+	m.status, _ = m.result.(xdr.Status)
+	switch m.args.(type) {
+	case *nfs4.CompoundArgs, *nfs4.CbCompoundArgs:
+		m.compound = true
+	}
+	return true
+}
+
+func programKey(number, version uint32) uint64 { return uint64(number)<<32 | uint64(version) }
 
 // lacks reports whether the capture cut a message before its RPC header.
 func lacks(m *transaction.Message) bool {
@@ -127,10 +177,7 @@ func lacks(m *transaction.Message) bool {
 }
 
 func (v *View) program(number, version uint32) *program {
-	key := uint64(number)<<32 | uint64(version)
-	if v.last != nil && v.last.key == key {
-		return v.last
-	}
+	key := programKey(number, version)
 	p, ok := v.programs[key]
 	if !ok {
 		def := nfs.Lookup(number, version)
@@ -158,52 +205,72 @@ func (v *View) program(number, version uint32) *program {
 // maxPrograms bounds how many program numbers are remembered.
 const maxPrograms = 256
 
-func (v *View) decodeArgs(m xdr.Message) {
-	if !readable(&v.CallBody, &v.CallOpened) {
-		return
-	}
+func (v *View) decodeArgs(m *messages) {
 	b := &v.CallBody
-	r := &v.reader
-	r.Reset(v.argsData())
-	r.StartAt(uint32(b.Offset))
-	if b.Kind == oncrpc.BodyPlain && v.Tx.Call.Transport {
-		v.reduced = v.Tx.Call.Header.ReducedCall(v.reduced[:0])
-		r.ReduceCall(v.reduced)
+	data, full := b.Data, b.Length
+	if b.Kind != oncrpc.BodyPlain {
+		if !readable(b, &v.CallOpened) {
+			return
+		}
+		data, full = v.argsData()
 	}
-	m.Decode(r)
-	v.Args = m
+	r := &v.reader
+	r.Reset(data, full)
+	r.StartAt(uint32(b.Offset))
+	if b.Kind == oncrpc.BodyPlain && v.Tx.Call.Transport && !v.Tx.Call.Header.Plain() {
+		v.reduceCall(&v.Tx.Call.Header)
+	}
+	m.args.Decode(r)
+	v.Args = m.args
 	if r.Failed() {
-		v.ArgsErr, v.ArgsCut = clone(r.Err()), r.Cut() || v.Tx.Call.Cut
+		v.ArgsCut, v.ArgsErr = v.failure(&v.Tx.Call)
 		return
 	}
 	v.ArgsLeft = r.Remaining()
 }
 
-func (v *View) decodeResult(m xdr.Message) {
-	if !readable(&v.ReplyBody, &v.ReplyOpened) {
-		return
-	}
+func (v *View) decodeResult(m *messages) {
 	b := &v.ReplyBody
-	r := &v.reader
-	r.Reset(v.resultData())
-	r.StartAt(uint32(b.Offset))
-	if b.Kind == oncrpc.BodyPlain && v.Tx.Reply.Transport {
-		h := &v.Tx.Reply.Header
-		if len(h.Reads) > 0 { // the read-read model
-			v.reduced = h.ReducedCall(v.reduced[:0])
-			r.ReduceCall(v.reduced)
-		} else {
-			v.reduced = h.ReducedReply(v.reduced[:0])
-			r.ReduceReply(v.reduced)
+	data, full := b.Data, b.Length
+	if b.Kind != oncrpc.BodyPlain {
+		if !readable(b, &v.ReplyOpened) {
+			return
 		}
+		data, full = v.resultData()
 	}
-	m.Decode(r)
-	v.Result = m
+	r := &v.reader
+	r.Reset(data, full)
+	r.StartAt(uint32(b.Offset))
+	if b.Kind == oncrpc.BodyPlain && v.Tx.Reply.Transport && !v.Tx.Reply.Header.Plain() {
+		v.reduceReply(&v.Tx.Reply.Header)
+	}
+	m.result.Decode(r)
+	v.Result, v.status = m.result, m.status
 	if r.Failed() {
-		v.ResultErr, v.ResultCut = clone(r.Err()), r.Cut() || v.Tx.Reply.Cut
+		v.ResultCut, v.ResultErr = v.failure(&v.Tx.Reply)
 		return
 	}
 	v.ResultLeft = r.Remaining()
+}
+
+// reduceCall tells the reader which data items of the arguments are in chunks, reduceReply which of the results.
+func (v *View) reduceCall(h *rpcrdma.Header) {
+	v.reduced = h.ReducedCall(v.reduced[:0])
+	v.reader.ReduceCall(v.reduced)
+}
+
+func (v *View) reduceReply(h *rpcrdma.Header) {
+	if len(h.Reads) > 0 { // the read-read model
+		v.reduceCall(h)
+		return
+	}
+	v.reduced = h.ReducedReply(v.reduced[:0])
+	v.reader.ReduceReply(v.reduced)
+}
+
+// failure is the reader's error, and whether it is due to the capture of the message.
+func (v *View) failure(of *transaction.Message) (cut bool, err error) {
+	return v.reader.Cut() || of.Cut, clone(v.reader.Err())
 }
 
 // readable reports whether a body is arguments or results in the clear, or was
@@ -292,8 +359,8 @@ func (v *View) Status() string {
 	if !v.Reply.Succeeded() {
 		return v.Reply.Status()
 	}
-	if s, ok := v.Result.(xdr.Status); ok && v.Result != nil {
-		code, symbol := s.StatusCode()
+	if v.Result != nil && v.status != nil {
+		code, symbol := v.status.StatusCode()
 		if data, _ := v.resultData(); v.ResultErr != nil && len(data) < 4 {
 			return ""
 		}
@@ -303,6 +370,15 @@ func (v *View) Status() string {
 		return ""
 	}
 	return "SUCCESS"
+}
+
+// Succeeded reports whether the reply was decoded as a whole, and its status is success.
+func (v *View) Succeeded() bool {
+	if v.Result == nil || v.status == nil || v.ReplyErr != nil || v.ResultErr != nil || !v.Reply.Succeeded() {
+		return false
+	}
+	code, _ := v.status.StatusCode()
+	return code == 0
 }
 
 // Failed reports whether Status is a failure.
@@ -320,15 +396,14 @@ func (v *View) Failed() bool {
 	if !v.Reply.Succeeded() {
 		return true
 	}
-	if data, _ := v.resultData(); v.Result != nil && len(data) >= 4 {
-		s, ok := v.Result.(xdr.Status)
-		if !ok {
-			return false
-		}
-		code, _ := s.StatusCode()
-		return code != 0
+	if v.Result == nil || v.status == nil {
+		return false
 	}
-	return false
+	if data, _ := v.resultData(); len(data) < 4 {
+		return false
+	}
+	code, _ := v.status.StatusCode()
+	return code != 0
 }
 
 // Fabric is the fabric of the transaction's connection.

@@ -164,6 +164,27 @@ func (h *Header) Decode(b []byte, full int) error {
 	if full < len(b) {
 		full = len(b)
 	}
+	if !chunkless(b) {
+		return h.decode(b, full)
+	}
+	h.decodeChunkless(b, full)
+	return nil
+}
+
+// decodeChunkless is Decode for what chunkless says.
+func (h *Header) decodeChunkless(b []byte, full int) {
+	if !h.plain {
+		h.resetLists()
+	}
+	f := (*[minMessage]byte)(b)
+	h.XID, h.Version, h.Credits = binary.BigEndian.Uint32(f[:]), Version1, binary.BigEndian.Uint32(f[8:])
+	h.Type, h.Dialect, h.Cut, h.HasReply = TypeMsg, DialectNone, false, false
+	h.Length, h.PayloadLength = minMessage, full-minMessage
+	h.Payload = b[minMessage:len(b):len(b)]
+}
+
+// decode is Decode for what is not chunkless.
+func (h *Header) decode(b []byte, full int) error {
 	h.Reset()
 	h.plain = false
 	if len(b) >= 4 {
@@ -194,6 +215,16 @@ func (h *Header) Decode(b []byte, full int) error {
 	return h.fail(xdr.Value, 4, full, len(b), "rdma_vers")
 }
 
+// chunkless reports whether b starts with a header of version 1 that has no chunks and is followed by a message: most
+// are so.
+func chunkless(b []byte) bool {
+	if len(b) < minMessage {
+		return false
+	}
+	f := (*[minMessage]byte)(b) // type and lists are 16 bytes of zeros
+	return binary.BigEndian.Uint32(f[4:]) == Version1 && binary.LittleEndian.Uint64(f[12:])|binary.LittleEndian.Uint64(f[20:]) == uint64(TypeMsg)
+}
+
 // Fixed reports whether the fixed part was captured, up to the message's type.
 // Without it only the XID is known, and the version if Length is 8.
 func (h *Header) Fixed() bool {
@@ -209,6 +240,10 @@ func (h *Header) Reset() {
 		h.resetLists()
 	}
 }
+
+// Plain reports that Decode has found no chunks, no error and nothing else but a message: all after PayloadLength is empty,
+// and Memory is what it was before. It may be false nevertheless, and is for a Header that was not decoded.
+func (h *Header) Plain() bool { return h.plain }
 
 func (h *Header) resetLists() {
 	h.plain = true
@@ -227,13 +262,21 @@ func (h *Header) resetLists() {
 // Take moves the contents of from to h; from can be decoded into next. The two may exchange their memory.
 func (h *Header) Take(from *Header) {
 	if !from.plain {
-		*h, *from = *from, *h
+		h.swap(from)
 		return
 	}
-	h.Reset()
+	if !h.plain {
+		h.resetLists()
+	}
+	h.HasReply = false
 	h.XID, h.Version, h.Credits, h.Type, h.Dialect = from.XID, from.Version, from.Credits, from.Type, from.Dialect
 	h.Cut, h.Length, h.Payload, h.PayloadLength = from.Cut, from.Length, from.Payload, from.PayloadLength
 }
+
+// swap is apart from Take, which would else reserve and check the stack for the copy.
+//
+//go:noinline
+func (h *Header) swap(with *Header) { *h, *with = *with, *h }
 
 // fail records an error at offset off of a message of full bytes, have of
 // which were captured.

@@ -369,18 +369,27 @@ func FuzzDecode(f *testing.F) {
 		if full > 1<<30 {
 			full = 1 << 30
 		}
-		var h, again Header
+		var h, again, long Header
 		err := h.Decode(b, full)
-		plausible := Plausible(b, full)
+		if other := long.decode(b, max(full, len(b))); (err == nil) != (other == nil) || !reflect.DeepEqual(h, long) {
+			t.Fatalf("%+v, %v\nthe long way %+v, %v", h, err, long, other)
+		}
+		believed := Plausible(b, full)
+		if believed != plausible(b, full) {
+			t.Fatalf("plausible: %v, the long way %v", believed, !believed)
+		}
 		if h.Length > len(b) {
 			t.Fatalf("length %d of %d", h.Length, len(b))
+		}
+		if f, at := h.Fault(); f == NoFault && err != nil && !h.Cut || f != NoFault && h.Cut || at < 0 || at > len(b) {
+			t.Fatalf("%v, but fault %q at %d of %d", err, f, at, len(b))
 		}
 		h.ReadChunks()
 		h.ReducedCall(nil)
 		h.ReducedReply(nil)
 		h.Walk(nothing{})
 		if err != nil {
-			if plausible && h.Version == Version1 && !h.Cut {
+			if believed && h.Version == Version1 && !h.Cut {
 				t.Fatalf("plausible, but %v", err)
 			}
 			return

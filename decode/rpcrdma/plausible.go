@@ -18,6 +18,15 @@ const maxError = 64
 // Breaches of the protocol that a receiver would still understand do not count against a message, so that
 // they can be reported.
 func Plausible(b []byte, full int) bool {
+	if len(b) < minMessage+8 || !chunkless(b) {
+		return plausible(b, full)
+	}
+	f := (*[minMessage + 8]byte)(b)
+	return binary.LittleEndian.Uint32(f[28:]) == binary.LittleEndian.Uint32(f[:]) && binary.BigEndian.Uint32(f[32:]) <= 1
+}
+
+// plausible is Plausible for all messages but those that chunkless accepts, and with any that are cut.
+func plausible(b []byte, full int) bool {
 	if full < len(b) {
 		full = len(b)
 	}
@@ -27,11 +36,6 @@ func Plausible(b []byte, full int) bool {
 	xid := binary.BigEndian.Uint32(b)
 	vers := binary.BigEndian.Uint32(b[4:])
 	proc := Type(binary.BigEndian.Uint32(b[12:]))
-	if proc == TypeMsg && vers == Version1 && len(b) >= minMessage+8 &&
-		binary.BigEndian.Uint64(b[16:])|uint64(binary.BigEndian.Uint32(b[24:])) == 0 {
-		// No chunks: most messages.
-		return binary.BigEndian.Uint32(b[28:]) == xid && binary.BigEndian.Uint32(b[32:]) <= 1
-	}
 	if proc == TypeError {
 		return plausibleError(b, full, vers)
 	}

@@ -40,7 +40,7 @@ func (h *Header) decode1(b []byte, full int) error {
 		return h.fail(xdr.Value, 12, full, len(b), "proc")
 	}
 	if len(b) >= off+12 && binary.BigEndian.Uint64(b[off:])|uint64(binary.BigEndian.Uint32(b[off+8:])) == 0 {
-		h.payload(b, off+12, full) // three empty lists: most messages
+		h.payload(b, off+12, full) // three empty lists
 		h.plain = h.Type != TypeMsgP
 		return nil
 	}

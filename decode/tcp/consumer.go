@@ -64,8 +64,22 @@ type Stats struct {
 	Cut        uint64 // bytes that the capture cut off
 	Lost       uint64 // bytes of segments that the capture lacks
 	Early      uint64 // bytes before the first segment seen
+	Late       uint64 // bytes that arrived after they had been given up; only the last gaps are known
 	KeepAlives uint64
 	Differing  uint64 // segments seen again with other bytes
 	Ignored    uint64 // segments and acknowledgments far from the stream, or after its end
 	Resets     uint64
+}
+
+// displaced is how many bytes must have come too late: a few are retransmissions of what was sent before the
+// capture began, or of what it lacks.
+const displaced = 16 << 10
+
+// Displaced returns how many bytes came too late to be delivered, if they are so many that the capture must hold the
+// stream out of order; otherwise 0.
+func (s Stats) Displaced() uint64 {
+	if n := s.Early + s.Late; n >= displaced {
+		return n
+	}
+	return 0
 }

@@ -112,6 +112,10 @@ func (s *Stream) repeated(seq uint32, offset uint64, p []byte, n int, ref rdma.R
 		s.odd, s.oddFirst = 0, append(s.oddFirst[:0], p[:min(len(p), maxOdd)]...)
 		s.oddSeq, s.oddLen, s.oddRef = seq, n, ref
 	}
+	if s.belongs {
+		s.odd = 0
+		return false
+	}
 	s.odd++
 	s.oddNext = seq + uint32(n)
 	if s.odd < differing {

@@ -124,3 +124,30 @@ func BenchmarkPrint(b *testing.B) {
 		s.remember(1, p, len(p))
 	}
 }
+
+// TestBelongs: segments with other bytes whose acknowledgment is of the connection do not replace it.
+func TestBelongs(t *testing.T) {
+	var k kept
+	s := NewStream(NewPool(Options{}), &k)
+	s.Belongs(true)
+	number := uint64(0)
+	feed := func(at int, c byte) {
+		number++
+		s.Segment(uint32(1000+100*at), 0, bytes.Repeat([]byte{c}, 100), 100, rdma.Ref{Time: int64(number), Number: number})
+	}
+	for i := range 30 {
+		feed(i, byte(i))
+	}
+	for i := range 10 {
+		feed(20+i, 'x')
+	}
+	for i := range 10 {
+		feed(30+i, byte(i))
+	}
+	if k.resets != 0 || k.differs != 10 || len(k.data) != 4000 || bytes.IndexByte(k.data, 'x') >= 0 {
+		t.Errorf("%d resets, %d differ, %d bytes", k.resets, k.differs, len(k.data))
+	}
+	if !s.Knows(5100) || s.Knows(5000+near) || s.Knows(1<<31) {
+		t.Error("the wrong acknowledgments are known")
+	}
+}

@@ -23,6 +23,8 @@ const (
 	// nearby is how far after a bare acknowledgment of the sender the first data may be without being the
 	// start of the stream.
 	nearby = 1 << 20
+	// near is how far the acknowledgment number of a repeated segment may be from the position of the peer's stream.
+	near = 1 << 22
 )
 
 // Stream is one direction of a TCP connection. Init makes it ready. It is not
@@ -51,6 +53,9 @@ type Stream struct {
 	state   state
 	finSeen bool
 	ackSeen bool
+	belongs bool   // see Belongs
+	gaps    [8]gap // given up last, without those that the capture cut
+	gapAt   uint8
 	stats   Stats
 }
 
@@ -164,6 +169,16 @@ func (s *Stream) end(b int64, ref rdma.Ref) {
 	s.fin = uint64(b)
 	s.checkEnd(ref)
 	s.settle(ref)
+}
+
+// Belongs says whether the acknowledgment number of the segment that follows shows that it is of this connection. Then
+// it is no part of another stream, even if it repeats sequence numbers with other bytes.
+func (s *Stream) Belongs(yes bool) { s.belongs = yes }
+
+// Knows reports whether an acknowledgment number is near to what the stream has delivered: by chance 1 of 512 is.
+func (s *Stream) Knows(ack uint32) bool {
+	d := int32(ack - s.sequence())
+	return s.state >= running && d > -near && d < near
 }
 
 // Acked handles an acknowledgment number that the receiver sent in packet ref. The receiver has everything
@@ -357,6 +372,7 @@ func (s *Stream) take(a, b uint64, p []byte, ref rdma.Ref) {
 				s.stats.Differing++
 				s.consumer.Differs(a, int(to-a), ref)
 			}
+			s.stats.Late += s.givenUp(a, to)
 			seen(a, to-a)
 			a = to
 			continue
@@ -416,6 +432,19 @@ func (s *Stream) take(a, b uint64, p []byte, ref rdma.Ref) {
 	s.checkEnd(ref)
 }
 
+// gap is a part of the stream: from is its first byte, to the one after it.
+type gap struct{ from, to uint64 }
+
+// givenUp is how many of the bytes [a, b) were given up recently.
+func (s *Stream) givenUp(a, b uint64) (n uint64) {
+	for i := range s.gaps {
+		if from, to := max(a, s.gaps[i].from), min(b, s.gaps[i].to); from < to {
+			n += to - from
+		}
+	}
+	return n
+}
+
 // nextKnown is where the gap at the next byte ends, given a segment at a.
 func (s *Stream) nextKnown(a uint64) uint64 {
 	if s.queue != nil {
@@ -467,6 +496,12 @@ func (s *Stream) skip(to uint64, why Reason, ref rdma.Ref) {
 	at, n := s.next, to-s.next
 	s.next = to
 	s.stats.Lost += n
+	if last := &s.gaps[(s.gapAt+uint8(len(s.gaps))-1)%uint8(len(s.gaps))]; last.to == at && at > 0 {
+		last.to = to
+	} else {
+		s.gaps[s.gapAt] = gap{at, to}
+		s.gapAt = (s.gapAt + 1) % uint8(len(s.gaps))
+	}
 	s.consumer.Skip(at, int(n), why, rdma.Ref{}, ref)
 }
 

@@ -150,7 +150,7 @@ func TestStream(t *testing.T) {
 		{name: "lost", steps: []step{{seq: 0, data: "ab"}, {seq: 5, data: "fg"}, {ack: 2}, {ack: 7}, {seq: 7, data: "h"}},
 			want: "data 0 ab #1; skip 2 3 lost #4; data 5 fg #2,4; data 7 h #5", stats: Stats{Segments: 3, OutOfOrder: 1, Lost: 3}},
 		{name: "acknowledged in part", steps: []step{{seq: 0, data: "ab"}, {seq: 5, data: "fg"}, {ack: 4}, {seq: 2, data: "cde"}},
-			want: "data 0 ab #1; skip 2 2 lost #3; data 4 e #4; data 5 fg #2,4; again 2 2 #4", stats: Stats{Segments: 3, OutOfOrder: 1, Lost: 2, Again: 2}},
+			want: "data 0 ab #1; skip 2 2 lost #3; data 4 e #4; data 5 fg #2,4; again 2 2 #4", stats: Stats{Segments: 3, OutOfOrder: 1, Lost: 2, Again: 2, Late: 2}},
 		{name: "acknowledged before it is seen", steps: []step{{seq: 0, data: "ab"}, {ack: 5}, {seq: 2, data: "cde"}},
 			want: "data 0 ab #1; data 2 cde #3", stats: Stats{Segments: 2}},
 		{name: "acknowledged and lost", steps: []step{{seq: 0, data: "ab"}, {ack: 7}, {seq: 5, data: "fg"}},

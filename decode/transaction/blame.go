@@ -34,10 +34,19 @@ func (t *Transaction) NewQuiet(p *Phases) {
 	if !b.Quiet { // else there are no other shares
 		*b = Blame{Quiet: true}
 	}
-	for ph, d := range p.Parts() {
-		b.Shares[ph][rdma.CauseRest] = d
-	}
+	b.rest(PhaseCall, p.CallTransfer)
+	b.rest(PhasePull, p.ArgumentPull)
+	b.rest(PhaseServer, p.Server)
+	b.rest(PhasePush, p.ResultPush)
+	b.rest(PhaseReply, p.ReplyTransfer)
 	t.Blame = b
+}
+
+// rest sets the share of rdma.CauseRest. Most are 0, as before: what is not written stays in the caches of both processors.
+func (b *Blame) rest(ph Phase, d time.Duration) {
+	if s := &b.Shares[ph][rdma.CauseRest]; *s != d {
+		*s = d
+	}
 }
 
 // Of is the time that all phases together lost to a cause.

@@ -8,6 +8,11 @@ type conn struct {
 	halves  [2]*half // by the side of the requester; nil if it has sent nothing yet
 	forward uint8    // 1 + the side that sends forward calls; 0 if no call has shown it
 	calls   Calls
+	late    waiter // ends with the next message, see settle
+	// carries says that the connection is known to carry RPC-over-RDMA. malformed are its Sends with headers that
+	// cannot be decoded, whether that is known or not.
+	carries   bool
+	malformed Malformed
 	// copied is the last copy that was handed out, see snapshot, and number the
 	// number that it had.
 	copied *rdma.Connection
@@ -74,7 +79,7 @@ func halfOf(c *rdma.Connection, side rdma.Side) *half {
 // counters in it keep the values that they had then.
 func snapshot(c *rdma.Connection) *rdma.Connection {
 	k := of(c)
-	if s := k.copied; s != nil && k.number == c.ID && s.Fabric == c.Fabric && s.Ends == c.Ends && s.MTU == c.MTU &&
+	if s := k.copied; s != nil && k.number == c.ID && s.Fabric == c.Fabric && sameEnds(&s.Ends, &c.Ends) && s.MTU == c.MTU &&
 		s.State == c.State && s.Setup[0].Frame == c.Setup[0].Frame && s.Setup[1].Frame == c.Setup[1].Frame {
 		return s
 	}
@@ -83,12 +88,18 @@ func snapshot(c *rdma.Connection) *rdma.Connection {
 	return s
 }
 
+// sameEnds is == field by field: each transaction asks, and Go compares whole arrays in functions of their own.
+func sameEnds(a, b *[2]rdma.End) bool {
+	return a[0].QPN == b[0].QPN && a[1].QPN == b[1].QPN && a[0].Port == b[0].Port && a[1].Port == b[1].Port &&
+		a[0].Addr == b[0].Addr && a[1].Addr == b[1].Addr
+}
+
 // Copy returns a copy of a connection as it is now, of which ClientOf and CallsOf say
 // what they say of c now.
 func Copy(c *rdma.Connection) *rdma.Connection {
 	k := of(c)
 	s := new(rdma.Connection)
 	*s = c.Copy()
-	s.Upper = &conn{forward: k.forward, calls: k.calls}
+	s.Upper = &conn{forward: k.forward, calls: k.calls, carries: k.carries, malformed: k.malformed}
 	return s
 }

@@ -13,8 +13,8 @@ type credits struct {
 
 // asked counts a call. If one before it had used up all credits, and a reply has
 // freed one since, the call may have waited all that time: Transaction.Credits.
-func (t *Tracker) asked(tx *Transaction) {
-	k := &t.half(tx.Connection, tx.From).credits
+func (h *half) asked(tx *Transaction) {
+	k := &h.credits
 	if k.freed.Seen() {
 		tx.Credits = max(rdma.Between(k.full.Time, k.freed.Time), 0)
 		k.full, k.freed = rdma.Ref{}, rdma.Ref{}
@@ -27,8 +27,8 @@ func (t *Tracker) asked(tx *Transaction) {
 }
 
 // settled takes a call out of the count: it is answered, or given up.
-func (t *Tracker) settled(tx *Transaction, at rdma.Ref) {
-	k := &t.half(tx.Connection, tx.From).credits
+func (h *half) settled(tx *Transaction, at rdma.Ref) {
+	k := &h.credits
 	if tx.counted {
 		tx.counted = false
 		k.waiting--

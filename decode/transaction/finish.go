@@ -98,24 +98,20 @@ func (t *Tracker) end(tx *Transaction) {
 	h := t.half(tx.Connection, tx.From)
 	h.open.remove(tx)
 	if tx.replied {
-		e := recent{set: true, xid: tx.XID, print: tx.Reply.print}
+		e := h.ended()
+		e.set, e.xid, e.print = true, tx.XID, tx.Reply.print()
 		if tx.Call.Seen() {
 			e.origin, e.number = tx.from(), tx.Call.First.Number
 			e.sum = tx.sum()
 		}
-		h.ended(e)
 	}
-	for i := range tx.segments {
-		h.memory.remove(&tx.segments[i])
+	if len(tx.segments) > 0 {
+		h.memory.withdraw(tx.segments)
 	}
-	h.memory.shrink()
 	t.tables(h)
 	if len(tx.served) > 0 {
 		owner := t.half(tx.Connection, tx.From.Other())
-		for i := range tx.served {
-			owner.memory.remove(&tx.served[i])
-		}
-		owner.memory.shrink()
+		owner.memory.withdraw(tx.served)
 		t.tables(owner)
 		if !tx.Done.Seen() {
 			tx.note(DoneNotSeen)
@@ -141,7 +137,7 @@ func (t *Tracker) end(tx *Transaction) {
 	t.account(tx)
 	t.listed(tx)
 	if tx.counted {
-		t.settled(tx, rdma.Ref{})
+		h.settled(tx, rdma.Ref{})
 	}
 	if tx.unproven {
 		return
@@ -163,10 +159,12 @@ func (t *Tracker) end(tx *Transaction) {
 	}
 }
 
-// ended remembers the XID of a transaction that has ended with a reply.
-func (h *half) ended(e recent) {
-	h.recent[h.at] = e
+// ended returns an empty entry for a transaction that has ended with a reply, in place of that of the oldest.
+func (h *half) ended() *recent {
+	e := &h.recent[h.at]
+	*e = recent{}
 	h.at = (h.at + 1) % len(h.recent)
+	return e
 }
 
 // incomplete marks a transaction of which a part is missing.
@@ -194,12 +192,22 @@ func (t *Tracker) assembleCall(tx *Transaction) {
 		m.Bytes = uint64(m.PayloadLength)
 		return
 	}
+	inline := 0
+	if m.Header.Inline() {
+		inline = m.Header.PayloadLength
+	}
+	if m.Header.Plain() {
+		m.Bytes = uint64(inline)
+		return
+	}
+	t.assembleCallChunks(tx, inline)
+}
+
+// assembleCallChunks is assembleCall for a call with chunks, besides inline bytes in its Send.
+func (t *Tracker) assembleCallChunks(tx *Transaction, inline int) {
+	m := &tx.Call
 	h := &m.Header
 	zero := h.PositionZero()
-	inline := 0
-	if h.Inline() {
-		inline = h.PayloadLength
-	}
 	m.Bytes = uint64(inline) + zero.Length
 	for _, c := range h.ReadChunks() {
 		if c.Position != 0 || h.Version == rpcrdma.Version2 {
@@ -235,10 +243,19 @@ func (t *Tracker) assembleReply(tx *Transaction) {
 		m.Bytes = uint64(m.PayloadLength)
 		return
 	}
-	h := &m.Header
-	if h.Inline() {
-		m.Bytes = uint64(h.PayloadLength)
+	if m.Header.Inline() {
+		m.Bytes = uint64(m.Header.PayloadLength)
+		if m.Header.Plain() {
+			return
+		}
 	}
+	t.assembleReplyChunks(tx)
+}
+
+// assembleReplyChunks is assembleReply for a reply that may have chunks; the inline part has been counted.
+func (t *Tracker) assembleReplyChunks(tx *Transaction) {
+	m := &tx.Reply
+	h := &m.Header
 	for _, c := range h.Writes {
 		m.Bytes += (c.Length() + 3) &^ 3
 	}
@@ -278,6 +295,9 @@ func (t *Tracker) assembleReply(tx *Transaction) {
 func (t *Tracker) account(tx *Transaction) {
 	if tx.State == NoCall || !tx.Call.Transport {
 		return
+	}
+	if len(tx.segments)+len(tx.served) == 0 {
+		return // nothing to compare
 	}
 	var offered, read uint64
 	for i := range tx.segments {

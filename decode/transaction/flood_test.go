@@ -13,6 +13,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/internal/rocetest"
+	"github.com/rpcrdma/toolkit/internal/spent"
 )
 
 // pipe feeds hand-made packets to the trackers.
@@ -94,16 +95,18 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// bounded runs a flood and wants it to leave no more than so many bytes and to
-// take no longer than a generous time: what is quadratic would take minutes.
+// quick is the processor time that a flood may take: it takes less than a second, and what is quadratic minutes.
+const quick = 20 * time.Second
+
+// bounded runs a flood and wants it to leave no more than so many bytes and to be quick.
 func bounded(t *testing.T, name string, limit uint64, flood func(*pipe)) *pipe {
 	t.Helper()
 	before := heap()
-	start := time.Now()
+	start := spent.Time()
 	p := newPipe(transaction.Options{}, roce.Limits{})
 	flood(p)
 	after := heap()
-	if d := time.Since(start); d > 20*time.Second {
+	if d := spent.Time() - start; d > quick {
 		t.Errorf("%s took %v", name, d)
 	}
 	if after > before && after-before > limit {
@@ -176,7 +179,7 @@ func TestFloodOfClosings(t *testing.T) {
 
 // TestFloodOnCompletion ends transactions beside many that stay open.
 func TestFloodOnCompletion(t *testing.T) {
-	start := time.Now()
+	start := spent.Time()
 	p := newPipe(transaction.Options{OnCompletion: true}, roce.Limits{})
 	small, reply := callMessage(rpcrdma.Header{XID: 1}, 40), replyMessage(rpcrdma.Header{XID: 1}, 40)
 	psn := uint32(0)
@@ -197,7 +200,7 @@ func TestFloodOnCompletion(t *testing.T) {
 		p.send(hostA, hostB, 17, roce.RCAcknowledge, i, nil, nil)
 	}
 	p.end()
-	if d := time.Since(start); d > 20*time.Second {
+	if d := spent.Time() - start; d > quick {
 		t.Errorf("took %v", d)
 	}
 	if p.states[transaction.Complete] != 100_000 {
@@ -234,7 +237,7 @@ func TestFloodOfReplies(t *testing.T) {
 
 // TestHostileLists has chunk lists that are as long as a message allows.
 func TestHostileLists(t *testing.T) {
-	start := time.Now()
+	start := spent.Time()
 	const n = 40_000
 	call := rpcrdma.Header{XID: 7, Type: rpcrdma.TypeMsg}
 	reply := call
@@ -264,7 +267,7 @@ func TestHostileLists(t *testing.T) {
 		tr.SendAcked(c, 1, tag, ref)
 	}
 	tr.Flush()
-	if d := time.Since(start); d > 10*time.Second {
+	if d := spent.Time() - start; d > quick {
 		t.Errorf("took %v", d)
 	}
 	if tx != 5 || len(notes) < 2 || len(notes) > 64 {

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"unsafe"
 
+	"github.com/rpcrdma/toolkit/decode/internal/wire"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 )
@@ -85,16 +86,30 @@ func (t *Tracker) late(tx *Transaction, s *rdma.Send, transport, sure bool) rdma
 		t.named(tx)
 	}
 	t.traceSend(tx, CallPart, s, false)
-	t.resent(tx)
+	t.resent(tx, t.half(tx.Connection, tx.From))
 	reads := len(tx.Call.Header.Reads)+len(tx.Call.Header.Call) > 0 && transport
 	if !reads && len(tx.served) == 0 && (tx.acked || tx.Connection.Fabric == rdma.UDP) {
 		// It ends with the next message: who is told of messages has to be told
 		// that this one is the call, which nobody knows any more when it has ended.
-		tx.waitingUntil = s.Last.Time
-		return tx.sendTag(false)
+		of(tx.Connection).late = waiter{tx, tx.gen}
 	}
 	tx.waitingUntil = max(tx.waitingUntil, s.Last.Time+ackWait)
 	return tx.sendTag(false)
+}
+
+// settle ends the transaction of which a call that came late was the last part, at the next message of the same
+// connection. A message of another one does not end it: whether packets that are seen again after the call count must
+// not depend on others.
+func (t *Tracker) settle(c *rdma.Connection) {
+	k, ok := c.Upper.(*conn)
+	if !ok || k.late.tx == nil {
+		return
+	}
+	w := k.late
+	k.late = waiter{}
+	if !w.over() {
+		t.finish(w.tx)
+	}
 }
 
 // written counts the Writes that came before the call on the memory that it
@@ -134,18 +149,20 @@ func (tx *Transaction) order() {
 	}
 }
 
+// printed is how many bytes of a message its print covers.
+const printed = 64
+
 // printOf is what is remembered of a message to recognise a repetition: a hash of
 // its first bytes without the credits, which may differ, and its length.
 func printOf(b []byte, length int) uint64 {
-	const factor = 0x9e3779b97f4a7c15
+	b = b[:min(len(b), printed)]
 	h := uint64(length)
-	for i := 0; i < 8 && len(b) >= 8; i++ {
-		v := binary.LittleEndian.Uint64(b)
-		if i == 1 {
-			v &^= 1<<32 - 1
-		}
-		h = (h ^ h>>29 ^ v) * factor
-		b = b[8:]
+	if len(b) >= 8 {
+		h ^= binary.LittleEndian.Uint64(b)
+		b = b[min(len(b), 12):]
 	}
-	return h
+	return wire.Sum64(h, b)
 }
+
+// print returns the print of a message. Only replies that have been answered are asked for it, at the end of their transaction.
+func (m *Message) print() uint64 { return printOf(m.raw, m.SendBytes) }

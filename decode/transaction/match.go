@@ -9,7 +9,8 @@ import (
 
 // This file tells which transaction a Send belongs to, from top to bottom:
 //
-//	Send ── read: what does it say it is?
+//	Send ── usual: all at once, for most
+//	     └─ any ── read: what does it say it is?
 //	          ├─ isCall  → call:   sent again, of a reply that came before it, or a new transaction
 //	          ├─ isReply → answer: of an open call, sent again, or of a call that was not captured
 //	          ├─ isDone  → done:   the end of an open transaction (read-read model)
@@ -18,13 +19,12 @@ import (
 // What is kept of a Send once that is known (its bytes, the memory that it offers,
 // its packets, what all that takes) is in record.go.
 
-// said is what a Send says about itself.
+// said is what a Send says about itself. Four fields are the most that Go passes in registers.
 type said struct {
 	xid       uint32
 	direction direction
 	sure      bool // direction is no guess
 	transport bool // it has a transport header: Tracker.peek
-	scrap     bool // no more than the XID was captured
 }
 
 type direction uint8
@@ -42,7 +42,19 @@ const (
 func (t *Tracker) Send(c *rdma.Connection, s *rdma.Send) (tag rdma.Tag) {
 	t.enforce()
 	t.expire(s.Last.Time)
-	m := t.read(c, s)
+	t.settle(c)
+	if tag, ok := t.usual(c, s); ok {
+		return tag
+	}
+	return t.any(c, s)
+}
+
+// any is Send for whatever it is.
+func (t *Tracker) any(c *rdma.Connection, s *rdma.Send) (tag rdma.Tag) {
+	m, scrap := t.read(c, s)
+	if m.transport {
+		t.proves(c, s, m.direction)
+	}
 	switch m.direction {
 	case isCall:
 		tag = t.call(c, s, m)
@@ -51,26 +63,26 @@ func (t *Tracker) Send(c *rdma.Connection, s *rdma.Send) (tag rdma.Tag) {
 	case isDone:
 		t.done(c, s, m.xid)
 	case isControl, isNoRPC:
-		t.Stats.OtherSends++
+		t.other(c, s, m)
 	}
-	if m.scrap {
+	if scrap {
 		t.scrap(c, tag)
 	}
 	return tag
 }
 
-// read tells what a Send is, by its own bytes as far as they say it.
-func (t *Tracker) read(c *rdma.Connection, s *rdma.Send) (m said) {
+// read tells what a Send is, by its own bytes as far as they say it. scrap means that no more than the XID was captured.
+func (t *Tracker) read(c *rdma.Connection, s *rdma.Send) (m said, scrap bool) {
 	b := s.Data
 	if c.Fabric == rdma.TCP || c.Fabric == rdma.UDP {
 		switch {
 		case len(b) < 8:
-			return said{direction: isNothing}
+			return said{direction: isNothing}, false
 		case binary.BigEndian.Uint32(b[4:]) != 0:
 			m.direction = isReply
 		}
 		m.xid, m.sure = binary.BigEndian.Uint32(b), true
-		return m
+		return m, false
 	}
 	switch {
 	case rpcrdma.Plausible(b, s.Length), rpcrdma.PlausibleV2(b, s.Length), rpcrdma.PlausibleV0(b, s.Length):
@@ -78,16 +90,16 @@ func (t *Tracker) read(c *rdma.Connection, s *rdma.Send) (m said) {
 		switch may, version := rpcrdma.PlausibleCut(b, s.Length); {
 		case may && !version && !t.answered(c, s) && t.known(c, s):
 			// It begins as another one did before: that is no XID.
-			return said{direction: isNoRPC}
+			return said{direction: isNoRPC}, false
 		case may:
-			m.scrap = !version
+			scrap = !version
 		case !unknownVersion(b):
-			return said{direction: isNoRPC}
+			return said{direction: isNoRPC}, false
 		}
 	}
 	m.transport, m.xid = true, binary.BigEndian.Uint32(b)
 	m.direction, m.sure = t.direction(c, s)
-	return m
+	return m, scrap
 }
 
 // unknownVersion recognises a call of a version that does not exist, which has to
@@ -110,15 +122,19 @@ func unknownVersion(b []byte) bool {
 // disclose); until then the direction may be a guess: sure is false if the capture
 // holds too little of the message to tell.
 func (t *Tracker) direction(c *rdma.Connection, s *rdma.Send) (d direction, sure bool) {
-	h := &t.peek
-	if h.Length > keepHeader {
-		*h = rpcrdma.Header{} // no need to keep the lists of a giant
-	}
-	t.peekErr = h.Decode(s.Data, s.Length)
-	if d, ok := declared(h, s, t.peekErr); ok {
+	t.decode(s)
+	if d, ok := declared(&t.peek, s, t.peekErr); ok {
 		return d, true
 	}
 	return t.guess(c, s)
+}
+
+// decode decodes the transport header of a Send into Tracker.peek.
+func (t *Tracker) decode(s *rdma.Send) {
+	if t.peek.Length > keepHeader {
+		t.peek = rpcrdma.Header{} // no need to keep the lists of a giant
+	}
+	t.peekErr = t.peek.Decode(s.Data, s.Length)
 }
 
 // declared is the direction as the message says it: by its type, or by an RPC
@@ -201,7 +217,8 @@ func (tx *Transaction) mayBeExposed() bool {
 
 // call finds the transaction of a call, or begins one.
 func (t *Tracker) call(c *rdma.Connection, s *rdma.Send, m said) rdma.Tag {
-	if old := t.half(c, s.From).open.get(m.xid); old != nil {
+	h := t.half(c, s.From)
+	if old := h.open.get(m.xid); old != nil {
 		switch {
 		case t.overtook(old):
 			return t.late(old, s, m.transport, m.sure)
@@ -215,8 +232,8 @@ func (t *Tracker) call(c *rdma.Connection, s *rdma.Send, m said) rdma.Tag {
 			t.finish(old)
 		}
 	}
-	tx := t.begin(c, s.From, m.xid)
-	t.recordCall(tx, s, m)
+	tx := t.begin(h, c, s.From, m.xid)
+	t.recordCall(tx, h, s, m)
 	return tx.sendTag(false)
 }
 
@@ -242,14 +259,14 @@ func (t *Tracker) answer(c *rdma.Connection, s *rdma.Send, m said) rdma.Tag {
 			t.Stats.Duplicates++
 			return rdma.Tag{}
 		}
-		tx = t.begin(c, s.From.Other(), m.xid)
+		tx = t.begin(h, c, s.From.Other(), m.xid)
 		t.recordUnasked(tx, s, other)
 	case tx.replied:
 		t.Stats.Duplicates++
 		t.repeatedReply(tx, s)
 		return rdma.Tag{}
 	}
-	t.recordReply(tx, s, m)
+	t.recordReply(tx, h, s, m)
 	if c.Fabric == rdma.UDP && tx.Call.Seen() {
 		t.finish(tx) // nothing acknowledges it
 		return rdma.Tag{}

@@ -7,6 +7,10 @@ import "github.com/rpcrdma/toolkit/decode/rdma"
 func (t *Tracker) Merged(into *rdma.Connection, side rdma.Side, from *rdma.Connection, was rdma.Side) {
 	k, old := of(into), of(from)
 	k.calls.add(old.calls)
+	if k.late.tx == nil { // else the other one ends when it has waited long enough
+		k.late, old.late = old.late, waiter{}
+	}
+	t.sameProtocol(k, old)
 	if f := forwardSide(from); f != unknownSide && forwardSide(into) == unknownSide {
 		if f != was {
 			setForwardSide(into, side.Other())
@@ -71,7 +75,7 @@ func (t *Tracker) join(into *rdma.Connection, to rdma.Side, h *half) {
 	}
 	for i := range h.recent {
 		if e := h.recent[i]; e.set {
-			k.ended(e)
+			*k.ended() = e
 		}
 	}
 	if k.orphans == nil && h.orphans != nil {

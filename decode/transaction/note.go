@@ -241,6 +241,10 @@ func (n Note) Append(b []byte) []byte {
 const maxNotes = 32
 
 // Note adds a note, once. From a certain number on, notes are dropped.
+//
+// Notes are seldom. Kept out of line, their code does not push that of each transaction out of the first-level cache.
+//
+//go:noinline
 func (t *Transaction) Note(n Note) {
 	if len(t.Notes) >= maxNotes {
 		return
@@ -256,4 +260,6 @@ func (t *Transaction) Note(n Note) {
 }
 
 // note adds a note without arguments.
+//
+//go:noinline
 func (t *Transaction) note(k NoteKind) { t.Note(Note{Kind: k}) }

@@ -8,6 +8,9 @@ import (
 // offer registers the memory that a call offers.
 func (t *Tracker) offer(tx *Transaction) {
 	h := &tx.Call.Header
+	if h.Plain() {
+		return
+	}
 	n := len(h.Reads) + len(h.Call) + len(h.Reply)
 	for _, c := range h.Writes {
 		n += len(c)

@@ -57,15 +57,14 @@ func (h *half) addresses() hosts {
 func (t *Transaction) sum() uint64 {
 	b := t.Call.Payload
 	s := wire.Sum64(0, b[:min(len(b), 256)])
-	if t.Call.Transport {
+	if t.Call.Transport && !t.Call.Header.Plain() {
 		s ^= t.Call.Header.PositionZero().Length
 	}
 	return s ^ uint64(t.Call.PayloadLength)<<32
 }
 
-// resent looks for an earlier copy of a call on another connection.
-func (t *Tracker) resent(tx *Transaction) {
-	h := t.half(tx.Connection, tx.From)
+// resent looks for an earlier copy of a call of h on another connection.
+func (t *Tracker) resent(tx *Transaction, h *half) {
 	if h.calls >= maxResent {
 		return
 	}

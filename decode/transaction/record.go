@@ -8,12 +8,12 @@ import (
 // What is kept of a Send once its transaction is known: see match.go. Here lie the
 // copies, the lists of packets and the count of what all that takes.
 
-// recordCall takes the first message of a new transaction.
-func (t *Tracker) recordCall(tx *Transaction, s *rdma.Send, m said) {
+// recordCall takes the first message of a new transaction of h.
+func (t *Tracker) recordCall(tx *Transaction, h *half, s *rdma.Send, m said) {
 	t.setMessage(tx, &tx.Call, s, m.transport)
 	t.placed(tx)
 	if m.transport {
-		t.asked(tx)
+		h.asked(tx)
 		t.offer(tx)
 		t.overtaken(tx)
 	}
@@ -24,7 +24,7 @@ func (t *Tracker) recordCall(tx *Transaction, s *rdma.Send, m said) {
 		tx.note(AssumedCall)
 	}
 	t.traceSend(tx, CallPart, s, false)
-	t.resent(tx)
+	t.resent(tx, h)
 }
 
 // repeatedCall notes that the call of an open transaction was sent again.
@@ -44,11 +44,11 @@ func (t *Tracker) recordUnasked(tx *Transaction, s *rdma.Send, other bool) {
 	}
 }
 
-// recordReply takes the reply of a transaction.
-func (t *Tracker) recordReply(tx *Transaction, s *rdma.Send, m said) {
+// recordReply takes the reply of a transaction of h.
+func (t *Tracker) recordReply(tx *Transaction, h *half, s *rdma.Send, m said) {
 	t.setMessage(tx, &tx.Reply, s, m.transport)
 	if m.transport {
-		t.settled(tx, s.Last)
+		h.settled(tx, s.Last)
 	}
 	t.traceSend(tx, ReplyPart, s, false)
 	t.reply(tx)
@@ -58,7 +58,7 @@ func (t *Tracker) recordReply(tx *Transaction, s *rdma.Send, m said) {
 func (t *Tracker) repeatedReply(tx *Transaction, s *rdma.Send) {
 	tx.Retransmits += s.Packets
 	t.traceSend(tx, ReplyPart, s, true)
-	if printOf(s.Data, s.Length) == tx.Reply.print {
+	if printOf(s.Data, s.Length) == tx.Reply.print() {
 		tx.note(ReplyRepeated)
 	} else {
 		tx.note(ReplyRepeatedOther)
@@ -77,15 +77,8 @@ const headOnly = 8 << 10
 
 // setMessage copies what was sent.
 func (t *Tracker) setMessage(tx *Transaction, m *Message, s *rdma.Send, transport bool) {
-	m.First, m.Last, m.original = s.First, s.Last, s.Last
-	m.stamp, m.againStamp = tx.Connection.Stamp, rdma.Stamp{}
-	m.Packets = s.Packets
-	m.SendBytes = s.Length
-	m.Cut = len(s.Data) < s.Length
-	m.Invalidates, m.Handle = s.Invalidates, s.Handle
+	m.setSend(tx, s)
 	m.Transport = transport
-	m.print = printOf(s.Data, s.Length)
-	tx.Retransmits += s.Again
 	data := s.Data
 	if len(data) > headOnly && !t.room(len(data)) {
 		data = data[:headOnly]
@@ -121,22 +114,39 @@ func (t *Tracker) setMessage(tx *Transaction, m *Message, s *rdma.Send, transpor
 	}
 }
 
+// setSend takes what is known of a Send besides its bytes.
+func (m *Message) setSend(tx *Transaction, s *rdma.Send) {
+	m.First, m.Last, m.original = s.First, s.Last, s.Last
+	m.stamp, m.againStamp = tx.Connection.Stamp, rdma.Stamp{}
+	m.Packets = s.Packets
+	m.SendBytes = s.Length
+	m.Cut = len(s.Data) < s.Length
+	m.Invalidates, m.Handle = s.Invalidates, s.Handle
+	tx.Retransmits += s.Again
+}
+
 // reply notes that the reply of tx has arrived.
 func (t *Tracker) reply(tx *Transaction) {
 	tx.replied = true
 	h := &tx.Reply.Header
-	if tx.Reply.Transport && len(h.Reads) > 0 && h.Type != rpcrdma.TypeError {
+	if tx.Reply.Transport && !h.Plain() && len(h.Reads) > 0 && h.Type != rpcrdma.TypeError {
 		t.serve(tx)
 	}
 	if !tx.Call.Seen() && tx.Reply.Transport {
 		t.adopt(tx)
 	}
+	t.replyOfCall(tx)
+	if !tx.Call.Seen() {
+		t.ahead(tx)
+	}
+}
+
+// replyOfCall is reply for one without chunks, to a call that was seen: it waits for its acknowledgement.
+func (t *Tracker) replyOfCall(tx *Transaction) {
+	tx.replied = true
 	tx.waitingUntil = tx.Reply.Last.Time + ackWait
 	if !tx.waiting {
 		tx.waiting = true
 		t.waiting.push(tx, tx.gen, t.open)
-	}
-	if !tx.Call.Seen() {
-		t.ahead(tx)
 	}
 }

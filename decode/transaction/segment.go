@@ -91,6 +91,16 @@ func (t *segments) remove(s *segment) {
 	s.above, s.below = nil, nil
 }
 
+// withdraw removes all segments of a message.
+//
+//go:noinline
+func (t *segments) withdraw(list []segment) {
+	for i := range list {
+		t.remove(&list[i])
+	}
+	t.shrink()
+}
+
 // fewHandles is how many entries a table may have for those to come.
 const fewHandles = 1024
 

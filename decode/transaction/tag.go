@@ -58,31 +58,31 @@ func (e *entries) drop(tx *Transaction) {
 // grow.
 const entrySize = 2 * (8 + 4)
 
-func kindOf(tag rdma.Tag) tagKind { return tagKind(tag[1] >> kindShift) }
+func kindOf(tag rdma.Tag) tagKind { return tagKind(tag.W1 >> kindShift) }
 
 // number is the number of the operation of a tag.
-func number(tag rdma.Tag) int { return int(tag[0] & (1<<numberBits - 1)) }
+func number(tag rdma.Tag) int { return int(tag.W0 & (1<<numberBits - 1)) }
 
 // sendTag is the tag of a message.
 func (tx *Transaction) sendTag(reply bool) rdma.Tag {
-	tag := rdma.Tag{tx.gen << numberBits, uint64(sendTag)<<kindShift | uint64(tx.entry)<<entryShift}
+	tag := rdma.Tag{W0: tx.gen << numberBits, W1: uint64(sendTag)<<kindShift | uint64(tx.entry)<<entryShift}
 	if reply != tx.turned {
-		tag[1] |= replyBit
+		tag.W1 |= replyBit
 	}
 	return tag
 }
 
 // isReply reports whether a tag belongs to a reply.
-func (tx *Transaction) isReply(tag rdma.Tag) bool { return (tag[1]&replyBit != 0) != tx.turned }
+func (tx *Transaction) isReply(tag rdma.Tag) bool { return (tag.W1&replyBit != 0) != tx.turned }
 
 // opTag is the tag of an operation on memory of s.
 func (tx *Transaction) opTag(s *segment, number int) rdma.Tag {
-	return rdma.Tag{tx.gen<<numberBits | uint64(number), uint64(opTag)<<kindShift | uint64(tx.entry)<<entryShift | uint64(uint32(tx.place(s)))}
+	return rdma.Tag{W0: tx.gen<<numberBits | uint64(number), W1: uint64(opTag)<<kindShift | uint64(tx.entry)<<entryShift | uint64(uint32(tx.place(s)))}
 }
 
 // orphanTagOf is the tag of the i-th operation without a call.
 func orphanTagOf(gen uint64, i int) rdma.Tag {
-	return rdma.Tag{gen<<numberBits | uint64(i), uint64(orphanTag) << kindShift}
+	return rdma.Tag{W0: gen<<numberBits | uint64(i), W1: uint64(orphanTag) << kindShift}
 }
 
 // tagged returns the transaction that a message or an operation belongs to, nil if
@@ -91,8 +91,8 @@ func (t *Tracker) tagged(tag rdma.Tag) *Transaction {
 	if k := kindOf(tag); k != sendTag && k != opTag {
 		return nil
 	}
-	tx := t.entries.list[tag[1]>>entryShift&entryMask]
-	if tx == nil || tx.gen != tag[0]>>numberBits || tx.finished {
+	tx := t.entries.list[tag.W1>>entryShift&entryMask]
+	if tx == nil || tx.gen != tag.W0>>numberBits || tx.finished {
 		return nil
 	}
 	return tx
@@ -108,7 +108,7 @@ func (t *Tracker) segmentOf(op *rdma.Op) (*segment, *Operation) {
 	if tx == nil {
 		return nil, nil
 	}
-	s := tx.segmentAt(int32(uint32(op.Tag[1])))
+	s := tx.segmentAt(int32(uint32(op.Tag.W1)))
 	if s == nil {
 		return nil, nil
 	}
@@ -125,7 +125,7 @@ func (h *half) orphanOf(op *rdma.Op) *orphan {
 		return nil
 	}
 	o := &h.orphans[number(op.Tag)%len(h.orphans)]
-	if o.gen != op.Tag[0]>>numberBits {
+	if o.gen != op.Tag.W0>>numberBits {
 		return nil
 	}
 	return o
@@ -138,8 +138,8 @@ func (t *Tracker) OfSend(tag rdma.Tag) (tx *Transaction, reply bool) {
 	if kindOf(tag) != sendTag {
 		return nil, false
 	}
-	tx = t.entries.list[tag[1]>>entryShift&entryMask]
-	if tx == nil || tx.gen != tag[0]>>numberBits {
+	tx = t.entries.list[tag.W1>>entryShift&entryMask]
+	if tx == nil || tx.gen != tag.W0>>numberBits {
 		return nil, false
 	}
 	return tx, tx.isReply(tag)

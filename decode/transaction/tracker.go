@@ -33,6 +33,10 @@ type Options struct {
 	// Take, if set, is shown each transaction before it is emitted. If it returns true,
 	// it is not emitted.
 	Take func(*Transaction) bool
+	// Carries, if set, is asked about a connection with a Send that is no message of RPC-over-RDMA, when nothing has
+	// shown what the connection carries: whether it is RPC-over-RDMA, and whether that is known at all. Otherwise
+	// the ports decide. See Malformed.
+	Carries func(*rdma.Connection) (yes, known bool)
 	// TraceXID, if set, limits both to transactions whose XID it accepts.
 	TraceXID func(xid uint32) bool
 	// Detach leaves an emitted transaction to the consumer, which may be
@@ -114,6 +118,7 @@ type Tracker struct {
 // Stats counts what a Tracker saw beside transactions.
 type Stats struct {
 	OtherSends  uint64 // Sends that carry no RPC
+	Malformed   Malformed
 	OrphanOps   uint64 // RDMA operations that no call has asked for
 	OrphanBytes uint64
 	Duplicates  uint64 // replies that came again
@@ -124,6 +129,7 @@ type Stats struct {
 // Add adds what another Tracker saw.
 func (s *Stats) Add(o *Stats) {
 	s.OtherSends += o.OtherSends
+	s.Malformed.Add(&o.Malformed)
 	s.OrphanOps += o.OrphanOps
 	s.OrphanBytes += o.OrphanBytes
 	s.Duplicates += o.Duplicates
@@ -215,9 +221,9 @@ func (t *Tracker) half(c *rdma.Connection, side rdma.Side) *half {
 	return h
 }
 
-// begin makes a transaction. The caller sets its first message and calls
+// begin makes a transaction of side from of c, of which h is the half. The caller sets its first message and calls
 // placed.
-func (t *Tracker) begin(c *rdma.Connection, from rdma.Side, xid uint32) *Transaction {
+func (t *Tracker) begin(h *half, c *rdma.Connection, from rdma.Side, xid uint32) *Transaction {
 	if t.open >= t.opt.Open {
 		t.evict(nil, GivenUpCalls)
 	}
@@ -227,7 +233,6 @@ func (t *Tracker) begin(c *rdma.Connection, from rdma.Side, xid uint32) *Transac
 	tx.serial = t.gen
 	tx.untraced = t.opt.TraceXID != nil && !t.opt.TraceXID(xid)
 	tx.Connection, tx.From, tx.XID = c, from, xid
-	h := t.half(c, from)
 	h.open.put(xid, tx)
 	t.tables(h)
 	t.open++

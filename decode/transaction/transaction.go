@@ -53,7 +53,6 @@ type Message struct {
 	Invalidates bool   // it was sent with Send With Invalidate
 	Handle      uint32 // the handle that it invalidated
 
-	print      uint64     // see printOf
 	original   rdma.Ref   // last packet of the first copy
 	stamp      rdma.Stamp // of the first copy
 	againStamp rdma.Stamp // of the first complete repetition
@@ -242,13 +241,21 @@ func (t *Transaction) Memory() int { return t.size }
 // were both seen, and in that order by their timestamps: otherwise nothing can
 // be said of the time that they took.
 func (t *Transaction) Phases() (p Phases, ok bool) {
+	ok = t.SetPhases(&p)
+	return p, ok
+}
+
+// SetPhases is Phases for those who ask for each transaction. The result is not copied: for that, the processor would
+// have to wait until all of it has been stored.
+func (t *Transaction) SetPhases(p *Phases) (ok bool) {
+	*p = Phases{}
 	p.Ack = -1
 	if !t.Call.Seen() || !t.Reply.Seen() {
-		return p, false
+		return false
 	}
 	start, end := t.Call.First.Time, t.Reply.Last.Time
 	if end < start || t.late && end == start {
-		return p, false
+		return false
 	}
 	p.Total = rdma.Between(start, end)
 	if t.Times.Ack.Seen() {
@@ -256,7 +263,7 @@ func (t *Transaction) Phases() (p Phases, ok bool) {
 	}
 	if p.Total == math.MaxInt64 {
 		p.Server = p.Total // the clock is wrong by centuries; nothing finer can be said
-		return p, true
+		return true
 	}
 	clamp := func(at, from int64) int64 { return min(max(at, from), end) }
 	t1 := clamp(t.Call.Last.Time, start)
@@ -278,7 +285,7 @@ func (t *Transaction) Phases() (p Phases, ok bool) {
 	p.Server = time.Duration(t3 - t2)
 	p.ResultPush = time.Duration(t4 - t3)
 	p.ReplyTransfer = time.Duration(end - t4)
-	return p, true
+	return true
 }
 
 // TypeName is the type of the transport header ("RDMA_MSG", its number if it is

@@ -37,22 +37,23 @@ func (r *Reader) Copy(dst []byte) {
 // More reports whether an array that has not ended may continue: there was no error and there are bytes left.
 // Otherwise it fails as a read would.
 func (r *Reader) More() bool {
-	if r.err.Kind == None && r.off == len(r.b) {
+	if r.off == len(r.b) {
 		r.Fail(Short, "")
 	}
-	return r.err.Kind == None
+	return !r.Failed()
 }
 
 // Take returns the next n bytes and passes over them, or returns nil, without
 // an error, if there are fewer. n is a multiple of four. It lets a structure
 // of fixed size be read with one check.
 func (r *Reader) Take(n int) []byte {
-	if r.err.Kind != None || len(r.b)-r.off < n {
+	b, off := r.b, uint(r.off)
+	end := off + uint(n)
+	if end > uint(len(b)) || off > end {
 		return nil
 	}
-	b := r.b[r.off : r.off+n]
-	r.off += n
-	return b
+	r.off = int(end)
+	return b[off:end:end]
 }
 
 // SizeData is the number of bytes that AppendData appends.

@@ -10,6 +10,7 @@ package xdr
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 )
 
 // Kind classifies an error of the cursor.
@@ -68,16 +69,20 @@ type Reduced struct {
 // Reader is a cursor over one message. The zero value is an empty message; Reset gives it another one. After
 // an error every read returns zero values, and Err is the first error.
 type Reader struct {
-	b   []byte
-	off int
-	err Error
+	b    []byte
+	off  int // the cursor, in which an error sets the bit failed
+	full int // where the stream would end had nothing been cut; ≥ len(b)
+	err  Error
 
-	full    int // where the stream would end had nothing been cut; ≥ len(b)
-	reduced []Reduced
 	next    int    // index of the next reduced item
 	removed uint32 // bytes and padding of reduced items passed so far
 	byOrder bool   // reduced items are taken by order (reply), not by position (call)
+	reduced []Reduced
 }
+
+// failed makes an offset negative and so one that no read accepts: a read that compares its end with the end of
+// the stream, as it must, need not ask for errors besides.
+const failed = math.MinInt
 
 // Reset starts a new message. full is the length that the message had on the
 // wire; it is greater than len(b) when the capture cut it.
@@ -85,7 +90,8 @@ func (r *Reader) Reset(b []byte, full int) {
 	if full < len(b) {
 		full = len(b)
 	}
-	*r = Reader{b: b, full: full}
+	r.off, r.full, r.removed, r.err.Kind = 0, full, 0, None
+	r.b, r.reduced = b, nil
 }
 
 // StartAt says that the bytes given to Reset start at that position of the
@@ -103,49 +109,62 @@ func (r *Reader) ReduceReply(chunks []Reduced) { r.reduced, r.next, r.byOrder = 
 
 // Err returns the first error, or nil. The *Error belongs to the Reader.
 func (r *Reader) Err() error {
-	if r.err.Kind == None {
+	if !r.Failed() {
 		return nil
+	}
+	return r.first()
+}
+
+// first is the first error. That of a read that only lacked bytes is not recorded before it is asked for, so that
+// such reads are small enough to be inlined.
+//
+//go:noinline
+func (r *Reader) first() *Error {
+	if r.err.Kind == None {
+		r.err = Error{Kind: Short, Offset: r.Offset()}
 	}
 	return &r.err
 }
 
 // Failed reports whether an error has occurred.
-func (r *Reader) Failed() bool { return r.err.Kind != None }
+func (r *Reader) Failed() bool { return r.off < 0 }
 
 // Cut reports whether the error is only that the capture holds less of the
 // message than was sent.
-func (r *Reader) Cut() bool { return r.err.Kind == Short && r.full > len(r.b) }
+func (r *Reader) Cut() bool { return r.Failed() && r.first().Kind == Short && r.full > len(r.b) }
 
 // Fail records an error at the cursor, unless there is one already.
 func (r *Reader) Fail(k Kind, field string) {
-	if r.err.Kind == None {
+	if !r.Failed() {
 		r.err = Error{Kind: k, Offset: r.off, Field: field}
+		r.off |= failed
 	}
 }
 
-// short records that the data ends here. It is kept out of line so that the
-// reads, which are inlined thousands of times, stay small.
-//
-//go:noinline
-func (r *Reader) short() { r.Fail(Short, "") }
-
 // Field names the field of an error that a generic read has recorded.
 func (r *Reader) Field(name string) {
-	if r.err.Kind != None && r.err.Field == "" {
-		r.err.Field = name
+	if r.Failed() {
+		r.field(name)
+	}
+}
+
+//go:noinline
+func (r *Reader) field(name string) {
+	if e := r.first(); e.Field == "" {
+		e.Field = name
 	}
 }
 
 // Offset is the cursor's place in the bytes given to Reset.
-func (r *Reader) Offset() int { return r.off }
+func (r *Reader) Offset() int { return r.off &^ failed }
 
 // Position is the cursor's place in the complete stream, reduced items
 // included (RFC 8166 counts positions so).
-func (r *Reader) Position() uint32 { return uint32(r.off) + r.removed }
+func (r *Reader) Position() uint32 { return uint32(r.Offset()) + r.removed }
 
 // Remaining is the number of bytes that follow the cursor.
 func (r *Reader) Remaining() int {
-	if r.err.Kind != None {
+	if r.Failed() {
 		return 0
 	}
 	return len(r.b) - r.off
@@ -153,7 +172,7 @@ func (r *Reader) Remaining() int {
 
 // Rest returns the bytes after the cursor without moving it.
 func (r *Reader) Rest() []byte {
-	if r.err.Kind != None {
+	if r.Failed() {
 		return nil
 	}
 	return r.b[r.off:len(r.b):len(r.b)]
@@ -161,16 +180,14 @@ func (r *Reader) Rest() []byte {
 
 // Uint32 reads an unsigned integer, an enumeration or a length.
 func (r *Reader) Uint32() uint32 {
-	if r.err.Kind != None {
+	b, off := r.b, uint(r.off)
+	end := off + 4
+	if end > uint(len(b)) || off > end {
+		r.off |= failed
 		return 0
 	}
-	if len(r.b)-r.off < 4 {
-		r.short()
-		return 0
-	}
-	v := binary.BigEndian.Uint32(r.b[r.off:])
-	r.off += 4
-	return v
+	r.off = int(end)
+	return binary.BigEndian.Uint32(b[off:end])
 }
 
 // Int32 reads a signed integer.
@@ -181,16 +198,14 @@ func (r *Reader) Bool() bool { return r.Uint32() != 0 }
 
 // Uint64 reads an unsigned hyper integer.
 func (r *Reader) Uint64() uint64 {
-	if r.err.Kind != None {
+	b, off := r.b, uint(r.off)
+	end := off + 8
+	if end > uint(len(b)) || off > end {
+		r.off |= failed
 		return 0
 	}
-	if len(r.b)-r.off < 8 {
-		r.short()
-		return 0
-	}
-	v := binary.BigEndian.Uint64(r.b[r.off:])
-	r.off += 8
-	return v
+	r.off = int(end)
+	return binary.BigEndian.Uint64(b[off:end])
 }
 
 // Int64 reads a signed hyper integer.
@@ -199,7 +214,7 @@ func (r *Reader) Int64() int64 { return int64(r.Uint64()) }
 // Fixed reads an opaque of n bytes and its padding. The result aliases the
 // message and is capped.
 func (r *Reader) Fixed(n int) []byte {
-	if r.err.Kind != None {
+	if r.Failed() {
 		return nil
 	}
 	if n < 0 || n > len(r.b)-r.off {
@@ -224,8 +239,22 @@ func (r *Reader) Fixed(n int) []byte {
 // Opaque reads a variable-length opaque or string of at most max bytes (0: no
 // limit of the protocol). The result aliases the message.
 func (r *Reader) Opaque(max uint32) []byte {
+	b, off := r.b, uint(r.off)
+	if at := off + 4; at <= uint(len(b)) && off <= at {
+		n := binary.BigEndian.Uint32(b[off:at])
+		end := at + uint(n)
+		if next := at + (uint(n)+3)&^3; next <= uint(len(b)) && at <= end && end <= next && (n <= max || max == 0) {
+			r.off = int(next)
+			return b[at:end:end]
+		}
+	}
+	return r.opaque(max)
+}
+
+// opaque is Opaque for one that is not there with its padding, or too long.
+func (r *Reader) opaque(max uint32) []byte {
 	n := r.Uint32()
-	if r.err.Kind != None {
+	if r.Failed() {
 		return nil
 	}
 	if max != 0 && n > max || uint64(n) > uint64(r.full-r.off) {
@@ -239,7 +268,7 @@ func (r *Reader) Opaque(max uint32) []byte {
 // Data reads a DDP-eligible opaque, which may be reduced.
 func (r *Reader) Data(max uint32) Data {
 	n := r.Uint32()
-	if r.err.Kind != None {
+	if r.Failed() {
 		return Data{}
 	}
 	if max != 0 && n > max {
@@ -286,7 +315,7 @@ func (r *Reader) Data(max uint32) Data {
 // elements.
 func (r *Reader) Count(max uint32, size int) int {
 	n := r.Uint32()
-	if r.err.Kind != None {
+	if r.Failed() {
 		return 0
 	}
 	if size < 1 {
@@ -307,7 +336,7 @@ func (r *Reader) Count(max uint32, size int) int {
 
 // Skip passes over n bytes.
 func (r *Reader) Skip(n int) {
-	if r.err.Kind != None {
+	if r.Failed() {
 		return
 	}
 	if n < 0 || n > len(r.b)-r.off {

@@ -436,3 +436,22 @@ func BenchmarkReader(b *testing.B) {
 		r.Opaque(255)
 	}
 }
+
+// TestResetForgetsErrors: what was wrong with one message is not said of the next.
+func TestResetForgetsErrors(t *testing.T) {
+	var r Reader
+	r.Reset([]byte{0, 0, 0, 1}, 4)
+	r.Fail(Value, "discriminant")
+	if r.Bool() || r.Offset() != 0 || r.Remaining() != 0 {
+		t.Fatal("a read after an error")
+	}
+	r.Reset([]byte{0, 0, 0, 1, 0, 0}, 8)
+	if r.Uint32() != 1 || r.Failed() || r.Err() != nil {
+		t.Fatal(r.Err())
+	}
+	r.Uint32()
+	r.Field("count")
+	if err := r.Err().(*Error); *err != (Error{Kind: Short, Offset: 4, Field: "count"}) || !r.Cut() {
+		t.Fatal(err)
+	}
+}

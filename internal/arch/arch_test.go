@@ -39,10 +39,10 @@ var ui = []string{
 }
 
 // provider is what every provider of RDMA may import: the interface, capture
-// points, the defence against floods, and queues.
+// points, the defence against floods, how long to poll, and queues.
 var provider = []string{
 	"replay/verbs", "replay/verbs/tap",
-	"replay/internal/halfopen", "replay/internal/backlog", "replay/internal/link", "replay/internal/ring", "replay/internal/unguessable",
+	"replay/internal/busy", "replay/internal/halfopen", "replay/internal/backlog", "replay/internal/link", "replay/internal/ring", "replay/internal/unguessable",
 }
 
 var rules = []rule{
@@ -50,9 +50,11 @@ var rules = []rule{
 	// characters may be shown, which name was meant.
 	{packages: "internal/outfile", foreign: []string{"golang.org/x/sys"}},
 	{packages: "internal/printable"},
+	{packages: "internal/digits"},
 	// Memory to files and back: of a state it knows no part.
 	{packages: "internal/freeze", foreign: []string{"github.com/klauspost/compress"}},
 	{packages: "internal/nearest"},
+	{packages: "internal/crc", foreign: []string{"golang.org/x/sys"}},
 	// Tables for people. It is the one way to a library that draws for those who are
 	// no command, and for commands and benchmarks only.
 	{packages: "internal/table", foreign: []string{"github.com/olekukonko/tablewriter"}},
@@ -61,6 +63,7 @@ var rules = []rule{
 	{packages: "capture/...", own: []string{"capture/...", "internal/outfile"}, foreign: []string{"github.com/klauspost/compress", "golang.org/x/sys", "golang.org/x/net/bpf"}},
 
 	// Vocabulary and tools that all of decode shares.
+	{packages: "decode/internal/prefetch"},
 	{packages: "decode/internal/wire"},
 	{packages: "decode/memory", own: []string{"internal/freeze"}},
 	{packages: "decode/rdma", own: []string{"internal/freeze"}},
@@ -70,7 +73,7 @@ var rules = []rule{
 
 	// Fabrics: packets to operations. They know no RPC.
 	{packages: "decode/ibcm", own: []string{"decode/internal/wire", "decode/rdma"}},
-	{packages: "decode/roce", own: []string{"decode/ibcm", "decode/internal/wire", "decode/link", "decode/memory", "decode/rdma", "internal/freeze"}},
+	{packages: "decode/roce", own: []string{"decode/ibcm", "decode/internal/wire", "decode/link", "decode/memory", "decode/rdma", "internal/freeze"}, foreign: []string{"golang.org/x/sys"}},
 	{packages: "decode/iwarp", own: []string{"decode/link", "decode/rdma", "decode/tcp", "internal/freeze"}},
 
 	// Messages. They know no fabric; oncrpc finds records in TCP streams.
@@ -84,9 +87,9 @@ var rules = []rule{
 	{packages: "decode/nfs/...", own: []string{"decode/nfs/...", "decode/xdr"}},
 
 	// Operations to transactions, and what these say.
-	{packages: "decode/transaction", own: []string{"decode/internal/wire", "decode/memory", "decode/rdma", "decode/rpcrdma", "internal/freeze"}},
+	{packages: "decode/transaction", own: []string{"decode/internal/prefetch", "decode/internal/wire", "decode/memory", "decode/rdma", "decode/rpcrdma", "internal/freeze"}},
 	{packages: "decode/rpc", own: []string{
-		"decode/link", "decode/nfs/...", "decode/oncrpc", "decode/rdma", "decode/rpcrdma", "decode/transaction", "decode/xdr", "internal/freeze",
+		"decode/internal/wire", "decode/link", "decode/nfs/...", "decode/oncrpc", "decode/rdma", "decode/rpcrdma", "decode/transaction", "decode/xdr", "internal/freeze",
 	}},
 
 	// Kerberos, apart from rpc, which knows it by an interface: programs that do
@@ -126,7 +129,7 @@ var rules = []rule{
 	{packages: "analyze/window", own: []string{"capture"}},
 
 	// The words that all consumers of transactions share, and transactions as text.
-	{packages: "analyze/text", own: []string{"decode/...", "internal/printable", "internal/freeze"}, foreign: []string{"github.com/mattn/go-runewidth"}},
+	{packages: "analyze/text", own: []string{"decode/...", "internal/digits", "internal/printable", "internal/freeze"}, foreign: []string{"github.com/mattn/go-runewidth"}},
 	{packages: "analyze/account", own: []string{"analyze/text", "decode", "decode/rdma"}},
 	// The list of connections, of one tap or of many, with its forms of output.
 	{packages: "analyze/connections", own: []string{
@@ -139,7 +142,7 @@ var rules = []rule{
 	{packages: "analyze/check", own: []string{"analyze/state", "analyze/text", "decode/...", "internal/freeze"}},
 	{packages: "analyze/kernel", own: []string{"analyze/kernel/...", "analyze/text", "decode/rdma", "decode/rpc", "decode/transaction"}},
 	// Keys of connections, and the form in which analyzers save what they found.
-	{packages: "analyze/state", own: []string{"decode/rdma"}},
+	{packages: "analyze/state", own: []string{"decode/rdma"}, foreign: []string{"github.com/klauspost/compress"}},
 	{packages: "analyze/latency", own: []string{
 		"analyze/account", "analyze/state", "analyze/text", "decode", "decode/link", "decode/rdma", "decode/rpc", "decode/rpcrdma", "decode/transaction",
 		"internal/freeze",
@@ -152,14 +155,14 @@ var rules = []rule{
 
 	// Formats of single transactions, and of what others computed.
 	{packages: "analyze/text/results", own: []string{"analyze/check", "analyze/kernel", "analyze/latency", "analyze/text", "decode/...", "internal/printable", "internal/table"}},
-	{packages: "analyze/ndjson", own: []string{"analyze/check", "analyze/text", "decode/...", "internal/printable"}},
+	{packages: "analyze/ndjson", own: []string{"analyze/check", "analyze/text", "decode/...", "internal/digits", "internal/printable"}},
 	{packages: "analyze/html", own: []string{"analyze/fabric", "analyze/latency", "analyze/plot", "analyze/session", "analyze/text", "decode/rdma", "decode/transaction", "internal/printable"}},
 	{packages: "analyze/journal", own: []string{"analyze/filter", "analyze/text", "decode/rpc", "decode/transaction", "internal/printable"}},
 	{packages: "analyze/index", own: []string{"capture", "decode", "decode/transaction"}, foreign: []string{"github.com/klauspost/compress"}, tests: []string{"decode/rpc"}},
 	{packages: "analyze/ladder", own: []string{"analyze/ndjson", "analyze/text", "decode/..."}},
 	{packages: "analyze/chrometrace", own: []string{"analyze/ndjson", "analyze/text", "decode/..."}},
-	{packages: "analyze/parquet", own: []string{"analyze/fabric", "analyze/parquet/column", "decode/...", "internal/outfile"}, foreign: []string{"github.com/klauspost/compress", "github.com/parquet-go/parquet-go"}},
-	{packages: "analyze/parquet/column", foreign: []string{"github.com/parquet-go/parquet-go"}},
+	{packages: "analyze/parquet", own: []string{"analyze/fabric", "analyze/parquet/column", "decode/...", "internal/outfile", "internal/printable"}, foreign: []string{"github.com/klauspost/compress", "github.com/parquet-go/parquet-go"}},
+	{packages: "analyze/parquet/column", own: []string{"internal/digits"}, foreign: []string{"github.com/parquet-go/parquet-go"}},
 
 	// Captures and files made of captures.
 	{packages: "analyze/annotate", own: []string{"analyze/ladder", "analyze/text", "analyze/window", "capture", "decode", "decode/nfs", "decode/rpc", "decode/transaction"}},
@@ -209,6 +212,7 @@ var rules = []rule{
 	// Defence against floods, and what transports share: none knows a protocol.
 	{packages: "replay/internal/unguessable"},
 	{packages: "replay/internal/halfopen"},
+	{packages: "replay/internal/busy"},
 	{packages: "replay/internal/deadline"},
 	{packages: "replay/internal/onclose"},
 	{packages: "replay/internal/arena"},
@@ -221,10 +225,10 @@ var rules = []rule{
 	// behind one of them.
 	{packages: "replay/verbs"},
 	{packages: "replay/verbs/tap", own: []string{"capture", "replay/verbs"}},
-	{packages: "replay/verbs/verbstest", own: []string{"replay/verbs"}},
+	{packages: "replay/verbs/verbstest", own: []string{"replay/verbs"}, foreign: []string{"golang.org/x/sys"}},
 	{packages: "replay/verbs/auto", own: []string{"replay/verbs", "replay/verbs/iwarp", "replay/verbs/rdma", "replay/verbs/rocev2"}},
 	{packages: "replay/verbs/iwarp", own: append([]string{"decode/iwarp"}, provider...), tests: []string{"decode/..."}},
-	{packages: "replay/verbs/rocev2", own: append([]string{"decode/ibcm", "decode/roce"}, provider...), foreign: []string{"golang.org/x/sys"}, tests: []string{"decode/..."}},
+	{packages: "replay/verbs/rocev2", own: append([]string{"decode/ibcm", "decode/roce", "internal/crc"}, provider...), foreign: []string{"golang.org/x/sys"}, tests: []string{"decode/..."}},
 	{packages: "replay/verbs/rdma", own: append([]string{"replay/internal/arena"}, provider...), cgo: true},
 	{packages: "replay/verbs/...", own: provider},
 
@@ -295,11 +299,11 @@ var rules = []rule{
 		"golang.org/x/sys", "github.com/spf13/pflag",
 	}},
 	// What the commands share knows none of them.
-	{packages: "cmd/internal/cli", own: []string{"analyze/filter", "analyze/text", "capture/...", "decode", "decode/krb5", "decode/rpc", "internal/nearest", "internal/outfile", "internal/printable", "internal/table"}, foreign: []string{
+	{packages: "cmd/internal/cli", own: []string{"analyze/filter", "analyze/text", "capture/...", "decode", "decode/krb5", "decode/rpc", "decode/transaction", "internal/nearest", "internal/outfile", "internal/printable", "internal/table"}, foreign: []string{
 		"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term",
 	}},
 	{packages: "cmd/internal/show", own: []string{"analyze/check", "analyze/ndjson", "analyze/text/results", "internal/printable"}},
-	{packages: "cmd/internal/clitest", own: []string{"capture", "internal/wrap"}, foreign: []string{"github.com/rogpeppe/go-internal/testscript", "github.com/spf13/cobra", "github.com/spf13/pflag"}},
+	{packages: "cmd/internal/clitest", own: []string{"capture", "decode/link", "decode/roce", "internal/wrap"}, foreign: []string{"github.com/rogpeppe/go-internal/testscript", "github.com/spf13/cobra", "github.com/spf13/pflag"}},
 	// Commands: flags, files, terminals.
 	{packages: "cmd/rpcrdma-dump", own: []string{"analyze/...", "capture/...", "cmd/internal/...", "decode/...", "internal/outfile", "internal/printable", "internal/table"}, foreign: []string{
 		"github.com/klauspost/compress", "github.com/schollz/progressbar", "github.com/spf13/cobra", "github.com/spf13/pflag",
@@ -323,6 +327,7 @@ var rules = []rule{
 	{packages: "internal/arch"},
 	{packages: "internal/floods", own: []string{"capture", "decode/...", "internal/rocetest"}},
 	{packages: "internal/notices"},
+	{packages: "internal/spent"},
 	{packages: "internal/wrap/...", own: []string{"capture", "decode/link", "internal/wrap"}},
 	// Mutations: of bytes; of captures; what must hold of what is decoded of them.
 	{packages: "internal/mutate"},

@@ -30,7 +30,8 @@ type Options struct {
 const gap = int64(1e9)
 
 // Write makes files dir/tap-N/cap-NNN.pcapng and the like. The captures follow one another at each tap, in another
-// order. Files are pcap and pcapng in turn, if the captures have one link type; some are compressed.
+// order. Files are pcap and pcapng in turn, if the captures have one link type and one capture point each; some are
+// compressed.
 func Write(dir string, captures []string, opt Options) error {
 	opt.Repeat = max(opt.Repeat, 1)
 	switch n := (opt.First + opt.Taps) * opt.Repeat * len(captures); {
@@ -52,12 +53,13 @@ func Write(dir string, captures []string, opt Options) error {
 	return nil
 }
 
-// look counts packets, and reports whether there are several link types.
+// look counts packets, and reports whether there are several link types, or a capture of several capture points: a
+// packet that two of them saw is no packet that was sent twice, and pcap could not tell.
 func look(captures []string) (packets int, mixed bool, err error) {
 	var link capture.LinkType
 	for _, name := range captures {
 		err := each(name, func(p *capture.Packet) error {
-			if packets > 0 && p.Link != link {
+			if packets > 0 && p.Link != link || p.Tap > 0 {
 				mixed = true
 			}
 			link = p.Link
@@ -140,7 +142,7 @@ func (x *tapWriter) capture(name string, n int) error {
 		}
 		q := *p
 		x.data = append(x.data[:0], p.Data...)
-		q.Data, q.Time, q.Tap = x.data, p.Time+x.offset, 0
+		q.Data, q.Time = x.data, p.Time+x.offset
 		last = max(last, q.Time)
 		r.Packet(&q)
 		return x.write(&q)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,27 +25,61 @@ type file struct {
 	text string
 }
 
-// programs are what is distributed; tags take in what is built on request.
+// programs are what is distributed, by the folder of their module; tags take in what is built on request.
 var (
-	programs = []string{"./cmd/rpcrdma-dump", "./cmd/rpcrdma-top", "./cmd/rpcrdma-replay", "./cmd/rpcrdma-otlp"}
-	tags     = "seccomp"
+	programs = map[string][]string{
+		".":                 {"./cmd/rpcrdma-dump", "./cmd/rpcrdma-top", "./cmd/rpcrdma-replay", "./cmd/rpcrdma-otlp"},
+		"cmd/rpcrdma-fleet": {"."},
+	}
+	tags = "seccomp"
 )
 
-// list finds the modules of the programs below root, sorted by path: of Linux on
+// own is the module of this repository. Modules below it are ours, too.
+const own = "github.com/rpcrdma/toolkit"
+
+// list finds the modules of the programs below root, sorted by path and version: of Linux on
 // amd64, wherever it runs, so that all see the same. Go itself is one.
 func list(root string) ([]module, error) {
-	cmd := exec.Command("go", append([]string{"list", "-deps", "-tags", tags, "-json=Dir,Standard,Module"}, programs...)...)
-	cmd.Dir = root
+	found := make(map[string]*module)
+	for dir, packages := range programs {
+		if err := find(filepath.Join(root, filepath.FromSlash(dir)), packages, found); err != nil {
+			return nil, err
+		}
+	}
+	env := exec.Command("go", "env", "GOROOT")
+	env.Env = append(os.Environ(), "GOFLAGS=") // -json there would make it JSON
+	goroot, err := env.Output()
+	if err != nil {
+		return nil, fmt.Errorf("go env: %w", err)
+	}
+	std := &module{path: "Go, its runtime and standard library"}
+	if err := std.collect(strings.TrimSpace(string(goroot)), strings.TrimSpace(string(goroot))); err != nil {
+		return nil, err
+	}
+	modules := []module{*std}
+	for _, m := range found {
+		modules = append(modules, *m)
+	}
+	slices.SortFunc(modules[1:], func(a, b module) int {
+		return cmp.Or(strings.Compare(a.path, b.path), strings.Compare(a.version, b.version))
+	})
+	return modules, nil
+}
+
+// find adds the modules of packages in a folder to those that were found, by path and version: two modules of ours may
+// use different ones.
+func find(dir string, packages []string, found map[string]*module) error {
+	cmd := exec.Command("go", append([]string{"list", "-deps", "-tags", tags, "-json=Dir,Standard,Module"}, packages...)...)
+	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GOOS=linux", "GOARCH=amd64", "CGO_ENABLED=1", "GOWORK=off")
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := cmd.Start(); err != nil {
-		return nil, err
+		return err
 	}
-	found := make(map[string]*module)
 	d := json.NewDecoder(out)
 	for {
 		var p struct {
@@ -61,42 +96,28 @@ func list(root string) ([]module, error) {
 			break
 		}
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("go list: %w", err), cmd.Wait())
+			return errors.Join(fmt.Errorf("go list: %w", err), cmd.Wait())
 		}
-		if p.Standard || p.Module == nil || p.Module.Main {
+		if p.Standard || p.Module == nil || p.Module.Main || p.Module.Path == own {
 			continue
 		}
 		if p.Module.Replace != nil {
-			return nil, fmt.Errorf("%s is replaced by %s: what is its licence?", p.Module.Path, p.Module.Replace.Path)
+			return fmt.Errorf("%s is replaced by %s: what is its licence?", p.Module.Path, p.Module.Replace.Path)
 		}
-		m := found[p.Module.Path]
+		key := p.Module.Path + " " + p.Module.Version
+		m := found[key]
 		if m == nil {
 			m = &module{path: p.Module.Path, version: p.Module.Version}
-			found[p.Module.Path] = m
+			found[key] = m
 		}
 		if err := m.collect(p.Module.Dir, p.Dir); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if err := cmd.Wait(); err != nil {
-		return nil, fmt.Errorf("go list: %w", err)
+		return fmt.Errorf("go list in %s: %w", dir, err)
 	}
-	env := exec.Command("go", "env", "GOROOT")
-	env.Env = append(os.Environ(), "GOFLAGS=") // -json there would make it JSON
-	goroot, err := env.Output()
-	if err != nil {
-		return nil, fmt.Errorf("go env: %w", err)
-	}
-	std := &module{path: "Go, its runtime and standard library"}
-	if err := std.collect(strings.TrimSpace(string(goroot)), strings.TrimSpace(string(goroot))); err != nil {
-		return nil, err
-	}
-	modules := []module{*std}
-	for _, m := range found {
-		modules = append(modules, *m)
-	}
-	slices.SortFunc(modules[1:], func(a, b module) int { return strings.Compare(a.path, b.path) })
-	return modules, nil
+	return nil
 }
 
 // collect adds the licences in the folder of a package and in those above it, as

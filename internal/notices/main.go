@@ -1,5 +1,4 @@
-// Notices writes the licences of what the three programs contain of others: file
-// NOTICE of this module. It fails for a licence that is not known to be
+// Notices writes the licences of what the programs contain of others: file NOTICE at the root of the repository. It fails for a licence that is not known to be
 // permissive.
 package main
 

@@ -51,6 +51,9 @@ func (s *Files) Create(name string) (*File, error) {
 	}
 	if err := f.begin(t.dir, t.base, mode); err != nil {
 		s.forget(f)
+		if e, ok := errors.AsType[*fs.PathError](err); ok && errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("%s: %w: make the directory %s first", name, e.Err, filepath.Clean(t.dir))
+		}
 		if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
 			err = fmt.Errorf("%w: %s is written as a temporary file beside it, which the directory does not allow; write to standard output or to another directory", err, name)
 		}
@@ -192,6 +195,9 @@ func (f *File) Name() string { return f.name }
 // Write writes. After an error, Commit fails, too.
 func (f *File) Write(b []byte) (int, error) {
 	n, err := f.f.Write(b)
+	if e, ok := errors.AsType[*fs.PathError](err); ok && f.name != "" {
+		e.Path = f.name // the temporary file is gone by the time that this is read
+	}
 	if err != nil && f.err == nil {
 		f.err = err
 	}

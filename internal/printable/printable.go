@@ -25,10 +25,62 @@ func Rune(r rune) bool { return unicode.IsPrint(r) }
 // shown reports whether what utf8.DecodeRune has returned may be shown.
 func shown(r rune, n int) bool { return Rune(r) && (r != utf8.RuneError || n > 1) }
 
+const (
+	ones  = 0x0101010101010101
+	highs = 0x80 * ones
+)
+
+// Plain reports whether text consists of ASCII that all forms show as it is: no control characters, quotation marks or
+// backslashes. It looks at eight bytes at a time.
+func Plain[T string | []byte](s T) bool {
+	n := len(s)
+	if n < 8 {
+		return plain8(short(s))
+	}
+	for i := 0; i < n-8; i += 8 {
+		if !plain8(load(s, i)) {
+			return false
+		}
+	}
+	return plain8(load(s, n-8))
+}
+
+// plain8 is Plain for eight bytes.
+func plain8(w uint64) bool {
+	quote, backslash := w^'"'*ones, w^'\\'*ones
+	// Each term has the highest bit of a byte that is at fault. Another byte may borrow from it or carry into it, but only
+	// if that is at fault as well.
+	return (w|(w+ones)|(w-' '*ones)&^w|(quote-ones)&^quote|(backslash-ones)&^backslash)&highs == 0
+}
+
+// load is eight bytes.
+func load[T string | []byte](s T, i int) uint64 {
+	s = s[i:]
+	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
+		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+}
+
+// short is up to seven bytes, filled up with some of them, or with spaces.
+func short[T string | []byte](s T) uint64 {
+	n := len(s)
+	if n >= 4 {
+		end := s[n-4:]
+		return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
+			uint64(end[0])<<32 | uint64(end[1])<<40 | uint64(end[2])<<48 | uint64(end[3])<<56
+	}
+	if n == 0 {
+		return ' ' * ones
+	}
+	return uint64(s[0]) | uint64(s[n/2])<<8 | uint64(s[n-1])<<16 | ' '*(ones&^0xffffff)
+}
+
 // JSON appends s as a JSON string. Characters that Rune refuses are escaped as \uXXXX, so that a JSON reader
 // gets them back; bytes that are not UTF-8 become \ufffd.
 func JSON[T string | []byte](b []byte, s T) []byte {
 	b = append(b, '"')
+	if Plain(s) {
+		return append(append(b, s...), '"')
+	}
 	start := 0
 	for i := 0; i < len(s); {
 		c := s[i]
@@ -184,10 +236,9 @@ func JSONWriter(w io.Writer) io.Writer {
 // ordinary is how many bytes at the beginning are below 0x7f: a multiple of eight, and
 // not more than there are.
 func ordinary(s []byte) (n int) {
-	const ones = 0x0101010101010101
 	for len(s)-n >= 8 {
 		w := binary.LittleEndian.Uint64(s[n:])
-		if (w|(w+ones))&(0x80*ones) != 0 { // 0x7f becomes 0x80; a carry comes only from 0xff
+		if (w|(w+ones))&highs != 0 { // 0x7f becomes 0x80; a carry comes only from 0xff
 			break
 		}
 		n += 8

@@ -43,6 +43,34 @@ func TestRune(t *testing.T) {
 	}
 }
 
+// TestPlain compares Plain with its definition, for each byte at each place of texts of many lengths.
+func TestPlain(t *testing.T) {
+	for n := range 34 {
+		s := bytes.Repeat([]byte("a"), n)
+		if !Plain(s) || !Plain(string(s)) {
+			t.Fatalf("%q is not plain", s)
+		}
+		for i := range s {
+			for c := range 256 {
+				s[i] = byte(c)
+				want := c >= 0x20 && c < 0x7f && c != '"' && c != '\\'
+				if Plain(s) != want || Plain(string(s)) != want {
+					t.Fatalf("%q: not %v", s, want)
+				}
+				if i+1 < n { // a carry or a borrow hides nothing
+					for _, next := range []byte{0, 0x1f, '"', '\\', 0x7f, 0x80, 0xff} {
+						if s[i+1] = next; Plain(s) {
+							t.Fatalf("%q is plain", s)
+						}
+					}
+					s[i+1] = 'a'
+				}
+			}
+			s[i] = 'a'
+		}
+	}
+}
+
 func TestForms(t *testing.T) {
 	for _, c := range []struct{ in, json, backslash, text string }{
 		{"plain", `"plain"`, "plain", "plain"},

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// batchMin is the size from which a structure of fixed size is read with one
-// check instead of one per member.
+// batchMin is the size from which members of fixed size that follow each other
+// are read with one check instead of one each.
 const batchMin = 16
 
 type emitter struct {
@@ -292,19 +292,13 @@ func (e *emitter) structure(d *def) {
 	}
 	e.p("}\n")
 
-	self := &typ{kind: kStruct, def: d}
-	size, isFixed := e.fixedSize(self)
-
 	e.p("func (t *%s) Decode(r *xdr.Reader) {", name)
-	if isFixed && size >= batchMin && len(ms) > 1 {
-		e.p("if b := r.Take(%d); b != nil {\nb := (*[%d]byte)(b)", size, size)
-		e.load("t", self, 0)
-		e.p("return\n}")
-	}
-	for _, m := range ms {
-		e.decode("t."+m.goName, m)
+	for len(ms) > 0 {
+		n := e.decodeRun(ms)
+		ms = ms[n:]
 	}
 	e.p("}\n")
+	ms = e.structMembers(d)
 
 	e.p("func (t *%s) Append(b []byte) []byte {", name)
 	for _, m := range ms {
@@ -313,7 +307,7 @@ func (e *emitter) structure(d *def) {
 	e.p("return b\n}\n")
 
 	e.p("func (t *%s) EncodedSize() int {", name)
-	if isFixed {
+	if size, isFixed := e.fixedSize(&typ{kind: kStruct, def: d}); isFixed {
 		e.p("return %d\n}\n", size)
 	} else {
 		constant, rest := 0, &emitter{model: e.model, at: e.at}
@@ -389,7 +383,7 @@ func (e *emitter) union(d *def) {
 		if m.pointer {
 			e.p("if t.%s == nil {\nt.%s = new(%s)\n}", m.goName, m.goName, e.goType(m.typ))
 		}
-		e.decode("t."+m.goName, m)
+		e.decodeArm(m)
 	})
 	e.p("}\n")
 
@@ -454,6 +448,50 @@ func (e *emitter) statusCode(d *def) {
 	if s := e.status(d); s != "" {
 		e.p("func (t *%s) StatusCode() (uint32, string) { return uint32(t%s), t%s.Symbol() }\n", e.localName(d), s, s)
 	}
+}
+
+// decodeRun writes the decoding of the first of some members of a structure, or of as many as have a fixed size,
+// and returns how many these are. They are read one by one only if some of them are missing.
+func (e *emitter) decodeRun(ms []*member) int {
+	n, size := 0, 0
+	for n < len(ms) {
+		s, ok := e.fixedSize(ms[n].typ)
+		if !ok {
+			break
+		}
+		n, size = n+1, size+s
+	}
+	if n < 2 || size < batchMin {
+		e.decode("t."+ms[0].goName, ms[0])
+		return 1
+	}
+	e.p("if b := r.Take(%d); len(b) == %d {\nb := (*[%d]byte)(b)", size, size, size)
+	at := 0
+	for _, m := range ms[:n] {
+		e.load("t."+m.goName, m.typ, at)
+		s, _ := e.fixedSize(m.typ)
+		at += s
+	}
+	e.p("} else {")
+	for _, m := range ms[:n] {
+		e.decode("t."+m.goName, m)
+	}
+	e.p("}")
+	return n
+}
+
+// decodeArm writes the decoding of an arm of a union. Structures of fixed size are read in place.
+func (e *emitter) decodeArm(m *member) {
+	size, fixed := e.fixedSize(m.typ)
+	if !fixed || m.pointer || m.typ.kind != kStruct || size < batchMin {
+		e.decode("t."+m.goName, m)
+		return
+	}
+	e.p("if b := r.Take(%d); len(b) == %d {\nb := (*[%d]byte)(b)", size, size, size)
+	e.load("t."+m.goName, m.typ, 0)
+	e.p("} else {")
+	e.decode("t."+m.goName, m)
+	e.p("}")
 }
 
 // load writes the decoding of a structure of fixed size from the array b.

@@ -2,6 +2,7 @@ package column
 
 import (
 	"bytes"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -24,6 +25,7 @@ type record struct {
 	U      uint64    `parquet:"u"`
 	Same   int64     `parquet:"same"`
 	Word   string    `parquet:"word,dict"`
+	Code   string    `parquet:"code,dict"` // in hexadecimal
 	Maybe  *int64    `parquet:"maybe,optional"`
 	Flag   *bool     `parquet:"flag,optional"`
 	Points []point   `parquet:"points,list"`
@@ -34,7 +36,7 @@ type record struct {
 type columns struct {
 	f               *File
 	n, u, same      *Ints
-	word            *Texts
+	word, code      *Texts
 	maybe           *Ints
 	flag            *Bools
 	maybeAt, flagAt *Levels
@@ -50,6 +52,7 @@ func newColumns(w io.Writer, opt Options) *columns {
 	f := New(w, SchemaOf[record](), opt)
 	c := &columns{f: f, maybeAt: f.Levels(), flagAt: f.Levels(), at: f.Levels(), yAt: f.Levels(), listAt: f.Levels(), listYAt: f.Levels()}
 	c.n, c.u, c.same, c.word = f.Ints("n", nil).Delta(), f.Ints("u", nil), f.Ints("same", nil), f.Texts("word", nil)
+	c.code = f.Texts("code", nil).Hex()
 	c.maybe, c.flag = f.Ints("maybe", c.maybeAt), f.Bools("flag", c.flagAt)
 	c.x, c.y = f.Ints("points.list.element.x", c.at), f.Texts("points.list.element.y", c.yAt)
 	c.listX, c.listY = f.Ints("lists.list.element.list.element.x", c.listAt), f.Texts("lists.list.element.list.element.y", c.listYAt)
@@ -64,6 +67,12 @@ func (c *columns) add(r *record) error {
 	scratch := []byte(r.Word)
 	c.word.AddBytes(scratch)
 	clear(scratch) // its bytes are not needed any more
+	code, err := hex.DecodeString(r.Code)
+	if err != nil {
+		return err
+	}
+	c.code.AddBytes(code)
+	clear(code)
 	if r.Maybe == nil {
 		c.maybeAt.Null(0, 0)
 	} else {
@@ -129,7 +138,7 @@ func some(r *rand.Rand, n int) []record {
 	list := make([]record, n)
 	for i := range list {
 		x := &list[i]
-		*x = record{N: int64(i) * 1000, U: r.Uint64(), Same: -7, Word: word(), Points: points()}
+		*x = record{N: int64(i) * 1000, U: r.Uint64(), Same: -7, Word: word(), Code: fmt.Sprintf("%x", word()), Points: points()}
 		if r.IntN(2) == 0 {
 			v := [...]int64{0, -1, math.MaxInt64, math.MinInt64}[r.IntN(4)]
 			x.Maybe = &v
@@ -188,7 +197,7 @@ func TestRoundTrip(t *testing.T) {
 
 // flat makes records comparable: a list without entries is nil.
 func flat(r *record) []any {
-	out := []any{r.N, r.U, r.Same, r.Word, len(r.Points), len(r.Lists)}
+	out := []any{r.N, r.U, r.Same, r.Word, r.Code, len(r.Points), len(r.Lists)}
 	if r.Maybe != nil {
 		out = append(out, *r.Maybe)
 	}

@@ -42,8 +42,10 @@ func (c *Ints) page(p *pager) {
 		return
 	}
 	lo, hi := c.v[0]^c.flip, c.v[0]^c.flip
-	for _, v := range c.v {
-		lo, hi = min(lo, v^c.flip), max(hi, v^c.flip)
+	if !same(c.v) {
+		for _, v := range c.v {
+			lo, hi = min(lo, v^c.flip), max(hi, v^c.flip)
+		}
 	}
 	if !c.some {
 		c.some, c.lo, c.hi = true, lo, hi
@@ -69,6 +71,22 @@ func (c *Ints) page(p *pager) {
 	default:
 		c.index.BoundaryOrder = format.Unordered
 	}
+}
+
+// same reports whether all values are equal, as those of most columns are.
+func same(v []int64) bool {
+	first := v[0]
+	for ; len(v) >= 4; v = v[4:] {
+		if (v[0]^first)|(v[1]^first)|(v[2]^first)|(v[3]^first) != 0 {
+			return false
+		}
+	}
+	for _, x := range v {
+		if x != first {
+			return false
+		}
+	}
+	return true
 }
 
 func (c *Ints) bytes(flipped int64) []byte {

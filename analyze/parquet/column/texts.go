@@ -6,6 +6,8 @@ import (
 	"github.com/parquet-go/parquet-go/encoding/plain"
 	"github.com/parquet-go/parquet-go/encoding/rle"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/rpcrdma/toolkit/internal/digits"
 )
 
 // Texts is a column of STRING. Its values are numbered in a dictionary, until that becomes too large: values
@@ -17,16 +19,20 @@ type Texts struct {
 	count int     // of them
 	full  bool    // no more dictionary
 
-	words   []string
+	hex     bool     // values are given as bytes, and written as digits
+	words   []string // as they are written
+	keys    []string // as they are given, if hex
 	numbers map[string]int32
 	used    []uint32 // by number: the page that had it last
 	bytes   int
 	arena   arena
 	most    int // bytes
 
-	last   string
+	last   string // as it was given
 	number int32
 	known  [knownSlots]known
+	recent [recentSlots]recent
+	text   []byte // a value as it is written
 
 	pageNo       uint32
 	lo, hi       string // of the page
@@ -46,6 +52,14 @@ type known struct {
 }
 
 const knownSlots = 32
+
+// recent is a value given lately, with its number: most files are used several times in a row.
+type recent struct {
+	key    string
+	number int32
+}
+
+const recentSlots = 64
 
 var indexes rle.DictionaryEncoding
 
@@ -67,11 +81,76 @@ func (c *Texts) Add(s string) {
 	}
 }
 
+// Hex lets values be bytes, which are written as hexadecimal digits: those of a file are converted once.
+func (c *Texts) Hex() *Texts {
+	c.hex = true
+	return c
+}
+
 // AddBytes appends a string whose bytes the caller may use again.
 func (c *Texts) AddBytes(b []byte) { c.add(unsafe.String(unsafe.SliceData(b), len(b))) }
 
+// find returns the number of a value, as it is given, and makes it one of the dictionary.
+func (c *Texts) find(s string) int32 {
+	k := &c.recent[slot(s)]
+	if k.key == s && s != "" {
+		return k.number
+	}
+	n, ok := c.numbers[s]
+	if !ok {
+		if c.numbers == nil {
+			c.numbers = make(map[string]int32)
+		}
+		n = int32(len(c.words))
+		s = c.arena.copy(s)
+		word := s
+		if c.hex {
+			c.keys = append(c.keys, s)
+			word = c.arena.copy(c.digits(s))
+		}
+		c.numbers[s] = n
+		c.words, c.used = append(c.words, word), append(c.used, 0)
+		c.bytes += len(word)
+	}
+	*k = recent{c.key(n), n}
+	return n
+}
+
+// digits is a value in hexadecimal, until the next call.
+func (c *Texts) digits(s string) string {
+	c.text = digits.Hex(c.text[:0], []byte(s))
+	return unsafe.String(unsafe.SliceData(c.text), len(c.text))
+}
+
+// key is a value of the dictionary as it was given.
+func (c *Texts) key(n int32) string {
+	if c.hex {
+		return c.keys[n]
+	}
+	return c.words[n]
+}
+
+// slot is where a value is among the recent ones. File handles and names differ at their ends.
+func slot(s string) uint64 {
+	n := len(s)
+	x := uint64(n)
+	if n >= 8 {
+		s = s[n-8:]
+		x += uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
+			uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+	} else {
+		for i := range n {
+			x = x<<8 + uint64(s[i])
+		}
+	}
+	return x * 0x9e3779b97f4a7c15 >> 58
+}
+
 func (c *Texts) add(s string) {
 	if c.full {
+		if c.hex {
+			s = c.digits(s)
+		}
 		c.raw = plain.AppendByteArrayString(c.raw, s)
 		c.count++
 		if !c.some || s < string(c.loRaw) {
@@ -84,25 +163,15 @@ func (c *Texts) add(s string) {
 		return
 	}
 	if s != c.last || len(c.words) == 0 {
-		n, ok := c.numbers[s]
-		if !ok {
-			if c.numbers == nil {
-				c.numbers = make(map[string]int32)
-			}
-			n = int32(len(c.words))
-			s = c.arena.copy(s)
-			c.numbers[s] = n
-			c.words, c.used = append(c.words, s), append(c.used, 0)
-			c.bytes += len(s)
-		}
-		c.last, c.number = c.words[n], n
+		c.number = c.find(s)
+		c.last = c.key(c.number)
 	}
 	c.at = append(c.at, c.number)
 	if c.used[c.number] == c.pageNo+1 {
 		return
 	}
 	c.used[c.number] = c.pageNo + 1
-	if s = c.last; !c.some || s < c.lo {
+	if s = c.words[c.number]; !c.some || s < c.lo {
 		c.lo = s
 	}
 	if !c.some || s > c.hi {
@@ -164,11 +233,13 @@ func (c *Texts) reset() {
 	}
 	clear(c.numbers)
 	clear(c.words)
-	c.words, c.used, c.bytes = keep(c.words), keep(c.used), 0
+	clear(c.keys)
+	c.words, c.keys, c.used, c.bytes = keep(c.words), keep(c.keys), keep(c.used), 0
 	c.arena.reset()
 	c.last, c.number, c.lo, c.hi, c.some = "", 0, "", "", false
 	c.groupLo, c.groupHi, c.groupSome = c.groupLo[:0], c.groupHi[:0], false
-	c.known, c.pageNo, c.pages = [knownSlots]known{}, 0, 0
+	c.known, c.recent, c.text = [knownSlots]known{}, [recentSlots]recent{}, keep(c.text)
+	c.pageNo, c.pages = 0, 0
 }
 
 // arena holds the strings of a dictionary.

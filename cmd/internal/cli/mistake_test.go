@@ -18,6 +18,8 @@ func program(s *Streams) *cobra.Command {
 	f := root.Flags()
 	f.Uint64P("count", "c", 0, "")
 	f.Int("top", 0, "")
+	NumberVar(f, new(int), "rings", 1, 64, "")
+	PositiveVar(f, new(int), "limit", "")
 	f.Uint16("port", 0, "")
 	f.Bool("nano", false, "")
 	f.StringP("filter", "Y", "", "")
@@ -47,6 +49,11 @@ func TestMistakes(t *testing.T) {
 		{"missing.pcap", 0, ""},
 		{"./repot", 0, ""},
 		{"-", 0, ""},
+		{"--rings 1 --rings 64 --limit 1", 0, ""},
+		{"--rings 0", 2, "--rings 0: use a number from 1 to 64"},
+		{"--rings 65", 2, "--rings 65: use a number from 1 to 64"},
+		{"--rings 1.5", 2, "--rings 1.5: not a whole number"},
+		{"--limit -1", 2, "--limit -1: use a number of at least 1"},
 		{"repot", 2, `there is no command and no file "repot"; did you mean 'report'?`},
 		{"rep0rt", 2, `did you mean 'report'?`},
 		{"pack", 2, `did you mean 'packets'?`},

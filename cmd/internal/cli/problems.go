@@ -9,6 +9,7 @@ import (
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/internal/printable"
 )
 
@@ -103,6 +104,10 @@ func (p *Problems) Files(list []*capture.Problem, total int, st *decode.Stats) {
 		p.damaged = true
 		p.printf("%s with malformed headers", text.Plural(bad, "packet"))
 	}
+	for _, line := range text.Streams(st) {
+		p.damaged = true
+		p.printf("%s", line)
+	}
 }
 
 // Packets notes packets with a wrong ICRC, and a capture without packets.
@@ -113,10 +118,49 @@ func (p *Problems) Packets(st *decode.Stats, problems int) {
 	if st.BadICRC > 0 {
 		p.Printf("note: %s with a wrong ICRC, of %d checked", text.Plural(st.BadICRC, "packet"), st.BadICRC+st.GoodICRC)
 	}
+	if st.BadCRC > 0 {
+		p.Printf("note: %s with a wrong CRC", text.Plural(st.BadCRC, "FPDU"))
+	}
 	if st.Packets == 0 && problems == 0 {
 		p.Printf("note: no packets")
 	}
 }
+
+// Headers notes Sends whose RPC-over-RDMA headers cannot be decoded.
+func (p *Problems) Headers(m *transaction.Malformed) {
+	n := m.Total()
+	if n == 0 {
+		return
+	}
+	p.Damage()
+	if f := &m.First; f.Ref.Seen() {
+		p.Printf("packet %d: malformed RPC-over-RDMA header at byte %d of the Send: %v", f.Ref.Number, f.Offset, f.Fault)
+	}
+	p.Printf("%s in all: %s", text.Plural(n, "malformed RPC-over-RDMA header"), text.HeaderFaults(nil, m))
+}
+
+// GivenUp notes what a decoder no longer followed because of its limits. see names the flags that raise them.
+func (p *Problems) GivenUp(calls uint64, st *decode.Stats, see Limits) {
+	if calls > 0 {
+		p.Printf("note: %s given up for lack of memory%s", text.Plural(calls, "open call"), see.Calls)
+	}
+	if n := st.EvictedConnections; n > 0 {
+		p.Printf("note: %s no longer followed for lack of memory, and shown as evicted%s", text.Plural(n, "connection"), see.Connections)
+	}
+	if n := st.EvictedDatagrams; n > 0 {
+		p.Printf("note: %s given up before all fragments had come", text.Plural(n, "IP datagram"))
+	}
+}
+
+// Limits are what GivenUp says about flags.
+type Limits struct{ Calls, Connections string }
+
+var (
+	// LimitFlags are for commands that limit calls and connections.
+	LimitFlags = Limits{": see --limit-calls and --limit-memory", ": see --limit-connections and --limit-memory"}
+	// MemoryFlag is for commands that limit memory only.
+	MemoryFlag = Limits{": see --limit-memory", ": see --limit-memory"}
+)
 
 // Printf writes a line after the name of the program.
 func (p *Problems) Printf(format string, args ...any) {

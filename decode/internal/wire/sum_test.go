@@ -40,7 +40,15 @@ func TestSum64(t *testing.T) {
 	if zero := Sum64(0, make([]byte, 100)); zero == Sum64(0, make([]byte, 101)) || zero == Sum64(1, make([]byte, 100)) {
 		t.Error("zeros")
 	}
-	if Sum64(0, []byte("the same in each process")) != 0xa570d8f48a58d84e {
+	pattern, all := make([]byte, 300), uint64(0)
+	for n := range pattern {
+		pattern[n] = byte(n*n + 7*n)
+		all = Sum64(all, pattern[:n])
+	}
+	if all != 4346784062820816990 {
+		t.Errorf("sum of sums of all lengths: %d", all)
+	}
+	if Sum64(0, []byte("the same in each process")) != 0x3c90ca457b9b6d81 {
 		t.Errorf("%#x", Sum64(0, []byte("the same in each process")))
 	}
 }

@@ -393,7 +393,7 @@ type Ppathcnf struct {
 }
 
 func (t *Ppathcnf) Decode(r *xdr.Reader) {
-	if b := r.Take(40); b != nil {
+	if b := r.Take(40); len(b) == 40 {
 		b := (*[40]byte)(b)
 		t.PcLinkMax = int32(binary.BigEndian.Uint32(b[0:]))
 		t.PcMaxCanon = int32(binary.BigEndian.Uint32(b[4:]))
@@ -405,28 +405,28 @@ func (t *Ppathcnf) Decode(r *xdr.Reader) {
 		t.PcXxx = int32(binary.BigEndian.Uint32(b[28:]))
 		t.PcMask[0] = int32(binary.BigEndian.Uint32(b[32:]))
 		t.PcMask[1] = int32(binary.BigEndian.Uint32(b[36:]))
-		return
+	} else {
+		t.PcLinkMax = r.Int32()
+		r.Field("pc_link_max")
+		t.PcMaxCanon = r.Int32()
+		r.Field("pc_max_canon")
+		t.PcMaxInput = r.Int32()
+		r.Field("pc_max_input")
+		t.PcNameMax = r.Int32()
+		r.Field("pc_name_max")
+		t.PcPathMax = r.Int32()
+		r.Field("pc_path_max")
+		t.PcPipeBuf = r.Int32()
+		r.Field("pc_pipe_buf")
+		t.PcVdisable = r.Uint32()
+		r.Field("pc_vdisable")
+		t.PcXxx = r.Int32()
+		r.Field("pc_xxx")
+		for i := range t.PcMask {
+			t.PcMask[i] = r.Int32()
+		}
+		r.Field("pc_mask")
 	}
-	t.PcLinkMax = r.Int32()
-	r.Field("pc_link_max")
-	t.PcMaxCanon = r.Int32()
-	r.Field("pc_max_canon")
-	t.PcMaxInput = r.Int32()
-	r.Field("pc_max_input")
-	t.PcNameMax = r.Int32()
-	r.Field("pc_name_max")
-	t.PcPathMax = r.Int32()
-	r.Field("pc_path_max")
-	t.PcPipeBuf = r.Int32()
-	r.Field("pc_pipe_buf")
-	t.PcVdisable = r.Uint32()
-	r.Field("pc_vdisable")
-	t.PcXxx = r.Int32()
-	r.Field("pc_xxx")
-	for i := range t.PcMask {
-		t.PcMask[i] = r.Int32()
-	}
-	r.Field("pc_mask")
 }
 
 func (t *Ppathcnf) Append(b []byte) []byte {

@@ -232,7 +232,7 @@ type Fattr struct {
 }
 
 func (t *Fattr) Decode(r *xdr.Reader) {
-	if b := r.Take(68); b != nil {
+	if b := r.Take(68); len(b) == 68 {
 		b := (*[68]byte)(b)
 		t.Type = Ftype(binary.BigEndian.Uint32(b[0:]))
 		t.Mode = binary.BigEndian.Uint32(b[4:])
@@ -251,33 +251,33 @@ func (t *Fattr) Decode(r *xdr.Reader) {
 		t.Mtime.Useconds = binary.BigEndian.Uint32(b[56:])
 		t.Ctime.Seconds = binary.BigEndian.Uint32(b[60:])
 		t.Ctime.Useconds = binary.BigEndian.Uint32(b[64:])
-		return
+	} else {
+		t.Type = Ftype(r.Uint32())
+		r.Field("type")
+		t.Mode = r.Uint32()
+		r.Field("mode")
+		t.Nlink = r.Uint32()
+		r.Field("nlink")
+		t.Uid = r.Uint32()
+		r.Field("uid")
+		t.Gid = r.Uint32()
+		r.Field("gid")
+		t.Size = r.Uint32()
+		r.Field("size")
+		t.Blocksize = r.Uint32()
+		r.Field("blocksize")
+		t.Rdev = r.Uint32()
+		r.Field("rdev")
+		t.Blocks = r.Uint32()
+		r.Field("blocks")
+		t.Fsid = r.Uint32()
+		r.Field("fsid")
+		t.Fileid = r.Uint32()
+		r.Field("fileid")
+		t.Atime.Decode(r)
+		t.Mtime.Decode(r)
+		t.Ctime.Decode(r)
 	}
-	t.Type = Ftype(r.Uint32())
-	r.Field("type")
-	t.Mode = r.Uint32()
-	r.Field("mode")
-	t.Nlink = r.Uint32()
-	r.Field("nlink")
-	t.Uid = r.Uint32()
-	r.Field("uid")
-	t.Gid = r.Uint32()
-	r.Field("gid")
-	t.Size = r.Uint32()
-	r.Field("size")
-	t.Blocksize = r.Uint32()
-	r.Field("blocksize")
-	t.Rdev = r.Uint32()
-	r.Field("rdev")
-	t.Blocks = r.Uint32()
-	r.Field("blocks")
-	t.Fsid = r.Uint32()
-	r.Field("fsid")
-	t.Fileid = r.Uint32()
-	r.Field("fileid")
-	t.Atime.Decode(r)
-	t.Mtime.Decode(r)
-	t.Ctime.Decode(r)
 }
 
 func (t *Fattr) Append(b []byte) []byte {
@@ -333,7 +333,7 @@ type Sattr struct {
 }
 
 func (t *Sattr) Decode(r *xdr.Reader) {
-	if b := r.Take(32); b != nil {
+	if b := r.Take(32); len(b) == 32 {
 		b := (*[32]byte)(b)
 		t.Mode = binary.BigEndian.Uint32(b[0:])
 		t.Uid = binary.BigEndian.Uint32(b[4:])
@@ -343,18 +343,18 @@ func (t *Sattr) Decode(r *xdr.Reader) {
 		t.Atime.Useconds = binary.BigEndian.Uint32(b[20:])
 		t.Mtime.Seconds = binary.BigEndian.Uint32(b[24:])
 		t.Mtime.Useconds = binary.BigEndian.Uint32(b[28:])
-		return
+	} else {
+		t.Mode = r.Uint32()
+		r.Field("mode")
+		t.Uid = r.Uint32()
+		r.Field("uid")
+		t.Gid = r.Uint32()
+		r.Field("gid")
+		t.Size = r.Uint32()
+		r.Field("size")
+		t.Atime.Decode(r)
+		t.Mtime.Decode(r)
 	}
-	t.Mode = r.Uint32()
-	r.Field("mode")
-	t.Uid = r.Uint32()
-	r.Field("uid")
-	t.Gid = r.Uint32()
-	r.Field("gid")
-	t.Size = r.Uint32()
-	r.Field("size")
-	t.Atime.Decode(r)
-	t.Mtime.Decode(r)
 }
 
 func (t *Sattr) Append(b []byte) []byte {
@@ -391,7 +391,28 @@ func (t *Attrstat) Decode(r *xdr.Reader) {
 	r.Field("status")
 	switch t.Status {
 	case NFS_OK:
-		t.Attributes.Decode(r)
+		if b := r.Take(68); len(b) == 68 {
+			b := (*[68]byte)(b)
+			t.Attributes.Type = Ftype(binary.BigEndian.Uint32(b[0:]))
+			t.Attributes.Mode = binary.BigEndian.Uint32(b[4:])
+			t.Attributes.Nlink = binary.BigEndian.Uint32(b[8:])
+			t.Attributes.Uid = binary.BigEndian.Uint32(b[12:])
+			t.Attributes.Gid = binary.BigEndian.Uint32(b[16:])
+			t.Attributes.Size = binary.BigEndian.Uint32(b[20:])
+			t.Attributes.Blocksize = binary.BigEndian.Uint32(b[24:])
+			t.Attributes.Rdev = binary.BigEndian.Uint32(b[28:])
+			t.Attributes.Blocks = binary.BigEndian.Uint32(b[32:])
+			t.Attributes.Fsid = binary.BigEndian.Uint32(b[36:])
+			t.Attributes.Fileid = binary.BigEndian.Uint32(b[40:])
+			t.Attributes.Atime.Seconds = binary.BigEndian.Uint32(b[44:])
+			t.Attributes.Atime.Useconds = binary.BigEndian.Uint32(b[48:])
+			t.Attributes.Mtime.Seconds = binary.BigEndian.Uint32(b[52:])
+			t.Attributes.Mtime.Useconds = binary.BigEndian.Uint32(b[56:])
+			t.Attributes.Ctime.Seconds = binary.BigEndian.Uint32(b[60:])
+			t.Attributes.Ctime.Useconds = binary.BigEndian.Uint32(b[64:])
+		} else {
+			t.Attributes.Decode(r)
+		}
 	default:
 	}
 }
@@ -436,7 +457,7 @@ type Sattrargs struct {
 }
 
 func (t *Sattrargs) Decode(r *xdr.Reader) {
-	if b := r.Take(64); b != nil {
+	if b := r.Take(64); len(b) == 64 {
 		b := (*[64]byte)(b)
 		t.File = [32]byte(b[0:])
 		t.Attributes.Mode = binary.BigEndian.Uint32(b[32:])
@@ -447,11 +468,11 @@ func (t *Sattrargs) Decode(r *xdr.Reader) {
 		t.Attributes.Atime.Useconds = binary.BigEndian.Uint32(b[52:])
 		t.Attributes.Mtime.Seconds = binary.BigEndian.Uint32(b[56:])
 		t.Attributes.Mtime.Useconds = binary.BigEndian.Uint32(b[60:])
-		return
+	} else {
+		r.Copy(t.File[:])
+		r.Field("file")
+		t.Attributes.Decode(r)
 	}
-	r.Copy(t.File[:])
-	r.Field("file")
-	t.Attributes.Decode(r)
 }
 
 func (t *Sattrargs) Append(b []byte) []byte {
@@ -508,7 +529,7 @@ type Diropok struct {
 }
 
 func (t *Diropok) Decode(r *xdr.Reader) {
-	if b := r.Take(100); b != nil {
+	if b := r.Take(100); len(b) == 100 {
 		b := (*[100]byte)(b)
 		t.File = [32]byte(b[0:])
 		t.Attributes.Type = Ftype(binary.BigEndian.Uint32(b[32:]))
@@ -528,11 +549,11 @@ func (t *Diropok) Decode(r *xdr.Reader) {
 		t.Attributes.Mtime.Useconds = binary.BigEndian.Uint32(b[88:])
 		t.Attributes.Ctime.Seconds = binary.BigEndian.Uint32(b[92:])
 		t.Attributes.Ctime.Useconds = binary.BigEndian.Uint32(b[96:])
-		return
+	} else {
+		r.Copy(t.File[:])
+		r.Field("file")
+		t.Attributes.Decode(r)
 	}
-	r.Copy(t.File[:])
-	r.Field("file")
-	t.Attributes.Decode(r)
 }
 
 func (t *Diropok) Append(b []byte) []byte {
@@ -563,7 +584,29 @@ func (t *Diropres) Decode(r *xdr.Reader) {
 	r.Field("status")
 	switch t.Status {
 	case NFS_OK:
-		t.Diropok.Decode(r)
+		if b := r.Take(100); len(b) == 100 {
+			b := (*[100]byte)(b)
+			t.Diropok.File = [32]byte(b[0:])
+			t.Diropok.Attributes.Type = Ftype(binary.BigEndian.Uint32(b[32:]))
+			t.Diropok.Attributes.Mode = binary.BigEndian.Uint32(b[36:])
+			t.Diropok.Attributes.Nlink = binary.BigEndian.Uint32(b[40:])
+			t.Diropok.Attributes.Uid = binary.BigEndian.Uint32(b[44:])
+			t.Diropok.Attributes.Gid = binary.BigEndian.Uint32(b[48:])
+			t.Diropok.Attributes.Size = binary.BigEndian.Uint32(b[52:])
+			t.Diropok.Attributes.Blocksize = binary.BigEndian.Uint32(b[56:])
+			t.Diropok.Attributes.Rdev = binary.BigEndian.Uint32(b[60:])
+			t.Diropok.Attributes.Blocks = binary.BigEndian.Uint32(b[64:])
+			t.Diropok.Attributes.Fsid = binary.BigEndian.Uint32(b[68:])
+			t.Diropok.Attributes.Fileid = binary.BigEndian.Uint32(b[72:])
+			t.Diropok.Attributes.Atime.Seconds = binary.BigEndian.Uint32(b[76:])
+			t.Diropok.Attributes.Atime.Useconds = binary.BigEndian.Uint32(b[80:])
+			t.Diropok.Attributes.Mtime.Seconds = binary.BigEndian.Uint32(b[84:])
+			t.Diropok.Attributes.Mtime.Useconds = binary.BigEndian.Uint32(b[88:])
+			t.Diropok.Attributes.Ctime.Seconds = binary.BigEndian.Uint32(b[92:])
+			t.Diropok.Attributes.Ctime.Useconds = binary.BigEndian.Uint32(b[96:])
+		} else {
+			t.Diropok.Decode(r)
+		}
 	default:
 	}
 }
@@ -658,22 +701,22 @@ type Readargs struct {
 }
 
 func (t *Readargs) Decode(r *xdr.Reader) {
-	if b := r.Take(44); b != nil {
+	if b := r.Take(44); len(b) == 44 {
 		b := (*[44]byte)(b)
 		t.File = [32]byte(b[0:])
 		t.Offset = binary.BigEndian.Uint32(b[32:])
 		t.Count = binary.BigEndian.Uint32(b[36:])
 		t.Totalcount = binary.BigEndian.Uint32(b[40:])
-		return
+	} else {
+		r.Copy(t.File[:])
+		r.Field("file")
+		t.Offset = r.Uint32()
+		r.Field("offset")
+		t.Count = r.Uint32()
+		r.Field("count")
+		t.Totalcount = r.Uint32()
+		r.Field("totalcount")
 	}
-	r.Copy(t.File[:])
-	r.Field("file")
-	t.Offset = r.Uint32()
-	r.Field("offset")
-	t.Count = r.Uint32()
-	r.Field("count")
-	t.Totalcount = r.Uint32()
-	r.Field("totalcount")
 }
 
 func (t *Readargs) Append(b []byte) []byte {
@@ -785,14 +828,22 @@ type Writeargs struct {
 }
 
 func (t *Writeargs) Decode(r *xdr.Reader) {
-	r.Copy(t.File[:])
-	r.Field("file")
-	t.Beginoffset = r.Uint32()
-	r.Field("beginoffset")
-	t.Offset = r.Uint32()
-	r.Field("offset")
-	t.Totalcount = r.Uint32()
-	r.Field("totalcount")
+	if b := r.Take(44); len(b) == 44 {
+		b := (*[44]byte)(b)
+		t.File = [32]byte(b[0:])
+		t.Beginoffset = binary.BigEndian.Uint32(b[32:])
+		t.Offset = binary.BigEndian.Uint32(b[36:])
+		t.Totalcount = binary.BigEndian.Uint32(b[40:])
+	} else {
+		r.Copy(t.File[:])
+		r.Field("file")
+		t.Beginoffset = r.Uint32()
+		r.Field("beginoffset")
+		t.Offset = r.Uint32()
+		r.Field("offset")
+		t.Totalcount = r.Uint32()
+		r.Field("totalcount")
+	}
 	t.Data = r.Data(8192)
 	r.Field("data")
 }
@@ -962,19 +1013,19 @@ type Readdirargs struct {
 }
 
 func (t *Readdirargs) Decode(r *xdr.Reader) {
-	if b := r.Take(40); b != nil {
+	if b := r.Take(40); len(b) == 40 {
 		b := (*[40]byte)(b)
 		t.Dir = [32]byte(b[0:])
 		t.Cookie = [4]byte(b[32:])
 		t.Count = binary.BigEndian.Uint32(b[36:])
-		return
+	} else {
+		r.Copy(t.Dir[:])
+		r.Field("dir")
+		r.Copy(t.Cookie[:])
+		r.Field("cookie")
+		t.Count = r.Uint32()
+		r.Field("count")
 	}
-	r.Copy(t.Dir[:])
-	r.Field("dir")
-	r.Copy(t.Cookie[:])
-	r.Field("cookie")
-	t.Count = r.Uint32()
-	r.Field("count")
 }
 
 func (t *Readdirargs) Append(b []byte) []byte {
@@ -1133,25 +1184,25 @@ type Statfsokres struct {
 }
 
 func (t *Statfsokres) Decode(r *xdr.Reader) {
-	if b := r.Take(20); b != nil {
+	if b := r.Take(20); len(b) == 20 {
 		b := (*[20]byte)(b)
 		t.Tsize = binary.BigEndian.Uint32(b[0:])
 		t.Bsize = binary.BigEndian.Uint32(b[4:])
 		t.Blocks = binary.BigEndian.Uint32(b[8:])
 		t.Bfree = binary.BigEndian.Uint32(b[12:])
 		t.Bavail = binary.BigEndian.Uint32(b[16:])
-		return
+	} else {
+		t.Tsize = r.Uint32()
+		r.Field("tsize")
+		t.Bsize = r.Uint32()
+		r.Field("bsize")
+		t.Blocks = r.Uint32()
+		r.Field("blocks")
+		t.Bfree = r.Uint32()
+		r.Field("bfree")
+		t.Bavail = r.Uint32()
+		r.Field("bavail")
 	}
-	t.Tsize = r.Uint32()
-	r.Field("tsize")
-	t.Bsize = r.Uint32()
-	r.Field("bsize")
-	t.Blocks = r.Uint32()
-	r.Field("blocks")
-	t.Bfree = r.Uint32()
-	r.Field("bfree")
-	t.Bavail = r.Uint32()
-	r.Field("bavail")
 }
 
 func (t *Statfsokres) Append(b []byte) []byte {
@@ -1186,7 +1237,16 @@ func (t *Statfsres) Decode(r *xdr.Reader) {
 	r.Field("status")
 	switch t.Status {
 	case NFS_OK:
-		t.Reply.Decode(r)
+		if b := r.Take(20); len(b) == 20 {
+			b := (*[20]byte)(b)
+			t.Reply.Tsize = binary.BigEndian.Uint32(b[0:])
+			t.Reply.Bsize = binary.BigEndian.Uint32(b[4:])
+			t.Reply.Blocks = binary.BigEndian.Uint32(b[8:])
+			t.Reply.Bfree = binary.BigEndian.Uint32(b[12:])
+			t.Reply.Bavail = binary.BigEndian.Uint32(b[16:])
+		} else {
+			t.Reply.Decode(r)
+		}
 	default:
 	}
 }

@@ -299,7 +299,7 @@ type Fattr3 struct {
 }
 
 func (t *Fattr3) Decode(r *xdr.Reader) {
-	if b := r.Take(84); b != nil {
+	if b := r.Take(84); len(b) == 84 {
 		b := (*[84]byte)(b)
 		t.Type = Ftype3(binary.BigEndian.Uint32(b[0:]))
 		t.Mode = binary.BigEndian.Uint32(b[4:])
@@ -318,30 +318,30 @@ func (t *Fattr3) Decode(r *xdr.Reader) {
 		t.Mtime.Nseconds = binary.BigEndian.Uint32(b[72:])
 		t.Ctime.Seconds = binary.BigEndian.Uint32(b[76:])
 		t.Ctime.Nseconds = binary.BigEndian.Uint32(b[80:])
-		return
+	} else {
+		t.Type = Ftype3(r.Uint32())
+		r.Field("type")
+		t.Mode = r.Uint32()
+		r.Field("mode")
+		t.Nlink = r.Uint32()
+		r.Field("nlink")
+		t.Uid = r.Uint32()
+		r.Field("uid")
+		t.Gid = r.Uint32()
+		r.Field("gid")
+		t.Size = r.Uint64()
+		r.Field("size")
+		t.Used = r.Uint64()
+		r.Field("used")
+		t.Rdev.Decode(r)
+		t.Fsid = r.Uint64()
+		r.Field("fsid")
+		t.Fileid = r.Uint64()
+		r.Field("fileid")
+		t.Atime.Decode(r)
+		t.Mtime.Decode(r)
+		t.Ctime.Decode(r)
 	}
-	t.Type = Ftype3(r.Uint32())
-	r.Field("type")
-	t.Mode = r.Uint32()
-	r.Field("mode")
-	t.Nlink = r.Uint32()
-	r.Field("nlink")
-	t.Uid = r.Uint32()
-	r.Field("uid")
-	t.Gid = r.Uint32()
-	r.Field("gid")
-	t.Size = r.Uint64()
-	r.Field("size")
-	t.Used = r.Uint64()
-	r.Field("used")
-	t.Rdev.Decode(r)
-	t.Fsid = r.Uint64()
-	r.Field("fsid")
-	t.Fileid = r.Uint64()
-	r.Field("fileid")
-	t.Atime.Decode(r)
-	t.Mtime.Decode(r)
-	t.Ctime.Decode(r)
 }
 
 func (t *Fattr3) Append(b []byte) []byte {
@@ -393,7 +393,28 @@ func (t *PostOpAttr) Decode(r *xdr.Reader) {
 	t.AttributesFollow = r.Bool()
 	r.Field("attributes_follow")
 	if t.AttributesFollow {
-		t.Attributes.Decode(r)
+		if b := r.Take(84); len(b) == 84 {
+			b := (*[84]byte)(b)
+			t.Attributes.Type = Ftype3(binary.BigEndian.Uint32(b[0:]))
+			t.Attributes.Mode = binary.BigEndian.Uint32(b[4:])
+			t.Attributes.Nlink = binary.BigEndian.Uint32(b[8:])
+			t.Attributes.Uid = binary.BigEndian.Uint32(b[12:])
+			t.Attributes.Gid = binary.BigEndian.Uint32(b[16:])
+			t.Attributes.Size = binary.BigEndian.Uint64(b[20:])
+			t.Attributes.Used = binary.BigEndian.Uint64(b[28:])
+			t.Attributes.Rdev.Specdata1 = binary.BigEndian.Uint32(b[36:])
+			t.Attributes.Rdev.Specdata2 = binary.BigEndian.Uint32(b[40:])
+			t.Attributes.Fsid = binary.BigEndian.Uint64(b[44:])
+			t.Attributes.Fileid = binary.BigEndian.Uint64(b[52:])
+			t.Attributes.Atime.Seconds = binary.BigEndian.Uint32(b[60:])
+			t.Attributes.Atime.Nseconds = binary.BigEndian.Uint32(b[64:])
+			t.Attributes.Mtime.Seconds = binary.BigEndian.Uint32(b[68:])
+			t.Attributes.Mtime.Nseconds = binary.BigEndian.Uint32(b[72:])
+			t.Attributes.Ctime.Seconds = binary.BigEndian.Uint32(b[76:])
+			t.Attributes.Ctime.Nseconds = binary.BigEndian.Uint32(b[80:])
+		} else {
+			t.Attributes.Decode(r)
+		}
 	}
 }
 
@@ -430,19 +451,19 @@ type WccAttr struct {
 }
 
 func (t *WccAttr) Decode(r *xdr.Reader) {
-	if b := r.Take(24); b != nil {
+	if b := r.Take(24); len(b) == 24 {
 		b := (*[24]byte)(b)
 		t.Size = binary.BigEndian.Uint64(b[0:])
 		t.Mtime.Seconds = binary.BigEndian.Uint32(b[8:])
 		t.Mtime.Nseconds = binary.BigEndian.Uint32(b[12:])
 		t.Ctime.Seconds = binary.BigEndian.Uint32(b[16:])
 		t.Ctime.Nseconds = binary.BigEndian.Uint32(b[20:])
-		return
+	} else {
+		t.Size = r.Uint64()
+		r.Field("size")
+		t.Mtime.Decode(r)
+		t.Ctime.Decode(r)
 	}
-	t.Size = r.Uint64()
-	r.Field("size")
-	t.Mtime.Decode(r)
-	t.Ctime.Decode(r)
 }
 
 func (t *WccAttr) Append(b []byte) []byte {
@@ -472,7 +493,16 @@ func (t *PreOpAttr) Decode(r *xdr.Reader) {
 	t.AttributesFollow = r.Bool()
 	r.Field("attributes_follow")
 	if t.AttributesFollow {
-		t.Attributes.Decode(r)
+		if b := r.Take(24); len(b) == 24 {
+			b := (*[24]byte)(b)
+			t.Attributes.Size = binary.BigEndian.Uint64(b[0:])
+			t.Attributes.Mtime.Seconds = binary.BigEndian.Uint32(b[8:])
+			t.Attributes.Mtime.Nseconds = binary.BigEndian.Uint32(b[12:])
+			t.Attributes.Ctime.Seconds = binary.BigEndian.Uint32(b[16:])
+			t.Attributes.Ctime.Nseconds = binary.BigEndian.Uint32(b[20:])
+		} else {
+			t.Attributes.Decode(r)
+		}
 	}
 }
 
@@ -993,7 +1023,28 @@ func (t *GETATTR3res) Decode(r *xdr.Reader) {
 	r.Field("status")
 	switch t.Status {
 	case NFS3_OK:
-		t.Resok.Decode(r)
+		if b := r.Take(84); len(b) == 84 {
+			b := (*[84]byte)(b)
+			t.Resok.ObjAttributes.Type = Ftype3(binary.BigEndian.Uint32(b[0:]))
+			t.Resok.ObjAttributes.Mode = binary.BigEndian.Uint32(b[4:])
+			t.Resok.ObjAttributes.Nlink = binary.BigEndian.Uint32(b[8:])
+			t.Resok.ObjAttributes.Uid = binary.BigEndian.Uint32(b[12:])
+			t.Resok.ObjAttributes.Gid = binary.BigEndian.Uint32(b[16:])
+			t.Resok.ObjAttributes.Size = binary.BigEndian.Uint64(b[20:])
+			t.Resok.ObjAttributes.Used = binary.BigEndian.Uint64(b[28:])
+			t.Resok.ObjAttributes.Rdev.Specdata1 = binary.BigEndian.Uint32(b[36:])
+			t.Resok.ObjAttributes.Rdev.Specdata2 = binary.BigEndian.Uint32(b[40:])
+			t.Resok.ObjAttributes.Fsid = binary.BigEndian.Uint64(b[44:])
+			t.Resok.ObjAttributes.Fileid = binary.BigEndian.Uint64(b[52:])
+			t.Resok.ObjAttributes.Atime.Seconds = binary.BigEndian.Uint32(b[60:])
+			t.Resok.ObjAttributes.Atime.Nseconds = binary.BigEndian.Uint32(b[64:])
+			t.Resok.ObjAttributes.Mtime.Seconds = binary.BigEndian.Uint32(b[68:])
+			t.Resok.ObjAttributes.Mtime.Nseconds = binary.BigEndian.Uint32(b[72:])
+			t.Resok.ObjAttributes.Ctime.Seconds = binary.BigEndian.Uint32(b[76:])
+			t.Resok.ObjAttributes.Ctime.Nseconds = binary.BigEndian.Uint32(b[80:])
+		} else {
+			t.Resok.Decode(r)
+		}
 	default:
 	}
 }
@@ -1843,12 +1894,19 @@ type WRITE3args struct {
 
 func (t *WRITE3args) Decode(r *xdr.Reader) {
 	t.File.Decode(r)
-	t.Offset = r.Uint64()
-	r.Field("offset")
-	t.Count = r.Uint32()
-	r.Field("count")
-	t.Stable = StableHow(r.Uint32())
-	r.Field("stable")
+	if b := r.Take(16); len(b) == 16 {
+		b := (*[16]byte)(b)
+		t.Offset = binary.BigEndian.Uint64(b[0:])
+		t.Count = binary.BigEndian.Uint32(b[8:])
+		t.Stable = StableHow(binary.BigEndian.Uint32(b[12:]))
+	} else {
+		t.Offset = r.Uint64()
+		r.Field("offset")
+		t.Count = r.Uint32()
+		r.Field("count")
+		t.Stable = StableHow(r.Uint32())
+		r.Field("stable")
+	}
 	t.Data = r.Data(0)
 	r.Field("data")
 }
@@ -1889,12 +1947,19 @@ type WRITE3resok struct {
 
 func (t *WRITE3resok) Decode(r *xdr.Reader) {
 	t.FileWcc.Decode(r)
-	t.Count = r.Uint32()
-	r.Field("count")
-	t.Committed = StableHow(r.Uint32())
-	r.Field("committed")
-	r.Copy(t.Verf[:])
-	r.Field("verf")
+	if b := r.Take(16); len(b) == 16 {
+		b := (*[16]byte)(b)
+		t.Count = binary.BigEndian.Uint32(b[0:])
+		t.Committed = StableHow(binary.BigEndian.Uint32(b[4:]))
+		t.Verf = [8]byte(b[8:])
+	} else {
+		t.Count = r.Uint32()
+		r.Field("count")
+		t.Committed = StableHow(r.Uint32())
+		r.Field("committed")
+		r.Copy(t.Verf[:])
+		r.Field("verf")
+	}
 }
 
 func (t *WRITE3resok) Append(b []byte) []byte {
@@ -3411,12 +3476,19 @@ type READDIR3args struct {
 
 func (t *READDIR3args) Decode(r *xdr.Reader) {
 	t.Dir.Decode(r)
-	t.Cookie = r.Uint64()
-	r.Field("cookie")
-	r.Copy(t.Cookieverf[:])
-	r.Field("cookieverf")
-	t.Count = r.Uint32()
-	r.Field("count")
+	if b := r.Take(20); len(b) == 20 {
+		b := (*[20]byte)(b)
+		t.Cookie = binary.BigEndian.Uint64(b[0:])
+		t.Cookieverf = [8]byte(b[8:])
+		t.Count = binary.BigEndian.Uint32(b[16:])
+	} else {
+		t.Cookie = r.Uint64()
+		r.Field("cookie")
+		r.Copy(t.Cookieverf[:])
+		r.Field("cookieverf")
+		t.Count = r.Uint32()
+		r.Field("count")
+	}
 }
 
 func (t *READDIR3args) Append(b []byte) []byte {
@@ -3653,14 +3725,22 @@ type READDIRPLUS3args struct {
 
 func (t *READDIRPLUS3args) Decode(r *xdr.Reader) {
 	t.Dir.Decode(r)
-	t.Cookie = r.Uint64()
-	r.Field("cookie")
-	r.Copy(t.Cookieverf[:])
-	r.Field("cookieverf")
-	t.Dircount = r.Uint32()
-	r.Field("dircount")
-	t.Maxcount = r.Uint32()
-	r.Field("maxcount")
+	if b := r.Take(24); len(b) == 24 {
+		b := (*[24]byte)(b)
+		t.Cookie = binary.BigEndian.Uint64(b[0:])
+		t.Cookieverf = [8]byte(b[8:])
+		t.Dircount = binary.BigEndian.Uint32(b[16:])
+		t.Maxcount = binary.BigEndian.Uint32(b[20:])
+	} else {
+		t.Cookie = r.Uint64()
+		r.Field("cookie")
+		r.Copy(t.Cookieverf[:])
+		r.Field("cookieverf")
+		t.Dircount = r.Uint32()
+		r.Field("dircount")
+		t.Maxcount = r.Uint32()
+		r.Field("maxcount")
+	}
 }
 
 func (t *READDIRPLUS3args) Append(b []byte) []byte {
@@ -3942,20 +4022,31 @@ type FSSTAT3resok struct {
 
 func (t *FSSTAT3resok) Decode(r *xdr.Reader) {
 	t.ObjAttributes.Decode(r)
-	t.Tbytes = r.Uint64()
-	r.Field("tbytes")
-	t.Fbytes = r.Uint64()
-	r.Field("fbytes")
-	t.Abytes = r.Uint64()
-	r.Field("abytes")
-	t.Tfiles = r.Uint64()
-	r.Field("tfiles")
-	t.Ffiles = r.Uint64()
-	r.Field("ffiles")
-	t.Afiles = r.Uint64()
-	r.Field("afiles")
-	t.Invarsec = r.Uint32()
-	r.Field("invarsec")
+	if b := r.Take(52); len(b) == 52 {
+		b := (*[52]byte)(b)
+		t.Tbytes = binary.BigEndian.Uint64(b[0:])
+		t.Fbytes = binary.BigEndian.Uint64(b[8:])
+		t.Abytes = binary.BigEndian.Uint64(b[16:])
+		t.Tfiles = binary.BigEndian.Uint64(b[24:])
+		t.Ffiles = binary.BigEndian.Uint64(b[32:])
+		t.Afiles = binary.BigEndian.Uint64(b[40:])
+		t.Invarsec = binary.BigEndian.Uint32(b[48:])
+	} else {
+		t.Tbytes = r.Uint64()
+		r.Field("tbytes")
+		t.Fbytes = r.Uint64()
+		r.Field("fbytes")
+		t.Abytes = r.Uint64()
+		r.Field("abytes")
+		t.Tfiles = r.Uint64()
+		r.Field("tfiles")
+		t.Ffiles = r.Uint64()
+		r.Field("ffiles")
+		t.Afiles = r.Uint64()
+		r.Field("afiles")
+		t.Invarsec = r.Uint32()
+		r.Field("invarsec")
+	}
 }
 
 func (t *FSSTAT3resok) Append(b []byte) []byte {
@@ -4116,25 +4207,40 @@ type FSINFO3resok struct {
 
 func (t *FSINFO3resok) Decode(r *xdr.Reader) {
 	t.ObjAttributes.Decode(r)
-	t.Rtmax = r.Uint32()
-	r.Field("rtmax")
-	t.Rtpref = r.Uint32()
-	r.Field("rtpref")
-	t.Rtmult = r.Uint32()
-	r.Field("rtmult")
-	t.Wtmax = r.Uint32()
-	r.Field("wtmax")
-	t.Wtpref = r.Uint32()
-	r.Field("wtpref")
-	t.Wtmult = r.Uint32()
-	r.Field("wtmult")
-	t.Dtpref = r.Uint32()
-	r.Field("dtpref")
-	t.Maxfilesize = r.Uint64()
-	r.Field("maxfilesize")
-	t.TimeDelta.Decode(r)
-	t.Properties = r.Uint32()
-	r.Field("properties")
+	if b := r.Take(48); len(b) == 48 {
+		b := (*[48]byte)(b)
+		t.Rtmax = binary.BigEndian.Uint32(b[0:])
+		t.Rtpref = binary.BigEndian.Uint32(b[4:])
+		t.Rtmult = binary.BigEndian.Uint32(b[8:])
+		t.Wtmax = binary.BigEndian.Uint32(b[12:])
+		t.Wtpref = binary.BigEndian.Uint32(b[16:])
+		t.Wtmult = binary.BigEndian.Uint32(b[20:])
+		t.Dtpref = binary.BigEndian.Uint32(b[24:])
+		t.Maxfilesize = binary.BigEndian.Uint64(b[28:])
+		t.TimeDelta.Seconds = binary.BigEndian.Uint32(b[36:])
+		t.TimeDelta.Nseconds = binary.BigEndian.Uint32(b[40:])
+		t.Properties = binary.BigEndian.Uint32(b[44:])
+	} else {
+		t.Rtmax = r.Uint32()
+		r.Field("rtmax")
+		t.Rtpref = r.Uint32()
+		r.Field("rtpref")
+		t.Rtmult = r.Uint32()
+		r.Field("rtmult")
+		t.Wtmax = r.Uint32()
+		r.Field("wtmax")
+		t.Wtpref = r.Uint32()
+		r.Field("wtpref")
+		t.Wtmult = r.Uint32()
+		r.Field("wtmult")
+		t.Dtpref = r.Uint32()
+		r.Field("dtpref")
+		t.Maxfilesize = r.Uint64()
+		r.Field("maxfilesize")
+		t.TimeDelta.Decode(r)
+		t.Properties = r.Uint32()
+		r.Field("properties")
+	}
 }
 
 func (t *FSINFO3resok) Append(b []byte) []byte {
@@ -4327,18 +4433,28 @@ type PATHCONF3resok struct {
 
 func (t *PATHCONF3resok) Decode(r *xdr.Reader) {
 	t.ObjAttributes.Decode(r)
-	t.Linkmax = r.Uint32()
-	r.Field("linkmax")
-	t.NameMax = r.Uint32()
-	r.Field("name_max")
-	t.NoTrunc = r.Bool()
-	r.Field("no_trunc")
-	t.ChownRestricted = r.Bool()
-	r.Field("chown_restricted")
-	t.CaseInsensitive = r.Bool()
-	r.Field("case_insensitive")
-	t.CasePreserving = r.Bool()
-	r.Field("case_preserving")
+	if b := r.Take(24); len(b) == 24 {
+		b := (*[24]byte)(b)
+		t.Linkmax = binary.BigEndian.Uint32(b[0:])
+		t.NameMax = binary.BigEndian.Uint32(b[4:])
+		t.NoTrunc = binary.BigEndian.Uint32(b[8:]) != 0
+		t.ChownRestricted = binary.BigEndian.Uint32(b[12:]) != 0
+		t.CaseInsensitive = binary.BigEndian.Uint32(b[16:]) != 0
+		t.CasePreserving = binary.BigEndian.Uint32(b[20:]) != 0
+	} else {
+		t.Linkmax = r.Uint32()
+		r.Field("linkmax")
+		t.NameMax = r.Uint32()
+		r.Field("name_max")
+		t.NoTrunc = r.Bool()
+		r.Field("no_trunc")
+		t.ChownRestricted = r.Bool()
+		r.Field("chown_restricted")
+		t.CaseInsensitive = r.Bool()
+		r.Field("case_insensitive")
+		t.CasePreserving = r.Bool()
+		r.Field("case_preserving")
+	}
 }
 
 func (t *PATHCONF3resok) Append(b []byte) []byte {

@@ -662,16 +662,16 @@ type Stateid4 struct {
 }
 
 func (t *Stateid4) Decode(r *xdr.Reader) {
-	if b := r.Take(16); b != nil {
+	if b := r.Take(16); len(b) == 16 {
 		b := (*[16]byte)(b)
 		t.Seqid = binary.BigEndian.Uint32(b[0:])
 		t.Other = [12]byte(b[4:])
-		return
+	} else {
+		t.Seqid = r.Uint32()
+		r.Field("seqid")
+		r.Copy(t.Other[:])
+		r.Field("other")
 	}
-	t.Seqid = r.Uint32()
-	r.Field("seqid")
-	r.Copy(t.Other[:])
-	r.Field("other")
 }
 
 func (t *Stateid4) Append(b []byte) []byte {
@@ -696,16 +696,16 @@ type Fsid4 struct {
 }
 
 func (t *Fsid4) Decode(r *xdr.Reader) {
-	if b := r.Take(16); b != nil {
+	if b := r.Take(16); len(b) == 16 {
 		b := (*[16]byte)(b)
 		t.Major = binary.BigEndian.Uint64(b[0:])
 		t.Minor = binary.BigEndian.Uint64(b[8:])
-		return
+	} else {
+		t.Major = r.Uint64()
+		r.Field("major")
+		t.Minor = r.Uint64()
+		r.Field("minor")
 	}
-	t.Major = r.Uint64()
-	r.Field("major")
-	t.Minor = r.Uint64()
-	r.Field("minor")
 }
 
 func (t *Fsid4) Append(b []byte) []byte {
@@ -759,19 +759,19 @@ type ChangeInfo4 struct {
 }
 
 func (t *ChangeInfo4) Decode(r *xdr.Reader) {
-	if b := r.Take(20); b != nil {
+	if b := r.Take(20); len(b) == 20 {
 		b := (*[20]byte)(b)
 		t.Atomic = binary.BigEndian.Uint32(b[0:]) != 0
 		t.Before = binary.BigEndian.Uint64(b[4:])
 		t.After = binary.BigEndian.Uint64(b[12:])
-		return
+	} else {
+		t.Atomic = r.Bool()
+		r.Field("atomic")
+		t.Before = r.Uint64()
+		r.Field("before")
+		t.After = r.Uint64()
+		r.Field("after")
 	}
-	t.Atomic = r.Bool()
-	r.Field("atomic")
-	t.Before = r.Uint64()
-	r.Field("before")
-	t.After = r.Uint64()
-	r.Field("after")
 }
 
 func (t *ChangeInfo4) Append(b []byte) []byte {
@@ -1352,16 +1352,16 @@ type ChangePolicy4 struct {
 }
 
 func (t *ChangePolicy4) Decode(r *xdr.Reader) {
-	if b := r.Take(16); b != nil {
+	if b := r.Take(16); len(b) == 16 {
 		b := (*[16]byte)(b)
 		t.CpMajor = binary.BigEndian.Uint64(b[0:])
 		t.CpMinor = binary.BigEndian.Uint64(b[8:])
-		return
+	} else {
+		t.CpMajor = r.Uint64()
+		r.Field("cp_major")
+		t.CpMinor = r.Uint64()
+		r.Field("cp_minor")
 	}
-	t.CpMajor = r.Uint64()
-	r.Field("cp_major")
-	t.CpMinor = r.Uint64()
-	r.Field("cp_minor")
 }
 
 func (t *ChangePolicy4) Append(b []byte) []byte {
@@ -1428,9 +1428,16 @@ func (t *Fs4Status) Decode(r *xdr.Reader) {
 	r.Field("fss_source")
 	t.FssCurrent = r.Opaque(0)
 	r.Field("fss_current")
-	t.FssAge = r.Int32()
-	r.Field("fss_age")
-	t.FssVersion.Decode(r)
+	if b := r.Take(16); len(b) == 16 {
+		b := (*[16]byte)(b)
+		t.FssAge = int32(binary.BigEndian.Uint32(b[0:]))
+		t.FssVersion.Seconds = int64(binary.BigEndian.Uint64(b[4:]))
+		t.FssVersion.Nseconds = binary.BigEndian.Uint32(b[12:])
+	} else {
+		t.FssAge = r.Int32()
+		r.Field("fss_age")
+		t.FssVersion.Decode(r)
+	}
 }
 
 func (t *Fs4Status) Append(b []byte) []byte {
@@ -1814,12 +1821,19 @@ type Layout4 struct {
 }
 
 func (t *Layout4) Decode(r *xdr.Reader) {
-	t.LoOffset = r.Uint64()
-	r.Field("lo_offset")
-	t.LoLength = r.Uint64()
-	r.Field("lo_length")
-	t.LoIomode = Layoutiomode4(r.Uint32())
-	r.Field("lo_iomode")
+	if b := r.Take(20); len(b) == 20 {
+		b := (*[20]byte)(b)
+		t.LoOffset = binary.BigEndian.Uint64(b[0:])
+		t.LoLength = binary.BigEndian.Uint64(b[8:])
+		t.LoIomode = Layoutiomode4(binary.BigEndian.Uint32(b[16:]))
+	} else {
+		t.LoOffset = r.Uint64()
+		r.Field("lo_offset")
+		t.LoLength = r.Uint64()
+		r.Field("lo_length")
+		t.LoIomode = Layoutiomode4(r.Uint32())
+		r.Field("lo_iomode")
+	}
 	t.LoContent.Decode(r)
 	r.Field("lo_content")
 }
@@ -1855,19 +1869,19 @@ type DeviceError4 struct {
 }
 
 func (t *DeviceError4) Decode(r *xdr.Reader) {
-	if b := r.Take(24); b != nil {
+	if b := r.Take(24); len(b) == 24 {
 		b := (*[24]byte)(b)
 		t.DeDeviceid = [16]byte(b[0:])
 		t.DeStatus = Nfsstat4(binary.BigEndian.Uint32(b[16:]))
 		t.DeOpnum = NfsOpnum4(binary.BigEndian.Uint32(b[20:]))
-		return
+	} else {
+		r.Copy(t.DeDeviceid[:])
+		r.Field("de_deviceid")
+		t.DeStatus = Nfsstat4(r.Uint32())
+		r.Field("de_status")
+		t.DeOpnum = NfsOpnum4(r.Uint32())
+		r.Field("de_opnum")
 	}
-	r.Copy(t.DeDeviceid[:])
-	r.Field("de_deviceid")
-	t.DeStatus = Nfsstat4(r.Uint32())
-	r.Field("de_status")
-	t.DeOpnum = NfsOpnum4(r.Uint32())
-	r.Field("de_opnum")
 }
 
 func (t *DeviceError4) Append(b []byte) []byte {
@@ -1896,16 +1910,16 @@ type IoInfo4 struct {
 }
 
 func (t *IoInfo4) Decode(r *xdr.Reader) {
-	if b := r.Take(16); b != nil {
+	if b := r.Take(16); len(b) == 16 {
 		b := (*[16]byte)(b)
 		t.IiCount = binary.BigEndian.Uint64(b[0:])
 		t.IiBytes = binary.BigEndian.Uint64(b[8:])
-		return
+	} else {
+		t.IiCount = r.Uint64()
+		r.Field("ii_count")
+		t.IiBytes = r.Uint64()
+		r.Field("ii_bytes")
 	}
-	t.IiCount = r.Uint64()
-	r.Field("ii_count")
-	t.IiBytes = r.Uint64()
-	r.Field("ii_bytes")
 }
 
 func (t *IoInfo4) Append(b []byte) []byte {
@@ -2024,18 +2038,28 @@ type AppDataBlock4 struct {
 }
 
 func (t *AppDataBlock4) Decode(r *xdr.Reader) {
-	t.AdbOffset = r.Uint64()
-	r.Field("adb_offset")
-	t.AdbBlockSize = r.Uint64()
-	r.Field("adb_block_size")
-	t.AdbBlockCount = r.Uint64()
-	r.Field("adb_block_count")
-	t.AdbReloffBlocknum = r.Uint64()
-	r.Field("adb_reloff_blocknum")
-	t.AdbBlockNum = r.Uint32()
-	r.Field("adb_block_num")
-	t.AdbReloffPattern = r.Uint64()
-	r.Field("adb_reloff_pattern")
+	if b := r.Take(44); len(b) == 44 {
+		b := (*[44]byte)(b)
+		t.AdbOffset = binary.BigEndian.Uint64(b[0:])
+		t.AdbBlockSize = binary.BigEndian.Uint64(b[8:])
+		t.AdbBlockCount = binary.BigEndian.Uint64(b[16:])
+		t.AdbReloffBlocknum = binary.BigEndian.Uint64(b[24:])
+		t.AdbBlockNum = binary.BigEndian.Uint32(b[32:])
+		t.AdbReloffPattern = binary.BigEndian.Uint64(b[36:])
+	} else {
+		t.AdbOffset = r.Uint64()
+		r.Field("adb_offset")
+		t.AdbBlockSize = r.Uint64()
+		r.Field("adb_block_size")
+		t.AdbBlockCount = r.Uint64()
+		r.Field("adb_block_count")
+		t.AdbReloffBlocknum = r.Uint64()
+		r.Field("adb_reloff_blocknum")
+		t.AdbBlockNum = r.Uint32()
+		r.Field("adb_block_num")
+		t.AdbReloffPattern = r.Uint64()
+		r.Field("adb_reloff_pattern")
+	}
 	t.AdbPattern = r.Opaque(0)
 	r.Field("adb_pattern")
 }
@@ -2103,12 +2127,19 @@ func (t *WriteResponse4) Decode(r *xdr.Reader) {
 		t.WrCallbackId[len(t.WrCallbackId)-1].Decode(r)
 	}
 	r.Field("wr_callback_id")
-	t.WrCount = r.Uint64()
-	r.Field("wr_count")
-	t.WrCommitted = StableHow4(r.Uint32())
-	r.Field("wr_committed")
-	r.Copy(t.WrWriteverf[:])
-	r.Field("wr_writeverf")
+	if b := r.Take(20); len(b) == 20 {
+		b := (*[20]byte)(b)
+		t.WrCount = binary.BigEndian.Uint64(b[0:])
+		t.WrCommitted = StableHow4(binary.BigEndian.Uint32(b[8:]))
+		t.WrWriteverf = [8]byte(b[12:])
+	} else {
+		t.WrCount = r.Uint64()
+		r.Field("wr_count")
+		t.WrCommitted = StableHow4(r.Uint32())
+		r.Field("wr_committed")
+		r.Copy(t.WrWriteverf[:])
+		r.Field("wr_writeverf")
+	}
 }
 
 func (t *WriteResponse4) Append(b []byte) []byte {
@@ -2784,16 +2815,16 @@ type CLOSE4args struct {
 }
 
 func (t *CLOSE4args) Decode(r *xdr.Reader) {
-	if b := r.Take(20); b != nil {
+	if b := r.Take(20); len(b) == 20 {
 		b := (*[20]byte)(b)
 		t.Seqid = binary.BigEndian.Uint32(b[0:])
 		t.OpenStateid.Seqid = binary.BigEndian.Uint32(b[4:])
 		t.OpenStateid.Other = [12]byte(b[8:])
-		return
+	} else {
+		t.Seqid = r.Uint32()
+		r.Field("seqid")
+		t.OpenStateid.Decode(r)
 	}
-	t.Seqid = r.Uint32()
-	r.Field("seqid")
-	t.OpenStateid.Decode(r)
 }
 
 func (t *CLOSE4args) Append(b []byte) []byte {
@@ -2824,7 +2855,13 @@ func (t *CLOSE4res) Decode(r *xdr.Reader) {
 	r.Field("status")
 	switch t.Status {
 	case NFS4_OK:
-		t.OpenStateid.Decode(r)
+		if b := r.Take(16); len(b) == 16 {
+			b := (*[16]byte)(b)
+			t.OpenStateid.Seqid = binary.BigEndian.Uint32(b[0:])
+			t.OpenStateid.Other = [12]byte(b[4:])
+		} else {
+			t.OpenStateid.Decode(r)
+		}
 	default:
 	}
 }
@@ -3423,7 +3460,14 @@ func (t *LINK4res) Decode(r *xdr.Reader) {
 	r.Field("status")
 	switch t.Status {
 	case NFS4_OK:
-		t.Resok4.Decode(r)
+		if b := r.Take(20); len(b) == 20 {
+			b := (*[20]byte)(b)
+			t.Resok4.Cinfo.Atomic = binary.BigEndian.Uint32(b[0:]) != 0
+			t.Resok4.Cinfo.Before = binary.BigEndian.Uint64(b[4:])
+			t.Resok4.Cinfo.After = binary.BigEndian.Uint64(b[12:])
+		} else {
+			t.Resok4.Decode(r)
+		}
 	default:
 	}
 }
@@ -3497,11 +3541,19 @@ type OpenToLockOwner4 struct {
 }
 
 func (t *OpenToLockOwner4) Decode(r *xdr.Reader) {
-	t.OpenSeqid = r.Uint32()
-	r.Field("open_seqid")
-	t.OpenStateid.Decode(r)
-	t.LockSeqid = r.Uint32()
-	r.Field("lock_seqid")
+	if b := r.Take(24); len(b) == 24 {
+		b := (*[24]byte)(b)
+		t.OpenSeqid = binary.BigEndian.Uint32(b[0:])
+		t.OpenStateid.Seqid = binary.BigEndian.Uint32(b[4:])
+		t.OpenStateid.Other = [12]byte(b[8:])
+		t.LockSeqid = binary.BigEndian.Uint32(b[20:])
+	} else {
+		t.OpenSeqid = r.Uint32()
+		r.Field("open_seqid")
+		t.OpenStateid.Decode(r)
+		t.LockSeqid = r.Uint32()
+		r.Field("lock_seqid")
+	}
 	t.LockOwner.Decode(r)
 }
 
@@ -3537,16 +3589,16 @@ type ExistLockOwner4 struct {
 }
 
 func (t *ExistLockOwner4) Decode(r *xdr.Reader) {
-	if b := r.Take(20); b != nil {
+	if b := r.Take(20); len(b) == 20 {
 		b := (*[20]byte)(b)
 		t.LockStateid.Seqid = binary.BigEndian.Uint32(b[0:])
 		t.LockStateid.Other = [12]byte(b[4:])
 		t.LockSeqid = binary.BigEndian.Uint32(b[16:])
-		return
+	} else {
+		t.LockStateid.Decode(r)
+		t.LockSeqid = r.Uint32()
+		r.Field("lock_seqid")
 	}
-	t.LockStateid.Decode(r)
-	t.LockSeqid = r.Uint32()
-	r.Field("lock_seqid")
 }
 
 func (t *ExistLockOwner4) Append(b []byte) []byte {
@@ -3580,7 +3632,14 @@ func (t *Locker4) Decode(r *xdr.Reader) {
 	case true:
 		t.OpenOwner.Decode(r)
 	case false:
-		t.LockOwner.Decode(r)
+		if b := r.Take(20); len(b) == 20 {
+			b := (*[20]byte)(b)
+			t.LockOwner.LockStateid.Seqid = binary.BigEndian.Uint32(b[0:])
+			t.LockOwner.LockStateid.Other = [12]byte(b[4:])
+			t.LockOwner.LockSeqid = binary.BigEndian.Uint32(b[16:])
+		} else {
+			t.LockOwner.Decode(r)
+		}
 	}
 }
 
@@ -3630,14 +3689,22 @@ type LOCK4args struct {
 }
 
 func (t *LOCK4args) Decode(r *xdr.Reader) {
-	t.Locktype = NfsLockType4(r.Uint32())
-	r.Field("locktype")
-	t.Reclaim = r.Bool()
-	r.Field("reclaim")
-	t.Offset = r.Uint64()
-	r.Field("offset")
-	t.Length = r.Uint64()
-	r.Field("length")
+	if b := r.Take(24); len(b) == 24 {
+		b := (*[24]byte)(b)
+		t.Locktype = NfsLockType4(binary.BigEndian.Uint32(b[0:]))
+		t.Reclaim = binary.BigEndian.Uint32(b[4:]) != 0
+		t.Offset = binary.BigEndian.Uint64(b[8:])
+		t.Length = binary.BigEndian.Uint64(b[16:])
+	} else {
+		t.Locktype = NfsLockType4(r.Uint32())
+		r.Field("locktype")
+		t.Reclaim = r.Bool()
+		r.Field("reclaim")
+		t.Offset = r.Uint64()
+		r.Field("offset")
+		t.Length = r.Uint64()
+		r.Field("length")
+	}
 	t.Locker.Decode(r)
 }
 
@@ -3675,12 +3742,19 @@ type LOCK4denied struct {
 }
 
 func (t *LOCK4denied) Decode(r *xdr.Reader) {
-	t.Offset = r.Uint64()
-	r.Field("offset")
-	t.Length = r.Uint64()
-	r.Field("length")
-	t.Locktype = NfsLockType4(r.Uint32())
-	r.Field("locktype")
+	if b := r.Take(20); len(b) == 20 {
+		b := (*[20]byte)(b)
+		t.Offset = binary.BigEndian.Uint64(b[0:])
+		t.Length = binary.BigEndian.Uint64(b[8:])
+		t.Locktype = NfsLockType4(binary.BigEndian.Uint32(b[16:]))
+	} else {
+		t.Offset = r.Uint64()
+		r.Field("offset")
+		t.Length = r.Uint64()
+		r.Field("length")
+		t.Locktype = NfsLockType4(r.Uint32())
+		r.Field("locktype")
+	}
 	t.Owner.Decode(r)
 }
 
@@ -3743,7 +3817,13 @@ func (t *LOCK4res) Decode(r *xdr.Reader) {
 	r.Field("status")
 	switch t.Status {
 	case NFS4_OK:
-		t.Resok4.Decode(r)
+		if b := r.Take(16); len(b) == 16 {
+			b := (*[16]byte)(b)
+			t.Resok4.LockStateid.Seqid = binary.BigEndian.Uint32(b[0:])
+			t.Resok4.LockStateid.Other = [12]byte(b[4:])
+		} else {
+			t.Resok4.Decode(r)
+		}
 	case NFS4ERR_DENIED:
 		t.Denied.Decode(r)
 	default:
@@ -3800,12 +3880,19 @@ type LOCKT4args struct {
 }
 
 func (t *LOCKT4args) Decode(r *xdr.Reader) {
-	t.Locktype = NfsLockType4(r.Uint32())
-	r.Field("locktype")
-	t.Offset = r.Uint64()
-	r.Field("offset")
-	t.Length = r.Uint64()
-	r.Field("length")
+	if b := r.Take(20); len(b) == 20 {
+		b := (*[20]byte)(b)
+		t.Locktype = NfsLockType4(binary.BigEndian.Uint32(b[0:]))
+		t.Offset = binary.BigEndian.Uint64(b[4:])
+		t.Length = binary.BigEndian.Uint64(b[12:])
+	} else {
+		t.Locktype = NfsLockType4(r.Uint32())
+		r.Field("locktype")
+		t.Offset = r.Uint64()
+		r.Field("offset")
+		t.Length = r.Uint64()
+		r.Field("length")
+	}
 	t.Owner.Decode(r)
 }
 
@@ -3891,7 +3978,7 @@ type LOCKU4args struct {
 }
 
 func (t *LOCKU4args) Decode(r *xdr.Reader) {
-	if b := r.Take(40); b != nil {
+	if b := r.Take(40); len(b) == 40 {
 		b := (*[40]byte)(b)
 		t.Locktype = NfsLockType4(binary.BigEndian.Uint32(b[0:]))
 		t.Seqid = binary.BigEndian.Uint32(b[4:])
@@ -3899,17 +3986,17 @@ func (t *LOCKU4args) Decode(r *xdr.Reader) {
 		t.LockStateid.Other = [12]byte(b[12:])
 		t.Offset = binary.BigEndian.Uint64(b[24:])
 		t.Length = binary.BigEndian.Uint64(b[32:])
-		return
+	} else {
+		t.Locktype = NfsLockType4(r.Uint32())
+		r.Field("locktype")
+		t.Seqid = r.Uint32()
+		r.Field("seqid")
+		t.LockStateid.Decode(r)
+		t.Offset = r.Uint64()
+		r.Field("offset")
+		t.Length = r.Uint64()
+		r.Field("length")
 	}
-	t.Locktype = NfsLockType4(r.Uint32())
-	r.Field("locktype")
-	t.Seqid = r.Uint32()
-	r.Field("seqid")
-	t.LockStateid.Decode(r)
-	t.Offset = r.Uint64()
-	r.Field("offset")
-	t.Length = r.Uint64()
-	r.Field("length")
 }
 
 func (t *LOCKU4args) Append(b []byte) []byte {
@@ -3946,7 +4033,13 @@ func (t *LOCKU4res) Decode(r *xdr.Reader) {
 	r.Field("status")
 	switch t.Status {
 	case NFS4_OK:
-		t.LockStateid.Decode(r)
+		if b := r.Take(16); len(b) == 16 {
+			b := (*[16]byte)(b)
+			t.LockStateid.Seqid = binary.BigEndian.Uint32(b[0:])
+			t.LockStateid.Other = [12]byte(b[4:])
+		} else {
+			t.LockStateid.Decode(r)
+		}
 	default:
 	}
 }
@@ -4463,7 +4556,13 @@ func (t *OpenClaim4) Decode(r *xdr.Reader) {
 		r.Field("file_delegate_prev")
 	case CLAIM_FH, CLAIM_DELEG_PREV_FH:
 	case CLAIM_DELEG_CUR_FH:
-		t.OcDelegateStateid.Decode(r)
+		if b := r.Take(16); len(b) == 16 {
+			b := (*[16]byte)(b)
+			t.OcDelegateStateid.Seqid = binary.BigEndian.Uint32(b[0:])
+			t.OcDelegateStateid.Other = [12]byte(b[4:])
+		} else {
+			t.OcDelegateStateid.Decode(r)
+		}
 	default:
 		r.Fail(xdr.Value, "claim")
 	}
@@ -4590,9 +4689,16 @@ type OpenReadDelegation4 struct {
 }
 
 func (t *OpenReadDelegation4) Decode(r *xdr.Reader) {
-	t.Stateid.Decode(r)
-	t.Recall = r.Bool()
-	r.Field("recall")
+	if b := r.Take(20); len(b) == 20 {
+		b := (*[20]byte)(b)
+		t.Stateid.Seqid = binary.BigEndian.Uint32(b[0:])
+		t.Stateid.Other = [12]byte(b[4:])
+		t.Recall = binary.BigEndian.Uint32(b[16:]) != 0
+	} else {
+		t.Stateid.Decode(r)
+		t.Recall = r.Bool()
+		r.Field("recall")
+	}
 	t.Permissions.Decode(r)
 }
 
@@ -4628,9 +4734,16 @@ type OpenWriteDelegation4 struct {
 }
 
 func (t *OpenWriteDelegation4) Decode(r *xdr.Reader) {
-	t.Stateid.Decode(r)
-	t.Recall = r.Bool()
-	r.Field("recall")
+	if b := r.Take(20); len(b) == 20 {
+		b := (*[20]byte)(b)
+		t.Stateid.Seqid = binary.BigEndian.Uint32(b[0:])
+		t.Stateid.Other = [12]byte(b[4:])
+		t.Recall = binary.BigEndian.Uint32(b[16:]) != 0
+	} else {
+		t.Stateid.Decode(r)
+		t.Recall = r.Bool()
+		r.Field("recall")
+	}
 	t.SpaceLimit.Decode(r)
 	t.Permissions.Decode(r)
 }
@@ -4842,10 +4955,20 @@ type OPEN4resok struct {
 }
 
 func (t *OPEN4resok) Decode(r *xdr.Reader) {
-	t.Stateid.Decode(r)
-	t.Cinfo.Decode(r)
-	t.Rflags = r.Uint32()
-	r.Field("rflags")
+	if b := r.Take(40); len(b) == 40 {
+		b := (*[40]byte)(b)
+		t.Stateid.Seqid = binary.BigEndian.Uint32(b[0:])
+		t.Stateid.Other = [12]byte(b[4:])
+		t.Cinfo.Atomic = binary.BigEndian.Uint32(b[16:]) != 0
+		t.Cinfo.Before = binary.BigEndian.Uint64(b[20:])
+		t.Cinfo.After = binary.BigEndian.Uint64(b[28:])
+		t.Rflags = binary.BigEndian.Uint32(b[36:])
+	} else {
+		t.Stateid.Decode(r)
+		t.Cinfo.Decode(r)
+		t.Rflags = r.Uint32()
+		r.Field("rflags")
+	}
 	t.Attrset.Decode(r)
 	r.Field("attrset")
 	t.Delegation.Decode(r)
@@ -4960,16 +5083,16 @@ type OPEN_CONFIRM4args struct {
 }
 
 func (t *OPEN_CONFIRM4args) Decode(r *xdr.Reader) {
-	if b := r.Take(20); b != nil {
+	if b := r.Take(20); len(b) == 20 {
 		b := (*[20]byte)(b)
 		t.OpenStateid.Seqid = binary.BigEndian.Uint32(b[0:])
 		t.OpenStateid.Other = [12]byte(b[4:])
 		t.Seqid = binary.BigEndian.Uint32(b[16:])
-		return
+	} else {
+		t.OpenStateid.Decode(r)
+		t.Seqid = r.Uint32()
+		r.Field("seqid")
 	}
-	t.OpenStateid.Decode(r)
-	t.Seqid = r.Uint32()
-	r.Field("seqid")
 }
 
 func (t *OPEN_CONFIRM4args) Append(b []byte) []byte {
@@ -5024,7 +5147,13 @@ func (t *OPEN_CONFIRM4res) Decode(r *xdr.Reader) {
 	r.Field("status")
 	switch t.Status {
 	case NFS4_OK:
-		t.Resok4.Decode(r)
+		if b := r.Take(16); len(b) == 16 {
+			b := (*[16]byte)(b)
+			t.Resok4.OpenStateid.Seqid = binary.BigEndian.Uint32(b[0:])
+			t.Resok4.OpenStateid.Other = [12]byte(b[4:])
+		} else {
+			t.Resok4.Decode(r)
+		}
 	default:
 	}
 }
@@ -5071,9 +5200,16 @@ type OPEN_DOWNGRADE4args struct {
 }
 
 func (t *OPEN_DOWNGRADE4args) Decode(r *xdr.Reader) {
-	t.OpenStateid.Decode(r)
-	t.Seqid = r.Uint32()
-	r.Field("seqid")
+	if b := r.Take(20); len(b) == 20 {
+		b := (*[20]byte)(b)
+		t.OpenStateid.Seqid = binary.BigEndian.Uint32(b[0:])
+		t.OpenStateid.Other = [12]byte(b[4:])
+		t.Seqid = binary.BigEndian.Uint32(b[16:])
+	} else {
+		t.OpenStateid.Decode(r)
+		t.Seqid = r.Uint32()
+		r.Field("seqid")
+	}
 	t.ShareAccess.Decode(r)
 	r.Field("share_access")
 	t.ShareDeny = r.Uint32()
@@ -5138,7 +5274,13 @@ func (t *OPEN_DOWNGRADE4res) Decode(r *xdr.Reader) {
 	r.Field("status")
 	switch t.Status {
 	case NFS4_OK:
-		t.Resok4.Decode(r)
+		if b := r.Take(16); len(b) == 16 {
+			b := (*[16]byte)(b)
+			t.Resok4.OpenStateid.Seqid = binary.BigEndian.Uint32(b[0:])
+			t.Resok4.OpenStateid.Other = [12]byte(b[4:])
+		} else {
+			t.Resok4.Decode(r)
+		}
 	default:
 	}
 }
@@ -5211,19 +5353,19 @@ type READ4args struct {
 }
 
 func (t *READ4args) Decode(r *xdr.Reader) {
-	if b := r.Take(28); b != nil {
+	if b := r.Take(28); len(b) == 28 {
 		b := (*[28]byte)(b)
 		t.Stateid.Seqid = binary.BigEndian.Uint32(b[0:])
 		t.Stateid.Other = [12]byte(b[4:])
 		t.Offset = binary.BigEndian.Uint64(b[16:])
 		t.Count = binary.BigEndian.Uint32(b[24:])
-		return
+	} else {
+		t.Stateid.Decode(r)
+		t.Offset = r.Uint64()
+		r.Field("offset")
+		t.Count = r.Uint32()
+		r.Field("count")
 	}
-	t.Stateid.Decode(r)
-	t.Offset = r.Uint64()
-	r.Field("offset")
-	t.Count = r.Uint32()
-	r.Field("count")
 }
 
 func (t *READ4args) Append(b []byte) []byte {
@@ -5334,14 +5476,22 @@ type READDIR4args struct {
 }
 
 func (t *READDIR4args) Decode(r *xdr.Reader) {
-	t.Cookie = r.Uint64()
-	r.Field("cookie")
-	r.Copy(t.Cookieverf[:])
-	r.Field("cookieverf")
-	t.Dircount = r.Uint32()
-	r.Field("dircount")
-	t.Maxcount = r.Uint32()
-	r.Field("maxcount")
+	if b := r.Take(24); len(b) == 24 {
+		b := (*[24]byte)(b)
+		t.Cookie = binary.BigEndian.Uint64(b[0:])
+		t.Cookieverf = [8]byte(b[8:])
+		t.Dircount = binary.BigEndian.Uint32(b[16:])
+		t.Maxcount = binary.BigEndian.Uint32(b[20:])
+	} else {
+		t.Cookie = r.Uint64()
+		r.Field("cookie")
+		r.Copy(t.Cookieverf[:])
+		r.Field("cookieverf")
+		t.Dircount = r.Uint32()
+		r.Field("dircount")
+		t.Maxcount = r.Uint32()
+		r.Field("maxcount")
+	}
 	t.AttrRequest.Decode(r)
 	r.Field("attr_request")
 }
@@ -5666,7 +5816,14 @@ func (t *REMOVE4res) Decode(r *xdr.Reader) {
 	r.Field("status")
 	switch t.Status {
 	case NFS4_OK:
-		t.Resok4.Decode(r)
+		if b := r.Take(20); len(b) == 20 {
+			b := (*[20]byte)(b)
+			t.Resok4.Cinfo.Atomic = binary.BigEndian.Uint32(b[0:]) != 0
+			t.Resok4.Cinfo.Before = binary.BigEndian.Uint64(b[4:])
+			t.Resok4.Cinfo.After = binary.BigEndian.Uint64(b[12:])
+		} else {
+			t.Resok4.Decode(r)
+		}
 	default:
 	}
 }
@@ -5742,7 +5899,7 @@ type RENAME4resok struct {
 }
 
 func (t *RENAME4resok) Decode(r *xdr.Reader) {
-	if b := r.Take(40); b != nil {
+	if b := r.Take(40); len(b) == 40 {
 		b := (*[40]byte)(b)
 		t.SourceCinfo.Atomic = binary.BigEndian.Uint32(b[0:]) != 0
 		t.SourceCinfo.Before = binary.BigEndian.Uint64(b[4:])
@@ -5750,10 +5907,10 @@ func (t *RENAME4resok) Decode(r *xdr.Reader) {
 		t.TargetCinfo.Atomic = binary.BigEndian.Uint32(b[20:]) != 0
 		t.TargetCinfo.Before = binary.BigEndian.Uint64(b[24:])
 		t.TargetCinfo.After = binary.BigEndian.Uint64(b[32:])
-		return
+	} else {
+		t.SourceCinfo.Decode(r)
+		t.TargetCinfo.Decode(r)
 	}
-	t.SourceCinfo.Decode(r)
-	t.TargetCinfo.Decode(r)
 }
 
 func (t *RENAME4resok) Append(b []byte) []byte {
@@ -5786,7 +5943,17 @@ func (t *RENAME4res) Decode(r *xdr.Reader) {
 	r.Field("status")
 	switch t.Status {
 	case NFS4_OK:
-		t.Resok4.Decode(r)
+		if b := r.Take(40); len(b) == 40 {
+			b := (*[40]byte)(b)
+			t.Resok4.SourceCinfo.Atomic = binary.BigEndian.Uint32(b[0:]) != 0
+			t.Resok4.SourceCinfo.Before = binary.BigEndian.Uint64(b[4:])
+			t.Resok4.SourceCinfo.After = binary.BigEndian.Uint64(b[12:])
+			t.Resok4.TargetCinfo.Atomic = binary.BigEndian.Uint32(b[20:]) != 0
+			t.Resok4.TargetCinfo.Before = binary.BigEndian.Uint64(b[24:])
+			t.Resok4.TargetCinfo.After = binary.BigEndian.Uint64(b[32:])
+		} else {
+			t.Resok4.Decode(r)
+		}
 	default:
 	}
 }
@@ -6105,16 +6272,16 @@ type SETCLIENTID4resok struct {
 }
 
 func (t *SETCLIENTID4resok) Decode(r *xdr.Reader) {
-	if b := r.Take(16); b != nil {
+	if b := r.Take(16); len(b) == 16 {
 		b := (*[16]byte)(b)
 		t.Clientid = binary.BigEndian.Uint64(b[0:])
 		t.SetclientidConfirm = [8]byte(b[8:])
-		return
+	} else {
+		t.Clientid = r.Uint64()
+		r.Field("clientid")
+		r.Copy(t.SetclientidConfirm[:])
+		r.Field("setclientid_confirm")
 	}
-	t.Clientid = r.Uint64()
-	r.Field("clientid")
-	r.Copy(t.SetclientidConfirm[:])
-	r.Field("setclientid_confirm")
 }
 
 func (t *SETCLIENTID4resok) Append(b []byte) []byte {
@@ -6144,7 +6311,13 @@ func (t *SETCLIENTID4res) Decode(r *xdr.Reader) {
 	r.Field("status")
 	switch t.Status {
 	case NFS4_OK:
-		t.Resok4.Decode(r)
+		if b := r.Take(16); len(b) == 16 {
+			b := (*[16]byte)(b)
+			t.Resok4.Clientid = binary.BigEndian.Uint64(b[0:])
+			t.Resok4.SetclientidConfirm = [8]byte(b[8:])
+		} else {
+			t.Resok4.Decode(r)
+		}
 	case NFS4ERR_CLID_INUSE:
 		t.ClientUsing.Decode(r)
 	default:
@@ -6199,16 +6372,16 @@ type SETCLIENTID_CONFIRM4args struct {
 }
 
 func (t *SETCLIENTID_CONFIRM4args) Decode(r *xdr.Reader) {
-	if b := r.Take(16); b != nil {
+	if b := r.Take(16); len(b) == 16 {
 		b := (*[16]byte)(b)
 		t.Clientid = binary.BigEndian.Uint64(b[0:])
 		t.SetclientidConfirm = [8]byte(b[8:])
-		return
+	} else {
+		t.Clientid = r.Uint64()
+		r.Field("clientid")
+		r.Copy(t.SetclientidConfirm[:])
+		r.Field("setclientid_confirm")
 	}
-	t.Clientid = r.Uint64()
-	r.Field("clientid")
-	r.Copy(t.SetclientidConfirm[:])
-	r.Field("setclientid_confirm")
 }
 
 func (t *SETCLIENTID_CONFIRM4args) Append(b []byte) []byte {
@@ -6262,11 +6435,19 @@ type WRITE4args struct {
 }
 
 func (t *WRITE4args) Decode(r *xdr.Reader) {
-	t.Stateid.Decode(r)
-	t.Offset = r.Uint64()
-	r.Field("offset")
-	t.Stable = StableHow4(r.Uint32())
-	r.Field("stable")
+	if b := r.Take(28); len(b) == 28 {
+		b := (*[28]byte)(b)
+		t.Stateid.Seqid = binary.BigEndian.Uint32(b[0:])
+		t.Stateid.Other = [12]byte(b[4:])
+		t.Offset = binary.BigEndian.Uint64(b[16:])
+		t.Stable = StableHow4(binary.BigEndian.Uint32(b[24:]))
+	} else {
+		t.Stateid.Decode(r)
+		t.Offset = r.Uint64()
+		r.Field("offset")
+		t.Stable = StableHow4(r.Uint32())
+		r.Field("stable")
+	}
 	t.Data = r.Data(0)
 	r.Field("data")
 }
@@ -6302,19 +6483,19 @@ type WRITE4resok struct {
 }
 
 func (t *WRITE4resok) Decode(r *xdr.Reader) {
-	if b := r.Take(16); b != nil {
+	if b := r.Take(16); len(b) == 16 {
 		b := (*[16]byte)(b)
 		t.Count = binary.BigEndian.Uint32(b[0:])
 		t.Committed = StableHow4(binary.BigEndian.Uint32(b[4:]))
 		t.Writeverf = [8]byte(b[8:])
-		return
+	} else {
+		t.Count = r.Uint32()
+		r.Field("count")
+		t.Committed = StableHow4(r.Uint32())
+		r.Field("committed")
+		r.Copy(t.Writeverf[:])
+		r.Field("writeverf")
 	}
-	t.Count = r.Uint32()
-	r.Field("count")
-	t.Committed = StableHow4(r.Uint32())
-	r.Field("committed")
-	r.Copy(t.Writeverf[:])
-	r.Field("writeverf")
 }
 
 func (t *WRITE4resok) Append(b []byte) []byte {
@@ -6345,7 +6526,14 @@ func (t *WRITE4res) Decode(r *xdr.Reader) {
 	r.Field("status")
 	switch t.Status {
 	case NFS4_OK:
-		t.Resok4.Decode(r)
+		if b := r.Take(16); len(b) == 16 {
+			b := (*[16]byte)(b)
+			t.Resok4.Count = binary.BigEndian.Uint32(b[0:])
+			t.Resok4.Committed = StableHow4(binary.BigEndian.Uint32(b[4:]))
+			t.Resok4.Writeverf = [8]byte(b[8:])
+		} else {
+			t.Resok4.Decode(r)
+		}
 	default:
 	}
 }
@@ -6667,19 +6855,19 @@ type BIND_CONN_TO_SESSION4args struct {
 }
 
 func (t *BIND_CONN_TO_SESSION4args) Decode(r *xdr.Reader) {
-	if b := r.Take(24); b != nil {
+	if b := r.Take(24); len(b) == 24 {
 		b := (*[24]byte)(b)
 		t.BctsaSessid = [16]byte(b[0:])
 		t.BctsaDir = ChannelDirFromClient4(binary.BigEndian.Uint32(b[16:]))
 		t.BctsaUseConnInRdmaMode = binary.BigEndian.Uint32(b[20:]) != 0
-		return
+	} else {
+		r.Copy(t.BctsaSessid[:])
+		r.Field("bctsa_sessid")
+		t.BctsaDir = ChannelDirFromClient4(r.Uint32())
+		r.Field("bctsa_dir")
+		t.BctsaUseConnInRdmaMode = r.Bool()
+		r.Field("bctsa_use_conn_in_rdma_mode")
 	}
-	r.Copy(t.BctsaSessid[:])
-	r.Field("bctsa_sessid")
-	t.BctsaDir = ChannelDirFromClient4(r.Uint32())
-	r.Field("bctsa_dir")
-	t.BctsaUseConnInRdmaMode = r.Bool()
-	r.Field("bctsa_use_conn_in_rdma_mode")
 }
 
 func (t *BIND_CONN_TO_SESSION4args) Append(b []byte) []byte {
@@ -6731,19 +6919,19 @@ type BIND_CONN_TO_SESSION4resok struct {
 }
 
 func (t *BIND_CONN_TO_SESSION4resok) Decode(r *xdr.Reader) {
-	if b := r.Take(24); b != nil {
+	if b := r.Take(24); len(b) == 24 {
 		b := (*[24]byte)(b)
 		t.BctsrSessid = [16]byte(b[0:])
 		t.BctsrDir = ChannelDirFromServer4(binary.BigEndian.Uint32(b[16:]))
 		t.BctsrUseConnInRdmaMode = binary.BigEndian.Uint32(b[20:]) != 0
-		return
+	} else {
+		r.Copy(t.BctsrSessid[:])
+		r.Field("bctsr_sessid")
+		t.BctsrDir = ChannelDirFromServer4(r.Uint32())
+		r.Field("bctsr_dir")
+		t.BctsrUseConnInRdmaMode = r.Bool()
+		r.Field("bctsr_use_conn_in_rdma_mode")
 	}
-	r.Copy(t.BctsrSessid[:])
-	r.Field("bctsr_sessid")
-	t.BctsrDir = ChannelDirFromServer4(r.Uint32())
-	r.Field("bctsr_dir")
-	t.BctsrUseConnInRdmaMode = r.Bool()
-	r.Field("bctsr_use_conn_in_rdma_mode")
 }
 
 func (t *BIND_CONN_TO_SESSION4resok) Append(b []byte) []byte {
@@ -6774,7 +6962,14 @@ func (t *BIND_CONN_TO_SESSION4res) Decode(r *xdr.Reader) {
 	r.Field("bctsr_status")
 	switch t.BctsrStatus {
 	case NFS4_OK:
-		t.BctsrResok4.Decode(r)
+		if b := r.Take(24); len(b) == 24 {
+			b := (*[24]byte)(b)
+			t.BctsrResok4.BctsrSessid = [16]byte(b[0:])
+			t.BctsrResok4.BctsrDir = ChannelDirFromServer4(binary.BigEndian.Uint32(b[16:]))
+			t.BctsrResok4.BctsrUseConnInRdmaMode = binary.BigEndian.Uint32(b[20:]) != 0
+		} else {
+			t.BctsrResok4.Decode(r)
+		}
 	default:
 	}
 }
@@ -7138,14 +7333,22 @@ type SsvProtInfo4 struct {
 
 func (t *SsvProtInfo4) Decode(r *xdr.Reader) {
 	t.SpiOps.Decode(r)
-	t.SpiHashAlg = r.Uint32()
-	r.Field("spi_hash_alg")
-	t.SpiEncrAlg = r.Uint32()
-	r.Field("spi_encr_alg")
-	t.SpiSsvLen = r.Uint32()
-	r.Field("spi_ssv_len")
-	t.SpiWindow = r.Uint32()
-	r.Field("spi_window")
+	if b := r.Take(16); len(b) == 16 {
+		b := (*[16]byte)(b)
+		t.SpiHashAlg = binary.BigEndian.Uint32(b[0:])
+		t.SpiEncrAlg = binary.BigEndian.Uint32(b[4:])
+		t.SpiSsvLen = binary.BigEndian.Uint32(b[8:])
+		t.SpiWindow = binary.BigEndian.Uint32(b[12:])
+	} else {
+		t.SpiHashAlg = r.Uint32()
+		r.Field("spi_hash_alg")
+		t.SpiEncrAlg = r.Uint32()
+		r.Field("spi_encr_alg")
+		t.SpiSsvLen = r.Uint32()
+		r.Field("spi_ssv_len")
+		t.SpiWindow = r.Uint32()
+		r.Field("spi_window")
+	}
 	t.SpiHandles = xdr.Reuse(t.SpiHandles)
 	for i := r.Count(0, 4); i > 0 && r.More(); i-- {
 		t.SpiHandles = xdr.Extend(t.SpiHandles)
@@ -7271,12 +7474,19 @@ type EXCHANGE_ID4resok struct {
 }
 
 func (t *EXCHANGE_ID4resok) Decode(r *xdr.Reader) {
-	t.EirClientid = r.Uint64()
-	r.Field("eir_clientid")
-	t.EirSequenceid = r.Uint32()
-	r.Field("eir_sequenceid")
-	t.EirFlags = r.Uint32()
-	r.Field("eir_flags")
+	if b := r.Take(16); len(b) == 16 {
+		b := (*[16]byte)(b)
+		t.EirClientid = binary.BigEndian.Uint64(b[0:])
+		t.EirSequenceid = binary.BigEndian.Uint32(b[8:])
+		t.EirFlags = binary.BigEndian.Uint32(b[12:])
+	} else {
+		t.EirClientid = r.Uint64()
+		r.Field("eir_clientid")
+		t.EirSequenceid = r.Uint32()
+		r.Field("eir_sequenceid")
+		t.EirFlags = r.Uint32()
+		r.Field("eir_flags")
+	}
 	t.EirStateProtect.Decode(r)
 	t.EirServerOwner.Decode(r)
 	t.EirServerScope = r.Opaque(1024)
@@ -7395,18 +7605,28 @@ type ChannelAttrs4 struct {
 }
 
 func (t *ChannelAttrs4) Decode(r *xdr.Reader) {
-	t.CaHeaderpadsize = r.Uint32()
-	r.Field("ca_headerpadsize")
-	t.CaMaxrequestsize = r.Uint32()
-	r.Field("ca_maxrequestsize")
-	t.CaMaxresponsesize = r.Uint32()
-	r.Field("ca_maxresponsesize")
-	t.CaMaxresponsesizeCached = r.Uint32()
-	r.Field("ca_maxresponsesize_cached")
-	t.CaMaxoperations = r.Uint32()
-	r.Field("ca_maxoperations")
-	t.CaMaxrequests = r.Uint32()
-	r.Field("ca_maxrequests")
+	if b := r.Take(24); len(b) == 24 {
+		b := (*[24]byte)(b)
+		t.CaHeaderpadsize = binary.BigEndian.Uint32(b[0:])
+		t.CaMaxrequestsize = binary.BigEndian.Uint32(b[4:])
+		t.CaMaxresponsesize = binary.BigEndian.Uint32(b[8:])
+		t.CaMaxresponsesizeCached = binary.BigEndian.Uint32(b[12:])
+		t.CaMaxoperations = binary.BigEndian.Uint32(b[16:])
+		t.CaMaxrequests = binary.BigEndian.Uint32(b[20:])
+	} else {
+		t.CaHeaderpadsize = r.Uint32()
+		r.Field("ca_headerpadsize")
+		t.CaMaxrequestsize = r.Uint32()
+		r.Field("ca_maxrequestsize")
+		t.CaMaxresponsesize = r.Uint32()
+		r.Field("ca_maxresponsesize")
+		t.CaMaxresponsesizeCached = r.Uint32()
+		r.Field("ca_maxresponsesize_cached")
+		t.CaMaxoperations = r.Uint32()
+		r.Field("ca_maxoperations")
+		t.CaMaxrequests = r.Uint32()
+		r.Field("ca_maxrequests")
+	}
 	t.CaRdmaIrd = xdr.Reuse(t.CaRdmaIrd)
 	for i := r.Count(1, 4); i > 0 && r.More(); i-- {
 		t.CaRdmaIrd = xdr.Extend(t.CaRdmaIrd)
@@ -7459,12 +7679,19 @@ type CREATE_SESSION4args struct {
 }
 
 func (t *CREATE_SESSION4args) Decode(r *xdr.Reader) {
-	t.CsaClientid = r.Uint64()
-	r.Field("csa_clientid")
-	t.CsaSequence = r.Uint32()
-	r.Field("csa_sequence")
-	t.CsaFlags = r.Uint32()
-	r.Field("csa_flags")
+	if b := r.Take(16); len(b) == 16 {
+		b := (*[16]byte)(b)
+		t.CsaClientid = binary.BigEndian.Uint64(b[0:])
+		t.CsaSequence = binary.BigEndian.Uint32(b[8:])
+		t.CsaFlags = binary.BigEndian.Uint32(b[12:])
+	} else {
+		t.CsaClientid = r.Uint64()
+		r.Field("csa_clientid")
+		t.CsaSequence = r.Uint32()
+		r.Field("csa_sequence")
+		t.CsaFlags = r.Uint32()
+		r.Field("csa_flags")
+	}
 	t.CsaForeChanAttrs.Decode(r)
 	t.CsaBackChanAttrs.Decode(r)
 	t.CsaCbProgram = r.Uint32()
@@ -7529,12 +7756,19 @@ type CREATE_SESSION4resok struct {
 }
 
 func (t *CREATE_SESSION4resok) Decode(r *xdr.Reader) {
-	r.Copy(t.CsrSessionid[:])
-	r.Field("csr_sessionid")
-	t.CsrSequence = r.Uint32()
-	r.Field("csr_sequence")
-	t.CsrFlags = r.Uint32()
-	r.Field("csr_flags")
+	if b := r.Take(24); len(b) == 24 {
+		b := (*[24]byte)(b)
+		t.CsrSessionid = [16]byte(b[0:])
+		t.CsrSequence = binary.BigEndian.Uint32(b[16:])
+		t.CsrFlags = binary.BigEndian.Uint32(b[20:])
+	} else {
+		r.Copy(t.CsrSessionid[:])
+		r.Field("csr_sessionid")
+		t.CsrSequence = r.Uint32()
+		r.Field("csr_sequence")
+		t.CsrFlags = r.Uint32()
+		r.Field("csr_flags")
+	}
 	t.CsrForeChanAttrs.Decode(r)
 	t.CsrBackChanAttrs.Decode(r)
 }
@@ -7734,8 +7968,16 @@ func (t *GET_DIR_DELEGATION4args) Decode(r *xdr.Reader) {
 	r.Field("gdda_signal_deleg_avail")
 	t.GddaNotificationTypes.Decode(r)
 	r.Field("gdda_notification_types")
-	t.GddaChildAttrDelay.Decode(r)
-	t.GddaDirAttrDelay.Decode(r)
+	if b := r.Take(24); len(b) == 24 {
+		b := (*[24]byte)(b)
+		t.GddaChildAttrDelay.Seconds = int64(binary.BigEndian.Uint64(b[0:]))
+		t.GddaChildAttrDelay.Nseconds = binary.BigEndian.Uint32(b[8:])
+		t.GddaDirAttrDelay.Seconds = int64(binary.BigEndian.Uint64(b[12:]))
+		t.GddaDirAttrDelay.Nseconds = binary.BigEndian.Uint32(b[20:])
+	} else {
+		t.GddaChildAttrDelay.Decode(r)
+		t.GddaDirAttrDelay.Decode(r)
+	}
 	t.GddaChildAttributes.Decode(r)
 	r.Field("gdda_child_attributes")
 	t.GddaDirAttributes.Decode(r)
@@ -7779,9 +8021,16 @@ type GET_DIR_DELEGATION4resok struct {
 }
 
 func (t *GET_DIR_DELEGATION4resok) Decode(r *xdr.Reader) {
-	r.Copy(t.GddrCookieverf[:])
-	r.Field("gddr_cookieverf")
-	t.GddrStateid.Decode(r)
+	if b := r.Take(24); len(b) == 24 {
+		b := (*[24]byte)(b)
+		t.GddrCookieverf = [8]byte(b[0:])
+		t.GddrStateid.Seqid = binary.BigEndian.Uint32(b[8:])
+		t.GddrStateid.Other = [12]byte(b[12:])
+	} else {
+		r.Copy(t.GddrCookieverf[:])
+		r.Field("gddr_cookieverf")
+		t.GddrStateid.Decode(r)
+	}
 	t.GddrNotification.Decode(r)
 	r.Field("gddr_notification")
 	t.GddrChildAttributes.Decode(r)
@@ -7953,12 +8202,19 @@ type GETDEVICEINFO4args struct {
 }
 
 func (t *GETDEVICEINFO4args) Decode(r *xdr.Reader) {
-	r.Copy(t.GdiaDeviceId[:])
-	r.Field("gdia_device_id")
-	t.GdiaLayoutType = Layouttype4(r.Uint32())
-	r.Field("gdia_layout_type")
-	t.GdiaMaxcount = r.Uint32()
-	r.Field("gdia_maxcount")
+	if b := r.Take(24); len(b) == 24 {
+		b := (*[24]byte)(b)
+		t.GdiaDeviceId = [16]byte(b[0:])
+		t.GdiaLayoutType = Layouttype4(binary.BigEndian.Uint32(b[16:]))
+		t.GdiaMaxcount = binary.BigEndian.Uint32(b[20:])
+	} else {
+		r.Copy(t.GdiaDeviceId[:])
+		r.Field("gdia_device_id")
+		t.GdiaLayoutType = Layouttype4(r.Uint32())
+		r.Field("gdia_layout_type")
+		t.GdiaMaxcount = r.Uint32()
+		r.Field("gdia_maxcount")
+	}
 	t.GdiaNotifyTypes.Decode(r)
 	r.Field("gdia_notify_types")
 }
@@ -8087,22 +8343,22 @@ type GETDEVICELIST4args struct {
 }
 
 func (t *GETDEVICELIST4args) Decode(r *xdr.Reader) {
-	if b := r.Take(24); b != nil {
+	if b := r.Take(24); len(b) == 24 {
 		b := (*[24]byte)(b)
 		t.GdlaLayoutType = Layouttype4(binary.BigEndian.Uint32(b[0:]))
 		t.GdlaMaxdevices = binary.BigEndian.Uint32(b[4:])
 		t.GdlaCookie = binary.BigEndian.Uint64(b[8:])
 		t.GdlaCookieverf = [8]byte(b[16:])
-		return
+	} else {
+		t.GdlaLayoutType = Layouttype4(r.Uint32())
+		r.Field("gdla_layout_type")
+		t.GdlaMaxdevices = r.Uint32()
+		r.Field("gdla_maxdevices")
+		t.GdlaCookie = r.Uint64()
+		r.Field("gdla_cookie")
+		r.Copy(t.GdlaCookieverf[:])
+		r.Field("gdla_cookieverf")
 	}
-	t.GdlaLayoutType = Layouttype4(r.Uint32())
-	r.Field("gdla_layout_type")
-	t.GdlaMaxdevices = r.Uint32()
-	r.Field("gdla_maxdevices")
-	t.GdlaCookie = r.Uint64()
-	r.Field("gdla_cookie")
-	r.Copy(t.GdlaCookieverf[:])
-	r.Field("gdla_cookieverf")
 }
 
 func (t *GETDEVICELIST4args) Append(b []byte) []byte {
@@ -8133,10 +8389,16 @@ type GETDEVICELIST4resok struct {
 }
 
 func (t *GETDEVICELIST4resok) Decode(r *xdr.Reader) {
-	t.GdlrCookie = r.Uint64()
-	r.Field("gdlr_cookie")
-	r.Copy(t.GdlrCookieverf[:])
-	r.Field("gdlr_cookieverf")
+	if b := r.Take(16); len(b) == 16 {
+		b := (*[16]byte)(b)
+		t.GdlrCookie = binary.BigEndian.Uint64(b[0:])
+		t.GdlrCookieverf = [8]byte(b[8:])
+	} else {
+		t.GdlrCookie = r.Uint64()
+		r.Field("gdlr_cookie")
+		r.Copy(t.GdlrCookieverf[:])
+		r.Field("gdlr_cookieverf")
+	}
 	t.GdlrDeviceidList = xdr.Reuse(t.GdlrDeviceidList)
 	for i := r.Count(0, 16); i > 0 && r.More(); i-- {
 		t.GdlrDeviceidList = xdr.Extend(t.GdlrDeviceidList)
@@ -8311,13 +8573,22 @@ type LAYOUTCOMMIT4args struct {
 }
 
 func (t *LAYOUTCOMMIT4args) Decode(r *xdr.Reader) {
-	t.LocaOffset = r.Uint64()
-	r.Field("loca_offset")
-	t.LocaLength = r.Uint64()
-	r.Field("loca_length")
-	t.LocaReclaim = r.Bool()
-	r.Field("loca_reclaim")
-	t.LocaStateid.Decode(r)
+	if b := r.Take(36); len(b) == 36 {
+		b := (*[36]byte)(b)
+		t.LocaOffset = binary.BigEndian.Uint64(b[0:])
+		t.LocaLength = binary.BigEndian.Uint64(b[8:])
+		t.LocaReclaim = binary.BigEndian.Uint32(b[16:]) != 0
+		t.LocaStateid.Seqid = binary.BigEndian.Uint32(b[20:])
+		t.LocaStateid.Other = [12]byte(b[24:])
+	} else {
+		t.LocaOffset = r.Uint64()
+		r.Field("loca_offset")
+		t.LocaLength = r.Uint64()
+		r.Field("loca_length")
+		t.LocaReclaim = r.Bool()
+		r.Field("loca_reclaim")
+		t.LocaStateid.Decode(r)
+	}
 	t.LocaLastWriteOffset.Decode(r)
 	t.LocaTimeModify.Decode(r)
 	t.LocaLayoutupdate.Decode(r)
@@ -8489,7 +8760,7 @@ type LAYOUTGET4args struct {
 }
 
 func (t *LAYOUTGET4args) Decode(r *xdr.Reader) {
-	if b := r.Take(56); b != nil {
+	if b := r.Take(56); len(b) == 56 {
 		b := (*[56]byte)(b)
 		t.LogaSignalLayoutAvail = binary.BigEndian.Uint32(b[0:]) != 0
 		t.LogaLayoutType = Layouttype4(binary.BigEndian.Uint32(b[4:]))
@@ -8500,23 +8771,23 @@ func (t *LAYOUTGET4args) Decode(r *xdr.Reader) {
 		t.LogaStateid.Seqid = binary.BigEndian.Uint32(b[36:])
 		t.LogaStateid.Other = [12]byte(b[40:])
 		t.LogaMaxcount = binary.BigEndian.Uint32(b[52:])
-		return
+	} else {
+		t.LogaSignalLayoutAvail = r.Bool()
+		r.Field("loga_signal_layout_avail")
+		t.LogaLayoutType = Layouttype4(r.Uint32())
+		r.Field("loga_layout_type")
+		t.LogaIomode = Layoutiomode4(r.Uint32())
+		r.Field("loga_iomode")
+		t.LogaOffset = r.Uint64()
+		r.Field("loga_offset")
+		t.LogaLength = r.Uint64()
+		r.Field("loga_length")
+		t.LogaMinlength = r.Uint64()
+		r.Field("loga_minlength")
+		t.LogaStateid.Decode(r)
+		t.LogaMaxcount = r.Uint32()
+		r.Field("loga_maxcount")
 	}
-	t.LogaSignalLayoutAvail = r.Bool()
-	r.Field("loga_signal_layout_avail")
-	t.LogaLayoutType = Layouttype4(r.Uint32())
-	r.Field("loga_layout_type")
-	t.LogaIomode = Layoutiomode4(r.Uint32())
-	r.Field("loga_iomode")
-	t.LogaOffset = r.Uint64()
-	r.Field("loga_offset")
-	t.LogaLength = r.Uint64()
-	r.Field("loga_length")
-	t.LogaMinlength = r.Uint64()
-	r.Field("loga_minlength")
-	t.LogaStateid.Decode(r)
-	t.LogaMaxcount = r.Uint32()
-	r.Field("loga_maxcount")
 }
 
 func (t *LAYOUTGET4args) Append(b []byte) []byte {
@@ -8556,9 +8827,16 @@ type LAYOUTGET4resok struct {
 }
 
 func (t *LAYOUTGET4resok) Decode(r *xdr.Reader) {
-	t.LogrReturnOnClose = r.Bool()
-	r.Field("logr_return_on_close")
-	t.LogrStateid.Decode(r)
+	if b := r.Take(20); len(b) == 20 {
+		b := (*[20]byte)(b)
+		t.LogrReturnOnClose = binary.BigEndian.Uint32(b[0:]) != 0
+		t.LogrStateid.Seqid = binary.BigEndian.Uint32(b[4:])
+		t.LogrStateid.Other = [12]byte(b[8:])
+	} else {
+		t.LogrReturnOnClose = r.Bool()
+		r.Field("logr_return_on_close")
+		t.LogrStateid.Decode(r)
+	}
 	t.LogrLayout = xdr.Reuse(t.LogrLayout)
 	for i := r.Count(0, 28); i > 0 && r.More(); i-- {
 		t.LogrLayout = xdr.Extend(t.LogrLayout)
@@ -8694,7 +8972,13 @@ func (t *LayoutreturnStateid) Decode(r *xdr.Reader) {
 	t.LrsPresent = r.Bool()
 	r.Field("lrs_present")
 	if t.LrsPresent {
-		t.LrsStateid.Decode(r)
+		if b := r.Take(16); len(b) == 16 {
+			b := (*[16]byte)(b)
+			t.LrsStateid.Seqid = binary.BigEndian.Uint32(b[0:])
+			t.LrsStateid.Other = [12]byte(b[4:])
+		} else {
+			t.LrsStateid.Decode(r)
+		}
 	}
 }
 
@@ -8830,25 +9114,25 @@ type SEQUENCE4args struct {
 }
 
 func (t *SEQUENCE4args) Decode(r *xdr.Reader) {
-	if b := r.Take(32); b != nil {
+	if b := r.Take(32); len(b) == 32 {
 		b := (*[32]byte)(b)
 		t.SaSessionid = [16]byte(b[0:])
 		t.SaSequenceid = binary.BigEndian.Uint32(b[16:])
 		t.SaSlotid = binary.BigEndian.Uint32(b[20:])
 		t.SaHighestSlotid = binary.BigEndian.Uint32(b[24:])
 		t.SaCachethis = binary.BigEndian.Uint32(b[28:]) != 0
-		return
+	} else {
+		r.Copy(t.SaSessionid[:])
+		r.Field("sa_sessionid")
+		t.SaSequenceid = r.Uint32()
+		r.Field("sa_sequenceid")
+		t.SaSlotid = r.Uint32()
+		r.Field("sa_slotid")
+		t.SaHighestSlotid = r.Uint32()
+		r.Field("sa_highest_slotid")
+		t.SaCachethis = r.Bool()
+		r.Field("sa_cachethis")
 	}
-	r.Copy(t.SaSessionid[:])
-	r.Field("sa_sessionid")
-	t.SaSequenceid = r.Uint32()
-	r.Field("sa_sequenceid")
-	t.SaSlotid = r.Uint32()
-	r.Field("sa_slotid")
-	t.SaHighestSlotid = r.Uint32()
-	r.Field("sa_highest_slotid")
-	t.SaCachethis = r.Bool()
-	r.Field("sa_cachethis")
 }
 
 func (t *SEQUENCE4args) Append(b []byte) []byte {
@@ -8883,7 +9167,7 @@ type SEQUENCE4resok struct {
 }
 
 func (t *SEQUENCE4resok) Decode(r *xdr.Reader) {
-	if b := r.Take(36); b != nil {
+	if b := r.Take(36); len(b) == 36 {
 		b := (*[36]byte)(b)
 		t.SrSessionid = [16]byte(b[0:])
 		t.SrSequenceid = binary.BigEndian.Uint32(b[16:])
@@ -8891,20 +9175,20 @@ func (t *SEQUENCE4resok) Decode(r *xdr.Reader) {
 		t.SrHighestSlotid = binary.BigEndian.Uint32(b[24:])
 		t.SrTargetHighestSlotid = binary.BigEndian.Uint32(b[28:])
 		t.SrStatusFlags = binary.BigEndian.Uint32(b[32:])
-		return
+	} else {
+		r.Copy(t.SrSessionid[:])
+		r.Field("sr_sessionid")
+		t.SrSequenceid = r.Uint32()
+		r.Field("sr_sequenceid")
+		t.SrSlotid = r.Uint32()
+		r.Field("sr_slotid")
+		t.SrHighestSlotid = r.Uint32()
+		r.Field("sr_highest_slotid")
+		t.SrTargetHighestSlotid = r.Uint32()
+		r.Field("sr_target_highest_slotid")
+		t.SrStatusFlags = r.Uint32()
+		r.Field("sr_status_flags")
 	}
-	r.Copy(t.SrSessionid[:])
-	r.Field("sr_sessionid")
-	t.SrSequenceid = r.Uint32()
-	r.Field("sr_sequenceid")
-	t.SrSlotid = r.Uint32()
-	r.Field("sr_slotid")
-	t.SrHighestSlotid = r.Uint32()
-	r.Field("sr_highest_slotid")
-	t.SrTargetHighestSlotid = r.Uint32()
-	r.Field("sr_target_highest_slotid")
-	t.SrStatusFlags = r.Uint32()
-	r.Field("sr_status_flags")
 }
 
 func (t *SEQUENCE4resok) Append(b []byte) []byte {
@@ -8941,7 +9225,17 @@ func (t *SEQUENCE4res) Decode(r *xdr.Reader) {
 	r.Field("sr_status")
 	switch t.SrStatus {
 	case NFS4_OK:
-		t.SrResok4.Decode(r)
+		if b := r.Take(36); len(b) == 36 {
+			b := (*[36]byte)(b)
+			t.SrResok4.SrSessionid = [16]byte(b[0:])
+			t.SrResok4.SrSequenceid = binary.BigEndian.Uint32(b[16:])
+			t.SrResok4.SrSlotid = binary.BigEndian.Uint32(b[20:])
+			t.SrResok4.SrHighestSlotid = binary.BigEndian.Uint32(b[24:])
+			t.SrResok4.SrTargetHighestSlotid = binary.BigEndian.Uint32(b[28:])
+			t.SrResok4.SrStatusFlags = binary.BigEndian.Uint32(b[32:])
+		} else {
+			t.SrResok4.Decode(r)
+		}
 	default:
 	}
 }
@@ -9444,19 +9738,19 @@ type ALLOCATE4args struct {
 }
 
 func (t *ALLOCATE4args) Decode(r *xdr.Reader) {
-	if b := r.Take(32); b != nil {
+	if b := r.Take(32); len(b) == 32 {
 		b := (*[32]byte)(b)
 		t.AaStateid.Seqid = binary.BigEndian.Uint32(b[0:])
 		t.AaStateid.Other = [12]byte(b[4:])
 		t.AaOffset = binary.BigEndian.Uint64(b[16:])
 		t.AaLength = binary.BigEndian.Uint64(b[24:])
-		return
+	} else {
+		t.AaStateid.Decode(r)
+		t.AaOffset = r.Uint64()
+		r.Field("aa_offset")
+		t.AaLength = r.Uint64()
+		r.Field("aa_length")
 	}
-	t.AaStateid.Decode(r)
-	t.AaOffset = r.Uint64()
-	r.Field("aa_offset")
-	t.AaLength = r.Uint64()
-	r.Field("aa_length")
 }
 
 func (t *ALLOCATE4args) Append(b []byte) []byte {
@@ -9516,18 +9810,31 @@ type COPY4args struct {
 }
 
 func (t *COPY4args) Decode(r *xdr.Reader) {
-	t.CaSrcStateid.Decode(r)
-	t.CaDstStateid.Decode(r)
-	t.CaSrcOffset = r.Uint64()
-	r.Field("ca_src_offset")
-	t.CaDstOffset = r.Uint64()
-	r.Field("ca_dst_offset")
-	t.CaCount = r.Uint64()
-	r.Field("ca_count")
-	t.CaConsecutive = r.Bool()
-	r.Field("ca_consecutive")
-	t.CaSynchronous = r.Bool()
-	r.Field("ca_synchronous")
+	if b := r.Take(64); len(b) == 64 {
+		b := (*[64]byte)(b)
+		t.CaSrcStateid.Seqid = binary.BigEndian.Uint32(b[0:])
+		t.CaSrcStateid.Other = [12]byte(b[4:])
+		t.CaDstStateid.Seqid = binary.BigEndian.Uint32(b[16:])
+		t.CaDstStateid.Other = [12]byte(b[20:])
+		t.CaSrcOffset = binary.BigEndian.Uint64(b[32:])
+		t.CaDstOffset = binary.BigEndian.Uint64(b[40:])
+		t.CaCount = binary.BigEndian.Uint64(b[48:])
+		t.CaConsecutive = binary.BigEndian.Uint32(b[56:]) != 0
+		t.CaSynchronous = binary.BigEndian.Uint32(b[60:]) != 0
+	} else {
+		t.CaSrcStateid.Decode(r)
+		t.CaDstStateid.Decode(r)
+		t.CaSrcOffset = r.Uint64()
+		r.Field("ca_src_offset")
+		t.CaDstOffset = r.Uint64()
+		r.Field("ca_dst_offset")
+		t.CaCount = r.Uint64()
+		r.Field("ca_count")
+		t.CaConsecutive = r.Bool()
+		r.Field("ca_consecutive")
+		t.CaSynchronous = r.Bool()
+		r.Field("ca_synchronous")
+	}
 	t.CaSourceServer = xdr.Reuse(t.CaSourceServer)
 	for i := r.Count(0, 8); i > 0 && r.More(); i-- {
 		t.CaSourceServer = xdr.Extend(t.CaSourceServer)
@@ -9738,8 +10045,16 @@ type COPY_NOTIFY4resok struct {
 }
 
 func (t *COPY_NOTIFY4resok) Decode(r *xdr.Reader) {
-	t.CnrLeaseTime.Decode(r)
-	t.CnrStateid.Decode(r)
+	if b := r.Take(28); len(b) == 28 {
+		b := (*[28]byte)(b)
+		t.CnrLeaseTime.Seconds = int64(binary.BigEndian.Uint64(b[0:]))
+		t.CnrLeaseTime.Nseconds = binary.BigEndian.Uint32(b[8:])
+		t.CnrStateid.Seqid = binary.BigEndian.Uint32(b[12:])
+		t.CnrStateid.Other = [12]byte(b[16:])
+	} else {
+		t.CnrLeaseTime.Decode(r)
+		t.CnrStateid.Decode(r)
+	}
 	t.CnrSourceServer = xdr.Reuse(t.CnrSourceServer)
 	for i := r.Count(0, 8); i > 0 && r.More(); i-- {
 		t.CnrSourceServer = xdr.Extend(t.CnrSourceServer)
@@ -9837,19 +10152,19 @@ type DEALLOCATE4args struct {
 }
 
 func (t *DEALLOCATE4args) Decode(r *xdr.Reader) {
-	if b := r.Take(32); b != nil {
+	if b := r.Take(32); len(b) == 32 {
 		b := (*[32]byte)(b)
 		t.DaStateid.Seqid = binary.BigEndian.Uint32(b[0:])
 		t.DaStateid.Other = [12]byte(b[4:])
 		t.DaOffset = binary.BigEndian.Uint64(b[16:])
 		t.DaLength = binary.BigEndian.Uint64(b[24:])
-		return
+	} else {
+		t.DaStateid.Decode(r)
+		t.DaOffset = r.Uint64()
+		r.Field("da_offset")
+		t.DaLength = r.Uint64()
+		r.Field("da_length")
 	}
-	t.DaStateid.Decode(r)
-	t.DaOffset = r.Uint64()
-	r.Field("da_offset")
-	t.DaLength = r.Uint64()
-	r.Field("da_length")
 }
 
 func (t *DEALLOCATE4args) Append(b []byte) []byte {
@@ -9907,11 +10222,19 @@ type IO_ADVISE4args struct {
 }
 
 func (t *IO_ADVISE4args) Decode(r *xdr.Reader) {
-	t.IaaStateid.Decode(r)
-	t.IaaOffset = r.Uint64()
-	r.Field("iaa_offset")
-	t.IaaCount = r.Uint64()
-	r.Field("iaa_count")
+	if b := r.Take(32); len(b) == 32 {
+		b := (*[32]byte)(b)
+		t.IaaStateid.Seqid = binary.BigEndian.Uint32(b[0:])
+		t.IaaStateid.Other = [12]byte(b[4:])
+		t.IaaOffset = binary.BigEndian.Uint64(b[16:])
+		t.IaaCount = binary.BigEndian.Uint64(b[24:])
+	} else {
+		t.IaaStateid.Decode(r)
+		t.IaaOffset = r.Uint64()
+		r.Field("iaa_offset")
+		t.IaaCount = r.Uint64()
+		r.Field("iaa_count")
+	}
 	t.IaaHints.Decode(r)
 	r.Field("iaa_hints")
 }
@@ -10024,11 +10347,19 @@ type LAYOUTERROR4args struct {
 }
 
 func (t *LAYOUTERROR4args) Decode(r *xdr.Reader) {
-	t.LeaOffset = r.Uint64()
-	r.Field("lea_offset")
-	t.LeaLength = r.Uint64()
-	r.Field("lea_length")
-	t.LeaStateid.Decode(r)
+	if b := r.Take(32); len(b) == 32 {
+		b := (*[32]byte)(b)
+		t.LeaOffset = binary.BigEndian.Uint64(b[0:])
+		t.LeaLength = binary.BigEndian.Uint64(b[8:])
+		t.LeaStateid.Seqid = binary.BigEndian.Uint32(b[16:])
+		t.LeaStateid.Other = [12]byte(b[20:])
+	} else {
+		t.LeaOffset = r.Uint64()
+		r.Field("lea_offset")
+		t.LeaLength = r.Uint64()
+		r.Field("lea_length")
+		t.LeaStateid.Decode(r)
+	}
 	t.LeaErrors = xdr.Reuse(t.LeaErrors)
 	for i := r.Count(0, 24); i > 0 && r.More(); i-- {
 		t.LeaErrors = xdr.Extend(t.LeaErrors)
@@ -10106,15 +10437,28 @@ type LAYOUTSTATS4args struct {
 }
 
 func (t *LAYOUTSTATS4args) Decode(r *xdr.Reader) {
-	t.LsaOffset = r.Uint64()
-	r.Field("lsa_offset")
-	t.LsaLength = r.Uint64()
-	r.Field("lsa_length")
-	t.LsaStateid.Decode(r)
-	t.LsaRead.Decode(r)
-	t.LsaWrite.Decode(r)
-	r.Copy(t.LsaDeviceid[:])
-	r.Field("lsa_deviceid")
+	if b := r.Take(80); len(b) == 80 {
+		b := (*[80]byte)(b)
+		t.LsaOffset = binary.BigEndian.Uint64(b[0:])
+		t.LsaLength = binary.BigEndian.Uint64(b[8:])
+		t.LsaStateid.Seqid = binary.BigEndian.Uint32(b[16:])
+		t.LsaStateid.Other = [12]byte(b[20:])
+		t.LsaRead.IiCount = binary.BigEndian.Uint64(b[32:])
+		t.LsaRead.IiBytes = binary.BigEndian.Uint64(b[40:])
+		t.LsaWrite.IiCount = binary.BigEndian.Uint64(b[48:])
+		t.LsaWrite.IiBytes = binary.BigEndian.Uint64(b[56:])
+		t.LsaDeviceid = [16]byte(b[64:])
+	} else {
+		t.LsaOffset = r.Uint64()
+		r.Field("lsa_offset")
+		t.LsaLength = r.Uint64()
+		r.Field("lsa_length")
+		t.LsaStateid.Decode(r)
+		t.LsaRead.Decode(r)
+		t.LsaWrite.Decode(r)
+		r.Copy(t.LsaDeviceid[:])
+		r.Field("lsa_deviceid")
+	}
 	t.LsaLayoutupdate.Decode(r)
 	r.Field("lsa_layoutupdate")
 }
@@ -10354,19 +10698,19 @@ type READ_PLUS4args struct {
 }
 
 func (t *READ_PLUS4args) Decode(r *xdr.Reader) {
-	if b := r.Take(28); b != nil {
+	if b := r.Take(28); len(b) == 28 {
 		b := (*[28]byte)(b)
 		t.RpaStateid.Seqid = binary.BigEndian.Uint32(b[0:])
 		t.RpaStateid.Other = [12]byte(b[4:])
 		t.RpaOffset = binary.BigEndian.Uint64(b[16:])
 		t.RpaCount = binary.BigEndian.Uint32(b[24:])
-		return
+	} else {
+		t.RpaStateid.Decode(r)
+		t.RpaOffset = r.Uint64()
+		r.Field("rpa_offset")
+		t.RpaCount = r.Uint32()
+		r.Field("rpa_count")
 	}
-	t.RpaStateid.Decode(r)
-	t.RpaOffset = r.Uint64()
-	r.Field("rpa_offset")
-	t.RpaCount = r.Uint32()
-	r.Field("rpa_count")
 }
 
 func (t *READ_PLUS4args) Append(b []byte) []byte {
@@ -10425,16 +10769,16 @@ type DataInfo4 struct {
 }
 
 func (t *DataInfo4) Decode(r *xdr.Reader) {
-	if b := r.Take(16); b != nil {
+	if b := r.Take(16); len(b) == 16 {
 		b := (*[16]byte)(b)
 		t.DiOffset = binary.BigEndian.Uint64(b[0:])
 		t.DiLength = binary.BigEndian.Uint64(b[8:])
-		return
+	} else {
+		t.DiOffset = r.Uint64()
+		r.Field("di_offset")
+		t.DiLength = r.Uint64()
+		r.Field("di_length")
 	}
-	t.DiOffset = r.Uint64()
-	r.Field("di_offset")
-	t.DiLength = r.Uint64()
-	r.Field("di_length")
 }
 
 func (t *DataInfo4) Append(b []byte) []byte {
@@ -10466,7 +10810,13 @@ func (t *ReadPlusContent) Decode(r *xdr.Reader) {
 	case NFS4_CONTENT_DATA:
 		t.RpcData.Decode(r)
 	case NFS4_CONTENT_HOLE:
-		t.RpcHole.Decode(r)
+		if b := r.Take(16); len(b) == 16 {
+			b := (*[16]byte)(b)
+			t.RpcHole.DiOffset = binary.BigEndian.Uint64(b[0:])
+			t.RpcHole.DiLength = binary.BigEndian.Uint64(b[8:])
+		} else {
+			t.RpcHole.Decode(r)
+		}
 	default:
 	}
 }
@@ -10610,19 +10960,19 @@ type SEEK4args struct {
 }
 
 func (t *SEEK4args) Decode(r *xdr.Reader) {
-	if b := r.Take(28); b != nil {
+	if b := r.Take(28); len(b) == 28 {
 		b := (*[28]byte)(b)
 		t.SaStateid.Seqid = binary.BigEndian.Uint32(b[0:])
 		t.SaStateid.Other = [12]byte(b[4:])
 		t.SaOffset = binary.BigEndian.Uint64(b[16:])
 		t.SaWhat = DataContent4(binary.BigEndian.Uint32(b[24:]))
-		return
+	} else {
+		t.SaStateid.Decode(r)
+		t.SaOffset = r.Uint64()
+		r.Field("sa_offset")
+		t.SaWhat = DataContent4(r.Uint32())
+		r.Field("sa_what")
 	}
-	t.SaStateid.Decode(r)
-	t.SaOffset = r.Uint64()
-	r.Field("sa_offset")
-	t.SaWhat = DataContent4(r.Uint32())
-	r.Field("sa_what")
 }
 
 func (t *SEEK4args) Append(b []byte) []byte {
@@ -10729,9 +11079,16 @@ type WRITE_SAME4args struct {
 }
 
 func (t *WRITE_SAME4args) Decode(r *xdr.Reader) {
-	t.WsaStateid.Decode(r)
-	t.WsaStable = StableHow4(r.Uint32())
-	r.Field("wsa_stable")
+	if b := r.Take(20); len(b) == 20 {
+		b := (*[20]byte)(b)
+		t.WsaStateid.Seqid = binary.BigEndian.Uint32(b[0:])
+		t.WsaStateid.Other = [12]byte(b[4:])
+		t.WsaStable = StableHow4(binary.BigEndian.Uint32(b[16:]))
+	} else {
+		t.WsaStateid.Decode(r)
+		t.WsaStable = StableHow4(r.Uint32())
+		r.Field("wsa_stable")
+	}
 	t.WsaAdb.Decode(r)
 }
 
@@ -10819,7 +11176,7 @@ type CLONE4args struct {
 }
 
 func (t *CLONE4args) Decode(r *xdr.Reader) {
-	if b := r.Take(56); b != nil {
+	if b := r.Take(56); len(b) == 56 {
 		b := (*[56]byte)(b)
 		t.ClSrcStateid.Seqid = binary.BigEndian.Uint32(b[0:])
 		t.ClSrcStateid.Other = [12]byte(b[4:])
@@ -10828,16 +11185,16 @@ func (t *CLONE4args) Decode(r *xdr.Reader) {
 		t.ClSrcOffset = binary.BigEndian.Uint64(b[32:])
 		t.ClDstOffset = binary.BigEndian.Uint64(b[40:])
 		t.ClCount = binary.BigEndian.Uint64(b[48:])
-		return
+	} else {
+		t.ClSrcStateid.Decode(r)
+		t.ClDstStateid.Decode(r)
+		t.ClSrcOffset = r.Uint64()
+		r.Field("cl_src_offset")
+		t.ClDstOffset = r.Uint64()
+		r.Field("cl_dst_offset")
+		t.ClCount = r.Uint64()
+		r.Field("cl_count")
 	}
-	t.ClSrcStateid.Decode(r)
-	t.ClDstStateid.Decode(r)
-	t.ClSrcOffset = r.Uint64()
-	r.Field("cl_src_offset")
-	t.ClDstOffset = r.Uint64()
-	r.Field("cl_dst_offset")
-	t.ClCount = r.Uint64()
-	r.Field("cl_count")
 }
 
 func (t *CLONE4args) Append(b []byte) []byte {
@@ -11036,7 +11393,14 @@ func (t *SETXATTR4res) Decode(r *xdr.Reader) {
 	r.Field("sxr_status")
 	switch t.SxrStatus {
 	case NFS4_OK:
-		t.SxrInfo.Decode(r)
+		if b := r.Take(20); len(b) == 20 {
+			b := (*[20]byte)(b)
+			t.SxrInfo.Atomic = binary.BigEndian.Uint32(b[0:]) != 0
+			t.SxrInfo.Before = binary.BigEndian.Uint64(b[4:])
+			t.SxrInfo.After = binary.BigEndian.Uint64(b[12:])
+		} else {
+			t.SxrInfo.Decode(r)
+		}
 	default:
 	}
 }
@@ -11237,7 +11601,14 @@ func (t *REMOVEXATTR4res) Decode(r *xdr.Reader) {
 	r.Field("rxr_status")
 	switch t.RxrStatus {
 	case NFS4_OK:
-		t.RxrInfo.Decode(r)
+		if b := r.Take(20); len(b) == 20 {
+			b := (*[20]byte)(b)
+			t.RxrInfo.Atomic = binary.BigEndian.Uint32(b[0:]) != 0
+			t.RxrInfo.Before = binary.BigEndian.Uint64(b[4:])
+			t.RxrInfo.After = binary.BigEndian.Uint64(b[12:])
+		} else {
+			t.RxrInfo.Decode(r)
+		}
 	default:
 	}
 }
@@ -11385,14 +11756,22 @@ type Nfsv41FileLayout4 struct {
 }
 
 func (t *Nfsv41FileLayout4) Decode(r *xdr.Reader) {
-	r.Copy(t.NflDeviceid[:])
-	r.Field("nfl_deviceid")
-	t.NflUtil = r.Uint32()
-	r.Field("nfl_util")
-	t.NflFirstStripeIndex = r.Uint32()
-	r.Field("nfl_first_stripe_index")
-	t.NflPatternOffset = r.Uint64()
-	r.Field("nfl_pattern_offset")
+	if b := r.Take(32); len(b) == 32 {
+		b := (*[32]byte)(b)
+		t.NflDeviceid = [16]byte(b[0:])
+		t.NflUtil = binary.BigEndian.Uint32(b[16:])
+		t.NflFirstStripeIndex = binary.BigEndian.Uint32(b[20:])
+		t.NflPatternOffset = binary.BigEndian.Uint64(b[24:])
+	} else {
+		r.Copy(t.NflDeviceid[:])
+		r.Field("nfl_deviceid")
+		t.NflUtil = r.Uint32()
+		r.Field("nfl_util")
+		t.NflFirstStripeIndex = r.Uint32()
+		r.Field("nfl_first_stripe_index")
+		t.NflPatternOffset = r.Uint64()
+		r.Field("nfl_pattern_offset")
+	}
 	t.NflFhList = xdr.Reuse(t.NflFhList)
 	for i := r.Count(0, 4); i > 0 && r.More(); i-- {
 		t.NflFhList = xdr.Extend(t.NflFhList)
@@ -11534,19 +11913,19 @@ type PnfsBlockSliceVolumeInfo4 struct {
 }
 
 func (t *PnfsBlockSliceVolumeInfo4) Decode(r *xdr.Reader) {
-	if b := r.Take(20); b != nil {
+	if b := r.Take(20); len(b) == 20 {
 		b := (*[20]byte)(b)
 		t.BsvStart = binary.BigEndian.Uint64(b[0:])
 		t.BsvLength = binary.BigEndian.Uint64(b[8:])
 		t.BsvVolume = binary.BigEndian.Uint32(b[16:])
-		return
+	} else {
+		t.BsvStart = r.Uint64()
+		r.Field("bsv_start")
+		t.BsvLength = r.Uint64()
+		r.Field("bsv_length")
+		t.BsvVolume = r.Uint32()
+		r.Field("bsv_volume")
 	}
-	t.BsvStart = r.Uint64()
-	r.Field("bsv_start")
-	t.BsvLength = r.Uint64()
-	r.Field("bsv_length")
-	t.BsvVolume = r.Uint32()
-	r.Field("bsv_volume")
 }
 
 func (t *PnfsBlockSliceVolumeInfo4) Append(b []byte) []byte {
@@ -11655,7 +12034,14 @@ func (t *PnfsBlockVolume4) Decode(r *xdr.Reader) {
 	case PNFS_BLOCK_VOLUME_SIMPLE:
 		t.BvSimpleInfo.Decode(r)
 	case PNFS_BLOCK_VOLUME_SLICE:
-		t.BvSliceInfo.Decode(r)
+		if b := r.Take(20); len(b) == 20 {
+			b := (*[20]byte)(b)
+			t.BvSliceInfo.BsvStart = binary.BigEndian.Uint64(b[0:])
+			t.BvSliceInfo.BsvLength = binary.BigEndian.Uint64(b[8:])
+			t.BvSliceInfo.BsvVolume = binary.BigEndian.Uint32(b[16:])
+		} else {
+			t.BvSliceInfo.Decode(r)
+		}
 	case PNFS_BLOCK_VOLUME_CONCAT:
 		t.BvConcatInfo.Decode(r)
 	case PNFS_BLOCK_VOLUME_STRIPE:
@@ -11792,25 +12178,25 @@ type PnfsBlockExtent4 struct {
 }
 
 func (t *PnfsBlockExtent4) Decode(r *xdr.Reader) {
-	if b := r.Take(44); b != nil {
+	if b := r.Take(44); len(b) == 44 {
 		b := (*[44]byte)(b)
 		t.BexVolId = [16]byte(b[0:])
 		t.BexFileOffset = binary.BigEndian.Uint64(b[16:])
 		t.BexLength = binary.BigEndian.Uint64(b[24:])
 		t.BexStorageOffset = binary.BigEndian.Uint64(b[32:])
 		t.BexState = PnfsBlockExtentState4(binary.BigEndian.Uint32(b[40:]))
-		return
+	} else {
+		r.Copy(t.BexVolId[:])
+		r.Field("bex_vol_id")
+		t.BexFileOffset = r.Uint64()
+		r.Field("bex_file_offset")
+		t.BexLength = r.Uint64()
+		r.Field("bex_length")
+		t.BexStorageOffset = r.Uint64()
+		r.Field("bex_storage_offset")
+		t.BexState = PnfsBlockExtentState4(r.Uint32())
+		r.Field("bex_state")
 	}
-	r.Copy(t.BexVolId[:])
-	r.Field("bex_vol_id")
-	t.BexFileOffset = r.Uint64()
-	r.Field("bex_file_offset")
-	t.BexLength = r.Uint64()
-	r.Field("bex_length")
-	t.BexStorageOffset = r.Uint64()
-	r.Field("bex_storage_offset")
-	t.BexState = PnfsBlockExtentState4(r.Uint32())
-	r.Field("bex_state")
 }
 
 func (t *PnfsBlockExtent4) Append(b []byte) []byte {
@@ -11966,25 +12352,25 @@ type PnfsScsiExtent4 struct {
 }
 
 func (t *PnfsScsiExtent4) Decode(r *xdr.Reader) {
-	if b := r.Take(44); b != nil {
+	if b := r.Take(44); len(b) == 44 {
 		b := (*[44]byte)(b)
 		t.SeVolId = [16]byte(b[0:])
 		t.SeFileOffset = binary.BigEndian.Uint64(b[16:])
 		t.SeLength = binary.BigEndian.Uint64(b[24:])
 		t.SeStorageOffset = binary.BigEndian.Uint64(b[32:])
 		t.SeState = PnfsScsiExtentState4(binary.BigEndian.Uint32(b[40:]))
-		return
+	} else {
+		r.Copy(t.SeVolId[:])
+		r.Field("se_vol_id")
+		t.SeFileOffset = r.Uint64()
+		r.Field("se_file_offset")
+		t.SeLength = r.Uint64()
+		r.Field("se_length")
+		t.SeStorageOffset = r.Uint64()
+		r.Field("se_storage_offset")
+		t.SeState = PnfsScsiExtentState4(r.Uint32())
+		r.Field("se_state")
 	}
-	r.Copy(t.SeVolId[:])
-	r.Field("se_vol_id")
-	t.SeFileOffset = r.Uint64()
-	r.Field("se_file_offset")
-	t.SeLength = r.Uint64()
-	r.Field("se_length")
-	t.SeStorageOffset = r.Uint64()
-	r.Field("se_storage_offset")
-	t.SeState = PnfsScsiExtentState4(r.Uint32())
-	r.Field("se_state")
 }
 
 func (t *PnfsScsiExtent4) Append(b []byte) []byte {
@@ -12051,16 +12437,16 @@ type PnfsScsiRange4 struct {
 }
 
 func (t *PnfsScsiRange4) Decode(r *xdr.Reader) {
-	if b := r.Take(16); b != nil {
+	if b := r.Take(16); len(b) == 16 {
 		b := (*[16]byte)(b)
 		t.SrFileOffset = binary.BigEndian.Uint64(b[0:])
 		t.SrLength = binary.BigEndian.Uint64(b[8:])
-		return
+	} else {
+		t.SrFileOffset = r.Uint64()
+		r.Field("sr_file_offset")
+		t.SrLength = r.Uint64()
+		r.Field("sr_length")
 	}
-	t.SrFileOffset = r.Uint64()
-	r.Field("sr_file_offset")
-	t.SrLength = r.Uint64()
-	r.Field("sr_length")
 }
 
 func (t *PnfsScsiRange4) Append(b []byte) []byte {
@@ -12263,19 +12649,19 @@ type PnfsScsiSliceVolumeInfo4 struct {
 }
 
 func (t *PnfsScsiSliceVolumeInfo4) Decode(r *xdr.Reader) {
-	if b := r.Take(20); b != nil {
+	if b := r.Take(20); len(b) == 20 {
 		b := (*[20]byte)(b)
 		t.SsvStart = binary.BigEndian.Uint64(b[0:])
 		t.SsvLength = binary.BigEndian.Uint64(b[8:])
 		t.SsvVolume = binary.BigEndian.Uint32(b[16:])
-		return
+	} else {
+		t.SsvStart = r.Uint64()
+		r.Field("ssv_start")
+		t.SsvLength = r.Uint64()
+		r.Field("ssv_length")
+		t.SsvVolume = r.Uint32()
+		r.Field("ssv_volume")
 	}
-	t.SsvStart = r.Uint64()
-	r.Field("ssv_start")
-	t.SsvLength = r.Uint64()
-	r.Field("ssv_length")
-	t.SsvVolume = r.Uint32()
-	r.Field("ssv_volume")
 }
 
 func (t *PnfsScsiSliceVolumeInfo4) Append(b []byte) []byte {
@@ -12384,7 +12770,14 @@ func (t *PnfsScsiVolume4) Decode(r *xdr.Reader) {
 	case PNFS_SCSI_VOLUME_BASE:
 		t.SvSimpleInfo.Decode(r)
 	case PNFS_SCSI_VOLUME_SLICE:
-		t.SvSliceInfo.Decode(r)
+		if b := r.Take(20); len(b) == 20 {
+			b := (*[20]byte)(b)
+			t.SvSliceInfo.SsvStart = binary.BigEndian.Uint64(b[0:])
+			t.SvSliceInfo.SsvLength = binary.BigEndian.Uint64(b[8:])
+			t.SvSliceInfo.SsvVolume = binary.BigEndian.Uint32(b[16:])
+		} else {
+			t.SvSliceInfo.Decode(r)
+		}
 	case PNFS_SCSI_VOLUME_CONCAT:
 		t.SvConcatInfo.Decode(r)
 	case PNFS_SCSI_VOLUME_STRIPE:
@@ -12494,25 +12887,25 @@ type FfDeviceVersions4 struct {
 }
 
 func (t *FfDeviceVersions4) Decode(r *xdr.Reader) {
-	if b := r.Take(20); b != nil {
+	if b := r.Take(20); len(b) == 20 {
 		b := (*[20]byte)(b)
 		t.FfdvVersion = binary.BigEndian.Uint32(b[0:])
 		t.FfdvMinorversion = binary.BigEndian.Uint32(b[4:])
 		t.FfdvRsize = binary.BigEndian.Uint32(b[8:])
 		t.FfdvWsize = binary.BigEndian.Uint32(b[12:])
 		t.FfdvTightlyCoupled = binary.BigEndian.Uint32(b[16:]) != 0
-		return
+	} else {
+		t.FfdvVersion = r.Uint32()
+		r.Field("ffdv_version")
+		t.FfdvMinorversion = r.Uint32()
+		r.Field("ffdv_minorversion")
+		t.FfdvRsize = r.Uint32()
+		r.Field("ffdv_rsize")
+		t.FfdvWsize = r.Uint32()
+		r.Field("ffdv_wsize")
+		t.FfdvTightlyCoupled = r.Bool()
+		r.Field("ffdv_tightly_coupled")
 	}
-	t.FfdvVersion = r.Uint32()
-	r.Field("ffdv_version")
-	t.FfdvMinorversion = r.Uint32()
-	r.Field("ffdv_minorversion")
-	t.FfdvRsize = r.Uint32()
-	r.Field("ffdv_rsize")
-	t.FfdvWsize = r.Uint32()
-	r.Field("ffdv_wsize")
-	t.FfdvTightlyCoupled = r.Bool()
-	r.Field("ffdv_tightly_coupled")
 }
 
 func (t *FfDeviceVersions4) Append(b []byte) []byte {
@@ -12602,11 +12995,19 @@ type FfDataServer4 struct {
 }
 
 func (t *FfDataServer4) Decode(r *xdr.Reader) {
-	r.Copy(t.FfdsDeviceid[:])
-	r.Field("ffds_deviceid")
-	t.FfdsEfficiency = r.Uint32()
-	r.Field("ffds_efficiency")
-	t.FfdsStateid.Decode(r)
+	if b := r.Take(36); len(b) == 36 {
+		b := (*[36]byte)(b)
+		t.FfdsDeviceid = [16]byte(b[0:])
+		t.FfdsEfficiency = binary.BigEndian.Uint32(b[16:])
+		t.FfdsStateid.Seqid = binary.BigEndian.Uint32(b[20:])
+		t.FfdsStateid.Other = [12]byte(b[24:])
+	} else {
+		r.Copy(t.FfdsDeviceid[:])
+		r.Field("ffds_deviceid")
+		t.FfdsEfficiency = r.Uint32()
+		r.Field("ffds_efficiency")
+		t.FfdsStateid.Decode(r)
+	}
 	t.FfdsFhVers = xdr.Reuse(t.FfdsFhVers)
 	for i := r.Count(0, 4); i > 0 && r.More(); i-- {
 		t.FfdsFhVers = xdr.Extend(t.FfdsFhVers)
@@ -12755,11 +13156,19 @@ type FfIoerr4 struct {
 }
 
 func (t *FfIoerr4) Decode(r *xdr.Reader) {
-	t.FfieOffset = r.Uint64()
-	r.Field("ffie_offset")
-	t.FfieLength = r.Uint64()
-	r.Field("ffie_length")
-	t.FfieStateid.Decode(r)
+	if b := r.Take(32); len(b) == 32 {
+		b := (*[32]byte)(b)
+		t.FfieOffset = binary.BigEndian.Uint64(b[0:])
+		t.FfieLength = binary.BigEndian.Uint64(b[8:])
+		t.FfieStateid.Seqid = binary.BigEndian.Uint32(b[16:])
+		t.FfieStateid.Other = [12]byte(b[20:])
+	} else {
+		t.FfieOffset = r.Uint64()
+		r.Field("ffie_offset")
+		t.FfieLength = r.Uint64()
+		r.Field("ffie_length")
+		t.FfieStateid.Decode(r)
+	}
 	t.FfieErrors = xdr.Reuse(t.FfieErrors)
 	for i := r.Count(0, 24); i > 0 && r.More(); i-- {
 		t.FfieErrors = xdr.Extend(t.FfieErrors)
@@ -12810,7 +13219,7 @@ type FfIoLatency4 struct {
 }
 
 func (t *FfIoLatency4) Decode(r *xdr.Reader) {
-	if b := r.Take(64); b != nil {
+	if b := r.Take(64); len(b) == 64 {
 		b := (*[64]byte)(b)
 		t.FfilOpsRequested = binary.BigEndian.Uint64(b[0:])
 		t.FfilBytesRequested = binary.BigEndian.Uint64(b[8:])
@@ -12821,20 +13230,20 @@ func (t *FfIoLatency4) Decode(r *xdr.Reader) {
 		t.FfilTotalBusyTime.Nseconds = binary.BigEndian.Uint32(b[48:])
 		t.FfilAggregateCompletionTime.Seconds = int64(binary.BigEndian.Uint64(b[52:]))
 		t.FfilAggregateCompletionTime.Nseconds = binary.BigEndian.Uint32(b[60:])
-		return
+	} else {
+		t.FfilOpsRequested = r.Uint64()
+		r.Field("ffil_ops_requested")
+		t.FfilBytesRequested = r.Uint64()
+		r.Field("ffil_bytes_requested")
+		t.FfilOpsCompleted = r.Uint64()
+		r.Field("ffil_ops_completed")
+		t.FfilBytesCompleted = r.Uint64()
+		r.Field("ffil_bytes_completed")
+		t.FfilBytesNotDelivered = r.Uint64()
+		r.Field("ffil_bytes_not_delivered")
+		t.FfilTotalBusyTime.Decode(r)
+		t.FfilAggregateCompletionTime.Decode(r)
 	}
-	t.FfilOpsRequested = r.Uint64()
-	r.Field("ffil_ops_requested")
-	t.FfilBytesRequested = r.Uint64()
-	r.Field("ffil_bytes_requested")
-	t.FfilOpsCompleted = r.Uint64()
-	r.Field("ffil_ops_completed")
-	t.FfilBytesCompleted = r.Uint64()
-	r.Field("ffil_bytes_completed")
-	t.FfilBytesNotDelivered = r.Uint64()
-	r.Field("ffil_bytes_not_delivered")
-	t.FfilTotalBusyTime.Decode(r)
-	t.FfilAggregateCompletionTime.Decode(r)
 }
 
 func (t *FfIoLatency4) Append(b []byte) []byte {
@@ -12876,11 +13285,36 @@ func (t *FfLayoutupdate4) Decode(r *xdr.Reader) {
 	t.FflAddr.Decode(r)
 	t.FflFhandle = r.Opaque(128)
 	r.Field("ffl_fhandle")
-	t.FflRead.Decode(r)
-	t.FflWrite.Decode(r)
-	t.FflDuration.Decode(r)
-	t.FflLocal = r.Bool()
-	r.Field("ffl_local")
+	if b := r.Take(144); len(b) == 144 {
+		b := (*[144]byte)(b)
+		t.FflRead.FfilOpsRequested = binary.BigEndian.Uint64(b[0:])
+		t.FflRead.FfilBytesRequested = binary.BigEndian.Uint64(b[8:])
+		t.FflRead.FfilOpsCompleted = binary.BigEndian.Uint64(b[16:])
+		t.FflRead.FfilBytesCompleted = binary.BigEndian.Uint64(b[24:])
+		t.FflRead.FfilBytesNotDelivered = binary.BigEndian.Uint64(b[32:])
+		t.FflRead.FfilTotalBusyTime.Seconds = int64(binary.BigEndian.Uint64(b[40:]))
+		t.FflRead.FfilTotalBusyTime.Nseconds = binary.BigEndian.Uint32(b[48:])
+		t.FflRead.FfilAggregateCompletionTime.Seconds = int64(binary.BigEndian.Uint64(b[52:]))
+		t.FflRead.FfilAggregateCompletionTime.Nseconds = binary.BigEndian.Uint32(b[60:])
+		t.FflWrite.FfilOpsRequested = binary.BigEndian.Uint64(b[64:])
+		t.FflWrite.FfilBytesRequested = binary.BigEndian.Uint64(b[72:])
+		t.FflWrite.FfilOpsCompleted = binary.BigEndian.Uint64(b[80:])
+		t.FflWrite.FfilBytesCompleted = binary.BigEndian.Uint64(b[88:])
+		t.FflWrite.FfilBytesNotDelivered = binary.BigEndian.Uint64(b[96:])
+		t.FflWrite.FfilTotalBusyTime.Seconds = int64(binary.BigEndian.Uint64(b[104:]))
+		t.FflWrite.FfilTotalBusyTime.Nseconds = binary.BigEndian.Uint32(b[112:])
+		t.FflWrite.FfilAggregateCompletionTime.Seconds = int64(binary.BigEndian.Uint64(b[116:]))
+		t.FflWrite.FfilAggregateCompletionTime.Nseconds = binary.BigEndian.Uint32(b[124:])
+		t.FflDuration.Seconds = int64(binary.BigEndian.Uint64(b[128:]))
+		t.FflDuration.Nseconds = binary.BigEndian.Uint32(b[136:])
+		t.FflLocal = binary.BigEndian.Uint32(b[140:]) != 0
+	} else {
+		t.FflRead.Decode(r)
+		t.FflWrite.Decode(r)
+		t.FflDuration.Decode(r)
+		t.FflLocal = r.Bool()
+		r.Field("ffl_local")
+	}
 }
 
 func (t *FfLayoutupdate4) Append(b []byte) []byte {
@@ -12927,15 +13361,28 @@ type FfIostats4 struct {
 }
 
 func (t *FfIostats4) Decode(r *xdr.Reader) {
-	t.FfisOffset = r.Uint64()
-	r.Field("ffis_offset")
-	t.FfisLength = r.Uint64()
-	r.Field("ffis_length")
-	t.FfisStateid.Decode(r)
-	t.FfisRead.Decode(r)
-	t.FfisWrite.Decode(r)
-	r.Copy(t.FfisDeviceid[:])
-	r.Field("ffis_deviceid")
+	if b := r.Take(80); len(b) == 80 {
+		b := (*[80]byte)(b)
+		t.FfisOffset = binary.BigEndian.Uint64(b[0:])
+		t.FfisLength = binary.BigEndian.Uint64(b[8:])
+		t.FfisStateid.Seqid = binary.BigEndian.Uint32(b[16:])
+		t.FfisStateid.Other = [12]byte(b[20:])
+		t.FfisRead.IiCount = binary.BigEndian.Uint64(b[32:])
+		t.FfisRead.IiBytes = binary.BigEndian.Uint64(b[40:])
+		t.FfisWrite.IiCount = binary.BigEndian.Uint64(b[48:])
+		t.FfisWrite.IiBytes = binary.BigEndian.Uint64(b[56:])
+		t.FfisDeviceid = [16]byte(b[64:])
+	} else {
+		t.FfisOffset = r.Uint64()
+		r.Field("ffis_offset")
+		t.FfisLength = r.Uint64()
+		r.Field("ffis_length")
+		t.FfisStateid.Decode(r)
+		t.FfisRead.Decode(r)
+		t.FfisWrite.Decode(r)
+		r.Copy(t.FfisDeviceid[:])
+		r.Field("ffis_deviceid")
+	}
 	t.FfisLayoutupdate.Decode(r)
 }
 
@@ -13285,9 +13732,16 @@ type CB_RECALL4args struct {
 }
 
 func (t *CB_RECALL4args) Decode(r *xdr.Reader) {
-	t.Stateid.Decode(r)
-	t.Truncate = r.Bool()
-	r.Field("truncate")
+	if b := r.Take(20); len(b) == 20 {
+		b := (*[20]byte)(b)
+		t.Stateid.Seqid = binary.BigEndian.Uint32(b[0:])
+		t.Stateid.Other = [12]byte(b[4:])
+		t.Truncate = binary.BigEndian.Uint32(b[16:]) != 0
+	} else {
+		t.Stateid.Decode(r)
+		t.Truncate = r.Bool()
+		r.Field("truncate")
+	}
 	t.Fh = r.Opaque(128)
 	r.Field("fh")
 }
@@ -13348,11 +13802,19 @@ type LayoutrecallFile4 struct {
 func (t *LayoutrecallFile4) Decode(r *xdr.Reader) {
 	t.LorFh = r.Opaque(128)
 	r.Field("lor_fh")
-	t.LorOffset = r.Uint64()
-	r.Field("lor_offset")
-	t.LorLength = r.Uint64()
-	r.Field("lor_length")
-	t.LorStateid.Decode(r)
+	if b := r.Take(32); len(b) == 32 {
+		b := (*[32]byte)(b)
+		t.LorOffset = binary.BigEndian.Uint64(b[0:])
+		t.LorLength = binary.BigEndian.Uint64(b[8:])
+		t.LorStateid.Seqid = binary.BigEndian.Uint32(b[16:])
+		t.LorStateid.Other = [12]byte(b[20:])
+	} else {
+		t.LorOffset = r.Uint64()
+		r.Field("lor_offset")
+		t.LorLength = r.Uint64()
+		r.Field("lor_length")
+		t.LorStateid.Decode(r)
+	}
 }
 
 func (t *LayoutrecallFile4) Append(b []byte) []byte {
@@ -13392,7 +13854,13 @@ func (t *Layoutrecall4) Decode(r *xdr.Reader) {
 	case LAYOUTRECALL4_FILE:
 		t.LorLayout.Decode(r)
 	case LAYOUTRECALL4_FSID:
-		t.LorFsid.Decode(r)
+		if b := r.Take(16); len(b) == 16 {
+			b := (*[16]byte)(b)
+			t.LorFsid.Major = binary.BigEndian.Uint64(b[0:])
+			t.LorFsid.Minor = binary.BigEndian.Uint64(b[8:])
+		} else {
+			t.LorFsid.Decode(r)
+		}
 	case LAYOUTRECALL4_ALL:
 	default:
 		r.Fail(xdr.Value, "lor_recalltype")
@@ -13784,16 +14252,16 @@ type NotifyVerifier4 struct {
 }
 
 func (t *NotifyVerifier4) Decode(r *xdr.Reader) {
-	if b := r.Take(16); b != nil {
+	if b := r.Take(16); len(b) == 16 {
 		b := (*[16]byte)(b)
 		t.NvOldCookieverf = [8]byte(b[0:])
 		t.NvNewCookieverf = [8]byte(b[8:])
-		return
+	} else {
+		r.Copy(t.NvOldCookieverf[:])
+		r.Field("nv_old_cookieverf")
+		r.Copy(t.NvNewCookieverf[:])
+		r.Field("nv_new_cookieverf")
 	}
-	r.Copy(t.NvOldCookieverf[:])
-	r.Field("nv_old_cookieverf")
-	r.Copy(t.NvNewCookieverf[:])
-	r.Field("nv_new_cookieverf")
 }
 
 func (t *NotifyVerifier4) Append(b []byte) []byte {
@@ -13839,16 +14307,16 @@ type NotifyDeviceidDelete4 struct {
 }
 
 func (t *NotifyDeviceidDelete4) Decode(r *xdr.Reader) {
-	if b := r.Take(20); b != nil {
+	if b := r.Take(20); len(b) == 20 {
 		b := (*[20]byte)(b)
 		t.NddLayouttype = Layouttype4(binary.BigEndian.Uint32(b[0:]))
 		t.NddDeviceid = [16]byte(b[4:])
-		return
+	} else {
+		t.NddLayouttype = Layouttype4(r.Uint32())
+		r.Field("ndd_layouttype")
+		r.Copy(t.NddDeviceid[:])
+		r.Field("ndd_deviceid")
 	}
-	t.NddLayouttype = Layouttype4(r.Uint32())
-	r.Field("ndd_layouttype")
-	r.Copy(t.NddDeviceid[:])
-	r.Field("ndd_deviceid")
 }
 
 func (t *NotifyDeviceidDelete4) Append(b []byte) []byte {
@@ -13874,19 +14342,19 @@ type NotifyDeviceidChange4 struct {
 }
 
 func (t *NotifyDeviceidChange4) Decode(r *xdr.Reader) {
-	if b := r.Take(24); b != nil {
+	if b := r.Take(24); len(b) == 24 {
 		b := (*[24]byte)(b)
 		t.NdcLayouttype = Layouttype4(binary.BigEndian.Uint32(b[0:]))
 		t.NdcDeviceid = [16]byte(b[4:])
 		t.NdcImmediate = binary.BigEndian.Uint32(b[20:]) != 0
-		return
+	} else {
+		t.NdcLayouttype = Layouttype4(r.Uint32())
+		r.Field("ndc_layouttype")
+		r.Copy(t.NdcDeviceid[:])
+		r.Field("ndc_deviceid")
+		t.NdcImmediate = r.Bool()
+		r.Field("ndc_immediate")
 	}
-	t.NdcLayouttype = Layouttype4(r.Uint32())
-	r.Field("ndc_layouttype")
-	r.Copy(t.NdcDeviceid[:])
-	r.Field("ndc_deviceid")
-	t.NdcImmediate = r.Bool()
-	r.Field("ndc_immediate")
 }
 
 func (t *NotifyDeviceidChange4) Append(b []byte) []byte {
@@ -14258,16 +14726,25 @@ type CB_SEQUENCE4args struct {
 }
 
 func (t *CB_SEQUENCE4args) Decode(r *xdr.Reader) {
-	r.Copy(t.CsaSessionid[:])
-	r.Field("csa_sessionid")
-	t.CsaSequenceid = r.Uint32()
-	r.Field("csa_sequenceid")
-	t.CsaSlotid = r.Uint32()
-	r.Field("csa_slotid")
-	t.CsaHighestSlotid = r.Uint32()
-	r.Field("csa_highest_slotid")
-	t.CsaCachethis = r.Bool()
-	r.Field("csa_cachethis")
+	if b := r.Take(32); len(b) == 32 {
+		b := (*[32]byte)(b)
+		t.CsaSessionid = [16]byte(b[0:])
+		t.CsaSequenceid = binary.BigEndian.Uint32(b[16:])
+		t.CsaSlotid = binary.BigEndian.Uint32(b[20:])
+		t.CsaHighestSlotid = binary.BigEndian.Uint32(b[24:])
+		t.CsaCachethis = binary.BigEndian.Uint32(b[28:]) != 0
+	} else {
+		r.Copy(t.CsaSessionid[:])
+		r.Field("csa_sessionid")
+		t.CsaSequenceid = r.Uint32()
+		r.Field("csa_sequenceid")
+		t.CsaSlotid = r.Uint32()
+		r.Field("csa_slotid")
+		t.CsaHighestSlotid = r.Uint32()
+		r.Field("csa_highest_slotid")
+		t.CsaCachethis = r.Bool()
+		r.Field("csa_cachethis")
+	}
 	t.CsaReferringCallLists = xdr.Reuse(t.CsaReferringCallLists)
 	for i := r.Count(0, 20); i > 0 && r.More(); i-- {
 		t.CsaReferringCallLists = xdr.Extend(t.CsaReferringCallLists)
@@ -14320,25 +14797,25 @@ type CB_SEQUENCE4resok struct {
 }
 
 func (t *CB_SEQUENCE4resok) Decode(r *xdr.Reader) {
-	if b := r.Take(32); b != nil {
+	if b := r.Take(32); len(b) == 32 {
 		b := (*[32]byte)(b)
 		t.CsrSessionid = [16]byte(b[0:])
 		t.CsrSequenceid = binary.BigEndian.Uint32(b[16:])
 		t.CsrSlotid = binary.BigEndian.Uint32(b[20:])
 		t.CsrHighestSlotid = binary.BigEndian.Uint32(b[24:])
 		t.CsrTargetHighestSlotid = binary.BigEndian.Uint32(b[28:])
-		return
+	} else {
+		r.Copy(t.CsrSessionid[:])
+		r.Field("csr_sessionid")
+		t.CsrSequenceid = r.Uint32()
+		r.Field("csr_sequenceid")
+		t.CsrSlotid = r.Uint32()
+		r.Field("csr_slotid")
+		t.CsrHighestSlotid = r.Uint32()
+		r.Field("csr_highest_slotid")
+		t.CsrTargetHighestSlotid = r.Uint32()
+		r.Field("csr_target_highest_slotid")
 	}
-	r.Copy(t.CsrSessionid[:])
-	r.Field("csr_sessionid")
-	t.CsrSequenceid = r.Uint32()
-	r.Field("csr_sequenceid")
-	t.CsrSlotid = r.Uint32()
-	r.Field("csr_slotid")
-	t.CsrHighestSlotid = r.Uint32()
-	r.Field("csr_highest_slotid")
-	t.CsrTargetHighestSlotid = r.Uint32()
-	r.Field("csr_target_highest_slotid")
 }
 
 func (t *CB_SEQUENCE4resok) Append(b []byte) []byte {
@@ -14373,7 +14850,16 @@ func (t *CB_SEQUENCE4res) Decode(r *xdr.Reader) {
 	r.Field("csr_status")
 	switch t.CsrStatus {
 	case NFS4_OK:
-		t.CsrResok4.Decode(r)
+		if b := r.Take(32); len(b) == 32 {
+			b := (*[32]byte)(b)
+			t.CsrResok4.CsrSessionid = [16]byte(b[0:])
+			t.CsrResok4.CsrSequenceid = binary.BigEndian.Uint32(b[16:])
+			t.CsrResok4.CsrSlotid = binary.BigEndian.Uint32(b[20:])
+			t.CsrResok4.CsrHighestSlotid = binary.BigEndian.Uint32(b[24:])
+			t.CsrResok4.CsrTargetHighestSlotid = binary.BigEndian.Uint32(b[28:])
+		} else {
+			t.CsrResok4.Decode(r)
+		}
 	default:
 	}
 }

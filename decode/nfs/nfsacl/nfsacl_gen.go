@@ -154,16 +154,16 @@ type GETACL2args struct {
 }
 
 func (t *GETACL2args) Decode(r *xdr.Reader) {
-	if b := r.Take(36); b != nil {
+	if b := r.Take(36); len(b) == 36 {
 		b := (*[36]byte)(b)
 		t.Fh = [32]byte(b[0:])
 		t.Mask = binary.BigEndian.Uint32(b[32:])
-		return
+	} else {
+		r.Copy(t.Fh[:])
+		r.Field("fh")
+		t.Mask = r.Uint32()
+		r.Field("mask")
 	}
-	r.Copy(t.Fh[:])
-	r.Field("fh")
-	t.Mask = r.Uint32()
-	r.Field("mask")
 }
 
 func (t *GETACL2args) Append(b []byte) []byte {
@@ -304,7 +304,28 @@ func (t *SETACL2res) Decode(r *xdr.Reader) {
 	r.Field("status")
 	switch t.Status {
 	case nfs2.NFS_OK:
-		t.Attr.Decode(r)
+		if b := r.Take(68); len(b) == 68 {
+			b := (*[68]byte)(b)
+			t.Attr.Type = nfs2.Ftype(binary.BigEndian.Uint32(b[0:]))
+			t.Attr.Mode = binary.BigEndian.Uint32(b[4:])
+			t.Attr.Nlink = binary.BigEndian.Uint32(b[8:])
+			t.Attr.Uid = binary.BigEndian.Uint32(b[12:])
+			t.Attr.Gid = binary.BigEndian.Uint32(b[16:])
+			t.Attr.Size = binary.BigEndian.Uint32(b[20:])
+			t.Attr.Blocksize = binary.BigEndian.Uint32(b[24:])
+			t.Attr.Rdev = binary.BigEndian.Uint32(b[28:])
+			t.Attr.Blocks = binary.BigEndian.Uint32(b[32:])
+			t.Attr.Fsid = binary.BigEndian.Uint32(b[36:])
+			t.Attr.Fileid = binary.BigEndian.Uint32(b[40:])
+			t.Attr.Atime.Seconds = binary.BigEndian.Uint32(b[44:])
+			t.Attr.Atime.Useconds = binary.BigEndian.Uint32(b[48:])
+			t.Attr.Mtime.Seconds = binary.BigEndian.Uint32(b[52:])
+			t.Attr.Mtime.Useconds = binary.BigEndian.Uint32(b[56:])
+			t.Attr.Ctime.Seconds = binary.BigEndian.Uint32(b[60:])
+			t.Attr.Ctime.Useconds = binary.BigEndian.Uint32(b[64:])
+		} else {
+			t.Attr.Decode(r)
+		}
 	default:
 	}
 }
@@ -376,7 +397,28 @@ func (t *GETATTR2res) Decode(r *xdr.Reader) {
 	r.Field("status")
 	switch t.Status {
 	case nfs2.NFS_OK:
-		t.Attr.Decode(r)
+		if b := r.Take(68); len(b) == 68 {
+			b := (*[68]byte)(b)
+			t.Attr.Type = nfs2.Ftype(binary.BigEndian.Uint32(b[0:]))
+			t.Attr.Mode = binary.BigEndian.Uint32(b[4:])
+			t.Attr.Nlink = binary.BigEndian.Uint32(b[8:])
+			t.Attr.Uid = binary.BigEndian.Uint32(b[12:])
+			t.Attr.Gid = binary.BigEndian.Uint32(b[16:])
+			t.Attr.Size = binary.BigEndian.Uint32(b[20:])
+			t.Attr.Blocksize = binary.BigEndian.Uint32(b[24:])
+			t.Attr.Rdev = binary.BigEndian.Uint32(b[28:])
+			t.Attr.Blocks = binary.BigEndian.Uint32(b[32:])
+			t.Attr.Fsid = binary.BigEndian.Uint32(b[36:])
+			t.Attr.Fileid = binary.BigEndian.Uint32(b[40:])
+			t.Attr.Atime.Seconds = binary.BigEndian.Uint32(b[44:])
+			t.Attr.Atime.Useconds = binary.BigEndian.Uint32(b[48:])
+			t.Attr.Mtime.Seconds = binary.BigEndian.Uint32(b[52:])
+			t.Attr.Mtime.Useconds = binary.BigEndian.Uint32(b[56:])
+			t.Attr.Ctime.Seconds = binary.BigEndian.Uint32(b[60:])
+			t.Attr.Ctime.Useconds = binary.BigEndian.Uint32(b[64:])
+		} else {
+			t.Attr.Decode(r)
+		}
 	default:
 	}
 }
@@ -421,16 +463,16 @@ type ACCESS2args struct {
 }
 
 func (t *ACCESS2args) Decode(r *xdr.Reader) {
-	if b := r.Take(36); b != nil {
+	if b := r.Take(36); len(b) == 36 {
 		b := (*[36]byte)(b)
 		t.Fh = [32]byte(b[0:])
 		t.Access = binary.BigEndian.Uint32(b[32:])
-		return
+	} else {
+		r.Copy(t.Fh[:])
+		r.Field("fh")
+		t.Access = r.Uint32()
+		r.Field("access")
 	}
-	r.Copy(t.Fh[:])
-	r.Field("fh")
-	t.Access = r.Uint32()
-	r.Field("access")
 }
 
 func (t *ACCESS2args) Append(b []byte) []byte {
@@ -455,7 +497,7 @@ type ACCESS2resok struct {
 }
 
 func (t *ACCESS2resok) Decode(r *xdr.Reader) {
-	if b := r.Take(72); b != nil {
+	if b := r.Take(72); len(b) == 72 {
 		b := (*[72]byte)(b)
 		t.Attr.Type = nfs2.Ftype(binary.BigEndian.Uint32(b[0:]))
 		t.Attr.Mode = binary.BigEndian.Uint32(b[4:])
@@ -475,11 +517,11 @@ func (t *ACCESS2resok) Decode(r *xdr.Reader) {
 		t.Attr.Ctime.Seconds = binary.BigEndian.Uint32(b[60:])
 		t.Attr.Ctime.Useconds = binary.BigEndian.Uint32(b[64:])
 		t.Access = binary.BigEndian.Uint32(b[68:])
-		return
+	} else {
+		t.Attr.Decode(r)
+		t.Access = r.Uint32()
+		r.Field("access")
 	}
-	t.Attr.Decode(r)
-	t.Access = r.Uint32()
-	r.Field("access")
 }
 
 func (t *ACCESS2resok) Append(b []byte) []byte {
@@ -510,7 +552,29 @@ func (t *ACCESS2res) Decode(r *xdr.Reader) {
 	r.Field("status")
 	switch t.Status {
 	case nfs2.NFS_OK:
-		t.Resok.Decode(r)
+		if b := r.Take(72); len(b) == 72 {
+			b := (*[72]byte)(b)
+			t.Resok.Attr.Type = nfs2.Ftype(binary.BigEndian.Uint32(b[0:]))
+			t.Resok.Attr.Mode = binary.BigEndian.Uint32(b[4:])
+			t.Resok.Attr.Nlink = binary.BigEndian.Uint32(b[8:])
+			t.Resok.Attr.Uid = binary.BigEndian.Uint32(b[12:])
+			t.Resok.Attr.Gid = binary.BigEndian.Uint32(b[16:])
+			t.Resok.Attr.Size = binary.BigEndian.Uint32(b[20:])
+			t.Resok.Attr.Blocksize = binary.BigEndian.Uint32(b[24:])
+			t.Resok.Attr.Rdev = binary.BigEndian.Uint32(b[28:])
+			t.Resok.Attr.Blocks = binary.BigEndian.Uint32(b[32:])
+			t.Resok.Attr.Fsid = binary.BigEndian.Uint32(b[36:])
+			t.Resok.Attr.Fileid = binary.BigEndian.Uint32(b[40:])
+			t.Resok.Attr.Atime.Seconds = binary.BigEndian.Uint32(b[44:])
+			t.Resok.Attr.Atime.Useconds = binary.BigEndian.Uint32(b[48:])
+			t.Resok.Attr.Mtime.Seconds = binary.BigEndian.Uint32(b[52:])
+			t.Resok.Attr.Mtime.Useconds = binary.BigEndian.Uint32(b[56:])
+			t.Resok.Attr.Ctime.Seconds = binary.BigEndian.Uint32(b[60:])
+			t.Resok.Attr.Ctime.Useconds = binary.BigEndian.Uint32(b[64:])
+			t.Resok.Access = binary.BigEndian.Uint32(b[68:])
+		} else {
+			t.Resok.Decode(r)
+		}
 	default:
 	}
 }
@@ -555,16 +619,16 @@ type GETXATTRDIR2args struct {
 }
 
 func (t *GETXATTRDIR2args) Decode(r *xdr.Reader) {
-	if b := r.Take(36); b != nil {
+	if b := r.Take(36); len(b) == 36 {
 		b := (*[36]byte)(b)
 		t.Fh = [32]byte(b[0:])
 		t.Create = binary.BigEndian.Uint32(b[32:]) != 0
-		return
+	} else {
+		r.Copy(t.Fh[:])
+		r.Field("fh")
+		t.Create = r.Bool()
+		r.Field("create")
 	}
-	r.Copy(t.Fh[:])
-	r.Field("fh")
-	t.Create = r.Bool()
-	r.Field("create")
 }
 
 func (t *GETXATTRDIR2args) Append(b []byte) []byte {
@@ -589,7 +653,7 @@ type GETXATTRDIR2resok struct {
 }
 
 func (t *GETXATTRDIR2resok) Decode(r *xdr.Reader) {
-	if b := r.Take(100); b != nil {
+	if b := r.Take(100); len(b) == 100 {
 		b := (*[100]byte)(b)
 		t.Fh = [32]byte(b[0:])
 		t.Attr.Type = nfs2.Ftype(binary.BigEndian.Uint32(b[32:]))
@@ -609,11 +673,11 @@ func (t *GETXATTRDIR2resok) Decode(r *xdr.Reader) {
 		t.Attr.Mtime.Useconds = binary.BigEndian.Uint32(b[88:])
 		t.Attr.Ctime.Seconds = binary.BigEndian.Uint32(b[92:])
 		t.Attr.Ctime.Useconds = binary.BigEndian.Uint32(b[96:])
-		return
+	} else {
+		r.Copy(t.Fh[:])
+		r.Field("fh")
+		t.Attr.Decode(r)
 	}
-	r.Copy(t.Fh[:])
-	r.Field("fh")
-	t.Attr.Decode(r)
 }
 
 func (t *GETXATTRDIR2resok) Append(b []byte) []byte {
@@ -644,7 +708,29 @@ func (t *GETXATTRDIR2res) Decode(r *xdr.Reader) {
 	r.Field("status")
 	switch t.Status {
 	case nfs2.NFS_OK:
-		t.Resok.Decode(r)
+		if b := r.Take(100); len(b) == 100 {
+			b := (*[100]byte)(b)
+			t.Resok.Fh = [32]byte(b[0:])
+			t.Resok.Attr.Type = nfs2.Ftype(binary.BigEndian.Uint32(b[32:]))
+			t.Resok.Attr.Mode = binary.BigEndian.Uint32(b[36:])
+			t.Resok.Attr.Nlink = binary.BigEndian.Uint32(b[40:])
+			t.Resok.Attr.Uid = binary.BigEndian.Uint32(b[44:])
+			t.Resok.Attr.Gid = binary.BigEndian.Uint32(b[48:])
+			t.Resok.Attr.Size = binary.BigEndian.Uint32(b[52:])
+			t.Resok.Attr.Blocksize = binary.BigEndian.Uint32(b[56:])
+			t.Resok.Attr.Rdev = binary.BigEndian.Uint32(b[60:])
+			t.Resok.Attr.Blocks = binary.BigEndian.Uint32(b[64:])
+			t.Resok.Attr.Fsid = binary.BigEndian.Uint32(b[68:])
+			t.Resok.Attr.Fileid = binary.BigEndian.Uint32(b[72:])
+			t.Resok.Attr.Atime.Seconds = binary.BigEndian.Uint32(b[76:])
+			t.Resok.Attr.Atime.Useconds = binary.BigEndian.Uint32(b[80:])
+			t.Resok.Attr.Mtime.Seconds = binary.BigEndian.Uint32(b[84:])
+			t.Resok.Attr.Mtime.Useconds = binary.BigEndian.Uint32(b[88:])
+			t.Resok.Attr.Ctime.Seconds = binary.BigEndian.Uint32(b[92:])
+			t.Resok.Attr.Ctime.Useconds = binary.BigEndian.Uint32(b[96:])
+		} else {
+			t.Resok.Decode(r)
+		}
 	default:
 	}
 }

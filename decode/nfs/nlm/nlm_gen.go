@@ -3,6 +3,8 @@
 package nlm
 
 import (
+	"encoding/binary"
+
 	"github.com/rpcrdma/toolkit/decode/xdr"
 )
 
@@ -776,10 +778,16 @@ type NlmReboot struct {
 func (t *NlmReboot) Decode(r *xdr.Reader) {
 	t.MonName = r.Opaque(1024)
 	r.Field("mon_name")
-	t.State = r.Int32()
-	r.Field("state")
-	r.Copy(t.Priv[:])
-	r.Field("priv")
+	if b := r.Take(20); len(b) == 20 {
+		b := (*[20]byte)(b)
+		t.State = int32(binary.BigEndian.Uint32(b[0:]))
+		t.Priv = [16]byte(b[4:])
+	} else {
+		t.State = r.Int32()
+		r.Field("state")
+		r.Copy(t.Priv[:])
+		r.Field("priv")
+	}
 }
 
 func (t *NlmReboot) Append(b []byte) []byte {
@@ -817,10 +825,16 @@ func (t *Nlm4Holder) Decode(r *xdr.Reader) {
 	r.Field("svid")
 	t.Oh = r.Opaque(1024)
 	r.Field("oh")
-	t.LOffset = r.Uint64()
-	r.Field("l_offset")
-	t.LLen = r.Uint64()
-	r.Field("l_len")
+	if b := r.Take(16); len(b) == 16 {
+		b := (*[16]byte)(b)
+		t.LOffset = binary.BigEndian.Uint64(b[0:])
+		t.LLen = binary.BigEndian.Uint64(b[8:])
+	} else {
+		t.LOffset = r.Uint64()
+		r.Field("l_offset")
+		t.LLen = r.Uint64()
+		r.Field("l_len")
+	}
 }
 
 func (t *Nlm4Holder) Append(b []byte) []byte {
@@ -1004,12 +1018,19 @@ func (t *Nlm4Lock) Decode(r *xdr.Reader) {
 	r.Field("fh")
 	t.Oh = r.Opaque(1024)
 	r.Field("oh")
-	t.Svid = r.Int32()
-	r.Field("svid")
-	t.LOffset = r.Uint64()
-	r.Field("l_offset")
-	t.LLen = r.Uint64()
-	r.Field("l_len")
+	if b := r.Take(20); len(b) == 20 {
+		b := (*[20]byte)(b)
+		t.Svid = int32(binary.BigEndian.Uint32(b[0:]))
+		t.LOffset = binary.BigEndian.Uint64(b[4:])
+		t.LLen = binary.BigEndian.Uint64(b[12:])
+	} else {
+		t.Svid = r.Int32()
+		r.Field("svid")
+		t.LOffset = r.Uint64()
+		r.Field("l_offset")
+		t.LLen = r.Uint64()
+		r.Field("l_len")
+	}
 }
 
 func (t *Nlm4Lock) Append(b []byte) []byte {

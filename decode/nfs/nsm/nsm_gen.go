@@ -3,6 +3,8 @@
 package nsm
 
 import (
+	"encoding/binary"
+
 	"github.com/rpcrdma/toolkit/decode/xdr"
 )
 
@@ -265,10 +267,16 @@ type Status struct {
 func (t *Status) Decode(r *xdr.Reader) {
 	t.MonName = r.Opaque(1024)
 	r.Field("mon_name")
-	t.State = r.Int32()
-	r.Field("state")
-	r.Copy(t.Priv[:])
-	r.Field("priv")
+	if b := r.Take(20); len(b) == 20 {
+		b := (*[20]byte)(b)
+		t.State = int32(binary.BigEndian.Uint32(b[0:]))
+		t.Priv = [16]byte(b[4:])
+	} else {
+		t.State = r.Int32()
+		r.Field("state")
+		r.Copy(t.Priv[:])
+		r.Field("priv")
+	}
 }
 
 func (t *Status) Append(b []byte) []byte {

@@ -43,6 +43,13 @@ type Act struct {
 	Stable          string
 }
 
+// reset begins another act. Places are overwritten when they are added.
+func (a *Act) reset(c Class) {
+	a.Class, a.count = c, 0
+	a.Ranged, a.Offset, a.Count = false, 0, 0
+	a.Text, a.Attribute, a.Stable = nil, nil, ""
+}
+
 // Places returns where the call acts. Together they decide where a change lands. A call
 // that changes nothing has only those that its Subject needs.
 func (a *Act) Places() []Place { return a.places[:a.count] }
@@ -70,31 +77,36 @@ func of[T any](f func(m *T, a *Act)) func(xdr.Message, *Act) {
 	}
 }
 
-func (a *Act) object(handle []byte) { a.add(Place{Handle: handle}) }
+func (a *Act) object(handle []byte) { a.add(Given, handle, false, nil) }
 
-func (a *Act) entry(dir, name []byte) { a.add(Place{Handle: dir, Named: true, Name: name}) }
+func (a *Act) entry(dir, name []byte) { a.add(Given, dir, true, name) }
 
-func (a *Act) named(f File, name []byte) { a.add(Place{File: f, Named: true, Name: name}) }
+func (a *Act) named(f File, name []byte) { a.add(f, nil, true, name) }
+
+// file is an act on a file of the COMPOUND.
+func (a *Act) file(f File) { a.add(f, nil, false, nil) }
 
 // on is an act on the current file handle with a range.
 func (a *Act) on(offset, count uint64) {
-	a.add(Place{File: Current})
+	a.file(Current)
 	a.span(offset, count)
 }
 
 // attribute is an act on an extended attribute of the current file.
 func (a *Act) attribute(name []byte) {
-	a.add(Place{File: Current})
+	a.file(Current)
 	a.Attribute = name
 }
 
 func (a *Act) span(offset, count uint64) { a.Ranged, a.Offset, a.Count = true, offset, count }
 
-func (a *Act) add(p Place) {
+// add adds a Place, field by field: to copy one costs more than the rest of an act.
+func (a *Act) add(f File, handle []byte, named bool, name []byte) {
 	if a.count == maxPlaces {
 		a.Class = Never // the table is wrong: never send such a call
 		return
 	}
-	a.places[a.count] = p
+	p := &a.places[a.count]
+	p.File, p.Handle, p.Named, p.Name = f, handle, named, name
 	a.count++
 }

@@ -95,7 +95,7 @@ type Entry struct {
 // Act tells what a call with these arguments does. Arguments of another type than
 // the procedure's are never replayed.
 func (e *Entry) Act(args xdr.Message, a *Act) {
-	*a = Act{Class: e.Class}
+	a.reset(e.Class)
 	if e.act != nil {
 		e.act(args, a)
 	}

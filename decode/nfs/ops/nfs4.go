@@ -9,7 +9,7 @@ import (
 )
 
 // current is an operation on the current file handle.
-func current(_ xdr.Message, a *Act) { a.add(Place{File: Current}) }
+func current(_ xdr.Message, a *Act) { a.file(Current) }
 
 // operations has the operations of NFSv4.0 (RFC 7530), 4.1 (RFC 8881), 4.2 (RFC 7862) and of
 // extended attributes (RFC 8276).
@@ -29,7 +29,7 @@ var operations = table{
 		outcome: gets(func(m *nfs4.GETFH4res, o *Outcome) { o.Handle = m.Resok4.Object })},
 	nfs4.OP_LINK: {Class: Changes,
 		act: of(func(m *nfs4.LINK4args, a *Act) {
-			a.add(Place{File: Saved})
+			a.file(Saved)
 			a.named(Current, m.Newname)
 		})},
 	nfs4.OP_LOCK: {Class: Holds, State: true, Use: Needs, Gives: State, held: holds(lockNeeds),
@@ -146,7 +146,7 @@ var operations = table{
 		outcome: gets(func(m *nfs4.WRITE_SAME4res, o *Outcome) { o.State = underWay(&m.Resok4) })},
 	nfs4.OP_CLONE: {Class: Changes, Minor: 2, Use: Needs,
 		act: of(func(m *nfs4.CLONE4args, a *Act) {
-			a.add(Place{File: Saved})
+			a.file(Saved)
 			a.on(m.ClDstOffset, m.ClCount)
 		})},
 
@@ -191,7 +191,7 @@ func open(m *nfs4.OPEN4args, a *Act) {
 	if name, ok := OpenName(m); ok {
 		a.named(Current, name)
 	} else {
-		a.add(Place{File: Current})
+		a.file(Current)
 	}
 }
 
@@ -233,21 +233,21 @@ func underWay(r *nfs4.WriteResponse4) *nfs4.Stateid4 {
 }
 
 func openattr(m *nfs4.OPENATTR4args, a *Act) {
-	if a.add(Place{File: Current}); !m.Createdir {
+	if a.file(Current); !m.Createdir {
 		a.Class = Nothing
 	}
 }
 
 // layoutget: servers of block layouts allocate space for writing.
 func layoutget(m *nfs4.LAYOUTGET4args, a *Act) {
-	if a.add(Place{File: Current}); m.LogaIomode == nfs4.LAYOUTIOMODE4_READ {
+	if a.file(Current); m.LogaIomode == nfs4.LAYOUTIOMODE4_READ {
 		a.Class = Holds
 	}
 }
 
 // copyFile: with another server as the source, this one would have to call it.
 func copyFile(m *nfs4.COPY4args, a *Act) {
-	a.add(Place{File: Saved})
+	a.file(Saved)
 	if a.on(m.CaDstOffset, m.CaCount); len(m.CaSourceServer) > 0 {
 		a.Class = Never
 	}

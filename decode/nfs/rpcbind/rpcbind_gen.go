@@ -79,22 +79,22 @@ type Mapping struct {
 }
 
 func (t *Mapping) Decode(r *xdr.Reader) {
-	if b := r.Take(16); b != nil {
+	if b := r.Take(16); len(b) == 16 {
 		b := (*[16]byte)(b)
 		t.Prog = binary.BigEndian.Uint32(b[0:])
 		t.Vers = binary.BigEndian.Uint32(b[4:])
 		t.Prot = binary.BigEndian.Uint32(b[8:])
 		t.Port = binary.BigEndian.Uint32(b[12:])
-		return
+	} else {
+		t.Prog = r.Uint32()
+		r.Field("prog")
+		t.Vers = r.Uint32()
+		r.Field("vers")
+		t.Prot = r.Uint32()
+		r.Field("prot")
+		t.Port = r.Uint32()
+		r.Field("port")
 	}
-	t.Prog = r.Uint32()
-	r.Field("prog")
-	t.Vers = r.Uint32()
-	r.Field("vers")
-	t.Prot = r.Uint32()
-	r.Field("prot")
-	t.Port = r.Uint32()
-	r.Field("port")
 }
 
 func (t *Mapping) Append(b []byte) []byte {
@@ -438,14 +438,22 @@ type RpcbsAddrlist struct {
 }
 
 func (t *RpcbsAddrlist) Decode(r *xdr.Reader) {
-	t.Prog = r.Uint32()
-	r.Field("prog")
-	t.Vers = r.Uint32()
-	r.Field("vers")
-	t.Success = r.Int32()
-	r.Field("success")
-	t.Failure = r.Int32()
-	r.Field("failure")
+	if b := r.Take(16); len(b) == 16 {
+		b := (*[16]byte)(b)
+		t.Prog = binary.BigEndian.Uint32(b[0:])
+		t.Vers = binary.BigEndian.Uint32(b[4:])
+		t.Success = int32(binary.BigEndian.Uint32(b[8:]))
+		t.Failure = int32(binary.BigEndian.Uint32(b[12:]))
+	} else {
+		t.Prog = r.Uint32()
+		r.Field("prog")
+		t.Vers = r.Uint32()
+		r.Field("vers")
+		t.Success = r.Int32()
+		r.Field("success")
+		t.Failure = r.Int32()
+		r.Field("failure")
+	}
 	t.Netid = r.Opaque(0)
 	r.Field("netid")
 }
@@ -485,18 +493,28 @@ type RpcbsRmtcalllist struct {
 }
 
 func (t *RpcbsRmtcalllist) Decode(r *xdr.Reader) {
-	t.Prog = r.Uint32()
-	r.Field("prog")
-	t.Vers = r.Uint32()
-	r.Field("vers")
-	t.Proc = r.Uint32()
-	r.Field("proc")
-	t.Success = r.Int32()
-	r.Field("success")
-	t.Failure = r.Int32()
-	r.Field("failure")
-	t.Indirect = r.Int32()
-	r.Field("indirect")
+	if b := r.Take(24); len(b) == 24 {
+		b := (*[24]byte)(b)
+		t.Prog = binary.BigEndian.Uint32(b[0:])
+		t.Vers = binary.BigEndian.Uint32(b[4:])
+		t.Proc = binary.BigEndian.Uint32(b[8:])
+		t.Success = int32(binary.BigEndian.Uint32(b[12:]))
+		t.Failure = int32(binary.BigEndian.Uint32(b[16:]))
+		t.Indirect = int32(binary.BigEndian.Uint32(b[20:]))
+	} else {
+		t.Prog = r.Uint32()
+		r.Field("prog")
+		t.Vers = r.Uint32()
+		r.Field("vers")
+		t.Proc = r.Uint32()
+		r.Field("proc")
+		t.Success = r.Int32()
+		r.Field("success")
+		t.Failure = r.Int32()
+		r.Field("failure")
+		t.Indirect = r.Int32()
+		r.Field("indirect")
+	}
 	t.Netid = r.Opaque(0)
 	r.Field("netid")
 }
@@ -538,14 +556,33 @@ type RpcbStat struct {
 }
 
 func (t *RpcbStat) Decode(r *xdr.Reader) {
-	for i := range t.Info {
-		t.Info[i] = r.Int32()
+	if b := r.Take(60); len(b) == 60 {
+		b := (*[60]byte)(b)
+		t.Info[0] = int32(binary.BigEndian.Uint32(b[0:]))
+		t.Info[1] = int32(binary.BigEndian.Uint32(b[4:]))
+		t.Info[2] = int32(binary.BigEndian.Uint32(b[8:]))
+		t.Info[3] = int32(binary.BigEndian.Uint32(b[12:]))
+		t.Info[4] = int32(binary.BigEndian.Uint32(b[16:]))
+		t.Info[5] = int32(binary.BigEndian.Uint32(b[20:]))
+		t.Info[6] = int32(binary.BigEndian.Uint32(b[24:]))
+		t.Info[7] = int32(binary.BigEndian.Uint32(b[28:]))
+		t.Info[8] = int32(binary.BigEndian.Uint32(b[32:]))
+		t.Info[9] = int32(binary.BigEndian.Uint32(b[36:]))
+		t.Info[10] = int32(binary.BigEndian.Uint32(b[40:]))
+		t.Info[11] = int32(binary.BigEndian.Uint32(b[44:]))
+		t.Info[12] = int32(binary.BigEndian.Uint32(b[48:]))
+		t.Setinfo = int32(binary.BigEndian.Uint32(b[52:]))
+		t.Unsetinfo = int32(binary.BigEndian.Uint32(b[56:]))
+	} else {
+		for i := range t.Info {
+			t.Info[i] = r.Int32()
+		}
+		r.Field("info")
+		t.Setinfo = r.Int32()
+		r.Field("setinfo")
+		t.Unsetinfo = r.Int32()
+		r.Field("unsetinfo")
 	}
-	r.Field("info")
-	t.Setinfo = r.Int32()
-	r.Field("setinfo")
-	t.Unsetinfo = r.Int32()
-	r.Field("unsetinfo")
 	t.Addrinfo = xdr.Reuse(t.Addrinfo)
 	for r.Bool() && r.More() {
 		t.Addrinfo = xdr.Extend(t.Addrinfo)

@@ -158,9 +158,15 @@ func lengths(list []rpcrdma.Segment) (n uint64) {
 	return n
 }
 
-// headerless says that chunk lists of the transaction are missing.
-func headerless(n transaction.Note) bool {
-	return n.Kind == transaction.HeaderCut || n.Kind == transaction.HeaderMalformed
+// unoffered says that writes of the transaction may exceed the chunk lists of its call: they are missing, or came when the
+// reply had told which memory was written.
+func unoffered(n transaction.Note) bool {
+	switch n.Kind {
+	case transaction.HeaderCut, transaction.HeaderMalformed,
+		transaction.ReplyFirst, transaction.ReplyFirstSameTime, transaction.ReplyStampedEarlier:
+		return true
+	}
+	return false
 }
 
 // moved: what operations have moved is no more than the memory that was
@@ -196,7 +202,7 @@ func offered(tx *transaction.Transaction) (reads, writes uint64) {
 			}
 		}
 	}
-	if !tx.Call.Seen() || slices.ContainsFunc(tx.Notes, headerless) {
+	if !tx.Call.Seen() || slices.ContainsFunc(tx.Notes, unoffered) {
 		return reads, math.MaxUint64 // the reply tells only what it says was used
 	}
 	for _, w := range tx.Call.Header.Writes {

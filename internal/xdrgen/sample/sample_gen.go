@@ -111,7 +111,7 @@ type Pair struct {
 }
 
 func (t *Pair) Decode(r *xdr.Reader) {
-	if b := r.Take(36); b != nil {
+	if b := r.Take(36); len(b) == 36 {
 		b := (*[36]byte)(b)
 		t.A = int32(binary.BigEndian.Uint32(b[0:]))
 		t.B = binary.BigEndian.Uint64(b[4:])
@@ -120,19 +120,19 @@ func (t *Pair) Decode(r *xdr.Reader) {
 		t.E = binary.BigEndian.Uint32(b[20:]) != 0
 		t.F.Sec = int64(binary.BigEndian.Uint64(b[24:]))
 		t.F.Nsec = binary.BigEndian.Uint32(b[32:])
-		return
+	} else {
+		t.A = r.Int32()
+		r.Field("a")
+		t.B = r.Uint64()
+		r.Field("b")
+		r.Copy(t.C[:])
+		r.Field("c")
+		t.D = Colour(r.Uint32())
+		r.Field("d")
+		t.E = r.Bool()
+		r.Field("e")
+		t.F.Decode(r)
 	}
-	t.A = r.Int32()
-	r.Field("a")
-	t.B = r.Uint64()
-	r.Field("b")
-	r.Copy(t.C[:])
-	r.Field("c")
-	t.D = Colour(r.Uint32())
-	r.Field("d")
-	t.E = r.Bool()
-	r.Field("e")
-	t.F.Decode(r)
 }
 
 func (t *Pair) Append(b []byte) []byte {
@@ -344,7 +344,18 @@ func (t *ByColour) Decode(r *xdr.Reader) {
 	r.Field("c")
 	switch t.C {
 	case RED:
-		t.P.Decode(r)
+		if b := r.Take(36); len(b) == 36 {
+			b := (*[36]byte)(b)
+			t.P.A = int32(binary.BigEndian.Uint32(b[0:]))
+			t.P.B = binary.BigEndian.Uint64(b[4:])
+			t.P.C = [3]byte(b[12:])
+			t.P.D = Colour(binary.BigEndian.Uint32(b[16:]))
+			t.P.E = binary.BigEndian.Uint32(b[20:]) != 0
+			t.P.F.Sec = int64(binary.BigEndian.Uint64(b[24:]))
+			t.P.F.Nsec = binary.BigEndian.Uint32(b[32:])
+		} else {
+			t.P.Decode(r)
+		}
 	case GREEN, BLUE:
 		t.List = xdr.Reuse(t.List)
 		for r.Bool() && r.More() {
@@ -545,14 +556,42 @@ func (t *Everything) Decode(r *xdr.Reader) {
 		r.Copy(t.Digests[len(t.Digests)-1][:])
 	}
 	r.Field("digests")
-	for i := range t.Pairs {
-		t.Pairs[i].Decode(r)
+	if b := r.Take(120); len(b) == 120 {
+		b := (*[120]byte)(b)
+		t.Pairs[0].A = int32(binary.BigEndian.Uint32(b[0:]))
+		t.Pairs[0].B = binary.BigEndian.Uint64(b[4:])
+		t.Pairs[0].C = [3]byte(b[12:])
+		t.Pairs[0].D = Colour(binary.BigEndian.Uint32(b[16:]))
+		t.Pairs[0].E = binary.BigEndian.Uint32(b[20:]) != 0
+		t.Pairs[0].F.Sec = int64(binary.BigEndian.Uint64(b[24:]))
+		t.Pairs[0].F.Nsec = binary.BigEndian.Uint32(b[32:])
+		t.Pairs[1].A = int32(binary.BigEndian.Uint32(b[36:]))
+		t.Pairs[1].B = binary.BigEndian.Uint64(b[40:])
+		t.Pairs[1].C = [3]byte(b[48:])
+		t.Pairs[1].D = Colour(binary.BigEndian.Uint32(b[52:]))
+		t.Pairs[1].E = binary.BigEndian.Uint32(b[56:]) != 0
+		t.Pairs[1].F.Sec = int64(binary.BigEndian.Uint64(b[60:]))
+		t.Pairs[1].F.Nsec = binary.BigEndian.Uint32(b[68:])
+		t.Pairs[2].A = int32(binary.BigEndian.Uint32(b[72:]))
+		t.Pairs[2].B = binary.BigEndian.Uint64(b[76:])
+		t.Pairs[2].C = [3]byte(b[84:])
+		t.Pairs[2].D = Colour(binary.BigEndian.Uint32(b[88:]))
+		t.Pairs[2].E = binary.BigEndian.Uint32(b[92:]) != 0
+		t.Pairs[2].F.Sec = int64(binary.BigEndian.Uint64(b[96:]))
+		t.Pairs[2].F.Nsec = binary.BigEndian.Uint32(b[104:])
+		t.Grid[0] = int32(binary.BigEndian.Uint32(b[108:]))
+		t.Grid[1] = int32(binary.BigEndian.Uint32(b[112:]))
+		t.Grid[2] = int32(binary.BigEndian.Uint32(b[116:]))
+	} else {
+		for i := range t.Pairs {
+			t.Pairs[i].Decode(r)
+		}
+		r.Field("pairs")
+		for i := range t.Grid {
+			t.Grid[i] = r.Int32()
+		}
+		r.Field("grid")
 	}
-	r.Field("pairs")
-	for i := range t.Grid {
-		t.Grid[i] = r.Int32()
-	}
-	r.Field("grid")
 	t.List = xdr.Reuse(t.List)
 	for r.Bool() && r.More() {
 		if len(t.List) == 3 {

@@ -1,0 +1,54 @@
+package session
+
+import (
+	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+)
+
+// recent is a client without sessions that called lately, on a connection.
+type recent struct {
+	c    *conn
+	g    *client // nil: none yet
+	k    *rdma.Connection
+	from rdma.Side
+}
+
+// of reports whether a call is one of the same client on the same connection.
+func (x *recent) of(tx *transaction.Transaction) bool {
+	k := tx.Connection
+	return x.g != nil && x.c != nil && x.k == k && x.from == tx.From && k.MergedInto == nil && x.g.version == tx.Version &&
+		x.g.client == k.Ends[tx.From].Addr && x.g.server == k.Ends[tx.From.Other()].Addr
+}
+
+// recentOf is the place of a connection in Recorder.recent.
+func (r *Recorder) recentOf(k *rdma.Connection) *recent {
+	return &r.recent[uint(k.ID)%uint(len(r.recent))]
+}
+
+// usual is Message for calls of versions without sessions, with Apart, and without the lock: the table of open calls, and who
+// has how many of them open, concern nobody but the goroutine that decodes. It returns false, and has changed nothing, if
+// more has to be done: see Message.
+func (r *Recorder) usual(tx *transaction.Transaction, reply bool, s *rdma.Send) bool {
+	o, known := r.open.Get(tx)
+	switch {
+	case !reply:
+		x := r.recentOf(tx.Connection)
+		if known || r.open.Len() >= r.paid || !x.of(tx) {
+			return false
+		}
+		at := s.First.Time
+		x.c.opened(at)
+		x.g.calls.enter(at)
+		x.g.meter.last = max(x.g.meter.last, at)
+		o = r.put(tx)
+		o.c, o.g = x.c, x.g
+	case !known:
+	case o.g == nil || r.paid >= r.open.Len()+maxSpare:
+		return false
+	default:
+		r.open.Take(tx)
+		o.ended(s.Last.Time)
+		r.recycle(o)
+	}
+	return true
+}

@@ -1,0 +1,53 @@
+package session_test
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"testing"
+
+	"github.com/rpcrdma/toolkit/analyze/session"
+	"github.com/rpcrdma/toolkit/capture"
+	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+)
+
+// TestUsual: calls of versions without sessions are counted the same on one goroutine, under the lock, and apart from each other
+// without it.
+func TestUsual(t *testing.T) {
+	names, err := filepath.Glob("../../samples/*.pcap*")
+	if err != nil || len(names) == 0 {
+		t.Fatal("no samples", err)
+	}
+	report := func(name string, apart bool) string {
+		r, err := capture.Open([]string{name}, capture.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		s := session.New(nil)
+		opt := decode.Options{Observer: session.Beside(nil, s), Concurrent: apart}
+		if apart {
+			s.Apart()
+			opt.Transactions.Ended = s.Ended
+		}
+		v := rpc.View{Names: &rpc.Names{}}
+		if err := decode.New(opt, func(tx *transaction.Transaction) {
+			v.Set(tx)
+			v.Learn()
+			s.Transaction(&v)
+		}).Run(r); err != nil {
+			t.Fatal(err)
+		}
+		b, err := json.Marshal(s.Report(nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	for _, name := range names {
+		if one, apart := report(name, false), report(name, true); one != apart {
+			t.Errorf("%s: on one goroutine\n%s\napart\n%s", name, one, apart)
+		}
+	}
+}

@@ -1,0 +1,25 @@
+package roce
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// State describes what the tracker knows of each flow, for comparison.
+func (t *Tracker) State() (lines []string) {
+	var flows []*flow
+	for _, fl := range t.flows {
+		flows = append(flows, fl)
+	}
+	slices.SortFunc(flows, func(x, y *flow) int {
+		return cmp.Or(x.key.src.Compare(y.key.src), cmp.Compare(x.key.qpn, y.key.qpn))
+	})
+	for _, fl := range flows {
+		f := *fl
+		f.route, f.c, f.older, f.newer, f.suspect, f.instead = nil, nil, nil, nil, nil, nil
+		f.sends = nil // reported when they end
+		lines = append(lines, fmt.Sprintf("%+v used %v closed %v at %d", f, fl.c.used, fl.c.closed, fl.c.closedAt))
+	}
+	return lines
+}

@@ -1,0 +1,183 @@
+package roce_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/rpcrdma/toolkit/decode/link"
+	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/decode/roce"
+)
+
+// routes are how the packets of client and server come.
+var routes = [2]*roce.Route{{Src: a, Dst: b}, {Src: b, Dst: a}}
+
+// twice feeds two trackers with the same packets: one by Lean, which goes the short way for most of them, the other by Packet.
+type twice struct {
+	lean, full *wire
+	next       [2]uint32 // PSNs of the directions
+}
+
+func (w *twice) packet(from rdma.Side, tap uint16, gap int64, l *roce.Lean) {
+	payload := make([]byte, l.PayloadLen)
+	for i := range payload {
+		payload[i] = byte(l.PSN) + byte(i)
+	}
+	l.Route, l.SrcPort = routes[from], 0xc001+uint16(from)
+	l.DestQP = 9
+	if from == 1 {
+		l.DestQP = 5
+	}
+	p := roce.Packet{
+		Opcode: l.Opcode, Pad: l.Pad, SE: l.SE, DestQP: l.DestQP, PSN: l.PSN, IETH: l.RKey,
+		RETH: roce.RETHFields{VA: l.VA, RKey: l.RKey, DMALen: l.DMALen}, Payload: payload, PayloadLen: len(payload),
+	}
+	p.AETH.Syndrome = l.Syndrome
+	f := link.Frame{Proto: link.UDP, Src: l.Route.Src, Dst: l.Route.Dst, SrcPort: l.SrcPort, DstPort: roce.Port, ECN: l.Traffic & 3}
+	for _, x := range []*wire{w.lean, w.full} {
+		x.n++
+		x.now += gap
+		ref := rdma.Ref{Time: x.now, Number: x.n}
+		var c *rdma.Connection
+		if x == w.lean {
+			c = x.t.Lean(ref, tap, 0, l, payload)
+		} else {
+			c = x.t.Packet(ref, tap, 0, rdma.RoCEv2, &f, &p, roce.Good)
+		}
+		if c != nil {
+			x.rec.add("packet %d of connection %d, used %d", x.n, c.ID, x.t.Used())
+		}
+	}
+}
+
+// ops are what a step may be: mostly what the short way is for.
+var ops = [16]roce.Opcode{
+	roce.RCSendOnly, roce.RCAcknowledge, roce.RCSendOnly, roce.RCAcknowledge, roce.RCSendOnly, roce.RCAcknowledge,
+	roce.RCSendOnlyInvalidate, roce.RCAcknowledge, roce.RCSendFirst, roce.RCSendMiddle, roce.RCSendLast, roce.RCWriteOnly,
+	roce.RCReadRequest, roce.RCReadResponseOnly, roce.RCSendOnlyImmediate, roce.CNP,
+}
+
+// step makes a packet of three bytes: which, its place in the sequence, and what is unusual about it.
+func (w *twice) step(which, place, odd byte) {
+	from := rdma.Side(which & 1)
+	l := roce.Lean{Opcode: ops[which>>1&15], SE: odd&1 != 0, RKey: uint32(place), VA: 1 << 20, DMALen: 64}
+	if odd&4 != 0 {
+		l.DMALen = 64 << 10 // more than a packet: how many answer it depends on the path MTU
+	}
+	base := &w.next[from]
+	if l.Opcode.IsResponse() {
+		l.PSN = w.next[from.Other()] - 1
+		if l.Opcode != roce.RCReadResponseOnly {
+			l.PSN -= uint32(which >> 6) // it may acknowledge less than all
+		}
+	} else {
+		l.PSN = *base
+	}
+	switch {
+	case place >= 250: // older than all that is remembered; it changes nothing
+		l.PSN -= 2000
+	case place >= 224:
+		l.PSN += uint32(int32(place) - 236)
+	}
+	l.PSN &= 1<<24 - 1
+	if !l.Opcode.IsResponse() && !l.Opcode.IsCNP() && place < 250 {
+		*base = (l.PSN + 1) & (1<<24 - 1)
+	}
+	switch {
+	case l.Opcode == roce.RCSendFirst || l.Opcode == roce.RCSendMiddle:
+		l.PayloadLen = 1024
+	case l.Opcode == roce.RCAcknowledge:
+		l.Syndrome = roce.ACKUnlimited
+		switch odd >> 4 {
+		case 14:
+			l.Syndrome = roce.NAKPSNSequence
+		case 15:
+			l.Syndrome = roce.RNR(3)
+		}
+	case l.Opcode != roce.RCReadRequest && !l.Opcode.IsCNP():
+		l.PayloadLen = uint16(odd & 0x3c)
+	}
+	tap, gap := uint16(0), int64(200_000)
+	switch odd {
+	case 0xa5:
+		l.Traffic = 3
+	case 0xa6, 0xa7:
+		tap = 1
+	case 0xa8:
+		gap = -1_000_000
+	case 0xa9:
+		gap = 60e9
+	case 0xaa:
+		w.next[from] += 1 << 20 // another connection
+	}
+	w.packet(from, tap, gap, &l)
+}
+
+// compare closes both connections, and compares all that was reported, what the trackers know, and what the connections are in the end.
+func (w *twice) compare(t *testing.T) {
+	t.Helper()
+	for _, x := range []*wire{w.lean, w.full} {
+		x.rec.lines = append(x.rec.lines, x.t.State()...)
+		x.t.Flush(rdma.Ref{Time: x.now, Number: x.n})
+		for _, c := range x.rec.closed {
+			x.rec.add("%+v", *c)
+		}
+		x.rec.add("used %d", x.t.Used())
+	}
+	if !slices.Equal(w.lean.rec.lines, w.full.rec.lines) {
+		for i, line := range w.full.rec.lines {
+			short := "nothing"
+			if i < len(w.lean.rec.lines) {
+				short = w.lean.rec.lines[i]
+			}
+			if short != line {
+				t.Fatalf("line %d: short way\n%s\nfull way\n%s", i, short, line)
+			}
+		}
+		t.Fatal("the short way reports more")
+	}
+}
+
+func newTwice(setup bool) *twice {
+	w := &twice{newWire(), newWire(), [2]uint32{1000, 1<<24 - 3}}
+	if setup {
+		w.lean.setup(w.next[0], w.next[1])
+		w.full.setup(w.next[0], w.next[1])
+	}
+	return w
+}
+
+func TestPlain(t *testing.T) {
+	for seed := range uint64(400) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(seed, 1))
+			w := newTwice(seed%4 != 0)
+			for range 100 {
+				place, odd := byte(0), byte(rng.Uint32())
+				if rng.IntN(12) == 0 {
+					place = 192 + byte(rng.Uint32())&63
+				}
+				if rng.IntN(20) > 0 {
+					odd &= 0x3d
+				}
+				w.step(byte(rng.Uint32())&63, place, odd)
+			}
+			w.compare(t)
+		})
+	}
+}
+
+func FuzzPlain(f *testing.F) {
+	f.Add(true, []byte{0, 0, 0x20, 3, 0, 0, 1, 0, 0x20, 2, 0, 0})
+	f.Add(false, []byte{0, 0, 0x20, 3, 0, 0, 1, 240, 0x20, 2, 0, 0xf0})
+	f.Add(true, []byte{16, 0, 0, 0, 0, 0x20, 20, 0, 4, 3, 0, 0})
+	f.Fuzz(func(t *testing.T, setup bool, steps []byte) {
+		w := newTwice(setup)
+		for i := 0; i+3 <= min(len(steps), 600); i += 3 {
+			w.step(steps[i], steps[i+1], steps[i+2])
+		}
+		w.compare(t)
+	})
+}

@@ -1,0 +1,151 @@
+package decode_test
+
+import (
+	"bytes"
+	"slices"
+	"testing"
+
+	"github.com/rpcrdma/toolkit/capture"
+	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/ibcm"
+	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/decode/roce"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/mutate/traffic"
+)
+
+// managed changes a copy of each message of the kind of, and puts it before (at 0) or behind (at 1) the message, in its
+// place (at 2), or between the first and the second half of the capture (at 3).
+func managed(packets []capture.Packet, of ibcm.Attribute, at int, change func(ibcm.MAD)) (out []capture.Packet) {
+	var middle []capture.Packet
+	for i := range packets {
+		if i == len(packets)/2 {
+			for _, p := range middle {
+				p.Time = packets[i].Time
+				out = append(out, p)
+			}
+		}
+		p := packets[i : i+1]
+		v, ok := look(&p[0])
+		if !ok || v.q.Opcode.Service() != roce.ServiceUD || ibcm.MAD(v.q.Payload).Attribute() != of {
+			out = append(out, p...)
+			continue
+		}
+		copied := changed(p, func(v *view) { change(ibcm.MAD(v.q.Payload)) })
+		switch at {
+		case 0:
+			out = append(append(out, copied...), p...)
+		case 1:
+			out = append(append(out, p...), copied...)
+		case 2:
+			out = append(out, copied...)
+		default:
+			out, middle = append(out, p...), append(middle, copied...)
+		}
+	}
+	if of == ibcm.AttributeDREQ && at == 3 { // the message comes behind the middle
+		half := packets[len(packets)/2]
+		for i := len(packets) - 1; i >= 0; i-- {
+			if v, ok := look(&packets[i]); ok && v.q.Opcode.Service() == roce.ServiceUD && ibcm.MAD(v.q.Payload).Attribute() == of {
+				p := packets[i]
+				p.Time = half.Time
+				return slices.Insert(out, len(packets)/2, p)
+			}
+		}
+	}
+	return out
+}
+
+// TestSetupContradicted: messages of the connection manager that name false queue pairs, or end a connection that goes
+// on, hide no transaction.
+func TestSetupContradicted(t *testing.T) {
+	qpn := func(offset int) func(ibcm.MAD) {
+		return func(m ibcm.MAD) { copy(m.Data()[offset:], "\x12\x34\x56") }
+	}
+	as := func(a ibcm.Attribute) func(ibcm.MAD) { return func(m ibcm.MAD) { m.SetAttribute(a) } }
+	const reqQPN, repQPN = 36, 12 // InfiniBand Architecture, volume 1, sections 12.6.5 and 12.6.8
+	for _, x := range []struct {
+		name      string
+		of        ibcm.Attribute
+		at        int
+		change    func(ibcm.MAD)
+		resyncs   bool
+		falseEnds bool
+	}{
+		{"REQ names another queue pair", ibcm.AttributeREQ, 2, qpn(reqQPN), false, false},
+		{"REP names another queue pair", ibcm.AttributeREP, 2, qpn(repQPN), true, false},
+		{"REP comes twice, the first is false", ibcm.AttributeREP, 0, qpn(repQPN), true, false},
+		{"REP comes twice, the second is false", ibcm.AttributeREP, 1, qpn(repQPN), false, false},
+		{"REJ after the setup", ibcm.AttributeRTU, 1, as(ibcm.AttributeREJ), false, true},
+		{"DREQ after the setup", ibcm.AttributeRTU, 1, as(ibcm.AttributeDREQ), false, true},
+		{"DREP after the setup", ibcm.AttributeRTU, 1, as(ibcm.AttributeDREP), false, true},
+		{"REJ in place of RTU", ibcm.AttributeRTU, 2, as(ibcm.AttributeREJ), false, false},
+		{"DREQ in the middle", ibcm.AttributeDREQ, 3, func(ibcm.MAD) {}, false, true},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			packets := sample(t, "rocev2-nfs41-recall.pcap", 0)
+			want := decoded(packets, decode.Options{})
+			got := decoded(managed(packets, x.of, x.at, x.change), decode.Options{})
+			got.equal(t, want)
+			var ends uint64
+			for _, c := range got.conns {
+				ends += c.Sent[0].FalseEnds + c.Sent[1].FalseEnds
+			}
+			if got.resyncs > 0 != x.resyncs || ends > 0 != x.falseEnds {
+				t.Errorf("%d resyncs, %d false ends", got.resyncs, ends)
+			}
+			if x.falseEnds && (len(got.conns) != 1 || got.conns[0].State != rdma.Closed || got.notes[transaction.ConnectionEnded] != 0) {
+				t.Errorf("%d connections, %v", len(got.conns), got.notes)
+			}
+		})
+	}
+}
+
+// TestMPAContradicted: an MPA frame that cannot be believed hides nothing but itself.
+func TestMPAContradicted(t *testing.T) {
+	for _, file := range []string{"iwarp-nfs41-recall.pcap", "iwarp-nfs3-crc.pcap.zst"} {
+		packets := sample(t, file, 0)
+		want := decoded(packets, decode.Options{})
+		for _, key := range []string{"MPA ID Req Frame", "MPA ID Rep Frame"} {
+			for _, x := range []struct {
+				name, bytes string
+				offset      int
+			}{
+				{"another key", "XXXX", 0}, {"private data of none", "\x00\x00", 18}, {"private data of 512 bytes", "\x02\x00", 18},
+				{"private data of 64 KiB", "\xff\xff", 18},
+			} {
+				t.Run(file+"/"+key+"/"+x.name, func(t *testing.T) {
+					mutant := slices.Clone(packets)
+					for i := range mutant {
+						if at := bytes.Index(mutant[i].Data, []byte(key)); at >= 0 {
+							mutant[i].Data = slices.Clone(mutant[i].Data)
+							copy(mutant[i].Data[at+x.offset:], x.bytes)
+						}
+					}
+					var got outcome
+					d := decode.New(decode.Options{}, func(tx *transaction.Transaction) {
+						if tx.Connection.Resolve().Fabric == rdma.IWARP {
+							got.rows = append(got.rows, row{XID: tx.XID, State: tx.State})
+						}
+					})
+					traffic.Run(d, mutant, 64)
+					n := 0
+					for _, r := range want.rows {
+						for _, g := range got.rows {
+							if g.XID == r.XID && g.State == r.State {
+								n++
+								break
+							}
+						}
+					}
+					if n < len(got.rows) || len(got.rows) == 0 || len(want.rows)-n > 9 {
+						t.Errorf("%d of %d transactions, %d as they were", len(got.rows), len(want.rows), n)
+					}
+					if g := d.Stats().Misframed; g.Count != 1 || g.Bytes != 32 || g.Offset != 0 {
+						t.Errorf("given up: %+v", g)
+					}
+				})
+			}
+		}
+	}
+}

@@ -1,0 +1,7 @@
+//go:build !amd64
+
+package crc
+
+const wide = false
+
+func fold(*byte, int, uint32) uint32 { panic("not on this processor") }
