@@ -80,13 +80,13 @@ func newPlanCommand(s *cli.Streams) *cobra.Command {
 	f.BoolVar(&o.noResults, "no-results", false, "leave the captured results out: only statuses and data are compared then")
 	f.StringVar(&o.dot, "dot", "", "write the graph of dependencies to this `file`, for Graphviz; - is standard output")
 	f.StringVar(&o.ops, "ops", "", "only the operations of this `range` in the graph, for example 100-160")
-	f.IntVar(&o.objects, "limit-objects", 0, "objects and names `n` that are followed (default 1048576)")
+	cli.PositiveVar(f, &o.objects, "limit-objects", "objects and names `n` that are followed (default 1048576)")
 	f.Var(&o.memory, "limit-tables", "memory for objects, names, states and clients (default 80M)")
 	sameFlags(f, &o.same, &o.separate)
 	cli.KeytabFlag(f, &o.keytab)
 	f.BoolVar(&o.noICRC, "no-icrc", false, "do not verify the invariant CRC of RoCE packets")
-	f.IntVar(&o.openCalls, "limit-calls", 0, "calls `n` without a reply that are remembered (default 16384)")
-	f.IntVar(&o.connections, "limit-connections", 0, "connections `n` followed at once (default 8192)")
+	cli.PositiveVar(f, &o.openCalls, "limit-calls", "calls `n` without a reply that are remembered (default 16384)")
+	cli.PositiveVar(f, &o.connections, "limit-connections", "connections `n` followed at once (default 8192)")
 	o.limit.Flag(f)
 	_ = cmd.RegisterFlagCompletionFunc("payload", cobra.FixedCompletions([]string{"captured", "pattern", "sparse"}, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
@@ -242,12 +242,12 @@ func (o *planOptions) build(ctx context.Context, s *cli.Streams, files *outfile.
 		}
 		opt.Same = append(opt.Same, same)
 	}
-	in, sum, err := o.once(ctx, s, name, args, dopt, opt)
+	in, sum, problems, err := o.once(ctx, s, name, args, dopt, opt)
 	var late *planner.LateError
 	for again := 1; opt.Retry && errors.As(err, &late); again++ {
 		opt.Same, opt.Retry = append(opt.Same, late.Same...), again < maxAgain
 		_ = in.Close()
-		in, sum, err = o.once(ctx, s, name, args, dopt, opt)
+		in, sum, problems, err = o.once(ctx, s, name, args, dopt, opt)
 	}
 	if in == nil {
 		return nil, err
@@ -264,17 +264,11 @@ func (o *planOptions) build(ctx context.Context, s *cli.Streams, files *outfile.
 		return nil, err
 	}
 	keys.Notes(func(format string, args ...any) { fmt.Fprintf(s.Err, "rpcrdma-replay: "+format+"\n", args...) })
-	list, total := in.Problems()
-	for _, p := range list {
-		fmt.Fprintf(s.Err, "rpcrdma-replay: %v\n", p)
-	}
-	if total > len(list) {
-		fmt.Fprintf(s.Err, "rpcrdma-replay: %d more problems of this kind\n", total-len(list))
-	}
+	problems.Release()
 	if err != nil {
 		fmt.Fprintf(s.Err, "rpcrdma-replay: %v; the plan holds what came before\n", err)
 	}
-	if err != nil || total > 0 {
+	if err != nil || problems.Damaged() {
 		damaged = cli.ErrDamaged
 	}
 	return damaged, nil
@@ -283,14 +277,28 @@ func (o *planOptions) build(ctx context.Context, s *cli.Streams, files *outfile.
 // maxAgain is how often a plan is made again because servers turned out to be one.
 const maxAgain = 4
 
-// once makes the plan. The reader is nil if the capture cannot be opened.
-func (o *planOptions) once(ctx context.Context, s *cli.Streams, name string, args []string, dopt decode.Options, opt planner.Options) (capture.Reader, *plan.Summary, error) {
+// once makes the plan. The reader is nil if the capture cannot be opened. The problems of the capture wait for their release.
+func (o *planOptions) once(ctx context.Context, s *cli.Streams, name string, args []string, dopt decode.Options, opt planner.Options) (capture.Reader, *plan.Summary, *cli.Problems, error) {
 	in, err := capture.Open(args, capture.Options{Stdin: s.In, BatchSize: o.limit.Batch()})
+	if format, ok := errors.AsType[*capture.FormatError](err); ok && len(args) == 1 {
+		format.Other = "a plan"
+	}
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
+	}
+	problems := cli.NewProblems("rpcrdma-replay", s.Err)
+	problems.Hold()
+	opt.Decoded = problems.Message
+	opt.Ended = func(d *decode.Decoder) {
+		st, orphans := d.Stats(), d.Orphans()
+		list, total := in.Problems()
+		problems.Files(list, total, &st)
+		problems.Headers(&orphans.Malformed)
+		problems.Packets(&st, total)
+		problems.GivenUp(orphans.Evicted, &st, cli.LimitFlags)
 	}
 	sum, err := planner.Build(ctx, in, name, dopt, opt)
-	return in, sum, err
+	return in, sum, problems, err
 }
 
 // sameFlags adds the flags about servers with several addresses.

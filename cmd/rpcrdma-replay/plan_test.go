@@ -92,6 +92,10 @@ func TestPlanProblems(t *testing.T) {
 	if err := os.WriteFile(cut, whole[:len(whole)-40], 0o600); err != nil {
 		t.Fatal(err)
 	}
+	neither := filepath.Join(dir, "neither.plan")
+	if err := os.WriteFile(neither, []byte("hello\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		code int
 		want string
@@ -104,6 +108,9 @@ func TestPlanProblems(t *testing.T) {
 		{cli.ExitUsage, "is a plan already", []string{file, "-o", "x"}},
 		{cli.ExitUsage, "is a plan already", []string{file, "-o", file}},
 		{cli.ExitUsage, "unknown flag", []string{"--bogus"}},
+		{cli.ExitUsage, "--limit-calls 0: use a number of at least 1", []string{recall, "--limit-calls", "0"}},
+		{cli.ExitFailure, "neither.plan: neither a plan nor a packet capture: starts with 68 65", []string{neither}},
+		{cli.ExitFailure, "neither.plan: not a packet capture", []string{recall, neither}},
 		{cli.ExitFailure, "no such file", []string{filepath.Join(dir, "none")}},
 		{cli.ExitFailure, "", []string{recall, "-o", filepath.Join(dir, "none", "x")}},
 		{cli.ExitFailure, "cut", []string{cut, "--dot", filepath.Join(dir, "x.dot")}},

@@ -415,18 +415,16 @@ func outcome(r *report.Report) error {
 // print writes the report. The file gets it even if the run was interrupted: it is the record of
 // what was sent, and it says so.
 func (o *runFlags) print(s *cli.Streams, file *cli.Output, r *report.Report) error {
+	var failed error // the other output is written nevertheless: a replay is not repeated for a full disk
 	if file != nil {
-		if err := writeJSON(file, r); err != nil {
-			return err
-		}
-		if err := file.Commit(); err != nil {
-			return err
+		if failed = writeJSON(file, r); failed == nil {
+			failed = file.Commit()
 		}
 	}
 	if o.format == "json" {
-		return writeJSON(s.Out, r)
+		return errors.Join(writeJSON(s.Out, r), failed)
 	}
-	return r.Text(s.Out)
+	return errors.Join(r.Text(s.Out), failed)
 }
 
 func writeJSON(w io.Writer, v any) error {

@@ -418,7 +418,7 @@ func TestLeaks(t *testing.T) {
 	for i := range 50 {
 		cycle(i)
 	}
-	for range 5000 {
+	for range 60000 {
 		if runtime.NumGoroutine() <= before {
 			return
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/replay/internal/rpctest"
 	"github.com/rpcrdma/toolkit/replay/transport"
+	"github.com/rpcrdma/toolkit/replay/verbs/verbstest"
 )
 
 // bare answers with as little work as can be: a header, and an item if there is
@@ -104,6 +105,8 @@ func BenchmarkNull(b *testing.B) {
 			flood(b, r, 1000, 32, nil, func(c *transport.Call) { c.Stream = rpctest.AppendCall(nil, 0) })
 			b.ReportAllocs()
 			b.ResetTimer()
+			defer verbstest.CPU(b)()
+			defer verbstest.CPU(b)()
 			flood(b, r, b.N, 32, nil, func(c *transport.Call) { c.Stream = rpctest.AppendCall(nil, 0) })
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "rpc/s")
 		})
@@ -117,6 +120,7 @@ func BenchmarkLatency(b *testing.B) {
 			c := transport.Call{Message: transport.Message{Stream: rpctest.AppendCall(nil, 0)}}
 			times := make([]time.Duration, 0, b.N)
 			b.ReportAllocs()
+			defer verbstest.CPU(b)()
 			for b.Loop() {
 				c.XID = 0
 				t := time.Now()
@@ -149,6 +153,8 @@ func BenchmarkRead1M(b *testing.B) {
 			b.SetBytes(1 << 20)
 			b.ReportAllocs()
 			b.ResetTimer()
+			defer verbstest.CPU(b)()
+			defer verbstest.CPU(b)()
 			flood(b, r, b.N, 8, data, prepare)
 		})
 	}
@@ -172,6 +178,8 @@ func BenchmarkWrite1M(b *testing.B) {
 			b.SetBytes(1 << 20)
 			b.ReportAllocs()
 			b.ResetTimer()
+			defer verbstest.CPU(b)()
+			defer verbstest.CPU(b)()
 			flood(b, r, b.N, 8, nil, prepare)
 			if n := h.wrong.Load(); n > 0 {
 				b.Errorf("%d calls arrived with other data than was sent", n)

@@ -102,7 +102,7 @@ func (b *bed) dial() transport.Requester {
 
 func (b *bed) secure(inner transport.Requester, s oncrpc.Service, who string) *gss.Requester {
 	b.t.Helper()
-	r, err := gss.New(b.t.Context(), inner, gss.Options{Service: s, Tickets: b.realm.Tickets(who), Program: 100003, Version: 3, Timeout: 10 * time.Second})
+	r, err := gss.New(b.t.Context(), inner, gss.Options{Service: s, Tickets: b.realm.Tickets(who), Program: 100003, Version: 3, Timeout: time.Minute})
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -397,7 +397,7 @@ func TestExpiry(t *testing.T) {
 	}
 	defer r.Close()
 	rpc := client.RPC{Requester: r}
-	for deadline := time.Now().Add(10 * time.Second); asked < 2; {
+	for deadline := time.Now().Add(time.Minute); asked < 2; {
 		if err := rpc.Null(t.Context(), 3); err != nil {
 			t.Fatal(err)
 		}
@@ -422,7 +422,7 @@ func TestReconnect(t *testing.T) {
 			o.TCP.Reconnect, o.Endpoint.Reconnect = true, true
 			b := newBed(t, o, krb5.AES256SHA1, accept.Options{})
 			r := b.secure(b.dial(), service, "root")
-			rpc := client.RPC{Requester: r, Timeout: 20 * time.Second}
+			rpc := client.RPC{Requester: r, Timeout: time.Minute}
 			fs := client.NewV3(rpc)
 			root, err := fs.Root(t.Context(), "/")
 			if err != nil {

@@ -5,9 +5,5 @@ package nfsserver
 // when there is one, and no longer belongs to the procedure. Once must be called before
 // anything is read from Args.
 func (c *Call) Once() bool {
-	if c.server.replies == nil || c.server.replies.admit(c) {
-		return true
-	}
-	c.server.duplicates.Add(1)
-	return false
+	return c.server.replies == nil || c.server.replies.admit(c)
 }

@@ -96,6 +96,7 @@ func (r *replyCache) admit(c *Call) bool {
 	r.mu.Lock()
 	if e := r.entries[key]; e != nil {
 		if e.place == nil || r.now().Sub(e.at) < replyAge {
+			c.server.duplicates.Add(1) // before its reply, which may be all that its sender waits for
 			r.repeat(c, e)
 			return false
 		}

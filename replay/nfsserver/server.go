@@ -177,7 +177,6 @@ func (s *Server) ServeRPC(x transport.Exchange) {
 		return
 	}
 	if proc.Cached && s.replies != nil && !s.replies.admit(c) {
-		s.duplicates.Add(1)
 		return
 	}
 	c.proc = proc

@@ -38,8 +38,14 @@ func Build(ctx context.Context, r capture.Reader, out string, dopt decode.Option
 		if failed = b.Add(&view); failed != nil {
 			d.Stop()
 		}
+		if opt.Decoded != nil {
+			opt.Decoded(&view)
+		}
 	})
 	read := d.Run(&stopper{r, ctx})
+	if opt.Ended != nil {
+		opt.Ended(d)
+	}
 	if failed == nil {
 		failed = ctx.Err()
 	}

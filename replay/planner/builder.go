@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/nfs/nlm"
 	"github.com/rpcrdma/toolkit/decode/rdma"
@@ -39,6 +40,9 @@ type Options struct {
 	Retry bool
 	// Unwrap decrypts RPCSEC_GSS messages for Build; it may be nil.
 	Unwrap rpc.Unwrapper
+	// Decoded is called by Build after each transaction, Ended after the last one; both may be nil.
+	Decoded func(*rpc.View)
+	Ended   func(*decode.Decoder)
 }
 
 // Builder makes a plan of transactions. What it holds in memory grows with the

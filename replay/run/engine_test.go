@@ -205,7 +205,7 @@ func TestBadServers(t *testing.T) {
 			dial := func(ctx context.Context) (transport.Requester, error) {
 				return tcprpc.Dial(ctx, srv.Addr().String(), tcprpc.Options{})
 			}
-			timeout := 30 * time.Second // bounds a hang
+			timeout := time.Minute // bounds a hang
 			if name == "silent" {
 				timeout = 20 * time.Millisecond
 			}

@@ -71,7 +71,7 @@ func against(t testing.TB, w *workload.Workload, what wrong, change func(*run.Op
 			return &run.Access{NFS: r, Version: w.Version(), Cred: client.Sys("replay", 0, 0)}, err
 		},
 		Directory: "/replay", Write: true, Prepare: true, Timing: run.Fast, CallbackWait: time.Millisecond, VerifyFiles: true, Tick: -1,
-		Retries: 2, Timeout: 10 * time.Second,
+		Retries: 2, Timeout: time.Minute,
 	}
 	if change != nil {
 		change(&o)

@@ -74,7 +74,7 @@ func restartingWith(t *testing.T, fabric string, w *workload.Workload, grace tim
 	dial := func(ctx context.Context) (transport.Requester, error) { return clients.Dial(ctx, at, nil) }
 	n := 0
 	interrupt := func() {}
-	opt := run.Options{Directory: "/replay", Write: true, Prepare: true, Timing: run.Fast, Timeout: 20 * time.Second, CallbackWait: time.Millisecond,
+	opt := run.Options{Directory: "/replay", Write: true, Prepare: true, Timing: run.Fast, Timeout: time.Minute, CallbackWait: time.Millisecond,
 		Dial: func(ctx context.Context, _ int, _ *plan.Connection) (transport.Requester, error) { return dial(ctx) },
 		Access: func(ctx context.Context) (*run.Access, error) {
 			r, err := dial(ctx)

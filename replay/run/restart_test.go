@@ -68,7 +68,7 @@ func TestRestart(t *testing.T) {
 			}
 			serve()
 			dial := func(ctx context.Context) (transport.Requester, error) { return clients.Dial(ctx, at, nil) }
-			opt := run.Options{Directory: "/replay", Write: true, Prepare: true, Timing: c.timing, Relaxed: c.relaxed, Speed: 20, Timeout: 20 * time.Second,
+			opt := run.Options{Directory: "/replay", Write: true, Prepare: true, Timing: c.timing, Relaxed: c.relaxed, Speed: 20, Timeout: time.Minute,
 				Dial: func(ctx context.Context, _ int, _ *plan.Connection) (transport.Requester, error) { return dial(ctx) },
 				Access: func(ctx context.Context) (*run.Access, error) {
 					r, err := dial(ctx)

@@ -55,7 +55,7 @@ func newLocker(t *testing.T, r transport.Requester, svid int32) *locker {
 func (l *locker) call(procedure uint32, args, res xdr.Message) {
 	l.Helper()
 	h := oncrpc.Call{Program: nlm.NLM_PROG, Version: 4, Procedure: procedure, Cred: client.Sys("client", 0, 0)}
-	if err := portmap.Do(context.Background(), l.Requester, h, args, res, 5*time.Second); err != nil {
+	if err := portmap.Do(context.Background(), l.Requester, h, args, res, time.Minute); err != nil {
 		l.Fatal(err)
 	}
 }
@@ -86,7 +86,7 @@ func (l *locker) told() {
 		if a.Alock.Svid != l.svid {
 			l.Errorf("%+v", a)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		l.Fatal("no GRANTED")
 	}
 }

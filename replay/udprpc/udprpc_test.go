@@ -18,7 +18,7 @@ import (
 
 func call(procedure uint32, args []byte) *transport.Call {
 	h := oncrpc.Call{RPCVersion: 2, Program: 100021, Version: 4, Procedure: procedure}
-	c := &transport.Call{Timeout: 5 * time.Second}
+	c := &transport.Call{Timeout: time.Minute}
 	c.Stream = append(h.Append(nil), args...)
 	return c
 }
@@ -84,7 +84,8 @@ func reply(c *transport.Call) []byte {
 }
 
 func TestCalls(t *testing.T) {
-	r, s, e := pair(t, Options{Again: 20 * time.Millisecond})
+	const again = 20 * time.Millisecond
+	r, s, e := pair(t, Options{Again: again})
 	long := bytes.Repeat([]byte("abcd"), 1500)
 	for _, args := range [][]byte{nil, []byte("four"), long} {
 		c := call(0, args)
@@ -93,9 +94,17 @@ func TestCalls(t *testing.T) {
 		}
 	}
 	c := call(1, []byte("once"))
-	if err := r.Do(t.Context(), c); err != nil || e.dropped.Load() != 2 {
-		t.Errorf("a lost call: %v, sent %d times", err, e.dropped.Load())
+	begun := time.Now()
+	err := r.Do(t.Context(), c)
+	n := e.dropped.Load()
+	// On a busy machine the reply to the second one may be late, too. Each time it waits twice as long.
+	if least := again * (1<<(n-1) - 1); err != nil || n < 2 || time.Since(begun) < least {
+		t.Errorf("a lost call: %v, sent %d times in %v", err, n, time.Since(begun))
 	}
+	if st := s.Stats(); st.Calls < 5 {
+		t.Errorf("%+v", st)
+	}
+	r, s, _ = pair(t, Options{Again: time.Hour}) // no call is sent twice
 	var backs atomic.Int32
 	r.Serve(transport.HandlerFunc(func(x transport.Exchange) {
 		backs.Add(1)
@@ -113,7 +122,7 @@ func TestCalls(t *testing.T) {
 	if err := r.Do(t.Context(), same); err != nil || binary.BigEndian.Uint32(same.Reply.Stream) != 7 {
 		t.Error(err)
 	}
-	if st := s.Stats(); st.Calls < 6 || r.Peer().Transport != "udp" {
+	if st := s.Stats(); st.Calls < 2 || r.Peer().Transport != "udp" {
 		t.Errorf("%+v", st)
 	}
 	var wg sync.WaitGroup

@@ -130,7 +130,7 @@ func TestRefusals(t *testing.T) {
 		}
 		l, err := New(o)
 		if err == nil {
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			_, err = l.Ticket(ctx)
 		}

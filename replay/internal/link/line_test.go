@@ -17,39 +17,54 @@ import (
 // 50 µs later than a bare sleep of the same length that ran just before: what the
 // machine adds to every sleep is not the link's.
 func TestExact(t *testing.T) {
-	const rounds, allowed = 40, 50 * time.Microsecond
+	const allowed = 50 * time.Microsecond
+	// Others can make a parcel late that the link has sent in time, and on a busy machine most of them. They cannot make one
+	// early: a link that is late itself is so each time.
+	const tries = 25
 	for _, delay := range []time.Duration{100 * time.Microsecond, 200 * time.Microsecond, 1200 * time.Microsecond, 3 * time.Millisecond} {
-		arrived := make(chan time.Time)
-		l := New(verbs.Link{Delay: delay}, 1<<20, func(struct{}) error {
-			arrived <- time.Now()
-			return nil
-		})
-		var line, bare []time.Duration
-		for range rounds {
-			at := time.Now()
-			nap(delay)
-			bare = append(bare, time.Since(at)-delay)
-			at = time.Now()
-			if err := l.Put(struct{}{}, 1); err != nil {
-				t.Fatal(err)
+		for try := 1; ; try++ {
+			line, bare := lateness(t, delay)
+			if line <= bare+allowed {
+				t.Logf("delay %v: %v late, a bare sleep %v", delay, line, bare)
+				break
 			}
-			late := (<-arrived).Sub(at) - delay
-			if late < 0 {
-				t.Fatalf("delay %v: arrived %v early", delay, -late)
+			if try == tries {
+				t.Errorf("delay %v: %v late, a bare sleep %v, and no better %d times", delay, line, bare, tries-1)
+				break
 			}
-			line = append(line, late)
-		}
-		l.Close()
-		<-l.Done()
-		slices.Sort(line)
-		slices.Sort(bare)
-		// The best quarter: on a busy machine most of either waits for a processor.
-		if a, b := line[rounds/4], bare[rounds/4]; a > b+allowed {
-			t.Errorf("delay %v: %v late, a bare sleep %v", delay, a, b)
-		} else {
-			t.Logf("delay %v: %v late, a bare sleep %v", delay, a, b)
 		}
 	}
+}
+
+// lateness is how late parcels of a link are, and bare sleeps: each time the last of the best quarter.
+func lateness(t *testing.T, delay time.Duration) (line, bare time.Duration) {
+	t.Helper()
+	const rounds = 40
+	arrived := make(chan time.Time)
+	l := New(verbs.Link{Delay: delay}, 1<<20, func(struct{}) error {
+		arrived <- time.Now()
+		return nil
+	})
+	var lines, bares []time.Duration
+	for range rounds {
+		at := time.Now()
+		nap(delay)
+		bares = append(bares, time.Since(at)-delay)
+		at = time.Now()
+		if err := l.Put(struct{}{}, 1); err != nil {
+			t.Fatal(err)
+		}
+		late := (<-arrived).Sub(at) - delay
+		if late < 0 {
+			t.Fatalf("delay %v: arrived %v early", delay, -late)
+		}
+		lines = append(lines, late)
+	}
+	l.Close()
+	<-l.Done()
+	slices.Sort(lines)
+	slices.Sort(bares)
+	return lines[rounds/4], bares[rounds/4]
 }
 
 // TestBandwidth sends more than the link can carry at once: parcels follow each other

@@ -99,7 +99,7 @@ func (a *again) do(lost bool, ops ...nfs4.Op) *nfs4.CompoundRes {
 			a.Fatal(err)
 		}
 		defer r.Close() //nolint:errcheck // it has nothing to say
-		c := &transport.Call{MaxReply: 128 << 10, XID: a.xid, Timeout: 10 * time.Second}
+		c := &transport.Call{MaxReply: 128 << 10, XID: a.xid, Timeout: time.Minute}
 		c.Stream = append(header(a.xid, 0), args.Append(nil)...)
 		if room > 0 && a.name == "rdma" {
 			b, err := r.Alloc(room)

@@ -162,7 +162,7 @@ func TestCallbacks(t *testing.T) {
 			a, b := client("a"), client("b")
 			for i := 0; ; i++ {
 				fh, r, st := a.open(name, forRead, createHow(nfs4.UNCHECKED4))
-				if st != ok || i > 1000 {
+				if st != ok || i > 6000 {
 					t.Fatal(st, i)
 				}
 				if r.Delegation.DelegationType == nfs4.OPEN_DELEGATE_NONE {

@@ -131,7 +131,7 @@ func header(xid, uid uint32) []byte {
 // settle waits until it is known for all clients whether callbacks reach them.
 func (r *rig) settle() {
 	r.Helper()
-	for range 5000 {
+	for range 60000 {
 		if r.s.back.Idle() {
 			return
 		}

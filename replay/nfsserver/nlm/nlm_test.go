@@ -247,7 +247,7 @@ func (r *rig) callbacks(n int) {
 	for range n {
 		select {
 		case <-r.told:
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			r.Fatal("no callback")
 		}
 	}
@@ -256,7 +256,7 @@ func (r *rig) callbacks(n int) {
 // until waits for something that another goroutine does.
 func (r *rig) until(what string, f func() bool) {
 	r.Helper()
-	for end := time.Now().Add(10 * time.Second); !f(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !f(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			r.Fatal(what)
 		}

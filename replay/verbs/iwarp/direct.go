@@ -2,7 +2,6 @@ package iwarp
 
 import (
 	"encoding/binary"
-	"io"
 
 	"github.com/rpcrdma/toolkit/decode/iwarp"
 	"github.com/rpcrdma/toolkit/replay/verbs"
@@ -47,17 +46,13 @@ func (x *receiver) direct() (*failure, bool) {
 	x.off = len(have)
 	x.r, x.w = 0, 0
 	for x.off < x.size {
-		x.failed, x.err, x.n = nil, nil, 0
-		if err := x.c.s.raw.rc.Read(x.readOnce); err != nil {
-			return x.cut(err), true
-		}
+		err := x.read(x.readOnce)
 		if x.failed != nil {
 			return x.failed, true
 		}
-		if x.err != nil {
-			return x.cut(x.err), true
+		if err != nil {
+			return x.cut(err), true
 		}
-		orderRead()
 		n := min(x.n, x.size-x.off)
 		x.off += n
 		x.w += x.n - n
@@ -101,16 +96,14 @@ func (x *receiver) place(f func([][]byte)) *failure {
 	return nil
 }
 
-// tryDirect reads what is available. It reports false if there is nothing.
+// tryDirect reads what is available. It reports false if there is nothing and it should wait.
 func (x *receiver) tryDirect(fd uintptr) bool {
-	again := false
+	done := true
+	x.again, x.err, x.n = false, nil, 0
 	x.failed = x.place(func(vecs [][]byte) {
 		vecs = append(vecs, x.buf[x.w:x.w+spill])
 		x.vecs = vecs
-		x.n, again, x.err = x.c.s.raw.readv(fd, vecs)
+		done = x.took(x.c.s.raw.readv(fd, vecs))
 	})
-	if x.failed == nil && !again && x.err == nil && x.n == 0 {
-		x.err = io.EOF
-	}
-	return !again
+	return done
 }

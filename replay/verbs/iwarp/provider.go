@@ -75,9 +75,10 @@ const (
 	RTRSend                  // a Send of zero bytes, which takes no receive
 )
 
-// DefaultULPDU is the default of Options.MaxULPDU. It makes tagged segments of 32 KiB.
+// DefaultULPDU is the default of Options.MaxULPDU. It makes tagged segments of 63 KiB: each is a system call of the
+// receiver, and 64 KiB with their header are too long for an FPDU.
 // The siw driver of Linux accepts any size.
-const DefaultULPDU = iwarp.TaggedLen + 32<<10
+const DefaultULPDU = iwarp.TaggedLen + 63<<10
 
 // Limits.
 const (

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rpcrdma/toolkit/decode/iwarp"
+	"github.com/rpcrdma/toolkit/replay/internal/busy"
 	"github.com/rpcrdma/toolkit/replay/verbs"
 )
 
@@ -62,6 +63,11 @@ type receiver struct {
 	off      int
 	vecs     [][]byte
 	readOnce func(fd uintptr) bool
+	fillOnce func(fd uintptr) bool
+	room     []byte // for fillOnce
+	asking   bool   // readOnce and fillOnce do not wait
+	again    bool   // there was nothing to read
+	busy     busy.Wait
 	n        int
 	err      error
 	failed   *failure
@@ -71,7 +77,7 @@ func (x *receiver) init(c *conn) {
 	x.c = c
 	x.buf = make([]byte, rxStranger)
 	x.sendMSN, x.readMSN = 1, 1
-	x.readOnce = x.tryDirect
+	x.readOnce, x.fillOnce = x.tryDirect, x.tryFill
 	// The peer may start new Reads when it has seen the responses, which can be
 	// before we have noted that they are written.
 	c.resps.ring = make([]response, 2*max(c.ird, 1))
@@ -122,10 +128,52 @@ func (x *receiver) fill() error {
 	if x.bulk && x.directly() {
 		room = room[:min(len(room), spill)]
 	}
-	n, err := x.c.s.Read(room)
-	x.w += n
-	if n > 0 {
-		return nil
+	if s := x.c.s; s.raw == nil || s.flow != nil {
+		n, err := s.Read(room)
+		if x.w += n; n > 0 {
+			return nil
+		}
+		return err
+	}
+	x.room = room
+	if err := x.read(x.fillOnce); err != nil {
+		return err
+	}
+	x.w += x.n
+	return nil
+}
+
+// tryFill reads what is available. It reports false if there is nothing and it should wait.
+func (x *receiver) tryFill(fd uintptr) bool {
+	x.vecs = append(x.vecs[:0], x.room)
+	return x.took(x.c.s.raw.readv(fd, x.vecs))
+}
+
+// took records what readv has done.
+func (x *receiver) took(n int, again bool, err error) bool {
+	if x.n, x.again, x.err = n, again, err; n == 0 && !again && err == nil {
+		x.err = io.EOF
+	}
+	return !again || x.asking
+}
+
+// read calls once, readOnce or fillOnce, until there was something to read.
+func (x *receiver) read(once func(fd uintptr) bool) error {
+	x.asking, x.failed = true, nil
+	err := x.c.s.raw.rc.Read(once)
+	if err == nil && x.again {
+		x.busy.Begin()
+		for err == nil && x.again && x.busy.Again() {
+			err = x.c.s.raw.rc.Read(once)
+		}
+		if x.asking = false; err == nil && x.again {
+			err = x.c.s.raw.rc.Read(once)
+		}
+		x.busy.End()
+	}
+	orderRead()
+	if err == nil {
+		err = x.err
 	}
 	return err
 }

@@ -136,8 +136,21 @@ func (b *batch) finish(k kind, ref, index, count uint32) {
 // seal writes the ICRC of a packet.
 func (b *batch) seal(s *segment, id uint16) {
 	parts := b.parts[s.part : s.part+s.parts]
-	sum := b.icrc.start(int(s.size), id, parts[0])
-	for _, p := range parts[1 : len(parts)-1] {
+	c := b.icrc
+	n := c.start(int(s.size), id, parts[0])
+	data := parts[1 : len(parts)-1]
+	var rest []byte
+	if len(data) > 0 {
+		k := beside(n, len(data[0]))
+		snapshot(c.b[:n], data[0][:k])
+		rest, data = data[0][k:], data[1:]
+		n += k
+	}
+	sum := crc32.Update(0, crc32.IEEETable, c.b[:n])
+	if len(rest) > 0 {
+		sum = checksum(sum, rest)
+	}
+	for _, p := range data {
 		sum = checksum(sum, p)
 	}
 	t := parts[len(parts)-1]

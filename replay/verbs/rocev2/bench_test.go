@@ -86,6 +86,7 @@ func bareStream(b *testing.B) {
 	data := bareBatch(32, 4096)
 	b.SetBytes(size)
 	b.ResetTimer()
+	defer verbstest.CPU(b)()
 	flying := 0
 	for range b.N * (size / 4096 / 32) {
 		for flying >= window {
@@ -131,6 +132,7 @@ func bareCalls(b *testing.B, window int) {
 	call := bareBatch(1, 64)
 	var times []time.Duration
 	b.ResetTimer()
+	defer verbstest.CPU(b)()
 	start := time.Now()
 	for sent, received := 0, 0; received < b.N; {
 		begun := time.Now()

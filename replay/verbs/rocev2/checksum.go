@@ -2,11 +2,11 @@
 
 package rocev2
 
-import "hash/crc32"
+import "github.com/rpcrdma/toolkit/internal/crc"
 
 // checksum adds payload to a CRC.
 func checksum(sum uint32, payload []byte) uint32 {
-	return crc32.Update(sum, crc32.IEEETable, payload)
+	return crc.Update(sum, payload)
 }
 
 // snapshot appends payload to b.

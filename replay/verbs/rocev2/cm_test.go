@@ -180,7 +180,7 @@ func (r *rawPeer) req(id, qpn uint32, port uint16, change func(ibcm.REQ)) {
 // answer is the next message.
 func (r *rawPeer) answer() *ibcm.Message {
 	r.t.Helper()
-	r.conn.SetReadDeadline(time.Now().Add(30 * time.Second)) //nolint:errcheck // the read will tell
+	r.conn.SetReadDeadline(time.Now().Add(time.Minute)) //nolint:errcheck // the read will tell
 	b := make([]byte, 5000)
 	n, _, err := r.conn.ReadFromUDPAddrPort(b)
 	if err != nil {

@@ -35,12 +35,12 @@ func TestICRC(t *testing.T) {
 		var c icrc
 		c.set(src, dst)
 		v6 := src.Addr().Is6()
-		for _, n := range []int{0, 4, 8, 100, 256, 1024, 4096} {
+		for _, n := range []int{0, 4, 8, 12, 16, 20, 100, 184, 188, 192, 196, 200, 204, 208, 212, 256, 1024, 4096} {
 			ib := make([]byte, roce.BTHSize+n)
 			for i := range ib {
 				ib[i] = byte(rng.Uint32())
 			}
-			for range 200 {
+			for range 80 {
 				index, id := uint16(rng.IntN(64)), uint16(rng.Uint32())
 				p := sealed(t, src, dst, id, true, ib)
 				if got, ok := c.check(p, index, ICRCAnyID); !ok || !v6 && got != id {
@@ -58,6 +58,42 @@ func TestICRC(t *testing.T) {
 				if got, ok := c.check(sealed(t, src, dst, index, true, ib), index, ICRCOwnID); !ok || got != index {
 					t.Fatalf("index %d taken for %d, %v", index, got, ok)
 				}
+			}
+		}
+	}
+}
+
+// A batch seals packets of all sizes, however their payload is divided, as check expects it.
+func TestSeal(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	for _, addrs := range [][2]string{{"192.0.2.1:50000", "192.0.2.2:4791"}, {"[2001:db8::1]:4791", "[2001:db8::2]:4791"}} {
+		src, dst := netip.MustParseAddrPort(addrs[0]), netip.MustParseAddrPort(addrs[1])
+		var c, d icrc
+		c.set(src, dst)
+		d.set(src, dst)
+		b := newBatch(&c, true)
+		defer b.free()
+		for range 2000 {
+			b.reset()
+			h := b.header([]int{roce.BTHSize, roce.BTHSize + roce.RETHSize, roce.BTHSize + 4}[rng.IntN(3)])
+			for i := range h {
+				h[i] = byte(rng.Uint32())
+			}
+			for range rng.IntN(4) {
+				p := make([]byte, rng.IntN([]int{8, 70, 300, 1300}[rng.IntN(4)]))
+				for i := range p {
+					p[i] = byte(rng.Uint32())
+				}
+				b.payload(p)
+			}
+			b.finish(kindRequest, 0, 0, 0)
+			packet := b.flatten(nil, &b.segments[0])
+			if id, ok := d.check(packet, 0, ICRCAnyID); !ok || id != 0 {
+				t.Fatalf("%v: a packet of %d bytes, header %d, in %d parts: identification %d, %v", src, len(packet), len(h), len(b.parts), id, ok)
+			}
+			want := sealed(t, src, dst, 0, true, packet[:len(packet)-roce.ICRCSize])
+			if string(want) != string(packet) {
+				t.Fatalf("%v: a packet of %d bytes has another ICRC than decode computes", src, len(packet))
 			}
 		}
 	}

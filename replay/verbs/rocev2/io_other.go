@@ -5,7 +5,6 @@ package rocev2
 import (
 	"net"
 	"net/netip"
-	"time"
 )
 
 // udp is a UDP socket of package net. The system chooses the identification of its

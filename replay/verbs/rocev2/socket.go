@@ -10,6 +10,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/decode/ibcm"
 	"github.com/rpcrdma/toolkit/decode/roce"
+	"github.com/rpcrdma/toolkit/replay/internal/busy"
 )
 
 // socket is one local address: a UDP socket, the queue pairs that use it, and
@@ -34,6 +35,7 @@ type socket struct {
 	conns map[uint32]*Conn
 
 	// Used by the reading goroutine:
+	wait    busy.Wait
 	cur     *Conn // locked
 	lazy    []*Conn
 	now     time.Time
@@ -122,7 +124,7 @@ func (s *socket) close() {
 func (s *socket) run() {
 	defer close(s.done)
 	for {
-		n, err := s.udp.recv(true)
+		n, err := s.receive()
 		if err != nil {
 			if s.closed.Load() {
 				return
@@ -143,6 +145,23 @@ func (s *socket) run() {
 		s.release()
 		s.acknowledge()
 	}
+}
+
+// receive waits for datagrams.
+func (s *socket) receive() (int, error) {
+	n, err := s.udp.recv(false)
+	if n > 0 || err != nil {
+		return n, err
+	}
+	s.wait.Begin()
+	defer s.wait.End()
+	for n == 0 && err == nil && s.wait.Again() {
+		n, err = s.udp.recv(false)
+	}
+	if n == 0 && err == nil {
+		n, err = s.udp.recv(true)
+	}
+	return n, err
 }
 
 // datagram splits a datagram that the kernel has merged.

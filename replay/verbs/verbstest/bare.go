@@ -31,6 +31,7 @@ var TCP = Bare{
 		out := make([]byte, size)
 		b.SetBytes(size)
 		b.ResetTimer()
+		defer CPU(b)()
 		for range b.N {
 			if _, err := c.Write(out); err != nil {
 				b.Fatal(err)
@@ -45,6 +46,7 @@ var TCP = Bare{
 		m := make([]byte, 64)
 		times := make([]time.Duration, 0, b.N)
 		b.ResetTimer()
+		defer CPU(b)()
 		start := time.Now()
 		for range b.N {
 			begun := time.Now()
@@ -65,6 +67,7 @@ var TCP = Bare{
 		go tcpEcho(s)
 		out, in := make([]byte, size*outstanding), make([]byte, size*outstanding)
 		b.ResetTimer()
+		defer CPU(b)()
 		start := time.Now()
 		for sent, received := 0, 0; received < b.N*size; {
 			if n := min(outstanding*size-(sent-received), b.N*size-sent); n > 0 {

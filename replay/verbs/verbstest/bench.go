@@ -64,6 +64,7 @@ func benchTransfer(b *testing.B, o Options, op verbs.Op) {
 	b.SetBytes(size)
 	b.ReportAllocs()
 	b.ResetTimer()
+	cpu := CPU(b)
 	lists := make([][][]byte, depth)
 	for i := range lists {
 		lists[i] = one(local[i*size : (i+1)*size])
@@ -78,6 +79,7 @@ func benchTransfer(b *testing.B, o Options, op verbs.Op) {
 	if op == verbs.OpWrite {
 		c.ok(b, verbs.WorkRequest{ID: 1, Op: verbs.OpRead, Signaled: true, Handle: r.Handle, Offset: r.Offset, Local: one(local[:1])})
 	}
+	cpu()
 	b.StopTimer()
 }
 
@@ -160,6 +162,7 @@ func benchRPC(b *testing.B, o Options, window int) {
 	recvs := make([]verbs.RecvRequest, 0, outstanding)
 	b.ReportAllocs()
 	b.ResetTimer()
+	cpu := CPU(b)
 	start := time.Now()
 	begun, sent, received, completions := start, 0, 0, 0
 	for received < b.N {
@@ -191,6 +194,7 @@ func benchRPC(b *testing.B, o Options, window int) {
 		}
 	}
 	report(b, time.Since(start), times)
+	cpu()
 	b.StopTimer()
 	c.Close()
 	<-done
@@ -247,6 +251,7 @@ func BenchSends(b *testing.B, o Options) {
 	}
 	b.ReportAllocs()
 	b.ResetTimer()
+	cpu := CPU(b)
 	start := time.Now()
 	completions := 0
 	rounds := (b.N + batch - 1) / batch
@@ -263,6 +268,7 @@ func BenchSends(b *testing.B, o Options) {
 		}
 	}
 	b.ReportMetric(float64(rounds*batch)/time.Since(start).Seconds(), "sends/s")
+	cpu()
 	b.StopTimer()
 	c.Close()
 	<-done

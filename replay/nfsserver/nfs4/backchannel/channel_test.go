@@ -85,7 +85,7 @@ func handle(b []byte, k state.Key) []byte { return binary.BigEndian.AppendUint64
 
 func idle(t *testing.T, m *Manager) {
 	t.Helper()
-	for range 5000 {
+	for range 60000 {
 		if m.Idle() {
 			return
 		}

@@ -17,7 +17,7 @@ import (
 // eventually repeats what fails with ErrDelay.
 func eventually(t *testing.T, f func() error) error {
 	t.Helper()
-	for range 1000 {
+	for range 60000 {
 		if err := f(); !errors.Is(err, store.ErrDelay) {
 			return err
 		}
