@@ -170,6 +170,8 @@ func (o *agentOptions) run(ctx context.Context, s *cli.Streams) error {
 		return err
 	}
 	defer nc.Close()
+	ctx, unbind := queue.Bound(ctx, nc, a)
+	defer unbind()
 	up, done, err := o.uploader(ctx, notes)
 	if err != nil {
 		return err
@@ -199,7 +201,7 @@ func (o *agentOptions) run(ctx context.Context, s *cli.Streams) error {
 	timer := time.AfterFunc(o.linger, cancel)
 	group.Wait()
 	timer.Stop()
-	if err := errors.Join(err, unlessCanceled(sending), unlessCanceled(uploading), x.left()); err != nil {
+	if err := errors.Join(err, queue.Refused(ctx), unlessCanceled(sending), unlessCanceled(uploading), x.left()); err != nil {
 		return err
 	}
 	if x.damaged {

@@ -39,7 +39,7 @@ func transactions(t *testing.T, name string) (n uint64) {
 // startNATS starts a NATS server that the flags' environment names.
 func startNATS(t *testing.T) {
 	t.Helper()
-	e, err := queue.Embed(t.TempDir(), t.Logf)
+	e, err := queue.Embed(t.TempDir(), natstest.Log(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,23 +50,30 @@ func startNATS(t *testing.T) {
 	t.Setenv(roleVariable, "fleet")
 }
 
+// lingering is how long an agent of a test has for sending what it has seen.
+const lingering = "3m"
+
 // TestAgent observes captures as two taps, and looks at them: nothing is lost on the
 // way, neither in summaries nor in files.
 func TestAgent(t *testing.T) {
 	startNATS(t)
 	out := t.TempDir()
+	// Who looks before anything was sent is told so, and does not wait.
+	if status, stdout, stderr := command(t, "top", "--batch", "1"); status != 0 || !strings.Contains(stdout, "0 taps") || !strings.Contains(stderr, "no agent has sent anything yet") {
+		t.Errorf("status %d, %s%s", status, stdout, stderr)
+	}
 	want := map[string]uint64{}
 	for tap, sample := range map[string]string{"rack 1": "rocev2-nfs3-basic.pcap.zst", "rack2": "iwarp-nfs41-recall.pcap"} {
 		file := filepath.Join("..", "..", "samples", sample)
 		want[tap] = transactions(t, file)
-		status, stdout, stderr := command(t, "agent", "-r", file, "--speed", "max", "--tap", tap, "-d", "100ms", "-w", out)
+		status, stdout, stderr := command(t, "agent", "-r", file, "--speed", "max", "--tap", tap, "-d", "100ms", "-w", out, "--linger", lingering)
 		if status != 0 || stdout != "" {
 			t.Fatalf("status %d, %s%s", status, stdout, stderr)
 		}
 	}
 	// Summaries, from the stream itself.
 	got := map[string]uint64{}
-	nc, err := queue.Dial(resolve(t), queue.Reader, "test", t.Logf)
+	nc, err := queue.Dial(resolve(t), queue.Reader, "test", natstest.Log(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,9 +82,14 @@ func TestAgent(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	ended := make(chan error, 1)
-	go func() { ended <- live.Watch(ctx, nc, time.Unix(0, 0), messages, t.Logf) }()
+	go func() { ended <- live.Watch(ctx, nc, time.Unix(0, 0), messages, natstest.Log(t)) }()
 	for last := false; !last; {
-		m := <-messages
+		var m live.Message
+		select {
+		case m = <-messages:
+		case err := <-ended:
+			t.Fatalf("after %v: %v", got, err)
+		}
 		s, err := live.Decode(m.Data)
 		if err != nil {
 			t.Fatal(err)
@@ -191,26 +203,21 @@ func TestAgentMistakes(t *testing.T) {
 // TestAgentPermissions: what docs/fleet/nats-server.conf allows an agent and a reader
 // is enough for them.
 func TestAgentPermissions(t *testing.T) {
-	t.Setenv("NATS_URL", natstest.Documented(t, filepath.Join("..", "..")))
+	server := natstest.Documented(t, filepath.Join("..", ".."), natstest.Passwords)
+	server.Setenv(t, "agent")
 	t.Setenv(roleVariable, "fleet")
-	t.Setenv("NATS_USER", "agent")
-	t.Setenv("NATS_PASSWORD", "secret-agent")
 	capture := filepath.Join("..", "..", "samples", "rocev2-nfs41-recall.pcap")
-	for range 2 {
-		if status, _, stderr := command(t, "agent", "-r", capture, "--speed", "max", "--tap", "a"); status != 0 {
+	for range 3 {
+		if status, _, stderr := command(t, "agent", "-r", capture, "--speed", "max", "--tap", "a", "--linger", lingering); status != 0 {
 			t.Fatalf("status %d: %s", status, stderr)
 		}
 	}
-	if status, stdout, stderr := command(t, "agent", "-r", capture, "--speed", "max", "--tap", "a", "--linger", "1s"); status != 0 {
-		t.Fatalf("status %d: %s%s", status, stdout, stderr)
-	}
-	t.Setenv("NATS_USER", "reader")
-	t.Setenv("NATS_PASSWORD", "secret-reader")
+	server.Setenv(t, "reader")
 	if status, stdout, stderr := command(t, "top", "-b", "1"); status != 0 || !strings.Contains(stdout, "1 ended") || strings.Contains(stderr, "ermission") {
 		t.Errorf("status %d: %s%s", status, stdout, stderr)
 	}
 	// A reader speaks for no tap, and says so soon.
-	if status, _, stderr := command(t, "agent", "-r", capture, "--speed", "max", "--tap", "a", "--linger", "1s"); status != 1 || !strings.Contains(stderr, "not stored") {
+	if status, _, stderr := command(t, "agent", "-r", capture, "--speed", "max", "--tap", "a", "--linger", "1s"); status != 1 || !strings.Contains(stderr, "no permission for _INBOX_rpcrdma_agent") {
 		t.Errorf("status %d: %s", status, stderr)
 	}
 }

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
@@ -20,4 +22,12 @@ func TestMain(m *testing.M) {
 		os.Exit(role())
 	}
 	os.Exit(m.Run())
+}
+
+// TestMistake: a word that is no command is wrong usage, as in the other programs.
+func TestMistake(t *testing.T) {
+	var out, errs bytes.Buffer
+	if code := run([]string{"reprot"}, &cli.Streams{Out: &out, Err: &errs}); code != cli.ExitUsage || !strings.Contains(errs.String(), `there is no command "reprot"; did you mean 'report'?`) {
+		t.Errorf("exit status %d, %s", code, errs.String())
+	}
 }

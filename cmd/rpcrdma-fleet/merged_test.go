@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -141,7 +142,7 @@ func TestMerged(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		x, err := state.Decode(b)
+		x, err := state.Decode(b, 1<<30)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -303,23 +304,29 @@ func TestNotDone(t *testing.T) {
 	forge := func(i int, sections ...state.Section) {
 		t.Helper()
 		var x state.File
-		x.Add(state.NewUnit(sections...))
+		forged := state.NewUnit(sections...)
+		x.Add(forged)
 		w, err := s.WriteSmall(t.Context(), layout.StateName(id(i)), x.Append(nil))
 		if err != nil {
 			t.Fatal(err)
 		}
-		d, err := layout.ParseDone(read(layout.DoneName(id(i))), f.units[i])
+		d, err := layout.ParseDone(read(layout.DoneName(id(i))), f.units[i].Outline())
 		if err != nil {
 			t.Fatal(err)
 		}
-		d.State.Size, d.State.SHA256 = w.Size, w.SHA256
+		d.State.Size, d.State.SHA256, d.State.Unpacked = w.Size, w.SHA256, int64(forged.Size())
 		write(layout.DoneName(id(i)), d.Encode())
 	}
 	in := state.Input{}
 	body := []byte(strings.Repeat("\xff", 1000))
 	var sections []state.Section
-	for _, kind := range []string{latency.SectionKind, check.SectionKind, connections.SectionKind} {
-		sections = append(sections, state.Section{Kind: kind, Version: 1, Body: body})
+	for _, x := range []state.Section{
+		{Kind: latency.SectionKind, Version: latency.SectionVersion},
+		{Kind: check.SectionKind, Version: check.SectionVersion},
+		{Kind: connections.SectionKind, Version: connections.SectionVersion},
+	} {
+		x.Body = body
+		sections = append(sections, x)
 	}
 	forge(3, append(sections, in.Section())...)
 	other := latency.NewCollector(latency.Options{Top: 3}).State(latency.Source{}).Section()
@@ -346,6 +353,22 @@ func TestNotDone(t *testing.T) {
 				t.Errorf("%q, unit %d: %q, want %q", c, i, line, reason)
 			}
 		}
+	}
+	// States that have more than they promise, and such as promise more than is read.
+	for promised, reason := range map[int64]string{5: "more than 5 bytes", 1 << 40: "more than 67108864", -1: "malformed"} {
+		d, err := layout.ParseDone(read(layout.DoneName(id(0))), f.units[0].Outline())
+		if err != nil {
+			t.Fatal(err)
+		}
+		was := d.State.Unpacked
+		d.State.Unpacked = promised
+		write(layout.DoneName(id(0)), d.Encode())
+		_, errs := ended(t, 3, "report", dir)
+		if !regexp.MustCompile(id(0) + ".*" + reason).Match(errs) {
+			t.Errorf("%d bytes promised: %s", promised, errs)
+		}
+		d.State.Unpacked = was
+		write(layout.DoneName(id(0)), d.Encode())
 	}
 	ended(t, 2, "report", "--job", "x", dir)
 	ended(t, 2, "report", dir, dir)

@@ -21,6 +21,8 @@ func newRootCommand(s *cli.Streams) *cobra.Command {
 		Use:   "rpcrdma-fleet COMMAND",
 		Short: "Decode and report the captures of many taps",
 		Long:  long,
+		Args:  cli.CommandOnly,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cli.NewRoot(cmd, s)
 	cmd.AddCommand(

@@ -68,8 +68,9 @@ func (o *runOptions) run(ctx context.Context, s *cli.Streams, args []string) err
 		return err
 	}
 	defer t.store.Close()
+	t.tidy(ctx) // the queue of an earlier run has ended with it
 	if len(t.todo) > 0 {
-		notes.Printf("%d units, %d of them done before", len(t.job.Units), t.done)
+		notes.Printf("%d units, %d of them done before", len(t.job.Units), len(t.done))
 		c := conditions{Most: int64(o.work.memory), Key: key}
 		if c.Allow, err = t.places(ctx); err == nil {
 			err = o.decode(ctx, t, c, notes)
@@ -146,7 +147,7 @@ func (o *runOptions) decode(ctx context.Context, t *submitted, c conditions, not
 		}
 		ended <- err
 	}()
-	w := &watch{notes: notes, all: len(t.job.Units), ended: t.done, next: time.Now().Add(tellAfter)}
+	w := &watch{notes: notes, all: len(t.job.Units), ended: len(t.done), next: time.Now().Add(tellAfter)}
 	_, err = q.Wait(waiting, t.keys(), w.changed) // of what is lost, the store says what became of it
 	stop()
 	if crash := <-ended; crash != nil {

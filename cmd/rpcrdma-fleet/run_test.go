@@ -135,6 +135,16 @@ func units(t *testing.T, pattern func(tap int) string, n int, out string, more .
 	}
 }
 
+// doneFiles are what says that the four units of TestRun are done.
+func doneFiles(t *testing.T, out string) []string {
+	t.Helper()
+	list, err := filepath.Glob(filepath.Join(out, "units", "*", "done.json"))
+	if err != nil || len(list) != 4 {
+		t.Fatal(list, err)
+	}
+	return list
+}
+
 // Any number of workers has the results of one process.
 func TestRun(t *testing.T) {
 	t.Setenv(roleVariable, "fleet")
@@ -153,22 +163,25 @@ func TestRun(t *testing.T) {
 		t.Fatalf("status %d, %s", status, stderr)
 	}
 	same(t, "run -n 2", results(t, out), want)
+	// A worker was ended when its result was there, and before it had tidied up.
+	for _, name := range []string{"progress", "done.json.123.tmp"} {
+		if err := os.WriteFile(filepath.Join(filepath.Dir(doneFiles(t, out)[0]), name), []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	// The store alone tells that it is done; so does the command when it is given again.
 	again, id2, stderr2 := command(t, "run", "-n", "2", "--part", "40K", pattern, "-w", out)
 	if again != status || id2 != id || !strings.Contains(stderr2, "4 of 4 units done") {
 		t.Errorf("again: status %d, %q, %s", again, id2, stderr2)
 	}
+	same(t, "again", results(t, out), want)
 	code, stdout, _ := command(t, "status", "--format", "json", out)
 	var x shown
 	if err := json.Unmarshal([]byte(stdout), &x); err != nil || code != 0 || !x.Complete || x.Jobs[0].Numbers.Units != 4 {
 		t.Errorf("status %d, %v: %s", code, err, stdout)
 	}
 	// One result is lost.
-	list, err := filepath.Glob(filepath.Join(out, "units", "*", "done.json"))
-	if err != nil || len(list) != 4 {
-		t.Fatal(list, err)
-	}
-	if err := os.WriteFile(list[0], []byte("{}"), 0o600); err != nil {
+	if err := os.WriteFile(doneFiles(t, out)[0], []byte("{}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if code, stdout, _ := command(t, "status", out); code != 3 || !strings.Contains(stdout, "3 of 4 units done") || !strings.Contains(stdout, "missing") {

@@ -38,7 +38,7 @@ type submitted struct {
 	job   *layout.Job
 	todo  []string // units without a result, which are not set aside
 	aside []string
-	done  int
+	done  []string
 }
 
 // plan finds the files, and puts the job into its store.
@@ -106,7 +106,7 @@ func (t *submitted) sort(ctx context.Context, units []*layout.Unit, retry bool) 
 	for i, u := range units {
 		switch {
 		case done[i]:
-			t.done++
+			t.done = append(t.done, u.ID)
 		case aside[i]:
 			t.aside = append(t.aside, u.ID)
 		default:
@@ -114,6 +114,22 @@ func (t *submitted) sort(ctx context.Context, units []*layout.Unit, retry bool) 
 		}
 	}
 	return nil
+}
+
+// tidy removes what those have left behind who were ended when the result of a unit was there, and nobody comes to the
+// unit any more.
+func (t *submitted) tidy(ctx context.Context) {
+	g := errgroup.Group{}
+	g.SetLimit(16)
+	for _, id := range t.done {
+		g.Go(func() error {
+			if ctx.Err() == nil {
+				unit.Tidy(ctx, id, t.store)
+			}
+			return nil
+		})
+	}
+	_ = g.Wait()
 }
 
 // task is what is queued of a unit.
@@ -194,7 +210,7 @@ func newSubmitCommand(s *cli.Streams) *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("%d of %d units were queued: %w", queued, len(t.todo), err)
 			}
-			notes.Printf("%d units: %d done before, %d queued now, %d queued before, %d set aside", len(t.job.Units), t.done, queued, len(t.todo)-queued, len(t.aside))
+			notes.Printf("%d units: %d done before, %d queued now, %d queued before, %d set aside", len(t.job.Units), len(t.done), queued, len(t.todo)-queued, len(t.aside))
 			fmt.Fprintln(s.Out, t.job.ID)
 			return nil
 		},

@@ -97,15 +97,15 @@ func (o *topOptions) run(ctx context.Context, s *cli.Streams, batch bool) error 
 		return err
 	}
 	defer nc.Close()
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := queue.Bound(ctx, nc, a)
 	defer cancel()
 	messages := make(chan live.Message, 256)
 	ended := make(chan error, 1)
 	go func() { ended <- live.Watch(ctx, nc, time.Now().Add(-o.since), messages, say) }()
 	if tables {
-		return o.tables(ctx, s, by, messages, ended)
+		return errors.Join(o.tables(ctx, s, by, messages, ended, say), queue.Refused(ctx))
 	}
-	return screenUntil(ctx, p, messages, ended)
+	return errors.Join(screenUntil(ctx, p, messages, ended), queue.Refused(ctx))
 }
 
 // screenUntil runs the screen until somebody, or the context, ends it.
@@ -141,25 +141,30 @@ func screenUntil(ctx context.Context, p *tea.Program, messages <-chan live.Messa
 	return errors.Join(err, watching)
 }
 
+// answerWait is how long the first table waits for NATS.
+const answerWait = 30 * time.Second
+
 // tables prints tables.
-func (o *topOptions) tables(ctx context.Context, s *cli.Streams, by live.Order, messages <-chan live.Message, ended <-chan error) error {
+func (o *topOptions) tables(ctx context.Context, s *cli.Streams, by live.Order, messages <-chan live.Message, ended <-chan error, note func(string, ...any)) error {
 	f := &live.Fleet{}
 	print := screen.Print
 	if o.format == "json" {
 		print = screen.JSON
 	}
 	out := cli.Plain(s.Out)
-	// The first table waits until what NATS holds has been read; if that is nothing, for a moment.
-	timer := time.NewTimer(min(o.every, 3*time.Second))
+	// The first table waits until what NATS holds has been read, or NATS has said that it holds nothing.
+	timer := time.NewTimer(answerWait)
 	defer timer.Stop()
 	for printed := 0; ; {
 		now := false
 		select {
 		case m := <-messages:
 			f.Add(m)
-			now = printed == 0 && m.Last
+			now = printed == 0 && (m.Last || m.None)
 		case <-timer.C:
-			now = true
+			if now = true; printed == 0 {
+				note("NATS has not told all that it holds within %v: what is shown is incomplete", answerWait)
+			}
 		case err := <-ended:
 			return err
 		case <-ctx.Done():

@@ -2,54 +2,89 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
+	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/layout"
+	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/store"
+	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/unit"
 )
 
-// decodeUnit runs the command in a process of its own, and kills it when kill returns true.
-func decodeUnit(t *testing.T, dir string, kill func() bool, args ...string) error {
+func init() { roles["mortal"] = mortal }
+
+// mortal decodes a unit as the command does, and kills itself without warning. Its arguments are the captures, the store,
+// and the number of files after which it dies: at once if that is even, otherwise a moment later, in whatever it is
+// doing then, but before it has read another file.
+func mortal() int {
+	after, err := strconv.Atoi(os.Args[3])
+	if err != nil {
+		return 9
+	}
+	ctx, opt := context.Background(), layout.DefaultOptions()
+	opt.PartBytes = 1
+	in := store.NewInputs(store.Options{})
+	units, err := unit.Plan(ctx, in, []string{os.Args[1]}, "", opt)
+	if err != nil || len(units) != 1 {
+		return 8
+	}
+	out, err := store.Open(ctx, os.Args[2], store.Options{})
+	if err != nil {
+		return 7
+	}
+	if _, err := out.WriteSmall(ctx, layout.UnitName(units[0].ID), units[0].Encode()); err != nil {
+		return 6
+	}
+	die := func() {
+		p, err := os.FindProcess(os.Getpid())
+		if err == nil {
+			err = p.Kill()
+		}
+		if err != nil {
+			panic(err)
+		}
+		select {}
+	}
+	if _, err := unit.Run(ctx, units[0], in, out, unit.Options{Progress: func(p unit.Progress) {
+		switch {
+		case p.Files > after, p.Files == after && after%2 == 0:
+			die()
+		case p.Files == after:
+			time.AfterFunc(rand.N(10*time.Millisecond), die)
+		}
+	}}); err != nil {
+		return 5
+	}
+	return 0
+}
+
+// decodeUnit runs this program in a role, as a process of its own.
+func decodeUnit(t *testing.T, dir, role string, args ...string) error {
 	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(exe, append([]string{"unit"}, args...)...)
+	cmd := exec.Command(exe, args...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), roleVariable+"=fleet")
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
+	cmd.Env = append(os.Environ(), roleVariable+"="+role)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w: %s", err, out)
 	}
-	done := make(chan error, 1)
-	go func() { done <- cmd.Wait() }()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for {
-		select {
-		case err := <-done:
-			if err != nil {
-				err = fmt.Errorf("%w: %s", err, out.String())
-			}
-			return err
-		case <-tick.C:
-			if kill != nil && kill() {
-				cmd.Process.Kill() //nolint:errcheck // it may have ended
-			}
-		}
-	}
+	return nil
 }
 
 // tree is all files below a folder.
@@ -70,8 +105,8 @@ func tree(t *testing.T, dir string) map[string]string {
 	return out
 }
 
-// TestKill kills the command without warning, as often as it gets further, and compares what it has written in the end
-// with what one does that was left alone.
+// TestKill kills a process that decodes a unit, each time after more files, and compares what has been written in the
+// end with what the command does that was left alone.
 func TestKill(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "nfs-7"), 0o777); err != nil {
@@ -95,46 +130,30 @@ func TestKill(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := decodeUnit(t, dir, nil, "--part", "1", "nfs-7/*", "-w", "whole"); err != nil {
+	if err := decodeUnit(t, dir, "fleet", "unit", "--part", "1", "nfs-7/*", "-w", "whole"); err != nil {
 		t.Fatal(err)
 	}
 	want := tree(t, filepath.Join(dir, "whole"))
-	killed := 0
-	for {
-		// It is killed some time after it has kept a state that it had not found.
-		var was, kept time.Time
-		seen := func() (at time.Time) {
-			names, _ := filepath.Glob(filepath.Join(dir, "cut", "units", "*", "progress"))
-			if len(names) == 1 {
-				if st, err := os.Stat(names[0]); err == nil {
-					at = st.ModTime()
-				}
-			}
-			return at
-		}
-		was = seen()
-		err := decodeUnit(t, dir, func() bool {
-			if at := seen(); kept.IsZero() && !at.Equal(was) {
-				kept = time.Now()
-			}
-			return killed < 4 && !kept.IsZero() && time.Since(kept) > time.Duration(killed)*3*time.Millisecond
-		}, "--part", "1", "nfs-7/*", "-w", "cut")
-		if err == nil {
-			break
-		}
+	resumed := 0
+	for after := 2; after < 8; after++ {
+		err := decodeUnit(t, dir, "mortal", "nfs-7/*", "cut", strconv.Itoa(after))
 		var exit *exec.ExitError
 		if !errors.As(err, &exit) || exit.Exited() {
-			t.Fatal(err)
+			t.Fatalf("it was not killed after %d files: %v", after, err)
 		}
-		if killed++; killed > 4 {
-			t.Fatal("it was killed too often")
+		if kept, err := filepath.Glob(filepath.Join(dir, "cut", "units", "*", "progress")); err != nil {
+			t.Fatal(err)
+		} else if len(kept) == 1 {
+			resumed++
 		}
 	}
-	if killed == 0 {
-		t.Error("it was too fast to be killed")
+	if resumed == 0 {
+		t.Error("nothing is kept to go on from")
+	}
+	if err := decodeUnit(t, dir, "fleet", "unit", "--part", "1", "nfs-7/*", "-w", "cut"); err != nil {
+		t.Fatal(err)
 	}
 	got := tree(t, filepath.Join(dir, "cut"))
-	maps.DeleteFunc(got, func(name, _ string) bool { return strings.HasSuffix(name, ".tmp") }) // of a file that was not whole
 	if x, y := slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)); !slices.Equal(x, y) {
 		t.Errorf("%q, and not %q", x, y)
 	}

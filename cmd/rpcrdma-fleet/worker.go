@@ -114,9 +114,11 @@ func (o *workerOptions) run(ctx context.Context, s *cli.Streams) error {
 		return err
 	}
 	defer nc.Close()
+	ctx, unbind := queue.Bound(ctx, nc, a)
+	defer unbind()
 	q, err := queue.Await(ctx, nc, notes.Printf)
 	if err != nil {
-		return err
+		return errors.Join(queue.Refused(ctx), unlessCanceled(err))
 	}
 	return newCrew(o.count, a, c, q, notes).Run(ctx)
 }
@@ -179,16 +181,18 @@ func labour(ctx context.Context, name string, a queue.Address, c conditions, dec
 		return err
 	}
 	defer nc.Close()
+	ctx, unbind := queue.Bound(ctx, nc, a)
+	defer unbind()
 	q, err := queue.Await(ctx, nc, notes.Printf)
 	if err != nil {
 		if ctx.Err() != nil {
-			return nil
+			return queue.Refused(ctx)
 		}
 		return err
 	}
 	x := &work.Executor{Allow: allow, Store: storeOptions(notes), Decode: decode}
 	w := &queue.Worker{Name: name, Version: cli.Version(), Exec: x, Note: notes.Printf}
-	return errors.Join(w.Run(ctx, q), x.Close())
+	return errors.Join(w.Run(ctx, q), x.Close(), queue.Refused(ctx))
 }
 
 // decoder decodes units within the conditions.

@@ -4,6 +4,7 @@ package crew
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -31,6 +32,8 @@ type Crew struct {
 	Note  func(format string, args ...any)
 	// Usage, if set, is told of each process that ended.
 	Usage func(*os.ProcessState)
+
+	first, soon time.Duration // of tests, in place of the constants
 }
 
 // Limits of starting again: a worker that cannot even start is not started forever.
@@ -66,7 +69,8 @@ func (c *Crew) Run(ctx context.Context) error {
 
 // keep starts a worker again and again.
 func (c *Crew) keep(ctx context.Context) error {
-	wait, quick := firstWait, 0
+	first, soon := cmp.Or(c.first, firstWait), cmp.Or(c.soon, soon)
+	wait, quick := first, 0
 	for ctx.Err() == nil {
 		start := time.Now()
 		name := c.Name()
@@ -82,7 +86,7 @@ func (c *Crew) keep(ctx context.Context) error {
 		}
 		c.Note("worker %s ended: %s; another is started", name, orWord(reason, "it stopped"))
 		if time.Since(start) > soon {
-			wait, quick = firstWait, 0
+			wait, quick = first, 0
 		} else if quick++; quick >= maxSoon {
 			return fmt.Errorf("workers end as soon as they are started, %d in a row; the last: %s", quick, orWord(reason, "it stopped"))
 		}

@@ -176,6 +176,7 @@ func Observe(ctx context.Context, o *Orders, to io.Writer) error {
 	if end.Snapshot != nil {
 		list, total := end.Reader.Problems()
 		problems.Files(list, total, &end.Snapshot.Decoder)
+		problems.Headers(&end.Snapshot.Orphans.Malformed)
 		problems.Packets(&end.Snapshot.Decoder, total)
 	}
 	if problems.Damaged() {

@@ -39,10 +39,11 @@ type Standing struct {
 	Result layout.Result `json:"-"`
 }
 
-// Look tells how far a unit is.
-func Look(ctx context.Context, s *store.Store, unit string) (*Standing, error) {
+// look tells how far a unit is. Of its objects, which may be large, nothing is kept.
+func (b *budget) look(ctx context.Context, s *store.Store, unit string) (*Standing, error) {
 	x := &Standing{Unit: unit, State: Missing}
-	u, err := ReadUnit(ctx, s, unit)
+	var u layout.Outline
+	err := b.unit(ctx, s, unit, func(full *layout.Unit) { u = full.Outline() })
 	switch {
 	case errors.Is(err, layout.ErrFormat), errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrTooLarge):
 		x.Reason = err.Error()
@@ -50,14 +51,15 @@ func Look(ctx context.Context, s *store.Store, unit string) (*Standing, error) {
 	case err != nil:
 		return nil, err
 	}
-	x.Tap, x.Files, x.Bytes = u.Tap, len(u.Files), u.Bytes()
-	d, err := ReadDone(ctx, s, u)
-	switch {
-	case err == nil:
+	x.Tap, x.Files, x.Bytes = u.Tap, u.Files, u.Bytes
+	err = b.done(ctx, s, u, func(d *layout.Done) {
 		x.Counts, x.Result = d.Counts, d.State
 		if x.State = Done; d.Status != 0 {
 			x.State = Damaged
 		}
+	})
+	switch {
+	case err == nil:
 		return x, nil
 	case errors.Is(err, store.ErrNotFound):
 	case errors.Is(err, layout.ErrFormat), errors.Is(err, store.ErrTooLarge):
@@ -87,9 +89,10 @@ func LookAll(ctx context.Context, s *store.Store, units []string) ([]*Standing, 
 	list := make([]*Standing, len(units))
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(parallel)
+	b := newBudget(underWay)
 	for i, u := range units {
 		g.Go(func() (err error) {
-			list[i], err = Look(ctx, s, u)
+			list[i], err = b.look(ctx, s, u)
 			return err
 		})
 	}

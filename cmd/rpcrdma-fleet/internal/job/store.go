@@ -22,9 +22,10 @@ const parallel = 16
 func Write(ctx context.Context, s *store.Store, j *layout.Job, units []*layout.Unit) error {
 	g, sub := errgroup.WithContext(ctx)
 	g.SetLimit(parallel)
+	b := newBudget(underWay)
 	for _, u := range units {
 		g.Go(func() error {
-			if old, err := ReadUnit(sub, s, u.ID); err == nil && old.ID == u.ID {
+			if err := b.unit(sub, s, u.ID, func(*layout.Unit) {}); err == nil {
 				return nil
 			}
 			_, err := s.WriteSmall(sub, layout.UnitName(u.ID), u.Encode())
@@ -53,7 +54,7 @@ func Read(ctx context.Context, s *store.Store, id string) (*layout.Job, error) {
 	}
 	j, err := layout.ParseJob(b)
 	if err == nil && j.ID != id {
-		err = fmt.Errorf("it is job %s", j.ID)
+		err = fmt.Errorf("%w: it is job %s", layout.ErrFormat, j.ID)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", layout.JobName(id), err)
@@ -62,33 +63,43 @@ func Read(ctx context.Context, s *store.Store, id string) (*layout.Job, error) {
 }
 
 // ReadUnit reads a unit.
-func ReadUnit(ctx context.Context, s *store.Store, id string) (*layout.Unit, error) {
-	b, err := s.ReadSmall(ctx, layout.UnitName(id), layout.MaxUnit)
-	if err != nil {
-		return nil, err
-	}
-	u, err := layout.ParseUnit(b)
-	if err == nil && u.ID != id {
-		err = fmt.Errorf("it is unit %s", u.ID)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", layout.UnitName(id), err)
-	}
-	return u, nil
+func ReadUnit(ctx context.Context, s *store.Store, id string) (u *layout.Unit, err error) {
+	err = newBudget(layout.MaxUnit).unit(ctx, s, id, func(x *layout.Unit) { u = x })
+	return u, err
+}
+
+// unit reads a unit, and passes it on.
+func (b *budget) unit(ctx context.Context, s *store.Store, id string, to func(*layout.Unit)) error {
+	return b.read(ctx, s, layout.UnitName(id), layout.MaxUnit, func(x []byte) error {
+		u, err := layout.ParseUnit(x)
+		if err == nil && u.ID != id {
+			err = fmt.Errorf("%w: it is unit %s", layout.ErrFormat, u.ID)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", layout.UnitName(id), err)
+		}
+		to(u)
+		return nil
+	})
 }
 
 // ReadDone reads what became of a unit: ErrNotFound if it is not done, ErrFormat if what is there does not fit, which
 // means the same.
-func ReadDone(ctx context.Context, s *store.Store, u *layout.Unit) (*layout.Done, error) {
-	b, err := s.ReadSmall(ctx, layout.DoneName(u.ID), layout.MaxDone)
-	if err != nil {
-		return nil, err
-	}
-	d, err := layout.ParseDone(b, u)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", layout.DoneName(u.ID), err)
-	}
-	return d, nil
+func ReadDone(ctx context.Context, s *store.Store, u *layout.Unit) (d *layout.Done, err error) {
+	err = newBudget(layout.MaxDone).done(ctx, s, u.Outline(), func(x *layout.Done) { d = x })
+	return d, err
+}
+
+// done reads a Done, and passes it on.
+func (b *budget) done(ctx context.Context, s *store.Store, u layout.Outline, to func(*layout.Done)) error {
+	return b.read(ctx, s, layout.DoneName(u.ID), layout.MaxDone, func(x []byte) error {
+		d, err := layout.ParseDone(x, u)
+		if err != nil {
+			return fmt.Errorf("%s: %w", layout.DoneName(u.ID), err)
+		}
+		to(d)
+		return nil
+	})
 }
 
 // IsDone reports whether a unit is done.

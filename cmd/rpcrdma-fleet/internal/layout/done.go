@@ -63,6 +63,8 @@ type Result struct {
 	Size   int64  `json:"size"`
 	SHA256 string `json:"sha256"`
 	Rows   uint64 `json:"rows,omitempty"`
+	// Unpacked is how many bytes a state has that is not compressed: memory that reading it takes.
+	Unpacked int64 `json:"unpacked_bytes,omitempty"`
 }
 
 // Limits of a Done.
@@ -79,7 +81,7 @@ func (d *Done) Encode() []byte {
 }
 
 // ParseDone reads a Done of a unit, and checks that it fits.
-func ParseDone(b []byte, u *Unit) (*Done, error) {
+func ParseDone(b []byte, u Outline) (*Done, error) {
 	d := &Done{}
 	if err := decode(b, MaxDone, d); err != nil {
 		return nil, err
@@ -87,7 +89,7 @@ func ParseDone(b []byte, u *Unit) (*Done, error) {
 	return d, d.check(u)
 }
 
-func (d *Done) check(u *Unit) error {
+func (d *Done) check(u Outline) error {
 	switch {
 	case d.Schema != DoneSchema:
 		return malformed("schema %q is not %s", d.Schema, DoneSchema)
@@ -95,7 +97,7 @@ func (d *Done) check(u *Unit) error {
 		return malformed("it is of another unit")
 	case d.Status != 0 && d.Status != 3:
 		return malformed("status %d", d.Status)
-	case d.Counts.Files != len(u.Files) || d.Counts.Stored != u.Bytes() || d.Counts.Connections < 0:
+	case d.Counts.Files != u.Files || d.Counts.Stored != u.Bytes || d.Counts.Connections < 0:
 		return malformed("its counts do not fit the unit")
 	case len(d.Problems) > MaxProblems || len(d.Notes) > maxNotes || len(d.Results) > MaxParts || len(d.Version) > maxWord:
 		return malformed("a list is too long")
@@ -122,8 +124,8 @@ func (d *Done) check(u *Unit) error {
 }
 
 func (r *Result) check() error {
-	if r.Size < 0 || !IsHash(r.SHA256) {
-		return malformed("%q: size %d, SHA-256 %q", r.Name, r.Size, r.SHA256)
+	if r.Size < 0 || r.Unpacked < 0 || !IsHash(r.SHA256) {
+		return malformed("%q: sizes %d and %d, SHA-256 %q", r.Name, r.Size, r.Unpacked, r.SHA256)
 	}
 	return nil
 }

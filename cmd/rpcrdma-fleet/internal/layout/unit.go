@@ -14,7 +14,7 @@ import (
 const (
 	JobSchema     = "rpcrdma.fleet.job/1"
 	UnitSchema    = "rpcrdma.fleet.unit/1"
-	DoneSchema    = "rpcrdma.fleet.done/1"
+	DoneSchema    = "rpcrdma.fleet.done/2" // 2: states are compressed
 	FailureSchema = "rpcrdma.fleet.failure/1"
 	AsideSchema   = "rpcrdma.fleet.aside/1"
 )
@@ -205,6 +205,16 @@ func (u *Unit) Bytes() (n int64) {
 	}
 	return n
 }
+
+// Outline is what is known of a Unit without its files, of which there may be many: enough to check a Done.
+type Outline struct {
+	ID, Tap string
+	Files   int
+	Bytes   int64 // of the files, as stored
+}
+
+// Outline is the outline of the unit.
+func (u *Unit) Outline() Outline { return Outline{u.ID, u.Tap, len(u.Files), u.Bytes()} }
 
 // Parts divides the files where Parquet files end: of each part, the index of the file behind its last. It depends on
 // nothing but the Unit.

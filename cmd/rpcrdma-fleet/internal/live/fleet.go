@@ -45,6 +45,9 @@ type Sample struct {
 
 // Add takes a message of the stream. One that was delivered before changes nothing.
 func (f *Fleet) Add(m Message) {
+	if m.None {
+		return
+	}
 	s, err := Decode(m.Data)
 	if err != nil {
 		f.refuse(err.Error())

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -18,6 +17,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/rpcrdma/toolkit/analyze/monitor"
+	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/natstest"
 )
 
 func sample(tap, agent string, number uint64) *Summary {
@@ -179,14 +179,19 @@ func TestFleet(t *testing.T) {
 // natsServer is a server that can go away and come back with what it had stored.
 type natsServer struct {
 	*testing.T
-	opt server.Options
-	s   *server.Server
+	opt  server.Options
+	gate *natstest.Gate
+	s    *server.Server
 }
 
 func newServer(t *testing.T) *natsServer {
-	n := &natsServer{T: t, opt: server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true}}
+	t.Helper()
+	n := &natsServer{T: t, gate: natstest.NewGate(t), opt: server.Options{
+		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true,
+		// Of a disk that is nearly full the server would take a part, and refuse the stream.
+		JetStreamMaxMemory: 32 << 20, JetStreamMaxStore: 4 << 30,
+	}}
 	n.start()
-	n.opt.Port = n.s.Addr().(*net.TCPAddr).Port
 	t.Cleanup(n.stop)
 	return n
 }
@@ -199,20 +204,24 @@ func (n *natsServer) start() {
 		n.Fatal(err)
 	}
 	go s.Start()
-	if !s.ReadyForConnections(30 * time.Second) {
+	if !s.ReadyForConnections(time.Minute) {
 		n.Fatal("the server does not start")
 	}
 	n.s = s
+	n.gate.Open(s.Addr().String())
 }
 
 func (n *natsServer) stop() {
+	n.gate.Shut()
 	n.s.Shutdown()
 	n.s.WaitForShutdown()
 }
 
 func (n *natsServer) dial() *nats.Conn {
 	n.Helper()
-	nc, err := nats.Connect(fmt.Sprintf("nats://127.0.0.1:%d", n.opt.Port), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond), nats.ReconnectBufSize(-1))
+	// Addresses that the server tells of would lead past the gate.
+	nc, err := nats.Connect("nats://"+n.gate.Address, nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond), nats.ReconnectBufSize(-1),
+		nats.IgnoreDiscoveredServers())
 	if err != nil {
 		n.Fatal(err)
 	}
@@ -226,14 +235,20 @@ func (n *natsServer) stored(nc *nats.Conn, count int) (list []uint64, last *Summ
 	ctx, cancel := context.WithCancel(n.Context())
 	defer cancel()
 	c := make(chan Message)
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		if err := Watch(ctx, nc, time.Unix(0, 0), c, n.Logf); err != nil {
-			n.Error(err)
-		}
-	})
+	ended := make(chan error, 1)
+	go func() { ended <- Watch(ctx, nc, time.Unix(0, 0), c, n.Logf) }()
 	for len(list) < count {
-		m := <-c
+		var m Message
+		select {
+		case m = <-c:
+		case err := <-ended:
+			n.Fatalf("after %v: %v", list, err)
+		case <-time.After(3 * time.Minute):
+			n.Fatalf("nothing comes after %v", list)
+		}
+		if m.None {
+			break
+		}
 		s, err := Decode(m.Data)
 		if err != nil {
 			n.Fatal(err)
@@ -244,7 +259,9 @@ func (n *natsServer) stored(nc *nats.Conn, count int) (list []uint64, last *Summ
 		}
 	}
 	cancel()
-	wg.Wait()
+	if err := <-ended; err != nil {
+		n.Error(err)
+	}
 	return list, last
 }
 
@@ -273,6 +290,8 @@ func TestAway(t *testing.T) {
 	add(1, 3)
 	wait(t, func() bool { return p.Waiting() == 0 })
 	n.stop()
+	// What is sent into a connection that nobody reads any more is given up after ten seconds only.
+	wait(t, func() bool { return !nc.IsConnected() })
 	add(4, 30)
 	if p.Dropped() == 0 {
 		t.Fatal("nothing was dropped")
@@ -315,6 +334,23 @@ func TestAgain(t *testing.T) {
 	}
 	if list, _ := n.stored(nc, 100); fmt.Sprint(list) != "[1 2 3 4 5]" {
 		t.Errorf("stored %v", list)
+	}
+}
+
+// TestNothing: who watches before there is anything is told so, whether there is no stream yet or an empty one.
+func TestNothing(t *testing.T) {
+	n := newServer(t)
+	nc := n.dial()
+	if list, _ := n.stored(nc, 1); len(list) != 0 {
+		t.Error(list)
+	}
+	p := NewSpool(1<<20, t.Logf)
+	p.End()
+	if err := p.Send(t.Context(), nc, 1); err != nil { // it makes the stream
+		t.Fatal(err)
+	}
+	if list, _ := n.stored(nc, 1); len(list) != 0 {
+		t.Error(list)
 	}
 }
 

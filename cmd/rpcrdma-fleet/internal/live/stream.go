@@ -25,7 +25,7 @@ const (
 	keepBytes = 1 << 30
 )
 
-// subject is that of an agent. The tap, which may have any characters, is in hex.
+// subject returns the subject on which an agent publishes. The tap is in hex, since its name may have any characters.
 func subject(tap, agent string) string {
 	return prefix + hex.EncodeToString([]byte(tap)) + "." + agent
 }
@@ -68,5 +68,6 @@ func wrongLast(err error) bool {
 
 // passing reports whether trying again may help.
 func passing(err error) bool {
-	return err != nil && !strings.Contains(err.Error(), "permissions violation") && !errors.Is(err, nats.ErrAuthorization)
+	return err != nil && !strings.Contains(err.Error(), "permissions violation") && !errors.Is(err, nats.ErrAuthorization) &&
+		!errors.Is(err, nats.ErrConnectionClosed) // it is closed for good
 }

@@ -15,23 +15,37 @@ type Message struct {
 	Subject string
 	Data    []byte
 	Time    time.Time // when NATS stored it
-	Last    bool      // there was no other when it was sent
+	Last    bool      // it is the last one that was there when Watch began, or when it was sent
+	None    bool      // this is no message: NATS says that none is there yet
 }
 
 // Watch passes on what the stream holds of the time since, then what comes, until the
-// context ends. It survives that NATS is away.
+// context ends. If it holds nothing, that is passed on first. It survives that NATS is away.
 func Watch(ctx context.Context, nc *nats.Conn, since time.Time, to chan<- Message, note func(format string, args ...any)) error {
 	js, err := jetstream.New(nc)
 	if err != nil {
 		return err
 	}
-	said := ""
+	said, asked := "", false
 	for {
 		c, err := js.OrderedConsumer(ctx, StreamName, jetstream.OrderedConsumerConfig{
 			DeliverPolicy: jetstream.DeliverByStartTimePolicy, OptStartTime: &since, InactiveThreshold: 5 * time.Minute,
 		})
+		var there uint64
 		if err == nil {
-			err = pass(ctx, c, to)
+			there = c.CachedInfo().NumPending
+		}
+		if !asked && (err == nil || errors.Is(err, jetstream.ErrStreamNotFound)) {
+			if asked = true; there == 0 {
+				select {
+				case to <- Message{None: true}:
+				case <-ctx.Done():
+					return nil
+				}
+			}
+		}
+		if err == nil {
+			err = pass(ctx, c, there, to)
 		}
 		if ctx.Err() != nil {
 			return nil //nolint:nilerr // the end that the caller wanted
@@ -54,7 +68,8 @@ func Watch(ctx context.Context, nc *nats.Conn, since time.Time, to chan<- Messag
 	}
 }
 
-func pass(ctx context.Context, c jetstream.Consumer, to chan<- Message) error {
+// pass passes on messages, of which so many were there before.
+func pass(ctx context.Context, c jetstream.Consumer, there uint64, to chan<- Message) error {
 	list, err := c.Messages(jetstream.PullMaxMessages(256))
 	if err != nil {
 		return err
@@ -62,14 +77,14 @@ func pass(ctx context.Context, c jetstream.Consumer, to chan<- Message) error {
 	defer list.Stop()
 	stop := context.AfterFunc(ctx, list.Stop)
 	defer stop()
-	for {
+	for n := uint64(1); ; n++ {
 		m, err := list.Next()
 		if err != nil {
 			return fmt.Errorf("stream %s: %w", StreamName, err)
 		}
 		x := Message{Subject: m.Subject(), Data: m.Data(), Time: time.Now()}
 		if meta, err := m.Metadata(); err == nil {
-			x.Time, x.Last = meta.Timestamp, meta.NumPending == 0
+			x.Time, x.Last = meta.Timestamp, meta.NumPending == 0 || n == there
 		}
 		select {
 		case to <- x:

@@ -53,12 +53,12 @@ func TestMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	one, err := state.Decode(b)
+	one, err := state.Decode(b, MaxState)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var ids []string
-	stored, conns := int64(0), 0
+	stored, unpacked, conns := int64(0), int64(0), 0
 	put := func(name string, b []byte) store.Written {
 		t.Helper()
 		w, err := s.WriteSmall(t.Context(), name, b)
@@ -73,16 +73,18 @@ func TestMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 		var f state.File
-		f.Add(elsewhere(one.Units()[0], k))
+		x := elsewhere(one.Units()[0], k)
+		f.Add(x)
 		d := *done
 		d.Unit, d.Tap, d.Results, d.Counts.Rows = u.ID, u.Tap, nil, 0
 		d.State.Name = layout.StateName(u.ID)
 		w := put(d.State.Name, f.Append(nil))
-		d.State.Size, d.State.SHA256 = w.Size, w.SHA256
+		d.State.Size, d.State.SHA256, d.State.Unpacked = w.Size, w.SHA256, int64(x.Size())
 		put(layout.UnitName(u.ID), u.Encode())
 		put(layout.DoneName(u.ID), d.Encode())
 		ids = append(ids, u.ID)
 		stored += w.Size
+		unpacked += d.State.Unpacked
 		conns += d.Counts.Connections
 	}
 	j, err := layout.NewJob(nil, ids, layout.DefaultOptions(), time.Unix(1, 0), "")
@@ -92,7 +94,7 @@ func TestMemory(t *testing.T) {
 	if err := job.Write(t.Context(), s, j, nil); err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%d units, %d connections, states of %d bytes", len(ids), conns, stored)
+	t.Logf("%d units, %d connections, states of %d bytes, %d compressed", len(ids), conns, unpacked, stored)
 	for _, x := range []struct {
 		name string
 		to   state.Surveyor

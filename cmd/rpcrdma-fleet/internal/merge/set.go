@@ -21,9 +21,9 @@ import (
 
 // Limits of what is read.
 const (
-	// MaxState is how large the state of a unit may be.
+	// MaxState is how large the state of a unit may be, before it is decompressed and after that.
 	MaxState = 64 << 20
-	// ahead is how many bytes of states are read at a time, and aheadUnits of how many units.
+	// ahead is how many bytes of states are read at a time, compressed and not, and aheadUnits of how many units.
 	ahead      = MaxState
 	aheadUnits = 16
 )
@@ -165,8 +165,8 @@ func hopeless(err error) bool {
 
 // read reads a state.
 func (x *Set) read(ctx context.Context, e *entry) (*state.Unit, error) {
-	if e.state.Size > MaxState {
-		return nil, fmt.Errorf("state: %w: %d bytes, more than %d", state.ErrSize, e.state.Size, MaxState)
+	if n := max(e.state.Size, e.state.Unpacked); n > MaxState {
+		return nil, fmt.Errorf("state: %w: %d bytes, more than %d", state.ErrSize, n, MaxState)
 	}
 	b, err := x.s.ReadSmall(ctx, e.state.Name, e.state.Size)
 	if err != nil {
@@ -175,7 +175,7 @@ func (x *Set) read(ctx context.Context, e *entry) (*state.Unit, error) {
 	if sum := sha256.Sum256(b); hex.EncodeToString(sum[:]) != e.state.SHA256 {
 		return nil, fmt.Errorf("state: %w: it is not the one that done.json names", state.ErrDamaged)
 	}
-	f, err := state.Decode(b)
+	f, err := state.Decode(b, e.state.Unpacked) // more than it promises is not decompressed
 	if err != nil {
 		return nil, fmt.Errorf("state: %w", err)
 	}
@@ -208,7 +208,10 @@ func (x *Set) each(list []entry, do func(*entry, *state.Unit, error) error) erro
 	defer cancel()
 	bytes := semaphore.NewWeighted(ahead)
 	queue := make(chan chan result, aheadUnits)
-	size := func(i int) int64 { return min(max(list[i].state.Size, 1), ahead) }
+	size := func(i int) int64 {
+		s := &list[i].state
+		return min(min(max(s.Size, 1), ahead)+min(s.Unpacked, ahead), ahead)
+	}
 	go func() {
 		defer close(queue)
 		for i := range list {

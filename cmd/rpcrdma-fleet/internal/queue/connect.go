@@ -2,6 +2,8 @@ package queue
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -189,6 +191,7 @@ func Dial(a Address, role, name string, note func(format string, args ...any)) (
 			}
 		}),
 		nats.ReconnectHandler(func(c *nats.Conn) { note("NATS is back: %s", c.ConnectedUrlRedacted()) }),
+		nats.PermissionErrOnSubscribe(true),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { note("NATS: %v", err) }),
 	}
 	if a.Creds != "" {
@@ -216,9 +219,60 @@ func Dial(a Address, role, name string, note func(format string, args ...any)) (
 	if a.Cert != "" {
 		opts = append(opts, nats.ClientCert(a.Cert, a.Key))
 	}
+	if err := a.readable(); err != nil {
+		return nil, err
+	}
 	nc, err := nats.Connect(strings.Join(list, ","), opts...)
+	if err == nil {
+		if err = mayBe(nc, role); err != nil {
+			nc.Close()
+		}
+	}
 	if err != nil {
-		return nil, fmt.Errorf("NATS at %s: %w", redacted(list), err)
+		return nil, fmt.Errorf("NATS at %s: %w%s", redacted(list), err, a.reason(err, time.Now()))
 	}
 	return nc, nil
+}
+
+// mayBe finds out whether the user may read replies to a role. Who may not would wait for each of them in vain.
+func mayBe(nc *nats.Conn, role string) error {
+	s, err := nc.SubscribeSync(InboxPrefix + role + ".check")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = s.Unsubscribe() }()
+	if err := nc.FlushTimeout(5 * time.Second); err != nil { // a refusal comes before the answer to that
+		return err
+	}
+	if _, err := s.NextMsg(time.Millisecond); errors.Is(err, nats.ErrPermissionViolation) {
+		return fmt.Errorf("the user has no permission for %s%s.>, where the %s reads replies: %w", InboxPrefix, role, role, nats.ErrPermissionViolation)
+	}
+	return nil
+}
+
+// ErrRefused says that NATS does not let this program in any more.
+var ErrRefused = errors.New("NATS has ended the connection for good")
+
+// Bound makes a context that ends when the connection is closed for good, because all servers refuse the user: with
+// ErrRefused as its cause. a is the address that was given to Dial. The context does not end while servers are
+// unreachable.
+func Bound(ctx context.Context, nc *nats.Conn, a Address) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	end := func(nc *nats.Conn) {
+		err := cmp.Or(nc.LastError(), nats.ErrConnectionClosed)
+		cancel(fmt.Errorf("%w: %w%s", ErrRefused, err, a.reason(err, time.Now())))
+	}
+	nc.SetClosedHandler(end)
+	if nc.IsClosed() {
+		end(nc)
+	}
+	return ctx, func() { cancel(nil) }
+}
+
+// Refused is the error of a context of Bound that has ended by ErrRefused, nil of others.
+func Refused(ctx context.Context) error {
+	if err := context.Cause(ctx); errors.Is(err, ErrRefused) {
+		return err
+	}
+	return nil
 }

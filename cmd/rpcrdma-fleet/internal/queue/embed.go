@@ -47,7 +47,7 @@ func Embed(dir string, note func(format string, args ...any)) (*Embedded, error)
 	e.s = s
 	s.SetLogger(serverNotes{note}, false, false)
 	go s.Start()
-	if !s.ReadyForConnections(20 * time.Second) {
+	if !s.ReadyForConnections(time.Minute) {
 		e.Close()
 		return nil, errors.New("the embedded NATS server does not start; is its directory in use by another?")
 	}

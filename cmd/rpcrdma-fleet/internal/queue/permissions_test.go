@@ -1,8 +1,10 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -12,30 +14,38 @@ import (
 	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/natstest"
 )
 
-// The configuration in docs allows each role what it needs, and nothing else.
+// The configuration in docs allows each role what it needs, and nothing else, in whatever way roles show who they are.
 func TestPermissions(t *testing.T) {
-	url := natstest.Documented(t, "../../../..")
+	for _, kind := range natstest.Kinds {
+		t.Run(string(kind), func(t *testing.T) { testPermissions(t, kind) })
+	}
+}
+
+func testPermissions(t *testing.T, kind natstest.Kind) {
+	s := natstest.Documented(t, "../../../..", kind)
 	dial := func(role string) *nats.Conn {
-		nc, err := Dial(Address{Servers: url, User: role, Pass: "secret-" + role}, role, role, t.Logf)
+		a, err := Address{}.Resolve(func(k string) string { return s.Login(role)[k] })
+		if err != nil {
+			t.Fatal(err)
+		}
+		nc, err := Dial(a, role, role, natstest.Log(t))
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(nc.Close)
 		return nc
 	}
-	if _, err := Dial(Address{Servers: url, User: "worker", Pass: "guessed"}, RoleWorker, "x", t.Logf); err == nil || strings.Contains(err.Error(), "guessed") {
-		t.Errorf("wrong password: %v", err)
-	}
 
 	// What they have to do, works.
-	q, err := Create(t.Context(), dial("submitter"), Setup{AckWait: time.Second})
+	r := &rig{T: t}
+	q, err := Create(r.soon(), dial("submitter"), Setup{AckWait: calm})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rig{T: t, q: q}
+	r.q = q
 	u := r.put(0)
 	worker := dial("worker")
-	wq, err := Open(t.Context(), worker)
+	wq, err := Open(r.soon(), worker)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,22 +54,18 @@ func TestPermissions(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	go func() { done <- w.Run(ctx, wq) }()
-	rq, err := Open(t.Context(), dial("reader"))
+	rq, err := Open(r.soon(), dial("reader"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(30 * time.Second); ; pause(t.Context(), 50*time.Millisecond) {
-		snap, err := rq.Look(t.Context())
+	r.until("a reader sees the unit done", func() bool {
+		snap, err := rq.Look(r.soon())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if rec := snap.Records[u.Key()]; rec != nil && rec.State == Finished && len(snap.Workers) == 1 && len(snap.Queued) == 0 {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%+v", snap)
-		}
-	}
+		rec := snap.Records[u.Key()]
+		return rec != nil && rec.State == Finished && len(snap.Workers) == 1 && len(snap.Queued) == 0
+	})
 	stop()
 	if err := <-done; err != nil {
 		t.Error(err)
@@ -82,41 +88,49 @@ func TestPermissions(t *testing.T) {
 	} {
 		nc := dial(x.role)
 		for _, s := range x.publish {
-			if !refused(t, nc, func() error { return nc.Publish(s, nil) }) {
-				t.Errorf("%s may publish to %s", x.role, s)
+			if err := refused(t, nc, func() error { return nc.Publish(s, nil) }); !strings.Contains(err.Error(), fmt.Sprintf("%q", s)) {
+				t.Errorf("%s may publish to %s: %v", x.role, s, err)
 			}
 		}
 		for _, s := range x.subscribe {
-			if !refused(t, nc, func() error { _, err := nc.SubscribeSync(s); return err }) {
-				t.Errorf("%s may subscribe to %s", x.role, s)
+			if err := refused(t, nc, func() error { _, err := nc.SubscribeSync(s); return err }); !strings.Contains(err.Error(), fmt.Sprintf("%q", s)) {
+				t.Errorf("%s may subscribe to %s: %v", x.role, s, err)
 			}
 		}
 	}
-	if refused(t, worker, func() error { return worker.Publish(key+WorkerBucket+".x", nil) }) {
-		t.Error("the test takes what is allowed for refused")
+	if err := refused(t, worker, func() error { return worker.Publish(key+WorkerBucket+".x", nil) }); !strings.Contains(err.Error(), nowhere) {
+		t.Errorf("the test takes what is allowed for refused: %v", err)
 	}
 	// The queue is still there.
-	if _, err := q.js.Stream(t.Context(), Stream); err != nil {
+	if _, err := q.js.Stream(r.soon(), Stream); err != nil {
 		t.Error(err)
 	}
 }
 
-// refused reports whether the server refuses what is done.
-func refused(t *testing.T, nc *nats.Conn, do func() error) bool {
+// nowhere is a subject that nobody may publish to.
+const nowhere = "nowhere"
+
+// refused returns what the server refuses first: what is done, or else what comes after it, which goes nowhere.
+func refused(t *testing.T, nc *nats.Conn, do func() error) error {
 	t.Helper()
 	errs := make(chan error, 4)
 	nc.SetErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { errs <- err })
-	if err := do(); err != nil {
+	if err := errors.Join(do(), nc.Publish(nowhere, nil)); err != nil {
 		t.Fatal(err)
 	}
-	if err := nc.Flush(); err != nil {
-		t.Fatal(err)
-	}
-	// The refusal comes before the answer to Flush, but is handed on by another goroutine.
-	select {
-	case err := <-errs:
-		return errors.Is(err, nats.ErrPermissionViolation)
-	case <-time.After(time.Second):
-		return false
+	var first error
+	for {
+		select {
+		case err := <-errs:
+			if !errors.Is(err, nats.ErrPermissionViolation) {
+				t.Fatal(err)
+			}
+			first = cmp.Or(first, err)
+			if strings.Contains(err.Error(), nowhere) { // nothing of this is left for the next one
+				return first
+			}
+		case <-time.After(patience):
+			t.Fatalf("a refusal does not come, after %v", first)
+		}
 	}
 }

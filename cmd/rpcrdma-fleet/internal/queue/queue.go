@@ -37,18 +37,25 @@ func Create(ctx context.Context, nc *nats.Conn, s Setup) (*Queue, error) {
 	if s.AckWait == 0 {
 		s.AckWait = DefaultAckWait
 	}
+	make := func(replicas int) error {
+		s.Replicas = replicas
+		return persist(ctx, persistence, nil, func() error {
+			err := create(ctx, js, s)
+			if errors.Is(err, nats.ErrNoResponders) {
+				return errors.New("this NATS server has no JetStream")
+			}
+			return err
+		})
+	}
 	switch {
 	case s.Replicas > 0:
-		err = create(ctx, js, s)
+		err = make(s.Replicas)
 	case nc.ConnectedClusterName() == "":
-		s.Replicas = 1
-		err = create(ctx, js, s)
+		err = make(1)
 	default:
-		s.Replicas = 3
 		var api *jetstream.APIError
-		if err = create(ctx, js, s); errors.As(err, &api) && api.ErrorCode == errNotClustered {
-			s.Replicas = 1
-			err = create(ctx, js, s)
+		if err = make(3); errors.As(err, &api) && api.ErrorCode == errNotClustered {
+			err = make(1)
 		}
 	}
 	if err != nil {

@@ -10,32 +10,71 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/natstest"
 )
+
+// AckWaits of tests. Within the calm one, no machine is so busy that a worker that lives is missed, and nothing expires
+// that a test has just written. After the brief one, those are missed who have died. A test in which one has died has no
+// more than one who lives: nobody is there to miss that one, however busy the machine is.
+const (
+	calm  = time.Minute
+	brief = time.Second
+)
+
+// patience is how long a test waits for what has to happen: longer than calm, after which a message comes again that
+// was lost on its way.
+const patience = 3 * time.Minute
 
 // rig is an embedded server with an empty queue.
 type rig struct {
 	*testing.T
-	e *Embedded
-	q *Queue
+	e       *Embedded
+	q       *Queue
+	ackWait time.Duration
 }
 
-func newRig(t *testing.T) *rig {
+func newRig(t *testing.T, ackWait time.Duration) *rig {
 	t.Helper()
-	e, err := Embed(t.TempDir(), t.Logf)
+	return openRig(t, t.TempDir(), ackWait)
+}
+
+// openRig has its server in a directory.
+func openRig(t *testing.T, dir string, ackWait time.Duration) *rig {
+	t.Helper()
+	r := &rig{T: t, ackWait: ackWait}
+	e, err := Embed(dir, natstest.Log(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(e.Close)
-	r := &rig{T: t, e: e}
+	r.e = e
 	nc, err := Dial(e.Address, Submitter, "test", func(string, ...any) {})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(nc.Close)
-	if r.q, err = Create(t.Context(), nc, Setup{AckWait: time.Second}); err != nil {
+	if r.q, err = Create(r.soon(), nc, Setup{AckWait: ackWait}); err != nil {
 		t.Fatal(err)
 	}
 	return r
+}
+
+// soon is a context for one thing that the server does. One without an end gets one of five seconds from the client.
+func (r *rig) soon() context.Context {
+	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	r.Cleanup(cancel)
+	return ctx
+}
+
+// until waits for a condition.
+func (r *rig) until(what string, ok func() bool) {
+	r.Helper()
+	for deadline := time.Now().Add(patience); !ok(); pause(r.Context(), 10*time.Millisecond) {
+		if time.Now().After(deadline) {
+			r.Fatalf("%s: not within %v", what, patience)
+		}
+	}
 }
 
 // unitID makes IDs.
@@ -47,7 +86,7 @@ func task(n int) Task { return Task{Store: "mem://out", Job: unitID(1000), Unit:
 func (r *rig) put(n int) Task {
 	r.Helper()
 	t := task(n)
-	if _, err := r.q.Put(r.Context(), t, false); err != nil {
+	if _, err := r.q.Put(r.soon(), t, false); err != nil {
 		r.Fatal(err)
 	}
 	return t
@@ -60,7 +99,7 @@ func (r *rig) worker(x Executor) (name string, stop func()) {
 	if err != nil {
 		r.Fatal(err)
 	}
-	q, err := Open(r.Context(), nc)
+	q, err := Open(r.soon(), nc)
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -84,7 +123,7 @@ func (r *rig) worker(x Executor) (name string, stop func()) {
 // ends waits until all units have ended and returns their records.
 func (r *rig) ends(units ...string) map[string]*Record {
 	r.Helper()
-	ctx, cancel := context.WithTimeout(r.Context(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
 	m := map[string]*Record{}
 	var keys []string
@@ -101,17 +140,16 @@ func (r *rig) ends(units ...string) map[string]*Record {
 // empty waits until the queue is empty: the acknowledgement comes after the record.
 func (r *rig) empty() {
 	r.Helper()
-	for range 200 {
-		m, err := r.q.queued(r.Context())
-		if err != nil {
-			r.Fatal(err)
-		}
-		if len(m) == 0 {
-			return
-		}
-		pause(r.Context(), 20*time.Millisecond)
+	r.until("the queue is empty", func() bool { return len(r.look().Queued) == 0 })
+}
+
+func (r *rig) look() *Snapshot {
+	r.Helper()
+	s, err := r.q.Look(r.soon())
+	if err != nil {
+		r.Fatal(err)
 	}
-	r.Fatal("the queue does not become empty")
+	return s
 }
 
 // memory is an Executor without a store.
@@ -121,6 +159,7 @@ type memory struct {
 	foreign map[string]bool
 	aside   map[string][]Crash
 	fails   []string
+	asked   int // deliveries
 	run     func(ctx context.Context, t Task) error
 }
 
@@ -170,21 +209,31 @@ func (m *memory) SetAside(_ context.Context, t Task, c []Crash) error {
 }
 
 func (m *memory) Allowed(store string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.asked++
 	if store != "mem://out" {
 		return errors.New("not allowed")
 	}
 	return nil
 }
 
+// deliveries are all that workers were given.
+func (m *memory) deliveries() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.asked
+}
+
 func TestQueue(t *testing.T) {
-	r, x := newRig(t), newMemory(nil)
+	r, x := newRig(t, calm), newMemory(nil)
 	var units []string
 	for n := range 10 {
 		units = append(units, r.put(n).Unit)
 	}
 	// Once more: nothing is queued twice.
 	for n := range 10 {
-		if again, err := r.q.Put(t.Context(), task(n), false); err != nil || again {
+		if again, err := r.q.Put(r.soon(), task(n), false); err != nil || again {
 			t.Fatalf("queued twice: %v, %v", again, err)
 		}
 	}
@@ -196,12 +245,13 @@ func TestQueue(t *testing.T) {
 		}
 	}
 	r.empty()
-	s, err := r.q.Look(t.Context())
-	if err != nil || len(s.Records) != 10 || len(s.Workers) != 2 || s.Odd != 0 {
-		t.Errorf("%+v, %v", s, err)
+	// One of them may have done everything before the other shows its first sign of life.
+	r.until("both workers show that they live", func() bool { return len(r.look().Workers) == 2 })
+	if s := r.look(); len(s.Records) != 10 || len(s.Workers) != 2 || s.Odd != 0 {
+		t.Errorf("%+v", s)
 	}
 	// What is done and submitted again is found done.
-	if again, err := r.q.Put(t.Context(), task(3), false); err != nil || !again {
+	if again, err := r.q.Put(r.soon(), task(3), false); err != nil || !again {
 		t.Fatalf("not queued again: %v, %v", again, err)
 	}
 	r.empty()
@@ -213,11 +263,11 @@ func TestQueue(t *testing.T) {
 // die takes a unit like a worker that crashes in it.
 func (r *rig) die(worker string, ended bool) {
 	r.Helper()
-	c, err := r.q.js.Consumer(r.Context(), Stream, Consumer)
+	c, err := r.q.js.Consumer(r.soon(), Stream, Consumer)
 	if err != nil {
 		r.Fatal(err)
 	}
-	batch, err := c.Fetch(1, jetstream.FetchMaxWait(20*time.Second))
+	batch, err := c.Fetch(1, jetstream.FetchMaxWait(patience))
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -225,26 +275,38 @@ func (r *rig) die(worker string, ended bool) {
 	if !ok {
 		r.Fatalf("nothing to take: %v", batch.Error())
 	}
-	r.q.ackWait = time.Second
+	r.q.ackWait = r.ackWait
 	w := &Worker{Name: worker, Exec: newMemory(nil), Note: r.Logf, q: r.q}
 	tk, err := decodeTask(m.Subject(), m.Data())
 	if err != nil {
 		r.Fatal(err)
 	}
 	d := &delivery{Worker: w, m: m, t: tk}
-	if !d.take(r.Context()) {
+	if !d.take(r.soon()) {
 		r.Fatal("not taken")
 	}
 	w.working(r.Context(), tk, m.Reply())
-	if ended {
-		if err := r.q.Bury(r.Context(), worker, "killed"); err != nil {
+	if !ended {
+		return
+	}
+	// Somebody sees the end while there is still a sign of life, which may expire before.
+	r.until("the end is noted", func() bool {
+		if err := r.q.Bury(r.soon(), worker, "killed"); err != nil {
 			r.Fatal(err)
 		}
-	}
+		rec, _, err := r.q.record(r.soon(), tk.Key())
+		if err != nil {
+			r.Fatal(err)
+		}
+		if rec.Ended == "" {
+			w.working(r.Context(), tk, m.Reply())
+		}
+		return rec.Ended != ""
+	})
 }
 
 func TestCrash(t *testing.T) {
-	r, x := newRig(t), newMemory(nil)
+	r, x := newRig(t, brief), newMemory(nil)
 	u := r.put(0).Unit
 	r.die("ghost-1", true)  // somebody saw it
 	r.die("ghost-2", false) // its signs of life stay away
@@ -259,7 +321,7 @@ func TestCrash(t *testing.T) {
 }
 
 func TestPoison(t *testing.T) {
-	r, x := newRig(t), newMemory(nil)
+	r, x := newRig(t, calm), newMemory(nil)
 	u, other := r.put(0).Unit, unitID(1)
 	for n := range maxCrashes {
 		r.die(fmt.Sprint("ghost-", n), true)
@@ -272,24 +334,24 @@ func TestPoison(t *testing.T) {
 	}
 	r.empty()
 	// Again: it is tried again only for those who ask for it.
-	if _, err := r.q.Put(t.Context(), task(0), false); err != nil {
+	if _, err := r.q.Put(r.soon(), task(0), false); err != nil {
 		t.Fatal(err)
 	}
 	r.empty()
 	x.mu.Lock()
 	delete(x.aside, u)
 	x.mu.Unlock()
-	if _, err := r.q.Put(t.Context(), task(0), true); err != nil {
+	if _, err := r.q.Put(r.soon(), task(0), true); err != nil {
 		t.Fatal(err)
 	}
 	r.empty()
-	if rec, _, err := r.q.record(t.Context(), task(0).Key()); err != nil || rec.State != Finished || len(rec.Crashes) != 0 {
+	if rec, _, err := r.q.record(r.soon(), task(0).Key()); err != nil || rec.State != Finished || len(rec.Crashes) != 0 {
 		t.Errorf("%+v, %v", rec, err)
 	}
 }
 
 func TestErrors(t *testing.T) {
-	r := newRig(t)
+	r := newRig(t, brief) // attempts follow one another as soon
 	tries := map[string]int{}
 	x := newMemory(nil)
 	x.run = func(_ context.Context, task Task) error {
@@ -326,7 +388,7 @@ func TestErrors(t *testing.T) {
 
 // A worker that is stopped gives its unit back at once, which is no crash.
 func TestStop(t *testing.T) {
-	r := newRig(t)
+	r := newRig(t, calm)
 	began := make(chan bool, 1)
 	x := newMemory(func(ctx context.Context, _ Task) error {
 		began <- true
@@ -344,9 +406,55 @@ func TestStop(t *testing.T) {
 	}
 }
 
+// TestAwayAtStart: a worker that NATS does not answer when it starts waits, and works then.
+func TestAwayAtStart(t *testing.T) {
+	r, x := newRig(t, calm), newMemory(nil)
+	u := r.put(0).Unit
+	gate, way := natstest.NewGate(t), r.e.Address
+	server := strings.TrimPrefix(way.Servers, "nats://")
+	gate.Open(server)
+	way.Servers = "nats://" + gate.Address
+	nc, err := Dial(way, RoleWorker, "worker", func(string, ...any) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	q, err := Open(r.soon(), nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gate.Shut()
+	r.until("the worker has lost NATS", func() bool { return !nc.IsConnected() })
+	waits := make(chan bool, 1)
+	w := &Worker{Name: NewName(), Exec: x, Note: func(format string, args ...any) {
+		t.Logf(format, args...)
+		select {
+		case waits <- true:
+		default:
+		}
+	}}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- w.Run(ctx, q) }()
+	select {
+	case <-waits:
+	case err := <-ended:
+		t.Fatalf("the worker has ended: %v", err)
+	}
+	gate.Open(server)
+	if rec := r.ends(u)[u]; rec.State != Finished {
+		t.Errorf("%+v", rec)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
 // The acknowledgement is lost, or the worker dies before it: the next one finds the result.
 func TestLostAck(t *testing.T) {
-	r, x := newRig(t), newMemory(nil)
+	r, x := newRig(t, brief), newMemory(nil)
 	u := r.put(0).Unit
 	x.done[u] = 1
 	r.die("ghost", false)
@@ -357,45 +465,113 @@ func TestLostAck(t *testing.T) {
 	r.empty()
 }
 
+// halting says that a unit is in work, and ends when it is told to.
+func halting(began chan<- bool, goOn <-chan bool) func(context.Context, Task) error {
+	return func(ctx context.Context, _ Task) error {
+		began <- true
+		select {
+		case <-goOn:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
 // A unit in the hands of a worker that lives is not decoded by another, whatever is delivered.
 func TestDuplicate(t *testing.T) {
-	r := newRig(t)
+	r := newRig(t, calm)
 	began, goOn := make(chan bool, 8), make(chan bool)
-	run := func(context.Context, Task) error {
-		began <- true
-		<-goOn
-		return nil
-	}
-	x, y := newMemory(run), newMemory(run)
+	x := newMemory(halting(began, goOn)) // the store of both workers
 	u := r.put(0).Unit
 	first, _ := r.worker(x)
 	<-began
-	s, err := r.q.Look(t.Context())
-	if err != nil || s.Workers[first] == nil || s.Workers[first].Unit != u {
-		t.Fatalf("%+v, %v", s, err)
+	s := r.look()
+	if s.Workers[first] == nil || s.Workers[first].Unit != u {
+		t.Fatalf("%+v", s)
 	}
-	// Deliver it again.
-	if err := r.q.nc.Publish(s.Workers[first].Ack, []byte("-NAK")); err != nil {
-		t.Fatal(err)
+	r.worker(x)
+	waiting := func() bool {
+		c, err := r.q.js.Consumer(r.soon(), Stream, Consumer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.CachedInfo().NumWaiting == 1
 	}
-	r.worker(y)
-	pause(t.Context(), 1500*time.Millisecond) // longer than AckWait
+	r.until("the second worker waits for work", waiting)
+	for n := range 3 {
+		if err := r.q.nc.Publish(s.Workers[first].Ack, []byte("-NAK")); err != nil {
+			t.Fatal(err)
+		}
+		r.until("the unit is delivered again", func() bool { return x.deliveries() == n+2 })
+		r.until("the second worker has given it back", waiting)
+	}
 	close(goOn)
 	rec := r.ends(u)[u]
-	if rec.State != Finished || rec.Worker != first || len(rec.Crashes) != 0 || len(began) != 0 {
+	r.empty()
+	if rec.State != Finished || rec.Worker != first || len(rec.Crashes) != 0 || len(began) != 0 || x.done[u] != 1 {
 		t.Errorf("%+v; taken by %d others", rec, len(began))
 	}
-	x.mu.Lock() // the second worker finds what the first has in its store
-	y.mu.Lock()
-	y.done[u] = x.done[u]
-	y.mu.Unlock()
-	x.mu.Unlock()
+}
+
+// TestLong: a worker keeps its unit for longer than AckWait, as long as it shows that it lives.
+func TestLong(t *testing.T) {
+	for ackWait := brief; ; ackWait *= 2 {
+		gap, wrong := long(t, ackWait)
+		if wrong == "" {
+			return
+		}
+		// Where the machine keeps a worker from showing that it lives, it is missed with good reason, and nothing was tested.
+		if gap < ackWait/2 || ackWait > 30*brief {
+			t.Fatalf("%s, after no sign of life for %v; AckWait is %v", wrong, gap, ackWait)
+		}
+		t.Logf("%s, after no sign of life for %v: once more", wrong, gap)
+	}
+}
+
+// long has a unit decoded for one and a half AckWaits, and says what went wrong. The gap is the longest time, by the
+// clock of the server, without a sign of life.
+func long(t *testing.T, ackWait time.Duration) (gap time.Duration, wrong string) {
+	t.Helper()
+	r := newRig(t, ackWait)
+	began, goOn := make(chan bool, 100), make(chan bool)
+	x := newMemory(halting(began, goOn))
+	u := r.put(0).Unit
+	first, _ := r.worker(x)
+	<-began
+	signs, err := r.q.workers.Watch(r.soon(), first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.worker(x)
+	var from, last time.Time
+	for last.Sub(from) < ackWait*3/2 {
+		select {
+		case e := <-signs.Updates():
+			switch {
+			case e == nil: // the end of what was there before
+			case from.IsZero():
+				from, last = e.Created(), e.Created()
+			default:
+				gap, last = max(gap, e.Created().Sub(last)), e.Created()
+			}
+		case <-time.After(patience):
+			t.Fatal("a worker shows no signs of life")
+		}
+	}
+	others := x.deliveries() - 1
+	close(goOn)
+	rec := r.ends(u)[u]
 	r.empty()
+	if rec.State != Finished || rec.Worker != first || len(rec.Crashes) != 0 || x.done[u] != 1 || others != 0 {
+		wrong = fmt.Sprintf("%+v; delivered to %d others, decoded %d times", rec, others, x.done[u])
+	}
+	return gap, wrong
 }
 
 // Whatever others put into the queue and the buckets, work goes on.
 func TestHostile(t *testing.T) {
-	r, x := newRig(t), newMemory(nil)
+	r, x := newRig(t, calm), newMemory(nil)
 	bad := []string{
 		"", "{", "null", "[]", `{"version":1}`, `{"version":2,"store":"mem://out","job":"` + unitID(0) + `","unit":"` + unitID(0) + `"}`,
 		`{"version":1,"store":"mem://out","job":"../../x","unit":"` + unitID(0) + `"}`,
@@ -405,26 +581,25 @@ func TestHostile(t *testing.T) {
 		strings.Repeat("[", maxMessage),
 	}
 	for n, s := range bad {
-		if _, err := r.q.js.Publish(t.Context(), subject(task(n)), []byte(s)); err != nil {
+		if _, err := r.q.js.Publish(r.soon(), subject(task(n)), []byte(s)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := r.q.js.Publish(t.Context(), subject(task(900)), make([]byte, maxMessage+1)); err == nil {
+	if _, err := r.q.js.Publish(r.soon(), subject(task(900)), make([]byte, maxMessage+1)); err == nil {
 		t.Error("the server takes messages of any size")
 	}
 	u := r.put(100).Unit
 	odd := map[string]string{task(100).Key(): `{"state":"running","worker":"*.>","crashes":[{},{},{},{},{},{}]}`, "odd": "{", task(77).Key(): `{"state":"` + strings.Repeat("x", 9999) + `"}`}
 	for key, v := range odd {
-		if _, err := r.q.units.Put(t.Context(), key, []byte(v)); err != nil {
+		if _, err := r.q.units.Put(r.soon(), key, []byte(v)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := r.q.workers.Put(t.Context(), key, []byte(v)); err != nil {
+		if _, err := r.q.workers.Put(r.soon(), key, []byte(v)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	s, err := r.q.Look(t.Context())
-	if err != nil || s.Odd != 6 {
-		t.Errorf("%+v, %v", s, err)
+	if s := r.look(); s.Odd != 6 {
+		t.Errorf("%+v", s)
 	}
 	r.worker(x)
 	if rec := r.ends(u)[u]; rec.State != Finished {
@@ -434,7 +609,7 @@ func TestHostile(t *testing.T) {
 	if len(x.done) != 1 {
 		t.Errorf("decoded %v", x.done)
 	}
-	if err := r.q.Bury(t.Context(), "odd", "x"); err == nil {
+	if err := r.q.Bury(r.soon(), "odd", "x"); err == nil {
 		t.Error("a forged sign is taken for one")
 	}
 }
@@ -444,18 +619,7 @@ func TestRestart(t *testing.T) {
 	dir := t.TempDir()
 	u := unitID(0)
 	for round := range 2 {
-		e, err := Embed(dir, t.Logf)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r := &rig{T: t, e: e}
-		nc, err := Dial(e.Address, Submitter, "test", t.Logf)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if r.q, err = Create(t.Context(), nc, Setup{AckWait: time.Second}); err != nil {
-			t.Fatal(err)
-		}
+		r := openRig(t, dir, calm)
 		if round == 0 {
 			r.put(0)
 		} else {
@@ -465,7 +629,7 @@ func TestRestart(t *testing.T) {
 			}
 			stop()
 		}
-		nc.Close()
-		e.Close()
+		r.q.nc.Close()
+		r.e.Close()
 	}
 }

@@ -97,6 +97,9 @@ func decodeSign(b []byte) (*Sign, error) {
 	if s.Unit != "" && !layout.IsID(s.Unit) || s.Job != "" && !layout.IsID(s.Job) || s.Key != "" && !isKey(s.Key) {
 		return nil, errors.New("an ID that no unit has")
 	}
+	if p := &s.Progress; min(s.PID, s.Done, p.File, p.Files-p.File) < 0 || min(s.Resident, p.Bytes, p.Size) < 0 {
+		return nil, errors.New("counts that no worker writes")
+	}
 	s.Host, s.Version = cut(s.Host, 120), cut(s.Version, 200)
 	return s, nil
 }

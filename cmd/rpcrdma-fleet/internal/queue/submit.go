@@ -17,10 +17,14 @@ func (q *Queue) Put(ctx context.Context, t Task, again bool) (queued bool, err e
 	if err != nil {
 		return false, err
 	}
-	if err := q.reset(ctx, t, again); err != nil {
-		return false, err
-	}
-	_, err = q.js.Publish(ctx, subject(t), b, jetstream.WithExpectStream(Stream), jetstream.WithRetryAttempts(5), jetstream.WithRetryWait(time.Second))
+	// Of a unit that was queued, and whose answer was lost, another attempt says that it was queued before.
+	err = persist(ctx, persistence, nil, func() error {
+		if err := q.reset(ctx, t, again); err != nil {
+			return err
+		}
+		_, err := q.js.Publish(ctx, subject(t), b, jetstream.WithExpectStream(Stream), jetstream.WithRetryAttempts(5), jetstream.WithRetryWait(time.Second))
+		return err
+	})
 	var api *jetstream.APIError
 	if errors.As(err, &api) && api.Description == errPerSubject {
 		return false, nil

@@ -79,7 +79,14 @@ func (w *Worker) Run(ctx context.Context, q *Queue) error {
 	}
 	host, _ := os.Hostname()
 	w.q, w.sign = q, Sign{Host: host, PID: os.Getpid(), Version: w.Version, Started: time.Now().UTC()}
-	c, err := q.js.Consumer(ctx, Stream, Consumer)
+	var c jetstream.Consumer
+	err := persist(ctx, 0, func(err error) { w.Note("waiting for NATS: %v", err) }, func() (err error) {
+		c, err = q.js.Consumer(ctx, Stream, Consumer)
+		return err
+	})
+	if ctx.Err() != nil {
+		return nil
+	}
 	if err != nil {
 		return fmt.Errorf("consumer %s of stream %s: %w", Consumer, Stream, err)
 	}

@@ -52,11 +52,42 @@ var (
 	ErrTooLarge = errors.New("the object is too large")
 )
 
+// SizeError is the ErrTooLarge of an object.
+type SizeError struct {
+	Size int64 // as the store tells it; 0 if it does not
+	Most int64 // that may be read
+}
+
+// Error is the error in words.
+func (e *SizeError) Error() string {
+	if e.Size == 0 {
+		return fmt.Sprintf("%v: more than %d bytes", ErrTooLarge, e.Most)
+	}
+	return fmt.Sprintf("%v: %d bytes, more than %d", ErrTooLarge, e.Size, e.Most)
+}
+
+// Is makes it an ErrTooLarge.
+func (e *SizeError) Is(err error) bool { return err == ErrTooLarge } //nolint:errorlint // errors.Is calls it
+
+// placeError is the NotFound of an operation that reads no object: ErrNotFound would tell that one is missing. In a
+// local folder it is a file that another process has removed or renamed meanwhile, which is no surprise: trying again
+// helps. Of a bucket it is the bucket.
+type placeError struct {
+	text  string
+	local bool
+}
+
+// Error is the error in words.
+func (e *placeError) Error() string { return e.text }
+
 // transient reports whether trying again may help.
 func transient(err error) bool {
 	var path *fs.PathError
 	var source *sourceError
+	var place *placeError
 	switch {
+	case errors.As(err, &place):
+		return place.local
 	case errors.Is(err, ErrChanged), errors.Is(err, ErrTooLarge), errors.Is(err, ErrNotFound):
 		return false
 	case errors.As(err, &path), errors.As(err, &source): // of a local file: the disk is full, or somebody may not read it
@@ -96,7 +127,9 @@ func (b *backoff) again(ctx context.Context, err error) error {
 	}
 	wait := b.wait/2 + rand.N(b.wait/2+1)
 	b.wait = min(2*b.wait, b.opt.longest)
-	b.opt.Log("%s: %v; trying again in %v", b.what, err, wait.Round(time.Millisecond))
+	if place := (*placeError)(nil); !errors.As(err, &place) {
+		b.opt.Log("%s: %v; trying again in %v", b.what, err, wait.Round(time.Millisecond))
+	}
 	t := time.NewTimer(wait)
 	defer t.Stop()
 	select {

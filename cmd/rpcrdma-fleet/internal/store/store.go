@@ -35,6 +35,7 @@ type Store struct {
 	prefix string
 	opt    Options
 	page   int
+	local  bool // a folder of this machine
 }
 
 // Open opens a store: s3://bucket/folder, gs://bucket/folder, file:///folder, a path of a local folder (made if there
@@ -47,7 +48,7 @@ func Open(ctx context.Context, name string, opt Options) (*Store, error) {
 	s := &Store{url: u.String(), opt: opt.filled(), page: listPage}
 	switch u.Scheme {
 	case "file":
-		s.page = fileListing // it walks the whole folder for each page
+		s.local, s.page = true, fileListing // it walks the whole folder for each page
 		if err := os.MkdirAll(filepath.FromSlash(u.Path), 0o777); err != nil {
 			return nil, err
 		}
@@ -184,7 +185,7 @@ func (s *Store) list(ctx context.Context, prefix, delimiter string) iter.Seq2[Ob
 			var next []byte
 			err := s.opt.try(ctx, s.url+": list of "+prefix, 2*attempt, func(ctx context.Context) (err error) {
 				page, next, err = s.bucket.ListPage(ctx, token, s.page, &blob.ListOptions{Prefix: s.prefix + prefix, Delimiter: delimiter})
-				return err
+				return s.place(err)
 			})
 			if err != nil {
 				yield(Object{}, err)
@@ -200,7 +201,15 @@ func (s *Store) list(ctx context.Context, prefix, delimiter string) iter.Seq2[Ob
 	}
 }
 
-// ReadSmall reads a whole object of at most most bytes: ErrNotFound, ErrTooLarge.
+// place is the error of an operation that reads no object.
+func (s *Store) place(err error) error {
+	if gcerrors.Code(err) == gcerrors.NotFound {
+		return &placeError{err.Error(), s.local}
+	}
+	return err
+}
+
+// ReadSmall reads a whole object of at most most bytes: ErrNotFound, SizeError.
 func (s *Store) ReadSmall(ctx context.Context, name string, most int64) (b []byte, err error) {
 	err = s.opt.try(ctx, s.url+": "+name, attempt+time.Duration(most/slowest)*time.Second, func(ctx context.Context) error {
 		r, err := s.bucket.NewReader(ctx, s.prefix+name, nil)
@@ -209,11 +218,11 @@ func (s *Store) ReadSmall(ctx context.Context, name string, most int64) (b []byt
 		}
 		defer r.Close()
 		if r.Size() > most {
-			return fmt.Errorf("%w: %d bytes, more than %d", ErrTooLarge, r.Size(), most)
+			return &SizeError{Size: r.Size(), Most: most}
 		}
 		b, err = io.ReadAll(io.LimitReader(r, most+1))
 		if err == nil && int64(len(b)) > most {
-			return fmt.Errorf("%w: more than %d bytes", ErrTooLarge, most)
+			return &SizeError{Most: most}
 		}
 		return err
 	})
@@ -241,7 +250,8 @@ func (s *Store) WriteSmall(ctx context.Context, name string, b []byte) (Written,
 }
 
 // WriteWhole writes an object whole or not at all, in place of one of the same name. It reads r again from its
-// beginning for each attempt.
+// beginning for each attempt. In a local folder an object that is not whole yet is a file NAME.….tmp, which List yields
+// as well; whoever removes it, since a killed process may have left it behind, causes another attempt.
 func (s *Store) WriteWhole(ctx context.Context, name string, r io.ReadSeeker) (w Written, err error) {
 	size, err := r.Seek(0, io.SeekEnd)
 	if err != nil {
@@ -258,7 +268,7 @@ func (s *Store) WriteWhole(ctx context.Context, name string, r io.ReadSeeker) (w
 			BufferSize: uploadChunk, MaxConcurrency: 1, ContentType: "application/octet-stream",
 		})
 		if err != nil {
-			return err
+			return s.place(err)
 		}
 		h := sha256.New()
 		src := &sourceReader{r: r}
@@ -272,10 +282,10 @@ func (s *Store) WriteWhole(ctx context.Context, name string, r io.ReadSeeker) (w
 			if src.err != nil {
 				err = &sourceError{src.err}
 			}
-			return err
+			return s.place(err)
 		}
 		if err := out.Close(); err != nil {
-			return err
+			return s.place(err)
 		}
 		w = Written{Size: n, SHA256: hex.EncodeToString(h.Sum(nil))}
 		return nil
@@ -310,4 +320,24 @@ func (s *Store) Remove(ctx context.Context, name string) error {
 		}
 		return err
 	})
+}
+
+// RemovePartial removes what killed processes have written of objects whose names begin with prefix: see WriteWhole.
+// Other stores than a local folder show nothing of that.
+func (s *Store) RemovePartial(ctx context.Context, prefix string) error {
+	if !s.local {
+		return nil
+	}
+	for o, err := range s.List(ctx, prefix) {
+		if err != nil {
+			return err
+		}
+		if !strings.HasSuffix(o.Name, ".tmp") {
+			continue
+		}
+		if err := s.Remove(ctx, o.Name); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -20,7 +20,7 @@ import (
 
 // quick are Options that do not wait long.
 func quick() Options {
-	return Options{Patience: 20 * time.Second, first: time.Millisecond, longest: 5 * time.Millisecond}
+	return Options{Patience: 3 * time.Minute, first: time.Millisecond, longest: 5 * time.Millisecond}
 }
 
 func TestNames(t *testing.T) {

@@ -210,6 +210,13 @@ func (r *run) done() *layout.Done {
 		d.Damage += bad
 		d.Notes = append(d.Notes, text.Plural(bad, "packet")+" with malformed headers")
 	}
+	if m := dec.Orphans().Malformed; m.Total() > 0 {
+		d.Damage += m.Total()
+		d.Notes = append(d.Notes, fmt.Sprintf("%s, the first in packet %d: %s",
+			text.Plural(m.Total(), "malformed RPC-over-RDMA header"), m.First.Ref.Number, text.HeaderFaults(nil, &m)))
+	}
+	d.Damage += st.Misframed.Count + st.Differing.Count + st.Displaced.Count
+	d.Notes = append(d.Notes, text.Streams(&st)...)
 	note := func(n uint64, what, rest string) {
 		if n > 0 {
 			d.Notes = append(d.Notes, text.Plural(n, what)+" "+rest)
@@ -220,6 +227,7 @@ func (r *run) done() *layout.Done {
 	note(k.cut, "packet", "cut to the capture's snapshot length; what is missing is not decoded")
 	note(st.NotSplit, "datagram", "of several packets that could not be taken apart")
 	note(st.BadICRC, "packet", fmt.Sprintf("with a wrong ICRC, of %d checked", st.BadICRC+st.GoodICRC))
+	note(st.BadCRC, "FPDU", "with a wrong CRC")
 	note(dec.Orphans().Evicted, "open call", "given up for lack of memory")
 	note(st.EvictedConnections, "connection", "no longer followed for lack of memory, and shown as evicted")
 	note(st.EvictedDatagrams, "IP datagram", "given up before all fragments had come")

@@ -166,7 +166,7 @@ func TestMistrust(t *testing.T) {
 	}
 	t.Run("done", func(t *testing.T) {
 		b := newBench(t)
-		for _, x := range []string{"", "{}", "[", `{"schema":"rpcrdma.fleet.done/1","unit":"` + u.ID + `"}`} {
+		for _, x := range []string{"", "{}", "[", `{"schema":"rpcrdma.fleet.done/2","unit":"` + u.ID + `"}`} {
 			if _, err := b.out.WriteSmall(t.Context(), layout.DoneName(u.ID), []byte(x)); err != nil {
 				t.Fatal(err)
 			}

@@ -212,6 +212,9 @@ func (r *run) run() (_ *layout.Done, err error) {
 		if err := r.rows.flush(); err != nil {
 			return nil, err
 		}
+		if d := r.overtaken(); d != nil {
+			return d, nil
+		}
 		if err := r.save(); err != nil {
 			return nil, err
 		}
@@ -223,6 +226,21 @@ func (r *run) run() (_ *layout.Done, err error) {
 		return nil, err
 	}
 	return r.finish()
+}
+
+// overtaken returns what became of the unit if another attempt has done it meanwhile, to which it was delivered as
+// well: the result would be the same, and what is kept for resuming would stay in the store if this attempt was killed.
+func (r *run) overtaken() *layout.Done {
+	if r.opt.Again {
+		return nil
+	}
+	d, err := IsDone(r.ctx, r.u, r.out)
+	if err != nil || d == nil {
+		return nil // an error that lasts comes back when something is written
+	}
+	r.opt.Log("%v was done by another meanwhile", r.u)
+	Tidy(r.ctx, r.u.ID, r.out)
+	return d
 }
 
 // finish writes the state, and says that the unit is done.
@@ -239,13 +257,14 @@ func (r *run) finish() (*layout.Done, error) {
 	d.Counts.Findings = r.pass.Findings()
 	input := state.Input{Damaged: d.Status != 0}
 	f := &state.File{}
-	f.Add(state.NewUnit(append(sections, input.Section())...))
+	unit := state.NewUnit(append(sections, input.Section())...)
+	f.Add(unit)
 	name := layout.StateName(r.u.ID)
 	w, err := r.out.WriteSmall(r.ctx, name, f.Append(nil))
 	if err != nil {
 		return nil, err
 	}
-	d.State = layout.Result{Name: name, Size: w.Size, SHA256: w.SHA256}
+	d.State = layout.Result{Name: name, Size: w.Size, SHA256: w.SHA256, Unpacked: int64(unit.Size())}
 	if err := r.clean(); err != nil {
 		return nil, err
 	}
@@ -256,10 +275,12 @@ func (r *run) finish() (*layout.Done, error) {
 	return d, nil
 }
 
-// Tidy removes what was kept for resuming a unit that is done. What stays because the store is away costs its space
-// only; whoever finds the unit done tidies again. A signal that ends the program does not keep it from that.
+// Tidy removes what was kept for resuming a unit that is done, and what killed attempts have written in part. What
+// stays because the store is away costs its space only; whoever finds the unit done tidies again. A signal that ends the
+// program does not keep it from that.
 func Tidy(ctx context.Context, unit string, out *store.Store) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	_ = out.Remove(ctx, layout.ProgressName(unit))
+	_ = out.RemovePartial(ctx, layout.UnitFolder(unit))
 }
