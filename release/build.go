@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -80,11 +81,24 @@ func commit(root string) (when time.Time, version string, err error) {
 	return when, version, nil
 }
 
+// sameTag makes sure that a release has the tag of the nested module, too: Go takes the version that its program tells
+// from that one.
+func sameTag(root, version string) error {
+	if strings.HasPrefix(version, "0.0~git") {
+		return nil
+	}
+	want := "cmd/" + nested + "/v" + version
+	tag, err := output(root, "git", "tag", "--points-at", "HEAD", "--list", want)
+	if err == nil && tag == "" {
+		err = fmt.Errorf("the commit has the tag v%s, and not %s: %s would tell another version", version, want, nested)
+	}
+	return err
+}
+
 // recorded returns a checkout of which Go records version and commit in programs. It does not do that in a
 // worktree of git (.git is a file), even with -buildvcs=true: a clone takes its place.
 func recorded(root, work, version string) (string, error) {
-	s, err := os.Lstat(filepath.Join(root, ".git"))
-	if err != nil || s.IsDir() {
+	if s, _ := os.Lstat(filepath.Join(root, ".git")); s == nil || s.IsDir() {
 		return root, nil
 	}
 	if strings.HasSuffix(version, ".dirty") {
@@ -103,6 +117,13 @@ func recorded(root, work, version string) (string, error) {
 	return clone, err
 }
 
+// profile tells the compiler which functions and branches take the time (-pgo). It is made by release/profile. It is not a
+// default.pgo in the folder of a program: such a program would share no compiled package with others and with tests.
+const profile = "release/rpcrdma.pgo"
+
+// profiled are the programs that are compiled with it. Each package is compiled once more for them, so there are few.
+var profiled = map[string]bool{"rpcrdma-dump": true, "rpcrdma-top": true}
+
 // compile builds the programs. Go records the version and the commit itself
 // (-buildvcs); paths of this machine are left out (-trimpath), so is the build
 // ID, which depends on the linker's temporary names.
@@ -110,16 +131,31 @@ func (b *build) compile(p platform) error {
 	if _, err := os.Stat(b.bin(p)); err == nil {
 		return nil // for the manual pages
 	}
-	args := []string{"build", "-trimpath", "-buildvcs=true", "-ldflags=-s -w -buildid=", "-o", b.bin(p) + string(filepath.Separator)}
+	flags := []string{"build", "-trimpath", "-buildvcs=true", "-ldflags=-s -w -buildid=", "-o", b.bin(p) + string(filepath.Separator)}
+	steps := []struct {
+		dir  string
+		args []string
+	}{
+		{b.root, append(slices.Clone(flags), "-pgo="+filepath.Join(b.root, profile))},
+		{b.root, slices.Clone(flags)},
+		{filepath.Join(b.root, "cmd", nested), append(slices.Clone(flags), ".")},
+	}
 	for _, program := range programs {
-		args = append(args, "./cmd/"+program)
+		switch {
+		case profiled[program]:
+			steps[0].args = append(steps[0].args, "./cmd/"+program)
+		case program != nested:
+			steps[1].args = append(steps[1].args, "./cmd/"+program)
+		}
 	}
 	env := []string{"CGO_ENABLED=0", "GOOS=" + p.os, "GOARCH=" + p.arch, "GOFLAGS=", "GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT="}
 	if err := os.MkdirAll(b.bin(p), 0o755); err != nil {
 		return err
 	}
-	if err := command(b.root, env, "go", args...).Run(); err != nil {
-		return err
+	for _, step := range steps {
+		if err := command(step.dir, env, "go", step.args...).Run(); err != nil {
+			return err
+		}
 	}
 	for _, program := range programs {
 		file := filepath.Join(b.bin(p), p.executable(program))

@@ -30,7 +30,10 @@ import (
 const packageName = "rpcrdma-toolkit"
 
 // programs are the main packages below cmd.
-var programs = []string{"rpcrdma-dump", "rpcrdma-top", "rpcrdma-replay", "rpcrdma-otlp"}
+var programs = []string{"rpcrdma-dump", "rpcrdma-top", "rpcrdma-replay", "rpcrdma-otlp", "rpcrdma-fleet"}
+
+// nested is the program that is a module of its own.
+const nested = "rpcrdma-fleet"
 
 // A platform is an operating system and a processor as Go calls them.
 type platform struct{ os, arch string }
@@ -105,6 +108,9 @@ func run(root, out, which string) error {
 	}
 	b := &build{root: root, work: work, out: out}
 	if b.when, b.version, err = commit(root); err != nil {
+		return err
+	}
+	if err := sameTag(root, b.version); err != nil {
 		return err
 	}
 	if b.root, err = recorded(root, work, b.version); err != nil {

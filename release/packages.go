@@ -18,7 +18,7 @@ const description = `Where the time of an NFS/RDMA mount goes
 rpcrdma-dump shows the transactions of NFS over RDMA in packet captures: the
 call, its chunks, the RDMA Reads and Writes, the reply, and where each
 microsecond went. rpcrdma-top shows them live. rpcrdma-replay drives the same
-workload again.`
+workload again. rpcrdma-fleet does it for the captures of many hosts.`
 
 // packages writes the packages of Debian and of RPM. They have no scripts: no
 // user is created and no unit is enabled.
@@ -93,7 +93,10 @@ func (b *build) contents(p platform) (files.Contents, error) {
 	add(filepath.Join(b.root, "release", "files", "extcap"), path.Join(share, "extcap", "rpcrdma"), files.TypeFile, 0o755)
 	add(filepath.Join(b.root, "docs", "wireshark", "transactions.lua"), path.Join(share, "wireshark", "transactions.lua"), files.TypeFile, 0o644)
 	add(filepath.Join(b.root, "docs", "grafana", "rpcrdma-top.json"), path.Join(share, "grafana", "rpcrdma-top.json"), files.TypeFile, 0o644)
+	add(filepath.Join(b.root, "docs", "fleet", "nats-server.conf"), path.Join(share, "fleet", "nats-server.conf"), files.TypeFile, 0o644)
 	add(filepath.Join(b.root, "release", "files", "rpcrdma.default"), "/etc/default/rpcrdma", files.TypeConfigNoReplace, 0o644)
+	// It may hold passwords.
+	add(filepath.Join(b.root, "release", "files", "rpcrdma-fleet.default"), "/etc/default/rpcrdma-fleet", files.TypeConfigNoReplace, 0o600)
 	return list, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 
 	"github.com/CycloneDX/cyclonedx-go"
@@ -45,8 +46,10 @@ func (b *build) sbom(p platform) error {
 		modules[std.BOMRef] = std
 		needs := []string{std.BOMRef}
 		for _, m := range info.Deps {
-			if m.Replace != nil {
+			if m.Replace != nil && m.Replace.Version != "" {
 				m = m.Replace
+			} else if m.Replace != nil { // by a folder of the same checkout
+				m = &debug.Module{Path: m.Path, Version: info.Main.Version}
 			}
 			url := "pkg:golang/" + m.Path + "@" + m.Version
 			modules[url] = cyclonedx.Component{
