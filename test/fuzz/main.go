@@ -30,6 +30,13 @@ import (
 	"time"
 )
 
+// shm is a file system in memory. A container may have one of 64 MiB, which inputs of a few seconds fill: for each there
+// is a file of 4 KiB or more.
+const (
+	shm     = "/dev/shm"
+	shmRoom = 256 << 20
+)
+
 // maxJobs bounds what a mistyped -jobs starts.
 const maxJobs = 256
 
@@ -121,10 +128,13 @@ func (o *options) all(ctx context.Context, patterns []string, out, notes io.Writ
 		return false, err
 	}
 	defer os.RemoveAll(o.work)
-	if o.fast, err = os.MkdirTemp("/dev/shm", "fuzz"); err != nil {
-		o.fast = o.work
+	o.fast = o.work
+	if roomy(shm) {
+		if dir, err := os.MkdirTemp(shm, "fuzz"); err == nil {
+			o.fast = dir
+			defer os.RemoveAll(dir)
+		}
 	}
-	defer os.RemoveAll(o.fast)
 	if o.corpus != "" {
 		if o.corpus, err = outside(o.corpus, m.root); err != nil {
 			return false, err

@@ -152,6 +152,9 @@ func (r *runner) one(ctx context.Context, t target, room chan<- struct{}) (*resu
 		return nil, b.err
 	}
 	res, err := r.target(ctx, t)
+	if r.corpus == "" { // then nobody needs it any more
+		_ = os.RemoveAll(filepath.Join(r.fast, filepath.FromSlash(t.pkg), t.name))
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if b.left--; b.left == 0 {

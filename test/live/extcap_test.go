@@ -44,7 +44,7 @@ func TestExtcap(t *testing.T) {
 	}
 	var out, diag bytes.Buffer
 	tshark := exec.Command("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=+net_raw", "--ambient-caps=+net_raw",
-		"tshark", "-l", "-i", "rpcrdma", "-o", "extcap.rpcrdma.device:lo", "-o", "extcap.rpcrdma.delay:300ms", "-c", "40",
+		"tshark", "-l", "-i", "rpcrdma", "-o", "extcap.rpcrdma.device:lo", "-o", "extcap.rpcrdma.delay:3s", "-c", "40",
 		"-T", "fields", "-e", "frame.comment")
 	tshark.Dir = home
 	tshark.Env = append(os.Environ(), "HOME="+home, "TMPDIR="+home, "WIRESHARK_EXTCAP_DIR="+extcap)
@@ -55,7 +55,7 @@ func TestExtcap(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- tshark.Wait() }()
-	for deadline := time.Now().Add(30 * time.Second); bound() == before; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); bound() == before; time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("tshark does not capture: %s", &diag)
 		}
@@ -66,7 +66,7 @@ func TestExtcap(t *testing.T) {
 	}
 	select {
 	case <-ended:
-	case <-time.After(30 * time.Second):
+	case <-time.After(time.Minute):
 		_ = tshark.Process.Kill()
 		t.Fatalf("tshark did not end: %s%s", &out, &diag)
 	}

@@ -41,7 +41,7 @@ func start(t *testing.T, name string, sockets int, args ...string) *program {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = p.Process.Kill() })
-	for deadline := time.Now().Add(20 * time.Second); bound() < sockets; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); bound() < sockets; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%s does not capture: %s", name, &p.diag)
 		}
@@ -115,20 +115,24 @@ func TestTop(t *testing.T) {
 	for _, c := range []struct{ watch, send string }{{b, a}, {"lo", "lo"}} {
 		t.Run(c.watch, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "a.pcapng")
-			capturing := start(t, "RPCRDMA_DUMP", 1, "capture", "-i", c.watch, "-w", file, "--rpc")
-			top := start(t, "RPCRDMA_TOP", 2, "-i", c.watch, "--batch", "0", "--rpc")
 			send := sender(t, c.send)
-			for _, name := range samples {
-				if strings.Contains(name, "loss.both") {
-					continue // both ends: each packet twice
+			var top *program
+			for rate := 50000; ; rate /= 3 { // beside others, a program may be too late for some packets
+				capturing := start(t, "RPCRDMA_DUMP", 1, "capture", "-i", c.watch, "-w", file, "--rpc")
+				top = start(t, "RPCRDMA_TOP", 2, "-i", c.watch, "--batch", "0", "--rpc")
+				for _, name := range samples {
+					if strings.Contains(name, "loss.both") {
+						continue // both ends: each packet twice
+					}
+					replay(t, name, rate, send)
 				}
-				replay(t, name, 50000, send)
-			}
-			top.stop(t)
-			capturing.stop(t)
-			for _, p := range []*program{top, capturing} {
-				if !strings.Contains(p.diag.String(), " 0 packets dropped") && !strings.Contains(p.diag.String(), ", 0 dropped") {
-					t.Fatalf("packets were dropped, so that nothing can be compared: %s", &p.diag)
+				top.stop(t)
+				capturing.stop(t)
+				if strings.Contains(top.diag.String(), " 0 packets dropped") && strings.Contains(capturing.diag.String(), ", 0 dropped") {
+					break
+				}
+				if rate < 1000 {
+					t.Fatalf("packets were dropped, so that nothing can be compared: %s%s", &top.diag, &capturing.diag)
 				}
 			}
 			want := reported(t, dump, file)
@@ -150,7 +154,7 @@ func TestTop(t *testing.T) {
 	}
 }
 
-// replay sends the packets of a capture at a steady rate, packets a second.
+// replay sends the packets of a capture at a steady rate, packets a second, or slower.
 func replay(t *testing.T, name string, rate int, send func([]byte)) {
 	t.Helper()
 	r, err := capture.Open([]string{name}, capture.Options{})
@@ -159,18 +163,21 @@ func replay(t *testing.T, name string, rate int, send func([]byte)) {
 	}
 	defer r.Close()
 	var batch capture.Batch
-	begin, n := time.Now(), 0
+	next := time.Now()
 	for r.Read(&batch) == nil {
 		for i := range batch.Packets {
 			p := &batch.Packets[i]
 			if p.Link != capture.LinkEthernet || len(p.Data) < 60 {
 				continue
 			}
-			if d := time.Duration(n)*time.Second/time.Duration(rate) - time.Since(begin); d > 200*time.Microsecond {
+			switch d := time.Until(next); {
+			case d > 200*time.Microsecond:
 				time.Sleep(d)
+			case d < -time.Millisecond:
+				next = next.Add(-d) // what was missed is not sent at once
 			}
 			send(p.Data)
-			n++
+			next = next.Add(time.Second / time.Duration(rate))
 		}
 	}
 }
@@ -235,38 +242,29 @@ func table(t *testing.T, out string) map[string]counts {
 func TestTopRate(t *testing.T) {
 	a, b := veth(t)
 	send := sender(t, a)
-	var list [][]byte
-	for _, f := range frames(t) {
-		if bytes.Contains(f[:min(len(f), 60)], []byte{0x12, 0xb7}) {
-			list = append(list, f)
+	list := roceFrames(t)
+	rated(t, func(t *testing.T) (got attempt, slow bool) {
+		top := start(t, "RPCRDMA_TOP", 1, "-i", b, "--batch", "0", "--listen", "127.0.0.1:9750")
+		before := waiting(top.Process.Pid)
+		got.sent, got.took, slow = paced(send, list)
+		got.waited = waiting(top.Process.Pid) - before
+		wait(t, "metrics", func() bool {
+			resp, err := http.Get("http://127.0.0.1:9750/metrics")
+			if err != nil {
+				t.Fatal(err)
+			}
+			page, err := io.ReadAll(resp.Body)
+			resp.Body.Close()
+			return err == nil && (slow || len(metrics(t, string(page))) > 0)
+		})
+		top.stop(t)
+		got.cpu = top.ProcessState.UserTime() + top.ProcessState.SystemTime()
+		dropped := -1
+		_, counts, _ := strings.Cut("\n"+top.diag.String(), "\nrpcrdma-top: "+b+": ")
+		if _, err := fmt.Sscanf(counts, "%d packet", &dropped); err != nil {
+			t.Errorf("%v:\n%s", err, &top.diag)
 		}
-	}
-	top := start(t, "RPCRDMA_TOP", 1, "-i", b, "--batch", "0", "--listen", "127.0.0.1:9750")
-	const rate, n = 100000, 500000
-	begin := time.Now()
-	for i := range n {
-		if d := time.Duration(i)*time.Second/rate - time.Since(begin); d > 200*time.Microsecond {
-			time.Sleep(d)
-		}
-		send(list[i%len(list)])
-	}
-	took := time.Since(begin)
-	resp, err := http.Get("http://127.0.0.1:9750/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
-	page, err := io.ReadAll(resp.Body)
-	resp.Body.Close()
-	if err != nil || len(metrics(t, string(page))) == 0 {
-		t.Errorf("no metrics: %v\n%s", err, page)
-	}
-	top.stop(t)
-	cpu := top.ProcessState.UserTime() + top.ProcessState.SystemTime()
-	t.Logf("%d packets in %v (%.0f/s), %.1f %% of a processor, %d KiB", n, took, n/took.Seconds(), 100*cpu.Seconds()/took.Seconds(), top.ProcessState.SysUsage().(*syscall.Rusage).Maxrss)
-	if want := fmt.Sprintf("%s: 0 packets dropped", b); !strings.Contains(top.diag.String(), want) {
-		t.Errorf("no %q in:\n%s", want, &top.diag)
-	}
-	if cpu > took/2 {
-		t.Errorf("%v of %v: more than half a processor", cpu, took)
-	}
+		got.dropped = dropped != 0
+		return got, slow
+	})
 }

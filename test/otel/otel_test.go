@@ -1,16 +1,17 @@
-//go:build otel
+//go:build otel && linux
 
 package otel
 
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -35,6 +36,26 @@ type exported struct {
 	}
 }
 
+// reserve finds an address for a server that is started later. A socket keeps the port until the test ends: it does not
+// listen, so that the server may, and the kernel gives the port to nobody else.
+func reserve(t *testing.T) string {
+	t.Helper()
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { syscall.Close(fd) })
+	if err := errors.Join(syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1),
+		syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}})); err != nil {
+		t.Fatal(err)
+	}
+	a, err := syscall.Getsockname(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("127.0.0.1:%d", a.(*syscall.SockaddrInet4).Port)
+}
+
 // TestCollector: every transaction of a capture arrives as a span, once, with its phases; the metrics count them.
 func TestCollector(t *testing.T) {
 	collector, otlp, dump := os.Getenv("OTEL_COLLECTOR"), os.Getenv("RPCRDMA_OTLP"), os.Getenv("RPCRDMA_DUMP")
@@ -42,12 +63,7 @@ func TestCollector(t *testing.T) {
 		t.Fatal("run test/otel/run")
 	}
 	dir := t.TempDir()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	l.Close()
+	address := reserve(t)
 	config := filepath.Join(dir, "config.yaml")
 	if err := os.WriteFile(config, fmt.Appendf(nil, `
 receivers: {otlp: {protocols: {http: {endpoint: %q}}}}

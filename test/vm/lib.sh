@@ -31,7 +31,7 @@ boot() {
     done
     for role in server client; do
         until [ -e "$rundir/rig/ctl/$role/ready" ]; do
-            alive || { tail -5 "$rundir"/*.console "$rundir"/*.qemu >&2; return 1; }
+            alive || { last_words >&2; return 1; }
             [ $((SECONDS - start)) -lt 300 ] || { echo "vm: the machines did not start in 300 s" >&2; return 1; }
             sleep 0.2
         done
@@ -44,6 +44,19 @@ boot() {
 alive() {
     local role
     for role in server client; do kill -0 "$(cat "$rundir/$role.pid")" 2>/dev/null || return 1; done
+}
+
+# last_words: which machine has ended, and what its kernel said at the end: from the first line
+# of a crash on, or the last lines.
+last_words() {
+    local role from
+    for role in server client; do
+        kill -0 "$(cat "$rundir/$role.pid")" 2>/dev/null && continue
+        echo "vm: the $role's machine has ended; its kernel said:"
+        from=$(grep -nm 1 -E 'Oops|BUG:|general protection|Kernel panic|kernel BUG' "$rundir/$role.console" | cut -d: -f1)
+        if [ -n "$from" ]; then tail -n "+$from" "$rundir/$role.console" | head -n 60; else tail -n 5 "$rundir/$role.console"; fi
+        cat "$rundir/$role.qemu"
+    done
 }
 
 # halt: ends both machines.
@@ -80,7 +93,12 @@ start() {
 finish() {
     local c=$rundir/rig/ctl/$1 n=$2 until=$((SECONDS + ${3:-120}))
     until [ -e "$c/$n.rc" ]; do
-        if [ $SECONDS -ge $until ] || ! alive; then
+        if ! alive; then
+            cat "$c/$n.out" 2>/dev/null
+            echo "vm: a machine has ended: $(last_words | sed -n 2p)" >&2
+            return 124
+        fi
+        if [ $SECONDS -ge $until ]; then
             cat "$c/$n.out" 2>/dev/null
             echo "vm: no end after ${3:-120} s: $(sed -n 2p "$c/$n.sh")" >&2
             return 124

@@ -23,7 +23,7 @@ var layers = []layer{
 	{"page cache: read(2)", []string{"internal/poll.(*FD).Read", "internal/poll.(*FD).Pread", "os.(*File).Read", "os.Open"}},
 	{"records of the file", []string{"capture."}},
 	{"CRC", []string{
-		"hash/crc32.", "decode/roce.(*LeanDecoder).intact", "decode/roce.(*Checker).", "decode/iwarp.checksum", "decode/iwarp.FPDU.Checksum",
+		"hash/crc32.", "decode/roce.fold", "decode/roce.(*LeanDecoder).intact", "decode/roce.(*Checker).", "decode/iwarp.checksum", "decode/iwarp.FPDU.Checksum",
 	}},
 	{"Ethernet, IP, UDP, TCP, BTH", []string{
 		"decode/link.", "decode/roce.(*LeanDecoder).", "decode/roce.(*Lean).transport", "decode/roce.Decode", "decode/roce.(*Splitter).",
@@ -37,7 +37,7 @@ var layers = []layer{
 	{"RPC and NFS", []string{"decode/rpc.", "decode/oncrpc.", "decode/nfs", "decode/xdr."}},
 	{"summary", []string{"analyze/", "cmd/", "main."}},
 	{"goroutines, memory, the rest", []string{
-		"runtime.chan", "runtime.select", "runtime.gc", "runtime.mallocgc", "runtime.newobject", "runtime.makeslice", "runtime.growslice",
+		"decode.(*pipeline).", "runtime.chan", "runtime.select", "runtime.gc", "runtime.mallocgc", "runtime.newobject", "runtime.makeslice", "runtime.growslice",
 		"runtime.schedule", "runtime.mcall", "runtime.goexit", "",
 	}},
 }
