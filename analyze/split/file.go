@@ -180,10 +180,43 @@ func (s *files) reopen(f *file) error {
 // shut closes a file, which may be opened again.
 func (s *files) shut(f *file) error {
 	s.unlink(f)
-	err := errors.Join(f.w.Detach(), f.stream.Close())
+	err := f.w.Detach()
+	if err != nil {
+		err = errors.Join(err, f.cut())
+	}
+	err = errors.Join(err, f.stream.Close())
+	if _, stored := f.w.Stored(); err != nil && stored == 0 {
+		if r, ok := f.stream.(Remover); ok {
+			err = errors.Join(err, r.Remove())
+		}
+	}
 	f.stream = nil
 	s.open--
 	return err
+}
+
+// cut leaves the whole records of a file that could not be written to its end.
+func (f *file) cut() error {
+	t, ok := f.stream.(Truncater)
+	if !ok {
+		return nil
+	}
+	_, whole := f.w.Stored()
+	return t.Truncate(whole)
+}
+
+// stored counts the files that hold packets, and these packets.
+func (s *files) stored() (n int, all uint64) {
+	for _, f := range s.list {
+		if f.w == nil {
+			continue
+		}
+		if packets, _ := f.w.Stored(); packets > 0 {
+			n++
+			all += packets
+		}
+	}
+	return n, all
 }
 
 func (s *files) close() error {

@@ -53,7 +53,7 @@ type Options struct {
 	// Rest keeps packets that belong to no connection, in their own file. With Time they are always kept,
 	// with Match never.
 	Rest bool
-	// Open opens a file: to begin it, or to go on at its end.
+	// Open opens a file: to begin it, or to go on at its end. What it returns may be a Truncater and a Remover.
 	Open        func(n Name, again bool) (io.WriteCloser, error)
 	Taps        func() []capture.Tap
 	Application string
@@ -69,6 +69,9 @@ type Stats struct {
 	Kept    uint64 // written at least once
 	Setup   uint64 // copies of setup packets beside that
 	Files   int
+	// Stored counts the packets in the files, each copy. After an error they are fewer than Kept and Setup say, and
+	// Files counts the files that hold any.
+	Stored uint64
 	// Chosen counts transactions that Match accepted.
 	Chosen uint64
 	// NoConnection counts packets that belong to no connection and were left
@@ -90,6 +93,12 @@ type Stats struct {
 	// memory.
 	SetupLost uint64
 }
+
+// Truncater is a file that can be cut after n bytes: after an error, it may end in half of a record.
+type Truncater interface{ Truncate(n int64) error }
+
+// Remover is a file that can be removed after it was closed: after an error, it may hold nothing at all.
+type Remover interface{ Remove() error }
 
 // Whole reports whether all that was to be kept has been.
 func (s *Stats) Whole() bool {
@@ -434,6 +443,11 @@ func (s *Splitter) Close() (Stats, error) {
 	s.held.Flush()
 	if err := s.files.close(); s.err == nil {
 		s.err = err
+	}
+	files, stored := s.files.stored()
+	s.stats.Stored = stored
+	if s.err != nil {
+		s.stats.Files = files
 	}
 	return s.stats, s.err
 }

@@ -184,6 +184,8 @@ func (o *divideOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) e
 	st, werr := x.Close()
 	if werr == nil {
 		o.notes(j, &st)
+	} else {
+		j.notes.Printf("not all could be written: %s reached %s", text.Plural(st.Stored, "packet"), text.Plural(uint64(st.Files), "file"))
 	}
 	err = j.finish(err, closed(werr))
 	if (err == nil || err == cli.ErrDamaged) && !st.Whole() {
