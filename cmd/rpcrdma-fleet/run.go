@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/job"
 	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/queue"
@@ -70,7 +71,7 @@ func (o *runOptions) run(ctx context.Context, s *cli.Streams, args []string) err
 	defer t.store.Close()
 	t.tidy(ctx) // the queue of an earlier run has ended with it
 	if len(t.todo) > 0 {
-		notes.Printf("%d units, %d of them done before", len(t.job.Units), len(t.done))
+		notes.Printf("%s, of which %d done before", text.Plural(uint64(len(t.job.Units)), "unit"), len(t.done))
 		c := conditions{Most: int64(o.work.memory), Key: key}
 		if c.Allow, err = t.places(ctx); err == nil {
 			err = o.decode(ctx, t, c, notes)

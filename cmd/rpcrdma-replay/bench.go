@@ -361,7 +361,13 @@ func (o *benchFlags) measure(ctx context.Context, s *cli.Streams, set setting, j
 	}
 	var out []*bench.Result
 	for i, j := range jobs {
-		fmt.Fprintf(s.Err, "rpcrdma-replay: %d of %d: %s %s %s %s %s, %d bytes, %d under way\n", done+i+1, total, j.Kind, set.Fabric, set.Model, set.Policy, set.Registration, j.Size, j.Outstanding)
+		how := fmt.Sprint(j.Kind, " ", set.Fabric)
+		for _, of := range []any{set.Model, set.Policy, set.Registration} { // TCP has none of them
+			if name := fmt.Sprint(of); name != "" {
+				how += " " + name
+			}
+		}
+		fmt.Fprintf(s.Err, "rpcrdma-replay: %d of %d: %s, %d bytes, %d under way\n", done+i+1, total, how, j.Size, j.Outstanding)
 		list, err := m.Run(ctx, j)
 		out = append(out, list...)
 		if err != nil {
