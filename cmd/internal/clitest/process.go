@@ -84,7 +84,7 @@ func (p *Process) Signal(t *testing.T, s os.Signal) {
 }
 
 // patience is how long a test waits for what has to happen.
-const patience = time.Minute
+const patience = 5 * time.Minute
 
 // Wait waits for the end: of a process that a signal has ended, the signal.
 func (p *Process) Wait(t *testing.T) (code int, by syscall.Signal) {
