@@ -51,11 +51,14 @@ func Binary(t *testing.T, program string) string {
 	return name
 }
 
-// hear takes back that SIGHUP is ignored, as it is under nohup. Programs inherit
-// that, and ignore it too; a signal with a handler is one that they get.
+// hear takes back that SIGHUP is ignored, as it is under nohup, and SIGINT, as it is
+// behind an & in a script. Programs inherit that, and ignore the one, and cannot end by
+// the other; a signal with a handler is one that they get.
 var hear = sync.OnceFunc(func() {
-	if signal.Ignored(syscall.SIGHUP) {
-		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT} {
+		if signal.Ignored(s) {
+			signal.Notify(make(chan os.Signal, 1), s)
+		}
 	}
 })
 
