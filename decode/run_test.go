@@ -80,7 +80,7 @@ func TestStall(t *testing.T) {
 			go func() {
 				select {
 				case <-r.goOn:
-				case <-time.After(time.Minute):
+				case <-time.After(5 * time.Minute):
 					panic("transactions were not shown while the input stalled")
 				}
 			}()

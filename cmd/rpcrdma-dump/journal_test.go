@@ -118,7 +118,9 @@ func TestJournalLost(t *testing.T) {
 	if p.lost == 0 || p.sent == 0 || p.sent+p.lost != total {
 		t.Errorf("%d sent, %d lost of %d", p.sent, p.lost, total)
 	}
-	if err := p.result(); err == nil || !strings.Contains(err.Error(), "did not take") || strings.Count(diag.String(), "are being lost") != 1 {
+	// An entry may be late on a busy machine, and the next one be taken: then the loss begins once more.
+	if err := p.result(); err == nil || !strings.Contains(err.Error(), "did not take") ||
+		strings.Count(diag.String(), "are being lost") != 1+strings.Count(diag.String(), "takes entries again") {
 		t.Errorf("%v; %q", err, &diag)
 	}
 }

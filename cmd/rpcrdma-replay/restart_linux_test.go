@@ -86,7 +86,7 @@ func rpcTo(ctx context.Context, to transport.Requester, program, version, proced
 // the delay, those of NFSv4 reclaim, and committed data is there.
 func TestRestart(t *testing.T) {
 	served := t.TempDir()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	r := &restarted{T: t, ctx: ctx, args: []string{
 		clitest.Binary(t, "rpcrdma-replay"), "serve", "--provider", "tcp", "--dir", served, "--writable", "--lease", "30s",

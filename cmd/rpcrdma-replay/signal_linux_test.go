@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
@@ -37,7 +38,16 @@ func TestServeSignals(t *testing.T) {
 // files are unchanged.
 func TestPlanSignals(t *testing.T) {
 	bin := clitest.Binary(t, "rpcrdma-replay")
-	sample := samples + "/rocev2-nfs41-recall.pcap"
+	// So many calls that the signal comes first, however long the test waits for a processor meanwhile.
+	b, err := os.ReadFile(samples + "/rocev2-nfs41-recall.pcap")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const header = 24
+	long := filepath.Join(t.TempDir(), "long.pcap")
+	if err := os.WriteFile(long, append(b[:header:header], bytes.Repeat(b[header:], 50)...), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGKILL} {
 		for _, old := range []bool{false, true} {
 			dir := t.TempDir()
@@ -51,7 +61,7 @@ func TestPlanSignals(t *testing.T) {
 			}
 			args := []string{"plan", "-o", name, "--dot", filepath.Join(dir, "x.dot")}
 			for range 300 {
-				args = append(args, sample)
+				args = append(args, long)
 			}
 			p := clitest.Start(t, nil, bin, args...)
 			p.Until(t, "temporary files", func() bool { return len(clitest.Temporary(t, dir)) > 1 })

@@ -19,6 +19,7 @@ func asNobody(t *testing.T, test string) {
 	defer os.RemoveAll(dir)
 	must(t, os.Chmod(dir, 0o755))
 	must(t, os.WriteFile(dir+"/test", exe, 0o755))
+	must(t, os.Chmod(dir+"/test", 0o755)) // whatever the umask is
 	must(t, os.Mkdir(dir+"/work", 0o755))
 	must(t, os.Chown(dir+"/work", 65534, 65534))
 	cmd := exec.Command(dir+"/test", "-test.run", "^"+test+"$", "-test.v")

@@ -383,36 +383,6 @@ func TestRenewal(t *testing.T) {
 	}
 }
 
-// TestExpiry uses tickets that are valid for a moment only.
-func TestExpiry(t *testing.T) {
-	b := newBed(t, site.Options{Name: "tcp"}, krb5.AES256SHA1, accept.Options{})
-	asked := 0
-	tickets := func(context.Context) (*krb5.Ticket, error) {
-		asked++
-		return b.realm.Ticket("root", time.Now(), 2*time.Second), nil
-	}
-	r, err := gss.New(t.Context(), b.dial(), gss.Options{Service: oncrpc.ServicePrivacy, Tickets: tickets, Program: 100003, Version: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	rpc := client.RPC{Requester: r}
-	for deadline := time.Now().Add(time.Minute); asked < 2; {
-		if err := rpc.Null(t.Context(), 3); err != nil {
-			t.Fatal(err)
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("the context was used beyond the ticket's end")
-		}
-	}
-	old := func(context.Context) (*krb5.Ticket, error) {
-		return b.realm.Ticket("root", time.Now().Add(-time.Hour), time.Minute), nil
-	}
-	if _, err := gss.New(t.Context(), b.dial(), gss.Options{Service: oncrpc.ServicePrivacy, Tickets: old, Program: 100003, Version: 3}); err == nil || !strings.Contains(err.Error(), "kinit") {
-		t.Errorf("an expired ticket: %v", err)
-	}
-}
-
 // TestReconnect loses connections with calls in flight: the server must accept their
 // retransmissions, which have new sequence numbers.
 func TestReconnect(t *testing.T) {

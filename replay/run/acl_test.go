@@ -80,7 +80,7 @@ func TestACL(t *testing.T) {
 			opt.Timing, opt.Ignore = run.Fast, []string{"attr"}
 			got := map[int]verdict.Verdict{}
 			opt.Observe = func(x *report.Outcome) { got[x.Op.ID] = x.Verdict }
-			r, err := run.Run(within(t, time.Minute), w, opt)
+			r, err := run.Run(within(t), w, opt)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -110,7 +110,7 @@ func TestNoACL(t *testing.T) {
 	getacl(w, p.Aclent)
 	opt, _ := rigOf(t, site.Options{Name: "tcp"}, "3", func(h transport.Handler) transport.Handler { return without{h} })
 	opt.Timing = run.Fast
-	r, err := run.Run(within(t, time.Minute), w, opt)
+	r, err := run.Run(within(t), w, opt)
 	if err != nil {
 		t.Fatal(err)
 	}

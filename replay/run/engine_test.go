@@ -50,9 +50,10 @@ func change(w *workload.Workload, procedure uint32, args ...plan.Field) *plan.Op
 	return o
 }
 
-func within(t *testing.T, d time.Duration) context.Context {
+// within bounds a hang.
+func within(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), d)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -79,7 +80,7 @@ func TestTimings(t *testing.T) {
 						early++
 					}
 				}
-				r, err := run.Run(within(t, time.Minute), w, o)
+				r, err := run.Run(within(t), w, o)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -110,7 +111,7 @@ func TestCaps(t *testing.T) {
 			o, _ := rig(t, site.Options{Name: "tcp"}, "3")
 			o.Timing = run.AsCaptured
 			set(&o)
-			r, err := run.Run(within(t, time.Minute), steady(5000, 10*time.Millisecond), o)
+			r, err := run.Run(within(t), steady(5000, 10*time.Millisecond), o)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -122,7 +123,7 @@ func TestCaps(t *testing.T) {
 	t.Run("rate", func(t *testing.T) {
 		o, _ := rig(t, site.Options{Name: "tcp"}, "3")
 		o.Timing, o.MaxRate = run.Fast, 1000
-		r, err := run.Run(within(t, time.Minute), steady(100, 0), o)
+		r, err := run.Run(within(t), steady(100, 0), o)
 		if err != nil || r.Took < 99*time.Millisecond {
 			t.Errorf("100 calls at 1000/s took %s, %v", r.Took, err)
 		}
@@ -215,7 +216,7 @@ func TestBadServers(t *testing.T) {
 					r, err := dial(ctx)
 					return &run.Access{NFS: r, Version: "3"}, err
 				}}
-			r, err := run.Run(within(t, time.Minute), steady(300, 0), o)
+			r, err := run.Run(within(t), steady(300, 0), o)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -230,7 +231,7 @@ func TestBadServers(t *testing.T) {
 	}
 	t.Run("refuses", func(t *testing.T) {
 		o := run.Options{Directory: "/", Access: func(context.Context) (*run.Access, error) { return nil, errors.New("refused") }}
-		if r, err := run.Run(within(t, time.Minute), steady(1, 0), o); err == nil || r != nil {
+		if r, err := run.Run(within(t), steady(1, 0), o); err == nil || r != nil {
 			t.Errorf("%v, %v", r, err)
 		}
 	})
@@ -278,12 +279,12 @@ func TestSafety(t *testing.T) {
 			if !c.write {
 				// The directory has to exist.
 				o.PrepareOnly = true
-				if _, err := run.Run(within(t, time.Minute), w, o); err != nil {
+				if _, err := run.Run(within(t), w, o); err != nil {
 					t.Fatal(err)
 				}
 				o.PrepareOnly, o.Write, o.Prepare = false, false, false
 			}
-			r, err := run.Run(within(t, time.Minute), w, o)
+			r, err := run.Run(within(t), w, o)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -301,7 +302,7 @@ func TestStateWithoutCompound(t *testing.T) {
 	w.Ops[0].Args = append(w.Ops[0].Args, plan.Field{N: "stateid", Kind: plan.FieldState, Ref: 1})
 	o, _ := rig(t, site.Options{Name: "tcp"}, "3")
 	o.Timing = run.Fast
-	r, err := run.Run(within(t, time.Minute), w, o)
+	r, err := run.Run(within(t), w, o)
 	if err != nil || r.Totals[verdict.NotSent.String()] != 1 || r.Totals[verdict.Same.String()] != 1 {
 		t.Errorf("%v, %v", err, r.Totals)
 	}
@@ -320,7 +321,7 @@ func TestDirectories(t *testing.T) {
 	for _, version := range []string{"3", "4.1"} {
 		o, _ := rig(t, site.Options{Name: "tcp"}, version)
 		fs := look(t, o)
-		ctx := within(t, time.Minute)
+		ctx := within(t)
 		root, err := fs.Root(ctx, "/")
 		if err != nil {
 			t.Fatal(err)
@@ -407,7 +408,7 @@ func TestSeveralBases(t *testing.T) {
 	}
 	w.Ops[1].Args[0].Ref = 4
 	o, _ := rig(t, site.Options{Name: "tcp"}, "3")
-	r, err := run.Run(within(t, time.Minute), w, o)
+	r, err := run.Run(within(t), w, o)
 	if err != nil {
 		t.Fatal(err)
 	}

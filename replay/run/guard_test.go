@@ -39,7 +39,7 @@ func canaries(t *testing.T, fabric, version string) *scenery {
 	o, _ := rig(t, site.Options{Name: fabric}, version)
 	o.Timing, o.Reuse, o.Layout = run.Fast, true, fabric == "iwarp"
 	s := &scenery{fs: look(t, o), opt: o}
-	ctx := within(t, time.Minute)
+	ctx := within(t)
 	check := func(h []byte, err error) []byte {
 		t.Helper()
 		if err != nil {
@@ -82,7 +82,7 @@ func (s *scenery) outside(t *testing.T) string {
 
 func (s *scenery) describe(t *testing.T, out *strings.Builder, dir []byte, path string) {
 	t.Helper()
-	ctx := within(t, time.Minute)
+	ctx := within(t)
 	var names []string
 	if err := s.fs.Readdir(ctx, dir, func(e client.Entry) bool { names = append(names, e.Name); return true }); err != nil {
 		t.Fatal(err)
@@ -227,7 +227,7 @@ func TestAttacks(t *testing.T) {
 					w := steady(0, 0)
 					w.Ops = []*plan.Op{c.op(s)}
 					s.opt.Write = write
-					r, err := run.Run(within(t, time.Minute), w, s.opt)
+					r, err := run.Run(within(t), w, s.opt)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -302,7 +302,7 @@ func TestSampleWithARemove(t *testing.T) {
 				}
 			}
 			before := s.outside(t)
-			r, err := run.Run(within(t, time.Minute), w, s.opt)
+			r, err := run.Run(within(t), w, s.opt)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -346,7 +346,7 @@ func TestHandlesFromAbove(t *testing.T) {
 			kill := remove3()
 			kill.ID, kill.Deps, kill.Modifies = 2, []plan.Dep{{Op: 1, Kind: plan.DepCreate}}, true
 			w.Ops = []*plan.Op{c.get, kill}
-			r, err := run.Run(within(t, time.Minute), w, s.opt)
+			r, err := run.Run(within(t), w, s.opt)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -366,7 +366,7 @@ func TestRawInside(t *testing.T) {
 	before := s.outside(t)
 	w := steady(0, 0)
 	w.Ops = []*plan.Op{rawOp(nfs4.NFS4_PROGRAM, 4, 1, fieldRaw(encoded(nfs4.OP_PUTFH, &nfs4.PUTFH4args{Object: s.base}, nfs4.OP_REMOVE, &nfs4.REMOVE4args{Target: []byte("inside")})))}
-	r, err := run.Run(within(t, time.Minute), w, s.opt)
+	r, err := run.Run(within(t), w, s.opt)
 	if err != nil || r.Sent != 1 {
 		t.Fatalf("%v, %+v", err, r)
 	}
@@ -457,7 +457,7 @@ func TestBytesArrive(t *testing.T) {
 						return a, err
 					}
 					o.Timing, o.Layout, o.CallbackWait = run.Fast, captured, time.Millisecond
-					r, err := run.Run(within(t, time.Minute), w, o)
+					r, err := run.Run(within(t), w, o)
 					if err != nil || !r.Explained() {
 						t.Fatal(err, r)
 					}

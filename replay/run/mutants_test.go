@@ -76,7 +76,7 @@ func against(t testing.TB, w *workload.Workload, what wrong, change func(*run.Op
 	if change != nil {
 		change(&o)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	r, err = run.Run(ctx, w, o)
 	if err != nil {

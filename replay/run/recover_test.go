@@ -42,7 +42,7 @@ func restarting(t *testing.T, fabric string, w *workload.Workload, grace time.Du
 // it.
 func restartingWith(t *testing.T, fabric string, w *workload.Workload, grace time.Duration, resume bool, after ...int) *report.Report {
 	t.Helper()
-	ctx := within(t, time.Minute)
+	ctx := within(t)
 	o := site.Options{Name: fabric, Endpoint: endpoint.Options{Reconnect: true, BackoffMin: time.Millisecond, BackoffMax: 10 * time.Millisecond}, TCP: tcprpc.Options{Reconnect: true, BackoffMin: time.Millisecond, BackoffMax: 10 * time.Millisecond}}
 	clients, err := site.Open(o)
 	if err != nil {
@@ -179,7 +179,7 @@ func TestForgetful(t *testing.T) {
 		return forgetful{r}, err
 	}
 	o.Timing, o.CallbackWait = run.Fast, time.Millisecond
-	r, err := run.Run(within(t, time.Minute), w, o)
+	r, err := run.Run(within(t), w, o)
 	if err != nil || r.Explained() || len(r.Recoveries) == 0 || r.Totals["worse"] == 0 {
 		t.Errorf("%v: %+v", err, r)
 	}

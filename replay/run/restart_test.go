@@ -39,7 +39,7 @@ func TestRestart(t *testing.T) {
 		{"NFSv4.1 over iWARP, in any order", "iwarp", "4.1", sample, run.Fast, true, 50},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			ctx := within(t, time.Minute)
+			ctx := within(t)
 			o := site.Options{Name: c.fabric, Endpoint: endpoint.Options{Reconnect: true, BackoffMin: time.Millisecond, BackoffMax: 10 * time.Millisecond},
 				TCP: tcprpc.Options{Reconnect: true, BackoffMin: time.Millisecond, BackoffMax: 10 * time.Millisecond}}
 			clients, err := site.Open(o)

@@ -41,7 +41,7 @@ func outcomes(t *testing.T, w *workload.Workload, server site.ServerOptions, int
 		}
 	}
 	if interrupt == nil {
-		r, err := run.Run(within(t, time.Minute), w, o)
+		r, err := run.Run(within(t), w, o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +62,7 @@ func outcomes(t *testing.T, w *workload.Workload, server site.ServerOptions, int
 			return err
 		}
 		o.MaxOps = interrupt()
-		r, err := run.Run(within(t, time.Minute), w, o)
+		r, err := run.Run(within(t), w, o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -153,7 +153,7 @@ func TestResumeInFlight(t *testing.T) {
 			o.Timing, o.Speed, o.Rate, o.CallbackWait, o.VerifyFiles, o.Window = timing, 100, 20000, time.Millisecond, true, 128
 			all := map[int]int{}
 			for times := 0; ; times++ {
-				ctx, cancel := context.WithCancel(within(t, time.Minute))
+				ctx, cancel := context.WithCancel(within(t))
 				left := 1 + rnd.IntN(1+w.Planned()/4)
 				o.Observe = func(x *report.Outcome) {
 					all[x.Op.ID]++

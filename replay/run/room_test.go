@@ -34,7 +34,7 @@ func TestReplyRoom(t *testing.T) {
 			where.Endpoint.InlineSend, where.Endpoint.InlineReceive = c.inline, c.inline
 			o, _ := rig(t, where, "3")
 			o.Timing, o.Layout = run.Fast, true
-			r, err := run.Run(within(t, time.Minute), w, o)
+			r, err := run.Run(within(t), w, o)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -57,7 +57,7 @@ func TestNothing(t *testing.T) {
 	}
 	w.Skips = append(w.Skips, &plan.Skip{Class: plan.Exact, Reason: "set-up"})
 	o, _ := rig(t, site.Options{Name: "tcp"}, "3")
-	r, err := run.Run(within(t, time.Minute), w, o)
+	r, err := run.Run(within(t), w, o)
 	if err != nil || len(r.Impossible) != 2 || r.Impossible[0].Count != 4 {
 		t.Errorf("%v, %+v", err, r)
 	}
@@ -68,7 +68,7 @@ func TestNothing(t *testing.T) {
 	for _, o := range w.Ops {
 		o.Role = plan.Sessions
 	}
-	_, err = run.Run(within(t, time.Minute), w, o)
+	_, err = run.Run(within(t), w, o)
 	var nothing *workload.NothingError
 	if !errors.As(err, &nothing) || nothing.Left != 3 || !strings.Contains(err.Error(), "5 calls cannot (4: encrypted; 1: cut); the other 3 only") {
 		t.Error(err)

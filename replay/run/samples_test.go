@@ -145,7 +145,7 @@ func replay(t *testing.T, w *workload.Workload, fabric string) {
 	o.CallbackWait = time.Millisecond // this server has no callbacks of NFSv4.0
 	witness := selfcheck.NewWitness()
 	o.Observe = witness.Observe
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	r, err := run.Run(ctx, w, o)
 	if err != nil {

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode"
@@ -156,7 +155,7 @@ func TestLongPlan(t *testing.T) {
 			}
 		}
 		before := heap()
-		r, err := run.Run(within(t, time.Minute), w, opt)
+		r, err := run.Run(within(t), w, opt)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -242,7 +241,7 @@ func TestHostilePlans(t *testing.T) {
 			defer w.Close()
 			opt, _ := rig(t, site.Options{Name: "tcp"}, "3")
 			opt.Timing, opt.Window, opt.Tick = run.Fast, 64, -1
-			r, err := run.Run(within(t, time.Minute), w, opt)
+			r, err := run.Run(within(t), w, opt)
 			if err == nil || !strings.Contains(err.Error(), c.want) || r == nil || r.Stopped == "" || r.Explained() {
 				t.Errorf("%v, %+v", err, r)
 			}

@@ -169,7 +169,7 @@ func TestLocks(t *testing.T) {
 		t.Errorf("%+v", n)
 	}
 	h := oncrpc.Call{Program: nsm.SM_PROG, Version: nsm.SM_VERS, Procedure: nsm.SM_NOTIFY}
-	if err := portmap.Do(ctx, u, h, &nsm.StatChge{MonName: []byte("client"), State: 3}, nil, time.Second); err != nil {
+	if err := portmap.Do(ctx, u, h, &nsm.StatChge{MonName: []byte("client"), State: 3}, nil, time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	if n := srv.nfs4.State(); n.Ranges != 0 {
@@ -177,7 +177,7 @@ func TestLocks(t *testing.T) {
 	}
 	// Over UDP there are locks and nothing else.
 	var refused *portmap.StatusError
-	if err := portmap.Do(ctx, u, oncrpc.Call{Program: 100003, Version: 3}, nil, nil, time.Second); !errors.As(err, &refused) {
+	if err := portmap.Do(ctx, u, oncrpc.Call{Program: 100003, Version: 3}, nil, nil, time.Minute); !errors.As(err, &refused) {
 		t.Errorf("NFS over UDP: %v", err)
 	}
 }
@@ -226,7 +226,7 @@ func TestPortmap(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			err = portmap.Do(ctx, r, oncrpc.Call{Program: 100000, Version: 2, Procedure: 4}, nil, nil, time.Second)
+			err = portmap.Do(ctx, r, oncrpc.Call{Program: 100000, Version: 2, Procedure: 4}, nil, nil, time.Minute)
 			if (err != nil) != refused {
 				t.Errorf("DUMP over %s: %v", network, err)
 			}

