@@ -135,8 +135,7 @@ func (t *Tracker) contradicts(fl *flow, p *Packet) bool {
 	}
 	// A sender whose ring has overflowed may have more under way than is
 	// remembered. But it does not go back behind so much that was acknowledged.
-	held := uint64(len(fl.ring))
-	return len(fl.ring) < t.limits.Requests || fl.head-fl.held <= held || fl.acked-fl.oldest() >= held/2
+	return len(fl.ring) < t.limits.Requests || fl.acked-fl.oldest() >= uint64(len(fl.ring))/2
 }
 
 // contradicts reports whether a packet with one of r's PSNs cannot be its retransmission, which may resume in
