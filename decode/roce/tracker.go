@@ -102,7 +102,6 @@ type flow struct {
 	pushed    uint64      // messages
 	head      uint64      // position after the newest
 	acked     uint64      // position of the oldest that has not been acknowledged
-	held      uint64      // position of the oldest that was kept when the ring grew
 	sends     []*assembly // Sends in progress with several packets, ordered by PSN
 
 	// Response stream, in the peer's PSN space.
@@ -658,7 +657,7 @@ func (t *Tracker) release(fl *flow) {
 		t.add(fl.c, -maxPrints*printSize)
 	}
 	fl.prints, fl.pushed = nil, 0
-	fl.ring, fl.head, fl.acked, fl.held = nil, 0, 0, 0
+	fl.ring, fl.head, fl.acked = nil, 0, 0
 	fl.sends = nil
 	fl.missing.r, fl.headless.r, fl.gone.r, fl.respMissing.r = nil, nil, nil, nil
 	t.dropEarly(fl)

@@ -385,8 +385,10 @@ func (t *Tracker) grow(fl *flow) {
 	t.requests += size - n
 	t.add(fl.c, (size-n)*requestSize)
 	ring := make([]request, size)
-	from := fl.oldest()
-	fl.held = from
+	from := uint64(0)
+	if fl.head > uint64(n) {
+		from = fl.head - uint64(n)
+	}
 	for pos := from; pos < fl.head; pos++ {
 		ring[pos%uint64(size)] = *fl.request(pos)
 	}
@@ -406,9 +408,9 @@ func (t *Tracker) grow(fl *flow) {
 // oldest is the position of the oldest request that the ring still holds.
 func (fl *flow) oldest() uint64 {
 	if n := uint64(len(fl.ring)); fl.head > n {
-		return max(fl.head-n, fl.held)
+		return fl.head - n
 	}
-	return fl.held
+	return 0
 }
 
 // newest is the last request; there must be one.
