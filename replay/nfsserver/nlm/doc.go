@@ -9,5 +9,6 @@
 // A lock belongs to a host (an address, and the name that it gives itself) and to an owner on
 // it. Who calls from the address of a host can unlock what the host has locked: NLM has no
 // other protection. A host keeps its locks until it gives them up, or restarts and says so
-// (SM_NOTIFY): as with Linux there is no lease. Deadlocks are not searched for.
+// (SM_NOTIFY): as with Linux there is no lease. A lock that would wait for its own owner is
+// refused.
 package nlm

@@ -33,18 +33,35 @@ func (s *Server) goOn() {
 	s.dirty = map[state.Key]struct{}{}
 	s.dirtyMu.Unlock()
 	for key := range keys {
-		s.mu.Lock()
-		q := s.queues[key]
-		s.mu.Unlock()
-		for _, w := range q { // unqueue makes a new list
-			if s.ctx.Err() != nil {
-				return
-			}
-			s.mu.Lock()
-			s.attempt(key, w)
-			s.mu.Unlock()
+		for left := maxRestarts; !s.goThrough(key, left > 0); left-- {
 		}
 	}
+}
+
+// maxRestarts is how often goThrough starts again for a file because another range was unlocked.
+// After that it goes on to the last waiter, so that a file that is unlocked all the time starves nobody.
+const maxRestarts = 256
+
+// goThrough gives locks to the waiters of a file, first come, first served. If another range of the
+// file is unlocked meanwhile, it stops and reports false, unless mayStop is false: a waiter that was
+// passed over may get its lock now, and has waited longer than those behind it.
+func (s *Server) goThrough(key state.Key, mayStop bool) (done bool) {
+	s.mu.Lock()
+	q := s.queues[key]
+	s.mu.Unlock()
+	for _, w := range q { // unqueue makes a new list
+		if s.ctx.Err() != nil {
+			return true
+		}
+		s.mu.Lock()
+		if mayStop && s.takeDirty(key) {
+			s.mu.Unlock()
+			return false
+		}
+		s.attempt(key, w)
+		s.mu.Unlock()
+	}
+	return true
 }
 
 // attempt gives a waiter its lock, if that is possible now, and has its owner told. mu is held.

@@ -510,6 +510,41 @@ func TestGranted(t *testing.T) {
 	}
 }
 
+// TestInTurn unlocks a file range by range: the waiters get it in the order in which they came.
+func TestInTurn(t *testing.T) {
+	rounds := 20
+	if testing.Short() {
+		rounds = 5
+	}
+	for range rounds {
+		r := newRig(t, Options{}, state.Options{})
+		p := r.process("192.0.2.7", "one", 1, 4)
+		if st := p.try(r.fh[0], 0, 100, true, true); st != nlm.NLM4_GRANTED {
+			t.Fatal(st)
+		}
+		var waiting []*process
+		for i := range 12 {
+			q := r.process(fmt.Sprintf("192.0.2.%d", 10+i), "w", int32(10+i), 4)
+			if st := q.try(r.fh[0], 0, 0, true, true); st != nlm.NLM4_BLOCKED {
+				t.Fatal(st)
+			}
+			waiting = append(waiting, q)
+		}
+		for i := range 100 {
+			p.unlock(r.fh[0], uint64(i), 1)
+		}
+		for i, q := range waiting {
+			r.callbacks(1)
+			if got := r.granted[i].Alock.Svid; got != q.svid {
+				t.Fatalf("grant %d is for %d, not %d", i, got, q.svid)
+			}
+			q.unlock(r.fh[0], 0, 0)
+		}
+		r.until("a waiter is still there", func() bool { return r.Counts().Waiters == 0 })
+		r.empty()
+	}
+}
+
 // TestCancel: who gives up waiting is not told.
 func TestCancel(t *testing.T) {
 	r := newRig(t, Options{}, state.Options{})

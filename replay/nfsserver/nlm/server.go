@@ -199,3 +199,12 @@ func (s *Server) freed(key state.Key) {
 	default:
 	}
 }
+
+// takeDirty reports whether waiters of a file may go on, and takes the note of that away.
+func (s *Server) takeDirty(key state.Key) bool {
+	s.dirtyMu.Lock()
+	defer s.dirtyMu.Unlock()
+	_, ok := s.dirty[key]
+	delete(s.dirty, key)
+	return ok
+}
