@@ -9,7 +9,9 @@ import (
 const (
 	// aheadBlocks is how many blocks are decompressed before they are needed: enough to bridge the batches that
 	// take longer, and little beside the batches under way.
-	aheadBlocks = 4
+	aheadBlocks = 6
+	// together is how many of them are passed on at once. There are as many more, so that neither side waits for the other.
+	together = aheadBlocks / 2
 	// headroom is the part of a block before its data, for what the batch before has left of a record. A longer
 	// rest is copied together with the data.
 	headroom = 64 << 10
@@ -52,25 +54,33 @@ func readAhead(r io.Reader, size int) *ahead {
 	return a
 }
 
+// run fills blocks and passes on several at a time. The reader is faster than the decompressor and sleeps between blocks; waking it
+// costs more than passing on a block.
 func (a *ahead) run() {
-	for {
-		var buf []byte
-		select {
-		case <-a.stop:
-			return
-		case buf = <-a.free:
+	var ready [together]block
+	for over := false; !over; {
+		n := 0
+		for n < len(ready) && !over {
+			var buf []byte
+			select {
+			case <-a.stop:
+				return
+			case buf = <-a.free:
+			}
+			if buf == nil {
+				buf = make([]byte, headroom+a.cap)
+			}
+			ready[n] = a.fill(buf)
+			over = ready[n].err != nil
+			n++
 		}
-		if buf == nil {
-			buf = make([]byte, headroom+a.cap)
-		}
-		b := a.fill(buf)
-		select {
-		case <-a.stop:
-			return
-		case a.full <- b:
-		}
-		if b.err != nil {
-			return
+		for i := range ready[:n] {
+			select {
+			case <-a.stop:
+				return
+			case a.full <- ready[i]:
+			}
+			ready[i] = block{}
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package capture
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
@@ -10,8 +9,9 @@ import (
 	"runtime"
 	"sync/atomic"
 
-	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/rpcrdma/toolkit/capture/internal/inflate"
 )
 
 // maxWindow is the largest zstd window accepted, if Options do not say. The zstd command also refuses more than
@@ -119,7 +119,7 @@ func newSource(r io.Reader, waits bool, window int, consumed *atomic.Int64) (*so
 	case n == 0:
 		return nil, errEmpty
 	case n >= 2 && h[0] == 0x1f && h[1] == 0x8b: // RFC 1952 section 2.3.1
-		z, err := gzip.NewReader(bufio.NewReaderSize(s.r, 64<<10))
+		z, err := inflate.NewReader(s.r)
 		if err != nil {
 			return nil, fmt.Errorf("gzip: %w", err)
 		}
