@@ -32,8 +32,12 @@ type Options struct {
 	Clock Clock
 	// Concurrent lets Run call emit in parallel with Packet and Closed, so that decoding continues while a transaction
 	// is examined. It is called on whichever goroutine of Run has time, for one transaction after the other. The
-	// Connection of a transaction is then a copy, see transaction.Options.
+	// Connection of a transaction is then a copy, see transaction.Options. With less than 2 MiB of Memory it is called in turn.
 	Concurrent bool
+	// Alone, if set, is called for each transaction before emit, on the goroutine of Run or Batch, in the order of Packet and
+	// Observer. If it returns true, emit does not get the transaction. It may call Decoder.Await first, so that it follows those
+	// that emit got.
+	Alone func(*transaction.Transaction) bool
 	// Trackers has Run divide connections by their hosts among this many trackers that work side by side;
 	// 0 means one tracker for all. Transactions are the same, and come in the same order, for any number of
 	// them above 0. A single tracker is used if something has to be seen in the order of the capture, or is
@@ -101,6 +105,9 @@ type OrdinaryView struct {
 	Lean   *roce.Lean
 	// Connection is the packet's connection, if known.
 	Connection *rdma.Connection
+	// Plain is what roce.Tracker.Plain says of the packet, and From the side that sent it, if it is true.
+	Plain bool
+	From  rdma.Side
 }
 
 // Stats counts what passed through a Decoder.
@@ -170,11 +177,15 @@ func New(opt Options, emit func(*transaction.Transaction)) *Decoder {
 	d.account(&opt)
 	d.pauses, _ = opt.Watcher.(rdma.PauseWatcher)
 	opt.Transactions.Detach = opt.Transactions.Detach || opt.Concurrent
+	if opt.Alone != nil {
+		opt.Transactions.Take = d.alone
+	}
 	d.tx = transaction.NewTracker(opt.Transactions, d.emitted)
 	var h rdma.Handler = &handler{Tracker: d.tx, d: d}
 	if opt.Observer != nil {
 		m, _ := opt.Observer.(MessageObserver)
-		h = &observed{handler{Tracker: d.tx, d: d}, opt.Observer, m}
+		sendless, ok := opt.Observer.(Sendless)
+		h = &observed{handler{Tracker: d.tx, d: d}, opt.Observer, m, !ok || !sendless.Sendless()}
 	}
 	d.roce = roce.NewTracker(h, &d.numbers, opt.RoCE)
 	d.tcp.init(h, &d.numbers, opt.TCP, d.memory.connections)
@@ -198,7 +209,12 @@ type observed struct {
 	handler
 	o Observer
 	m MessageObserver // o, if it is one
+	// sends says that o is told of Sends.
+	sends bool
 }
+
+// Sendless is an Observer that may have no use for Send, which is not called then. It always says the same.
+type Sendless interface{ Sendless() bool }
 
 // Send implements rdma.Handler.
 func (h *observed) Send(c *rdma.Connection, s *rdma.Send) rdma.Tag {
@@ -208,7 +224,9 @@ func (h *observed) Send(c *rdma.Connection, s *rdma.Send) rdma.Tag {
 			h.m.Message(tx, reply, s)
 		}
 	}
-	h.o.Send(c, s)
+	if h.sends {
+		h.o.Send(c, s)
+	}
 	return tag
 }
 
@@ -295,6 +313,23 @@ func (d *Decoder) emitted(tx *transaction.Transaction) {
 	}
 }
 
+// alone takes a transaction that emit is not to get.
+func (d *Decoder) alone(tx *transaction.Transaction) bool {
+	if !d.opt.Alone(tx) {
+		return false
+	}
+	d.stats.Transactions++
+	return true
+}
+
+// Await returns when emit has returned for all transactions that it was or is to be called for, with Options.Concurrent. It may be
+// called by Options.Alone, Packet, Ordinary and Closed, and by the Observer.
+func (d *Decoder) Await() {
+	if d.handover != nil {
+		d.handover.await()
+	}
+}
+
 // Stop makes Run return soon: after the current packet, or with Options.Concurrent a little later.
 func (d *Decoder) Stop() { d.stop.Store(true) }
 
@@ -361,19 +396,35 @@ func (d *Decoder) Recycle(tx *transaction.Transaction) { d.tx.Recycle(tx) }
 
 // Batch decodes a batch of packets, without the concurrency of Run.
 func (d *Decoder) Batch(b *capture.Batch) {
-	d.single.batch(b)
+	d.single.begin()
 	d.track(b, &d.single)
 }
 
+// dissectedAtOnce is how many packets are dissected before they are tracked, if nobody has dissected the batch: what is known of
+// so many is in the first-level cache then.
+const dissectedAtOnce = 32
+
+// track takes the packets of a batch. If they are not dissected yet, they are here, a few at a time.
 func (d *Decoder) track(b *capture.Batch, x *dissection) {
-	units := x.units[:len(b.Packets)]
-	for i := range b.Packets {
+	for from := 0; from < len(b.Packets); from = x.done {
+		if from == x.done {
+			x.more(b, dissectedAtOnce)
+		}
+		d.dissected(b, x, from)
+	}
+}
+
+// dissected takes the packets of a batch that x has dissected last: those from one on.
+func (d *Decoder) dissected(b *capture.Batch, x *dissection, from int) {
+	packets := b.Packets[from:x.done]
+	units := x.units[:len(packets)]
+	for i := range packets {
 		if d.stop.Load() {
 			return
 		}
-		p, u := &b.Packets[i], &units[i]
-		if u.full >= 0 {
-			d.extraordinary(b, i, &x.full[u.full], x.roce)
+		p, u := &packets[i], &units[i]
+		if u.Full >= 0 {
+			d.extraordinary(b, from+i, &x.full[u.Full], x.roce)
 			continue
 		}
 		d.stats.seen(p)
@@ -381,7 +432,12 @@ func (d *Decoder) track(b *capture.Batch, x *dissection) {
 		if d.tunnels.seen {
 			tap, tenant = d.tunnels.ordinary(p)
 		}
-		d.ordinary(p, u, tap, tenant)
+		d.counted(p) // as ordinary, without the call
+		c := d.roce.Lean(p, tap, tenant, &u.Lean)
+		if d.opt.Ordinary != nil {
+			d.showOrdinary(p, u, c)
+		}
+		d.memory.budget.Enforce()
 	}
 }
 
@@ -396,16 +452,28 @@ func (s *Stats) seen(p *capture.Packet) {
 }
 
 // ordinary takes a packet whose Lean says it all.
-func (d *Decoder) ordinary(p *capture.Packet, u *unit, tap uint16, tenant uint64) {
+func (d *Decoder) ordinary(p *capture.Packet, u *roce.Unit, tap uint16, tenant uint64) {
+	d.counted(p)
+	c := d.roce.Lean(p, tap, tenant, &u.Lean)
+	if d.opt.Ordinary != nil {
+		d.showOrdinary(p, u, c)
+	}
+	d.memory.budget.Enforce()
+}
+
+// counted counts an ordinary packet.
+func (d *Decoder) counted(p *capture.Packet) {
 	d.stats.GoodICRC++
 	d.tally.lean++
 	d.tally.leanBytes += uint64(p.Length)
-	c := d.roce.Lean(rdma.Ref{Time: p.Time, Number: p.Number}, tap, tenant, &u.lean, p.Data)
-	if d.opt.Ordinary != nil {
-		d.usual = OrdinaryView{Packet: p, Lean: &u.lean, Connection: c}
-		d.opt.Ordinary(&d.usual)
-	}
-	d.memory.budget.Enforce()
+}
+
+// showOrdinary shows an ordinary packet to whoever wants to see it.
+func (d *Decoder) showOrdinary(p *capture.Packet, u *roce.Unit, c *rdma.Connection) {
+	// Field by field: to assign the whole costs several times as much.
+	d.usual.Packet, d.usual.Lean, d.usual.Connection = p, &u.Lean, c
+	d.usual.From, d.usual.Plain = d.roce.Plain()
+	d.opt.Ordinary(&d.usual)
 }
 
 // extraordinary takes packet i of b, which is more than a Lean can say: f, with its InfiniBand packets in list.

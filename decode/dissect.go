@@ -10,13 +10,6 @@ import (
 // RoCEPort is the UDP destination port of RoCEv2 (IBTA annex A17).
 const RoCEPort = roce.Port
 
-// unit is what one packet shows without its context: the Lean of an ordinary packet, or where to find all of
-// another one. It fills a cache line, since it is written on one processor and read on another.
-type unit struct {
-	lean roce.Lean
-	full int32 // its place in dissection.full; -1 if lean says it all
-}
-
 // full is a packet that is not ordinary.
 type full struct {
 	first  int32 // of its InfiniBand packets in dissection.roce
@@ -27,7 +20,8 @@ type full struct {
 
 // dissection is the stateless part of decoding a batch. It needs no order, so several can run at once.
 type dissection struct {
-	units    []unit
+	done     int         // packets of the batch that have been dissected
+	units    []roce.Unit // of the last of them
 	full     []full
 	roce     []roce.Packet
 	splitter roce.Splitter
@@ -40,27 +34,38 @@ func (d *dissection) set(opt Options) {
 	d.inFull = opt.Packet != nil && opt.Ordinary == nil || opt.SkipICRC
 }
 
+// batch dissects a batch.
 func (d *dissection) batch(b *capture.Batch) {
-	n := len(b.Packets)
-	if cap(d.units) < n {
-		d.units = make([]unit, n)
+	d.begin()
+	d.more(b, len(b.Packets))
+}
+
+// begin prepares for a batch, of which nothing is dissected yet.
+func (d *dissection) begin() { d.done, d.roce, d.full = 0, d.roce[:0], d.full[:0] }
+
+// more dissects the next packets of a batch, at most n. The units are theirs then.
+func (d *dissection) more(b *capture.Batch, n int) {
+	packets := b.Packets[d.done:]
+	packets = packets[:min(n, len(packets))]
+	d.done += len(packets)
+	if cap(d.units) < len(packets) {
+		d.units = make([]roce.Unit, len(packets))
 	}
-	d.units = d.units[:n]
-	d.roce, d.full = d.roce[:0], d.full[:0]
-	for i := range b.Packets {
-		p := &b.Packets[i]
-		u := &d.units[i]
-		if p.Link == capture.LinkEthernet && !d.inFull && d.lean.Ethernet(p.Data, &u.lean) {
-			u.full = -1
-			continue
+	d.units = d.units[:len(packets)]
+	for i := 0; i < len(packets); i++ {
+		if !d.inFull {
+			if i += d.lean.Ordinary(packets[i:], d.units[i:]); i == len(packets) {
+				return
+			}
 		}
-		u.full = int32(len(d.full))
+		p, u := &packets[i], &d.units[i]
+		u.Full = int32(len(d.full))
 		if len(d.full) < cap(d.full) {
 			d.full = d.full[:len(d.full)+1]
 		} else {
 			d.full = append(d.full, full{})
 		}
-		f := &d.full[u.full]
+		f := &d.full[u.Full]
 		link.Decode(p.Link, p.Data, p.Length, &f.frame)
 		f.frame.Segment = p.Segment
 		d.upper(f)

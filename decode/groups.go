@@ -43,7 +43,7 @@ func (d *Decoder) Trackers() int {
 	t := &o.Transactions
 	switch {
 	case o.Trackers <= 0, d.memory.budget.Limit() < leastGrouped,
-		o.Packet != nil, o.Ordinary != nil, o.Observer != nil, o.Watcher != nil, t.Attribute != nil, t.Ended != nil, t.Withdrawn != nil,
+		o.Packet != nil, o.Ordinary != nil, o.Observer != nil, o.Alone != nil, o.Watcher != nil, t.Attribute != nil, t.Ended != nil, t.Withdrawn != nil,
 		t.Open > 0, t.Held > 0, o.RoCE.Connections > 0, o.RoCE.Assembly > 0, o.TCP.Connections > 0:
 		return 0
 	}
@@ -115,6 +115,7 @@ type group struct {
 	away     int    // bytes of transactions on their way; not in the budget, since giving up more does not bring them back
 	numbered int    // connections that have been told of
 	oldest   uint64 // the last mark that was told
+	lazy     bool   // marks are told after each batch: nearly all transactions are consumed here, and few wait for them
 	flushing uint64 // at of the phase, while everything is ended
 }
 
@@ -157,7 +158,7 @@ func (d *Decoder) newGroup(index, limit int) *group {
 		opt.Closed = g.closed
 	}
 	opt.Transactions.Detach = true
-	if d.opt.Group != nil {
+	if g.lazy = d.opt.Group != nil; g.lazy {
 		d.groups.begin.Lock()
 		take := d.opt.Group(index)
 		d.groups.begin.Unlock()
@@ -217,6 +218,13 @@ func (g *group) done() {
 	if g.d.numbers.Count() != g.numbered {
 		g.numbers()
 	}
+	if !g.lazy {
+		g.mark()
+	}
+}
+
+// mark tells of another oldest transaction.
+func (g *group) mark() {
 	oldest, ok := g.d.tx.Oldest()
 	if !ok {
 		oldest = noMark
@@ -243,6 +251,7 @@ func (g *group) flush(last rdma.Ref) {
 	d.stats.Connections = d.numbers.Count()
 	g.at = endOf | uint64(len(phases))<<phaseShift
 	g.done()
+	g.mark()
 }
 
 // routed is a packet on its way to a group.
@@ -267,6 +276,7 @@ type grouped struct {
 	job
 	dissected chan struct{} // or there is an error
 	parts     []part        // by worker
+	worker    [maxGroups]uint8
 	wholes    []whole
 	base      uint64 // packets before it
 	last      bool   // there are no packets: everything is ended
@@ -290,42 +300,41 @@ func (d *Decoder) route(j *grouped) {
 		j.batch.Packets = j.batch.Packets[:0]
 		j.end = d.stats.Last
 	}
-	n := len(j.parts)
 	j.base = d.stats.Packets
 	j.wholes = j.wholes[:0]
 	for i := range j.parts {
 		j.parts[i].packets = j.parts[i].packets[:0]
 	}
-	send := func(r routed) {
+	send := func(r *routed) {
 		r.group-- // from 0
-		p := &j.parts[int(r.group)%n]
-		p.packets = append(p.packets, r)
+		p := &j.parts[j.worker[r.group%maxGroups]]
+		p.packets = append(p.packets, *r)
 	}
 	for i := range j.batch.Packets {
 		p := &j.batch.Packets[i]
 		u := &j.units[i]
-		if d.opt.Clock == ClockERSPAN && u.full >= 0 {
-			p.Time = d.clock.adjust(&j.full[u.full].frame, p.Time)
+		if d.opt.Clock == ClockERSPAN && u.Full >= 0 {
+			p.Time = d.clock.adjust(&j.full[u.Full].frame, p.Time)
 		}
 		d.stats.seen(p)
 		r := routed{packet: int32(i), whole: -1, tap: p.Tap}
-		if u.full < 0 {
-			if r.group = u.lean.Route.Group; r.group == 0 {
-				r.group = d.groups.group(u.lean.Route.Src, u.lean.Route.Dst)
-				u.lean.Route.Group = r.group
+		if u.Full < 0 {
+			if r.group = u.Lean.Route.Group; r.group == 0 {
+				r.group = d.groups.group(u.Lean.Route.Src, u.Lean.Route.Dst)
+				u.Lean.Route.Group = r.group
 			}
 			if d.tunnels.seen {
 				r.tap, r.tenant = d.tunnels.ordinary(p)
 			}
-			send(r)
+			send(&r)
 			continue
 		}
-		f := &j.full[u.full].frame
+		f := &j.full[u.Full].frame
 		if !d.tunnels.seen && len(f.Tunnels) > 0 {
 			d.tunnels.begin(j.batch.Packets[:i])
 		}
 		if f.Proto == link.Fragment {
-			if f = d.defragment(p, &j.full[u.full]); f == nil {
+			if f = d.defragment(p, &j.full[u.Full]); f == nil {
 				continue
 			}
 			r.whole = j.addWhole(f)
@@ -336,7 +345,7 @@ func (d *Decoder) route(j *grouped) {
 		case link.UDP, link.TCP, link.RoCEv1, link.InfiniBand:
 			r.group = d.groups.group(f.Src, f.Dst)
 		}
-		send(r)
+		send(&r)
 	}
 	d.memory.budget.Enforce()
 }
@@ -400,6 +409,12 @@ func (w *worker) batch(j *grouped) {
 		}
 		g.packet(j, r)
 	}
+	for i := w.index; i < maxGroups && !j.last; i += workers {
+		if g := list[i]; g != nil && g.lazy {
+			g.at = 2 * (j.base + uint64(len(j.batch.Packets)))
+			g.mark()
+		}
+	}
 	if j.last {
 		for i := w.index; i < maxGroups; i += workers {
 			if g := list[i]; g != nil {
@@ -424,7 +439,7 @@ func (g *group) packet(j *grouped, r *routed) {
 	ref := rdma.Ref{Time: p.Time, Number: p.Number}
 	d.stats.Last = ref
 	switch {
-	case u.full < 0:
+	case u.Full < 0:
 		d.ordinary(p, u, r.tap, r.tenant)
 		g.done()
 		return
@@ -432,7 +447,7 @@ func (g *group) packet(j *grouped, r *routed) {
 		w := &j.wholes[r.whole]
 		d.placed(p, &w.full, w.roce[w.first:w.first+w.count], ref, r.tap, r.tenant)
 	default:
-		f := &j.full[u.full]
+		f := &j.full[u.Full]
 		d.placed(p, f, j.roce[f.first:f.first+f.count], ref, r.tap, r.tenant)
 	}
 	d.memory.budget.Enforce()

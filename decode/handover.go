@@ -12,10 +12,14 @@ type handover struct {
 	memory *memory.Account
 	limit  int // bytes on their way, unless there is one list
 
+	// alone says that there is one processor: the tracking goroutine consumes each list itself.
+	alone bool
+
 	list parcel // being filled
 	away int    // bytes held by the lists on their way
 	free [][]*transaction.Transaction
 	seen []parcel // consumed
+	sent int      // lists that were passed on and not yet taken back
 }
 
 // parcel is a list of transactions on its way.
@@ -26,13 +30,16 @@ type parcel struct {
 
 const (
 	handoverList  = 16      // transactions that change hands together
+	handoverAlone = 8       // the same with one processor: what they take stays in its first-level cache
 	handoverLists = 8       // lists that wait for a helper before the tracking goroutine consumes
 	handoverMost  = 12      // lists that wait while somebody consumes one
 	handoverBytes = 4 << 20 // what all of them hold
+	aloneBytes    = 64 << 10
+	leastHandover = 2 << 20 // with less memory for all, nothing is handed over: connections would be evicted to make room for it
 )
 
 func newHandover(p *pipeline, m *memory.Account) *handover {
-	return &handover{p: p, memory: m, limit: min(handoverBytes, m.Limit()/8)}
+	return &handover{p: p, alone: p.procs == 1, memory: m, limit: min(handoverBytes, m.Limit()/8)}
 }
 
 // add hands a transaction over, with others.
@@ -47,11 +54,34 @@ func (h *handover) add(tx *transaction.Transaction) {
 	n := tx.Memory()
 	h.list.list = append(h.list.list, tx)
 	h.list.bytes += n
+	if h.alone {
+		if len(h.list.list) == handoverAlone || h.list.bytes > aloneBytes {
+			h.here()
+		}
+		return
+	}
 	h.memory.Add(n)
+	if len(h.seen) > 0 {
+		h.recycle()
+	}
 	if len(h.list.list) == handoverList || h.list.bytes > h.limit/handoverLists {
 		h.p.mu.Lock()
 		h.send()
 		h.p.mu.Unlock()
+	}
+}
+
+// here shows the consumer the list on this goroutine. Its transactions are used again at once. They are few, so that their memory is
+// not counted between the tracker and the consumer.
+func (h *handover) here() {
+	list := h.list.list
+	h.p.d.show(list, false)
+	for _, tx := range list {
+		h.p.d.tx.Recycle(tx)
+	}
+	h.list = parcel{list: list[:0]}
+	if len(h.seen) > 0 {
+		h.recycle()
 	}
 }
 
@@ -62,6 +92,12 @@ func (h *handover) send() bool {
 		return false
 	}
 	p := h.p
+	if h.alone {
+		p.mu.Unlock()
+		h.here()
+		p.mu.Lock()
+		return true
+	}
 	for {
 		h.collect()
 		n, heavy := p.lists.len(), h.away > 0 && h.away+h.list.bytes > h.limit
@@ -79,6 +115,7 @@ func (h *handover) send() bool {
 	}
 	p.lists.add(h.list)
 	h.away += h.list.bytes
+	h.sent++
 	h.list = parcel{}
 	p.call()
 	p.mu.Unlock()
@@ -93,6 +130,7 @@ func (h *handover) collect() {
 	for i := range p.back {
 		h.away -= p.back[i].bytes
 	}
+	h.sent -= len(p.back)
 	h.seen = append(h.seen, p.back...)
 	clear(p.back)
 	p.back = p.back[:0]
@@ -112,10 +150,12 @@ func (h *handover) recycle() {
 	h.seen = h.seen[:0]
 }
 
-// show shows the consumer transactions.
-func (d *Decoder) show(list []*transaction.Transaction) {
+// show shows the consumer transactions. far says that another processor may have made them.
+func (d *Decoder) show(list []*transaction.Transaction, far bool) {
 	for i, tx := range list {
-		transaction.Prefetch(list[i:])
+		if far {
+			transaction.Prefetch(list[i:])
+		}
 		d.emit(tx)
 		tx.Release()
 	}
@@ -134,4 +174,27 @@ func (h *handover) finish() {
 	h.collect()
 	p.mu.Unlock()
 	h.recycle()
+}
+
+// await waits until all has been consumed. The tracker may be at work: what was consumed is taken back later.
+func (h *handover) await() {
+	if h.sent > 0 {
+		p := h.p
+		p.mu.Lock()
+		for p.lists.len() > 0 || p.busy {
+			if !p.consume() {
+				p.wait(waitsForConsumer)
+			}
+		}
+		h.collect()
+		p.mu.Unlock()
+	}
+	if len(h.list.list) > 0 {
+		h.p.d.show(h.list.list, false)
+		if h.alone {
+			h.list.bytes = 0 // they were not counted
+		}
+		h.seen = append(h.seen, h.list)
+		h.list = parcel{}
+	}
 }

@@ -15,10 +15,11 @@ import (
 // frame. It returns false if the frame was left to them.
 func sameAsFull(t *testing.T, d *roce.LeanDecoder, b []byte) bool {
 	t.Helper()
-	var l roce.Lean
-	if !d.Ethernet(b, &l) {
+	var unit [1]roce.Unit
+	if d.Ordinary([]capture.Packet{{Link: capture.LinkEthernet, Length: uint32(len(b)), Data: b}}, unit[:]) == 0 {
 		return false
 	}
+	l := unit[0].Lean
 	var f link.Frame
 	link.Decode(capture.LinkEthernet, b, uint32(len(b)), &f)
 	if f.Proto != link.UDP || f.DstPort != RoCEPort || f.Problem != link.NoProblem {
@@ -152,9 +153,11 @@ func BenchmarkLean(b *testing.B) {
 		b.Fatal(err)
 	}
 	var d roce.LeanDecoder
-	var l roce.Lean
+	units := make([]roce.Unit, len(batch.Packets))
 	b.ReportAllocs()
-	for i := 0; b.Loop(); i++ {
-		d.Ethernet(batch.Packets[i%len(batch.Packets)].Data, &l)
+	for b.Loop() {
+		for n := 0; n < len(units); n++ {
+			n += d.Ordinary(batch.Packets[n:], units[n:])
+		}
 	}
 }

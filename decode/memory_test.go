@@ -90,10 +90,18 @@ func TestAccountant(t *testing.T) {
 // before.
 func check(t *testing.T, before, counted int) {
 	t.Helper()
-	held := heap() - before
-	t.Logf("%d KiB counted, %d KiB held", counted>>10, held>>10)
 	// What is held beside: the headers of a batch, tables of no connection.
-	if fixed := 2 << 20; held > counted+counted/5+fixed {
+	const fixed = 2 << 20
+	most := counted + counted/5 + fixed
+	held := heap() - before
+	for range 10 { // on a busy machine, what is not alive may outlast two collections
+		if held <= most {
+			break
+		}
+		held = min(held, heap()-before)
+	}
+	t.Logf("%d KiB counted, %d KiB held", counted>>10, held>>10)
+	if held > most {
 		t.Errorf("%d KiB held, %d KiB counted", held>>10, counted>>10)
 	}
 }

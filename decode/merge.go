@@ -16,9 +16,10 @@ type merger struct {
 	held    int      // transactions that wait
 	bytes   int      // of these
 
-	// The lowest and the second lowest mark, and whose the lowest is.
+	// The lowest and the second lowest mark, and whose the lowest is. While nothing waits for them, they are found later.
 	low, second uint64
 	lowest      uint16 // maxGroups: all have ended everything
+	stale       bool
 
 	job   *grouped
 	heads []int // of the workers' lists
@@ -106,7 +107,7 @@ func (m *merger) event(e *event) {
 		if e.group != m.lowest && old > m.second && e.n >= m.second {
 			return // the lowest ones are the same
 		}
-		m.marks()
+		m.stale = true
 		m.drain()
 	case eventTransaction:
 		m.add(e)
@@ -142,6 +143,7 @@ func (m *merger) add(e *event) {
 
 // marks finds the lowest marks.
 func (m *merger) marks() {
+	m.stale = false
 	m.low, m.second, m.lowest = noMark, noMark, maxGroups
 	for i := range m.groups {
 		switch k := m.groups[i].mark; {
@@ -167,6 +169,9 @@ func (m *merger) first() (at int) {
 // drain emits what is older than all that has not ended in other groups. What has not in its own has waited for
 // it as long as it should.
 func (m *merger) drain() {
+	if m.stale && len(m.busy) > 0 {
+		m.marks()
+	}
 	for len(m.busy) > 0 {
 		at := m.first()
 		g := m.busy[at]

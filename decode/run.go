@@ -101,7 +101,7 @@ func (d *Decoder) Run(r capture.Reader) error {
 // decode is Run, or Feed without the flush at the end.
 func (d *Decoder) decode(r capture.Reader, flush bool) error {
 	p := newPipeline(d, r)
-	if d.opt.Concurrent {
+	if d.opt.Concurrent && d.memory.budget.Limit() >= leastHandover {
 		d.handover = newHandover(p, d.memory.transactions)
 	}
 	var helpers sync.WaitGroup
@@ -258,7 +258,11 @@ func (p *pipeline) dissectNext() bool {
 func (p *pipeline) dissect(j *job) {
 	j.stage = dissecting
 	p.mu.Unlock()
-	j.dissection.batch(&j.batch)
+	if p.procs > 1 {
+		j.dissection.batch(&j.batch)
+	} else {
+		j.begin() // track does the rest
+	}
 	p.mu.Lock()
 	j.stage = toTrack
 	p.came(j)
@@ -279,7 +283,7 @@ func (p *pipeline) consume() bool {
 	x := p.lists.take()
 	p.busy = true
 	p.mu.Unlock()
-	p.d.show(x.list)
+	p.d.show(x.list, p.procs > 1)
 	p.mu.Lock()
 	p.busy = false
 	p.back = append(p.back, x)

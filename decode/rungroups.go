@@ -24,6 +24,9 @@ func (d *Decoder) begin() {
 // newJob makes the place of a batch.
 func (d *Decoder) newJob(workers int) *grouped {
 	j := &grouped{dissected: make(chan struct{}, 1), parts: make([]part, workers), done: make(chan struct{}, 1)}
+	for i := range j.worker {
+		j.worker[i] = uint8(i % workers)
+	}
 	j.set(d.opt)
 	return j
 }

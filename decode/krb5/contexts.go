@@ -62,12 +62,12 @@ func (c *Contexts) Summary() Summary {
 
 // Unwrap implements rpc.Unwrapper.
 func (c *Contexts) Unwrap(v *rpc.View) {
-	if v.Call.GSS.Handle == nil {
+	if v.Call().GSS.Handle == nil {
 		return // malformed
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch v.Call.GSS.Proc {
+	switch v.Call().GSS.Proc {
 	case oncrpc.GSSInit, oncrpc.GSSContinueInit:
 		c.create(v)
 	case oncrpc.GSSData, oncrpc.GSSDestroy:
@@ -77,7 +77,7 @@ func (c *Contexts) Unwrap(v *rpc.View) {
 
 // use opens a transaction of a context.
 func (c *Contexts) use(v *rpc.View) {
-	tx, g := v.Tx, &v.Call.GSS
+	tx, g := v.Tx, &v.Call().GSS
 	server := tx.Server()
 	x := c.table.find(server.Addr, g.Handle)
 	if x == nil {
@@ -103,18 +103,18 @@ func (c *Contexts) use(v *rpc.View) {
 	} else {
 		c.sequence(x, v)
 	}
-	c.open(x, &v.CallOpened, &v.CallBody, v.Call.Payload, initiator, transaction.PartCall, v)
+	c.open(x, &v.CallOpened, v.CallBody(), v.Call().Payload, initiator, transaction.PartCall, v)
 	if v.ReplyErr != nil {
 		return
 	}
-	if v.Reply.Stat == oncrpc.Accepted && v.Reply.Verf.Flavor == oncrpc.RPCSecGSS {
+	if v.Reply().Stat == oncrpc.Accepted && v.Reply().Verf.Flavor == oncrpc.RPCSecGSS {
 		binary.BigEndian.PutUint32(x.number[:], g.Sequence)
-		if verdict := x.mic(v.Reply.Verf.Body, x.number[:], acceptor); verdict != good {
+		if verdict := x.mic(v.Reply().Verf.Body, x.number[:], acceptor); verdict != good {
 			tx.Note(wrongVerifier(transaction.PartReply, verdict))
 		}
 	}
-	c.open(x, &v.ReplyOpened, &v.ReplyBody, v.Reply.Payload, acceptor, transaction.PartReply, v)
-	if g.Proc == oncrpc.GSSDestroy && genuine && v.Reply.Succeeded() {
+	c.open(x, &v.ReplyOpened, v.ReplyBody(), v.Reply().Payload, acceptor, transaction.PartReply, v)
+	if g.Proc == oncrpc.GSSDestroy && genuine && v.Reply().Succeeded() {
 		x.destroyed = tx.Reply.Last.Number
 	}
 	if v.CallOpened.How != rpc.NotOpened && !x.opened {
@@ -137,10 +137,10 @@ func (x *context) shut() transaction.Note {
 // tells them apart. If it fits none, genuine is false, and verdict is why.
 func choose(first *context, v *rpc.View) (x *context, genuine bool, verdict verdict) {
 	for x = first; x != nil; x = x.older {
-		if x.state != keyed || v.Call.Verf.Flavor != oncrpc.RPCSecGSS {
+		if x.state != keyed || v.Call().Verf.Flavor != oncrpc.RPCSecGSS {
 			continue
 		}
-		if verdict = x.mic(v.Call.Verf.Body, header(v), initiator); verdict == good {
+		if verdict = x.mic(v.Call().Verf.Body, header(v), initiator); verdict == good {
 			return x, true, good
 		}
 	}
@@ -151,13 +151,13 @@ func choose(first *context, v *rpc.View) (x *context, genuine bool, verdict verd
 
 // header is the part of a call that its verifier is over.
 func header(v *rpc.View) []byte {
-	n := 24 + v.Call.Cred.Size()
+	n := 24 + v.Call().Cred.Size()
 	return v.Tx.Call.Payload[:min(n, len(v.Tx.Call.Payload))]
 }
 
 // unread notes that a context's keys are not known.
 func (c *Contexts) unread(x *context, v *rpc.View) {
-	if v.CallBody.Kind != oncrpc.BodyPrivacy && (c.keytab == nil || v.CallBody.Kind != oncrpc.BodyIntegrity) {
+	if v.CallBody().Kind != oncrpc.BodyPrivacy && (c.keytab == nil || v.CallBody().Kind != oncrpc.BodyIntegrity) {
 		return
 	}
 	if !x.needed {
@@ -206,7 +206,7 @@ func (x *context) body(out *rpc.Opened, b *oncrpc.Body, payload []byte, s side, 
 
 // open opens arguments or results, and notes what is wrong with them.
 func (c *Contexts) open(x *context, out *rpc.Opened, b *oncrpc.Body, payload []byte, s side, what transaction.NotePart, v *rpc.View) {
-	switch verdict := x.body(out, b, payload, s, v.Call.GSS.Sequence); verdict {
+	switch verdict := x.body(out, b, payload, s, v.Call().GSS.Sequence); verdict {
 	case good:
 	case cut:
 		if out.How == rpc.Prefix {

@@ -13,7 +13,7 @@ import (
 // create follows the creation of a context (RFC 2203, section 5.2).
 func (c *Contexts) create(v *rpc.View) {
 	tx := v.Tx
-	if v.ReplyErr != nil || !v.Reply.Succeeded() || !c.result.Decode(v.ReplyBody.Data) {
+	if v.ReplyErr != nil || !v.Reply().Succeeded() || !c.result.Decode(v.ReplyBody().Data) {
 		return
 	}
 	r := &c.result
@@ -28,7 +28,7 @@ func (c *Contexts) create(v *rpc.View) {
 	}
 	if x == nil {
 		x = &context{place: at(tx.Server(), r.Handle), made: whichOf(tx)}
-		if v.Call.GSS.Proc == oncrpc.GSSContinueInit {
+		if v.Call().GSS.Proc == oncrpc.GSSContinueInit {
 			c.proceed(x, v)
 		} else {
 			c.begin(x, v)
@@ -45,9 +45,9 @@ func (c *Contexts) create(v *rpc.View) {
 	}
 	// The verifier of the reply is over the sequence window (RFC 2203, section
 	// 5.2.3.1), if the context is complete.
-	if r.Major == 0 && v.Reply.Verf.Flavor == oncrpc.RPCSecGSS {
+	if r.Major == 0 && v.Reply().Verf.Flavor == oncrpc.RPCSecGSS {
 		binary.BigEndian.PutUint32(x.number[:], r.Window)
-		if verdict := x.mic(v.Reply.Verf.Body, x.number[:], acceptor); verdict != good {
+		if verdict := x.mic(v.Reply().Verf.Body, x.number[:], acceptor); verdict != good {
 			tx.Note(wrongVerifier(transaction.PartReply, verdict))
 		}
 	}
@@ -55,7 +55,7 @@ func (c *Contexts) create(v *rpc.View) {
 
 // begin takes the first tokens of a context.
 func (c *Contexts) begin(x *context, v *rpc.View) {
-	c.reader.Reset(v.CallBody.Data, v.CallBody.Length)
+	c.reader.Reset(v.CallBody().Data, v.CallBody().Length)
 	token := c.reader.Opaque(0)
 	x.state = closed
 	if c.reader.Failed() {
@@ -137,7 +137,7 @@ func (c *Contexts) answer(x *context) {
 // proceed takes a further round of a creation: RPCSEC_GSS_CONTINUE_INIT names the
 // context by the handle of the round before.
 func (c *Contexts) proceed(x *context, v *rpc.View) {
-	from := c.table.find(v.Tx.Server().Addr, v.Call.GSS.Handle)
+	from := c.table.find(v.Tx.Server().Addr, v.Call().GSS.Handle)
 	if from == nil {
 		x.state, x.problem = closed, "the first round of the context's creation was not captured"
 		return

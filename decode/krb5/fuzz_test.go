@@ -170,8 +170,8 @@ func (s *script) play(t *testing.T, units [][]byte, limit int) (opened int) {
 	v := &rpc.View{Unwrap: c}
 	for i, u := range units {
 		v.Set(s.transaction(u, uint64(i)))
-		genuine(t, v.Tx, &v.CallOpened, &v.CallBody, v.Call.GSS.Sequence, argument)
-		genuine(t, v.Tx, &v.ReplyOpened, &v.ReplyBody, v.Call.GSS.Sequence, result)
+		genuine(t, v.Tx, &v.CallOpened, v.CallBody(), v.Call().GSS.Sequence, argument)
+		genuine(t, v.Tx, &v.ReplyOpened, v.ReplyBody(), v.Call().GSS.Sequence, result)
 		if how := v.CallOpened.How; how == v.ReplyOpened.How && (how == rpc.Decrypted || how == rpc.Verified) {
 			opened++
 		}

@@ -12,12 +12,12 @@ func (c *Contexts) Peek() rpc.Unwrapper { return peek{c} }
 type peek struct{ c *Contexts }
 
 func (p peek) Unwrap(v *rpc.View) {
-	if v.Call.GSS.Handle == nil || v.Call.GSS.Proc != oncrpc.GSSData {
+	if v.Call().GSS.Handle == nil || v.Call().GSS.Proc != oncrpc.GSSData {
 		return
 	}
 	p.c.mu.Lock()
 	defer p.c.mu.Unlock()
-	x := p.c.table.find(v.Tx.Server().Addr, v.Call.GSS.Handle)
+	x := p.c.table.find(v.Tx.Server().Addr, v.Call().GSS.Handle)
 	if x == nil {
 		return
 	}
@@ -25,8 +25,8 @@ func (p peek) Unwrap(v *rpc.View) {
 		return
 	}
 	v.Principal = x.client
-	x.body(&v.CallOpened, &v.CallBody, v.Call.Payload, initiator, v.Call.GSS.Sequence)
+	x.body(&v.CallOpened, v.CallBody(), v.Call().Payload, initiator, v.Call().GSS.Sequence)
 	if v.ReplyErr == nil {
-		x.body(&v.ReplyOpened, &v.ReplyBody, v.Reply.Payload, acceptor, v.Call.GSS.Sequence)
+		x.body(&v.ReplyOpened, v.ReplyBody(), v.Reply().Payload, acceptor, v.Call().GSS.Sequence)
 	}
 }

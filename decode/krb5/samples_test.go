@@ -73,7 +73,7 @@ func each(t testing.TB, name string, skip uint64, u rpc.Unwrapper, f func(*rpc.V
 }
 
 func data(v *rpc.View) bool {
-	return v.CallErr == nil && v.Call.Cred.Flavor == oncrpc.RPCSecGSS && v.Call.GSS.Proc == oncrpc.GSSData
+	return v.CallErr == nil && v.Call().Cred.Flavor == oncrpc.RPCSecGSS && v.Call().GSS.Proc == oncrpc.GSSData
 }
 
 // TestSamples decrypts each message of the samples. The golden files of the commands compare the
@@ -103,7 +103,7 @@ func TestSamples(t *testing.T) {
 				if v.CallOpened.How != how || v.ReplyOpened.How != how {
 					t.Errorf("packet %d: call %v, reply %v", v.Tx.First().Number, v.CallOpened.How, v.ReplyOpened.How)
 				}
-				if v.Args == nil || v.Result == nil || v.ArgsErr != nil || v.ResultErr != nil || v.ArgsLeft != 0 || v.ResultLeft != 0 {
+				if v.Args() == nil || v.Result() == nil || v.ArgsErr != nil || v.ResultErr != nil || v.ArgsLeft != 0 || v.ResultLeft != 0 {
 					t.Errorf("packet %d: %v %v, %d and %d bytes left", v.Tx.First().Number, v.ArgsErr, v.ResultErr, v.ArgsLeft, v.ResultLeft)
 				}
 				if v.Principal != "nfs/client.rig.test@RIG.TEST" && v.Principal != "root@RIG.TEST" {
@@ -127,7 +127,7 @@ func TestWithoutKey(t *testing.T) {
 		if len(v.Tx.Notes) > 0 || v.Opening() != rpc.NotOpened || v.Principal != "" {
 			t.Errorf("packet %d: %q", v.Tx.First().Number, v.Tx.Notes)
 		}
-		if v.Wrapped() == "privacy" && (v.Args != nil || v.Status() != "") {
+		if v.Wrapped() == "privacy" && (v.Args() != nil || v.Status() != "") {
 			t.Errorf("packet %d is readable", v.Tx.First().Number)
 		}
 	})
@@ -239,13 +239,13 @@ func TestFlipped(t *testing.T) {
 				payload := m.Payload
 				copied := bytes.Clone(payload)
 				m.Payload = copied
-				offset, opened := v.CallBody.Offset, &w.CallOpened
+				offset, opened := v.CallBody().Offset, &w.CallOpened
 				if m == &v.Tx.Reply {
-					offset, opened = v.ReplyBody.Offset, &w.ReplyOpened
+					offset, opened = v.ReplyBody().Offset, &w.ReplyOpened
 				}
-				end := offset + v.CallBody.Length
+				end := offset + v.CallBody().Length
 				if m == &v.Tx.Reply {
-					end = offset + v.ReplyBody.Length
+					end = offset + v.ReplyBody().Length
 				}
 				for i := offset; i < end; i++ {
 					copied[i] ^= 1 << (i % 8)
@@ -276,7 +276,7 @@ func TestCut(t *testing.T) {
 		m := &v.Tx.Call
 		payload := m.Payload
 		whole := bytes.Clone(v.CallOpened.Data)
-		for n := v.CallBody.Offset; n < len(payload); n++ {
+		for n := v.CallBody().Offset; n < len(payload); n++ {
 			m.Payload = payload[:n:n]
 			w.Set(v.Tx)
 			o := &w.CallOpened
@@ -286,7 +286,7 @@ func TestCut(t *testing.T) {
 				if !bytes.HasPrefix(whole, o.Data) || o.Length != len(whole) {
 					t.Fatalf("cut at %d: %x of %d, want %x", n, o.Data, o.Length, whole)
 				}
-			case o.How != rpc.NotOpened && n < v.CallBody.Offset+v.CallBody.Length:
+			case o.How != rpc.NotOpened && n < v.CallBody().Offset+v.CallBody().Length:
 				t.Fatalf("cut at %d: %v", n, o.How)
 			}
 		}

@@ -7,7 +7,7 @@ import (
 
 // sequence checks the sequence number of a genuine call (RFC 2203, section 5.3.3.1).
 func (c *Contexts) sequence(x *context, v *rpc.View) {
-	tx, n := v.Tx, v.Call.GSS.Sequence
+	tx, n := v.Tx, v.Call().GSS.Sequence
 	if n > maxSequence {
 		tx.Note(transaction.Note{Kind: transaction.KRB5SequenceTooHigh, N: uint64(n), Of: maxSequence})
 	}

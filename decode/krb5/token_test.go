@@ -296,7 +296,7 @@ func TestForged(t *testing.T) {
 	forger.acceptor = newKey(AES256SHA1)
 	forger.packet, forger.xid = 1000, 1000
 	v := set(c, forger.private(0x7fffffff))
-	if v.Opening() != rpc.Refused || v.Args != nil || len(v.Tx.Notes) != 4 {
+	if v.Opening() != rpc.Refused || v.Args() != nil || len(v.Tx.Notes) != 4 {
 		t.Errorf("%v, %q", v.Opening(), v.Tx.Notes)
 	}
 	g := s.cred(5, oncrpc.ServiceNone)

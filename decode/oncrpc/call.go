@@ -44,19 +44,12 @@ func (c *Call) Decode(b []byte, full int) error {
 	if full < len(b) {
 		full = len(b)
 	}
-	if len(b) < minCall {
+	end := UsualCall(b)
+	if end == 0 {
 		return c.decode(b, full)
 	}
 	h := (*[callFixed + 8]byte)(b)
-	flavor, n := Flavor(binary.BigEndian.Uint32(h[24:])), uint(binary.BigEndian.Uint32(h[28:]))
-	if binary.BigEndian.Uint64(h[4:]) != uint64(TypeCall)<<32|Version || n > maxAuth || flavor == RPCSecGSS {
-		return c.decode(b, full)
-	}
-	verf := callFixed + 8 + (n+3)&^3
-	end := verf + 8
-	if end > uint(len(b)) || binary.LittleEndian.Uint64(b[verf:end]) != uint64(AuthNone) { // or not empty
-		return c.decode(b, full)
-	}
+	flavor, n := Flavor(binary.BigEndian.Uint32(h[24:])), binary.BigEndian.Uint32(h[28:])
 	// The usual call, in the order that needs one write barrier for all pointers.
 	c.XID, c.RPCVersion = binary.BigEndian.Uint32(h[:]), Version
 	c.Program, c.Version = binary.BigEndian.Uint32(h[12:]), binary.BigEndian.Uint32(h[16:])
@@ -64,7 +57,7 @@ func (c *Call) Decode(b []byte, full int) error {
 	c.Cred.Flavor, c.Verf.Flavor = flavor, AuthNone
 	c.GSS.Version, c.GSS.Proc, c.GSS.Sequence, c.GSS.Service = 0, 0, 0, 0
 	c.Cut, c.err.Kind = false, xdr.None
-	c.Length, c.PayloadLength = int(end), full-int(end)
+	c.Length, c.PayloadLength = end, full-end
 	c.Payload = b[end:len(b):len(b)]
 	c.Cred.Body = b[callFixed+8 : callFixed+8+n : callFixed+8+n]
 	c.Verf.Body, c.GSS.Handle = c.Payload[:0:0], nil

@@ -42,16 +42,11 @@ func (r *Reply) Decode(b []byte, full int) error {
 	if full < len(b) {
 		full = len(b)
 	}
-	if len(b) < minAccepted {
-		return r.decode(b, full)
-	}
-	h := (*[minAccepted]byte)(b)
-	if binary.BigEndian.Uint64(h[4:]) != uint64(TypeReply)<<32|uint64(Accepted) ||
-		binary.LittleEndian.Uint64(h[12:])|uint64(binary.LittleEndian.Uint32(h[20:])) != uint64(AuthNone)|uint64(Success) {
+	if UsualReply(b) == 0 {
 		return r.decode(b, full)
 	}
 	// The usual reply: a success, without a verifier.
-	r.XID, r.Stat, r.Accept = binary.BigEndian.Uint32(h[:]), Accepted, Success
+	r.XID, r.Stat, r.Accept = binary.BigEndian.Uint32(b), Accepted, Success
 	r.Reject, r.AuthStat, r.Low, r.High, r.Verf.Flavor = 0, 0, 0, 0, AuthNone
 	r.Cut, r.err.Kind = false, xdr.None
 	r.Length, r.PayloadLength = minAccepted, full-minAccepted

@@ -420,6 +420,9 @@ func FuzzMessage(f *testing.F) {
 		if other := long.decode(b, max(full, len(b))); (err == nil) != (other == nil) || !reflect.DeepEqual(c, long) {
 			t.Fatalf("%+v, %v\nthe long way %+v, %v", c, err, long, other)
 		}
+		if n := UsualCall(b); n != 0 && (err != nil || n != c.Length || c.Protection() != Protection{}) {
+			t.Fatalf("a usual call with a header of %d bytes: %+v, %v", n, c, err)
+		}
 		if err == nil {
 			if !peeked || m != (Message{c.XID, TypeCall, c.Program, c.Version, c.Procedure}) {
 				t.Fatalf("Peek = %+v, %v", m, peeked)
@@ -442,6 +445,9 @@ func FuzzMessage(f *testing.F) {
 		err = r.Decode(b, full)
 		if other := slow.decode(b, max(full, len(b))); (err == nil) != (other == nil) || !reflect.DeepEqual(r, slow) {
 			t.Fatalf("%+v, %v\nthe long way %+v, %v", r, err, slow, other)
+		}
+		if n := UsualReply(b); n != 0 && (err != nil || n != r.Length || !r.Succeeded()) {
+			t.Fatalf("a usual reply with a header of %d bytes: %+v, %v", n, r, err)
 		}
 		if err == nil {
 			for k := BodyNone; k <= BodyUnknown; k++ {

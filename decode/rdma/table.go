@@ -82,11 +82,14 @@ func (t *TapFilter) Sole() bool { return t.shown && t.Elsewhere == 0 }
 // is where the connection's first packet was captured.
 func (t *TapFilter) Accept(tap, preferred int32, now int64) bool {
 	if tap == t.tap {
-		t.waiting, t.last, t.shown = 0, now, true
+		t.Took(now)
 		return true
 	}
 	return t.other(tap, preferred, now)
 }
+
+// Took is Accept for a packet that was captured at Tap.
+func (t *TapFilter) Took(now int64) { t.waiting, t.last, t.shown = 0, now, true }
 
 func (t *TapFilter) other(tap, preferred int32, now int64) bool {
 	t.waiting = min(t.waiting+1, tapPatience+1)

@@ -124,7 +124,10 @@ type PlainWatcher interface {
 	// PlainSend reports a Send of one packet, the next of its sender, with nothing missing before it: it stands for
 	// WorkStarted, WorkData, WorkDone and Saw. It is called before a transaction learns of the Send.
 	PlainSend(c *Connection, s *Send, seq uint64, psn uint32)
-	// PlainAck reports the acknowledgement of all up to psn that from sent, with nothing missing: it stands for Saw, after
+	// PlainAcked reports the acknowledgement of a Send of one packet, with nothing missing and no other operation under way: it
+	// stands for WorkAcked and Saw. It is called after a transaction has learned of it.
+	PlainAcked(c *Connection, from Side, seq uint64, psn uint32, ref Ref)
+	// PlainAck reports any other acknowledgement of all up to psn that from sent, with nothing missing: it stands for Saw, after
 	// WorkAcked.
 	PlainAck(c *Connection, from Side, psn uint32, ref Ref)
 }

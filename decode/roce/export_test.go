@@ -3,8 +3,14 @@ package roce
 import (
 	"cmp"
 	"fmt"
+	"net/netip"
 	"slices"
 )
+
+// NewRoute makes a Route as a LeanDecoder would: the tracker finds no flow by one without its slot.
+func NewRoute(src, dst netip.Addr) *Route {
+	return &Route{Src: src, Dst: dst, slot: routeSlot(src)}
+}
 
 // State describes what the tracker knows of each flow, for comparison.
 func (t *Tracker) State() (lines []string) {
@@ -17,6 +23,7 @@ func (t *Tracker) State() (lines []string) {
 	})
 	for _, fl := range flows {
 		f := *fl
+		f.plain = plainness{} // the short way's own
 		f.route, f.c, f.older, f.newer, f.suspect, f.instead = nil, nil, nil, nil, nil, nil
 		f.sends = nil // reported when they end
 		lines = append(lines, fmt.Sprintf("%+v used %v closed %v at %d", f, fl.c.used, fl.c.closed, fl.c.closedAt))

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"hash/crc32"
 	"net/netip"
+
+	"github.com/rpcrdma/toolkit/capture"
 )
 
 // Route is the source and destination address of a packet. Packets with the same route usually share a Route,
@@ -27,7 +29,7 @@ func routeSlot(src netip.Addr) uint8 {
 
 // Lean is what the Tracker needs of an ordinary packet: one of the RC service that was captured completely,
 // has a right ICRC, and has the extension headers of nearly all traffic. If decoding and tracking run on two
-// processors, the size of what passes between them matters: a Lean and its index in the batch fill one cache
+// processors, the size of what passes between them matters: a Unit, which holds a Lean, fills one cache
 // line, Frame and Packet seven.
 type Lean struct {
 	Route      *Route
@@ -81,56 +83,101 @@ const (
 	ecnCE        = 3
 )
 
-// Ethernet decodes a captured Ethernet frame. It returns false if link.Decode and Splitter have to examine
-// it: because something is unusual or wrong, or because it is not RoCEv2.
-func (d *LeanDecoder) Ethernet(b []byte, l *Lean) bool {
-	if len(b) < usualHeaders+ICRCSize {
-		return false
-	}
-	// Most frames have neither a tag nor IP options: then everything is where it always is, and several fields are
-	// compared at once.
-	h := (*[usualHeaders]byte)(b)
-	start := binary.BigEndian.Uint32(h[12:]) // EtherType, version and length of the header, type of service
-	if start>>8 != etherIPv4<<8|0x45 {
-		return d.anywhere(b, l)
-	}
-	n := int(binary.BigEndian.Uint16(h[16:]))
-	const fragment, proto = 0x3fff0000, 0xff
-	udp := binary.BigEndian.Uint64(h[etherSize+ipv4Size:])
-	if binary.BigEndian.Uint32(h[20:])&(fragment|proto) != protoUDP || n > len(b)-etherSize || n < usualHeaders-etherSize+ICRCSize ||
-		uint32(udp>>16) != roceUDP<<16|uint32(n-ipv4Size) {
-		return false
-	}
-	p := b[etherSize : etherSize+n]
-	size := l.transport((*[BTHSize]byte)(h[usualHeaders-BTHSize:]), p[usualHeaders-etherSize:])
-	if size == 0 {
-		return false
-	}
-	var good bool
-	switch { // as foldIntact, without the call
-	case foldsWide:
-		good = fold512(&h[etherSize-icrcOnes], icrcOnes+n, &ones4) == foldResidue
-	case folds && n <= foldMost:
-		good = fold128(&h[etherSize-icrcOnes], icrcOnes+n, &ones4) == foldResidue
-	default:
-		good = d.intact(p, ipv4Size)
-	}
-	if !good {
-		return false
-	}
-	l.SrcPort, l.Traffic, l.Tag = uint16(udp>>48), uint8(start), 0
-	l.At = uint32(etherSize + ipv4Size + udpSize + size)
-	hosts := binary.LittleEndian.Uint64(h[etherSize+12:])
-	if q := d.routes[routeHash(hosts)]; q != nil && q.src == hosts && !q.six {
-		l.Route = q
-		return true
-	}
-	l.Route = d.route(p, ipv4Size)
-	return true
+// Unit is the Lean of an ordinary packet, or where to find all of another one. It fills a cache line, since it is written on
+// one processor and read on another.
+type Unit struct {
+	Lean Lean
+	// Full belongs to whoever takes the Units; it is negative if Lean says it all.
+	Full int32
 }
 
-// anywhere is Ethernet wherever the headers are.
-func (d *LeanDecoder) anywhere(b []byte, l *Lean) bool {
+// Ordinary decodes packets up to the first that is not ordinary: that one has to be examined by link.Decode and Splitter, because
+// it is not RoCEv2 on Ethernet, or because something in it is unusual or wrong. It returns how many precede it. There must be as many
+// units as packets.
+func (d *LeanDecoder) Ordinary(packets []capture.Packet, units []Unit) int {
+	units = units[:len(packets)]
+	for i := range packets {
+		p, u := &packets[i], &units[i]
+		b, l := p.Data, &u.Lean
+		if p.Link != capture.LinkEthernet || len(b) < usualHeaders+ICRCSize {
+			return i
+		}
+		// Most frames have neither a tag nor IP options: then everything is where it always is, and several fields are
+		// compared at once.
+		h := (*[usualHeaders + ICRCSize]byte)(b)
+		start := binary.BigEndian.Uint32(h[12:]) // EtherType, version and length of the header, type of service
+		var x *[BTHSize + ICRCSize]byte          // BTH, and what follows in any case
+		var at, end uint                         // from the BTH to the ICRC
+		if start>>8 == etherIPv4<<8|0x45 {
+			const fragment, proto = 0x3fff0000, 0xff
+			at, end = usualHeaders-BTHSize, etherSize+uint(binary.BigEndian.Uint16(h[16:]))
+			udp := binary.BigEndian.Uint64(h[etherSize+ipv4Size:])
+			if binary.BigEndian.Uint32(h[20:])&(fragment|proto) != protoUDP || end > uint(len(b)) || end < usualHeaders+ICRCSize ||
+				uint32(udp>>16) != roceUDP<<16|uint32(end-etherSize-ipv4Size) {
+				return i
+			}
+			var good bool
+			switch { // as foldIntact, without the call
+			case foldsWide:
+				good = fold512(&h[etherSize-icrcOnes], int(end-etherSize+icrcOnes), &ones4) == foldResidue
+			case folds && end <= etherSize+foldMost:
+				good = fold128(&h[etherSize-icrcOnes], int(end-etherSize+icrcOnes), &ones4) == foldResidue
+			default:
+				good = d.intact(b[etherSize:end], ipv4Size)
+			}
+			if !good {
+				return i
+			}
+			// Read after the call, so that it need not be kept beyond it.
+			l.SrcPort, l.Traffic, l.Tag = binary.BigEndian.Uint16(h[etherSize+ipv4Size:]), h[etherSize+1], 0
+			hosts := binary.LittleEndian.Uint64(h[etherSize+12:])
+			if q := d.routes[routeHash(hosts)]; q != nil && q.src == hosts && !q.six {
+				l.Route = q
+			} else {
+				l.Route = d.route(b[etherSize:], ipv4Size)
+			}
+			x = (*[BTHSize + ICRCSize]byte)(h[usualHeaders-BTHSize:])
+		} else {
+			if at, end = d.anywhere(b, l); end == 0 {
+				return i
+			}
+			x = (*[BTHSize + ICRCSize]byte)(b[at:])
+		}
+
+		bth := binary.BigEndian.Uint64(x[:])
+		op, flags := Opcode(bth>>56), uint8(bth>>48)
+		o := &ordinaries[op]
+		pad := flags & maskPad >> shiftPad
+		n := int(end-at) - int(o.other) - int(pad)
+		if flags&maskTVer != 0 || uint(n-int(o.least)) > uint(o.span) || o.least != 0 && n&(n-1) != 0 {
+			return i
+		}
+		l.VA, l.RKey, l.DMALen, l.MSN, l.Syndrome = 0, 0, 0, 0, 0
+		switch o.headers {
+		case withAETH:
+			e := binary.BigEndian.Uint32(x[BTHSize:])
+			l.Syndrome, l.MSN = Syndrome(e>>24), e&mask24
+		case withRETH:
+			e := RETH(b[at+BTHSize:][:RETHSize])
+			l.VA, l.RKey, l.DMALen = e.VA(), e.RKey(), e.DMALen()
+		case withIETH:
+			l.RKey = binary.BigEndian.Uint32(x[BTHSize:])
+		case extraordinary:
+			return i
+		}
+		l.Opcode, l.Pad, l.SE = op, pad, flags&flagSE != 0
+		l.DestQP = uint32(bth) & mask24
+		psn := binary.BigEndian.Uint32(x[bthAckReq:])
+		l.AckReq, l.PSN = psn>>31 != 0, psn&mask24
+		l.At, l.PayloadLen = uint32(at)+uint32(o.other)-ICRCSize, uint16(n)
+		u.Full = -1
+	}
+	return len(packets)
+}
+
+// anywhere finds BTH and end of the packet in a frame that may have a tag, or IPv6. It returns 0 if link.Decode has to examine it, or if the
+// ICRC is wrong.
+func (d *LeanDecoder) anywhere(b []byte, l *Lean) (bth, end uint) {
 	at := etherSize
 	ether := binary.BigEndian.Uint16(b[12:])
 	l.Tag = 0
@@ -146,49 +193,45 @@ func (d *LeanDecoder) anywhere(b []byte, l *Lean) bool {
 		h := b[at : at+ipv4Size]
 		n, net = int(binary.BigEndian.Uint16(h[2:])), ipv4Size
 		if h[0] != 0x45 || h[9] != protoUDP || binary.BigEndian.Uint16(h[6:])&0x3fff != 0 {
-			return false
+			return 0, 0
 		}
 		l.Traffic = h[1]
 	case etherIPv6:
 		if len(b) < at+ipv6Size {
-			return false
+			return 0, 0
 		}
 		h := b[at : at+ipv6Size]
 		n, net = ipv6Size+int(binary.BigEndian.Uint16(h[4:])), ipv6Size
 		if h[0]>>4 != 6 || h[6] != protoUDP {
-			return false
+			return 0, 0
 		}
 		l.Traffic = h[0]<<4 | h[1]>>4
 	default:
-		return false
+		return 0, 0
 	}
 	if n < net+udpSize+BTHSize+ICRCSize || n > len(b)-at {
-		return false
+		return 0, 0
 	}
 	p := b[at : at+n]
 	u := (*[udpSize + BTHSize]byte)(p[net:])
 	if binary.BigEndian.Uint16(u[2:]) != roceUDP || int(binary.BigEndian.Uint16(u[4:])) != n-net {
-		return false
+		return 0, 0
 	}
 	l.SrcPort = binary.BigEndian.Uint16(u[:])
-	size := l.transport((*[BTHSize]byte)(u[udpSize:]), p[net+udpSize+BTHSize:])
-	if size == 0 {
-		return false
-	}
 	if !d.foldIntact(b[at-icrcOnes:at+n], net) {
-		return false
+		return 0, 0
 	}
-	l.At = uint32(at + net + udpSize + size)
 	l.Route = d.route(p, net)
-	return true
+	return uint(at + net + udpSize), uint(at + n)
 }
 
 // ordinary says of an opcode what is needed of a packet that may be a Lean.
 type ordinary struct {
-	size    uint8  // of BTH and extension headers
+	other   uint8  // bytes from the BTH on that are no payload: headers and ICRC
 	headers uint8  // one of those below
 	least   uint16 // payload; if it is not 0, the payload is a path MTU, a power of two
 	span    uint16 // the longest payload is so much longer than the least
+	_       uint16 // to a size that is quick to multiply with
 }
 
 const (
@@ -216,7 +259,7 @@ func ordinaryTable() (table [256]ordinary) {
 		case info.headers == HasIETH:
 			t.headers = withIETH
 		}
-		t.size, t.span = info.size, MaxMTU
+		t.other, t.span = info.size+ICRCSize, MaxMTU
 		switch info.payload {
 		case payloadMTU:
 			t.least, t.span = 256, MaxMTU-256
@@ -225,36 +268,6 @@ func ordinaryTable() (table [256]ordinary) {
 		}
 	}
 	return table
-}
-
-// transport decodes the BTH and the extension headers at the start of rest, which ends with the ICRC. It returns their size together,
-// or 0 if they are not ordinary.
-func (l *Lean) transport(h *[BTHSize]byte, rest []byte) int {
-	bth := binary.BigEndian.Uint64(h[:])
-	op, flags := Opcode(bth>>56), uint8(bth>>48)
-	o := ordinaries[op] // few fields, so that they are kept in registers
-	pad := flags & maskPad >> shiftPad
-	n := len(rest) + BTHSize - ICRCSize - int(o.size) - int(pad)
-	if o.headers == extraordinary || flags&maskTVer != 0 || uint(n-int(o.least)) > uint(o.span) || o.least != 0 && n&(n-1) != 0 {
-		return 0
-	}
-	l.VA, l.RKey, l.DMALen, l.MSN, l.Syndrome = 0, 0, 0, 0, 0
-	switch o.headers {
-	case withAETH:
-		e := binary.BigEndian.Uint32(rest)
-		l.Syndrome, l.MSN = Syndrome(e>>24), e&mask24
-	case withRETH:
-		e := RETH(rest[:RETHSize])
-		l.VA, l.RKey, l.DMALen = e.VA(), e.RKey(), e.DMALen()
-	case withIETH:
-		l.RKey = binary.BigEndian.Uint32(rest)
-	}
-	l.Opcode, l.Pad, l.SE = op, pad, flags&flagSE != 0
-	l.DestQP = uint32(bth) & mask24
-	psn := binary.BigEndian.Uint32(h[bthAckReq:])
-	l.AckReq, l.PSN = psn>>31 != 0, psn&mask24
-	l.PayloadLen = uint16(n)
-	return int(o.size)
 }
 
 // intact verifies the ICRC of p, an IP packet whose header has net bytes, if foldIntact does not.
@@ -331,7 +344,10 @@ func (l *Lean) payload(data []byte) []byte {
 }
 
 // size is the length from the BTH to the ICRC: see arrival.size.
-func (l *Lean) size() int { return l.Opcode.HeaderSize() + int(l.PayloadLen) + int(l.Pad) + ICRCSize }
+func (l *Lean) size() int { return l.Opcode.HeaderSize() + l.rest() }
+
+// rest is size without the headers.
+func (l *Lean) rest() int { return int(l.PayloadLen) + int(l.Pad) + ICRCSize }
 
 // traced fills in what only a tracer reads.
 func (l *Lean) traced(p *Packet) { p.Headers, p.AETH.MSN = opcodes[l.Opcode].headers, l.MSN }

@@ -66,6 +66,7 @@ const glance = 8
 // Evict frees something: packets kept for later, or one of the next connections of the clock, the largest of
 // those unused for a round. It returns false if there is nothing to free.
 func (t *Tracker) Evict(ref rdma.Ref) bool {
+	t.epoch++
 	if len(t.spare) > 0 {
 		for i, a := range t.spare {
 			t.add(nil, -a.size)

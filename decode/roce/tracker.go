@@ -51,6 +51,7 @@ type flowKey struct {
 type flow struct {
 	key   flowKey
 	route *Route // of the last packet that had one: as key has it
+	plain plainness
 	c     *connection
 	side  rdma.Side // of the sender
 	tap   rdma.TapFilter
@@ -98,10 +99,11 @@ type flow struct {
 	early     int         // in Tracker.early
 	headless  psnSet      // missing PSNs that were seen, but not the beginning of their message
 	ring      []request   // the last requests, in the order of their PSNs: see request
-	prints    []print     // of the last messages, in capture order: prints[pushed%maxPrints]
+	prints    []print     // of the last messages, in capture order: prints[pushed%len(prints)]
 	pushed    uint64      // messages
 	head      uint64      // position after the newest
 	acked     uint64      // position of the oldest that has not been acknowledged
+	held      uint64      // position of the oldest that was kept when the ring grew
 	sends     []*assembly // Sends in progress with several packets, ordered by PSN
 
 	// Response stream, in the peer's PSN space.
@@ -150,6 +152,7 @@ type Tracker struct {
 
 	flows map[flowKey]*flow
 	cache [256]*flow // by queue pair number: the last flow used
+	epoch uint64     // lasts while all packets are plain: see plainness
 
 	lone   map[addrPair]*flow // flows without a peer: the newest
 	paired map[addrPair]*flow // those with one
@@ -178,8 +181,9 @@ type Tracker struct {
 	saw  rdma.Sighting // the packet at hand, for the watcher
 	work rdma.Work     // for the watcher
 
-	tenant uint64       // of the current packet
-	tunnel *link.Tunnel // of the current packet: its outermost
+	tenant  uint64       // of the current packet
+	tunnel  *link.Tunnel // of the current packet: its outermost
+	plainBy int8         // the side that sent the packet Lean took last, if plain did; otherwise -1
 }
 
 type addrPair struct {
@@ -196,6 +200,7 @@ func NewTracker(h rdma.Handler, numbers *rdma.Numbers, limits Limits) *Tracker {
 	return &Tracker{
 		h: h, memory: memory, tracer: tracer, watcher: watcher, plainly: plainly, numbers: numbers, limits: limits,
 		whole:  tracer != nil || watcher != nil && plainly == nil,
+		epoch:  1, // not that of a new flow
 		flows:  make(map[flowKey]*flow),
 		lone:   make(map[addrPair]*flow),
 		paired: make(map[addrPair]*flow),
@@ -206,6 +211,7 @@ func NewTracker(h rdma.Handler, numbers *rdma.Numbers, limits Limits) *Tracker {
 // Packet handles the next packet. f is its network part, p its InfiniBand headers. tenant is f.Tenant() or
 // its substitute. It returns the connection that the packet belongs to, or nil.
 func (t *Tracker) Packet(ref rdma.Ref, tap uint16, tenant uint64, fabric rdma.Fabric, f *link.Frame, p *Packet, icrc Verdict) *rdma.Connection {
+	t.epoch++
 	t.tenant, t.tunnel = tenant, f.Outermost()
 	switch p.Opcode.Service() {
 	case ServiceUD:
@@ -220,29 +226,16 @@ func (t *Tracker) Packet(ref rdma.Ref, tap uint16, tenant uint64, fabric rdma.Fa
 	return t.connected(fl, &arrival{ref: ref, p: p, tap: int32(tap), port: f.SrcPort, fabric: fabric, marked: f.ECN == ecnCE, icrc: icrc})
 }
 
-// Lean is Packet for an ordinary packet of RoCEv2, captured as data.
-func (t *Tracker) Lean(ref rdma.Ref, tap uint16, tenant uint64, l *Lean, data []byte) *rdma.Connection {
-	t.tenant, t.tunnel = tenant, nil
-	fl := t.cache[uint8(l.DestQP)^l.Route.slot]
-	if fl == nil || fl.route != l.Route || fl.key.qpn != l.DestQP || fl.key.tenant != tenant {
-		fl = t.flow(flowKey{l.Route.Src, l.Route.Dst, tenant, l.DestQP}, ref, int32(tap), rdma.RoCEv2)
-		fl.route = l.Route
-	}
-	if t.plain(fl, ref, int32(tap), l, data) {
-		return fl.c.known()
-	}
-	l.packet(data, &t.lean)
-	if t.tracer != nil {
-		l.traced(&t.lean)
-	}
-	return t.connected(fl, &arrival{ref: ref, p: &t.lean, tap: int32(tap), port: l.SrcPort, fabric: rdma.RoCEv2, marked: l.Marked(), icrc: Good})
-}
+// Plain reports whether the packet that Lean took last was the one expected of its sender, which is then returned: a Send
+// of one packet or an acknowledgement, of a connection with nothing unusual. It may be false nevertheless.
+func (t *Tracker) Plain() (from rdma.Side, ok bool) { return rdma.Side(t.plainBy) & 1, t.plainBy >= 0 }
 
 // Headless handles a packet whose extension headers the capture cut. It still shows that the PSN was sent.
 func (t *Tracker) Headless(ref rdma.Ref, tap uint16, tenant uint64, fabric rdma.Fabric, f *link.Frame, p *Packet) *rdma.Connection {
 	if p.Opcode.Service() != ServiceRC || p.Opcode.IsResponse() || p.Opcode.IsCNP() || !p.Opcode.IsDefined() {
 		return nil
 	}
+	t.epoch++
 	t.tenant, t.tunnel = tenant, f.Outermost()
 	fl := t.flows[flowKey{f.Src, f.Dst, tenant, p.DestQP}]
 	if fl == nil || !fl.started || fl.announced || fl.c.closed || fl.c.State != rdma.Established || fl.tap.Tap() != int32(tap) {
@@ -653,11 +646,9 @@ func (t *Tracker) settleGaps(fl *flow) {
 func (t *Tracker) release(fl *flow) {
 	t.requests -= len(fl.ring)
 	t.add(fl.c, -len(fl.ring)*requestSize)
-	if fl.prints != nil {
-		t.add(fl.c, -maxPrints*printSize)
-	}
+	t.add(fl.c, -len(fl.prints)*printSize)
 	fl.prints, fl.pushed = nil, 0
-	fl.ring, fl.head, fl.acked = nil, 0, 0
+	fl.ring, fl.head, fl.acked, fl.held = nil, 0, 0, 0
 	fl.sends = nil
 	fl.missing.r, fl.headless.r, fl.gone.r, fl.respMissing.r = nil, nil, nil, nil
 	t.dropEarly(fl)
@@ -710,6 +701,7 @@ func (t *Tracker) remove(c *connection) {
 // Flush closes all connections at the end of the capture, in the order of
 // their first packets.
 func (t *Tracker) Flush(ref rdma.Ref) {
+	t.epoch++
 	all := slices.Clone(t.all)
 	slices.SortFunc(all, func(a, b *connection) int { return cmp.Compare(a.First.Number, b.First.Number) })
 	for _, c := range all {

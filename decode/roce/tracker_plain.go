@@ -1,60 +1,147 @@
 package roce
 
-import "github.com/rpcrdma/toolkit/decode/rdma"
+import (
+	"github.com/rpcrdma/toolkit/capture"
+	"github.com/rpcrdma/toolkit/decode/rdma"
+)
 
-// plain is connected for the packets that nearly all are: the Send of one packet whose turn it is, and the
-// acknowledgement, both on a connection with nothing unusual. It returns false, and has changed nothing, if anything else has
-// to be looked at. What it does is what connected would do: the packets of a capture may take either way, which
-// TestLean and FuzzLean of package decode compare.
-func (t *Tracker) plain(fl *flow, ref rdma.Ref, tap int32, l *Lean, data []byte) bool {
-	c, side := fl.c, fl.side&1 // &1: no check of the bounds below
-	known, peer := c.Connection, c.flows[side^1]
-	if peer == nil || fl.tap.Tap() != tap || known.State != rdma.Established || c.closed || fl.copies || fl.respCopies ||
-		l.Marked() || t.whole {
-		return false
+// Nearly all packets are plain: the Send of one packet whose turn it is, or an acknowledgement, on a connection with nothing
+// unusual. Lean does for them what connected would do, at once. The packets of a capture may take either way, which TestPlain and
+// FuzzPlain compare.
+
+// plainness is what a plain packet of a flow needs to know, and what may be plain: as it was in an epoch. Only what is not plain
+// changes it, and ends the epoch: see Tracker.epoch.
+type plainness struct {
+	epoch       uint64
+	known       *rdma.Connection
+	sent        *rdma.Counters // in known
+	peer        *flow
+	sends, acks bool
+}
+
+// Lean is Packet for an ordinary packet of RoCEv2. Tap and tenant may differ from those of p if it was captured in a tunnel.
+func (t *Tracker) Lean(p *capture.Packet, tap uint16, tenant uint64, l *Lean) *rdma.Connection {
+	fl := t.cache[uint8(l.DestQP)^l.Route.slot]
+	if !fl.carries(l, tenant) || fl.tap.Tap() != int32(tap) || l.Marked() {
+		return t.unplain(p, tap, tenant, l)
 	}
-	response := l.Opcode == RCAcknowledge
-	switch {
-	case response:
+	if fl.plain.epoch != t.epoch && !t.examine(fl) {
+		return t.unplain(p, tap, tenant, l)
+	}
+	known, sent := fl.plain.known, fl.plain.sent
+	switch l.Opcode {
+	case RCAcknowledge:
 		// ack leaves the sets of PSNs alone as long as nothing is missing.
-		if !l.Syndrome.IsACK() || !peer.started || len(peer.missing.r) > 0 {
-			return false
+		if !fl.plain.acks || !l.Syndrome.IsACK() {
+			return t.unplain(p, tap, tenant, l)
 		}
-	case l.Opcode == RCSendOnly || l.Opcode == RCSendOnlyInvalidate:
-		if peer.last == 0 || l.PSN != fl.next || !fl.started || fl.announced || fl.blind || fl.unsure || len(fl.sends) > 0 {
-			return false
-		}
-	default:
-		return false
-	}
-	fl.tap.Accept(tap, c.tap, ref.Time)
-	fl.good++
-	fl.port, fl.last = l.SrcPort, ref.Number
-	c.used, known.Last = true, ref
-	sent := &known.Sent[side]
-	sent.Packets++
-	sent.Bytes += uint64(l.size())
-	if response {
+		ref := fl.took(p, l)
+		sent.Packets++
+		sent.Bytes += uint64(BTHSize + AETHSize + l.rest())
 		sent.Acks++
 		fl.hasResp, fl.lastResp = true, l.PSN
-		t.ack(peer, l.PSN, ref)
-		t.plainAck(fl, l.PSN, ref)
-		return true
+		peer := fl.plain.peer
+		if r := peer.waits(l.PSN); r != nil { // as in ack
+			peer.acked++
+			if t.watcher != nil {
+				t.watcher.WorkAcked(known, peer.side, r.work, ref)
+			}
+			t.h.SendAcked(known, peer.side, r.tag, ref)
+			if t.plainly != nil {
+				t.plainly.PlainAcked(known, fl.side, r.work, l.PSN, ref)
+			}
+		} else {
+			t.ack(peer, l.PSN, ref)
+			t.plainAck(fl, l.PSN, ref)
+		}
+	case RCSendOnly, RCSendOnlyInvalidate:
+		if !fl.plain.sends || l.PSN != fl.next {
+			return t.unplain(p, tap, tenant, l)
+		}
+		ref := fl.took(p, l)
+		sent.Packets++
+		sent.Bytes += uint64(l.size())
+		sent.Sends++
+		t.numbers.Assign(known)
+		fl.next, fl.strays = psnAdd(l.PSN, 1), 0
+		s := &t.send
+		*s = rdma.Send{}
+		s.From, s.Data, s.Length = fl.side, l.payload(p.Data), int(l.PayloadLen)
+		s.First, s.Last, s.Packets, s.Solicited = ref, ref, 1, l.SE
+		if l.Opcode == RCSendOnlyInvalidate {
+			s.Invalidates, s.Handle = true, l.RKey
+		}
+		work := t.plainSend(fl, s, l.PSN)
+		tag := t.h.Send(known, s)
+		fl.rpc = fl.rpc || tag.W0|tag.W1 != 0
+		r := t.push(fl, l.PSN, sendPrint(s.Data, s.Length))
+		r.kind, r.count, r.tag, r.at, r.work, r.mtu = sendRequest, 1, tag, ref.Time, work, 0
+	default:
+		return t.unplain(p, tap, tenant, l)
 	}
-	sent.Sends++
-	t.numbers.Assign(known)
-	fl.next, fl.strays = psnAdd(l.PSN, 1), 0
-	s := &t.send
-	*s = rdma.Send{}
-	s.From, s.Data, s.Length = side, l.payload(data), int(l.PayloadLen)
-	s.First, s.Last, s.Packets, s.Solicited = ref, ref, 1, l.SE
-	if l.Opcode == RCSendOnlyInvalidate {
-		s.Invalidates, s.Handle = true, l.RKey
+	t.plainBy = int8(fl.side)
+	if known.ID == 0 { // see connection.known
+		return nil
 	}
-	work := t.plainSend(fl, s, l.PSN)
-	tag := t.h.Send(known, s)
-	fl.rpc = fl.rpc || tag.W0|tag.W1 != 0
-	r := t.push(fl, l.PSN, sendPrint(s.Data, s.Length))
-	r.kind, r.count, r.tag, r.at, r.work, r.mtu = sendRequest, 1, tag, ref.Time, work, 0
+	return known
+}
+
+// carries reports whether a packet belongs to a flow, if there is one.
+func (fl *flow) carries(l *Lean, tenant uint64) bool {
+	return fl != nil && fl.route == l.Route && fl.key.qpn == l.DestQP && fl.key.tenant == tenant
+}
+
+// took notes what each packet changes.
+func (fl *flow) took(p *capture.Packet, l *Lean) rdma.Ref {
+	ref := rdma.Ref{Time: p.Time, Number: p.Number}
+	fl.tap.Took(ref.Time)
+	fl.good++
+	fl.port, fl.last = l.SrcPort, ref.Number
+	fl.c.used, fl.plain.known.Last = true, ref
+	return ref
+}
+
+// examine brings the plainness of a flow up to date. It returns false if nothing is plain.
+func (t *Tracker) examine(fl *flow) bool {
+	c := fl.c
+	peer := fl.peer()
+	if peer == nil || c.State != rdma.Established || c.closed || fl.copies || fl.respCopies || t.whole {
+		return false
+	}
+	fl.plain = plainness{
+		epoch: t.epoch, known: c.Connection, sent: &c.Sent[fl.side], peer: peer,
+		acks:  peer.started && len(peer.missing.r) == 0,
+		sends: peer.last != 0 && fl.started && !fl.announced && !fl.blind && !fl.unsure && len(fl.sends) == 0,
+	}
 	return true
+}
+
+// unplain is Lean for a packet that is not plain.
+func (t *Tracker) unplain(p *capture.Packet, tap uint16, tenant uint64, l *Lean) *rdma.Connection {
+	t.epoch++
+	t.plainBy = -1
+	t.tenant, t.tunnel = tenant, nil
+	ref := rdma.Ref{Time: p.Time, Number: p.Number}
+	fl := t.cache[uint8(l.DestQP)^l.Route.slot]
+	if !fl.carries(l, tenant) {
+		fl = t.flow(flowKey{l.Route.Src, l.Route.Dst, tenant, l.DestQP}, ref, int32(tap), rdma.RoCEv2)
+		fl.route = l.Route
+	}
+	l.packet(p.Data, &t.lean)
+	if t.tracer != nil {
+		l.traced(&t.lean)
+	}
+	return t.connected(fl, &arrival{ref: ref, p: &t.lean, tap: int32(tap), port: l.SrcPort, fabric: rdma.RoCEv2, marked: l.Marked(), icrc: Good})
+}
+
+// waits returns the only request that waits for an acknowledgement, if that is a Send of one packet, its PSN, and the last that was
+// seen.
+func (fl *flow) waits(psn uint32) *request {
+	if fl.next != psnAdd(psn, 1) || fl.acked+1 != fl.head || fl.refused || fl.opening || len(fl.sends) > 0 {
+		return nil
+	}
+	if r := fl.request(fl.acked); r.start == psn && r.count == 1 && r.kind == sendRequest {
+		return r
+	}
+	return nil
 }

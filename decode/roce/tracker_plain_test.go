@@ -6,13 +6,14 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/roce"
 )
 
 // routes are how the packets of client and server come.
-var routes = [2]*roce.Route{{Src: a, Dst: b}, {Src: b, Dst: a}}
+var routes = [2]*roce.Route{roce.NewRoute(a, b), roce.NewRoute(b, a)}
 
 // twice feeds two trackers with the same packets: one by Lean, which goes the short way for most of them, the other by Packet.
 type twice struct {
@@ -42,7 +43,7 @@ func (w *twice) packet(from rdma.Side, tap uint16, gap int64, l *roce.Lean) {
 		ref := rdma.Ref{Time: x.now, Number: x.n}
 		var c *rdma.Connection
 		if x == w.lean {
-			c = x.t.Lean(ref, tap, 0, l, payload)
+			c = x.t.Lean(&capture.Packet{Time: ref.Time, Number: ref.Number, Data: payload}, tap, 0, l)
 		} else {
 			c = x.t.Packet(ref, tap, 0, rdma.RoCEv2, &f, &p, roce.Good)
 		}
@@ -111,6 +112,10 @@ func (w *twice) step(which, place, odd byte) {
 		gap = 60e9
 	case 0xaa:
 		w.next[from] += 1 << 20 // another connection
+	case 0xab, 0xac:
+		for _, x := range []*wire{w.lean, w.full} {
+			x.t.Evict(rdma.Ref{Time: x.now, Number: x.n})
+		}
 	}
 	w.packet(from, tap, gap, &l)
 }
@@ -140,8 +145,39 @@ func (w *twice) compare(t *testing.T) {
 	}
 }
 
-func newTwice(setup bool) *twice {
+// acks is a PlainWatcher that notes what is acknowledged.
+type acks struct{ rec *recorder }
+
+func (acks) WorkStarted(*rdma.Connection, *rdma.Work, rdma.Ref)                     {}
+func (acks) WorkData(*rdma.Connection, rdma.Side, uint64, uint32, bool, rdma.Ref)   {}
+func (acks) WorkDone(*rdma.Connection, rdma.Side, uint64, uint32, []byte, rdma.Ref) {}
+func (acks) Saw(*rdma.Connection, *rdma.Sighting)                                   {}
+func (acks) Merged(*rdma.Connection, rdma.Side, *rdma.Connection, rdma.Side)        {}
+func (acks) Closed(*rdma.Connection, rdma.Ref)                                      {}
+func (acks) Plain() bool                                                            { return true }
+func (acks) PlainSend(*rdma.Connection, *rdma.Send, uint64, uint32)                 {}
+func (acks) PlainAck(*rdma.Connection, rdma.Side, uint32, rdma.Ref)                 {}
+func (a acks) WorkAcked(c *rdma.Connection, from rdma.Side, seq uint64, ref rdma.Ref) {
+	a.rec.add("operation %d of side %d of connection %d acknowledged by packet %d", seq, from, c.ID, ref.Number)
+}
+
+// watched is a recorder with a Watcher.
+type watched struct{ *recorder }
+
+func (w watched) Watcher() rdma.Watcher { return acks{w.recorder} }
+
+// watch gives both trackers, which have seen nothing yet, a Watcher.
+func (w *twice) watch() {
+	for _, x := range []*wire{w.lean, w.full} {
+		x.t = roce.NewTracker(watched{x.rec}, new(rdma.Numbers), roce.Limits{})
+	}
+}
+
+func newTwice(setup, watch bool) *twice {
 	w := &twice{newWire(), newWire(), [2]uint32{1000, 1<<24 - 3}}
+	if watch {
+		w.watch()
+	}
 	if setup {
 		w.lean.setup(w.next[0], w.next[1])
 		w.full.setup(w.next[0], w.next[1])
@@ -153,7 +189,7 @@ func TestPlain(t *testing.T) {
 	for seed := range uint64(400) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 1))
-			w := newTwice(seed%4 != 0)
+			w := newTwice(seed%4 != 0, seed%8 > 3)
 			for range 100 {
 				place, odd := byte(0), byte(rng.Uint32())
 				if rng.IntN(12) == 0 {
@@ -172,9 +208,11 @@ func TestPlain(t *testing.T) {
 func FuzzPlain(f *testing.F) {
 	f.Add(true, []byte{0, 0, 0x20, 3, 0, 0, 1, 0, 0x20, 2, 0, 0})
 	f.Add(false, []byte{0, 0, 0x20, 3, 0, 0, 1, 240, 0x20, 2, 0, 0xf0})
+	f.Add(true, []byte{0, 0, 0x20, 3, 0, 0, 1, 0, 0x20, 2, 0, 0, 0}) // watched
 	f.Add(true, []byte{16, 0, 0, 0, 0, 0x20, 20, 0, 4, 3, 0, 0})
+	f.Add(true, []byte{0, 0, 0x20, 3, 0, 0, 1, 0, 0x20, 2, 0, 0, 0, 0, 0xab, 3, 0, 0, 1, 0, 0x20, 2, 0, 0})
 	f.Fuzz(func(t *testing.T, setup bool, steps []byte) {
-		w := newTwice(setup)
+		w := newTwice(setup, len(steps)&1 != 0)
 		for i := 0; i+3 <= min(len(steps), 600); i += 3 {
 			w.step(steps[i], steps[i+1], steps[i+2])
 		}

@@ -270,7 +270,7 @@ func (t *Tracker) restart(fl *flow, psn uint32) {
 	fl.c.Sent[fl.side].Gaps += fl.missing.size()
 	fl.missing.reset()
 	fl.headless.reset()
-	fl.head, fl.acked = 0, 0
+	fl.head, fl.acked, fl.held = 0, 0, 0
 	fl.next, fl.unsure, fl.blind, fl.refused, fl.strays = psn, false, false, false, 0
 	fl.copies = false
 	t.saw.Restarted = true
@@ -330,18 +330,25 @@ func (t *Tracker) again(fl *flow, p *Packet, ref rdma.Ref) {
 
 // push makes room for a request in the ring, ordered by PSN. sum is its print.
 func (t *Tracker) push(fl *flow, start, sum uint32) *request {
-	if n := uint64(len(fl.ring)); fl.head-fl.acked >= n || fl.head >= n && (n < 16 || fl.request(fl.head).unfinished()) {
-		t.grow(fl)
-	}
 	pos := fl.head
+	var r *request
+	if n := uint64(len(fl.ring)); pos-fl.acked < n {
+		r = &fl.ring[pos&(n-1)]
+		if pos >= n && (n < 16 || r.unfinished()) {
+			r = nil
+		}
+	}
+	if r == nil {
+		t.grow(fl)
+		r = fl.request(pos)
+	}
 	fl.head++
-	r := fl.request(pos)
 	if pos > fl.acked && psnDiff(fl.request(pos-1).start, start) > 0 {
 		r = fl.earlier(pos, start)
 	}
 	r.start, r.print = start, sum
-	if len(fl.prints) > 0 {
-		fl.prints[fl.pushed%maxPrints] = print{start, sum}
+	if n := uint64(len(fl.prints)); n > 0 {
+		fl.prints[fl.pushed&(n-1)] = print{start, sum}
 	}
 	fl.pushed++
 	return r
@@ -385,32 +392,21 @@ func (t *Tracker) grow(fl *flow) {
 	t.requests += size - n
 	t.add(fl.c, (size-n)*requestSize)
 	ring := make([]request, size)
-	from := uint64(0)
-	if fl.head > uint64(n) {
-		from = fl.head - uint64(n)
-	}
+	from := fl.oldest()
+	fl.held = from
 	for pos := from; pos < fl.head; pos++ {
 		ring[pos%uint64(size)] = *fl.request(pos)
 	}
 	fl.ring = ring
-	if size >= 16 && fl.prints == nil {
-		t.add(fl.c, maxPrints*printSize)
-		fl.prints = make([]print, maxPrints)
-		fl.pushed = 0
-		for pos := from; pos < fl.head; pos++ {
-			r := &ring[pos%uint64(size)]
-			fl.prints[fl.pushed] = print{r.start, r.print}
-			fl.pushed++
-		}
-	}
+	t.growPrints(fl)
 }
 
 // oldest is the position of the oldest request that the ring still holds.
 func (fl *flow) oldest() uint64 {
 	if n := uint64(len(fl.ring)); fl.head > n {
-		return fl.head - n
+		return max(fl.head-n, fl.held)
 	}
-	return 0
+	return fl.held
 }
 
 // newest is the last request; there must be one.

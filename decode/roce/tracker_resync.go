@@ -7,8 +7,10 @@ import (
 )
 
 const (
-	// maxPrints is how many messages of a flow are remembered by their prints.
-	maxPrints = 64
+	// printsPerRequest is how many messages of a flow are remembered by their prints for each slot of its ring, and
+	// maxPrints how many at most. Both are powers of two.
+	printsPerRequest = 8
+	maxPrints        = 1 << 10
 	// maxLateStart is how many packets may be missing between a connection's setup and its first captured
 	// packet. A larger difference is a contradiction.
 	maxLateStart = 64
@@ -23,6 +25,37 @@ const printSize = 8
 // printFactor is odd with well-spread bits. A peer that makes two messages alike only makes one of its own
 // look like a retransmission.
 const printFactor = 0x9e3779b97f4a7c15
+
+// growPrints makes room for more prints after the ring has grown. A ring of fewer than 16 slots has none: it holds every
+// message itself. A sender may go back further than the ring reaches, because acknowledgements that the capture shows may
+// not have reached it yet.
+func (t *Tracker) growPrints(fl *flow) {
+	size := min(len(fl.ring)*printsPerRequest, maxPrints)
+	if len(fl.ring) < 16 || size == len(fl.prints) {
+		return
+	}
+	more := (size - len(fl.prints)) * printSize
+	if fl.prints != nil && !t.fits(more) {
+		return
+	}
+	t.add(fl.c, more)
+	prints := make([]print, size)
+	kept := uint64(0)
+	if fl.prints == nil {
+		for pos := fl.oldest(); pos < fl.head; pos++ {
+			r := fl.request(pos)
+			prints[kept] = print{r.start, r.print}
+			kept++
+		}
+	} else {
+		n := uint64(len(fl.prints))
+		for i := fl.pushed - min(fl.pushed, n); i < fl.pushed; i++ {
+			prints[kept] = fl.prints[i&(n-1)]
+			kept++
+		}
+	}
+	fl.prints, fl.pushed = prints, kept
+}
 
 // kindOf is the kind of message that a request packet belongs to.
 func kindOf(p *Packet) requestKind {

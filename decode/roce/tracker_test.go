@@ -215,6 +215,48 @@ func TestGap(t *testing.T) {
 	w.want(t, "beyond", "acked 0 send 4")
 }
 
+// TestGoBack: a sender whose timer has run out repeats what it believes to be under way, though the acknowledgements
+// have been captured. However many were sent before, and however many slots that has made the tracker remember, these
+// are repetitions.
+func TestGoBack(t *testing.T) {
+	for _, alone := range []uint32{0, 1, 3, 15, 16, 17, 40, 114, 300} { // acknowledged one by one
+		for _, together := range []uint32{1, 2, 5, 16, 17, 33, 60, 65, 128, 200} {
+			for _, back := range []uint32{0, 1, 2, 7, 14, 31, 47, 100} {
+				if back > alone {
+					continue
+				}
+				w := newWire()
+				w.rec.quiet = true
+				psn := uint32(7137365)
+				w.setup(psn, 100)
+				send := func() {
+					number := psn
+					w.packet(0, roce.RCSendOnly, psn, 32, func(p *roce.Packet) { binary.LittleEndian.PutUint32(p.Payload, number) })
+					psn++
+				}
+				for range alone {
+					send()
+					w.ack(1, psn-1)
+				}
+				for range together {
+					send()
+				}
+				for n := range together {
+					w.ack(1, psn-together+n)
+				}
+				psn -= together + back
+				for range together + back {
+					send()
+				}
+				if c := &w.c.Sent[0]; c.Resyncs != 0 || c.Retransmitted != uint64(together+back) || c.Sends != uint64(alone+together) {
+					t.Errorf("%d, %d together, %d of the former again: %d resyncs, %d packets again, %d Sends",
+						alone, together, back, c.Resyncs, c.Retransmitted, c.Sends)
+				}
+			}
+		}
+	}
+}
+
 func TestNAKs(t *testing.T) {
 	w := newWire()
 	w.setup(10, 100)

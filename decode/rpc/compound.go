@@ -72,13 +72,13 @@ func (v *View) listOperations() {
 
 // compounds returns the two arrays of operations; either may be nil.
 func (v *View) compounds() (args, res *nfs4.Operations, callback bool) {
-	switch a := v.Args.(type) {
+	switch a := v.Args().(type) {
 	case *nfs4.CompoundArgs:
 		args = &a.Operations
 	case *nfs4.CbCompoundArgs:
 		args, callback = &a.Operations, true
 	}
-	switch r := v.Result.(type) {
+	switch r := v.Result().(type) {
 	case *nfs4.CompoundRes:
 		res = &r.Operations
 	case *nfs4.CbCompoundRes:
@@ -92,7 +92,14 @@ func (v *View) MinorVersion() (uint32, bool) {
 	if !v.compound {
 		return 0, false
 	}
-	switch a := v.Args.(type) {
+	return v.minorVersion()
+}
+
+func (v *View) minorVersion() (uint32, bool) {
+	if v.usual != nil {
+		return v.brief.Minor, true
+	}
+	switch a := v.Args().(type) {
 	case *nfs4.CompoundArgs:
 		return a.Minorversion, true
 	case *nfs4.CbCompoundArgs:

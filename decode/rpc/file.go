@@ -40,20 +40,24 @@ func (v *View) File() *File {
 }
 
 func (v *View) fileOf() {
-	switch v.Args.(type) {
+	tx := v.Tx
+	of3 := tx.Program == nfs3.NFS_PROGRAM && tx.Version == nfs3.NFS_V3
+	if of3 && v.usual3() {
+		return
+	}
+	switch v.Args().(type) {
 	case nil:
 	case *nfs4.CompoundArgs:
 		v.fileOfCompound()
 	case *nfs4.CbCompoundArgs:
 		v.fileOfCallback()
 	default:
-		tx := v.Tx
 		e := ops.Procedure(tx.Program, tx.Version, tx.Procedure)
-		if e == nil || tx.Program != nfs3.NFS_PROGRAM || tx.Version != nfs3.NFS_V3 {
-			v.fileOther(v.Args)
+		if e == nil || !of3 {
+			v.fileOther(v.Args())
 			return
 		}
-		v.take(e, v.Args, v.Result)
+		v.take(e, v.Args(), v.Result())
 		v.file.Result = v.outcome.Handle
 	}
 }

@@ -15,10 +15,10 @@ func (v *View) Malformed(report func(packet uint64, part string, err error)) {
 	if v.ResultErr != nil && !v.ResultCut {
 		report(tx.Reply.Last.Number, "results", v.ResultErr)
 	}
-	if v.CallErr != nil && tx.Call.Seen() && !v.Call.Cut && !tx.Call.Cut && len(tx.Call.Payload) == tx.Call.PayloadLength && tx.Call.PayloadLength > 0 {
+	if v.CallErr != nil && tx.Call.Seen() && !v.call.Cut && !tx.Call.Cut && len(tx.Call.Payload) == tx.Call.PayloadLength && tx.Call.PayloadLength > 0 {
 		report(tx.Call.Last.Number, "call header", v.CallErr)
 	}
-	if v.ReplyErr != nil && v.ReplyErr != ErrNotSeen && !v.Reply.Cut && !tx.Reply.Cut && len(tx.Reply.Payload) == tx.Reply.PayloadLength && tx.Reply.PayloadLength > 0 {
+	if v.ReplyErr != nil && v.ReplyErr != ErrNotSeen && !v.reply.Cut && !tx.Reply.Cut && len(tx.Reply.Payload) == tx.Reply.PayloadLength && tx.Reply.PayloadLength > 0 {
 		report(tx.Reply.Last.Number, "reply header", v.ReplyErr)
 	}
 }

@@ -1,10 +1,12 @@
 package rpc
 
 import (
-	"github.com/rpcrdma/toolkit/decode/internal/wire"
+	"slices"
+
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/nfs/ops"
+	"github.com/rpcrdma/toolkit/decode/xdr"
 )
 
 // maxNames is how many file handles a Names remembers, and nameBytes how much
@@ -81,12 +83,32 @@ func (n *Names) Path(handle []byte) string {
 // Learn remembers the file handles of the transaction's results.
 func (v *View) Learn() {
 	n := v.Names
-	if n == nil || v.Result == nil {
+	if n == nil {
 		return
 	}
-	switch r := v.Result.(type) {
+	if m := v.usual; m != nil {
+		switch {
+		case m.compound:
+			if !m.outline.tells() {
+				return
+			}
+		case m.gives:
+			v.learnGiven(n)
+			return
+		case m.teaches:
+			if v.learn3(n) {
+				return
+			}
+		default:
+			return
+		}
+	}
+	if v.Result() == nil {
+		return
+	}
+	switch r := v.Result().(type) {
 	case *nfs3.READDIRPLUS3res:
-		a, ok := v.Args.(*nfs3.READDIRPLUS3args)
+		a, ok := v.Args().(*nfs3.READDIRPLUS3args)
 		if !ok || r.Status != nfs3.NFS3_OK {
 			return
 		}
@@ -97,28 +119,59 @@ func (v *View) Learn() {
 			}
 		}
 	case *nfs3.RENAME3res:
-		if a, ok := v.Args.(*nfs3.RENAME3args); ok && r.Status == nfs3.NFS3_OK {
+		if a, ok := v.Args().(*nfs3.RENAME3args); ok && r.Status == nfs3.NFS3_OK {
 			n.rename(a.From.Dir.Data, a.From.Name, a.To.Dir.Data, a.To.Name)
 		}
 	case *nfs3.REMOVE3res:
-		if a, ok := v.Args.(*nfs3.REMOVE3args); ok && r.Status == nfs3.NFS3_OK {
+		if a, ok := v.Args().(*nfs3.REMOVE3args); ok && r.Status == nfs3.NFS3_OK {
 			n.remove(a.Object.Dir.Data, a.Object.Name)
 		}
 	case *nfs3.RMDIR3res:
-		if a, ok := v.Args.(*nfs3.RMDIR3args); ok && r.Status == nfs3.NFS3_OK {
+		if a, ok := v.Args().(*nfs3.RMDIR3args); ok && r.Status == nfs3.NFS3_OK {
 			n.remove(a.Object.Dir.Data, a.Object.Name)
 		}
 	case *nfs4.CompoundRes:
 		v.learn4(n)
 	default:
-		tx := v.Tx
-		if e := ops.Procedure(tx.Program, tx.Version, tx.Procedure); e == nil || !e.Gives.Has(ops.Handle) {
-			return
-		}
-		if f := v.File(); f != nil && f.Result != nil {
-			n.learn(f.Handle, f.Result, f.Name)
+		if v.gives {
+			v.learnGiven(n)
 		}
 	}
+}
+
+// learnGiven remembers the one handle that the results give.
+func (v *View) learnGiven(n *Names) {
+	if f := v.File(); f != nil && f.Result != nil {
+		n.learn(f.Handle, f.Result, f.Name)
+	}
+}
+
+// teaches reports whether Learn may have use for the results of a procedure: they give handles, or names are changed. It
+// is told by arguments that are empty.
+func teaches(e *ops.Entry, args xdr.Message) bool {
+	if _, compound := args.(*nfs4.CompoundArgs); compound || e == nil {
+		return compound
+	}
+	if e.Gives.Has(ops.Handle | ops.Handles) {
+		return true
+	}
+	var a ops.Act
+	e.Act(args, &a)
+	return a.Class == ops.Changes && slices.ContainsFunc(a.Places(), func(p ops.Place) bool { return p.Named })
+}
+
+// tells reports whether a COMPOUND has an operation that tells learn4 something.
+func (o *outline) tells() bool {
+	for _, n := range o.results.Numbers {
+		switch nfs4.NfsOpnum4(n) {
+		case nfs4.OP_REMOVE, nfs4.OP_RENAME, nfs4.OP_READDIR:
+			return true
+		}
+		if e := ops.Operation(n); e != nil && e.Gives.Has(ops.Handle) {
+			return true
+		}
+	}
+	return false
 }
 
 func (v *View) learn4(n *Names) {
@@ -164,10 +217,32 @@ func (n *Names) filehandle(f *nfs4.Fattr4) []byte {
 func (n *Names) rename(fromDir, from, toDir, to []byte) {
 	h, ok := n.byName[entry{string(fromDir), string(from)}]
 	n.remove(toDir, to)
+	if ok && n.move(h, fromDir, from, toDir, to) {
+		return
+	}
 	if ok {
 		n.remove(fromDir, from)
 		n.set(h, n.entry(toDir, to))
 	}
+}
+
+// move is the usual rename: the handle has the old name only, and the names fit. It does not look for what it knows: that the
+// handle is there, and that the new name is not.
+func (n *Names) move(handle string, fromDir, from, toDir, to []byte) bool {
+	old, known := n.byHandle[handle]
+	if !known || !old.is(fromDir, from) || string(fromDir) == string(toDir) && string(from) == string(to) {
+		return false
+	}
+	e := n.entry(toDir, to)
+	bytes := n.bytes - 2*old.size(handle) + 2*e.size(handle)
+	if bytes > n.limit() {
+		return false
+	}
+	n.bytes = bytes
+	delete(n.byName, old)
+	n.byName[e], n.byHandle[handle] = handle, e
+	n.recent.renamed(handle)
+	return true
 }
 
 // remove forgets a name that has been removed from its directory.
@@ -205,7 +280,7 @@ func (n *Names) learn(parent, child, name []byte) {
 	if len(child) == 0 || len(name) == 0 || string(name) == "." || string(name) == ".." {
 		return
 	}
-	if f := n.recent.find(wire.Sum64(0, child), child); f != nil && f.known && f.is(parent, name) {
+	if f := n.place(child, false); f != nil && f.known && f.is(parent, name) {
 		return
 	}
 	if e, ok := n.byHandle[string(child)]; ok && e.is(parent, name) {
@@ -215,11 +290,7 @@ func (n *Names) learn(parent, child, name []byte) {
 }
 
 func (n *Names) set(child string, e entry) {
-	limit := n.Limit
-	if limit <= 0 {
-		limit = nameBytes
-	}
-	if n.byHandle == nil || len(n.byHandle) >= maxNames || len(n.byName) >= maxNames || n.bytes+2*e.size(child) > limit {
+	if n.byHandle == nil || len(n.byHandle) >= maxNames || len(n.byName) >= maxNames || n.bytes+2*e.size(child) > n.limit() {
 		if n.byHandle != nil {
 			n.Forgotten++
 		}
@@ -236,6 +307,14 @@ func (n *Names) set(child string, e entry) {
 	n.byHandle[child] = e
 	n.recent.renamed(child)
 	n.byName[e] = child
+}
+
+// limit is how many bytes may be remembered.
+func (n *Names) limit() int {
+	if n.Limit <= 0 {
+		return nameBytes
+	}
+	return n.Limit
 }
 
 // size is what the name of a handle takes in one of the tables, in bytes.

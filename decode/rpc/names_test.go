@@ -93,3 +93,50 @@ func TestNamesAllocate(t *testing.T) {
 		t.Errorf("%v allocations for a name that goes and comes", a)
 	}
 }
+
+// FuzzRename compares a usual rename with the removal of both names and the addition of one.
+func FuzzRename(f *testing.F) {
+	f.Add([]byte("\x00abc\x01abde\x00abe\x01abcd\x02cd\x01abab"))
+	f.Add([]byte("\x00aba\x01abcc\x00aca\x02ab\x02cc\x01ccab"))
+	f.Fuzz(func(t *testing.T, program []byte) {
+		words := [...]string{"", "a", "bb", "root", "a directory of a longer name", "x", "handle of 20 bytes..", "handle of 20 bytes.,"}
+		short, full := Names{Limit: 1200}, Names{Limit: 1200}
+		next := func() []byte {
+			if len(program) == 0 {
+				return nil
+			}
+			w := words[program[0]%byte(len(words))]
+			program = program[1:]
+			return []byte(w)
+		}
+		for len(program) > 0 {
+			what := program[0] % 4
+			program = program[1:]
+			a, b, c, d := next(), next(), next(), next()
+			switch what {
+			case 0:
+				short.learn(a, b, c)
+				full.learn(a, b, c)
+			case 1:
+				short.remove(a, b)
+				full.remove(a, b)
+			default:
+				short.rename(a, b, c, d)
+				h, ok := full.byName[entry{string(a), string(b)}]
+				full.remove(c, d)
+				if ok {
+					full.remove(a, b)
+					full.set(h, full.entry(c, d))
+				}
+			}
+			if !maps.Equal(short.byHandle, full.byHandle) || !maps.Equal(short.byName, full.byName) || short.bytes != full.bytes || short.Forgotten != full.Forgotten {
+				t.Fatalf("%v, %d bytes; want %v, %d", short.byHandle, short.bytes, full.byHandle, full.bytes)
+			}
+			for _, w := range words {
+				if got, want := string(short.AppendPath(nil, []byte(w))), short.Path([]byte(w)); got != want {
+					t.Fatalf("path of %q is %q, want %q", w, got, want)
+				}
+			}
+		}
+	})
+}

@@ -70,12 +70,12 @@ func (v *View) unwrap() {
 	v.CallOpened.reset()
 	v.ReplyOpened.reset()
 	v.Principal = ""
-	if v.Unwrap == nil || v.CallErr != nil || v.Call.Cred.Flavor != oncrpc.RPCSecGSS {
+	if v.Unwrap == nil || v.CallErr != nil || v.call.Cred.Flavor != oncrpc.RPCSecGSS {
 		return
 	}
-	v.Call.BodyInto(&v.CallBody)
+	v.call.BodyInto(&v.callBody)
 	if v.ReplyErr == nil {
-		v.Reply.BodyInto(v.Call.Protection(), &v.ReplyBody)
+		v.reply.BodyInto(v.call.Protection(), &v.replyBody)
 	}
 	v.Unwrap.Unwrap(v)
 }
@@ -98,9 +98,9 @@ func (v *View) Opening() Opening {
 
 // argsData and resultData are the bytes that arguments and results are decoded
 // from, and how many there were before the capture cut them.
-func (v *View) argsData() ([]byte, int) { return opened(&v.CallBody, &v.CallOpened) }
+func (v *View) argsData() ([]byte, int) { return opened(&v.callBody, &v.CallOpened) }
 
-func (v *View) resultData() ([]byte, int) { return opened(&v.ReplyBody, &v.ReplyOpened) }
+func (v *View) resultData() ([]byte, int) { return opened(&v.replyBody, &v.ReplyOpened) }
 
 func opened(b *oncrpc.Body, o *Opened) ([]byte, int) {
 	if b.Kind == oncrpc.BodyPrivacy && o.clear() {

@@ -4,7 +4,6 @@ import (
 	"strconv"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
-	"github.com/rpcrdma/toolkit/decode/nfs/ops"
 )
 
 // weight says how much an operation of a COMPOUND tells.
@@ -17,17 +16,7 @@ const (
 	heavy               // what the COMPOUND is there for
 )
 
-// weigh takes the weight of an operation from the table that all share.
-func weigh(o *Operation, callback bool) weight {
-	e := ops.Operation(o.Number)
-	if callback {
-		e = ops.Callback(o.Number)
-	}
-	if e == nil {
-		return heavy
-	}
-	return heavy - weight(e.Weight)
-}
+func weigh(o *Operation, callback bool) weight { return weighNumber(o.Number, callback) }
 
 // AppendOperation appends what a transaction does in a few words, as listings
 // show it: the procedure, or the operations that say what a COMPOUND is for,
@@ -83,6 +72,9 @@ func leastWeight(all []Operation, callback bool) (weight, int) {
 // transaction by: the procedure, or the one operation that counts for most among
 // those that AppendOperation names. It does not allocate.
 func (v *View) OperationGroup() string {
+	if v.usual != nil && v.compound {
+		return v.brief.Operation
+	}
 	all := v.Operations()
 	if len(all) == 0 {
 		return v.ProcedureName()
@@ -99,11 +91,11 @@ func (v *View) OperationGroup() string {
 }
 
 func isCallback(v *View) bool {
-	switch v.Args.(type) {
+	switch v.Args().(type) {
 	case *nfs4.CbCompoundArgs:
 		return true
 	case nil:
-		_, ok := v.Result.(*nfs4.CbCompoundRes)
+		_, ok := v.Result().(*nfs4.CbCompoundRes)
 		return ok
 	}
 	return false

@@ -2,6 +2,9 @@ package rpc
 
 import (
 	"bytes"
+	"encoding/binary"
+	"math/bits"
+	"sync/atomic"
 
 	"github.com/rpcrdma/toolkit/decode/internal/wire"
 )
@@ -25,8 +28,8 @@ func (v *View) AppendPath(dst []byte) []byte {
 
 // AppendPath appends what Path returns. It does not allocate.
 func (n *Names) AppendPath(dst, handle []byte) []byte {
-	if f := n.recent.look(n, handle, 0); f != nil {
-		return append(dst, f.path...)
+	if f := n.Place(handle); f != nil {
+		return append(dst, f.Path...)
 	}
 	if e, ok := n.byHandle[string(handle)]; ok {
 		dst = n.appendPath(dst, &e, 0)
@@ -45,33 +48,114 @@ func (n *Names) appendPath(dst []byte, e *entry, level int) []byte {
 }
 
 const (
-	recentFiles = 256 // power of 2
-	recentPath  = 512 // bytes of a path that is kept
+	// Places is how many Places there are at a time; a power of 2.
+	Places     = 256
+	recentPath = 512 // bytes of a path that is kept
+	maxHandle  = 256 // bytes of a handle that is kept
 )
+
+// Place is what is known of a file that was asked for lately. It is valid until Names learns more, or is asked for another.
+type Place struct {
+	// Path is what Names.Path returns.
+	Path []byte
+	// Stamp identifies the handle together with this path. It is never used again, in any Names. A consumer that keeps text made
+	// of the two can keep it in an array of Places elements, at Slot, and compare stamps.
+	Stamp uint64
+	Slot  int
+}
+
+// Place returns the place of a file; nil without Names, or if its path or the handle are long. Whoever wants more than the path
+// of a file needs one search for it.
+func (n *Names) Place(handle []byte) *Place {
+	if f := n.place(handle, true); f != nil {
+		return &f.Place
+	}
+	return nil
+}
 
 // recent keeps the paths of the files asked for lately. To find one takes one comparison, instead of a search in the
 // tables of Names for the file and for each directory above it.
 type recent struct {
-	files [recentFiles]recentFile
+	files [Places]recentFile
 	epoch uint32 // changes when all are forgotten
+	stamp uint64 // newest
 	above marks  // has the directories that paths depend on
 }
 
 // recentFile is a file with its path.
 type recentFile struct {
-	sum    uint64 // of the handle
+	words  [4]uint64 // the first and the last 16 bytes of the handle, if it has as many
+	size   int       // of the handle; -1 if it is to be looked for again
+	sum    uint64    // of the handle
 	epoch  uint32
 	depth  uint8 // directories above it that have a name
 	known  bool  // it has a name
 	entry        // its name
 	handle []byte
-	path   []byte
+	Place
+}
+
+// stampBlock is how many numbers a Names takes at a time: there is nothing else that all have in common.
+const stampBlock = 1 << 20
+
+var stampBlocks atomic.Uint64
+
+// stamped returns a number that was never returned before.
+func (r *recent) stamped() uint64 {
+	if r.stamp%stampBlock == 0 {
+		r.stamp = stampBlocks.Add(1) * stampBlock
+	}
+	r.stamp++
+	return r.stamp
+}
+
+// sumOf is a checksum of a file handle. Most have 16 to 32 bytes: their first and last 16 are all of them.
+func sumOf(h []byte) uint64 {
+	if len(h)-16 > 16 || len(h) < 16 {
+		return wire.Sum64(0, h)
+	}
+	last := h[len(h)-16:]
+	return sum32(binary.LittleEndian.Uint64(h), binary.LittleEndian.Uint64(h[8:]), binary.LittleEndian.Uint64(last), binary.LittleEndian.Uint64(last[8:]), len(h))
+}
+
+func sum32(a, b, c, d uint64, n int) uint64 {
+	const m1, m2 = 0x9e3779b97f4a7c15, 0xd6e8feb86659fd93
+	hi, lo := bits.Mul64(a^m1, b^m2)
+	hi, lo = bits.Mul64(c^hi^lo^m2, d^uint64(n)<<56^m1)
+	return hi ^ lo
+}
+
+// place returns a file; if it is not there, it is looked for or nil. What it compares are numbers: nearly all transactions
+// ask for a file that was asked for lately.
+func (n *Names) place(handle []byte, look bool) *recentFile {
+	if n == nil {
+		return nil
+	}
+	r := &n.recent
+	if size := len(handle); size >= 16 && size <= 32 {
+		first, last := (*[16]byte)(handle), (*[16]byte)(handle[size-16:])
+		a, b := binary.LittleEndian.Uint64(first[:8]), binary.LittleEndian.Uint64(first[8:])
+		c, d := binary.LittleEndian.Uint64(last[:8]), binary.LittleEndian.Uint64(last[8:])
+		f := &r.files[sum32(a, b, c, d, size)%Places]
+		// That the sum is the same would be no proof: somebody may make two handles that have the same.
+		if w := &f.words; (w[0]^a)|(w[1]^b)|(w[2]^c)|(w[3]^d) == 0 && f.size == size && f.epoch == r.epoch {
+			return f
+		}
+	} else if size > maxHandle {
+		return nil
+	} else if f := r.find(sumOf(handle), handle); f != nil {
+		return f
+	}
+	if !look {
+		return nil
+	}
+	return r.look(n, handle, 0)
 }
 
 // find returns a file if it is there.
 func (r *recent) find(sum uint64, handle []byte) *recentFile {
-	f := &r.files[sum%recentFiles]
-	if f.sum != sum || f.epoch != r.epoch || !bytes.Equal(f.handle, handle) {
+	f := &r.files[sum%Places]
+	if f.sum != sum || f.epoch != r.epoch || f.size < 0 || f.Stamp == 0 || !bytes.Equal(f.handle, handle) {
 		return nil
 	}
 	return f
@@ -79,42 +163,49 @@ func (r *recent) find(sum uint64, handle []byte) *recentFile {
 
 // look returns a file with its path; nil if the path is long. The file is so many levels above the one that was asked for.
 func (r *recent) look(n *Names, handle []byte, level int) *recentFile {
-	sum := wire.Sum64(0, handle)
+	sum := sumOf(handle)
 	if f := r.find(sum, handle); f != nil {
 		return f
 	}
 	e, known := n.byHandle[string(handle)]
-	f := &r.files[sum%recentFiles]
+	f := &r.files[sum%Places]
 	switch {
 	case !known:
-		f.path, f.depth = f.path[:0], 0
+		f.Path, f.depth = f.Path[:0], 0
 	case level == maxDepth:
 		return nil
 	default:
 		up := r.look(n, []byte(e.parent), level+1) // may take the place of f
-		if up == nil || up.depth == maxDepth || len(up.path)+1+len(e.name) > recentPath {
+		if up == nil || up.depth == maxDepth || len(up.Path)+1+len(e.name) > recentPath {
 			return nil
 		}
 		r.above.add(up.sum)
 		f.depth = up.depth
 		if f != up {
-			f.path = append(f.path[:0], up.path...)
+			f.Path = append(f.Path[:0], up.Path...)
 		}
 		if up.known {
 			f.depth++
-			f.path = append(f.path, '/')
+			f.Path = append(f.Path, '/')
 		}
-		f.path = append(f.path, e.name...)
+		f.Path = append(f.Path, e.name...)
 	}
 	f.sum, f.epoch, f.known, f.entry, f.handle = sum, r.epoch, known, e, append(f.handle[:0], handle...)
+	f.words, f.size = [4]uint64{}, len(handle)
+	if len(handle) >= 16 {
+		last := handle[len(handle)-16:]
+		f.words[0], f.words[1] = binary.LittleEndian.Uint64(handle), binary.LittleEndian.Uint64(handle[8:])
+		f.words[2], f.words[3] = binary.LittleEndian.Uint64(last), binary.LittleEndian.Uint64(last[8:])
+	}
+	f.Stamp, f.Slot = r.stamped(), int(sum%Places)
 	return f
 }
 
 // renamed forgets a file that has another name now, and all files if it may be a directory above one of them.
 func (r *recent) renamed(handle string) {
-	sum := wire.Sum64(0, []byte(handle))
-	if f := &r.files[sum%recentFiles]; f.sum == sum {
-		f.sum = 0
+	sum := sumOf([]byte(handle))
+	if f := &r.files[sum%Places]; f.sum == sum {
+		f.size = -1
 	}
 	if r.above.has(sum) {
 		r.forget()

@@ -49,3 +49,82 @@ func TestNamesLimit(t *testing.T) {
 		t.Errorf("%d times forgotten, %d and %d left of %d bytes", n.Forgotten, len(n.byHandle), len(n.byName), n.bytes)
 	}
 }
+
+// TestSame changes each byte of handles of all lengths: they, their checksums and their places differ.
+func TestSame(t *testing.T) {
+	var names Names
+	same := func(a, b []byte) bool {
+		first := names.Place(a).Stamp
+		return first != 0 && names.Place(b).Stamp == first
+	}
+	for n := range 65 {
+		a := make([]byte, n)
+		for i := range a {
+			a[i] = byte(7 * i)
+		}
+		b := append([]byte{}, a...)
+		if !same(a, b) || sumOf(a) != sumOf(b) {
+			t.Fatalf("%d bytes differ", n)
+		}
+		for i := range b {
+			b[i] ^= 0x40
+			if same(a, b) || sumOf(a) == sumOf(b) {
+				t.Fatalf("byte %d of %d does not matter", i, n)
+			}
+			b[i] ^= 0x40
+		}
+		if same(a, append(b, 0)) || sumOf(a) == sumOf(append(b, 0)) {
+			t.Fatalf("%d and %d bytes are the same", n, n+1)
+		}
+	}
+}
+
+// TestAlikeSums has two handles with the same checksum, which differ in one byte: each keeps its own place.
+func TestAlikeSums(t *testing.T) {
+	for _, size := range []int{5, 16, 20, 32, 40} {
+		for i := range size {
+			var n Names
+			a, b := make([]byte, size), make([]byte, size)
+			b[i] = 1
+			n.learn([]byte("root"), a, []byte("a"))
+			n.learn([]byte("root"), b, []byte("b"))
+			n.Place(a)
+			f, g := n.place(a, false), &n.recent.files[sumOf(b)%Places]
+			*g = *f
+			g.sum = sumOf(b)
+			if got := string(n.Place(b).Path); got != "b" {
+				t.Errorf("byte %d of %d: %s", i, size, got)
+			}
+		}
+	}
+}
+
+// TestStamp has a stamp for each handle and path: two Names have none in common.
+func TestStamp(t *testing.T) {
+	type key struct{ handle, path string }
+	seen := make(map[uint64]key)
+	for which := range 3 {
+		n := &Names{}
+		for i := range 4000 {
+			h := fmt.Append(nil, "handle ", i*i%300)
+			switch i % 7 {
+			case 0, 1:
+				n.learn(fmt.Append(nil, "handle ", i%5), h, fmt.Append(nil, i%50))
+			case 2:
+				n.remove(fmt.Append(nil, "handle ", i%5), fmt.Append(nil, i%50))
+			}
+			p := n.Place(h)
+			if p == nil { // a circle
+				continue
+			}
+			k := key{fmt.Sprint(which, " ", string(h)), string(p.Path)}
+			if k.path != n.Path(h) || p.Slot < 0 || p.Slot >= Places {
+				t.Fatalf("%q at %d, want %q", k.path, p.Slot, n.Path(h))
+			}
+			if had, ok := seen[p.Stamp]; ok && had != k || p.Stamp == 0 {
+				t.Fatalf("stamp %d of %q is that of %q", p.Stamp, k, had)
+			}
+			seen[p.Stamp] = k
+		}
+	}
+}

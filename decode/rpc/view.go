@@ -7,7 +7,6 @@ import (
 	"strconv"
 
 	"github.com/rpcrdma/toolkit/decode/nfs"
-	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/nfs/ops"
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/decode/rdma"
@@ -18,29 +17,28 @@ import (
 
 // View decodes one transaction after the other into the same memory. What it
 // holds is valid until the next Set, and as long as the transaction.
+//
+// The messages of a usual transaction (see Set) are decoded when a method asks for them. So only one goroutine at a time may use a
+// View, even to read it.
 type View struct {
 	Tx *transaction.Transaction
 
-	// Call and Reply are the RPC headers. CallErr and ReplyErr tell how far
-	// they could be decoded; ErrNotSeen if there is no message.
-	Call              oncrpc.Call
-	Reply             oncrpc.Reply
+	// CallErr and ReplyErr tell how far the RPC headers could be decoded; ErrNotSeen if there is no message.
 	CallErr, ReplyErr error
-	// CallBody and ReplyBody delimit arguments and results.
-	CallBody, ReplyBody oncrpc.Body
 
 	// Program and Procedure are nil if they are not known.
 	Program   *xdr.Program
 	Procedure *xdr.Procedure
-	// Args and Result are nil if they could not be decoded at all: not seen,
-	// encrypted, or of an unknown procedure. If ArgsErr or ResultErr is set,
-	// they hold what came before the error. ArgsCut and ResultCut say that
+	// If ArgsErr or ResultErr is set, Args or Result holds what came before the error. ArgsCut and ResultCut say that
 	// the error is due to the capture, not to the message.
-	Args, Result       xdr.Message
 	ArgsErr, ResultErr error
 	ArgsCut, ResultCut bool
 	// ArgsLeft and ResultLeft count bytes that follow what was decoded.
 	ArgsLeft, ResultLeft int
+
+	// AllOperations says that the operations of all COMPOUNDs will be asked for. Then Set decodes those at once, which saves checking
+	// them before; nothing else differs.
+	AllOperations bool
 
 	// Names remembers file handles; it may be nil.
 	Names *Names
@@ -51,12 +49,20 @@ type View struct {
 	CallOpened, ReplyOpened Opened
 	Principal               string
 
-	status   xdr.Status // Result, if it is one
-	compound bool       // Args and Result are lists of operations
-	programs map[uint64]*program
-	last     *program
-	reader   xdr.Reader
-	reduced  []xdr.Reduced
+	// What the methods of the same names return; demand says what of it has to be decoded first.
+	call                oncrpc.Call
+	reply               oncrpc.Reply
+	callBody, replyBody oncrpc.Body
+	args, result        xdr.Message
+	demand              demand
+
+	// brief has taken the transaction if usual is set: what it is decoded into.
+	brief Brief
+	usual *messages
+
+	status   xdr.Status // the results, if they are one
+	compound bool       // arguments and results are lists of operations
+	gives    bool       // the results give a file handle
 	file     File
 	picker   picker
 	// Scratch of File and Learn.
@@ -71,36 +77,41 @@ type View struct {
 // ErrNotSeen is the error of a message that was not captured.
 var ErrNotSeen = errors.New("not captured")
 
-// program keeps the messages that a program's procedures are decoded into.
-type program struct {
-	key   uint64
-	def   *xdr.Program
-	procs []messages
-}
-
-// messages holds what the arguments and results of a procedure are decoded into. It is made when the procedure is first seen.
-type messages struct {
-	procedure    *xdr.Procedure
-	args, result xdr.Message
-	status       xdr.Status // result, if it holds one
-	compound     bool       // both are lists of operations
-}
-
-// Set decodes a transaction.
+// Set takes a transaction. If it is usual, which is for Brief to say, its messages are checked now and decoded on demand. The
+// messages of all others are decoded now.
 func (v *View) Set(tx *transaction.Transaction) {
+	b := &v.brief
+	b.noCompounds = v.AllOperations
+	if !b.Set(tx) {
+		v.SetAll(tx)
+		return
+	}
+	if v.usual == nil {
+		v.settle()
+	}
+	v.Tx, v.usual = tx, b.messages
+	v.Program, v.Procedure = b.catalog.last.def, b.Procedure
+	v.demand = demandCall | demandReply | demandArgs | demandResult
+	v.ArgsLeft, v.ResultLeft = b.argsLeft, b.resultLeft
+	v.ops, v.opsDone, v.fileDone, v.compound = v.ops[:0], !b.Compound, false, b.Compound
+}
+
+// SetAll is Set for a caller that needs all arguments and results: it decodes them now.
+func (v *View) SetAll(tx *transaction.Transaction) {
 	v.Tx = tx
+	v.usual, v.demand = nil, 0
 	v.Program, v.Procedure = nil, nil
-	v.Args, v.Result, v.ArgsErr, v.ResultErr = nil, nil, nil, nil
+	v.args, v.result, v.ArgsErr, v.ResultErr = nil, nil, nil, nil
 	v.ArgsCut, v.ResultCut, v.ArgsLeft, v.ResultLeft = false, false, 0, 0
 	v.opsDone, v.fileDone, v.compound = false, false, false
 
 	if tx.Call.Seen() && !lacks(&tx.Call) {
-		v.CallErr = v.Call.Decode(tx.Call.Payload, tx.Call.PayloadLength)
+		v.CallErr = v.call.Decode(tx.Call.Payload, tx.Call.PayloadLength)
 	} else {
 		v.CallErr = ErrNotSeen
 	}
 	if tx.Reply.Seen() && !lacks(&tx.Reply) && (tx.Reply.Header.Type != rpcrdma.TypeError || !tx.Reply.Transport) {
-		v.ReplyErr = v.Reply.Decode(tx.Reply.Payload, tx.Reply.PayloadLength)
+		v.ReplyErr = v.reply.Decode(tx.Reply.Payload, tx.Reply.PayloadLength)
 	} else {
 		v.ReplyErr = ErrNotSeen
 	}
@@ -112,20 +123,20 @@ func (v *View) Set(tx *transaction.Transaction) {
 		v.noBodies()
 		return
 	}
-	v.Call.BodyInto(&v.CallBody)
+	v.call.BodyInto(&v.callBody)
 	v.decodeArgs(m)
 	if v.ReplyErr != nil {
-		v.ReplyBody = oncrpc.Body{}
+		v.replyBody = oncrpc.Body{}
 		return
 	}
-	v.Reply.BodyInto(v.Call.Protection(), &v.ReplyBody)
+	v.reply.BodyInto(v.call.Protection(), &v.replyBody)
 	v.decodeResult(m)
 }
 
 // noBodies says that neither arguments nor results can be decoded.
 func (v *View) noBodies() {
-	v.CallBody = oncrpc.Body{} // one by one: else copies of zeros are made first
-	v.ReplyBody = oncrpc.Body{}
+	v.callBody = oncrpc.Body{} // one by one: else copies of zeros are made first
+	v.replyBody = oncrpc.Body{}
 }
 
 // procedure finds what the transaction calls, and the messages to decode it into; nil if that is not known.
@@ -133,80 +144,28 @@ func (v *View) procedure(tx *transaction.Transaction) *messages {
 	if !tx.Named {
 		return nil
 	}
-	p := v.last
-	if p == nil || p.key != programKey(tx.Program, tx.Version) {
-		if p = v.program(tx.Program, tx.Version); p == nil {
-			return nil
-		}
-	}
-	if uint64(tx.Procedure) >= uint64(len(p.procs)) {
-		v.Program = p.def
+	p, m := v.brief.catalog.find(tx)
+	if p == nil {
 		return nil
 	}
-	m := &p.procs[tx.Procedure]
-	if m.args == nil && !m.make(p.def.Procedure(tx.Procedure)) {
-		v.Program = p.def
+	v.Program = p.def
+	if m == nil {
 		return nil
 	}
-	v.Program, v.Procedure, v.compound = p.def, m.procedure, m.compound
+	v.Procedure, v.compound, v.gives = m.procedure, m.compound, m.gives
 	if !m.compound {
 		v.ops, v.opsDone = v.ops[:0], true
 	}
 	return m
 }
 
-// make makes the messages of a procedure; nil is none.
-func (m *messages) make(p *xdr.Procedure) bool {
-	if p == nil {
-		return false
-	}
-	m.procedure, m.args, m.result = p, p.NewArgs(), p.NewResult()
-	m.status, _ = m.result.(xdr.Status)
-	switch m.args.(type) {
-	case *nfs4.CompoundArgs, *nfs4.CbCompoundArgs:
-		m.compound = true
-	}
-	return true
-}
-
-func programKey(number, version uint32) uint64 { return uint64(number)<<32 | uint64(version) }
-
 // lacks reports whether the capture cut a message before its RPC header.
 func lacks(m *transaction.Message) bool {
 	return m.Transport && m.Header.Cut && len(m.Payload) == 0
 }
 
-func (v *View) program(number, version uint32) *program {
-	key := programKey(number, version)
-	p, ok := v.programs[key]
-	if !ok {
-		def := nfs.Lookup(number, version)
-		if def == nil && number >= nfs4.NFS4_CALLBACK && number < 0x60000000 {
-			// A callback program: the client takes a transient number.
-			def = nfs.Lookup(nfs4.NFS4_CALLBACK, version)
-		}
-		if v.programs == nil {
-			v.programs = make(map[uint64]*program)
-		}
-		if len(v.programs) >= maxPrograms {
-			clear(v.programs)
-		}
-		if def != nil {
-			p = &program{key: key, def: def, procs: make([]messages, len(def.Procedures))}
-		}
-		v.programs[key] = p
-	}
-	if p != nil {
-		v.last = p
-	}
-	return p
-}
-
-// maxPrograms bounds how many program numbers are remembered.
-const maxPrograms = 256
-
 func (v *View) decodeArgs(m *messages) {
-	b := &v.CallBody
+	b := &v.callBody
 	data, full := b.Data, b.Length
 	if b.Kind != oncrpc.BodyPlain {
 		if !readable(b, &v.CallOpened) {
@@ -214,14 +173,14 @@ func (v *View) decodeArgs(m *messages) {
 		}
 		data, full = v.argsData()
 	}
-	r := &v.reader
+	r := &v.brief.body.reader
 	r.Reset(data, full)
 	r.StartAt(uint32(b.Offset))
 	if b.Kind == oncrpc.BodyPlain && v.Tx.Call.Transport && !v.Tx.Call.Header.Plain() {
-		v.reduceCall(&v.Tx.Call.Header)
+		v.brief.body.reduceCall(&v.Tx.Call.Header)
 	}
 	m.args.Decode(r)
-	v.Args = m.args
+	v.args = m.args
 	if r.Failed() {
 		v.ArgsCut, v.ArgsErr = v.failure(&v.Tx.Call)
 		return
@@ -230,7 +189,7 @@ func (v *View) decodeArgs(m *messages) {
 }
 
 func (v *View) decodeResult(m *messages) {
-	b := &v.ReplyBody
+	b := &v.replyBody
 	data, full := b.Data, b.Length
 	if b.Kind != oncrpc.BodyPlain {
 		if !readable(b, &v.ReplyOpened) {
@@ -238,14 +197,14 @@ func (v *View) decodeResult(m *messages) {
 		}
 		data, full = v.resultData()
 	}
-	r := &v.reader
+	r := &v.brief.body.reader
 	r.Reset(data, full)
 	r.StartAt(uint32(b.Offset))
 	if b.Kind == oncrpc.BodyPlain && v.Tx.Reply.Transport && !v.Tx.Reply.Header.Plain() {
-		v.reduceReply(&v.Tx.Reply.Header)
+		v.brief.body.reduceReply(&v.Tx.Reply.Header)
 	}
 	m.result.Decode(r)
-	v.Result, v.status = m.result, m.status
+	v.result, v.status = m.result, m.status
 	if r.Failed() {
 		v.ResultCut, v.ResultErr = v.failure(&v.Tx.Reply)
 		return
@@ -253,24 +212,9 @@ func (v *View) decodeResult(m *messages) {
 	v.ResultLeft = r.Remaining()
 }
 
-// reduceCall tells the reader which data items of the arguments are in chunks, reduceReply which of the results.
-func (v *View) reduceCall(h *rpcrdma.Header) {
-	v.reduced = h.ReducedCall(v.reduced[:0])
-	v.reader.ReduceCall(v.reduced)
-}
-
-func (v *View) reduceReply(h *rpcrdma.Header) {
-	if len(h.Reads) > 0 { // the read-read model
-		v.reduceCall(h)
-		return
-	}
-	v.reduced = h.ReducedReply(v.reduced[:0])
-	v.reader.ReduceReply(v.reduced)
-}
-
 // failure is the reader's error, and whether it is due to the capture of the message.
 func (v *View) failure(of *transaction.Message) (cut bool, err error) {
-	return v.reader.Cut() || of.Cut, clone(v.reader.Err())
+	return v.brief.body.reader.Cut() || of.Cut, clone(v.brief.body.reader.Err())
 }
 
 // readable reports whether a body is arguments or results in the clear, or was
@@ -321,10 +265,10 @@ func (v *View) ProcedureName() string {
 // be read), "privacy" (only with the key, see Opening), "init" (tokens of a
 // context's creation), "unknown"; empty if nothing is wrapped.
 func (v *View) Wrapped() string {
-	if v.CallErr != nil {
+	if v.CallErr != nil || v.usual != nil {
 		return ""
 	}
-	switch v.Call.Protection().Kind() {
+	switch v.call.Protection().Kind() {
 	case oncrpc.BodyIntegrity:
 		return "integrity"
 	case oncrpc.BodyPrivacy:
@@ -342,6 +286,10 @@ func (v *View) Wrapped() string {
 // otherwise. It is empty if there is no reply, or if the reply says nothing
 // (an encrypted result).
 func (v *View) Status() string {
+	if m := v.usual; m != nil && !v.brief.Failed {
+		return m.success
+	}
+	v.Result()
 	tx := v.Tx
 	if !tx.Reply.Seen() {
 		return ""
@@ -356,17 +304,17 @@ func (v *View) Status() string {
 	if v.ReplyErr != nil {
 		return ""
 	}
-	if !v.Reply.Succeeded() {
-		return v.Reply.Status()
+	if !v.reply.Succeeded() {
+		return v.reply.Status()
 	}
-	if v.Result != nil && v.status != nil {
+	if v.result != nil && v.status != nil {
 		code, symbol := v.status.StatusCode()
 		if data, _ := v.resultData(); v.ResultErr != nil && len(data) < 4 {
 			return ""
 		}
 		return xdr.EnumString(code, symbol)
 	}
-	if v.ReplyBody.Kind == oncrpc.BodyPrivacy && !v.ReplyOpened.clear() || v.ReplyBody.Kind == oncrpc.BodyUnknown || v.CallErr != nil {
+	if v.replyBody.Kind == oncrpc.BodyPrivacy && !v.ReplyOpened.clear() || v.replyBody.Kind == oncrpc.BodyUnknown || v.CallErr != nil {
 		return ""
 	}
 	return "SUCCESS"
@@ -374,7 +322,10 @@ func (v *View) Status() string {
 
 // Succeeded reports whether the reply was decoded as a whole, and its status is success.
 func (v *View) Succeeded() bool {
-	if v.Result == nil || v.status == nil || v.ReplyErr != nil || v.ResultErr != nil || !v.Reply.Succeeded() {
+	if v.usual != nil {
+		return v.usual.status != nil && !v.brief.Failed
+	}
+	if v.result == nil || v.status == nil || v.ReplyErr != nil || v.ResultErr != nil || !v.reply.Succeeded() {
 		return false
 	}
 	code, _ := v.status.StatusCode()
@@ -383,6 +334,9 @@ func (v *View) Succeeded() bool {
 
 // Failed reports whether Status is a failure.
 func (v *View) Failed() bool {
+	if v.usual != nil {
+		return v.brief.Failed
+	}
 	tx := v.Tx
 	if !tx.Reply.Seen() {
 		return false
@@ -393,10 +347,10 @@ func (v *View) Failed() bool {
 	if v.ReplyErr != nil {
 		return false
 	}
-	if !v.Reply.Succeeded() {
+	if !v.reply.Succeeded() {
 		return true
 	}
-	if v.Result == nil || v.status == nil {
+	if v.result == nil || v.status == nil {
 		return false
 	}
 	if data, _ := v.resultData(); len(data) < 4 {

@@ -28,7 +28,7 @@ func TestViewIsSetAnew(t *testing.T) {
 			for _, tx := range parts(tx) {
 				used.Set(tx)
 				var fresh rpc.View
-				fresh.Set(tx)
+				fresh.SetAll(tx)
 				if got, want := shown(&used), shown(&fresh); !reflect.DeepEqual(got, want) {
 					t.Fatalf("%s, XID %#x: %+v\nnot %+v", name, tx.XID, got, want)
 				}
@@ -63,15 +63,15 @@ func shown(v *rpc.View) []any {
 	}
 	all := []any{
 		v.CallErr, v.ReplyErr, v.Program, v.Procedure, v.ArgsErr, v.ResultErr, v.ArgsCut, v.ResultCut, v.ArgsLeft, v.ResultLeft,
-		v.CallBody, v.ReplyBody, names, v.Status(), v.Failed(), v.OperationGroup(), v.Wrapped(),
+		*v.CallBody(), *v.ReplyBody(), names, v.Status(), v.Failed(), v.OperationGroup(), v.Wrapped(),
 	}
 	if v.CallErr == nil {
-		all = append(all, v.Call.Cred, v.Call.Verf, v.Call.GSS, v.Call.Procedure, v.Call.Length)
+		all = append(all, v.Call().Cred, v.Call().Verf, v.Call().GSS, v.Call().Procedure, v.Call().Length)
 	}
 	if v.ReplyErr == nil {
-		all = append(all, v.Reply.Stat, v.Reply.Accept, v.Reply.Verf, v.Reply.Length)
+		all = append(all, v.Reply().Stat, v.Reply().Accept, v.Reply().Verf, v.Reply().Length)
 	}
-	for _, m := range []xdr.Message{v.Args, v.Result} {
+	for _, m := range []xdr.Message{v.Args(), v.Result()} {
 		if m != nil {
 			all = append(all, m.Append(nil))
 		}

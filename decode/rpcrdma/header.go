@@ -234,11 +234,16 @@ func (h *Header) Fixed() bool {
 // Reset empties h and keeps its memory. (What was added by hand to the lists
 // of a header that Decode had found without any stays.)
 func (h *Header) Reset() {
-	h.XID, h.Version, h.Credits, h.Type, h.Dialect = 0, 0, 0, 0, DialectNone
-	h.Cut, h.HasReply, h.Length, h.Payload, h.PayloadLength = false, false, 0, nil, 0
 	if !h.plain {
 		h.resetLists()
 	}
+	h.ResetPlain()
+}
+
+// ResetPlain is Reset for a plain header. It is small enough to be inlined.
+func (h *Header) ResetPlain() {
+	h.XID, h.Version, h.Credits, h.Type, h.Dialect = 0, 0, 0, 0, DialectNone
+	h.Cut, h.HasReply, h.Length, h.Payload, h.PayloadLength = false, false, 0, nil, 0
 }
 
 // Plain reports that Decode has found no chunks, no error and nothing else but a message: all after PayloadLength is empty,

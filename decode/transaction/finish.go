@@ -26,6 +26,14 @@ func (w *waiter) over() bool { return w.tx.gen != w.gen || w.tx.finished }
 // push adds a transaction. open is how many there are at most that still wait:
 // where they do not expire, because time stands still, the rest is swept out.
 func (r *ring) push(tx *Transaction, gen uint64, open int) {
+	if r.head > 64 || len(r.q) > 1024 {
+		r.tidy(open)
+	}
+	r.q = append(r.q, waiter{tx, gen})
+}
+
+// tidy makes room for push, if there is much that does not wait.
+func (r *ring) tidy(open int) {
 	switch {
 	case r.head > 64 && r.head > len(r.q)/2:
 		n := copy(r.q, r.q[r.head:])
@@ -42,7 +50,13 @@ func (r *ring) push(tx *Transaction, gen uint64, open int) {
 		clear(r.q[n:])
 		r.q, r.head = r.q[:n], 0
 	}
-	r.q = append(r.q, waiter{tx, gen})
+}
+
+// left takes out a transaction that has ended, if it is the one that was pushed last: then nobody has to look at it again.
+func (r *ring) left(tx *Transaction) {
+	if n := len(r.q) - 1; n >= r.head && r.q[n].tx == tx {
+		r.q = r.q[:n]
+	}
 }
 
 // expire ends transactions whose reply has waited too long.
@@ -79,7 +93,7 @@ func (t *Tracker) evict(except *Transaction, why NoteKind) bool {
 
 // finish ends a transaction and emits what can be emitted.
 func (t *Tracker) finish(tx *Transaction) {
-	if tx.finished {
+	if tx.finished || t.finishUsual(tx) {
 		return
 	}
 	t.end(tx)
@@ -95,20 +109,51 @@ func (t *Tracker) end(tx *Transaction) {
 	t.open--
 	t.held++
 	t.heldBytes += tx.size
-	h := t.half(tx.Connection, tx.From)
+	h := halfOf(tx.Connection, tx.From)
+	if h == nil {
+		h = t.half(tx.Connection, tx.From)
+	}
 	h.open.remove(tx)
 	if tx.replied {
-		e := h.ended()
-		e.set, e.xid, e.print = true, tx.XID, tx.Reply.print()
-		if tx.Call.Seen() {
-			e.origin, e.number = tx.from(), tx.Call.First.Number
-			e.sum = tx.sum()
-		}
+		h.ends(tx)
 	}
+	if t.tracing || !t.completeUsual(tx) {
+		t.complete(tx, h)
+	}
+	t.tables(h)
+	if tx.counted {
+		h.settled(tx, rdma.Ref{})
+	}
+	if tx.unproven {
+		return
+	}
+	if t.opt.Ended != nil {
+		t.ended(tx)
+	}
+	calls := &of(tx.Connection.Resolve()).calls
+	calls.Ended++
+	switch tx.State {
+	case NoReply:
+		calls.Unanswered++
+	case NoCall, Incomplete:
+		calls.Incomplete++
+	}
+}
+
+// ended tells Options.Ended of a transaction.
+func (t *Tracker) ended(tx *Transaction) {
+	if tx.blame == nil {
+		tx.blame = new(Blame)
+		t.grew(tx, blameSize)
+	}
+	t.opt.Ended(tx)
+}
+
+// complete finds out what is missing of a transaction of h, and what its messages are.
+func (t *Tracker) complete(tx *Transaction, h *half) {
 	if len(tx.segments) > 0 {
 		h.memory.withdraw(tx.segments)
 	}
-	t.tables(h)
 	if len(tx.served) > 0 {
 		owner := t.half(tx.Connection, tx.From.Other())
 		owner.memory.withdraw(tx.served)
@@ -136,34 +181,24 @@ func (t *Tracker) end(tx *Transaction) {
 	}
 	t.account(tx)
 	t.listed(tx)
-	if tx.counted {
-		h.settled(tx, rdma.Ref{})
-	}
-	if tx.unproven {
-		return
-	}
-	if t.opt.Ended != nil {
-		if tx.blame == nil {
-			tx.blame = new(Blame)
-			t.grew(tx, blameSize)
-		}
-		t.opt.Ended(tx)
-	}
-	calls := &of(tx.Connection.Resolve()).calls
-	calls.Ended++
-	switch tx.State {
-	case NoReply:
-		calls.Unanswered++
-	case NoCall, Incomplete:
-		calls.Incomplete++
+}
+
+// ends remembers a transaction that has ended with a reply.
+func (h *half) ends(tx *Transaction) {
+	e := h.ended()
+	e.set, e.xid, e.print = true, tx.XID, tx.Reply.print()
+	if tx.Call.Seen() {
+		e.origin, e.number = tx.from(), tx.Call.First.Number
+		e.sum = tx.sum()
 	}
 }
 
 // ended returns an empty entry for a transaction that has ended with a reply, in place of that of the oldest.
 func (h *half) ended() *recent {
-	e := &h.recent[h.at]
+	const mask = len(h.recent) - 1 // a power of two
+	e := &h.recent[h.at&mask]
 	*e = recent{}
-	h.at = (h.at + 1) % len(h.recent)
+	h.at = (h.at + 1) & mask
 	return e
 }
 
@@ -439,10 +474,10 @@ func (t *Tracker) unlink(tx *Transaction) {
 func (t *Tracker) out(tx *Transaction) {
 	t.unlink(tx)
 	t.held--
-	t.memory.Add(-tx.size)
 	t.heldBytes -= tx.size
 	tx.resolve()
 	if tx.unproven {
+		t.memory.Add(-tx.size)
 		t.Stats.OtherSends++
 		if t.opt.Withdrawn != nil {
 			t.opt.Withdrawn(tx)
@@ -450,6 +485,12 @@ func (t *Tracker) out(tx *Transaction) {
 		t.recycle(tx)
 		return
 	}
+	t.give(tx)
+}
+
+// give emits a transaction that nothing of the tracker points to any more.
+func (t *Tracker) give(tx *Transaction) {
+	t.memory.Add(-tx.size)
 	tx.gen = 0 // what still points here must not touch it any more
 	if t.opt.Take != nil && t.opt.Take(tx) {
 		t.recycle(tx)

@@ -41,10 +41,16 @@ const (
 // Send implements rdma.Handler.
 func (t *Tracker) Send(c *rdma.Connection, s *rdma.Send) (tag rdma.Tag) {
 	t.enforce()
-	t.expire(s.Last.Time)
-	t.settle(c)
-	if tag, ok := t.usual(c, s); ok {
-		return tag
+	if t.waiting.head < len(t.waiting.q) {
+		t.expire(s.Last.Time)
+	}
+	if k, ok := c.Upper.(*conn); ok {
+		if k.late.tx != nil {
+			t.settle(c)
+		}
+		if tag, ok := t.usual(k, c, s); ok {
+			return tag
+		}
 	}
 	return t.any(c, s)
 }

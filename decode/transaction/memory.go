@@ -228,6 +228,7 @@ func (tx *Transaction) Release() {
 	tx.Done = rdma.Ref{}
 	tx.Packets, tx.PacketsLost = tx.Packets[:0], 0
 	tx.serial, tx.untraced, tx.unplaced = 0, false, false
+	tx.usualCall, tx.usual = false, false
 	tx.disclosed, tx.assumed, tx.turned, tx.late, tx.unproven = false, false, false, false, false
 	tx.State = Complete
 	clear(tx.Notes)
@@ -282,7 +283,9 @@ func (tx *Transaction) trim() {
 
 // recycle empties a message and keeps its memory.
 func (m *Message) recycle() {
-	if m.Header.Length > keepHeader {
+	if m.Header.Plain() {
+		m.Header.ResetPlain()
+	} else if m.Header.Length > keepHeader {
 		m.Header = rpcrdma.Header{}
 	} else if m.Transport {
 		m.Header.Reset()

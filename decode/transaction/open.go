@@ -2,7 +2,6 @@ package transaction
 
 import (
 	"iter"
-	"math/bits"
 	"math/rand/v2"
 )
 
@@ -25,9 +24,7 @@ var openFactor = rand.Uint64() | 1
 
 const minOpenCalls = 16
 
-func (o *openCalls) home(xid uint32) int {
-	return int(uint64(xid) * openFactor >> (64 - bits.Len(uint(len(o.slots)-1))))
-}
+func (o *openCalls) home(xid uint32) int { return int(uint64(xid)*openFactor>>32) & (len(o.slots) - 1) }
 
 // get returns the transaction with the XID, or nil.
 func (o *openCalls) get(xid uint32) *Transaction {

@@ -194,6 +194,8 @@ type Transaction struct {
 	late         bool // its call came after its reply
 	turned       bool // a call that proved to be a reply
 	unplaced     bool // Read Responses came that could not be placed
+	usualCall    bool // the call took the short way
+	usual        bool // so did the reply, and both lie as they came
 	replied      bool
 	counted      bool // among the calls that use a credit
 	acked        bool
@@ -257,10 +259,7 @@ func (t *Transaction) SetPhases(p *Phases) (ok bool) {
 	if end < start || t.late && end == start {
 		return false
 	}
-	p.Total = rdma.Between(start, end)
-	if t.Times.Ack.Seen() {
-		p.Ack = max(rdma.Between(end, t.Times.Ack.Time), 0) // the clock may go backwards
-	}
+	p.Total, p.Ack = rdma.Between(start, end), t.Acked()
 	if p.Total == math.MaxInt64 {
 		p.Server = p.Total // the clock is wrong by centuries; nothing finer can be said
 		return true

@@ -8,9 +8,8 @@ import (
 // usual is Send for what nearly all Sends are: the first copy of a call or of the reply to an open one, behind a header without
 // chunks, on a connection that is known to carry such. It returns false, and has changed nothing, if anything else has to be
 // looked at. What it does is what Send would do: TestUsual and FuzzUsual compare the two.
-func (t *Tracker) usual(c *rdma.Connection, s *rdma.Send) (tag rdma.Tag, ok bool) {
-	k, ok := c.Upper.(*conn)
-	if !ok || !k.carries || t.tracing || c.Fabric == rdma.TCP || c.Fabric == rdma.UDP || len(s.Data) > headOnly {
+func (t *Tracker) usual(k *conn, c *rdma.Connection, s *rdma.Send) (tag rdma.Tag, ok bool) {
+	if !k.carries || t.tracing || c.Fabric == rdma.TCP || c.Fabric == rdma.UDP || len(s.Data) > headOnly {
 		return tag, false
 	}
 	xid, message, ok := rpcrdma.Usual(s.Data)
@@ -26,9 +25,11 @@ func (t *Tracker) usual(c *rdma.Connection, s *rdma.Send) (tag rdma.Tag, ok bool
 		t.setUsual(tx, &tx.Call, s)
 		t.placed(tx)
 		h.asked(tx)
-		tx.assumed = false
+		tx.assumed, tx.usualCall = false, true
 		t.named(tx)
-		t.resent(tx, h)
+		if h.calls < maxResent {
+			t.resent(tx, h)
+		}
 		return tx.sendTag(false), true
 	}
 	h := k.halves[s.From.Other()&1]
@@ -40,6 +41,7 @@ func (t *Tracker) usual(c *rdma.Connection, s *rdma.Send) (tag rdma.Tag, ok bool
 		return tag, false
 	}
 	t.setUsual(tx, &tx.Reply, s)
+	tx.usual = tx.usualCall
 	h.settled(tx, s.Last)
 	t.replyOfCall(tx)
 	return tx.sendTag(true), true
@@ -49,12 +51,70 @@ func (t *Tracker) usual(c *rdma.Connection, s *rdma.Send) (tag rdma.Tag, ok bool
 func (t *Tracker) setUsual(tx *Transaction, m *Message, s *rdma.Send) {
 	m.setSend(tx, s)
 	m.Transport = true
-	before := cap(m.raw)
-	m.raw = append(m.raw[:0], s.Data...)
-	t.grew(tx, cap(m.raw)-before)
+	if n := len(s.Data); n <= cap(m.raw) {
+		m.raw = m.raw[:n]
+		copy(m.raw, s.Data)
+	} else {
+		before := cap(m.raw)
+		m.raw = append(m.raw[:0], s.Data...)
+		t.grew(tx, cap(m.raw)-before)
+	}
 	m.Header.DecodeUsual(m.raw, s.Length)
 	m.Payload, m.PayloadLength = m.Header.Payload, m.Header.PayloadLength
 	if tx.noted != 0 || !tx.plain() {
 		t.listed(tx)
 	}
+}
+
+// completeUsual is complete for a transaction of which nothing was seen but two messages that setUsual has set. It returns false, and has
+// changed nothing, if there is more to it.
+func (t *Tracker) completeUsual(tx *Transaction) bool {
+	call, reply := &tx.Call, &tx.Reply
+	if !tx.usual || tx.late || tx.turned || call.Cut || reply.Cut || !tx.Named || tx.unproven || tx.noted != 0 || len(tx.segments)|len(tx.served) != 0 ||
+		t.events.newest >= call.First.Number || call.First.Time > reply.Last.Time {
+		return false
+	}
+	call.Bytes, reply.Bytes = uint64(call.PayloadLength), uint64(reply.PayloadLength)
+	return true
+}
+
+// finishUsual is finish for a transaction that completeUsual takes, and whose turn it is to be emitted. It returns false, and has
+// changed nothing, if it is another one.
+func (t *Tracker) finishUsual(tx *Transaction) bool {
+	c := tx.Connection
+	k, ok := c.Upper.(*conn)
+	if !ok || tx != t.head || c.MergedInto != nil || t.opt.OnCompletion || !t.completeUsual(tx) {
+		return false
+	}
+	h := k.halves[tx.From&1]
+	if h == nil {
+		return false
+	}
+	t.open--
+	h.open.remove(tx)
+	h.ends(tx)
+	if h.open.slots == nil { // it was large
+		t.tables(h)
+	}
+	t.waiting.left(tx)
+	if t.opt.Ended != nil {
+		t.ended(tx)
+	}
+	tx.finished = true
+	k.calls.Ended++
+	if t.head = tx.next; t.head == nil {
+		t.tail = nil
+	} else {
+		t.head.prev, tx.next = nil, nil
+	}
+	if k.forward != 0 { // as resolve
+		tx.Backward = tx.From != rdma.Side(k.forward-1)
+	} else {
+		tx.resolve()
+	}
+	t.give(tx)
+	if t.held > 0 { // they may have waited for this one
+		t.drain()
+	}
+	return true
 }

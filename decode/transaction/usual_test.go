@@ -32,6 +32,7 @@ func alone(tx *Transaction) Transaction {
 	}
 	x := *tx
 	x.Connection, x.prev, x.next, x.Blame, x.blame = nil, nil, nil, nil, nil
+	x.usualCall, x.usual = false, false // the way that it took
 	return x
 }
 
@@ -82,7 +83,7 @@ func (p *pair) same() {
 		p.trackers[1].Recycle(b[i])
 	}
 	x, y := p.trackers[0], p.trackers[1]
-	if x.Stats != y.Stats || x.open != y.open || x.held != y.held || x.memory.Used() != y.memory.Used() || x.peers.Used() != y.peers.Used() {
+	if x.Stats != y.Stats || x.open != y.open || x.held != y.held || x.heldBytes != y.heldBytes || x.memory.Used() != y.memory.Used() || x.peers.Used() != y.peers.Used() {
 		p.Fatalf("%+v, %d open, %d held, %d and %d bytes; by the long way %+v, %d, %d, %d, %d",
 			x.Stats, x.open, x.held, x.memory.Used(), x.peers.Used(), y.Stats, y.open, y.held, y.memory.Used(), y.peers.Used())
 	}
@@ -105,7 +106,11 @@ func TestUsual(t *testing.T) {
 		{Seed: 2, CM: true, Calls: 300, Callbacks: 20, Invalidate: true, MTU: 1024},
 		{Seed: 3, Calls: 300, Callbacks: 5},
 	} {
-		p := newPair(t, Options{})
+		var opt Options
+		if c.Seed > 1 {
+			opt.Ended = func(*Transaction) {}
+		}
+		p := newPair(t, opt)
 		h := p.handlers()
 		a := rocetest.Feeder{Tracker: roce.NewTracker(h[0], new(rdma.Numbers), roce.Limits{})}
 		b := rocetest.Feeder{Tracker: roce.NewTracker(h[1], new(rdma.Numbers), roce.Limits{})}
@@ -142,7 +147,12 @@ func FuzzUsual(f *testing.F) {
 	f.Add([]byte{call, 1, 4, 0, reply, 1, 4, 0, reply, 1, 4, 0, reply, 1, 8, 0, acknowledged, 1, 0, 0, reply, 1, 4, 0}) // answered again
 	f.Add([]byte{call, 1, 28, 6, call, 1, 28, 0, reply, 1, 4, 0, call, 1, 4, 0})                                        // first what is no message
 	f.Add([]byte{call, 1, 4, 0, call, 1, 4, 0, call, 1, 8, 0, reply, 1, 4, 0, acknowledged, 3, 0, 0})                   // called again
-	f.Add([]byte{0x0b, 1, 4, 0, call, 1, 4, 0, reply, 1, 4, 0})                                                         // what proves nothing of the connection
+	waits := []byte{call, 5, 4, 0, reply, 5, 4, 0, acknowledged, 1, 0, 0, call, 1, 4, 0, call, 2, 4, 0, reply, 1, 4, 0, reply, 2, 4, 0, acknowledged, 4, 0, 0}
+	for range 36 {
+		waits = append(waits, acknowledged, 4, 0, 0xf0)
+	}
+	f.Add(append(waits, call, 3, 4, 0))                         // a reply is not acknowledged in time, one before it was
+	f.Add([]byte{0x0b, 1, 4, 0, call, 1, 4, 0, reply, 1, 4, 0}) // what proves nothing of the connection
 	f.Fuzz(func(t *testing.T, script []byte) {
 		p := newPair(t, Options{Open: 12, Held: 8})
 		h := p.handlers()
@@ -176,6 +186,12 @@ func (d *director) known(t *testing.T, i int, o *director) {
 	x, y := of(a), of(b)
 	if x.carries != y.carries || x.forward != y.forward || x.calls != y.calls || x.malformed != y.malformed {
 		t.Fatalf("%+v of connection %d, %+v by the long way", x, i, y)
+	}
+	for side := range x.halves {
+		h, k := x.halves[side], y.halves[side]
+		if h != nil && k != nil && (h.recent != k.recent || h.at != k.at || h.open.n != k.open.n || h.credits != k.credits || h.size != k.size || h.tables != k.tables) {
+			t.Fatalf("%+v of side %d of connection %d, %+v by the long way", h, side, i, k)
+		}
 	}
 }
 

@@ -43,6 +43,8 @@ type Procedure struct {
 	Number    uint32
 	NewArgs   func() Message // an empty message to decode arguments into
 	NewResult func() Message
+	// StatusFirst says that results begin with their status, and that 0 is success.
+	StatusFirst bool
 }
 
 // Program is one version of an RPC program.
@@ -69,6 +71,9 @@ func NewVoid() Message { return Void{} }
 
 // Decode reads nothing.
 func (Void) Decode(*Reader) {}
+
+// Skip passes over nothing.
+func (Void) Skip(_ *Reader, off uint) uint { return off }
 
 // Append appends nothing.
 func (Void) Append(b []byte) []byte { return b }

@@ -20,7 +20,15 @@ func Append(b []byte, v uint64) []byte {
 	}
 	if v >= tenTo8 {
 		high := v / tenTo8
-		return full(Append(b, high), uint32(v-tenTo8*high))
+		low := uint32(v - tenTo8*high)
+		if high < 10 { // most others
+			return full(append(b, '0'+byte(high)), low)
+		}
+		if high < 100 { // those of 32 bits
+			tens := byte(high * 103 >> 10)
+			return full(append(b, '0'+tens, '0'+byte(high)-10*tens), low)
+		}
+		return full(Append(b, high), low)
 	}
 	x := eight(uint32(v))
 	lead := bits.TrailingZeros64(x) &^ 7 // bits of leading zeros
@@ -38,13 +46,42 @@ func Fixed(b []byte, v uint64, digits int) []byte {
 	return binary.LittleEndian.AppendUint64(b, (eight(uint32(v%tenTo8))+zeros)>>(64-8*digits))[:n]
 }
 
+// Micro appends a number below 10^6 as six digits.
+func Micro(b []byte, v uint32) []byte {
+	n := len(b) + 6
+	return binary.LittleEndian.AppendUint64(b, (eight(v)+zeros)>>16)[:n]
+}
+
+// MicroWord is what Micro appends: six bytes, the first the lowest. The others are 0.
+func MicroWord(v uint32) uint64 { return (eight(v) + zeros) >> 16 }
+
+// Nano appends a number below 10^9 as nine digits.
+func Nano(b []byte, v uint32) []byte {
+	high := v / tenTo8
+	return full(append(b, '0'+byte(high)), v-tenTo8*high)
+}
+
+// PutNano writes what Nano appends.
+func PutNano(d *[9]byte, v uint32) {
+	high := v / tenTo8
+	d[0] = '0' + byte(high)
+	binary.LittleEndian.PutUint64(d[1:], eight(v-tenTo8*high)+zeros)
+}
+
 // Point appends a number below 10^4 as four digits, with a decimal point before the last ones, 1 to 3.
 func Point(b []byte, v uint32, decimals int) []byte {
-	x := (eight(v) + zeros) >> 32
-	whole := 8 * (4 - decimals) // bits before the point
-	x = x&(1<<whole-1) | '.'<<whole | x>>whole<<(whole+8)
 	n := len(b) + 5
-	return binary.LittleEndian.AppendUint64(b, x)[:n]
+	return binary.LittleEndian.AppendUint64(b, PointWord(v, decimals))[:n]
+}
+
+// PointWord is what Point appends: five bytes, the first the lowest. The others are 0.
+func PointWord(v uint32, decimals int) uint64 {
+	high := v / 100
+	x := uint64(high | (v-100*high)<<16)
+	q := x * 103 >> 10 & 0x000f_000f // by 10
+	x = q | (x-10*q)<<8 | zeros>>32
+	whole := 8 * (4 - uint(decimals)) // bits before the point
+	return x&(1<<(whole&63)-1) | '.'<<(whole&63) | x>>(whole&63)<<((whole+8)&63)
 }
 
 // full appends eight digits.
@@ -65,6 +102,9 @@ func eight(v uint32) uint64 {
 
 // Hex32 appends eight hexadecimal digits.
 func Hex32(b []byte, v uint32) []byte { return binary.BigEndian.AppendUint64(b, hex(v)) }
+
+// HexWord is what Hex32 appends, the first digit in the highest byte.
+func HexWord(v uint32) uint64 { return hex(v) }
 
 // Hex appends bytes as hexadecimal digits, like encoding/hex.
 func Hex(b, v []byte) []byte {

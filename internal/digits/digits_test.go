@@ -51,6 +51,22 @@ func TestFixed(t *testing.T) {
 	}
 }
 
+func TestMicroNano(t *testing.T) {
+	for _, v := range numbers() {
+		micro, nano := uint32(v%1e6), uint32(v%1e9)
+		if got, want := string(Micro([]byte("."), micro)), fmt.Sprintf(".%06d", micro); got != want {
+			t.Fatalf("%d: %q, want %q", micro, got, want)
+		}
+		var put [9]byte
+		if PutNano(&put, nano); string(put[:]) != fmt.Sprintf("%09d", nano) {
+			t.Fatalf("%d: %q", nano, put)
+		}
+		if got, want := string(Nano([]byte("."), nano)), fmt.Sprintf(".%09d", nano); got != want {
+			t.Fatalf("%d: %q, want %q", nano, got, want)
+		}
+	}
+}
+
 func TestPoint(t *testing.T) {
 	for v := range uint32(10000) {
 		for decimals, unit := range map[int]uint32{1: 10, 2: 100, 3: 1000} {

@@ -208,9 +208,9 @@ func (e *emitter) operations(d *def, args []string) {
 		if c.name == args[2] {
 			slot, last = "0", true
 		}
-		arg, newArgs := "void", "xdr.NewVoid"
+		arg, newArgs, skipArgs := "void", "xdr.NewVoid", "xdr.Void{}"
 		if t := e.body(op + "4args"); t != nil {
-			arg, newArgs = op+"4args", fmt.Sprintf("newMessage[%s]", e.ref(t))
+			arg, newArgs, skipArgs = op+"4args", fmt.Sprintf("newMessage[%s]", e.ref(t)), fmt.Sprintf("(*%s)(nil)", e.ref(t))
 		}
 		if (arg == "void") != void[c.name] {
 			fail(c.pos, "%s has either the type %s4args or its name behind %%operations", c.name, op)
@@ -219,7 +219,7 @@ func (e *emitter) operations(d *def, args []string) {
 		if res == nil {
 			res = status
 		}
-		e.p("%s: {%q, %q, %s, %q, newMessage[%s]},", slot, op, arg, newArgs, op+"4res", e.ref(res))
+		e.p("%s: {%q, %q, %s, %q, newMessage[%s], %s, (*%[6]s)(nil)},", slot, op, arg, newArgs, op+"4res", e.ref(res), skipArgs)
 	}
 	e.p("}\n")
 	if !last {
@@ -299,6 +299,7 @@ func (e *emitter) structure(d *def) {
 	}
 	e.p("}\n")
 	ms = e.structMembers(d)
+	e.skip(name, ms)
 
 	e.p("func (t *%s) Append(b []byte) []byte {", name)
 	for _, m := range ms {
@@ -386,6 +387,7 @@ func (e *emitter) union(d *def) {
 		e.decodeArm(m)
 	})
 	e.p("}\n")
+	e.skipUnion(name, disc, arms)
 
 	e.p("func (t *%s) Append(b []byte) []byte {", name)
 	e.append("t."+disc.goName, disc)
@@ -804,8 +806,8 @@ func (e *emitter) program(d, v *def, name string) {
 		if s := p.prag["name"]; len(s) == 1 {
 			short = s[0]
 		}
-		e.p("%s: {Name: %q, Number: %s, NewArgs: %s, NewResult: %s},", e.localName(p), short, e.localName(p),
-			e.message(p.arg, p.pos), e.message(p.res, p.pos))
+		e.p("%s: {Name: %q, Number: %s, NewArgs: %s, NewResult: %s%s},", e.localName(p), short, e.localName(p),
+			e.message(p.arg, p.pos), e.message(p.res, p.pos), e.statusFirst(p))
 	}
 	e.p("}},")
 }

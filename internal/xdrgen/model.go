@@ -459,7 +459,7 @@ func hex(v uint64) string { return "0x" + strconv.FormatUint(v, 16) }
 // reserved are the methods of generated types, which no field may have as its
 // name.
 var reserved = map[string]bool{
-	"Decode": true, "Append": true, "EncodedSize": true, "Walk": true, "StatusCode": true,
+	"Decode": true, "Skip": true, "Append": true, "EncodedSize": true, "Walk": true, "StatusCode": true,
 }
 
 func fieldName(f *decl) string {
@@ -656,6 +656,32 @@ func (m *model) status(d *def) string {
 			if s := m.status(f.typ.def); s != "" {
 				return "." + f.goName + s
 			}
+		}
+	}
+	return ""
+}
+
+// statusFirst returns the entry of a procedure whose results begin with the status.
+func (m *model) statusFirst(p *def) string {
+	t := &typ{}
+	if m.names[p.res] != nil {
+		t = m.base(p.res, p.pos)
+	}
+	for t.kind == kStruct {
+		var first *member
+		switch t.def.kind {
+		case structDef:
+			first = m.structMembers(t.def)[0]
+		case unionDef:
+			first, _ = m.unionMembers(t.def)
+		default:
+			return ""
+		}
+		t = first.typ
+	}
+	if t.kind == kEnum {
+		if _, ok := t.def.prag["status"]; ok {
+			return ", StatusFirst: true"
 		}
 	}
 	return ""

@@ -155,6 +155,17 @@ func (t *Fhstatus) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*Fhstatus) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch nfs2.Nfsstat(v) {
+	case nfs2.NFS_OK:
+		off += 32
+	default:
+
+	}
+	return off
+}
+
 func (t *Fhstatus) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Status))
 	switch t.Status {
@@ -203,6 +214,12 @@ func (t *Mountres3Ok) Decode(r *xdr.Reader) {
 	r.Field("auth_flavors")
 }
 
+func (*Mountres3Ok) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off, 64)
+	off = r.SkipArray(off, 0, 4)
+	return off
+}
+
 func (t *Mountres3Ok) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.Fhandle)
 	b = xdr.AppendUint32(b, uint32(len(t.AuthFlavors)))
@@ -240,6 +257,17 @@ func (t *Mountres3) Decode(r *xdr.Reader) {
 		t.Mountinfo.Decode(r)
 	default:
 	}
+}
+
+func (*Mountres3) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Mountstat3(v) {
+	case MNT3_OK:
+		off = (*Mountres3Ok)(nil).Skip(r, off)
+	default:
+
+	}
+	return off
 }
 
 func (t *Mountres3) Append(b []byte) []byte {
@@ -288,6 +316,12 @@ func (t *Mountbody) Decode(r *xdr.Reader) {
 	r.Field("ml_directory")
 }
 
+func (*Mountbody) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off, 255)
+	off = r.SkipOpaque(off, 1024)
+	return off
+}
+
 func (t *Mountbody) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.MlHostname)
 	b = xdr.AppendOpaque(b, t.MlDirectory)
@@ -314,6 +348,11 @@ type Groupnode struct {
 func (t *Groupnode) Decode(r *xdr.Reader) {
 	t.GrName = r.Opaque(255)
 	r.Field("gr_name")
+}
+
+func (*Groupnode) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off, 255)
+	return off
 }
 
 func (t *Groupnode) Append(b []byte) []byte {
@@ -346,6 +385,15 @@ func (t *Exportnode) Decode(r *xdr.Reader) {
 		t.ExGroups[len(t.ExGroups)-1].Decode(r)
 	}
 	r.Field("ex_groups")
+}
+
+func (*Exportnode) Skip(r *xdr.Reader, off uint) uint {
+	var n0 uint32
+	off = r.SkipOpaque(off, 1024)
+	for n0, off = r.SkipWord(off); n0 != 0; n0, off = r.SkipWord(off) {
+		off = (*Groupnode)(nil).Skip(r, off)
+	}
+	return off
 }
 
 func (t *Exportnode) Append(b []byte) []byte {
@@ -429,6 +477,10 @@ func (t *Ppathcnf) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*Ppathcnf) Skip(r *xdr.Reader, off uint) uint {
+	return off + 40
+}
+
 func (t *Ppathcnf) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.PcLinkMax))
 	b = xdr.AppendUint32(b, uint32(t.PcMaxCanon))
@@ -474,6 +526,11 @@ func (t *DirpathMessage) Decode(r *xdr.Reader) {
 	r.Field("dirpath")
 }
 
+func (*DirpathMessage) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off, 1024)
+	return off
+}
+
 func (t *DirpathMessage) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.Dirpath)
 	return b
@@ -503,6 +560,14 @@ func (t *MountlistMessage) Decode(r *xdr.Reader) {
 		t.Mountlist[len(t.Mountlist)-1].Decode(r)
 	}
 	r.Field("mountlist")
+}
+
+func (*MountlistMessage) Skip(r *xdr.Reader, off uint) uint {
+	var n0 uint32
+	for n0, off = r.SkipWord(off); n0 != 0; n0, off = r.SkipWord(off) {
+		off = (*Mountbody)(nil).Skip(r, off)
+	}
+	return off
 }
 
 func (t *MountlistMessage) Append(b []byte) []byte {
@@ -547,6 +612,14 @@ func (t *ExportsMessage) Decode(r *xdr.Reader) {
 	r.Field("exports")
 }
 
+func (*ExportsMessage) Skip(r *xdr.Reader, off uint) uint {
+	var n0 uint32
+	for n0, off = r.SkipWord(off); n0 != 0; n0, off = r.SkipWord(off) {
+		off = (*Exportnode)(nil).Skip(r, off)
+	}
+	return off
+}
+
 func (t *ExportsMessage) Append(b []byte) []byte {
 	for i := range t.Exports {
 		b = xdr.AppendBool(b, true)
@@ -577,7 +650,7 @@ func (t *ExportsMessage) Walk(v xdr.Visitor) {
 var Programs = []xdr.Program{
 	{Name: "mount", Number: MOUNT_PROGRAM, Version: MOUNT_V1, Procedures: []xdr.Procedure{
 		MOUNTPROC_NULL:      {Name: "NULL", Number: MOUNTPROC_NULL, NewArgs: xdr.NewVoid, NewResult: xdr.NewVoid},
-		MOUNTPROC_MNT:       {Name: "MNT", Number: MOUNTPROC_MNT, NewArgs: xdr.New[DirpathMessage], NewResult: xdr.New[Fhstatus]},
+		MOUNTPROC_MNT:       {Name: "MNT", Number: MOUNTPROC_MNT, NewArgs: xdr.New[DirpathMessage], NewResult: xdr.New[Fhstatus], StatusFirst: true},
 		MOUNTPROC_DUMP:      {Name: "DUMP", Number: MOUNTPROC_DUMP, NewArgs: xdr.NewVoid, NewResult: xdr.New[MountlistMessage]},
 		MOUNTPROC_UMNT:      {Name: "UMNT", Number: MOUNTPROC_UMNT, NewArgs: xdr.New[DirpathMessage], NewResult: xdr.NewVoid},
 		MOUNTPROC_UMNTALL:   {Name: "UMNTALL", Number: MOUNTPROC_UMNTALL, NewArgs: xdr.NewVoid, NewResult: xdr.NewVoid},
@@ -586,7 +659,7 @@ var Programs = []xdr.Program{
 	}},
 	{Name: "mount", Number: MOUNT_PROGRAM, Version: MOUNT_V2, Procedures: []xdr.Procedure{
 		MOUNTPROC2_NULL:      {Name: "NULL", Number: MOUNTPROC2_NULL, NewArgs: xdr.NewVoid, NewResult: xdr.NewVoid},
-		MOUNTPROC2_MNT:       {Name: "MNT", Number: MOUNTPROC2_MNT, NewArgs: xdr.New[DirpathMessage], NewResult: xdr.New[Fhstatus]},
+		MOUNTPROC2_MNT:       {Name: "MNT", Number: MOUNTPROC2_MNT, NewArgs: xdr.New[DirpathMessage], NewResult: xdr.New[Fhstatus], StatusFirst: true},
 		MOUNTPROC2_DUMP:      {Name: "DUMP", Number: MOUNTPROC2_DUMP, NewArgs: xdr.NewVoid, NewResult: xdr.New[MountlistMessage]},
 		MOUNTPROC2_UMNT:      {Name: "UMNT", Number: MOUNTPROC2_UMNT, NewArgs: xdr.New[DirpathMessage], NewResult: xdr.NewVoid},
 		MOUNTPROC2_UMNTALL:   {Name: "UMNTALL", Number: MOUNTPROC2_UMNTALL, NewArgs: xdr.NewVoid, NewResult: xdr.NewVoid},
@@ -596,7 +669,7 @@ var Programs = []xdr.Program{
 	}},
 	{Name: "mount", Number: MOUNT_PROGRAM, Version: MOUNT_V3, Procedures: []xdr.Procedure{
 		MOUNTPROC3_NULL:    {Name: "NULL", Number: MOUNTPROC3_NULL, NewArgs: xdr.NewVoid, NewResult: xdr.NewVoid},
-		MOUNTPROC3_MNT:     {Name: "MNT", Number: MOUNTPROC3_MNT, NewArgs: xdr.New[DirpathMessage], NewResult: xdr.New[Mountres3]},
+		MOUNTPROC3_MNT:     {Name: "MNT", Number: MOUNTPROC3_MNT, NewArgs: xdr.New[DirpathMessage], NewResult: xdr.New[Mountres3], StatusFirst: true},
 		MOUNTPROC3_DUMP:    {Name: "DUMP", Number: MOUNTPROC3_DUMP, NewArgs: xdr.NewVoid, NewResult: xdr.New[MountlistMessage]},
 		MOUNTPROC3_UMNT:    {Name: "UMNT", Number: MOUNTPROC3_UMNT, NewArgs: xdr.New[DirpathMessage], NewResult: xdr.NewVoid},
 		MOUNTPROC3_UMNTALL: {Name: "UMNTALL", Number: MOUNTPROC3_UMNTALL, NewArgs: xdr.NewVoid, NewResult: xdr.NewVoid},

@@ -196,6 +196,10 @@ func (t *Timeval) Decode(r *xdr.Reader) {
 	r.Field("useconds")
 }
 
+func (*Timeval) Skip(r *xdr.Reader, off uint) uint {
+	return off + 8
+}
+
 func (t *Timeval) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.Seconds)
 	b = xdr.AppendUint32(b, t.Useconds)
@@ -280,6 +284,10 @@ func (t *Fattr) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*Fattr) Skip(r *xdr.Reader, off uint) uint {
+	return off + 68
+}
+
 func (t *Fattr) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Type))
 	b = xdr.AppendUint32(b, t.Mode)
@@ -357,6 +365,10 @@ func (t *Sattr) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*Sattr) Skip(r *xdr.Reader, off uint) uint {
+	return off + 32
+}
+
 func (t *Sattr) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.Mode)
 	b = xdr.AppendUint32(b, t.Uid)
@@ -417,6 +429,17 @@ func (t *Attrstat) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*Attrstat) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat(v) {
+	case NFS_OK:
+		off += 68
+	default:
+
+	}
+	return off
+}
+
 func (t *Attrstat) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Status))
 	switch t.Status {
@@ -475,6 +498,10 @@ func (t *Sattrargs) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*Sattrargs) Skip(r *xdr.Reader, off uint) uint {
+	return off + 64
+}
+
 func (t *Sattrargs) Append(b []byte) []byte {
 	b = xdr.AppendFixed(b, t.File[:])
 	b = t.Attributes.Append(b)
@@ -503,6 +530,11 @@ func (t *Diropargs) Decode(r *xdr.Reader) {
 	r.Field("dir")
 	t.Name = r.Opaque(255)
 	r.Field("name")
+}
+
+func (*Diropargs) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off+32, 255)
+	return off
 }
 
 func (t *Diropargs) Append(b []byte) []byte {
@@ -554,6 +586,10 @@ func (t *Diropok) Decode(r *xdr.Reader) {
 		r.Field("file")
 		t.Attributes.Decode(r)
 	}
+}
+
+func (*Diropok) Skip(r *xdr.Reader, off uint) uint {
+	return off + 100
 }
 
 func (t *Diropok) Append(b []byte) []byte {
@@ -611,6 +647,17 @@ func (t *Diropres) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*Diropres) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat(v) {
+	case NFS_OK:
+		off += 100
+	default:
+
+	}
+	return off
+}
+
 func (t *Diropres) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Status))
 	switch t.Status {
@@ -659,6 +706,17 @@ func (t *Readlinkres) Decode(r *xdr.Reader) {
 		r.Field("data")
 	default:
 	}
+}
+
+func (*Readlinkres) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat(v) {
+	case NFS_OK:
+		off = r.SkipData(off, 1024)
+	default:
+
+	}
+	return off
 }
 
 func (t *Readlinkres) Append(b []byte) []byte {
@@ -719,6 +777,10 @@ func (t *Readargs) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*Readargs) Skip(r *xdr.Reader, off uint) uint {
+	return off + 44
+}
+
 func (t *Readargs) Append(b []byte) []byte {
 	b = xdr.AppendFixed(b, t.File[:])
 	b = xdr.AppendUint32(b, t.Offset)
@@ -748,6 +810,11 @@ func (t *Readokres) Decode(r *xdr.Reader) {
 	t.Attributes.Decode(r)
 	t.Data = r.Data(8192)
 	r.Field("data")
+}
+
+func (*Readokres) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipData(off+68, 8192)
+	return off
 }
 
 func (t *Readokres) Append(b []byte) []byte {
@@ -783,6 +850,17 @@ func (t *Readres) Decode(r *xdr.Reader) {
 		t.Reply.Decode(r)
 	default:
 	}
+}
+
+func (*Readres) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat(v) {
+	case NFS_OK:
+		off = (*Readokres)(nil).Skip(r, off)
+	default:
+
+	}
+	return off
 }
 
 func (t *Readres) Append(b []byte) []byte {
@@ -848,6 +926,11 @@ func (t *Writeargs) Decode(r *xdr.Reader) {
 	r.Field("data")
 }
 
+func (*Writeargs) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipData(off+44, 8192)
+	return off
+}
+
 func (t *Writeargs) Append(b []byte) []byte {
 	b = xdr.AppendFixed(b, t.File[:])
 	b = xdr.AppendUint32(b, t.Beginoffset)
@@ -882,6 +965,11 @@ func (t *Createargs) Decode(r *xdr.Reader) {
 	t.Attributes.Decode(r)
 }
 
+func (*Createargs) Skip(r *xdr.Reader, off uint) uint {
+	off = (*Diropargs)(nil).Skip(r, off)
+	return off + 32
+}
+
 func (t *Createargs) Append(b []byte) []byte {
 	b = t.Where.Append(b)
 	b = t.Attributes.Append(b)
@@ -912,6 +1000,12 @@ type Renameargs struct {
 func (t *Renameargs) Decode(r *xdr.Reader) {
 	t.From.Decode(r)
 	t.To.Decode(r)
+}
+
+func (*Renameargs) Skip(r *xdr.Reader, off uint) uint {
+	off = (*Diropargs)(nil).Skip(r, off)
+	off = (*Diropargs)(nil).Skip(r, off)
+	return off
 }
 
 func (t *Renameargs) Append(b []byte) []byte {
@@ -948,6 +1042,11 @@ func (t *Linkargs) Decode(r *xdr.Reader) {
 	t.To.Decode(r)
 }
 
+func (*Linkargs) Skip(r *xdr.Reader, off uint) uint {
+	off = (*Diropargs)(nil).Skip(r, off+32)
+	return off
+}
+
 func (t *Linkargs) Append(b []byte) []byte {
 	b = xdr.AppendFixed(b, t.From[:])
 	b = t.To.Append(b)
@@ -979,6 +1078,12 @@ func (t *Symlinkargs) Decode(r *xdr.Reader) {
 	t.To = r.Data(1024)
 	r.Field("to")
 	t.Attributes.Decode(r)
+}
+
+func (*Symlinkargs) Skip(r *xdr.Reader, off uint) uint {
+	off = (*Diropargs)(nil).Skip(r, off)
+	off = r.SkipData(off, 1024)
+	return off + 32
 }
 
 func (t *Symlinkargs) Append(b []byte) []byte {
@@ -1028,6 +1133,10 @@ func (t *Readdirargs) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*Readdirargs) Skip(r *xdr.Reader, off uint) uint {
+	return off + 40
+}
+
 func (t *Readdirargs) Append(b []byte) []byte {
 	b = xdr.AppendFixed(b, t.Dir[:])
 	b = xdr.AppendFixed(b, t.Cookie[:])
@@ -1059,6 +1168,11 @@ func (t *Entry) Decode(r *xdr.Reader) {
 	r.Field("name")
 	r.Copy(t.Cookie[:])
 	r.Field("cookie")
+}
+
+func (*Entry) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off+4, 255)
+	return off + 4
 }
 
 func (t *Entry) Append(b []byte) []byte {
@@ -1095,6 +1209,14 @@ func (t *Dirlist) Decode(r *xdr.Reader) {
 	r.Field("entries")
 	t.Eof = r.Bool()
 	r.Field("eof")
+}
+
+func (*Dirlist) Skip(r *xdr.Reader, off uint) uint {
+	var n0 uint32
+	for n0, off = r.SkipWord(off); n0 != 0; n0, off = r.SkipWord(off) {
+		off = (*Entry)(nil).Skip(r, off)
+	}
+	return off + 4
 }
 
 func (t *Dirlist) Append(b []byte) []byte {
@@ -1139,6 +1261,17 @@ func (t *Readdirres) Decode(r *xdr.Reader) {
 		t.Reply.Decode(r)
 	default:
 	}
+}
+
+func (*Readdirres) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat(v) {
+	case NFS_OK:
+		off = (*Dirlist)(nil).Skip(r, off)
+	default:
+
+	}
+	return off
 }
 
 func (t *Readdirres) Append(b []byte) []byte {
@@ -1205,6 +1338,10 @@ func (t *Statfsokres) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*Statfsokres) Skip(r *xdr.Reader, off uint) uint {
+	return off + 20
+}
+
 func (t *Statfsokres) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.Tsize)
 	b = xdr.AppendUint32(b, t.Bsize)
@@ -1249,6 +1386,17 @@ func (t *Statfsres) Decode(r *xdr.Reader) {
 		}
 	default:
 	}
+}
+
+func (*Statfsres) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat(v) {
+	case NFS_OK:
+		off += 20
+	default:
+
+	}
+	return off
 }
 
 func (t *Statfsres) Append(b []byte) []byte {
@@ -1296,6 +1444,10 @@ func (t *FhandleMessage) Decode(r *xdr.Reader) {
 	r.Field("fhandle")
 }
 
+func (*FhandleMessage) Skip(r *xdr.Reader, off uint) uint {
+	return off + 32
+}
+
 func (t *FhandleMessage) Append(b []byte) []byte {
 	b = xdr.AppendFixed(b, t.Fhandle[:])
 	return b
@@ -1319,6 +1471,10 @@ type NfsstatMessage struct {
 func (t *NfsstatMessage) Decode(r *xdr.Reader) {
 	t.Nfsstat = Nfsstat(r.Uint32())
 	r.Field("nfsstat")
+}
+
+func (*NfsstatMessage) Skip(r *xdr.Reader, off uint) uint {
+	return off + 4
 }
 
 func (t *NfsstatMessage) Append(b []byte) []byte {
@@ -1358,22 +1514,22 @@ var (
 var Programs = []xdr.Program{
 	{Name: "nfs", Number: NFS_PROGRAM, Version: NFS_VERSION, Procedures: []xdr.Procedure{
 		NFSPROC_NULL:       {Name: "NULL", Number: NFSPROC_NULL, NewArgs: xdr.NewVoid, NewResult: xdr.NewVoid},
-		NFSPROC_GETATTR:    {Name: "GETATTR", Number: NFSPROC_GETATTR, NewArgs: xdr.New[FhandleMessage], NewResult: xdr.New[Attrstat]},
-		NFSPROC_SETATTR:    {Name: "SETATTR", Number: NFSPROC_SETATTR, NewArgs: xdr.New[Sattrargs], NewResult: xdr.New[Attrstat]},
+		NFSPROC_GETATTR:    {Name: "GETATTR", Number: NFSPROC_GETATTR, NewArgs: xdr.New[FhandleMessage], NewResult: xdr.New[Attrstat], StatusFirst: true},
+		NFSPROC_SETATTR:    {Name: "SETATTR", Number: NFSPROC_SETATTR, NewArgs: xdr.New[Sattrargs], NewResult: xdr.New[Attrstat], StatusFirst: true},
 		NFSPROC_ROOT:       {Name: "ROOT", Number: NFSPROC_ROOT, NewArgs: xdr.NewVoid, NewResult: xdr.NewVoid},
-		NFSPROC_LOOKUP:     {Name: "LOOKUP", Number: NFSPROC_LOOKUP, NewArgs: xdr.New[Diropargs], NewResult: xdr.New[Diropres]},
-		NFSPROC_READLINK:   {Name: "READLINK", Number: NFSPROC_READLINK, NewArgs: xdr.New[FhandleMessage], NewResult: xdr.New[Readlinkres]},
-		NFSPROC_READ:       {Name: "READ", Number: NFSPROC_READ, NewArgs: xdr.New[Readargs], NewResult: xdr.New[Readres]},
+		NFSPROC_LOOKUP:     {Name: "LOOKUP", Number: NFSPROC_LOOKUP, NewArgs: xdr.New[Diropargs], NewResult: xdr.New[Diropres], StatusFirst: true},
+		NFSPROC_READLINK:   {Name: "READLINK", Number: NFSPROC_READLINK, NewArgs: xdr.New[FhandleMessage], NewResult: xdr.New[Readlinkres], StatusFirst: true},
+		NFSPROC_READ:       {Name: "READ", Number: NFSPROC_READ, NewArgs: xdr.New[Readargs], NewResult: xdr.New[Readres], StatusFirst: true},
 		NFSPROC_WRITECACHE: {Name: "WRITECACHE", Number: NFSPROC_WRITECACHE, NewArgs: xdr.NewVoid, NewResult: xdr.NewVoid},
-		NFSPROC_WRITE:      {Name: "WRITE", Number: NFSPROC_WRITE, NewArgs: xdr.New[Writeargs], NewResult: xdr.New[Attrstat]},
-		NFSPROC_CREATE:     {Name: "CREATE", Number: NFSPROC_CREATE, NewArgs: xdr.New[Createargs], NewResult: xdr.New[Diropres]},
-		NFSPROC_REMOVE:     {Name: "REMOVE", Number: NFSPROC_REMOVE, NewArgs: xdr.New[Diropargs], NewResult: xdr.New[NfsstatMessage]},
-		NFSPROC_RENAME:     {Name: "RENAME", Number: NFSPROC_RENAME, NewArgs: xdr.New[Renameargs], NewResult: xdr.New[NfsstatMessage]},
-		NFSPROC_LINK:       {Name: "LINK", Number: NFSPROC_LINK, NewArgs: xdr.New[Linkargs], NewResult: xdr.New[NfsstatMessage]},
-		NFSPROC_SYMLINK:    {Name: "SYMLINK", Number: NFSPROC_SYMLINK, NewArgs: xdr.New[Symlinkargs], NewResult: xdr.New[NfsstatMessage]},
-		NFSPROC_MKDIR:      {Name: "MKDIR", Number: NFSPROC_MKDIR, NewArgs: xdr.New[Createargs], NewResult: xdr.New[Diropres]},
-		NFSPROC_RMDIR:      {Name: "RMDIR", Number: NFSPROC_RMDIR, NewArgs: xdr.New[Diropargs], NewResult: xdr.New[NfsstatMessage]},
-		NFSPROC_READDIR:    {Name: "READDIR", Number: NFSPROC_READDIR, NewArgs: xdr.New[Readdirargs], NewResult: xdr.New[Readdirres]},
-		NFSPROC_STATFS:     {Name: "STATFS", Number: NFSPROC_STATFS, NewArgs: xdr.New[FhandleMessage], NewResult: xdr.New[Statfsres]},
+		NFSPROC_WRITE:      {Name: "WRITE", Number: NFSPROC_WRITE, NewArgs: xdr.New[Writeargs], NewResult: xdr.New[Attrstat], StatusFirst: true},
+		NFSPROC_CREATE:     {Name: "CREATE", Number: NFSPROC_CREATE, NewArgs: xdr.New[Createargs], NewResult: xdr.New[Diropres], StatusFirst: true},
+		NFSPROC_REMOVE:     {Name: "REMOVE", Number: NFSPROC_REMOVE, NewArgs: xdr.New[Diropargs], NewResult: xdr.New[NfsstatMessage], StatusFirst: true},
+		NFSPROC_RENAME:     {Name: "RENAME", Number: NFSPROC_RENAME, NewArgs: xdr.New[Renameargs], NewResult: xdr.New[NfsstatMessage], StatusFirst: true},
+		NFSPROC_LINK:       {Name: "LINK", Number: NFSPROC_LINK, NewArgs: xdr.New[Linkargs], NewResult: xdr.New[NfsstatMessage], StatusFirst: true},
+		NFSPROC_SYMLINK:    {Name: "SYMLINK", Number: NFSPROC_SYMLINK, NewArgs: xdr.New[Symlinkargs], NewResult: xdr.New[NfsstatMessage], StatusFirst: true},
+		NFSPROC_MKDIR:      {Name: "MKDIR", Number: NFSPROC_MKDIR, NewArgs: xdr.New[Createargs], NewResult: xdr.New[Diropres], StatusFirst: true},
+		NFSPROC_RMDIR:      {Name: "RMDIR", Number: NFSPROC_RMDIR, NewArgs: xdr.New[Diropargs], NewResult: xdr.New[NfsstatMessage], StatusFirst: true},
+		NFSPROC_READDIR:    {Name: "READDIR", Number: NFSPROC_READDIR, NewArgs: xdr.New[Readdirargs], NewResult: xdr.New[Readdirres], StatusFirst: true},
+		NFSPROC_STATFS:     {Name: "STATFS", Number: NFSPROC_STATFS, NewArgs: xdr.New[FhandleMessage], NewResult: xdr.New[Statfsres], StatusFirst: true},
 	}},
 }

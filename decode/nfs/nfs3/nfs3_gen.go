@@ -213,6 +213,10 @@ func (t *Specdata3) Decode(r *xdr.Reader) {
 	r.Field("specdata2")
 }
 
+func (*Specdata3) Skip(r *xdr.Reader, off uint) uint {
+	return off + 8
+}
+
 func (t *Specdata3) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.Specdata1)
 	b = xdr.AppendUint32(b, t.Specdata2)
@@ -236,6 +240,11 @@ type NfsFh3 struct {
 func (t *NfsFh3) Decode(r *xdr.Reader) {
 	t.Data = r.Opaque(64)
 	r.Field("data")
+}
+
+func (*NfsFh3) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off, 64)
+	return off
 }
 
 func (t *NfsFh3) Append(b []byte) []byte {
@@ -264,6 +273,10 @@ func (t *Nfstime3) Decode(r *xdr.Reader) {
 	r.Field("seconds")
 	t.Nseconds = r.Uint32()
 	r.Field("nseconds")
+}
+
+func (*Nfstime3) Skip(r *xdr.Reader, off uint) uint {
+	return off + 8
 }
 
 func (t *Nfstime3) Append(b []byte) []byte {
@@ -344,6 +357,10 @@ func (t *Fattr3) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*Fattr3) Skip(r *xdr.Reader, off uint) uint {
+	return off + 84
+}
+
 func (t *Fattr3) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Type))
 	b = xdr.AppendUint32(b, t.Mode)
@@ -418,6 +435,14 @@ func (t *PostOpAttr) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*PostOpAttr) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	if v != 0 {
+		off += 84
+	}
+	return off
+}
+
 func (t *PostOpAttr) Append(b []byte) []byte {
 	b = xdr.AppendBool(b, t.AttributesFollow)
 	if t.AttributesFollow {
@@ -466,6 +491,10 @@ func (t *WccAttr) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*WccAttr) Skip(r *xdr.Reader, off uint) uint {
+	return off + 24
+}
+
 func (t *WccAttr) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.Size)
 	b = t.Mtime.Append(b)
@@ -506,6 +535,14 @@ func (t *PreOpAttr) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*PreOpAttr) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	if v != 0 {
+		off += 24
+	}
+	return off
+}
+
 func (t *PreOpAttr) Append(b []byte) []byte {
 	b = xdr.AppendBool(b, t.AttributesFollow)
 	if t.AttributesFollow {
@@ -542,6 +579,12 @@ func (t *WccData) Decode(r *xdr.Reader) {
 	t.After.Decode(r)
 }
 
+func (*WccData) Skip(r *xdr.Reader, off uint) uint {
+	off = (*PreOpAttr)(nil).Skip(r, off)
+	off = (*PostOpAttr)(nil).Skip(r, off)
+	return off
+}
+
 func (t *WccData) Append(b []byte) []byte {
 	b = t.Before.Append(b)
 	b = t.After.Append(b)
@@ -576,6 +619,14 @@ func (t *PostOpFh3) Decode(r *xdr.Reader) {
 	if t.HandleFollows {
 		t.Handle.Decode(r)
 	}
+}
+
+func (*PostOpFh3) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	if v != 0 {
+		off = (*NfsFh3)(nil).Skip(r, off)
+	}
+	return off
 }
 
 func (t *PostOpFh3) Append(b []byte) []byte {
@@ -642,6 +693,14 @@ func (t *SetMode3) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*SetMode3) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	if v != 0 {
+		off += 4
+	}
+	return off
+}
+
 func (t *SetMode3) Append(b []byte) []byte {
 	b = xdr.AppendBool(b, t.SetIt)
 	if t.SetIt {
@@ -678,6 +737,14 @@ func (t *SetUid3) Decode(r *xdr.Reader) {
 		t.Uid = r.Uint32()
 		r.Field("uid")
 	}
+}
+
+func (*SetUid3) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	if v != 0 {
+		off += 4
+	}
+	return off
 }
 
 func (t *SetUid3) Append(b []byte) []byte {
@@ -718,6 +785,14 @@ func (t *SetGid3) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*SetGid3) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	if v != 0 {
+		off += 4
+	}
+	return off
+}
+
 func (t *SetGid3) Append(b []byte) []byte {
 	b = xdr.AppendBool(b, t.SetIt)
 	if t.SetIt {
@@ -754,6 +829,14 @@ func (t *SetSize3) Decode(r *xdr.Reader) {
 		t.Size = r.Uint64()
 		r.Field("size")
 	}
+}
+
+func (*SetSize3) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	if v != 0 {
+		off += 8
+	}
+	return off
 }
 
 func (t *SetSize3) Append(b []byte) []byte {
@@ -793,6 +876,17 @@ func (t *SetAtime) Decode(r *xdr.Reader) {
 		t.Atime.Decode(r)
 	default:
 	}
+}
+
+func (*SetAtime) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch TimeHow(v) {
+	case SET_TO_CLIENT_TIME:
+		off += 8
+	default:
+
+	}
+	return off
 }
 
 func (t *SetAtime) Append(b []byte) []byte {
@@ -838,6 +932,17 @@ func (t *SetMtime) Decode(r *xdr.Reader) {
 		t.Mtime.Decode(r)
 	default:
 	}
+}
+
+func (*SetMtime) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch TimeHow(v) {
+	case SET_TO_CLIENT_TIME:
+		off += 8
+	default:
+
+	}
+	return off
 }
 
 func (t *SetMtime) Append(b []byte) []byte {
@@ -886,6 +991,16 @@ func (t *Sattr3) Decode(r *xdr.Reader) {
 	t.Size.Decode(r)
 	t.Atime.Decode(r)
 	t.Mtime.Decode(r)
+}
+
+func (*Sattr3) Skip(r *xdr.Reader, off uint) uint {
+	off = (*SetMode3)(nil).Skip(r, off)
+	off = (*SetUid3)(nil).Skip(r, off)
+	off = (*SetGid3)(nil).Skip(r, off)
+	off = (*SetSize3)(nil).Skip(r, off)
+	off = (*SetAtime)(nil).Skip(r, off)
+	off = (*SetMtime)(nil).Skip(r, off)
+	return off
 }
 
 func (t *Sattr3) Append(b []byte) []byte {
@@ -942,6 +1057,12 @@ func (t *Diropargs3) Decode(r *xdr.Reader) {
 	r.Field("name")
 }
 
+func (*Diropargs3) Skip(r *xdr.Reader, off uint) uint {
+	off = (*NfsFh3)(nil).Skip(r, off)
+	off = r.SkipOpaque(off, 0)
+	return off
+}
+
 func (t *Diropargs3) Append(b []byte) []byte {
 	b = t.Dir.Append(b)
 	b = xdr.AppendOpaque(b, t.Name)
@@ -971,6 +1092,11 @@ func (t *GETATTR3args) Decode(r *xdr.Reader) {
 	t.Object.Decode(r)
 }
 
+func (*GETATTR3args) Skip(r *xdr.Reader, off uint) uint {
+	off = (*NfsFh3)(nil).Skip(r, off)
+	return off
+}
+
 func (t *GETATTR3args) Append(b []byte) []byte {
 	b = t.Object.Append(b)
 	return b
@@ -995,6 +1121,10 @@ type GETATTR3resok struct {
 
 func (t *GETATTR3resok) Decode(r *xdr.Reader) {
 	t.ObjAttributes.Decode(r)
+}
+
+func (*GETATTR3resok) Skip(r *xdr.Reader, off uint) uint {
+	return off + 84
 }
 
 func (t *GETATTR3resok) Append(b []byte) []byte {
@@ -1049,6 +1179,17 @@ func (t *GETATTR3res) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*GETATTR3res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat3(v) {
+	case NFS3_OK:
+		off += 84
+	default:
+
+	}
+	return off
+}
+
 func (t *GETATTR3res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Status))
 	switch t.Status {
@@ -1096,6 +1237,14 @@ func (t *Sattrguard3) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*Sattrguard3) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	if v != 0 {
+		off += 8
+	}
+	return off
+}
+
 func (t *Sattrguard3) Append(b []byte) []byte {
 	b = xdr.AppendBool(b, t.Check)
 	if t.Check {
@@ -1130,6 +1279,13 @@ func (t *SETATTR3args) Decode(r *xdr.Reader) {
 	t.Object.Decode(r)
 	t.NewAttributes.Decode(r)
 	t.Guard.Decode(r)
+}
+
+func (*SETATTR3args) Skip(r *xdr.Reader, off uint) uint {
+	off = (*NfsFh3)(nil).Skip(r, off)
+	off = (*Sattr3)(nil).Skip(r, off)
+	off = (*Sattrguard3)(nil).Skip(r, off)
+	return off
 }
 
 func (t *SETATTR3args) Append(b []byte) []byte {
@@ -1168,6 +1324,11 @@ func (t *SETATTR3resok) Decode(r *xdr.Reader) {
 	t.ObjWcc.Decode(r)
 }
 
+func (*SETATTR3resok) Skip(r *xdr.Reader, off uint) uint {
+	off = (*WccData)(nil).Skip(r, off)
+	return off
+}
+
 func (t *SETATTR3resok) Append(b []byte) []byte {
 	b = t.ObjWcc.Append(b)
 	return b
@@ -1192,6 +1353,11 @@ type SETATTR3resfail struct {
 
 func (t *SETATTR3resfail) Decode(r *xdr.Reader) {
 	t.ObjWcc.Decode(r)
+}
+
+func (*SETATTR3resfail) Skip(r *xdr.Reader, off uint) uint {
+	off = (*WccData)(nil).Skip(r, off)
+	return off
 }
 
 func (t *SETATTR3resfail) Append(b []byte) []byte {
@@ -1227,6 +1393,18 @@ func (t *SETATTR3res) Decode(r *xdr.Reader) {
 	default:
 		t.Resfail.Decode(r)
 	}
+}
+
+func (*SETATTR3res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat3(v) {
+	case NFS3_OK:
+		off = (*SETATTR3resok)(nil).Skip(r, off)
+	default:
+		off = (*SETATTR3resfail)(nil).Skip(r, off)
+
+	}
+	return off
 }
 
 func (t *SETATTR3res) Append(b []byte) []byte {
@@ -1276,6 +1454,11 @@ func (t *LOOKUP3args) Decode(r *xdr.Reader) {
 	t.What.Decode(r)
 }
 
+func (*LOOKUP3args) Skip(r *xdr.Reader, off uint) uint {
+	off = (*Diropargs3)(nil).Skip(r, off)
+	return off
+}
+
 func (t *LOOKUP3args) Append(b []byte) []byte {
 	b = t.What.Append(b)
 	return b
@@ -1304,6 +1487,13 @@ func (t *LOOKUP3resok) Decode(r *xdr.Reader) {
 	t.Object.Decode(r)
 	t.ObjAttributes.Decode(r)
 	t.DirAttributes.Decode(r)
+}
+
+func (*LOOKUP3resok) Skip(r *xdr.Reader, off uint) uint {
+	off = (*NfsFh3)(nil).Skip(r, off)
+	off = (*PostOpAttr)(nil).Skip(r, off)
+	off = (*PostOpAttr)(nil).Skip(r, off)
+	return off
 }
 
 func (t *LOOKUP3resok) Append(b []byte) []byte {
@@ -1342,6 +1532,11 @@ func (t *LOOKUP3resfail) Decode(r *xdr.Reader) {
 	t.DirAttributes.Decode(r)
 }
 
+func (*LOOKUP3resfail) Skip(r *xdr.Reader, off uint) uint {
+	off = (*PostOpAttr)(nil).Skip(r, off)
+	return off
+}
+
 func (t *LOOKUP3resfail) Append(b []byte) []byte {
 	b = t.DirAttributes.Append(b)
 	return b
@@ -1375,6 +1570,18 @@ func (t *LOOKUP3res) Decode(r *xdr.Reader) {
 	default:
 		t.Resfail.Decode(r)
 	}
+}
+
+func (*LOOKUP3res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat3(v) {
+	case NFS3_OK:
+		off = (*LOOKUP3resok)(nil).Skip(r, off)
+	default:
+		off = (*LOOKUP3resfail)(nil).Skip(r, off)
+
+	}
+	return off
 }
 
 func (t *LOOKUP3res) Append(b []byte) []byte {
@@ -1427,6 +1634,11 @@ func (t *ACCESS3args) Decode(r *xdr.Reader) {
 	r.Field("access")
 }
 
+func (*ACCESS3args) Skip(r *xdr.Reader, off uint) uint {
+	off = (*NfsFh3)(nil).Skip(r, off)
+	return off + 4
+}
+
 func (t *ACCESS3args) Append(b []byte) []byte {
 	b = t.Object.Append(b)
 	b = xdr.AppendUint32(b, t.Access)
@@ -1458,6 +1670,11 @@ func (t *ACCESS3resok) Decode(r *xdr.Reader) {
 	r.Field("access")
 }
 
+func (*ACCESS3resok) Skip(r *xdr.Reader, off uint) uint {
+	off = (*PostOpAttr)(nil).Skip(r, off)
+	return off + 4
+}
+
 func (t *ACCESS3resok) Append(b []byte) []byte {
 	b = t.ObjAttributes.Append(b)
 	b = xdr.AppendUint32(b, t.Access)
@@ -1484,6 +1701,11 @@ type ACCESS3resfail struct {
 
 func (t *ACCESS3resfail) Decode(r *xdr.Reader) {
 	t.ObjAttributes.Decode(r)
+}
+
+func (*ACCESS3resfail) Skip(r *xdr.Reader, off uint) uint {
+	off = (*PostOpAttr)(nil).Skip(r, off)
+	return off
 }
 
 func (t *ACCESS3resfail) Append(b []byte) []byte {
@@ -1519,6 +1741,18 @@ func (t *ACCESS3res) Decode(r *xdr.Reader) {
 	default:
 		t.Resfail.Decode(r)
 	}
+}
+
+func (*ACCESS3res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat3(v) {
+	case NFS3_OK:
+		off = (*ACCESS3resok)(nil).Skip(r, off)
+	default:
+		off = (*ACCESS3resfail)(nil).Skip(r, off)
+
+	}
+	return off
 }
 
 func (t *ACCESS3res) Append(b []byte) []byte {
@@ -1568,6 +1802,11 @@ func (t *READLINK3args) Decode(r *xdr.Reader) {
 	t.Symlink.Decode(r)
 }
 
+func (*READLINK3args) Skip(r *xdr.Reader, off uint) uint {
+	off = (*NfsFh3)(nil).Skip(r, off)
+	return off
+}
+
 func (t *READLINK3args) Append(b []byte) []byte {
 	b = t.Symlink.Append(b)
 	return b
@@ -1597,6 +1836,12 @@ func (t *READLINK3resok) Decode(r *xdr.Reader) {
 	r.Field("data")
 }
 
+func (*READLINK3resok) Skip(r *xdr.Reader, off uint) uint {
+	off = (*PostOpAttr)(nil).Skip(r, off)
+	off = r.SkipData(off, 0)
+	return off
+}
+
 func (t *READLINK3resok) Append(b []byte) []byte {
 	b = t.SymlinkAttributes.Append(b)
 	b = xdr.AppendData(b, t.Data)
@@ -1624,6 +1869,11 @@ type READLINK3resfail struct {
 
 func (t *READLINK3resfail) Decode(r *xdr.Reader) {
 	t.SymlinkAttributes.Decode(r)
+}
+
+func (*READLINK3resfail) Skip(r *xdr.Reader, off uint) uint {
+	off = (*PostOpAttr)(nil).Skip(r, off)
+	return off
 }
 
 func (t *READLINK3resfail) Append(b []byte) []byte {
@@ -1659,6 +1909,18 @@ func (t *READLINK3res) Decode(r *xdr.Reader) {
 	default:
 		t.Resfail.Decode(r)
 	}
+}
+
+func (*READLINK3res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat3(v) {
+	case NFS3_OK:
+		off = (*READLINK3resok)(nil).Skip(r, off)
+	default:
+		off = (*READLINK3resfail)(nil).Skip(r, off)
+
+	}
+	return off
 }
 
 func (t *READLINK3res) Append(b []byte) []byte {
@@ -1714,6 +1976,11 @@ func (t *READ3args) Decode(r *xdr.Reader) {
 	r.Field("count")
 }
 
+func (*READ3args) Skip(r *xdr.Reader, off uint) uint {
+	off = (*NfsFh3)(nil).Skip(r, off)
+	return off + 12
+}
+
 func (t *READ3args) Append(b []byte) []byte {
 	b = t.File.Append(b)
 	b = xdr.AppendUint64(b, t.Offset)
@@ -1753,6 +2020,12 @@ func (t *READ3resok) Decode(r *xdr.Reader) {
 	r.Field("data")
 }
 
+func (*READ3resok) Skip(r *xdr.Reader, off uint) uint {
+	off = (*PostOpAttr)(nil).Skip(r, off)
+	off = r.SkipData(off+8, 0)
+	return off
+}
+
 func (t *READ3resok) Append(b []byte) []byte {
 	b = t.FileAttributes.Append(b)
 	b = xdr.AppendUint32(b, t.Count)
@@ -1784,6 +2057,11 @@ type READ3resfail struct {
 
 func (t *READ3resfail) Decode(r *xdr.Reader) {
 	t.FileAttributes.Decode(r)
+}
+
+func (*READ3resfail) Skip(r *xdr.Reader, off uint) uint {
+	off = (*PostOpAttr)(nil).Skip(r, off)
+	return off
 }
 
 func (t *READ3resfail) Append(b []byte) []byte {
@@ -1819,6 +2097,18 @@ func (t *READ3res) Decode(r *xdr.Reader) {
 	default:
 		t.Resfail.Decode(r)
 	}
+}
+
+func (*READ3res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat3(v) {
+	case NFS3_OK:
+		off = (*READ3resok)(nil).Skip(r, off)
+	default:
+		off = (*READ3resfail)(nil).Skip(r, off)
+
+	}
+	return off
 }
 
 func (t *READ3res) Append(b []byte) []byte {
@@ -1911,6 +2201,12 @@ func (t *WRITE3args) Decode(r *xdr.Reader) {
 	r.Field("data")
 }
 
+func (*WRITE3args) Skip(r *xdr.Reader, off uint) uint {
+	off = (*NfsFh3)(nil).Skip(r, off)
+	off = r.SkipData(off+16, 0)
+	return off
+}
+
 func (t *WRITE3args) Append(b []byte) []byte {
 	b = t.File.Append(b)
 	b = xdr.AppendUint64(b, t.Offset)
@@ -1962,6 +2258,11 @@ func (t *WRITE3resok) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*WRITE3resok) Skip(r *xdr.Reader, off uint) uint {
+	off = (*WccData)(nil).Skip(r, off)
+	return off + 16
+}
+
 func (t *WRITE3resok) Append(b []byte) []byte {
 	b = t.FileWcc.Append(b)
 	b = xdr.AppendUint32(b, t.Count)
@@ -1992,6 +2293,11 @@ type WRITE3resfail struct {
 
 func (t *WRITE3resfail) Decode(r *xdr.Reader) {
 	t.FileWcc.Decode(r)
+}
+
+func (*WRITE3resfail) Skip(r *xdr.Reader, off uint) uint {
+	off = (*WccData)(nil).Skip(r, off)
+	return off
 }
 
 func (t *WRITE3resfail) Append(b []byte) []byte {
@@ -2027,6 +2333,18 @@ func (t *WRITE3res) Decode(r *xdr.Reader) {
 	default:
 		t.Resfail.Decode(r)
 	}
+}
+
+func (*WRITE3res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat3(v) {
+	case NFS3_OK:
+		off = (*WRITE3resok)(nil).Skip(r, off)
+	default:
+		off = (*WRITE3resfail)(nil).Skip(r, off)
+
+	}
+	return off
 }
 
 func (t *WRITE3res) Append(b []byte) []byte {
@@ -2112,6 +2430,19 @@ func (t *Createhow3) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*Createhow3) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Createmode3(v) {
+	case UNCHECKED, GUARDED:
+		off = (*Sattr3)(nil).Skip(r, off)
+	case EXCLUSIVE:
+		off += 8
+	default:
+		return xdr.Beyond
+	}
+	return off
+}
+
 func (t *Createhow3) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Mode))
 	switch t.Mode {
@@ -2157,6 +2488,12 @@ func (t *CREATE3args) Decode(r *xdr.Reader) {
 	t.How.Decode(r)
 }
 
+func (*CREATE3args) Skip(r *xdr.Reader, off uint) uint {
+	off = (*Diropargs3)(nil).Skip(r, off)
+	off = (*Createhow3)(nil).Skip(r, off)
+	return off
+}
+
 func (t *CREATE3args) Append(b []byte) []byte {
 	b = t.Where.Append(b)
 	b = t.How.Append(b)
@@ -2190,6 +2527,13 @@ func (t *CREATE3resok) Decode(r *xdr.Reader) {
 	t.Obj.Decode(r)
 	t.ObjAttributes.Decode(r)
 	t.DirWcc.Decode(r)
+}
+
+func (*CREATE3resok) Skip(r *xdr.Reader, off uint) uint {
+	off = (*PostOpFh3)(nil).Skip(r, off)
+	off = (*PostOpAttr)(nil).Skip(r, off)
+	off = (*WccData)(nil).Skip(r, off)
+	return off
 }
 
 func (t *CREATE3resok) Append(b []byte) []byte {
@@ -2228,6 +2572,11 @@ func (t *CREATE3resfail) Decode(r *xdr.Reader) {
 	t.DirWcc.Decode(r)
 }
 
+func (*CREATE3resfail) Skip(r *xdr.Reader, off uint) uint {
+	off = (*WccData)(nil).Skip(r, off)
+	return off
+}
+
 func (t *CREATE3resfail) Append(b []byte) []byte {
 	b = t.DirWcc.Append(b)
 	return b
@@ -2261,6 +2610,18 @@ func (t *CREATE3res) Decode(r *xdr.Reader) {
 	default:
 		t.Resfail.Decode(r)
 	}
+}
+
+func (*CREATE3res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat3(v) {
+	case NFS3_OK:
+		off = (*CREATE3resok)(nil).Skip(r, off)
+	default:
+		off = (*CREATE3resfail)(nil).Skip(r, off)
+
+	}
+	return off
 }
 
 func (t *CREATE3res) Append(b []byte) []byte {
@@ -2312,6 +2673,12 @@ func (t *MKDIR3args) Decode(r *xdr.Reader) {
 	t.Attributes.Decode(r)
 }
 
+func (*MKDIR3args) Skip(r *xdr.Reader, off uint) uint {
+	off = (*Diropargs3)(nil).Skip(r, off)
+	off = (*Sattr3)(nil).Skip(r, off)
+	return off
+}
+
 func (t *MKDIR3args) Append(b []byte) []byte {
 	b = t.Where.Append(b)
 	b = t.Attributes.Append(b)
@@ -2345,6 +2712,13 @@ func (t *MKDIR3resok) Decode(r *xdr.Reader) {
 	t.Obj.Decode(r)
 	t.ObjAttributes.Decode(r)
 	t.DirWcc.Decode(r)
+}
+
+func (*MKDIR3resok) Skip(r *xdr.Reader, off uint) uint {
+	off = (*PostOpFh3)(nil).Skip(r, off)
+	off = (*PostOpAttr)(nil).Skip(r, off)
+	off = (*WccData)(nil).Skip(r, off)
+	return off
 }
 
 func (t *MKDIR3resok) Append(b []byte) []byte {
@@ -2383,6 +2757,11 @@ func (t *MKDIR3resfail) Decode(r *xdr.Reader) {
 	t.DirWcc.Decode(r)
 }
 
+func (*MKDIR3resfail) Skip(r *xdr.Reader, off uint) uint {
+	off = (*WccData)(nil).Skip(r, off)
+	return off
+}
+
 func (t *MKDIR3resfail) Append(b []byte) []byte {
 	b = t.DirWcc.Append(b)
 	return b
@@ -2416,6 +2795,18 @@ func (t *MKDIR3res) Decode(r *xdr.Reader) {
 	default:
 		t.Resfail.Decode(r)
 	}
+}
+
+func (*MKDIR3res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat3(v) {
+	case NFS3_OK:
+		off = (*MKDIR3resok)(nil).Skip(r, off)
+	default:
+		off = (*MKDIR3resfail)(nil).Skip(r, off)
+
+	}
+	return off
 }
 
 func (t *MKDIR3res) Append(b []byte) []byte {
@@ -2468,6 +2859,12 @@ func (t *Symlinkdata3) Decode(r *xdr.Reader) {
 	r.Field("symlink_data")
 }
 
+func (*Symlinkdata3) Skip(r *xdr.Reader, off uint) uint {
+	off = (*Sattr3)(nil).Skip(r, off)
+	off = r.SkipData(off, 0)
+	return off
+}
+
 func (t *Symlinkdata3) Append(b []byte) []byte {
 	b = t.SymlinkAttributes.Append(b)
 	b = xdr.AppendData(b, t.SymlinkData)
@@ -2497,6 +2894,12 @@ type SYMLINK3args struct {
 func (t *SYMLINK3args) Decode(r *xdr.Reader) {
 	t.Where.Decode(r)
 	t.Symlink.Decode(r)
+}
+
+func (*SYMLINK3args) Skip(r *xdr.Reader, off uint) uint {
+	off = (*Diropargs3)(nil).Skip(r, off)
+	off = (*Symlinkdata3)(nil).Skip(r, off)
+	return off
 }
 
 func (t *SYMLINK3args) Append(b []byte) []byte {
@@ -2532,6 +2935,13 @@ func (t *SYMLINK3resok) Decode(r *xdr.Reader) {
 	t.Obj.Decode(r)
 	t.ObjAttributes.Decode(r)
 	t.DirWcc.Decode(r)
+}
+
+func (*SYMLINK3resok) Skip(r *xdr.Reader, off uint) uint {
+	off = (*PostOpFh3)(nil).Skip(r, off)
+	off = (*PostOpAttr)(nil).Skip(r, off)
+	off = (*WccData)(nil).Skip(r, off)
+	return off
 }
 
 func (t *SYMLINK3resok) Append(b []byte) []byte {
@@ -2570,6 +2980,11 @@ func (t *SYMLINK3resfail) Decode(r *xdr.Reader) {
 	t.DirWcc.Decode(r)
 }
 
+func (*SYMLINK3resfail) Skip(r *xdr.Reader, off uint) uint {
+	off = (*WccData)(nil).Skip(r, off)
+	return off
+}
+
 func (t *SYMLINK3resfail) Append(b []byte) []byte {
 	b = t.DirWcc.Append(b)
 	return b
@@ -2603,6 +3018,18 @@ func (t *SYMLINK3res) Decode(r *xdr.Reader) {
 	default:
 		t.Resfail.Decode(r)
 	}
+}
+
+func (*SYMLINK3res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat3(v) {
+	case NFS3_OK:
+		off = (*SYMLINK3resok)(nil).Skip(r, off)
+	default:
+		off = (*SYMLINK3resfail)(nil).Skip(r, off)
+
+	}
+	return off
 }
 
 func (t *SYMLINK3res) Append(b []byte) []byte {
@@ -2654,6 +3081,11 @@ func (t *Devicedata3) Decode(r *xdr.Reader) {
 	t.Spec.Decode(r)
 }
 
+func (*Devicedata3) Skip(r *xdr.Reader, off uint) uint {
+	off = (*Sattr3)(nil).Skip(r, off)
+	return off + 8
+}
+
 func (t *Devicedata3) Append(b []byte) []byte {
 	b = t.DevAttributes.Append(b)
 	b = t.Spec.Append(b)
@@ -2692,6 +3124,19 @@ func (t *Mknoddata3) Decode(r *xdr.Reader) {
 		t.PipeAttributes.Decode(r)
 	default:
 	}
+}
+
+func (*Mknoddata3) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Ftype3(v) {
+	case NF3CHR, NF3BLK:
+		off = (*Devicedata3)(nil).Skip(r, off)
+	case NF3SOCK, NF3FIFO:
+		off = (*Sattr3)(nil).Skip(r, off)
+	default:
+
+	}
+	return off
 }
 
 func (t *Mknoddata3) Append(b []byte) []byte {
@@ -2744,6 +3189,12 @@ func (t *MKNOD3args) Decode(r *xdr.Reader) {
 	t.What.Decode(r)
 }
 
+func (*MKNOD3args) Skip(r *xdr.Reader, off uint) uint {
+	off = (*Diropargs3)(nil).Skip(r, off)
+	off = (*Mknoddata3)(nil).Skip(r, off)
+	return off
+}
+
 func (t *MKNOD3args) Append(b []byte) []byte {
 	b = t.Where.Append(b)
 	b = t.What.Append(b)
@@ -2777,6 +3228,13 @@ func (t *MKNOD3resok) Decode(r *xdr.Reader) {
 	t.Obj.Decode(r)
 	t.ObjAttributes.Decode(r)
 	t.DirWcc.Decode(r)
+}
+
+func (*MKNOD3resok) Skip(r *xdr.Reader, off uint) uint {
+	off = (*PostOpFh3)(nil).Skip(r, off)
+	off = (*PostOpAttr)(nil).Skip(r, off)
+	off = (*WccData)(nil).Skip(r, off)
+	return off
 }
 
 func (t *MKNOD3resok) Append(b []byte) []byte {
@@ -2815,6 +3273,11 @@ func (t *MKNOD3resfail) Decode(r *xdr.Reader) {
 	t.DirWcc.Decode(r)
 }
 
+func (*MKNOD3resfail) Skip(r *xdr.Reader, off uint) uint {
+	off = (*WccData)(nil).Skip(r, off)
+	return off
+}
+
 func (t *MKNOD3resfail) Append(b []byte) []byte {
 	b = t.DirWcc.Append(b)
 	return b
@@ -2848,6 +3311,18 @@ func (t *MKNOD3res) Decode(r *xdr.Reader) {
 	default:
 		t.Resfail.Decode(r)
 	}
+}
+
+func (*MKNOD3res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat3(v) {
+	case NFS3_OK:
+		off = (*MKNOD3resok)(nil).Skip(r, off)
+	default:
+		off = (*MKNOD3resfail)(nil).Skip(r, off)
+
+	}
+	return off
 }
 
 func (t *MKNOD3res) Append(b []byte) []byte {
@@ -2897,6 +3372,11 @@ func (t *REMOVE3args) Decode(r *xdr.Reader) {
 	t.Object.Decode(r)
 }
 
+func (*REMOVE3args) Skip(r *xdr.Reader, off uint) uint {
+	off = (*Diropargs3)(nil).Skip(r, off)
+	return off
+}
+
 func (t *REMOVE3args) Append(b []byte) []byte {
 	b = t.Object.Append(b)
 	return b
@@ -2923,6 +3403,11 @@ func (t *REMOVE3resok) Decode(r *xdr.Reader) {
 	t.DirWcc.Decode(r)
 }
 
+func (*REMOVE3resok) Skip(r *xdr.Reader, off uint) uint {
+	off = (*WccData)(nil).Skip(r, off)
+	return off
+}
+
 func (t *REMOVE3resok) Append(b []byte) []byte {
 	b = t.DirWcc.Append(b)
 	return b
@@ -2947,6 +3432,11 @@ type REMOVE3resfail struct {
 
 func (t *REMOVE3resfail) Decode(r *xdr.Reader) {
 	t.DirWcc.Decode(r)
+}
+
+func (*REMOVE3resfail) Skip(r *xdr.Reader, off uint) uint {
+	off = (*WccData)(nil).Skip(r, off)
+	return off
 }
 
 func (t *REMOVE3resfail) Append(b []byte) []byte {
@@ -2982,6 +3472,18 @@ func (t *REMOVE3res) Decode(r *xdr.Reader) {
 	default:
 		t.Resfail.Decode(r)
 	}
+}
+
+func (*REMOVE3res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat3(v) {
+	case NFS3_OK:
+		off = (*REMOVE3resok)(nil).Skip(r, off)
+	default:
+		off = (*REMOVE3resfail)(nil).Skip(r, off)
+
+	}
+	return off
 }
 
 func (t *REMOVE3res) Append(b []byte) []byte {
@@ -3031,6 +3533,11 @@ func (t *RMDIR3args) Decode(r *xdr.Reader) {
 	t.Object.Decode(r)
 }
 
+func (*RMDIR3args) Skip(r *xdr.Reader, off uint) uint {
+	off = (*Diropargs3)(nil).Skip(r, off)
+	return off
+}
+
 func (t *RMDIR3args) Append(b []byte) []byte {
 	b = t.Object.Append(b)
 	return b
@@ -3057,6 +3564,11 @@ func (t *RMDIR3resok) Decode(r *xdr.Reader) {
 	t.DirWcc.Decode(r)
 }
 
+func (*RMDIR3resok) Skip(r *xdr.Reader, off uint) uint {
+	off = (*WccData)(nil).Skip(r, off)
+	return off
+}
+
 func (t *RMDIR3resok) Append(b []byte) []byte {
 	b = t.DirWcc.Append(b)
 	return b
@@ -3081,6 +3593,11 @@ type RMDIR3resfail struct {
 
 func (t *RMDIR3resfail) Decode(r *xdr.Reader) {
 	t.DirWcc.Decode(r)
+}
+
+func (*RMDIR3resfail) Skip(r *xdr.Reader, off uint) uint {
+	off = (*WccData)(nil).Skip(r, off)
+	return off
 }
 
 func (t *RMDIR3resfail) Append(b []byte) []byte {
@@ -3116,6 +3633,18 @@ func (t *RMDIR3res) Decode(r *xdr.Reader) {
 	default:
 		t.Resfail.Decode(r)
 	}
+}
+
+func (*RMDIR3res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat3(v) {
+	case NFS3_OK:
+		off = (*RMDIR3resok)(nil).Skip(r, off)
+	default:
+		off = (*RMDIR3resfail)(nil).Skip(r, off)
+
+	}
+	return off
 }
 
 func (t *RMDIR3res) Append(b []byte) []byte {
@@ -3167,6 +3696,12 @@ func (t *RENAME3args) Decode(r *xdr.Reader) {
 	t.To.Decode(r)
 }
 
+func (*RENAME3args) Skip(r *xdr.Reader, off uint) uint {
+	off = (*Diropargs3)(nil).Skip(r, off)
+	off = (*Diropargs3)(nil).Skip(r, off)
+	return off
+}
+
 func (t *RENAME3args) Append(b []byte) []byte {
 	b = t.From.Append(b)
 	b = t.To.Append(b)
@@ -3200,6 +3735,12 @@ func (t *RENAME3resok) Decode(r *xdr.Reader) {
 	t.TodirWcc.Decode(r)
 }
 
+func (*RENAME3resok) Skip(r *xdr.Reader, off uint) uint {
+	off = (*WccData)(nil).Skip(r, off)
+	off = (*WccData)(nil).Skip(r, off)
+	return off
+}
+
 func (t *RENAME3resok) Append(b []byte) []byte {
 	b = t.FromdirWcc.Append(b)
 	b = t.TodirWcc.Append(b)
@@ -3231,6 +3772,12 @@ type RENAME3resfail struct {
 func (t *RENAME3resfail) Decode(r *xdr.Reader) {
 	t.FromdirWcc.Decode(r)
 	t.TodirWcc.Decode(r)
+}
+
+func (*RENAME3resfail) Skip(r *xdr.Reader, off uint) uint {
+	off = (*WccData)(nil).Skip(r, off)
+	off = (*WccData)(nil).Skip(r, off)
+	return off
 }
 
 func (t *RENAME3resfail) Append(b []byte) []byte {
@@ -3271,6 +3818,18 @@ func (t *RENAME3res) Decode(r *xdr.Reader) {
 	default:
 		t.Resfail.Decode(r)
 	}
+}
+
+func (*RENAME3res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat3(v) {
+	case NFS3_OK:
+		off = (*RENAME3resok)(nil).Skip(r, off)
+	default:
+		off = (*RENAME3resfail)(nil).Skip(r, off)
+
+	}
+	return off
 }
 
 func (t *RENAME3res) Append(b []byte) []byte {
@@ -3322,6 +3881,12 @@ func (t *LINK3args) Decode(r *xdr.Reader) {
 	t.Link.Decode(r)
 }
 
+func (*LINK3args) Skip(r *xdr.Reader, off uint) uint {
+	off = (*NfsFh3)(nil).Skip(r, off)
+	off = (*Diropargs3)(nil).Skip(r, off)
+	return off
+}
+
 func (t *LINK3args) Append(b []byte) []byte {
 	b = t.File.Append(b)
 	b = t.Link.Append(b)
@@ -3355,6 +3920,12 @@ func (t *LINK3resok) Decode(r *xdr.Reader) {
 	t.LinkdirWcc.Decode(r)
 }
 
+func (*LINK3resok) Skip(r *xdr.Reader, off uint) uint {
+	off = (*PostOpAttr)(nil).Skip(r, off)
+	off = (*WccData)(nil).Skip(r, off)
+	return off
+}
+
 func (t *LINK3resok) Append(b []byte) []byte {
 	b = t.FileAttributes.Append(b)
 	b = t.LinkdirWcc.Append(b)
@@ -3386,6 +3957,12 @@ type LINK3resfail struct {
 func (t *LINK3resfail) Decode(r *xdr.Reader) {
 	t.FileAttributes.Decode(r)
 	t.LinkdirWcc.Decode(r)
+}
+
+func (*LINK3resfail) Skip(r *xdr.Reader, off uint) uint {
+	off = (*PostOpAttr)(nil).Skip(r, off)
+	off = (*WccData)(nil).Skip(r, off)
+	return off
 }
 
 func (t *LINK3resfail) Append(b []byte) []byte {
@@ -3426,6 +4003,18 @@ func (t *LINK3res) Decode(r *xdr.Reader) {
 	default:
 		t.Resfail.Decode(r)
 	}
+}
+
+func (*LINK3res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat3(v) {
+	case NFS3_OK:
+		off = (*LINK3resok)(nil).Skip(r, off)
+	default:
+		off = (*LINK3resfail)(nil).Skip(r, off)
+
+	}
+	return off
 }
 
 func (t *LINK3res) Append(b []byte) []byte {
@@ -3491,6 +4080,11 @@ func (t *READDIR3args) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*READDIR3args) Skip(r *xdr.Reader, off uint) uint {
+	off = (*NfsFh3)(nil).Skip(r, off)
+	return off + 20
+}
+
 func (t *READDIR3args) Append(b []byte) []byte {
 	b = t.Dir.Append(b)
 	b = xdr.AppendUint64(b, t.Cookie)
@@ -3530,6 +4124,11 @@ func (t *Entry3) Decode(r *xdr.Reader) {
 	r.Field("cookie")
 }
 
+func (*Entry3) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off+8, 0)
+	return off + 8
+}
+
 func (t *Entry3) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.Fileid)
 	b = xdr.AppendOpaque(b, t.Name)
@@ -3564,6 +4163,14 @@ func (t *Dirlist3) Decode(r *xdr.Reader) {
 	r.Field("entries")
 	t.Eof = r.Bool()
 	r.Field("eof")
+}
+
+func (*Dirlist3) Skip(r *xdr.Reader, off uint) uint {
+	var n0 uint32
+	for n0, off = r.SkipWord(off); n0 != 0; n0, off = r.SkipWord(off) {
+		off = (*Entry3)(nil).Skip(r, off)
+	}
+	return off + 4
 }
 
 func (t *Dirlist3) Append(b []byte) []byte {
@@ -3608,6 +4215,12 @@ func (t *READDIR3resok) Decode(r *xdr.Reader) {
 	t.Reply.Decode(r)
 }
 
+func (*READDIR3resok) Skip(r *xdr.Reader, off uint) uint {
+	off = (*PostOpAttr)(nil).Skip(r, off)
+	off = (*Dirlist3)(nil).Skip(r, off+8)
+	return off
+}
+
 func (t *READDIR3resok) Append(b []byte) []byte {
 	b = t.DirAttributes.Append(b)
 	b = xdr.AppendFixed(b, t.Cookieverf[:])
@@ -3639,6 +4252,11 @@ type READDIR3resfail struct {
 
 func (t *READDIR3resfail) Decode(r *xdr.Reader) {
 	t.DirAttributes.Decode(r)
+}
+
+func (*READDIR3resfail) Skip(r *xdr.Reader, off uint) uint {
+	off = (*PostOpAttr)(nil).Skip(r, off)
+	return off
 }
 
 func (t *READDIR3resfail) Append(b []byte) []byte {
@@ -3674,6 +4292,18 @@ func (t *READDIR3res) Decode(r *xdr.Reader) {
 	default:
 		t.Resfail.Decode(r)
 	}
+}
+
+func (*READDIR3res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat3(v) {
+	case NFS3_OK:
+		off = (*READDIR3resok)(nil).Skip(r, off)
+	default:
+		off = (*READDIR3resfail)(nil).Skip(r, off)
+
+	}
+	return off
 }
 
 func (t *READDIR3res) Append(b []byte) []byte {
@@ -3743,6 +4373,11 @@ func (t *READDIRPLUS3args) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*READDIRPLUS3args) Skip(r *xdr.Reader, off uint) uint {
+	off = (*NfsFh3)(nil).Skip(r, off)
+	return off + 24
+}
+
 func (t *READDIRPLUS3args) Append(b []byte) []byte {
 	b = t.Dir.Append(b)
 	b = xdr.AppendUint64(b, t.Cookie)
@@ -3786,6 +4421,13 @@ func (t *Entryplus3) Decode(r *xdr.Reader) {
 	r.Field("cookie")
 	t.NameAttributes.Decode(r)
 	t.NameHandle.Decode(r)
+}
+
+func (*Entryplus3) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off+8, 0)
+	off = (*PostOpAttr)(nil).Skip(r, off+8)
+	off = (*PostOpFh3)(nil).Skip(r, off)
+	return off
 }
 
 func (t *Entryplus3) Append(b []byte) []byte {
@@ -3834,6 +4476,14 @@ func (t *Dirlistplus3) Decode(r *xdr.Reader) {
 	r.Field("eof")
 }
 
+func (*Dirlistplus3) Skip(r *xdr.Reader, off uint) uint {
+	var n0 uint32
+	for n0, off = r.SkipWord(off); n0 != 0; n0, off = r.SkipWord(off) {
+		off = (*Entryplus3)(nil).Skip(r, off)
+	}
+	return off + 4
+}
+
 func (t *Dirlistplus3) Append(b []byte) []byte {
 	for i := range t.Entries {
 		b = xdr.AppendBool(b, true)
@@ -3876,6 +4526,12 @@ func (t *READDIRPLUS3resok) Decode(r *xdr.Reader) {
 	t.Reply.Decode(r)
 }
 
+func (*READDIRPLUS3resok) Skip(r *xdr.Reader, off uint) uint {
+	off = (*PostOpAttr)(nil).Skip(r, off)
+	off = (*Dirlistplus3)(nil).Skip(r, off+8)
+	return off
+}
+
 func (t *READDIRPLUS3resok) Append(b []byte) []byte {
 	b = t.DirAttributes.Append(b)
 	b = xdr.AppendFixed(b, t.Cookieverf[:])
@@ -3907,6 +4563,11 @@ type READDIRPLUS3resfail struct {
 
 func (t *READDIRPLUS3resfail) Decode(r *xdr.Reader) {
 	t.DirAttributes.Decode(r)
+}
+
+func (*READDIRPLUS3resfail) Skip(r *xdr.Reader, off uint) uint {
+	off = (*PostOpAttr)(nil).Skip(r, off)
+	return off
 }
 
 func (t *READDIRPLUS3resfail) Append(b []byte) []byte {
@@ -3942,6 +4603,18 @@ func (t *READDIRPLUS3res) Decode(r *xdr.Reader) {
 	default:
 		t.Resfail.Decode(r)
 	}
+}
+
+func (*READDIRPLUS3res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat3(v) {
+	case NFS3_OK:
+		off = (*READDIRPLUS3resok)(nil).Skip(r, off)
+	default:
+		off = (*READDIRPLUS3resfail)(nil).Skip(r, off)
+
+	}
+	return off
 }
 
 func (t *READDIRPLUS3res) Append(b []byte) []byte {
@@ -3989,6 +4662,11 @@ type FSSTAT3args struct {
 
 func (t *FSSTAT3args) Decode(r *xdr.Reader) {
 	t.Fsroot.Decode(r)
+}
+
+func (*FSSTAT3args) Skip(r *xdr.Reader, off uint) uint {
+	off = (*NfsFh3)(nil).Skip(r, off)
+	return off
 }
 
 func (t *FSSTAT3args) Append(b []byte) []byte {
@@ -4049,6 +4727,11 @@ func (t *FSSTAT3resok) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*FSSTAT3resok) Skip(r *xdr.Reader, off uint) uint {
+	off = (*PostOpAttr)(nil).Skip(r, off)
+	return off + 52
+}
+
 func (t *FSSTAT3resok) Append(b []byte) []byte {
 	b = t.ObjAttributes.Append(b)
 	b = xdr.AppendUint64(b, t.Tbytes)
@@ -4089,6 +4772,11 @@ func (t *FSSTAT3resfail) Decode(r *xdr.Reader) {
 	t.ObjAttributes.Decode(r)
 }
 
+func (*FSSTAT3resfail) Skip(r *xdr.Reader, off uint) uint {
+	off = (*PostOpAttr)(nil).Skip(r, off)
+	return off
+}
+
 func (t *FSSTAT3resfail) Append(b []byte) []byte {
 	b = t.ObjAttributes.Append(b)
 	return b
@@ -4122,6 +4810,18 @@ func (t *FSSTAT3res) Decode(r *xdr.Reader) {
 	default:
 		t.Resfail.Decode(r)
 	}
+}
+
+func (*FSSTAT3res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat3(v) {
+	case NFS3_OK:
+		off = (*FSSTAT3resok)(nil).Skip(r, off)
+	default:
+		off = (*FSSTAT3resfail)(nil).Skip(r, off)
+
+	}
+	return off
 }
 
 func (t *FSSTAT3res) Append(b []byte) []byte {
@@ -4169,6 +4869,11 @@ type FSINFO3args struct {
 
 func (t *FSINFO3args) Decode(r *xdr.Reader) {
 	t.Fsroot.Decode(r)
+}
+
+func (*FSINFO3args) Skip(r *xdr.Reader, off uint) uint {
+	off = (*NfsFh3)(nil).Skip(r, off)
+	return off
 }
 
 func (t *FSINFO3args) Append(b []byte) []byte {
@@ -4243,6 +4948,11 @@ func (t *FSINFO3resok) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*FSINFO3resok) Skip(r *xdr.Reader, off uint) uint {
+	off = (*PostOpAttr)(nil).Skip(r, off)
+	return off + 48
+}
+
 func (t *FSINFO3resok) Append(b []byte) []byte {
 	b = t.ObjAttributes.Append(b)
 	b = xdr.AppendUint32(b, t.Rtmax)
@@ -4297,6 +5007,10 @@ func (t *Timedelta3) Decode(r *xdr.Reader) {
 	r.Field("nseconds")
 }
 
+func (*Timedelta3) Skip(r *xdr.Reader, off uint) uint {
+	return off + 8
+}
+
 func (t *Timedelta3) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.Seconds)
 	b = xdr.AppendUint32(b, t.Nseconds)
@@ -4319,6 +5033,11 @@ type FSINFO3resfail struct {
 
 func (t *FSINFO3resfail) Decode(r *xdr.Reader) {
 	t.ObjAttributes.Decode(r)
+}
+
+func (*FSINFO3resfail) Skip(r *xdr.Reader, off uint) uint {
+	off = (*PostOpAttr)(nil).Skip(r, off)
+	return off
 }
 
 func (t *FSINFO3resfail) Append(b []byte) []byte {
@@ -4354,6 +5073,18 @@ func (t *FSINFO3res) Decode(r *xdr.Reader) {
 	default:
 		t.Resfail.Decode(r)
 	}
+}
+
+func (*FSINFO3res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat3(v) {
+	case NFS3_OK:
+		off = (*FSINFO3resok)(nil).Skip(r, off)
+	default:
+		off = (*FSINFO3resfail)(nil).Skip(r, off)
+
+	}
+	return off
 }
 
 func (t *FSINFO3res) Append(b []byte) []byte {
@@ -4401,6 +5132,11 @@ type PATHCONF3args struct {
 
 func (t *PATHCONF3args) Decode(r *xdr.Reader) {
 	t.Object.Decode(r)
+}
+
+func (*PATHCONF3args) Skip(r *xdr.Reader, off uint) uint {
+	off = (*NfsFh3)(nil).Skip(r, off)
+	return off
 }
 
 func (t *PATHCONF3args) Append(b []byte) []byte {
@@ -4457,6 +5193,11 @@ func (t *PATHCONF3resok) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*PATHCONF3resok) Skip(r *xdr.Reader, off uint) uint {
+	off = (*PostOpAttr)(nil).Skip(r, off)
+	return off + 24
+}
+
 func (t *PATHCONF3resok) Append(b []byte) []byte {
 	b = t.ObjAttributes.Append(b)
 	b = xdr.AppendUint32(b, t.Linkmax)
@@ -4495,6 +5236,11 @@ func (t *PATHCONF3resfail) Decode(r *xdr.Reader) {
 	t.ObjAttributes.Decode(r)
 }
 
+func (*PATHCONF3resfail) Skip(r *xdr.Reader, off uint) uint {
+	off = (*PostOpAttr)(nil).Skip(r, off)
+	return off
+}
+
 func (t *PATHCONF3resfail) Append(b []byte) []byte {
 	b = t.ObjAttributes.Append(b)
 	return b
@@ -4528,6 +5274,18 @@ func (t *PATHCONF3res) Decode(r *xdr.Reader) {
 	default:
 		t.Resfail.Decode(r)
 	}
+}
+
+func (*PATHCONF3res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat3(v) {
+	case NFS3_OK:
+		off = (*PATHCONF3resok)(nil).Skip(r, off)
+	default:
+		off = (*PATHCONF3resfail)(nil).Skip(r, off)
+
+	}
+	return off
 }
 
 func (t *PATHCONF3res) Append(b []byte) []byte {
@@ -4583,6 +5341,11 @@ func (t *COMMIT3args) Decode(r *xdr.Reader) {
 	r.Field("count")
 }
 
+func (*COMMIT3args) Skip(r *xdr.Reader, off uint) uint {
+	off = (*NfsFh3)(nil).Skip(r, off)
+	return off + 12
+}
+
 func (t *COMMIT3args) Append(b []byte) []byte {
 	b = t.File.Append(b)
 	b = xdr.AppendUint64(b, t.Offset)
@@ -4616,6 +5379,11 @@ func (t *COMMIT3resok) Decode(r *xdr.Reader) {
 	r.Field("verf")
 }
 
+func (*COMMIT3resok) Skip(r *xdr.Reader, off uint) uint {
+	off = (*WccData)(nil).Skip(r, off)
+	return off + 8
+}
+
 func (t *COMMIT3resok) Append(b []byte) []byte {
 	b = t.FileWcc.Append(b)
 	b = xdr.AppendFixed(b, t.Verf[:])
@@ -4642,6 +5410,11 @@ type COMMIT3resfail struct {
 
 func (t *COMMIT3resfail) Decode(r *xdr.Reader) {
 	t.FileWcc.Decode(r)
+}
+
+func (*COMMIT3resfail) Skip(r *xdr.Reader, off uint) uint {
+	off = (*WccData)(nil).Skip(r, off)
+	return off
 }
 
 func (t *COMMIT3resfail) Append(b []byte) []byte {
@@ -4677,6 +5450,18 @@ func (t *COMMIT3res) Decode(r *xdr.Reader) {
 	default:
 		t.Resfail.Decode(r)
 	}
+}
+
+func (*COMMIT3res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat3(v) {
+	case NFS3_OK:
+		off = (*COMMIT3resok)(nil).Skip(r, off)
+	default:
+		off = (*COMMIT3resfail)(nil).Skip(r, off)
+
+	}
+	return off
 }
 
 func (t *COMMIT3res) Append(b []byte) []byte {
@@ -4755,26 +5540,26 @@ var (
 var Programs = []xdr.Program{
 	{Name: "nfs", Number: NFS_PROGRAM, Version: NFS_V3, Procedures: []xdr.Procedure{
 		NFSPROC3_NULL:        {Name: "NULL", Number: NFSPROC3_NULL, NewArgs: xdr.NewVoid, NewResult: xdr.NewVoid},
-		NFSPROC3_GETATTR:     {Name: "GETATTR", Number: NFSPROC3_GETATTR, NewArgs: xdr.New[GETATTR3args], NewResult: xdr.New[GETATTR3res]},
-		NFSPROC3_SETATTR:     {Name: "SETATTR", Number: NFSPROC3_SETATTR, NewArgs: xdr.New[SETATTR3args], NewResult: xdr.New[SETATTR3res]},
-		NFSPROC3_LOOKUP:      {Name: "LOOKUP", Number: NFSPROC3_LOOKUP, NewArgs: xdr.New[LOOKUP3args], NewResult: xdr.New[LOOKUP3res]},
-		NFSPROC3_ACCESS:      {Name: "ACCESS", Number: NFSPROC3_ACCESS, NewArgs: xdr.New[ACCESS3args], NewResult: xdr.New[ACCESS3res]},
-		NFSPROC3_READLINK:    {Name: "READLINK", Number: NFSPROC3_READLINK, NewArgs: xdr.New[READLINK3args], NewResult: xdr.New[READLINK3res]},
-		NFSPROC3_READ:        {Name: "READ", Number: NFSPROC3_READ, NewArgs: xdr.New[READ3args], NewResult: xdr.New[READ3res]},
-		NFSPROC3_WRITE:       {Name: "WRITE", Number: NFSPROC3_WRITE, NewArgs: xdr.New[WRITE3args], NewResult: xdr.New[WRITE3res]},
-		NFSPROC3_CREATE:      {Name: "CREATE", Number: NFSPROC3_CREATE, NewArgs: xdr.New[CREATE3args], NewResult: xdr.New[CREATE3res]},
-		NFSPROC3_MKDIR:       {Name: "MKDIR", Number: NFSPROC3_MKDIR, NewArgs: xdr.New[MKDIR3args], NewResult: xdr.New[MKDIR3res]},
-		NFSPROC3_SYMLINK:     {Name: "SYMLINK", Number: NFSPROC3_SYMLINK, NewArgs: xdr.New[SYMLINK3args], NewResult: xdr.New[SYMLINK3res]},
-		NFSPROC3_MKNOD:       {Name: "MKNOD", Number: NFSPROC3_MKNOD, NewArgs: xdr.New[MKNOD3args], NewResult: xdr.New[MKNOD3res]},
-		NFSPROC3_REMOVE:      {Name: "REMOVE", Number: NFSPROC3_REMOVE, NewArgs: xdr.New[REMOVE3args], NewResult: xdr.New[REMOVE3res]},
-		NFSPROC3_RMDIR:       {Name: "RMDIR", Number: NFSPROC3_RMDIR, NewArgs: xdr.New[RMDIR3args], NewResult: xdr.New[RMDIR3res]},
-		NFSPROC3_RENAME:      {Name: "RENAME", Number: NFSPROC3_RENAME, NewArgs: xdr.New[RENAME3args], NewResult: xdr.New[RENAME3res]},
-		NFSPROC3_LINK:        {Name: "LINK", Number: NFSPROC3_LINK, NewArgs: xdr.New[LINK3args], NewResult: xdr.New[LINK3res]},
-		NFSPROC3_READDIR:     {Name: "READDIR", Number: NFSPROC3_READDIR, NewArgs: xdr.New[READDIR3args], NewResult: xdr.New[READDIR3res]},
-		NFSPROC3_READDIRPLUS: {Name: "READDIRPLUS", Number: NFSPROC3_READDIRPLUS, NewArgs: xdr.New[READDIRPLUS3args], NewResult: xdr.New[READDIRPLUS3res]},
-		NFSPROC3_FSSTAT:      {Name: "FSSTAT", Number: NFSPROC3_FSSTAT, NewArgs: xdr.New[FSSTAT3args], NewResult: xdr.New[FSSTAT3res]},
-		NFSPROC3_FSINFO:      {Name: "FSINFO", Number: NFSPROC3_FSINFO, NewArgs: xdr.New[FSINFO3args], NewResult: xdr.New[FSINFO3res]},
-		NFSPROC3_PATHCONF:    {Name: "PATHCONF", Number: NFSPROC3_PATHCONF, NewArgs: xdr.New[PATHCONF3args], NewResult: xdr.New[PATHCONF3res]},
-		NFSPROC3_COMMIT:      {Name: "COMMIT", Number: NFSPROC3_COMMIT, NewArgs: xdr.New[COMMIT3args], NewResult: xdr.New[COMMIT3res]},
+		NFSPROC3_GETATTR:     {Name: "GETATTR", Number: NFSPROC3_GETATTR, NewArgs: xdr.New[GETATTR3args], NewResult: xdr.New[GETATTR3res], StatusFirst: true},
+		NFSPROC3_SETATTR:     {Name: "SETATTR", Number: NFSPROC3_SETATTR, NewArgs: xdr.New[SETATTR3args], NewResult: xdr.New[SETATTR3res], StatusFirst: true},
+		NFSPROC3_LOOKUP:      {Name: "LOOKUP", Number: NFSPROC3_LOOKUP, NewArgs: xdr.New[LOOKUP3args], NewResult: xdr.New[LOOKUP3res], StatusFirst: true},
+		NFSPROC3_ACCESS:      {Name: "ACCESS", Number: NFSPROC3_ACCESS, NewArgs: xdr.New[ACCESS3args], NewResult: xdr.New[ACCESS3res], StatusFirst: true},
+		NFSPROC3_READLINK:    {Name: "READLINK", Number: NFSPROC3_READLINK, NewArgs: xdr.New[READLINK3args], NewResult: xdr.New[READLINK3res], StatusFirst: true},
+		NFSPROC3_READ:        {Name: "READ", Number: NFSPROC3_READ, NewArgs: xdr.New[READ3args], NewResult: xdr.New[READ3res], StatusFirst: true},
+		NFSPROC3_WRITE:       {Name: "WRITE", Number: NFSPROC3_WRITE, NewArgs: xdr.New[WRITE3args], NewResult: xdr.New[WRITE3res], StatusFirst: true},
+		NFSPROC3_CREATE:      {Name: "CREATE", Number: NFSPROC3_CREATE, NewArgs: xdr.New[CREATE3args], NewResult: xdr.New[CREATE3res], StatusFirst: true},
+		NFSPROC3_MKDIR:       {Name: "MKDIR", Number: NFSPROC3_MKDIR, NewArgs: xdr.New[MKDIR3args], NewResult: xdr.New[MKDIR3res], StatusFirst: true},
+		NFSPROC3_SYMLINK:     {Name: "SYMLINK", Number: NFSPROC3_SYMLINK, NewArgs: xdr.New[SYMLINK3args], NewResult: xdr.New[SYMLINK3res], StatusFirst: true},
+		NFSPROC3_MKNOD:       {Name: "MKNOD", Number: NFSPROC3_MKNOD, NewArgs: xdr.New[MKNOD3args], NewResult: xdr.New[MKNOD3res], StatusFirst: true},
+		NFSPROC3_REMOVE:      {Name: "REMOVE", Number: NFSPROC3_REMOVE, NewArgs: xdr.New[REMOVE3args], NewResult: xdr.New[REMOVE3res], StatusFirst: true},
+		NFSPROC3_RMDIR:       {Name: "RMDIR", Number: NFSPROC3_RMDIR, NewArgs: xdr.New[RMDIR3args], NewResult: xdr.New[RMDIR3res], StatusFirst: true},
+		NFSPROC3_RENAME:      {Name: "RENAME", Number: NFSPROC3_RENAME, NewArgs: xdr.New[RENAME3args], NewResult: xdr.New[RENAME3res], StatusFirst: true},
+		NFSPROC3_LINK:        {Name: "LINK", Number: NFSPROC3_LINK, NewArgs: xdr.New[LINK3args], NewResult: xdr.New[LINK3res], StatusFirst: true},
+		NFSPROC3_READDIR:     {Name: "READDIR", Number: NFSPROC3_READDIR, NewArgs: xdr.New[READDIR3args], NewResult: xdr.New[READDIR3res], StatusFirst: true},
+		NFSPROC3_READDIRPLUS: {Name: "READDIRPLUS", Number: NFSPROC3_READDIRPLUS, NewArgs: xdr.New[READDIRPLUS3args], NewResult: xdr.New[READDIRPLUS3res], StatusFirst: true},
+		NFSPROC3_FSSTAT:      {Name: "FSSTAT", Number: NFSPROC3_FSSTAT, NewArgs: xdr.New[FSSTAT3args], NewResult: xdr.New[FSSTAT3res], StatusFirst: true},
+		NFSPROC3_FSINFO:      {Name: "FSINFO", Number: NFSPROC3_FSINFO, NewArgs: xdr.New[FSINFO3args], NewResult: xdr.New[FSINFO3res], StatusFirst: true},
+		NFSPROC3_PATHCONF:    {Name: "PATHCONF", Number: NFSPROC3_PATHCONF, NewArgs: xdr.New[PATHCONF3args], NewResult: xdr.New[PATHCONF3res], StatusFirst: true},
+		NFSPROC3_COMMIT:      {Name: "COMMIT", Number: NFSPROC3_COMMIT, NewArgs: xdr.New[COMMIT3args], NewResult: xdr.New[COMMIT3res], StatusFirst: true},
 	}},
 }

@@ -64,6 +64,9 @@ func (b *Bitmap4) Decode(r *xdr.Reader) {
 	*b = r.Fixed(r.Count(0, 4) * 4)
 }
 
+// Skip passes over a bitmap.
+func (*Bitmap4) Skip(r *xdr.Reader, off uint) uint { return r.SkipArray(off, 0, 4) }
+
 // Append appends the count and the words.
 func (b Bitmap4) Append(to []byte) []byte {
 	to = xdr.AppendUint32(to, uint32(len(b)/4))

@@ -23,6 +23,11 @@ func (f *Fattr4) Decode(r *xdr.Reader) {
 	r.Field("attr_vals")
 }
 
+// Skip passes over attributes.
+func (*Fattr4) Skip(r *xdr.Reader, off uint) uint {
+	return r.SkipOpaque(r.SkipArray(off, 0, 4), 0)
+}
+
 // Append appends f in XDR.
 func (f *Fattr4) Append(b []byte) []byte {
 	b = f.Attrmask.Append(b)

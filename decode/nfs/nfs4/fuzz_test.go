@@ -10,6 +10,7 @@ import (
 // fuzz decodes b as the messages that fresh makes, and checks that what results can be encoded, sized,
 // decoded again and shown.
 func fuzz(t *testing.T, b []byte, chunks []xdr.Reduced, cut int, fresh func() xdr.Message) {
+	outlineAsDecoded(t, b, chunks, fresh)
 	m := fresh()
 	var r xdr.Reader
 	r.Reset(b, len(b)+cut)

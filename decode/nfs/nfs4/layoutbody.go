@@ -16,6 +16,9 @@ func (t *TypedBody) Decode(r *xdr.Reader) {
 	r.Field("body")
 }
 
+// Skip passes over a body.
+func (*TypedBody) Skip(r *xdr.Reader, off uint) uint { return r.SkipOpaque(off+4, 0) }
+
 // Append appends t in XDR.
 func (t *TypedBody) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Type))
@@ -200,6 +203,15 @@ func (t *LAYOUTRETURN4args) Decode(r *xdr.Reader) {
 	t.LrfStateid.Decode(r)
 	t.LrfBody = r.Opaque(0)
 	r.Field("lrf_body")
+}
+
+// Skip passes over arguments of LAYOUTRETURN.
+func (*LAYOUTRETURN4args) Skip(r *xdr.Reader, off uint) uint {
+	kind, off := r.SkipWord(off + 12)
+	if LayoutreturnType4(kind) != LAYOUTRETURN4_FILE {
+		return off
+	}
+	return r.SkipOpaque((*Stateid4)(nil).Skip(r, off+16), 0)
 }
 
 // Append appends t in XDR.

@@ -574,6 +574,10 @@ func (t *Nfstime4) Decode(r *xdr.Reader) {
 	r.Field("nseconds")
 }
 
+func (*Nfstime4) Skip(r *xdr.Reader, off uint) uint {
+	return off + 12
+}
+
 func (t *Nfstime4) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, uint64(t.Seconds))
 	b = xdr.AppendUint32(b, t.Nseconds)
@@ -626,6 +630,17 @@ func (t *Settime4) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*Settime4) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch TimeHow4(v) {
+	case SET_TO_CLIENT_TIME4:
+		off += 12
+	default:
+
+	}
+	return off
+}
+
 func (t *Settime4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.SetIt))
 	switch t.SetIt {
@@ -674,6 +689,10 @@ func (t *Stateid4) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*Stateid4) Skip(r *xdr.Reader, off uint) uint {
+	return off + 16
+}
+
 func (t *Stateid4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.Seqid)
 	b = xdr.AppendFixed(b, t.Other[:])
@@ -708,6 +727,10 @@ func (t *Fsid4) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*Fsid4) Skip(r *xdr.Reader, off uint) uint {
+	return off + 16
+}
+
 func (t *Fsid4) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.Major)
 	b = xdr.AppendUint64(b, t.Minor)
@@ -734,6 +757,10 @@ func (t *Specdata4) Decode(r *xdr.Reader) {
 	r.Field("specdata1")
 	t.Specdata2 = r.Uint32()
 	r.Field("specdata2")
+}
+
+func (*Specdata4) Skip(r *xdr.Reader, off uint) uint {
+	return off + 8
 }
 
 func (t *Specdata4) Append(b []byte) []byte {
@@ -774,6 +801,10 @@ func (t *ChangeInfo4) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*ChangeInfo4) Skip(r *xdr.Reader, off uint) uint {
+	return off + 20
+}
+
 func (t *ChangeInfo4) Append(b []byte) []byte {
 	b = xdr.AppendBool(b, t.Atomic)
 	b = xdr.AppendUint64(b, t.Before)
@@ -804,6 +835,12 @@ func (t *Netaddr4) Decode(r *xdr.Reader) {
 	r.Field("na_r_netid")
 	t.NaRAddr = r.Opaque(0)
 	r.Field("na_r_addr")
+}
+
+func (*Netaddr4) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off, 0)
+	off = r.SkipOpaque(off, 0)
+	return off
 }
 
 func (t *Netaddr4) Append(b []byte) []byte {
@@ -837,6 +874,11 @@ func (t *StateOwner4) Decode(r *xdr.Reader) {
 	r.Field("owner")
 }
 
+func (*StateOwner4) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off+8, 1024)
+	return off
+}
+
 func (t *StateOwner4) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.Clientid)
 	b = xdr.AppendOpaque(b, t.Owner)
@@ -867,6 +909,12 @@ func (t *NfsImplId4) Decode(r *xdr.Reader) {
 	t.NiiName = r.Opaque(0)
 	r.Field("nii_name")
 	t.NiiDate.Decode(r)
+}
+
+func (*NfsImplId4) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off, 0)
+	off = r.SkipOpaque(off, 0)
+	return off + 12
 }
 
 func (t *NfsImplId4) Append(b []byte) []byte {
@@ -959,6 +1007,11 @@ func (t *Nfsace4) Decode(r *xdr.Reader) {
 	r.Field("who")
 }
 
+func (*Nfsace4) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off+12, 0)
+	return off
+}
+
 func (t *Nfsace4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Type))
 	b = xdr.AppendUint32(b, t.Flag)
@@ -995,6 +1048,14 @@ func (t *Nfsacl41) Decode(r *xdr.Reader) {
 		t.Na41Aces[len(t.Na41Aces)-1].Decode(r)
 	}
 	r.Field("na41_aces")
+}
+
+func (*Nfsacl41) Skip(r *xdr.Reader, off uint) uint {
+	var n0 uint32
+	for n0, off = r.SkipCount(off+4, 0, 16); n0 > 0 && off < xdr.Beyond; n0-- {
+		off = (*Nfsace4)(nil).Skip(r, off)
+	}
+	return off
 }
 
 func (t *Nfsacl41) Append(b []byte) []byte {
@@ -1036,6 +1097,10 @@ func (t *ModeMasked4) Decode(r *xdr.Reader) {
 	r.Field("mm_mask_bits")
 }
 
+func (*ModeMasked4) Skip(r *xdr.Reader, off uint) uint {
+	return off + 8
+}
+
 func (t *ModeMasked4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.MmValueToSet)
 	b = xdr.AppendUint32(b, t.MmMaskBits)
@@ -1064,6 +1129,10 @@ func (t *ModeUmask4) Decode(r *xdr.Reader) {
 	r.Field("mu_mode")
 	t.MuUmask = r.Uint32()
 	r.Field("mu_umask")
+}
+
+func (*ModeUmask4) Skip(r *xdr.Reader, off uint) uint {
+	return off + 8
 }
 
 func (t *ModeUmask4) Append(b []byte) []byte {
@@ -1100,6 +1169,17 @@ func (t *FsLocation4) Decode(r *xdr.Reader) {
 		t.Rootpath[len(t.Rootpath)-1] = r.Opaque(0)
 	}
 	r.Field("rootpath")
+}
+
+func (*FsLocation4) Skip(r *xdr.Reader, off uint) uint {
+	var n0 uint32
+	for n0, off = r.SkipCount(off, 0, 4); n0 > 0 && off < xdr.Beyond; n0-- {
+		off = r.SkipOpaque(off, 0)
+	}
+	for n0, off = r.SkipCount(off, 0, 4); n0 > 0 && off < xdr.Beyond; n0-- {
+		off = r.SkipOpaque(off, 0)
+	}
+	return off
 }
 
 func (t *FsLocation4) Append(b []byte) []byte {
@@ -1155,6 +1235,17 @@ func (t *FsLocations4) Decode(r *xdr.Reader) {
 	r.Field("locations")
 }
 
+func (*FsLocations4) Skip(r *xdr.Reader, off uint) uint {
+	var n0 uint32
+	for n0, off = r.SkipCount(off, 0, 4); n0 > 0 && off < xdr.Beyond; n0-- {
+		off = r.SkipOpaque(off, 0)
+	}
+	for n0, off = r.SkipCount(off, 0, 8); n0 > 0 && off < xdr.Beyond; n0-- {
+		off = (*FsLocation4)(nil).Skip(r, off)
+	}
+	return off
+}
+
 func (t *FsLocations4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(len(t.FsRoot)))
 	for i := range t.FsRoot {
@@ -1205,6 +1296,12 @@ func (t *FsLocationsServer4) Decode(r *xdr.Reader) {
 	r.Field("fls_server")
 }
 
+func (*FsLocationsServer4) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off+4, 0)
+	off = r.SkipOpaque(off, 0)
+	return off
+}
+
 func (t *FsLocationsServer4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.FlsCurrency))
 	b = xdr.AppendOpaque(b, t.FlsInfo)
@@ -1244,6 +1341,17 @@ func (t *FsLocationsItem4) Decode(r *xdr.Reader) {
 		t.FliRootpath[len(t.FliRootpath)-1] = r.Opaque(0)
 	}
 	r.Field("fli_rootpath")
+}
+
+func (*FsLocationsItem4) Skip(r *xdr.Reader, off uint) uint {
+	var n0 uint32
+	for n0, off = r.SkipCount(off, 0, 12); n0 > 0 && off < xdr.Beyond; n0-- {
+		off = (*FsLocationsServer4)(nil).Skip(r, off)
+	}
+	for n0, off = r.SkipCount(off, 0, 4); n0 > 0 && off < xdr.Beyond; n0-- {
+		off = r.SkipOpaque(off, 0)
+	}
+	return off
 }
 
 func (t *FsLocationsItem4) Append(b []byte) []byte {
@@ -1307,6 +1415,17 @@ func (t *FsLocationsInfo4) Decode(r *xdr.Reader) {
 	r.Field("fli_items")
 }
 
+func (*FsLocationsInfo4) Skip(r *xdr.Reader, off uint) uint {
+	var n0 uint32
+	for n0, off = r.SkipCount(off+8, 0, 4); n0 > 0 && off < xdr.Beyond; n0-- {
+		off = r.SkipOpaque(off, 0)
+	}
+	for n0, off = r.SkipCount(off, 0, 8); n0 > 0 && off < xdr.Beyond; n0-- {
+		off = (*FsLocationsItem4)(nil).Skip(r, off)
+	}
+	return off
+}
+
 func (t *FsLocationsInfo4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.FliFlags)
 	b = xdr.AppendUint32(b, uint32(t.FliValidFor))
@@ -1362,6 +1481,10 @@ func (t *ChangePolicy4) Decode(r *xdr.Reader) {
 		t.CpMinor = r.Uint64()
 		r.Field("cp_minor")
 	}
+}
+
+func (*ChangePolicy4) Skip(r *xdr.Reader, off uint) uint {
+	return off + 16
 }
 
 func (t *ChangePolicy4) Append(b []byte) []byte {
@@ -1440,6 +1563,12 @@ func (t *Fs4Status) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*Fs4Status) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off+8, 0)
+	off = r.SkipOpaque(off, 0)
+	return off + 16
+}
+
 func (t *Fs4Status) Append(b []byte) []byte {
 	b = xdr.AppendBool(b, t.FssAbsent)
 	b = xdr.AppendUint32(b, uint32(t.FssType))
@@ -1482,6 +1611,12 @@ func (t *ThresholdItem4) Decode(r *xdr.Reader) {
 	r.Field("thi_hintlist")
 }
 
+func (*ThresholdItem4) Skip(r *xdr.Reader, off uint) uint {
+	off = new(ThresholdBitmap4).Skip(r, off+4)
+	off = r.SkipOpaque(off, 0)
+	return off
+}
+
 func (t *ThresholdItem4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.ThiLayoutType))
 	b = t.ThiHintset.Append(b)
@@ -1514,6 +1649,14 @@ func (t *Mdsthreshold4) Decode(r *xdr.Reader) {
 		t.MthHints[len(t.MthHints)-1].Decode(r)
 	}
 	r.Field("mth_hints")
+}
+
+func (*Mdsthreshold4) Skip(r *xdr.Reader, off uint) uint {
+	var n0 uint32
+	for n0, off = r.SkipCount(off, 0, 12); n0 > 0 && off < xdr.Beyond; n0-- {
+		off = (*ThresholdItem4)(nil).Skip(r, off)
+	}
+	return off
 }
 
 func (t *Mdsthreshold4) Append(b []byte) []byte {
@@ -1557,6 +1700,11 @@ func (t *RetentionGet4) Decode(r *xdr.Reader) {
 	r.Field("rg_begin_time")
 }
 
+func (*RetentionGet4) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipArray(off+8, 1, 12)
+	return off
+}
+
 func (t *RetentionGet4) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.RgDuration)
 	b = xdr.AppendUint32(b, uint32(len(t.RgBeginTime)))
@@ -1594,6 +1742,11 @@ func (t *RetentionSet4) Decode(r *xdr.Reader) {
 		t.RsDuration[len(t.RsDuration)-1] = r.Uint64()
 	}
 	r.Field("rs_duration")
+}
+
+func (*RetentionSet4) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipArray(off+4, 1, 8)
+	return off
 }
 
 func (t *RetentionSet4) Append(b []byte) []byte {
@@ -1661,6 +1814,10 @@ func (t *LabelformatSpec4) Decode(r *xdr.Reader) {
 	r.Field("lfs_pi")
 }
 
+func (*LabelformatSpec4) Skip(r *xdr.Reader, off uint) uint {
+	return off + 8
+}
+
 func (t *LabelformatSpec4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.LfsLfs)
 	b = xdr.AppendUint32(b, t.LfsPi)
@@ -1686,6 +1843,11 @@ func (t *SecLabel4) Decode(r *xdr.Reader) {
 	t.SlaiLfs.Decode(r)
 	t.SlaiData = r.Opaque(0)
 	r.Field("slai_data")
+}
+
+func (*SecLabel4) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off+8, 0)
+	return off
 }
 
 func (t *SecLabel4) Append(b []byte) []byte {
@@ -1729,6 +1891,15 @@ func (t *OpenArguments4) Decode(r *xdr.Reader) {
 	r.Field("oa_open_claim")
 	t.OaCreateMode.Decode(r)
 	r.Field("oa_create_mode")
+}
+
+func (*OpenArguments4) Skip(r *xdr.Reader, off uint) uint {
+	off = new(OpenArgsAccessBitmap4).Skip(r, off)
+	off = new(OpenArgsDenyBitmap4).Skip(r, off)
+	off = new(OpenArgsWantBitmap4).Skip(r, off)
+	off = new(OpenArgsClaimBitmap4).Skip(r, off)
+	off = new(OpenArgsCreateBitmap4).Skip(r, off)
+	return off
 }
 
 func (t *OpenArguments4) Append(b []byte) []byte {
@@ -1838,6 +2009,11 @@ func (t *Layout4) Decode(r *xdr.Reader) {
 	r.Field("lo_content")
 }
 
+func (*Layout4) Skip(r *xdr.Reader, off uint) uint {
+	off = new(LayoutContent4).Skip(r, off+20)
+	return off
+}
+
 func (t *Layout4) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.LoOffset)
 	b = xdr.AppendUint64(b, t.LoLength)
@@ -1884,6 +2060,10 @@ func (t *DeviceError4) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*DeviceError4) Skip(r *xdr.Reader, off uint) uint {
+	return off + 24
+}
+
 func (t *DeviceError4) Append(b []byte) []byte {
 	b = xdr.AppendFixed(b, t.DeDeviceid[:])
 	b = xdr.AppendUint32(b, uint32(t.DeStatus))
@@ -1920,6 +2100,10 @@ func (t *IoInfo4) Decode(r *xdr.Reader) {
 		t.IiBytes = r.Uint64()
 		r.Field("ii_bytes")
 	}
+}
+
+func (*IoInfo4) Skip(r *xdr.Reader, off uint) uint {
+	return off + 16
 }
 
 func (t *IoInfo4) Append(b []byte) []byte {
@@ -1984,6 +2168,21 @@ func (t *Netloc4) Decode(r *xdr.Reader) {
 	default:
 		r.Fail(xdr.Value, "nl_type")
 	}
+}
+
+func (*Netloc4) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch NetlocType4(v) {
+	case NL4_NAME:
+		off = r.SkipOpaque(off, 0)
+	case NL4_URL:
+		off = r.SkipOpaque(off, 0)
+	case NL4_NETADDR:
+		off = (*Netaddr4)(nil).Skip(r, off)
+	default:
+		return xdr.Beyond
+	}
+	return off
 }
 
 func (t *Netloc4) Append(b []byte) []byte {
@@ -2064,6 +2263,11 @@ func (t *AppDataBlock4) Decode(r *xdr.Reader) {
 	r.Field("adb_pattern")
 }
 
+func (*AppDataBlock4) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off+44, 0)
+	return off
+}
+
 func (t *AppDataBlock4) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.AdbOffset)
 	b = xdr.AppendUint64(b, t.AdbBlockSize)
@@ -2140,6 +2344,11 @@ func (t *WriteResponse4) Decode(r *xdr.Reader) {
 		r.Copy(t.WrWriteverf[:])
 		r.Field("wr_writeverf")
 	}
+}
+
+func (*WriteResponse4) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipArray(off, 1, 16)
+	return off + 20
 }
 
 func (t *WriteResponse4) Append(b []byte) []byte {
@@ -2252,6 +2461,11 @@ func (t *RpcsecGssInfo) Decode(r *xdr.Reader) {
 	r.Field("service")
 }
 
+func (*RpcsecGssInfo) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off, 0)
+	return off + 8
+}
+
 func (t *RpcsecGssInfo) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.Oid)
 	b = xdr.AppendUint32(b, t.Qop)
@@ -2285,6 +2499,17 @@ func (t *Secinfo4) Decode(r *xdr.Reader) {
 		t.FlavorInfo.Decode(r)
 	default:
 	}
+}
+
+func (*Secinfo4) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Secflavor4(v) {
+	case RPCSEC_GSS:
+		off = (*RpcsecGssInfo)(nil).Skip(r, off)
+	default:
+
+	}
+	return off
 }
 
 func (t *Secinfo4) Append(b []byte) []byte {
@@ -2605,80 +2830,80 @@ func (e NfsOpnum4) String() string { return xdr.EnumString(uint32(e), e.Symbol()
 
 // foreOps are the operations of nfs_opnum4.
 var foreOps = opTable{
-	OP_ACCESS:               {"ACCESS", "ACCESS4args", newMessage[ACCESS4args], "ACCESS4res", newMessage[ACCESS4res]},
-	OP_CLOSE:                {"CLOSE", "CLOSE4args", newMessage[CLOSE4args], "CLOSE4res", newMessage[CLOSE4res]},
-	OP_COMMIT:               {"COMMIT", "COMMIT4args", newMessage[COMMIT4args], "COMMIT4res", newMessage[COMMIT4res]},
-	OP_CREATE:               {"CREATE", "CREATE4args", newMessage[CREATE4args], "CREATE4res", newMessage[CREATE4res]},
-	OP_DELEGPURGE:           {"DELEGPURGE", "DELEGPURGE4args", newMessage[DELEGPURGE4args], "DELEGPURGE4res", newMessage[Status4res]},
-	OP_DELEGRETURN:          {"DELEGRETURN", "DELEGRETURN4args", newMessage[DELEGRETURN4args], "DELEGRETURN4res", newMessage[Status4res]},
-	OP_GETATTR:              {"GETATTR", "GETATTR4args", newMessage[GETATTR4args], "GETATTR4res", newMessage[GETATTR4res]},
-	OP_GETFH:                {"GETFH", "void", xdr.NewVoid, "GETFH4res", newMessage[GETFH4res]},
-	OP_LINK:                 {"LINK", "LINK4args", newMessage[LINK4args], "LINK4res", newMessage[LINK4res]},
-	OP_LOCK:                 {"LOCK", "LOCK4args", newMessage[LOCK4args], "LOCK4res", newMessage[LOCK4res]},
-	OP_LOCKT:                {"LOCKT", "LOCKT4args", newMessage[LOCKT4args], "LOCKT4res", newMessage[LOCKT4res]},
-	OP_LOCKU:                {"LOCKU", "LOCKU4args", newMessage[LOCKU4args], "LOCKU4res", newMessage[LOCKU4res]},
-	OP_LOOKUP:               {"LOOKUP", "LOOKUP4args", newMessage[LOOKUP4args], "LOOKUP4res", newMessage[Status4res]},
-	OP_LOOKUPP:              {"LOOKUPP", "void", xdr.NewVoid, "LOOKUPP4res", newMessage[Status4res]},
-	OP_NVERIFY:              {"NVERIFY", "NVERIFY4args", newMessage[NVERIFY4args], "NVERIFY4res", newMessage[Status4res]},
-	OP_OPEN:                 {"OPEN", "OPEN4args", newMessage[OPEN4args], "OPEN4res", newMessage[OPEN4res]},
-	OP_OPENATTR:             {"OPENATTR", "OPENATTR4args", newMessage[OPENATTR4args], "OPENATTR4res", newMessage[Status4res]},
-	OP_OPEN_CONFIRM:         {"OPEN_CONFIRM", "OPEN_CONFIRM4args", newMessage[OPEN_CONFIRM4args], "OPEN_CONFIRM4res", newMessage[OPEN_CONFIRM4res]},
-	OP_OPEN_DOWNGRADE:       {"OPEN_DOWNGRADE", "OPEN_DOWNGRADE4args", newMessage[OPEN_DOWNGRADE4args], "OPEN_DOWNGRADE4res", newMessage[OPEN_DOWNGRADE4res]},
-	OP_PUTFH:                {"PUTFH", "PUTFH4args", newMessage[PUTFH4args], "PUTFH4res", newMessage[Status4res]},
-	OP_PUTPUBFH:             {"PUTPUBFH", "void", xdr.NewVoid, "PUTPUBFH4res", newMessage[Status4res]},
-	OP_PUTROOTFH:            {"PUTROOTFH", "void", xdr.NewVoid, "PUTROOTFH4res", newMessage[Status4res]},
-	OP_READ:                 {"READ", "READ4args", newMessage[READ4args], "READ4res", newMessage[READ4res]},
-	OP_READDIR:              {"READDIR", "READDIR4args", newMessage[READDIR4args], "READDIR4res", newMessage[READDIR4res]},
-	OP_READLINK:             {"READLINK", "void", xdr.NewVoid, "READLINK4res", newMessage[READLINK4res]},
-	OP_REMOVE:               {"REMOVE", "REMOVE4args", newMessage[REMOVE4args], "REMOVE4res", newMessage[REMOVE4res]},
-	OP_RENAME:               {"RENAME", "RENAME4args", newMessage[RENAME4args], "RENAME4res", newMessage[RENAME4res]},
-	OP_RENEW:                {"RENEW", "RENEW4args", newMessage[RENEW4args], "RENEW4res", newMessage[Status4res]},
-	OP_RESTOREFH:            {"RESTOREFH", "void", xdr.NewVoid, "RESTOREFH4res", newMessage[Status4res]},
-	OP_SAVEFH:               {"SAVEFH", "void", xdr.NewVoid, "SAVEFH4res", newMessage[Status4res]},
-	OP_SECINFO:              {"SECINFO", "SECINFO4args", newMessage[SECINFO4args], "SECINFO4res", newMessage[SECINFO4res]},
-	OP_SETATTR:              {"SETATTR", "SETATTR4args", newMessage[SETATTR4args], "SETATTR4res", newMessage[SETATTR4res]},
-	OP_SETCLIENTID:          {"SETCLIENTID", "SETCLIENTID4args", newMessage[SETCLIENTID4args], "SETCLIENTID4res", newMessage[SETCLIENTID4res]},
-	OP_SETCLIENTID_CONFIRM:  {"SETCLIENTID_CONFIRM", "SETCLIENTID_CONFIRM4args", newMessage[SETCLIENTID_CONFIRM4args], "SETCLIENTID_CONFIRM4res", newMessage[Status4res]},
-	OP_VERIFY:               {"VERIFY", "VERIFY4args", newMessage[VERIFY4args], "VERIFY4res", newMessage[Status4res]},
-	OP_WRITE:                {"WRITE", "WRITE4args", newMessage[WRITE4args], "WRITE4res", newMessage[WRITE4res]},
-	OP_RELEASE_LOCKOWNER:    {"RELEASE_LOCKOWNER", "RELEASE_LOCKOWNER4args", newMessage[RELEASE_LOCKOWNER4args], "RELEASE_LOCKOWNER4res", newMessage[Status4res]},
-	OP_BACKCHANNEL_CTL:      {"BACKCHANNEL_CTL", "BACKCHANNEL_CTL4args", newMessage[BACKCHANNEL_CTL4args], "BACKCHANNEL_CTL4res", newMessage[BACKCHANNEL_CTL4res]},
-	OP_BIND_CONN_TO_SESSION: {"BIND_CONN_TO_SESSION", "BIND_CONN_TO_SESSION4args", newMessage[BIND_CONN_TO_SESSION4args], "BIND_CONN_TO_SESSION4res", newMessage[BIND_CONN_TO_SESSION4res]},
-	OP_EXCHANGE_ID:          {"EXCHANGE_ID", "EXCHANGE_ID4args", newMessage[EXCHANGE_ID4args], "EXCHANGE_ID4res", newMessage[EXCHANGE_ID4res]},
-	OP_CREATE_SESSION:       {"CREATE_SESSION", "CREATE_SESSION4args", newMessage[CREATE_SESSION4args], "CREATE_SESSION4res", newMessage[CREATE_SESSION4res]},
-	OP_DESTROY_SESSION:      {"DESTROY_SESSION", "DESTROY_SESSION4args", newMessage[DESTROY_SESSION4args], "DESTROY_SESSION4res", newMessage[DESTROY_SESSION4res]},
-	OP_FREE_STATEID:         {"FREE_STATEID", "FREE_STATEID4args", newMessage[FREE_STATEID4args], "FREE_STATEID4res", newMessage[FREE_STATEID4res]},
-	OP_GET_DIR_DELEGATION:   {"GET_DIR_DELEGATION", "GET_DIR_DELEGATION4args", newMessage[GET_DIR_DELEGATION4args], "GET_DIR_DELEGATION4res", newMessage[GET_DIR_DELEGATION4res]},
-	OP_GETDEVICEINFO:        {"GETDEVICEINFO", "GETDEVICEINFO4args", newMessage[GETDEVICEINFO4args], "GETDEVICEINFO4res", newMessage[GETDEVICEINFO4res]},
-	OP_GETDEVICELIST:        {"GETDEVICELIST", "GETDEVICELIST4args", newMessage[GETDEVICELIST4args], "GETDEVICELIST4res", newMessage[GETDEVICELIST4res]},
-	OP_LAYOUTCOMMIT:         {"LAYOUTCOMMIT", "LAYOUTCOMMIT4args", newMessage[LAYOUTCOMMIT4args], "LAYOUTCOMMIT4res", newMessage[LAYOUTCOMMIT4res]},
-	OP_LAYOUTGET:            {"LAYOUTGET", "LAYOUTGET4args", newMessage[LAYOUTGET4args], "LAYOUTGET4res", newMessage[LAYOUTGET4res]},
-	OP_LAYOUTRETURN:         {"LAYOUTRETURN", "LAYOUTRETURN4args", newMessage[LAYOUTRETURN4args], "LAYOUTRETURN4res", newMessage[LAYOUTRETURN4res]},
-	OP_SECINFO_NO_NAME:      {"SECINFO_NO_NAME", "SECINFO_NO_NAME4args", newMessage[SECINFO_NO_NAME4args], "SECINFO_NO_NAME4res", newMessage[SECINFO4res]},
-	OP_SEQUENCE:             {"SEQUENCE", "SEQUENCE4args", newMessage[SEQUENCE4args], "SEQUENCE4res", newMessage[SEQUENCE4res]},
-	OP_SET_SSV:              {"SET_SSV", "SET_SSV4args", newMessage[SET_SSV4args], "SET_SSV4res", newMessage[SET_SSV4res]},
-	OP_TEST_STATEID:         {"TEST_STATEID", "TEST_STATEID4args", newMessage[TEST_STATEID4args], "TEST_STATEID4res", newMessage[TEST_STATEID4res]},
-	OP_WANT_DELEGATION:      {"WANT_DELEGATION", "WANT_DELEGATION4args", newMessage[WANT_DELEGATION4args], "WANT_DELEGATION4res", newMessage[WANT_DELEGATION4res]},
-	OP_DESTROY_CLIENTID:     {"DESTROY_CLIENTID", "DESTROY_CLIENTID4args", newMessage[DESTROY_CLIENTID4args], "DESTROY_CLIENTID4res", newMessage[DESTROY_CLIENTID4res]},
-	OP_RECLAIM_COMPLETE:     {"RECLAIM_COMPLETE", "RECLAIM_COMPLETE4args", newMessage[RECLAIM_COMPLETE4args], "RECLAIM_COMPLETE4res", newMessage[RECLAIM_COMPLETE4res]},
-	OP_ALLOCATE:             {"ALLOCATE", "ALLOCATE4args", newMessage[ALLOCATE4args], "ALLOCATE4res", newMessage[ALLOCATE4res]},
-	OP_COPY:                 {"COPY", "COPY4args", newMessage[COPY4args], "COPY4res", newMessage[COPY4res]},
-	OP_COPY_NOTIFY:          {"COPY_NOTIFY", "COPY_NOTIFY4args", newMessage[COPY_NOTIFY4args], "COPY_NOTIFY4res", newMessage[COPY_NOTIFY4res]},
-	OP_DEALLOCATE:           {"DEALLOCATE", "DEALLOCATE4args", newMessage[DEALLOCATE4args], "DEALLOCATE4res", newMessage[DEALLOCATE4res]},
-	OP_IO_ADVISE:            {"IO_ADVISE", "IO_ADVISE4args", newMessage[IO_ADVISE4args], "IO_ADVISE4res", newMessage[IO_ADVISE4res]},
-	OP_LAYOUTERROR:          {"LAYOUTERROR", "LAYOUTERROR4args", newMessage[LAYOUTERROR4args], "LAYOUTERROR4res", newMessage[LAYOUTERROR4res]},
-	OP_LAYOUTSTATS:          {"LAYOUTSTATS", "LAYOUTSTATS4args", newMessage[LAYOUTSTATS4args], "LAYOUTSTATS4res", newMessage[LAYOUTSTATS4res]},
-	OP_OFFLOAD_CANCEL:       {"OFFLOAD_CANCEL", "OFFLOAD_CANCEL4args", newMessage[OFFLOAD_CANCEL4args], "OFFLOAD_CANCEL4res", newMessage[OFFLOAD_CANCEL4res]},
-	OP_OFFLOAD_STATUS:       {"OFFLOAD_STATUS", "OFFLOAD_STATUS4args", newMessage[OFFLOAD_STATUS4args], "OFFLOAD_STATUS4res", newMessage[OFFLOAD_STATUS4res]},
-	OP_READ_PLUS:            {"READ_PLUS", "READ_PLUS4args", newMessage[READ_PLUS4args], "READ_PLUS4res", newMessage[READ_PLUS4res]},
-	OP_SEEK:                 {"SEEK", "SEEK4args", newMessage[SEEK4args], "SEEK4res", newMessage[SEEK4res]},
-	OP_WRITE_SAME:           {"WRITE_SAME", "WRITE_SAME4args", newMessage[WRITE_SAME4args], "WRITE_SAME4res", newMessage[WRITE_SAME4res]},
-	OP_CLONE:                {"CLONE", "CLONE4args", newMessage[CLONE4args], "CLONE4res", newMessage[CLONE4res]},
-	OP_GETXATTR:             {"GETXATTR", "GETXATTR4args", newMessage[GETXATTR4args], "GETXATTR4res", newMessage[GETXATTR4res]},
-	OP_SETXATTR:             {"SETXATTR", "SETXATTR4args", newMessage[SETXATTR4args], "SETXATTR4res", newMessage[SETXATTR4res]},
-	OP_LISTXATTRS:           {"LISTXATTRS", "LISTXATTRS4args", newMessage[LISTXATTRS4args], "LISTXATTRS4res", newMessage[LISTXATTRS4res]},
-	OP_REMOVEXATTR:          {"REMOVEXATTR", "REMOVEXATTR4args", newMessage[REMOVEXATTR4args], "REMOVEXATTR4res", newMessage[REMOVEXATTR4res]},
-	0:                       {"ILLEGAL", "void", xdr.NewVoid, "ILLEGAL4res", newMessage[Status4res]},
+	OP_ACCESS:               {"ACCESS", "ACCESS4args", newMessage[ACCESS4args], "ACCESS4res", newMessage[ACCESS4res], (*ACCESS4args)(nil), (*ACCESS4res)(nil)},
+	OP_CLOSE:                {"CLOSE", "CLOSE4args", newMessage[CLOSE4args], "CLOSE4res", newMessage[CLOSE4res], (*CLOSE4args)(nil), (*CLOSE4res)(nil)},
+	OP_COMMIT:               {"COMMIT", "COMMIT4args", newMessage[COMMIT4args], "COMMIT4res", newMessage[COMMIT4res], (*COMMIT4args)(nil), (*COMMIT4res)(nil)},
+	OP_CREATE:               {"CREATE", "CREATE4args", newMessage[CREATE4args], "CREATE4res", newMessage[CREATE4res], (*CREATE4args)(nil), (*CREATE4res)(nil)},
+	OP_DELEGPURGE:           {"DELEGPURGE", "DELEGPURGE4args", newMessage[DELEGPURGE4args], "DELEGPURGE4res", newMessage[Status4res], (*DELEGPURGE4args)(nil), (*Status4res)(nil)},
+	OP_DELEGRETURN:          {"DELEGRETURN", "DELEGRETURN4args", newMessage[DELEGRETURN4args], "DELEGRETURN4res", newMessage[Status4res], (*DELEGRETURN4args)(nil), (*Status4res)(nil)},
+	OP_GETATTR:              {"GETATTR", "GETATTR4args", newMessage[GETATTR4args], "GETATTR4res", newMessage[GETATTR4res], (*GETATTR4args)(nil), (*GETATTR4res)(nil)},
+	OP_GETFH:                {"GETFH", "void", xdr.NewVoid, "GETFH4res", newMessage[GETFH4res], xdr.Void{}, (*GETFH4res)(nil)},
+	OP_LINK:                 {"LINK", "LINK4args", newMessage[LINK4args], "LINK4res", newMessage[LINK4res], (*LINK4args)(nil), (*LINK4res)(nil)},
+	OP_LOCK:                 {"LOCK", "LOCK4args", newMessage[LOCK4args], "LOCK4res", newMessage[LOCK4res], (*LOCK4args)(nil), (*LOCK4res)(nil)},
+	OP_LOCKT:                {"LOCKT", "LOCKT4args", newMessage[LOCKT4args], "LOCKT4res", newMessage[LOCKT4res], (*LOCKT4args)(nil), (*LOCKT4res)(nil)},
+	OP_LOCKU:                {"LOCKU", "LOCKU4args", newMessage[LOCKU4args], "LOCKU4res", newMessage[LOCKU4res], (*LOCKU4args)(nil), (*LOCKU4res)(nil)},
+	OP_LOOKUP:               {"LOOKUP", "LOOKUP4args", newMessage[LOOKUP4args], "LOOKUP4res", newMessage[Status4res], (*LOOKUP4args)(nil), (*Status4res)(nil)},
+	OP_LOOKUPP:              {"LOOKUPP", "void", xdr.NewVoid, "LOOKUPP4res", newMessage[Status4res], xdr.Void{}, (*Status4res)(nil)},
+	OP_NVERIFY:              {"NVERIFY", "NVERIFY4args", newMessage[NVERIFY4args], "NVERIFY4res", newMessage[Status4res], (*NVERIFY4args)(nil), (*Status4res)(nil)},
+	OP_OPEN:                 {"OPEN", "OPEN4args", newMessage[OPEN4args], "OPEN4res", newMessage[OPEN4res], (*OPEN4args)(nil), (*OPEN4res)(nil)},
+	OP_OPENATTR:             {"OPENATTR", "OPENATTR4args", newMessage[OPENATTR4args], "OPENATTR4res", newMessage[Status4res], (*OPENATTR4args)(nil), (*Status4res)(nil)},
+	OP_OPEN_CONFIRM:         {"OPEN_CONFIRM", "OPEN_CONFIRM4args", newMessage[OPEN_CONFIRM4args], "OPEN_CONFIRM4res", newMessage[OPEN_CONFIRM4res], (*OPEN_CONFIRM4args)(nil), (*OPEN_CONFIRM4res)(nil)},
+	OP_OPEN_DOWNGRADE:       {"OPEN_DOWNGRADE", "OPEN_DOWNGRADE4args", newMessage[OPEN_DOWNGRADE4args], "OPEN_DOWNGRADE4res", newMessage[OPEN_DOWNGRADE4res], (*OPEN_DOWNGRADE4args)(nil), (*OPEN_DOWNGRADE4res)(nil)},
+	OP_PUTFH:                {"PUTFH", "PUTFH4args", newMessage[PUTFH4args], "PUTFH4res", newMessage[Status4res], (*PUTFH4args)(nil), (*Status4res)(nil)},
+	OP_PUTPUBFH:             {"PUTPUBFH", "void", xdr.NewVoid, "PUTPUBFH4res", newMessage[Status4res], xdr.Void{}, (*Status4res)(nil)},
+	OP_PUTROOTFH:            {"PUTROOTFH", "void", xdr.NewVoid, "PUTROOTFH4res", newMessage[Status4res], xdr.Void{}, (*Status4res)(nil)},
+	OP_READ:                 {"READ", "READ4args", newMessage[READ4args], "READ4res", newMessage[READ4res], (*READ4args)(nil), (*READ4res)(nil)},
+	OP_READDIR:              {"READDIR", "READDIR4args", newMessage[READDIR4args], "READDIR4res", newMessage[READDIR4res], (*READDIR4args)(nil), (*READDIR4res)(nil)},
+	OP_READLINK:             {"READLINK", "void", xdr.NewVoid, "READLINK4res", newMessage[READLINK4res], xdr.Void{}, (*READLINK4res)(nil)},
+	OP_REMOVE:               {"REMOVE", "REMOVE4args", newMessage[REMOVE4args], "REMOVE4res", newMessage[REMOVE4res], (*REMOVE4args)(nil), (*REMOVE4res)(nil)},
+	OP_RENAME:               {"RENAME", "RENAME4args", newMessage[RENAME4args], "RENAME4res", newMessage[RENAME4res], (*RENAME4args)(nil), (*RENAME4res)(nil)},
+	OP_RENEW:                {"RENEW", "RENEW4args", newMessage[RENEW4args], "RENEW4res", newMessage[Status4res], (*RENEW4args)(nil), (*Status4res)(nil)},
+	OP_RESTOREFH:            {"RESTOREFH", "void", xdr.NewVoid, "RESTOREFH4res", newMessage[Status4res], xdr.Void{}, (*Status4res)(nil)},
+	OP_SAVEFH:               {"SAVEFH", "void", xdr.NewVoid, "SAVEFH4res", newMessage[Status4res], xdr.Void{}, (*Status4res)(nil)},
+	OP_SECINFO:              {"SECINFO", "SECINFO4args", newMessage[SECINFO4args], "SECINFO4res", newMessage[SECINFO4res], (*SECINFO4args)(nil), (*SECINFO4res)(nil)},
+	OP_SETATTR:              {"SETATTR", "SETATTR4args", newMessage[SETATTR4args], "SETATTR4res", newMessage[SETATTR4res], (*SETATTR4args)(nil), (*SETATTR4res)(nil)},
+	OP_SETCLIENTID:          {"SETCLIENTID", "SETCLIENTID4args", newMessage[SETCLIENTID4args], "SETCLIENTID4res", newMessage[SETCLIENTID4res], (*SETCLIENTID4args)(nil), (*SETCLIENTID4res)(nil)},
+	OP_SETCLIENTID_CONFIRM:  {"SETCLIENTID_CONFIRM", "SETCLIENTID_CONFIRM4args", newMessage[SETCLIENTID_CONFIRM4args], "SETCLIENTID_CONFIRM4res", newMessage[Status4res], (*SETCLIENTID_CONFIRM4args)(nil), (*Status4res)(nil)},
+	OP_VERIFY:               {"VERIFY", "VERIFY4args", newMessage[VERIFY4args], "VERIFY4res", newMessage[Status4res], (*VERIFY4args)(nil), (*Status4res)(nil)},
+	OP_WRITE:                {"WRITE", "WRITE4args", newMessage[WRITE4args], "WRITE4res", newMessage[WRITE4res], (*WRITE4args)(nil), (*WRITE4res)(nil)},
+	OP_RELEASE_LOCKOWNER:    {"RELEASE_LOCKOWNER", "RELEASE_LOCKOWNER4args", newMessage[RELEASE_LOCKOWNER4args], "RELEASE_LOCKOWNER4res", newMessage[Status4res], (*RELEASE_LOCKOWNER4args)(nil), (*Status4res)(nil)},
+	OP_BACKCHANNEL_CTL:      {"BACKCHANNEL_CTL", "BACKCHANNEL_CTL4args", newMessage[BACKCHANNEL_CTL4args], "BACKCHANNEL_CTL4res", newMessage[BACKCHANNEL_CTL4res], (*BACKCHANNEL_CTL4args)(nil), (*BACKCHANNEL_CTL4res)(nil)},
+	OP_BIND_CONN_TO_SESSION: {"BIND_CONN_TO_SESSION", "BIND_CONN_TO_SESSION4args", newMessage[BIND_CONN_TO_SESSION4args], "BIND_CONN_TO_SESSION4res", newMessage[BIND_CONN_TO_SESSION4res], (*BIND_CONN_TO_SESSION4args)(nil), (*BIND_CONN_TO_SESSION4res)(nil)},
+	OP_EXCHANGE_ID:          {"EXCHANGE_ID", "EXCHANGE_ID4args", newMessage[EXCHANGE_ID4args], "EXCHANGE_ID4res", newMessage[EXCHANGE_ID4res], (*EXCHANGE_ID4args)(nil), (*EXCHANGE_ID4res)(nil)},
+	OP_CREATE_SESSION:       {"CREATE_SESSION", "CREATE_SESSION4args", newMessage[CREATE_SESSION4args], "CREATE_SESSION4res", newMessage[CREATE_SESSION4res], (*CREATE_SESSION4args)(nil), (*CREATE_SESSION4res)(nil)},
+	OP_DESTROY_SESSION:      {"DESTROY_SESSION", "DESTROY_SESSION4args", newMessage[DESTROY_SESSION4args], "DESTROY_SESSION4res", newMessage[DESTROY_SESSION4res], (*DESTROY_SESSION4args)(nil), (*DESTROY_SESSION4res)(nil)},
+	OP_FREE_STATEID:         {"FREE_STATEID", "FREE_STATEID4args", newMessage[FREE_STATEID4args], "FREE_STATEID4res", newMessage[FREE_STATEID4res], (*FREE_STATEID4args)(nil), (*FREE_STATEID4res)(nil)},
+	OP_GET_DIR_DELEGATION:   {"GET_DIR_DELEGATION", "GET_DIR_DELEGATION4args", newMessage[GET_DIR_DELEGATION4args], "GET_DIR_DELEGATION4res", newMessage[GET_DIR_DELEGATION4res], (*GET_DIR_DELEGATION4args)(nil), (*GET_DIR_DELEGATION4res)(nil)},
+	OP_GETDEVICEINFO:        {"GETDEVICEINFO", "GETDEVICEINFO4args", newMessage[GETDEVICEINFO4args], "GETDEVICEINFO4res", newMessage[GETDEVICEINFO4res], (*GETDEVICEINFO4args)(nil), (*GETDEVICEINFO4res)(nil)},
+	OP_GETDEVICELIST:        {"GETDEVICELIST", "GETDEVICELIST4args", newMessage[GETDEVICELIST4args], "GETDEVICELIST4res", newMessage[GETDEVICELIST4res], (*GETDEVICELIST4args)(nil), (*GETDEVICELIST4res)(nil)},
+	OP_LAYOUTCOMMIT:         {"LAYOUTCOMMIT", "LAYOUTCOMMIT4args", newMessage[LAYOUTCOMMIT4args], "LAYOUTCOMMIT4res", newMessage[LAYOUTCOMMIT4res], (*LAYOUTCOMMIT4args)(nil), (*LAYOUTCOMMIT4res)(nil)},
+	OP_LAYOUTGET:            {"LAYOUTGET", "LAYOUTGET4args", newMessage[LAYOUTGET4args], "LAYOUTGET4res", newMessage[LAYOUTGET4res], (*LAYOUTGET4args)(nil), (*LAYOUTGET4res)(nil)},
+	OP_LAYOUTRETURN:         {"LAYOUTRETURN", "LAYOUTRETURN4args", newMessage[LAYOUTRETURN4args], "LAYOUTRETURN4res", newMessage[LAYOUTRETURN4res], (*LAYOUTRETURN4args)(nil), (*LAYOUTRETURN4res)(nil)},
+	OP_SECINFO_NO_NAME:      {"SECINFO_NO_NAME", "SECINFO_NO_NAME4args", newMessage[SECINFO_NO_NAME4args], "SECINFO_NO_NAME4res", newMessage[SECINFO4res], (*SECINFO_NO_NAME4args)(nil), (*SECINFO4res)(nil)},
+	OP_SEQUENCE:             {"SEQUENCE", "SEQUENCE4args", newMessage[SEQUENCE4args], "SEQUENCE4res", newMessage[SEQUENCE4res], (*SEQUENCE4args)(nil), (*SEQUENCE4res)(nil)},
+	OP_SET_SSV:              {"SET_SSV", "SET_SSV4args", newMessage[SET_SSV4args], "SET_SSV4res", newMessage[SET_SSV4res], (*SET_SSV4args)(nil), (*SET_SSV4res)(nil)},
+	OP_TEST_STATEID:         {"TEST_STATEID", "TEST_STATEID4args", newMessage[TEST_STATEID4args], "TEST_STATEID4res", newMessage[TEST_STATEID4res], (*TEST_STATEID4args)(nil), (*TEST_STATEID4res)(nil)},
+	OP_WANT_DELEGATION:      {"WANT_DELEGATION", "WANT_DELEGATION4args", newMessage[WANT_DELEGATION4args], "WANT_DELEGATION4res", newMessage[WANT_DELEGATION4res], (*WANT_DELEGATION4args)(nil), (*WANT_DELEGATION4res)(nil)},
+	OP_DESTROY_CLIENTID:     {"DESTROY_CLIENTID", "DESTROY_CLIENTID4args", newMessage[DESTROY_CLIENTID4args], "DESTROY_CLIENTID4res", newMessage[DESTROY_CLIENTID4res], (*DESTROY_CLIENTID4args)(nil), (*DESTROY_CLIENTID4res)(nil)},
+	OP_RECLAIM_COMPLETE:     {"RECLAIM_COMPLETE", "RECLAIM_COMPLETE4args", newMessage[RECLAIM_COMPLETE4args], "RECLAIM_COMPLETE4res", newMessage[RECLAIM_COMPLETE4res], (*RECLAIM_COMPLETE4args)(nil), (*RECLAIM_COMPLETE4res)(nil)},
+	OP_ALLOCATE:             {"ALLOCATE", "ALLOCATE4args", newMessage[ALLOCATE4args], "ALLOCATE4res", newMessage[ALLOCATE4res], (*ALLOCATE4args)(nil), (*ALLOCATE4res)(nil)},
+	OP_COPY:                 {"COPY", "COPY4args", newMessage[COPY4args], "COPY4res", newMessage[COPY4res], (*COPY4args)(nil), (*COPY4res)(nil)},
+	OP_COPY_NOTIFY:          {"COPY_NOTIFY", "COPY_NOTIFY4args", newMessage[COPY_NOTIFY4args], "COPY_NOTIFY4res", newMessage[COPY_NOTIFY4res], (*COPY_NOTIFY4args)(nil), (*COPY_NOTIFY4res)(nil)},
+	OP_DEALLOCATE:           {"DEALLOCATE", "DEALLOCATE4args", newMessage[DEALLOCATE4args], "DEALLOCATE4res", newMessage[DEALLOCATE4res], (*DEALLOCATE4args)(nil), (*DEALLOCATE4res)(nil)},
+	OP_IO_ADVISE:            {"IO_ADVISE", "IO_ADVISE4args", newMessage[IO_ADVISE4args], "IO_ADVISE4res", newMessage[IO_ADVISE4res], (*IO_ADVISE4args)(nil), (*IO_ADVISE4res)(nil)},
+	OP_LAYOUTERROR:          {"LAYOUTERROR", "LAYOUTERROR4args", newMessage[LAYOUTERROR4args], "LAYOUTERROR4res", newMessage[LAYOUTERROR4res], (*LAYOUTERROR4args)(nil), (*LAYOUTERROR4res)(nil)},
+	OP_LAYOUTSTATS:          {"LAYOUTSTATS", "LAYOUTSTATS4args", newMessage[LAYOUTSTATS4args], "LAYOUTSTATS4res", newMessage[LAYOUTSTATS4res], (*LAYOUTSTATS4args)(nil), (*LAYOUTSTATS4res)(nil)},
+	OP_OFFLOAD_CANCEL:       {"OFFLOAD_CANCEL", "OFFLOAD_CANCEL4args", newMessage[OFFLOAD_CANCEL4args], "OFFLOAD_CANCEL4res", newMessage[OFFLOAD_CANCEL4res], (*OFFLOAD_CANCEL4args)(nil), (*OFFLOAD_CANCEL4res)(nil)},
+	OP_OFFLOAD_STATUS:       {"OFFLOAD_STATUS", "OFFLOAD_STATUS4args", newMessage[OFFLOAD_STATUS4args], "OFFLOAD_STATUS4res", newMessage[OFFLOAD_STATUS4res], (*OFFLOAD_STATUS4args)(nil), (*OFFLOAD_STATUS4res)(nil)},
+	OP_READ_PLUS:            {"READ_PLUS", "READ_PLUS4args", newMessage[READ_PLUS4args], "READ_PLUS4res", newMessage[READ_PLUS4res], (*READ_PLUS4args)(nil), (*READ_PLUS4res)(nil)},
+	OP_SEEK:                 {"SEEK", "SEEK4args", newMessage[SEEK4args], "SEEK4res", newMessage[SEEK4res], (*SEEK4args)(nil), (*SEEK4res)(nil)},
+	OP_WRITE_SAME:           {"WRITE_SAME", "WRITE_SAME4args", newMessage[WRITE_SAME4args], "WRITE_SAME4res", newMessage[WRITE_SAME4res], (*WRITE_SAME4args)(nil), (*WRITE_SAME4res)(nil)},
+	OP_CLONE:                {"CLONE", "CLONE4args", newMessage[CLONE4args], "CLONE4res", newMessage[CLONE4res], (*CLONE4args)(nil), (*CLONE4res)(nil)},
+	OP_GETXATTR:             {"GETXATTR", "GETXATTR4args", newMessage[GETXATTR4args], "GETXATTR4res", newMessage[GETXATTR4res], (*GETXATTR4args)(nil), (*GETXATTR4res)(nil)},
+	OP_SETXATTR:             {"SETXATTR", "SETXATTR4args", newMessage[SETXATTR4args], "SETXATTR4res", newMessage[SETXATTR4res], (*SETXATTR4args)(nil), (*SETXATTR4res)(nil)},
+	OP_LISTXATTRS:           {"LISTXATTRS", "LISTXATTRS4args", newMessage[LISTXATTRS4args], "LISTXATTRS4res", newMessage[LISTXATTRS4res], (*LISTXATTRS4args)(nil), (*LISTXATTRS4res)(nil)},
+	OP_REMOVEXATTR:          {"REMOVEXATTR", "REMOVEXATTR4args", newMessage[REMOVEXATTR4args], "REMOVEXATTR4res", newMessage[REMOVEXATTR4res], (*REMOVEXATTR4args)(nil), (*REMOVEXATTR4res)(nil)},
+	0:                       {"ILLEGAL", "void", xdr.NewVoid, "ILLEGAL4res", newMessage[Status4res], xdr.Void{}, (*Status4res)(nil)},
 }
 
 // Status4res is the XDR struct status4res.
@@ -2691,6 +2916,10 @@ type Status4res struct {
 func (t *Status4res) Decode(r *xdr.Reader) {
 	t.Status = Nfsstat4(r.Uint32())
 	r.Field("status")
+}
+
+func (*Status4res) Skip(r *xdr.Reader, off uint) uint {
+	return off + 4
 }
 
 func (t *Status4res) Append(b []byte) []byte {
@@ -2718,6 +2947,10 @@ func (t *ACCESS4args) Decode(r *xdr.Reader) {
 	r.Field("access")
 }
 
+func (*ACCESS4args) Skip(r *xdr.Reader, off uint) uint {
+	return off + 4
+}
+
 func (t *ACCESS4args) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.Access)
 	return b
@@ -2742,6 +2975,10 @@ func (t *ACCESS4resok) Decode(r *xdr.Reader) {
 	r.Field("supported")
 	t.Access = r.Uint32()
 	r.Field("access")
+}
+
+func (*ACCESS4resok) Skip(r *xdr.Reader, off uint) uint {
+	return off + 8
 }
 
 func (t *ACCESS4resok) Append(b []byte) []byte {
@@ -2773,6 +3010,17 @@ func (t *ACCESS4res) Decode(r *xdr.Reader) {
 		t.Resok4.Decode(r)
 	default:
 	}
+}
+
+func (*ACCESS4res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat4(v) {
+	case NFS4_OK:
+		off += 8
+	default:
+
+	}
+	return off
 }
 
 func (t *ACCESS4res) Append(b []byte) []byte {
@@ -2827,6 +3075,10 @@ func (t *CLOSE4args) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*CLOSE4args) Skip(r *xdr.Reader, off uint) uint {
+	return off + 20
+}
+
 func (t *CLOSE4args) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.Seqid)
 	b = t.OpenStateid.Append(b)
@@ -2864,6 +3116,17 @@ func (t *CLOSE4res) Decode(r *xdr.Reader) {
 		}
 	default:
 	}
+}
+
+func (*CLOSE4res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat4(v) {
+	case NFS4_OK:
+		off += 16
+	default:
+
+	}
+	return off
 }
 
 func (t *CLOSE4res) Append(b []byte) []byte {
@@ -2912,6 +3175,10 @@ func (t *COMMIT4args) Decode(r *xdr.Reader) {
 	r.Field("count")
 }
 
+func (*COMMIT4args) Skip(r *xdr.Reader, off uint) uint {
+	return off + 12
+}
+
 func (t *COMMIT4args) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.Offset)
 	b = xdr.AppendUint32(b, t.Count)
@@ -2935,6 +3202,10 @@ type COMMIT4resok struct {
 func (t *COMMIT4resok) Decode(r *xdr.Reader) {
 	r.Copy(t.Writeverf[:])
 	r.Field("writeverf")
+}
+
+func (*COMMIT4resok) Skip(r *xdr.Reader, off uint) uint {
+	return off + 8
 }
 
 func (t *COMMIT4resok) Append(b []byte) []byte {
@@ -2964,6 +3235,17 @@ func (t *COMMIT4res) Decode(r *xdr.Reader) {
 		t.Resok4.Decode(r)
 	default:
 	}
+}
+
+func (*COMMIT4res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat4(v) {
+	case NFS4_OK:
+		off += 8
+	default:
+
+	}
+	return off
 }
 
 func (t *COMMIT4res) Append(b []byte) []byte {
@@ -3021,6 +3303,19 @@ func (t *Createtype4) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*Createtype4) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch NfsFtype4(v) {
+	case NF4LNK:
+		off = r.SkipData(off, 0)
+	case NF4BLK, NF4CHR:
+		off += 8
+	default:
+
+	}
+	return off
+}
+
 func (t *Createtype4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Type))
 	switch t.Type {
@@ -3073,6 +3368,13 @@ func (t *CREATE4args) Decode(r *xdr.Reader) {
 	r.Field("createattrs")
 }
 
+func (*CREATE4args) Skip(r *xdr.Reader, off uint) uint {
+	off = (*Createtype4)(nil).Skip(r, off)
+	off = r.SkipOpaque(off, 0)
+	off = new(Fattr4).Skip(r, off)
+	return off
+}
+
 func (t *CREATE4args) Append(b []byte) []byte {
 	b = t.Objtype.Append(b)
 	b = xdr.AppendOpaque(b, t.Objname)
@@ -3110,6 +3412,11 @@ func (t *CREATE4resok) Decode(r *xdr.Reader) {
 	r.Field("attrset")
 }
 
+func (*CREATE4resok) Skip(r *xdr.Reader, off uint) uint {
+	off = new(AttrBitmap4).Skip(r, off+20)
+	return off
+}
+
 func (t *CREATE4resok) Append(b []byte) []byte {
 	b = t.Cinfo.Append(b)
 	b = t.Attrset.Append(b)
@@ -3143,6 +3450,17 @@ func (t *CREATE4res) Decode(r *xdr.Reader) {
 		t.Resok4.Decode(r)
 	default:
 	}
+}
+
+func (*CREATE4res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat4(v) {
+	case NFS4_OK:
+		off = (*CREATE4resok)(nil).Skip(r, off)
+	default:
+
+	}
+	return off
 }
 
 func (t *CREATE4res) Append(b []byte) []byte {
@@ -3188,6 +3506,10 @@ func (t *DELEGPURGE4args) Decode(r *xdr.Reader) {
 	r.Field("clientid")
 }
 
+func (*DELEGPURGE4args) Skip(r *xdr.Reader, off uint) uint {
+	return off + 8
+}
+
 func (t *DELEGPURGE4args) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.Clientid)
 	return b
@@ -3208,6 +3530,10 @@ type DELEGRETURN4args struct {
 
 func (t *DELEGRETURN4args) Decode(r *xdr.Reader) {
 	t.DelegStateid.Decode(r)
+}
+
+func (*DELEGRETURN4args) Skip(r *xdr.Reader, off uint) uint {
+	return off + 16
 }
 
 func (t *DELEGRETURN4args) Append(b []byte) []byte {
@@ -3235,6 +3561,11 @@ func (t *GETATTR4args) Decode(r *xdr.Reader) {
 	r.Field("attr_request")
 }
 
+func (*GETATTR4args) Skip(r *xdr.Reader, off uint) uint {
+	off = new(AttrBitmap4).Skip(r, off)
+	return off
+}
+
 func (t *GETATTR4args) Append(b []byte) []byte {
 	b = t.AttrRequest.Append(b)
 	return b
@@ -3258,6 +3589,11 @@ type GETATTR4resok struct {
 func (t *GETATTR4resok) Decode(r *xdr.Reader) {
 	t.ObjAttributes.Decode(r)
 	r.Field("obj_attributes")
+}
+
+func (*GETATTR4resok) Skip(r *xdr.Reader, off uint) uint {
+	off = new(Fattr4).Skip(r, off)
+	return off
 }
 
 func (t *GETATTR4resok) Append(b []byte) []byte {
@@ -3291,6 +3627,17 @@ func (t *GETATTR4res) Decode(r *xdr.Reader) {
 		t.Resok4.Decode(r)
 	default:
 	}
+}
+
+func (*GETATTR4res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat4(v) {
+	case NFS4_OK:
+		off = (*GETATTR4resok)(nil).Skip(r, off)
+	default:
+
+	}
+	return off
 }
 
 func (t *GETATTR4res) Append(b []byte) []byte {
@@ -3336,6 +3683,11 @@ func (t *GETFH4resok) Decode(r *xdr.Reader) {
 	r.Field("object")
 }
 
+func (*GETFH4resok) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off, 128)
+	return off
+}
+
 func (t *GETFH4resok) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.Object)
 	return b
@@ -3365,6 +3717,17 @@ func (t *GETFH4res) Decode(r *xdr.Reader) {
 		t.Resok4.Decode(r)
 	default:
 	}
+}
+
+func (*GETFH4res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat4(v) {
+	case NFS4_OK:
+		off = (*GETFH4resok)(nil).Skip(r, off)
+	default:
+
+	}
+	return off
 }
 
 func (t *GETFH4res) Append(b []byte) []byte {
@@ -3410,6 +3773,11 @@ func (t *LINK4args) Decode(r *xdr.Reader) {
 	r.Field("newname")
 }
 
+func (*LINK4args) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off, 0)
+	return off
+}
+
 func (t *LINK4args) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.Newname)
 	return b
@@ -3432,6 +3800,10 @@ type LINK4resok struct {
 
 func (t *LINK4resok) Decode(r *xdr.Reader) {
 	t.Cinfo.Decode(r)
+}
+
+func (*LINK4resok) Skip(r *xdr.Reader, off uint) uint {
+	return off + 20
 }
 
 func (t *LINK4resok) Append(b []byte) []byte {
@@ -3470,6 +3842,17 @@ func (t *LINK4res) Decode(r *xdr.Reader) {
 		}
 	default:
 	}
+}
+
+func (*LINK4res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat4(v) {
+	case NFS4_OK:
+		off += 20
+	default:
+
+	}
+	return off
 }
 
 func (t *LINK4res) Append(b []byte) []byte {
@@ -3557,6 +3940,11 @@ func (t *OpenToLockOwner4) Decode(r *xdr.Reader) {
 	t.LockOwner.Decode(r)
 }
 
+func (*OpenToLockOwner4) Skip(r *xdr.Reader, off uint) uint {
+	off = (*StateOwner4)(nil).Skip(r, off+24)
+	return off
+}
+
 func (t *OpenToLockOwner4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.OpenSeqid)
 	b = t.OpenStateid.Append(b)
@@ -3601,6 +3989,10 @@ func (t *ExistLockOwner4) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*ExistLockOwner4) Skip(r *xdr.Reader, off uint) uint {
+	return off + 20
+}
+
 func (t *ExistLockOwner4) Append(b []byte) []byte {
 	b = t.LockStateid.Append(b)
 	b = xdr.AppendUint32(b, t.LockSeqid)
@@ -3641,6 +4033,18 @@ func (t *Locker4) Decode(r *xdr.Reader) {
 			t.LockOwner.Decode(r)
 		}
 	}
+}
+
+func (*Locker4) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch v != 0 {
+	case true:
+		off = (*OpenToLockOwner4)(nil).Skip(r, off)
+	case false:
+		off += 20
+
+	}
+	return off
 }
 
 func (t *Locker4) Append(b []byte) []byte {
@@ -3708,6 +4112,11 @@ func (t *LOCK4args) Decode(r *xdr.Reader) {
 	t.Locker.Decode(r)
 }
 
+func (*LOCK4args) Skip(r *xdr.Reader, off uint) uint {
+	off = (*Locker4)(nil).Skip(r, off+24)
+	return off
+}
+
 func (t *LOCK4args) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Locktype))
 	b = xdr.AppendBool(b, t.Reclaim)
@@ -3758,6 +4167,11 @@ func (t *LOCK4denied) Decode(r *xdr.Reader) {
 	t.Owner.Decode(r)
 }
 
+func (*LOCK4denied) Skip(r *xdr.Reader, off uint) uint {
+	off = (*StateOwner4)(nil).Skip(r, off+20)
+	return off
+}
+
 func (t *LOCK4denied) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.Offset)
 	b = xdr.AppendUint64(b, t.Length)
@@ -3788,6 +4202,10 @@ type LOCK4resok struct {
 
 func (t *LOCK4resok) Decode(r *xdr.Reader) {
 	t.LockStateid.Decode(r)
+}
+
+func (*LOCK4resok) Skip(r *xdr.Reader, off uint) uint {
+	return off + 16
 }
 
 func (t *LOCK4resok) Append(b []byte) []byte {
@@ -3828,6 +4246,19 @@ func (t *LOCK4res) Decode(r *xdr.Reader) {
 		t.Denied.Decode(r)
 	default:
 	}
+}
+
+func (*LOCK4res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat4(v) {
+	case NFS4_OK:
+		off += 16
+	case NFS4ERR_DENIED:
+		off = (*LOCK4denied)(nil).Skip(r, off)
+	default:
+
+	}
+	return off
 }
 
 func (t *LOCK4res) Append(b []byte) []byte {
@@ -3896,6 +4327,11 @@ func (t *LOCKT4args) Decode(r *xdr.Reader) {
 	t.Owner.Decode(r)
 }
 
+func (*LOCKT4args) Skip(r *xdr.Reader, off uint) uint {
+	off = (*StateOwner4)(nil).Skip(r, off+20)
+	return off
+}
+
 func (t *LOCKT4args) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Locktype))
 	b = xdr.AppendUint64(b, t.Offset)
@@ -3933,6 +4369,17 @@ func (t *LOCKT4res) Decode(r *xdr.Reader) {
 		t.Denied.Decode(r)
 	default:
 	}
+}
+
+func (*LOCKT4res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat4(v) {
+	case NFS4ERR_DENIED:
+		off = (*LOCK4denied)(nil).Skip(r, off)
+	default:
+
+	}
+	return off
 }
 
 func (t *LOCKT4res) Append(b []byte) []byte {
@@ -3999,6 +4446,10 @@ func (t *LOCKU4args) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*LOCKU4args) Skip(r *xdr.Reader, off uint) uint {
+	return off + 40
+}
+
 func (t *LOCKU4args) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Locktype))
 	b = xdr.AppendUint32(b, t.Seqid)
@@ -4044,6 +4495,17 @@ func (t *LOCKU4res) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*LOCKU4res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat4(v) {
+	case NFS4_OK:
+		off += 16
+	default:
+
+	}
+	return off
+}
+
 func (t *LOCKU4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Status))
 	switch t.Status {
@@ -4087,6 +4549,11 @@ func (t *LOOKUP4args) Decode(r *xdr.Reader) {
 	r.Field("objname")
 }
 
+func (*LOOKUP4args) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off, 0)
+	return off
+}
+
 func (t *LOOKUP4args) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.Objname)
 	return b
@@ -4110,6 +4577,11 @@ type NVERIFY4args struct {
 func (t *NVERIFY4args) Decode(r *xdr.Reader) {
 	t.ObjAttributes.Decode(r)
 	r.Field("obj_attributes")
+}
+
+func (*NVERIFY4args) Skip(r *xdr.Reader, off uint) uint {
+	off = new(Fattr4).Skip(r, off)
+	return off
 }
 
 func (t *NVERIFY4args) Append(b []byte) []byte {
@@ -4169,6 +4641,11 @@ func (t *Creatverfattr) Decode(r *xdr.Reader) {
 	r.Field("cva_attrs")
 }
 
+func (*Creatverfattr) Skip(r *xdr.Reader, off uint) uint {
+	off = new(Fattr4).Skip(r, off+8)
+	return off
+}
+
 func (t *Creatverfattr) Append(b []byte) []byte {
 	b = xdr.AppendFixed(b, t.CvaVerf[:])
 	b = t.CvaAttrs.Append(b)
@@ -4211,6 +4688,21 @@ func (t *Createhow4) Decode(r *xdr.Reader) {
 	default:
 		r.Fail(xdr.Value, "mode")
 	}
+}
+
+func (*Createhow4) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Createmode4(v) {
+	case UNCHECKED4, GUARDED4:
+		off = new(Fattr4).Skip(r, off)
+	case EXCLUSIVE4:
+		off += 8
+	case EXCLUSIVE4_1:
+		off = (*Creatverfattr)(nil).Skip(r, off)
+	default:
+		return xdr.Beyond
+	}
+	return off
 }
 
 func (t *Createhow4) Append(b []byte) []byte {
@@ -4292,6 +4784,17 @@ func (t *Openflag4) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*Openflag4) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Opentype4(v) {
+	case OPEN4_CREATE:
+		off = (*Createhow4)(nil).Skip(r, off)
+	default:
+
+	}
+	return off
+}
+
 func (t *Openflag4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Opentype))
 	switch t.Opentype {
@@ -4357,6 +4860,10 @@ func (t *NfsModifiedLimit4) Decode(r *xdr.Reader) {
 	r.Field("bytes_per_block")
 }
 
+func (*NfsModifiedLimit4) Skip(r *xdr.Reader, off uint) uint {
+	return off + 8
+}
+
 func (t *NfsModifiedLimit4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.NumBlocks)
 	b = xdr.AppendUint32(b, t.BytesPerBlock)
@@ -4391,6 +4898,19 @@ func (t *NfsSpaceLimit4) Decode(r *xdr.Reader) {
 	default:
 		r.Fail(xdr.Value, "limitby")
 	}
+}
+
+func (*NfsSpaceLimit4) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch LimitBy4(v) {
+	case NFS_LIMIT_SIZE:
+		off += 8
+	case NFS_LIMIT_BLOCKS:
+		off += 8
+	default:
+		return xdr.Beyond
+	}
+	return off
 }
 
 func (t *NfsSpaceLimit4) Append(b []byte) []byte {
@@ -4510,6 +5030,11 @@ func (t *OpenClaimDelegateCur4) Decode(r *xdr.Reader) {
 	r.Field("file")
 }
 
+func (*OpenClaimDelegateCur4) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off+16, 0)
+	return off
+}
+
 func (t *OpenClaimDelegateCur4) Append(b []byte) []byte {
 	b = t.DelegateStateid.Append(b)
 	b = xdr.AppendOpaque(b, t.File)
@@ -4566,6 +5091,26 @@ func (t *OpenClaim4) Decode(r *xdr.Reader) {
 	default:
 		r.Fail(xdr.Value, "claim")
 	}
+}
+
+func (*OpenClaim4) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch OpenClaimType4(v) {
+	case CLAIM_NULL:
+		off = r.SkipOpaque(off, 0)
+	case CLAIM_PREVIOUS:
+		off += 4
+	case CLAIM_DELEGATE_CUR:
+		off = (*OpenClaimDelegateCur4)(nil).Skip(r, off)
+	case CLAIM_DELEGATE_PREV:
+		off = r.SkipOpaque(off, 0)
+	case CLAIM_FH, CLAIM_DELEG_PREV_FH:
+	case CLAIM_DELEG_CUR_FH:
+		off += 16
+	default:
+		return xdr.Beyond
+	}
+	return off
 }
 
 func (t *OpenClaim4) Append(b []byte) []byte {
@@ -4647,6 +5192,14 @@ func (t *OPEN4args) Decode(r *xdr.Reader) {
 	t.Claim.Decode(r)
 }
 
+func (*OPEN4args) Skip(r *xdr.Reader, off uint) uint {
+	off = new(ShareAccess4).Skip(r, off+4)
+	off = (*StateOwner4)(nil).Skip(r, off+4)
+	off = (*Openflag4)(nil).Skip(r, off)
+	off = (*OpenClaim4)(nil).Skip(r, off)
+	return off
+}
+
 func (t *OPEN4args) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.Seqid)
 	b = t.ShareAccess.Append(b)
@@ -4702,6 +5255,11 @@ func (t *OpenReadDelegation4) Decode(r *xdr.Reader) {
 	t.Permissions.Decode(r)
 }
 
+func (*OpenReadDelegation4) Skip(r *xdr.Reader, off uint) uint {
+	off = (*Nfsace4)(nil).Skip(r, off+20)
+	return off
+}
+
 func (t *OpenReadDelegation4) Append(b []byte) []byte {
 	b = t.Stateid.Append(b)
 	b = xdr.AppendBool(b, t.Recall)
@@ -4746,6 +5304,12 @@ func (t *OpenWriteDelegation4) Decode(r *xdr.Reader) {
 	}
 	t.SpaceLimit.Decode(r)
 	t.Permissions.Decode(r)
+}
+
+func (*OpenWriteDelegation4) Skip(r *xdr.Reader, off uint) uint {
+	off = (*NfsSpaceLimit4)(nil).Skip(r, off+20)
+	off = (*Nfsace4)(nil).Skip(r, off)
+	return off
 }
 
 func (t *OpenWriteDelegation4) Append(b []byte) []byte {
@@ -4839,6 +5403,19 @@ func (t *OpenNoneDelegation4) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*OpenNoneDelegation4) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch WhyNoDelegation4(v) {
+	case WND4_CONTENTION:
+		off += 4
+	case WND4_RESOURCE:
+		off += 4
+	default:
+
+	}
+	return off
+}
+
 func (t *OpenNoneDelegation4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.OndWhy))
 	switch t.OndWhy {
@@ -4896,6 +5473,22 @@ func (t *OpenDelegation4) Decode(r *xdr.Reader) {
 	default:
 		r.Fail(xdr.Value, "delegation_type")
 	}
+}
+
+func (*OpenDelegation4) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch OpenDelegationType4(v) {
+	case OPEN_DELEGATE_NONE:
+	case OPEN_DELEGATE_READ, OPEN_DELEGATE_READ_ATTRS_DELEG:
+		off = (*OpenReadDelegation4)(nil).Skip(r, off)
+	case OPEN_DELEGATE_WRITE, OPEN_DELEGATE_WRITE_ATTRS_DELEG:
+		off = (*OpenWriteDelegation4)(nil).Skip(r, off)
+	case OPEN_DELEGATE_NONE_EXT:
+		off = (*OpenNoneDelegation4)(nil).Skip(r, off)
+	default:
+		return xdr.Beyond
+	}
+	return off
 }
 
 func (t *OpenDelegation4) Append(b []byte) []byte {
@@ -4974,6 +5567,12 @@ func (t *OPEN4resok) Decode(r *xdr.Reader) {
 	t.Delegation.Decode(r)
 }
 
+func (*OPEN4resok) Skip(r *xdr.Reader, off uint) uint {
+	off = new(AttrBitmap4).Skip(r, off+40)
+	off = (*OpenDelegation4)(nil).Skip(r, off)
+	return off
+}
+
 func (t *OPEN4resok) Append(b []byte) []byte {
 	b = t.Stateid.Append(b)
 	b = t.Cinfo.Append(b)
@@ -5020,6 +5619,17 @@ func (t *OPEN4res) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*OPEN4res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat4(v) {
+	case NFS4_OK:
+		off = (*OPEN4resok)(nil).Skip(r, off)
+	default:
+
+	}
+	return off
+}
+
 func (t *OPEN4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Status))
 	switch t.Status {
@@ -5063,6 +5673,10 @@ func (t *OPENATTR4args) Decode(r *xdr.Reader) {
 	r.Field("createdir")
 }
 
+func (*OPENATTR4args) Skip(r *xdr.Reader, off uint) uint {
+	return off + 4
+}
+
 func (t *OPENATTR4args) Append(b []byte) []byte {
 	b = xdr.AppendBool(b, t.Createdir)
 	return b
@@ -5095,6 +5709,10 @@ func (t *OPEN_CONFIRM4args) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*OPEN_CONFIRM4args) Skip(r *xdr.Reader, off uint) uint {
+	return off + 20
+}
+
 func (t *OPEN_CONFIRM4args) Append(b []byte) []byte {
 	b = t.OpenStateid.Append(b)
 	b = xdr.AppendUint32(b, t.Seqid)
@@ -5119,6 +5737,10 @@ type OPEN_CONFIRM4resok struct {
 
 func (t *OPEN_CONFIRM4resok) Decode(r *xdr.Reader) {
 	t.OpenStateid.Decode(r)
+}
+
+func (*OPEN_CONFIRM4resok) Skip(r *xdr.Reader, off uint) uint {
+	return off + 16
 }
 
 func (t *OPEN_CONFIRM4resok) Append(b []byte) []byte {
@@ -5156,6 +5778,17 @@ func (t *OPEN_CONFIRM4res) Decode(r *xdr.Reader) {
 		}
 	default:
 	}
+}
+
+func (*OPEN_CONFIRM4res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat4(v) {
+	case NFS4_OK:
+		off += 16
+	default:
+
+	}
+	return off
 }
 
 func (t *OPEN_CONFIRM4res) Append(b []byte) []byte {
@@ -5216,6 +5849,11 @@ func (t *OPEN_DOWNGRADE4args) Decode(r *xdr.Reader) {
 	r.Field("share_deny")
 }
 
+func (*OPEN_DOWNGRADE4args) Skip(r *xdr.Reader, off uint) uint {
+	off = new(ShareAccess4).Skip(r, off+20)
+	return off + 4
+}
+
 func (t *OPEN_DOWNGRADE4args) Append(b []byte) []byte {
 	b = t.OpenStateid.Append(b)
 	b = xdr.AppendUint32(b, t.Seqid)
@@ -5246,6 +5884,10 @@ type OPEN_DOWNGRADE4resok struct {
 
 func (t *OPEN_DOWNGRADE4resok) Decode(r *xdr.Reader) {
 	t.OpenStateid.Decode(r)
+}
+
+func (*OPEN_DOWNGRADE4resok) Skip(r *xdr.Reader, off uint) uint {
+	return off + 16
 }
 
 func (t *OPEN_DOWNGRADE4resok) Append(b []byte) []byte {
@@ -5283,6 +5925,17 @@ func (t *OPEN_DOWNGRADE4res) Decode(r *xdr.Reader) {
 		}
 	default:
 	}
+}
+
+func (*OPEN_DOWNGRADE4res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat4(v) {
+	case NFS4_OK:
+		off += 16
+	default:
+
+	}
+	return off
 }
 
 func (t *OPEN_DOWNGRADE4res) Append(b []byte) []byte {
@@ -5330,6 +5983,11 @@ func (t *PUTFH4args) Decode(r *xdr.Reader) {
 	r.Field("object")
 }
 
+func (*PUTFH4args) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off, 128)
+	return off
+}
+
 func (t *PUTFH4args) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.Object)
 	return b
@@ -5368,6 +6026,10 @@ func (t *READ4args) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*READ4args) Skip(r *xdr.Reader, off uint) uint {
+	return off + 28
+}
+
 func (t *READ4args) Append(b []byte) []byte {
 	b = t.Stateid.Append(b)
 	b = xdr.AppendUint64(b, t.Offset)
@@ -5398,6 +6060,11 @@ func (t *READ4resok) Decode(r *xdr.Reader) {
 	r.Field("eof")
 	t.Data = r.Data(0)
 	r.Field("data")
+}
+
+func (*READ4resok) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipData(off+4, 0)
+	return off
 }
 
 func (t *READ4resok) Append(b []byte) []byte {
@@ -5431,6 +6098,17 @@ func (t *READ4res) Decode(r *xdr.Reader) {
 		t.Resok4.Decode(r)
 	default:
 	}
+}
+
+func (*READ4res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat4(v) {
+	case NFS4_OK:
+		off = (*READ4resok)(nil).Skip(r, off)
+	default:
+
+	}
+	return off
 }
 
 func (t *READ4res) Append(b []byte) []byte {
@@ -5496,6 +6174,11 @@ func (t *READDIR4args) Decode(r *xdr.Reader) {
 	r.Field("attr_request")
 }
 
+func (*READDIR4args) Skip(r *xdr.Reader, off uint) uint {
+	off = new(AttrBitmap4).Skip(r, off+24)
+	return off
+}
+
 func (t *READDIR4args) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.Cookie)
 	b = xdr.AppendFixed(b, t.Cookieverf[:])
@@ -5535,6 +6218,12 @@ func (t *Entry4) Decode(r *xdr.Reader) {
 	r.Field("attrs")
 }
 
+func (*Entry4) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off+8, 0)
+	off = new(Fattr4).Skip(r, off)
+	return off
+}
+
 func (t *Entry4) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.Cookie)
 	b = xdr.AppendOpaque(b, t.Name)
@@ -5572,6 +6261,14 @@ func (t *Dirlist4) Decode(r *xdr.Reader) {
 	r.Field("entries")
 	t.Eof = r.Bool()
 	r.Field("eof")
+}
+
+func (*Dirlist4) Skip(r *xdr.Reader, off uint) uint {
+	var n0 uint32
+	for n0, off = r.SkipWord(off); n0 != 0; n0, off = r.SkipWord(off) {
+		off = (*Entry4)(nil).Skip(r, off)
+	}
+	return off + 4
 }
 
 func (t *Dirlist4) Append(b []byte) []byte {
@@ -5614,6 +6311,11 @@ func (t *READDIR4resok) Decode(r *xdr.Reader) {
 	t.Reply.Decode(r)
 }
 
+func (*READDIR4resok) Skip(r *xdr.Reader, off uint) uint {
+	off = (*Dirlist4)(nil).Skip(r, off+8)
+	return off
+}
+
 func (t *READDIR4resok) Append(b []byte) []byte {
 	b = xdr.AppendFixed(b, t.Cookieverf[:])
 	b = t.Reply.Append(b)
@@ -5647,6 +6349,17 @@ func (t *READDIR4res) Decode(r *xdr.Reader) {
 		t.Resok4.Decode(r)
 	default:
 	}
+}
+
+func (*READDIR4res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat4(v) {
+	case NFS4_OK:
+		off = (*READDIR4resok)(nil).Skip(r, off)
+	default:
+
+	}
+	return off
 }
 
 func (t *READDIR4res) Append(b []byte) []byte {
@@ -5692,6 +6405,11 @@ func (t *READLINK4resok) Decode(r *xdr.Reader) {
 	r.Field("link")
 }
 
+func (*READLINK4resok) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipData(off, 0)
+	return off
+}
+
 func (t *READLINK4resok) Append(b []byte) []byte {
 	b = xdr.AppendData(b, t.Link)
 	return b
@@ -5721,6 +6439,17 @@ func (t *READLINK4res) Decode(r *xdr.Reader) {
 		t.Resok4.Decode(r)
 	default:
 	}
+}
+
+func (*READLINK4res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat4(v) {
+	case NFS4_OK:
+		off = (*READLINK4resok)(nil).Skip(r, off)
+	default:
+
+	}
+	return off
 }
 
 func (t *READLINK4res) Append(b []byte) []byte {
@@ -5766,6 +6495,11 @@ func (t *REMOVE4args) Decode(r *xdr.Reader) {
 	r.Field("target")
 }
 
+func (*REMOVE4args) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off, 0)
+	return off
+}
+
 func (t *REMOVE4args) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.Target)
 	return b
@@ -5788,6 +6522,10 @@ type REMOVE4resok struct {
 
 func (t *REMOVE4resok) Decode(r *xdr.Reader) {
 	t.Cinfo.Decode(r)
+}
+
+func (*REMOVE4resok) Skip(r *xdr.Reader, off uint) uint {
+	return off + 20
 }
 
 func (t *REMOVE4resok) Append(b []byte) []byte {
@@ -5826,6 +6564,17 @@ func (t *REMOVE4res) Decode(r *xdr.Reader) {
 		}
 	default:
 	}
+}
+
+func (*REMOVE4res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat4(v) {
+	case NFS4_OK:
+		off += 20
+	default:
+
+	}
+	return off
 }
 
 func (t *REMOVE4res) Append(b []byte) []byte {
@@ -5874,6 +6623,12 @@ func (t *RENAME4args) Decode(r *xdr.Reader) {
 	r.Field("newname")
 }
 
+func (*RENAME4args) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off, 0)
+	off = r.SkipOpaque(off, 0)
+	return off
+}
+
 func (t *RENAME4args) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.Oldname)
 	b = xdr.AppendOpaque(b, t.Newname)
@@ -5911,6 +6666,10 @@ func (t *RENAME4resok) Decode(r *xdr.Reader) {
 		t.SourceCinfo.Decode(r)
 		t.TargetCinfo.Decode(r)
 	}
+}
+
+func (*RENAME4resok) Skip(r *xdr.Reader, off uint) uint {
+	return off + 40
 }
 
 func (t *RENAME4resok) Append(b []byte) []byte {
@@ -5958,6 +6717,17 @@ func (t *RENAME4res) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*RENAME4res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat4(v) {
+	case NFS4_OK:
+		off += 40
+	default:
+
+	}
+	return off
+}
+
 func (t *RENAME4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Status))
 	switch t.Status {
@@ -6001,6 +6771,10 @@ func (t *RENEW4args) Decode(r *xdr.Reader) {
 	r.Field("clientid")
 }
 
+func (*RENEW4args) Skip(r *xdr.Reader, off uint) uint {
+	return off + 8
+}
+
 func (t *RENEW4args) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.Clientid)
 	return b
@@ -6022,6 +6796,11 @@ type SECINFO4args struct {
 func (t *SECINFO4args) Decode(r *xdr.Reader) {
 	t.Name = r.Opaque(0)
 	r.Field("name")
+}
+
+func (*SECINFO4args) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off, 0)
+	return off
 }
 
 func (t *SECINFO4args) Append(b []byte) []byte {
@@ -6058,6 +6837,20 @@ func (t *SECINFO4res) Decode(r *xdr.Reader) {
 		r.Field("resok4")
 	default:
 	}
+}
+
+func (*SECINFO4res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	var n0 uint32
+	switch Nfsstat4(v) {
+	case NFS4_OK:
+		for n0, off = r.SkipCount(off, 0, 4); n0 > 0 && off < xdr.Beyond; n0-- {
+			off = (*Secinfo4)(nil).Skip(r, off)
+		}
+	default:
+
+	}
+	return off
 }
 
 func (t *SECINFO4res) Append(b []byte) []byte {
@@ -6113,6 +6906,11 @@ func (t *SETATTR4args) Decode(r *xdr.Reader) {
 	r.Field("obj_attributes")
 }
 
+func (*SETATTR4args) Skip(r *xdr.Reader, off uint) uint {
+	off = new(Fattr4).Skip(r, off+16)
+	return off
+}
+
 func (t *SETATTR4args) Append(b []byte) []byte {
 	b = t.Stateid.Append(b)
 	b = t.ObjAttributes.Append(b)
@@ -6147,6 +6945,11 @@ func (t *SETATTR4res) Decode(r *xdr.Reader) {
 	r.Field("attrsset")
 }
 
+func (*SETATTR4res) Skip(r *xdr.Reader, off uint) uint {
+	off = new(AttrBitmap4).Skip(r, off+4)
+	return off
+}
+
 func (t *SETATTR4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Status))
 	b = t.Attrsset.Append(b)
@@ -6179,6 +6982,11 @@ func (t *NfsClientId4) Decode(r *xdr.Reader) {
 	r.Field("id")
 }
 
+func (*NfsClientId4) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off+8, 1024)
+	return off
+}
+
 func (t *NfsClientId4) Append(b []byte) []byte {
 	b = xdr.AppendFixed(b, t.Verifier[:])
 	b = xdr.AppendOpaque(b, t.Id)
@@ -6206,6 +7014,11 @@ func (t *CbClient4) Decode(r *xdr.Reader) {
 	t.CbProgram = r.Uint32()
 	r.Field("cb_program")
 	t.CbLocation.Decode(r)
+}
+
+func (*CbClient4) Skip(r *xdr.Reader, off uint) uint {
+	off = (*Netaddr4)(nil).Skip(r, off+4)
+	return off
 }
 
 func (t *CbClient4) Append(b []byte) []byte {
@@ -6239,6 +7052,12 @@ func (t *SETCLIENTID4args) Decode(r *xdr.Reader) {
 	t.Callback.Decode(r)
 	t.CallbackIdent = r.Uint32()
 	r.Field("callback_ident")
+}
+
+func (*SETCLIENTID4args) Skip(r *xdr.Reader, off uint) uint {
+	off = (*NfsClientId4)(nil).Skip(r, off)
+	off = (*CbClient4)(nil).Skip(r, off)
+	return off + 4
 }
 
 func (t *SETCLIENTID4args) Append(b []byte) []byte {
@@ -6284,6 +7103,10 @@ func (t *SETCLIENTID4resok) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*SETCLIENTID4resok) Skip(r *xdr.Reader, off uint) uint {
+	return off + 16
+}
+
 func (t *SETCLIENTID4resok) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.Clientid)
 	b = xdr.AppendFixed(b, t.SetclientidConfirm[:])
@@ -6322,6 +7145,19 @@ func (t *SETCLIENTID4res) Decode(r *xdr.Reader) {
 		t.ClientUsing.Decode(r)
 	default:
 	}
+}
+
+func (*SETCLIENTID4res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat4(v) {
+	case NFS4_OK:
+		off += 16
+	case NFS4ERR_CLID_INUSE:
+		off = (*Netaddr4)(nil).Skip(r, off)
+	default:
+
+	}
+	return off
 }
 
 func (t *SETCLIENTID4res) Append(b []byte) []byte {
@@ -6384,6 +7220,10 @@ func (t *SETCLIENTID_CONFIRM4args) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*SETCLIENTID_CONFIRM4args) Skip(r *xdr.Reader, off uint) uint {
+	return off + 16
+}
+
 func (t *SETCLIENTID_CONFIRM4args) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.Clientid)
 	b = xdr.AppendFixed(b, t.SetclientidConfirm[:])
@@ -6407,6 +7247,11 @@ type VERIFY4args struct {
 func (t *VERIFY4args) Decode(r *xdr.Reader) {
 	t.ObjAttributes.Decode(r)
 	r.Field("obj_attributes")
+}
+
+func (*VERIFY4args) Skip(r *xdr.Reader, off uint) uint {
+	off = new(Fattr4).Skip(r, off)
+	return off
 }
 
 func (t *VERIFY4args) Append(b []byte) []byte {
@@ -6450,6 +7295,11 @@ func (t *WRITE4args) Decode(r *xdr.Reader) {
 	}
 	t.Data = r.Data(0)
 	r.Field("data")
+}
+
+func (*WRITE4args) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipData(off+28, 0)
+	return off
 }
 
 func (t *WRITE4args) Append(b []byte) []byte {
@@ -6498,6 +7348,10 @@ func (t *WRITE4resok) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*WRITE4resok) Skip(r *xdr.Reader, off uint) uint {
+	return off + 16
+}
+
 func (t *WRITE4resok) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.Count)
 	b = xdr.AppendUint32(b, uint32(t.Committed))
@@ -6536,6 +7390,17 @@ func (t *WRITE4res) Decode(r *xdr.Reader) {
 		}
 	default:
 	}
+}
+
+func (*WRITE4res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat4(v) {
+	case NFS4_OK:
+		off += 16
+	default:
+
+	}
+	return off
 }
 
 func (t *WRITE4res) Append(b []byte) []byte {
@@ -6578,6 +7443,11 @@ type RELEASE_LOCKOWNER4args struct {
 
 func (t *RELEASE_LOCKOWNER4args) Decode(r *xdr.Reader) {
 	t.LockOwner.Decode(r)
+}
+
+func (*RELEASE_LOCKOWNER4args) Skip(r *xdr.Reader, off uint) uint {
+	off = (*StateOwner4)(nil).Skip(r, off)
+	return off
 }
 
 func (t *RELEASE_LOCKOWNER4args) Append(b []byte) []byte {
@@ -6625,6 +7495,12 @@ func (t *AuthsysParms) Decode(r *xdr.Reader) {
 	r.Field("gids")
 }
 
+func (*AuthsysParms) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off+4, 255)
+	off = r.SkipArray(off+8, 16, 4)
+	return off
+}
+
 func (t *AuthsysParms) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.Stamp)
 	b = xdr.AppendOpaque(b, t.Machinename)
@@ -6670,6 +7546,12 @@ func (t *GssCbHandles4) Decode(r *xdr.Reader) {
 	r.Field("gcbp_handle_from_client")
 }
 
+func (*GssCbHandles4) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off+4, 0)
+	off = r.SkipOpaque(off, 0)
+	return off
+}
+
 func (t *GssCbHandles4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.GcbpService))
 	b = xdr.AppendOpaque(b, t.GcbpHandleFromServer)
@@ -6709,6 +7591,20 @@ func (t *CallbackSecParms4) Decode(r *xdr.Reader) {
 	default:
 		r.Fail(xdr.Value, "cb_secflavor")
 	}
+}
+
+func (*CallbackSecParms4) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Secflavor4(v) {
+	case AUTH_NONE:
+	case AUTH_SYS:
+		off = (*AuthsysParms)(nil).Skip(r, off)
+	case RPCSEC_GSS:
+		off = (*GssCbHandles4)(nil).Skip(r, off)
+	default:
+		return xdr.Beyond
+	}
+	return off
 }
 
 func (t *CallbackSecParms4) Append(b []byte) []byte {
@@ -6767,6 +7663,14 @@ func (t *BACKCHANNEL_CTL4args) Decode(r *xdr.Reader) {
 	r.Field("bca_sec_parms")
 }
 
+func (*BACKCHANNEL_CTL4args) Skip(r *xdr.Reader, off uint) uint {
+	var n0 uint32
+	for n0, off = r.SkipCount(off+4, 64, 4); n0 > 0 && off < xdr.Beyond; n0-- {
+		off = (*CallbackSecParms4)(nil).Skip(r, off)
+	}
+	return off
+}
+
 func (t *BACKCHANNEL_CTL4args) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.BcaCbProgram)
 	b = xdr.AppendUint32(b, uint32(len(t.BcaSecParms)))
@@ -6801,6 +7705,10 @@ type BACKCHANNEL_CTL4res struct {
 func (t *BACKCHANNEL_CTL4res) Decode(r *xdr.Reader) {
 	t.BcrStatus = Nfsstat4(r.Uint32())
 	r.Field("bcr_status")
+}
+
+func (*BACKCHANNEL_CTL4res) Skip(r *xdr.Reader, off uint) uint {
+	return off + 4
 }
 
 func (t *BACKCHANNEL_CTL4res) Append(b []byte) []byte {
@@ -6870,6 +7778,10 @@ func (t *BIND_CONN_TO_SESSION4args) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*BIND_CONN_TO_SESSION4args) Skip(r *xdr.Reader, off uint) uint {
+	return off + 24
+}
+
 func (t *BIND_CONN_TO_SESSION4args) Append(b []byte) []byte {
 	b = xdr.AppendFixed(b, t.BctsaSessid[:])
 	b = xdr.AppendUint32(b, uint32(t.BctsaDir))
@@ -6934,6 +7846,10 @@ func (t *BIND_CONN_TO_SESSION4resok) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*BIND_CONN_TO_SESSION4resok) Skip(r *xdr.Reader, off uint) uint {
+	return off + 24
+}
+
 func (t *BIND_CONN_TO_SESSION4resok) Append(b []byte) []byte {
 	b = xdr.AppendFixed(b, t.BctsrSessid[:])
 	b = xdr.AppendUint32(b, uint32(t.BctsrDir))
@@ -6972,6 +7888,17 @@ func (t *BIND_CONN_TO_SESSION4res) Decode(r *xdr.Reader) {
 		}
 	default:
 	}
+}
+
+func (*BIND_CONN_TO_SESSION4res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat4(v) {
+	case NFS4_OK:
+		off += 24
+	default:
+
+	}
+	return off
 }
 
 func (t *BIND_CONN_TO_SESSION4res) Append(b []byte) []byte {
@@ -7022,6 +7949,11 @@ func (t *ClientOwner4) Decode(r *xdr.Reader) {
 	r.Field("co_ownerid")
 }
 
+func (*ClientOwner4) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off+8, 1024)
+	return off
+}
+
 func (t *ClientOwner4) Append(b []byte) []byte {
 	b = xdr.AppendFixed(b, t.CoVerifier[:])
 	b = xdr.AppendOpaque(b, t.CoOwnerid)
@@ -7052,6 +7984,11 @@ func (t *ServerOwner4) Decode(r *xdr.Reader) {
 	r.Field("so_major_id")
 }
 
+func (*ServerOwner4) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off+8, 1024)
+	return off
+}
+
 func (t *ServerOwner4) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.SoMinorId)
 	b = xdr.AppendOpaque(b, t.SoMajorId)
@@ -7080,6 +8017,12 @@ func (t *StateProtectOps4) Decode(r *xdr.Reader) {
 	r.Field("spo_must_enforce")
 	t.SpoMustAllow.Decode(r)
 	r.Field("spo_must_allow")
+}
+
+func (*StateProtectOps4) Skip(r *xdr.Reader, off uint) uint {
+	off = new(OpBitmap4).Skip(r, off)
+	off = new(OpBitmap4).Skip(r, off)
+	return off
 }
 
 func (t *StateProtectOps4) Append(b []byte) []byte {
@@ -7127,6 +8070,18 @@ func (t *SsvSpParms4) Decode(r *xdr.Reader) {
 	r.Field("ssp_window")
 	t.SspNumGssHandles = r.Uint32()
 	r.Field("ssp_num_gss_handles")
+}
+
+func (*SsvSpParms4) Skip(r *xdr.Reader, off uint) uint {
+	var n0 uint32
+	off = (*StateProtectOps4)(nil).Skip(r, off)
+	for n0, off = r.SkipCount(off, 0, 4); n0 > 0 && off < xdr.Beyond; n0-- {
+		off = r.SkipOpaque(off, 0)
+	}
+	for n0, off = r.SkipCount(off, 0, 4); n0 > 0 && off < xdr.Beyond; n0-- {
+		off = r.SkipOpaque(off, 0)
+	}
+	return off + 8
 }
 
 func (t *SsvSpParms4) Append(b []byte) []byte {
@@ -7221,6 +8176,20 @@ func (t *StateProtect4A) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*StateProtect4A) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch StateProtectHow4(v) {
+	case SP4_NONE:
+	case SP4_MACH_CRED:
+		off = (*StateProtectOps4)(nil).Skip(r, off)
+	case SP4_SSV:
+		off = (*SsvSpParms4)(nil).Skip(r, off)
+	default:
+		return xdr.Beyond
+	}
+	return off
+}
+
 func (t *StateProtect4A) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.SpaHow))
 	switch t.SpaHow {
@@ -7283,6 +8252,16 @@ func (t *EXCHANGE_ID4args) Decode(r *xdr.Reader) {
 		t.EiaClientImplId[len(t.EiaClientImplId)-1].Decode(r)
 	}
 	r.Field("eia_client_impl_id")
+}
+
+func (*EXCHANGE_ID4args) Skip(r *xdr.Reader, off uint) uint {
+	var n0 uint32
+	off = (*ClientOwner4)(nil).Skip(r, off)
+	off = (*StateProtect4A)(nil).Skip(r, off+4)
+	for n0, off = r.SkipCount(off, 1, 20); n0 > 0 && off < xdr.Beyond; n0-- {
+		off = (*NfsImplId4)(nil).Skip(r, off)
+	}
+	return off
 }
 
 func (t *EXCHANGE_ID4args) Append(b []byte) []byte {
@@ -7357,6 +8336,15 @@ func (t *SsvProtInfo4) Decode(r *xdr.Reader) {
 	r.Field("spi_handles")
 }
 
+func (*SsvProtInfo4) Skip(r *xdr.Reader, off uint) uint {
+	var n0 uint32
+	off = (*StateProtectOps4)(nil).Skip(r, off)
+	for n0, off = r.SkipCount(off+16, 0, 4); n0 > 0 && off < xdr.Beyond; n0-- {
+		off = r.SkipOpaque(off, 0)
+	}
+	return off
+}
+
 func (t *SsvProtInfo4) Append(b []byte) []byte {
 	b = t.SpiOps.Append(b)
 	b = xdr.AppendUint32(b, t.SpiHashAlg)
@@ -7417,6 +8405,20 @@ func (t *StateProtect4R) Decode(r *xdr.Reader) {
 	default:
 		r.Fail(xdr.Value, "spr_how")
 	}
+}
+
+func (*StateProtect4R) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch StateProtectHow4(v) {
+	case SP4_NONE:
+	case SP4_MACH_CRED:
+		off = (*StateProtectOps4)(nil).Skip(r, off)
+	case SP4_SSV:
+		off = (*SsvProtInfo4)(nil).Skip(r, off)
+	default:
+		return xdr.Beyond
+	}
+	return off
 }
 
 func (t *StateProtect4R) Append(b []byte) []byte {
@@ -7499,6 +8501,17 @@ func (t *EXCHANGE_ID4resok) Decode(r *xdr.Reader) {
 	r.Field("eir_server_impl_id")
 }
 
+func (*EXCHANGE_ID4resok) Skip(r *xdr.Reader, off uint) uint {
+	var n0 uint32
+	off = (*StateProtect4R)(nil).Skip(r, off+16)
+	off = (*ServerOwner4)(nil).Skip(r, off)
+	off = r.SkipOpaque(off, 1024)
+	for n0, off = r.SkipCount(off, 1, 20); n0 > 0 && off < xdr.Beyond; n0-- {
+		off = (*NfsImplId4)(nil).Skip(r, off)
+	}
+	return off
+}
+
 func (t *EXCHANGE_ID4resok) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.EirClientid)
 	b = xdr.AppendUint32(b, t.EirSequenceid)
@@ -7556,6 +8569,17 @@ func (t *EXCHANGE_ID4res) Decode(r *xdr.Reader) {
 		t.EirResok4.Decode(r)
 	default:
 	}
+}
+
+func (*EXCHANGE_ID4res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat4(v) {
+	case NFS4_OK:
+		off = (*EXCHANGE_ID4resok)(nil).Skip(r, off)
+	default:
+
+	}
+	return off
 }
 
 func (t *EXCHANGE_ID4res) Append(b []byte) []byte {
@@ -7635,6 +8659,11 @@ func (t *ChannelAttrs4) Decode(r *xdr.Reader) {
 	r.Field("ca_rdma_ird")
 }
 
+func (*ChannelAttrs4) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipArray(off+24, 1, 4)
+	return off
+}
+
 func (t *ChannelAttrs4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.CaHeaderpadsize)
 	b = xdr.AppendUint32(b, t.CaMaxrequestsize)
@@ -7702,6 +8731,16 @@ func (t *CREATE_SESSION4args) Decode(r *xdr.Reader) {
 		t.CsaSecParms[len(t.CsaSecParms)-1].Decode(r)
 	}
 	r.Field("csa_sec_parms")
+}
+
+func (*CREATE_SESSION4args) Skip(r *xdr.Reader, off uint) uint {
+	var n0 uint32
+	off = (*ChannelAttrs4)(nil).Skip(r, off+16)
+	off = (*ChannelAttrs4)(nil).Skip(r, off)
+	for n0, off = r.SkipCount(off+4, 64, 4); n0 > 0 && off < xdr.Beyond; n0-- {
+		off = (*CallbackSecParms4)(nil).Skip(r, off)
+	}
+	return off
 }
 
 func (t *CREATE_SESSION4args) Append(b []byte) []byte {
@@ -7773,6 +8812,12 @@ func (t *CREATE_SESSION4resok) Decode(r *xdr.Reader) {
 	t.CsrBackChanAttrs.Decode(r)
 }
 
+func (*CREATE_SESSION4resok) Skip(r *xdr.Reader, off uint) uint {
+	off = (*ChannelAttrs4)(nil).Skip(r, off+24)
+	off = (*ChannelAttrs4)(nil).Skip(r, off)
+	return off
+}
+
 func (t *CREATE_SESSION4resok) Append(b []byte) []byte {
 	b = xdr.AppendFixed(b, t.CsrSessionid[:])
 	b = xdr.AppendUint32(b, t.CsrSequence)
@@ -7815,6 +8860,17 @@ func (t *CREATE_SESSION4res) Decode(r *xdr.Reader) {
 		t.CsrResok4.Decode(r)
 	default:
 	}
+}
+
+func (*CREATE_SESSION4res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat4(v) {
+	case NFS4_OK:
+		off = (*CREATE_SESSION4resok)(nil).Skip(r, off)
+	default:
+
+	}
+	return off
 }
 
 func (t *CREATE_SESSION4res) Append(b []byte) []byte {
@@ -7862,6 +8918,10 @@ func (t *DESTROY_SESSION4args) Decode(r *xdr.Reader) {
 	r.Field("dsa_sessionid")
 }
 
+func (*DESTROY_SESSION4args) Skip(r *xdr.Reader, off uint) uint {
+	return off + 16
+}
+
 func (t *DESTROY_SESSION4args) Append(b []byte) []byte {
 	b = xdr.AppendFixed(b, t.DsaSessionid[:])
 	return b
@@ -7883,6 +8943,10 @@ type DESTROY_SESSION4res struct {
 func (t *DESTROY_SESSION4res) Decode(r *xdr.Reader) {
 	t.DsrStatus = Nfsstat4(r.Uint32())
 	r.Field("dsr_status")
+}
+
+func (*DESTROY_SESSION4res) Skip(r *xdr.Reader, off uint) uint {
+	return off + 4
 }
 
 func (t *DESTROY_SESSION4res) Append(b []byte) []byte {
@@ -7911,6 +8975,10 @@ func (t *FREE_STATEID4args) Decode(r *xdr.Reader) {
 	t.FsaStateid.Decode(r)
 }
 
+func (*FREE_STATEID4args) Skip(r *xdr.Reader, off uint) uint {
+	return off + 16
+}
+
 func (t *FREE_STATEID4args) Append(b []byte) []byte {
 	b = t.FsaStateid.Append(b)
 	return b
@@ -7934,6 +9002,10 @@ type FREE_STATEID4res struct {
 func (t *FREE_STATEID4res) Decode(r *xdr.Reader) {
 	t.FsrStatus = Nfsstat4(r.Uint32())
 	r.Field("fsr_status")
+}
+
+func (*FREE_STATEID4res) Skip(r *xdr.Reader, off uint) uint {
+	return off + 4
 }
 
 func (t *FREE_STATEID4res) Append(b []byte) []byte {
@@ -7982,6 +9054,13 @@ func (t *GET_DIR_DELEGATION4args) Decode(r *xdr.Reader) {
 	r.Field("gdda_child_attributes")
 	t.GddaDirAttributes.Decode(r)
 	r.Field("gdda_dir_attributes")
+}
+
+func (*GET_DIR_DELEGATION4args) Skip(r *xdr.Reader, off uint) uint {
+	off = new(NotifyBitmap4).Skip(r, off+4)
+	off = new(AttrBitmap4).Skip(r, off+24)
+	off = new(AttrBitmap4).Skip(r, off)
+	return off
 }
 
 func (t *GET_DIR_DELEGATION4args) Append(b []byte) []byte {
@@ -8037,6 +9116,13 @@ func (t *GET_DIR_DELEGATION4resok) Decode(r *xdr.Reader) {
 	r.Field("gddr_child_attributes")
 	t.GddrDirAttributes.Decode(r)
 	r.Field("gddr_dir_attributes")
+}
+
+func (*GET_DIR_DELEGATION4resok) Skip(r *xdr.Reader, off uint) uint {
+	off = new(NotifyBitmap4).Skip(r, off+24)
+	off = new(AttrBitmap4).Skip(r, off)
+	off = new(AttrBitmap4).Skip(r, off)
+	return off
 }
 
 func (t *GET_DIR_DELEGATION4resok) Append(b []byte) []byte {
@@ -8108,6 +9194,19 @@ func (t *GET_DIR_DELEGATION4res_non_fatal) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*GET_DIR_DELEGATION4res_non_fatal) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Gddrnf4Status(v) {
+	case GDD4_OK:
+		off = (*GET_DIR_DELEGATION4resok)(nil).Skip(r, off)
+	case GDD4_UNAVAIL:
+		off += 4
+	default:
+		return xdr.Beyond
+	}
+	return off
+}
+
 func (t *GET_DIR_DELEGATION4res_non_fatal) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.GddrnfStatus))
 	switch t.GddrnfStatus {
@@ -8156,6 +9255,17 @@ func (t *GET_DIR_DELEGATION4res) Decode(r *xdr.Reader) {
 		t.GddrResNonFatal4.Decode(r)
 	default:
 	}
+}
+
+func (*GET_DIR_DELEGATION4res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat4(v) {
+	case NFS4_OK:
+		off = (*GET_DIR_DELEGATION4res_non_fatal)(nil).Skip(r, off)
+	default:
+
+	}
+	return off
 }
 
 func (t *GET_DIR_DELEGATION4res) Append(b []byte) []byte {
@@ -8219,6 +9329,11 @@ func (t *GETDEVICEINFO4args) Decode(r *xdr.Reader) {
 	r.Field("gdia_notify_types")
 }
 
+func (*GETDEVICEINFO4args) Skip(r *xdr.Reader, off uint) uint {
+	off = new(DeviceidNotifyBitmap4).Skip(r, off+24)
+	return off
+}
+
 func (t *GETDEVICEINFO4args) Append(b []byte) []byte {
 	b = xdr.AppendFixed(b, t.GdiaDeviceId[:])
 	b = xdr.AppendUint32(b, uint32(t.GdiaLayoutType))
@@ -8251,6 +9366,12 @@ func (t *GETDEVICEINFO4resok) Decode(r *xdr.Reader) {
 	r.Field("gdir_device_addr")
 	t.GdirNotification.Decode(r)
 	r.Field("gdir_notification")
+}
+
+func (*GETDEVICEINFO4resok) Skip(r *xdr.Reader, off uint) uint {
+	off = new(DeviceAddr4).Skip(r, off)
+	off = new(DeviceidNotifyBitmap4).Skip(r, off)
+	return off
 }
 
 func (t *GETDEVICEINFO4resok) Append(b []byte) []byte {
@@ -8291,6 +9412,19 @@ func (t *GETDEVICEINFO4res) Decode(r *xdr.Reader) {
 		r.Field("gdir_mincount")
 	default:
 	}
+}
+
+func (*GETDEVICEINFO4res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat4(v) {
+	case NFS4_OK:
+		off = (*GETDEVICEINFO4resok)(nil).Skip(r, off)
+	case NFS4ERR_TOOSMALL:
+		off += 4
+	default:
+
+	}
+	return off
 }
 
 func (t *GETDEVICEINFO4res) Append(b []byte) []byte {
@@ -8361,6 +9495,10 @@ func (t *GETDEVICELIST4args) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*GETDEVICELIST4args) Skip(r *xdr.Reader, off uint) uint {
+	return off + 24
+}
+
 func (t *GETDEVICELIST4args) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.GdlaLayoutType))
 	b = xdr.AppendUint32(b, t.GdlaMaxdevices)
@@ -8409,6 +9547,11 @@ func (t *GETDEVICELIST4resok) Decode(r *xdr.Reader) {
 	r.Field("gdlr_eof")
 }
 
+func (*GETDEVICELIST4resok) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipArray(off+16, 0, 16)
+	return off + 4
+}
+
 func (t *GETDEVICELIST4resok) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.GdlrCookie)
 	b = xdr.AppendFixed(b, t.GdlrCookieverf[:])
@@ -8449,6 +9592,17 @@ func (t *GETDEVICELIST4res) Decode(r *xdr.Reader) {
 		t.GdlrResok4.Decode(r)
 	default:
 	}
+}
+
+func (*GETDEVICELIST4res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat4(v) {
+	case NFS4_OK:
+		off = (*GETDEVICELIST4resok)(nil).Skip(r, off)
+	default:
+
+	}
+	return off
 }
 
 func (t *GETDEVICELIST4res) Append(b []byte) []byte {
@@ -8500,6 +9654,14 @@ func (t *Newtime4) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*Newtime4) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	if v != 0 {
+		off += 12
+	}
+	return off
+}
+
 func (t *Newtime4) Append(b []byte) []byte {
 	b = xdr.AppendBool(b, t.NtTimechanged)
 	if t.NtTimechanged {
@@ -8536,6 +9698,14 @@ func (t *Newoffset4) Decode(r *xdr.Reader) {
 		t.NoOffset = r.Uint64()
 		r.Field("no_offset")
 	}
+}
+
+func (*Newoffset4) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	if v != 0 {
+		off += 8
+	}
+	return off
 }
 
 func (t *Newoffset4) Append(b []byte) []byte {
@@ -8595,6 +9765,13 @@ func (t *LAYOUTCOMMIT4args) Decode(r *xdr.Reader) {
 	r.Field("loca_layoutupdate")
 }
 
+func (*LAYOUTCOMMIT4args) Skip(r *xdr.Reader, off uint) uint {
+	off = (*Newoffset4)(nil).Skip(r, off+36)
+	off = (*Newtime4)(nil).Skip(r, off)
+	off = new(Layoutupdate4).Skip(r, off)
+	return off
+}
+
 func (t *LAYOUTCOMMIT4args) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.LocaOffset)
 	b = xdr.AppendUint64(b, t.LocaLength)
@@ -8647,6 +9824,14 @@ func (t *Newsize4) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*Newsize4) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	if v != 0 {
+		off += 8
+	}
+	return off
+}
+
 func (t *Newsize4) Append(b []byte) []byte {
 	b = xdr.AppendBool(b, t.NsSizechanged)
 	if t.NsSizechanged {
@@ -8677,6 +9862,11 @@ type LAYOUTCOMMIT4resok struct {
 
 func (t *LAYOUTCOMMIT4resok) Decode(r *xdr.Reader) {
 	t.LocrNewsize.Decode(r)
+}
+
+func (*LAYOUTCOMMIT4resok) Skip(r *xdr.Reader, off uint) uint {
+	off = (*Newsize4)(nil).Skip(r, off)
+	return off
 }
 
 func (t *LAYOUTCOMMIT4resok) Append(b []byte) []byte {
@@ -8710,6 +9900,17 @@ func (t *LAYOUTCOMMIT4res) Decode(r *xdr.Reader) {
 		t.LocrResok4.Decode(r)
 	default:
 	}
+}
+
+func (*LAYOUTCOMMIT4res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat4(v) {
+	case NFS4_OK:
+		off = (*LAYOUTCOMMIT4resok)(nil).Skip(r, off)
+	default:
+
+	}
+	return off
 }
 
 func (t *LAYOUTCOMMIT4res) Append(b []byte) []byte {
@@ -8790,6 +9991,10 @@ func (t *LAYOUTGET4args) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*LAYOUTGET4args) Skip(r *xdr.Reader, off uint) uint {
+	return off + 56
+}
+
 func (t *LAYOUTGET4args) Append(b []byte) []byte {
 	b = xdr.AppendBool(b, t.LogaSignalLayoutAvail)
 	b = xdr.AppendUint32(b, uint32(t.LogaLayoutType))
@@ -8845,6 +10050,14 @@ func (t *LAYOUTGET4resok) Decode(r *xdr.Reader) {
 	r.Field("logr_layout")
 }
 
+func (*LAYOUTGET4resok) Skip(r *xdr.Reader, off uint) uint {
+	var n0 uint32
+	for n0, off = r.SkipCount(off+20, 0, 28); n0 > 0 && off < xdr.Beyond; n0-- {
+		off = (*Layout4)(nil).Skip(r, off)
+	}
+	return off
+}
+
 func (t *LAYOUTGET4resok) Append(b []byte) []byte {
 	b = xdr.AppendBool(b, t.LogrReturnOnClose)
 	b = t.LogrStateid.Append(b)
@@ -8893,6 +10106,19 @@ func (t *LAYOUTGET4res) Decode(r *xdr.Reader) {
 		r.Field("logr_will_signal_layout_avail")
 	default:
 	}
+}
+
+func (*LAYOUTGET4res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat4(v) {
+	case NFS4_OK:
+		off = (*LAYOUTGET4resok)(nil).Skip(r, off)
+	case NFS4ERR_LAYOUTTRYLATER:
+		off += 4
+	default:
+
+	}
+	return off
 }
 
 func (t *LAYOUTGET4res) Append(b []byte) []byte {
@@ -8982,6 +10208,14 @@ func (t *LayoutreturnStateid) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*LayoutreturnStateid) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	if v != 0 {
+		off += 16
+	}
+	return off
+}
+
 func (t *LayoutreturnStateid) Append(b []byte) []byte {
 	b = xdr.AppendBool(b, t.LrsPresent)
 	if t.LrsPresent {
@@ -9021,6 +10255,17 @@ func (t *LAYOUTRETURN4res) Decode(r *xdr.Reader) {
 		t.LorrStateid.Decode(r)
 	default:
 	}
+}
+
+func (*LAYOUTRETURN4res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat4(v) {
+	case NFS4_OK:
+		off = (*LayoutreturnStateid)(nil).Skip(r, off)
+	default:
+
+	}
+	return off
 }
 
 func (t *LAYOUTRETURN4res) Append(b []byte) []byte {
@@ -9091,6 +10336,10 @@ func (t *SECINFO_NO_NAME4args) Decode(r *xdr.Reader) {
 	r.Field("style")
 }
 
+func (*SECINFO_NO_NAME4args) Skip(r *xdr.Reader, off uint) uint {
+	return off + 4
+}
+
 func (t *SECINFO_NO_NAME4args) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Style))
 	return b
@@ -9133,6 +10382,10 @@ func (t *SEQUENCE4args) Decode(r *xdr.Reader) {
 		t.SaCachethis = r.Bool()
 		r.Field("sa_cachethis")
 	}
+}
+
+func (*SEQUENCE4args) Skip(r *xdr.Reader, off uint) uint {
+	return off + 32
 }
 
 func (t *SEQUENCE4args) Append(b []byte) []byte {
@@ -9191,6 +10444,10 @@ func (t *SEQUENCE4resok) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*SEQUENCE4resok) Skip(r *xdr.Reader, off uint) uint {
+	return off + 36
+}
+
 func (t *SEQUENCE4resok) Append(b []byte) []byte {
 	b = xdr.AppendFixed(b, t.SrSessionid[:])
 	b = xdr.AppendUint32(b, t.SrSequenceid)
@@ -9240,6 +10497,17 @@ func (t *SEQUENCE4res) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*SEQUENCE4res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat4(v) {
+	case NFS4_OK:
+		off += 36
+	default:
+
+	}
+	return off
+}
+
 func (t *SEQUENCE4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.SrStatus))
 	switch t.SrStatus {
@@ -9286,6 +10554,12 @@ func (t *SET_SSV4args) Decode(r *xdr.Reader) {
 	r.Field("ssa_digest")
 }
 
+func (*SET_SSV4args) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off, 0)
+	off = r.SkipOpaque(off, 0)
+	return off
+}
+
 func (t *SET_SSV4args) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.SsaSsv)
 	b = xdr.AppendOpaque(b, t.SsaDigest)
@@ -9312,6 +10586,11 @@ type SET_SSV4resok struct {
 func (t *SET_SSV4resok) Decode(r *xdr.Reader) {
 	t.SsrDigest = r.Opaque(0)
 	r.Field("ssr_digest")
+}
+
+func (*SET_SSV4resok) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off, 0)
+	return off
 }
 
 func (t *SET_SSV4resok) Append(b []byte) []byte {
@@ -9343,6 +10622,17 @@ func (t *SET_SSV4res) Decode(r *xdr.Reader) {
 		t.SsrResok4.Decode(r)
 	default:
 	}
+}
+
+func (*SET_SSV4res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat4(v) {
+	case NFS4_OK:
+		off = (*SET_SSV4resok)(nil).Skip(r, off)
+	default:
+
+	}
+	return off
 }
 
 func (t *SET_SSV4res) Append(b []byte) []byte {
@@ -9392,6 +10682,11 @@ func (t *TEST_STATEID4args) Decode(r *xdr.Reader) {
 	r.Field("ts_stateids")
 }
 
+func (*TEST_STATEID4args) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipArray(off, 0, 16)
+	return off
+}
+
 func (t *TEST_STATEID4args) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(len(t.TsStateids)))
 	for i := range t.TsStateids {
@@ -9428,6 +10723,11 @@ func (t *TEST_STATEID4resok) Decode(r *xdr.Reader) {
 	r.Field("tsr_status_codes")
 }
 
+func (*TEST_STATEID4resok) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipArray(off, 0, 4)
+	return off
+}
+
 func (t *TEST_STATEID4resok) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(len(t.TsrStatusCodes)))
 	for i := range t.TsrStatusCodes {
@@ -9462,6 +10762,17 @@ func (t *TEST_STATEID4res) Decode(r *xdr.Reader) {
 		t.TsrResok4.Decode(r)
 	default:
 	}
+}
+
+func (*TEST_STATEID4res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat4(v) {
+	case NFS4_OK:
+		off = (*TEST_STATEID4resok)(nil).Skip(r, off)
+	default:
+
+	}
+	return off
 }
 
 func (t *TEST_STATEID4res) Append(b []byte) []byte {
@@ -9518,6 +10829,18 @@ func (t *DelegClaim4) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*DelegClaim4) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch OpenClaimType4(v) {
+	case CLAIM_FH, CLAIM_DELEG_PREV_FH:
+	case CLAIM_PREVIOUS:
+		off += 4
+	default:
+		return xdr.Beyond
+	}
+	return off
+}
+
 func (t *DelegClaim4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.DcClaim))
 	switch t.DcClaim {
@@ -9559,6 +10882,12 @@ func (t *WANT_DELEGATION4args) Decode(r *xdr.Reader) {
 	t.WdaClaim.Decode(r)
 }
 
+func (*WANT_DELEGATION4args) Skip(r *xdr.Reader, off uint) uint {
+	off = new(ShareAccess4).Skip(r, off)
+	off = (*DelegClaim4)(nil).Skip(r, off)
+	return off
+}
+
 func (t *WANT_DELEGATION4args) Append(b []byte) []byte {
 	b = t.WdaWant.Append(b)
 	b = t.WdaClaim.Append(b)
@@ -9593,6 +10922,17 @@ func (t *WANT_DELEGATION4res) Decode(r *xdr.Reader) {
 		t.WdrResok4.Decode(r)
 	default:
 	}
+}
+
+func (*WANT_DELEGATION4res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat4(v) {
+	case NFS4_OK:
+		off = (*OpenDelegation4)(nil).Skip(r, off)
+	default:
+
+	}
+	return off
 }
 
 func (t *WANT_DELEGATION4res) Append(b []byte) []byte {
@@ -9640,6 +10980,10 @@ func (t *DESTROY_CLIENTID4args) Decode(r *xdr.Reader) {
 	r.Field("dca_clientid")
 }
 
+func (*DESTROY_CLIENTID4args) Skip(r *xdr.Reader, off uint) uint {
+	return off + 8
+}
+
 func (t *DESTROY_CLIENTID4args) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.DcaClientid)
 	return b
@@ -9661,6 +11005,10 @@ type DESTROY_CLIENTID4res struct {
 func (t *DESTROY_CLIENTID4res) Decode(r *xdr.Reader) {
 	t.DcrStatus = Nfsstat4(r.Uint32())
 	r.Field("dcr_status")
+}
+
+func (*DESTROY_CLIENTID4res) Skip(r *xdr.Reader, off uint) uint {
+	return off + 4
 }
 
 func (t *DESTROY_CLIENTID4res) Append(b []byte) []byte {
@@ -9690,6 +11038,10 @@ func (t *RECLAIM_COMPLETE4args) Decode(r *xdr.Reader) {
 	r.Field("rca_one_fs")
 }
 
+func (*RECLAIM_COMPLETE4args) Skip(r *xdr.Reader, off uint) uint {
+	return off + 4
+}
+
 func (t *RECLAIM_COMPLETE4args) Append(b []byte) []byte {
 	b = xdr.AppendBool(b, t.RcaOneFs)
 	return b
@@ -9711,6 +11063,10 @@ type RECLAIM_COMPLETE4res struct {
 func (t *RECLAIM_COMPLETE4res) Decode(r *xdr.Reader) {
 	t.RcrStatus = Nfsstat4(r.Uint32())
 	r.Field("rcr_status")
+}
+
+func (*RECLAIM_COMPLETE4res) Skip(r *xdr.Reader, off uint) uint {
+	return off + 4
 }
 
 func (t *RECLAIM_COMPLETE4res) Append(b []byte) []byte {
@@ -9753,6 +11109,10 @@ func (t *ALLOCATE4args) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*ALLOCATE4args) Skip(r *xdr.Reader, off uint) uint {
+	return off + 32
+}
+
 func (t *ALLOCATE4args) Append(b []byte) []byte {
 	b = t.AaStateid.Append(b)
 	b = xdr.AppendUint64(b, t.AaOffset)
@@ -9780,6 +11140,10 @@ type ALLOCATE4res struct {
 func (t *ALLOCATE4res) Decode(r *xdr.Reader) {
 	t.ArStatus = Nfsstat4(r.Uint32())
 	r.Field("ar_status")
+}
+
+func (*ALLOCATE4res) Skip(r *xdr.Reader, off uint) uint {
+	return off + 4
 }
 
 func (t *ALLOCATE4res) Append(b []byte) []byte {
@@ -9843,6 +11207,14 @@ func (t *COPY4args) Decode(r *xdr.Reader) {
 	r.Field("ca_source_server")
 }
 
+func (*COPY4args) Skip(r *xdr.Reader, off uint) uint {
+	var n0 uint32
+	for n0, off = r.SkipCount(off+64, 0, 8); n0 > 0 && off < xdr.Beyond; n0-- {
+		off = (*Netloc4)(nil).Skip(r, off)
+	}
+	return off
+}
+
 func (t *COPY4args) Append(b []byte) []byte {
 	b = t.CaSrcStateid.Append(b)
 	b = t.CaDstStateid.Append(b)
@@ -9898,6 +11270,10 @@ func (t *CopyRequirements4) Decode(r *xdr.Reader) {
 	r.Field("cr_synchronous")
 }
 
+func (*CopyRequirements4) Skip(r *xdr.Reader, off uint) uint {
+	return off + 8
+}
+
 func (t *CopyRequirements4) Append(b []byte) []byte {
 	b = xdr.AppendBool(b, t.CrConsecutive)
 	b = xdr.AppendBool(b, t.CrSynchronous)
@@ -9922,6 +11298,11 @@ type COPY4resok struct {
 func (t *COPY4resok) Decode(r *xdr.Reader) {
 	t.CrResponse.Decode(r)
 	t.CrRequirements.Decode(r)
+}
+
+func (*COPY4resok) Skip(r *xdr.Reader, off uint) uint {
+	off = (*WriteResponse4)(nil).Skip(r, off)
+	return off + 8
 }
 
 func (t *COPY4resok) Append(b []byte) []byte {
@@ -9962,6 +11343,19 @@ func (t *COPY4res) Decode(r *xdr.Reader) {
 		t.CrRequirements.Decode(r)
 	default:
 	}
+}
+
+func (*COPY4res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat4(v) {
+	case NFS4_OK:
+		off = (*COPY4resok)(nil).Skip(r, off)
+	case NFS4ERR_OFFLOAD_NO_REQS:
+		off += 8
+	default:
+
+	}
+	return off
 }
 
 func (t *COPY4res) Append(b []byte) []byte {
@@ -10016,6 +11410,11 @@ func (t *COPY_NOTIFY4args) Decode(r *xdr.Reader) {
 	t.CnaDestinationServer.Decode(r)
 }
 
+func (*COPY_NOTIFY4args) Skip(r *xdr.Reader, off uint) uint {
+	off = (*Netloc4)(nil).Skip(r, off+16)
+	return off
+}
+
 func (t *COPY_NOTIFY4args) Append(b []byte) []byte {
 	b = t.CnaSrcStateid.Append(b)
 	b = t.CnaDestinationServer.Append(b)
@@ -10063,6 +11462,14 @@ func (t *COPY_NOTIFY4resok) Decode(r *xdr.Reader) {
 	r.Field("cnr_source_server")
 }
 
+func (*COPY_NOTIFY4resok) Skip(r *xdr.Reader, off uint) uint {
+	var n0 uint32
+	for n0, off = r.SkipCount(off+28, 0, 8); n0 > 0 && off < xdr.Beyond; n0-- {
+		off = (*Netloc4)(nil).Skip(r, off)
+	}
+	return off
+}
+
 func (t *COPY_NOTIFY4resok) Append(b []byte) []byte {
 	b = t.CnrLeaseTime.Append(b)
 	b = t.CnrStateid.Append(b)
@@ -10107,6 +11514,17 @@ func (t *COPY_NOTIFY4res) Decode(r *xdr.Reader) {
 		t.Resok4.Decode(r)
 	default:
 	}
+}
+
+func (*COPY_NOTIFY4res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat4(v) {
+	case NFS4_OK:
+		off = (*COPY_NOTIFY4resok)(nil).Skip(r, off)
+	default:
+
+	}
+	return off
 }
 
 func (t *COPY_NOTIFY4res) Append(b []byte) []byte {
@@ -10167,6 +11585,10 @@ func (t *DEALLOCATE4args) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*DEALLOCATE4args) Skip(r *xdr.Reader, off uint) uint {
+	return off + 32
+}
+
 func (t *DEALLOCATE4args) Append(b []byte) []byte {
 	b = t.DaStateid.Append(b)
 	b = xdr.AppendUint64(b, t.DaOffset)
@@ -10194,6 +11616,10 @@ type DEALLOCATE4res struct {
 func (t *DEALLOCATE4res) Decode(r *xdr.Reader) {
 	t.DrStatus = Nfsstat4(r.Uint32())
 	r.Field("dr_status")
+}
+
+func (*DEALLOCATE4res) Skip(r *xdr.Reader, off uint) uint {
+	return off + 4
 }
 
 func (t *DEALLOCATE4res) Append(b []byte) []byte {
@@ -10239,6 +11665,11 @@ func (t *IO_ADVISE4args) Decode(r *xdr.Reader) {
 	r.Field("iaa_hints")
 }
 
+func (*IO_ADVISE4args) Skip(r *xdr.Reader, off uint) uint {
+	off = new(IoAdviseBitmap4).Skip(r, off+32)
+	return off
+}
+
 func (t *IO_ADVISE4args) Append(b []byte) []byte {
 	b = t.IaaStateid.Append(b)
 	b = xdr.AppendUint64(b, t.IaaOffset)
@@ -10272,6 +11703,11 @@ func (t *IO_ADVISE4resok) Decode(r *xdr.Reader) {
 	r.Field("ior_hints")
 }
 
+func (*IO_ADVISE4resok) Skip(r *xdr.Reader, off uint) uint {
+	off = new(IoAdviseBitmap4).Skip(r, off)
+	return off
+}
+
 func (t *IO_ADVISE4resok) Append(b []byte) []byte {
 	b = t.IorHints.Append(b)
 	return b
@@ -10301,6 +11737,17 @@ func (t *IO_ADVISE4res) Decode(r *xdr.Reader) {
 		t.Resok4.Decode(r)
 	default:
 	}
+}
+
+func (*IO_ADVISE4res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat4(v) {
+	case NFS4_OK:
+		off = (*IO_ADVISE4resok)(nil).Skip(r, off)
+	default:
+
+	}
+	return off
 }
 
 func (t *IO_ADVISE4res) Append(b []byte) []byte {
@@ -10368,6 +11815,11 @@ func (t *LAYOUTERROR4args) Decode(r *xdr.Reader) {
 	r.Field("lea_errors")
 }
 
+func (*LAYOUTERROR4args) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipArray(off+32, 0, 24)
+	return off
+}
+
 func (t *LAYOUTERROR4args) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.LeaOffset)
 	b = xdr.AppendUint64(b, t.LeaLength)
@@ -10406,6 +11858,10 @@ type LAYOUTERROR4res struct {
 func (t *LAYOUTERROR4res) Decode(r *xdr.Reader) {
 	t.LerStatus = Nfsstat4(r.Uint32())
 	r.Field("ler_status")
+}
+
+func (*LAYOUTERROR4res) Skip(r *xdr.Reader, off uint) uint {
+	return off + 4
 }
 
 func (t *LAYOUTERROR4res) Append(b []byte) []byte {
@@ -10463,6 +11919,11 @@ func (t *LAYOUTSTATS4args) Decode(r *xdr.Reader) {
 	r.Field("lsa_layoutupdate")
 }
 
+func (*LAYOUTSTATS4args) Skip(r *xdr.Reader, off uint) uint {
+	off = new(Layoutupdate4).Skip(r, off+80)
+	return off
+}
+
 func (t *LAYOUTSTATS4args) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.LsaOffset)
 	b = xdr.AppendUint64(b, t.LsaLength)
@@ -10508,6 +11969,10 @@ func (t *LAYOUTSTATS4res) Decode(r *xdr.Reader) {
 	r.Field("lsr_status")
 }
 
+func (*LAYOUTSTATS4res) Skip(r *xdr.Reader, off uint) uint {
+	return off + 4
+}
+
 func (t *LAYOUTSTATS4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.LsrStatus))
 	return b
@@ -10532,6 +11997,10 @@ type OFFLOAD_CANCEL4args struct {
 
 func (t *OFFLOAD_CANCEL4args) Decode(r *xdr.Reader) {
 	t.OcaStateid.Decode(r)
+}
+
+func (*OFFLOAD_CANCEL4args) Skip(r *xdr.Reader, off uint) uint {
+	return off + 16
 }
 
 func (t *OFFLOAD_CANCEL4args) Append(b []byte) []byte {
@@ -10559,6 +12028,10 @@ func (t *OFFLOAD_CANCEL4res) Decode(r *xdr.Reader) {
 	r.Field("ocr_status")
 }
 
+func (*OFFLOAD_CANCEL4res) Skip(r *xdr.Reader, off uint) uint {
+	return off + 4
+}
+
 func (t *OFFLOAD_CANCEL4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.OcrStatus))
 	return b
@@ -10583,6 +12056,10 @@ type OFFLOAD_STATUS4args struct {
 
 func (t *OFFLOAD_STATUS4args) Decode(r *xdr.Reader) {
 	t.OsaStateid.Decode(r)
+}
+
+func (*OFFLOAD_STATUS4args) Skip(r *xdr.Reader, off uint) uint {
+	return off + 16
 }
 
 func (t *OFFLOAD_STATUS4args) Append(b []byte) []byte {
@@ -10615,6 +12092,11 @@ func (t *OFFLOAD_STATUS4resok) Decode(r *xdr.Reader) {
 		t.OsrComplete[len(t.OsrComplete)-1] = Nfsstat4(r.Uint32())
 	}
 	r.Field("osr_complete")
+}
+
+func (*OFFLOAD_STATUS4resok) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipArray(off+8, 1, 4)
+	return off
 }
 
 func (t *OFFLOAD_STATUS4resok) Append(b []byte) []byte {
@@ -10653,6 +12135,17 @@ func (t *OFFLOAD_STATUS4res) Decode(r *xdr.Reader) {
 		t.OsrResok4.Decode(r)
 	default:
 	}
+}
+
+func (*OFFLOAD_STATUS4res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat4(v) {
+	case NFS4_OK:
+		off = (*OFFLOAD_STATUS4resok)(nil).Skip(r, off)
+	default:
+
+	}
+	return off
 }
 
 func (t *OFFLOAD_STATUS4res) Append(b []byte) []byte {
@@ -10713,6 +12206,10 @@ func (t *READ_PLUS4args) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*READ_PLUS4args) Skip(r *xdr.Reader, off uint) uint {
+	return off + 28
+}
+
 func (t *READ_PLUS4args) Append(b []byte) []byte {
 	b = t.RpaStateid.Append(b)
 	b = xdr.AppendUint64(b, t.RpaOffset)
@@ -10743,6 +12240,11 @@ func (t *Data4) Decode(r *xdr.Reader) {
 	r.Field("d_offset")
 	t.DData = r.Data(0)
 	r.Field("d_data")
+}
+
+func (*Data4) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipData(off+8, 0)
+	return off
 }
 
 func (t *Data4) Append(b []byte) []byte {
@@ -10779,6 +12281,10 @@ func (t *DataInfo4) Decode(r *xdr.Reader) {
 		t.DiLength = r.Uint64()
 		r.Field("di_length")
 	}
+}
+
+func (*DataInfo4) Skip(r *xdr.Reader, off uint) uint {
+	return off + 16
 }
 
 func (t *DataInfo4) Append(b []byte) []byte {
@@ -10819,6 +12325,19 @@ func (t *ReadPlusContent) Decode(r *xdr.Reader) {
 		}
 	default:
 	}
+}
+
+func (*ReadPlusContent) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch DataContent4(v) {
+	case NFS4_CONTENT_DATA:
+		off = (*Data4)(nil).Skip(r, off)
+	case NFS4_CONTENT_HOLE:
+		off += 16
+	default:
+
+	}
+	return off
 }
 
 func (t *ReadPlusContent) Append(b []byte) []byte {
@@ -10877,6 +12396,14 @@ func (t *ReadPlusRes4) Decode(r *xdr.Reader) {
 	r.Field("rpr_contents")
 }
 
+func (*ReadPlusRes4) Skip(r *xdr.Reader, off uint) uint {
+	var n0 uint32
+	for n0, off = r.SkipCount(off+4, 0, 4); n0 > 0 && off < xdr.Beyond; n0-- {
+		off = (*ReadPlusContent)(nil).Skip(r, off)
+	}
+	return off
+}
+
 func (t *ReadPlusRes4) Append(b []byte) []byte {
 	b = xdr.AppendBool(b, t.RprEof)
 	b = xdr.AppendUint32(b, uint32(len(t.RprContents)))
@@ -10917,6 +12444,17 @@ func (t *READ_PLUS4res) Decode(r *xdr.Reader) {
 		t.RpResok4.Decode(r)
 	default:
 	}
+}
+
+func (*READ_PLUS4res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat4(v) {
+	case NFS4_OK:
+		off = (*ReadPlusRes4)(nil).Skip(r, off)
+	default:
+
+	}
+	return off
 }
 
 func (t *READ_PLUS4res) Append(b []byte) []byte {
@@ -10975,6 +12513,10 @@ func (t *SEEK4args) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*SEEK4args) Skip(r *xdr.Reader, off uint) uint {
+	return off + 28
+}
+
 func (t *SEEK4args) Append(b []byte) []byte {
 	b = t.SaStateid.Append(b)
 	b = xdr.AppendUint64(b, t.SaOffset)
@@ -11007,6 +12549,10 @@ func (t *SeekRes4) Decode(r *xdr.Reader) {
 	r.Field("sr_offset")
 }
 
+func (*SeekRes4) Skip(r *xdr.Reader, off uint) uint {
+	return off + 12
+}
+
 func (t *SeekRes4) Append(b []byte) []byte {
 	b = xdr.AppendBool(b, t.SrEof)
 	b = xdr.AppendUint64(b, t.SrOffset)
@@ -11036,6 +12582,17 @@ func (t *SEEK4res) Decode(r *xdr.Reader) {
 		t.Resok4.Decode(r)
 	default:
 	}
+}
+
+func (*SEEK4res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat4(v) {
+	case NFS4_OK:
+		off += 12
+	default:
+
+	}
+	return off
 }
 
 func (t *SEEK4res) Append(b []byte) []byte {
@@ -11092,6 +12649,11 @@ func (t *WRITE_SAME4args) Decode(r *xdr.Reader) {
 	t.WsaAdb.Decode(r)
 }
 
+func (*WRITE_SAME4args) Skip(r *xdr.Reader, off uint) uint {
+	off = (*AppDataBlock4)(nil).Skip(r, off+20)
+	return off
+}
+
 func (t *WRITE_SAME4args) Append(b []byte) []byte {
 	b = t.WsaStateid.Append(b)
 	b = xdr.AppendUint32(b, uint32(t.WsaStable))
@@ -11129,6 +12691,17 @@ func (t *WRITE_SAME4res) Decode(r *xdr.Reader) {
 		t.Resok4.Decode(r)
 	default:
 	}
+}
+
+func (*WRITE_SAME4res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat4(v) {
+	case NFS4_OK:
+		off = (*WriteResponse4)(nil).Skip(r, off)
+	default:
+
+	}
+	return off
 }
 
 func (t *WRITE_SAME4res) Append(b []byte) []byte {
@@ -11197,6 +12770,10 @@ func (t *CLONE4args) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*CLONE4args) Skip(r *xdr.Reader, off uint) uint {
+	return off + 56
+}
+
 func (t *CLONE4args) Append(b []byte) []byte {
 	b = t.ClSrcStateid.Append(b)
 	b = t.ClDstStateid.Append(b)
@@ -11232,6 +12809,10 @@ func (t *CLONE4res) Decode(r *xdr.Reader) {
 	r.Field("cl_status")
 }
 
+func (*CLONE4res) Skip(r *xdr.Reader, off uint) uint {
+	return off + 4
+}
+
 func (t *CLONE4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.ClStatus))
 	return b
@@ -11255,6 +12836,11 @@ type GETXATTR4args struct {
 func (t *GETXATTR4args) Decode(r *xdr.Reader) {
 	t.GxaName = r.Opaque(0)
 	r.Field("gxa_name")
+}
+
+func (*GETXATTR4args) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off, 0)
+	return off
 }
 
 func (t *GETXATTR4args) Append(b []byte) []byte {
@@ -11287,6 +12873,17 @@ func (t *GETXATTR4res) Decode(r *xdr.Reader) {
 		r.Field("gxr_value")
 	default:
 	}
+}
+
+func (*GETXATTR4res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat4(v) {
+	case NFS4_OK:
+		off = r.SkipOpaque(off, 0)
+	default:
+
+	}
+	return off
 }
 
 func (t *GETXATTR4res) Append(b []byte) []byte {
@@ -11362,6 +12959,12 @@ func (t *SETXATTR4args) Decode(r *xdr.Reader) {
 	r.Field("sxa_value")
 }
 
+func (*SETXATTR4args) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off+4, 0)
+	off = r.SkipOpaque(off, 0)
+	return off
+}
+
 func (t *SETXATTR4args) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.SxaOption))
 	b = xdr.AppendOpaque(b, t.SxaKey)
@@ -11403,6 +13006,17 @@ func (t *SETXATTR4res) Decode(r *xdr.Reader) {
 		}
 	default:
 	}
+}
+
+func (*SETXATTR4res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat4(v) {
+	case NFS4_OK:
+		off += 20
+	default:
+
+	}
+	return off
 }
 
 func (t *SETXATTR4res) Append(b []byte) []byte {
@@ -11453,6 +13067,10 @@ func (t *LISTXATTRS4args) Decode(r *xdr.Reader) {
 	r.Field("lxa_maxcount")
 }
 
+func (*LISTXATTRS4args) Skip(r *xdr.Reader, off uint) uint {
+	return off + 12
+}
+
 func (t *LISTXATTRS4args) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.LxaCookie)
 	b = xdr.AppendUint32(b, t.LxaMaxcount)
@@ -11486,6 +13104,14 @@ func (t *LISTXATTRS4resok) Decode(r *xdr.Reader) {
 	r.Field("lxr_names")
 	t.LxrEof = r.Bool()
 	r.Field("lxr_eof")
+}
+
+func (*LISTXATTRS4resok) Skip(r *xdr.Reader, off uint) uint {
+	var n0 uint32
+	for n0, off = r.SkipCount(off+8, 0, 4); n0 > 0 && off < xdr.Beyond; n0-- {
+		off = r.SkipOpaque(off, 0)
+	}
+	return off + 4
 }
 
 func (t *LISTXATTRS4resok) Append(b []byte) []byte {
@@ -11528,6 +13154,17 @@ func (t *LISTXATTRS4res) Decode(r *xdr.Reader) {
 		t.LxrValue.Decode(r)
 	default:
 	}
+}
+
+func (*LISTXATTRS4res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat4(v) {
+	case NFS4_OK:
+		off = (*LISTXATTRS4resok)(nil).Skip(r, off)
+	default:
+
+	}
+	return off
 }
 
 func (t *LISTXATTRS4res) Append(b []byte) []byte {
@@ -11575,6 +13212,11 @@ func (t *REMOVEXATTR4args) Decode(r *xdr.Reader) {
 	r.Field("rxa_name")
 }
 
+func (*REMOVEXATTR4args) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off, 0)
+	return off
+}
+
 func (t *REMOVEXATTR4args) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.RxaName)
 	return b
@@ -11611,6 +13253,17 @@ func (t *REMOVEXATTR4res) Decode(r *xdr.Reader) {
 		}
 	default:
 	}
+}
+
+func (*REMOVEXATTR4res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat4(v) {
+	case NFS4_OK:
+		off += 20
+	default:
+
+	}
+	return off
 }
 
 func (t *REMOVEXATTR4res) Append(b []byte) []byte {
@@ -11664,6 +13317,10 @@ func (t *Nfsv41FileLayouthint4) Decode(r *xdr.Reader) {
 	r.Field("nflh_stripe_count")
 }
 
+func (*Nfsv41FileLayouthint4) Skip(r *xdr.Reader, off uint) uint {
+	return off + 12
+}
+
 func (t *Nfsv41FileLayouthint4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.NflhCare)
 	b = xdr.AppendUint32(b, t.NflhUtil)
@@ -11704,6 +13361,17 @@ func (t *Nfsv41FileLayoutDsAddr4) Decode(r *xdr.Reader) {
 		}
 	}
 	r.Field("nflda_multipath_ds_list")
+}
+
+func (*Nfsv41FileLayoutDsAddr4) Skip(r *xdr.Reader, off uint) uint {
+	var n0, n1 uint32
+	off = r.SkipArray(off, 0, 4)
+	for n0, off = r.SkipCount(off, 0, 4); n0 > 0 && off < xdr.Beyond; n0-- {
+		for n1, off = r.SkipCount(off, 0, 8); n1 > 0 && off < xdr.Beyond; n1-- {
+			off = (*Netaddr4)(nil).Skip(r, off)
+		}
+	}
+	return off
 }
 
 func (t *Nfsv41FileLayoutDsAddr4) Append(b []byte) []byte {
@@ -11780,6 +13448,14 @@ func (t *Nfsv41FileLayout4) Decode(r *xdr.Reader) {
 	r.Field("nfl_fh_list")
 }
 
+func (*Nfsv41FileLayout4) Skip(r *xdr.Reader, off uint) uint {
+	var n0 uint32
+	for n0, off = r.SkipCount(off+32, 0, 4); n0 > 0 && off < xdr.Beyond; n0-- {
+		off = r.SkipOpaque(off, 128)
+	}
+	return off
+}
+
 func (t *Nfsv41FileLayout4) Append(b []byte) []byte {
 	b = xdr.AppendFixed(b, t.NflDeviceid[:])
 	b = xdr.AppendUint32(b, t.NflUtil)
@@ -11850,6 +13526,11 @@ func (t *PnfsBlockSigComponent4) Decode(r *xdr.Reader) {
 	r.Field("bsc_contents")
 }
 
+func (*PnfsBlockSigComponent4) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off+8, 0)
+	return off
+}
+
 func (t *PnfsBlockSigComponent4) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, uint64(t.BscSigOffset))
 	b = xdr.AppendOpaque(b, t.BscContents)
@@ -11879,6 +13560,14 @@ func (t *PnfsBlockSimpleVolumeInfo4) Decode(r *xdr.Reader) {
 		t.BsvDs[len(t.BsvDs)-1].Decode(r)
 	}
 	r.Field("bsv_ds")
+}
+
+func (*PnfsBlockSimpleVolumeInfo4) Skip(r *xdr.Reader, off uint) uint {
+	var n0 uint32
+	for n0, off = r.SkipCount(off, 16, 12); n0 > 0 && off < xdr.Beyond; n0-- {
+		off = (*PnfsBlockSigComponent4)(nil).Skip(r, off)
+	}
+	return off
 }
 
 func (t *PnfsBlockSimpleVolumeInfo4) Append(b []byte) []byte {
@@ -11928,6 +13617,10 @@ func (t *PnfsBlockSliceVolumeInfo4) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*PnfsBlockSliceVolumeInfo4) Skip(r *xdr.Reader, off uint) uint {
+	return off + 20
+}
+
 func (t *PnfsBlockSliceVolumeInfo4) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.BsvStart)
 	b = xdr.AppendUint64(b, t.BsvLength)
@@ -11957,6 +13650,11 @@ func (t *PnfsBlockConcatVolumeInfo4) Decode(r *xdr.Reader) {
 		t.BcvVolumes[len(t.BcvVolumes)-1] = r.Uint32()
 	}
 	r.Field("bcv_volumes")
+}
+
+func (*PnfsBlockConcatVolumeInfo4) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipArray(off, 0, 4)
+	return off
 }
 
 func (t *PnfsBlockConcatVolumeInfo4) Append(b []byte) []byte {
@@ -11994,6 +13692,11 @@ func (t *PnfsBlockStripeVolumeInfo4) Decode(r *xdr.Reader) {
 		t.BsvVolumes[len(t.BsvVolumes)-1] = r.Uint32()
 	}
 	r.Field("bsv_volumes")
+}
+
+func (*PnfsBlockStripeVolumeInfo4) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipArray(off+8, 0, 4)
+	return off
 }
 
 func (t *PnfsBlockStripeVolumeInfo4) Append(b []byte) []byte {
@@ -12049,6 +13752,23 @@ func (t *PnfsBlockVolume4) Decode(r *xdr.Reader) {
 	default:
 		r.Fail(xdr.Value, "type")
 	}
+}
+
+func (*PnfsBlockVolume4) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch PnfsBlockVolumeType4(v) {
+	case PNFS_BLOCK_VOLUME_SIMPLE:
+		off = (*PnfsBlockSimpleVolumeInfo4)(nil).Skip(r, off)
+	case PNFS_BLOCK_VOLUME_SLICE:
+		off += 20
+	case PNFS_BLOCK_VOLUME_CONCAT:
+		off = (*PnfsBlockConcatVolumeInfo4)(nil).Skip(r, off)
+	case PNFS_BLOCK_VOLUME_STRIPE:
+		off = (*PnfsBlockStripeVolumeInfo4)(nil).Skip(r, off)
+	default:
+		return xdr.Beyond
+	}
+	return off
 }
 
 func (t *PnfsBlockVolume4) Append(b []byte) []byte {
@@ -12115,6 +13835,14 @@ func (t *PnfsBlockDeviceaddr4) Decode(r *xdr.Reader) {
 		t.BdaVolumes[len(t.BdaVolumes)-1].Decode(r)
 	}
 	r.Field("bda_volumes")
+}
+
+func (*PnfsBlockDeviceaddr4) Skip(r *xdr.Reader, off uint) uint {
+	var n0 uint32
+	for n0, off = r.SkipCount(off, 0, 8); n0 > 0 && off < xdr.Beyond; n0-- {
+		off = (*PnfsBlockVolume4)(nil).Skip(r, off)
+	}
+	return off
 }
 
 func (t *PnfsBlockDeviceaddr4) Append(b []byte) []byte {
@@ -12199,6 +13927,10 @@ func (t *PnfsBlockExtent4) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*PnfsBlockExtent4) Skip(r *xdr.Reader, off uint) uint {
+	return off + 44
+}
+
 func (t *PnfsBlockExtent4) Append(b []byte) []byte {
 	b = xdr.AppendFixed(b, t.BexVolId[:])
 	b = xdr.AppendUint64(b, t.BexFileOffset)
@@ -12232,6 +13964,11 @@ func (t *PnfsBlockLayout4) Decode(r *xdr.Reader) {
 		t.BloExtents[len(t.BloExtents)-1].Decode(r)
 	}
 	r.Field("blo_extents")
+}
+
+func (*PnfsBlockLayout4) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipArray(off, 0, 44)
+	return off
 }
 
 func (t *PnfsBlockLayout4) Append(b []byte) []byte {
@@ -12270,6 +14007,11 @@ func (t *PnfsBlockLayoutupdate4) Decode(r *xdr.Reader) {
 	r.Field("blu_commit_list")
 }
 
+func (*PnfsBlockLayoutupdate4) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipArray(off, 0, 44)
+	return off
+}
+
 func (t *PnfsBlockLayoutupdate4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(len(t.BluCommitList)))
 	for i := range t.BluCommitList {
@@ -12300,6 +14042,10 @@ type PnfsBlockLayouthint4 struct {
 func (t *PnfsBlockLayouthint4) Decode(r *xdr.Reader) {
 	t.BlhMaximumIoTime = r.Uint64()
 	r.Field("blh_maximum_io_time")
+}
+
+func (*PnfsBlockLayouthint4) Skip(r *xdr.Reader, off uint) uint {
+	return off + 8
 }
 
 func (t *PnfsBlockLayouthint4) Append(b []byte) []byte {
@@ -12373,6 +14119,10 @@ func (t *PnfsScsiExtent4) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*PnfsScsiExtent4) Skip(r *xdr.Reader, off uint) uint {
+	return off + 44
+}
+
 func (t *PnfsScsiExtent4) Append(b []byte) []byte {
 	b = xdr.AppendFixed(b, t.SeVolId[:])
 	b = xdr.AppendUint64(b, t.SeFileOffset)
@@ -12406,6 +14156,11 @@ func (t *PnfsScsiLayout4) Decode(r *xdr.Reader) {
 		t.SlExtents[len(t.SlExtents)-1].Decode(r)
 	}
 	r.Field("sl_extents")
+}
+
+func (*PnfsScsiLayout4) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipArray(off, 0, 44)
+	return off
 }
 
 func (t *PnfsScsiLayout4) Append(b []byte) []byte {
@@ -12449,6 +14204,10 @@ func (t *PnfsScsiRange4) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*PnfsScsiRange4) Skip(r *xdr.Reader, off uint) uint {
+	return off + 16
+}
+
 func (t *PnfsScsiRange4) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.SrFileOffset)
 	b = xdr.AppendUint64(b, t.SrLength)
@@ -12476,6 +14235,11 @@ func (t *PnfsScsiLayoutupdate4) Decode(r *xdr.Reader) {
 		t.SluCommitList[len(t.SluCommitList)-1].Decode(r)
 	}
 	r.Field("slu_commit_list")
+}
+
+func (*PnfsScsiLayoutupdate4) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipArray(off, 0, 16)
+	return off
 }
 
 func (t *PnfsScsiLayoutupdate4) Append(b []byte) []byte {
@@ -12508,6 +14272,10 @@ type PnfsScsiLayouthint4 struct {
 func (t *PnfsScsiLayouthint4) Decode(r *xdr.Reader) {
 	t.SlhMaximumIoTime = r.Uint64()
 	r.Field("slh_maximum_io_time")
+}
+
+func (*PnfsScsiLayouthint4) Skip(r *xdr.Reader, off uint) uint {
+	return off + 8
 }
 
 func (t *PnfsScsiLayouthint4) Append(b []byte) []byte {
@@ -12620,6 +14388,11 @@ func (t *PnfsScsiBaseVolumeInfo4) Decode(r *xdr.Reader) {
 	r.Field("sbv_pr_key")
 }
 
+func (*PnfsScsiBaseVolumeInfo4) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off+8, 0)
+	return off + 8
+}
+
 func (t *PnfsScsiBaseVolumeInfo4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.SbvCodeSet))
 	b = xdr.AppendUint32(b, uint32(t.SbvDesignatorType))
@@ -12664,6 +14437,10 @@ func (t *PnfsScsiSliceVolumeInfo4) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*PnfsScsiSliceVolumeInfo4) Skip(r *xdr.Reader, off uint) uint {
+	return off + 20
+}
+
 func (t *PnfsScsiSliceVolumeInfo4) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.SsvStart)
 	b = xdr.AppendUint64(b, t.SsvLength)
@@ -12693,6 +14470,11 @@ func (t *PnfsScsiConcatVolumeInfo4) Decode(r *xdr.Reader) {
 		t.ScvVolumes[len(t.ScvVolumes)-1] = r.Uint32()
 	}
 	r.Field("scv_volumes")
+}
+
+func (*PnfsScsiConcatVolumeInfo4) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipArray(off, 0, 4)
+	return off
 }
 
 func (t *PnfsScsiConcatVolumeInfo4) Append(b []byte) []byte {
@@ -12730,6 +14512,11 @@ func (t *PnfsScsiStripeVolumeInfo4) Decode(r *xdr.Reader) {
 		t.SsvVolumes[len(t.SsvVolumes)-1] = r.Uint32()
 	}
 	r.Field("ssv_volumes")
+}
+
+func (*PnfsScsiStripeVolumeInfo4) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipArray(off+8, 0, 4)
+	return off
 }
 
 func (t *PnfsScsiStripeVolumeInfo4) Append(b []byte) []byte {
@@ -12785,6 +14572,23 @@ func (t *PnfsScsiVolume4) Decode(r *xdr.Reader) {
 	default:
 		r.Fail(xdr.Value, "type")
 	}
+}
+
+func (*PnfsScsiVolume4) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch PnfsScsiVolumeType4(v) {
+	case PNFS_SCSI_VOLUME_BASE:
+		off = (*PnfsScsiBaseVolumeInfo4)(nil).Skip(r, off)
+	case PNFS_SCSI_VOLUME_SLICE:
+		off += 20
+	case PNFS_SCSI_VOLUME_CONCAT:
+		off = (*PnfsScsiConcatVolumeInfo4)(nil).Skip(r, off)
+	case PNFS_SCSI_VOLUME_STRIPE:
+		off = (*PnfsScsiStripeVolumeInfo4)(nil).Skip(r, off)
+	default:
+		return xdr.Beyond
+	}
+	return off
 }
 
 func (t *PnfsScsiVolume4) Append(b []byte) []byte {
@@ -12853,6 +14657,14 @@ func (t *PnfsScsiDeviceaddr4) Decode(r *xdr.Reader) {
 	r.Field("sda_volumes")
 }
 
+func (*PnfsScsiDeviceaddr4) Skip(r *xdr.Reader, off uint) uint {
+	var n0 uint32
+	for n0, off = r.SkipCount(off, 0, 8); n0 > 0 && off < xdr.Beyond; n0-- {
+		off = (*PnfsScsiVolume4)(nil).Skip(r, off)
+	}
+	return off
+}
+
 func (t *PnfsScsiDeviceaddr4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(len(t.SdaVolumes)))
 	for i := range t.SdaVolumes {
@@ -12908,6 +14720,10 @@ func (t *FfDeviceVersions4) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*FfDeviceVersions4) Skip(r *xdr.Reader, off uint) uint {
+	return off + 20
+}
+
 func (t *FfDeviceVersions4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.FfdvVersion)
 	b = xdr.AppendUint32(b, t.FfdvMinorversion)
@@ -12948,6 +14764,15 @@ func (t *FfDeviceAddr4) Decode(r *xdr.Reader) {
 		t.FfdaVersions[len(t.FfdaVersions)-1].Decode(r)
 	}
 	r.Field("ffda_versions")
+}
+
+func (*FfDeviceAddr4) Skip(r *xdr.Reader, off uint) uint {
+	var n0 uint32
+	for n0, off = r.SkipCount(off, 0, 8); n0 > 0 && off < xdr.Beyond; n0-- {
+		off = (*Netaddr4)(nil).Skip(r, off)
+	}
+	off = r.SkipArray(off, 0, 20)
+	return off
 }
 
 func (t *FfDeviceAddr4) Append(b []byte) []byte {
@@ -13020,6 +14845,16 @@ func (t *FfDataServer4) Decode(r *xdr.Reader) {
 	r.Field("ffds_group")
 }
 
+func (*FfDataServer4) Skip(r *xdr.Reader, off uint) uint {
+	var n0 uint32
+	for n0, off = r.SkipCount(off+36, 0, 4); n0 > 0 && off < xdr.Beyond; n0-- {
+		off = r.SkipOpaque(off, 128)
+	}
+	off = r.SkipOpaque(off, 0)
+	off = r.SkipOpaque(off, 0)
+	return off
+}
+
 func (t *FfDataServer4) Append(b []byte) []byte {
 	b = xdr.AppendFixed(b, t.FfdsDeviceid[:])
 	b = xdr.AppendUint32(b, t.FfdsEfficiency)
@@ -13070,6 +14905,14 @@ func (t *FfMirror4) Decode(r *xdr.Reader) {
 	r.Field("ffm_data_servers")
 }
 
+func (*FfMirror4) Skip(r *xdr.Reader, off uint) uint {
+	var n0 uint32
+	for n0, off = r.SkipCount(off, 0, 48); n0 > 0 && off < xdr.Beyond; n0-- {
+		off = (*FfDataServer4)(nil).Skip(r, off)
+	}
+	return off
+}
+
 func (t *FfMirror4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(len(t.FfmDataServers)))
 	for i := range t.FfmDataServers {
@@ -13115,6 +14958,14 @@ func (t *FfLayout4) Decode(r *xdr.Reader) {
 	r.Field("ffl_flags")
 	t.FflStatsCollectHint = r.Uint32()
 	r.Field("ffl_stats_collect_hint")
+}
+
+func (*FfLayout4) Skip(r *xdr.Reader, off uint) uint {
+	var n0 uint32
+	for n0, off = r.SkipCount(off+8, 0, 4); n0 > 0 && off < xdr.Beyond; n0-- {
+		off = (*FfMirror4)(nil).Skip(r, off)
+	}
+	return off + 8
 }
 
 func (t *FfLayout4) Append(b []byte) []byte {
@@ -13175,6 +15026,11 @@ func (t *FfIoerr4) Decode(r *xdr.Reader) {
 		t.FfieErrors[len(t.FfieErrors)-1].Decode(r)
 	}
 	r.Field("ffie_errors")
+}
+
+func (*FfIoerr4) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipArray(off+32, 0, 24)
+	return off
 }
 
 func (t *FfIoerr4) Append(b []byte) []byte {
@@ -13244,6 +15100,10 @@ func (t *FfIoLatency4) Decode(r *xdr.Reader) {
 		t.FfilTotalBusyTime.Decode(r)
 		t.FfilAggregateCompletionTime.Decode(r)
 	}
+}
+
+func (*FfIoLatency4) Skip(r *xdr.Reader, off uint) uint {
+	return off + 64
 }
 
 func (t *FfIoLatency4) Append(b []byte) []byte {
@@ -13317,6 +15177,12 @@ func (t *FfLayoutupdate4) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*FfLayoutupdate4) Skip(r *xdr.Reader, off uint) uint {
+	off = (*Netaddr4)(nil).Skip(r, off)
+	off = r.SkipOpaque(off, 128)
+	return off + 144
+}
+
 func (t *FfLayoutupdate4) Append(b []byte) []byte {
 	b = t.FflAddr.Append(b)
 	b = xdr.AppendOpaque(b, t.FflFhandle)
@@ -13386,6 +15252,11 @@ func (t *FfIostats4) Decode(r *xdr.Reader) {
 	t.FfisLayoutupdate.Decode(r)
 }
 
+func (*FfIostats4) Skip(r *xdr.Reader, off uint) uint {
+	off = (*FfLayoutupdate4)(nil).Skip(r, off+80)
+	return off
+}
+
 func (t *FfIostats4) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.FfisOffset)
 	b = xdr.AppendUint64(b, t.FfisLength)
@@ -13442,6 +15313,17 @@ func (t *FfLayoutreturn4) Decode(r *xdr.Reader) {
 	r.Field("fflr_iostats_report")
 }
 
+func (*FfLayoutreturn4) Skip(r *xdr.Reader, off uint) uint {
+	var n0 uint32
+	for n0, off = r.SkipCount(off, 0, 36); n0 > 0 && off < xdr.Beyond; n0-- {
+		off = (*FfIoerr4)(nil).Skip(r, off)
+	}
+	for n0, off = r.SkipCount(off, 0, 236); n0 > 0 && off < xdr.Beyond; n0-- {
+		off = (*FfIostats4)(nil).Skip(r, off)
+	}
+	return off
+}
+
 func (t *FfLayoutreturn4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(len(t.FflrIoerrReport)))
 	for i := range t.FflrIoerrReport {
@@ -13493,6 +15375,14 @@ func (t *FfMirrorsHint) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*FfMirrorsHint) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	if v != 0 {
+		off += 4
+	}
+	return off
+}
+
 func (t *FfMirrorsHint) Append(b []byte) []byte {
 	b = xdr.AppendBool(b, t.FfmcValid)
 	if t.FfmcValid {
@@ -13523,6 +15413,11 @@ type FfLayouthint4 struct {
 
 func (t *FfLayouthint4) Decode(r *xdr.Reader) {
 	t.FflhMirrorsHint.Decode(r)
+}
+
+func (*FfLayouthint4) Skip(r *xdr.Reader, off uint) uint {
+	off = (*FfMirrorsHint)(nil).Skip(r, off)
+	return off
 }
 
 func (t *FfLayouthint4) Append(b []byte) []byte {
@@ -13601,20 +15496,20 @@ func (e NfsCbOpnum4) String() string { return xdr.EnumString(uint32(e), e.Symbol
 
 // cbOps are the operations of nfs_cb_opnum4.
 var cbOps = opTable{
-	OP_CB_GETATTR:              {"CB_GETATTR", "CB_GETATTR4args", newMessage[CB_GETATTR4args], "CB_GETATTR4res", newMessage[CB_GETATTR4res]},
-	OP_CB_RECALL:               {"CB_RECALL", "CB_RECALL4args", newMessage[CB_RECALL4args], "CB_RECALL4res", newMessage[Status4res]},
-	OP_CB_LAYOUTRECALL:         {"CB_LAYOUTRECALL", "CB_LAYOUTRECALL4args", newMessage[CB_LAYOUTRECALL4args], "CB_LAYOUTRECALL4res", newMessage[CB_LAYOUTRECALL4res]},
-	OP_CB_NOTIFY:               {"CB_NOTIFY", "CB_NOTIFY4args", newMessage[CB_NOTIFY4args], "CB_NOTIFY4res", newMessage[CB_NOTIFY4res]},
-	OP_CB_PUSH_DELEG:           {"CB_PUSH_DELEG", "CB_PUSH_DELEG4args", newMessage[CB_PUSH_DELEG4args], "CB_PUSH_DELEG4res", newMessage[CB_PUSH_DELEG4res]},
-	OP_CB_RECALL_ANY:           {"CB_RECALL_ANY", "CB_RECALL_ANY4args", newMessage[CB_RECALL_ANY4args], "CB_RECALL_ANY4res", newMessage[CB_RECALL_ANY4res]},
-	OP_CB_RECALLABLE_OBJ_AVAIL: {"CB_RECALLABLE_OBJ_AVAIL", "CB_RECALLABLE_OBJ_AVAIL4args", newMessage[CB_RECALL_ANY4args], "CB_RECALLABLE_OBJ_AVAIL4res", newMessage[CB_RECALLABLE_OBJ_AVAIL4res]},
-	OP_CB_RECALL_SLOT:          {"CB_RECALL_SLOT", "CB_RECALL_SLOT4args", newMessage[CB_RECALL_SLOT4args], "CB_RECALL_SLOT4res", newMessage[CB_RECALL_SLOT4res]},
-	OP_CB_SEQUENCE:             {"CB_SEQUENCE", "CB_SEQUENCE4args", newMessage[CB_SEQUENCE4args], "CB_SEQUENCE4res", newMessage[CB_SEQUENCE4res]},
-	OP_CB_WANTS_CANCELLED:      {"CB_WANTS_CANCELLED", "CB_WANTS_CANCELLED4args", newMessage[CB_WANTS_CANCELLED4args], "CB_WANTS_CANCELLED4res", newMessage[CB_WANTS_CANCELLED4res]},
-	OP_CB_NOTIFY_LOCK:          {"CB_NOTIFY_LOCK", "CB_NOTIFY_LOCK4args", newMessage[CB_NOTIFY_LOCK4args], "CB_NOTIFY_LOCK4res", newMessage[CB_NOTIFY_LOCK4res]},
-	OP_CB_NOTIFY_DEVICEID:      {"CB_NOTIFY_DEVICEID", "CB_NOTIFY_DEVICEID4args", newMessage[CB_NOTIFY_DEVICEID4args], "CB_NOTIFY_DEVICEID4res", newMessage[CB_NOTIFY_DEVICEID4res]},
-	OP_CB_OFFLOAD:              {"CB_OFFLOAD", "CB_OFFLOAD4args", newMessage[CB_OFFLOAD4args], "CB_OFFLOAD4res", newMessage[CB_OFFLOAD4res]},
-	0:                          {"CB_ILLEGAL", "void", xdr.NewVoid, "CB_ILLEGAL4res", newMessage[Status4res]},
+	OP_CB_GETATTR:              {"CB_GETATTR", "CB_GETATTR4args", newMessage[CB_GETATTR4args], "CB_GETATTR4res", newMessage[CB_GETATTR4res], (*CB_GETATTR4args)(nil), (*CB_GETATTR4res)(nil)},
+	OP_CB_RECALL:               {"CB_RECALL", "CB_RECALL4args", newMessage[CB_RECALL4args], "CB_RECALL4res", newMessage[Status4res], (*CB_RECALL4args)(nil), (*Status4res)(nil)},
+	OP_CB_LAYOUTRECALL:         {"CB_LAYOUTRECALL", "CB_LAYOUTRECALL4args", newMessage[CB_LAYOUTRECALL4args], "CB_LAYOUTRECALL4res", newMessage[CB_LAYOUTRECALL4res], (*CB_LAYOUTRECALL4args)(nil), (*CB_LAYOUTRECALL4res)(nil)},
+	OP_CB_NOTIFY:               {"CB_NOTIFY", "CB_NOTIFY4args", newMessage[CB_NOTIFY4args], "CB_NOTIFY4res", newMessage[CB_NOTIFY4res], (*CB_NOTIFY4args)(nil), (*CB_NOTIFY4res)(nil)},
+	OP_CB_PUSH_DELEG:           {"CB_PUSH_DELEG", "CB_PUSH_DELEG4args", newMessage[CB_PUSH_DELEG4args], "CB_PUSH_DELEG4res", newMessage[CB_PUSH_DELEG4res], (*CB_PUSH_DELEG4args)(nil), (*CB_PUSH_DELEG4res)(nil)},
+	OP_CB_RECALL_ANY:           {"CB_RECALL_ANY", "CB_RECALL_ANY4args", newMessage[CB_RECALL_ANY4args], "CB_RECALL_ANY4res", newMessage[CB_RECALL_ANY4res], (*CB_RECALL_ANY4args)(nil), (*CB_RECALL_ANY4res)(nil)},
+	OP_CB_RECALLABLE_OBJ_AVAIL: {"CB_RECALLABLE_OBJ_AVAIL", "CB_RECALLABLE_OBJ_AVAIL4args", newMessage[CB_RECALL_ANY4args], "CB_RECALLABLE_OBJ_AVAIL4res", newMessage[CB_RECALLABLE_OBJ_AVAIL4res], (*CB_RECALL_ANY4args)(nil), (*CB_RECALLABLE_OBJ_AVAIL4res)(nil)},
+	OP_CB_RECALL_SLOT:          {"CB_RECALL_SLOT", "CB_RECALL_SLOT4args", newMessage[CB_RECALL_SLOT4args], "CB_RECALL_SLOT4res", newMessage[CB_RECALL_SLOT4res], (*CB_RECALL_SLOT4args)(nil), (*CB_RECALL_SLOT4res)(nil)},
+	OP_CB_SEQUENCE:             {"CB_SEQUENCE", "CB_SEQUENCE4args", newMessage[CB_SEQUENCE4args], "CB_SEQUENCE4res", newMessage[CB_SEQUENCE4res], (*CB_SEQUENCE4args)(nil), (*CB_SEQUENCE4res)(nil)},
+	OP_CB_WANTS_CANCELLED:      {"CB_WANTS_CANCELLED", "CB_WANTS_CANCELLED4args", newMessage[CB_WANTS_CANCELLED4args], "CB_WANTS_CANCELLED4res", newMessage[CB_WANTS_CANCELLED4res], (*CB_WANTS_CANCELLED4args)(nil), (*CB_WANTS_CANCELLED4res)(nil)},
+	OP_CB_NOTIFY_LOCK:          {"CB_NOTIFY_LOCK", "CB_NOTIFY_LOCK4args", newMessage[CB_NOTIFY_LOCK4args], "CB_NOTIFY_LOCK4res", newMessage[CB_NOTIFY_LOCK4res], (*CB_NOTIFY_LOCK4args)(nil), (*CB_NOTIFY_LOCK4res)(nil)},
+	OP_CB_NOTIFY_DEVICEID:      {"CB_NOTIFY_DEVICEID", "CB_NOTIFY_DEVICEID4args", newMessage[CB_NOTIFY_DEVICEID4args], "CB_NOTIFY_DEVICEID4res", newMessage[CB_NOTIFY_DEVICEID4res], (*CB_NOTIFY_DEVICEID4args)(nil), (*CB_NOTIFY_DEVICEID4res)(nil)},
+	OP_CB_OFFLOAD:              {"CB_OFFLOAD", "CB_OFFLOAD4args", newMessage[CB_OFFLOAD4args], "CB_OFFLOAD4res", newMessage[CB_OFFLOAD4res], (*CB_OFFLOAD4args)(nil), (*CB_OFFLOAD4res)(nil)},
+	0:                          {"CB_ILLEGAL", "void", xdr.NewVoid, "CB_ILLEGAL4res", newMessage[Status4res], xdr.Void{}, (*Status4res)(nil)},
 }
 
 // CB_GETATTR4args is the XDR struct CB_GETATTR4args.
@@ -13628,6 +15523,12 @@ func (t *CB_GETATTR4args) Decode(r *xdr.Reader) {
 	r.Field("fh")
 	t.AttrRequest.Decode(r)
 	r.Field("attr_request")
+}
+
+func (*CB_GETATTR4args) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off, 128)
+	off = new(AttrBitmap4).Skip(r, off)
+	return off
 }
 
 func (t *CB_GETATTR4args) Append(b []byte) []byte {
@@ -13656,6 +15557,11 @@ type CB_GETATTR4resok struct {
 func (t *CB_GETATTR4resok) Decode(r *xdr.Reader) {
 	t.ObjAttributes.Decode(r)
 	r.Field("obj_attributes")
+}
+
+func (*CB_GETATTR4resok) Skip(r *xdr.Reader, off uint) uint {
+	off = new(Fattr4).Skip(r, off)
+	return off
 }
 
 func (t *CB_GETATTR4resok) Append(b []byte) []byte {
@@ -13689,6 +15595,17 @@ func (t *CB_GETATTR4res) Decode(r *xdr.Reader) {
 		t.Resok4.Decode(r)
 	default:
 	}
+}
+
+func (*CB_GETATTR4res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat4(v) {
+	case NFS4_OK:
+		off = (*CB_GETATTR4resok)(nil).Skip(r, off)
+	default:
+
+	}
+	return off
 }
 
 func (t *CB_GETATTR4res) Append(b []byte) []byte {
@@ -13744,6 +15661,11 @@ func (t *CB_RECALL4args) Decode(r *xdr.Reader) {
 	}
 	t.Fh = r.Opaque(128)
 	r.Field("fh")
+}
+
+func (*CB_RECALL4args) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off+20, 128)
+	return off
 }
 
 func (t *CB_RECALL4args) Append(b []byte) []byte {
@@ -13817,6 +15739,11 @@ func (t *LayoutrecallFile4) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*LayoutrecallFile4) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off, 128)
+	return off + 32
+}
+
 func (t *LayoutrecallFile4) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.LorFh)
 	b = xdr.AppendUint64(b, t.LorOffset)
@@ -13865,6 +15792,20 @@ func (t *Layoutrecall4) Decode(r *xdr.Reader) {
 	default:
 		r.Fail(xdr.Value, "lor_recalltype")
 	}
+}
+
+func (*Layoutrecall4) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch LayoutrecallType4(v) {
+	case LAYOUTRECALL4_FILE:
+		off = (*LayoutrecallFile4)(nil).Skip(r, off)
+	case LAYOUTRECALL4_FSID:
+		off += 16
+	case LAYOUTRECALL4_ALL:
+	default:
+		return xdr.Beyond
+	}
+	return off
 }
 
 func (t *Layoutrecall4) Append(b []byte) []byte {
@@ -13924,6 +15865,11 @@ func (t *CB_LAYOUTRECALL4args) Decode(r *xdr.Reader) {
 	t.CloraRecall.Decode(r)
 }
 
+func (*CB_LAYOUTRECALL4args) Skip(r *xdr.Reader, off uint) uint {
+	off = (*Layoutrecall4)(nil).Skip(r, off+12)
+	return off
+}
+
 func (t *CB_LAYOUTRECALL4args) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.CloraType))
 	b = xdr.AppendUint32(b, uint32(t.CloraIomode))
@@ -13955,6 +15901,10 @@ type CB_LAYOUTRECALL4res struct {
 func (t *CB_LAYOUTRECALL4res) Decode(r *xdr.Reader) {
 	t.ClorrStatus = Nfsstat4(r.Uint32())
 	r.Field("clorr_status")
+}
+
+func (*CB_LAYOUTRECALL4res) Skip(r *xdr.Reader, off uint) uint {
+	return off + 4
 }
 
 func (t *CB_LAYOUTRECALL4res) Append(b []byte) []byte {
@@ -14020,6 +15970,12 @@ func (t *NotifyEntry4) Decode(r *xdr.Reader) {
 	r.Field("ne_attrs")
 }
 
+func (*NotifyEntry4) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off, 0)
+	off = new(Fattr4).Skip(r, off)
+	return off
+}
+
 func (t *NotifyEntry4) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.NeFile)
 	b = t.NeAttrs.Append(b)
@@ -14052,6 +16008,11 @@ func (t *PrevEntry4) Decode(r *xdr.Reader) {
 	r.Field("pe_prev_entry_cookie")
 }
 
+func (*PrevEntry4) Skip(r *xdr.Reader, off uint) uint {
+	off = (*NotifyEntry4)(nil).Skip(r, off)
+	return off + 8
+}
+
 func (t *PrevEntry4) Append(b []byte) []byte {
 	b = t.PePrevEntry.Append(b)
 	b = xdr.AppendUint64(b, t.PePrevEntryCookie)
@@ -14081,6 +16042,11 @@ func (t *NotifyRemove4) Decode(r *xdr.Reader) {
 	t.NrmOldEntry.Decode(r)
 	t.NrmOldEntryCookie = r.Uint64()
 	r.Field("nrm_old_entry_cookie")
+}
+
+func (*NotifyRemove4) Skip(r *xdr.Reader, off uint) uint {
+	off = (*NotifyEntry4)(nil).Skip(r, off)
+	return off + 8
 }
 
 func (t *NotifyRemove4) Append(b []byte) []byte {
@@ -14133,6 +16099,19 @@ func (t *NotifyAdd4) Decode(r *xdr.Reader) {
 	r.Field("nad_prev_entry")
 	t.NadLastEntry = r.Bool()
 	r.Field("nad_last_entry")
+}
+
+func (*NotifyAdd4) Skip(r *xdr.Reader, off uint) uint {
+	var n0 uint32
+	for n0, off = r.SkipCount(off, 1, 20); n0 > 0 && off < xdr.Beyond; n0-- {
+		off = (*NotifyRemove4)(nil).Skip(r, off)
+	}
+	off = (*NotifyEntry4)(nil).Skip(r, off)
+	off = r.SkipArray(off, 1, 8)
+	for n0, off = r.SkipCount(off, 1, 20); n0 > 0 && off < xdr.Beyond; n0-- {
+		off = (*PrevEntry4)(nil).Skip(r, off)
+	}
+	return off + 4
 }
 
 func (t *NotifyAdd4) Append(b []byte) []byte {
@@ -14195,6 +16174,11 @@ func (t *NotifyAttr4) Decode(r *xdr.Reader) {
 	t.NaChangedEntry.Decode(r)
 }
 
+func (*NotifyAttr4) Skip(r *xdr.Reader, off uint) uint {
+	off = (*NotifyEntry4)(nil).Skip(r, off)
+	return off
+}
+
 func (t *NotifyAttr4) Append(b []byte) []byte {
 	b = t.NaChangedEntry.Append(b)
 	return b
@@ -14221,6 +16205,12 @@ type NotifyRename4 struct {
 func (t *NotifyRename4) Decode(r *xdr.Reader) {
 	t.NrnOldEntry.Decode(r)
 	t.NrnNewEntry.Decode(r)
+}
+
+func (*NotifyRename4) Skip(r *xdr.Reader, off uint) uint {
+	off = (*NotifyRemove4)(nil).Skip(r, off)
+	off = (*NotifyAdd4)(nil).Skip(r, off)
+	return off
 }
 
 func (t *NotifyRename4) Append(b []byte) []byte {
@@ -14262,6 +16252,10 @@ func (t *NotifyVerifier4) Decode(r *xdr.Reader) {
 		r.Copy(t.NvNewCookieverf[:])
 		r.Field("nv_new_cookieverf")
 	}
+}
+
+func (*NotifyVerifier4) Skip(r *xdr.Reader, off uint) uint {
+	return off + 16
 }
 
 func (t *NotifyVerifier4) Append(b []byte) []byte {
@@ -14319,6 +16313,10 @@ func (t *NotifyDeviceidDelete4) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*NotifyDeviceidDelete4) Skip(r *xdr.Reader, off uint) uint {
+	return off + 20
+}
+
 func (t *NotifyDeviceidDelete4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.NddLayouttype))
 	b = xdr.AppendFixed(b, t.NddDeviceid[:])
@@ -14357,6 +16355,10 @@ func (t *NotifyDeviceidChange4) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*NotifyDeviceidChange4) Skip(r *xdr.Reader, off uint) uint {
+	return off + 24
+}
+
 func (t *NotifyDeviceidChange4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.NdcLayouttype))
 	b = xdr.AppendFixed(b, t.NdcDeviceid[:])
@@ -14391,6 +16393,15 @@ func (t *CB_NOTIFY4args) Decode(r *xdr.Reader) {
 		t.CnaChanges[len(t.CnaChanges)-1].Decode(r)
 	}
 	r.Field("cna_changes")
+}
+
+func (*CB_NOTIFY4args) Skip(r *xdr.Reader, off uint) uint {
+	var n0 uint32
+	off = r.SkipOpaque(off+16, 128)
+	for n0, off = r.SkipCount(off, 0, 8); n0 > 0 && off < xdr.Beyond; n0-- {
+		off = new(DirNotify4).Skip(r, off)
+	}
+	return off
 }
 
 func (t *CB_NOTIFY4args) Append(b []byte) []byte {
@@ -14434,6 +16445,10 @@ func (t *CB_NOTIFY4res) Decode(r *xdr.Reader) {
 	r.Field("cnr_status")
 }
 
+func (*CB_NOTIFY4res) Skip(r *xdr.Reader, off uint) uint {
+	return off + 4
+}
+
 func (t *CB_NOTIFY4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.CnrStatus))
 	return b
@@ -14461,6 +16476,12 @@ func (t *CB_PUSH_DELEG4args) Decode(r *xdr.Reader) {
 	t.CpdaFh = r.Opaque(128)
 	r.Field("cpda_fh")
 	t.CpdaDelegation.Decode(r)
+}
+
+func (*CB_PUSH_DELEG4args) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off, 128)
+	off = (*OpenDelegation4)(nil).Skip(r, off)
+	return off
 }
 
 func (t *CB_PUSH_DELEG4args) Append(b []byte) []byte {
@@ -14493,6 +16514,10 @@ func (t *CB_PUSH_DELEG4res) Decode(r *xdr.Reader) {
 	r.Field("cpdr_status")
 }
 
+func (*CB_PUSH_DELEG4res) Skip(r *xdr.Reader, off uint) uint {
+	return off + 4
+}
+
 func (t *CB_PUSH_DELEG4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.CpdrStatus))
 	return b
@@ -14523,6 +16548,11 @@ func (t *CB_RECALL_ANY4args) Decode(r *xdr.Reader) {
 	r.Field("craa_type_mask")
 }
 
+func (*CB_RECALL_ANY4args) Skip(r *xdr.Reader, off uint) uint {
+	off = new(RecallAnyBitmap4).Skip(r, off+4)
+	return off
+}
+
 func (t *CB_RECALL_ANY4args) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.CraaObjectsToKeep)
 	b = t.CraaTypeMask.Append(b)
@@ -14548,6 +16578,10 @@ type CB_RECALL_ANY4res struct {
 func (t *CB_RECALL_ANY4res) Decode(r *xdr.Reader) {
 	t.CrarStatus = Nfsstat4(r.Uint32())
 	r.Field("crar_status")
+}
+
+func (*CB_RECALL_ANY4res) Skip(r *xdr.Reader, off uint) uint {
+	return off + 4
 }
 
 func (t *CB_RECALL_ANY4res) Append(b []byte) []byte {
@@ -14579,6 +16613,10 @@ func (t *CB_RECALLABLE_OBJ_AVAIL4res) Decode(r *xdr.Reader) {
 	r.Field("croa_status")
 }
 
+func (*CB_RECALLABLE_OBJ_AVAIL4res) Skip(r *xdr.Reader, off uint) uint {
+	return off + 4
+}
+
 func (t *CB_RECALLABLE_OBJ_AVAIL4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.CroaStatus))
 	return b
@@ -14606,6 +16644,10 @@ func (t *CB_RECALL_SLOT4args) Decode(r *xdr.Reader) {
 	r.Field("rsa_target_highest_slotid")
 }
 
+func (*CB_RECALL_SLOT4args) Skip(r *xdr.Reader, off uint) uint {
+	return off + 4
+}
+
 func (t *CB_RECALL_SLOT4args) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.RsaTargetHighestSlotid)
 	return b
@@ -14627,6 +16669,10 @@ type CB_RECALL_SLOT4res struct {
 func (t *CB_RECALL_SLOT4res) Decode(r *xdr.Reader) {
 	t.RsrStatus = Nfsstat4(r.Uint32())
 	r.Field("rsr_status")
+}
+
+func (*CB_RECALL_SLOT4res) Skip(r *xdr.Reader, off uint) uint {
+	return off + 4
 }
 
 func (t *CB_RECALL_SLOT4res) Append(b []byte) []byte {
@@ -14659,6 +16705,10 @@ func (t *ReferringCall4) Decode(r *xdr.Reader) {
 	r.Field("rc_slotid")
 }
 
+func (*ReferringCall4) Skip(r *xdr.Reader, off uint) uint {
+	return off + 8
+}
+
 func (t *ReferringCall4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.RcSequenceid)
 	b = xdr.AppendUint32(b, t.RcSlotid)
@@ -14689,6 +16739,11 @@ func (t *ReferringCallList4) Decode(r *xdr.Reader) {
 		t.RclReferringCalls[len(t.RclReferringCalls)-1].Decode(r)
 	}
 	r.Field("rcl_referring_calls")
+}
+
+func (*ReferringCallList4) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipArray(off+16, 0, 8)
+	return off
 }
 
 func (t *ReferringCallList4) Append(b []byte) []byte {
@@ -14751,6 +16806,14 @@ func (t *CB_SEQUENCE4args) Decode(r *xdr.Reader) {
 		t.CsaReferringCallLists[len(t.CsaReferringCallLists)-1].Decode(r)
 	}
 	r.Field("csa_referring_call_lists")
+}
+
+func (*CB_SEQUENCE4args) Skip(r *xdr.Reader, off uint) uint {
+	var n0 uint32
+	for n0, off = r.SkipCount(off+32, 0, 20); n0 > 0 && off < xdr.Beyond; n0-- {
+		off = (*ReferringCallList4)(nil).Skip(r, off)
+	}
+	return off
 }
 
 func (t *CB_SEQUENCE4args) Append(b []byte) []byte {
@@ -14818,6 +16881,10 @@ func (t *CB_SEQUENCE4resok) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*CB_SEQUENCE4resok) Skip(r *xdr.Reader, off uint) uint {
+	return off + 32
+}
+
 func (t *CB_SEQUENCE4resok) Append(b []byte) []byte {
 	b = xdr.AppendFixed(b, t.CsrSessionid[:])
 	b = xdr.AppendUint32(b, t.CsrSequenceid)
@@ -14862,6 +16929,17 @@ func (t *CB_SEQUENCE4res) Decode(r *xdr.Reader) {
 		}
 	default:
 	}
+}
+
+func (*CB_SEQUENCE4res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat4(v) {
+	case NFS4_OK:
+		off += 32
+	default:
+
+	}
+	return off
 }
 
 func (t *CB_SEQUENCE4res) Append(b []byte) []byte {
@@ -14912,6 +16990,10 @@ func (t *CB_WANTS_CANCELLED4args) Decode(r *xdr.Reader) {
 	r.Field("cwca_resourced_wants_cancelled")
 }
 
+func (*CB_WANTS_CANCELLED4args) Skip(r *xdr.Reader, off uint) uint {
+	return off + 8
+}
+
 func (t *CB_WANTS_CANCELLED4args) Append(b []byte) []byte {
 	b = xdr.AppendBool(b, t.CwcaContendedWantsCancelled)
 	b = xdr.AppendBool(b, t.CwcaResourcedWantsCancelled)
@@ -14935,6 +17017,10 @@ type CB_WANTS_CANCELLED4res struct {
 func (t *CB_WANTS_CANCELLED4res) Decode(r *xdr.Reader) {
 	t.CwcrStatus = Nfsstat4(r.Uint32())
 	r.Field("cwcr_status")
+}
+
+func (*CB_WANTS_CANCELLED4res) Skip(r *xdr.Reader, off uint) uint {
+	return off + 4
 }
 
 func (t *CB_WANTS_CANCELLED4res) Append(b []byte) []byte {
@@ -14964,6 +17050,12 @@ func (t *CB_NOTIFY_LOCK4args) Decode(r *xdr.Reader) {
 	t.CnlaFh = r.Opaque(128)
 	r.Field("cnla_fh")
 	t.CnlaLockOwner.Decode(r)
+}
+
+func (*CB_NOTIFY_LOCK4args) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off, 128)
+	off = (*StateOwner4)(nil).Skip(r, off)
+	return off
 }
 
 func (t *CB_NOTIFY_LOCK4args) Append(b []byte) []byte {
@@ -14996,6 +17088,10 @@ func (t *CB_NOTIFY_LOCK4res) Decode(r *xdr.Reader) {
 	r.Field("cnlr_status")
 }
 
+func (*CB_NOTIFY_LOCK4res) Skip(r *xdr.Reader, off uint) uint {
+	return off + 4
+}
+
 func (t *CB_NOTIFY_LOCK4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.CnlrStatus))
 	return b
@@ -15025,6 +17121,14 @@ func (t *CB_NOTIFY_DEVICEID4args) Decode(r *xdr.Reader) {
 		t.CndaChanges[len(t.CndaChanges)-1].Decode(r)
 	}
 	r.Field("cnda_changes")
+}
+
+func (*CB_NOTIFY_DEVICEID4args) Skip(r *xdr.Reader, off uint) uint {
+	var n0 uint32
+	for n0, off = r.SkipCount(off, 0, 8); n0 > 0 && off < xdr.Beyond; n0-- {
+		off = new(DeviceidNotify4).Skip(r, off)
+	}
+	return off
 }
 
 func (t *CB_NOTIFY_DEVICEID4args) Append(b []byte) []byte {
@@ -15061,6 +17165,10 @@ func (t *CB_NOTIFY_DEVICEID4res) Decode(r *xdr.Reader) {
 	r.Field("cndr_status")
 }
 
+func (*CB_NOTIFY_DEVICEID4res) Skip(r *xdr.Reader, off uint) uint {
+	return off + 4
+}
+
 func (t *CB_NOTIFY_DEVICEID4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.CndrStatus))
 	return b
@@ -15095,6 +17203,18 @@ func (t *OffloadInfo4) Decode(r *xdr.Reader) {
 		t.CoaBytesCopied = r.Uint64()
 		r.Field("coa_bytes_copied")
 	}
+}
+
+func (*OffloadInfo4) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nfsstat4(v) {
+	case NFS4_OK:
+		off = (*WriteResponse4)(nil).Skip(r, off)
+	default:
+		off += 8
+
+	}
+	return off
 }
 
 func (t *OffloadInfo4) Append(b []byte) []byte {
@@ -15149,6 +17269,12 @@ func (t *CB_OFFLOAD4args) Decode(r *xdr.Reader) {
 	t.CoaOffloadInfo.Decode(r)
 }
 
+func (*CB_OFFLOAD4args) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off, 128)
+	off = (*OffloadInfo4)(nil).Skip(r, off+16)
+	return off
+}
+
 func (t *CB_OFFLOAD4args) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.CoaFh)
 	b = t.CoaStateid.Append(b)
@@ -15185,6 +17311,10 @@ type CB_OFFLOAD4res struct {
 func (t *CB_OFFLOAD4res) Decode(r *xdr.Reader) {
 	t.CorStatus = Nfsstat4(r.Uint32())
 	r.Field("cor_status")
+}
+
+func (*CB_OFFLOAD4res) Skip(r *xdr.Reader, off uint) uint {
+	return off + 4
 }
 
 func (t *CB_OFFLOAD4res) Append(b []byte) []byte {

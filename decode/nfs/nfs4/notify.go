@@ -17,6 +17,11 @@ func (n *Notify4) Decode(r *xdr.Reader) {
 	r.Field("notify_vals")
 }
 
+// Skip passes over notifications.
+func (*Notify4) Skip(r *xdr.Reader, off uint) uint {
+	return r.SkipOpaque(r.SkipArray(off, 0, 4), 0)
+}
+
 // Append appends n in XDR.
 func (n *Notify4) Append(b []byte) []byte {
 	b = n.Mask.Append(b)

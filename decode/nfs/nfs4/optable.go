@@ -10,6 +10,8 @@ type opInfo struct {
 	newArgs func() xdr.Message
 	res     string
 	newRes  func() xdr.Message
+
+	skipArgs, skipRes xdr.Skipper
 }
 
 // opTable holds operations by number. Those of both programs are generated from

@@ -30,10 +30,10 @@ const (
 var Programs = []xdr.Program{
 	{Name: "nfs", Number: NFS4_PROGRAM, Version: NFS_V4, Procedures: []xdr.Procedure{
 		{Name: "NULL", Number: NFSPROC4_NULL, NewArgs: xdr.NewVoid, NewResult: xdr.NewVoid},
-		{Name: "COMPOUND", Number: NFSPROC4_COMPOUND, NewArgs: newMessage[CompoundArgs], NewResult: newMessage[CompoundRes]},
+		{Name: "COMPOUND", Number: NFSPROC4_COMPOUND, NewArgs: newMessage[CompoundArgs], NewResult: newMessage[CompoundRes], StatusFirst: true},
 	}},
 	{Name: "nfs_cb", Number: NFS4_CALLBACK, Version: NFS_CB, Procedures: []xdr.Procedure{
 		{Name: "CB_NULL", Number: CB_NULL, NewArgs: xdr.NewVoid, NewResult: xdr.NewVoid},
-		{Name: "CB_COMPOUND", Number: CB_COMPOUND, NewArgs: newMessage[CbCompoundArgs], NewResult: newMessage[CbCompoundRes]},
+		{Name: "CB_COMPOUND", Number: CB_COMPOUND, NewArgs: newMessage[CbCompoundArgs], NewResult: newMessage[CbCompoundRes], StatusFirst: true},
 	}},
 }

@@ -3,7 +3,6 @@ package nfs4
 import (
 	"bytes"
 	"encoding/hex"
-	"flag"
 	"os"
 	"slices"
 	"strconv"
@@ -11,9 +10,10 @@ import (
 	"testing"
 
 	"github.com/rpcrdma/toolkit/decode/xdr"
+	"github.com/rpcrdma/toolkit/internal/xdrgen/xdrtest"
 )
 
-var update = flag.Bool("update", false, "write the golden files")
+var update = xdrtest.Update
 
 // seed is a real message of testdata/compounds.txt.
 type seed struct {

@@ -60,6 +60,10 @@ func (t *Aclent) Decode(r *xdr.Reader) {
 	r.Field("perm")
 }
 
+func (*Aclent) Skip(r *xdr.Reader, off uint) uint {
+	return off + 12
+}
+
 func (t *Aclent) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.Type)
 	b = xdr.AppendUint32(b, t.Id)
@@ -107,6 +111,12 @@ func (t *Secattr) Decode(r *xdr.Reader) {
 		t.Dfaclent[len(t.Dfaclent)-1].Decode(r)
 	}
 	r.Field("dfaclent")
+}
+
+func (*Secattr) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipArray(off+8, 1024, 12)
+	off = r.SkipArray(off+4, 1024, 12)
+	return off
 }
 
 func (t *Secattr) Append(b []byte) []byte {
@@ -166,6 +176,10 @@ func (t *GETACL2args) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*GETACL2args) Skip(r *xdr.Reader, off uint) uint {
+	return off + 36
+}
+
 func (t *GETACL2args) Append(b []byte) []byte {
 	b = xdr.AppendFixed(b, t.Fh[:])
 	b = xdr.AppendUint32(b, t.Mask)
@@ -190,6 +204,11 @@ type GETACL2resok struct {
 func (t *GETACL2resok) Decode(r *xdr.Reader) {
 	t.Attr.Decode(r)
 	t.Acl.Decode(r)
+}
+
+func (*GETACL2resok) Skip(r *xdr.Reader, off uint) uint {
+	off = (*Secattr)(nil).Skip(r, off+68)
+	return off
 }
 
 func (t *GETACL2resok) Append(b []byte) []byte {
@@ -227,6 +246,17 @@ func (t *GETACL2res) Decode(r *xdr.Reader) {
 		t.Resok.Decode(r)
 	default:
 	}
+}
+
+func (*GETACL2res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch nfs2.Nfsstat(v) {
+	case nfs2.NFS_OK:
+		off = (*GETACL2resok)(nil).Skip(r, off)
+	default:
+
+	}
+	return off
 }
 
 func (t *GETACL2res) Append(b []byte) []byte {
@@ -272,6 +302,11 @@ func (t *SETACL2args) Decode(r *xdr.Reader) {
 	r.Copy(t.Fh[:])
 	r.Field("fh")
 	t.Acl.Decode(r)
+}
+
+func (*SETACL2args) Skip(r *xdr.Reader, off uint) uint {
+	off = (*Secattr)(nil).Skip(r, off+32)
+	return off
 }
 
 func (t *SETACL2args) Append(b []byte) []byte {
@@ -330,6 +365,17 @@ func (t *SETACL2res) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*SETACL2res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch nfs2.Nfsstat(v) {
+	case nfs2.NFS_OK:
+		off += 68
+	default:
+
+	}
+	return off
+}
+
 func (t *SETACL2res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Status))
 	switch t.Status {
@@ -371,6 +417,10 @@ type GETATTR2args struct {
 func (t *GETATTR2args) Decode(r *xdr.Reader) {
 	r.Copy(t.Fh[:])
 	r.Field("fh")
+}
+
+func (*GETATTR2args) Skip(r *xdr.Reader, off uint) uint {
+	return off + 32
 }
 
 func (t *GETATTR2args) Append(b []byte) []byte {
@@ -421,6 +471,17 @@ func (t *GETATTR2res) Decode(r *xdr.Reader) {
 		}
 	default:
 	}
+}
+
+func (*GETATTR2res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch nfs2.Nfsstat(v) {
+	case nfs2.NFS_OK:
+		off += 68
+	default:
+
+	}
+	return off
 }
 
 func (t *GETATTR2res) Append(b []byte) []byte {
@@ -475,6 +536,10 @@ func (t *ACCESS2args) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*ACCESS2args) Skip(r *xdr.Reader, off uint) uint {
+	return off + 36
+}
+
 func (t *ACCESS2args) Append(b []byte) []byte {
 	b = xdr.AppendFixed(b, t.Fh[:])
 	b = xdr.AppendUint32(b, t.Access)
@@ -522,6 +587,10 @@ func (t *ACCESS2resok) Decode(r *xdr.Reader) {
 		t.Access = r.Uint32()
 		r.Field("access")
 	}
+}
+
+func (*ACCESS2resok) Skip(r *xdr.Reader, off uint) uint {
+	return off + 72
 }
 
 func (t *ACCESS2resok) Append(b []byte) []byte {
@@ -579,6 +648,17 @@ func (t *ACCESS2res) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*ACCESS2res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch nfs2.Nfsstat(v) {
+	case nfs2.NFS_OK:
+		off += 72
+	default:
+
+	}
+	return off
+}
+
 func (t *ACCESS2res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Status))
 	switch t.Status {
@@ -631,6 +711,10 @@ func (t *GETXATTRDIR2args) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*GETXATTRDIR2args) Skip(r *xdr.Reader, off uint) uint {
+	return off + 36
+}
+
 func (t *GETXATTRDIR2args) Append(b []byte) []byte {
 	b = xdr.AppendFixed(b, t.Fh[:])
 	b = xdr.AppendBool(b, t.Create)
@@ -678,6 +762,10 @@ func (t *GETXATTRDIR2resok) Decode(r *xdr.Reader) {
 		r.Field("fh")
 		t.Attr.Decode(r)
 	}
+}
+
+func (*GETXATTRDIR2resok) Skip(r *xdr.Reader, off uint) uint {
+	return off + 100
 }
 
 func (t *GETXATTRDIR2resok) Append(b []byte) []byte {
@@ -735,6 +823,17 @@ func (t *GETXATTRDIR2res) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*GETXATTRDIR2res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch nfs2.Nfsstat(v) {
+	case nfs2.NFS_OK:
+		off += 100
+	default:
+
+	}
+	return off
+}
+
 func (t *GETXATTRDIR2res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Status))
 	switch t.Status {
@@ -780,6 +879,11 @@ func (t *GETACL3args) Decode(r *xdr.Reader) {
 	r.Field("mask")
 }
 
+func (*GETACL3args) Skip(r *xdr.Reader, off uint) uint {
+	off = (*nfs3.NfsFh3)(nil).Skip(r, off)
+	return off + 4
+}
+
 func (t *GETACL3args) Append(b []byte) []byte {
 	b = t.Fh.Append(b)
 	b = xdr.AppendUint32(b, t.Mask)
@@ -808,6 +912,12 @@ type GETACL3resok struct {
 func (t *GETACL3resok) Decode(r *xdr.Reader) {
 	t.Attr.Decode(r)
 	t.Acl.Decode(r)
+}
+
+func (*GETACL3resok) Skip(r *xdr.Reader, off uint) uint {
+	off = (*nfs3.PostOpAttr)(nil).Skip(r, off)
+	off = (*Secattr)(nil).Skip(r, off)
+	return off
 }
 
 func (t *GETACL3resok) Append(b []byte) []byte {
@@ -839,6 +949,11 @@ type GETACL3resfail struct {
 
 func (t *GETACL3resfail) Decode(r *xdr.Reader) {
 	t.Attr.Decode(r)
+}
+
+func (*GETACL3resfail) Skip(r *xdr.Reader, off uint) uint {
+	off = (*nfs3.PostOpAttr)(nil).Skip(r, off)
+	return off
 }
 
 func (t *GETACL3resfail) Append(b []byte) []byte {
@@ -874,6 +989,18 @@ func (t *GETACL3res) Decode(r *xdr.Reader) {
 	default:
 		t.Resfail.Decode(r)
 	}
+}
+
+func (*GETACL3res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch nfs3.Nfsstat3(v) {
+	case nfs3.NFS3_OK:
+		off = (*GETACL3resok)(nil).Skip(r, off)
+	default:
+		off = (*GETACL3resfail)(nil).Skip(r, off)
+
+	}
+	return off
 }
 
 func (t *GETACL3res) Append(b []byte) []byte {
@@ -925,6 +1052,12 @@ func (t *SETACL3args) Decode(r *xdr.Reader) {
 	t.Acl.Decode(r)
 }
 
+func (*SETACL3args) Skip(r *xdr.Reader, off uint) uint {
+	off = (*nfs3.NfsFh3)(nil).Skip(r, off)
+	off = (*Secattr)(nil).Skip(r, off)
+	return off
+}
+
 func (t *SETACL3args) Append(b []byte) []byte {
 	b = t.Fh.Append(b)
 	b = t.Acl.Append(b)
@@ -956,6 +1089,11 @@ func (t *SETACL3resok) Decode(r *xdr.Reader) {
 	t.Attr.Decode(r)
 }
 
+func (*SETACL3resok) Skip(r *xdr.Reader, off uint) uint {
+	off = (*nfs3.PostOpAttr)(nil).Skip(r, off)
+	return off
+}
+
 func (t *SETACL3resok) Append(b []byte) []byte {
 	b = t.Attr.Append(b)
 	return b
@@ -980,6 +1118,11 @@ type SETACL3resfail struct {
 
 func (t *SETACL3resfail) Decode(r *xdr.Reader) {
 	t.Attr.Decode(r)
+}
+
+func (*SETACL3resfail) Skip(r *xdr.Reader, off uint) uint {
+	off = (*nfs3.PostOpAttr)(nil).Skip(r, off)
+	return off
 }
 
 func (t *SETACL3resfail) Append(b []byte) []byte {
@@ -1015,6 +1158,18 @@ func (t *SETACL3res) Decode(r *xdr.Reader) {
 	default:
 		t.Resfail.Decode(r)
 	}
+}
+
+func (*SETACL3res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch nfs3.Nfsstat3(v) {
+	case nfs3.NFS3_OK:
+		off = (*SETACL3resok)(nil).Skip(r, off)
+	default:
+		off = (*SETACL3resfail)(nil).Skip(r, off)
+
+	}
+	return off
 }
 
 func (t *SETACL3res) Append(b []byte) []byte {
@@ -1067,6 +1222,11 @@ func (t *GETXATTRDIR3args) Decode(r *xdr.Reader) {
 	r.Field("create")
 }
 
+func (*GETXATTRDIR3args) Skip(r *xdr.Reader, off uint) uint {
+	off = (*nfs3.NfsFh3)(nil).Skip(r, off)
+	return off + 4
+}
+
 func (t *GETXATTRDIR3args) Append(b []byte) []byte {
 	b = t.Fh.Append(b)
 	b = xdr.AppendBool(b, t.Create)
@@ -1095,6 +1255,12 @@ type GETXATTRDIR3resok struct {
 func (t *GETXATTRDIR3resok) Decode(r *xdr.Reader) {
 	t.Fh.Decode(r)
 	t.Attr.Decode(r)
+}
+
+func (*GETXATTRDIR3resok) Skip(r *xdr.Reader, off uint) uint {
+	off = (*nfs3.NfsFh3)(nil).Skip(r, off)
+	off = (*nfs3.PostOpAttr)(nil).Skip(r, off)
+	return off
 }
 
 func (t *GETXATTRDIR3resok) Append(b []byte) []byte {
@@ -1126,6 +1292,11 @@ type GETXATTRDIR3resfail struct {
 
 func (t *GETXATTRDIR3resfail) Decode(r *xdr.Reader) {
 	t.Attr.Decode(r)
+}
+
+func (*GETXATTRDIR3resfail) Skip(r *xdr.Reader, off uint) uint {
+	off = (*nfs3.PostOpAttr)(nil).Skip(r, off)
+	return off
 }
 
 func (t *GETXATTRDIR3resfail) Append(b []byte) []byte {
@@ -1161,6 +1332,18 @@ func (t *GETXATTRDIR3res) Decode(r *xdr.Reader) {
 	default:
 		t.Resfail.Decode(r)
 	}
+}
+
+func (*GETXATTRDIR3res) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch nfs3.Nfsstat3(v) {
+	case nfs3.NFS3_OK:
+		off = (*GETXATTRDIR3resok)(nil).Skip(r, off)
+	default:
+		off = (*GETXATTRDIR3resfail)(nil).Skip(r, off)
+
+	}
+	return off
 }
 
 func (t *GETXATTRDIR3res) Append(b []byte) []byte {
@@ -1210,6 +1393,15 @@ var (
 		{Mask: 0x8, Name: "NA_DFACLCNT"},
 	}
 
+	flagsAccess = []xdr.Flag{
+		{Mask: 0x1, Name: "ACCESS3_READ"},
+		{Mask: 0x2, Name: "ACCESS3_LOOKUP"},
+		{Mask: 0x4, Name: "ACCESS3_MODIFY"},
+		{Mask: 0x8, Name: "ACCESS3_EXTEND"},
+		{Mask: 0x10, Name: "ACCESS3_DELETE"},
+		{Mask: 0x20, Name: "ACCESS3_EXECUTE"},
+	}
+
 	flagsType = []xdr.Flag{
 		{Mask: 0x1, Name: "NA_USER_OBJ"},
 		{Mask: 0x2, Name: "NA_USER"},
@@ -1225,31 +1417,22 @@ var (
 		{Mask: 0x2, Name: "NA_WRITE"},
 		{Mask: 0x1, Name: "NA_EXEC"},
 	}
-
-	flagsAccess = []xdr.Flag{
-		{Mask: 0x1, Name: "ACCESS3_READ"},
-		{Mask: 0x2, Name: "ACCESS3_LOOKUP"},
-		{Mask: 0x4, Name: "ACCESS3_MODIFY"},
-		{Mask: 0x8, Name: "ACCESS3_EXTEND"},
-		{Mask: 0x10, Name: "ACCESS3_DELETE"},
-		{Mask: 0x20, Name: "ACCESS3_EXECUTE"},
-	}
 )
 
 // Programs are the programs of this package, each version apart.
 var Programs = []xdr.Program{
 	{Name: "nfsacl", Number: NFS_ACL_PROGRAM, Version: NFS_ACL_V2, Procedures: []xdr.Procedure{
 		ACLPROC2_NULL:        {Name: "NULL", Number: ACLPROC2_NULL, NewArgs: xdr.NewVoid, NewResult: xdr.NewVoid},
-		ACLPROC2_GETACL:      {Name: "GETACL", Number: ACLPROC2_GETACL, NewArgs: xdr.New[GETACL2args], NewResult: xdr.New[GETACL2res]},
-		ACLPROC2_SETACL:      {Name: "SETACL", Number: ACLPROC2_SETACL, NewArgs: xdr.New[SETACL2args], NewResult: xdr.New[SETACL2res]},
-		ACLPROC2_GETATTR:     {Name: "GETATTR", Number: ACLPROC2_GETATTR, NewArgs: xdr.New[GETATTR2args], NewResult: xdr.New[GETATTR2res]},
-		ACLPROC2_ACCESS:      {Name: "ACCESS", Number: ACLPROC2_ACCESS, NewArgs: xdr.New[ACCESS2args], NewResult: xdr.New[ACCESS2res]},
-		ACLPROC2_GETXATTRDIR: {Name: "GETXATTRDIR", Number: ACLPROC2_GETXATTRDIR, NewArgs: xdr.New[GETXATTRDIR2args], NewResult: xdr.New[GETXATTRDIR2res]},
+		ACLPROC2_GETACL:      {Name: "GETACL", Number: ACLPROC2_GETACL, NewArgs: xdr.New[GETACL2args], NewResult: xdr.New[GETACL2res], StatusFirst: true},
+		ACLPROC2_SETACL:      {Name: "SETACL", Number: ACLPROC2_SETACL, NewArgs: xdr.New[SETACL2args], NewResult: xdr.New[SETACL2res], StatusFirst: true},
+		ACLPROC2_GETATTR:     {Name: "GETATTR", Number: ACLPROC2_GETATTR, NewArgs: xdr.New[GETATTR2args], NewResult: xdr.New[GETATTR2res], StatusFirst: true},
+		ACLPROC2_ACCESS:      {Name: "ACCESS", Number: ACLPROC2_ACCESS, NewArgs: xdr.New[ACCESS2args], NewResult: xdr.New[ACCESS2res], StatusFirst: true},
+		ACLPROC2_GETXATTRDIR: {Name: "GETXATTRDIR", Number: ACLPROC2_GETXATTRDIR, NewArgs: xdr.New[GETXATTRDIR2args], NewResult: xdr.New[GETXATTRDIR2res], StatusFirst: true},
 	}},
 	{Name: "nfsacl", Number: NFS_ACL_PROGRAM, Version: NFS_ACL_V3, Procedures: []xdr.Procedure{
 		ACLPROC3_NULL:        {Name: "NULL", Number: ACLPROC3_NULL, NewArgs: xdr.NewVoid, NewResult: xdr.NewVoid},
-		ACLPROC3_GETACL:      {Name: "GETACL", Number: ACLPROC3_GETACL, NewArgs: xdr.New[GETACL3args], NewResult: xdr.New[GETACL3res]},
-		ACLPROC3_SETACL:      {Name: "SETACL", Number: ACLPROC3_SETACL, NewArgs: xdr.New[SETACL3args], NewResult: xdr.New[SETACL3res]},
-		ACLPROC3_GETXATTRDIR: {Name: "GETXATTRDIR", Number: ACLPROC3_GETXATTRDIR, NewArgs: xdr.New[GETXATTRDIR3args], NewResult: xdr.New[GETXATTRDIR3res]},
+		ACLPROC3_GETACL:      {Name: "GETACL", Number: ACLPROC3_GETACL, NewArgs: xdr.New[GETACL3args], NewResult: xdr.New[GETACL3res], StatusFirst: true},
+		ACLPROC3_SETACL:      {Name: "SETACL", Number: ACLPROC3_SETACL, NewArgs: xdr.New[SETACL3args], NewResult: xdr.New[SETACL3res], StatusFirst: true},
+		ACLPROC3_GETXATTRDIR: {Name: "GETXATTRDIR", Number: ACLPROC3_GETXATTRDIR, NewArgs: xdr.New[GETXATTRDIR3args], NewResult: xdr.New[GETXATTRDIR3res], StatusFirst: true},
 	}},
 }

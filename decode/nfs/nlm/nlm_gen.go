@@ -235,6 +235,11 @@ func (t *NlmHolder) Decode(r *xdr.Reader) {
 	r.Field("l_len")
 }
 
+func (*NlmHolder) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off+8, 1024)
+	return off + 8
+}
+
 func (t *NlmHolder) Append(b []byte) []byte {
 	b = xdr.AppendBool(b, t.Exclusive)
 	b = xdr.AppendUint32(b, uint32(t.Svid))
@@ -272,6 +277,17 @@ func (t *NlmTestrply) Decode(r *xdr.Reader) {
 		t.Holder.Decode(r)
 	default:
 	}
+}
+
+func (*NlmTestrply) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch NlmStats(v) {
+	case NlmDenied:
+		off = (*NlmHolder)(nil).Skip(r, off)
+	default:
+
+	}
+	return off
 }
 
 func (t *NlmTestrply) Append(b []byte) []byte {
@@ -317,6 +333,10 @@ func (t *NlmStat) Decode(r *xdr.Reader) {
 	r.Field("stat")
 }
 
+func (*NlmStat) Skip(r *xdr.Reader, off uint) uint {
+	return off + 4
+}
+
 func (t *NlmStat) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Stat))
 	return b
@@ -342,6 +362,11 @@ func (t *NlmRes) Decode(r *xdr.Reader) {
 	t.Cookie = r.Opaque(1024)
 	r.Field("cookie")
 	t.Stat.Decode(r)
+}
+
+func (*NlmRes) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off, 1024)
+	return off + 4
 }
 
 func (t *NlmRes) Append(b []byte) []byte {
@@ -375,6 +400,12 @@ func (t *NlmTestres) Decode(r *xdr.Reader) {
 	t.Cookie = r.Opaque(1024)
 	r.Field("cookie")
 	t.Stat.Decode(r)
+}
+
+func (*NlmTestres) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off, 1024)
+	off = (*NlmTestrply)(nil).Skip(r, off)
+	return off
 }
 
 func (t *NlmTestres) Append(b []byte) []byte {
@@ -422,6 +453,13 @@ func (t *NlmLock) Decode(r *xdr.Reader) {
 	r.Field("l_offset")
 	t.LLen = r.Uint32()
 	r.Field("l_len")
+}
+
+func (*NlmLock) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off, 1024)
+	off = r.SkipOpaque(off, 1024)
+	off = r.SkipOpaque(off, 1024)
+	return off + 12
 }
 
 func (t *NlmLock) Append(b []byte) []byte {
@@ -475,6 +513,12 @@ func (t *NlmLockargs) Decode(r *xdr.Reader) {
 	r.Field("state")
 }
 
+func (*NlmLockargs) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off, 1024)
+	off = (*NlmLock)(nil).Skip(r, off+8)
+	return off + 8
+}
+
 func (t *NlmLockargs) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.Cookie)
 	b = xdr.AppendBool(b, t.Block)
@@ -521,6 +565,12 @@ func (t *NlmCancargs) Decode(r *xdr.Reader) {
 	t.Alock.Decode(r)
 }
 
+func (*NlmCancargs) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off, 1024)
+	off = (*NlmLock)(nil).Skip(r, off+8)
+	return off
+}
+
 func (t *NlmCancargs) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.Cookie)
 	b = xdr.AppendBool(b, t.Block)
@@ -560,6 +610,12 @@ func (t *NlmTestargs) Decode(r *xdr.Reader) {
 	t.Alock.Decode(r)
 }
 
+func (*NlmTestargs) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off, 1024)
+	off = (*NlmLock)(nil).Skip(r, off+4)
+	return off
+}
+
 func (t *NlmTestargs) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.Cookie)
 	b = xdr.AppendBool(b, t.Exclusive)
@@ -592,6 +648,12 @@ func (t *NlmUnlockargs) Decode(r *xdr.Reader) {
 	t.Cookie = r.Opaque(1024)
 	r.Field("cookie")
 	t.Alock.Decode(r)
+}
+
+func (*NlmUnlockargs) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off, 1024)
+	off = (*NlmLock)(nil).Skip(r, off)
+	return off
 }
 
 func (t *NlmUnlockargs) Append(b []byte) []byte {
@@ -636,6 +698,13 @@ func (t *NlmShare) Decode(r *xdr.Reader) {
 	r.Field("access")
 }
 
+func (*NlmShare) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off, 1024)
+	off = r.SkipOpaque(off, 1024)
+	off = r.SkipOpaque(off, 1024)
+	return off + 8
+}
+
 func (t *NlmShare) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.CallerName)
 	b = xdr.AppendOpaque(b, t.Fh)
@@ -676,6 +745,12 @@ func (t *NlmShareargs) Decode(r *xdr.Reader) {
 	r.Field("reclaim")
 }
 
+func (*NlmShareargs) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off, 1024)
+	off = (*NlmShare)(nil).Skip(r, off)
+	return off + 4
+}
+
 func (t *NlmShareargs) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.Cookie)
 	b = t.Share.Append(b)
@@ -714,6 +789,11 @@ func (t *NlmShareres) Decode(r *xdr.Reader) {
 	r.Field("sequence")
 }
 
+func (*NlmShareres) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off, 1024)
+	return off + 8
+}
+
 func (t *NlmShareres) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.Cookie)
 	b = xdr.AppendUint32(b, uint32(t.Stat))
@@ -746,6 +826,11 @@ func (t *NlmNotify) Decode(r *xdr.Reader) {
 	r.Field("name")
 	t.State = r.Int32()
 	r.Field("state")
+}
+
+func (*NlmNotify) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off, 1025)
+	return off + 4
 }
 
 func (t *NlmNotify) Append(b []byte) []byte {
@@ -788,6 +873,11 @@ func (t *NlmReboot) Decode(r *xdr.Reader) {
 		r.Copy(t.Priv[:])
 		r.Field("priv")
 	}
+}
+
+func (*NlmReboot) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off, 1024)
+	return off + 20
 }
 
 func (t *NlmReboot) Append(b []byte) []byte {
@@ -837,6 +927,11 @@ func (t *Nlm4Holder) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*Nlm4Holder) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off+8, 1024)
+	return off + 16
+}
+
 func (t *Nlm4Holder) Append(b []byte) []byte {
 	b = xdr.AppendBool(b, t.Exclusive)
 	b = xdr.AppendUint32(b, uint32(t.Svid))
@@ -874,6 +969,17 @@ func (t *Nlm4Testrply) Decode(r *xdr.Reader) {
 		t.Holder.Decode(r)
 	default:
 	}
+}
+
+func (*Nlm4Testrply) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch Nlm4Stats(v) {
+	case NLM4_DENIED:
+		off = (*Nlm4Holder)(nil).Skip(r, off)
+	default:
+
+	}
+	return off
 }
 
 func (t *Nlm4Testrply) Append(b []byte) []byte {
@@ -919,6 +1025,10 @@ func (t *Nlm4Stat) Decode(r *xdr.Reader) {
 	r.Field("stat")
 }
 
+func (*Nlm4Stat) Skip(r *xdr.Reader, off uint) uint {
+	return off + 4
+}
+
 func (t *Nlm4Stat) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Stat))
 	return b
@@ -944,6 +1054,11 @@ func (t *Nlm4Res) Decode(r *xdr.Reader) {
 	t.Cookie = r.Opaque(1024)
 	r.Field("cookie")
 	t.Stat.Decode(r)
+}
+
+func (*Nlm4Res) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off, 1024)
+	return off + 4
 }
 
 func (t *Nlm4Res) Append(b []byte) []byte {
@@ -977,6 +1092,12 @@ func (t *Nlm4Testres) Decode(r *xdr.Reader) {
 	t.Cookie = r.Opaque(1024)
 	r.Field("cookie")
 	t.Stat.Decode(r)
+}
+
+func (*Nlm4Testres) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off, 1024)
+	off = (*Nlm4Testrply)(nil).Skip(r, off)
+	return off
 }
 
 func (t *Nlm4Testres) Append(b []byte) []byte {
@@ -1033,6 +1154,13 @@ func (t *Nlm4Lock) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*Nlm4Lock) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off, 1024)
+	off = r.SkipOpaque(off, 1024)
+	off = r.SkipOpaque(off, 1024)
+	return off + 20
+}
+
 func (t *Nlm4Lock) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.CallerName)
 	b = xdr.AppendOpaque(b, t.Fh)
@@ -1084,6 +1212,12 @@ func (t *Nlm4Lockargs) Decode(r *xdr.Reader) {
 	r.Field("state")
 }
 
+func (*Nlm4Lockargs) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off, 1024)
+	off = (*Nlm4Lock)(nil).Skip(r, off+8)
+	return off + 8
+}
+
 func (t *Nlm4Lockargs) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.Cookie)
 	b = xdr.AppendBool(b, t.Block)
@@ -1130,6 +1264,12 @@ func (t *Nlm4Cancargs) Decode(r *xdr.Reader) {
 	t.Alock.Decode(r)
 }
 
+func (*Nlm4Cancargs) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off, 1024)
+	off = (*Nlm4Lock)(nil).Skip(r, off+8)
+	return off
+}
+
 func (t *Nlm4Cancargs) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.Cookie)
 	b = xdr.AppendBool(b, t.Block)
@@ -1169,6 +1309,12 @@ func (t *Nlm4Testargs) Decode(r *xdr.Reader) {
 	t.Alock.Decode(r)
 }
 
+func (*Nlm4Testargs) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off, 1024)
+	off = (*Nlm4Lock)(nil).Skip(r, off+4)
+	return off
+}
+
 func (t *Nlm4Testargs) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.Cookie)
 	b = xdr.AppendBool(b, t.Exclusive)
@@ -1201,6 +1347,12 @@ func (t *Nlm4Unlockargs) Decode(r *xdr.Reader) {
 	t.Cookie = r.Opaque(1024)
 	r.Field("cookie")
 	t.Alock.Decode(r)
+}
+
+func (*Nlm4Unlockargs) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off, 1024)
+	off = (*Nlm4Lock)(nil).Skip(r, off)
+	return off
 }
 
 func (t *Nlm4Unlockargs) Append(b []byte) []byte {
@@ -1245,6 +1397,13 @@ func (t *Nlm4Share) Decode(r *xdr.Reader) {
 	r.Field("access")
 }
 
+func (*Nlm4Share) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off, 1024)
+	off = r.SkipOpaque(off, 1024)
+	off = r.SkipOpaque(off, 1024)
+	return off + 8
+}
+
 func (t *Nlm4Share) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.CallerName)
 	b = xdr.AppendOpaque(b, t.Fh)
@@ -1285,6 +1444,12 @@ func (t *Nlm4Shareargs) Decode(r *xdr.Reader) {
 	r.Field("reclaim")
 }
 
+func (*Nlm4Shareargs) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off, 1024)
+	off = (*Nlm4Share)(nil).Skip(r, off)
+	return off + 4
+}
+
 func (t *Nlm4Shareargs) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.Cookie)
 	b = t.Share.Append(b)
@@ -1323,6 +1488,11 @@ func (t *Nlm4Shareres) Decode(r *xdr.Reader) {
 	r.Field("sequence")
 }
 
+func (*Nlm4Shareres) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off, 1024)
+	return off + 8
+}
+
 func (t *Nlm4Shareres) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.Cookie)
 	b = xdr.AppendUint32(b, uint32(t.Stat))
@@ -1355,6 +1525,11 @@ func (t *Nlm4Notify) Decode(r *xdr.Reader) {
 	r.Field("name")
 	t.State = r.Int32()
 	r.Field("state")
+}
+
+func (*Nlm4Notify) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off, 1025)
+	return off + 4
 }
 
 func (t *Nlm4Notify) Append(b []byte) []byte {

@@ -54,6 +54,11 @@ func (t *SmName) Decode(r *xdr.Reader) {
 	r.Field("mon_name")
 }
 
+func (*SmName) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off, 1024)
+	return off
+}
+
 func (t *SmName) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.MonName)
 	return b
@@ -86,6 +91,11 @@ func (t *MyId) Decode(r *xdr.Reader) {
 	r.Field("my_vers")
 	t.MyProc = r.Int32()
 	r.Field("my_proc")
+}
+
+func (*MyId) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off, 1024)
+	return off + 12
 }
 
 func (t *MyId) Append(b []byte) []byte {
@@ -121,6 +131,12 @@ func (t *MonId) Decode(r *xdr.Reader) {
 	t.MyId.Decode(r)
 }
 
+func (*MonId) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off, 1024)
+	off = (*MyId)(nil).Skip(r, off)
+	return off
+}
+
 func (t *MonId) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.MonName)
 	b = t.MyId.Append(b)
@@ -151,6 +167,11 @@ func (t *Mon) Decode(r *xdr.Reader) {
 	t.MonId.Decode(r)
 	r.Copy(t.Priv[:])
 	r.Field("priv")
+}
+
+func (*Mon) Skip(r *xdr.Reader, off uint) uint {
+	off = (*MonId)(nil).Skip(r, off)
+	return off + 16
 }
 
 func (t *Mon) Append(b []byte) []byte {
@@ -185,6 +206,11 @@ func (t *StatChge) Decode(r *xdr.Reader) {
 	r.Field("state")
 }
 
+func (*StatChge) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off, 1024)
+	return off + 4
+}
+
 func (t *StatChge) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.MonName)
 	b = xdr.AppendUint32(b, uint32(t.State))
@@ -214,6 +240,10 @@ func (t *SmStat) Decode(r *xdr.Reader) {
 	r.Field("state")
 }
 
+func (*SmStat) Skip(r *xdr.Reader, off uint) uint {
+	return off + 4
+}
+
 func (t *SmStat) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.State))
 	return b
@@ -238,6 +268,10 @@ func (t *SmStatRes) Decode(r *xdr.Reader) {
 	r.Field("res_stat")
 	t.State = r.Int32()
 	r.Field("state")
+}
+
+func (*SmStatRes) Skip(r *xdr.Reader, off uint) uint {
+	return off + 8
 }
 
 func (t *SmStatRes) Append(b []byte) []byte {
@@ -279,6 +313,11 @@ func (t *Status) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*Status) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off, 1024)
+	return off + 20
+}
+
 func (t *Status) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.MonName)
 	b = xdr.AppendUint32(b, uint32(t.State))
@@ -302,8 +341,8 @@ func (t *Status) Walk(v xdr.Visitor) {
 var Programs = []xdr.Program{
 	{Name: "nsm", Number: SM_PROG, Version: SM_VERS, Procedures: []xdr.Procedure{
 		SM_NULL:       {Name: "NULL", Number: SM_NULL, NewArgs: xdr.NewVoid, NewResult: xdr.NewVoid},
-		SM_STAT:       {Name: "STAT", Number: SM_STAT, NewArgs: xdr.New[SmName], NewResult: xdr.New[SmStatRes]},
-		SM_MON:        {Name: "MON", Number: SM_MON, NewArgs: xdr.New[Mon], NewResult: xdr.New[SmStatRes]},
+		SM_STAT:       {Name: "STAT", Number: SM_STAT, NewArgs: xdr.New[SmName], NewResult: xdr.New[SmStatRes], StatusFirst: true},
+		SM_MON:        {Name: "MON", Number: SM_MON, NewArgs: xdr.New[Mon], NewResult: xdr.New[SmStatRes], StatusFirst: true},
 		SM_UNMON:      {Name: "UNMON", Number: SM_UNMON, NewArgs: xdr.New[MonId], NewResult: xdr.New[SmStat]},
 		SM_UNMON_ALL:  {Name: "UNMON_ALL", Number: SM_UNMON_ALL, NewArgs: xdr.New[MyId], NewResult: xdr.New[SmStat]},
 		SM_SIMU_CRASH: {Name: "SIMU_CRASH", Number: SM_SIMU_CRASH, NewArgs: xdr.NewVoid, NewResult: xdr.NewVoid},

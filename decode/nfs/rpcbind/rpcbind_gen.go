@@ -97,6 +97,10 @@ func (t *Mapping) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*Mapping) Skip(r *xdr.Reader, off uint) uint {
+	return off + 16
+}
+
 func (t *Mapping) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.Prog)
 	b = xdr.AppendUint32(b, t.Vers)
@@ -123,6 +127,10 @@ type Pmaplist struct {
 
 func (t *Pmaplist) Decode(r *xdr.Reader) {
 	t.Map.Decode(r)
+}
+
+func (*Pmaplist) Skip(r *xdr.Reader, off uint) uint {
+	return off + 16
 }
 
 func (t *Pmaplist) Append(b []byte) []byte {
@@ -159,6 +167,11 @@ func (t *CallArgs) Decode(r *xdr.Reader) {
 	r.Field("args")
 }
 
+func (*CallArgs) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off+12, 0)
+	return off
+}
+
 func (t *CallArgs) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.Prog)
 	b = xdr.AppendUint32(b, t.Vers)
@@ -191,6 +204,11 @@ func (t *CallResult) Decode(r *xdr.Reader) {
 	r.Field("port")
 	t.Res = r.Opaque(0)
 	r.Field("res")
+}
+
+func (*CallResult) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off+4, 0)
+	return off
 }
 
 func (t *CallResult) Append(b []byte) []byte {
@@ -232,6 +250,13 @@ func (t *Rpcb) Decode(r *xdr.Reader) {
 	r.Field("r_owner")
 }
 
+func (*Rpcb) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off+8, 0)
+	off = r.SkipOpaque(off, 0)
+	off = r.SkipOpaque(off, 0)
+	return off
+}
+
 func (t *Rpcb) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.RProg)
 	b = xdr.AppendUint32(b, t.RVers)
@@ -264,6 +289,11 @@ type RpList struct {
 
 func (t *RpList) Decode(r *xdr.Reader) {
 	t.RpcbMap.Decode(r)
+}
+
+func (*RpList) Skip(r *xdr.Reader, off uint) uint {
+	off = (*Rpcb)(nil).Skip(r, off)
+	return off
 }
 
 func (t *RpList) Append(b []byte) []byte {
@@ -302,6 +332,11 @@ func (t *RpcbRmtcallargs) Decode(r *xdr.Reader) {
 	r.Field("args")
 }
 
+func (*RpcbRmtcallargs) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off+12, 0)
+	return off
+}
+
 func (t *RpcbRmtcallargs) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.Prog)
 	b = xdr.AppendUint32(b, t.Vers)
@@ -334,6 +369,12 @@ func (t *RpcbRmtcallres) Decode(r *xdr.Reader) {
 	r.Field("addr")
 	t.Results = r.Opaque(0)
 	r.Field("results")
+}
+
+func (*RpcbRmtcallres) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off, 0)
+	off = r.SkipOpaque(off, 0)
+	return off
 }
 
 func (t *RpcbRmtcallres) Append(b []byte) []byte {
@@ -376,6 +417,14 @@ func (t *RpcbEntry) Decode(r *xdr.Reader) {
 	r.Field("r_nc_proto")
 }
 
+func (*RpcbEntry) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off, 0)
+	off = r.SkipOpaque(off, 0)
+	off = r.SkipOpaque(off+4, 0)
+	off = r.SkipOpaque(off, 0)
+	return off
+}
+
 func (t *RpcbEntry) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.RMaddr)
 	b = xdr.AppendOpaque(b, t.RNcNetid)
@@ -409,6 +458,11 @@ type RpcbEntryList struct {
 
 func (t *RpcbEntryList) Decode(r *xdr.Reader) {
 	t.RpcbEntryMap.Decode(r)
+}
+
+func (*RpcbEntryList) Skip(r *xdr.Reader, off uint) uint {
+	off = (*RpcbEntry)(nil).Skip(r, off)
+	return off
 }
 
 func (t *RpcbEntryList) Append(b []byte) []byte {
@@ -456,6 +510,11 @@ func (t *RpcbsAddrlist) Decode(r *xdr.Reader) {
 	}
 	t.Netid = r.Opaque(0)
 	r.Field("netid")
+}
+
+func (*RpcbsAddrlist) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off+16, 0)
+	return off
 }
 
 func (t *RpcbsAddrlist) Append(b []byte) []byte {
@@ -517,6 +576,11 @@ func (t *RpcbsRmtcalllist) Decode(r *xdr.Reader) {
 	}
 	t.Netid = r.Opaque(0)
 	r.Field("netid")
+}
+
+func (*RpcbsRmtcalllist) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off+24, 0)
+	return off
 }
 
 func (t *RpcbsRmtcalllist) Append(b []byte) []byte {
@@ -597,6 +661,17 @@ func (t *RpcbStat) Decode(r *xdr.Reader) {
 	r.Field("rmtinfo")
 }
 
+func (*RpcbStat) Skip(r *xdr.Reader, off uint) uint {
+	var n0 uint32
+	for n0, off = r.SkipWord(off + 60); n0 != 0; n0, off = r.SkipWord(off) {
+		off = (*RpcbsAddrlist)(nil).Skip(r, off)
+	}
+	for n0, off = r.SkipWord(off); n0 != 0; n0, off = r.SkipWord(off) {
+		off = (*RpcbsRmtcalllist)(nil).Skip(r, off)
+	}
+	return off
+}
+
 func (t *RpcbStat) Append(b []byte) []byte {
 	for i := range t.Info {
 		b = xdr.AppendUint32(b, uint32(t.Info[i]))
@@ -660,6 +735,11 @@ func (t *Netbuf) Decode(r *xdr.Reader) {
 	r.Field("buf")
 }
 
+func (*Netbuf) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off+4, 0)
+	return off
+}
+
 func (t *Netbuf) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.Maxlen)
 	b = xdr.AppendOpaque(b, t.Buf)
@@ -689,6 +769,10 @@ func (t *SuccessMessage) Decode(r *xdr.Reader) {
 	r.Field("success")
 }
 
+func (*SuccessMessage) Skip(r *xdr.Reader, off uint) uint {
+	return off + 4
+}
+
 func (t *SuccessMessage) Append(b []byte) []byte {
 	b = xdr.AppendBool(b, t.Success)
 	return b
@@ -712,6 +796,10 @@ type PortMessage struct {
 func (t *PortMessage) Decode(r *xdr.Reader) {
 	t.Port = r.Uint32()
 	r.Field("port")
+}
+
+func (*PortMessage) Skip(r *xdr.Reader, off uint) uint {
+	return off + 4
 }
 
 func (t *PortMessage) Append(b []byte) []byte {
@@ -741,6 +829,14 @@ func (t *PmaplistPtrMessage) Decode(r *xdr.Reader) {
 		t.PmaplistPtr[len(t.PmaplistPtr)-1].Decode(r)
 	}
 	r.Field("pmaplist_ptr")
+}
+
+func (*PmaplistPtrMessage) Skip(r *xdr.Reader, off uint) uint {
+	var n0 uint32
+	for n0, off = r.SkipWord(off); n0 != 0; n0, off = r.SkipWord(off) {
+		off += 16
+	}
+	return off
 }
 
 func (t *PmaplistPtrMessage) Append(b []byte) []byte {
@@ -778,6 +874,11 @@ func (t *UaddrMessage) Decode(r *xdr.Reader) {
 	r.Field("uaddr")
 }
 
+func (*UaddrMessage) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off, 0)
+	return off
+}
+
 func (t *UaddrMessage) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.Uaddr)
 	return b
@@ -807,6 +908,14 @@ func (t *RpcblistPtrMessage) Decode(r *xdr.Reader) {
 		t.RpcblistPtr[len(t.RpcblistPtr)-1].Decode(r)
 	}
 	r.Field("rpcblist_ptr")
+}
+
+func (*RpcblistPtrMessage) Skip(r *xdr.Reader, off uint) uint {
+	var n0 uint32
+	for n0, off = r.SkipWord(off); n0 != 0; n0, off = r.SkipWord(off) {
+		off = (*RpList)(nil).Skip(r, off)
+	}
+	return off
 }
 
 func (t *RpcblistPtrMessage) Append(b []byte) []byte {
@@ -847,6 +956,10 @@ func (t *TimeMessage) Decode(r *xdr.Reader) {
 	r.Field("time")
 }
 
+func (*TimeMessage) Skip(r *xdr.Reader, off uint) uint {
+	return off + 4
+}
+
 func (t *TimeMessage) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.Time)
 	return b
@@ -874,6 +987,14 @@ func (t *RpcbEntryListPtrMessage) Decode(r *xdr.Reader) {
 		t.RpcbEntryListPtr[len(t.RpcbEntryListPtr)-1].Decode(r)
 	}
 	r.Field("rpcb_entry_list_ptr")
+}
+
+func (*RpcbEntryListPtrMessage) Skip(r *xdr.Reader, off uint) uint {
+	var n0 uint32
+	for n0, off = r.SkipWord(off); n0 != 0; n0, off = r.SkipWord(off) {
+		off = (*RpcbEntryList)(nil).Skip(r, off)
+	}
+	return off
 }
 
 func (t *RpcbEntryListPtrMessage) Append(b []byte) []byte {
@@ -914,6 +1035,13 @@ func (t *RpcbStatByversMessage) Decode(r *xdr.Reader) {
 		t.RpcbStatByvers[i].Decode(r)
 	}
 	r.Field("rpcb_stat_byvers")
+}
+
+func (*RpcbStatByversMessage) Skip(r *xdr.Reader, off uint) uint {
+	for range 3 {
+		off = (*RpcbStat)(nil).Skip(r, off)
+	}
+	return off
 }
 
 func (t *RpcbStatByversMessage) Append(b []byte) []byte {

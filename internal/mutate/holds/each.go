@@ -15,12 +15,24 @@ func Each(t T, packets []capture.Packet, opt decode.Options, f func(*rpc.View)) 
 	t.Helper()
 	var memory Memory
 	memory.Start()
-	v := rpc.View{Names: &rpc.Names{}}
+	v, all := rpc.View{Names: &rpc.Names{}}, rpc.View{Names: &rpc.Names{}}
+	var b rpc.Brief
 	d := decode.New(opt, func(tx *transaction.Transaction) {
 		Transaction(t, tx)
+		all.SetAll(tx)
+		Brief(t, &b, &all)
 		v.Set(tx)
+		if v.Usual() {
+			if tx.XID%2 == 0 { // of the others, f is the first who asks
+				Demand(t, &v, &all, uint64(tx.XID))
+			}
+		}
 		f(&v)
 		v.Learn()
+		all.Learn()
+		if v.Path() != all.Path() {
+			t.Fatalf("%s: %q was learned, decoded at once %q", v.ProcedureName(), v.Path(), all.Path())
+		}
 	})
 	traffic.Run(d, packets, 16)
 	memory.End(t)

@@ -38,7 +38,7 @@ func TestSeedsHold(t *testing.T) {
 		Transaction(t, tx)
 		v.Set(tx)
 		Messages(t, &v)
-		if v.Args != nil && v.Result != nil {
+		if v.Args() != nil && v.Result() != nil {
 			bodies++
 		}
 	})
@@ -122,13 +122,13 @@ func TestBody(t *testing.T) {
 			return
 		}
 		v.Set(tx)
-		if v.Args == nil || v.ArgsErr != nil || len(v.CallBody.Data) < 8 {
+		if v.Args() == nil || v.ArgsErr != nil || len(v.CallBody().Data) < 8 {
 			return
 		}
 		tried++
 		var bad verdict
-		v.CallBody.Data = v.CallBody.Data[:len(v.CallBody.Data)-4]
-		v.CallBody.Length -= 4
+		v.CallBody().Data = v.CallBody().Data[:len(v.CallBody().Data)-4]
+		v.CallBody().Length -= 4
 		Messages(&bad, &v)
 		if bad.why == "" {
 			t.Error("four bytes too few were not noticed")

@@ -17,11 +17,11 @@ func Messages(t T, v *rpc.View) {
 	for _, m := range []*transaction.Message{&v.Tx.Call, &v.Tx.Reply} {
 		header(t, m)
 	}
-	if v.Args != nil && v.ArgsErr == nil && v.CallBody.Kind == oncrpc.BodyPlain {
-		body(t, "arguments", v, v.Args, v.Procedure.NewArgs, v.CallBody.Data, v.CallBody.Length, v.ArgsLeft)
+	if v.Args() != nil && v.ArgsErr == nil && v.CallBody().Kind == oncrpc.BodyPlain {
+		body(t, "arguments", v, v.Args(), v.Procedure.NewArgs, v.CallBody().Data, v.CallBody().Length, v.ArgsLeft)
 	}
-	if v.Result != nil && v.ResultErr == nil && v.ReplyBody.Kind == oncrpc.BodyPlain {
-		body(t, "results", v, v.Result, v.Procedure.NewResult, v.ReplyBody.Data, v.ReplyBody.Length, v.ResultLeft)
+	if v.Result() != nil && v.ResultErr == nil && v.ReplyBody().Kind == oncrpc.BodyPlain {
+		body(t, "results", v, v.Result(), v.Procedure.NewResult, v.ReplyBody().Data, v.ReplyBody().Length, v.ResultLeft)
 	}
 }
 

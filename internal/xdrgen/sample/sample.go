@@ -12,6 +12,9 @@ type Tag uint32
 // Decode refills t.
 func (t *Tag) Decode(r *xdr.Reader) { *t = Tag(r.Uint32()) }
 
+// Skip passes over a number.
+func (*Tag) Skip(_ *xdr.Reader, off uint) uint { return off + 4 }
+
 // Append appends t in XDR.
 func (t *Tag) Append(b []byte) []byte { return xdr.AppendUint32(b, uint32(*t)) }
 
@@ -26,6 +29,9 @@ type Blob struct{ Content []byte }
 
 // Decode refills t.
 func (t *Blob) Decode(r *xdr.Reader) { t.Content = r.Opaque(0) }
+
+// Skip passes over an opaque.
+func (*Blob) Skip(r *xdr.Reader, off uint) uint { return r.SkipOpaque(off, 0) }
 
 // Append appends t in XDR.
 func (t *Blob) Append(b []byte) []byte { return xdr.AppendOpaque(b, t.Content) }

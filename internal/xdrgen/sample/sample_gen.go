@@ -85,6 +85,10 @@ func (t *Instant) Decode(r *xdr.Reader) {
 	r.Field("nsec")
 }
 
+func (*Instant) Skip(r *xdr.Reader, off uint) uint {
+	return off + 12
+}
+
 func (t *Instant) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, uint64(t.Sec))
 	b = xdr.AppendUint32(b, t.Nsec)
@@ -135,6 +139,10 @@ func (t *Pair) Decode(r *xdr.Reader) {
 	}
 }
 
+func (*Pair) Skip(r *xdr.Reader, off uint) uint {
+	return off + 36
+}
+
 func (t *Pair) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.A))
 	b = xdr.AppendUint64(b, t.B)
@@ -168,6 +176,11 @@ func (t *Node) Decode(r *xdr.Reader) {
 	r.Field("name")
 }
 
+func (*Node) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off, 0)
+	return off
+}
+
 func (t *Node) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.Name)
 	return b
@@ -198,6 +211,11 @@ func (t *Chain) Decode(r *xdr.Reader) {
 		t.W[len(t.W)-1] = r.Uint32()
 	}
 	r.Field("w")
+}
+
+func (*Chain) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipArray(off+4, 0, 4)
+	return off
 }
 
 func (t *Chain) Append(b []byte) []byte {
@@ -240,6 +258,18 @@ func (t *ByBool) Decode(r *xdr.Reader) {
 		t.B = r.Opaque(20)
 		r.Field("b")
 	}
+}
+
+func (*ByBool) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch v != 0 {
+	case true:
+		off += 4
+	case false:
+		off = r.SkipOpaque(off, 20)
+
+	}
+	return off
 }
 
 func (t *ByBool) Append(b []byte) []byte {
@@ -295,6 +325,18 @@ func (t *ByNumber) Decode(r *xdr.Reader) {
 	default:
 		r.Fail(xdr.Value, "n")
 	}
+}
+
+func (*ByNumber) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch int32(v) {
+	case -1, OCTAL:
+		off = r.SkipArray(off, 0, 4)
+	case 16:
+	default:
+		return xdr.Beyond
+	}
+	return off
 }
 
 func (t *ByNumber) Append(b []byte) []byte {
@@ -366,6 +408,22 @@ func (t *ByColour) Decode(r *xdr.Reader) {
 	default:
 		r.Fail(xdr.Value, "c")
 	}
+}
+
+func (*ByColour) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	var n0 uint32
+	switch Colour(v) {
+	case RED:
+		off += 36
+	case GREEN, BLUE:
+		for n0, off = r.SkipWord(off); n0 != 0; n0, off = r.SkipWord(off) {
+			off = (*Chain)(nil).Skip(r, off)
+		}
+	default:
+		return xdr.Beyond
+	}
+	return off
 }
 
 func (t *ByColour) Append(b []byte) []byte {
@@ -441,6 +499,21 @@ func (t *Big) Decode(r *xdr.Reader) {
 		r.Field("three")
 	default:
 	}
+}
+
+func (*Big) Skip(r *xdr.Reader, off uint) uint {
+	v, off := r.SkipWord(off)
+	switch v {
+	case 1:
+		off += 36
+	case 2:
+		off = (*ByColour)(nil).Skip(r, off)
+	case 3:
+		off += 8
+	default:
+
+	}
+	return off
 }
 
 func (t *Big) Append(b []byte) []byte {
@@ -644,6 +717,45 @@ func (t *Everything) Decode(r *xdr.Reader) {
 	r.Field("tags")
 }
 
+func (*Everything) Skip(r *xdr.Reader, off uint) uint {
+	var n0, n1 uint32
+	if n0, off = r.SkipWord(off); n0 != 0 {
+		off += 36
+	}
+	if n0, off = r.SkipWord(off); n0 != 0 {
+		off = r.SkipArray(off, 0, 4)
+	}
+	for n0, off = r.SkipCount(off, 0, 4); n0 > 0 && off < xdr.Beyond; n0-- {
+		off = r.SkipArray(off, 0, 4)
+	}
+	for n0, off = r.SkipCount(off, 0, 4); n0 > 0 && off < xdr.Beyond; n0-- {
+		off = r.SkipOpaque(off, 0)
+	}
+	off = r.SkipArray(off, 3, 4)
+	n1 = 0
+	for n0, off = r.SkipWord(off + 120); n0 != 0; n0, off = r.SkipWord(off) {
+		if n1++; n1 > 3 {
+			return xdr.Beyond
+		}
+		off = (*Node)(nil).Skip(r, off)
+	}
+	for n0, off = r.SkipCount(off, 3, 4); n0 > 0 && off < xdr.Beyond; n0-- {
+		off = (*Big)(nil).Skip(r, off)
+	}
+	off = (*ByBool)(nil).Skip(r, off)
+	off = (*ByNumber)(nil).Skip(r, off)
+	off = (*ByColour)(nil).Skip(r, off)
+	off = r.SkipArray(off+8, 0, 4)
+	off = r.SkipOpaque(off+8, 0)
+	off = r.SkipOpaque(off, 0)
+	off = r.SkipData(off, 100)
+	off = new(Blob).Skip(r, off+8)
+	for n0, off = r.SkipCount(off+12, 0, 4); n0 > 0 && off < xdr.Beyond; n0-- {
+		off = new(Tag).Skip(r, off)
+	}
+	return off
+}
+
 func (t *Everything) Append(b []byte) []byte {
 	b = xdr.AppendBool(b, t.HasMaybe)
 	if t.HasMaybe {
@@ -832,6 +944,10 @@ func (t *Answer) Decode(r *xdr.Reader) {
 	r.Field("how")
 }
 
+func (*Answer) Skip(r *xdr.Reader, off uint) uint {
+	return off + 8
+}
+
 func (t *Answer) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.First))
 	b = xdr.AppendUint32(b, uint32(t.How))
@@ -863,6 +979,11 @@ func (t *WordsMessage) Decode(r *xdr.Reader) {
 		t.Words[len(t.Words)-1] = r.Uint32()
 	}
 	r.Field("words")
+}
+
+func (*WordsMessage) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipArray(off, 0, 4)
+	return off
 }
 
 func (t *WordsMessage) Append(b []byte) []byte {
@@ -897,6 +1018,10 @@ func (t *OutcomeMessage) Decode(r *xdr.Reader) {
 	r.Field("outcome")
 }
 
+func (*OutcomeMessage) Skip(r *xdr.Reader, off uint) uint {
+	return off + 4
+}
+
 func (t *OutcomeMessage) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Outcome))
 	return b
@@ -924,6 +1049,10 @@ func (t *Uint64Message) Decode(r *xdr.Reader) {
 	r.Field("uint64")
 }
 
+func (*Uint64Message) Skip(r *xdr.Reader, off uint) uint {
+	return off + 8
+}
+
 func (t *Uint64Message) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.Uint64)
 	return b
@@ -947,6 +1076,11 @@ type StringMessage struct {
 func (t *StringMessage) Decode(r *xdr.Reader) {
 	t.String = r.Opaque(0)
 	r.Field("string")
+}
+
+func (*StringMessage) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off, 0)
+	return off
 }
 
 func (t *StringMessage) Append(b []byte) []byte {
@@ -978,6 +1112,14 @@ func (t *PathnameMessage) Decode(r *xdr.Reader) {
 		t.Pathname[len(t.Pathname)-1] = r.Opaque(0)
 	}
 	r.Field("pathname")
+}
+
+func (*PathnameMessage) Skip(r *xdr.Reader, off uint) uint {
+	var n0 uint32
+	for n0, off = r.SkipCount(off, 0, 4); n0 > 0 && off < xdr.Beyond; n0-- {
+		off = r.SkipOpaque(off, 0)
+	}
+	return off
 }
 
 func (t *PathnameMessage) Append(b []byte) []byte {
@@ -1016,6 +1158,14 @@ func (t *ChainPtrMessage) Decode(r *xdr.Reader) {
 		t.ChainPtr[len(t.ChainPtr)-1].Decode(r)
 	}
 	r.Field("chain_ptr")
+}
+
+func (*ChainPtrMessage) Skip(r *xdr.Reader, off uint) uint {
+	var n0 uint32
+	for n0, off = r.SkipWord(off); n0 != 0; n0, off = r.SkipWord(off) {
+		off = (*Chain)(nil).Skip(r, off)
+	}
+	return off
 }
 
 func (t *ChainPtrMessage) Append(b []byte) []byte {
@@ -1062,7 +1212,7 @@ var Programs = []xdr.Program{
 	{Name: "sample_prog", Number: SAMPLE_PROG, Version: SAMPLE_V1, Procedures: []xdr.Procedure{
 		S_NULL:       {Name: "NULL", Number: S_NULL, NewArgs: xdr.NewVoid, NewResult: xdr.NewVoid},
 		S_EVERYTHING: {Name: "EVERY", Number: S_EVERYTHING, NewArgs: xdr.New[Everything], NewResult: xdr.New[Answer]},
-		S_WORDS:      {Name: "WORDS", Number: S_WORDS, NewArgs: xdr.New[WordsMessage], NewResult: xdr.New[OutcomeMessage]},
+		S_WORDS:      {Name: "WORDS", Number: S_WORDS, NewArgs: xdr.New[WordsMessage], NewResult: xdr.New[OutcomeMessage], StatusFirst: true},
 		S_BUILTIN:    {Name: "BUILTIN", Number: S_BUILTIN, NewArgs: xdr.New[Uint64Message], NewResult: xdr.New[StringMessage]},
 		S_LIST:       {Name: "LIST", Number: S_LIST, NewArgs: xdr.New[PathnameMessage], NewResult: xdr.New[ChainPtrMessage]},
 	}},

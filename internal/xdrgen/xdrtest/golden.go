@@ -12,7 +12,8 @@ import (
 	"github.com/rpcrdma/toolkit/decode/xdr"
 )
 
-var update = flag.Bool("update", false, "write the golden files")
+// Update is the flag -update: golden files are written.
+var Update = flag.Bool("update", false, "write the golden files")
 
 // Sample is a message of a file of real ones.
 type Sample struct {
@@ -110,7 +111,7 @@ func Golden(t *testing.T, all []Constructor, samples, golden string) {
 		}
 		fmt.Fprintf(&got, "%s\n%s\n", s.Name, Walk(m))
 	}
-	if *update {
+	if *Update {
 		if err := os.WriteFile(golden, []byte(got.String()), 0o644); err != nil {
 			t.Fatal(err)
 		}

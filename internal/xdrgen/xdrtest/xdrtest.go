@@ -251,6 +251,8 @@ func check(t *testing.T, rnd *rand.Rand, c Constructor, m, reused xdr.Message) b
 	if got, want := Walk(fresh), Walk(m); got != want {
 		t.Errorf("decoded message shows\n%swant\n%s", got, want)
 	}
+	SkipsAsDecoded(t, c.New, want, nil)
+	SkipsAsDecoded(t, c.New, want[:rnd.Intn(len(want)+1)], nil)
 	decode(reused, want, 0)
 	if got, want := Walk(reused), Walk(fresh); got != want {
 		t.Errorf("reused message shows\n%swant\n%s", got, want)
@@ -297,6 +299,8 @@ func Fuzz(f *testing.F, all []Constructor, seeds map[string][]byte) {
 	}
 	f.Fuzz(func(t *testing.T, which, missing uint16, b []byte) {
 		c := all[int(which)%len(all)]
+		SkipsAsDecoded(t, c.New, b, nil)
+		SkipsAsDecoded(t, c.New, b, []xdr.Reduced{{Position: uint32(missing), Length: uint32(missing)}})
 		m := c.New()
 		r := decode(m, b, len(b)+int(missing))
 		Walk(m)

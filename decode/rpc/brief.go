@@ -1,0 +1,109 @@
+package rpc
+
+import (
+	"encoding/binary"
+
+	"github.com/rpcrdma/toolkit/decode/oncrpc"
+	"github.com/rpcrdma/toolkit/decode/rpcrdma"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/decode/xdr"
+)
+
+// Brief reads as little of a transaction as a summary needs. It is for consumers that want no fields of the headers, the
+// arguments and the results: those are checked, as far as a View would find an error in them, but not kept. The zero Brief
+// is ready for use.
+type Brief struct {
+	// Procedure is what was called, and Failed says that its status is a failure: what View.Procedure and View.Failed
+	// say.
+	Procedure *xdr.Procedure
+	Failed    bool
+	// Of a COMPOUND, Minor is the minor version, and Operation what View.OperationGroup says.
+	Compound  bool
+	Minor     uint32
+	Operation string
+
+	catalog catalog
+	body    body
+
+	// For View: whether to leave COMPOUNDs to it; what was passed over, where in the messages it starts, and how many bytes follow it.
+	noCompounds          bool
+	messages             *messages
+	argsAt, resultAt     int
+	argsLeft, resultLeft int
+}
+
+// Set looks at a transaction. It is true for one that was seen as a whole, has the usual headers (see oncrpc.UsualCall),
+// and arguments and results without an error. Any other is left to a View.
+func (b *Brief) Set(tx *transaction.Transaction) bool { return b.set(tx, false) }
+
+// Nameless is Set for a transaction that View.Learn has no use for; it is false for all others.
+func (b *Brief) Nameless(tx *transaction.Transaction) bool { return b.set(tx, true) }
+
+func (b *Brief) set(tx *transaction.Transaction, nameless bool) bool {
+	if !tx.Named || !tx.Call.Seen() || !tx.Reply.Seen() {
+		return false
+	}
+	_, m := b.catalog.find(tx)
+	if m == nil || !m.brief || m.compound && b.noCompounds {
+		return false
+	}
+	args, results := oncrpc.UsualCall(tx.Call.Payload), oncrpc.UsualReply(tx.Reply.Payload)
+	if args == 0 || results == 0 {
+		return false
+	}
+	if nameless && m.teaches && !m.refused(tx.Reply.Payload[results:]) {
+		return false
+	}
+	r := &b.body.reader
+	if b.start(&tx.Call, args) {
+		b.body.reduceCall(&tx.Call.Header)
+	}
+	argsEnd, ok := r.Skips(m.skipArgs)
+	if !ok {
+		return false
+	}
+	if b.start(&tx.Reply, results) {
+		if tx.Reply.Header.Type == rpcrdma.TypeError {
+			return false
+		}
+		b.body.reduceReply(&tx.Reply.Header)
+	}
+	resultEnd, ok := r.Skips(m.skipResult)
+	if !ok {
+		return false
+	}
+	if b.Compound = m.compound; m.compound && !b.compound(m) {
+		return false
+	}
+	b.Procedure, b.messages = m.procedure, m
+	b.argsAt, b.resultAt = args, results
+	b.argsLeft, b.resultLeft = len(tx.Call.Payload)-args-argsEnd, len(tx.Reply.Payload)-results-resultEnd
+	b.Failed = m.procedure.StatusFirst && binary.BigEndian.Uint32(tx.Reply.Payload[results:]) != 0
+	return true
+}
+
+// refused reports whether results say that there are none: the handles of files that they would give, or new names.
+func (m *messages) refused(results []byte) bool {
+	return !m.compound && m.procedure.StatusFirst && len(results) >= 4 && binary.BigEndian.Uint32(results) != 0
+}
+
+// compound says what a COMPOUND consists of.
+func (b *Brief) compound(m *messages) (ok bool) {
+	b.Minor = m.outline.args.Minor
+	b.Operation, ok = m.outline.operation()
+	if b.Operation == "" {
+		b.Operation = m.procedure.Name
+	}
+	return ok
+}
+
+// start has the reader begin at the arguments or results of a message. It returns whether parts of them may be in chunks.
+func (b *Brief) start(m *transaction.Message, at int) bool {
+	r := &b.body.reader
+	r.Reset(m.Payload[at:], 0)
+	if !m.Transport || m.Header.Plain() {
+		return false
+	}
+	r.StartAt(uint32(at))
+	return true
+}
