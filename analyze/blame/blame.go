@@ -33,7 +33,9 @@ func (b *Blame) Ended(tx *transaction.Transaction) {
 		return
 	}
 	var p transaction.Phases
-	if !tx.SetPhases(&p) || p.Total < 0 {
+	if took, ok := tx.Ordinary(); ok {
+		p.Server, p.Total = took, took
+	} else if !tx.SetPhases(&p) || p.Total < 0 {
 		return
 	}
 	start := tx.Call.First.Time

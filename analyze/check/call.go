@@ -223,7 +223,7 @@ func (t *txCheck) protected() {
 	if t.v.CallErr != nil {
 		return
 	}
-	switch kind := t.v.Call.Protection().Kind(); kind {
+	switch kind := t.v.Call().Protection().Kind(); kind {
 	case oncrpc.BodyIntegrity, oncrpc.BodyPrivacy, oncrpc.BodyInit:
 		reduced := len(h.Writes) > 0
 		for i := range h.Reads {

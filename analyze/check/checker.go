@@ -22,11 +22,14 @@ type Options struct {
 	Peek rpc.Unwrapper
 	// Apart counts by connection, and keeps findings, so that State can save them.
 	Apart bool
+	// Await, if set, makes it possible to call Decoded in parallel: it returns once Decoded has returned for all transactions that
+	// Usual has accepted.
+	Await func()
 }
 
 // Checker finds breaches of rules. It is the Observer of a decode.Decoder whose Options.Packet, Options.Ordinary and
 // Options.Closed are its methods of these names, and it is passed each transaction. All calls must come from
-// one goroutine: do not set Options.Concurrent. Without Options.Ordinary it finds the same, and takes longer.
+// one goroutine: do not set Options.Concurrent, unless as Usual says. Without Options.Ordinary it finds the same, and takes longer.
 type Checker struct {
 	opt  Options
 	emit func(*Finding)
@@ -53,6 +56,8 @@ type Checker struct {
 
 	stats *table // of the current connection, if they are told apart
 	apart apart
+	later later
+	full  bool // nothing is judged in one step: for tests
 }
 
 // Count is how often a rule was checked, and the results.
@@ -142,6 +147,20 @@ const maxPending = 4096
 
 // report emits a finding that holds in any case.
 func (c *Checker) report(f *Finding) {
+	c.inOrder()
+	stats, total := c.apart.of(f)
+	c.found(f, stats, total)
+}
+
+// inOrder waits until what was found before has been reported.
+func (c *Checker) inOrder() {
+	if c.opt.Await != nil {
+		c.opt.Await()
+	}
+}
+
+// found counts and emits a finding.
+func (c *Checker) found(f *Finding, stats *table, total *totals) {
 	r := f.Rule.id
 	sev := c.on[r]
 	if sev == Off {
@@ -151,7 +170,6 @@ func (c *Checker) report(f *Finding) {
 		sev = Note
 	}
 	f.Severity = sev
-	stats, total := c.apart.of(f)
 	n := &stats[r]
 	n.Judged++
 	n.Found++
@@ -207,6 +225,7 @@ func (c *Checker) settle() {
 // Finish checks what had to wait for the end of the capture. The Decoder must have been flushed (Decoder.Run
 // does that).
 func (c *Checker) Finish() {
+	c.sumLater()
 	c.settle()
 	for _, k := range c.sorted() {
 		c.closed(k)

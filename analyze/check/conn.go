@@ -19,6 +19,7 @@ type conn struct {
 	c     *rdma.Connection
 	rpc   bool // it carries RPC-over-RDMA
 	ended bool
+	done  bool // what follows is no longer counted in tally
 	// first is the number of the first packet of each side that could carry a
 	// request.
 	first [2]uint64
@@ -33,6 +34,8 @@ type conn struct {
 	requests [2]requests // by requester, RoCE and InfiniBand
 	marks    [2]marking  // by sender
 	wire     [2]wire     // by sender
+	calm     [2]calm     // by requester
+	tally    tally
 	sent     [2]sent     // by sender, iWARP
 	ddp      *ddpStreams // iWARP, once there was a segment
 	taps     [2]int32
@@ -75,7 +78,7 @@ func (c *Checker) conn(k *rdma.Connection) *conn {
 			c.leave()
 			return c.void(k)
 		}
-		s = &conn{c: k, lost: [2]int64{never, never}, taps: [2]int32{rdma.NoTap, rdma.NoTap}}
+		s = &conn{c: k, done: c.full, lost: [2]int64{never, never}, taps: [2]int32{rdma.NoTap, rdma.NoTap}}
 		s.gaps = [2]uint64{k.Sent[0].Gaps, k.Sent[1].Gaps}
 		s.own = c.apart.own(k)
 		c.conns[k] = s
@@ -223,6 +226,12 @@ func (c *Checker) Merged(into *rdma.Connection, _ rdma.Side, from *rdma.Connecti
 	delete(c.conns, from)
 	c.last = nil
 	s := c.conn(into)
+	c.stir(s)
+	if old != nil {
+		c.stir(old)
+		c.tallied(old)
+		old.done = true
+	}
 	s.rpc = s.rpc || old != nil && old.rpc
 	if old != nil {
 		c.apart.merged(s.own, old.own)
@@ -247,6 +256,9 @@ func (c *Checker) Closed(k *rdma.Connection) {
 
 // closed checks what had to wait for the end of a connection.
 func (c *Checker) closed(s *conn) {
+	c.stir(s)
+	c.tallied(s)
+	s.done = true
 	c.enter(s)
 	s.own.closed(s.c)
 	s.losses(c.latest.Time)
@@ -268,7 +280,7 @@ func (c *Checker) isGone(k *rdma.Connection) bool { return slices.Contains(c.gon
 
 // void is the state for stragglers, which are not judged.
 func (c *Checker) void(k *rdma.Connection) *conn {
-	return &conn{c: k, many: true, taps: [2]int32{rdma.NoTap, rdma.NoTap}}
+	return &conn{c: k, many: true, done: true, taps: [2]int32{rdma.NoTap, rdma.NoTap}}
 }
 
 // endedBy is the address of the peer that ended the connection, in an orderly way or by a reset; empty if

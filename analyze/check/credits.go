@@ -80,7 +80,11 @@ func (c *Checker) called(k *conn, st *callState, tx *transaction.Transaction, s 
 	}
 	if f.out <= limit {
 		f.base = k.misses()
-		c.ok(rule)
+		if rule == ruleCreditsExceeded && !k.done {
+			k.tally.within++
+		} else {
+			c.ok(rule)
+		}
 		return
 	}
 	if c.on[rule] == Off {
@@ -105,7 +109,9 @@ func (c *Checker) called(k *conn, st *callState, tx *transaction.Transaction, s 
 func (c *Checker) replied(k *conn, st *callState, tx *transaction.Transaction) {
 	st.replied = true
 	f := &k.flow[tx.From]
-	c.mem.answered(k, tx)
+	if !tx.Call.Header.Plain() {
+		c.mem.answered(k, tx)
+	}
 	if st.seq > 0 {
 		if f.out > 0 {
 			f.out--

@@ -49,9 +49,9 @@ func (w *items) Time(string, int64, uint32)   {}
 func (t *txCheck) readableArgs() (Reason, bool) {
 	v := t.v
 	switch {
-	case v.CallErr != nil || v.Args == nil && v.Procedure != nil && v.Wrapped() == "":
+	case v.CallErr != nil || v.Args() == nil && v.Procedure != nil && v.Wrapped() == "":
 		return Cut, false
-	case v.Args == nil || v.Wrapped() != "":
+	case v.Args() == nil || v.Wrapped() != "":
 		return Protected, false
 	case v.ArgsCut:
 		return Cut, false
@@ -75,7 +75,7 @@ func (t *txCheck) arguments() {
 		c.skip(ruleReadChunkPad, why)
 		return
 	}
-	args := t.args.of(t.v.Args)
+	args := t.args.of(t.v.Args())
 	removed := uint32(0)
 	for i := range chunks {
 		ch := &chunks[i]
@@ -98,7 +98,7 @@ func (t *txCheck) arguments() {
 			t.fail(ruleArgumentNotEligible, aboutCall, "an eligible argument at the position of each Read chunk",
 				fmt.Sprintf("%d bytes at position %d", ch.Length, ch.Position))
 			if t.reply != nil && t.reply.Type <= rpcrdma.TypeMsgP && t.v.ReplyErr == nil {
-				if t.broken(ruleViolationAccepted, t.v.Reply.Succeeded()) {
+				if t.broken(ruleViolationAccepted, t.v.Reply().Succeeded()) {
 					t.fail(ruleViolationAccepted, aboutReply, "GARBAGE_ARGS or ERR_CHUNK", t.v.Status())
 				}
 			}
@@ -124,7 +124,7 @@ func (t *txCheck) arguments() {
 // unrelated reason.
 func (t *txCheck) failedBefore(position, removed uint32) bool {
 	var e *xdr.Error
-	return errors.As(t.v.ArgsErr, &e) && uint64(t.v.CallBody.Offset)+uint64(e.Offset)+4+uint64(removed) < uint64(position)
+	return errors.As(t.v.ArgsErr, &e) && uint64(t.v.CallBody().Offset)+uint64(e.Offset)+4+uint64(removed) < uint64(position)
 }
 
 // tooLong reports whether decoding of the arguments failed because the item that a chunk replaces is longer
@@ -132,10 +132,10 @@ func (t *txCheck) failedBefore(position, removed uint32) bool {
 func (t *txCheck) tooLong(ch *rpcrdma.ReadChunk, removed uint32) bool {
 	var e *xdr.Error
 	if !errors.As(t.v.ArgsErr, &e) || e.Kind != xdr.Range ||
-		uint32(t.v.CallBody.Offset+e.Offset)+4+removed != ch.Position {
+		uint32(t.v.CallBody().Offset+e.Offset)+4+removed != ch.Position {
 		return false
 	}
-	b := t.v.CallBody.Data
+	b := t.v.CallBody().Data
 	return e.Offset >= 0 && e.Offset+4 <= len(b) && uint64(be32(b[e.Offset:])) > ch.Length
 }
 
@@ -156,9 +156,9 @@ func (e *eligible) add(size uint32) {
 
 func (t *txCheck) eligible() (e eligible) {
 	tx := t.tx
-	a, ok := t.v.Args.(*nfs4.CompoundArgs)
+	a, ok := t.v.Args().(*nfs4.CompoundArgs)
 	if !ok {
-		t.items(&e, ops.Procedure(tx.Program, tx.Version, tx.Procedure), t.v.Args)
+		t.items(&e, ops.Procedure(tx.Program, tx.Version, tx.Procedure), t.v.Args())
 		return e
 	}
 	for i := range a.Ops {
@@ -328,8 +328,8 @@ func (t *txCheck) results() {
 		}
 		skip(Undecodable)
 		return
-	case v.Reply.Succeeded():
-		list = t.result.of(v.Result)
+	case v.Reply().Succeeded():
+		list = t.result.of(v.Result())
 	}
 	for i, w := range r.Writes {
 		n := w.Length()
@@ -374,7 +374,7 @@ func (t *txCheck) written(i int, length, n uint64) {
 // written to the Write chunks, although not longer than the chunks as offered.
 func (t *txCheck) shortOfResult() bool {
 	var e *xdr.Error
-	b := t.v.ReplyBody.Data
+	b := t.v.ReplyBody().Data
 	used := t.used()
 	if used == 0 || !errors.As(t.v.ResultErr, &e) || e.Kind != xdr.Range || e.Offset < 0 || e.Offset+4 > len(b) {
 		return false

@@ -25,6 +25,7 @@ func FuzzCheck(f *testing.F) {
 		f.Add(uint8(i), uint8(0), []byte{})
 		f.Add(uint8(i), uint8(1), []byte{})
 		f.Add(uint8(i), uint8(4), []byte{})
+		f.Add(uint8(i), uint8(5), []byte{})
 	}
 	var memory holds.Memory
 	f.Fuzz(func(t *testing.T, which, how uint8, program []byte) {
@@ -71,6 +72,11 @@ func FuzzCheck(f *testing.F) {
 			if full := texts(100, true); !slices.Equal(full, all) {
 				t.Fatalf("%q\nin full\n%q", full, all)
 			}
+		}
+		if how&7 == 5 {
+			same(t, packets, inShort, "changed")
+			same(t, packets, beside, "changed")
+			same(t, packets, inBrief, "changed")
 		}
 		memory.End(t)
 	})

@@ -13,8 +13,8 @@ var gssMeaning = [...]string{
 // secured reports each RPCSEC_GSS service of a connection once. The service of a call that creates or
 // destroys a context does not apply to its body.
 func (t *txCheck) secured() {
-	g := &t.v.Call.GSS
-	if t.v.CallErr != nil || t.v.Call.Cred.Flavor != oncrpc.RPCSecGSS || g.Handle == nil || g.Proc != oncrpc.GSSData {
+	g := &t.v.Call().GSS
+	if t.v.CallErr != nil || t.v.Call().Cred.Flavor != oncrpc.RPCSecGSS || g.Handle == nil || g.Proc != oncrpc.GSSData {
 		return
 	}
 	if g.Service < oncrpc.ServiceNone || g.Service > oncrpc.ServiceChannel || t.c.on[ruleGSS] == Off {

@@ -29,16 +29,25 @@ func (c *Checker) Message(tx *transaction.Transaction, reply bool, s *rdma.Send)
 	if f := tx.Connection.Fabric; f == rdma.TCP || f == rdma.UDP {
 		return
 	}
-	k := c.conn(tx.Connection)
+	k := c.last
+	if x := tx.Connection; k == nil || k.c != x || x.MergedInto != nil {
+		k = c.conn(x)
+	} else {
+		c.enter(k)
+	}
 	if !k.rpc {
 		k.rpc = true
 		if fwd, ok := k.forward(); ok && k.c.Fabric == rdma.IWARP {
 			c.attempts.learn(k.c.Ends[fwd.Other()].Port)
 		}
 	}
-	c.ok(ruleHeaderMalformed)
-	c.ok(ruleDone)
-	c.ok(ruleRNR)
+	if k.done {
+		c.ok(ruleHeaderMalformed)
+		c.ok(ruleDone)
+		c.ok(ruleRNR)
+	} else {
+		k.tally.messages++
+	}
 	st, _ := c.calls.Get(tx)
 	if st == nil {
 		st = c.newCall()
@@ -58,7 +67,11 @@ func (c *Checker) Message(tx *transaction.Transaction, reply bool, s *rdma.Send)
 		return
 	}
 	if reply {
-		c.ok(ruleReplyTwice)
+		if k.done {
+			c.ok(ruleReplyTwice)
+		} else {
+			k.tally.replies++
+		}
 		c.replied(k, st, tx)
 		return
 	}
@@ -66,14 +79,15 @@ func (c *Checker) Message(tx *transaction.Transaction, reply bool, s *rdma.Send)
 		c.answeredAhead(k, tx)
 	}
 	c.called(k, st, tx, s)
-	c.offered(k, st, tx)
+	if !tx.Call.Header.Plain() {
+		c.offered(k, st, tx)
+	}
 }
 
 func (c *Checker) newCall() *callState {
 	if n := len(c.spare); n > 0 {
 		st := c.spare[n-1]
 		c.spare = c.spare[:n-1]
-		*st = callState{}
 		return st
 	}
 	return &callState{}
@@ -259,6 +273,7 @@ func (c *Checker) Event(k *rdma.Connection, from rdma.Side, e rdma.Event, value 
 		return
 	}
 	s := c.conn(k)
+	c.stir(s)
 	switch e {
 	case rdma.EventGap:
 		s.losses(ref.Time)
@@ -298,6 +313,7 @@ func (c *Checker) fatal(s *conn, from rdma.Side, e rdma.Event, value uint32, ref
 
 // named fills in what is known about a transaction that is still open.
 func (c *Checker) named(f *Finding, tx *transaction.Transaction) {
+	c.inOrder() // what opens the bodies learns from the transactions before
 	c.view.Set(tx)
 	f.HasXID, f.XID, f.Backward = true, tx.XID, tx.Backward
 	f.CallFrame, f.ReplyFrame = tx.Call.Last.Number, tx.Reply.Last.Number

@@ -67,6 +67,7 @@ func (c *Checker) Packet(v *decode.PacketView) {
 	}
 	if v.Connection != nil {
 		s := c.conn(v.Connection)
+		c.stir(s)
 		if s.c.Fabric == rdma.IWARP && uint32(len(v.Packet.Data)) < v.Packet.Length {
 			// It is not known whether operations are missing.
 			s.cut[0]++
@@ -90,7 +91,14 @@ func (c *Checker) Packet(v *decode.PacketView) {
 
 // Ordinary is meant for decode.Options.Ordinary.
 func (c *Checker) Ordinary(v *decode.OrdinaryView) {
-	c.latest = rdma.Ref{Time: v.Packet.Time, Number: v.Packet.Number}
+	c.latest.Time, c.latest.Number = v.Packet.Time, v.Packet.Number
+	if s := c.last; v.Plain && s != nil && s.c == v.Connection && s.expected(v) {
+		if len(c.pending)|len(s.suspects)|len(s.repeats) != 0 {
+			c.enter(s)
+			c.tracked()
+		}
+		return
+	}
 	if v.Connection != nil {
 		s := c.conn(v.Connection)
 		s.losses(c.latest.Time)
@@ -98,7 +106,8 @@ func (c *Checker) Ordinary(v *decode.OrdinaryView) {
 			s.tap(v.Lean.Route.Src, v.Packet.Tap)
 		}
 		s.badCRC(c.latest)
-		if !c.usual(s, v.Lean, c.latest) {
+		if !c.usual(s, v, c.latest) {
+			c.stir(s)
 			c.packet.ordinary(v)
 			c.wirePacket(s, &c.packet)
 		}

@@ -40,7 +40,7 @@ func (c *Checker) recalled(v *rpc.View) {
 	if c.on[ruleRecalled] == Off {
 		return
 	}
-	if _, ok := v.Args.(*nfs4.CbCompoundArgs); !ok {
+	if _, ok := v.Args().(*nfs4.CbCompoundArgs); !ok {
 		return
 	}
 	tx := v.Tx
@@ -86,11 +86,8 @@ func (c *Checker) recalled(v *rpc.View) {
 }
 
 // returned looks for delegations that a call returns.
-func (c *Checker) returned(v *rpc.View) {
-	if len(c.recalls) == 0 {
-		return
-	}
-	if _, ok := v.Args.(*nfs4.CompoundArgs); !ok {
+func (c *Checker) returned(v *rpc.View, report func(*Finding)) {
+	if _, ok := v.Args().(*nfs4.CompoundArgs); !ok {
 		return
 	}
 	tx := v.Tx
@@ -113,14 +110,15 @@ func (c *Checker) returned(v *rpc.View) {
 			r.failed = what + ": " + o.Status
 		default:
 			if !plain(r.f.Fabric) || !plain(tx.Connection.Fabric) {
-				r.report(c, what+": "+o.Status)
+				report(r.finding(what + ": " + o.Status))
 			}
 			delete(c.recalls, a.DelegStateid.Other)
 		}
 	}
 }
 
-func (r *recall) report(c *Checker, then string) {
+// finding is the finding of the recall; then is how it ended.
+func (r *recall) finding(then string) *Finding {
 	if r.sent > 1 {
 		r.f.Seen += fmt.Sprintf("; sent %d times", r.sent)
 	}
@@ -128,7 +126,7 @@ func (r *recall) report(c *Checker, then string) {
 		r.f.Seen += "; the client answered " + r.answer
 	}
 	r.f.Reaction = then
-	c.report(r.f)
+	return r.f
 }
 
 // unreturned reports delegations that are still out at the end of the capture.
@@ -147,7 +145,7 @@ func (c *Checker) unreturned() {
 		if r.failed != "" {
 			then += "; last " + r.failed
 		}
-		r.report(c, then)
+		c.report(r.finding(then))
 	}
 	clear(c.recalls)
 }

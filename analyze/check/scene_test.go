@@ -452,6 +452,7 @@ func (s *scene) frames() []capture.Packet {
 type result struct {
 	findings []*Finding
 	check    *Checker
+	known    []string // of the packets of each connection, at its end
 }
 
 // run checks packets.
@@ -463,8 +464,13 @@ func runBy(opt Options, packets []capture.Packet, inFull bool) result {
 	r.check = New(opt, func(f *Finding) { r.findings = append(r.findings, f) })
 	var v rpc.View
 	how := decode.Options{Observer: r.check, Packet: r.check.Packet, Ordinary: r.check.Ordinary, Closed: r.check.Closed}
+	how.Closed = func(k *rdma.Connection) {
+		r.known = append(r.known, r.check.Known(k))
+		r.check.Closed(k)
+	}
 	if inFull {
 		how.Ordinary = nil
+		r.check.InFull()
 	}
 	d := decode.New(how, func(tx *transaction.Transaction) {
 		v.Set(tx)

@@ -27,6 +27,7 @@ type txCheck struct {
 	misplaced   bool            // a Read chunk cannot be where it says
 	args        items
 	result      items
+	later       bool // Decoded asks
 	name        struct {
 		done               bool
 		program, operation string
@@ -39,7 +40,9 @@ func (c *Checker) Transaction(v *rpc.View) {
 	tx := v.Tx
 	c.apart.called(v)
 	c.leave()
-	c.returned(v)
+	if len(c.recalls) > 0 {
+		c.returned(v, c.report)
+	}
 	st, _ := c.calls.Take(tx)
 	if st == nil {
 		if plain(tx.Connection.Fabric) && (c.opt.Match == nil || c.opt.Match(v)) {
@@ -48,17 +51,8 @@ func (c *Checker) Transaction(v *rpc.View) {
 		return
 	}
 	t := &c.tc
-	t.v, t.tx, t.st, t.k = v, tx, *st, st.k
-	*st = callState{}
-	c.spare = append(c.spare, st)
-	if t.k.c.MergedInto != nil {
-		if k := c.conns[t.k.c.Resolve()]; k != nil {
-			t.k = k
-		}
-	}
-	if tx.Call.Seen() && tx.Times.Ack.Seen() && tx.Call.First.Number > t.k.settled[tx.From] {
-		t.k.settled[tx.From] = tx.Call.First.Number
-	}
+	t.v, t.tx, t.st = v, tx, *st
+	t.k = c.ended(tx, st)
 	if c.opt.Match != nil && !c.opt.Match(v) {
 		return
 	}
@@ -67,8 +61,26 @@ func (c *Checker) Transaction(v *rpc.View) {
 	c.enter(t.k)
 	c.recalled(v)
 	t.name.done = false
-	t.run()
+	if !t.usual() {
+		t.run()
+	}
 	t.v, t.tx, t.call, t.reply = nil, nil, nil, nil
+}
+
+// ended takes what is remembered of a transaction that has ended, and returns its connection.
+func (c *Checker) ended(tx *transaction.Transaction, st *callState) *conn {
+	k := st.k
+	*st = callState{}
+	c.spare = append(c.spare, st)
+	if k.c.MergedInto != nil {
+		if into := c.conns[k.c.Resolve()]; into != nil {
+			k = into
+		}
+	}
+	if tx.Call.Seen() && tx.Times.Ack.Seen() && tx.Call.First.Number > k.settled[tx.From] {
+		k.settled[tx.From] = tx.Call.First.Number
+	}
+	return k
 }
 
 // header is the transport header of a message, or nil if it cannot be judged.
@@ -166,6 +178,10 @@ func (t *txCheck) known(r id, a about, deviation, expected, seen string) {
 		if a == aboutCall {
 			t.faults--
 		}
+	}
+	if t.later {
+		t.c.later.found(t.c, f)
+		return
 	}
 	t.c.report(f)
 }

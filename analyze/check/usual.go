@@ -1,6 +1,7 @@
 package check
 
 import (
+	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/roce"
 )
@@ -8,7 +9,8 @@ import (
 // usual judges the packets that nearly all are: the Send of one packet that is the next, and an acknowledgement, of a
 // connection with nothing unusual. It returns false, and has changed nothing, if anything else has to be looked at. It counts
 // what wirePacket would count: TestUsual and FuzzCheck compare the two.
-func (c *Checker) usual(s *conn, l *roce.Lean, ref rdma.Ref) bool {
+func (c *Checker) usual(s *conn, v *decode.OrdinaryView, ref rdma.Ref) bool {
+	l := v.Lean
 	if s.many || c.opt.Match != nil || l.Marked() {
 		return false
 	}
@@ -24,8 +26,16 @@ func (c *Checker) usual(s *conn, l *roce.Lean, ref rdma.Ref) bool {
 	}
 	switch l.Opcode {
 	case roce.RCSendOnly, roce.RCSendOnlyInvalidate:
-		return c.usualSend(s, l, ref, from)
+		c.stirred(s, from)
+		if !c.usualSend(s, l, ref, from) {
+			return false
+		}
+		if v.Plain && v.From == from {
+			s.settle(l, from)
+		}
+		return true
 	case roce.RCAcknowledge:
+		c.stirred(s, from.Other())
 		return c.usualAck(s, l, ref, from.Other())
 	}
 	return false

@@ -3,6 +3,7 @@ package check_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -15,33 +16,97 @@ import (
 	"github.com/rpcrdma/toolkit/internal/mutate/traffic"
 )
 
-// verdicts is what all rules say of packets, and what they know of a connection at its end; inFull has ordinary packets judged as all others are.
-func verdicts(packets []capture.Packet, inFull bool) (out []string) {
-	c := check.New(check.Options{Rules: check.All()}, func(f *check.Finding) {
-		out = append(out, fmt.Sprintf("%s packet %d: %s, %s", f.Rule.ID, f.Ref.Number, f.Expected, f.Seen))
+// way is how a capture is checked.
+type way int
+
+const (
+	inFull  way = iota // ordinary packets and transactions are judged as all others are
+	inShort            // in one step
+	beside             // usual transactions are decoded beside, too
+	inBrief            // and not all of them
+	alone              // the same with one processor
+)
+
+// verdicts is what all rules say of packets, and what they know of a connection at its end.
+func verdicts(packets []capture.Packet, how way, batch int) (out []string) {
+	if how == alone {
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	}
+	var d *decode.Decoder
+	options := check.Options{Rules: check.All()}
+	if how >= beside {
+		options.Await = func() { d.Await() }
+	}
+	c := check.New(options, func(f *check.Finding) {
+		out = append(out, fmt.Sprintf("%s packet %d: %s, %s, %s; %d %d", f.Rule.ID, f.Ref.Number, f.Expected, f.Seen, f.Reaction, f.Connection, f.XID))
 	})
 	opt := decode.Options{Observer: c, Packet: c.Packet, Ordinary: c.Ordinary}
 	opt.Closed = func(x *rdma.Connection) {
+		d.Await()
 		out = append(out, c.Known(x))
 		c.Closed(x)
 	}
-	if inFull {
+	if how == inFull {
 		opt.Ordinary = nil
+		c.InFull()
 	}
 	var v rpc.View
-	traffic.Run(decode.New(opt, func(tx *transaction.Transaction) {
+	var b rpc.Brief
+	whole := func(tx *transaction.Transaction) {
 		v.Set(tx)
 		c.Transaction(&v)
-	}), packets, 64)
+	}
+	emit := whole
+	if how >= beside {
+		opt.Concurrent = true
+		opt.Alone = func(tx *transaction.Transaction) bool {
+			if c.Usual(tx) {
+				return false
+			}
+			d.Await()
+			whole(tx)
+			return true
+		}
+		emit = func(tx *transaction.Transaction) {
+			if how >= inBrief && b.Set(tx) && c.Executed() {
+				return
+			}
+			v.Set(tx)
+			c.Decoded(&v)
+		}
+	}
+	d = decode.New(opt, emit)
+	if how >= beside {
+		if err := d.Run(&traffic.Reader{Packets: packets, Batch: batch}); err != nil {
+			panic(err)
+		}
+	} else {
+		traffic.Run(d, packets, batch)
+	}
 	c.Finish()
 	for _, r := range check.Rules() {
 		out = append(out, fmt.Sprintf("%s %+v", r.ID, *c.Count(r)))
 	}
-	return out
+	return append(out, fmt.Sprint(c.Totals()))
 }
 
-// TestUsual: whether ordinary packets are judged in one step or by each rule, findings and counts are the same, in captures as
-// they are and changed at random.
+// same compares two ways.
+func same(t *testing.T, packets []capture.Packet, how way, what string) {
+	t.Helper()
+	short, full := verdicts(packets, how, 64), verdicts(packets, inFull, 64)
+	if slices.Equal(short, full) {
+		return
+	}
+	for i := range full {
+		if i >= len(short) || short[i] != full[i] {
+			t.Fatalf("%s, way %d:\n%q\nby each rule\n%q", what, how, short[min(i, len(short)-1)], full[i])
+		}
+	}
+	t.Fatalf("%s, way %d: more: %q", what, how, short[len(full):])
+}
+
+// TestUsual: whether ordinary packets and usual transactions are judged in one step, beside each other or by each rule, findings and
+// counts are the same, in captures as they are and changed at random.
 func TestUsual(t *testing.T) {
 	rounds := 30
 	if testing.Short() {
@@ -55,16 +120,9 @@ func TestUsual(t *testing.T) {
 				program = append(program, byte(rng.Uint32()))
 			}
 			packets := traffic.Apply(uint8(which), program)
-			short, full := verdicts(packets, false), verdicts(packets, true)
-			if slices.Equal(short, full) {
-				continue
+			for _, how := range [...]way{inShort, beside, inBrief, alone} {
+				same(t, packets, how, fmt.Sprintf("capture %d, program %v", which, program))
 			}
-			for i := range full {
-				if i >= len(short) || short[i] != full[i] {
-					t.Fatalf("capture %d, program %v: in one step\n%q\nby each rule\n%q", which, program, short[min(i, len(short)-1)], full[i])
-				}
-			}
-			t.Fatalf("capture %d, program %v: more in one step: %q", which, program, short[len(full):])
 		}
 	}
 }

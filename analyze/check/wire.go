@@ -56,6 +56,7 @@ func (c *Checker) wirePacket(s *conn, p *packet) {
 			return
 		}
 	}
+	s.calm[0].streak, s.calm[1].streak = 0, 0
 	from, ok := s.sender(p)
 	if !ok {
 		return

@@ -120,9 +120,9 @@ func (x *Extractor) Packed() int { return x.packed }
 
 // Add takes the data of a transaction.
 func (x *Extractor) Add(v *rpc.View) error {
-	switch a := v.Args.(type) {
+	switch a := v.Args().(type) {
 	case *nfs2.Readargs:
-		if r, ok := v.Result.(*nfs2.Readres); ok && r.Status == nfs2.NFS_OK {
+		if r, ok := v.Result().(*nfs2.Readres); ok && r.Status == nfs2.NFS_OK {
 			return x.data(v, a.File[:], uint64(a.Offset), r.Reply.Data, false)
 		}
 	case *nfs2.Writeargs:
@@ -130,7 +130,7 @@ func (x *Extractor) Add(v *rpc.View) error {
 			return x.data(v, a.File[:], uint64(a.Offset), a.Data, true)
 		}
 	case *nfs3.READ3args:
-		if r, ok := v.Result.(*nfs3.READ3res); ok && r.Status == nfs3.NFS3_OK {
+		if r, ok := v.Result().(*nfs3.READ3res); ok && r.Status == nfs3.NFS3_OK {
 			err := x.data(v, a.File.Data, a.Offset, r.Resok.Data, false)
 			x.attr3(a.File.Data, &r.Resok.FileAttributes)
 			if r.Resok.Eof {
@@ -139,7 +139,7 @@ func (x *Extractor) Add(v *rpc.View) error {
 			return err
 		}
 	case *nfs3.WRITE3args:
-		if r, ok := v.Result.(*nfs3.WRITE3res); ok && r.Status == nfs3.NFS3_OK {
+		if r, ok := v.Result().(*nfs3.WRITE3res); ok && r.Status == nfs3.NFS3_OK {
 			d := a.Data
 			err := x.data(v, a.File.Data, a.Offset, d, true)
 			x.attr3(a.File.Data, &r.Resok.FileWcc.After)
@@ -150,7 +150,7 @@ func (x *Extractor) Add(v *rpc.View) error {
 			x.truncate(a.Object.Data, a.NewAttributes.Size.Size)
 		}
 	case *nfs3.GETATTR3args:
-		if r, ok := v.Result.(*nfs3.GETATTR3res); ok && r.Status == nfs3.NFS3_OK {
+		if r, ok := v.Result().(*nfs3.GETATTR3res); ok && r.Status == nfs3.NFS3_OK {
 			x.settle(a.Object.Data, r.Resok.ObjAttributes.Size)
 		}
 	case *nfs4.CompoundArgs:

@@ -168,9 +168,11 @@ func (r *Recorder) known(c *rdma.Connection) (k *conn, ok bool) {
 // Quiet reports whether nothing stalled on the connection since a time; false also
 // if nothing is known of it.
 func (r *Recorder) Quiet(c *rdma.Connection, since int64) bool {
-	k, _ := r.known(c)
-	if k == nil {
-		return false
+	k := r.last
+	if k == nil || k.c != c {
+		if k, _ = r.known(c); k == nil {
+			return false
+		}
 	}
 	for side := range k.dirs {
 		l := &k.dirs[side].stalls

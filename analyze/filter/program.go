@@ -366,11 +366,11 @@ func (f *programField) emitRPC(s *sink, v *rpc.View) {
 	w := &s.walk
 	if f.dirs[arguments] && v.CallErr == nil {
 		w.reset(s, f, 0, nil)
-		v.Call.Walk(w)
+		v.Call().Walk(w)
 	}
 	if f.dirs[results] && v.ReplyErr == nil && !s.stop {
 		w.reset(s, f, 0, nil)
-		v.Reply.Walk(w)
+		v.Reply().Walk(w)
 	}
 }
 
@@ -385,13 +385,13 @@ func (f *programField) emitBody(s *sink, v *rpc.View) {
 	if !f.leaves && len(f.comps) == 1 && contains(f.comps[0], v.Procedure.Name) {
 		s.group(v.Procedure.Name)
 	}
-	if v.Args != nil && f.dirs[arguments] && f.want[arguments].proc(version, number) && !s.stop {
+	if v.Args() != nil && f.dirs[arguments] && f.want[arguments].proc(version, number) && !s.stop {
 		w.reset(s, f, start, v.ArgsErr)
-		f.body(w, v.Args, arguments)
+		f.body(w, v.Args(), arguments)
 	}
-	if v.Result != nil && f.dirs[results] && f.want[results].proc(version, number) && !s.stop {
+	if v.Result() != nil && f.dirs[results] && f.want[results].proc(version, number) && !s.stop {
 		w.reset(s, f, start, v.ResultErr)
-		f.body(w, v.Result, results)
+		f.body(w, v.Result(), results)
 	}
 }
 

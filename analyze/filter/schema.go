@@ -176,13 +176,13 @@ func allHandles(s *sink, v *rpc.View) {
 func operationNames(s *sink, v *rpc.View) {
 	var args, res *nfs4.Operations
 	name := nfs4.OpName
-	switch a := v.Args.(type) {
+	switch a := v.Args().(type) {
 	case *nfs4.CompoundArgs:
 		args = &a.Operations
 	case *nfs4.CbCompoundArgs:
 		args, name = &a.Operations, nfs4.CbOpName
 	}
-	switch r := v.Result.(type) {
+	switch r := v.Result().(type) {
 	case *nfs4.CompoundRes:
 		res = &r.Operations
 	case *nfs4.CbCompoundRes:
@@ -248,8 +248,8 @@ func operationStatuses(s *sink, v *rpc.View) {
 
 // status is the outcome; it has a number if it is a status of the program.
 func status(s *sink, v *rpc.View) {
-	if v.ReplyErr == nil && v.Reply.Succeeded() {
-		if r, ok := v.Result.(xdr.Status); ok && (v.ResultErr == nil || len(v.ReplyBody.Data) >= 4) {
+	if v.ReplyErr == nil && v.Reply().Succeeded() {
+		if r, ok := v.Result().(xdr.Status); ok && (v.ResultErr == nil || len(v.ReplyBody().Data) >= 4) {
 			s.enum(r.StatusCode())
 			return
 		}
@@ -281,7 +281,7 @@ var statusColumn = sync.OnceValue(func() *field {
 })
 
 func sys(s *sink, v *rpc.View) *oncrpc.Sys {
-	if v.CallErr != nil || v.Call.Cred.Flavor != oncrpc.AuthSys || !s.sys.Decode(v.Call.Cred.Body) {
+	if v.CallErr != nil || v.Call().Cred.Flavor != oncrpc.AuthSys || !s.sys.Decode(v.Call().Cred.Body) {
 		return nil
 	}
 	return &s.sys
@@ -784,7 +784,7 @@ var schemaFields = sync.OnceValue(func() []field {
 		}},
 		field{name: "rpc.flavor", kinds: kEnum, desc: "flavor of the call's credential", symbols: flavorNames, emit: func(s *sink, v *rpc.View) {
 			if v.CallErr == nil {
-				s.enum(uint32(v.Call.Cred.Flavor), v.Call.Cred.Flavor.String())
+				s.enum(uint32(v.Call().Cred.Flavor), v.Call().Cred.Flavor.String())
 			}
 		}},
 	)

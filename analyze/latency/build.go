@@ -24,7 +24,7 @@ type Source struct {
 // Report builds the report. The Recorder must not be used afterwards.
 func (r *Recorder) Report(src Source) *Report { return r.State(src).Report() }
 
-// model converts a group to its model.
+// model converts a group, which is settled, to its model.
 func (g *group) model() *Group {
 	x := &Group{
 		Key: g.labels, Counts: g.Counts, Latency: g.total.distribution(), Chunks: g.chunks, Inline: g.inline, Lost: g.lost.model(), size: g.size,
@@ -32,7 +32,6 @@ func (g *group) model() *Group {
 	if x.Statuses == nil {
 		x.Statuses = map[string]uint64{}
 	}
-	g.settle()
 	for i := range g.phases {
 		x.phases[i] = &Share{Distribution: g.phases[i].distribution()}
 	}

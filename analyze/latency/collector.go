@@ -55,6 +55,7 @@ const (
 func NewCollector(opt Options) *Collector {
 	opt.Draw, opt.Ran, opt.Unordered = nil, false, false
 	rest := New(opt)
+	rest.all.apart = true
 	return &Collector{
 		opt: rest.opt, rest: rest, cells: make(map[int]*cell), events: make(map[int]*wire),
 		limit: rest.opt.Memory / 2, limits: rest.mem.limit,
@@ -78,6 +79,7 @@ func (c *Collector) cell(tx *transaction.Transaction) *cell {
 			return nil
 		}
 		k = &cell{rec: New(c.opt), sized: c.fixed()}
+		k.rec.all.apart = true
 		k.seen = state.NewSeen(&rdma.Connection{
 			Fabric: tx.Connection.Fabric, Ends: tx.Connection.Ends, Tenant: tx.Connection.Tenant, First: tx.First(), Last: tx.First(),
 		}, state.Calls{})
@@ -132,11 +134,9 @@ func (c *Collector) inFlight(tx *transaction.Transaction) {
 	if end < start {
 		return
 	}
-	r.all.advance(start, &r.events)
-	r.all.step(event{at: start, change: 1})
-	r.all.push(event{at: end, change: -1}, &r.events)
+	n := r.all.enterOwn(start, end, &r.events)
 	s := r.series.at(start)
-	s.most = max(s.most, r.all.n)
+	s.most = max(s.most, n)
 }
 
 // Closed records a connection at its end, or at the end of the capture.

@@ -27,11 +27,12 @@ func (c *credits) add(v uint32) {
 		*c = credits{least: v, most: v, last: v, seen: true}
 		return
 	}
-	c.least, c.most = min(c.least, v), max(c.most, v)
-	if v != c.last {
-		c.changes++
-		c.last = v
+	if v == c.last {
+		return // as most are
 	}
+	c.least, c.most = min(c.least, v), max(c.most, v)
+	c.changes++
+	c.last = v
 }
 
 // flow returns the state of a connection; nil beyond the limit.
@@ -82,15 +83,9 @@ func (r *Recorder) follow(tx *transaction.Transaction) int {
 		return 0
 	}
 	l := &f.calls[way]
-	l.advance(start, &r.events)
-	l.step(event{at: start, change: 1})
-	l.push(event{at: end, change: -1, granted: granted}, &r.events)
-
-	r.all.advance(start, &r.events)
-	r.all.step(event{at: start, change: 1})
-	r.all.push(event{at: end, change: -1}, &r.events)
+	all := r.all.enter(l, start, end, granted, &r.events)
 	if s := r.series.at(start); true {
-		s.most = max(s.most, r.all.n)
+		s.most = max(s.most, all)
 		if isRDMA(tx.Connection.Fabric) && way == 0 {
 			s.creditsUsed = max(s.creditsUsed, l.n)
 			if granted > 0 && (s.granted == 0 || granted < s.granted) {
@@ -101,6 +96,9 @@ func (r *Recorder) follow(tx *transaction.Transaction) int {
 	r.series.flight(start, end)
 
 	if tx.Reads > 0 {
+		if r.all.sole != nil && r.events-len(l.heap)-2*len(tx.Operations) < soleRoom {
+			r.all.leave(&r.events)
+		}
 		r.followReads(f, tx, start)
 	}
 	return l.n

@@ -49,16 +49,21 @@ func (c *Counts) add(v *rpc.View, failed bool) {
 	c.WriteBytes += tx.WriteBytes
 	c.Retransmits += uint64(tx.Retransmits)
 	if failed {
-		c.Errors++
-		s := v.Status()
-		if c.Statuses == nil {
-			c.Statuses = make(map[string]uint64)
-		}
-		if _, ok := c.Statuses[s]; !ok && len(c.Statuses) >= maxStatuses {
-			s = otherName
-		}
-		c.Statuses[s]++
+		c.fail(v)
 	}
+}
+
+// fail counts an error.
+func (c *Counts) fail(v *rpc.View) {
+	c.Errors++
+	s := v.Status()
+	if c.Statuses == nil {
+		c.Statuses = make(map[string]uint64)
+	}
+	if _, ok := c.Statuses[s]; !ok && len(c.Statuses) >= maxStatuses {
+		s = otherName
+	}
+	c.Statuses[s]++
 }
 
 // counters are all counts, without those of statuses. Merging and saving use them.

@@ -15,15 +15,18 @@ type dist struct {
 	sumHigh, sum   uint64
 	least, longest int64
 
-	digits uint8 // significant digits; 0 until there is a histogram
-	small  uint8 // use exactSlot instead of exactValues, and two digits
-	exact  []int64
+	digits uint8   // significant digits; 0 until there is a histogram
+	small  uint8   // use exactSlot instead of exactValues, and two digits
+	exact  []int64 // also of a histogram that is loose
 	packed *hdr.PackedHistogram
 	dense  *hdr.Histogram
 	// pending are values that dense has room for, and does not have yet: see flush.
 	pending []int64
 	memory  int // bytes accounted for
 	array   int // bytes of an array that there was no room for; 0 if none was tried
+
+	near       *near // nil: none; never together with dense
+	nearMemory int   // bytes of it, which are not in memory
 }
 
 // pendingValues are added to an array together. Each may miss the cache, since the arrays of all groups do not fit into it:
@@ -48,6 +51,8 @@ func (d *dist) add(v int64, m *memory) {
 	d.tally(v)
 	switch {
 	case v == 0: // the case of most phases of most transactions
+	case d.near != nil:
+		d.addNear(v, m)
 	case d.dense != nil && v <= d.dense.HighestTrackableValue():
 		if d.pending == nil {
 			d.pending = make([]int64, 0, pendingValues)
@@ -89,6 +94,49 @@ func (d *dist) tally(v int64) {
 	}
 }
 
+// loose reports whether the values of a small histogram are kept as they are, for now: there are few, and to put each of them into a
+// sparse histogram costs more than to sort them once.
+func (d *dist) loose() bool { return d.digits != 0 && d.packed == nil && d.dense == nil }
+
+// loosen adds values above 0 to a small dist that is to be loose; tallyAll has counted them.
+func (d *dist) loosen(list []int64, m *memory) {
+	d.digits = gatheredDigits
+	d.exact = append(d.exact, list...)
+	m.used += 8*cap(d.exact) - d.memory
+	d.memory = 8 * cap(d.exact)
+}
+
+// eachLoose is each for a loose dist.
+func (d *dist) eachLoose(f func(low, high int64, n uint64)) {
+	slices.Sort(d.exact)
+	for i := 0; i < len(d.exact); {
+		low := leastOf(bucketOf(min(d.exact[i], maxValue)))
+		high := highest(low, gatheredDigits)
+		j := i + 1
+		for j < len(d.exact) && min(d.exact[j], maxValue) <= high {
+			j++
+		}
+		f(low, high, uint64(j-i))
+		i = j
+	}
+}
+
+// tallyAll is tally for several values, none of them 0.
+func (d *dist) tallyAll(list []int64) {
+	least, longest, sum, high := d.least, d.longest, d.sum, d.sumHigh
+	if d.count == 0 {
+		least = list[0]
+	}
+	for _, v := range list {
+		var carry uint64
+		sum, carry = bits.Add64(sum, uint64(v), 0)
+		high += carry
+		least, longest = min(least, v), max(longest, v)
+	}
+	d.least, d.longest, d.sum, d.sumHigh = least, longest, sum, high
+	d.count += uint64(len(list))
+}
+
 // pack moves the values to a sparse histogram.
 func (d *dist) pack(m *memory) {
 	d.digits = 3
@@ -112,8 +160,9 @@ func (d *dist) account(m *memory) {
 	size := d.packed.GetMemorySize()
 	m.used += size - d.memory
 	d.memory = size
+	d.nearer(m)
 	values := d.count - d.zeros
-	if values >= denseFrom && m.used+d.array-d.memory <= m.limit {
+	if d.near == nil && values >= denseFrom && m.used+d.array-d.memory <= m.limit {
 		h := hdr.New(1, room(d.longest), int(d.packed.SignificantFigures()))
 		if m.used+h.ByteSize()-d.memory <= m.limit {
 			d.packed.MergeInto(h)
@@ -125,6 +174,7 @@ func (d *dist) account(m *memory) {
 	}
 	if m.used > m.limit && d.digits > 1 {
 		m.scarce = true
+		d.leave(m)
 		p := hdr.NewPacked(1, maxValue, 1)
 		d.packed.ForEachBucket(func(v, n int64) bool {
 			_ = p.RecordValues(v, n)
@@ -141,8 +191,9 @@ func room(longest int64) int64 {
 	return min(int64(1)<<min(bits.Len64(uint64(longest))+1, 62), maxValue)
 }
 
-// flush adds what is pending to the array.
+// flush adds what is pending to the histogram.
 func (d *dist) flush() {
+	d.gather()
 	for _, v := range d.pending {
 		_ = d.dense.RecordValue(v)
 	}
@@ -183,6 +234,10 @@ func (d *dist) merge(o *dist, m *memory) {
 		d.merge(o, m)
 		return
 	}
+	if d.loose() {
+		d.pack(m)
+	}
+	o.leave(m)
 	o.each(func(_, high int64, n uint64) {
 		if d.packed != nil {
 			_ = d.packed.RecordValues(min(high, maxValue), int64(n))
@@ -204,10 +259,28 @@ func (d *dist) merge(o *dist, m *memory) {
 	}
 }
 
+// clone is a copy, which is accounted for.
+func (d *dist) clone(m *memory) dist {
+	d.flush()
+	c := *d
+	c.pending, c.near, c.nearMemory = nil, nil, 0
+	if c.digits == 0 {
+		c.exact = slices.Clone(c.exact)
+		return c
+	}
+	c.packed, c.dense, c.exact = hdr.NewPacked(1, maxValue, int(c.digits)), nil, nil
+	d.each(func(low, _ int64, n uint64) { _ = c.packed.RecordValues(low, int64(n)) })
+	c.memory = c.packed.GetMemorySize()
+	m.used += c.memory
+	return c
+}
+
 // each calls f for each non-zero bucket in ascending order, with its lowest and highest value.
 func (d *dist) each(f func(low, high int64, n uint64)) {
 	d.flush()
 	switch {
+	case d.loose():
+		d.eachLoose(f)
 	case d.digits != 0:
 		p := d.packed
 		if p == nil {

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	hdr "github.com/HdrHistogram/hdrhistogram-go"
 )
@@ -30,15 +31,19 @@ func TestBuckets(t *testing.T) {
 // TestGathered compares slots that gather latencies with slots that do not, for times that go back and forth and that
 // make the intervals longer.
 func TestGathered(t *testing.T) {
-	for range 20 {
+	for round := range 20 {
 		m, plain := memory{limit: DefaultMemory}, memory{limit: DefaultMemory}
-		a, b := series{spans: newSpans(0), mem: &m}, series{spans: newSpans(0), mem: &plain}
+		interval := time.Duration(round%2) * time.Hour // or chosen
+		a, b := series{spans: newSpans(interval), mem: &m}, series{spans: newSpans(interval), mem: &plain}
 		at, span := int64(1e15), int64(1)<<(10+rand.IntN(20))
 		for range 30000 {
 			if at += rand.Int64N(span); rand.IntN(50) == 0 {
 				at -= rand.Int64N(20 * span)
 			}
 			v := rand.Int64N(1 << rand.IntN(40))
+			if rand.IntN(500) == 0 {
+				v = maxValue + rand.Int64N(1<<60)
+			}
 			a.at(at)
 			a.took(v)
 			b.at(at).latency.add(v, &plain)
@@ -50,9 +55,59 @@ func TestGathered(t *testing.T) {
 		}
 		for i := range a.slots {
 			x, y := a.slots[i].latency.distribution(), b.slots[i].latency.distribution()
-			if x.Count != y.Count || x.Sum != y.Sum || x.Min != y.Min || x.Max != y.Max || !slices.Equal(x.buckets, y.buckets) {
+			if x.Count != y.Count || x.Zeros != y.Zeros || x.Sum != y.Sum || x.Min != y.Min || x.Max != y.Max || x.Precision != y.Precision ||
+				!slices.Equal(x.buckets, y.buckets) {
 				t.Fatalf("slot %d: %+v, want %+v", i, x, y)
 			}
 		}
+		a.inUse(t)
+	}
+}
+
+// inUse checks that the memory in use is counted.
+func (s *series) inUse(t *testing.T) {
+	t.Helper()
+	used := s.mem.used
+	if s.late.list != nil {
+		used -= gatheredSize
+	}
+	for i := range s.slots {
+		d := &s.slots[i].latency
+		used -= d.memory + d.nearMemory
+	}
+	if used != 0 {
+		t.Fatalf("%d bytes are lost", used)
+	}
+}
+
+// TestGatheredScarce: without room for it, nothing gets lost.
+func TestGatheredScarce(t *testing.T) {
+	for limit := range 60 {
+		m := memory{limit: limit << 10}
+		a := series{spans: newSpans(0), mem: &m}
+		at, sum := int64(1e15), uint64(0)
+		for range 20000 {
+			at += rand.Int64N(1 << 20)
+			v := rand.Int64N(1 << rand.IntN(30))
+			a.at(at)
+			a.took(v)
+			sum += uint64(v)
+		}
+		a.settle()
+		n := uint64(0)
+		for i := range a.slots {
+			d := &a.slots[i].latency
+			n += d.count
+			sum -= d.sum
+			each := d.zeros
+			d.each(func(_, _ int64, k uint64) { each += k })
+			if each != d.count {
+				t.Fatalf("limit %d, slot %d: %d of %d values", limit, i, each, d.count)
+			}
+		}
+		if n != 20000 || sum != 0 {
+			t.Fatalf("limit %d: %d values, %d ns are missing", limit, n, sum)
+		}
+		a.inUse(t)
 	}
 }

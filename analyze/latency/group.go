@@ -21,6 +21,7 @@ type group struct {
 	phases [transaction.NumPhases]dist
 	// zeros are values of 0 that phases do not have yet: most phases of most transactions do not take place.
 	zeros [transaction.NumPhases]uint64
+	calm  calm // that all others do not have yet
 
 	chunks ChunkEconomy
 	inline []Inline
@@ -55,8 +56,9 @@ func (g *group) phase(ph transaction.Phase, d time.Duration, m *memory) {
 	}
 }
 
-// settle gives the phases what they do not have yet.
-func (g *group) settle() {
+// settle adds up what is not in the counts and the phases yet.
+func (g *group) settle(m *memory) {
+	g.settleCalm(m)
 	for i, n := range g.zeros {
 		if n > 0 {
 			d := &g.phases[i]

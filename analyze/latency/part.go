@@ -42,6 +42,7 @@ func (r *Recorder) part() *part {
 	}
 	byLabels := make(map[string]*group)
 	for _, g := range r.order {
+		g.settle(&r.mem)
 		if g.handle != nil && r.names != nil {
 			// The name became known later.
 			if path := r.names.Path(g.handle); path != "" {
@@ -63,8 +64,7 @@ func (r *Recorder) part() *part {
 			p.levelLost += f.calls[i].lost + f.reads[i].lost
 		}
 	}
-	r.all.finish(&r.events)
-	p.levelLost += r.all.lost
+	p.levelLost += r.all.own.lost
 	p.scarce = r.mem.scarce
 	p.series.settle()
 	sort.Slice(r.wire.closed, func(i, j int) bool { return r.wire.closed[i].ID < r.wire.closed[j].ID })
@@ -93,8 +93,8 @@ func joinLabels(labels []string) string {
 // merge moves what o has to g.
 func (g *group) merge(o *group, m *memory) (overflow bool) {
 	add := func(bad bool) { overflow = overflow || bad }
-	g.settle()
-	o.settle()
+	g.settle(m)
+	o.settle(m)
 	add(g.Counts.merge(&o.Counts))
 	add(g.total.join(&o.total, m))
 	for i := range g.phases {

@@ -48,11 +48,14 @@ type Recorder struct {
 	order     []*group
 	recent    [64]*group // by recentOf: the map costs several times as much
 	byOp      bool       // groups are formed by operation alone
-	recentOps [64]recentOp
-	called    [64]called
-	other     *group
-	key       []byte
-	names     *rpc.Names
+	calms     bool       // calm transactions are summed up
+	// leastInline is the longest message that fits all of Options.Inline.
+	leastInline uint64
+	recentOps   [64]recentOp
+	called      [64]called
+	other       *group
+	key         []byte
+	names       *rpc.Names
 
 	groupsLost uint64 // transactions in "other"
 	series     series
@@ -60,7 +63,7 @@ type Recorder struct {
 	lastFlow   *flow
 	lastID     int
 	flowsLost  bool
-	all        level
+	all        crowd
 	events     int // remaining room in the heaps
 	slow       slowest
 	drawn      slowest // those of slow that have drawings
@@ -95,6 +98,7 @@ func New(opt Options) *Recorder {
 		groups: make(map[string]*group), flows: make(map[int]*flow), events: maxEvents,
 		slow: slowest{n: opt.Top}, drawn: slowest{n: min(opt.Top, maxDrawn)},
 	}
+	r.calms, r.leastInline = !opt.Unordered, leastInline(opt.Inline)
 	r.byOp = len(opt.By) == 1 && opt.By[0] == ByOperation
 	r.series = series{spans: newSpans(opt.Interval), mem: &r.mem}
 	r.again.spans = newSpans(opt.Interval)
@@ -109,6 +113,10 @@ func (r *Recorder) Add(v *rpc.View) int {
 	r.names = v.Names
 	g := r.group(v)
 	failed := v.Failed()
+	if took, ok := tx.Calm(); ok && r.calms {
+		r.addCalm(v, g, int64(took), failed)
+		return g.index
+	}
 	g.add(v, failed)
 	set := troublesOf(tx)
 	var p transaction.Phases
@@ -122,13 +130,7 @@ func (r *Recorder) Add(v *rpc.View) int {
 	if !r.opt.Unordered {
 		inFlight = r.follow(tx)
 		s = r.series.at(tx.First().Time)
-		s.calls++
-		s.bytes += tx.Call.Bytes + tx.Reply.Bytes
-		s.data += tx.ReadBytes + tx.WriteBytes
-		s.retransmits += uint64(tx.Retransmits)
-		if failed {
-			s.errors++
-		}
+		s.add(tx, failed)
 	}
 	if tx.State == transaction.Complete && tx.Call.Transport && tx.Reply.Transport {
 		g.addChunks(tx, r.opt.Inline)
@@ -156,14 +158,36 @@ func (r *Recorder) Add(v *rpc.View) int {
 	} else {
 		r.addTrouble(g, tx, set, int64(p.Total))
 	}
-	if r.slow.wants(int64(p.Total)) {
-		x := slow(v, &p, set, inFlight)
-		if r.opt.Draw != nil {
-			r.draw(x, v)
-		}
-		r.slow.add(x)
-	}
+	r.slowIf(v, &p, set, inFlight)
 	return g.index
+}
+
+// addCalm is Add for a calm transaction.
+func (r *Recorder) addCalm(v *rpc.View, g *group, took int64, failed bool) {
+	tx := v.Tx
+	g.addCalm(v, took, failed, &r.opt, r.leastInline, &r.mem)
+	s, inFlight := r.followCalm(tx, failed)
+	r.series.took(took)
+	if r.opt.Ran {
+		r.ran(s, g, v, took)
+	}
+	if r.slow.wants(took) {
+		var p transaction.Phases
+		tx.SetPhases(&p)
+		r.slowIf(v, &p, 0, inFlight)
+	}
+}
+
+// slowIf keeps a transaction if it is among the slowest.
+func (r *Recorder) slowIf(v *rpc.View, p *transaction.Phases, set uint16, inFlight int) {
+	if !r.slow.wants(int64(p.Total)) {
+		return
+	}
+	x := slow(v, p, set, inFlight)
+	if r.opt.Draw != nil {
+		r.draw(x, v)
+	}
+	r.slow.add(x)
 }
 
 // draw draws a transaction that is among the slowest of the slowest.
@@ -365,6 +389,9 @@ func (r *Recorder) Observer() decode.Observer { return &Events{r: r} }
 
 // Events is a decode.Observer that counts transport events of connections.
 type Events struct{ r *Recorder }
+
+// Sendless implements decode.Sendless.
+func (*Events) Sendless() bool { return true }
 
 // Send implements decode.Observer.
 func (*Events) Send(*rdma.Connection, *rdma.Send) {}

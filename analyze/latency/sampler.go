@@ -1,11 +1,5 @@
 package latency
 
-import (
-	"slices"
-
-	hdr "github.com/HdrHistogram/hdrhistogram-go"
-)
-
 // Samplers is the memory that several Samplers share.
 type Samplers struct{ m memory }
 
@@ -38,16 +32,6 @@ func (x *Sampler) Distribution() *Distribution { return x.d.distribution() }
 
 // Include adds to x what o holds, and leaves o as it is.
 func (s *Samplers) Include(x, o *Sampler) {
-	o.d.flush()
-	c := o.d
-	c.pending = nil
-	if c.digits == 0 {
-		c.exact = slices.Clone(c.exact)
-	} else {
-		c.packed, c.dense = hdr.NewPacked(1, maxValue, int(c.digits)), nil
-		o.d.each(func(low, _ int64, n uint64) { _ = c.packed.RecordValues(low, int64(n)) })
-		c.memory = c.packed.GetMemorySize()
-		s.m.used += c.memory
-	}
+	c := o.d.clone(&s.m)
 	x.d.merge(&c, &s.m)
 }

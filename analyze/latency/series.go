@@ -4,6 +4,10 @@ import (
 	"math"
 	"math/bits"
 	"time"
+
+	hdr "github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
 // spans divides time into intervals that start at multiples of their length, so that series collected
@@ -93,6 +97,17 @@ type slot struct {
 	ran           *ran   // nil unless asked for
 }
 
+// add counts a transaction.
+func (x *slot) add(tx *transaction.Transaction, failed bool) {
+	x.calls++
+	x.bytes += tx.Call.Bytes + tx.Reply.Bytes
+	x.data += tx.ReadBytes + tx.WriteBytes
+	x.retransmits += uint64(tx.Retransmits)
+	if failed {
+		x.errors++
+	}
+}
+
 // counters are all counts.
 func (x *slot) counters() []*uint64 {
 	return []*uint64{&x.calls, &x.errors, &x.bytes, &x.data, &x.retransmits}
@@ -127,20 +142,20 @@ type series struct {
 	late  gathered
 }
 
-// gathered are latencies of one slot that its sparse histogram does not have yet: to add one of them there costs a search,
+// gathered are latencies of one slot that it does not have yet: to add one of them to its sparse histogram costs a search,
 // and most are in the same few buckets.
 type gathered struct {
 	slot   int
-	n      int
-	counts []uint16 // by bucket
+	list   []int64
+	counts []uint16 // by bucket; 0 unless values are being counted
 	used   []uint16 // buckets that are not 0
 }
 
 const (
-	gatheredDigits = 2    // of the histograms of slots
-	gatheredBits   = 7    // magnitudes of these
-	gatheredFrom   = 128  // number of values at which a slot may have some of them gathered
-	gatheredMost   = 4096 // values gathered
+	gatheredDigits = 2   // of the histograms of slots
+	gatheredBits   = 7   // magnitudes of these
+	gatheredMost   = 512 // values gathered
+	gatheredSize   = (8+2)*gatheredMost + 2*(64<<gatheredBits)
 )
 
 // bucketOf is the bucket of a histogram of a slot that a value belongs to, and leastOf the least value of a bucket.
@@ -156,52 +171,85 @@ func leastOf(bucket int) int64 {
 
 // took adds the latency of a transaction to the slot found last.
 func (s *series) took(v int64) {
-	d, l := &s.slots[s.last].latency, &s.late
-	if d.packed == nil || d.digits != gatheredDigits || d.count < gatheredFrom || !l.made(s.mem) {
-		d.add(v, s.mem)
-		return
-	}
-	if l.n > 0 && l.slot != s.last {
+	l := &s.late
+	if len(l.list) == cap(l.list) || l.slot != s.last {
 		s.gather()
+		if l.list == nil && !l.made(s.mem) {
+			s.slots[s.last].latency.add(v, s.mem)
+			return
+		}
+		l.slot = s.last
 	}
-	d.tally(v)
-	if v == 0 {
-		return
-	}
-	i := bucketOf(min(v, maxValue))
-	if l.counts[i] == 0 {
-		l.used = append(l.used, uint16(i))
-	}
-	l.counts[i]++
-	l.slot = s.last
-	if l.n++; l.n == gatheredMost {
-		s.gather()
-	}
+	l.list = append(l.list, v)
 }
 
-// made reports whether there is room, and makes it.
+// made makes room, and returns false if there is none.
 func (l *gathered) made(m *memory) bool {
-	const n = 64 << gatheredBits
-	if l.counts == nil && m.used+2*n <= m.limit {
-		m.used += 2 * n
-		l.counts = make([]uint16, n)
+	if m.used+gatheredSize > m.limit {
+		return false
 	}
-	return l.counts != nil
+	m.used += gatheredSize
+	l.list, l.used = make([]int64, 0, gatheredMost), make([]uint16, 0, gatheredMost)
+	l.counts = make([]uint16, 64<<gatheredBits)
+	return true
 }
 
 // gather gives a slot the latencies that it does not have yet.
 func (s *series) gather() {
 	l := &s.late
-	if l.n == 0 {
-		return
+	if len(l.list) > 0 {
+		l.add(&s.slots[l.slot].latency, s.mem)
+		l.list = l.list[:0]
 	}
-	d := &s.slots[l.slot].latency
+}
+
+// add adds all values of the list to d, as dist.add does one by one.
+func (l *gathered) add(d *dist, m *memory) {
+	list := l.list[:0] // those that are not 0
+	for _, v := range l.list {
+		if v != 0 {
+			list = append(list, v)
+		}
+	}
+	if zeros := uint64(len(l.list) - len(list)); zeros > 0 {
+		d.count, d.zeros, d.least = d.count+zeros, d.zeros+zeros, 0
+	}
+	n := len(d.exact) + len(list)
+	switch {
+	case d.digits == 0 && (n < exactSlot || m.used > m.limit) || d.dense != nil:
+		for _, v := range list {
+			d.add(v, m)
+		}
+	case len(list) == 0:
+	case d.packed == nil && n <= looseValues && m.used+8*looseValues <= m.limit:
+		d.tallyAll(list)
+		d.loosen(list, m)
+	default:
+		if d.packed == nil { // as in pack
+			d.digits, d.packed = gatheredDigits, hdr.NewPacked(1, maxValue, gatheredDigits)
+			l.count(d, d.exact)
+			d.exact = nil
+		}
+		d.tallyAll(list)
+		l.count(d, list)
+		d.account(m)
+	}
+}
+
+// count adds values to the sparse histogram of d.
+func (l *gathered) count(d *dist, list []int64) {
+	for _, v := range list {
+		i := bucketOf(min(v, maxValue))
+		if l.counts[i] == 0 {
+			l.used = append(l.used, uint16(i))
+		}
+		l.counts[i]++
+	}
 	for _, i := range l.used {
 		_ = d.packed.RecordValues(leastOf(int(i)), int64(l.counts[i]))
 		l.counts[i] = 0
 	}
-	l.used, l.n = l.used[:0], 0
-	d.account(s.mem)
+	l.used = l.used[:0]
 }
 
 // at returns the slot of a time. It is valid until the next call.

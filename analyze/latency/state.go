@@ -88,12 +88,11 @@ func listed(inputs []string) []string {
 	return append(slices.Clone(inputs[:n]), fmt.Sprintf("and %d more", len(inputs)-n))
 }
 
-// newPiece describes a part; id is the number of its only connection, 0 if there may be several.
+// newPiece describes a part, whose groups are settled; id is the number of its only connection, 0 if there may be several.
 func newPiece(id int, seen *state.Seen, p *part) *piece {
 	x := &piece{seen: seen, part: p}
 	var server Distribution
 	for _, g := range p.groups {
-		g.settle()
 		x.all += g.Count
 		server.merge(g.phases[transaction.PhaseServer].distribution())
 	}

@@ -3,12 +3,17 @@ package ndjson
 import (
 	"bytes"
 	"encoding/json"
+	"math/rand/v2"
+	"path/filepath"
 	"testing"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/internal/mutate/holds"
 	"github.com/rpcrdma/toolkit/internal/mutate/traffic"
 )
@@ -37,6 +42,7 @@ func FuzzEncoder(f *testing.F) {
 		holds.Each(t, traffic.Apply(which, program), decode.Options{}, func(v *rpc.View) {
 			b = e.Append(b[:0], v)
 			n++
+			alike(t, &e, v)
 			object(t, b, n&7 == 1) // reading all of them takes most of the time
 		})
 	})
@@ -82,5 +88,82 @@ func object(t *testing.T, b []byte, all bool) {
 	}
 	if sum != latency["total"] {
 		t.Fatalf("phases do not add up: %s", o["latency_ns"])
+	}
+}
+
+// alike compares the usual way with the way of all transactions, as if nothing had been lost.
+func alike(t *testing.T, e *Encoder, v *rpc.View) bool {
+	t.Helper()
+	if p, ok := v.Tx.Phases(); ok && p.Total >= 0 && v.Tx.Blame == nil {
+		v.Tx.NewQuiet(&p)
+	}
+	short, ok := e.usual(nil, v)
+	if !ok {
+		return false
+	}
+	if full := new(Encoder).any(nil, v); !bytes.Equal(short, full) {
+		t.Errorf("%s\nwant %s", short, full)
+	}
+	return true
+}
+
+// TestUsual writes the transactions of all captures in both ways.
+func TestUsual(t *testing.T) {
+	usual, all := 0, 0
+	for i := range traffic.Count() {
+		var e Encoder
+		holds.Each(t, traffic.Apply(uint8(i), nil), decode.Options{}, func(v *rpc.View) {
+			if alike(t, &e, v) {
+				usual++
+			}
+			all++
+		})
+	}
+	t.Logf("%d of %d transactions are usual", usual, all)
+	if usual == 0 {
+		t.Error("none")
+	}
+}
+
+// TestUsualFiles writes the transactions of a capture in both ways, and changes what they are about.
+func TestUsualFiles(t *testing.T) {
+	r, err := capture.Open([]string{filepath.Join("..", "..", "samples", "rocev2-nfs3-meta.pcap.zst")}, capture.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	random := rand.New(rand.NewPCG(2, 7))
+	var e Encoder
+	usual, all := 0, 0
+	v := rpc.View{Names: &rpc.Names{}}
+	d := decode.New(decode.Options{}, func(tx *transaction.Transaction) {
+		v.Set(tx)
+		if f := v.File(); f != nil {
+			holds.ChangeFile(random, f)
+		}
+		all++
+		if alike(t, &e, &v) {
+			usual++
+		}
+		v.Learn()
+	})
+	if err := d.Run(r); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d of %d transactions are usual", usual, all)
+	if usual < all/2 {
+		t.Error("too few")
+	}
+}
+
+// TestTime writes times that are a little later, a minute, and earlier.
+func TestTime(t *testing.T) {
+	var e Encoder
+	at := time.Date(2026, 12, 31, 23, 58, 3, 5, time.UTC).UnixNano()
+	for i := range 2000 {
+		at += []int64{7e8, 1e9, 3, 59e9, -61e9, 60e9, 3600e9, 1e9 + 1}[i*i%8]
+		if got, want := string(e.Time(nil, at)), time.Unix(0, at).UTC().Format("2006-01-02T15:04:05.000000000Z"); got != want {
+			t.Fatalf("%s, want %s", got, want)
+		}
 	}
 }

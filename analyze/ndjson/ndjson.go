@@ -16,6 +16,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/internal/digits"
+	"github.com/rpcrdma/toolkit/internal/printable"
 )
 
 // Schema is the value of the key "schema".
@@ -23,14 +24,18 @@ const Schema = "rpcrdma.transaction/1"
 
 // Encoder turns transactions into JSON objects. It keeps what repeats.
 type Encoder struct {
-	addrs  map[netip.Addr]string
-	second int64    // since 1970, of the cached time
-	stamp  [20]byte // 2006-01-02T15:04:05.
-	path   []byte
-	said   [64]said
-	called [64]called
-	framed [64]framed
-	spelt  [64]spelt
+	addrs    map[netip.Addr]string
+	second   int64    // since 1970, of the cached time
+	ofMinute int64    // the same second of its minute
+	stamp    [20]byte // 2006-01-02T15:04:05.
+	path     []byte
+	said     [64]said
+	called   [64]called
+	kept     [128]prepared
+	framed   [64]framed
+	spelt    [64]spelt
+	places   [rpc.Places]placed
+	head     head
 }
 
 // said is what was written about the connection and direction of a transaction.
@@ -54,29 +59,25 @@ type called struct {
 // spelt is a file handle, and how it is written, with the quotation mark behind it.
 type spelt struct{ handle, text []byte }
 
-// framing is what the headers of a call and a reply without chunks differ in.
-type framing struct {
-	call, reply    string // types
-	asked, granted uint32 // credits
-}
-
-// framed is what was written about the headers of a transaction without chunks and RDMA operations.
-type framed struct {
-	framing
-	text []byte
-}
-
 // Append appends the object of a transaction, without a newline.
 func (e *Encoder) Append(b []byte, v *rpc.View) []byte {
+	b, ok := e.usual(b, v)
+	if !ok {
+		b = e.any(b, v)
+	}
+	return append(b, '}')
+}
+
+// any appends the object of any transaction, without the brace at its end.
+func (e *Encoder) any(b []byte, v *rpc.View) []byte {
 	tx := v.Tx
-	b = append(b, `{"schema":"`+Schema+`","time":"`...)
-	b = e.Time(b, tx.First().Time)
+	b = e.Time(append(b, opening...), tx.First().Time)
 	b = append(b, `","xid":`...)
 	b = digits.Append(b, uint64(tx.XID))
 	b = e.parties(b, tx)
 	b = e.operation(b, v)
 	b = status(b, v)
-	b = e.wire(b, tx)
+	b = wire(b, tx)
 	if p, ok := tx.Phases(); ok {
 		b = latency(b, &p)
 	} else {
@@ -86,7 +87,7 @@ func (e *Encoder) Append(b []byte, v *rpc.View) []byte {
 	if f := v.File(); f != nil {
 		b = e.file(b, v, f)
 	}
-	return append(b, '}')
+	return b
 }
 
 // parties appends the connection, and between whom the transaction took place. It is the same for all
@@ -198,14 +199,10 @@ func status(b []byte, v *rpc.View) []byte {
 }
 
 // wire appends the messages and the RDMA operations.
-func (e *Encoder) wire(b []byte, tx *transaction.Transaction) []byte {
+func wire(b []byte, tx *transaction.Transaction) []byte {
 	b = frame(b, `,"call_frame":`, tx.Call.Last)
 	b = frame(b, `,"reply_frame":`, tx.Reply.Last)
-	if tx.Reads == 0 && tx.ReadBytes == 0 && tx.Writes == 0 && tx.WriteBytes == 0 && bare(&tx.Call) && bare(&tx.Reply) {
-		b = e.plain(b, tx)
-	} else {
-		b = transport(b, tx)
-	}
+	b = transport(b, tx)
 	b = digits.Append(b, tx.Call.Bytes)
 	b = num(b, `,"reply_bytes":`, tx.Reply.Bytes)
 	b = num(b, `,"retransmits":`, uint64(tx.Retransmits))
@@ -213,16 +210,6 @@ func (e *Encoder) wire(b []byte, tx *transaction.Transaction) []byte {
 		b = num(b, `,"invalidated_handle":`, uint64(tx.Reply.Handle))
 	}
 	return b
-}
-
-// plain is transport for a transaction without chunks and RDMA operations. Most of them differ only in their credits.
-func (e *Encoder) plain(b []byte, tx *transaction.Transaction) []byte {
-	x := framing{tx.Call.TypeName(), tx.Reply.TypeName(), tx.Call.Credits(), tx.Reply.Credits()}
-	k := &e.framed[(x.asked+x.granted)%uint32(len(e.framed))]
-	if k.text == nil || k.framing != x {
-		k.framing, k.text = x, transport(k.text[:0], tx)
-	}
-	return append(b, k.text...)
 }
 
 // transport appends the headers of the messages, the RDMA operations, and the key of what follows.
@@ -237,11 +224,6 @@ func transport(b []byte, tx *transaction.Transaction) []byte {
 	b = num(b, `,"rdma_writes":`, uint64(tx.Writes))
 	b = num(b, `,"rdma_write_bytes":`, tx.WriteBytes)
 	return append(b, `,"call_bytes":`...)
-}
-
-// bare reports whether a message has no chunk lists.
-func bare(m *transaction.Message) bool {
-	return !m.Transport || len(m.Header.Reads) == 0 && len(m.Header.Writes) == 0 && !m.Header.HasReply
 }
 
 // notes appends the notes of a transaction as sentences, then their codes.
@@ -280,18 +262,13 @@ func chunks(b []byte, tx *transaction.Transaction) []byte {
 }
 
 func latency(b []byte, p *transaction.Phases) []byte {
-	if p.CallTransfer|p.ArgumentPull|p.PullWait|p.ResultPush|p.ReplyTransfer == 0 { // messages of one packet
-		b = dur(b, `,"latency_ns":{"call_transfer":0,"argument_pull":0,"pull_wait":0,"server":`, p.Server)
-		b = dur(b, `,"result_push":0,"reply_transfer":0,"total":`, p.Total)
-	} else {
-		b = dur(b, `,"latency_ns":{"call_transfer":`, p.CallTransfer)
-		b = dur(b, `,"argument_pull":`, p.ArgumentPull)
-		b = dur(b, `,"pull_wait":`, p.PullWait)
-		b = dur(b, `,"server":`, p.Server)
-		b = dur(b, `,"result_push":`, p.ResultPush)
-		b = dur(b, `,"reply_transfer":`, p.ReplyTransfer)
-		b = dur(b, `,"total":`, p.Total)
-	}
+	b = dur(b, `,"latency_ns":{"call_transfer":`, p.CallTransfer)
+	b = dur(b, `,"argument_pull":`, p.ArgumentPull)
+	b = dur(b, `,"pull_wait":`, p.PullWait)
+	b = dur(b, `,"server":`, p.Server)
+	b = dur(b, `,"result_push":`, p.ResultPush)
+	b = dur(b, `,"reply_transfer":`, p.ReplyTransfer)
+	b = dur(b, `,"total":`, p.Total)
 	if p.Ack >= 0 {
 		b = dur(b, `,"ack":`, p.Ack)
 	}
@@ -300,9 +277,6 @@ func latency(b []byte, p *transaction.Phases) []byte {
 
 // ended appends what the time was lost to, how it ended, and the notes.
 func ended(b []byte, tx *transaction.Transaction) []byte {
-	if tx.Blame != nil && tx.Blame.Quiet && tx.Credits|tx.Slots == 0 && tx.State == transaction.Complete && len(tx.Notes) == 0 {
-		return append(b, nothingBefore+nothingLost+complete+noNotes...)
-	}
 	b = lost(b, tx)
 	b = str(b, `,"state":`, tx.State.String())
 	return notes(b, tx.Notes)
@@ -396,14 +370,21 @@ func (e *Encoder) Time(b []byte, ns int64) []byte {
 		sec, frac = sec-1, frac+1e9
 	}
 	if sec != e.second || e.stamp[0] == 0 {
-		s := time.Unix(sec, 0).UTC().AppendFormat(e.stamp[:0], "2006-01-02T15:04:05.")
-		if len(s) != len(e.stamp) {
-			e.stamp[0] = 0
-			return time.Unix(0, ns).UTC().AppendFormat(b, "2006-01-02T15:04:05.000000000Z")
+		if e.stamp[0] != 0 && sec > e.second && sec-e.second < 60-e.ofMinute { // the next seconds of a minute
+			e.ofMinute += sec - e.second
+			e.stamp[17], e.stamp[18] = '0'+byte(e.ofMinute/10), '0'+byte(e.ofMinute%10)
+		} else {
+			t := time.Unix(sec, 0).UTC()
+			s := t.AppendFormat(e.stamp[:0], "2006-01-02T15:04:05.")
+			if len(s) != len(e.stamp) {
+				e.stamp[0] = 0
+				return time.Unix(0, ns).UTC().AppendFormat(b, "2006-01-02T15:04:05.000000000Z")
+			}
+			e.ofMinute = int64(t.Second())
 		}
 		e.second = sec
 	}
-	b = digits.Fixed(append(b, e.stamp[:]...), uint64(frac), 9)
+	b = digits.Nano(append(b, e.stamp[:]...), uint32(frac))
 	return append(b, 'Z')
 }
 
@@ -493,16 +474,19 @@ func (e *Encoder) file(b []byte, v *rpc.View, f *rpc.File) []byte {
 		b = e.handle(b, `,"filehandle":"`, f.Handle)
 	}
 	if f.Name != nil {
-		b = append(b, `,"name":`...)
-		b = QuoteBytes(b, f.Name)
+		b = quoted(b, `,"name":"`, f.Name)
 	}
-	if e.path = v.AppendPath(e.path[:0]); len(e.path) > 0 {
-		b = append(b, `,"path":`...)
-		b = QuoteBytes(b, e.path)
+	b = e.rest(e.pathOf(b, v), f)
+	if len(b) > start && b[start] == ',' {
+		b = append(b[:start], b[start+1:]...)
 	}
+	return append(b, '}')
+}
+
+// rest appends what else is known of a file.
+func (e *Encoder) rest(b []byte, f *rpc.File) []byte {
 	if f.To != nil {
-		b = append(b, `,"to":`...)
-		b = QuoteBytes(b, f.To)
+		b = quoted(b, `,"to":"`, f.To)
 	}
 	if f.Result != nil {
 		b = e.handle(b, `,"new_filehandle":"`, f.Result)
@@ -520,10 +504,32 @@ func (e *Encoder) file(b []byte, v *rpc.View, f *rpc.File) []byte {
 	if f.EOF {
 		b = append(b, `,"eof":true`...)
 	}
-	if len(b) > start && b[start] == ',' {
-		b = append(b[:start], b[start+1:]...)
+	return b
+}
+
+// quoted appends a key with a quotation mark, and a name behind it.
+func quoted(b []byte, key string, name []byte) []byte {
+	b = append(b, key...)
+	if !printable.Plain(name) {
+		return QuoteBytes(b[:len(b)-1], name)
 	}
-	return append(b, '}')
+	return append(append(b, name...), '"')
+}
+
+// pathOf appends the path, if it is known. It is put together where it belongs, and once more if it needs escapes.
+func (e *Encoder) pathOf(b []byte, v *rpc.View) []byte {
+	const key = `,"path":"`
+	before := len(b)
+	b = v.AppendPath(append(b, key...))
+	path := b[before+len(key):]
+	switch {
+	case len(path) == 0:
+		return b[:before]
+	case !printable.Plain(path):
+		e.path = append(e.path[:0], path...)
+		return QuoteBytes(b[:before+len(key)-1], e.path)
+	}
+	return append(b, '"')
 }
 
 // handle appends a key and a file handle. Those used lately are kept as they are written: files are used several times in

@@ -5,11 +5,13 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/rpcrdma/toolkit/analyze/parquet/column"
 	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/internal/printable"
 )
 
@@ -23,6 +25,15 @@ type encoder struct {
 	text   []byte // a name
 	path   []byte
 	size   int // bytes of the row, about
+
+	parties   [64]party
+	last      *party   // that of partyRows
+	alike     likeness // that of usualRows
+	partyRows int
+	usualRows int
+	bareRows  int // see flushBare
+	places    [rpc.Places]placed
+	calls     [32]called
 }
 
 // maxKept is how many bytes of a name are kept room for: what one hostile message made grow is
@@ -35,35 +46,62 @@ func (e *encoder) encode(v *rpc.View) int {
 	const fixed = 256 // what every row takes
 	e.size = fixed
 	c := e.rows
-	client, server := tx.Client(), tx.Server()
 	at := tx.First().Time
 	c.time.Add(at)
 	c.timeNS.Add(at)
 	c.xid.Add(int64(tx.XID))
-	c.connection.Add(int64(tx.Connection.ID))
-	c.key.Add(e.keys.Of(tx.Connection))
-	c.fabric.Add(tx.Connection.Fabric.String())
-	c.client.Add(e.addr(client.Addr))
-	c.server.Add(e.addr(server.Addr))
-	c.clientEndpoint.Add(int64(client.Number()))
-	c.serverEndpoint.Add(int64(server.Number()))
-	if tx.Backward {
-		c.direction.Add("backward")
-	} else {
-		c.direction.Add("forward")
+	e.party(tx)
+	e.called(v)
+	c.status.Add(v.Status())
+	if !e.usual(v) {
+		e.any(v)
 	}
+	e.file(v)
+	return e.size
+}
+
+// called is a procedure that consists of no operations, and where its name was written.
+type called struct {
+	*xdr.Procedure
+	procedure, operation, group column.Mark
+}
+
+// called appends what was called.
+func (e *encoder) called(v *rpc.View) {
+	c := e.rows
+	if v.Procedure == nil || len(v.Operations()) > 0 {
+		c.procedure.Add(v.ProcedureName())
+		c.operation.Add(e.listing(v))
+		c.group.Add(v.OperationGroup())
+		return
+	}
+	k := &e.calls[v.Tx.Procedure%uint32(len(e.calls))]
+	if k.Procedure != v.Procedure {
+		*k = called{Procedure: v.Procedure}
+	}
+	if !c.procedure.Again(&k.procedure) {
+		c.procedure.AddTextMarked(k.Name, &k.procedure)
+	}
+	if !c.operation.Again(&k.operation) {
+		c.operation.AddTextMarked(k.Name, &k.operation)
+	}
+	if !c.group.Again(&k.group) {
+		c.group.AddTextMarked(k.Name, &k.group)
+	}
+}
+
+// any appends what usual counts.
+func (e *encoder) any(v *rpc.View) {
+	tx, c := v.Tx, e.rows
+	e.flushUsual()
 	c.program.Add(v.ProgramName())
 	c.version.Add(int64(tx.Version))
-	c.procedure.Add(v.ProcedureName())
-	c.operation.Add(e.listing(v))
-	c.group.Add(v.OperationGroup())
 	if minor, ok := v.MinorVersion(); ok {
 		c.minor.add(int64(minor))
 	} else {
 		c.minor.null()
 	}
 	e.compound(v)
-	c.status.Add(v.Status())
 	c.gss.addOr(v.Wrapped())
 	frame(c.callFrame, tx.Call.Last)
 	frame(c.replyFrame, tx.Reply.Last)
@@ -88,8 +126,6 @@ func (e *encoder) encode(v *rpc.View) int {
 	e.blame(tx)
 	c.state.Add(tx.State.String())
 	e.notes(tx.Notes)
-	e.file(v)
-	return e.size
 }
 
 func frame(c optionalInt, r rdma.Ref) {
@@ -206,6 +242,12 @@ func (c *ranges) add(s *rpcrdma.Segment) {
 	c.offset.Add(int64(s.Offset))
 }
 
+// server and whole are the places of two phases among the columns of the latency.
+const (
+	server = 3
+	whole  = 6
+)
+
 func (e *encoder) latency(tx *transaction.Transaction) {
 	c := &e.rows.latency
 	p, ok := tx.Phases()
@@ -272,15 +314,86 @@ func (e *encoder) file(v *rpc.View) {
 	f := v.File()
 	if f == nil {
 		f = &noFile
-		e.path = e.path[:0]
-	} else {
-		e.path = v.AppendPath(e.path[:0])
 	}
-	e.handle(c.handle, f.Handle)
-	e.name(c.name, f.Name, f.Name != nil)
-	e.name(c.path, e.path, len(e.path) > 0)
-	e.name(c.to, f.To, f.To != nil)
+	p := v.Names.Place(f.Handle)
+	if p == nil || f.Handle == nil || f.To != nil || f.HasRange || f.HasMoved || f.Stable != "" || f.EOF {
+		e.flushBare()
+		if f.Handle == nil {
+			c.handle.null()
+		} else {
+			c.handle.Value(0)
+		}
+		e.bytesOf(f)
+	} else {
+		e.bareRows++
+	}
+	e.fileAt(v, f, p)
 	e.handle(c.result, f.Result)
+	if cap(e.path) > maxKept {
+		e.path = nil
+	}
+	if cap(e.text) > maxKept {
+		e.text = nil
+	}
+}
+
+// placed is a file that transactions were about lately, and where its handle and its path were written.
+type placed struct {
+	stamp        uint64 // of the rpc.Place
+	plain        bool   // the path is ASCII
+	handle, path column.Mark
+}
+
+// fileAt appends the handle, the name and the path of a file. That it has a handle has been said.
+func (e *encoder) fileAt(v *rpc.View, f *rpc.File, p *rpc.Place) {
+	c := &e.rows.file
+	if p == nil || f.Handle == nil {
+		if f.Handle != nil {
+			e.size += 2 * len(f.Handle)
+			c.handle.AddBytes(f.Handle)
+		}
+		e.path = v.AppendPath(e.path[:0])
+		e.name(c.name, f.Name, f.Name != nil)
+		e.name(c.path, e.path, len(e.path) > 0)
+		return
+	}
+	k := &e.places[uint(p.Slot)%rpc.Places]
+	if k.stamp != p.Stamp {
+		*k = placed{stamp: p.Stamp, plain: printable.Plain(p.Path)}
+	}
+	e.size += 2 * len(f.Handle)
+	if !c.handle.Again(&k.handle) {
+		c.handle.AddMarked(f.Handle, &k.handle)
+	}
+	switch {
+	case f.Name != nil:
+		e.name(c.name, f.Name, true)
+		if len(p.Path) == 0 {
+			e.name(c.path, f.Name, len(f.Name) > 0)
+			return
+		}
+		e.path = append(append(append(e.path[:0], p.Path...), '/'), f.Name...)
+		e.name(c.path, e.path, true)
+	case len(p.Path) == 0:
+		c.name.null()
+		c.path.null()
+	case !k.plain:
+		c.name.null()
+		e.name(c.path, p.Path, true)
+	default:
+		c.name.null()
+		e.size += len(p.Path)
+		c.path.Value(0)
+		if !c.path.Again(&k.path) {
+			c.path.AddMarked(p.Path, &k.path)
+		}
+	}
+}
+
+// bytesOf appends the new name of a file, and the bytes of it that were read or written.
+func (e *encoder) bytesOf(f *rpc.File) {
+	c := &e.rows.file
+	e.name(c.to, f.To, f.To != nil)
 	if f.HasRange {
 		c.offset.add(int64(f.Offset))
 		c.count.add(int64(f.Count))
@@ -300,11 +413,18 @@ func (e *encoder) file(v *rpc.View) {
 	} else {
 		c.eof.Null(0, 0)
 	}
-	if cap(e.path) > maxKept {
-		e.path = nil
+}
+
+// flushBare appends the rows that have a handle, and nothing of bytesOf.
+func (e *encoder) flushBare() {
+	n, c := e.bareRows, &e.rows.file
+	if n == 0 {
+		return
 	}
-	if cap(e.text) > maxKept {
-		e.text = nil
+	e.bareRows = 0
+	c.handle.Values(n)
+	for _, l := range [...]*column.Levels{c.to.Levels, c.offset.Levels, c.count.Levels, c.moved.Levels, c.stable.Levels, c.eof.Levels} {
+		l.Nulls(n)
 	}
 }
 

@@ -72,7 +72,9 @@ func newWriter(w io.Writer, metadata map[string]string, s *shape, group int) *Wr
 		PageRows: min(max(group>>10, 512), 8192), PageBytes: min(max(group/4, 64<<10), 1<<20),
 		Dictionary: int(s.dictionary), Codec: small.codec,
 	})
-	return &Writer{w: f, enc: encoder{rows: rows}}
+	x := &Writer{w: f, enc: encoder{rows: rows}}
+	f.BeforePage(x.enc.flush)
+	return x
 }
 
 func options(schema string, metadata map[string]string, s *shape) []pq.WriterOption {
@@ -101,6 +103,7 @@ func (w *Writer) Add(v *rpc.View) error {
 
 // Reset begins another file with the memory, and the metadata, of this one.
 func (w *Writer) Reset(to io.Writer) {
+	w.enc.drop()
 	w.w.Reset(to)
 	w.total = 0
 }

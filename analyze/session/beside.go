@@ -11,34 +11,57 @@ func Beside(o decode.Observer, r *Recorder) decode.MessageObserver {
 	if o == nil {
 		return r
 	}
-	m, _ := o.(decode.MessageObserver)
-	return &beside{o, m, r}
+	sendless, ok := o.(decode.Sendless)
+	b := beside{r, o, ok && sendless.Sendless()}
+	if m, ok := o.(decode.MessageObserver); ok {
+		return &besideMessages{b, m}
+	}
+	return &b
 }
 
+// beside passes to o what is no message. The Recorder has no use for it.
 type beside struct {
-	decode.Observer
-	m decode.MessageObserver // the same, if it is one
-	r *Recorder
+	*Recorder
+	o decode.Observer
+	// sendless says that o has no use for Sends.
+	sendless bool
+}
+
+var _ decode.Sendless = (*beside)(nil)
+
+// Sendless implements decode.Sendless.
+func (b *beside) Sendless() bool { return b.sendless }
+
+// Send implements decode.Observer.
+func (b *beside) Send(c *rdma.Connection, s *rdma.Send) { b.o.Send(c, s) }
+
+// OpStart implements decode.Observer.
+func (b *beside) OpStart(c *rdma.Connection, op *rdma.Op, ref rdma.Ref) { b.o.OpStart(c, op, ref) }
+
+// OpData implements decode.Observer.
+func (b *beside) OpData(c *rdma.Connection, op *rdma.Op, f *rdma.Fragment) { b.o.OpData(c, op, f) }
+
+// Event implements decode.Observer.
+func (b *beside) Event(c *rdma.Connection, from rdma.Side, e rdma.Event, value uint32, ref rdma.Ref) {
+	b.o.Event(c, from, e, value, ref)
+}
+
+// besideMessages passes messages, too.
+type besideMessages struct {
+	beside
+	m decode.MessageObserver
 }
 
 // Message implements decode.MessageObserver.
-func (b *beside) Message(tx *transaction.Transaction, reply bool, s *rdma.Send) {
-	b.r.Message(tx, reply, s)
-	if b.m != nil {
-		b.m.Message(tx, reply, s)
-	}
+func (b *besideMessages) Message(tx *transaction.Transaction, reply bool, s *rdma.Send) {
+	b.Recorder.Message(tx, reply, s)
+	b.m.Message(tx, reply, s)
 }
 
 // Operation implements decode.MessageObserver.
-func (b *beside) Operation(tx *transaction.Transaction, op *rdma.Op) {
-	if b.m != nil {
-		b.m.Operation(tx, op)
-	}
-}
+func (b *besideMessages) Operation(tx *transaction.Transaction, op *rdma.Op) { b.m.Operation(tx, op) }
 
 // Merged implements decode.MessageObserver.
-func (b *beside) Merged(into *rdma.Connection, side rdma.Side, from *rdma.Connection, was rdma.Side) {
-	if b.m != nil {
-		b.m.Merged(into, side, from, was)
-	}
+func (b *besideMessages) Merged(into *rdma.Connection, side rdma.Side, from *rdma.Connection, was rdma.Side) {
+	b.m.Merged(into, side, from, was)
 }

@@ -41,13 +41,17 @@ type Recorder struct {
 	open     transaction.Table[*openCall]
 	spare    []*openCall // for the next ones
 	paid     int         // open calls that held counts: those in the table, and at most maxSpare more
+	few      few         // calls that are open, and not in the table yet
 	recent   [16]recent  // by connection
 	view     rpc.View    // of calls that are open
 
 	live   bool
 	slots  bool // only Transaction.Slots is wanted
 	counts *[64]count
-	number int // of sessions and clients
+	// counting is the entry of counts that was used last; nil if not known. It is only set if copies is.
+	counting *count
+	copies   bool
+	number   int // of sessions and clients
 
 	limit int // of held, in bytes
 	held  int // sessions, clients, open calls, owners and layouts
@@ -223,18 +227,28 @@ func (o *openCall) ended(at int64) {
 
 // Message implements decode.MessageObserver.
 func (r *Recorder) Message(tx *transaction.Transaction, reply bool, s *rdma.Send) {
-	callback := tx.Program >= 0x40000000 && tx.Program < 0x60000000
-	if !tx.Named || tx.Program != nfs3.NFS_PROGRAM && !callback {
+	if !tx.Named {
 		return
 	}
-	if r.slots && !callback && tx.Version < 4 {
+	callback := false
+	switch {
+	case tx.Program == nfs3.NFS_PROGRAM:
+		if tx.Version < 4 && (r.slots || r.counts != nil && r.usual(tx, reply, s)) {
+			return
+		}
+	case tx.Program >= 0x40000000 && tx.Program < 0x60000000:
+		callback = true
+	default:
 		return
 	}
-	if r.counts != nil && !callback && tx.Version < 4 && r.usual(tx, reply, s) {
-		return
-	}
+	r.message(tx, reply, callback, s)
+}
+
+// message is Message for what is not usual.
+func (r *Recorder) message(tx *transaction.Transaction, reply, callback bool, s *rdma.Send) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.collect()
 	if reply {
 		r.replied(tx, s.Last.Time)
 		return
@@ -338,11 +352,11 @@ func (r *Recorder) keep(tx *transaction.Transaction) *openCall {
 		r.held += openSize
 		r.paid++
 	}
-	return r.put(tx)
+	return r.put(tx, tx.XID, tx.Call.First.Number)
 }
 
 // put puts a call into the table.
-func (r *Recorder) put(tx *transaction.Transaction) *openCall {
+func (r *Recorder) put(tx *transaction.Transaction, xid uint32, first uint64) *openCall {
 	var o *openCall
 	if n := len(r.spare); n > 0 {
 		o = r.spare[n-1]
@@ -350,7 +364,7 @@ func (r *Recorder) put(tx *transaction.Transaction) *openCall {
 	} else {
 		o = new(openCall)
 	}
-	o.xid, o.first = tx.XID, tx.Call.First.Number
+	o.xid, o.first = xid, first
 	r.open.Put(tx, o)
 	return o
 }
@@ -368,7 +382,7 @@ func (r *Recorder) recycle(o *openCall) {
 }
 
 // manyPaid reports whether held counts more open calls than are worth keeping for the next ones.
-func (r *Recorder) manyPaid() bool { return r.paid > r.open.Len()+maxSpare }
+func (r *Recorder) manyPaid() bool { return r.paid > r.pending()+maxSpare }
 
 // maxSpare is how many calls that are open no more are kept for the next ones.
 const maxSpare = 64
@@ -514,14 +528,18 @@ func (r *Recorder) Ended(tx *transaction.Transaction) {
 	if r.slots && r.open.Len() == 0 {
 		return
 	}
-	if r.counts != nil {
+	if r.counts != nil && (r.few.used == 0 || r.few.find(tx) < 0) {
+		if r.open.Len() == 0 {
+			return
+		}
 		if _, ok := r.open.Get(tx); !ok {
 			return
 		}
 	}
 	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.collect()
 	r.over(tx)
+	r.mu.Unlock()
 }
 
 // over takes a call off the list of open ones. Without a reply the slot stays in use: the client has to send the call
@@ -538,9 +556,14 @@ func (r *Recorder) over(tx *transaction.Transaction) {
 // Transaction takes a transaction at its end.
 func (r *Recorder) Transaction(v *rpc.View) {
 	tx := v.Tx
-	if r.counts != nil && (!tx.Named || r.counted(v)) {
-		return
+	if r.counts == nil || tx.Named && !r.counted(v) {
+		r.look(v)
 	}
+}
+
+// look is Transaction for one that has not been counted aside.
+func (r *Recorder) look(v *rpc.View) {
+	tx := v.Tx
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.counts == nil {
@@ -549,7 +572,7 @@ func (r *Recorder) Transaction(v *rpc.View) {
 	if !tx.Named {
 		return
 	}
-	switch a := v.Args.(type) {
+	switch a := v.Args().(type) {
 	case *nfs4.CompoundArgs:
 		r.compound(v)
 	case *nfs4.CbCompoundArgs:
@@ -593,8 +616,22 @@ func (c *conn) count(v *rpc.View) (bytes uint64) {
 	return read + written
 }
 
+// Procedures of NFSv3 (RFC 1813, sections 3.3.6 and 3.3.7).
+const (
+	readProcedure  = 6
+	writeProcedure = 7
+)
+
+// unmoved reports whether a call is one of NFSv3 that moves no bytes of a file.
+func unmoved(tx *transaction.Transaction) bool {
+	return tx.Program == nfs3.NFS_PROGRAM && tx.Version == 3 && tx.Procedure != readProcedure && tx.Procedure != writeProcedure
+}
+
 // moved is how many bytes of a file a call read and wrote, as the reply says.
 func moved(v *rpc.View) (read, written uint64) {
+	if unmoved(v.Tx) {
+		return 0, 0 // no need to ask for its name
+	}
 	group := v.OperationGroup()
 	switch group {
 	case "READ", "READ_PLUS", "WRITE":
@@ -615,28 +652,61 @@ func moved(v *rpc.View) (read, written uint64) {
 // transaction. The two then hardly wait for each other. Live must not be set.
 func (r *Recorder) Apart() { r.counts = new([64]count) }
 
+// Copies says that the connections of the transactions that Transaction takes are copies, as transaction.Options.Detach makes
+// them: the same copy says the same. Call it after Apart.
+func (r *Recorder) Copies() { r.copies = true }
+
 // count is what the calls of a client without sessions on a connection amount to, since settle added it up.
 type count struct {
-	id   int
-	from rdma.Side
-	key  clientKey
-	g    *client // nil: none yet
-	conn conn    // the counters of it
-	to   *conn
-	calls,
-	bytes uint64
+	id    int
+	from  rdma.Side
+	key   clientKey
+	g     *client          // nil: none yet
+	copy  *rdma.Connection // of the transaction counted last, with Copies
+	conn  conn             // some counters of it
+	to    *conn
+	calls uint64
+}
+
+// of reports whether a call is one of the same client on a connection.
+func (n *count) of(id int, tx *transaction.Transaction) bool {
+	ends := &tx.Connection.Ends
+	return n.g != nil && n.id == id && n.from == tx.From && n.key.version == tx.Version &&
+		n.key.client == ends[tx.From&1].Addr && n.key.server == ends[tx.From&1^1].Addr
 }
 
 // counted counts a call of a version without sessions, if it is one, and may be counted aside.
 func (r *Recorder) counted(v *rpc.View) bool {
 	tx := v.Tx
-	if tx.Program != nfs3.NFS_PROGRAM || tx.Version >= 4 || v.Args == nil || len(r.pnfs.data) > 0 {
+	if tx.Program != nfs3.NFS_PROGRAM || tx.Version >= 4 || !v.Usual() && v.Args() == nil || len(r.pnfs.data) > 0 {
 		return false
 	}
+	n := r.counting
+	if n == nil || n.copy != tx.Connection || n.from != tx.From || n.key.version != tx.Version {
+		if n = r.countOf(tx); n == nil {
+			return false
+		}
+	}
+	n.calls++
+	if tx.Call.Seen() && tx.Reply.Seen() && tx.Reply.Last.Time >= tx.Call.First.Time {
+		n.conn.answered++
+		n.conn.time += tx.Reply.Last.Time - tx.Call.First.Time
+	}
+	if !unmoved(tx) {
+		read, written := moved(v)
+		n.conn.read += read
+		n.conn.sent += written
+	}
+	return true
+}
+
+// countOf is where the calls of a client on a connection are counted; nil if there is no room.
+func (r *Recorder) countOf(tx *transaction.Transaction) *count {
+	r.counting = nil
 	id := tx.Connection.Resolve().ID
 	n := &r.counts[uint(id)%uint(len(r.counts))]
-	key := clientKey{tx.Client().Addr, tx.Server().Addr, tx.Version}
-	if n.g == nil || n.id != id || n.from != tx.From || n.key != key {
+	if !n.of(id, tx) {
+		key := clientKey{tx.Client().Addr, tx.Server().Addr, tx.Version}
 		r.mu.Lock()
 		n.settle()
 		if g := r.client(tx); g != nil {
@@ -646,20 +716,21 @@ func (r *Recorder) counted(v *rpc.View) bool {
 		}
 		r.mu.Unlock()
 		if n.g == nil {
-			return false
+			return nil
 		}
 	}
-	n.calls++
-	n.bytes += n.conn.count(v)
-	return true
+	if r.copies {
+		r.counting, n.copy = n, tx.Connection
+	}
+	return n
 }
 
 // settle adds up what was counted aside.
 func (n *count) settle() {
 	if n.g != nil {
 		n.g.meter.calls += n.calls
-		n.g.meter.bytes += n.bytes
-		n.to.calls += n.conn.calls
+		n.g.meter.bytes += n.conn.read + n.conn.sent
+		n.to.calls += n.calls
 		n.to.answered += n.conn.answered
 		n.to.time += n.conn.time
 		n.to.read += n.conn.read

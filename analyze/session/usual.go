@@ -29,21 +29,50 @@ func (r *Recorder) recentOf(k *rdma.Connection) *recent {
 // has how many of them open, concern nobody but the goroutine that decodes. It returns false, and has changed nothing, if
 // more has to be done: see Message.
 func (r *Recorder) usual(tx *transaction.Transaction, reply bool, s *rdma.Send) bool {
-	o, known := r.open.Get(tx)
+	f := &r.few
+	i := -1
+	if f.used != 0 {
+		i = f.find(tx)
+	}
 	switch {
-	case !reply:
-		x := r.recentOf(tx.Connection)
-		if known || r.open.Len() >= r.paid || !x.of(tx) {
+	case reply && i >= 0:
+		if r.paid >= r.pending()+maxSpare {
 			return false
 		}
-		at := s.First.Time
-		x.c.opened(at)
-		x.g.calls.enter(at)
-		x.g.meter.last = max(x.g.meter.last, at)
-		o = r.put(tx)
+		x := f.of
+		f.remove(i)
+		x.c.closed()
+		x.g.calls.leave(s.Last.Time)
+		return true
+	case reply:
+		return r.open.Len() == 0 || r.usualReply(tx, s)
+	}
+	x := r.recentOf(tx.Connection)
+	if i >= 0 || r.pending() >= r.paid || !x.of(tx) {
+		return false
+	}
+	if r.open.Len() > 0 {
+		if _, known := r.open.Get(tx); known {
+			return false
+		}
+	}
+	at := s.First.Time
+	x.c.opened(at)
+	x.g.calls.enter(at)
+	x.g.meter.last = max(x.g.meter.last, at)
+	if !f.add(x, tx) {
+		o := r.put(tx, tx.XID, tx.Call.First.Number)
 		o.c, o.g = x.c, x.g
+	}
+	return true
+}
+
+// usualReply is usual for the reply to a call in the table.
+func (r *Recorder) usualReply(tx *transaction.Transaction, s *rdma.Send) bool {
+	o, known := r.open.Get(tx)
+	switch {
 	case !known:
-	case o.g == nil || r.paid >= r.open.Len()+maxSpare:
+	case o.g == nil || r.paid >= r.pending()+maxSpare:
 		return false
 	default:
 		r.open.Take(tx)

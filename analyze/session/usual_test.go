@@ -29,6 +29,7 @@ func TestUsual(t *testing.T) {
 		opt := decode.Options{Observer: session.Beside(nil, s), Concurrent: apart}
 		if apart {
 			s.Apart()
+			s.Copies()
 			opt.Transactions.Ended = s.Ended
 		}
 		v := rpc.View{Names: &rpc.Names{}}

@@ -20,7 +20,8 @@ func FuzzText(f *testing.F) {
 	f.Fuzz(func(t *testing.T, which, how uint8, program []byte) {
 		packets := traffic.Apply(which, program)
 		var out []byte
-		list, tree := Lister{}, Tree{Level: 1}
+		list, tree := Lister{Width: int(how >> 2)}, Tree{Level: 1}
+		full := Lister{Width: list.Width}
 		var opt decode.Options
 		switch how & 3 {
 		case 1:
@@ -35,6 +36,9 @@ func FuzzText(f *testing.F) {
 		holds.Each(t, packets, opt, func(v *rpc.View) {
 			if how&3 == 0 {
 				out = append(list.Append(out, v), '\n')
+				if want := string(full.any(nil, v)); string(out[:len(out)-1]) != want {
+					t.Fatalf("%s\nwant %s", out, want)
+				}
 			}
 			if how&3 != 3 {
 				out = tree.Append(out, v)

@@ -13,6 +13,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/internal/digits"
+	"github.com/rpcrdma/toolkit/internal/printable"
 )
 
 // Legend explains the columns and abbreviations of the listing.
@@ -70,6 +71,8 @@ type Lister struct {
 	chunks []byte
 	tail   line
 	calls  [64]call
+	kept   [64]prepared
+	places [rpc.Places]place
 	other  line // what of a call that calls does not keep
 }
 
@@ -116,10 +119,19 @@ func (l *line) pad(to int) {
 func (l *line) since(start int) { l.col += len(l.b) - start }
 
 // Append appends the line of a transaction, without a newline.
+func (s *Lister) Append(b []byte, v *rpc.View) []byte {
+	b, ok := s.usual(b, v)
+	if !ok {
+		b = s.any(b, v)
+	}
+	return b
+}
+
+// any appends the line of any transaction.
 //
 // Most transactions pass through here by the million, so what is the same for many of them is kept as it is written, and
 // col, the number of columns so far, is counted beside the bytes.
-func (s *Lister) Append(b []byte, v *rpc.View) []byte {
+func (s *Lister) any(b []byte, v *rpc.View) []byte {
 	tx := v.Tx
 	b, col := s.time(b, tx)
 	hosts := s.hosts.pair(s.Name, tx.Client().Addr, tx.Server().Addr, tx.Connection.ID)
@@ -288,17 +300,19 @@ func subject(b []byte, path *[]byte, v *rpc.View, limit int) ([]byte, int) {
 	// The range comes first, since the name gets the remaining room.
 	text := appendRange((*path)[:0], f)
 	extent := len(text)
-	text = v.AppendPath(text)
-	*path = text
-	name := text[extent:]
-	width := 0
+	b = v.AppendPath(b)
+	width := len(b) - start
 	switch {
-	case len(name) > 0:
-		b, width = Safe(b, name)
+	case width > 0:
+		if name := b[start:]; !printable.Plain(name) {
+			text = append(text, name...)
+			b, width = Safe(b[:start], text[extent:])
+		}
 	case f.Handle != nil:
 		b = Handle(b, f.Handle)
 		width = len(b) - start
 	}
+	*path = text
 	if f.To != nil {
 		var w int
 		b, w = Safe(append(b, " -> "...), f.To)
@@ -320,7 +334,7 @@ func wrapped(b []byte, v *rpc.View) []byte {
 	switch w := v.Wrapped(); {
 	case w == "init":
 		return append(b, "(GSS context)"...)
-	case w != "" && v.Args == nil && v.Tx.Procedure != 0:
+	case w != "" && v.Args() == nil && v.Tx.Procedure != 0:
 		return append(append(append(b, "(GSS "...), w...), ')')
 	}
 	return b

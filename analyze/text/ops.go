@@ -13,7 +13,7 @@ func Operation(v *rpc.View) string { return v.OperationGroup() }
 
 // compoundTag is the tag of a COMPOUND.
 func compoundTag(v *rpc.View) []byte {
-	switch a := v.Args.(type) {
+	switch a := v.Args().(type) {
 	case *nfs4.CompoundArgs:
 		return a.Tag
 	case *nfs4.CbCompoundArgs:

@@ -12,7 +12,7 @@ import (
 func (t *Tree) rpcCall(b []byte, v *rpc.View) []byte {
 	f := &t.fields
 	f.reset(t.full())
-	c := &v.Call
+	c := v.Call()
 	if t.full() {
 		c.Walk(f)
 		b = t.layout(b, f, 4)
@@ -38,14 +38,14 @@ func (t *Tree) rpcCall(b []byte, v *rpc.View) []byte {
 		b = append(b, '\n')
 	}
 	b = t.failure(b, v.CallErr, c.Cut)
-	return t.opened(t.wrapping(b, &v.CallBody), &v.CallOpened)
+	return t.opened(t.wrapping(b, v.CallBody()), &v.CallOpened)
 }
 
 // rpcReply writes the RPC header of a reply.
 func (t *Tree) rpcReply(b []byte, v *rpc.View) []byte {
 	f := &t.fields
 	f.reset(t.full())
-	r := &v.Reply
+	r := v.Reply()
 	if t.full() {
 		r.Walk(f)
 		b = t.layout(b, f, 4)
@@ -70,7 +70,7 @@ func (t *Tree) rpcReply(b []byte, v *rpc.View) []byte {
 		b = append(b, '\n')
 	}
 	b = t.failure(b, v.ReplyErr, r.Cut)
-	return t.opened(t.wrapping(b, &v.ReplyBody), &v.ReplyOpened)
+	return t.opened(t.wrapping(b, v.ReplyBody()), &v.ReplyOpened)
 }
 
 // auth writes a credential or verifier on the same line.

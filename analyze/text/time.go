@@ -1,6 +1,7 @@
 package text
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 	"strconv"
@@ -77,6 +78,7 @@ type Clock struct {
 
 	first, last int64
 	started     bool
+	from        int64 // when the cached second began; 0: unknown
 	second      int64 // since 1970, local: the cached time of day
 	time        [9]byte
 	day         int64 // start of the cached date, in local seconds since 1970
@@ -96,6 +98,9 @@ func (c *Clock) Append(b []byte, ns int64) []byte {
 	}
 	last := c.last
 	c.last = ns
+	if frac := uint64(ns - c.from); frac < 1e9 && c.from != 0 && c.Format.Style == TimeOfDay && !c.Format.Nano { // most times
+		return digits.Micro(append(b, c.time[:]...), uint32(frac)/1000)
+	}
 	switch c.Format.Style {
 	case TimeNone:
 		return b
@@ -110,9 +115,6 @@ func (c *Clock) Append(b []byte, ns int64) []byte {
 	if c.Format.Local {
 		sec += c.offset(sec)
 	}
-	if c.Format.Style == TimeOfDay && sec == c.second && c.time[0] != 0 { // most times
-		return c.fraction(append(b, c.time[:]...), frac)
-	}
 	day := sec - mod(sec, secondsPerDay)
 	if c.Format.Style == TimeDate {
 		if day != c.day || c.date[0] == 0 {
@@ -126,7 +128,23 @@ func (c *Clock) Append(b []byte, ns int64) []byte {
 		b = append(b, c.date[:]...)
 		b = append(b, ' ')
 	}
-	return c.fraction(c.timeOfDay(b, sec, day), frac)
+	b = c.timeOfDay(b, sec, day)
+	c.from = ns - frac
+	return c.fraction(b, frac)
+}
+
+// put is Append for the time of day with microseconds, where it has a place already.
+func (c *Clock) put(d *[timeWidth]byte, ns int64) {
+	if frac := uint64(ns - c.from); frac < 1e9 && c.from != 0 && c.started {
+		c.last = ns
+		micro := digits.MicroWord(uint32(frac) / 1000)
+		*(*[len(c.time)]byte)(d[:]) = c.time
+		binary.LittleEndian.PutUint32(d[len(c.time):], uint32(micro))
+		binary.LittleEndian.PutUint16(d[len(c.time)+4:], uint16(micro>>32))
+		return
+	}
+	var room [2 * timeWidth]byte
+	copy(d[:], c.Append(room[:0], ns))
 }
 
 // timeOfDay appends 05:33:11. of a second, with the point.
@@ -179,9 +197,9 @@ func (c *Clock) seconds(b []byte, ns int64, width int) []byte {
 // fraction appends nanoseconds of a second, as far as they are shown.
 func (c *Clock) fraction(b []byte, ns int64) []byte {
 	if c.Format.Nano {
-		return digits.Fixed(b, uint64(ns), 9)
+		return digits.Nano(b, uint32(ns))
 	}
-	return digits.Fixed(b, uint64(ns)/1000, 6)
+	return digits.Micro(b, uint32(ns)/1000)
 }
 
 func split(ns int64) (sec, frac int64) {

@@ -571,11 +571,11 @@ func (t *Tree) body(b []byte, v *rpc.View) []byte {
 	if ops := v.Operations(); len(ops) > 0 {
 		return t.compound(b, v, ops)
 	}
-	if v.Args != nil {
-		b = t.part(b, v, "Arguments", v.Args, v.ArgsErr, v.ArgsCut, v.ArgsLeft)
+	if v.Args() != nil {
+		b = t.part(b, v, "Arguments", v.Args(), v.ArgsErr, v.ArgsCut, v.ArgsLeft)
 	}
-	if v.Result != nil {
-		b = t.part(b, v, "Results", v.Result, v.ResultErr, v.ResultCut, v.ResultLeft)
+	if v.Result() != nil {
+		b = t.part(b, v, "Results", v.Result(), v.ResultErr, v.ResultCut, v.ResultLeft)
 	}
 	return b
 }
@@ -633,7 +633,7 @@ func (t *Tree) compound(b []byte, v *rpc.View, ops []rpc.Operation) []byte {
 			b = paint(b, t.Color, colorRed, o.Status)
 		case o.Status != "":
 			b = append(b, o.Status...)
-		case v.Tx.Reply.Seen() && v.Result != nil:
+		case v.Tx.Reply.Seen() && v.Result() != nil:
 			b = append(b, "(not executed)"...)
 		}
 		b = append(b, '\n')

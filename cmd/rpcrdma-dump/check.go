@@ -258,10 +258,15 @@ type checkRun struct {
 	out   *output
 	check *check.Checker
 	view  rpc.View
+	brief rpc.Brief
 	show  show.Findings
 }
 
 func (r *checkRun) run(o *checkOptions, opt *check.Options, s *cli.Streams, saved *cli.Output) error {
+	beside := opt.Match == nil && !opt.Apart // transactions are decoded beside the rules of packets
+	if beside {
+		opt.Await = func() { r.d.Await() }
+	}
 	r.check = check.New(*opt, r.show.Finding)
 	o.memory.Reserve(8 << 20) // memory that connections have offered, calls that are followed
 	d := o.decoder()
@@ -269,7 +274,12 @@ func (r *checkRun) run(o *checkOptions, opt *check.Options, s *cli.Streams, save
 	if o.blamed {
 		o.blame(&d)
 	}
-	r.d = decode.New(d, r.transaction)
+	emit := r.transaction
+	if beside {
+		d.Concurrent, d.Alone = true, r.alone
+		emit = r.decoded
+	}
+	r.d = decode.New(d, emit)
 	r.show.Begin()
 	_, outTTY := cli.Terminal(s.Out)
 	_, errTTY := cli.Terminal(s.Err)
@@ -296,13 +306,34 @@ func (r *checkRun) found(err error) error {
 	return err
 }
 
-func (r *checkRun) transaction(tx *transaction.Transaction) {
+// alone takes transactions that are not usual.
+func (r *checkRun) alone(tx *transaction.Transaction) bool {
+	if r.check.Usual(tx) {
+		return false
+	}
+	r.d.Await()
+	r.transaction(tx)
+	return true
+}
+
+// decoded takes transactions that are usual. Those that tell no names of files need not be decoded: no rule is about their fields.
+func (r *checkRun) decoded(tx *transaction.Transaction) {
+	if r.brief.Nameless(tx) && r.check.Executed() {
+		return
+	}
+	r.judge(tx, r.check.Decoded)
+}
+
+func (r *checkRun) transaction(tx *transaction.Transaction) { r.judge(tx, r.check.Transaction) }
+
+// judge decodes a transaction, and has it judged.
+func (r *checkRun) judge(tx *transaction.Transaction, rules func(*rpc.View)) {
 	v := &r.view
 	v.Set(tx)
 	if v.ArgsErr != nil || v.ResultErr != nil || v.CallErr != nil || v.ReplyErr != nil {
 		r.notes.Message(v)
 	}
-	r.check.Transaction(v)
+	rules(v)
 	v.Learn()
 }
 

@@ -230,9 +230,10 @@ func (o *dumpOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) err
 		defer x.Discard()
 	}
 	d := &dump{
-		job: j, out: newOutput(s.Out, j.in.live, o.lines), view: rpc.View{Names: &rpc.Names{Limit: o.memory.Names()}, Unwrap: j.keys.Contexts},
+		job: j, out: newOutput(s.Out, j.in.live, o.lines), view: rpc.View{Names: &rpc.Names{Limit: o.memory.Names()}, Unwrap: j.keys.Contexts, AllOperations: true},
 		printer: p, match: match, extract: x, count: o.count,
 	}
+	d.journal, _ = p.(*journalPrinter)
 	if o.quiet {
 		d.quiet(&opt)
 	}
@@ -263,6 +264,7 @@ func (d *dump) quiet(opt *decode.Options) {
 	}
 	d.view.Names = nil // names are not needed
 	if d.count == 0 {
+		d.short = true
 		d.parts = make(parts)
 		opt.Group = d.parts.group
 	}
@@ -273,10 +275,12 @@ type dump struct {
 	*job
 	out     *output
 	view    rpc.View
-	printer printer // nil: none
+	printer printer         // nil: none
+	journal *journalPrinter // printer, if it is one
 	match   *filter.Filter
 	extract *extract.Extractor
 	summary *summary
+	short   bool   // the summary is all that is wanted of a transaction
 	parts   parts  // of the summary, by group of hosts
 	count   uint64 // transactions still to be printed; 0 is no limit
 	failed  error  // of the extractor
@@ -311,7 +315,7 @@ func (d *dump) run(o *dumpOptions, s *cli.Streams) error {
 		d.summary.print(d.out, d.d)
 	}
 	outErr := d.out.close()
-	if p, ok := d.printer.(*journalPrinter); ok {
+	if p := d.journal; p != nil {
 		outErr = errors.Join(outErr, p.result())
 	}
 	if d.extract != nil && err == nil && d.failed == nil {
@@ -334,6 +338,9 @@ func (d *dump) run(o *dumpOptions, s *cli.Streams) error {
 
 func (d *dump) transaction(tx *transaction.Transaction) {
 	if d.stopped {
+		return
+	}
+	if d.short && d.summary.short(tx) {
 		return
 	}
 	v := &d.view
@@ -360,7 +367,7 @@ func (d *dump) show(v *rpc.View) {
 	if d.printer != nil && !d.out.end(d.printer.print(d.out.begin(), v)) {
 		d.stop()
 	}
-	if p, ok := d.printer.(*journalPrinter); ok && p.failed != nil {
+	if d.journal != nil && d.journal.failed != nil {
 		d.stop()
 	}
 	if d.count > 0 {

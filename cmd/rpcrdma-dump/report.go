@@ -397,13 +397,14 @@ func analyse(
 		c := latency.New(opt)
 		r, add = c, func(v *rpc.View) { c.Add(v) }
 	}
-	view := rpc.View{Names: &rpc.Names{Limit: in.memory.Names()}, Unwrap: j.keys.Contexts}
+	view := rpc.View{Names: &rpc.Names{Limit: in.memory.Names()}, Unwrap: j.keys.Contexts, AllOperations: sessions != nil}
 	dec := in.decoder()
 	dec.Concurrent = true
 	dec.Closed = r.Closed
 	dec.Observer = r.Observer()
 	if sessions != nil { // they find out about slots, too
 		sessions.Apart()
+		sessions.Copies() // see Concurrent
 		onepass.AttributeWith(&dec, in.memory.Scale(fabric.DefaultMemory), sessions)
 	} else {
 		in.blame(&dec)

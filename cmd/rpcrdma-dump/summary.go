@@ -21,7 +21,8 @@ import (
 type summary struct {
 	rows   map[operationKey]*operationCount
 	recent [64]recentRow // by operationKey.place: the map costs several times as much
-	called [64]calledRow // by the number of a procedure that is not a COMPOUND
+	called [64]calledRow // by calledPlace
+	brief  rpc.Brief
 
 	states      [4]uint64
 	retransmits uint64
@@ -45,6 +46,11 @@ type calledRow struct {
 	procedure *xdr.Procedure
 	program   uint32
 	row       *operationCount
+}
+
+// calledPlace is where the row of a procedure is: apart from those of other programs, for most procedures.
+func calledPlace(p *xdr.Procedure, tx *transaction.Transaction) uint32 {
+	return (p.Number + 5*tx.Program + 22*tx.Version) % 64
 }
 
 // place is a number below 64 that differs for most of the operations of a workload.
@@ -78,11 +84,43 @@ func (s *summary) closed(c *rdma.Connection) {
 	}
 }
 
-func (s *summary) add(v *rpc.View) {
-	tx := v.Tx
-	r := s.rowOf(v)
+func (s *summary) add(v *rpc.View) { s.count(s.rowOf(v), v.Tx, v.Failed()) }
+
+// short is add for a transaction of which only the program, the procedure and the status need to be read. It is false,
+// and adds nothing, if the transaction has to be decoded, or is the first of its kind.
+func (s *summary) short(tx *transaction.Transaction) bool {
+	b := &s.brief
+	if !b.Set(tx) {
+		return false
+	}
+	row := s.known(b, tx)
+	if row == nil {
+		return false
+	}
+	s.count(row, tx, b.Failed)
+	return true
+}
+
+// known is the row that a transaction belongs to, nil if it has to be looked for.
+func (s *summary) known(b *rpc.Brief, tx *transaction.Transaction) *operationCount {
+	if b.Compound {
+		var k operationKey // in place: see capture.Packet
+		k.program, k.version, k.minor, k.named, k.operation = tx.Program, tx.Version, b.Minor, true, b.Operation
+		if r := &s.recent[k.place()]; r.of == k {
+			return r.row
+		}
+		return nil
+	}
+	c := &s.called[calledPlace(b.Procedure, tx)]
+	if c.procedure != b.Procedure || c.program != tx.Program {
+		return nil
+	}
+	return c.row
+}
+
+func (s *summary) count(r *operationCount, tx *transaction.Transaction, failed bool) {
 	r.count++
-	if v.Failed() {
+	if failed {
 		r.errors++
 	}
 	if tx.Call.Seen() && tx.Reply.Seen() {
@@ -103,12 +141,12 @@ func (s *summary) rowOf(v *rpc.View) *operationCount {
 	if p == nil {
 		return s.find(v)
 	}
-	c := &s.called[p.Number%uint32(len(s.called))]
+	c := &s.called[calledPlace(p, v.Tx)]
 	if c.procedure == p && c.program == v.Tx.Program {
 		return c.row
 	}
 	r := s.find(v)
-	if _, compound := v.MinorVersion(); v.Args != nil && !compound {
+	if _, compound := v.MinorVersion(); v.Args() != nil && !compound {
 		*c = calledRow{p, v.Tx.Program, r}
 	}
 	return r

@@ -34,7 +34,7 @@ func Build(ctx context.Context, r capture.Reader, out string, dopt decode.Option
 		if failed != nil {
 			return
 		}
-		view.Set(tx)
+		view.SetAll(tx)
 		if failed = b.Add(&view); failed != nil {
 			d.Stop()
 		}

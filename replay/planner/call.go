@@ -95,7 +95,7 @@ func (c *call) judge() (plan.Class, string) {
 	case !tx.Named:
 		return plan.Impossible, "the program of the call is not known"
 	}
-	if v.Call.Protection().Kind() == oncrpc.BodyInit || v.Call.GSS.Proc == oncrpc.GSSDestroy && v.Call.Cred.Flavor == oncrpc.RPCSecGSS {
+	if v.Call().Protection().Kind() == oncrpc.BodyInit || v.Call().GSS.Proc == oncrpc.GSSDestroy && v.Call().Cred.Flavor == oncrpc.RPCSecGSS {
 		return plan.Exact, "set-up and tear-down of an RPCSEC_GSS context"
 	}
 	if c.nlm() {
@@ -143,20 +143,20 @@ func (c *call) other() (plan.Class, string) {
 // unreadable says why the arguments of a call cannot be used.
 func (c *call) unreadable() string {
 	v, tx := c.v, c.v.Tx
-	switch v.CallBody.Kind {
+	switch v.CallBody().Kind {
 	case oncrpc.BodyPrivacy:
-		if v.Args == nil {
+		if v.Args() == nil {
 			return "its arguments are encrypted (RPCSEC_GSS privacy)"
 		}
 	case oncrpc.BodyUnknown:
 		return "its arguments are protected in an unknown way"
 	}
-	if a, ok := v.Args.(*nfs4.CompoundArgs); ok && len(a.Ops) > maxOperations {
+	if a, ok := v.Args().(*nfs4.CompoundArgs); ok && len(a.Ops) > maxOperations {
 		return "a COMPOUND of more than " + strconv.Itoa(maxOperations) + " operations"
 	}
 	switch {
-	case v.Args != nil && v.ArgsErr == nil:
-	case v.Args != nil && v.ArgsCut && c.cutInData():
+	case v.Args() != nil && v.ArgsErr == nil:
+	case v.Args() != nil && v.ArgsCut && c.cutInData():
 	case v.ArgsCut || tx.Call.Cut || tx.State == transaction.Incomplete:
 		return plan.ReasonCut
 	default:
@@ -171,17 +171,17 @@ const maxOperations = 1 << 13
 
 // cutInData reports whether the arguments lack only the end of their data, which comes last.
 func (c *call) cutInData() bool {
-	a, ok := c.v.Args.(*nfs3.WRITE3args)
+	a, ok := c.v.Args().(*nfs3.WRITE3args)
 	return ok && a.Data.Length > 0 && a.Data.Length == a.Count
 }
 
 // mounted learns the root of a mount from a reply of MOUNT.
 func (c *call) mounted() {
-	a, ok := c.v.Args.(*mount.DirpathMessage)
+	a, ok := c.v.Args().(*mount.DirpathMessage)
 	if !ok {
 		return
 	}
-	if r, ok := c.v.Result.(*mount.Mountres3); ok && c.v.ResultErr == nil && r.FhsStatus == mount.MNT3_OK {
+	if r, ok := c.v.Result().(*mount.Mountres3); ok && c.v.ResultErr == nil && r.FhsStatus == mount.MNT3_OK {
 		if c.b.ids.handle(c, r.Mountinfo.Fhandle) {
 			c.server = c.b.ids.real(c.server)
 		}
@@ -251,13 +251,13 @@ func (c *call) add() {
 	x.MaxInFlight = max(x.MaxInFlight, len(c.conn.inFlight))
 
 	// Of truncated results the beginning counts: the status and the handle.
-	readable := v.ResultErr == nil || v.ResultCut && len(v.ReplyBody.Data) >= 4
-	c.replied = v.ReplyErr == nil && tx.Reply.Seen() && v.Reply.Succeeded() && v.Result != nil && readable
+	readable := v.ResultErr == nil || v.ResultCut && len(v.ReplyBody().Data) >= 4
+	c.replied = v.ReplyErr == nil && tx.Reply.Seen() && v.Reply().Succeeded() && v.Result() != nil && readable
 	b.space.deaf = v.ResultErr != nil && tx.Version == 3
 	c.ok = c.replied && !v.Failed()
 	c.layout(x)
 	reason := ""
-	switch s, _ := v.Result.(xdr.Status); {
+	switch s, _ := v.Result().(xdr.Status); {
 	case tx.Procedure == 0:
 		o.Role = plan.Ping
 	case c.nlm():

@@ -8,7 +8,7 @@ import (
 )
 
 func (c *call) credential() int {
-	b, call := c.b, &c.v.Call
+	b, call := c.b, c.v.Call()
 	var x plan.Credential
 	switch call.Cred.Flavor {
 	case oncrpc.AuthSys:

@@ -17,7 +17,7 @@ func (c *call) expect() {
 	}
 	x := &plan.Expect{}
 	c.op.Expect = x
-	if v.ReplyErr != nil || !v.Reply.Succeeded() {
+	if v.ReplyErr != nil || !v.Reply().Succeeded() {
 		if x.RPC = v.Status(); x.RPC == "" {
 			x.RPC = "unreadable"
 			x.Partial = true
@@ -25,20 +25,20 @@ func (c *call) expect() {
 		}
 		return
 	}
-	if s, ok := v.Result.(xdr.Status); ok && v.Result != nil {
+	if s, ok := v.Result().(xdr.Status); ok && v.Result() != nil {
 		x.Status, _ = s.StatusCode()
 		x.StatusName = v.Status()
 	}
-	if v.Result == nil || v.ResultErr != nil {
+	if v.Result() == nil || v.ResultErr != nil {
 		x.Partial = true
 		c.worse(plan.Inferred, "a part of the reply could not be read: that is not compared")
 	}
-	if v.Result == nil {
+	if v.Result() == nil {
 		return
 	}
 	c.data(x)
 	if !x.Partial && !c.b.opt.NoResults {
-		x.Results = v.Result.Append(nil)
+		x.Results = v.Result().Append(nil)
 	}
 }
 
@@ -59,9 +59,9 @@ func (c *call) data(x *plan.Expect) {
 		x.Data = append(x.Data, r)
 		d.Chunk, d.Inline = n, nil
 	}
-	switch r := v.Result.(type) {
+	switch r := v.Result().(type) {
 	case *nfs3.READ3res:
-		if a, ok := v.Args.(*nfs3.READ3args); ok && r.Status == nfs3.NFS3_OK {
+		if a, ok := v.Args().(*nfs3.READ3args); ok && r.Status == nfs3.NFS3_OK {
 			take(0, a.Offset, &r.Resok.Data, r.Resok.Eof, false)
 		}
 	case *nfs3.READLINK3res:

@@ -105,8 +105,8 @@ func transactions(t testing.TB, packets []capture.Packet) (list [][]byte) {
 	d := decode.New(decode.Options{}, func(tx *transaction.Transaction) {
 		v.Set(tx)
 		p := slices.Index(fuzzPrograms[:], tx.Program)
-		if p < 0 || v.CallErr != nil || v.ReplyErr != nil || v.CallBody.Kind != oncrpc.BodyPlain || v.ReplyBody.Kind != oncrpc.BodyPlain ||
-			len(v.CallBody.Data) != v.CallBody.Length || len(tx.Call.Header.Reads) > 0 || len(tx.Reply.Header.Writes) > 0 {
+		if p < 0 || v.CallErr != nil || v.ReplyErr != nil || v.CallBody().Kind != oncrpc.BodyPlain || v.ReplyBody().Kind != oncrpc.BodyPlain ||
+			len(v.CallBody().Data) != v.CallBody().Length || len(tx.Call.Header.Reads) > 0 || len(tx.Reply.Header.Writes) > 0 {
 			return
 		}
 		flags := byte(3)
@@ -114,8 +114,8 @@ func transactions(t testing.TB, packets []capture.Packet) (list [][]byte) {
 			flags |= 32
 		}
 		b := []byte{byte(p), byte(tx.Version), byte(tx.Procedure), flags, byte(tx.Connection.ID), 0}
-		b = binary.BigEndian.AppendUint16(b, uint16(len(v.CallBody.Data)))
-		list = append(list, append(append(b, v.CallBody.Data...), v.ReplyBody.Data...))
+		b = binary.BigEndian.AppendUint16(b, uint16(len(v.CallBody().Data)))
+		list = append(list, append(append(b, v.CallBody().Data...), v.ReplyBody().Data...))
 	})
 	traffic.Run(d, packets, 64)
 	return list

@@ -14,13 +14,13 @@ import (
 // and what its reply says about the name space.
 func (c *call) nfs3() {
 	c.form.reset()
-	c.acts(ops.Procedure(c.v.Tx.Program, c.v.Tx.Version, c.v.Tx.Procedure), c.v.Args)
+	c.acts(ops.Procedure(c.v.Tx.Program, c.v.Tx.Version, c.v.Tx.Procedure), c.v.Args())
 	if !c.args3() {
-		c.form.raw("arguments", c.v.Args)
+		c.form.raw("arguments", c.v.Args())
 	}
-	if !c.form.matches(c.v.Args, c.scratch) {
+	if !c.form.matches(c.v.Args(), c.scratch) {
 		c.form.reset()
-		c.form.raw("arguments", c.v.Args)
+		c.form.raw("arguments", c.v.Args())
 		c.worse(plan.Inferred, "arguments kept as they are: handles in them mean nothing to another server")
 	}
 	c.op.Args = c.form.fields
@@ -67,11 +67,11 @@ var procedures3 = [...]func(c *call) bool{
 // readable reply.
 func proc[A, R any](f func(c *call, a *A, r *R)) func(*call) bool {
 	return func(c *call) bool {
-		a, ok := any(c.v.Args).(*A)
+		a, ok := any(c.v.Args()).(*A)
 		if !ok {
 			return false
 		}
-		r, ok := any(c.v.Result).(*R)
+		r, ok := any(c.v.Result()).(*R)
 		if !ok || !c.ok {
 			r = nil
 		}
@@ -424,7 +424,7 @@ func (c *call) status3() uint32 {
 		}
 		return uint32(nfs3.NFS3ERR_JUKEBOX)
 	}
-	s, ok := c.v.Result.(xdr.Status)
+	s, ok := c.v.Result().(xdr.Status)
 	if !ok {
 		return 0
 	}

@@ -21,7 +21,7 @@ type compound struct {
 
 // nfs4 fills the op with a COMPOUND. A reason means that it is not replayed.
 func (c *call) nfs4() string {
-	a, ok := c.v.Args.(*nfs4.CompoundArgs)
+	a, ok := c.v.Args().(*nfs4.CompoundArgs)
 	if !ok {
 		return "no COMPOUND"
 	}

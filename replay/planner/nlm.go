@@ -153,7 +153,7 @@ const maxBlocked = 4096
 
 // grant finds the LOCK that a GRANTED is for, and makes the call one of its connection.
 func (c *call) grant() bool {
-	a, ok := lockArgs(c.v.Args)
+	a, ok := lockArgs(c.v.Args())
 	if !ok {
 		return false
 	}
@@ -164,7 +164,7 @@ func (c *call) grant() bool {
 	}
 	c.server = c.b.ids.real(server)
 	w := c.b.waiting[a.key(c.server)]
-	if s, ok := c.v.Result.(xdr.Status); w == nil || ok && failed(s) {
+	if s, ok := c.v.Result().(xdr.Status); w == nil || ok && failed(s) {
 		return false
 	}
 	c.conn, c.granted = w.conn, w
@@ -188,7 +188,7 @@ func (c *call) expectGranted() {
 func (c *call) locking() string {
 	f := &c.form
 	f.reset()
-	a, ok := lockArgs(c.v.Args)
+	a, ok := lockArgs(c.v.Args())
 	if !ok {
 		return "NLM " + c.procedure() + " is not replayed"
 	}
@@ -244,7 +244,7 @@ func (c *call) locking() string {
 	if share {
 		f.bool("reclaim", a.reclaim)
 	}
-	if c.granted == nil && !f.matches(c.v.Args, c.scratch) {
+	if c.granted == nil && !f.matches(c.v.Args(), c.scratch) {
 		return "its arguments are malformed"
 	}
 	c.op.Args = f.fields
@@ -299,7 +299,7 @@ func (b *Builder) waits(k blockedKey, w *blocked) {
 }
 
 func (c *call) lockStatus() uint32 {
-	if s, ok := c.v.Result.(xdr.Status); ok {
+	if s, ok := c.v.Result().(xdr.Status); ok {
 		code, _ := s.StatusCode()
 		return code
 	}

@@ -74,8 +74,8 @@ func (s *identity) look(c *call) {
 	if len(s.b.t.Servers) > 1 && c.handlesLook(s.handle) {
 		c.server = s.real(c.server)
 	}
-	a, ok := c.v.Args.(*nfs4.CompoundArgs)
-	r, replied := c.v.Result.(*nfs4.CompoundRes)
+	a, ok := c.v.Args().(*nfs4.CompoundArgs)
+	r, replied := c.v.Result().(*nfs4.CompoundRes)
 	if !ok || !replied || c.v.ArgsErr != nil {
 		return
 	}
@@ -309,8 +309,8 @@ func (s *identity) finish() {
 
 // handlesLook shows f the handles of a call and its reply until it returns true.
 func (c *call) handlesLook(f func(c *call, h []byte) bool) bool {
-	if a, ok := c.v.Args.(*nfs4.CompoundArgs); ok {
-		r, _ := c.v.Result.(*nfs4.CompoundRes)
+	if a, ok := c.v.Args().(*nfs4.CompoundArgs); ok {
+		r, _ := c.v.Result().(*nfs4.CompoundRes)
 		for i := range a.Ops {
 			if p, ok := a.Ops[i].Body.(*nfs4.PUTFH4args); ok && r != nil && i < len(r.Ops) && f(c, p.Object) {
 				return true
@@ -324,13 +324,13 @@ func (c *call) handlesLook(f func(c *call, h []byte) bool) bool {
 		return false
 	}
 	e := ops.Procedure(c.v.Tx.Program, c.v.Tx.Version, c.v.Tx.Procedure)
-	if e == nil || c.v.Tx.Program != nfs3.NFS_PROGRAM || c.v.Args == nil || c.v.Tx.Procedure == 0 {
+	if e == nil || c.v.Tx.Program != nfs3.NFS_PROGRAM || c.v.Args() == nil || c.v.Tx.Procedure == 0 {
 		return false
 	}
-	if s, ok := c.v.Result.(xdr.Status); !ok || failed(s) {
+	if s, ok := c.v.Result().(xdr.Status); !ok || failed(s) {
 		return false // a refused handle shows nothing
 	}
-	e.Act(c.v.Args, &c.act)
+	e.Act(c.v.Args(), &c.act)
 	for _, p := range c.act.Places() {
 		if len(p.Handle) > 0 && f(c, p.Handle) {
 			return true

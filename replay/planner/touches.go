@@ -16,7 +16,7 @@ const maxTouches = 64
 // touches derives what an incomplete call may have changed from the arguments that are there.
 // reads says that it changed nothing; neither places nor reads means unknown.
 func (c *call) touches() (list []plan.Touch, reads bool) {
-	a, ok := c.v.Args.(*nfs4.CompoundArgs)
+	a, ok := c.v.Args().(*nfs4.CompoundArgs)
 	if !ok {
 		return c.touches3()
 	}
@@ -26,7 +26,7 @@ func (c *call) touches() (list []plan.Touch, reads bool) {
 		x.operation(a.Ops[i].Number, &a.Ops[i])
 	}
 	// The reply may still show the missing operations.
-	if r, ok := c.v.Result.(*nfs4.CompoundRes); ok && c.v.ResultErr == nil && c.v.ReplyErr == nil && len(r.Ops) >= len(a.Ops) {
+	if r, ok := c.v.Result().(*nfs4.CompoundRes); ok && c.v.ResultErr == nil && c.v.ReplyErr == nil && len(r.Ops) >= len(a.Ops) {
 		for i := len(a.Ops); i < len(r.Ops); i++ {
 			if e := ops.Operation(r.Ops[i].Number); e == nil || e.Class != ops.Nothing && e.Class != ops.Holds {
 				return nil, false
@@ -50,14 +50,14 @@ func (c *call) touches3() ([]plan.Touch, bool) {
 		return nil, false
 	case e.Class == ops.Nothing:
 		return nil, true
-	case c.v.Args == nil:
+	case c.v.Args() == nil:
 		return nil, false
 	}
 	x := toucher{c: c}
 	var act ops.Act
-	e.Act(c.v.Args, &act)
+	e.Act(c.v.Args(), &act)
 	// The range is known if what follows it is there.
-	if w, ok := c.v.Args.(*nfs3.WRITE3args); ok && w.Data.Length == 0 {
+	if w, ok := c.v.Args().(*nfs3.WRITE3args); ok && w.Data.Length == 0 {
 		act.Ranged = false
 	}
 	x.act(&act)

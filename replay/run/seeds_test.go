@@ -39,7 +39,7 @@ func TestGuardSeeds(t *testing.T) {
 		var v rpc.View
 		d := decode.New(decode.Options{}, func(tx *transaction.Transaction) {
 			v.Set(tx)
-			if tx.Backward || v.Args == nil || v.ArgsErr != nil || v.ArgsLeft > 0 {
+			if tx.Backward || v.Args() == nil || v.ArgsErr != nil || v.ArgsLeft > 0 {
 				return
 			}
 			key := fmt.Sprint(tx.Program, tx.Version, tx.Procedure)
@@ -50,8 +50,8 @@ func TestGuardSeeds(t *testing.T) {
 			if seen[key]++; seen[key] > 2 {
 				return
 			}
-			inline(v.Args)
-			if b := v.Args.Append(nil); len(b) <= 2048 {
+			inline(v.Args())
+			if b := v.Args().Append(nil); len(b) <= 2048 {
 				fmt.Fprintf(&out, "%d %d %d %s\n", tx.Program, tx.Version, tx.Procedure, hex.EncodeToString(b))
 			}
 		})

@@ -55,6 +55,8 @@ type File struct {
 	levels  []*Levels
 	page    pager
 
+	before func() // of each page
+
 	pageBytes, groupRows, groupBytes int
 
 	rows    int64
@@ -71,6 +73,9 @@ func New(to io.Writer, s *Schema, opt Options) *File {
 	f.page.init(opt.Codec)
 	return f
 }
+
+// BeforePage has a function called before a page ends. It may append values of rows that have ended.
+func (f *File) BeforePage(do func()) { f.before = do }
 
 // Levels makes the levels of columns that are absent and repeated together.
 func (f *File) Levels() *Levels {
@@ -150,6 +155,9 @@ func (f *File) EndRow(bytes int) error {
 func (f *File) endPage() {
 	if f.page.rows == 0 {
 		return
+	}
+	if f.before != nil {
+		f.before()
 	}
 	for _, c := range f.columns {
 		c.page(&f.page)

@@ -12,6 +12,7 @@ import (
 type Ints struct {
 	chunk
 	v      []int64
+	equal  run[int64] // instead of v: all values of the page so far
 	delta  bool
 	flip   int64 // makes signed comparison that of the column
 	lo, hi int64 // of the row group, flipped
@@ -22,7 +23,20 @@ type Ints struct {
 }
 
 // Add appends a value.
-func (c *Ints) Add(v int64) { c.v = append(c.v, v) }
+func (c *Ints) Add(v int64) {
+	if len(c.v) > 0 { // most of those that are not repeated
+		c.v = append(c.v, v)
+		return
+	}
+	c.Repeat(v, 1)
+}
+
+// Repeat appends a value so many times.
+func (c *Ints) Repeat(v int64, times int) {
+	if len(c.v) > 0 || !c.equal.add(v, times) {
+		c.v = appendTimes(c.equal.spill(c.v), v, times)
+	}
+}
 
 // Delta lets differences of consecutive values be stored: for counters.
 func (c *Ints) Delta() *Ints {
@@ -36,13 +50,15 @@ var (
 )
 
 func (c *Ints) page(p *pager) {
-	if len(c.v) == 0 {
+	n := len(c.v) + c.equal.n
+	if n == 0 {
 		p.data = p.data[:0]
 		c.write(p, format.Plain, 0, bounds{})
 		return
 	}
-	lo, hi := c.v[0]^c.flip, c.v[0]^c.flip
-	if !same(c.v) {
+	lo, hi := c.equal.v^c.flip, c.equal.v^c.flip
+	if len(c.v) > 0 {
+		lo, hi = c.v[0]^c.flip, c.v[0]^c.flip
 		for _, v := range c.v {
 			lo, hi = min(lo, v^c.flip), max(hi, v^c.flip)
 		}
@@ -54,15 +70,18 @@ func (c *Ints) page(p *pager) {
 		c.falls = c.falls || lo < c.prevLo || hi < c.prevHi
 	}
 	c.lo, c.hi, c.prevLo, c.prevHi = min(c.lo, lo), max(c.hi, hi), lo, hi
-	how := format.Plain
-	if c.delta || lo == hi { // those of one value take a few bytes
-		how = format.DeltaBinaryPacked
+	how := format.DeltaBinaryPacked
+	switch {
+	case c.equal.n > 0: // takes a few bytes
+		p.data = append(p.data[:0], p.ints.encode(c.equal)...)
+	case c.delta:
 		p.data, _ = packed.EncodeInt64(p.data, c.v)
-	} else {
+	default:
+		how = format.Plain
 		p.data, _ = asIs.EncodeInt64(p.data, c.v)
 	}
-	c.write(p, how, len(c.v), bounds{c.bytes(lo), c.bytes(hi)})
-	c.v = keep(c.v)
+	c.write(p, how, n, bounds{c.bytes(lo), c.bytes(hi)})
+	c.v, c.equal.n = keep(c.v), 0
 	switch {
 	case !c.falls:
 		c.index.BoundaryOrder = format.Ascending
@@ -71,22 +90,6 @@ func (c *Ints) page(p *pager) {
 	default:
 		c.index.BoundaryOrder = format.Unordered
 	}
-}
-
-// same reports whether all values are equal, as those of most columns are.
-func same(v []int64) bool {
-	first := v[0]
-	for ; len(v) >= 4; v = v[4:] {
-		if (v[0]^first)|(v[1]^first)|(v[2]^first)|(v[3]^first) != 0 {
-			return false
-		}
-	}
-	for _, x := range v {
-		if x != first {
-			return false
-		}
-	}
-	return true
 }
 
 func (c *Ints) bytes(flipped int64) []byte {
@@ -102,4 +105,4 @@ func (c *Ints) limits() bounds {
 	return bounds{c.bytes(c.lo), c.bytes(c.hi)}
 }
 
-func (c *Ints) reset() { c.v, c.some, c.falls, c.rises = c.v[:0], false, false, false }
+func (c *Ints) reset() { c.v, c.equal.n, c.some, c.falls, c.rises = c.v[:0], 0, false, false, false }

@@ -16,7 +16,7 @@ import (
 type Levels struct {
 	maxRep, maxDef byte
 	known          bool // the maxima are known: a column has been bound
-	rep, def       []byte
+	rep, def       levels
 	nulls          int
 
 	encoded    bool // for the current page
@@ -26,28 +26,77 @@ type Levels struct {
 // Value says that a value of each column follows.
 func (l *Levels) Value(rep byte) {
 	if l.maxRep > 0 {
-		l.rep = append(l.rep, rep)
+		l.rep.add(rep)
 	}
-	l.def = append(l.def, l.maxDef)
+	l.def.add(l.maxDef)
 }
 
 // Null says that there is no value: only the first def steps on the way to it are there.
 func (l *Levels) Null(rep, def byte) {
 	if l.maxRep > 0 {
-		l.rep = append(l.rep, rep)
+		l.rep.add(rep)
 	}
-	l.def = append(l.def, def)
+	l.def.add(def)
 	l.nulls++
 }
 
+// Values is Value(0) so many times.
+func (l *Levels) Values(times int) {
+	if l.maxRep > 0 {
+		l.rep.repeat(0, times)
+	}
+	l.def.repeat(l.maxDef, times)
+}
+
+// Nulls is Null(0, 0) so many times.
+func (l *Levels) Nulls(times int) {
+	if l.maxRep > 0 {
+		l.rep.repeat(0, times)
+	}
+	l.def.repeat(0, times)
+	l.nulls += times
+}
+
+// levels holds the repetition levels or the definition levels of one page.
+type levels struct {
+	list    []byte
+	equal   run[byte] // instead of list: all levels of the page so far
+	encoded []byte
+}
+
+func (x *levels) add(level byte) {
+	if len(x.list) > 0 {
+		x.list = append(x.list, level)
+		return
+	}
+	x.repeat(level, 1)
+}
+
+func (x *levels) repeat(level byte, times int) {
+	if len(x.list) > 0 || !x.equal.add(level, times) {
+		x.list = appendTimes(x.equal.spill(x.list), level, times)
+	}
+}
+
+func (x *levels) len() int { return len(x.list) + x.equal.n }
+
+func (x *levels) encode(p *pager, most byte) []byte {
+	if x.equal.n > 0 {
+		return p.levels[bits.Len8(most)].encode(x.equal)
+	}
+	x.encoded = encodeLevels(x.encoded, x.list, most)
+	return x.encoded
+}
+
+func (x *levels) next() { x.list, x.equal.n = keep(x.list), 0 }
+
 // encode encodes the levels of a page once, for all columns that share them.
-func (l *Levels) encode() {
+func (l *Levels) encode(p *pager) {
 	if l.encoded {
 		return
 	}
 	l.encoded = true
-	l.reps = encodeLevels(l.reps, l.rep, l.maxRep)
-	l.defs = encodeLevels(l.defs, l.def, l.maxDef)
+	l.reps, l.defs = l.rep.encode(p, l.maxRep), l.def.encode(p, l.maxDef)
 }
 
 func encodeLevels(dst, levels []byte, most byte) []byte {
@@ -64,7 +113,9 @@ func encodeLevels(dst, levels []byte, most byte) []byte {
 
 // next begins another page.
 func (l *Levels) next() {
-	l.rep, l.def, l.nulls, l.encoded = keep(l.rep), keep(l.def), 0, false
+	l.rep.next()
+	l.def.next()
+	l.nulls, l.encoded = 0, false
 }
 
 // keep empties a slice for reuse. What an unusual page made grow is given back.

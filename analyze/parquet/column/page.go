@@ -78,7 +78,14 @@ type pager struct {
 	codec  Codec
 	rows   int // of the page
 	data   []byte
-	packed []byte
+	packed []byte // until the next page
+	ints   runs[int64]
+	texts  runs[int32]
+	levels [9]runs[byte]     // by their bits
+	small  map[string][]byte // pages of few bytes, packed
+	large  [4]packedPage     // the last others
+	turn   int
+	long   []byte // a longer one, packed
 	head   bytes.Buffer
 	header format.PageHeader
 	thrift thrift.CompactProtocol
@@ -94,6 +101,17 @@ type Codec interface {
 func (p *pager) init(c Codec) {
 	p.codec = c
 	p.enc.Reset(p.thrift.NewWriter(&p.head))
+	p.ints.how = func(dst []byte, list []int64) []byte {
+		dst, _ = packed.EncodeInt64(dst, list)
+		return dst
+	}
+	for bits := range p.levels {
+		p.levels[bits].how = func(dst, list []byte) []byte { return encodeLevels(dst, list, byte(1<<bits-1)) }
+	}
+	p.texts.how = func(dst []byte, list []int32) []byte {
+		dst, _ = indexes.EncodeInt32(dst, list)
+		return dst
+	}
 }
 
 // write appends a page with the values in p.data.
@@ -101,8 +119,8 @@ func (c *chunk) write(p *pager, how format.Encoding, values int, b bounds) {
 	var reps, defs []byte
 	n, nulls := values, 0
 	if l := c.levels; l != nil {
-		l.encode()
-		reps, defs, n, nulls = l.reps, l.defs, len(l.def), l.nulls
+		l.encode(p)
+		reps, defs, n, nulls = l.reps, l.defs, l.def.len(), l.nulls
 	}
 	if values != n-nulls {
 		panic("column: the levels of " + c.path[0] + " are not those of its values")
@@ -128,11 +146,53 @@ func (c *chunk) write(p *pager, how format.Encoding, values int, b bounds) {
 	x.MinValues, x.MaxValues = append(x.MinValues, b.lo), append(x.MaxValues, b.hi)
 }
 
+// packedPage is a page with what became of it.
+type packedPage struct{ data, packed []byte }
+
+const (
+	smallPage = 64      // bytes
+	maxSmall  = 256     // pages
+	largePage = 1 << 17 // bytes; longer ones are not kept
+)
+
+// compress compresses p.data. Equal pages are compressed once: those of columns with one value, which are small, and columns
+// that say the same in other words, such as a procedure and its operation.
 func (p *pager) compress() {
-	var err error
-	if p.packed, err = p.codec.Encode(p.packed, p.data); err != nil {
+	if len(p.data) <= smallPage {
+		b, ok := p.small[string(p.data)]
+		if !ok {
+			if p.small == nil || len(p.small) >= maxSmall {
+				p.small = make(map[string][]byte)
+			}
+			b = p.encode(nil)
+			p.small[string(p.data)] = b
+		}
+		p.packed = b
+		return
+	}
+	if len(p.data) > largePage {
+		p.long = p.encode(keep(p.long))
+		p.packed = p.long
+		return
+	}
+	for i := range p.large {
+		if x := &p.large[i]; bytes.Equal(x.data, p.data) {
+			p.packed = x.packed
+			return
+		}
+	}
+	x := &p.large[p.turn]
+	p.turn = (p.turn + 1) % len(p.large)
+	x.data, x.packed = append(x.data[:0], p.data...), p.encode(x.packed)
+	p.packed = x.packed
+}
+
+func (p *pager) encode(dst []byte) []byte {
+	dst, err := p.codec.Encode(dst, p.data)
+	if err != nil {
 		panic(err) // memory has no errors
 	}
+	return dst
 }
 
 // append appends the page with p.header to b.

@@ -14,10 +14,11 @@ import (
 // are then written as they are, up to the end of the row group.
 type Texts struct {
 	chunk
-	at    []int32 // values of the page in the dictionary
-	raw   []byte  // values of the page as they are
-	count int     // of them
-	full  bool    // no more dictionary
+	at    []int32    // values of the page in the dictionary
+	equal run[int32] // instead of at: all values of the page so far
+	raw   []byte     // values of the page as they are
+	count int        // of them
+	full  bool       // no more dictionary
 
 	hex     bool     // values are given as bytes, and written as digits
 	words   []string // as they are written
@@ -35,6 +36,7 @@ type Texts struct {
 	text   []byte // a value as it is written
 
 	pageNo       uint32
+	group        uint32 // row groups so far
 	lo, hi       string // of the page
 	some         bool
 	groupLo      []byte
@@ -59,7 +61,36 @@ type recent struct {
 	number int32
 }
 
-const recentSlots = 64
+const recentSlots = 1 << recentBits
+
+const recentBits = 8
+
+// Mark is where a value was written last, kept by whoever writes it often: to find it again takes no comparison of text. A mark belongs to
+// one column and one value.
+type Mark struct {
+	number      int32
+	page, group uint32 // 1 + those of the column
+}
+
+// Again appends the value of a mark, if it is known in the page already; otherwise it returns false, and AddMarked has to be called.
+func (c *Texts) Again(m *Mark) bool {
+	if c.full || m.page != c.pageNo+1 || m.group != c.group+1 {
+		return false
+	}
+	c.put(m.number)
+	return true
+}
+
+// AddMarked is AddBytes, and sets the mark.
+func (c *Texts) AddMarked(b []byte, m *Mark) {
+	c.AddTextMarked(unsafe.String(unsafe.SliceData(b), len(b)), m)
+}
+
+// AddTextMarked is Add, and sets the mark.
+func (c *Texts) AddTextMarked(s string, m *Mark) {
+	c.add(s)
+	*m = Mark{c.number, c.pageNo + 1, c.group + 1}
+}
 
 var indexes rle.DictionaryEncoding
 
@@ -72,12 +103,44 @@ func (c *Texts) Add(s string) {
 	}
 	k := &c.known[uintptr(unsafe.Pointer(unsafe.StringData(s)))>>3%knownSlots]
 	if k.page == c.pageNo+1 && unsafe.StringData(k.s) == unsafe.StringData(s) && len(k.s) == len(s) {
-		c.at = append(c.at, k.number)
+		c.put(k.number)
 		return
 	}
 	c.add(s)
 	if !c.full {
 		*k = known{s, c.number, c.pageNo + 1}
+	}
+}
+
+// Repeat is Add so many times.
+func (c *Texts) Repeat(s string, times int) {
+	for ; times > 0 && c.full; times-- {
+		c.add(s)
+	}
+	if times == 0 {
+		return
+	}
+	c.Add(s)
+	n := c.equal.v
+	if len(c.at) > 0 {
+		n = c.at[len(c.at)-1]
+	}
+	c.repeat(n, times-1)
+}
+
+// put appends a value by its number.
+func (c *Texts) put(n int32) {
+	if len(c.at) > 0 {
+		c.at = append(c.at, n)
+		return
+	}
+	c.repeat(n, 1)
+}
+
+// repeat appends a value by its number so many times.
+func (c *Texts) repeat(n int32, times int) {
+	if len(c.at) > 0 || !c.equal.add(n, times) {
+		c.at = appendTimes(c.equal.spill(c.at), n, times)
 	}
 }
 
@@ -143,7 +206,7 @@ func slot(s string) uint64 {
 			x = x<<8 + uint64(s[i])
 		}
 	}
-	return x * 0x9e3779b97f4a7c15 >> 58
+	return x * 0x9e3779b97f4a7c15 >> (64 - recentBits)
 }
 
 func (c *Texts) add(s string) {
@@ -166,7 +229,7 @@ func (c *Texts) add(s string) {
 		c.number = c.find(s)
 		c.last = c.key(c.number)
 	}
-	c.at = append(c.at, c.number)
+	c.put(c.number)
 	if c.used[c.number] == c.pageNo+1 {
 		return
 	}
@@ -182,13 +245,17 @@ func (c *Texts) add(s string) {
 
 func (c *Texts) page(p *pager) {
 	var b bounds
-	how, n := format.RLEDictionary, len(c.at)
+	how, n := format.RLEDictionary, len(c.at)+c.equal.n
 	if c.full {
 		how, n = format.Plain, c.count
 		p.data = append(p.data[:0], c.raw...)
 		b = bounds{c.loRaw, c.hiRaw}
 	} else {
-		p.data, _ = indexes.EncodeInt32(p.data, c.at)
+		if c.equal.n > 0 {
+			p.data = append(p.data[:0], p.texts.encode(c.equal)...)
+		} else {
+			p.data, _ = indexes.EncodeInt32(p.data, c.at)
+		}
 		b = bounds{[]byte(c.lo), []byte(c.hi)}
 		c.pages++
 	}
@@ -204,7 +271,7 @@ func (c *Texts) page(p *pager) {
 		c.groupSome = true
 	}
 	c.write(p, how, n, b.short())
-	c.at, c.raw, c.count = keep(c.at), keep(c.raw), 0
+	c.at, c.equal.n, c.raw, c.count = keep(c.at), 0, keep(c.raw), 0
 	c.lo, c.hi, c.some = "", "", false
 	c.pageNo++
 	c.full = c.full || c.bytes > c.most
@@ -227,7 +294,7 @@ func (c *Texts) limits() bounds {
 }
 
 func (c *Texts) reset() {
-	c.at, c.raw, c.count, c.full = c.at[:0], c.raw[:0], 0, false
+	c.at, c.equal.n, c.raw, c.count, c.full = c.at[:0], 0, c.raw[:0], 0, false
 	if len(c.words) > maxKept {
 		c.numbers = nil
 	}
@@ -240,6 +307,7 @@ func (c *Texts) reset() {
 	c.groupLo, c.groupHi, c.groupSome = c.groupLo[:0], c.groupHi[:0], false
 	c.known, c.recent, c.text = [knownSlots]known{}, [recentSlots]recent{}, keep(c.text)
 	c.pageNo, c.pages = 0, 0
+	c.group++
 }
 
 // arena holds the strings of a dictionary.

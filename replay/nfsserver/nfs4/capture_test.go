@@ -329,11 +329,11 @@ func (c *captured) entry(name string, f *nfs4.Fattr4, ours bool) {
 
 // transaction sends a call and checks the reply.
 func (c *captured) transaction(tx *transaction.Transaction, v *rpc.View) {
-	args, fine := v.Args.(*nfs4.CompoundArgs)
+	args, fine := v.Args().(*nfs4.CompoundArgs)
 	if !fine || v.ArgsErr != nil || tx.Backward {
 		return
 	}
-	theirs, _ := v.Result.(*nfs4.CompoundRes)
+	theirs, _ := v.Result().(*nfs4.CompoundRes)
 	if theirs != nil && theirs.Status == nfs4.NFS4ERR_BADSESSION && len(c.sessions) > 0 && !c.booted {
 		// The Linux server has restarted, so this one does.
 		c.shut()
@@ -346,7 +346,7 @@ func (c *captured) transaction(tx *transaction.Transaction, v *rpc.View) {
 		c.prepare(tx, args, theirs)
 	}
 	var sys oncrpc.Sys
-	sys.Decode(v.Call.Cred.Body)
+	sys.Decode(v.Call().Cred.Body)
 	x := c.raw(sys.UID, args.Append(nil))
 	c.settle()
 	res := new(nfs4.CompoundRes)

@@ -135,11 +135,11 @@ func (d *digest) Time(name string, sec int64, nsec uint32) {
 // callKeys digests a captured call. It returns false if the call is not complete.
 func (r *Recording) callKeys(v *rpc.View, keys *[degrees]uint64) bool {
 	m := &v.Tx.Call
-	if v.Args == nil {
+	if v.Args() == nil {
 		if len(m.Payload) != m.PayloadLength {
 			return false
 		}
-		key := r.raw(v.Call.Program, v.Call.Version, v.Call.Procedure, m.Payload[v.CallBody.Offset:])
+		key := r.raw(v.Call().Program, v.Call().Version, v.Call().Procedure, m.Payload[v.CallBody().Offset:])
 		for i := range keys {
 			keys[i] = key
 		}
@@ -150,7 +150,7 @@ func (r *Recording) callKeys(v *rpc.View, keys *[degrees]uint64) bool {
 	}
 	var d digest
 	for degree := range keys {
-		keys[degree] = d.sum(r.seed, v.Call.Program, v.Call.Version, v.Call.Procedure, v.Args, degree)
+		keys[degree] = d.sum(r.seed, v.Call().Program, v.Call().Version, v.Call().Procedure, v.Args(), degree)
 	}
 	return true
 }
@@ -159,7 +159,7 @@ func (r *Recording) callKeys(v *rpc.View, keys *[degrees]uint64) bool {
 // of the arguments.
 func dataIsCut(v *rpc.View) bool {
 	var list dataList
-	v.Args.Walk(&list)
+	v.Args().Walk(&list)
 	if len(list) == 0 {
 		return false
 	}
@@ -167,8 +167,8 @@ func dataIsCut(v *rpc.View) bool {
 	if last.Chunk != 0 || len(last.Inline) >= int(last.Length) {
 		return false
 	}
-	at, ok := offset(v.CallBody.Data, 0, last.Inline)
-	return ok && at+(int(last.Length)+3)&^3 >= v.CallBody.Length
+	at, ok := offset(v.CallBody().Data, 0, last.Inline)
+	return ok && at+(int(last.Length)+3)&^3 >= v.CallBody().Length
 }
 
 // raw digests the arguments of an unknown program.

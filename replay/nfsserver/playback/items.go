@@ -11,8 +11,8 @@ import (
 func (r *Recording) split(v *rpc.View, rec *record) bool {
 	m := &v.Tx.Reply
 	var list dataList
-	v.Result.Walk(&list)
-	body := v.ReplyBody
+	v.Result().Walk(&list)
+	body := v.ReplyBody()
 	if v.ResultErr != nil {
 		// Only the last item's bytes may be missing, and only if nothing but
 		// padding follows them.
@@ -85,7 +85,7 @@ func offset(b []byte, from int, part []byte) (int, bool) {
 // that the chunk was not used, so that it takes for the item what comes in its
 // place, or fails there if that is too short.
 func place(v *rpc.View, known []xdr.Reduced) (int, bool) {
-	b := v.ReplyBody
+	b := v.ReplyBody()
 	var r xdr.Reader
 	r.Reset(b.Data, b.Length)
 	r.StartAt(uint32(b.Offset))
@@ -123,7 +123,7 @@ const sequenceSize = 16 + 4 + 4
 // sequenceResult finds the results of a SEQUENCE that leads a reply: where in the
 // message its session ID is.
 func sequenceResult(v *rpc.View) (int, bool) {
-	res, ok := v.Result.(*nfs4.CompoundRes)
+	res, ok := v.Result().(*nfs4.CompoundRes)
 	if !ok {
 		return 0, false
 	}
@@ -132,5 +132,5 @@ func sequenceResult(v *rpc.View) (int, bool) {
 		return 0, false
 	}
 	// status, tag, number of results, operation, status.
-	return v.ReplyBody.Offset + 4 + xdr.SizeOpaque(len(res.Tag)) + 4 + 4 + 4, true
+	return v.ReplyBody().Offset + 4 + xdr.SizeOpaque(len(res.Tag)) + 4 + 4 + 4, true
 }

@@ -147,12 +147,12 @@ func (r *Recording) Add(tx *transaction.Transaction) {
 		return
 	}
 	v := &r.view
-	v.Set(tx)
+	v.SetAll(tx)
 	if v.CallErr != nil || v.ReplyErr != nil {
 		r.counts.Cut++
 		return
 	}
-	if v.CallBody.Kind != oncrpc.BodyPlain || v.Reply.Succeeded() && v.ReplyBody.Kind != oncrpc.BodyPlain {
+	if v.CallBody().Kind != oncrpc.BodyPlain || v.Reply().Succeeded() && v.ReplyBody().Kind != oncrpc.BodyPlain {
 		r.counts.Opaque++
 		return
 	}
@@ -236,7 +236,7 @@ func (r *Recording) reply(v *rpc.View) (*record, bool) {
 	m := &v.Tx.Reply
 	rec := &record{}
 	whole := len(m.Payload) == m.PayloadLength
-	if v.Result == nil {
+	if v.Result() == nil {
 		// Nothing of it can travel apart: a failure, or an unknown program.
 		rec.stream = m.Payload
 		return rec, whole && len(m.Payload) >= 4

@@ -223,9 +223,7 @@ func (c *conn) execute() {
 		}
 		c.sq.Pop()
 	}
-	empty := c.sq.Len() == 0
-	c.smu.Unlock()
-	if empty {
+	if c.sq.Len() == 0 { // still with smu: more may be posted behind it, and Disconnect come, before anybody is told
 		c.mu.Lock()
 		if c.drained != nil {
 			close(c.drained)
@@ -233,6 +231,7 @@ func (c *conn) execute() {
 		}
 		c.mu.Unlock()
 	}
+	c.smu.Unlock()
 	if kickPeer {
 		c.peer.kick()
 	}

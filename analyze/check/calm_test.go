@@ -1,0 +1,137 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/rpcrdma/toolkit/decode/roce"
+	"github.com/rpcrdma/toolkit/internal/rocetest"
+)
+
+// oddities change one packet of a usual conversation: number at of its records.
+var oddities = map[string]func(s *scene, at int){
+	"nothing":   func(*scene, int) {},
+	"DSCP":      func(s *scene, at int) { s.edit(at).DSCP = 26 },
+	"ECN 2":     func(s *scene, at int) { s.edit(at).ECN = 2 },
+	"marked":    func(s *scene, at int) { s.edit(at).ECN = 3 },
+	"priority":  func(s *scene, at int) { s.edit(at).Priority = 3 },
+	"tap":       func(s *scene, at int) { s.recs[at].Tap = 1 },
+	"cut":       func(s *scene, at int) { s.recs[at].Cut = 8 },
+	"PSN ahead": func(s *scene, at int) { s.edit(at).PSN++ },
+	"PSN far":   func(s *scene, at int) { s.edit(at).PSN += 70 },
+	"PSN back":  func(s *scene, at int) { s.edit(at).PSN-- },
+	"PSN older": func(s *scene, at int) { s.edit(at).PSN -= 70 },
+	"MSN":       func(s *scene, at int) { s.edit(at).AETH.MSN++ },
+	"NAK":       func(s *scene, at int) { s.edit(at).AETH.Syndrome = roce.NAKPSNSequence },
+	"RNR":       func(s *scene, at int) { s.edit(at).AETH.Syndrome = 0x21 },
+	"limited":   func(s *scene, at int) { s.edit(at).AETH.Syndrome = 0 },
+	"opcode":    func(s *scene, at int) { s.edit(at).Opcode = roce.RCSendFirst },
+	"ask":       func(s *scene, at int) { s.edit(at).AckReq = false },
+	"too long": func(s *scene, at int) {
+		p := s.edit(at)
+		if p.PayloadLen > 0 {
+			p.Payload = append(slices.Clone(p.Payload), make([]byte, 2000)...)
+			p.PayloadLen = len(p.Payload)
+		}
+	},
+	"late": func(s *scene, at int) {
+		for i := at; i < len(s.recs); i++ {
+			s.recs[i].Time += 20e9
+		}
+	},
+	"damaged": func(s *scene, at int) { s.spoil[at] = true },
+	"lost":    func(s *scene, at int) { s.recs = slices.Delete(s.recs, at, at+1) },
+	"twice":   func(s *scene, at int) { s.recs = slices.Insert(s.recs, at, s.recs[at]) },
+	"swapped": func(s *scene, at int) {
+		s.recs[at].Packet, s.recs[at+1].Packet = s.recs[at+1].Packet, s.recs[at].Packet
+	},
+}
+
+// edit returns the packet of a record, to be changed.
+func (s *scene) edit(at int) *rocetest.Packet { return s.recs[at].Packet }
+
+// alike compares what is found, counted and known whether each rule judges all, or what is usual takes one step.
+func alike(t *testing.T, s *scene) {
+	t.Helper()
+	var said [2]string
+	for i, inFull := range [...]bool{false, true} {
+		r := runBy(Options{Rules: All()}, s.frames(), inFull)
+		for _, f := range r.findings {
+			said[i] += describeFinding(f) + "\n"
+		}
+		for _, rule := range Rules() {
+			said[i] += fmt.Sprintf("%s %+v\n", rule.ID, *r.check.Count(rule))
+		}
+		said[i] += fmt.Sprint(r.known)
+	}
+	if said[0] != said[1] {
+		t.Errorf("in one step\n%s\nby each rule\n%s", said[0], said[1])
+	}
+}
+
+// TestCalm: a packet that is not the one expected is judged as if none had been.
+func TestCalm(t *testing.T) {
+	const before, after = 20, 12
+	for _, connect := range [...]bool{true, false} {
+		for name, change := range oddities {
+			for at := range 4 { // call, acknowledgement, reply, acknowledgement
+				t.Run(fmt.Sprintf("%s/%d/%v", name, at, connect), func(t *testing.T) {
+					s := newScene()
+					if connect {
+						s.connect()
+					}
+					for range before {
+						s.small()
+					}
+					place := len(s.recs) + at
+					for range after {
+						s.small()
+					}
+					change(s, place)
+					if connect {
+						s.disconnect(client)
+					}
+					alike(t, s)
+				})
+			}
+		}
+	}
+	for i, list := range [...][]breach{breaches, fabricBreaches} {
+		for j := range list {
+			t.Run(fmt.Sprintf("breach/%d/%s/%d", i, list[j].rule, j), func(t *testing.T) {
+				s := newScene()
+				s.connect()
+				for range before {
+					s.small()
+				}
+				list[j].play(s)
+				for range after {
+					s.small()
+				}
+				alike(t, s)
+			})
+		}
+	}
+}
+
+// TestCalmCredits: credits are followed while nothing unusual comes; and acknowledgements of many messages at once.
+func TestCalmCredits(t *testing.T) {
+	for _, credits := range [...]roce.Syndrome{0, 1, 2, 5, roce.ACKUnlimited} {
+		for _, burst := range [...]int{1, 3, 63, 64, 65, 100} {
+			s := newScene()
+			s.connect()
+			for round := range 30 {
+				n := 1
+				if round > 15 {
+					n = burst
+				}
+				s.bare(client, n)
+				s.answerTo(server, uint32(n-1), credits, s.msn[client]-uint32(n-1))
+				s.answerTo(server, 0, credits, s.msn[client])
+				s.answerTo(server, uint32(round%3), credits, s.msn[client])
+			}
+			alike(t, s)
+		}
+	}
+}

@@ -1,0 +1,157 @@
+package latency
+
+import (
+	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+)
+
+// calm sums up the calm transactions of a group (transaction.Transaction.Calm). Most are. What the
+// group counts of each of them follows from a few numbers: settle adds it.
+type calm struct {
+	n, backward           uint64
+	callBytes, replyBytes uint64
+	// inline are those over RDMA without chunks that would fit all inline thresholds; sent are the bytes of their Sends.
+	inline, sent uint64
+	// quiet counts the transactions known to have lost no time; time is the sum of their latencies.
+	quiet uint64
+	time  int64
+
+	took dist // the latency, all of it the server's time
+	// late are the latencies of the last n%lateCalm, which took does not have yet, and acks their times to the acknowledgement.
+	late, acks [lateCalm]int64
+}
+
+// lateCalm is how many times of calm transactions a group counts together.
+const lateCalm = 32
+
+// addCalm is the part of Add that concerns the group.
+func (g *group) addCalm(v *rpc.View, took int64, failed bool, opt *Options, least uint64, m *memory) {
+	tx, c := v.Tx, &g.calm
+	if tx.Backward {
+		c.backward++
+	}
+	c.callBytes += tx.Call.Bytes
+	c.replyBytes += tx.Reply.Bytes
+	if failed {
+		g.fail(v)
+	}
+	if call := &tx.Call.Header; tx.Call.Transport && tx.Reply.Transport {
+		if len(call.Reads)|len(call.Call)|len(call.Writes) == 0 && !call.HasReply && max(tx.Call.Bytes, tx.Reply.Bytes) <= least {
+			c.inline++
+			c.sent += uint64(tx.Call.SendBytes) + uint64(tx.Reply.SendBytes)
+		} else {
+			g.addChunks(tx, opt.Inline)
+		}
+	}
+	if tx.Blame != nil {
+		c.quiet++
+		c.time += took
+	}
+	g.clean.sum += float64(took)
+	i := c.n % lateCalm
+	c.late[i], c.acks[i] = took, int64(tx.Acked())
+	if c.n++; i == lateCalm-1 {
+		g.countCalm(lateCalm, m)
+	}
+}
+
+// followCalm is what follow, series.at and slot.add do for a calm transaction. It returns the slot found last, and how many calls
+// of the connection are in flight.
+func (r *Recorder) followCalm(tx *transaction.Transaction, failed bool) (s *slot, inFlight int) {
+	start, end := tx.Call.First.Time, tx.Reply.Last.Time
+	f, x := r.lastFlow, &r.series
+	if f == nil || r.lastID != tx.Connection.ID || tx.Backward || start < x.from || end >= x.to || !tx.Call.Transport || !tx.Reply.Transport ||
+		!r.all.follows(&f.calls[0], start, end, tx.Reply.Header.Credits) {
+		inFlight = r.follow(tx)
+		s = x.at(start)
+		s.add(tx, failed)
+		return s, inFlight
+	}
+	granted := tx.Reply.Header.Credits
+	f.requested[0].add(tx.Call.Header.Credits)
+	f.granted[0].add(granted)
+	s = &x.slots[x.last]
+	s.most = max(s.most, 1)
+	if isRDMA(tx.Connection.Fabric) {
+		s.creditsUsed = max(s.creditsUsed, 1)
+		if granted > 0 && (s.granted == 0 || granted < s.granted) {
+			s.granted = granted
+		}
+	}
+	s.area += float64(end - start)
+	s.calls++
+	s.bytes += tx.Call.Bytes + tx.Reply.Bytes
+	if failed {
+		s.errors++
+	}
+	return s, 1
+}
+
+// countCalm counts the times of the last calm transactions.
+func (g *group) countCalm(n uint64, m *memory) {
+	c := &g.calm
+	c.took.addAll(c.late[:n], m)
+	acks := c.acks[:0]
+	for _, v := range c.acks[:n] {
+		if v == 0 {
+			g.zeros[transaction.PhaseAck]++
+		} else if v > 0 { // one below zero was not seen
+			acks = append(acks, v)
+		}
+	}
+	g.phases[transaction.PhaseAck].addAll(acks, m)
+}
+
+// leastInline is the longest message that fits all thresholds.
+func leastInline(inline []uint32) uint64 {
+	least := uint64(1<<64 - 1)
+	for _, t := range inline {
+		least = min(least, max(uint64(t), plainHeader)-plainHeader)
+	}
+	return least
+}
+
+// settleCalm adds what follows from the calm transactions.
+func (g *group) settleCalm(m *memory) {
+	c := &g.calm
+	if c.n == 0 {
+		return
+	}
+	g.countCalm(c.n%lateCalm, m)
+	g.clean.count += c.n
+	g.Count += c.n
+	g.Complete += c.n
+	g.Backward += c.backward
+	g.CallBytes += c.callBytes
+	g.ReplyBytes += c.replyBytes
+	g.chunks.Transactions += c.inline
+	g.chunks.InlineCalls += c.inline
+	g.chunks.InlineReplies += c.inline
+	g.chunks.SendBytes += c.sent
+	for i := range g.inline {
+		x := &g.inline[i]
+		x.Calls += c.inline
+		x.Replies += c.inline
+		x.Both += c.inline
+	}
+	for _, ph := range [...]transaction.Phase{
+		transaction.PhaseCall, transaction.PhasePull, transaction.PhasePush, transaction.PhaseReply, transaction.PhaseWait,
+	} {
+		g.zeros[ph] += c.n
+	}
+	if c.quiet > 0 {
+		if g.lost == nil {
+			g.lost = new(lost)
+		}
+		l := g.lost
+		l.n += c.quiet
+		l.time += c.time
+		l.sums[transaction.PhaseServer][rdma.CauseRest] += c.time
+		l.touched[rdma.CauseRest] += c.quiet
+	}
+	took := c.took.clone(m)
+	g.total.merge(&took, m)
+	g.phases[transaction.PhaseServer].merge(&c.took, m)
+	*c = calm{}
+}

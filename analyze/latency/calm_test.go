@@ -1,0 +1,181 @@
+package latency
+
+import (
+	"bytes"
+	"encoding/json"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/mutate/traffic"
+)
+
+// calmly compares a Recorder that sums up calm transactions with one that does not; each transaction is added again times. It
+// returns how many were calm.
+func calmly(t *testing.T, which uint8, program []byte, opt Options, again int) (calm int) {
+	t.Helper()
+	short, full := New(opt), New(opt)
+	full.calms = false
+	view := rpc.View{Names: &rpc.Names{}}
+	n := 0
+	d := decode.New(decode.Options{Observer: short.Observer(), Closed: func(c *rdma.Connection) {
+		short.Closed(c)
+		full.Closed(c)
+	}}, func(tx *transaction.Transaction) {
+		var p transaction.Phases
+		if tx.SetPhases(&p) && tx.XID%8 != 0 { // as package blame does it
+			switch tx.XID % 8 {
+			case 1:
+				tx.NewBlame().Shares[transaction.PhaseServer][rdma.CauseRecovery] = p.Total
+			case 2:
+				tx.Credits = 7
+				fallthrough
+			default:
+				tx.NewQuiet(&p)
+			}
+		}
+		view.Set(tx)
+		if _, ok := tx.Calm(); ok {
+			calm++
+		}
+		for range again {
+			if a, b := short.Add(&view), full.Add(&view); a != b {
+				t.Fatalf("group %d, and %d in full", a, b)
+			}
+		}
+		view.Learn()
+		if n++; n%50 == 0 { // as a live view does it
+			if a, b := short.Groups(), full.Groups(); len(a) != len(b) {
+				t.Fatalf("%d groups, and %d in full", len(a), len(b))
+			}
+		}
+	})
+	traffic.Run(d, traffic.Apply(which, program), 64)
+	full.wire.kinds, full.wire.events = short.wire.kinds, short.wire.events
+	var out [2][]byte
+	for i, r := range []*Recorder{short, full} {
+		var err error
+		if out[i], err = json.MarshalIndent(r.Report(Source{}), "", " "); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !bytes.Equal(out[0], out[1]) {
+		a, b := bytes.Split(out[0], []byte("\n")), bytes.Split(out[1], []byte("\n"))
+		for i := range b {
+			if i >= len(a) || !bytes.Equal(a[i], b[i]) {
+				t.Fatalf("capture %d, program %v, line %d:\n%s\nin full\n%s", which, program, i, a[min(i, len(a)-1)], b[i])
+			}
+		}
+		t.Fatal("more than in full")
+	}
+	return calm
+}
+
+// calmOptions are some ways to report.
+var calmOptions = []Options{
+	{Top: 5, Inline: DefaultInline},
+	{Top: 1, By: []Key{ByConnection, ByStatus}, Inline: []uint32{4096, 100, 0}, Ran: true, Interval: 1e6},
+	{By: []Key{}, Memory: 1 << 16},
+	{Unordered: true, Inline: DefaultInline},
+}
+
+// TestCalm reports on captures as they are and changed at random.
+func TestCalm(t *testing.T) {
+	calm := 0
+	for which := range traffic.Count() {
+		rng := rand.New(rand.NewPCG(uint64(which), 17))
+		for round := range 4 {
+			var program []byte
+			for range 5 * round {
+				program = append(program, byte(rng.Uint32()))
+			}
+			calm += calmly(t, uint8(which), program, calmOptions[round], 1+round*round)
+		}
+	}
+	if calm < 100 {
+		t.Errorf("%d transactions were calm", calm)
+	}
+}
+
+// TestCalmOften adds so many equal transactions that counters of 8 bits overflow.
+func TestCalmOften(t *testing.T) {
+	again := 70000
+	if testing.Short() {
+		again = 700
+	}
+	for which := range min(traffic.Count(), 3) {
+		calmly(t, uint8(which), nil, calmOptions[0], again/(1+which))
+	}
+}
+
+// TestFollowCalm compares calls in flight and the intervals with what they are the long way.
+func TestFollowCalm(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 71))
+	for _, interval := range []time.Duration{0, 5000} {
+		short, long := New(Options{Interval: interval}), New(Options{Interval: interval})
+		conns := [...]*rdma.Connection{{ID: 1, Fabric: rdma.RoCEv2}, {ID: 2, Fabric: rdma.TCP}}
+		at, busy, soles := int64(1e15), 0, 0
+		c := conns[0]
+		for i := range 40000 {
+			if r.IntN(30) == 0 {
+				c, busy = conns[r.IntN(2)], 60*r.IntN(2)
+			}
+			if at += 1 + r.Int64N(60); r.IntN(100) == 0 {
+				at -= r.Int64N(100)
+			}
+			end := at + 1 + r.Int64N(int64(10+busy))
+			if r.IntN(8) == 0 && short.series.to > at {
+				end = short.series.to - r.Int64N(2)
+			}
+			tx := &transaction.Transaction{Connection: c, Backward: r.IntN(40) == 0}
+			for _, m := range []*transaction.Message{&tx.Call, &tx.Reply} {
+				m.First.Number, m.Last.Number, m.Bytes, m.Transport = uint64(i+1), uint64(i+1), r.Uint64N(100), r.IntN(40) > 0
+				m.Header.Credits = uint32(r.IntN(4))
+			}
+			tx.Call.First.Time, tx.Call.Last.Time, tx.Reply.First.Time, tx.Reply.Last.Time = at, at, end, end
+			at = end
+			failed := r.IntN(4) == 0
+			if busy > 0 {
+				at -= r.Int64N(int64(busy))
+			}
+			if short.all.sole != nil {
+				soles++
+			}
+			if r.IntN(20) == 0 { // without a reply
+				tx.Reply = transaction.Message{}
+				for _, x := range []*Recorder{short, long} {
+					x.follow(tx)
+					x.series.at(at).add(tx, failed)
+				}
+				continue
+			}
+			s, got := short.followCalm(tx, failed)
+			want := long.follow(tx)
+			long.series.at(tx.Call.First.Time).add(tx, failed)
+			if w := &long.series.slots[long.series.last]; got != want || !reflect.DeepEqual(s, w) {
+				t.Fatalf("call %d: %d in flight, %+v; the long way %d, %+v", i, got, s, want, w)
+			}
+			if i%1000 == 0 && (!reflect.DeepEqual(short.flows, long.flows) || !reflect.DeepEqual(short.series.slots, long.series.slots)) {
+				t.Fatalf("up to call %d: %+v; the long way %+v", i, short.flows, long.flows)
+			}
+		}
+		if soles < 10000 {
+			t.Errorf("%d times the calls of one connection were the only ones", soles)
+		}
+	}
+}
+
+func FuzzCalm(f *testing.F) {
+	for which := range traffic.Count() {
+		f.Add(uint8(which), uint8(which), uint16(which), []byte{})
+	}
+	f.Add(uint8(0), uint8(0), uint16(49), []byte{1, 2, 3, 4, 5})
+	f.Fuzz(func(t *testing.T, which, opt uint8, again uint16, program []byte) {
+		calmly(t, which, program, calmOptions[int(opt)%len(calmOptions)], 1+int(again%50))
+	})
+}

@@ -1,0 +1,97 @@
+package latency
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// enterApart is enter as it is without a sole level.
+func enterApart(l, all *level, start, end int64, granted uint32, budget *int) int {
+	l.advance(start, budget)
+	l.step(event{at: start, change: 1})
+	l.push(event{at: end, change: -1, granted: granted}, budget)
+	all.advance(start, budget)
+	all.step(event{at: start, change: 1})
+	all.push(event{at: end, change: -1}, budget)
+	return all.n
+}
+
+// crowds compares a crowd with levels that are all followed, for calls on some connections. It returns how many calls came
+// after another one.
+func crowds(t *testing.T, next func(n int) int, calls, budget int) (one int) {
+	var a crowd
+	var own, want [4]level
+	var all level
+	left, full := budget, budget
+	at, on, busy := int64(0), 0, 0
+	for i := range calls {
+		switch next(8) {
+		case 0:
+			on = next(len(own))
+		case 1:
+			busy = next(3)
+		}
+		if at += int64(next(100)); next(64) == 0 {
+			at -= int64(next(300)) // the clock goes back
+		}
+		end := at + int64(next(60))<<(3*busy)
+		granted := uint32(next(3))
+		got, n := 1, enterApart(&want[on], &all, at, end, granted, &full)
+		if a.follows(&own[on], at, end, granted) {
+			one++
+		} else {
+			got = a.enter(&own[on], at, end, granted, &left)
+		}
+		if got != n {
+			t.Fatalf("call %d: %d in flight, %d are right", i, got, n)
+		}
+		l, w := &own[on], &want[on]
+		if l.n != w.n || l.most != w.most || l.lost != w.lost || l.limited != w.limited || l.known != w.known ||
+			l.now != w.now || l.granted != w.granted || !slices.Equal(l.time, w.time) || !slices.Equal(l.heap, w.heap) || a.own.lost != all.lost {
+			t.Fatalf("call %d: %+v, %+v is right", i, l, w)
+		}
+	}
+	return one
+}
+
+func TestCrowd(t *testing.T) {
+	r := rand.New(rand.NewPCG(9, 10))
+	one := 0
+	for range 50 {
+		one += crowds(t, r.IntN, 5000, maxEvents)
+		crowds(t, r.IntN, 1000, 2*soleRoom+r.IntN(40)) // it hardly suffices
+		crowds(t, r.IntN, 1000, r.IntN(40))
+	}
+	if one < 1000 {
+		t.Errorf("%d calls came after another one", one)
+	}
+	// Many at once exhaust the budget while one level is the sole one.
+	var a crowd
+	var own, want, all level
+	left, full := maxEvents, maxEvents
+	for i := range int64(2 * maxEvents) {
+		got, n := a.enter(&own, i, 1e9-i, 0, &left), enterApart(&want, &all, i, 1e9-i, 0, &full)
+		if got != n || own.lost != want.lost || a.own.lost != all.lost {
+			t.Fatalf("call %d: %d, want %d", i, got, n)
+		}
+	}
+	if own.lost == 0 || a.sole != nil {
+		t.Error("no end was lost")
+	}
+}
+
+func FuzzCrowd(f *testing.F) {
+	f.Add([]byte("some connections and some times"), uint32(maxEvents))
+	f.Add([]byte{1, 2, 3, 0, 0, 1, 9, 70, 8, 0, 3}, uint32(2*soleRoom+1))
+	f.Fuzz(func(t *testing.T, data []byte, budget uint32) {
+		crowds(t, func(n int) int {
+			if len(data) == 0 {
+				return 0
+			}
+			x := int(data[0])
+			data = data[1:]
+			return x % n
+		}, len(data)/4, int(budget%(4*maxEvents)))
+	})
+}

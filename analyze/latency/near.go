@@ -1,0 +1,138 @@
+package latency
+
+import "math/bits"
+
+// near are values that the histogram of a dist does not have yet, in counters of 8 bits for the ranges of values that occur: to
+// add one of them to a sparse histogram costs a search, and the array of a histogram is many times as long and seldom in the cache.
+// A counter that is full is emptied into the histogram, which is sparse.
+type near struct {
+	at     [64]uint8 // by range: which part of counts it has, counted from 1
+	counts []uint8
+	// late are values that are not counted yet. Each counter may miss the cache: one value after the other, the processor waits for
+	// several at once.
+	late [lateValues]int64
+	n    int // of late
+}
+
+const (
+	nearDigits = 3    // of the histograms
+	nearBits   = 10   // magnitudes of these
+	nearFrom   = 512  // number of values at which a dist may have counters
+	nearLeast  = 1024 // bytes of the counters of a range
+	nearFixed  = 384  // bytes without any
+	lateValues = 32
+)
+
+// places are the range of a value and its place in there: a bucket of the histogram.
+func (near) places(v int64) (span, place int) {
+	span = max(bits.Len64(uint64(v))-nearBits-1, 0) & 63
+	return span + int(v>>(span+nearBits))&1, int(v>>span) & (1<<nearBits - 1)
+}
+
+// least is the least value of a bucket.
+func (near) least(span, place int) int64 {
+	if span == 0 {
+		return int64(place)
+	}
+	return int64(place+1<<nearBits) << (span - 1)
+}
+
+// nearer makes room for counters if there is memory for them.
+func (d *dist) nearer(m *memory) {
+	if d.near == nil && d.digits == nearDigits && d.count-d.zeros >= nearFrom && m.used+nearFixed+4*nearLeast <= m.limit/2 {
+		d.near = &near{}
+		d.nearMemory = nearFixed
+		m.used += nearFixed
+	}
+}
+
+// addNear adds a value above 0.
+func (d *dist) addNear(v int64, m *memory) {
+	n := d.near
+	n.late[n.n&(lateValues-1)] = v
+	if n.n++; n.n == lateValues {
+		d.countLate(m)
+	}
+}
+
+// countLate counts late values.
+func (d *dist) countLate(m *memory) {
+	n := d.near.n
+	d.near.n = 0
+	d.countNear(d.near.late[:n], m)
+}
+
+// addAll is add for several values, none of them 0.
+func (d *dist) addAll(list []int64, m *memory) {
+	for len(list) > 0 && d.near == nil {
+		d.add(list[0], m)
+		list = list[1:]
+	}
+	if len(list) > 0 {
+		d.tallyAll(list)
+		d.countNear(list, m)
+	}
+}
+
+// countNear counts values; those for which there is no room go to the histogram.
+func (d *dist) countNear(list []int64, m *memory) {
+	n := d.near
+	refused := false
+	for _, v := range list {
+		v = min(v, maxValue)
+		span, place := n.places(v)
+		part := int(n.at[span])
+		if part == 0 {
+			if m.used+nearLeast > m.limit/2 {
+				_ = d.packed.RecordValue(v)
+				refused = true
+				continue
+			}
+			m.used += nearLeast
+			d.nearMemory += nearLeast
+			n.counts = append(n.counts, make([]uint8, 1<<nearBits)...)
+			part = len(n.counts) >> nearBits
+			n.at[span] = uint8(part)
+		}
+		c := &n.counts[(part-1)<<nearBits+place]
+		if *c == 1<<8-1 {
+			_ = d.packed.RecordValues(v, int64(*c))
+			*c = 0
+		}
+		*c++
+	}
+	if refused {
+		d.account(m)
+	}
+}
+
+// gather gives the histogram what it does not have yet.
+func (d *dist) gather() {
+	n := d.near
+	if n == nil {
+		return
+	}
+	for _, v := range n.late[:n.n] {
+		_ = d.packed.RecordValue(min(v, maxValue))
+	}
+	n.n = 0
+	for span, part := range n.at {
+		if part == 0 {
+			continue
+		}
+		counts := n.counts[int(part-1)<<nearBits : int(part)<<nearBits]
+		for place, c := range counts {
+			if c != 0 {
+				_ = d.packed.RecordValues(n.least(span, place), int64(c))
+				counts[place] = 0
+			}
+		}
+	}
+}
+
+// leave gives the histogram everything, and the memory back.
+func (d *dist) leave(m *memory) {
+	d.gather()
+	m.used -= d.nearMemory
+	d.near, d.nearMemory = nil, 0
+}

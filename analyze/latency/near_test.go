@@ -1,0 +1,103 @@
+package latency
+
+import (
+	"math/bits"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+)
+
+// TestPlaces compares where a value is counted with the buckets of histograms of three digits.
+func TestPlaces(t *testing.T) {
+	var n near
+	for shift := range 63 {
+		for _, v := range []int64{1 << shift, 1<<shift + 1, 1<<shift - 1, 1<<shift + 1<<shift/3} {
+			if v <= 0 || v > maxValue {
+				continue
+			}
+			span, place := n.places(v)
+			if span >= len(n.at) || place >= 1<<nearBits {
+				t.Fatalf("%d: range %d, place %d", v, span, place)
+			}
+			cut := max(bits.Len64(uint64(v))-nearBits-1, 0)
+			if low := n.least(span, place); low != v>>cut<<cut || v > highest(low, nearDigits) {
+				t.Errorf("%d is in the bucket of %d", v, low)
+			}
+		}
+	}
+}
+
+// TestNear compares distributions with counters of 8 bits, some of which overflow, and without.
+func TestNear(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	shaped := shapes(150000, r)
+	for name, values := range shaped {
+		for _, limit := range []int{1, 12 << 10, 40 << 10, 1 << 20, 1 << 30} {
+			var a, b, c dist
+			m, none := memory{limit: limit}, memory{limit: 1 << 30}
+			for i, v := range values {
+				a.add(v, &m)
+				b.addPlain(v, &none)
+				if i%50001 == 0 {
+					c.merge(&a, &m)
+				}
+			}
+			if limit == 1<<30 && name == "equal" && a.near == nil {
+				t.Error("no counters")
+			}
+			c.merge(&a, &m)
+			if limit <= 12<<10 {
+				if c.count != b.count || c.sum != b.sum || c.longest != b.longest {
+					t.Errorf("%s, %d bytes: counts differ", name, limit)
+				}
+			} else if x, y := c.distribution(), b.distribution(); !m.scarce && !reflect.DeepEqual(x, y) {
+				t.Errorf("%s, %d bytes:\n%+v\n%+v", name, limit, x, y)
+			}
+			c.leave(&m)
+			if m.used -= c.memory; m.used != 0 {
+				t.Errorf("%s, %d bytes: %d bytes are lost", name, limit, m.used)
+			}
+		}
+	}
+}
+
+// addPlain adds a value without counters of 8 bits.
+func (d *dist) addPlain(v int64, m *memory) {
+	used := m.used
+	m.used = m.limit/2 + 1 // no room for them
+	m.limit *= 4
+	d.add(v, m)
+	m.limit /= 4
+	m.used += used - m.limit/2 - 1
+}
+
+// FuzzNear adds values, in runs, and merges at some.
+func FuzzNear(f *testing.F) {
+	f.Add([]byte{1, 255, 3, 8, 200, 9, 40, 255, 255, 7}, uint32(1<<24))
+	f.Add([]byte{62, 255, 255, 62, 255, 254, 62, 255, 253}, uint32(1<<15))
+	f.Fuzz(func(t *testing.T, data []byte, limit uint32) {
+		var a, b, c dist
+		m, none := memory{limit: int(limit)}, memory{limit: 1 << 40}
+		for ; len(data) >= 3; data = data[3:] {
+			v := (int64(1)<<(data[0]&63) | int64(data[2])<<(data[0]&31)) & (1<<63 - 1)
+			for i := range int64(data[1]) * 20 {
+				a.add(v+i&7, &m)
+				b.addPlain(v+i&7, &none)
+			}
+			if data[0]&64 != 0 {
+				c.merge(&a, &m)
+			}
+		}
+		c.merge(&a, &m)
+		if c.count != b.count || c.sum != b.sum || c.sumHigh != b.sumHigh {
+			t.Fatal("counts differ")
+		}
+		if x, y := c.distribution(), b.distribution(); c.digits == b.digits && !reflect.DeepEqual(x, y) {
+			t.Fatalf("\n%+v\n%+v", x, y)
+		}
+		c.leave(&m)
+		if m.used != c.memory {
+			t.Fatalf("%d bytes are counted, %d in use", m.used, c.memory)
+		}
+	})
+}

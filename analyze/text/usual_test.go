@@ -1,0 +1,114 @@
+package text
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/internal/mutate/holds"
+	"github.com/rpcrdma/toolkit/internal/mutate/traffic"
+)
+
+// TestUsual writes the transactions of all captures in both ways, with lines of several widths.
+func TestUsual(t *testing.T) {
+	usual, all := 0, 0
+	for i := range traffic.Count() {
+		for _, width := range []int{0, 40, 60, 79, 100, 300} {
+			short, full := Lister{Width: width}, Lister{Width: width}
+			holds.Each(t, traffic.Apply(uint8(i), nil), decode.Options{}, func(v *rpc.View) {
+				all++
+				want := string(full.any(nil, v))
+				if b, ok := short.usual(nil, v); ok {
+					usual++
+					if string(b) != want {
+						t.Fatalf("width %d:\n%s, want\n%s", width, b, want)
+					}
+				} else if b := short.any(nil, v); string(b) != want {
+					t.Fatalf("after usual lines, width %d:\n%s, want\n%s", width, b, want)
+				}
+			})
+		}
+	}
+	t.Logf("%d of %d lines are usual", usual, all)
+	if usual == 0 {
+		t.Error("none")
+	}
+}
+
+// TestUsualFiles changes what the transactions of a capture are about.
+func TestUsualFiles(t *testing.T) {
+	usual, all := 0, 0
+	for _, width := range []int{0, 70, 100, 137, 160, 250} {
+		short, full := Lister{Width: width}, Lister{Width: width}
+		random := rand.New(rand.NewPCG(uint64(width), 7))
+		each(t, "rocev2-nfs3-meta.pcap.zst", func(v *rpc.View) {
+			if f := v.File(); f != nil {
+				holds.ChangeFile(random, f)
+			}
+			all++
+			want := string(full.any(nil, v))
+			b, ok := short.usual([]byte("before"), v)
+			if ok {
+				usual++
+			} else {
+				b = short.any(b, v)
+			}
+			if string(b) != "before"+want {
+				t.Errorf("width %d:\n%s, want\n%s", width, b, want)
+			}
+		})
+	}
+	t.Logf("%d of %d lines are usual", usual, all)
+	if usual < all/5 {
+		t.Error("too few")
+	}
+}
+
+// FuzzUsual writes transactions of changed captures in both ways.
+func FuzzUsual(f *testing.F) {
+	for i := range traffic.Count() {
+		f.Add(uint8(i), uint8(0), []byte{})
+		f.Add(uint8(i), uint8(100), []byte{})
+	}
+	f.Fuzz(func(t *testing.T, which, width uint8, program []byte) {
+		short, full := Lister{Width: int(width)}, Lister{Width: int(width)}
+		holds.Each(t, traffic.Apply(which, program), decode.Options{}, func(v *rpc.View) {
+			b, want := short.Append(nil, v), full.any(nil, v)
+			if string(b) != string(want) {
+				t.Fatalf("%s\nwant %s", b, want)
+			}
+		})
+	})
+}
+
+// TestShort compares with Duration at each edge.
+func TestShort(t *testing.T) {
+	check := func(d uint64) {
+		word, size, ok := short(d)
+		if !ok {
+			if d >= 1000 && d < 999_950_000 {
+				t.Fatalf("%d is not written", d)
+			}
+			return
+		}
+		var b []byte
+		for ; word != 0; word >>= 8 {
+			b = append(b, byte(word))
+		}
+		want, width := duration(nil, time.Duration(d))
+		if string(b) != string(want) || size != len(want) || width != latencyWidth {
+			t.Fatalf("%d: %q of %d bytes, want %q", d, b, size, want)
+		}
+	}
+	for edge := uint64(1000); edge <= 1_000_000_000; edge *= 10 {
+		for i := range uint64(12_000) {
+			check(edge - min(edge, 6000) + i)
+			check(max(edge, edge/20000) - edge/20000 + i)
+		}
+	}
+	for range 1_000_000 {
+		check(rand.Uint64N(1 << (rand.Uint32() % 31)))
+	}
+}
