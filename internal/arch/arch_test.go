@@ -73,7 +73,7 @@ var rules = []rule{
 
 	// Fabrics: packets to operations. They know no RPC.
 	{packages: "decode/ibcm", own: []string{"decode/internal/wire", "decode/rdma"}},
-	{packages: "decode/roce", own: []string{"decode/ibcm", "decode/internal/wire", "decode/link", "decode/memory", "decode/rdma", "internal/freeze"}, foreign: []string{"golang.org/x/sys"}},
+	{packages: "decode/roce", own: []string{"capture", "decode/ibcm", "decode/internal/wire", "decode/link", "decode/memory", "decode/rdma", "internal/freeze"}, foreign: []string{"golang.org/x/sys"}},
 	{packages: "decode/iwarp", own: []string{"decode/link", "decode/rdma", "decode/tcp", "internal/freeze"}},
 
 	// Messages. They know no fabric; oncrpc finds records in TCP streams.

@@ -159,7 +159,7 @@ func pipeline(t testing.TB, b []byte, s stage, concurrent bool) decode.Stats {
 	v := rpc.View{Names: &rpc.Names{}}
 	var e ndjson.Encoder
 	var line []byte
-	d := decode.New(decode.Options{}, func(tx *transaction.Transaction) {
+	d := decode.New(decode.Options{Concurrent: concurrent}, func(tx *transaction.Transaction) {
 		switch s {
 		case fields:
 			v.Set(tx)
@@ -334,6 +334,10 @@ func TestSteadyState(t *testing.T) {
 	}{
 		{"transactions", short, long, func(b []byte) decode.Stats { return pipeline(t, b, transactions, false) }},
 		{"fields", short, long, func(b []byte) decode.Stats { return pipeline(t, b, fields, false) }},
+		{"one processor", small, smallLong, func(b []byte) decode.Stats {
+			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+			return pipeline(t, b, fields, true)
+		}},
 		{"trackers", small, smallLong, func(b []byte) decode.Stats { return sideBySide(t, b, 3, true) }},
 		{"groups", small, smallLong, func(b []byte) decode.Stats { return sideBySide(t, b, 3, false) }},
 	} {

@@ -23,7 +23,7 @@ const (
 	memoryGoal = 256 << 20
 	ratioGoal  = 3.0 // of CPU times, where 2 is linear
 	suspicious = 2.5 // a ratio from which on a doubled input is measured, too
-	tries      = 5   // that a ratio has, to show that it was others who cost the time
+	tries      = 12  // of a ratio, so that load elsewhere on the machine is not taken for the program's time
 )
 
 // limited is a memory limit with which every command is run once more. It must be obeyed

@@ -225,7 +225,7 @@ func transport(m *transaction.Message) values {
 
 // call files an RPC call.
 func (m *message) call(v *rpc.View) {
-	o, c := m.values, &v.Call
+	o, c := m.values, v.Call()
 	o.add("rpc.xid", num(c.XID))
 	o.add("rpc.msgtyp", num(oncrpc.TypeCall))
 	o.add("rpc.version", num(c.RPCVersion))
@@ -243,14 +243,14 @@ func (m *message) call(v *rpc.View) {
 		}
 	}
 	m.auth(c.Verf)
-	if b := &v.CallBody; b.Kind == oncrpc.BodyIntegrity && !b.Malformed {
+	if b := v.CallBody(); b.Kind == oncrpc.BodyIntegrity && !b.Malformed {
 		o.add("rpc.authgss.seqnum", num(b.Sequence))
 	}
 	if m.decrypted = v.CallOpened.How == rpc.Decrypted; m.decrypted {
 		o.add("rpc.authgss.seqnum", num(v.CallOpened.Sequence))
 	}
-	if v.Args != nil && v.ArgsErr == nil {
-		m.body(v, v.Args)
+	if v.Args() != nil && v.ArgsErr == nil {
+		m.body(v, v.Args())
 	}
 }
 
@@ -276,13 +276,13 @@ func (m *message) auth(a oncrpc.Auth) {
 
 // result files an RPC reply. tshark repeats program and procedure of the call.
 func (m *message) result(v *rpc.View) {
-	o, r := m.values, &v.Reply
+	o, r := m.values, v.Reply()
 	o.add("rpc.xid", num(r.XID))
 	o.add("rpc.msgtyp", num(oncrpc.TypeReply))
 	if v.CallErr == nil {
-		o.add("rpc.program", num(v.Call.Program))
-		o.add("rpc.programversion", num(v.Call.Version))
-		o.add("rpc.procedure", num(v.Call.Procedure))
+		o.add("rpc.program", num(v.Call().Program))
+		o.add("rpc.programversion", num(v.Call().Version))
+		o.add("rpc.procedure", num(v.Call().Procedure))
 		o.add(requestFrame, num(v.Tx.Call.Last.Number))
 		o.add(responseTime, nanoseconds(v.Tx.Reply.Last.Time-v.Tx.Call.Last.Time))
 	}
@@ -297,7 +297,7 @@ func (m *message) result(v *rpc.View) {
 			o.add("rpc.state_auth", num(r.AuthStat))
 		}
 	}
-	switch b := &v.ReplyBody; {
+	switch b := v.ReplyBody(); {
 	case b.Kind == oncrpc.BodyIntegrity && !b.Malformed:
 		o.add("rpc.authgss.seqnum", num(b.Sequence))
 	case v.ReplyOpened.How == rpc.Decrypted:
@@ -314,8 +314,8 @@ func (m *message) result(v *rpc.View) {
 			o.add("rpc.authgss.window", num(g.Window))
 		}
 	}
-	if v.Result != nil && v.ResultErr == nil {
-		m.body(v, v.Result)
+	if v.Result() != nil && v.ResultErr == nil {
+		m.body(v, v.Result())
 	}
 }
 

@@ -14,7 +14,8 @@ type consumer struct {
 	goal float64 // CPU time, relative to the first of them; 0 for none
 }
 
-// consumerList begins with what the others are compared with: it decodes all fields, and shows only a summary.
+// consumerList begins with what the others are compared with: it tracks all transactions, and reads as much of them as a summary
+// needs.
 var consumerList = []consumer{
 	{"-q", []string{"-q"}, 0},
 	{"listing", []string{"-n"}, 1.3},

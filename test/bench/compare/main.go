@@ -5,10 +5,12 @@
 //	go run ./test/bench/compare [-n 5] [-o report.md] FILE...
 //	go run ./test/bench/compare -consumers [-n 5] [-o report.md] FILE...
 //	go run ./test/bench/compare -compressed [-n 5] [-o report.md] FILE.zst FILE.gz...
+//	go run ./test/bench/compare -instructions [-o report.md] SHORT LONG
 //
 // With -consumers it measures what takes the transactions instead: listing, ndjson, reports, check, Parquet, relative
 // to "rpcrdma-dump -q" on the same file. With -compressed it measures programs that read compressed captures, relative to
-// one that only decompresses them.
+// one that only decompresses them. With -instructions it has valgrind count the instructions that the same programs as with
+// -consumers take for a packet: see instructions.
 //
 // In each of n rounds every program runs once on every file, so that whatever
 // else the machine does falls on all of them. The report gives medians.
@@ -44,14 +46,15 @@ func main() {
 	flag.StringVar(&o.dump, "dump", "", "rpcrdma-dump (default: built from this tree)")
 	flag.BoolVar(&o.consumers, "consumers", false, "measure what takes transactions, relative to rpcrdma-dump -q; no tshark")
 	flag.BoolVar(&o.compressed, "compressed", false, "measure reading compressed captures, relative to zstdcat or pigz -dc; no tshark")
+	flag.BoolVar(&o.instructions, "instructions", false, "count instructions a packet with valgrind, in two captures of the same workload; no tshark")
 	flag.StringVar(&o.procs, "procs", "", "GOMAXPROCS of the Go programs (default: all)")
 	flag.Parse()
 	o.files = flag.Args()
-	if len(o.files) == 0 || o.rounds < 1 {
+	if len(o.files) == 0 || o.rounds < 1 || o.instructions && len(o.files) != 2 {
 		flag.Usage()
 		os.Exit(2)
 	}
-	if o.consumers || o.compressed {
+	if o.consumers || o.compressed || o.instructions {
 		o.tshark = ""
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -69,6 +72,7 @@ type options struct {
 	dump, procs          string
 	consumers            bool
 	compressed           bool
+	instructions         bool
 	files                []string
 }
 
@@ -110,6 +114,16 @@ func run(ctx context.Context, o *options) error {
 		}
 		inputs = append(inputs, in)
 	}
+	var b bytes.Buffer
+	head(&b, o)
+	if o.instructions {
+		counted, err := instructions(ctx, programs, inputs)
+		if err != nil {
+			return err
+		}
+		instructionTable(&b, inputs, programs, counted)
+		return o.publish(&b)
+	}
 	runs := make(map[string]map[*input][]sample)
 	for _, p := range programs {
 		runs[p.name] = make(map[*input][]sample)
@@ -129,8 +143,6 @@ func run(ctx context.Context, o *options) error {
 			}
 		}
 	}
-	var b bytes.Buffer
-	head(&b, o)
 	for _, in := range inputs {
 		switch {
 		case o.consumers:
@@ -141,6 +153,11 @@ func run(ctx context.Context, o *options) error {
 			table(&b, in, programs, runs)
 		}
 	}
+	return o.publish(&b)
+}
+
+// publish writes a report.
+func (o *options) publish(b *bytes.Buffer) error {
 	os.Stdout.Write(b.Bytes())
 	if o.output != "" {
 		return os.WriteFile(o.output, b.Bytes(), 0o666)
@@ -183,7 +200,7 @@ func prepare(ctx context.Context, o *options, dir string) ([]*program, error) {
 	one := func(program string, flags ...string) func(*input) []string {
 		return func(f *input) []string { return slices.Concat([]string{program}, flags, []string{f.path}) }
 	}
-	if o.consumers {
+	if o.consumers || o.instructions {
 		var programs []*program
 		for _, c := range consumerList {
 			programs = append(programs, &program{name: c.name, args: one(dump, c.args...), env: env, rounds: o.rounds, finds: c.name == "check"})
@@ -296,6 +313,10 @@ func head(w io.Writer, o *options) {
 	if o.procs != "" {
 		fmt.Fprintf(w, ", GOMAXPROCS=%s", o.procs)
 	}
+	if o.instructions {
+		fmt.Fprintln(w)
+		return
+	}
 	fmt.Fprintf(w, "; medians of %d rounds%s\n", o.rounds, load())
 }
 
@@ -327,7 +348,7 @@ func load() string {
 func table(w io.Writer, in *input, programs []*program, runs map[string]map[*input][]sample) {
 	fmt.Fprintf(w, "\n### %s\n\n%s packets, %.1f MB, %.0f bytes a packet, NFSv%d\n\n",
 		filepath.Base(in.path), thousands(in.packets), float64(in.bytes)/1e6, float64(in.bytes)/float64(in.packets), in.version)
-	fmt.Fprintln(w, "| program | wall s | fastest–slowest | CPU s | packets/s | MB/s | ns/packet | × tshark | the same in CPU time | × plain walk | MiB resident |")
+	fmt.Fprintln(w, "| program | wall s | fastest–slowest | CPU s | packets/s | MB/s | ns/packet | × tshark | the same in CPU time | CPU time, × plain walk | MiB resident |")
 	fmt.Fprintln(w, "|-|-:|-:|-:|-:|-:|-:|-:|-:|-:|-:|")
 	base := func(name string, of func(sample) float64) float64 {
 		r := runs[name]
@@ -338,7 +359,7 @@ func table(w io.Writer, in *input, programs []*program, runs map[string]map[*inp
 	}
 	elapsed := func(s sample) float64 { return s.wall.Seconds() }
 	spent := func(s sample) float64 { return (s.user + s.sys).Seconds() }
-	tshark, tsharkCPU, walk := base(nameTshark, elapsed), base(nameTshark, spent), base(nameWalk, elapsed)
+	tshark, tsharkCPU, walkCPU := base(nameTshark, elapsed), base(nameTshark, spent), base(nameWalk, spent)
 	ratio := func(of, wall float64) string {
 		if of == 0 || wall == 0 {
 			return "–"
@@ -357,7 +378,7 @@ func table(w io.Writer, in *input, programs []*program, runs map[string]map[*inp
 		rss := median(s, func(s sample) float64 { return float64(s.rss) / (1 << 20) })
 		fmt.Fprintf(w, "| %s | %.3f | %.3f–%.3f | %.3f | %s | %.0f | %.0f | %s | %s | %s | %.0f |\n",
 			p.name, wall, low, high, used, thousands(uint64(float64(in.packets)/wall)), float64(in.bytes)/1e6/wall,
-			wall*1e9/float64(in.packets), ratio(tshark, wall), ratio(tsharkCPU, used), ratio(walk, wall), rss)
+			wall*1e9/float64(in.packets), ratio(tshark, wall), ratio(tsharkCPU, used), ratio(used, walkCPU), rss)
 	}
 }
 

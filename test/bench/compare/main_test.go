@@ -38,13 +38,13 @@ func TestTable(t *testing.T) {
 	in := &input{path: "dir/x.pcap", bytes: 2e6, packets: 1000, version: 3}
 	programs := []*program{{name: nameWalk}, {name: "rpcrdma-dump"}, {name: nameTshark}}
 	runs := map[string]map[*input][]sample{
-		nameWalk:       {in: {{wall: 100 * time.Millisecond}}},
+		nameWalk:       {in: {{wall: 100 * time.Millisecond, user: 200 * time.Millisecond}}},
 		"rpcrdma-dump": {in: {{wall: 200 * time.Millisecond, user: 300 * time.Millisecond, rss: 8 << 20}}},
 		nameTshark:     {in: {{wall: 10 * time.Second, user: 8 * time.Second, sys: time.Second}}},
 	}
 	var b strings.Builder
 	table(&b, in, programs, runs)
-	const want = "| rpcrdma-dump | 0.200 | 0.200–0.200 | 0.300 | 5,000 | 10 | 200000 | 50.00 | 30.00 | 0.50 | 8 |\n"
+	const want = "| rpcrdma-dump | 0.200 | 0.200–0.200 | 0.300 | 5,000 | 10 | 200000 | 50.00 | 30.00 | 1.50 | 8 |\n"
 	if !strings.Contains(b.String(), want) {
 		t.Errorf("no line %q in:\n%s", want, b.String())
 	}
@@ -67,6 +67,26 @@ func TestConsumers(t *testing.T) {
 		"| -q | 1.500 | 1.000 | 1.00 | 1.00 | – | 1.000 | 4 |\n",
 		"| check | 4.500 | 4.000 | 3.00 | 4.00 | 1.2 | 1.000 | 4 |\n",
 	} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no line %q in:\n%s", want, b.String())
+		}
+	}
+}
+
+func TestInstructions(t *testing.T) {
+	const log = "==7== \n==7== Events    : Ir\n==7== Collected : 12345678\n==7== \n"
+	if n, err := collected([]byte(log)); n != 12345678 || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+	for _, bad := range []string{"", "==7== Collected : \n", "==7== Collected : 99999999999999999999\n"} {
+		if n, err := collected([]byte(bad)); err == nil {
+			t.Errorf("%q: %d", bad, n)
+		}
+	}
+	inputs := []*input{{path: "dir/short.pcap", packets: 1000}, {path: "dir/long.pcap", packets: 3000}}
+	var b strings.Builder
+	instructionTable(&b, inputs, []*program{{name: "-q"}, {name: "report"}}, [][]uint64{{5e6, 8e6}, {1e6, 7e6}})
+	for _, want := range []string{"| -q | 1500 | 1.00 |\n", "| report | 3000 | 2.00 |\n"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no line %q in:\n%s", want, b.String())
 		}
