@@ -11,11 +11,12 @@ import (
 
 // progress is what Go's fuzzing engine reports in its output.
 type progress struct {
-	seeds       uint64 // inputs that were run before fuzzing
-	execs       uint64 // the seeds included
-	elapsed     time.Duration
-	interesting int // new ones of this run
-	total       int // size of the corpus
+	seeds       uint64        // inputs that were run before fuzzing
+	execs       uint64        // the seeds included
+	elapsed     time.Duration // the seeds included
+	seeding     time.Duration // until all seeds were run; 0 if they were not
+	interesting int           // new ones of this run
+	total       int           // size of the corpus
 	fuzzing     bool
 	failing     string // path of an input that failed, in the package's folder
 	deadline    bool   // the engine ran out of time

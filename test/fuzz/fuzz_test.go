@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -48,6 +50,55 @@ fuzz: elapsed: 3s, execs: 100 (33/sec), new interesting: 0 (total: 3)
 		}
 		if p.fuzzed() != c.fuzzed || (started == 1) != p.fuzzing {
 			t.Errorf("%s: %d executions, started %d times", c.name, p.fuzzed(), started)
+		}
+	}
+}
+
+// A target whose seeds take longer than its time is given more time, not called slow.
+func TestManySeeds(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		seeding int // seconds that the seeds take
+		runs    string
+		seeds   string
+	}{
+		{"few seeds", 0, "1s\n", "2/2 completed, now fuzzing with 1 workers"},
+		{"many", 7, "1s\n2s\n3s\n5s\n9s\n", "2/2 completed, now fuzzing with 1 workers"},
+		{"never", 1 << 30, "1s\n2s\n3s\n5s\n9s\n17s\n33s\n1m5s\n2m9s\n4m17s\n", ""},
+	} {
+		dir := t.TempDir()
+		// The engine of Go, but for its time, which does not pass.
+		engine := filepath.Join(dir, "engine")
+		script := fmt.Sprintf(`#!/bin/sh
+for a; do case "$a" in -test.fuzztime=*) d=${a#*=} ;; esac; done
+echo "$d" >>runs
+m=0 s=${d%%s}
+case "$s" in *m*) m=${s%%%%m*} s=${s#*m} ;; esac
+if [ $((60 * m + s)) -gt %d ]; then
+	echo "fuzz: elapsed: 0s, gathering baseline coverage: %s"
+	echo "fuzz: elapsed: 1s, execs: 1002 (1000/sec), new interesting: 0 (total: 2)"
+else
+	echo "fuzz: elapsed: $d, gathering baseline coverage: 1/2 completed"
+fi
+echo PASS
+`, c.seeding, c.seeds)
+		if err := os.WriteFile(engine, []byte(script), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		r := &runner{
+			options: &options{time: time.Second, floor: 200, work: dir}, module: &module{root: dir}, notes: io.Discard,
+			built: map[string]*binary{"": {path: engine}},
+		}
+		res := new(result)
+		if err := r.spend(t.Context(), target{"", "FuzzX"}, dir, res); err != nil {
+			t.Fatal(err)
+		}
+		runs, err := os.ReadFile(filepath.Join(dir, "runs"))
+		if err != nil || string(runs) != c.runs {
+			t.Errorf("%s: runs of %q, want %q (%v)", c.name, runs, c.runs, err)
+		}
+		if fuzzed := c.seeds != ""; (res.fuzzed == 1000) != fuzzed || r.below(res) == fuzzed || !fuzzed && res.cpu != 0 {
+			t.Errorf("%s: %+v", c.name, res)
 		}
 	}
 }

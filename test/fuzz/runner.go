@@ -57,7 +57,8 @@ type result struct {
 	fuzzed   uint64 // executions of made inputs
 	total    uint64 // of all runs with this corpus
 	cpu      time.Duration
-	elapsed  time.Duration
+	elapsed  time.Duration // of fuzzing
+	seeding  time.Duration // given to the seeds
 	corpus   int
 	fresh    int
 	slow     bool
@@ -196,21 +197,18 @@ func (r *runner) target(ctx context.Context, t target) (*result, error) {
 
 // spend runs a target until its time is over, or it has found enough.
 func (r *runner) spend(ctx context.Context, t target, corpus string, res *result) error {
-	longer := false
 	for left := r.time; left > 0 && ctx.Err() == nil; {
 		p, err := r.run(ctx, t, corpus, left, res)
 		if err != nil {
 			return err
 		}
-		left -= max(p.elapsed, time.Second)
+		left -= max(p.elapsed-p.seeding, time.Second)
 		switch {
 		case p.failing != "":
 			if r.corpus == "" || len(res.findings) == maxFindings || !p.fuzzing {
 				return nil
 			}
 		case left > r.time/2 && p.deadline:
-		case res.fuzzed == 0 && !longer: // the corpus took all of the time
-			left, longer = 4*r.time, true
 		default:
 			return nil
 		}
@@ -222,13 +220,13 @@ func (r *runner) spend(ctx context.Context, t target, corpus string, res *result
 // busy machine may have seen little but the start.
 func (r *runner) recheck(ctx context.Context, t target, corpus string, res *result) error {
 	for again := 0; r.floor > 0 && len(res.findings) == 0 && r.below(res) && ctx.Err() == nil; again++ {
-		if again == 3 {
+		if again == 3 || res.seeding >= maxSeeding {
 			res.slow = true
 			return nil
 		}
 		if again == 0 && res.cpu >= enough {
 			again = 2 // it has had its time
-			*res = result{}
+			*res = result{seeding: res.seeding}
 		}
 		if _, err := r.run(ctx, t, corpus, 4*r.time, res); err != nil {
 			return err
@@ -237,13 +235,30 @@ func (r *runner) recheck(ctx context.Context, t target, corpus string, res *resu
 	return nil
 }
 
-// run runs the engine once, and adds what came of it.
+// maxSeeding is the longest that is waited for the seeds of a target.
+const maxSeeding = 4 * time.Minute
+
+// run fuzzes for a time, and adds what came of it. The engine counts the time
+// that the seeds take as time of fuzzing. A target with many of them, on a slow
+// machine, would never come to the end of them: then it is run again, with twice
+// as much time for them.
 func (r *runner) run(ctx context.Context, t target, corpus string, d time.Duration, res *result) (*progress, error) {
-	p, cpu, err := r.once(ctx, t, corpus, d)
-	if err != nil {
-		return nil, err
+	var p *progress
+	for {
+		var cpu time.Duration
+		var err error
+		if p, cpu, err = r.once(ctx, t, corpus, d+res.seeding); err != nil {
+			return nil, err
+		}
+		res.add(p, cpu)
+		if p.fuzzing {
+			res.seeding = max(res.seeding, p.seeding)
+		}
+		if p.fuzzed() > 0 || p.failing != "" || res.seeding >= maxSeeding || ctx.Err() != nil {
+			break
+		}
+		res.seeding = max(2*res.seeding, time.Second)
 	}
-	res.add(p, cpu)
 	if p.failing != "" {
 		text, err := r.finding(t, p)
 		if err != nil {
@@ -261,7 +276,10 @@ const enough = 250 * time.Millisecond
 // any processor time may have waited for it, or for something else: then the
 // time on the clock decides.
 func (r *runner) below(res *result) bool {
-	if res.cpu >= enough {
+	switch {
+	case res.fuzzed == 0:
+		return true
+	case res.cpu >= enough:
 		return res.rate() < r.floor
 	}
 	return float64(res.fuzzed) < r.floor*res.elapsed.Seconds()
@@ -270,7 +288,7 @@ func (r *runner) below(res *result) bool {
 func (r *result) add(p *progress, cpu time.Duration) {
 	r.fuzzed += p.fuzzed()
 	r.cpu += cpu
-	r.elapsed += p.elapsed
+	r.elapsed += max(p.elapsed-p.seeding, 0)
 	r.fresh += p.interesting
 	r.corpus = max(p.total, int(p.seeds))
 }
@@ -312,7 +330,8 @@ func (r *runner) once(ctx context.Context, t target, corpus string, d time.Durat
 	write.Close()
 	p := new(progress)
 	var before time.Duration
-	scanned := p.scan(read, func() { before = familyTime(cmd.Process.Pid) })
+	start := time.Now()
+	scanned := p.scan(read, func() { p.seeding, before = time.Since(start), familyTime(cmd.Process.Pid) })
 	err = cmd.Wait()
 	if scanned != nil {
 		return nil, 0, scanned
@@ -327,6 +346,9 @@ func (r *runner) once(ctx context.Context, t target, corpus string, d time.Durat
 	if err != nil && p.failing == "" && !p.deadline && ctx.Err() == nil {
 		// It failed without an input to show: a seed, or the target itself.
 		p.failing = "-"
+	}
+	if !p.fuzzing {
+		return p, 0, nil
 	}
 	cpu := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime() - before
 	return p, max(cpu, 0), nil
