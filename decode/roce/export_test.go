@@ -7,10 +7,8 @@ import (
 	"slices"
 )
 
-// NewRoute makes a Route as a LeanDecoder would: the tracker finds no flow by one without its slot.
-func NewRoute(src, dst netip.Addr) *Route {
-	return &Route{Src: src, Dst: dst, slot: routeSlot(src)}
-}
+// NewRoute makes a Route as a LeanDecoder would: the tracker finds no flow by one without its hash.
+func NewRoute(src, dst netip.Addr) *Route { return newRoute(src, dst) }
 
 // State describes what the tracker knows of each flow, for comparison.
 func (t *Tracker) State() (lines []string) {

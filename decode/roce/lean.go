@@ -12,20 +12,36 @@ import (
 // so that a pointer identifies both.
 type Route struct {
 	Src, Dst netip.Addr
-	// The bytes of the addresses, for fast comparison; with IPv4, both are in src.
-	src, dst uint64
-	more     [2]uint64
-	slot     uint8
-	six      bool // the addresses are IPv6
+	hosts    hosts
+	hash     uint32 // see flowSlot
 	// Group belongs to whoever takes the Leans: what it knows of the two hosts. It is 0 at first.
 	Group uint16
 }
 
-// routeSlot is the address's contribution to the index in Tracker.cache.
-func routeSlot(src netip.Addr) uint8 {
-	b := src.As16()
-	return b[15]
+// hosts are the bytes of both addresses, for fast comparison; with IPv4, both are in src.
+type hosts struct {
+	src, dst uint64
+	more     [2]uint64
+	six      bool // the addresses are IPv6
 }
+
+// newRoute makes a Route.
+func newRoute(src, dst netip.Addr) *Route {
+	return &Route{Src: src, Dst: dst, hash: routeHash(src, dst)}
+}
+
+// routeHash mixes the bytes of two addresses.
+func routeHash(src, dst netip.Addr) uint32 {
+	h := uint64(0)
+	for _, b := range [2][16]byte{src.As16(), dst.As16()} {
+		h = (h ^ binary.LittleEndian.Uint64(b[:8])) * golden
+		h = (h ^ h>>32 ^ binary.LittleEndian.Uint64(b[8:])) * golden
+	}
+	return uint32(h >> 32)
+}
+
+// golden is 2^64 divided by the golden ratio: multiplication with it mixes bits upwards.
+const golden = 0x9e3779b97f4a7c15
 
 // Lean is what the Tracker needs of an ordinary packet: one of the RC service that was captured completely,
 // has a right ICRC, and has the extension headers of nearly all traffic. If decoding and tracking run on two
@@ -67,8 +83,13 @@ type LeanDecoder struct {
 	// The masked headers that the ICRC covers: four bytes for the absent LRH, then IP, UDP and BTH. The zeros
 	// in front do not change a CRC that starts at zero.
 	scratch [icrcLead + icrcScratch]byte
-	routes  [64]*Route
+	// Routes are found in known, the last of those with the same routeSlot in recent.
+	recent [1024]*Route
+	known  map[hosts]*Route
 }
+
+// maxRoutes bounds LeanDecoder.known: if it is full, it begins anew.
+const maxRoutes = 1 << 12
 
 const (
 	etherSize    = 14
@@ -130,8 +151,8 @@ func (d *LeanDecoder) Ordinary(packets []capture.Packet, units []Unit) int {
 			}
 			// Read after the call, so that it need not be kept beyond it.
 			l.SrcPort, l.Traffic, l.Tag = binary.BigEndian.Uint16(h[etherSize+ipv4Size:]), h[etherSize+1], 0
-			hosts := binary.LittleEndian.Uint64(h[etherSize+12:])
-			if q := d.routes[routeHash(hosts)]; q != nil && q.src == hosts && !q.six {
+			both := binary.LittleEndian.Uint64(h[etherSize+12:])
+			if q := d.recent[routeSlot(both)]; q != nil && q.hosts.src == both && !q.hosts.six {
 				l.Route = q
 			} else {
 				l.Route = d.route(b[etherSize:], ipv4Size)
@@ -299,30 +320,35 @@ func (d *LeanDecoder) intact(p []byte, net int) bool {
 	return crc == binary.LittleEndian.Uint32(p[len(p)-ICRCSize:])
 }
 
-// routeHash is the place of a Route in LeanDecoder.routes.
-func routeHash(x uint64) uint64 { return x * 0x9e3779b97f4a7c15 >> 58 }
+// routeSlot is the place of a Route in LeanDecoder.recent.
+func routeSlot(x uint64) uint64 { return x * golden >> (64 - 10) }
 
 // route finds or makes the Route of an IP packet.
 func (d *LeanDecoder) route(p []byte, net int) *Route {
-	var src, dst uint64
-	var more [2]uint64
-	if net == ipv4Size {
-		src = binary.LittleEndian.Uint64(p[12:])
+	h := hosts{six: net != ipv4Size}
+	if h.six {
+		h.src, h.more[0] = binary.LittleEndian.Uint64(p[8:]), binary.LittleEndian.Uint64(p[16:])
+		h.dst, h.more[1] = binary.LittleEndian.Uint64(p[24:]), binary.LittleEndian.Uint64(p[32:])
 	} else {
-		src, more[0] = binary.LittleEndian.Uint64(p[8:]), binary.LittleEndian.Uint64(p[16:])
-		dst, more[1] = binary.LittleEndian.Uint64(p[24:]), binary.LittleEndian.Uint64(p[32:])
+		h.src = binary.LittleEndian.Uint64(p[12:])
 	}
-	slot := &d.routes[routeHash(src^dst<<1^more[0]^more[1]<<1)]
-	if q := *slot; q != nil && q.src == src && q.dst == dst && q.more == more && q.six == (net != ipv4Size) {
+	slot := &d.recent[routeSlot(h.src^h.dst<<1^h.more[0]^h.more[1]<<1)]
+	if q := *slot; q != nil && q.hosts == h {
 		return q
 	}
-	q := &Route{src: src, dst: dst, more: more, six: net != ipv4Size}
-	if net == ipv4Size {
-		q.Src, q.Dst = netip.AddrFrom4([4]byte(p[12:16])), netip.AddrFrom4([4]byte(p[16:20]))
-	} else {
-		q.Src, q.Dst = netip.AddrFrom16([16]byte(p[8:24])), netip.AddrFrom16([16]byte(p[24:40]))
+	q := d.known[h]
+	if q == nil {
+		if h.six {
+			q = newRoute(netip.AddrFrom16([16]byte(p[8:24])), netip.AddrFrom16([16]byte(p[24:40])))
+		} else {
+			q = newRoute(netip.AddrFrom4([4]byte(p[12:16])), netip.AddrFrom4([4]byte(p[16:20])))
+		}
+		q.hosts = h
+		if d.known == nil || len(d.known) == maxRoutes {
+			d.known = make(map[hosts]*Route)
+		}
+		d.known[h] = q
 	}
-	q.slot = routeSlot(q.Src)
 	*slot = q
 	return q
 }

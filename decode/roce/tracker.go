@@ -151,8 +151,8 @@ type Tracker struct {
 	limits  Limits
 
 	flows map[flowKey]*flow
-	cache [256]*flow // by queue pair number: the last flow used
-	epoch uint64     // lasts while all packets are plain: see plainness
+	cache [flowSlots]*flow // of those with the same slot: the last one used
+	epoch uint64           // lasts while all packets are plain: see plainness
 
 	lone   map[addrPair]*flow // flows without a peer: the newest
 	paired map[addrPair]*flow // those with one
@@ -279,9 +279,8 @@ func (t *Tracker) flow(key flowKey, ref rdma.Ref, tap int32, fabric rdma.Fabric)
 	slot := t.slot(&key)
 	fl := *slot
 	if fl == nil || fl.key != key {
-		fl = t.flows[key]
-		if fl == nil {
-			fl = t.newFlow(key, ref, tap, fabric)
+		if fl = t.flows[key]; fl == nil {
+			return t.newFlow(key, ref, tap, fabric)
 		}
 		*slot = fl
 	}
@@ -553,7 +552,6 @@ func (t *Tracker) anew(fl *flow, ref rdma.Ref, tap int32, fabric rdma.Fabric) *f
 	t.forget(fl.c, ref)
 	fl = t.newFlow(key, ref, tap, fabric)
 	fl.tap.Follow(tap)
-	*t.slot(&key) = fl
 	return fl
 }
 
@@ -589,7 +587,7 @@ func (t *Tracker) addFlow(c *connection, side rdma.Side, key flowKey) *flow {
 	fl := &flow{key: key, c: c, side: side}
 	fl.tap.Follow(rdma.NoTap)
 	c.flows[side] = fl
-	t.flows[key] = fl
+	t.flows[key], *t.slot(&key) = fl, fl
 	t.add(c, flowSize)
 	return fl
 }
@@ -684,9 +682,17 @@ func (t *Tracker) forget(c *connection, ref rdma.Ref) {
 	t.remove(c)
 }
 
+// flowSlots is the length of Tracker.cache.
+const flowSlots = 1 << 10
+
+// flowSlot is the place in Tracker.cache of a flow between two hosts.
+func flowSlot(hash, qpn uint32) uint32 {
+	return (hash ^ qpn*(golden>>32)) >> (32 - 10)
+}
+
 // slot is the cache entry of a flow.
 func (t *Tracker) slot(key *flowKey) **flow {
-	return &t.cache[uint8(key.qpn)^routeSlot(key.src)]
+	return &t.cache[flowSlot(routeHash(key.src, key.dst), key.qpn)]
 }
 
 func (t *Tracker) remove(c *connection) {

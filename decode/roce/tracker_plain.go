@@ -21,8 +21,13 @@ type plainness struct {
 
 // Lean is Packet for an ordinary packet of RoCEv2. Tap and tenant may differ from those of p if it was captured in a tunnel.
 func (t *Tracker) Lean(p *capture.Packet, tap uint16, tenant uint64, l *Lean) *rdma.Connection {
-	fl := t.cache[uint8(l.DestQP)^l.Route.slot]
-	if !fl.carries(l, tenant) || fl.tap.Tap() != int32(tap) || l.Marked() {
+	fl := t.cache[flowSlot(l.Route.hash, l.DestQP)]
+	if !fl.carries(l, tenant) {
+		if fl = t.find(l, tenant); fl == nil {
+			return t.unplain(p, tap, tenant, l)
+		}
+	}
+	if fl.tap.Tap() != int32(tap) || l.Marked() {
 		return t.unplain(p, tap, tenant, l)
 	}
 	if fl.plain.epoch != t.epoch && !t.examine(fl) {
@@ -86,6 +91,17 @@ func (t *Tracker) Lean(p *capture.Packet, tap uint16, tenant uint64, l *Lean) *r
 	return known
 }
 
+// find finds the flow of a packet if the cache has another one, or if the packet comes with another Route of the same hosts: each
+// LeanDecoder has its own. It returns nil if there is none.
+func (t *Tracker) find(l *Lean, tenant uint64) *flow {
+	fl := t.flows[flowKey{l.Route.Src, l.Route.Dst, tenant, l.DestQP}]
+	if fl != nil {
+		fl.route = l.Route
+		t.cache[flowSlot(l.Route.hash, l.DestQP)] = fl
+	}
+	return fl
+}
+
 // carries reports whether a packet belongs to a flow, if there is one.
 func (fl *flow) carries(l *Lean, tenant uint64) bool {
 	return fl != nil && fl.route == l.Route && fl.key.qpn == l.DestQP && fl.key.tenant == tenant
@@ -122,7 +138,7 @@ func (t *Tracker) unplain(p *capture.Packet, tap uint16, tenant uint64, l *Lean)
 	t.plainBy = -1
 	t.tenant, t.tunnel = tenant, nil
 	ref := rdma.Ref{Time: p.Time, Number: p.Number}
-	fl := t.cache[uint8(l.DestQP)^l.Route.slot]
+	fl := t.cache[flowSlot(l.Route.hash, l.DestQP)]
 	if !fl.carries(l, tenant) {
 		fl = t.flow(flowKey{l.Route.Src, l.Route.Dst, tenant, l.DestQP}, ref, int32(tap), rdma.RoCEv2)
 		fl.route = l.Route

@@ -3,6 +3,7 @@ package roce_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"net/netip"
 	"slices"
 	"testing"
 
@@ -12,21 +13,32 @@ import (
 	"github.com/rpcrdma/toolkit/decode/roce"
 )
 
-// routes are how the packets of client and server come.
-var routes = [2]*roce.Route{roce.NewRoute(a, b), roce.NewRoute(b, a)}
+// routes are how the packets of clients and servers come: by pair of hosts, LeanDecoder and direction.
+var routes = func() (all [4][2][2]*roce.Route) {
+	for i := range all {
+		client, server := a, b
+		for range i { // other hosts
+			client, server = client.Next().Next(), server.Prev()
+		}
+		for j := range all[i] {
+			all[i][j] = [2]*roce.Route{roce.NewRoute(client, server), roce.NewRoute(server, client)}
+		}
+	}
+	return all
+}()
 
 // twice feeds two trackers with the same packets: one by Lean, which goes the short way for most of them, the other by Packet.
 type twice struct {
 	lean, full *wire
-	next       [2]uint32 // PSNs of the directions
+	next       [len(routes)][2]uint32 // PSNs of the directions, by pair of hosts
 }
 
-func (w *twice) packet(from rdma.Side, tap uint16, gap int64, l *roce.Lean) {
+func (w *twice) packet(pair int, from rdma.Side, tap uint16, gap int64, l *roce.Lean) {
 	payload := make([]byte, l.PayloadLen)
 	for i := range payload {
 		payload[i] = byte(l.PSN) + byte(i)
 	}
-	l.Route, l.SrcPort = routes[from], 0xc001+uint16(from)
+	l.Route, l.SrcPort = routes[pair][w.lean.n>>3&1][from], 0xc001+uint16(from)
 	l.DestQP = 9
 	if from == 1 {
 		l.DestQP = 5
@@ -60,16 +72,20 @@ var ops = [16]roce.Opcode{
 	roce.RCReadRequest, roce.RCReadResponseOnly, roce.RCSendOnlyImmediate, roce.CNP,
 }
 
-// step makes a packet of three bytes: which, its place in the sequence, and what is unusual about it.
+// step makes a packet of three bytes: which, its place in the sequence or its pair of hosts, and what is unusual about it.
 func (w *twice) step(which, place, odd byte) {
-	from := rdma.Side(which & 1)
+	from, pair := rdma.Side(which&1), 0
+	if place < 192 {
+		pair = int(place) % len(routes)
+	}
+	next := &w.next[pair]
 	l := roce.Lean{Opcode: ops[which>>1&15], SE: odd&1 != 0, RKey: uint32(place), VA: 1 << 20, DMALen: 64}
 	if odd&4 != 0 {
 		l.DMALen = 64 << 10 // more than a packet: how many answer it depends on the path MTU
 	}
-	base := &w.next[from]
+	base := &next[from]
 	if l.Opcode.IsResponse() {
-		l.PSN = w.next[from.Other()] - 1
+		l.PSN = next[from.Other()] - 1
 		if l.Opcode != roce.RCReadResponseOnly {
 			l.PSN -= uint32(which >> 6) // it may acknowledge less than all
 		}
@@ -111,13 +127,13 @@ func (w *twice) step(which, place, odd byte) {
 	case 0xa9:
 		gap = 60e9
 	case 0xaa:
-		w.next[from] += 1 << 20 // another connection
+		next[from] += 1 << 20 // another connection
 	case 0xab, 0xac:
 		for _, x := range []*wire{w.lean, w.full} {
 			x.t.Evict(rdma.Ref{Time: x.now, Number: x.n})
 		}
 	}
-	w.packet(from, tap, gap, &l)
+	w.packet(pair, from, tap, gap, &l)
 }
 
 // compare closes both connections, and compares all that was reported, what the trackers know, and what the connections are in the end.
@@ -174,13 +190,18 @@ func (w *twice) watch() {
 }
 
 func newTwice(setup, watch bool) *twice {
-	w := &twice{newWire(), newWire(), [2]uint32{1000, 1<<24 - 3}}
+	w := &twice{lean: newWire(), full: newWire()}
+	for i := range w.next {
+		w.next[i] = [2]uint32{1000, 1<<24 - 3}
+	}
 	if watch {
 		w.watch()
 	}
-	if setup {
-		w.lean.setup(w.next[0], w.next[1])
-		w.full.setup(w.next[0], w.next[1])
+	for i := range w.next {
+		if r := routes[i][0][0]; setup {
+			w.lean.connect([2]netip.Addr{r.Src, r.Dst}, [2]uint32{5, 9}, w.next[i])
+			w.full.connect([2]netip.Addr{r.Src, r.Dst}, [2]uint32{5, 9}, w.next[i])
+		}
 	}
 	return w
 }
@@ -191,7 +212,7 @@ func TestPlain(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 1))
 			w := newTwice(seed%4 != 0, seed%8 > 3)
 			for range 100 {
-				place, odd := byte(0), byte(rng.Uint32())
+				place, odd := byte(rng.IntN(1+int(seed)%3)), byte(rng.Uint32())
 				if rng.IntN(12) == 0 {
 					place = 192 + byte(rng.Uint32())&63
 				}
@@ -205,10 +226,53 @@ func TestPlain(t *testing.T) {
 	}
 }
 
+// Each packet is plain that would be plain alone, though the flows of many hosts and queue pairs share slots of the cache, and two
+// LeanDecoders take turns.
+func TestPlainAmongMany(t *testing.T) {
+	const clients, pairs, rounds = 40, 30, 6
+	w := newWire()
+	var routes [clients][2][2]*roce.Route
+	psn := func(i int) [2]uint32 { return [2]uint32{uint32(i) << 8, 1<<24 - 2 - uint32(i)} }
+	qpn := func(i int) [2]uint32 { return [2]uint32{1000 + uint32(i/clients), 2000 + uint32(i/clients)} }
+	client := a
+	for i := range routes {
+		client = client.Next()
+		for j := range routes[i] {
+			routes[i][j] = [2]*roce.Route{roce.NewRoute(client, b), roce.NewRoute(b, client)}
+		}
+	}
+	for i := range clients * pairs {
+		w.connect([2]netip.Addr{routes[i%clients][0][0].Src, b}, qpn(i), psn(i))
+	}
+	w.rec.quiet = true
+	for round := range rounds {
+		for i := range clients * pairs {
+			// A Send and its acknowledgement, and the same in the other direction.
+			for k := range 4 {
+				from, sender := (k+1)>>1&1, k>>1
+				l := roce.Lean{
+					Route: routes[i%clients][round&1][from], DestQP: qpn(i)[1-from],
+					PSN: (psn(i)[sender] + uint32(round)) & (1<<24 - 1), Opcode: roce.RCSendOnly, PayloadLen: 64,
+				}
+				if from != sender {
+					l.Opcode, l.Syndrome, l.PayloadLen = roce.RCAcknowledge, roce.ACKUnlimited, 0
+				}
+				w.n++
+				w.now += 1000
+				w.t.Lean(&capture.Packet{Time: w.now, Number: w.n, Data: make([]byte, 64)}, 0, 0, &l)
+				if side, ok := w.t.Plain(); round > 0 && (!ok || int(side) != from) {
+					t.Fatalf("round %d, connection %d, packet %d: plain %v, from side %d", round, i, k, ok, side)
+				}
+			}
+		}
+	}
+}
+
 func FuzzPlain(f *testing.F) {
 	f.Add(true, []byte{0, 0, 0x20, 3, 0, 0, 1, 0, 0x20, 2, 0, 0})
 	f.Add(false, []byte{0, 0, 0x20, 3, 0, 0, 1, 240, 0x20, 2, 0, 0xf0})
 	f.Add(true, []byte{0, 0, 0x20, 3, 0, 0, 1, 0, 0x20, 2, 0, 0, 0}) // watched
+	f.Add(false, []byte{0, 1, 0x20, 0, 2, 0x20, 3, 1, 0, 3, 2, 0, 1, 1, 0x20, 1, 2, 0x20, 2, 1, 0, 2, 2, 0})
 	f.Add(true, []byte{16, 0, 0, 0, 0, 0x20, 20, 0, 4, 3, 0, 0})
 	f.Add(true, []byte{0, 0, 0x20, 3, 0, 0, 1, 0, 0x20, 2, 0, 0, 0, 0, 0xab, 3, 0, 0, 1, 0, 0x20, 2, 0, 0})
 	f.Fuzz(func(t *testing.T, setup bool, steps []byte) {

@@ -123,8 +123,13 @@ func (w *wire) ack(from rdma.Side, psn uint32) {
 
 // setup makes the connection with messages, so that the directions are known.
 func (w *wire) setup(psnA, psnB uint32) {
-	c := rocetest.Config{CM: true, Calls: 1, Kinds: []rocetest.Kind{rocetest.Small}, StayOpen: true, QPN: [2]uint32{5, 9}, PSN: [2]uint32{psnA, psnB}, Addr: [2]netip.Addr{a, b}}
-	f := rocetest.Feeder{Tracker: w.t}
+	w.connect([2]netip.Addr{a, b}, [2]uint32{5, 9}, [2]uint32{psnA, psnB})
+}
+
+// connect makes a connection of two hosts, between two queue pairs.
+func (w *wire) connect(addr [2]netip.Addr, qpn, psn [2]uint32) {
+	c := rocetest.Config{CM: true, Calls: 1, Kinds: []rocetest.Kind{rocetest.Small}, StayOpen: true, QPN: qpn, PSN: psn, Addr: addr}
+	f := rocetest.Feeder{Tracker: w.t, Number: w.n}
 	for _, r := range rocetest.Make(c).Taps[0] {
 		if r.Role == rocetest.Management {
 			f.Feed(&r)
