@@ -37,6 +37,7 @@ type Checker struct {
 
 	conns  map[*rdma.Connection]*conn
 	last   *conn
+	recent [lastUsed]*conn      // by the ID of the connection
 	gone   [64]*rdma.Connection // recently closed
 	goneAt int
 	calls  transaction.Table[*callState]

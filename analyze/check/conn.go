@@ -59,6 +59,9 @@ type sent struct {
 	next  uint32
 }
 
+// lastUsed is how many connections at most are found without a search: those used last.
+const lastUsed = 64
+
 const never = math.MinInt64
 
 // quiet is how long, in nanoseconds, a call lost from the capture may still be open after the loss: the time
@@ -68,9 +71,9 @@ const quiet = 60e9
 // conn returns the state of a connection. It makes one if there is none.
 func (c *Checker) conn(k *rdma.Connection) *conn {
 	k = k.Resolve()
-	if c.last != nil && c.last.c == k {
-		c.enter(c.last)
-		return c.last
+	if s := c.used(k); s != nil {
+		c.enter(s)
+		return s
 	}
 	s := c.conns[k]
 	if s == nil {
@@ -83,9 +86,32 @@ func (c *Checker) conn(k *rdma.Connection) *conn {
 		s.own = c.apart.own(k)
 		c.conns[k] = s
 	}
-	c.last = s
+	c.last, c.recent[k.ID%lastUsed] = s, s
 	c.enter(s)
 	return s
+}
+
+// used returns the state of a connection if it is one of the last that were used, and makes it the last. Otherwise it returns nil.
+func (c *Checker) used(k *rdma.Connection) *conn {
+	s := c.last
+	if s == nil || s.c != k {
+		if s = c.recent[k.ID%lastUsed]; s == nil || s.c != k {
+			return nil
+		}
+		c.last = s
+	}
+	return s
+}
+
+// forget drops the state of a connection.
+func (c *Checker) forget(k *rdma.Connection) {
+	delete(c.conns, k)
+	if s := c.recent[k.ID%lastUsed]; s != nil && s.c == k {
+		c.recent[k.ID%lastUsed] = nil
+	}
+	if s := c.last; s != nil && s.c == k {
+		c.last = nil
+	}
 }
 
 // missing is the number of packets from a side that the capture lacks.
@@ -223,8 +249,7 @@ func (s *conn) badCRC(ref rdma.Ref) {
 // before the capture, so little of them is judged anyway.
 func (c *Checker) Merged(into *rdma.Connection, _ rdma.Side, from *rdma.Connection, _ rdma.Side) {
 	old := c.conns[from]
-	delete(c.conns, from)
-	c.last = nil
+	c.forget(from)
 	s := c.conn(into)
 	c.stir(s)
 	if old != nil {
@@ -267,10 +292,7 @@ func (c *Checker) closed(s *conn) {
 	c.doubled(s, true)
 	c.unrefused(s)
 	c.health(s)
-	delete(c.conns, s.c)
-	if c.last == s {
-		c.last = nil
-	}
+	c.forget(s.c)
 	c.gone[c.goneAt] = s.c
 	c.goneAt = (c.goneAt + 1) % len(c.gone)
 }

@@ -29,12 +29,7 @@ func (c *Checker) Message(tx *transaction.Transaction, reply bool, s *rdma.Send)
 	if f := tx.Connection.Fabric; f == rdma.TCP || f == rdma.UDP {
 		return
 	}
-	k := c.last
-	if x := tx.Connection; k == nil || k.c != x || x.MergedInto != nil {
-		k = c.conn(x)
-	} else {
-		c.enter(k)
-	}
+	k := c.conn(tx.Connection)
 	if !k.rpc {
 		k.rpc = true
 		if fwd, ok := k.forward(); ok && k.c.Fabric == rdma.IWARP {

@@ -92,14 +92,14 @@ func (c *Checker) Packet(v *decode.PacketView) {
 // Ordinary is meant for decode.Options.Ordinary.
 func (c *Checker) Ordinary(v *decode.OrdinaryView) {
 	c.latest.Time, c.latest.Number = v.Packet.Time, v.Packet.Number
-	if s := c.last; v.Plain && s != nil && s.c == v.Connection && s.expected(v) {
-		if len(c.pending)|len(s.suspects)|len(s.repeats) != 0 {
-			c.enter(s)
-			c.tracked()
-		}
-		return
-	}
 	if v.Connection != nil {
+		if s := c.used(v.Connection); v.Plain && s != nil && s.expected(v) {
+			if len(c.pending)|len(s.suspects)|len(s.repeats) != 0 {
+				c.enter(s)
+				c.tracked()
+			}
+			return
+		}
 		s := c.conn(v.Connection)
 		s.losses(c.latest.Time)
 		if t := int32(v.Packet.Tap); s.taps[0] != t || s.taps[1] != t {
