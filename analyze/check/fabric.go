@@ -248,6 +248,10 @@ func (c *Checker) fabricResponse(s *conn, p *packet, from rdma.Side) {
 		c.skip(ruleNotGoneBack, Gaps) // the packet was not seen again, but received
 	}
 	if !op.IsAcknowledge() {
+		// The AETH of a Read Response grants credits, too (IBTA volume 1, section 9.7.7.2).
+		if op.HasAETH() && p.syndrome.IsACK() && d.messages.based && (!d.acked.seen || reached(newest, d.acked.psn)) {
+			d.grant(p.syndrome, p.msn)
+		}
 		d.acknowledge(newest)
 		return
 	}

@@ -2,6 +2,7 @@ package check
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 
 	"github.com/rpcrdma/toolkit/decode/rdma"
@@ -227,6 +228,48 @@ func TestGoodFabric(t *testing.T) {
 		rule := Lookup(fabricBreaches[i].rule)
 		if n := r.check.Count(rule); n.Judged == 0 && rule.id != ruleFatalNAK || n.Skipped() > 0 {
 			t.Errorf("%s: judged %d times, not %v", rule.ID, n.Judged, n.NotJudged)
+		}
+	}
+}
+
+// The AETH of a Read Response grants credits, as that of an acknowledgement does (IBTA volume 1, section 9.7.7.2).
+func TestCreditsOfReadResponse(t *testing.T) {
+	s := newScene()
+	s.strange()
+	s.bare(client, 1)
+	s.answerTo(server, 0, 1, 1) // one credit
+	s.bare(client, 1)
+	psn := s.readRequest(client, memoryAt(4, 100))
+	q := s.packet(server, roce.RCReadResponseOnly)
+	q.PSN, q.Payload = psn, make([]byte, 100)
+	q.AETH = roce.AETHFields{Syndrome: 4, MSN: 3} // four more
+	s.put(q)
+	s.bare(client, 5) // and one more
+	s.answerTo(server, 0, 0, 8)
+	r := s.run(RFC8166)
+	for _, f := range r.findings {
+		t.Error(describeFinding(f))
+	}
+	s.bare(client, 2)
+	if got := s.run(RFC8166).ids(); len(got) != 1 || got[0] != "send-without-credit" {
+		t.Errorf("%v", got)
+	}
+}
+
+// A NAK is called by its code.
+func TestNamesOfNAKs(t *testing.T) {
+	for syndrome, want := range map[roce.Syndrome]string{
+		roce.NAKInvalid: "NAK: invalid request", roce.NAKRemoteAccess: "NAK: remote access error",
+		roce.NAKRemoteOp: "NAK: remote operational error", roce.NAKInvalidRD: "NAK: invalid RD request or a reserved code",
+		0x65: "NAK: invalid RD request or a reserved code",
+	} {
+		s := newScene()
+		s.strange()
+		s.write(client, memoryAt(9, 100), make([]byte, 100))
+		s.nak(server, syndrome)
+		r := s.run(RFC8166)
+		if len(r.findings) != 1 || !strings.HasPrefix(r.findings[0].Seen, want+" for PSN ") {
+			t.Errorf("%v: %v", syndrome, r.findings)
 		}
 	}
 }
