@@ -254,6 +254,19 @@ func TestLostAgain(t *testing.T) {
 			}
 			s.at(1310, 1, roce.RCAcknowledge, 4, 0, ack)
 		}, 1, 0.95},
+		"repetition lost before the capture point": {func(s *scene) {
+			for i := range uint32(5) {
+				s.at(float64(10*i), 0, roce.RCSendOnly, i, 100)
+			}
+			s.at(45, 1, roce.RCAcknowledge, 1, 0, syndrome(roce.NAKPSNSequence))
+			for i := uint32(2); i < 5; i++ {
+				s.at(60+float64(i), 0, roce.RCSendOnly, i, 100)
+			}
+			for i := uint32(1); i < 5; i++ {
+				s.at(1300+float64(i), 0, roce.RCSendOnly, i, 100)
+			}
+			s.at(1310, 1, roce.RCAcknowledge, 4, 0, ack)
+		}, 1, 0.95},
 		"NAK for every packet": {func(s *scene) {
 			const n = 10
 			for i := range uint32(n) {
