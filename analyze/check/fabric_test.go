@@ -273,3 +273,39 @@ func TestNamesOfNAKs(t *testing.T) {
 		}
 	}
 }
+
+// When all PSNs have been used, a NAK may be for the same one as another long before.
+func TestNAKsOfOnePSN(t *testing.T) {
+	s := newScene()
+	s.strange()
+	lose := func() {
+		s.wait(5e6)
+		s.bare(client, 3)
+		s.answerTo(server, 1, roce.NAKPSNSequence, s.msn[client]-2)
+		s.back(client, 2)
+		s.bare(client, 2)
+		s.ack(server)
+	}
+	lose()
+	const most = 1 << 20 // packets of a Read
+	for left := uint32(1<<24 - 3); left > 0; {
+		n := min(left, most)
+		left -= n
+		psn := s.readRequest(client, memoryAt(1, n*mtu))
+		s.psn[client] = (psn + n) & psnMask
+		p := s.packet(server, roce.RCReadResponseLast)
+		p.PSN, p.Payload = (psn+n-1)&psnMask, make([]byte, mtu)
+		p.AETH = roce.AETHFields{Syndrome: roce.ACKUnlimited, MSN: s.msn[client]}
+		s.put(p)
+	}
+	lose()
+	r := s.run(RFC8166)
+	for _, f := range r.findings {
+		if f.Rule.ID == "nak-repeated" {
+			t.Error(describeFinding(f))
+		}
+	}
+	if n := r.check.Count(Lookup("nak-repeated")); n.Judged != 2 {
+		t.Errorf("judged %d times", n.Judged)
+	}
+}
