@@ -123,6 +123,8 @@ const (
 	// stall is how long, in nanoseconds, a sender may be silent within a message. Watchdogs of PFC act after 100
 	// to 400 ms.
 	stall = 100e6
+	// farBehind is by how many PSNs, of 2^24, a NAK is over.
+	farBehind = 1 << 20
 	// samePacket is how late a copy of a packet that the network made may come.
 	samePacket = 1e6
 )
@@ -248,6 +250,10 @@ func (c *Checker) fabricResponse(s *conn, p *packet, from rdma.Side) {
 		c.skip(ruleNotGoneBack, Gaps) // the packet was not seen again, but received
 	}
 	if !op.IsAcknowledge() {
+		// The AETH of a Read Response grants credits, too (IBTA volume 1, section 9.7.7.2).
+		if op.HasAETH() && p.syndrome.IsACK() && d.messages.based && (!d.acked.seen || reached(newest, d.acked.psn)) {
+			d.grant(p.syndrome, p.msn)
+		}
 		d.acknowledge(newest)
 		return
 	}
@@ -268,6 +274,9 @@ func (d *requests) acknowledge(psn uint32) {
 	}
 	if d.asked.open && reached(psn, d.asked.psn) {
 		d.asked.open = false
+	}
+	if n := &d.nak; n.seen && int32((psn-n.psn)<<8)>>8 > farBehind {
+		n.seen = false // its PSN will come again
 	}
 }
 

@@ -2,6 +2,7 @@ package check
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 
 	"github.com/rpcrdma/toolkit/decode/rdma"
@@ -228,5 +229,83 @@ func TestGoodFabric(t *testing.T) {
 		if n := r.check.Count(rule); n.Judged == 0 && rule.id != ruleFatalNAK || n.Skipped() > 0 {
 			t.Errorf("%s: judged %d times, not %v", rule.ID, n.Judged, n.NotJudged)
 		}
+	}
+}
+
+// The AETH of a Read Response grants credits, as that of an acknowledgement does (IBTA volume 1, section 9.7.7.2).
+func TestCreditsOfReadResponse(t *testing.T) {
+	s := newScene()
+	s.strange()
+	s.bare(client, 1)
+	s.answerTo(server, 0, 1, 1) // one credit
+	s.bare(client, 1)
+	psn := s.readRequest(client, memoryAt(4, 100))
+	q := s.packet(server, roce.RCReadResponseOnly)
+	q.PSN, q.Payload = psn, make([]byte, 100)
+	q.AETH = roce.AETHFields{Syndrome: 4, MSN: 3} // four more
+	s.put(q)
+	s.bare(client, 5) // and one more
+	s.answerTo(server, 0, 0, 8)
+	r := s.run(RFC8166)
+	for _, f := range r.findings {
+		t.Error(describeFinding(f))
+	}
+	s.bare(client, 2)
+	if got := s.run(RFC8166).ids(); len(got) != 1 || got[0] != "send-without-credit" {
+		t.Errorf("%v", got)
+	}
+}
+
+// A NAK is called by its code.
+func TestNamesOfNAKs(t *testing.T) {
+	for syndrome, want := range map[roce.Syndrome]string{
+		roce.NAKInvalid: "NAK: invalid request", roce.NAKRemoteAccess: "NAK: remote access error",
+		roce.NAKRemoteOp: "NAK: remote operational error", roce.NAKInvalidRD: "NAK: invalid RD request or a reserved code",
+		0x65: "NAK: invalid RD request or a reserved code",
+	} {
+		s := newScene()
+		s.strange()
+		s.write(client, memoryAt(9, 100), make([]byte, 100))
+		s.nak(server, syndrome)
+		r := s.run(RFC8166)
+		if len(r.findings) != 1 || !strings.HasPrefix(r.findings[0].Seen, want+" for PSN ") {
+			t.Errorf("%v: %v", syndrome, r.findings)
+		}
+	}
+}
+
+// When all PSNs have been used, a NAK may be for the same one as another long before.
+func TestNAKsOfOnePSN(t *testing.T) {
+	s := newScene()
+	s.strange()
+	lose := func() {
+		s.wait(5e6)
+		s.bare(client, 3)
+		s.answerTo(server, 1, roce.NAKPSNSequence, s.msn[client]-2)
+		s.back(client, 2)
+		s.bare(client, 2)
+		s.ack(server)
+	}
+	lose()
+	const most = 1 << 20 // packets of a Read
+	for left := uint32(1<<24 - 3); left > 0; {
+		n := min(left, most)
+		left -= n
+		psn := s.readRequest(client, memoryAt(1, n*mtu))
+		s.psn[client] = (psn + n) & psnMask
+		p := s.packet(server, roce.RCReadResponseLast)
+		p.PSN, p.Payload = (psn+n-1)&psnMask, make([]byte, mtu)
+		p.AETH = roce.AETHFields{Syndrome: roce.ACKUnlimited, MSN: s.msn[client]}
+		s.put(p)
+	}
+	lose()
+	r := s.run(RFC8166)
+	for _, f := range r.findings {
+		if f.Rule.ID == "nak-repeated" {
+			t.Error(describeFinding(f))
+		}
+	}
+	if n := r.check.Count(Lookup("nak-repeated")); n.Judged != 2 {
+		t.Errorf("judged %d times", n.Judged)
 	}
 }

@@ -279,14 +279,15 @@ func (c *Checker) Event(k *rdma.Connection, from rdma.Side, e rdma.Event, value 
 		if s.rpc {
 			c.notReady(s, from, ref)
 		}
-	case rdma.EventNAKInvalid, rdma.EventNAKAccess, rdma.EventNAKOperation, rdma.EventTerminate:
+	case rdma.EventNAKInvalid, rdma.EventNAKAccess, rdma.EventNAKOperation, rdma.EventNAKOther, rdma.EventTerminate:
 		c.fatal(s, from, e, value, ref)
 	}
 }
 
 var fatalNames = map[rdma.Event]string{
 	rdma.EventNAKInvalid: "NAK: invalid request", rdma.EventNAKAccess: "NAK: remote access error",
-	rdma.EventNAKOperation: "NAK: remote operational error", rdma.EventTerminate: "Terminate",
+	rdma.EventNAKOperation: "NAK: remote operational error", rdma.EventNAKOther: "NAK: invalid RD request or a reserved code",
+	rdma.EventTerminate: "Terminate",
 }
 
 func (c *Checker) fatal(s *conn, from rdma.Side, e rdma.Event, value uint32, ref rdma.Ref) {

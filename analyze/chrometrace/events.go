@@ -37,7 +37,7 @@ func (w *Writer) Event(c *rdma.Connection, from rdma.Side, e rdma.Event, value u
 
 var eventNames = [...]string{
 	rdma.EventNAKSequence: "NAK sequence error", rdma.EventNAKInvalid: "NAK invalid request",
-	rdma.EventNAKAccess: "NAK access error", rdma.EventNAKOperation: "NAK operational error",
+	rdma.EventNAKAccess: "NAK access error", rdma.EventNAKOperation: "NAK operational error", rdma.EventNAKOther: "NAK of another code",
 	rdma.EventRNR: "RNR", rdma.EventTerminate: "Terminate", rdma.EventGap: "gap in the capture",
 	rdma.EventCNP: "CNP", rdma.EventECN: "ECN mark", rdma.EventRetransmit: "seen again",
 }

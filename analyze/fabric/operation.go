@@ -41,17 +41,19 @@ type Operation struct {
 	InFlight   int    // operations of From in flight as it began, itself included
 	First      rdma.Ref
 	Last       rdma.Ref // its last packet; not its acknowledgement
-	End        rdma.Ref // what completed it: acknowledgement, or last response
+	End        rdma.Ref // what completed it: acknowledgement, or last response; not seen if it is not known which
 	// Lost divides the latency, if there is one, by cause: see Stall. The parts sum to it.
 	Lost Share
 
-	done bool
-	live bool
+	resent int64 // time of its latest packet that was seen once more
+	done   bool
+	live   bool
 }
 
 // Latency is the time from the first packet to the acknowledgement of all, or to
 // the last response to a Read, as seen where the capture was made. Operations that were not
-// completed have none.
+// completed have none, nor have those of which it is not known when: of unreliable connections, and those acknowledged before
+// it was known to whom the acknowledgements belong.
 func (o *Operation) Latency() (d time.Duration, ok bool) {
 	if o.Status != Completed || !o.End.Seen() || o.End.Time < o.First.Time {
 		return 0, false
@@ -112,7 +114,7 @@ func (r *Recorder) WorkStarted(c *rdma.Connection, w *rdma.Work, ref rdma.Ref) {
 	// What is not set here is read only if somebody is told of operations.
 	o.Connection, o.Kind, o.From, o.Seq, o.Length = c, w.Kind, w.From, w.Seq, w.Length
 	o.Bytes, o.Packets, o.Again, o.InFlight = 0, 0, 0, d.open.live
-	o.First, o.Last, o.done, o.live = ref, ref, false, true
+	o.First, o.Last, o.resent, o.done, o.live = ref, ref, 0, false, true
 	if w.Kind == rdma.WorkRead || w.Kind == rdma.WorkAtomic {
 		o.Packets = 1 // the request; all others come with WorkData
 		if d.reads++; d.reads == k.depth(w.From) {
@@ -166,6 +168,7 @@ func (r *Recorder) WorkData(c *rdma.Connection, from rdma.Side, seq uint64, byte
 	}
 	if again {
 		o.Again++
+		o.resent = ref.Time
 	} else {
 		if o.Bytes > 0 && c.Fabric != rdma.IWARP {
 			sender := from
@@ -252,7 +255,8 @@ func (r *Recorder) end(k *conn, o *Operation, status Status, ref rdma.Ref) {
 	}
 }
 
-// blame divides the latency of an operation. Packets behind its last one do not delay it.
+// blame divides the latency of an operation. Packets behind its last one do not delay it; the last is one that was
+// sent again, if any was, since that may have been lost, too.
 func (r *Recorder) blame(k *conn, o *Operation) {
 	o.Lost = Share{}
 	d, ok := o.Latency()
@@ -260,11 +264,12 @@ func (r *Recorder) blame(k *conn, o *Operation) {
 		return
 	}
 	from, to := o.First.Time, o.End.Time
+	last := max(o.Last.Time, o.resent)
 	l := &k.dirs[o.From]
 	r.list = r.list[:0]
 	for i := len(l.stalls.list) - 1; i >= 0; i-- {
 		s := &l.stalls.list[i]
-		if s.To2 > from && s.From < to && s.From <= o.Last.Time && s.Cause != rdma.CauseReadSlot && !s.Between {
+		if s.To2 > from && s.From < to && s.From <= last && s.Cause != rdma.CauseReadSlot && !s.Between {
 			r.list = append(r.list, s.At(to))
 		}
 	}

@@ -52,10 +52,14 @@ func (x *reaction) sent(m *congestion, s *rdma.Sighting) {
 	}
 }
 
-// reacted ends the time after the last CNP: at the next one, or at the last packet.
+// reacted ends the time after the last CNP: at the next one, or at the last packet. A side of which nothing was seen but the
+// CNPs that it got says nothing about rates.
 func (x *reaction) reacted(m *congestion, now int64) {
+	if m.begun == 0 {
+		return
+	}
 	if !m.lastCNP.Seen() {
-		if m.begun != 0 && now > m.begun {
+		if now > m.begun {
 			x.bytes[0] += m.bytes
 			x.time[0] += now - m.begun
 		}
@@ -131,7 +135,11 @@ func (r *Recorder) limited() string {
 type pauses struct {
 	list  [9]Pause // by priority; 8 is PAUSE, which has none
 	since [9]int64 // when it was stopped, if it is
+	until [9]int64 // when the newest stop has ended by itself, at the latest
 }
+
+// pauseQuantum is how many nanoseconds a quantum of 512 bit times lasts at most: at 1 Gb/s.
+const pauseQuantum = 512
 
 // Pause is flow control of a priority.
 type Pause struct {
@@ -149,6 +157,9 @@ func (r *Recorder) Paused(perPriority bool, priorities uint8, quanta *[8]uint16,
 	x := &r.pauses
 	take := func(i int, q uint16) (stop bool) {
 		p := &x.list[i]
+		if x.since[i] != 0 && ref.Time > x.until[i] {
+			x.since[i] = 0 // nothing said when, but it has ended (IEEE 802.3, annex 31B.3)
+		}
 		if q == 0 {
 			p.Resumes++
 			if x.since[i] != 0 {
@@ -162,6 +173,7 @@ func (r *Recorder) Paused(perPriority bool, priorities uint8, quanta *[8]uint16,
 		if x.since[i] == 0 {
 			x.since[i] = ref.Time
 		}
+		x.until[i] = ref.Time + int64(q)*pauseQuantum
 		return true
 	}
 	stop := false

@@ -62,3 +62,19 @@ func TestPauses(t *testing.T) {
 		t.Errorf("%+v", r.Series)
 	}
 }
+
+// TestPauseExpires: a stop that no resume follows ends by itself, after 34 ms at the latest (1 Gb/s).
+func TestPauseExpires(t *testing.T) {
+	rec := fabric.New(fabric.Options{})
+	at := func(us int64) rdma.Ref { return rdma.Ref{Time: us * 1000, Number: uint64(us) + 1} }
+	stop, resume := &[8]uint16{3: 65535}, &[8]uint16{}
+	rec.Paused(true, 1<<3, stop, at(10))
+	rec.Paused(true, 1<<3, stop, at(10_000_000))
+	rec.Paused(true, 1<<3, resume, at(10_000_100))
+	rec.Paused(true, 1<<3, stop, at(20_000_000))
+	rec.Paused(true, 1<<3, resume, at(29_000_000))
+	want := []fabric.Pause{{Priority: 3, Stops: 3, Resumes: 2, Quanta: 3 * 65535, Stopped: 100_000}}
+	if got := rec.Report(nil).Congestion.Pauses; !slices.Equal(got, want) {
+		t.Errorf("%+v", got)
+	}
+}

@@ -256,7 +256,9 @@ func (r *Recorder) Closed(c *rdma.Connection, ref rdma.Ref) {
 		k = r.newConn(c)
 	}
 	for side := range k.marks {
-		r.after.reacted(&k.marks[side], k.marks[side].newest)
+		if m := &k.marks[side]; m.lastCNP.Seen() { // the rate is that of sides that got CNPs
+			r.after.reacted(m, m.newest)
+		}
 	}
 	r.left(k, true)
 	r.drop(k, 0)

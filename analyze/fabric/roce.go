@@ -156,8 +156,12 @@ func (r *Recorder) unasked(k *conn, side rdma.Side, d *direction, s *rdma.Sighti
 	} else {
 		e.Responses = s.Read && d.hasAnswer && psnDiff(d.answered, s.PSN) >= 0
 		e.lose(psn, 1)
-		e.LostAt = d.sent.get(psn)
-		e.Detected = d.sent.after(psn, e.LostAt)
+		sent := &d.sent
+		if e.Responses {
+			sent = &d.answers
+		}
+		e.LostAt = sent.get(psn)
+		e.Detected = sent.after(psn, e.LostAt)
 		if e.Responses {
 			d.answer.wait(later(e.LostAt, d.progress), psn, rdma.CauseRecovery)
 		}
@@ -219,7 +223,7 @@ func (r *Recorder) resent(k *conn, d *direction, s *rdma.Sighting) {
 	r.repaired(d, s, again)
 	switch {
 	case !e.First.Seen():
-		e.First, e.last, e.reached = s.Ref, s.PSN, psnAdd(s.PSN, 1<<24-1)
+		e.First, e.last, e.reached, e.nakked = s.Ref, s.PSN, psnAdd(s.PSN, 1<<24-1), false
 		if psnDiff(s.PSN, e.psn) < 0 && e.NAK.Seen() {
 			e.reached = psnAdd(e.psn, 1<<24-1) // what the NAK acknowledges
 		}

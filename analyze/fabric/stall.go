@@ -28,6 +28,7 @@ type Stall struct {
 
 	episode uint32
 	message uint32 // of a window that a loss has reduced
+	vain    int64  // as in waits
 }
 
 const (
@@ -371,18 +372,29 @@ type waits struct {
 	since rdma.Ref
 	psn   uint32 // that has to come again
 	cause rdma.Cause
+	// Packets behind it were sent again without it, since it was lost once more: the last of them, and when it had been
+	// sent before; 0 if there were none.
+	behind uint32
+	vain   int64
+}
+
+// inVain notes a packet that was sent again and is of no use.
+func (w *waits) inVain(psn uint32, before rdma.Ref) {
+	if before.Seen() && before.Time >= w.since.Time && (w.vain == 0 || psnDiff(psn, w.behind) > 0) {
+		w.behind, w.vain = psn, before.Time
+	}
 }
 
 // wait begins a stall, unless one is open.
 func (w *waits) wait(since rdma.Ref, psn uint32, cause rdma.Cause) {
 	if !w.since.Seen() && since.Seen() {
-		*w = waits{since, psn, cause}
+		*w = waits{since: since, psn: psn, cause: cause}
 	}
 }
 
 // over ends a stall with a packet.
 func (d *direction) over(r *Recorder, w *waits, s *rdma.Sighting) {
-	x := Stall{From: w.since.Time, To: s.Ref.Time, Lost: s.Ref.Time - w.since.Time, Cause: w.cause, episode: d.serial}
+	x := Stall{From: w.since.Time, To: s.Ref.Time, Lost: s.Ref.Time - w.since.Time, Cause: w.cause, episode: d.serial, vain: w.vain}
 	if s.Novelty == rdma.NoveltyLate {
 		x.Late, x.LateTo = s.Ref.Number, s.Ref.Number
 	}
@@ -407,6 +419,8 @@ func (r *Recorder) repaired(d *direction, s *rdma.Sighting, first bool) {
 	case d.wait.since.Seen():
 		if psnDiff(s.PSN, d.wait.psn) <= 0 {
 			d.over(r, &d.wait, s)
+		} else {
+			d.wait.inVain(s.PSN, d.sent.get(s.PSN))
 		}
 	case first:
 		since := d.sent.get(s.PSN)
@@ -424,6 +438,9 @@ func (r *Recorder) repaired(d *direction, s *rdma.Sighting, first bool) {
 		x.To2 = s.Ref.Time
 		if at := d.sent.get(s.PSN); s.Novelty == rdma.NoveltyAgain && at.Seen() && at.Time >= x.From && at.Time < x.To {
 			x.From2 = at.Time
+			if x.vain != 0 {
+				x.From2 = min(at.Time, x.vain)
+			}
 		}
 		if x.Late != 0 && s.Novelty == rdma.NoveltyLate {
 			x.LateTo = s.Ref.Number

@@ -228,3 +228,93 @@ func TestStallsBounded(t *testing.T) {
 		t.Errorf("room for %d stalls is held for nothing", n)
 	}
 }
+
+// TestLostAgain: what was sent again is lost, too. All waiting is recovery, whoever asked for the first repetition.
+func TestLostAgain(t *testing.T) {
+	for name, x := range map[string]struct {
+		play     func(s *scene)
+		timeouts uint32
+		least    float64 // share of recovery
+	}{
+		"three timeouts": {func(s *scene) {
+			for _, us := range []float64{0, 1100, 3300, 7700} {
+				s.at(us, 0, roce.RCSendOnly, 0, 100)
+			}
+			s.at(7710, 1, roce.RCAcknowledge, 0, 0, ack)
+		}, 3, 0.99},
+		"NAK, then a timeout": {func(s *scene) {
+			for i := range uint32(5) {
+				s.at(float64(10*i), 0, roce.RCSendOnly, i, 100)
+			}
+			s.at(45, 1, roce.RCAcknowledge, 1, 0, syndrome(roce.NAKPSNSequence))
+			for _, us := range []float64{60, 1300} {
+				for i := uint32(1); i < 5; i++ {
+					s.at(us+float64(i), 0, roce.RCSendOnly, i, 100)
+				}
+			}
+			s.at(1310, 1, roce.RCAcknowledge, 4, 0, ack)
+		}, 1, 0.95},
+		"repetition lost before the capture point": {func(s *scene) {
+			for i := range uint32(5) {
+				s.at(float64(10*i), 0, roce.RCSendOnly, i, 100)
+			}
+			s.at(45, 1, roce.RCAcknowledge, 1, 0, syndrome(roce.NAKPSNSequence))
+			for i := uint32(2); i < 5; i++ {
+				s.at(60+float64(i), 0, roce.RCSendOnly, i, 100)
+			}
+			for i := uint32(1); i < 5; i++ {
+				s.at(1300+float64(i), 0, roce.RCSendOnly, i, 100)
+			}
+			s.at(1310, 1, roce.RCAcknowledge, 4, 0, ack)
+		}, 1, 0.95},
+		"NAK for every packet": {func(s *scene) {
+			const n = 10
+			for i := range uint32(n) {
+				s.at(float64(i), 0, roce.RCSendOnly, i, 100)
+			}
+			for i := range uint32(n) {
+				s.at(float64(20+20*i), 1, roce.RCAcknowledge, i, 0, syndrome(roce.NAKPSNSequence))
+				for j := i; j < n; j++ {
+					s.at(float64(25+20*i)+float64(j)/10, 0, roce.RCSendOnly, j, 100)
+				}
+			}
+			s.at(230, 1, roce.RCAcknowledge, n-1, 0, ack)
+		}, 0, 0.8},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(fabric.Options{})
+			x.play(s)
+			s.done()
+			if len(s.episodes) != 1 || s.episodes[0].Timeouts != x.timeouts {
+				t.Errorf("%+v", s.episodes)
+			}
+			var whole, recovery int64
+			for i := range s.ops {
+				d, _ := s.ops[i].Latency()
+				whole += int64(d)
+				recovery += s.ops[i].Lost[rdma.CauseRecovery]
+			}
+			if whole == 0 || float64(recovery) < x.least*float64(whole) {
+				t.Errorf("%d of %d ns are recovery", recovery, whole)
+			}
+		})
+	}
+}
+
+// TestLostLastResponse: the last response to a Read was captured and then lost: the episode begins with it.
+func TestLostLastResponse(t *testing.T) {
+	s := newScene(fabric.Options{})
+	s.at(0, 0, roce.RCReadRequest, 0, 0, reth(0x1000, 2048))
+	s.at(10, 1, roce.RCReadResponseFirst, 0, 1024, ack)
+	n := s.at(11, 1, roce.RCReadResponseLast, 1, 1024, ack)
+	s.at(1200, 0, roce.RCReadRequest, 1, 0, reth(0x1400, 1024))
+	s.at(1210, 1, roce.RCReadResponseOnly, 1, 1024, ack)
+	s.done()
+	if len(s.episodes) != 1 {
+		t.Fatalf("%+v", s.episodes)
+	}
+	e := &s.episodes[0]
+	if d, ok := e.Duration(); !ok || d != 1199*us || !e.Responses || e.LostAt.Number != n {
+		t.Errorf("%v %+v", d, e)
+	}
+}

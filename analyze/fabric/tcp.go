@@ -88,14 +88,20 @@ func (r *Recorder) segmentLate(k *conn, d *direction, s *rdma.Sighting) {
 			e.Lost = append(e.Lost, Range{was.start, was.count})
 		} else {
 			e.Lost = append(e.Lost, Range{s.Start, s.End - s.Start})
+			e.LostAt = t.sent.get(s.Start)
 		}
 		if notice == ByTimer {
 			e.Timeouts = 1
 			e.Waited, _ = between(waited, s.Ref)
 		}
 		e.until = t.high
-	} else if g != nil && len(e.Lost) < maxRanges && was.start >= e.Lost[len(e.Lost)-1].Start+e.Lost[len(e.Lost)-1].Count {
-		e.Lost = append(e.Lost, Range{was.start, was.count})
+	} else {
+		if wait, ok := between(later(d.lastSent, d.progress), s.Ref); ok && wait >= shortestTimer && t.dups == 0 && t.hasAcked && s.Start == t.acked {
+			e.Timeouts++ // what had been sent again was lost, too
+		}
+		if g != nil && len(e.Lost) < maxRanges && was.start >= e.Lost[len(e.Lost)-1].Start+e.Lost[len(e.Lost)-1].Count {
+			e.Lost = append(e.Lost, Range{was.start, was.count})
+		}
 	}
 	e.Resent++
 	e.ResentBytes += uint64(s.Bytes)

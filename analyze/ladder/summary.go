@@ -93,7 +93,7 @@ func (d *Drawer) summary(b []byte, v *rpc.View) []byte {
 	n, gaps := 0, 0
 	for i := range tx.Troubles {
 		switch x := &tx.Troubles[i]; x.Kind {
-		case rdma.EventNAKSequence, rdma.EventNAKInvalid, rdma.EventNAKAccess, rdma.EventNAKOperation, rdma.EventRNR:
+		case rdma.EventNAKSequence, rdma.EventNAKInvalid, rdma.EventNAKAccess, rdma.EventNAKOperation, rdma.EventNAKOther, rdma.EventRNR:
 			n++
 		case rdma.EventGap:
 			gaps++

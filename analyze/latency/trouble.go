@@ -38,7 +38,7 @@ func troubleOf(e rdma.Event) (TroubleKind, bool) {
 		return Retransmit, true
 	case rdma.EventNAKSequence:
 		return NAKSequence, true
-	case rdma.EventNAKInvalid, rdma.EventNAKAccess, rdma.EventNAKOperation:
+	case rdma.EventNAKInvalid, rdma.EventNAKAccess, rdma.EventNAKOperation, rdma.EventNAKOther:
 		return NAKOther, true
 	case rdma.EventRNR:
 		return RNR, true

@@ -329,6 +329,7 @@ const (
 	EventDoubted     // an RST, FIN or SYN of TCP that was contradicted by what went on
 	EventDiffers     // bytes of TCP that were seen again with other values; value is their number
 	EventUnrequested // a Read Response whose Read Request was not captured; value is its PSN, 0 over iWARP
+	EventNAKOther    // a NAK of another code: invalid RD request, or reserved
 )
 
 // Handler receives what the trackers of the fabrics find, in capture order. Its arguments must not be kept

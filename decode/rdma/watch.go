@@ -109,7 +109,8 @@ type Watcher interface {
 	// that the last response to a Read came. length is what was sent, of a Send
 	// without its end at least one byte more than was seen.
 	WorkDone(c *Connection, from Side, seq uint64, length uint32, data []byte, ref Ref)
-	// WorkAcked reports the packet that acknowledges all of an operation.
+	// WorkAcked reports the packet that acknowledges all of an operation. ref is not seen if it is not known which one
+	// did, or if none is needed.
 	WorkAcked(c *Connection, from Side, seq uint64, ref Ref)
 	// Merged and Closed are the same as in Handler.
 	Merged(into *Connection, side Side, from *Connection, was Side)

@@ -110,6 +110,7 @@ type flow struct {
 	respMissing psnSet
 	hasResp     bool
 	lastResp    uint32
+	lastRefused bool // it was a NAK
 	// The last Read Response whose request was not seen.
 	hasUnrequested  bool
 	lastUnrequested uint32

@@ -1,6 +1,10 @@
 package roce
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"github.com/rpcrdma/toolkit/decode/rdma"
+)
 
 // maxLone bounds how many unpaired flows between two addresses are examined: the newest.
 const maxLone = 128
@@ -244,6 +248,30 @@ func (t *Tracker) join(a, b *flow) {
 	}
 	from.MergedInto, from.Turned = into.Connection, side != was
 	t.h.Merged(into.Connection, side, from.Connection, was)
+	t.answeredBefore(a)
+	t.answeredBefore(b)
+}
+
+// answeredBefore tells the watcher which operations of a flow were acknowledged before it was known by whom. When is no
+// longer known: the next acknowledgement, which covers them too, comes later.
+func (t *Tracker) answeredBefore(fl *flow) {
+	peer := fl.peer()
+	if t.watcher == nil || peer == nil || !peer.hasResp {
+		return
+	}
+	acked := peer.lastResp
+	if peer.lastRefused {
+		acked = psnAdd(acked, psnMask)
+	}
+	for pos := fl.oldest(); pos < fl.head; pos++ {
+		r := fl.request(pos)
+		if psnDiff(psnAdd(r.start, max(r.count, 1)-1), acked) > 0 {
+			break
+		}
+		if r.kind != readRequest {
+			t.watcher.WorkAcked(fl.c.Connection, fl.side, r.work, rdma.Ref{})
+		}
+	}
 }
 
 // set reports whether the setup of a connection was captured.

@@ -44,7 +44,7 @@ func (t *Tracker) Lean(p *capture.Packet, tap uint16, tenant uint64, l *Lean) *r
 		sent.Packets++
 		sent.Bytes += uint64(BTHSize + AETHSize + l.rest())
 		sent.Acks++
-		fl.hasResp, fl.lastResp = true, l.PSN
+		fl.hasResp, fl.lastResp, fl.lastRefused = true, l.PSN, false
 		peer := fl.plain.peer
 		if r := peer.waits(l.PSN); r != nil { // as in ack
 			peer.acked++

@@ -106,6 +106,12 @@ func (t *Tracker) request(fl *flow, p *Packet, ref rdma.Ref) {
 	case RCCompareSwap, RCFetchAdd, RCAtomicWrite, RCFlush:
 		t.atomicStart(fl, p, ref)
 	}
+	if t.watcher != nil && p.Opcode.Service() == ServiceUC && p.Opcode.Ends() {
+		// Nobody acknowledges it (IBTA volume 1, section 9.8.2).
+		if r := fl.find(p.PSN); r != nil {
+			t.watcher.WorkAcked(fl.c.Connection, fl.side, r.work, rdma.Ref{})
+		}
+	}
 }
 
 // distance is how far a request is from the next one expected. It settles first where the flow begins, or

@@ -1,6 +1,8 @@
 package roce
 
 import (
+	"strings"
+
 	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 )
@@ -11,6 +13,7 @@ func (t *Tracker) response(fl *flow, p *Packet, ref rdma.Ref) {
 	peer := fl.peer()
 	sent := &fl.c.Sent[fl.side]
 	op := p.Opcode.Operation()
+	fl.lastRefused = op == RCAcknowledge && !p.AETH.Syndrome.IsACK()
 	if op == RCAcknowledge {
 		sent.Acks++
 	}
@@ -40,15 +43,17 @@ func (t *Tracker) response(fl *flow, p *Packet, ref rdma.Ref) {
 // nak handles a negative acknowledgement. All except the one for a lost packet end the connection (IBTA
 // volume 1, section 9.9.2.1).
 func (t *Tracker) nak(fl, peer *flow, p *Packet, ref rdma.Ref) {
-	e, why := rdma.EventNAKOperation, "remote operational error"
+	e, why := rdma.EventNAKOther, strings.TrimPrefix(p.AETH.Syndrome.String(), "NAK ")
 	switch p.AETH.Syndrome {
 	case NAKPSNSequence:
 		t.refuse(fl, peer, p.PSN, rdma.EventNAKSequence, ref)
 		return
 	case NAKInvalid:
-		e, why = rdma.EventNAKInvalid, "invalid request"
+		e = rdma.EventNAKInvalid
 	case NAKRemoteAccess:
-		e, why = rdma.EventNAKAccess, "remote access error"
+		e = rdma.EventNAKAccess
+	case NAKRemoteOp:
+		e = rdma.EventNAKOperation
 	}
 	if c := fl.c; c.Terminated == "" {
 		c.Terminated = "NAK (" + why + ") from " + link.AddrString(fl.key.src)
@@ -135,6 +140,12 @@ func (t *Tracker) readResponse(fl, peer *flow, p *Packet, ref rdma.Ref) {
 		t.learnMTU(c, p)
 	}
 	r := peer.find(p.PSN)
+	if r != nil && r.kind == atomicRequest && p.Opcode.IsOnly() && p.PayloadLen == 0 {
+		// A FLUSH and an ATOMIC WRITE are acknowledged by an empty Read Response (IBTA annex A19).
+		t.saw.Class, t.saw.Syndrome = rdma.ClassAck, uint8(p.AETH.Syndrome)
+		t.ack(peer, p.PSN, ref)
+		return
+	}
 	if r == nil || r.kind != readRequest {
 		// The request was not captured. The PSNs of its responses are not those of lost requests; only its
 		// own is.
