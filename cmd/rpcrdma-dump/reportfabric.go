@@ -159,7 +159,7 @@ func (p *fabricPrinter) table(title string, header []string, right []bool, rows 
 
 func (p *fabricPrinter) print() error {
 	t := &p.rep.Totals
-	p.printf("%d packets of RDMA, %s bytes, on %s\n", t.Packets, text.Size(nil, t.Bytes), text.Plural(uint64(len(p.rep.Connections)), "connection"))
+	p.printf("%s of RDMA, %s bytes, on %s\n", text.Plural(t.Packets, "packet"), text.Size(nil, t.Bytes), text.Plural(uint64(len(p.rep.Connections)), "connection"))
 	p.operations()
 	p.lost()
 	p.connections()
@@ -333,7 +333,7 @@ func (p *fabricPrinter) recovery() {
 	if t.Episodes == 0 {
 		p.printf("none seen")
 	} else {
-		p.printf("%d episodes, %d packets sent again (%s bytes), %d of them needlessly", t.Episodes, t.Resent, text.Size(nil, t.ResentBytes), t.Needless)
+		p.printf("%s, %s sent again (%s bytes), %d of them needlessly", text.Plural(t.Episodes, "episode"), text.Plural(t.Resent, "packet"), text.Size(nil, t.ResentBytes), t.Needless)
 	}
 	for _, x := range []struct {
 		n    uint64
@@ -411,7 +411,7 @@ func (p *fabricPrinter) congestion() {
 		p.printf("no packet marked, no CNP\n")
 		return
 	}
-	p.printf("%d packets marked (%s %%), %d CNPs, %d of them without a mark before\n", c.Marked, results.Percent(c.Share), c.CNPs, c.WithoutMark)
+	p.printf("%s marked (%s %%), %s, %d of them without a mark before\n", text.Plural(c.Marked, "packet"), results.Percent(c.Share), text.Plural(c.CNPs, "CNP"), c.WithoutMark)
 	var rows [][]string
 	for _, x := range []struct {
 		name string
