@@ -46,7 +46,7 @@ func (r *Recorder) segment(k *conn, s *rdma.Sighting) {
 		r.segmentLate(k, d, s)
 		t.high = max(t.high, s.End)
 	}
-	d.lastSent = s.Ref
+	d.LastSent = s.Ref
 }
 
 // shortestTimer is less than any timer of a TCP sender, in nanoseconds: data that comes again
@@ -75,7 +75,7 @@ func (r *Recorder) segmentLate(k *conn, d *direction, s *rdma.Sighting) {
 		if t.dups > 0 {
 			notice = ByDupAcks
 		}
-		waited := later(d.lastSent, d.progress)
+		waited := later(d.LastSent, d.Progress)
 		if wait, ok := between(waited, s.Ref); notice == ByTimer && g == nil && ok && wait < shortestTimer &&
 			(!k.c.Stamp.Present || int32(k.c.Stamp.Value-t.stamp) <= 0) { // a copy has the timestamp that the segment had
 			r.totals.Copies++
@@ -132,7 +132,7 @@ func (r *Recorder) segmentAck(k *conn, s *rdma.Sighting) {
 	switch {
 	case !t.hasAcked || s.Acked > t.acked:
 		t.hasAcked, t.acked, t.dups, t.firstDup = true, s.Acked, 0, rdma.Ref{}
-		d.progress = s.Ref
+		d.Progress = s.Ref
 		if len(d.gaps.list) > 0 {
 			r.totals.NotCaptured += d.gaps.bytesBefore(s.Acked)
 		}

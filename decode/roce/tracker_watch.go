@@ -34,15 +34,18 @@ func (t *Tracker) plainSend(fl *flow, s *rdma.Send, psn uint32) uint64 {
 	}
 	work := fl.works
 	fl.works++
-	t.plainly.PlainSend(fl.c.Connection, s, work, psn)
+	if run := fl.plain.run; run == nil || !run.Send(psn, s.First) {
+		fl.plain.run = t.plainly.PlainSend(fl.c.Connection, s, work, psn)
+	}
 	return work
 }
 
-// plainAck tells the watcher of an acknowledgement that takes the short way.
-func (t *Tracker) plainAck(fl *flow, psn uint32, ref rdma.Ref) {
-	if t.plainly != nil {
-		t.plainly.PlainAck(fl.c.Connection, fl.side, psn, ref)
+// runOf is where acknowledgements of the requests of a flow are noted; nil if the watcher is to be told of them.
+func (t *Tracker) runOf(fl *flow) *rdma.Run {
+	if fl.plain.epoch != t.epoch {
+		return nil
 	}
+	return fl.plain.run
 }
 
 // carried tells the watcher of a packet of an operation of fl.
