@@ -1,7 +1,5 @@
 package roce
 
-import "github.com/rpcrdma/toolkit/decode/rdma"
-
 // PSNs are 24 bits wide and wrap. Two of them are compared by their distance, which is meaningful up to half
 // the space (IBTA volume 1, section 9.7.1).
 const (
@@ -10,9 +8,9 @@ const (
 )
 
 // psnDiff is a − b, between −2^23 and 2^23 − 1.
-func psnDiff(a, b uint32) int32 { return rdma.PSNDiff(a, b) }
+func psnDiff(a, b uint32) int32 { return int32((a-b)<<8) >> 8 }
 
-func psnAdd(p, n uint32) uint32 { return rdma.PSNAdd(p, n) }
+func psnAdd(p, n uint32) uint32 { return (p + n) & psnMask }
 
 // psnRange is count consecutive PSNs.
 type psnRange struct{ start, count uint32 }

@@ -42,21 +42,15 @@ func (t *Tracker) Lean(p *capture.Packet, tap uint16, tenant uint64, l *Lean) *r
 		sent.Acks++
 		fl.hasResp, fl.lastResp = true, l.PSN
 		peer := fl.plain.peer
-		if r := peer.waits(l.PSN); r != nil { // as in ack
+		r := peer.waits(l.PSN)
+		if r != nil { // as in ack
 			peer.acked++
 			t.h.SendAcked(known, peer.side, r.tag, ref)
-			if run := t.runOf(peer); run != nil {
-				run.Ack(l.PSN, ref)
-			} else if t.plainly != nil {
-				t.plainly.PlainAcked(known, fl.side, r.work, l.PSN, ref)
-			}
 		} else {
 			t.ack(peer, l.PSN, ref)
-			if run := t.runOf(peer); run != nil {
-				run.Ack(l.PSN, ref)
-			} else if t.plainly != nil {
-				t.plainly.PlainAck(known, fl.side, l.PSN, ref)
-			}
+		}
+		if t.plainly != nil {
+			t.plainAck(peer, r, l.PSN, ref)
 		}
 	case RCSendOnly, RCSendOnlyInvalidate:
 		if !fl.plain.sends || l.PSN != fl.next {

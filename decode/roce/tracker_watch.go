@@ -40,12 +40,17 @@ func (t *Tracker) plainSend(fl *flow, s *rdma.Send, psn uint32) uint64 {
 	return work
 }
 
-// runOf is where acknowledgements of the requests of a flow are noted; nil if the watcher is to be told of them.
-func (t *Tracker) runOf(fl *flow) *rdma.Run {
-	if fl.plain.epoch != t.epoch {
-		return nil
+// plainAck tells the watcher of an acknowledgement that takes the short way, of requests of fl: of the only one, if r is not nil.
+func (t *Tracker) plainAck(fl *flow, r *request, psn uint32, ref rdma.Ref) {
+	c, from := fl.c.Connection, fl.side.Other()
+	switch {
+	case fl.plain.run != nil && fl.plain.epoch == t.epoch:
+		fl.plain.run.Ack(psn, ref)
+	case r != nil:
+		t.plainly.PlainAcked(c, from, r.work, psn, ref)
+	default:
+		t.plainly.PlainAck(c, from, psn, ref)
 	}
-	return fl.plain.run
 }
 
 // carried tells the watcher of a packet of an operation of fl.
