@@ -180,12 +180,18 @@ func New(opt Options, emit func(*transaction.Transaction)) *Decoder {
 	if opt.Alone != nil {
 		opt.Transactions.Take = d.alone
 	}
+	m, _ := opt.Observer.(MessageObserver)
+	if m != nil {
+		opt.Transactions.Messages = m
+	}
 	d.tx = transaction.NewTracker(opt.Transactions, d.emitted)
 	var h rdma.Handler = &handler{Tracker: d.tx, d: d}
 	if opt.Observer != nil {
-		m, _ := opt.Observer.(MessageObserver)
-		sendless, ok := opt.Observer.(Sendless)
-		h = &observed{handler{Tracker: d.tx, d: d}, opt.Observer, m, !ok || !sendless.Sendless()}
+		o := &observed{handler{Tracker: d.tx, d: d}, opt.Observer, m}
+		h = o
+		if sendless, ok := opt.Observer.(Sendless); !ok || !sendless.Sendless() {
+			h = &observedSends{o}
+		}
 	}
 	d.roce = roce.NewTracker(h, &d.numbers, opt.RoCE)
 	d.tcp.init(h, &d.numbers, opt.TCP, d.memory.connections)
@@ -208,25 +214,19 @@ type handler struct {
 type observed struct {
 	handler
 	o Observer
-	m MessageObserver // o, if it is one
-	// sends says that o is told of Sends.
-	sends bool
+	m MessageObserver // o, if it is one; the tracker tells it of messages
 }
+
+// observedSends passes Sends, too.
+type observedSends struct{ *observed }
 
 // Sendless is an Observer that may have no use for Send, which is not called then. It always says the same.
 type Sendless interface{ Sendless() bool }
 
 // Send implements rdma.Handler.
-func (h *observed) Send(c *rdma.Connection, s *rdma.Send) rdma.Tag {
+func (h *observedSends) Send(c *rdma.Connection, s *rdma.Send) rdma.Tag {
 	tag := h.handler.Send(c, s)
-	if h.m != nil {
-		if tx, reply := h.OfSend(tag); tx != nil {
-			h.m.Message(tx, reply, s)
-		}
-	}
-	if h.sends {
-		h.o.Send(c, s)
-	}
+	h.o.Send(c, s)
 	return tag
 }
 

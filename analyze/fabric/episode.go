@@ -153,7 +153,7 @@ func (e *Episode) Phases() (p Phases) {
 // lose adds packets to the lost ones.
 func (e *Episode) lose(start uint32, count uint64) {
 	for i := range e.Lost {
-		if g := &e.Lost[i]; psnDiff(start, uint32(g.Start)) >= 0 && uint64(psnDiff(start, uint32(g.Start))) < g.Count {
+		if g := &e.Lost[i]; rdma.PSNDiff(start, uint32(g.Start)) >= 0 && uint64(rdma.PSNDiff(start, uint32(g.Start))) < g.Count {
 			return
 		}
 	}
@@ -165,17 +165,12 @@ func (e *Episode) lose(start uint32, count uint64) {
 // lost reports whether a packet is named as lost.
 func (e *Episode) lost(psn uint32) bool {
 	for _, g := range e.Lost {
-		if d := psnDiff(psn, uint32(g.Start)); d >= 0 && uint64(d) < g.Count {
+		if d := rdma.PSNDiff(psn, uint32(g.Start)); d >= 0 && uint64(d) < g.Count {
 			return true
 		}
 	}
 	return false
 }
-
-// psnDiff is a − b of two PSNs of 24 bits.
-func psnDiff(a, b uint32) int32 { return int32((a-b)<<8) >> 8 }
-
-func psnAdd(p, n uint32) uint32 { return (p + n) & (1<<24 - 1) }
 
 // repeat finds out what the sender sent again.
 func (e *Episode) repeat() Repeat {

@@ -8,36 +8,15 @@ var _ rdma.PlainWatcher = (*Recorder)(nil)
 func (r *Recorder) Plain() bool { return !r.opt.told() }
 
 // PlainSend implements rdma.PlainWatcher.
-func (r *Recorder) PlainSend(c *rdma.Connection, s *rdma.Send, seq uint64, psn uint32) {
-	k := r.last
-	if k == nil || k.c != c || r.opt.Live || !k.guessed {
-		r.plainSend(c, s, seq, psn)
-		return
-	}
-	d := &k.dirs[s.From&1]
-	g, high, n := &d.open, psnAdd(psn, 1), uint32(len(d.sent.steps))
-	if g.first != g.next || !d.begun || !d.hasAcked || uint32(psnDiff(d.high, d.acked)) >= n {
-		r.plainSend(c, s, seq, psn)
-		return
-	}
-	// As in plainSend and requested, if nothing is open and the trail has room.
-	k.started[s.From&1][rdma.WorkSend]++
-	g.first, g.next = seq+1, seq+1
-	d.high, d.lastSent = high, s.First
-	d.window = max(d.window, psnDiff(high, d.acked))
-	x := &d.sent.steps[psn&(n-1)]
-	x.psn, x.ref = psn, s.First
-}
-
-// plainSend is PlainSend for all that the short way does not take.
-func (r *Recorder) plainSend(c *rdma.Connection, s *rdma.Send, seq uint64, psn uint32) {
+func (r *Recorder) PlainSend(c *rdma.Connection, s *rdma.Send, seq uint64, psn uint32) *rdma.Run {
 	k := r.conn(c)
 	if k == nil {
-		return
+		return nil
 	}
 	d := &k.dirs[s.From]
 	k.started[s.From][rdma.WorkSend]++
-	if g := &d.open; g.first == g.next {
+	g := &d.open
+	if g.first == g.next {
 		// Nobody will ask for it: it has no slot, as if it had ended.
 		g.first, g.next = seq+1, seq+1
 	} else {
@@ -47,6 +26,11 @@ func (r *Recorder) plainSend(c *rdma.Connection, s *rdma.Send, seq uint64, psn u
 		k.guess(s.Data, uint32(s.Length), s.From)
 	}
 	d.requested(r, psn, 1, s.First)
+	// If nothing is open, and nothing awaited, what PlainSend, PlainAcked and PlainAck change is in the Run.
+	if g.first != g.next || !k.guessed || !d.HasAcked || !d.calm() || r.opt.Live {
+		return nil
+	}
+	return &d.Run
 }
 
 // listed gives a Send of one packet a slot, as WorkStarted, and then WorkData and WorkDone.
@@ -60,13 +44,6 @@ func (r *Recorder) listed(k *conn, s *rdma.Send, seq uint64) {
 
 // PlainAcked implements rdma.PlainWatcher.
 func (r *Recorder) PlainAcked(c *rdma.Connection, from rdma.Side, seq uint64, psn uint32, ref rdma.Ref) {
-	if k := r.last; k != nil && k.c == c && !r.opt.Live {
-		d := &k.dirs[from.Other()&1]
-		if seq < d.open.first && d.calm() && d.hasAcked && psnDiff(psn, d.acked) > 0 {
-			d.acked, d.progress = psn, ref
-			return
-		}
-	}
 	r.WorkAcked(c, from.Other(), seq, ref)
 	r.PlainAck(c, from, psn, ref)
 }
@@ -81,8 +58,8 @@ func (r *Recorder) PlainAck(c *rdma.Connection, from rdma.Side, psn uint32, ref 
 	switch {
 	case !d.calm():
 		r.advance(k, from.Other(), d, psn, ref)
-	case !d.hasAcked || psnDiff(psn, d.acked) > 0:
-		d.hasAcked, d.acked, d.progress = true, psn, ref
+	case !d.HasAcked || rdma.PSNDiff(psn, d.Acked) > 0:
+		d.HasAcked, d.Acked, d.Progress = true, psn, ref
 	}
 }
 
@@ -94,20 +71,20 @@ func (d *direction) calm() bool {
 // requested notes a request that is new, with nothing missing before it; it takes so many PSNs.
 func (d *direction) requested(r *Recorder, psn, count uint32, ref rdma.Ref) {
 	span := d.span()
-	d.begun, d.high = true, psnAdd(psn, count)
-	if d.hasAcked {
-		d.window = max(d.window, psnDiff(d.high, d.acked))
+	d.Begun, d.High = true, rdma.PSNAdd(psn, count)
+	if d.HasAcked {
+		d.Window = max(d.Window, rdma.PSNDiff(d.High, d.Acked))
 	} else {
-		d.window = min(d.window+int32(count), trailMost)
+		d.Window = min(d.Window+int32(count), trailMost)
 	}
-	d.sent.put(r, psn, ref, span)
-	d.lastSent = ref
+	d.sent().put(r, psn, ref, span)
+	d.LastSent = ref
 }
 
 // span is how many PSNs of requests are to be remembered.
 func (d *direction) span() int32 {
-	if d.hasAcked {
-		return psnDiff(d.high, d.acked)
+	if d.HasAcked {
+		return rdma.PSNDiff(d.High, d.Acked)
 	}
 	return trailUnknown
 }

@@ -111,7 +111,7 @@ type conn struct {
 	hint     string
 	messages int
 
-	started  [2][5]uint64 // operations by side and kind
+	started  [2][5]uint64 // operations by side and kind, without those of rdma.Run.Sends
 	extra    bool         // beyond maxConnections: it has no groups of its own
 	groups   [5]*group
 	notices  *[numNotices]noticeGroup // nil before the first episode
@@ -211,8 +211,10 @@ func (r *Recorder) Merged(into *rdma.Connection, side rdma.Side, from *rdma.Conn
 	// its requests and marks are moved.
 	r.drop(b, was.Other())
 	r.drop(a, side)
-	a.dirs[side] = b.dirs[was]
 	d := &a.dirs[side]
+	sends := d.Sends
+	*d = b.dirs[was]
+	d.Sends += sends
 	if d.active {
 		d.ep.From, d.ep.Connection = side, into
 	}
@@ -494,6 +496,7 @@ func (r *Recorder) closed(k *conn, _ rdma.Ref) {
 	for side := range k.c.Sent {
 		n := &k.c.Sent[side]
 		counted += n.Sends + n.Writes + n.Reads + n.Atomics
+		seen += k.dirs[side].Sends
 		for _, x := range k.started[side] {
 			seen += x
 		}

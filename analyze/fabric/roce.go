@@ -15,20 +15,14 @@ const copyGap = 100_000
 type direction struct {
 	open ring
 
-	begun    bool
-	high     uint32 // PSN behind the newest request
-	lastSent rdma.Ref
-	hasAcked bool
-	acked    uint32 // all up to it is acknowledged
-	progress rdma.Ref
+	rdma.Run // all of it is kept up to date, whether or not the tracker notes anything in it
 
 	hasAnswer bool
 	answered  uint32 // PSN of the newest Read Response
-	window    int32  // most PSNs that were under way: so many Read Responses may be requested again
+	answers   trail
 
-	sent, answers trail
-	gaps          holes // in requests
-	answerGaps    holes // in Read Responses
+	gaps       holes // in requests
+	answerGaps holes // in Read Responses
 
 	late late
 
@@ -60,9 +54,9 @@ type late struct {
 // came handles a packet that was missing from g.
 func (r *Recorder) came(d *direction, g *hole, s *rdma.Sighting) {
 	l := &d.late
-	if !l.ref.Seen() || s.PSN != psnAdd(l.psn, l.count) {
+	if !l.ref.Seen() || s.PSN != rdma.PSNAdd(l.psn, l.count) {
 		r.totals.Reordered += uint64(l.count)
-		*l = late{ref: s.Ref, psn: s.PSN, hole: *g, since: later(d.lastSent, d.progress)}
+		*l = late{ref: s.Ref, psn: s.PSN, hole: *g, since: later(d.LastSent, d.Progress)}
 	}
 	l.count++
 	l.bytes += uint64(s.Bytes)
@@ -74,8 +68,8 @@ func (r *Recorder) request(k *conn, side rdma.Side, s *rdma.Sighting) {
 	d := &k.dirs[side]
 	switch s.Novelty {
 	case rdma.NoveltyNew:
-		if s.Gap > 0 && d.begun {
-			d.gaps.add(hole{start: uint64(psnAdd(s.PSN, -s.Gap)), count: uint64(s.Gap), ref: s.Ref})
+		if s.Gap > 0 && d.Begun {
+			d.gaps.add(hole{start: uint64(rdma.PSNAdd(s.PSN, -s.Gap)), count: uint64(s.Gap), ref: s.Ref})
 		}
 		d.requested(r, s.PSN, max(s.Count, 1), s.Ref)
 		return
@@ -89,7 +83,7 @@ func (r *Recorder) request(k *conn, side rdma.Side, s *rdma.Sighting) {
 		}
 	case rdma.NoveltyAgain:
 		if !d.active {
-			if at := d.sent.get(s.PSN); at.Seen() && s.Ref.Time-at.Time < copyGap && s.Ref.Time >= at.Time && !s.Read {
+			if at := d.sent().get(s.PSN); at.Seen() && s.Ref.Time-at.Time < copyGap && s.Ref.Time >= at.Time && !s.Read {
 				r.totals.Copies++
 				break
 			}
@@ -97,8 +91,8 @@ func (r *Recorder) request(k *conn, side rdma.Side, s *rdma.Sighting) {
 		}
 		r.resent(k, d, s)
 	}
-	d.sent.put(r, s.PSN, s.Ref, d.span())
-	d.lastSent = s.Ref
+	d.sent().put(r, s.PSN, s.Ref, d.span())
+	d.LastSent = s.Ref
 }
 
 // begin starts an episode.
@@ -116,11 +110,11 @@ func (r *Recorder) begin(k *conn, side rdma.Side, d *direction, notice Notice, p
 
 // unasked begins an episode with a packet that is retransmitted without a NAK.
 func (r *Recorder) unasked(k *conn, side rdma.Side, d *direction, s *rdma.Sighting) {
-	waited := later(d.lastSent, d.progress)
+	waited := later(d.LastSent, d.Progress)
 	psn := s.PSN
 	if s.Read {
 		g := d.answerGaps.find(s.PSN)
-		if g != nil || d.hasAnswer && psnDiff(d.answered, s.PSN) > 0 {
+		if g != nil || d.hasAnswer && rdma.PSNDiff(d.answered, s.PSN) > 0 {
 			e := r.begin(k, side, d, ByRead, psn)
 			e.Responses = true
 			if g != nil {
@@ -137,13 +131,13 @@ func (r *Recorder) unasked(k *conn, side rdma.Side, d *direction, s *rdma.Sighti
 		}
 	}
 	e := r.begin(k, side, d, ByTimeout, psn)
-	if l := &d.late; l.ref.Seen() && s.PSN == psnAdd(l.psn, l.count) {
+	if l := &d.late; l.ref.Seen() && s.PSN == rdma.PSNAdd(l.psn, l.count) {
 		// The lost packets were sent first; they had not been seen before.
 		waited = l.since
 		e.psn = l.psn
 		e.Exact, e.Detected = true, l.hole.ref
 		e.lose(uint32(l.hole.start), l.hole.count)
-		e.First, e.last, e.reached = l.ref, psnAdd(l.psn, l.count-1), psnAdd(l.psn, 1<<24-1)
+		e.First, e.last, e.reached = l.ref, rdma.PSNAdd(l.psn, l.count-1), rdma.PSNAdd(l.psn, 1<<24-1)
 		e.Resent, e.ResentBytes, e.Timeouts = l.count, l.bytes, 1
 		r.aim(d, e)
 		d.stalls.add(r, Stall{
@@ -154,16 +148,16 @@ func (r *Recorder) unasked(k *conn, side rdma.Side, d *direction, s *rdma.Sighti
 		r.totals.ResentBytes += l.bytes
 		*l = late{}
 	} else {
-		e.Responses = s.Read && d.hasAnswer && psnDiff(d.answered, s.PSN) >= 0
+		e.Responses = s.Read && d.hasAnswer && rdma.PSNDiff(d.answered, s.PSN) >= 0
 		e.lose(psn, 1)
-		sent := &d.sent
+		sent := d.sent()
 		if e.Responses {
 			sent = &d.answers
 		}
 		e.LostAt = sent.get(psn)
 		e.Detected = sent.after(psn, e.LostAt)
 		if e.Responses {
-			d.answer.wait(later(e.LostAt, d.progress), psn, rdma.CauseRecovery)
+			d.answer.wait(later(e.LostAt, d.Progress), psn, rdma.CauseRecovery)
 		}
 	}
 	first := e.First
@@ -202,8 +196,8 @@ func (k *conn) ackTimeout() time.Duration {
 
 // aim sets what must be acknowledged before the sender has caught up.
 func (r *Recorder) aim(d *direction, e *Episode) {
-	e.target = psnAdd(d.high, 1<<24-1)
-	if n := psnDiff(e.target, e.psn); n > 0 {
+	e.target = rdma.PSNAdd(d.High, 1<<24-1)
+	if n := rdma.PSNDiff(e.target, e.psn); n > 0 {
 		behind := int64(n)
 		for _, g := range e.Lost {
 			if uint32(g.Start) == e.psn {
@@ -219,13 +213,13 @@ func (r *Recorder) aim(d *direction, e *Episode) {
 // resent handles a packet that was sent again, or came late, during an episode.
 func (r *Recorder) resent(k *conn, d *direction, s *rdma.Sighting) {
 	e := d.ep
-	again := !e.First.Seen() || psnDiff(s.PSN, e.last) <= 0 && psnDiff(s.PSN, e.reached) <= 1
+	again := !e.First.Seen() || rdma.PSNDiff(s.PSN, e.last) <= 0 && rdma.PSNDiff(s.PSN, e.reached) <= 1
 	r.repaired(d, s, again)
 	switch {
 	case !e.First.Seen():
-		e.First, e.last, e.reached, e.nakked = s.Ref, s.PSN, psnAdd(s.PSN, 1<<24-1), false
-		if psnDiff(s.PSN, e.psn) < 0 && e.NAK.Seen() {
-			e.reached = psnAdd(e.psn, 1<<24-1) // what the NAK acknowledges
+		e.First, e.last, e.reached, e.nakked = s.Ref, s.PSN, rdma.PSNAdd(s.PSN, 1<<24-1), false
+		if rdma.PSNDiff(s.PSN, e.psn) < 0 && e.NAK.Seen() {
+			e.reached = rdma.PSNAdd(e.psn, 1<<24-1) // what the NAK acknowledges
 		}
 		r.aim(d, e)
 		switch {
@@ -234,9 +228,9 @@ func (r *Recorder) resent(k *conn, d *direction, s *rdma.Sighting) {
 		case e.Notice == ByRNR:
 			e.Waited, _ = between(e.NAK, s.Ref)
 		}
-	case psnDiff(s.PSN, e.last) <= 0 && psnDiff(s.PSN, e.reached) <= 1:
+	case rdma.PSNDiff(s.PSN, e.last) <= 0 && rdma.PSNDiff(s.PSN, e.reached) <= 1:
 		// It begins again.
-		if wait, ok := between(later(d.lastSent, d.progress), s.Ref); !e.nakked && ok && wait >= max(k.ackTimeout()*earlier/10, copyGap) {
+		if wait, ok := between(later(d.LastSent, d.Progress), s.Ref); !e.nakked && ok && wait >= max(k.ackTimeout()*earlier/10, copyGap) {
 			e.Timeouts++
 		}
 		if s.Read && e.Responses {
@@ -245,7 +239,7 @@ func (r *Recorder) resent(k *conn, d *direction, s *rdma.Sighting) {
 		e.nakked = false
 		r.aim(d, e)
 		e.last = s.PSN
-	case s.Read && e.Responses && psnDiff(s.PSN, e.last) > 0:
+	case s.Read && e.Responses && rdma.PSNDiff(s.PSN, e.last) > 0:
 		if g := d.answerGaps.find(s.PSN); g != nil && !g.used {
 			g.used = true
 			e.lose(uint32(g.start), g.count)
@@ -259,11 +253,11 @@ func (r *Recorder) resent(k *conn, d *direction, s *rdma.Sighting) {
 	e.ResentBytes += uint64(s.Bytes)
 	r.totals.Resent++
 	r.totals.ResentBytes += uint64(s.Bytes)
-	if d.hasAcked && psnDiff(s.PSN, d.acked) <= 0 && !s.Read {
+	if d.HasAcked && rdma.PSNDiff(s.PSN, d.Acked) <= 0 && !s.Read {
 		e.Needless++
 		r.totals.Needless++
 	}
-	if psnDiff(s.PSN, e.psn) > 0 && !e.lost(s.PSN) {
+	if rdma.PSNDiff(s.PSN, e.psn) > 0 && !e.lost(s.PSN) {
 		e.BehindResent++
 	}
 }
@@ -278,9 +272,9 @@ func (r *Recorder) response(k *conn, side rdma.Side, s *rdma.Sighting) {
 		switch s.Novelty {
 		case rdma.NoveltyNew:
 			if s.Gap > 0 {
-				d.answerGaps.add(hole{start: uint64(psnAdd(s.PSN, -s.Gap)), count: uint64(s.Gap), ref: s.Ref})
+				d.answerGaps.add(hole{start: uint64(rdma.PSNAdd(s.PSN, -s.Gap)), count: uint64(s.Gap), ref: s.Ref})
 			}
-			if !d.hasAnswer || psnDiff(s.PSN, d.answered) > 0 {
+			if !d.hasAnswer || rdma.PSNDiff(s.PSN, d.answered) > 0 {
 				d.hasAnswer, d.answered = true, s.PSN
 			}
 		case rdma.NoveltyAgain, rdma.NoveltyLate:
@@ -291,8 +285,8 @@ func (r *Recorder) response(k *conn, side rdma.Side, s *rdma.Sighting) {
 				r.totals.ResentBytes += uint64(s.Bytes)
 			}
 		}
-		d.answers.put(r, s.PSN, s.Ref, max(d.window, 64))
-		if d.answer.since.Seen() && psnDiff(s.PSN, d.answer.psn) >= 0 && s.Novelty != rdma.NoveltyNew {
+		d.answers.put(r, s.PSN, s.Ref, max(d.Window, 64)) // so many Read Responses may be requested again
+		if d.answer.since.Seen() && rdma.PSNDiff(s.PSN, d.answer.psn) >= 0 && s.Novelty != rdma.NoveltyNew {
 			d.over(r, &d.answer, s)
 		}
 		if d.active && d.ep.Responses && d.ep.First.Seen() && s.PSN == d.ep.psn {
@@ -300,14 +294,14 @@ func (r *Recorder) response(k *conn, side rdma.Side, s *rdma.Sighting) {
 		}
 		r.advance(k, side, d, s.PSN, s.Ref)
 	case rdma.ClassNAK:
-		r.advance(k, side, d, psnAdd(s.PSN, 1<<24-1), s.Ref)
+		r.advance(k, side, d, rdma.PSNAdd(s.PSN, 1<<24-1), s.Ref)
 		if roce.Syndrome(s.Syndrome) == roce.NAKPSNSequence {
 			r.refused(k, side, d, ByNAK, s)
 		} else {
 			r.fatal(k, side, s)
 		}
 	case rdma.ClassRNR:
-		r.advance(k, side, d, psnAdd(s.PSN, 1<<24-1), s.Ref)
+		r.advance(k, side, d, rdma.PSNAdd(s.PSN, 1<<24-1), s.Ref)
 		r.refused(k, side, d, ByRNR, s)
 	}
 }
@@ -317,7 +311,7 @@ func (r *Recorder) refused(k *conn, side rdma.Side, d *direction, notice Notice,
 	e := d.ep
 	if !d.active {
 		e = r.begin(k, side, d, notice, s.PSN)
-		e.LostAt = d.sent.get(s.PSN)
+		e.LostAt = d.sent().get(s.PSN)
 		if notice == ByNAK {
 			if g := d.gaps.find(s.PSN); g != nil {
 				g.used = true
@@ -326,7 +320,7 @@ func (r *Recorder) refused(k *conn, side rdma.Side, d *direction, notice Notice,
 				e.LostAt = rdma.Ref{}
 			} else {
 				e.lose(s.PSN, 1)
-				e.Detected = d.sent.after(s.PSN, e.LostAt)
+				e.Detected = d.sent().after(s.PSN, e.LostAt)
 			}
 		}
 	} else if notice == ByNAK {
@@ -338,7 +332,7 @@ func (r *Recorder) refused(k *conn, side rdma.Side, d *direction, notice Notice,
 		}
 	}
 	cause := rdma.CauseRecovery
-	since := d.sent.get(s.PSN)
+	since := d.sent().get(s.PSN)
 	if notice == ByRNR {
 		cause = rdma.CauseNotReady
 	} else if g := d.gaps.find(s.PSN); g != nil {
@@ -364,14 +358,14 @@ func (r *Recorder) refused(k *conn, side rdma.Side, d *direction, notice Notice,
 
 // advance notes that everything up to psn has been received.
 func (r *Recorder) advance(k *conn, side rdma.Side, d *direction, psn uint32, ref rdma.Ref) {
-	if !d.hasAcked || psnDiff(psn, d.acked) > 0 {
-		d.hasAcked, d.acked, d.progress = true, psn, ref
+	if !d.HasAcked || rdma.PSNDiff(psn, d.Acked) > 0 {
+		d.HasAcked, d.Acked, d.Progress = true, psn, ref
 		d.acknowledged(r, psn, ref)
 		if len(d.gaps.list) > 0 {
 			r.totals.NotCaptured += d.gaps.before(psn)
 		}
 	}
-	if d.late.ref.Seen() && psnDiff(psn, d.late.psn) >= 0 {
+	if d.late.ref.Seen() && rdma.PSNDiff(psn, d.late.psn) >= 0 {
 		r.totals.Reordered += uint64(d.late.count)
 		d.late = late{}
 	}
@@ -382,10 +376,10 @@ func (r *Recorder) advance(k *conn, side rdma.Side, d *direction, psn uint32, re
 	if !e.First.Seen() || e.Responses && !e.rewound {
 		return
 	}
-	if psnDiff(psn, e.reached) > 0 {
+	if rdma.PSNDiff(psn, e.reached) > 0 {
 		e.reached = psn
 	}
-	if psnDiff(e.reached, e.target) >= 0 {
+	if rdma.PSNDiff(e.reached, e.target) >= 0 {
 		e.CaughtUp = ref
 		r.finish(k, d)
 	}
@@ -417,11 +411,11 @@ func (r *Recorder) abandon(k *conn, d *direction) {
 			r.totals.NotCaptured += g.count
 		}
 	}
-	d.sent.reset(r)
+	d.sent().reset(r)
 	d.answers.reset(r)
 	d.stream.sent.reset(r)
 	d.stream.window.reset(r)
-	*d = direction{open: d.open, ep: d.ep, serial: d.serial, stalls: d.stalls}
+	*d = direction{open: d.open, ep: d.ep, serial: d.serial, stalls: d.stalls, Run: rdma.Run{Sends: d.Sends}}
 }
 
 // fatal handles a NAK that ends the connection (IBTA volume 1, section 9.9.2.1).

@@ -380,7 +380,7 @@ type waits struct {
 
 // inVain notes a packet that was sent again and is of no use.
 func (w *waits) inVain(psn uint32, before rdma.Ref) {
-	if before.Seen() && before.Time >= w.since.Time && (w.vain == 0 || psnDiff(psn, w.behind) > 0) {
+	if before.Seen() && before.Time >= w.since.Time && (w.vain == 0 || rdma.PSNDiff(psn, w.behind) > 0) {
 		w.behind, w.vain = psn, before.Time
 	}
 }
@@ -408,35 +408,35 @@ func (d *direction) over(r *Recorder, w *waits, s *rdma.Sighting) {
 func (r *Recorder) repaired(d *direction, s *rdma.Sighting, first bool) {
 	switch {
 	case s.Read && d.ep.Responses: // the responses end it
-	case d.hasAcked && psnDiff(s.PSN, d.acked) <= 0:
+	case d.HasAcked && rdma.PSNDiff(s.PSN, d.Acked) <= 0:
 		// Needless: the acknowledgement was lost, or late. The sender that waits for it may not
 		// continue: it has been silent since its last packet. But without a NAK, and before the announced
 		// timeout, it waited for nothing.
 		if first && d.ep.Notice != Unasked {
-			d.wait.wait(d.lastSent, s.PSN, rdma.CauseRecovery)
+			d.wait.wait(d.LastSent, s.PSN, rdma.CauseRecovery)
 			d.over(r, &d.wait, s)
 		}
 	case d.wait.since.Seen():
-		if psnDiff(s.PSN, d.wait.psn) <= 0 {
+		if rdma.PSNDiff(s.PSN, d.wait.psn) <= 0 {
 			d.over(r, &d.wait, s)
 		} else {
-			d.wait.inVain(s.PSN, d.sent.get(s.PSN))
+			d.wait.inVain(s.PSN, d.sent().get(s.PSN))
 		}
 	case first:
-		since := d.sent.get(s.PSN)
+		since := d.sent().get(s.PSN)
 		if !since.Seen() {
-			since = later(d.lastSent, d.progress)
+			since = later(d.LastSent, d.Progress)
 		}
 		d.wait.wait(since, s.PSN, rdma.CauseRecovery)
 		d.over(r, &d.wait, s)
-	case s.PSN == psnAdd(d.run, 1) && len(d.stalls.list) > 0:
+	case s.PSN == rdma.PSNAdd(d.run, 1) && len(d.stalls.list) > 0:
 		d.run = s.PSN
 		x := &d.stalls.list[len(d.stalls.list)-1]
 		if x.Cause != rdma.CauseRecovery && x.Cause != rdma.CauseNotReady || s.Ref.Time < x.To2 {
 			break
 		}
 		x.To2 = s.Ref.Time
-		if at := d.sent.get(s.PSN); s.Novelty == rdma.NoveltyAgain && at.Seen() && at.Time >= x.From && at.Time < x.To {
+		if at := d.sent().get(s.PSN); s.Novelty == rdma.NoveltyAgain && at.Seen() && at.Time >= x.From && at.Time < x.To {
 			x.From2 = at.Time
 			if x.vain != 0 {
 				x.From2 = min(at.Time, x.vain)
@@ -450,7 +450,7 @@ func (r *Recorder) repaired(d *direction, s *rdma.Sighting, first bool) {
 
 // acknowledged ends a stall whose last packet the capture lacks.
 func (d *direction) acknowledged(r *Recorder, psn uint32, ref rdma.Ref) {
-	if d.wait.since.Seen() && psnDiff(psn, d.wait.psn) >= 0 {
+	if d.wait.since.Seen() && rdma.PSNDiff(psn, d.wait.psn) >= 0 {
 		d.over(r, &d.wait, &rdma.Sighting{Ref: ref, PSN: d.wait.psn})
 	}
 }
@@ -459,7 +459,7 @@ func (d *direction) acknowledged(r *Recorder, psn uint32, ref rdma.Ref) {
 // lost. The passive side acknowledges calls, but in Linux its upper layer does not get them before
 // the RTU. If it has sent something, it was needless.
 func (r *Recorder) ready(k *conn, s *rdma.Sighting) {
-	if !k.dirs[1].begun {
+	if !k.dirs[1].Begun {
 		at := k.c.Setup[1].Frame.Time
 		k.dirs[0].stalls.add(r, Stall{From: at, To: s.Ref.Time, Lost: s.Ref.Time - at, Cause: rdma.CauseRecovery})
 	}

@@ -46,7 +46,7 @@ func (r *Recorder) segment(k *conn, s *rdma.Sighting) {
 		r.segmentLate(k, d, s)
 		t.high = max(t.high, s.End)
 	}
-	d.lastSent = s.Ref
+	d.LastSent = s.Ref
 }
 
 // shortestTimer is less than any timer of a TCP sender, in nanoseconds: data that comes again
@@ -75,7 +75,7 @@ func (r *Recorder) segmentLate(k *conn, d *direction, s *rdma.Sighting) {
 		if t.dups > 0 {
 			notice = ByDupAcks
 		}
-		waited := later(d.lastSent, d.progress)
+		waited := later(d.LastSent, d.Progress)
 		if wait, ok := between(waited, s.Ref); notice == ByTimer && g == nil && ok && wait < shortestTimer &&
 			(!k.c.Stamp.Present || int32(k.c.Stamp.Value-t.stamp) <= 0) { // a copy has the timestamp that the segment had
 			r.totals.Copies++
@@ -96,7 +96,7 @@ func (r *Recorder) segmentLate(k *conn, d *direction, s *rdma.Sighting) {
 		}
 		e.until = t.high
 	} else {
-		if wait, ok := between(later(d.lastSent, d.progress), s.Ref); ok && wait >= shortestTimer && t.dups == 0 && t.hasAcked && s.Start == t.acked {
+		if wait, ok := between(later(d.LastSent, d.Progress), s.Ref); ok && wait >= shortestTimer && t.dups == 0 && t.hasAcked && s.Start == t.acked {
 			e.Timeouts++ // what had been sent again was lost, too
 		}
 		if g != nil && len(e.Lost) < maxRanges && was.start >= e.Lost[len(e.Lost)-1].Start+e.Lost[len(e.Lost)-1].Count {
@@ -138,7 +138,7 @@ func (r *Recorder) segmentAck(k *conn, s *rdma.Sighting) {
 	switch {
 	case !t.hasAcked || s.Acked > t.acked:
 		t.hasAcked, t.acked, t.dups, t.firstDup = true, s.Acked, 0, rdma.Ref{}
-		d.progress = s.Ref
+		d.Progress = s.Ref
 		if len(d.gaps.list) > 0 {
 			r.totals.NotCaptured += d.gaps.bytesBefore(s.Acked)
 		}

@@ -11,40 +11,37 @@ const (
 	maxTrails    = 1 << 18 // the same, of all together
 )
 
-// step is a packet that went by.
-type step struct {
-	psn uint32
-	ref rdma.Ref
-}
-
 // trail has the times when the last packets of a direction were seen, by PSN.
-type trail struct{ steps []step }
+type trail []rdma.Step
+
+// sent is the trail of the requests.
+func (d *direction) sent() *trail { return (*trail)(&d.Steps) }
 
 // put notes a packet; span is how many PSNs should be remembered.
 func (t *trail) put(r *Recorder, psn uint32, ref rdma.Ref, span int32) {
-	if n := len(t.steps); n == 0 || int(span) >= n && n < trailMost {
+	if n := len(*t); n == 0 || int(span) >= n && n < trailMost {
 		size := max(2*n, trailStart)
 		if n == 0 || r.steps+size-n <= maxTrails/16*r.scale {
 			r.steps += size - n
-			old := t.steps
-			t.steps = make([]step, size)
+			old := *t
+			*t = make(trail, size)
 			for _, s := range old {
-				if s.ref.Seen() {
-					t.steps[s.psn&uint32(size-1)] = s
+				if s.Ref.Seen() {
+					(*t)[s.PSN&uint32(size-1)] = s
 				}
 			}
 		}
 	}
-	t.steps[psn&uint32(len(t.steps)-1)] = step{psn, ref}
+	(*t)[psn&uint32(len(*t)-1)] = rdma.Step{PSN: psn, Ref: ref}
 }
 
 // get is when a PSN was last seen; the zero Ref if that is not remembered.
 func (t *trail) get(psn uint32) rdma.Ref {
-	if len(t.steps) == 0 {
+	if len(*t) == 0 {
 		return rdma.Ref{}
 	}
-	if s := &t.steps[psn&uint32(len(t.steps)-1)]; s.psn == psn {
-		return s.ref
+	if s := &(*t)[psn&uint32(len(*t)-1)]; s.PSN == psn {
+		return s.Ref
 	}
 	return rdma.Ref{}
 }
@@ -52,7 +49,7 @@ func (t *trail) get(psn uint32) rdma.Ref {
 // after is the first packet behind psn of the next few that was seen since at.
 func (t *trail) after(psn uint32, at rdma.Ref) (first rdma.Ref) {
 	for i := uint32(1); i <= 16; i++ {
-		if ref := t.get(psnAdd(psn, i)); ref.Seen() && ref.Number >= at.Number && (!first.Seen() || ref.Number < first.Number) {
+		if ref := t.get(rdma.PSNAdd(psn, i)); ref.Seen() && ref.Number >= at.Number && (!first.Seen() || ref.Number < first.Number) {
 			first = ref
 		}
 	}
@@ -60,8 +57,8 @@ func (t *trail) after(psn uint32, at rdma.Ref) (first rdma.Ref) {
 }
 
 func (t *trail) reset(r *Recorder) {
-	r.steps -= len(t.steps)
-	t.steps = nil
+	r.steps -= len(*t)
+	*t = nil
 }
 
 // hole is a range of PSNs, or bytes of a stream, that have not been seen, although later ones
@@ -90,7 +87,7 @@ func (h *holes) add(x hole) {
 // find returns the hole that a PSN is in.
 func (h *holes) find(psn uint32) *hole {
 	for i := len(h.list) - 1; i >= 0; i-- {
-		if d := psnDiff(psn, uint32(h.list[i].start)); d >= 0 && uint64(d) < h.list[i].count {
+		if d := rdma.PSNDiff(psn, uint32(h.list[i].start)); d >= 0 && uint64(d) < h.list[i].count {
 			return &h.list[i]
 		}
 	}
@@ -103,8 +100,8 @@ func (h *holes) take(psn uint32) {
 	if g == nil || g.used {
 		return
 	}
-	n := uint64(psnDiff(psn, uint32(g.start)))
-	rest := hole{start: uint64(psnAdd(psn, 1)), count: g.count - n - 1, ref: g.ref}
+	n := uint64(rdma.PSNDiff(psn, uint32(g.start)))
+	rest := hole{start: uint64(rdma.PSNAdd(psn, 1)), count: g.count - n - 1, ref: g.ref}
 	switch {
 	case n == 0:
 		g.start, g.count = rest.start, rest.count
@@ -128,7 +125,7 @@ func (h *holes) take(psn uint32) {
 func (h *holes) before(psn uint32) (n uint64) {
 	kept := h.list[:0]
 	for _, x := range h.list {
-		if psnDiff(uint32(x.start+x.count-1)&(1<<24-1), psn) > 0 {
+		if rdma.PSNDiff(uint32(x.start+x.count-1)&(1<<24-1), psn) > 0 {
 			kept = append(kept, x)
 		} else if !x.used {
 			n += x.count

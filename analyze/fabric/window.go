@@ -225,9 +225,9 @@ func (w *window) next(r *Recorder, k *conn, s *rdma.Sighting) {
 	if known && acked <= w.end && w.last.Seen() && s.Start == w.end && s.Ref.Time >= w.last.Time {
 		w.follows(r, d, s, released, acked, allowed, edge)
 	}
-	if w.known.acked >= w.end && d.lastSent.Seen() && s.Ref.Time-d.lastSent.Time >= idleTime {
+	if w.known.acked >= w.end && d.LastSent.Seen() && s.Ref.Time-d.LastSent.Time >= idleTime {
 		w.owed, w.held, w.pieces, w.stop = 0, 0, 0, 0 // the window starts again
-		if idle(k, s.From, d.lastSent.Time, s.Ref.Time) {
+		if idle(k, s.From, d.LastSent.Time, s.Ref.Time) {
 			w.idle, w.resumed = true, s.Start // and would have without losses
 		}
 	}

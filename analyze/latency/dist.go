@@ -95,7 +95,7 @@ func (d *dist) tally(v int64) {
 }
 
 // loose reports whether the values of a small histogram are kept as they are, for now: there are few, and to put each of them into a
-// sparse histogram costs more than to sort them once.
+// sparse histogram costs more than to count them once.
 func (d *dist) loose() bool { return d.digits != 0 && d.packed == nil && d.dense == nil }
 
 // loosen adds values above 0 to a small dist that is to be loose; tallyAll has counted them.
@@ -106,18 +106,18 @@ func (d *dist) loosen(list []int64, m *memory) {
 	d.memory = 8 * cap(d.exact)
 }
 
-// eachLoose is each for a loose dist.
+// eachLoose is each for a loose dist. To count the values in an array takes fewer instructions than to sort them.
 func (d *dist) eachLoose(f func(low, high int64, n uint64)) {
-	slices.Sort(d.exact)
-	for i := 0; i < len(d.exact); {
-		low := leastOf(bucketOf(min(d.exact[i], maxValue)))
-		high := highest(low, gatheredDigits)
-		j := i + 1
-		for j < len(d.exact) && min(d.exact[j], maxValue) <= high {
-			j++
+	first, last := bucketOf(min(slices.Min(d.exact), maxValue)), bucketOf(min(slices.Max(d.exact), maxValue))
+	counts := make([]uint16, last-first+1) // by bucket
+	for _, v := range d.exact {
+		counts[bucketOf(min(v, maxValue))-first]++
+	}
+	for i, n := range counts {
+		if n != 0 {
+			low := leastOf(first + i)
+			f(low, highest(low, gatheredDigits), uint64(n))
 		}
-		f(low, high, uint64(j-i))
-		i = j
 	}
 }
 

@@ -124,7 +124,10 @@ type PlainWatcher interface {
 	Plain() bool
 	// PlainSend reports a Send of one packet, the next of its sender, with nothing missing before it: it stands for
 	// WorkStarted, WorkData, WorkDone and Saw. It is called before a transaction learns of the Send.
-	PlainSend(c *Connection, s *Send, seq uint64, psn uint32)
+	//
+	// If it returns a Run, the tracker may note Sends like this one, and acknowledgements of this sender's requests, in it, in place of
+	// PlainSend, PlainAcked and PlainAck, until the watcher is told of anything else.
+	PlainSend(c *Connection, s *Send, seq uint64, psn uint32) *Run
 	// PlainAcked reports the acknowledgement of a Send of one packet, with nothing missing and no other operation under way: it
 	// stands for WorkAcked and Saw. It is called after a transaction has learned of it.
 	PlainAcked(c *Connection, from Side, seq uint64, psn uint32, ref Ref)

@@ -17,6 +17,7 @@ type plainness struct {
 	sent        *rdma.Counters // in known
 	peer        *flow
 	sends, acks bool
+	run         *rdma.Run // of the requests; nil if the watcher is to be told of them
 }
 
 // Lean is Packet for an ordinary packet of RoCEv2. Tap and tenant may differ from those of p if it was captured in a tunnel.
@@ -46,18 +47,15 @@ func (t *Tracker) Lean(p *capture.Packet, tap uint16, tenant uint64, l *Lean) *r
 		sent.Acks++
 		fl.hasResp, fl.lastResp, fl.lastRefused = true, l.PSN, false
 		peer := fl.plain.peer
-		if r := peer.waits(l.PSN); r != nil { // as in ack
+		r := peer.waits(l.PSN)
+		if r != nil { // as in ack
 			peer.acked++
-			if t.watcher != nil {
-				t.watcher.WorkAcked(known, peer.side, r.work, ref)
-			}
 			t.h.SendAcked(known, peer.side, r.tag, ref)
-			if t.plainly != nil {
-				t.plainly.PlainAcked(known, fl.side, r.work, l.PSN, ref)
-			}
 		} else {
 			t.ack(peer, l.PSN, ref)
-			t.plainAck(fl, l.PSN, ref)
+		}
+		if t.plainly != nil {
+			t.plainAck(peer, r, l.PSN, ref)
 		}
 	case RCSendOnly, RCSendOnlyInvalidate:
 		if !fl.plain.sends || l.PSN != fl.next {

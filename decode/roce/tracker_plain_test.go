@@ -2,6 +2,7 @@ package roce_test
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/netip"
 	"slices"
@@ -147,6 +148,9 @@ func (w *twice) compare(t *testing.T) {
 		}
 		x.rec.add("used %d", x.t.Used())
 	}
+	if !maps.Equal(w.lean.acks.by, w.full.acks.by) {
+		t.Fatalf("acknowledged in the short way\n%v\nin the full way\n%v", w.lean.acks.by, w.full.acks.by)
+	}
 	if !slices.Equal(w.lean.rec.lines, w.full.rec.lines) {
 		for i, line := range w.full.rec.lines {
 			short := "nothing"
@@ -161,8 +165,11 @@ func (w *twice) compare(t *testing.T) {
 	}
 }
 
-// acks is a PlainWatcher that notes what is acknowledged.
-type acks struct{ rec *recorder }
+// acks is a PlainWatcher that notes what is acknowledged, and by which packet; the operations of a connection have different
+// numbers.
+type acks struct{ by map[string]uint64 }
+
+var _ rdma.PlainWatcher = acks{}
 
 func (acks) WorkStarted(*rdma.Connection, *rdma.Work, rdma.Ref)                     {}
 func (acks) WorkData(*rdma.Connection, rdma.Side, uint64, uint32, bool, rdma.Ref)   {}
@@ -171,21 +178,28 @@ func (acks) Saw(*rdma.Connection, *rdma.Sighting)                               
 func (acks) Merged(*rdma.Connection, rdma.Side, *rdma.Connection, rdma.Side)        {}
 func (acks) Closed(*rdma.Connection, rdma.Ref)                                      {}
 func (acks) Plain() bool                                                            { return true }
-func (acks) PlainSend(*rdma.Connection, *rdma.Send, uint64, uint32)                 {}
+func (acks) PlainSend(*rdma.Connection, *rdma.Send, uint64, uint32) *rdma.Run       { return nil }
 func (acks) PlainAck(*rdma.Connection, rdma.Side, uint32, rdma.Ref)                 {}
+func (a acks) PlainAcked(c *rdma.Connection, from rdma.Side, seq uint64, _ uint32, ref rdma.Ref) {
+	a.WorkAcked(c, from.Other(), seq, ref)
+}
 func (a acks) WorkAcked(c *rdma.Connection, from rdma.Side, seq uint64, ref rdma.Ref) {
-	a.rec.add("operation %d of side %d of connection %d acknowledged by packet %d", seq, from, c.ID, ref.Number)
+	a.by[fmt.Sprintf("operation %d of side %d of connection %d", seq, from, c.First.Number)] = ref.Number
 }
 
 // watched is a recorder with a Watcher.
-type watched struct{ *recorder }
+type watched struct {
+	*recorder
+	acks acks
+}
 
-func (w watched) Watcher() rdma.Watcher { return acks{w.recorder} }
+func (w watched) Watcher() rdma.Watcher { return w.acks }
 
 // watch gives both trackers, which have seen nothing yet, a Watcher.
 func (w *twice) watch() {
 	for _, x := range []*wire{w.lean, w.full} {
-		x.t = roce.NewTracker(watched{x.rec}, new(rdma.Numbers), roce.Limits{})
+		x.acks = acks{make(map[string]uint64)}
+		x.t = roce.NewTracker(watched{x.rec, x.acks}, new(rdma.Numbers), roce.Limits{})
 	}
 }
 

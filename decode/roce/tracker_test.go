@@ -80,11 +80,12 @@ var a, b = netip.MustParseAddr("192.0.2.2"), netip.MustParseAddr("192.0.2.1")
 // wire feeds a tracker with packets of one connection: client a with queue
 // pair 5, server b with queue pair 9.
 type wire struct {
-	rec *recorder
-	t   *roce.Tracker
-	n   uint64
-	now int64
-	c   *rdma.Connection
+	rec  *recorder
+	t    *roce.Tracker
+	n    uint64
+	now  int64
+	c    *rdma.Connection
+	acks acks // see twice.watch
 }
 
 func newWire() *wire {

@@ -34,14 +34,22 @@ func (t *Tracker) plainSend(fl *flow, s *rdma.Send, psn uint32) uint64 {
 	}
 	work := fl.works
 	fl.works++
-	t.plainly.PlainSend(fl.c.Connection, s, work, psn)
+	if run := fl.plain.run; run == nil || !run.Send(psn, s.First) {
+		fl.plain.run = t.plainly.PlainSend(fl.c.Connection, s, work, psn)
+	}
 	return work
 }
 
-// plainAck tells the watcher of an acknowledgement that takes the short way.
-func (t *Tracker) plainAck(fl *flow, psn uint32, ref rdma.Ref) {
-	if t.plainly != nil {
-		t.plainly.PlainAck(fl.c.Connection, fl.side, psn, ref)
+// plainAck tells the watcher of an acknowledgement that takes the short way, of requests of fl: of the only one, if r is not nil.
+func (t *Tracker) plainAck(fl *flow, r *request, psn uint32, ref rdma.Ref) {
+	c, from := fl.c.Connection, fl.side.Other()
+	switch {
+	case fl.plain.run != nil && fl.plain.epoch == t.epoch:
+		fl.plain.run.Ack(psn, ref)
+	case r != nil:
+		t.plainly.PlainAcked(c, from, r.work, psn, ref)
+	default:
+		t.plainly.PlainAck(c, from, psn, ref)
 	}
 }
 

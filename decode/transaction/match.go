@@ -48,11 +48,21 @@ func (t *Tracker) Send(c *rdma.Connection, s *rdma.Send) (tag rdma.Tag) {
 		if k.late.tx != nil {
 			t.settle(c)
 		}
-		if tag, ok := t.usual(k, c, s); ok {
+		if tx, reply := t.usual(k, c, s); tx != nil {
+			tag = tx.sendTag(reply)
+			if t.opt.Messages != nil {
+				t.opt.Messages.Message(tx, reply, s)
+			}
 			return tag
 		}
 	}
-	return t.any(c, s)
+	tag = t.any(c, s)
+	if t.opt.Messages != nil {
+		if tx, reply := t.OfSend(tag); tx != nil {
+			t.opt.Messages.Message(tx, reply, s)
+		}
+	}
+	return tag
 }
 
 // any is Send for whatever it is.

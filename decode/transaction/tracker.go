@@ -30,6 +30,8 @@ type Options struct {
 	// emitted, in the order in which they end and on the goroutine of the tracker: to
 	// fill in Transaction.Blame. The Connection is not a copy.
 	Ended func(*Transaction)
+	// Messages, if set, is told of each call and each reply as soon as it is known to be one: of copies, too.
+	Messages MessageHandler
 	// Take, if set, is shown each transaction before it is emitted. If it returns true,
 	// it is not emitted.
 	Take func(*Transaction) bool
@@ -55,6 +57,11 @@ type Options struct {
 	Assembly   int // bytes of one message or chunk assembled from RDMA (4 MiB)
 	Operations int // RDMA operations listed of one transaction (4096, at most 65534)
 	Segments   int // of one message's chunk lists that are followed (4096)
+}
+
+// MessageHandler is told of messages. The transaction is not complete yet and must not be kept.
+type MessageHandler interface {
+	Message(tx *Transaction, reply bool, s *rdma.Send)
 }
 
 func (o *Options) defaults() {

@@ -6,22 +6,22 @@ import (
 )
 
 // usual is Send for what nearly all Sends are: the first copy of a call or of the reply to an open one, behind a header without
-// chunks, on a connection that is known to carry such. It returns false, and has changed nothing, if anything else has to be
-// looked at. What it does is what Send would do: TestUsual and FuzzUsual compare the two.
-func (t *Tracker) usual(k *conn, c *rdma.Connection, s *rdma.Send) (tag rdma.Tag, ok bool) {
+// chunks, on a connection that is known to carry such. It returns the transaction and whether the Send is the reply;
+// nil, and has changed nothing, if anything else has to be looked at. What it does is what Send would do: TestUsual and FuzzUsual compare the two.
+func (t *Tracker) usual(k *conn, c *rdma.Connection, s *rdma.Send) (tx *Transaction, reply bool) {
 	if !k.carries || t.tracing || c.Fabric == rdma.TCP || c.Fabric == rdma.UDP || len(s.Data) > headOnly {
-		return tag, false
+		return nil, false
 	}
 	xid, message, ok := rpcrdma.Usual(s.Data)
 	if !ok {
-		return tag, false
+		return nil, false
 	}
 	if message == 0 {
 		h := k.halves[s.From&1]
 		if h == nil || h.open.get(xid) != nil {
-			return tag, false
+			return nil, false
 		}
-		tx := t.begin(h, c, s.From, xid)
+		tx = t.begin(h, c, s.From, xid)
 		t.setUsual(tx, &tx.Call, s)
 		t.placed(tx)
 		h.asked(tx)
@@ -30,21 +30,21 @@ func (t *Tracker) usual(k *conn, c *rdma.Connection, s *rdma.Send) (tag rdma.Tag
 		if h.calls < maxResent {
 			t.resent(tx, h)
 		}
-		return tx.sendTag(false), true
+		return tx, false
 	}
 	h := k.halves[s.From.Other()&1]
 	if h == nil {
-		return tag, false
+		return nil, false
 	}
-	tx := h.open.get(xid)
+	tx = h.open.get(xid)
 	if tx == nil || tx.replied || !tx.Call.Seen() {
-		return tag, false
+		return nil, false
 	}
 	t.setUsual(tx, &tx.Reply, s)
 	tx.usual = tx.usualCall
 	h.settled(tx, s.Last)
 	t.replyOfCall(tx)
-	return tx.sendTag(true), true
+	return tx, true
 }
 
 // setUsual is setMessage for what rpcrdma.Usual has accepted. The header is decoded where it is to stay.

@@ -1,0 +1,48 @@
+package rdma
+
+// Run is what a PlainWatcher knows of the requests of one side of a connection of RoCE. While packets are plain, the tracker notes
+// them here, instead of telling the watcher of each: see PlainWatcher.PlainSend.
+type Run struct {
+	Sends    uint64 // that were noted here
+	High     uint32 // PSN behind the newest request
+	Acked    uint32 // all up to it is acknowledged
+	LastSent Ref    // the newest request
+	Progress Ref    // the newest acknowledgement
+	Window   int32  // most PSNs that were under way
+	Steps    []Step // the newest requests, by PSN: a power of two of them
+	HasAcked bool   // Acked is known
+	Begun    bool   // High is known
+}
+
+// Step is a packet that went by.
+type Step struct {
+	PSN uint32
+	Ref Ref
+}
+
+// PSNDiff is a − b of two PSNs of 24 bits.
+func PSNDiff(a, b uint32) int32 { return int32((a-b)<<8) >> 8 }
+
+// PSNAdd is a PSN of 24 bits, n further on.
+func PSNAdd(p, n uint32) uint32 { return (p + n) & (1<<24 - 1) }
+
+// Send notes a request of one packet. It returns false, and has changed nothing, if there is no room for it.
+func (x *Run) Send(psn uint32, ref Ref) bool {
+	n := uint32(len(x.Steps))
+	if uint32(PSNDiff(x.High, x.Acked)) >= n {
+		return false
+	}
+	x.Sends++
+	x.High, x.LastSent = PSNAdd(psn, 1), ref
+	x.Window = max(x.Window, PSNDiff(x.High, x.Acked))
+	s := &x.Steps[psn&(n-1)]
+	s.PSN, s.Ref = psn, ref
+	return true
+}
+
+// Ack notes an acknowledgement of all up to psn.
+func (x *Run) Ack(psn uint32, ref Ref) {
+	if PSNDiff(psn, x.Acked) > 0 {
+		x.Acked, x.Progress = psn, ref
+	}
+}
