@@ -39,7 +39,9 @@ func FuzzEncoder(f *testing.F) {
 		var e Encoder
 		var b []byte
 		n := 0
-		holds.Each(t, traffic.Apply(which, program), decode.Options{}, func(v *rpc.View) {
+		var opt decode.Options
+		opt.Transactions.Detach = len(program)%2 == 0 // connections are copies that do not change
+		holds.Each(t, traffic.Apply(which, program), opt, func(v *rpc.View) {
 			b = e.Append(b[:0], v)
 			n++
 			alike(t, &e, v)
@@ -112,7 +114,9 @@ func TestUsual(t *testing.T) {
 	usual, all := 0, 0
 	for i := range traffic.Count() {
 		var e Encoder
-		holds.Each(t, traffic.Apply(uint8(i), nil), decode.Options{}, func(v *rpc.View) {
+		var opt decode.Options
+		opt.Transactions.Detach = i%2 == 0
+		holds.Each(t, traffic.Apply(uint8(i), nil), opt, func(v *rpc.View) {
 			if alike(t, &e, v) {
 				usual++
 			}

@@ -11,13 +11,19 @@ import (
 	"github.com/rpcrdma/toolkit/internal/mutate/traffic"
 )
 
+// detached are options with which the connections of transactions are copies that do not change, or themselves.
+func detached(detach bool) (opt decode.Options) {
+	opt.Transactions.Detach = detach
+	return opt
+}
+
 // TestUsual writes the transactions of all captures in both ways, with lines of several widths.
 func TestUsual(t *testing.T) {
 	usual, all := 0, 0
 	for i := range traffic.Count() {
 		for _, width := range []int{0, 40, 60, 79, 100, 300} {
 			short, full := Lister{Width: width}, Lister{Width: width}
-			holds.Each(t, traffic.Apply(uint8(i), nil), decode.Options{}, func(v *rpc.View) {
+			holds.Each(t, traffic.Apply(uint8(i), nil), detached(width%2 == 0), func(v *rpc.View) {
 				all++
 				want := string(full.any(nil, v))
 				if b, ok := short.usual(nil, v); ok {
@@ -74,7 +80,7 @@ func FuzzUsual(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, which, width uint8, program []byte) {
 		short, full := Lister{Width: int(width)}, Lister{Width: int(width)}
-		holds.Each(t, traffic.Apply(which, program), decode.Options{}, func(v *rpc.View) {
+		holds.Each(t, traffic.Apply(which, program), detached(width%2 == 0), func(v *rpc.View) {
 			b, want := short.Append(nil, v), full.any(nil, v)
 			if string(b) != string(want) {
 				t.Fatalf("%s\nwant %s", b, want)
