@@ -71,7 +71,10 @@ type Lost struct {
 	Layouts     uint64 `json:"layouts"`
 }
 
-var _ decode.MessageObserver = (*Recorder)(nil) // a Decoder tells an Observer that is none of messages nothing
+var (
+	_ decode.MessageObserver = (*Recorder)(nil) // a Decoder tells an Observer that is none of messages nothing
+	_ decode.Sendless        = (*Recorder)(nil)
+)
 
 // New makes a Recorder. peek opens what RPCSEC_GSS has wrapped in calls; it may be nil.
 func New(peek rpc.Unwrapper) *Recorder {
@@ -417,6 +420,9 @@ func (r *Recorder) answered(o *openCall, tx *transaction.Transaction, at int64) 
 
 // Operation implements decode.MessageObserver.
 func (r *Recorder) Operation(*transaction.Transaction, *rdma.Op) {}
+
+// Sendless implements decode.Sendless.
+func (r *Recorder) Sendless() bool { return true }
 
 // Send implements decode.Observer.
 func (r *Recorder) Send(*rdma.Connection, *rdma.Send) {}
