@@ -597,9 +597,9 @@ var rules = [ruleCount]Rule{
 		Text: "Packets were damaged in transit or by the capture. One finding covers all packets that one side sent on a connection.",
 	},
 	ruleResent: {
-		ID: "packets-resent", Number: "N4.2", Title: "packets retransmitted",
+		ID: "packets-resent", Number: "N4.2", Title: "packets seen again",
 		Source: "IBTA volume 1, section 9.7; RFC 9293, section 3.8", Severity: all(Note), Needs: NeedPackets,
-		Text: "The network or a receiver lost packets. That costs time but breaks no rule. One finding covers all packets that one side sent on a connection.",
+		Text: "The network or a receiver lost packets, which were sent again, or the network made copies: report --view fabric tells which. That may cost time but breaks no rule. One finding covers all packets that one side sent on a connection.",
 	},
 	ruleGaps: {
 		ID: "capture-gaps", Number: "N4.3", Title: "packets missing from the capture",
