@@ -70,38 +70,10 @@ func (r *Recorder) segmentLate(k *conn, d *direction, s *rdma.Sighting) {
 		}
 	}
 	e := d.ep
-	if !d.active {
-		notice := ByTimer
-		if t.dups > 0 {
-			notice = ByDupAcks
-		}
-		waited := later(d.LastSent, d.Progress)
-		if wait, ok := between(waited, s.Ref); notice == ByTimer && g == nil && ok && wait < shortestTimer &&
-			(!k.c.Stamp.Present || int32(k.c.Stamp.Value-t.stamp) <= 0) { // a copy has the timestamp that the segment had
-			r.totals.Copies++
-			return
-		}
-		e = r.begin(k, s.From, d, notice, 0)
-		e.NAK, e.First = t.firstDup, s.Ref
-		if g != nil {
-			e.Exact, e.Detected = true, was.ref
-			e.Lost = append(e.Lost, Range{was.start, was.count})
-		} else {
-			e.Lost = append(e.Lost, Range{s.Start, s.End - s.Start})
-			e.LostAt = t.sent.get(s.Start)
-		}
-		if notice == ByTimer {
-			e.Timeouts = 1
-			e.Waited, _ = between(waited, s.Ref)
-		}
-		e.until = t.high
-	} else {
-		if wait, ok := between(later(d.LastSent, d.Progress), s.Ref); ok && wait >= shortestTimer && t.dups == 0 && t.hasAcked && s.Start == t.acked {
-			e.Timeouts++ // what had been sent again was lost, too
-		}
-		if g != nil && len(e.Lost) < maxRanges && was.start >= e.Lost[len(e.Lost)-1].Start+e.Lost[len(e.Lost)-1].Count {
-			e.Lost = append(e.Lost, Range{was.start, was.count})
-		}
+	if d.active {
+		t.resentAgain(d, e, s, g, &was)
+	} else if e = r.firstResent(k, d, s, g, &was); e == nil {
+		return
 	}
 	e.Resent++
 	e.ResentBytes += uint64(s.Bytes)
@@ -126,6 +98,48 @@ func (r *Recorder) segmentLate(k *conn, d *direction, s *rdma.Sighting) {
 	x.Lost = x.To - x.From
 	d.stalls.add(r, x)
 	t.window.repaired(t, e, g != nil)
+}
+
+// firstResent begins an episode with the first segment that is sent again, or nil if that is a copy that the network made. g is not nil
+// if the segment was missing, as it was then.
+func (r *Recorder) firstResent(k *conn, d *direction, s *rdma.Sighting, g, was *hole) *Episode {
+	t := &d.stream
+	notice := ByTimer
+	if t.dups > 0 {
+		notice = ByDupAcks
+	}
+	waited := later(d.LastSent, d.Progress)
+	if wait, ok := between(waited, s.Ref); notice == ByTimer && g == nil && ok && wait < shortestTimer &&
+		(!k.c.Stamp.Present || int32(k.c.Stamp.Value-t.stamp) <= 0) { // a copy has the timestamp that the segment had
+		r.totals.Copies++
+		return nil
+	}
+	e := r.begin(k, s.From, d, notice, 0)
+	e.NAK, e.First = t.firstDup, s.Ref
+	if g != nil {
+		e.Exact, e.Detected = true, was.ref
+		e.Lost = append(e.Lost, Range{was.start, was.count})
+	} else {
+		e.Lost = append(e.Lost, Range{s.Start, s.End - s.Start})
+		e.LostAt = t.sent.get(s.Start)
+	}
+	if notice == ByTimer {
+		e.Timeouts = 1
+		e.Waited, _ = between(waited, s.Ref)
+	}
+	e.until = t.high
+	return e
+}
+
+// resentAgain adds to an episode a further segment that is sent again.
+func (t *stream) resentAgain(d *direction, e *Episode, s *rdma.Sighting, g, was *hole) {
+	wait, ok := between(later(d.LastSent, d.Progress), s.Ref)
+	if ok && wait >= shortestTimer && t.dups == 0 && t.hasAcked && s.Start == t.acked {
+		e.Timeouts++ // what had been sent again was lost, too
+	}
+	if g != nil && len(e.Lost) < maxRanges && was.start >= e.Lost[len(e.Lost)-1].Start+e.Lost[len(e.Lost)-1].Count {
+		e.Lost = append(e.Lost, Range{was.start, was.count})
+	}
 }
 
 // segmentAck handles an acknowledgement of what the other side sent.

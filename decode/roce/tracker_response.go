@@ -140,20 +140,8 @@ func (t *Tracker) readResponse(fl, peer *flow, p *Packet, ref rdma.Ref) {
 		t.learnMTU(c, p)
 	}
 	r := peer.find(p.PSN)
-	if r != nil && r.kind == atomicRequest && p.Opcode.IsOnly() && p.PayloadLen == 0 {
-		// A FLUSH and an ATOMIC WRITE are acknowledged by an empty Read Response (IBTA annex A19).
-		t.saw.Class, t.saw.Syndrome = rdma.ClassAck, uint8(p.AETH.Syndrome)
-		t.ack(peer, p.PSN, ref)
-		return
-	}
 	if r == nil || r.kind != readRequest {
-		// The request was not captured. The PSNs of its responses are not those of lost requests; only its
-		// own is.
-		if peer.missing.take(p.PSN) && p.Opcode.Starts() {
-			peer.gone.add(p.PSN, 1)
-			t.gap(peer, 1, ref)
-		}
-		t.unrequested(fl, p, ref)
+		t.ofNoRead(fl, peer, r, p, ref)
 		return
 	}
 	index := uint32(psnDiff(p.PSN, r.start))
@@ -206,6 +194,22 @@ func (t *Tracker) readResponse(fl, peer *flow, p *Packet, ref rdma.Ref) {
 	} else {
 		t.ack(peer, psnAdd(r.start, psnMask), ref)
 	}
+}
+
+// ofNoRead handles a Read Response that belongs to r, which is no Read Request, or nil.
+func (t *Tracker) ofNoRead(fl, peer *flow, r *request, p *Packet, ref rdma.Ref) {
+	if r != nil && r.kind == atomicRequest && p.Opcode.IsOnly() && p.PayloadLen == 0 {
+		// A FLUSH and an ATOMIC WRITE are acknowledged by an empty Read Response (IBTA annex A19).
+		t.saw.Class, t.saw.Syndrome = rdma.ClassAck, uint8(p.AETH.Syndrome)
+		t.ack(peer, p.PSN, ref)
+		return
+	}
+	// The request was not captured. The PSNs of its responses are not those of lost requests; only its own is.
+	if peer.missing.take(p.PSN) && p.Opcode.Starts() {
+		peer.gone.add(p.PSN, 1)
+		t.gap(peer, 1, ref)
+	}
+	t.unrequested(fl, p, ref)
 }
 
 // unrequested handles a Read Response whose request was not seen. It is reported once per run of consecutive
