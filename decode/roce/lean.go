@@ -89,7 +89,7 @@ type LeanDecoder struct {
 }
 
 // maxRoutes bounds LeanDecoder.known: if it is full, it begins anew.
-const maxRoutes = 1 << 12
+const maxRoutes = 1 << 11
 
 const (
 	etherSize    = 14
