@@ -27,6 +27,10 @@ const (
 	copyLimit = 4 << 10
 	maxPieces = 512     // of one writev; the kernel accepts 1024
 	maxBytes  = 4 << 20 // of one writev
+	// writerPatience is how long a call that was given up waits for the writer that
+	// still uses its memory. A peer that takes nothing would hold it longer; then the
+	// connection is closed, since no record can follow an incomplete one.
+	writerPatience = time.Second
 )
 
 // outgoing is a message that waits to be written: a call or a reply.
@@ -74,6 +78,8 @@ type conn struct {
 	outBytes int
 	serving  int
 	closed   bool
+	// patience, if not nil, closes the connection unless the writer ends its batch.
+	patience *time.Timer
 
 	hooks      onclose.Hooks
 	writerDone chan struct{}
@@ -314,6 +320,10 @@ func (c *conn) writeLoop() {
 			if !o.landed() {
 				batch[i] = nil
 			}
+		}
+		if c.patience != nil {
+			c.patience.Stop()
+			c.patience = nil
 		}
 		c.room.Signal()
 		c.mu.Unlock()

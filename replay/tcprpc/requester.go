@@ -290,11 +290,10 @@ func (p *pending) finish(rec *record, err error) {
 		c.mu.Lock()
 		if p.at == writing {
 			p.rec, p.err, p.deferred = rec, err, true
-			c.mu.Unlock()
-			if rec == nil {
-				// The record is incomplete, so no other can follow it.
-				c.close()
+			if rec == nil && c.patience == nil {
+				c.patience = time.AfterFunc(writerPatience, c.close)
 			}
+			c.mu.Unlock()
 			return
 		}
 		c.mu.Unlock()

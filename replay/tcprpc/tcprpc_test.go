@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rpcrdma/toolkit/capture"
@@ -205,6 +206,67 @@ func TestEnds(t *testing.T) {
 	c.XID = 0
 	if err := r.Do(t.Context(), &c); !errors.Is(err, transport.ErrClosed) {
 		t.Error(err)
+	}
+}
+
+// TestGivenUp gives up a call that the writer has begun to send. A peer that takes the
+// rest soon gets the next call on the same connection; one that does not is left.
+func TestGivenUp(t *testing.T) {
+	for name, taken := range map[string]bool{"taken soon": true, "never taken": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ours, theirs := net.Pipe()
+				r, err := Dial(t.Context(), "pipe", Options{Dial: func(context.Context, string) (net.Conn, error) { return ours, nil }})
+				if err != nil {
+					t.Fatal(err)
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				ended := make(chan error, 1)
+				call := func(ctx context.Context) {
+					c := &transport.Call{Message: transport.Message{Stream: rpctest.AppendCall(nil, 0)}}
+					c.Private = &pending{done: make(chan struct{}, 1)} // those of the pool have channels of other bubbles
+					ended <- r.Do(ctx, c)
+				}
+				go call(ctx)
+				in := make([]byte, len(marked(rpctest.AppendCall(nil, 0))))
+				if _, err := io.ReadFull(theirs, in[:6]); err != nil {
+					t.Fatal(err)
+				}
+				cancel()
+				synctest.Wait() // a pipe has no buffer: the writer waits for its peer
+				begun := time.Now()
+				if taken {
+					time.Sleep(writerPatience / 2)
+					if _, err := io.ReadFull(theirs, in[6:]); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := <-ended; !errors.Is(err, context.Canceled) {
+					t.Error(err)
+				}
+				if d := time.Since(begun); d > writerPatience {
+					t.Errorf("the call ended after %v", d)
+				}
+				time.Sleep(2 * writerPatience)
+				go call(t.Context())
+				if taken {
+					if _, err := io.ReadFull(theirs, in); err != nil {
+						t.Fatal(err)
+					}
+					reply := make([]byte, 24)
+					copy(reply, in[4:8])
+					reply[7] = 1
+					if _, err := theirs.Write(marked(reply)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := <-ended; taken == errors.Is(err, transport.ErrDisconnected) || taken != (err == nil) {
+					t.Error(err)
+				}
+				_ = r.Close()
+				_ = theirs.Close()
+			})
+		})
 	}
 }
 
