@@ -102,6 +102,30 @@ func kinds(o *plan.Op, k plan.FieldKind) (list []plan.Field) {
 	return list
 }
 
+// Nothing is opened with a client id of NFSv4.0 before that is confirmed.
+func TestConfirmed(t *testing.T) {
+	l := load(t, build(t, "../../samples/iwarp-nfs40-basic.pcap.zst", Options{}))
+	confirm, opens := 0, 0
+	for _, o := range l.ops {
+		if o.Compound == nil {
+			continue
+		}
+		for i := range o.Compound.Ops {
+			switch o.Compound.Ops[i].Op {
+			case uint32(nfs4.OP_SETCLIENTID_CONFIRM):
+				confirm = o.ID
+			case uint32(nfs4.OP_OPEN):
+				if opens++; confirm == 0 || !l.reaches(o.ID, confirm) {
+					t.Errorf("OPEN %d does not wait for SETCLIENTID_CONFIRM %d", o.ID, confirm)
+				}
+			}
+		}
+	}
+	if opens == 0 {
+		t.Error("no OPEN")
+	}
+}
+
 // A file that is removed while it is open (NFSv4.0, with the owner's sequence).
 func TestRemoveWhileOpen(t *testing.T) {
 	s := newScene(t)
