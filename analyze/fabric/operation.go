@@ -13,7 +13,7 @@ type Status uint8
 const (
 	Completed   Status = iota // acknowledged; of a Read, all responses have come
 	Unanswered                // the connection, or the capture, ended before that
-	Incomplete                // a Send whose last packet was not captured
+	Incomplete                // a Send whose last packet, or a Read or atomic operation whose response, was not captured
 	GivenUp                   // too many were in flight at once to follow it
 	Interrupted               // sequence numbers contradicted what was known of the connection
 )
@@ -107,6 +107,9 @@ func (r *Recorder) WorkStarted(c *rdma.Connection, w *rdma.Work, ref rdma.Ref) {
 		return
 	}
 	d := &k.dirs[w.From]
+	if d.passed.by != 0 {
+		r.unseen(k, d, w, ref)
+	}
 	o := r.start(k, w.From, w.Seq)
 	if r.opt.told() {
 		*o = Operation{PSN: w.PSN, Handle: w.Handle, Offset: w.Offset}
@@ -115,7 +118,7 @@ func (r *Recorder) WorkStarted(c *rdma.Connection, w *rdma.Work, ref rdma.Ref) {
 	o.Connection, o.Kind, o.From, o.Seq, o.Length = c, w.Kind, w.From, w.Seq, w.Length
 	o.Bytes, o.Packets, o.Again, o.InFlight = 0, 0, 0, d.open.live
 	o.First, o.Last, o.resent, o.done, o.live = ref, ref, 0, false, true
-	if w.Kind == rdma.WorkRead || w.Kind == rdma.WorkAtomic {
+	if o.responded() {
 		o.Packets = 1 // the request; all others come with WorkData
 		if d.reads++; d.reads == k.depth(w.From) {
 			d.fullAt = ref
@@ -247,7 +250,10 @@ func (r *Recorder) end(k *conn, o *Operation, status Status, ref rdma.Ref) {
 	o.live = false
 	d := &k.dirs[o.From]
 	d.open.live--
-	if o.Kind == rdma.WorkRead || o.Kind == rdma.WorkAtomic {
+	if o.Seq > d.open.first && ref.Seen() && k.c.Fabric != rdma.IWARP {
+		d.pass(o, ref)
+	}
+	if o.responded() {
 		if d.fullAt.Seen() && ref.Seen() {
 			d.stalls.add(r, Stall{From: d.fullAt.Time, To: ref.Time, Lost: ref.Time - d.fullAt.Time, Cause: rdma.CauseReadSlot})
 		}

@@ -36,6 +36,7 @@ type direction struct {
 
 	reads  int      // under way
 	fullAt rdma.Ref // since when the maximum is in use
+	passed passed
 
 	stream stream // iWARP
 }

@@ -24,7 +24,7 @@ the time of its first packet, the connection as numbered in the other listings, 
 asked whom, the layer above, what it is, its length, and its latency: from its
 first packet to the acknowledgement of all of it, of a Read from the request to the
 last response. Instead of a latency stands why there is none: unanswered (the
-connection or the capture ended), incomplete (the end of a Send was not captured),
+connection or the capture ended), incomplete (the end of a Send, or the response of a Read, was not captured),
 given up (more were under way than can be followed), interrupted (sequence numbers
 contradicted what was known).
 

@@ -26,6 +26,7 @@ func (t *Tracker) response(fl *flow, p *Packet, ref rdma.Ref) {
 		t.readResponse(fl, peer, p, ref)
 	case RCAtomicAcknowledge:
 		t.ack(peer, p.PSN, ref)
+		t.atomicDone(peer, peer.find(p.PSN), ref)
 	case RCAcknowledge:
 		switch p.AETH.Syndrome & syndromeKind {
 		case 0:
@@ -109,7 +110,7 @@ func (t *Tracker) ack(fl *flow, psn uint32, ref rdma.Ref) {
 		if t.tracer != nil {
 			t.traceAck(fl, r, ref)
 		}
-		if t.watcher != nil {
+		if t.watcher != nil && r.kind != atomicRequest {
 			t.watcher.WorkAcked(fl.c.Connection, fl.side, r.work, ref)
 		}
 		if r.kind == sendRequest {
@@ -196,12 +197,21 @@ func (t *Tracker) readResponse(fl, peer *flow, p *Packet, ref rdma.Ref) {
 	}
 }
 
+// atomicDone tells the watcher that an atomic operation or a FLUSH has its response. The acknowledgement of a later request does not
+// stand for it (IBTA volume 1, section 9.7.5.1.2).
+func (t *Tracker) atomicDone(fl *flow, r *request, ref rdma.Ref) {
+	if t.watcher != nil && r != nil && r.kind == atomicRequest {
+		t.watcher.WorkAcked(fl.c.Connection, fl.side, r.work, ref)
+	}
+}
+
 // ofNoRead handles a Read Response that belongs to r, which is no Read Request, or nil.
 func (t *Tracker) ofNoRead(fl, peer *flow, r *request, p *Packet, ref rdma.Ref) {
 	if r != nil && r.kind == atomicRequest && p.Opcode.IsOnly() && p.PayloadLen == 0 {
 		// A FLUSH and an ATOMIC WRITE are acknowledged by an empty Read Response (IBTA annex A19).
 		t.saw.Class, t.saw.Syndrome = rdma.ClassAck, uint8(p.AETH.Syndrome)
 		t.ack(peer, p.PSN, ref)
+		t.atomicDone(peer, r, ref)
 		return
 	}
 	// The request was not captured. The PSNs of its responses are not those of lost requests; only its own is.
