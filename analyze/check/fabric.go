@@ -19,6 +19,7 @@ type requests struct {
 	nak      nak
 	reads    reads
 	asked    asked
+	answer   reply
 	// repeating means that the newest request was one that had been sent before.
 	repeating bool
 
@@ -82,10 +83,25 @@ type nak struct {
 type reads struct {
 	unknown bool // more than can be followed
 	last    [64]uint32
+	asked   [64]extent
 	head, n int
 	suspect rdma.Ref // a request beyond the depth, if the oldest was still open
 	oldest  uint32   // its last PSN
 	open    int
+}
+
+// extent is what a request asks for: nothing, if it is an atomic operation.
+type extent struct {
+	psn   uint32 // of the request
+	bytes uint32
+	read  bool
+}
+
+// reply is the response to a Read, as far as it was followed from its first packet.
+type reply struct {
+	open bool
+	next uint32 // PSN
+	left uint32 // bytes
 }
 
 // asked is the newest request for an acknowledgement.
@@ -196,7 +212,7 @@ func (c *Checker) fabricRequest(s *conn, p *packet, from rdma.Side) {
 		c.credit(s, d, p, from)
 	}
 	if op.IsReadRequest() || op.IsAtomic() {
-		c.depth(s, d, d.high-1, p.ref, from)
+		c.depth(s, d, extent{p.psn, p.dmaLen, op.IsReadRequest()}, p.ref, from)
 	}
 	if !(op.IsSend() || op.IsWrite()) || op.Ends() {
 		d.messages.ended(p.psn)
@@ -243,6 +259,9 @@ func (c *Checker) fabricResponse(s *conn, p *packet, from rdma.Side) {
 		d.high = (newest + 1) & psnMask
 		d.messages.restart(d.high)
 		d.reads.unknown = true
+	}
+	if op.IsReadResponse() {
+		c.readLength(s, d, p, from)
 	}
 	c.depthDone(s, d, op, p.psn, newest, from.Other())
 	if d.nak.open && reached(newest, d.nak.psn) {
@@ -409,10 +428,10 @@ func (c *Checker) credit(s *conn, d *requests, p *packet, from rdma.Side) {
 	c.report(f)
 }
 
-// depth checks how many Reads are outstanding.
-func (c *Checker) depth(s *conn, d *requests, last uint32, ref rdma.Ref, from rdma.Side) {
+// depth checks how many Reads are outstanding. The newest one is x.
+func (c *Checker) depth(s *conn, d *requests, x extent, ref rdma.Ref, from rdma.Side) {
 	m := &s.c.Setup[from.Other()]
-	r := &d.reads
+	r, last := &d.reads, d.high-1
 	if r.n == len(r.last) {
 		r.unknown = true
 	}
@@ -431,9 +450,41 @@ func (c *Checker) depth(s *conn, d *requests, last uint32, ref rdma.Ref, from rd
 		}
 	}
 	if r.n < len(r.last) {
-		r.last[(r.head+r.n)%len(r.last)] = last & psnMask
+		at := (r.head + r.n) % len(r.last)
+		r.last[at], r.asked[at] = last&psnMask, x
 		r.n++
 	}
+}
+
+// readLength compares the payload of a response with what its Read asks for, if it was seen from its beginning. What is asked for again
+// from the middle on is not judged.
+func (c *Checker) readLength(s *conn, d *requests, p *packet, from rdma.Side) {
+	r, a := &d.reads, &d.answer
+	if p.opcode.Starts() {
+		a.open = false
+		for i := 0; i < r.n && !a.open; i++ {
+			if x := &r.asked[(r.head+i)%len(r.asked)]; x.read && x.psn == p.psn {
+				*a = reply{true, p.psn, x.bytes}
+			}
+		}
+	}
+	if !a.open || p.psn != a.next {
+		a.open = false
+		return
+	}
+	n, ends := p.payloadLen, p.opcode.Ends()
+	if n < a.left && !ends || n == a.left && ends {
+		a.next, a.left, a.open = (p.psn+1)&psnMask, a.left-n, !ends
+		if ends {
+			c.ok(ruleDMALength)
+		}
+		return
+	}
+	a.open = false
+	f := s.finding(ruleDMALength, p.ref, from, s.role(from))
+	f.Expected = fmt.Sprintf("%d bytes left of the Read", a.left)
+	f.Seen = fmt.Sprintf("%v with %d bytes", p.opcode, n)
+	c.report(f)
 }
 
 // depthDone handles a response that ends Reads.

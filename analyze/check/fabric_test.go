@@ -112,6 +112,18 @@ var fabricBreaches = []breach{
 			s.put(q)
 		}
 	}},
+	{rule: "rdma-length", by: Requester, play: func(s *scene) { // fewer bytes than the Read asks for
+		s.strange()
+		s.readAnswered(100, 99)
+	}},
+	{rule: "rdma-length", by: Requester, play: func(s *scene) { // more, in several packets
+		s.strange()
+		s.readAnswered(1100, 1024, 80)
+	}},
+	{rule: "rdma-length", by: Requester, play: func(s *scene) { // its end comes early
+		s.strange()
+		s.readAnswered(3000, 1024, 1024)
+	}},
 	{rule: "cnp-format", by: Responder, play: func(s *scene) {
 		s.strange()
 		s.bare(client, 1)
@@ -307,5 +319,25 @@ func TestNAKsOfOnePSN(t *testing.T) {
 	}
 	if n := r.check.Count(Lookup("nak-repeated")); n.Judged != 2 {
 		t.Errorf("judged %d times", n.Judged)
+	}
+}
+
+// readAnswered is a Read of the server, and a response in packets of these sizes.
+func (s *scene) readAnswered(n uint32, sizes ...int) {
+	psn := s.readRequest(server, memoryAt(0x100, n))
+	for i, size := range sizes {
+		op := roce.RCReadResponseMiddle
+		switch {
+		case len(sizes) == 1:
+			op = roce.RCReadResponseOnly
+		case i == 0:
+			op = roce.RCReadResponseFirst
+		case i == len(sizes)-1:
+			op = roce.RCReadResponseLast
+		}
+		q := s.packet(client, op)
+		q.PSN, q.Payload = psn+uint32(i), make([]byte, size)
+		q.AETH = roce.AETHFields{Syndrome: roce.ACKUnlimited, MSN: 1}
+		s.put(q)
 	}
 }

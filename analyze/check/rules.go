@@ -542,9 +542,9 @@ var rules = [ruleCount]Rule{
 		Text: "With consecutive PSNs, First and Middle are followed by Middle or Last of the same operation, and Middle and Last follow nothing else.",
 	},
 	ruleDMALength: {
-		ID: "rdma-length", Number: "N2.4", Title: "RDMA Write whose payload does not match its length",
+		ID: "rdma-length", Number: "N2.4", Title: "RDMA Write or Read whose payload does not match its length",
 		Source: "IBTA volume 1, section 9.7", Severity: all(Error), Needs: NeedPackets,
-		Text: "The payload of all packets of an RDMA Write adds up to the length in its first packet.",
+		Text: "The payload of all packets of an RDMA Write adds up to the length in its first packet, that of all responses to an RDMA Read to the length in the request.",
 	},
 	ruleFatalNAK: {
 		ID: "operation-refused", Number: "N2.5", Title: "operation refused by the adapter",
