@@ -328,7 +328,7 @@ const (
 	EventResync      // PSNs contradict what was known: tracking of the direction restarts at value
 	EventDoubted     // an RST, FIN or SYN of TCP that was contradicted by what went on
 	EventDiffers     // bytes of TCP that were seen again with other values; value is their number
-	EventUnrequested // a Read Response whose Read Request was not captured; value is its PSN, 0 over iWARP
+	EventUnrequested // a Read Response whose Read Request was not captured, or asks for something else; value is its PSN, 0 over iWARP
 	EventNAKOther    // a NAK of another code: invalid RD request, or reserved
 )
 

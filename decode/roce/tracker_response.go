@@ -151,6 +151,7 @@ func (t *Tracker) readResponse(fl, peer *flow, p *Packet, ref rdma.Ref) {
 	}
 	offset, ok := t.place(peer, r, index, p)
 	if !ok {
+		t.h.Event(c.Connection, fl.side, rdma.EventUnrequested, p.PSN, ref)
 		return
 	}
 	again := false

@@ -471,3 +471,22 @@ func FuzzTracker(f *testing.F) {
 		}
 	})
 }
+
+// TestMisfit: Read Responses that have other lengths than their request asks for, and the right one after them.
+func TestMisfit(t *testing.T) {
+	w := newWire()
+	w.setup(10, 100)
+	w.packet(0, roce.RCReadRequest, 10, 0, reth(0x8000, 4, 3000))
+	w.take()
+	w.packet(1, roce.RCReadResponseFirst, 10, 1024, nil)
+	w.take()
+	unplaced := func(psn uint32) string { return fmt.Sprintf("event 1 %d %#x", rdma.EventUnrequested, psn) }
+	w.packet(1, roce.RCReadResponseLast, 11, 1024, nil)
+	w.want(t, "too early an end", unplaced(11))
+	w.packet(1, roce.RCReadResponseLast, 12, 900, nil)
+	w.want(t, "too short an end", unplaced(12))
+	w.packet(1, roce.RCReadResponseLast, 12, 953, nil)
+	w.want(t, "too long an end", unplaced(12))
+	w.packet(1, roce.RCReadResponseLast, 12, 952, nil)
+	w.want(t, "the end", "data 2 0x8800+952 again false last true")
+}
