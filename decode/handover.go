@@ -12,8 +12,7 @@ type handover struct {
 	memory *memory.Account
 	limit  int // bytes on their way, unless there is one list
 
-	// alone says that there is one processor: the tracking goroutine consumes each list itself.
-	alone bool
+	choice choice
 
 	list parcel // being filled
 	away int    // bytes held by the lists on their way
@@ -30,16 +29,16 @@ type parcel struct {
 
 const (
 	handoverList  = 16      // transactions that change hands together
-	handoverAlone = 8       // the same with one processor: what they take stays in its first-level cache
+	handoverNear  = 8       // the same if the tracking goroutine consumes them: what they take stays in the first-level cache
 	handoverLists = 8       // lists that wait for a helper before the tracking goroutine consumes
 	handoverMost  = 12      // lists that wait while somebody consumes one
 	handoverBytes = 4 << 20 // what all of them hold
-	aloneBytes    = 64 << 10
+	nearBytes     = 64 << 10
 	leastHandover = 2 << 20 // with less memory for all, nothing is handed over: connections would be evicted to make room for it
 )
 
 func newHandover(p *pipeline, m *memory.Account) *handover {
-	return &handover{p: p, alone: p.procs == 1, memory: m, limit: min(handoverBytes, m.Limit()/8)}
+	return &handover{p: p, memory: m, limit: min(handoverBytes, m.Limit()/8), choice: newChoice()}
 }
 
 // add hands a transaction over, with others.
@@ -54,8 +53,8 @@ func (h *handover) add(tx *transaction.Transaction) {
 	n := tx.Memory()
 	h.list.list = append(h.list.list, tx)
 	h.list.bytes += n
-	if h.alone {
-		if len(h.list.list) == handoverAlone || h.list.bytes > aloneBytes {
+	if h.choice.near {
+		if len(h.list.list) == handoverNear || h.list.bytes > nearBytes {
 			h.here()
 		}
 		return
@@ -92,7 +91,7 @@ func (h *handover) send() bool {
 		return false
 	}
 	p := h.p
-	if h.alone {
+	if h.choice.near {
 		p.mu.Unlock()
 		h.here()
 		p.mu.Lock()
@@ -191,7 +190,7 @@ func (h *handover) await() {
 	}
 	if len(h.list.list) > 0 {
 		h.p.d.show(h.list.list, false)
-		if h.alone {
+		if h.choice.near {
 			h.list.bytes = 0 // they were not counted
 		}
 		h.seen = append(h.seen, h.list)

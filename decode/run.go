@@ -146,6 +146,9 @@ func (p *pipeline) run() error {
 			}
 			p.mu.Unlock()
 			d.track(&j.batch, &j.dissection)
+			if h != nil {
+				h.tracked(len(j.batch.Packets))
+			}
 			p.mu.Lock()
 			if d.stop.Load() {
 				p.ended = true
