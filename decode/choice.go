@@ -31,8 +31,9 @@ const (
 var tryPackets = 32 << 10
 
 const (
-	keepFirst = 16 // trials would take the time between two pairs of them,
-	keepMost  = 64 // and when they had the same result again and again
+	// Packets between two pairs of trials, as a multiple of tryPackets: at first, and after the same result again and again.
+	keepFirst = 16
+	keepMost  = 64
 	// worth is how many hundredths of the time near must be saved beside: it costs more processor time.
 	worth = 10
 )

@@ -14,8 +14,8 @@ type passed struct {
 	at int64  // since when that is known
 }
 
-// unseenAfter is how long a requester that lacks a response may take to ask for it again. It notices with the next response; an
-// adapter was measured to need 83 ms then (Lumina, SIGCOMM 2023).
+// unseenAfter is how long a requester that lacks a response may take to ask for it again, if no longer ACK timeout was announced. It
+// notices with the next response; what adapters need then is not specified, so that this is chosen, generously.
 const unseenAfter = 250 * time.Millisecond
 
 // responded reports whether an operation ends with a response of its own.
