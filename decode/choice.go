@@ -2,9 +2,9 @@ package decode
 
 import "time"
 
-// choice decides where transactions are consumed: by the tracking goroutine, in whose caches they are, or beside it. Which
-// is faster depends on how long a cache line takes from one processor to the other, on what the consumer does, and on who else
-// is busy. So both are tried for a while, now and then, and what took less time is done in between.
+// choice decides who consumes transactions: the tracking goroutine, which has them in its caches (near), or helpers (far). Which
+// is faster depends on the cost of moving a cache line between processors, on the consumer, and on the load of the machine. So
+// a run measures both from time to time, and keeps to the faster one in between. See docs/design/0106-consumed-where-it-takes-less-time.md.
 type choice struct {
 	near    bool
 	phase   phase
@@ -17,7 +17,7 @@ type choice struct {
 	better  bool    // near was, the last time
 }
 
-// phase is what a choice is about to learn.
+// phase is what a run measures, if anything.
 type phase uint8
 
 const (
@@ -27,20 +27,20 @@ const (
 	keeping
 )
 
-// tryPackets is how many packets a trial takes, and how many are not measured at the beginning. Tests have less.
+// tryPackets is the length of a trial in packets, and of the beginning that is not measured. Tests set it to less.
 var tryPackets = 32 << 10
 
 const (
 	// Packets between two pairs of trials, as a multiple of tryPackets: at first, and after the same result again and again.
 	keepFirst = 16
 	keepMost  = 64
-	// worth is how many hundredths of the time near must be saved beside: it costs more processor time.
+	// worth is how many percent faster far must be than near, since it takes more CPU time.
 	worth = 10
 )
 
 func newChoice() choice { return choice{near: true, until: tryPackets, keep: keepFirst} }
 
-// tracked counts packets that were tracked. When it is time, it has the transactions consumed elsewhere.
+// tracked counts packets that were tracked, and goes on to the next phase when the present one is over.
 func (h *handover) tracked(packets int) {
 	c := &h.choice
 	if c.packets += packets; c.packets < c.until || h.p.procs == 1 {
@@ -69,7 +69,7 @@ func (h *handover) tracked(packets int) {
 	}
 }
 
-// home has the tracking goroutine consume, as soon as nothing is left elsewhere.
+// home makes the tracking goroutine the consumer, once the helpers have consumed what they have.
 func (h *handover) home() {
 	if !h.choice.near {
 		h.finish()

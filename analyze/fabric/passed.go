@@ -47,7 +47,7 @@ func (r *Recorder) unseen(k *conn, d *direction, w *rdma.Work, ref rdma.Ref) {
 		return
 	}
 	g := &d.open
-	by := d.passed.by
+	by := min(d.passed.by, g.next) // the numbers of a merged side continue elsewhere
 	d.passed = passed{}
 	for seq := g.first; seq < by; seq++ {
 		if o := g.at(seq); o != nil && o.responded() {

@@ -102,7 +102,7 @@ func (c *call) clientID(n string, id uint64) *client {
 	x := c.clientOf(id)
 	c.client = x
 	c.must(x.DefinedBy, plan.DepClient)
-	c.dep(x.ready, x.readyAt, plan.DepClient) // an unconfirmed client id is stale (RFC 7530, section 16.33.5)
+	c.dep(x.ready, x.readyAt, plan.DepClient) // an unconfirmed client ID must not be used (RFC 7530, sections 16.33.5 and 16.34.5)
 	c.form.symbol(plan.Field{N: n, Kind: plan.FieldClient, Ref: x.ID}, binary.BigEndian.AppendUint64(nil, id))
 	return x
 }
