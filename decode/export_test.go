@@ -17,15 +17,19 @@ var Lap func(stage string)
 
 // RunInTurn is Run with trackers side by side, of which each takes its turn on the calling goroutine. It returns the
 // most that all groups together held between two batches. limit replaces the memory below which groups are not used.
-func (d *Decoder) RunInTurn(r capture.Reader, workers, limit int) (peak int) {
+func (d *Decoder) RunInTurn(r capture.Reader, trackers, limit int) (peak int) {
 	before := leastGrouped
 	leastGrouped = limit
 	defer func() { leastGrouped = before }()
-	n := min(workers, d.Trackers())
+	n := min(trackers, d.Trackers())
 	if n == 0 {
 		panic("a single tracker")
 	}
 	d.begin()
+	workers := make([]*worker, n)
+	for i := range workers {
+		workers[i] = newWorker(d, i)
+	}
 	jobs := make([]*grouped, d.groupedJobs())
 	m := newMerger(d)
 	lap := func(stage string) {
@@ -36,20 +40,16 @@ func (d *Decoder) RunInTurn(r capture.Reader, workers, limit int) (peak int) {
 	for i := 0; ; i++ {
 		j := jobs[i%len(jobs)]
 		if j == nil {
-			j = d.newJob(n)
+			j = newJob(n)
 			jobs[i%len(jobs)] = j
 		}
 		lap("")
 		j.err = r.Read(&j.batch)
 		lap("read")
-		if j.err == nil {
-			j.dissection.batch(&j.batch)
-		}
-		lap("dissect")
-		d.route(j)
-		lap("route")
-		for w := range n {
-			(&worker{d: d, index: w}).batch(j)
+		d.sort(j)
+		lap("sort")
+		for _, w := range workers {
+			w.batch(j)
 		}
 		lap("track")
 		m.batch(j)

@@ -1,13 +1,12 @@
 package decode
 
 import (
-	"cmp"
 	"iter"
 	"net/netip"
 	"slices"
 	"sync"
-	"sync/atomic"
 
+	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/roce"
@@ -19,7 +18,7 @@ import (
 // groups are spread over makes no difference. What all groups share is decided outside of them, in the order of
 // the capture:
 //
-//	route: tunnels, fragments, clock ──► groups ──► merge: numbers of connections, order of transactions, memory
+//	sort: tunnels, fragments, clock ──► groups ──► merge: numbers of connections, order of transactions, memory
 //
 // See docs/design/0075-trackers-side-by-side.md.
 
@@ -55,6 +54,8 @@ type groups struct {
 	list  [maxGroups]*group
 	of    map[hostPair]uint16 // numbers of groups, from 1
 	next  int                 // the group of the next pair
+	lean  roce.LeanDecoder    // finds the hosts of most packets
+	full  full                // one that is another
 	limit int                 // bytes that all groups may hold together
 	begin sync.Mutex          // of Options.Group
 }
@@ -109,37 +110,37 @@ func (k *hostPair) spread() uint16 {
 type group struct {
 	index int
 	d     *Decoder
-	out   *[]event // where what it finds goes: of the worker and batch at hand
-	at    uint64   // the place of what happens now, see event
+	out   *part  // where what it finds goes: of the worker and batch at hand
+	at    uint64 // the place of what happens now, see ending
 
 	away     int    // bytes of transactions on their way; not in the budget, since giving up more does not bring them back
 	numbered int    // connections that have been told of
-	oldest   uint64 // the last mark that was told
-	lazy     bool   // marks are told after each batch: nearly all transactions are consumed here, and few wait for them
 	flushing uint64 // at of the phase, while everything is ended
+
+	// With Options.Group, nearly all transactions are consumed here, several at a time: what that takes of code stays in the cache.
+	take func(*transaction.Transaction) bool
+	near []ending
 }
 
-// event is something that the merger puts into the order of the capture.
-type event struct {
-	// at is 2 n + 1 for the n-th packet, and 2 n for the beginning of a batch with it. At the end of the capture, it
+// nearMost is how many transactions are consumed at a time.
+const nearMost = 16
+
+// ending is a transaction that has ended.
+type ending struct {
+	tx *transaction.Transaction
+	// at is when: 2 n + 1 for the n-th packet, and 2 n for the beginning of a batch with it. At the end of the capture, it
 	// is made of endOf, the phase, and the first packet of the connection or transaction.
 	at    uint64
+	bytes int // that it holds
 	group uint16
-	kind  eventKind
-	n     uint64                   // mark: the first packet of the oldest transaction; number: the connection
-	bytes int                      // transaction: what it holds
-	tx    *transaction.Transaction // ended
-	c     *rdma.Connection         // closed
 }
 
-type eventKind uint8
-
-const (
-	eventTransaction eventKind = iota + 1
-	eventMark                  // the group has another oldest transaction
-	eventNumber                // the group has numbered a connection
-	eventClosed
-)
+// event tells of a connection: that the group has numbered another one, or which has ended.
+type event struct {
+	at    uint64 // as in ending
+	group uint16
+	c     *rdma.Connection // nil: it was numbered
+}
 
 const (
 	endOf      = 1 << 63
@@ -149,7 +150,7 @@ const (
 )
 
 func (d *Decoder) newGroup(index, limit int) *group {
-	g := &group{index: index, oldest: noMark}
+	g := &group{index: index}
 	opt := d.opt
 	opt.Trackers, opt.Group, opt.Concurrent = 0, nil, false
 	opt.Memory = limit
@@ -158,40 +159,59 @@ func (d *Decoder) newGroup(index, limit int) *group {
 		opt.Closed = g.closed
 	}
 	opt.Transactions.Detach = true
-	if g.lazy = d.opt.Group != nil; g.lazy {
+	if d.opt.Group != nil {
 		d.groups.begin.Lock()
-		take := d.opt.Group(index)
+		g.take = d.opt.Group(index)
 		d.groups.begin.Unlock()
-		opt.Transactions.Take = func(tx *transaction.Transaction) bool {
-			if !take(tx) {
-				return false
-			}
-			g.d.stats.Transactions++
-			return true
-		}
 	}
 	g.d = New(opt, g.emit)
 	g.d.group = g
 	return g
 }
 
-// emit passes an ended transaction on.
+// emit takes an ended transaction.
 func (g *group) emit(tx *transaction.Transaction) {
-	g.numbers()
-	bytes := tx.Memory()
-	g.away += bytes
+	g.done()
 	at := g.at
 	if g.flushing == endOf|lastPhase<<phaseShift {
 		at = g.flushing | tx.First().Number&(1<<phaseShift-1)
 	}
-	*g.out = append(*g.out, event{at: at, group: uint16(g.index), kind: eventTransaction, tx: tx, bytes: bytes})
+	if g.take == nil {
+		g.pass(tx, at)
+		return
+	}
+	if g.near = append(g.near, ending{tx: tx, at: at}); len(g.near) == nearMost {
+		g.consume()
+	}
+}
+
+// consume has transactions consumed. Those that are for everybody are passed on.
+func (g *group) consume() {
+	for i := range g.near {
+		x := &g.near[i]
+		if g.take(x.tx) {
+			x.tx.Release()
+			g.d.tx.Recycle(x.tx)
+		} else {
+			g.pass(x.tx, x.at)
+		}
+		x.tx = nil
+	}
+	g.near = g.near[:0]
+}
+
+// pass passes a transaction on.
+func (g *group) pass(tx *transaction.Transaction, at uint64) {
+	bytes := tx.Memory()
+	g.away += bytes
+	g.out.endings = append(g.out.endings, ending{tx: tx, at: at, bytes: bytes, group: uint16(g.index)})
 }
 
 // numbers tells of connections that have been numbered.
 func (g *group) numbers() {
 	for n := g.d.numbers.Count(); g.numbered < n; {
 		g.numbered++
-		*g.out = append(*g.out, event{at: g.at, group: uint16(g.index), kind: eventNumber, n: uint64(g.numbered)})
+		g.tell(nil)
 	}
 }
 
@@ -201,7 +221,7 @@ func (g *group) closing(c *rdma.Connection) {
 		g.done()
 		g.at = g.flushing | c.First.Number&(1<<phaseShift-1)
 	}
-	g.numbers()
+	g.done()
 }
 
 // closed tells of the end of a connection, of which stragglers may follow.
@@ -210,29 +230,27 @@ func (g *group) closed(c *rdma.Connection) {
 	if into := x.MergedInto; into != nil {
 		x.MergedInto = transaction.Copy(into)
 	}
-	*g.out = append(*g.out, event{at: g.at, group: uint16(g.index), kind: eventClosed, c: x})
+	g.tell(x)
+}
+
+// tell tells of a connection.
+func (g *group) tell(c *rdma.Connection) {
+	g.out.events = append(g.out.events, event{at: g.at, group: uint16(g.index), c: c})
 }
 
 // done tells what a packet has changed.
 func (g *group) done() {
-	if g.d.numbers.Count() != g.numbered {
+	if g.d.numbers.Count() != g.numbered { // asked for each packet, without a call
 		g.numbers()
-	}
-	if !g.lazy {
-		g.mark()
 	}
 }
 
-// mark tells of another oldest transaction.
-func (g *group) mark() {
-	oldest, ok := g.d.tx.Oldest()
-	if !ok {
-		oldest = noMark
+// mark is the first packet of the oldest transaction that has not ended.
+func (g *group) mark() uint64 {
+	if n, ok := g.d.tx.Oldest(); ok {
+		return n
 	}
-	if oldest != g.oldest {
-		g.oldest = oldest
-		*g.out = append(*g.out, event{at: g.at, group: uint16(g.index), kind: eventMark, n: oldest})
-	}
+	return noMark
 }
 
 // flush ends everything that is open, in the phases in which a Decoder does.
@@ -251,207 +269,260 @@ func (g *group) flush(last rdma.Ref) {
 	d.stats.Connections = d.numbers.Count()
 	g.at = endOf | uint64(len(phases))<<phaseShift
 	g.done()
-	g.mark()
+	g.consume()
 }
 
-// routed is a packet on its way to a group.
-type routed struct {
-	tenant uint64
-	packet int32
-	whole  int32 // the datagram that it completes, in grouped.wholes; -1: none
-	group  uint16
+// placement is what the order of the capture tells of a packet.
+type placement struct {
+	known  bool // it tells more than the packet itself
 	tap    uint16
+	tenant uint64
+	whole  *whole // the datagram that it completes, if it does
 }
 
 // whole is a datagram that was put together from fragments.
-type whole struct {
-	full
-	roce []roce.Packet
-}
+type whole struct{ full }
 
 // grouped is a batch on its way through the pipeline. Batches take their places in turn: with a batch, its
 // groups get back what was consumed of the one that has had its place before, and learn how much they may hold.
 // So both depend on the capture alone.
 type grouped struct {
-	job
-	dissected chan struct{} // or there is an error
-	parts     []part        // by worker
-	worker    [maxGroups]uint8
-	wholes    []whole
-	base      uint64 // packets before it
-	last      bool   // there are no packets: everything is ended
-	end       rdma.Ref
-	left      atomic.Int32
-	done      chan struct{}  // all workers have done their parts
-	caps      [maxGroups]int // bytes that a group may hold; 0: as before
-	used      [maxGroups]int // bytes that it holds, with what is on its way
+	batch capture.Batch
+	err   error
+	parts []part // by worker
+
+	packets [maxGroups][]int32 // of the batch, by group, in the order of the capture
+	placed  []placement        // of the packets; empty if none has one
+
+	base  uint64 // packets before it
+	last  bool   // there are no packets: everything is ended
+	end   rdma.Ref
+	left  int               // workers that have not done their parts
+	caps  [maxGroups]int    // bytes that a group may hold; 0: as before
+	used  [maxGroups]int    // bytes that it holds, with what is on its way
+	marks [maxGroups]uint64 // first packet of its oldest transaction that has not ended
 }
 
-// part is what one worker has to do with a batch.
+// part is what one worker has found in a batch.
 type part struct {
-	packets []routed
-	out     []event
-	back    []event // transactions that were consumed
+	endings []ending
+	events  []event
+	back    []ending // that were consumed
 }
 
-// route divides the packets of a batch among the workers. What it does is done in the order of the capture.
-func (d *Decoder) route(j *grouped) {
+// sort divides the packets of a batch among the groups. What it does is done in the order of the capture.
+func (d *Decoder) sort(j *grouped) {
 	if j.last = j.err != nil || d.stop.Load(); j.last {
 		j.batch.Packets = j.batch.Packets[:0]
 		j.end = d.stats.Last
 	}
 	j.base = d.stats.Packets
-	j.wholes = j.wholes[:0]
-	for i := range j.parts {
-		j.parts[i].packets = j.parts[i].packets[:0]
+	clear(j.placed)
+	j.placed = j.placed[:0]
+	for i := range j.packets {
+		j.packets[i] = j.packets[i][:0]
 	}
-	send := func(r *routed) {
-		r.group-- // from 0
-		p := &j.parts[j.worker[r.group%maxGroups]]
-		p.packets = append(p.packets, *r)
-	}
-	for i := range j.batch.Packets {
-		p := &j.batch.Packets[i]
-		u := &j.units[i]
-		if d.opt.Clock == ClockERSPAN && u.Full >= 0 {
-			p.Time = d.clock.adjust(&j.full[u.Full].frame, p.Time)
-		}
-		d.stats.seen(p)
-		r := routed{packet: int32(i), whole: -1, tap: p.Tap}
-		if u.Full < 0 {
-			if r.group = u.Lean.Route.Group; r.group == 0 {
-				r.group = d.groups.group(u.Lean.Route.Src, u.Lean.Route.Dst)
-				u.Lean.Route.Group = r.group
+	g := d.groups
+	packets := j.batch.Packets
+	for i := range packets {
+		p, n := &packets[i], uint16(0)
+		if q := g.lean.RouteOf(p); q != nil {
+			if n = q.Group; n == 0 {
+				n = g.group(q.Src, q.Dst)
+				q.Group = n
 			}
 			if d.tunnels.seen {
-				r.tap, r.tenant = d.tunnels.ordinary(p)
+				tap, tenant := d.tunnels.ordinary(p)
+				j.place(i, placement{tap: tap, tenant: tenant})
 			}
-			send(&r)
+		} else if n = d.sortFull(j, i); n == 0 {
+			d.stats.seen(p)
 			continue
 		}
-		f := &j.full[u.Full].frame
-		if !d.tunnels.seen && len(f.Tunnels) > 0 {
-			d.tunnels.begin(j.batch.Packets[:i])
-		}
-		if f.Proto == link.Fragment {
-			if f = d.defragment(p, &j.full[u.Full]); f == nil {
-				continue
-			}
-			r.whole = j.addWhole(f)
-		}
-		r.tap, r.tenant = d.place(p, f)
-		r.group = 1
-		switch f.Proto {
-		case link.UDP, link.TCP, link.RoCEv1, link.InfiniBand:
-			r.group = d.groups.group(f.Src, f.Dst)
-		}
-		send(&r)
+		d.stats.seen(p)
+		list := &j.packets[(n-1)%maxGroups]
+		*list = append(*list, int32(i))
 	}
 	d.memory.budget.Enforce()
 }
 
-// addWhole keeps a copy of a datagram whose bytes are to be used for the next one.
-func (j *grouped) addWhole(f *link.Frame) int32 {
-	w := whole{full: full{frame: *f}}
+// sortFull finds the group of a packet that needs more than a look at its headers, from 1. It returns 0 if it has none: a fragment, until
+// all have come.
+func (d *Decoder) sortFull(j *grouped, i int) uint16 {
+	p := &j.batch.Packets[i]
+	f := &d.groups.full.frame
+	link.Decode(p.Link, p.Data, p.Length, f)
+	f.Segment = p.Segment
+	if d.opt.Clock == ClockERSPAN {
+		p.Time = d.clock.adjust(f, p.Time)
+	}
+	if !d.tunnels.seen && len(f.Tunnels) > 0 {
+		d.tunnels.begin(j.batch.Packets[:i])
+	}
+	var x placement
+	if f.Proto == link.Fragment {
+		if f = d.defragment(p, &d.groups.full); f == nil {
+			return 0
+		}
+		x.whole = newWhole(f)
+	}
+	if x.tap, x.tenant = d.place(p, f); x.whole != nil || x.tap != p.Tap || x.tenant != 0 {
+		j.place(i, x)
+	}
+	switch f.Proto {
+	case link.UDP, link.TCP, link.RoCEv1, link.InfiniBand:
+		return d.groups.group(f.Src, f.Dst)
+	}
+	return 1
+}
+
+// place keeps what the order of the capture tells of packet i.
+func (j *grouped) place(i int, x placement) {
+	if len(j.placed) == 0 {
+		n := len(j.batch.Packets)
+		j.placed = slices.Grow(j.placed, n)[:n]
+	}
+	x.known = true
+	j.placed[i] = x
+}
+
+// placement is what the order of the capture tells of packet i.
+func (j *grouped) placement(p *capture.Packet, i int32) placement {
+	if len(j.placed) > 0 && j.placed[i].known {
+		return j.placed[i]
+	}
+	return placement{tap: p.Tap}
+}
+
+// newWhole keeps a copy of a datagram whose bytes are to be used for the next one.
+func newWhole(f *link.Frame) *whole {
+	w := &whole{full: full{frame: *f}}
 	g := &w.frame
 	g.Net, g.Transport, g.Payload = slices.Clone(f.Net), slices.Clone(f.Transport), slices.Clone(f.Payload)
 	g.Tunnels = slices.Clone(f.Tunnels)
-	packets := j.roce
-	j.roce = nil // its packets are their own
-	j.upper(&w.full)
-	w.roce, j.roce = j.roce, packets
-	j.wholes = append(j.wholes, w)
-	return int32(len(j.wholes) - 1)
+	return w
 }
 
 // worker runs the trackers of some groups, as many as there are workers apart.
 type worker struct {
 	d     *Decoder // the whole
 	index int
+
+	// A few packets at a time are dissected and tracked: what is known of so many is in the first-level cache then.
+	some   capture.Batch
+	x      dissection
+	joined dissection // of datagrams put together from fragments
+}
+
+func newWorker(d *Decoder, index int) *worker {
+	w := &worker{d: d, index: index}
+	w.x.set(d.opt)
+	w.joined.set(d.opt)
+	return w
 }
 
 // batch takes a worker's part of a batch.
 func (w *worker) batch(j *grouped) {
 	p := &j.parts[w.index]
-	p.out = p.out[:0]
+	p.endings, p.events = p.endings[:0], p.events[:0]
 	list := &w.d.groups.list
-	workers := len(j.parts)
 	for i := range p.back {
 		b := &p.back[i]
 		g := list[b.group]
 		g.away -= b.bytes
 		g.d.tx.Recycle(b.tx)
-		*b = event{}
+		*b = ending{}
 	}
 	p.back = p.back[:0]
-	for i := w.index; i < maxGroups; i += workers {
+	for i := w.index; i < maxGroups; i += len(j.parts) {
+		packets := j.packets[i]
 		g := list[i]
-		if g == nil {
+		switch {
+		case g != nil:
+			g.begin(j, p)
+		case len(packets) > 0:
+			g = w.d.newGroup(i, w.d.groups.limit)
+			g.out = p
+			list[i] = g
+		default:
+			j.marks[i] = noMark
 			continue
 		}
-		g.out = &p.out
-		if n := j.caps[i]; n > 0 && n != g.d.memory.budget.Limit() {
-			g.d.memory.budget.SetLimit(n)
+		w.packets(g, j, packets)
+		if j.last {
+			g.flush(j.end)
 		}
-		if b := g.d.memory.budget; b.Over() {
-			g.at = 2 * j.base
-			b.Enforce()
-			g.done()
-		}
-	}
-	for i := range p.packets {
-		r := &p.packets[i]
-		g := list[r.group]
-		if g == nil {
-			g = w.d.newGroup(int(r.group), w.d.groups.limit)
-			g.out = &p.out
-			list[r.group] = g
-		}
-		g.packet(j, r)
-	}
-	for i := w.index; i < maxGroups && !j.last; i += workers {
-		if g := list[i]; g != nil && g.lazy {
-			g.at = 2 * (j.base + uint64(len(j.batch.Packets)))
-			g.mark()
-		}
-	}
-	if j.last {
-		for i := w.index; i < maxGroups; i += workers {
-			if g := list[i]; g != nil {
-				g.flush(j.end)
-			}
-		}
-		slices.SortStableFunc(p.out, func(a, b event) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.group, b.group)) })
-	}
-	for i := w.index; i < maxGroups; i += workers {
-		if g := list[i]; g != nil {
-			j.used[i] = g.d.memory.budget.Used() + g.away
-		}
+		g.consume()
+		j.marks[i] = g.mark()
+		j.used[i] = g.d.memory.budget.Used() + g.away
 	}
 }
 
-// packet takes a packet of the group.
-func (g *group) packet(j *grouped, r *routed) {
-	p := &j.batch.Packets[r.packet]
-	u := &j.units[r.packet]
-	d := g.d
-	g.at = 2*(j.base+uint64(r.packet)) + 1
-	ref := rdma.Ref{Time: p.Time, Number: p.Number}
-	d.stats.Last = ref
-	switch {
-	case u.Full < 0:
-		d.ordinary(p, u, r.tap, r.tenant)
-		g.done()
-		return
-	case r.whole >= 0:
-		w := &j.wholes[r.whole]
-		d.placed(p, &w.full, w.roce[w.first:w.first+w.count], ref, r.tap, r.tenant)
-	default:
-		f := &j.full[u.Full]
-		d.placed(p, f, j.roce[f.first:f.first+f.count], ref, r.tap, r.tenant)
+// begin lets a group give up what exceeds its limit.
+func (g *group) begin(j *grouped, out *part) {
+	g.out = out
+	b := g.d.memory.budget
+	if n := j.caps[g.index]; n > 0 && n != b.Limit() {
+		b.SetLimit(n)
 	}
-	d.memory.budget.Enforce()
-	g.done()
+	if b.Over() {
+		g.at = 2 * j.base
+		b.Enforce()
+		g.done()
+	}
+}
+
+// packets takes packets of a group, a few at a time.
+func (w *worker) packets(g *group, j *grouped, list []int32) {
+	for len(list) > 0 {
+		few := list[:min(len(list), dissectedAtOnce)]
+		list = list[len(few):]
+		some := slices.Grow(w.some.Packets[:0], dissectedAtOnce)[:len(few)]
+		for k, i := range few {
+			some[k] = j.batch.Packets[i]
+		}
+		w.some.Packets = some
+		w.x.batch(&w.some)
+		w.tracked(g, j, few)
+	}
+}
+
+// tracked takes the packets that were dissected last.
+func (w *worker) tracked(g *group, j *grouped, list []int32) {
+	d := g.d
+	at := 2*j.base + 1
+	some := w.some.Packets[:len(list)]
+	units := w.x.units[:len(list)]
+	for k, i := range list {
+		p, u := &some[k], &units[k]
+		g.at = at + 2*uint64(i)
+		d.stats.Last = rdma.Ref{Time: p.Time, Number: p.Number}
+		if u.Full < 0 && len(j.placed) == 0 {
+			d.counted(p) // as ordinary, without the call
+			d.roce.Lean(p, p.Tap, 0, &u.Lean)
+			d.memory.budget.Enforce()
+		} else {
+			w.packet(g, p, u, j.placement(p, i))
+		}
+		g.done()
+	}
+}
+
+// packet takes a packet of a group that may not be ordinary.
+func (w *worker) packet(g *group, p *capture.Packet, u *roce.Unit, x placement) {
+	if u.Full < 0 {
+		g.d.ordinary(p, u, x.tap, x.tenant)
+		return
+	}
+	f, packets := &w.x.full[u.Full], w.x.roce
+	if x.whole != nil {
+		f = &x.whole.full
+		w.joined.roce = w.joined.roce[:0]
+		w.joined.upper(f)
+		packets = w.joined.roce
+	}
+	g.d.placed(p, f, packets[f.first:f.first+f.count], g.d.stats.Last, x.tap, x.tenant)
+	g.d.memory.budget.Enforce()
 }
 
 // caps says how much each group may hold from now on, given how much each holds.

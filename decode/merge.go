@@ -1,34 +1,34 @@
 package decode
 
-import "github.com/rpcrdma/toolkit/decode/transaction"
+import (
+	"cmp"
+	"slices"
 
-// merger puts what the groups have found into the order in which one tracker would have found it.
+	"github.com/rpcrdma/toolkit/decode/transaction"
+)
+
+// merger puts what the groups have found into the order in which one tracker would have found it, a batch at a time.
 type merger struct {
 	d     *Decoder
 	emit  func(*transaction.Transaction)
 	order bool // transactions come in the order of their calls, and not as they end
 
+	events  []event // of the batch at hand
+	endings []ending
 	numbers [maxGroups][]int // of connections, by group and its own number
 	count   int              // of all connections
 	serial  uint64
 	groups  [maxGroups]waiting
-	busy    []uint16 // groups with transactions that wait
+	busy    []uint16 // groups with transactions that wait: a heap, the oldest first
 	held    int      // transactions that wait
 	bytes   int      // of these
-
-	// The lowest and the second lowest mark, and whose the lowest is. While nothing waits for them, they are found later.
-	low, second uint64
-	lowest      uint16 // maxGroups: all have ended everything
-	stale       bool
-
-	job   *grouped
-	heads []int // of the workers' lists
+	job     *grouped
 }
 
 // waiting is what a group has ended, and what it has not.
 type waiting struct {
 	mark  uint64 // first packet of the oldest transaction that has not ended
-	queue []event
+	queue []ending
 	head  int
 	key   uint64 // of the first in the queue
 }
@@ -39,92 +39,104 @@ const (
 )
 
 func newMerger(d *Decoder) *merger {
-	m := &merger{d: d, emit: d.emit, order: !d.opt.Transactions.OnCompletion, low: noMark, second: noMark, lowest: maxGroups}
+	m := &merger{d: d, emit: d.emit, order: !d.opt.Transactions.OnCompletion}
 	for i := range m.groups {
 		m.groups[i].mark = noMark
 	}
 	return m
 }
 
-// batch merges what the workers have found in a batch.
+// batch merges what the workers have found in a batch: connections first, whose numbers transactions have.
 func (m *merger) batch(j *grouped) {
 	m.job = j
-	m.heads = m.heads[:0]
-	for range j.parts {
-		m.heads = append(m.heads, 0)
+	for i := range j.parts {
+		m.events = append(m.events, j.parts[i].events...)
 	}
-	for {
-		e := m.next()
-		if e == nil {
-			break
-		}
-		m.event(e)
+	slices.SortStableFunc(m.events, func(a, b event) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.group, b.group)) })
+	for i := range m.events {
+		m.event(&m.events[i])
 	}
-	if j.last {
-		m.release()
+	clear(m.events)
+	m.events = m.events[:0]
+	if m.order {
+		m.inOrder(j)
+	} else {
+		m.asEnded(j)
 	}
 	m.d.groups.caps(&j.used, &j.caps)
 }
 
-// next is the next event of the batch in the order of the capture, nil at its end.
-func (m *merger) next() *event {
-	var first *event
-	from := 0
-	for i := range m.heads {
-		list := m.job.parts[i].out
-		if m.heads[i] == len(list) {
-			continue
-		}
-		e := &list[m.heads[i]]
-		if first == nil || e.at < first.at || e.at == first.at && e.group < first.group {
-			first, from = e, i
-		}
-	}
-	if first != nil {
-		m.heads[from]++
-	}
-	return first
-}
-
 func (m *merger) event(e *event) {
-	switch e.kind {
-	case eventNumber:
+	if e.c == nil {
 		m.count++
 		m.numbers[e.group] = append(m.numbers[e.group], m.count)
-	case eventClosed:
-		if id := e.c.ID; id > 0 {
-			e.c.ID = m.numbers[e.group][id-1]
+		return
+	}
+	if id := e.c.ID; id > 0 {
+		e.c.ID = m.numbers[e.group][id-1]
+	}
+	if into := e.c.MergedInto; into != nil && into.ID > 0 {
+		into.ID = m.numbers[e.group][into.ID-1]
+	}
+	m.d.opt.Closed(e.c)
+}
+
+// asEnded emits the transactions of a batch as they have ended.
+func (m *merger) asEnded(j *grouped) {
+	for i := range j.parts {
+		m.endings = append(m.endings, j.parts[i].endings...)
+		clear(j.parts[i].endings)
+	}
+	slices.SortStableFunc(m.endings, func(a, b ending) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.group, b.group)) })
+	for i := range m.endings {
+		m.out(&m.endings[i])
+	}
+	m.endings = m.endings[:0]
+}
+
+// inOrder emits what is older than all that has not ended in other groups. What has not in its own has waited for it as long as it
+// should.
+func (m *merger) inOrder(j *grouped) {
+	for i := range j.parts {
+		p := &j.parts[i]
+		for k := range p.endings {
+			m.add(&p.endings[k])
 		}
-		if into := e.c.MergedInto; into != nil && into.ID > 0 {
-			into.ID = m.numbers[e.group][into.ID-1]
+		clear(p.endings)
+	}
+	low, second := uint64(noMark), uint64(noMark) // the lowest marks
+	lowest := uint16(maxGroups)
+	for i := range m.groups {
+		w := &m.groups[i]
+		w.mark = j.marks[i]
+		switch {
+		case w.mark < low:
+			low, second, lowest = w.mark, low, uint16(i)
+		case w.mark < second:
+			second = w.mark
 		}
-		m.d.opt.Closed(e.c)
-		e.c = nil
-	case eventMark:
-		w := &m.groups[e.group]
-		old := w.mark
-		w.mark = e.n
-		if e.group != m.lowest && old > m.second && e.n >= m.second {
-			return // the lowest ones are the same
+	}
+	for len(m.busy) > 0 {
+		g := m.busy[0]
+		bound := low
+		if g == lowest {
+			bound = second
 		}
-		m.stale = true
-		m.drain()
-	case eventTransaction:
-		m.add(e)
+		if m.groups[g].key > bound && m.held <= maxHeld && m.bytes <= m.d.groups.limit/heldPortion && !j.last {
+			return
+		}
+		m.pop()
 	}
 }
 
 // add takes an ended transaction.
-func (m *merger) add(e *event) {
-	if !m.order {
-		m.out(e)
-		return
-	}
+func (m *merger) add(e *ending) {
 	w := &m.groups[e.group]
 	if w.head == len(w.queue) {
 		w.queue, w.head = w.queue[:0], 0
 		w.key = e.tx.First().Number
 		m.busy = append(m.busy, e.group)
+		m.up(len(m.busy) - 1)
 	}
 	if w.head > 64 && w.head > len(w.queue)/2 {
 		n := copy(w.queue, w.queue[w.head:])
@@ -132,93 +144,73 @@ func (m *merger) add(e *event) {
 		w.queue, w.head = w.queue[:n], 0
 	}
 	w.queue = append(w.queue, *e)
-	e.tx = nil
 	m.held++
 	m.bytes += e.bytes
-	m.drain()
-	if e.at < endOf && (m.held > maxHeld || m.bytes > m.d.groups.limit/heldPortion) {
-		m.release()
-	}
 }
 
-// marks finds the lowest marks.
-func (m *merger) marks() {
-	m.stale = false
-	m.low, m.second, m.lowest = noMark, noMark, maxGroups
-	for i := range m.groups {
-		switch k := m.groups[i].mark; {
-		case k < m.low:
-			m.second = m.low
-			m.low, m.lowest = k, uint16(i)
-		case k < m.second:
-			m.second = k
-		}
-	}
-}
-
-// first is the group whose first waiting transaction is the oldest.
-func (m *merger) first() (at int) {
-	for i, g := range m.busy[1:] {
-		if a, b := m.groups[g].key, m.groups[m.busy[at]].key; a < b || a == b && g < m.busy[at] {
-			at = i + 1
-		}
-	}
-	return at
-}
-
-// drain emits what is older than all that has not ended in other groups. What has not in its own has waited for
-// it as long as it should.
-func (m *merger) drain() {
-	if m.stale && len(m.busy) > 0 {
-		m.marks()
-	}
-	for len(m.busy) > 0 {
-		at := m.first()
-		g := m.busy[at]
-		bound := m.low
-		if g == m.lowest {
-			bound = m.second
-		}
-		if m.groups[g].key > bound {
-			return
-		}
-		m.pop(at)
-	}
-}
-
-// release emits all that waits.
-func (m *merger) release() {
-	for len(m.busy) > 0 {
-		m.pop(m.first())
-	}
-}
-
-// pop emits the first waiting transaction of a group.
-func (m *merger) pop(at int) {
-	w := &m.groups[m.busy[at]]
+// pop emits the oldest transaction that waits.
+func (m *merger) pop() {
+	w := &m.groups[m.busy[0]]
 	e := &w.queue[w.head]
 	w.head++
 	m.held--
 	m.bytes -= e.bytes
 	m.out(e)
-	if w.head == len(w.queue) {
+	if w.head < len(w.queue) {
+		w.key = max(w.key, w.queue[w.head].tx.First().Number)
+	} else {
 		w.queue, w.head = w.queue[:0], 0
 		last := len(m.busy) - 1
-		m.busy[at] = m.busy[last]
+		m.busy[0] = m.busy[last]
 		m.busy = m.busy[:last]
-		return
 	}
-	w.key = max(w.key, w.queue[w.head].tx.First().Number)
+	m.down()
+}
+
+// before reports whether the first transaction of a group precedes that of another one.
+func (m *merger) before(a, b uint16) bool {
+	x, y := m.groups[a].key, m.groups[b].key
+	return x < y || x == y && a < b
+}
+
+// up moves a group of the heap to its place.
+func (m *merger) up(i int) {
+	for i > 0 {
+		parent := (i - 1) / 2
+		if !m.before(m.busy[i], m.busy[parent]) {
+			return
+		}
+		m.busy[i], m.busy[parent] = m.busy[parent], m.busy[i]
+		i = parent
+	}
+}
+
+// down moves the first group of the heap to its place.
+func (m *merger) down() {
+	for i := 0; ; {
+		child := 2*i + 1
+		if child >= len(m.busy) {
+			return
+		}
+		if child+1 < len(m.busy) && m.before(m.busy[child+1], m.busy[child]) {
+			child++
+		}
+		if !m.before(m.busy[child], m.busy[i]) {
+			return
+		}
+		m.busy[i], m.busy[child] = m.busy[child], m.busy[i]
+		i = child
+	}
 }
 
 // out hands a transaction to the consumer. Its group gets it back with a later batch.
-func (m *merger) out(e *event) {
+func (m *merger) out(e *ending) {
 	m.serial++
 	tx := e.tx
 	tx.Renumber(m.numbers[e.group], m.serial)
 	m.emit(tx)
 	tx.Release()
 	p := &m.job.parts[int(e.group)%len(m.job.parts)]
-	p.back = append(p.back, event{group: e.group, tx: tx, bytes: e.bytes})
+	p.back = append(p.back, *e)
 	e.tx = nil
 }

@@ -12,7 +12,7 @@ import (
 // groupedJobs is how many batches are under way at once with groups: no more than what they bring can exceed the
 // memory by much before the groups are told. It does not depend on the number of trackers, since a group gets back its
 // memory so many batches later.
-func (d *Decoder) groupedJobs() int { return min(max(d.memory.budget.Limit()>>23, 2), 16) }
+func (d *Decoder) groupedJobs() int { return min(max(d.memory.budget.Limit()>>23, 2), 8) }
 
 // begin prepares for trackers side by side. A quarter of the memory is set aside for what comes before groups are told that they
 // hold too much.
@@ -22,105 +22,224 @@ func (d *Decoder) begin() {
 }
 
 // newJob makes the place of a batch.
-func (d *Decoder) newJob(workers int) *grouped {
-	j := &grouped{dissected: make(chan struct{}, 1), parts: make([]part, workers), done: make(chan struct{}, 1)}
-	for i := range j.worker {
-		j.worker[i] = uint8(i % workers)
-	}
-	j.set(d.opt)
-	return j
+func newJob(workers int) *grouped { return &grouped{parts: make([]part, workers)} }
+
+// team is a run with several trackers. Each has a goroutine that only tracks. Other ones, the helpers, do what is done in the order
+// of the capture: they read, sort and merge, whatever is due, when a processor is idle. A tracker does not read, since that may have to
+// wait for input.
+type team struct {
+	d      *Decoder
+	r      capture.Reader
+	m      *merger
+	procs  int
+	enough uint64     // batches for each tracker
+	jobs   []*grouped // places; batch n has place n modulo their number
+
+	mu     sync.Mutex
+	help   sync.Cond // something is due
+	atWork int       // goroutines that do something
+
+	// Batches that were read, sorted and merged.
+	read, sorted, merged uint64
+	reading, sorting     bool
+	merging              bool
+	ended                bool // nothing more is to be read
+	last                 bool // nor to be sorted
+	over                 bool // nor to be done
+	members              []member
 }
 
-// runGroups is Run with several trackers: one goroutine reads, several dissect, one routes, several track, and
-// the caller's merges and emits.
-func (d *Decoder) runGroups(r capture.Reader, workers int) error {
+// member is a tracker of a team.
+type member struct {
+	w       *worker
+	next    uint64 // batch
+	waiting bool
+	come    sync.Cond // the batch has
+}
+
+// Batches that each tracker should have before it: no more, so that they stay in the caches. With one processor, one fits into the
+// second level.
+const (
+	enoughAlone  = 1
+	enoughBeside = 3
+)
+
+func newTeam(d *Decoder, r capture.Reader, workers int) *team {
 	d.begin()
-	jobs := d.groupedJobs()
-	free := make(chan *grouped, jobs)
-	order := make(chan *grouped, jobs)
-	work := make(chan *grouped, jobs)
-	tracked := make(chan *grouped, jobs)
-	stop := make(chan struct{})
-	for range jobs {
-		free <- d.newJob(workers)
+	t := &team{d: d, r: r, m: newMerger(d), procs: runtime.GOMAXPROCS(0), enough: enoughBeside, members: make([]member, workers)}
+	if t.procs == 1 {
+		t.enough = enoughAlone
 	}
+	t.help.L = &t.mu
+	for range d.groupedJobs() {
+		t.jobs = append(t.jobs, newJob(workers))
+	}
+	for i := range t.members {
+		t.members[i].w = newWorker(d, i)
+		t.members[i].come.L = &t.mu
+	}
+	return t
+}
+
+// runGroups is Run with several trackers.
+func (d *Decoder) runGroups(r capture.Reader, workers int) error {
+	t := newTeam(d, r, workers)
 	var wg sync.WaitGroup
-	wg.Go(func() {
-		defer close(work)
-		defer close(order)
-		for {
-			var j *grouped
-			select {
-			case j = <-free:
-			case <-stop:
-				return
-			}
-			j.err = r.Read(&j.batch)
-			if j.err != nil {
-				j.dissected <- struct{}{}
-				order <- j
-				return
-			}
-			work <- j
-			order <- j
-		}
-	})
-	for range max(1, runtime.GOMAXPROCS(0)-1) {
-		wg.Go(func() {
-			for j := range work {
-				j.dissection.batch(&j.batch)
-				j.dissected <- struct{}{}
-			}
-		})
+	t.atWork = workers + t.procs
+	for i := range t.members {
+		wg.Go(func() { t.track(&t.members[i]) })
 	}
-	in := make([]chan *grouped, workers)
-	for i := range in {
-		in[i] = make(chan *grouped, jobs)
-		w := &worker{d: d, index: i}
-		wg.Go(func() {
-			for j := range in[w.index] {
-				w.batch(j)
-				if j.left.Add(-1) == 0 {
-					j.done <- struct{}{}
-				}
-			}
-		})
-	}
-	wg.Go(func() {
-		defer close(tracked)
-		for _, c := range in {
-			defer close(c)
-		}
-		for j := range order {
-			<-j.dissected
-			d.route(j)
-			j.left.Store(int32(workers))
-			for _, c := range in {
-				c <- j
-			}
-			tracked <- j
-			if j.last {
-				break
-			}
-		}
-		for range order { //nolint:revive // lets the reader end
-		}
-	})
-	var err error
-	m := newMerger(d)
-	for j := range tracked {
-		<-j.done
-		m.batch(j)
-		if j.last {
-			err = j.err
-			close(stop)
-			continue
-		}
-		free <- j
+	for range t.procs {
+		wg.Go(t.helper)
 	}
 	wg.Wait()
-	if errors.Is(err, io.EOF) {
-		return nil
+	if err := t.at(t.merged - 1).err; !errors.Is(err, io.EOF) {
+		return err
 	}
-	return err
+	return nil
+}
+
+// at is the place of a batch.
+func (t *team) at(n uint64) *grouped { return t.jobs[n%uint64(len(t.jobs))] }
+
+// track tracks all batches, as one of the team.
+func (t *team) track(m *member) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for {
+		for m.next == t.sorted {
+			m.waiting = true
+			t.rest()
+			m.come.Wait()
+			t.atWork++
+		}
+		m.waiting = false
+		j := t.at(m.next)
+		t.mu.Unlock()
+		m.w.batch(j)
+		last := j.last
+		t.mu.Lock()
+		m.next++
+		if j.left--; j.left == 0 {
+			t.call()
+		}
+		if last {
+			t.rest()
+			return
+		}
+	}
+}
+
+// rest has a goroutine do nothing for now, so that a helper can do what is due.
+func (t *team) rest() {
+	t.atWork--
+	t.call()
+}
+
+// call wakes a helper, if something is due and a processor is idle.
+func (t *team) call() {
+	if t.atWork < t.procs && t.due() {
+		t.help.Signal()
+	}
+}
+
+// helper reads, sorts and merges until all is over.
+func (t *team) helper() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for !t.over {
+		if t.atWork <= t.procs && t.something() {
+			continue
+		}
+		t.rest()
+		t.help.Wait()
+		t.atWork++
+	}
+	t.atWork--
+}
+
+// due reports whether there is something that a helper can do.
+func (t *team) due() bool { return t.canRead() || t.canSort() || t.canMerge() }
+
+func (t *team) canRead() bool {
+	return !t.reading && !t.ended && t.read-t.merged < uint64(len(t.jobs)) && t.short()
+}
+
+func (t *team) canSort() bool { return !t.sorting && !t.last && t.sorted < t.read }
+
+func (t *team) canMerge() bool {
+	return !t.merging && t.merged < t.sorted && t.at(t.merged).left == 0
+}
+
+// short reports whether a tracker has too few batches left.
+func (t *team) short() bool {
+	for i := range t.members {
+		if t.read-t.members[i].next < t.enough {
+			return true
+		}
+	}
+	return false
+}
+
+// something does what is due. It returns false if nothing is.
+func (t *team) something() bool {
+	switch {
+	case t.canSort():
+		t.sort()
+	case t.canRead():
+		t.readNext()
+	case t.canMerge():
+		t.merge()
+	default:
+		return false
+	}
+	return true
+}
+
+func (t *team) readNext() {
+	j := t.at(t.read)
+	t.reading = true
+	t.call() // somebody else may do something else
+	t.mu.Unlock()
+	err := t.r.Read(&j.batch)
+	t.mu.Lock()
+	j.err = err
+	t.reading, t.ended = false, err != nil
+	t.read++
+}
+
+func (t *team) sort() {
+	j := t.at(t.sorted)
+	t.sorting = true
+	t.call()
+	t.mu.Unlock()
+	t.d.sort(j)
+	t.mu.Lock()
+	j.left = len(t.members)
+	t.sorting = false
+	t.sorted++
+	if j.last { // what else was read is not wanted
+		t.ended, t.last = true, true
+	}
+	for i := range t.members {
+		if m := &t.members[i]; m.waiting {
+			m.waiting = false
+			m.come.Signal()
+		}
+	}
+}
+
+func (t *team) merge() {
+	j := t.at(t.merged)
+	t.merging = true
+	t.call()
+	t.mu.Unlock()
+	t.m.batch(j)
+	t.mu.Lock()
+	t.merging = false
+	t.merged++
+	if j.last {
+		t.over = true
+		t.help.Broadcast()
+	}
 }

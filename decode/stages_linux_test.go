@@ -38,7 +38,7 @@ func spent(b *testing.B, clock uintptr) int64 {
 //	RPCRDMA_PAIRS=$PWD/pairs.pcap go test -run '^$' -bench Stages -benchtime 3x ./decode
 //
 // Each stage takes its turn on one thread, whose processor time is measured, so that other load on the machine matters
-// little. Reading, routing and merging are one goroutine each; dissecting and tracking are divided. Then the same runs with
+// little. Reading, sorting and merging are done by one goroutine at a time each; dissecting and tracking are divided. Then the same runs with
 // 16 trackers on 16 threads: what it takes more is the price of handing over. With n processors, the model has the time of
 // the longest of
 //
@@ -116,7 +116,7 @@ func stages(b *testing.B, name string, ordered bool) {
 		each := float64(ns) / packets
 		b.ReportMetric(each, "ns-"+stage)
 		total += each
-		if stage != "dissect" && stage != "track" {
+		if stage != "track" {
 			serial = max(serial, each)
 		}
 	}

@@ -14,7 +14,7 @@ type Route struct {
 	Src, Dst netip.Addr
 	hosts    hosts
 	hash     uint32 // see flowSlot
-	// Group belongs to whoever takes the Leans: what it knows of the two hosts. It is 0 at first.
+	// Group belongs to whoever calls LeanDecoder.RouteOf: what it knows of the two hosts. It is 0 at first.
 	Group uint16
 }
 
@@ -86,6 +86,7 @@ type LeanDecoder struct {
 	// Routes are found in known, the last of those with the same routeSlot in recent.
 	recent [1024]*Route
 	known  map[hosts]*Route
+	peek   Lean // of RouteOf
 }
 
 // maxRoutes bounds LeanDecoder.known: if it is full, it begins anew.
@@ -199,7 +200,18 @@ func (d *LeanDecoder) Ordinary(packets []capture.Packet, units []Unit) int {
 // anywhere finds BTH and end of the packet in a frame that may have a tag, or IPv6. It returns 0 if link.Decode has to examine it, or if the
 // ICRC is wrong.
 func (d *LeanDecoder) anywhere(b []byte, l *Lean) (bth, end uint) {
-	at := etherSize
+	at, net, n := datagram(b, l)
+	if n == 0 || !d.foldIntact(b[at-icrcOnes:at+n], net) {
+		return 0, 0
+	}
+	l.Route = d.route(b[at:at+n], net)
+	return uint(at + net + udpSize), uint(at + n)
+}
+
+// datagram finds the IP packet of RoCEv2 in a frame that may have a tag: where it begins, the length of its header, and its length. That is 0
+// if link.Decode has to examine it.
+func datagram(b []byte, l *Lean) (at, net, n int) {
+	at = etherSize
 	ether := binary.BigEndian.Uint16(b[12:])
 	l.Tag = 0
 	if ether == etherVLAN {
@@ -207,43 +219,65 @@ func (d *LeanDecoder) anywhere(b []byte, l *Lean) (bth, end uint) {
 		l.Tag = binary.BigEndian.Uint16(b[14:])
 		ether = binary.BigEndian.Uint16(b[16:])
 	}
-	var n int // of the IP packet
-	var net int
 	switch ether {
 	case etherIPv4:
 		h := b[at : at+ipv4Size]
 		n, net = int(binary.BigEndian.Uint16(h[2:])), ipv4Size
 		if h[0] != 0x45 || h[9] != protoUDP || binary.BigEndian.Uint16(h[6:])&0x3fff != 0 {
-			return 0, 0
+			return 0, 0, 0
 		}
 		l.Traffic = h[1]
 	case etherIPv6:
 		if len(b) < at+ipv6Size {
-			return 0, 0
+			return 0, 0, 0
 		}
 		h := b[at : at+ipv6Size]
 		n, net = ipv6Size+int(binary.BigEndian.Uint16(h[4:])), ipv6Size
 		if h[0]>>4 != 6 || h[6] != protoUDP {
-			return 0, 0
+			return 0, 0, 0
 		}
 		l.Traffic = h[0]<<4 | h[1]>>4
 	default:
-		return 0, 0
+		return 0, 0, 0
 	}
 	if n < net+udpSize+BTHSize+ICRCSize || n > len(b)-at {
-		return 0, 0
+		return 0, 0, 0
 	}
-	p := b[at : at+n]
-	u := (*[udpSize + BTHSize]byte)(p[net:])
+	u := (*[udpSize]byte)(b[at+net:])
 	if binary.BigEndian.Uint16(u[2:]) != roceUDP || int(binary.BigEndian.Uint16(u[4:])) != n-net {
-		return 0, 0
+		return 0, 0, 0
 	}
 	l.SrcPort = binary.BigEndian.Uint16(u[:])
-	if !d.foldIntact(b[at-icrcOnes:at+n], net) {
-		return 0, 0
+	return at, net, n
+}
+
+// RouteOf returns the Route of a packet that may be ordinary, by its headers up to UDP alone; nil if link.Decode has to say between
+// which hosts it is. Of any other packet link.Decode says the same addresses, that it is UDP, and that it is in no tunnel.
+func (d *LeanDecoder) RouteOf(p *capture.Packet) *Route {
+	b := p.Data
+	if p.Link != capture.LinkEthernet || len(b) < usualHeaders+ICRCSize {
+		return nil
 	}
-	l.Route = d.route(p, net)
-	return uint(at + net + udpSize), uint(at + n)
+	h := (*[usualHeaders + ICRCSize]byte)(b)
+	if binary.BigEndian.Uint32(h[12:])>>8 != etherIPv4<<8|0x45 {
+		at, net, n := datagram(b, &d.peek)
+		if n == 0 {
+			return nil
+		}
+		return d.route(b[at:], net)
+	}
+	const fragment, proto = 0x3fff0000, 0xff // as in Ordinary
+	end := etherSize + uint(binary.BigEndian.Uint16(h[16:]))
+	udp := binary.BigEndian.Uint64(h[etherSize+ipv4Size:])
+	if binary.BigEndian.Uint32(h[20:])&(fragment|proto) != protoUDP || end > uint(len(b)) || end < usualHeaders+ICRCSize ||
+		uint32(udp>>16) != roceUDP<<16|uint32(end-etherSize-ipv4Size) {
+		return nil
+	}
+	both := binary.LittleEndian.Uint64(h[etherSize+12:])
+	if q := d.recent[routeSlot(both)]; q != nil && q.hosts.src == both && !q.hosts.six {
+		return q
+	}
+	return d.route(b[etherSize:], ipv4Size)
 }
 
 // ordinary says of an opcode what is needed of a packet that may be a Lean.
