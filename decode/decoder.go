@@ -432,7 +432,7 @@ func (d *Decoder) dissected(b *capture.Batch, x *dissection, from int) {
 		if d.tunnels.seen {
 			tap, tenant = d.tunnels.ordinary(p)
 		}
-		d.counted(p) // as ordinary, without the call
+		d.counted(1, uint64(p.Length))
 		c := d.roce.Lean(p, tap, tenant, &u.Lean)
 		if d.opt.Ordinary != nil {
 			d.showOrdinary(p, u, c)
@@ -451,21 +451,31 @@ func (s *Stats) seen(p *capture.Packet) {
 	}
 }
 
-// ordinary takes a packet whose Lean says it all.
-func (d *Decoder) ordinary(p *capture.Packet, u *roce.Unit, tap uint16, tenant uint64) {
-	d.counted(p)
-	c := d.roce.Lean(p, tap, tenant, &u.Lean)
-	if d.opt.Ordinary != nil {
-		d.showOrdinary(p, u, c)
+// saw counts packets.
+func (s *Stats) saw(packets []capture.Packet, bytes uint64) {
+	if n := len(packets); n > 0 {
+		first, last := &packets[0], &packets[n-1]
+		s.Packets += uint64(n)
+		s.Bytes += bytes
+		if !s.First.Seen() {
+			s.First = rdma.Ref{Time: first.Time, Number: first.Number}
+		}
+		s.Last = rdma.Ref{Time: last.Time, Number: last.Number}
 	}
+}
+
+// ordinary takes a packet whose Lean says it all, in a group: there nobody wants to see it.
+func (d *Decoder) ordinary(p *capture.Packet, u *roce.Unit, tap uint16, tenant uint64) {
+	d.counted(1, uint64(p.Length))
+	d.roce.Lean(p, tap, tenant, &u.Lean)
 	d.memory.budget.Enforce()
 }
 
-// counted counts an ordinary packet.
-func (d *Decoder) counted(p *capture.Packet) {
-	d.stats.GoodICRC++
-	d.tally.lean++
-	d.tally.leanBytes += uint64(p.Length)
+// counted counts ordinary packets.
+func (d *Decoder) counted(packets, bytes uint64) {
+	d.stats.GoodICRC += packets
+	d.tally.lean += packets
+	d.tally.leanBytes += bytes
 }
 
 // showOrdinary shows an ordinary packet to whoever wants to see it.

@@ -41,6 +41,7 @@ func (d *Decoder) RunInTurn(r capture.Reader, trackers, limit int) (peak int) {
 		j := jobs[i%len(jobs)]
 		if j == nil {
 			j = newJob(n)
+			j.load = new(load)
 			jobs[i%len(jobs)] = j
 		}
 		lap("")

@@ -110,11 +110,11 @@ func (k *hostPair) spread() uint16 {
 type group struct {
 	index int
 	d     *Decoder
-	out   *part  // where what it finds goes: of the worker and batch at hand
-	at    uint64 // the place of what happens now, see ending
+	out   *part // where what it finds goes: of the worker and batch at hand
 
 	away     int    // bytes of transactions on their way; not in the budget, since giving up more does not bring them back
 	numbered int    // connections that have been told of
+	at       uint64 // when it is what happens now, see ending; 0: with the packet at hand
 	flushing uint64 // at of the phase, while everything is ended
 
 	// With Options.Group, nearly all transactions are consumed here, several at a time: what that takes of code stays in the cache.
@@ -128,7 +128,7 @@ const nearMost = 16
 // ending is a transaction that has ended.
 type ending struct {
 	tx *transaction.Transaction
-	// at is when: 2 n + 1 for the n-th packet, and 2 n for the beginning of a batch with it. At the end of the capture, it
+	// at is when: 2 n + 1 for packet number n, and 2 n for the beginning of a batch with it. At the end of the capture, it
 	// is made of endOf, the phase, and the first packet of the connection or transaction.
 	at    uint64
 	bytes int // that it holds
@@ -169,10 +169,18 @@ func (d *Decoder) newGroup(index, limit int) *group {
 	return g
 }
 
+// now is when what happens now does, see ending.
+func (g *group) now() uint64 {
+	if g.at != 0 {
+		return g.at
+	}
+	return 2*g.d.stats.Last.Number + 1
+}
+
 // emit takes an ended transaction.
 func (g *group) emit(tx *transaction.Transaction) {
 	g.done()
-	at := g.at
+	at := g.now()
 	if g.flushing == endOf|lastPhase<<phaseShift {
 		at = g.flushing | tx.First().Number&(1<<phaseShift-1)
 	}
@@ -235,7 +243,7 @@ func (g *group) closed(c *rdma.Connection) {
 
 // tell tells of a connection.
 func (g *group) tell(c *rdma.Connection) {
-	g.out.events = append(g.out.events, event{at: g.at, group: uint16(g.index), c: c})
+	g.out.events = append(g.out.events, event{at: g.now(), group: uint16(g.index), c: c})
 }
 
 // done tells what a packet has changed.
@@ -287,20 +295,25 @@ type whole struct{ full }
 // groups get back what was consumed of the one that has had its place before, and learn how much they may hold.
 // So both depend on the capture alone.
 type grouped struct {
-	batch capture.Batch
+	*load
 	err   error
 	parts []part // by worker
 
-	packets [maxGroups][]int32 // of the batch, by group, in the order of the capture
-	placed  []placement        // of the packets; empty if none has one
-
-	base  uint64 // packets before it
+	first uint64 // number of its first packet
 	last  bool   // there are no packets: everything is ended
 	end   rdma.Ref
 	left  int               // workers that have not done their parts
 	caps  [maxGroups]int    // bytes that a group may hold; 0: as before
 	used  [maxGroups]int    // bytes that it holds, with what is on its way
 	marks [maxGroups]uint64 // first packet of its oldest transaction that has not ended
+}
+
+// load is what a batch needs until it is tracked. The one that was used last is used again first: it is in the cache.
+type load struct {
+	batch   capture.Batch
+	groups  []uint16           // of the packets, from 1; 0: none
+	packets [maxGroups][]int32 // by group, in the order of the capture
+	placed  []placement        // of the packets; empty if none has one
 }
 
 // part is what one worker has found in a batch.
@@ -316,38 +329,52 @@ func (d *Decoder) sort(j *grouped) {
 		j.batch.Packets = j.batch.Packets[:0]
 		j.end = d.stats.Last
 	}
-	j.base = d.stats.Packets
+	j.first = d.stats.Last.Number + 1
 	clear(j.placed)
 	j.placed = j.placed[:0]
 	for i := range j.packets {
 		j.packets[i] = j.packets[i][:0]
 	}
-	g := d.groups
 	packets := j.batch.Packets
-	for i := range packets {
-		p, n := &packets[i], uint16(0)
-		if q := g.lean.RouteOf(p); q != nil {
-			if n = q.Group; n == 0 {
-				n = g.group(q.Src, q.Dst)
-				q.Group = n
-			}
-			if d.tunnels.seen {
-				tap, tenant := d.tunnels.ordinary(p)
-				j.place(i, placement{tap: tap, tenant: tenant})
-			}
-		} else if n = d.sortFull(j, i); n == 0 {
-			d.stats.seen(p)
-			continue
+	j.groups = slices.Grow(j.groups[:0], len(packets))[:len(packets)]
+	bytes := uint64(0)
+	for i := 0; i < len(packets); i++ {
+		first := i
+		if d.tunnels.seen {
+			j.groups[i] = d.sortOne(j, i)
+		} else if i += d.groups.lean.Groups(packets[i:], j.groups[i:]); i < len(packets) {
+			j.groups[i] = d.sortOne(j, i)
 		}
-		d.stats.seen(p)
-		list := &j.packets[(n-1)%maxGroups]
-		*list = append(*list, int32(i))
+		for k := first; k <= i && k < len(packets); k++ {
+			bytes += uint64(packets[k].Length)
+			if n := j.groups[k]; n > 0 {
+				list := &j.packets[(n-1)%maxGroups]
+				*list = append(*list, int32(k))
+			}
+		}
 	}
+	d.stats.saw(packets, bytes)
 	d.memory.budget.Enforce()
 }
 
-// sortFull finds the group of a packet that needs more than a look at its headers, from 1. It returns 0 if it has none: a fragment, until
-// all have come.
+// sortOne finds the group of a packet, from 1. It returns 0 if it has none: a fragment, until all have come.
+func (d *Decoder) sortOne(j *grouped, i int) uint16 {
+	p := &j.batch.Packets[i]
+	q := d.groups.lean.RouteOf(p)
+	if q == nil {
+		return d.sortFull(j, i)
+	}
+	if q.Group == 0 {
+		q.Group = d.groups.group(q.Src, q.Dst)
+	}
+	if d.tunnels.seen {
+		tap, tenant := d.tunnels.ordinary(p)
+		j.place(i, placement{tap: tap, tenant: tenant})
+	}
+	return q.Group
+}
+
+// sortFull is sortOne for a packet that needs more than a look at its headers.
 func (d *Decoder) sortFull(j *grouped, i int) uint16 {
 	p := &j.batch.Packets[i]
 	f := &d.groups.full.frame
@@ -466,9 +493,10 @@ func (g *group) begin(j *grouped, out *part) {
 		b.SetLimit(n)
 	}
 	if b.Over() {
-		g.at = 2 * j.base
+		g.at = 2 * j.first
 		b.Enforce()
 		g.done()
+		g.at = 0
 	}
 }
 
@@ -490,22 +518,23 @@ func (w *worker) packets(g *group, j *grouped, list []int32) {
 // tracked takes the packets that were dissected last.
 func (w *worker) tracked(g *group, j *grouped, list []int32) {
 	d := g.d
-	at := 2*j.base + 1
 	some := w.some.Packets[:len(list)]
 	units := w.x.units[:len(list)]
+	ordinary, bytes := uint64(0), uint64(0)
 	for k, i := range list {
 		p, u := &some[k], &units[k]
-		g.at = at + 2*uint64(i)
 		d.stats.Last = rdma.Ref{Time: p.Time, Number: p.Number}
-		if u.Full < 0 && len(j.placed) == 0 {
-			d.counted(p) // as ordinary, without the call
+		if u.Full >= 0 || len(j.placed) > 0 {
+			w.packet(g, p, u, j.placement(p, i))
+		} else { // as ordinary, without the call
+			ordinary++
+			bytes += uint64(p.Length)
 			d.roce.Lean(p, p.Tap, 0, &u.Lean)
 			d.memory.budget.Enforce()
-		} else {
-			w.packet(g, p, u, j.placement(p, i))
 		}
 		g.done()
 	}
+	d.counted(ordinary, bytes)
 }
 
 // packet takes a packet of a group that may not be ordinary.

@@ -16,12 +16,31 @@ import (
 func sameAsFull(t *testing.T, d *roce.LeanDecoder, b []byte) bool {
 	t.Helper()
 	var unit [1]roce.Unit
-	if d.Ordinary([]capture.Packet{{Link: capture.LinkEthernet, Length: uint32(len(b)), Data: b}}, unit[:]) == 0 {
+	one := []capture.Packet{{Link: capture.LinkEthernet, Length: uint32(len(b)), Data: b}}
+	var f link.Frame
+	link.Decode(capture.LinkEthernet, b, uint32(len(b)), &f)
+	route := d.RouteOf(&one[0])
+	group := [1]uint16{9}
+	if q := route; q != nil {
+		q.Group = 7
+		if d.Groups(one, group[:]) != 1 || group[0] != 7 {
+			t.Fatalf("no group, or not its: %d", group[0])
+		}
+		q.Group = 0
+	}
+	if d.Groups(one, group[:]) != 0 {
+		t.Fatal("the group of a packet that has none")
+	}
+	if q := route; q != nil && (q.Src != f.Src || q.Dst != f.Dst || f.Proto != link.UDP || f.DstPort != RoCEPort || len(f.Tunnels) > 0) {
+		t.Fatalf("from %v to %v by the headers alone, and %+v", q.Src, q.Dst, f)
+	}
+	if d.Ordinary(one, unit[:]) == 0 {
 		return false
 	}
 	l := unit[0].Lean
-	var f link.Frame
-	link.Decode(capture.LinkEthernet, b, uint32(len(b)), &f)
+	if route != l.Route {
+		t.Fatalf("an ordinary packet whose Route is %v by the headers alone, and %v", route, l.Route)
+	}
 	if f.Proto != link.UDP || f.DstPort != RoCEPort || f.Problem != link.NoProblem {
 		t.Fatalf("taken for RoCEv2: %+v", f)
 	}

@@ -24,9 +24,9 @@ func (d *Decoder) begin() {
 // newJob makes the place of a batch.
 func newJob(workers int) *grouped { return &grouped{parts: make([]part, workers)} }
 
-// team is a run with several trackers. Each has a goroutine that only tracks. Other ones, the helpers, do what is done in the order
-// of the capture: they read, sort and merge, whatever is due, when a processor is idle. A tracker does not read, since that may have to
-// wait for input.
+// team is a run with several trackers, each with a goroutine of its own. What is done in the order of the capture is done by whoever has
+// time: a tracker that has nothing to track sorts and merges. It does not read, since that may have to wait for input: other
+// goroutines do, the helpers, and all the rest if a processor is idle.
 type team struct {
 	d      *Decoder
 	r      capture.Reader
@@ -34,6 +34,7 @@ type team struct {
 	procs  int
 	enough uint64     // batches for each tracker
 	jobs   []*grouped // places; batch n has place n modulo their number
+	loads  []*load    // not in use
 
 	mu     sync.Mutex
 	help   sync.Cond // something is due
@@ -108,6 +109,9 @@ func (t *team) track(m *member) {
 	defer t.mu.Unlock()
 	for {
 		for m.next == t.sorted {
+			if t.ordered() {
+				continue
+			}
 			m.waiting = true
 			t.rest()
 			m.come.Wait()
@@ -121,6 +125,7 @@ func (t *team) track(m *member) {
 		t.mu.Lock()
 		m.next++
 		if j.left--; j.left == 0 {
+			t.loads, j.load = append(t.loads, j.load), nil
 			t.call()
 		}
 		if last {
@@ -183,11 +188,18 @@ func (t *team) short() bool {
 
 // something does what is due. It returns false if nothing is.
 func (t *team) something() bool {
+	if !t.canSort() && t.canRead() {
+		t.readNext()
+		return true
+	}
+	return t.ordered()
+}
+
+// ordered does what is due besides reading.
+func (t *team) ordered() bool {
 	switch {
 	case t.canSort():
 		t.sort()
-	case t.canRead():
-		t.readNext()
 	case t.canMerge():
 		t.merge()
 	default:
@@ -198,6 +210,11 @@ func (t *team) something() bool {
 
 func (t *team) readNext() {
 	j := t.at(t.read)
+	if n := len(t.loads); n > 0 {
+		j.load, t.loads = t.loads[n-1], t.loads[:n-1]
+	} else {
+		j.load = new(load)
+	}
 	t.reading = true
 	t.call() // somebody else may do something else
 	t.mu.Unlock()

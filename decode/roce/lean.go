@@ -251,6 +251,31 @@ func datagram(b []byte, l *Lean) (at, net, n int) {
 	return at, net, n
 }
 
+// Groups writes down the Route.Group of packets that may be ordinary, by their headers up to UDP alone, up to the first packet that may not, or whose
+// Group is 0. It returns how many precede that one. There must be as many groups as packets.
+func (d *LeanDecoder) Groups(packets []capture.Packet, groups []uint16) int {
+	groups = groups[:len(packets)]
+	for i := range packets {
+		p := &packets[i]
+		b := p.Data
+		if p.Link != capture.LinkEthernet || len(b) < usualHeaders+ICRCSize {
+			return i
+		}
+		h := (*[usualHeaders + ICRCSize]byte)(b)
+		both := binary.LittleEndian.Uint64(h[etherSize+12:])
+		q := d.recent[routeSlot(both)]
+		if q == nil || q.hosts.src != both || q.hosts.six || !usualIPv4(h, len(b)) {
+			if q = d.RouteOf(p); q == nil {
+				return i
+			}
+		}
+		if groups[i] = q.Group; q.Group == 0 {
+			return i
+		}
+	}
+	return len(packets)
+}
+
 // RouteOf returns the Route of a packet that may be ordinary, by its headers up to UDP alone; nil if link.Decode has to say between
 // which hosts it is. Of any other packet link.Decode says the same addresses, that it is UDP, and that it is in no tunnel.
 func (d *LeanDecoder) RouteOf(p *capture.Packet) *Route {
@@ -258,26 +283,23 @@ func (d *LeanDecoder) RouteOf(p *capture.Packet) *Route {
 	if p.Link != capture.LinkEthernet || len(b) < usualHeaders+ICRCSize {
 		return nil
 	}
-	h := (*[usualHeaders + ICRCSize]byte)(b)
-	if binary.BigEndian.Uint32(h[12:])>>8 != etherIPv4<<8|0x45 {
-		at, net, n := datagram(b, &d.peek)
-		if n == 0 {
-			return nil
-		}
-		return d.route(b[at:], net)
+	if usualIPv4((*[usualHeaders + ICRCSize]byte)(b), len(b)) {
+		return d.route(b[etherSize:], ipv4Size)
 	}
+	at, net, n := datagram(b, &d.peek)
+	if n == 0 {
+		return nil
+	}
+	return d.route(b[at:], net)
+}
+
+// usualIPv4 reports whether a frame of n bytes is RoCEv2 in IPv4, without tag and options, as far as its headers up to UDP say.
+func usualIPv4(h *[usualHeaders + ICRCSize]byte, n int) bool {
 	const fragment, proto = 0x3fff0000, 0xff // as in Ordinary
 	end := etherSize + uint(binary.BigEndian.Uint16(h[16:]))
 	udp := binary.BigEndian.Uint64(h[etherSize+ipv4Size:])
-	if binary.BigEndian.Uint32(h[20:])&(fragment|proto) != protoUDP || end > uint(len(b)) || end < usualHeaders+ICRCSize ||
-		uint32(udp>>16) != roceUDP<<16|uint32(end-etherSize-ipv4Size) {
-		return nil
-	}
-	both := binary.LittleEndian.Uint64(h[etherSize+12:])
-	if q := d.recent[routeSlot(both)]; q != nil && q.hosts.src == both && !q.hosts.six {
-		return q
-	}
-	return d.route(b[etherSize:], ipv4Size)
+	return binary.BigEndian.Uint32(h[12:])>>8 == etherIPv4<<8|0x45 && binary.BigEndian.Uint32(h[20:])&(fragment|proto) == protoUDP &&
+		end <= uint(n) && end >= usualHeaders+ICRCSize && uint32(udp>>16) == roceUDP<<16|uint32(end-etherSize-ipv4Size)
 }
 
 // ordinary says of an opcode what is needed of a packet that may be a Lean.
