@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// aheadBlocks is how many blocks are decompressed before they are needed: enough to bridge the batches that
+	// aheadBlocks is how many blocks are read and decompressed before they are needed: enough to bridge the batches that
 	// take longer, and little beside the batches under way.
 	aheadBlocks = 6
 	// together is how many of them are passed on at once. There are as many more, so that neither side waits for the other.
@@ -17,7 +17,7 @@ const (
 	headroom = 64 << 10
 )
 
-// ahead decompresses on a goroutine of its own. A block becomes the memory of the batch that takes it, whose old
+// ahead reads and decompresses on a goroutine of its own. A block becomes the memory of the batch that takes it, whose old
 // memory becomes a block: nothing is copied between the decompressor and the packets.
 type ahead struct {
 	r    io.Reader

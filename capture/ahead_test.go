@@ -61,6 +61,7 @@ func TestAhead(t *testing.T) {
 			for _, size := range sizes {
 				t.Run(fmt.Sprint(name, "/", kind, "/", size), func(t *testing.T) {
 					same(t, openBytes(t, p, Options{BatchSize: size}), want)
+					same(t, openBytes(t, p, Options{BatchSize: size, Ahead: true}), want)
 					same(t, readBytes(t, p, Options{BatchSize: size}), want)
 				})
 			}
@@ -75,7 +76,7 @@ func TestAheadDamaged(t *testing.T) {
 	in := lots(1500)
 	all := readBytes(t, in, Options{})
 	half := len(in) / 2
-	for name, p := range map[string][]byte{"gzip": gz(in[:half], in[half:]), "zstd": zs(in[:half], in[half:])} {
+	for name, p := range map[string][]byte{"gzip": gz(in[:half], in[half:]), "zstd": zs(in[:half], in[half:]), "none": in} {
 		n := 40
 		if testing.Short() {
 			n = 10
@@ -91,7 +92,8 @@ func TestAheadDamaged(t *testing.T) {
 			}
 			t.Run(fmt.Sprint(name, "/", what, "/", i), func(t *testing.T) {
 				got := openBytes(t, q, Options{})
-				if i%2 == 0 {
+				same(t, openBytes(t, q, Options{Ahead: true}), got)
+				if i%2 == 0 && name != "none" {
 					if got.total > 1 || got.total == 0 && len(got.packets) != 750 && len(got.packets) != 749 {
 						t.Errorf("%d packets, problems %v", len(got.packets), got.problems)
 					}

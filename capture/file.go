@@ -39,6 +39,7 @@ type limits struct {
 	batch     int
 	maxRecord int
 	window    int
+	ahead     bool // see Options.Ahead
 }
 
 // decoder knows one file format.
@@ -102,7 +103,9 @@ func newFile(name string, src *source, size int64, lim limits, probs *problems) 
 		}
 		return nil, &FormatError{File: name, Found: append([]byte(nil), f.carry...), Inside: src.kind}
 	}
-	src.readAhead(lim.batch)
+	if src.kind != "" || lim.ahead {
+		src.readAhead(lim.batch)
+	}
 	return f, nil
 }
 

@@ -24,6 +24,10 @@ type Options struct {
 	// Window is how many bytes zstd may look back, which its decompressor keeps; more counts as damage. 0 means
 	// 128 MiB. Beside it, and for gzip, a compressed file takes less than 3 MiB.
 	Window int
+	// Ahead has a regular file that is not compressed read by a goroutine of its own, too, as a compressed one is. That takes more processor
+	// time, and less of it from the goroutine that calls Read: worth it if there are processors with nothing to do, and that one is what
+	// they wait for.
+	Ahead bool
 	// First is how many packets precede the input: Packet.Number of the first one is First+1. For a capture
 	// that continues another one.
 	First uint64
@@ -38,7 +42,7 @@ const (
 )
 
 func (o *Options) limits() limits {
-	l := limits{batch: o.BatchSize, maxRecord: o.MaxRecord, window: o.Window}
+	l := limits{batch: o.BatchSize, maxRecord: o.MaxRecord, window: o.Window, ahead: o.Ahead}
 	if l.window <= 0 {
 		l.window = maxWindow
 	}

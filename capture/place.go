@@ -46,8 +46,8 @@ type PcapngInterface struct {
 
 // Placer is a Reader that can tell where it stands. Readers that Open returns are Placers.
 type Placer interface {
-	// Place is where the next Read begins. It returns false for anything but a single regular file that is not
-	// compressed, within damage, before the first Read, and at the end.
+	// Place is where the next Read begins. It returns false for anything but a single regular file that is neither
+	// compressed nor read with Options.Ahead, within damage, before the first Read, and at the end.
 	Place() (Place, bool)
 }
 
@@ -57,7 +57,7 @@ func (r *files) Place() (p Place, ok bool) {
 		return p, false
 	}
 	f := r.single.file
-	if f.ended || f.mean == 0 || f.src.kind != "" || f.src.waits {
+	if f.ended || f.mean == 0 || f.src.kind != "" || f.src.waits || f.src.ahead != nil {
 		return p, false
 	}
 	p = Place{Offset: f.base, Carried: len(f.carry), Packets: f.count, Time: f.last, Mean: f.mean}
@@ -91,6 +91,7 @@ var errPlace = errors.New("not a place in this file")
 // the same file: that is for the caller.
 func OpenAt(name string, at Place, opts Options) (Reader, error) {
 	in := &input{name: name, lane: -1}
+	opts.Ahead = false // it would read from the beginning
 	r := &files{lim: opts.limits(), inputs: []*input{in}, single: in, first: opts.First}
 	var ignored problems // of the header; those who know the place know them
 	f, err := openFile(name, nil, r.lim, &ignored, &in.consumed)
@@ -110,7 +111,7 @@ func OpenAt(name string, at Place, opts Options) (Reader, error) {
 func (f *file) seek(at *Place) error {
 	file, ok := f.src.closer.(*os.File)
 	switch {
-	case !ok || f.src.kind != "" || f.src.waits,
+	case !ok || f.src.kind != "" || f.src.waits || f.src.ahead != nil,
 		at.Offset < int64(len(f.carry)) || at.Offset > f.size, at.Carried < 0 || at.Mean < 1,
 		int64(at.Carried) > f.size-at.Offset, at.Carried > 4*(f.lim.maxRecord+f.lim.batch):
 		return errPlace

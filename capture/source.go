@@ -174,10 +174,10 @@ func isZstd(h []byte) bool {
 		h[0]&0xf0 == 0x50 && h[1] == 0x2a && h[2] == 0x4d && h[3] == 0x18
 }
 
-// readAhead lets a goroutine of its own decompress, in blocks of size bytes. It does nothing where reading may wait,
+// readAhead lets a goroutine of its own read and decompress, in blocks of size bytes. It does nothing where reading may wait,
 // since the goroutine could not be ended then. r is not to be read any more.
 func (s *source) readAhead(size int) {
-	if s.kind != "" && !s.waits {
+	if !s.waits {
 		s.ahead = readAhead(s.r, size)
 	}
 }

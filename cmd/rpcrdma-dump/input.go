@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -101,6 +102,9 @@ func (o *inputOptions) checkTrackers() error {
 	}
 	return nil
 }
+
+// manyTrackers reports whether there are so many trackers, and processors for them, that they wait for whoever reads the file.
+func (o *inputOptions) manyTrackers() bool { return min(o.trackers, runtime.GOMAXPROCS(0)) > 3 }
 
 // noteTrackers says that a single tracker has to do.
 func (j *job) noteTrackers(n int) {
@@ -375,7 +379,9 @@ func open(cmd *cobra.Command, s *cli.Streams, o *inputOptions, args []string) (*
 		})
 	}
 	if len(o.ifaces) == 0 && !o.follow {
-		j.in, err = openInput(names, s.In, capture.Options{BatchSize: o.memory.Batch(), Window: o.memory.Window(), First: o.first})
+		j.in, err = openInput(names, s.In, capture.Options{
+			BatchSize: o.memory.Batch(), Window: o.memory.Window(), First: o.first, Ahead: len(names) == 1 && o.manyTrackers(),
+		})
 	} else {
 		j.in, err = o.openLive(names)
 	}
