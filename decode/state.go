@@ -57,6 +57,9 @@ func (d *Decoder) Feed(r capture.Reader) error { return d.decode(r, false) }
 // counts. Functions and interfaces in Options are not part of a state; what they know can be, by
 // StateOptions.Parts. The Decoder may go on afterwards.
 func (d *Decoder) SaveState(w io.Writer, opt StateOptions) error {
+	if d.groups != nil {
+		return errors.New("trackers side by side cannot be saved")
+	}
 	p, f := d.plan(&opt)
 	return p.Save(w, f)
 }
@@ -83,7 +86,7 @@ func StateNotes(state []byte, opt StateOptions) ([]StateNote, error) {
 func (d *Decoder) plan(opt *StateOptions) (*freeze.Plan, freeze.Options) {
 	p := freeze.NewPlan(buildVersion())
 	p.Fixed(d)
-	freeze.Leave[Decoder](p, "opt", "frags", "inIB", "at", "memory", "stop", "pauses", "emit", "handover", "single", "joined", "view")
+	freeze.Leave[Decoder](p, "opt", "frags", "inIB", "at", "memory", "stop", "pauses", "emit", "group", "groups", "handover", "single", "joined", "view")
 	d.tx.Freeze(p)
 	d.roce.Freeze(p)
 	freeze.Leave[tcpDemux](p, "h", "iwarp", "pool", "limit", "memory", "last")
