@@ -25,12 +25,12 @@ func (d *Decoder) RunInTurn(r capture.Reader, trackers, limit int) (peak int) {
 	if n == 0 {
 		panic("a single tracker")
 	}
-	d.begin()
+	d.begin(n)
 	workers := make([]*worker, n)
 	for i := range workers {
 		workers[i] = newWorker(d, i)
 	}
-	jobs := make([]*grouped, d.groupedJobs())
+	jobs := make([]*grouped, len(d.groups.settled))
 	m := newMerger(d)
 	lap := func(stage string) {
 		if Lap != nil {

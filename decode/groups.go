@@ -3,10 +3,13 @@ package decode
 import (
 	"iter"
 	"net/netip"
+	"runtime"
 	"slices"
 	"sync"
+	"unsafe"
 
 	"github.com/rpcrdma/toolkit/capture"
+	"github.com/rpcrdma/toolkit/decode/internal/prefetch"
 	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/roce"
@@ -57,7 +60,10 @@ type groups struct {
 	lean  roce.LeanDecoder    // finds the hosts of most packets
 	full  full                // one that is another
 	limit int                 // bytes that all groups may hold together
-	begin sync.Mutex          // of Options.Group
+	count uint64              // batches that were sorted
+	// Batch n begins with what was settled when the batch was merged that is so many older: with settled[n modulo their number].
+	settled []settled
+	begin   sync.Mutex // of Options.Group
 }
 
 // hostPair are two addresses in ascending order.
@@ -291,11 +297,17 @@ type placement struct {
 // whole is a datagram that was put together from fragments.
 type whole struct{ full }
 
-// grouped is a batch on its way through the pipeline. Batches take their places in turn: with a batch, its
-// groups get back what was consumed of the one that has had its place before, and learn how much they may hold.
-// So both depend on the capture alone.
+// settled is what groups get back of a batch, and how much they may hold then. Both depend on the capture alone, since it is a fixed number of
+// batches later.
+type settled struct {
+	caps [maxGroups]int // bytes; 0: as before
+	back [][]ending     // transactions that were consumed, by worker
+}
+
+// grouped is a batch on its way through the pipeline.
 type grouped struct {
 	*load
+	n     uint64 // batches before it
 	err   error
 	parts []part // by worker
 
@@ -303,8 +315,7 @@ type grouped struct {
 	last  bool   // there are no packets: everything is ended
 	end   rdma.Ref
 	left  int               // workers that have not done their parts
-	caps  [maxGroups]int    // bytes that a group may hold; 0: as before
-	used  [maxGroups]int    // bytes that it holds, with what is on its way
+	used  [maxGroups]int    // bytes that a group holds, with what is on its way
 	marks [maxGroups]uint64 // first packet of its oldest transaction that has not ended
 }
 
@@ -320,7 +331,6 @@ type load struct {
 type part struct {
 	endings []ending
 	events  []event
-	back    []ending // that were consumed
 }
 
 // sort divides the packets of a batch among the groups. What it does is done in the order of the capture.
@@ -330,6 +340,8 @@ func (d *Decoder) sort(j *grouped) {
 		j.end = d.stats.Last
 	}
 	j.first = d.stats.Last.Number + 1
+	j.n = d.groups.count
+	d.groups.count++
 	clear(j.placed)
 	j.placed = j.placed[:0]
 	for i := range j.packets {
@@ -434,6 +446,7 @@ func newWhole(f *link.Frame) *whole {
 type worker struct {
 	d     *Decoder // the whole
 	index int
+	far   bool // another processor may have read the packets
 
 	// A few packets at a time are dissected and tracked: what is known of so many is in the first-level cache then.
 	some   capture.Batch
@@ -441,8 +454,11 @@ type worker struct {
 	joined dissection // of datagrams put together from fragments
 }
 
+// fetched is how many bytes of a packet are fetched before it is dissected. The processor fetches what follows.
+const fetched = 256
+
 func newWorker(d *Decoder, index int) *worker {
-	w := &worker{d: d, index: index}
+	w := &worker{d: d, index: index, far: runtime.GOMAXPROCS(0) > 1}
 	w.x.set(d.opt)
 	w.joined.set(d.opt)
 	return w
@@ -453,20 +469,22 @@ func (w *worker) batch(j *grouped) {
 	p := &j.parts[w.index]
 	p.endings, p.events = p.endings[:0], p.events[:0]
 	list := &w.d.groups.list
-	for i := range p.back {
-		b := &p.back[i]
+	from := w.d.groups.settledBefore(j)
+	back := from.back[w.index]
+	for i := range back {
+		b := &back[i]
 		g := list[b.group]
 		g.away -= b.bytes
 		g.d.tx.Recycle(b.tx)
 		*b = ending{}
 	}
-	p.back = p.back[:0]
+	from.back[w.index] = back[:0]
 	for i := w.index; i < maxGroups; i += len(j.parts) {
 		packets := j.packets[i]
 		g := list[i]
 		switch {
 		case g != nil:
-			g.begin(j, p)
+			g.begin(j, from.caps[i], p)
 		case len(packets) > 0:
 			g = w.d.newGroup(i, w.d.groups.limit)
 			g.out = p
@@ -485,12 +503,15 @@ func (w *worker) batch(j *grouped) {
 	}
 }
 
+// settledBefore is what a batch begins with, and where to settle what a later one does.
+func (g *groups) settledBefore(j *grouped) *settled { return &g.settled[j.n%uint64(len(g.settled))] }
+
 // begin lets a group give up what exceeds its limit.
-func (g *group) begin(j *grouped, out *part) {
+func (g *group) begin(j *grouped, limit int, out *part) {
 	g.out = out
 	b := g.d.memory.budget
-	if n := j.caps[g.index]; n > 0 && n != b.Limit() {
-		b.SetLimit(n)
+	if limit > 0 && limit != b.Limit() {
+		b.SetLimit(limit)
 	}
 	if b.Over() {
 		g.at = 2 * j.first
@@ -508,6 +529,10 @@ func (w *worker) packets(g *group, j *grouped, list []int32) {
 		some := slices.Grow(w.some.Packets[:0], dissectedAtOnce)[:len(few)]
 		for k, i := range few {
 			some[k] = j.batch.Packets[i]
+			if w.far {
+				data := some[k].Data
+				prefetch.Lines(unsafe.Pointer(unsafe.SliceData(data)), uintptr(min(len(data), fetched)))
+			}
 		}
 		w.some.Packets = some
 		w.x.batch(&w.some)

@@ -22,7 +22,7 @@ type merger struct {
 	busy    []uint16 // groups with transactions that wait: a heap, the oldest first
 	held    int      // transactions that wait
 	bytes   int      // of these
-	job     *grouped
+	settled *settled
 }
 
 // waiting is what a group has ended, and what it has not.
@@ -48,7 +48,7 @@ func newMerger(d *Decoder) *merger {
 
 // batch merges what the workers have found in a batch: connections first, whose numbers transactions have.
 func (m *merger) batch(j *grouped) {
-	m.job = j
+	m.settled = m.d.groups.settledBefore(j)
 	for i := range j.parts {
 		m.events = append(m.events, j.parts[i].events...)
 	}
@@ -63,7 +63,7 @@ func (m *merger) batch(j *grouped) {
 	} else {
 		m.asEnded(j)
 	}
-	m.d.groups.caps(&j.used, &j.caps)
+	m.d.groups.caps(&j.used, &m.settled.caps)
 }
 
 func (m *merger) event(e *event) {
@@ -210,7 +210,7 @@ func (m *merger) out(e *ending) {
 	tx.Renumber(m.numbers[e.group], m.serial)
 	m.emit(tx)
 	tx.Release()
-	p := &m.job.parts[int(e.group)%len(m.job.parts)]
-	p.back = append(p.back, *e)
+	back := &m.settled.back[int(e.group)%len(m.settled.back)]
+	*back = append(*back, *e)
 	e.tx = nil
 }

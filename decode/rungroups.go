@@ -9,16 +9,14 @@ import (
 	"github.com/rpcrdma/toolkit/capture"
 )
 
-// groupedJobs is how many batches are under way at once with groups: no more than what they bring can exceed the
-// memory by much before the groups are told. It does not depend on the number of trackers, since a group gets back its
-// memory so many batches later.
-func (d *Decoder) groupedJobs() int { return min(max(d.memory.budget.Limit()>>23, 2), 8) }
-
 // begin prepares for trackers side by side. A quarter of the memory is set aside for what comes before groups are told that they
-// hold too much.
-func (d *Decoder) begin() {
+// hold too much: so many batches that it is enough. Their number does not depend on that of the trackers.
+func (d *Decoder) begin(workers int) {
 	limit := d.memory.budget.Limit()
 	d.groups = &groups{of: make(map[hostPair]uint16), limit: limit - limit/4}
+	for range min(max(limit>>23, 2), mostTracked) {
+		d.groups.settled = append(d.groups.settled, settled{back: make([][]ending, workers)})
+	}
 }
 
 // newJob makes the place of a batch.
@@ -33,7 +31,7 @@ type team struct {
 	m      *merger
 	procs  int
 	enough uint64     // batches for each tracker
-	jobs   []*grouped // places; batch n has place n modulo their number
+	jobs   []*grouped // batch n has place n modulo their number
 	loads  []*load    // not in use
 
 	mu     sync.Mutex
@@ -62,17 +60,20 @@ type member struct {
 // second level.
 const (
 	enoughAlone  = 1
-	enoughBeside = 3
+	enoughBeside = 8
 )
 
+// mostTracked is how many batches are tracked, or begun, before the first of them is merged.
+const mostTracked = 8
+
 func newTeam(d *Decoder, r capture.Reader, workers int) *team {
-	d.begin()
+	d.begin(workers)
 	t := &team{d: d, r: r, m: newMerger(d), procs: runtime.GOMAXPROCS(0), enough: enoughBeside, members: make([]member, workers)}
 	if t.procs == 1 {
 		t.enough = enoughAlone
 	}
 	t.help.L = &t.mu
-	for range d.groupedJobs() {
+	for range len(d.groups.settled) + int(t.enough) {
 		t.jobs = append(t.jobs, newJob(workers))
 	}
 	for i := range t.members {
@@ -108,7 +109,7 @@ func (t *team) track(m *member) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for {
-		for m.next == t.sorted {
+		for !t.canTrack(m) {
 			if t.ordered() {
 				continue
 			}
@@ -238,8 +239,18 @@ func (t *team) sort() {
 	if j.last { // what else was read is not wanted
 		t.ended, t.last = true, true
 	}
+	t.wake()
+}
+
+// canTrack reports whether there is a batch for a tracker, and what it begins with.
+func (t *team) canTrack(m *member) bool {
+	return m.next < t.sorted && m.next < t.merged+uint64(len(t.d.groups.settled))
+}
+
+// wake wakes the trackers that have waited for a batch.
+func (t *team) wake() {
 	for i := range t.members {
-		if m := &t.members[i]; m.waiting {
+		if m := &t.members[i]; m.waiting && t.canTrack(m) {
 			m.waiting = false
 			m.come.Signal()
 		}
@@ -255,6 +266,7 @@ func (t *team) merge() {
 	t.mu.Lock()
 	t.merging = false
 	t.merged++
+	t.wake()
 	if j.last {
 		t.over = true
 		t.help.Broadcast()
