@@ -14,13 +14,15 @@ import (
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
-// withProcs runs a test with several numbers of processors, which need not be there.
-func withProcs(t *testing.T, test func(*testing.T)) {
+// withProcs runs a test with several numbers of processors, which need not be there, and of trackers; 0 is one for all.
+func withProcs(t *testing.T, test func(t *testing.T, trackers int)) {
 	for _, procs := range []int{1, 2, 3, 8} {
-		t.Run(fmt.Sprint(procs, " processors"), func(t *testing.T) {
-			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
-			test(t)
-		})
+		for _, trackers := range []int{0, 1, 3} {
+			t.Run(fmt.Sprint(procs, " processors ", trackers, " trackers"), func(t *testing.T) {
+				defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
+				test(t, trackers)
+			})
+		}
 	}
 }
 
@@ -56,7 +58,7 @@ func TestStall(t *testing.T) {
 	packets := sample(t, "rocev2-nfs3-basic.pcap.zst", 0)
 	opt := decode.Options{Transactions: transaction.Options{OnCompletion: true}}
 	for _, at := range []int{len(packets) / 3, len(packets)} {
-		withProcs(t, func(t *testing.T) {
+		withProcs(t, func(t *testing.T, trackers int) {
 			want := 0
 			d := decode.New(opt, func(*transaction.Transaction) { want++ })
 			var b capture.Batch
@@ -69,7 +71,7 @@ func TestStall(t *testing.T) {
 			}
 
 			opt := opt
-			opt.Concurrent = true
+			opt.Concurrent, opt.Trackers = true, trackers
 			r := &stalling{packets: packets, at: at, goOn: make(chan struct{}), stalled: func() {}}
 			shown := 0
 			d = decode.New(opt, func(*transaction.Transaction) {
@@ -99,11 +101,11 @@ func TestConsumers(t *testing.T) {
 	for _, stop := range []int{0, 1, 100} {
 		for _, slow := range []int{0, 2000} {
 			t.Run(fmt.Sprint("stop ", stop, " slow ", slow), func(t *testing.T) {
-				withProcs(t, func(t *testing.T) {
+				withProcs(t, func(t *testing.T, trackers int) {
 					var inside atomic.Int32
 					var got []uint64
 					var d *decode.Decoder
-					d = decode.New(decode.Options{Concurrent: true}, func(tx *transaction.Transaction) {
+					d = decode.New(decode.Options{Concurrent: true, Trackers: trackers}, func(tx *transaction.Transaction) {
 						if inside.Add(1) != 1 {
 							t.Error("two consume at the same time")
 						}
