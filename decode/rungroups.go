@@ -56,8 +56,8 @@ type member struct {
 	come    sync.Cond // the batch has
 }
 
-// Batches that each tracker should have before it: no more, so that they stay in the caches. With one processor, one fits into the
-// second level.
+// Batches that each tracker should have before it, if there is memory: so many that processors seldom sleep. A single processor has no use
+// for more than one, which stays in its cache.
 const (
 	enoughAlone  = 1
 	enoughBeside = 8
@@ -68,7 +68,8 @@ const mostTracked = 8
 
 func newTeam(d *Decoder, r capture.Reader, workers int) *team {
 	d.begin(workers)
-	t := &team{d: d, r: r, m: newMerger(d), procs: runtime.GOMAXPROCS(0), enough: enoughBeside, members: make([]member, workers)}
+	t := &team{d: d, r: r, m: newMerger(d), procs: runtime.GOMAXPROCS(0), members: make([]member, workers)}
+	t.enough = uint64(min(enoughBeside, len(d.groups.settled)))
 	if t.procs == 1 {
 		t.enough = enoughAlone
 	}
