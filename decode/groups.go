@@ -283,7 +283,6 @@ func (g *group) flush(last rdma.Ref) {
 	d.stats.Connections = d.numbers.Count()
 	g.at = endOf | uint64(len(phases))<<phaseShift
 	g.done()
-	g.consume()
 }
 
 // placement is what the order of the capture tells of a packet.
