@@ -108,6 +108,9 @@ type OrdinaryView struct {
 	// Plain is what roce.Tracker.Plain says of the packet, and From the side that sent it, if it is true.
 	Plain bool
 	From  rdma.Side
+	// Calm may be set to what is expected of the requests that a plain packet is one of, or answers. Then what is expected changes it,
+	// and is not shown, until something unusual happens: see roce.Tracker.Expect.
+	Calm *roce.Calm
 }
 
 // Stats counts what passed through a Decoder.
@@ -434,7 +437,7 @@ func (d *Decoder) dissected(b *capture.Batch, x *dissection, from int) {
 		}
 		d.counted(p) // as ordinary, without the call
 		c := d.roce.Lean(p, tap, tenant, &u.Lean)
-		if d.opt.Ordinary != nil {
+		if d.opt.Ordinary != nil && !d.roce.Noted() {
 			d.showOrdinary(p, u, c)
 		}
 		d.memory.budget.Enforce()
@@ -455,7 +458,7 @@ func (s *Stats) seen(p *capture.Packet) {
 func (d *Decoder) ordinary(p *capture.Packet, u *roce.Unit, tap uint16, tenant uint64) {
 	d.counted(p)
 	c := d.roce.Lean(p, tap, tenant, &u.Lean)
-	if d.opt.Ordinary != nil {
+	if d.opt.Ordinary != nil && !d.roce.Noted() {
 		d.showOrdinary(p, u, c)
 	}
 	d.memory.budget.Enforce()
@@ -474,6 +477,10 @@ func (d *Decoder) showOrdinary(p *capture.Packet, u *roce.Unit, c *rdma.Connecti
 	d.usual.Packet, d.usual.Lean, d.usual.Connection = p, &u.Lean, c
 	d.usual.From, d.usual.Plain = d.roce.Plain()
 	d.opt.Ordinary(&d.usual)
+	if q := d.usual.Calm; q != nil {
+		d.usual.Calm = nil
+		d.roce.Expect(&u.Lean, q)
+	}
 }
 
 // extraordinary takes packet i of b, which is more than a Lean can say: f, with its InfiniBand packets in list.

@@ -5,7 +5,11 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/rpcrdma/toolkit/capture"
+	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/roce"
+	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/internal/rocetest"
 )
 
@@ -133,5 +137,42 @@ func TestCalmCredits(t *testing.T) {
 			}
 			alike(t, s)
 		}
+	}
+}
+
+// TestNoted: what is expected is not shown, until something that has to wait for the packets to come.
+func TestNoted(t *testing.T) {
+	const rounds = 100
+	s := newScene()
+	s.connect()
+	for range rounds {
+		s.small()
+	}
+	c := New(Options{Rules: All()}, func(*Finding) {})
+	shown := 0
+	opt := decode.Options{Observer: c, Packet: c.Packet, Closed: c.Closed, Ordinary: func(v *decode.OrdinaryView) {
+		shown++
+		c.Ordinary(v)
+	}}
+	var v rpc.View
+	d := decode.New(opt, func(tx *transaction.Transaction) {
+		v.Set(tx)
+		c.Transaction(&v)
+	})
+	packets := s.frames()
+	d.Batch(&capture.Batch{Packets: packets[:len(packets)-8]})
+	if most := 4 * 3 * longEnough; shown > most {
+		t.Errorf("%d of %d packets were shown, want %d at most", shown, len(packets), most)
+	}
+	if last := packets[len(packets)-9]; c.seen.Latest.Number != last.Number || c.seen.Latest.Time != last.Time {
+		t.Errorf("the latest packet is %v, want %d", c.seen.Latest, last.Number)
+	}
+	shown, c.seen.Each = 0, true
+	c.doubts = append(c.doubts, c.last)
+	c.last.suspects = make([]suspect, 1, maxSuspects)
+	c.last.suspects[0].known = false // it is never known
+	d.Batch(&capture.Batch{Packets: packets[len(packets)-8:]})
+	if shown != 8 {
+		t.Errorf("%d of 8 packets were shown", shown)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/nfs"
 	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/decode/roce"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
@@ -51,8 +52,9 @@ type Checker struct {
 	view    rpc.View                 // of a transaction that is still open
 	tagged  bool                     // the current Send belongs to a transaction
 	owner   *transaction.Transaction // of the memory that the current operation is on
-	latest  rdma.Ref
-	packet  packet // at hand
+	seen    roce.Seen
+	doubts  []*conn // those with suspects or repeats, at least
+	packet  packet  // at hand
 	tc      txCheck
 
 	stats *table // of the current connection, if they are told apart
@@ -194,6 +196,7 @@ func (c *Checker) await(p pending) {
 		return
 	}
 	c.pending = append(c.pending, p)
+	c.seen.Each = true
 }
 
 // settle decides about the pending findings.
@@ -210,7 +213,7 @@ func (c *Checker) settle() {
 		switch {
 		case lost:
 			c.skip(p.f.Rule.id, Gaps)
-		case c.latest.Time < p.until:
+		case c.seen.Latest.Time < p.until:
 			c.skip(p.f.Rule.id, NotAcked)
 		default:
 			c.report(p.f)

@@ -45,6 +45,7 @@ type conn struct {
 	suspects  []suspect
 	strays    *strays
 	repeats   []repeat
+	doubted   bool      // it is among Checker.doubts
 	settled   [2]uint64 // packet number of the latest call of a side that was answered and acknowledged
 	malformed []malformed
 	version   uint32      // of forward calls, plus 1
@@ -105,6 +106,9 @@ func (c *Checker) used(k *rdma.Connection) *conn {
 
 // forget drops the state of a connection.
 func (c *Checker) forget(k *rdma.Connection) {
+	if s := c.conns[k]; s != nil && s.doubted {
+		c.doubts = slices.DeleteFunc(c.doubts, func(x *conn) bool { return x == s })
+	}
 	delete(c.conns, k)
 	if s := c.recent[k.ID%lastUsed]; s != nil && s.c == k {
 		c.recent[k.ID%lastUsed] = nil
@@ -261,7 +265,7 @@ func (c *Checker) Merged(into *rdma.Connection, _ rdma.Side, from *rdma.Connecti
 	if old != nil {
 		c.apart.merged(s.own, old.own)
 	}
-	s.lost = [2]int64{c.latest.Time, c.latest.Time}
+	s.lost = [2]int64{c.seen.Latest.Time, c.seen.Latest.Time}
 	s.gaps = s.misses()
 	s.flow = [2]flow{}
 	s.wire = [2]wire{}
@@ -275,7 +279,7 @@ func (c *Checker) Closed(k *rdma.Connection) {
 		return
 	}
 	s.ended = true
-	s.losses(c.latest.Time)
+	s.losses(c.seen.Latest.Time)
 	c.closed(s)
 }
 
@@ -286,7 +290,7 @@ func (c *Checker) closed(s *conn) {
 	s.done = true
 	c.enter(s)
 	s.own.closed(s.c)
-	s.losses(c.latest.Time)
+	s.losses(c.seen.Latest.Time)
 	c.unconfirmed(s)
 	c.suspected(s, true)
 	c.doubled(s, true)

@@ -323,6 +323,7 @@ func (c *Checker) stray(k *conn, op *rdma.Op, ref rdma.Ref) {
 			f.Expected = "a Read from Read chunks, a Write to Write and Reply chunks"
 		}
 	}
+	c.doubt(k)
 	c.stir(k) // for what it knows of the owner's requests
 	k.suspects = append(k.suspects, suspect{what, f, rule, ref, k.wire[owner].next, k.wire[owner].started && !k.wire[owner].announced})
 }
