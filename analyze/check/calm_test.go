@@ -134,6 +134,9 @@ func TestCalmCredits(t *testing.T) {
 				s.answerTo(server, uint32(n-1), credits, s.msn[client]-uint32(n-1))
 				s.answerTo(server, 0, credits, s.msn[client])
 				s.answerTo(server, uint32(round%3), credits, s.msn[client])
+				if round%4 == 3 { // overtaken
+					s.answerTo(server, uint32(n-1), credits, s.msn[client]-uint32(n-1))
+				}
 			}
 			alike(t, s)
 		}
@@ -174,5 +177,38 @@ func TestNoted(t *testing.T) {
 	d.Batch(&capture.Batch{Packets: packets[len(packets)-8:]})
 	if shown != 8 {
 		t.Errorf("%d of 8 packets were shown", shown)
+	}
+}
+
+// TestCalmPending: what has to wait for the packet at hand does not wait for longer, even if it is expected: a packet that is lost later makes
+// no difference.
+func TestCalmPending(t *testing.T) {
+	for _, rule := range [...]string{"xid-reused", "access-not-offered", "reply-repeated"} {
+		at := slices.IndexFunc(breaches, func(b breach) bool { return b.rule == rule })
+		for lost := range 12 {
+			s := newScene()
+			s.connect()
+			for range 20 {
+				s.small()
+			}
+			breaches[at].play(s)
+			place := len(s.recs) - 3 + lost
+			for range 12 {
+				s.small()
+			}
+			s.recs = slices.Delete(s.recs, place, place+1)
+			alike(t, s)
+		}
+		s := newScene()
+		s.connect()
+		for _, rule := range [...]string{"", rule, "xid-reused", "zero-grant"} { // each found before the next
+			if at := slices.IndexFunc(breaches, func(b breach) bool { return b.rule == rule }); at >= 0 {
+				breaches[at].play(s)
+			}
+			for range 40 {
+				s.small()
+			}
+		}
+		alike(t, s)
 	}
 }

@@ -116,11 +116,8 @@ func (c *Checker) Ordinary(v *decode.OrdinaryView) {
 	c.tracked()
 }
 
-// doubtful reports whether something has to be looked at after each packet.
+// doubtful reports whether there is something that has to be looked at after each packet.
 func (c *Checker) doubtful() bool {
-	if len(c.pending) > 0 {
-		return true
-	}
 	for n := len(c.doubts); n > 0; n = len(c.doubts) {
 		s := c.doubts[n-1]
 		if len(s.suspects)|len(s.repeats) != 0 && c.conns[s.c] == s {
