@@ -64,7 +64,7 @@ func FuzzUsual3(f *testing.F) {
 			t.Errorf("%s: %+v, want %+v", v.ProcedureName(), v.file, all.file)
 		}
 		if !SameNames(v.Names, all.Names) {
-			t.Errorf("%s: names %+v, want %+v", v.ProcedureName(), v.Names.byHandle, all.Names.byHandle)
+			t.Errorf("%s: names %+v, want %+v", v.ProcedureName(), v.Names.byHandle(), all.Names.byHandle())
 		}
 	})
 }

@@ -44,9 +44,9 @@ func TestNameless(t *testing.T) {
 				v.Names.learn(f.Handle, []byte("a handle that nobody has"), f.Name)
 				v.Names.learn([]byte("directory"), f.Handle, []byte("name"))
 			}
-			byHandle, byName := maps.Clone(v.Names.byHandle), maps.Clone(v.Names.byName)
+			byHandle, byName := v.Names.byHandle(), v.Names.byName()
 			v.Learn()
-			if !maps.Equal(v.Names.byHandle, byHandle) || !maps.Equal(v.Names.byName, byName) {
+			if !maps.Equal(v.Names.byHandle(), byHandle) || !maps.Equal(v.Names.byName(), byName) {
 				t.Errorf("%s, packet %d: names of %s", file, tx.First().Number, v.ProcedureName())
 			}
 		}

@@ -24,12 +24,11 @@ const (
 // replies of LOOKUP, CREATE, OPEN, READDIRPLUS and so on. A capture that began
 // in the middle does not show all of them.
 type Names struct {
-	byHandle map[string]entry
-	byName   map[entry]string // handle
-	bytes    int              // of both; strings that they share count twice
-	attrs    nfs4.Attrs       // scratch
-	dir      string           // the directory named last: most names are told directory by directory
-	recent   recent
+	book   *book      // nil: nothing
+	bytes  int        // of both its tables; strings that they share count twice
+	attrs  nfs4.Attrs // scratch
+	dir    string     // the directory named last: most names are told directory by directory
+	recent recent
 
 	// Limit is how many bytes may be remembered (40 MiB).
 	Limit int
@@ -65,14 +64,13 @@ func (v *View) Path() string {
 // Path is the known part of the path of a file handle: "d1/small", or "…/small" if the name of a directory on
 // the way is not known. It is empty if nothing is known.
 func (n *Names) Path(handle []byte) string {
-	e, ok := n.byHandle[string(handle)]
-	if !ok {
+	e := n.entryOf(handle)
+	if e == nil {
 		return ""
 	}
 	path := e.name
 	for range maxDepth {
-		e, ok = n.byHandle[e.parent]
-		if !ok {
+		if e = n.entryOf([]byte(e.parent)); e == nil {
 			return path
 		}
 		path = e.name + "/" + path
@@ -213,54 +211,73 @@ func (n *Names) filehandle(f *nfs4.Fattr4) []byte {
 	return n.attrs.Filehandle
 }
 
-// rename moves a name.
-func (n *Names) rename(fromDir, from, toDir, to []byte) {
-	h, ok := n.byName[entry{string(fromDir), string(from)}]
-	n.remove(toDir, to)
-	if ok && n.move(h, fromDir, from, toDir, to) {
-		return
+// entryOf is the newest name of a handle, nil if none is known. It is valid until Names learns more.
+func (n *Names) entryOf(handle []byte) *entry {
+	if n.book == nil {
+		return nil
 	}
-	if ok {
-		n.remove(fromDir, from)
-		n.set(h, n.entry(toDir, to))
+	if i := n.book.ofHandle(handleSum(handle), handle); i != 0 {
+		return &n.book.leaves[i].entry
 	}
+	return nil
 }
 
-// move is the usual rename: the handle has the old name only, and the names fit. It does not look for what it knows: that the
-// handle is there, and that the new name is not.
-func (n *Names) move(handle string, fromDir, from, toDir, to []byte) bool {
-	old, known := n.byHandle[handle]
-	if !known || !old.is(fromDir, from) || string(fromDir) == string(toDir) && string(from) == string(to) {
+// rename moves a name.
+func (n *Names) rename(fromDir, from, toDir, to []byte) {
+	if n.book == nil {
+		return
+	}
+	i := n.book.ofName(nameSum(fromDir, from), fromDir, from)
+	if i == 0 {
+		n.remove(toDir, to)
+		return
+	}
+	h := n.book.leaves[i].handle
+	n.remove(toDir, to)
+	if n.move(i, fromDir, from, toDir, to) {
+		return
+	}
+	n.remove(fromDir, from)
+	n.set([]byte(h), toDir, to)
+}
+
+// move is the usual rename: a handle has the old name only, that of leaf i, and the names fit. It does not look for what it knows: that
+// the new name is not there.
+func (n *Names) move(i int32, fromDir, from, toDir, to []byte) bool {
+	x := &n.book.leaves[i]
+	if !x.in[byHandle] || string(fromDir) == string(toDir) && string(from) == string(to) {
 		return false
 	}
-	e := n.entry(toDir, to)
-	bytes := n.bytes - 2*old.size(handle) + 2*e.size(handle)
+	bytes := n.bytes + 2*(len(toDir)+len(to)-len(fromDir)-len(from))
 	if bytes > n.limit() {
 		return false
 	}
 	n.bytes = bytes
-	delete(n.byName, old)
-	n.byName[e], n.byHandle[handle] = handle, e
-	n.recent.renamed(handle)
+	n.book.take(byName, i)
+	x.entry, x.sums[byName] = n.entry(toDir, to), nameSum(toDir, to)
+	n.book.put(byName, i)
+	n.recent.renamed([]byte(x.handle))
 	return true
 }
 
 // remove forgets a name that has been removed from its directory.
 func (n *Names) remove(parent, name []byte) {
-	h, ok := n.byName[entry{string(parent), string(name)}]
-	if !ok {
+	if n.book == nil {
 		return
 	}
-	e, ok := n.byHandle[h]
-	if ok && e.is(parent, name) { // its strings do as keys
-		delete(n.byHandle, h)
-		n.recent.renamed(h)
-		n.bytes -= e.size(h)
-	} else {
-		e = entry{string(parent), string(name)}
+	i := n.book.ofName(nameSum(parent, name), parent, name)
+	if i == 0 {
+		return
 	}
-	delete(n.byName, e)
-	n.bytes -= e.size(h)
+	x := &n.book.leaves[i]
+	size := x.size()
+	if x.in[byHandle] {
+		n.recent.renamed([]byte(x.handle))
+		n.bytes -= size
+		n.book.take(byHandle, i)
+	}
+	n.bytes -= size
+	n.book.take(byName, i)
 }
 
 // is reports whether it is a name in a directory.
@@ -280,33 +297,46 @@ func (n *Names) learn(parent, child, name []byte) {
 	if len(child) == 0 || len(name) == 0 || string(name) == "." || string(name) == ".." {
 		return
 	}
-	if f := n.place(child, false); f != nil && f.known && f.is(parent, name) {
+	if e := n.entryOf(child); e != nil && e.is(parent, name) {
 		return
 	}
-	if e, ok := n.byHandle[string(child)]; ok && e.is(parent, name) {
-		return
-	}
-	n.set(string(child), n.entry(parent, name))
+	n.set(child, parent, name)
 }
 
-func (n *Names) set(child string, e entry) {
-	if n.byHandle == nil || len(n.byHandle) >= maxNames || len(n.byName) >= maxNames || n.bytes+2*e.size(child) > n.limit() {
-		if n.byHandle != nil {
+// set gives a handle a name.
+func (n *Names) set(child, parent, name []byte) {
+	b, size := n.book, len(child)+len(parent)+len(name)+entryBytes
+	if b == nil || b.count[byHandle] >= maxNames || b.count[byName] >= maxNames || n.bytes+2*size > n.limit() {
+		if b != nil {
 			n.Forgotten++
 		}
-		n.byHandle, n.byName, n.bytes = make(map[string]entry), make(map[entry]string), 0
+		b = newBook()
+		n.book, n.bytes = b, 0
 		n.recent.forget()
 	}
-	if old, ok := n.byHandle[child]; ok {
-		n.bytes -= old.size(child)
+	sums := [2]uint64{byHandle: handleSum(child), byName: nameSum(parent, name)}
+	old, was := b.ofHandle(sums[byHandle], child), b.ofName(sums[byName], parent, name)
+	at := was // the leaf that says the same, if there is one
+	switch {
+	case old != 0 && b.leaves[old].is(parent, name):
+		at = old
+	case was == 0 || b.leaves[was].handle != string(child):
+		at = b.add(leaf{entry: n.entry(parent, name), handle: string(child), sums: sums})
 	}
-	if old, ok := n.byName[e]; ok {
-		n.bytes -= e.size(old)
+	for table, i := range [2]int32{byHandle: old, byName: was} {
+		n.bytes += size
+		if i != 0 {
+			n.bytes -= b.leaves[i].size()
+		}
+		if i == at {
+			continue
+		}
+		b.put(table, at)
+		if i != 0 {
+			b.take(table, i)
+		}
 	}
-	n.bytes += 2 * e.size(child)
-	n.byHandle[child] = e
 	n.recent.renamed(child)
-	n.byName[e] = child
 }
 
 // limit is how many bytes may be remembered.
@@ -317,7 +347,5 @@ func (n *Names) limit() int {
 	return n.Limit
 }
 
-// size is what the name of a handle takes in one of the tables, in bytes.
-func (e *entry) size(handle string) int {
-	return len(handle) + len(e.parent) + len(e.name) + entryBytes
-}
+// size is what the leaf takes in one of the tables, in bytes.
+func (x *leaf) size() int { return len(x.handle) + len(x.parent) + len(x.name) + entryBytes }

@@ -55,8 +55,8 @@ func TestNames(t *testing.T) {
 		for i := range parent {
 			parent[i] = '!' // it belongs to a message
 		}
-		if !maps.Equal(n.byHandle, byHandle) || !maps.Equal(n.byName, byName) {
-			t.Fatalf("step %d: %v, %v, want %v, %v", step, n.byHandle, n.byName, byHandle, byName)
+		if !maps.Equal(n.byHandle(), byHandle) || !maps.Equal(n.byName(), byName) {
+			t.Fatalf("step %d: %v, %v, want %v, %v", step, n.byHandle(), n.byName(), byHandle, byName)
 		}
 		for i := range 13 {
 			if step >= 2000 {
@@ -68,11 +68,11 @@ func TestNames(t *testing.T) {
 			}
 		}
 		bytes := 0
-		for h, e := range n.byHandle {
-			bytes += e.size(h)
+		for h, e := range n.byHandle() {
+			bytes += len(h) + len(e.parent) + len(e.name) + entryBytes
 		}
-		for e, h := range n.byName {
-			bytes += e.size(h)
+		for e, h := range n.byName() {
+			bytes += len(h) + len(e.parent) + len(e.name) + entryBytes
 		}
 		if n.bytes != bytes {
 			t.Fatalf("step %d: %d bytes, want %d", step, n.bytes, bytes)
@@ -122,15 +122,15 @@ func FuzzRename(f *testing.F) {
 				full.remove(a, b)
 			default:
 				short.rename(a, b, c, d)
-				h, ok := full.byName[entry{string(a), string(b)}]
+				h, ok := full.byName()[entry{string(a), string(b)}]
 				full.remove(c, d)
 				if ok {
 					full.remove(a, b)
-					full.set(h, full.entry(c, d))
+					full.set([]byte(h), c, d)
 				}
 			}
-			if !maps.Equal(short.byHandle, full.byHandle) || !maps.Equal(short.byName, full.byName) || short.bytes != full.bytes || short.Forgotten != full.Forgotten {
-				t.Fatalf("%v, %d bytes; want %v, %d", short.byHandle, short.bytes, full.byHandle, full.bytes)
+			if !maps.Equal(short.byHandle(), full.byHandle()) || !maps.Equal(short.byName(), full.byName()) || short.bytes != full.bytes || short.Forgotten != full.Forgotten {
+				t.Fatalf("%v, %d bytes; want %v, %d", short.byHandle(), short.bytes, full.byHandle(), full.bytes)
 			}
 			for _, w := range words {
 				if got, want := string(short.AppendPath(nil, []byte(w))), short.Path([]byte(w)); got != want {

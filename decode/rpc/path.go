@@ -31,8 +31,8 @@ func (n *Names) AppendPath(dst, handle []byte) []byte {
 	if f := n.Place(handle); f != nil {
 		return append(dst, f.Path...)
 	}
-	if e, ok := n.byHandle[string(handle)]; ok {
-		dst = n.appendPath(dst, &e, 0)
+	if e := n.entryOf(handle); e != nil {
+		dst = n.appendPath(dst, e, 0)
 	}
 	return dst
 }
@@ -40,8 +40,8 @@ func (n *Names) AppendPath(dst, handle []byte) []byte {
 // appendPath appends the path of an entry that is so many levels above the file.
 func (n *Names) appendPath(dst []byte, e *entry, level int) []byte {
 	if level < maxDepth {
-		if up, ok := n.byHandle[e.parent]; ok {
-			dst = append(n.appendPath(dst, &up, level+1), '/')
+		if up := n.entryOf([]byte(e.parent)); up != nil {
+			dst = append(n.appendPath(dst, up, level+1), '/')
 		}
 	}
 	return append(dst, e.name...)
@@ -167,7 +167,12 @@ func (r *recent) look(n *Names, handle []byte, level int) *recentFile {
 	if f := r.find(sum, handle); f != nil {
 		return f
 	}
-	e, known := n.byHandle[string(handle)]
+	var e entry
+	found := n.entryOf(handle)
+	known := found != nil
+	if known {
+		e = *found
+	}
 	f := &r.files[sum%Places]
 	switch {
 	case !known:
@@ -202,8 +207,8 @@ func (r *recent) look(n *Names, handle []byte, level int) *recentFile {
 }
 
 // renamed forgets a file that has another name now, and all files if it may be a directory above one of them.
-func (r *recent) renamed(handle string) {
-	sum := sumOf([]byte(handle))
+func (r *recent) renamed(handle []byte) {
+	sum := sumOf(handle)
 	if f := &r.files[sum%Places]; f.sum == sum {
 		f.size = -1
 	}
