@@ -164,6 +164,7 @@ type Decoder struct {
 	stop    atomic.Bool
 
 	pauses   rdma.PauseWatcher // nil: nobody wants to know
+	strays   StrayObserver     // the Observer, if it is one
 	emit     func(*transaction.Transaction)
 	group    *group     // of which it is the tracker; nil: it is the whole
 	groups   *groups    // with Options.Trackers, from Run on
@@ -186,13 +187,15 @@ func New(opt Options, emit func(*transaction.Transaction)) *Decoder {
 	m, _ := opt.Observer.(MessageObserver)
 	if m != nil {
 		opt.Transactions.Messages = m
+		d.strays, _ = opt.Observer.(StrayObserver)
+		opt.Transactions.Strays = d.strays
 	}
 	d.tx = transaction.NewTracker(opt.Transactions, d.emitted)
 	var h rdma.Handler = &handler{Tracker: d.tx, d: d}
 	if opt.Observer != nil {
 		o := &observed{handler{Tracker: d.tx, d: d}, opt.Observer, m}
 		h = o
-		if sendless, ok := opt.Observer.(Sendless); !ok || !sendless.Sendless() {
+		if sendless, ok := opt.Observer.(Sendless); d.strays == nil && (!ok || !sendless.Sendless()) {
 			h = &observedSends{o}
 		}
 	}
@@ -225,6 +228,13 @@ type observedSends struct{ *observed }
 
 // Sendless is an Observer that may have no use for Send, which is not called then. It always says the same.
 type Sendless interface{ Sendless() bool }
+
+// StrayObserver is a MessageObserver that is told of Sends without a transaction, of which Message says nothing. Send is not called
+// then.
+type StrayObserver interface {
+	MessageObserver
+	Stray(c *rdma.Connection, s *rdma.Send)
+}
 
 // Send implements rdma.Handler.
 func (h *observedSends) Send(c *rdma.Connection, s *rdma.Send) rdma.Tag {
@@ -271,6 +281,9 @@ func (h *observed) Merged(into *rdma.Connection, side rdma.Side, from *rdma.Conn
 // Send implements rdma.Handler.
 func (h *handler) Send(c *rdma.Connection, s *rdma.Send) rdma.Tag {
 	if c.Fabric == rdma.InfiniBand && h.d.at.packet != nil && link.StartsIPoIB(s.Data, s.Length) && h.d.message(s) {
+		if h.d.strays != nil {
+			h.d.strays.Stray(c, s)
+		}
 		return rdma.Tag{}
 	}
 	return h.Tracker.Send(c, s)

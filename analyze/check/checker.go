@@ -41,8 +41,7 @@ type Checker struct {
 	recent [lastUsed]*conn      // by the ID of the connection
 	gone   [64]*rdma.Connection // recently closed
 	goneAt int
-	calls  transaction.Table[*callState]
-	spare  []*callState
+	calls  transaction.States[callState]
 	mem    memory
 
 	attempts attempts
@@ -82,7 +81,10 @@ func (c *Count) Skipped() (n uint64) {
 	return n
 }
 
-var _ decode.MessageObserver = (*Checker)(nil)
+var (
+	_ decode.MessageObserver = (*Checker)(nil)
+	_ decode.StrayObserver   = (*Checker)(nil)
+)
 
 // New makes a Checker that reports to emit, which may keep the Finding.
 func New(opt Options, emit func(*Finding)) *Checker {

@@ -33,7 +33,7 @@ func (c *Checker) Usual(tx *transaction.Transaction) bool {
 		len(p) <= flavorAt+4 || oncrpc.Flavor(be32(p[flavorAt:])) == oncrpc.RPCSecGSS {
 		return false
 	}
-	st, _ := c.calls.Get(tx)
+	st := c.calls.Of(tx)
 	if st == nil {
 		return false
 	}
@@ -41,8 +41,8 @@ func (c *Checker) Usual(tx *transaction.Transaction) bool {
 	if k.c.MergedInto != nil || !k.usual(tx, st) {
 		return false
 	}
-	c.calls.Take(tx)
-	c.ended(tx, st)
+	c.calls.End(tx)
+	c.settled(tx, k)
 	return true
 }
 

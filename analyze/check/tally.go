@@ -78,7 +78,7 @@ func (t *txCheck) usual() bool {
 func (s *conn) usual(tx *transaction.Transaction, st *callState) bool {
 	call, reply := &tx.Call.Header, &tx.Reply.Header
 	switch {
-	case !tx.Call.Seen() || !tx.Reply.Seen(), !tx.Call.Transport || !tx.Reply.Transport, !chunkless(call) || !chunkless(reply),
+	case !tx.Usual() && !(tx.Call.Transport && tx.Reply.Transport && tx.Call.Seen() && tx.Reply.Seen() && chunkless(call) && chunkless(reply)),
 		tx.Backward, tx.Reply.Invalidates, len(tx.Notes)|len(tx.Operations) != 0, st.again.Seen(), st.twice != nil, s.done,
 		reply.Credits == 0, st.before != 0 && st.before != reply.Credits:
 		return false
