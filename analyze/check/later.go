@@ -49,17 +49,16 @@ func (c *Checker) Usual(tx *transaction.Transaction) bool {
 // flavorAt is where a call names the flavor of its credential (RFC 5531, section 9).
 const flavorAt = 24
 
-// Executed may be called in place of Decoded for a transaction that was executed, and whose messages have no errors (rpc.Brief.Set). If
-// it returns false, nothing has changed, and Decoded has to be called.
-func (c *Checker) Executed() bool {
-	if len(c.recalls) > 0 {
-		return false
-	}
+// Executed may be called in place of Decoded for a transaction that was executed, and whose messages have no errors (rpc.Brief.Set),
+// unless there are Recalls.
+func (c *Checker) Executed() {
 	if c.on[ruleCallRefused] != Off {
 		c.later.stats[ruleCallRefused].Judged++
 	}
-	return true
 }
+
+// Recalls reports whether something was recalled, so that Decoded has to be told of what is returned.
+func (c *Checker) Recalls() bool { return len(c.recalls) > 0 }
 
 // Decoded judges what is left of a transaction that Usual has accepted.
 func (c *Checker) Decoded(v *rpc.View) {
@@ -70,9 +69,7 @@ func (c *Checker) Decoded(v *rpc.View) {
 		return
 	}
 	if v.Usual() || v.Reply().Accept != oncrpc.GarbageArgs && v.Reply().Accept != oncrpc.SystemErr {
-		if c.on[ruleCallRefused] != Off {
-			c.later.stats[ruleCallRefused].Judged++
-		}
+		c.Executed()
 		return
 	}
 	t := &c.tc

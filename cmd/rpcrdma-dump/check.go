@@ -316,9 +316,10 @@ func (r *checkRun) alone(tx *transaction.Transaction) bool {
 	return true
 }
 
-// decoded takes transactions that are usual. Those that tell no names of files need not be decoded: no rule is about their fields.
+// decoded takes transactions that are usual. Most of them need not be decoded: no rule is about their fields, unless something was recalled.
 func (r *checkRun) decoded(tx *transaction.Transaction) {
-	if r.brief.Nameless(tx) && r.check.Executed() {
+	if !r.check.Recalls() && r.brief.Learn(tx, r.view.Names) {
+		r.check.Executed()
 		return
 	}
 	r.judge(tx, r.check.Decoded)
