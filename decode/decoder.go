@@ -182,7 +182,7 @@ func New(opt Options, emit func(*transaction.Transaction)) *Decoder {
 	d.pauses, _ = opt.Watcher.(rdma.PauseWatcher)
 	opt.Transactions.Detach = opt.Transactions.Detach || opt.Concurrent
 	if opt.Alone != nil {
-		opt.Transactions.Take = d.alone
+		opt.Transactions.Take = opt.Alone
 	}
 	m, _ := opt.Observer.(MessageObserver)
 	if m != nil {
@@ -329,15 +329,6 @@ func (d *Decoder) emitted(tx *transaction.Transaction) {
 	}
 }
 
-// alone takes a transaction that emit is not to get.
-func (d *Decoder) alone(tx *transaction.Transaction) bool {
-	if !d.opt.Alone(tx) {
-		return false
-	}
-	d.stats.Transactions++
-	return true
-}
-
 // Await returns when emit has returned for all transactions that it was or is to be called for, with Options.Concurrent. It may be
 // called by Options.Alone, Packet, Ordinary and Closed, and by the Observer.
 func (d *Decoder) Await() {
@@ -352,6 +343,7 @@ func (d *Decoder) Stop() { d.stop.Store(true) }
 // Stats returns the counts so far.
 func (d *Decoder) Stats() Stats {
 	s := d.stats
+	s.Transactions += d.tx.Taken()
 	s.Misframed, s.Differing = d.tcp.iwarp.Misframed, d.tcp.differing
 	s.Displaced, s.BadCRC = d.tcp.iwarp.Displaced, d.tcp.iwarp.BadCRC
 	s.Displaced.Add(d.tcp.displaced)

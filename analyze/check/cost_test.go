@@ -3,6 +3,7 @@ package check
 import (
 	"runtime"
 	"testing"
+	"unsafe"
 
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode"
@@ -82,5 +83,12 @@ func TestMemory(t *testing.T) {
 	c.mem.each(handle{k, 0, 1}, func(*offered) bool { n++; return false })
 	if n != maxChain {
 		t.Errorf("%d segments of a handle looked at, want %d", n, maxChain)
+	}
+}
+
+// What is remembered of an open call fills a cache line, with its transaction.
+func TestCallState(t *testing.T) {
+	if n := unsafe.Sizeof(callState{}) + unsafe.Sizeof(&transaction.Transaction{}); n != 64 {
+		t.Errorf("%d bytes", n)
 	}
 }

@@ -10,25 +10,68 @@ import (
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
-// callState is what a Checker remembers of an open transaction.
+// callState is what a Checker remembers of an open transaction. With the transaction it fills a cache line.
 type callState struct {
 	k       *conn
 	seq     uint64    // sequence number of the call among those of its requester; 0 if not seen
 	gaps    [2]uint64 // missing packets when the call began
+	twice   *Finding  // memory that another open call offers
+	again   uint64    // number of the packet with which the call was retransmitted on the same connection; 0 if it was not
+	before  uint32    // credits granted before the reply
 	replied bool
-	again   rdma.Ref // the call was retransmitted on the same connection
-	before  uint32   // credits granted before the reply
-	twice   *Finding // memory that another open call offers
 	// overtaken means that operations for the call precede it in the capture.
 	overtaken bool
 }
 
-// Message implements decode.MessageObserver.
+// Message implements decode.MessageObserver. It takes what nearly all messages are in one step: a call for which there is a credit, and its
+// reply, both without chunks, on a connection with nothing unusual. For these it does what message does: TestUsual and FuzzCheck
+// compare the two.
 func (c *Checker) Message(tx *transaction.Transaction, reply bool, s *rdma.Send) {
 	c.tagged = true
-	if c.usualMessage(tx, reply) {
+	k := c.last
+	if k == nil || k.c != tx.Connection {
+		if k = c.recent[uint(tx.Connection.ID)%lastUsed]; k == nil || k.c != tx.Connection {
+			c.message(tx, reply, s)
+			return
+		}
+	}
+	if !k.rpc || k.done || k.many || len(k.repeats) > 0 || !tx.UsualCall() {
+		c.message(tx, reply, s)
 		return
 	}
+	f := &k.flow[tx.From&1]
+	st := c.calls.Of(tx)
+	if reply {
+		if st == nil || !tx.Usual() || st.seq == 0 || f.out == 0 || len(f.excess) > 0 {
+			c.message(tx, reply, s)
+			return
+		}
+		st.replied, st.before = true, f.granted
+		f.out--
+		f.replied = true
+		f.grant(tx.Reply.Header.Credits)
+		k.tally.replies++
+	} else {
+		credits := tx.Call.Header.Credits
+		if st != nil || !f.replied || f.out >= f.limitFor(credits) {
+			c.message(tx, reply, s)
+			return
+		}
+		st = c.calls.Begin(tx)
+		f.base = k.misses()
+		f.out++
+		f.seq++
+		f.requested = credits
+		st.k, st.gaps, st.seq = k, f.base, f.seq
+		k.tally.within++
+	}
+	k.tally.messages++
+	c.last = k
+	c.enter(k)
+}
+
+// message is Message for whatever it is.
+func (c *Checker) message(tx *transaction.Transaction, reply bool, s *rdma.Send) {
 	if f := tx.Connection.Fabric; f == rdma.TCP || f == rdma.UDP {
 		return
 	}
@@ -58,8 +101,8 @@ func (c *Checker) Message(tx *transaction.Transaction, reply bool, s *rdma.Send)
 		c.mem.answered(k, tx)
 		return
 	} else if !reply {
-		if !st.again.Seen() {
-			st.again = s.First
+		if st.again == 0 {
+			st.again = s.First.Number
 		}
 		return
 	}
@@ -79,49 +122,6 @@ func (c *Checker) Message(tx *transaction.Transaction, reply bool, s *rdma.Send)
 	if !tx.Call.Header.Plain() {
 		c.offered(k, st, tx)
 	}
-}
-
-// usualMessage takes what nearly all messages are: a call for which there is a credit, and its reply, both without chunks, on a connection with
-// nothing unusual. It returns false, and has changed nothing, if anything else has to be looked at. What it does is what Message
-// would do: TestUsual and FuzzCheck compare them.
-func (c *Checker) usualMessage(tx *transaction.Transaction, reply bool) bool {
-	k := c.last
-	if k == nil || k.c != tx.Connection {
-		if k = c.recent[tx.Connection.ID%lastUsed]; k == nil || k.c != tx.Connection {
-			return false
-		}
-	}
-	if !k.rpc || k.done || k.many || len(k.repeats) > 0 || !tx.UsualCall() {
-		return false
-	}
-	f := &k.flow[tx.From&1]
-	st := c.calls.Of(tx)
-	if reply {
-		if st == nil || !tx.Usual() || st.seq == 0 || f.out == 0 || len(f.excess) > 0 {
-			return false
-		}
-		st.replied, st.before = true, f.granted
-		f.out--
-		f.replied = true
-		f.grant(tx.Reply.Header.Credits)
-		k.tally.replies++
-	} else {
-		credits := tx.Call.Header.Credits
-		if st != nil || !f.replied || f.out >= f.limitFor(credits) {
-			return false
-		}
-		st = c.calls.Begin(tx)
-		f.base = k.misses()
-		f.out++
-		f.seq++
-		f.requested = credits
-		st.k, st.gaps, st.seq = k, f.base, f.seq
-		k.tally.within++
-	}
-	k.tally.messages++
-	c.last = k
-	c.enter(k)
-	return true
 }
 
 // Send implements decode.Observer, for those who do not know decode.StrayObserver.

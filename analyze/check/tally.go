@@ -79,7 +79,7 @@ func (s *conn) usual(tx *transaction.Transaction, st *callState) bool {
 	call, reply := &tx.Call.Header, &tx.Reply.Header
 	switch {
 	case !tx.Usual() && !(tx.Call.Transport && tx.Reply.Transport && tx.Call.Seen() && tx.Reply.Seen() && chunkless(call) && chunkless(reply)),
-		tx.Backward, tx.Reply.Invalidates, len(tx.Notes)|len(tx.Operations) != 0, st.again.Seen(), st.twice != nil, s.done,
+		tx.Backward, tx.Reply.Invalidates, len(tx.Notes)|len(tx.Operations) != 0, st.again != 0, st.twice != nil, s.done,
 		reply.Credits == 0, st.before != 0 && st.before != reply.Credits:
 		return false
 	}
@@ -88,9 +88,11 @@ func (s *conn) usual(tx *transaction.Transaction, st *callState) bool {
 	}
 	limited := false
 	if x := tx.Connection.Resolve(); declared(x, 0) && declared(x, 1) {
-		a, b := &x.Setup[tx.From&1].Private, &x.Setup[tx.From.Other()&1].Private
-		if tx.Call.SendBytes > int(rdma.InlineThreshold(a, b)) || tx.Reply.SendBytes > int(rdma.InlineThreshold(b, a)) {
-			return false
+		if max(tx.Call.SendBytes, tx.Reply.SendBytes) > rdma.DefaultInlineThreshold { // the least
+			a, b := &x.Setup[tx.From&1].Private, &x.Setup[tx.From.Other()&1].Private
+			if tx.Call.SendBytes > int(rdma.InlineThreshold(a, b)) || tx.Reply.SendBytes > int(rdma.InlineThreshold(b, a)) {
+				return false
+			}
 		}
 		limited = true
 	}

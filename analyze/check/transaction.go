@@ -364,9 +364,9 @@ func (t *txCheck) lifetime() {
 	} else {
 		c.ok(ruleXIDReused)
 	}
-	if t.st.again.Seen() {
+	if t.st.again != 0 {
 		if c.on[ruleResentSame] != Off {
-			f := t.finding(ruleResentSame, aboutCall, "one copy on each connection", fmt.Sprintf("the call again in frame %d", t.st.again.Number))
+			f := t.finding(ruleResentSame, aboutCall, "one copy on each connection", fmt.Sprintf("the call again in frame %d", t.st.again))
 			c.report(f)
 		}
 	} else {

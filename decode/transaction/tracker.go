@@ -118,6 +118,7 @@ type Tracker struct {
 	peekErr   error
 	gen       uint64
 	entries   entries
+	taken     uint64 // by Options.Take
 
 	halves  []*half // of connections that are closed, for others
 	sent    reconnects
