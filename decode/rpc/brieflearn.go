@@ -28,31 +28,31 @@ func (b *Brief) Learn(tx *transaction.Transaction, n *Names) bool {
 // learn3 learns from a call of NFSv3 that was executed. It returns false, and has learned nothing, if it is none of those that name one
 // file.
 func (b *Brief) learn3(tx *transaction.Transaction, n *Names) bool {
-	args := tx.Call.Payload[b.argsAt:]
-	result := tx.Reply.Payload[b.resultAt:]
+	args, at := tx.Call.Payload, b.argsAt
+	result, given := tx.Reply.Payload, b.resultAt+4 // behind the status
 	switch tx.Procedure {
 	case nfs3.NFSPROC3_LOOKUP:
-		dir, args := opaque3(args)
-		name, _ := opaque3(args)
-		child, _ := opaque3(result[4:])
+		dir, at := opaqueAt(args, at)
+		name, _ := opaqueAt(args, at)
+		child, _ := opaqueAt(result, given)
 		n.learn(dir, child, name)
 	case nfs3.NFSPROC3_CREATE, nfs3.NFSPROC3_MKDIR, nfs3.NFSPROC3_SYMLINK, nfs3.NFSPROC3_MKNOD:
-		if binary.BigEndian.Uint32(result[4:]) == 0 { // no handle follows
+		if binary.BigEndian.Uint32(result[given:]) == 0 { // no handle follows
 			return true
 		}
-		dir, args := opaque3(args)
-		name, _ := opaque3(args)
-		child, _ := opaque3(result[8:])
+		dir, at := opaqueAt(args, at)
+		name, _ := opaqueAt(args, at)
+		child, _ := opaqueAt(result, given+4)
 		n.learn(dir, child, name)
 	case nfs3.NFSPROC3_REMOVE, nfs3.NFSPROC3_RMDIR:
-		dir, args := opaque3(args)
-		name, _ := opaque3(args)
+		dir, at := opaqueAt(args, at)
+		name, _ := opaqueAt(args, at)
 		n.remove(dir, name)
 	case nfs3.NFSPROC3_RENAME:
-		fromDir, args := opaque3(args)
-		from, args := opaque3(args)
-		toDir, args := opaque3(args)
-		to, _ := opaque3(args)
+		fromDir, at := opaqueAt(args, at)
+		from, at := opaqueAt(args, at)
+		toDir, at := opaqueAt(args, at)
+		to, _ := opaqueAt(args, at)
 		n.rename(fromDir, from, toDir, to)
 	default:
 		return false
@@ -60,8 +60,9 @@ func (b *Brief) learn3(tx *transaction.Transaction, n *Names) bool {
 	return true
 }
 
-// opaque3 returns the opaque that b, which Set has passed over without an error, begins with, and what follows it.
-func opaque3(b []byte) (v, rest []byte) {
-	n := uint(binary.BigEndian.Uint32(b))
-	return b[4 : 4+n : 4+n], b[4+(n+3)&^3:]
+// opaqueAt returns the opaque at a place of a message that Set has passed over without an error, and where it ends, with its padding.
+func opaqueAt(b []byte, at int) (v []byte, end int) {
+	n := int(binary.BigEndian.Uint32(b[at:]))
+	at += 4
+	return b[at : at+n], at + (n+3)&^3
 }

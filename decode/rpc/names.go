@@ -232,18 +232,19 @@ func (n *Names) rename(fromDir, from, toDir, to []byte) {
 		n.remove(toDir, to)
 		return
 	}
-	h := n.book.leaves[i].handle
-	n.remove(toDir, to)
-	if n.move(i, fromDir, from, toDir, to) {
+	h, sum := n.book.leaves[i].handle, nameSum(toDir, to)
+	n.removeOf(sum, toDir, to)
+	if n.move(i, sum, fromDir, from, toDir, to) {
 		return
 	}
 	n.remove(fromDir, from)
-	n.set([]byte(h), toDir, to)
+	child := []byte(h)
+	n.set(handleSum(child), child, toDir, to)
 }
 
 // move is the usual rename: a handle has the old name only, that of leaf i, and the names fit. It does not look for what it knows: that
-// the new name is not there.
-func (n *Names) move(i int32, fromDir, from, toDir, to []byte) bool {
+// the new name, whose sum it gets, is not there.
+func (n *Names) move(i int32, sum uint64, fromDir, from, toDir, to []byte) bool {
 	x := &n.book.leaves[i]
 	if !x.in[byHandle] || string(fromDir) == string(toDir) && string(from) == string(to) {
 		return false
@@ -254,7 +255,7 @@ func (n *Names) move(i int32, fromDir, from, toDir, to []byte) bool {
 	}
 	n.bytes = bytes
 	n.book.take(byName, i)
-	x.entry, x.sums[byName] = n.entry(toDir, to), nameSum(toDir, to)
+	x.entry, x.sums[byName] = n.entry(toDir, to), sum
 	n.book.put(byName, i)
 	n.recent.renamed([]byte(x.handle))
 	return true
@@ -262,10 +263,14 @@ func (n *Names) move(i int32, fromDir, from, toDir, to []byte) bool {
 
 // remove forgets a name that has been removed from its directory.
 func (n *Names) remove(parent, name []byte) {
-	if n.book == nil {
-		return
+	if n.book != nil {
+		n.removeOf(nameSum(parent, name), parent, name)
 	}
-	i := n.book.ofName(nameSum(parent, name), parent, name)
+}
+
+// removeOf is remove for a name with a sum.
+func (n *Names) removeOf(sum uint64, parent, name []byte) {
+	i := n.book.ofName(sum, parent, name)
 	if i == 0 {
 		return
 	}
@@ -297,14 +302,17 @@ func (n *Names) learn(parent, child, name []byte) {
 	if len(child) == 0 || len(name) == 0 || string(name) == "." || string(name) == ".." {
 		return
 	}
-	if e := n.entryOf(child); e != nil && e.is(parent, name) {
-		return
+	sum := handleSum(child)
+	if b := n.book; b != nil {
+		if i := b.ofHandle(sum, child); i != 0 && b.leaves[i].is(parent, name) {
+			return
+		}
 	}
-	n.set(child, parent, name)
+	n.set(sum, child, parent, name)
 }
 
-// set gives a handle a name.
-func (n *Names) set(child, parent, name []byte) {
+// set gives a handle, whose sum it gets, a name.
+func (n *Names) set(sum uint64, child, parent, name []byte) {
 	b, size := n.book, len(child)+len(parent)+len(name)+entryBytes
 	if b == nil || b.count[byHandle] >= maxNames || b.count[byName] >= maxNames || n.bytes+2*size > n.limit() {
 		if b != nil {
@@ -314,7 +322,7 @@ func (n *Names) set(child, parent, name []byte) {
 		n.book, n.bytes = b, 0
 		n.recent.forget()
 	}
-	sums := [2]uint64{byHandle: handleSum(child), byName: nameSum(parent, name)}
+	sums := [2]uint64{byHandle: sum, byName: nameSum(parent, name)}
 	old, was := b.ofHandle(sums[byHandle], child), b.ofName(sums[byName], parent, name)
 	at := was // the leaf that says the same, if there is one
 	switch {

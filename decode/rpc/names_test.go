@@ -126,7 +126,7 @@ func FuzzRename(f *testing.F) {
 				full.remove(c, d)
 				if ok {
 					full.remove(a, b)
-					full.set([]byte(h), c, d)
+					full.set(handleSum([]byte(h)), []byte(h), c, d)
 				}
 			}
 			if !maps.Equal(short.byHandle(), full.byHandle()) || !maps.Equal(short.byName(), full.byName()) || short.bytes != full.bytes || short.Forgotten != full.Forgotten {
