@@ -41,6 +41,7 @@ type offered struct {
 	program    uint32
 	version    uint32
 	procedure  uint32
+	open       uint32 // of the newest with this handle: how many of those with this handle are open
 	backward   bool
 }
 
@@ -65,14 +66,17 @@ func (m *memory) add(h handle) (o *offered, dropped *conn, owner rdma.Side) {
 		if old.state == segmentOpen {
 			dropped, owner = old.k, old.owner
 		}
-		if m.head[old.handle] == old.seq {
+		if newest := m.head[old.handle]; newest == old.seq {
 			delete(m.head, old.handle)
+		} else if old.state == segmentOpen {
+			m.at(newest).open--
 		}
 	}
 	o = m.at(m.next)
-	*o = offered{handle: h, seq: m.next}
+	*o = offered{handle: h, seq: m.next, open: 1}
 	if older, ok := m.head[h]; ok {
 		o.older = older + 1
+		o.open += m.at(older).open
 	}
 	m.head[h] = m.next
 	m.next++
@@ -91,6 +95,31 @@ func (m *memory) each(h handle, f func(*offered) bool) {
 		ok = o.older > 0 && o.older-1+maxMemory > m.next
 		seq = o.older - 1
 	}
+}
+
+// eachOpen is each for segments that are open. It stops when it has seen them all: handles are used again and again, and nearly all
+// that are remembered of one are not open any more. f may answer a segment.
+func (m *memory) eachOpen(h handle, f func(*offered) bool) {
+	seq, ok := m.head[h]
+	if !ok {
+		return
+	}
+	newest := m.at(seq)
+	left := newest.open
+	m.each(h, func(o *offered) bool {
+		if left == 0 {
+			return true
+		}
+		if o.state != segmentOpen {
+			return false
+		}
+		left--
+		stop := f(o)
+		if o.state != segmentOpen {
+			newest.open--
+		}
+		return stop || left == 0
+	})
 }
 
 // overlaps reports whether the segment overlaps a range.
@@ -121,9 +150,9 @@ func (c *Checker) offer(k *conn, st *callState, tx *transaction.Transaction, s *
 		c.overtaken(k, s, tx.From, read, tx.Call.First.Number)
 	}
 	if st.twice == nil && c.on[ruleHandleOpen] != Off {
-		c.mem.each(key, func(o *offered) bool {
+		c.mem.eachOpen(key, func(o *offered) bool {
 			// Memory that is only read may be offered any number of times.
-			if o.state != segmentOpen || o.xid == tx.XID && o.call == tx.Call.First.Number || o.read && read || !o.overlaps(s.Offset, s.Length) {
+			if o.xid == tx.XID && o.call == tx.Call.First.Number || o.read && read || !o.overlaps(s.Offset, s.Length) {
 				return false
 			}
 			f := k.finding(ruleHandleOpen, tx.Call.Last, tx.From, Requester)
@@ -149,8 +178,8 @@ func (m *memory) answered(k *conn, tx *transaction.Transaction) {
 	}
 	h := &tx.Call.Header
 	end := func(s *rpcrdma.Segment) {
-		m.each(handle{k, tx.From, s.Handle}, func(o *offered) bool {
-			if o.xid == tx.XID && o.call == tx.Call.First.Number && o.state == segmentOpen {
+		m.eachOpen(handle{k, tx.From, s.Handle}, func(o *offered) bool {
+			if o.xid == tx.XID && o.call == tx.Call.First.Number {
 				o.state, o.ended = segmentAnswered, tx.Reply.Last
 				if tx.Reply.Invalidates && tx.Reply.Handle == o.key {
 					o.state = segmentInvalidated
