@@ -58,11 +58,13 @@ func (c *Checker) Message(tx *transaction.Transaction, reply bool, s *rdma.Send)
 			return
 		}
 		st = c.calls.Begin(tx)
-		f.base = k.misses()
+		// One by one: to copy both at once, the processor has to wait until they are stored.
+		a, b := k.missing(0), k.missing(1)
+		f.base[0], f.base[1], st.gaps[0], st.gaps[1] = a, b, a, b
 		f.out++
 		f.seq++
 		f.requested = credits
-		st.k, st.gaps, st.seq = k, f.base, f.seq
+		st.k, st.seq = k, f.seq
 		k.tally.within++
 	}
 	k.tally.messages++

@@ -18,12 +18,15 @@ type book struct {
 
 // leaf says that a file was found under a name. There is one at most for each handle, directory and name.
 type leaf struct {
-	entry
-	handle string
-	sums   [2]uint64
-	next   [2]int32 // in the chains of the tables; if it is free, the first is the next free one
-	in     [2]bool
+	parent       string // handle of the directory; "" if not known
+	name, handle []byte // in room of the leaf's own, which is used again
+	sums         [2]uint64
+	next         [2]int32 // in the chains of the tables; if it is free, the first is the next free one
+	in           [2]bool
 }
+
+// keepLeaf is how much room a free leaf keeps for a name, and for a handle.
+const keepLeaf = 64
 
 // The tables of a book.
 const (
@@ -50,7 +53,7 @@ func (b *book) ofHandle(sum uint64, handle []byte) int32 {
 	i := *b.head(byHandle, sum)
 	for i != 0 {
 		x := &b.leaves[i]
-		if x.sums[byHandle] == sum && x.handle == string(handle) {
+		if x.sums[byHandle] == sum && string(x.handle) == string(handle) {
 			break
 		}
 		i = x.next[byHandle]
@@ -72,14 +75,17 @@ func (b *book) ofName(sum uint64, parent, name []byte) int32 {
 }
 
 // add makes a leaf that is in no table.
-func (b *book) add(x leaf) int32 {
+func (b *book) add(handle []byte, parent string, name []byte, sums [2]uint64) int32 {
 	i := b.free
 	if i == 0 {
-		b.leaves = append(b.leaves, x)
-		return int32(len(b.leaves) - 1)
+		i = int32(len(b.leaves))
+		b.leaves = append(b.leaves, leaf{})
+	} else {
+		b.free = b.leaves[i].next[byHandle]
 	}
-	b.free = b.leaves[i].next[byHandle]
-	b.leaves[i] = x
+	x := &b.leaves[i]
+	x.handle, x.parent, x.sums = append(x.handle, handle...), parent, sums
+	x.name = append(x.name, name...)
 	return i
 }
 
@@ -117,10 +123,26 @@ func (b *book) take(table int, i int32) {
 	x.in[table] = false
 	b.count[table]--
 	if !x.in[byHandle] && !x.in[byName] {
-		*x = leaf{next: [2]int32{byHandle: b.free}}
-		b.free = i
+		x.parent, x.name, x.handle = "", kept(x.name), kept(x.handle)
+		x.next[byHandle], b.free = b.free, i
 	}
 }
+
+// kept is the room of b, if it is to be kept.
+func kept(b []byte) []byte {
+	if cap(b) > keepLeaf {
+		return nil
+	}
+	return b[:0]
+}
+
+// is reports whether it is a name in a directory.
+func (x *leaf) is(parent, name []byte) bool {
+	return string(x.name) == string(name) && x.parent == string(parent)
+}
+
+// size is what the leaf takes in one of the tables, in bytes.
+func (x *leaf) size() int { return len(x.handle) + len(x.parent) + len(x.name) + entryBytes }
 
 // rehash puts all leaves where this process looks for them, whose sums are others: the book is as another process has saved it.
 func (b *book) rehash() {
@@ -131,7 +153,7 @@ func (b *book) rehash() {
 		if !x.in[byHandle] && !x.in[byName] {
 			continue
 		}
-		n := b.add(leaf{entry: x.entry, handle: x.handle, sums: [2]uint64{handleSum([]byte(x.handle)), nameSum([]byte(x.parent), []byte(x.name))}})
+		n := b.add(x.handle, x.parent, x.name, [2]uint64{byHandle: handleSum(x.handle), byName: nameSum([]byte(x.parent), x.name)})
 		for table, in := range x.in {
 			if in {
 				b.put(table, n)

@@ -7,12 +7,15 @@ func SameNames(a, b *Names) bool {
 	return a.bytes == b.bytes && maps.Equal(a.byHandle(), b.byHandle()) && maps.Equal(a.byName(), b.byName())
 }
 
+// entry is a name in a directory.
+type entry struct{ parent, name string }
+
 // byHandle is the newest name of each handle. Of each leaf, it is looked up as well.
 func (n *Names) byHandle() map[string]entry {
 	m := make(map[string]entry)
 	n.eachLeaf(byHandle, func(i int32, x *leaf) {
-		m[x.handle] = x.entry
-		if at := n.book.ofHandle(handleSum([]byte(x.handle)), []byte(x.handle)); at != i {
+		m[string(x.handle)] = entry{x.parent, string(x.name)}
+		if at := n.book.ofHandle(handleSum(x.handle), x.handle); at != i {
 			panic("a handle is not where it is looked for")
 		}
 	})
@@ -23,8 +26,8 @@ func (n *Names) byHandle() map[string]entry {
 func (n *Names) byName() map[entry]string {
 	m := make(map[entry]string)
 	n.eachLeaf(byName, func(i int32, x *leaf) {
-		m[x.entry] = x.handle
-		if at := n.book.ofName(nameSum([]byte(x.parent), []byte(x.name)), []byte(x.parent), []byte(x.name)); at != i {
+		m[entry{x.parent, string(x.name)}] = string(x.handle)
+		if at := n.book.ofName(nameSum([]byte(x.parent), x.name), []byte(x.parent), x.name); at != i {
 			panic("a name is not where it is looked for")
 		}
 	})

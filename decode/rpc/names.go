@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"bytes"
 	"slices"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
@@ -36,11 +37,6 @@ type Names struct {
 	Forgotten int
 }
 
-type entry struct {
-	parent string // handle of the directory; "" if not known
-	name   string
-}
-
 // maxDepth bounds a path: handles may be made to point in a circle.
 const maxDepth = 64
 
@@ -64,16 +60,16 @@ func (v *View) Path() string {
 // Path is the known part of the path of a file handle: "d1/small", or "…/small" if the name of a directory on
 // the way is not known. It is empty if nothing is known.
 func (n *Names) Path(handle []byte) string {
-	e := n.entryOf(handle)
-	if e == nil {
+	x := n.leafOf(handle)
+	if x == nil {
 		return ""
 	}
-	path := e.name
+	path := string(x.name)
 	for range maxDepth {
-		if e = n.entryOf([]byte(e.parent)); e == nil {
+		if x = n.leafOf([]byte(x.parent)); x == nil {
 			return path
 		}
-		path = e.name + "/" + path
+		path = string(x.name) + "/" + path
 	}
 	return path
 }
@@ -211,13 +207,13 @@ func (n *Names) filehandle(f *nfs4.Fattr4) []byte {
 	return n.attrs.Filehandle
 }
 
-// entryOf is the newest name of a handle, nil if none is known. It is valid until Names learns more.
-func (n *Names) entryOf(handle []byte) *entry {
+// leafOf has the newest name of a handle; nil if none is known. It is valid until Names learns more.
+func (n *Names) leafOf(handle []byte) *leaf {
 	if n.book == nil {
 		return nil
 	}
 	if i := n.book.ofHandle(handleSum(handle), handle); i != 0 {
-		return &n.book.leaves[i].entry
+		return &n.book.leaves[i]
 	}
 	return nil
 }
@@ -237,8 +233,8 @@ func (n *Names) rename(fromDir, from, toDir, to []byte) {
 	if n.move(i, sum, fromDir, from, toDir, to) {
 		return
 	}
+	child := bytes.Clone(h)
 	n.remove(fromDir, from)
-	child := []byte(h)
 	n.set(handleSum(child), child, toDir, to)
 }
 
@@ -249,15 +245,15 @@ func (n *Names) move(i int32, sum uint64, fromDir, from, toDir, to []byte) bool 
 	if !x.in[byHandle] || string(fromDir) == string(toDir) && string(from) == string(to) {
 		return false
 	}
-	bytes := n.bytes + 2*(len(toDir)+len(to)-len(fromDir)-len(from))
-	if bytes > n.limit() {
+	held := n.bytes + 2*(len(toDir)+len(to)-len(fromDir)-len(from))
+	if held > n.limit() {
 		return false
 	}
-	n.bytes = bytes
+	n.bytes = held
 	n.book.take(byName, i)
-	x.entry, x.sums[byName] = n.entry(toDir, to), sum
+	x.parent, x.name, x.sums[byName] = n.directory(toDir), append(x.name[:0], to...), sum
 	n.book.put(byName, i)
-	n.recent.renamed([]byte(x.handle))
+	n.recent.renamed(x.handle)
 	return true
 }
 
@@ -277,7 +273,7 @@ func (n *Names) removeOf(sum uint64, parent, name []byte) {
 	x := &n.book.leaves[i]
 	size := x.size()
 	if x.in[byHandle] {
-		n.recent.renamed([]byte(x.handle))
+		n.recent.renamed(x.handle)
 		n.bytes -= size
 		n.book.take(byHandle, i)
 	}
@@ -285,17 +281,12 @@ func (n *Names) removeOf(sum uint64, parent, name []byte) {
 	n.book.take(byName, i)
 }
 
-// is reports whether it is a name in a directory.
-func (e *entry) is(parent, name []byte) bool {
-	return e.name == string(name) && e.parent == string(parent)
-}
-
-// entry makes one. Directories share a string as long as they stay the same.
-func (n *Names) entry(parent, name []byte) entry {
+// directory is the handle of a directory, as it is kept. Names share a string as long as it stays the same.
+func (n *Names) directory(parent []byte) string {
 	if n.dir != string(parent) {
 		n.dir = string(parent)
 	}
-	return entry{n.dir, string(name)}
+	return n.dir
 }
 
 func (n *Names) learn(parent, child, name []byte) {
@@ -328,8 +319,8 @@ func (n *Names) set(sum uint64, child, parent, name []byte) {
 	switch {
 	case old != 0 && b.leaves[old].is(parent, name):
 		at = old
-	case was == 0 || b.leaves[was].handle != string(child):
-		at = b.add(leaf{entry: n.entry(parent, name), handle: string(child), sums: sums})
+	case was == 0 || string(b.leaves[was].handle) != string(child):
+		at = b.add(child, n.directory(parent), name, sums)
 	}
 	for table, i := range [2]int32{byHandle: old, byName: was} {
 		n.bytes += size
@@ -354,6 +345,3 @@ func (n *Names) limit() int {
 	}
 	return n.Limit
 }
-
-// size is what the leaf takes in one of the tables, in bytes.
-func (x *leaf) size() int { return len(x.handle) + len(x.parent) + len(x.name) + entryBytes }
