@@ -71,8 +71,8 @@ func TestMemory(t *testing.T) {
 		o, _, _ := c.mem.add(handle{k, 0, uint32(i)})
 		o.length = 1
 	}
-	if len(c.mem.ring) != maxMemory || len(c.mem.head) != maxMemory {
-		t.Errorf("%d segments, %d handles remembered", len(c.mem.ring), len(c.mem.head))
+	if len(c.mem.ring)*memoryPage != maxMemory || len(c.mem.head) != maxMemory {
+		t.Errorf("%d segments, %d handles remembered", len(c.mem.ring)*memoryPage, len(c.mem.head))
 	}
 	for i := range 3 * maxMemory {
 		c.mem.add(handle{k, 0, 1 + uint32(i%3)})
@@ -94,8 +94,8 @@ func TestOpenSegments(t *testing.T) {
 	m, k := &c.mem, &conn{}
 	check := func(step int) {
 		open := make(map[handle]uint32)
-		for i := range m.ring {
-			if o := &m.ring[i]; o.state == segmentOpen {
+		for seq := m.next - min(m.next, maxMemory); seq < m.next; seq++ {
+			if o := m.at(seq); o.state == segmentOpen {
 				open[o.handle]++
 			}
 		}

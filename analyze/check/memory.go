@@ -11,13 +11,16 @@ import (
 // memory remembers the segments that calls offered, past the end of the calls: the latest of all connections,
 // in a ring. Segments with the same handle are chained from newest to oldest.
 type memory struct {
-	ring []offered
-	next uint64 // sequence number of the next segment; its place in the ring is the remainder modulo the ring size
+	ring [][]offered // in pages, so that it is not copied as it grows
+	next uint64      // sequence number of the next segment; its place in the ring is the remainder modulo the ring size
 	head map[handle]uint64
 }
 
 // maxMemory is how many segments are remembered (some 80 bytes each).
 const maxMemory = 1 << 16
+
+// memoryPage is how many of them there is room for at a time.
+const memoryPage = 1 << 10
 
 // maxChain bounds the search among segments with the same handle.
 const maxChain = 64
@@ -55,12 +58,16 @@ const (
 
 func (m *memory) init() { m.head = make(map[handle]uint64) }
 
-func (m *memory) at(seq uint64) *offered { return &m.ring[seq%maxMemory] }
+func (m *memory) at(seq uint64) *offered {
+	return &m.ring[seq%maxMemory/memoryPage][seq%memoryPage]
+}
 
 // add makes room for a segment. If that drops a segment whose call is still open, add returns it.
 func (m *memory) add(h handle) (o *offered, dropped *conn, owner rdma.Side) {
-	if len(m.ring) < maxMemory {
-		m.ring = append(m.ring, offered{})
+	if m.next < maxMemory {
+		if m.next%memoryPage == 0 {
+			m.ring = append(m.ring, make([]offered, memoryPage))
+		}
 	} else {
 		old := m.at(m.next)
 		if old.state == segmentOpen {

@@ -40,7 +40,7 @@ func (c *Checker) Transaction(v *rpc.View) {
 	tx := v.Tx
 	c.apart.called(v)
 	c.leave()
-	if len(c.recalls) > 0 {
+	if c.Recalls() {
 		c.returned(v, c.report)
 	}
 	st := c.calls.Of(tx)
