@@ -10,14 +10,16 @@ import (
 // Learn is what View.Set and View.Learn do, for consumers that want nothing else of most transactions. It returns false, and has learned
 // nothing, if Set does so, or if more of the transaction has to be decoded to learn from it.
 func (b *Brief) Learn(tx *transaction.Transaction, n *Names) bool {
-	if !b.Set(tx) {
-		return false
-	}
+	return b.Set(tx) && (n == nil || b.learn(tx, n))
+}
+
+// learn learns from the transaction that Set has accepted. It returns false, and has learned nothing, if more of it has to be decoded.
+func (b *Brief) learn(tx *transaction.Transaction, n *Names) bool {
 	m := b.messages
 	switch {
 	case m.compound:
 		return !m.outline.tells()
-	case !m.teaches || b.Failed || n == nil:
+	case !m.teaches || b.Failed:
 		return true
 	case tx.Program != nfs3.NFS_PROGRAM || tx.Version != nfs3.NFS_V3 || mayReduce(&tx.Call) || mayReduce(&tx.Reply):
 		return false

@@ -80,22 +80,12 @@ func (v *View) Learn() {
 	if n == nil {
 		return
 	}
+	gives := v.gives
 	if m := v.usual; m != nil {
-		switch {
-		case m.compound:
-			if !m.outline.tells() {
-				return
-			}
-		case m.gives:
-			v.learnGiven(n)
-			return
-		case m.teaches:
-			if v.learn3(n) {
-				return
-			}
-		default:
+		if v.brief.learn(v.Tx, n) {
 			return
 		}
+		gives = m.gives
 	}
 	if v.Result() == nil {
 		return
@@ -127,16 +117,9 @@ func (v *View) Learn() {
 	case *nfs4.CompoundRes:
 		v.learn4(n)
 	default:
-		if v.gives {
-			v.learnGiven(n)
+		if f := v.File(); gives && f != nil && f.Result != nil {
+			n.learn(f.Handle, f.Result, f.Name)
 		}
-	}
-}
-
-// learnGiven remembers the one handle that the results give.
-func (v *View) learnGiven(n *Names) {
-	if f := v.File(); f != nil && f.Result != nil {
-		n.learn(f.Handle, f.Result, f.Name)
 	}
 }
 
