@@ -172,7 +172,7 @@ func handleSum(handle []byte) uint64 { return keyedSum(sumSeeds[0], handle) }
 
 func nameSum(parent, name []byte) uint64 { return keyedSum(handleSum(parent), name) }
 
-// keyedSum is a checksum of some bytes. Most handles have 16 to 32 bytes, and most names no more.
+// keyedSum is a checksum of some bytes, with a key that nobody can guess. Most handles have 16 to 32 bytes, and most names no more.
 func keyedSum(key uint64, b []byte) uint64 {
 	var x, y, z, w uint64
 	n := len(b)
@@ -191,6 +191,6 @@ func keyedSum(key uint64, b []byte) uint64 {
 		x = uint64(b[0])<<16 | uint64(b[n/2])<<8 | uint64(b[n-1])
 	}
 	hi, lo := bits.Mul64(x^sumSeeds[1], y^key)
-	hi, lo = bits.Mul64(z^hi^lo^sumSeeds[2], w^uint64(n)<<56^sumSeeds[1]^key)
+	hi, lo = bits.Mul64(z^hi^lo^sumSeeds[2], w^uint64(n)*sumSeeds[1]^key)
 	return hi ^ lo
 }
