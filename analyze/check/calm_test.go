@@ -212,3 +212,21 @@ func TestCalmPending(t *testing.T) {
 		alike(t, s)
 	}
 }
+
+// TestCalmAhead: a usual call shows that a reply came before it, and was not another one to the call before.
+func TestCalmAhead(t *testing.T) {
+	s := newScene()
+	s.connect()
+	for range 20 {
+		s.small()
+	}
+	breaches[slices.IndexFunc(breaches, func(b breach) bool { return b.rule == "reply-repeated" })].play(s)
+	s.xid-- // used again
+	for range 30 {
+		s.small()
+	}
+	alike(t, s)
+	if n := s.run(RFC8166).check.Count(Lookup("reply-repeated")); n.NotJudged[Reordered] != 1 || n.Found != 0 {
+		t.Errorf("found %d, not judged %v", n.Found, n.NotJudged)
+	}
+}
