@@ -108,6 +108,9 @@ type OrdinaryView struct {
 	// Plain is what roce.Tracker.Plain says of the packet, and From the side that sent it, if it is true.
 	Plain bool
 	From  rdma.Side
+	// Calm may be set to what is expected of the requests that a plain packet is one of, or answers. Then what is expected changes it,
+	// and is not shown, until something unusual happens: see roce.Tracker.Expect.
+	Calm *roce.Calm
 }
 
 // Stats counts what passed through a Decoder.
@@ -161,6 +164,7 @@ type Decoder struct {
 	stop    atomic.Bool
 
 	pauses   rdma.PauseWatcher // nil: nobody wants to know
+	strays   StrayObserver     // the Observer, if it is one
 	emit     func(*transaction.Transaction)
 	group    *group     // of which it is the tracker; nil: it is the whole
 	groups   *groups    // with Options.Trackers, from Run on
@@ -178,18 +182,20 @@ func New(opt Options, emit func(*transaction.Transaction)) *Decoder {
 	d.pauses, _ = opt.Watcher.(rdma.PauseWatcher)
 	opt.Transactions.Detach = opt.Transactions.Detach || opt.Concurrent
 	if opt.Alone != nil {
-		opt.Transactions.Take = d.alone
+		opt.Transactions.Take = opt.Alone
 	}
 	m, _ := opt.Observer.(MessageObserver)
 	if m != nil {
 		opt.Transactions.Messages = m
+		d.strays, _ = opt.Observer.(StrayObserver)
+		opt.Transactions.Strays = d.strays
 	}
 	d.tx = transaction.NewTracker(opt.Transactions, d.emitted)
 	var h rdma.Handler = &handler{Tracker: d.tx, d: d}
 	if opt.Observer != nil {
 		o := &observed{handler{Tracker: d.tx, d: d}, opt.Observer, m}
 		h = o
-		if sendless, ok := opt.Observer.(Sendless); !ok || !sendless.Sendless() {
+		if sendless, ok := opt.Observer.(Sendless); d.strays == nil && (!ok || !sendless.Sendless()) {
 			h = &observedSends{o}
 		}
 	}
@@ -222,6 +228,13 @@ type observedSends struct{ *observed }
 
 // Sendless is an Observer that may have no use for Send, which is not called then. It always says the same.
 type Sendless interface{ Sendless() bool }
+
+// StrayObserver is a MessageObserver that is told of Sends without a transaction, of which Message says nothing. Send is not called
+// then.
+type StrayObserver interface {
+	MessageObserver
+	Stray(c *rdma.Connection, s *rdma.Send)
+}
 
 // Send implements rdma.Handler.
 func (h *observedSends) Send(c *rdma.Connection, s *rdma.Send) rdma.Tag {
@@ -268,6 +281,9 @@ func (h *observed) Merged(into *rdma.Connection, side rdma.Side, from *rdma.Conn
 // Send implements rdma.Handler.
 func (h *handler) Send(c *rdma.Connection, s *rdma.Send) rdma.Tag {
 	if c.Fabric == rdma.InfiniBand && h.d.at.packet != nil && link.StartsIPoIB(s.Data, s.Length) && h.d.message(s) {
+		if h.d.strays != nil {
+			h.d.strays.Stray(c, s)
+		}
 		return rdma.Tag{}
 	}
 	return h.Tracker.Send(c, s)
@@ -313,15 +329,6 @@ func (d *Decoder) emitted(tx *transaction.Transaction) {
 	}
 }
 
-// alone takes a transaction that emit is not to get.
-func (d *Decoder) alone(tx *transaction.Transaction) bool {
-	if !d.opt.Alone(tx) {
-		return false
-	}
-	d.stats.Transactions++
-	return true
-}
-
 // Await returns when emit has returned for all transactions that it was or is to be called for, with Options.Concurrent. It may be
 // called by Options.Alone, Packet, Ordinary and Closed, and by the Observer.
 func (d *Decoder) Await() {
@@ -336,6 +343,7 @@ func (d *Decoder) Stop() { d.stop.Store(true) }
 // Stats returns the counts so far.
 func (d *Decoder) Stats() Stats {
 	s := d.stats
+	s.Transactions += d.tx.Taken()
 	s.Misframed, s.Differing = d.tcp.iwarp.Misframed, d.tcp.differing
 	s.Displaced, s.BadCRC = d.tcp.iwarp.Displaced, d.tcp.iwarp.BadCRC
 	s.Displaced.Add(d.tcp.displaced)
@@ -434,7 +442,7 @@ func (d *Decoder) dissected(b *capture.Batch, x *dissection, from int) {
 		}
 		d.counted(1, uint64(p.Length))
 		c := d.roce.Lean(p, tap, tenant, &u.Lean)
-		if d.opt.Ordinary != nil {
+		if d.opt.Ordinary != nil && !d.roce.Noted() {
 			d.showOrdinary(p, u, c)
 		}
 		d.memory.budget.Enforce()
@@ -484,6 +492,10 @@ func (d *Decoder) showOrdinary(p *capture.Packet, u *roce.Unit, c *rdma.Connecti
 	d.usual.Packet, d.usual.Lean, d.usual.Connection = p, &u.Lean, c
 	d.usual.From, d.usual.Plain = d.roce.Plain()
 	d.opt.Ordinary(&d.usual)
+	if q := d.usual.Calm; q != nil {
+		d.usual.Calm = nil
+		d.roce.Expect(&u.Lean, q)
+	}
 }
 
 // extraordinary takes packet i of b, which is more than a Lean can say: f, with its InfiniBand packets in list.

@@ -1,34 +1,21 @@
 package check
 
 import (
+	"math"
+
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/roce"
 )
 
 // calm is the requests of a side while nothing but Sends of one packet and their acknowledgements comes, each the one that has
-// to be next. Then all that changes is in here: requests, marking and wire, and the counts of rules, are brought up to
+// to be next. Then all that changes is in its Calm: requests, marking and wire, and the counts of rules, are brought up to
 // date by Checker.stir before anything else is looked at. See docs/design/0102-what-is-usual-changes-counters.md.
 type calm struct {
-	on      bool
-	asked   bool  // the newest Send asks for an acknowledgement
-	traffic uint8 // type of service of the Sends
-	streak  uint8 // usual Sends since something was not usual, while it is not on
-	known   uint8 // so many of the newest PSNs are each that of a message: at most as many as messages has ends
-
-	gaps  [2]uint64 // of the connection
-	tap   int32
-	mtu   uint32
-	next  uint32   // PSN of the next Send
-	shift uint32   // MSN minus PSN, of messages and of acknowledgements
-	acked uint32   // PSN
-	last  rdma.Ref // newest Send
-
-	sends    uint64
-	credited uint64 // Sends for which there had to be a credit
-	acks     uint64
-	timely   uint64 // acknowledgements that came in time
-	untimed  uint64 // those of which it is not known when they had to come
+	roce.Calm
+	streak uint8     // usual Sends since something was not usual, while it is not on
+	known  uint64    // Calm.Sends before any was noted
+	gaps   [2]uint64 // of the connection
 }
 
 const (
@@ -37,9 +24,12 @@ const (
 	endsKept   = len(messages{}.ends)
 )
 
+var _ [endsKept - roce.CalmKnown]struct{} // what a Calm knows, messages knows
+
 // expected judges a packet if it is the one that had to be next. If it returns false, nothing has changed. What it counts is what
-// usual would count, and so wirePacket: TestUsual and FuzzCheck compare them.
-func (s *conn) expected(v *decode.OrdinaryView) bool {
+// usual would count, and so wirePacket: TestUsual and FuzzCheck compare them. The tracker need not show more such packets, unless
+// others have to be seen one by one.
+func (c *Checker) expected(s *conn, v *decode.OrdinaryView) bool {
 	l, k := v.Lean, s.c
 	ack := l.Opcode == roce.RCAcknowledge
 	side := v.From
@@ -47,60 +37,35 @@ func (s *conn) expected(v *decode.OrdinaryView) bool {
 		side ^= 1
 	}
 	q := &s.calm[side&1]
-	if !q.on || int32(v.Packet.Tap) != q.tap || k.Sent[0].Gaps != q.gaps[0] || k.Sent[1].Gaps != q.gaps[1] || k.Sent[0].BadCRC|k.Sent[1].BadCRC != 0 {
+	if !q.On || k.Sent[0].Gaps != q.gaps[0] || k.Sent[1].Gaps != q.gaps[1] || k.Sent[0].BadCRC|k.Sent[1].BadCRC != 0 ||
+		s.mostPayload() != q.Most || int64(s.ackTimeout()) != q.Timeout {
 		return false
-	}
-	d := &s.requests[side&1]
-	if ack {
-		return s.expectedAck(q, d, l, v.Packet.Time)
 	}
 	switch {
-	case l.PSN != q.next, l.Opcode != roce.RCSendOnly && l.Opcode != roce.RCSendOnlyInvalidate, l.Traffic != q.traffic, l.Tag != 0,
-		k.Setup[0].PathMTU != q.mtu, q.mtu != 0 && uint32(l.PayloadLen) > q.mtu:
-		return false
-	}
-	if d.limited {
-		if !reached((d.limit+1)&psnMask, (l.PSN+q.shift)&psnMask) {
+	case ack:
+		if !l.Syndrome.IsACK() || l.Marked() || !q.Ack(v.Packet, l) {
 			return false
 		}
-		q.credited++
+	case l.Opcode != roce.RCSendOnly && l.Opcode != roce.RCSendOnlyInvalidate:
+		return false
+	case !q.Send(v.Packet, l):
+		return false
 	}
-	q.next, q.asked = (l.PSN+1)&psnMask, l.AckReq
-	q.last.Time, q.last.Number = v.Packet.Time, v.Packet.Number
-	q.sends++
-	if q.known < uint8(endsKept) {
-		q.known++
-	}
+	v.Calm = &q.Calm
 	return true
 }
 
-// expectedAck is expected for an acknowledgement.
-func (s *conn) expectedAck(q *calm, d *requests, l *roce.Lean, now int64) bool {
-	behind := (q.next - l.PSN) & psnMask // 1: it acknowledges all
-	switch {
-	case !l.Syndrome.IsACK(), l.Marked(), behind-1 >= uint32(q.known), l.MSN != (l.PSN+q.shift)&psnMask, !reached(l.PSN, q.acked):
-		return false
+// mostPayload is how many bytes of payload a packet may have, as far as that is known.
+func (s *conn) mostPayload() uint32 {
+	if mtu := s.c.Setup[0].PathMTU; mtu != 0 {
+		return mtu
 	}
-	if q.asked && behind == 1 {
-		switch limit := s.ackTimeout(); {
-		case limit == 0:
-			q.untimed++
-		case now-q.last.Time > int64(limit):
-			return false
-		default:
-			q.timely++
-		}
-		q.asked = false
-	}
-	q.acked = l.PSN
-	q.acks++
-	d.grant(l.Syndrome, l.MSN)
-	return true
+	return math.MaxUint32
 }
 
 // settle is told of a usual Send. After enough of them it has expected judge the packets that follow, if all is known
 // that they have to be.
-func (s *conn) settle(l *roce.Lean, from rdma.Side) {
+func (s *conn) settle(l *roce.Lean, from rdma.Side, seen *roce.Seen) {
 	q, d := &s.calm[from], &s.requests[from]
 	if q.streak++; q.streak < longEnough {
 		return
@@ -120,10 +85,14 @@ func (s *conn) settle(l *roce.Lean, from rdma.Side) {
 	if known == 0 {
 		return
 	}
+	shift := m.number() - d.high
 	*q = calm{
-		on: true, asked: d.asked.open, traffic: l.Traffic, known: uint8(known), mtu: s.c.Setup[0].PathMTU,
-		gaps: [2]uint64{s.c.Sent[0].Gaps, s.c.Sent[1].Gaps}, tap: s.taps[0],
-		next: d.high, shift: m.number() - d.high, acked: d.acked.psn, last: d.asked.ref,
+		Calm: roce.Calm{
+			On: true, Asked: d.asked.open, Limited: d.limited, Traffic: l.Traffic, Syndrome: roce.Unacknowledged, Tap: s.taps[0],
+			Most: s.mostPayload(), Next: d.high, Shift: shift, Acked: d.acked.psn, Room: d.limit - shift - d.acked.psn,
+			Timeout: int64(s.ackTimeout()), Sends: uint64(known), Last: d.asked.ref, Seen: seen,
+		},
+		known: uint64(known), gaps: [2]uint64{s.c.Sent[0].Gaps, s.c.Sent[1].Gaps},
 	}
 }
 
@@ -135,7 +104,7 @@ func (c *Checker) stir(s *conn) {
 
 // stirred is stir for the requests of a side.
 func (c *Checker) stirred(s *conn, side rdma.Side) {
-	if s.calm[side].on {
+	if s.calm[side].On {
 		c.wake(s, side)
 	}
 }
@@ -144,24 +113,25 @@ func (c *Checker) stirred(s *conn, side rdma.Side) {
 func (c *Checker) wake(s *conn, side rdma.Side) {
 	q, d, w, mark := s.calm[side], &s.requests[side], &s.wire[side], &s.marks[side]
 	s.calm[side] = calm{}
-	if q.sends > 0 {
+	sends := q.Sends - q.known
+	if sends > 0 {
 		m := &d.messages
-		n := uint32(min(q.sends, uint64(endsKept)))
-		m.count += uint32(q.sends) - n
-		m.next += int(q.sends - uint64(n))
-		for psn := q.next - n; psn != q.next; psn++ {
+		n := uint32(min(sends, uint64(endsKept)))
+		m.count += uint32(sends) - n
+		m.next += int(sends - uint64(n))
+		for psn := q.Next - n; psn != q.Next; psn++ {
 			m.ended(psn & psnMask)
 		}
-		last := (q.next - 1) & psnMask
-		d.high, d.repeating = q.next, false
-		d.asked.psn, d.asked.ref = last, q.last
-		mark.inside, mark.last, mark.lastPSN = false, q.last, last
-		w.at, w.next = q.last.Time, q.next
+		last := (q.Next - 1) & psnMask
+		d.high, d.repeating = q.Next, false
+		d.asked.psn, d.asked.ref = last, q.Last
+		mark.inside, mark.last, mark.lastPSN = false, q.Last, last
+		w.at, w.next = q.Last.Time, q.Next
 	}
-	d.asked.open = q.asked
-	if q.acks > 0 {
-		d.acked.psn, d.reads.unknown = q.acked, false
-		w.acked, w.hasAck = q.acked, true
+	d.asked.open, d.limited, d.limit = q.Asked, q.Limited, (q.Acked+q.Shift+q.Room)&psnMask
+	if q.Acks > 0 {
+		d.acked.psn, d.reads.unknown = q.Acked, false
+		w.acked, w.hasAck = q.Acked, true
 	}
 	stats := c.statsOf(s)
 	judged := func(r id, n uint64) {
@@ -174,16 +144,19 @@ func (c *Checker) wake(s *conn, side rdma.Side) {
 			stats[r].NotJudged[NoSetup] += n
 		}
 	}
-	judged(ruleDSCP, q.sends)
-	judged(ruleOpcodeSequence, q.sends)
-	judged(ruleNoCredit, q.credited)
-	if q.mtu == 0 {
-		skipped(rulePayloadOverMTU, q.sends)
+	judged(ruleDSCP, sends)
+	judged(ruleOpcodeSequence, sends)
+	judged(ruleNoCredit, q.Credited)
+	if q.Most == math.MaxUint32 {
+		skipped(rulePayloadOverMTU, sends)
 	} else {
-		judged(rulePayloadOverMTU, q.sends)
+		judged(rulePayloadOverMTU, sends)
 	}
-	judged(ruleAckWentBack, q.acks)
-	judged(ruleMSN, q.acks)
-	judged(ruleAckLate, q.timely)
-	skipped(ruleAckLate, q.untimed)
+	judged(ruleAckWentBack, q.Acks)
+	judged(ruleMSN, q.Acks)
+	if q.Timeout == 0 {
+		skipped(ruleAckLate, q.Prompt)
+	} else {
+		judged(ruleAckLate, q.Prompt)
+	}
 }

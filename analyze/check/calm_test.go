@@ -5,7 +5,11 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/rpcrdma/toolkit/capture"
+	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/roce"
+	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/internal/rocetest"
 )
 
@@ -130,8 +134,99 @@ func TestCalmCredits(t *testing.T) {
 				s.answerTo(server, uint32(n-1), credits, s.msn[client]-uint32(n-1))
 				s.answerTo(server, 0, credits, s.msn[client])
 				s.answerTo(server, uint32(round%3), credits, s.msn[client])
+				if round%4 == 3 { // overtaken
+					s.answerTo(server, uint32(n-1), credits, s.msn[client]-uint32(n-1))
+				}
 			}
 			alike(t, s)
 		}
+	}
+}
+
+// TestNoted: what is expected is not shown, until something that has to wait for the packets to come.
+func TestNoted(t *testing.T) {
+	const rounds = 100
+	s := newScene()
+	s.connect()
+	for range rounds {
+		s.small()
+	}
+	c := New(Options{Rules: All()}, func(*Finding) {})
+	shown := 0
+	opt := decode.Options{Observer: c, Packet: c.Packet, Closed: c.Closed, Ordinary: func(v *decode.OrdinaryView) {
+		shown++
+		c.Ordinary(v)
+	}}
+	var v rpc.View
+	d := decode.New(opt, func(tx *transaction.Transaction) {
+		v.Set(tx)
+		c.Transaction(&v)
+	})
+	packets := s.frames()
+	d.Batch(&capture.Batch{Packets: packets[:len(packets)-8]})
+	if most := 4 * 3 * longEnough; shown > most {
+		t.Errorf("%d of %d packets were shown, want %d at most", shown, len(packets), most)
+	}
+	if last := packets[len(packets)-9]; c.seen.Latest.Number != last.Number || c.seen.Latest.Time != last.Time {
+		t.Errorf("the latest packet is %v, want %d", c.seen.Latest, last.Number)
+	}
+	shown, c.seen.Each = 0, true
+	c.doubts = append(c.doubts, c.last)
+	c.last.suspects = make([]suspect, 1, maxSuspects)
+	c.last.suspects[0].known = false // it is never known
+	d.Batch(&capture.Batch{Packets: packets[len(packets)-8:]})
+	if shown != 8 {
+		t.Errorf("%d of 8 packets were shown", shown)
+	}
+}
+
+// TestCalmPending: what has to wait for the packet at hand does not wait for longer, even if it is expected: a packet that is lost later makes
+// no difference.
+func TestCalmPending(t *testing.T) {
+	for _, rule := range [...]string{"xid-reused", "access-not-offered", "reply-repeated"} {
+		at := slices.IndexFunc(breaches, func(b breach) bool { return b.rule == rule })
+		for lost := range 12 {
+			s := newScene()
+			s.connect()
+			for range 20 {
+				s.small()
+			}
+			breaches[at].play(s)
+			place := len(s.recs) - 3 + lost
+			for range 12 {
+				s.small()
+			}
+			s.recs = slices.Delete(s.recs, place, place+1)
+			alike(t, s)
+		}
+		s := newScene()
+		s.connect()
+		for _, rule := range [...]string{"", rule, "xid-reused", "zero-grant"} { // each found before the next
+			if at := slices.IndexFunc(breaches, func(b breach) bool { return b.rule == rule }); at >= 0 {
+				breaches[at].play(s)
+			}
+			for range 40 {
+				s.small()
+			}
+		}
+		alike(t, s)
+	}
+}
+
+// TestCalmAhead: a usual call shows that a reply came before it, and was not another one to the call before.
+func TestCalmAhead(t *testing.T) {
+	s := newScene()
+	s.connect()
+	for range 20 {
+		s.small()
+	}
+	breaches[slices.IndexFunc(breaches, func(b breach) bool { return b.rule == "reply-repeated" })].play(s)
+	s.xid-- // used again
+	for range 30 {
+		s.small()
+	}
+	alike(t, s)
+	if n := s.run(RFC8166).check.Count(Lookup("reply-repeated")); n.NotJudged[Reordered] != 1 || n.Found != 0 {
+		t.Errorf("found %d, not judged %v", n.Found, n.NotJudged)
 	}
 }

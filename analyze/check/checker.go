@@ -5,6 +5,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/nfs"
 	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/decode/roce"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
@@ -31,17 +32,21 @@ type Options struct {
 // Options.Closed are its methods of these names, and it is passed each transaction. All calls must come from
 // one goroutine: do not set Options.Concurrent, unless as Usual says. Without Options.Ordinary it finds the same, and takes longer.
 type Checker struct {
+	// What usual messages and transactions ask for lies together.
+	last   *conn
+	calls  transaction.States[callState]
+	seen   roce.Seen
+	tagged bool // the current Send belongs to a transaction
+	sums   bool // findings are neither limited to transactions nor told apart by connection
+
 	opt  Options
 	emit func(*Finding)
 	on   [ruleCount]Severity // Off if not selected
 
 	conns  map[*rdma.Connection]*conn
-	last   *conn
 	recent [lastUsed]*conn      // by the ID of the connection
 	gone   [64]*rdma.Connection // recently closed
 	goneAt int
-	calls  transaction.Table[*callState]
-	spare  []*callState
 	mem    memory
 
 	attempts attempts
@@ -49,16 +54,17 @@ type Checker struct {
 
 	pending []pending
 	view    rpc.View                 // of a transaction that is still open
-	tagged  bool                     // the current Send belongs to a transaction
 	owner   *transaction.Transaction // of the memory that the current operation is on
-	latest  rdma.Ref
-	packet  packet // at hand
+	doubts  []*conn                  // those with suspects or repeats, at least
+	packet  packet                   // at hand
 	tc      txCheck
 
 	stats *table // of the current connection, if they are told apart
 	apart apart
-	later later
 	full  bool // nothing is judged in one step: for tests
+
+	_     [64]byte // another processor may be there
+	later later
 }
 
 // Count is how often a rule was checked, and the results.
@@ -80,7 +86,10 @@ func (c *Count) Skipped() (n uint64) {
 	return n
 }
 
-var _ decode.MessageObserver = (*Checker)(nil)
+var (
+	_ decode.MessageObserver = (*Checker)(nil)
+	_ decode.StrayObserver   = (*Checker)(nil)
+)
 
 // New makes a Checker that reports to emit, which may keep the Finding.
 func New(opt Options, emit func(*Finding)) *Checker {
@@ -94,6 +103,7 @@ func New(opt Options, emit func(*Finding)) *Checker {
 		}
 	}
 	c.stats = &c.apart.rest
+	c.sums = opt.Match == nil && !opt.Apart
 	if opt.Apart {
 		c.apart.on, c.apart.byID = true, make(map[int]*own)
 	}
@@ -194,6 +204,7 @@ func (c *Checker) await(p pending) {
 		return
 	}
 	c.pending = append(c.pending, p)
+	c.seen.Each = true
 }
 
 // settle decides about the pending findings.
@@ -210,7 +221,7 @@ func (c *Checker) settle() {
 		switch {
 		case lost:
 			c.skip(p.f.Rule.id, Gaps)
-		case c.latest.Time < p.until:
+		case c.seen.Latest.Time < p.until:
 			c.skip(p.f.Rule.id, NotAcked)
 		default:
 			c.report(p.f)

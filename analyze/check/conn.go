@@ -16,10 +16,20 @@ import (
 
 // conn is what a Checker remembers of a connection.
 type conn struct {
-	c     *rdma.Connection
-	rpc   bool // it carries RPC-over-RDMA
-	ended bool
-	done  bool // what follows is no longer counted in tally
+	// What each usual message and transaction asks for lies together.
+	c       *rdma.Connection
+	rpc     bool // it carries RPC-over-RDMA
+	ended   bool
+	done    bool      // what follows is no longer counted in tally
+	many    bool      // several capture points
+	doubted bool      // it is among Checker.doubts
+	version uint32    // of forward calls, plus 1
+	cut     [2]uint64 // signs of missing packets that are no gaps
+	settled [2]uint64 // packet number of the latest call of a side that was answered and acknowledged
+	repeats []repeat
+	tally   tally
+	flow    [2]flow // by requester
+
 	// first is the number of the first packet of each side that could carry a
 	// request.
 	first [2]uint64
@@ -27,27 +37,20 @@ type conn struct {
 	// gaps are the last known counters of missing packets; lost is the capture time of the last loss in each
 	// direction, or never if there was none.
 	gaps [2]uint64
-	cut  [2]uint64 // other signs of missing packets
 	lost [2]int64
 
-	flow     [2]flow     // by requester
+	calm     [2]calm     // by requester
 	requests [2]requests // by requester, RoCE and InfiniBand
 	marks    [2]marking  // by sender
 	wire     [2]wire     // by sender
-	calm     [2]calm     // by requester
-	tally    tally
 	sent     [2]sent     // by sender, iWARP
 	ddp      *ddpStreams // iWARP, once there was a segment
 	taps     [2]int32
-	many     bool // several capture points
 
 	crc       [2]rdma.Ref // first packet with a wrong CRC
 	suspects  []suspect
 	strays    *strays
-	repeats   []repeat
-	settled   [2]uint64 // packet number of the latest call of a side that was answered and acknowledged
 	malformed []malformed
-	version   uint32      // of forward calls, plus 1
 	services  uint8       // RPCSEC_GSS services that have been reported, one bit each
 	finish    [2]rdma.Ref // iWARP: the first FIN or reset of each side, if others followed
 	own       *own        // nil unless connections are told apart
@@ -86,7 +89,7 @@ func (c *Checker) conn(k *rdma.Connection) *conn {
 		s.own = c.apart.own(k)
 		c.conns[k] = s
 	}
-	c.last, c.recent[k.ID%lastUsed] = s, s
+	c.last, c.recent[uint(k.ID)%lastUsed] = s, s
 	c.enter(s)
 	return s
 }
@@ -95,7 +98,7 @@ func (c *Checker) conn(k *rdma.Connection) *conn {
 func (c *Checker) used(k *rdma.Connection) *conn {
 	s := c.last
 	if s == nil || s.c != k {
-		if s = c.recent[k.ID%lastUsed]; s == nil || s.c != k {
+		if s = c.recent[uint(k.ID)%lastUsed]; s == nil || s.c != k {
 			return nil
 		}
 		c.last = s
@@ -105,9 +108,12 @@ func (c *Checker) used(k *rdma.Connection) *conn {
 
 // forget drops the state of a connection.
 func (c *Checker) forget(k *rdma.Connection) {
+	if s := c.conns[k]; s != nil && s.doubted {
+		c.doubts = slices.DeleteFunc(c.doubts, func(x *conn) bool { return x == s })
+	}
 	delete(c.conns, k)
-	if s := c.recent[k.ID%lastUsed]; s != nil && s.c == k {
-		c.recent[k.ID%lastUsed] = nil
+	if s := c.recent[uint(k.ID)%lastUsed]; s != nil && s.c == k {
+		c.recent[uint(k.ID)%lastUsed] = nil
 	}
 	if s := c.last; s != nil && s.c == k {
 		c.last = nil
@@ -261,7 +267,7 @@ func (c *Checker) Merged(into *rdma.Connection, _ rdma.Side, from *rdma.Connecti
 	if old != nil {
 		c.apart.merged(s.own, old.own)
 	}
-	s.lost = [2]int64{c.latest.Time, c.latest.Time}
+	s.lost = [2]int64{c.seen.Latest.Time, c.seen.Latest.Time}
 	s.gaps = s.misses()
 	s.flow = [2]flow{}
 	s.wire = [2]wire{}
@@ -275,7 +281,7 @@ func (c *Checker) Closed(k *rdma.Connection) {
 		return
 	}
 	s.ended = true
-	s.losses(c.latest.Time)
+	s.losses(c.seen.Latest.Time)
 	c.closed(s)
 }
 
@@ -286,7 +292,7 @@ func (c *Checker) closed(s *conn) {
 	s.done = true
 	c.enter(s)
 	s.own.closed(s.c)
-	s.losses(c.latest.Time)
+	s.losses(c.seen.Latest.Time)
 	c.unconfirmed(s)
 	c.suspected(s, true)
 	c.doubled(s, true)

@@ -1,8 +1,10 @@
 package check
 
 import (
+	"math/rand/v2"
 	"runtime"
 	"testing"
+	"unsafe"
 
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode"
@@ -69,8 +71,8 @@ func TestMemory(t *testing.T) {
 		o, _, _ := c.mem.add(handle{k, 0, uint32(i)})
 		o.length = 1
 	}
-	if len(c.mem.ring) != maxMemory || len(c.mem.head) != maxMemory {
-		t.Errorf("%d segments, %d handles remembered", len(c.mem.ring), len(c.mem.head))
+	if len(c.mem.ring)*memoryPage != maxMemory || len(c.mem.head) != maxMemory {
+		t.Errorf("%d segments, %d handles remembered", len(c.mem.ring)*memoryPage, len(c.mem.head))
 	}
 	for i := range 3 * maxMemory {
 		c.mem.add(handle{k, 0, 1 + uint32(i%3)})
@@ -82,5 +84,48 @@ func TestMemory(t *testing.T) {
 	c.mem.each(handle{k, 0, 1}, func(*offered) bool { n++; return false })
 	if n != maxChain {
 		t.Errorf("%d segments of a handle looked at, want %d", n, maxChain)
+	}
+}
+
+// TestOpenSegments: of each handle it is known how many segments are open, whatever is answered and dropped.
+func TestOpenSegments(t *testing.T) {
+	random := rand.New(rand.NewPCG(7, 11))
+	c := New(Options{Rules: All()}, func(*Finding) {})
+	m, k := &c.mem, &conn{}
+	check := func(step int) {
+		open := make(map[handle]uint32)
+		for seq := m.next - min(m.next, maxMemory); seq < m.next; seq++ {
+			if o := m.at(seq); o.state == segmentOpen {
+				open[o.handle]++
+			}
+		}
+		for h, seq := range m.head {
+			if got := m.at(seq).open; got != open[h] {
+				t.Fatalf("step %d: %d segments of handle %d are open, want %d", step, got, h.key, open[h])
+			}
+		}
+	}
+	for step := range 4 * maxMemory {
+		h := handle{k, 0, uint32(random.IntN(4)) * uint32(random.IntN(maxMemory))}
+		if random.IntN(2) == 0 {
+			m.add(h)
+		} else {
+			m.eachOpen(h, func(o *offered) bool {
+				if random.IntN(3) > 0 {
+					o.state = segmentAnswered
+				}
+				return random.IntN(4) == 0
+			})
+		}
+		if step%(maxMemory/8) == 0 {
+			check(step)
+		}
+	}
+}
+
+// What is remembered of an open call fills a cache line, with its transaction.
+func TestCallState(t *testing.T) {
+	if n := unsafe.Sizeof(callState{}) + unsafe.Sizeof(&transaction.Transaction{}); n != 64 {
+		t.Errorf("%d bytes", n)
 	}
 }

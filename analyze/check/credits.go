@@ -39,12 +39,26 @@ const maxExcess = 16
 
 // limit is how many calls may be outstanding. A grant of zero is the responder's fault and counts as one,
 // since the requester can do nothing else.
-func (f *flow) limit() uint32 {
+func (f *flow) limit() uint32 { return f.limitFor(f.requested) }
+
+// limitFor is limit for a call that requests so many credits.
+func (f *flow) limitFor(requested uint32) uint32 {
 	n := max(f.granted, f.former)
-	if f.requested > 0 {
-		n = min(n, f.requested)
+	if requested > 0 {
+		n = min(n, requested)
 	}
 	return max(n, 1)
+}
+
+// grant takes the credits that a reply grants.
+func (f *flow) grant(credits uint32) {
+	if credits < f.granted {
+		f.former = max(f.former, f.granted)
+	}
+	f.granted = credits
+	if f.out <= f.granted {
+		f.former = 0
+	}
 }
 
 // called counts a call.
@@ -141,13 +155,7 @@ func (c *Checker) replied(k *conn, st *callState, tx *transaction.Transaction) {
 	}
 	f.replied = true
 	st.before = f.granted
-	if h.Credits < f.granted {
-		f.former = max(f.former, f.granted)
-	}
-	f.granted = h.Credits
-	if f.out <= f.granted {
-		f.former = 0
-	}
+	f.grant(h.Credits)
 }
 
 // ordered reports whether the reply of tx really came after the call of x. It is not certain if an

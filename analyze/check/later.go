@@ -9,8 +9,10 @@ import (
 
 // later is what Decoded counts, which may run beside all else.
 type later struct {
-	stats table
-	total totals
+	recalls  bool   // something was recalled
+	executed uint64 // calls, of which nothing else is to be said
+	stats    table
+	total    totals
 }
 
 // found reports a finding of Decoded.
@@ -18,9 +20,12 @@ func (n *later) found(c *Checker, f *Finding) { c.found(f, &n.stats, &n.total) }
 
 // sumLater adds what Decoded has counted to all else.
 func (c *Checker) sumLater() {
+	if c.on[ruleCallRefused] != Off {
+		c.later.stats[ruleCallRefused].Judged += c.later.executed
+	}
 	c.apart.rest.merge(&c.later.stats, first)
 	c.apart.total.merge(&c.later.total)
-	c.later = later{}
+	c.later = later{recalls: c.later.recalls}
 }
 
 // Usual judges, of a transaction that has ended, what does not depend on the RPC messages, if that is usual: it may be called in place of
@@ -29,11 +34,11 @@ func (c *Checker) sumLater() {
 // to be called, once Decoded has returned for all transactions before.
 func (c *Checker) Usual(tx *transaction.Transaction) bool {
 	p := tx.Call.Payload
-	if c.opt.Match != nil || c.apart.on || !tx.Times.Ack.Seen() || tx.Named && tx.Program >= nfs4.NFS4_CALLBACK ||
+	if !c.sums || !tx.Times.Ack.Seen() || tx.Named && tx.Program >= nfs4.NFS4_CALLBACK ||
 		len(p) <= flavorAt+4 || oncrpc.Flavor(be32(p[flavorAt:])) == oncrpc.RPCSecGSS {
 		return false
 	}
-	st, _ := c.calls.Get(tx)
+	st := c.calls.Of(tx)
 	if st == nil {
 		return false
 	}
@@ -41,38 +46,31 @@ func (c *Checker) Usual(tx *transaction.Transaction) bool {
 	if k.c.MergedInto != nil || !k.usual(tx, st) {
 		return false
 	}
-	c.calls.Take(tx)
-	c.ended(tx, st)
+	c.calls.End(tx)
+	c.settled(tx, k)
 	return true
 }
 
 // flavorAt is where a call names the flavor of its credential (RFC 5531, section 9).
 const flavorAt = 24
 
-// Executed may be called in place of Decoded for a transaction that was executed, and whose messages have no errors (rpc.Brief.Set). If
-// it returns false, nothing has changed, and Decoded has to be called.
-func (c *Checker) Executed() bool {
-	if len(c.recalls) > 0 {
-		return false
-	}
-	if c.on[ruleCallRefused] != Off {
-		c.later.stats[ruleCallRefused].Judged++
-	}
-	return true
-}
+// Executed may be called in place of Decoded for a transaction that was executed, and whose messages have no errors (rpc.Brief.Set),
+// unless there are Recalls.
+func (c *Checker) Executed() { c.later.executed++ }
+
+// Recalls reports whether something was recalled, so that Decoded has to be told of what is returned.
+func (c *Checker) Recalls() bool { return c.later.recalls }
 
 // Decoded judges what is left of a transaction that Usual has accepted.
 func (c *Checker) Decoded(v *rpc.View) {
-	if len(c.recalls) > 0 {
+	if c.Recalls() {
 		c.returned(v, func(f *Finding) { c.later.found(c, f) })
 	}
 	if !v.Usual() && (v.ReplyErr != nil || v.Reply().Stat != oncrpc.Accepted) {
 		return
 	}
 	if v.Usual() || v.Reply().Accept != oncrpc.GarbageArgs && v.Reply().Accept != oncrpc.SystemErr {
-		if c.on[ruleCallRefused] != Off {
-			c.later.stats[ruleCallRefused].Judged++
-		}
+		c.Executed()
 		return
 	}
 	t := &c.tc

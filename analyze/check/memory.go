@@ -11,13 +11,16 @@ import (
 // memory remembers the segments that calls offered, past the end of the calls: the latest of all connections,
 // in a ring. Segments with the same handle are chained from newest to oldest.
 type memory struct {
-	ring []offered
-	next uint64 // sequence number of the next segment; its place in the ring is the remainder modulo the ring size
+	ring [][]offered // in pages, so that it is not copied as it grows
+	next uint64      // sequence number of the next segment; its place in the ring is the remainder modulo the ring size
 	head map[handle]uint64
 }
 
 // maxMemory is how many segments are remembered (some 80 bytes each).
 const maxMemory = 1 << 16
+
+// memoryPage is how many of them there is room for at a time.
+const memoryPage = 1 << 10
 
 // maxChain bounds the search among segments with the same handle.
 const maxChain = 64
@@ -41,6 +44,7 @@ type offered struct {
 	program    uint32
 	version    uint32
 	procedure  uint32
+	open       uint32 // of the newest with this handle: how many of those with this handle are open
 	backward   bool
 }
 
@@ -54,25 +58,32 @@ const (
 
 func (m *memory) init() { m.head = make(map[handle]uint64) }
 
-func (m *memory) at(seq uint64) *offered { return &m.ring[seq%maxMemory] }
+func (m *memory) at(seq uint64) *offered {
+	return &m.ring[seq%maxMemory/memoryPage][seq%memoryPage]
+}
 
 // add makes room for a segment. If that drops a segment whose call is still open, add returns it.
 func (m *memory) add(h handle) (o *offered, dropped *conn, owner rdma.Side) {
-	if len(m.ring) < maxMemory {
-		m.ring = append(m.ring, offered{})
+	if m.next < maxMemory {
+		if m.next%memoryPage == 0 {
+			m.ring = append(m.ring, make([]offered, memoryPage))
+		}
 	} else {
 		old := m.at(m.next)
 		if old.state == segmentOpen {
 			dropped, owner = old.k, old.owner
 		}
-		if m.head[old.handle] == old.seq {
+		if newest := m.head[old.handle]; newest == old.seq {
 			delete(m.head, old.handle)
+		} else if old.state == segmentOpen {
+			m.at(newest).open--
 		}
 	}
 	o = m.at(m.next)
-	*o = offered{handle: h, seq: m.next}
+	*o = offered{handle: h, seq: m.next, open: 1}
 	if older, ok := m.head[h]; ok {
 		o.older = older + 1
+		o.open += m.at(older).open
 	}
 	m.head[h] = m.next
 	m.next++
@@ -91,6 +102,31 @@ func (m *memory) each(h handle, f func(*offered) bool) {
 		ok = o.older > 0 && o.older-1+maxMemory > m.next
 		seq = o.older - 1
 	}
+}
+
+// eachOpen is each for segments that are open. It stops when it has seen them all: handles are used again and again, and nearly all
+// that are remembered of one are not open any more. f may answer a segment.
+func (m *memory) eachOpen(h handle, f func(*offered) bool) {
+	seq, ok := m.head[h]
+	if !ok {
+		return
+	}
+	newest := m.at(seq)
+	left := newest.open
+	m.each(h, func(o *offered) bool {
+		if left == 0 {
+			return true
+		}
+		if o.state != segmentOpen {
+			return false
+		}
+		left--
+		stop := f(o)
+		if o.state != segmentOpen {
+			newest.open--
+		}
+		return stop || left == 0
+	})
 }
 
 // overlaps reports whether the segment overlaps a range.
@@ -121,9 +157,9 @@ func (c *Checker) offer(k *conn, st *callState, tx *transaction.Transaction, s *
 		c.overtaken(k, s, tx.From, read, tx.Call.First.Number)
 	}
 	if st.twice == nil && c.on[ruleHandleOpen] != Off {
-		c.mem.each(key, func(o *offered) bool {
+		c.mem.eachOpen(key, func(o *offered) bool {
 			// Memory that is only read may be offered any number of times.
-			if o.state != segmentOpen || o.xid == tx.XID && o.call == tx.Call.First.Number || o.read && read || !o.overlaps(s.Offset, s.Length) {
+			if o.xid == tx.XID && o.call == tx.Call.First.Number || o.read && read || !o.overlaps(s.Offset, s.Length) {
 				return false
 			}
 			f := k.finding(ruleHandleOpen, tx.Call.Last, tx.From, Requester)
@@ -149,8 +185,8 @@ func (m *memory) answered(k *conn, tx *transaction.Transaction) {
 	}
 	h := &tx.Call.Header
 	end := func(s *rpcrdma.Segment) {
-		m.each(handle{k, tx.From, s.Handle}, func(o *offered) bool {
-			if o.xid == tx.XID && o.call == tx.Call.First.Number && o.state == segmentOpen {
+		m.eachOpen(handle{k, tx.From, s.Handle}, func(o *offered) bool {
+			if o.xid == tx.XID && o.call == tx.Call.First.Number {
 				o.state, o.ended = segmentAnswered, tx.Reply.Last
 				if tx.Reply.Invalidates && tx.Reply.Handle == o.key {
 					o.state = segmentInvalidated
@@ -323,6 +359,7 @@ func (c *Checker) stray(k *conn, op *rdma.Op, ref rdma.Ref) {
 			f.Expected = "a Read from Read chunks, a Write to Write and Reply chunks"
 		}
 	}
+	c.doubt(k)
 	c.stir(k) // for what it knows of the owner's requests
 	k.suspects = append(k.suspects, suspect{what, f, rule, ref, k.wire[owner].next, k.wire[owner].started && !k.wire[owner].announced})
 }

@@ -10,22 +10,70 @@ import (
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
-// callState is what a Checker remembers of an open transaction.
+// callState is what a Checker remembers of an open transaction. With the transaction it fills a cache line.
 type callState struct {
 	k       *conn
 	seq     uint64    // sequence number of the call among those of its requester; 0 if not seen
 	gaps    [2]uint64 // missing packets when the call began
+	twice   *Finding  // memory that another open call offers
+	again   uint64    // number of the packet with which the call was retransmitted on the same connection; 0 if it was not
+	before  uint32    // credits granted before the reply
 	replied bool
-	again   rdma.Ref // the call was retransmitted on the same connection
-	before  uint32   // credits granted before the reply
-	twice   *Finding // memory that another open call offers
 	// overtaken means that operations for the call precede it in the capture.
 	overtaken bool
 }
 
-// Message implements decode.MessageObserver.
+// Message implements decode.MessageObserver. It takes what nearly all messages are in one step: a call for which there is a credit, and its
+// reply, both without chunks, on a connection with nothing unusual. For these it does what message does: TestUsual and FuzzCheck
+// compare the two.
 func (c *Checker) Message(tx *transaction.Transaction, reply bool, s *rdma.Send) {
 	c.tagged = true
+	k := c.last
+	if k == nil || k.c != tx.Connection {
+		if k = c.recent[uint(tx.Connection.ID)%lastUsed]; k == nil || k.c != tx.Connection {
+			c.message(tx, reply, s)
+			return
+		}
+	}
+	if !k.rpc || k.done || k.many || len(k.repeats) > 0 || !tx.UsualCall() {
+		c.message(tx, reply, s)
+		return
+	}
+	f := &k.flow[tx.From&1]
+	st := c.calls.Of(tx)
+	if reply {
+		if st == nil || !tx.Usual() || st.seq == 0 || f.out == 0 || len(f.excess) > 0 {
+			c.message(tx, reply, s)
+			return
+		}
+		st.replied, st.before = true, f.granted
+		f.out--
+		f.replied = true
+		f.grant(tx.Reply.Header.Credits)
+		k.tally.replies++
+	} else {
+		credits := tx.Call.Header.Credits
+		if st != nil || !f.replied || f.out >= f.limitFor(credits) {
+			c.message(tx, reply, s)
+			return
+		}
+		st = c.calls.Begin(tx)
+		// One by one: to copy both at once, the processor has to wait until they are stored.
+		a, b := k.missing(0), k.missing(1)
+		f.base[0], f.base[1], st.gaps[0], st.gaps[1] = a, b, a, b
+		f.out++
+		f.seq++
+		f.requested = credits
+		st.k, st.seq = k, f.seq
+		k.tally.within++
+	}
+	k.tally.messages++
+	c.last = k
+	c.enter(k)
+}
+
+// message is Message for whatever it is.
+func (c *Checker) message(tx *transaction.Transaction, reply bool, s *rdma.Send) {
 	if f := tx.Connection.Fabric; f == rdma.TCP || f == rdma.UDP {
 		return
 	}
@@ -43,11 +91,10 @@ func (c *Checker) Message(tx *transaction.Transaction, reply bool, s *rdma.Send)
 	} else {
 		k.tally.messages++
 	}
-	st, _ := c.calls.Get(tx)
+	st := c.calls.Of(tx)
 	if st == nil {
-		st = c.newCall()
+		st = c.calls.Begin(tx)
 		st.k, st.gaps = k, k.misses()
-		c.calls.Put(tx, st)
 	} else if !reply && s.First == tx.Call.First {
 		// The capture has the call after its reply.
 		st.overtaken = true
@@ -56,8 +103,8 @@ func (c *Checker) Message(tx *transaction.Transaction, reply bool, s *rdma.Send)
 		c.mem.answered(k, tx)
 		return
 	} else if !reply {
-		if !st.again.Seen() {
-			st.again = s.First
+		if st.again == 0 {
+			st.again = s.First.Number
 		}
 		return
 	}
@@ -79,20 +126,18 @@ func (c *Checker) Message(tx *transaction.Transaction, reply bool, s *rdma.Send)
 	}
 }
 
-func (c *Checker) newCall() *callState {
-	if n := len(c.spare); n > 0 {
-		st := c.spare[n-1]
-		c.spare = c.spare[:n-1]
-		return st
-	}
-	return &callState{}
-}
-
-// Send implements decode.Observer. It checks Sends that belong to no transaction.
+// Send implements decode.Observer, for those who do not know decode.StrayObserver.
 func (c *Checker) Send(k *rdma.Connection, s *rdma.Send) {
 	tagged := c.tagged
 	c.tagged = false
-	if tagged || k.Fabric == rdma.TCP || k.Fabric == rdma.UDP || s.Length == 0 {
+	if !tagged {
+		c.Stray(k, s)
+	}
+}
+
+// Stray implements decode.StrayObserver. It checks Sends that belong to no transaction.
+func (c *Checker) Stray(k *rdma.Connection, s *rdma.Send) {
+	if k.Fabric == rdma.TCP || k.Fabric == rdma.UDP || s.Length == 0 {
 		return
 	}
 	n := c.conn(k)
@@ -136,6 +181,7 @@ func (c *Checker) repeated(k *conn, s *rdma.Send, h *rpcrdma.Header) {
 		c.skip(ruleReplyTwice, Limit)
 		return
 	}
+	c.doubt(k)
 	k.repeats = append(k.repeats, repeat{*s, *h})
 	k.repeats[len(k.repeats)-1].s.Data, k.repeats[len(k.repeats)-1].s.Parts = nil, nil
 }
@@ -151,7 +197,7 @@ const maxRepeats = 16
 // doubled reports replies whose call did not follow within a few packets; with all set, it reports all of
 // them.
 func (c *Checker) doubled(k *conn, all bool) {
-	for len(k.repeats) > 0 && (all || k.repeats[0].s.Last.Number+maxOvertaken < c.latest.Number) {
+	for len(k.repeats) > 0 && (all || k.repeats[0].s.Last.Number+maxOvertaken < c.seen.Latest.Number) {
 		r := k.repeats[0]
 		k.repeats = slices.Delete(k.repeats, 0, 1)
 		c.alone(k, &r.s, ruleReplyTwice, &r.h, "one reply to each call", "another "+r.h.Type.String()+" for a call that has been answered", Responder)

@@ -60,7 +60,7 @@ func (p *packet) ordinary(v *decode.OrdinaryView) {
 
 // Packet is meant for decode.Options.Packet.
 func (c *Checker) Packet(v *decode.PacketView) {
-	c.latest = rdma.Ref{Time: v.Packet.Time, Number: v.Packet.Number}
+	c.seen.Latest = rdma.Ref{Time: v.Packet.Time, Number: v.Packet.Number}
 	if v.Fabric == rdma.TCP && v.Frame.TCPFlags&(tcp.SYN|tcp.RST) != 0 {
 		c.leave()
 		c.attempted(v)
@@ -73,12 +73,12 @@ func (c *Checker) Packet(v *decode.PacketView) {
 			s.cut[0]++
 			s.cut[1]++
 		}
-		s.losses(c.latest.Time)
+		s.losses(c.seen.Latest.Time)
 		s.tap(v.Frame.Src, v.Packet.Tap)
 		if s.c.Fabric == rdma.IWARP {
 			c.segment(s, v)
 		}
-		s.badCRC(c.latest)
+		s.badCRC(c.seen.Latest)
 		for i := range v.RoCE {
 			if q := &v.RoCE[i]; q.Problem == roce.NoProblem && q.ICRC != roce.Bad {
 				c.packet.set(v, q)
@@ -91,28 +91,51 @@ func (c *Checker) Packet(v *decode.PacketView) {
 
 // Ordinary is meant for decode.Options.Ordinary.
 func (c *Checker) Ordinary(v *decode.OrdinaryView) {
-	c.latest.Time, c.latest.Number = v.Packet.Time, v.Packet.Number
+	c.seen.Latest.Time, c.seen.Latest.Number = v.Packet.Time, v.Packet.Number
 	if v.Connection != nil {
-		if s := c.used(v.Connection); v.Plain && s != nil && s.expected(v) {
+		if s := c.used(v.Connection); v.Plain && s != nil && c.expected(s, v) {
 			if len(c.pending)|len(s.suspects)|len(s.repeats) != 0 {
 				c.enter(s)
 				c.tracked()
 			}
+			c.seen.Each = c.apart.on || c.doubtful()
 			return
 		}
 		s := c.conn(v.Connection)
-		s.losses(c.latest.Time)
+		s.losses(c.seen.Latest.Time)
 		if t := int32(v.Packet.Tap); s.taps[0] != t || s.taps[1] != t {
 			s.tap(v.Lean.Route.Src, v.Packet.Tap)
 		}
-		s.badCRC(c.latest)
-		if !c.usual(s, v, c.latest) {
+		s.badCRC(c.seen.Latest)
+		if !c.usual(s, v, c.seen.Latest) {
 			c.stir(s)
 			c.packet.ordinary(v)
 			c.wirePacket(s, &c.packet)
 		}
 	}
 	c.tracked()
+}
+
+// doubtful reports whether there is something that has to be looked at after each packet.
+func (c *Checker) doubtful() bool {
+	for n := len(c.doubts); n > 0; n = len(c.doubts) {
+		s := c.doubts[n-1]
+		if len(s.suspects)|len(s.repeats) != 0 && c.conns[s.c] == s {
+			return true
+		}
+		s.doubted = false
+		c.doubts[n-1], c.doubts = nil, c.doubts[:n-1]
+	}
+	return false
+}
+
+// doubt says that a connection has suspects or repeats.
+func (c *Checker) doubt(s *conn) {
+	c.seen.Each = true
+	if !s.doubted {
+		s.doubted = true
+		c.doubts = append(c.doubts, s)
+	}
 }
 
 // tracked judges what had to wait for the packet at hand.
@@ -138,14 +161,14 @@ func (c *Checker) segment(s *conn, v *decode.PacketView) {
 			s.first[i] = v.Packet.Number
 		}
 		if v.Frame.TCPFlags&(tcp.FIN|tcp.RST) != 0 && !s.finish[i].Seen() {
-			s.finish[i] = c.latest
+			s.finish[i] = c.seen.Latest
 		}
-		s.stream(rdma.Side(i), v.Frame, c.latest.Time)
+		s.stream(rdma.Side(i), v.Frame, c.seen.Latest.Time)
 		if s.ddp != nil {
 			s.ddp[i].payload = max(s.ddp[i].payload, v.Frame.PayloadLen)
 		}
 		if v.Frame.PayloadLen > 0 && s.c.Ends[0].Addr != s.c.Ends[1].Addr {
-			c.marking(s, classOf(v.Frame), c.latest, rdma.Side(i))
+			c.marking(s, classOf(v.Frame), c.seen.Latest, rdma.Side(i))
 		}
 	}
 }

@@ -75,7 +75,7 @@ func (c *Checker) recalled(v *rpc.View) {
 				}
 			}
 			r.f.Seen = string(b)
-			c.recalls[a.Stateid.Other] = r
+			c.recalls[a.Stateid.Other], c.later.recalls = r, true
 		}
 		r.sent++
 		r.answer = ""
@@ -113,6 +113,7 @@ func (c *Checker) returned(v *rpc.View, report func(*Finding)) {
 				report(r.finding(what + ": " + o.Status))
 			}
 			delete(c.recalls, a.DelegStateid.Other)
+			c.later.recalls = len(c.recalls) > 0
 		}
 	}
 }
@@ -148,4 +149,5 @@ func (c *Checker) unreturned() {
 		c.report(r.finding(then))
 	}
 	clear(c.recalls)
+	c.later.recalls = false
 }

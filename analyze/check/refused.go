@@ -68,7 +68,7 @@ func (c *Checker) attempted(v *decode.PacketView) {
 		if a.find(src, dst, func(t *attempt) bool { return t.sequence == f.TCPSeq+1 }) != nil {
 			return
 		}
-		t := attempt{from: src, to: dst, sequence: f.TCPSeq + 1, length: uint32(f.PayloadLen), ref: c.latest}
+		t := attempt{from: src, to: dst, sequence: f.TCPSeq + 1, length: uint32(f.PayloadLen), ref: c.seen.Latest}
 		if len(a.ring) < maxAttempts {
 			a.ring = append(a.ring, t)
 			return
@@ -95,7 +95,7 @@ func (c *Checker) attempted(v *decode.PacketView) {
 			return
 		}
 		c.report(&Finding{
-			Rule: &rules[ruleRejected], Ref: c.latest, Fabric: rdma.IWARP, By: Responder,
+			Rule: &rules[ruleRejected], Ref: c.seen.Latest, Fabric: rdma.IWARP, By: Responder,
 			From:     rdma.End{Addr: f.Src, Port: f.SrcPort},
 			To:       rdma.End{Addr: f.Dst, Port: f.DstPort},
 			Expected: "a connection",

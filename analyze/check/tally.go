@@ -76,11 +76,10 @@ func (t *txCheck) usual() bool {
 // usual judges the transport of a usual transaction. It returns false, and has changed nothing, if any rule might have something
 // to say of it.
 func (s *conn) usual(tx *transaction.Transaction, st *callState) bool {
-	call, reply := &tx.Call.Header, &tx.Reply.Header
+	credits := tx.Reply.Header.Credits
 	switch {
-	case !tx.Call.Seen() || !tx.Reply.Seen(), !tx.Call.Transport || !tx.Reply.Transport, !chunkless(call) || !chunkless(reply),
-		tx.Backward, tx.Reply.Invalidates, len(tx.Notes)|len(tx.Operations) != 0, st.again.Seen(), st.twice != nil, s.done,
-		reply.Credits == 0, st.before != 0 && st.before != reply.Credits:
+	case !tx.Usual() && !chunkless(tx), tx.Backward, tx.Reply.Invalidates, len(tx.Notes)|len(tx.Operations) != 0, st.again != 0, st.twice != nil, s.done,
+		credits == 0, st.before != 0 && st.before != credits:
 		return false
 	}
 	if fwd, known := s.forward(); !known || fwd != tx.From {
@@ -88,9 +87,11 @@ func (s *conn) usual(tx *transaction.Transaction, st *callState) bool {
 	}
 	limited := false
 	if x := tx.Connection.Resolve(); declared(x, 0) && declared(x, 1) {
-		a, b := &x.Setup[tx.From&1].Private, &x.Setup[tx.From.Other()&1].Private
-		if tx.Call.SendBytes > int(rdma.InlineThreshold(a, b)) || tx.Reply.SendBytes > int(rdma.InlineThreshold(b, a)) {
-			return false
+		if max(tx.Call.SendBytes, tx.Reply.SendBytes) > rdma.DefaultInlineThreshold { // the least
+			a, b := &x.Setup[tx.From&1].Private, &x.Setup[tx.From.Other()&1].Private
+			if tx.Call.SendBytes > int(rdma.InlineThreshold(a, b)) || tx.Reply.SendBytes > int(rdma.InlineThreshold(b, a)) {
+				return false
+			}
 		}
 		limited = true
 	}
@@ -106,8 +107,14 @@ func (s *conn) usual(tx *transaction.Transaction, st *callState) bool {
 	return true
 }
 
-// chunkless reports whether h is a header of version 1 of type RDMA_MSG with empty chunk lists (RFC 8166, section 4.1) and a message
-// behind it.
-func chunkless(h *rpcrdma.Header) bool {
-	return h.Plain() && h.Version == rpcrdma.Version1 && !h.Cut && h.Type == rpcrdma.TypeMsg && !h.HasReply && h.PayloadLength > 0
+// chunkless reports whether both messages were captured with headers of version 1 of type RDMA_MSG with empty chunk lists (RFC 8166,
+// section 4.1) and a message behind each.
+func chunkless(tx *transaction.Transaction) bool {
+	for _, m := range [...]*transaction.Message{&tx.Call, &tx.Reply} {
+		h := &m.Header
+		if !m.Seen() || !m.Transport || !h.Plain() || h.Version != rpcrdma.Version1 || h.Cut || h.Type != rpcrdma.TypeMsg || h.HasReply || h.PayloadLength <= 0 {
+			return false
+		}
+	}
+	return true
 }

@@ -40,10 +40,10 @@ func (c *Checker) Transaction(v *rpc.View) {
 	tx := v.Tx
 	c.apart.called(v)
 	c.leave()
-	if len(c.recalls) > 0 {
+	if c.Recalls() {
 		c.returned(v, c.report)
 	}
-	st, _ := c.calls.Take(tx)
+	st := c.calls.Of(tx)
 	if st == nil {
 		if plain(tx.Connection.Fabric) && (c.opt.Match == nil || c.opt.Match(v)) {
 			c.recalled(v)
@@ -67,20 +67,24 @@ func (c *Checker) Transaction(v *rpc.View) {
 	t.v, t.tx, t.call, t.reply = nil, nil, nil, nil
 }
 
-// ended takes what is remembered of a transaction that has ended, and returns its connection.
+// ended forgets what is remembered of a transaction that has ended, and returns its connection.
 func (c *Checker) ended(tx *transaction.Transaction, st *callState) *conn {
 	k := st.k
-	*st = callState{}
-	c.spare = append(c.spare, st)
+	c.calls.End(tx)
 	if k.c.MergedInto != nil {
 		if into := c.conns[k.c.Resolve()]; into != nil {
 			k = into
 		}
 	}
+	c.settled(tx, k)
+	return k
+}
+
+// settled notes that a call was answered and acknowledged, if it was.
+func (c *Checker) settled(tx *transaction.Transaction, k *conn) {
 	if tx.Call.Seen() && tx.Times.Ack.Seen() && tx.Call.First.Number > k.settled[tx.From] {
 		k.settled[tx.From] = tx.Call.First.Number
 	}
-	return k
 }
 
 // header is the transport header of a message, or nil if it cannot be judged.
@@ -360,9 +364,9 @@ func (t *txCheck) lifetime() {
 	} else {
 		c.ok(ruleXIDReused)
 	}
-	if t.st.again.Seen() {
+	if t.st.again != 0 {
 		if c.on[ruleResentSame] != Off {
-			f := t.finding(ruleResentSame, aboutCall, "one copy on each connection", fmt.Sprintf("the call again in frame %d", t.st.again.Number))
+			f := t.finding(ruleResentSame, aboutCall, "one copy on each connection", fmt.Sprintf("the call again in frame %d", t.st.again))
 			c.report(f)
 		}
 	} else {

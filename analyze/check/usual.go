@@ -31,7 +31,7 @@ func (c *Checker) usual(s *conn, v *decode.OrdinaryView, ref rdma.Ref) bool {
 			return false
 		}
 		if v.Plain && v.From == from {
-			s.settle(l, from)
+			s.settle(l, from, &c.seen)
 		}
 		return true
 	case roce.RCAcknowledge:

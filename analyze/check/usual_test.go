@@ -68,7 +68,8 @@ func verdicts(packets []capture.Packet, how way, batch int) (out []string) {
 			return true
 		}
 		emit = func(tx *transaction.Transaction) {
-			if how >= inBrief && b.Set(tx) && c.Executed() {
+			if how >= inBrief && !c.Recalls() && b.Set(tx) {
+				c.Executed()
 				return
 			}
 			v.Set(tx)

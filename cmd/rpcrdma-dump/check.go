@@ -258,7 +258,6 @@ type checkRun struct {
 	out   *output
 	check *check.Checker
 	view  rpc.View
-	brief rpc.Brief
 	show  show.Findings
 }
 
@@ -274,10 +273,9 @@ func (r *checkRun) run(o *checkOptions, opt *check.Options, s *cli.Streams, save
 	if o.blamed {
 		o.blame(&d)
 	}
-	emit := r.transaction
+	emit := func(tx *transaction.Transaction) { r.judge(tx, r.check.Transaction) }
 	if beside {
-		d.Concurrent, d.Alone = true, r.alone
-		emit = r.decoded
+		d.Concurrent, d.Alone, emit = true, r.alone(), r.decoded()
 	}
 	r.d = decode.New(d, emit)
 	r.show.Begin()
@@ -307,24 +305,29 @@ func (r *checkRun) found(err error) error {
 }
 
 // alone takes transactions that are not usual.
-func (r *checkRun) alone(tx *transaction.Transaction) bool {
-	if r.check.Usual(tx) {
-		return false
+func (r *checkRun) alone() func(*transaction.Transaction) bool {
+	c := r.check
+	return func(tx *transaction.Transaction) bool {
+		if c.Usual(tx) {
+			return false
+		}
+		r.d.Await()
+		r.judge(tx, c.Transaction)
+		return true
 	}
-	r.d.Await()
-	r.transaction(tx)
-	return true
 }
 
-// decoded takes transactions that are usual. Those that tell no names of files need not be decoded: no rule is about their fields.
-func (r *checkRun) decoded(tx *transaction.Transaction) {
-	if r.brief.Nameless(tx) && r.check.Executed() {
-		return
+// decoded takes transactions that are usual. Most of them need not be decoded: no rule is about their fields, unless something was recalled.
+func (r *checkRun) decoded() func(*transaction.Transaction) {
+	c, brief, names := r.check, new(rpc.Brief), r.view.Names
+	return func(tx *transaction.Transaction) {
+		if !c.Recalls() && brief.Learn(tx, names) {
+			c.Executed()
+			return
+		}
+		r.judge(tx, c.Decoded)
 	}
-	r.judge(tx, r.check.Decoded)
 }
-
-func (r *checkRun) transaction(tx *transaction.Transaction) { r.judge(tx, r.check.Transaction) }
 
 // judge decodes a transaction, and has it judged.
 func (r *checkRun) judge(tx *transaction.Transaction, rules func(*rpc.View)) {

@@ -184,7 +184,8 @@ type Tracker struct {
 
 	tenant  uint64       // of the current packet
 	tunnel  *link.Tunnel // of the current packet: its outermost
-	plainBy int8         // the side that sent the packet Lean took last, if plain did; otherwise -1
+	plainBy int8         // the side that sent the packet Lean took last, if plain did; otherwise -1. See Tracker.Noted
+	aside   bool         // packets may be noted for somebody who is not told of each
 }
 
 type addrPair struct {
@@ -200,6 +201,7 @@ func NewTracker(h rdma.Handler, numbers *rdma.Numbers, limits Limits) *Tracker {
 	plainly := rdma.PlainWatcherOf(watcher)
 	return &Tracker{
 		h: h, memory: memory, tracer: tracer, watcher: watcher, plainly: plainly, numbers: numbers, limits: limits,
+		aside:  plainly != nil,
 		whole:  tracer != nil || watcher != nil && plainly == nil,
 		epoch:  1, // not that of a new flow
 		flows:  make(map[flowKey]*flow),

@@ -18,6 +18,7 @@ type plainness struct {
 	peer        *flow
 	sends, acks bool
 	run         *rdma.Run // of the requests; nil if the watcher is to be told of them
+	calm        *Calm     // of the requests; nil if nothing is expected: see Tracker.Expect
 }
 
 // Lean is Packet for an ordinary packet of RoCEv2. Tap and tenant may differ from those of p if it was captured in a tunnel.
@@ -35,6 +36,7 @@ func (t *Tracker) Lean(p *capture.Packet, tap uint16, tenant uint64, l *Lean) *r
 		return t.unplain(p, tap, tenant, l)
 	}
 	known, sent := fl.plain.known, fl.plain.sent
+	t.plainBy = int8(fl.side)
 	switch l.Opcode {
 	case RCAcknowledge:
 		// ack leaves the sets of PSNs alone as long as nothing is missing.
@@ -54,8 +56,13 @@ func (t *Tracker) Lean(p *capture.Packet, tap uint16, tenant uint64, l *Lean) *r
 		} else {
 			t.ack(peer, l.PSN, ref)
 		}
-		if t.plainly != nil {
-			t.plainAck(peer, r, l.PSN, ref)
+		if t.aside {
+			if t.plainly != nil {
+				t.plainAck(peer, r, l.PSN, ref)
+			}
+			if t.expects(peer) && peer.plain.calm.Ack(p, l) {
+				t.plainBy += notedBy
+			}
 		}
 	case RCSendOnly, RCSendOnlyInvalidate:
 		if !fl.plain.sends || l.PSN != fl.next {
@@ -74,15 +81,20 @@ func (t *Tracker) Lean(p *capture.Packet, tap uint16, tenant uint64, l *Lean) *r
 		if l.Opcode == RCSendOnlyInvalidate {
 			s.Invalidates, s.Handle = true, l.RKey
 		}
-		work := t.plainSend(fl, s, l.PSN)
+		work := uint64(0)
+		if t.plainly != nil {
+			work = t.plainSend(fl, s, l.PSN)
+		}
 		tag := t.h.Send(known, s)
 		fl.rpc = fl.rpc || tag.W0|tag.W1 != 0
 		r := t.push(fl, l.PSN, sendPrint(s.Data, s.Length))
 		r.kind, r.count, r.tag, r.at, r.work, r.mtu = sendRequest, 1, tag, ref.Time, work, 0
+		if t.aside && t.expects(fl) && fl.plain.calm.Send(p, l) {
+			t.plainBy += notedBy
+		}
 	default:
 		return t.unplain(p, tap, tenant, l)
 	}
-	t.plainBy = int8(fl.side)
 	if known.ID == 0 { // see connection.known
 		return nil
 	}

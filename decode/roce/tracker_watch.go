@@ -29,9 +29,6 @@ func (t *Tracker) began(fl *flow, kind rdma.WorkKind, p *Packet, ref rdma.Ref) u
 
 // plainSend tells the watcher of a Send that takes the short way, and returns the number that it has from then on.
 func (t *Tracker) plainSend(fl *flow, s *rdma.Send, psn uint32) uint64 {
-	if t.plainly == nil {
-		return 0
-	}
 	work := fl.works
 	fl.works++
 	if run := fl.plain.run; run == nil || !run.Send(psn, s.First) {

@@ -34,12 +34,7 @@ type Brief struct {
 
 // Set looks at a transaction. It is true for one that was seen as a whole, has the usual headers (see oncrpc.UsualCall),
 // and arguments and results without an error. Any other is left to a View.
-func (b *Brief) Set(tx *transaction.Transaction) bool { return b.set(tx, false) }
-
-// Nameless is Set for a transaction that View.Learn has no use for; it is false for all others.
-func (b *Brief) Nameless(tx *transaction.Transaction) bool { return b.set(tx, true) }
-
-func (b *Brief) set(tx *transaction.Transaction, nameless bool) bool {
+func (b *Brief) Set(tx *transaction.Transaction) bool {
 	if !tx.Named || !tx.Call.Seen() || !tx.Reply.Seen() {
 		return false
 	}
@@ -49,9 +44,6 @@ func (b *Brief) set(tx *transaction.Transaction, nameless bool) bool {
 	}
 	args, results := oncrpc.UsualCall(tx.Call.Payload), oncrpc.UsualReply(tx.Reply.Payload)
 	if args == 0 || results == 0 {
-		return false
-	}
-	if nameless && m.teaches && !m.refused(tx.Reply.Payload[results:]) {
 		return false
 	}
 	r := &b.body.reader
@@ -82,11 +74,6 @@ func (b *Brief) set(tx *transaction.Transaction, nameless bool) bool {
 	return true
 }
 
-// refused reports whether results say that there are none: the handles of files that they would give, or new names.
-func (m *messages) refused(results []byte) bool {
-	return !m.compound && m.procedure.StatusFirst && len(results) >= 4 && binary.BigEndian.Uint32(results) != 0
-}
-
 // compound says what a COMPOUND consists of.
 func (b *Brief) compound(m *messages) (ok bool) {
 	b.Minor = m.outline.args.Minor
@@ -101,9 +88,12 @@ func (b *Brief) compound(m *messages) (ok bool) {
 func (b *Brief) start(m *transaction.Message, at int) bool {
 	r := &b.body.reader
 	r.Reset(m.Payload[at:], 0)
-	if !m.Transport || m.Header.Plain() {
+	if !mayReduce(m) {
 		return false
 	}
 	r.StartAt(uint32(at))
 	return true
 }
+
+// mayReduce reports whether parts of a message may be in chunks.
+func mayReduce(m *transaction.Message) bool { return m.Transport && !m.Header.Plain() }

@@ -66,25 +66,6 @@ func (v *View) usual3() bool {
 	return true
 }
 
-// learn3 learns what the usual calls of NFSv3 that change names tell, as Learn does. It returns false for all others.
-func (v *View) learn3(n *Names) bool {
-	r := &v.brief.body.reader
-	r.Reset(v.Tx.Call.Payload[v.brief.argsAt:], 0)
-	switch v.Tx.Procedure {
-	case nfs3.NFSPROC3_REMOVE, nfs3.NFSPROC3_RMDIR:
-		if !v.brief.Failed {
-			n.remove(r.Opaque(0), r.Opaque(0))
-		}
-	case nfs3.NFSPROC3_RENAME:
-		if !v.brief.Failed {
-			n.rename(r.Opaque(0), r.Opaque(0), r.Opaque(0), r.Opaque(0))
-		}
-	default:
-		return false
-	}
-	return true
-}
-
 // result3 has the reader go on behind the status of the results.
 func (v *View) result3(r *xdr.Reader) {
 	r.Reset(v.Tx.Reply.Payload[v.brief.resultAt:], 0)

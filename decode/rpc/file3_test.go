@@ -28,6 +28,9 @@ func FuzzUsual3(f *testing.F) {
 		nfs3.NFSPROC3_READ:    {&nfs3.READ3args{File: file, Offset: 7, Count: 9}, &nfs3.READ3res{Resok: nfs3.READ3resok{Count: 8, Eof: true}}},
 		nfs3.NFSPROC3_WRITE:   {&nfs3.WRITE3args{File: file, Offset: 7, Count: 9, Stable: nfs3.DATA_SYNC}, &nfs3.WRITE3res{Resok: nfs3.WRITE3resok{Count: 8}}},
 		nfs3.NFSPROC3_CREATE:  {&nfs3.CREATE3args{Where: dir}, &nfs3.CREATE3res{Resok: nfs3.CREATE3resok{Obj: nfs3.PostOpFh3{HandleFollows: true, Handle: file}}}},
+		nfs3.NFSPROC3_MKDIR:   {&nfs3.MKDIR3args{Where: dir}, &nfs3.MKDIR3res{Resok: nfs3.MKDIR3resok{Obj: nfs3.PostOpFh3{HandleFollows: true, Handle: file}}}},
+		nfs3.NFSPROC3_SYMLINK: {&nfs3.SYMLINK3args{Where: dir}, &nfs3.SYMLINK3res{Resok: nfs3.SYMLINK3resok{Obj: nfs3.PostOpFh3{HandleFollows: true, Handle: file}}}},
+		nfs3.NFSPROC3_MKNOD:   {&nfs3.MKNOD3args{Where: dir}, &nfs3.MKNOD3res{Resok: nfs3.MKNOD3resok{Obj: nfs3.PostOpFh3{HandleFollows: true, Handle: file}}}},
 		nfs3.NFSPROC3_REMOVE:  {&nfs3.REMOVE3args{Object: dir}, &nfs3.REMOVE3res{}},
 		nfs3.NFSPROC3_RMDIR:   {&nfs3.RMDIR3args{Object: dir}, &nfs3.RMDIR3res{}},
 		nfs3.NFSPROC3_RENAME:  {&nfs3.RENAME3args{From: dir, To: nfs3.Diropargs3{Dir: dir.Dir, Name: []byte("new")}}, &nfs3.RENAME3res{}},
@@ -49,7 +52,9 @@ func FuzzUsual3(f *testing.F) {
 			tx.Reply.Last.Number, tx.Reply.Payload = 2, append(reply.Append(nil), result...)
 		}
 		v, all := View{Names: &Names{}}, View{Names: &Names{}}
-		for _, n := range []*Names{v.Names, all.Names} {
+		var b Brief
+		brief := &Names{}
+		for _, n := range []*Names{v.Names, all.Names, brief} {
 			n.learn([]byte("directory"), []byte("file"), []byte("name"))
 		}
 		v.Set(&tx)
@@ -64,7 +69,10 @@ func FuzzUsual3(f *testing.F) {
 			t.Errorf("%s: %+v, want %+v", v.ProcedureName(), v.file, all.file)
 		}
 		if !SameNames(v.Names, all.Names) {
-			t.Errorf("%s: names %+v, want %+v", v.ProcedureName(), v.Names.byHandle, all.Names.byHandle)
+			t.Errorf("%s: names %+v, want %+v", v.ProcedureName(), v.Names.byHandle(), all.Names.byHandle())
+		}
+		if b.Learn(&tx, brief) && !SameNames(brief, all.Names) {
+			t.Errorf("%s: in brief, names %+v, want %+v", v.ProcedureName(), brief.byHandle(), all.Names.byHandle())
 		}
 	})
 }

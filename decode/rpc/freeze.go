@@ -6,4 +6,5 @@ import "github.com/rpcrdma/toolkit/internal/freeze"
 func (n *Names) Freeze(p *freeze.Plan) {
 	p.Fixed(n)
 	freeze.Leave[Names](p, "attrs", "dir", "recent", "Limit")
+	freeze.After(p, func(b *book) { b.rehash() })
 }

@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"bytes"
 	"slices"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
@@ -24,22 +25,16 @@ const (
 // replies of LOOKUP, CREATE, OPEN, READDIRPLUS and so on. A capture that began
 // in the middle does not show all of them.
 type Names struct {
-	byHandle map[string]entry
-	byName   map[entry]string // handle
-	bytes    int              // of both; strings that they share count twice
-	attrs    nfs4.Attrs       // scratch
-	dir      string           // the directory named last: most names are told directory by directory
-	recent   recent
+	book   *book      // nil: nothing
+	bytes  int        // of both its tables; strings that they share count twice
+	attrs  nfs4.Attrs // scratch
+	dir    string     // the directory named last: most names are told directory by directory
+	recent recent
 
 	// Limit is how many bytes may be remembered (40 MiB).
 	Limit int
 	// Forgotten is how many times all was forgotten.
 	Forgotten int
-}
-
-type entry struct {
-	parent string // handle of the directory; "" if not known
-	name   string
 }
 
 // maxDepth bounds a path: handles may be made to point in a circle.
@@ -65,17 +60,16 @@ func (v *View) Path() string {
 // Path is the known part of the path of a file handle: "d1/small", or "…/small" if the name of a directory on
 // the way is not known. It is empty if nothing is known.
 func (n *Names) Path(handle []byte) string {
-	e, ok := n.byHandle[string(handle)]
-	if !ok {
+	x := n.leafOf(handle)
+	if x == nil {
 		return ""
 	}
-	path := e.name
+	path := string(x.name)
 	for range maxDepth {
-		e, ok = n.byHandle[e.parent]
-		if !ok {
+		if x = n.leafOf([]byte(x.parent)); x == nil {
 			return path
 		}
-		path = e.name + "/" + path
+		path = string(x.name) + "/" + path
 	}
 	return path
 }
@@ -86,22 +80,12 @@ func (v *View) Learn() {
 	if n == nil {
 		return
 	}
+	gives := v.gives
 	if m := v.usual; m != nil {
-		switch {
-		case m.compound:
-			if !m.outline.tells() {
-				return
-			}
-		case m.gives:
-			v.learnGiven(n)
-			return
-		case m.teaches:
-			if v.learn3(n) {
-				return
-			}
-		default:
+		if v.brief.learn(v.Tx, n) {
 			return
 		}
+		gives = m.gives
 	}
 	if v.Result() == nil {
 		return
@@ -133,16 +117,9 @@ func (v *View) Learn() {
 	case *nfs4.CompoundRes:
 		v.learn4(n)
 	default:
-		if v.gives {
-			v.learnGiven(n)
+		if f := v.File(); gives && f != nil && f.Result != nil {
+			n.learn(f.Handle, f.Result, f.Name)
 		}
-	}
-}
-
-// learnGiven remembers the one handle that the results give.
-func (v *View) learnGiven(n *Names) {
-	if f := v.File(); f != nil && f.Result != nil {
-		n.learn(f.Handle, f.Result, f.Name)
 	}
 }
 
@@ -213,100 +190,135 @@ func (n *Names) filehandle(f *nfs4.Fattr4) []byte {
 	return n.attrs.Filehandle
 }
 
-// rename moves a name.
-func (n *Names) rename(fromDir, from, toDir, to []byte) {
-	h, ok := n.byName[entry{string(fromDir), string(from)}]
-	n.remove(toDir, to)
-	if ok && n.move(h, fromDir, from, toDir, to) {
-		return
+// leafOf has the newest name of a handle; nil if none is known. It is valid until Names learns more.
+func (n *Names) leafOf(handle []byte) *leaf {
+	if n.book == nil {
+		return nil
 	}
-	if ok {
-		n.remove(fromDir, from)
-		n.set(h, n.entry(toDir, to))
+	if i := n.book.ofHandle(handleSum(handle), handle); i != 0 {
+		return &n.book.leaves[i]
 	}
+	return nil
 }
 
-// move is the usual rename: the handle has the old name only, and the names fit. It does not look for what it knows: that the
-// handle is there, and that the new name is not.
-func (n *Names) move(handle string, fromDir, from, toDir, to []byte) bool {
-	old, known := n.byHandle[handle]
-	if !known || !old.is(fromDir, from) || string(fromDir) == string(toDir) && string(from) == string(to) {
+// rename moves a name.
+func (n *Names) rename(fromDir, from, toDir, to []byte) {
+	if n.book == nil {
+		return
+	}
+	i := n.book.ofName(nameSum(fromDir, from), fromDir, from)
+	if i == 0 {
+		n.remove(toDir, to)
+		return
+	}
+	h, sum := n.book.leaves[i].handle, nameSum(toDir, to)
+	n.removeOf(sum, toDir, to)
+	if n.move(i, sum, fromDir, from, toDir, to) {
+		return
+	}
+	child := bytes.Clone(h)
+	n.remove(fromDir, from)
+	n.set(handleSum(child), child, toDir, to)
+}
+
+// move is the usual rename: a handle has the old name only, that of leaf i, and the names fit. It does not look for what it knows: that
+// the new name, whose sum it gets, is not there.
+func (n *Names) move(i int32, sum uint64, fromDir, from, toDir, to []byte) bool {
+	x := &n.book.leaves[i]
+	if !x.in[byHandle] || string(fromDir) == string(toDir) && string(from) == string(to) {
 		return false
 	}
-	e := n.entry(toDir, to)
-	bytes := n.bytes - 2*old.size(handle) + 2*e.size(handle)
-	if bytes > n.limit() {
+	held := n.bytes + 2*(len(toDir)+len(to)-len(fromDir)-len(from))
+	if held > n.limit() {
 		return false
 	}
-	n.bytes = bytes
-	delete(n.byName, old)
-	n.byName[e], n.byHandle[handle] = handle, e
-	n.recent.renamed(handle)
+	n.bytes = held
+	n.book.take(byName, i)
+	x.parent, x.name, x.sums[byName] = n.directory(toDir), append(x.name[:0], to...), sum
+	n.book.put(byName, i)
+	n.recent.renamed(x.handle)
 	return true
 }
 
 // remove forgets a name that has been removed from its directory.
 func (n *Names) remove(parent, name []byte) {
-	h, ok := n.byName[entry{string(parent), string(name)}]
-	if !ok {
+	if n.book != nil {
+		n.removeOf(nameSum(parent, name), parent, name)
+	}
+}
+
+// removeOf is remove for a name with a sum.
+func (n *Names) removeOf(sum uint64, parent, name []byte) {
+	i := n.book.ofName(sum, parent, name)
+	if i == 0 {
 		return
 	}
-	e, ok := n.byHandle[h]
-	if ok && e.is(parent, name) { // its strings do as keys
-		delete(n.byHandle, h)
-		n.recent.renamed(h)
-		n.bytes -= e.size(h)
-	} else {
-		e = entry{string(parent), string(name)}
+	x := &n.book.leaves[i]
+	size := x.size()
+	if x.in[byHandle] {
+		n.recent.renamed(x.handle)
+		n.bytes -= size
+		n.book.take(byHandle, i)
 	}
-	delete(n.byName, e)
-	n.bytes -= e.size(h)
+	n.bytes -= size
+	n.book.take(byName, i)
 }
 
-// is reports whether it is a name in a directory.
-func (e *entry) is(parent, name []byte) bool {
-	return e.name == string(name) && e.parent == string(parent)
-}
-
-// entry makes one. Directories share a string as long as they stay the same.
-func (n *Names) entry(parent, name []byte) entry {
+// directory is the handle of a directory, as it is kept. Names share a string as long as it stays the same.
+func (n *Names) directory(parent []byte) string {
 	if n.dir != string(parent) {
 		n.dir = string(parent)
 	}
-	return entry{n.dir, string(name)}
+	return n.dir
 }
 
 func (n *Names) learn(parent, child, name []byte) {
 	if len(child) == 0 || len(name) == 0 || string(name) == "." || string(name) == ".." {
 		return
 	}
-	if f := n.place(child, false); f != nil && f.known && f.is(parent, name) {
-		return
+	sum := handleSum(child)
+	if b := n.book; b != nil {
+		if i := b.ofHandle(sum, child); i != 0 && b.leaves[i].is(parent, name) {
+			return
+		}
 	}
-	if e, ok := n.byHandle[string(child)]; ok && e.is(parent, name) {
-		return
-	}
-	n.set(string(child), n.entry(parent, name))
+	n.set(sum, child, parent, name)
 }
 
-func (n *Names) set(child string, e entry) {
-	if n.byHandle == nil || len(n.byHandle) >= maxNames || len(n.byName) >= maxNames || n.bytes+2*e.size(child) > n.limit() {
-		if n.byHandle != nil {
+// set gives a handle, whose sum it gets, a name.
+func (n *Names) set(sum uint64, child, parent, name []byte) {
+	b, size := n.book, len(child)+len(parent)+len(name)+entryBytes
+	if b == nil || b.count[byHandle] >= maxNames || b.count[byName] >= maxNames || n.bytes+2*size > n.limit() {
+		if b != nil {
 			n.Forgotten++
 		}
-		n.byHandle, n.byName, n.bytes = make(map[string]entry), make(map[entry]string), 0
+		b = newBook()
+		n.book, n.bytes = b, 0
 		n.recent.forget()
 	}
-	if old, ok := n.byHandle[child]; ok {
-		n.bytes -= old.size(child)
+	sums := [2]uint64{byHandle: sum, byName: nameSum(parent, name)}
+	old, was := b.ofHandle(sums[byHandle], child), b.ofName(sums[byName], parent, name)
+	at := was // the leaf that says the same, if there is one
+	switch {
+	case old != 0 && b.leaves[old].is(parent, name):
+		at = old
+	case was == 0 || string(b.leaves[was].handle) != string(child):
+		at = b.add(child, n.directory(parent), name, sums)
 	}
-	if old, ok := n.byName[e]; ok {
-		n.bytes -= e.size(old)
+	for table, i := range [2]int32{byHandle: old, byName: was} {
+		n.bytes += size
+		if i != 0 {
+			n.bytes -= b.leaves[i].size()
+		}
+		if i == at {
+			continue
+		}
+		b.put(table, at)
+		if i != 0 {
+			b.take(table, i)
+		}
 	}
-	n.bytes += 2 * e.size(child)
-	n.byHandle[child] = e
 	n.recent.renamed(child)
-	n.byName[e] = child
 }
 
 // limit is how many bytes may be remembered.
@@ -315,9 +327,4 @@ func (n *Names) limit() int {
 		return nameBytes
 	}
 	return n.Limit
-}
-
-// size is what the name of a handle takes in one of the tables, in bytes.
-func (e *entry) size(handle string) int {
-	return len(handle) + len(e.parent) + len(e.name) + entryBytes
 }

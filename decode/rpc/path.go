@@ -31,20 +31,20 @@ func (n *Names) AppendPath(dst, handle []byte) []byte {
 	if f := n.Place(handle); f != nil {
 		return append(dst, f.Path...)
 	}
-	if e, ok := n.byHandle[string(handle)]; ok {
-		dst = n.appendPath(dst, &e, 0)
+	if x := n.leafOf(handle); x != nil {
+		dst = n.appendPath(dst, x, 0)
 	}
 	return dst
 }
 
-// appendPath appends the path of an entry that is so many levels above the file.
-func (n *Names) appendPath(dst []byte, e *entry, level int) []byte {
+// appendPath appends the path of a leaf that is so many levels above the file.
+func (n *Names) appendPath(dst []byte, x *leaf, level int) []byte {
 	if level < maxDepth {
-		if up, ok := n.byHandle[e.parent]; ok {
-			dst = append(n.appendPath(dst, &up, level+1), '/')
+		if up := n.leafOf([]byte(x.parent)); up != nil {
+			dst = append(n.appendPath(dst, up, level+1), '/')
 		}
 	}
-	return append(dst, e.name...)
+	return append(dst, x.name...)
 }
 
 const (
@@ -90,7 +90,6 @@ type recentFile struct {
 	epoch  uint32
 	depth  uint8 // directories above it that have a name
 	known  bool  // it has a name
-	entry        // its name
 	handle []byte
 	Place
 }
@@ -167,16 +166,16 @@ func (r *recent) look(n *Names, handle []byte, level int) *recentFile {
 	if f := r.find(sum, handle); f != nil {
 		return f
 	}
-	e, known := n.byHandle[string(handle)]
+	x := n.leafOf(handle)
 	f := &r.files[sum%Places]
 	switch {
-	case !known:
+	case x == nil:
 		f.Path, f.depth = f.Path[:0], 0
 	case level == maxDepth:
 		return nil
 	default:
-		up := r.look(n, []byte(e.parent), level+1) // may take the place of f
-		if up == nil || up.depth == maxDepth || len(up.Path)+1+len(e.name) > recentPath {
+		up := r.look(n, []byte(x.parent), level+1) // may take the place of f
+		if up == nil || up.depth == maxDepth || len(up.Path)+1+len(x.name) > recentPath {
 			return nil
 		}
 		r.above.add(up.sum)
@@ -188,9 +187,9 @@ func (r *recent) look(n *Names, handle []byte, level int) *recentFile {
 			f.depth++
 			f.Path = append(f.Path, '/')
 		}
-		f.Path = append(f.Path, e.name...)
+		f.Path = append(f.Path, x.name...)
 	}
-	f.sum, f.epoch, f.known, f.entry, f.handle = sum, r.epoch, known, e, append(f.handle[:0], handle...)
+	f.sum, f.epoch, f.known, f.handle = sum, r.epoch, x != nil, append(f.handle[:0], handle...)
 	f.words, f.size = [4]uint64{}, len(handle)
 	if len(handle) >= 16 {
 		last := handle[len(handle)-16:]
@@ -202,8 +201,11 @@ func (r *recent) look(n *Names, handle []byte, level int) *recentFile {
 }
 
 // renamed forgets a file that has another name now, and all files if it may be a directory above one of them.
-func (r *recent) renamed(handle string) {
-	sum := sumOf([]byte(handle))
+func (r *recent) renamed(handle []byte) {
+	if r.stamp == 0 {
+		return // nobody has asked for one
+	}
+	sum := sumOf(handle)
 	if f := &r.files[sum%Places]; f.sum == sum {
 		f.size = -1
 	}

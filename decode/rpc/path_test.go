@@ -45,8 +45,8 @@ func TestNamesLimit(t *testing.T) {
 		n.remove([]byte("root"), fmt.Append(nil, "name", i))
 		n.remove([]byte("d"), []byte("one"))
 	}
-	if n.Forgotten != 0 || len(n.byHandle)+len(n.byName) != 0 || n.bytes != 0 {
-		t.Errorf("%d times forgotten, %d and %d left of %d bytes", n.Forgotten, len(n.byHandle), len(n.byName), n.bytes)
+	if n.Forgotten != 0 || len(n.byHandle())+len(n.byName()) != 0 || n.bytes != 0 {
+		t.Errorf("%d times forgotten, %d and %d left of %d bytes", n.Forgotten, len(n.byHandle()), len(n.byName()), n.bytes)
 	}
 }
 

@@ -493,6 +493,7 @@ func (t *Tracker) give(tx *Transaction) {
 	t.memory.Add(-tx.size)
 	tx.gen = 0 // what still points here must not touch it any more
 	if t.opt.Take != nil && t.opt.Take(tx) {
+		t.taken++
 		t.recycle(tx)
 		return
 	}
@@ -504,6 +505,9 @@ func (t *Tracker) give(tx *Transaction) {
 	t.emit(tx)
 	t.recycle(tx)
 }
+
+// Taken is how many transactions Options.Take has taken.
+func (t *Tracker) Taken() uint64 { return t.taken }
 
 // Recycle takes back a transaction that was emitted with Options.Detach.
 func (t *Tracker) Recycle(tx *Transaction) { t.recycle(tx) }

@@ -60,6 +60,8 @@ func (t *Tracker) Send(c *rdma.Connection, s *rdma.Send) (tag rdma.Tag) {
 	if t.opt.Messages != nil {
 		if tx, reply := t.OfSend(tag); tx != nil {
 			t.opt.Messages.Message(tx, reply, s)
+		} else if t.opt.Strays != nil {
+			t.opt.Strays.Stray(c, s)
 		}
 	}
 	return tag

@@ -32,6 +32,8 @@ type Options struct {
 	Ended func(*Transaction)
 	// Messages, if set, is told of each call and each reply as soon as it is known to be one: of copies, too.
 	Messages MessageHandler
+	// Strays, if set, is told of each other Send, with Messages.
+	Strays StrayHandler
 	// Take, if set, is shown each transaction before it is emitted. If it returns true,
 	// it is not emitted.
 	Take func(*Transaction) bool
@@ -62,6 +64,11 @@ type Options struct {
 // MessageHandler is told of messages. The transaction is not complete yet and must not be kept.
 type MessageHandler interface {
 	Message(tx *Transaction, reply bool, s *rdma.Send)
+}
+
+// StrayHandler is told of Sends that belong to no transaction.
+type StrayHandler interface {
+	Stray(c *rdma.Connection, s *rdma.Send)
 }
 
 func (o *Options) defaults() {
@@ -111,6 +118,7 @@ type Tracker struct {
 	peekErr   error
 	gen       uint64
 	entries   entries
+	taken     uint64 // by Options.Take
 
 	halves  []*half // of connections that are closed, for others
 	sent    reconnects

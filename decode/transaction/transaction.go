@@ -223,6 +223,13 @@ func (t *Transaction) First() rdma.Ref {
 	return t.Reply.First
 }
 
+// UsualCall reports whether the call came as nearly all do: as one Send, captured as a whole, with a message of RPC behind a header of
+// version 1 and type RDMA_MSG without chunks (RFC 8166, section 4.1). It may be false nevertheless.
+func (t *Transaction) UsualCall() bool { return t.usualCall }
+
+// Usual is UsualCall for both messages, of which the call came first.
+func (t *Transaction) Usual() bool { return t.usual }
+
 // Serial tells a transaction from all others of its Tracker, before and after
 // it ends.
 func (t *Transaction) Serial() uint64 { return t.serial }

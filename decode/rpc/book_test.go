@@ -1,0 +1,58 @@
+package rpc
+
+import (
+	"math/rand/v2"
+	"strconv"
+	"testing"
+)
+
+// TestRehash: a book whose sums are those of another process finds all again.
+func TestRehash(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	n := &Names{}
+	word := func(k int) []byte { return []byte("word " + strconv.Itoa(random.IntN(k))) }
+	for range 2000 {
+		n.learn(word(40), word(400), word(100))
+		n.remove(word(40), word(100))
+		n.rename(word(40), word(100), word(40), word(100))
+	}
+	handles, names := n.byHandle(), n.byName()
+	for i := range n.book.leaves {
+		n.book.leaves[i].sums = [2]uint64{random.Uint64(), random.Uint64()}
+	}
+	n.book.rehash()
+	again := Names{book: n.book, bytes: n.bytes}
+	if now := again.byHandle(); len(now) != len(handles) || len(now) < 100 {
+		t.Errorf("%d handles, want %d", len(now), len(handles))
+	} else {
+		for h, e := range handles {
+			if now[h] != e {
+				t.Errorf("%q is %q, want %q", h, now[h], e)
+			}
+		}
+	}
+	if now := again.byName(); len(now) != len(names) {
+		t.Errorf("%d names, want %d", len(now), len(names))
+	}
+}
+
+// TestKeyedSum: all bytes count, whatever the length.
+func TestKeyedSum(t *testing.T) {
+	key, other := rand.Uint64(), rand.Uint64()
+	for n := range 70 {
+		b := make([]byte, n)
+		seen := map[uint64]bool{keyedSum(key, b): true}
+		for i := range b {
+			b[i] = 1
+			if sum := keyedSum(key, b); seen[sum] {
+				t.Errorf("%d bytes: two have the same sum", n)
+			} else {
+				seen[sum] = true
+			}
+			b[i] = 0
+		}
+		if seen[keyedSum(other, b)] || seen[keyedSum(key, append(b, 0))] {
+			t.Errorf("%d bytes: key or length do not count", n)
+		}
+	}
+}
