@@ -196,8 +196,15 @@ func (l *conns) drop(r *Recorder) bool {
 func (c *conn) opened(at int64) {
 	if c != nil {
 		c.last = max(c.last, at)
-		c.open++
-		c.most = max(c.most, c.open)
+		c.begun()
+	}
+}
+
+// begun counts an open call.
+func (c *conn) begun() {
+	c.open++
+	if c.open > c.most {
+		c.most = c.open
 	}
 }
 
@@ -221,10 +228,26 @@ type client struct {
 }
 
 // ended takes a call that is open no more; at is 0 if it got no reply.
-func (o *openCall) ended(at int64) {
+func (r *Recorder) ended(o *openCall, at int64) {
 	o.c.closed()
 	if o.g != nil {
-		o.g.calls.leave(at)
+		r.left(o.g, at)
+	}
+}
+
+// entered takes a call of a client without sessions. Only Uses and Roll tell when how many were open, and what was idle
+// longest is only dropped live: with Apart there is neither.
+func (r *Recorder) entered(g *client, at int64) {
+	if r.counts == nil {
+		g.calls.enter(at)
+		g.meter.last = max(g.meter.last, at)
+	}
+}
+
+// left takes its end; at is 0 if it got no reply.
+func (r *Recorder) left(g *client, at int64) {
+	if r.counts == nil {
+		g.calls.leave(at)
 	}
 }
 
@@ -265,7 +288,7 @@ func (r *Recorder) call(tx *transaction.Transaction, callback bool, s *rdma.Send
 		if o.first == s.First.Number || o.xid == tx.XID {
 			return // sent again
 		}
-		o.ended(0) // without a reply
+		r.ended(o, 0) // without a reply
 		r.open.Take(tx)
 		r.recycle(o)
 	}
@@ -316,14 +339,13 @@ func (r *Recorder) began(tx *transaction.Transaction, at int64) {
 	if g := r.client(tx); g != nil {
 		c := g.conns.of(r, tx.Connection, tx.From)
 		c.opened(at)
-		g.calls.enter(at)
-		g.meter.last = max(g.meter.last, at)
+		r.entered(g, at)
 		if o := r.keep(tx); o != nil {
 			o.c, o.g = c, g
 			*r.recentOf(tx.Connection) = recent{c, g, tx.Connection, tx.From}
 		} else {
 			c.closed()
-			g.calls.leave(0)
+			r.left(g, 0)
 		}
 	}
 }
@@ -396,7 +418,7 @@ func (r *Recorder) replied(tx *transaction.Transaction, at int64) {
 	if !ok {
 		return
 	}
-	o.ended(at)
+	r.ended(o, at)
 	r.answered(o, tx, at)
 	r.recycle(o)
 }
@@ -554,7 +576,7 @@ func (r *Recorder) over(tx *transaction.Transaction) {
 	if tx.Reply.Seen() {
 		r.replied(tx, tx.Reply.Last.Time) // nobody has told of it
 	} else if o, ok := r.open.Take(tx); ok {
-		o.ended(0)
+		r.ended(o, 0)
 		r.recycle(o)
 	}
 }
@@ -655,7 +677,8 @@ func moved(v *rpc.View) (read, written uint64) {
 }
 
 // Apart makes Transaction count and do nothing else, on one goroutine, while another one calls Ended for each
-// transaction. The two then hardly wait for each other. Live must not be set.
+// transaction. The two then hardly wait for each other. Live must not be set, and Uses and Roll know nothing of clients without
+// sessions.
 func (r *Recorder) Apart() { r.counts = new([64]count) }
 
 // Copies says that the connections of the transactions that Transaction takes are copies, as transaction.Options.Detach makes
