@@ -259,7 +259,7 @@ func (r *Recorder) Message(tx *transaction.Transaction, reply bool, s *rdma.Send
 	callback := false
 	switch {
 	case tx.Program == nfs3.NFS_PROGRAM:
-		if tx.Version < 4 && (r.slots || r.counts != nil && r.usual(tx, reply, s)) {
+		if tx.Version < 4 && (r.counts != nil && (r.sole(tx, reply) || r.usual(tx, reply, s)) || r.slots) {
 			return
 		}
 	case tx.Program >= 0x40000000 && tx.Program < 0x60000000:

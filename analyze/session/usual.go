@@ -63,6 +63,31 @@ func (r *Recorder) usual(tx *transaction.Transaction, reply bool, s *rdma.Send) 
 	return true
 }
 
+// sole is usual for a call while no other is open, and for its reply: most are.
+func (r *Recorder) sole(tx *transaction.Transaction, reply bool) bool {
+	f := &r.few
+	c := &f.calls[0]
+	if reply {
+		if f.used != 1 || c.tx != tx || r.open.Len() != 0 || r.paid > maxSpare {
+			return false
+		}
+		f.used, c.tx = 0, nil
+		f.of.c.closed()
+		return true
+	}
+	x := r.recentOf(tx.Connection)
+	if f.used != 0 || r.open.Len() != 0 || r.paid == 0 || !x.of(tx) {
+		return false
+	}
+	if f.of != x {
+		f.of = x
+	}
+	f.used = 1
+	c.tx, c.xid, c.first = tx, tx.XID, tx.Call.First.Number
+	x.c.begun()
+	return true
+}
+
 // usualReply is usual for the reply to a call in the table.
 func (r *Recorder) usualReply(tx *transaction.Transaction, s *rdma.Send) bool {
 	o, known := r.open.Get(tx)
