@@ -283,21 +283,30 @@ func (n *Names) learn(parent, child, name []byte) {
 	if f := n.place(child, false); f != nil && f.known && f.is(parent, name) {
 		return
 	}
-	if e, ok := n.byHandle[string(child)]; ok && e.is(parent, name) {
+	old, known := n.byHandle[string(child)]
+	if known && old.is(parent, name) {
 		return
 	}
-	n.set(string(child), n.entry(parent, name))
+	n.put(string(child), n.entry(parent, name), old, known)
 }
 
+// set gives a handle a name.
 func (n *Names) set(child string, e entry) {
+	old, known := n.byHandle[child]
+	n.put(child, e, old, known)
+}
+
+// put is set for whoever knows the name that the handle has, if any is known.
+func (n *Names) put(child string, e, old entry, known bool) {
 	if n.byHandle == nil || len(n.byHandle) >= maxNames || len(n.byName) >= maxNames || n.bytes+2*e.size(child) > n.limit() {
 		if n.byHandle != nil {
 			n.Forgotten++
 		}
 		n.byHandle, n.byName, n.bytes = make(map[string]entry), make(map[entry]string), 0
 		n.recent.forget()
+		known = false
 	}
-	if old, ok := n.byHandle[child]; ok {
+	if known {
 		n.bytes -= old.size(child)
 	}
 	if old, ok := n.byName[e]; ok {

@@ -132,6 +132,9 @@ func (n *Names) place(handle []byte, look bool) *recentFile {
 		return nil
 	}
 	r := &n.recent
+	if r.stamp == 0 && !look {
+		return nil // nobody has asked for any
+	}
 	if size := len(handle); size >= 16 && size <= 32 {
 		first, last := (*[16]byte)(handle), (*[16]byte)(handle[size-16:])
 		a, b := binary.LittleEndian.Uint64(first[:8]), binary.LittleEndian.Uint64(first[8:])
@@ -203,6 +206,9 @@ func (r *recent) look(n *Names, handle []byte, level int) *recentFile {
 
 // renamed forgets a file that has another name now, and all files if it may be a directory above one of them.
 func (r *recent) renamed(handle string) {
+	if r.stamp == 0 {
+		return // there are none
+	}
 	sum := sumOf([]byte(handle))
 	if f := &r.files[sum%Places]; f.sum == sum {
 		f.size = -1
