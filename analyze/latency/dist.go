@@ -135,18 +135,30 @@ func (d *dist) eachFew(f func(low, high int64, n uint64)) {
 
 // tallyAll is tally for several values, none of them 0.
 func (d *dist) tallyAll(list []int64) {
-	least, longest, sum, high := d.least, d.longest, d.sum, d.sumHigh
+	least, longest, sum := d.least, d.longest, uint64(0)
 	if d.count == 0 {
 		least = list[0]
 	}
 	for _, v := range list {
-		var carry uint64
-		sum, carry = bits.Add64(sum, uint64(v), 0)
-		high += carry
+		sum += uint64(v)
 		least, longest = min(least, v), max(longest, v)
 	}
-	d.least, d.longest, d.sum, d.sumHigh = least, longest, sum, high
+	if longest>>48 == 0 && len(list) < 1<<15 { // as nearly all are: the sum has no carry
+		d.addSum(sum)
+	} else {
+		for _, v := range list {
+			d.addSum(uint64(v))
+		}
+	}
+	d.least, d.longest = least, longest
 	d.count += uint64(len(list))
+}
+
+// addSum adds to the sum.
+func (d *dist) addSum(n uint64) {
+	var carry uint64
+	d.sum, carry = bits.Add64(d.sum, n, 0)
+	d.sumHigh += carry
 }
 
 // pack moves the values to a sparse histogram.
