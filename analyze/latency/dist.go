@@ -121,14 +121,17 @@ func (d *dist) loosen(list []int64, m *memory) {
 // eachFew is each for a loose dist. To count the values in an array takes fewer instructions than to sort them.
 func (d *dist) eachFew(f func(low, high int64, n uint64)) {
 	first := slices.Min(d.few)
-	counts := make([]uint16, slices.Max(d.few)-first+1) // by bucket
+	counts := make([]uint64, (slices.Max(d.few)-first)/4+1) // of four buckets each: most are empty
 	for _, i := range d.few {
-		counts[i-first]++
+		i -= first
+		counts[i/4] += 1 << (i % 4 * 16)
 	}
-	for i, n := range counts {
-		if n != 0 {
-			low := leastOf(int(first) + i)
-			f(low, highest(low, gatheredDigits), uint64(n))
+	for i, four := range counts {
+		for bucket := int(first) + 4*i; four != 0; bucket, four = bucket+1, four>>16 {
+			if n := four & (1<<16 - 1); n != 0 {
+				low := leastOf(bucket)
+				f(low, highest(low, gatheredDigits), n)
+			}
 		}
 	}
 }
@@ -393,12 +396,24 @@ func (d *dist) distribution() *Distribution {
 	if d.digits != 0 {
 		x.Precision = 1 / float64(int(1)<<magnitudes[d.digits])
 	}
+	x.buckets = make([]bucket, 0, d.different()+1)
 	if d.zeros > 0 {
 		x.buckets = append(x.buckets, bucket{0, d.zeros})
 	}
 	d.each(func(_, high int64, n uint64) {
 		x.buckets = append(x.buckets, bucket{min(max(high, d.least), d.longest), n})
 	})
-	x.P50, x.P90, x.P99, x.P999 = x.Percentile(50), x.Percentile(90), x.Percentile(99), x.Percentile(99.9)
+	x.percentiles()
 	return x
+}
+
+// different is how many different values above 0 it can tell of, at most.
+func (d *dist) different() int {
+	switch {
+	case d.packed != nil:
+		return int(d.packed.Populated())
+	case d.dense != nil:
+		return 0 // not known
+	}
+	return min(len(d.exact)+len(d.few), 256)
 }

@@ -110,7 +110,9 @@ func New(opt Options) *Recorder {
 // transaction's group in Groups.
 func (r *Recorder) Add(v *rpc.View) int {
 	tx := v.Tx
-	r.names = v.Names
+	if r.names != v.Names {
+		r.names = v.Names
+	}
 	g := r.group(v)
 	failed := v.Failed()
 	if took, ok := tx.Calm(); ok && r.calms {

@@ -253,13 +253,21 @@ func (r *Recorder) left(g *client, at int64) {
 
 // Message implements decode.MessageObserver.
 func (r *Recorder) Message(tx *transaction.Transaction, reply bool, s *rdma.Send) {
+	if tx.Program == nfs3.NFS_PROGRAM && tx.Version < 4 && tx.Named && r.counts != nil && r.sole(tx, reply) {
+		return
+	}
+	r.any(tx, reply, s)
+}
+
+// any is Message for whatever message.
+func (r *Recorder) any(tx *transaction.Transaction, reply bool, s *rdma.Send) {
 	if !tx.Named {
 		return
 	}
 	callback := false
 	switch {
 	case tx.Program == nfs3.NFS_PROGRAM:
-		if tx.Version < 4 && (r.counts != nil && (r.sole(tx, reply) || r.usual(tx, reply, s)) || r.slots) {
+		if tx.Version < 4 && (r.slots || r.counts != nil && r.usual(tx, reply, s)) {
 			return
 		}
 	case tx.Program >= 0x40000000 && tx.Program < 0x60000000:
@@ -552,10 +560,16 @@ func (r *Recorder) session(id [16]byte, at rdma.Ref) *session {
 // Ended takes a transaction at its end, instead of Transaction: for decode.Options.Transactions.Ended, if only
 // Transaction.Slots is wanted.
 func (r *Recorder) Ended(tx *transaction.Transaction) {
-	// Nobody else changes what is open, see Apart. Most calls are not any more: Message has seen their replies.
-	if r.slots && r.open.Len() == 0 {
+	// With Apart, and if only slots are wanted, nobody else changes what is open. Most calls are not any more: Message has
+	// seen their replies.
+	if r.few.used == 0 && r.open.Len() == 0 && (r.counts != nil || r.slots) {
 		return
 	}
+	r.endedOpen(tx)
+}
+
+// endedOpen is Ended while calls are open.
+func (r *Recorder) endedOpen(tx *transaction.Transaction) {
 	if r.counts != nil && (r.few.used == 0 || r.few.find(tx) < 0) {
 		if r.open.Len() == 0 {
 			return
