@@ -250,7 +250,7 @@ func (d *dist) merge(o *dist, m *memory) {
 	case d.count == 0:
 		*d, *o = *o, dist{small: o.small}
 		return
-	case (d.loose() || o.loose()) && d.loosens(len(o.exact)+len(o.few), m) && o.packed == nil && o.dense == nil:
+	case (d.loose() || o.loose()) && d.loosens(0, m) && o.loosens(0, m):
 		d.mergeLoose(o, m)
 		return
 	case o.digits == 0:
@@ -271,7 +271,7 @@ func (d *dist) merge(o *dist, m *memory) {
 		return
 	}
 	for _, x := range [...]*dist{d, o} {
-		if x.loose() {
+		if x.loose() { // only one of them is
 			x.pack(m)
 		}
 	}
@@ -296,13 +296,16 @@ func (d *dist) merge(o *dist, m *memory) {
 	}
 }
 
-// mergeLoose is merge for two that are loose, or one that is and one of a few exact values.
+// mergeLoose is merge for two that are loose, or one that is and one of a few exact values. Both together may be too many to stay so.
 func (d *dist) mergeLoose(o *dist, m *memory) {
 	d.few = append(d.few, o.few...)
 	d.loosen(o.exact, m)
 	d.mergeSums(o)
 	m.used -= o.memory
 	*o = dist{small: o.small}
+	if len(d.few) > looseValues {
+		d.pack(m)
+	}
 }
 
 // mergeSums adds what o counts besides its histogram.
