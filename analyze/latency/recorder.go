@@ -265,7 +265,8 @@ func (r *Recorder) group(v *rpc.View) *group {
 	if !r.byOp {
 		return r.groupOf(v)
 	}
-	if v.Procedure == nil || !v.Tx.Named || len(v.Operations()) > 0 {
+	// A usual transaction has a procedure, and operations only if it is a COMPOUND.
+	if !v.Usual() && (v.Procedure == nil || !v.Tx.Named || len(v.Operations()) > 0) {
 		return r.groupByOperation(v)
 	}
 	if _, compound := v.MinorVersion(); compound {
