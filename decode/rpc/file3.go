@@ -66,6 +66,20 @@ func (v *View) usual3() bool {
 	return true
 }
 
+// learnUsual is learnGiven for a usual transaction that did not fail. Of LOOKUP, it reads no more than what is learned.
+func (v *View) learnUsual(n *Names) {
+	tx := v.Tx
+	if v.fileDone || tx.Procedure != nfs3.NFSPROC3_LOOKUP || tx.Version != nfs3.NFS_V3 || tx.Program != nfs3.NFS_PROGRAM {
+		v.learnGiven(n)
+		return
+	}
+	r := &v.brief.body.reader
+	r.Reset(tx.Call.Payload[v.brief.argsAt:], 0)
+	dir, name := r.Opaque(0), r.Opaque(0)
+	v.result3(r)
+	n.learn(dir, r.Opaque(0), name)
+}
+
 // learn3 learns what the usual calls of NFSv3 that change names tell, as Learn does. It returns false for all others.
 func (v *View) learn3(n *Names) bool {
 	r := &v.brief.body.reader

@@ -93,7 +93,9 @@ func (v *View) Learn() {
 				return
 			}
 		case m.gives:
-			v.learnGiven(n)
+			if !v.brief.Failed { // else there is no handle
+				v.learnUsual(n)
+			}
 			return
 		case m.teaches:
 			if v.learn3(n) {
