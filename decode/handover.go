@@ -29,11 +29,11 @@ type parcel struct {
 
 const (
 	handoverList  = 16      // transactions that change hands together
-	handoverNear  = 8       // the same if the tracking goroutine consumes them: what they take stays in the first-level cache
+	handoverNear  = 16      // the same if the tracking goroutine consumes them: fewer, and code of the two evicts each other more often
 	handoverLists = 8       // lists that wait for a helper before the tracking goroutine consumes
 	handoverMost  = 12      // lists that wait while somebody consumes one
 	handoverBytes = 4 << 20 // what all of them hold
-	nearBytes     = 64 << 10
+	nearBytes     = 128 << 10
 	leastHandover = 2 << 20 // with less memory for all, nothing is handed over: connections would be evicted to make room for it
 )
 

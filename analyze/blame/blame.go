@@ -32,13 +32,18 @@ func (b *Blame) Ended(tx *transaction.Transaction) {
 	if c.Fabric == rdma.TCP || c.Fabric == rdma.UDP {
 		return
 	}
+	start := tx.Call.First.Time
+	took, ordinary := tx.Ordinary()
+	if ordinary && c.Fabric != rdma.IWARP && b.Recorder.Quiet(c, start) {
+		tx.NewOrdinary(took)
+		return
+	}
 	var p transaction.Phases
-	if took, ok := tx.Ordinary(); ok {
+	if ordinary {
 		p.Server, p.Total = took, took
 	} else if !tx.SetPhases(&p) || p.Total < 0 {
 		return
 	}
-	start := tx.Call.First.Time
 	if b.Recorder.Quiet(c, start) {
 		tx.NewQuiet(&p)
 		if c.Fabric == rdma.IWARP {

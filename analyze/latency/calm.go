@@ -13,6 +13,9 @@ type calm struct {
 	callBytes, replyBytes uint64
 	// inline are those over RDMA without chunks that would fit all inline thresholds; sent are the bytes of their Sends.
 	inline, sent uint64
+	// again counts failures with the same status as the one counted before, which Counts knows.
+	status string
+	again  uint64
 	// quiet counts the transactions known to have lost no time; time is the sum of their latencies.
 	quiet uint64
 	time  int64
@@ -34,7 +37,7 @@ func (g *group) addCalm(v *rpc.View, took int64, failed bool, opt *Options, leas
 	c.callBytes += tx.Call.Bytes
 	c.replyBytes += tx.Reply.Bytes
 	if failed {
-		g.fail(v)
+		g.failCalm(v.Status())
 	}
 	if call := &tx.Call.Header; tx.Call.Transport && tx.Reply.Transport {
 		if len(call.Reads)|len(call.Call)|len(call.Writes) == 0 && !call.HasReply && max(tx.Call.Bytes, tx.Reply.Bytes) <= least {
@@ -53,6 +56,26 @@ func (g *group) addCalm(v *rpc.View, took int64, failed bool, opt *Options, leas
 	c.late[i], c.acks[i] = took, int64(tx.Acked())
 	if c.n++; i == lateCalm-1 {
 		g.countCalm(lateCalm, m)
+	}
+}
+
+// failCalm is fail for a calm transaction: most failures of a group are the same.
+func (g *group) failCalm(s string) {
+	switch c := &g.calm; {
+	case s == "" || s != c.status:
+		g.settleFailures()
+		c.status = g.fail(s)
+	default:
+		c.again++
+	}
+}
+
+// settleFailures counts the same failures as the one before.
+func (g *group) settleFailures() {
+	if c := &g.calm; c.again > 0 {
+		g.Errors += c.again
+		g.Statuses[c.status] += c.again
+		c.again = 0
 	}
 }
 
@@ -123,6 +146,7 @@ func (g *group) settleCalm(m *memory) {
 	g.Count += c.n
 	g.Complete += c.n
 	g.Backward += c.backward
+	g.settleFailures()
 	g.CallBytes += c.callBytes
 	g.ReplyBytes += c.replyBytes
 	g.chunks.Transactions += c.inline

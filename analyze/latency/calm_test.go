@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"math/rand/v2"
 	"reflect"
+	"strconv"
 	"testing"
 	"time"
 
@@ -178,4 +179,32 @@ func FuzzCalm(f *testing.F) {
 	f.Fuzz(func(t *testing.T, which, opt uint8, again uint16, program []byte) {
 		calmly(t, which, program, calmOptions[int(opt)%len(calmOptions)], 1+int(again%50))
 	})
+}
+
+// TestFailCalm compares failures that are counted together with those that are counted one by one.
+func TestFailCalm(t *testing.T) {
+	for _, most := range []int{1, 2, maxStatuses - 1, maxStatuses, 2 * maxStatuses} {
+		var a group
+		var b Counts
+		for range 2000 {
+			s := strconv.Itoa(rand.IntN(most))
+			if rand.IntN(20) == 0 {
+				s = ""
+			}
+			for range rand.IntN(3) {
+				a.failCalm(s)
+				b.fail(s)
+			}
+			if rand.IntN(100) == 0 {
+				a.failCalm(otherName)
+				b.fail(otherName)
+			}
+		}
+		a.calm.n = 1
+		m := memory{limit: 1 << 20}
+		a.settleCalm(&m)
+		if a.Errors != b.Errors || !reflect.DeepEqual(a.Statuses, b.Statuses) {
+			t.Errorf("%d statuses: %d errors, %v; want %d, %v", most, a.Errors, a.Statuses, b.Errors, b.Statuses)
+		}
+	}
 }

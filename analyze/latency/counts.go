@@ -49,21 +49,22 @@ func (c *Counts) add(v *rpc.View, failed bool) {
 	c.WriteBytes += tx.WriteBytes
 	c.Retransmits += uint64(tx.Retransmits)
 	if failed {
-		c.fail(v)
+		c.fail(v.Status())
 	}
 }
 
-// fail counts an error.
-func (c *Counts) fail(v *rpc.View) {
+// fail counts an error. It returns the status if that is counted by itself, and not with others; empty otherwise.
+func (c *Counts) fail(s string) string {
 	c.Errors++
-	s := v.Status()
 	if c.Statuses == nil {
 		c.Statuses = make(map[string]uint64)
 	}
 	if _, ok := c.Statuses[s]; !ok && len(c.Statuses) >= maxStatuses {
-		s = otherName
+		c.Statuses[otherName]++
+		return ""
 	}
 	c.Statuses[s]++
+	return s
 }
 
 // counters are all counts, without those of statuses. Merging and saving use them.

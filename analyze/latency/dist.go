@@ -15,9 +15,10 @@ type dist struct {
 	sumHigh, sum   uint64
 	least, longest int64
 
-	digits uint8   // significant digits; 0 until there is a histogram
-	small  uint8   // use exactSlot instead of exactValues, and two digits
-	exact  []int64 // also of a histogram that is loose
+	digits uint8 // significant digits; 0 until there is a histogram
+	small  uint8 // use exactSlot instead of exactValues, and two digits
+	exact  []int64
+	few    []uint16 // the buckets of the values of a histogram that is loose
 	packed *hdr.PackedHistogram
 	dense  *hdr.Histogram
 	// pending are values that dense has room for, and does not have yet: see flush.
@@ -94,47 +95,73 @@ func (d *dist) tally(v int64) {
 	}
 }
 
-// loose reports whether the values of a small histogram are kept as they are, for now: there are few, and to put each of them into a
-// sparse histogram costs more than to count them once.
+// loose reports whether the buckets of a small histogram are kept one by one, for now: there are few values, and to put each of
+// them into a sparse histogram costs more than to count them once.
 func (d *dist) loose() bool { return d.digits != 0 && d.packed == nil && d.dense == nil }
+
+// loosens reports whether a small dist may take n more values as a loose one.
+func (d *dist) loosens(n int, m *memory) bool {
+	return d.packed == nil && d.dense == nil && len(d.exact)+len(d.few)+n <= looseValues && m.used+4*looseValues <= m.limit
+}
 
 // loosen adds values above 0 to a small dist that is to be loose; tallyAll has counted them.
 func (d *dist) loosen(list []int64, m *memory) {
 	d.digits = gatheredDigits
-	d.exact = append(d.exact, list...)
-	m.used += 8*cap(d.exact) - d.memory
-	d.memory = 8 * cap(d.exact)
+	for _, values := range [2][]int64{d.exact, list} {
+		d.few = slices.Grow(d.few, len(values))
+		for _, v := range values {
+			d.few = append(d.few, uint16(bucketOf(min(v, maxValue))))
+		}
+	}
+	d.exact = nil
+	m.used += 2*cap(d.few) - d.memory
+	d.memory = 2 * cap(d.few)
 }
 
-// eachLoose is each for a loose dist. To count the values in an array takes fewer instructions than to sort them.
-func (d *dist) eachLoose(f func(low, high int64, n uint64)) {
-	first, last := bucketOf(min(slices.Min(d.exact), maxValue)), bucketOf(min(slices.Max(d.exact), maxValue))
-	counts := make([]uint16, last-first+1) // by bucket
-	for _, v := range d.exact {
-		counts[bucketOf(min(v, maxValue))-first]++
+// eachFew is each for a loose dist. To count the values in an array takes fewer instructions than to sort them.
+func (d *dist) eachFew(f func(low, high int64, n uint64)) {
+	first := slices.Min(d.few)
+	counts := make([]uint64, (slices.Max(d.few)-first)/4+1) // of four buckets each: most are empty
+	for _, i := range d.few {
+		i -= first
+		counts[i/4] += 1 << (i % 4 * 16)
 	}
-	for i, n := range counts {
-		if n != 0 {
-			low := leastOf(first + i)
-			f(low, highest(low, gatheredDigits), uint64(n))
+	for i, four := range counts {
+		for bucket := int(first) + 4*i; four != 0; bucket, four = bucket+1, four>>16 {
+			if n := four & (1<<16 - 1); n != 0 {
+				low := leastOf(bucket)
+				f(low, highest(low, gatheredDigits), n)
+			}
 		}
 	}
 }
 
 // tallyAll is tally for several values, none of them 0.
 func (d *dist) tallyAll(list []int64) {
-	least, longest, sum, high := d.least, d.longest, d.sum, d.sumHigh
+	least, longest, sum := d.least, d.longest, uint64(0)
 	if d.count == 0 {
 		least = list[0]
 	}
 	for _, v := range list {
-		var carry uint64
-		sum, carry = bits.Add64(sum, uint64(v), 0)
-		high += carry
+		sum += uint64(v)
 		least, longest = min(least, v), max(longest, v)
 	}
-	d.least, d.longest, d.sum, d.sumHigh = least, longest, sum, high
+	if longest>>48 == 0 && len(list) < 1<<15 { // as nearly all are: the sum has no carry
+		d.addSum(sum)
+	} else {
+		for _, v := range list {
+			d.addSum(uint64(v))
+		}
+	}
+	d.least, d.longest = least, longest
 	d.count += uint64(len(list))
+}
+
+// addSum adds to the sum.
+func (d *dist) addSum(n uint64) {
+	var carry uint64
+	d.sum, carry = bits.Add64(d.sum, n, 0)
+	d.sumHigh += carry
 }
 
 // pack moves the values to a sparse histogram.
@@ -150,7 +177,10 @@ func (d *dist) pack(m *memory) {
 	for _, v := range d.exact {
 		_ = d.packed.RecordValue(min(v, maxValue))
 	}
-	d.exact = nil
+	if len(d.few) > 0 {
+		d.eachFew(func(low, _ int64, n uint64) { _ = d.packed.RecordValues(low, int64(n)) })
+	}
+	d.exact, d.few = nil, nil
 	d.account(m)
 }
 
@@ -220,7 +250,13 @@ func (d *dist) merge(o *dist, m *memory) {
 	case d.count == 0:
 		*d, *o = *o, dist{small: o.small}
 		return
+	case (d.loose() || o.loose()) && d.loosens(0, m) && o.loosens(0, m):
+		d.mergeLoose(o, m)
+		return
 	case o.digits == 0:
+		if d.loose() {
+			d.pack(m)
+		}
 		for _, v := range o.exact {
 			d.add(v, m)
 		}
@@ -234,29 +270,52 @@ func (d *dist) merge(o *dist, m *memory) {
 		d.merge(o, m)
 		return
 	}
-	if d.loose() {
-		d.pack(m)
+	for _, x := range [...]*dist{d, o} {
+		if x.loose() { // only one of them is
+			x.pack(m)
+		}
 	}
 	o.leave(m)
-	o.each(func(_, high int64, n uint64) {
-		if d.packed != nil {
-			_ = d.packed.RecordValues(min(high, maxValue), int64(n))
-			return
-		}
-		d.record(high, int64(n), m)
-	})
-	var carry uint64
-	d.sum, carry = bits.Add64(d.sum, o.sum, 0)
-	d.sumHigh += o.sumHigh + carry
-	d.least, d.longest = min(d.least, o.least), max(d.longest, o.longest)
-	d.count += o.count
-	d.zeros += o.zeros
+	if d.packed != nil && o.packed != nil && d.packed.SignificantFigures() == o.packed.SignificantFigures() {
+		d.packed.Merge(o.packed)
+	} else {
+		o.each(func(_, high int64, n uint64) {
+			if d.packed != nil {
+				_ = d.packed.RecordValues(min(high, maxValue), int64(n))
+				return
+			}
+			d.record(high, int64(n), m)
+		})
+	}
+	d.mergeSums(o)
 	d.digits = min(d.digits, o.digits)
 	m.used -= o.memory
 	*o = dist{small: o.small}
 	if d.packed != nil {
 		d.account(m)
 	}
+}
+
+// mergeLoose is merge for two that are loose, or one that is and one of a few exact values. Both together may be too many to stay so.
+func (d *dist) mergeLoose(o *dist, m *memory) {
+	d.few = append(d.few, o.few...)
+	d.loosen(o.exact, m)
+	d.mergeSums(o)
+	m.used -= o.memory
+	*o = dist{small: o.small}
+	if len(d.few) > looseValues {
+		d.pack(m)
+	}
+}
+
+// mergeSums adds what o counts besides its histogram.
+func (d *dist) mergeSums(o *dist) {
+	var carry uint64
+	d.sum, carry = bits.Add64(d.sum, o.sum, 0)
+	d.sumHigh += o.sumHigh + carry
+	d.least, d.longest = min(d.least, o.least), max(d.longest, o.longest)
+	d.count += o.count
+	d.zeros += o.zeros
 }
 
 // clone is a copy, which is accounted for.
@@ -268,7 +327,7 @@ func (d *dist) clone(m *memory) dist {
 		c.exact = slices.Clone(c.exact)
 		return c
 	}
-	c.packed, c.dense, c.exact = hdr.NewPacked(1, maxValue, int(c.digits)), nil, nil
+	c.packed, c.dense, c.exact, c.few = hdr.NewPacked(1, maxValue, int(c.digits)), nil, nil, nil
 	d.each(func(low, _ int64, n uint64) { _ = c.packed.RecordValues(low, int64(n)) })
 	c.memory = c.packed.GetMemorySize()
 	m.used += c.memory
@@ -280,7 +339,7 @@ func (d *dist) each(f func(low, high int64, n uint64)) {
 	d.flush()
 	switch {
 	case d.loose():
-		d.eachLoose(f)
+		d.eachFew(f)
 	case d.digits != 0:
 		p := d.packed
 		if p == nil {
@@ -340,12 +399,24 @@ func (d *dist) distribution() *Distribution {
 	if d.digits != 0 {
 		x.Precision = 1 / float64(int(1)<<magnitudes[d.digits])
 	}
+	x.buckets = make([]bucket, 0, d.different()+1)
 	if d.zeros > 0 {
 		x.buckets = append(x.buckets, bucket{0, d.zeros})
 	}
 	d.each(func(_, high int64, n uint64) {
 		x.buckets = append(x.buckets, bucket{min(max(high, d.least), d.longest), n})
 	})
-	x.P50, x.P90, x.P99, x.P999 = x.Percentile(50), x.Percentile(90), x.Percentile(99), x.Percentile(99.9)
+	x.percentiles()
 	return x
+}
+
+// different is how many different values above 0 it can tell of, at most.
+func (d *dist) different() int {
+	switch {
+	case d.packed != nil:
+		return int(d.packed.Populated())
+	case d.dense != nil:
+		return 0 // not known
+	}
+	return min(len(d.exact)+len(d.few), 256)
 }

@@ -133,3 +133,24 @@ func TestHistogram(t *testing.T) {
 		t.Errorf("%v", bins)
 	}
 }
+
+// TestTallyAll compares sums of several values at once with those of one after the other.
+func TestTallyAll(t *testing.T) {
+	for range 300 {
+		list := make([]int64, 1+rand.IntN(600))
+		least := rand.IntN(63)
+		for i := range list {
+			list[i] = 1 + rand.Int64N(1<<62)>>min(least+rand.IntN(40), 61)
+		}
+		var a, b dist
+		for range 3 {
+			a.tallyAll(list)
+			for _, v := range list {
+				b.tally(v)
+			}
+		}
+		if a.count != b.count || a.sum != b.sum || a.sumHigh != b.sumHigh || a.least != b.least || a.longest != b.longest {
+			t.Fatalf("%+v, want %+v", a, b)
+		}
+	}
+}

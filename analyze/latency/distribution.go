@@ -45,6 +45,25 @@ func (d *Distribution) Percentile(p float64) int64 {
 	return 0
 }
 
+// percentiles sets those that are shown, in one pass.
+func (d *Distribution) percentiles() {
+	var seen uint64
+	at := 0
+	for _, p := range [...]struct {
+		percent float64
+		value   *int64
+	}{{50, &d.P50}, {90, &d.P90}, {99, &d.P99}, {99.9, &d.P999}} {
+		rank := nearestRank(p.percent, d.Count)
+		for at < len(d.buckets) && seen+d.buckets[at].count < rank {
+			seen += d.buckets[at].count
+			at++
+		}
+		if *p.value = 0; at < len(d.buckets) && rank > 0 {
+			*p.value = d.buckets[at].value
+		}
+	}
+}
+
 // nearestRank is ⌈p/100·n⌉, at least 1 and at most n.
 func nearestRank(p float64, n uint64) uint64 {
 	if n == 0 {
@@ -129,7 +148,7 @@ func (d *Distribution) merge(others ...*Distribution) {
 			d.buckets = append(d.buckets, b)
 		}
 	}
-	d.P50, d.P90, d.P99, d.P999 = d.Percentile(50), d.Percentile(90), d.Percentile(99), d.Percentile(99.9)
+	d.percentiles()
 }
 
 func saturate(a, b int64) int64 {
@@ -148,6 +167,6 @@ func (d *Distribution) WithoutZeros() *Distribution {
 	if x.Count > 0 {
 		x.Mean, x.Min = x.Sum/int64(x.Count), x.buckets[0].value
 	}
-	x.P50, x.P90, x.P99, x.P999 = x.Percentile(50), x.Percentile(90), x.Percentile(99), x.Percentile(99.9)
+	x.percentiles()
 	return x
 }

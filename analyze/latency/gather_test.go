@@ -64,6 +64,37 @@ func TestGathered(t *testing.T) {
 	}
 }
 
+// TestGatheredLong compares a slot of many values, equal ones or of more buckets than are counted together, with one that does not
+// gather them, with memory for an array and without.
+func TestGatheredLong(t *testing.T) {
+	for name, value := range map[string]func(i int) int64{
+		"equal":   func(int) int64 { return 12345 },
+		"zeros":   func(i int) int64 { return int64(i % 3) },
+		"buckets": func(i int) int64 { return leastOf(i * 7 % (50 << gatheredBits)) },
+		"growing": func(i int) int64 { return leastOf(i / 50 % (50 << gatheredBits)) },
+	} {
+		for _, limit := range []int{192 << 10, DefaultMemory} {
+			m, plain := memory{limit: limit}, memory{limit: DefaultMemory}
+			a := series{spans: newSpans(time.Hour), mem: &m}
+			b := dist{small: 1}
+			for i := range 200000 {
+				a.at(0)
+				a.took(value(i))
+				b.add(value(i), &plain)
+				if i%70000 == 69999 {
+					a.gather()
+				}
+			}
+			a.settle()
+			x, y := a.slots[0].latency.distribution(), b.distribution()
+			if m.scarce || !slices.Equal(x.buckets, y.buckets) {
+				t.Errorf("%s, %d bytes: scarce %v; %d buckets of %d values, want %d of %d", name, limit, m.scarce, len(x.buckets), x.Count, len(y.buckets), y.Count)
+			}
+			a.inUse(t)
+		}
+	}
+}
+
 // inUse checks that the memory in use is counted.
 func (s *series) inUse(t *testing.T) {
 	t.Helper()

@@ -20,13 +20,15 @@ const (
 	nearFrom   = 512  // number of values at which a dist may have counters
 	nearLeast  = 1024 // bytes of the counters of a range
 	nearFixed  = 384  // bytes without any
+	nearFull   = 1<<8 - 1
 	lateValues = 32
 )
 
 // places are the range of a value and its place in there: a bucket of the histogram.
 func (near) places(v int64) (span, place int) {
 	span = max(bits.Len64(uint64(v))-nearBits-1, 0) & 63
-	return span + int(v>>(span+nearBits))&1, int(v>>span) & (1<<nearBits - 1)
+	digits := int(v >> span) // at most nearBits+1 binary ones
+	return span + digits>>nearBits, digits & (1<<nearBits - 1)
 }
 
 // least is the least value of a bucket.
@@ -77,33 +79,47 @@ func (d *dist) addAll(list []int64, m *memory) {
 // countNear counts values; those for which there is no room go to the histogram.
 func (d *dist) countNear(list []int64, m *memory) {
 	n := d.near
+	at, counts := &n.at, n.counts
 	refused := false
 	for _, v := range list {
-		v = min(v, maxValue)
-		span, place := n.places(v)
-		part := int(n.at[span])
-		if part == 0 {
-			if m.used+nearLeast > m.limit/2 {
-				_ = d.packed.RecordValue(v)
-				refused = true
+		span, place := n.places(min(v, maxValue))
+		if part := int(at[span&63]); part != 0 {
+			if c := &counts[(part-1)<<nearBits+place]; *c != nearFull {
+				*c++
 				continue
 			}
-			m.used += nearLeast
-			d.nearMemory += nearLeast
-			n.counts = append(n.counts, make([]uint8, 1<<nearBits)...)
-			part = len(n.counts) >> nearBits
-			n.at[span] = uint8(part)
 		}
-		c := &n.counts[(part-1)<<nearBits+place]
-		if *c == 1<<8-1 {
-			_ = d.packed.RecordValues(v, int64(*c))
-			*c = 0
-		}
-		*c++
+		refused = !d.countRare(min(v, maxValue), m) || refused
+		counts = n.counts
 	}
 	if refused {
 		d.account(m)
 	}
+}
+
+// countRare counts a value in a range without counters yet, or whose counter is full. It returns false if there is no room.
+func (d *dist) countRare(v int64, m *memory) bool {
+	n := d.near
+	span, place := n.places(v)
+	part := int(n.at[span])
+	if part == 0 {
+		if m.used+nearLeast > m.limit/2 {
+			_ = d.packed.RecordValue(v)
+			return false
+		}
+		m.used += nearLeast
+		d.nearMemory += nearLeast
+		n.counts = append(n.counts, make([]uint8, 1<<nearBits)...)
+		part = len(n.counts) >> nearBits
+		n.at[span] = uint8(part)
+	}
+	c := &n.counts[(part-1)<<nearBits+place]
+	if *c == nearFull {
+		_ = d.packed.RecordValues(v, nearFull)
+		*c = 0
+	}
+	*c++
+	return true
 }
 
 // gather gives the histogram what it does not have yet.

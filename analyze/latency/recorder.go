@@ -110,7 +110,9 @@ func New(opt Options) *Recorder {
 // transaction's group in Groups.
 func (r *Recorder) Add(v *rpc.View) int {
 	tx := v.Tx
-	r.names = v.Names
+	if r.names != v.Names {
+		r.names = v.Names
+	}
 	g := r.group(v)
 	failed := v.Failed()
 	if took, ok := tx.Calm(); ok && r.calms {
@@ -263,7 +265,8 @@ func (r *Recorder) group(v *rpc.View) *group {
 	if !r.byOp {
 		return r.groupOf(v)
 	}
-	if v.Procedure == nil || !v.Tx.Named || len(v.Operations()) > 0 {
+	// A usual transaction has a procedure, and operations only if it is a COMPOUND.
+	if !v.Usual() && (v.Procedure == nil || !v.Tx.Named || len(v.Operations()) > 0) {
 		return r.groupByOperation(v)
 	}
 	if _, compound := v.MinorVersion(); compound {

@@ -3,6 +3,7 @@ package latency
 import (
 	"math"
 	"math/bits"
+	"slices"
 	"time"
 
 	hdr "github.com/HdrHistogram/hdrhistogram-go"
@@ -147,15 +148,18 @@ type series struct {
 type gathered struct {
 	slot   int
 	list   []int64
-	counts []uint16 // by bucket; 0 unless values are being counted
+	counts []uint16 // by bucket: of values that the sums of the slot have, and its histogram not
 	used   []uint16 // buckets that are not 0
+	held   int      // values in counts
 }
 
 const (
-	gatheredDigits = 2   // of the histograms of slots
-	gatheredBits   = 7   // magnitudes of these
-	gatheredMost   = 512 // values gathered
-	gatheredSize   = (8+2)*gatheredMost + 2*(64<<gatheredBits)
+	gatheredDigits = 2               // of the histograms of slots
+	gatheredBits   = 7               // magnitudes of these
+	gatheredMost   = 512             // values gathered
+	gatheredUsed   = 2 * looseValues // buckets in use
+	gatheredHeld   = 1<<16 - 1       // values in counts
+	gatheredSize   = 8*gatheredMost + 2*gatheredUsed + 2*(64<<gatheredBits)
 )
 
 // bucketOf is the bucket of a histogram of a slot that a value belongs to, and leastOf the least value of a bucket.
@@ -172,7 +176,7 @@ func leastOf(bucket int) int64 {
 // took adds the latency of a transaction to the slot found last.
 func (s *series) took(v int64) {
 	l := &s.late
-	if len(l.list) == cap(l.list) || l.slot != s.last {
+	if l.slot != s.last || len(l.list) == cap(l.list) && !l.hold(&s.slots[s.last].latency, s.mem) {
 		s.gather()
 		if l.list == nil && !l.made(s.mem) {
 			s.slots[s.last].latency.add(v, s.mem)
@@ -189,7 +193,7 @@ func (l *gathered) made(m *memory) bool {
 		return false
 	}
 	m.used += gatheredSize
-	l.list, l.used = make([]int64, 0, gatheredMost), make([]uint16, 0, gatheredMost)
+	l.list, l.used = make([]int64, 0, gatheredMost), make([]uint16, 0, gatheredUsed)
 	l.counts = make([]uint16, 64<<gatheredBits)
 	return true
 }
@@ -201,11 +205,30 @@ func (s *series) gather() {
 		l.add(&s.slots[l.slot].latency, s.mem)
 		l.list = l.list[:0]
 	}
+	if len(l.used) > 0 {
+		l.record(&s.slots[l.slot].latency, s.mem)
+	}
 }
 
-// add adds all values of the list to d, as dist.add does one by one.
-func (l *gathered) add(d *dist, m *memory) {
-	list := l.list[:0] // those that are not 0
+// hold counts the values of a full list, all of d, without giving them to its histogram: in a long interval, most are in
+// the same buckets as those of the next list. It returns false, and has changed nothing, if d may keep them as they are, or if
+// there is no room for the next list, and for what a loose histogram has.
+func (l *gathered) hold(d *dist, m *memory) bool {
+	if l.list == nil || l.held == 0 && d.loosens(len(l.list), m) ||
+		l.held > gatheredHeld-2*gatheredMost-looseValues || len(l.used) > gatheredUsed-2*gatheredMost-looseValues {
+		return false
+	}
+	if list := l.nonzero(d); len(list) > 0 {
+		d.tallyAll(list)
+		l.count(list)
+	}
+	l.list = l.list[:0]
+	return true
+}
+
+// nonzero are the values of the list that are not 0. Those that are, it counts.
+func (l *gathered) nonzero(d *dist) []int64 {
+	list := l.list[:0]
 	for _, v := range l.list {
 		if v != 0 {
 			list = append(list, v)
@@ -214,6 +237,12 @@ func (l *gathered) add(d *dist, m *memory) {
 	if zeros := uint64(len(l.list) - len(list)); zeros > 0 {
 		d.count, d.zeros, d.least = d.count+zeros, d.zeros+zeros, 0
 	}
+	return list
+}
+
+// add adds all values of the list to d, as dist.add does one by one.
+func (l *gathered) add(d *dist, m *memory) {
+	list := l.nonzero(d)
 	n := len(d.exact) + len(list)
 	switch {
 	case d.digits == 0 && (n < exactSlot || m.used > m.limit) || d.dense != nil:
@@ -221,35 +250,59 @@ func (l *gathered) add(d *dist, m *memory) {
 			d.add(v, m)
 		}
 	case len(list) == 0:
-	case d.packed == nil && n <= looseValues && m.used+8*looseValues <= m.limit:
+	case d.loosens(len(list), m):
 		d.tallyAll(list)
 		d.loosen(list, m)
 	default:
-		if d.packed == nil { // as in pack
-			d.digits, d.packed = gatheredDigits, hdr.NewPacked(1, maxValue, gatheredDigits)
-			l.count(d, d.exact)
-			d.exact = nil
-		}
 		d.tallyAll(list)
-		l.count(d, list)
-		d.account(m)
+		l.count(list)
 	}
 }
 
-// count adds values to the sparse histogram of d.
-func (l *gathered) count(d *dist, list []int64) {
+// count counts values.
+func (l *gathered) count(list []int64) {
 	for _, v := range list {
-		i := bucketOf(min(v, maxValue))
-		if l.counts[i] == 0 {
-			l.used = append(l.used, uint16(i))
+		l.add1(uint16(bucketOf(min(v, maxValue))))
+	}
+	l.held += len(list)
+}
+
+// add1 counts a value of a bucket.
+func (l *gathered) add1(bucket uint16) {
+	if l.counts[bucket] == 0 {
+		l.used = append(l.used, bucket)
+	}
+	l.counts[bucket]++
+}
+
+// record gives the histogram of d what was counted: an array, if it has one, or a sparse one.
+func (l *gathered) record(d *dist, m *memory) {
+	if d.packed == nil && d.dense == nil { // as in pack
+		l.count(d.exact)
+		for _, i := range d.few {
+			l.add1(i)
 		}
-		l.counts[i]++
+		d.digits, d.packed, d.exact, d.few = gatheredDigits, hdr.NewPacked(1, maxValue, gatheredDigits), nil, nil
+	}
+	// In ascending order, a sparse histogram need not move what it has.
+	first := slices.Min(l.used)
+	for i, n := range l.counts[first : slices.Max(l.used)+1] {
+		if n == 0 {
+			continue
+		}
+		if v := leastOf(int(first) + i); d.packed != nil {
+			_ = d.packed.RecordValues(v, int64(n))
+		} else {
+			d.record(v, int64(n), m)
+		}
 	}
 	for _, i := range l.used {
-		_ = d.packed.RecordValues(leastOf(int(i)), int64(l.counts[i]))
 		l.counts[i] = 0
 	}
-	l.used = l.used[:0]
+	l.used, l.held = l.used[:0], 0
+	if d.packed != nil {
+		d.account(m)
+	}
 }
 
 // at returns the slot of a time. It is valid until the next call.

@@ -91,6 +91,18 @@ func operationName(v *rpc.View) string {
 	return string(clip(append(append(text.Program(nil, v), ' '), text.Operations(nil, v)...)))
 }
 
+// fileOf is what AppendFile appends, but Names does not keep the path: few files are asked for here, and as long as it keeps none, it
+// has none to look for when names change.
+func fileOf(v *rpc.View, f *rpc.File) []byte {
+	switch path := v.Path(); {
+	case path != "":
+		return []byte(path)
+	case f.Handle != nil:
+		return text.Handle(nil, f.Handle)
+	}
+	return []byte("-")
+}
+
 // slow describes a transaction.
 func slow(v *rpc.View, p *transaction.Phases, set uint16, inFlight int) *Slow {
 	tx := v.Tx
@@ -103,7 +115,7 @@ func slow(v *rpc.View, p *transaction.Phases, set uint16, inFlight int) *Slow {
 		Troubles: []string{}, Notes: []string{}, number: tx.First().Number,
 	}
 	if f := v.File(); f != nil {
-		x.File = string(clip(AppendFile(nil, v)))
+		x.File = string(clip(fileOf(v, f)))
 		x.Offset, x.Count = f.Offset, f.Count
 	}
 	d := durations(p)

@@ -10,8 +10,7 @@ import (
 // not done by usual first moves them to Recorder.open: see collect.
 type few struct {
 	of    *recent // in Recorder.recent
-	n     int
-	used  uint8 // which of calls are in use, a bit each
+	used  uint8   // which of calls are in use, a bit each
 	calls [8]struct {
 		tx    *transaction.Transaction
 		xid   uint32
@@ -39,7 +38,6 @@ func (f *few) add(x *recent, tx *transaction.Transaction) bool {
 		f.of = x
 	}
 	f.used |= 1 << i
-	f.n++
 	c := &f.calls[i]
 	c.tx, c.xid, c.first = tx, tx.XID, tx.Call.First.Number
 	return true
@@ -49,7 +47,6 @@ func (f *few) add(x *recent, tx *transaction.Transaction) bool {
 func (f *few) remove(i int) {
 	f.calls[i].tx = nil
 	f.used &^= 1 << i
-	f.n--
 }
 
 // collect moves them to the table.
@@ -61,8 +58,7 @@ func (r *Recorder) collect() {
 		o.c, o.g = f.of.c, f.of.g
 		c.tx = nil
 	}
-	f.n = 0
 }
 
 // pending is how many calls are open.
-func (r *Recorder) pending() int { return r.open.Len() + r.few.n }
+func (r *Recorder) pending() int { return r.open.Len() + bits.OnesCount8(r.few.used) }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
@@ -74,4 +75,44 @@ func FuzzFew(f *testing.F) {
 			t.Fatalf("in the table\n%s\nbeside it\n%s", table, beside)
 		}
 	})
+}
+
+// TestFewPaid: room for open calls is given back, also while one call at a time is open.
+func TestFewPaid(t *testing.T) {
+	held := func(most int, collect bool) (int, int) {
+		r := New(nil)
+		r.Apart()
+		k := &rdma.Connection{ID: 1}
+		list := make([]transaction.Transaction, most)
+		tell := func(tx *transaction.Transaction, reply bool) {
+			r.Message(tx, reply, &rdma.Send{})
+			if collect {
+				r.collect()
+			}
+		}
+		for i := range list {
+			tx := &list[i]
+			tx.Connection, tx.XID, tx.Named, tx.Program, tx.Version = k, uint32(i), true, nfs3.NFS_PROGRAM, 3
+			tx.Call.First.Number = uint64(i + 1)
+			tell(tx, false)
+		}
+		for i := range list[1:] {
+			tell(&list[i], true)
+		}
+		tell(&list[0], false) // beside the one that is still open
+		tell(&list[most-1], true)
+		tell(&list[0], true)
+		for range 2 {
+			tell(&list[0], false)
+			tell(&list[0], true)
+		}
+		return r.held, r.paid
+	}
+	for _, most := range []int{2, 8, 9, 63, 64, 65, 66, 67, 100, 200} {
+		held1, paid1 := held(most, false)
+		held2, paid2 := held(most, true)
+		if held1 != held2 || paid1 != paid2 {
+			t.Errorf("%d calls: %d bytes held for %d calls, in the table %d for %d", most, held1, paid1, held2, paid2)
+		}
+	}
 }

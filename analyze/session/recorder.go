@@ -196,8 +196,15 @@ func (l *conns) drop(r *Recorder) bool {
 func (c *conn) opened(at int64) {
 	if c != nil {
 		c.last = max(c.last, at)
-		c.open++
-		c.most = max(c.most, c.open)
+		c.begun()
+	}
+}
+
+// begun counts an open call.
+func (c *conn) begun() {
+	c.open++
+	if c.open > c.most {
+		c.most = c.open
 	}
 }
 
@@ -221,15 +228,39 @@ type client struct {
 }
 
 // ended takes a call that is open no more; at is 0 if it got no reply.
-func (o *openCall) ended(at int64) {
+func (r *Recorder) ended(o *openCall, at int64) {
 	o.c.closed()
 	if o.g != nil {
-		o.g.calls.leave(at)
+		r.left(o.g, at)
+	}
+}
+
+// entered takes a call of a client without sessions. Only Uses and Roll tell when how many were open, and what was idle
+// longest is only dropped live: with Apart there is neither.
+func (r *Recorder) entered(g *client, at int64) {
+	if r.counts == nil {
+		g.calls.enter(at)
+		g.meter.last = max(g.meter.last, at)
+	}
+}
+
+// left takes its end; at is 0 if it got no reply.
+func (r *Recorder) left(g *client, at int64) {
+	if r.counts == nil {
+		g.calls.leave(at)
 	}
 }
 
 // Message implements decode.MessageObserver.
 func (r *Recorder) Message(tx *transaction.Transaction, reply bool, s *rdma.Send) {
+	if tx.Program == nfs3.NFS_PROGRAM && tx.Version < 4 && tx.Named && r.counts != nil && r.sole(tx, reply) {
+		return
+	}
+	r.any(tx, reply, s)
+}
+
+// any is Message for whatever message.
+func (r *Recorder) any(tx *transaction.Transaction, reply bool, s *rdma.Send) {
 	if !tx.Named {
 		return
 	}
@@ -265,7 +296,7 @@ func (r *Recorder) call(tx *transaction.Transaction, callback bool, s *rdma.Send
 		if o.first == s.First.Number || o.xid == tx.XID {
 			return // sent again
 		}
-		o.ended(0) // without a reply
+		r.ended(o, 0) // without a reply
 		r.open.Take(tx)
 		r.recycle(o)
 	}
@@ -316,14 +347,13 @@ func (r *Recorder) began(tx *transaction.Transaction, at int64) {
 	if g := r.client(tx); g != nil {
 		c := g.conns.of(r, tx.Connection, tx.From)
 		c.opened(at)
-		g.calls.enter(at)
-		g.meter.last = max(g.meter.last, at)
+		r.entered(g, at)
 		if o := r.keep(tx); o != nil {
 			o.c, o.g = c, g
 			*r.recentOf(tx.Connection) = recent{c, g, tx.Connection, tx.From}
 		} else {
 			c.closed()
-			g.calls.leave(0)
+			r.left(g, 0)
 		}
 	}
 }
@@ -396,7 +426,7 @@ func (r *Recorder) replied(tx *transaction.Transaction, at int64) {
 	if !ok {
 		return
 	}
-	o.ended(at)
+	r.ended(o, at)
 	r.answered(o, tx, at)
 	r.recycle(o)
 }
@@ -530,10 +560,16 @@ func (r *Recorder) session(id [16]byte, at rdma.Ref) *session {
 // Ended takes a transaction at its end, instead of Transaction: for decode.Options.Transactions.Ended, if only
 // Transaction.Slots is wanted.
 func (r *Recorder) Ended(tx *transaction.Transaction) {
-	// Nobody else changes what is open, see Apart. Most calls are not any more: Message has seen their replies.
-	if r.slots && r.open.Len() == 0 {
+	// With Apart, and if only slots are wanted, nobody else changes what is open. Most calls are not any more: Message has
+	// seen their replies.
+	if r.few.used == 0 && r.open.Len() == 0 && (r.counts != nil || r.slots) {
 		return
 	}
+	r.endedOpen(tx)
+}
+
+// endedOpen is Ended while calls are open.
+func (r *Recorder) endedOpen(tx *transaction.Transaction) {
 	if r.counts != nil && (r.few.used == 0 || r.few.find(tx) < 0) {
 		if r.open.Len() == 0 {
 			return
@@ -554,7 +590,7 @@ func (r *Recorder) over(tx *transaction.Transaction) {
 	if tx.Reply.Seen() {
 		r.replied(tx, tx.Reply.Last.Time) // nobody has told of it
 	} else if o, ok := r.open.Take(tx); ok {
-		o.ended(0)
+		r.ended(o, 0)
 		r.recycle(o)
 	}
 }
@@ -562,6 +598,11 @@ func (r *Recorder) over(tx *transaction.Transaction) {
 // Transaction takes a transaction at its end.
 func (r *Recorder) Transaction(v *rpc.View) {
 	tx := v.Tx
+	// Most are like the one before, and move no bytes of a file.
+	if n := r.counting; n != nil && n.copy == tx.Connection && n.from == tx.From && n.key.version == tx.Version && v.Usual() && unmoved(tx) && len(r.pnfs.data) == 0 {
+		n.count(tx)
+		return
+	}
 	if r.counts == nil || tx.Named && !r.counted(v) {
 		r.look(v)
 	}
@@ -655,7 +696,8 @@ func moved(v *rpc.View) (read, written uint64) {
 }
 
 // Apart makes Transaction count and do nothing else, on one goroutine, while another one calls Ended for each
-// transaction. The two then hardly wait for each other. Live must not be set.
+// transaction. The two then hardly wait for each other. Live must not be set, and Uses and Roll know nothing of clients without
+// sessions.
 func (r *Recorder) Apart() { r.counts = new([64]count) }
 
 // Copies says that the connections of the transactions that Transaction takes are copies, as transaction.Options.Detach makes
@@ -693,17 +735,22 @@ func (r *Recorder) counted(v *rpc.View) bool {
 			return false
 		}
 	}
-	n.calls++
-	if tx.Call.Seen() && tx.Reply.Seen() && tx.Reply.Last.Time >= tx.Call.First.Time {
-		n.conn.answered++
-		n.conn.time += tx.Reply.Last.Time - tx.Call.First.Time
-	}
+	n.count(tx)
 	if !unmoved(tx) {
 		read, written := moved(v)
 		n.conn.read += read
 		n.conn.sent += written
 	}
 	return true
+}
+
+// count counts a call, without the bytes that it moved.
+func (n *count) count(tx *transaction.Transaction) {
+	n.calls++
+	if tx.Call.Seen() && tx.Reply.Seen() && tx.Reply.Last.Time >= tx.Call.First.Time {
+		n.conn.answered++
+		n.conn.time += tx.Reply.Last.Time - tx.Call.First.Time
+	}
 }
 
 // countOf is where the calls of a client on a connection are counted; nil if there is no room.

@@ -34,21 +34,20 @@ func (r *Recorder) usual(tx *transaction.Transaction, reply bool, s *rdma.Send) 
 	if f.used != 0 {
 		i = f.find(tx)
 	}
+	open := r.pending()
 	switch {
 	case reply && i >= 0:
-		if r.paid >= r.pending()+maxSpare {
+		if r.paid >= open+maxSpare {
 			return false
 		}
-		x := f.of
 		f.remove(i)
-		x.c.closed()
-		x.g.calls.leave(s.Last.Time)
+		f.of.c.closed()
 		return true
 	case reply:
 		return r.open.Len() == 0 || r.usualReply(tx, s)
 	}
 	x := r.recentOf(tx.Connection)
-	if i >= 0 || r.pending() >= r.paid || !x.of(tx) {
+	if i >= 0 || open >= r.paid || !x.of(tx) {
 		return false
 	}
 	if r.open.Len() > 0 {
@@ -56,14 +55,36 @@ func (r *Recorder) usual(tx *transaction.Transaction, reply bool, s *rdma.Send) 
 			return false
 		}
 	}
-	at := s.First.Time
-	x.c.opened(at)
-	x.g.calls.enter(at)
-	x.g.meter.last = max(x.g.meter.last, at)
+	x.c.begun()
 	if !f.add(x, tx) {
 		o := r.put(tx, tx.XID, tx.Call.First.Number)
 		o.c, o.g = x.c, x.g
 	}
+	return true
+}
+
+// sole is usual for a call while no other is open, and for its reply: most are.
+func (r *Recorder) sole(tx *transaction.Transaction, reply bool) bool {
+	f := &r.few
+	c := &f.calls[0]
+	if reply {
+		if f.used != 1 || c.tx != tx || r.open.Len() != 0 || r.paid > maxSpare {
+			return false
+		}
+		f.used, c.tx = 0, nil
+		f.of.c.closed()
+		return true
+	}
+	x := r.recentOf(tx.Connection)
+	if f.used != 0 || r.open.Len() != 0 || r.paid == 0 || !x.of(tx) {
+		return false
+	}
+	if f.of != x {
+		f.of = x
+	}
+	f.used = 1
+	c.tx, c.xid, c.first = tx, tx.XID, tx.Call.First.Number
+	x.c.begun()
 	return true
 }
 
@@ -76,7 +97,7 @@ func (r *Recorder) usualReply(tx *transaction.Transaction, s *rdma.Send) bool {
 		return false
 	default:
 		r.open.Take(tx)
-		o.ended(s.Last.Time)
+		r.ended(o, s.Last.Time)
 		r.recycle(o)
 	}
 	return true

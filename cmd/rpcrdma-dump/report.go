@@ -415,7 +415,7 @@ func analyse(
 	j.d = decode.New(dec, func(tx *transaction.Transaction) {
 		v := &view
 		v.Set(tx)
-		if v.ArgsErr != nil || v.ResultErr != nil || v.CallErr != nil || v.ReplyErr != nil {
+		if !v.Usual() && (v.ArgsErr != nil || v.ResultErr != nil || v.CallErr != nil || v.ReplyErr != nil) {
 			j.notes.Message(v)
 		}
 		if match == nil || match.Match(v) {

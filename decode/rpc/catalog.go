@@ -35,6 +35,8 @@ type messages struct {
 	brief                bool
 	outline              *outline // of a COMPOUND
 	success              string   // Status if it is no failure
+	failed               string   // Status of the newest failure that was asked for, and its number
+	failure              uint32
 }
 
 // maxPrograms bounds how many program numbers are remembered.

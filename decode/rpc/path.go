@@ -131,6 +131,9 @@ func (n *Names) place(handle []byte, look bool) *recentFile {
 		return nil
 	}
 	r := &n.recent
+	if r.stamp == 0 && !look {
+		return nil // nobody has asked for any
+	}
 	if size := len(handle); size >= 16 && size <= 32 {
 		first, last := (*[16]byte)(handle), (*[16]byte)(handle[size-16:])
 		a, b := binary.LittleEndian.Uint64(first[:8]), binary.LittleEndian.Uint64(first[8:])

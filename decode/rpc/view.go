@@ -3,6 +3,7 @@
 package rpc
 
 import (
+	"encoding/binary"
 	"errors"
 	"strconv"
 
@@ -286,8 +287,13 @@ func (v *View) Wrapped() string {
 // otherwise. It is empty if there is no reply, or if the reply says nothing
 // (an encrypted result).
 func (v *View) Status() string {
-	if m := v.usual; m != nil && !v.brief.Failed {
-		return m.success
+	if m := v.usual; m != nil {
+		if !v.brief.Failed {
+			return m.success
+		}
+		if m.status != nil {
+			return v.failed(m)
+		}
 	}
 	v.Result()
 	tx := v.Tx
@@ -318,6 +324,16 @@ func (v *View) Status() string {
 		return ""
 	}
 	return "SUCCESS"
+}
+
+// failed is the Status of a usual transaction that failed. Its results begin with the number, and most failures of a procedure are the same.
+func (v *View) failed(m *messages) string {
+	n := binary.BigEndian.Uint32(v.Tx.Reply.Payload[v.brief.resultAt:])
+	if n != m.failure {
+		v.Result()
+		m.failure, m.failed = n, xdr.EnumString(v.status.StatusCode())
+	}
+	return m.failed
 }
 
 // Succeeded reports whether the reply was decoded as a whole, and its status is success.

@@ -11,6 +11,8 @@ import (
 type Blame struct {
 	// Quiet says that nothing was lost: all of each phase is rdma.CauseRest's.
 	Quiet bool
+	// ordinary says, besides, that no phase but PhaseServer took time.
+	ordinary bool
 	// Shares of the phases, by Phase and rdma.Cause. Those of a phase sum to it.
 	Shares [NumParts][rdma.NumCauses]time.Duration
 }
@@ -34,11 +36,24 @@ func (t *Transaction) NewQuiet(p *Phases) {
 	if !b.Quiet { // else there are no other shares
 		*b = Blame{Quiet: true}
 	}
+	b.ordinary = false
 	b.rest(PhaseCall, p.CallTransfer)
 	b.rest(PhasePull, p.ArgumentPull)
 	b.rest(PhaseServer, p.Server)
 	b.rest(PhasePush, p.ResultPush)
 	b.rest(PhaseReply, p.ReplyTransfer)
+	t.Blame = b
+}
+
+// NewOrdinary is NewQuiet for an ordinary transaction, which took that long. Most are, as the one before that had the same room.
+func (t *Transaction) NewOrdinary(took time.Duration) {
+	b := t.blame
+	if b == nil || !b.ordinary {
+		t.NewQuiet(&Phases{Server: took, Total: took})
+		t.blame.ordinary = true
+		return
+	}
+	b.Shares[PhaseServer][rdma.CauseRest] = took
 	t.Blame = b
 }
 

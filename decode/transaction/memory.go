@@ -235,7 +235,7 @@ func (tx *Transaction) Release() {
 	tx.Notes, tx.noted = tx.Notes[:0], 0
 	tx.measured = len(tx.segments) == 0 && len(tx.served) == 0 && tx.measured
 	tx.segments, tx.served = tx.segments[:0], tx.served[:0]
-	tx.replied, tx.acked, tx.callAcked, tx.finished = false, false, false, false
+	tx.replied, tx.acked, tx.callAcked, tx.finished, tx.final = false, false, false, false, false
 	tx.origin, tx.waitingUntil, tx.waiting = 0, 0, false
 	tx.prev, tx.next = nil, nil
 	tx.Call.recycle()

@@ -22,6 +22,10 @@ func (t *Transaction) Ordinary() (took time.Duration, ok bool) {
 // Calm is Ordinary for a transaction that moved no data by RDMA and, as far as Blame says, lost no
 // time and did not wait to be sent.
 func (t *Transaction) Calm() (took time.Duration, ok bool) {
+	if b := t.Blame; b != nil && b.ordinary && t.final { // it was when it ended, and nothing has happened to it since
+		took = time.Duration(t.Reply.Last.Time - t.Call.First.Time)
+		return took, t.Credits|t.Slots == 0 && t.ReadBytes|t.WriteBytes == 0
+	}
 	if b := t.Blame; b != nil && (!b.Quiet || t.Credits|t.Slots != 0) || t.ReadBytes|t.WriteBytes != 0 {
 		return 0, false
 	}

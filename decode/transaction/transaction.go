@@ -201,6 +201,7 @@ type Transaction struct {
 	acked        bool
 	callAcked    bool
 	finished     bool
+	final        bool // finished by finishUsual: nothing happens to it any more
 	empty        bool // released
 	size         int  // bytes held
 	noted        int  // bytes taken by Notes that are not in size yet

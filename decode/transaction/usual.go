@@ -100,7 +100,7 @@ func (t *Tracker) finishUsual(tx *Transaction) bool {
 	if t.opt.Ended != nil {
 		t.ended(tx)
 	}
-	tx.finished = true
+	tx.finished, tx.final = true, true
 	k.calls.Ended++
 	if t.head = tx.next; t.head == nil {
 		t.tail = nil
