@@ -230,3 +230,24 @@ func TestCalmAhead(t *testing.T) {
 		t.Errorf("found %d, not judged %v", n.Found, n.NotJudged)
 	}
 }
+
+// TestCalmGaps: what the capture lacked before a usual call does not count against it.
+func TestCalmGaps(t *testing.T) {
+	s := newScene()
+	s.connect()
+	for range 20 {
+		s.small()
+	}
+	s.recs = slices.Delete(s.recs, len(s.recs)-20, len(s.recs)-19)
+	for range 40 {
+		s.small()
+	}
+	breaches[slices.IndexFunc(breaches, func(b breach) bool { return b.rule == "xid-reused" })].play(s)
+	for range 20 {
+		s.small()
+	}
+	alike(t, s)
+	if n := s.run(RFC8166).check.Count(Lookup("xid-reused")); n.Found != 1 {
+		t.Errorf("found %d, not judged %v", n.Found, n.NotJudged)
+	}
+}
