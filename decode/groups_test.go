@@ -21,6 +21,7 @@ import (
 	"github.com/rpcrdma/toolkit/internal/mutate"
 	"github.com/rpcrdma/toolkit/internal/mutate/holds"
 	"github.com/rpcrdma/toolkit/internal/mutate/traffic"
+	"github.com/rpcrdma/toolkit/internal/wrap"
 )
 
 // grouped decodes files and writes down all that comes out.
@@ -145,6 +146,27 @@ func TestTrackersTogether(t *testing.T) {
 			opt.Trackers = n
 			firstDifference(t, fmt.Sprint(n, " trackers"), written(t, opt, reader(), 0), want)
 			firstDifference(t, fmt.Sprint(n, " trackers in turn"), written(t, opt, reader(), n), want)
+		}
+	}
+}
+
+// TestTrackersWrapped has packets come twice, bare and in an overlay, and once more as another tenant with the same addresses: what the order of the
+// capture tells of tunnels and clocks of switches reaches the trackers.
+func TestTrackersWrapped(t *testing.T) {
+	packets := sample(t, "rocev2-nfs41-recall.pcap", 0)
+	for _, k := range wrap.Kinds(0x155) {
+		bare, overlay, other := packets, wrapped(packets, k, 0x155, 0), wrapped(packets, k, 0x156, 1)
+		for _, clock := range []decode.Clock{decode.ClockCapture, decode.ClockERSPAN} {
+			for i, twice := range [][]capture.Packet{both(bare, overlay, 700), both(overlay, bare, 700)} {
+				all := both(twice, other, 1900)
+				opt := decode.Options{Clock: clock}
+				want := written(t, opt, &traffic.Reader{Packets: slices.Clone(all), Batch: 100}, 0)
+				for _, n := range []int{1, 3} {
+					opt.Trackers = n
+					got := written(t, opt, &traffic.Reader{Packets: slices.Clone(all), Batch: 100}, 0)
+					firstDifference(t, fmt.Sprint(k.Name, ", clock ", clock, ", order ", i, ", ", n, " trackers"), later(got), later(want))
+				}
+			}
 		}
 	}
 }

@@ -107,6 +107,14 @@ func TestLean(t *testing.T) {
 					x[len(x)/2] ^= 0x10
 					sameAsFull(t, &d, x)
 				}
+				if i%256 == 0 { // each bit of the headers
+					x := append([]byte(nil), p.Data...)
+					for bit := range 8 * min(len(x), 70) {
+						x[bit/8] ^= 1 << (bit % 8)
+						sameAsFull(t, &d, x)
+						x[bit/8] ^= 1 << (bit % 8)
+					}
+				}
 			}
 		}
 		if err != io.EOF {

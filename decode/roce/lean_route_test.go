@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"net/netip"
 	"testing"
+
+	"github.com/rpcrdma/toolkit/capture"
 )
 
 // ipHeader is as much of an IP header as route reads, between the i-th pair of hosts.
@@ -66,5 +68,36 @@ func TestRoutesBounded(t *testing.T) {
 	}
 	if len(d.known) > maxRoutes {
 		t.Errorf("%d Routes are remembered", len(d.known))
+	}
+}
+
+// Hosts with IPv6 whose addresses begin as those of others with IPv4 are not these.
+func TestRouteOfFamily(t *testing.T) {
+	b := make([]byte, usualHeaders+ICRCSize)
+	copy(b[12:], []byte{8, 0, 0x45, 0})
+	binary.BigEndian.PutUint16(b[16:], uint16(len(b)-etherSize))
+	b[etherSize+9] = protoUDP
+	copy(b[etherSize+12:], []byte{192, 0, 2, 1, 192, 0, 2, 2})
+	binary.BigEndian.PutUint16(b[etherSize+ipv4Size+2:], Port)
+	binary.BigEndian.PutUint16(b[etherSize+ipv4Size+4:], uint16(len(b)-etherSize-ipv4Size))
+	packets := []capture.Packet{{Link: capture.LinkEthernet, Length: uint32(len(b)), Data: b}}
+	six := make([]byte, ipv6Size)
+	copy(six[8:], b[etherSize+12:][:8])
+
+	var d LeanDecoder
+	other := d.route(six, ipv6Size)
+	other.Group = 6
+	var groups [1]uint16
+	if n := d.Groups(packets, groups[:]); n != 0 {
+		t.Fatalf("group %d", groups[0])
+	}
+	q := d.RouteOf(&packets[0])
+	if q == nil || q == other || q.Src != netip.AddrFrom4([4]byte{192, 0, 2, 1}) || q.Dst != netip.AddrFrom4([4]byte{192, 0, 2, 2}) {
+		t.Fatalf("%+v", q)
+	}
+	q.Group = 4
+	d.route(six, ipv6Size) // the last one that was asked for
+	if n := d.Groups(packets, groups[:]); n != 1 || groups[0] != 4 {
+		t.Fatalf("%d packets, group %d", n, groups[0])
 	}
 }
