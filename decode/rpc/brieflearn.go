@@ -34,37 +34,30 @@ func (b *Brief) learn3(tx *transaction.Transaction, n *Names) bool {
 	result, given := tx.Reply.Payload, b.resultAt+4 // behind the status
 	switch tx.Procedure {
 	case nfs3.NFSPROC3_LOOKUP:
-		dir, at := opaqueAt(args, at)
-		name, _ := opaqueAt(args, at)
-		child, _ := opaqueAt(result, given)
+		dir, at := opaque3(args, at)
+		name, _ := opaque3(args, at)
+		child, _ := opaque3(result, given)
 		n.learn(dir, child, name)
 	case nfs3.NFSPROC3_CREATE, nfs3.NFSPROC3_MKDIR, nfs3.NFSPROC3_SYMLINK, nfs3.NFSPROC3_MKNOD:
 		if binary.BigEndian.Uint32(result[given:]) == 0 { // no handle follows
 			return true
 		}
-		dir, at := opaqueAt(args, at)
-		name, _ := opaqueAt(args, at)
-		child, _ := opaqueAt(result, given+4)
+		dir, at := opaque3(args, at)
+		name, _ := opaque3(args, at)
+		child, _ := opaque3(result, given+4)
 		n.learn(dir, child, name)
 	case nfs3.NFSPROC3_REMOVE, nfs3.NFSPROC3_RMDIR:
-		dir, at := opaqueAt(args, at)
-		name, _ := opaqueAt(args, at)
+		dir, at := opaque3(args, at)
+		name, _ := opaque3(args, at)
 		n.remove(dir, name)
 	case nfs3.NFSPROC3_RENAME:
-		fromDir, at := opaqueAt(args, at)
-		from, at := opaqueAt(args, at)
-		toDir, at := opaqueAt(args, at)
-		to, _ := opaqueAt(args, at)
+		fromDir, at := opaque3(args, at)
+		from, at := opaque3(args, at)
+		toDir, at := opaque3(args, at)
+		to, _ := opaque3(args, at)
 		n.rename(fromDir, from, toDir, to)
 	default:
 		return false
 	}
 	return true
-}
-
-// opaqueAt returns the opaque at a place of a message that Set has passed over without an error, and where it ends, with its padding.
-func opaqueAt(b []byte, at int) (v []byte, end int) {
-	n := int(binary.BigEndian.Uint32(b[at:]))
-	at += 4
-	return b[at : at+n], at + (n+3)&^3
 }

@@ -27,12 +27,12 @@ type File struct {
 
 // File returns what the transaction is about; nil if it is about no file.
 func (v *View) File() *File {
+	f := &v.file
 	if !v.fileDone {
 		v.fileDone = true
-		v.file = File{}
+		*f = File{}
 		v.fileOf()
 	}
-	f := &v.file
 	if f.Handle == nil && f.Name == nil && !f.HasRange {
 		return nil
 	}

@@ -1,8 +1,9 @@
 package rpc
 
 import (
+	"encoding/binary"
+
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
-	"github.com/rpcrdma/toolkit/decode/xdr"
 )
 
 // Sizes of attributes of NFSv3 (RFC 1813, sections 2.5 and 2.6).
@@ -17,64 +18,68 @@ func (v *View) usual3() bool {
 	if v.usual == nil {
 		return false
 	}
-	f, r := &v.file, &v.brief.body.reader
-	r.Reset(v.Tx.Call.Payload[v.brief.argsAt:], 0)
+	f, args, at := &v.file, v.Tx.Call.Payload, v.brief.argsAt
+	results, from := v.Tx.Reply.Payload, v.brief.resultAt+4 // behind the status
+	done := !v.brief.Failed
 	switch v.Tx.Procedure {
 	case nfs3.NFSPROC3_GETATTR, nfs3.NFSPROC3_SETATTR, nfs3.NFSPROC3_ACCESS:
-		f.Handle = r.Opaque(0)
+		f.Handle, _ = opaque3(args, at)
 	case nfs3.NFSPROC3_LOOKUP:
-		f.Handle, f.Name = r.Opaque(0), r.Opaque(0)
-		if !v.brief.Failed {
-			v.result3(r)
-			f.Result = r.Opaque(0)
+		f.Handle, at = opaque3(args, at)
+		f.Name, _ = opaque3(args, at)
+		if done {
+			f.Result, _ = opaque3(results, from)
 		}
 	case nfs3.NFSPROC3_READ:
-		f.Handle = r.Opaque(0)
-		f.span(r.Uint64(), uint64(r.Uint32()))
-		if !v.brief.Failed {
-			v.result3(r)
-			optional3(r, fattr3)
-			f.HasMoved, f.Moved, f.EOF = true, uint64(r.Uint32()), r.Bool()
+		f.Handle, at = opaque3(args, at)
+		f.span(binary.BigEndian.Uint64(args[at:]), uint64(word3(args, at+8)))
+		if done {
+			from = optional3(results, from, fattr3)
+			f.HasMoved, f.Moved, f.EOF = true, uint64(word3(results, from)), word3(results, from+4) != 0
 		}
 	case nfs3.NFSPROC3_WRITE:
-		f.Handle = r.Opaque(0)
-		f.span(r.Uint64(), uint64(r.Uint32()))
-		f.Stable = nfs3.StableHow(r.Uint32()).Symbol()
-		if !v.brief.Failed {
-			v.result3(r)
-			optional3(r, wccAttr3)
-			optional3(r, fattr3)
-			f.HasMoved, f.Moved = true, uint64(r.Uint32())
+		f.Handle, at = opaque3(args, at)
+		f.span(binary.BigEndian.Uint64(args[at:]), uint64(word3(args, at+8)))
+		f.Stable = nfs3.StableHow(word3(args, at+12)).Symbol()
+		if done {
+			from = optional3(results, from, wccAttr3)
+			from = optional3(results, from, fattr3)
+			f.HasMoved, f.Moved = true, uint64(word3(results, from))
 		}
 	case nfs3.NFSPROC3_CREATE:
-		f.Handle, f.Name = r.Opaque(0), r.Opaque(0)
-		if !v.brief.Failed {
-			v.result3(r)
-			if r.Bool() {
-				f.Result = r.Opaque(0)
-			}
+		f.Handle, at = opaque3(args, at)
+		f.Name, _ = opaque3(args, at)
+		if done && word3(results, from) != 0 {
+			f.Result, _ = opaque3(results, from+4)
 		}
 	case nfs3.NFSPROC3_REMOVE:
-		f.Handle, f.Name = r.Opaque(0), r.Opaque(0)
+		f.Handle, at = opaque3(args, at)
+		f.Name, _ = opaque3(args, at)
 	case nfs3.NFSPROC3_RENAME:
-		f.Handle, f.Name = r.Opaque(0), r.Opaque(0)
-		r.Opaque(0)
-		f.To = r.Opaque(0)
+		f.Handle, at = opaque3(args, at)
+		f.Name, at = opaque3(args, at)
+		_, at = opaque3(args, at)
+		f.To, _ = opaque3(args, at)
 	default:
 		return false
 	}
 	return true
 }
 
-// result3 has the reader go on behind the status of the results.
-func (v *View) result3(r *xdr.Reader) {
-	r.Reset(v.Tx.Reply.Payload[v.brief.resultAt:], 0)
-	r.Skip(4)
+// opaque3 is an opaque or a string in a message that Set has checked, and where the next item is: it need not look for errors.
+func opaque3(b []byte, at int) (item []byte, next int) {
+	size := int(word3(b, at))
+	at += 4
+	return b[at : at+size : at+size], at + (size+3)&^3
 }
 
+// word3 is a number in such a message.
+func word3(b []byte, at int) uint32 { return binary.BigEndian.Uint32(b[at:]) }
+
 // optional3 passes over attributes that may be there.
-func optional3(r *xdr.Reader, size int) {
-	if r.Bool() {
-		r.Skip(size)
+func optional3(b []byte, at, size int) (next int) {
+	if word3(b, at) != 0 {
+		at += size
 	}
+	return at + 4
 }
