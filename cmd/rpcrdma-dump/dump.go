@@ -345,13 +345,22 @@ func (d *dump) transaction(tx *transaction.Transaction) {
 	}
 	v := &d.view
 	v.Set(tx)
-	if v.ArgsErr != nil || v.ResultErr != nil || v.CallErr != nil || v.ReplyErr != nil {
+	if !v.Usual() && (v.ArgsErr != nil || v.ResultErr != nil || v.CallErr != nil || v.ReplyErr != nil) {
 		d.notes.Message(v)
 	}
-	if d.match == nil || d.match.Match(v) {
+	switch {
+	case d.match != nil && !d.match.Match(v):
+	case !d.prints():
 		d.show(v)
+	case !d.out.end(d.printer.print(d.out.begin(), v)):
+		d.stop()
 	}
 	v.Learn()
+}
+
+// prints reports whether transactions are printed, and nothing else.
+func (d *dump) prints() bool {
+	return d.printer != nil && d.extract == nil && d.summary == nil && d.journal == nil && d.count == 0
 }
 
 func (d *dump) show(v *rpc.View) {

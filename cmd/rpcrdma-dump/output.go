@@ -17,6 +17,7 @@ type output struct {
 	buf  []byte
 	err  error
 	line bool // write each line at once
+	most int  // bytes that may wait without anybody looking; 0 after an error, with line, and if there is a goroutine
 	stop chan struct{}
 	done sync.WaitGroup
 }
@@ -34,6 +35,9 @@ func newOutput(w io.Writer, live, line bool) *output {
 		o.stop = make(chan struct{})
 		o.done.Add(1)
 		go o.tick()
+	}
+	if o.stop == nil && !line {
+		o.most = flushAt
 	}
 	return o
 }
@@ -54,39 +58,47 @@ func (o *output) tick() {
 	}
 }
 
+// begin and end take a lock only if there is a goroutine that writes after a while. Everything else takes turns.
 func (o *output) begin() []byte {
-	o.lock()
+	if o.stop != nil {
+		return o.locked()
+	}
 	return o.buf
 }
 
-// lock keeps the goroutine that writes after a while away, if there is one. Everything else takes turns.
-func (o *output) lock() {
-	if o.stop != nil {
-		o.mu.Lock()
-	}
-}
-
-func (o *output) unlock() {
-	if o.stop != nil {
-		o.mu.Unlock()
-	}
+//go:noinline
+func (o *output) locked() []byte {
+	o.mu.Lock()
+	return o.buf
 }
 
 // end takes the buffer back and reports whether the output still works.
 func (o *output) end(b []byte) bool {
 	o.buf = b
-	if len(b) >= flushAt || o.line {
+	if len(b) < o.most {
+		return true
+	}
+	return o.full()
+}
+
+// full writes the buffer if it is time to, and gives the lock back.
+func (o *output) full() bool {
+	if len(o.buf) >= flushAt || o.line {
 		o.flush()
 	}
 	ok := o.err == nil
-	o.unlock()
+	if o.stop != nil {
+		o.mu.Unlock()
+	}
 	return ok
 }
 
 func (o *output) flush() {
 	if len(o.buf) > 0 && o.err == nil {
 		_, err := o.w.Write(o.buf)
-		o.err = closed(err)
+		if o.err = closed(err); o.err != nil {
+			o.most = 0
+		}
 	}
 	o.buf = o.buf[:0]
 }
