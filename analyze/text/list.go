@@ -73,7 +73,8 @@ type Lister struct {
 	calls  [64]call
 	kept   [64]prepared
 	places [rpc.Places]place
-	other  line // what of a call that calls does not keep
+	failed outcome // of the last failure
+	other  line    // what of a call that calls does not keep
 }
 
 // call is what was written about the program and the procedure of a call that consists of no operations, with the spaces

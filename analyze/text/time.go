@@ -133,18 +133,15 @@ func (c *Clock) Append(b []byte, ns int64) []byte {
 	return c.fraction(b, frac)
 }
 
-// put is Append for the time of day with microseconds, where it has a place already.
+// put is Append for the time of day with microseconds and a space, where it has a place already.
 func (c *Clock) put(d *[timeWidth]byte, ns int64) {
-	if frac := uint64(ns - c.from); frac < 1e9 && c.from != 0 && c.started {
+	if frac := uint64(ns - c.from); frac < 1e9 && c.from != 0 { // most times; it has started
 		c.last = ns
-		micro := digits.MicroWord(uint32(frac) / 1000)
-		*(*[len(c.time)]byte)(d[:]) = c.time
-		binary.LittleEndian.PutUint32(d[len(c.time):], uint32(micro))
-		binary.LittleEndian.PutUint16(d[len(c.time)+4:], uint16(micro>>32))
+		*(*[8]byte)(d[:]) = [8]byte(c.time[:])
+		binary.LittleEndian.PutUint64(d[8:], '.'|digits.MicroWord(uint32(frac)/1000)<<8|' '<<56)
 		return
 	}
-	var room [2 * timeWidth]byte
-	copy(d[:], c.Append(room[:0], ns))
+	copy(d[:], append(c.Append(d[:0:0], ns), ' '))
 }
 
 // timeOfDay appends 05:33:11. of a second, with the point.

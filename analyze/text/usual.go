@@ -2,6 +2,9 @@ package text
 
 import (
 	"encoding/binary"
+	"math/bits"
+	"net/netip"
+	"slices"
 
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
@@ -16,25 +19,31 @@ import (
 type prepared struct {
 	procedure        *xdr.Procedure
 	program, version uint32
-	ends             [2]rdma.End
 	from             rdma.Side
-	width            int // of all hosts at that time
-	line             int // width of the line
-	text             []byte
-	xid, file        int // where they are in text
+	ends             [2]netip.Addr
+	width            int   // of all hosts at that time
+	line             int   // width of the line
+	xid, file, end   uint8 // where they are in text, and what is behind the file
+	text             [lineRoom]byte
 }
 
-// place is how a file is written: its path as it is, or the short form of its handle.
+// place is how a file is written: its path as it is, or the short form of its handle. It is a line of the cache.
 type place struct {
 	stamp uint64 // of the rpc.Place
-	plain bool   // it is written as it is
+	size  uint8  // of text; notKept if it has no room there, or something has to be escaped
 	known bool   // it has a path
-	text  []byte
+	text  [54]byte
 }
 
+// notKept is the size of a text that a place does not have.
+const notKept = 255
+
 const (
-	timeWidth = len("05:33:11.644754")
+	timeWidth = len("05:33:11.644754 ")
 	noChunks  = len("- ") // in front of the latency
+	lineRoom  = 256       // bytes of a line up to the latency
+	// maxLine is how many bytes usual writes at most: a place is copied as a whole.
+	maxLine = lineRoom + 64
 )
 
 // usual appends the line of a usual transaction as any does; false for all others. Usual is a call over RDMA without chunks
@@ -42,88 +51,149 @@ const (
 func (s *Lister) usual(b []byte, v *rpc.View) ([]byte, bool) {
 	tx := v.Tx
 	if s.Color || s.Name != nil || s.Width < 0 || s.Clock.Format.Style != TimeOfDay || s.Clock.Format.Nano ||
-		tx.State != transaction.Complete || tx.Retransmits|len(tx.Notes) != 0 || !tx.Call.Seen() || !tx.Reply.Seen() ||
-		!tx.Call.Transport || !tx.Call.Header.Plain() || v.Procedure == nil {
+		tx.State != transaction.Complete || tx.Retransmits|len(tx.Notes) != 0 || !tx.Chunkless() && !chunkless(tx) || v.Procedure == nil {
 		return b, false
 	}
 	latency, size, ok := short(uint64(max(rdma.Between(tx.Call.First.Time, tx.Reply.Last.Time), 0)))
-	status := "ok"
-	if !v.Succeeded() {
-		status = ShortStatus(v)
-	}
 	f := v.File()
-	if !ok || len(status) > statusWidth || f == nil || f.Handle == nil {
+	if !ok || f == nil || f.Handle == nil {
 		return b, false
 	}
-	p, k := s.place(v.Names, f), s.prepared(v)
+	p, k := s.place(v.Names, f.Handle), s.prepared(v)
 	if p == nil || k == nil {
 		return b, false
 	}
+	outcome := &success
+	if !v.Succeeded() {
+		if outcome = s.failure(v); outcome.size > statusWidth {
+			return b, false
+		}
+	}
 	at := len(b)
-	b = append(b, k.text...)
-	if !p.put(b[at+k.file:len(b)-noChunks], f) {
-		return b[:at], false
+	if cap(b)-at < maxLine {
+		b = slices.Grow(b, maxLine)
 	}
-	line := b[at:]
-	s.Clock.put((*[timeWidth]byte)(line), tx.Call.First.Time)
+	line := (*[maxLine]byte)(b[at : at+maxLine])
+	k.copy(line)
+	if !p.put(line[k.file:], int(k.end)-int(k.file), f) {
+		return b, false
+	}
+	s.Clock.put((*[timeWidth]byte)(line[:]), tx.Call.First.Time)
 	binary.BigEndian.PutUint64(line[k.xid:], digits.HexWord(tx.XID))
-	b = binary.LittleEndian.AppendUint64(b, latency)[:len(b)+size]
-	if status == "ok" {
-		return append(b, ' ', 'o', 'k'), true
-	}
-	return append(append(b, ' '), status...), true
+	end := line[k.end:] // a place may have been longer than its column
+	binary.LittleEndian.PutUint16(end, '-'|' '<<8)
+	binary.LittleEndian.PutUint64(end[noChunks:], latency)
+	binary.LittleEndian.PutUint64(end[noChunks+size:], outcome.text)
+	return b[:at+int(k.end)+noChunks+size+1+outcome.size], true
 }
 
-// put writes what a transaction is about where there are spaces; false if that does not fit.
-func (p *place) put(d []byte, f *rpc.File) bool {
-	path := p.text
-	if !p.known && len(f.Name) > 0 {
-		path = nil
+// chunkless reports of a transaction that does not say so by itself whether its messages were seen, and its call has no chunks.
+func chunkless(tx *transaction.Transaction) bool {
+	return tx.Call.Seen() && tx.Reply.Seen() && tx.Call.Transport && tx.Call.Header.Plain()
+}
+
+// outcome is a status as ShortStatus writes it, with a space before: up to seven characters, the first the lowest.
+type outcome struct {
+	status string
+	size   int
+	text   uint64
+}
+
+var success = outcome{size: 2, text: ' ' | 'o'<<8 | 'k'<<16}
+
+// failure is the outcome of a transaction that did not succeed. The last failure is kept: most are the same.
+func (s *Lister) failure(v *rpc.View) *outcome {
+	k, status := &s.failed, v.Status()
+	if status != "" && k.status == status && v.Usual() && v.Failed() {
+		return k
 	}
-	var room [64]byte
-	extent := room[:0]
+	short := ShortStatus(v)
+	*k = outcome{size: len(short), text: ' '}
+	if v.Usual() && v.Failed() {
+		k.status = status
+	}
+	for i := range min(len(short), 7) {
+		k.text |= uint64(short[i]) << (8*i + 8)
+	}
+	return k
+}
+
+// copy copies a line: 128 bytes of most.
+func (k *prepared) copy(line *[maxLine]byte) {
+	*(*[128]byte)(line[:]) = *(*[128]byte)(k.text[:])
+	if k.end > 128 {
+		*(*[lineRoom - 128]byte)(line[128:]) = *(*[lineRoom - 128]byte)(k.text[128:])
+	}
+}
+
+// put writes what a transaction is about where there are so many spaces; false if that does not fit, or has to be escaped. Behind
+// them it may write a part of what there is room for in a place.
+func (p *place) put(d []byte, room int, f *rpc.File) bool {
+	at := 0
+	if p.known || len(f.Name) == 0 {
+		*(*[len(p.text)]byte)(d) = p.text
+		at = int(p.size)
+	}
+	if f.Name != nil {
+		if p.known && at < room {
+			d[at] = '/'
+			at++
+		}
+		if at > room || !printable.Put(d[at:room], f.Name) {
+			return false
+		}
+		at += len(f.Name)
+	}
+	if f.HasRange || f.To != nil {
+		return at < room && putExtent(d[at:room], f)
+	}
+	return at < room
+}
+
+// putExtent writes the range of a file, or its new name; false if that does not fit, or has to be escaped.
+func putExtent(d []byte, f *rpc.File) bool {
+	var space [64]byte
+	extent := space[:0]
 	switch {
-	case f.HasRange:
+	case f.To == nil:
 		extent = appendRange(append(extent, ' '), f)
-	case f.To != nil && len(f.To) > len(room)-4:
+	case f.HasRange || len(f.To) > len(space)-4 || !printable.Plain(f.To):
 		return false
-	case f.To != nil:
+	default:
 		extent = append(append(extent, " -> "...), f.To...)
 	}
-	if len(path)+len("/")+len(f.Name)+len(extent) >= len(d) {
-		return false
-	}
-	d = d[copy(d, path):]
-	if f.Name != nil {
-		if p.known {
-			d[0] = '/'
-			d = d[1:]
-		}
-		d = d[copy(d, f.Name):]
-	}
-	if len(extent) > 0 {
-		copy(d, extent)
-	}
-	return true
+	return len(extent) < len(d) && copy(d, extent) > 0
 }
 
-// place returns how a file is written; nil if that is not kept, or something has to be escaped.
-func (s *Lister) place(names *rpc.Names, f *rpc.File) *place {
-	p := names.Place(f.Handle)
-	if p == nil || f.Name != nil && !printable.Plain(f.Name) || f.To != nil && (f.HasRange || !printable.Plain(f.To)) {
+// place returns how a file is written; nil if that is not kept.
+func (s *Lister) place(names *rpc.Names, handle []byte) *place {
+	p := names.Place(handle)
+	if p == nil {
 		return nil
 	}
 	k := &s.places[uint(p.Slot)%rpc.Places]
 	if k.stamp != p.Stamp {
-		k.stamp, k.plain, k.known = p.Stamp, printable.Plain(p.Path), len(p.Path) > 0
-		if k.text = append(k.text[:0], p.Path...); !k.known {
-			k.text = Handle(k.text, f.Handle)
-		}
+		k.write(p, handle)
 	}
-	if !k.plain {
+	if k.size == notKept {
 		return nil
 	}
 	return k
+}
+
+func (k *place) write(p *rpc.Place, handle []byte) {
+	k.stamp, k.size, k.known = p.Stamp, notKept, len(p.Path) > 0
+	text := p.Path
+	if !k.known {
+		var room [len(k.text)]byte
+		text = Handle(room[:0], handle)
+	}
+	for i := range k.text {
+		k.text[i] = ' '
+	}
+	if printable.Put(k.text[:], text) {
+		k.size = uint8(len(text))
+	}
 }
 
 // prepared returns the line; nil if it has less room for the file than each file gets, or the transaction is not one of RDMA.
@@ -132,7 +202,7 @@ func (s *Lister) prepared(v *rpc.View) *prepared {
 	c := tx.Connection
 	k := &s.kept[(4*uint(c.ID)+uint(tx.Procedure))%uint(len(s.kept))]
 	if k.procedure == v.Procedure && k.program == tx.Program && k.version == tx.Version && k.from == tx.From && k.width == s.hosts.width && k.line == s.Width &&
-		k.ends[0].Is(&c.Ends[0]) && k.ends[1].Is(&c.Ends[1]) && c.Fabric != rdma.TCP && c.Fabric != rdma.UDP {
+		k.ends[0] == c.Ends[0].Addr && k.ends[1] == c.Ends[1].Addr && c.Fabric != rdma.TCP && c.Fabric != rdma.UDP {
 		return k
 	}
 	if !v.Usual() && v.Args() == nil {
@@ -144,7 +214,7 @@ func (s *Lister) prepared(v *rpc.View) *prepared {
 	hosts := s.hosts.pair(s.Name, tx.Client().Addr, tx.Server().Addr, c.ID)
 	called := s.called(v)
 	l := line{b: k.text[:0]}
-	l.pad(timeWidth + 1)
+	l.pad(timeWidth)
 	l.b, l.col = append(l.b, hosts.text...), l.col+hosts.columns
 	xid := len(l.b)
 	l.str("01234567 ")
@@ -155,36 +225,68 @@ func (s *Lister) prepared(v *rpc.View) *prepared {
 		end = defaultWidth
 	}
 	end -= 1 + statusWidth + latencyWidth + noChunks
-	if file != l.col || end-1-l.col < leastFile {
-		k.procedure = nil
+	k.procedure = nil
+	if file != l.col || end-1-l.col < leastFile || end >= lineRoom {
 		return nil
 	}
 	l.pad(end)
-	l.str("- ")
-	*k = prepared{v.Procedure, tx.Program, tx.Version, c.Ends, tx.From, s.hosts.width, s.Width, l.b, xid, file}
+	k.procedure, k.program, k.version, k.from, k.ends = v.Procedure, tx.Program, tx.Version, tx.From, [2]netip.Addr{c.Ends[0].Addr, c.Ends[1].Addr}
+	k.width, k.line, k.xid, k.file, k.end = s.hosts.width, s.Width, uint8(xid), uint8(file), uint8(end)
 	return k
 }
 
-// short is a duration below a second as duration writes it, in latencyWidth columns: so many bytes, the first the lowest.
-// ok is false for those that take less room or are longer.
-func short(d uint64) (text uint64, size int, ok bool) {
-	const (
-		micro = 0xc2 | 0xb5<<8 | 's'<<16 // µs
-		milli = 'm' | 's'<<8
-	)
-	switch {
-	case d < 1000 || d >= 999_950_000:
-		return 0, 0, false
-	case d < 10_000:
-		return digits.PointWord(uint32(d), 3) | micro<<40, latencyWidth + 1, true
-	case d < 99_995:
-		return digits.PointWord(uint32(d+5)/10, 2) | micro<<40, latencyWidth + 1, true
-	case d < 999_950:
-		return digits.PointWord(uint32(d+50)/100, 1) | micro<<40, latencyWidth + 1, true
-	case d < 9_999_500:
-		return digits.PointWord(uint32(d+500)/1000, 3) | milli<<40, latencyWidth, true
-	case d < 99_995_000:
-		return digits.PointWord(uint32(d+5000)/10_000, 2) | milli<<40, latencyWidth, true
+// scale is how durations of one range are written: as four digits of a multiple of what they are rounded to.
+type scale struct {
+	half    uint32 // of what they are rounded to, in ns
+	inverse uint64 // 2^63 by that
+	point   uint8  // digits behind the decimal point
+	size    uint8  // bytes that the text takes
+	unit    uint64 // the unit behind five bytes
+}
+
+// span is the scales of the durations that have the same number of bits: that of most, and from a limit on the next one. Scales
+// differ by 10, so that there are never three.
+type span struct {
+	limit uint32
+	below uint8 // of scales
+}
+
+const shortest, longest = 1000, 999_950_000 // durations that short takes, in ns; the last is too long
+
+var scales, spans = func() (list [6]scale, spans [32]span) {
+	limits := [...]uint32{10_000, 99_995, 999_950, 9_999_500, 99_995_000, longest}
+	unit := uint32(1)
+	for i := range list {
+		x := &list[i]
+		*x = scale{unit / 2, 1 << 63 / uint64(unit), uint8(3 - i%3), latencyWidth, 'm'<<40 | 's'<<48}
+		if unit > 1 {
+			x.inverse++
+		}
+		if i < 3 {
+			x.size++ // µ has two bytes
+			x.unit = 0xc2<<40 | 0xb5<<48 | 's'<<56
+		}
+		unit *= 10
 	}
-	return digits.PointWord(uint32(d+50_000)/100_000, 1) | milli<<40, latencyWidth, true
+	for n := range spans {
+		i := 0
+		for i < len(limits)-1 && limits[i] <= 1<<n>>1 {
+			i++
+		}
+		spans[n] = span{limits[i], uint8(i)}
+	}
+	return list, spans
+}()
+
+// short is a duration as duration writes it in latencyWidth columns: so many bytes, the first the lowest. ok is false for those that
+// take less room or are longer. Which scale it has is calculated and not asked for: nobody could foresee the answers.
+func short(d uint64) (text uint64, size int, ok bool) {
+	if d-shortest >= longest-shortest {
+		return 0, 0, false
+	}
+	s := &spans[bits.Len32(uint32(d))&31]
+	above := (uint64(s.limit) - 1 - d) >> 63 // 1: the next scale
+	x := &scales[(uint64(s.below)+above)%uint64(len(scales))]
+	digit, _ := bits.Mul64(2*(d+uint64(x.half)), x.inverse)
+	return digits.PointWord(uint32(digit), int(x.point)) | x.unit, int(x.size), true
 }

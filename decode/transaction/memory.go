@@ -217,7 +217,7 @@ func (tx *Transaction) Release() {
 	// Field by field: assigning the whole struct costs more than all the rest.
 	// TestRecycled makes sure that none is forgotten.
 	tx.Connection, tx.From, tx.Backward = nil, 0, false
-	tx.XID, tx.Program, tx.Version, tx.Procedure, tx.Named = 0, 0, 0, 0, false
+	tx.XID, tx.Program, tx.Version, tx.Procedure, tx.Named, tx.chunkless = 0, 0, 0, 0, false, false
 	tx.Times = Timeline{}
 	tx.Blame = nil
 	tx.Credits, tx.Slots, tx.counted = 0, 0, false

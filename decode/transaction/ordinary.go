@@ -38,6 +38,10 @@ func (m *Message) Chunkless() bool {
 	return m.Seen() && m.Transport && m.Header.Fixed() && m.Header.Plain()
 }
 
+// Chunkless reports that both messages are, that each is one RDMA_MSG, and that it is Named. It is false for a few of which that is
+// true as well: whoever has to know asks the messages.
+func (t *Transaction) Chunkless() bool { return t.chunkless }
+
 // Acked is the time from the reply to its acknowledgement, as Phases.Ack.
 func (t *Transaction) Acked() time.Duration {
 	if !t.Times.Ack.Seen() {

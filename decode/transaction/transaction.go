@@ -141,6 +141,8 @@ type Transaction struct {
 	// enough of it, was captured.
 	Named bool
 
+	chunkless bool // see Chunkless
+
 	Call, Reply Message
 	Times       Timeline
 	Operations  []Operation

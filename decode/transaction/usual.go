@@ -75,6 +75,7 @@ func (t *Tracker) completeUsual(tx *Transaction) bool {
 		return false
 	}
 	call.Bytes, reply.Bytes = uint64(call.PayloadLength), uint64(reply.PayloadLength)
+	tx.chunkless = true
 	return true
 }
 

@@ -32,7 +32,7 @@ func alone(tx *Transaction) Transaction {
 	}
 	x := *tx
 	x.Connection, x.prev, x.next, x.Blame, x.blame = nil, nil, nil, nil, nil
-	x.usualCall, x.usual, x.final = false, false, false // the way that it took
+	x.usualCall, x.usual, x.chunkless, x.final = false, false, false, false // the way that it took
 	return x
 }
 
@@ -52,6 +52,8 @@ type pair struct {
 	trackers [2]*Tracker
 	told     [2][]*Transaction
 	n        int // transactions compared
+
+	chunkless int // of those
 }
 
 func newPair(t testing.TB, opt Options) *pair {
@@ -77,6 +79,13 @@ func (p *pair) same() {
 	for i := range a {
 		if v, w := alone(a[i]), alone(b[i]); a[i].Connection.ID != b[i].Connection.ID || !reflect.DeepEqual(v, w) {
 			p.Fatalf("transaction %d: %s by the long way", p.n, near(fmt.Sprintf("%+v", v), fmt.Sprintf("%+v", w)))
+		}
+		// What Chunkless says, the long way has found out.
+		if long := b[i]; long.Chunkless() || a[i].Chunkless() && (!long.Call.Chunkless() || !long.Reply.Chunkless() || !long.Named ||
+			long.Call.Header.Type != rpcrdma.TypeMsg || long.Reply.Header.Type != rpcrdma.TypeMsg) {
+			p.Fatalf("transaction %d: %+v is not chunkless", p.n, alone(long))
+		} else if a[i].Chunkless() {
+			p.chunkless++
 		}
 		p.n++
 		p.trackers[0].Recycle(a[i])
@@ -123,8 +132,8 @@ func TestUsual(t *testing.T) {
 		a.Tracker.Flush(a.Last)
 		b.Tracker.Flush(b.Last)
 		p.flush()
-		if p.n < 300 {
-			t.Errorf("%d transactions", p.n)
+		if p.n < 300 || p.chunkless == 0 {
+			t.Errorf("%d transactions, %d chunkless", p.n, p.chunkless)
 		}
 	}
 }
