@@ -24,6 +24,7 @@ const Schema = "rpcrdma.transaction/1"
 
 // Encoder turns transactions into JSON objects. It keeps what repeats.
 type Encoder struct {
+	places   [rpc.Places]placed // first: each begins with a line of the cache
 	addrs    map[netip.Addr]string
 	second   int64    // since 1970, of the cached time
 	ofMinute int64    // the same second of its minute
@@ -34,8 +35,8 @@ type Encoder struct {
 	kept     [128]prepared
 	framed   [64]framed
 	spelt    [64]spelt
-	places   [rpc.Places]placed
 	head     head
+	frames   frames
 }
 
 // said is what was written about the connection and direction of a transaction.

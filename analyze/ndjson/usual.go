@@ -1,6 +1,9 @@
 package ndjson
 
 import (
+	"encoding/binary"
+	"slices"
+
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
@@ -43,9 +46,22 @@ type framed struct {
 
 const (
 	inOnePacket = `,"latency_ns":{"call_transfer":0,"argument_pull":0,"pull_wait":0,"server":`
-	noTransfer  = `,"result_push":0,"reply_transfer":0,"total":`
 	usualEnd    = "}" + nothingBefore + nothingLost + complete + noNotes
+	replyFrame  = `,"reply_frame":`
+	noTransfer  = `,"result_push":0,"reply_transfer":0,"total":`
+	ackKey      = `,"ack":`
 	ofFile      = `,"file":{"filehandle":"`
+	ofName      = `,"name":"`
+	ofPath      = `,"path":"`
+)
+
+// Pieces between numbers, with what fills a whole word behind them: of such a size a copy takes no call.
+var (
+	replyFrameText = [16]byte([]byte(replyFrame + " "))
+	noTransferText = [48]byte([]byte(noTransfer + "    "))
+	ackText        = [8]byte([]byte(ackKey + " "))
+	ofFileText     = [24]byte([]byte(ofFile + " "))
+	ofNameText     = [len(ofName)]byte([]byte(ofName))
 )
 
 // usual appends the object of a usual transaction, without the brace at its end; false for all others.
@@ -53,31 +69,93 @@ func (e *Encoder) usual(b []byte, v *rpc.View) ([]byte, bool) {
 	tx := v.Tx
 	call, reply := &tx.Call, &tx.Reply
 	took, ok := tx.Calm()
-	if !ok || tx.Blame == nil || reply.Invalidates || tx.Connection.Tunnel != nil || !call.Chunkless() || !reply.Chunkless() ||
-		v.Procedure == nil || !v.Usual() && v.Args() == nil || v.Wrapped() != "" || v.Opening() != rpc.NotOpened || v.Principal != "" {
+	if !ok || tx.Blame == nil || reply.Invalidates || tx.Connection.Tunnel != nil || !tx.Chunkless() && !(call.Chunkless() && reply.Chunkless()) ||
+		!v.Usual() && !legible(v) {
 		return b, false
 	}
 	k := e.prepared(v)
 	if k == nil {
 		return b, false
 	}
-	b = e.begin(b, call.First.Time)
-	b = digits.Append(b, uint64(tx.XID))
-	b = append(b, k.text...)
-	b = digits.Append(b, call.Last.Number)
-	b = append(b, ',', '"', 'r', 'e', 'p', 'l', 'y', '_', 'f', 'r', 'a', 'm', 'e', '"', ':')
-	b = digits.Append(b, reply.Last.Number)
-	b = append(b, e.headers(tx)...)
-	start := len(b)
-	b = digits.Append(b, uint64(took))
-	end := len(b)
-	b = append(b, noTransfer...)
-	b = append(b, b[start:end]...)
-	if acked := tx.Acked(); acked >= 0 {
-		b = append(b, ',', '"', 'a', 'c', 'k', '"', ':')
-		b = digits.Append(b, uint64(acked))
+	h := e.headers(tx)
+	if len(k.text)+len(h) > inObject-maxNumbers {
+		return b, false
 	}
-	return e.usualFile(b, v), true
+	if cap(b)-len(b) < maxObject {
+		b = slices.Grow(b, maxObject)
+	}
+	d := (*[maxObject]byte)(b[len(b):cap(b)])
+	n := e.begin(d[:], call.First.Time)
+	n += digits.Put(number(d, n), uint64(tx.XID))
+	n += copy(d[n&inObject:], k.text)
+	n += e.frames.put(number(d, n), call.Last.Number)
+	*(*[len(replyFrameText)]byte)(d[n&inObject:]) = replyFrameText
+	n += len(replyFrame)
+	n += e.frames.put(number(d, n), reply.Last.Number)
+	n += copy(d[n&inObject:], h)
+	n += putTwice(d, n, uint64(took))
+	if acked := tx.Acked(); acked >= 0 {
+		*(*[len(ackText)]byte)(d[n&inObject:]) = ackText
+		n += len(ackKey)
+		n += digits.Put(number(d, n), uint64(acked))
+	}
+	n += copy(d[n&inObject:], usualEnd)
+	return e.usualFile(b[:len(b)+n], v), true
+}
+
+// putTwice writes the time that a server took, and that the transaction took, which is the same.
+func putTwice(d *[maxObject]byte, n int, took uint64) int {
+	if took >= 100_000_000 {
+		size := digits.Put(number(d, n), took)
+		*(*[len(noTransferText)]byte)(d[(n+size)&inObject:]) = noTransferText
+		return size + len(noTransfer) + digits.Put(number(d, n+size+len(noTransfer)), took)
+	}
+	w, size := digits.Word(uint32(took))
+	binary.LittleEndian.PutUint64(d[n&inObject:], w)
+	n += size
+	*(*[len(noTransferText)]byte)(d[n&inObject:]) = noTransferText
+	n += len(noTransfer)
+	binary.LittleEndian.PutUint64(d[n&inObject:], w)
+	return 2*size + len(noTransfer)
+}
+
+// A usual object has room for maxObject bytes. What is written before the file takes less than half: maxNumbers at most, beside the
+// two pieces that are looked for. So inObject leaves a place as it is, and lets the compiler see that there is room behind it.
+const (
+	maxObject  = 4096
+	inObject   = maxObject/2 - 1
+	maxNumbers = 640
+)
+
+// number is where a number is to be written.
+func number(d *[maxObject]byte, n int) *[digits.Room]byte {
+	return (*[digits.Room]byte)(d[n&inObject:])
+}
+
+// legible reports of a transaction that rpc.View has not found usual whether it is a call that is known, without any protection.
+func legible(v *rpc.View) bool {
+	return v.Procedure != nil && v.Args() != nil && v.Wrapped() == "" && v.Opening() == rpc.NotOpened && v.Principal == ""
+}
+
+// frames writes the numbers of packets. Most have the same digits as the one before, but for the last four.
+type frames struct {
+	high uint64 // a number by 10^4; 0: none
+	text uint64 // its digits, the first in the lowest byte
+	size int
+}
+
+func (f *frames) put(d *[digits.Room]byte, v uint64) int {
+	high := v / 10_000
+	if high != f.high || high == 0 {
+		if high == 0 || high >= 100_000_000 {
+			return digits.Put(d, v)
+		}
+		f.high = high
+		f.text, f.size = digits.Word(uint32(high))
+	}
+	binary.LittleEndian.PutUint64(d[:], f.text)
+	binary.LittleEndian.PutUint32(d[f.size&15:], digits.FourWord(uint32(v-10_000*high)))
+	return f.size + 4
 }
 
 // head is the beginning of an object up to its XID. Times of one second differ in nine digits only.
@@ -92,62 +170,111 @@ const (
 	stampSize = len("2006-01-02T15:04:05.")
 )
 
-// begin appends the beginning of an object.
-func (e *Encoder) begin(b []byte, ns int64) []byte {
+// begin writes the beginning of an object.
+func (e *Encoder) begin(d []byte, ns int64) int {
 	h := &e.head
 	if frac := uint64(ns - h.from); frac < 1e9 && h.from != 0 {
-		at := len(b) + len(opening) + stampSize
-		b = append(b, h.text[:]...)
-		digits.PutNano((*[9]byte)(b[at:]), uint32(frac))
-		return b
+		*(*[len(h.text)]byte)(d) = h.text
+		digits.PutNano((*[9]byte)(d[len(opening)+stampSize:]), uint32(frac))
+		return len(h.text)
 	}
-	at := len(b)
-	b = e.Time(append(b, opening...), ns)
+	b := e.Time(append(d[:0], opening...), ns)
 	b = append(b, afterTime[1:]...)
 	h.from = 0
-	if len(b)-at == len(h.text) && e.stamp[0] != 0 {
+	if len(b) == len(h.text) && e.stamp[0] != 0 {
 		h.from = e.second * 1e9
-		copy(h.text[:], b[at:])
+		copy(h.text[:], b)
 	}
-	return b
+	return len(b)
 }
 
-// usualFile appends the end of a usual transaction, and its file.
+// usualFile appends the file of a usual transaction.
 func (e *Encoder) usualFile(b []byte, v *rpc.View) []byte {
 	f := v.File()
 	if f == nil {
-		return append(b, usualEnd...)
+		return b
 	}
 	var k *placed
 	if f.Handle != nil {
 		k = e.place(v.Names, f.Handle)
 	}
-	switch {
-	case k == nil || len(k.text) == 0:
-		return e.file(append(b, usualEnd...), v, f)
-	case f.Name == nil:
-		b = append(b, usualEnd+ofFile...)
-		b = append(b, k.text...)
-	case len(f.Name) == 0 || !printable.Plain(f.Name):
-		return e.file(append(b, usualEnd...), v, f)
-	default:
-		b = append(b, usualEnd+ofFile...)
-		b = append(b, k.name...)
-		b = append(b, f.Name...)
-		b = append(b, k.path...)
-		b = append(b, f.Name...)
-		b = append(b, '"')
+	if k == nil || f.Name != nil && len(f.Name) == 0 {
+		return e.file(b, v, f)
 	}
-	return append(e.rest(b, f), '}')
+	if room := len(ofFile) + 2*keptSize + 2*len(f.Name) + 64; cap(b)-len(b) < room {
+		b = slices.Grow(b, room)
+	}
+	d := b[len(b):cap(b)]
+	*(*[len(ofFileText)]byte)(d) = ofFileText
+	n := len(ofFile)
+	k.copy(d[n:])
+	if f.Name == nil {
+		n += int(k.whole)
+	} else if size := k.name(d[n:], f.Name); size > 0 {
+		n += size
+	} else {
+		return e.file(b, v, f)
+	}
+	return append(e.rest(b[:len(b)+n], f), '}')
 }
 
-// placed is how a file is written that transactions were about lately. All is empty if its path needs escapes.
-type placed struct {
-	stamp uint64 // of the rpc.Place
-	text  []byte // its handle, and its path if it has one
-	name  []byte // its handle, up to a name in it
-	path  []byte // what is between that name and the same name in its path
+// copy copies what there is of the text.
+func (k *placed) copy(d []byte) {
+	*(*[len(k.text.first)]byte)(d) = k.text.first
+	if int(k.whole) > len(k.text.first) {
+		copy(d[len(k.text.first):], k.text.rest[:])
+	}
 }
+
+// name writes a name behind the handle of its directory, and in its path; 0 if it has to be escaped.
+func (k *placed) name(d, name []byte) int {
+	n := int(k.handle)
+	*(*[len(ofNameText)]byte)(d[n:]) = ofNameText
+	n += len(ofName)
+	if !printable.Put(d[n:], name) {
+		return 0
+	}
+	n += len(name)
+	d[n] = '"'
+	n++
+	n += k.copyPath(d[n:])
+	n += copy(d[n:], name)
+	d[n] = '"'
+	return n + 1
+}
+
+// copyPath copies what is in front of a name in its path.
+func (k *placed) copyPath(d []byte) int {
+	n, most := int(k.path)-int(k.handle), len(k.text.first)
+	if int(k.path) <= most {
+		copy(d, k.text.first[k.handle:k.path])
+	} else if m := copy(d, k.text.first[min(int(k.handle), most):]); m > 0 {
+		copy(d[m:], k.text.rest[:int(k.path)-most])
+	} else {
+		copy(d, k.text.rest[int(k.handle)-most:int(k.path)-most])
+	}
+	if k.whole == k.path {
+		d[n-1] = '/'
+	}
+	return n
+}
+
+// placed is how a file is written that transactions were about lately. Most of it is in two lines of the cache.
+type placed struct {
+	stamp  uint64 // of the rpc.Place
+	handle uint8  // so much of text is its handle with the quotation mark behind it; 0 if it is not kept, or needs escapes
+	whole  uint8  // and with its path, if it has one, so much
+	path   uint8  // from the handle up to here is what is in front of a name in its path; the last quotation mark is a slash there
+	text   keptText
+}
+
+// keptText is the text in two parts. Most have only the first, which is copied without a call.
+type keptText struct {
+	first [117]byte
+	rest  [128]byte
+}
+
+const keptSize = len(keptText{}.first) + len(keptText{}.rest)
 
 // place returns how a file is written; nil if that is not kept.
 func (e *Encoder) place(names *rpc.Names, handle []byte) *placed {
@@ -156,21 +283,31 @@ func (e *Encoder) place(names *rpc.Names, handle []byte) *placed {
 		return nil
 	}
 	k := &e.places[uint(p.Slot)%rpc.Places]
-	if k.stamp == p.Stamp {
-		return k
+	if k.stamp != p.Stamp {
+		k.write(p, handle)
 	}
-	k.stamp, k.text, k.name, k.path = p.Stamp, k.text[:0], k.name[:0], k.path[:0]
-	if !printable.Plain(p.Path) {
-		return k
-	}
-	k.text = append(digits.Hex(k.text, handle), '"')
-	k.name = append(append(k.name, k.text...), `,"name":"`...)
-	k.path = append(k.path, `","path":"`...)
-	if len(p.Path) > 0 {
-		k.text = append(append(append(k.text, `,"path":"`...), p.Path...), '"')
-		k.path = append(append(k.path, p.Path...), '/')
+	if k.handle == 0 {
+		return nil
 	}
 	return k
+}
+
+func (k *placed) write(p *rpc.Place, handle []byte) {
+	k.stamp, k.handle = p.Stamp, 0
+	if !printable.Plain(p.Path) || 2*len(handle)+1+len(ofPath)+len(p.Path)+1 > keptSize {
+		return
+	}
+	var room [keptSize]byte
+	b := append(digits.Hex(room[:0], handle), '"')
+	k.handle = uint8(len(b))
+	k.whole = k.handle
+	b = append(b, ofPath...)
+	if len(p.Path) > 0 {
+		b = append(append(b, p.Path...), '"')
+		k.whole = uint8(len(b))
+	}
+	k.path = uint8(len(b))
+	k.text.first, k.text.rest = [len(k.text.first)]byte(room[:]), [len(k.text.rest)]byte(room[len(k.text.first):])
 }
 
 // prepared is the piece of the transaction's procedure, connection and status; nil if the procedure consists of operations.

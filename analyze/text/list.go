@@ -58,6 +58,8 @@ After the status:
 // Lister writes transactions as lines. The zero value lists for 120 columns
 // without colors.
 type Lister struct {
+	places [rpc.Places]place // first: each begins with a line of the cache
+
 	Clock Clock
 	// Width is the number of columns that a line should have; 0 means 120. A
 	// negative width never cuts a name.
@@ -72,7 +74,6 @@ type Lister struct {
 	tail   line
 	calls  [64]call
 	kept   [64]prepared
-	places [rpc.Places]place
 	failed outcome // of the last failure
 	other  line    // what of a call that calls does not keep
 }

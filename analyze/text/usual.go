@@ -24,15 +24,17 @@ type prepared struct {
 	width            int   // of all hosts at that time
 	line             int   // width of the line
 	xid, file, end   uint8 // where they are in text, and what is behind the file
-	text             [lineRoom]byte
+	text             [128]byte
+	more             [lineRoom - 128]byte // few lines have that much in front of the chunks
 }
 
-// place is how a file is written: its path as it is, or the short form of its handle. It is a line of the cache.
+// place is how a file is written: its path as it is, or the short form of its handle, and spaces. Most of it is in a line of the cache.
 type place struct {
 	stamp uint64 // of the rpc.Place
 	size  uint8  // of text; notKept if it has no room there, or something has to be escaped
 	known bool   // it has a path
-	text  [54]byte
+	first [54]byte
+	rest  [64]byte
 }
 
 // notKept is the size of a text that a place does not have.
@@ -43,7 +45,7 @@ const (
 	noChunks  = len("- ") // in front of the latency
 	lineRoom  = 256       // bytes of a line up to the latency
 	// maxLine is how many bytes usual writes at most: a place is copied as a whole.
-	maxLine = lineRoom + 64
+	maxLine = lineRoom + 128
 )
 
 // usual appends the line of a usual transaction as any does; false for all others. Usual is a call over RDMA without chunks
@@ -118,11 +120,11 @@ func (s *Lister) failure(v *rpc.View) *outcome {
 	return k
 }
 
-// copy copies a line: 128 bytes of most.
+// copy copies a line.
 func (k *prepared) copy(line *[maxLine]byte) {
-	*(*[128]byte)(line[:]) = *(*[128]byte)(k.text[:])
+	*(*[128]byte)(line[:]) = k.text
 	if k.end > 128 {
-		*(*[lineRoom - 128]byte)(line[128:]) = *(*[lineRoom - 128]byte)(k.text[128:])
+		copy(line[128:], k.more[:])
 	}
 }
 
@@ -131,7 +133,7 @@ func (k *prepared) copy(line *[maxLine]byte) {
 func (p *place) put(d []byte, room int, f *rpc.File) bool {
 	at := 0
 	if p.known || len(f.Name) == 0 {
-		*(*[len(p.text)]byte)(d) = p.text
+		p.copy(d)
 		at = int(p.size)
 	}
 	if f.Name != nil {
@@ -148,6 +150,14 @@ func (p *place) put(d []byte, room int, f *rpc.File) bool {
 		return at < room && putExtent(d[at:room], f)
 	}
 	return at < room
+}
+
+// copy copies what there is of the text. Most have only the first part, which is copied without a call.
+func (p *place) copy(d []byte) {
+	*(*[len(p.first)]byte)(d) = p.first
+	if int(p.size) > len(p.first) {
+		copy(d[len(p.first):], p.rest[:])
+	}
 }
 
 // putExtent writes the range of a file, or its new name; false if that does not fit, or has to be escaped.
@@ -183,17 +193,16 @@ func (s *Lister) place(names *rpc.Names, handle []byte) *place {
 
 func (k *place) write(p *rpc.Place, handle []byte) {
 	k.stamp, k.size, k.known = p.Stamp, notKept, len(p.Path) > 0
-	text := p.Path
+	var room [len(k.first) + len(k.rest)]byte
+	for i := range room {
+		room[i] = ' '
+	}
 	if !k.known {
-		var room [len(k.text)]byte
-		text = Handle(room[:0], handle)
+		k.size = uint8(len(Handle(room[:0], handle)))
+	} else if printable.Put(room[:], p.Path) {
+		k.size = uint8(len(p.Path))
 	}
-	for i := range k.text {
-		k.text[i] = ' '
-	}
-	if printable.Put(k.text[:], text) {
-		k.size = uint8(len(text))
-	}
+	k.first, k.rest = [len(k.first)]byte(room[:]), [len(k.rest)]byte(room[len(k.first):])
 }
 
 // prepared returns the line; nil if it has less room for the file than each file gets, or the transaction is not one of RDMA.
@@ -213,7 +222,8 @@ func (s *Lister) prepared(v *rpc.View) *prepared {
 	}
 	hosts := s.hosts.pair(s.Name, tx.Client().Addr, tx.Server().Addr, c.ID)
 	called := s.called(v)
-	l := line{b: k.text[:0]}
+	var room [lineRoom]byte
+	l := line{b: room[:0]}
 	l.pad(timeWidth)
 	l.b, l.col = append(l.b, hosts.text...), l.col+hosts.columns
 	xid := len(l.b)
@@ -230,6 +240,7 @@ func (s *Lister) prepared(v *rpc.View) *prepared {
 		return nil
 	}
 	l.pad(end)
+	k.text, k.more = [128]byte(room[:]), [lineRoom - 128]byte(room[128:])
 	k.procedure, k.program, k.version, k.from, k.ends = v.Procedure, tx.Program, tx.Version, tx.From, [2]netip.Addr{c.Ends[0].Addr, c.Ends[1].Addr}
 	k.width, k.line, k.xid, k.file, k.end = s.hosts.width, s.Width, uint8(xid), uint8(file), uint8(end)
 	return k

@@ -36,6 +36,42 @@ func Append(b []byte, v uint64) []byte {
 	return binary.LittleEndian.AppendUint64(b, (x+zeros)>>lead)[:n]
 }
 
+// Room is how many bytes Put may write: more than a number has digits.
+const Room = 24
+
+// Put writes a number where there is room, and returns how many digits it has. Behind them it may write anything.
+func Put(d *[Room]byte, v uint64) int {
+	if v >= tenTo8 {
+		return putLong(d, v)
+	}
+	x := eight(uint32(v))
+	lead := bits.TrailingZeros64(x|1<<63) &^ 7 // bits of leading zeros; the last digit stays
+	binary.LittleEndian.PutUint64(d[:], (x+zeros)>>(lead&63))
+	return 8 - lead/8
+}
+
+func putLong(d *[Room]byte, v uint64) int {
+	high := v / tenTo8
+	n := Put(d, high)
+	binary.LittleEndian.PutUint64(d[n&15:], eight(uint32(v-tenTo8*high))+zeros)
+	return n + 8
+}
+
+// Word is the digits of a number below 10^8, the first in the lowest byte, and how many there are. Bytes behind them are 0.
+func Word(v uint32) (text uint64, n int) {
+	x := eight(v)
+	lead := bits.TrailingZeros64(x|1<<63) &^ 7 // bits of leading zeros; the last digit stays
+	return (x + zeros) >> (lead & 63), 8 - lead/8
+}
+
+// FourWord is the four digits of a number below 10^4, the first in the lowest byte.
+func FourWord(v uint32) uint32 {
+	high := v / 100
+	x := high | (v-100*high)<<16
+	q := x * 103 >> 10 & 0x000f_000f // by 10
+	return q | (x-10*q)<<8 | zeros&0xffffffff
+}
+
 // Fixed appends a number with so many digits, the last ones if it has more.
 func Fixed(b []byte, v uint64, digits int) []byte {
 	if digits > 8 {

@@ -36,6 +36,31 @@ func TestAppend(t *testing.T) {
 	}
 }
 
+func TestPut(t *testing.T) {
+	for _, v := range numbers() {
+		want := strconv.FormatUint(v, 10)
+		d := [Room]byte{}
+		if n := Put(&d, v); string(d[:n]) != want {
+			t.Fatalf("%d: %q", v, d[:n])
+		}
+		if v >= tenTo8 {
+			continue
+		}
+		w, n := Word(uint32(v))
+		for i := range 8 {
+			if c := byte(w >> (8 * i)); n != len(want) || i < n && c != want[i] || i >= n && c != 0 {
+				t.Fatalf("%d: %x, %d digits", v, w, n)
+			}
+		}
+	}
+	for v := range uint32(10_000) {
+		w := FourWord(v)
+		if got := string([]byte{byte(w), byte(w >> 8), byte(w >> 16), byte(w >> 24)}); got != fmt.Sprintf("%04d", v) {
+			t.Fatalf("%d: %s", v, got)
+		}
+	}
+}
+
 func TestFixed(t *testing.T) {
 	for i, v := range numbers() {
 		if i > 1000 && i%97 != 0 {
