@@ -21,6 +21,7 @@ import (
 type prepared struct {
 	procedure        *xdr.Procedure
 	program, version uint32
+	settled          *rdma.Connection // the connection, if it does not change
 	id               int
 	fabric           rdma.Fabric
 	from             rdma.Side
@@ -319,9 +320,8 @@ func (e *Encoder) prepared(v *rpc.View) *prepared {
 	}
 	status := v.Status()
 	k := &e.kept[i%uint(len(e.kept))]
-	if k.procedure == v.Procedure && k.program == tx.Program && k.version == tx.Version && k.id == c.ID && k.fabric == c.Fabric &&
-		k.from == tx.From && k.back == tx.Backward && k.first == c.First.Time && k.ends[0].Is(&c.Ends[0]) && k.ends[1].Is(&c.Ends[1]) &&
-		k.status == status {
+	if k.procedure == v.Procedure && k.program == tx.Program && k.version == tx.Version && k.from == tx.From && k.back == tx.Backward &&
+		(k.settled == c && c.Settled || k.of(c)) && k.status == status {
 		return k
 	}
 	if _, compound := v.MinorVersion(); compound || len(v.Operations()) > 0 {
@@ -331,8 +331,16 @@ func (e *Encoder) prepared(v *rpc.View) *prepared {
 	b = e.operation(b, v)
 	b = str(b, `,"status":`, status)
 	b = append(b, `,"call_frame":`...)
-	*k = prepared{v.Procedure, tx.Program, tx.Version, c.ID, c.Fabric, tx.From, tx.Backward, c.First.Time, c.Ends, status, b}
+	*k = prepared{v.Procedure, tx.Program, tx.Version, nil, c.ID, c.Fabric, tx.From, tx.Backward, c.First.Time, c.Ends, status, b}
+	if c.Settled {
+		k.settled = c
+	}
 	return k
+}
+
+// of reports whether a piece is of a connection.
+func (k *prepared) of(c *rdma.Connection) bool {
+	return k.id == c.ID && k.fabric == c.Fabric && k.first == c.First.Time && k.ends[0].Is(&c.Ends[0]) && k.ends[1].Is(&c.Ends[1])
 }
 
 // headers is the piece of the transaction's headers and lengths.

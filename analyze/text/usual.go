@@ -20,6 +20,7 @@ type prepared struct {
 	procedure        *xdr.Procedure
 	program, version uint32
 	from             rdma.Side
+	settled          *rdma.Connection // the connection, if it does not change
 	ends             [2]netip.Addr
 	width            int   // of all hosts at that time
 	line             int   // width of the line
@@ -211,7 +212,7 @@ func (s *Lister) prepared(v *rpc.View) *prepared {
 	c := tx.Connection
 	k := &s.kept[(4*uint(c.ID)+uint(tx.Procedure))%uint(len(s.kept))]
 	if k.procedure == v.Procedure && k.program == tx.Program && k.version == tx.Version && k.from == tx.From && k.width == s.hosts.width && k.line == s.Width &&
-		k.ends[0] == c.Ends[0].Addr && k.ends[1] == c.Ends[1].Addr && c.Fabric != rdma.TCP && c.Fabric != rdma.UDP {
+		(k.settled == c && c.Settled || k.of(c)) {
 		return k
 	}
 	if !v.Usual() && v.Args() == nil {
@@ -243,7 +244,15 @@ func (s *Lister) prepared(v *rpc.View) *prepared {
 	k.text, k.more = [128]byte(room[:]), [lineRoom - 128]byte(room[128:])
 	k.procedure, k.program, k.version, k.from, k.ends = v.Procedure, tx.Program, tx.Version, tx.From, [2]netip.Addr{c.Ends[0].Addr, c.Ends[1].Addr}
 	k.width, k.line, k.xid, k.file, k.end = s.hosts.width, s.Width, uint8(xid), uint8(file), uint8(end)
+	if k.settled = nil; c.Settled {
+		k.settled = c
+	}
 	return k
+}
+
+// of reports whether a line is of the hosts of a connection.
+func (k *prepared) of(c *rdma.Connection) bool {
+	return k.ends[0] == c.Ends[0].Addr && k.ends[1] == c.Ends[1].Addr && c.Fabric != rdma.TCP && c.Fabric != rdma.UDP
 }
 
 // scale is how durations of one range are written: as four digits of a multiple of what they are rounded to.

@@ -205,6 +205,9 @@ type Connection struct {
 	// out to be part of another. Turned says that side 0 is side 1 there.
 	MergedInto *Connection
 	Turned     bool
+	// Settled says that this is a copy that a consumer may rely on: nothing in it changes any more. Whoever keeps such a pointer can
+	// compare it with another one instead of what they lead to.
+	Settled bool
 	// Upper belongs to the Handler, Watched to the Watcher.
 	Upper   Upper
 	Watched Watched
@@ -219,7 +222,7 @@ type Connection struct {
 // with it.
 func (c *Connection) Copy() Connection {
 	x := *c
-	x.Upper, x.Watched = nil, nil
+	x.Upper, x.Watched, x.Settled = nil, nil, false
 	return x
 }
 

@@ -84,6 +84,7 @@ func snapshot(c *rdma.Connection) *rdma.Connection {
 		return s
 	}
 	s := Copy(c)
+	s.Settled = true // Renumber has changed its number before anybody sees it
 	k.copied, k.number = s, c.ID
 	return s
 }
