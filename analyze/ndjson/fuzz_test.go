@@ -14,6 +14,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/digits"
 	"github.com/rpcrdma/toolkit/internal/mutate/holds"
 	"github.com/rpcrdma/toolkit/internal/mutate/traffic"
 )
@@ -99,10 +100,19 @@ func alike(t *testing.T, e *Encoder, v *rpc.View) bool {
 	if p, ok := v.Tx.Phases(); ok && p.Total >= 0 && v.Tx.Blame == nil {
 		v.Tx.NewQuiet(&p)
 	}
-	short, ok := e.usual(nil, v)
+	var room [5000]byte // what was in it before does not matter
+	for i := range room {
+		room[i] = byte(i)
+	}
+	before := room[:v.Tx.XID%900]
+	short, ok := e.usual(before, v)
 	if !ok {
 		return false
 	}
+	if !bytes.Equal(short[:len(before)], before) {
+		t.Fatal("what was there before has changed")
+	}
+	short = short[len(before):]
 	if full := new(Encoder).any(nil, v); !bytes.Equal(short, full) {
 		t.Errorf("%s\nwant %s", short, full)
 	}
@@ -129,7 +139,7 @@ func TestUsual(t *testing.T) {
 	}
 }
 
-// TestUsualFiles writes the transactions of a capture in both ways, and changes what they are about.
+// TestUsualFiles writes the transactions of a capture in both ways, and changes what they are about, and their numbers.
 func TestUsualFiles(t *testing.T) {
 	r, err := capture.Open([]string{filepath.Join("..", "..", "samples", "rocev2-nfs3-meta.pcap.zst")}, capture.Options{})
 	if err != nil {
@@ -138,12 +148,22 @@ func TestUsualFiles(t *testing.T) {
 	defer r.Close()
 	random := rand.New(rand.NewPCG(2, 7))
 	var e Encoder
-	usual, all := 0, 0
+	usual, all, number := 0, 0, uint64(1)
 	v := rpc.View{Names: &rpc.Names{}}
 	d := decode.New(decode.Options{}, func(tx *transaction.Transaction) {
 		v.Set(tx)
 		if f := v.File(); f != nil {
 			holds.ChangeFile(random, f)
+		}
+		if all%3 > 0 { // numbers of as many digits, or more
+			if all%64 == 1 {
+				number = random.Uint64() >> (8 + random.Uint32()%56)
+			}
+			number += 1 + random.Uint64N(5)
+			tx.Call.Last.Number = number
+			number += random.Uint64N(3)
+			tx.Reply.Last.Number = number
+			tx.XID = uint32(random.Uint64() >> (32 + random.Uint32()%32))
 		}
 		all++
 		if alike(t, &e, &v) {
@@ -169,5 +189,39 @@ func TestTime(t *testing.T) {
 		if got, want := string(e.Time(nil, at)), time.Unix(0, at).UTC().Format("2006-01-02T15:04:05.000000000Z"); got != want {
 			t.Fatalf("%s, want %s", got, want)
 		}
+	}
+}
+
+// TestPlaced writes files of paths and handles of all lengths, and names in them, as file does.
+func TestPlaced(t *testing.T) {
+	long := bytes.Repeat([]byte("path/of/some-file.of.a length "), 10)
+	kept := 0
+	for _, size := range []int{1, 16, 20, 28, 32, 58, 59, 64} {
+		for n := range 200 {
+			p := &rpc.Place{Stamp: uint64(n + 1), Path: long[:n]}
+			handle := long[len(long)-size:]
+			var k placed
+			if k.write(p, handle); k.handle == 0 {
+				continue
+			}
+			kept++
+			whole, named := append(digits.Hex(nil, handle), '"'), append(digits.Hex(nil, handle), `","name":"n1`...)
+			named = append(named, inPath...)
+			if n > 0 {
+				whole = append(append(append(whole, ofPath...), p.Path...), '"')
+				named = append(append(named, p.Path...), '/')
+			}
+			named = append(named, `n1"`...)
+			d := bytes.Repeat([]byte{'.'}, 600)
+			if k.copy(d); string(d[:k.whole]) != string(whole) {
+				t.Fatalf("%d, %d: %s, want %s", size, n, d[:k.whole], whole)
+			}
+			if m := k.name(d, []byte("n1")); string(d[:m]) != string(named) {
+				t.Fatalf("%d, %d: %s, want %s", size, n, d[:m], named)
+			}
+		}
+	}
+	if kept < 700 {
+		t.Errorf("%d are kept", kept)
 	}
 }

@@ -32,11 +32,9 @@ type Encoder struct {
 	path     []byte
 	said     [64]said
 	called   [64]called
-	kept     [128]prepared
-	framed   [64]framed
+	shapes   [512]shape
 	spelt    [64]spelt
 	head     head
-	frames   frames
 }
 
 // said is what was written about the connection and direction of a transaction.

@@ -17,19 +17,25 @@ import (
 // objects are put together from pieces that are kept as they are written: up to the second, what was called, how it was
 // framed, the end, and the file. Between them are numbers.
 
-// prepared is the piece of a procedure, a connection and a status: from "connection" to the key of the call's frame.
-type prepared struct {
+// shape is the piece of a procedure, a connection and a status, and of messages of such headers and lengths: from "connection" to
+// the key of the server's time. The last eight digits of the numbers of both packets are written into it.
+type shape struct {
 	procedure        *xdr.Procedure
 	program, version uint32
 	settled          *rdma.Connection // the connection, if it does not change
-	id               int
-	fabric           rdma.Fabric
 	from             rdma.Side
 	back             bool
-	first            int64
-	ends             [2]rdma.End
-	status           string
-	text             []byte
+	headers
+	status              string
+	asked, answered     packetDigits
+	askedAt, answeredAt int // where they are
+	text                []byte
+
+	// The connection, if it may change.
+	id     int
+	fabric rdma.Fabric
+	first  int64
+	ends   [2]rdma.End
 }
 
 // headers is what the headers of a call and a reply without chunks differ in, and the lengths of the messages.
@@ -39,11 +45,16 @@ type headers struct {
 	callBytes, replyBytes uint64
 }
 
-// framed is the piece of such messages: from their types to the key of the server's time.
-type framed struct {
-	headers
-	text []byte
+// is reports whether messages have these headers and lengths.
+func (h *headers) is(call, reply *transaction.Message) bool {
+	a, b := &call.Header, &reply.Header
+	return uint64(h.call^a.Type|h.reply^b.Type)|uint64(h.asked^a.Credits|h.granted^b.Credits)|(h.callBytes^call.Bytes)|(h.replyBytes^reply.Bytes) == 0
 }
+
+// packetDigits is how many digits of the number of a packet are the last ones, 1 to 8, and the number that the others are, times 16.
+type packetDigits uint64
+
+func (p packetDigits) n() int { return int(p & 15) }
 
 const (
 	inOnePacket = `,"latency_ns":{"call_transfer":0,"argument_pull":0,"pull_wait":0,"server":`
@@ -54,11 +65,18 @@ const (
 	ofFile      = `,"file":{"filehandle":"`
 	ofName      = `,"name":"`
 	ofPath      = `,"path":"`
+	inPath      = `"` + ofPath
+	callFrame   = `,"call_frame":`
+)
+
+// What follows the numbers of packets.
+const (
+	behindCall  = ',' | '"'<<8 | 'r'<<16 | 'e'<<24 | 'p'<<32 | 'l'<<40 | 'y'<<48 | '_'<<56
+	behindReply = ',' | '"'<<8 | 'c'<<16 | 'a'<<24 | 'l'<<32 | 'l'<<40 | '_'<<48 | 't'<<56
 )
 
 // Pieces between numbers, with what fills a whole word behind them: of such a size a copy takes no call.
 var (
-	replyFrameText = [16]byte([]byte(replyFrame + " "))
 	noTransferText = [48]byte([]byte(noTransfer + "    "))
 	ackText        = [8]byte([]byte(ackKey + " "))
 	ofFileText     = [24]byte([]byte(ofFile + " "))
@@ -74,12 +92,9 @@ func (e *Encoder) usual(b []byte, v *rpc.View) ([]byte, bool) {
 		!v.Usual() && !legible(v) {
 		return b, false
 	}
-	k := e.prepared(v)
-	if k == nil {
-		return b, false
-	}
-	h := e.headers(tx)
-	if len(k.text)+len(h) > inObject-maxNumbers {
+	asked, answered := lastDigits(call.Last.Number), lastDigits(reply.Last.Number)
+	k := e.shape(v, asked.packetDigits, answered.packetDigits)
+	if k == nil || len(k.text) > inObject-maxNumbers {
 		return b, false
 	}
 	if cap(b)-len(b) < maxObject {
@@ -88,12 +103,10 @@ func (e *Encoder) usual(b []byte, v *rpc.View) ([]byte, bool) {
 	d := (*[maxObject]byte)(b[len(b):cap(b)])
 	n := e.begin(d[:], call.First.Time)
 	n += digits.Put(number(d, n), uint64(tx.XID))
-	n += copy(d[n&inObject:], k.text)
-	n += e.frames.put(number(d, n), call.Last.Number)
-	*(*[len(replyFrameText)]byte)(d[n&inObject:]) = replyFrameText
-	n += len(replyFrame)
-	n += e.frames.put(number(d, n), reply.Last.Number)
-	n += copy(d[n&inObject:], h)
+	size := copy(d[n&inObject:], k.text)
+	asked.put(d, n+k.askedAt, behindCall)
+	answered.put(d, n+k.answeredAt, behindReply)
+	n += size
 	n += putTwice(d, n, uint64(took))
 	if acked := tx.Acked(); acked >= 0 {
 		*(*[len(ackText)]byte)(d[n&inObject:]) = ackText
@@ -138,25 +151,24 @@ func legible(v *rpc.View) bool {
 	return v.Procedure != nil && v.Args() != nil && v.Wrapped() == "" && v.Opening() == rpc.NotOpened && v.Principal == ""
 }
 
-// frames writes the numbers of packets. Most have the same digits as the one before, but for the last four.
-type frames struct {
-	high uint64 // a number by 10^4; 0: none
-	text uint64 // its digits, the first in the lowest byte
-	size int
+// lastOfNumber is the last digits of the number of a packet, the first in the lowest byte.
+type lastOfNumber struct {
+	packetDigits
+	text uint64
 }
 
-func (f *frames) put(d *[digits.Room]byte, v uint64) int {
-	high := v / 10_000
-	if high != f.high || high == 0 {
-		if high == 0 || high >= 100_000_000 {
-			return digits.Put(d, v)
-		}
-		f.high = high
-		f.text, f.size = digits.Word(uint32(high))
+func lastDigits(number uint64) (l lastOfNumber) {
+	if number < 100_000_000 {
+		text, n := digits.Word(uint32(number))
+		return lastOfNumber{packetDigits(n), text}
 	}
-	binary.LittleEndian.PutUint64(d[:], f.text)
-	binary.LittleEndian.PutUint32(d[f.size&15:], digits.FourWord(uint32(v-10_000*high)))
-	return f.size + 4
+	high := number / 100_000_000
+	return lastOfNumber{packetDigits(high<<4 | 8), digits.EightWord(uint32(number - 100_000_000*high))}
+}
+
+// put writes the digits into a shape that has as many, and what is behind them once more.
+func (l *lastOfNumber) put(d *[maxObject]byte, at int, behind uint64) {
+	binary.LittleEndian.PutUint64(d[at&inObject:], l.text|behind<<(8*l.n()))
 }
 
 // head is the beginning of an object up to its XID. Times of one second differ in nine digits only.
@@ -202,7 +214,7 @@ func (e *Encoder) usualFile(b []byte, v *rpc.View) []byte {
 	if k == nil || f.Name != nil && len(f.Name) == 0 {
 		return e.file(b, v, f)
 	}
-	if room := len(ofFile) + 2*keptSize + 2*len(f.Name) + 64; cap(b)-len(b) < room {
+	if room := len(ofFile) + 2*keptSize + 2*len(f.Name); cap(b)-len(b) < room {
 		b = slices.Grow(b, room)
 	}
 	d := b[len(b):cap(b)]
@@ -219,11 +231,11 @@ func (e *Encoder) usualFile(b []byte, v *rpc.View) []byte {
 	return append(e.rest(b[:len(b)+n], f), '}')
 }
 
-// copy copies what there is of the text.
+// copy copies what is written of the file itself.
 func (k *placed) copy(d []byte) {
-	*(*[len(k.text.first)]byte)(d) = k.text.first
-	if int(k.whole) > len(k.text.first) {
-		copy(d[len(k.text.first):], k.text.rest[:])
+	*(*[len(k.first)]byte)(d) = k.first
+	if int(k.whole) > len(k.first) {
+		copy(d[len(k.first):], k.rest[:])
 	}
 }
 
@@ -236,46 +248,30 @@ func (k *placed) name(d, name []byte) int {
 		return 0
 	}
 	n += len(name)
-	d[n] = '"'
-	n++
-	n += k.copyPath(d[n:])
+	*(*[len(k.dir)]byte)(d[n:]) = k.dir
+	if int(k.dirSize) > len(k.dir) {
+		copy(d[n+len(k.dir):], k.dirRest[:])
+	}
+	n += int(k.dirSize)
 	n += copy(d[n:], name)
 	d[n] = '"'
 	return n + 1
 }
 
-// copyPath copies what is in front of a name in its path.
-func (k *placed) copyPath(d []byte) int {
-	n, most := int(k.path)-int(k.handle), len(k.text.first)
-	if int(k.path) <= most {
-		copy(d, k.text.first[k.handle:k.path])
-	} else if m := copy(d, k.text.first[min(int(k.handle), most):]); m > 0 {
-		copy(d[m:], k.text.rest[:int(k.path)-most])
-	} else {
-		copy(d, k.text.rest[int(k.handle)-most:int(k.path)-most])
-	}
-	if k.whole == k.path {
-		d[n-1] = '/'
-	}
-	return n
-}
-
-// placed is how a file is written that transactions were about lately. Most of it is in two lines of the cache.
+// placed is how a file is written that transactions were about lately. What most have is copied without a call: it is in the first
+// two lines of the cache, and in the fifth.
 type placed struct {
-	stamp  uint64 // of the rpc.Place
-	handle uint8  // so much of text is its handle with the quotation mark behind it; 0 if it is not kept, or needs escapes
-	whole  uint8  // and with its path, if it has one, so much
-	path   uint8  // from the handle up to here is what is in front of a name in its path; the last quotation mark is a slash there
-	text   keptText
+	stamp   uint64 // of the rpc.Place
+	handle  uint8  // so much of first is its handle with the quotation mark behind it; 0 if it is not kept, or needs escapes
+	whole   uint8  // so much of first and rest is its handle, and its path if it has one
+	dirSize uint8  // so much of dir and dirRest is what is between the name of a file in it and the same name in the path of that
+	first   [117]byte
+	rest    [128]byte
+	dir     [64]byte
+	dirRest [64]byte
 }
 
-// keptText is the text in two parts. Most have only the first, which is copied without a call.
-type keptText struct {
-	first [117]byte
-	rest  [128]byte
-}
-
-const keptSize = len(keptText{}.first) + len(keptText{}.rest)
+const keptSize = len(placed{}.first) + len(placed{}.rest)
 
 // place returns how a file is written; nil if that is not kept.
 func (e *Encoder) place(names *rpc.Names, handle []byte) *placed {
@@ -295,65 +291,69 @@ func (e *Encoder) place(names *rpc.Names, handle []byte) *placed {
 
 func (k *placed) write(p *rpc.Place, handle []byte) {
 	k.stamp, k.handle = p.Stamp, 0
-	if !printable.Plain(p.Path) || 2*len(handle)+1+len(ofPath)+len(p.Path)+1 > keptSize {
+	if !printable.Plain(p.Path) || 2*len(handle)+1 > len(k.first) || len(inPath)+len(p.Path)+1 > len(k.dir)+len(k.dirRest) {
 		return
 	}
-	var room [keptSize]byte
-	b := append(digits.Hex(room[:0], handle), '"')
-	k.handle = uint8(len(b))
-	k.whole = k.handle
-	b = append(b, ofPath...)
+	var whole [keptSize]byte
+	var dir [len(k.dir) + len(k.dirRest)]byte
+	w, d := append(digits.Hex(whole[:0], handle), '"'), append(dir[:0], inPath...)
+	k.handle = uint8(len(w))
 	if len(p.Path) > 0 {
-		b = append(append(b, p.Path...), '"')
-		k.whole = uint8(len(b))
+		w = append(append(append(w, ofPath...), p.Path...), '"')
+		d = append(append(d, p.Path...), '/')
 	}
-	k.path = uint8(len(b))
-	k.text.first, k.text.rest = [len(k.text.first)]byte(room[:]), [len(k.text.rest)]byte(room[len(k.text.first):])
+	k.whole, k.dirSize = uint8(len(w)), uint8(len(d))
+	k.first, k.rest = [len(k.first)]byte(whole[:]), [len(k.rest)]byte(whole[len(k.first):])
+	k.dir, k.dirRest = [len(k.dir)]byte(dir[:]), [len(k.dirRest)]byte(dir[len(k.dir):])
 }
 
-// prepared is the piece of the transaction's procedure, connection and status; nil if the procedure consists of operations.
-func (e *Encoder) prepared(v *rpc.View) *prepared {
+// shape is that of a transaction; nil if the procedure consists of operations.
+func (e *Encoder) shape(v *rpc.View, asked, answered packetDigits) *shape {
 	tx, c := v.Tx, v.Tx.Connection
-	i := uint(2*c.ID) + 5*uint(tx.Procedure)
+	call, reply := &tx.Call, &tx.Reply
+	i := uint(2*c.ID) + 5*uint(tx.Procedure) + 16*uint(call.Bytes/4) + 64*uint(reply.Bytes/4)
 	if tx.Backward {
 		i++
 	}
-	status := v.Status()
-	k := &e.kept[i%uint(len(e.kept))]
-	if k.procedure == v.Procedure && k.program == tx.Program && k.version == tx.Version && k.from == tx.From && k.back == tx.Backward &&
-		(k.settled == c && c.Settled || k.of(c)) && k.status == status {
-		return k
-	}
-	if _, compound := v.MinorVersion(); compound || len(v.Operations()) > 0 {
-		return nil
-	}
-	b := e.parties(k.text[:0], tx)
-	b = e.operation(b, v)
-	b = str(b, `,"status":`, status)
-	b = append(b, `,"call_frame":`...)
-	*k = prepared{v.Procedure, tx.Program, tx.Version, nil, c.ID, c.Fabric, tx.From, tx.Backward, c.First.Time, c.Ends, status, b}
-	if c.Settled {
-		k.settled = c
+	k := &e.shapes[i%uint(len(e.shapes))]
+	if k.procedure != v.Procedure || k.program != tx.Program || k.version != tx.Version || k.from != tx.From || k.back != tx.Backward ||
+		(k.settled != c || !c.Settled) && !k.of(c) || !k.is(call, reply) || k.asked != asked || k.answered != answered || k.status != v.Status() {
+		return e.write(k, v, asked, answered)
 	}
 	return k
 }
 
-// of reports whether a piece is of a connection.
-func (k *prepared) of(c *rdma.Connection) bool {
-	return k.id == c.ID && k.fabric == c.Fabric && k.first == c.First.Time && k.ends[0].Is(&c.Ends[0]) && k.ends[1].Is(&c.Ends[1])
+// write makes a shape; nil if the procedure consists of operations.
+func (e *Encoder) write(k *shape, v *rpc.View, asked, answered packetDigits) *shape {
+	if _, compound := v.MinorVersion(); compound || len(v.Operations()) > 0 {
+		return nil
+	}
+	tx, c := v.Tx, v.Tx.Connection
+	call, reply := &tx.Call, &tx.Reply
+	*k = shape{
+		procedure: v.Procedure, program: tx.Program, version: tx.Version, from: tx.From, back: tx.Backward, status: v.Status(),
+		headers: headers{call.Header.Type, reply.Header.Type, call.Header.Credits, reply.Header.Credits, call.Bytes, reply.Bytes},
+		asked:   asked, answered: answered,
+		id: c.ID, fabric: c.Fabric, first: c.First.Time, ends: c.Ends, text: k.text[:0],
+	}
+	if c.Settled {
+		k.settled = c
+	}
+	b := e.parties(k.text, tx)
+	b = e.operation(b, v)
+	b = str(b, `,"status":`, k.status)
+	b = num(b, callFrame, call.Last.Number)
+	k.askedAt = len(b) - asked.n()
+	b = num(b, replyFrame, reply.Last.Number)
+	k.answeredAt = len(b) - answered.n()
+	b = transport(b, tx)
+	b = digits.Append(b, call.Bytes)
+	b = num(b, `,"reply_bytes":`, reply.Bytes)
+	k.text = append(b, `,"retransmits":0`+inOnePacket...)
+	return k
 }
 
-// headers is the piece of the transaction's headers and lengths.
-func (e *Encoder) headers(tx *transaction.Transaction) []byte {
-	call, reply := &tx.Call, &tx.Reply
-	x := headers{call.Header.Type, reply.Header.Type, call.Header.Credits, reply.Header.Credits, call.Bytes, reply.Bytes}
-	k := &e.framed[(uint64(x.asked+x.granted)+x.callBytes/4+5*(x.replyBytes/4))%uint64(len(e.framed))]
-	if k.headers != x || k.text == nil {
-		b := transport(k.text[:0], tx)
-		b = digits.Append(b, call.Bytes)
-		b = num(b, `,"reply_bytes":`, reply.Bytes)
-		b = append(b, `,"retransmits":0`+inOnePacket...)
-		*k = framed{x, b}
-	}
-	return k.text
+// of reports whether a shape is of a connection.
+func (k *shape) of(c *rdma.Connection) bool {
+	return k.id == c.ID && k.fabric == c.Fabric && k.first == c.First.Time && k.ends[0].Is(&c.Ends[0]) && k.ends[1].Is(&c.Ends[1])
 }

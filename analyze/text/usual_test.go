@@ -1,7 +1,9 @@
 package text
 
 import (
+	"bytes"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -116,5 +118,48 @@ func TestShort(t *testing.T) {
 	}
 	for range 1_000_000 {
 		check(rand.Uint64N(1 << (rand.Uint32() % 31)))
+	}
+}
+
+// TestPlace writes paths of all lengths, with names and ranges behind them, into columns of several widths.
+func TestPlace(t *testing.T) {
+	long := bytes.Repeat([]byte("path/of/some-file.of.a length "), 10)
+	fits := 0
+	for n := range 140 {
+		for _, room := range []int{16, 35, 60, 130} {
+			for _, f := range []rpc.File{{}, {Name: []byte("n")}, {Name: long[:20]}, {Name: []byte{}}, {HasRange: true, Count: 4096}, {Name: []byte("a"), To: []byte("b")}, {To: long[:70]}, {Name: []byte("\x1b")}} {
+				var k place
+				handle := []byte("handle")
+				k.write(&rpc.Place{Stamp: 1, Path: long[:n]}, handle)
+				if k.size == notKept {
+					continue
+				}
+				want := string(long[:n])
+				if n == 0 && len(f.Name) == 0 {
+					want = string(Handle(nil, handle))
+				}
+				if n > 0 && f.Name != nil {
+					want += "/"
+				}
+				want += string(f.Name)
+				if f.HasRange {
+					want += " " + string(appendRange(nil, &f))
+				}
+				if f.To != nil {
+					want += " -> " + string(f.To)
+				}
+				line := bytes.Repeat([]byte{' '}, maxLine)
+				ok := k.put(line, room, &f)
+				if may := len(want) < room && !bytes.Contains(f.Name, []byte{0x1b}) && len(f.To) < 61; ok != may || ok && string(bytes.TrimRight(line[:room], " ")) != strings.TrimRight(want, " ") {
+					t.Fatalf("%d bytes, room %d: %q, %t, want %q", n, room, line[:room], ok, want)
+				}
+				if ok {
+					fits++
+				}
+			}
+		}
+	}
+	if fits < 500 {
+		t.Errorf("%d fit", fits)
 	}
 }

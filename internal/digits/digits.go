@@ -50,9 +50,16 @@ func Put(d *[Room]byte, v uint64) int {
 	return 8 - lead/8
 }
 
-func putLong(d *[Room]byte, v uint64) int {
+func putLong(d *[Room]byte, v uint64) (n int) {
 	high := v / tenTo8
-	n := Put(d, high)
+	if high < 100 { // all of 32 bits
+		tens := high * 103 >> 10
+		pair := '0' + tens | ('0'+high-10*tens)<<8
+		n = 1 + int((9-high)>>63)
+		binary.LittleEndian.PutUint16(d[:], uint16(pair>>(8*(2-n)&8)))
+	} else {
+		n = Put(d, high)
+	}
 	binary.LittleEndian.PutUint64(d[n&15:], eight(uint32(v-tenTo8*high))+zeros)
 	return n + 8
 }
@@ -64,13 +71,8 @@ func Word(v uint32) (text uint64, n int) {
 	return (x + zeros) >> (lead & 63), 8 - lead/8
 }
 
-// FourWord is the four digits of a number below 10^4, the first in the lowest byte.
-func FourWord(v uint32) uint32 {
-	high := v / 100
-	x := high | (v-100*high)<<16
-	q := x * 103 >> 10 & 0x000f_000f // by 10
-	return q | (x-10*q)<<8 | zeros&0xffffffff
-}
+// EightWord is the eight digits of a number below 10^8, the first in the lowest byte.
+func EightWord(v uint32) uint64 { return eight(v) + zeros }
 
 // Fixed appends a number with so many digits, the last ones if it has more.
 func Fixed(b []byte, v uint64, digits int) []byte {
