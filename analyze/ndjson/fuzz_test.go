@@ -113,7 +113,7 @@ func alike(t *testing.T, e *Encoder, v *rpc.View) bool {
 		t.Fatal("what was there before has changed")
 	}
 	short = short[len(before):]
-	if full := new(Encoder).any(nil, v); !bytes.Equal(short, full) {
+	if full := append(new(Encoder).any(nil, v), '}'); !bytes.Equal(short, full) {
 		t.Errorf("%s\nwant %s", short, full)
 	}
 	return true

@@ -62,9 +62,9 @@ type spelt struct{ handle, text []byte }
 func (e *Encoder) Append(b []byte, v *rpc.View) []byte {
 	b, ok := e.usual(b, v)
 	if !ok {
-		b = e.any(b, v)
+		b = append(e.any(b, v), '}')
 	}
-	return append(b, '}')
+	return b
 }
 
 // any appends the object of any transaction, without the brace at its end.

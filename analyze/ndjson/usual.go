@@ -26,10 +26,9 @@ type shape struct {
 	from             rdma.Side
 	back             bool
 	headers
-	status              string
-	asked, answered     packetDigits
-	askedAt, answeredAt int // where they are
-	text                []byte
+	status          string
+	asked, answered packet // the last packets of the call and the reply
+	text            []byte
 
 	// The connection, if it may change.
 	id     int
@@ -51,10 +50,37 @@ func (h *headers) is(call, reply *transaction.Message) bool {
 	return uint64(h.call^a.Type|h.reply^b.Type)|uint64(h.asked^a.Credits|h.granted^b.Credits)|(h.callBytes^call.Bytes)|(h.replyBytes^reply.Bytes) == 0
 }
 
-// packetDigits is how many digits of the number of a packet are the last ones, 1 to 8, and the number that the others are, times 16.
-type packetDigits uint64
+// packet is where the number of a packet is in a shape: numbers of as many digits differ in the last ones, eight at most.
+type packet struct {
+	low, span uint64 // the least number, and how many there are
+	base      uint64 // what the digits before the last ones say
+	lead      uint   // bits of leading zeros, if the last ones are less than eight
+	behind    uint64 // what is behind the last ones, up to eight bytes
+	at        int    // where the last ones are
+}
 
-func (p packetDigits) n() int { return int(p & 15) }
+// newPacket is the place of a number that ends there, with those eight bytes behind it.
+func newPacket(number uint64, end int, behind uint64) packet {
+	const most = 100_000_000
+	p, n := packet{low: number / most * most, span: most}, 8
+	if p.base = p.low; number < most {
+		p.span = 10
+		for n = 1; number >= p.low+p.span; n++ {
+			p.low += p.span
+			p.span = 9 * p.low
+		}
+	}
+	p.lead, p.behind, p.at = uint(64-8*n), behind<<(8*n), end-n
+	return p
+}
+
+func (p *packet) has(number uint64) bool { return number-p.low < p.span }
+
+// put writes a number that it has into a shape that begins at n.
+func (p *packet) put(d *[maxObject]byte, n int, number uint64) {
+	text := digits.EightWord(uint32(number-p.base)) >> (p.lead & 63)
+	binary.LittleEndian.PutUint64(d[(n+p.at)&inObject:], text|p.behind)
+}
 
 const (
 	inOnePacket = `,"latency_ns":{"call_transfer":0,"argument_pull":0,"pull_wait":0,"server":`
@@ -83,7 +109,7 @@ var (
 	ofNameText     = [len(ofName)]byte([]byte(ofName))
 )
 
-// usual appends the object of a usual transaction, without the brace at its end; false for all others.
+// usual appends the object of a usual transaction; false for all others.
 func (e *Encoder) usual(b []byte, v *rpc.View) ([]byte, bool) {
 	tx := v.Tx
 	call, reply := &tx.Call, &tx.Reply
@@ -92,8 +118,7 @@ func (e *Encoder) usual(b []byte, v *rpc.View) ([]byte, bool) {
 		!v.Usual() && !legible(v) {
 		return b, false
 	}
-	asked, answered := lastDigits(call.Last.Number), lastDigits(reply.Last.Number)
-	k := e.shape(v, asked.packetDigits, answered.packetDigits)
+	k := e.shape(v)
 	if k == nil || len(k.text) > inObject-maxNumbers {
 		return b, false
 	}
@@ -104,8 +129,8 @@ func (e *Encoder) usual(b []byte, v *rpc.View) ([]byte, bool) {
 	n := e.begin(d[:], call.First.Time)
 	n += digits.Put(number(d, n), uint64(tx.XID))
 	size := copy(d[n&inObject:], k.text)
-	asked.put(d, n+k.askedAt, behindCall)
-	answered.put(d, n+k.answeredAt, behindReply)
+	k.asked.put(d, n, call.Last.Number)
+	k.answered.put(d, n, reply.Last.Number)
 	n += size
 	n += putTwice(d, n, uint64(took))
 	if acked := tx.Acked(); acked >= 0 {
@@ -151,26 +176,6 @@ func legible(v *rpc.View) bool {
 	return v.Procedure != nil && v.Args() != nil && v.Wrapped() == "" && v.Opening() == rpc.NotOpened && v.Principal == ""
 }
 
-// lastOfNumber is the last digits of the number of a packet, the first in the lowest byte.
-type lastOfNumber struct {
-	packetDigits
-	text uint64
-}
-
-func lastDigits(number uint64) (l lastOfNumber) {
-	if number < 100_000_000 {
-		text, n := digits.Word(uint32(number))
-		return lastOfNumber{packetDigits(n), text}
-	}
-	high := number / 100_000_000
-	return lastOfNumber{packetDigits(high<<4 | 8), digits.EightWord(uint32(number - 100_000_000*high))}
-}
-
-// put writes the digits into a shape that has as many, and what is behind them once more.
-func (l *lastOfNumber) put(d *[maxObject]byte, at int, behind uint64) {
-	binary.LittleEndian.PutUint64(d[at&inObject:], l.text|behind<<(8*l.n()))
-}
-
 // head is the beginning of an object up to its XID. Times of one second differ in nine digits only.
 type head struct {
 	from int64 // when the second began; 0: none
@@ -201,18 +206,18 @@ func (e *Encoder) begin(d []byte, ns int64) int {
 	return len(b)
 }
 
-// usualFile appends the file of a usual transaction.
+// usualFile appends the file of a usual transaction, and the brace at the end of the object.
 func (e *Encoder) usualFile(b []byte, v *rpc.View) []byte {
 	f := v.File()
 	if f == nil {
-		return b
+		return append(b, '}')
 	}
 	var k *placed
 	if f.Handle != nil {
 		k = e.place(v.Names, f.Handle)
 	}
 	if k == nil || f.Name != nil && len(f.Name) == 0 {
-		return e.file(b, v, f)
+		return append(e.file(b, v, f), '}')
 	}
 	if room := len(ofFile) + 2*keptSize + 2*len(f.Name); cap(b)-len(b) < room {
 		b = slices.Grow(b, room)
@@ -226,9 +231,9 @@ func (e *Encoder) usualFile(b []byte, v *rpc.View) []byte {
 	} else if size := k.name(d[n:], f.Name); size > 0 {
 		n += size
 	} else {
-		return e.file(b, v, f)
+		return append(e.file(b, v, f), '}')
 	}
-	return append(e.rest(b[:len(b)+n], f), '}')
+	return append(e.rest(b[:len(b)+n], f), '}', '}')
 }
 
 // copy copies what is written of the file itself.
@@ -308,7 +313,7 @@ func (k *placed) write(p *rpc.Place, handle []byte) {
 }
 
 // shape is that of a transaction; nil if the procedure consists of operations.
-func (e *Encoder) shape(v *rpc.View, asked, answered packetDigits) *shape {
+func (e *Encoder) shape(v *rpc.View) *shape {
 	tx, c := v.Tx, v.Tx.Connection
 	call, reply := &tx.Call, &tx.Reply
 	i := uint(2*c.ID) + 5*uint(tx.Procedure) + 16*uint(call.Bytes/4) + 64*uint(reply.Bytes/4)
@@ -317,14 +322,14 @@ func (e *Encoder) shape(v *rpc.View, asked, answered packetDigits) *shape {
 	}
 	k := &e.shapes[i%uint(len(e.shapes))]
 	if k.procedure != v.Procedure || k.program != tx.Program || k.version != tx.Version || k.from != tx.From || k.back != tx.Backward ||
-		(k.settled != c || !c.Settled) && !k.of(c) || !k.is(call, reply) || k.asked != asked || k.answered != answered || k.status != v.Status() {
-		return e.write(k, v, asked, answered)
+		(k.settled != c || !c.Settled) && !k.of(c) || !k.is(call, reply) || !k.asked.has(call.Last.Number) || !k.answered.has(reply.Last.Number) || k.status != v.Status() {
+		return e.write(k, v)
 	}
 	return k
 }
 
 // write makes a shape; nil if the procedure consists of operations.
-func (e *Encoder) write(k *shape, v *rpc.View, asked, answered packetDigits) *shape {
+func (e *Encoder) write(k *shape, v *rpc.View) *shape {
 	if _, compound := v.MinorVersion(); compound || len(v.Operations()) > 0 {
 		return nil
 	}
@@ -333,8 +338,7 @@ func (e *Encoder) write(k *shape, v *rpc.View, asked, answered packetDigits) *sh
 	*k = shape{
 		procedure: v.Procedure, program: tx.Program, version: tx.Version, from: tx.From, back: tx.Backward, status: v.Status(),
 		headers: headers{call.Header.Type, reply.Header.Type, call.Header.Credits, reply.Header.Credits, call.Bytes, reply.Bytes},
-		asked:   asked, answered: answered,
-		id: c.ID, fabric: c.Fabric, first: c.First.Time, ends: c.Ends, text: k.text[:0],
+		id:      c.ID, fabric: c.Fabric, first: c.First.Time, ends: c.Ends, text: k.text[:0],
 	}
 	if c.Settled {
 		k.settled = c
@@ -343,9 +347,9 @@ func (e *Encoder) write(k *shape, v *rpc.View, asked, answered packetDigits) *sh
 	b = e.operation(b, v)
 	b = str(b, `,"status":`, k.status)
 	b = num(b, callFrame, call.Last.Number)
-	k.askedAt = len(b) - asked.n()
+	k.asked = newPacket(call.Last.Number, len(b), behindCall)
 	b = num(b, replyFrame, reply.Last.Number)
-	k.answeredAt = len(b) - answered.n()
+	k.answered = newPacket(reply.Last.Number, len(b), behindReply)
 	b = transport(b, tx)
 	b = digits.Append(b, call.Bytes)
 	b = num(b, `,"reply_bytes":`, reply.Bytes)
