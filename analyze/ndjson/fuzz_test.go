@@ -2,9 +2,11 @@ package ndjson
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"math/rand/v2"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 	"unicode"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/internal/digits"
@@ -223,5 +226,73 @@ func TestPlaced(t *testing.T) {
 	}
 	if kept < 700 {
 		t.Errorf("%d are kept", kept)
+	}
+}
+
+// TestPacket writes numbers around each power of ten, and each multiple of 10^8, where another one was.
+func TestPacket(t *testing.T) {
+	var numbers []uint64
+	for p := uint64(1); p < 1e19; p *= 10 {
+		numbers = append(numbers, p-1, p, p+1, 3*p, 7*p+5)
+	}
+	for i := uint64(1); i < 4; i++ {
+		numbers = append(numbers, i*1e8-1, i*1e8, i*1e8+1)
+	}
+	fits := 0
+	for _, was := range numbers {
+		const front, behind = "front", ",behind,"
+		text := front + strconv.FormatUint(was, 10)
+		p := newPacket(was, len(text), binary.LittleEndian.Uint64([]byte(behind)))
+		for _, number := range numbers {
+			same := len(strconv.FormatUint(was, 10)) == len(strconv.FormatUint(number, 10)) && was/1e8 == number/1e8
+			if p.has(number) != same {
+				t.Fatalf("%d in place of %d: %t", number, was, !same)
+			}
+			if !same {
+				continue
+			}
+			fits++
+			var d [maxObject]byte
+			copy(d[10:], text+behind)
+			p.put(&d, 10, number)
+			if want := front + strconv.FormatUint(number, 10) + behind; string(d[10:10+len(want)]) != want {
+				t.Fatalf("%d in place of %d: %q", number, was, d[10:10+len(want)])
+			}
+		}
+	}
+	if fits < len(numbers) {
+		t.Errorf("%d fit", fits)
+	}
+}
+
+// TestSettled writes transactions of connections that do not change, of which several are kept in the same place.
+func TestSettled(t *testing.T) {
+	var conns []*rdma.Connection
+	var e Encoder
+	usual := 0
+	var opt decode.Options
+	opt.Transactions.Detach = true
+	holds.Each(t, traffic.Apply(0, nil), opt, func(v *rpc.View) {
+		c := v.Tx.Connection
+		if conns == nil {
+			for i := range 3 {
+				x := *c
+				x.ID += len(e.shapes) / 2 * i
+				x.Ends[0].QPN += uint32(i)
+				x.Settled = i > 0
+				conns = append(conns, &x)
+			}
+		}
+		for _, i := range []int{0, 1, 0, 2, 1, 2, 2} {
+			v.Tx.Connection = conns[i]
+			if alike(t, &e, v) {
+				usual++
+			}
+		}
+		conns[0].Ends[0].QPN++ // that of an unsettled one may
+		v.Tx.Connection = c
+	})
+	if usual == 0 {
+		t.Error("none is usual")
 	}
 }

@@ -3,11 +3,13 @@ package text
 import (
 	"bytes"
 	"math/rand/v2"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/internal/mutate/holds"
 	"github.com/rpcrdma/toolkit/internal/mutate/traffic"
@@ -162,4 +164,44 @@ func TestPlace(t *testing.T) {
 	if fits < 500 {
 		t.Errorf("%d fit", fits)
 	}
+}
+
+// TestSettled writes transactions of connections that do not change, of which several are kept in the same place.
+func TestSettled(t *testing.T) {
+	usual := 0
+	for which := range traffic.Count() {
+		usual += settled(t, uint8(which))
+	}
+	if usual == 0 {
+		t.Error("none is usual")
+	}
+}
+
+func settled(t *testing.T, which uint8) (usual int) {
+	var conns []*rdma.Connection
+	var short Lister
+	holds.Each(t, traffic.Apply(which, nil), detached(true), func(v *rpc.View) {
+		c := v.Tx.Connection
+		if conns == nil {
+			for i := range 3 {
+				x := *c
+				x.ID += len(short.kept) / 4 * i
+				x.Ends[0].Addr, x.Ends[1].Addr = netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}), netip.AddrFrom4([4]byte{10, 0, 1, byte(i)})
+				x.Settled = i > 0
+				conns = append(conns, &x)
+			}
+		}
+		for _, i := range []int{0, 1, 0, 2, 1, 2, 2} {
+			v.Tx.Connection = conns[i]
+			want := string(new(Lister).any(nil, v))
+			if b, ok := short.usual(nil, v); ok {
+				usual++
+				if string(b) != want {
+					t.Fatalf("%s, want %s", b, want)
+				}
+			}
+		}
+		v.Tx.Connection = c
+	})
+	return usual
 }
