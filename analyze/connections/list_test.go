@@ -55,8 +55,8 @@ func connectionAt(id int, r *rand.Rand) *Connection {
 	for i := range c.Setup {
 		c.Setup[i].PrivateBytesLen = uint8(len(c.Setup[i].PrivateBytes))
 	}
-	// These belong to the current packet, and to a connection that is part of another.
-	c.Stamp, c.Header, c.Turned = rdma.Stamp{}, rdma.Header{}, false
+	// These belong to the current packet, to a connection that is part of another, and to a copy that is not read again.
+	c.Stamp, c.Header, c.Turned, c.Settled = rdma.Stamp{}, rdma.Header{}, false, false
 	return c
 }
 
