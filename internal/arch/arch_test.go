@@ -103,7 +103,7 @@ var rules = []rule{
 
 	// The pipeline. It decodes no NFS: consumers do, if they want to.
 	{packages: "decode", own: []string{
-		"capture", "decode/ibcm", "decode/internal/wire", "decode/iwarp", "decode/link", "decode/memory", "decode/oncrpc", "decode/rdma", "decode/roce",
+		"capture", "decode/ibcm", "decode/internal/prefetch", "decode/internal/wire", "decode/iwarp", "decode/link", "decode/memory", "decode/oncrpc", "decode/rdma", "decode/roce",
 		"decode/rpcrdma", "decode/tcp", "decode/transaction", "internal/freeze",
 	}},
 	{packages: "decode/...", own: []string{"capture", "decode/...", "internal/freeze"}},
