@@ -215,11 +215,11 @@ func TestPlaced(t *testing.T) {
 				named = append(append(named, p.Path...), '/')
 			}
 			named = append(named, `n1"`...)
-			d := bytes.Repeat([]byte{'.'}, 600)
-			if k.copy(d); string(d[:k.whole]) != string(whole) {
+			var d [maxFile]byte
+			if k.copy(&d); string(d[:k.whole]) != string(whole) {
 				t.Fatalf("%d, %d: %s, want %s", size, n, d[:k.whole], whole)
 			}
-			if m := k.name(d, []byte("n1")); string(d[:m]) != string(named) {
+			if m := k.name(&d, []byte("n1")); string(d[:m]) != string(named) {
 				t.Fatalf("%d, %d: %s, want %s", size, n, d[:m], named)
 			}
 		}
