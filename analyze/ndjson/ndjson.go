@@ -488,7 +488,7 @@ func (e *Encoder) rest(b []byte, f *rpc.File) []byte {
 		b = quoted(b, `,"to":"`, f.To)
 	}
 	if f.Result != nil {
-		b = e.handle(b, `,"new_filehandle":"`, f.Result)
+		b = e.handle(b, resultKey, f.Result)
 	}
 	if f.HasRange {
 		b = num(b, offsetKey, f.Offset)

@@ -93,6 +93,7 @@ const (
 	ofName      = `,"name":"`
 	ofPath      = `,"path":"`
 	inPath      = `"` + ofPath
+	resultKey   = `,"new_filehandle":"`
 	offsetKey   = `,"offset":`
 	countKey    = `,"count":`
 	stableKey   = `,"stable":`
@@ -112,6 +113,7 @@ var (
 	noTransferText = [48]byte([]byte(noTransfer + "    "))
 	ackText        = [8]byte([]byte(ackKey + " "))
 	endText        = [len(usualEnd + ofFile)]byte([]byte(usualEnd + ofFile)) // most have a file
+	resultText     = [len(resultKey)]byte([]byte(resultKey))
 	offsetText     = [16]byte([]byte(offsetKey + "      "))
 	countText      = [16]byte([]byte(countKey + "       "))
 	movedText      = [16]byte([]byte(movedKey + "       "))
@@ -238,12 +240,32 @@ func (e *Encoder) usualFile(b []byte, d *[maxObject]byte, n int, v *rpc.View) []
 			return append(e.file(b[:len(b)+n], v, f), '}')
 		}
 	}
-	if f.To != nil || f.Result != nil || len(f.Stable) > maxStable {
+	if f.To != nil || len(f.Result) > maxResult || len(f.Stable) > maxStable {
 		return append(e.rest(b[:len(b)+n+len(ofFile)+size], f), '}', '}')
+	}
+	if f.Result != nil {
+		size = result(t, size, f.Result)
 	}
 	size = span(t, size, f)
 	*(*[len(bothEnd)]byte)(t[size&inFile:]) = bothEnd
 	return b[:len(b)+n+len(ofFile)+size+len(bothEnd)]
+}
+
+// result writes the handle that the reply gives, as rest does, and returns where that ends. Many are new: they are not kept.
+func result(t *[maxFile]byte, n int, handle []byte) int {
+	*(*[len(resultText)]byte)(t[n&inFile:]) = resultText
+	n += len(resultText)
+	d := t[n&inFile:]
+	i := 0
+	for ; i+4 <= len(handle); i += 4 {
+		binary.BigEndian.PutUint64(d[2*i&inFile:], digits.HexWord(binary.BigEndian.Uint32(handle[i:])))
+	}
+	if i < len(handle) {
+		digits.Hex(d[2*i:2*i], handle[i:])
+	}
+	n += 2 * len(handle)
+	t[n&inFile] = '"'
+	return n + 1
 }
 
 // span writes what rest writes of what was read or written, and returns where that ends.
@@ -270,14 +292,18 @@ func span(t *[maxFile]byte, n int, f *rpc.File) int {
 	return n
 }
 
-// A file has room for maxFile bytes: for a handle and a path that are kept, and twice for a name of maxName bytes. That is less
-// than half of it, so that inFile leaves a place as it is.
+// A file has room for maxFile bytes, of which mostOfFile are written behind its key. So inFile leaves a place as it is.
 const (
-	maxFile   = maxObject / 2
-	maxName   = 256
-	maxStable = 32
-	inFile    = maxFile/2 - 1
+	maxFile    = maxObject / 2
+	inFile     = maxFile/2 - 1
+	maxName    = 128
+	maxResult  = 64
+	maxStable  = 32
+	mostOfFile = keptSize + len(ofName) + 2*maxName + len(placed{}.dir) + len(placed{}.dirRest) + len(resultKey) + 2*maxResult +
+		len(offsetKey+countKey+stableKey+movedKey+atEOF) + maxStable + 4*digits.Room
 )
+
+var _ [inFile - mostOfFile]byte // there is room
 
 // copy copies what is written of the file itself.
 func (k *placed) copy(t *[maxFile]byte) {
