@@ -14,6 +14,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
@@ -151,12 +152,25 @@ func TestUsualFiles(t *testing.T) {
 	defer r.Close()
 	random := rand.New(rand.NewPCG(2, 7))
 	var e Encoder
+	long := bytes.Repeat([]byte("long-name"), 300)
+	upTo := func(n int) []byte { // or a little more, or far more
+		if random.IntN(4) == 0 {
+			n = len(long) - 9
+		}
+		return long[:random.IntN(n+9)]
+	}
 	usual, all, number := 0, 0, uint64(1)
 	v := rpc.View{Names: &rpc.Names{}}
 	d := decode.New(decode.Options{}, func(tx *transaction.Transaction) {
+		if tx.Procedure == nfs3.NFSPROC3_REMOVE && len(tx.Reply.Payload) > 28 { // of the same length, whether it fails or not
+			binary.BigEndian.PutUint32(tx.Reply.Payload[24:], []uint32{0, 2, 13}[random.IntN(3)])
+		}
 		v.Set(tx)
 		if f := v.File(); f != nil {
 			holds.ChangeFile(random, f)
+			if all%5 == 0 {
+				f.To, f.Name, f.Result, f.Stable = nil, upTo(maxName), upTo(maxResult), string(upTo(maxStable))
+			}
 		}
 		if all%3 > 0 { // numbers of as many digits, or more
 			if all%64 == 1 {
@@ -215,11 +229,11 @@ func TestPlaced(t *testing.T) {
 				named = append(append(named, p.Path...), '/')
 			}
 			named = append(named, `n1"`...)
-			d := bytes.Repeat([]byte{'.'}, 600)
-			if k.copy(d); string(d[:k.whole]) != string(whole) {
+			var d [maxFile]byte
+			if k.copy(&d); string(d[:k.whole]) != string(whole) {
 				t.Fatalf("%d, %d: %s, want %s", size, n, d[:k.whole], whole)
 			}
-			if m := k.name(d, []byte("n1")); string(d[:m]) != string(named) {
+			if m := k.name(&d, []byte("n1")); string(d[:m]) != string(named) {
 				t.Fatalf("%d, %d: %s, want %s", size, n, d[:m], named)
 			}
 		}

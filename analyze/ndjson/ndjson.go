@@ -488,20 +488,20 @@ func (e *Encoder) rest(b []byte, f *rpc.File) []byte {
 		b = quoted(b, `,"to":"`, f.To)
 	}
 	if f.Result != nil {
-		b = e.handle(b, `,"new_filehandle":"`, f.Result)
+		b = e.handle(b, resultKey, f.Result)
 	}
 	if f.HasRange {
-		b = num(b, `,"offset":`, f.Offset)
-		b = num(b, `,"count":`, f.Count)
+		b = num(b, offsetKey, f.Offset)
+		b = num(b, countKey, f.Count)
 	}
 	if f.Stable != "" {
-		b = str(b, `,"stable":`, f.Stable)
+		b = str(b, stableKey, f.Stable)
 	}
 	if f.HasMoved {
-		b = num(b, `,"moved":`, f.Moved)
+		b = num(b, movedKey, f.Moved)
 	}
 	if f.EOF {
-		b = append(b, `,"eof":true`...)
+		b = append(b, atEOF...)
 	}
 	return b
 }

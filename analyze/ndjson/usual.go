@@ -27,6 +27,7 @@ type shape struct {
 	back             bool
 	headers
 	status          string
+	done            bool   // as rpc.View.Done: status is that of the procedure
 	asked, answered packet // the last packets of the call and the reply
 	text            []byte
 
@@ -92,6 +93,12 @@ const (
 	ofName      = `,"name":"`
 	ofPath      = `,"path":"`
 	inPath      = `"` + ofPath
+	resultKey   = `,"new_filehandle":"`
+	offsetKey   = `,"offset":`
+	countKey    = `,"count":`
+	stableKey   = `,"stable":`
+	movedKey    = `,"moved":`
+	atEOF       = `,"eof":true`
 	callFrame   = `,"call_frame":`
 )
 
@@ -105,7 +112,12 @@ const (
 var (
 	noTransferText = [48]byte([]byte(noTransfer + "    "))
 	ackText        = [8]byte([]byte(ackKey + " "))
-	ofFileText     = [24]byte([]byte(ofFile + " "))
+	endText        = [len(usualEnd + ofFile)]byte([]byte(usualEnd + ofFile)) // most have a file
+	resultText     = [len(resultKey)]byte([]byte(resultKey))
+	offsetText     = [16]byte([]byte(offsetKey + "      "))
+	countText      = [16]byte([]byte(countKey + "       "))
+	movedText      = [16]byte([]byte(movedKey + "       "))
+	bothEnd        = [2]byte{'}', '}'}
 	ofNameText     = [len(ofName)]byte([]byte(ofName))
 )
 
@@ -138,8 +150,8 @@ func (e *Encoder) usual(b []byte, v *rpc.View) ([]byte, bool) {
 		n += len(ackKey)
 		n += digits.Put(number(d, n), uint64(acked))
 	}
-	n += copy(d[n&inObject:], usualEnd)
-	return e.usualFile(b[:len(b)+n], v), true
+	*(*[len(endText)]byte)(d[n&inObject:]) = endText
+	return e.usualFile(b, d, n+len(usualEnd), v), true
 }
 
 // putTwice writes the time that a server took, and that the transaction took, which is the same.
@@ -206,60 +218,117 @@ func (e *Encoder) begin(d []byte, ns int64) int {
 	return len(b)
 }
 
-// usualFile appends the file of a usual transaction, and the brace at the end of the object.
-func (e *Encoder) usualFile(b []byte, v *rpc.View) []byte {
+// usualFile appends what d has up to n, the file of a usual transaction, and the brace at the end of the object. At n, d has the
+// key of a file already.
+func (e *Encoder) usualFile(b []byte, d *[maxObject]byte, n int, v *rpc.View) []byte {
 	f := v.File()
 	if f == nil {
-		return append(b, '}')
+		return append(b[:len(b)+n], '}')
 	}
 	var k *placed
 	if f.Handle != nil {
 		k = e.place(v.Names, f.Handle)
 	}
-	if k == nil || f.Name != nil && len(f.Name) == 0 {
-		return append(e.file(b, v, f), '}')
+	if k == nil || f.Name != nil && uint(len(f.Name)-1) >= maxName {
+		return append(e.file(b[:len(b)+n], v, f), '}')
 	}
-	if room := len(ofFile) + 2*keptSize + 2*len(f.Name); cap(b)-len(b) < room {
-		b = slices.Grow(b, room)
+	t := (*[maxFile]byte)(d[(n+len(ofFile))&inObject:])
+	k.copy(t)
+	size := int(k.whole)
+	if f.Name != nil {
+		if size = k.name(t, f.Name); size == 0 {
+			return append(e.file(b[:len(b)+n], v, f), '}')
+		}
 	}
-	d := b[len(b):cap(b)]
-	*(*[len(ofFileText)]byte)(d) = ofFileText
-	n := len(ofFile)
-	k.copy(d[n:])
-	if f.Name == nil {
-		n += int(k.whole)
-	} else if size := k.name(d[n:], f.Name); size > 0 {
-		n += size
-	} else {
-		return append(e.file(b, v, f), '}')
+	if f.To != nil || len(f.Result) > maxResult || len(f.Stable) > maxStable {
+		return append(e.rest(b[:len(b)+n+len(ofFile)+size], f), '}', '}')
 	}
-	return append(e.rest(b[:len(b)+n], f), '}', '}')
+	if f.Result != nil {
+		size = result(t, size, f.Result)
+	}
+	size = span(t, size, f)
+	*(*[len(bothEnd)]byte)(t[size&inFile:]) = bothEnd
+	return b[:len(b)+n+len(ofFile)+size+len(bothEnd)]
 }
 
+// result writes the handle that the reply gives, as rest does, and returns where that ends. Many are new: they are not kept.
+func result(t *[maxFile]byte, n int, handle []byte) int {
+	*(*[len(resultText)]byte)(t[n&inFile:]) = resultText
+	n += len(resultText)
+	d := t[n&inFile:]
+	i := 0
+	for ; i+4 <= len(handle); i += 4 {
+		binary.BigEndian.PutUint64(d[2*i&inFile:], digits.HexWord(binary.BigEndian.Uint32(handle[i:])))
+	}
+	if i < len(handle) {
+		digits.Hex(d[2*i:2*i], handle[i:])
+	}
+	n += 2 * len(handle)
+	t[n&inFile] = '"'
+	return n + 1
+}
+
+// span writes what rest writes of what was read or written, and returns where that ends.
+func span(t *[maxFile]byte, n int, f *rpc.File) int {
+	if f.HasRange {
+		*(*[len(offsetText)]byte)(t[n&inFile:]) = offsetText
+		n += len(offsetKey)
+		n += digits.Put((*[digits.Room]byte)(t[n&inFile:]), f.Offset)
+		*(*[len(countText)]byte)(t[n&inFile:]) = countText
+		n += len(countKey)
+		n += digits.Put((*[digits.Room]byte)(t[n&inFile:]), f.Count)
+	}
+	if f.Stable != "" {
+		n = len(str(t[:n&inFile], stableKey, f.Stable))
+	}
+	if f.HasMoved {
+		*(*[len(movedText)]byte)(t[n&inFile:]) = movedText
+		n += len(movedKey)
+		n += digits.Put((*[digits.Room]byte)(t[n&inFile:]), f.Moved)
+	}
+	if f.EOF {
+		n += copy(t[n&inFile:], atEOF)
+	}
+	return n
+}
+
+// A file has room for maxFile bytes, of which mostOfFile are written behind its key. So inFile leaves a place as it is.
+const (
+	maxFile    = maxObject / 2
+	inFile     = maxFile/2 - 1
+	maxName    = 128
+	maxResult  = 64
+	maxStable  = 32
+	mostOfFile = keptSize + len(ofName) + 2*maxName + len(placed{}.dir) + len(placed{}.dirRest) + len(resultKey) + 2*maxResult +
+		len(offsetKey+countKey+stableKey+movedKey+atEOF) + maxStable + 4*digits.Room
+)
+
+var _ [inFile - mostOfFile]byte // there is room
+
 // copy copies what is written of the file itself.
-func (k *placed) copy(d []byte) {
-	*(*[len(k.first)]byte)(d) = k.first
+func (k *placed) copy(t *[maxFile]byte) {
+	*(*[len(k.first)]byte)(t[:]) = k.first
 	if int(k.whole) > len(k.first) {
-		copy(d[len(k.first):], k.rest[:])
+		*(*[len(k.rest)]byte)(t[len(k.first):]) = k.rest
 	}
 }
 
 // name writes a name behind the handle of its directory, and in its path; 0 if it has to be escaped.
-func (k *placed) name(d, name []byte) int {
+func (k *placed) name(t *[maxFile]byte, name []byte) int {
 	n := int(k.handle)
-	*(*[len(ofNameText)]byte)(d[n:]) = ofNameText
+	*(*[len(ofNameText)]byte)(t[n:]) = ofNameText
 	n += len(ofName)
-	if !printable.Put(d[n:], name) {
+	if !printable.Put(t[n:], name) {
 		return 0
 	}
 	n += len(name)
-	*(*[len(k.dir)]byte)(d[n:]) = k.dir
+	*(*[len(k.dir)]byte)(t[n&inFile:]) = k.dir
 	if int(k.dirSize) > len(k.dir) {
-		copy(d[n+len(k.dir):], k.dirRest[:])
+		*(*[len(k.dirRest)]byte)(t[(n+len(k.dir))&inFile:]) = k.dirRest
 	}
 	n += int(k.dirSize)
-	n += copy(d[n:], name)
-	d[n] = '"'
+	n += copy(t[n&inFile:], name)
+	t[n&inFile] = '"'
 	return n + 1
 }
 
@@ -322,7 +391,7 @@ func (e *Encoder) shape(v *rpc.View) *shape {
 	}
 	k := &e.shapes[i%uint(len(e.shapes))]
 	if k.procedure != v.Procedure || k.program != tx.Program || k.version != tx.Version || k.from != tx.From || k.back != tx.Backward ||
-		(k.settled != c || !c.Settled) && !k.of(c) || !k.is(call, reply) || !k.asked.has(call.Last.Number) || !k.answered.has(reply.Last.Number) || k.status != v.Status() {
+		(k.settled != c || !c.Settled) && !k.of(c) || !k.is(call, reply) || !k.asked.has(call.Last.Number) || !k.answered.has(reply.Last.Number) || !(k.done && v.Done()) && k.status != v.Status() {
 		return e.write(k, v)
 	}
 	return k
@@ -336,7 +405,7 @@ func (e *Encoder) write(k *shape, v *rpc.View) *shape {
 	tx, c := v.Tx, v.Tx.Connection
 	call, reply := &tx.Call, &tx.Reply
 	*k = shape{
-		procedure: v.Procedure, program: tx.Program, version: tx.Version, from: tx.From, back: tx.Backward, status: v.Status(),
+		procedure: v.Procedure, program: tx.Program, version: tx.Version, from: tx.From, back: tx.Backward, status: v.Status(), done: v.Done(),
 		headers: headers{call.Header.Type, reply.Header.Type, call.Header.Credits, reply.Header.Credits, call.Bytes, reply.Bytes},
 		id:      c.ID, fabric: c.Fabric, first: c.First.Time, ends: c.Ends, text: k.text[:0],
 	}

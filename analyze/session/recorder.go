@@ -253,8 +253,8 @@ func (r *Recorder) left(g *client, at int64) {
 
 // Message implements decode.MessageObserver.
 func (r *Recorder) Message(tx *transaction.Transaction, reply bool, s *rdma.Send) {
-	if tx.Program == nfs3.NFS_PROGRAM && tx.Version < 4 && tx.Named && r.counts != nil && r.sole(tx, reply) {
-		return
+	if tx.Program == nfs3.NFS_PROGRAM && tx.Version < 4 && (r.slots || tx.Named && r.counts != nil && r.sole(tx, reply)) {
+		return // with slots only, versions without sessions have nothing to tell
 	}
 	r.any(tx, reply, s)
 }
@@ -267,7 +267,7 @@ func (r *Recorder) any(tx *transaction.Transaction, reply bool, s *rdma.Send) {
 	callback := false
 	switch {
 	case tx.Program == nfs3.NFS_PROGRAM:
-		if tx.Version < 4 && (r.slots || r.counts != nil && r.usual(tx, reply, s)) {
+		if tx.Version < 4 && r.counts != nil && r.usual(tx, reply, s) {
 			return
 		}
 	case tx.Program >= 0x40000000 && tx.Program < 0x60000000:

@@ -28,6 +28,9 @@ func (v *View) settle() {
 // arguments and results without an error. It is not true after SetAll.
 func (v *View) Usual() bool { return v.usual != nil }
 
+// Done reports whether the transaction is usual, and no failure: then Status is the same for all such transactions of a procedure.
+func (v *View) Done() bool { return v.usual != nil && !v.brief.Failed }
+
 // Call is the RPC header of the call. If CallErr is set, it holds what came before the error.
 func (v *View) Call() *oncrpc.Call {
 	if v.demand&demandCall != 0 {

@@ -31,7 +31,9 @@ func (v *View) File() *File {
 	if !v.fileDone {
 		v.fileDone = true
 		*f = File{}
-		v.fileOf()
+		if !v.usual3() {
+			v.fileOf()
+		}
 	}
 	if f.Handle == nil && f.Name == nil && !f.HasRange {
 		return nil
@@ -39,12 +41,10 @@ func (v *View) File() *File {
 	return f
 }
 
+// fileOf fills in the File of all but usual calls of NFSv3.
 func (v *View) fileOf() {
 	tx := v.Tx
 	of3 := tx.Program == nfs3.NFS_PROGRAM && tx.Version == nfs3.NFS_V3
-	if of3 && v.usual3() {
-		return
-	}
 	switch v.Args().(type) {
 	case nil:
 	case *nfs4.CompoundArgs:

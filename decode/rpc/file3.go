@@ -15,13 +15,14 @@ const (
 // usual3 fills in the File of the usual calls of NFSv3 as fileOf does, but reads no more of a usual transaction than that. It
 // returns false for all others.
 func (v *View) usual3() bool {
-	if v.usual == nil {
+	tx := v.Tx
+	if v.usual == nil || tx.Program != nfs3.NFS_PROGRAM || tx.Version != nfs3.NFS_V3 {
 		return false
 	}
-	f, args, at := &v.file, v.Tx.Call.Payload, v.brief.argsAt
-	results, from := v.Tx.Reply.Payload, v.brief.resultAt+4 // behind the status
+	f, args, at := &v.file, tx.Call.Payload, v.brief.argsAt
+	results, from := tx.Reply.Payload, v.brief.resultAt+4 // behind the status
 	done := !v.brief.Failed
-	switch v.Tx.Procedure {
+	switch tx.Procedure {
 	case nfs3.NFSPROC3_GETATTR, nfs3.NFSPROC3_SETATTR, nfs3.NFSPROC3_ACCESS:
 		f.Handle, _ = opaque3(args, at)
 	case nfs3.NFSPROC3_LOOKUP:

@@ -64,9 +64,11 @@ func Put(d, s []byte) bool {
 		binary.LittleEndian.PutUint32(d[n-4:], b)
 		return plain8(uint64(a) | uint64(b)<<32)
 	case n > 0:
-		d[0], d[n/2], d[n-1] = s[0], s[n/2], s[n-1]
+		first, middle, last := s[0], s[n/2], s[n-1]
+		d[0], d[n/2], d[n-1] = first, middle, last
+		return plain8(uint64(first) | uint64(middle)<<8 | uint64(last)<<16 | ' '*(ones&^0xffffff))
 	}
-	return plain8(short(s))
+	return true
 }
 
 // plain8 is Plain for eight bytes.
