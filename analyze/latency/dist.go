@@ -127,11 +127,12 @@ func (d *dist) eachFew(f func(low, high int64, n uint64)) {
 		counts[i/4] += 1 << (i % 4 * 16)
 	}
 	for i, four := range counts {
-		for bucket := int(first) + 4*i; four != 0; bucket, four = bucket+1, four>>16 {
-			if n := four & (1<<16 - 1); n != 0 {
-				low := leastOf(bucket)
-				f(low, highest(low, gatheredDigits), n)
-			}
+		for four != 0 {
+			at := bits.TrailingZeros64(four) &^ 15
+			n := four >> at & (1<<16 - 1)
+			four &^= (1<<16 - 1) << at
+			low, high := boundsOf(int(first) + 4*i + at/16)
+			f(low, high, n)
 		}
 	}
 }

@@ -169,8 +169,15 @@ func bucketOf(v int64) int {
 }
 
 func leastOf(bucket int) int64 {
+	least, _ := boundsOf(bucket)
+	return least
+}
+
+// boundsOf are the least and the largest value of a bucket.
+func boundsOf(bucket int) (least, largest int64) {
 	shift := max(bucket>>gatheredBits-1, 0)
-	return int64(bucket-shift<<gatheredBits) << shift
+	least = int64(bucket-shift<<gatheredBits) << shift
+	return least, least + 1<<shift - 1
 }
 
 // took adds the latency of a transaction to the slot found last.
