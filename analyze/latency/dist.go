@@ -123,8 +123,8 @@ func (d *dist) eachFew(f func(low, high int64, n uint64)) {
 	first := slices.Min(d.few)
 	counts := make([]uint64, (slices.Max(d.few)-first)/4+1) // of four buckets each: most are empty
 	for _, i := range d.few {
-		i -= first
-		counts[i/4] += 1 << (i % 4 * 16)
+		at := uint(i - first)
+		counts[at/4] += 1 << (at % 4 * 16)
 	}
 	for i, four := range counts {
 		for four != 0 {
