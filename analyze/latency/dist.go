@@ -108,9 +108,11 @@ func (d *dist) loosens(n int, m *memory) bool {
 func (d *dist) loosen(list []int64, m *memory) {
 	d.digits = gatheredDigits
 	for _, values := range [2][]int64{d.exact, list} {
-		d.few = slices.Grow(d.few, len(values))
-		for _, v := range values {
-			d.few = append(d.few, uint16(bucketOf(min(v, maxValue))))
+		n := len(d.few)
+		d.few = slices.Grow(d.few, len(values))[:n+len(values)]
+		few := d.few[n:]
+		for i, v := range values {
+			few[i] = uint16(bucketOf(min(v, maxValue)))
 		}
 	}
 	d.exact = nil

@@ -164,7 +164,7 @@ const (
 
 // bucketOf is the bucket of a histogram of a slot that a value belongs to, and leastOf the least value of a bucket.
 func bucketOf(v int64) int {
-	shift := max(bits.Len64(uint64(v))-gatheredBits-1, 0)
+	shift := (bits.Len64(uint64(v)|1<<gatheredBits) - gatheredBits - 1) & 63
 	return shift<<gatheredBits + int(v>>shift)
 }
 
