@@ -29,10 +29,11 @@ func (b *both) send(kind rdma.WorkKind) {
 	w := rdma.Work{Seq: b.seq, Kind: kind, PSN: b.psn}
 	told := []*Recorder{b.full}
 	if kind == rdma.WorkSend {
-		if b.run == nil || !b.run.Send(b.psn, b.ref) {
-			b.run = b.short.PlainSend(b.c[0], &rdma.Send{Data: message, Length: len(message), First: b.ref, Last: b.ref}, b.seq, b.psn)
-		} else {
+		if b.run != nil && !b.run.Full() {
+			b.run.Send(b.psn, b.ref)
 			b.noted++
+		} else {
+			b.run = b.short.PlainSend(b.c[0], &rdma.Send{Data: message, Length: len(message), First: b.ref, Last: b.ref}, b.seq, b.psn)
 		}
 	} else {
 		b.run = nil

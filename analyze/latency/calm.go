@@ -9,21 +9,25 @@ import (
 // calm sums up the calm transactions of a group (transaction.Transaction.Calm). Most are. What the
 // group counts of each of them follows from a few numbers: settle adds it.
 type calm struct {
-	n, backward           uint64
+	// These six, and group.clean before them, fill a line of the cache.
+	n                     uint64
 	callBytes, replyBytes uint64
 	// inline are those over RDMA without chunks that would fit all inline thresholds; sent are the bytes of their Sends.
 	inline, sent uint64
+	time         int64 // sum of the latencies of those known to have lost no time
+
+	unknown  uint64 // those of which that is not known
+	backward uint64
 	// again counts failures with the same status as the one counted before, which Counts knows.
-	status string
 	again  uint64
-	// quiet counts the transactions known to have lost no time; time is the sum of their latencies.
-	quiet uint64
-	time  int64
+	status string
 
 	took dist // the latency, all of it the server's time
-	// late are the latencies of the last n%lateCalm, which took does not have yet, and acks their times to the acknowledgement.
-	late, acks [lateCalm]int64
+	late [lateCalm]lateTimes
 }
+
+// lateTimes are the latency of one of the last n%lateCalm, which took does not have yet, and its time to the acknowledgement.
+type lateTimes struct{ took, ack int64 }
 
 // lateCalm is how many times of calm transactions a group counts together.
 const lateCalm = 32
@@ -48,12 +52,13 @@ func (g *group) addCalm(v *rpc.View, took int64, failed bool, opt *Options, leas
 		}
 	}
 	if tx.Blame != nil {
-		c.quiet++
 		c.time += took
+	} else {
+		c.unknown++
 	}
 	g.clean.sum += float64(took)
 	i := c.n % lateCalm
-	c.late[i], c.acks[i] = took, int64(tx.Acked())
+	c.late[i] = lateTimes{took, int64(tx.Acked())}
 	if c.n++; i == lateCalm-1 {
 		g.countCalm(lateCalm, m)
 	}
@@ -113,17 +118,19 @@ func (r *Recorder) followCalm(tx *transaction.Transaction, failed bool) (s *slot
 
 // countCalm counts the times of the last calm transactions.
 func (g *group) countCalm(n uint64, m *memory) {
-	c := &g.calm
-	c.took.addAll(c.late[:n], m)
-	acks := c.acks[:0]
-	for _, v := range c.acks[:n] {
-		if v == 0 {
+	var took, acks [lateCalm]int64
+	seen := 0
+	for i, x := range g.calm.late[:n] {
+		took[i&(lateCalm-1)] = x.took
+		if x.ack == 0 {
 			g.zeros[transaction.PhaseAck]++
-		} else if v > 0 { // one below zero was not seen
-			acks = append(acks, v)
+		} else if x.ack > 0 { // one below zero was not seen
+			acks[seen&(lateCalm-1)] = x.ack
+			seen++
 		}
 	}
-	g.phases[transaction.PhaseAck].addAll(acks, m)
+	g.calm.took.addAll(took[:n], m)
+	g.phases[transaction.PhaseAck].addAll(acks[:seen], m)
 }
 
 // leastInline is the longest message that fits all thresholds.
@@ -164,15 +171,15 @@ func (g *group) settleCalm(m *memory) {
 	} {
 		g.zeros[ph] += c.n
 	}
-	if c.quiet > 0 {
+	if quiet := c.n - c.unknown; quiet > 0 {
 		if g.lost == nil {
 			g.lost = new(lost)
 		}
 		l := g.lost
-		l.n += c.quiet
+		l.n += quiet
 		l.time += c.time
 		l.sums[transaction.PhaseServer][rdma.CauseRest] += c.time
-		l.touched[rdma.CauseRest] += c.quiet
+		l.touched[rdma.CauseRest] += quiet
 	}
 	took := c.took.clone(m)
 	g.total.merge(&took, m)

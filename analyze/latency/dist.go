@@ -108,9 +108,11 @@ func (d *dist) loosens(n int, m *memory) bool {
 func (d *dist) loosen(list []int64, m *memory) {
 	d.digits = gatheredDigits
 	for _, values := range [2][]int64{d.exact, list} {
-		d.few = slices.Grow(d.few, len(values))
-		for _, v := range values {
-			d.few = append(d.few, uint16(bucketOf(min(v, maxValue))))
+		n := len(d.few)
+		d.few = slices.Grow(d.few, len(values))[:n+len(values)]
+		few := d.few[n:]
+		for i, v := range values {
+			few[i] = uint16(bucketOf(min(v, maxValue)))
 		}
 	}
 	d.exact = nil
@@ -123,15 +125,16 @@ func (d *dist) eachFew(f func(low, high int64, n uint64)) {
 	first := slices.Min(d.few)
 	counts := make([]uint64, (slices.Max(d.few)-first)/4+1) // of four buckets each: most are empty
 	for _, i := range d.few {
-		i -= first
-		counts[i/4] += 1 << (i % 4 * 16)
+		at := uint(i - first)
+		counts[at/4] += 1 << (at % 4 * 16)
 	}
 	for i, four := range counts {
-		for bucket := int(first) + 4*i; four != 0; bucket, four = bucket+1, four>>16 {
-			if n := four & (1<<16 - 1); n != 0 {
-				low := leastOf(bucket)
-				f(low, highest(low, gatheredDigits), n)
-			}
+		for four != 0 {
+			at := bits.TrailingZeros64(four) &^ 15
+			n := four >> at & (1<<16 - 1)
+			four &^= (1<<16 - 1) << at
+			low, high := boundsOf(int(first) + 4*i + at/16)
+			f(low, high, n)
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 	hdr "github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// TestBuckets checks that leastOf leads to the bucket of the histogram that the value itself leads to.
+// TestBuckets checks that the least value of a bucket leads to the bucket of the histogram that the value itself leads to.
 func TestBuckets(t *testing.T) {
 	if magnitudes[gatheredDigits] != gatheredBits {
 		t.Fatalf("%d digits have %d bits", gatheredDigits, magnitudes[gatheredDigits])
@@ -18,7 +18,10 @@ func TestBuckets(t *testing.T) {
 	for n := range 63 {
 		for range 200 {
 			v := min(int64(1)<<n+rand.Int64N(1<<n), maxValue)
-			least := leastOf(bucketOf(v))
+			least, largest := boundsOf(bucketOf(v))
+			if want := highest(least, gatheredDigits); largest != want {
+				t.Fatalf("the bucket of %d ends at %d, not %d", v, largest, want)
+			}
 			h.Reset()
 			_ = h.RecordValue(least)
 			if h.CountAtValue(v) != 1 {

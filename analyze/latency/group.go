@@ -8,6 +8,9 @@ import (
 
 // group collects the transactions that share a key.
 type group struct {
+	clean touched // by no trouble
+	calm  calm    // that all others do not have yet
+
 	key      string
 	index    int // in Recorder.order
 	labels   []string
@@ -21,7 +24,6 @@ type group struct {
 	phases [transaction.NumPhases]dist
 	// zeros are values of 0 that phases do not have yet: most phases of most transactions do not take place.
 	zeros [transaction.NumPhases]uint64
-	calm  calm // that all others do not have yet
 
 	chunks ChunkEconomy
 	inline []Inline
@@ -29,8 +31,7 @@ type group struct {
 
 	shown *Group // as Groups returned it last
 
-	// The cost of a trouble is found by comparison with unaffected transactions of the same group.
-	clean   touched
+	// The cost of a trouble is found by comparison with those in clean.
 	touched *[numTroubles]touched
 }
 

@@ -26,7 +26,7 @@ const (
 
 // places are the range of a value and its place in there: a bucket of the histogram.
 func (near) places(v int64) (span, place int) {
-	span = max(bits.Len64(uint64(v))-nearBits-1, 0) & 63
+	span = (bits.Len64(uint64(v)|1<<nearBits) - nearBits - 1) & 63
 	digits := int(v >> span) // at most nearBits+1 binary ones
 	return span + digits>>nearBits, digits & (1<<nearBits - 1)
 }
@@ -78,23 +78,39 @@ func (d *dist) addAll(list []int64, m *memory) {
 
 // countNear counts values; those for which there is no room go to the histogram.
 func (d *dist) countNear(list []int64, m *memory) {
-	n := d.near
-	at, counts := &n.at, n.counts
 	refused := false
-	for _, v := range list {
-		span, place := n.places(min(v, maxValue))
-		if part := int(at[span&63]); part != 0 {
-			if c := &counts[(part-1)<<nearBits+place]; *c != nearFull {
-				*c++
-				continue
-			}
+	for {
+		n := d.near.countUsual(list)
+		if n == len(list) {
+			break
 		}
-		refused = !d.countRare(min(v, maxValue), m) || refused
-		counts = n.counts
+		refused = !d.countRare(min(list[n], maxValue), m) || refused
+		list = list[n+1:]
 	}
 	if refused {
 		d.account(m)
 	}
+}
+
+// countUsual counts values, up to the first one that countRare has to count, and returns how many there were.
+func (n *near) countUsual(list []int64) int {
+	at, counts := &n.at, n.counts
+	for i, v := range list {
+		if v > maxValue {
+			return i
+		}
+		span, place := n.places(v)
+		part := int(at[span&63])
+		if part == 0 {
+			return i
+		}
+		c := &counts[(part-1)<<nearBits+place]
+		if *c == nearFull {
+			return i
+		}
+		*c++
+	}
+	return len(list)
 }
 
 // countRare counts a value in a range without counters yet, or whose counter is full. It returns false if there is no room.

@@ -164,13 +164,20 @@ const (
 
 // bucketOf is the bucket of a histogram of a slot that a value belongs to, and leastOf the least value of a bucket.
 func bucketOf(v int64) int {
-	shift := max(bits.Len64(uint64(v))-gatheredBits-1, 0)
+	shift := (bits.Len64(uint64(v)|1<<gatheredBits) - gatheredBits - 1) & 63
 	return shift<<gatheredBits + int(v>>shift)
 }
 
 func leastOf(bucket int) int64 {
+	least, _ := boundsOf(bucket)
+	return least
+}
+
+// boundsOf are the least and the largest value of a bucket.
+func boundsOf(bucket int) (least, largest int64) {
 	shift := max(bucket>>gatheredBits-1, 0)
-	return int64(bucket-shift<<gatheredBits) << shift
+	least = int64(bucket-shift<<gatheredBits) << shift
+	return least, least + 1<<shift - 1
 }
 
 // took adds the latency of a transaction to the slot found last.

@@ -253,8 +253,20 @@ func (r *Recorder) left(g *client, at int64) {
 
 // Message implements decode.MessageObserver.
 func (r *Recorder) Message(tx *transaction.Transaction, reply bool, s *rdma.Send) {
-	if tx.Program == nfs3.NFS_PROGRAM && tx.Version < 4 && (r.slots || tx.Named && r.counts != nil && r.sole(tx, reply)) {
-		return // with slots only, versions without sessions have nothing to tell
+	if tx.Program == nfs3.NFS_PROGRAM && tx.Version < 4 {
+		switch f := &r.few; {
+		case r.slots:
+			return // versions without sessions have none
+		case !tx.Named:
+		case !reply:
+			if r.counts != nil && r.sole(tx) {
+				return
+			}
+		case f.used == 1 && f.calls[0].tx == tx && r.open.Len() == 0 && r.paid <= maxSpare: // it answers the only one
+			f.used, f.calls[0].tx = 0, nil
+			f.of.c.closed()
+			return
+		}
 	}
 	r.any(tx, reply, s)
 }

@@ -26,18 +26,16 @@ func PSNDiff(a, b uint32) int32 { return int32((a-b)<<8) >> 8 }
 // PSNAdd is a PSN of 24 bits, n further on.
 func PSNAdd(p, n uint32) uint32 { return (p + n) & (1<<24 - 1) }
 
-// Send notes a request of one packet. It returns false, and has changed nothing, if there is no room for it.
-func (x *Run) Send(psn uint32, ref Ref) bool {
-	n := uint32(len(x.Steps))
-	if uint32(PSNDiff(x.High, x.Acked)) >= n {
-		return false
-	}
+// Full reports whether there is no room for another request. Full and Send are two, so that both are inlined.
+func (x *Run) Full() bool { return uint32(PSNDiff(x.High, x.Acked)) >= uint32(len(x.Steps)) }
+
+// Send notes a request of one packet, for which there is room.
+func (x *Run) Send(psn uint32, ref Ref) {
 	x.Sends++
 	x.High, x.LastSent = PSNAdd(psn, 1), ref
 	x.Window = max(x.Window, PSNDiff(x.High, x.Acked))
-	s := &x.Steps[psn&(n-1)]
+	s := &x.Steps[psn&uint32(len(x.Steps)-1)]
 	s.PSN, s.Ref = psn, ref
-	return true
 }
 
 // Ack notes an acknowledgement of all up to psn.

@@ -58,7 +58,11 @@ func (t *Tracker) Lean(p *capture.Packet, tap uint16, tenant uint64, l *Lean) *r
 		}
 		if t.aside {
 			if t.plainly != nil {
-				t.plainAck(peer, r, l.PSN, ref)
+				if run := t.noted(peer); run != nil {
+					run.Ack(l.PSN, ref)
+				} else {
+					t.plainAck(peer, r, l.PSN, ref)
+				}
 			}
 			if t.expects(peer) && peer.plain.calm.Ack(p, l) {
 				t.plainBy += notedBy

@@ -31,21 +31,28 @@ func (t *Tracker) began(fl *flow, kind rdma.WorkKind, p *Packet, ref rdma.Ref) u
 func (t *Tracker) plainSend(fl *flow, s *rdma.Send, psn uint32) uint64 {
 	work := fl.works
 	fl.works++
-	if run := fl.plain.run; run == nil || !run.Send(psn, s.First) {
+	if run := fl.plain.run; run != nil && !run.Full() {
+		run.Send(psn, s.First)
+	} else {
 		fl.plain.run = t.plainly.PlainSend(fl.c.Connection, s, work, psn)
 	}
 	return work
 }
 
+// noted is where to note an acknowledgement of requests of fl that takes the short way; nil if the watcher is to be told of it.
+func (t *Tracker) noted(fl *flow) *rdma.Run {
+	if fl.plain.epoch != t.epoch {
+		return nil
+	}
+	return fl.plain.run
+}
+
 // plainAck tells the watcher of an acknowledgement that takes the short way, of requests of fl: of the only one, if r is not nil.
 func (t *Tracker) plainAck(fl *flow, r *request, psn uint32, ref rdma.Ref) {
 	c, from := fl.c.Connection, fl.side.Other()
-	switch {
-	case fl.plain.run != nil && fl.plain.epoch == t.epoch:
-		fl.plain.run.Ack(psn, ref)
-	case r != nil:
+	if r != nil {
 		t.plainly.PlainAcked(c, from, r.work, psn, ref)
-	default:
+	} else {
 		t.plainly.PlainAck(c, from, psn, ref)
 	}
 }

@@ -76,6 +76,14 @@ func (n *Names) Path(handle []byte) string {
 
 // Learn remembers the file handles of the transaction's results.
 func (v *View) Learn() {
+	// Most usual calls have nothing to tell, or failed. To find that out here is to do so without a call.
+	if m := v.usual; m == nil || m.compound || m.teaches && !v.brief.Failed {
+		v.learn()
+	}
+}
+
+// learn is Learn for what may have something to tell.
+func (v *View) learn() {
 	n := v.Names
 	if n == nil {
 		return
