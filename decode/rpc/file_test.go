@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"encoding/binary"
 	"testing"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
@@ -113,6 +114,19 @@ func TestLearnThroughSaved(t *testing.T) {
 		if got := v.Names.Path([]byte(h)); got != want {
 			t.Errorf("%s is %q, want %q", h, got, want)
 		}
+	}
+}
+
+// TestLearnOfFailed: a COMPOUND that failed tells names before the operation that did.
+func TestLearnOfFailed(t *testing.T) {
+	failed := read("")
+	failed.result = &nfs4.READ4res{Status: nfs4.NFS4ERR_IO}
+	tx := compound(put("root"), lookup("d"), get("D"), failed)
+	binary.BigEndian.PutUint32(tx.Reply.Payload[24:], uint32(nfs4.NFS4ERR_IO)) // behind the header of RPC
+	v := View{Names: new(Names)}
+	v.Set(tx)
+	if v.Learn(); v.usual == nil || !v.brief.Failed || v.Names.Path([]byte("D")) != "d" {
+		t.Errorf("usual %t, failed %t, name %q", v.usual != nil, v.brief.Failed, v.Names.Path([]byte("D")))
 	}
 }
 
