@@ -476,10 +476,7 @@ func (fl *flow) opposite() *rdma.TapFilter {
 // known is the connection once it has a number. A direction that has only answered so far has none: it
 // usually turns out to be part of another connection.
 func (c *connection) known() *rdma.Connection {
-	if c.ID == 0 {
-		return nil
-	}
-	return c.Connection
+	return numbered(c.Connection)
 }
 
 // astray reports whether the flow cannot have reached the PSN of a request: the queue pair number now belongs

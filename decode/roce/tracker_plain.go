@@ -99,10 +99,15 @@ func (t *Tracker) Lean(p *capture.Packet, tap uint16, tenant uint64, l *Lean) *r
 	default:
 		return t.unplain(p, tap, tenant, l)
 	}
-	if known.ID == 0 { // see connection.known
+	return numbered(known)
+}
+
+// numbered is the connection if it has a number, see connection.known.
+func numbered(c *rdma.Connection) *rdma.Connection {
+	if c.ID == 0 {
 		return nil
 	}
-	return known
+	return c
 }
 
 // find finds the flow of a packet if the cache has another one, or if the packet comes with another Route of the same hosts: each
