@@ -25,9 +25,8 @@ type merger struct {
 	settled *settled
 }
 
-// waiting is what a group has ended, and what it has not.
+// waiting holds the transactions of a group that wait for older ones of other groups.
 type waiting struct {
-	mark  uint64 // first packet of the oldest transaction that has not ended
 	queue []ending
 	head  int
 	key   uint64 // of the first in the queue
@@ -39,11 +38,7 @@ const (
 )
 
 func newMerger(d *Decoder) *merger {
-	m := &merger{d: d, emit: d.emit, order: !d.opt.Transactions.OnCompletion}
-	for i := range m.groups {
-		m.groups[i].mark = noMark
-	}
-	return m
+	return &merger{d: d, emit: d.emit, order: !d.opt.Transactions.OnCompletion}
 }
 
 // batch merges what the workers have found in a batch: connections first, whose numbers transactions have.
@@ -106,14 +101,12 @@ func (m *merger) inOrder(j *grouped) {
 	}
 	low, second := uint64(noMark), uint64(noMark) // the lowest marks
 	lowest := uint16(maxGroups)
-	for i := range m.groups {
-		w := &m.groups[i]
-		w.mark = j.marks[i]
+	for i, mark := range j.marks {
 		switch {
-		case w.mark < low:
-			low, second, lowest = w.mark, low, uint16(i)
-		case w.mark < second:
-			second = w.mark
+		case mark < low:
+			low, second, lowest = mark, low, uint16(i)
+		case mark < second:
+			second = mark
 		}
 	}
 	for len(m.busy) > 0 {

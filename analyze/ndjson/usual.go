@@ -27,7 +27,7 @@ type shape struct {
 	back             bool
 	headers
 	status          string
-	done            bool   // as rpc.View.Done: status is that of the procedure
+	done            bool   // the procedure succeeded, see rpc.View.Done
 	asked, answered packet // the last packets of the call and the reply
 	text            []byte
 
@@ -381,7 +381,7 @@ func (k *placed) write(p *rpc.Place, handle []byte) {
 	k.dir, k.dirRest = [len(k.dir)]byte(dir[:]), [len(k.dirRest)]byte(dir[len(k.dir):])
 }
 
-// shape is that of a transaction; nil if the procedure consists of operations.
+// shape returns the shape of a transaction, or nil for a COMPOUND.
 func (e *Encoder) shape(v *rpc.View) *shape {
 	tx, c := v.Tx, v.Tx.Connection
 	call, reply := &tx.Call, &tx.Reply

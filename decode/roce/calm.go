@@ -21,7 +21,7 @@ type Calm struct {
 	Acked    uint32 // PSN
 	Room     uint32 // if it is limited, there are credits for so many messages behind that of Acked
 	Timeout  int64  // how long an acknowledgement may take, in nanoseconds; 0 if that is not known
-	Sends    uint64 // so many of the newest PSNs are those of Sends of one packet
+	Sends    uint64 // number of the newest PSNs that Sends of one packet have used
 	Last     rdma.Ref
 	Seen     *Seen
 

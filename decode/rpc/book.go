@@ -162,7 +162,7 @@ func (b *book) rehash() {
 	}
 }
 
-// Sums are those of this process only, so that nobody can make captures whose handles or names all have the same.
+// Each process has its own hash keys, so that nobody can make a capture whose handles or names all collide.
 var (
 	sumSeeds = [3]uint64{rand.Uint64(), rand.Uint64(), rand.Uint64()}
 	longSeed = maphash.MakeSeed()

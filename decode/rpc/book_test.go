@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestRehash: a book whose sums are those of another process finds all again.
+// TestRehash loads a book that another process has saved, with other hash keys: all names are found.
 func TestRehash(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	n := &Names{}
