@@ -9,12 +9,11 @@ import (
 // calm sums up the calm transactions of a group (transaction.Transaction.Calm). Most are. What the
 // group counts of each of them follows from a few numbers: settle adds it.
 type calm struct {
-	// These six, and group.clean before them, fill a line of the cache.
 	n                     uint64
 	callBytes, replyBytes uint64
 	// inline are those over RDMA without chunks that would fit all inline thresholds; sent are the bytes of their Sends.
 	inline, sent uint64
-	time         int64 // sum of the latencies of those known to have lost no time
+	time         int64 // sum of the latencies of those known to have lost no time; clean does not have it yet
 
 	unknown  uint64 // those of which that is not known
 	backward uint64
@@ -23,11 +22,11 @@ type calm struct {
 	status string
 
 	took dist // the latency, all of it the server's time
-	late [lateCalm]lateTimes
+	// late are the latencies of the last n%lateCalm, which took does not have yet, and acks the times to their acknowledgements, of
+	// those that have one above 0.
+	late, acks [lateCalm]int64
+	acked      uint64 // of acks
 }
-
-// lateTimes are the latency of one of the last n%lateCalm, which took does not have yet, and its time to the acknowledgement.
-type lateTimes struct{ took, ack int64 }
 
 // lateCalm is how many times of calm transactions a group counts together.
 const lateCalm = 32
@@ -55,11 +54,22 @@ func (g *group) addCalm(v *rpc.View, took int64, failed bool, opt *Options, leas
 		c.time += took
 	} else {
 		c.unknown++
+		g.clean.sum += float64(took)
 	}
-	g.clean.sum += float64(took)
-	i := c.n % lateCalm
-	c.late[i] = lateTimes{took, int64(tx.Acked())}
-	if c.n++; i == lateCalm-1 {
+	g.timeCalm(took, int64(tx.Acked()), m)
+}
+
+// timeCalm takes the times of a calm transaction; acked is below 0 if that was not seen.
+func (g *group) timeCalm(took, acked int64, m *memory) {
+	c := &g.calm
+	if acked > 0 {
+		c.acks[c.acked%lateCalm] = acked
+		c.acked++
+	} else if acked == 0 {
+		g.zeros[transaction.PhaseAck]++
+	}
+	c.late[c.n%lateCalm] = took
+	if c.n++; c.n%lateCalm == 0 {
 		g.countCalm(lateCalm, m)
 	}
 }
@@ -84,53 +94,12 @@ func (g *group) settleFailures() {
 	}
 }
 
-// followCalm is what follow, series.at and slot.add do for a calm transaction. It returns the slot found last, and how many calls
-// of the connection are in flight.
-func (r *Recorder) followCalm(tx *transaction.Transaction, failed bool) (s *slot, inFlight int) {
-	start, end := tx.Call.First.Time, tx.Reply.Last.Time
-	f, x := r.lastFlow, &r.series
-	if f == nil || r.lastID != tx.Connection.ID || tx.Backward || start < x.from || end >= x.to || !tx.Call.Transport || !tx.Reply.Transport ||
-		!r.all.follows(&f.calls[0], start, end, tx.Reply.Header.Credits) {
-		inFlight = r.follow(tx)
-		s = x.at(start)
-		s.add(tx, failed)
-		return s, inFlight
-	}
-	granted := tx.Reply.Header.Credits
-	f.requested[0].add(tx.Call.Header.Credits)
-	f.granted[0].add(granted)
-	s = &x.slots[x.last]
-	s.most = max(s.most, 1)
-	if isRDMA(tx.Connection.Fabric) {
-		s.creditsUsed = max(s.creditsUsed, 1)
-		if granted > 0 && (s.granted == 0 || granted < s.granted) {
-			s.granted = granted
-		}
-	}
-	s.area += float64(end - start)
-	s.calls++
-	s.bytes += tx.Call.Bytes + tx.Reply.Bytes
-	if failed {
-		s.errors++
-	}
-	return s, 1
-}
-
 // countCalm counts the times of the last calm transactions.
 func (g *group) countCalm(n uint64, m *memory) {
-	var took, acks [lateCalm]int64
-	seen := 0
-	for i, x := range g.calm.late[:n] {
-		took[i&(lateCalm-1)] = x.took
-		if x.ack == 0 {
-			g.zeros[transaction.PhaseAck]++
-		} else if x.ack > 0 { // one below zero was not seen
-			acks[seen&(lateCalm-1)] = x.ack
-			seen++
-		}
-	}
-	g.calm.took.addAll(took[:n], m)
-	g.phases[transaction.PhaseAck].addAll(acks[:seen], m)
+	c := &g.calm
+	c.took.addAll(c.late[:n], m)
+	g.phases[transaction.PhaseAck].addAll(c.acks[:c.acked], m)
+	c.acked = 0
 }
 
 // leastInline is the longest message that fits all thresholds.
@@ -150,6 +119,7 @@ func (g *group) settleCalm(m *memory) {
 	}
 	g.countCalm(c.n%lateCalm, m)
 	g.clean.count += c.n
+	g.clean.sum += float64(c.time)
 	g.Count += c.n
 	g.Complete += c.n
 	g.Backward += c.backward

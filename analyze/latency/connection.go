@@ -56,6 +56,7 @@ func (r *Recorder) flow(c *rdma.Connection) *flow {
 // follow records a transaction as in flight and returns how many calls of the connection are now in flight; 0
 // if the connection is not followed.
 func (r *Recorder) follow(tx *transaction.Transaction) int {
+	r.settleStretch()
 	f := r.flow(tx.Connection)
 	if f == nil {
 		return 0

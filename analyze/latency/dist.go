@@ -160,6 +160,9 @@ func (d *dist) tallyAll(list []int64) {
 	d.count += uint64(len(list))
 }
 
+// zero counts values of 0.
+func (d *dist) zero(n uint64) { d.count, d.zeros, d.least = d.count+n, d.zeros+n, 0 }
+
 // addSum adds to the sum.
 func (d *dist) addSum(n uint64) {
 	var carry uint64
@@ -264,7 +267,7 @@ func (d *dist) merge(o *dist, m *memory) {
 			d.add(v, m)
 		}
 		if o.zeros > 0 {
-			d.count, d.zeros, d.least = d.count+o.zeros, d.zeros+o.zeros, 0
+			d.zero(o.zeros)
 		}
 		*o = dist{small: o.small}
 		return

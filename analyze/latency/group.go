@@ -62,8 +62,7 @@ func (g *group) settle(m *memory) {
 	g.settleCalm(m)
 	for i, n := range g.zeros {
 		if n > 0 {
-			d := &g.phases[i]
-			d.count, d.zeros, d.least = d.count+n, d.zeros+n, 0
+			g.phases[i].zero(n)
 		}
 	}
 	clear(g.zeros[:])

@@ -42,18 +42,8 @@ func (a *crowd) follows(l *level, start, end int64, granted uint32) bool {
 		return false
 	}
 	// As in spend, up to the end of the one before, and from there.
-	dt := float64(e.at - l.now)
-	l.time[1] += dt
-	if l.granted > 0 {
-		l.known += dt
-		if l.granted == 1 {
-			l.limited += dt
-		}
-	}
-	if e.granted > 0 {
-		l.granted = e.granted
-	}
-	dt = float64(start - e.at)
+	l.passed(e.at, e.granted)
+	dt := float64(start - e.at)
 	l.time[0] += dt
 	if l.granted > 0 {
 		l.known += dt
@@ -61,6 +51,21 @@ func (a *crowd) follows(l *level, start, end int64, granted uint32) bool {
 	l.now = start
 	e.at, e.granted = end, granted
 	return true
+}
+
+// passed accounts for the time up to the end of the only one in flight. Its reply granted so many credits.
+func (l *level) passed(end int64, granted uint32) {
+	dt := float64(end - l.now)
+	l.time[1] += dt
+	if l.granted > 0 {
+		l.known += dt
+		if l.granted == 1 {
+			l.limited += dt
+		}
+	}
+	if granted > 0 {
+		l.granted = granted
+	}
 }
 
 // enterOwn is enter without a level.

@@ -1,6 +1,9 @@
 package latency
 
-import "math/bits"
+import (
+	"math"
+	"math/bits"
+)
 
 // near are values that the histogram of a dist does not have yet, in counters of 8 bits for the ranges of values that occur: to
 // add one of them to a sparse histogram costs a search, and the array of a histogram is many times as long and seldom in the cache.
@@ -92,19 +95,20 @@ func (d *dist) countNear(list []int64, m *memory) {
 	}
 }
 
-// countUsual counts values, up to the first one that countRare has to count, and returns how many there were.
+// countUsual counts values, up to the first one that countRare has to count, and returns how many there were. A float64 has what places
+// says in its first bits: the exponent and the digits after the first. It holds all values up to exactMost exactly.
 func (n *near) countUsual(list []int64) int {
 	at, counts := &n.at, n.counts
 	for i, v := range list {
-		if v > maxValue {
+		if uint64(v)-1<<nearBits > exactMost-1<<nearBits { // or below
 			return i
 		}
-		span, place := n.places(v)
-		part := int(at[span&63])
+		b := math.Float64bits(float64(v)) >> (mantissaBits - nearBits)
+		part := int(at[(b>>nearBits-firstExponent)&63])
 		if part == 0 {
 			return i
 		}
-		c := &counts[(part-1)<<nearBits+place]
+		c := &counts[(part-1)<<nearBits+int(b&(1<<nearBits-1))]
 		if *c == nearFull {
 			return i
 		}
@@ -112,6 +116,13 @@ func (n *near) countUsual(list []int64) int {
 	}
 	return len(list)
 }
+
+const (
+	mantissaBits = 52
+	exactMost    = 1 << 53
+	// firstExponent is the biased exponent of a float64 that belongs to range 0 by places.
+	firstExponent = 1023 + nearBits - 1
+)
 
 // countRare counts a value in a range without counters yet, or whose counter is full. It returns false if there is no room.
 func (d *dist) countRare(v int64, m *memory) bool {

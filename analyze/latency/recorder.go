@@ -11,6 +11,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/decode/xdr"
 )
 
 // Options selects what a Recorder collects. The zero value groups by operation.
@@ -53,6 +54,7 @@ type Recorder struct {
 	leastInline uint64
 	recentOps   [64]recentOp
 	called      [64]called
+	stretch     stretch // see settleStretch
 	other       *group
 	key         []byte
 	names       *rpc.Names
@@ -109,6 +111,17 @@ func New(opt Options) *Recorder {
 // Add records a transaction. It keeps nothing of the view except v.Names. It returns the index of the
 // transaction's group in Groups.
 func (r *Recorder) Add(v *rpc.View) int {
+	if took, ok := v.Tx.CalmUsual(); ok && r.calms && v.Usual() {
+		if x := r.calledBy(v); x.of(v) {
+			r.addUsual(v, x.g, int64(took))
+			return x.g.index
+		}
+	}
+	return r.add(v)
+}
+
+// add is Add for whatever transaction.
+func (r *Recorder) add(v *rpc.View) int {
 	tx := v.Tx
 	if r.names != v.Names {
 		r.names = v.Names
@@ -166,18 +179,10 @@ func (r *Recorder) Add(v *rpc.View) int {
 
 // addCalm is Add for a calm transaction.
 func (r *Recorder) addCalm(v *rpc.View, g *group, took int64, failed bool) {
-	tx := v.Tx
 	g.addCalm(v, took, failed, &r.opt, r.leastInline, &r.mem)
-	s, inFlight := r.followCalm(tx, failed)
+	inFlight := r.followCalm(v.Tx, failed)
 	r.series.took(took)
-	if r.opt.Ran {
-		r.ran(s, g, v, took)
-	}
-	if r.slow.wants(took) {
-		var p transaction.Phases
-		tx.SetPhases(&p)
-		r.slowIf(v, &p, 0, inFlight)
-	}
+	r.showCalm(v, g, took, inFlight)
 }
 
 // slowIf keeps a transaction if it is among the slowest.
@@ -232,15 +237,20 @@ type recentOp struct {
 	g *group // nil: none
 }
 
-// procedure is what distinguishes groups of calls that consist of no operations.
-type procedure struct {
-	program, version, number uint32
+// called is the group of a procedure whose calls consist of no operations. It was found lately. Programs of callbacks share their
+// procedures, and have numbers of their own.
+type called struct {
+	procedure *xdr.Procedure // nil: none
+	program   uint32
+	g         *group
 }
 
-// called is a group of a procedure that was found lately.
-type called struct {
-	procedure
-	g *group // nil: none
+// of reports whether a transaction calls it. That has a Procedure.
+func (x *called) of(v *rpc.View) bool { return x.procedure == v.Procedure && x.program == v.Tx.Program }
+
+// calledBy is the place of the procedure that a transaction calls.
+func (r *Recorder) calledBy(v *rpc.View) *called {
+	return &r.called[v.Tx.Procedure%uint32(len(r.called))]
 }
 
 // operationOf is what distinguishes the operation of a transaction.
@@ -272,14 +282,13 @@ func (r *Recorder) group(v *rpc.View) *group {
 	if _, compound := v.MinorVersion(); compound {
 		return r.groupByOperation(v)
 	}
-	recent := &r.called[v.Tx.Procedure%uint32(len(r.called))]
-	x := procedure{v.Tx.Program, v.Tx.Version, v.Tx.Procedure}
-	if recent.g != nil && recent.procedure == x {
+	recent := r.calledBy(v)
+	if v.Procedure != nil && recent.of(v) {
 		return recent.g
 	}
 	g := r.groupByOperation(v)
-	if g != r.other {
-		*recent = called{x, g}
+	if g != r.other && v.Usual() { // so it is no COMPOUND, and none that could not be decoded
+		*recent = called{v.Procedure, v.Tx.Program, g}
 	}
 	return g
 }

@@ -147,7 +147,7 @@ type series struct {
 // and most are in the same few buckets.
 type gathered struct {
 	slot   int
-	list   []int64
+	list   []int64  // none of them 0
 	counts []uint16 // by bucket: of values that the sums of the slot have, and its histogram not
 	used   []uint16 // buckets that are not 0
 	held   int      // values in counts
@@ -182,8 +182,35 @@ func boundsOf(bucket int) (least, largest int64) {
 
 // took adds the latency of a transaction to the slot found last.
 func (s *series) took(v int64) {
+	if v == 0 {
+		s.slots[s.last].latency.zero(1)
+		return
+	}
+	s.tookSome(v)
+}
+
+// tookSome is took for a latency that is not 0.
+func (s *series) tookSome(v int64) {
+	if l := &s.late; l.slot != s.last || !l.put(v) {
+		s.tookMore(v)
+	}
+}
+
+// put adds a value to the list, and reports whether there was room for it.
+func (l *gathered) put(v int64) bool {
+	n := len(l.list)
+	if n == cap(l.list) {
+		return false
+	}
+	l.list = l.list[:n+1]
+	l.list[n] = v
+	return true
+}
+
+// tookMore is tookSome if the list is full, or of another slot.
+func (s *series) tookMore(v int64) {
 	l := &s.late
-	if l.slot != s.last || len(l.list) == cap(l.list) && !l.hold(&s.slots[s.last].latency, s.mem) {
+	if l.slot != s.last || !l.hold(&s.slots[s.last].latency, s.mem) {
 		s.gather()
 		if l.list == nil && !l.made(s.mem) {
 			s.slots[s.last].latency.add(v, s.mem)
@@ -225,38 +252,21 @@ func (l *gathered) hold(d *dist, m *memory) bool {
 		l.held > gatheredHeld-2*gatheredMost-looseValues || len(l.used) > gatheredUsed-2*gatheredMost-looseValues {
 		return false
 	}
-	if list := l.nonzero(d); len(list) > 0 {
-		d.tallyAll(list)
-		l.count(list)
-	}
+	d.tallyAll(l.list)
+	l.count(l.list)
 	l.list = l.list[:0]
 	return true
 }
 
-// nonzero are the values of the list that are not 0. Those that are, it counts.
-func (l *gathered) nonzero(d *dist) []int64 {
-	list := l.list[:0]
-	for _, v := range l.list {
-		if v != 0 {
-			list = append(list, v)
-		}
-	}
-	if zeros := uint64(len(l.list) - len(list)); zeros > 0 {
-		d.count, d.zeros, d.least = d.count+zeros, d.zeros+zeros, 0
-	}
-	return list
-}
-
 // add adds all values of the list to d, as dist.add does one by one.
 func (l *gathered) add(d *dist, m *memory) {
-	list := l.nonzero(d)
+	list := l.list
 	n := len(d.exact) + len(list)
 	switch {
 	case d.digits == 0 && (n < exactSlot || m.used > m.limit) || d.dense != nil:
 		for _, v := range list {
 			d.add(v, m)
 		}
-	case len(list) == 0:
 	case d.loosens(len(list), m):
 		d.tallyAll(list)
 		d.loosen(list, m)

@@ -5,28 +5,22 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/rpcrdma/toolkit/analyze/fabric"
 	"github.com/rpcrdma/toolkit/analyze/filter"
 	"github.com/rpcrdma/toolkit/analyze/html"
 	"github.com/rpcrdma/toolkit/analyze/kernel"
 	"github.com/rpcrdma/toolkit/analyze/ladder"
 	"github.com/rpcrdma/toolkit/analyze/latency"
-	"github.com/rpcrdma/toolkit/analyze/onepass"
 	"github.com/rpcrdma/toolkit/analyze/session"
 	"github.com/rpcrdma/toolkit/analyze/state"
 	"github.com/rpcrdma/toolkit/analyze/text/results"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
-	"github.com/rpcrdma/toolkit/decode"
-	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
-	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/internal/outfile"
 	"github.com/rpcrdma/toolkit/internal/printable"
 )
@@ -372,75 +366,6 @@ type reportAndKernel struct {
 	*latency.Report
 	Kernel   *kernel.Result  `json:"kernel,omitempty"`
 	Sessions *session.Report `json:"sessions,omitempty"`
-}
-
-// recorder is a latency.Recorder or a latency.Collector.
-type recorder interface {
-	Closed(*rdma.Connection)
-	Observer() decode.Observer
-	State(latency.Source) *latency.State
-}
-
-// analyse decodes the input of a job and finds out what its report is made of; apart tells connections apart, so that
-// it can be merged. Transactions that pass the filter also go to join, if there is one.
-func analyse(
-	j *job, s *cli.Streams, in *inputOptions, opt latency.Options, match *filter.Filter, expression string, join *kernel.Join, sessions *session.Recorder, apart bool,
-) (*latency.State, error) {
-	in.memory.Reserve(8 << 20) // connections that have ended, sessions, what stalled
-	opt.Memory = in.memory.Scale(latency.DefaultMemory)
-	var r recorder
-	var add func(*rpc.View)
-	if apart {
-		c := latency.NewCollector(opt)
-		r, add = c, c.Add
-	} else {
-		c := latency.New(opt)
-		r, add = c, func(v *rpc.View) { c.Add(v) }
-	}
-	view := rpc.View{Names: &rpc.Names{Limit: in.memory.Names()}, Unwrap: j.keys.Contexts, AllOperations: sessions != nil}
-	dec := in.decoder()
-	dec.Concurrent = true
-	dec.Closed = r.Closed
-	dec.Observer = r.Observer()
-	if sessions != nil { // they find out about slots, too
-		sessions.Apart()
-		sessions.Copies() // see Concurrent
-		onepass.AttributeWith(&dec, in.memory.Scale(fabric.DefaultMemory), sessions)
-	} else {
-		in.blame(&dec)
-	}
-	if opt.Draw != nil && opt.Top > 0 {
-		dec.Transactions.Packets = drawnPackets
-	}
-	j.d = decode.New(dec, func(tx *transaction.Transaction) {
-		v := &view
-		v.Set(tx)
-		if !v.Usual() && (v.ArgsErr != nil || v.ResultErr != nil || v.CallErr != nil || v.ReplyErr != nil) {
-			j.notes.Message(v)
-		}
-		if match == nil || match.Match(v) {
-			add(v)
-			if join != nil {
-				join.Add(v)
-			}
-		}
-		v.Learn()
-		if sessions != nil { // all calls, also with a filter: slots are counted as they pass
-			sessions.Transaction(v)
-		}
-	})
-	_, tty := cli.Terminal(s.Err)
-	err := j.run(tty)
-	st := j.d.Stats()
-	names := make([]string, len(j.in.names))
-	for i, n := range j.in.names {
-		names[i] = filepath.Base(n)
-	}
-	account := j.d.Account()
-	return r.State(latency.Source{
-		Account: &account,
-		Inputs:  names, Filter: expression, Packets: st.Packets, Bytes: st.Bytes, First: st.First, Last: st.Last,
-	}), err
 }
 
 // Bounds of the drawing of a transaction on a page.

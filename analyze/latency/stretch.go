@@ -1,0 +1,150 @@
+package latency
+
+import (
+	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+)
+
+// stretch is a part of a capture in which calm transactions follow one another: the calls of a connection, each after the reply to the one
+// before, in an interval, with the same credits, and no others. What the connection and the interval count of them follows from a few
+// sums: settleStretch adds it. The transaction that a stretch begins with was counted as others are; the sums are of those behind it.
+type stretch struct {
+	connection         int
+	requested, granted uint32
+	end                int64 // of the newest transaction
+	to                 int64 // where the interval ends; 0 if there is no stretch
+	begun              int64 // when the newest transaction began
+
+	n, errors uint64
+	bytes     uint64
+	busy      int64 // sum of the latencies
+}
+
+// addUsual is Add for a transaction that CalmUsual takes.
+func (r *Recorder) addUsual(v *rpc.View, g *group, took int64) {
+	tx, c := v.Tx, &g.calm
+	call, reply := tx.Call.Bytes, tx.Reply.Bytes
+	c.callBytes += call
+	c.replyBytes += reply
+	if max(call, reply) <= r.leastInline {
+		c.inline++
+		c.sent += uint64(tx.Call.SendBytes) + uint64(tx.Reply.SendBytes)
+	} else {
+		g.addChunks(tx, r.opt.Inline)
+	}
+	c.time += took
+	g.timeCalm(took, int64(tx.Acked()), &r.mem)
+	failed := v.Failed()
+	if failed {
+		g.failCalm(v.Status())
+	}
+	inFlight := r.stretches(tx, took, failed)
+	r.series.tookSome(took)
+	if r.opt.Ran || r.slow.wants(took) {
+		r.showCalm(v, g, took, inFlight)
+	}
+}
+
+// stretches takes a transaction that CalmUsual takes, into a stretch if it continues one. It returns how many calls of the connection are in
+// flight.
+func (r *Recorder) stretches(tx *transaction.Transaction, took int64, failed bool) (inFlight int) {
+	x := &r.stretch
+	call, reply := &tx.Call, &tx.Reply
+	start, end := call.First.Time, reply.Last.Time
+	if start < x.end || end >= x.to || tx.Connection.ID != x.connection ||
+		call.Header.Credits != x.requested || reply.Header.Credits != x.granted {
+		return r.followCalm(tx, failed)
+	}
+	x.begun, x.end = start, end
+	x.n++
+	x.busy += took
+	x.bytes += call.Bytes + reply.Bytes
+	if failed {
+		x.errors++
+	}
+	return 1
+}
+
+// showCalm is the part of Add for what is shown of single transactions.
+func (r *Recorder) showCalm(v *rpc.View, g *group, took int64, inFlight int) {
+	if r.opt.Ran {
+		r.ran(&r.series.slots[r.series.last], g, v, took)
+	}
+	if r.slow.wants(took) {
+		var p transaction.Phases
+		v.Tx.SetPhases(&p)
+		r.slowIf(v, &p, 0, inFlight)
+	}
+}
+
+// followCalm is what follow, series.at and slot.add do for a calm transaction, with which a stretch may begin. It returns how many calls
+// of the connection are in flight.
+func (r *Recorder) followCalm(tx *transaction.Transaction, failed bool) (inFlight int) {
+	r.settleStretch()
+	start, end := tx.Call.First.Time, tx.Reply.Last.Time
+	f, x := r.lastFlow, &r.series
+	if f == nil || r.lastID != tx.Connection.ID || tx.Backward || start < x.from || end >= x.to || !tx.Call.Transport || !tx.Reply.Transport ||
+		!r.all.follows(&f.calls[0], start, end, tx.Reply.Header.Credits) {
+		inFlight = r.follow(tx)
+		x.at(start).add(tx, failed)
+		return inFlight
+	}
+	requested, granted := tx.Call.Header.Credits, tx.Reply.Header.Credits
+	f.requested[0].add(requested)
+	f.granted[0].add(granted)
+	s := &x.slots[x.last]
+	s.most = max(s.most, 1)
+	if isRDMA(tx.Connection.Fabric) {
+		s.creditsUsed = max(s.creditsUsed, 1)
+		if granted > 0 && (s.granted == 0 || granted < s.granted) {
+			s.granted = granted
+		}
+	}
+	s.area += float64(end - start)
+	s.calls++
+	s.bytes += tx.Call.Bytes + tx.Reply.Bytes
+	if failed {
+		s.errors++
+	}
+	if x.to-x.from <= longestStretch {
+		r.stretch = stretch{connection: r.lastID, requested: requested, granted: granted, end: end, to: x.to}
+	}
+	return 1
+}
+
+// longestStretch is how long a stretch may be, in ns: a float64 has all sums of its times.
+const longestStretch = 1 << 52
+
+// settleStretch adds what follows from a stretch, and ends it.
+func (r *Recorder) settleStretch() {
+	x := &r.stretch
+	if x.n > 0 {
+		r.lastFlow.calls[0].stretched(x)
+		s := &r.series.slots[r.series.last]
+		s.area += float64(x.busy)
+		s.calls += x.n
+		s.bytes += x.bytes
+		s.errors += x.errors
+	}
+	x.to, x.n = 0, 0
+}
+
+// stretched is what follows has left to do for a stretch: the transaction that it began with is alone in flight. The newest one is
+// afterwards.
+func (l *level) stretched(x *stretch) {
+	e := &l.heap[0]
+	l.passed(e.at, e.granted)
+	// All but the newest have ended. Their replies granted the same.
+	busy := x.busy - (x.end - x.begun)
+	idle := x.begun - e.at - busy
+	l.time[0] += float64(idle)
+	l.time[1] += float64(busy)
+	if l.granted > 0 {
+		l.known += float64(idle) + float64(busy)
+		if l.granted == 1 {
+			l.limited += float64(busy)
+		}
+	}
+	l.now = x.begun
+	e.at, e.granted = x.end, x.granted
+}

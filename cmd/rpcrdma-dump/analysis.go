@@ -1,0 +1,107 @@
+package main
+
+import (
+	"path/filepath"
+
+	"github.com/rpcrdma/toolkit/analyze/fabric"
+	"github.com/rpcrdma/toolkit/analyze/filter"
+	"github.com/rpcrdma/toolkit/analyze/kernel"
+	"github.com/rpcrdma/toolkit/analyze/latency"
+	"github.com/rpcrdma/toolkit/analyze/onepass"
+	"github.com/rpcrdma/toolkit/analyze/session"
+	"github.com/rpcrdma/toolkit/cmd/internal/cli"
+	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+)
+
+// recorder is a latency.Recorder or a latency.Collector.
+type recorder interface {
+	Closed(*rdma.Connection)
+	Observer() decode.Observer
+	State(latency.Source) *latency.State
+}
+
+// analyse decodes the input of a job and finds out what its report is made of; apart tells connections apart, so that
+// it can be merged. Transactions that pass the filter also go to join, if there is one.
+func analyse(
+	j *job, s *cli.Streams, in *inputOptions, opt latency.Options, match *filter.Filter, expression string, join *kernel.Join, sessions *session.Recorder, apart bool,
+) (*latency.State, error) {
+	in.memory.Reserve(8 << 20) // connections that have ended, sessions, what stalled
+	opt.Memory = in.memory.Scale(latency.DefaultMemory)
+	a := &analysis{
+		view:  rpc.View{Names: &rpc.Names{Limit: in.memory.Names()}, Unwrap: j.keys.Contexts, AllOperations: sessions != nil},
+		notes: j.notes, match: match, join: join, sessions: sessions,
+	}
+	var r recorder
+	if apart {
+		a.apart = latency.NewCollector(opt)
+		r = a.apart
+	} else {
+		a.recorder = latency.New(opt)
+		r = a.recorder
+	}
+	dec := in.decoder()
+	dec.Concurrent = true
+	dec.Closed = r.Closed
+	dec.Observer = r.Observer()
+	if sessions != nil { // they find out about slots, too
+		sessions.Apart()
+		sessions.Copies() // see Concurrent
+		onepass.AttributeWith(&dec, in.memory.Scale(fabric.DefaultMemory), sessions)
+	} else {
+		in.blame(&dec)
+	}
+	if opt.Draw != nil && opt.Top > 0 {
+		dec.Transactions.Packets = drawnPackets
+	}
+	j.d = decode.New(dec, a.transaction)
+	_, tty := cli.Terminal(s.Err)
+	err := j.run(tty)
+	st := j.d.Stats()
+	names := make([]string, len(j.in.names))
+	for i, n := range j.in.names {
+		names[i] = filepath.Base(n)
+	}
+	account := j.d.Account()
+	return r.State(latency.Source{
+		Account: &account,
+		Inputs:  names, Filter: expression, Packets: st.Packets, Bytes: st.Bytes, First: st.First, Last: st.Last,
+	}), err
+}
+
+// analysis takes the transactions of a report.
+type analysis struct {
+	view  rpc.View
+	notes *cli.Problems
+	match *filter.Filter // nil: all
+	join  *kernel.Join   // nil: none
+
+	sessions *session.Recorder // nil: none
+	recorder *latency.Recorder // or apart
+	apart    *latency.Collector
+}
+
+// transaction is for decode.New.
+func (a *analysis) transaction(tx *transaction.Transaction) {
+	v := &a.view
+	v.Set(tx)
+	if !v.Usual() && (v.ArgsErr != nil || v.ResultErr != nil || v.CallErr != nil || v.ReplyErr != nil) {
+		a.notes.Message(v)
+	}
+	if a.match == nil || a.match.Match(v) {
+		if a.recorder != nil {
+			a.recorder.Add(v)
+		} else {
+			a.apart.Add(v)
+		}
+		if a.join != nil {
+			a.join.Add(v)
+		}
+	}
+	v.Learn()
+	if a.sessions != nil { // all calls, also with a filter: slots are counted as they pass
+		a.sessions.Transaction(v)
+	}
+}
