@@ -333,8 +333,13 @@ func (d *dist) clone(m *memory) dist {
 		c.exact = slices.Clone(c.exact)
 		return c
 	}
-	c.packed, c.dense, c.exact, c.few = hdr.NewPacked(1, maxValue, int(c.digits)), nil, nil, nil
-	d.each(func(low, _ int64, n uint64) { _ = c.packed.RecordValues(low, int64(n)) })
+	c.exact, c.few, c.dense = nil, nil, nil
+	if d.packed != nil {
+		c.packed = d.packed.Clone()
+	} else {
+		c.packed = hdr.NewPacked(1, maxValue, int(c.digits))
+		d.each(func(low, _ int64, n uint64) { _ = c.packed.RecordValues(low, int64(n)) })
+	}
 	c.memory = c.packed.GetMemorySize()
 	m.used += c.memory
 	return c

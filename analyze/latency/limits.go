@@ -20,6 +20,6 @@ const (
 	maxThresholds  = 8       // inline thresholds to try
 	exactValues    = 256     // values kept as they are
 	exactSlot      = 64      // the same, in an interval of a time series
-	looseValues    = 2048    // values of a loose histogram
+	looseValues    = 8192    // values of a loose histogram
 	denseFrom      = 8192    // number of values at which a histogram may get its own array
 )

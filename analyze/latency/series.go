@@ -154,12 +154,11 @@ type gathered struct {
 }
 
 const (
-	gatheredDigits = 2               // of the histograms of slots
-	gatheredBits   = 7               // magnitudes of these
-	gatheredMost   = 512             // values gathered
-	gatheredUsed   = 2 * looseValues // buckets in use
-	gatheredHeld   = 1<<16 - 1       // values in counts
-	gatheredSize   = 8*gatheredMost + 2*gatheredUsed + 2*(64<<gatheredBits)
+	gatheredDigits = 2         // of the histograms of slots
+	gatheredBits   = 7         // magnitudes of these
+	gatheredMost   = 512       // values gathered
+	gatheredHeld   = 1<<16 - 1 // values in counts
+	gatheredSize   = 8*gatheredMost + (2+2)*(64<<gatheredBits)
 )
 
 // bucketOf is the bucket of a histogram of a slot that a value belongs to, and leastOf the least value of a bucket.
@@ -227,7 +226,7 @@ func (l *gathered) made(m *memory) bool {
 		return false
 	}
 	m.used += gatheredSize
-	l.list, l.used = make([]int64, 0, gatheredMost), make([]uint16, 0, gatheredUsed)
+	l.list, l.used = make([]int64, 0, gatheredMost), make([]uint16, 0, 64<<gatheredBits)
 	l.counts = make([]uint16, 64<<gatheredBits)
 	return true
 }
@@ -249,7 +248,7 @@ func (s *series) gather() {
 // there is no room for the next list, and for what a loose histogram has.
 func (l *gathered) hold(d *dist, m *memory) bool {
 	if l.list == nil || l.held == 0 && d.loosens(len(l.list), m) ||
-		l.held > gatheredHeld-2*gatheredMost-looseValues || len(l.used) > gatheredUsed-2*gatheredMost-looseValues {
+		l.held > gatheredHeld-2*gatheredMost-looseValues {
 		return false
 	}
 	d.tallyAll(l.list)
