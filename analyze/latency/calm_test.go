@@ -36,14 +36,14 @@ func calmly(t *testing.T, which uint8, program []byte, opt Options, again int) (
 			case 2:
 				tx.Credits = 7
 				tx.NewQuiet(&p)
-			case 3, 4, 5:
+			case 3:
+				tx.NewQuiet(&p)
+			default:
 				if took, ok := tx.Ordinary(); ok {
 					tx.NewOrdinary(took)
-					break
+				} else {
+					tx.NewQuiet(&p)
 				}
-				fallthrough
-			default:
-				tx.NewQuiet(&p)
 			}
 		}
 		view.Set(tx)

@@ -134,9 +134,8 @@ func (c *Collector) inFlight(tx *transaction.Transaction) {
 	if end < start {
 		return
 	}
-	n := r.all.enterOwn(start, end, &r.events)
 	s := r.series.at(start)
-	s.most = max(s.most, n)
+	s.most = max(s.most, r.all.own.enter(start, end, s.most, &r.events))
 }
 
 // Closed records a connection at its end, or at the end of the capture.

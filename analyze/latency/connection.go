@@ -40,17 +40,27 @@ func (r *Recorder) flow(c *rdma.Connection) *flow {
 	if r.lastFlow != nil && r.lastID == c.ID {
 		return r.lastFlow
 	}
-	f := r.flows[c.ID]
-	if f == nil {
-		if len(r.flows) >= maxConnections {
-			r.flowsLost = true
-			return nil
+	recent := &r.recentFlows[uint(c.ID)%uint(len(r.recentFlows))]
+	f := recent.f
+	if f == nil || recent.id != c.ID {
+		if f = r.flows[c.ID]; f == nil {
+			if len(r.flows) >= maxConnections {
+				r.flowsLost = true
+				return nil
+			}
+			f = &flow{}
+			r.flows[c.ID] = f
 		}
-		f = &flow{}
-		r.flows[c.ID] = f
+		recent.f, recent.id = f, c.ID
 	}
 	r.lastFlow, r.lastID = f, c.ID
 	return f
+}
+
+// recentFlow is the flow of a connection that was found lately.
+type recentFlow struct {
+	id int
+	f  *flow // nil: none
 }
 
 // follow records a transaction as in flight and returns how many calls of the connection are now in flight; 0
@@ -84,9 +94,8 @@ func (r *Recorder) follow(tx *transaction.Transaction) int {
 		return 0
 	}
 	l := &f.calls[way]
-	all := r.all.enter(l, start, end, granted, &r.events)
 	if s := r.series.at(start); true {
-		s.most = max(s.most, all)
+		s.most = max(s.most, r.all.enter(l, start, end, granted, s.most, &r.events))
 		if isRDMA(tx.Connection.Fabric) && way == 0 {
 			s.creditsUsed = max(s.creditsUsed, l.n)
 			if granted > 0 && (s.granted == 0 || granted < s.granted) {

@@ -1,9 +1,9 @@
 package latency
 
 // crowd counts the calls that are in flight over all connections. As long as those of one level are the only ones, which is most of
-// the time, it is the same as that level, and keeps nothing itself.
+// the time of a capture of one client, it is the same as that level, and keeps nothing itself.
 type crowd struct {
-	own  level
+	own  ends
 	sole *level // nil: own has all that are in flight
 	// apart says that somebody else takes from the budget, too: then there is no sole level.
 	apart bool
@@ -12,14 +12,15 @@ type crowd struct {
 // soleRoom is how much of the budget has to be left: with less, ends would be lost at another time.
 const soleRoom = 1 << 14
 
-// enter takes a call of a level, and returns how many calls are in flight over all connections.
-func (a *crowd) enter(l *level, start, end int64, granted uint32, budget *int) int {
+// enter takes a call of a level, and returns how many calls are in flight over all connections. If these are at most as many as there have
+// been, it may return more than there are, but not more than that.
+func (a *crowd) enter(l *level, start, end int64, granted uint32, most int, budget *int) int {
 	if a.sole != nil && (a.sole != l || *budget-len(l.heap) < soleRoom) {
 		a.leave(budget)
 	}
 	l.advance(start, budget)
 	if a.sole == nil && !a.apart && *budget > 2*soleRoom {
-		if a.own.pass(start, budget); a.own.n|l.n|len(a.own.heap)|len(l.heap) == 0 {
+		if a.own.pass(start, budget); a.own.n|l.n|len(a.own.level.heap)|len(l.heap) == 0 {
 			a.sole = l
 		}
 	}
@@ -28,13 +29,30 @@ func (a *crowd) enter(l *level, start, end int64, granted uint32, budget *int) i
 	if a.sole != nil {
 		return l.n
 	}
-	return a.enterOwn(start, end, budget)
+	return a.own.enter(start, end, most, budget)
 }
 
-// follows is enter for the sole level if its calls come one after the other: the one before, which alone was in flight, ended
-// before this one. It returns false, and has changed nothing, otherwise.
-func (a *crowd) follows(l *level, start, end int64, granted uint32) bool {
-	if a.sole != l || len(l.heap) != 1 || l.n != 1 || len(l.time) < 2 {
+// follows is enter for a level whose calls come one after the other: the one before, which alone was in flight on its connection, ended before
+// this one. It returns 0, and has changed nothing, if it is another one.
+func (a *crowd) follows(l *level, start, end int64, granted uint32, most int, budget *int) int {
+	if a.sole != nil && a.sole != l || !l.follows(start, end, granted) {
+		return 0
+	}
+	if a.sole != nil {
+		return 1
+	}
+	n := a.own.enter(start, end, most, budget)
+	if n == 1 && len(a.own.level.heap) == 1 && !a.apart && *budget > 2*soleRoom { // no other is in flight
+		a.own.reset(budget)
+		a.sole = l
+	}
+	return n
+}
+
+// follows is advance, step and push for a call that comes after the only one in flight. It returns false, and has changed nothing, if it is
+// another one.
+func (l *level) follows(start, end int64, granted uint32) bool {
+	if len(l.heap) != 1 || l.n != 1 || len(l.time) < 2 {
 		return false
 	}
 	e := &l.heap[0]
@@ -68,26 +86,9 @@ func (l *level) passed(end int64, granted uint32) {
 	}
 }
 
-// enterOwn is enter without a level.
-func (a *crowd) enterOwn(start, end int64, budget *int) int {
-	a.own.pass(start, budget)
-	a.own.n++
-	a.own.push(event{at: end, change: -1}, budget)
-	return a.own.n
-}
-
 // leave copies what the sole level has in flight.
 func (a *crowd) leave(budget *int) {
 	l := a.sole
 	a.sole = nil
-	a.own.n = l.n
-	a.own.heap = append(a.own.heap[:0], l.heap...)
-	*budget -= len(l.heap)
-}
-
-// pass is advance for a level of which nothing but the number matters.
-func (l *level) pass(t int64, budget *int) {
-	for len(l.heap) > 0 && (l.heap[0].at < t || l.heap[0].at == t && l.heap[0].change < 0) {
-		l.n += int(l.pop(budget).change)
-	}
+	a.own.take(l, budget)
 }

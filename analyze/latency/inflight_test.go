@@ -24,7 +24,7 @@ func crowds(t *testing.T, next func(n int) int, calls, budget int) (one int) {
 	var own, want [4]level
 	var all level
 	left, full := budget, budget
-	at, on, busy := int64(0), 0, 0
+	at, on, busy, most := int64(0), 0, 0, 0
 	for i := range calls {
 		switch next(8) {
 		case 0:
@@ -37,18 +37,22 @@ func crowds(t *testing.T, next func(n int) int, calls, budget int) (one int) {
 		}
 		end := at + int64(next(60))<<(3*busy)
 		granted := uint32(next(3))
-		got, n := 1, enterApart(&want[on], &all, at, end, granted, &full)
-		if a.follows(&own[on], at, end, granted) {
+		n := enterApart(&want[on], &all, at, end, granted, &full)
+		got := a.follows(&own[on], at, end, granted, most, &left)
+		if got > 0 {
 			one++
 		} else {
-			got = a.enter(&own[on], at, end, granted, &left)
+			got = a.enter(&own[on], at, end, granted, most, &left)
 		}
-		if got != n {
-			t.Fatalf("call %d: %d in flight, %d are right", i, got, n)
+		if got != n && (got < n || got > most) {
+			t.Fatalf("call %d: %d in flight, %d are right; there were %d before", i, got, n, most)
+		}
+		if most = max(most, got); next(50) == 0 {
+			most = 0 // of another interval
 		}
 		l, w := &own[on], &want[on]
 		if l.n != w.n || l.most != w.most || l.lost != w.lost || l.limited != w.limited || l.known != w.known ||
-			l.now != w.now || l.granted != w.granted || !slices.Equal(l.time, w.time) || !slices.Equal(l.heap, w.heap) || a.own.lost != all.lost {
+			l.now != w.now || l.granted != w.granted || !slices.Equal(l.time, w.time) || !slices.Equal(l.heap, w.heap) || a.own.level.lost != all.lost {
 			t.Fatalf("call %d: %+v, %+v is right", i, l, w)
 		}
 	}
@@ -71,8 +75,8 @@ func TestCrowd(t *testing.T) {
 	var own, want, all level
 	left, full := maxEvents, maxEvents
 	for i := range int64(2 * maxEvents) {
-		got, n := a.enter(&own, i, 1e9-i, 0, &left), enterApart(&want, &all, i, 1e9-i, 0, &full)
-		if got != n || own.lost != want.lost || a.own.lost != all.lost {
+		got, n := a.enter(&own, i, 1e9-i, 0, 0, &left), enterApart(&want, &all, i, 1e9-i, 0, &full)
+		if got != n || own.lost != want.lost || a.own.level.lost != all.lost {
 			t.Fatalf("call %d: %d, want %d", i, got, n)
 		}
 	}

@@ -59,19 +59,20 @@ type Recorder struct {
 	key         []byte
 	names       *rpc.Names
 
-	groupsLost uint64 // transactions in "other"
-	series     series
-	flows      map[int]*flow
-	lastFlow   *flow
-	lastID     int
-	flowsLost  bool
-	all        crowd
-	events     int // remaining room in the heaps
-	slow       slowest
-	drawn      slowest // those of slow that have drawings
-	troubles   [numTroubles]trouble
-	again      counts // troubles of transactions over time
-	unlisted   uint64 // transactions with more kinds of trouble than they list
+	groupsLost  uint64 // transactions in "other"
+	series      series
+	flows       map[int]*flow
+	lastFlow    *flow
+	lastID      int
+	recentFlows [64]recentFlow
+	flowsLost   bool
+	all         crowd
+	events      int // remaining room in the heaps
+	slow        slowest
+	drawn       slowest // those of slow that have drawings
+	troubles    [numTroubles]trouble
+	again       counts // troubles of transactions over time
+	unlisted    uint64 // transactions with more kinds of trouble than they list
 
 	wire wire
 }

@@ -81,35 +81,47 @@ func (r *Recorder) showCalm(v *rpc.View, g *group, took int64, inFlight int) {
 // of the connection are in flight.
 func (r *Recorder) followCalm(tx *transaction.Transaction, failed bool) (inFlight int) {
 	r.settleStretch()
+	if s := r.followsCalm(tx); s != nil {
+		s.area += float64(tx.Reply.Last.Time - tx.Call.First.Time)
+		s.calls++
+		s.bytes += tx.Call.Bytes + tx.Reply.Bytes
+		if failed {
+			s.errors++
+		}
+		return 1
+	}
+	inFlight = r.follow(tx)
+	r.series.at(tx.Call.First.Time).add(tx, failed)
+	return inFlight
+}
+
+// followsCalm is follow and series.at for a calm transaction that comes after the only one in flight on its connection and lies in
+// the interval found last. It returns nil, and has followed nothing, if it is another one.
+func (r *Recorder) followsCalm(tx *transaction.Transaction) *slot {
 	start, end := tx.Call.First.Time, tx.Reply.Last.Time
-	f, x := r.lastFlow, &r.series
-	if f == nil || r.lastID != tx.Connection.ID || tx.Backward || start < x.from || end >= x.to || !tx.Call.Transport || !tx.Reply.Transport ||
-		!r.all.follows(&f.calls[0], start, end, tx.Reply.Header.Credits) {
-		inFlight = r.follow(tx)
-		x.at(start).add(tx, failed)
-		return inFlight
+	f, x := r.flow(tx.Connection), &r.series
+	if f == nil || tx.Backward || start < x.from || end >= x.to || !tx.Call.Transport || !tx.Reply.Transport {
+		return nil
 	}
 	requested, granted := tx.Call.Header.Credits, tx.Reply.Header.Credits
+	s := &x.slots[x.last]
+	all := r.all.follows(&f.calls[0], start, end, granted, s.most, &r.events)
+	if all == 0 {
+		return nil
+	}
 	f.requested[0].add(requested)
 	f.granted[0].add(granted)
-	s := &x.slots[x.last]
-	s.most = max(s.most, 1)
+	s.most = max(s.most, all)
 	if isRDMA(tx.Connection.Fabric) {
 		s.creditsUsed = max(s.creditsUsed, 1)
 		if granted > 0 && (s.granted == 0 || granted < s.granted) {
 			s.granted = granted
 		}
 	}
-	s.area += float64(end - start)
-	s.calls++
-	s.bytes += tx.Call.Bytes + tx.Reply.Bytes
-	if failed {
-		s.errors++
-	}
-	if x.to-x.from <= longestStretch {
+	if r.all.sole != nil && x.to-x.from <= longestStretch {
 		r.stretch = stretch{connection: r.lastID, requested: requested, granted: granted, end: end, to: x.to}
 	}
-	return 1
+	return s
 }
 
 // longestStretch is how long a stretch may be, in ns: a float64 has all sums of its times.
