@@ -24,18 +24,21 @@ func crowds(t *testing.T, next func(n int) int, calls, budget int) (one int) {
 	var own, want [4]level
 	var all level
 	left, full := budget, budget
-	at, on, busy, most := int64(0), 0, 0, 0
+	at, on, busy, most, grain := int64(0), 0, 0, 0, int64(1)
 	for i := range calls {
 		switch next(8) {
 		case 0:
 			on = next(len(own))
 		case 1:
-			busy = next(3)
+			busy = next(4)
+		case 2:
+			grain = 1 + 29*int64(next(2)) // with 30, many times are equal
 		}
 		if at += int64(next(100)); next(64) == 0 {
 			at -= int64(next(300)) // the clock goes back
 		}
-		end := at + int64(next(60))<<(3*busy)
+		at -= at % grain
+		end := at + int64(next(60))<<(3*busy)/grain*grain
 		granted := uint32(next(3))
 		n := enterApart(&want[on], &all, at, end, granted, &full)
 		got := a.follows(&own[on], at, end, granted, most, &left)
@@ -50,6 +53,9 @@ func crowds(t *testing.T, next func(n int) int, calls, budget int) (one int) {
 		if most = max(most, got); next(50) == 0 {
 			most = 0 // of another interval
 		}
+		if i%16 == 0 {
+			inBudget(t, &a, own[:], left, budget)
+		}
 		l, w := &own[on], &want[on]
 		if l.n != w.n || l.most != w.most || l.lost != w.lost || l.limited != w.limited || l.known != w.known ||
 			l.now != w.now || l.granted != w.granted || !slices.Equal(l.time, w.time) || !slices.Equal(l.heap, w.heap) || a.own.level.lost != all.lost {
@@ -57,6 +63,21 @@ func crowds(t *testing.T, next func(n int) int, calls, budget int) (one int) {
 		}
 	}
 	return one
+}
+
+// inBudget checks that what is left of the budget and what took from it are the whole.
+func inBudget(t *testing.T, a *crowd, own []level, left, budget int) {
+	t.Helper()
+	held := 0
+	for i := range own {
+		held += len(own[i].heap)
+	}
+	if a.sole == nil {
+		held += len(a.own.level.heap)
+	}
+	if held+left != budget {
+		t.Fatalf("%d of %d ends are held, and there is room for %d", held, budget, left)
+	}
 }
 
 func TestCrowd(t *testing.T) {
@@ -67,7 +88,7 @@ func TestCrowd(t *testing.T) {
 		crowds(t, r.IntN, 1000, 2*soleRoom+r.IntN(40)) // it hardly suffices
 		crowds(t, r.IntN, 1000, r.IntN(40))
 	}
-	if one < 1000 {
+	if one < 300 {
 		t.Errorf("%d calls came after another one", one)
 	}
 	// Many at once exhaust the budget while one level is the sole one.
