@@ -126,7 +126,7 @@ func TestFollowCalm(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 71))
 	for _, interval := range []time.Duration{0, 5000} {
 		short, long := New(Options{Interval: interval}), New(Options{Interval: interval})
-		conns := [...]*rdma.Connection{{ID: 1, Fabric: rdma.RoCEv2}, {ID: 2, Fabric: rdma.TCP}}
+		conns := [...]*rdma.Connection{{ID: 1, Fabric: rdma.RoCEv2}, {ID: 65, Fabric: rdma.TCP}}
 		at, busy, soles, longest := int64(1e15), 0, 0, uint64(0)
 		c, credits := conns[0], uint32(0)
 		for i := range 40000 {
@@ -181,7 +181,7 @@ func TestFollowCalm(t *testing.T) {
 			}
 			short.settleStretch()
 			if !reflect.DeepEqual(short.flows, long.flows) || !reflect.DeepEqual(short.series.slots, long.series.slots) {
-				t.Fatalf("up to call %d: %+v; the long way %+v", i, [2]any{*short.flows[1], *short.flows[2]}, [2]any{*long.flows[1], *long.flows[2]})
+				t.Fatalf("up to call %d: %+v; the long way %+v", i, [2]any{*short.flows[1], *short.flows[65]}, [2]any{*long.flows[1], *long.flows[65]})
 			}
 		}
 		if soles < 10000 {

@@ -42,7 +42,7 @@ func (a *crowd) follows(l *level, start, end int64, granted uint32, most int, bu
 		return 1
 	}
 	n := a.own.enter(start, end, most, budget)
-	if n == 1 && len(a.own.level.heap) == 1 && !a.apart && *budget > 2*soleRoom { // no other is in flight
+	if n == 1 && !a.apart && *budget > 2*soleRoom { // no other is in flight
 		a.own.reset(budget)
 		a.sole = l
 	}

@@ -20,7 +20,7 @@ func enterApart(l, all *level, start, end int64, granted uint32, budget *int) in
 // crowds compares a crowd with levels that are all followed, for calls on some connections. It returns how many calls came
 // after another one.
 func crowds(t *testing.T, next func(n int) int, calls, budget int) (one int) {
-	var a crowd
+	a := crowd{apart: next(8) == 0}
 	var own, want [4]level
 	var all level
 	left, full := budget, budget
@@ -52,6 +52,9 @@ func crowds(t *testing.T, next func(n int) int, calls, budget int) (one int) {
 		}
 		if most = max(most, got); next(50) == 0 {
 			most = 0 // of another interval
+		}
+		if a.apart && a.sole != nil {
+			t.Fatal("a sole level, apart")
 		}
 		if i%16 == 0 {
 			inBudget(t, &a, own[:], left, budget)

@@ -157,6 +157,5 @@ func (l *level) stretched(x *stretch) {
 			l.limited += float64(busy)
 		}
 	}
-	l.now = x.begun
-	e.at, e.granted = x.end, x.granted
+	l.now, e.at = x.begun, x.end
 }
