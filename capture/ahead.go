@@ -17,114 +17,158 @@ const (
 	headroom = 64 << 10
 )
 
-// ahead reads and decompresses on a goroutine of its own. A block becomes the memory of the batch that takes it, whose old
-// memory becomes a block: nothing is copied between the decompressor and the packets.
+// ahead reads on goroutines of its own: a single one that also decompresses, or several that copy a file from the page cache. A block
+// becomes the memory of the batch that takes it, whose old memory becomes a block: nothing is copied between the
+// decompressor and the packets. Which blocks there are does not depend on when they are filled: whoever takes one has another filled, whose place and size
+// are decided then.
 type ahead struct {
-	r    io.Reader
-	cap  int          // bytes of a block, without the headroom
-	want atomic.Int64 // bytes that blocks are filled with, at most cap
-	free chan []byte  // memory for blocks; nil is to be allocated
-	full chan block
-	stop chan struct{}
-	done sync.WaitGroup
+	from    io.ReaderAt
+	file    *counter // counts what is copied from a file at places; nil: from is read in order
+	cap     int      // bytes of a block, without the headroom
+	blocks  int      // as many are filled before they are needed
+	workers []worker
+	given   int   // blocks that are to be filled, and those before
+	taken   int   // of them
+	at      int64 // where the next one that is given begins
+	stop    atomic.Bool
+	done    sync.WaitGroup
 
-	spare []byte // of the caller of next: memory of a block that was copied
+	spare []byte // memory of a block that was copied
+}
+
+// worker is one of the goroutines. Its channels have room for all blocks.
+type worker struct {
+	todo chan block
+	full chan block
 }
 
 // block is a part of the file, behind headroom.
 type block struct {
-	buf []byte
-	err error // what comes after it, nil if another block does
+	buf  []byte // before it is filled: memory, or nil, to be allocated
+	at   int64  // where it begins
+	want int    // bytes that it is filled with
+	last bool   // of several that are passed on at once
+	err  error  // what comes after it, nil if another block does
 }
 
 // data is the part of the file.
 func (b *block) data() []byte { return b.buf[headroom:] }
 
-// readAhead starts to read r.
+// readAhead starts to read r on one goroutine.
 func readAhead(r io.Reader, size int) *ahead {
-	a := &ahead{
-		r: r, cap: size,
-		free: make(chan []byte, aheadBlocks+1), full: make(chan block, aheadBlocks), stop: make(chan struct{}),
+	return (&ahead{from: inOrder{r}, cap: size, blocks: aheadBlocks}).start(1)
+}
+
+// start starts goroutines.
+func (a *ahead) start(workers int) *ahead {
+	for range workers {
+		a.workers = append(a.workers, worker{make(chan block, a.blocks+1), make(chan block, a.blocks+1)})
 	}
-	a.want.Store(int64(size))
-	for range aheadBlocks {
-		a.free <- nil
+	a.give(nil, a.cap)
+	for i := range a.workers {
+		a.done.Go(func() { a.work(&a.workers[i]) })
 	}
-	a.done.Go(a.run)
 	return a
 }
 
-// run fills blocks and passes on several at a time. The reader is faster than the decompressor and sleeps between blocks; waking it
-// costs more than passing on a block.
-func (a *ahead) run() {
-	var ready [together]block
-	for over := false; !over; {
-		n := 0
-		for n < len(ready) && !over {
-			var buf []byte
-			select {
-			case <-a.stop:
-				return
-			case buf = <-a.free:
-			}
-			if buf == nil {
-				buf = make([]byte, headroom+a.cap)
-			}
-			ready[n] = a.fill(buf)
-			over = ready[n].err != nil
-			n++
-		}
-		for i := range ready[:n] {
-			select {
-			case <-a.stop:
-				return
-			case a.full <- ready[i]:
-			}
-			ready[i] = block{}
-		}
-	}
+// turn is the goroutine that fills block n: one after the other fills as many as are passed on at once.
+func (a *ahead) turn(n int) *worker { return &a.workers[n/together%len(a.workers)] }
+
+// give has a block filled. The first one is passed on alone: it tells how long the others should be.
+func (a *ahead) give(buf []byte, want int) {
+	k := block{buf: buf, at: a.at, want: min(want, a.cap), last: a.given == 0 || a.given%together == together-1}
+	a.turn(a.given).todo <- k
+	a.given++
+	a.at += int64(k.want)
 }
 
-// fill makes a block in buf.
-func (a *ahead) fill(buf []byte) block {
-	end := headroom + min(int(a.want.Load()), a.cap)
-	at, idle := headroom, 0
-	for at < end {
-		n, err := a.r.Read(buf[at:end])
-		at += n
-		if err != nil {
-			return block{buf[:at], err}
+// work fills blocks and passes on several at a time. The reader is faster than a decompressor and sleeps between blocks; waking it
+// costs more than passing on a block.
+func (a *ahead) work(w *worker) {
+	var ready [together]block
+	n := 0
+	for k := range w.todo {
+		if a.stop.Load() {
+			return
 		}
-		if n > 0 {
-			idle = 0
-		} else if idle++; idle == 100 {
-			return block{buf[:at], io.ErrNoProgress}
+		if k.buf == nil {
+			k.buf = make([]byte, headroom+a.cap)
+		}
+		got, err := a.from.ReadAt(k.buf[headroom:headroom+k.want], k.at)
+		k.buf, k.err = k.buf[:headroom+got], err
+		ready[n] = k
+		n++
+		if !k.last && err == nil {
+			continue
+		}
+		for i := range ready[:n] {
+			w.full <- ready[i]
+			ready[i] = block{}
+		}
+		n = 0
+		if err != nil && a.file == nil {
+			return
 		}
 	}
-	return block{buf[:at], nil}
 }
 
 // next returns the next block; old is memory that the caller does not use any more. It must not be called after a
 // block with an error.
 func (a *ahead) next(old []byte, want int) block {
-	a.want.Store(int64(want))
 	if !a.fits(old) { // too short, or made for a giant record
 		old, a.spare = a.spare, nil
 	}
 	if old != nil {
 		old = old[:headroom+a.cap]
 	}
-	a.free <- old // there is room: for each that is taken, one is given
-	return <-a.full
+	if a.taken > 0 {
+		a.give(old, want)
+	}
+	if a.taken == 1 {
+		for a.given-a.taken <= a.blocks {
+			a.give(nil, want)
+		}
+	}
+	k := <-a.turn(a.taken).full
+	a.taken++
+	if a.file != nil {
+		a.copied(&k)
+	}
+	return k
 }
 
 // fits reports whether memory can be that of a block.
 func (a *ahead) fits(p []byte) bool { return cap(p) >= headroom+a.cap && cap(p) <= 2*(headroom+a.cap) }
 
-// close ends the goroutine.
+// close ends the goroutines.
 func (a *ahead) close() {
-	close(a.stop)
+	a.stop.Store(true)
+	for i := range a.workers {
+		close(a.workers[i].todo)
+	}
 	a.done.Wait()
+}
+
+// inOrder reads on where it is, whatever the offset.
+type inOrder struct{ io.Reader }
+
+// ReadAt fills p or returns an error.
+func (r inOrder) ReadAt(p []byte, _ int64) (n int, err error) {
+	for idle := 0; n < len(p); {
+		m, err := r.Read(p[n:])
+		n += m
+		switch {
+		case err != nil:
+			return n, err
+		case m > 0:
+			idle = 0
+		default:
+			if idle++; idle == 100 {
+				return n, io.ErrNoProgress
+			}
+		}
+	}
+	return n, nil
 }
 
 // takeOver makes a block the memory of b. What was carried goes to its headroom.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -61,7 +62,7 @@ func TestAhead(t *testing.T) {
 			for _, size := range sizes {
 				t.Run(fmt.Sprint(name, "/", kind, "/", size), func(t *testing.T) {
 					same(t, openBytes(t, p, Options{BatchSize: size}), want)
-					same(t, openBytes(t, p, Options{BatchSize: size, Ahead: true}), want)
+					same(t, openBytes(t, p, Options{BatchSize: size, Ahead: 1}), want)
 					same(t, readBytes(t, p, Options{BatchSize: size}), want)
 				})
 			}
@@ -92,7 +93,7 @@ func TestAheadDamaged(t *testing.T) {
 			}
 			t.Run(fmt.Sprint(name, "/", what, "/", i), func(t *testing.T) {
 				got := openBytes(t, q, Options{})
-				same(t, openBytes(t, q, Options{Ahead: true}), got)
+				same(t, openBytes(t, q, Options{Ahead: 1}), got)
 				if i%2 == 0 && name != "none" {
 					if got.total > 1 || got.total == 0 && len(got.packets) != 750 && len(got.packets) != 749 {
 						t.Errorf("%d packets, problems %v", len(got.packets), got.problems)
@@ -136,6 +137,38 @@ func TestWindow(t *testing.T) {
 	}
 	if res := collect(t, r); len(res.packets) != 12000 {
 		t.Errorf("%d packets, %v", len(res.packets), res.problems)
+	}
+}
+
+// TestAheadBatches: batches are the same whenever their blocks are filled, and however many goroutines copy them.
+func TestAheadBatches(t *testing.T) {
+	var recs []pcapRec
+	for i := range 20_000 { // the shorter the packets, the shorter the batches
+		recs = append(recs, rec(uint32(i+1), 0, 4+i/300%60, byte(i)))
+	}
+	in := buildPcap(pcapOpts{link: 1}, recs...)
+	for kind, p := range map[string][]byte{"none": in, "gzip": gz(in), "zstd": zs(in)} {
+		name := writeFile(t, kind, p)
+		var want []int
+		for i := range 9 {
+			r, err := Open([]string{name}, Options{BatchSize: 40_000, Ahead: 1 + i%3})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []int
+			var b Batch
+			for r.Read(&b) == nil {
+				got = append(got, len(b.Packets))
+				time.Sleep(time.Duration(rand.IntN(i*40+1)) * time.Microsecond)
+			}
+			r.Close()
+			if want == nil {
+				want = got
+			}
+			if !slices.Equal(got, want) {
+				t.Fatalf("%s: batches of %v, and of %v", kind, got, want)
+			}
+		}
 	}
 }
 

@@ -39,7 +39,8 @@ type limits struct {
 	batch     int
 	maxRecord int
 	window    int
-	ahead     bool // see Options.Ahead
+	ahead     bool // a goroutine reads, if the file is regular
+	copiers   int  // goroutines that do, if it is not compressed
 }
 
 // decoder knows one file format.
@@ -103,7 +104,10 @@ func newFile(name string, src *source, size int64, lim limits, probs *problems) 
 		}
 		return nil, &FormatError{File: name, Found: append([]byte(nil), f.carry...), Inside: src.kind}
 	}
-	if src.kind != "" || lim.ahead {
+	if lim.copiers > 0 {
+		src.ahead = src.copyAhead(lim.copiers, lim.batch, size)
+	}
+	if src.ahead == nil && (src.kind != "" || lim.ahead) {
 		src.readAhead(lim.batch)
 	}
 	return f, nil

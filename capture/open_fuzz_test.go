@@ -38,7 +38,7 @@ func pieces(b []byte, order binary.ByteOrder) (list [][]byte) {
 
 // FuzzOpen opens two captures, which may be compressed, each alone and both
 // merged: which captures to begin with is in which, the program changes their
-// records. As many packets come out together as one by one.
+// records. As many packets come out together as one by one, and copied ahead by two goroutines.
 func FuzzOpen(f *testing.F) {
 	small := smallCaptures()
 	files := [][][]byte{
@@ -79,6 +79,12 @@ func FuzzOpen(f *testing.F) {
 			n := drain(t, r)
 			if n < 0 {
 				return
+			}
+			if r, err = Open(names[i:i+1], Options{BatchSize: 64, Ahead: 2}); err != nil {
+				t.Fatal(err)
+			}
+			if copied := drain(t, r); copied != n {
+				t.Fatalf("%s: %d packets copied ahead, %d otherwise", name, copied, n)
 			}
 			count += n
 		}

@@ -91,7 +91,7 @@ var errPlace = errors.New("not a place in this file")
 // the same file: that is for the caller.
 func OpenAt(name string, at Place, opts Options) (Reader, error) {
 	in := &input{name: name, lane: -1}
-	opts.Ahead = false // it would read from the beginning
+	opts.Ahead = 0 // it would read from the beginning
 	r := &files{lim: opts.limits(), inputs: []*input{in}, single: in, first: opts.First}
 	var ignored problems // of the header; those who know the place know them
 	f, err := openFile(name, nil, r.lim, &ignored, &in.consumed)

@@ -45,12 +45,17 @@ type counter struct {
 
 func (c *counter) Read(p []byte) (int, error) {
 	n, err := c.r.Read(p)
+	c.note(n, err)
+	return n, err
+}
+
+// note takes note of a read.
+func (c *counter) note(n int, err error) {
 	c.n.Add(int64(n))
 	if err != nil && err != io.EOF {
 		e := err // so that err itself stays off the heap
 		c.err.Store(&e)
 	}
-	return n, err
 }
 
 // failure returns the error of the input itself, or nil.

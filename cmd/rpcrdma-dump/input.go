@@ -103,8 +103,13 @@ func (o *inputOptions) checkTrackers() error {
 	return nil
 }
 
-// manyTrackers reports whether there are so many trackers, and processors for them, that they wait for whoever reads the file.
-func (o *inputOptions) manyTrackers() bool { return min(o.trackers, runtime.GOMAXPROCS(0)) > 3 }
+// copiers is how many goroutines copy a file from the page cache: so many that trackers with processors of their own do not wait for it.
+func (o *inputOptions) copiers(files int) int {
+	if files > 1 {
+		return 0
+	}
+	return min(o.trackers, runtime.GOMAXPROCS(0), 8) / 4
+}
 
 // noteTrackers says that a single tracker has to do.
 func (j *job) noteTrackers(n int) {
@@ -380,7 +385,7 @@ func open(cmd *cobra.Command, s *cli.Streams, o *inputOptions, args []string) (*
 	}
 	if len(o.ifaces) == 0 && !o.follow {
 		j.in, err = openInput(names, s.In, capture.Options{
-			BatchSize: o.memory.Batch(), Window: o.memory.Window(), First: o.first, Ahead: len(names) == 1 && o.manyTrackers(),
+			BatchSize: o.memory.Batch(), Window: o.memory.Window(), First: o.first, Ahead: o.copiers(len(names)),
 		})
 	} else {
 		j.in, err = o.openLive(names)
