@@ -204,6 +204,58 @@ func TestAheadCloses(t *testing.T) {
 	t.Errorf("%d goroutines, %d before\n%s", runtime.NumGoroutine(), before, buf[:runtime.Stack(buf, true)])
 }
 
+// readerFunc is a function that reads.
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+// TestAheadEnds: nothing is read after an error, and after the end of the block at hand when an input is closed.
+func TestAheadEnds(t *testing.T) {
+	reads := 0
+	a := readAhead(readerFunc(func(p []byte) (int, error) {
+		if reads++; reads == 5 {
+			return 1, errDisk
+		}
+		return len(p), nil
+	}), 100)
+	for n := 1; ; n++ {
+		if k := a.next(nil, 100); k.err != nil {
+			if n != 5 || k.err != errDisk || len(k.data()) != 1 {
+				t.Errorf("block %d has %d bytes and %v", n, len(k.data()), k.err)
+			}
+			break
+		}
+	}
+	a.close()
+	if reads != 5 {
+		t.Errorf("%d reads, the fifth failed", reads)
+	}
+
+	reads = 0
+	gate := make(chan struct{})
+	a = readAhead(readerFunc(func(p []byte) (int, error) {
+		if reads++; reads > 3 { // the first block, and the two that are passed on with the next
+			<-gate
+		}
+		return len(p), nil
+	}), 100)
+	a.next(nil, 100)
+	a.next(nil, 100)
+	for len(a.workers[0].todo) > 4 { // until the next block is at hand
+		time.Sleep(time.Millisecond)
+	}
+	go func() {
+		for !a.stop.Load() {
+			time.Sleep(time.Millisecond)
+		}
+		close(gate)
+	}()
+	a.close()
+	if reads > 4 {
+		t.Errorf("%d reads, closed during the fourth", reads)
+	}
+}
+
 // TestAheadAllocations reads a compressed file in batches that are used again, as a decoder does: memory goes round.
 func TestAheadAllocations(t *testing.T) {
 	var b bytes.Buffer

@@ -14,10 +14,10 @@ const (
 
 // copyAhead lets goroutines copy a file from the page cache, each at places of its own, in blocks of size bytes. It returns nil where
 // that is not the same as reading on, or not worth it: for a file that others may move in, one that is compressed or special, and one
-// of a few blocks. r is not to be read any more.
+// of a few blocks; length is -1 if the file is not regular. r is not to be read any more.
 func (s *source) copyAhead(copiers, size int, length int64) *ahead {
 	f, ours := s.closer.(*os.File)
-	if !ours || s.kind != "" || s.waits || length/int64(size) < copiedBlocks {
+	if !ours || s.kind != "" || length/int64(size) < copiedBlocks {
 		return nil
 	}
 	at, err := f.Seek(0, io.SeekCurrent)
