@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"slices"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/klauspost/compress/gzip"
@@ -209,7 +210,7 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-// TestAheadEnds: nothing is read after an error, and after the end of the block at hand when an input is closed.
+// TestAheadEnds: a block is full, and nothing is read after an error, and after the end of the block at hand when an input is closed.
 func TestAheadEnds(t *testing.T) {
 	reads := 0
 	a := readAhead(readerFunc(func(p []byte) (int, error) {
@@ -230,6 +231,12 @@ func TestAheadEnds(t *testing.T) {
 	if reads != 5 {
 		t.Errorf("%d reads, the fifth failed", reads)
 	}
+
+	a = readAhead(iotest.OneByteReader(bytes.NewReader(make([]byte, 150))), 100)
+	if k := a.next(nil, 100); len(k.data()) != 100 || k.err != nil {
+		t.Errorf("the first block has %d bytes, and %v", len(k.data()), k.err)
+	}
+	a.close()
 
 	reads = 0
 	gate := make(chan struct{})

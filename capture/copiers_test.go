@@ -83,6 +83,14 @@ func TestCopiersOnlyForFiles(t *testing.T) {
 	file := writeFile(t, "x", in)
 	opts := Options{BatchSize: 1000, Ahead: 2}
 	openCopied(t, file, opts).Close()
+	many, err := Open([]string{file}, Options{BatchSize: 1000, Ahead: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := many.(*files).copiers(); n != maxCopiers {
+		t.Errorf("%d goroutines copy, %d at most", n, maxCopiers)
+	}
+	many.Close()
 	stdin, err := os.Open(file)
 	if err != nil {
 		t.Fatal(err)
@@ -129,9 +137,12 @@ func TestCopiersOnlyForFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
+	if err := r.Read(new(Batch)); err != nil {
+		t.Fatal(err)
+	}
 	for _, in := range r.(*files).inputs {
-		if in.file != nil && in.file.src.ahead != nil && in.file.src.ahead.file != nil {
-			t.Error("one of several files is copied by several goroutines")
+		if a := in.file.src.ahead; a == nil || a.file != nil {
+			t.Error("one of several files is copied at places")
 		}
 	}
 }
