@@ -29,7 +29,7 @@ func (b *both) send(kind rdma.WorkKind) {
 	w := rdma.Work{Seq: b.seq, Kind: kind, PSN: b.psn}
 	told := []*Recorder{b.full}
 	if kind == rdma.WorkSend {
-		if b.run != nil && !b.run.Full() {
+		if b.run.Room(b.psn) {
 			b.run.Send(b.psn, b.ref)
 			b.noted++
 		} else {

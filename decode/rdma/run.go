@@ -26,15 +26,18 @@ func PSNDiff(a, b uint32) int32 { return int32((a-b)<<8) >> 8 }
 // PSNAdd is a PSN of 24 bits, n further on.
 func PSNAdd(p, n uint32) uint32 { return (p + n) & (1<<24 - 1) }
 
-// Full reports whether there is no room for another request. Full and Send are two, so that both are inlined.
-func (x *Run) Full() bool { return uint32(PSNDiff(x.High, x.Acked)) >= uint32(len(x.Steps)) }
+// Room reports whether there is a Run, with room for a request at psn, the next one. Room and Send are two, so that both are inlined.
+func (x *Run) Room(psn uint32) bool { return x != nil && uint32(PSNDiff(psn, x.Acked)) < uint32(len(x.Steps)) }
 
-// Send notes a request of one packet, for which there is room.
+// Send notes the next request, of one packet, for which there is room.
 func (x *Run) Send(psn uint32, ref Ref) {
+	// What Room has found out is still at hand: nothing has been stored since.
+	if n := PSNDiff(psn, x.Acked) + 1; n > x.Window {
+		x.Window = n
+	}
+	s := &x.Steps[psn&uint32(len(x.Steps)-1)]
 	x.Sends++
 	x.High, x.LastSent = PSNAdd(psn, 1), ref
-	x.Window = max(x.Window, PSNDiff(x.High, x.Acked))
-	s := &x.Steps[psn&uint32(len(x.Steps)-1)]
 	s.PSN, s.Ref = psn, ref
 }
 

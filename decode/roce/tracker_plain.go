@@ -87,15 +87,22 @@ func (t *Tracker) Lean(p *capture.Packet, tap uint16, tenant uint64, l *Lean) *r
 		}
 		work := uint64(0)
 		if t.plainly != nil {
-			work = t.plainSend(fl, s, l.PSN)
+			work = fl.works
+			fl.works++
+			if run := fl.plain.run; run.Room(l.PSN) {
+				run.Send(l.PSN, ref)
+			} else {
+				fl.plain.run = t.plainly.PlainSend(known, s, work, l.PSN)
+			}
 		}
 		tag := t.h.Send(known, s)
-		fl.rpc = fl.rpc || tag.W0|tag.W1 != 0
+		fl.carriesRPC(tag)
 		r := t.push(fl, l.PSN, sendPrint(s.Data, s.Length))
 		r.kind, r.count, r.tag, r.at, r.work, r.mtu = sendRequest, 1, tag, ref.Time, work, 0
 		if t.aside && t.expects(fl) && fl.plain.calm.Send(p, l) {
 			t.plainBy += notedBy
 		}
+		return known // it has a number
 	default:
 		return t.unplain(p, tap, tenant, l)
 	}
@@ -124,6 +131,13 @@ func (t *Tracker) find(l *Lean, tenant uint64) *flow {
 // carries reports whether a packet belongs to a flow, if there is one.
 func (fl *flow) carries(l *Lean, tenant uint64) bool {
 	return fl != nil && fl.route == l.Route && fl.key.qpn == l.DestQP && fl.key.tenant == tenant
+}
+
+// carriesRPC notes that a Send carried RPC, if the tag is that of a transaction.
+func (fl *flow) carriesRPC(tag rdma.Tag) {
+	if tag.W0|tag.W1 != 0 {
+		fl.rpc = true
+	}
 }
 
 // took notes what each packet changes.

@@ -27,18 +27,6 @@ func (t *Tracker) began(fl *flow, kind rdma.WorkKind, p *Packet, ref rdma.Ref) u
 	return w.Seq
 }
 
-// plainSend tells the watcher of a Send that takes the short way, and returns the number that it has from then on.
-func (t *Tracker) plainSend(fl *flow, s *rdma.Send, psn uint32) uint64 {
-	work := fl.works
-	fl.works++
-	if run := fl.plain.run; run != nil && !run.Full() {
-		run.Send(psn, s.First)
-	} else {
-		fl.plain.run = t.plainly.PlainSend(fl.c.Connection, s, work, psn)
-	}
-	return work
-}
-
 // noted is where to note an acknowledgement of requests of fl that takes the short way; nil if the watcher is to be told of it.
 func (t *Tracker) noted(fl *flow) *rdma.Run {
 	if fl.plain.epoch != t.epoch {
