@@ -169,17 +169,18 @@ func (r *Recorder) known(c *rdma.Connection) (k *conn, ok bool) {
 // Quiet reports whether nothing stalled on the connection since a time; false also
 // if nothing is known of it.
 func (r *Recorder) Quiet(c *rdma.Connection, since int64) bool {
-	k := r.last
-	if k == nil || k.c != c {
-		if k, _ = r.known(c); k == nil {
-			return false
+	if k := r.last; k != nil && k.c == c { // most connections stall never
+		if a, b := &k.dirs[0].stalls, &k.dirs[1].stalls; len(a.list)|len(b.list) == 0 && a.forgotten <= since && b.forgotten <= since {
+			return true
 		}
 	}
-	a, b := &k.dirs[0].stalls, &k.dirs[1].stalls
-	if len(a.list)|len(b.list) == 0 { // most connections stall never
-		return max(a.forgotten, b.forgotten) <= since
-	}
-	return a.quiet(since) && b.quiet(since)
+	return r.quiet(c, since)
+}
+
+// quiet is Quiet for any connection.
+func (r *Recorder) quiet(c *rdma.Connection, since int64) bool {
+	k, _ := r.known(c)
+	return k != nil && k.dirs[0].stalls.quiet(since) && k.dirs[1].stalls.quiet(since)
 }
 
 // quiet reports whether nothing stalled since a time.

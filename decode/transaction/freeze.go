@@ -7,7 +7,7 @@ func (t *Tracker) Freeze(p *freeze.Plan) {
 	t.peek.Payload, t.peekErr, t.packet = nil, nil, Packet{} // they lie in what was read
 	p.Fixed(t)
 	freeze.Leave[Tracker](p, "opt", "emit", "tracing", "memory", "peers", "alone", "peekErr", "packet", "scratch")
-	freeze.Leave[Transaction](p, "usualCall", "usual", "final") // a shortcut
+	freeze.Leave[Transaction](p, "usualCall", "usual", "took", "final") // a shortcut
 	freeze.Boxed[*conn](p)
 	freeze.After(p, func(h *half) { h.open.rehash() })
 }

@@ -220,7 +220,7 @@ func (tx *Transaction) Release() {
 	tx.XID, tx.Program, tx.Version, tx.Procedure, tx.Named, tx.chunkless = 0, 0, 0, 0, false, false
 	tx.Times = Timeline{}
 	tx.Blame = nil
-	tx.Credits, tx.Slots, tx.counted = 0, 0, false
+	tx.Credits, tx.Slots, tx.took, tx.counted = 0, 0, 0, false
 	tx.Operations, tx.OperationsLost = tx.Operations[:0], 0
 	tx.Reads, tx.Writes, tx.ReadBytes, tx.WriteBytes = 0, 0, 0, 0
 	tx.Retransmits, tx.ReadsByRequester = 0, 0

@@ -9,6 +9,14 @@ import (
 // Ordinary reports whether the transaction is complete, nothing noteworthy happened to it, and its call and its reply were a packet
 // each, with nothing moved by RDMA. It then took that long, all of it in PhaseServer: SetPhases says the same.
 func (t *Transaction) Ordinary() (took time.Duration, ok bool) {
+	if t.took != 0 {
+		return t.took, true
+	}
+	return t.mayBeOrdinary()
+}
+
+// mayBeOrdinary is Ordinary for a transaction of which setOrdinary has not found it.
+func (t *Transaction) mayBeOrdinary() (took time.Duration, ok bool) {
 	if t.State != Complete || len(t.Notes)|len(t.Troubles)|t.Retransmits|t.Reads|t.Writes != 0 ||
 		t.Call.First.Time != t.Call.Last.Time || t.Reply.First.Time != t.Reply.Last.Time ||
 		t.Times.FirstRead.Number|t.Times.LastRead.Number|t.Times.FirstPush.Number != 0 || !t.Call.Seen() || !t.Reply.Seen() {
@@ -17,6 +25,15 @@ func (t *Transaction) Ordinary() (took time.Duration, ok bool) {
 	start, end := t.Call.First.Time, t.Reply.Last.Time
 	took = time.Duration(end - start)
 	return took, end > start && took > 0
+}
+
+// setOrdinary finds out whether a transaction that completeUsual takes is ordinary. Such a transaction is complete, and has moved nothing by
+// RDMA.
+func (t *Transaction) setOrdinary() {
+	start, end := t.Call.First.Time, t.Reply.Last.Time
+	if start == t.Call.Last.Time && end == t.Reply.First.Time && len(t.Notes)|len(t.Troubles)|t.Retransmits == 0 {
+		t.took = max(time.Duration(end-start), 0) // less, if that is more than a Duration holds
+	}
 }
 
 // Calm is Ordinary for a transaction that moved no data by RDMA and, as far as Blame says, lost no

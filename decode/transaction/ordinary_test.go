@@ -50,3 +50,42 @@ func TestOrdinary(t *testing.T) {
 		t.Errorf("%d were ordinary", ordinary)
 	}
 }
+
+// TestSetOrdinary: what setOrdinary finds of a transaction of which completeUsual is sure is what is found without it.
+func TestSetOrdinary(t *testing.T) {
+	r := rand.New(rand.NewPCG(9, 10))
+	times := []int64{0, 1, 5, 1000, math.MaxInt64, math.MinInt64, math.MinInt64 + 1}
+	ordinary := 0
+	for n := range uint64(100000) {
+		var tx Transaction
+		ref := func() rdma.Ref { return rdma.Ref{Number: n + 1, Time: times[r.IntN(len(times))]} }
+		tx.Call.First, tx.Reply.Last = ref(), ref()
+		if tx.Call.First.Time > tx.Reply.Last.Time {
+			continue
+		}
+		tx.Call.Last, tx.Reply.First = tx.Call.First, tx.Reply.Last
+		switch r.IntN(8) {
+		case 0:
+			tx.Call.Last = ref()
+		case 1:
+			tx.Reply.First = ref()
+		case 2:
+			tx.Notes = make([]Note, 1)
+		case 3:
+			tx.Troubles = make([]Trouble, 1)
+		case 4:
+			tx.Retransmits = 1
+		}
+		want, known := tx.Ordinary()
+		tx.setOrdinary()
+		if got, ok := tx.Ordinary(); got != want || ok != known || ok != (tx.took != 0) {
+			t.Fatalf("%+v: %v, %v, not %v, %v", tx, got, ok, want, known)
+		}
+		if known {
+			ordinary++
+		}
+	}
+	if ordinary < 1000 {
+		t.Errorf("%d were ordinary", ordinary)
+	}
+}

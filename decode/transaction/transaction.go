@@ -164,6 +164,9 @@ type Transaction struct {
 	// for the first call since: at most so long it waited. It lies before the call, too.
 	// A decode.MessageObserver that knows NFSv4.1 fills it in: package analyze/session.
 	Slots time.Duration
+
+	took time.Duration // of an ordinary transaction, if setOrdinary has found that it is; else 0
+
 	// Done is the RDMA_DONE of that model: the requester has read the reply's
 	// chunks.
 	Done rdma.Ref

@@ -99,6 +99,7 @@ func (t *Tracker) finishUsual(tx *Transaction) bool {
 	}
 	t.waiting.left(tx)
 	if t.opt.Ended != nil {
+		tx.setOrdinary()
 		t.ended(tx)
 	}
 	tx.finished, tx.final = true, true

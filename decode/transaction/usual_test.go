@@ -32,7 +32,7 @@ func alone(tx *Transaction) Transaction {
 	}
 	x := *tx
 	x.Connection, x.prev, x.next, x.Blame, x.blame = nil, nil, nil, nil, nil
-	x.usualCall, x.usual, x.chunkless, x.final = false, false, false, false // the way that it took
+	x.usualCall, x.usual, x.chunkless, x.took, x.final = false, false, false, 0, false // the way that it took
 	return x
 }
 
