@@ -47,8 +47,9 @@ type Recorder struct {
 
 	live   bool
 	slots  bool // only Transaction.Slots is wanted
+	shared bool // Transaction changes what is open, too: without Apart and SlotsOnly
 	counts *[64]count
-	// counting is the entry of counts that was used last; nil if not known. It is only set if copies is.
+	// counting is the entry of counts that was used last, of NFSv3; nil if not known. It is only set if copies is.
 	counting *count
 	copies   bool
 	number   int // of sessions and clients
@@ -80,7 +81,7 @@ var (
 func New(peek rpc.Unwrapper) *Recorder {
 	r := &Recorder{
 		sessions: make(map[[16]byte]*session), owners: make(map[uint64]owner), clients: make(map[clientKey]*client),
-		limit: DefaultMemory,
+		limit: DefaultMemory, shared: true,
 	}
 	r.view.Unwrap = peek
 	r.pnfs.init()
@@ -572,12 +573,10 @@ func (r *Recorder) session(id [16]byte, at rdma.Ref) *session {
 // Ended takes a transaction at its end, instead of Transaction: for decode.Options.Transactions.Ended, if only
 // Transaction.Slots is wanted.
 func (r *Recorder) Ended(tx *transaction.Transaction) {
-	// With Apart, and if only slots are wanted, nobody else changes what is open. Most calls are not any more: Message has
-	// seen their replies.
-	if r.few.used == 0 && r.open.Len() == 0 && (r.counts != nil || r.slots) {
-		return
+	// Most calls are not open any more: Message has seen their replies.
+	if int(r.few.used)|r.open.Len() != 0 || r.shared {
+		r.endedOpen(tx)
 	}
-	r.endedOpen(tx)
 }
 
 // endedOpen is Ended while calls are open.
@@ -610,9 +609,10 @@ func (r *Recorder) over(tx *transaction.Transaction) {
 // Transaction takes a transaction at its end.
 func (r *Recorder) Transaction(v *rpc.View) {
 	tx := v.Tx
-	// Most are like the one before, and move no bytes of a file.
-	if n := r.counting; n != nil && n.copy == tx.Connection && n.from == tx.From && n.key.version == tx.Version && v.Usual() && unmoved(tx) && len(r.pnfs.data) == 0 {
-		n.count(tx)
+	// Most are like the one before, and move no bytes of a file: layouts do not matter. What is usual has a call and a reply.
+	if n := r.counting; n != nil && n.copy == tx.Connection && n.from == tx.From && v.Usual() && unmoved(tx) && tx.Reply.Last.Time >= tx.Call.First.Time {
+		n.both++
+		n.conn.time += tx.Reply.Last.Time - tx.Call.First.Time
 		return
 	}
 	if r.counts == nil || tx.Named && !r.counted(v) {
@@ -710,7 +710,7 @@ func moved(v *rpc.View) (read, written uint64) {
 // Apart makes Transaction count and do nothing else, on one goroutine, while another one calls Ended for each
 // transaction. The two then hardly wait for each other. Live must not be set, and Uses and Roll know nothing of clients without
 // sessions.
-func (r *Recorder) Apart() { r.counts = new([64]count) }
+func (r *Recorder) Apart() { r.counts, r.shared = new([64]count), false }
 
 // Copies says that the connections of the transactions that Transaction takes are copies, as transaction.Options.Detach makes
 // them: the same copy says the same. Call it after Apart.
@@ -725,7 +725,8 @@ type count struct {
 	copy  *rdma.Connection // of the transaction counted last, with Copies
 	conn  conn             // some counters of it
 	to    *conn
-	calls uint64
+	calls uint64 // without those of both
+	both  uint64 // that were answered in time, besides those of conn
 }
 
 // of reports whether a call is one of the same client on a connection.
@@ -784,7 +785,7 @@ func (r *Recorder) countOf(tx *transaction.Transaction) *count {
 			return nil
 		}
 	}
-	if r.copies {
+	if r.copies && tx.Version == 3 {
 		r.counting, n.copy = n, tx.Connection
 	}
 	return n
@@ -793,10 +794,10 @@ func (r *Recorder) countOf(tx *transaction.Transaction) *count {
 // settle adds up what was counted aside.
 func (n *count) settle() {
 	if n.g != nil {
-		n.g.meter.calls += n.calls
+		n.g.meter.calls += n.calls + n.both
 		n.g.meter.bytes += n.conn.read + n.conn.sent
-		n.to.calls += n.calls
-		n.to.answered += n.conn.answered
+		n.to.calls += n.calls + n.both
+		n.to.answered += n.conn.answered + n.both
 		n.to.time += n.conn.time
 		n.to.read += n.conn.read
 		n.to.sent += n.conn.sent

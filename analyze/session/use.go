@@ -99,7 +99,7 @@ func (r *Recorder) Live() { r.live = true }
 
 // SlotsOnly makes the Recorder do nothing but fill in Transaction.Slots, on one goroutine, with Ended. Calls of
 // versions without sessions are not looked at.
-func (r *Recorder) SlotsOnly() { r.slots = true }
+func (r *Recorder) SlotsOnly() { r.slots, r.shared = true, false }
 
 // Roll ends an interval of a length at a time, both in nanoseconds.
 func (r *Recorder) Roll(at, span int64) {
