@@ -39,11 +39,12 @@ type Recorder struct {
 	byOrder  []*client
 	latest   *client // the one found last
 	open     transaction.Table[*openCall]
-	spare    []*openCall // for the next ones
-	paid     int         // open calls that held counts: those in the table, and at most maxSpare more
-	few      few         // calls that are open, and not in the table yet
-	recent   [16]recent  // by connection
-	view     rpc.View    // of calls that are open
+	spare    []*openCall       // for the next ones
+	paid     int               // open calls that held counts: those in the table, and at most maxSpare more
+	few      few               // calls that are open, and not in the table yet
+	recent   [16]recent        // by connection
+	view     rpc.View          // of calls that are open
+	lone     *transaction.Lone // nil: it is told of all calls
 
 	live   bool
 	slots  bool // only Transaction.Slots is wanted
@@ -73,8 +74,9 @@ type Lost struct {
 }
 
 var (
-	_ decode.MessageObserver = (*Recorder)(nil) // a Decoder tells an Observer that is none of messages nothing
-	_ decode.Sendless        = (*Recorder)(nil)
+	_ decode.MessageObserver  = (*Recorder)(nil) // a Decoder tells an Observer that is none of messages nothing
+	_ decode.Sendless         = (*Recorder)(nil)
+	_ transaction.LoneHandler = (*Recorder)(nil)
 )
 
 // New makes a Recorder. peek opens what RPCSEC_GSS has wrapped in calls; it may be nil.
@@ -266,6 +268,9 @@ func (r *Recorder) Message(tx *transaction.Transaction, reply bool, s *rdma.Send
 		case f.used == 1 && f.calls[0].tx == tx && r.open.Len() == 0 && r.paid <= maxSpare: // it answers the only one
 			f.used, f.calls[0].tx = 0, nil
 			f.of.c.closed()
+			if r.lone != nil {
+				r.lone.Spare(tx) // the next one by itself would leave all as it is
+			}
 			return
 		}
 	}

@@ -9,6 +9,7 @@ type conn struct {
 	forward uint8    // 1 + the side that sends forward calls; 0 if no call has shown it
 	calls   Calls
 	late    waiter // ends with the next message, see settle
+	spared  spared
 	// carries says that the connection is known to carry RPC-over-RDMA. malformed are its Sends with headers that
 	// cannot be decoded, whether that is known or not.
 	carries   bool

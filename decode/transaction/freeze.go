@@ -5,8 +5,10 @@ import "github.com/rpcrdma/toolkit/internal/freeze"
 // Freeze implements freeze.Part.
 func (t *Tracker) Freeze(p *freeze.Plan) {
 	t.peek.Payload, t.peekErr, t.packet = nil, nil, Packet{} // they lie in what was read
+	t.tellLone()
 	p.Fixed(t)
-	freeze.Leave[Tracker](p, "opt", "emit", "tracing", "memory", "peers", "alone", "peekErr", "packet", "scratch")
+	freeze.Leave[Tracker](p, "opt", "emit", "tracing", "memory", "peers", "alone", "peekErr", "packet", "scratch", "lone")
+	freeze.Leave[conn](p, "spared")                                     // what observes the new Tracker has to say it again
 	freeze.Leave[Transaction](p, "usualCall", "usual", "took", "final") // a shortcut
 	freeze.Boxed[*conn](p)
 	freeze.After(p, func(h *half) { h.open.rehash() })

@@ -125,6 +125,7 @@ type Tracker struct {
 	events  events
 	scratch []*Transaction
 	packet  Packet // for Options.Attribute
+	lone    Lone
 
 	// Stats counts what belongs to no transaction.
 	Stats Stats
@@ -217,6 +218,9 @@ func NewTracker(opt Options, emit func(*Transaction)) *Tracker {
 	opt.defaults()
 	t := &Tracker{opt: opt, emit: emit, tracing: opt.Packets > 0 || opt.Attribute != nil}
 	t.accounts()
+	if l, ok := opt.Messages.(LoneHandler); ok {
+		l.SetLone(&t.lone)
+	}
 	return t
 }
 

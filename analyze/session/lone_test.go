@@ -1,0 +1,251 @@
+package session
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"testing"
+
+	"github.com/rpcrdma/toolkit/capture"
+	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/decode/rpcrdma"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/mutate/traffic"
+)
+
+// told is a Recorder that counts what it is told.
+type told struct {
+	*Recorder
+	n *int
+}
+
+func (o told) Message(tx *transaction.Transaction, reply bool, s *rdma.Send) {
+	*o.n++
+	o.Recorder.Message(tx, reply, s)
+}
+
+// counting is a MessageObserver that does nothing but count.
+type counting struct {
+	decode.MessageObserver
+	n int
+}
+
+func (o *counting) Message(*transaction.Transaction, bool, *rdma.Send)              { o.n++ }
+func (o *counting) Merged(*rdma.Connection, rdma.Side, *rdma.Connection, rdma.Side) {}
+func (o *counting) Operation(*transaction.Transaction, *rdma.Op)                    {}
+func (o *counting) Send(*rdma.Connection, *rdma.Send)                               {}
+func (o *counting) OpStart(*rdma.Connection, *rdma.Op, rdma.Ref)                    {}
+func (o *counting) OpData(*rdma.Connection, *rdma.Op, *rdma.Fragment)               {}
+func (o *counting) Event(*rdma.Connection, rdma.Side, rdma.Event, uint32, rdma.Ref) {}
+
+// lonely has a decoder for a Recorder, of which o is told, and what it reports.
+func lonely(s *Recorder, o decode.Observer) *decode.Decoder {
+	opt := decode.Options{Observer: o}
+	opt.Transactions.Ended = s.Ended
+	v := rpc.View{Names: &rpc.Names{}}
+	return decode.New(opt, func(tx *transaction.Transaction) {
+		v.Set(tx)
+		v.Learn()
+		s.Transaction(&v)
+	})
+}
+
+func reportOf(t *testing.T, s *Recorder) string {
+	t.Helper()
+	b, err := json.Marshal(s.Report(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprint(s.held, s.paid, s.pending(), string(b))
+}
+
+// meta is a capture of many small calls one after the other.
+func meta(t *testing.T) []capture.Packet {
+	t.Helper()
+	var all []capture.Packet
+	r, err := capture.Open([]string{"../../samples/rocev2-nfs3-meta.pcap.zst"}, capture.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	for p, err := range capture.Packets(r) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := *p
+		x.Data = bytes.Clone(p.Data)
+		all = append(all, x)
+	}
+	return all
+}
+
+// TestLone: a Recorder with Apart is told of few lone calls; without it, of all, and so is an observer beside it.
+func TestLone(t *testing.T) {
+	packets := meta(t)
+	run := func(apart bool, wrap func(s *Recorder) (decode.Observer, *int)) int {
+		s := New(nil)
+		if apart {
+			s.Apart()
+		}
+		o, n := wrap(s)
+		traffic.Run(lonely(s, o), packets, 64)
+		return *n
+	}
+	all := new(counting)
+	want := run(true, func(s *Recorder) (decode.Observer, *int) { return Beside(all, s), &all.n })
+	counted := func(s *Recorder) (decode.Observer, *int) { o := told{s, new(int)}; return o, o.n }
+	if n := run(true, counted); n == 0 || n > want/4 {
+		t.Errorf("%d messages of %d were told apart", n, want)
+	}
+	if n := run(false, counted); n != want || n < 1800 {
+		t.Errorf("%d messages of %d were told", n, want)
+	}
+	if n := run(true, func(s *Recorder) (decode.Observer, *int) {
+		o := told{s, new(int)}
+		return &struct{ decode.MessageObserver }{o}, o.n
+	}); n != want {
+		t.Errorf("%d messages of %d were told to one that does not say that it can do without", n, want)
+	}
+}
+
+// TestLoneCut: what is found is the same if the state is saved and restored after any packet, be it while a call is kept back.
+func TestLoneCut(t *testing.T) {
+	for which := range traffic.Count() {
+		rng := rand.New(rand.NewPCG(uint64(which), 37))
+		for round := range 6 {
+			var program []byte
+			for range 8 * round {
+				program = append(program, byte(rng.Uint32()))
+			}
+			packets := traffic.Apply(uint8(which), program)
+			begin := func(table bool) (*Recorder, *decode.Decoder) {
+				s := New(nil)
+				s.Apart()
+				if table {
+					return s, lonely(s, collecting{s})
+				}
+				return s, lonely(s, s)
+			}
+			s, d := begin(true)
+			traffic.Run(d, packets, 64)
+			want := reportOf(t, s)
+			for range 8 {
+				s, d := begin(false)
+				at := rng.IntN(len(packets) + 1)
+				feed(d, packets[:at])
+				var b bytes.Buffer
+				if err := d.SaveState(&b, decode.StateOptions{Parts: []decode.StatePart{s}}); err != nil {
+					t.Fatal(err)
+				}
+				if rng.IntN(3) > 0 { // else it goes on itself
+					s, d = begin(false)
+					if _, err := d.LoadState(b.Bytes(), decode.StateOptions{Parts: []decode.StatePart{s}}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				traffic.Run(d, packets[at:], 64)
+				if got := reportOf(t, s); got != want {
+					t.Fatalf("capture %d, program %v, cut at %d:\n%s\nnot cut, all told\n%s", which, program, at, got, want)
+				}
+			}
+		}
+	}
+}
+
+// message is a message of RPC behind a header of RPC-over-RDMA.
+func message(xid uint32, list ...uint32) []byte {
+	h := rpcrdma.Header{Version: rpcrdma.Version1, XID: xid, Credits: 8, Type: rpcrdma.TypeMsg}
+	b := binary.BigEndian.AppendUint32(h.Append(nil), xid)
+	for _, w := range list {
+		b = binary.BigEndian.AppendUint32(b, w)
+	}
+	return b
+}
+
+// interleaved runs calls and replies of a few clients on a few connections, and returns what is found. Most of the time few calls are
+// open, and most replies follow their calls.
+func interleaved(t *testing.T, seed uint64, table bool) string {
+	t.Helper()
+	s := New(nil)
+	s.Apart()
+	s.Copies()
+	opt := transaction.Options{Ended: s.Ended, Messages: s, Detach: true}
+	if table {
+		opt.Messages = collecting{s}
+	}
+	view := rpc.View{Names: &rpc.Names{}}
+	tracker := transaction.NewTracker(opt, func(tx *transaction.Transaction) {
+		view.Set(tx)
+		view.Learn()
+		s.Transaction(&view)
+	})
+	type call struct {
+		c    *rdma.Connection
+		data []byte
+		tag  rdma.Tag
+	}
+	var conns [5]*rdma.Connection
+	for i := range conns {
+		conns[i] = &rdma.Connection{ID: i + 1, Fabric: rdma.RoCEv2}
+		conns[i].Ends[0].Addr = netip.AddrFrom4([4]byte{192, 0, 2, byte(2 + i/3)})
+		conns[i].Ends[1].Addr = netip.AddrFrom4([4]byte{192, 0, 2, 1})
+	}
+	var ref rdma.Ref
+	send := func(c *rdma.Connection, from rdma.Side, data []byte) rdma.Tag {
+		ref.Number++
+		ref.Time += 1000
+		return tracker.Send(c, &rdma.Send{From: from, Data: data, Length: len(data), First: ref, Last: ref, Packets: 1})
+	}
+	rng := rand.New(rand.NewPCG(seed, 41))
+	most := 1 + rng.IntN(3)*rng.IntN(40)
+	var open []call
+	for xid := range uint32(300) {
+		x := call{c: conns[rng.IntN(1+rng.IntN(len(conns)))]}
+		version := 3 - uint32(rng.IntN(8)/7)
+		x.data = message(xid, 0, 2, 100003, version, 0, 0, 0, 0, 0)
+		x.tag = send(x.c, 0, x.data)
+		open = append(open, x)
+		for len(open) > 0 && (len(open) >= most || rng.IntN(3) == 0) {
+			i := rng.IntN(len(open))
+			x := open[i]
+			open = slices.Delete(open, i, i+1)
+			switch rng.IntN(24) {
+			case 0: // it gets no reply
+			case 1:
+				send(x.c, 0, x.data)
+				fallthrough
+			default:
+				tag := send(x.c, 1, message(binary.BigEndian.Uint32(x.data), 1, 0, 0, 0, 0))
+				if rng.IntN(4) > 0 {
+					tracker.SendAcked(x.c, 1, tag, ref)
+				}
+			}
+		}
+	}
+	tracker.Flush()
+	return reportOf(t, s)
+}
+
+// TestLoneInterleaved: calls are counted the same, be the Recorder told of lone ones or not.
+func TestLoneInterleaved(t *testing.T) {
+	for seed := range uint64(100) {
+		if all, some := interleaved(t, seed, true), interleaved(t, seed, false); all != some {
+			t.Fatalf("%d: all are told\n%s\nnot lone ones\n%s", seed, all, some)
+		}
+	}
+}
+
+// feed decodes packets that others follow.
+func feed(d *decode.Decoder, packets []capture.Packet) {
+	b := new(capture.Batch)
+	for _, p := range packets {
+		b.Append(p)
+	}
+	d.Batch(b)
+}
