@@ -18,11 +18,17 @@ type book struct {
 
 // leaf says that a file was found under a name. There is one at most for each handle, directory and name.
 type leaf struct {
-	parent       string // handle of the directory; "" if not known
+	dir          *directory
 	name, handle []byte // in room of the leaf's own, which is used again
 	sums         [2]uint64
 	next         [2]int32 // in the chains of the tables; if it is free, the first is the next free one
 	in           [2]bool
+}
+
+// directory is what the names in a directory have in common. There may be several of one directory.
+type directory struct {
+	handle []byte // empty if not known
+	sum    uint64 // of the handle
 }
 
 // keepLeaf is how much room a free leaf keeps for a name, and for a handle.
@@ -48,34 +54,49 @@ func (b *book) head(table int, sum uint64) *int32 {
 	return &heads[sum&uint64(len(heads)-1)]
 }
 
-// ofHandle finds the leaf of a handle, which has its newest name; 0 if it has none.
-func (b *book) ofHandle(sum uint64, handle []byte) int32 {
-	i := *b.head(byHandle, sum)
+// ofHandle finds the leaf of a handle, which has its newest name; 0 if it has none. It returns the sum of the handle as well. The book
+// may be nil.
+func (b *book) ofHandle(handle []byte) (i int32, sum uint64) {
+	if n := len(handle); n >= 16 && n <= 32 {
+		sum = fourSum(sumSeeds[0], handle)
+	} else {
+		sum = handleSum(handle)
+	}
+	if b == nil {
+		return 0, sum
+	}
+	i = *b.head(byHandle, sum)
 	for i != 0 {
 		x := &b.leaves[i]
-		if x.sums[byHandle] == sum && string(x.handle) == string(handle) {
+		if x.sums[byHandle] == sum && same(x.handle, handle) {
 			break
 		}
 		i = x.next[byHandle]
 	}
-	return i
+	return i, sum
 }
 
-// ofName finds the leaf of a name, which has its newest handle; 0 if it has none.
-func (b *book) ofName(sum uint64, parent, name []byte) int32 {
-	i := *b.head(byName, sum)
+// ofName finds the leaf of a name, which has its newest handle; 0 if it has none. It returns the sum of the name as well. The directory
+// may be nil, or that of the parent.
+func (b *book) ofName(dir *directory, parent, name []byte) (i int32, sum uint64) {
+	if dir != nil {
+		sum = keyedSum(dir.sum, name)
+	} else {
+		sum = keyedSum(handleSum(parent), name)
+	}
+	i = *b.head(byName, sum)
 	for i != 0 {
 		x := &b.leaves[i]
-		if x.sums[byName] == sum && x.is(parent, name) {
+		if x.sums[byName] == sum && (x.dir == dir || same(x.dir.handle, parent)) && string(x.name) == string(name) {
 			break
 		}
 		i = x.next[byName]
 	}
-	return i
+	return i, sum
 }
 
 // add makes a leaf that is in no table.
-func (b *book) add(handle []byte, parent string, name []byte, sums [2]uint64) int32 {
+func (b *book) add(handle []byte, dir *directory, name []byte, sums [2]uint64) int32 {
 	i := b.free
 	if i == 0 {
 		i = int32(len(b.leaves))
@@ -84,17 +105,21 @@ func (b *book) add(handle []byte, parent string, name []byte, sums [2]uint64) in
 		b.free = b.leaves[i].next[byHandle]
 	}
 	x := &b.leaves[i]
-	x.handle, x.parent, x.sums = append(x.handle, handle...), parent, sums
+	x.handle, x.dir, x.sums = append(x.handle, handle...), dir, sums
 	x.name = append(x.name, name...)
 	return i
 }
 
-// put puts a leaf into a table that it is not in.
-func (b *book) put(table int, i int32) {
+// put puts leaf i, which is x, into a table that it is not in.
+func (b *book) put(table int, x *leaf, i int32) {
 	if b.count[table] >= len(b.heads[table]) {
 		b.widen(table)
 	}
-	x := &b.leaves[i]
+	b.link(table, x, i)
+}
+
+// link is put if there are enough chains.
+func (b *book) link(table int, x *leaf, i int32) {
 	h := b.head(table, x.sums[table])
 	x.in[table], x.next[table] = true, *h
 	*h = i
@@ -103,18 +128,16 @@ func (b *book) put(table int, i int32) {
 
 // widen makes twice as many chains.
 func (b *book) widen(table int) {
-	b.heads[table] = make([]int32, 2*len(b.heads[table]))
+	b.heads[table], b.count[table] = make([]int32, 2*len(b.heads[table])), 0
 	for i := range b.leaves {
 		if x := &b.leaves[i]; x.in[table] {
-			h := b.head(table, x.sums[table])
-			x.next[table], *h = *h, int32(i)
+			b.link(table, x, int32(i))
 		}
 	}
 }
 
-// take takes a leaf out of a table that it is in. One that is in none is free.
-func (b *book) take(table int, i int32) {
-	x := &b.leaves[i]
+// take takes leaf i, which is x, out of a table that it is in.
+func (b *book) take(table int, x *leaf, i int32) {
 	at := b.head(table, x.sums[table])
 	for *at != i {
 		at = &b.leaves[*at].next[table]
@@ -122,10 +145,12 @@ func (b *book) take(table int, i int32) {
 	*at = x.next[table]
 	x.in[table] = false
 	b.count[table]--
-	if !x.in[byHandle] && !x.in[byName] {
-		x.parent, x.name, x.handle = "", kept(x.name), kept(x.handle)
-		x.next[byHandle], b.free = b.free, i
-	}
+}
+
+// release frees leaf i, which is x and is in no table any more.
+func (b *book) release(x *leaf, i int32) {
+	x.dir, x.name, x.handle = nil, kept(x.name), kept(x.handle)
+	x.next[byHandle], b.free = b.free, i
 }
 
 // kept is the room of b, if it is to be kept.
@@ -138,11 +163,11 @@ func kept(b []byte) []byte {
 
 // is reports whether it is a name in a directory.
 func (x *leaf) is(parent, name []byte) bool {
-	return string(x.name) == string(name) && x.parent == string(parent)
+	return same(x.dir.handle, parent) && string(x.name) == string(name)
 }
 
 // size is what the leaf takes in one of the tables, in bytes.
-func (x *leaf) size() int { return len(x.handle) + len(x.parent) + len(x.name) + entryBytes }
+func (x *leaf) size() int { return len(x.handle) + len(x.dir.handle) + len(x.name) + entryBytes }
 
 // rehash puts all leaves where this process looks for them, whose sums are others: the book is as another process has saved it.
 func (b *book) rehash() {
@@ -150,13 +175,14 @@ func (b *book) rehash() {
 	*b = *newBook()
 	for i := range old {
 		x := old[i]
-		if !x.in[byHandle] && !x.in[byName] {
+		if !x.in[byHandle] && !x.in[byName] || x.dir == nil {
 			continue
 		}
-		n := b.add(x.handle, x.parent, x.name, [2]uint64{byHandle: handleSum(x.handle), byName: nameSum([]byte(x.parent), x.name)})
+		x.dir.sum = handleSum(x.dir.handle)
+		n := b.add(x.handle, x.dir, x.name, [2]uint64{byHandle: handleSum(x.handle), byName: keyedSum(x.dir.sum, x.name)})
 		for table, in := range x.in {
 			if in {
-				b.put(table, n)
+				b.put(table, &b.leaves[n], n)
 			}
 		}
 	}
@@ -170,19 +196,27 @@ var (
 
 func handleSum(handle []byte) uint64 { return keyedSum(sumSeeds[0], handle) }
 
-func nameSum(parent, name []byte) uint64 { return keyedSum(handleSum(parent), name) }
+// same reports whether two handles are the same. It compares those of 16 to 32 bytes, which most have, without a call.
+func same(a, b []byte) bool {
+	n := len(a)
+	if n != len(b) {
+		return false
+	}
+	if n < 16 || n > 32 {
+		return string(a) == string(b)
+	}
+	return *(*[16]byte)(a) == *(*[16]byte)(b) && *(*[16]byte)(a[n-16:]) == *(*[16]byte)(b[len(b)-16:])
+}
 
 // keyedSum is a checksum of some bytes, with a key that nobody can guess. Most handles have 16 to 32 bytes, and most names no more.
 func keyedSum(key uint64, b []byte) uint64 {
-	var x, y, z, w uint64
+	var x, y uint64
 	n := len(b)
 	switch {
 	case n > 32:
 		x = maphash.Bytes(longSeed, b)
 	case n >= 16:
-		last := b[n-16:]
-		x, y = binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:])
-		z, w = binary.LittleEndian.Uint64(last), binary.LittleEndian.Uint64(last[8:])
+		return fourSum(key, b)
 	case n >= 8:
 		x, y = binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[n-8:])
 	case n >= 4:
@@ -190,6 +224,17 @@ func keyedSum(key uint64, b []byte) uint64 {
 	case n > 0:
 		x = uint64(b[0])<<16 | uint64(b[n/2])<<8 | uint64(b[n-1])
 	}
+	return mixed(key, x, y, 0, 0, n)
+}
+
+// fourSum is keyedSum for 16 to 32 bytes.
+func fourSum(key uint64, b []byte) uint64 {
+	last := b[len(b)-16:]
+	return mixed(key, binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:]),
+		binary.LittleEndian.Uint64(last), binary.LittleEndian.Uint64(last[8:]), len(b))
+}
+
+func mixed(key, x, y, z, w uint64, n int) uint64 {
 	hi, lo := bits.Mul64(x^sumSeeds[1], y^key)
 	hi, lo = bits.Mul64(z^hi^lo^sumSeeds[2], w^uint64(n)*sumSeeds[1]^key)
 	return hi ^ lo

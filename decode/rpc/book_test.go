@@ -18,8 +18,14 @@ func TestRehash(t *testing.T) {
 	}
 	handles, names := n.byHandle(), n.byName()
 	for i := range n.book.leaves {
-		n.book.leaves[i].sums = [2]uint64{random.Uint64(), random.Uint64()}
+		x := &n.book.leaves[i]
+		x.sums = [2]uint64{random.Uint64(), random.Uint64()}
+		if x.dir != nil {
+			x.dir.sum = random.Uint64()
+		}
 	}
+	// A file may hold what no book has.
+	n.book.leaves = append(n.book.leaves, leaf{name: []byte("name"), in: [2]bool{true, true}})
 	n.book.rehash()
 	again := Names{book: n.book, bytes: n.bytes}
 	if now := again.byHandle(); len(now) != len(handles) || len(now) < 100 {
@@ -33,6 +39,28 @@ func TestRehash(t *testing.T) {
 	}
 	if now := again.byName(); len(now) != len(names) {
 		t.Errorf("%d names, want %d", len(now), len(names))
+	}
+	for i := range again.book.leaves {
+		if x := &again.book.leaves[i]; x.in[byName] && x.dir.sum != handleSum(x.dir.handle) {
+			t.Fatalf("the sum of directory %q is that of another process", x.dir.handle)
+		}
+	}
+}
+
+// TestSameHandle changes each byte of handles of all lengths.
+func TestSameHandle(t *testing.T) {
+	for n := range 70 {
+		a, b := make([]byte, n), make([]byte, n)
+		if !same(a, b) || same(a, make([]byte, n+1)) || same(make([]byte, n+1), a) {
+			t.Errorf("%d bytes: same fails", n)
+		}
+		for i := range a {
+			a[i] = 1
+			if same(a, b) || same(b, a) {
+				t.Errorf("%d bytes: byte %d does not count", n, i)
+			}
+			a[i] = 0
+		}
 	}
 }
 
@@ -53,6 +81,9 @@ func TestKeyedSum(t *testing.T) {
 		}
 		if seen[keyedSum(other, b)] || seen[keyedSum(key, make([]byte, n+1))] {
 			t.Errorf("%d bytes: key or length do not count", n)
+		}
+		if _, sum := (*book)(nil).ofHandle(b); sum != handleSum(b) {
+			t.Errorf("%d bytes: a search has another sum", n)
 		}
 	}
 }

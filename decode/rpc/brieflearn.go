@@ -1,8 +1,6 @@
 package rpc
 
 import (
-	"encoding/binary"
-
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
@@ -13,6 +11,35 @@ func (b *Brief) Learn(tx *transaction.Transaction, n *Names) bool {
 	return b.Set(tx) && (n == nil || b.learn(tx, n))
 }
 
+// tale is what the results of a procedure tell of names.
+type tale uint8
+
+const (
+	various tale = iota // what has to be decoded
+	found3              // of NFSv3: a handle was found under a name
+	made3               // the same, if a handle follows
+	removed3
+	renamed3
+)
+
+// tells is what a procedure tells, if it teaches.
+func tells(tx *transaction.Transaction) tale {
+	if tx.Program != nfs3.NFS_PROGRAM || tx.Version != nfs3.NFS_V3 {
+		return various
+	}
+	switch tx.Procedure {
+	case nfs3.NFSPROC3_LOOKUP:
+		return found3
+	case nfs3.NFSPROC3_CREATE, nfs3.NFSPROC3_MKDIR, nfs3.NFSPROC3_SYMLINK, nfs3.NFSPROC3_MKNOD:
+		return made3
+	case nfs3.NFSPROC3_REMOVE, nfs3.NFSPROC3_RMDIR:
+		return removed3
+	case nfs3.NFSPROC3_RENAME:
+		return renamed3
+	}
+	return various
+}
+
 // learn learns from the transaction that Set has accepted. It returns false, and has learned nothing, if more of it has to be decoded.
 func (b *Brief) learn(tx *transaction.Transaction, n *Names) bool {
 	m := b.messages
@@ -21,43 +48,47 @@ func (b *Brief) learn(tx *transaction.Transaction, n *Names) bool {
 		return !m.outline.tells()
 	case !m.teaches || b.Failed:
 		return true
-	case tx.Program != nfs3.NFS_PROGRAM || tx.Version != nfs3.NFS_V3 || mayReduce(&tx.Call) || mayReduce(&tx.Reply):
+	case m.tells == various || mayReduce(&tx.Call) || mayReduce(&tx.Reply):
 		return false
 	}
-	return b.learn3(tx, n)
-}
-
-// learn3 learns from a call of NFSv3 that was executed. It returns false, and has learned nothing, if it is none of those that name one
-// file.
-func (b *Brief) learn3(tx *transaction.Transaction, n *Names) bool {
 	args, at := tx.Call.Payload, b.argsAt
-	result, given := tx.Reply.Payload, b.resultAt+4 // behind the status
-	switch tx.Procedure {
-	case nfs3.NFSPROC3_LOOKUP:
-		dir, at := opaque3(args, at)
-		name, _ := opaque3(args, at)
+	switch m.tells {
+	case found3, made3:
+		result, given := tx.Reply.Payload, b.resultAt+4 // behind the status
+		if m.tells == made3 {
+			if word3(result, given) == 0 { // no handle follows
+				return true
+			}
+			given += 4
+		}
 		child, _ := opaque3(result, given)
-		n.learn(dir, child, name)
-	case nfs3.NFSPROC3_CREATE, nfs3.NFSPROC3_MKDIR, nfs3.NFSPROC3_SYMLINK, nfs3.NFSPROC3_MKNOD:
-		if binary.BigEndian.Uint32(result[given:]) == 0 { // no handle follows
+		i, sum := n.book.ofHandle(child)
+		if i != 0 && n.book.leaves[i].named3(args, at) {
 			return true
 		}
 		dir, at := opaque3(args, at)
 		name, _ := opaque3(args, at)
-		child, _ := opaque3(result, given+4)
-		n.learn(dir, child, name)
-	case nfs3.NFSPROC3_REMOVE, nfs3.NFSPROC3_RMDIR:
+		n.told(i, sum, child, dir, name)
+	case removed3:
 		dir, at := opaque3(args, at)
 		name, _ := opaque3(args, at)
 		n.remove(dir, name)
-	case nfs3.NFSPROC3_RENAME:
+	case renamed3:
 		fromDir, at := opaque3(args, at)
 		from, at := opaque3(args, at)
 		toDir, at := opaque3(args, at)
 		to, _ := opaque3(args, at)
 		n.rename(fromDir, from, toDir, to)
-	default:
-		return false
 	}
 	return true
+}
+
+// named3 reports whether a leaf has the name that arguments of NFSv3 begin with.
+func (x *leaf) named3(args []byte, at int) bool {
+	dir, at := opaque3(args, at)
+	if !same(x.dir.handle, dir) {
+		return false
+	}
+	name, _ := opaque3(args, at)
+	return string(x.name) == string(name)
 }

@@ -29,6 +29,7 @@ type messages struct {
 	compound     bool       // both are lists of operations
 	gives        bool       // result gives a file handle
 	teaches      bool       // View.Learn may have use for the result
+	tells        tale       // what it tells Brief.Learn then
 
 	// What passes over them, and whether that can tell the status.
 	skipArgs, skipResult xdr.Skipper
@@ -100,7 +101,7 @@ func (m *messages) make(tx *transaction.Transaction, p *xdr.Procedure) bool {
 		m.compound = true
 	}
 	e := ops.Procedure(tx.Program, tx.Version, tx.Procedure)
-	m.gives, m.teaches = e != nil && e.Gives.Has(ops.Handle), teaches(e, m.args)
+	m.gives, m.teaches, m.tells = e != nil && e.Gives.Has(ops.Handle), teaches(e, m.args), tells(tx)
 	m.forBrief()
 	return true
 }

@@ -71,11 +71,14 @@ func (v *View) usual3() bool {
 func opaque3(b []byte, at int) (item []byte, next int) {
 	size := int(word3(b, at))
 	at += 4
+	if size == 0 {
+		return b[:0:0], at
+	}
 	return b[at : at+size : at+size], at + (size+3)&^3
 }
 
 // word3 is a number in such a message.
-func word3(b []byte, at int) uint32 { return binary.BigEndian.Uint32(b[at:]) }
+func word3(b []byte, at int) uint32 { return binary.BigEndian.Uint32(b[at : at+4 : at+4]) }
 
 // optional3 passes over attributes that may be there.
 func optional3(b []byte, at, size int) (next int) {

@@ -40,6 +40,20 @@ func FuzzUsual3(f *testing.F) {
 		f.Add(byte(number), m[0].Append(nil), append([]byte{0, 0, 0, 2}, make([]byte, 40)...), true) // an error, without attributes
 		f.Add(byte(number), m[0].Append(nil), []byte{}, false)
 	}
+	// What is learned again, but for one item.
+	other := nfs3.Diropargs3{Dir: nfs3.NfsFh3{Data: []byte("director2")}, Name: []byte("name")}
+	for _, m := range [][2]xdr.Message{
+		{&nfs3.LOOKUP3args{What: other}, &nfs3.LOOKUP3res{Resok: nfs3.LOOKUP3resok{Object: file}}},
+		{&nfs3.LOOKUP3args{What: nfs3.Diropargs3{Dir: dir.Dir, Name: []byte("nam2")}}, &nfs3.LOOKUP3res{Resok: nfs3.LOOKUP3resok{Object: file}}},
+		{&nfs3.LOOKUP3args{What: nfs3.Diropargs3{Dir: dir.Dir, Name: []byte("..")}}, &nfs3.LOOKUP3res{Resok: nfs3.LOOKUP3resok{Object: file}}},
+		{&nfs3.LOOKUP3args{What: dir}, &nfs3.LOOKUP3res{Resok: nfs3.LOOKUP3resok{Object: nfs3.NfsFh3{Data: []byte("fil2")}}}},
+		{&nfs3.LOOKUP3args{What: dir}, &nfs3.LOOKUP3res{}},
+	} {
+		f.Add(byte(nfs3.NFSPROC3_LOOKUP), m[0].Append(nil), m[1].Append(nil), true)
+	}
+	f.Add(byte(nfs3.NFSPROC3_CREATE), (&nfs3.CREATE3args{Where: other}).Append(nil), (&nfs3.CREATE3res{}).Append(nil), true)
+	f.Add(byte(nfs3.NFSPROC3_CREATE), (&nfs3.CREATE3args{Where: other}).Append(nil),
+		(&nfs3.CREATE3res{Resok: nfs3.CREATE3resok{Obj: nfs3.PostOpFh3{HandleFollows: true, Handle: file}}}).Append(nil), true)
 	call, reply := oncrpc.Call{RPCVersion: oncrpc.Version}, oncrpc.Reply{}
 	f.Fuzz(func(t *testing.T, number byte, args, result []byte, replied bool) {
 		tx := transaction.Transaction{Named: true, Program: nfs3.NFS_PROGRAM, Version: nfs3.NFS_V3, Procedure: uint32(number)}

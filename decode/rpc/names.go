@@ -28,7 +28,7 @@ type Names struct {
 	book   *book      // nil: nothing
 	bytes  int        // of both its tables; strings that they share count twice
 	attrs  nfs4.Attrs // scratch
-	dir    string     // the directory named last: most names are told directory by directory
+	dir    *directory // the directory named last: most names are told directory by directory
 	recent recent
 
 	// Limit is how many bytes may be remembered (40 MiB).
@@ -66,7 +66,7 @@ func (n *Names) Path(handle []byte) string {
 	}
 	path := string(x.name)
 	for range maxDepth {
-		if x = n.leafOf([]byte(x.parent)); x == nil {
+		if x = n.leafOf(x.dir.handle); x == nil {
 			return path
 		}
 		path = string(x.name) + "/" + path
@@ -84,15 +84,15 @@ func (v *View) Learn() {
 
 // learn is Learn for what may have something to tell.
 func (v *View) learn() {
-	n := v.Names
-	if n == nil {
-		return
+	if n := v.Names; n != nil && (v.usual == nil || !v.brief.learn(v.Tx, n)) {
+		v.learnAll(n)
 	}
+}
+
+// learnAll is learn for what has to be decoded.
+func (v *View) learnAll(n *Names) {
 	gives := v.gives
 	if m := v.usual; m != nil {
-		if v.brief.learn(v.Tx, n) {
-			return
-		}
 		gives = m.gives
 	}
 	if v.Result() == nil {
@@ -200,10 +200,7 @@ func (n *Names) filehandle(f *nfs4.Fattr4) []byte {
 
 // leafOf has the newest name of a handle; nil if none is known. It is valid until Names learns more.
 func (n *Names) leafOf(handle []byte) *leaf {
-	if n.book == nil {
-		return nil
-	}
-	if i := n.book.ofHandle(handleSum(handle), handle); i != 0 {
+	if i, _ := n.book.ofHandle(handle); i != 0 {
 		return &n.book.leaves[i]
 	}
 	return nil
@@ -211,39 +208,45 @@ func (n *Names) leafOf(handle []byte) *leaf {
 
 // rename moves a name.
 func (n *Names) rename(fromDir, from, toDir, to []byte) {
-	if n.book == nil {
+	b := n.book
+	if b == nil {
 		return
 	}
-	i := n.book.ofName(nameSum(fromDir, from), fromDir, from)
+	i, _ := b.ofName(n.near(fromDir), fromDir, from)
 	if i == 0 {
 		n.remove(toDir, to)
 		return
 	}
-	h, sum := n.book.leaves[i].handle, nameSum(toDir, to)
-	n.removeOf(sum, toDir, to)
-	if n.move(i, sum, fromDir, from, toDir, to) {
+	h, dir := b.leaves[i].handle, n.near(toDir)
+	sum := n.removeOf(dir, toDir, to)
+	if n.move(i, sum, dir, toDir, to) {
 		return
 	}
 	child := bytes.Clone(h)
 	n.remove(fromDir, from)
-	n.set(handleSum(child), child, toDir, to)
+	i, sum = b.ofHandle(child)
+	n.set(i, sum, child, toDir, to)
 }
 
 // move is the usual rename: a handle has the old name only, that of leaf i, and the names fit. It does not look for what it knows: that
-// the new name, whose sum it gets, is not there.
-func (n *Names) move(i int32, sum uint64, fromDir, from, toDir, to []byte) bool {
-	x := &n.book.leaves[i]
-	if !x.in[byHandle] || string(fromDir) == string(toDir) && string(from) == string(to) {
+// the new name, whose sum it gets, is not there. If both names are the same, the leaf has just been removed, and is in no table.
+func (n *Names) move(i int32, sum uint64, dir *directory, toDir, to []byte) bool {
+	b := n.book
+	x := &b.leaves[i]
+	if !x.in[byHandle] {
 		return false
 	}
-	held := n.bytes + 2*(len(toDir)+len(to)-len(fromDir)-len(from))
+	held := n.bytes + 2*(len(toDir)+len(to)-len(x.dir.handle)-len(x.name))
 	if held > n.limit() {
 		return false
 	}
+	if dir == nil {
+		dir = n.directory(toDir)
+	}
 	n.bytes = held
-	n.book.take(byName, i)
-	x.parent, x.name, x.sums[byName] = n.directory(toDir), append(x.name[:0], to...), sum
-	n.book.put(byName, i)
+	b.take(byName, x, i)
+	x.dir, x.name, x.sums[byName] = dir, append(x.name[:0], to...), sum
+	b.link(byName, x, i)
 	n.recent.renamed(x.handle)
 	return true
 }
@@ -251,82 +254,108 @@ func (n *Names) move(i int32, sum uint64, fromDir, from, toDir, to []byte) bool 
 // remove forgets a name that has been removed from its directory.
 func (n *Names) remove(parent, name []byte) {
 	if n.book != nil {
-		n.removeOf(nameSum(parent, name), parent, name)
+		n.removeOf(n.near(parent), parent, name)
 	}
 }
 
-// removeOf is remove for a name with a sum.
-func (n *Names) removeOf(sum uint64, parent, name []byte) {
-	i := n.book.ofName(sum, parent, name)
+// removeOf is remove for a name in a directory that is nil, or that of the parent. It returns the sum of the name.
+func (n *Names) removeOf(dir *directory, parent, name []byte) uint64 {
+	b := n.book
+	i, sum := b.ofName(dir, parent, name)
 	if i == 0 {
-		return
+		return sum
 	}
-	x := &n.book.leaves[i]
+	x := &b.leaves[i]
 	size := x.size()
 	if x.in[byHandle] {
 		n.recent.renamed(x.handle)
 		n.bytes -= size
-		n.book.take(byHandle, i)
+		b.take(byHandle, x, i)
 	}
 	n.bytes -= size
-	n.book.take(byName, i)
+	b.take(byName, x, i)
+	b.release(x, i)
+	return sum
 }
 
-// directory is the handle of a directory, as it is kept. Names share a string as long as it stays the same.
-func (n *Names) directory(parent []byte) string {
-	if n.dir != string(parent) {
-		n.dir = string(parent)
+// near is the directory named last if it is that of the parent, as it nearly always is; else nil.
+func (n *Names) near(parent []byte) *directory {
+	if d := n.dir; d != nil && same(d.handle, parent) {
+		return d
 	}
+	return nil
+}
+
+// directory makes a directory that names are kept in. They share it as long as the next one is of the same.
+func (n *Names) directory(parent []byte) *directory {
+	n.dir = &directory{bytes.Clone(parent), handleSum(parent)}
 	return n.dir
 }
 
+// learn gives a handle a name. Most names are known.
 func (n *Names) learn(parent, child, name []byte) {
+	i, sum := n.book.ofHandle(child)
+	if i == 0 || !n.book.leaves[i].is(parent, name) {
+		n.told(i, sum, child, parent, name)
+	}
+}
+
+// told gives a handle a name that is not known, unless it is none that a file can have. It gets what ofHandle returns.
+func (n *Names) told(old int32, sum uint64, child, parent, name []byte) {
 	if len(child) == 0 || len(name) == 0 || string(name) == "." || string(name) == ".." {
 		return
 	}
-	sum := handleSum(child)
-	if b := n.book; b != nil {
-		if i := b.ofHandle(sum, child); i != 0 && b.leaves[i].is(parent, name) {
-			return
-		}
-	}
-	n.set(sum, child, parent, name)
+	n.set(old, sum, child, parent, name)
 }
 
-// set gives a handle, whose sum it gets, a name.
-func (n *Names) set(sum uint64, child, parent, name []byte) {
+// set gives a handle a name. It gets the leaf of the handle, 0 if there is none, and its sum.
+func (n *Names) set(old int32, sum uint64, child, parent, name []byte) {
 	b, size := n.book, len(child)+len(parent)+len(name)+entryBytes
 	if b == nil || b.count[byHandle] >= maxNames || b.count[byName] >= maxNames || n.bytes+2*size > n.limit() {
 		if b != nil {
 			n.Forgotten++
 		}
-		b = newBook()
+		b, old = newBook(), 0
 		n.book, n.bytes = b, 0
 		n.recent.forget()
 	}
-	sums := [2]uint64{byHandle: sum, byName: nameSum(parent, name)}
-	old, was := b.ofHandle(sums[byHandle], child), b.ofName(sums[byName], parent, name)
+	dir, sums := n.near(parent), [2]uint64{byHandle: sum}
+	was, sum := b.ofName(dir, parent, name)
+	sums[byName] = sum
 	at := was // the leaf that says the same, if there is one
 	switch {
 	case old != 0 && b.leaves[old].is(parent, name):
 		at = old
 	case was == 0 || string(b.leaves[was].handle) != string(child):
-		at = b.add(child, n.directory(parent), name, sums)
+		if dir == nil {
+			dir = n.directory(parent)
+		}
+		at = b.add(child, dir, name, sums)
 	}
-	for table, i := range [2]int32{byHandle: old, byName: was} {
-		n.bytes += size
-		if i != 0 {
-			n.bytes -= b.leaves[i].size()
-		}
-		if i == at {
-			continue
-		}
-		b.put(table, at)
-		if i != 0 {
-			b.take(table, i)
-		}
-	}
+	n.bytes += 2 * size
+	n.replace(byHandle, old, at)
+	n.replace(byName, was, at)
 	n.recent.renamed(child)
+}
+
+// replace puts a leaf into a table, in the place of another if there is one. The bytes of the new one have been counted.
+func (n *Names) replace(table int, old, at int32) {
+	b := n.book
+	x := &b.leaves[at]
+	if old == 0 {
+		b.put(table, x, at)
+		return
+	}
+	o := &b.leaves[old]
+	n.bytes -= o.size()
+	if old == at {
+		return
+	}
+	b.put(table, x, at)
+	b.take(table, o, old)
+	if !o.in[byHandle] && !o.in[byName] {
+		b.release(o, old)
+	}
 }
 
 // limit is how many bytes may be remembered.

@@ -11,6 +11,12 @@ import (
 // TestNames compares Names with two plain maps, and what it says it holds with what is there.
 func TestNames(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 5))
+	var handles []string
+	for _, size := range []int{1, 9, 16, 28, 32, 40} { // two of each, which differ in a byte
+		h := strings.Repeat("handle of", 5)[:size]
+		at := random.IntN(size)
+		handles = append(handles, h, h[:at]+"x"+h[at+1:])
+	}
 	n := &Names{}
 	byHandle, byName := make(map[string]entry), make(map[entry]string)
 	remove := func(e entry) {
@@ -24,7 +30,7 @@ func TestNames(t *testing.T) {
 		}
 	}
 	for step := range 20_000 {
-		handle := func() string { return "handle " + strconv.Itoa(random.IntN(12)) }
+		handle := func() string { return handles[random.IntN(len(handles))] }
 		name := func() string {
 			if random.IntN(50) == 0 {
 				return strings.Repeat("long", 600) // two of them are longer than the path of a directory that is kept
@@ -58,11 +64,11 @@ func TestNames(t *testing.T) {
 		if !maps.Equal(n.byHandle(), byHandle) || !maps.Equal(n.byName(), byName) {
 			t.Fatalf("step %d: %v, %v, want %v, %v", step, n.byHandle(), n.byName(), byHandle, byName)
 		}
-		for i := range 13 {
+		for _, s := range append(handles, "another") {
 			if step >= 2000 {
 				break
 			}
-			h := []byte("handle " + strconv.Itoa(i))
+			h := []byte(s)
 			if got, want := string(n.AppendPath(nil, h)), n.Path(h); got != want {
 				t.Fatalf("step %d: path of %s is %q, want %q", step, h, got, want)
 			}
@@ -89,6 +95,14 @@ func TestNamesAllocate(t *testing.T) {
 	if a := testing.AllocsPerRun(100, func() { n.learn(dir, child, name) }); a != 0 {
 		t.Errorf("%v allocations for a name that is known", a)
 	}
+	if a := testing.AllocsPerRun(100, func() {
+		n.learn(dir, child, name)
+		n.learn(child, child, []byte("."))
+		n.remove(child, other)
+		n.rename(child, other, child, name)
+	}); a != 0 {
+		t.Errorf("%v allocations for other directories", a)
+	}
 	// The room is used again, the directory is shared.
 	if a := testing.AllocsPerRun(100, func() {
 		n.remove(dir, name)
@@ -100,12 +114,78 @@ func TestNamesAllocate(t *testing.T) {
 	}
 }
 
+// TestSameSums gives a leaf the sums of another handle or name, as somebody may find two that have the same: neither is taken for the other.
+func TestSameSums(t *testing.T) {
+	for _, size := range []int{3, 16, 20, 32, 40} {
+		for i := range size {
+			a, b := make([]byte, size), make([]byte, size)
+			b[i] = 1
+			for what, other := range map[string][3][]byte{ // directory, handle, name
+				"handle":    {a, b, a},
+				"directory": {b, a, a},
+				"name":      {a, a, b},
+			} {
+				var n Names
+				n.learn(a, a, a)
+				x := &n.book.leaves[1]
+				n.book.take(byHandle, x, 1)
+				n.book.take(byName, x, 1)
+				_, x.sums[byHandle] = n.book.ofHandle(other[1])
+				_, x.sums[byName] = n.book.ofName(nil, other[0], other[2])
+				n.book.put(byHandle, x, 1)
+				n.book.put(byName, x, 1)
+				if at, _ := n.book.ofHandle(other[1]); (at != 0) != (what != "handle") {
+					t.Errorf("%d bytes, byte %d: another %s gets leaf %d by its handle", size, i, what, at)
+				}
+				for _, dir := range []*directory{nil, {other[0], handleSum(other[0])}} {
+					if at, _ := n.book.ofName(dir, other[0], other[2]); (at != 0) != (what == "handle") {
+						t.Errorf("%d bytes, byte %d: another %s gets leaf %d by its name", size, i, what, at)
+					}
+				}
+				if x.is(other[0], other[2]) != (what == "handle") {
+					t.Errorf("%d bytes, byte %d: is does not see another %s", size, i, what)
+				}
+			}
+		}
+	}
+}
+
+// TestNoNames: what no file can be called is not learned, and neither is what has no handle.
+func TestNoNames(t *testing.T) {
+	for _, e := range [][2]string{{"handle", ""}, {"handle", "."}, {"handle", ".."}, {"", "name"}} {
+		var n Names
+		if n.learn([]byte("directory"), []byte(e[0]), []byte(e[1])); n.book != nil {
+			t.Errorf("%q is learned for %q", e[1], e[0])
+		}
+	}
+}
+
+// TestNamesShareDirectories: names that are told one after the other have their directory in common, and a search or a removal elsewhere
+// does not change that.
+func TestNamesShareDirectories(t *testing.T) {
+	n := &Names{}
+	d1, d2 := []byte("directory 1"), []byte("directory 2")
+	n.learn(d1, []byte("h1"), []byte("a"))
+	n.remove(d2, []byte("b"))
+	n.learn(d2, []byte("h1"), []byte("."))
+	n.rename(d2, []byte("b"), d2, []byte("c"))
+	n.learn(d1, []byte("h2"), []byte("b"))
+	n.rename(d1, []byte("b"), d1, []byte("c"))
+	if a, b := n.book.leaves[1].dir, n.book.leaves[2].dir; a != b || string(a.handle) != string(d1) {
+		t.Errorf("%q and %q are kept apart", a.handle, b.handle)
+	}
+	n.rename(d1, []byte("a"), d2, []byte("a"))
+	if a, b := n.book.leaves[1].dir, n.book.leaves[2].dir; string(a.handle) != string(d2) || string(b.handle) != string(d1) {
+		t.Errorf("directories are %q and %q", a.handle, b.handle)
+	}
+}
+
 // FuzzRename compares a usual rename with the removal of both names and the addition of one.
 func FuzzRename(f *testing.F) {
 	f.Add([]byte("\x00abc\x01abde\x00abe\x01abcd\x02cd\x01abab"))
 	f.Add([]byte("\x00aba\x01abcc\x00aca\x02ab\x02cc\x01ccab"))
 	f.Fuzz(func(t *testing.T, program []byte) {
-		words := [...]string{"", "a", "bb", "root", "a directory of a longer name", "x", "handle of 20 bytes..", "handle of 20 bytes.,"}
+		words := [...]string{"", "a", "bb", "of 40 bytes, which no word of a sum holds", "of 40 bytes. which no word of a sum holds", "root", "a directory of a longer name", "x", "handle of 20 bytes..", "handle of 20 bytes.,"}
 		short, full := Names{Limit: 1200}, Names{Limit: 1200}
 		next := func() []byte {
 			if len(program) == 0 {
@@ -132,7 +212,8 @@ func FuzzRename(f *testing.F) {
 				full.remove(c, d)
 				if ok {
 					full.remove(a, b)
-					full.set(handleSum([]byte(h)), []byte(h), c, d)
+					i, sum := full.book.ofHandle([]byte(h))
+					full.set(i, sum, []byte(h), c, d)
 				}
 			}
 			if !maps.Equal(short.byHandle(), full.byHandle()) || !maps.Equal(short.byName(), full.byName()) || short.bytes != full.bytes || short.Forgotten != full.Forgotten {

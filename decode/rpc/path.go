@@ -40,7 +40,7 @@ func (n *Names) AppendPath(dst, handle []byte) []byte {
 // appendPath appends the path of a leaf that is so many levels above the file.
 func (n *Names) appendPath(dst []byte, x *leaf, level int) []byte {
 	if level < maxDepth {
-		if up := n.leafOf([]byte(x.parent)); up != nil {
+		if up := n.leafOf(x.dir.handle); up != nil {
 			dst = append(n.appendPath(dst, up, level+1), '/')
 		}
 	}
@@ -177,7 +177,7 @@ func (r *recent) look(n *Names, handle []byte, level int) *recentFile {
 	case level == maxDepth:
 		return nil
 	default:
-		up := r.look(n, []byte(x.parent), level+1) // may take the place of f
+		up := r.look(n, x.dir.handle, level+1) // may take the place of f
 		if up == nil || up.depth == maxDepth || len(up.Path)+1+len(x.name) > recentPath {
 			return nil
 		}
@@ -205,9 +205,13 @@ func (r *recent) look(n *Names, handle []byte, level int) *recentFile {
 
 // renamed forgets a file that has another name now, and all files if it may be a directory above one of them.
 func (r *recent) renamed(handle []byte) {
-	if r.stamp == 0 {
-		return // nobody has asked for one
+	if r.stamp != 0 { // somebody has asked for one
+		r.drop(handle)
 	}
+}
+
+// drop is renamed if there may be something to forget.
+func (r *recent) drop(handle []byte) {
 	sum := sumOf(handle)
 	if f := &r.files[sum%Places]; f.sum == sum {
 		f.size = -1

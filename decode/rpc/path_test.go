@@ -37,6 +37,13 @@ func TestNamesLimit(t *testing.T) {
 	if n.Forgotten == 0 {
 		t.Error("nothing forgotten")
 	}
+	// What was known of the handle is forgotten with the rest.
+	n = Names{Limit: 2 * (entryBytes + 20)}
+	n.learn([]byte("root"), []byte("handle"), []byte("a"))
+	n.learn([]byte("root"), []byte("handle"), name[:30])
+	if got := n.Path([]byte("handle")); n.Forgotten != 1 || got != string(name[:30]) || len(n.byName()) != 1 {
+		t.Errorf("%d times forgotten, then %q", n.Forgotten, got)
+	}
 	n = Names{Limit: 1 << 20}
 	for i := range 100_000 {
 		n.learn([]byte("root"), fmt.Append(nil, i), fmt.Append(nil, "name", i))
