@@ -1,8 +1,6 @@
 package rpc
 
 import (
-	"encoding/binary"
-
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
@@ -38,29 +36,38 @@ func (b *Brief) Set(tx *transaction.Transaction) bool {
 	if !tx.Named || !tx.Call.Seen() || !tx.Reply.Seen() {
 		return false
 	}
-	_, m := b.catalog.find(tx)
+	m := b.catalog.known(tx)
+	if m == nil {
+		_, m = b.catalog.find(tx)
+	}
 	if m == nil || !m.brief || m.compound && b.noCompounds {
 		return false
 	}
-	args, results := oncrpc.UsualCall(tx.Call.Payload), oncrpc.UsualReply(tx.Reply.Payload)
-	if args == 0 || results == 0 {
+	r := &b.body.reader // of whole messages: what is at a place in the arguments is there in the call
+	args := oncrpc.UsualCall(tx.Call.Payload)
+	if args == 0 {
 		return false
 	}
-	r := &b.body.reader
-	if b.start(&tx.Call, args) {
+	r.Reset(tx.Call.Payload, len(tx.Call.Payload))
+	if mayReduce(&tx.Call) {
 		b.body.reduceCall(&tx.Call.Header)
 	}
-	argsEnd, ok := r.Skips(m.skipArgs)
+	argsEnd, ok := r.Skips(m.skipArgs, args)
 	if !ok {
 		return false
 	}
-	if b.start(&tx.Reply, results) {
+	results := oncrpc.UsualReply(tx.Reply.Payload)
+	if results == 0 {
+		return false
+	}
+	r.Reset(tx.Reply.Payload, len(tx.Reply.Payload))
+	if mayReduce(&tx.Reply) {
 		if tx.Reply.Header.Type == rpcrdma.TypeError {
 			return false
 		}
 		b.body.reduceReply(&tx.Reply.Header)
 	}
-	resultEnd, ok := r.Skips(m.skipResult)
+	resultEnd, ok := r.Skips(m.skipResult, results)
 	if !ok {
 		return false
 	}
@@ -69,8 +76,8 @@ func (b *Brief) Set(tx *transaction.Transaction) bool {
 	}
 	b.Procedure, b.messages = m.procedure, m
 	b.argsAt, b.resultAt = args, results
-	b.argsLeft, b.resultLeft = len(tx.Call.Payload)-args-argsEnd, len(tx.Reply.Payload)-results-resultEnd
-	b.Failed = m.procedure.StatusFirst && binary.BigEndian.Uint32(tx.Reply.Payload[results:]) != 0
+	b.argsLeft, b.resultLeft = len(tx.Call.Payload)-argsEnd, len(tx.Reply.Payload)-resultEnd
+	b.Failed = m.procedure.StatusFirst && word3(tx.Reply.Payload, results) != 0
 	return true
 }
 
@@ -82,17 +89,6 @@ func (b *Brief) compound(m *messages) (ok bool) {
 		b.Operation = m.procedure.Name
 	}
 	return ok
-}
-
-// start has the reader begin at the arguments or results of a message. It returns whether parts of them may be in chunks.
-func (b *Brief) start(m *transaction.Message, at int) bool {
-	r := &b.body.reader
-	r.Reset(m.Payload[at:], 0)
-	if !mayReduce(m) {
-		return false
-	}
-	r.StartAt(uint32(at))
-	return true
 }
 
 // mayReduce reports whether parts of a message may be in chunks.

@@ -43,6 +43,16 @@ type messages struct {
 // maxPrograms bounds how many program numbers are remembered.
 const maxPrograms = 256
 
+// known finds what most transactions call: a procedure of the same program as the last one, whose messages have been made; else nil.
+func (c *catalog) known(tx *transaction.Transaction) *messages {
+	if p := c.last; p != nil && p.key == programKey(tx.Program, tx.Version) && uint64(tx.Procedure) < uint64(len(p.procs)) {
+		if m := &p.procs[tx.Procedure]; m.args != nil {
+			return m
+		}
+	}
+	return nil
+}
+
 // find finds what a transaction calls; nil is what is not known.
 func (c *catalog) find(tx *transaction.Transaction) (*program, *messages) {
 	p := c.last

@@ -90,8 +90,8 @@ func (v *View) Set(tx *transaction.Transaction) {
 	if v.usual == nil {
 		v.settle()
 	}
-	v.Tx, v.usual = tx, b.messages
-	v.Program, v.Procedure = b.catalog.last.def, b.Procedure
+	p := b.catalog.last.def
+	v.Tx, v.Program, v.Procedure, v.usual = tx, p, b.Procedure, b.messages
 	v.demand = demandCall | demandReply | demandArgs | demandResult
 	v.ArgsLeft, v.ResultLeft = b.argsLeft, b.resultLeft
 	v.ops, v.opsDone, v.fileDone, v.compound = v.ops[:0], !b.Compound, false, b.Compound
@@ -353,6 +353,11 @@ func (v *View) Failed() bool {
 	if v.usual != nil {
 		return v.brief.Failed
 	}
+	return v.fails()
+}
+
+// fails is Failed for a transaction that is not usual.
+func (v *View) fails() bool {
 	tx := v.Tx
 	if !tx.Reply.Seen() {
 		return false

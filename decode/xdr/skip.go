@@ -20,11 +20,10 @@ type Skipper interface {
 // fixed size to it does not overflow.
 const Beyond uint = math.MaxInt/2 + 1
 
-// Skips reports whether m passes over the message at the start of the Reader's bytes, and where it ends. The Reader must be
-// Reset afterwards.
-func (r *Reader) Skips(m Skipper) (end int, ok bool) {
-	off := m.Skip(r, 0)
-	return int(off), off <= uint(len(r.b))
+// Skips reports whether m passes over the message at off in the Reader's bytes, and where it ends. The Reader must be Reset afterwards.
+func (r *Reader) Skips(m Skipper, off int) (end int, ok bool) {
+	next := m.Skip(r, uint(off))
+	return int(next), next <= uint(len(r.b))
 }
 
 // SkipWord returns the number at off, and the offset behind it. A number that is not there is 0.

@@ -45,7 +45,7 @@ func sameType(t *testing.T, m xdr.Message, s xdr.Skipper) {
 	}
 	var r xdr.Reader
 	r.Reset(make([]byte, 400), 0)
-	r.Skips(s)
+	r.Skips(s, 0)
 }
 
 // outlineAsDecoded fails if the Outline of a COMPOUND is not that of the decoded one. The chunks are as fuzz has them.
@@ -69,7 +69,7 @@ func outlineAsDecoded(t *testing.T, b []byte, chunks []xdr.Reduced, fresh func()
 	var r xdr.Reader
 	r.Reset(b, 0)
 	r.ReduceReply(chunks)
-	end, ok := r.Skips(&o)
+	end, ok := r.Skips(&o, 0)
 	r.Reset(b, 0)
 	r.ReduceReply(chunks)
 	m.Decode(&r)
