@@ -22,12 +22,9 @@ const (
 	renamed3
 )
 
-// tells is what a procedure tells, if it teaches.
-func tells(tx *transaction.Transaction) tale {
-	if tx.Program != nfs3.NFS_PROGRAM || tx.Version != nfs3.NFS_V3 {
-		return various
-	}
-	switch tx.Procedure {
+// tells3 is what a procedure of NFSv3 tells, if it teaches.
+func tells3(procedure uint32) tale {
+	switch procedure {
 	case nfs3.NFSPROC3_LOOKUP:
 		return found3
 	case nfs3.NFSPROC3_CREATE, nfs3.NFSPROC3_MKDIR, nfs3.NFSPROC3_SYMLINK, nfs3.NFSPROC3_MKNOD:

@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"github.com/rpcrdma/toolkit/decode/nfs"
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/nfs/ops"
 	"github.com/rpcrdma/toolkit/decode/transaction"
@@ -30,6 +31,7 @@ type messages struct {
 	gives        bool       // result gives a file handle
 	teaches      bool       // View.Learn may have use for the result
 	tells        tale       // what it tells Brief.Learn then
+	nfs3         bool       // of NFSv3
 
 	// What passes over them, and whether that can tell the status.
 	skipArgs, skipResult xdr.Skipper
@@ -111,7 +113,10 @@ func (m *messages) make(tx *transaction.Transaction, p *xdr.Procedure) bool {
 		m.compound = true
 	}
 	e := ops.Procedure(tx.Program, tx.Version, tx.Procedure)
-	m.gives, m.teaches, m.tells = e != nil && e.Gives.Has(ops.Handle), teaches(e, m.args), tells(tx)
+	m.gives, m.teaches = e != nil && e.Gives.Has(ops.Handle), teaches(e, m.args)
+	if m.nfs3 = tx.Program == nfs3.NFS_PROGRAM && tx.Version == nfs3.NFS_V3; m.nfs3 {
+		m.tells = tells3(tx.Procedure)
+	}
 	m.forBrief()
 	return true
 }

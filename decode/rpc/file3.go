@@ -15,10 +15,10 @@ const (
 // usual3 fills in the File of the usual calls of NFSv3 as fileOf does, but reads no more of a usual transaction than that. It
 // returns false for all others.
 func (v *View) usual3() bool {
-	tx := v.Tx
-	if v.usual == nil || tx.Program != nfs3.NFS_PROGRAM || tx.Version != nfs3.NFS_V3 {
+	if m := v.usual; m == nil || !m.nfs3 {
 		return false
 	}
+	tx := v.Tx
 	f, args, at := &v.file, tx.Call.Payload, v.brief.argsAt
 	results, from := tx.Reply.Payload, v.brief.resultAt+4 // behind the status
 	done := !v.brief.Failed

@@ -64,15 +64,6 @@ type Place struct {
 	Slot  int
 }
 
-// Place returns the place of a file; nil without Names, or if its path or the handle are long. Whoever wants more than the path
-// of a file needs one search for it.
-func (n *Names) Place(handle []byte) *Place {
-	if f := n.place(handle, true); f != nil {
-		return &f.Place
-	}
-	return nil
-}
-
 // recent keeps the paths of the files asked for lately. To find one takes one comparison, instead of a search in the
 // tables of Names for the file and for each directory above it.
 type recent struct {
@@ -124,34 +115,32 @@ func sum32(a, b, c, d uint64, n int) uint64 {
 	return hi ^ lo
 }
 
-// place returns a file; if it is not there, it is looked for or nil. What it compares are numbers: nearly all transactions
-// ask for a file that was asked for lately.
-func (n *Names) place(handle []byte, look bool) *recentFile {
-	if n == nil {
+// Place returns the place of a file; nil without Names, or if its path or the handle are long. Whoever wants more than the path
+// of a file needs one search for it. What it compares are numbers: nearly all transactions ask for a file that was asked for lately.
+func (n *Names) Place(handle []byte) *Place {
+	size := len(handle)
+	if n == nil || size > maxHandle {
 		return nil
 	}
 	r := &n.recent
-	if r.stamp == 0 && !look {
-		return nil // nobody has asked for any
-	}
-	if size := len(handle); size >= 16 && size <= 32 {
+	var sum uint64
+	if size >= 16 && size <= 32 {
 		first, last := (*[16]byte)(handle), (*[16]byte)(handle[size-16:])
 		a, b := binary.LittleEndian.Uint64(first[:8]), binary.LittleEndian.Uint64(first[8:])
 		c, d := binary.LittleEndian.Uint64(last[:8]), binary.LittleEndian.Uint64(last[8:])
-		f := &r.files[sum32(a, b, c, d, size)%Places]
+		sum = sum32(a, b, c, d, size)
+		f := &r.files[sum%Places]
 		// That the sum is the same would be no proof: somebody may make two handles that have the same.
 		if w := &f.words; (w[0]^a)|(w[1]^b)|(w[2]^c)|(w[3]^d) == 0 && f.size == size && f.epoch == r.epoch {
-			return f
+			return &f.Place
 		}
-	} else if size > maxHandle {
-		return nil
-	} else if f := r.find(sumOf(handle), handle); f != nil {
-		return f
+	} else {
+		sum = sumOf(handle)
 	}
-	if !look {
-		return nil
+	if f := r.look(n, sum, handle, 0); f != nil {
+		return &f.Place
 	}
-	return r.look(n, handle, 0)
+	return nil
 }
 
 // find returns a file if it is there.
@@ -163,9 +152,9 @@ func (r *recent) find(sum uint64, handle []byte) *recentFile {
 	return f
 }
 
-// look returns a file with its path; nil if the path is long. The file is so many levels above the one that was asked for.
-func (r *recent) look(n *Names, handle []byte, level int) *recentFile {
-	sum := sumOf(handle)
+// look returns a file, whose handle has that sum, with its path; nil if the path is long. The file is so many levels above the one that
+// was asked for.
+func (r *recent) look(n *Names, sum uint64, handle []byte, level int) *recentFile {
 	if f := r.find(sum, handle); f != nil {
 		return f
 	}
@@ -177,7 +166,7 @@ func (r *recent) look(n *Names, handle []byte, level int) *recentFile {
 	case level == maxDepth:
 		return nil
 	default:
-		up := r.look(n, x.dir.handle, level+1) // may take the place of f
+		up := r.look(n, sumOf(x.dir.handle), x.dir.handle, level+1) // may take the place of f
 		if up == nil || up.depth == maxDepth || len(up.Path)+1+len(x.name) > recentPath {
 			return nil
 		}

@@ -96,7 +96,7 @@ func TestAlikeSums(t *testing.T) {
 			n.learn([]byte("root"), a, []byte("a"))
 			n.learn([]byte("root"), b, []byte("b"))
 			n.Place(a)
-			f, g := n.place(a, false), &n.recent.files[sumOf(b)%Places]
+			f, g := &n.recent.files[sumOf(a)%Places], &n.recent.files[sumOf(b)%Places]
 			*g = *f
 			g.sum = sumOf(b)
 			if got := string(n.Place(b).Path); got != "b" {
