@@ -246,7 +246,9 @@ func (e *Encoder) usualFile(b []byte, d *[maxObject]byte, n int, v *rpc.View) []
 	if f.Result != nil {
 		size = result(t, size, f.Result)
 	}
-	size = span(t, size, f)
+	if f.HasRange || f.HasMoved || f.EOF || f.Stable != "" {
+		size = span(t, size, f)
+	}
 	*(*[len(bothEnd)]byte)(t[size&inFile:]) = bothEnd
 	return b[:len(b)+n+len(ofFile)+size+len(bothEnd)]
 }
@@ -255,15 +257,7 @@ func (e *Encoder) usualFile(b []byte, d *[maxObject]byte, n int, v *rpc.View) []
 func result(t *[maxFile]byte, n int, handle []byte) int {
 	*(*[len(resultText)]byte)(t[n&inFile:]) = resultText
 	n += len(resultText)
-	d := t[n&inFile:]
-	i := 0
-	for ; i+4 <= len(handle); i += 4 {
-		binary.BigEndian.PutUint64(d[2*i&inFile:], digits.HexWord(binary.BigEndian.Uint32(handle[i:])))
-	}
-	if i < len(handle) {
-		digits.Hex(d[2*i:2*i], handle[i:])
-	}
-	n += 2 * len(handle)
+	n += digits.PutHex(t[n&inFile:], handle)
 	t[n&inFile] = '"'
 	return n + 1
 }
@@ -321,13 +315,21 @@ func (k *placed) name(t *[maxFile]byte, name []byte) int {
 	if !printable.Put(t[n:], name) {
 		return 0
 	}
+	named := n
 	n += len(name)
 	*(*[len(k.dir)]byte)(t[n&inFile:]) = k.dir
 	if int(k.dirSize) > len(k.dir) {
 		*(*[len(k.dirRest)]byte)(t[(n+len(k.dir))&inFile:]) = k.dirRest
 	}
 	n += int(k.dirSize)
-	n += copy(t[n&inFile:], name)
+	if len(name) <= 16 { // most: they are copied from where they stand already, with what is behind them
+		a, b := binary.LittleEndian.Uint64(t[named&inFile:]), binary.LittleEndian.Uint64(t[(named+8)&inFile:])
+		binary.LittleEndian.PutUint64(t[n&inFile:], a)
+		binary.LittleEndian.PutUint64(t[(n+8)&inFile:], b)
+	} else {
+		copy(t[n&inFile:], name)
+	}
+	n += len(name)
 	t[n&inFile] = '"'
 	return n + 1
 }

@@ -39,28 +39,40 @@ func Append(b []byte, v uint64) []byte {
 // Room is how many bytes Put may write: more than a number has digits.
 const Room = 24
 
-// Put writes a number where there is room, and returns how many digits it has. Behind them it may write anything.
-func Put(d *[Room]byte, v uint64) int {
-	if v >= tenTo8 {
-		return putLong(d, v)
+// Put writes a number where there is room, and returns how many digits it has. Behind them it may write anything. It calls nothing, so
+// that it needs no frame.
+func Put(d *[Room]byte, v uint64) (n int) {
+	if v < tenTo8 {
+		x := eight(uint32(v))
+		lead := bits.TrailingZeros64(x|1<<63) &^ 7 // bits of leading zeros; the last digit stays
+		binary.LittleEndian.PutUint64(d[:], (x+zeros)>>(lead&63))
+		return 8 - lead/8
 	}
-	x := eight(uint32(v))
-	lead := bits.TrailingZeros64(x|1<<63) &^ 7 // bits of leading zeros; the last digit stays
-	binary.LittleEndian.PutUint64(d[:], (x+zeros)>>(lead&63))
-	return 8 - lead/8
-}
-
-func putLong(d *[Room]byte, v uint64) (n int) {
 	high := v / tenTo8
+	low := eight(uint32(v - tenTo8*high))
 	if high < 100 { // all of 32 bits
 		tens := high * 103 >> 10
 		pair := '0' + tens | ('0'+high-10*tens)<<8
-		n = 1 + int((9-high)>>63)
-		binary.LittleEndian.PutUint16(d[:], uint16(pair>>(8*(2-n)&8)))
+		single := (high - 10) >> 63 // 1 if there are no tens
+		binary.LittleEndian.PutUint16(d[:], uint16(pair>>(8*single&63)))
+		n = 2 - int(single)
 	} else {
-		n = Put(d, high)
+		if high >= tenTo8 {
+			top := high / tenTo8
+			high -= tenTo8 * top
+			x := eight(uint32(top))
+			lead := bits.TrailingZeros64(x) &^ 7
+			binary.LittleEndian.PutUint64(d[:], (x+zeros)>>(lead&63))
+			n = 8 - lead/8
+		}
+		x, lead := eight(uint32(high)), 0
+		if n == 0 {
+			lead = bits.TrailingZeros64(x) &^ 7
+		}
+		binary.LittleEndian.PutUint64(d[n&15:], (x+zeros)>>(lead&63))
+		n += 8 - lead/8
 	}
-	binary.LittleEndian.PutUint64(d[n&15:], eight(uint32(v-tenTo8*high))+zeros)
+	binary.LittleEndian.PutUint64(d[n&15:], low+zeros)
 	return n + 8
 }
 
@@ -148,15 +160,46 @@ func HexWord(v uint32) uint64 { return hex(v) }
 func Hex(b, v []byte) []byte {
 	n := len(b)
 	b = slices.Grow(b, 2*len(v))[:n+2*len(v)]
-	d := b[n:]
-	for ; len(v) >= 4; v, d = v[4:], d[8:] {
-		binary.BigEndian.PutUint64(d, hex(binary.BigEndian.Uint32(v)))
-	}
-	for ; len(v) >= 1; v, d = v[1:], d[2:] {
-		binary.BigEndian.PutUint16(d, uint16(hex(uint32(v[0]))))
-	}
+	PutHex(b[n:], v)
 	return b
 }
+
+// PutHex writes what Hex appends where there is room for it, and returns how many digits there are.
+func PutHex(d, v []byte) int {
+	d = d[:2*len(v)]
+	i := 0
+	for ; i+8 <= len(v); i += 8 {
+		s, o := (*[8]byte)(v[i:i+8:i+8]), (*[16]byte)(d[2*i:2*i+16:2*i+16])
+		binary.LittleEndian.PutUint16(o[0:], pairs[s[0]])
+		binary.LittleEndian.PutUint16(o[2:], pairs[s[1]])
+		binary.LittleEndian.PutUint16(o[4:], pairs[s[2]])
+		binary.LittleEndian.PutUint16(o[6:], pairs[s[3]])
+		binary.LittleEndian.PutUint16(o[8:], pairs[s[4]])
+		binary.LittleEndian.PutUint16(o[10:], pairs[s[5]])
+		binary.LittleEndian.PutUint16(o[12:], pairs[s[6]])
+		binary.LittleEndian.PutUint16(o[14:], pairs[s[7]])
+	}
+	if i+4 <= len(v) {
+		s, o := (*[4]byte)(v[i:i+4:i+4]), (*[8]byte)(d[2*i:2*i+8:2*i+8])
+		binary.LittleEndian.PutUint16(o[0:], pairs[s[0]])
+		binary.LittleEndian.PutUint16(o[2:], pairs[s[1]])
+		binary.LittleEndian.PutUint16(o[4:], pairs[s[2]])
+		binary.LittleEndian.PutUint16(o[6:], pairs[s[3]])
+		i += 4
+	}
+	for ; i < len(v); i++ {
+		binary.LittleEndian.PutUint16(d[2*i:2*i+2:2*i+2], pairs[v[i]])
+	}
+	return len(d)
+}
+
+// pairs is the two digits of each byte, the first in the lower byte.
+var pairs = func() (t [256]uint16) {
+	for i := range t {
+		t[i] = bits.ReverseBytes16(uint16(hex(uint32(i))))
+	}
+	return t
+}()
 
 // hex is the eight digits of a number: each half byte in a byte of its own, and for those above nine what lies between
 // '9' and 'a'.

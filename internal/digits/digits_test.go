@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -115,6 +116,10 @@ func TestHex(t *testing.T) {
 		}
 		if got, want := string(Hex([]byte("x"), v)), "x"+enc.EncodeToString(v); got != want {
 			t.Fatalf("%x: %q, want %q", v, got, want)
+		}
+		room := []byte(strings.Repeat("x", 2*n+5))
+		if size := PutHex(room, v); size != 2*n || string(room) != enc.EncodeToString(v)+"xxxxx" {
+			t.Fatalf("%x: %d digits, %q", v, size, room)
 		}
 	}
 }
