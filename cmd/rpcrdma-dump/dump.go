@@ -237,6 +237,7 @@ func (o *dumpOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) err
 	if o.quiet {
 		d.quiet(&opt)
 	}
+	d.prints = d.printer != nil && d.extract == nil && d.summary == nil && d.journal == nil && d.count == 0
 	j.d = decode.New(opt, d.transaction)
 	j.noteTrackers(o.trackers)
 	if err := resumed.begin(j, o.format, append(saved, d.resumable(resumed)...)); err != nil {
@@ -280,6 +281,7 @@ type dump struct {
 	match   *filter.Filter
 	extract *extract.Extractor
 	summary *summary
+	prints  bool   // transactions are printed, and nothing else
 	short   bool   // the summary is all that is wanted of a transaction
 	parts   parts  // of the summary, by group of hosts
 	count   uint64 // transactions still to be printed; 0 is no limit
@@ -350,17 +352,12 @@ func (d *dump) transaction(tx *transaction.Transaction) {
 	}
 	switch {
 	case d.match != nil && !d.match.Match(v):
-	case !d.prints():
+	case !d.prints:
 		d.show(v)
 	case !d.out.end(d.printer.print(d.out.begin(), v)):
 		d.stop()
 	}
 	v.Learn()
-}
-
-// prints reports whether transactions are printed, and nothing else.
-func (d *dump) prints() bool {
-	return d.printer != nil && d.extract == nil && d.summary == nil && d.journal == nil && d.count == 0
 }
 
 func (d *dump) show(v *rpc.View) {
