@@ -9,6 +9,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/nfs"
 	"github.com/rpcrdma/toolkit/decode/nfs/ops"
+	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
 // TestBriefLearn: what a Brief learns is what a View learns, and nearly all that there is to learn from NFSv3. Without Names, it learns nothing.
@@ -77,6 +78,20 @@ func TestTeaches(t *testing.T) {
 	} {
 		if got, ok := said[name]; !ok || got != want {
 			t.Errorf("%s: %t (%t)", name, got, ok)
+		}
+	}
+}
+
+// TestUnknownProcedure calls procedures that a known program does not have.
+func TestUnknownProcedure(t *testing.T) {
+	var c catalog
+	tx := &transaction.Transaction{Program: 100003, Version: 3, Procedure: 1}
+	if _, m := c.find(tx); m == nil || c.known(tx) != m {
+		t.Error("GETATTR is not known")
+	}
+	for _, n := range []uint32{22, 1000, 1<<32 - 1} {
+		if tx.Procedure = n; c.known(tx) != nil {
+			t.Errorf("procedure %d is known", n)
 		}
 	}
 }

@@ -51,7 +51,8 @@ func FuzzUsual3(f *testing.F) {
 	} {
 		f.Add(byte(nfs3.NFSPROC3_LOOKUP), m[0].Append(nil), m[1].Append(nil), true)
 	}
-	f.Add(byte(nfs3.NFSPROC3_CREATE), (&nfs3.CREATE3args{Where: other}).Append(nil), (&nfs3.CREATE3res{}).Append(nil), true)
+	f.Add(byte(nfs3.NFSPROC3_CREATE), (&nfs3.CREATE3args{Where: other}).Append(nil),
+		(&nfs3.CREATE3res{Resok: nfs3.CREATE3resok{ObjAttributes: after}}).Append(nil), true) // no handle follows
 	f.Add(byte(nfs3.NFSPROC3_CREATE), (&nfs3.CREATE3args{Where: other}).Append(nil),
 		(&nfs3.CREATE3res{Resok: nfs3.CREATE3resok{Obj: nfs3.PostOpFh3{HandleFollows: true, Handle: file}}}).Append(nil), true)
 	call, reply := oncrpc.Call{RPCVersion: oncrpc.Version}, oncrpc.Reply{}
