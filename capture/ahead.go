@@ -3,201 +3,199 @@ package capture
 import (
 	"io"
 	"sync"
-	"sync/atomic"
 )
 
 const (
-	// aheadBlocks is how many blocks are read and decompressed before they are needed: enough to bridge the batches that
-	// take longer, and little beside the batches under way.
-	aheadBlocks = 6
-	// together is how many of them are passed on at once. There are as many more, so that neither side waits for the other.
-	together = aheadBlocks / 2
+	// aheadLoads is how many loads there are: one is filled, one waits, and from one the reader takes.
+	aheadLoads = 3
+	// loadBlocks is how many blocks of full size are passed on at once; of smaller ones, as many as have the same number of bytes.
+	// The reader is faster than the decompressor and sleeps in between: waking it costs more than passing on a block.
+	loadBlocks = 2
 	// headroom is the part of a block before its data, for what the batch before has left of a record. A longer
 	// rest is copied together with the data.
 	headroom = 64 << 10
 )
 
-// ahead reads on goroutines of its own: a single one that also decompresses, or several that copy a file from the page cache. A block
-// becomes the memory of the batch that takes it, whose old memory becomes a block: nothing is copied between the
-// decompressor and the packets. Which blocks there are does not depend on when they are filled: whoever takes one has another filled, whose place and size
-// are decided then.
+// blocks are the parts of a file, which others read before they are needed. Which blocks there are does not depend on when they are read: whoever
+// takes one decides how long later ones are.
+type blocks interface {
+	// next returns the next block. It must not be called after a block with an error. Old is memory that the caller does not use any more;
+	// blocks that nobody has begun with yet are to have want bytes.
+	next(old []byte, want int) block
+	close()
+}
+
+// ahead reads and decompresses on a goroutine of its own. A block becomes the memory of the batch that takes it, whose old
+// memory becomes a block: nothing is copied between the decompressor and the packets.
 type ahead struct {
-	from    io.ReaderAt
-	file    *counter // counts what is copied from a file at places; nil: from is read in order
-	cap     int      // bytes of a block, without the headroom
-	blocks  int      // as many are filled before they are needed
-	workers []worker
-	given   int   // blocks that are to be filled, and those before
-	taken   int   // of them
-	at      int64 // where the next one that is given begins
-	stop    atomic.Bool
-	done    sync.WaitGroup
+	r    io.Reader
+	cap  int // bytes of a block, without the headroom
+	free chan *load
+	full chan *load
+	stop chan struct{}
+	done sync.WaitGroup
 
-	spare []byte // memory of a block that was copied
+	// Of the caller of next:
+	load  *load // what blocks are taken from; nil: the next one
+	taken int   // of its blocks
 }
 
-// worker is one of the goroutines. Its channels have room for all blocks.
-type worker struct {
-	todo chan block
-	full chan block
+// load is what is passed on at once. A block that was taken leaves its place to other memory, or to none.
+type load struct {
+	blocks [4 * loadBlocks]block // file.want is at least a quarter of what a full block holds
+	n      int                   // blocks that are filled
+	want   int                   // bytes that blocks are filled with
 }
 
-// block is a part of the file, behind headroom.
+// block is a part of the file.
 type block struct {
-	buf  []byte // before it is filled: memory, or nil, to be allocated
-	at   int64  // where it begins
-	want int    // bytes that it is filled with
-	last bool   // of several that are passed on at once
-	err  error  // what comes after it, nil if another block does
+	buf   []byte
+	start int   // where its data begins, behind the headroom
+	err   error // what comes after it, nil if another block does
 }
 
 // data is the part of the file.
-func (b *block) data() []byte { return b.buf[headroom:] }
+func (b *block) data() []byte { return b.buf[b.start:] }
 
-// readAhead starts to read r on one goroutine.
+// readAhead starts to read r.
 func readAhead(r io.Reader, size int) *ahead {
-	return (&ahead{from: inOrder{r}, cap: size, blocks: aheadBlocks}).start(1)
+	a := newAhead(r, size)
+	a.done.Go(a.run)
+	return a
 }
 
-// start starts goroutines.
-func (a *ahead) start(workers int) *ahead {
-	for range workers {
-		a.workers = append(a.workers, worker{make(chan block, a.blocks+1), make(chan block, a.blocks+1)})
+func newAhead(r io.Reader, size int) *ahead {
+	a := &ahead{
+		r: r, cap: size,
+		free: make(chan *load, aheadLoads), full: make(chan *load, aheadLoads), stop: make(chan struct{}),
 	}
-	a.give(nil, a.cap)
-	for i := range a.workers {
-		a.done.Go(func() { a.work(&a.workers[i]) })
+	for range aheadLoads { // blocks are small until it is known what packets are like
+		a.free <- &load{want: max(size/4, 1)}
 	}
 	return a
 }
 
-// turn is the goroutine that fills block n: one after the other fills as many as are passed on at once.
-func (a *ahead) turn(n int) *worker { return &a.workers[n/together%len(a.workers)] }
-
-// give has a block filled. The first one is passed on alone: it tells how long the others should be.
-func (a *ahead) give(buf []byte, want int) {
-	k := block{buf: buf, at: a.at, want: min(want, a.cap), last: a.given == 0 || a.given%together == together-1}
-	a.turn(a.given).todo <- k
-	a.given++
-	a.at += int64(k.want)
-}
-
-// work fills blocks and passes on several at a time. The reader is faster than a decompressor and sleeps between blocks; waking it
-// costs more than passing on a block.
-func (a *ahead) work(w *worker) {
-	var ready [together]block
-	n := 0
-	for k := range w.todo {
-		if a.stop.Load() {
+// run fills loads and passes them on.
+func (a *ahead) run() {
+	for {
+		var l *load
+		select {
+		case <-a.stop:
 			return
+		case l = <-a.free:
 		}
-		if k.buf == nil {
-			k.buf = make([]byte, headroom+a.cap)
-		}
-		got, err := a.from.ReadAt(k.buf[headroom:headroom+k.want], k.at)
-		k.buf, k.err = k.buf[:headroom+got], err
-		ready[n] = k
-		n++
-		if !k.last && err == nil {
-			continue
-		}
-		for i := range ready[:n] {
-			w.full <- ready[i]
-			ready[i] = block{}
-		}
-		n = 0
-		if err != nil && a.file == nil {
+		over := a.fillLoad(l)
+		a.full <- l // there is room for all loads
+		if over {
 			return
 		}
 	}
 }
 
-// next returns the next block; old is memory that the caller does not use any more. It must not be called after a
-// block with an error.
+// fillLoad reports whether the file is over, or nobody wants to know.
+func (a *ahead) fillLoad(l *load) (over bool) {
+	l.n = 0
+	for size := 0; size < loadBlocks*a.cap && l.n < len(l.blocks) && !over; l.n++ {
+		select {
+		case <-a.stop:
+			return true
+		default:
+		}
+		b := &l.blocks[l.n]
+		a.fill(b, l.want)
+		size += len(b.data())
+		over = b.err != nil
+	}
+	for i := l.n; i < len(l.blocks); i++ { // memory of smaller blocks, which are not needed now
+		l.blocks[i] = block{}
+	}
+	return over
+}
+
+// fill fills a block with want bytes.
+func (a *ahead) fill(b *block, want int) {
+	room, size := a.shape(want)
+	if !fits(b.buf, size) {
+		b.buf = make([]byte, size)
+	}
+	b.start, b.err = room, nil
+	b.buf = b.buf[:min(size, cap(b.buf))]
+	at, idle := b.start, 0
+	for at < len(b.buf) && b.err == nil {
+		var n int
+		n, b.err = a.r.Read(b.buf[at:])
+		at += n
+		if n > 0 {
+			idle = 0
+		} else if idle++; idle == 100 && b.err == nil {
+			b.err = io.ErrNoProgress
+		}
+	}
+	b.buf = b.buf[:at]
+}
+
+// shape is how long the memory of a block should be, and how much of it comes before the data: small records leave little.
+func (a *ahead) shape(want int) (room, size int) {
+	room = headroom
+	if want < a.cap {
+		room = min(headroom, want/4)
+	}
+	return room, room + want
+}
+
+// fits reports whether memory can be that of a block. What a block should hold varies a little with the mean size of packets.
+func fits(p []byte, size int) bool { return cap(p) >= size-size/8 && cap(p) <= 2*size }
+
+// next implements blocks.
 func (a *ahead) next(old []byte, want int) block {
-	if !a.fits(old) { // too short, or made for a giant record
-		old, a.spare = a.spare, nil
+	if a.load == nil {
+		a.load, a.taken = <-a.full, 0
 	}
-	if old != nil {
-		old = old[:headroom+a.cap]
+	place := &a.load.blocks[a.taken]
+	k := *place
+	place.buf = nil
+	want = min(want, a.cap)
+	if _, size := a.shape(want); fits(old, size) { // it is too short, or made for a giant record, otherwise
+		place.buf = old
 	}
-	if a.taken > 0 {
-		a.give(old, want)
-	}
-	if a.taken == 1 {
-		for a.given-a.taken <= a.blocks {
-			a.give(nil, want)
-		}
-	}
-	k := <-a.turn(a.taken).full
-	a.taken++
-	if a.file != nil {
-		a.copied(&k)
+	if a.taken++; a.taken == a.load.n {
+		a.load.want = want
+		a.free <- a.load // there is room for all loads
+		a.load = nil
 	}
 	return k
 }
 
-// fits reports whether memory can be that of a block.
-func (a *ahead) fits(p []byte) bool { return cap(p) >= headroom+a.cap && cap(p) <= 2*(headroom+a.cap) }
-
-// close ends the goroutines.
+// close ends the goroutine.
 func (a *ahead) close() {
-	a.stop.Store(true)
-	for i := range a.workers {
-		close(a.workers[i].todo)
-	}
+	close(a.stop)
 	a.done.Wait()
-}
-
-// inOrder reads on where it is, whatever the offset.
-type inOrder struct{ io.Reader }
-
-// ReadAt fills p or returns an error.
-func (r inOrder) ReadAt(p []byte, _ int64) (n int, err error) {
-	for idle := 0; n < len(p); {
-		m, err := r.Read(p[n:])
-		n += m
-		switch {
-		case err != nil:
-			return n, err
-		case m > 0:
-			idle = 0
-		default:
-			if idle++; idle == 100 {
-				return n, io.ErrNoProgress
-			}
-		}
-	}
-	return n, nil
 }
 
 // takeOver makes a block the memory of b. What was carried goes to its headroom.
 func (f *file) takeOver(b *Batch) (n, pos int, eof bool) {
 	carried := len(f.carry)
-	old := b.buf
-	if carried > headroom {
-		old = nil // is used again below
-	}
-	k := f.block(old)
-	if carried > headroom {
+	k := f.block()
+	if carried > k.start {
 		data := k.data()
 		if c, n := cap(b.buf), carried+len(data); c < n || c > 8*max(n, f.lim.batch) {
 			b.buf = make([]byte, 0, n+carried)
 		}
 		b.buf = append(append(b.buf[:0], f.carry...), data...)
-		f.src.ahead.spare = k.buf
+		f.src.spare = k.buf
 		return len(b.buf), 0, k.err != nil
 	}
-	pos = headroom - carried
+	pos = k.start - carried
 	copy(k.buf[pos:], f.carry)
-	b.buf = k.buf
+	f.src.spare, b.buf = b.buf, k.buf
 	f.base -= int64(pos)
 	return len(b.buf), pos, k.err != nil
 }
 
 // block takes the next block, and remembers why there is none after it.
-func (f *file) block(old []byte) block {
-	k := f.src.ahead.next(old, f.want())
+func (f *file) block() block {
+	k := f.src.ahead.next(f.src.spare, f.want())
+	f.src.spare = nil
 	if k.err != nil {
 		f.over(k.err)
 	}
@@ -206,7 +204,7 @@ func (f *file) block(old []byte) block {
 
 // join adds another block to b.buf[pos:n]. Memory doubles, so that the work is linear in the length of a record.
 func (f *file) join(b *Batch, n, pos int) (int, int, bool) {
-	k := f.block(nil)
+	k := f.block()
 	data := k.data()
 	if cap(b.buf)-n < len(data) { // packets that were found keep the old memory
 		rest := b.buf[pos:n]
@@ -215,6 +213,6 @@ func (f *file) join(b *Batch, n, pos int) (int, int, bool) {
 		n, pos = len(rest), 0
 	}
 	b.buf = append(b.buf[:n], data...)
-	f.src.ahead.spare = k.buf
+	f.src.spare = k.buf
 	return len(b.buf), pos, k.err != nil
 }

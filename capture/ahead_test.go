@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/iotest"
 	"time"
@@ -232,34 +233,31 @@ func TestAheadEnds(t *testing.T) {
 		t.Errorf("%d reads, the fifth failed", reads)
 	}
 
-	a = readAhead(iotest.OneByteReader(bytes.NewReader(make([]byte, 150))), 100)
-	if k := a.next(nil, 100); len(k.data()) != 100 || k.err != nil {
+	a = readAhead(iotest.OneByteReader(bytes.NewReader(make([]byte, 150))), 400)
+	if k := a.next(nil, 400); len(k.data()) != 100 || k.err != nil {
 		t.Errorf("the first block has %d bytes, and %v", len(k.data()), k.err)
 	}
 	a.close()
 
-	reads = 0
+	var begun atomic.Int32
 	gate := make(chan struct{})
 	a = readAhead(readerFunc(func(p []byte) (int, error) {
-		if reads++; reads > 3 { // the first block, and the two that are passed on with the next
+		if begun.Add(1) > 8 { // those of the first load
 			<-gate
 		}
 		return len(p), nil
 	}), 100)
 	a.next(nil, 100)
-	a.next(nil, 100)
-	for len(a.workers[0].todo) > 4 { // until the next block is at hand
+	for begun.Load() < 9 {
 		time.Sleep(time.Millisecond)
 	}
 	go func() {
-		for !a.stop.Load() {
-			time.Sleep(time.Millisecond)
-		}
+		<-a.stop
 		close(gate)
 	}()
 	a.close()
-	if reads > 4 {
-		t.Errorf("%d reads, closed during the fourth", reads)
+	if n := begun.Load(); n > 9 {
+		t.Errorf("%d reads, closed during the ninth", n)
 	}
 }
 
@@ -294,3 +292,31 @@ func TestAheadAllocations(t *testing.T) {
 		t.Errorf("%v allocations a batch", n)
 	}
 }
+
+// TestLoadMemory: when packets become longer or shorter, the memory of a load does not add up.
+func TestLoadMemory(t *testing.T) {
+	const size = 256 << 10
+	a := newAhead(endless{}, size)
+	var l load
+	for _, want := range []int{size / 4, size, size / 3, size / 2, size, size / 4} {
+		l.want = want
+		if a.fillLoad(&l) {
+			t.Fatal("over")
+		}
+		var memory, data int
+		for i := range l.blocks {
+			memory += cap(l.blocks[i].buf)
+		}
+		for i := range l.blocks[:l.n] {
+			data += len(l.blocks[i].data())
+		}
+		if data < loadBlocks*size || data > (loadBlocks+1)*size || memory > 2*(loadBlocks+1)*size {
+			t.Errorf("blocks of %d: %d bytes in %d of memory", want, data, memory)
+		}
+	}
+}
+
+// endless is a file without an end.
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) { return len(p), nil }

@@ -31,10 +31,14 @@ func openCopied(t *testing.T, name string, opts Options) *files {
 
 // copiers is how many goroutines copy the only file at places of their own.
 func (r *files) copiers() int {
-	if r.single == nil || r.single.file.src.ahead == nil || r.single.file.src.ahead.file == nil {
+	if r.single == nil {
 		return 0
 	}
-	return len(r.single.file.src.ahead.workers)
+	c, _ := r.single.file.src.ahead.(*copiers)
+	if c == nil {
+		return 0
+	}
+	return len(c.workers)
 }
 
 // TestCopiers reads files that several goroutines copy: the same as what one reads.
@@ -141,7 +145,7 @@ func TestCopiersOnlyForFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, in := range r.(*files).inputs {
-		if a := in.file.src.ahead; a == nil || a.file != nil {
+		if _, ok := in.file.src.ahead.(*ahead); !ok {
 			t.Error("one of several files is copied at places")
 		}
 	}
@@ -164,7 +168,7 @@ func copiedFrom(t *testing.T, start []byte, workers, size int, from scattered) *
 	if n := fs.single.consumed.Load(); n != begun {
 		t.Fatalf("%d bytes have been read", n)
 	}
-	src.ahead = (&ahead{from: from, file: src.raw, at: begun, cap: size, blocks: copiedBlocks}).start(workers)
+	src.ahead = startCopiers(from, src.raw, begun, size, workers)
 	return fs
 }
 
@@ -254,7 +258,7 @@ func TestCopiersAppended(t *testing.T) {
 		}
 		packets += len(b.Packets)
 	}
-	a := r.single.file.src.ahead
+	a := r.single.file.src.ahead.(*copiers)
 	for i := range a.workers {
 		for w := &a.workers[i]; len(w.todo) > 0; {
 			time.Sleep(time.Millisecond)

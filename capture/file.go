@@ -105,7 +105,7 @@ func newFile(name string, src *source, size int64, lim limits, probs *problems) 
 		return nil, &FormatError{File: name, Found: append([]byte(nil), f.carry...), Inside: src.kind}
 	}
 	if lim.copiers > 0 {
-		src.ahead = src.copyAhead(lim.copiers, lim.batch, size)
+		src.copyAhead(lim.copiers, lim.batch, size)
 	}
 	if src.ahead == nil && (src.kind != "" || lim.ahead) {
 		src.readAhead(lim.batch)

@@ -27,7 +27,8 @@ type source struct {
 	raw    *counter
 	closer io.Closer // nil if the source does not own what it reads
 	zstd   *zstd.Decoder
-	ahead  *ahead // reads r; nil: nobody does, or the file itself
+	ahead  blocks // reads r; nil: nobody does, or the file itself
+	spare  []byte // memory that is not used any more, for a block of ahead
 	// waits is true if a read may wait for a writer: a pipe, a terminal, a
 	// socket. Such a source is read once for each batch rather than until
 	// the batch is full.
