@@ -6,6 +6,8 @@ import (
 	"io"
 	"io/fs"
 	"sync/atomic"
+
+	"github.com/klauspost/compress/zstd"
 )
 
 // file turns the bytes of one input into packets.
@@ -245,7 +247,8 @@ func (f *file) over(err error) {
 	if err == io.EOF {
 		return
 	}
-	if fail := f.src.raw.failure(); fail != nil {
+	// What is behind a wrong checksum may have been read ahead, and does not count.
+	if fail := f.src.raw.failure(); fail != nil && err != zstd.ErrCRCMismatch {
 		f.err = named(f.name, fail)
 	} else {
 		f.cut = err
