@@ -28,7 +28,7 @@ func (z *summed) Read(p []byte) (int, error) {
 			return 0, zstd.ErrCRCMismatch
 		}
 	}
-	z.digest.Write(p[:n])
+	_, _ = z.digest.Write(p[:n])
 	return n, err
 }
 
@@ -40,14 +40,14 @@ func (z *summed) check(k *block) {
 	data := k.data()
 	at := 0
 	for _, e := range k.ends {
-		z.digest.Write(data[at:e.at])
+		_, _ = z.digest.Write(data[at:e.at])
 		at = e.at
 		if !z.ends(e) {
 			k.buf, k.err = k.buf[:k.start+at], zstd.ErrCRCMismatch
 			return
 		}
 	}
-	z.digest.Write(data[at:])
+	_, _ = z.digest.Write(data[at:])
 }
 
 // ends begins another frame, and reports whether the checksum of the one before is right.

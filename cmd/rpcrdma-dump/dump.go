@@ -237,13 +237,18 @@ func (o *dumpOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) err
 	if o.quiet {
 		d.quiet(&opt)
 	}
-	d.prints = d.printer != nil && d.extract == nil && d.summary == nil && d.journal == nil && d.count == 0
+	d.prints = d.onlyPrints()
 	j.d = decode.New(opt, d.transaction)
 	j.noteTrackers(o.trackers)
 	if err := resumed.begin(j, o.format, append(saved, d.resumable(resumed)...)); err != nil {
 		return err
 	}
 	return d.run(o, s)
+}
+
+// onlyPrints reports whether a transaction is printed and nothing else is done with it.
+func (d *dump) onlyPrints() bool {
+	return d.printer != nil && d.extract == nil && d.summary == nil && d.journal == nil && d.count == 0
 }
 
 // confine says what the command needs once it is confined.

@@ -27,7 +27,9 @@ func PSNDiff(a, b uint32) int32 { return int32((a-b)<<8) >> 8 }
 func PSNAdd(p, n uint32) uint32 { return (p + n) & (1<<24 - 1) }
 
 // Room reports whether there is a Run, with room for a request at psn, the next one. Room and Send are two, so that both are inlined.
-func (x *Run) Room(psn uint32) bool { return x != nil && uint32(PSNDiff(psn, x.Acked)) < uint32(len(x.Steps)) }
+func (x *Run) Room(psn uint32) bool {
+	return x != nil && uint32(PSNDiff(psn, x.Acked)) < uint32(len(x.Steps))
+}
 
 // Send notes the next request, of one packet, for which there is room.
 func (x *Run) Send(psn uint32, ref Ref) {
