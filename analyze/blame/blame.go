@@ -30,6 +30,7 @@ type moments [transaction.NumParts + 1]int64
 func (b *Blame) Ended(tx *transaction.Transaction) {
 	c := tx.Connection.Resolve()
 	took, ordinary := tx.Ordinary()
+	// RoCE and InfiniBand come before iWARP.
 	if ordinary && c.Fabric < rdma.IWARP && b.Recorder.Quiet(c, tx.Call.First.Time) {
 		tx.NewOrdinary(took)
 		return
