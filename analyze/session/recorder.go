@@ -50,10 +50,8 @@ type Recorder struct {
 	slots  bool // only Transaction.Slots is wanted
 	shared bool // Transaction changes what is open, too: without Apart and SlotsOnly
 	counts *[64]count
-	// counting is the entry of counts that was used last, of NFSv3; nil if not known. It is only set if copies is.
-	counting *count
-	copies   bool
-	number   int // of sessions and clients
+	copies bool
+	number int // of sessions and clients
 
 	limit int // of held, in bytes
 	held  int // sessions, clients, open calls, owners and layouts
@@ -261,6 +259,7 @@ func (r *Recorder) Message(tx *transaction.Transaction, reply bool, s *rdma.Send
 		case r.slots:
 			return // versions without sessions have none
 		case !tx.Named:
+			return
 		case !reply:
 			if r.counts != nil && r.sole(tx) {
 				return
@@ -273,27 +272,14 @@ func (r *Recorder) Message(tx *transaction.Transaction, reply bool, s *rdma.Send
 			}
 			return
 		}
-	}
-	r.any(tx, reply, s)
-}
-
-// any is Message for whatever message.
-func (r *Recorder) any(tx *transaction.Transaction, reply bool, s *rdma.Send) {
-	if !tx.Named {
-		return
-	}
-	callback := false
-	switch {
-	case tx.Program == nfs3.NFS_PROGRAM:
-		if tx.Version < 4 && r.counts != nil && r.usual(tx, reply, s) {
-			return
+		if r.counts == nil || !r.usual(tx, reply, s) {
+			r.message(tx, reply, false, s)
 		}
-	case tx.Program >= 0x40000000 && tx.Program < 0x60000000:
-		callback = true
-	default:
 		return
 	}
-	r.message(tx, reply, callback, s)
+	if callback := tx.Program >= 0x40000000 && tx.Program < 0x60000000; tx.Named && (callback || tx.Program == nfs3.NFS_PROGRAM) {
+		r.message(tx, reply, callback, s)
+	}
 }
 
 // message is Message for what is not usual.
@@ -614,11 +600,14 @@ func (r *Recorder) over(tx *transaction.Transaction) {
 // Transaction takes a transaction at its end.
 func (r *Recorder) Transaction(v *rpc.View) {
 	tx := v.Tx
-	// Most are like the one before, and move no bytes of a file: layouts do not matter. What is usual has a call and a reply.
-	if n := r.counting; n != nil && n.copy == tx.Connection && n.from == tx.From && v.Usual() && unmoved(tx) && tx.Reply.Last.Time >= tx.Call.First.Time {
-		n.both++
-		n.conn.time += tx.Reply.Last.Time - tx.Call.First.Time
-		return
+	if r.counts != nil {
+		// Most are of a known connection, and move no bytes of a file: layouts do not matter. What is usual has a call and a reply.
+		n := r.countAt(tx.Connection)
+		if n.copy == tx.Connection && n.from == tx.From && v.Usual() && unmoved(tx) && tx.Reply.Last.Time >= tx.Call.First.Time {
+			n.both++
+			n.conn.time += tx.Reply.Last.Time - tx.Call.First.Time
+			return
+		}
 	}
 	if r.counts == nil || tx.Named && !r.counted(v) {
 		r.look(v)
@@ -727,7 +716,7 @@ type count struct {
 	from  rdma.Side
 	key   clientKey
 	g     *client          // nil: none yet
-	copy  *rdma.Connection // of the transaction counted last, with Copies
+	copy  *rdma.Connection // of the NFSv3 transaction counted last, with Copies; nil: none
 	conn  conn             // some counters of it
 	to    *conn
 	calls uint64 // without those of both
@@ -747,8 +736,8 @@ func (r *Recorder) counted(v *rpc.View) bool {
 	if tx.Program != nfs3.NFS_PROGRAM || tx.Version >= 4 || !v.Usual() && v.Args() == nil || len(r.pnfs.data) > 0 {
 		return false
 	}
-	n := r.counting
-	if n == nil || n.copy != tx.Connection || n.from != tx.From || n.key.version != tx.Version {
+	n := r.countAt(tx.Connection)
+	if n.copy != tx.Connection || n.from != tx.From || n.key.version != tx.Version {
 		if n = r.countOf(tx); n == nil {
 			return false
 		}
@@ -771,11 +760,15 @@ func (n *count) count(tx *transaction.Transaction) {
 	}
 }
 
+// countAt is the place of a connection in Recorder.counts.
+func (r *Recorder) countAt(k *rdma.Connection) *count {
+	return &r.counts[uint(k.ID)%uint(len(r.counts))]
+}
+
 // countOf is where the calls of a client on a connection are counted; nil if there is no room.
 func (r *Recorder) countOf(tx *transaction.Transaction) *count {
-	r.counting = nil
 	id := tx.Connection.Resolve().ID
-	n := &r.counts[uint(id)%uint(len(r.counts))]
+	n := r.countAt(tx.Connection.Resolve())
 	if !n.of(id, tx) {
 		key := clientKey{tx.Client().Addr, tx.Server().Addr, tx.Version}
 		r.mu.Lock()
@@ -791,7 +784,7 @@ func (r *Recorder) countOf(tx *transaction.Transaction) *count {
 		}
 	}
 	if r.copies && tx.Version == 3 {
-		r.counting, n.copy = n, tx.Connection
+		n.copy = tx.Connection
 	}
 	return n
 }
