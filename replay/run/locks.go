@@ -79,6 +79,13 @@ func (g *grants) state(k lockKey) (asked, bool) {
 	return a, ok
 }
 
+// unwanted is how many calls were about locks that nobody has asked for.
+func (g *grants) unwanted() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.strange
+}
+
 // granted deals with a call, and reports whether the lock is wanted.
 func (g *grants) granted(k lockKey) bool {
 	g.mu.Lock()
@@ -381,13 +388,14 @@ func (e *engine) grantsArrived() {
 // unlockAll gives up the locks that the plan leaves behind: nobody would, since the lock manager
 // does not know that we end.
 func (e *engine) unlockAll(ctx context.Context) {
+	strange := e.locks.grants.unwanted() // those that come for what is given up now are only late
 	for k, h := range e.locks.held {
 		if err := e.unlock(ctx, k, h); err != nil {
 			e.record.Note("a lock of NFSv3 could not be given up: %v", err)
 		}
 	}
-	if n := e.locks.grants.strange; n > 0 {
-		e.record.Note("the server has granted %d locks that nobody waits for", n)
+	if strange > 0 {
+		e.record.Note("the server has granted %d locks that nobody waits for", strange)
 	}
 }
 
