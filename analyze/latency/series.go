@@ -185,11 +185,6 @@ func (s *series) took(v int64) {
 		s.slots[s.last].latency.zero(1)
 		return
 	}
-	s.tookSome(v)
-}
-
-// tookSome is took for a latency that is not 0.
-func (s *series) tookSome(v int64) {
 	if l := &s.late; l.slot != s.last || !l.put(v) {
 		s.tookMore(v)
 	}
@@ -206,7 +201,7 @@ func (l *gathered) put(v int64) bool {
 	return true
 }
 
-// tookMore is tookSome if the list is full, or of another slot.
+// tookMore is took, for a latency that is not 0, if the list is full, or of another slot.
 func (s *series) tookMore(v int64) {
 	l := &s.late
 	if l.slot != s.last || !l.hold(&s.slots[s.last].latency, s.mem) {

@@ -39,7 +39,9 @@ func (r *Recorder) addUsual(v *rpc.View, g *group, took int64) {
 		g.failCalm(v.Status())
 	}
 	inFlight := r.stretches(tx, took, failed)
-	r.series.tookSome(took)
+	if l := &r.series.late; l.slot != r.series.last || !l.put(took) {
+		r.series.tookMore(took)
+	}
 	if r.opt.Ran || r.slow.wants(took) {
 		r.showCalm(v, g, took, inFlight)
 	}

@@ -42,6 +42,7 @@ func analyse(
 		a.recorder = latency.New(opt)
 		r = a.recorder
 	}
+	a.plain = a.match == nil && a.join == nil && a.recorder != nil && a.sessions != nil
 	dec := in.decoder()
 	dec.Concurrent = true
 	dec.Closed = r.Closed
@@ -81,12 +82,19 @@ type analysis struct {
 	sessions *session.Recorder // nil: none
 	recorder *latency.Recorder // or apart
 	apart    *latency.Collector
+	plain    bool // there is no filter and no join, but a recorder and sessions
 }
 
 // transaction is for decode.New.
 func (a *analysis) transaction(tx *transaction.Transaction) {
 	v := &a.view
 	v.Set(tx)
+	if a.plain && v.Usual() { // as nearly all are
+		a.recorder.Add(v)
+		v.Learn()
+		a.sessions.Transaction(v)
+		return
+	}
 	if !v.Usual() && (v.ArgsErr != nil || v.ResultErr != nil || v.CallErr != nil || v.ReplyErr != nil) {
 		a.notes.Message(v)
 	}
