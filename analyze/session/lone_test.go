@@ -208,7 +208,9 @@ func interleaved(t *testing.T, seed uint64, table bool) string {
 		}
 		return tracker.Send(c, &rdma.Send{From: from, Data: data, Length: len(data), First: ref, Last: ref, Packets: 1})
 	}
-	most := 1 + rng.IntN(3)*rng.IntN(40)
+	most := 1 + rng.IntN(3)*(1+rng.IntN(2)*rng.IntN(40))
+	newest := rng.IntN(2) == 0        // replies come to the newest call
+	odd := 24 + 1_000_000*rng.IntN(2) // how seldom a call is repeated, or gets no reply
 	var open []call
 	for xid := range uint32(300) {
 		x := call{c: conns[rng.IntN(1+rng.IntN(len(conns)))], from: rdma.Side(rng.IntN(10) / 9)}
@@ -218,9 +220,12 @@ func interleaved(t *testing.T, seed uint64, table bool) string {
 		open = append(open, x)
 		for len(open) > 0 && (len(open) >= most || rng.IntN(3) == 0) {
 			i := rng.IntN(len(open))
+			if newest {
+				i = len(open) - 1
+			}
 			x := open[i]
 			open = slices.Delete(open, i, i+1)
-			switch rng.IntN(24) {
+			switch rng.IntN(odd) {
 			case 0: // it gets no reply
 			case 1:
 				send(x.c, x.from, x.data)
