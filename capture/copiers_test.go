@@ -58,7 +58,7 @@ func TestCopiers(t *testing.T) {
 	}
 }
 
-// TestCopiersDamaged cuts and changes files anywhere: packets and problems are those of one reader.
+// TestCopiersDamaged cuts and changes files anywhere. Copiers must find the same packets and problems as a single reader.
 func TestCopiersDamaged(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(8, 10))
 	in := lots(1500)

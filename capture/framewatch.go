@@ -53,7 +53,7 @@ const (
 // partSizes are the lengths in bytes.
 var partSizes = [...]int{partMagic: 4, partSkippable: 4, partDescriptor: 1, partBlock: 3, partSum: 4}
 
-// Read implements io.Reader. The error is that of a wrong checksum if a frame is empty.
+// Read implements io.Reader. It returns zstd.ErrCRCMismatch if an empty frame has the wrong checksum.
 func (w *frameWatch) Read(p []byte) (int, error) {
 	if w.over && w.skip == 0 {
 		w.over = false

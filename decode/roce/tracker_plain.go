@@ -133,7 +133,7 @@ func (fl *flow) carries(l *Lean, tenant uint64) bool {
 	return fl != nil && fl.route == l.Route && fl.key.qpn == l.DestQP && fl.key.tenant == tenant
 }
 
-// carriesRPC notes that a Send carried RPC, if the tag is that of a transaction.
+// carriesRPC marks the flow as carrying RPC if the tag of a Send belongs to a transaction.
 func (fl *flow) carriesRPC(tag rdma.Tag) {
 	if tag.W0|tag.W1 != 0 {
 		fl.rpc = true

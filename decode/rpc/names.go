@@ -278,7 +278,7 @@ func (n *Names) removeOf(dir *directory, parent, name []byte) uint64 {
 	return sum
 }
 
-// near is the directory named last if it is that of the parent, as it nearly always is; else nil.
+// near returns the directory named last if its handle is parent, which is so for nearly all names, and nil otherwise.
 func (n *Names) near(parent []byte) *directory {
 	if d := n.dir; d != nil && same(d.handle, parent) {
 		return d

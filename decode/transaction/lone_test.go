@@ -79,7 +79,7 @@ func (c *counter) ended(tx *Transaction) {
 	}
 }
 
-// serials are those of the calls that are open.
+// serials returns the serial numbers of the open calls.
 func (c *counter) serials() []uint64 {
 	var list []uint64
 	for _, o := range c.open {
