@@ -27,22 +27,15 @@ func BenchmarkVerbs(b *testing.B) {
 	verbstest.Bench(b, o, verbstest.Bare{Stream: bareStream, PingPong: barePingPong, RPC: bareRPC})
 }
 
-// pair is two sockets as the provider has them.
+// pair is two sockets with the options and the system calls of the provider.
 type pair struct {
-	a, b   *udp
+	a, b   *bare
 	at, bt netip.AddrPort
 }
 
 func barePair(b *testing.B) *pair {
 	p := &pair{at: netip.AddrPortFrom(address(b), 4791), bt: netip.AddrPortFrom(address(b), 4791)}
-	var err error
-	if p.a, err = openUDP(p.at, 4<<20, true); err != nil {
-		b.Fatal(err)
-	}
-	if p.b, err = openUDP(p.bt, 4<<20, true); err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { p.a.close(); p.b.close() })
+	p.a, p.b = openBare(b, p.at), openBare(b, p.bt)
 	return p
 }
 
@@ -68,7 +61,7 @@ func bareStream(b *testing.B) {
 	go func() {
 		ack := bareBatch(1, 0)
 		for got := 0; ; {
-			n, err := p.b.recv(true)
+			n, err := p.b.recv()
 			if err != nil {
 				return
 			}
@@ -90,7 +83,7 @@ func bareStream(b *testing.B) {
 	flying := 0
 	for range b.N * (size / 4096 / 32) {
 		for flying >= window {
-			n, err := p.a.recv(true)
+			n, err := p.a.recv()
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -109,7 +102,7 @@ func bareStream(b *testing.B) {
 func bareEcho(p *pair) {
 	reply := bareBatch(1, 64)
 	for {
-		n, err := p.b.recv(true)
+		n, err := p.b.recv()
 		if err != nil {
 			return
 		}
@@ -141,7 +134,7 @@ func bareCalls(b *testing.B, window int) {
 				b.Fatal(err)
 			}
 		}
-		n, err := p.a.recv(true)
+		n, err := p.a.recv()
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -416,7 +416,7 @@ func (c *Conn) handle(pkt *roce.Packet, now time.Time) {
 
 // transmitLimit bounds the bytes of Read responses that are sent at a time, so that a long
 // Read does not delay other work.
-const transmitLimit = 512 << 10
+const transmitLimit = 1 << 20
 
 // transmit sends whatever can be sent. mu is held.
 func (c *Conn) transmit() {

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"os"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"unsafe"
@@ -30,7 +32,8 @@ type mmsghdr struct {
 
 // udp is a UDP socket that sends and receives several datagrams at a time.
 type udp struct {
-	conn   *net.UDPConn
+	file   *os.File
+	waiter *waiter
 	raw    syscall.RawConn
 	v6     bool
 	gso    bool // the kernel supports UDP_SEGMENT
@@ -38,7 +41,6 @@ type udp struct {
 
 	// Scratch memory of recv.
 	readFunc func(fd uintptr) bool
-	block    bool
 	received int
 	errno    syscall.Errno
 	msgs     [recvMessages]mmsghdr
@@ -63,9 +65,7 @@ func openUDP(local netip.AddrPort, buffer int, offload bool) (*udp, error) {
 	if err != nil {
 		return nil, err
 	}
-	u.conn = pc.(*net.UDPConn)
-	if u.raw, err = u.conn.SyscallConn(); err != nil {
-		u.conn.Close()
+	if err := u.take(pc.(*net.UDPConn)); err != nil {
 		return nil, err
 	}
 	u.readFunc = u.read
@@ -80,6 +80,31 @@ func openUDP(local netip.AddrPort, buffer int, offload bool) (*udp, error) {
 		h.Control = (*byte)(unsafe.Pointer(&u.controls[i][0]))
 	}
 	return u, nil
+}
+
+// take takes the socket out of package net, and so out of the poller of the runtime.
+func (u *udp) take(c *net.UDPConn) error {
+	defer c.Close()
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return err
+	}
+	fd := -1
+	if e := raw.Control(func(old uintptr) { fd, err = unix.FcntlInt(old, unix.F_DUPFD_CLOEXEC, 0) }); e != nil || err != nil {
+		return errors.Join(e, os.NewSyscallError("fcntl", err))
+	}
+	if err := unix.SetNonblock(fd, false); err != nil {
+		unix.Close(fd)
+		return os.NewSyscallError("fcntl", err)
+	}
+	u.file = os.NewFile(uintptr(fd), "udp")
+	if u.raw, err = u.file.SyscallConn(); err == nil {
+		u.waiter, err = newWaiter(fd)
+	}
+	if err != nil {
+		u.file.Close()
+	}
+	return err
 }
 
 func (u *udp) configure(fd, buffer int, offload bool) error {
@@ -106,18 +131,28 @@ func (u *udp) configure(fd, buffer int, offload bool) error {
 	return nil
 }
 
-func (u *udp) close() error { return u.conn.Close() }
+func (u *udp) close() error {
+	u.waiter.close()
+	return u.file.Close()
+}
 
 // recv reads datagrams. Without block it returns 0 if there are none.
 func (u *udp) recv(block bool) (int, error) {
-	u.block, u.received, u.errno = block, 0, 0
-	if err := u.raw.Read(u.readFunc); err != nil {
-		return 0, err
+	for {
+		u.received, u.errno = 0, 0
+		if err := u.raw.Read(u.readFunc); err != nil {
+			return 0, err
+		}
+		if u.errno != 0 {
+			return 0, u.errno
+		}
+		if u.received > 0 || !block {
+			return u.received, nil
+		}
+		if err := u.waiter.wait(); err != nil {
+			return 0, err
+		}
 	}
-	if u.errno != 0 {
-		return 0, u.errno
-	}
-	return u.received, nil
 }
 
 func (u *udp) read(fd uintptr) bool {
@@ -137,7 +172,7 @@ func (u *udp) read(fd uintptr) bool {
 		case unix.EINTR:
 			continue
 		case unix.EAGAIN:
-			return !u.block
+			return true
 		}
 		u.errno = errno
 		return true
@@ -182,11 +217,10 @@ type batchSys struct {
 	first     int // message
 	sent      int // messages
 	errno     syscall.Errno
-	name      unix.RawSockaddrInet6
-	namelen   uint32
-	msgs      []mmsghdr
-	iovs      []unix.Iovec
-	controls  []segmentControl
+	sockaddr
+	msgs     []mmsghdr
+	iovs     []unix.Iovec
+	controls []segmentControl
 }
 
 // segmentControl is a control message with UDP_SEGMENT.
@@ -201,7 +235,13 @@ func (s *batchSys) init(b *batch) {
 	s.writeFunc = s.write
 }
 
-func (s *batchSys) address(dst netip.AddrPort, v6 bool) {
+// sockaddr is an address as system calls take it.
+type sockaddr struct {
+	name    unix.RawSockaddrInet6
+	namelen uint32
+}
+
+func (s *sockaddr) address(dst netip.AddrPort, v6 bool) {
 	port := dst.Port()>>8 | dst.Port()<<8
 	if v6 {
 		s.name = unix.RawSockaddrInet6{Family: unix.AF_INET6, Port: port, Addr: dst.Addr().As16(), Scope_id: scope(dst.Addr().Zone())}
@@ -300,9 +340,41 @@ func (s *batchSys) write(fd uintptr) bool {
 
 // sendOne sends one packet.
 func (u *udp) sendOne(packet []byte, dst netip.AddrPort) error {
-	wire.Add(1)
-	_, err := u.conn.WriteToUDPAddrPort(packet, dst)
+	o := singles.Get().(*single)
+	defer singles.Put(o)
+	o.packet, o.errno = packet, 0
+	o.address(dst, u.v6)
+	err := u.raw.Write(o.writeFunc)
+	o.packet = nil
+	if err == nil && o.errno != 0 {
+		err = os.NewSyscallError("sendto", o.errno)
+	}
 	return err
+}
+
+// single is what one packet needs to be sent.
+type single struct {
+	sockaddr
+	packet    []byte
+	errno     syscall.Errno
+	writeFunc func(fd uintptr) bool
+}
+
+var singles = sync.Pool{New: func() any {
+	o := new(single)
+	o.writeFunc = o.write
+	return o
+}}
+
+func (o *single) write(fd uintptr) bool {
+	wire.Add(1)
+	for {
+		_, _, o.errno = unix.Syscall6(unix.SYS_SENDTO, fd, uintptr(unsafe.Pointer(unsafe.SliceData(o.packet))), uintptr(len(o.packet)), 0,
+			uintptr(unsafe.Pointer(&o.name)), uintptr(o.namelen))
+		if o.errno != unix.EINTR {
+			return true
+		}
+	}
 }
 
 // full reports whether an error of send means that the socket's buffer is full.

@@ -13,7 +13,10 @@ const (
 	// newest: well below half of the PSN space, so that their order stays known.
 	maxOutstanding = 1 << 22
 	minWindow      = 4 // packets
-	ackInterval    = 16
+	// ackInterval is after how many datagrams an acknowledgement is asked for.
+	ackInterval = 4
+	// singlePackets stands for a datagram where each packet is one of its own.
+	singlePackets = 4
 )
 
 // wqe is a request in the send queue.
@@ -58,6 +61,8 @@ type requester struct {
 
 	readWindowHi uint32 // limit of readWindow
 
+	whole uint32 // packets of a full datagram with segmentation offload
+
 	lost     bool // a loss was detected, and there was no progress since
 	rnrTries uint8
 	progress time.Time // when the peer last acknowledged something new
@@ -77,6 +82,7 @@ func (r *requester) start(c *Conn, psn uint32) {
 	r.readWindowHi = max(1, uint32(c.s.readWindow)/c.mtu)
 	r.readWindow = r.readWindowHi
 	r.readChunk = max(1, r.readWindow/4)
+	r.whole = min(maxSegments, maxDatagram/(roce.BTHSize+c.mtu+roce.ICRCSize))
 	r.progress = time.Now()
 }
 
@@ -111,6 +117,7 @@ func (c *Conn) request(b *batch) bool {
 	if !c.wait.IsZero() {
 		return false
 	}
+	every := c.ackEvery(b.offload)
 	for c.cur != c.sq.tail {
 		w := c.sq.at(c.cur)
 		if w.done {
@@ -147,7 +154,7 @@ func (c *Conn) request(b *batch) bool {
 				if b.full() {
 					return true
 				}
-				c.putData(b, w)
+				c.putData(b, w, every)
 			}
 		}
 		c.cur++
@@ -231,8 +238,8 @@ func (c *Conn) failOldest(s verbs.Status, detail string) {
 	c.hangUp()
 }
 
-// putData puts the next packet of a Send or Write into the batch.
-func (c *Conn) putData(b *batch, w *wqe) {
+// putData puts the next packet of a Send or Write into the batch. Every so many packets of it ask for an acknowledgement.
+func (c *Conn) putData(b *batch, w *wqe, every uint32) {
 	i := w.sent
 	off := i * c.mtu
 	n := min(w.length-off, c.mtu)
@@ -262,7 +269,7 @@ func (c *Conn) putData(b *batch, w *wqe) {
 	psn := psnAdd(w.psn, i)
 	h := b.header(size)
 	c.bth(h, op, psn, n)
-	if last || i%ackInterval == ackInterval-1 || c.inflight+1 == c.window {
+	if last || i%every == every-1 || c.inflight+1 == c.window {
 		h[8] = 0x80
 		c.time(psn)
 	}
@@ -277,6 +284,21 @@ func (c *Conn) putData(b *batch, w *wqe) {
 	w.sent++
 	c.inflight++
 	c.sentUpTo(psnAdd(psn, 1))
+}
+
+// ackEvery is how many packets of a message there are from one that asks for an acknowledgement to the next. An
+// acknowledgement makes room in the window for as many, so they should fill whole datagrams; and the peer should answer
+// several times before the window is full.
+func (c *Conn) ackEvery(offload bool) uint32 {
+	whole := uint32(singlePackets)
+	if offload {
+		whole = c.whole
+	}
+	n := min(ackInterval*whole, max(1, c.window/4))
+	if n > whole {
+		n -= n % whole
+	}
+	return n
 }
 
 // putRead puts a request for the next n packets of a Read into the batch.
