@@ -116,7 +116,7 @@ func TestFoldIntact(t *testing.T) {
 					}
 				}
 				// The general way takes the version for granted.
-				if a, b := d.foldIntact(m, x.net), d.intact(m[icrcOnes:], x.net); !version && (a != want || b != want) {
+				if a, b := d.Intact(m, x.net), d.intact(m[icrcOnes:], x.net); !version && (a != want || b != want) {
 					t.Fatalf("%s of %d bytes, bit %d changed: intact %v and %v, want %v", x.name, n, bit, a, b, want)
 				}
 			}

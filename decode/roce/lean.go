@@ -139,7 +139,7 @@ func (d *LeanDecoder) Ordinary(packets []capture.Packet, units []Unit) int {
 				return i
 			}
 			var good bool
-			switch { // as foldIntact, without the call
+			switch { // as Intact, without the call
 			case foldsWide:
 				good = fold512(&h[etherSize-icrcOnes], int(end-etherSize+icrcOnes), &ones4) == foldResidue
 			case folds && end <= etherSize+foldMost:
@@ -201,7 +201,7 @@ func (d *LeanDecoder) Ordinary(packets []capture.Packet, units []Unit) int {
 // ICRC is wrong.
 func (d *LeanDecoder) anywhere(b []byte, l *Lean) (bth, end uint) {
 	at, net, n := datagram(b, l)
-	if n == 0 || !d.foldIntact(b[at-icrcOnes:at+n], net) {
+	if n == 0 || !d.Intact(b[at-icrcOnes:at+n], net) {
 		return 0, 0
 	}
 	l.Route = d.route(b[at:at+n], net)
@@ -347,7 +347,7 @@ func ordinaryTable() (table [256]ordinary) {
 	return table
 }
 
-// intact verifies the ICRC of p, an IP packet whose header has net bytes, if foldIntact does not.
+// intact verifies the ICRC of p, an IP packet whose header has net bytes, if Intact does not.
 func (d *LeanDecoder) intact(p []byte, net int) bool {
 	head := net + udpSize + BTHSize
 	n := len(p) - ICRCSize

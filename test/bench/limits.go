@@ -7,6 +7,8 @@ import (
 	"hash/crc32"
 	"io"
 	"os"
+
+	"github.com/rpcrdma/toolkit/decode/roce"
 )
 
 // A decoder has to do at least this with a capture: get its bytes from the kernel, and check the CRCs of its packets. Both
@@ -37,15 +39,17 @@ func ReadAll(name string) (n int64, err error) {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// CRC makes the checksums of all pieces of b, size bytes each: CRC32 of RoCE, or CRC32C of iWARP. b should be no larger than
-// the cache that packets are in when the decoder checks them.
+var roceDecoder roce.LeanDecoder
+
+// CRC makes the checksums of all pieces of b, size bytes each: the invariant CRC of RoCE over IPv4, of 64 bytes at least, or CRC32C of
+// iWARP. It returns a number that depends on all of them. b should be no larger than the cache that packets are in when the decoder checks them.
 func CRC(b []byte, size int, iwarp bool) (sum uint32) {
-	t := crc32.IEEETable
-	if iwarp {
-		t = castagnoli
-	}
 	for ; len(b) >= size; b = b[size:] {
-		sum ^= crc32.Update(0, t, b[:size])
+		if iwarp {
+			sum ^= crc32.Update(0, castagnoli, b[:size])
+		} else if roceDecoder.Intact(b[:size:size], 20) {
+			sum++
+		}
 	}
 	return sum
 }
