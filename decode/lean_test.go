@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"io"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/rpcrdma/toolkit/capture"
@@ -13,12 +14,12 @@ import (
 
 // sameAsFull compares a Lean with what the complete decoders return for the same
 // frame. It returns false if the frame was left to them.
-func sameAsFull(t *testing.T, d *roce.LeanDecoder, b []byte) bool {
+func sameAsFull(t *testing.T, d *roce.LeanDecoder, lt capture.LinkType, b []byte) bool {
 	t.Helper()
 	var unit [1]roce.Unit
-	one := []capture.Packet{{Link: capture.LinkEthernet, Length: uint32(len(b)), Data: b}}
+	one := []capture.Packet{{Link: lt, Length: uint32(len(b)), Data: b}}
 	var f link.Frame
-	link.Decode(capture.LinkEthernet, b, uint32(len(b)), &f)
+	link.Decode(lt, b, uint32(len(b)), &f)
 	route := d.RouteOf(&one[0])
 	group := [1]uint16{9}
 	if q := route; q != nil {
@@ -73,6 +74,28 @@ func sameAsFull(t *testing.T, d *roce.LeanDecoder, b []byte) bool {
 	return true
 }
 
+// leanLinks are the link types of packets that may be ordinary.
+var leanLinks = []capture.LinkType{
+	capture.LinkEthernet, capture.LinkSLL, capture.LinkSLL2, capture.LinkRaw, capture.LinkRawBSD, capture.LinkRawOpenBSD, capture.LinkIPv4, capture.LinkIPv6,
+}
+
+// framed calls f with an Ethernet frame, and with the same packet in other frames. ordinary says that it may be ordinary there.
+func framed(b []byte, f func(lt capture.LinkType, b []byte, ordinary bool)) {
+	f(capture.LinkEthernet, b, true)
+	tags := []byte{0x88, 0xa8, 0x60, 7, 0x81, 0, 0xa0, 42, 0x91, 0, 0, 1}
+	for n := 4; n <= len(tags); n += 4 {
+		f(capture.LinkEthernet, slices.Concat(b[:12], tags[:n], b[12:]), n <= 8)
+	}
+	sll := append(make([]byte, 14), b[12:]...)
+	f(capture.LinkSLL, sll, true)
+	f(capture.LinkSLL, slices.Concat(sll[:14], tags[:4], sll[14:]), true)
+	f(capture.LinkSLL2, slices.Concat(b[12:14], make([]byte, 18), b[14:]), true)
+	for _, lt := range leanLinks[3:] {
+		f(lt, b[14:], true)
+	}
+	f(capture.LinkNull, append([]byte{2, 0, 0, 0}, b[14:]...), false)
+}
+
 // TestLean compares the short way of ordinary packets with the long one.
 func TestLean(t *testing.T) {
 	files, _ := filepath.Glob("../samples/rocev2-*.pcap*")
@@ -97,21 +120,29 @@ func TestLean(t *testing.T) {
 					continue // cut
 				}
 				all++
-				if sameAsFull(t, &d, p.Data) {
+				ordinary := sameAsFull(t, &d, p.Link, p.Data)
+				if ordinary {
 					lean++
+				}
+				if i%16 == 1 {
+					framed(p.Data, func(lt capture.LinkType, b []byte, may bool) {
+						if got := sameAsFull(t, &d, lt, b); got != (ordinary && may) {
+							t.Fatalf("%s: packet %d, link type %d: ordinary %v", name, p.Number, lt, got)
+						}
+					})
 				}
 				// Damaged anywhere, it must not pass: the ICRC covers it, or
 				// the lengths do.
 				if i%16 == 0 {
 					x := append([]byte(nil), p.Data...)
 					x[len(x)/2] ^= 0x10
-					sameAsFull(t, &d, x)
+					sameAsFull(t, &d, p.Link, x)
 				}
 				if i%256 == 0 { // each bit of the headers
 					x := append([]byte(nil), p.Data...)
 					for bit := range 8 * min(len(x), 70) {
 						x[bit/8] ^= 1 << (bit % 8)
-						sameAsFull(t, &d, x)
+						framed(x, func(lt capture.LinkType, b []byte, _ bool) { sameAsFull(t, &d, lt, b) })
 						x[bit/8] ^= 1 << (bit % 8)
 					}
 				}
@@ -145,6 +176,7 @@ func FuzzLean(f *testing.F) {
 					f.Add(append([]byte(nil), p.Data...))
 					tagged := append([]byte(nil), p.Data[:12]...)
 					f.Add(append(append(tagged, 0x81, 0, 0x60, 42), p.Data[12:]...))
+					framed(p.Data, func(_ capture.LinkType, b []byte, _ bool) { f.Add(slices.Clone(b)) })
 				}
 			}
 		}
@@ -155,17 +187,19 @@ func FuzzLean(f *testing.F) {
 			return
 		}
 		var d roce.LeanDecoder
-		sameAsFull(t, &d, b)
-		// Almost no input has a right ICRC: give it one.
-		var fr link.Frame
-		link.Decode(capture.LinkEthernet, b, uint32(len(b)), &fr)
-		if n := fr.PayloadLen; n == len(fr.Payload) && n > roce.BTHSize+roce.ICRCSize {
-			var c roce.Checker
-			if sum, ok := c.Sum(fr.Proto, fr.Net, fr.Transport, fr.Payload[:n-roce.ICRCSize]); ok {
-				binary.LittleEndian.PutUint32(fr.Payload[n-roce.ICRCSize:], sum)
+		for _, lt := range leanLinks {
+			sameAsFull(t, &d, lt, b)
+			// Almost no input has a right ICRC: give it one.
+			var fr link.Frame
+			link.Decode(lt, b, uint32(len(b)), &fr)
+			if n := fr.PayloadLen; n == len(fr.Payload) && n > roce.BTHSize+roce.ICRCSize {
+				var c roce.Checker
+				if sum, ok := c.Sum(fr.Proto, fr.Net, fr.Transport, fr.Payload[:n-roce.ICRCSize]); ok {
+					binary.LittleEndian.PutUint32(fr.Payload[n-roce.ICRCSize:], sum)
+				}
 			}
+			sameAsFull(t, &d, lt, b)
 		}
-		sameAsFull(t, &d, b)
 	})
 }
 

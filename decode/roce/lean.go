@@ -98,6 +98,8 @@ const (
 	etherIPv4    = 0x0800
 	etherIPv6    = 0x86dd
 	etherVLAN    = 0x8100
+	etherQinQ    = 0x88a8
+	etherOldQ    = 0x9100
 	protoUDP     = 17
 	roceUDP      = Port
 	ipv4Size     = 20
@@ -114,20 +116,21 @@ type Unit struct {
 }
 
 // Ordinary decodes packets up to the first that is not ordinary: that one has to be examined by link.Decode and Splitter, because
-// it is not RoCEv2 on Ethernet, or because something in it is unusual or wrong. It returns how many precede it. There must be as many
+// it is not RoCEv2, or in a tunnel, or because something in it is unusual or wrong. It returns how many precede it. There must be as many
 // units as packets.
 func (d *LeanDecoder) Ordinary(packets []capture.Packet, units []Unit) int {
 	units = units[:len(packets)]
 	for i := range packets {
 		p, u := &packets[i], &units[i]
 		b, l := p.Data, &u.Lean
-		if p.Link != capture.LinkEthernet || len(b) < usualHeaders+ICRCSize {
-			return i
+		// Most frames are of Ethernet, and have neither a tag nor IP options: then everything is where it always is, and several fields
+		// are compared at once.
+		var h *[usualHeaders + ICRCSize]byte
+		var start uint32 // EtherType, version and length of the header, type of service
+		if p.Link == capture.LinkEthernet && len(b) >= usualHeaders+ICRCSize {
+			h = (*[usualHeaders + ICRCSize]byte)(b)
+			start = binary.BigEndian.Uint32(h[12:])
 		}
-		// Most frames have neither a tag nor IP options: then everything is where it always is, and several fields are
-		// compared at once.
-		h := (*[usualHeaders + ICRCSize]byte)(b)
-		start := binary.BigEndian.Uint32(h[12:]) // EtherType, version and length of the header, type of service
 		var x *[BTHSize + ICRCSize]byte          // BTH, and what follows in any case
 		var at, end uint                         // from the BTH to the ICRC
 		if start>>8 == etherIPv4<<8|0x45 {
@@ -160,7 +163,7 @@ func (d *LeanDecoder) Ordinary(packets []capture.Packet, units []Unit) int {
 			}
 			x = (*[BTHSize + ICRCSize]byte)(h[usualHeaders-BTHSize:])
 		} else {
-			if at, end = d.anywhere(b, l); end == 0 {
+			if at, end = d.anywhere(p.Link, b, l); end == 0 {
 				return i
 			}
 			x = (*[BTHSize + ICRCSize]byte)(b[at:])
@@ -197,27 +200,67 @@ func (d *LeanDecoder) Ordinary(packets []capture.Packet, units []Unit) int {
 	return len(packets)
 }
 
-// anywhere finds BTH and end of the packet in a frame that may have a tag, or IPv6. It returns 0 if link.Decode has to examine it, or if the
-// ICRC is wrong.
-func (d *LeanDecoder) anywhere(b []byte, l *Lean) (bth, end uint) {
-	at, net, n := datagram(b, l)
-	if n == 0 || !d.Intact(b[at-icrcOnes:at+n], net) {
+// anywhere finds BTH and end of the packet in a frame that may have tags, or IPv6, or that is not of Ethernet. It returns 0 if link.Decode has to
+// examine it, or if the ICRC is wrong.
+func (d *LeanDecoder) anywhere(lt capture.LinkType, b []byte, l *Lean) (bth, end uint) {
+	at, net, n := datagram(lt, b, l)
+	if n == 0 || !d.within(b, at, net, n) {
 		return 0, 0
 	}
 	l.Route = d.route(b[at:at+n], net)
 	return uint(at + net + udpSize), uint(at + n)
 }
 
-// datagram finds the IP packet of RoCEv2 in a frame that may have a tag: where it begins, the length of its header, and its length. That is 0
-// if link.Decode has to examine it.
-func datagram(b []byte, l *Lean) (at, net, n int) {
-	at = etherSize
-	ether := binary.BigEndian.Uint16(b[12:])
+// within verifies the ICRC of the n bytes of an IP packet at a place in a frame.
+func (d *LeanDecoder) within(b []byte, at, net, n int) bool {
+	if at < icrcOnes { // nothing precedes it
+		return d.intact(b[at:at+n], net)
+	}
+	return d.Intact(b[at-icrcOnes:at+n], net)
+}
+
+// leastIPv4 is how long a packet of RoCEv2 is at least, from the IP header on.
+const leastIPv4 = ipv4Size + udpSize + BTHSize + ICRCSize
+
+// beginning is where the layer behind a link header begins, and its EtherType; 0 for link types that link.Decode has to examine. There are leastIPv4
+// bytes at least.
+func beginning(lt capture.LinkType, b []byte) (at int, ether uint16) {
+	switch lt {
+	case capture.LinkEthernet:
+		return etherSize, binary.BigEndian.Uint16(b[12:])
+	case capture.LinkSLL:
+		return 16, binary.BigEndian.Uint16(b[14:])
+	case capture.LinkSLL2:
+		return 20, binary.BigEndian.Uint16(b)
+	case capture.LinkRaw, capture.LinkRawBSD, capture.LinkRawOpenBSD, capture.LinkIPv4, capture.LinkIPv6:
+		switch b[0] >> 4 {
+		case 4:
+			return 0, etherIPv4
+		case 6:
+			return 0, etherIPv6
+		}
+	}
+	return 0, 0
+}
+
+// datagram finds the IP packet of RoCEv2 in a frame that may have one tag or two: where it begins, the length of its header, and its length. That
+// is 0 if link.Decode has to examine it.
+func datagram(lt capture.LinkType, b []byte, l *Lean) (at, net, n int) {
+	if len(b) < leastIPv4 {
+		return 0, 0, 0
+	}
+	at, ether := beginning(lt, b)
 	l.Tag = 0
-	if ether == etherVLAN {
+	for range 2 {
+		if ether != etherVLAN && ether != etherQinQ && ether != etherOldQ {
+			break
+		}
+		l.Tag = binary.BigEndian.Uint16(b[at:])
+		ether = binary.BigEndian.Uint16(b[at+2:])
 		at += 4
-		l.Tag = binary.BigEndian.Uint16(b[14:])
-		ether = binary.BigEndian.Uint16(b[16:])
+	}
+	if len(b) < at+leastIPv4 {
+		return 0, 0, 0
 	}
 	switch ether {
 	case etherIPv4:
@@ -258,13 +301,15 @@ func (d *LeanDecoder) Groups(packets []capture.Packet, groups []uint16) int {
 	for i := range packets {
 		p := &packets[i]
 		b := p.Data
-		if p.Link != capture.LinkEthernet || len(b) < usualHeaders+ICRCSize {
-			return i
+		var q *Route
+		if p.Link == capture.LinkEthernet && len(b) >= usualHeaders+ICRCSize {
+			h := (*[usualHeaders + ICRCSize]byte)(b)
+			both := binary.LittleEndian.Uint64(h[etherSize+12:])
+			if q = d.recent[routeSlot(both)]; q != nil && (q.hosts.src != both || q.hosts.six || !usualIPv4(h, len(b))) {
+				q = nil
+			}
 		}
-		h := (*[usualHeaders + ICRCSize]byte)(b)
-		both := binary.LittleEndian.Uint64(h[etherSize+12:])
-		q := d.recent[routeSlot(both)]
-		if q == nil || q.hosts.src != both || q.hosts.six || !usualIPv4(h, len(b)) {
+		if q == nil {
 			if q = d.RouteOf(p); q == nil {
 				return i
 			}
@@ -280,13 +325,10 @@ func (d *LeanDecoder) Groups(packets []capture.Packet, groups []uint16) int {
 // which hosts it is. Of any other packet link.Decode says the same addresses, that it is UDP, and that it is in no tunnel.
 func (d *LeanDecoder) RouteOf(p *capture.Packet) *Route {
 	b := p.Data
-	if p.Link != capture.LinkEthernet || len(b) < usualHeaders+ICRCSize {
-		return nil
-	}
-	if usualIPv4((*[usualHeaders + ICRCSize]byte)(b), len(b)) {
+	if p.Link == capture.LinkEthernet && len(b) >= usualHeaders+ICRCSize && usualIPv4((*[usualHeaders + ICRCSize]byte)(b), len(b)) {
 		return d.route(b[etherSize:], ipv4Size)
 	}
-	at, net, n := datagram(b, &d.peek)
+	at, net, n := datagram(p.Link, b, &d.peek)
 	if n == 0 {
 		return nil
 	}
