@@ -513,7 +513,7 @@ func (d *Decoder) extraordinary(b *capture.Batch, i int, f *full, list []roce.Pa
 	if f.frame.Proto == link.Fragment {
 		d.fragment(p, f, ref)
 	} else {
-		d.unit(p, f, list[f.first:f.first+f.count], ref)
+		d.unit(p, f, f.in(list), ref)
 	}
 	d.memory.budget.Enforce()
 }
@@ -567,6 +567,10 @@ func (d *Decoder) place(p *capture.Packet, f *link.Frame) (tap uint16, tenant ui
 
 // placed takes one dissected packet of a capture point and a tenant.
 func (d *Decoder) placed(p *capture.Packet, u *full, packets []roce.Packet, ref rdma.Ref, tap uint16, tenant uint64) {
+	if u.ordinary {
+		d.inTunnel(p, u, tap, tenant)
+		return
+	}
 	var c *rdma.Connection
 	kind := kindOf(&u.frame)
 	if d.pauses != nil && u.frame.Unknown.Layer == link.EtherLayer {
@@ -629,6 +633,18 @@ func (d *Decoder) placed(p *capture.Packet, u *full, packets []roce.Packet, ref 
 	if d.opt.Packet != nil {
 		d.report(p, u, packets, c)
 	}
+}
+
+// inTunnel takes an ordinary packet that has a frame.
+func (d *Decoder) inTunnel(p *capture.Packet, u *full, tap uint16, tenant uint64) {
+	kind := Kind{Class: ClassRDMA, Fabric: rdma.RoCEv2}
+	outermost := u.frame.Outermost()
+	if outermost != nil {
+		kind.Tunnel = outermost.Type
+	}
+	d.stats.GoodICRC++
+	d.roce.LeanWithin(p, tap, tenant, outermost, &u.lean)
+	d.tally.add(kind, p.Length)
 }
 
 // place is the native InfiniBand packet that is being tracked.

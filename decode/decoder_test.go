@@ -15,6 +15,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/internal/rocetest"
+	"github.com/rpcrdma/toolkit/internal/wrap"
 )
 
 // line is a transaction in one line.
@@ -416,11 +417,21 @@ func TestManyPorts(t *testing.T) {
 	}
 }
 
-// TestNoAllocations decodes a batch without one, once the memory is there.
+// TestNoAllocations decodes a batch without one, once the memory is there, also of packets in tunnels.
 func TestNoAllocations(t *testing.T) {
 	traffic := rocetest.Make(rocetest.Config{Seed: 1, CM: true, StayOpen: true, Calls: 3000, Kinds: []rocetest.Kind{rocetest.Small, rocetest.ReadData, rocetest.WriteData}, Data: 4000})
-	packets := rocetest.Frames(traffic.Taps[0])
-	packets = append(packets, number(udpTalk(traffic.Config.Start, 2000))...)
+	bare := rocetest.Frames(traffic.Taps[0])
+	bare = append(bare, number(udpTalk(traffic.Config.Start, 2000))...)
+	noAllocations(t, "bare", bare)
+	for _, k := range wrap.Kinds(0x155) {
+		if slices.Contains([]string{"vxlan", "erspan3", "gre-ip", "ppp"}, k.Name) {
+			noAllocations(t, k.Name, wrapped(bare, k, 7, 0))
+		}
+	}
+}
+
+func noAllocations(t *testing.T, name string, packets []capture.Packet) {
+	t.Helper()
 	d := decode.New(decode.Options{}, func(*transaction.Transaction) {})
 	var b capture.Batch
 	at := 0
@@ -437,7 +448,7 @@ func TestNoAllocations(t *testing.T) {
 		least = min(least, testing.AllocsPerRun(1, feed))
 	}
 	if least != 0 {
-		t.Errorf("%v allocations for 50 packets", least)
+		t.Errorf("%s: %v allocations for 50 packets", name, least)
 	}
 }
 

@@ -15,7 +15,18 @@ type full struct {
 	first  int32 // of its InfiniBand packets in dissection.roce
 	count  int32
 	fabric rdma.Fabric // 0 if it is none of interest
-	frame  link.Frame
+	// ordinary: lean says all that frame does not. It has no InfiniBand packets then.
+	ordinary bool
+	lean     roce.Lean
+	frame    link.Frame
+}
+
+// in are the InfiniBand packets of it among those of its dissection.
+func (u *full) in(list []roce.Packet) []roce.Packet {
+	if u.ordinary {
+		return nil
+	}
+	return list[u.first : u.first+u.count]
 }
 
 // dissection is the stateless part of decoding a batch. It needs no order, so several can run at once.
@@ -27,11 +38,13 @@ type dissection struct {
 	splitter roce.Splitter
 	lean     roce.LeanDecoder
 	inFull   bool // nothing is ordinary: all headers are wanted
+	inner    bool // what is in tunnels may be ordinary
 }
 
 func (d *dissection) set(opt Options) {
 	d.splitter.SkipICRC = opt.SkipICRC
 	d.inFull = opt.Packet != nil && opt.Ordinary == nil || opt.SkipICRC
+	d.inner = opt.Packet == nil && opt.Ordinary == nil && !opt.SkipICRC
 }
 
 // batch dissects a batch.
@@ -68,7 +81,9 @@ func (d *dissection) more(b *capture.Batch, n int) {
 		f := &d.full[u.Full]
 		link.Decode(p.Link, p.Data, p.Length, &f.frame)
 		f.frame.Segment = p.Segment
-		d.upper(f)
+		if f.ordinary = d.inner && d.lean.Inner(p, &f.frame, &f.lean); !f.ordinary {
+			d.upper(f)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package decode
 import (
 	"encoding/binary"
 	"io"
+	"math/rand/v2"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/roce"
+	"github.com/rpcrdma/toolkit/internal/wrap"
 )
 
 // sameAsFull compares a Lean with what the complete decoders return for the same
@@ -42,11 +44,21 @@ func sameAsFull(t *testing.T, d *roce.LeanDecoder, lt capture.LinkType, b []byte
 	if route != l.Route {
 		t.Fatalf("an ordinary packet whose Route is %v by the headers alone, and %v", route, l.Route)
 	}
+	leanAsFull(t, &l, &f, b)
+	if d.Inner(&one[0], &f, &l) {
+		t.Fatal("Inner takes what Ordinary has taken")
+	}
+	return true
+}
+
+// leanAsFull compares a Lean with what the complete decoders return for the frame f, which lies in b.
+func leanAsFull(t *testing.T, l *roce.Lean, f *link.Frame, b []byte) {
+	t.Helper()
 	if f.Proto != link.UDP || f.DstPort != RoCEPort || f.Problem != link.NoProblem {
 		t.Fatalf("taken for RoCEv2: %+v", f)
 	}
 	var s roce.Splitter
-	s.Reset(&f)
+	s.Reset(f)
 	var p, more roce.Packet
 	if !s.Next(&p) || s.Next(&more) {
 		t.Fatal("not one packet")
@@ -59,8 +71,8 @@ func sameAsFull(t *testing.T, d *roce.LeanDecoder, lt capture.LinkType, b []byte
 		MSN: p.AETH.MSN, At: l.At, PayloadLen: uint16(p.PayloadLen), SrcPort: f.SrcPort, Tag: l.Tag, Opcode: p.Opcode,
 		Syndrome: p.AETH.Syndrome, Pad: p.Pad, Traffic: f.DSCP()<<2 | f.ECN, SE: p.SE, AckReq: p.AckReq,
 	}
-	if l != full {
-		t.Fatalf("\n %+v\nwant\n %+v", l, full)
+	if *l != full {
+		t.Fatalf("\n %+v\nwant\n %+v", *l, full)
 	}
 	if l.VLAN() != f.VLAN || l.Priority() != f.Priority || l.DSCP() != f.DSCP() || l.Marked() != (f.ECN == link.CongestionExperienced) {
 		t.Fatalf("%+v, want %+v", l, f)
@@ -71,7 +83,137 @@ func sameAsFull(t *testing.T, d *roce.LeanDecoder, lt capture.LinkType, b []byte
 	if n := len(p.Payload); n > 0 && &b[l.At] != &p.Payload[0] {
 		t.Fatalf("payload at %d", l.At)
 	}
+}
+
+// innerAsFull is sameAsFull for a packet in a tunnel, or of another link type.
+func innerAsFull(t *testing.T, d *roce.LeanDecoder, lt capture.LinkType, b []byte) bool {
+	t.Helper()
+	p := capture.Packet{Link: lt, Length: uint32(len(b)), Data: b}
+	var f link.Frame
+	var l roce.Lean
+	link.Decode(lt, b, p.Length, &f)
+	if !d.Inner(&p, &f, &l) {
+		return false
+	}
+	leanAsFull(t, &l, &f, b)
 	return true
+}
+
+// TestInnerElsewhere has frames that do not lie in the packet, that end before what is in them does, and that segmentation offload has joined.
+func TestInnerElsewhere(t *testing.T) {
+	r, err := capture.Open([]string{"../samples/rocev2-nfs3-basic.pcap.zst"}, capture.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	var batch capture.Batch
+	if err := r.Read(&batch); err != nil {
+		t.Fatal(err)
+	}
+	packets := batch.Packets
+	i := slices.IndexFunc(wrap.Kinds(5), func(k wrap.Kind) bool { return k.Name == "vxlan" })
+	w := wrap.New(wrap.Kinds(5)[i], 7)
+	n := 0
+	for i := range packets {
+		var d roce.LeanDecoder
+		var f link.Frame
+		var l roce.Lean
+		b, _ := w.Frame(packets[i].Data, int(packets[i].Length))
+		p := capture.Packet{Link: capture.LinkEthernet, Data: b, Length: uint32(len(b))}
+		link.Decode(p.Link, b, p.Length, &f)
+		if !d.Inner(&p, &f, &l) {
+			continue
+		}
+		n++
+		f.Segment = 100
+		if d.Inner(&p, &f, &l) {
+			t.Fatal("joined")
+		}
+		f.Segment = 0
+		for _, other := range [][]byte{slices.Clone(b), b[:40], b[len(b)-40:], nil} {
+			p.Data = other
+			if d.Inner(&p, &f, &l) {
+				t.Fatal("not in this packet")
+			}
+		}
+		// The outer UDP datagram ends early.
+		const udp = 14 + 20 + 4
+		binary.BigEndian.PutUint16(b[udp:], binary.BigEndian.Uint16(b[udp:])-1)
+		if innerAsFull(t, &d, p.Link, b) {
+			t.Fatal("cut")
+		}
+	}
+	if n < 100 {
+		t.Errorf("%d packets", n)
+	}
+}
+
+// TestInner compares the short way of ordinary packets in tunnels, of every kind and one in another, with the long one.
+func TestInner(t *testing.T) {
+	for _, name := range []string{"../samples/rocev2-nfs41-ipv6.pcap.zst", "../samples/rocev2-nfs3-basic.pcap.zst"} {
+		r, err := capture.Open([]string{name}, capture.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b capture.Batch
+		if err := r.Read(&b); err != nil {
+			t.Fatal(err)
+		}
+		r.Close()
+		kinds := wrap.Kinds(0x155)
+		var vlan *wrap.Kind
+		for i := range kinds {
+			if kinds[i].Name == "vxlan" {
+				vlan = &kinds[i]
+			}
+		}
+		overlay := wrap.New(*vlan, 3)
+		for _, k := range kinds {
+			var d roce.LeanDecoder
+			w := wrap.New(k, 7)
+			direct, inner := 0, 0
+			for i := range b.Packets[:min(len(b.Packets), 600)] {
+				p := &b.Packets[i]
+				ordinary := sameAsFull(t, &d, p.Link, p.Data)
+				if int(p.Length) > len(p.Data) {
+					continue // cut
+				}
+				from := p.Data
+				switch i % 4 {
+				case 1: // an overlay behind the wrapping
+					from, _ = overlay.Frame(from, len(from))
+				case 2:
+					from = slices.Concat(from[:12], []byte{0x81, 0, 0xa0, 42}, from[12:])
+				}
+				frame, _ := w.Frame(from, len(from))
+				got := innerAsFull(t, &d, k.Link, frame)
+				if got && !ordinary {
+					t.Fatalf("%s: packet %d is ordinary in a tunnel only", k.Name, p.Number)
+				}
+				if ordinary {
+					direct++
+				}
+				if got {
+					inner++
+				}
+				if i%16 == 0 {
+					x := slices.Clone(frame)
+					for range 200 {
+						bit := rand.IntN(8 * len(x))
+						x[bit/8] ^= 1 << (bit % 8)
+						innerAsFull(t, &d, k.Link, x)
+						x[bit/8] ^= 1 << (bit % 8)
+					}
+					for n := range x {
+						innerAsFull(t, &d, k.Link, x[:n:n])
+					}
+				}
+			}
+			if inner < direct*4/5 && k.Name != "ipoib" { // which is InfiniBand
+				t.Errorf("%s in %s: %d packets went the short way, %d without it", name, k.Name, inner, direct)
+			}
+		}
+	}
 }
 
 // leanLinks are the link types of packets that may be ordinary.
@@ -90,6 +232,7 @@ func framed(b []byte, f func(lt capture.LinkType, b []byte, ordinary bool)) {
 	f(capture.LinkSLL, sll, true)
 	f(capture.LinkSLL, slices.Concat(sll[:14], tags[:4], sll[14:]), true)
 	f(capture.LinkSLL2, slices.Concat(b[12:14], make([]byte, 18), b[14:]), true)
+	f(capture.LinkSLL2, slices.Concat(tags[:2], make([]byte, 18), tags[2:8], b[12:]), true)
 	for _, lt := range leanLinks[3:] {
 		f(lt, b[14:], true)
 	}
@@ -145,6 +288,11 @@ func TestLean(t *testing.T) {
 						framed(x, func(lt capture.LinkType, b []byte, _ bool) { sameAsFull(t, &d, lt, b) })
 						x[bit/8] ^= 1 << (bit % 8)
 					}
+					framed(x, func(lt capture.LinkType, b []byte, _ bool) {
+						for n := range min(len(b), 80) {
+							sameAsFull(t, &d, lt, b[:n:n])
+						}
+					})
 				}
 			}
 		}

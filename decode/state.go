@@ -98,7 +98,7 @@ func (d *Decoder) plan(opt *StateOptions) (*freeze.Plan, freeze.Options) {
 	d.tcp.iwarp.Freeze(p)
 	oncrpc.FreezeTCP(p)
 	freeze.Leave[udpDemux](p, "h", "numbers", "send", "memory")
-	freeze.Leave[tunnels](p, "frame")
+	freeze.Leave[tunnels](p, "frame", "lastTap", "tapOf", "recent")
 	for _, r := range d.frags {
 		r.Freeze(p)
 	}

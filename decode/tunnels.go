@@ -16,7 +16,9 @@ const (
 	// maxTunnelPairs bounds the pairs of hosts in tunnels that are remembered.
 	maxTunnelPairs = 1 << 14
 	// sightings is how many of the last packets are searched for a copy.
-	sightings = 256
+	sightings   = 256
+	recentBits  = 6
+	recentHosts = 1 << recentBits
 )
 
 // tunnels tells to which capture point and to which tenant a frame out of a
@@ -35,6 +37,18 @@ type tunnels struct {
 	last  [sightings]sighting
 	at    int
 	frame link.Frame
+
+	// What was found in taps last, and in hosts.
+	lastTap tunnelTap
+	tapOf   uint16 // 0: nothing
+	recent  [recentHosts]recentPair
+}
+
+// recentPair is a pair of hosts of hosts, in the order of a packet.
+type recentPair struct {
+	own, tenant uint64
+	src, dst    netip.Addr // invalid: none
+	key         tenantHosts
 }
 
 // tunnelTap identifies the packets of one capture point within tunnels.
@@ -85,24 +99,42 @@ func (t *tunnels) place(p *capture.Packet, f *link.Frame) (tap uint16, tenant ui
 	if f.Proto == link.None || f.Proto == link.Fragment {
 		return tap, own
 	}
+	sum := t.sum(f)
+	h := &t.recent[recentSlot(f)]
+	if h.src != f.Src || h.dst != f.Dst || h.own != own {
+		*h = t.pair(own, f, sum)
+	}
+	t.last[t.at] = sighting{sum, own, h.tenant, h.key.low, h.key.high}
+	t.at = (t.at + 1) % sightings
+	return tap, h.tenant
+}
+
+// recentSlot is where two hosts are in recent.
+func recentSlot(f *link.Frame) uint {
+	if n := len(f.Net); n >= 8 { // of IPv4, both addresses; of others, a part of the second
+		return uint(binary.LittleEndian.Uint64(f.Net[n-8:]) * 0x9e3779b97f4a7c15 >> (64 - recentBits))
+	}
+	return 0
+}
+
+// pair finds the tenant of two hosts. The pair is valid if it will stay the same.
+func (t *tunnels) pair(own uint64, f *link.Frame, sum uint64) recentPair {
 	key := tenantHosts{own, f.Src, f.Dst}
 	if f.Dst.Less(f.Src) {
 		key.low, key.high = f.Dst, f.Src
 	}
-	sum := t.sum(f)
 	tenant, known := t.hosts[key]
 	if !known {
 		tenant = own
 		if s := t.copyOf(sum, &key); s != nil {
 			tenant = s.place
 		}
-		if len(t.hosts) < maxTunnelPairs {
-			t.hosts[key] = tenant
+		if len(t.hosts) >= maxTunnelPairs {
+			return recentPair{tenant: tenant, key: key}
 		}
+		t.hosts[key] = tenant
 	}
-	t.last[t.at] = sighting{sum, own, tenant, key.low, key.high}
-	t.at = (t.at + 1) % sightings
-	return tap, tenant
+	return recentPair{own, tenant, f.Src, f.Dst, key}
 }
 
 // tap numbers a capture point. All beyond the last number share it.
@@ -111,13 +143,18 @@ func (t *tunnels) tap(tap uint16, tenant uint64, f *link.Frame) uint16 {
 	if m := f.Mirror(); m != nil {
 		key.tunnel, key.id, key.source = m.Type, m.ID, m.Src
 	}
+	if t.tapOf != 0 && t.lastTap == key {
+		return t.tapOf
+	}
 	n, ok := t.taps[key]
 	if !ok {
 		n = firstTunnelTap + uint16(min(len(t.taps), 0xff))
-		if len(t.taps) < 0x100 {
-			t.taps[key] = n
+		if len(t.taps) >= 0x100 {
+			return n
 		}
+		t.taps[key] = n
 	}
+	t.lastTap, t.tapOf = key, n
 	return n
 }
 
@@ -132,16 +169,16 @@ func (t *tunnels) copyOf(sum uint64, key *tenantHosts) *sighting {
 	return nil
 }
 
-// sum covers what no router changes: ports, lengths, and the payload.
+// sum covers what no router changes: ports, lengths, and both ends of the payload.
 func (t *tunnels) sum(f *link.Frame) uint64 {
 	const most = 128
-	var head [20]byte
-	binary.LittleEndian.PutUint16(head[0:], f.SrcPort)
-	binary.LittleEndian.PutUint16(head[2:], f.DstPort)
-	binary.LittleEndian.PutUint64(head[4:], uint64(f.PayloadLen))
-	binary.LittleEndian.PutUint32(head[12:], f.TCPSeq)
-	binary.LittleEndian.PutUint32(head[16:], f.TCPAck)
-	sum := wire.Sum64(0, head[:])
+	sum := uint64(f.SrcPort)<<48 | uint64(f.DstPort)<<32 | uint64(uint32(f.PayloadLen))
+	if f.Proto == link.TCP {
+		sum ^= (uint64(f.TCPSeq)<<32 | uint64(f.TCPAck)) * 0x9e3779b97f4a7c15
+	}
 	sum = wire.Sum64(sum, f.Payload[:min(len(f.Payload), most)])
-	return wire.Sum64(sum, f.Payload[max(0, len(f.Payload)-most):])
+	if len(f.Payload) <= most {
+		return sum
+	}
+	return wire.Sum64(sum, f.Payload[max(most, len(f.Payload)-most):])
 }

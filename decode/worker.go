@@ -126,6 +126,6 @@ func (w *worker) packet(g *group, p *capture.Packet, u *roce.Unit, x placement) 
 		w.joined.upper(f)
 		packets = w.joined.roce
 	}
-	g.d.placed(p, f, packets[f.first:f.first+f.count], g.d.stats.Last, x.tap, x.tenant)
+	g.d.placed(p, f, f.in(packets), g.d.stats.Last, x.tap, x.tenant)
 	g.d.memory.budget.Enforce()
 }

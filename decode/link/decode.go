@@ -19,7 +19,9 @@ const maxUndeclared = 1 << 20
 // None, and if that is because it is damaged or cut, Problem says why. It is
 // safe for use by several goroutines with a Frame for each.
 func Decode(lt capture.LinkType, data []byte, wire uint32, f *Frame) {
-	*f = Frame{Tunnels: f.Tunnels[:0]}
+	tunnels := f.Tunnels[:0]
+	*f = Frame{} // without a copy: it is long
+	f.Tunnels = tunnels
 	decodeLink(lt, data, max(int(min(wire, maxUndeclared)), len(data)), f)
 }
 

@@ -99,7 +99,9 @@ func (f *Frame) enter(t Tunnel) bool {
 		return false
 	}
 	t.Src, t.Dst = f.Src, f.Dst
-	*f = Frame{Tunnels: append(f.Tunnels, t)}
+	tunnels := append(f.Tunnels, t)
+	*f = Frame{}
+	f.Tunnels = tunnels
 	return true
 }
 

@@ -4,8 +4,10 @@ import (
 	"encoding/binary"
 	"hash/crc32"
 	"net/netip"
+	"unsafe"
 
 	"github.com/rpcrdma/toolkit/capture"
+	"github.com/rpcrdma/toolkit/decode/link"
 )
 
 // Route is the source and destination address of a packet. Packets with the same route usually share a Route,
@@ -87,6 +89,8 @@ type LeanDecoder struct {
 	recent [1024]*Route
 	known  map[hosts]*Route
 	peek   Lean // of RouteOf
+	inner  [1]capture.Packet
+	unit   [1]Unit
 }
 
 // maxRoutes bounds LeanDecoder.known: if it is full, it begins anew.
@@ -131,8 +135,8 @@ func (d *LeanDecoder) Ordinary(packets []capture.Packet, units []Unit) int {
 			h = (*[usualHeaders + ICRCSize]byte)(b)
 			start = binary.BigEndian.Uint32(h[12:])
 		}
-		var x *[BTHSize + ICRCSize]byte          // BTH, and what follows in any case
-		var at, end uint                         // from the BTH to the ICRC
+		var x *[BTHSize + ICRCSize]byte // BTH, and what follows in any case
+		var at, end uint                // from the BTH to the ICRC
 		if start>>8 == etherIPv4<<8|0x45 {
 			const fragment, proto = 0x3fff0000, 0xff
 			at, end = usualHeaders-BTHSize, etherSize+uint(binary.BigEndian.Uint16(h[16:]))
@@ -200,6 +204,42 @@ func (d *LeanDecoder) Ordinary(packets []capture.Packet, units []Unit) int {
 	return len(packets)
 }
 
+// Inner is Ordinary for one packet that link.Decode has taken apart: f, of which Net, Transport and Payload lie in the packet. It is meant for those in
+// tunnels, and for link types that Ordinary does not know. It returns false if Splitter has to examine it.
+func (d *LeanDecoder) Inner(p *capture.Packet, f *link.Frame, l *Lean) bool {
+	if f.Proto != link.UDP || f.Segment != 0 || len(f.Net) == 0 {
+		return false
+	}
+	n := len(f.Net) + len(f.Transport) + len(f.Payload)
+	at := int(uintptr(unsafe.Pointer(&f.Net[0])) - uintptr(unsafe.Pointer(unsafe.SliceData(p.Data))))
+	if at < 0 || n > len(p.Data)-at {
+		return false // elsewhere
+	}
+	if len(f.Tunnels) == 0 {
+		if _, ether := beginning(p.Link, p.Data); ether != 0 {
+			return false // Ordinary has seen it
+		}
+	}
+	q := &d.inner[0]
+	q.Link = capture.LinkRaw
+	if at >= etherSize { // nearly always it is in Ethernet, or at least behind an EtherType
+		if e := binary.BigEndian.Uint16(p.Data[at-2:]); e == etherIPv4 || e == etherIPv6 {
+			q.Link = capture.LinkEthernet
+			at -= etherSize
+			n += etherSize
+		}
+	}
+	q.Data = p.Data[at : at+n]
+	ordinary := d.Ordinary(d.inner[:], d.unit[:]) == 1
+	q.Data = nil // keeps no memory alive
+	if ordinary {
+		*l = d.unit[0].Lean
+		l.At += uint32(at)
+		l.Tag = uint16(f.Priority)<<13 | f.VLAN
+	}
+	return ordinary
+}
+
 // anywhere finds BTH and end of the packet in a frame that may have tags, or IPv6, or that is not of Ethernet. It returns 0 if link.Decode has to
 // examine it, or if the ICRC is wrong.
 func (d *LeanDecoder) anywhere(lt capture.LinkType, b []byte, l *Lean) (bth, end uint) {
@@ -222,9 +262,11 @@ func (d *LeanDecoder) within(b []byte, at, net, n int) bool {
 // leastIPv4 is how long a packet of RoCEv2 is at least, from the IP header on.
 const leastIPv4 = ipv4Size + udpSize + BTHSize + ICRCSize
 
-// beginning is where the layer behind a link header begins, and its EtherType; 0 for link types that link.Decode has to examine. There are leastIPv4
-// bytes at least.
+// beginning is where the layer behind a link header begins, and its EtherType; 0 for link types, and frames, that link.Decode has to examine.
 func beginning(lt capture.LinkType, b []byte) (at int, ether uint16) {
+	if len(b) < leastIPv4 {
+		return 0, 0
+	}
 	switch lt {
 	case capture.LinkEthernet:
 		return etherSize, binary.BigEndian.Uint16(b[12:])
@@ -246,9 +288,6 @@ func beginning(lt capture.LinkType, b []byte) (at int, ether uint16) {
 // datagram finds the IP packet of RoCEv2 in a frame that may have one tag or two: where it begins, the length of its header, and its length. That
 // is 0 if link.Decode has to examine it.
 func datagram(lt capture.LinkType, b []byte, l *Lean) (at, net, n int) {
-	if len(b) < leastIPv4 {
-		return 0, 0, 0
-	}
 	at, ether := beginning(lt, b)
 	l.Tag = 0
 	for range 2 {

@@ -184,6 +184,7 @@ type Tracker struct {
 
 	tenant  uint64       // of the current packet
 	tunnel  *link.Tunnel // of the current packet: its outermost
+	within  *link.Tunnel // what LeanWithin was told; nil otherwise
 	plainBy int8         // the side that sent the packet Lean took last, if plain did; otherwise -1. See Tracker.Noted
 	aside   bool         // packets may be noted for somebody who is not told of each
 }

@@ -2,6 +2,7 @@ package roce
 
 import (
 	"github.com/rpcrdma/toolkit/capture"
+	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 )
 
@@ -109,6 +110,14 @@ func (t *Tracker) Lean(p *capture.Packet, tap uint16, tenant uint64, l *Lean) *r
 	return numbered(known)
 }
 
+// LeanWithin is Lean for a packet in a tunnel, the outermost of the frame; nil if it is in none.
+func (t *Tracker) LeanWithin(p *capture.Packet, tap uint16, tenant uint64, tunnel *link.Tunnel, l *Lean) *rdma.Connection {
+	t.within = tunnel
+	c := t.Lean(p, tap, tenant, l)
+	t.within = nil
+	return c
+}
+
 // numbered is the connection if it has a number, see connection.known.
 func numbered(c *rdma.Connection) *rdma.Connection {
 	if c.ID == 0 {
@@ -169,7 +178,7 @@ func (t *Tracker) examine(fl *flow) bool {
 func (t *Tracker) unplain(p *capture.Packet, tap uint16, tenant uint64, l *Lean) *rdma.Connection {
 	t.epoch++
 	t.plainBy = -1
-	t.tenant, t.tunnel = tenant, nil
+	t.tenant, t.tunnel = tenant, t.within
 	ref := rdma.Ref{Time: p.Time, Number: p.Number}
 	fl := t.cache[flowSlot(l.Route.hash, l.DestQP)]
 	if !fl.carries(l, tenant) {
