@@ -643,7 +643,7 @@ func (d *Decoder) inTunnel(p *capture.Packet, u *full, tap uint16, tenant uint64
 		kind.Tunnel = outermost.Type
 	}
 	d.stats.GoodICRC++
-	d.roce.LeanWithin(p, tap, tenant, outermost, &u.lean)
+	d.roce.LeanWithin(p, tap, tenant, outermost, &u.lean[0].Lean)
 	d.tally.add(kind, p.Length)
 }
 

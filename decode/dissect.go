@@ -15,9 +15,9 @@ type full struct {
 	first  int32 // of its InfiniBand packets in dissection.roce
 	count  int32
 	fabric rdma.Fabric // 0 if it is none of interest
-	// ordinary: lean says all that frame does not. It has no InfiniBand packets then.
+	// ordinary: lean, of one packet, says all that frame does not. It has no InfiniBand packets then.
 	ordinary bool
-	lean     roce.Lean
+	lean     [1]roce.Unit
 	frame    link.Frame
 }
 

@@ -45,7 +45,7 @@ func sameAsFull(t *testing.T, d *roce.LeanDecoder, lt capture.LinkType, b []byte
 		t.Fatalf("an ordinary packet whose Route is %v by the headers alone, and %v", route, l.Route)
 	}
 	leanAsFull(t, &l, &f, b)
-	if d.Inner(&one[0], &f, &l) {
+	if d.Inner(&one[0], &f, &unit) {
 		t.Fatal("Inner takes what Ordinary has taken")
 	}
 	return true
@@ -90,12 +90,12 @@ func innerAsFull(t *testing.T, d *roce.LeanDecoder, lt capture.LinkType, b []byt
 	t.Helper()
 	p := capture.Packet{Link: lt, Length: uint32(len(b)), Data: b}
 	var f link.Frame
-	var l roce.Lean
+	var u [1]roce.Unit
 	link.Decode(lt, b, p.Length, &f)
-	if !d.Inner(&p, &f, &l) {
+	if !d.Inner(&p, &f, &u) {
 		return false
 	}
-	leanAsFull(t, &l, &f, b)
+	leanAsFull(t, &u[0].Lean, &f, b)
 	return true
 }
 
@@ -117,22 +117,22 @@ func TestInnerElsewhere(t *testing.T) {
 	for i := range packets {
 		var d roce.LeanDecoder
 		var f link.Frame
-		var l roce.Lean
+		var u [1]roce.Unit
 		b, _ := w.Frame(packets[i].Data, int(packets[i].Length))
 		p := capture.Packet{Link: capture.LinkEthernet, Data: b, Length: uint32(len(b))}
 		link.Decode(p.Link, b, p.Length, &f)
-		if !d.Inner(&p, &f, &l) {
+		if !d.Inner(&p, &f, &u) {
 			continue
 		}
 		n++
 		f.Segment = 100
-		if d.Inner(&p, &f, &l) {
+		if d.Inner(&p, &f, &u) {
 			t.Fatal("joined")
 		}
 		f.Segment = 0
 		for _, other := range [][]byte{slices.Clone(b), b[:40], b[len(b)-40:], nil} {
 			p.Data = other
-			if d.Inner(&p, &f, &l) {
+			if d.Inner(&p, &f, &u) {
 				t.Fatal("not in this packet")
 			}
 		}

@@ -90,7 +90,6 @@ type LeanDecoder struct {
 	known  map[hosts]*Route
 	peek   Lean // of RouteOf
 	inner  [1]capture.Packet
-	unit   [1]Unit
 }
 
 // maxRoutes bounds LeanDecoder.known: if it is full, it begins anew.
@@ -206,7 +205,7 @@ func (d *LeanDecoder) Ordinary(packets []capture.Packet, units []Unit) int {
 
 // Inner is Ordinary for one packet that link.Decode has taken apart: f, of which Net, Transport and Payload lie in the packet. It is meant for those in
 // tunnels, and for link types that Ordinary does not know. It returns false if Splitter has to examine it.
-func (d *LeanDecoder) Inner(p *capture.Packet, f *link.Frame, l *Lean) bool {
+func (d *LeanDecoder) Inner(p *capture.Packet, f *link.Frame, u *[1]Unit) bool {
 	if f.Proto != link.UDP || f.Segment != 0 || len(f.Net) == 0 {
 		return false
 	}
@@ -230,10 +229,10 @@ func (d *LeanDecoder) Inner(p *capture.Packet, f *link.Frame, l *Lean) bool {
 		}
 	}
 	q.Data = p.Data[at : at+n]
-	ordinary := d.Ordinary(d.inner[:], d.unit[:]) == 1
+	ordinary := d.Ordinary(d.inner[:], u[:]) == 1
 	q.Data = nil // keeps no memory alive
 	if ordinary {
-		*l = d.unit[0].Lean
+		l := &u[0].Lean
 		l.At += uint32(at)
 		l.Tag = uint16(f.Priority)<<13 | f.VLAN
 	}
