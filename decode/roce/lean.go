@@ -90,6 +90,7 @@ type LeanDecoder struct {
 	known  map[hosts]*Route
 	peek   Lean // of RouteOf
 	inner  [1]capture.Packet
+	copied [icrcOnes + foldMost]byte // a packet that nothing precedes in memory
 }
 
 // maxRoutes bounds LeanDecoder.known: if it is full, it begins anew.
@@ -253,7 +254,11 @@ func (d *LeanDecoder) anywhere(lt capture.LinkType, b []byte, l *Lean) (bth, end
 // within verifies the ICRC of the n bytes of an IP packet at a place in a frame.
 func (d *LeanDecoder) within(b []byte, at, net, n int) bool {
 	if at < icrcOnes { // nothing precedes it
-		return d.intact(b[at:at+n], net)
+		if !folds || n > len(d.copied)-icrcOnes {
+			return d.intact(b[at:at+n], net)
+		}
+		copy(d.copied[icrcOnes:], b[at:at+n])
+		return d.Intact(d.copied[:icrcOnes+n], net)
 	}
 	return d.Intact(b[at-icrcOnes:at+n], net)
 }
