@@ -205,7 +205,7 @@ func (d *LeanDecoder) Ordinary(packets []capture.Packet, units []Unit) int {
 }
 
 // Inner is Ordinary for one packet that link.Decode has taken apart: f, of which Net, Transport and Payload lie in the packet. It is meant for those in
-// tunnels, and for link types that Ordinary does not know. It returns false if Splitter has to examine it.
+// tunnels, and for link types that Ordinary does not know. It returns false if Splitter has to examine it; u says nothing then.
 func (d *LeanDecoder) Inner(p *capture.Packet, f *link.Frame, u *[1]Unit) bool {
 	if f.Proto != link.UDP || f.Segment != 0 || len(f.Net) == 0 {
 		return false
