@@ -115,6 +115,12 @@ func unpacked(b *testing.B, name string) []byte {
 	if err != nil {
 		b.Fatal(err)
 	}
+	return pcap(b, r, func(*capture.Packet) {})
+}
+
+// pcap returns the packets of a capture as a file, after a change of each, and closes the capture.
+func pcap(b *testing.B, r capture.Reader, change func(p *capture.Packet)) []byte {
+	b.Helper()
 	defer r.Close()
 	var out bytes.Buffer
 	w := capture.NewWriter(&out, capture.WriterOptions{Format: capture.Pcap})
@@ -128,6 +134,7 @@ func unpacked(b *testing.B, name string) []byte {
 			b.Fatal(err)
 		}
 		for i := range batch.Packets {
+			change(&batch.Packets[i])
 			if err := w.Write(&batch.Packets[i]); err != nil {
 				b.Fatal(err)
 			}

@@ -2,8 +2,6 @@ package bench
 
 import (
 	"bytes"
-	"errors"
-	"io"
 	"slices"
 	"testing"
 
@@ -58,27 +56,5 @@ func rewritten(b *testing.B, data []byte, change func(p *capture.Packet)) []byte
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer r.Close()
-	var out bytes.Buffer
-	w := capture.NewWriter(&out, capture.WriterOptions{Format: capture.Pcap})
-	var batch capture.Batch
-	for {
-		err := r.Read(&batch)
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			b.Fatal(err)
-		}
-		for i := range batch.Packets {
-			change(&batch.Packets[i])
-			if err := w.Write(&batch.Packets[i]); err != nil {
-				b.Fatal(err)
-			}
-		}
-	}
-	if err := w.Flush(); err != nil {
-		b.Fatal(err)
-	}
-	return out.Bytes()
+	return pcap(b, r, change)
 }
