@@ -635,7 +635,7 @@ func (d *Decoder) placed(p *capture.Packet, u *full, packets []roce.Packet, ref 
 	}
 }
 
-// inTunnel takes an ordinary packet that has a frame.
+// inTunnel tracks an ordinary packet whose frame was decoded, because it came in a tunnel or with an unusual link header.
 func (d *Decoder) inTunnel(p *capture.Packet, u *full, tap uint16, tenant uint64) {
 	kind := Kind{Class: ClassRDMA, Fabric: rdma.RoCEv2}
 	outermost := u.frame.Outermost()

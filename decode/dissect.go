@@ -15,13 +15,13 @@ type full struct {
 	first  int32 // of its InfiniBand packets in dissection.roce
 	count  int32
 	fabric rdma.Fabric // 0 if it is none of interest
-	// ordinary: lean, of one packet, says all that frame does not. It has no InfiniBand packets then.
+	// ordinary says that lean holds what frame does not, and that there are no InfiniBand packets.
 	ordinary bool
 	lean     [1]roce.Unit
 	frame    link.Frame
 }
 
-// in are the InfiniBand packets of it among those of its dissection.
+// in returns the InfiniBand packets of the frame, out of those of its dissection.
 func (u *full) in(list []roce.Packet) []roce.Packet {
 	if u.ordinary {
 		return nil

@@ -38,13 +38,13 @@ type tunnels struct {
 	at    int
 	frame link.Frame
 
-	// What was found in taps last, and in hosts.
+	// What was last found in taps and in hosts.
 	lastTap tunnelTap
 	tapOf   uint16 // 0: nothing
 	recent  [recentHosts]recentPair
 }
 
-// recentPair is a pair of hosts of hosts, in the order of a packet.
+// recentPair is an entry of hosts, with the addresses in the order of a packet.
 type recentPair struct {
 	own, tenant uint64
 	src, dst    netip.Addr // invalid: none
@@ -117,7 +117,7 @@ func recentSlot(f *link.Frame) uint {
 	return 0
 }
 
-// pair finds the tenant of two hosts. The pair is valid if it will stay the same.
+// pair finds the tenant of two hosts. src and dst are valid if the answer will stay the same.
 func (t *tunnels) pair(own uint64, f *link.Frame, sum uint64) recentPair {
 	key := tenantHosts{own, f.Src, f.Dst}
 	if f.Dst.Less(f.Src) {

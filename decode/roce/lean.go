@@ -251,7 +251,7 @@ func (d *LeanDecoder) anywhere(lt capture.LinkType, b []byte, l *Lean) (bth, end
 	return uint(at + net + udpSize), uint(at + n)
 }
 
-// within verifies the ICRC of the n bytes of an IP packet at a place in a frame.
+// within verifies the ICRC of an IP packet of n bytes, at an offset of a frame.
 func (d *LeanDecoder) within(b []byte, at, net, n int) bool {
 	if at < icrcOnes { // nothing precedes it
 		if !folds || n > len(d.copied)-icrcOnes {

@@ -13,9 +13,9 @@ const (
 	// newest: well below half of the PSN space, so that their order stays known.
 	maxOutstanding = 1 << 22
 	minWindow      = 4 // packets
-	// ackInterval is after how many datagrams an acknowledgement is asked for.
+	// ackInterval is the number of datagrams between two requests for an acknowledgement.
 	ackInterval = 4
-	// singlePackets stands for a datagram where each packet is one of its own.
+	// singlePackets is how many packets count as a datagram if each is sent as one of its own.
 	singlePackets = 4
 )
 
