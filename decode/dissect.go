@@ -15,7 +15,8 @@ type full struct {
 	first  int32 // of its InfiniBand packets in dissection.roce
 	count  int32
 	fabric rdma.Fabric // 0 if it is none of interest
-	// ordinary says that lean holds what frame does not, and that there are no InfiniBand packets.
+	// ordinary says that lean holds what frame does not, and that there are no InfiniBand packets. lean is an array because
+	// LeanDecoder fills lists.
 	ordinary bool
 	lean     [1]roce.Unit
 	frame    link.Frame

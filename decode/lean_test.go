@@ -99,20 +99,35 @@ func innerAsFull(t *testing.T, d *roce.LeanDecoder, lt capture.LinkType, b []byt
 	return true
 }
 
-// TestInnerElsewhere has frames that do not lie in the packet, that end before what is in them does, and that segmentation offload has joined.
-func TestInnerElsewhere(t *testing.T) {
-	r, err := capture.Open([]string{"../samples/rocev2-nfs3-basic.pcap.zst"}, capture.Options{})
+// firstBatch is what a Reader returns first of a capture.
+func firstBatch(t testing.TB, name string) []capture.Packet {
+	t.Helper()
+	r, err := capture.Open([]string{name}, capture.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	var batch capture.Batch
-	if err := r.Read(&batch); err != nil {
+	var b capture.Batch
+	if err := r.Read(&b); err != nil {
 		t.Fatal(err)
 	}
-	packets := batch.Packets
-	i := slices.IndexFunc(wrap.Kinds(5), func(k wrap.Kind) bool { return k.Name == "vxlan" })
-	w := wrap.New(wrap.Kinds(5)[i], 7)
+	return b.Packets
+}
+
+func vxlan(t *testing.T) wrap.Kind {
+	t.Helper()
+	kinds := wrap.Kinds(5)
+	i := slices.IndexFunc(kinds, func(k wrap.Kind) bool { return k.Name == "vxlan" })
+	if i < 0 {
+		t.Fatal("no VXLAN")
+	}
+	return kinds[i]
+}
+
+// TestInnerElsewhere has frames that do not lie in the packet, that end before what is in them does, and that segmentation offload has joined.
+func TestInnerElsewhere(t *testing.T) {
+	packets := firstBatch(t, "../samples/rocev2-nfs3-basic.pcap.zst")
+	w := wrap.New(vxlan(t), 7)
 	n := 0
 	for i := range packets {
 		var d roce.LeanDecoder
@@ -151,29 +166,15 @@ func TestInnerElsewhere(t *testing.T) {
 // TestInner compares the short way of ordinary packets in tunnels, of every kind and one in another, with the long one.
 func TestInner(t *testing.T) {
 	for _, name := range []string{"../samples/rocev2-nfs41-ipv6.pcap.zst", "../samples/rocev2-nfs3-basic.pcap.zst"} {
-		r, err := capture.Open([]string{name}, capture.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var b capture.Batch
-		if err := r.Read(&b); err != nil {
-			t.Fatal(err)
-		}
-		r.Close()
-		kinds := wrap.Kinds(0x155)
-		var vlan *wrap.Kind
-		for i := range kinds {
-			if kinds[i].Name == "vxlan" {
-				vlan = &kinds[i]
-			}
-		}
-		overlay := wrap.New(*vlan, 3)
-		for _, k := range kinds {
+		packets := firstBatch(t, name)
+		overlay := wrap.New(vxlan(t), 3)
+		rnd := rand.New(rand.NewPCG(115, 1))
+		for _, k := range wrap.Kinds(0x155) {
 			var d roce.LeanDecoder
 			w := wrap.New(k, 7)
 			direct, inner := 0, 0
-			for i := range b.Packets[:min(len(b.Packets), 600)] {
-				p := &b.Packets[i]
+			for i := range packets[:min(len(packets), 600)] {
+				p := &packets[i]
 				ordinary := sameAsFull(t, &d, p.Link, p.Data)
 				if int(p.Length) > len(p.Data) {
 					continue // cut
@@ -199,7 +200,7 @@ func TestInner(t *testing.T) {
 				if i%16 == 0 {
 					x := slices.Clone(frame)
 					for range 200 {
-						bit := rand.IntN(8 * len(x))
+						bit := rnd.IntN(8 * len(x))
 						x[bit/8] ^= 1 << (bit % 8)
 						innerAsFull(t, &d, k.Link, x)
 						x[bit/8] ^= 1 << (bit % 8)
@@ -308,27 +309,16 @@ func TestLean(t *testing.T) {
 
 func FuzzLean(f *testing.F) {
 	for _, name := range []string{"../samples/rocev2-nfs41-ipv6.pcap.zst", "../samples/rocev2-nfs3-basic.pcap.zst"} {
-		r, err := capture.Open([]string{name}, capture.Options{})
-		if err != nil {
-			f.Fatal(err)
-		}
-		var b capture.Batch
 		seen := map[byte]bool{}
-		if r.Read(&b) == nil {
-			for i := range b.Packets {
-				p := &b.Packets[i]
-				var fr link.Frame
-				link.Decode(p.Link, p.Data, p.Length, &fr)
-				if fr.DstPort == RoCEPort && len(fr.Payload) > 16 && len(p.Data) < 400 && !seen[fr.Payload[0]] {
-					seen[fr.Payload[0]] = true
-					f.Add(append([]byte(nil), p.Data...))
-					tagged := append([]byte(nil), p.Data[:12]...)
-					f.Add(append(append(tagged, 0x81, 0, 0x60, 42), p.Data[12:]...))
-					framed(p.Data, func(_ capture.LinkType, b []byte, _ bool) { f.Add(slices.Clone(b)) })
-				}
+		for _, p := range firstBatch(f, name) {
+			var fr link.Frame
+			link.Decode(p.Link, p.Data, p.Length, &fr)
+			if fr.DstPort == RoCEPort && len(fr.Payload) > 16 && len(p.Data) < 400 && !seen[fr.Payload[0]] {
+				seen[fr.Payload[0]] = true
+				f.Add(slices.Concat(p.Data[:12], []byte{0x81, 0, 0x60, 42}, p.Data[12:]))
+				framed(p.Data, func(_ capture.LinkType, b []byte, _ bool) { f.Add(slices.Clone(b)) })
 			}
 		}
-		r.Close()
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if len(b) > 1<<16 {
@@ -352,21 +342,13 @@ func FuzzLean(f *testing.F) {
 }
 
 func BenchmarkLean(b *testing.B) {
-	r, err := capture.Open([]string{"../samples/rocev2-nfs3-meta.pcap.zst"}, capture.Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer r.Close()
-	var batch capture.Batch
-	if err := r.Read(&batch); err != nil {
-		b.Fatal(err)
-	}
+	packets := firstBatch(b, "../samples/rocev2-nfs3-meta.pcap.zst")
 	var d roce.LeanDecoder
-	units := make([]roce.Unit, len(batch.Packets))
+	units := make([]roce.Unit, len(packets))
 	b.ReportAllocs()
 	for b.Loop() {
 		for n := 0; n < len(units); n++ {
-			n += d.Ordinary(batch.Packets[n:], units[n:])
+			n += d.Ordinary(packets[n:], units[n:])
 		}
 	}
 }

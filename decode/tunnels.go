@@ -16,9 +16,12 @@ const (
 	// maxTunnelPairs bounds the pairs of hosts in tunnels that are remembered.
 	maxTunnelPairs = 1 << 14
 	// sightings is how many of the last packets are searched for a copy.
-	sightings   = 256
+	sightings = 256
+	// recentHosts is how many pairs of hosts are found without a map.
 	recentBits  = 6
 	recentHosts = 1 << recentBits
+
+	golden = 0x9e3779b97f4a7c15 // 2^64 divided by the golden ratio: multiplication with it mixes bits upwards
 )
 
 // tunnels tells to which capture point and to which tenant a frame out of a
@@ -112,7 +115,7 @@ func (t *tunnels) place(p *capture.Packet, f *link.Frame) (tap uint16, tenant ui
 // recentSlot is where two hosts are in recent.
 func recentSlot(f *link.Frame) uint {
 	if n := len(f.Net); n >= 8 { // of IPv4, both addresses; of others, a part of the second
-		return uint(binary.LittleEndian.Uint64(f.Net[n-8:]) * 0x9e3779b97f4a7c15 >> (64 - recentBits))
+		return uint(binary.LittleEndian.Uint64(f.Net[n-8:]) * golden >> (64 - recentBits))
 	}
 	return 0
 }
@@ -174,7 +177,7 @@ func (t *tunnels) sum(f *link.Frame) uint64 {
 	const most = 128
 	sum := uint64(f.SrcPort)<<48 | uint64(f.DstPort)<<32 | uint64(uint32(f.PayloadLen))
 	if f.Proto == link.TCP {
-		sum ^= (uint64(f.TCPSeq)<<32 | uint64(f.TCPAck)) * 0x9e3779b97f4a7c15
+		sum ^= (uint64(f.TCPSeq)<<32 | uint64(f.TCPAck)) * golden
 	}
 	sum = wire.Sum64(sum, f.Payload[:min(len(f.Payload), most)])
 	if len(f.Payload) <= most {

@@ -148,8 +148,9 @@ func (m *measured) inspect(name string) error {
 	return err
 }
 
-// uncovered is how many bytes of the file stand before those of a packet that its CRC is made of: the header of the record and of Ethernet,
-// but for the four bytes in place of a local route header; with iWARP also those of IPv4 and of TCP with timestamps.
+// uncovered is about how many bytes of the file stand before those of a packet that its CRC is made of: the headers of a pcap record and of
+// Ethernet, but for the four bytes in place of a local route header; with iWARP also those of IPv4 and of TCP with timestamps. Without Ethernet, the
+// headers of pcapng are as much longer.
 func (m *measured) uncovered() int {
 	if m.iwarp {
 		return 16 + 14 + 20 + 32
