@@ -5,6 +5,8 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,8 +23,8 @@ import (
 // below this much memory, and twice the capture takes twice the time.
 const (
 	memoryGoal = 256 << 20
-	ratioGoal  = 3.0 // of CPU times, where 2 is linear
-	suspicious = 2.5 // a ratio from which on a doubled input is measured, too
+	suspicious = 2.5 // a ratio of CPU times from which on more inputs are measured, where 2 is linear
+	ratioGoal  = 9.0 // of inputs of which one is four times the other, where 4 is linear and 16 the square
 	tries      = 12  // of a ratio, so that load elsewhere on the machine is not taken for the program's time
 )
 
@@ -203,39 +205,92 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// linear runs a command with a capture and with one twice as large. What runs
-// beside it can cost a program time, but not save it any, so that the least of some
-// tries counts; there are more than one only if the ratio looks bad. A table that
-// is full, or a file that takes what does not fit, may cost much at some size: then
-// twice as much once more does not. What grows with the square does so again.
+// linear runs a command with captures of several sizes and judges how its time grows.
 func (r *row) linear(t *testing.T, idle time.Duration, file func(times int) string) {
 	t.Helper()
-	took := map[int]time.Duration{}
-	ratio := func(n int, goal float64) float64 {
-		q := 0.0
+	g := growth(func(times int) time.Duration { return r.run(t, file(times)).CPU - idle })
+	t.Log(g)
+	if !g.linear {
+		t.Error("not linear")
+	}
+}
+
+// grown is how the CPU time of a command grows with its input.
+type grown struct {
+	took   map[int]time.Duration // by how many times the input was given
+	linear bool
+}
+
+func (g grown) String() string {
+	var b strings.Builder
+	for i, times := range slices.Sorted(maps.Keys(g.took)) {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		fmt.Fprintf(&b, "%d times the input: %v", times, g.took[times].Round(time.Millisecond))
+	}
+	return b.String()
+}
+
+// growth measures an input and one twice as large. What runs beside a program can cost it
+// time, but not save it any, so that the least of some tries counts; there are more than
+// one only if the ratio looks bad. A table that is full, or a file that takes what does not
+// fit, may cost much at some size: then four times as much once more costs four times the
+// time. What grows with the square takes sixteen times as long. The goal lies between, so
+// that a machine or file system that is twice as slow at one size as at another is not
+// taken for the program.
+func growth(cost func(times int) time.Duration) grown {
+	g := grown{took: map[int]time.Duration{}}
+	below := func(n, m int, goal float64) bool {
 		for range tries {
-			for _, times := range []int{n, 2 * n} {
-				c := r.run(t, file(times)).CPU - idle
-				if before, ok := took[times]; !ok || c < before {
-					took[times] = c
+			for _, times := range []int{n, m} {
+				c := cost(times)
+				if before, ok := g.took[times]; !ok || c < before {
+					g.took[times] = c
 				}
 			}
-			if took[2*n] < least {
-				return 0
-			}
-			if q = float64(took[2*n]) / float64(max(took[n], time.Millisecond)); q < goal {
-				break
+			if g.took[m] < least || float64(g.took[m]) < goal*float64(max(g.took[n], time.Millisecond)) {
+				return true
 			}
 		}
-		return q
+		return false
 	}
-	q := ratio(1, suspicious)
-	t.Logf("%v, twice as much %v, ratio %.1f", took[1].Round(time.Millisecond), took[2].Round(time.Millisecond), q)
-	if q < suspicious {
-		return
-	}
-	if again := ratio(2, ratioGoal); again >= ratioGoal {
-		t.Errorf("twice the input takes %.1f times the time, and twice that %.1f times: %v, %v, %v", q, again, took[1], took[2], took[4])
+	g.linear = below(1, 2, suspicious) || below(2, 8, ratioGoal)
+	return g
+}
+
+// TestGrowth judges times that are known.
+func TestGrowth(t *testing.T) {
+	second := func(f float64) time.Duration { return time.Duration(f * float64(time.Second)) }
+	for _, c := range []struct {
+		name   string
+		cost   func(n float64, call int) float64 // seconds
+		linear bool
+	}{
+		{"linear", func(n float64, _ int) float64 { return n }, true},
+		{"logarithm", func(n float64, _ int) float64 { return n * math.Log2(1000*n) }, true},
+		{"start", func(n float64, _ int) float64 { return 1 + n }, true},
+		{"step", func(n float64, _ int) float64 { return n * min(1+9*(n-1), 10) }, true},
+		{"slow four times of five", func(n float64, call int) float64 {
+			if call%5 != 0 {
+				return n * float64(1+call%4)
+			}
+			return n
+		}, true},
+		{"slower when large", func(n float64, _ int) float64 { return n * min(n, 2) }, true},
+		{"too short", func(n float64, _ int) float64 { return n * n / 1000 }, true},
+		{"square", func(n float64, _ int) float64 { return n * n }, false},
+		{"square behind a line", func(n float64, _ int) float64 { return n + n*n }, false},
+		{"cube", func(n float64, _ int) float64 { return n * n * n }, false},
+	} {
+		calls := 0
+		g := growth(func(times int) time.Duration {
+			calls++
+			return second(c.cost(float64(times), calls))
+		})
+		if g.linear != c.linear {
+			t.Errorf("%s: linear %v, want %v: %v", c.name, g.linear, c.linear, g)
+		}
 	}
 }
 
