@@ -1,0 +1,82 @@
+package iwarp
+
+import (
+	"net"
+	"net/netip"
+	"syscall"
+	"testing"
+
+	"github.com/rpcrdma/toolkit/replay/verbs"
+)
+
+// TestSameHost tells connections within this host from others.
+func TestSameHost(t *testing.T) {
+	for _, c := range []struct {
+		local, remote string
+		same          bool
+	}{
+		{"127.0.0.1:1", "127.0.0.1:2", true},
+		{"127.0.0.1:1", "127.0.0.2:2", true},
+		{"[::1]:1", "[::1]:2", true},
+		{"192.0.2.1:1", "192.0.2.1:2", true},
+		{"192.0.2.1:1", "[::ffff:192.0.2.1]:2", true},
+		{"192.0.2.1:1", "192.0.2.2:2", false},
+		{"[2001:db8::1]:1", "[2001:db8::2]:1", false},
+		{"[fe80::1%1]:1", "[fe80::1%2]:1", false},
+	} {
+		local, remote := net.TCPAddrFromAddrPort(netip.MustParseAddrPort(c.local)), net.TCPAddrFromAddrPort(netip.MustParseAddrPort(c.remote))
+		if got := sameHost(local, remote); got != c.same {
+			t.Errorf("%s to %s: %v", c.local, c.remote, got)
+		}
+	}
+	if sameHost(&net.UnixAddr{}, &net.UnixAddr{}) {
+		t.Error("addresses that are none of TCP")
+	}
+}
+
+// TestNearBuffer compares the send buffers of both ends of a connection within this host with what the kernel gives a
+// socket that asks for as much.
+func TestNearBuffer(t *testing.T) {
+	plain, err := net.ListenTCP("tcp", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer plain.Close()
+	rc, err := plain.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := rc.Control(func(fd uintptr) {
+		if err := syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_SNDBUF, nearBuffer); err != nil {
+			t.Error(err)
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	want := sendBuffer(t, rc)
+	p, err := New(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, s := connect(t, p, p, "127.0.0.1:0", recvs(1, 64))
+	defer c.Close()
+	defer s.Close()
+	for _, e := range []verbs.Conn{c, s} {
+		if got := sendBuffer(t, e.(*conn).s.raw.rc); got != want {
+			t.Errorf("a send buffer of %d bytes, want %d", got, want)
+		}
+	}
+}
+
+func sendBuffer(t *testing.T, rc syscall.RawConn) (size int) {
+	t.Helper()
+	if err := rc.Control(func(fd uintptr) {
+		var err error
+		if size, err = syscall.GetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_SNDBUF); err != nil {
+			t.Error(err)
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return size
+}
