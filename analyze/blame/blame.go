@@ -32,7 +32,9 @@ func (b *Blame) Ended(tx *transaction.Transaction) {
 	took, ordinary := tx.Ordinary()
 	// RoCE and InfiniBand come before iWARP.
 	if ordinary && c.Fabric < rdma.IWARP && b.Recorder.Quiet(c, tx.Call.First.Time) {
-		tx.NewOrdinary(took)
+		if !tx.OrdinaryAgain(took) {
+			tx.NewOrdinary(took)
+		}
 		return
 	}
 	b.other(tx, c, took, ordinary)

@@ -63,6 +63,10 @@ type Recorder struct {
 	news    int     // how many of gone have ended since
 	scratch []int64
 
+	// quietOf is a connection without stalls since quietFrom; nil if none is known. A stall, and the end of a connection, forgets it.
+	quietOf   *rdma.Connection
+	quietFrom int64
+
 	last     *conn
 	sizes    [5][sizeClasses]*group
 	ended    []*connReport
@@ -196,7 +200,7 @@ func (r *Recorder) Saw(c *rdma.Connection, s *rdma.Sighting) {
 // Merged implements rdma.Watcher.
 func (r *Recorder) Merged(into *rdma.Connection, side rdma.Side, from *rdma.Connection, was rdma.Side) {
 	b, _ := from.Watched.(*conn)
-	r.last, from.Watched = nil, over{}
+	r.last, r.quietOf, from.Watched = nil, nil, over{}
 	a := r.conn(into)
 	if b == nil {
 		return
@@ -250,7 +254,7 @@ func (r *Recorder) Merged(into *rdma.Connection, side rdma.Side, from *rdma.Conn
 // Closed implements rdma.Watcher.
 func (r *Recorder) Closed(c *rdma.Connection, ref rdma.Ref) {
 	k, _ := c.Watched.(*conn)
-	r.last, c.Watched = nil, over{}
+	r.last, r.quietOf, c.Watched = nil, nil, over{}
 	if k == nil {
 		if c.Fabric == rdma.TCP || c.Fabric == rdma.UDP {
 			return

@@ -49,6 +49,7 @@ func (l *stalls) add(r *Recorder, s Stall) {
 	if s.To <= s.From {
 		return
 	}
+	r.quietOf = nil
 	s.Lost = min(s.Lost, s.To-s.From)
 	s.From2, s.To2 = s.From, s.To
 	l.lost[s.Cause] += s.Lost
@@ -169,18 +170,23 @@ func (r *Recorder) known(c *rdma.Connection) (k *conn, ok bool) {
 // Quiet reports whether nothing stalled on the connection since a time; false also
 // if nothing is known of it.
 func (r *Recorder) Quiet(c *rdma.Connection, since int64) bool {
-	if k := r.last; k != nil && k.c == c { // most connections stall never
-		if a, b := &k.dirs[0].stalls, &k.dirs[1].stalls; len(a.list)|len(b.list) == 0 && a.forgotten <= since && b.forgotten <= since {
-			return true
-		}
-	}
-	return r.quiet(c, since)
+	return c == r.quietOf && r.quietFrom <= since || r.quiet(c, since)
 }
 
 // quiet is Quiet for any connection.
 func (r *Recorder) quiet(c *rdma.Connection, since int64) bool {
-	k, _ := r.known(c)
-	return k != nil && k.dirs[0].stalls.quiet(since) && k.dirs[1].stalls.quiet(since)
+	k := r.last
+	if k == nil || k.c != c {
+		if k, _ = r.known(c); k == nil {
+			return false
+		}
+	}
+	a, b := &k.dirs[0].stalls, &k.dirs[1].stalls
+	if len(a.list)|len(b.list) == 0 { // most connections stall never
+		r.quietOf, r.quietFrom = c, max(a.forgotten, b.forgotten)
+		return r.quietFrom <= since
+	}
+	return a.quiet(since) && b.quiet(since)
 }
 
 // quiet reports whether nothing stalled since a time.

@@ -9,23 +9,25 @@ import (
 // calm sums up the calm transactions of a group (transaction.Transaction.Calm). Most are. What the
 // group counts of each of them follows from a few numbers: settle adds it.
 type calm struct {
+	// What changes with each of them comes first, so that it is in few lines of the cache.
 	n                     uint64
+	acked                 uint64 // of acks
 	callBytes, replyBytes uint64
 	// inline are those over RDMA without chunks that would fit all inline thresholds; sent are the bytes of their Sends.
 	inline, sent uint64
 	time         int64 // sum of the latencies of those known to have lost no time; clean does not have it yet
-
-	unknown  uint64 // those of which that is not known
-	backward uint64
 	// again counts failures with the same status as the one counted before, which Counts knows.
 	again  uint64
 	status string
-
-	took dist // the latency, all of it the server's time
 	// late are the latencies of the last n%lateCalm, which took does not have yet, and acks the times to their acknowledgements, of
 	// those that have one above 0.
 	late, acks [lateCalm]int64
-	acked      uint64 // of acks
+
+	atOnce   uint64 // times of 0 to an acknowledgement
+	unknown  uint64 // those of which it is not known whether they have lost time
+	backward uint64
+
+	took dist // the latency, all of it the server's time
 }
 
 // lateCalm is how many times of calm transactions a group counts together.
@@ -56,22 +58,22 @@ func (g *group) addCalm(v *rpc.View, took int64, failed bool, opt *Options, leas
 		c.unknown++
 		g.clean.sum += float64(took)
 	}
-	g.timeCalm(took, int64(tx.Acked()), m)
+	if c.times(took, int64(tx.Acked())) {
+		g.countCalm(lateCalm, m)
+	}
 }
 
-// timeCalm takes the times of a calm transaction; acked is below 0 if that was not seen.
-func (g *group) timeCalm(took, acked int64, m *memory) {
-	c := &g.calm
+// times takes the times of a calm transaction; acked is below 0 if that was not seen. It returns true if they have to be counted.
+func (c *calm) times(took, acked int64) (full bool) {
 	if acked > 0 {
 		c.acks[c.acked%lateCalm] = acked
 		c.acked++
 	} else if acked == 0 {
-		g.zeros[transaction.PhaseAck]++
+		c.atOnce++
 	}
 	c.late[c.n%lateCalm] = took
-	if c.n++; c.n%lateCalm == 0 {
-		g.countCalm(lateCalm, m)
-	}
+	c.n++
+	return c.n%lateCalm == 0
 }
 
 // failCalm is fail for a calm transaction: most failures of a group are the same.
@@ -136,6 +138,7 @@ func (g *group) settleCalm(m *memory) {
 		x.Replies += c.inline
 		x.Both += c.inline
 	}
+	g.zeros[transaction.PhaseAck] += c.atOnce
 	for _, ph := range [...]transaction.Phase{
 		transaction.PhaseCall, transaction.PhasePull, transaction.PhasePush, transaction.PhaseReply, transaction.PhaseWait,
 	} {

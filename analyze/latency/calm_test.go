@@ -164,11 +164,11 @@ func TestFollowCalm(t *testing.T) {
 				}
 				continue
 			}
-			got := 0
-			if !tx.Call.Transport || !tx.Reply.Transport || tx.Backward || r.IntN(50) == 0 {
+			got := 1
+			if x := &short.stretch; !tx.Call.Transport || !tx.Reply.Transport || tx.Backward || r.IntN(50) == 0 || !x.continues(tx) {
 				got = short.followCalm(tx, failed)
 			} else {
-				got = short.stretches(tx, end-tx.Call.First.Time, failed)
+				x.add(tx, end-tx.Call.First.Time, failed)
 			}
 			want := long.follow(tx)
 			long.series.at(tx.Call.First.Time).add(tx, failed)

@@ -122,10 +122,10 @@ func (d *dist) loosen(list []int64, m *memory) {
 
 // eachFew is each for a loose dist. To count the values in an array takes fewer instructions than to sort them.
 func (d *dist) eachFew(f func(low, high int64, n uint64)) {
-	first := slices.Min(d.few)
-	counts := make([]uint64, (slices.Max(d.few)-first)/4+1) // of four buckets each: most are empty
+	first, last := bucketOf(min(d.least, maxValue)), bucketOf(min(d.longest, maxValue))
+	counts := make([]uint64, (last-first)/4+1) // of four buckets each: most are empty
 	for _, i := range d.few {
-		at := uint(i - first)
+		at := uint(int(i) - first)
 		counts[at/4] += 1 << (at % 4 * 16)
 	}
 	for i, four := range counts {
@@ -133,7 +133,7 @@ func (d *dist) eachFew(f func(low, high int64, n uint64)) {
 			at := bits.TrailingZeros64(four) &^ 15
 			n := four >> at & (1<<16 - 1)
 			four &^= (1<<16 - 1) << at
-			low, high := boundsOf(int(first) + 4*i + at/16)
+			low, high := boundsOf(first + 4*i + at/16)
 			f(low, high, n)
 		}
 	}

@@ -112,13 +112,45 @@ func New(opt Options) *Recorder {
 // Add records a transaction. It keeps nothing of the view except v.Names. It returns the index of the
 // transaction's group in Groups.
 func (r *Recorder) Add(v *rpc.View) int {
-	if took, ok := v.Tx.CalmUsual(); ok && r.calms && v.Usual() {
-		if x := r.calledBy(v); x.of(v) {
-			r.addUsual(v, x.g, int64(took))
-			return x.g.index
-		}
+	tx := v.Tx
+	latency, ok := tx.CalmUsual()
+	x := r.calledBy(v)
+	if !ok || !r.calms || !v.Usual() || !x.of(v) {
+		return r.add(v)
 	}
-	return r.add(v)
+	// Nearly all come here.
+	took, g := int64(latency), x.g
+	c := &g.calm
+	call, reply := tx.Call.Bytes, tx.Reply.Bytes
+	c.callBytes += call
+	c.replyBytes += reply
+	if max(call, reply) <= r.leastInline {
+		c.inline++
+		c.sent += uint64(tx.Call.SendBytes) + uint64(tx.Reply.SendBytes)
+	} else {
+		g.addChunks(tx, r.opt.Inline)
+	}
+	c.time += took
+	if c.times(took, int64(tx.Acked())) {
+		g.countCalm(lateCalm, &r.mem)
+	}
+	failed := v.Failed()
+	if failed {
+		g.failCalm(v.Status())
+	}
+	inFlight := 1
+	if x := &r.stretch; x.continues(tx) {
+		x.add(tx, took, failed)
+	} else {
+		inFlight = r.followCalm(tx, failed)
+	}
+	if l := &r.series.late; l.slot != r.series.last || !l.put(took) {
+		r.series.tookMore(took)
+	}
+	if r.opt.Ran || r.slow.wants(took) {
+		r.showCalm(v, g, took, inFlight)
+	}
+	return g.index
 }
 
 // add is Add for whatever transaction.

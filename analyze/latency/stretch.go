@@ -20,51 +20,22 @@ type stretch struct {
 	busy      int64 // sum of the latencies
 }
 
-// addUsual is Add for a transaction that CalmUsual takes.
-func (r *Recorder) addUsual(v *rpc.View, g *group, took int64) {
-	tx, c := v.Tx, &g.calm
-	call, reply := tx.Call.Bytes, tx.Reply.Bytes
-	c.callBytes += call
-	c.replyBytes += reply
-	if max(call, reply) <= r.leastInline {
-		c.inline++
-		c.sent += uint64(tx.Call.SendBytes) + uint64(tx.Reply.SendBytes)
-	} else {
-		g.addChunks(tx, r.opt.Inline)
-	}
-	c.time += took
-	g.timeCalm(took, int64(tx.Acked()), &r.mem)
-	failed := v.Failed()
-	if failed {
-		g.failCalm(v.Status())
-	}
-	inFlight := r.stretches(tx, took, failed)
-	if l := &r.series.late; l.slot != r.series.last || !l.put(took) {
-		r.series.tookMore(took)
-	}
-	if r.opt.Ran || r.slow.wants(took) {
-		r.showCalm(v, g, took, inFlight)
-	}
+// continues reports whether a transaction that CalmUsual takes continues the stretch.
+func (x *stretch) continues(tx *transaction.Transaction) bool {
+	call, reply := &tx.Call, &tx.Reply
+	return call.First.Time >= x.end && reply.Last.Time < x.to && tx.Connection.ID == x.connection &&
+		call.Header.Credits == x.requested && reply.Header.Credits == x.granted
 }
 
-// stretches takes a transaction that CalmUsual takes, into a stretch if it continues one. It returns how many calls of the connection are in
-// flight.
-func (r *Recorder) stretches(tx *transaction.Transaction, took int64, failed bool) (inFlight int) {
-	x := &r.stretch
-	call, reply := &tx.Call, &tx.Reply
-	start, end := call.First.Time, reply.Last.Time
-	if start < x.end || end >= x.to || tx.Connection.ID != x.connection ||
-		call.Header.Credits != x.requested || reply.Header.Credits != x.granted {
-		return r.followCalm(tx, failed)
-	}
-	x.begun, x.end = start, end
+// add adds a transaction that continues the stretch.
+func (x *stretch) add(tx *transaction.Transaction, took int64, failed bool) {
+	x.begun, x.end = tx.Call.First.Time, tx.Reply.Last.Time
 	x.n++
 	x.busy += took
-	x.bytes += call.Bytes + reply.Bytes
+	x.bytes += tx.Call.Bytes + tx.Reply.Bytes
 	if failed {
 		x.errors++
 	}
-	return 1
 }
 
 // showCalm is the part of Add for what is shown of single transactions.

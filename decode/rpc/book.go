@@ -18,12 +18,16 @@ type book struct {
 
 // leaf says that a file was found under a name. There is one at most for each handle, directory and name.
 type leaf struct {
-	dir          *directory
-	name, handle []byte // in room of the leaf's own, which is used again
-	sums         [2]uint64
-	next         [2]int32 // in the chains of the tables; if it is free, the first is the next free one
-	in           [2]bool
+	dir     *directory
+	text    []byte // the handle, and the name behind it, in room of the leaf's own, which is used again
+	handles int32  // bytes of the handle
+	in      [2]bool
+	sums    [2]uint64
+	next    [2]int32 // in the chains of the tables; if it is free, the first is the next free one
 }
+
+func (x *leaf) handle() []byte { return x.text[:x.handles] }
+func (x *leaf) name() []byte   { return x.text[x.handles:] }
 
 // directory is what the names in a directory have in common. There may be several of one directory.
 type directory struct {
@@ -31,8 +35,8 @@ type directory struct {
 	sum    uint64 // of the handle
 }
 
-// keepLeaf is how much room a free leaf keeps for a name, and for a handle.
-const keepLeaf = 64
+// keepLeaf is how much room a free leaf keeps for a handle and a name.
+const keepLeaf = 128
 
 // The tables of a book.
 const (
@@ -68,7 +72,7 @@ func (b *book) ofHandle(handle []byte) (i int32, sum uint64) {
 	i = *b.head(byHandle, sum)
 	for i != 0 {
 		x := &b.leaves[i]
-		if x.sums[byHandle] == sum && same(x.handle, handle) {
+		if x.sums[byHandle] == sum && same(x.handle(), handle) {
 			break
 		}
 		i = x.next[byHandle]
@@ -87,7 +91,7 @@ func (b *book) ofName(dir *directory, parent, name []byte) (i int32, sum uint64)
 	i = *b.head(byName, sum)
 	for i != 0 {
 		x := &b.leaves[i]
-		if x.sums[byName] == sum && (x.dir == dir || same(x.dir.handle, parent)) && string(x.name) == string(name) {
+		if x.sums[byName] == sum && (x.dir == dir || same(x.dir.handle, parent)) && string(x.name()) == string(name) {
 			break
 		}
 		i = x.next[byName]
@@ -105,8 +109,7 @@ func (b *book) add(handle []byte, dir *directory, name []byte, sums [2]uint64) i
 		b.free = b.leaves[i].next[byHandle]
 	}
 	x := &b.leaves[i]
-	x.handle, x.dir, x.sums = append(x.handle, handle...), dir, sums
-	x.name = append(x.name, name...)
+	x.text, x.handles, x.dir, x.sums = append(append(x.text, handle...), name...), int32(len(handle)), dir, sums
 	return i
 }
 
@@ -149,25 +152,19 @@ func (b *book) take(table int, x *leaf, i int32) {
 
 // release frees leaf i, which is x and is in no table any more.
 func (b *book) release(x *leaf, i int32) {
-	x.dir, x.name, x.handle = nil, kept(x.name), kept(x.handle)
-	x.next[byHandle], b.free = b.free, i
-}
-
-// kept is the room of b, if it is to be kept.
-func kept(b []byte) []byte {
-	if cap(b) > keepLeaf {
-		return nil
+	if x.dir, x.text = nil, x.text[:0]; cap(x.text) > keepLeaf {
+		x.text = nil
 	}
-	return b[:0]
+	x.next[byHandle], b.free = b.free, i
 }
 
 // is reports whether it is a name in a directory.
 func (x *leaf) is(parent, name []byte) bool {
-	return same(x.dir.handle, parent) && string(x.name) == string(name)
+	return same(x.dir.handle, parent) && string(x.name()) == string(name)
 }
 
 // size is what the leaf takes in one of the tables, in bytes.
-func (x *leaf) size() int { return len(x.handle) + len(x.dir.handle) + len(x.name) + entryBytes }
+func (x *leaf) size() int { return len(x.text) + len(x.dir.handle) + entryBytes }
 
 // rehash puts all leaves where this process looks for them, whose sums are others: the book is as another process has saved it.
 func (b *book) rehash() {
@@ -179,7 +176,7 @@ func (b *book) rehash() {
 			continue
 		}
 		x.dir.sum = handleSum(x.dir.handle)
-		n := b.add(x.handle, x.dir, x.name, [2]uint64{byHandle: handleSum(x.handle), byName: keyedSum(x.dir.sum, x.name)})
+		n := b.add(x.handle(), x.dir, x.name(), [2]uint64{byHandle: handleSum(x.handle()), byName: keyedSum(x.dir.sum, x.name())})
 		for table, in := range x.in {
 			if in {
 				b.put(table, &b.leaves[n], n)

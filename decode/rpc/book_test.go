@@ -25,7 +25,7 @@ func TestRehash(t *testing.T) {
 		}
 	}
 	// A file may hold what no book has.
-	n.book.leaves = append(n.book.leaves, leaf{name: []byte("name"), in: [2]bool{true, true}})
+	n.book.leaves = append(n.book.leaves, leaf{text: []byte("name"), in: [2]bool{true, true}})
 	n.book.rehash()
 	again := Names{book: n.book, bytes: n.bytes}
 	if now := again.byHandle(); len(now) != len(handles) || len(now) < 100 {

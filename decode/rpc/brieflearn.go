@@ -87,5 +87,5 @@ func (x *leaf) named3(args []byte, at int) bool {
 		return false
 	}
 	name, _ := opaque3(args, at)
-	return string(x.name) == string(name)
+	return string(x.name()) == string(name)
 }

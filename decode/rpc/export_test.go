@@ -14,8 +14,8 @@ type entry struct{ parent, name string }
 func (n *Names) byHandle() map[string]entry {
 	m := make(map[string]entry)
 	n.eachLeaf(byHandle, func(i int32, x *leaf) {
-		m[string(x.handle)] = entry{string(x.dir.handle), string(x.name)}
-		if at, _ := n.book.ofHandle(x.handle); at != i {
+		m[string(x.handle())] = entry{string(x.dir.handle), string(x.name())}
+		if at, _ := n.book.ofHandle(x.handle()); at != i {
 			panic("a handle is not where it is looked for")
 		}
 	})
@@ -26,8 +26,8 @@ func (n *Names) byHandle() map[string]entry {
 func (n *Names) byName() map[entry]string {
 	m := make(map[entry]string)
 	n.eachLeaf(byName, func(i int32, x *leaf) {
-		m[entry{string(x.dir.handle), string(x.name)}] = string(x.handle)
-		if at, _ := n.book.ofName(nil, x.dir.handle, x.name); at != i {
+		m[entry{string(x.dir.handle), string(x.name())}] = string(x.handle())
+		if at, _ := n.book.ofName(nil, x.dir.handle, x.name()); at != i {
 			panic("a name is not where it is looked for")
 		}
 	})

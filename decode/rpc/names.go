@@ -64,12 +64,12 @@ func (n *Names) Path(handle []byte) string {
 	if x == nil {
 		return ""
 	}
-	path := string(x.name)
+	path := string(x.name())
 	for range maxDepth {
 		if x = n.leafOf(x.dir.handle); x == nil {
 			return path
 		}
-		path = string(x.name) + "/" + path
+		path = string(x.name()) + "/" + path
 	}
 	return path
 }
@@ -217,7 +217,7 @@ func (n *Names) rename(fromDir, from, toDir, to []byte) {
 		n.remove(toDir, to)
 		return
 	}
-	h, dir := b.leaves[i].handle, n.near(toDir)
+	h, dir := b.leaves[i].handle(), n.near(toDir)
 	sum := n.removeOf(dir, toDir, to)
 	if n.move(i, sum, dir, toDir, to) {
 		return
@@ -236,7 +236,7 @@ func (n *Names) move(i int32, sum uint64, dir *directory, toDir, to []byte) bool
 	if !x.in[byHandle] {
 		return false
 	}
-	held := n.bytes + 2*(len(toDir)+len(to)-len(x.dir.handle)-len(x.name))
+	held := n.bytes + 2*(len(toDir)+len(to)-len(x.dir.handle)-len(x.name()))
 	if held > n.limit() {
 		return false
 	}
@@ -245,9 +245,9 @@ func (n *Names) move(i int32, sum uint64, dir *directory, toDir, to []byte) bool
 	}
 	n.bytes = held
 	b.take(byName, x, i)
-	x.dir, x.name, x.sums[byName] = dir, append(x.name[:0], to...), sum
+	x.dir, x.text, x.sums[byName] = dir, append(x.handle(), to...), sum
 	b.link(byName, x, i)
-	n.recent.renamed(x.handle)
+	n.recent.renamed(x.handle())
 	return true
 }
 
@@ -268,7 +268,7 @@ func (n *Names) removeOf(dir *directory, parent, name []byte) uint64 {
 	x := &b.leaves[i]
 	size := x.size()
 	if x.in[byHandle] {
-		n.recent.renamed(x.handle)
+		n.recent.renamed(x.handle())
 		n.bytes -= size
 		b.take(byHandle, x, i)
 	}
@@ -326,7 +326,7 @@ func (n *Names) set(old int32, sum uint64, child, parent, name []byte) {
 	switch {
 	case old != 0 && b.leaves[old].is(parent, name):
 		at = old
-	case was == 0 || string(b.leaves[was].handle) != string(child):
+	case was == 0 || string(b.leaves[was].handle()) != string(child):
 		if dir == nil {
 			dir = n.directory(parent)
 		}

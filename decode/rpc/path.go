@@ -44,7 +44,7 @@ func (n *Names) appendPath(dst []byte, x *leaf, level int) []byte {
 			dst = append(n.appendPath(dst, up, level+1), '/')
 		}
 	}
-	return append(dst, x.name...)
+	return append(dst, x.name()...)
 }
 
 const (
@@ -167,7 +167,7 @@ func (r *recent) look(n *Names, sum uint64, handle []byte, level int) *recentFil
 		return nil
 	default:
 		up := r.look(n, sumOf(x.dir.handle), x.dir.handle, level+1) // may take the place of f
-		if up == nil || up.depth == maxDepth || len(up.Path)+1+len(x.name) > recentPath {
+		if up == nil || up.depth == maxDepth || len(up.Path)+1+len(x.name()) > recentPath {
 			return nil
 		}
 		r.above.add(up.sum)
@@ -179,7 +179,7 @@ func (r *recent) look(n *Names, sum uint64, handle []byte, level int) *recentFil
 			f.depth++
 			f.Path = append(f.Path, '/')
 		}
-		f.Path = append(f.Path, x.name...)
+		f.Path = append(f.Path, x.name()...)
 	}
 	f.sum, f.epoch, f.known, f.handle = sum, r.epoch, x != nil, append(f.handle[:0], handle...)
 	f.words, f.size = [4]uint64{}, len(handle)

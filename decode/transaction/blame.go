@@ -45,16 +45,22 @@ func (t *Transaction) NewQuiet(p *Phases) {
 	t.Blame = b
 }
 
-// NewOrdinary is NewQuiet for an ordinary transaction, which took that long. Most are, as the one before that had the same room.
+// NewOrdinary is NewQuiet for an ordinary transaction, which took that long.
 func (t *Transaction) NewOrdinary(took time.Duration) {
+	t.NewQuiet(&Phases{Server: took, Total: took})
+	t.blame.ordinary = true
+}
+
+// OrdinaryAgain is NewOrdinary if the transaction before that had the same room was ordinary, as most are. Otherwise it returns
+// false, and has changed nothing.
+func (t *Transaction) OrdinaryAgain(took time.Duration) bool {
 	b := t.blame
 	if b == nil || !b.ordinary {
-		t.NewQuiet(&Phases{Server: took, Total: took})
-		t.blame.ordinary = true
-		return
+		return false
 	}
 	b.Shares[PhaseServer][rdma.CauseRest] = took
 	t.Blame = b
+	return true
 }
 
 // rest sets the share of rdma.CauseRest. Most are 0, as before: what is not written stays in the caches of both processors.

@@ -131,7 +131,10 @@ func (t *Tracker) end(tx *Transaction) {
 		return
 	}
 	if t.opt.Ended != nil {
-		t.ended(tx)
+		if tx.blame == nil {
+			t.roomForBlame(tx)
+		}
+		t.opt.Ended(tx)
 	}
 	calls := &of(tx.Connection.Resolve()).calls
 	calls.Ended++
@@ -143,13 +146,10 @@ func (t *Tracker) end(tx *Transaction) {
 	}
 }
 
-// ended tells Options.Ended of a transaction.
-func (t *Tracker) ended(tx *Transaction) {
-	if tx.blame == nil {
-		tx.blame = new(Blame)
-		t.grew(tx, blameSize)
-	}
-	t.opt.Ended(tx)
+// roomForBlame makes room for what Options.Ended may say.
+func (t *Tracker) roomForBlame(tx *Transaction) {
+	tx.blame = new(Blame)
+	t.grew(tx, blameSize)
 }
 
 // complete finds out what is missing of a transaction of h, and what its messages are.

@@ -100,7 +100,10 @@ func (t *Tracker) finishUsual(tx *Transaction) bool {
 	t.waiting.left(tx)
 	if t.opt.Ended != nil {
 		tx.setOrdinary()
-		t.ended(tx)
+		if tx.blame == nil {
+			t.roomForBlame(tx)
+		}
+		t.opt.Ended(tx)
 	}
 	tx.finished, tx.final = true, true
 	k.calls.Ended++
