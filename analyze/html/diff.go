@@ -61,7 +61,7 @@ func WriteDiff(w io.Writer, d *latency.Diff, tables []Table) error {
 	for i := range tables {
 		v.Tables = append(v.Tables, tables[i].shown())
 	}
-	return diffPage.Execute(printable.TextWriter(w), v)
+	return diffPage().Execute(printable.TextWriter(w), v)
 }
 
 // ranges draws percentiles of both captures, group by group, on one logarithmic scale.

@@ -74,7 +74,7 @@ func WriteFabric(w io.Writer, rep *fabric.Report, tables []Table) error {
 	}
 	v.over(rep)
 	v.reaction(rep)
-	return fabricPage.Execute(printable.TextWriter(w), v)
+	return fabricPage().Execute(printable.TextWriter(w), v)
 }
 
 func (t *Table) shown() (x shownTable) {

@@ -9,6 +9,7 @@ import (
 	"encoding/base64"
 	"html/template"
 	"io"
+	"sync"
 
 	"github.com/rpcrdma/toolkit/analyze/latency"
 	"github.com/rpcrdma/toolkit/analyze/plot"
@@ -45,8 +46,11 @@ var functions = template.FuncMap{
 	"script": func() template.HTML { return template.HTML("<script>" + scriptText + "</script>") }, //nolint:gosec // own text
 }
 
-func parse(name, body string) *template.Template {
-	return template.Must(template.New(name).Funcs(functions).Parse(plot.Template + headText + sessionsText + body))
+// parse parses a page when it is needed: few commands write one.
+func parse(name, body string) func() *template.Template {
+	return sync.OnceValue(func() *template.Template {
+		return template.Must(template.New(name).Funcs(functions).Parse(plot.Template + headText + sessionsText + body))
+	})
 }
 
 var page = parse("page", pageText)
@@ -58,5 +62,5 @@ var page = parse("page", pageText)
 func Write(w io.Writer, rep *latency.Report, sessions *session.Report) error {
 	v := newView(rep)
 	v.Sessions = newSessionsView(sessions)
-	return page.Execute(printable.TextWriter(w), v)
+	return page().Execute(printable.TextWriter(w), v)
 }

@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"html/template"
 	"io"
+	"sync"
 )
 
 // Template defines "chart", for templates of package html/template: a chart as
@@ -12,7 +13,7 @@ import (
 //go:embed chart.tmpl
 var Template string
 
-var templates = template.Must(template.New("").Parse(Template))
+var templates = sync.OnceValue(func() *template.Template { return template.Must(template.New("").Parse(Template)) })
 
 // Style is what a file of its own looks like. Classes s0 to s7 are eight colours that most people distinguish
 // (Okabe and Ito), for lines and points; d1 and d2 are dashes.
@@ -50,5 +51,5 @@ func WriteSVG(w io.Writer, label string, charts ...*Chart) error {
 		file.Parts = append(file.Parts, part{c, file.Height})
 		file.Height += c.Height
 	}
-	return templates.ExecuteTemplate(w, "file", file)
+	return templates().ExecuteTemplate(w, "file", file)
 }
