@@ -7,8 +7,8 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rdma"
 )
 
-// TestQuiet compares Quiet, which remembers its last answer, with all stalls of two connections: they come, are forgotten at once where there
-// is no room for them, and go when a direction is given up, or a connection ends or becomes part of the other one.
+// TestQuiet compares Quiet, which remembers its last answer, with the stalls of two connections. Stalls are added, forgotten at once for
+// lack of room, and dropped with their direction; connections end, or are merged with the other one.
 func TestQuiet(t *testing.T) {
 	random := rand.New(rand.NewPCG(8, 117))
 	r := New(Options{})
@@ -42,7 +42,7 @@ func TestQuiet(t *testing.T) {
 				t.Fatalf("step %d: quiet although it has ended", i)
 			}
 			room = r.stalled
-			c.Watched = nil // as another one
+			c.Watched = nil // a new connection takes its place
 		}
 		c, since := conns[random.IntN(2)], random.Int64N(20)
 		if random.IntN(3) == 0 {

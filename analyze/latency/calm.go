@@ -11,7 +11,7 @@ import (
 type calm struct {
 	// What changes with each of them comes first, so that it is in few lines of the cache.
 	n                     uint64
-	acked                 uint64 // of acks
+	acked                 uint64 // times in acks
 	callBytes, replyBytes uint64
 	// inline are those over RDMA without chunks that would fit all inline thresholds; sent are the bytes of their Sends.
 	inline, sent uint64
@@ -23,8 +23,8 @@ type calm struct {
 	// those that have one above 0.
 	late, acks [lateCalm]int64
 
-	atOnce   uint64 // times of 0 to an acknowledgement
-	unknown  uint64 // those of which it is not known whether they have lost time
+	atOnce   uint64 // acknowledgements that took no time
+	unknown  uint64 // those that may have lost time: nobody knows
 	backward uint64
 
 	took dist // the latency, all of it the server's time
@@ -63,7 +63,8 @@ func (g *group) addCalm(v *rpc.View, took int64, failed bool, opt *Options, leas
 	}
 }
 
-// times takes the times of a calm transaction; acked is below 0 if that was not seen. It returns true if they have to be counted.
+// times keeps the times of a calm transaction; acked is below 0 if no acknowledgement was seen. It returns true if there is no room for
+// more, and countCalm has to count them.
 func (c *calm) times(took, acked int64) (full bool) {
 	if acked > 0 {
 		c.acks[c.acked%lateCalm] = acked

@@ -118,7 +118,7 @@ func (r *Recorder) Add(v *rpc.View) int {
 	if !ok || !r.calms || !v.Usual() || !x.of(v) {
 		return r.add(v)
 	}
-	// Nearly all come here.
+	// Nearly all transactions come here.
 	took, g := int64(latency), x.g
 	c := &g.calm
 	call, reply := tx.Call.Bytes, tx.Reply.Bytes

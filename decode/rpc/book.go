@@ -18,16 +18,16 @@ type book struct {
 
 // leaf says that a file was found under a name. There is one at most for each handle, directory and name.
 type leaf struct {
-	dir     *directory
-	text    []byte // the handle, and the name behind it, in room of the leaf's own, which is used again
-	handles int32  // bytes of the handle
-	in      [2]bool
-	sums    [2]uint64
-	next    [2]int32 // in the chains of the tables; if it is free, the first is the next free one
+	dir       *directory
+	text      []byte // the handle, and the name behind it, in room of the leaf's own, which is used again
+	handleLen int32
+	in        [2]bool
+	sums      [2]uint64
+	next      [2]int32 // in the chains of the tables; if it is free, the first is the next free one
 }
 
-func (x *leaf) handle() []byte { return x.text[:x.handles] }
-func (x *leaf) name() []byte   { return x.text[x.handles:] }
+func (x *leaf) handle() []byte { return x.text[:x.handleLen] }
+func (x *leaf) name() []byte   { return x.text[x.handleLen:] }
 
 // directory is what the names in a directory have in common. There may be several of one directory.
 type directory struct {
@@ -109,7 +109,7 @@ func (b *book) add(handle []byte, dir *directory, name []byte, sums [2]uint64) i
 		b.free = b.leaves[i].next[byHandle]
 	}
 	x := &b.leaves[i]
-	x.text, x.handles, x.dir, x.sums = append(append(x.text, handle...), name...), int32(len(handle)), dir, sums
+	x.text, x.handleLen, x.dir, x.sums = append(append(x.text, handle...), name...), int32(len(handle)), dir, sums
 	return i
 }
 

@@ -236,9 +236,8 @@ func (g grown) String() string {
 // time, but not save it any, so that the least of some tries counts; there are more than
 // one only if the ratio looks bad. A table that is full, or a file that takes what does not
 // fit, may cost much at some size: then four times as much once more costs four times the
-// time. What grows with the square takes sixteen times as long. The goal lies between, so
-// that a machine or file system that is twice as slow at one size as at another is not
-// taken for the program.
+// time, and what grows with the square sixteen times. The goal lies between the two: a
+// machine or a file system may be twice as slow at one size as at another.
 func growth(cost func(times int) time.Duration) grown {
 	g := grown{took: map[int]time.Duration{}}
 	below := func(n, m int, goal float64) bool {

@@ -30,9 +30,9 @@ func newRawSocket(c net.Conn) *rawSocket {
 }
 
 // nearBuffer is the send buffer of a connection within this host. The kernel doubles it, for its own bookkeeping, and
-// limits it to net.core.wmem_max. By default, a buffer grows to several MiB (net.ipv4.tcp_wmem), and then both ends take
-// longer for the same bytes, probably because they are no longer in a cache when they are read. There is no wire that
-// more data in flight would fill.
+// limits it to net.core.wmem_max. The default grows to several MiB (net.ipv4.tcp_wmem), and both ends then spend more time
+// on the same bytes, probably because these have left the caches before they are read. Within a host, more data in flight
+// fills no wire.
 const nearBuffer = 256 << 10
 
 // sameHost reports whether both ends of a connection are on this host.
