@@ -230,7 +230,7 @@ func listedOperation(s *sink, v *rpc.View) {
 }
 
 func operationStatuses(s *sink, v *rpc.View) {
-	ops := v.Operations()
+	ops := v.Steps()
 	for i := range ops {
 		o := &ops[i]
 		if o.Status == "" {
@@ -535,7 +535,7 @@ var schemaFields = sync.OnceValue(func() []field {
 				s.uint(uint64(n))
 			}
 		}},
-		field{name: "operations", kinds: counted, desc: "number of operations of a COMPOUND", cost: costView, emit: func(s *sink, v *rpc.View) { s.count(uint64(len(v.Operations()))) }},
+		field{name: "operations", kinds: counted, desc: "number of operations of a COMPOUND", cost: costView, emit: func(s *sink, v *rpc.View) { s.count(uint64(len(v.Steps()))) }},
 		field{name: "operation", kinds: kEnum, textual: true, joined: true, desc: "the operation as listed: a procedure, or what a COMPOUND is for, such as OPEN or LOOKUP+GETATTR",
 			symbols: func() []string { return protocols().ops }, cost: costView, emit: listedOperation},
 		field{name: "operation_group", kinds: kEnum, textual: true, desc: "the operation that report, -q and rpcrdma-top group by: LOOKUP of LOOKUP+GETATTR",

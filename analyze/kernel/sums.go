@@ -72,7 +72,7 @@ func (j *Join) sum(v *rpc.View, name uint16) {
 	if o := j.names.value(name); o.program == "nfs" && o.version == tx.Version {
 		k.named = true
 		b = append(b, o.name...)
-	} else if ops := v.Operations(); len(ops) > 0 {
+	} else if ops := v.Steps(); len(ops) > 0 {
 		for i := range ops {
 			if len(b) > 1024 { // no COMPOUND of Linux
 				break

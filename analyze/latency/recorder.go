@@ -309,7 +309,7 @@ func (r *Recorder) group(v *rpc.View) *group {
 		return r.groupOf(v)
 	}
 	// A usual transaction has a procedure, and operations only if it is a COMPOUND.
-	if !v.Usual() && (v.Procedure == nil || !v.Tx.Named || len(v.Operations()) > 0) {
+	if !v.Usual() && (v.Procedure == nil || !v.Tx.Named || len(v.Steps()) > 0) {
 		return r.groupByOperation(v)
 	}
 	if _, compound := v.MinorVersion(); compound {

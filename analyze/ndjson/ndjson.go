@@ -136,7 +136,7 @@ func (e *Encoder) ends(b []byte, tx *transaction.Transaction) []byte {
 
 // operation appends what was called.
 func (e *Encoder) operation(b []byte, v *rpc.View) []byte {
-	ops := v.Operations()
+	ops := v.Steps()
 	minor, isCompound := v.MinorVersion()
 	if v.Procedure == nil || len(ops) > 0 || isCompound {
 		return operations(b, v, ops, minor, isCompound)
@@ -148,7 +148,7 @@ func (e *Encoder) operation(b []byte, v *rpc.View) []byte {
 	return append(b, k.text...)
 }
 
-func operations(b []byte, v *rpc.View, ops []rpc.Operation, minor uint32, isCompound bool) []byte {
+func operations(b []byte, v *rpc.View, ops []rpc.Step, minor uint32, isCompound bool) []byte {
 	b = str(b, `,"program":`, v.ProgramName())
 	b = num(b, `,"version":`, uint64(v.Tx.Version))
 	b = str(b, `,"procedure":`, v.ProcedureName())

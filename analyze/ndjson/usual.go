@@ -401,7 +401,7 @@ func (e *Encoder) shape(v *rpc.View) *shape {
 
 // write makes a shape; nil if the procedure consists of operations.
 func (e *Encoder) write(k *shape, v *rpc.View) *shape {
-	if _, compound := v.MinorVersion(); compound || len(v.Operations()) > 0 {
+	if _, compound := v.MinorVersion(); compound || len(v.Steps()) > 0 {
 		return nil
 	}
 	tx, c := v.Tx, v.Tx.Connection

@@ -69,7 +69,7 @@ type called struct {
 // called appends what was called.
 func (e *encoder) called(v *rpc.View) {
 	c := e.rows
-	if v.Procedure == nil || len(v.Operations()) > 0 {
+	if v.Procedure == nil || len(v.Steps()) > 0 {
 		c.procedure.Add(v.ProcedureName())
 		c.operation.Add(e.listing(v))
 		c.group.Add(v.OperationGroup())
@@ -146,7 +146,7 @@ func again(i int, begins, continues byte) byte {
 
 func (e *encoder) compound(v *rpc.View) {
 	c := &e.operations
-	list := v.Operations()
+	list := v.Steps()
 	if len(list) == 0 {
 		c.Null(0, 0)
 		c.status.null()

@@ -88,7 +88,7 @@ func (e *encoder) usual(v *rpc.View) bool {
 	switch {
 	case !ok || tx.Blame == nil || reply.Invalidates || !call.Chunkless() || !reply.Chunkless(),
 		call.Header.Type.String() == "" || reply.Header.Type.String() == "",
-		v.Program == nil || v.Procedure == nil || len(v.Operations()) > 0 || v.Wrapped() != "":
+		v.Program == nil || v.Procedure == nil || len(v.Steps()) > 0 || v.Wrapped() != "":
 		return false
 	}
 	if _, compound := v.MinorVersion(); compound {

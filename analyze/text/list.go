@@ -206,7 +206,7 @@ func (s *Lister) time(b []byte, tx *transaction.Transaction) ([]byte, int) {
 func (s *Lister) called(v *rpc.View) *line {
 	tx := v.Tx
 	_, compound := v.MinorVersion()
-	if compound || s.Color || v.Procedure == nil || !tx.Named || len(v.Operations()) > 0 {
+	if compound || s.Color || v.Procedure == nil || !tx.Named || len(v.Steps()) > 0 {
 		s.other = line{b: s.other.b[:0]}
 		s.what(&s.other, v)
 		return &s.other

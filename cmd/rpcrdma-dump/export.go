@@ -64,7 +64,7 @@ type exporter struct {
 // export runs the decoder over the input and passes the selected transactions to add. finish ends the output;
 // it is not called if the output is to be discarded.
 func (o *exportOptions) export(j *job, opt decode.Options, match *filter.Filter, add func(*rpc.View) error, finish func() error) error {
-	e := &exporter{job: j, match: match, count: o.count, add: add, view: rpc.View{Names: &rpc.Names{Limit: o.memory.Names()}, Unwrap: j.keys.Contexts, AllOperations: true}}
+	e := &exporter{job: j, match: match, count: o.count, add: add, view: rpc.View{Names: &rpc.Names{Limit: o.memory.Names()}, Unwrap: j.keys.Contexts}}
 	j.d = decode.New(opt, e.transaction)
 	if err := j.resume.begin(j, "export", append(o.parts, e.view.Names)); err != nil {
 		return err

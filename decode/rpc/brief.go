@@ -22,6 +22,10 @@ type Brief struct {
 
 	catalog catalog
 	body    body
+	shape   *shape // of a COMPOUND
+	good    int    // see succeeded; -1 if it was not asked for yet
+	trail   follower
+	steps   []Step
 
 	// For View: whether to leave COMPOUNDs to it; what was passed over, where in the messages it starts, and how many bytes follow it.
 	noCompounds          bool
@@ -81,14 +85,17 @@ func (b *Brief) Set(tx *transaction.Transaction) bool {
 	return true
 }
 
-// compound says what a COMPOUND consists of.
-func (b *Brief) compound(m *messages) (ok bool) {
-	b.Minor = m.outline.args.Minor
-	b.Operation, ok = m.outline.operation()
-	if b.Operation == "" {
+// compound says what a COMPOUND consists of. It is false if the reply has other operations than the call.
+func (b *Brief) compound(m *messages) bool {
+	o := m.outline
+	if !o.answered() {
+		return false
+	}
+	b.Minor, b.shape, b.good = o.args.Minor, o.shape(), -1
+	if b.Operation = b.shape.operation; b.Operation == "" {
 		b.Operation = m.procedure.Name
 	}
-	return ok
+	return true
 }
 
 // mayReduce reports whether parts of a message may be in chunks.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
@@ -59,13 +60,30 @@ func usual(v *rpc.View) bool {
 	switch {
 	case v.Args() == nil || v.Result() == nil || v.ArgsErr != nil || v.ResultErr != nil:
 		return false
-	case len(v.Operations()) > 0 && (v.Operations()[len(v.Operations())-1].Args == nil || len(v.Operations()) > 64):
+	case len(v.Operations()) > 64 || !answered(v):
 		return false
 	case v.Call().Cred.Flavor == oncrpc.RPCSecGSS || v.Call().Verf.Flavor != oncrpc.AuthNone || v.Reply().Verf.Flavor != oncrpc.AuthNone:
 		return false
 	}
 	_, status := v.Result().(xdr.Status)
 	return status == v.Procedure.StatusFirst
+}
+
+// answered reports whether the reply has no other operations than the call.
+func answered(v *rpc.View) bool {
+	var call, reply []nfs4.Op
+	switch a := v.Args().(type) {
+	case *nfs4.CompoundArgs:
+		call, reply = a.Ops, v.Result().(*nfs4.CompoundRes).Ops
+	case *nfs4.CbCompoundArgs:
+		call, reply = a.Ops, v.Result().(*nfs4.CbCompoundRes).Ops
+	}
+	for i := range reply {
+		if i >= len(call) || reply[i].Number != call[i].Number {
+			return false
+		}
+	}
+	return true
 }
 
 // FuzzBrief compares them, and a View that decodes what it is asked for, for any two messages: as RPC-over-RDMA, with chunks, or as

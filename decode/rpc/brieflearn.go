@@ -42,7 +42,10 @@ func (b *Brief) learn(tx *transaction.Transaction, n *Names) bool {
 	m := b.messages
 	switch {
 	case m.compound:
-		return !m.outline.tells()
+		if b.shape.tells {
+			b.learnCompound(tx, n)
+		}
+		return true
 	case !m.teaches || b.Failed:
 		return true
 	case m.tells == various || mayReduce(&tx.Call) || mayReduce(&tx.Reply):

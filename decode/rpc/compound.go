@@ -5,14 +5,27 @@ import (
 	"github.com/rpcrdma/toolkit/decode/xdr"
 )
 
-// Operation is one operation of a COMPOUND.
+// Operation is one operation of a COMPOUND with what it contains.
 type Operation struct {
-	Name   string
-	Number uint32
-	Status string // empty if the reply does not have it
-	Code   uint32
+	Step
 	Args   xdr.Message // nil if only the reply has the operation
 	Result xdr.Message // nil if only the call has it
+}
+
+// Steps lists the operations of an NFSv4 COMPOUND in order as Operations does, for those who do not ask what they contain: then that is
+// not decoded. It is valid until the next Set.
+func (v *View) Steps() []Step {
+	if v.usual != nil {
+		if !v.compound {
+			return nil
+		}
+		return v.brief.listed(v.Tx)
+	}
+	v.steps = v.steps[:0]
+	for _, o := range v.Operations() {
+		v.steps = append(v.steps, o.Step)
+	}
+	return v.steps
 }
 
 // Operations lists the operations of an NFSv4 COMPOUND in order; empty for
@@ -53,20 +66,12 @@ func (v *View) listOperations() {
 				o.Code, o.Status = code, xdr.EnumString(code, symbol)
 			}
 		}
-		if callback {
-			o.Name = nfs4.CbOpName(o.Number)
-		} else {
-			o.Name = nfs4.OpName(o.Number)
-		}
+		o.Name = opName(o.Number, callback)
 		v.ops = append(v.ops, o)
 	}
 	// An operation that could not be decoded still has a name.
 	if args != nil && args.Incomplete && args.FailedOp != 0 && args.FailedAt >= n {
-		o := Operation{Number: args.FailedOp, Name: nfs4.OpName(args.FailedOp)}
-		if callback {
-			o.Name = nfs4.CbOpName(o.Number)
-		}
-		v.ops = append(v.ops, o)
+		v.ops = append(v.ops, Operation{Step: Step{Number: args.FailedOp, Name: opName(args.FailedOp, callback)}})
 	}
 }
 

@@ -31,7 +31,10 @@ func (v *View) File() *File {
 	if !v.fileDone {
 		v.fileDone = true
 		*f = File{}
-		if !v.usual3() {
+		switch {
+		case v.usual != nil && v.compound:
+			v.brief.fileOf(v.Tx, f)
+		case !v.usual3():
 			v.fileOf()
 		}
 	}
@@ -57,16 +60,16 @@ func (v *View) fileOf() {
 			v.fileOther(v.Args())
 			return
 		}
-		v.take(e, v.Args(), v.Result())
-		v.file.Result = v.outcome.Handle
+		x := v.follower()
+		x.take(e, v.Args(), v.Result())
+		v.file.Result = x.outcome.Handle
 	}
 }
 
 // fileOfCompound draws a File from a COMPOUND: of its operations the last one that
 // is about something.
 func (v *View) fileOfCompound() {
-	f, t := &v.file, &v.trail
-	t.Reset()
+	x := v.follower()
 	list := v.Operations()
 	for i := range list {
 		o := &list[i]
@@ -76,81 +79,29 @@ func (v *View) fileOfCompound() {
 		}
 		e := ops.Operation(o.Number)
 		if e != nil {
-			v.take(e, o.Args, result)
+			x.take(e, o.Args, result)
 		}
-		t.Step(o.Number, o.Args, result)
-		switch now := &t.Current; {
-		case now.Handle == nil:
-		case f.Handle == nil && f.Name == nil:
-			f.Handle = now.Handle
-		case e != nil && e.Gives.Has(ops.Handle) && result != nil && now.Is(f.Handle, f.Name):
-			f.Result = now.Handle
-		}
+		x.trail.Step(o.Number, o.Args, result)
+		x.came(e != nil && e.Gives.Has(ops.Handle) && result != nil)
 	}
 }
 
 func (v *View) fileOfCallback() {
-	v.trail.Reset()
+	x := v.follower()
 	list := v.Operations()
 	for i := range list {
 		if e := ops.Callback(list[i].Number); e != nil {
-			v.take(e, list[i].Args, nil)
+			x.take(e, list[i].Args, nil)
 		}
 	}
 }
 
-// take adds what a procedure or operation is about, and what its results say about it,
-// nil if there are none. v.trail is where the COMPOUND stands before it.
-func (v *View) take(e *ops.Entry, args, results xdr.Message) {
-	f, a, o := &v.file, &v.act, &v.outcome
-	*o = ops.Outcome{}
-	if args == nil || !e.HasPlaces() {
-		return
-	}
-	e.Act(args, a)
-	p := a.Subject()
-	if p == nil {
-		return
-	}
-	if p.File == ops.Given {
-		f.Handle, f.Name, f.Result = p.Handle, p.Name, nil
-	} else {
-		v.takeCurrent(p)
-	}
-	if a.Attribute != nil {
-		f.Name = a.Attribute
-	}
-	if l := a.Places(); len(l) > 1 && l[1].Named {
-		f.To = l[1].Name
-	} else if a.Text != nil {
-		f.To = a.Text
-	}
-	if a.Ranged {
-		f.span(a.Offset, a.Count)
-	}
-	if a.Stable != "" {
-		f.Stable = a.Stable
-	}
-	if results == nil {
-		return
-	}
-	if e.Outcome(results, o); o.HasMoved {
-		f.HasMoved, f.Moved, f.EOF = true, o.Moved, o.EOF
-	}
-}
-
-// takeCurrent takes a file that a COMPOUND has come to.
-func (v *View) takeCurrent(p *ops.Place) {
-	f := &v.file
-	switch r := v.trail.At(p); {
-	case p.Named:
-		f.Handle, f.Name, f.Result = r.Handle, p.Name, nil
-	case r.Name != nil && r.Is(f.Handle, f.Name): // it has its name already
-	case r.Name != nil:
-		f.Handle, f.Name, f.Result = r.Dir, r.Name, r.Handle
-	default:
-		f.Handle, f.Name, f.Result = r.Handle, nil, nil
-	}
+// follower is scratch: what puts the File together, and stands before the first operation.
+func (v *View) follower() *follower {
+	x := &v.brief.trail
+	x.file = &v.file
+	x.trail.Reset()
+	return x
 }
 
 // fileOther covers all other programs by the names of their fields.

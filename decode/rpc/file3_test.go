@@ -78,8 +78,8 @@ func FuzzUsual3(f *testing.F) {
 		all.SetAll(&tx)
 		all.Learn()
 		all.file, all.fileDone = File{}, true
-		all.take(e, all.Args(), all.Result())
-		all.file.Result = all.outcome.Handle
+		all.follower().take(e, all.Args(), all.Result())
+		all.file.Result = all.brief.trail.outcome.Handle
 		if !reflect.DeepEqual(v.file, all.file) {
 			t.Errorf("%s: %+v, want %+v", v.ProcedureName(), v.file, all.file)
 		}

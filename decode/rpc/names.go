@@ -145,22 +145,8 @@ func teaches(e *ops.Entry, args xdr.Message) bool {
 	return a.Class == ops.Changes && slices.ContainsFunc(a.Places(), func(p ops.Place) bool { return p.Named })
 }
 
-// tells reports whether a COMPOUND has an operation that tells learn4 something.
-func (o *outline) tells() bool {
-	for _, n := range o.results.Numbers {
-		switch nfs4.NfsOpnum4(n) {
-		case nfs4.OP_REMOVE, nfs4.OP_RENAME, nfs4.OP_READDIR:
-			return true
-		}
-		if e := ops.Operation(n); e != nil && e.Gives.Has(ops.Handle) {
-			return true
-		}
-	}
-	return false
-}
-
 func (v *View) learn4(n *Names) {
-	t := &v.trail
+	t := &v.brief.trail.trail
 	t.Reset()
 	list := v.Operations()
 	for i := range list {
@@ -168,25 +154,10 @@ func (v *View) learn4(n *Names) {
 		if o.Result == nil || o.Code != uint32(nfs4.NFS4_OK) {
 			return
 		}
-		switch a := o.Args.(type) {
-		case *nfs4.REMOVE4args:
-			n.remove(t.Current.Handle, a.Target)
-		case *nfs4.RENAME4args:
-			n.rename(t.Saved.Handle, a.Oldname, t.Current.Handle, a.Newname)
-		}
-		if r, ok := o.Result.(*nfs4.READDIR4res); ok {
-			for k := range r.Resok4.Reply.Entries {
-				e := &r.Resok4.Reply.Entries[k]
-				if h := n.filehandle(&e.Attrs); h != nil {
-					n.learn(t.Current.Handle, h, e.Name)
-				}
-			}
-		}
+		n.tells4(t, o.Args, o.Result)
 		had := t.Current.Handle != nil
 		t.Step(o.Number, o.Args, o.Result)
-		if f := &t.Current; !had && f.Handle != nil && f.Name != nil && f.Dir != nil {
-			n.learn(f.Dir, f.Handle, f.Name)
-		}
+		n.found4(t, had)
 	}
 }
 

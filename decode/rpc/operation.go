@@ -16,8 +16,6 @@ const (
 	heavy               // what the COMPOUND is there for
 )
 
-func weigh(o *Operation, callback bool) weight { return weighNumber(o.Number, callback) }
-
 // AppendOperation appends what a transaction does in a few words, as listings
 // show it: the procedure, or the operations that say what a COMPOUND is for,
 // joined by "+": "OPEN", "LOOKUP+GETATTR". Operations that only select file
@@ -25,16 +23,26 @@ func weigh(o *Operation, callback bool) weight { return weighNumber(o.Number, ca
 // counts for more than LOOKUP. An operation that failed is always named. "*3"
 // stands for an operation three times in a row.
 func (v *View) AppendOperation(b []byte) []byte {
-	all := v.Operations()
+	all := v.Steps()
 	if len(all) == 0 {
 		return append(b, v.ProcedureName()...)
 	}
-	callback := isCallback(v)
+	if v.usual != nil && v.brief.good == len(all) {
+		return append(b, v.brief.shape.listing...)
+	}
+	return appendSteps(b, all, isCallback(v))
+}
+
+// appendSteps is AppendOperation for a COMPOUND that has operations.
+func appendSteps(b []byte, all []Step, callback bool) []byte {
+	if len(all) == 0 {
+		return b
+	}
 	least, count := leastWeight(all, callback)
 	start := len(b)
 	for i := 0; i < len(all); i++ {
 		o := &all[i]
-		w := weigh(o, callback)
+		w := weighNumber(o.Number, callback)
 		if !(w >= least || o.Code != 0 && w != noise || count == 0 && i == len(all)-1) {
 			continue
 		}
@@ -57,10 +65,10 @@ func (v *View) AppendOperation(b []byte) []byte {
 
 // leastWeight is the weight from which on operations are shown, and how many
 // of them there are.
-func leastWeight(all []Operation, callback bool) (weight, int) {
+func leastWeight(all []Step, callback bool) (weight, int) {
 	var count [heavy + 1]int
 	for i := range all {
-		count[weigh(&all[i], callback)]++
+		count[weighNumber(all[i].Number, callback)]++
 	}
 	if count[heavy] > 0 {
 		return heavy, count[heavy]
@@ -81,9 +89,9 @@ func (v *View) OperationGroup() string {
 	}
 	callback := isCallback(v)
 	best := &all[0]
-	top := weigh(best, callback)
+	top := weighNumber(best.Number, callback)
 	for i := range all {
-		if w := weigh(&all[i], callback); w > top || top == noise && w == noise {
+		if w := weighNumber(all[i].Number, callback); w > top || top == noise && w == noise {
 			best, top = &all[i], w
 		}
 	}
@@ -91,6 +99,9 @@ func (v *View) OperationGroup() string {
 }
 
 func isCallback(v *View) bool {
+	if m := v.usual; m != nil && m.compound {
+		return m.outline.args.Callback
+	}
 	switch v.Args().(type) {
 	case *nfs4.CbCompoundArgs:
 		return true

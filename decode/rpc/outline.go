@@ -1,6 +1,8 @@
 package rpc
 
 import (
+	"slices"
+
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/nfs/ops"
 )
@@ -8,43 +10,51 @@ import (
 // outline is what a Brief reads of a COMPOUND.
 type outline struct {
 	args, results nfs4.Outline
+	shapes        [shapes]*shape
 }
 
 func newOutline(callback bool) *outline {
 	return &outline{args: nfs4.Outline{Callback: callback}, results: nfs4.Outline{Callback: callback, Results: true}}
 }
 
-// operation is the operation that View.OperationGroup names, empty if there is none. It is false if the reply has
-// operations that the call does not have.
-func (o *outline) operation() (name string, ok bool) {
-	all := o.args.Numbers
-	if len(o.results.Numbers) > len(all) {
-		return "", false
+// answered reports whether the operations of the reply are those of the call, as far as it has them: it ends with the one that failed
+// (RFC 8881, section 15.2).
+func (o *outline) answered() bool {
+	call, reply := o.args.Numbers, o.results.Numbers
+	return len(reply) <= len(call) && slices.Equal(call[:len(reply)], reply)
+}
+
+// shape is what the numbers of the operations say.
+func (o *outline) shape() *shape {
+	numbers := o.args.Numbers
+	at := uint32(len(numbers))
+	for _, n := range numbers {
+		at = at*31 + n
 	}
-	if len(all) == 0 {
-		return "", true
+	at = at * 0x9e3779b1 >> (32 - shapeBits)
+	s := o.shapes[at]
+	if s == nil {
+		s = new(shape)
+		o.shapes[at] = s
+	} else if slices.Equal(s.numbers, numbers) {
+		return s
 	}
-	best := all[0]
-	top := weighNumber(best, o.args.Callback)
-	for _, n := range all[1:] {
-		if w := weighNumber(n, o.args.Callback); w > top || top == noise && w == noise {
-			best, top = n, w
-		}
-	}
-	if o.args.Callback {
-		return nfs4.CbOpName(best), true
-	}
-	return nfs4.OpName(best), true
+	s.set(numbers, o.args.Callback)
+	return s
 }
 
 // weighNumber takes the weight of an operation from the table that all share.
 func weighNumber(number uint32, callback bool) weight {
-	e := ops.Operation(number)
-	if callback {
-		e = ops.Callback(number)
-	}
+	e := entryOf(number, callback)
 	if e == nil {
 		return heavy
 	}
 	return heavy - weight(e.Weight)
+}
+
+func entryOf(number uint32, callback bool) *ops.Entry {
+	if callback {
+		return ops.Callback(number)
+	}
+	return ops.Operation(number)
 }

@@ -8,7 +8,6 @@ import (
 	"strconv"
 
 	"github.com/rpcrdma/toolkit/decode/nfs"
-	"github.com/rpcrdma/toolkit/decode/nfs/ops"
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
@@ -66,11 +65,8 @@ type View struct {
 	gives    bool       // the results give a file handle
 	file     File
 	picker   picker
-	// Scratch of File and Learn.
-	trail    ops.Trail
-	act      ops.Act
-	outcome  ops.Outcome
 	ops      []Operation
+	steps    []Step
 	opsDone  bool
 	fileDone bool
 }

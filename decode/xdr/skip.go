@@ -75,3 +75,22 @@ func (r *Reader) SkipData(off uint, limit uint32) uint {
 	}
 	return uint(r.off)
 }
+
+// Place is where an item stands in a message that Skips passes over, and what of its chunks belongs to items before it.
+type Place struct {
+	offset  uint32
+	removed uint32
+	next    int32
+}
+
+// SkipPlace is the place of the item at off, while Skips is under way.
+func (r *Reader) SkipPlace(off uint) Place {
+	return Place{offset: uint32(off), removed: r.removed, next: int32(r.next)}
+}
+
+// Offset is where the item begins in the bytes given to Reset.
+func (p Place) Offset() int { return int(p.offset) }
+
+// GoTo moves the cursor to an item of a message that Skips has accepted. The Reader has to be Reset to the same message, with the same
+// chunks.
+func (r *Reader) GoTo(p Place) { r.off, r.removed, r.next = int(p.offset), p.removed, int(p.next) }

@@ -2,8 +2,9 @@ package nfs4
 
 import "github.com/rpcrdma/toolkit/decode/xdr"
 
-// Outline is what a COMPOUND consists of: its operations by number, without what they contain. As an xdr.Skipper it
+// Outline is what a COMPOUND consists of: its operations by number, and where they stand. As an xdr.Skipper it
 // passes over COMPOUND4args, COMPOUND4res or their callback counterparts, but it keeps what it has seen, so it must not be nil.
+// What an operation contains is decoded when somebody asks for it.
 type Outline struct {
 	Callback bool
 	Results  bool
@@ -13,6 +14,8 @@ type Outline struct {
 	Numbers []uint32
 
 	numbers [maxOutline]uint32
+	places  [maxOutline]xdr.Place
+	bodies  []xdr.Message // by slot; nil if none of the kind was asked for yet
 }
 
 // maxOutline is how many operations an Outline has at most; Linux sends at most 16. Longer COMPOUNDs count as not passed over.
@@ -20,7 +23,7 @@ const maxOutline = 64
 
 // Skip passes over a COMPOUND. Numbers is complete if that succeeds.
 func (o *Outline) Skip(r *xdr.Reader, off uint) uint {
-	o.Numbers = o.numbers[:0]
+	o.Numbers = nil
 	if o.Results {
 		off = r.SkipOpaque(off+4, 0)
 	} else {
@@ -33,23 +36,51 @@ func (o *Outline) Skip(r *xdr.Reader, off uint) uint {
 	if count > maxOutline {
 		return xdr.Beyond
 	}
-	table := foreOps
-	if o.Callback {
-		table = cbOps
-	}
-	for range count {
+	table := o.table()
+	for i := range count {
 		var number uint32
 		number, off = r.SkipWord(off)
 		slot := table.slot(number)
 		if slot < 0 {
 			return xdr.Beyond
 		}
-		o.Numbers = append(o.Numbers, number)
+		o.numbers[i], o.places[i] = number, r.SkipPlace(off)
 		if o.Results {
 			off = table[slot].skipRes.Skip(r, off)
 		} else {
 			off = table[slot].skipArgs.Skip(r, off)
 		}
 	}
+	o.Numbers = o.numbers[:count]
 	return off
+}
+
+func (o *Outline) table() opTable {
+	if o.Callback {
+		return cbOps
+	}
+	return foreOps
+}
+
+// At is where the arguments of operation i begin in the bytes that were passed over, or its results.
+func (o *Outline) At(i int) int { return o.places[i].Offset() }
+
+// Decode decodes the arguments of operation i, or its results. The Reader has to be Reset to the bytes that Skip has accepted, with the
+// same chunks. What is returned is valid until Decode is called for an operation with the same number.
+func (o *Outline) Decode(r *xdr.Reader, i int) xdr.Message {
+	table := o.table()
+	slot := table.slot(o.Numbers[i])
+	if o.bodies == nil {
+		o.bodies = make([]xdr.Message, len(table))
+	}
+	m := o.bodies[slot]
+	if m == nil {
+		if m = table[slot].newArgs(); o.Results {
+			m = table[slot].newRes()
+		}
+		o.bodies[slot] = m
+	}
+	r.GoTo(o.places[i])
+	m.Decode(r)
+	return m
 }

@@ -1,6 +1,8 @@
 package nfs4
 
 import (
+	"bytes"
+	"encoding/binary"
 	"math/rand/v2"
 	"reflect"
 	"strings"
@@ -85,9 +87,21 @@ func outlineAsDecoded(t *testing.T, b []byte, chunks []xdr.Reduced, fresh func()
 	case !ok && !r.Failed() && len(ops.Ops) <= maxOutline && (r.Remaining() > 0 || len(b)%4 == 0):
 		t.Fatalf("%+v was decoded, but not passed over", m)
 	}
-	for i := range o.Numbers {
-		if ok && o.Numbers[i] != ops.Ops[i].Number {
+	if !ok {
+		return
+	}
+	for i, n := range o.Numbers {
+		if n != ops.Ops[i].Number {
 			t.Fatalf("operations %v, decoded %+v", o.Numbers, ops.Ops)
+		}
+		r.Reset(b, 0)
+		r.ReduceReply(chunks)
+		one := o.Decode(&r, i)
+		if whole := ops.Ops[i].Body; r.Failed() || reflect.TypeOf(one) != reflect.TypeOf(whole) || !bytes.Equal(one.Append(nil), whole.Append(nil)) {
+			t.Fatalf("operation %d: %+v, decoded with the others %+v: %v", i, one, whole, r.Err())
+		}
+		if code, _, has := ops.Ops[i].Status(); has && binary.BigEndian.Uint32(b[o.At(i):]) != code {
+			t.Fatalf("operation %d has status %d at %d: %x", i, code, o.At(i), b)
 		}
 	}
 }

@@ -48,6 +48,7 @@ var questions = []func(b []byte, v *rpc.View) []byte{
 		}
 		return b
 	},
+	func(b []byte, v *rpc.View) []byte { return fmt.Append(b, v.Steps()) },
 	func(b []byte, v *rpc.View) []byte {
 		if f := v.File(); f != nil {
 			b = fmt.Appendf(b, "%+v", *f)

@@ -1,0 +1,137 @@
+package rpc
+
+import (
+	"encoding/binary"
+
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/decode/nfs/ops"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/decode/xdr"
+)
+
+// Step is an operation of a COMPOUND by name, and what became of it.
+type Step struct {
+	Name   string
+	Number uint32
+	Status string // empty if the reply does not have it
+	Code   uint32
+}
+
+// shape is what the numbers of the operations of a COMPOUND say, whatever the operations contain. A client sends few combinations again and
+// again, so that all of this is found once. The memory of a shape is used again for another one.
+type shape struct {
+	numbers   []uint32
+	operation string // that View.OperationGroup names; empty if there is none
+	tells     bool   // View.Learn may have use for the results
+	acts      []act
+	// If all operations succeed, what View.Steps returns, and what View.AppendOperation appends.
+	steps   []Step
+	listing []byte
+}
+
+const (
+	shapeBits = 7
+	shapes    = 1 << shapeBits // that an outline remembers
+)
+
+// act is an operation that File or Learn has to look at.
+type act struct {
+	index  int
+	number nfs4.NfsOpnum4
+	entry  *ops.Entry
+	does   what
+}
+
+// what of an operation has to be read.
+type what uint8
+
+const (
+	takes what = 1 << iota // its arguments, for File
+	moves                  // its results, for File
+	gives                  // the file handle that it results in
+	tells                  // its arguments or results, for Learn
+)
+
+func (s *shape) set(numbers []uint32, callback bool) {
+	s.numbers, s.acts, s.steps = append(s.numbers[:0], numbers...), s.acts[:0], s.steps[:0]
+	s.tells, s.operation = false, ""
+	top := noise
+	success := xdr.EnumString(uint32(nfs4.NFS4_OK), nfs4.NFS4_OK.Symbol())
+	for i, n := range numbers {
+		name := opName(n, callback)
+		if w := weighNumber(n, callback); i == 0 || w > top || top == noise && w == noise {
+			s.operation, top = name, w
+		}
+		s.steps = append(s.steps, Step{Name: name, Number: n, Status: success})
+		e := entryOf(n, callback)
+		if e == nil {
+			continue
+		}
+		x := act{index: i, number: nfs4.NfsOpnum4(n), entry: e}
+		if e.HasPlaces() {
+			x.does |= takes
+		}
+		if !callback {
+			x.add()
+		}
+		if x.does != 0 || e.Effect != ops.Keeps {
+			s.acts = append(s.acts, x)
+		}
+		s.tells = s.tells || x.does&(gives|tells) != 0
+	}
+	s.listing = appendSteps(s.listing[:0], s.steps, callback)
+}
+
+// add adds what has to be read of an operation besides its arguments.
+func (a *act) add() {
+	if a.entry.Moves {
+		a.does |= moves
+	}
+	if a.entry.Gives.Has(ops.Handle) {
+		a.does |= gives
+	}
+	switch a.number {
+	case nfs4.OP_REMOVE, nfs4.OP_RENAME, nfs4.OP_READDIR:
+		a.does |= tells
+	}
+}
+
+func opName(number uint32, callback bool) string {
+	if callback {
+		return nfs4.CbOpName(number)
+	}
+	return nfs4.OpName(number)
+}
+
+// succeeded is how many operations, from the first one on, have succeeded. The result of each begins with its status.
+func (b *Brief) succeeded(tx *transaction.Transaction) int {
+	if b.good < 0 {
+		o, reply := &b.messages.outline.results, tx.Reply.Payload
+		b.good = len(o.Numbers)
+		for i := range o.Numbers {
+			if word3(reply, o.At(i)) != 0 {
+				b.good = i
+				break
+			}
+		}
+	}
+	return b.good
+}
+
+// listed is View.Steps. It belongs to the Brief.
+func (b *Brief) listed(tx *transaction.Transaction) []Step {
+	s, done := b.shape, b.succeeded(tx)
+	if done == len(s.steps) {
+		return s.steps
+	}
+	b.steps = append(b.steps[:0], s.steps...)
+	o := &b.messages.outline.results
+	for i := done; i < len(b.steps); i++ {
+		x := &b.steps[i]
+		if x.Status = ""; i < len(o.Numbers) {
+			x.Code = binary.BigEndian.Uint32(tx.Reply.Payload[o.At(i):])
+			x.Status = xdr.EnumString(x.Code, nfs4.Nfsstat4(x.Code).Symbol())
+		}
+	}
+	return b.steps
+}
