@@ -109,13 +109,9 @@ func (b *Brief) fileOf(tx *transaction.Transaction, f *File) {
 		a := &b.shape.acts[i]
 		var args xdr.Message
 		done := a.index < len(o.results.Numbers) && word3(tx.Reply.Payload, o.results.At(a.index)) == 0
-		if a.does&takes != 0 {
-			var results xdr.Message
+		if a.does&takes != 0 && !b.take4(tx, a, done) {
 			args = b.args(tx, a.index)
-			if done && a.does&moves != 0 {
-				results = b.results(tx, a.index)
-			}
-			x.take(a.entry, args, results)
+			x.take(a.entry, args, nil)
 		}
 		if callback {
 			continue
@@ -131,10 +127,15 @@ func (b *Brief) follow(tx *transaction.Transaction, a *act, args xdr.Message, do
 	t, o := &b.trail.trail, b.messages.outline
 	switch a.entry.Effect {
 	case ops.Keeps:
-	case ops.Puts:
+	case ops.Puts: // PUTFH
 		h, _ := opaque3(tx.Call.Payload, o.args.At(a.index))
-		t.Go(ops.Puts, ops.Ref{Handle: h})
+		t.Current = ops.Ref{Handle: h}
 	case ops.Descends:
+		if a.number == nfs4.OP_LOOKUP {
+			name, _ := opaque3(tx.Call.Payload, o.args.At(a.index))
+			t.Current = ops.Ref{Dir: t.Current.Handle, Name: name}
+			break
+		}
 		if args == nil {
 			args = b.args(tx, a.index)
 		}
@@ -142,10 +143,8 @@ func (b *Brief) follow(tx *transaction.Transaction, a *act, args xdr.Message, do
 	default:
 		t.Go(a.entry.Effect, ops.Ref{})
 	}
-	if done && a.does&gives != 0 {
-		if a.entry.Outcome(b.results(tx, a.index), &b.trail.outcome); b.trail.outcome.Handle != nil {
-			t.Current.Handle = b.trail.outcome.Handle
-		}
+	if done && a.does&gives != 0 { // GETFH
+		t.Current.Handle, _ = opaque3(tx.Reply.Payload, o.results.At(a.index)+4)
 	}
 }
 

@@ -47,7 +47,6 @@ type what uint8
 
 const (
 	takes what = 1 << iota // its arguments, for File
-	moves                  // its results, for File
 	gives                  // the file handle that it results in
 	tells                  // its arguments or results, for Learn
 )
@@ -82,11 +81,8 @@ func (s *shape) set(numbers []uint32, callback bool) {
 	s.listing = appendSteps(s.listing[:0], s.steps, callback)
 }
 
-// add adds what has to be read of an operation besides its arguments.
+// add adds what Learn needs of an operation, and where a file handle is in its results.
 func (a *act) add() {
-	if a.entry.Moves {
-		a.does |= moves
-	}
 	if a.entry.Gives.Has(ops.Handle) {
 		a.does |= gives
 	}

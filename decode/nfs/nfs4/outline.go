@@ -15,7 +15,15 @@ type Outline struct {
 
 	numbers [maxOutline]uint32
 	places  [maxOutline]xdr.Place
-	bodies  []xdr.Message // by slot; nil if none of the kind was asked for yet
+	round   uint32 // changes with each COMPOUND
+	bodies  []body // by slot
+}
+
+// body is what operations of one kind are decoded into.
+type body struct {
+	message xdr.Message // nil if none was asked for yet
+	round   uint32
+	index   int // of the operation that it holds, of that round
 }
 
 // maxOutline is how many operations an Outline has at most; Linux sends at most 16. Longer COMPOUNDs count as not passed over.
@@ -24,6 +32,7 @@ const maxOutline = 64
 // Skip passes over a COMPOUND. Numbers is complete if that succeeds.
 func (o *Outline) Skip(r *xdr.Reader, off uint) uint {
 	o.Numbers = nil
+	o.round++
 	if o.Results {
 		off = r.SkipOpaque(off+4, 0)
 	} else {
@@ -71,16 +80,18 @@ func (o *Outline) Decode(r *xdr.Reader, i int) xdr.Message {
 	table := o.table()
 	slot := table.slot(o.Numbers[i])
 	if o.bodies == nil {
-		o.bodies = make([]xdr.Message, len(table))
+		o.bodies = make([]body, len(table))
 	}
-	m := o.bodies[slot]
-	if m == nil {
-		if m = table[slot].newArgs(); o.Results {
-			m = table[slot].newRes()
+	x := &o.bodies[slot]
+	if x.message == nil {
+		if x.message = table[slot].newArgs(); o.Results {
+			x.message = table[slot].newRes()
 		}
-		o.bodies[slot] = m
+	} else if x.round == o.round && x.index == i {
+		return x.message
 	}
 	r.GoTo(o.places[i])
-	m.Decode(r)
-	return m
+	x.message.Decode(r)
+	x.round, x.index = o.round, i
+	return x.message
 }

@@ -84,8 +84,6 @@ type Entry struct {
 	Purpose Purpose
 	// Gives is what its results give to later calls.
 	Gives Gives
-	// Moves: its results say how many bytes were read or written.
-	Moves bool
 	// Reply is what can be known of its results before they come.
 	Reply Reply
 

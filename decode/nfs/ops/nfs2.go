@@ -13,7 +13,7 @@ var procedures2 = table{
 	nfs2.NFSPROC_ROOT:     {Class: Nothing},
 	nfs2.NFSPROC_LOOKUP:   {Class: Nothing, Gives: Handle, outcome: gets(made2), act: of(func(m *nfs2.Diropargs, a *Act) { a.entry(m.Dir[:], m.Name) })},
 	nfs2.NFSPROC_READLINK: {Class: Nothing, Reply: Reply{Items: OneItem, Room: nfs2.NFS_MAXPATHLEN}},
-	nfs2.NFSPROC_READ: {Class: Nothing, Moves: true, Reply: Reply{Items: OneItem, Item: "count"},
+	nfs2.NFSPROC_READ: {Class: Nothing, Reply: Reply{Items: OneItem, Item: "count"},
 		act: of(func(m *nfs2.Readargs, a *Act) {
 			a.object(m.File[:])
 			a.span(uint64(m.Offset), uint64(m.Count))

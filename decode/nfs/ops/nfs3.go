@@ -26,7 +26,7 @@ var procedures3 = table{
 		act: of(func(m *nfs3.ACCESS3args, a *Act) { a.object(m.Object.Data) })},
 	nfs3.NFSPROC3_READLINK: {Class: Nothing, Reply: Reply{Items: OneItem, Room: 4096},
 		act: of(func(m *nfs3.READLINK3args, a *Act) { a.object(m.Symlink.Data) })},
-	nfs3.NFSPROC3_READ: {Class: Nothing, Moves: true, Reply: Reply{Items: OneItem, Item: "count"},
+	nfs3.NFSPROC3_READ: {Class: Nothing, Reply: Reply{Items: OneItem, Item: "count"},
 		act: of(func(m *nfs3.READ3args, a *Act) {
 			a.object(m.File.Data)
 			a.span(m.Offset, uint64(m.Count))
@@ -35,7 +35,7 @@ var procedures3 = table{
 			o.moved(uint64(m.Resok.Count))
 			o.EOF = m.Resok.Eof
 		})},
-	nfs3.NFSPROC3_WRITE: {Class: Changes, Moves: true,
+	nfs3.NFSPROC3_WRITE: {Class: Changes,
 		act: of(func(m *nfs3.WRITE3args, a *Act) {
 			a.object(m.File.Data)
 			a.span(m.Offset, uint64(m.Count))

@@ -57,7 +57,7 @@ var operations = table{
 	nfs4.OP_PUTFH:     {Class: Nothing, Effect: Puts, Weight: Noise},
 	nfs4.OP_PUTPUBFH:  {Class: Nothing, Effect: PutsPublic, Weight: Noise},
 	nfs4.OP_PUTROOTFH: {Class: Nothing, Effect: PutsRoot, Weight: Noise, Purpose: Mounting},
-	nfs4.OP_READ: {Class: Nothing, Moves: true, Use: Accesses, Reply: Reply{Items: OneItem, Item: "count"},
+	nfs4.OP_READ: {Class: Nothing, Use: Accesses, Reply: Reply{Items: OneItem, Item: "count"},
 		act: of(func(m *nfs4.READ4args, a *Act) { a.on(m.Offset, uint64(m.Count)) }),
 		outcome: gets(func(m *nfs4.READ4res, o *Outcome) {
 			o.moved(uint64(m.Resok4.Data.Length))
@@ -82,7 +82,7 @@ var operations = table{
 		outcome: gets(func(m *nfs4.SETCLIENTID4res, o *Outcome) { o.Client = &m.Resok4.Clientid })},
 	nfs4.OP_SETCLIENTID_CONFIRM: {Class: Nothing, State: true, Purpose: Clients},
 	nfs4.OP_VERIFY:              {Class: Nothing, Weight: Aside},
-	nfs4.OP_WRITE: {Class: Changes, Moves: true, Use: Accesses,
+	nfs4.OP_WRITE: {Class: Changes, Use: Accesses,
 		act: of(func(m *nfs4.WRITE4args, a *Act) {
 			a.on(m.Offset, uint64(m.Data.Length))
 			a.Stable = m.Stable.Symbol()
