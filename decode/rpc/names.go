@@ -161,9 +161,9 @@ func (v *View) learn4(n *Names) {
 	}
 }
 
-// filehandle returns the file handle among attributes, nil if it is not there.
+// filehandle returns the file handle among attributes, nil if it is not there. Those behind it, which are most, are not looked at.
 func (n *Names) filehandle(f *nfs4.Fattr4) []byte {
-	if !f.Attrmask.Has(nfs4.FATTR4_FILEHANDLE) || n.attrs.Decode(f) != nil {
+	if !f.Attrmask.Has(nfs4.FATTR4_FILEHANDLE) || n.attrs.DecodeUntil(f, nfs4.FATTR4_FILEHANDLE+1) != nil {
 		return nil
 	}
 	return n.attrs.Filehandle

@@ -70,12 +70,19 @@ const restAll = 1<<31 - 1
 // Decode refills a with the values of f. The error is nil or an *xdr.Error that
 // belongs to a; RestFrom is then the attribute that could not be read. An undefined number, and
 // bytes after the last value, are not errors. Decode allocates nothing once a has held as much.
-func (a *Attrs) Decode(f *Fattr4) error {
+func (a *Attrs) Decode(f *Fattr4) error { return a.DecodeUntil(f, restAll) }
+
+// DecodeUntil is Decode for callers who want no attributes from number end on: those are in Rest.
+func (a *Attrs) DecodeUntil(f *Fattr4, end int) error {
 	a.Mask, a.Rest, a.RestFrom, a.Partial = f.Attrmask.Bitmap4, nil, 0, false
 	r := &a.reader
 	r.Reset(f.AttrVals, len(f.AttrVals))
 	for n := a.Mask.Next(0); n >= 0; n = a.Mask.Next(n + 1) {
 		at := r.Offset()
+		if n >= end {
+			a.Partial, a.RestFrom, a.Rest = true, n, r.Rest()
+			return nil
+		}
 		if n < len(attrTable) {
 			t := &attrTable[n]
 			if t.value != nil {

@@ -77,6 +77,20 @@ func TestAttrs(t *testing.T) {
 	if !bytes.Equal(back.Append(nil), f.Append(nil)) {
 		t.Error("encoded attributes differ")
 	}
+	for end := range 90 {
+		var some Attrs
+		if err := some.DecodeUntil(f, end); err != nil {
+			t.Fatal(err)
+		}
+		for n := range 100 {
+			if some.Has(n) != (a.Has(n) && n < end) {
+				t.Errorf("until %d: attribute %d is there: %t", end, n, some.Has(n))
+			}
+		}
+		if back := some.Fattr4(); !bytes.Equal(back.Append(nil), f.Append(nil)) {
+			t.Errorf("until %d: encoded attributes differ", end)
+		}
+	}
 }
 
 func TestAttrsRest(t *testing.T) {
