@@ -1,0 +1,258 @@
+package rpc_test
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/decode/rpcrdma"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/decode/xdr"
+	"github.com/rpcrdma/toolkit/internal/mutate/holds"
+)
+
+// maker makes COMPOUNDs and their replies by chance, of few files and names, so that they meet again. Some replies end with a failure, or
+// earlier than they should; data of some is in chunks.
+type maker struct {
+	*rand.Rand
+	tx            transaction.Transaction
+	call, reply   []byte
+	removed       uint32 // bytes of the call that are in chunks
+	callback      bool
+	inChunks      bool
+	calls, replys int // operations
+}
+
+func (m *maker) pick(list ...string) []byte { return []byte(list[m.IntN(len(list))]) }
+
+func (m *maker) handle() []byte {
+	return m.pick("root", "a directory", "another one", "file 1", "file 2", "")
+}
+
+func (m *maker) name() []byte { return m.pick("a", "b", "c", "c", "") }
+
+// data is an item, and whether it is in a chunk.
+func (m *maker) data() xdr.Data {
+	n := uint32(m.IntN(9))
+	if m.inChunks && m.IntN(2) == 0 {
+		return xdr.Data{Length: n, Chunk: 1}
+	}
+	return xdr.Data{Length: n, Inline: make([]byte, n)}
+}
+
+// operation makes an operation that File or Learn looks at, or any other one with empty arguments and results.
+func (m *maker) operation() (op nfs4.NfsOpnum4, args, result xdr.Message) {
+	ok := xdr.Message(&nfs4.Status4res{})
+	switch m.IntN(20) {
+	case 0, 1:
+		return nfs4.OP_PUTFH, &nfs4.PUTFH4args{Object: m.handle()}, ok
+	case 2, 3:
+		return nfs4.OP_LOOKUP, &nfs4.LOOKUP4args{Objname: m.name()}, ok
+	case 4, 5:
+		return nfs4.OP_GETFH, xdr.Void{}, &nfs4.GETFH4res{Resok4: nfs4.GETFH4resok{Object: m.handle()}}
+	case 6:
+		a := &nfs4.OPEN4args{Claim: nfs4.OpenClaim4{Claim: nfs4.CLAIM_NULL, File: m.name()}}
+		if m.IntN(3) == 0 {
+			a.Claim.Claim = nfs4.CLAIM_FH
+		}
+		return nfs4.OP_OPEN, a, &nfs4.OPEN4res{}
+	case 7:
+		return nfs4.OP_CREATE, &nfs4.CREATE4args{Objtype: nfs4.Createtype4{Type: nfs4.NF4DIR}, Objname: m.name()}, &nfs4.CREATE4res{}
+	case 8:
+		return nfs4.OP_REMOVE, &nfs4.REMOVE4args{Target: m.name()}, &nfs4.REMOVE4res{}
+	case 9:
+		return nfs4.OP_RENAME, &nfs4.RENAME4args{Oldname: m.name(), Newname: m.name()}, &nfs4.RENAME4res{}
+	case 10:
+		return nfs4.OP_SAVEFH, xdr.Void{}, ok
+	case 11:
+		return nfs4.OP_RESTOREFH, xdr.Void{}, ok
+	case 12:
+		return nfs4.OP_READ, &nfs4.READ4args{Offset: m.Uint64(), Count: m.Uint32()},
+			&nfs4.READ4res{Resok4: nfs4.READ4resok{Eof: m.IntN(2) == 0, Data: m.data()}}
+	case 13:
+		return nfs4.OP_WRITE, &nfs4.WRITE4args{Offset: m.Uint64(), Stable: nfs4.StableHow4(m.IntN(4)), Data: m.data()},
+			&nfs4.WRITE4res{Resok4: nfs4.WRITE4resok{Count: m.Uint32()}}
+	case 14:
+		return nfs4.OP_COMMIT, &nfs4.COMMIT4args{Offset: m.Uint64(), Count: m.Uint32()}, &nfs4.COMMIT4res{}
+	case 15:
+		r := &nfs4.READDIR4res{}
+		for range m.IntN(4) {
+			a := nfs4.Attrs{Mask: nfs4.NewBitmap4(nfs4.FATTR4_SIZE, nfs4.FATTR4_FILEHANDLE, nfs4.FATTR4_FILEID), Filehandle: m.handle()}
+			r.Resok4.Reply.Entries = append(r.Resok4.Reply.Entries, nfs4.Entry4{Name: m.name(), Attrs: a.Fattr4()})
+		}
+		return nfs4.OP_READDIR, &nfs4.READDIR4args{}, r
+	}
+	for {
+		op := nfs4.NfsOpnum4(m.IntN(80))
+		if args, result := body(new(nfs4.CompoundArgs), op), body(new(nfs4.CompoundRes), op); args != nil && result != nil {
+			return op, args, result
+		}
+	}
+}
+
+// callbacks are operations whose numbers are those of others that File looks at.
+func (m *maker) callbackOperation() (op nfs4.NfsOpnum4, args, result xdr.Message) {
+	for {
+		op := nfs4.NfsOpnum4(m.IntN(20))
+		if args, result := body(new(nfs4.CbCompoundArgs), op), body(new(nfs4.CbCompoundRes), op); args != nil && result != nil {
+			return op, args, result
+		}
+	}
+}
+
+// body is an operation of which all is empty; nil if it cannot be.
+func body(m xdr.Message, op nfs4.NfsOpnum4) xdr.Message {
+	head := 8 // of results: status and tag
+	switch m.(type) {
+	case *nfs4.CompoundArgs:
+		head = 8 // tag and minor version
+	case *nfs4.CbCompoundArgs:
+		head = 12
+	}
+	b := xdr.AppendUint32(xdr.AppendUint32(make([]byte, head), 1), uint32(op))
+	var r xdr.Reader
+	r.Reset(append(b, make([]byte, 300)...), 0)
+	m.Decode(&r)
+	var list []nfs4.Op
+	switch m := m.(type) {
+	case *nfs4.CompoundArgs:
+		list = m.Ops
+	case *nfs4.CompoundRes:
+		list = m.Ops
+	case *nfs4.CbCompoundArgs:
+		list = m.Ops
+	case *nfs4.CbCompoundRes:
+		list = m.Ops
+	}
+	if r.Failed() || len(list) != 1 {
+		return nil
+	}
+	return list[0].Body
+}
+
+// addCall appends an operation, and says where its data would be.
+func (m *maker) addCall(op nfs4.NfsOpnum4, args xdr.Message) {
+	m.call = args.Append(xdr.AppendUint32(m.call, uint32(op)))
+	if w, ok := args.(*nfs4.WRITE4args); ok && w.Data.Chunk > 0 {
+		h := &m.tx.Call.Header
+		h.Reads = append(h.Reads, rpcrdma.ReadSegment{
+			Position: uint32(len(m.call)) + m.removed, Segment: rpcrdma.Segment{Length: w.Data.Length},
+		})
+		m.removed += (w.Data.Length + 3) &^ 3
+	}
+	m.calls++
+}
+
+func (m *maker) addReply(op nfs4.NfsOpnum4, result xdr.Message, status nfs4.Nfsstat4) {
+	at := len(m.reply) + 4
+	if status != nfs4.NFS4_OK && op != nfs4.OP_CREATE && m.IntN(2) == 0 {
+		result = &nfs4.Status4res{} // of many, nothing follows
+	}
+	m.reply = result.Append(xdr.AppendUint32(m.reply, uint32(op)))
+	copy(m.reply[at:], xdr.AppendUint32(nil, uint32(status)))
+	if r, ok := result.(*nfs4.READ4res); ok && r.Resok4.Data.Chunk > 0 {
+		h := &m.tx.Reply.Header
+		h.Writes = append(h.Writes, rpcrdma.WriteChunk{{Length: r.Resok4.Data.Length}})
+	}
+	m.replys++
+}
+
+// make makes a transaction.
+func (m *maker) make() *transaction.Transaction {
+	m.tx = transaction.Transaction{Named: true, Program: nfs4.NFS4_PROGRAM, Version: nfs4.NFS_V4, Procedure: nfs4.NFSPROC4_COMPOUND, Connection: new(rdma.Connection)}
+	m.callback, m.inChunks, m.removed, m.calls, m.replys = m.IntN(10) == 0, m.IntN(2) == 0, 0, 0, 0
+	if m.callback {
+		m.tx.Program, m.tx.Version, m.tx.Procedure = nfs4.NFS4_CALLBACK, nfs4.NFS_CB, nfs4.CB_COMPOUND
+	}
+	m.call = xdr.AppendUint32(nil, 1)
+	for _, word := range []uint32{0, 2, m.tx.Program, m.tx.Version, m.tx.Procedure, 0, 0, 0, 0, 0, 1} { // no credentials; minor version 1
+		m.call = xdr.AppendUint32(m.call, word)
+	}
+	if m.callback {
+		m.call = xdr.AppendUint32(m.call, 0)
+	}
+	m.reply = xdr.AppendUint32(nil, 1)
+	for range 7 { // with status and tag
+		m.reply = xdr.AppendUint32(m.reply, 0)
+	}
+	m.reply[7] = 1 // REPLY
+	counted, answered := len(m.call), len(m.reply)
+	m.call, m.reply = append(m.call, 0, 0, 0, 0), append(m.reply, 0, 0, 0, 0)
+	goesOn := m.IntN(8) == 0 // after a failure
+	status, over := nfs4.NFS4_OK, false
+	for range m.IntN(9) {
+		op, args, result := m.operation()
+		if m.callback {
+			op, args, result = m.callbackOperation()
+		}
+		m.addCall(op, args)
+		if m.IntN(200) == 0 {
+			op, _, result = m.operation()
+		}
+		if over = over || m.IntN(30) == 0; over {
+			continue
+		}
+		if m.IntN(12) == 0 {
+			status = nfs4.NFS4ERR_STALE
+			over = !goesOn
+		}
+		m.addReply(op, result, status)
+		if goesOn {
+			status = nfs4.NFS4_OK
+		}
+	}
+	copy(m.call[counted:], xdr.AppendUint32(nil, uint32(m.calls)))
+	copy(m.reply[answered:], xdr.AppendUint32(nil, uint32(m.replys)))
+	if m.IntN(10) > 0 {
+		copy(m.reply[24:], xdr.AppendUint32(nil, uint32(status)))
+	}
+	for i, x := range []*transaction.Message{&m.tx.Call, &m.tx.Reply} {
+		x.First = rdma.Ref{Number: uint64(i) + 1, Time: int64(i)}
+		x.Last, x.Transport = x.First, m.inChunks
+		x.Payload = [][]byte{m.call, m.reply}[i]
+		x.PayloadLength = len(x.Payload)
+	}
+	return &m.tx
+}
+
+// TestCompounds: a View that reads what it is asked for says of any COMPOUND what one says that decodes all at once, and learns the same.
+func TestCompounds(t *testing.T) {
+	m := maker{Rand: rand.New(rand.NewPCG(1, 2))}
+	v, all := rpc.View{Names: &rpc.Names{}}, rpc.View{Names: &rpc.Names{}}
+	var b rpc.Brief
+	brief := &rpc.Names{}
+	usual, ranges, results := 0, 0, 0
+	for i := range 20_000 {
+		tx := m.make()
+		all.SetAll(tx)
+		v.Set(tx)
+		if v.Usual() {
+			usual++
+		}
+		if i%2 == 0 {
+			holds.Demand(t, &v, &all, uint64(i))
+			if f := v.File(); f != nil && f.HasRange {
+				ranges++
+			} else if f != nil && f.Result != nil {
+				results++
+			}
+		}
+		v.Learn()
+		all.Learn()
+		if !b.Learn(tx, brief) {
+			known := all.Names
+			all.Names = brief
+			all.Learn()
+			all.Names = known
+		}
+		if !rpc.SameNames(v.Names, all.Names) || !rpc.SameNames(brief, all.Names) {
+			t.Fatalf("COMPOUND %d: other names are learned from %+v", i, v.Steps())
+		}
+	}
+	if usual < 10_000 || ranges < 1000 || results < 100 {
+		t.Errorf("%d usual COMPOUNDs, %d with a range, %d with a handle as result", usual, ranges, results)
+	}
+	t.Logf("%d usual COMPOUNDs, %d with a range, %d with a handle as result", usual, ranges, results)
+}
