@@ -45,7 +45,11 @@ func (m *maker) data() xdr.Data {
 // operation makes an operation that File or Learn looks at, or any other one with empty arguments and results.
 func (m *maker) operation() (op nfs4.NfsOpnum4, args, result xdr.Message) {
 	ok := xdr.Message(&nfs4.Status4res{})
-	switch m.IntN(20) {
+	kinds := 20
+	if m.walks {
+		kinds = 12
+	}
+	switch m.IntN(kinds) {
 	case 0, 1:
 		return nfs4.OP_PUTFH, &nfs4.PUTFH4args{Object: m.handle()}, ok
 	case 2, 3:
@@ -59,7 +63,11 @@ func (m *maker) operation() (op nfs4.NfsOpnum4, args, result xdr.Message) {
 		}
 		return nfs4.OP_OPEN, a, &nfs4.OPEN4res{}
 	case 7:
-		return nfs4.OP_CREATE, &nfs4.CREATE4args{Objtype: nfs4.Createtype4{Type: nfs4.NF4DIR}, Objname: m.name()}, &nfs4.CREATE4res{}
+		a := &nfs4.CREATE4args{Objtype: nfs4.Createtype4{Type: nfs4.NF4DIR}, Objname: m.name()}
+		if m.IntN(2) == 0 {
+			a.Objtype = nfs4.Createtype4{Type: nfs4.NF4LNK, Linkdata: m.data()}
+		}
+		return nfs4.OP_CREATE, a, &nfs4.CREATE4res{}
 	case 8:
 		return nfs4.OP_REMOVE, &nfs4.REMOVE4args{Target: m.name()}, &nfs4.REMOVE4res{}
 	case 9:
