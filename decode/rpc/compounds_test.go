@@ -22,6 +22,7 @@ type maker struct {
 	removed       uint32 // bytes of the call that are in chunks
 	callback      bool
 	inChunks      bool
+	walks         bool // there is one name, and most operations change the current file
 	calls, replys int // operations
 }
 
@@ -100,7 +101,7 @@ func (m *maker) operation() (op nfs4.NfsOpnum4, args, result xdr.Message) {
 	}
 }
 
-// callbacks are operations whose numbers are those of others that File looks at.
+// callbackOperation makes an operation of a callback, whose number another operation may have, too.
 func (m *maker) callbackOperation() (op nfs4.NfsOpnum4, args, result xdr.Message) {
 	for {
 		op := nfs4.NfsOpnum4(m.IntN(20))
@@ -142,15 +143,21 @@ func body(m xdr.Message, op nfs4.NfsOpnum4) xdr.Message {
 
 // addCall appends an operation, and says where its data would be.
 func (m *maker) addCall(op nfs4.NfsOpnum4, args xdr.Message) {
+	at := len(m.call) + 4
 	m.call = args.Append(xdr.AppendUint32(m.call, uint32(op)))
-	if w, ok := args.(*nfs4.WRITE4args); ok && w.Data.Chunk > 0 {
-		h := &m.tx.Call.Header
-		h.Reads = append(h.Reads, rpcrdma.ReadSegment{
-			Position: uint32(len(m.call)) + m.removed, Segment: rpcrdma.Segment{Length: w.Data.Length},
-		})
-		m.removed += (w.Data.Length + 3) &^ 3
-	}
 	m.calls++
+	var d xdr.Data
+	switch a := args.(type) {
+	case *nfs4.WRITE4args:
+		d, at = a.Data, len(m.call)
+	case *nfs4.CREATE4args:
+		d, at = a.Objtype.Linkdata, at+8 // behind type and length
+	}
+	if d.Chunk > 0 {
+		h := &m.tx.Call.Header
+		h.Reads = append(h.Reads, rpcrdma.ReadSegment{Position: uint32(at) + m.removed, Segment: rpcrdma.Segment{Length: d.Length}})
+		m.removed += (d.Length + 3) &^ 3
+	}
 }
 
 func (m *maker) addReply(op nfs4.NfsOpnum4, result xdr.Message, status nfs4.Nfsstat4) {
@@ -170,7 +177,7 @@ func (m *maker) addReply(op nfs4.NfsOpnum4, result xdr.Message, status nfs4.Nfss
 // make makes a transaction.
 func (m *maker) make() *transaction.Transaction {
 	m.tx = transaction.Transaction{Named: true, Program: nfs4.NFS4_PROGRAM, Version: nfs4.NFS_V4, Procedure: nfs4.NFSPROC4_COMPOUND, Connection: new(rdma.Connection)}
-	m.callback, m.inChunks, m.removed, m.calls, m.replys = m.IntN(10) == 0, m.IntN(2) == 0, 0, 0, 0
+	m.callback, m.inChunks, m.walks, m.removed, m.calls, m.replys = m.IntN(10) == 0, m.IntN(2) == 0, m.IntN(3) == 0, 0, 0, 0
 	if m.callback {
 		m.tx.Program, m.tx.Version, m.tx.Procedure = nfs4.NFS4_CALLBACK, nfs4.NFS_CB, nfs4.CB_COMPOUND
 	}
@@ -190,7 +197,7 @@ func (m *maker) make() *transaction.Transaction {
 	m.call, m.reply = append(m.call, 0, 0, 0, 0), append(m.reply, 0, 0, 0, 0)
 	goesOn := m.IntN(8) == 0 // after a failure
 	status, over := nfs4.NFS4_OK, false
-	for range m.IntN(9) {
+	for range m.IntN(12) {
 		op, args, result := m.operation()
 		if m.callback {
 			op, args, result = m.callbackOperation()

@@ -12,14 +12,11 @@ import (
 const stateid4 = 16
 
 // take4 is follower.take for operations of a COMPOUND that most are: it reads what File needs of them where it stands. done says
-// that the results are there, and report success. It returns false for all others: those have to be decoded. All whose results say what was read or written
-// are here.
+// that the results are there, and report success. It returns false for all others, which have to be decoded. Only READ and WRITE have results
+// that say more than that they succeeded. No callback with one of these numbers is about a file.
 func (b *Brief) take4(tx *transaction.Transaction, a *act, done bool) bool {
 	x, o := &b.trail, b.messages.outline
 	f, args, at := x.file, tx.Call.Payload, o.args.At(a.index)
-	if o.args.Callback { // its numbers mean other operations
-		return false
-	}
 	switch a.number {
 	case nfs4.OP_LOOKUP, nfs4.OP_REMOVE:
 		name, _ := opaque3(args, at)
