@@ -23,7 +23,7 @@ type maker struct {
 	callback      bool
 	inChunks      bool
 	walks         bool // there is one name, and most operations change the current file
-	calls, replys int // operations
+	calls, replys int  // operations
 }
 
 func (m *maker) pick(list ...string) []byte { return []byte(list[m.IntN(len(list))]) }
@@ -174,10 +174,10 @@ func (m *maker) addReply(op nfs4.NfsOpnum4, result xdr.Message, status nfs4.Nfss
 	m.replys++
 }
 
-// make makes a transaction.
-func (m *maker) make() *transaction.Transaction {
+// begin begins a transaction, with no operations.
+func (m *maker) begin() {
 	m.tx = transaction.Transaction{Named: true, Program: nfs4.NFS4_PROGRAM, Version: nfs4.NFS_V4, Procedure: nfs4.NFSPROC4_COMPOUND, Connection: new(rdma.Connection)}
-	m.callback, m.inChunks, m.walks, m.removed, m.calls, m.replys = m.IntN(10) == 0, m.IntN(2) == 0, m.IntN(3) == 0, 0, 0, 0
+	m.removed, m.calls, m.replys = 0, 0, 0
 	if m.callback {
 		m.tx.Program, m.tx.Version, m.tx.Procedure = nfs4.NFS4_CALLBACK, nfs4.NFS_CB, nfs4.CB_COMPOUND
 	}
@@ -193,8 +193,14 @@ func (m *maker) make() *transaction.Transaction {
 		m.reply = xdr.AppendUint32(m.reply, 0)
 	}
 	m.reply[7] = 1 // REPLY
-	counted, answered := len(m.call), len(m.reply)
+	m.counted, m.answered = len(m.call), len(m.reply)
 	m.call, m.reply = append(m.call, 0, 0, 0, 0), append(m.reply, 0, 0, 0, 0)
+}
+
+// make makes a transaction.
+func (m *maker) make() *transaction.Transaction {
+	m.callback, m.inChunks, m.walks = m.IntN(10) == 0, m.IntN(2) == 0, m.IntN(3) == 0
+	m.begin()
 	goesOn := m.IntN(8) == 0 // after a failure
 	status, over := nfs4.NFS4_OK, false
 	for range m.IntN(12) {
@@ -218,11 +224,17 @@ func (m *maker) make() *transaction.Transaction {
 			status = nfs4.NFS4_OK
 		}
 	}
-	copy(m.call[counted:], xdr.AppendUint32(nil, uint32(m.calls)))
-	copy(m.reply[answered:], xdr.AppendUint32(nil, uint32(m.replys)))
-	if m.IntN(10) > 0 {
-		copy(m.reply[24:], xdr.AppendUint32(nil, uint32(status)))
+	if m.IntN(10) == 0 {
+		status = nfs4.NFS4_OK // whatever its operations say
 	}
+	return m.end(status)
+}
+
+// end ends a transaction.
+func (m *maker) end(status nfs4.Nfsstat4) *transaction.Transaction {
+	copy(m.call[m.counted:], xdr.AppendUint32(nil, uint32(m.calls)))
+	copy(m.reply[m.answered:], xdr.AppendUint32(nil, uint32(m.replys)))
+	copy(m.reply[24:], xdr.AppendUint32(nil, uint32(status)))
 	for i, x := range []*transaction.Message{&m.tx.Call, &m.tx.Reply} {
 		x.First = rdma.Ref{Number: uint64(i) + 1, Time: int64(i)}
 		x.Last, x.Transport = x.First, m.inChunks
