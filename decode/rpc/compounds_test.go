@@ -24,6 +24,8 @@ type maker struct {
 	inChunks      bool
 	walks         bool // there is one name, and most operations change the current file
 	calls, replys int  // operations
+	// Where their numbers stand.
+	counted, answered int
 }
 
 func (m *maker) pick(list ...string) []byte { return []byte(list[m.IntN(len(list))]) }
@@ -282,4 +284,33 @@ func TestCompounds(t *testing.T) {
 		t.Errorf("%d usual COMPOUNDs, %d with a range, %d with a handle as result", usual, ranges, results)
 	}
 	t.Logf("%d usual COMPOUNDs, %d with a range, %d with a handle as result", usual, ranges, results)
+}
+
+// TestRestored comes back to a file whose handle was found under the name that the COMPOUND is about by now: it is no result of that.
+func TestRestored(t *testing.T) {
+	m := maker{}
+	m.begin()
+	for _, x := range []struct {
+		op           nfs4.NfsOpnum4
+		args, result xdr.Message
+	}{
+		{nfs4.OP_PUTFH, &nfs4.PUTFH4args{Object: []byte("directory")}, &nfs4.Status4res{}},
+		{nfs4.OP_LOOKUP, &nfs4.LOOKUP4args{Objname: []byte("name")}, &nfs4.Status4res{}},
+		{nfs4.OP_GETFH, xdr.Void{}, &nfs4.GETFH4res{Resok4: nfs4.GETFH4resok{Object: []byte("file")}}},
+		{nfs4.OP_SAVEFH, xdr.Void{}, &nfs4.Status4res{}},
+		{nfs4.OP_PUTFH, &nfs4.PUTFH4args{Object: []byte("directory")}, &nfs4.Status4res{}},
+		{nfs4.OP_LOOKUP, &nfs4.LOOKUP4args{Objname: []byte("name")}, &nfs4.Status4res{}},
+		{nfs4.OP_RESTOREFH, xdr.Void{}, &nfs4.Status4res{}},
+	} {
+		m.addCall(x.op, x.args)
+		m.addReply(x.op, x.result, nfs4.NFS4_OK)
+	}
+	tx := m.end(nfs4.NFS4_OK)
+	var v, all rpc.View
+	v.Set(tx)
+	all.SetAll(tx)
+	holds.Demand(t, &v, &all, 0)
+	if f := v.File(); !v.Usual() || string(f.Name) != "name" || f.Result != nil {
+		t.Errorf("%t: %+v", v.Usual(), f)
+	}
 }
