@@ -24,7 +24,9 @@ func (t *txCheck) secured() {
 		return
 	}
 	t.k.services |= 1 << g.Service
-	f := t.finding(ruleGSS, aboutCall, "bodies that can be read and reduced", g.Service.String()+", "+gssMeaning[g.Service])
+	f := t.finding(ruleGSS, aboutCall, "", func() (string, string) {
+		return "bodies that can be read and reduced", g.Service.String() + ", " + gssMeaning[g.Service]
+	})
 	t.faults-- // not a fault
 	f.Reaction, f.CallKey, f.ReplyKey = "", "", ""
 	t.c.report(f)

@@ -122,10 +122,10 @@ func (c *Checker) sequence(s *conn, w *wire, p *packet, from rdma.Side, follows 
 	case !follows || w.disturbed:
 	case starts && w.open != openNone, !starts && w.open != kind:
 		if c.opt.Match == nil {
-			f := s.finding(ruleOpcodeSequence, p.ref, from, s.role(from))
-			f.Expected = [...]string{"the beginning of a message", "Middle or Last of a Send", "Middle or Last of an RDMA Write"}[w.open]
-			f.Seen = fmt.Sprintf("%v with PSN %d, right after PSN %d", op, p.psn, (p.psn-1)&psnMask)
-			c.report(f)
+			c.breach(s, ruleOpcodeSequence, p.ref, from, func() (string, string) {
+				return [...]string{"the beginning of a message", "Middle or Last of a Send", "Middle or Last of an RDMA Write"}[w.open],
+					fmt.Sprintf("%v with PSN %d, right after PSN %d", op, p.psn, (p.psn-1)&psnMask)
+			})
 		}
 	default:
 		c.ok(ruleOpcodeSequence)
@@ -200,10 +200,10 @@ func (c *Checker) writeLength(s *conn, w *wire, p *packet, from rdma.Side, start
 	if c.opt.Match != nil {
 		return
 	}
-	f := s.finding(ruleDMALength, p.ref, from, s.role(from))
-	f.Expected = fmt.Sprintf("%d bytes left of the Write", w.left)
-	f.Seen = fmt.Sprintf("%v with %d bytes, offset 0x%x", p.opcode, n, w.va)
-	c.report(f)
+	c.breach(s, ruleDMALength, p.ref, from, func() (string, string) {
+		return fmt.Sprintf("%d bytes left of the Write", w.left),
+			fmt.Sprintf("%v with %d bytes, offset 0x%x", p.opcode, n, w.va)
+	})
 }
 
 // size checks the payload of a packet against the path MTU.
@@ -231,17 +231,17 @@ func (c *Checker) size(s *conn, p *packet, from rdma.Side, mtu uint32) {
 	if c.opt.Match != nil {
 		return
 	}
-	f := s.finding(rule, p.ref, from, s.role(from))
-	switch {
-	case mtu == 0:
-		f.Expected = "256, 512, 1024, 2048 or 4096 bytes"
-	case rule == ruleFirstNotMTU:
-		f.Expected = fmt.Sprintf("%d bytes, the path MTU", mtu)
-	default:
-		f.Expected = fmt.Sprintf("at most %d bytes, the path MTU", mtu)
-	}
-	f.Seen = fmt.Sprintf("%v with %d bytes", op, n)
-	c.report(f)
+	c.breach(s, rule, p.ref, from, func() (expected, seen string) {
+		switch {
+		case mtu == 0:
+			expected = "256, 512, 1024, 2048 or 4096 bytes"
+		case rule == ruleFirstNotMTU:
+			expected = fmt.Sprintf("%d bytes, the path MTU", mtu)
+		default:
+			expected = fmt.Sprintf("at most %d bytes, the path MTU", mtu)
+		}
+		return expected, fmt.Sprintf("%v with %d bytes", op, n)
+	})
 }
 
 // sender is the side that sent a packet.

@@ -266,6 +266,7 @@ func (r *checkRun) run(o *checkOptions, opt *check.Options, s *cli.Streams, save
 	if beside {
 		opt.Await = func() { r.d.Await() }
 	}
+	opt.Wanted = r.show.Wanted
 	r.check = check.New(*opt, r.show.Finding)
 	o.memory.Reserve(8 << 20) // memory that connections have offered, calls that are followed
 	d := o.decoder()
