@@ -86,5 +86,11 @@ func (c *Checker) severity(r id, known string) Severity {
 	return c.on[r]
 }
 
+// Names reports whether findings may name files, for which the View of transactions needs Names.
+func (c *Checker) Names() bool {
+	s := c.on[ruleRecalled]
+	return s != Off && (c.opt.Apart || c.opt.Wanted == nil || c.opt.Wanted(&rules[ruleRecalled], s))
+}
+
 // Unread is how many findings of a rule with a severity are counted, and were not reported, because nobody wanted them. It is complete after Finish.
 func (c *Checker) Unread(r *Rule, s Severity) uint64 { return c.audience.unread[r.id][s] }
