@@ -195,16 +195,10 @@ func (c *Checker) fabricRequest(s *conn, p *packet, from rdma.Side) {
 	}
 	count := uint32(1)
 	if op.IsReadRequest() {
-		mtu := s.c.Setup[0].PathMTU
-		if mtu == 0 {
-			mtu = s.c.MTU
-		}
-		switch n := p.dmaLen; {
-		case n <= 256:
-		case mtu == 0:
+		if n, ok := s.responses(p.dmaLen); ok {
+			count = n
+		} else {
 			d.known, d.reads.unknown = false, true
-		default:
-			count = uint32((uint64(n) + uint64(mtu) - 1) / uint64(mtu))
 		}
 	}
 	d.high = (p.psn + count) & psnMask
@@ -454,34 +448,51 @@ func (c *Checker) depth(s *conn, d *requests, x extent, ref rdma.Ref, from rdma.
 	}
 }
 
-// readLength compares the payload of a response with what its Read asks for, if it was seen from its beginning. What is asked for again
-// from the middle on is not judged.
-func (c *Checker) readLength(s *conn, d *requests, p *packet, from rdma.Side) {
-	r, a := &d.reads, &d.answer
-	if p.opcode.Starts() {
+// What is known of the length of a packet that responds to a Read.
+const (
+	lengthUnknown = iota // or others follow
+	lengthRight
+	lengthWrong
+)
+
+// follow compares the payload of a response with what its Read asks for, if it was seen from its beginning. What is asked for again
+// from the middle on is not judged. It returns what has to follow.
+func (d *requests) follow(psn, n uint32, starts, ends bool) (a reply, length int) {
+	r, a := &d.reads, d.answer
+	if starts {
 		a.open = false
 		for i := 0; i < r.n && !a.open; i++ {
-			if x := &r.asked[(r.head+i)%len(r.asked)]; x.read && x.psn == p.psn {
-				*a = reply{true, p.psn, x.bytes}
+			if x := &r.asked[(r.head+i)%len(r.asked)]; x.read && x.psn == psn {
+				a = reply{true, psn, x.bytes}
 			}
 		}
 	}
-	if !a.open || p.psn != a.next {
+	switch {
+	case !a.open || psn != a.next:
 		a.open = false
-		return
+	case n == a.left && ends:
+		return reply{false, (psn + 1) & psnMask, 0}, lengthRight
+	case n < a.left && !ends:
+		a.next, a.left = (psn+1)&psnMask, a.left-n
+	default:
+		a.open = false
+		return a, lengthWrong
 	}
-	n, ends := p.payloadLen, p.opcode.Ends()
-	if n < a.left && !ends || n == a.left && ends {
-		a.next, a.left, a.open = (p.psn+1)&psnMask, a.left-n, !ends
-		if ends {
-			c.ok(ruleDMALength)
-		}
-		return
+	return a, lengthUnknown
+}
+
+// readLength judges the length of a packet that responds to a Read.
+func (c *Checker) readLength(s *conn, d *requests, p *packet, from rdma.Side) {
+	a, length := d.follow(p.psn, p.payloadLen, p.opcode.Starts(), p.opcode.Ends())
+	d.answer = a
+	switch length {
+	case lengthRight:
+		c.ok(ruleDMALength)
+	case lengthWrong:
+		c.breach(s, ruleDMALength, p.ref, from, func() (string, string) {
+			return fmt.Sprintf("%d bytes left of the Read", a.left), fmt.Sprintf("%v with %d bytes", p.opcode, p.payloadLen)
+		})
 	}
-	a.open = false
-	c.breach(s, ruleDMALength, p.ref, from, func() (string, string) {
-		return fmt.Sprintf("%d bytes left of the Read", a.left), fmt.Sprintf("%v with %d bytes", p.opcode, n)
-	})
 }
 
 // depthDone handles a response that ends Reads.
@@ -500,7 +511,12 @@ func (c *Checker) depthDone(s *conn, d *requests, op roce.Opcode, psn, newest ui
 		}
 		r.suspect = rdma.Ref{}
 	}
-	for r.n > 0 && reached(newest, r.last[r.head]) {
+	r.answered(newest)
+}
+
+// answered forgets the Reads that ended at psn or before it.
+func (r *reads) answered(psn uint32) {
+	for r.n > 0 && reached(psn, r.last[r.head]) {
 		r.head, r.n = (r.head+1)%len(r.last), r.n-1
 	}
 	if r.n == 0 {

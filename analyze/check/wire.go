@@ -99,10 +99,9 @@ func (c *Checker) wirePacket(s *conn, p *packet) {
 
 	c.sequence(s, w, p, from, follows)
 	if op.IsReadRequest() {
-		if mtu == 0 {
-			mtu = s.c.MTU
-		}
-		w.skipResponses(p, mtu)
+		n, known := s.responses(p.dmaLen)
+		w.next = (p.psn + n) & psnMask
+		w.started = known // else the end of its responses is unknown
 	}
 }
 
@@ -145,16 +144,19 @@ func (c *Checker) sequence(s *conn, w *wire, p *packet, from rdma.Side, follows 
 	}
 }
 
-// skipResponses advances past the PSNs of the responses to an RDMA Read Request. A path MTU of 0 means
-// unknown.
-func (w *wire) skipResponses(p *packet, mtu uint32) {
-	switch n := p.dmaLen; {
-	case n <= 256:
-	case mtu == 0:
-		w.started = false // the end of its responses is unknown
-	default:
-		w.next = (p.psn + uint32((uint64(n)+uint64(mtu)-1)/uint64(mtu))) & psnMask
+// responses is how many packets respond to an RDMA Read Request for n bytes, if that is known.
+func (s *conn) responses(n uint32) (count uint32, known bool) {
+	mtu := s.c.Setup[0].PathMTU
+	if mtu == 0 {
+		mtu = s.c.MTU
 	}
+	switch {
+	case n <= 256:
+		return 1, true
+	case mtu == 0:
+		return 1, false
+	}
+	return uint32((uint64(n) + uint64(mtu) - 1) / uint64(mtu)), true
 }
 
 // expect initialises the request stream of a side from its setup, before any of it was seen.
