@@ -52,6 +52,8 @@ type Checker struct {
 	goneAt int
 	mem    memory
 
+	numbers uint64 // of conns
+
 	attempts attempts
 	recalls  recalls
 
