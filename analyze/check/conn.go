@@ -40,6 +40,7 @@ type conn struct {
 	gaps [2]uint64
 	lost [2]int64
 
+	stretch  stretch
 	calm     [2]calm     // by requester
 	requests [2]requests // by requester, RoCE and InfiniBand
 	marks    [2]marking  // by sender

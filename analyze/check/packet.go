@@ -93,15 +93,17 @@ func (c *Checker) Packet(v *decode.PacketView) {
 func (c *Checker) Ordinary(v *decode.OrdinaryView) {
 	c.seen.Latest.Time, c.seen.Latest.Number = v.Packet.Time, v.Packet.Number
 	if v.Connection != nil {
-		if s := c.used(v.Connection); v.Plain && s != nil && c.expected(s, v) {
+		s := c.used(v.Connection)
+		if s == nil {
+			s = c.conn(v.Connection)
+		} else if c.follows(s, v) {
 			if len(c.pending)|len(s.suspects)|len(s.repeats) != 0 {
 				c.enter(s)
 				c.tracked()
 			}
-			c.seen.Each = c.apart.on || c.doubtful()
 			return
 		}
-		s := c.conn(v.Connection)
+		c.enter(s)
 		s.losses(c.seen.Latest.Time)
 		if t := int32(v.Packet.Tap); s.taps[0] != t || s.taps[1] != t {
 			s.tap(v.Lean.Route.Src, v.Packet.Tap)
@@ -114,6 +116,21 @@ func (c *Checker) Ordinary(v *decode.OrdinaryView) {
 		}
 	}
 	c.tracked()
+}
+
+// follows judges a packet if it is one that was expected. If it returns false, nothing has changed but that no stretch goes on.
+func (c *Checker) follows(s *conn, v *decode.OrdinaryView) bool {
+	if s.stretch.on {
+		if s.stretch.takes(s.c, v) {
+			return true
+		}
+		c.halt(s)
+	}
+	if v.Plain && c.expected(s, v) {
+		c.seen.Each = c.apart.on || c.doubtful()
+		return true
+	}
+	return false
 }
 
 // doubtful reports whether there is something that has to be looked at after each packet.

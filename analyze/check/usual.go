@@ -30,6 +30,9 @@ func (c *Checker) usual(s *conn, v *decode.OrdinaryView, ref rdma.Ref) bool {
 		if !c.usualRequest(s, l, ref, from, h) {
 			return false
 		}
+		if h&(shapeWrite|shapeEnds) == shapeWrite {
+			s.begin(v, from, h)
+		}
 		if l.Opcode == roce.RCSendOnly || l.Opcode == roce.RCSendOnlyInvalidate {
 			if v.Plain && v.From == from {
 				s.settle(l, from, &c.seen)
@@ -40,6 +43,9 @@ func (c *Checker) usual(s *conn, v *decode.OrdinaryView, ref rdma.Ref) bool {
 		c.stir(s)
 		if !c.usualResponse(s, l, ref, from, h) {
 			return false
+		}
+		if h&shapeEnds == 0 {
+			s.begin(v, from, h)
 		}
 	case l.Opcode == roce.RCAcknowledge:
 		c.stirred(s, from.Other())
