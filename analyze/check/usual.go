@@ -59,10 +59,10 @@ func (c *Checker) usual(s *conn, v *decode.OrdinaryView, ref rdma.Ref) bool {
 
 // usualAck is usual for an acknowledgement of what the requester, to, has sent.
 func (c *Checker) usualAck(s *conn, l *roce.Lean, ref rdma.Ref, to rdma.Side) bool {
-	d, w := &s.requests[to], &s.wire[to]
+	d, w := &s.requests[to&1], &s.wire[to&1]
 	a, m := &d.acked, &d.messages
 	switch {
-	case !l.Syndrome.IsACK(), !d.known || reached(l.PSN, d.high) || d.reads.n > 0 || d.reads.suspect.Seen() || d.nak.open,
+	case !l.Syndrome.IsACK(), !d.known || reached(l.PSN, d.high) || d.reads.suspect.Seen() || d.nak.open,
 		a.seen && (a.again || !reached(l.PSN, a.psn)),
 		!w.started || (l.PSN-w.next)&psnMask < 1<<16:
 		return false
@@ -76,7 +76,7 @@ func (c *Checker) usualAck(s *conn, l *roce.Lean, ref rdma.Ref, to rdma.Side) bo
 	if prompt && limit != 0 && ref.Time-d.asked.ref.Time > int64(limit) {
 		return false
 	}
-	d.reads.unknown = false
+	d.reads.answered(l.PSN)
 	if a.seen {
 		c.ok(ruleAckWentBack)
 	}

@@ -7,7 +7,7 @@ import (
 
 // usualRequest is usual for a packet of a Send or of an RDMA Write, and for an RDMA Read Request: the one that has to be next.
 func (c *Checker) usualRequest(s *conn, l *roce.Lean, ref rdma.Ref, from rdma.Side, h shape) bool {
-	m, d, w := &s.marks[from], &s.requests[from], &s.wire[from]
+	m, d, w := &s.marks[from&1], &s.requests[from&1], &s.wire[from&1]
 	limited := h&(shapeSend|shapeStarts) == shapeSend|shapeStarts && d.limited && d.messages.based
 	switch {
 	case !m.like(l), !d.known || d.high != l.PSN || limited && !d.credited(),
@@ -35,8 +35,8 @@ func (c *Checker) usualRequest(s *conn, l *roce.Lean, ref rdma.Ref, from rdma.Si
 		d.messages.ended(l.PSN)
 	}
 	d.asked.open, d.asked.psn, d.asked.ref = l.AckReq && answered == next, l.PSN, ref
-	if s.first[from] == 0 {
-		s.first[from] = ref.Number
+	if s.first[from&1] == 0 {
+		s.first[from&1] = ref.Number
 	}
 	w.at, w.next, w.open = ref.Time, answered, h.open()
 
@@ -50,13 +50,13 @@ func (c *Checker) usualRequest(s *conn, l *roce.Lean, ref rdma.Ref, from rdma.Si
 
 // usualPayload is usualRequest for the payload of a packet.
 func (c *Checker) usualPayload(s *conn, l *roce.Lean, ref rdma.Ref, from rdma.Side, h shape) bool {
-	m, w, n, mtu := &s.marks[from], &s.wire[from], uint32(l.PayloadLen), s.c.Setup[0].PathMTU
+	m, w, n, mtu := &s.marks[from&1], &s.wire[from&1], uint32(l.PayloadLen), s.c.Setup[0].PathMTU
 	if !h.fits(n, mtu) {
 		return false
 	}
 	if h&(shapeStarts|shapeEnds) != shapeStarts|shapeEnds {
 		on, late := m.goesOn(h, l.PSN, ref.Time)
-		if late || w.open != openNone && ref.Time-w.at > idle || s.requests[from].nak.seen {
+		if late || w.open != openNone && ref.Time-w.at > idle || s.requests[from&1].nak.seen {
 			return false
 		}
 		if h&shapeWrite != 0 && w.lacks(h, l) {

@@ -7,7 +7,7 @@ import (
 
 // usualResponse is usual for a packet of an RDMA Read Response: one that was not seen before.
 func (c *Checker) usualResponse(s *conn, l *roce.Lean, ref rdma.Ref, from rdma.Side, h shape) bool {
-	m, d := &s.marks[from], &s.requests[from.Other()]
+	m, d := &s.marks[from&1], &s.requests[(from^1)&1]
 	n, mtu := uint32(l.PayloadLen), s.c.Setup[0].PathMTU
 	switch {
 	case !m.like(l), m.sent && !reached(l.PSN, (m.top+1)&psnMask),
