@@ -347,7 +347,7 @@ func (t *txCheck) results() {
 		}
 		skip(Undecodable)
 		return
-	case v.Reply().Succeeded():
+	case t.succeeded():
 		list = t.result.of(v.Result())
 	}
 	for i, w := range r.Writes {

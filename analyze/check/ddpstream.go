@@ -59,7 +59,11 @@ func (r *openReads) at(n uint64) *openRead { return &r.ring[n%uint64(len(r.ring)
 
 // Segment implements rdma.SegmentHandler.
 func (c *Checker) Segment(k *rdma.Connection, g *rdma.Segment) {
-	s := c.conn(k)
+	s := c.used(k)
+	if s == nil {
+		s = c.conn(k)
+	}
+	c.enter(s)
 	if s.many || c.opt.Match != nil {
 		return
 	}

@@ -13,6 +13,9 @@ var gssMeaning = [...]string{
 // secured reports each RPCSEC_GSS service of a connection once. The service of a call that creates or
 // destroys a context does not apply to its body.
 func (t *txCheck) secured() {
+	if t.v.Usual() {
+		return // without RPCSEC_GSS
+	}
 	g := &t.v.Call().GSS
 	if t.v.CallErr != nil || t.v.Call().Cred.Flavor != oncrpc.RPCSecGSS || g.Handle == nil || g.Proc != oncrpc.GSSData {
 		return

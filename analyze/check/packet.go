@@ -66,7 +66,11 @@ func (c *Checker) Packet(v *decode.PacketView) {
 		c.attempted(v)
 	}
 	if v.Connection != nil {
-		s := c.conn(v.Connection)
+		s := c.used(v.Connection)
+		if s == nil {
+			s = c.conn(v.Connection)
+		}
+		c.enter(s)
 		c.stir(s)
 		if s.c.Fabric == rdma.IWARP && uint32(len(v.Packet.Data)) < v.Packet.Length {
 			// It is not known whether operations are missing.

@@ -86,12 +86,13 @@ func (t *txCheck) checkReply() {
 // executed checks that a call without a visible fault was executed.
 func (t *txCheck) executed() {
 	v := t.v
-	if v.ReplyErr != nil || v.Reply().Stat != oncrpc.Accepted {
+	switch {
+	case v.Usual():
+		t.c.ok(ruleCallRefused)
 		return
-	}
-	switch v.Reply().Accept {
-	case oncrpc.GarbageArgs, oncrpc.SystemErr:
-	default:
+	case v.ReplyErr != nil || v.Reply().Stat != oncrpc.Accepted:
+		return
+	case v.Reply().Accept != oncrpc.GarbageArgs && v.Reply().Accept != oncrpc.SystemErr:
 		t.c.ok(ruleCallRefused)
 		return
 	}
@@ -308,7 +309,7 @@ func (t *txCheck) operations() {
 	if n := t.reply.Reply.Length(); n > 0 && n <= t.call.Reply.Length() {
 		t.bytes(transaction.ReplyChunk, 0, n)
 	}
-	if len(t.call.Reads) > 0 && !t.v.Failed() && t.v.ReplyErr == nil && t.v.Reply().Succeeded() {
+	if len(t.call.Reads) > 0 && !t.v.Failed() && t.succeeded() {
 		var offered uint64
 		for i := range t.call.Reads {
 			offered += uint64(t.call.Reads[i].Length)
@@ -332,10 +333,15 @@ func (t *txCheck) operations() {
 	}
 }
 
+// succeeded reports whether the call was executed, whatever the results say. A usual one was: its headers need not be decoded.
+func (t *txCheck) succeeded() bool {
+	return t.v.Usual() || t.v.ReplyErr == nil && t.v.Reply().Succeeded()
+}
+
 // echoed reports whether a Write chunk of the reply is an unused one that the responder returned with its
 // original lengths. Another rule reports that.
 func (t *txCheck) echoed(i int) bool {
-	return t.moved(i) == 0 && (t.v.ReplyErr != nil || !t.v.Reply().Succeeded() || i >= len(t.result.of(t.v.Result())))
+	return t.moved(i) == 0 && (!t.succeeded() || i >= len(t.result.of(t.v.Result())))
 }
 
 // bytes checks that as many bytes were written to a chunk as the reply says.
