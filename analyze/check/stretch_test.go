@@ -1,0 +1,108 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/rpcrdma/toolkit/internal/rocetest"
+)
+
+// misfits change one packet of a large transfer, in addition to oddities.
+var misfits = map[string]func(s *scene, at int){
+	"shorter":   func(s *scene, at int) { resize(s.edit(at), -4) },
+	"half":      func(s *scene, at int) { resize(s.edit(at), -mtu/2) },
+	"longer":    func(s *scene, at int) { resize(s.edit(at), 4) },
+	"asking":    func(s *scene, at int) { s.edit(at).AckReq = true },
+	"the end":   func(s *scene, at int) { s.edit(at).Opcode++ },
+	"beginning": func(s *scene, at int) { s.edit(at).Opcode-- },
+	"a little late": func(s *scene, at int) {
+		for i := at; i < len(s.recs); i++ {
+			s.recs[i].Time += idle + 1
+		}
+	},
+	"stalled": func(s *scene, at int) {
+		for i := at; i < len(s.recs); i++ {
+			s.recs[i].Time += stall
+		}
+	},
+	"from the other side": func(s *scene, at int) {
+		p := s.edit(at)
+		p.Src, p.Dst = p.Dst, p.Src
+	},
+	"gone back": func(s *scene, at int) {
+		part := slices.Clone(s.recs[at-2 : at])
+		s.recs = slices.Insert(s.recs, at, part...)
+	},
+	"a call between": func(s *scene, at int) {
+		rest := slices.Clone(s.recs[at:])
+		s.recs = s.recs[:at]
+		s.send(client, message(s.next(), getattr(s.xid)))
+		s.recs = append(s.recs, rest...)
+	},
+}
+
+func resize(p *rocetest.Packet, by int) {
+	n := max(len(p.Payload)+by, 0)
+	p.Payload = append(slices.Clone(p.Payload), make([]byte, mtu)...)[:n]
+	p.PayloadLen = n
+}
+
+// TestStretch: a packet that does not go on with a large transfer is judged as if none had been expected.
+func TestStretch(t *testing.T) {
+	const size = 8*mtu + 100
+	changes := []map[string]func(s *scene, at int){oddities, misfits}
+	for _, connect := range [...]bool{true, false} {
+		for way, transfer := range [...]func(*scene){
+			func(s *scene) { s.readData(size, nil) },
+			func(s *scene) { s.writeData(size, nil) },
+			func(s *scene) { s.readData(8*mtu, nil) },
+			func(s *scene) { s.writeData(8*mtu, nil) },
+		} {
+			for _, list := range changes {
+				for name, change := range list {
+					for at := 3; at < 12; at++ {
+						t.Run(fmt.Sprintf("%d/%s/%d/%v", way, name, at, connect), func(t *testing.T) {
+							s := newScene()
+							if connect {
+								s.connect()
+							}
+							s.small()
+							place := len(s.recs) + at
+							transfer(s)
+							s.small()
+							change(s, place)
+							transfer(s)
+							if connect {
+								s.disconnect(client)
+							}
+							alike(t, s)
+						})
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestStretchTaken: nearly all packets of large transfers are judged in this way, and that shows in no count.
+func TestStretchTaken(t *testing.T) {
+	s := newScene()
+	s.connect()
+	s.small()
+	s.readData(40*mtu, nil)
+	s.writeData(40*mtu, nil)
+	var most uint64
+	packets := s.frames()
+	c, d := checked(Options{Rules: All()}, func(*Finding) {})
+	for i := range packets {
+		d.Batch(batchOf(packets[i : i+1]))
+		if k := c.last; k != nil && k.stretch.on {
+			most = max(most, k.stretch.packets)
+		}
+	}
+	if most != 37 && most != 38 {
+		t.Errorf("the longest stretch has %d packets", most)
+	}
+	alike(t, s)
+}
