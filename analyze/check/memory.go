@@ -127,21 +127,27 @@ func (m *memory) older(o *offered) *offered {
 	return x
 }
 
-// eachOpen calls f for the segments of a handle that are open, newest first, until it returns true. It stops when it has seen them all:
+// each calls f for the segments of a handle, newest first, until it returns true.
+func (m *memory) each(newest *offered, f func(*offered) bool) {
+	for o, n := newest, 0; o != nil && n < maxChain && !f(o); n++ {
+		o = m.older(o)
+	}
+}
+
+// eachOpen is each for the segments that are open. It stops when it has seen them all:
 // handles are used again and again, and nearly all that are remembered of one are not open any more.
 func (m *memory) eachOpen(newest *offered, f func(*offered) bool) {
 	if newest == nil {
 		return
 	}
 	left := newest.open
-	for o, n := newest, 0; o != nil && n < maxChain && left > 0; o, n = m.older(o), n+1 {
-		if o.state == segmentOpen {
-			left--
-			if f(o) {
-				return
-			}
+	m.each(newest, func(o *offered) bool {
+		if left == 0 || o.state != segmentOpen {
+			return left == 0
 		}
-	}
+		left--
+		return f(o) || left == 0
+	})
 }
 
 // end notes that the call of an open segment was answered.
@@ -330,7 +336,7 @@ func (c *Checker) stray(k *conn, op *rdma.Op, ref rdma.Ref) {
 	var hit *offered
 	read := op.Kind == rdma.Read
 	fine := false
-	visit := func(o *offered) bool {
+	c.mem.each(c.mem.of(k.handle(owner, op.Handle)), func(o *offered) bool {
 		inside := op.Offset-o.offset < uint64(max(o.length, 1))
 		switch {
 		case !inside:
@@ -358,10 +364,7 @@ func (c *Checker) stray(k *conn, op *rdma.Op, ref rdma.Ref) {
 			rule, hit = ruleAccessAfterReply, o
 		}
 		return false
-	}
-	for o, n := c.mem.of(k.handle(owner, op.Handle)), 0; o != nil && n < maxChain && !visit(o); n++ {
-		o = c.mem.older(o)
-	}
+	})
 	if fine {
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/rpcrdma/toolkit/decode/roce"
 	"github.com/rpcrdma/toolkit/internal/rocetest"
 )
 
@@ -35,11 +36,29 @@ var misfits = map[string]func(s *scene, at int){
 		s.recs = slices.Insert(s.recs, at, part...)
 	},
 	"a call between": func(s *scene, at int) {
-		rest := slices.Clone(s.recs[at:])
-		s.recs = s.recs[:at]
-		s.send(client, message(s.next(), getattr(s.xid)))
-		s.recs = append(s.recs, rest...)
+		s.between(at, func() { s.send(client, message(s.next(), getattr(s.xid))) })
 	},
+	"set up late": func(s *scene, at int) { s.between(at, s.connect) },
+	"answered": func(s *scene, at int) {
+		asks := s.edit(at)
+		asks.AckReq = true
+		s.between(at+1, func() {
+			p := s.packet(client, roce.RCAcknowledge)
+			p.PSN, p.AETH = asks.PSN, roce.AETHFields{Syndrome: roce.ACKUnlimited, MSN: s.msn[server]}
+			s.put(p)
+		})
+	},
+}
+
+// between has something come before a packet.
+func (s *scene) between(at int, play func()) {
+	rest := slices.Clone(s.recs[at:])
+	s.recs = s.recs[:at]
+	now := s.now
+	s.now = rest[0].Time
+	play()
+	s.now = now
+	s.recs = append(s.recs, rest...)
 }
 
 func resize(p *rocetest.Packet, by int) {
@@ -61,7 +80,7 @@ func TestStretch(t *testing.T) {
 		} {
 			for _, list := range changes {
 				for name, change := range list {
-					for at := 3; at < 12; at++ {
+					for _, at := range [...]int{3, 4, 6, 10, 11} {
 						t.Run(fmt.Sprintf("%d/%s/%d/%v", way, name, at, connect), func(t *testing.T) {
 							s := newScene()
 							if connect {
