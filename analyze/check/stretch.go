@@ -89,7 +89,6 @@ func (c *Checker) halt(s *conn) {
 		d := &s.requests[q.from.Other()]
 		s.marks[q.from].top = last
 		d.answer.next, d.answer.left = q.next, uint32(q.left)
-		d.reads.answered(last)
 		d.acknowledge(last)
 		of = rules[:3]
 	}

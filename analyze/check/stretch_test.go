@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/rpcrdma/toolkit/decode/roce"
+	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 	"github.com/rpcrdma/toolkit/internal/rocetest"
 )
 
@@ -29,7 +30,7 @@ var misfits = map[string]func(s *scene, at int){
 	},
 	"from the other side": func(s *scene, at int) {
 		p := s.edit(at)
-		p.Src, p.Dst = p.Dst, p.Src
+		p.From, p.Src, p.Dst, p.DestQP = p.From.Other(), p.Dst, p.Src, s.qpn[p.From]
 	},
 	"gone back": func(s *scene, at int) {
 		part := slices.Clone(s.recs[at-2 : at])
@@ -101,6 +102,37 @@ func TestStretch(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestStretchBeyond: of a Read of unknown path MTU, packets are expected as far as its responses reach, if they are as long as others are.
+func TestStretchBeyond(t *testing.T) {
+	for _, size := range [...]int{mtu, mtu / 2, mtu / 4} {
+		s := newScene()
+		s.readData(8*mtu, nil) // the MTU is seen
+		h := s.next()
+		seg := s.segment(8 * mtu)
+		h.Reads = []rpcrdma.ReadSegment{{Position: write3Position, Segment: seg}}
+		s.send(client, message(h, write3(h.XID, 8*mtu)))
+		p := s.request(server, roce.RCReadRequest, nil)
+		p.RETH = roce.RETHFields{VA: seg.Offset, RKey: seg.Handle, DMALen: 8 * mtu}
+		for at, n := 0, 8*mtu/size; at < n; at++ {
+			op := roce.RCReadResponseMiddle
+			switch at {
+			case 0:
+				op = roce.RCReadResponseFirst
+			case n - 1:
+				op = roce.RCReadResponseLast
+			}
+			q := s.packet(client, op)
+			q.PSN, q.Payload = (p.PSN+uint32(at))&psnMask, make([]byte, size)
+			q.AETH = roce.AETHFields{Syndrome: roce.ACKUnlimited, MSN: s.msn[server]}
+			s.put(q)
+		}
+		s.psn[server] = (p.PSN + 8) & psnMask
+		s.send(server, message(answer(h), write3Reply(h.XID, 8*mtu)))
+		s.small()
+		alike(t, s)
 	}
 }
 
