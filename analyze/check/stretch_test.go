@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/roce"
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 	"github.com/rpcrdma/toolkit/internal/rocetest"
@@ -105,9 +106,11 @@ func TestStretch(t *testing.T) {
 	}
 }
 
-// TestStretchBeyond: of a Read of unknown path MTU, packets are expected as far as its responses reach, if they are as long as others are.
+// TestStretchBeyond: of a Read of unknown path MTU, packets are expected as far as its responses reach, if they are as long as others are. The
+// capture may end anywhere.
 func TestStretchBeyond(t *testing.T) {
-	for _, size := range [...]int{mtu, mtu / 2, mtu / 4} {
+	for i := range 9 {
+		size, lacks := mtu>>(i/3), i%3
 		s := newScene()
 		s.readData(8*mtu, nil) // the MTU is seen
 		h := s.next()
@@ -116,21 +119,39 @@ func TestStretchBeyond(t *testing.T) {
 		s.send(client, message(h, write3(h.XID, 8*mtu)))
 		p := s.request(server, roce.RCReadRequest, nil)
 		p.RETH = roce.RETHFields{VA: seg.Offset, RKey: seg.Handle, DMALen: 8 * mtu}
-		for at, n := 0, 8*mtu/size; at < n; at++ {
-			op := roce.RCReadResponseMiddle
-			switch at {
-			case 0:
-				op = roce.RCReadResponseFirst
-			case n - 1:
-				op = roce.RCReadResponseLast
-			}
-			q := s.packet(client, op)
-			q.PSN, q.Payload = (p.PSN+uint32(at))&psnMask, make([]byte, size)
-			q.AETH = roce.AETHFields{Syndrome: roce.ACKUnlimited, MSN: s.msn[server]}
-			s.put(q)
+		s.parts(client, roce.RCReadResponseFirst, p.PSN, size, lacks)
+		alike(t, s)
+	}
+}
+
+// parts sends the packets of 8 path MTUs, but for the last, in parts of a size.
+func (s *scene) parts(from rdma.Side, first roce.Opcode, psn uint32, size, lacks int) {
+	n := 8 * mtu / size
+	for at := range n - lacks {
+		op := first + 1
+		switch at {
+		case 0:
+			op = first
+		case n - 1:
+			op = first + 2
 		}
-		s.psn[server] = (p.PSN + 8) & psnMask
-		s.send(server, message(answer(h), write3Reply(h.XID, 8*mtu)))
+		q := s.packet(from, op)
+		q.PSN, q.Payload = (psn+uint32(at))&psnMask, make([]byte, size)
+		q.AETH = roce.AETHFields{Syndrome: roce.ACKUnlimited, MSN: s.msn[from.Other()]}
+		q.RETH.DMALen = 8 * mtu
+		s.put(q)
+	}
+}
+
+// TestStretchMTU: the path MTU may become known while a transfer is under way.
+func TestStretchMTU(t *testing.T) {
+	for at := range 16 {
+		s := newScene()
+		s.small()
+		place := len(s.recs) + at
+		s.parts(server, roce.RCWriteFirst, s.psn[server], mtu/2, 0)
+		s.psn[server] += 16
+		s.between(place, s.connect)
 		s.small()
 		alike(t, s)
 	}
