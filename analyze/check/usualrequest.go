@@ -56,7 +56,8 @@ func (c *Checker) usualPayload(s *conn, l *roce.Lean, ref rdma.Ref, from rdma.Si
 	}
 	if h&(shapeStarts|shapeEnds) != shapeStarts|shapeEnds {
 		on, late := m.goesOn(h, l.PSN, ref.Time)
-		if late || w.open != openNone && ref.Time-w.at > idle || s.requests[from&1].nak.seen {
+		nak := &s.requests[from&1].nak
+		if late || w.open != openNone && ref.Time-w.at > idle || nak.seen && nak.ref.Number > m.last.Number {
 			return false
 		}
 		if h&shapeWrite != 0 && w.lacks(h, l) {
