@@ -81,12 +81,15 @@ func (a *apart) of(f *Finding) (*table, *totals) {
 	return &a.rest, &a.total
 }
 
+// keeps reports whether the next finding is kept for a saved state.
+func (a *apart) keeps() bool { return a.on && len(a.found) < maxSaved }
+
 // keep keeps a finding for a saved state.
 func (a *apart) keep(f *Finding) {
 	if !a.on {
 		return
 	}
-	if len(a.found) >= maxSaved {
+	if !a.keeps() {
 		a.lost++
 		return
 	}

@@ -24,8 +24,9 @@ func (t *txCheck) checkCall() {
 	case rpcrdma.TypeMsg, rpcrdma.TypeMsgP:
 		switch {
 		case hasZero:
-			t.fail(ruleMsgWithPositionZero, aboutCall, "a message inline or at position zero, not both",
-				fmt.Sprintf("%d bytes inline, %d at position zero", h.PayloadLength, zero.Length))
+			t.breach(ruleMsgWithPositionZero, aboutCall, func() (string, string) {
+				return "a message inline or at position zero, not both", fmt.Sprintf("%d bytes inline, %d at position zero", h.PayloadLength, zero.Length)
+			})
 		case h.PayloadLength == 0:
 			t.fail(ruleMsgWithoutMessage, aboutCall, "an RPC message behind the header", "nothing")
 		default:
@@ -42,7 +43,7 @@ func (t *txCheck) checkCall() {
 	if tx.Backward {
 		lists := len(h.Reads)+len(h.Writes) > 0 || h.HasReply
 		if t.broken(ruleBackwardChunks, h.Type != rpcrdma.TypeMsg || lists) {
-			t.fail(ruleBackwardChunks, aboutCall, "RDMA_MSG without chunks", h.Type.String()+" "+h.Key())
+			t.breach(ruleBackwardChunks, aboutCall, func() (string, string) { return "RDMA_MSG without chunks", h.Type.String() + " " + h.Key() })
 		}
 	}
 	t.arguments()
@@ -64,18 +65,18 @@ func (t *txCheck) readList(hasZero bool, zeroLength uint64) {
 		}
 	}
 	if t.broken(ruleReadListOrder, !ascending) {
-		t.fail(ruleReadListOrder, aboutCall, "ascending positions", positions(h))
+		t.breach(ruleReadListOrder, aboutCall, func() (string, string) { return "ascending positions", positions(h) })
 	}
 	if !aligned {
 		t.misplaced = true
-		t.fail(rulePositionUnaligned, aboutCall, "a multiple of 4", fmt.Sprintf("position %d", odd))
+		t.breach(rulePositionUnaligned, aboutCall, func() (string, string) { return "a multiple of 4", fmt.Sprintf("position %d", odd) })
 	} else {
 		c.ok(rulePositionUnaligned)
 	}
 	chunks := h.ReadChunks()
 	if hasZero {
 		if t.broken(ruleLongCallWithChunks, h.Type == rpcrdma.TypeNoMsg && len(chunks) > 1) {
-			t.fail(ruleLongCallWithChunks, aboutCall, "one Read chunk", positions(h))
+			t.breach(ruleLongCallWithChunks, aboutCall, func() (string, string) { return "one Read chunk", positions(h) })
 		}
 	}
 	end := uint64(h.PayloadLength)
@@ -91,7 +92,9 @@ func (t *txCheck) readList(hasZero bool, zeroLength uint64) {
 		if uint64(p.Position) > end {
 			beyond = true
 			t.misplaced = true
-			t.fail(rulePositionBeyond, aboutCall, fmt.Sprintf("a position up to %d", end), fmt.Sprintf("position %d", p.Position))
+			t.breach(rulePositionBeyond, aboutCall, func() (string, string) {
+				return fmt.Sprintf("a position up to %d", end), fmt.Sprintf("position %d", p.Position)
+			})
 			break
 		}
 		end += (p.Length + 3) &^ 3
@@ -101,7 +104,9 @@ func (t *txCheck) readList(hasZero bool, zeroLength uint64) {
 	}
 	if h.Type == rpcrdma.TypeMsg && !hasZero && !t.misplaced {
 		if t.broken(rulePadInStream, h.PayloadLength&3 != 0) {
-			t.fail(rulePadInStream, aboutCall, "a message without the padding of its chunks", fmt.Sprintf("%d bytes inline, no multiple of 4", h.PayloadLength))
+			t.breach(rulePadInStream, aboutCall, func() (string, string) {
+				return "a message without the padding of its chunks", fmt.Sprintf("%d bytes inline, no multiple of 4", h.PayloadLength)
+			})
 		}
 	}
 }
@@ -164,12 +169,16 @@ func (t *txCheck) segments() {
 		}
 	}
 	if overlap != nil {
-		t.fail(ruleSegmentsOverlap, aboutCall, "segments of memory of their own", describe(overlap)+" overlaps another one")
+		t.breach(ruleSegmentsOverlap, aboutCall, func() (string, string) {
+			return "segments of memory of their own", describe(overlap) + " overlaps another one"
+		})
 		return
 	}
 	c.ok(ruleSegmentsOverlap)
 	if same != nil {
-		t.fail(ruleHandleTwice, aboutCall, "a handle for each segment", fmt.Sprintf("handle 0x%08x twice", same.Handle))
+		t.breach(ruleHandleTwice, aboutCall, func() (string, string) {
+			return "a handle for each segment", fmt.Sprintf("handle 0x%08x twice", same.Handle)
+		})
 	} else {
 		c.ok(ruleHandleTwice)
 	}
@@ -206,13 +215,17 @@ func (t *txCheck) callSize(hasZero bool, zeroLength uint64) {
 		return
 	}
 	if t.broken(ruleCallOverInline, tx.Call.SendBytes > int(limit)) {
-		t.fail(ruleCallOverInline, aboutCall, fmt.Sprintf("at most %d bytes", limit), fmt.Sprintf("a Send of %d bytes", tx.Call.SendBytes))
+		t.breach(ruleCallOverInline, aboutCall, func() (string, string) {
+			return fmt.Sprintf("at most %d bytes", limit), fmt.Sprintf("a Send of %d bytes", tx.Call.SendBytes)
+		})
 	}
 	if hasZero && h.Type == rpcrdma.TypeNoMsg {
 		// As RDMA_MSG it would have the same header without that chunk.
 		inline := uint64(h.Size()) - 24*uint64(len(h.PositionZero().Segments)) + zeroLength
 		if t.broken(ruleLongCallNeedless, inline <= uint64(limit)) {
-			t.fail(ruleLongCallNeedless, aboutCall, fmt.Sprintf("RDMA_MSG: %d bytes fit into %d", inline, limit), "RDMA_NOMSG")
+			t.breach(ruleLongCallNeedless, aboutCall, func() (string, string) {
+				return fmt.Sprintf("RDMA_MSG: %d bytes fit into %d", inline, limit), "RDMA_NOMSG"
+			})
 		}
 	}
 }
@@ -220,7 +233,7 @@ func (t *txCheck) callSize(hasZero bool, zeroLength uint64) {
 // protected checks that bodies under integrity or privacy protection are not reduced.
 func (t *txCheck) protected() {
 	h := t.call
-	if t.v.CallErr != nil {
+	if t.v.Usual() || t.v.CallErr != nil {
 		return
 	}
 	switch kind := t.v.Call().Protection().Kind(); kind {
@@ -230,7 +243,7 @@ func (t *txCheck) protected() {
 			reduced = reduced || h.Reads[i].Position != 0
 		}
 		if t.broken(ruleProtectedReduced, reduced) {
-			t.fail(ruleProtectedReduced, aboutCall, "no chunks for data", kind.String()+": "+h.Key())
+			t.breach(ruleProtectedReduced, aboutCall, func() (string, string) { return "no chunks for data", kind.String() + ": " + h.Key() })
 		}
 	}
 }

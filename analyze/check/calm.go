@@ -98,6 +98,9 @@ func (s *conn) settle(l *roce.Lean, from rdma.Side, seen *roce.Seen) {
 
 // stir brings up to date what the rules know of a connection, for something that may be unusual.
 func (c *Checker) stir(s *conn) {
+	if s.stretch.on {
+		c.halt(s)
+	}
 	c.stirred(s, 0)
 	c.stirred(s, 1)
 }

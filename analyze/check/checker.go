@@ -21,6 +21,9 @@ type Options struct {
 	// Peek opens what RPCSEC_GSS has wrapped in calls that are still open, in order to name them. It may be
 	// nil.
 	Peek rpc.Unwrapper
+	// Wanted, if set, reports whether somebody reads what else is found of a rule with a severity. If not, it is counted only: see
+	// Checker.Unread. What is not wanted once is never wanted again.
+	Wanted func(*Rule, Severity) bool
 	// Apart counts by connection, and keeps findings, so that State can save them.
 	Apart bool
 	// Await, if set, makes it possible to call Decoded in parallel: it returns once Decoded has returned for all transactions that
@@ -49,15 +52,18 @@ type Checker struct {
 	goneAt int
 	mem    memory
 
+	numbers uint64 // of conns
+
 	attempts attempts
 	recalls  recalls
 
-	pending []pending
-	view    rpc.View                 // of a transaction that is still open
-	owner   *transaction.Transaction // of the memory that the current operation is on
-	doubts  []*conn                  // those with suspects or repeats, at least
-	packet  packet                   // at hand
-	tc      txCheck
+	audience audience
+	pending  []pending
+	view     rpc.View                 // of a transaction that is still open
+	owner    *transaction.Transaction // of the memory that the current operation is on
+	doubts   []*conn                  // those with suspects or repeats, at least
+	packet   packet                   // at hand
+	tc       txCheck
 
 	stats *table // of the current connection, if they are told apart
 	apart apart
@@ -158,9 +164,8 @@ const maxPending = 4096
 
 // report emits a finding that holds in any case.
 func (c *Checker) report(f *Finding) {
-	c.inOrder()
 	stats, total := c.apart.of(f)
-	c.found(f, stats, total)
+	c.found(f, stats, total, &c.audience)
 }
 
 // inOrder waits until what was found before has been reported.
@@ -170,16 +175,13 @@ func (c *Checker) inOrder() {
 	}
 }
 
-// found counts and emits a finding.
-func (c *Checker) found(f *Finding, stats *table, total *totals) {
+// found counts a finding, and emits it if somebody reads it.
+func (c *Checker) found(f *Finding, stats *table, total *totals, a *audience) {
 	r := f.Rule.id
-	sev := c.on[r]
-	if sev == Off {
+	if c.on[r] == Off {
 		return
 	}
-	if f.Known != "" && c.opt.Profile == Linux {
-		sev = Note
-	}
+	sev := c.severity(r, f.Known)
 	f.Severity = sev
 	n := &stats[r]
 	n.Judged++
@@ -193,7 +195,15 @@ func (c *Checker) found(f *Finding, stats *table, total *totals) {
 		n.First = f.Ref
 	}
 	total[sev]++
+	read := c.wanted(a, r, sev)
 	c.apart.keep(f)
+	if !read {
+		a.counted(f)
+		return
+	}
+	if a == &c.audience {
+		c.inOrder()
+	}
 	c.emit(f)
 }
 

@@ -18,7 +18,8 @@ import (
 type conn struct {
 	// What each usual message and transaction asks for lies together.
 	c       *rdma.Connection
-	rpc     bool // it carries RPC-over-RDMA
+	number  uint64 // of the connections that were remembered
+	rpc     bool   // it carries RPC-over-RDMA
 	ended   bool
 	done    bool      // what follows is no longer counted in tally
 	many    bool      // several capture points
@@ -39,6 +40,7 @@ type conn struct {
 	gaps [2]uint64
 	lost [2]int64
 
+	stretch  stretch
 	calm     [2]calm     // by requester
 	requests [2]requests // by requester, RoCE and InfiniBand
 	marks    [2]marking  // by sender
@@ -84,7 +86,7 @@ func (c *Checker) conn(k *rdma.Connection) *conn {
 			c.leave()
 			return c.void(k)
 		}
-		s = &conn{c: k, done: c.full, lost: [2]int64{never, never}, taps: [2]int32{rdma.NoTap, rdma.NoTap}}
+		s = &conn{c: k, number: c.number(), done: c.full, lost: [2]int64{never, never}, taps: [2]int32{rdma.NoTap, rdma.NoTap}}
 		s.gaps = [2]uint64{k.Sent[0].Gaps, k.Sent[1].Gaps}
 		s.own = c.apart.own(k)
 		c.conns[k] = s
@@ -303,12 +305,18 @@ func (c *Checker) closed(s *conn) {
 	c.goneAt = (c.goneAt + 1) % len(c.gone)
 }
 
+// number numbers what is remembered of connections.
+func (c *Checker) number() uint64 {
+	c.numbers++
+	return c.numbers
+}
+
 // isGone reports whether a connection was closed recently: stragglers must not bring it back.
 func (c *Checker) isGone(k *rdma.Connection) bool { return slices.Contains(c.gone[:], k) }
 
 // void is the state for stragglers, which are not judged.
 func (c *Checker) void(k *rdma.Connection) *conn {
-	return &conn{c: k, many: true, done: true, taps: [2]int32{rdma.NoTap, rdma.NoTap}}
+	return &conn{c: k, number: c.number(), many: true, done: true, taps: [2]int32{rdma.NoTap, rdma.NoTap}}
 }
 
 // endedBy is the address of the peer that ended the connection, in an orderly way or by a reset; empty if

@@ -66,22 +66,26 @@ func TestAllocations(t *testing.T) {
 // What a Checker remembers is bounded, however long the capture is.
 func TestMemory(t *testing.T) {
 	c := New(Options{Rules: All()}, func(*Finding) {})
-	k := &conn{}
-	for i := range 3 * maxMemory {
-		o, _, _ := c.mem.add(handle{k, 0, uint32(i)})
-		o.length = 1
-	}
-	if len(c.mem.ring)*memoryPage != maxMemory || len(c.mem.head) != maxMemory {
-		t.Errorf("%d segments, %d handles remembered", len(c.mem.ring)*memoryPage, len(c.mem.head))
+	m, k := &c.mem, &conn{}
+	add := func(key uint32) *offered {
+		h := k.handle(0, key)
+		o, _, _ := m.add(k, h, m.of(h))
+		return o
 	}
 	for i := range 3 * maxMemory {
-		c.mem.add(handle{k, 0, 1 + uint32(i%3)})
+		add(uint32(i)).length = 1
 	}
-	if len(c.mem.head) != 3 {
-		t.Errorf("%d handles remembered, want 3", len(c.mem.head))
+	if len(m.ring)*memoryPage != maxMemory || len(m.newest) != maxMemory {
+		t.Errorf("%d segments, %d handles remembered", len(m.ring)*memoryPage, len(m.newest))
+	}
+	for i := range 3 * maxMemory {
+		add(1 + uint32(i%3))
+	}
+	if len(m.newest) != 3 {
+		t.Errorf("%d handles remembered, want 3", len(m.newest))
 	}
 	n := 0
-	c.mem.each(handle{k, 0, 1}, func(*offered) bool { n++; return false })
+	m.eachOpen(m.of(k.handle(0, 1)), func(*offered) bool { n++; return false })
 	if n != maxChain {
 		t.Errorf("%d segments of a handle looked at, want %d", n, maxChain)
 	}
@@ -91,7 +95,7 @@ func TestMemory(t *testing.T) {
 func TestOpenSegments(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 11))
 	c := New(Options{Rules: All()}, func(*Finding) {})
-	m, k := &c.mem, &conn{}
+	m, k, tx := &c.mem, &conn{}, transaction.Transaction{}
 	check := func(step int) {
 		open := make(map[handle]uint32)
 		for seq := m.next - min(m.next, maxMemory); seq < m.next; seq++ {
@@ -99,20 +103,21 @@ func TestOpenSegments(t *testing.T) {
 				open[o.handle]++
 			}
 		}
-		for h, seq := range m.head {
+		for h, seq := range m.newest {
 			if got := m.at(seq).open; got != open[h] {
-				t.Fatalf("step %d: %d segments of handle %d are open, want %d", step, got, h.key, open[h])
+				t.Fatalf("step %d: %d segments of handle %d are open, want %d", step, got, h.key(), open[h])
 			}
 		}
 	}
 	for step := range 4 * maxMemory {
-		h := handle{k, 0, uint32(random.IntN(4)) * uint32(random.IntN(maxMemory))}
+		h := k.handle(0, uint32(random.IntN(4))*uint32(random.IntN(maxMemory)))
+		newest := m.of(h)
 		if random.IntN(2) == 0 {
-			m.add(h)
+			m.add(k, h, newest)
 		} else {
-			m.eachOpen(h, func(o *offered) bool {
+			m.eachOpen(newest, func(o *offered) bool {
 				if random.IntN(3) > 0 {
-					o.state = segmentAnswered
+					m.end(newest, o, &tx)
 				}
 				return random.IntN(4) == 0
 			})

@@ -92,14 +92,17 @@ func (t *txCheck) arguments() {
 				return
 			}
 			if t.tooLong(ch, removed) {
-				t.fail(ruleReadChunkLength, aboutCall, "a chunk as long as the item", fmt.Sprintf("%d bytes, less than the item", ch.Length))
+				t.breach(ruleReadChunkLength, aboutCall, func() (string, string) {
+					return "a chunk as long as the item", fmt.Sprintf("%d bytes, less than the item", ch.Length)
+				})
 				return
 			}
-			t.fail(ruleArgumentNotEligible, aboutCall, "an eligible argument at the position of each Read chunk",
-				fmt.Sprintf("%d bytes at position %d", ch.Length, ch.Position))
+			t.breach(ruleArgumentNotEligible, aboutCall, func() (string, string) {
+				return "an eligible argument at the position of each Read chunk", fmt.Sprintf("%d bytes at position %d", ch.Length, ch.Position)
+			})
 			if t.reply != nil && t.reply.Type <= rpcrdma.TypeMsgP && t.v.ReplyErr == nil {
 				if t.broken(ruleViolationAccepted, t.v.Reply().Succeeded()) {
-					t.fail(ruleViolationAccepted, aboutReply, "GARBAGE_ARGS or ERR_CHUNK", t.v.Status())
+					t.breach(ruleViolationAccepted, aboutReply, func() (string, string) { return "GARBAGE_ARGS or ERR_CHUNK", t.v.Status() })
 				}
 			}
 			return
@@ -113,9 +116,13 @@ func (t *txCheck) arguments() {
 			c.ok(ruleReadChunkPad)
 		case padded:
 			c.ok(ruleReadChunkLength)
-			t.fail(ruleReadChunkPad, aboutCall, fmt.Sprintf("%d bytes, as the item", n), fmt.Sprintf("%d bytes", ch.Length))
+			t.breach(ruleReadChunkPad, aboutCall, func() (string, string) {
+				return fmt.Sprintf("%d bytes, as the item", n), fmt.Sprintf("%d bytes", ch.Length)
+			})
 		default:
-			t.fail(ruleReadChunkLength, aboutCall, fmt.Sprintf("%d bytes, as the item", n), fmt.Sprintf("%d bytes", ch.Length))
+			t.breach(ruleReadChunkLength, aboutCall, func() (string, string) {
+				return fmt.Sprintf("%d bytes, as the item", n), fmt.Sprintf("%d bytes", ch.Length)
+			})
 		}
 	}
 }
@@ -211,10 +218,12 @@ func (t *txCheck) offeredWrites() {
 	}
 	switch {
 	case offered > 0 && e.n == 0:
-		t.fail(ruleWriteListNeedless, aboutCall, "an empty Write list", h.Key())
+		t.breach(ruleWriteListNeedless, aboutCall, func() (string, string) { return "an empty Write list", h.Key() })
 		return
 	case len(h.Writes) > e.n && !e.open:
-		t.fail(ruleWriteChunksTooMany, aboutCall, fmt.Sprintf("at most %d", e.n), fmt.Sprintf("%d Write chunks", len(h.Writes)))
+		t.breach(ruleWriteChunksTooMany, aboutCall, func() (string, string) {
+			return fmt.Sprintf("at most %d", e.n), fmt.Sprintf("%d Write chunks", len(h.Writes))
+		})
 	default:
 		c.ok(ruleWriteListNeedless)
 		c.ok(ruleWriteChunksTooMany)
@@ -225,7 +234,9 @@ func (t *txCheck) offeredWrites() {
 		}
 		want, have := uint64(e.sizes[i]), w.Length()
 		if t.broken(ruleWriteChunkTooSmall, have < want) {
-			t.fail(ruleWriteChunkTooSmall, aboutCall, fmt.Sprintf("at least %d bytes", want), fmt.Sprintf("%d bytes", have))
+			t.breach(ruleWriteChunkTooSmall, aboutCall, func() (string, string) {
+				return fmt.Sprintf("at least %d bytes", want), fmt.Sprintf("%d bytes", have)
+			})
 		}
 		if want&3 == 0 {
 			continue
@@ -235,7 +246,9 @@ func (t *txCheck) offeredWrites() {
 			if w[len(w)-1].Length == 4 && len(w) > 1 {
 				known = rules[ruleWriteChunkPad].Known
 			}
-			t.known(ruleWriteChunkPad, aboutCall, known, fmt.Sprintf("%d bytes", want), fmt.Sprintf("%d bytes in %d segments", have, len(w)))
+			t.known(ruleWriteChunkPad, aboutCall, known, func() (string, string) {
+				return fmt.Sprintf("%d bytes", want), fmt.Sprintf("%d bytes in %d segments", have, len(w))
+			})
 		} else {
 			c.ok(ruleWriteChunkPad)
 		}
@@ -249,7 +262,9 @@ func (t *txCheck) returnedWrites() {
 		return
 	}
 	if len(h.Writes) != len(r.Writes) {
-		t.fail(ruleWriteListCount, aboutReply, plural(len(h.Writes), "Write chunk"), plural(len(r.Writes), "Write chunk"))
+		t.breach(ruleWriteListCount, aboutReply, func() (string, string) {
+			return plural(len(h.Writes), "Write chunk"), plural(len(r.Writes), "Write chunk")
+		})
 		return
 	}
 	c.ok(ruleWriteListCount)
@@ -267,16 +282,16 @@ func (t *txCheck) returned(offered, w rpcrdma.WriteChunk) bool {
 	c := t.c
 	switch {
 	case len(offered) == 0 && len(w) != 0:
-		t.fail(ruleEmptyChunkUsed, aboutReply, "an empty Write chunk", plural(len(w), "segment"))
+		t.breach(ruleEmptyChunkUsed, aboutReply, func() (string, string) { return "an empty Write chunk", plural(len(w), "segment") })
 		return false
 	case len(offered) == 0:
 		c.ok(ruleEmptyChunkUsed)
 		return true
 	case len(w) == 0:
-		t.fail(ruleUnusedEmpty, aboutReply, plural(len(offered), "segment")+" of length 0", "no segments")
+		t.breach(ruleUnusedEmpty, aboutReply, func() (string, string) { return plural(len(offered), "segment") + " of length 0", "no segments" })
 		return false
 	case len(w) != len(offered):
-		t.fail(ruleWriteSegmentCount, aboutReply, plural(len(offered), "segment"), plural(len(w), "segment"))
+		t.breach(ruleWriteSegmentCount, aboutReply, func() (string, string) { return plural(len(offered), "segment"), plural(len(w), "segment") })
 		return false
 	}
 	c.ok(ruleUnusedEmpty)
@@ -290,11 +305,13 @@ func (t *txCheck) sameSegments(r id, offered, used rpcrdma.WriteChunk) bool {
 	for i := range used {
 		a, b := &offered[i], &used[i]
 		if a.Handle != b.Handle || a.Offset != b.Offset || b.Length > a.Length {
-			t.fail(r, aboutReply, describe(a)+" or less", describe(b))
+			t.breach(r, aboutReply, func() (string, string) { return describe(a) + " or less", describe(b) })
 			return false
 		}
 		if !full && b.Length > 0 {
-			t.fail(ruleChunkHole, aboutReply, "no bytes behind a segment that is not full", fmt.Sprintf("%d bytes in segment %d", b.Length, i))
+			t.breach(ruleChunkHole, aboutReply, func() (string, string) {
+				return "no bytes behind a segment that is not full", fmt.Sprintf("%d bytes in segment %d", b.Length, i)
+			})
 			return false
 		}
 		full = full && b.Length == a.Length
@@ -323,12 +340,14 @@ func (t *txCheck) results() {
 		return
 	case v.ResultErr != nil:
 		if t.shortOfResult() {
-			t.fail(ruleWrittenLength, aboutReply, "a Write chunk as long as the item", fmt.Sprintf("%d bytes, less than the item", t.used()))
+			t.breach(ruleWrittenLength, aboutReply, func() (string, string) {
+				return "a Write chunk as long as the item", fmt.Sprintf("%d bytes, less than the item", t.used())
+			})
 			return
 		}
 		skip(Undecodable)
 		return
-	case v.Reply().Succeeded():
+	case t.succeeded():
 		list = t.result.of(v.Result())
 	}
 	for i, w := range r.Writes {
@@ -342,15 +361,21 @@ func (t *txCheck) results() {
 			t.written(i, uint64(item.Length), n)
 		case item != nil:
 			if t.broken(ruleWriteChunkIgnored, item.Length > 0 && len(h.Writes[i]) > 0) {
-				t.fail(ruleWriteChunkIgnored, aboutReply, "the result in the Write chunk", plural(int(item.Length), "byte")+" inline")
+				t.breach(ruleWriteChunkIgnored, aboutReply, func() (string, string) {
+					return "the result in the Write chunk", plural(int(item.Length), "byte") + " inline"
+				})
 			}
 		case n == 0:
 			c.ok(ruleUnusedNotZero)
 			c.ok(ruleResultNotEligible)
 		case t.moved(i) > 0:
-			t.fail(ruleResultNotEligible, aboutReply, "no bytes in Write chunks", plural(int(n), "byte")+" in a Write chunk; the result has no eligible item for it")
+			t.breach(ruleResultNotEligible, aboutReply, func() (string, string) {
+				return "no bytes in Write chunks", plural(int(n), "byte") + " in a Write chunk; the result has no eligible item for it"
+			})
 		default:
-			t.fail(ruleUnusedNotZero, aboutReply, "segments of length 0", plural(int(n), "byte")+"; none were written")
+			t.breach(ruleUnusedNotZero, aboutReply, func() (string, string) {
+				return "segments of length 0", plural(int(n), "byte") + "; none were written"
+			})
 		}
 	}
 }
@@ -362,11 +387,13 @@ func (t *txCheck) written(i int, length, n uint64) {
 		t.c.ok(ruleWrittenLength)
 		t.c.ok(rulePadWritten)
 	case n == (length+3)&^3 && length > 0:
-		t.fail(rulePadWritten, aboutReply, plural(int(length), "byte"), plural(int(n), "byte"))
+		t.breach(rulePadWritten, aboutReply, func() (string, string) { return plural(int(length), "byte"), plural(int(n), "byte") })
 	case length == 0 && t.moved(i) == 0:
-		t.fail(ruleUnusedNotZero, aboutReply, "segments of length 0", plural(int(n), "byte"))
+		t.breach(ruleUnusedNotZero, aboutReply, func() (string, string) { return "segments of length 0", plural(int(n), "byte") })
 	default:
-		t.fail(ruleWrittenLength, aboutReply, plural(int(length), "byte")+", as the item", plural(int(n), "byte"))
+		t.breach(ruleWrittenLength, aboutReply, func() (string, string) {
+			return plural(int(length), "byte") + ", as the item", plural(int(n), "byte")
+		})
 	}
 }
 

@@ -59,7 +59,11 @@ func (r *openReads) at(n uint64) *openRead { return &r.ring[n%uint64(len(r.ring)
 
 // Segment implements rdma.SegmentHandler.
 func (c *Checker) Segment(k *rdma.Connection, g *rdma.Segment) {
-	s := c.conn(k)
+	s := c.used(k)
+	if s == nil {
+		s = c.conn(k)
+	}
+	c.enter(s)
 	if s.many || c.opt.Match != nil {
 		return
 	}
@@ -68,10 +72,10 @@ func (c *Checker) Segment(k *rdma.Connection, g *rdma.Segment) {
 	}
 	d, other := &s.ddp[g.From], &s.ddp[g.From.Other()]
 	if g.Malformed {
-		f := s.finding(ruleSegmentMalformed, g.Last, g.From, s.role(g.From))
-		f.Expected = "a DDP segment, where the FPDU before it ended"
-		f.Seen = fmt.Sprintf("%d bytes with %v", g.Length, iwarp.FaultOf(g.Data, g.Length))
-		c.report(f)
+		c.breach(s, ruleSegmentMalformed, g.Last, g.From, func() (string, string) {
+			return "a DDP segment, where the FPDU before it ended",
+				fmt.Sprintf("%d bytes with %v", g.Length, iwarp.FaultOf(g.Data, g.Length))
+		})
 		return
 	}
 	c.ok(ruleSegmentMalformed)
@@ -85,10 +89,10 @@ func (c *Checker) Segment(k *rdma.Connection, g *rdma.Segment) {
 	}
 	if d.ended.Seen() && !d.told {
 		d.told = true
-		f := s.finding(ruleTerminate, g.First, g.From, s.role(g.From))
-		f.Expected = fmt.Sprintf("nothing after the Terminate message in frame %d", d.ended.Number)
-		f.Seen = iwarp.ULPDU(g.Data).Control().Opcode().String()
-		c.report(f)
+		c.breach(s, ruleTerminate, g.First, g.From, func() (string, string) {
+			return fmt.Sprintf("nothing after the Terminate message in frame %d", d.ended.Number),
+				iwarp.ULPDU(g.Data).Control().Opcode().String()
+		})
 	}
 	u := iwarp.ULPDU(g.Data)
 	first := !d.begun && g.Follows
@@ -120,10 +124,10 @@ func (c *Checker) taggedSegment(s *conn, d *ddpStream, g *rdma.Segment, op iwarp
 	case op != d.op:
 		c.interleaved(s, d, g, op)
 	case u.STag() != d.stag || u.TO() != d.offset:
-		f := s.finding(ruleSegmentOrder, g.Last, g.From, s.role(g.From))
-		f.Expected = fmt.Sprintf("the next part of the %v: handle 0x%08x, offset 0x%x", op, d.stag, d.offset)
-		f.Seen = fmt.Sprintf("handle 0x%08x, offset 0x%x", u.STag(), u.TO())
-		c.report(f)
+		c.breach(s, ruleSegmentOrder, g.Last, g.From, func() (string, string) {
+			return fmt.Sprintf("the next part of the %v: handle 0x%08x, offset 0x%x", op, d.stag, d.offset),
+				fmt.Sprintf("handle 0x%08x, offset 0x%x", u.STag(), u.TO())
+		})
 	default:
 		c.ok(ruleSegmentOrder)
 	}
@@ -147,13 +151,13 @@ func (c *Checker) untaggedSegment(s *conn, d *ddpStream, g *rdma.Segment, op iwa
 	case d.open && !continues && op != d.op:
 		c.interleaved(s, d, g, op)
 	case continues && mo != d.offset, !continues && (d.open || q.known || first) && mo != 0:
-		f := s.finding(ruleSegmentOrder, g.Last, g.From, s.role(g.From))
-		f.Expected = "message offset 0 at the beginning"
-		if continues {
-			f.Expected = fmt.Sprintf("message offset %d", d.offset)
-		}
-		f.Seen = fmt.Sprintf("message offset %d of message %d in queue %d", mo, msn, number)
-		c.report(f)
+		c.breach(s, ruleSegmentOrder, g.Last, g.From, func() (expected, seen string) {
+			expected = "message offset 0 at the beginning"
+			if continues {
+				expected = fmt.Sprintf("message offset %d", d.offset)
+			}
+			return expected, fmt.Sprintf("message offset %d of message %d in queue %d", mo, msn, number)
+		})
 	default:
 		c.ok(ruleSegmentOrder)
 	}
@@ -199,19 +203,17 @@ func (c *Checker) streamMSN(s *conn, d *ddpStream, g *rdma.Segment, op iwarp.Opc
 	case msn == want:
 		c.ok(ruleStreamMSN)
 	default:
-		f := s.finding(ruleStreamMSN, g.Last, g.From, s.role(g.From))
-		f.Expected = fmt.Sprintf("message sequence number %d in queue %d", want, number)
-		f.Seen = fmt.Sprintf("%d: %v", msn, op)
-		c.report(f)
+		c.breach(s, ruleStreamMSN, g.Last, g.From, func() (string, string) {
+			return fmt.Sprintf("message sequence number %d in queue %d", want, number), fmt.Sprintf("%d: %v", msn, op)
+		})
 	}
 }
 
 // interleaved reports a message within another.
 func (c *Checker) interleaved(s *conn, d *ddpStream, g *rdma.Segment, op iwarp.Opcode) {
-	f := s.finding(ruleSegmentOrder, g.Last, g.From, s.role(g.From))
-	f.Expected = fmt.Sprintf("the rest of the %v", d.op)
-	f.Seen = op.String()
-	c.report(f)
+	c.breach(s, ruleSegmentOrder, g.Last, g.From, func() (string, string) {
+		return fmt.Sprintf("the rest of the %v", d.op), op.String()
+	})
 	d.open = false
 }
 
@@ -275,10 +277,10 @@ func (c *Checker) readResponse(s *conn, g *rdma.Segment, u iwarp.Tagged, length 
 		r.unsure, r.sureFrom = true, 0
 		return
 	case length > x.size-x.got, last != (x.got+length == x.size):
-		f := s.finding(ruleReadResponse, g.Last, g.From, s.role(g.From))
-		f.Expected = fmt.Sprintf("%d bytes left for the oldest Read Request", x.size-x.got)
-		f.Seen = fmt.Sprintf("%d bytes, last segment of the message: %t", length, last)
-		c.report(f)
+		c.breach(s, ruleReadResponse, g.Last, g.From, func() (string, string) {
+			return fmt.Sprintf("%d bytes left for the oldest Read Request", x.size-x.got),
+				fmt.Sprintf("%d bytes, last segment of the message: %t", length, last)
+		})
 		if !last {
 			r.unsure, r.sureFrom = true, 0
 			return
@@ -293,10 +295,10 @@ func (c *Checker) readResponse(s *conn, g *rdma.Segment, u iwarp.Tagged, length 
 	if r.suspect.Seen() && at == r.oldest {
 		// If the oldest is answered only now, it was under way.
 		if g.First.Number > r.suspect.Number && !r.holes && s.missing(g.From) == 0 {
-			f := s.finding(ruleReadDepth, r.suspect, requester, s.role(requester))
-			f.Expected = fmt.Sprintf("at most %d Reads at once, as its peer announced", s.c.Setup[g.From].ResponderDepth)
-			f.Seen = fmt.Sprintf("%d under way", r.open)
-			c.report(f)
+			c.breach(s, ruleReadDepth, r.suspect, requester, func() (string, string) {
+				return fmt.Sprintf("at most %d Reads at once, as its peer announced", s.c.Setup[g.From].ResponderDepth),
+					fmt.Sprintf("%d under way", r.open)
+			})
 		} else {
 			c.skip(ruleReadDepth, Reordered)
 		}
@@ -341,9 +343,9 @@ func (c *Checker) terminated(s *conn, d *ddpStream, g *rdma.Segment) {
 		c.ok(ruleTerminate)
 		return
 	}
-	f := s.finding(ruleTerminate, g.Last, g.From, s.role(g.From))
-	f.Expected, f.Seen = "an error that is defined, and the headers that its flags announce", wrong
-	c.report(f)
+	c.breach(s, ruleTerminate, g.Last, g.From, func() (string, string) {
+		return "an error that is defined, and the headers that its flags announce", wrong
+	})
 }
 
 // marker checks the markers within an FPDU.
@@ -354,9 +356,9 @@ func (c *Checker) marker(s *conn, d *ddpStream, g *rdma.Segment) {
 		c.ok(ruleMarker)
 	case !d.marker:
 		d.marker = true
-		f := s.finding(ruleMarker, g.Last, g.From, s.role(g.From))
-		f.Expected, f.Seen = "markers that point to the beginning of their FPDU", fmt.Sprintf("a marker that points %d bytes back", g.Pointer)
-		c.report(f)
+		c.breach(s, ruleMarker, g.Last, g.From, func() (string, string) {
+			return "markers that point to the beginning of their FPDU", fmt.Sprintf("a marker that points %d bytes back", g.Pointer)
+		})
 	}
 }
 
@@ -370,10 +372,10 @@ func (c *Checker) streamHealth(s *conn) {
 		if answer.InitiatorDepth <= ask.ResponderDepth {
 			c.ok(ruleDepthAgreed)
 		} else {
-			f := s.finding(ruleDepthAgreed, answer.Frame, 1, s.role(1))
-			f.Expected = fmt.Sprintf("an ORD of at most %d, the IRD in the MPA Request", ask.ResponderDepth)
-			f.Seen = fmt.Sprintf("ORD %d", answer.InitiatorDepth)
-			c.report(f)
+			c.breach(s, ruleDepthAgreed, answer.Frame, 1, func() (string, string) {
+				return fmt.Sprintf("an ORD of at most %d, the IRD in the MPA Request", ask.ResponderDepth),
+					fmt.Sprintf("ORD %d", answer.InitiatorDepth)
+			})
 		}
 	}
 	if s.ddp == nil {

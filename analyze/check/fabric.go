@@ -195,16 +195,10 @@ func (c *Checker) fabricRequest(s *conn, p *packet, from rdma.Side) {
 	}
 	count := uint32(1)
 	if op.IsReadRequest() {
-		mtu := s.c.Setup[0].PathMTU
-		if mtu == 0 {
-			mtu = s.c.MTU
-		}
-		switch n := p.dmaLen; {
-		case n <= 256:
-		case mtu == 0:
+		if n, ok := s.responses(p.dmaLen); ok {
+			count = n
+		} else {
 			d.known, d.reads.unknown = false, true
-		default:
-			count = uint32((uint64(n) + uint64(mtu) - 1) / uint64(mtu))
 		}
 	}
 	d.high = (p.psn + count) & psnMask
@@ -303,10 +297,10 @@ func (d *requests) acknowledge(psn uint32) {
 func (c *Checker) refusedAgain(s *conn, d *requests, p *packet, from rdma.Side) {
 	n := &d.nak
 	if n.seen && n.psn == p.psn && p.ref.Time-n.ref.Time > samePacket {
-		f := s.finding(ruleNAKRepeated, p.ref, from, s.role(from))
-		f.Expected = fmt.Sprintf("one NAK for PSN %d, as in frame %d, until it comes", p.psn, n.ref.Number)
-		f.Seen = fmt.Sprintf("another NAK for PSN %d", p.psn)
-		c.report(f)
+		c.breach(s, ruleNAKRepeated, p.ref, from, func() (string, string) {
+			return fmt.Sprintf("one NAK for PSN %d, as in frame %d, until it comes", p.psn, n.ref.Number),
+				fmt.Sprintf("another NAK for PSN %d", p.psn)
+		})
 		return
 	}
 	c.ok(ruleNAKRepeated)
@@ -330,10 +324,9 @@ func (c *Checker) order(s *conn, d *requests, p *packet, from rdma.Side) {
 		c.skip(ruleAckWentBack, Reordered)
 		return
 	}
-	f := s.finding(ruleAckWentBack, p.ref, from, s.role(from))
-	f.Expected = fmt.Sprintf("PSN %d or a later one: it is acknowledged", a.psn)
-	f.Seen = fmt.Sprintf("acknowledgement of PSN %d", p.psn)
-	c.report(f)
+	c.breach(s, ruleAckWentBack, p.ref, from, func() (string, string) {
+		return fmt.Sprintf("PSN %d or a later one: it is acknowledged", a.psn), fmt.Sprintf("acknowledgement of PSN %d", p.psn)
+	})
 }
 
 // inTime checks that an acknowledgement came before the requester's timeout.
@@ -348,10 +341,10 @@ func (c *Checker) inTime(s *conn, d *requests, p *packet, from rdma.Side) {
 		return
 	}
 	if took := time.Duration(p.ref.Time - a.ref.Time); took > limit {
-		f := s.finding(ruleAckLate, p.ref, from, s.role(from))
-		f.Expected = fmt.Sprintf("an acknowledgement within %v", limit)
-		f.Seen = fmt.Sprintf("%v after PSN %d asked for it in frame %d", took, p.psn, a.ref.Number)
-		c.report(f)
+		c.breach(s, ruleAckLate, p.ref, from, func() (string, string) {
+			return fmt.Sprintf("an acknowledgement within %v", limit),
+				fmt.Sprintf("%v after PSN %d asked for it in frame %d", took, p.psn, a.ref.Number)
+		})
 		return
 	}
 	c.ok(ruleAckLate)
@@ -388,10 +381,9 @@ func (c *Checker) count(s *conn, d *requests, p *packet, newest uint32, from rdm
 	case (m.base+n)&psnMask == p.msn:
 		c.ok(ruleMSN)
 	default:
-		f := s.finding(ruleMSN, p.ref, from, s.role(from))
-		f.Expected = fmt.Sprintf("MSN %d up to PSN %d", (m.base+n)&psnMask, newest)
-		f.Seen = fmt.Sprintf("MSN %d", p.msn)
-		c.report(f)
+		c.breach(s, ruleMSN, p.ref, from, func() (string, string) {
+			return fmt.Sprintf("MSN %d up to PSN %d", (m.base+n)&psnMask, newest), fmt.Sprintf("MSN %d", p.msn)
+		})
 		m.base = (p.msn - n) & psnMask
 	}
 	if p.syndrome.IsACK() {
@@ -422,10 +414,10 @@ func (c *Checker) credit(s *conn, d *requests, p *packet, from rdma.Side) {
 		c.ok(ruleNoCredit)
 		return
 	}
-	f := s.finding(ruleNoCredit, p.ref, from, s.role(from))
-	f.Expected = fmt.Sprintf("no Send beyond message %d, the last with a credit, and one more", d.limit)
-	f.Seen = fmt.Sprintf("message %d with PSN %d", m.number(), p.psn)
-	c.report(f)
+	c.breach(s, ruleNoCredit, p.ref, from, func() (string, string) {
+		return fmt.Sprintf("no Send beyond message %d, the last with a credit, and one more", d.limit),
+			fmt.Sprintf("message %d with PSN %d", m.number(), p.psn)
+	})
 }
 
 // depth checks how many Reads are outstanding. The newest one is x.
@@ -456,35 +448,51 @@ func (c *Checker) depth(s *conn, d *requests, x extent, ref rdma.Ref, from rdma.
 	}
 }
 
-// readLength compares the payload of a response with what its Read asks for, if it was seen from its beginning. What is asked for again
-// from the middle on is not judged.
-func (c *Checker) readLength(s *conn, d *requests, p *packet, from rdma.Side) {
-	r, a := &d.reads, &d.answer
-	if p.opcode.Starts() {
+// What is known of the length of a packet that responds to a Read.
+const (
+	lengthUnknown = iota // or others follow
+	lengthRight
+	lengthWrong
+)
+
+// follow compares the payload of a response with what its Read asks for, if it was seen from its beginning. What is asked for again
+// from the middle on is not judged. It returns what has to follow.
+func (d *requests) follow(psn, n uint32, starts, ends bool) (a reply, length int) {
+	r, a := &d.reads, d.answer
+	if starts {
 		a.open = false
 		for i := 0; i < r.n && !a.open; i++ {
-			if x := &r.asked[(r.head+i)%len(r.asked)]; x.read && x.psn == p.psn {
-				*a = reply{true, p.psn, x.bytes}
+			if x := &r.asked[(r.head+i)%len(r.asked)]; x.read && x.psn == psn {
+				a = reply{true, psn, x.bytes}
 			}
 		}
 	}
-	if !a.open || p.psn != a.next {
+	switch {
+	case !a.open || psn != a.next:
 		a.open = false
-		return
+	case n == a.left && ends:
+		return reply{false, (psn + 1) & psnMask, 0}, lengthRight
+	case n < a.left && !ends:
+		a.next, a.left = (psn+1)&psnMask, a.left-n
+	default:
+		a.open = false
+		return a, lengthWrong
 	}
-	n, ends := p.payloadLen, p.opcode.Ends()
-	if n < a.left && !ends || n == a.left && ends {
-		a.next, a.left, a.open = (p.psn+1)&psnMask, a.left-n, !ends
-		if ends {
-			c.ok(ruleDMALength)
-		}
-		return
+	return a, lengthUnknown
+}
+
+// readLength judges the length of a packet that responds to a Read.
+func (c *Checker) readLength(s *conn, d *requests, p *packet, from rdma.Side) {
+	a, length := d.follow(p.psn, p.payloadLen, p.opcode.Starts(), p.opcode.Ends())
+	d.answer = a
+	switch length {
+	case lengthRight:
+		c.ok(ruleDMALength)
+	case lengthWrong:
+		c.breach(s, ruleDMALength, p.ref, from, func() (string, string) {
+			return fmt.Sprintf("%d bytes left of the Read", a.left), fmt.Sprintf("%v with %d bytes", p.opcode, p.payloadLen)
+		})
 	}
-	a.open = false
-	f := s.finding(ruleDMALength, p.ref, from, s.role(from))
-	f.Expected = fmt.Sprintf("%d bytes left of the Read", a.left)
-	f.Seen = fmt.Sprintf("%v with %d bytes", p.opcode, n)
-	c.report(f)
 }
 
 // depthDone handles a response that ends Reads.
@@ -494,16 +502,21 @@ func (c *Checker) depthDone(s *conn, d *requests, op roce.Opcode, psn, newest ui
 		// If the oldest is answered only now, it was outstanding. If a later one is answered, the
 		// capture lacks the end of the oldest.
 		if psn == r.oldest && (op.IsReadResponse() || op.IsAcknowledge() && op.IsAtomic()) {
-			f := s.finding(ruleReadDepth, r.suspect, from, s.role(from))
-			f.Expected = fmt.Sprintf("at most %d Reads at once, as its peer announced", s.c.Setup[from.Other()].ResponderDepth)
-			f.Seen = fmt.Sprintf("%d under way", r.open)
-			c.report(f)
+			c.breach(s, ruleReadDepth, r.suspect, from, func() (string, string) {
+				return fmt.Sprintf("at most %d Reads at once, as its peer announced", s.c.Setup[from.Other()].ResponderDepth),
+					fmt.Sprintf("%d under way", r.open)
+			})
 		} else {
 			c.skip(ruleReadDepth, Gaps)
 		}
 		r.suspect = rdma.Ref{}
 	}
-	for r.n > 0 && reached(newest, r.last[r.head]) {
+	r.answered(newest)
+}
+
+// answered forgets the Reads that ended at psn or before it.
+func (r *reads) answered(psn uint32) {
+	for r.n > 0 && reached(psn, r.last[r.head]) {
 		r.head, r.n = (r.head+1)%len(r.last), r.n-1
 	}
 	if r.n == 0 {
@@ -528,10 +541,10 @@ func (c *Checker) stalled(s *conn, p *packet, from rdma.Side) {
 	}
 	if m.inside && first && !op.Starts() && p.psn == (m.lastPSN+1)&psnMask {
 		if took := p.ref.Time - m.last.Time; took >= stall {
-			f := s.finding(ruleStalled, p.ref, from, s.role(from))
-			f.Expected = "a message that goes on once it has begun"
-			f.Seen = fmt.Sprintf("%v without a packet after frame %d, and nothing was lost", time.Duration(took), m.last.Number)
-			c.report(f)
+			c.breach(s, ruleStalled, p.ref, from, func() (string, string) {
+				return "a message that goes on once it has begun",
+					fmt.Sprintf("%v without a packet after frame %d, and nothing was lost", time.Duration(took), m.last.Number)
+			})
 		} else {
 			c.ok(ruleStalled)
 		}
@@ -557,9 +570,9 @@ func (c *Checker) marking(s *conn, x class, ref rdma.Ref, from rdma.Side) {
 		c.ok(ruleDSCP)
 	} else if !m.dscpTold {
 		m.dscpTold = true
-		f := s.finding(ruleDSCP, ref, from, s.role(from))
-		f.Expected, f.Seen = fmt.Sprintf("DSCP %d, as in frame %d", m.dscp, m.number), fmt.Sprintf("DSCP %d", x.dscp)
-		c.report(f)
+		c.breach(s, ruleDSCP, ref, from, func() (string, string) {
+			return fmt.Sprintf("DSCP %d, as in frame %d", m.dscp, m.number), fmt.Sprintf("DSCP %d", x.dscp)
+		})
 	}
 	if !x.tagged && x.priority == 0 && m.priority == 0 {
 		return
@@ -568,9 +581,9 @@ func (c *Checker) marking(s *conn, x class, ref rdma.Ref, from rdma.Side) {
 		c.ok(rulePriority)
 	} else if !m.prioTold {
 		m.prioTold = true
-		f := s.finding(rulePriority, ref, from, s.role(from))
-		f.Expected, f.Seen = fmt.Sprintf("priority %d, as in frame %d", m.priority, m.number), fmt.Sprintf("priority %d", x.priority)
-		c.report(f)
+		c.breach(s, rulePriority, ref, from, func() (string, string) {
+			return fmt.Sprintf("priority %d, as in frame %d", m.priority, m.number), fmt.Sprintf("priority %d", x.priority)
+		})
 	}
 }
 
@@ -601,9 +614,9 @@ func (c *Checker) cnp(s *conn, p *packet, from rdma.Side) {
 		c.ok(ruleCNPFormat)
 	} else if !m.cnpTold {
 		m.cnpTold = true
-		f := s.finding(ruleCNPFormat, p.ref, from, s.role(from))
-		f.Expected, f.Seen = "BECN set, PSN 0, and 16 reserved bytes of zero", wrong
-		c.report(f)
+		c.breach(s, ruleCNPFormat, p.ref, from, func() (string, string) {
+			return "BECN set, PSN 0, and 16 reserved bytes of zero", wrong
+		})
 	}
 	m.cnps++
 	if m.cnps > 1 && !s.many {
@@ -628,10 +641,10 @@ func (c *Checker) fabricHealth(s *conn) {
 		m := &s.marks[side]
 		switch {
 		case m.cnpFast > 0:
-			f := s.finding(ruleCNPRate, m.cnpFirst, side, s.role(side))
-			f.Expected = fmt.Sprintf("at least %v between CNPs", time.Duration(cnpInterval))
-			f.Seen = fmt.Sprintf("%d of %d sooner, the soonest after %v", m.cnpFast, m.cnps, time.Duration(m.cnpLeast))
-			c.report(f)
+			c.breach(s, ruleCNPRate, m.cnpFirst, side, func() (string, string) {
+				return fmt.Sprintf("at least %v between CNPs", time.Duration(cnpInterval)),
+					fmt.Sprintf("%d of %d sooner, the soonest after %v", m.cnpFast, m.cnps, time.Duration(m.cnpLeast))
+			})
 		case m.cnps > 1:
 			c.ok(ruleCNPRate)
 		}
@@ -641,10 +654,9 @@ func (c *Checker) fabricHealth(s *conn) {
 		if other := side.Other(); s.c.Sent[other].CNPs > 0 {
 			c.ok(ruleNoCNP)
 		} else {
-			f := s.finding(ruleNoCNP, m.marked, other, s.role(other))
-			f.Expected = "CNPs"
-			f.Seen = fmt.Sprintf("none, for %s marked “congestion experienced”", plural(int(s.c.Sent[side].ECN), "packet"))
-			c.report(f)
+			c.breach(s, ruleNoCNP, m.marked, other, func() (string, string) {
+				return "CNPs", fmt.Sprintf("none, for %s marked “congestion experienced”", plural(int(s.c.Sent[side].ECN), "packet"))
+			})
 		}
 	}
 }

@@ -77,6 +77,7 @@ func FuzzCheck(f *testing.F) {
 			same(t, packets, inShort, "changed")
 			same(t, packets, beside, "changed")
 			same(t, packets, inBrief, "changed")
+			same(t, packets, unread, "changed")
 		}
 		memory.End(t)
 	})

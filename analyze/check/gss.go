@@ -13,6 +13,9 @@ var gssMeaning = [...]string{
 // secured reports each RPCSEC_GSS service of a connection once. The service of a call that creates or
 // destroys a context does not apply to its body.
 func (t *txCheck) secured() {
+	if t.v.Usual() {
+		return // without RPCSEC_GSS
+	}
 	g := &t.v.Call().GSS
 	if t.v.CallErr != nil || t.v.Call().Cred.Flavor != oncrpc.RPCSecGSS || g.Handle == nil || g.Proc != oncrpc.GSSData {
 		return
@@ -24,7 +27,9 @@ func (t *txCheck) secured() {
 		return
 	}
 	t.k.services |= 1 << g.Service
-	f := t.finding(ruleGSS, aboutCall, "bodies that can be read and reduced", g.Service.String()+", "+gssMeaning[g.Service])
+	f := t.finding(ruleGSS, aboutCall, "", func() (string, string) {
+		return "bodies that can be read and reduced", g.Service.String() + ", " + gssMeaning[g.Service]
+	})
 	t.faults-- // not a fault
 	f.Reaction, f.CallKey, f.ReplyKey = "", "", ""
 	t.c.report(f)

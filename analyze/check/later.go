@@ -13,10 +13,11 @@ type later struct {
 	executed uint64 // calls, of which nothing else is to be said
 	stats    table
 	total    totals
+	audience audience
 }
 
 // found reports a finding of Decoded.
-func (n *later) found(c *Checker, f *Finding) { c.found(f, &n.stats, &n.total) }
+func (n *later) found(c *Checker, f *Finding) { c.found(f, &n.stats, &n.total, &n.audience) }
 
 // sumLater adds what Decoded has counted to all else.
 func (c *Checker) sumLater() {
@@ -25,6 +26,7 @@ func (c *Checker) sumLater() {
 	}
 	c.apart.rest.merge(&c.later.stats, first)
 	c.apart.total.merge(&c.later.total)
+	c.audience.merge(&c.later.audience)
 	c.later = later{recalls: c.later.recalls}
 }
 

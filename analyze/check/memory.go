@@ -11,9 +11,16 @@ import (
 // memory remembers the segments that calls offered, past the end of the calls: the latest of all connections,
 // in a ring. Segments with the same handle are chained from newest to oldest.
 type memory struct {
-	ring [][]offered // in pages, so that it is not copied as it grows
-	next uint64      // sequence number of the next segment; its place in the ring is the remainder modulo the ring size
-	head map[handle]uint64
+	ring   [][]offered // in pages, so that it is not copied as it grows
+	next   uint64      // sequence number of the next segment; its place in the ring is the remainder modulo the ring size
+	newest map[handle]uint64
+	calls  [256]callSegments // by packet number: of most calls that are open
+}
+
+// callSegments says where the segments of a call are: they have subsequent numbers, in the order of the header.
+type callSegments struct {
+	call uint64 // packet number
+	seq  uint64 // of its first segment
 }
 
 // maxMemory is how many segments are remembered (some 80 bytes each).
@@ -25,18 +32,25 @@ const memoryPage = 1 << 10
 // maxChain bounds the search among segments with the same handle.
 const maxChain = 64
 
-type handle struct {
-	k     *conn
-	owner rdma.Side
-	key   uint32
+// handle is a key of a side of a connection, as one number: these are found in less time.
+type handle uint64
+
+func (s *conn) handle(owner rdma.Side, key uint32) handle {
+	return handle(s.number<<33 | uint64(owner&1)<<32 | uint64(key))
 }
 
+func (h handle) key() uint32 { return uint32(h) }
+
+func (h handle) owner() rdma.Side { return rdma.Side(h >> 32 & 1) }
+
 type offered struct {
-	handle
+	handle     handle
+	k          *conn
 	seq, older uint64 // older is 1 + the sequence number of the next in the chain; 0 if there is none
 	offset     uint64
 	length     uint32
 	read       bool // stands in a Read list
+	newer      bool // there is a newer one with this handle
 	state      segmentState
 	ended      rdma.Ref // of what ended it
 	xid        uint32
@@ -56,77 +70,98 @@ const (
 	segmentInvalidated
 )
 
-func (m *memory) init() { m.head = make(map[handle]uint64) }
+func (m *memory) init() { m.newest = make(map[handle]uint64) }
 
 func (m *memory) at(seq uint64) *offered {
 	return &m.ring[seq%maxMemory/memoryPage][seq%memoryPage]
 }
 
-// add makes room for a segment. If that drops a segment whose call is still open, add returns it.
-func (m *memory) add(h handle) (o *offered, dropped *conn, owner rdma.Side) {
-	if m.next < maxMemory {
-		if m.next%memoryPage == 0 {
-			m.ring = append(m.ring, make([]offered, memoryPage))
-		}
-	} else {
-		old := m.at(m.next)
-		if old.state == segmentOpen {
-			dropped, owner = old.k, old.owner
-		}
-		if newest := m.head[old.handle]; newest == old.seq {
-			delete(m.head, old.handle)
-		} else if old.state == segmentOpen {
-			m.at(newest).open--
-		}
+// of returns the newest segment of a handle, or nil.
+func (m *memory) of(h handle) *offered {
+	if seq, ok := m.newest[h]; ok {
+		return m.at(seq)
+	}
+	return nil
+}
+
+// add makes room for a segment; newest is what of returns for its handle. If that drops a segment whose call is still open, add returns the connection of
+// that, and the side whose memory it was.
+func (m *memory) add(k *conn, h handle, newest *offered) (o *offered, dropped *conn, owner rdma.Side) {
+	if m.next < maxMemory && m.next%memoryPage == 0 {
+		m.ring = append(m.ring, make([]offered, memoryPage))
 	}
 	o = m.at(m.next)
-	*o = offered{handle: h, seq: m.next, open: 1}
-	if older, ok := m.head[h]; ok {
-		o.older = older + 1
-		o.open += m.at(older).open
+	if m.next >= maxMemory {
+		if o.state == segmentOpen {
+			dropped, owner = o.k, o.handle.owner()
+		}
+		switch {
+		case o == newest:
+			newest = nil
+		case !o.newer:
+			delete(m.newest, o.handle)
+		case o.state == segmentOpen:
+			m.of(o.handle).open--
+		}
 	}
-	m.head[h] = m.next
+	*o = offered{handle: h, k: k, seq: m.next, open: 1}
+	if newest != nil {
+		newest.newer = true
+		o.older = newest.seq + 1
+		o.open += newest.open
+	}
+	m.newest[h] = m.next
 	m.next++
 	return o, dropped, owner
 }
 
-// each calls f for the segments of a handle, newest first, until it returns
-// true.
-func (m *memory) each(h handle, f func(*offered) bool) {
-	seq, ok := m.head[h]
-	for n := 0; ok && n < maxChain; n++ {
-		o := m.at(seq)
-		if o.seq != seq || o.handle != h || f(o) {
-			return
-		}
-		ok = o.older > 0 && o.older-1+maxMemory > m.next
-		seq = o.older - 1
+// older returns the next older segment with the same handle, or nil.
+func (m *memory) older(o *offered) *offered {
+	if o.older == 0 || o.older-1+maxMemory <= m.next {
+		return nil
+	}
+	x := m.at(o.older - 1)
+	if x.seq != o.older-1 || x.handle != o.handle {
+		return nil
+	}
+	return x
+}
+
+// each calls f for the segments of a handle, newest first, until it returns true.
+func (m *memory) each(newest *offered, f func(*offered) bool) {
+	for o, n := newest, 0; o != nil && n < maxChain && !f(o); n++ {
+		o = m.older(o)
 	}
 }
 
-// eachOpen is each for segments that are open. It stops when it has seen them all: handles are used again and again, and nearly all
-// that are remembered of one are not open any more. f may answer a segment.
-func (m *memory) eachOpen(h handle, f func(*offered) bool) {
-	seq, ok := m.head[h]
-	if !ok {
+// eachOpen is each for the segments that are open. It stops when it has seen them all:
+// handles are used again and again, and nearly all that are remembered of one are not open any more.
+func (m *memory) eachOpen(newest *offered, f func(*offered) bool) {
+	if newest == nil {
 		return
 	}
-	newest := m.at(seq)
 	left := newest.open
-	m.each(h, func(o *offered) bool {
-		if left == 0 {
-			return true
-		}
-		if o.state != segmentOpen {
-			return false
+	m.each(newest, func(o *offered) bool {
+		if left == 0 || o.state != segmentOpen {
+			return left == 0
 		}
 		left--
-		stop := f(o)
-		if o.state != segmentOpen {
-			newest.open--
-		}
-		return stop || left == 0
+		return f(o) || left == 0
 	})
+}
+
+// end notes that the call of an open segment was answered.
+func (m *memory) end(newest, o *offered, tx *transaction.Transaction) {
+	newest.open--
+	o.state, o.ended = segmentAnswered, tx.Reply.Last
+	if tx.Reply.Invalidates && tx.Reply.Handle == o.handle.key() {
+		o.state = segmentInvalidated
+	}
+}
+
+// is reports whether a call that is open offers the segment.
+func (o *offered) is(h handle, tx *transaction.Transaction) bool {
+	return o.state == segmentOpen && o.handle == h && o.xid == tx.XID && o.call == tx.Call.First.Number
 }
 
 // overlaps reports whether the segment overlaps a range.
@@ -136,7 +171,8 @@ func (o *offered) overlaps(offset uint64, length uint32) bool {
 
 // offered records the memory that a call offers.
 func (c *Checker) offered(k *conn, st *callState, tx *transaction.Transaction) {
-	h := &tx.Call.Header
+	h, number := &tx.Call.Header, tx.Call.First.Number
+	c.mem.calls[number%uint64(len(c.mem.calls))] = callSegments{number, c.mem.next}
 	for i := range h.Reads {
 		c.offer(k, st, tx, &h.Reads[i].Segment, true)
 	}
@@ -151,13 +187,14 @@ func (c *Checker) offered(k *conn, st *callState, tx *transaction.Transaction) {
 }
 
 func (c *Checker) offer(k *conn, st *callState, tx *transaction.Transaction, s *rpcrdma.Segment, read bool) {
-	key := handle{k, tx.From, s.Handle}
+	h := k.handle(tx.From, s.Handle)
+	newest := c.mem.of(h)
 	if k.strays != nil && k.strays.ahead(tx.From, s, read, tx.Call.First.Number) {
 		st.overtaken = true
 		c.overtaken(k, s, tx.From, read, tx.Call.First.Number)
 	}
 	if st.twice == nil && c.on[ruleHandleOpen] != Off {
-		c.mem.eachOpen(key, func(o *offered) bool {
+		c.mem.eachOpen(newest, func(o *offered) bool {
 			// Memory that is only read may be offered any number of times.
 			if o.xid == tx.XID && o.call == tx.Call.First.Number || o.read && read || !o.overlaps(s.Offset, s.Length) {
 				return false
@@ -169,7 +206,7 @@ func (c *Checker) offer(k *conn, st *callState, tx *transaction.Transaction, s *
 			return true
 		})
 	}
-	o, dropped, owner := c.mem.add(key)
+	o, dropped, owner := c.mem.add(k, h, newest)
 	if dropped != nil {
 		dropped.lost[owner] = tx.Call.First.Time
 	}
@@ -183,29 +220,41 @@ func (m *memory) answered(k *conn, tx *transaction.Transaction) {
 	if !tx.Call.Seen() {
 		return
 	}
-	h := &tx.Call.Header
-	end := func(s *rpcrdma.Segment) {
-		m.eachOpen(handle{k, tx.From, s.Handle}, func(o *offered) bool {
-			if o.xid == tx.XID && o.call == tx.Call.First.Number {
-				o.state, o.ended = segmentAnswered, tx.Reply.Last
-				if tx.Reply.Invalidates && tx.Reply.Handle == o.key {
-					o.state = segmentInvalidated
-				}
-			}
-			return false
-		})
+	seq := m.next // unknown
+	if x := &m.calls[tx.Call.First.Number%uint64(len(m.calls))]; x.call == tx.Call.First.Number {
+		seq = x.seq
 	}
+	h := &tx.Call.Header
 	for i := range h.Reads {
-		end(&h.Reads[i].Segment)
+		seq = m.answer(k, tx, h.Reads[i].Handle, seq)
 	}
 	for _, w := range h.Writes {
 		for i := range w {
-			end(&w[i])
+			seq = m.answer(k, tx, w[i].Handle, seq)
 		}
 	}
 	for i := range h.Reply {
-		end(&h.Reply[i])
+		seq = m.answer(k, tx, h.Reply[i].Handle, seq)
 	}
+}
+
+// answer records the reply for a segment, which probably has the number seq, and returns that of the next.
+func (m *memory) answer(k *conn, tx *transaction.Transaction, key uint32, seq uint64) uint64 {
+	h := k.handle(tx.From, key)
+	if seq < m.next {
+		if o := m.at(seq); o.is(h, tx) && !o.newer {
+			m.end(o, o, tx)
+			return seq + 1
+		}
+	}
+	newest := m.of(h)
+	m.eachOpen(newest, func(o *offered) bool {
+		if o.is(h, tx) {
+			m.end(newest, o, tx)
+		}
+		return false
+	})
+	return seq + 1
 }
 
 // Operation implements decode.MessageObserver.
@@ -287,7 +336,7 @@ func (c *Checker) stray(k *conn, op *rdma.Op, ref rdma.Ref) {
 	var hit *offered
 	read := op.Kind == rdma.Read
 	fine := false
-	c.mem.each(handle{k, owner, op.Handle}, func(o *offered) bool {
+	c.mem.each(c.mem.of(k.handle(owner, op.Handle)), func(o *offered) bool {
 		inside := op.Offset-o.offset < uint64(max(o.length, 1))
 		switch {
 		case !inside:

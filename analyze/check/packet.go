@@ -66,7 +66,11 @@ func (c *Checker) Packet(v *decode.PacketView) {
 		c.attempted(v)
 	}
 	if v.Connection != nil {
-		s := c.conn(v.Connection)
+		s := c.used(v.Connection)
+		if s == nil {
+			s = c.conn(v.Connection)
+		}
+		c.enter(s)
 		c.stir(s)
 		if s.c.Fabric == rdma.IWARP && uint32(len(v.Packet.Data)) < v.Packet.Length {
 			// It is not known whether operations are missing.
@@ -92,28 +96,53 @@ func (c *Checker) Packet(v *decode.PacketView) {
 // Ordinary is meant for decode.Options.Ordinary.
 func (c *Checker) Ordinary(v *decode.OrdinaryView) {
 	c.seen.Latest.Time, c.seen.Latest.Number = v.Packet.Time, v.Packet.Number
-	if v.Connection != nil {
-		if s := c.used(v.Connection); v.Plain && s != nil && c.expected(s, v) {
-			if len(c.pending)|len(s.suspects)|len(s.repeats) != 0 {
-				c.enter(s)
-				c.tracked()
-			}
-			c.seen.Each = c.apart.on || c.doubtful()
-			return
-		}
-		s := c.conn(v.Connection)
-		s.losses(c.seen.Latest.Time)
-		if t := int32(v.Packet.Tap); s.taps[0] != t || s.taps[1] != t {
-			s.tap(v.Lean.Route.Src, v.Packet.Tap)
-		}
-		s.badCRC(c.seen.Latest)
-		if !c.usual(s, v, c.seen.Latest) {
-			c.stir(s)
-			c.packet.ordinary(v)
-			c.wirePacket(s, &c.packet)
-		}
+	if v.Connection == nil {
+		c.tracked()
+		return
 	}
-	c.tracked()
+	s := c.used(v.Connection)
+	if s == nil {
+		c.ordinary(c.conn(v.Connection), v)
+		c.tracked()
+		return
+	}
+	if !c.follows(s, v) {
+		c.enter(s)
+		c.ordinary(s, v)
+	}
+	if len(c.pending)|len(s.suspects)|len(s.repeats) != 0 {
+		c.enter(s)
+		c.tracked()
+	}
+}
+
+// ordinary judges an ordinary packet that was not expected.
+func (c *Checker) ordinary(s *conn, v *decode.OrdinaryView) {
+	s.losses(c.seen.Latest.Time)
+	if t := int32(v.Packet.Tap); s.taps[0] != t || s.taps[1] != t {
+		s.tap(v.Lean.Route.Src, v.Packet.Tap)
+	}
+	s.badCRC(c.seen.Latest)
+	if !c.usual(s, v, c.seen.Latest) {
+		c.stir(s)
+		c.packet.ordinary(v)
+		c.wirePacket(s, &c.packet)
+	}
+}
+
+// follows judges a packet if it is one that was expected. If it returns false, nothing has changed but that no stretch goes on.
+func (c *Checker) follows(s *conn, v *decode.OrdinaryView) bool {
+	if s.stretch.on {
+		if s.stretch.takes(s.c, v) {
+			return true
+		}
+		c.halt(s)
+	}
+	if v.Plain && c.expected(s, v) {
+		c.seen.Each = c.apart.on || c.doubtful()
+		return true
+	}
+	return false
 }
 
 // doubtful reports whether there is something that has to be looked at after each packet.

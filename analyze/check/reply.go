@@ -49,7 +49,9 @@ func (t *txCheck) checkReply() {
 	case rpcrdma.TypeMsg:
 		switch {
 		case h.Reply.Length() > 0:
-			t.fail(ruleMsgUsesReplyChunk, aboutReply, "a Reply chunk of length 0", fmt.Sprintf("%d bytes", h.Reply.Length()))
+			t.breach(ruleMsgUsesReplyChunk, aboutReply, func() (string, string) {
+				return "a Reply chunk of length 0", fmt.Sprintf("%d bytes", h.Reply.Length())
+			})
 		default:
 			c.ok(ruleMsgUsesReplyChunk)
 		}
@@ -58,12 +60,14 @@ func (t *txCheck) checkReply() {
 		}
 		if t.used() > 0 && h.PayloadLength > 0 {
 			if t.broken(rulePadInStream, h.PayloadLength&3 != 0) {
-				t.fail(rulePadInStream, aboutReply, "a message without the padding of its chunks", fmt.Sprintf("%d bytes inline, no multiple of 4", h.PayloadLength))
+				t.breach(rulePadInStream, aboutReply, func() (string, string) {
+					return "a message without the padding of its chunks", fmt.Sprintf("%d bytes inline, no multiple of 4", h.PayloadLength)
+				})
 			}
 		}
 	}
 	if t.broken(ruleReplyReadList, len(h.Reads) > 0) {
-		t.fail(ruleReplyReadList, aboutReply, "an empty Read list", h.Key())
+		t.breach(ruleReplyReadList, aboutReply, func() (string, string) { return "an empty Read list", h.Key() })
 	}
 	if t.call == nil {
 		if len(h.Writes) > 0 || h.HasReply {
@@ -82,28 +86,31 @@ func (t *txCheck) checkReply() {
 // executed checks that a call without a visible fault was executed.
 func (t *txCheck) executed() {
 	v := t.v
-	if v.ReplyErr != nil || v.Reply().Stat != oncrpc.Accepted {
+	switch {
+	case v.Usual():
+		t.c.ok(ruleCallRefused)
 		return
-	}
-	switch v.Reply().Accept {
-	case oncrpc.GarbageArgs, oncrpc.SystemErr:
-	default:
+	case v.ReplyErr != nil || v.Reply().Stat != oncrpc.Accepted:
+		return
+	case v.Reply().Accept != oncrpc.GarbageArgs && v.Reply().Accept != oncrpc.SystemErr:
 		t.c.ok(ruleCallRefused)
 		return
 	}
 	if t.faults > 0 {
 		return
 	}
-	seen := v.Status()
-	switch why, ok := t.readableArgs(); {
-	case !ok:
-		seen += "; the arguments were not checked: " + why.String()
-	case v.ArgsErr != nil:
-		seen += "; the arguments cannot be decoded here either: " + v.ArgsErr.Error()
-	default:
-		seen += "; the arguments can be decoded"
-	}
-	t.fail(ruleCallRefused, aboutReply, "results, or an error of the program", seen)
+	t.breach(ruleCallRefused, aboutReply, func() (string, string) {
+		seen := v.Status()
+		switch why, ok := t.readableArgs(); {
+		case !ok:
+			seen += "; the arguments were not checked: " + why.String()
+		case v.ArgsErr != nil:
+			seen += "; the arguments cannot be decoded here either: " + v.ArgsErr.Error()
+		default:
+			seen += "; the arguments can be decoded"
+		}
+		return "results, or an error of the program", seen
+	})
 }
 
 // credits checks the grant.
@@ -115,7 +122,9 @@ func (t *txCheck) credits() {
 	switch before := t.st.before; {
 	case before == 0 || h.Credits == 0:
 	case before != h.Credits:
-		t.fail(ruleGrantChanged, aboutReply, fmt.Sprintf("%d credits as before", before), fmt.Sprintf("%d", h.Credits))
+		t.breach(ruleGrantChanged, aboutReply, func() (string, string) {
+			return fmt.Sprintf("%d credits as before", before), fmt.Sprintf("%d", h.Credits)
+		})
 	default:
 		c.ok(ruleGrantChanged)
 	}
@@ -134,11 +143,15 @@ func (t *txCheck) replySize() {
 	}
 	over := tx.Reply.SendBytes > int(limit)
 	if over && t.call != nil && t.call.Reply.Length() > 0 && h.Type == rpcrdma.TypeMsg {
-		t.fail(ruleReplyChunkIgnored, aboutReply, fmt.Sprintf("RDMA_NOMSG: the threshold is %d bytes", limit), fmt.Sprintf("a Send of %d bytes", tx.Reply.SendBytes))
+		t.breach(ruleReplyChunkIgnored, aboutReply, func() (string, string) {
+			return fmt.Sprintf("RDMA_NOMSG: the threshold is %d bytes", limit), fmt.Sprintf("a Send of %d bytes", tx.Reply.SendBytes)
+		})
 		return
 	}
 	if t.broken(ruleReplyOverInline, over) {
-		t.fail(ruleReplyOverInline, aboutReply, fmt.Sprintf("at most %d bytes", limit), fmt.Sprintf("a Send of %d bytes", tx.Reply.SendBytes))
+		t.breach(ruleReplyOverInline, aboutReply, func() (string, string) {
+			return fmt.Sprintf("at most %d bytes", limit), fmt.Sprintf("a Send of %d bytes", tx.Reply.SendBytes)
+		})
 	}
 	if h.Type == rpcrdma.TypeNoMsg && h.Reply.Length() > 0 {
 		inline := uint64(tx.Reply.SendBytes) + h.Reply.Length()
@@ -146,9 +159,9 @@ func (t *txCheck) replySize() {
 			c.ok(ruleReplyChunkNeedless)
 			return
 		}
-		t.known(ruleReplyChunkNeedless, aboutReply, rules[ruleReplyChunkNeedless].Known,
-			fmt.Sprintf("RDMA_MSG: %d bytes fit into %d", inline, limit),
-			fmt.Sprintf("RDMA_NOMSG; offered %d bytes, used %d", t.call.Reply.Length(), h.Reply.Length()))
+		t.known(ruleReplyChunkNeedless, aboutReply, rules[ruleReplyChunkNeedless].Known, func() (string, string) {
+			return fmt.Sprintf("RDMA_MSG: %d bytes fit into %d", inline, limit), fmt.Sprintf("RDMA_NOMSG; offered %d bytes, used %d", t.call.Reply.Length(), h.Reply.Length())
+		})
 	}
 }
 
@@ -159,17 +172,20 @@ func (t *txCheck) refusal() {
 		return
 	}
 	if t.call.Type == rpcrdma.TypeMsgP {
-		t.known(ruleMSGPRefused, aboutReply, rules[ruleMSGPRefused].Known, "RDMA_MSGP taken for RDMA_MSG", "ERR_CHUNK")
+		t.known(ruleMSGPRefused, aboutReply, rules[ruleMSGPRefused].Known, func() (string, string) {
+			return "RDMA_MSGP taken for RDMA_MSG", "ERR_CHUNK"
+		})
 		return
 	}
 	if t.faults > 0 || t.tx.Backward && t.call.Key() != "0; 0; 0" {
 		return
 	}
-	seen := "ERR_CHUNK; no Reply chunk offered"
-	if t.call.HasReply {
-		seen = fmt.Sprintf("ERR_CHUNK; Reply chunk of %d bytes offered", t.call.Reply.Length())
-	}
-	t.fail(ruleChunksRefused, aboutReply, "a reply", seen)
+	t.breach(ruleChunksRefused, aboutReply, func() (string, string) {
+		if !t.call.HasReply {
+			return "a reply", "ERR_CHUNK; no Reply chunk offered"
+		}
+		return "a reply", fmt.Sprintf("ERR_CHUNK; Reply chunk of %d bytes offered", t.call.Reply.Length())
+	})
 }
 
 // returnedReply checks the Reply chunk of a reply.
@@ -182,10 +198,12 @@ func (t *txCheck) returnedReply() {
 		t.fail(ruleReplyChunkNotReturned, aboutReply, "the Reply chunk with lengths of 0", "none")
 		return
 	case !h.HasReply:
-		t.fail(ruleReplyChunkChanged, aboutReply, "no Reply chunk", plural(len(r.Reply), "segment"))
+		t.breach(ruleReplyChunkChanged, aboutReply, func() (string, string) { return "no Reply chunk", plural(len(r.Reply), "segment") })
 		return
 	case len(h.Reply) != len(r.Reply):
-		t.fail(ruleReplyChunkChanged, aboutReply, plural(len(h.Reply), "segment"), plural(len(r.Reply), "segment"))
+		t.breach(ruleReplyChunkChanged, aboutReply, func() (string, string) {
+			return plural(len(h.Reply), "segment"), plural(len(r.Reply), "segment")
+		})
 		return
 	}
 	c.ok(ruleReplyChunkNotReturned)
@@ -206,7 +224,9 @@ func (t *txCheck) invalidation() {
 		c.skip(ruleForeignInvalidate, Cut)
 	default:
 		if t.broken(ruleForeignInvalidate, !offers(t.call, tx.Reply.Handle)) {
-			t.fail(ruleForeignInvalidate, aboutReply, "a handle of the call", fmt.Sprintf("handle 0x%08x", tx.Reply.Handle))
+			t.breach(ruleForeignInvalidate, aboutReply, func() (string, string) {
+				return "a handle of the call", fmt.Sprintf("handle 0x%08x", tx.Reply.Handle)
+			})
 		}
 	}
 	a, b := &k.Setup[t.requester()], &k.Setup[t.responder()]
@@ -216,7 +236,9 @@ func (t *txCheck) invalidation() {
 		return
 	}
 	if !a.Private.RemoteInvalidate {
-		t.fail(ruleInvalidateNotOffered, aboutReply, "a plain Send: the requester has not set the R flag", fmt.Sprintf("Send with Invalidate of handle 0x%08x", tx.Reply.Handle))
+		t.breach(ruleInvalidateNotOffered, aboutReply, func() (string, string) {
+			return "a plain Send: the requester has not set the R flag", fmt.Sprintf("Send with Invalidate of handle 0x%08x", tx.Reply.Handle)
+		})
 		return
 	}
 	c.ok(ruleInvalidateNotOffered)
@@ -225,8 +247,9 @@ func (t *txCheck) invalidation() {
 		return
 	}
 	if !b.Private.RemoteInvalidate {
-		t.known(ruleInvalidateUndeclared, aboutReply, rules[ruleInvalidateUndeclared].Known, "the R flag in the private data of both sides",
-			fmt.Sprintf("Send with Invalidate of handle 0x%08x, R flag of the responder clear", tx.Reply.Handle))
+		t.known(ruleInvalidateUndeclared, aboutReply, rules[ruleInvalidateUndeclared].Known, func() (string, string) {
+			return "the R flag in the private data of both sides", fmt.Sprintf("Send with Invalidate of handle 0x%08x, R flag of the responder clear", tx.Reply.Handle)
+		})
 	} else {
 		c.ok(ruleInvalidateUndeclared)
 	}
@@ -286,7 +309,7 @@ func (t *txCheck) operations() {
 	if n := t.reply.Reply.Length(); n > 0 && n <= t.call.Reply.Length() {
 		t.bytes(transaction.ReplyChunk, 0, n)
 	}
-	if len(t.call.Reads) > 0 && !t.v.Failed() && t.v.ReplyErr == nil && t.v.Reply().Succeeded() {
+	if len(t.call.Reads) > 0 && !t.v.Failed() && t.succeeded() {
 		var offered uint64
 		for i := range t.call.Reads {
 			offered += uint64(t.call.Reads[i].Length)
@@ -303,15 +326,22 @@ func (t *txCheck) operations() {
 		if asked+pads >= offered {
 			c.ok(ruleReadNotPulled)
 		} else {
-			t.failWhole(ruleReadNotPulled, aboutReply, ofResponder, plural(int(offered), "byte")+" read", plural(int(asked), "byte"))
+			t.failWhole(ruleReadNotPulled, aboutReply, ofResponder, func() (string, string) {
+				return plural(int(offered), "byte") + " read", plural(int(asked), "byte")
+			})
 		}
 	}
+}
+
+// succeeded reports whether the call was executed, whatever the results say. A usual one was: its headers need not be decoded.
+func (t *txCheck) succeeded() bool {
+	return t.v.Usual() || t.v.ReplyErr == nil && t.v.Reply().Succeeded()
 }
 
 // echoed reports whether a Write chunk of the reply is an unused one that the responder returned with its
 // original lengths. Another rule reports that.
 func (t *txCheck) echoed(i int) bool {
-	return t.moved(i) == 0 && (t.v.ReplyErr != nil || !t.v.Reply().Succeeded() || i >= len(t.result.of(t.v.Result())))
+	return t.moved(i) == 0 && (!t.succeeded() || i >= len(t.result.of(t.v.Result())))
 }
 
 // bytes checks that as many bytes were written to a chunk as the reply says.
@@ -326,7 +356,9 @@ func (t *txCheck) bytes(kind transaction.ChunkKind, index int, want uint64) {
 		t.c.ok(ruleBytesMissing)
 		return
 	}
-	t.failWhole(ruleBytesMissing, aboutReply, ofResponder, plural(int(want), "byte")+" written", plural(int(have), "byte"))
+	t.failWhole(ruleBytesMissing, aboutReply, ofResponder, func() (string, string) {
+		return plural(int(want), "byte") + " written", plural(int(have), "byte")
+	})
 }
 
 // bounds checks that operations stay within their segments.
@@ -344,8 +376,10 @@ func (t *txCheck) bounds() {
 		}
 		if over > 0 {
 			if t.c.on[ruleAccessBeyond] != Off {
-				f := t.finding(ruleAccessBeyond, aboutReply, "operations within a segment", fmt.Sprintf("%s of %d bytes, handle 0x%08x, offset 0x%x: %d bytes too many",
-					kindName(o.Kind), o.Length, o.Handle, o.Offset, over))
+				f := t.finding(ruleAccessBeyond, aboutReply, "", func() (string, string) {
+					return "operations within a segment", fmt.Sprintf("%s of %d bytes, handle 0x%08x, offset 0x%x: %d bytes too many",
+						kindName(o.Kind), o.Length, o.Handle, o.Offset, over)
+				})
 				f.Ref = o.First
 				t.c.report(f)
 			}

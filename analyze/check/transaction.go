@@ -123,31 +123,43 @@ const (
 	aboutReply about = true
 )
 
-// finding starts a finding about the transaction.
-func (t *txCheck) finding(r id, a about, expected, seen string) *Finding {
+// finding starts a finding about the transaction. If nobody reads it, it is not put into words.
+func (t *txCheck) finding(r id, a about, deviation string, say wording) *Finding {
 	tx := t.tx
-	n := &t.name
-	if !n.done {
-		n.done = true
-		n.program, n.operation = program(t.v), text.Operation(t.v)
-		n.callKey, n.replyKey = key(&tx.Call), key(&tx.Reply)
-	}
 	from, by, ref := t.requester(), Requester, tx.Call.Last
 	if a == aboutReply {
 		from, by, ref = t.responder(), Responder, tx.Reply.Last
 	} else {
 		t.faults++
 	}
+	if of := t.audience(); !t.c.wanted(of, r, t.c.severity(r, deviation)) {
+		return of.wordless(tx.Connection, r, deviation, ref, by)
+	}
+	n := &t.name
+	if !n.done {
+		n.done = true
+		n.program, n.operation = program(t.v), text.Operation(t.v)
+		n.callKey, n.replyKey = key(&tx.Call), key(&tx.Reply)
+	}
 	f := t.k.finding(r, ref, from, by)
+	f.Known = deviation
 	f.Connection = tx.Connection.Resolve().ID
 	f.From, f.To = tx.Connection.Ends[from], tx.Connection.Ends[from.Other()]
 	f.HasXID, f.XID, f.Backward = true, tx.XID, tx.Backward
 	f.Program, f.Operation = n.program, n.operation
 	f.CallKey, f.ReplyKey = n.callKey, n.replyKey
 	f.CallFrame, f.ReplyFrame = tx.Call.Last.Number, tx.Reply.Last.Number
-	f.Expected, f.Seen = expected, seen
+	f.Expected, f.Seen = say()
 	f.Reaction = t.reaction(a)
 	return f
+}
+
+// audience is that of the goroutine.
+func (t *txCheck) audience() *audience {
+	if t.later {
+		return &t.c.later.audience
+	}
+	return &t.c.audience
 }
 
 // maxKey bounds an encoding key: lists may have thousands of segments.
@@ -169,15 +181,19 @@ func key(m *transaction.Message) string {
 }
 
 // fail reports a breach that the captured packets prove.
-func (t *txCheck) fail(r id, a about, expected, seen string) { t.known(r, a, "", expected, seen) }
+func (t *txCheck) fail(r id, a about, expected, seen string) {
+	t.breach(r, a, func() (string, string) { return expected, seen })
+}
 
-// known is like fail, for a known deviation.
-func (t *txCheck) known(r id, a about, deviation, expected, seen string) {
+// breach is like fail, with words that take time to make.
+func (t *txCheck) breach(r id, a about, say wording) { t.known(r, a, "", say) }
+
+// known is like breach, for a known deviation.
+func (t *txCheck) known(r id, a about, deviation string, say wording) {
 	if t.c.on[r] == Off {
 		return
 	}
-	f := t.finding(r, a, expected, seen)
-	f.Known = deviation
+	f := t.finding(r, a, deviation, say)
 	if t.c.on[r] < Error {
 		if a == aboutCall {
 			t.faults--
@@ -198,7 +214,7 @@ const (
 
 // failWhole reports a breach that holds only if the capture has everything that the given sides sent since
 // the call.
-func (t *txCheck) failWhole(r id, a about, sides uint8, expected, seen string) {
+func (t *txCheck) failWhole(r id, a about, sides uint8, say wording) {
 	if t.c.on[r] == Off {
 		return
 	}
@@ -215,7 +231,7 @@ func (t *txCheck) failWhole(r id, a about, sides uint8, expected, seen string) {
 			return
 		}
 	}
-	p := pending{f: t.finding(r, a, expected, seen), c: t.k, gaps: t.st.gaps}
+	p := pending{f: t.finding(r, a, "", say), c: t.k, gaps: t.st.gaps}
 	if sides&ofRequester != 0 {
 		p.side |= 1 << t.requester()
 	}
@@ -294,7 +310,9 @@ func (t *txCheck) versions() {
 		t.k.version = v + 1
 	} else if known && t.k.version > 0 {
 		if v+1 != t.k.version {
-			t.fail(ruleBackwardVersion, aboutCall, fmt.Sprintf("version %d as in forward calls", t.k.version-1), fmt.Sprintf("version %d", v))
+			t.breach(ruleBackwardVersion, aboutCall, func() (string, string) {
+				return fmt.Sprintf("version %d as in forward calls", t.k.version-1), fmt.Sprintf("version %d", v)
+			})
 		} else {
 			c.ok(ruleBackwardVersion)
 		}
@@ -302,11 +320,13 @@ func (t *txCheck) versions() {
 	if v == rpcrdma.Version1 {
 		c.ok(ruleVersion)
 	} else {
-		seen := fmt.Sprintf("version %d", v)
-		if d := tx.Call.Header.Dialect; d != rpcrdma.DialectNone {
-			seen += " (" + d.String() + ")"
-		}
-		t.fail(ruleVersion, aboutCall, "version 1", seen)
+		t.breach(ruleVersion, aboutCall, func() (string, string) {
+			seen := fmt.Sprintf("version %d", v)
+			if d := tx.Call.Header.Dialect; d != rpcrdma.DialectNone {
+				seen += " (" + d.String() + ")"
+			}
+			return "version 1", seen
+		})
 	}
 	if !tx.Reply.Seen() {
 		if v != rpcrdma.Version1 {
@@ -320,7 +340,9 @@ func (t *txCheck) versions() {
 		if isError && h.Error == rpcrdma.ErrVers || h.Version == v && !isError {
 			c.ok(ruleVersionAccepted)
 		} else {
-			t.fail(ruleVersionAccepted, aboutReply, "RDMA_ERROR with ERR_VERS", t.v.Status()+" in "+h.Type.String()+fmt.Sprintf(" of version %d", h.Version))
+			t.breach(ruleVersionAccepted, aboutReply, func() (string, string) {
+				return "RDMA_ERROR with ERR_VERS", t.v.Status() + " in " + h.Type.String() + fmt.Sprintf(" of version %d", h.Version)
+			})
 		}
 	}
 	if !isError {
@@ -328,9 +350,13 @@ func (t *txCheck) versions() {
 	}
 	switch {
 	case h.Version != v:
-		t.fail(ruleErrorFields, aboutReply, fmt.Sprintf("version %d as in the call", v), fmt.Sprintf("version %d", h.Version))
+		t.breach(ruleErrorFields, aboutReply, func() (string, string) {
+			return fmt.Sprintf("version %d as in the call", v), fmt.Sprintf("version %d", h.Version)
+		})
 	case h.Error == rpcrdma.ErrVers && v >= h.Low && v <= h.High:
-		t.fail(ruleErrorFields, aboutReply, fmt.Sprintf("a range without version %d", v), fmt.Sprintf("versions %d to %d", h.Low, h.High))
+		t.breach(ruleErrorFields, aboutReply, func() (string, string) {
+			return fmt.Sprintf("a range without version %d", v), fmt.Sprintf("versions %d to %d", h.Low, h.High)
+		})
 	default:
 		c.ok(ruleErrorFields)
 	}
@@ -349,11 +375,14 @@ func (t *txCheck) lifetime() {
 		case transaction.XIDReused:
 			reused = true
 		case transaction.ResentFrom:
-			t.fail(ruleResentReconnect, aboutCall, "a reply on the first connection", n.String())
+			t.breach(ruleResentReconnect, aboutCall, func() (string, string) { return "a reply on the first connection", n.String() })
 		}
 	}
 	if reused {
-		p := pending{f: t.finding(ruleXIDReused, aboutCall, "a new XID for each call", "the XID is used for another call before the reply"), c: t.k, gaps: t.st.gaps, side: 3}
+		f := t.finding(ruleXIDReused, aboutCall, "", func() (string, string) {
+			return "a new XID for each call", "the XID is used for another call before the reply"
+		})
+		p := pending{f: f, c: t.k, gaps: t.st.gaps, side: 3}
 		switch {
 		case c.on[ruleXIDReused] == Off:
 		case t.k.many:
@@ -366,8 +395,9 @@ func (t *txCheck) lifetime() {
 	}
 	if t.st.again != 0 {
 		if c.on[ruleResentSame] != Off {
-			f := t.finding(ruleResentSame, aboutCall, "one copy on each connection", fmt.Sprintf("the call again in frame %d", t.st.again))
-			c.report(f)
+			c.report(t.finding(ruleResentSame, aboutCall, "", func() (string, string) {
+				return "one copy on each connection", fmt.Sprintf("the call again in frame %d", t.st.again)
+			}))
 		}
 	} else {
 		c.ok(ruleResentSame)
@@ -381,7 +411,7 @@ func (t *txCheck) lifetime() {
 	case t.k.misses() != [2]uint64{}:
 		c.skip(ruleUnanswered, Gaps)
 	default:
-		t.failWhole(ruleUnanswered, aboutCall, ofResponder, "a reply", "none")
+		t.failWhole(ruleUnanswered, aboutCall, ofResponder, func() (string, string) { return "a reply", "none" })
 	}
 	switch {
 	case t.st.twice == nil:
@@ -395,7 +425,7 @@ func (t *txCheck) lifetime() {
 			c.skip(ruleHandleOpen, why)
 			break
 		}
-		f := t.finding(ruleHandleOpen, aboutCall, t.st.twice.Expected, t.st.twice.Seen)
+		f := t.finding(ruleHandleOpen, aboutCall, "", func() (string, string) { return t.st.twice.Expected, t.st.twice.Seen })
 		c.await(pending{f: f, c: t.k, gaps: t.st.gaps, side: 3})
 	}
 }
@@ -416,7 +446,9 @@ func (t *txCheck) withoutCall() {
 	if c.on[ruleErrorFromRequester] == Off {
 		return
 	}
-	f := t.finding(ruleErrorFromRequester, aboutReply, "RDMA_ERROR from responders only", "RDMA_ERROR "+t.v.Status())
+	f := t.finding(ruleErrorFromRequester, aboutReply, "", func() (string, string) {
+		return "RDMA_ERROR from responders only", "RDMA_ERROR " + t.v.Status()
+	})
 	f.By = Requester
 	c.await(pending{f: f, c: t.k, gaps: t.st.gaps, side: 3})
 }
@@ -438,13 +470,13 @@ func (t *txCheck) model() {
 		if t.ended() {
 			until = last
 		}
-		t.failDone(ruleDoneLost, until, "RDMA_DONE after the last Read", "none")
+		t.failDone(ruleDoneLost, until, func() string { return "none" })
 		return
 	}
 	c.ok(ruleDoneLost)
 	held := time.Duration(tx.Done.Time - tx.Reply.Last.Time)
 	if late := time.Duration(tx.Done.Time - last); late > time.Second {
-		t.failDone(ruleDoneLate, last, "RDMA_DONE after the last Read", fmt.Sprintf("%v later; the buffers were held for %v", late, held))
+		t.failDone(ruleDoneLate, last, func() string { return fmt.Sprintf("%v later; the buffers were held for %v", late, held) })
 	} else {
 		c.ok(ruleDoneLate)
 	}
@@ -455,7 +487,7 @@ const doneWait = 2e9
 
 // failDone reports a finding about what the requester sent after the reply, provided that the capture
 // continues until a certain time.
-func (t *txCheck) failDone(r id, until int64, expected, seen string) {
+func (t *txCheck) failDone(r id, until int64, seen func() string) {
 	if t.c.on[r] == Off {
 		return
 	}
@@ -463,7 +495,7 @@ func (t *txCheck) failDone(r id, until int64, expected, seen string) {
 		t.c.skip(r, Ambiguous)
 		return
 	}
-	f := t.finding(r, aboutCall, expected, seen)
+	f := t.finding(r, aboutCall, "", func() (string, string) { return "RDMA_DONE after the last Read", seen() })
 	t.faults--
 	f.Ref = t.tx.Reply.Last
 	if t.tx.Done.Seen() {
@@ -491,7 +523,9 @@ func (t *txCheck) message(m *transaction.Message, h *rpcrdma.Header, a about) {
 		return
 	}
 	if be32(p) != h.XID {
-		t.fail(ruleXIDMismatch, a, fmt.Sprintf("XID 0x%08x", h.XID), fmt.Sprintf("0x%08x in the message", be32(p)))
+		t.breach(ruleXIDMismatch, a, func() (string, string) {
+			return fmt.Sprintf("XID 0x%08x", h.XID), fmt.Sprintf("0x%08x in the message", be32(p))
+		})
 		return
 	}
 	t.c.ok(ruleXIDMismatch)

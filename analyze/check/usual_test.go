@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/rpcrdma/toolkit/analyze/check"
@@ -25,11 +26,15 @@ const (
 	beside             // usual transactions are decoded beside, too
 	inBrief            // and not all of them
 	alone              // the same with one processor
+	unread             // the same, and nobody reads what is found
 )
+
+// finding is what the words of a finding begin with.
+const finding = "found "
 
 // verdicts is what all rules say of packets, and what they know of a connection at its end.
 func verdicts(packets []capture.Packet, how way, batch int) (out []string) {
-	if how == alone {
+	if how >= alone {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	}
 	var d *decode.Decoder
@@ -37,8 +42,11 @@ func verdicts(packets []capture.Packet, how way, batch int) (out []string) {
 	if how >= beside {
 		options.Await = func() { d.Await() }
 	}
+	if how == unread {
+		options.Wanted = func(*check.Rule, check.Severity) bool { return false }
+	}
 	c := check.New(options, func(f *check.Finding) {
-		out = append(out, fmt.Sprintf("%s packet %d: %s, %s, %s; %d %d", f.Rule.ID, f.Ref.Number, f.Expected, f.Seen, f.Reaction, f.Connection, f.XID))
+		out = append(out, fmt.Sprintf(finding+"%s packet %d: %s, %s, %s; %d %d", f.Rule.ID, f.Ref.Number, f.Expected, f.Seen, f.Reaction, f.Connection, f.XID))
 	})
 	opt := decode.Options{Observer: c, Packet: c.Packet, Ordinary: c.Ordinary}
 	opt.Closed = func(x *rdma.Connection) {
@@ -85,8 +93,15 @@ func verdicts(packets []capture.Packet, how way, batch int) (out []string) {
 		traffic.Run(d, packets, batch)
 	}
 	c.Finish()
+	left := c.Totals()
 	for _, r := range check.Rules() {
 		out = append(out, fmt.Sprintf("%s %+v", r.ID, *c.Count(r)))
+		for s := check.Note; s <= check.Error; s++ {
+			left[s] -= c.Unread(r, s)
+		}
+	}
+	if how == unread && left != [check.Error + 1]uint64{} {
+		out = append(out, fmt.Sprintf("not counted as unread: %v", left))
 	}
 	return append(out, fmt.Sprint(c.Totals()))
 }
@@ -95,6 +110,9 @@ func verdicts(packets []capture.Packet, how way, batch int) (out []string) {
 func same(t *testing.T, packets []capture.Packet, how way, what string) {
 	t.Helper()
 	short, full := verdicts(packets, how, 64), verdicts(packets, inFull, 64)
+	if how == unread {
+		full = slices.DeleteFunc(full, func(s string) bool { return strings.HasPrefix(s, finding) })
+	}
 	if slices.Equal(short, full) {
 		return
 	}
@@ -121,7 +139,7 @@ func TestUsual(t *testing.T) {
 				program = append(program, byte(rng.Uint32()))
 			}
 			packets := traffic.Apply(uint8(which), program)
-			for _, how := range [...]way{inShort, beside, inBrief, alone} {
+			for _, how := range [...]way{inShort, beside, inBrief, alone, unread} {
 				same(t, packets, how, fmt.Sprintf("capture %d, program %v", which, program))
 			}
 		}

@@ -99,10 +99,9 @@ func (c *Checker) wirePacket(s *conn, p *packet) {
 
 	c.sequence(s, w, p, from, follows)
 	if op.IsReadRequest() {
-		if mtu == 0 {
-			mtu = s.c.MTU
-		}
-		w.skipResponses(p, mtu)
+		n, known := s.responses(p.dmaLen)
+		w.next = (p.psn + n) & psnMask
+		w.started = known // else the end of its responses is unknown
 	}
 }
 
@@ -122,10 +121,10 @@ func (c *Checker) sequence(s *conn, w *wire, p *packet, from rdma.Side, follows 
 	case !follows || w.disturbed:
 	case starts && w.open != openNone, !starts && w.open != kind:
 		if c.opt.Match == nil {
-			f := s.finding(ruleOpcodeSequence, p.ref, from, s.role(from))
-			f.Expected = [...]string{"the beginning of a message", "Middle or Last of a Send", "Middle or Last of an RDMA Write"}[w.open]
-			f.Seen = fmt.Sprintf("%v with PSN %d, right after PSN %d", op, p.psn, (p.psn-1)&psnMask)
-			c.report(f)
+			c.breach(s, ruleOpcodeSequence, p.ref, from, func() (string, string) {
+				return [...]string{"the beginning of a message", "Middle or Last of a Send", "Middle or Last of an RDMA Write"}[w.open],
+					fmt.Sprintf("%v with PSN %d, right after PSN %d", op, p.psn, (p.psn-1)&psnMask)
+			})
 		}
 	default:
 		c.ok(ruleOpcodeSequence)
@@ -145,16 +144,19 @@ func (c *Checker) sequence(s *conn, w *wire, p *packet, from rdma.Side, follows 
 	}
 }
 
-// skipResponses advances past the PSNs of the responses to an RDMA Read Request. A path MTU of 0 means
-// unknown.
-func (w *wire) skipResponses(p *packet, mtu uint32) {
-	switch n := p.dmaLen; {
-	case n <= 256:
-	case mtu == 0:
-		w.started = false // the end of its responses is unknown
-	default:
-		w.next = (p.psn + uint32((uint64(n)+uint64(mtu)-1)/uint64(mtu))) & psnMask
+// responses is how many packets respond to an RDMA Read Request for n bytes, if that is known.
+func (s *conn) responses(n uint32) (count uint32, known bool) {
+	mtu := s.c.Setup[0].PathMTU
+	if mtu == 0 {
+		mtu = s.c.MTU
 	}
+	switch {
+	case n <= 256:
+		return 1, true
+	case mtu == 0:
+		return 1, false
+	}
+	return uint32((uint64(n) + uint64(mtu) - 1) / uint64(mtu)), true
 }
 
 // expect initialises the request stream of a side from its setup, before any of it was seen.
@@ -200,10 +202,10 @@ func (c *Checker) writeLength(s *conn, w *wire, p *packet, from rdma.Side, start
 	if c.opt.Match != nil {
 		return
 	}
-	f := s.finding(ruleDMALength, p.ref, from, s.role(from))
-	f.Expected = fmt.Sprintf("%d bytes left of the Write", w.left)
-	f.Seen = fmt.Sprintf("%v with %d bytes, offset 0x%x", p.opcode, n, w.va)
-	c.report(f)
+	c.breach(s, ruleDMALength, p.ref, from, func() (string, string) {
+		return fmt.Sprintf("%d bytes left of the Write", w.left),
+			fmt.Sprintf("%v with %d bytes, offset 0x%x", p.opcode, n, w.va)
+	})
 }
 
 // size checks the payload of a packet against the path MTU.
@@ -231,17 +233,17 @@ func (c *Checker) size(s *conn, p *packet, from rdma.Side, mtu uint32) {
 	if c.opt.Match != nil {
 		return
 	}
-	f := s.finding(rule, p.ref, from, s.role(from))
-	switch {
-	case mtu == 0:
-		f.Expected = "256, 512, 1024, 2048 or 4096 bytes"
-	case rule == ruleFirstNotMTU:
-		f.Expected = fmt.Sprintf("%d bytes, the path MTU", mtu)
-	default:
-		f.Expected = fmt.Sprintf("at most %d bytes, the path MTU", mtu)
-	}
-	f.Seen = fmt.Sprintf("%v with %d bytes", op, n)
-	c.report(f)
+	c.breach(s, rule, p.ref, from, func() (expected, seen string) {
+		switch {
+		case mtu == 0:
+			expected = "256, 512, 1024, 2048 or 4096 bytes"
+		case rule == ruleFirstNotMTU:
+			expected = fmt.Sprintf("%d bytes, the path MTU", mtu)
+		default:
+			expected = fmt.Sprintf("at most %d bytes, the path MTU", mtu)
+		}
+		return expected, fmt.Sprintf("%v with %d bytes", op, n)
+	})
 }
 
 // sender is the side that sent a packet.

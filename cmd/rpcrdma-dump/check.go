@@ -266,7 +266,11 @@ func (r *checkRun) run(o *checkOptions, opt *check.Options, s *cli.Streams, save
 	if beside {
 		opt.Await = func() { r.d.Await() }
 	}
+	opt.Wanted = r.show.Wanted
 	r.check = check.New(*opt, r.show.Finding)
+	if opt.Match == nil && !r.check.Names() {
+		r.view.Names = nil
+	}
 	o.memory.Reserve(8 << 20) // memory that connections have offered, calls that are followed
 	d := o.decoder()
 	d.Observer, d.Packet, d.Ordinary, d.Closed = r.check, r.check.Packet, r.check.Ordinary, r.check.Closed

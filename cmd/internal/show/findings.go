@@ -64,21 +64,36 @@ func (s *Findings) object(b []byte, value func([]byte) []byte) []byte {
 	return b
 }
 
+// Wanted reports whether the next finding of a rule with a severity is shown: see check.Options.
+func (s *Findings) Wanted(r *check.Rule, severity check.Severity) bool {
+	if severity < s.Least || s.Format != "text" {
+		return severity >= s.Least
+	}
+	return !s.Shown.Quiet && (s.Shown.Max == 0 || s.Shown.Findings[r] < s.Shown.Max)
+}
+
 // Finding writes a finding, if it is to be shown.
 func (s *Findings) Finding(f *check.Finding) {
-	if f.Severity < s.Least {
-		s.Shown.Hidden++
-		return
-	}
-	if s.Format != "text" {
+	shown := s.Wanted(f.Rule, f.Severity)
+	s.count(f.Rule, f.Severity, 1)
+	switch {
+	case !shown:
+	case s.Format == "text":
+		s.Write(func(b []byte) []byte { return s.Text.Append(b, f) })
+	default:
 		s.Write(func(b []byte) []byte { return s.object(b, func(b []byte) []byte { return s.json.AppendFinding(b, f) }) })
-		return
 	}
-	s.Shown.Findings[f.Rule]++
-	if s.Shown.Quiet || s.Shown.Max > 0 && s.Shown.Findings[f.Rule] > s.Shown.Max {
-		return
+}
+
+// count counts findings, whether they are shown or not.
+func (s *Findings) count(r *check.Rule, severity check.Severity, n uint64) {
+	switch {
+	case n == 0:
+	case severity < s.Least:
+		s.Shown.Hidden += n
+	default:
+		s.Shown.Findings[r] += n
 	}
-	s.Write(func(b []byte) []byte { return s.Text.Append(b, f) })
 }
 
 // Saved writes the findings of saved states: their words are whatever their author wrote.
@@ -93,6 +108,11 @@ func (s *Findings) Saved(list []*check.Finding) {
 
 // Summary writes what comes after the last finding; w is what Write writes to.
 func (s *Findings) Summary(w io.Writer, c *check.Checker) {
+	for _, r := range check.Rules() {
+		for severity := check.Note; severity <= check.Error; severity++ {
+			s.count(r, severity, c.Unread(r, severity))
+		}
+	}
 	switch s.Format {
 	case "text":
 		results.CheckSummary(w, c, &s.Shown)
