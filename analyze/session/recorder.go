@@ -277,8 +277,14 @@ func (r *Recorder) Message(tx *transaction.Transaction, reply bool, s *rdma.Send
 		}
 		return
 	}
-	if callback := tx.Program >= 0x40000000 && tx.Program < 0x60000000; tx.Named && (callback || tx.Program == nfs3.NFS_PROGRAM) {
-		r.message(tx, reply, callback, s)
+	switch {
+	case !tx.Named:
+	case tx.Program == nfs3.NFS_PROGRAM:
+		if r.counts == nil || !r.usual(tx, reply, s) {
+			r.message(tx, reply, false, s)
+		}
+	case tx.Program >= 0x40000000 && tx.Program < 0x60000000: // a callback
+		r.message(tx, reply, true, s)
 	}
 }
 
@@ -330,6 +336,9 @@ func (r *Recorder) call(tx *transaction.Transaction, callback bool, s *rdma.Send
 		tx.Slots = x.table(callback).begin(r, &x.conns.held, q.slot, s.First.Time)
 		if o := r.keep(tx); o != nil {
 			o.s, o.c, o.slot, o.back, o.guard = x, c, q.slot, callback, g
+			if g == bare && !callback {
+				*r.recentOf(tx.Connection) = recent{c: c, s: x, k: tx.Connection, from: tx.From}
+			}
 		} else {
 			c.closed()
 			x.table(callback).end(q.slot, 0)
@@ -354,7 +363,7 @@ func (r *Recorder) began(tx *transaction.Transaction, at int64) {
 		r.entered(g, at)
 		if o := r.keep(tx); o != nil {
 			o.c, o.g = c, g
-			*r.recentOf(tx.Connection) = recent{c, g, tx.Connection, tx.From}
+			*r.recentOf(tx.Connection) = recent{c: c, g: g, k: tx.Connection, from: tx.From}
 		} else {
 			c.closed()
 			r.left(g, 0)
@@ -438,11 +447,10 @@ func (r *Recorder) replied(tx *transaction.Transaction, at int64) {
 // answered looks at the reply to a call that is open no more.
 func (r *Recorder) answered(o *openCall, tx *transaction.Transaction, at int64) {
 	switch {
+	case o.s != nil && o.back:
+		o.s.back.end(o.slot, at)
 	case o.s != nil:
-		o.s.table(o.back).end(o.slot, at)
-		if q, ok := peekReply(tx.Reply.Payload, o.guard); ok && !o.back {
-			o.s.targeted(q.target)
-		}
+		o.s.replied(o.slot, tx, at, o.guard)
 	case o.c == nil && o.g == nil:
 		if id, slots, ok := peekCreated(tx.Reply.Payload, o.guard); ok {
 			if x := r.session(id, tx.Call.First); x != nil {

@@ -4,6 +4,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
 // session is an NFSv4.1 session.
@@ -63,6 +64,16 @@ func (s *session) targeted(highest uint32) {
 	s.fore.limit = s.target
 	if s.grant != 0 {
 		s.fore.limit = min(s.grant, s.target)
+	}
+}
+
+// replied frees the slot of a call, and notes the target of the server if the reply has one.
+func (s *session) replied(slot uint32, tx *transaction.Transaction, at int64, g guard) {
+	s.fore.end(slot, at)
+	if a := answerOf(tx.Reply.Payload); a != nil && g == bare {
+		s.targeted(a.target())
+	} else if q, ok := peekReply(tx.Reply.Payload, g); ok {
+		s.targeted(q.target)
 	}
 }
 
