@@ -15,6 +15,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/decode/xdr"
 )
 
 // Limits of what is remembered. Whatever exceeds them is counted.
@@ -39,11 +40,14 @@ type Recorder struct {
 	byOrder  []*client
 	latest   *client // the one found last
 	open     transaction.Table[*openCall]
-	spare    []*openCall       // for the next ones
-	paid     int               // open calls that held counts: those in the table, and at most maxSpare more
-	few      few               // calls that are open, and not in the table yet
-	recent   [16]recent        // by connection
-	view     rpc.View          // of calls that are open
+	spare    []*openCall // for the next ones
+	paid     int         // open calls that held counts: those in the table, and at most maxSpare more
+	few      few         // calls that are open, and not in the table yet
+	recent   [16]recent  // by connection
+	view     rpc.View    // of calls that are open
+	callers  [maxCallers]caller
+	outline  nfs4.Outline
+	reader   xdr.Reader
 	lone     *transaction.Lone // nil: it is told of all calls
 
 	live   bool
@@ -738,10 +742,22 @@ func (n *count) of(id int, tx *transaction.Transaction) bool {
 		n.key.client == ends[tx.From&1].Addr && n.key.server == ends[tx.From&1^1].Addr
 }
 
-// counted counts a call of a version without sessions, if it is one, and may be counted aside.
+// counted counts a call, without the lock, if it is one of a version without sessions that may be counted aside, or if brief can.
 func (r *Recorder) counted(v *rpc.View) bool {
 	tx := v.Tx
-	if tx.Program != nfs3.NFS_PROGRAM || tx.Version >= 4 || !v.Usual() && v.Args() == nil || len(r.pnfs.data) > 0 {
+	if tx.Program != nfs3.NFS_PROGRAM || len(r.pnfs.data) > 0 {
+		return false
+	}
+	switch {
+	case v.Usual():
+		minor, compound := v.MinorVersion()
+		if compound && minor != 0 {
+			return r.brief(v)
+		}
+		if !compound && tx.Version >= 4 {
+			return true // NULL
+		}
+	case tx.Version >= 4 || v.Args() == nil:
 		return false
 	}
 	n := r.countAt(tx.Connection)

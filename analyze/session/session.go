@@ -118,9 +118,13 @@ func (r *Recorder) sequence(v *rpc.View, o *rpc.Operation, a *nfs4.SEQUENCE4args
 		return
 	}
 	x.calls++
-	x.meter.count(x.conns.of(r, v.Tx.Connection, v.Tx.From).count(v))
-	x.fore.used = max(x.fore.used, slots(a.SaSlotid))
-	x.fore.said = max(x.fore.said, slots(a.SaHighestSlotid))
+	c := x.conns.of(r, v.Tx.Connection, v.Tx.From)
+	x.meter.count(c.count(v))
+	x.slot(a.SaSlotid, a.SaHighestSlotid)
+	if c != nil && r.counts != nil {
+		id := v.Tx.Connection.Resolve().ID
+		*r.callerAt(&x.id, id) = caller{x, c, id, v.Tx.From}
+	}
 	target := uint32(0)
 	if res, ok := o.Result.(*nfs4.SEQUENCE4res); ok && o.Status != "" {
 		if o.Code != 0 {
