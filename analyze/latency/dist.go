@@ -229,7 +229,6 @@ func room(longest int64) int64 {
 
 // flush adds what is pending to the histogram.
 func (d *dist) flush() {
-	d.gather()
 	for _, v := range d.pending {
 		_ = d.dense.RecordValue(v)
 	}
@@ -328,7 +327,12 @@ func (d *dist) mergeSums(o *dist) {
 func (d *dist) clone(m *memory) dist {
 	d.flush()
 	c := *d
-	c.pending, c.near, c.nearMemory = nil, nil, 0
+	c.pending, c.nearMemory = nil, 0
+	if c.near = d.cloneNear(m); c.near != nil {
+		c.nearMemory = d.nearMemory
+	} else {
+		d.gather()
+	}
 	if c.digits == 0 {
 		c.exact = slices.Clone(c.exact)
 		return c
@@ -351,6 +355,8 @@ func (d *dist) each(f func(low, high int64, n uint64)) {
 	switch {
 	case d.loose():
 		d.eachFew(f)
+	case d.near != nil:
+		d.eachNear(f)
 	case d.digits != 0:
 		p := d.packed
 		if p == nil {
