@@ -180,8 +180,12 @@ func (d *dist) pack(m *memory) {
 		d.digits, m.scarce = 1, true
 	}
 	d.packed = hdr.NewPacked(1, maxValue, int(d.digits))
-	for _, v := range d.exact {
-		_ = d.packed.RecordValue(min(v, maxValue))
+	if d.nearer(m); d.near != nil {
+		d.countNear(d.exact, m)
+	} else {
+		for _, v := range d.exact {
+			_ = d.packed.RecordValue(min(v, maxValue))
+		}
 	}
 	if len(d.few) > 0 {
 		d.eachFew(func(low, _ int64, n uint64) { _ = d.packed.RecordValues(low, int64(n)) })

@@ -22,7 +22,7 @@ type near struct {
 const (
 	nearDigits = 3    // of the histograms
 	nearBits   = 10   // magnitudes of these
-	nearFrom   = 512  // number of values at which a dist may have counters
+	nearFrom   = 512  // number of values below which a dist has counters only if there is much memory
 	nearLeast  = 1024 // bytes of the counters of a range
 	nearFixed  = 384  // bytes without any
 	nearFull   = 1<<8 - 1
@@ -46,7 +46,11 @@ func (near) least(span, place int) int64 {
 
 // nearer makes room for counters if there is memory for them.
 func (d *dist) nearer(m *memory) {
-	if d.near == nil && d.digits == nearDigits && d.count-d.zeros >= nearFrom && m.used+nearFixed+4*nearLeast <= m.limit/2 {
+	limit := m.limit / 2
+	if d.count-d.zeros < nearFrom {
+		limit = m.limit / 8
+	}
+	if d.near == nil && d.digits == nearDigits && m.used+nearFixed+4*nearLeast <= limit {
 		d.near = &near{}
 		d.nearMemory = nearFixed
 		m.used += nearFixed
