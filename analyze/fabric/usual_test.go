@@ -63,7 +63,7 @@ func (x *twin) step() {
 	again := x.next(20) == 0
 	x.r[0].WorkData(x.c[0], from, seq, 1024, again, x.ref)
 	dataInFull(x.r[1], x.r[1].conn(x.c[1]), from, seq, 1024, again, x.ref)
-	s := rdma.Sighting{From: from, Class: rdma.ClassRequest, PSN: x.psn[from], Count: uint32(x.next(2)), Bytes: 1024}
+	s := rdma.Sighting{From: from, Class: rdma.ClassRequest, Novelty: rdma.NoveltyNew, PSN: x.psn[from], Count: uint32(x.next(2)), Bytes: 1024}
 	switch x.next(12) {
 	default: // a packet of a Write
 		x.psn[from] = rdma.PSNAdd(x.psn[from], 1)
@@ -131,5 +131,15 @@ func TestUsual(t *testing.T) {
 	}
 	if calm < 1000 || calm > 40*400-1000 {
 		t.Errorf("nothing was awaited after %d packets", calm)
+	}
+}
+
+// TestWent: the usual time falls at once, to no less than 1/16 ns, and rises by a sixteenth of what is more, of at most four times itself.
+func TestWent(t *testing.T) {
+	var m congestion
+	for i, c := range [...]struct{ gap, usual int64 }{{100, 1600}, {10, 160}, {20, 170}, {1000, 170 + 510/16}, {5, 80}, {0, 1}, {0, 1}, {10, 1}, {1, 1}} {
+		if m.went(c.gap); m.usual != c.usual {
+			t.Errorf("%d: after %d ns the usual time is %d, not %d", i, c.gap, m.usual, c.usual)
+		}
 	}
 }

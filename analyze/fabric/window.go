@@ -171,6 +171,14 @@ func (w *window) allowedLess() uint64 {
 	return n
 }
 
+// grown reports whether so much in flight is more than was seen before, or no less than there would be without the loss.
+func (w *window) grown(flight uint64) bool {
+	if !w.reduced {
+		return flight > w.peak // which most is not
+	}
+	return flight >= w.peak && flight >= w.allowed()
+}
+
 // paced reports whether the pace is known.
 func (w *window) paced() bool { return w.sent >= rateBytes || w.close >= rateBytes }
 
@@ -246,9 +254,7 @@ func (w *window) next(r *Recorder, k *conn, s *rdma.Sighting) {
 	// While acknowledgements are repeated, more than the window may be on its way (RFC 3042; RFC 6675,
 	// section 5).
 	flight := s.End - min(w.known.acked, s.Start)
-	if flight < w.peak || !w.reduced && flight == w.peak {
-		// It is none that was not seen before, which most are not.
-	} else if w.known.ref.Seen() && t.dups == 0 && !d.active && w.known.acked >= w.recover && (!w.reduced || flight >= w.allowed()) {
+	if w.grown(flight) && w.known.ref.Seen() && t.dups == 0 && !d.active && w.known.acked >= w.recover {
 		w.peak, w.reduced, w.idle, w.owed = flight, false, false, 0
 	}
 	w.last, w.end = s.Ref, s.End
