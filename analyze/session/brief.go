@@ -5,16 +5,14 @@ import (
 	"math/bits"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
-	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 )
 
 // caller is a session that called lately on a connection, for Transaction.
 type caller struct {
-	s    *session // nil: none
-	c    *conn
-	id   int // of the connection
-	from rdma.Side
+	s  *session // nil: none
+	c  *conn
+	id int // of the connection
 }
 
 // maxCallers is how many of them are remembered, each at one place.
@@ -27,17 +25,17 @@ func (r *Recorder) callerAt(id *[16]byte, connection int) *caller {
 	return &r.callers[h>>(64-bits.Len(maxCallers-1))]
 }
 
-// brief is Transaction for a usual COMPOUND that tells no more of sessions than which slot it used, and what it moved. It takes that from
-// the messages, and has the View decode no operation. It returns false, and has changed nothing, if more has to be done.
+// brief is Transaction, without the lock, for a usual COMPOUND that tells no more of sessions than which slot it used, and what it moved. It
+// takes that from the messages, and has the View decode no operation. It returns false, and has changed nothing, if more has to be done.
 func (r *Recorder) brief(v *rpc.View) bool {
 	tx := v.Tx
 	o, a := openingOf(tx.Call.Payload), answerOf(tx.Reply.Payload)
-	if o == nil || a == nil || !o.sequences() || len(r.pnfs.data) > 0 || !r.plainly(v) {
+	if o == nil || a == nil || !o.sequences() || !r.plainly(v) {
 		return false
 	}
 	id := tx.Connection.Resolve().ID
 	x := r.callerAt(o.id(), id)
-	if x.s == nil || x.id != id || x.from != tx.From || x.s.id != *o.id() {
+	if x.s == nil || x.id != id || x.s.id != *o.id() {
 		return false
 	}
 	x.s.calls++

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"net/netip"
 	"slices"
@@ -19,16 +20,16 @@ type compounds struct {
 	rng *rand.Rand
 	xid uint32
 	odd int // how seldom something is unusual
-	ids [3][16]byte
+	ids [][16]byte
 }
 
 func newCompounds(seed uint64) *compounds {
 	m := &compounds{rng: rand.New(rand.NewPCG(seed, 43))}
 	m.odd = 4 + m.rng.IntN(60)
-	for i := range m.ids {
-		m.ids[i] = [16]byte{1, 15: byte(1 + i)}
-		if i == 2 {
-			m.ids[i] = [16]byte{7: 9, 8: 4}
+	m.ids = [][16]byte{{1, 15: 1}, {1, 15: 2}, {7: 9, 8: 4}}
+	if seed%4 == 3 { // more than have places of their own
+		for i := range byte(80) {
+			m.ids = append(m.ids, [16]byte{1, 8: i})
 		}
 	}
 	return m
@@ -179,7 +180,7 @@ func sequenced(t *testing.T, seed uint64, apart bool) string {
 		view.Learn()
 		s.Transaction(&view)
 	})
-	conns := [3]*rdma.Connection{{ID: 1, Fabric: rdma.RoCEv2}, {ID: 17, Fabric: rdma.RoCEv2}, {ID: 65, Fabric: rdma.RoCEv2}}
+	conns := [3]*rdma.Connection{{ID: 1, Fabric: rdma.RoCEv2}, {ID: 17, Fabric: rdma.RoCEv2}, {ID: 88, Fabric: rdma.RoCEv2}} // a session may have the same place on the first and the last
 	for i, c := range conns {
 		c.Ends[0].Addr, c.Ends[1].Addr = netip.AddrFrom4([4]byte{192, 0, 2, byte(2 + i)}), netip.AddrFrom4([4]byte{192, 0, 2, 1})
 	}
@@ -222,7 +223,17 @@ func sequenced(t *testing.T, seed uint64, apart bool) string {
 		}
 	}
 	tracker.Flush()
-	return reportOf(t, s)
+	found := reportOf(t, s)
+	for _, u := range s.sessionsOf(ref.Time) {
+		found += fmt.Sprintln(u.ID, u.Total, u.InUse, u.Most, u.Limit)
+	}
+	return found
+}
+
+// sessionsOf has the Uses of sessions. With Apart, those of clients are not known.
+func (r *Recorder) sessionsOf(at int64) []Use {
+	all, _ := r.Uses(at, 100)
+	return slices.DeleteFunc(all, func(u Use) bool { return u.ID == "" })
 }
 
 // TestBrief: COMPOUNDs are counted the same without being decoded, and without the lock.

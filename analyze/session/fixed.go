@@ -21,7 +21,7 @@ func (o *opening) sequences() bool { return o.first() == uint32(nfs4.OP_SEQUENCE
 func (o *opening) first() uint32   { return binary.BigEndian.Uint32(o[8:]) }
 func (o *opening) count() uint32   { return binary.BigEndian.Uint32(o[4:]) }
 
-// longest is the longest credential, and tag, that openingOf and answerOf look behind.
+// longest is the longest credential, and tag, that openingOf looks behind.
 const longest = 1 << 12
 
 // openingOf finds it in a call without RPCSEC_GSS and with an empty verifier. It is nil if it is not there, or not known to be.
@@ -64,7 +64,7 @@ func answerOf(b []byte) *answer {
 	n := uint(binary.BigEndian.Uint32(b[28:]))
 	at := 32 + (n+3)&^3
 	end := at + uint(len(answer{}))
-	if n > longest || at >= end || end > uint(len(b)) {
+	if at >= end || end > uint(len(b)) {
 		return nil
 	}
 	a := (*answer)(b[at:end])

@@ -714,8 +714,8 @@ func moved(v *rpc.View) (read, written uint64) {
 }
 
 // Apart makes Transaction count and do nothing else, on one goroutine, while another one calls Ended for each
-// transaction. The two then hardly wait for each other. Live must not be set, and Uses and Roll know nothing of clients without
-// sessions.
+// transaction. The two then hardly wait for each other. Live must not be set. Uses and Roll know nothing of clients without
+// sessions; they and Held must not be called while packets are decoded.
 func (r *Recorder) Apart() { r.counts, r.shared = new([64]count), false }
 
 // Copies says that the connections of the transactions that Transaction takes are copies, as transaction.Options.Detach makes

@@ -123,7 +123,7 @@ func (r *Recorder) sequence(v *rpc.View, o *rpc.Operation, a *nfs4.SEQUENCE4args
 	x.slot(a.SaSlotid, a.SaHighestSlotid)
 	if c != nil && r.counts != nil {
 		id := v.Tx.Connection.Resolve().ID
-		*r.callerAt(&x.id, id) = caller{x, c, id, v.Tx.From}
+		*r.callerAt(&x.id, id) = caller{x, c, id}
 	}
 	target := uint32(0)
 	if res, ok := o.Result.(*nfs4.SEQUENCE4res); ok && o.Status != "" {
