@@ -165,25 +165,30 @@ func (r *Recorder) WorkData(c *rdma.Connection, from rdma.Side, seq uint64, byte
 	if k == nil {
 		return
 	}
-	o := k.dirs[from].open.at(seq)
+	d := &k.dirs[from&1]
+	o := d.open.at(seq)
 	if o == nil {
 		return
 	}
 	if again {
 		o.Again++
 		o.resent = ref.Time
-	} else {
-		if o.Bytes > 0 && c.Fabric != rdma.IWARP {
-			sender := from
-			if o.Kind == rdma.WorkRead {
-				sender = from.Other()
-			}
-			r.paced(&k.dirs[from], &k.marks[sender], o.Last, ref)
-		}
-		o.Packets++
-		o.Bytes += uint64(bytes)
-		o.Last = ref
+		return
 	}
+	if o.Bytes > 0 && c.Fabric != rdma.IWARP {
+		sender := from & 1
+		if o.Kind == rdma.WorkRead {
+			sender ^= 1
+		}
+		if m, gap := &k.marks[sender], ref.Time-o.Last.Time; m.limited {
+			r.paced(d, m, o.Last, ref)
+		} else if gap >= 0 {
+			m.went(gap)
+		}
+	}
+	o.Packets++
+	o.Bytes += uint64(bytes)
+	o.Last = ref
 }
 
 // WorkDone implements rdma.Watcher.

@@ -54,13 +54,50 @@ func (r *Recorder) PlainAck(c *rdma.Connection, from rdma.Side, psn uint32, ref 
 	if k == nil {
 		return
 	}
-	d := &k.dirs[from.Other()]
-	switch {
-	case !d.calm():
+	if d := &k.dirs[from.Other()]; d.calm() {
+		d.advanced(psn, ref)
+	} else {
 		r.advance(k, from.Other(), d, psn, ref)
-	case !d.HasAcked || rdma.PSNDiff(psn, d.Acked) > 0:
+	}
+}
+
+// advanced is Recorder.advance while nothing is awaited.
+func (d *direction) advanced(psn uint32, ref rdma.Ref) {
+	if !d.HasAcked || rdma.PSNDiff(psn, d.Acked) > 0 {
 		d.HasAcked, d.Acked, d.Progress = true, psn, ref
 	}
+}
+
+// sawUsual is Recorder.Saw of RoCE for whoever wants only stalls, for packets that are new, with nothing missing before them. It returns
+// false, and has changed nothing, if it is another one.
+func (k *conn) sawUsual(r *Recorder, s *rdma.Sighting) bool {
+	if s.Restarted || s.Novelty != rdma.NoveltyNew || s.Gap != 0 {
+		return false
+	}
+	switch s.Class {
+	case rdma.ClassRequest:
+		k.dirs[s.From&1].requested(r, s.PSN, max(s.Count, 1), s.Ref)
+		return true
+	case rdma.ClassReadResponse:
+		d := &k.dirs[s.From&1^1]
+		if !d.calm() {
+			return false
+		}
+		if !d.hasAnswer || rdma.PSNDiff(s.PSN, d.answered) > 0 {
+			d.hasAnswer, d.answered = true, s.PSN
+		}
+		d.answers.note(r, s.PSN, s.Ref, max(d.Window, 64))
+		d.advanced(s.PSN, s.Ref)
+		return true
+	case rdma.ClassAck:
+		d := &k.dirs[s.From&1^1]
+		if !d.calm() {
+			return false
+		}
+		d.advanced(s.PSN, s.Ref)
+		return true
+	}
+	return false
 }
 
 // calm reports whether nothing is awaited: an acknowledgement says nothing then but how far it goes.
@@ -77,7 +114,7 @@ func (d *direction) requested(r *Recorder, psn, count uint32, ref rdma.Ref) {
 	} else {
 		d.Window = min(d.Window+int32(count), trailMost)
 	}
-	d.sent().put(r, psn, ref, span)
+	d.sent().note(r, psn, ref, span)
 	d.LastSent = ref
 }
 

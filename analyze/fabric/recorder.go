@@ -137,10 +137,14 @@ func (*conn) WatchedConnection() {}
 
 // conn is the state of c; nil if it is over.
 func (r *Recorder) conn(c *rdma.Connection) *conn {
-	if r.last != nil && r.last.c == c {
-		r.touch(r.last)
-		return r.last
+	if k := r.last; k != nil && k.c == c { // most packets; this is inlined
+		return k
 	}
+	return r.find(c)
+}
+
+// find is conn for a connection other than the last. With Options.Live, which touches connections, that is none.
+func (r *Recorder) find(c *rdma.Connection) *conn {
 	k, _ := c.Watched.(*conn)
 	if k == nil {
 		if c.Watched != nil {
@@ -149,8 +153,9 @@ func (r *Recorder) conn(c *rdma.Connection) *conn {
 		k = r.newConn(c)
 		c.Watched = k
 	}
-	r.last = k
-	r.touch(k)
+	if r.touch(k); !r.opt.Live {
+		r.last = k
+	}
 	return k
 }
 
@@ -175,9 +180,13 @@ func (r *Recorder) group(k *conn, kind rdma.WorkKind) *group {
 // Saw implements rdma.Watcher.
 func (r *Recorder) Saw(c *rdma.Connection, s *rdma.Sighting) {
 	k := r.conn(c)
-	if k == nil {
-		return
+	if k != nil && !(r.opt.Lean && k.sawUsual(r, s)) {
+		r.saw(k, s)
 	}
+}
+
+// saw is Saw for whatever packet.
+func (r *Recorder) saw(k *conn, s *rdma.Sighting) {
 	if s.Restarted {
 		r.giveUp(k, s.From, Interrupted)
 		r.abandon(k, &k.dirs[s.From])

@@ -483,12 +483,7 @@ func (r *Recorder) paced(d *direction, m *congestion, last, ref rdma.Ref) {
 		return
 	}
 	if !m.limited {
-		switch {
-		case m.usual == 0 || gap<<paceBits < m.usual:
-			m.usual = max(gap<<paceBits, 1)
-		default:
-			m.usual += (min(gap<<paceBits, 4*m.usual) - m.usual) >> paceBits
-		}
+		m.went(gap)
 		return
 	}
 	if m.usual == 0 {
@@ -504,6 +499,15 @@ func (r *Recorder) paced(d *direction, m *congestion, last, ref rdma.Ref) {
 	}
 	m.calm = 0
 	d.stalls.add(r, Stall{From: last.Time, To: ref.Time, Lost: gap - usual, Cause: rdma.CauseCongestion})
+}
+
+// went notes a time between two packets of a sender that is not limited.
+func (m *congestion) went(gap int64) {
+	if gap <<= paceBits; m.usual == 0 || gap < m.usual {
+		m.usual = max(gap, 1)
+	} else {
+		m.usual += (min(gap, 4*m.usual) - m.usual) >> paceBits
+	}
 }
 
 const (

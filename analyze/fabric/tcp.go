@@ -179,7 +179,7 @@ func (r *Recorder) segmentAck(k *conn, s *rdma.Sighting) {
 
 // segments has the times when the newest segments of a stream were first sent, by offset.
 type segments struct {
-	ring []sentAt
+	ring []sentAt // a power of two of them
 	next int
 }
 
@@ -191,7 +191,7 @@ type sentAt struct {
 // put notes a segment. The ring grows while more are in flight than it holds.
 func (l *segments) put(r *Recorder, start uint64, ref rdma.Ref, d *direction) {
 	n := len(l.ring)
-	if n == 0 || n < maxSegments && l.next >= n && (!d.stream.hasAcked || l.ring[l.next%n].start >= d.stream.acked) {
+	if n == 0 || n < maxSegments && l.next >= n && (!d.stream.hasAcked || l.ring[l.next&(n-1)].start >= d.stream.acked) {
 		size := max(2*n, trailStart)
 		if n == 0 || r.steps+size-n <= maxTrails/16*r.scale {
 			r.steps += size - n
@@ -204,7 +204,8 @@ func (l *segments) put(r *Recorder, start uint64, ref rdma.Ref, d *direction) {
 			l.ring, l.next = ring, kept
 		}
 	}
-	l.ring[l.next%len(l.ring)] = sentAt{start, ref}
+	x := &l.ring[l.next&(len(l.ring)-1)]
+	x.start, x.ref = start, ref
 	l.next++
 }
 
@@ -212,7 +213,7 @@ func (l *segments) put(r *Recorder, start uint64, ref rdma.Ref, d *direction) {
 func (l *segments) get(at uint64) rdma.Ref {
 	n := len(l.ring)
 	for i := l.next - 1; i >= 0 && i >= l.next-n; i-- {
-		if x := &l.ring[i%n]; x.start <= at {
+		if x := &l.ring[i&(n-1)]; x.start <= at {
 			return x.ref
 		}
 	}
@@ -223,7 +224,7 @@ func (l *segments) get(at uint64) rdma.Ref {
 // than are remembered.
 func (l *segments) behind(at uint64) (n int, ok bool) {
 	for size := len(l.ring); n < size && n < l.next; n++ {
-		if l.ring[(l.next-1-n)%size].start < at {
+		if l.ring[(l.next-1-n)&(size-1)].start < at {
 			return n, true
 		}
 	}

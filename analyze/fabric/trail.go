@@ -17,6 +17,17 @@ type trail []rdma.Step
 // sent is the trail of the requests.
 func (d *direction) sent() *trail { return (*trail)(&d.Steps) }
 
+// note is put, which most of the time has nothing to make room for.
+func (t *trail) note(r *Recorder, psn uint32, ref rdma.Ref, span int32) {
+	list := *t
+	if uint32(span) >= uint32(len(list)) {
+		t.put(r, psn, ref, span)
+		return
+	}
+	x := &list[psn&uint32(len(list)-1)]
+	x.PSN, x.Ref = psn, ref
+}
+
 // put notes a packet; span is how many PSNs should be remembered.
 func (t *trail) put(r *Recorder, psn uint32, ref rdma.Ref, span int32) {
 	if n := len(*t); n == 0 || int(span) >= n && n < trailMost {

@@ -86,7 +86,7 @@ func (w *window) acknowledge(r *Recorder, k *conn, s *rdma.Sighting) {
 	}
 	newest := &w.known
 	if w.count > 0 {
-		newest = &w.news[(w.first+w.count-1)%len(w.news)]
+		newest = w.heard(w.count - 1)
 	}
 	// A duplicate tells the sender that a segment has arrived (RFC 5681, section 3.2; RFC 6675, section 3).
 	h.released = h.acked > newest.acked || s.Start == s.End && h.acked < w.end
@@ -101,7 +101,7 @@ func (w *window) acknowledge(r *Recorder, k *conn, s *rdma.Sighting) {
 	if w.count == len(w.news) {
 		size := max(2*w.count, newsStart)
 		if size > newsMost || w.count > 0 && r.steps+size-w.count > maxTrails/16*r.scale {
-			w.first = (w.first + 1) % len(w.news) // the sender is taken to know less than it may
+			w.first = (w.first + 1) & (len(w.news) - 1) // the sender is taken to know less than it may
 			w.count--
 		} else {
 			r.steps += size - w.count
@@ -111,16 +111,20 @@ func (w *window) acknowledge(r *Recorder, k *conn, s *rdma.Sighting) {
 			w.news, w.first = news, 0
 		}
 	}
-	w.news[(w.first+w.count)%len(w.news)] = h
+	*w.heard(w.count) = h
 	w.count++
 }
+
+// heard is the place of an acknowledgement among those that the sender may have, counted from the oldest. The length of the ring is
+// a power of two.
+func (w *window) heard(i int) *heard { return &w.news[(w.first+i)&(len(w.news)-1)] }
 
 // learn takes what a segment shows that its sender knows: the acknowledgements up to the timestamp that
 // it echoes (RFC 7323, section 4.3), or all of them if it has no timestamp. It returns the first that
 // was news and acknowledged something.
 func (w *window) learn(stamp rdma.Stamp) (released heard) {
 	for w.count > 0 {
-		n := &w.news[w.first]
+		n := w.heard(0)
 		if stamp.Present && int32(stamp.Echo-n.stamp) < 0 {
 			break
 		}
@@ -128,7 +132,7 @@ func (w *window) learn(stamp rdma.Stamp) (released heard) {
 			released = *n
 		}
 		w.known = *n
-		w.first = (w.first + 1) % len(w.news)
+		w.first = (w.first + 1) & (len(w.news) - 1)
 		w.count--
 	}
 	return released
@@ -149,6 +153,14 @@ func (w *window) room() uint64 {
 // (RFC 5681, section 3.1). So if the capture has the setup of the connection, and the window was
 // still growing when the first loss reduced it, it would have grown by what was acknowledged since.
 func (w *window) allowed() uint64 {
+	if !w.reduced && !w.idle {
+		return w.peak
+	}
+	return w.allowedLess()
+}
+
+// allowedLess is allowed if a loss has reduced the window, or the sender was idle.
+func (w *window) allowedLess() uint64 {
 	n, initial := w.peak, min(10*w.segment, max(2*w.segment, 14600)) // RFC 6928, section 2
 	if w.reduced && w.growing {
 		n = max(n, initial) + w.known.acked - min(w.base, w.known.acked)
@@ -157,6 +169,14 @@ func (w *window) allowed() uint64 {
 		n = min(n, initial+w.known.acked-min(w.resumed, w.known.acked))
 	}
 	return n
+}
+
+// grown reports whether so much in flight is more than was seen before, or no less than there would be without the loss.
+func (w *window) grown(flight uint64) bool {
+	if !w.reduced {
+		return flight > w.peak // which most is not
+	}
+	return flight >= w.peak && flight >= w.allowed()
 }
 
 // paced reports whether the pace is known.
@@ -234,7 +254,7 @@ func (w *window) next(r *Recorder, k *conn, s *rdma.Sighting) {
 	// While acknowledgements are repeated, more than the window may be on its way (RFC 3042; RFC 6675,
 	// section 5).
 	flight := s.End - min(w.known.acked, s.Start)
-	if w.known.ref.Seen() && t.dups == 0 && !d.active && w.known.acked >= w.recover && (!w.reduced && flight > w.peak || w.reduced && flight >= max(w.peak, w.allowed())) {
+	if w.grown(flight) && w.known.ref.Seen() && t.dups == 0 && !d.active && w.known.acked >= w.recover {
 		w.peak, w.reduced, w.idle, w.owed = flight, false, false, 0
 	}
 	w.last, w.end = s.Ref, s.End

@@ -180,8 +180,12 @@ func (d *dist) pack(m *memory) {
 		d.digits, m.scarce = 1, true
 	}
 	d.packed = hdr.NewPacked(1, maxValue, int(d.digits))
-	for _, v := range d.exact {
-		_ = d.packed.RecordValue(min(v, maxValue))
+	if d.nearer(m); d.near != nil {
+		d.countNear(d.exact, m)
+	} else {
+		for _, v := range d.exact {
+			_ = d.packed.RecordValue(min(v, maxValue))
+		}
 	}
 	if len(d.few) > 0 {
 		d.eachFew(func(low, _ int64, n uint64) { _ = d.packed.RecordValues(low, int64(n)) })
@@ -229,7 +233,6 @@ func room(longest int64) int64 {
 
 // flush adds what is pending to the histogram.
 func (d *dist) flush() {
-	d.gather()
 	for _, v := range d.pending {
 		_ = d.dense.RecordValue(v)
 	}
@@ -328,7 +331,12 @@ func (d *dist) mergeSums(o *dist) {
 func (d *dist) clone(m *memory) dist {
 	d.flush()
 	c := *d
-	c.pending, c.near, c.nearMemory = nil, nil, 0
+	c.pending, c.nearMemory = nil, 0
+	if c.near = d.cloneNear(m); c.near != nil {
+		c.nearMemory = d.nearMemory
+	} else {
+		d.gather()
+	}
 	if c.digits == 0 {
 		c.exact = slices.Clone(c.exact)
 		return c
@@ -351,6 +359,8 @@ func (d *dist) each(f func(low, high int64, n uint64)) {
 	switch {
 	case d.loose():
 		d.eachFew(f)
+	case d.near != nil:
+		d.eachNear(f)
 	case d.digits != 0:
 		p := d.packed
 		if p == nil {

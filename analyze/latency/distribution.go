@@ -1,9 +1,7 @@
 package latency
 
 import (
-	"cmp"
 	"math"
-	"slices"
 	"sort"
 )
 
@@ -138,8 +136,7 @@ func (d *Distribution) merge(others ...*Distribution) {
 		d.Precision = max(d.Precision, o.Precision)
 		d.buckets = append(d.buckets, o.buckets...)
 	}
-	slices.SortFunc(d.buckets, func(a, b bucket) int { return cmp.Compare(a.value, b.value) })
-	all := d.buckets
+	all := inOrder(d.buckets)
 	d.buckets = all[:0]
 	for _, b := range all {
 		if n := len(d.buckets); n > 0 && d.buckets[n-1].value == b.value {
@@ -149,6 +146,43 @@ func (d *Distribution) merge(others ...*Distribution) {
 		}
 	}
 	d.percentiles()
+}
+
+// inOrder sorts buckets that consist of lists in ascending order, one behind the other: it merges every two of them, until one is left.
+func inOrder(list []bucket) []bucket {
+	ends := make([]int, 0, 32) // of the lists
+	for i := 1; i < len(list); i++ {
+		if list[i].value < list[i-1].value {
+			ends = append(ends, i)
+		}
+	}
+	if len(ends) == 0 {
+		return list
+	}
+	ends = append(ends, len(list))
+	out := make([]bucket, 0, len(list))
+	for len(ends) > 1 {
+		n, from := 0, 0
+		for i := 0; i < len(ends); i += 2 {
+			mid, to := ends[i], ends[min(i+1, len(ends)-1)]
+			out = mergeInto(out, list[from:mid], list[mid:to])
+			ends[n], n, from = to, n+1, to
+		}
+		list, out, ends = out, list[:0], ends[:n]
+	}
+	return list
+}
+
+// mergeInto appends two lists in ascending order as one.
+func mergeInto(out, a, b []bucket) []bucket {
+	for len(a) > 0 && len(b) > 0 {
+		if b[0].value < a[0].value {
+			out, b = append(out, b[0]), b[1:]
+		} else {
+			out, a = append(out, a[0]), a[1:]
+		}
+	}
+	return append(append(out, a...), b...)
 }
 
 func saturate(a, b int64) int64 {

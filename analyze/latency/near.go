@@ -1,6 +1,8 @@
 package latency
 
 import (
+	"bytes"
+	"encoding/binary"
 	"math"
 	"math/bits"
 )
@@ -20,7 +22,7 @@ type near struct {
 const (
 	nearDigits = 3    // of the histograms
 	nearBits   = 10   // magnitudes of these
-	nearFrom   = 512  // number of values at which a dist may have counters
+	nearFrom   = 512  // number of values below which a dist has counters only if there is much memory
 	nearLeast  = 1024 // bytes of the counters of a range
 	nearFixed  = 384  // bytes without any
 	nearFull   = 1<<8 - 1
@@ -44,7 +46,11 @@ func (near) least(span, place int) int64 {
 
 // nearer makes room for counters if there is memory for them.
 func (d *dist) nearer(m *memory) {
-	if d.near == nil && d.digits == nearDigits && d.count-d.zeros >= nearFrom && m.used+nearFixed+4*nearLeast <= m.limit/2 {
+	limit := m.limit / 2
+	if d.count-d.zeros < nearFrom {
+		limit = m.limit / 8
+	}
+	if d.near == nil && d.digits == nearDigits && m.used+nearFixed+4*nearLeast <= limit {
 		d.near = &near{}
 		d.nearMemory = nearFixed
 		m.used += nearFixed
@@ -151,26 +157,92 @@ func (d *dist) countRare(v int64, m *memory) bool {
 
 // gather gives the histogram what it does not have yet.
 func (d *dist) gather() {
-	n := d.near
-	if n == nil {
+	if d.near == nil {
 		return
 	}
-	for _, v := range n.late[:n.n] {
-		_ = d.packed.RecordValue(min(v, maxValue))
+	d.settleLate()
+	at := nearCursor{near: d.near}
+	for at.next() {
+		_ = d.packed.RecordValues(at.least, int64(at.n))
 	}
+	clear(d.near.counts)
+}
+
+// settleLate gives late values to the counters, and those for which there are none to the histogram.
+func (d *dist) settleLate() {
+	n := d.near
+	list := n.late[:n.n]
 	n.n = 0
-	for span, part := range n.at {
+	for {
+		usual := n.countUsual(list)
+		if usual == len(list) {
+			return
+		}
+		_ = d.packed.RecordValue(min(list[usual], maxValue))
+		list = list[usual+1:]
+	}
+}
+
+// eachNear is each, for values of which the counters have some, and the histogram others: it calls f once for a bucket.
+func (d *dist) eachNear(f func(low, high int64, n uint64)) {
+	d.settleLate()
+	at := nearCursor{near: d.near}
+	more := at.next()
+	d.packed.ForEachBucket(func(v, n int64) bool {
+		for ; more && at.least < v; more = at.next() {
+			f(at.least, highest(at.least, nearDigits), uint64(at.n))
+		}
+		if more && at.least == v {
+			n += int64(at.n)
+			more = at.next()
+		}
+		f(v, highest(v, nearDigits), uint64(n))
+		return true
+	})
+	for ; more; more = at.next() {
+		f(at.least, highest(at.least, nearDigits), uint64(at.n))
+	}
+}
+
+// nearCursor goes through the counters above 0, from the least value to the largest.
+type nearCursor struct {
+	near        *near
+	span, place int // where to go on
+	least       int64
+	n           uint8
+}
+
+// next finds the next counter, and reports whether there is one.
+func (x *nearCursor) next() bool {
+	for ; x.span < len(x.near.at); x.span, x.place = x.span+1, 0 {
+		part := int(x.near.at[x.span])
 		if part == 0 {
 			continue
 		}
-		counts := n.counts[int(part-1)<<nearBits : int(part)<<nearBits]
-		for place, c := range counts {
-			if c != 0 {
-				_ = d.packed.RecordValues(n.least(span, place), int64(c))
-				counts[place] = 0
+		counts := x.near.counts[(part-1)<<nearBits : part<<nearBits]
+		for place := x.place; place < len(counts); {
+			eight := binary.LittleEndian.Uint64(counts[place&^7:]) >> (place & 7 * 8)
+			if eight == 0 { // as most are
+				place = place&^7 + 8
+				continue
 			}
+			place += bits.TrailingZeros64(eight) / 8
+			x.place, x.least, x.n = place+1, x.near.least(x.span, place), counts[place]
+			return true
 		}
 	}
+	return false
+}
+
+// cloneNear is a copy of the counters; nil if there are none, or not much memory for it. It is accounted for.
+func (d *dist) cloneNear(m *memory) *near {
+	if d.near == nil || m.used+d.nearMemory > m.limit/4 {
+		return nil
+	}
+	m.used += d.nearMemory
+	n := *d.near
+	n.counts = bytes.Clone(n.counts)
+	return &n
 }
 
 // leave gives the histogram everything, and the memory back.

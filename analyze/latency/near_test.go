@@ -4,6 +4,7 @@ import (
 	"math/bits"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"testing"
 )
 
@@ -69,6 +70,44 @@ func (d *dist) addPlain(v int64, m *memory) {
 	d.add(v, m)
 	m.limit /= 4
 	m.used += used - m.limit/2 - 1
+}
+
+// bucketsOf lists the buckets of a dist.
+func bucketsOf(d *dist) (list [][3]uint64) {
+	d.each(func(low, high int64, n uint64) { list = append(list, [3]uint64{uint64(low), uint64(high), n}) })
+	return list
+}
+
+// TestEachNear: buckets are the same, be they in the counters, in the histogram, or in both, and be they those of a copy.
+func TestEachNear(t *testing.T) {
+	r := rand.New(rand.NewPCG(9, 6))
+	for name, values := range shapes(20000, r) {
+		for _, limit := range []int{64 << 10, 1 << 30} {
+			var d dist
+			m := memory{limit: limit}
+			for i, v := range values {
+				if d.add(v, &m); i%3333 != 0 || d.near == nil {
+					continue
+				}
+				if i%2 == 0 {
+					d.gather() // what comes now is in the counters
+					continue
+				}
+				used := m.used
+				c := d.clone(&m)
+				a, b := bucketsOf(&d), bucketsOf(&c)
+				d.gather()
+				plain := bucketsOf(&d)
+				if !slices.Equal(a, plain) || !slices.Equal(b, plain) || !slices.Equal(bucketsOf(&c), plain) {
+					t.Fatalf("%s, %d values:\n%v\nof a copy\n%v\nin the histogram\n%v", name, i, a, b, plain)
+				}
+				c.leave(&m)
+				if m.used -= c.memory; m.used != used {
+					t.Fatalf("%s: %d bytes are lost", name, m.used-used)
+				}
+			}
+		}
+	}
 }
 
 // FuzzNear adds values, in runs, and merges at some.

@@ -114,12 +114,17 @@ func New(opt Options) *Recorder {
 func (r *Recorder) Add(v *rpc.View) int {
 	tx := v.Tx
 	latency, ok := tx.CalmUsual()
-	x := r.calledBy(v)
-	if !ok || !r.calms || !v.Usual() || !x.of(v) {
+	if !ok || !r.calms || !v.Usual() {
+		return r.add(v)
+	}
+	var g *group
+	if x := r.calledBy(v); x.of(v) {
+		g = x.g
+	} else if g = r.compoundOf(v); g == nil {
 		return r.add(v)
 	}
 	// Nearly all transactions come here.
-	took, g := int64(latency), x.g
+	took := int64(latency)
 	c := &g.calm
 	call, reply := tx.Call.Bytes, tx.Reply.Bytes
 	c.callBytes += call
@@ -294,13 +299,26 @@ func operationOf(v *rpc.View) operation {
 	return x
 }
 
-// place is a number below 64 that differs for most operations of a workload.
-func (x *operation) place() int {
-	n := len(x.name)
+// place is a number below 64 that differs for the names of most operations of a workload.
+func place(name string) int {
+	n := len(name)
 	if n == 0 {
 		return 0
 	}
-	return (int(x.name[n-1])*7 + int(x.name[n-(n+3)/4])*3 + n) & 63
+	return (int(name[n-1])*7 + int(name[n-(n+3)/4])*3 + n) & 63
+}
+
+// compoundOf is the group of a usual COMPOUND, if it was found lately; else nil.
+func (r *Recorder) compoundOf(v *rpc.View) *group {
+	minor, compound := v.MinorVersion()
+	if !compound {
+		return nil
+	}
+	tx, name := v.Tx, v.OperationGroup()
+	if x := &r.recentOps[place(name)]; x.program == tx.Program && x.version == tx.Version && x.minor == minor && x.hasMinor && x.named && x.name == name {
+		return x.g
+	}
+	return nil
 }
 
 // group finds the group of a transaction.
@@ -329,7 +347,7 @@ func (r *Recorder) group(v *rpc.View) *group {
 // groupByOperation finds the group of a transaction by the operation that counts for most.
 func (r *Recorder) groupByOperation(v *rpc.View) *group {
 	x := operationOf(v)
-	recent := &r.recentOps[x.place()]
+	recent := &r.recentOps[place(x.name)]
 	if recent.g != nil && recent.operation == x {
 		return recent.g
 	}

@@ -91,12 +91,9 @@ func listed(inputs []string) []string {
 // newPiece describes a part, whose groups are settled; id is the number of its only connection, 0 if there may be several.
 func newPiece(id int, seen *state.Seen, p *part) *piece {
 	x := &piece{seen: seen, part: p}
-	var server Distribution
 	for _, g := range p.groups {
 		x.all += g.Count
-		server.merge(g.phases[transaction.PhaseServer].distribution())
 	}
-	x.n, x.near = server.Count, server.P50
 	for i := range p.conns {
 		x.conns = append(x.conns, numbered{p.conns[i].Connection, p.conns[i].First.UnixNano()})
 	}
@@ -104,6 +101,17 @@ func newPiece(id int, seen *state.Seen, p *part) *piece {
 		x.conns = []numbered{{id, seen.First}}
 	}
 	return x
+}
+
+// measure finds near and n, for which nobody asks until the piece is saved.
+func (x *piece) measure() {
+	list := make([]*Distribution, len(x.part.groups))
+	for i, g := range x.part.groups {
+		list[i] = g.phases[transaction.PhaseServer].distribution()
+	}
+	var server Distribution
+	server.merge(list...)
+	x.n, x.near = server.Count, server.P50
 }
 
 // Section encodes the state. Call it before Report.
@@ -157,6 +165,9 @@ func (x *piece) code(c *state.Coder, t *terms, checked bool) {
 			x.seen = new(state.Seen)
 		}
 		x.seen.Code(c)
+	}
+	if x.part != nil {
+		x.measure()
 	}
 	state.Number(c, &x.near)
 	state.Number(c, &x.n)

@@ -6,7 +6,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
-// few are open calls of one client of a version without sessions, on one connection. Most of the time no others are open. Whatever is
+// few are open calls of one client of a version without sessions, or of one session, on one connection. Most of the time no others are open. Whatever is
 // not done by usual first moves them to Recorder.open: see collect.
 type few struct {
 	of    *recent // in Recorder.recent
@@ -15,6 +15,7 @@ type few struct {
 		tx    *transaction.Transaction
 		xid   uint32
 		first uint64
+		slot  uint32 // of the session
 	}
 }
 
@@ -29,7 +30,7 @@ func (f *few) find(tx *transaction.Transaction) int {
 }
 
 // add adds a call, and reports whether there is room for it.
-func (f *few) add(x *recent, tx *transaction.Transaction) bool {
+func (f *few) add(x *recent, tx *transaction.Transaction, slot uint32) bool {
 	if f.used != 0 && f.of != x || f.used == 1<<8-1 {
 		return false
 	}
@@ -39,7 +40,7 @@ func (f *few) add(x *recent, tx *transaction.Transaction) bool {
 	}
 	f.used |= 1 << i
 	c := &f.calls[i]
-	c.tx, c.xid, c.first = tx, tx.XID, tx.Call.First.Number
+	c.tx, c.xid, c.first, c.slot = tx, tx.XID, tx.Call.First.Number, slot
 	return true
 }
 
@@ -55,7 +56,7 @@ func (r *Recorder) collect() {
 	for ; f.used != 0; f.used &= f.used - 1 {
 		c := &f.calls[bits.TrailingZeros8(f.used)&7]
 		o := r.put(c.tx, c.xid, c.first)
-		o.c, o.g = f.of.c, f.of.g
+		o.c, o.g, o.s, o.slot = f.of.c, f.of.g, f.of.s, c.slot
 		c.tx = nil
 	}
 }

@@ -104,7 +104,41 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
-// FuzzPeek: the readers never read beyond the bytes.
+// TestAllocationsApart: nor does it, the transaction included, if Transaction is called by somebody else.
+func TestAllocationsApart(t *testing.T) {
+	var call, reply []byte
+	each(t, "../../samples/rocev2-nfs41-recall.pcap", func(v *rpc.View) {
+		if ops := v.Operations(); len(ops) > 1 && ops[0].Number == uint32(nfs4.OP_SEQUENCE) && v.Usual() && call == nil {
+			call, reply = append(call, v.Tx.Call.Payload...), append(reply, v.Tx.Reply.Payload...)
+		}
+	})
+	r := New(nil)
+	r.Apart()
+	var v rpc.View
+	tx := &transaction.Transaction{Connection: &rdma.Connection{}, Program: 100003, Version: 4, Procedure: 1, Named: true}
+	tx.Call.Payload, tx.Call.PayloadLength, tx.Reply.Payload, tx.Reply.PayloadLength = call, len(call), reply, len(reply)
+	s := &rdma.Send{}
+	if n := testing.AllocsPerRun(100, func() {
+		s.First.Number++
+		s.First.Time += 1000
+		s.Last = s.First
+		tx.Call.First, tx.Call.Last = s.First, s.Last
+		r.Message(tx, false, s)
+		s.Last.Time += 500
+		tx.Reply.First, tx.Reply.Last = s.Last, s.Last
+		r.Message(tx, true, s)
+		r.Ended(tx)
+		v.Set(tx)
+		r.Transaction(&v)
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+	if x := r.order[0]; x.fore.most != 1 || x.target == 0 || x.calls != 101 || !v.Usual() {
+		t.Errorf("%+v", x)
+	}
+}
+
+// FuzzPeek: the readers never read beyond the bytes, and find the same at fixed places as elsewhere.
 func FuzzPeek(f *testing.F) {
 	n := 0
 	each(f, "../../samples/rocev2-nfs41-recall.pcap", func(v *rpc.View) {
@@ -112,7 +146,8 @@ func FuzzPeek(f *testing.F) {
 			f.Add(append([]byte{}, v.Tx.Call.Payload...), append([]byte{}, v.Tx.Reply.Payload...))
 		}
 	})
-	f.Fuzz(func(_ *testing.T, call, reply []byte) {
+	f.Fuzz(func(t *testing.T, call, reply []byte) {
+		checkFixed(t, call, reply)
 		_, _, g, _ := peekCall(call, false)
 		peekCall(call, true)
 		for _, g := range []guard{g, bare, integrity, private} {

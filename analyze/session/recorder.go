@@ -15,6 +15,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/decode/xdr"
 )
 
 // Limits of what is remembered. Whatever exceeds them is counted.
@@ -39,11 +40,14 @@ type Recorder struct {
 	byOrder  []*client
 	latest   *client // the one found last
 	open     transaction.Table[*openCall]
-	spare    []*openCall       // for the next ones
-	paid     int               // open calls that held counts: those in the table, and at most maxSpare more
-	few      few               // calls that are open, and not in the table yet
-	recent   [16]recent        // by connection
-	view     rpc.View          // of calls that are open
+	spare    []*openCall // for the next ones
+	paid     int         // open calls that held counts: those in the table, and at most maxSpare more
+	few      few         // calls that are open, and not in the table yet
+	recent   [16]recent  // by connection
+	view     rpc.View    // of calls that are open
+	callers  [maxCallers]caller
+	outline  nfs4.Outline
+	reader   xdr.Reader
 	lone     *transaction.Lone // nil: it is told of all calls
 
 	live   bool
@@ -277,8 +281,14 @@ func (r *Recorder) Message(tx *transaction.Transaction, reply bool, s *rdma.Send
 		}
 		return
 	}
-	if callback := tx.Program >= 0x40000000 && tx.Program < 0x60000000; tx.Named && (callback || tx.Program == nfs3.NFS_PROGRAM) {
-		r.message(tx, reply, callback, s)
+	switch {
+	case !tx.Named:
+	case tx.Program == nfs3.NFS_PROGRAM:
+		if r.counts == nil || !r.usual(tx, reply, s) {
+			r.message(tx, reply, false, s)
+		}
+	case tx.Program >= 0x40000000 && tx.Program < 0x60000000: // a callback
+		r.message(tx, reply, true, s)
 	}
 }
 
@@ -330,6 +340,9 @@ func (r *Recorder) call(tx *transaction.Transaction, callback bool, s *rdma.Send
 		tx.Slots = x.table(callback).begin(r, &x.conns.held, q.slot, s.First.Time)
 		if o := r.keep(tx); o != nil {
 			o.s, o.c, o.slot, o.back, o.guard = x, c, q.slot, callback, g
+			if g == bare && !callback {
+				*r.recentOf(tx.Connection) = recent{c: c, s: x, k: tx.Connection, from: tx.From}
+			}
 		} else {
 			c.closed()
 			x.table(callback).end(q.slot, 0)
@@ -354,7 +367,7 @@ func (r *Recorder) began(tx *transaction.Transaction, at int64) {
 		r.entered(g, at)
 		if o := r.keep(tx); o != nil {
 			o.c, o.g = c, g
-			*r.recentOf(tx.Connection) = recent{c, g, tx.Connection, tx.From}
+			*r.recentOf(tx.Connection) = recent{c: c, g: g, k: tx.Connection, from: tx.From}
 		} else {
 			c.closed()
 			r.left(g, 0)
@@ -438,11 +451,10 @@ func (r *Recorder) replied(tx *transaction.Transaction, at int64) {
 // answered looks at the reply to a call that is open no more.
 func (r *Recorder) answered(o *openCall, tx *transaction.Transaction, at int64) {
 	switch {
+	case o.s != nil && o.back:
+		o.s.back.end(o.slot, at)
 	case o.s != nil:
-		o.s.table(o.back).end(o.slot, at)
-		if q, ok := peekReply(tx.Reply.Payload, o.guard); ok && !o.back {
-			o.s.targeted(q.target)
-		}
+		o.s.replied(o.slot, tx, at, o.guard)
 	case o.c == nil && o.g == nil:
 		if id, slots, ok := peekCreated(tx.Reply.Payload, o.guard); ok {
 			if x := r.session(id, tx.Call.First); x != nil {
@@ -702,8 +714,8 @@ func moved(v *rpc.View) (read, written uint64) {
 }
 
 // Apart makes Transaction count and do nothing else, on one goroutine, while another one calls Ended for each
-// transaction. The two then hardly wait for each other. Live must not be set, and Uses and Roll know nothing of clients without
-// sessions.
+// transaction. The two then hardly wait for each other. Live must not be set. Uses and Roll know nothing of clients without
+// sessions; they and Held must not be called while packets are decoded.
 func (r *Recorder) Apart() { r.counts, r.shared = new([64]count), false }
 
 // Copies says that the connections of the transactions that Transaction takes are copies, as transaction.Options.Detach makes
@@ -730,10 +742,22 @@ func (n *count) of(id int, tx *transaction.Transaction) bool {
 		n.key.client == ends[tx.From&1].Addr && n.key.server == ends[tx.From&1^1].Addr
 }
 
-// counted counts a call of a version without sessions, if it is one, and may be counted aside.
+// counted counts a call, without the lock, if it is one of a version without sessions that may be counted aside, or if brief can.
 func (r *Recorder) counted(v *rpc.View) bool {
 	tx := v.Tx
-	if tx.Program != nfs3.NFS_PROGRAM || tx.Version >= 4 || !v.Usual() && v.Args() == nil || len(r.pnfs.data) > 0 {
+	if tx.Program != nfs3.NFS_PROGRAM || len(r.pnfs.data) > 0 {
+		return false
+	}
+	switch {
+	case v.Usual():
+		minor, compound := v.MinorVersion()
+		if compound && minor != 0 {
+			return r.brief(v)
+		}
+		if !compound && tx.Version >= 4 {
+			return true // NULL
+		}
+	case tx.Version >= 4 || v.Args() == nil:
 		return false
 	}
 	n := r.countAt(tx.Connection)

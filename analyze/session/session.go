@@ -4,6 +4,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
 // session is an NFSv4.1 session.
@@ -66,6 +67,16 @@ func (s *session) targeted(highest uint32) {
 	}
 }
 
+// replied frees the slot of a call, and notes the target of the server if the reply has one.
+func (s *session) replied(slot uint32, tx *transaction.Transaction, at int64, g guard) {
+	s.fore.end(slot, at)
+	if a := answerOf(tx.Reply.Payload); a != nil && g == bare {
+		s.targeted(a.target())
+	} else if q, ok := peekReply(tx.Reply.Payload, g); ok {
+		s.targeted(q.target)
+	}
+}
+
 // created handles a CREATE_SESSION.
 func (r *Recorder) created(v *rpc.View, o *rpc.Operation, a *nfs4.CREATE_SESSION4args) {
 	res, ok := o.Result.(*nfs4.CREATE_SESSION4res)
@@ -107,9 +118,13 @@ func (r *Recorder) sequence(v *rpc.View, o *rpc.Operation, a *nfs4.SEQUENCE4args
 		return
 	}
 	x.calls++
-	x.meter.count(x.conns.of(r, v.Tx.Connection, v.Tx.From).count(v))
-	x.fore.used = max(x.fore.used, slots(a.SaSlotid))
-	x.fore.said = max(x.fore.said, slots(a.SaHighestSlotid))
+	c := x.conns.of(r, v.Tx.Connection, v.Tx.From)
+	x.meter.count(c.count(v))
+	x.slot(a.SaSlotid, a.SaHighestSlotid)
+	if c != nil && r.counts != nil {
+		id := v.Tx.Connection.Resolve().ID
+		*r.callerAt(&x.id, id) = caller{x, c, id}
+	}
 	target := uint32(0)
 	if res, ok := o.Result.(*nfs4.SEQUENCE4res); ok && o.Status != "" {
 		if o.Code != 0 {

@@ -125,6 +125,10 @@ type series struct {
 	start  int64
 	length int64
 	list   []Interval
+
+	// The latest interval that a call lay in, and the times that it covers: none if to is 0.
+	at       int
+	from, to int64
 }
 
 // Interval is a part of the time of a session.
@@ -141,7 +145,28 @@ const (
 	firstInterval = 1_000_000
 )
 
+// add adds a call from its beginning to its reply. Most lie in the same interval as the one before.
 func (x *series) add(from, to int64, highest, target uint32) {
+	if from < x.from || to >= x.to || to < from {
+		x.addAnywhere(from, to, highest, target)
+		return
+	}
+	v := &x.list[x.at]
+	v.begun(highest, target)
+	v.Busy += to - from
+}
+
+// begun counts a call.
+func (v *Interval) begun(highest, target uint32) {
+	v.Calls++
+	v.Highest = max(v.Highest, highest)
+	if target != 0 {
+		v.Target = target
+	}
+}
+
+// addAnywhere is add for whatever call.
+func (x *series) addAnywhere(from, to int64, highest, target uint32) {
 	if !x.begun {
 		x.begun, x.start, x.length = true, from, firstInterval
 	}
@@ -167,11 +192,11 @@ func (x *series) add(from, to int64, highest, target uint32) {
 	for len(x.list) <= int(max(from, to)/x.length) {
 		x.list = append(x.list, Interval{})
 	}
-	v := &x.list[from/x.length]
-	v.Calls++
-	v.Highest = max(v.Highest, highest)
-	if target != 0 {
-		v.Target = target
+	x.at = int(from / x.length)
+	x.list[x.at].begun(highest, target)
+	x.from = x.start + int64(x.at)*x.length
+	if x.to = x.from + x.length; x.from < x.start || x.to < x.from { // too far away
+		x.from, x.to = 0, 0
 	}
 	for at := from; at < to; {
 		n := min(x.length-at%x.length, to-at) // without the end of the interval, which may overflow

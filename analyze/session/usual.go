@@ -5,18 +5,25 @@ import (
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
-// recent is a client without sessions that called lately, on a connection.
+// recent is who called lately on a connection: a client without sessions, or a session.
 type recent struct {
 	c    *conn
-	g    *client // nil: none yet
+	g    *client  // nil: none yet, or a session
+	s    *session // nil: none yet, or a client without sessions
 	k    *rdma.Connection
 	from rdma.Side
 }
 
-// of reports whether a call is one of the same client on the same connection.
+// on reports whether a call came the same way.
+func (x *recent) on(tx *transaction.Transaction) bool {
+	k := tx.Connection
+	return x.c != nil && x.k == k && x.from == tx.From && k.MergedInto == nil
+}
+
+// of reports whether a call is one of the same client without sessions, and came the same way.
 func (x *recent) of(tx *transaction.Transaction) bool {
 	k := tx.Connection
-	return x.g != nil && x.c != nil && x.k == k && x.from == tx.From && k.MergedInto == nil && x.g.version == tx.Version &&
+	return x.g != nil && x.on(tx) && x.g.version == tx.Version &&
 		x.g.client == k.Ends[tx.From].Addr && x.g.server == k.Ends[tx.From.Other()].Addr
 }
 
@@ -25,30 +32,59 @@ func (r *Recorder) recentOf(k *rdma.Connection) *recent {
 	return &r.recent[uint(k.ID)%uint(len(r.recent))]
 }
 
-// usual is Message for calls of versions without sessions, with Apart, and without the lock: the table of open calls, and who
-// has how many of them open, concern nobody but the goroutine that decodes. It returns false, and has changed nothing, if
-// more has to be done: see Message.
+// usual is Message with Apart, and without the lock, for calls of versions without sessions, and for most others: the table of open calls,
+// the slots in use, and who has how many calls open, concern nobody but the goroutine that decodes. It returns false, and has changed
+// nothing, if more has to be done: see Message.
 func (r *Recorder) usual(tx *transaction.Transaction, reply bool, s *rdma.Send) bool {
 	f := &r.few
 	i := -1
 	if f.used != 0 {
 		i = f.find(tx)
 	}
-	open := r.pending()
 	switch {
-	case reply && i >= 0:
-		if r.paid >= open+maxSpare {
+	case reply && i < 0:
+		return r.open.Len() == 0 || r.usualReply(tx, s)
+	case reply:
+		if r.paid >= r.pending()+maxSpare {
 			return false
 		}
-		f.remove(i)
 		f.of.c.closed()
+		if f.of.s != nil {
+			f.of.s.replied(f.calls[i].slot, tx, s.Last.Time, bare)
+		}
+		f.remove(i)
 		return true
-	case reply:
-		return r.open.Len() == 0 || r.usualReply(tx, s)
-	}
-	x := r.recentOf(tx.Connection)
-	if i >= 0 || open >= r.paid || !x.of(tx) {
+	case i >= 0:
 		return false
+	}
+	return r.usualCall(tx, s)
+}
+
+// usualCall is usual for a call that is not in few.
+func (r *Recorder) usualCall(tx *transaction.Transaction, s *rdma.Send) bool {
+	x := r.recentOf(tx.Connection)
+	slot := uint32(0)
+	switch {
+	case r.pending() >= r.paid:
+		return false
+	case tx.Version < 4:
+		if !x.of(tx) {
+			return false
+		}
+	default:
+		o := openingOf(tx.Call.Payload)
+		switch {
+		case o == nil || tx.Procedure != compoundProcedure:
+			return false
+		case !o.sequences():
+			if o.minor() != 0 || !x.of(tx) {
+				return false
+			}
+		case x.s == nil || !x.on(tx) || *o.id() != x.s.id || int(o.slot()) >= len(x.s.fore.busy):
+			return false
+		default:
+			slot = o.slot()
+		}
 	}
 	if r.open.Len() > 0 {
 		if _, known := r.open.Get(tx); known {
@@ -56,12 +92,18 @@ func (r *Recorder) usual(tx *transaction.Transaction, reply bool, s *rdma.Send) 
 		}
 	}
 	x.c.begun()
-	if !f.add(x, tx) {
+	if x.s != nil {
+		tx.Slots = x.s.fore.begin(r, nil, slot, s.First.Time) // there is room for it
+	}
+	if !r.few.add(x, tx, slot) {
 		o := r.put(tx, tx.XID, tx.Call.First.Number)
-		o.c, o.g = x.c, x.g
+		o.c, o.g, o.s, o.slot = x.c, x.g, x.s, slot
 	}
 	return true
 }
+
+// compoundProcedure is the number of COMPOUND.
+const compoundProcedure = 1
 
 // sole is usual for a call while no other is open: most are. Message does the same for its reply.
 func (r *Recorder) sole(tx *transaction.Transaction) bool {
@@ -88,11 +130,14 @@ func (r *Recorder) usualReply(tx *transaction.Transaction, s *rdma.Send) bool {
 	o, known := r.open.Get(tx)
 	switch {
 	case !known:
-	case o.g == nil || r.paid >= r.pending()+maxSpare:
+	case o.back || o.g == nil && o.s == nil || r.paid >= r.pending()+maxSpare:
 		return false
 	default:
 		r.open.Take(tx)
 		r.ended(o, s.Last.Time)
+		if o.s != nil {
+			o.s.replied(o.slot, tx, s.Last.Time, o.guard)
+		}
 		r.recycle(o)
 	}
 	return true

@@ -31,7 +31,7 @@ func analyse(
 	in.memory.Reserve(8 << 20) // connections that have ended, sessions, what stalled
 	opt.Memory = in.memory.Scale(latency.DefaultMemory)
 	a := &analysis{
-		view:  rpc.View{Names: &rpc.Names{Limit: in.memory.Names()}, Unwrap: j.keys.Contexts, AllOperations: sessions != nil},
+		view:  rpc.View{Names: &rpc.Names{Limit: in.memory.Names()}, Unwrap: j.keys.Contexts},
 		notes: j.notes, match: match, join: join, sessions: sessions,
 	}
 	var r recorder
