@@ -17,6 +17,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/internal/digits"
 	"github.com/rpcrdma/toolkit/internal/mutate/holds"
@@ -109,18 +110,23 @@ func alike(t *testing.T, e *Encoder, v *rpc.View) bool {
 		room[i] = byte(i)
 	}
 	before := room[:v.Tx.XID%900]
+	full := append(new(Encoder).any(nil, v), '}')
+	check := func(how string, short []byte) {
+		if !bytes.Equal(short[:len(before)], before) {
+			t.Fatal("what was there before has changed")
+		}
+		if short = short[len(before):]; !bytes.Equal(short, full) {
+			t.Errorf("%s: %s\nwant %s", how, short, full)
+		}
+	}
+	if moving, ok := e.moving(before, v); ok {
+		check("moving", moving)
+	}
 	short, ok := e.usual(before, v)
-	if !ok {
-		return false
+	if ok {
+		check("usual", short)
 	}
-	if !bytes.Equal(short[:len(before)], before) {
-		t.Fatal("what was there before has changed")
-	}
-	short = short[len(before):]
-	if full := append(new(Encoder).any(nil, v), '}'); !bytes.Equal(short, full) {
-		t.Errorf("%s\nwant %s", short, full)
-	}
-	return true
+	return ok
 }
 
 // TestUsual writes the transactions of all captures in both ways.
@@ -194,6 +200,182 @@ func TestUsualFiles(t *testing.T) {
 	t.Logf("%d of %d transactions are usual", usual, all)
 	if usual < all/2 {
 		t.Error("too few")
+	}
+}
+
+// TestMoving writes the transactions of captures in both ways, and changes their numbers, chunks and files.
+func TestMoving(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 7))
+	number := func() uint64 { return random.Uint64() >> (random.Uint32() % 64) }
+	moving, all := 0, 0
+	for _, name := range []string{"rocev2-nfs3-bulk.pcap.zst", "rocev2-nfs42-basic.pcap.zst", "rocev2-nfs41-recall.pcap", "iwarp-nfs40-basic.pcap.zst", "kerberos/rocev2-nfs3-krb5i.pcap.zst"} {
+		r, err := capture.Open([]string{filepath.Join("..", "..", "samples", name)}, capture.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var e Encoder
+		v := rpc.View{Names: &rpc.Names{}}
+		d := decode.New(decode.Options{}, func(tx *transaction.Transaction) {
+			v.Set(tx)
+			if f := v.File(); f != nil {
+				holds.ChangeFile(random, f)
+			}
+			if p, ok := tx.Phases(); ok && random.IntN(3) > 0 {
+				tx.NewQuiet(&p)
+				tx.Blame.Quiet = random.IntN(2) == 0
+				if random.IntN(10) == 0 {
+					tx.Blame.Quiet, tx.Blame.Shares[transaction.PhaseServer][rdma.Cause(1+random.IntN(rdma.NumCauses-1))] = false, 1
+				}
+			}
+			change(random, tx, number)
+			all++
+			full := append(new(Encoder).any(nil, &v), '}')
+			b, ok := e.moving([]byte("before"), &v)
+			if ok {
+				moving++
+				if string(b) != "before"+string(full) {
+					t.Fatalf("%s\nwant %s", b, full)
+				}
+			} else if string(b) != "before" {
+				t.Fatalf("%s", b)
+			}
+			if !json.Valid(full) {
+				t.Fatalf("%s", full)
+			}
+			v.Learn()
+		})
+		if err := d.Run(r); err != nil {
+			t.Fatal(err)
+		}
+		r.Close()
+	}
+	t.Logf("%d of %d transactions", moving, all)
+	if moving < all/3 {
+		t.Error("too few")
+	}
+}
+
+// change changes the numbers of some transactions.
+func change(random *rand.Rand, tx *transaction.Transaction, number func() uint64) {
+	if random.IntN(3) == 0 {
+		return
+	}
+	tx.XID, tx.Call.Last.Number, tx.Reply.Last.Number = uint32(number()), 1+number()/2, 1+number()/2
+	tx.Call.Bytes, tx.Reply.Bytes = number(), number()
+	some := func(d uint64) time.Duration { return time.Duration(d>>1) * time.Duration(random.IntN(2)) }
+	tx.Credits, tx.Slots = some(number()), some(number())
+	if random.IntN(20) == 0 {
+		tx.Credits = -tx.Credits
+	}
+	tx.Times.Ack.Time = tx.Reply.Last.Time + int64(number()>>30)
+	tx.Reply.Invalidates, tx.Reply.Handle = random.IntN(2) == 0, uint32(number())
+	if random.IntN(2) == 0 {
+		tx.Reads, tx.Writes, tx.ReadBytes, tx.WriteBytes = random.IntN(3), random.IntN(3), number(), number()
+	}
+	segment := func() rpcrdma.Segment {
+		return rpcrdma.Segment{Handle: uint32(number()), Length: uint32(number()), Offset: number()}
+	}
+	for _, m := range []*transaction.Message{&tx.Call, &tx.Reply} {
+		if m.Transport && !m.Header.Plain() {
+			h := &m.Header
+			h.Credits, h.Reads, h.Writes, h.HasReply, h.Reply = uint32(random.IntN(9)), nil, nil, random.IntN(2) == 0, nil
+			for range random.IntN(4) {
+				h.Reads = append(h.Reads, rpcrdma.ReadSegment{Position: uint32(random.IntN(2) * 4000), Segment: segment()})
+			}
+			for range random.IntN(3) {
+				c := rpcrdma.WriteChunk{}
+				for range random.IntN(10) {
+					c = append(c, segment())
+				}
+				h.Writes = append(h.Writes, c)
+			}
+			for range random.IntN(4) {
+				h.Reply = append(h.Reply, segment())
+			}
+		}
+	}
+}
+
+// TestFrames writes the types of all pairs of headers, with the longest credits.
+func TestFrames(t *testing.T) {
+	var types []rpcrdma.Type
+	for i := range rpcrdma.Type(1000) {
+		if i.String() != "" {
+			types = append(types, i)
+		}
+	}
+	var e Encoder
+	message := func(of rpcrdma.Type) *transaction.Message {
+		m := &transaction.Message{Transport: true, Last: rdma.Ref{Number: 1}}
+		m.Header.Type, m.Header.Credits, m.Header.Length = of, 1<<32-1, 100
+		return m
+	}
+	none := &transaction.Message{Last: rdma.Ref{Number: 1}}
+	for _, a := range types {
+		for _, b := range types {
+			for _, pair := range [][2]*transaction.Message{{message(a), message(b)}, {message(a), none}, {none, message(b)}, {none, none}} {
+				k, want := e.frames(pair[0], pair[1]), framing(nil, pair[0], pair[1])
+				if k == nil || string(k.text[:k.size]) != string(want) {
+					t.Fatalf("%+v, want %s", k, want)
+				}
+			}
+		}
+	}
+	if len(types) < 5 {
+		t.Errorf("%d types", len(types))
+	}
+	cut, unknown := message(types[0]), message(1<<30)
+	cut.Header.Cut, cut.Header.Length = true, 4
+	for _, m := range []*transaction.Message{cut, unknown, message(1 << 31)} {
+		if e.frames(m, none) != nil || e.frames(none, m) != nil {
+			t.Errorf("%+v", m.Header)
+		}
+	}
+}
+
+// TestMovingRoom writes an object with as many segments as it may have, of the longest numbers, into room that is no larger than it asks for.
+func TestMovingRoom(t *testing.T) {
+	var e Encoder
+	longest := 0
+	var opt decode.Options
+	holds.Each(t, traffic.Apply(1, nil), opt, func(v *rpc.View) {
+		h := &v.Tx.Call.Header
+		if h.Plain() {
+			return
+		}
+		h.Reads, h.Writes, h.Reply, h.HasReply = nil, nil, nil, false
+		for len(h.Reads) < 100 {
+			h.Reads = append(h.Reads, rpcrdma.ReadSegment{Position: 1<<32 - 1 - uint32(len(h.Reads)), Segment: rpcrdma.Segment{Handle: 1<<32 - 1, Length: 1<<32 - 1, Offset: 1<<64 - 1}})
+		}
+		full := append(new(Encoder).any(nil, v), '}')
+		b, ok := e.moving(make([]byte, 0), v)
+		if !ok {
+			return
+		}
+		if !bytes.Equal(b, full) {
+			t.Fatalf("%s\nwant %s", b, full)
+		}
+		longest = max(longest, len(b))
+	})
+	if longest < 8000 {
+		t.Errorf("%d bytes", longest)
+	}
+}
+
+// TestEncoderAllocations writes each transaction of captures twice: the second time nothing is allocated, whatever it is.
+func TestEncoderAllocations(t *testing.T) {
+	for which := range traffic.Count() {
+		var e Encoder
+		var b []byte
+		holds.Each(t, traffic.Apply(uint8(which), nil), decode.Options{}, func(v *rpc.View) {
+			if len(v.Tx.Notes) > 0 {
+				return // these are put together
+			}
+			b = e.Append(b[:0], v)
+			if n := testing.AllocsPerRun(5, func() { b = e.Append(b[:0], v) }); n != 0 {
+				t.Errorf("%v allocations: %s", n, b)
+			}
+		})
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/rpcrdma/toolkit/analyze/compound"
 	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
@@ -32,7 +33,12 @@ type Encoder struct {
 	path     []byte
 	said     [64]said
 	called   [64]called
+	kinds    compound.Kinds
+	listed   [compound.Most]listed
 	shapes   [512]shape
+	fronts   [256]front
+	framed   [16]framed
+	phases   transaction.Phases // of moving
 	spelt    [64]spelt
 	head     head
 }
@@ -55,6 +61,12 @@ type called struct {
 	text             []byte
 }
 
+// listed is what was written about a COMPOUND of a kind, likewise.
+type listed struct {
+	stamp uint64 // of the compound.Kind
+	text  []byte
+}
+
 // spelt is a file handle, and how it is written, with the quotation mark behind it.
 type spelt struct{ handle, text []byte }
 
@@ -62,7 +74,9 @@ type spelt struct{ handle, text []byte }
 func (e *Encoder) Append(b []byte, v *rpc.View) []byte {
 	b, ok := e.usual(b, v)
 	if !ok {
-		b = append(e.any(b, v), '}')
+		if b, ok = e.moving(b, v); !ok {
+			b = append(e.any(b, v), '}')
+		}
 	}
 	return b
 }
@@ -136,6 +150,14 @@ func (e *Encoder) ends(b []byte, tx *transaction.Transaction) []byte {
 
 // operation appends what was called.
 func (e *Encoder) operation(b []byte, v *rpc.View) []byte {
+	if k := e.kinds.Of(v); k != nil {
+		x := &e.listed[k.Slot]
+		if x.stamp != k.Stamp {
+			minor, _ := v.MinorVersion()
+			*x = listed{k.Stamp, operations(x.text[:0], v, v.Steps(), minor, true)}
+		}
+		return append(b, x.text...)
+	}
 	ops := v.Steps()
 	minor, isCompound := v.MinorVersion()
 	if v.Procedure == nil || len(ops) > 0 || isCompound {
@@ -213,16 +235,21 @@ func wire(b []byte, tx *transaction.Transaction) []byte {
 
 // transport appends the headers of the messages, the RDMA operations, and the key of what follows.
 func transport(b []byte, tx *transaction.Transaction) []byte {
-	b = str(b, `,"call_type":`, tx.Call.TypeName())
-	b = str(b, `,"reply_type":`, tx.Reply.TypeName())
-	b = num(b, `,"credits_requested":`, uint64(tx.Call.Credits()))
-	b = num(b, `,"credits_granted":`, uint64(tx.Reply.Credits()))
+	b = framing(b, &tx.Call, &tx.Reply)
 	b = chunks(b, tx)
 	b = num(b, `,"rdma_reads":`, uint64(tx.Reads))
 	b = num(b, `,"rdma_read_bytes":`, tx.ReadBytes)
 	b = num(b, `,"rdma_writes":`, uint64(tx.Writes))
 	b = num(b, `,"rdma_write_bytes":`, tx.WriteBytes)
 	return append(b, `,"call_bytes":`...)
+}
+
+// framing appends what the headers of the messages say of themselves.
+func framing(b []byte, call, reply *transaction.Message) []byte {
+	b = str(b, `,"call_type":`, call.TypeName())
+	b = str(b, `,"reply_type":`, reply.TypeName())
+	b = num(b, `,"credits_requested":`, uint64(call.Credits()))
+	return num(b, `,"credits_granted":`, uint64(reply.Credits()))
 }
 
 // notes appends the notes of a transaction as sentences, then their codes.
@@ -288,12 +315,7 @@ func lost(b []byte, tx *transaction.Transaction) []byte {
 	if tx.Blame == nil {
 		return append(b, `,"lost_ns":null`...)
 	}
-	var any time.Duration
-	for ph := range tx.Blame.Shares {
-		s := &tx.Blame.Shares[ph]
-		any |= s[rdma.CauseNotReady] | s[rdma.CauseRecovery] | s[rdma.CauseCongestion] | s[rdma.CauseReadSlot] | s[rdma.CauseUnknown]
-	}
-	if any == 0 {
+	if lossless(tx.Blame) {
 		return append(b, nothingLost...)
 	}
 	b = append(b, `,"lost_ns":`...)
@@ -331,6 +353,19 @@ func lost(b []byte, tx *transaction.Transaction) []byte {
 		b = append(b, '}')
 	}
 	return append(b, '}')
+}
+
+// lossless reports whether nothing was lost.
+func lossless(b *transaction.Blame) bool {
+	if b.Quiet {
+		return true
+	}
+	var any time.Duration
+	for ph := range b.Shares {
+		s := &b.Shares[ph]
+		any |= s[rdma.CauseNotReady] | s[rdma.CauseRecovery] | s[rdma.CauseCongestion] | s[rdma.CauseReadSlot] | s[rdma.CauseUnknown]
+	}
+	return any == 0
 }
 
 // What most transactions have at their end.
@@ -408,8 +443,7 @@ func appendReads(b []byte, key string, m *transaction.Message) []byte {
 			if ci > 0 {
 				b = append(b, ',')
 			}
-			b = append(b, `{"position":`...)
-			b = strconv.AppendUint(b, uint64(c.Position), 10)
+			b = num(b, `{"position":`, uint64(c.Position))
 			b = append(b, `,"segments":[`...)
 			for i := range c.Segments {
 				if i > 0 {
@@ -457,12 +491,9 @@ func segments(b []byte, c rpcrdma.WriteChunk) []byte {
 }
 
 func segment(b []byte, s rpcrdma.Segment) []byte {
-	b = append(b, `{"handle":`...)
-	b = strconv.AppendUint(b, uint64(s.Handle), 10)
-	b = append(b, `,"length":`...)
-	b = strconv.AppendUint(b, uint64(s.Length), 10)
-	b = append(b, `,"offset":`...)
-	b = strconv.AppendUint(b, s.Offset, 10)
+	b = num(b, `{"handle":`, uint64(s.Handle))
+	b = num(b, `,"length":`, uint64(s.Length))
+	b = num(b, `,"offset":`, s.Offset)
 	return append(b, '}')
 }
 

@@ -20,22 +20,60 @@ import (
 // shape is the piece of a procedure, a connection and a status, and of messages of such headers and lengths: from "connection" to
 // the key of the server's time. The last eight digits of the numbers of both packets are written into it.
 type shape struct {
+	origin
+	headers
+	asked, answered packet // the last packets of the call and the reply
+	text            []byte
+}
+
+// origin is what follows from a connection, what was called, and how that ended.
+type origin struct {
 	procedure        *xdr.Procedure
+	kind             uint64 // stamp of the compound.Kind; 0: no COMPOUND
 	program, version uint32
 	settled          *rdma.Connection // the connection, if it does not change
 	from             rdma.Side
 	back             bool
-	headers
-	status          string
-	done            bool   // the procedure succeeded, see rpc.View.Done
-	asked, answered packet // the last packets of the call and the reply
-	text            []byte
+	done             bool // the procedure succeeded, see rpc.View.Done
+	status           string
 
 	// The connection, if it may change.
 	id     int
 	fabric rdma.Fabric
 	first  int64
 	ends   [2]rdma.End
+}
+
+// is reports whether a transaction has it.
+func (k *origin) is(v *rpc.View, kind uint64) bool {
+	tx, c := v.Tx, v.Tx.Connection
+	return k.procedure == v.Procedure && k.kind == kind && k.program == tx.Program && k.version == tx.Version && k.from == tx.From && k.back == tx.Backward &&
+		(k.settled == c && c.Settled || k.of(c)) && (k.done && v.Done() || k.status == v.Status())
+}
+
+// of reports whether it is of a connection.
+func (k *origin) of(c *rdma.Connection) bool {
+	return k.id == c.ID && k.fabric == c.Fabric && k.first == c.First.Time && k.ends[0].Is(&c.Ends[0]) && k.ends[1].Is(&c.Ends[1])
+}
+
+// set takes that of a transaction.
+func (k *origin) set(v *rpc.View, kind uint64) {
+	tx, c := v.Tx, v.Tx.Connection
+	*k = origin{
+		procedure: v.Procedure, kind: kind, program: tx.Program, version: tx.Version, from: tx.From, back: tx.Backward, status: v.Status(), done: v.Done(),
+		id: c.ID, fabric: c.Fabric, first: c.First.Time, ends: c.Ends,
+	}
+	if c.Settled {
+		k.settled = c
+	}
+}
+
+// from appends what all with an origin have in common, from the connection to the status, and the key of what follows.
+func (e *Encoder) from(b []byte, v *rpc.View, status string) []byte {
+	b = e.parties(b, v.Tx)
+	b = e.operation(b, v)
+	b = str(b, `,"status":`, status)
+	return append(b, callFrame...)
 }
 
 // headers is what the headers of a call and a reply without chunks differ in, and the lengths of the messages.
@@ -383,41 +421,43 @@ func (k *placed) write(p *rpc.Place, handle []byte) {
 	k.dir, k.dirRest = [len(k.dir)]byte(dir[:]), [len(k.dirRest)]byte(dir[len(k.dir):])
 }
 
-// shape returns the shape of a transaction, or nil for a COMPOUND.
+// shape returns the shape of a transaction; nil for a COMPOUND whose operations are not kept.
 func (e *Encoder) shape(v *rpc.View) *shape {
 	tx, c := v.Tx, v.Tx.Connection
 	call, reply := &tx.Call, &tx.Reply
-	i := uint(2*c.ID) + 5*uint(tx.Procedure) + 16*uint(call.Bytes/4) + 64*uint(reply.Bytes/4)
+	procedure, kind, ok := e.kind(v)
+	if !ok {
+		return nil
+	}
+	i := uint(2*c.ID) + 5*procedure + 16*uint(call.Bytes/4) + 64*uint(reply.Bytes/4)
 	if tx.Backward {
 		i++
 	}
 	k := &e.shapes[i%uint(len(e.shapes))]
-	if k.procedure != v.Procedure || k.program != tx.Program || k.version != tx.Version || k.from != tx.From || k.back != tx.Backward ||
-		(k.settled != c || !c.Settled) && !k.of(c) || !k.is(call, reply) || !k.asked.has(call.Last.Number) || !k.answered.has(reply.Last.Number) || !(k.done && v.Done()) && k.status != v.Status() {
-		return e.write(k, v)
+	if !k.headers.is(call, reply) || !k.asked.has(call.Last.Number) || !k.answered.has(reply.Last.Number) || !k.origin.is(v, kind) {
+		e.write(k, v, kind)
 	}
 	return k
 }
 
-// write makes a shape; nil if the procedure consists of operations.
-func (e *Encoder) write(k *shape, v *rpc.View) *shape {
-	if _, compound := v.MinorVersion(); compound || len(v.Steps()) > 0 {
-		return nil
+// kind returns a number that most procedures and kinds of COMPOUNDs have for themselves, and the stamp of a COMPOUND; false for one that
+// has none.
+func (e *Encoder) kind(v *rpc.View) (procedure uint, stamp uint64, ok bool) {
+	if k := e.kinds.Of(v); k != nil {
+		return uint(k.Slot), k.Stamp, true
 	}
-	tx, c := v.Tx, v.Tx.Connection
+	_, is := v.MinorVersion()
+	return uint(v.Tx.Procedure), 0, !is && len(v.Steps()) == 0
+}
+
+// write makes a shape.
+func (e *Encoder) write(k *shape, v *rpc.View, kind uint64) {
+	tx := v.Tx
 	call, reply := &tx.Call, &tx.Reply
-	*k = shape{
-		procedure: v.Procedure, program: tx.Program, version: tx.Version, from: tx.From, back: tx.Backward, status: v.Status(), done: v.Done(),
-		headers: headers{call.Header.Type, reply.Header.Type, call.Header.Credits, reply.Header.Credits, call.Bytes, reply.Bytes},
-		id:      c.ID, fabric: c.Fabric, first: c.First.Time, ends: c.Ends, text: k.text[:0],
-	}
-	if c.Settled {
-		k.settled = c
-	}
-	b := e.parties(k.text, tx)
-	b = e.operation(b, v)
-	b = str(b, `,"status":`, k.status)
-	b = num(b, callFrame, call.Last.Number)
+	k.origin.set(v, kind)
+	k.headers = headers{call.Header.Type, reply.Header.Type, call.Header.Credits, reply.Header.Credits, call.Bytes, reply.Bytes}
+	b := e.from(k.text[:0], v, k.status)
+	b = digits.Append(b, call.Last.Number)
 	k.asked = newPacket(call.Last.Number, len(b), behindCall)
 	b = num(b, replyFrame, reply.Last.Number)
 	k.answered = newPacket(reply.Last.Number, len(b), behindReply)
@@ -425,10 +465,4 @@ func (e *Encoder) write(k *shape, v *rpc.View) *shape {
 	b = digits.Append(b, call.Bytes)
 	b = num(b, `,"reply_bytes":`, reply.Bytes)
 	k.text = append(b, `,"retransmits":0`+inOnePacket...)
-	return k
-}
-
-// of reports whether a shape is of a connection.
-func (k *shape) of(c *rdma.Connection) bool {
-	return k.id == c.ID && k.fabric == c.Fabric && k.first == c.First.Time && k.ends[0].Is(&c.Ends[0]) && k.ends[1].Is(&c.Ends[1])
 }

@@ -55,7 +55,6 @@ func New(opt Options) *Pass {
 	}
 	p.check = check.New(opt.Check, func(*check.Finding) {})
 	p.view.Names = &rpc.Names{Limit: opt.Names}
-	p.view.AllOperations = true // sessions ask for them
 	dec := opt.Decode
 	dec.Concurrent = false // check wants one goroutine
 	dec.Observer = p.report.Observer()

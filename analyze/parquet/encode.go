@@ -2,9 +2,9 @@ package parquet
 
 import (
 	"net/netip"
-	"time"
 	"unicode/utf8"
 
+	"github.com/rpcrdma/toolkit/analyze/compound"
 	"github.com/rpcrdma/toolkit/analyze/parquet/column"
 	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/rdma"
@@ -27,13 +27,21 @@ type encoder struct {
 	size   int // bytes of the row, about
 
 	parties   [64]party
-	last      *party   // that of partyRows
-	alike     likeness // that of usualRows
+	last      *party // that of partyRows
 	partyRows int
-	usualRows int
 	bareRows  int // see flushBare
 	places    [rpc.Places]placed
-	calls     [32]called
+	calls     [32]procedure
+	kinds     compound.Kinds
+	compounds [compound.Most]operated
+
+	// The bunches: rows of the page that have begun before this one, and how many of these have been appended to the columns of each.
+	begun   int
+	done    [bunches]int
+	calling calling
+	framing framing
+	acked   bool
+	phases  transaction.Phases
 }
 
 // maxKept is how many bytes of a name are kept room for: what one hostile message made grow is
@@ -57,27 +65,43 @@ func (e *encoder) encode(v *rpc.View) int {
 		e.any(v)
 	}
 	e.file(v)
+	e.begun++
 	return e.size
 }
 
-// called is a procedure that consists of no operations, and where its name was written.
-type called struct {
+// procedure is one that consists of no operations, and where its name was written.
+type procedure struct {
 	*xdr.Procedure
 	procedure, operation, group column.Mark
+}
+
+// operated is a COMPOUND of a kind, and where what it consists of was written.
+type operated struct {
+	stamp                       uint64 // of the compound.Kind
+	procedure, operation, group column.Mark
+	names, statuses             column.Marks
 }
 
 // called appends what was called.
 func (e *encoder) called(v *rpc.View) {
 	c := e.rows
-	if v.Procedure == nil || len(v.Steps()) > 0 {
+	if k := e.kinds.Of(v); k != nil {
+		e.compound(v, k)
+		return
+	}
+	if list := v.Steps(); v.Procedure == nil || len(list) > 0 {
 		c.procedure.Add(v.ProcedureName())
 		c.operation.Add(e.listing(v))
 		c.group.Add(v.OperationGroup())
+		if len(list) > 0 {
+			e.own(bunchListed)
+			e.list(list)
+		}
 		return
 	}
 	k := &e.calls[v.Tx.Procedure%uint32(len(e.calls))]
 	if k.Procedure != v.Procedure {
-		*k = called{Procedure: v.Procedure}
+		*k = procedure{Procedure: v.Procedure}
 	}
 	if !c.procedure.Again(&k.procedure) {
 		c.procedure.AddTextMarked(k.Name, &k.procedure)
@@ -90,42 +114,77 @@ func (e *encoder) called(v *rpc.View) {
 	}
 }
 
+// compound appends what a COMPOUND of a kind consists of.
+func (e *encoder) compound(v *rpc.View, kind *compound.Kind) {
+	c := e.rows
+	k := &e.compounds[kind.Slot]
+	if k.stamp != kind.Stamp {
+		*k = operated{stamp: kind.Stamp, names: k.names, statuses: k.statuses} // for their room
+		k.names.Forget()
+		k.statuses.Forget()
+	}
+	if !c.procedure.Again(&k.procedure) {
+		c.procedure.AddTextMarked(v.ProcedureName(), &k.procedure)
+	}
+	if !c.operation.Again(&k.operation) {
+		c.operation.AddTextMarked(e.listing(v), &k.operation)
+	}
+	if !c.group.Again(&k.group) {
+		c.group.AddTextMarked(v.OperationGroup(), &k.group)
+	}
+	e.own(bunchListed)
+	list, o := v.Steps(), &c.operations
+	if !kind.Ended {
+		e.list(list)
+		return
+	}
+	e.size += listSize * len(list)
+	o.List(len(list))
+	if !o.op.AllAgain(&k.names) {
+		k.names.Forget()
+		for i := range list {
+			o.op.AddNext(list[i].Name, &k.names)
+		}
+	}
+	o.status.List(len(list))
+	if !o.status.AllAgain(&k.statuses) {
+		k.statuses.Forget()
+		for i := range list {
+			o.status.AddNext(list[i].Status, &k.statuses)
+		}
+	}
+}
+
 // any appends what usual counts.
 func (e *encoder) any(v *rpc.View) {
 	tx, c := v.Tx, e.rows
-	e.flushUsual()
-	c.program.Add(v.ProgramName())
-	c.version.Add(int64(tx.Version))
-	if minor, ok := v.MinorVersion(); ok {
-		c.minor.add(int64(minor))
-	} else {
-		c.minor.null()
-	}
-	e.compound(v)
-	c.gss.addOr(v.Wrapped())
-	frame(c.callFrame, tx.Call.Last)
-	frame(c.replyFrame, tx.Reply.Last)
-	c.callType.Add(tx.Call.TypeName())
-	c.replyType.Add(tx.Reply.TypeName())
-	c.requested.Add(int64(tx.Call.Credits()))
-	c.granted.Add(int64(tx.Reply.Credits()))
+	e.call(v)
+	e.frame(framing{tx.Call.TypeName(), tx.Reply.TypeName(), tx.Call.Credits(), tx.Reply.Credits()})
 	e.chunks(tx)
-	c.rdmaReads.Add(int64(tx.Reads))
-	c.readBytes.Add(int64(tx.ReadBytes))
-	c.rdmaWrites.Add(int64(tx.Writes))
-	c.writeBytes.Add(int64(tx.WriteBytes))
+	if tx.Reads|tx.Writes != 0 || tx.ReadBytes|tx.WriteBytes != 0 {
+		e.own(bunchTransfers)
+		c.rdmaReads.Add(int64(tx.Reads))
+		c.readBytes.Add(int64(tx.ReadBytes))
+		c.rdmaWrites.Add(int64(tx.Writes))
+		c.writeBytes.Add(int64(tx.WriteBytes))
+	}
 	c.callBytes.Add(int64(tx.Call.Bytes))
 	c.replyBytes.Add(int64(tx.Reply.Bytes))
-	c.again.Add(int64(tx.Retransmits))
 	if tx.Reply.Invalidates {
+		e.own(bunchInvalidated)
 		c.invalidated.add(int64(tx.Reply.Handle))
-	} else {
-		c.invalidated.null()
+	}
+	if w := v.Wrapped(); w != "" || tx.Retransmits != 0 || tx.Credits|tx.Slots != 0 || tx.State != transaction.Complete || len(tx.Notes) > 0 {
+		e.own(bunchUnusual)
+		c.gss.addOr(w)
+		c.again.Add(int64(tx.Retransmits))
+		c.creditWait.Add(int64(tx.Credits))
+		c.slotWait.Add(int64(tx.Slots))
+		c.state.Add(tx.State.String())
+		e.notes(tx.Notes)
 	}
 	e.latency(tx)
 	e.blame(tx)
-	c.state.Add(tx.State.String())
-	e.notes(tx.Notes)
 }
 
 func frame(c optionalInt, r rdma.Ref) {
@@ -144,13 +203,12 @@ func again(i int, begins, continues byte) byte {
 	return continues
 }
 
-func (e *encoder) compound(v *rpc.View) {
+// listSize is how many bytes an operation takes, about.
+const listSize = 16
+
+// list appends the operations of a COMPOUND.
+func (e *encoder) list(list []rpc.Step) {
 	c := &e.operations
-	list := v.Steps()
-	if len(list) == 0 {
-		c.Null(0, 0)
-		c.status.null()
-	}
 	for i := range list {
 		o, rep := &list[i], again(i, 0, 1)
 		c.Value(rep)
@@ -162,30 +220,29 @@ func (e *encoder) compound(v *rpc.View) {
 			c.status.Add(o.Status)
 		}
 	}
-	e.size += 16 * len(list)
+	e.size += listSize * len(list)
 }
 
 func (e *encoder) chunks(tx *transaction.Transaction) {
 	c := e.rows
-	e.readChunks(&c.reads, &tx.Call)
-	e.writeChunks(&c.writes, &tx.Call)
-	e.replyChunk(&c.reply, &tx.Call)
-	e.writeChunks(&c.written, &tx.Reply)
-	e.replyChunk(&c.writtenReply, &tx.Reply)
-	e.readChunks(&c.replyReads, &tx.Reply)
+	if m := &tx.Call; m.Transport && !m.Header.Plain() {
+		e.readChunks(bunchReads, &c.reads, m)
+		e.writeChunks(bunchWrites, &c.writes, m)
+		e.replyChunk(bunchReply, &c.reply, m)
+	}
+	if m := &tx.Reply; m.Transport && !m.Header.Plain() {
+		e.writeChunks(bunchWritten, &c.written, m)
+		e.replyChunk(bunchWrittenReply, &c.writtenReply, m)
+		e.readChunks(bunchReplyReads, &c.replyReads, m)
+	}
 }
 
-func (e *encoder) readChunks(c *readChunks, m *transaction.Message) {
-	if !m.Transport || len(m.Header.Reads) == 0 && len(m.Header.Call) == 0 {
-		c.Null(0, 0)
-		c.segments.Null(0, 0)
-		return
-	}
+func (e *encoder) readChunks(g bunch, c *readChunks, m *transaction.Message) {
 	list := m.Header.ReadChunks()
 	if len(list) == 0 {
-		c.Null(0, 0)
-		c.segments.Null(0, 0)
+		return
 	}
+	e.own(g)
 	for i := range list {
 		x, rep := &list[i], again(i, 0, 1)
 		c.Value(rep)
@@ -201,11 +258,11 @@ func (e *encoder) readChunks(c *readChunks, m *transaction.Message) {
 	}
 }
 
-func (e *encoder) writeChunks(c *ranges, m *transaction.Message) {
-	if !m.Transport || len(m.Header.Writes) == 0 {
-		c.Null(0, 0)
+func (e *encoder) writeChunks(g bunch, c *ranges, m *transaction.Message) {
+	if len(m.Header.Writes) == 0 {
 		return
 	}
+	e.own(g)
 	for i, x := range m.Header.Writes {
 		rep := again(i, 0, 1)
 		if len(x) == 0 {
@@ -220,11 +277,11 @@ func (e *encoder) writeChunks(c *ranges, m *transaction.Message) {
 }
 
 // replyChunk writes the segments of a Reply chunk: null if there is none, an empty list if it has none.
-func (e *encoder) replyChunk(c *ranges, m *transaction.Message) {
-	if !m.Transport || !m.Header.HasReply {
-		c.Null(0, 0)
+func (e *encoder) replyChunk(g bunch, c *ranges, m *transaction.Message) {
+	if !m.Header.HasReply {
 		return
 	}
+	e.own(g)
 	x := m.Header.Reply
 	if len(x) == 0 {
 		c.Null(0, 1)
@@ -249,47 +306,58 @@ const (
 )
 
 func (e *encoder) latency(tx *transaction.Transaction) {
-	c := &e.rows.latency
-	p, ok := tx.Phases()
-	if !ok {
+	c, p := &e.rows.latency, &e.phases
+	if ok := tx.SetPhases(p); !ok {
+		e.own(bunchSeen)
+		e.own(bunchPhases)
+		frame(e.callFrame, tx.Call.Last)
+		frame(e.replyFrame, tx.Reply.Last)
 		c.null()
-		e.ack.null()
+		e.ack(-1)
 		return
 	}
-	c.Value(0)
-	for i, d := range [...]time.Duration{p.CallTransfer, p.ArgumentPull, p.PullWait, p.Server, p.ResultPush, p.ReplyTransfer, p.Total} {
-		c.list[i].Add(int64(d))
+	e.callFrame.Add(int64(tx.Call.Last.Number))
+	e.replyFrame.Add(int64(tx.Reply.Last.Number))
+	if p.CallTransfer|p.ArgumentPull|p.PullWait|p.ResultPush|p.ReplyTransfer != 0 {
+		e.own(bunchPhases)
+		c.list[0].Add(int64(p.CallTransfer))
+		c.list[1].Add(int64(p.ArgumentPull))
+		c.list[2].Add(int64(p.PullWait))
+		c.list[4].Add(int64(p.ResultPush))
+		c.list[5].Add(int64(p.ReplyTransfer))
 	}
-	if p.Ack >= 0 {
-		e.ack.add(int64(p.Ack))
-	} else {
-		e.ack.null()
-	}
+	c.list[server].Add(int64(p.Server))
+	c.list[whole].Add(int64(p.Total))
+	e.ack(p.Ack)
 }
 
 // lostCauses lists the causes that have columns, in the order of these; the total follows.
 var lostCauses = [...]rdma.Cause{rdma.CauseNotReady, rdma.CauseRecovery, rdma.CauseCongestion, rdma.CauseReadSlot, rdma.CauseUnknown}
 
 func (e *encoder) blame(tx *transaction.Transaction) {
-	c := &e.lost
-	e.creditWait.Add(int64(tx.Credits))
-	e.slotWait.Add(int64(tx.Slots))
+	c := &e.rows.lost
 	if tx.Blame == nil {
+		e.own(bunchLost)
 		c.null()
 		return
 	}
-	c.Value(0)
 	if tx.Blame.Quiet {
-		for _, x := range c.list {
-			x.Add(0)
-		}
 		return
 	}
-	sum := int64(0)
+	var of [len(lostCauses)]int64
+	sum, any := int64(0), int64(0)
 	for i, cause := range lostCauses {
-		d := int64(tx.Blame.Of(cause))
+		of[i] = int64(tx.Blame.Of(cause))
+		sum += of[i]
+		any |= of[i]
+	}
+	if any == 0 {
+		return
+	}
+	e.own(bunchLost)
+	c.Value(0)
+	for i, d := range of {
 		c.list[i].Add(d)
-		sum += d
 	}
 	c.list[len(lostCauses)].Add(sum)
 }

@@ -1,17 +1,17 @@
 package parquet
 
 import (
+	"time"
+
 	"github.com/rpcrdma/toolkit/analyze/parquet/column"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
-	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
-// Most columns have the same value in many rows, one after the other. They are in groups: what follows from the
-// connection, and what follows from a usual transaction, which is one with messages of one packet without chunks, of which
-// nothing was lost. A third one is what most files lack. Rows with the same values are counted for each group, and appended to
-// its columns together: before another row, and before a page ends.
+// Most columns have the same value in many rows, one after the other. They are in bunches: what follows from the
+// connection, what else is the same for most rows (see bunch), and what most files lack. Rows with the same values are counted for
+// each bunch, and appended to its columns together: before another row, and before a page ends.
 
 // party is the values of a connection in one direction.
 type party struct {
@@ -71,16 +71,134 @@ func (e *encoder) flushParty() {
 	c.direction.Repeat(direction, n)
 }
 
-// likeness is the values that usual transactions may differ in.
-type likeness struct {
+// bunch is columns with a value that they have in most rows: a fixed one, or that of the row before.
+type bunch uint8
+
+const (
+	bunchCalled       bunch = iota // program, version, minor version: as before
+	bunchFramed                    // types of the headers, and credits: as before
+	bunchListed                    // the operations of a COMPOUND: none
+	bunchReads                     // chunks: none
+	bunchWrites                    //
+	bunchReply                     //
+	bunchWritten                   //
+	bunchWrittenReply              //
+	bunchReplyReads                //
+	bunchTransfers                 // RDMA operations: none
+	bunchInvalidated               // null
+	bunchUnusual                   // what bad luck and RPCSEC_GSS are told by: nothing of it
+	bunchSeen                      // that both messages were seen, and in that order: they were
+	bunchPhases                    // all but those of calm transactions: 0
+	bunchLost                      // nothing
+	bunchAcked                     // whether the reply was acknowledged: as before
+	bunches
+)
+
+// calling is the values of bunchCalled.
+type calling struct {
 	program        string
-	version        uint32
-	call, reply    rpcrdma.Type
-	asked, granted uint32
-	acked          bool
+	version, minor uint32
+	compound       bool
 }
 
-// usual counts a row of a usual transaction, and appends what else it has up to its file; false for all others.
+// framing is the values of bunchFramed.
+type framing struct {
+	call, reply    string
+	asked, granted uint32
+}
+
+// fill appends the rows of a bunch that were only counted. Those are all before this one that have not been appended.
+func (e *encoder) fill(g bunch) {
+	n := e.begun - e.done[g]
+	if n > 0 {
+		e.done[g] = e.begun
+		e.repeat(g, n)
+	}
+}
+
+// own is called before a bunch gets values of this row that are not those of most rows.
+func (e *encoder) own(g bunch) {
+	e.fill(g)
+	e.done[g]++
+}
+
+// repeat appends that many rows of a bunch.
+func (e *encoder) repeat(g bunch, n int) {
+	c := e.rows
+	none := func(r *ranges) { r.Nulls(n) }
+	noReads := func(r *readChunks) {
+		r.Nulls(n)
+		r.segments.Nulls(n)
+	}
+	zero := func(list ...*column.Ints) {
+		for _, i := range list {
+			i.Repeat(0, n)
+		}
+	}
+	switch g {
+	case bunchCalled:
+		c.program.Repeat(e.calling.program, n)
+		c.version.Repeat(int64(e.calling.version), n)
+		if e.calling.compound {
+			c.minor.Values(n)
+			c.minor.Repeat(int64(e.calling.minor), n)
+		} else {
+			c.minor.Nulls(n)
+		}
+	case bunchFramed:
+		c.callType.Repeat(e.framing.call, n)
+		c.replyType.Repeat(e.framing.reply, n)
+		c.requested.Repeat(int64(e.framing.asked), n)
+		c.granted.Repeat(int64(e.framing.granted), n)
+	case bunchListed:
+		c.operations.Nulls(n)
+		c.operations.status.Nulls(n)
+	case bunchReads:
+		noReads(&c.reads)
+	case bunchWrites:
+		none(&c.writes)
+	case bunchReply:
+		none(&c.reply)
+	case bunchWritten:
+		none(&c.written)
+	case bunchWrittenReply:
+		none(&c.writtenReply)
+	case bunchReplyReads:
+		noReads(&c.replyReads)
+	case bunchTransfers:
+		zero(c.rdmaReads, c.readBytes, c.rdmaWrites, c.writeBytes)
+	case bunchInvalidated:
+		c.invalidated.Nulls(n)
+	case bunchUnusual:
+		c.gss.Nulls(n)
+		zero(c.again, c.creditWait, c.slotWait)
+		c.state.Repeat(transaction.Complete.String(), n)
+		c.notes.Nulls(n)
+		c.codes.Nulls(n)
+	case bunchSeen:
+		c.callFrame.Values(n)
+		c.replyFrame.Values(n)
+		c.latency.Values(n)
+	case bunchPhases:
+		for i, x := range c.latency.list {
+			if i != server && i != whole {
+				zero(x)
+			}
+		}
+	case bunchLost:
+		c.lost.Values(n)
+		zero(c.lost.list...)
+	case bunchAcked:
+		if e.acked {
+			c.ack.Values(n)
+		} else {
+			c.ack.Nulls(n)
+		}
+	}
+}
+
+// usual appends a row of a usual transaction up to its file: one with messages of one packet without chunks, of which nothing was lost.
+// It is false for all others.
 func (e *encoder) usual(v *rpc.View) bool {
 	tx, c := v.Tx, e.rows
 	call, reply := &tx.Call, &tx.Reply
@@ -88,88 +206,59 @@ func (e *encoder) usual(v *rpc.View) bool {
 	switch {
 	case !ok || tx.Blame == nil || reply.Invalidates || !call.Chunkless() || !reply.Chunkless(),
 		call.Header.Type.String() == "" || reply.Header.Type.String() == "",
-		v.Program == nil || v.Procedure == nil || len(v.Steps()) > 0 || v.Wrapped() != "":
+		v.Program == nil || v.Procedure == nil || v.Wrapped() != "":
 		return false
 	}
-	if _, compound := v.MinorVersion(); compound {
-		return false
-	}
-	x := likeness{v.Program.Name, tx.Version, call.Header.Type, reply.Header.Type, call.Header.Credits, reply.Header.Credits, false}
-	acked := tx.Acked()
-	x.acked = acked >= 0
-	if x != e.alike {
-		e.flushUsual()
-		e.alike = x
-	}
-	e.usualRows++
+	e.call(v)
+	e.frame(framing{call.Header.Type.String(), reply.Header.Type.String(), call.Header.Credits, reply.Header.Credits})
+	e.ack(tx.Acked())
 	c.callFrame.Add(int64(call.Last.Number))
 	c.replyFrame.Add(int64(reply.Last.Number))
 	c.callBytes.Add(int64(call.Bytes))
 	c.replyBytes.Add(int64(reply.Bytes))
 	c.latency.list[server].Add(int64(took))
 	c.latency.list[whole].Add(int64(took))
-	if x.acked {
-		c.ack.Add(int64(acked))
-	}
 	return true
 }
 
-// flushUsual appends the rows of usual transactions.
-func (e *encoder) flushUsual() {
-	n, x, c := e.usualRows, &e.alike, e.rows
-	if n == 0 {
-		return
+// call counts a row of what was called.
+func (e *encoder) call(v *rpc.View) {
+	x := calling{program: v.ProgramName(), version: v.Tx.Version}
+	x.minor, x.compound = v.MinorVersion()
+	if x != e.calling {
+		e.fill(bunchCalled)
+		e.calling = x
 	}
-	e.usualRows = 0
-	c.program.Repeat(x.program, n)
-	c.version.Repeat(int64(x.version), n)
-	c.minor.Nulls(n)
-	c.operations.Nulls(n)
-	c.operations.status.Nulls(n)
-	c.gss.Nulls(n)
-	c.callFrame.Values(n)
-	c.replyFrame.Values(n)
-	c.callType.Repeat(x.call.String(), n)
-	c.replyType.Repeat(x.reply.String(), n)
-	c.requested.Repeat(int64(x.asked), n)
-	c.granted.Repeat(int64(x.granted), n)
-	for _, r := range [...]*readChunks{&c.reads, &c.replyReads} {
-		r.Nulls(n)
-		r.segments.Nulls(n)
+}
+
+// frame counts a row of such headers.
+func (e *encoder) frame(x framing) {
+	if x != e.framing {
+		e.fill(bunchFramed)
+		e.framing = x
 	}
-	for _, r := range [...]*ranges{&c.writes, &c.written, &c.reply, &c.writtenReply} {
-		r.Nulls(n)
+}
+
+// ack appends how long after the reply its acknowledgement came; not if that is negative.
+func (e *encoder) ack(after time.Duration) {
+	if is := after >= 0; is != e.acked {
+		e.fill(bunchAcked)
+		e.acked = is
 	}
-	for _, i := range [...]*column.Ints{c.rdmaReads, c.readBytes, c.rdmaWrites, c.writeBytes, c.again, c.creditWait, c.slotWait} {
-		i.Repeat(0, n)
+	if after >= 0 {
+		e.rows.ack.Add(int64(after))
 	}
-	c.invalidated.Nulls(n)
-	c.latency.Values(n)
-	if x.acked {
-		c.ack.Values(n)
-	} else {
-		c.ack.Nulls(n)
-	}
-	for i, x := range c.latency.list {
-		if i != server && i != whole {
-			x.Repeat(0, n)
-		}
-	}
-	c.lost.Values(n)
-	for _, x := range c.lost.list {
-		x.Repeat(0, n)
-	}
-	c.state.Repeat(transaction.Complete.String(), n)
-	c.notes.Nulls(n)
-	c.codes.Nulls(n)
 }
 
 // flush appends the rows that were only counted.
 func (e *encoder) flush() {
 	e.flushParty()
-	e.flushUsual()
+	for g := range bunches {
+		e.fill(g)
+	}
 	e.flushBare()
+	e.begun, e.done = 0, [bunches]int{}
 }
 
 // drop forgets them.
-func (e *encoder) drop() { e.partyRows, e.usualRows, e.bareRows = 0, 0, 0 }
+func (e *encoder) drop() { e.partyRows, e.bareRows, e.begun, e.done = 0, 0, 0, [bunches]int{} }

@@ -5,6 +5,7 @@ package parquet
 import (
 	"io"
 	"maps"
+	"runtime"
 
 	"github.com/klauspost/compress/zstd"
 	pq "github.com/parquet-go/parquet-go"
@@ -70,7 +71,7 @@ func newWriter(w io.Writer, metadata map[string]string, s *shape, group int) *Wr
 		Metadata: m, CreatedBy: createdBy + " version (build )", Rows: maxGroupRows, Bytes: group,
 		// With small groups pages are small, too: all columns together have one of them in memory.
 		PageRows: min(max(group>>10, 512), 8192), PageBytes: min(max(group/4, 64<<10), 1<<20),
-		Dictionary: int(s.dictionary), Codec: small.codec,
+		Dictionary: int(s.dictionary), Codec: small.codec, Concurrent: s == &usual && runtime.GOMAXPROCS(0) > 1,
 	})
 	x := &Writer{w: f, enc: encoder{rows: rows}}
 	f.BeforePage(x.enc.flush)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -37,6 +38,14 @@ func TestRowsEqualNDJSON(t *testing.T) {
 			var out bytes.Buffer
 			w := NewWriter(&out, map[string]string{"rpcrdma.host": "h"})
 			each(t, file, func(v *rpc.View) {
+				switch tx := v.Tx; len(want) % 13 {
+				case 3:
+					tx.Credits = 5
+				case 6:
+					tx.Slots = 1 << 40
+				case 7:
+					tx.Retransmits++
+				}
 				want = append(want, string(json.Append(nil, v)))
 				if err := w.Add(v); err != nil {
 					t.Fatal(err)
@@ -65,6 +74,81 @@ func TestRowsEqualNDJSON(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestNull looks for texts of optional columns that are not null, but empty.
+func TestNull(t *testing.T) {
+	var out bytes.Buffer
+	w := NewWriter(&out, nil)
+	each(t, filepath.Join(samples, "rocev2-nfs42-basic.pcap.zst"), func(v *rpc.View) {
+		if err := w.Add(v); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f, err := pq.OpenFile(bytes.NewReader(out.Bytes()), int64(out.Len()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range [][]string{{"operations", "list", "element", "status"}, {"gss"}, {"file", "stable"}} {
+		leaf, ok := f.Schema().Lookup(path...)
+		if !ok {
+			t.Fatal(path)
+		}
+		nulls := 0
+		for _, g := range f.RowGroups() {
+			pages := g.ColumnChunks()[leaf.ColumnIndex].Pages()
+			for {
+				p, err := pages.ReadPage()
+				if err != nil {
+					break
+				}
+				values := make([]pq.Value, p.NumValues())
+				n, _ := p.Values().ReadValues(values)
+				for _, v := range values[:n] {
+					if v.IsNull() {
+						nulls++
+					} else if len(v.ByteArray()) == 0 {
+						t.Fatalf("%v: an empty text", path)
+					}
+				}
+			}
+			pages.Close()
+		}
+		if nulls == 0 {
+			t.Errorf("%v: nothing is null", path)
+		}
+	}
+}
+
+// TestReset begins another file where one ends in the middle of a page.
+func TestReset(t *testing.T) {
+	var fresh, again bytes.Buffer
+	a, b := NewWriter(&fresh, nil), NewWriter(&again, nil)
+	n := 0
+	each(t, filepath.Join(samples, "rocev2-nfs42-basic.pcap.zst"), func(v *rpc.View) {
+		if n++; n == 100 {
+			b.Reset(&again)
+		}
+		if err := b.Add(v); err != nil {
+			t.Fatal(err)
+		}
+		if n >= 100 {
+			if err := a.Add(v); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+	for _, w := range []*Writer{a, b} {
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !bytes.Equal(fresh.Bytes(), again.Bytes()) {
+		t.Errorf("%d and %d bytes, which differ", fresh.Len(), again.Len())
 	}
 }
 
@@ -242,5 +326,36 @@ func TestMetadata(t *testing.T) {
 	}
 	if f.NumRows() != 0 {
 		t.Errorf("%d rows in an empty file", f.NumRows())
+	}
+}
+
+// TestConcurrentWriter writes pages concurrently if there are processors for it, and memory.
+func TestConcurrentWriter(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	var files [4]bytes.Buffer
+	for i := range files {
+		runtime.GOMAXPROCS(1 + i%2)
+		w := NewWriter(&files[i], nil)
+		if i >= 2 {
+			w = NewSmallWriter(&files[i], nil, 1<<20)
+		}
+		if got, want := w.w.Concurrent(), i == 1; got != want {
+			t.Errorf("writer %d: concurrent %t", i, got)
+		}
+		for range 3 {
+			each(t, filepath.Join(samples, "rocev2-nfs42-basic.pcap.zst"), func(v *rpc.View) {
+				if err := w.Add(v); err != nil {
+					t.Fatal(err)
+				}
+			})
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := 0; i < len(files); i += 2 {
+		if !bytes.Equal(files[i].Bytes(), files[i+1].Bytes()) || files[i].Len() == 0 {
+			t.Errorf("files of %d and %d bytes", files[i].Len(), files[i+1].Len())
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rpcrdma/toolkit/analyze/compound"
 	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
@@ -73,9 +74,12 @@ type Lister struct {
 	chunks []byte
 	tail   line
 	calls  [64]call
+	kinds  compound.Kinds
+	lists  [compound.Most]list
 	kept   [64]prepared
-	failed outcome // of the last failure
-	other  line    // what of a call that calls does not keep
+	failed outcome    // of the last failure
+	other  line       // what of a call that calls and lists do not keep
+	whole  [1024]byte // what a row is about, before it is shortened
 }
 
 // call is what was written about the program and the procedure of a call that consists of no operations, with the spaces
@@ -83,6 +87,12 @@ type Lister struct {
 type call struct {
 	procedure        *xdr.Procedure
 	program, version uint32
+	line
+}
+
+// list is what was written about the program and the operations of a COMPOUND, likewise.
+type list struct {
+	stamp uint64 // of the compound.Kind
 	line
 }
 
@@ -202,14 +212,17 @@ func (s *Lister) time(b []byte, tx *transaction.Transaction) ([]byte, int) {
 }
 
 // called returns program and operation in their columns. They are the same for all calls of a procedure that consists of
-// no operations.
+// no operations, and for all COMPOUNDs of a kind.
 func (s *Lister) called(v *rpc.View) *line {
 	tx := v.Tx
-	_, compound := v.MinorVersion()
-	if compound || s.Color || v.Procedure == nil || !tx.Named || len(v.Steps()) > 0 {
-		s.other = line{b: s.other.b[:0]}
-		s.what(&s.other, v)
-		return &s.other
+	if s.Color || v.Procedure == nil || !tx.Named {
+		return s.uncalled(v)
+	}
+	if k := s.kinds.Of(v); k != nil {
+		return s.listed(v, k)
+	}
+	if _, is := v.MinorVersion(); is || len(v.Steps()) > 0 {
+		return s.uncalled(v)
 	}
 	k := &s.calls[tx.Procedure%uint32(len(s.calls))]
 	if k.procedure != v.Procedure || k.program != tx.Program || k.version != tx.Version {
@@ -217,6 +230,23 @@ func (s *Lister) called(v *rpc.View) *line {
 		s.what(&k.line, v)
 	}
 	return &k.line
+}
+
+// uncalled is called for a call of which that is not kept.
+func (s *Lister) uncalled(v *rpc.View) *line {
+	s.other = line{b: s.other.b[:0]}
+	s.what(&s.other, v)
+	return &s.other
+}
+
+// listed is called for a COMPOUND of a kind.
+func (s *Lister) listed(v *rpc.View, k *compound.Kind) *line {
+	l := &s.lists[k.Slot]
+	if l.stamp != k.Stamp {
+		*l = list{k.Stamp, line{b: l.b[:0]}}
+		s.what(&l.line, v)
+	}
+	return &l.line
 }
 
 // what writes program and operation.

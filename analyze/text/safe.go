@@ -1,6 +1,7 @@
 package text
 
 import (
+	"encoding/binary"
 	"unicode/utf8"
 
 	"github.com/mattn/go-runewidth"
@@ -44,9 +45,21 @@ func shorten(b []byte, start, width, limit int) ([]byte, int) {
 	if width <= limit || limit < 3 {
 		return b, width
 	}
+	head, tail := sides(limit)
 	s := b[start:]
-	head := (limit - 1) / 3
-	tail := limit - 1 - head
+	if end := len(s) - tail; ascii(s[:head+1]) && ascii(s[end-1:]) { // most names: each byte is a column
+		b = append(b, ellipsis[1:]...) // room in case only two bytes are removed
+		s = b[start:]
+		copy(s[head+len(ellipsis):], s[end:end+tail])
+		copy(s[head:], ellipsis)
+		return b[:start+limit-1+len(ellipsis)], limit
+	}
+	return shortenRunes(b, start, head, tail)
+}
+
+// shortenRunes is shorten for text of any characters, of which so many columns are to remain on both sides.
+func shortenRunes(b []byte, start, head, tail int) ([]byte, int) {
+	s := b[start:]
 	// The head.
 	from, w := 0, 0
 	for from < len(s) {
@@ -73,6 +86,25 @@ func shorten(b []byte, start, width, limit int) ([]byte, int) {
 	copy(s[from+len(ellipsis):], s[to:to+rest])
 	copy(s[from:], ellipsis)
 	return b[:start+from+len(ellipsis)+rest], w + 1 + tw
+}
+
+// sides is how many columns are kept of both sides of what is shortened.
+func sides(limit int) (head, tail int) {
+	head = (limit - 1) / 3
+	return head, limit - 1 - head
+}
+
+// ascii looks at eight bytes at a time.
+func ascii(s []byte) bool {
+	const highs = 0x8080808080808080
+	all, n := uint64(0), len(s)
+	for i := 0; i+8 <= n; i += 8 {
+		all |= binary.LittleEndian.Uint64(s[i:])
+	}
+	for i := n &^ 7; i < n; i++ {
+		all |= uint64(s[i])
+	}
+	return all&highs == 0
 }
 
 func columns(r rune) int {

@@ -1,6 +1,8 @@
 package text
 
 import (
+	"bytes"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"unicode"
@@ -51,6 +53,40 @@ func TestShorten(t *testing.T) {
 		if got := string(b[2:]); got != c.want || w != runewidth.StringWidth(got) {
 			t.Errorf("%q in %d: %q (%d columns), want %q", c.in, c.limit, got, w, c.want)
 		}
+	}
+}
+
+// TestShortenPlain compares the way of text whose sides are ASCII with that of all text.
+func TestShortenPlain(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	parts := []string{"a", "bc", "some-name", "é", "ファ", "e\u0301", "/"}
+	short := 0
+	for range 50_000 {
+		var s []byte
+		for range random.IntN(40) {
+			part := parts[random.IntN(len(parts))]
+			if random.IntN(3) > 0 {
+				part = parts[random.IntN(3)]
+			}
+			s = append(s, part...)
+		}
+		before := "ü " // not looked at
+		b, width := Safe([]byte(before), s)
+		limit := 3 + random.IntN(60)
+		if width <= limit {
+			continue
+		}
+		head, tail := sides(limit)
+		want, columns := shortenRunes(bytes.Clone(b), len(before), head, tail)
+		if ascii(s) {
+			short++
+		}
+		if got, n := shorten(b, len(before), width, limit); string(got) != string(want) || n != columns {
+			t.Fatalf("%q in %d columns: %q of %d, want %q of %d", s, limit, got, n, want, columns)
+		}
+	}
+	if short < 300 {
+		t.Errorf("%d are ASCII", short)
 	}
 }
 

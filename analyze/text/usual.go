@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/rpcrdma/toolkit/analyze/compound"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
@@ -18,6 +19,7 @@ import (
 // and the latency: there are zeros and spaces in their places.
 type prepared struct {
 	procedure        *xdr.Procedure
+	kind             uint64 // stamp of the compound.Kind; 0: no COMPOUND
 	program, version uint32
 	from             rdma.Side
 	settled          *rdma.Connection // the connection, if it does not change
@@ -34,7 +36,8 @@ type place struct {
 	stamp uint64 // of the rpc.Place
 	size  uint8  // of text; notKept if it has no room there, or something has to be escaped
 	known bool   // it has a path
-	first [54]byte
+	plain bool   // nothing has to be escaped
+	first [53]byte
 	rest  [64]byte
 }
 
@@ -43,18 +46,18 @@ const notKept = 255
 
 const (
 	timeWidth = len("05:33:11.644754 ")
-	noChunks  = len("- ") // in front of the latency
-	lineRoom  = 256       // bytes of a line up to the latency
+	maxChunks = 64  // bytes
+	lineRoom  = 256 // bytes of a line up to the latency
 	// maxLine is how many bytes usual writes at most: a place is copied as a whole.
 	maxLine = lineRoom + 128
 )
 
-// usual appends the line of a usual transaction as any does; false for all others. Usual is a call over RDMA without chunks
-// and marks, listed with the time of day and without colors, about a file that fits.
+// usual appends the line of a usual transaction as any does; false for all others. Usual is a call without marks, listed with
+// the time of day and without colors, about a file that needs no escapes.
 func (s *Lister) usual(b []byte, v *rpc.View) ([]byte, bool) {
 	tx := v.Tx
 	if s.Color || s.Name != nil || s.Width < 0 || s.Clock.Format.Style != TimeOfDay || s.Clock.Format.Nano ||
-		tx.State != transaction.Complete || tx.Retransmits|len(tx.Notes) != 0 || !tx.Chunkless() && !chunkless(tx) || v.Procedure == nil {
+		tx.State != transaction.Complete || tx.Retransmits|len(tx.Notes) != 0 || v.Procedure == nil {
 		return b, false
 	}
 	latency, size, ok := short(uint64(max(rdma.Between(tx.Call.First.Time, tx.Reply.Last.Time), 0)))
@@ -62,8 +65,13 @@ func (s *Lister) usual(b []byte, v *rpc.View) ([]byte, bool) {
 	if !ok || f == nil || f.Handle == nil {
 		return b, false
 	}
-	p, k := s.place(v.Names, f.Handle), s.prepared(v)
-	if p == nil || k == nil {
+	where := v.Names.Place(f.Handle)
+	if where == nil {
+		return b, false
+	}
+	p, k := s.place(where, f.Handle), s.prepared(v)
+	chunks, ok := s.offered(tx)
+	if k == nil || !ok {
 		return b, false
 	}
 	outcome := &success
@@ -78,21 +86,43 @@ func (s *Lister) usual(b []byte, v *rpc.View) ([]byte, bool) {
 	}
 	line := (*[maxLine]byte)(b[at : at+maxLine])
 	k.copy(line)
-	if !p.put(line[k.file:], int(k.end)-int(k.file), f) {
-		return b, false
+	end := int(k.end) + 1 - len(chunks)
+	if end-1-int(k.file) < leastFile {
+		return b[:at], false
+	}
+	if !p.put(line[k.file:], end-int(k.file), f) {
+		if !s.cut(line[k.file:], end-1-int(k.file), p, where.Path, f) {
+			return b[:at], false
+		}
+		end += len(ellipsis) - 1
+		line[end-1] = ' '
 	}
 	s.Clock.put((*[timeWidth]byte)(line[:]), tx.Call.First.Time)
 	binary.BigEndian.PutUint64(line[k.xid:], digits.HexWord(tx.XID))
-	end := line[k.end:] // a place may have been longer than its column
-	binary.LittleEndian.PutUint16(end, '-'|' '<<8)
-	binary.LittleEndian.PutUint64(end[noChunks:], latency)
-	binary.LittleEndian.PutUint64(end[noChunks+size:], outcome.text)
-	return b[:at+int(k.end)+noChunks+size+1+outcome.size], true
+	if len(chunks) == 1 {
+		line[end] = chunks[0]
+	} else {
+		copy(line[end:], chunks)
+	}
+	behind := line[end+len(chunks):] // a place may have been longer than its column
+	behind[0] = ' '
+	binary.LittleEndian.PutUint64(behind[1:], latency)
+	binary.LittleEndian.PutUint64(behind[1+size:], outcome.text)
+	return b[:at+end+len(chunks)+1+size+1+outcome.size], true
 }
 
-// chunkless reports of a transaction that does not say so by itself whether its messages were seen, and its call has no chunks.
-func chunkless(tx *transaction.Transaction) bool {
-	return tx.Call.Seen() && tx.Reply.Seen() && tx.Call.Transport && tx.Call.Header.Plain()
+var noChunks = []byte("-")
+
+// offered returns the chunks of a call as Chunks writes them; false if that is long, or a message was not seen.
+func (s *Lister) offered(tx *transaction.Transaction) ([]byte, bool) {
+	if tx.Chunkless() {
+		return noChunks, true
+	}
+	if !tx.Call.Seen() || !tx.Reply.Seen() {
+		return nil, false
+	}
+	s.chunks = Chunks(s.chunks[:0], tx)
+	return s.chunks, len(s.chunks) <= maxChunks
 }
 
 // outcome is a status as ShortStatus writes it, with a space before: up to seven characters, the first the lowest.
@@ -132,6 +162,9 @@ func (k *prepared) copy(line *[maxLine]byte) {
 // put writes what a transaction is about where there are so many spaces; false if that does not fit, or has to be escaped. Behind
 // them it may write a part of what there is room for in a place.
 func (p *place) put(d []byte, room int, f *rpc.File) bool {
+	if p.size == notKept || p.known && int(p.size)+len(f.Name) >= room {
+		return false
+	}
 	at := 0
 	if p.known || len(f.Name) == 0 {
 		p.copy(d)
@@ -176,50 +209,90 @@ func putExtent(d []byte, f *rpc.File) bool {
 	return len(extent) < len(d) && copy(d, extent) > 0
 }
 
-// place returns how a file is written; nil if that is not kept.
-func (s *Lister) place(names *rpc.Names, handle []byte) *place {
-	p := names.Place(handle)
-	if p == nil {
-		return nil
+// cut writes what a transaction is about as subject does if it has to be shortened to so many columns; false if it has to be
+// escaped, or does not fit.
+func (s *Lister) cut(d []byte, limit int, p *place, path []byte, f *rpc.File) bool {
+	room := s.whole[:len(s.whole)-cutRoom]
+	n := copy(room, path)
+	if !p.plain || n == 0 && len(f.Name) == 0 || n+len(f.Name)+len(f.To) > len(room)-len("/ -> ") {
+		return false
 	}
+	if n > 0 && f.Name != nil {
+		room[n] = '/'
+		n++
+	}
+	if !printable.Put(room[n:], f.Name) {
+		return false
+	}
+	n += len(f.Name)
+	if f.To != nil {
+		n += copy(room[n:], " -> ")
+		if f.HasRange || !printable.Put(room[n:], f.To) {
+			return false
+		}
+		n += len(f.To)
+	}
+	var space [64]byte
+	extent := space[:0]
+	if f.HasRange {
+		extent = appendRange(append(extent, ' '), f)
+		if limit -= len(extent); limit < 8 {
+			return false
+		}
+	}
+	if n <= limit {
+		return false
+	}
+	head, tail := sides(limit)
+	if limit > cutRoom {
+		return false
+	}
+	*(*[cutRoom / 2]byte)(d) = [cutRoom / 2]byte(s.whole[:])
+	copy(d[head:], ellipsis)
+	d = d[head+len(ellipsis):]
+	*(*[cutRoom]byte)(d) = [cutRoom]byte(s.whole[n-tail:])
+	copy(d[tail:], extent)
+	return true
+}
+
+// cutRoom is how many columns cut leaves at most.
+const cutRoom = 64
+
+// place returns how a file is written.
+func (s *Lister) place(p *rpc.Place, handle []byte) *place {
 	k := &s.places[uint(p.Slot)%rpc.Places]
 	if k.stamp != p.Stamp {
 		k.write(p, handle)
-	}
-	if k.size == notKept {
-		return nil
 	}
 	return k
 }
 
 func (k *place) write(p *rpc.Place, handle []byte) {
 	k.stamp, k.size, k.known = p.Stamp, notKept, len(p.Path) > 0
-	var room [len(k.first) + len(k.rest)]byte
-	for i := range room {
-		room[i] = ' '
-	}
+	room := [len(k.first) + len(k.rest)]byte([]byte(blanks + blanks))
 	if !k.known {
-		k.size = uint8(len(Handle(room[:0], handle)))
-	} else if printable.Put(room[:], p.Path) {
-		k.size = uint8(len(p.Path))
+		k.size, k.plain = uint8(len(Handle(room[:0], handle))), true
+	} else if k.plain = printable.Plain(p.Path); k.plain && len(p.Path) <= len(room) {
+		k.size = uint8(copy(room[:], p.Path))
 	}
 	k.first, k.rest = [len(k.first)]byte(room[:]), [len(k.rest)]byte(room[len(k.first):])
 }
 
-// prepared returns the line; nil if it has less room for the file than each file gets, or the transaction is not one of RDMA.
+// prepared returns the line; nil if it has less room for the file than each file gets.
 func (s *Lister) prepared(v *rpc.View) *prepared {
 	tx := v.Tx
 	c := tx.Connection
-	k := &s.kept[(4*uint(c.ID)+uint(tx.Procedure))%uint(len(s.kept))]
-	if k.procedure == v.Procedure && k.program == tx.Program && k.version == tx.Version && k.from == tx.From && k.width == s.hosts.width && k.line == s.Width &&
+	procedure, kind, list := tx.Procedure, uint64(0), (*compound.Kind)(nil)
+	if list = s.kinds.Of(v); list != nil {
+		procedure, kind = 7*uint32(list.Slot), list.Stamp
+	}
+	k := &s.kept[(4*uint(c.ID)+uint(procedure))%uint(len(s.kept))]
+	if k.procedure == v.Procedure && k.kind == kind && k.program == tx.Program && k.version == tx.Version && k.from == tx.From && k.width == s.hosts.width && k.line == s.Width &&
 		(k.settled == c && c.Settled || k.of(c)) {
 		return k
 	}
-	if !v.Usual() && v.Args() == nil {
+	if _, is := v.MinorVersion(); list == nil && (is || !v.Usual() && v.Args() == nil) {
 		return nil // it may be a COMPOUND
-	}
-	if _, compound := v.MinorVersion(); compound || c.Fabric == rdma.TCP || c.Fabric == rdma.UDP {
-		return nil
 	}
 	hosts := s.hosts.pair(s.Name, tx.Client().Addr, tx.Server().Addr, c.ID)
 	called := s.called(v)
@@ -235,14 +308,14 @@ func (s *Lister) prepared(v *rpc.View) *prepared {
 	if end == 0 {
 		end = defaultWidth
 	}
-	end -= 1 + statusWidth + latencyWidth + noChunks
+	end -= 1 + statusWidth + latencyWidth + len("- ")
 	k.procedure = nil
 	if file != l.col || end-1-l.col < leastFile || end >= lineRoom {
 		return nil
 	}
 	l.pad(end)
 	k.text, k.more = [128]byte(room[:]), [lineRoom - 128]byte(room[128:])
-	k.procedure, k.program, k.version, k.from, k.ends = v.Procedure, tx.Program, tx.Version, tx.From, [2]netip.Addr{c.Ends[0].Addr, c.Ends[1].Addr}
+	k.procedure, k.kind, k.program, k.version, k.from, k.ends = v.Procedure, kind, tx.Program, tx.Version, tx.From, [2]netip.Addr{c.Ends[0].Addr, c.Ends[1].Addr}
 	k.width, k.line, k.xid, k.file, k.end = s.hosts.width, s.Width, uint8(xid), uint8(file), uint8(end)
 	if k.settled = nil; c.Settled {
 		k.settled = c
@@ -252,7 +325,7 @@ func (s *Lister) prepared(v *rpc.View) *prepared {
 
 // of reports whether a line is of the hosts of a connection.
 func (k *prepared) of(c *rdma.Connection) bool {
-	return k.ends[0] == c.Ends[0].Addr && k.ends[1] == c.Ends[1].Addr && c.Fabric != rdma.TCP && c.Fabric != rdma.UDP
+	return k.ends[0] == c.Ends[0].Addr && k.ends[1] == c.Ends[1].Addr
 }
 
 // scale is how durations of one range are written: as four digits of a multiple of what they are rounded to.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rpcrdma/toolkit/analyze/compound"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
@@ -21,6 +22,12 @@ func detached(detach bool) (opt decode.Options) {
 	return opt
 }
 
+// fully writes a line in the way of all rows, without what is known of COMPOUNDs.
+func fully(l *Lister, v *rpc.View) []byte {
+	l.kinds = compound.Kinds{}
+	return l.any(nil, v)
+}
+
 // TestUsual writes the transactions of all captures in both ways, with lines of several widths.
 func TestUsual(t *testing.T) {
 	usual, all := 0, 0
@@ -29,7 +36,7 @@ func TestUsual(t *testing.T) {
 			short, full := Lister{Width: width}, Lister{Width: width}
 			holds.Each(t, traffic.Apply(uint8(i), nil), detached(width%2 == 0), func(v *rpc.View) {
 				all++
-				want := string(full.any(nil, v))
+				want := string(fully(&full, v))
 				if b, ok := short.usual(nil, v); ok {
 					usual++
 					if string(b) != want {
@@ -47,31 +54,49 @@ func TestUsual(t *testing.T) {
 	}
 }
 
-// TestUsualFiles changes what the transactions of a capture are about.
+// TestUsualFiles changes what the transactions of captures are about.
 func TestUsualFiles(t *testing.T) {
-	usual, all := 0, 0
-	for _, width := range []int{0, 70, 100, 137, 160, 250} {
-		short, full := Lister{Width: width}, Lister{Width: width}
-		random := rand.New(rand.NewPCG(uint64(width), 7))
-		each(t, "rocev2-nfs3-meta.pcap.zst", func(v *rpc.View) {
-			if f := v.File(); f != nil {
-				holds.ChangeFile(random, f)
-			}
-			all++
-			want := string(full.any(nil, v))
-			b, ok := short.usual([]byte("before"), v)
-			if ok {
+	usual, all, cut, chunks, compounds := 0, 0, 0, 0, 0
+	long := bytes.Repeat([]byte("long-name"), 30)
+	for _, name := range []string{"rocev2-nfs3-meta.pcap.zst", "rocev2-nfs42-basic.pcap.zst", "rocev2-nfs41-mixed-load.pcap.zst", "iwarp-nfs40-basic.pcap.zst"} {
+		for _, width := range []int{0, 70, 100, 102, 105, 108, 111, 114, 137, 160, 250} {
+			short, full := Lister{Width: width}, Lister{Width: width}
+			random := rand.New(rand.NewPCG(uint64(width), 7))
+			each(t, name, func(v *rpc.View) {
+				if f := v.File(); f != nil {
+					if holds.ChangeFile(random, f); all%5 == 0 {
+						f.Name, f.To = long[:random.IntN(len(long))], nil
+					}
+				}
+				if all++; all%11 == 0 && !v.Tx.Chunkless() {
+					v.Tx.Reply.Last.Number = 0 // as if it was still in flight
+				}
+				want := string(fully(&full, v))
+				b, ok := short.usual([]byte("before"), v)
+				if !ok {
+					b = short.any(b, v)
+				}
+				if string(b) != "before"+want {
+					t.Errorf("width %d:\n%s, want\n%s", width, b, want)
+				}
+				if !ok {
+					return
+				}
 				usual++
-			} else {
-				b = short.any(b, v)
-			}
-			if string(b) != "before"+want {
-				t.Errorf("width %d:\n%s, want\n%s", width, b, want)
-			}
-		})
+				if strings.Contains(want, ellipsis) {
+					cut++
+				}
+				if !v.Tx.Chunkless() {
+					chunks++
+				}
+				if _, is := v.MinorVersion(); is {
+					compounds++
+				}
+			})
+		}
 	}
-	t.Logf("%d of %d lines are usual", usual, all)
-	if usual < all/5 {
+	t.Logf("%d of %d lines are usual: %d shortened, %d with chunks, %d COMPOUNDs", usual, all, cut, chunks, compounds)
+	if usual < all/5 || cut < usual/20 || chunks < usual/20 || compounds < usual/5 {
 		t.Error("too few")
 	}
 }
@@ -85,7 +110,7 @@ func FuzzUsual(f *testing.F) {
 	f.Fuzz(func(t *testing.T, which, width uint8, program []byte) {
 		short, full := Lister{Width: int(width)}, Lister{Width: int(width)}
 		holds.Each(t, traffic.Apply(which, program), detached(width%2 == 0), func(v *rpc.View) {
-			b, want := short.Append(nil, v), full.any(nil, v)
+			b, want := short.Append(nil, v), fully(&full, v)
 			if string(b) != string(want) {
 				t.Fatalf("%s\nwant %s", b, want)
 			}
@@ -134,6 +159,9 @@ func TestPlace(t *testing.T) {
 				handle := []byte("handle")
 				k.write(&rpc.Place{Stamp: 1, Path: long[:n]}, handle)
 				if k.size == notKept {
+					if n <= len(k.first)+len(k.rest) || k.put(nil, 1000, &f) {
+						t.Fatalf("%d bytes", n)
+					}
 					continue
 				}
 				want := string(long[:n])
@@ -163,6 +191,54 @@ func TestPlace(t *testing.T) {
 	}
 	if fits < 500 {
 		t.Errorf("%d fit", fits)
+	}
+}
+
+// TestCut writes paths of all lengths, with names and ranges behind them, into columns of several widths, if they are too long for these.
+func TestCut(t *testing.T) {
+	long := bytes.Repeat([]byte("path/of/some-file.of.a length "), 40)
+	cut := 0
+	for n := range 1100 {
+		for _, limit := range []int{16, 17, 35, 64, 65, 80} {
+			for _, f := range []rpc.File{{}, {Name: []byte("n")}, {Name: long[:20]}, {Name: []byte{}}, {HasRange: true, Count: 4096}, {HasRange: true, Offset: 1<<60 + 1, Count: 1<<60 + 1}, {Name: long[:33], HasRange: true, Offset: 1, Count: 5}, {Name: []byte("a"), To: []byte("b")}, {To: long[:70]}, {Name: []byte("\x1b")}, {To: []byte("\\")}, {To: []byte("b"), HasRange: true}} {
+				var s Lister
+				var k place
+				k.write(&rpc.Place{Stamp: 1, Path: long[:n]}, []byte("handle"))
+				text := bytes.Clone(long[:n])
+				if n > 0 && f.Name != nil {
+					text = append(text, '/')
+				}
+				text = append(text, f.Name...)
+				if f.To != nil {
+					text = append(append(text, " -> "...), f.To...)
+				}
+				extent, left := []byte(nil), limit
+				if f.HasRange {
+					extent = appendRange([]byte(" "), &f)
+					left -= len(extent)
+				}
+				d := bytes.Repeat([]byte{'#'}, maxLine)
+				ok := s.cut(d, limit, &k, long[:n], &f)
+				plain := !bytes.ContainsAny(text, "\x1b\\") && (f.To == nil || !f.HasRange)
+				if n+len(f.Name)+len(f.To) < 900 {
+					if may := plain && left >= 8 && left <= 64 && len(text) > left && (n > 0 || len(f.Name) > 0); ok != may {
+						t.Fatalf("%d bytes, limit %d, %+v: %t", n, limit, f, ok)
+					}
+				}
+				if !ok {
+					continue
+				}
+				cut++
+				head, tail := sides(left)
+				want, width := shortenRunes(text, 0, head, tail)
+				if want = append(want, extent...); width+len(extent) != limit || !bytes.HasPrefix(d, want) {
+					t.Fatalf("%d bytes, limit %d: %q, want %q", n, limit, d, want)
+				}
+			}
+		}
+	}
+	if cut < 10000 {
+		t.Errorf("%d are cut", cut)
 	}
 }
 

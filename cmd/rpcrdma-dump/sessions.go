@@ -62,7 +62,7 @@ func (o *sessionsOptions) run(cmd *cobra.Command, s *cli.Streams, args []string)
 	if err != nil {
 		return err
 	}
-	v := rpc.View{Names: &rpc.Names{Limit: o.memory.Names()}, Unwrap: j.keys.Contexts, AllOperations: true}
+	v := rpc.View{Names: &rpc.Names{Limit: o.memory.Names()}, Unwrap: j.keys.Contexts}
 	r := session.New(j.keys.Peek())
 	r.Limit(o.memory.Scale(session.DefaultMemory))
 	opt := o.decoder()

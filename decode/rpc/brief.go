@@ -27,8 +27,7 @@ type Brief struct {
 	trail   follower
 	steps   []Step
 
-	// For View: whether to leave COMPOUNDs to it; what was passed over, where in the messages it starts, and how many bytes follow it.
-	noCompounds          bool
+	// For View: what was passed over, where in the messages it starts, and how many bytes follow it.
 	messages             *messages
 	argsAt, resultAt     int
 	argsLeft, resultLeft int
@@ -44,7 +43,7 @@ func (b *Brief) Set(tx *transaction.Transaction) bool {
 	if m == nil {
 		_, m = b.catalog.find(tx)
 	}
-	if m == nil || !m.brief || m.compound && b.noCompounds {
+	if m == nil || !m.brief {
 		return false
 	}
 	r := &b.body.reader // of whole messages: what is at a place in the arguments is there in the call

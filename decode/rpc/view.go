@@ -36,10 +36,6 @@ type View struct {
 	// ArgsLeft and ResultLeft count bytes that follow what was decoded.
 	ArgsLeft, ResultLeft int
 
-	// AllOperations says that the operations of all COMPOUNDs will be asked for. Then Set decodes those at once, which saves checking
-	// them before; nothing else differs.
-	AllOperations bool
-
 	// Names remembers file handles; it may be nil.
 	Names *Names
 
@@ -78,7 +74,6 @@ var ErrNotSeen = errors.New("not captured")
 // messages of all others are decoded now.
 func (v *View) Set(tx *transaction.Transaction) {
 	b := &v.brief
-	b.noCompounds = v.AllOperations
 	if !b.Set(tx) {
 		v.SetAll(tx)
 		return

@@ -128,8 +128,10 @@ var rules = []rule{
 	{packages: "analyze/plot"},
 	{packages: "analyze/window", own: []string{"capture"}},
 
+	// What rows of COMPOUNDs have in common, for those who write them.
+	{packages: "analyze/compound", own: []string{"decode/rpc", "decode/xdr"}},
 	// The words that all consumers of transactions share, and transactions as text.
-	{packages: "analyze/text", own: []string{"decode/...", "internal/digits", "internal/printable", "internal/freeze"}, foreign: []string{"github.com/mattn/go-runewidth"}},
+	{packages: "analyze/text", own: []string{"analyze/compound", "decode/...", "internal/digits", "internal/printable", "internal/freeze"}, foreign: []string{"github.com/mattn/go-runewidth"}},
 	{packages: "analyze/account", own: []string{"analyze/text", "decode", "decode/rdma"}},
 	// The list of connections, of one tap or of many, with its forms of output.
 	{packages: "analyze/connections", own: []string{
@@ -155,13 +157,13 @@ var rules = []rule{
 
 	// Formats of single transactions, and of what others computed.
 	{packages: "analyze/text/results", own: []string{"analyze/check", "analyze/kernel", "analyze/latency", "analyze/text", "decode/...", "internal/printable", "internal/table"}},
-	{packages: "analyze/ndjson", own: []string{"analyze/check", "analyze/text", "decode/...", "internal/digits", "internal/printable"}},
+	{packages: "analyze/ndjson", own: []string{"analyze/check", "analyze/compound", "analyze/text", "decode/...", "internal/digits", "internal/printable"}},
 	{packages: "analyze/html", own: []string{"analyze/fabric", "analyze/latency", "analyze/plot", "analyze/session", "analyze/text", "decode/rdma", "decode/transaction", "internal/printable"}},
 	{packages: "analyze/journal", own: []string{"analyze/filter", "analyze/text", "decode/rpc", "decode/transaction", "internal/printable"}},
 	{packages: "analyze/index", own: []string{"capture", "decode", "decode/transaction"}, foreign: []string{"github.com/klauspost/compress"}, tests: []string{"decode/rpc"}},
 	{packages: "analyze/ladder", own: []string{"analyze/ndjson", "analyze/text", "decode/..."}},
 	{packages: "analyze/chrometrace", own: []string{"analyze/ndjson", "analyze/text", "decode/..."}},
-	{packages: "analyze/parquet", own: []string{"analyze/fabric", "analyze/parquet/column", "decode/...", "internal/outfile", "internal/printable"}, foreign: []string{"github.com/klauspost/compress", "github.com/parquet-go/parquet-go"}},
+	{packages: "analyze/parquet", own: []string{"analyze/compound", "analyze/fabric", "analyze/parquet/column", "decode/...", "internal/outfile", "internal/printable"}, foreign: []string{"github.com/klauspost/compress", "github.com/parquet-go/parquet-go"}},
 	{packages: "analyze/parquet/column", own: []string{"internal/digits"}, foreign: []string{"github.com/parquet-go/parquet-go"}},
 
 	// Captures and files made of captures.

@@ -5,11 +5,19 @@ import "github.com/parquet-go/parquet-go/format"
 // Bools is a column of BOOLEAN.
 type Bools struct {
 	chunk
+	bools
+	turned bools   // see column.turn
+	all    [2]bool // in the row group
+}
+
+// bools is the values of a page.
+type bools struct {
 	b    []byte // packed
 	n    int
-	seen [2]bool // in the page
-	all  [2]bool // in the row group
+	seen [2]bool
 }
+
+func (c *Bools) turn() { c.bools, c.turned = c.turned, c.bools }
 
 // Add appends a value.
 func (c *Bools) Add(v bool) {
@@ -26,12 +34,13 @@ func (c *Bools) Add(v bool) {
 }
 
 func (c *Bools) page(p *pager) {
-	p.data = append(p.data[:0], c.b...)
-	c.write(p, format.Plain, c.n, boolBounds(c.seen))
+	x := &c.turned
+	p.data = append(p.data[:0], x.b...)
+	c.write(p, format.Plain, x.n, boolBounds(x.seen))
 	for i := range c.all {
-		c.all[i] = c.all[i] || c.seen[i]
+		c.all[i] = c.all[i] || x.seen[i]
 	}
-	c.b, c.n, c.seen = keep(c.b), 0, [2]bool{}
+	*x = bools{b: keep(x.b)}
 }
 
 func boolBounds(seen [2]bool) bounds {

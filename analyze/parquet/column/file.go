@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"sync"
 
 	"github.com/parquet-go/parquet-go/compress/zstd"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
@@ -27,6 +28,9 @@ type Options struct {
 	Dictionary int
 	// Codec compresses pages; it may be shared.
 	Codec Codec
+	// Concurrent lets a page be encoded and compressed while rows are added to the next one: in a goroutine of its own, which ends
+	// with the page. The values of two pages are then in memory.
+	Concurrent bool
 }
 
 func (o *Options) defaults() {
@@ -57,7 +61,9 @@ type File struct {
 
 	before func() // of each page
 
-	pageBytes, groupRows, groupBytes int
+	pageRows, pageBytes, groupRows, groupBytes int
+
+	encoding sync.WaitGroup // of a page
 
 	rows    int64
 	groups  []format.RowGroup
@@ -73,6 +79,9 @@ func New(to io.Writer, s *Schema, opt Options) *File {
 	f.page.init(opt.Codec)
 	return f
 }
+
+// Concurrent is what Options say.
+func (f *File) Concurrent() bool { return f.opt.Concurrent }
 
 // BeforePage has a function called before a page ends. It may append values of rows that have ended.
 func (f *File) BeforePage(do func()) { f.before = do }
@@ -139,41 +148,65 @@ func (f *File) Ready() {
 // EndRow ends a row of about so many bytes, uncompressed.
 func (f *File) EndRow(bytes int) error {
 	f.rows++
-	f.page.rows++
+	f.pageRows++
 	f.pageBytes += bytes
 	f.groupBytes += bytes
 	f.groupRows++
 	switch {
 	case f.groupRows >= f.opt.Rows || f.groupBytes >= f.opt.Bytes:
 		return f.Flush()
-	case f.page.rows >= f.opt.PageRows || f.pageBytes >= f.opt.PageBytes:
+	case f.pageRows >= f.opt.PageRows || f.pageBytes >= f.opt.PageBytes:
 		f.endPage()
 	}
 	return nil
 }
 
 func (f *File) endPage() {
-	if f.page.rows == 0 {
+	if f.pageRows == 0 {
 		return
 	}
 	if f.before != nil {
 		f.before()
 	}
+	f.encoding.Wait()
+	f.turn()
+	f.page.rows, f.pageRows, f.pageBytes = f.pageRows, 0, 0
+	if f.opt.Concurrent {
+		f.encoding.Go(f.encode)
+		return
+	}
+	f.encode()
+	f.turn() // the same room again
+}
+
+func (f *File) turn() {
+	for _, c := range f.columns {
+		c.turn()
+	}
+	for _, l := range f.levels {
+		l.turn()
+	}
+}
+
+// encode encodes the page that has turned.
+func (f *File) encode() {
 	for _, c := range f.columns {
 		c.page(&f.page)
 	}
 	for _, l := range f.levels {
 		l.next()
 	}
-	f.page.rows, f.pageBytes = 0, 0
 }
 
 // Flush ends the row group, if it has rows.
 func (f *File) Flush() error {
+	if f.groupRows > 0 && f.err == nil {
+		f.endPage()
+	}
+	f.encoding.Wait()
 	if f.groupRows == 0 || f.err != nil {
 		return f.err
 	}
-	f.endPage()
 	f.magic()
 	g := format.RowGroup{NumRows: int64(f.groupRows), FileOffset: f.at, Ordinal: int16(len(f.groups)), Columns: make([]format.ColumnChunk, len(f.columns))}
 	indexes, offsets := make([]format.ColumnIndex, len(f.columns)), make([]format.OffsetIndex, len(f.columns))
@@ -298,14 +331,15 @@ func (w writer) Write(b []byte) (int, error) {
 
 // Reset begins another file with the memory, and the options, of this one.
 func (f *File) Reset(to io.Writer) {
+	f.encoding.Wait()
 	for _, c := range f.columns {
 		c.reset()
 		c.base().clear()
 	}
 	for _, l := range f.levels {
-		l.next()
+		l.both.next()
 	}
-	f.page.rows, f.pageBytes, f.groupRows, f.groupBytes = 0, 0, 0, 0
+	f.pageRows, f.pageBytes, f.groupRows, f.groupBytes = 0, 0, 0, 0
 	f.to, f.at, f.err, f.rows = to, 0, nil, 0
 	f.groups, f.indexes, f.offsets = nil, nil, nil
 }

@@ -11,8 +11,8 @@ import (
 // Ints is a column of INT64; of UINT_64 it takes the same bits.
 type Ints struct {
 	chunk
-	v      []int64
-	equal  run[int64] // instead of v: all values of the page so far
+	ints
+	turned ints // see column.turn
 	delta  bool
 	flip   int64 // makes signed comparison that of the column
 	lo, hi int64 // of the row group, flipped
@@ -21,6 +21,14 @@ type Ints struct {
 	prevLo, prevHi int64 // of the page before
 	falls, rises   bool  // from page to page
 }
+
+// ints is the values of a page.
+type ints struct {
+	v     []int64
+	equal run[int64] // instead of v: all values of the page so far
+}
+
+func (c *Ints) turn() { c.ints, c.turned = c.turned, c.ints }
 
 // Add appends a value.
 func (c *Ints) Add(v int64) {
@@ -50,16 +58,17 @@ var (
 )
 
 func (c *Ints) page(p *pager) {
-	n := len(c.v) + c.equal.n
+	x := &c.turned
+	n := len(x.v) + x.equal.n
 	if n == 0 {
 		p.data = p.data[:0]
 		c.write(p, format.Plain, 0, bounds{})
 		return
 	}
-	lo, hi := c.equal.v^c.flip, c.equal.v^c.flip
-	if len(c.v) > 0 {
-		lo, hi = c.v[0]^c.flip, c.v[0]^c.flip
-		for _, v := range c.v {
+	lo, hi := x.equal.v^c.flip, x.equal.v^c.flip
+	if len(x.v) > 0 {
+		lo, hi = x.v[0]^c.flip, x.v[0]^c.flip
+		for _, v := range x.v {
 			lo, hi = min(lo, v^c.flip), max(hi, v^c.flip)
 		}
 	}
@@ -72,16 +81,16 @@ func (c *Ints) page(p *pager) {
 	c.lo, c.hi, c.prevLo, c.prevHi = min(c.lo, lo), max(c.hi, hi), lo, hi
 	how := format.DeltaBinaryPacked
 	switch {
-	case c.equal.n > 0: // takes a few bytes
-		p.data = append(p.data[:0], p.ints.encode(c.equal)...)
+	case x.equal.n > 0: // takes a few bytes
+		p.data = append(p.data[:0], p.ints.encode(x.equal)...)
 	case c.delta:
-		p.data, _ = packed.EncodeInt64(p.data, c.v)
+		p.data, _ = packed.EncodeInt64(p.data, x.v)
 	default:
 		how = format.Plain
-		p.data, _ = asIs.EncodeInt64(p.data, c.v)
+		p.data, _ = asIs.EncodeInt64(p.data, x.v)
 	}
 	c.write(p, how, n, bounds{c.bytes(lo), c.bytes(hi)})
-	c.v, c.equal.n = keep(c.v), 0
+	x.v, x.equal.n = keep(x.v), 0
 	switch {
 	case !c.falls:
 		c.index.BoundaryOrder = format.Ascending

@@ -16,12 +16,21 @@ import (
 type Levels struct {
 	maxRep, maxDef byte
 	known          bool // the maxima are known: a column has been bound
-	rep, def       levels
-	nulls          int
+	both
+	turned both // see column.turn
 
-	encoded    bool // for the current page
+	encoded    bool // what has turned
 	reps, defs []byte
 }
+
+// both is the levels of a page.
+type both struct {
+	rep, def levels
+	nulls    int
+}
+
+// turn is that of the columns.
+func (l *Levels) turn() { l.both, l.turned = l.turned, l.both }
 
 // Value says that a value of each column follows.
 func (l *Levels) Value(rep byte) {
@@ -39,6 +48,20 @@ func (l *Levels) Null(rep, def byte) {
 	l.def.add(def)
 	l.nulls++
 }
+
+// List says that a list of so many values follows, which is not in another list: Value(0), then Value(1).
+func (l *Levels) List(values int) {
+	if len(l.rep.list) > 0 && values <= len(listReps) {
+		l.rep.list = append(l.rep.list, listReps[:values]...)
+	} else {
+		l.rep.add(0)
+		l.rep.repeat(1, values-1)
+	}
+	l.def.repeat(l.maxDef, values)
+}
+
+// listReps is the repetition levels of a list, as long as most are.
+var listReps = [16]byte{0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}
 
 // Values is Value(0) so many times.
 func (l *Levels) Values(times int) {
@@ -96,7 +119,7 @@ func (l *Levels) encode(p *pager) {
 		return
 	}
 	l.encoded = true
-	l.reps, l.defs = l.rep.encode(p, l.maxRep), l.def.encode(p, l.maxDef)
+	l.reps, l.defs = l.turned.rep.encode(p, l.maxRep), l.turned.def.encode(p, l.maxDef)
 }
 
 func encodeLevels(dst, levels []byte, most byte) []byte {
@@ -111,11 +134,16 @@ func encodeLevels(dst, levels []byte, most byte) []byte {
 	return dst
 }
 
-// next begins another page.
+// next forgets what has been encoded.
 func (l *Levels) next() {
-	l.rep.next()
-	l.def.next()
-	l.nulls, l.encoded = 0, false
+	l.turned.next()
+	l.encoded = false
+}
+
+func (x *both) next() {
+	x.rep.next()
+	x.def.next()
+	x.nulls = 0
 }
 
 // keep empties a slice for reuse. What an unusual page made grow is given back.

@@ -12,7 +12,10 @@ import (
 // column is a column of any type.
 type column interface {
 	base() *chunk
-	// page writes what was added since the last page.
+	// turn makes what was added since the last page the page that is written next. What page has left empty is the room of what is
+	// added from now on. page and the methods that add something may then be called at the same time.
+	turn()
+	// page writes the page that has turned, and empties it.
 	page(p *pager)
 	// dictionary puts the dictionary into p.data and returns how many values it has; 0: there is none.
 	dictionary(p *pager) int
@@ -120,7 +123,7 @@ func (c *chunk) write(p *pager, how format.Encoding, values int, b bounds) {
 	n, nulls := values, 0
 	if l := c.levels; l != nil {
 		l.encode(p)
-		reps, defs, n, nulls = l.reps, l.defs, l.def.len(), l.nulls
+		reps, defs, n, nulls = l.reps, l.defs, l.turned.def.len(), l.turned.nulls
 	}
 	if values != n-nulls {
 		panic("column: the levels of " + c.path[0] + " are not those of its values")

@@ -14,11 +14,9 @@ import (
 // are then written as they are, up to the end of the row group.
 type Texts struct {
 	chunk
-	at    []int32    // values of the page in the dictionary
-	equal run[int32] // instead of at: all values of the page so far
-	raw   []byte     // values of the page as they are
-	count int        // of them
-	full  bool       // no more dictionary
+	texts
+	turned texts // see column.turn
+	full   bool  // no more dictionary
 
 	hex     bool     // values are given as bytes, and written as digits
 	words   []string // as they are written
@@ -35,15 +33,31 @@ type Texts struct {
 	recent [recentSlots]recent
 	text   []byte // a value as it is written
 
-	pageNo       uint32
-	group        uint32 // row groups so far
-	lo, hi       string // of the page
+	pageNo    uint32 // another one in each page
+	group     uint32 // row groups so far
+	groupLo   []byte
+	groupHi   []byte
+	groupSome bool
+	pages     int // with the dictionary
+}
+
+// texts is the values of a page.
+type texts struct {
+	at           []int32    // in the dictionary
+	equal        run[int32] // instead of at: all values of the page so far
+	asIs         bool       // there is no dictionary; set when the page has ended
+	raw          []byte     // values as they are
+	count        int        // of them
+	lo, hi       string
 	some         bool
-	groupLo      []byte
-	groupHi      []byte
-	groupSome    bool
-	pages        int    // with the dictionary
 	loRaw, hiRaw []byte // lo and hi, without a dictionary
+}
+
+func (c *Texts) turn() {
+	c.texts, c.turned = c.turned, c.texts
+	c.turned.asIs = c.full
+	c.full = c.full || c.bytes > c.most
+	c.pageNo++
 }
 
 // known is a string that does not change, with its number: it is found by its place in memory.
@@ -90,6 +104,41 @@ func (c *Texts) AddMarked(b []byte, m *Mark) {
 func (c *Texts) AddTextMarked(s string, m *Mark) {
 	c.add(s)
 	*m = Mark{c.number, c.pageNo + 1, c.group + 1}
+}
+
+// Marks is where a list of values was written last, likewise.
+type Marks struct {
+	numbers     []int32
+	page, group uint32
+}
+
+// Forget empties a list. It keeps its room.
+func (m *Marks) Forget() { *m = Marks{numbers: m.numbers[:0]} }
+
+// AllAgain appends all values of a list, if they are known in the page already; otherwise it returns false, and AddNext has to be called
+// for each of them, after Forget.
+func (c *Texts) AllAgain(m *Marks) bool {
+	if c.full || m.page != c.pageNo+1 || m.group != c.group+1 {
+		return false
+	}
+	if len(c.at) > 0 {
+		c.at = append(c.at, m.numbers...)
+		return true
+	}
+	for _, n := range m.numbers {
+		c.put(n)
+	}
+	return true
+}
+
+// AddNext is Add, and makes the value the next one of a list.
+func (c *Texts) AddNext(s string, m *Marks) {
+	c.Add(s)
+	n := c.equal.v
+	if len(c.at) > 0 {
+		n = c.at[len(c.at)-1]
+	}
+	m.numbers, m.page, m.group = append(m.numbers, n), c.pageNo+1, c.group+1
 }
 
 var indexes rle.DictionaryEncoding
@@ -245,21 +294,22 @@ func (c *Texts) add(s string) {
 
 func (c *Texts) page(p *pager) {
 	var b bounds
-	how, n := format.RLEDictionary, len(c.at)+c.equal.n
-	if c.full {
-		how, n = format.Plain, c.count
-		p.data = append(p.data[:0], c.raw...)
-		b = bounds{c.loRaw, c.hiRaw}
+	x := &c.turned
+	how, n := format.RLEDictionary, len(x.at)+x.equal.n
+	if x.asIs {
+		how, n = format.Plain, x.count
+		p.data = append(p.data[:0], x.raw...)
+		b = bounds{x.loRaw, x.hiRaw}
 	} else {
-		if c.equal.n > 0 {
-			p.data = append(p.data[:0], p.texts.encode(c.equal)...)
+		if x.equal.n > 0 {
+			p.data = append(p.data[:0], p.texts.encode(x.equal)...)
 		} else {
-			p.data, _ = indexes.EncodeInt32(p.data, c.at)
+			p.data, _ = indexes.EncodeInt32(p.data, x.at)
 		}
-		b = bounds{[]byte(c.lo), []byte(c.hi)}
+		b = bounds{[]byte(x.lo), []byte(x.hi)}
 		c.pages++
 	}
-	if !c.some {
+	if !x.some {
 		b = bounds{}
 	} else {
 		if !c.groupSome || string(b.lo) < string(c.groupLo) {
@@ -271,10 +321,7 @@ func (c *Texts) page(p *pager) {
 		c.groupSome = true
 	}
 	c.write(p, how, n, b.short())
-	c.at, c.equal.n, c.raw, c.count = keep(c.at), 0, keep(c.raw), 0
-	c.lo, c.hi, c.some = "", "", false
-	c.pageNo++
-	c.full = c.full || c.bytes > c.most
+	*x = texts{at: keep(x.at), raw: keep(x.raw), loRaw: x.loRaw, hiRaw: x.hiRaw}
 }
 
 // dictionary writes the dictionary page and returns its number of values.
@@ -294,7 +341,8 @@ func (c *Texts) limits() bounds {
 }
 
 func (c *Texts) reset() {
-	c.at, c.equal.n, c.raw, c.count, c.full = c.at[:0], 0, c.raw[:0], 0, false
+	c.texts = texts{at: c.at[:0], raw: c.raw[:0], loRaw: c.loRaw, hiRaw: c.hiRaw}
+	c.full = false
 	if len(c.words) > maxKept {
 		c.numbers = nil
 	}
@@ -303,7 +351,7 @@ func (c *Texts) reset() {
 	clear(c.keys)
 	c.words, c.keys, c.used, c.bytes = keep(c.words), keep(c.keys), keep(c.used), 0
 	c.arena.reset()
-	c.last, c.number, c.lo, c.hi, c.some = "", 0, "", "", false
+	c.last, c.number = "", 0
 	c.groupLo, c.groupHi, c.groupSome = c.groupLo[:0], c.groupHi[:0], false
 	c.known, c.recent, c.text = [knownSlots]known{}, [recentSlots]recent{}, keep(c.text)
 	c.pageNo, c.pages = 0, 0

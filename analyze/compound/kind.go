@@ -1,0 +1,87 @@
+// Package compound tells NFSv4 COMPOUNDs apart by what a row shows of their operations. Most of those of a capture consist of the
+// same operations, with the same results, as some of the others: what is written of them can be kept.
+package compound
+
+import (
+	"slices"
+	"sync/atomic"
+
+	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/decode/xdr"
+)
+
+// Kind is a program, its version and minor version, and a list of operations with what became of each. It is valid until the next
+// call of Kinds.Of.
+type Kind struct {
+	// Stamp identifies the kind. It is never used again, in any Kinds. A consumer that keeps what it has made of a kind can keep it
+	// in an array of Most elements, at Slot, and compare stamps.
+	Stamp uint64
+	Slot  int
+	Ended bool // all operations have a status
+
+	sum              uint64 // of the minor version and the operations: of the same operations, other minor versions have another one
+	procedure        *xdr.Procedure
+	program, version uint32
+	ended            uint32   // the operations that have a status, the first one the lowest bit
+	operations       []uint64 // number and code: the name follows from the number, that of the status from the code
+}
+
+const (
+	ways = 4
+	// Most is how many kinds are known at a time.
+	Most = 32 * ways
+	// longest is how many operations a kind has at most.
+	longest = 32
+)
+
+// Kinds knows the kinds of the COMPOUNDs seen lately. The zero value is ready for use.
+type Kinds struct {
+	now   [longest]uint64 // the operations of the COMPOUND that was asked for last
+	known [Most]Kind
+	turn  int
+	stamp uint64
+}
+
+// stampBlock is how many stamps a Kinds takes at a time.
+const stampBlock = 1 << 20
+
+var stampBlocks atomic.Uint64
+
+// Of returns the kind of a transaction; nil if it is no COMPOUND, if its operations cannot be read, or are too many.
+func (k *Kinds) Of(v *rpc.View) *Kind {
+	minor, ok := v.MinorVersion()
+	if !ok || v.Procedure == nil {
+		return nil
+	}
+	list := v.Steps()
+	if len(list) == 0 || len(list) > longest {
+		return nil
+	}
+	sum, ended := uint64(minor)<<8^uint64(len(list)), uint32(0)
+	for i := range list {
+		o := &list[i]
+		x := uint64(o.Number) | uint64(o.Code)<<32
+		k.now[i] = x
+		sum = (sum ^ x) * 0x9e3779b97f4a7c15
+		if o.Status != "" {
+			ended |= 1 << i
+		}
+	}
+	first := int(sum>>32) % (Most / ways) * ways
+	for i := first; i < first+ways; i++ {
+		x := &k.known[i]
+		if x.sum == sum && x.ended == ended && x.procedure == v.Procedure && x.program == v.Tx.Program && x.version == v.Tx.Version &&
+			slices.Equal(x.operations, k.now[:len(list)]) {
+			return x
+		}
+	}
+	slot := first + k.turn%ways
+	k.turn++
+	if k.stamp%stampBlock == 0 {
+		k.stamp = stampBlocks.Add(1) * stampBlock
+	}
+	k.stamp++
+	x := &k.known[slot]
+	*x = Kind{k.stamp, slot, ended == 1<<len(list)-1, sum, v.Procedure, v.Tx.Program, v.Tx.Version, ended, append(x.operations[:0], k.now[:len(list)]...)}
+	return x
+}

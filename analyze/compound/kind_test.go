@@ -1,0 +1,122 @@
+package compound
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/internal/mutate/holds"
+	"github.com/rpcrdma/toolkit/internal/mutate/traffic"
+)
+
+// shown is all that a row may show of a COMPOUND's operations.
+func shown(v *rpc.View) string {
+	minor, is := v.MinorVersion()
+	b := fmt.Append(nil, v.ProgramName(), v.Tx.Program, v.Tx.Version, v.ProcedureName(), minor, is, v.OperationGroup(), " ")
+	b = v.AppendOperation(b)
+	for _, o := range v.Operations() {
+		b = fmt.Append(b, " ", o.Name, "=", o.Status)
+	}
+	return string(b)
+}
+
+// FuzzKinds looks at the transactions of changed captures: those of a kind show the same.
+func FuzzKinds(f *testing.F) {
+	for i := range traffic.Count() {
+		f.Add(uint8(i), []byte{})
+	}
+	f.Fuzz(func(t *testing.T, which uint8, program []byte) { kindsOf(t, which, program) })
+}
+
+func kindsOf(t *testing.T, which uint8, program []byte) (rows, all int) {
+	t.Helper()
+	var kinds Kinds
+	texts := make(map[uint64]string)
+	holds.Each(t, traffic.Apply(which, program), decode.Options{}, func(v *rpc.View) {
+		list, text := v.Operations(), shown(v)
+		k := kinds.Of(v)
+		if k == nil {
+			if _, is := v.MinorVersion(); is && len(list) > 0 && len(list) <= longest {
+				t.Fatalf("no kind: %s", text)
+			}
+			return
+		}
+		rows++
+		if k != &kinds.known[k.Slot] {
+			t.Fatalf("slot %d is that of another kind", k.Slot)
+		}
+		if was, ok := texts[k.Stamp]; ok && was != text {
+			t.Fatalf("of the same kind:\n%s\n%s", was, text)
+		}
+		texts[k.Stamp] = text
+		if again := kinds.Of(v); again.Stamp != k.Stamp {
+			t.Fatal("the same COMPOUND is of two kinds")
+		}
+		ended := true
+		for _, o := range list {
+			ended = ended && o.Status != ""
+		}
+		if k.Ended != ended {
+			t.Fatalf("ended %t: %s", k.Ended, text)
+		}
+		for _, change := range []func(o *rpc.Operation){
+			func(o *rpc.Operation) { o.Number++ }, func(o *rpc.Operation) { o.Code += 1 << 16 }, func(o *rpc.Operation) { o.Status += "X" },
+			func(o *rpc.Operation) { o.Status = "" },
+		} {
+			o := &list[int(v.Tx.XID)%len(list)]
+			before, stamp := *o, k.Stamp // what k points to may become another
+			change(o)
+			if same := (o.Status == "") == (before.Status == "") && o.Number == before.Number && o.Code == before.Code; same != (kinds.Of(v).Stamp == stamp) {
+				t.Fatalf("%+v instead of %+v: same kind %t", *o, before, !same)
+			}
+			*o = before
+			k = kinds.Of(v)
+		}
+	})
+	return rows, len(texts)
+}
+
+// TestKinds finds that some COMPOUNDs are of kinds that were seen before, in captures of a few packets each.
+func TestKinds(t *testing.T) {
+	rows, all := 0, 0
+	for i := range traffic.Count() {
+		r, n := kindsOf(t, uint8(i), nil)
+		rows, all = rows+r, all+n
+	}
+	t.Logf("%d COMPOUNDs of %d kinds", rows, all)
+	if all == 0 || rows <= all {
+		t.Error("none are alike")
+	}
+}
+
+// TestStamps gives kinds that take each other's place stamps of their own.
+func TestStamps(t *testing.T) {
+	var kinds, other Kinds
+	seen := make(map[uint64]*Kind)
+	holds.Each(t, traffic.Apply(3, nil), decode.Options{}, func(v *rpc.View) {
+		list := v.Operations()
+		if kinds.Of(v) == nil {
+			return
+		}
+		if len(seen) > 0 {
+			return
+		}
+		for i := range uint32(3 * Most) {
+			list[0].Code = i
+			for _, k := range []*Kinds{&kinds, &other} {
+				x := k.Of(v)
+				if x.operations[0]>>32 != uint64(i) {
+					t.Fatalf("code %d: %x", i, x.operations)
+				}
+				if was := seen[x.Stamp]; was != nil {
+					t.Fatalf("stamp %d is given again: %p, %p", x.Stamp, was, x)
+				}
+				seen[x.Stamp] = x
+			}
+		}
+	})
+	if len(seen) < 6*Most {
+		t.Errorf("%d stamps", len(seen))
+	}
+}
