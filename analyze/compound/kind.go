@@ -48,12 +48,14 @@ const stampBlock = 1 << 20
 var stampBlocks atomic.Uint64
 
 // Of returns the kind of a transaction; nil if it is no COMPOUND, if its operations cannot be read, or are too many.
-func (k *Kinds) Of(v *rpc.View) *Kind {
+func (k *Kinds) Of(v *rpc.View) *Kind { return k.of(v, v.Steps()) }
+
+// of is Of for a COMPOUND with these operations.
+func (k *Kinds) of(v *rpc.View, list []rpc.Step) *Kind {
 	minor, ok := v.MinorVersion()
 	if !ok || v.Procedure == nil {
 		return nil
 	}
-	list := v.Steps()
 	if len(list) == 0 || len(list) > longest {
 		return nil
 	}

@@ -2,6 +2,7 @@ package compound
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/rpcrdma/toolkit/decode"
@@ -15,7 +16,7 @@ func shown(v *rpc.View) string {
 	minor, is := v.MinorVersion()
 	b := fmt.Append(nil, v.ProgramName(), v.Tx.Program, v.Tx.Version, v.ProcedureName(), minor, is, v.OperationGroup(), " ")
 	b = v.AppendOperation(b)
-	for _, o := range v.Operations() {
+	for _, o := range v.Steps() {
 		b = fmt.Append(b, " ", o.Name, "=", o.Status)
 	}
 	return string(b)
@@ -34,7 +35,7 @@ func kindsOf(t *testing.T, which uint8, program []byte) (rows, all int) {
 	var kinds Kinds
 	texts := make(map[uint64]string)
 	holds.Each(t, traffic.Apply(which, program), decode.Options{}, func(v *rpc.View) {
-		list, text := v.Operations(), shown(v)
+		list, text := slices.Clone(v.Steps()), shown(v)
 		k := kinds.Of(v)
 		if k == nil {
 			if _, is := v.MinorVersion(); is && len(list) > 0 && len(list) <= longest {
@@ -60,18 +61,18 @@ func kindsOf(t *testing.T, which uint8, program []byte) (rows, all int) {
 		if k.Ended != ended {
 			t.Fatalf("ended %t: %s", k.Ended, text)
 		}
-		for _, change := range []func(o *rpc.Operation){
-			func(o *rpc.Operation) { o.Number++ }, func(o *rpc.Operation) { o.Code += 1 << 16 }, func(o *rpc.Operation) { o.Status += "X" },
-			func(o *rpc.Operation) { o.Status = "" },
+		for _, change := range []func(o *rpc.Step){
+			func(o *rpc.Step) { o.Number++ }, func(o *rpc.Step) { o.Code += 1 << 16 }, func(o *rpc.Step) { o.Status += "X" },
+			func(o *rpc.Step) { o.Status = "" },
 		} {
 			o := &list[int(v.Tx.XID)%len(list)]
 			before, stamp := *o, k.Stamp // what k points to may become another
 			change(o)
-			if same := (o.Status == "") == (before.Status == "") && o.Number == before.Number && o.Code == before.Code; same != (kinds.Of(v).Stamp == stamp) {
+			if same := (o.Status == "") == (before.Status == "") && o.Number == before.Number && o.Code == before.Code; same != (kinds.of(v, list).Stamp == stamp) {
 				t.Fatalf("%+v instead of %+v: same kind %t", *o, before, !same)
 			}
 			*o = before
-			k = kinds.Of(v)
+			k = kinds.of(v, list)
 		}
 	})
 	return rows, len(texts)
@@ -95,7 +96,7 @@ func TestStamps(t *testing.T) {
 	var kinds, other Kinds
 	seen := make(map[uint64]*Kind)
 	holds.Each(t, traffic.Apply(3, nil), decode.Options{}, func(v *rpc.View) {
-		list := v.Operations()
+		list := slices.Clone(v.Steps())
 		if kinds.Of(v) == nil {
 			return
 		}
@@ -105,7 +106,7 @@ func TestStamps(t *testing.T) {
 		for i := range uint32(3 * Most) {
 			list[0].Code = i
 			for _, k := range []*Kinds{&kinds, &other} {
-				x := k.Of(v)
+				x := k.of(v, list)
 				if x.operations[0]>>32 != uint64(i) {
 					t.Fatalf("code %d: %x", i, x.operations)
 				}
