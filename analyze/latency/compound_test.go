@@ -28,7 +28,9 @@ func compoundReport(t *testing.T, name string, by []Key, forget bool) (report st
 			r.recentOps, r.called = [64]recentOp{}, [64]called{}
 		}
 		if v.Usual() && r.compoundOf(&v) != nil {
-			known++
+			if known++; known%50 == 1 {
+				others(t, r, &v)
+			}
 		}
 		g := r.Add(&v)
 		if again := r.group(&v); g != again.index {
@@ -43,6 +45,22 @@ func compoundReport(t *testing.T, name string, by []Key, forget bool) (report st
 		t.Fatal(err)
 	}
 	return string(b), known
+}
+
+// others checks that the group of a COMPOUND is not that of one which differs in anything.
+func others(t *testing.T, r *Recorder, v *rpc.View) {
+	t.Helper()
+	x := &r.recentOps[place(v.OperationGroup())]
+	was := *x
+	for i, change := range []func(){
+		func() { x.program++ }, func() { x.version++ }, func() { x.minor++ }, func() { x.hasMinor = false }, func() { x.named = false },
+		func() { x.name += "x" },
+	} {
+		if change(); r.compoundOf(v) != nil {
+			t.Errorf("another one, %d, is of the same group", i)
+		}
+		*x = was
+	}
 }
 
 // TestCompound: the group of a COMPOUND is the same, be it remembered or not.
