@@ -30,7 +30,7 @@ func (r *Recorder) callerAt(id *[16]byte, connection int) *caller {
 func (r *Recorder) brief(v *rpc.View) bool {
 	tx := v.Tx
 	o, a := openingOf(tx.Call.Payload), answerOf(tx.Reply.Payload)
-	if o == nil || a == nil || !o.sequences() || !r.plainly(v) {
+	if o == nil || a == nil || !o.sequences() || !plainly(v) {
 		return false
 	}
 	id := tx.Connection.Resolve().ID
@@ -52,8 +52,8 @@ func (s *session) slot(slot, highest uint32) {
 }
 
 // plainly reports whether none of the operations behind the first one tells of sessions or layouts.
-func (r *Recorder) plainly(v *rpc.View) bool {
-	list := r.operations(v)
+func plainly(v *rpc.View) bool {
+	list := v.Numbers()
 	if len(list) == 0 {
 		return false
 	}
@@ -71,17 +71,3 @@ const (
 		1<<nfs4.OP_LAYOUTGET | 1<<nfs4.OP_LAYOUTRETURN | 1<<nfs4.OP_GETDEVICEINFO
 	telling = 64
 )
-
-// operations are the operations of a usual COMPOUND by number; nil if they are not known.
-func (r *Recorder) operations(v *rpc.View) []uint32 {
-	tx := v.Tx
-	if tx.Call.Transport && !tx.Call.Header.Plain() {
-		return nil // what is in chunks is not here
-	}
-	b := tx.Call.Payload
-	r.reader.Reset(b, len(b))
-	if _, ok := r.reader.Skips(&r.outline, int(40+(binary.BigEndian.Uint32(b[28:])+3)&^3)); !ok {
-		return nil
-	}
-	return r.outline.Numbers
-}

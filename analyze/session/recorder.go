@@ -15,7 +15,6 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
-	"github.com/rpcrdma/toolkit/decode/xdr"
 )
 
 // Limits of what is remembered. Whatever exceeds them is counted.
@@ -46,8 +45,6 @@ type Recorder struct {
 	recent   [16]recent  // by connection
 	view     rpc.View    // of calls that are open
 	callers  [maxCallers]caller
-	outline  nfs4.Outline
-	reader   xdr.Reader
 	lone     *transaction.Lone // nil: it is told of all calls
 
 	live   bool

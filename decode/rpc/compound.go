@@ -37,6 +37,15 @@ func (v *View) Operations() []Operation {
 	return v.ops
 }
 
+// Numbers are the operations of a usual COMPOUND by number, as they stand in the call; nil if the transaction is none. They are valid until the
+// next Set.
+func (v *View) Numbers() []uint32 {
+	if v.usual == nil || !v.compound {
+		return nil
+	}
+	return v.usual.outline.args.Numbers
+}
+
 func (v *View) listOperations() {
 	v.opsDone = true
 	v.ops = v.ops[:0]
