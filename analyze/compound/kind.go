@@ -48,7 +48,12 @@ const stampBlock = 1 << 20
 var stampBlocks atomic.Uint64
 
 // Of returns the kind of a transaction; nil if it is no COMPOUND, if its operations cannot be read, or are too many.
-func (k *Kinds) Of(v *rpc.View) *Kind { return k.of(v, v.Steps()) }
+func (k *Kinds) Of(v *rpc.View) *Kind {
+	if _, ok := v.MinorVersion(); !ok {
+		return nil
+	}
+	return k.of(v, v.Steps())
+}
 
 // of is Of for a COMPOUND with these operations.
 func (k *Kinds) of(v *rpc.View, list []rpc.Step) *Kind {
