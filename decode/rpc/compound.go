@@ -13,7 +13,7 @@ type Operation struct {
 }
 
 // Steps lists the operations of an NFSv4 COMPOUND in order as Operations does, for those who do not ask what they contain: then that is
-// not decoded. It is valid until the next Set.
+// not decoded. It is valid until the next Set, and must not be changed.
 func (v *View) Steps() []Step {
 	if v.usual != nil {
 		if !v.compound {
