@@ -78,7 +78,7 @@ func (c *Checker) breach(s *conn, r id, ref rdma.Ref, from rdma.Side, say wordin
 	}
 }
 
-// severity is that of a finding.
+// severity returns the severity of a finding in the profile that is checked.
 func (c *Checker) severity(r id, known string) Severity {
 	if known != "" && c.opt.Profile == Linux {
 		return Note

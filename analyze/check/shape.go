@@ -20,7 +20,7 @@ const (
 	shapeRequest = shapeMoves | shapeRead
 )
 
-// shapes are those of the packets that nearly all are, by opcode; 0 for all others.
+// shapes lists the shape of each common opcode, 0 for all others.
 var shapes = func() (list [256]shape) {
 	for i := range list {
 		op := roce.Opcode(i)

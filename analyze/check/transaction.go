@@ -154,7 +154,7 @@ func (t *txCheck) finding(r id, a about, deviation string, say wording) *Finding
 	return f
 }
 
-// audience is that of the goroutine.
+// audience returns the audience that this goroutine counts for.
 func (t *txCheck) audience() *audience {
 	if t.later {
 		return &t.c.later.audience

@@ -41,6 +41,12 @@ func sessions(t *testing.T, which uint8, program []byte, none bool) string {
 		v.Learn()
 		s.Transaction(&v)
 	}), traffic.Apply(which, program), 64)
+	return reported(t, s)
+}
+
+// reported is the report of a Recorder, and what it holds.
+func reported(t *testing.T, s *Recorder) string {
+	t.Helper()
 	held, open := s.held, s.pending()
 	b, err := json.Marshal(s.Report(nil))
 	if err != nil {
@@ -70,12 +76,7 @@ func sessionsInFull(t *testing.T, which uint8, program []byte) string {
 		v.Learn()
 		s.look(&v)
 	}), traffic.Apply(which, program), 64)
-	held, open := s.held, s.pending()
-	b, err := json.Marshal(s.Report(nil))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return fmt.Sprint(held, open, string(b))
+	return reported(t, s)
 }
 
 // checkFew compares all ways.

@@ -9,8 +9,8 @@ import (
 // Most calls and replies of sessions have everything at fixed places behind what differs in length: the credential of the
 // caller, and the tag. It is found with one look at each of these lengths, while words reads one word after the other.
 
-// opening is how the arguments of a COMPOUND go on behind its tag: the minor version, the number of operations, and the first of
-// them. If that is a SEQUENCE, its session, sequence number, slot and highest slot follow.
+// opening holds the arguments of a COMPOUND behind its tag: the minor version, the number of operations, and the first of
+// them. If that is SEQUENCE, its session, sequence number, slot and highest slot follow.
 type opening [40]byte
 
 func (o *opening) minor() uint32   { return binary.BigEndian.Uint32(o[0:]) }
@@ -46,8 +46,8 @@ func openingOf(b []byte) *opening {
 	return nil
 }
 
-// answer is how the results of a COMPOUND go on behind its tag if the first is that of a SEQUENCE: the number of operations, this one, its
-// status, session, sequence number, slot, highest slot and target.
+// answer holds the results of a COMPOUND behind its tag, if they begin with SEQUENCE: the number of results, the operation, its status, and
+// the session, sequence number, slot, highest slot and target (RFC 8881, section 18.46).
 type answer [44]byte
 
 // target is the highest slot that the server wants to be used.

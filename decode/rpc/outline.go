@@ -17,8 +17,8 @@ func newOutline(callback bool) *outline {
 	return &outline{args: nfs4.Outline{Callback: callback}, results: nfs4.Outline{Callback: callback, Results: true}}
 }
 
-// answered reports whether the operations of the reply are those of the call, as far as it has them: it ends with the one that failed
-// (RFC 8881, section 15.2).
+// answered reports whether the reply lists the same operations as the call. It may list fewer, since a server stops at the first one that
+// fails (RFC 8881, section 15.2).
 func (o *outline) answered() bool {
 	call, reply := o.args.Numbers, o.results.Numbers
 	return len(reply) <= len(call) && slices.Equal(call[:len(reply)], reply)

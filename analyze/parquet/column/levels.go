@@ -29,7 +29,7 @@ type both struct {
 	nulls    int
 }
 
-// turn is that of the columns.
+// turn makes the levels added since the last page those of the page that is written next: see column.turn.
 func (l *Levels) turn() { l.both, l.turned = l.turned, l.both }
 
 // Value says that a value of each column follows.
