@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -16,6 +15,8 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/rpcrdma/toolkit/internal/leak"
 )
 
 // giants is a pcap with records that are longer than the headroom of a block, and than several blocks.
@@ -177,7 +178,7 @@ func TestAheadBatches(t *testing.T) {
 // TestAheadCloses closes files at any time: no goroutine stays.
 func TestAheadCloses(t *testing.T) {
 	in := lots(4000)
-	before := runtime.NumGoroutine()
+	ended := leak.Goroutines(t)
 	for i, p := range [][]byte{gz(in), zs(in), gz(in)[:1000], zs(in)[:200_000], gz([]byte("not a capture, but long enough"))} {
 		name := writeFile(t, fmt.Sprint("x", i), p)
 		for n := range 12 {
@@ -196,14 +197,7 @@ func TestAheadCloses(t *testing.T) {
 			}
 		}
 	}
-	for range 60_000 { // those of the decompressors end a little later
-		if runtime.NumGoroutine() <= before {
-			return
-		}
-		time.Sleep(time.Millisecond)
-	}
-	buf := make([]byte, 1<<20)
-	t.Errorf("%d goroutines, %d before\n%s", runtime.NumGoroutine(), before, buf[:runtime.Stack(buf, true)])
+	ended()
 }
 
 // readerFunc is a function that reads.

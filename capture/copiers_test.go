@@ -8,11 +8,12 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"runtime"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/rpcrdma/toolkit/internal/leak"
 )
 
 // openCopied opens a file that several goroutines copy.
@@ -355,7 +356,7 @@ func TestCopiersFail(t *testing.T) {
 func TestCopiersClose(t *testing.T) {
 	in := lots(2000)
 	name := writeFile(t, "x", in)
-	before := runtime.NumGoroutine()
+	ended := leak.Goroutines(t)
 	for n := range 30 {
 		for _, workers := range []int{1, 2, 3} {
 			r := openCopied(t, name, Options{BatchSize: 10_000, Ahead: workers})
@@ -373,9 +374,7 @@ func TestCopiersClose(t *testing.T) {
 			}
 		}
 	}
-	if now := runtime.NumGoroutine(); now > before {
-		t.Errorf("%d goroutines, %d before", now, before)
-	}
+	ended()
 }
 
 // TestCopiersAllocate nothing for a batch: memory goes round.

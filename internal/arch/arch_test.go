@@ -330,6 +330,7 @@ var rules = []rule{
 	{packages: "internal/floods", own: []string{"capture", "decode/...", "internal/rocetest"}},
 	{packages: "internal/notices"},
 	{packages: "internal/spent"},
+	{packages: "internal/leak"},
 	{packages: "internal/wrap/...", own: []string{"capture", "decode/link", "internal/wrap"}},
 	// Mutations: of bytes; of captures; what must hold of what is decoded of them.
 	{packages: "internal/mutate"},

@@ -4,13 +4,13 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
+	"github.com/rpcrdma/toolkit/internal/leak"
 	"github.com/rpcrdma/toolkit/replay/internal/rpctest"
 	"github.com/rpcrdma/toolkit/replay/transport"
 	"github.com/rpcrdma/toolkit/replay/verbs"
@@ -414,18 +414,11 @@ func TestLeaks(t *testing.T) {
 		_ = s.Close()
 	}
 	cycle(0)
-	before := runtime.NumGoroutine()
+	ended := leak.Goroutines(t)
 	for i := range 50 {
 		cycle(i)
 	}
-	for range 60000 {
-		if runtime.NumGoroutine() <= before {
-			return
-		}
-		time.Sleep(time.Millisecond)
-	}
-	stacks := make([]byte, 1<<16)
-	t.Errorf("%d goroutines, %d before\n%s", runtime.NumGoroutine(), before, stacks[:runtime.Stack(stacks, true)])
+	ended()
 }
 
 // TestDoneLost: a Responder of ReadRead gives up a reply that nobody reads.

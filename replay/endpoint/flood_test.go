@@ -5,12 +5,12 @@ import (
 	"encoding/binary"
 	"net"
 	"net/netip"
-	"runtime"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/rpcrdma/toolkit/internal/leak"
 	"github.com/rpcrdma/toolkit/replay/internal/rpctest"
 	"github.com/rpcrdma/toolkit/replay/transport"
 	"github.com/rpcrdma/toolkit/replay/transport/budget"
@@ -178,7 +178,7 @@ func TestUnread(t *testing.T) {
 func TestStrangers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // a busy machine does not keep the one that speaks from doing so in time
 		p := newLoop(t, loop.Options{Async: true})
-		before := runtime.NumGoroutine()
+		ended := leak.Goroutines(t)
 		s, err := Listen(t.Context(), p, anywhere, &rpctest.Handler{}, Options{Newcomers: 5, NewcomerTime: 100 * time.Millisecond})
 		if err != nil {
 			t.Fatal(err)
@@ -211,12 +211,6 @@ func TestStrangers(t *testing.T) {
 		if n := s.Budget().Stats().Bytes; n != 0 {
 			t.Errorf("%d bytes are held by nobody", n)
 		}
-		for range 1000 {
-			if runtime.NumGoroutine() <= before {
-				return
-			}
-			time.Sleep(time.Millisecond)
-		}
-		t.Errorf("%d goroutines, %d before", runtime.NumGoroutine(), before)
+		ended()
 	})
 }

@@ -5,11 +5,11 @@ import (
 	"encoding/binary"
 	"io"
 	"net"
-	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/rpcrdma/toolkit/internal/leak"
 	"github.com/rpcrdma/toolkit/replay/internal/rpctest"
 	"github.com/rpcrdma/toolkit/replay/transport"
 	"github.com/rpcrdma/toolkit/replay/transport/budget"
@@ -139,7 +139,7 @@ func TestPatience(t *testing.T) {
 // reads is served meanwhile.
 func TestUnread(t *testing.T) {
 	const limit = 8 << 20
-	before := runtime.NumGoroutine()
+	ended := leak.Goroutines(t)
 	b := budget.New(budget.Options{Bytes: limit})
 	s, err := Listen(t.Context(), "127.0.0.1:0", large(256<<10), Options{Budget: b})
 	if err != nil {
@@ -197,13 +197,7 @@ func TestUnread(t *testing.T) {
 	if n := b.Stats().Bytes; n != 0 {
 		t.Errorf("%d bytes are held by nobody", n)
 	}
-	for range 60000 {
-		if runtime.NumGoroutine() <= before {
-			return
-		}
-		time.Sleep(time.Millisecond)
-	}
-	t.Errorf("%d goroutines, %d before", runtime.NumGoroutine(), before)
+	ended()
 }
 
 // Silent connections do not keep others out, nor do marks that claim much cost

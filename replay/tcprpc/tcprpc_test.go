@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -18,6 +17,7 @@ import (
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/leak"
 	"github.com/rpcrdma/toolkit/replay/internal/rpctest"
 	"github.com/rpcrdma/toolkit/replay/transport"
 	"github.com/rpcrdma/toolkit/replay/verbs"
@@ -370,7 +370,7 @@ func TestTap(t *testing.T) {
 }
 
 func TestLeaks(t *testing.T) {
-	before := runtime.NumGoroutine()
+	ended := leak.Goroutines(t)
 	for range 20 {
 		s, err := Listen(t.Context(), "127.0.0.1:0", &rpctest.Handler{}, Options{})
 		if err != nil {
@@ -387,14 +387,7 @@ func TestLeaks(t *testing.T) {
 		_ = s.Close()
 		_ = r.Close()
 	}
-	for range 60000 {
-		if runtime.NumGoroutine() <= before {
-			return
-		}
-		runtime.Gosched()
-		time.Sleep(time.Millisecond)
-	}
-	t.Errorf("%d goroutines, %d before", runtime.NumGoroutine(), before)
+	ended()
 }
 
 func BenchmarkNull(b *testing.B) {

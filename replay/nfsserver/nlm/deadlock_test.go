@@ -91,6 +91,7 @@ func TestNoDeadlock(t *testing.T) {
 	}
 	p.unlock(r.fh[0], 0, 0)
 	r.callbacks(1)
+	r.until("it waits still", func() bool { return r.Counts().Waiters == 0 })
 	q.unlock(r.fh[0], 0, 0)
 	q.unlock(r.fh[1], 0, 0)
 	r.empty()

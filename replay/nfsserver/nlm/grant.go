@@ -106,6 +106,7 @@ func (s *Server) told(key state.Key, w *waiter, st stat, sent bool, err error) {
 	if w.gone {
 		return
 	}
+	defer s.settle(w.owner) // it may have unlocked the range, within a larger one, before its answer came
 	w.sent = w.sent || sent
 	w.tries++
 	switch {
@@ -125,7 +126,6 @@ func (s *Server) told(key state.Key, w *waiter, st stat, sent bool, err error) {
 	}
 	s.table.UnlockOutside(w.owner.locks, key, w.Range)
 	s.unqueue(key, w)
-	s.settle(w.owner)
 }
 
 // ErrNoPath says that a client has no rpcbind, and its connection is gone.

@@ -596,6 +596,31 @@ func TestUnwanted(t *testing.T) {
 	r.empty()
 }
 
+// TestUnlockedMeanwhile: an owner that unlocks the whole file before its answer to GRANTED arrives has nothing left, whatever it answers.
+func TestUnlockedMeanwhile(t *testing.T) {
+	for _, st := range []stat{nlm.NLM4_GRANTED, nlm.NLM4_DENIED} {
+		r := newRig(t, Options{}, state.Options{})
+		asked, unlocked := make(chan struct{}), make(chan struct{})
+		r.answer = func(int) (stat, error) {
+			close(asked)
+			<-unlocked
+			return st, nil
+		}
+		p, q := r.process("192.0.2.7", "one", 1, 4), r.process("192.0.2.8", "two", 2, 4)
+		p.try(r.fh[0], 0, 0, true, true)
+		if st := q.try(r.fh[0], 5, 10, true, true); st != nlm.NLM4_BLOCKED {
+			t.Fatal(st)
+		}
+		p.unlock(r.fh[0], 0, 0)
+		<-asked
+		q.unlock(r.fh[0], 0, 0)
+		close(unlocked)
+		r.callbacks(1)
+		r.until("somebody waits", func() bool { return r.Counts().Waiters == 0 })
+		r.empty()
+	}
+}
+
 // TestUnreachable: a client without rpcbind loses a lock that it has waited for, as it cannot know of it.
 func TestUnreachable(t *testing.T) {
 	var mu sync.Mutex
