@@ -49,7 +49,7 @@ var stampBlocks atomic.Uint64
 
 // Of returns the kind of a transaction; nil if it is no COMPOUND, if its operations cannot be read, or are too many.
 func (k *Kinds) Of(v *rpc.View) *Kind {
-	if _, ok := v.MinorVersion(); !ok {
+	if !v.Compound() {
 		return nil
 	}
 	return k.of(v, v.Steps())

@@ -330,7 +330,7 @@ func (r *Recorder) group(v *rpc.View) *group {
 	if !v.Usual() && (v.Procedure == nil || !v.Tx.Named || len(v.Steps()) > 0) {
 		return r.groupByOperation(v)
 	}
-	if _, compound := v.MinorVersion(); compound {
+	if v.Compound() {
 		return r.groupByOperation(v)
 	}
 	recent := r.calledBy(v)

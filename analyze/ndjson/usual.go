@@ -443,14 +443,13 @@ func (e *Encoder) shape(v *rpc.View) *shape {
 // kind returns a number that most procedures and kinds of COMPOUNDs have for themselves, and the stamp of a COMPOUND; false for one that
 // has none.
 func (e *Encoder) kind(v *rpc.View) (procedure uint, stamp uint64, ok bool) {
-	_, is := v.MinorVersion()
-	if !is && v.Usual() {
-		return uint(v.Tx.Procedure), 0, true
+	if !v.Compound() {
+		return uint(v.Tx.Procedure), 0, v.Usual() || len(v.Steps()) == 0
 	}
 	if k := e.kinds.Of(v); k != nil {
 		return uint(k.Slot), k.Stamp, true
 	}
-	return uint(v.Tx.Procedure), 0, !is && len(v.Steps()) == 0
+	return 0, 0, false
 }
 
 // write makes a shape.

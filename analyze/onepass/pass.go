@@ -77,7 +77,7 @@ func New(opt Options) *Pass {
 func (p *Pass) transaction(tx *transaction.Transaction) {
 	v := &p.view
 	v.Set(tx)
-	if p.opt.Malformed != nil && (v.ArgsErr != nil || v.ResultErr != nil || v.CallErr != nil || v.ReplyErr != nil) {
+	if p.opt.Malformed != nil && v.Undecoded() {
 		p.opt.Malformed(v)
 	}
 	p.check.Transaction(v)

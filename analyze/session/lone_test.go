@@ -68,8 +68,14 @@ func reportOf(t *testing.T, s *Recorder) string {
 // meta is a capture of many small calls one after the other.
 func meta(t *testing.T) []capture.Packet {
 	t.Helper()
+	return packetsOf(t, "../../samples/rocev2-nfs3-meta.pcap.zst")
+}
+
+// packetsOf are the packets of a capture.
+func packetsOf(t *testing.T, file string) []capture.Packet {
+	t.Helper()
 	var all []capture.Packet
-	r, err := capture.Open([]string{"../../samples/rocev2-nfs3-meta.pcap.zst"}, capture.Options{})
+	r, err := capture.Open([]string{file}, capture.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

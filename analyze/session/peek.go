@@ -2,6 +2,7 @@ package session
 
 import (
 	"encoding/binary"
+	"math"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 )
@@ -96,13 +97,18 @@ func (w *words) body() guard {
 	return g
 }
 
+// unknownMinor is the minor version of a call that was not captured so far.
+const unknownMinor = math.MaxUint32
+
 // peekCall reads the SEQUENCE, or CB_SEQUENCE, that begins a call. ok is false if there is none; minor and g are
 // valid anyway, if there is a body.
 func peekCall(b []byte, callback bool) (s sequence, minor uint32, g guard, ok bool) {
 	w := words{b, true}
 	g = w.body()
 	w.skip(w.next()) // tag
-	minor = w.next()
+	if minor = w.next(); !w.ok {
+		minor = unknownMinor
+	}
 	first := uint32(nfs4.OP_SEQUENCE)
 	if callback {
 		w.next() // callback_ident

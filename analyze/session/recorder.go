@@ -636,6 +636,9 @@ func (r *Recorder) look(v *rpc.View) {
 	}
 	switch a := v.Args().(type) {
 	case *nfs4.CompoundArgs:
+		if a.NoMinorversion || a.Minorversion > 0 && a.Incomplete && len(a.Ops) == 0 {
+			r.hidden++
+		}
 		r.compound(v)
 	case *nfs4.CbCompoundArgs:
 		r.callback(v)
@@ -644,7 +647,6 @@ func (r *Recorder) look(v *rpc.View) {
 			r.hidden++
 		}
 	default:
-		_ = a
 		if tx.Program == nfs3.NFS_PROGRAM && tx.Version < 4 {
 			r.plain(v)
 		}

@@ -221,7 +221,7 @@ func (s *Lister) called(v *rpc.View) *line {
 	if k := s.kinds.Of(v); k != nil {
 		return s.listed(v, k)
 	}
-	if _, is := v.MinorVersion(); is || len(v.Steps()) > 0 {
+	if v.Compound() {
 		return s.uncalled(v)
 	}
 	k := &s.calls[tx.Procedure%uint32(len(s.calls))]

@@ -291,7 +291,7 @@ func (s *Lister) prepared(v *rpc.View) *prepared {
 		(k.settled == c && c.Settled || k.of(c)) {
 		return k
 	}
-	if _, is := v.MinorVersion(); list == nil && (is || !v.Usual() && v.Args() == nil) {
+	if list == nil && (v.Compound() || !v.Usual() && v.Args() == nil) {
 		return nil // it may be a COMPOUND
 	}
 	hosts := s.hosts.pair(s.Name, tx.Client().Addr, tx.Server().Addr, c.ID)

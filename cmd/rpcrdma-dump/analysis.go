@@ -95,7 +95,7 @@ func (a *analysis) transaction(tx *transaction.Transaction) {
 		a.sessions.Transaction(v)
 		return
 	}
-	if !v.Usual() && (v.ArgsErr != nil || v.ResultErr != nil || v.CallErr != nil || v.ReplyErr != nil) {
+	if v.Undecoded() {
 		a.notes.Message(v)
 	}
 	if a.match == nil || a.match.Match(v) {

@@ -337,7 +337,7 @@ func (r *checkRun) decoded() func(*transaction.Transaction) {
 func (r *checkRun) judge(tx *transaction.Transaction, rules func(*rpc.View)) {
 	v := &r.view
 	v.Set(tx)
-	if v.ArgsErr != nil || v.ResultErr != nil || v.CallErr != nil || v.ReplyErr != nil {
+	if v.Undecoded() {
 		r.notes.Message(v)
 	}
 	rules(v)

@@ -352,7 +352,7 @@ func (d *dump) transaction(tx *transaction.Transaction) {
 	}
 	v := &d.view
 	v.Set(tx)
-	if !v.Usual() && (v.ArgsErr != nil || v.ResultErr != nil || v.CallErr != nil || v.ReplyErr != nil) {
+	if v.Undecoded() {
 		d.notes.Message(v)
 	}
 	switch {

@@ -89,7 +89,7 @@ func (e *exporter) transaction(tx *transaction.Transaction) {
 	}
 	v := &e.view
 	v.Set(tx)
-	if v.ArgsErr != nil || v.ResultErr != nil || v.CallErr != nil || v.ReplyErr != nil {
+	if v.Undecoded() {
 		e.notes.Message(v)
 	}
 	if e.match == nil || e.match.Match(v) {

@@ -143,7 +143,7 @@ func (o *kernelOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) e
 	view := rpc.View{Names: &rpc.Names{Limit: o.memory.Names()}, Unwrap: j.keys.Contexts}
 	j.d = decode.New(opt, func(tx *transaction.Transaction) {
 		view.Set(tx)
-		if view.ArgsErr != nil || view.ResultErr != nil || view.CallErr != nil || view.ReplyErr != nil {
+		if view.Undecoded() {
 			j.notes.Message(&view)
 		}
 		if match == nil || match.Match(&view) {

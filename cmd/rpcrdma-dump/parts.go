@@ -33,7 +33,7 @@ func (x *part) add(tx *transaction.Transaction) bool {
 	}
 	v := &x.view
 	v.Set(tx)
-	if v.ArgsErr != nil || v.ResultErr != nil || v.CallErr != nil || v.ReplyErr != nil || v.Call().Cred.Flavor == oncrpc.RPCSecGSS {
+	if v.Undecoded() || v.Call().Cred.Flavor == oncrpc.RPCSecGSS {
 		return false
 	}
 	x.summary.add(v)

@@ -69,6 +69,9 @@ func (o *sessionsOptions) run(cmd *cobra.Command, s *cli.Streams, args []string)
 	opt.Observer = r
 	j.d = decode.New(opt, func(tx *transaction.Transaction) {
 		v.Set(tx)
+		if v.Undecoded() {
+			j.notes.Message(&v)
+		}
 		v.Learn()
 		r.Transaction(&v)
 	})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -31,10 +32,13 @@ type summary struct {
 
 type operationKey struct {
 	program, version uint32
-	minor            uint32
+	minor            uint32 // or unread
 	named            bool
 	operation        string
 }
+
+// unread is the minor version of a COMPOUND that is cut, or malformed, before it.
+const unread = math.MaxUint32
 
 type recentRow struct {
 	of  operationKey
@@ -146,7 +150,7 @@ func (s *summary) rowOf(v *rpc.View) *operationCount {
 		return c.row
 	}
 	r := s.find(v)
-	if _, compound := v.MinorVersion(); v.Args() != nil && !compound {
+	if v.Args() != nil && !v.Compound() {
 		*c = calledRow{p, v.Tx.Program, r}
 	}
 	return r
@@ -157,7 +161,10 @@ func (s *summary) find(v *rpc.View) *operationCount {
 	tx := v.Tx
 	var k operationKey // in place: see capture.Packet
 	k.program, k.version, k.named, k.operation = tx.Program, tx.Version, tx.Named, text.Operation(v)
-	k.minor, _ = v.MinorVersion()
+	k.minor = unread
+	if minor, ok := v.MinorVersion(); ok || !v.Compound() {
+		k.minor = minor
+	}
 	recent := &s.recent[k.place()]
 	if recent.row == nil || recent.of != k {
 		r := s.rows[k]

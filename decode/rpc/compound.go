@@ -101,7 +101,8 @@ func (v *View) compounds() (args, res *nfs4.Operations, callback bool) {
 	return args, res, callback
 }
 
-// MinorVersion returns the minor version of an NFSv4 COMPOUND.
+// MinorVersion returns the minor version of an NFSv4 COMPOUND; false for all other calls, and if it could not be read: the call
+// was not captured so far, or is malformed before it.
 func (v *View) MinorVersion() (uint32, bool) {
 	if !v.compound {
 		return 0, false
@@ -115,9 +116,12 @@ func (v *View) minorVersion() (uint32, bool) {
 	}
 	switch a := v.Args().(type) {
 	case *nfs4.CompoundArgs:
-		return a.Minorversion, true
+		return a.Minorversion, !a.NoMinorversion
 	case *nfs4.CbCompoundArgs:
-		return a.Minorversion, true
+		return a.Minorversion, !a.NoMinorversion
 	}
 	return 0, false
 }
+
+// Compound reports whether the call is a COMPOUND of NFSv4, or one of its callbacks. How much of it could be read is another question.
+func (v *View) Compound() bool { return v.compound }

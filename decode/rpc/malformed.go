@@ -5,7 +5,7 @@ package rpc
 // last packet, the part, and what is wrong. Parts that the capture has cut or
 // lacks are not malformed.
 func (v *View) Malformed(report func(packet uint64, part string, err error)) {
-	if v.ArgsErr == nil && v.ResultErr == nil && v.CallErr == nil && v.ReplyErr == nil {
+	if !v.Undecoded() {
 		return
 	}
 	tx := v.Tx
@@ -21,4 +21,9 @@ func (v *View) Malformed(report func(packet uint64, part string, err error)) {
 	if v.ReplyErr != nil && v.ReplyErr != ErrNotSeen && !v.reply.Cut && !tx.Reply.Cut && len(tx.Reply.Payload) == tx.Reply.PayloadLength && tx.Reply.PayloadLength > 0 {
 		report(tx.Reply.Last.Number, "reply header", v.ReplyErr)
 	}
+}
+
+// Undecoded reports whether a part of the transaction's messages could not be decoded: it is malformed, cut, or was not captured.
+func (v *View) Undecoded() bool {
+	return !v.Usual() && (v.ArgsErr != nil || v.ResultErr != nil || v.CallErr != nil || v.ReplyErr != nil)
 }

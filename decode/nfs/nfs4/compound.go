@@ -4,8 +4,9 @@ import "github.com/rpcrdma/toolkit/decode/xdr"
 
 // CompoundArgs is COMPOUND4args: the call of every operation of NFSv4.
 type CompoundArgs struct {
-	Tag          []byte
-	Minorversion uint32
+	Tag            []byte
+	Minorversion   uint32
+	NoMinorversion bool // Decode could not read it: the message is cut, or malformed, before it ends
 	Operations
 }
 
@@ -15,6 +16,7 @@ func (c *CompoundArgs) Decode(r *xdr.Reader) {
 	r.Field("tag")
 	c.Minorversion = r.Uint32()
 	r.Field("minorversion")
+	c.NoMinorversion = r.Failed()
 	c.decode(r, foreOps, false, "argarray")
 }
 
@@ -76,9 +78,10 @@ func (c *CompoundRes) StatusCode() (uint32, string) { return uint32(c.Status), c
 
 // CbCompoundArgs is CB_COMPOUND4args: what a server asks of a client.
 type CbCompoundArgs struct {
-	Tag           []byte
-	Minorversion  uint32
-	CallbackIdent uint32 // NFSv4.0 only
+	Tag            []byte
+	Minorversion   uint32
+	NoMinorversion bool   // as in CompoundArgs
+	CallbackIdent  uint32 // NFSv4.0 only
 	Operations
 }
 
@@ -88,6 +91,7 @@ func (c *CbCompoundArgs) Decode(r *xdr.Reader) {
 	r.Field("tag")
 	c.Minorversion = r.Uint32()
 	r.Field("minorversion")
+	c.NoMinorversion = r.Failed()
 	c.CallbackIdent = r.Uint32()
 	r.Field("callback_ident")
 	c.decode(r, cbOps, false, "argarray")

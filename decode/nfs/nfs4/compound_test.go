@@ -327,3 +327,32 @@ func BenchmarkDecode(b *testing.B) {
 		})
 	}
 }
+
+// TestNoMinorversion cuts COMPOUNDs at each byte: the minor version is known from its last byte on.
+func TestNoMinorversion(t *testing.T) {
+	for _, tag := range []string{"", "a tag", "four"} {
+		ops := Operations{Ops: []Op{{uint32(OP_ILLEGAL), xdr.Void{}}}}
+		whole := CompoundArgs{Tag: []byte(tag), Minorversion: 2, Operations: ops}
+		callback := CbCompoundArgs{Tag: []byte(tag), Minorversion: 2, Operations: Operations{Ops: []Op{{uint32(OP_CB_ILLEGAL), xdr.Void{}}}}}
+		known := xdr.SizeOpaque(len(tag)) + 4
+		for _, full := range []int{0, 1000} { // malformed, cut
+			for n, b := range [][]byte{whole.Append(nil), callback.Append(nil)} {
+				for size := range len(b) + 1 {
+					var r xdr.Reader
+					var args CompoundArgs
+					var cb CbCompoundArgs
+					r.Reset(b[:size], full)
+					if n == 1 {
+						cb.Decode(&r)
+						args.Minorversion, args.NoMinorversion = cb.Minorversion, cb.NoMinorversion
+					} else {
+						args.Decode(&r)
+					}
+					if args.NoMinorversion != (size < known) || !args.NoMinorversion && args.Minorversion != 2 {
+						t.Errorf("tag %q, %d of %d bytes: minor version %d, unknown %t", tag, size, len(b), args.Minorversion, args.NoMinorversion)
+					}
+				}
+			}
+		}
+	}
+}
