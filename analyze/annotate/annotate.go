@@ -46,6 +46,8 @@ type Annotator struct {
 	err   error
 	stats Stats
 
+	malformed func(*rpc.View) // nil: nobody asks
+
 	b        []byte
 	comments []string
 }
@@ -89,6 +91,9 @@ func (a *Annotator) LimitNames(bytes int) { a.view.Names.Limit = bytes }
 
 // Unwrap sets what opens messages that RPCSEC_GSS protects.
 func (a *Annotator) Unwrap(u rpc.Unwrapper) { a.view.Unwrap = u }
+
+// Malformed sets what is told of transactions of which a part could not be decoded.
+func (a *Annotator) Malformed(f func(*rpc.View)) { a.malformed = f }
 
 // Options makes a Decoder tell the Annotator what it needs. The Decoder has to
 // call Transaction, and must not be Concurrent.
@@ -199,6 +204,9 @@ func chunkName(o *transaction.Operation) string {
 func (a *Annotator) Transaction(tx *transaction.Transaction) {
 	v := &a.view
 	v.Set(tx)
+	if a.malformed != nil && v.Undecoded() {
+		a.malformed(v)
+	}
 	if x := a.known[tx.Serial()]; x != nil {
 		x.ended = true
 		if x.marks == 0 {

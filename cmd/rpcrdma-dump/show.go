@@ -175,7 +175,7 @@ func (o *showOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) err
 	out := newOutput(s.Out, j.in.live, false)
 	fresh := func() *showing {
 		x := &showing{
-			o: o, json: o.format == "json", found: make([]int, len(o.wanted)),
+			o: o, notes: j.notes, json: o.format == "json", found: make([]int, len(o.wanted)),
 			draw: &ladder.Drawer{Width: width, Color: color, ASCII: o.ascii || !cli.UTF8(), Verbose: o.verbose},
 			view: rpc.View{Names: &rpc.Names{Limit: o.memory.Names()}, Unwrap: j.keys.Contexts},
 		}
@@ -243,6 +243,7 @@ func (o *showOptions) showDecoder() decode.Options {
 // showing shows the transactions that are wanted.
 type showing struct {
 	o      *showOptions
+	notes  *cli.Problems
 	json   bool
 	view   rpc.View
 	draw   *ladder.Drawer
@@ -264,8 +265,11 @@ func (x *showing) transaction(tx *transaction.Transaction) bool {
 	return true
 }
 
-// append appends the transaction.
+// append appends the transaction, and notes what of it is malformed.
 func (x *showing) append(b []byte) []byte {
+	if x.view.Undecoded() {
+		x.notes.Message(&x.view)
+	}
 	if x.json {
 		return append(x.encode.Append(b, &x.view), '\n')
 	}
