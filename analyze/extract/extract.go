@@ -11,6 +11,7 @@
 package extract
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -120,47 +121,52 @@ func (x *Extractor) Packed() int { return x.packed }
 
 // Add takes the data of a transaction.
 func (x *Extractor) Add(v *rpc.View) error {
+	if _, ok := v.Args().(*nfs4.CompoundArgs); ok {
+		return x.compound(v)
+	} else if v.Status() == "" { // the reply is not there, or is cut before it says what became of the call
+		return nil
+	}
+	// What is behind the place at which the capture cut a message is zero: it is no offset, and no size. Behind the length of data there is nothing.
 	switch a := v.Args().(type) {
 	case *nfs2.Readargs:
 		if r, ok := v.Result().(*nfs2.Readres); ok && r.Status == nfs2.NFS_OK {
-			return x.data(v, a.File[:], uint64(a.Offset), r.Reply.Data, false)
+			return x.placed(v, v.ArgsErr == nil, a.File[:], uint64(a.Offset), r.Reply.Data, false)
 		}
 	case *nfs2.Writeargs:
 		if !v.Failed() && v.Tx.Reply.Seen() {
-			return x.data(v, a.File[:], uint64(a.Offset), a.Data, true)
+			return x.placed(v, v.ArgsErr == nil || a.Data.Length > 0, a.File[:], uint64(a.Offset), a.Data, true)
 		}
 	case *nfs3.READ3args:
 		if r, ok := v.Result().(*nfs3.READ3res); ok && r.Status == nfs3.NFS3_OK {
-			err := x.data(v, a.File.Data, a.Offset, r.Resok.Data, false)
-			x.attr3(a.File.Data, &r.Resok.FileAttributes)
-			if r.Resok.Eof {
+			whole := v.ResultErr == nil || r.Resok.Data.Length > 0
+			err := x.placed(v, v.ArgsErr == nil && whole, a.File.Data, a.Offset, r.Resok.Data, false)
+			x.attr3(v, a.File.Data, &r.Resok.FileAttributes)
+			if r.Resok.Eof && v.ArgsErr == nil {
 				x.atLeast(a.File.Data, a.Offset+uint64(r.Resok.Count), true)
 			}
 			return err
 		}
 	case *nfs3.WRITE3args:
 		if r, ok := v.Result().(*nfs3.WRITE3res); ok && r.Status == nfs3.NFS3_OK {
-			d := a.Data
-			err := x.data(v, a.File.Data, a.Offset, d, true)
-			x.attr3(a.File.Data, &r.Resok.FileWcc.After)
+			err := x.placed(v, v.ArgsErr == nil || a.Data.Length > 0, a.File.Data, a.Offset, a.Data, true)
+			x.attr3(v, a.File.Data, &r.Resok.FileWcc.After)
 			return err
 		}
 	case *nfs3.SETATTR3args:
-		if !v.Failed() && v.Tx.Reply.Seen() && a.NewAttributes.Size.SetIt {
+		if !v.Failed() && v.Tx.Reply.Seen() && v.ArgsErr == nil && a.NewAttributes.Size.SetIt {
 			x.truncate(a.Object.Data, a.NewAttributes.Size.Size)
 		}
 	case *nfs3.GETATTR3args:
-		if r, ok := v.Result().(*nfs3.GETATTR3res); ok && r.Status == nfs3.NFS3_OK {
+		if r, ok := v.Result().(*nfs3.GETATTR3res); ok && r.Status == nfs3.NFS3_OK && (v.ResultErr == nil || r.Resok.ObjAttributes.Size > 0) {
 			x.settle(a.Object.Data, r.Resok.ObjAttributes.Size)
 		}
-	case *nfs4.CompoundArgs:
-		return x.compound(v)
 	}
 	return nil
 }
 
-func (x *Extractor) attr3(handle []byte, a *nfs3.PostOpAttr) {
-	if a.AttributesFollow {
+// attr3 takes the size in results, if it was captured.
+func (x *Extractor) attr3(v *rpc.View, handle []byte, a *nfs3.PostOpAttr) {
+	if a.AttributesFollow && (v.ResultErr == nil || a.Attributes.Size > 0) {
 		x.settle(handle, a.Attributes.Size)
 	}
 }
@@ -217,6 +223,23 @@ func (x *Extractor) operation(v *rpc.View, o *rpc.Operation, file []byte) error 
 	return nil
 }
 
+// placed is data for a call of NFSv2 or NFSv3. known says that its offset and the length of the data were captured.
+func (x *Extractor) placed(v *rpc.View, known bool, handle []byte, offset uint64, d xdr.Data, write bool) error {
+	if known {
+		return x.data(v, handle, offset, d, write)
+	}
+	if len(bytes.Trim(handle, "\x00")) == 0 { // cut as well: those of NFSv2 have 32 bytes anyway
+		return nil
+	}
+	if f := x.of(handle, true); f != nil {
+		f.note = missing
+	}
+	return nil
+}
+
+// missing is the note on a file of which not all data were captured.
+const missing = "data missing from the capture"
+
 // data writes the bytes of a READ or WRITE.
 func (x *Extractor) data(v *rpc.View, handle []byte, offset uint64, d xdr.Data, write bool) error {
 	f := x.of(handle, true)
@@ -240,7 +263,7 @@ func (x *Extractor) data(v *rpc.View, handle []byte, offset uint64, d xdr.Data, 
 		f.read += uint64(len(b))
 	}
 	if uint64(len(b)) < uint64(d.Length) {
-		f.note = "data missing from the capture"
+		f.note = missing
 	}
 	if len(b) == 0 {
 		_, err := x.openStore(&f.store)

@@ -58,11 +58,13 @@ func (v *View) fileOf() {
 		e := ops.Procedure(tx.Program, tx.Version, tx.Procedure)
 		if e == nil || !of3 {
 			v.fileOther(v.Args())
+			v.known()
 			return
 		}
 		x := v.follower()
 		x.take(e, v.Args(), v.Result())
 		v.file.Result = x.outcome.Handle
+		v.known()
 	}
 }
 
@@ -137,7 +139,9 @@ func (p *picker) Data(name string, d xdr.Data) {
 	case "data":
 		p.f.span(p.offset, uint64(d.Length))
 	case "to":
-		p.f.To = d.Inline
+		if len(d.Inline) == int(d.Length) { // else the capture cut it
+			p.f.To = d.Inline
+		}
 	}
 }
 

@@ -11,16 +11,15 @@ import (
 	"github.com/rpcrdma/toolkit/decode/xdr"
 )
 
-// FuzzUsual3 compares the short way with the table of operations, for all procedures of NFSv3, and what is learned.
-func FuzzUsual3(f *testing.F) {
-	dir := nfs3.Diropargs3{Dir: nfs3.NfsFh3{Data: []byte("directory")}, Name: []byte("name")}
-	file := nfs3.NfsFh3{Data: []byte("file")}
-	after := nfs3.PostOpAttr{AttributesFollow: true, Attributes: nfs3.Fattr3{Size: 1 << 40}}
-	f.Add(byte(nfs3.NFSPROC3_READ), (&nfs3.READ3args{File: file, Count: 9}).Append(nil),
-		(&nfs3.READ3res{Resok: nfs3.READ3resok{FileAttributes: after, Count: 8}}).Append(nil), true)
-	f.Add(byte(nfs3.NFSPROC3_WRITE), (&nfs3.WRITE3args{File: file, Count: 9}).Append(nil),
-		(&nfs3.WRITE3res{Resok: nfs3.WRITE3resok{FileWcc: nfs3.WccData{Before: nfs3.PreOpAttr{AttributesFollow: true}, After: after}, Count: 8}}).Append(nil), true)
-	for number, m := range map[uint32][2]xdr.Message{
+var (
+	dir   = nfs3.Diropargs3{Dir: nfs3.NfsFh3{Data: []byte("directory")}, Name: []byte("name")}
+	file  = nfs3.NfsFh3{Data: []byte("file")}
+	after = nfs3.PostOpAttr{AttributesFollow: true, Attributes: nfs3.Fattr3{Size: 1 << 40}}
+)
+
+// calls3 are arguments and results of the procedures of NFSv3 that are about a file.
+func calls3() map[uint32][2]xdr.Message {
+	return map[uint32][2]xdr.Message{
 		nfs3.NFSPROC3_LOOKUP:  {&nfs3.LOOKUP3args{What: dir}, &nfs3.LOOKUP3res{Resok: nfs3.LOOKUP3resok{Object: file}}},
 		nfs3.NFSPROC3_ACCESS:  {&nfs3.ACCESS3args{Object: file}, &nfs3.ACCESS3res{}},
 		nfs3.NFSPROC3_GETATTR: {&nfs3.GETATTR3args{Object: file}, &nfs3.GETATTR3res{}},
@@ -35,7 +34,16 @@ func FuzzUsual3(f *testing.F) {
 		nfs3.NFSPROC3_RMDIR:   {&nfs3.RMDIR3args{Object: dir}, &nfs3.RMDIR3res{}},
 		nfs3.NFSPROC3_RENAME:  {&nfs3.RENAME3args{From: dir, To: nfs3.Diropargs3{Dir: dir.Dir, Name: []byte("new")}}, &nfs3.RENAME3res{}},
 		nfs3.NFSPROC3_LINK:    {&nfs3.LINK3args{File: file, Link: dir}, &nfs3.LINK3res{}},
-	} {
+	}
+}
+
+// FuzzUsual3 compares the short way with the table of operations, for all procedures of NFSv3, and what is learned.
+func FuzzUsual3(f *testing.F) {
+	f.Add(byte(nfs3.NFSPROC3_READ), (&nfs3.READ3args{File: file, Count: 9}).Append(nil),
+		(&nfs3.READ3res{Resok: nfs3.READ3resok{FileAttributes: after, Count: 8}}).Append(nil), true)
+	f.Add(byte(nfs3.NFSPROC3_WRITE), (&nfs3.WRITE3args{File: file, Count: 9}).Append(nil),
+		(&nfs3.WRITE3res{Resok: nfs3.WRITE3resok{FileWcc: nfs3.WccData{Before: nfs3.PreOpAttr{AttributesFollow: true}, After: after}, Count: 8}}).Append(nil), true)
+	for number, m := range calls3() {
 		f.Add(byte(number), m[0].Append(nil), m[1].Append(nil), true)
 		f.Add(byte(number), m[0].Append(nil), append([]byte{0, 0, 0, 2}, make([]byte, 40)...), true) // an error, without attributes
 		f.Add(byte(number), m[0].Append(nil), []byte{}, false)
@@ -80,6 +88,7 @@ func FuzzUsual3(f *testing.F) {
 		all.file, all.fileDone = File{}, true
 		all.follower().take(e, all.Args(), all.Result())
 		all.file.Result = all.brief.trail.outcome.Handle
+		all.known()
 		if !reflect.DeepEqual(v.file, all.file) {
 			t.Errorf("%s: %+v, want %+v", v.ProcedureName(), v.file, all.file)
 		}

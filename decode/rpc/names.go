@@ -95,7 +95,7 @@ func (v *View) learnAll(n *Names) {
 	if m := v.usual; m != nil {
 		gives = m.gives
 	}
-	if v.Result() == nil {
+	if v.Result() == nil || v.ResultErr != nil && !v.statusRead() {
 		return
 	}
 	switch r := v.Result().(type) {
@@ -112,6 +112,10 @@ func (v *View) learnAll(n *Names) {
 		}
 	case *nfs3.RENAME3res:
 		if a, ok := v.Args().(*nfs3.RENAME3args); ok && r.Status == nfs3.NFS3_OK {
+			if v.ArgsErr != nil { // where it went is not known
+				n.remove(a.From.Dir.Data, a.From.Name)
+				return
+			}
 			n.rename(a.From.Dir.Data, a.From.Name, a.To.Dir.Data, a.To.Name)
 		}
 	case *nfs3.REMOVE3res:

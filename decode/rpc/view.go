@@ -306,7 +306,7 @@ func (v *View) Status() string {
 	}
 	if v.result != nil && v.status != nil {
 		code, symbol := v.status.StatusCode()
-		if data, _ := v.resultData(); v.ResultErr != nil && len(data) < 4 {
+		if !v.statusRead() {
 			return ""
 		}
 		return xdr.EnumString(code, symbol)
@@ -365,11 +365,17 @@ func (v *View) fails() bool {
 	if v.result == nil || v.status == nil {
 		return false
 	}
-	if data, _ := v.resultData(); len(data) < 4 {
+	if !v.statusRead() {
 		return false
 	}
 	code, _ := v.status.StatusCode()
 	return code != 0
+}
+
+// statusRead reports whether results that begin with a status are there so far. If not, the status of the message is zero, as if it were success.
+func (v *View) statusRead() bool {
+	data, _ := v.resultData()
+	return len(data) >= 4
 }
 
 // Fabric is the fabric of the transaction's connection.

@@ -36,7 +36,7 @@ type Act struct {
 	// all bytes up to the end.
 	Ranged        bool
 	Offset, Count uint64
-	// Text is the target of a new symbolic link, as far as the call carries it inline.
+	// Text is the target of a new symbolic link; nil if it is in a chunk, or was cut by the capture.
 	// Attribute is the name of an extended attribute. Stable is how a WRITE has to be
 	// stored ("FILE_SYNC4").
 	Text, Attribute []byte
@@ -96,6 +96,12 @@ func (a *Act) on(offset, count uint64) {
 func (a *Act) attribute(name []byte) {
 	a.file(Current)
 	a.Attribute = name
+}
+
+func (a *Act) text(d xdr.Data) {
+	if len(d.Inline) == int(d.Length) {
+		a.Text = d.Inline
+	}
 }
 
 func (a *Act) span(offset, count uint64) { a.Ranged, a.Offset, a.Count = true, offset, count }

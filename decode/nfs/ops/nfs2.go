@@ -34,7 +34,7 @@ var procedures2 = table{
 		a.object(m.From[:])
 		a.entry(m.To.Dir[:], m.To.Name)
 	})},
-	nfs2.NFSPROC_SYMLINK: {Class: Changes, act: of(func(m *nfs2.Symlinkargs, a *Act) { a.entry(m.From.Dir[:], m.From.Name); a.Text = m.To.Inline })},
+	nfs2.NFSPROC_SYMLINK: {Class: Changes, act: of(func(m *nfs2.Symlinkargs, a *Act) { a.entry(m.From.Dir[:], m.From.Name); a.text(m.To) })},
 	nfs2.NFSPROC_MKDIR:   {Class: Changes, Gives: Handle, outcome: gets(made2), act: of(func(m *nfs2.Createargs, a *Act) { a.entry(m.Where.Dir[:], m.Where.Name) })},
 	nfs2.NFSPROC_RMDIR:   {Class: Changes, act: of(func(m *nfs2.Diropargs, a *Act) { a.entry(m.Dir[:], m.Name) })},
 	nfs2.NFSPROC_READDIR: {Class: Nothing, Reply: Reply{Rest: "count"}},

@@ -51,7 +51,7 @@ var procedures3 = table{
 	nfs3.NFSPROC3_SYMLINK: {Class: Changes, Gives: Handle,
 		act: of(func(m *nfs3.SYMLINK3args, a *Act) {
 			in3(&m.Where, a)
-			a.Text = m.Symlink.SymlinkData.Inline
+			a.text(m.Symlink.SymlinkData)
 		}),
 		outcome: gets(func(m *nfs3.SYMLINK3res, o *Outcome) { made3(&m.Resok.Obj, o) })},
 	nfs3.NFSPROC3_MKNOD: {Class: Changes, Gives: Handle,

@@ -178,7 +178,7 @@ var callbacks = table{
 
 func create(m *nfs4.CREATE4args, a *Act) {
 	if a.named(Current, m.Objname); m.Objtype.Type == nfs4.NF4LNK {
-		a.Text = m.Objtype.Linkdata.Inline
+		a.text(m.Objtype.Linkdata)
 	}
 }
 
