@@ -123,7 +123,8 @@ func (x *Extractor) Packed() int { return x.packed }
 func (x *Extractor) Add(v *rpc.View) error {
 	if _, ok := v.Args().(*nfs4.CompoundArgs); ok {
 		return x.compound(v)
-	} else if v.Status() == "" { // the reply is not there, or is cut before it says what became of the call
+	}
+	if v.Status() == "" { // the reply is not there, or is cut before it says what became of the call
 		return nil
 	}
 	// What is behind the place at which the capture cut a message is zero: it is no offset, and no size. Behind the length of data there is nothing.
@@ -133,19 +134,11 @@ func (x *Extractor) Add(v *rpc.View) error {
 			return x.placed(v, v.ArgsErr == nil, a.File[:], uint64(a.Offset), r.Reply.Data, false)
 		}
 	case *nfs2.Writeargs:
-		if !v.Failed() && v.Tx.Reply.Seen() {
+		if !v.Failed() {
 			return x.placed(v, v.ArgsErr == nil || a.Data.Length > 0, a.File[:], uint64(a.Offset), a.Data, true)
 		}
 	case *nfs3.READ3args:
-		if r, ok := v.Result().(*nfs3.READ3res); ok && r.Status == nfs3.NFS3_OK {
-			whole := v.ResultErr == nil || r.Resok.Data.Length > 0
-			err := x.placed(v, v.ArgsErr == nil && whole, a.File.Data, a.Offset, r.Resok.Data, false)
-			x.attr3(v, a.File.Data, &r.Resok.FileAttributes)
-			if r.Resok.Eof && v.ArgsErr == nil {
-				x.atLeast(a.File.Data, a.Offset+uint64(r.Resok.Count), true)
-			}
-			return err
-		}
+		return x.read3(v, a)
 	case *nfs3.WRITE3args:
 		if r, ok := v.Result().(*nfs3.WRITE3res); ok && r.Status == nfs3.NFS3_OK {
 			err := x.placed(v, v.ArgsErr == nil || a.Data.Length > 0, a.File.Data, a.Offset, a.Data, true)
@@ -153,21 +146,42 @@ func (x *Extractor) Add(v *rpc.View) error {
 			return err
 		}
 	case *nfs3.SETATTR3args:
-		if !v.Failed() && v.Tx.Reply.Seen() && v.ArgsErr == nil && a.NewAttributes.Size.SetIt {
+		if !v.Failed() && v.ArgsErr == nil && a.NewAttributes.Size.SetIt {
 			x.truncate(a.Object.Data, a.NewAttributes.Size.Size)
 		}
 	case *nfs3.GETATTR3args:
-		if r, ok := v.Result().(*nfs3.GETATTR3res); ok && r.Status == nfs3.NFS3_OK && (v.ResultErr == nil || r.Resok.ObjAttributes.Size > 0) {
-			x.settle(a.Object.Data, r.Resok.ObjAttributes.Size)
+		if r, ok := v.Result().(*nfs3.GETATTR3res); ok && r.Status == nfs3.NFS3_OK {
+			x.size3(v, a.Object.Data, r.Resok.ObjAttributes.Size)
 		}
 	}
 	return nil
 }
 
-// attr3 takes the size in results, if it was captured.
+func (x *Extractor) read3(v *rpc.View, a *nfs3.READ3args) error {
+	r, ok := v.Result().(*nfs3.READ3res)
+	if !ok || r.Status != nfs3.NFS3_OK {
+		return nil
+	}
+	known := v.ArgsErr == nil && (v.ResultErr == nil || r.Resok.Data.Length > 0)
+	err := x.placed(v, known, a.File.Data, a.Offset, r.Resok.Data, false)
+	x.attr3(v, a.File.Data, &r.Resok.FileAttributes)
+	if r.Resok.Eof && v.ArgsErr == nil {
+		x.atLeast(a.File.Data, a.Offset+uint64(r.Resok.Count), true)
+	}
+	return err
+}
+
+// attr3 takes the size in attributes, if there are some.
 func (x *Extractor) attr3(v *rpc.View, handle []byte, a *nfs3.PostOpAttr) {
-	if a.AttributesFollow && (v.ResultErr == nil || a.Attributes.Size > 0) {
-		x.settle(handle, a.Attributes.Size)
+	if a.AttributesFollow {
+		x.size3(v, handle, a.Attributes.Size)
+	}
+}
+
+// size3 takes a size in results, if it was captured.
+func (x *Extractor) size3(v *rpc.View, handle []byte, size uint64) {
+	if v.ResultErr == nil || size > 0 {
+		x.settle(handle, size)
 	}
 }
 
