@@ -39,6 +39,8 @@ type conn struct {
 	// direction, or never if there was none.
 	gaps [2]uint64
 	lost [2]int64
+	// clipped is the time of the last Send of each side whose chunk lists the capture has cut, or never: it offered more than is known.
+	clipped [2]int64
 
 	stretch  stretch
 	calm     [2]calm     // by requester
@@ -86,7 +88,7 @@ func (c *Checker) conn(k *rdma.Connection) *conn {
 			c.leave()
 			return c.void(k)
 		}
-		s = &conn{c: k, number: c.number(), done: c.full, lost: [2]int64{never, never}, taps: [2]int32{rdma.NoTap, rdma.NoTap}}
+		s = &conn{c: k, number: c.number(), done: c.full, lost: [2]int64{never, never}, clipped: [2]int64{never, never}, taps: [2]int32{rdma.NoTap, rdma.NoTap}}
 		s.gaps = [2]uint64{k.Sent[0].Gaps, k.Sent[1].Gaps}
 		s.own = c.apart.own(k)
 		c.conns[k] = s
@@ -163,6 +165,14 @@ func (s *conn) whole(side rdma.Side, at int64) (Reason, bool) {
 		return Gaps, false
 	}
 	return 0, true
+}
+
+// offers is whole for the memory that a side offers: the chunk lists of its calls have been captured, too.
+func (s *conn) offers(side rdma.Side, at int64) (Reason, bool) {
+	if s.clipped[side] != never && at-s.clipped[side] <= quiet {
+		return Cut, false
+	}
+	return s.whole(side, at)
 }
 
 // since reports whether everything that a side sent since a packet is known to have been captured. If the

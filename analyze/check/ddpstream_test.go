@@ -298,3 +298,30 @@ func TestStreamAllocations(t *testing.T) {
 		t.Errorf("%d segments: %d allocations with a Checker, %d without", 3*rounds, with, without)
 	}
 }
+
+// TestSegmentsCut cuts packets of two FPDUs at each byte: a message number that was not captured is none that was left out.
+func TestSegmentsCut(t *testing.T) {
+	send := func(msn uint32) []byte {
+		u := iwarp.AppendUntagged(nil, iwarp.NewControl(iwarp.OpSend, true), 0, msn, 0)
+		return iwarp.AppendFPDU(nil, append(u, make([]byte, 40)...), false)
+	}
+	judged := map[bool]int{}
+	whole := len(send(1)) + len(send(2))
+	for n := range whole {
+		s := newStream()
+		s.open()
+		s.segment(client, 0, append(send(1), send(2)...))
+		p := &s.packets[len(s.packets)-1]
+		p.Data = p.Data[:len(p.Data)-whole+n]
+		s.segment(client, 0, send(3))
+		r := s.run()
+		c := r.check.Count(Lookup("ddp-msn-wrong"))
+		if c.Found > 0 {
+			t.Errorf("%d of %d bytes: %+v", n, whole, r.findings)
+		}
+		judged[c.Skipped() == 0]++
+	}
+	if judged[true] == 0 || judged[false] == 0 {
+		t.Errorf("%v", judged)
+	}
+}

@@ -68,6 +68,26 @@ func TestNotJudged(t *testing.T) {
 			s.small()
 			return s
 		}},
+		{"access-not-offered", Cut, func() *scene {
+			s := newScene()
+			s.connect()
+			s.small()
+			at := len(s.recs)
+			s.readData(3000, nil)
+			s.recs[at].Cut = 24 // of the call: its Write list is cut
+			s.small()
+			return s
+		}},
+		{"access-not-offered", Cut, func() *scene {
+			s := newScene()
+			s.connect()
+			s.small()
+			at := len(s.recs)
+			s.readData(3000, nil)
+			s.recs[at].Cut = 2 // less than an XID
+			s.small()
+			return s
+		}},
 		{"chunk-bytes-missing", Ambiguous, func() *scene {
 			s := newScene()
 			s.connect()

@@ -379,7 +379,7 @@ func (c *Checker) stray(k *conn, op *rdma.Op, ref rdma.Ref) {
 	if c.on[rule] == Off {
 		return
 	}
-	if why, ok := k.whole(owner, ref.Time); !ok {
+	if why, ok := k.offers(owner, ref.Time); !ok {
 		c.skip(rule, why)
 		return
 	}
@@ -505,7 +505,7 @@ func (c *Checker) suspected(k *conn, all bool) {
 			n++
 			continue
 		}
-		if why, ok := k.whole(x.owner, x.at.Time); !ok {
+		if why, ok := k.offers(x.owner, x.at.Time); !ok {
 			c.skip(x.rule, why)
 			continue
 		}

@@ -120,6 +120,9 @@ func (c *Checker) message(tx *transaction.Transaction, reply bool, s *rdma.Send)
 	if len(k.repeats) > 0 {
 		c.answeredAhead(k, tx)
 	}
+	if tx.Call.Header.Cut {
+		k.clipped[s.From] = s.First.Time
+	}
 	c.called(k, st, tx, s)
 	if !tx.Call.Header.Plain() {
 		c.offered(k, st, tx)
@@ -156,6 +159,7 @@ func (c *Checker) Stray(k *rdma.Connection, s *rdma.Send) {
 			c.repeated(n, s, &h)
 		}
 	case len(s.Data) < s.Length:
+		n.clipped[s.From] = s.First.Time // it may have been a call
 		c.skip(ruleHeaderMalformed, Cut)
 	default:
 		c.malformed(n, s, h.Decode(s.Data, s.Length))

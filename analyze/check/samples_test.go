@@ -157,3 +157,26 @@ func TestSamplesWithLoss(t *testing.T) {
 		}
 	}
 }
+
+// TestSamplesCut cuts the packets of the samples, as a snapshot length does: that makes no error of what is none.
+func TestSamplesCut(t *testing.T) {
+	for _, file := range sampleFiles(t) {
+		whole := load(t, file)
+		if len(whole) > 6000 {
+			continue
+		}
+		for _, n := range []int{64, 84, 100, 110, 128, 150, 170, 200, 256, 400} {
+			packets := slices.Clone(whole)
+			for i := range packets {
+				p := &packets[i]
+				p.Data = p.Data[:min(n, len(p.Data))]
+			}
+			for _, f := range run(Options{Rules: All()}, packets).findings {
+				if f.Severity == Error {
+					t.Errorf("%s, cut to %d bytes:\n%s", filepath.Base(file), n, describeFinding(f))
+					break
+				}
+			}
+		}
+	}
+}

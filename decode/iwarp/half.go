@@ -407,6 +407,7 @@ func (h *half) fpdu(raw []byte, size int, start uint64, from *span) bool {
 		b = c.t.scratch
 	}
 	if len(b) < FPDUHeaderLen+ControlLen {
+		h.out.interrupted() // cut: nobody is told of it
 		return len(raw) < size
 	}
 	length := int(binary.BigEndian.Uint16(b))
@@ -434,6 +435,8 @@ func (h *half) fpdu(raw []byte, size int, start uint64, from *span) bool {
 			h.show(u, length, raw, start, from)
 		}
 		h.out.segment(h, u, length, start, start+uint64(size), from)
+	} else {
+		h.out.interrupted()
 	}
 	h.parts = h.parts[:0]
 	return true
