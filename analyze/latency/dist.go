@@ -284,6 +284,9 @@ func (d *dist) merge(o *dist, m *memory) {
 			x.pack(m)
 		}
 	}
+	if d.near != nil && o.near != nil {
+		d.mergeNear(o, m)
+	}
 	o.leave(m)
 	if d.packed != nil && o.packed != nil && d.packed.SignificantFigures() == o.packed.SignificantFigures() {
 		d.packed.Merge(o.packed)

@@ -93,7 +93,7 @@ func (d *dist) countNear(list []int64, m *memory) {
 		if n == len(list) {
 			break
 		}
-		refused = !d.countRare(min(list[n], maxValue), m) || refused
+		refused = !d.countRare(min(list[n], maxValue), 1, m) || refused
 		list = list[n+1:]
 	}
 	if refused {
@@ -130,14 +130,15 @@ const (
 	firstExponent = 1023 + nearBits - 1
 )
 
-// countRare counts a value in a range without counters yet, or whose counter is full. It returns false if there is no room.
-func (d *dist) countRare(v int64, m *memory) bool {
+// countRare counts a value n times: one in a range without counters yet, or whose counter is full, or several times. It returns false if
+// there is no room.
+func (d *dist) countRare(v int64, times uint8, m *memory) bool {
 	n := d.near
 	span, place := n.places(v)
 	part := int(n.at[span])
 	if part == 0 {
 		if m.used+nearLeast > m.limit/2 {
-			_ = d.packed.RecordValue(v)
+			_ = d.packed.RecordValues(v, int64(times))
 			return false
 		}
 		m.used += nearLeast
@@ -147,12 +148,22 @@ func (d *dist) countRare(v int64, m *memory) bool {
 		n.at[span] = uint8(part)
 	}
 	c := &n.counts[(part-1)<<nearBits+place]
-	if *c == nearFull {
-		_ = d.packed.RecordValues(v, nearFull)
+	if *c > nearFull-times {
+		_ = d.packed.RecordValues(v, int64(*c))
 		*c = 0
 	}
-	*c++
+	*c += times
 	return true
+}
+
+// mergeNear moves what the counters of o have to those of d.
+func (d *dist) mergeNear(o *dist, m *memory) {
+	o.settleLate()
+	at := nearCursor{near: o.near}
+	for at.next() {
+		d.countRare(at.least, at.n, m)
+	}
+	clear(o.near.counts)
 }
 
 // gather gives the histogram what it does not have yet.
@@ -206,32 +217,50 @@ func (d *dist) eachNear(f func(low, high int64, n uint64)) {
 
 // nearCursor goes through the counters above 0, from the least value to the largest.
 type nearCursor struct {
-	near        *near
-	span, place int // where to go on
-	least       int64
-	n           uint8
+	near   *near
+	spans  int                   // ranges begun
+	counts *[1 << nearBits]uint8 // of the last of them
+	at     int                   // its counters begun
+	eight  uint64                // the last eight of these, without those that were found
+	least  int64
+	n      uint8
 }
 
 // next finds the next counter, and reports whether there is one.
 func (x *nearCursor) next() bool {
-	for ; x.span < len(x.near.at); x.span, x.place = x.span+1, 0 {
-		part := int(x.near.at[x.span])
-		if part == 0 {
+	for x.eight == 0 {
+		if x.counts != nil && x.at&31 == 0 {
+			x.at = skipZeros(x.counts, x.at)
+		}
+		if x.counts != nil && x.at < len(x.counts) {
+			x.eight = binary.LittleEndian.Uint64(x.counts[x.at:])
+			x.at += 8
 			continue
 		}
-		counts := x.near.counts[(part-1)<<nearBits : part<<nearBits]
-		for place := x.place; place < len(counts); {
-			eight := binary.LittleEndian.Uint64(counts[place&^7:]) >> (place & 7 * 8)
-			if eight == 0 { // as most are
-				place = place&^7 + 8
-				continue
-			}
-			place += bits.TrailingZeros64(eight) / 8
-			x.place, x.least, x.n = place+1, x.near.least(x.span, place), counts[place]
-			return true
+		if x.spans == len(x.near.at) {
+			return false
+		}
+		if part := int(x.near.at[x.spans]); part > 0 {
+			x.counts, x.at = (*[1 << nearBits]uint8)(x.near.counts[(part-1)<<nearBits:]), 0
+		}
+		x.spans++
+	}
+	bit := bits.TrailingZeros64(x.eight) & 56
+	x.n = uint8(x.eight >> bit)
+	x.eight &^= nearFull << bit
+	x.least = x.near.least(x.spans-1, x.at-8+bit/8)
+	return true
+}
+
+// skipZeros is at, or a later multiple of 8 before which there are only zeros from at on.
+func skipZeros(counts *[1 << nearBits]uint8, at int) int {
+	for ; at <= len(counts)-32; at += 32 {
+		x := counts[at:]
+		if binary.LittleEndian.Uint64(x)|binary.LittleEndian.Uint64(x[8:])|binary.LittleEndian.Uint64(x[16:])|binary.LittleEndian.Uint64(x[24:]) != 0 {
+			break
 		}
 	}
-	return false
+	return at
 }
 
 // cloneNear is a copy of the counters; nil if there are none, or not much memory for it. It is accounted for.

@@ -96,6 +96,7 @@ func (g *group) merge(o *group, m *memory) (overflow bool) {
 	add := func(bad bool) { overflow = overflow || bad }
 	g.settle(m)
 	o.settle(m)
+	g.apart = g.apart || o.apart
 	add(g.Counts.merge(&o.Counts))
 	add(g.total.join(&o.total, m))
 	for i := range g.phases {
