@@ -99,7 +99,7 @@ func New(opt Options) *Recorder {
 	r := &Recorder{
 		opt: opt, mem: memory{limit: opt.Memory / 2}, maxGroups: min(max(opt.Memory/(DefaultMemory/maxGroups), 16), maxGroups),
 		groups: make(map[string]*group), flows: make(map[int]*flow), events: maxEvents,
-		slow: slowest{n: opt.Top}, drawn: slowest{n: min(opt.Top, maxDrawn)},
+		slow: newSlowest(opt.Top), drawn: newSlowest(min(opt.Top, maxDrawn)),
 	}
 	r.calms, r.leastInline = !opt.Unordered, leastInline(opt.Inline)
 	r.byOp = len(opt.By) == 1 && opt.By[0] == ByOperation
@@ -136,9 +136,6 @@ func (r *Recorder) Add(v *rpc.View) int {
 		g.addChunks(tx, r.opt.Inline)
 	}
 	c.time += took
-	if c.times(took, int64(tx.Acked())) {
-		g.countCalm(lateCalm, &r.mem)
-	}
 	failed := v.Failed()
 	if failed {
 		g.failCalm(v.Status())
@@ -149,8 +146,12 @@ func (r *Recorder) Add(v *rpc.View) int {
 	} else {
 		inFlight = r.followCalm(tx, failed)
 	}
-	if l := &r.series.late; l.slot != r.series.last || !l.put(took) {
-		r.series.tookMore(took)
+	// As tookCalm does it.
+	if c.kept == 0 || r.series.late.slot != r.series.last {
+		r.series.wait(g)
+	}
+	if c.times(took, int64(tx.Acked())) {
+		g.countCalm(&r.series)
 	}
 	if r.opt.Ran || r.slow.wants(took) {
 		r.showCalm(v, g, took, inFlight)
@@ -217,9 +218,9 @@ func (r *Recorder) add(v *rpc.View) int {
 
 // addCalm is Add for a calm transaction.
 func (r *Recorder) addCalm(v *rpc.View, g *group, took int64, failed bool) {
-	g.addCalm(v, took, failed, &r.opt, r.leastInline, &r.mem)
+	g.addCalm(v, took, failed, &r.opt, r.leastInline)
 	inFlight := r.followCalm(v.Tx, failed)
-	r.series.took(took)
+	r.series.tookCalm(g, took, int64(v.Tx.Acked()))
 	r.showCalm(v, g, took, inFlight)
 }
 
