@@ -54,47 +54,38 @@ func (r *Recorder) showCalm(v *rpc.View, g *group, took int64, inFlight int) {
 // of the connection are in flight.
 func (r *Recorder) followCalm(tx *transaction.Transaction, failed bool) (inFlight int) {
 	r.settleStretch()
-	if s := r.followsCalm(tx); s != nil {
-		s.area += float64(tx.Reply.Last.Time - tx.Call.First.Time)
-		s.calls++
-		s.bytes += tx.Call.Bytes + tx.Reply.Bytes
-		if failed {
-			s.errors++
-		}
-		return 1
-	}
-	inFlight = r.follow(tx)
-	r.series.at(tx.Call.First.Time).add(tx, failed)
-	return inFlight
-}
-
-// followsCalm is follow and series.at for a calm transaction that comes after the only one in flight on its connection and lies in
-// the interval found last. It returns nil, and has followed nothing, if it is another one.
-func (r *Recorder) followsCalm(tx *transaction.Transaction) *slot {
 	start, end := tx.Call.First.Time, tx.Reply.Last.Time
 	f, x := r.flow(tx.Connection), &r.series
 	if f == nil || tx.Backward || start < x.from || end >= x.to || !tx.Call.Transport || !tx.Reply.Transport {
-		return nil
+		inFlight = r.follow(tx)
+		r.series.at(start).add(tx, failed)
+		return inFlight
 	}
 	requested, granted := tx.Call.Header.Credits, tx.Reply.Header.Credits
-	s := &x.slots[x.last]
-	all := r.all.follows(&f.calls[0], start, end, granted, s.most, &r.events)
-	if all == 0 {
-		return nil
-	}
 	f.requested[0].add(requested)
 	f.granted[0].add(granted)
+	s, l := &x.slots[x.last], &f.calls[0]
+	all := r.all.follows(l, start, end, granted, s.most, &r.events)
+	switch {
+	case all == 0: // not after the only one in flight
+		all = r.all.enter(l, start, end, granted, s.most, &r.events)
+	case r.all.sole != nil && x.to-x.from <= longestStretch:
+		r.stretch = stretch{connection: r.lastID, requested: requested, granted: granted, end: end, to: x.to}
+	}
 	s.most = max(s.most, all)
 	if isRDMA(tx.Connection.Fabric) {
-		s.creditsUsed = max(s.creditsUsed, 1)
+		s.creditsUsed = max(s.creditsUsed, l.n)
 		if granted > 0 && (s.granted == 0 || granted < s.granted) {
 			s.granted = granted
 		}
 	}
-	if r.all.sole != nil && x.to-x.from <= longestStretch {
-		r.stretch = stretch{connection: r.lastID, requested: requested, granted: granted, end: end, to: x.to}
+	s.area += float64(end - start)
+	s.calls++
+	s.bytes += tx.Call.Bytes + tx.Reply.Bytes
+	if failed {
+		s.errors++
 	}
-	return s
+	return l.n
 }
 
 // longestStretch is how long a stretch may be, in ns: a float64 has all sums of its times.
