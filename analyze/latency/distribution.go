@@ -159,7 +159,11 @@ func summed(list []bucket) []bucket {
 	}
 	least, most := list[0].value, list[0].value
 	for i := range list {
-		least, most = min(least, list[i].value), max(most, list[i].value)
+		if v := list[i].value; v < least {
+			least = v
+		} else if v > most {
+			most = v
+		}
 	}
 	first, _ := placeOf(least)
 	last, _ := placeOf(most)
@@ -169,7 +173,7 @@ func summed(list []bucket) []bucket {
 	}
 	// Nearly all values are the last ones of buckets of three digits, of which there are not many.
 	counts := make([]uint64, last-first+1)
-	odd := countWhole(counts, first, list)
+	odd := slices.Clone(list[:countWhole(counts, first, list)])
 	slices.SortFunc(odd, func(a, b bucket) int { return cmp.Compare(a.value, b.value) })
 	odd = joined(odd)
 	list = list[:0]
@@ -186,22 +190,24 @@ func summed(list []bucket) []bucket {
 	return append(list, odd...)
 }
 
-// countWhole counts the values that are the last ones of their buckets, of which counts has those from first on, and returns the others.
-func countWhole(counts []uint64, first int, list []bucket) (odd []bucket) {
-	for i := range list {
-		b := &list[i]
-		if at, whole := placeOf(b.value); whole {
-			counts[at-first] += b.count
-		} else {
-			odd = append(odd, *b)
+// countWhole counts the values that are the last ones of their buckets, of which counts has those from first on. It moves the others to the
+// beginning of the list, and returns how many there are.
+func countWhole(counts []uint64, first int, list []bucket) (others int) {
+	for _, b := range list {
+		at, whole := placeOf(b.value)
+		if !whole {
+			list[others] = b
+			others++
+			continue
 		}
+		counts[at-first] += b.count
 	}
-	return odd
+	return others
 }
 
 // placeOf is the number of the bucket of three digits that a value belongs to, and whether the value is the last one in there.
 func placeOf(v int64) (place int, whole bool) {
-	shift := max(bits.Len64(uint64(v))-nearBits-1, 0) & 63
+	shift := bits.Len64(uint64(v)>>(nearBits+1)) & 63
 	return shift<<nearBits + int(v>>shift), (v+1)&(1<<shift-1) == 0
 }
 

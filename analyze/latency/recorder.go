@@ -273,7 +273,16 @@ type operation struct {
 // recentOp is a group that was found lately. Its key is compared as it is, without being put together.
 type recentOp struct {
 	operation
-	g *group // nil: none
+	g        *group // nil: none
+	compound *group // the same, if that is of usual COMPOUNDs
+}
+
+// remembered is what is kept of the group of an operation.
+func (x *operation) remembered(g *group) recentOp {
+	if x.hasMinor && x.named {
+		return recentOp{*x, g, g}
+	}
+	return recentOp{operation: *x, g: g}
 }
 
 // called is the group of a procedure whose calls consist of no operations. It was found lately. Programs of callbacks share their
@@ -302,11 +311,11 @@ func operationOf(v *rpc.View) operation {
 
 // place is a number below 64 that differs for the names of most operations of a workload.
 func place(name string) int {
-	n := len(name)
+	n := uint(len(name))
 	if n == 0 {
 		return 0
 	}
-	return (int(name[n-1])*7 + int(name[n-(n+3)/4])*3 + n) & 63
+	return int((uint(name[n-1])*7 + uint(name[n-(n+3)/4])*3 + n) & 63)
 }
 
 // compoundOf is the group of a usual COMPOUND, if it was found lately; else nil.
@@ -316,8 +325,8 @@ func (r *Recorder) compoundOf(v *rpc.View) *group {
 		return nil
 	}
 	tx, name := v.Tx, v.OperationGroup()
-	if x := &r.recentOps[place(name)]; x.program == tx.Program && x.version == tx.Version && x.minor == minor && x.hasMinor && x.named && x.name == name {
-		return x.g
+	if x := &r.recentOps[place(name)]; x.program == tx.Program && x.version == tx.Version && x.minor == minor && x.name == name {
+		return x.compound
 	}
 	return nil
 }
@@ -332,6 +341,11 @@ func (r *Recorder) group(v *rpc.View) *group {
 		return r.groupByOperation(v)
 	}
 	if _, compound := v.MinorVersion(); compound {
+		if v.Usual() {
+			if g := r.compoundOf(v); g != nil {
+				return g
+			}
+		}
 		return r.groupByOperation(v)
 	}
 	recent := r.calledBy(v)
@@ -354,7 +368,7 @@ func (r *Recorder) groupByOperation(v *rpc.View) *group {
 	}
 	g := r.groupOf(v)
 	if g != r.other {
-		*recent = recentOp{x, g}
+		*recent = x.remembered(g)
 	}
 	return g
 }
