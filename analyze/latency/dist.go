@@ -433,9 +433,16 @@ func (d *dist) distribution() *Distribution {
 	if d.zeros > 0 {
 		x.buckets = append(x.buckets, bucket{0, d.zeros})
 	}
-	d.each(func(_, high int64, n uint64) {
-		x.buckets = append(x.buckets, bucket{min(max(high, d.least), d.longest), n})
-	})
+	if d.near != nil {
+		d.settleLate()
+	}
+	if d.near != nil && d.packed.Populated() == 0 { // as with most of them
+		x.buckets = d.near.appendTo(x.buckets, d.least, d.longest)
+	} else {
+		d.each(func(_, high int64, n uint64) {
+			x.buckets = append(x.buckets, bucket{min(max(high, d.least), d.longest), n})
+		})
+	}
 	x.percentiles()
 	return x
 }

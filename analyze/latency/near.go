@@ -233,6 +233,27 @@ func (d *dist) eachNear(f func(low, high int64, n uint64)) {
 	}
 }
 
+// appendTo appends what the counters have to the list of a distribution with such extremes, as dist.distribution does it.
+func (n *near) appendTo(list []bucket, least, longest int64) []bucket {
+	for span, part := range n.at {
+		if part == 0 {
+			continue
+		}
+		counts := (*[1 << nearBits]uint8)(n.counts[(int(part)-1)<<nearBits:])
+		low := n.least(span, 0)
+		shift := max(span-1, 0) & 63
+		for at := 0; at < len(counts); at += 8 {
+			for eight := binary.LittleEndian.Uint64(counts[at:]); eight != 0; {
+				bit := bits.TrailingZeros64(eight) & 56
+				high := low + int64(at+bit/8+1)<<shift - 1
+				list = append(list, bucket{min(max(high, least), longest), eight >> bit & nearFull})
+				eight &^= nearFull << bit
+			}
+		}
+	}
+	return list
+}
+
 // nearCursor goes through the counters above 0, from the least value to the largest.
 type nearCursor struct {
 	near   *near

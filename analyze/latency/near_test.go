@@ -95,9 +95,12 @@ func TestEachNear(t *testing.T) {
 				}
 				used := m.used
 				c := d.clone(&m)
-				a, b := bucketsOf(&d), bucketsOf(&c)
+				a, b, whole := bucketsOf(&d), bucketsOf(&c), d.distribution()
 				d.gather()
 				plain := bucketsOf(&d)
+				if x := d.distribution(); !reflect.DeepEqual(whole, x) {
+					t.Fatalf("%s, %d values:\n%+v\nin the histogram\n%+v", name, i, whole, x)
+				}
 				if !slices.Equal(a, plain) || !slices.Equal(b, plain) || !slices.Equal(bucketsOf(&c), plain) {
 					t.Fatalf("%s, %d values:\n%v\nof a copy\n%v\nin the histogram\n%v", name, i, a, b, plain)
 				}

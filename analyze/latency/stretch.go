@@ -93,16 +93,22 @@ const longestStretch = 1 << 52
 
 // settleStretch adds what follows from a stretch, and ends it.
 func (r *Recorder) settleStretch() {
-	x := &r.stretch
-	if x.n > 0 {
-		r.lastFlow.calls[0].stretched(x)
-		s := &r.series.slots[r.series.last]
-		s.area += float64(x.busy)
-		s.calls += x.n
-		s.bytes += x.bytes
-		s.errors += x.errors
+	if r.stretch.n > 0 {
+		r.addStretch()
 	}
-	x.to, x.n = 0, 0
+	r.stretch.to = 0
+}
+
+// addStretch adds what follows from a stretch.
+func (r *Recorder) addStretch() {
+	x := &r.stretch
+	r.lastFlow.calls[0].stretched(x)
+	s := &r.series.slots[r.series.last]
+	s.area += float64(x.busy)
+	s.calls += x.n
+	s.bytes += x.bytes
+	s.errors += x.errors
+	x.n = 0
 }
 
 // stretched is what follows has left to do for a stretch: the transaction that it began with is alone in flight. The newest one is
