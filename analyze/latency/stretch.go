@@ -65,7 +65,10 @@ func (r *Recorder) followCalm(tx *transaction.Transaction, failed bool) (inFligh
 	f.requested[0].add(requested)
 	f.granted[0].add(granted)
 	s, l := &x.slots[x.last], &f.calls[0]
-	all := r.all.follows(l, start, end, granted, s.most, &r.events)
+	all := 0
+	if len(l.heap) == 1 {
+		all = r.all.follows(l, start, end, granted, s.most, &r.events)
+	}
 	switch {
 	case all == 0: // not after the only one in flight
 		all = r.all.enter(l, start, end, granted, s.most, &r.events)
