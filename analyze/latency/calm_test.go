@@ -56,7 +56,7 @@ func calmly(t *testing.T, which uint8, program []byte, opt Options, again int) (
 			}
 		}
 		view.Learn()
-		if n++; n%50 == 0 { // as a live view does it
+		if n++; n%7 == 0 { // as a live view does it
 			a, b := short.Groups(), full.Groups()
 			if len(a) != len(b) {
 				t.Fatalf("%d groups, and %d in full", len(a), len(b))
