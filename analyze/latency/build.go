@@ -33,7 +33,12 @@ func (g *group) model() *Group {
 		x.Statuses = map[string]uint64{}
 	}
 	for i := range g.phases {
-		x.phases[i] = &Share{Distribution: g.phases[i].distribution()}
+		d := &g.phases[i]
+		if transaction.Phase(i) == transaction.PhaseServer && !g.apart && d.digits == g.total.digits {
+			x.phases[i] = &Share{Distribution: x.Latency.copied()} // as with most groups: they have the same values
+			continue
+		}
+		x.phases[i] = &Share{Distribution: d.distribution()}
 	}
 	return x
 }

@@ -10,8 +10,8 @@ import (
 // group counts of each of them follows from a few numbers: settle adds it.
 type calm struct {
 	// What changes with each of them comes first, so that it is in few lines of the cache.
-	n                     uint64
-	acked                 uint64 // times in acks
+	n                     uint64 // without those whose times are kept
+	kept, acked           uint   // times in late and acks
 	callBytes, replyBytes uint64
 	// inline are those over RDMA without chunks that would fit all inline thresholds; sent are the bytes of their Sends.
 	inline, sent uint64
@@ -19,9 +19,10 @@ type calm struct {
 	// again counts failures with the same status as the one counted before, which Counts knows.
 	again  uint64
 	status string
-	// late are the latencies of the last n%lateCalm, which took does not have yet, and acks the times to their acknowledgements, of
-	// those that have one above 0.
+	// late are the latencies of the last ones, which neither took nor the interval has yet, and acks the times to their acknowledgements,
+	// of those that have one above 0. waiting says that the series is to ask for them.
 	late, acks [lateCalm]int64
+	waiting    bool
 
 	atOnce   uint64 // acknowledgements that took no time
 	unknown  uint64 // those that may have lost time: nobody knows
@@ -30,11 +31,11 @@ type calm struct {
 	took dist // the latency, all of it the server's time
 }
 
-// lateCalm is how many times of calm transactions a group counts together.
+// lateCalm is how many times of calm transactions a group, or an interval, counts together.
 const lateCalm = 32
 
 // addCalm is the part of Add that concerns the group.
-func (g *group) addCalm(v *rpc.View, took int64, failed bool, opt *Options, least uint64, m *memory) {
+func (g *group) addCalm(v *rpc.View, took int64, failed bool, opt *Options, least uint64) {
 	tx, c := v.Tx, &g.calm
 	if tx.Backward {
 		c.backward++
@@ -58,9 +59,6 @@ func (g *group) addCalm(v *rpc.View, took int64, failed bool, opt *Options, leas
 		c.unknown++
 		g.clean.sum += float64(took)
 	}
-	if c.times(took, int64(tx.Acked())) {
-		g.countCalm(lateCalm, m)
-	}
 }
 
 // times keeps the times of a calm transaction; acked is below 0 if no acknowledgement was seen. It returns true if there is no room for
@@ -72,9 +70,9 @@ func (c *calm) times(took, acked int64) (full bool) {
 	} else if acked == 0 {
 		c.atOnce++
 	}
-	c.late[c.n%lateCalm] = took
-	c.n++
-	return c.n%lateCalm == 0
+	c.late[c.kept%lateCalm] = took
+	c.kept++
+	return c.kept == lateCalm
 }
 
 // failCalm is fail for a calm transaction: most failures of a group are the same.
@@ -97,12 +95,23 @@ func (g *group) settleFailures() {
 	}
 }
 
-// countCalm counts the times of the last calm transactions.
-func (g *group) countCalm(n uint64, m *memory) {
+// countCalm counts the times of the last calm transactions, which are of one interval, and gives the latencies to that.
+func (g *group) countCalm(s *series) {
 	c := &g.calm
-	c.took.addAll(c.late[:n], m)
-	g.phases[transaction.PhaseAck].addAll(c.acks[:c.acked], m)
-	c.acked = 0
+	list := c.late[:c.kept]
+	if len(list) == 0 {
+		return
+	}
+	var small, none [lateCalm]uint16
+	sum := tallyOf(list)
+	c.took.addAll(list, &sum, small[:], s.mem)
+	s.give(list, &sum, small[:len(list)])
+	if acks := c.acks[:c.acked]; len(acks) > 0 {
+		sum = tallyOf(acks)
+		g.phases[transaction.PhaseAck].addAll(acks, &sum, none[:], s.mem)
+	}
+	c.n += uint64(c.kept)
+	c.kept, c.acked = 0, 0
 }
 
 // leastInline is the longest message that fits all thresholds.
@@ -114,13 +123,12 @@ func leastInline(inline []uint32) uint64 {
 	return least
 }
 
-// settleCalm adds what follows from the calm transactions.
+// settleCalm adds what follows from the calm transactions, of which no times may be kept.
 func (g *group) settleCalm(m *memory) {
 	c := &g.calm
 	if c.n == 0 {
 		return
 	}
-	g.countCalm(c.n%lateCalm, m)
 	g.clean.count += c.n
 	g.clean.sum += float64(c.time)
 	g.Count += c.n

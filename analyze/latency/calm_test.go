@@ -56,9 +56,15 @@ func calmly(t *testing.T, which uint8, program []byte, opt Options, again int) (
 			}
 		}
 		view.Learn()
-		if n++; n%50 == 0 { // as a live view does it
-			if a, b := short.Groups(), full.Groups(); len(a) != len(b) {
+		if n++; n%7 == 0 { // as a live view does it
+			a, b := short.Groups(), full.Groups()
+			if len(a) != len(b) {
 				t.Fatalf("%d groups, and %d in full", len(a), len(b))
+			}
+			for i := range a {
+				if !reflect.DeepEqual(a[i], b[i]) {
+					t.Fatalf("capture %d, program %v: group %+v, in full %+v", which, program, a[i], b[i])
+				}
 			}
 		}
 	})

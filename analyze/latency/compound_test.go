@@ -53,8 +53,8 @@ func others(t *testing.T, r *Recorder, v *rpc.View) {
 	x := &r.recentOps[place(v.OperationGroup())]
 	was := *x
 	for i, change := range []func(){
-		func() { x.program++ }, func() { x.version++ }, func() { x.minor++ }, func() { x.hasMinor = false }, func() { x.named = false },
-		func() { x.name += "x" },
+		func() { x.program++ }, func() { x.version++ }, func() { x.minor++ }, func() { x.name += "x" },
+		func() { x.hasMinor = false; *x = x.remembered(x.g) }, func() { x.named = false; *x = x.remembered(x.g) },
 	} {
 		if change(); r.compoundOf(v) != nil {
 			t.Errorf("another one, %d, is of the same group", i)

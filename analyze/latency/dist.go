@@ -11,9 +11,8 @@ import (
 // histogram, and switches to an array when there are enough values to make that worthwhile: 500 groups of
 // eight phases would need a gigabyte of arrays, although most groups see few values.
 type dist struct {
-	count, zeros   uint64
-	sumHigh, sum   uint64
-	least, longest int64
+	tally
+	zeros uint64
 
 	digits uint8 // significant digits; 0 until there is a histogram
 	small  uint8 // use exactSlot instead of exactValues, and two digits
@@ -28,6 +27,13 @@ type dist struct {
 
 	near       *near // nil: none; never together with dense
 	nearMemory int   // bytes of it, which are not in memory
+}
+
+// tally is how many values there are, and what they add up to.
+type tally struct {
+	count          uint64
+	sumHigh, sum   uint64
+	least, longest int64
 }
 
 // pendingValues are added to an array together. Each may miss the cache, since the arrays of all groups do not fit into it:
@@ -49,7 +55,10 @@ const (
 // add records a value. Values are never negative: the recorder leaves out transactions whose clock went
 // backwards.
 func (d *dist) add(v int64, m *memory) {
-	d.tally(v)
+	d.tally.add(v)
+	if v == 0 {
+		d.zeros++
+	}
 	switch {
 	case v == 0: // the case of most phases of most transactions
 	case d.near != nil:
@@ -80,19 +89,46 @@ func (d *dist) add(v int64, m *memory) {
 	}
 }
 
-// tally counts a value.
-func (d *dist) tally(v int64) {
+// add counts a value.
+func (t *tally) add(v int64) {
 	var carry uint64
-	d.sum, carry = bits.Add64(d.sum, uint64(v), 0)
-	d.sumHigh += carry
-	if d.count == 0 || v < d.least {
-		d.least = v
+	t.sum, carry = bits.Add64(t.sum, uint64(v), 0)
+	t.sumHigh += carry
+	if t.count == 0 || v < t.least {
+		t.least = v
 	}
-	d.longest = max(d.longest, v)
-	d.count++
-	if v == 0 {
-		d.zeros++
+	t.longest = max(t.longest, v)
+	t.count++
+}
+
+// tallyOf counts values, of which there is one at least.
+func tallyOf(list []int64) tally {
+	least, longest, sum := list[0], list[0], uint64(0)
+	for _, v := range list {
+		sum += uint64(v)
+		least, longest = min(least, v), max(longest, v)
 	}
+	if longest>>48 == 0 && len(list) < 1<<15 { // as nearly all are: the sum has no carry
+		return tally{uint64(len(list)), 0, sum, least, longest}
+	}
+	var t tally
+	for _, v := range list {
+		t.add(v)
+	}
+	return t
+}
+
+// merge adds what others add up to.
+func (t *tally) merge(o *tally) {
+	if t.count == 0 {
+		*t = *o
+		return
+	}
+	var carry uint64
+	t.sum, carry = bits.Add64(t.sum, o.sum, 0)
+	t.sumHigh += o.sumHigh + carry
+	t.least, t.longest = min(t.least, o.least), max(t.longest, o.longest)
+	t.count += o.count
 }
 
 // loose reports whether the buckets of a small histogram are kept one by one, for now: there are few values, and to put each of
@@ -104,20 +140,21 @@ func (d *dist) loosens(n int, m *memory) bool {
 	return d.packed == nil && d.dense == nil && len(d.exact)+len(d.few)+n <= looseValues && m.used+4*looseValues <= m.limit
 }
 
-// loosen adds values above 0 to a small dist that is to be loose; tallyAll has counted them.
-func (d *dist) loosen(list []int64, m *memory) {
+// loosen adds values to a small dist that is to be loose, by their buckets: the tally has them.
+func (d *dist) loosen(small []uint16, m *memory) {
 	d.digits = gatheredDigits
-	for _, values := range [2][]int64{d.exact, list} {
-		n := len(d.few)
-		d.few = slices.Grow(d.few, len(values))[:n+len(values)]
-		few := d.few[n:]
-		for i, v := range values {
-			few[i] = uint16(bucketOf(min(v, maxValue)))
-		}
-	}
+	d.few = append(appendBuckets(d.few, d.exact), small...)
 	d.exact = nil
 	m.used += 2*cap(d.few) - d.memory
 	d.memory = 2 * cap(d.few)
+}
+
+// appendBuckets appends the buckets of values.
+func appendBuckets(small []uint16, list []int64) []uint16 {
+	for _, v := range list {
+		small = append(small, uint16(bucketOf(min(v, maxValue))))
+	}
+	return small
 }
 
 // eachFew is each for a loose dist. To count the values in an array takes fewer instructions than to sort them.
@@ -139,36 +176,8 @@ func (d *dist) eachFew(f func(low, high int64, n uint64)) {
 	}
 }
 
-// tallyAll is tally for several values, none of them 0.
-func (d *dist) tallyAll(list []int64) {
-	least, longest, sum := d.least, d.longest, uint64(0)
-	if d.count == 0 {
-		least = list[0]
-	}
-	for _, v := range list {
-		sum += uint64(v)
-		least, longest = min(least, v), max(longest, v)
-	}
-	if longest>>48 == 0 && len(list) < 1<<15 { // as nearly all are: the sum has no carry
-		d.addSum(sum)
-	} else {
-		for _, v := range list {
-			d.addSum(uint64(v))
-		}
-	}
-	d.least, d.longest = least, longest
-	d.count += uint64(len(list))
-}
-
 // zero counts values of 0.
 func (d *dist) zero(n uint64) { d.count, d.zeros, d.least = d.count+n, d.zeros+n, 0 }
-
-// addSum adds to the sum.
-func (d *dist) addSum(n uint64) {
-	var carry uint64
-	d.sum, carry = bits.Add64(d.sum, n, 0)
-	d.sumHigh += carry
-}
 
 // pack moves the values to a sparse histogram.
 func (d *dist) pack(m *memory) {
@@ -181,7 +190,9 @@ func (d *dist) pack(m *memory) {
 	}
 	d.packed = hdr.NewPacked(1, maxValue, int(d.digits))
 	if d.nearer(m); d.near != nil {
-		d.countNear(d.exact, m)
+		for list := range slices.Chunk(d.exact, lateValues) {
+			d.countNear(list, make([]uint16, lateValues), m)
+		}
 	} else {
 		for _, v := range d.exact {
 			_ = d.packed.RecordValue(min(v, maxValue))
@@ -284,6 +295,9 @@ func (d *dist) merge(o *dist, m *memory) {
 			x.pack(m)
 		}
 	}
+	if d.near != nil && o.near != nil {
+		d.mergeNear(o, m)
+	}
 	o.leave(m)
 	if d.packed != nil && o.packed != nil && d.packed.SignificantFigures() == o.packed.SignificantFigures() {
 		d.packed.Merge(o.packed)
@@ -307,8 +321,7 @@ func (d *dist) merge(o *dist, m *memory) {
 
 // mergeLoose is merge for two that are loose, or one that is and one of a few exact values. Both together may be too many to stay so.
 func (d *dist) mergeLoose(o *dist, m *memory) {
-	d.few = append(d.few, o.few...)
-	d.loosen(o.exact, m)
+	d.loosen(appendBuckets(o.few, o.exact), m)
 	d.mergeSums(o)
 	m.used -= o.memory
 	*o = dist{small: o.small}
@@ -319,11 +332,7 @@ func (d *dist) mergeLoose(o *dist, m *memory) {
 
 // mergeSums adds what o counts besides its histogram.
 func (d *dist) mergeSums(o *dist) {
-	var carry uint64
-	d.sum, carry = bits.Add64(d.sum, o.sum, 0)
-	d.sumHigh += o.sumHigh + carry
-	d.least, d.longest = min(d.least, o.least), max(d.longest, o.longest)
-	d.count += o.count
+	d.tally.merge(&o.tally)
 	d.zeros += o.zeros
 }
 
@@ -424,9 +433,16 @@ func (d *dist) distribution() *Distribution {
 	if d.zeros > 0 {
 		x.buckets = append(x.buckets, bucket{0, d.zeros})
 	}
-	d.each(func(_, high int64, n uint64) {
-		x.buckets = append(x.buckets, bucket{min(max(high, d.least), d.longest), n})
-	})
+	if d.near != nil {
+		d.settleLate()
+	}
+	if d.near != nil && d.packed.Populated() == 0 { // as with most of them
+		x.buckets = d.near.appendTo(x.buckets, d.least, d.longest)
+	} else {
+		d.each(func(_, high int64, n uint64) {
+			x.buckets = append(x.buckets, bucket{min(max(high, d.least), d.longest), n})
+		})
+	}
 	x.percentiles()
 	return x
 }

@@ -134,22 +134,23 @@ func TestHistogram(t *testing.T) {
 	}
 }
 
-// TestTallyAll compares sums of several values at once with those of one after the other.
-func TestTallyAll(t *testing.T) {
+// TestTally compares sums of several values at once with those of one after the other.
+func TestTally(t *testing.T) {
 	for range 300 {
 		list := make([]int64, 1+rand.IntN(600))
 		least := rand.IntN(63)
 		for i := range list {
 			list[i] = 1 + rand.Int64N(1<<62)>>min(least+rand.IntN(40), 61)
 		}
-		var a, b dist
+		var a, b tally
 		for range 3 {
-			a.tallyAll(list)
+			sum := tallyOf(list)
+			a.merge(&sum)
 			for _, v := range list {
-				b.tally(v)
+				b.add(v)
 			}
 		}
-		if a.count != b.count || a.sum != b.sum || a.sumHigh != b.sumHigh || a.least != b.least || a.longest != b.longest {
+		if a != b {
 			t.Fatalf("%+v, want %+v", a, b)
 		}
 	}

@@ -1,8 +1,10 @@
 package latency
 
 import (
+	"cmp"
 	"math"
-	"sort"
+	"math/bits"
+	"slices"
 )
 
 // Distribution summarises many durations. All of them are in nanoseconds.
@@ -28,6 +30,13 @@ type Distribution struct {
 type bucket struct {
 	value int64
 	count uint64
+}
+
+// copied is a copy that uses the same buckets. What is appended to either does not change the other.
+func (d *Distribution) copied() *Distribution {
+	d.buckets = slices.Clip(d.buckets)
+	x := *d
+	return &x
 }
 
 // Percentile is the value of the nearest rank: the ⌈p/100·n⌉-th smallest. It is
@@ -95,14 +104,17 @@ var edges = func() []int64 {
 func (d *Distribution) Histogram() []Bin {
 	counts := make([]uint64, len(edges)+1)
 	first, last, zeros := len(edges), -1, uint64(0)
+	i := 0
 	for _, b := range d.buckets {
 		if b.value == 0 {
 			zeros += b.count
 			continue
 		}
-		i := sort.Search(len(edges)-1, func(i int) bool { return edges[i] >= b.value })
+		for i < len(edges)-1 && edges[i] < b.value {
+			i++
+		}
 		counts[i] += b.count
-		first, last = min(first, i), max(last, i)
+		first, last = min(first, i), i
 	}
 	var bins []Bin
 	if zeros > 0 {
@@ -136,53 +148,86 @@ func (d *Distribution) merge(others ...*Distribution) {
 		d.Precision = max(d.Precision, o.Precision)
 		d.buckets = append(d.buckets, o.buckets...)
 	}
-	all := inOrder(d.buckets)
-	d.buckets = all[:0]
-	for _, b := range all {
-		if n := len(d.buckets); n > 0 && d.buckets[n-1].value == b.value {
-			d.buckets[n-1].count += b.count
-		} else {
-			d.buckets = append(d.buckets, b)
-		}
-	}
+	d.buckets = summed(d.buckets)
 	d.percentiles()
 }
 
-// inOrder sorts buckets that consist of lists in ascending order, one behind the other: it merges every two of them, until one is left.
-func inOrder(list []bucket) []bucket {
-	ends := make([]int, 0, 32) // of the lists
-	for i := 1; i < len(list); i++ {
-		if list[i].value < list[i-1].value {
-			ends = append(ends, i)
-		}
-	}
-	if len(ends) == 0 {
+// summed puts buckets in order, and makes one of those of the same value. It uses the list.
+func summed(list []bucket) []bucket {
+	if len(list) == 0 {
 		return list
 	}
-	ends = append(ends, len(list))
-	out := make([]bucket, 0, len(list))
-	for len(ends) > 1 {
-		n, from := 0, 0
-		for i := 0; i < len(ends); i += 2 {
-			mid, to := ends[i], ends[min(i+1, len(ends)-1)]
-			out = mergeInto(out, list[from:mid], list[mid:to])
-			ends[n], n, from = to, n+1, to
+	least, most := list[0].value, list[0].value
+	for i := range list {
+		if v := list[i].value; v < least {
+			least = v
+		} else if v > most {
+			most = v
 		}
-		list, out, ends = out, list[:0], ends[:n]
 	}
-	return list
+	first, _ := placeOf(least)
+	last, _ := placeOf(most)
+	if 8*len(list) < last-first {
+		slices.SortFunc(list, func(a, b bucket) int { return cmp.Compare(a.value, b.value) })
+		return joined(list)
+	}
+	// Nearly all values are the last ones of buckets of three digits, of which there are not many.
+	counts := make([]uint64, last-first+1)
+	odd := slices.Clone(list[:countWhole(counts, first, list)])
+	slices.SortFunc(odd, func(a, b bucket) int { return cmp.Compare(a.value, b.value) })
+	odd = joined(odd)
+	list = list[:0]
+	for i, n := range counts {
+		if n == 0 {
+			continue
+		}
+		v := lastOf(first + i)
+		for len(odd) > 0 && odd[0].value < v {
+			list, odd = append(list, odd[0]), odd[1:]
+		}
+		list = append(list, bucket{v, n})
+	}
+	return append(list, odd...)
 }
 
-// mergeInto appends two lists in ascending order as one.
-func mergeInto(out, a, b []bucket) []bucket {
-	for len(a) > 0 && len(b) > 0 {
-		if b[0].value < a[0].value {
-			out, b = append(out, b[0]), b[1:]
+// countWhole counts the values that are the last ones of their buckets, of which counts has those from first on. It moves the others to the
+// beginning of the list, and returns how many there are.
+func countWhole(counts []uint64, first int, list []bucket) (others int) {
+	for _, b := range list {
+		at, whole := placeOf(b.value)
+		if !whole {
+			list[others] = b
+			others++
+			continue
+		}
+		counts[at-first] += b.count
+	}
+	return others
+}
+
+// placeOf is the number of the bucket of three digits that a value belongs to, and whether the value is the last one in there.
+func placeOf(v int64) (place int, whole bool) {
+	shift := bits.Len64(uint64(v)>>(nearBits+1)) & 63
+	return shift<<nearBits + int(v>>shift), (v+1)&(1<<shift-1) == 0
+}
+
+// lastOf is the last value of a bucket.
+func lastOf(place int) int64 {
+	shift := max(place>>nearBits-1, 0)
+	return int64(place-shift<<nearBits+1)<<shift - 1
+}
+
+// joined makes one bucket of those of the same value, which follow one another.
+func joined(list []bucket) []bucket {
+	out := list[:0]
+	for _, b := range list {
+		if n := len(out); n > 0 && out[n-1].value == b.value {
+			out[n-1].count += b.count
 		} else {
-			out, a = append(out, a[0]), a[1:]
+			out = append(out, b)
 		}
 	}
-	return append(append(out, a...), b...)
+	return out
 }
 
 func saturate(a, b int64) int64 {

@@ -22,6 +22,7 @@ type group struct {
 
 	total  dist
 	phases [transaction.NumPhases]dist
+	apart  bool // the latency of some transaction was not all of it the server's time
 	// zeros are values of 0 that phases do not have yet: most phases of most transactions do not take place.
 	zeros [transaction.NumPhases]uint64
 
@@ -37,6 +38,7 @@ type group struct {
 
 // time records the phases of a transaction.
 func (g *group) time(p *transaction.Phases, m *memory) {
+	g.apart = g.apart || p.Server != p.Total
 	g.total.add(int64(p.Total), m)
 	g.phase(transaction.PhaseCall, p.CallTransfer, m)
 	g.phase(transaction.PhasePull, p.ArgumentPull, m)

@@ -59,7 +59,7 @@ func (l *level) follows(start, end int64, granted uint32) bool {
 	if e.at > start || e.at < l.now {
 		return false
 	}
-	// As in spend, up to the end of the one before, and from there.
+	// As in step, up to the end of the one before, and from there.
 	l.passed(e.at, e.granted)
 	dt := float64(start - e.at)
 	l.time[0] += dt

@@ -28,6 +28,40 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
+// TestCountUsual compares where countUsual counts a value with what places says, and its bucket of two digits with bucketOf.
+func TestCountUsual(t *testing.T) {
+	var d dist
+	m := memory{limit: 1 << 30}
+	for range nearFrom {
+		d.add(7, &m)
+	}
+	for shift := range 63 {
+		d.countRare(1<<shift, 1, &m)
+	}
+	r := rand.New(rand.NewPCG(7, 8))
+	for shift := range 63 {
+		for i := range int64(40) {
+			v := int64(1)<<shift + r.Int64N(1<<shift)
+			if i < 10 {
+				v = max(int64(1)<<shift+i-5, 0)
+			}
+			clear(d.near.counts)
+			small := []uint16{0}
+			usual := v >= 1<<nearBits && v < 1<<53
+			if n := d.near.countUsual([]int64{v}, small); n == 1 != usual {
+				t.Fatalf("%d: counted %d times", v, n)
+			}
+			if !usual {
+				continue
+			}
+			span, place := d.near.places(v)
+			if d.near.counts[int(d.near.at[span]-1)<<nearBits+place] != 1 || small[0] != uint16(bucketOf(v)) {
+				t.Fatalf("%d is counted elsewhere, or bucket %d is not %d", v, small[0], bucketOf(v))
+			}
+		}
+	}
+}
+
 // TestNear compares distributions with counters of 8 bits, some of which overflow, and without.
 func TestNear(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
@@ -95,9 +129,12 @@ func TestEachNear(t *testing.T) {
 				}
 				used := m.used
 				c := d.clone(&m)
-				a, b := bucketsOf(&d), bucketsOf(&c)
+				a, b, whole := bucketsOf(&d), bucketsOf(&c), d.distribution()
 				d.gather()
 				plain := bucketsOf(&d)
+				if x := d.distribution(); !reflect.DeepEqual(whole, x) {
+					t.Fatalf("%s, %d values:\n%+v\nin the histogram\n%+v", name, i, whole, x)
+				}
 				if !slices.Equal(a, plain) || !slices.Equal(b, plain) || !slices.Equal(bucketsOf(&c), plain) {
 					t.Fatalf("%s, %d values:\n%v\nof a copy\n%v\nin the histogram\n%v", name, i, a, b, plain)
 				}

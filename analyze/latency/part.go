@@ -37,6 +37,7 @@ type part struct {
 // part is what a Recorder found. The Recorder must not be used afterwards.
 func (r *Recorder) part() *part {
 	r.settleStretch()
+	r.series.gather()
 	p := &part{
 		order: r.order, series: r.series, again: r.again, events: r.wire.events, kinds: r.wire.kinds, troubles: r.troubles, slow: r.slow.heap,
 		groupsLost: r.groupsLost, groupsMost: r.maxGroups, unlisted: r.unlisted, auditLost: r.wire.lost, flowsLost: r.flowsLost,
@@ -96,6 +97,7 @@ func (g *group) merge(o *group, m *memory) (overflow bool) {
 	add := func(bad bool) { overflow = overflow || bad }
 	g.settle(m)
 	o.settle(m)
+	g.apart = g.apart || o.apart
 	add(g.Counts.merge(&o.Counts))
 	add(g.total.join(&o.total, m))
 	for i := range g.phases {

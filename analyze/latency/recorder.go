@@ -99,7 +99,7 @@ func New(opt Options) *Recorder {
 	r := &Recorder{
 		opt: opt, mem: memory{limit: opt.Memory / 2}, maxGroups: min(max(opt.Memory/(DefaultMemory/maxGroups), 16), maxGroups),
 		groups: make(map[string]*group), flows: make(map[int]*flow), events: maxEvents,
-		slow: slowest{n: opt.Top}, drawn: slowest{n: min(opt.Top, maxDrawn)},
+		slow: newSlowest(opt.Top), drawn: newSlowest(min(opt.Top, maxDrawn)),
 	}
 	r.calms, r.leastInline = !opt.Unordered, leastInline(opt.Inline)
 	r.byOp = len(opt.By) == 1 && opt.By[0] == ByOperation
@@ -136,9 +136,6 @@ func (r *Recorder) Add(v *rpc.View) int {
 		g.addChunks(tx, r.opt.Inline)
 	}
 	c.time += took
-	if c.times(took, int64(tx.Acked())) {
-		g.countCalm(lateCalm, &r.mem)
-	}
 	failed := v.Failed()
 	if failed {
 		g.failCalm(v.Status())
@@ -149,8 +146,12 @@ func (r *Recorder) Add(v *rpc.View) int {
 	} else {
 		inFlight = r.followCalm(tx, failed)
 	}
-	if l := &r.series.late; l.slot != r.series.last || !l.put(took) {
-		r.series.tookMore(took)
+	// As tookCalm does it.
+	if c.kept == 0 || r.series.late.slot != r.series.last {
+		r.series.wait(g)
+	}
+	if c.times(took, int64(tx.Acked())) {
+		g.countCalm(&r.series)
 	}
 	if r.opt.Ran || r.slow.wants(took) {
 		r.showCalm(v, g, took, inFlight)
@@ -217,9 +218,9 @@ func (r *Recorder) add(v *rpc.View) int {
 
 // addCalm is Add for a calm transaction.
 func (r *Recorder) addCalm(v *rpc.View, g *group, took int64, failed bool) {
-	g.addCalm(v, took, failed, &r.opt, r.leastInline, &r.mem)
+	g.addCalm(v, took, failed, &r.opt, r.leastInline)
 	inFlight := r.followCalm(v.Tx, failed)
-	r.series.took(took)
+	r.series.tookCalm(g, took, int64(v.Tx.Acked()))
 	r.showCalm(v, g, took, inFlight)
 }
 
@@ -272,7 +273,16 @@ type operation struct {
 // recentOp is a group that was found lately. Its key is compared as it is, without being put together.
 type recentOp struct {
 	operation
-	g *group // nil: none
+	g        *group // nil: none
+	compound *group // the same, if that is of usual COMPOUNDs
+}
+
+// remembered is what is kept of the group of an operation.
+func (x *operation) remembered(g *group) recentOp {
+	if x.hasMinor && x.named {
+		return recentOp{*x, g, g}
+	}
+	return recentOp{operation: *x, g: g}
 }
 
 // called is the group of a procedure whose calls consist of no operations. It was found lately. Programs of callbacks share their
@@ -301,11 +311,11 @@ func operationOf(v *rpc.View) operation {
 
 // place is a number below 64 that differs for the names of most operations of a workload.
 func place(name string) int {
-	n := len(name)
+	n := uint(len(name))
 	if n == 0 {
 		return 0
 	}
-	return (int(name[n-1])*7 + int(name[n-(n+3)/4])*3 + n) & 63
+	return int((uint(name[n-1])*7 + uint(name[n-(n+3)/4])*3 + n) & 63)
 }
 
 // compoundOf is the group of a usual COMPOUND, if it was found lately; else nil.
@@ -315,8 +325,8 @@ func (r *Recorder) compoundOf(v *rpc.View) *group {
 		return nil
 	}
 	tx, name := v.Tx, v.OperationGroup()
-	if x := &r.recentOps[place(name)]; x.program == tx.Program && x.version == tx.Version && x.minor == minor && x.hasMinor && x.named && x.name == name {
-		return x.g
+	if x := &r.recentOps[place(name)]; x.program == tx.Program && x.version == tx.Version && x.minor == minor && x.name == name {
+		return x.compound
 	}
 	return nil
 }
@@ -331,6 +341,11 @@ func (r *Recorder) group(v *rpc.View) *group {
 		return r.groupByOperation(v)
 	}
 	if v.Compound() {
+		if v.Usual() {
+			if g := r.compoundOf(v); g != nil {
+				return g
+			}
+		}
 		return r.groupByOperation(v)
 	}
 	recent := r.calledBy(v)
@@ -353,7 +368,7 @@ func (r *Recorder) groupByOperation(v *rpc.View) *group {
 	}
 	g := r.groupOf(v)
 	if g != r.other {
-		*recent = recentOp{x, g}
+		*recent = x.remembered(g)
 	}
 	return g
 }

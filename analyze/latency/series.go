@@ -147,18 +147,19 @@ type series struct {
 // and most are in the same few buckets.
 type gathered struct {
 	slot   int
-	list   []int64  // none of them 0
-	counts []uint16 // by bucket: of values that the sums of the slot have, and its histogram not
-	used   []uint16 // buckets that are not 0
-	held   int      // values in counts
+	groups []*group        // with calm transactions of the slot
+	list   [lateCalm]int64 // of other transactions, none of them 0
+	n      int             // of list
+	counts []uint16        // by bucket: of values that the sums of the slot have, and its histogram not
+	used   []uint16        // buckets that are not 0
+	held   int             // values in counts
 }
 
 const (
 	gatheredDigits = 2         // of the histograms of slots
 	gatheredBits   = 7         // magnitudes of these
-	gatheredMost   = 512       // values gathered
-	gatheredHeld   = 1<<16 - 1 // values in counts
-	gatheredSize   = 8*gatheredMost + (2+2)*(64<<gatheredBits)
+	gatheredHeld   = 1<<16 - 1 // values in counts, with those that record adds
+	gatheredSize   = (2 + 2) * (64 << gatheredBits)
 )
 
 // bucketOf is the bucket of a histogram of a slot that a value belongs to, and leastOf the least value of a bucket.
@@ -185,97 +186,106 @@ func (s *series) took(v int64) {
 		s.slots[s.last].latency.zero(1)
 		return
 	}
-	if l := &s.late; l.slot != s.last || !l.put(v) {
-		s.tookMore(v)
-	}
-}
-
-// put adds a value to the list, and reports whether there was room for it.
-func (l *gathered) put(v int64) bool {
-	n := len(l.list)
-	if n == cap(l.list) {
-		return false
-	}
-	l.list = l.list[:n+1]
-	l.list[n] = v
-	return true
-}
-
-// tookMore is took, for a latency that is not 0, if the list is full, or of another slot.
-func (s *series) tookMore(v int64) {
 	l := &s.late
-	if l.slot != s.last || !l.hold(&s.slots[s.last].latency, s.mem) {
+	if l.slot != s.last {
 		s.gather()
-		if l.list == nil && !l.made(s.mem) {
-			s.slots[s.last].latency.add(v, s.mem)
-			return
-		}
 		l.slot = s.last
 	}
-	l.list = append(l.list, v)
-}
-
-// made makes room, and returns false if there is none.
-func (l *gathered) made(m *memory) bool {
-	if m.used+gatheredSize > m.limit {
-		return false
+	l.list[l.n%lateCalm] = v
+	if l.n++; l.n == lateCalm {
+		s.giveOthers()
 	}
-	m.used += gatheredSize
-	l.list, l.used = make([]int64, 0, gatheredMost), make([]uint16, 0, 64<<gatheredBits)
-	l.counts = make([]uint16, 64<<gatheredBits)
-	return true
 }
 
-// gather gives a slot the latencies that it does not have yet.
+// tookCalm adds the times of a calm transaction to its group, which gives the latency to the slot found last.
+func (s *series) tookCalm(g *group, took, acked int64) {
+	if c := &g.calm; c.kept == 0 || s.late.slot != s.last {
+		s.wait(g)
+	}
+	if g.calm.times(took, acked) {
+		g.countCalm(s)
+	}
+}
+
+// wait notes that a group is going to have times of the slot found last.
+func (s *series) wait(g *group) {
+	l := &s.late
+	if l.slot != s.last {
+		s.gather()
+		l.slot = s.last
+	}
+	if !g.calm.waiting {
+		g.calm.waiting = true
+		l.groups = append(l.groups, g)
+	}
+}
+
+// gather gives a slot, and groups, the latencies that they do not have yet.
 func (s *series) gather() {
 	l := &s.late
-	if len(l.list) > 0 {
-		l.add(&s.slots[l.slot].latency, s.mem)
-		l.list = l.list[:0]
+	for _, g := range l.groups {
+		g.countCalm(s)
+		g.calm.waiting = false
 	}
+	l.groups = l.groups[:0]
+	s.giveOthers()
 	if len(l.used) > 0 {
 		l.record(&s.slots[l.slot].latency, s.mem)
 	}
 }
 
-// hold counts the values of a full list, all of d, without giving them to its histogram: in a long interval, most are in
-// the same buckets as those of the next list. It returns false, and has changed nothing, if d may keep them as they are, or if
-// there is no room for the next list, and for what a loose histogram has.
-func (l *gathered) hold(d *dist, m *memory) bool {
-	if l.list == nil || l.held == 0 && d.loosens(len(l.list), m) ||
-		l.held > gatheredHeld-2*gatheredMost-looseValues {
-		return false
+// giveOthers gives the slot what is in the list.
+func (s *series) giveOthers() {
+	l := &s.late
+	list := l.list[:l.n]
+	if l.n = 0; len(list) == 0 {
+		return
 	}
-	d.tallyAll(l.list)
-	l.count(l.list)
-	l.list = l.list[:0]
-	return true
+	var small [lateCalm]uint16
+	sum := tallyOf(list)
+	s.give(list, &sum, appendBuckets(small[:0], list))
 }
 
-// add adds all values of the list to d, as dist.add does one by one.
-func (l *gathered) add(d *dist, m *memory) {
-	list := l.list
+// give adds values above 0 to the slot of late, as dist.add does one by one. The tally is of them, and small has their buckets.
+func (s *series) give(list []int64, sum *tally, small []uint16) {
+	l, m := &s.late, s.mem
+	d := &s.slots[l.slot].latency
 	n := len(d.exact) + len(list)
 	switch {
-	case d.digits == 0 && (n < exactSlot || m.used > m.limit) || d.dense != nil:
+	case l.held == 0 && d.loosens(len(list), m) && (n >= exactSlot || d.digits != 0):
+		d.tally.merge(sum)
+		d.loosen(small, m)
+	case d.digits == 0 && (n < exactSlot || m.used > m.limit) || d.dense != nil || !l.made(m):
+		if d.loose() {
+			d.pack(m)
+		}
 		for _, v := range list {
 			d.add(v, m)
 		}
-	case d.loosens(len(list), m):
-		d.tallyAll(list)
-		d.loosen(list, m)
 	default:
-		d.tallyAll(list)
-		l.count(list)
+		// In a long interval, most are in the same buckets as others before: the histogram gets all of them at once.
+		if l.held > gatheredHeld-lateCalm-exactSlot-looseValues {
+			l.record(d, m)
+		}
+		d.tally.merge(sum)
+		for _, bucket := range small {
+			l.add1(bucket)
+		}
+		l.held += len(list)
 	}
 }
 
-// count counts values.
-func (l *gathered) count(list []int64) {
-	for _, v := range list {
-		l.add1(uint16(bucketOf(min(v, maxValue))))
+// made makes room, and returns false if there is none.
+func (l *gathered) made(m *memory) bool {
+	if l.counts != nil {
+		return true
 	}
-	l.held += len(list)
+	if m.used+gatheredSize > m.limit {
+		return false
+	}
+	m.used += gatheredSize
+	l.counts, l.used = make([]uint16, 64<<gatheredBits), make([]uint16, 0, 64<<gatheredBits)
+	return true
 }
 
 // add1 counts a value of a bucket.
@@ -289,8 +299,7 @@ func (l *gathered) add1(bucket uint16) {
 // record gives the histogram of d what was counted: an array, if it has one, or a sparse one.
 func (l *gathered) record(d *dist, m *memory) {
 	if d.packed == nil && d.dense == nil { // as in pack
-		l.count(d.exact)
-		for _, i := range d.few {
+		for _, i := range appendBuckets(d.few, d.exact) {
 			l.add1(i)
 		}
 		d.digits, d.packed, d.exact, d.few = gatheredDigits, hdr.NewPacked(1, maxValue, gatheredDigits), nil, nil

@@ -1,6 +1,7 @@
 package latency
 
 import (
+	"math"
 	"time"
 
 	"github.com/rpcrdma/toolkit/analyze/text"
@@ -45,6 +46,14 @@ type Slow struct {
 type slowest struct {
 	n    int
 	heap []*Slow
+	from int64 // those that took longer are among them
+}
+
+func newSlowest(n int) slowest {
+	if n == 0 {
+		return slowest{from: math.MaxInt64}
+	}
+	return slowest{n: n, from: math.MinInt64}
 }
 
 func (s *slowest) less(a, b *Slow) bool {
@@ -52,11 +61,17 @@ func (s *slowest) less(a, b *Slow) bool {
 }
 
 // wants reports whether a transaction is among the slowest.
-func (s *slowest) wants(total int64) bool {
-	return s.n > 0 && (len(s.heap) < s.n || total > s.heap[0].Total)
+func (s *slowest) wants(total int64) bool { return total > s.from }
+
+// add adds a transaction that it wants.
+func (s *slowest) add(x *Slow) {
+	s.put(x)
+	if len(s.heap) == s.n {
+		s.from = s.heap[0].Total
+	}
 }
 
-func (s *slowest) add(x *Slow) {
+func (s *slowest) put(x *Slow) {
 	if len(s.heap) < s.n {
 		s.heap = append(s.heap, x)
 		for i := len(s.heap) - 1; i > 0; {

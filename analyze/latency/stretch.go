@@ -54,47 +54,41 @@ func (r *Recorder) showCalm(v *rpc.View, g *group, took int64, inFlight int) {
 // of the connection are in flight.
 func (r *Recorder) followCalm(tx *transaction.Transaction, failed bool) (inFlight int) {
 	r.settleStretch()
-	if s := r.followsCalm(tx); s != nil {
-		s.area += float64(tx.Reply.Last.Time - tx.Call.First.Time)
-		s.calls++
-		s.bytes += tx.Call.Bytes + tx.Reply.Bytes
-		if failed {
-			s.errors++
-		}
-		return 1
-	}
-	inFlight = r.follow(tx)
-	r.series.at(tx.Call.First.Time).add(tx, failed)
-	return inFlight
-}
-
-// followsCalm is follow and series.at for a calm transaction that comes after the only one in flight on its connection and lies in
-// the interval found last. It returns nil, and has followed nothing, if it is another one.
-func (r *Recorder) followsCalm(tx *transaction.Transaction) *slot {
 	start, end := tx.Call.First.Time, tx.Reply.Last.Time
 	f, x := r.flow(tx.Connection), &r.series
 	if f == nil || tx.Backward || start < x.from || end >= x.to || !tx.Call.Transport || !tx.Reply.Transport {
-		return nil
+		inFlight = r.follow(tx)
+		r.series.at(start).add(tx, failed)
+		return inFlight
 	}
 	requested, granted := tx.Call.Header.Credits, tx.Reply.Header.Credits
-	s := &x.slots[x.last]
-	all := r.all.follows(&f.calls[0], start, end, granted, s.most, &r.events)
-	if all == 0 {
-		return nil
-	}
 	f.requested[0].add(requested)
 	f.granted[0].add(granted)
+	s, l := &x.slots[x.last], &f.calls[0]
+	all := 0
+	if len(l.heap) == 1 {
+		all = r.all.follows(l, start, end, granted, s.most, &r.events)
+	}
+	switch {
+	case all == 0: // not after the only one in flight
+		all = r.all.enter(l, start, end, granted, s.most, &r.events)
+	case r.all.sole != nil && x.to-x.from <= longestStretch:
+		r.stretch = stretch{connection: r.lastID, requested: requested, granted: granted, end: end, to: x.to}
+	}
 	s.most = max(s.most, all)
 	if isRDMA(tx.Connection.Fabric) {
-		s.creditsUsed = max(s.creditsUsed, 1)
+		s.creditsUsed = max(s.creditsUsed, l.n)
 		if granted > 0 && (s.granted == 0 || granted < s.granted) {
 			s.granted = granted
 		}
 	}
-	if r.all.sole != nil && x.to-x.from <= longestStretch {
-		r.stretch = stretch{connection: r.lastID, requested: requested, granted: granted, end: end, to: x.to}
+	s.area += float64(end - start)
+	s.calls++
+	s.bytes += tx.Call.Bytes + tx.Reply.Bytes
+	if failed {
+		s.errors++
 	}
-	return s
+	return l.n
 }
 
 // longestStretch is how long a stretch may be, in ns: a float64 has all sums of its times.
@@ -102,16 +96,22 @@ const longestStretch = 1 << 52
 
 // settleStretch adds what follows from a stretch, and ends it.
 func (r *Recorder) settleStretch() {
-	x := &r.stretch
-	if x.n > 0 {
-		r.lastFlow.calls[0].stretched(x)
-		s := &r.series.slots[r.series.last]
-		s.area += float64(x.busy)
-		s.calls += x.n
-		s.bytes += x.bytes
-		s.errors += x.errors
+	if r.stretch.n > 0 {
+		r.addStretch()
 	}
-	x.to, x.n = 0, 0
+	r.stretch.to = 0
+}
+
+// addStretch adds what follows from a stretch.
+func (r *Recorder) addStretch() {
+	x := &r.stretch
+	r.lastFlow.calls[0].stretched(x)
+	s := &r.series.slots[r.series.last]
+	s.area += float64(x.busy)
+	s.calls += x.n
+	s.bytes += x.bytes
+	s.errors += x.errors
+	x.n = 0
 }
 
 // stretched is what follows has left to do for a stretch: the transaction that it began with is alone in flight. The newest one is

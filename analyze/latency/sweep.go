@@ -33,7 +33,8 @@ func (l *level) push(e event, budget *int) {
 		return
 	}
 	*budget--
-	h := append(l.heap, e)
+	l.heap = append(l.heap, e)
+	h := l.heap
 	i := len(h) - 1
 	for i > 0 {
 		up := (i - 1) / 2
@@ -44,7 +45,6 @@ func (l *level) push(e event, budget *int) {
 		i = up
 	}
 	h[i] = e
-	l.heap = h
 }
 
 func (l *level) pop(budget *int) event {
@@ -52,6 +52,7 @@ func (l *level) pop(budget *int) event {
 	top := h[0]
 	last := h[len(h)-1]
 	h = h[:len(h)-1]
+	l.heap = l.heap[:len(h)]
 	*budget++
 	if len(h) > 0 {
 		i := 0
@@ -71,40 +72,39 @@ func (l *level) pop(budget *int) event {
 		}
 		h[i] = last
 	}
-	l.heap = h
 	return top
 }
 
-// spend accounts for the time up to t.
-func (l *level) spend(t int64) {
+// step processes one event, and accounts for the time up to it.
+func (l *level) step(e event) {
 	if !l.started {
-		l.started, l.now = true, t
+		l.started, l.now = true, e.at
 	}
-	if t <= l.now {
-		return
-	}
-	dt := float64(t - l.now)
-	l.now = t
-	n := min(l.n, maxLevel)
-	for len(l.time) <= n {
-		l.time = append(l.time, 0)
-	}
-	l.time[n] += dt
-	if l.granted > 0 {
-		l.known += dt
-		if l.n >= int(l.granted) {
-			l.limited += dt
+	if dt := float64(e.at - l.now); e.at > l.now {
+		l.now = e.at
+		n := min(l.n, maxLevel)
+		if n >= len(l.time) {
+			l.room(n)
+		}
+		l.time[n] += dt
+		if l.granted > 0 {
+			l.known += dt
+			if l.n >= int(l.granted) {
+				l.limited += dt
+			}
 		}
 	}
-}
-
-// step processes one event.
-func (l *level) step(e event) {
-	l.spend(e.at)
 	l.n += int(e.change)
 	l.most = max(l.most, l.n)
 	if e.granted > 0 {
 		l.granted = e.granted
+	}
+}
+
+// room makes room for the time at a level.
+func (l *level) room(n int) {
+	for len(l.time) <= n {
+		l.time = append(l.time, 0)
 	}
 }
 

@@ -57,7 +57,17 @@ func analyse(
 	if opt.Draw != nil && opt.Top > 0 {
 		dec.Transactions.Packets = drawnPackets
 	}
-	j.d = decode.New(dec, a.transaction)
+	j.d = decode.New(dec, func(tx *transaction.Transaction) {
+		v := &a.view
+		v.Set(tx)
+		if a.plain && v.Usual() { // as nearly all are
+			a.recorder.Add(v)
+			v.Learn()
+			a.sessions.Transaction(v)
+			return
+		}
+		a.other(v)
+	})
 	_, tty := cli.Terminal(s.Err)
 	err := j.run(tty)
 	st := j.d.Stats()
@@ -85,16 +95,8 @@ type analysis struct {
 	plain    bool // there is no filter and no join, but a recorder and sessions
 }
 
-// transaction is for decode.New.
-func (a *analysis) transaction(tx *transaction.Transaction) {
-	v := &a.view
-	v.Set(tx)
-	if a.plain && v.Usual() { // as nearly all are
-		a.recorder.Add(v)
-		v.Learn()
-		a.sessions.Transaction(v)
-		return
-	}
+// other takes a transaction of which not everything is usual.
+func (a *analysis) other(v *rpc.View) {
 	if v.Undecoded() {
 		a.notes.Message(v)
 	}

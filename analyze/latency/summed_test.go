@@ -1,0 +1,118 @@
+package latency
+
+import (
+	"cmp"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// TestSummed compares it with a sort, for many and few values, most of them the last ones of buckets of three digits.
+func TestSummed(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 5))
+	many := 0
+	for round := range 2000 {
+		var list []bucket
+		top, odd := int64(1)<<rng.IntN(63), 1+rng.IntN(30)
+		for range rng.IntN(3000) * (round % 3) / 2 {
+			v := rng.Int64N(top)
+			if rng.IntN(odd) > 0 {
+				place, _ := placeOf(v)
+				v = lastOf(place)
+			}
+			list = append(list, bucket{v, 1 + rng.Uint64N(3)})
+		}
+		for range rng.IntN(3) {
+			list = append(list, bucket{[]int64{0, 1, 2047, 2048, 2049, 4095, math.MaxInt64 - 1, math.MaxInt64}[rng.IntN(8)], 1})
+		}
+		rng.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+		counts := make(map[int64]uint64)
+		for _, b := range list {
+			counts[b.value] += b.count
+		}
+		var want []bucket
+		for v, n := range counts {
+			want = append(want, bucket{v, n})
+		}
+		slices.SortFunc(want, func(a, b bucket) int { return cmp.Compare(a.value, b.value) })
+		got := summed(slices.Clone(list))
+		if len(got) > 1000 {
+			many++
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("%v\nbecomes %v,\nnot %v", list, got, want)
+		}
+	}
+	if many < 100 {
+		t.Errorf("%d times there were many values", many)
+	}
+}
+
+// TestPlaceOf compares places with the buckets of histograms of three digits.
+func TestPlaceOf(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 5))
+	for shift := range 63 {
+		for range 200 {
+			v := int64(1)<<shift + rng.Int64N(1<<shift)
+			place, whole := placeOf(v)
+			span, at := near{}.places(v)
+			low := near{}.least(span, at)
+			if last := highest(low, nearDigits); place != span<<nearBits+at || whole != (v == last) || lastOf(place) != last {
+				t.Fatalf("%d: place %d, whole %v, up to %d; it is in the bucket from %d to %d", v, place, whole, lastOf(place), low, last)
+			}
+		}
+	}
+}
+
+// TestHistogramBins compares bins with those that each value is looked up in.
+func TestHistogramBins(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 5))
+	for range 300 {
+		var d Distribution
+		for range rng.IntN(200) {
+			v := rng.Int64() >> rng.IntN(63)
+			if rng.IntN(4) == 0 {
+				v = edges[rng.IntN(len(edges))] + rng.Int64N(3) - 1
+			}
+			d.buckets = append(d.buckets, bucket{v, 1 + rng.Uint64N(3)})
+		}
+		d.buckets = summed(d.buckets)
+		counts := make(map[int64]uint64)
+		for _, b := range d.buckets {
+			to := edges[len(edges)-1]
+			for _, e := range slices.Backward(edges) {
+				if b.value <= e {
+					to = e
+				}
+			}
+			if b.value == 0 {
+				to = 0
+			}
+			counts[to] += b.count
+		}
+		for _, bin := range d.Histogram() {
+			if counts[bin.To] != bin.Count {
+				t.Fatalf("%d values up to %d, not %d: %v", bin.Count, bin.To, counts[bin.To], d.buckets)
+			}
+			delete(counts, bin.To)
+		}
+		if len(counts) > 0 {
+			t.Fatalf("%v are in no bin: %v", counts, d.buckets)
+		}
+	}
+}
+
+// TestCopied: what is merged into a distribution does not change one that has the same buckets.
+func TestCopied(t *testing.T) {
+	a := &Distribution{Count: 1, buckets: append(make([]bucket, 0, 8), bucket{5, 1})}
+	b := a.copied()
+	a.merge(&Distribution{Count: 1, buckets: []bucket{{6, 1}}})
+	b.merge(&Distribution{Count: 1, buckets: []bucket{{7, 1}}})
+	if want := []bucket{{5, 1}, {6, 1}}; !slices.Equal(a.buckets, want) {
+		t.Errorf("%v, want %v", a.buckets, want)
+	}
+	if want := []bucket{{5, 1}, {7, 1}}; !slices.Equal(b.buckets, want) {
+		t.Errorf("%v, want %v", b.buckets, want)
+	}
+}
