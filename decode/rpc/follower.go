@@ -102,6 +102,9 @@ func (b *Brief) results(tx *transaction.Transaction, i int) xdr.Message {
 
 // fileOf puts together the File of a COMPOUND that Set has accepted, as View.fileOfCompound and View.fileOfCallback do.
 func (b *Brief) fileOf(tx *transaction.Transaction, f *File) {
+	if b.shape.errand.usual && b.run(tx, f) {
+		return
+	}
 	x, o, callback := &b.trail, b.messages.outline, b.messages.outline.args.Callback
 	x.file = f
 	x.trail.Reset()
@@ -150,6 +153,9 @@ func (b *Brief) follow(tx *transaction.Transaction, a *act, args xdr.Message, do
 
 // learnCompound learns from a COMPOUND that Set has accepted, as View.learn4 does.
 func (b *Brief) learnCompound(tx *transaction.Transaction, n *Names) {
+	if b.shape.errand.usual && b.learnErrand(tx, n) {
+		return
+	}
 	t, done := &b.trail.trail, b.succeeded(tx)
 	t.Reset()
 	for i := range b.shape.acts {

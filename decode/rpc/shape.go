@@ -24,6 +24,7 @@ type shape struct {
 	operation string // that View.OperationGroup names; empty if there is none
 	tells     bool   // View.Learn may have use for the results
 	acts      []act
+	errand    errand
 	// If all operations succeed, what View.Steps returns, and what View.AppendOperation appends.
 	steps   []Step
 	listing []byte
@@ -79,6 +80,7 @@ func (s *shape) set(numbers []uint32, callback bool) {
 		s.tells = s.tells || x.does&(gives|tells) != 0
 	}
 	s.listing = appendSteps(s.listing[:0], s.steps, callback)
+	s.errand = errandOf(s.acts)
 }
 
 // add adds what Learn needs of an operation, and where a file handle is in its results.
