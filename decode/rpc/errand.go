@@ -27,7 +27,7 @@ func errandOf(acts []act) errand {
 			}
 			e.put = a.index
 		case a.does&takes != 0:
-			if e.subject != nil || e.get >= 0 || !isErrand(a.number) {
+			if e.subject != nil || e.get >= 0 || a.form == formless {
 				return e
 			}
 			e.subject = a
@@ -41,16 +41,36 @@ func errandOf(acts []act) errand {
 	return e
 }
 
-// isErrand reports whether run knows an operation.
-func isErrand(number nfs4.NfsOpnum4) bool {
+// form is how the arguments of an operation say what it is about, for operations that most are.
+type form uint8
+
+const (
+	formless form = iota // they have to be decoded
+	bare                 // the current file
+	named                // they begin with a name in it
+	opens                // OPEN4args
+	creates              // CREATE4args
+	ranged               // a range of it
+)
+
+// formOf is the form of an operation. No callback with one of these numbers is about a file.
+func formOf(number nfs4.NfsOpnum4) form {
 	switch number {
-	case nfs4.OP_LOOKUP, nfs4.OP_REMOVE, nfs4.OP_OPEN, nfs4.OP_CREATE, nfs4.OP_SETATTR, nfs4.OP_COMMIT, nfs4.OP_READ, nfs4.OP_WRITE:
-		return true
+	case nfs4.OP_SETATTR:
+		return bare
+	case nfs4.OP_LOOKUP, nfs4.OP_REMOVE:
+		return named
+	case nfs4.OP_OPEN:
+		return opens
+	case nfs4.OP_CREATE:
+		return creates
+	case nfs4.OP_COMMIT, nfs4.OP_READ, nfs4.OP_WRITE:
+		return ranged
 	}
-	return false
+	return formless
 }
 
-// finds reports whether an operation that run knows leads to a file by its name.
+// finds reports whether the subject of an errand leads to a file by its name.
 func (a *act) finds() bool { return a.entry.Effect == ops.Descends }
 
 // run is fileOf for a usual errand. It returns false, and has done nothing, if more has to be decoded.
@@ -64,14 +84,14 @@ func (b *Brief) run(tx *transaction.Transaction, f *File) bool {
 	}
 	f.Handle, _ = opaque3(call, o.args.At(e.put))
 	switch {
-	case a == nil:
+	case a == nil || a.form == bare:
+	case a.form == ranged:
+		b.extent(tx, a, b.worked(tx, a.index), f)
 	case name != noName:
 		f.Name, _ = opaque3(call, name)
 		if a.finds() && e.get >= 0 && b.worked(tx, e.get) {
 			f.Result, _ = opaque3(tx.Reply.Payload, o.results.At(e.get)+4)
 		}
-	default:
-		b.extent(tx, a, b.worked(tx, a.index), f)
 	}
 	return true
 }
@@ -118,11 +138,11 @@ const (
 func (b *Brief) nameAt(call []byte, a *act) int {
 	if b.named == 0 {
 		at := b.messages.outline.args.At(a.index)
-		switch a.number {
-		case nfs4.OP_LOOKUP, nfs4.OP_REMOVE:
-		case nfs4.OP_OPEN:
+		switch a.form {
+		case named:
+		case opens:
 			at = nameOfOpen(call, at)
-		case nfs4.OP_CREATE:
+		case creates:
 			at = nameOfCreate(call, at)
 		default:
 			at = noName

@@ -13,15 +13,15 @@ const stateid4 = 16
 
 // take4 is follower.take for operations of a COMPOUND that most are: it reads what File needs of them where it stands. done says
 // that the results are there, and report success. It returns false for all others, which have to be decoded. Only READ and WRITE have results
-// that say more than that they succeeded. No callback with one of these numbers is about a file.
+// that say more than that they succeeded.
 func (b *Brief) take4(tx *transaction.Transaction, a *act, done bool) bool {
 	x, p := &b.trail, ops.Place{File: ops.Current}
-	switch a.number {
-	case nfs4.OP_LOOKUP, nfs4.OP_REMOVE:
+	switch a.form {
+	case named:
 		p.Named = true
 		p.Name, _ = opaque3(tx.Call.Payload, b.messages.outline.args.At(a.index))
 		x.takeCurrent(&p)
-	case nfs4.OP_COMMIT, nfs4.OP_READ, nfs4.OP_WRITE:
+	case ranged:
 		x.takeCurrent(&p)
 		b.extent(tx, a, done, x.file)
 	default:

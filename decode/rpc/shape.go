@@ -41,6 +41,7 @@ type act struct {
 	number nfs4.NfsOpnum4
 	entry  *ops.Entry
 	does   what
+	form   form
 }
 
 // what of an operation has to be read.
@@ -67,7 +68,7 @@ func (s *shape) set(numbers []uint32, callback bool) {
 		if e == nil {
 			continue
 		}
-		x := act{index: i, number: nfs4.NfsOpnum4(n), entry: e}
+		x := act{index: i, number: nfs4.NfsOpnum4(n), entry: e, form: formOf(nfs4.NfsOpnum4(n))}
 		if e.HasPlaces() {
 			x.does |= takes
 		}
