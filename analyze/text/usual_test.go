@@ -159,7 +159,7 @@ func TestPlace(t *testing.T) {
 				handle := []byte("handle")
 				k.write(&rpc.Place{Stamp: 1, Path: long[:n]}, handle)
 				if k.size == notKept {
-					if n <= len(k.first)+len(k.rest) || k.put(nil, 1000, &f) {
+					if n <= len(placeBlanks) || k.put(nil, 1000, &f) {
 						t.Fatalf("%d bytes", n)
 					}
 					continue

@@ -99,7 +99,7 @@ func (b *Brief) run(tx *transaction.Transaction, f *File) bool {
 // worked reports whether the results of an operation are there, and report success.
 func (b *Brief) worked(tx *transaction.Transaction, i int) bool {
 	r := &b.messages.outline.results
-	return i < len(r.Numbers) && word3(tx.Reply.Payload, r.At(i)) == 0
+	return i < b.succeeded(tx) || i < len(r.Numbers) && word3(tx.Reply.Payload, r.At(i)) == 0
 }
 
 // learnErrand is learnCompound for a usual errand. It returns false, and has learned nothing, if more has to be decoded.

@@ -218,7 +218,7 @@ func (n *Names) move(i int32, sum uint64, dir *directory, toDir, to []byte) bool
 	b.take(byName, x, i)
 	x.dir, x.text, x.sums[byName] = dir, append(x.handle(), to...), sum
 	b.link(byName, x, i)
-	n.recent.renamed(x.sums[byHandle])
+	n.recent.renamed(x.handle(), x.sums[byHandle])
 	return true
 }
 
@@ -239,7 +239,7 @@ func (n *Names) removeOf(dir *directory, parent, name []byte) uint64 {
 	x := &b.leaves[i]
 	size := x.size()
 	if x.in[byHandle] {
-		n.recent.renamed(x.sums[byHandle])
+		n.recent.renamed(x.handle(), x.sums[byHandle])
 		n.bytes -= size
 		b.take(byHandle, x, i)
 	}
@@ -306,7 +306,7 @@ func (n *Names) set(old int32, sum uint64, child, parent, name []byte) {
 	n.bytes += 2 * size
 	n.replace(byHandle, old, at)
 	n.replace(byName, was, at)
-	n.recent.renamed(sums[byHandle])
+	n.recent.renamed(child, sums[byHandle])
 }
 
 // replace puts a leaf into a table, in the place of another if there is one. The bytes of the new one have been counted.

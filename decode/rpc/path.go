@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"bytes"
+	"math/bits"
 	"sync/atomic"
 )
 
@@ -45,7 +46,8 @@ func (n *Names) appendPath(dst []byte, x *leaf, level int) []byte {
 
 const (
 	// Places is how many Places there are at a time; a power of 2.
-	Places     = 256
+	Places     = 1 << placeBits
+	placeBits  = 8
 	recentPath = 512 // bytes of a path that is kept
 	maxHandle  = 256 // bytes of a handle that is kept
 )
@@ -107,24 +109,38 @@ func (n *Names) Place(handle []byte) *Place {
 		return r.odd(n, handle)
 	}
 	w := wordsOf(handle)
-	sum := w.sum(sumSeeds[0], size)
-	f := &r.files[sum%Places]
-	// That the sum is the same would be no proof: somebody may make two handles that have the same.
+	slot := w.slot()
+	f := &r.files[slot]
+	// That the slot is the same would be no proof: many handles have the same.
 	if f.words == w && f.size == size && f.epoch == r.epoch {
 		return &f.Place
 	}
-	if f := r.look(n, sum, handle, 0); f != nil {
+	if f := r.look(n, slot, w.sum(sumSeeds[0], size), handle, 0); f != nil {
 		return &f.Place
 	}
 	return nil
 }
 
+// slotOf is where a file is kept.
+func slotOf(handle []byte) int {
+	if n := len(handle); n >= 16 && n <= 32 {
+		return wordsOf(handle).slot()
+	}
+	return int(handleSum(handle) % Places)
+}
+
+// slot takes each bit of a handle into account, and no more than that.
+func (w words) slot() int {
+	x := w.a ^ bits.RotateLeft64(w.b, 19) ^ bits.RotateLeft64(w.c, 37) ^ bits.RotateLeft64(w.d, 53)
+	return int(x * 0x9e3779b97f4a7c15 >> (64 - placeBits))
+}
+
 // odd is Place for handles of other sizes than most.
 func (r *recent) odd(n *Names, handle []byte) *Place {
-	sum := handleSum(handle)
-	f := r.find(sum, handle)
+	slot := slotOf(handle)
+	f := r.find(slot, handle)
 	if f == nil {
-		f = r.look(n, sum, handle, 0)
+		f = r.look(n, slot, handleSum(handle), handle, 0)
 	}
 	if f == nil {
 		return nil
@@ -132,9 +148,9 @@ func (r *recent) odd(n *Names, handle []byte) *Place {
 	return &f.Place
 }
 
-// find returns a file if it is there.
-func (r *recent) find(sum uint64, handle []byte) *recentFile {
-	f, size := &r.files[sum%Places], len(handle)
+// find returns a file if it is there, in its slot.
+func (r *recent) find(slot int, handle []byte) *recentFile {
+	f, size := &r.files[slot], len(handle)
 	if f.epoch != r.epoch || f.size != size || f.Stamp == 0 {
 		return nil
 	}
@@ -148,10 +164,10 @@ func (r *recent) find(sum uint64, handle []byte) *recentFile {
 	return nil
 }
 
-// look looks for a file that is not there, whose handle has that sum, with its path; nil if the path is long. The file is so many levels above
-// the one that was asked for.
-func (r *recent) look(n *Names, sum uint64, handle []byte, level int) *recentFile {
-	f := &r.files[sum%Places]
+// look looks for a file that is not there, whose handle has that slot and sum, with its path; nil if the path is long. The file is so many
+// levels above the one that was asked for.
+func (r *recent) look(n *Names, slot int, sum uint64, handle []byte, level int) *recentFile {
+	f := &r.files[slot]
 	i := n.book.at(sum, handle)
 	switch {
 	case i == 0:
@@ -160,23 +176,25 @@ func (r *recent) look(n *Names, sum uint64, handle []byte, level int) *recentFil
 		return nil
 	default:
 		x := &n.book.leaves[i]
-		up := r.find(x.dir.sum, x.dir.handle)
+		dir, name := x.dir, x.name()
+		above := slotOf(dir.handle)
+		up := r.find(above, dir.handle)
 		if up == nil {
-			up = r.look(n, x.dir.sum, x.dir.handle, level+1) // may take the place of f
+			up = r.look(n, above, dir.sum, dir.handle, level+1) // may take the place of f
 		}
-		if up == nil || up.depth == maxDepth || len(up.Path)+1+len(x.name()) > recentPath {
+		if up == nil || up.depth == maxDepth || len(up.Path)+1+len(name) > recentPath {
 			return nil
 		}
 		r.above.add(up.sum)
-		f.depth = up.depth
+		path, depth := up.Path, up.depth
 		if f != up {
-			f.Path = append(f.Path[:0], up.Path...)
+			path = append(f.Path[:0], path...)
 		}
 		if up.known {
-			f.depth++
-			f.Path = append(f.Path, '/')
+			depth++
+			path = append(path, '/')
 		}
-		f.Path, f.known = append(f.Path, x.name()...), true
+		f.Path, f.depth, f.known = append(path, name...), depth, true
 	}
 	f.sum, f.epoch = sum, r.epoch
 	if f.size = len(handle); f.size >= 16 && f.size <= 32 {
@@ -184,13 +202,13 @@ func (r *recent) look(n *Names, sum uint64, handle []byte, level int) *recentFil
 	} else {
 		f.words, f.handle = words{}, append(f.handle[:0], handle...)
 	}
-	f.Stamp, f.Slot = r.stamped(), int(sum%Places)
+	f.Stamp, f.Slot = r.stamped(), slot
 	return f
 }
 
 // renamed forgets a file that has another name now, and all files if it may be a directory above one of them. It gets the sum of the handle.
-func (r *recent) renamed(sum uint64) {
-	if f := &r.files[sum%Places]; f.sum == sum {
+func (r *recent) renamed(handle []byte, sum uint64) {
+	if f := &r.files[slotOf(handle)]; f.sum == sum {
 		f.size = -1
 	}
 	if r.above.has(sum) {

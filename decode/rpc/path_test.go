@@ -86,7 +86,7 @@ func TestSame(t *testing.T) {
 	}
 }
 
-// TestAlikeSums has two handles with the same checksum, which differ in one byte: each keeps its own place.
+// TestAlikeSums has two handles with the same checksum and the same slot, which differ in one byte: each keeps its own place.
 func TestAlikeSums(t *testing.T) {
 	for _, size := range []int{5, 16, 20, 32, 40} {
 		for i := range size {
@@ -96,7 +96,7 @@ func TestAlikeSums(t *testing.T) {
 			n.learn([]byte("root"), a, []byte("a"))
 			n.learn([]byte("root"), b, []byte("b"))
 			n.Place(a)
-			f, g := &n.recent.files[handleSum(a)%Places], &n.recent.files[handleSum(b)%Places]
+			f, g := &n.recent.files[slotOf(a)], &n.recent.files[slotOf(b)]
 			*g = *f
 			g.sum = handleSum(b)
 			if got := string(n.Place(b).Path); got != "b" {

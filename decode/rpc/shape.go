@@ -109,17 +109,10 @@ func opName(number uint32, callback bool) string {
 	return nfs4.OpName(number)
 }
 
-// succeeded is how many operations, from the first one on, have succeeded. The result of each begins with its status.
+// succeeded is how many operations, from the first one on, have succeeded.
 func (b *Brief) succeeded(tx *transaction.Transaction) int {
 	if b.good < 0 {
-		o, reply := &b.messages.outline.results, tx.Reply.Payload
-		b.good = len(o.Numbers)
-		for i := range o.Numbers {
-			if word3(reply, o.At(i)) != 0 {
-				b.good = i
-				break
-			}
-		}
+		b.good = b.messages.outline.results.Succeeded(tx.Reply.Payload)
 	}
 	return b.good
 }
