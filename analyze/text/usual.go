@@ -170,28 +170,38 @@ func (k *prepared) copy(line *[maxLine]byte) {
 // put writes what a transaction is about where there are so many spaces; false if that does not fit, or has to be escaped. Behind
 // them it may write a part of what there is room for in a place.
 func (p *place) put(d []byte, room int, f *rpc.File) bool {
-	if p.size == notKept || p.known && int(p.size)+len(f.Name) >= room {
+	at := int(p.size)
+	switch {
+	case at == notKept || at >= room:
 		return false
+	case f.Name == nil:
+		p.copy(d)
+	default:
+		if at = p.named(d, room, f.Name); at >= room {
+			return false
+		}
 	}
+	if f.HasRange || f.To != nil {
+		return putExtent(d[at:room], f)
+	}
+	return true
+}
+
+// named writes a name in a directory, and returns how much room it takes; all if it does not fit, or has to be escaped.
+func (p *place) named(d []byte, room int, name []byte) int {
 	at := 0
-	if p.known || len(f.Name) == 0 {
+	if p.known || len(name) == 0 {
 		p.copy(d)
 		at = int(p.size)
 	}
-	if f.Name != nil {
-		if p.known && at < room {
-			d[at] = '/'
-			at++
-		}
-		if at > room || !printable.Put(d[at:room], f.Name) {
-			return false
-		}
-		at += len(f.Name)
+	if p.known {
+		d[at] = '/'
+		at++
 	}
-	if f.HasRange || f.To != nil {
-		return at < room && putExtent(d[at:room], f)
+	if end := at + len(name); end < room && printable.Put(d[at:room], name) {
+		return end
 	}
-	return at < room
+	return room
 }
 
 // copy copies what there is of the text. Most have only the first part, which is copied without a call.
@@ -385,10 +395,10 @@ func (k *prepared) of(c *rdma.Connection) bool {
 // scale is how durations of one range are written: as four digits of a multiple of what they are rounded to.
 type scale struct {
 	half    uint32 // of what they are rounded to, in ns
-	inverse uint64 // 2^63 by that
-	point   uint8  // digits behind the decimal point
+	whole   uint8  // bits of the digits before the decimal point
 	size    uint8  // bytes that the text takes
-	unit    uint64 // the unit behind five bytes
+	inverse uint64 // 2^63 by what they are rounded to
+	rest    uint64 // the point, and the unit behind five bytes
 }
 
 // span is the scales of the durations that have the same number of bits: that of most, and from a limit on the next one. Scales
@@ -400,19 +410,20 @@ type span struct {
 
 const shortest, longest = 1000, 999_950_000 // durations that short takes, in ns; the last is too long
 
-var scales, spans = func() (list [6]scale, spans [32]span) {
+var scales, spans = func() (list [8]scale, spans [32]span) {
 	limits := [...]uint32{10_000, 99_995, 999_950, 9_999_500, 99_995_000, longest}
 	unit := uint32(1)
-	for i := range list {
+	for i := range limits {
 		x := &list[i]
-		*x = scale{unit / 2, 1 << 63 / uint64(unit), uint8(3 - i%3), latencyWidth, 'm'<<40 | 's'<<48}
+		*x = scale{half: unit / 2, inverse: 1 << 63 / uint64(unit), whole: uint8(8 * (1 + i%3)), size: latencyWidth, rest: 'm'<<40 | 's'<<48}
 		if unit > 1 {
 			x.inverse++
 		}
 		if i < 3 {
 			x.size++ // µ has two bytes
-			x.unit = 0xc2<<40 | 0xb5<<48 | 's'<<56
+			x.rest = 0xc2<<40 | 0xb5<<48 | 's'<<56
 		}
+		x.rest |= '.' << x.whole
 		unit *= 10
 	}
 	for n := range spans {
@@ -433,7 +444,11 @@ func short(d uint64) (text uint64, size int, ok bool) {
 	}
 	s := &spans[bits.Len32(uint32(d))&31]
 	above := (uint64(s.limit) - 1 - d) >> 63 // 1: the next scale
-	x := &scales[(uint64(s.below)+above)%uint64(len(scales))]
-	digit, _ := bits.Mul64(2*(d+uint64(x.half)), x.inverse)
-	return digits.PointWord(uint32(digit), int(x.point)) | x.unit, int(x.size), true
+	x := &scales[(uint64(s.below)+above)&7]
+	v, _ := bits.Mul64(2*(d+uint64(x.half)), x.inverse)
+	high := v * 5243 >> 19 // by 100
+	pair := high | (v-100*high)<<16
+	tens := pair * 103 >> 10 & 0x000f_000f
+	four := tens | (pair-10*tens)<<8 | '0'*0x01010101
+	return four&(1<<(x.whole&63)-1) | four>>(x.whole&63)<<((x.whole+8)&63) | x.rest, int(x.size), true
 }

@@ -84,7 +84,14 @@ func (v *View) Learn() {
 
 // learn is Learn for what may have something to tell.
 func (v *View) learn() {
-	if n := v.Names; n != nil && (v.usual == nil || !v.brief.learn(v.Tx, n)) {
+	n, m := v.Names, v.usual
+	switch {
+	case n == nil:
+	case v.fileDone && m != nil && m.gives && !m.compound: // somebody has asked already what it tells
+		if f := &v.file; f.Result != nil {
+			n.learn(f.Handle, f.Result, f.Name)
+		}
+	case m == nil || !v.brief.learn(v.Tx, n):
 		v.learnAll(n)
 	}
 }

@@ -101,13 +101,10 @@ func (r *recent) stamped() uint64 {
 // of a file needs one search for it. What it compares are numbers: nearly all transactions ask for a file that was asked for lately.
 func (n *Names) Place(handle []byte) *Place {
 	size := len(handle)
-	if n == nil || size > maxHandle {
-		return nil
+	if n == nil || size < 16 || size > 32 {
+		return n.oddPlace(handle)
 	}
 	r := &n.recent
-	if size < 16 || size > 32 {
-		return r.odd(n, handle)
-	}
 	w := wordsOf(handle)
 	slot := w.slot()
 	f := &r.files[slot]
@@ -135,9 +132,12 @@ func (w words) slot() int {
 	return int(x * 0x9e3779b97f4a7c15 >> (64 - placeBits))
 }
 
-// odd is Place for handles of other sizes than most.
-func (r *recent) odd(n *Names, handle []byte) *Place {
-	slot := slotOf(handle)
+// oddPlace is Place for handles of other sizes than most.
+func (n *Names) oddPlace(handle []byte) *Place {
+	if n == nil || len(handle) > maxHandle {
+		return nil
+	}
+	r, slot := &n.recent, slotOf(handle)
 	f := r.find(slot, handle)
 	if f == nil {
 		f = r.look(n, slot, handleSum(handle), handle, 0)
