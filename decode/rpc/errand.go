@@ -73,10 +73,13 @@ func formOf(number nfs4.NfsOpnum4) form {
 // finds reports whether the subject of an errand leads to a file by its name.
 func (a *act) finds() bool { return a.entry.Effect == ops.Descends }
 
-// run is fileOf for a usual errand. It returns false, and has done nothing, if more has to be decoded.
+// run is fileOf for a usual errand. It returns false, and has done nothing, for all others, and if more has to be decoded.
 func (b *Brief) run(tx *transaction.Transaction, f *File) bool {
 	e, o, call := &b.shape.errand, b.messages.outline, tx.Call.Payload
 	a, name := e.subject, noName
+	if !e.usual {
+		return false
+	}
 	if a != nil {
 		if name = b.nameAt(call, a); name == hidden {
 			return false

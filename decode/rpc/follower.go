@@ -102,9 +102,6 @@ func (b *Brief) results(tx *transaction.Transaction, i int) xdr.Message {
 
 // fileOf puts together the File of a COMPOUND that Set has accepted, as View.fileOfCompound and View.fileOfCallback do.
 func (b *Brief) fileOf(tx *transaction.Transaction, f *File) {
-	if b.shape.errand.usual && b.run(tx, f) {
-		return
-	}
 	x, o, callback := &b.trail, b.messages.outline, b.messages.outline.args.Callback
 	x.file = f
 	x.trail.Reset()
