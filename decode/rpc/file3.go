@@ -24,7 +24,8 @@ func (v *View) usual3() bool {
 	results, from := tx.Reply.Payload, v.brief.resultAt+4 // behind the status
 	done := !v.brief.Failed
 	switch tx.Procedure {
-	case nfs3.NFSPROC3_GETATTR, nfs3.NFSPROC3_SETATTR, nfs3.NFSPROC3_ACCESS:
+	case nfs3.NFSPROC3_GETATTR, nfs3.NFSPROC3_SETATTR, nfs3.NFSPROC3_ACCESS, nfs3.NFSPROC3_READDIR, nfs3.NFSPROC3_READDIRPLUS,
+		nfs3.NFSPROC3_READLINK, nfs3.NFSPROC3_FSSTAT, nfs3.NFSPROC3_FSINFO, nfs3.NFSPROC3_PATHCONF:
 	case nfs3.NFSPROC3_LOOKUP:
 		f.Name, _ = opaque3(args, at)
 		if done {
@@ -44,12 +45,12 @@ func (v *View) usual3() bool {
 			from = optional3(results, from, fattr3)
 			f.HasMoved, f.Moved = true, uint64(word3(results, from))
 		}
-	case nfs3.NFSPROC3_CREATE:
+	case nfs3.NFSPROC3_CREATE, nfs3.NFSPROC3_MKDIR:
 		f.Name, _ = opaque3(args, at)
 		if done && word3(results, from) != 0 {
 			f.Result, _ = opaque3(results, from+4)
 		}
-	case nfs3.NFSPROC3_REMOVE:
+	case nfs3.NFSPROC3_REMOVE, nfs3.NFSPROC3_RMDIR:
 		f.Name, _ = opaque3(args, at)
 	case nfs3.NFSPROC3_RENAME:
 		f.Name, at = opaque3(args, at)

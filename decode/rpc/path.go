@@ -109,7 +109,7 @@ func (n *Names) Place(handle []byte) *Place {
 	slot := w.slot()
 	f := &r.files[slot]
 	// That the slot is the same would be no proof: many handles have the same.
-	if f.words == w && f.size == size && f.epoch == r.epoch {
+	if f.words.are(w) && f.size == size && f.epoch == r.epoch {
 		return &f.Place
 	}
 	if f := r.look(n, slot, w.sum(sumSeeds[0], size), handle, 0); f != nil {
@@ -155,7 +155,7 @@ func (r *recent) find(slot int, handle []byte) *recentFile {
 		return nil
 	}
 	if size >= 16 && size <= 32 {
-		if f.words == wordsOf(handle) {
+		if f.words.are(wordsOf(handle)) {
 			return f
 		}
 	} else if bytes.Equal(f.handle, handle) {
