@@ -333,7 +333,7 @@ func (s *Lister) prepared(v *rpc.View) *prepared {
 		}
 	}
 	k := &s.kept[(4*uint(c.ID)+uint(slot))%uint(len(s.kept))]
-	if k.procedure == v.Procedure && k.kind == kind && k.program == tx.Program && k.version == tx.Version && k.from == tx.From && k.width == s.hosts.width && k.line == s.Width &&
+	if k.procedure == v.Procedure && k.kind == kind && (k.program^tx.Program)|(k.version^tx.Version) == 0 && k.from == tx.From && (k.width^s.hosts.width)|(k.line^s.Width) == 0 &&
 		(k.settled == c && c.Settled || k.of(c)) {
 		return k
 	}

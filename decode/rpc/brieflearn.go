@@ -51,9 +51,10 @@ func (b *Brief) learn(tx *transaction.Transaction, n *Names) bool {
 		return true
 	case !m.teaches || b.Failed:
 		return true
-	case m.tells == various || mayReduce(&tx.Call) || mayReduce(&tx.Reply):
+	case m.tells == various:
 		return false
 	}
+	// No item that is read here stands behind one that may be in a chunk.
 	args, at := tx.Call.Payload, b.argsAt
 	switch m.tells {
 	case found3, made3:
