@@ -93,8 +93,14 @@ func TestPut(t *testing.T) {
 			}
 		}
 	}
+	var d [timeWidth]byte
+	for ns, want := range map[int64]string{0: "00:00:00.000000 ", 999_999_999: "00:00:00.999999 ", 1e9: "00:00:01.000000 ", -1: "23:59:59.999999 "} {
+		if new(Clock).put(&d, ns); string(d[:]) != want {
+			t.Errorf("%d: %q first", ns, d)
+		}
+	}
 	var c Clock
-	ns, d := int64(0), [timeWidth]byte{}
+	ns := int64(0)
 	if a := testing.AllocsPerRun(100, func() { ns += 1e9; c.put(&d, ns) }); a != 0 {
 		t.Errorf("%v allocations for a new second", a)
 	}

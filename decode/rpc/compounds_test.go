@@ -1,6 +1,7 @@
 package rpc_test
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"testing"
 
@@ -279,6 +280,7 @@ func TestCompounds(t *testing.T) {
 	var b rpc.Brief
 	brief := &rpc.Names{}
 	usual, ranges, results, errands := 0, 0, 0, 0
+	shapes := map[uint64]string{}
 	for i := range 20_000 {
 		tx := m.make()
 		all.SetAll(tx)
@@ -288,6 +290,13 @@ func TestCompounds(t *testing.T) {
 		}
 		if rpc.Errand(&v) {
 			errands++
+		}
+		if shape := v.Shape(); shape != 0 {
+			what := fmt.Sprint(v.Tx.Program, v.Steps())
+			if was, ok := shapes[shape]; ok && was != what {
+				t.Fatalf("shape %d is %s, and was %s", shape, what, was)
+			}
+			shapes[shape] = what
 		}
 		if i%2 == 0 {
 			holds.Demand(t, &v, &all, uint64(i))
@@ -309,7 +318,7 @@ func TestCompounds(t *testing.T) {
 			t.Fatalf("COMPOUND %d: other names are learned from %+v", i, v.Steps())
 		}
 	}
-	if usual < 10_000 || ranges < 1000 || results < 100 || errands < 1000 {
+	if usual < 10_000 || ranges < 1000 || results < 100 || errands < 1000 || len(shapes) < 100 {
 		t.Errorf("%d usual COMPOUNDs, %d with a range, %d with a handle as result, %d that do one thing", usual, ranges, results, errands)
 	}
 	t.Logf("%d usual COMPOUNDs, %d with a range, %d with a handle as result, %d that do one thing", usual, ranges, results, errands)
