@@ -111,12 +111,8 @@ func (c *Clock) Append(b []byte, ns int64) []byte {
 	case TimeSinceFirst:
 		return c.seconds(b, ns-c.first, 4)
 	}
-	sec, frac := split(ns)
-	if c.Format.Local {
-		sec += c.offset(sec)
-	}
-	day := sec - mod(sec, secondsPerDay)
 	if c.Format.Style == TimeDate {
+		day := c.turn(ns)
 		if day != c.day || c.date[0] == 0 {
 			c.day = day
 			t := time.Unix(day, 0).UTC()
@@ -127,35 +123,50 @@ func (c *Clock) Append(b []byte, ns int64) []byte {
 		}
 		b = append(b, c.date[:]...)
 		b = append(b, ' ')
+	} else {
+		c.turn(ns)
 	}
-	b = c.timeOfDay(b, sec, day)
-	c.from = ns - frac
-	return c.fraction(b, frac)
+	return c.fraction(append(b, c.time[:]...), ns-c.from)
 }
 
 // put is Append for the time of day with microseconds and a space, where it has a place already.
 func (c *Clock) put(d *[timeWidth]byte, ns int64) {
-	if frac := uint64(ns - c.from); frac < 1e9 && c.from != 0 { // most times; it has started
-		c.last = ns
-		*(*[8]byte)(d[:]) = [8]byte(c.time[:])
-		binary.LittleEndian.PutUint64(d[8:], '.'|digits.MicroWord(uint32(frac)/1000)<<8|' '<<56)
-		return
+	frac := uint64(ns - c.from)
+	if frac >= 1e9 || c.from == 0 {
+		frac = c.next(ns)
 	}
-	copy(d[:], append(c.Append(d[:0:0], ns), ' '))
+	c.last = ns
+	*(*[8]byte)(d[:]) = [8]byte(c.time[:])
+	binary.LittleEndian.PutUint64(d[8:], '.'|digits.MicroWord(uint32(frac)/1000)<<8|' '<<56)
 }
 
-// timeOfDay appends 05:33:11. of a second, with the point.
-func (c *Clock) timeOfDay(b []byte, sec, day int64) []byte {
+// next begins with another second than that of the last time, or with the first one.
+func (c *Clock) next(ns int64) (frac uint64) {
+	if !c.started {
+		c.started, c.first = true, ns
+	}
+	c.turn(ns)
+	return uint64(ns - c.from)
+}
+
+// turn has the time of day of a second, 05:33:11. with the point, and when it began. It returns the start of the day.
+func (c *Clock) turn(ns int64) (day int64) {
+	sec, frac := split(ns)
+	c.from = ns - frac
+	if c.Format.Local {
+		sec += c.offset(sec)
+	}
+	day = sec - mod(sec, secondsPerDay)
 	if sec != c.second || c.time[0] == 0 {
-		rest := uint64(sec - day)
-		var room [32]byte
-		t := append(digits.Fixed(room[:0], rest/3600, 2), ':')
-		t = append(digits.Fixed(t, rest/60%60, 2), ':')
-		t = append(digits.Fixed(t, rest%60, 2), '.')
-		copy(c.time[:], t)
+		const colons = (':' - '0') << 16 * (1 + 1<<24)
+		rest := uint32(sec - day)
+		minutes := rest / 60
+		hours := minutes / 60
+		binary.LittleEndian.PutUint64(c.time[:], colons+digits.EightWord(hours*1_000_000+(minutes-60*hours)*1000+rest-60*minutes))
+		c.time[8] = '.'
 		c.second = sec
 	}
-	return append(b, c.time[:]...)
+	return day
 }
 
 // offset is the offset of local time at a given time. It is looked up once per hour of the capture.

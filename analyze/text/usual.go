@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/rpcrdma/toolkit/analyze/compound"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
@@ -19,7 +18,7 @@ import (
 // and the latency: there are zeros and spaces in their places.
 type prepared struct {
 	procedure        *xdr.Procedure
-	kind             uint64 // stamp of the compound.Kind; 0: no COMPOUND
+	kind             uint64 // see Lister.kind; 0: no COMPOUND
 	program, version uint32
 	from             rdma.Side
 	settled          *rdma.Connection // the connection, if it does not change
@@ -37,6 +36,7 @@ type place struct {
 	size  uint8  // of text; notKept if it has no room there, or something has to be escaped
 	known bool   // it has a path
 	plain bool   // nothing has to be escaped
+	// The text. It is in two arrays, since the compiler copies arrays without a call only as a whole.
 	first [53]byte
 	rest  [64]byte
 }
@@ -60,23 +60,33 @@ func (s *Lister) usual(b []byte, v *rpc.View) ([]byte, bool) {
 		tx.State != transaction.Complete || tx.Retransmits|len(tx.Notes) != 0 || v.Procedure == nil {
 		return b, false
 	}
-	latency, size, ok := short(uint64(max(rdma.Between(tx.Call.First.Time, tx.Reply.Last.Time), 0)))
+	from, to := tx.Call.First.Time, tx.Reply.Last.Time
+	latency, size, ok := short(uint64(to - from))
 	f := v.File()
-	if !ok || f == nil || f.Handle == nil {
+	if to < from || !ok || f == nil || f.Handle == nil {
 		return b, false
 	}
 	where := v.Names.Place(f.Handle)
 	if where == nil {
 		return b, false
 	}
-	p, k := s.place(where, f.Handle), s.prepared(v)
-	chunks, ok := s.offered(tx)
-	if k == nil || !ok {
+	p := &s.places[uint(where.Slot)%rpc.Places]
+	if p.stamp != where.Stamp {
+		p.write(where, f.Handle)
+	}
+	k := s.prepared(v)
+	if k == nil {
 		return b, false
+	}
+	chunks := noChunks
+	if !tx.Chunkless() {
+		if chunks, ok = s.offered(tx); !ok {
+			return b, false
+		}
 	}
 	outcome := &success
 	if !v.Succeeded() {
-		if outcome = s.failure(v); outcome.size > statusWidth {
+		if outcome = s.failure(v); outcome.size > 1+statusWidth {
 			return b, false
 		}
 	}
@@ -97,27 +107,25 @@ func (s *Lister) usual(b []byte, v *rpc.View) ([]byte, bool) {
 		end += len(ellipsis) - 1
 		line[end-1] = ' '
 	}
-	s.Clock.put((*[timeWidth]byte)(line[:]), tx.Call.First.Time)
+	s.Clock.put((*[timeWidth]byte)(line[:]), from)
 	binary.BigEndian.PutUint64(line[k.xid:], digits.HexWord(tx.XID))
 	if len(chunks) == 1 {
 		line[end] = chunks[0]
 	} else {
 		copy(line[end:], chunks)
 	}
-	behind := line[end+len(chunks):] // a place may have been longer than its column
+	end += len(chunks)
+	behind := (*[maxLine - lineRoom - maxChunks]byte)(line[end:]) // a place may have been longer than its column
 	behind[0] = ' '
 	binary.LittleEndian.PutUint64(behind[1:], latency)
-	binary.LittleEndian.PutUint64(behind[1+size:], outcome.text)
-	return b[:at+end+len(chunks)+1+size+1+outcome.size], true
+	binary.LittleEndian.PutUint64(behind[(1+size)&15:], outcome.text)
+	return b[:at+end+1+size+outcome.size], true
 }
 
 var noChunks = []byte("-")
 
-// offered returns the chunks of a call as Chunks writes them; false if that is long, or a message was not seen.
+// offered returns the chunks of a call that offers some, as Chunks writes them; false if that is long, or a message was not seen.
 func (s *Lister) offered(tx *transaction.Transaction) ([]byte, bool) {
-	if tx.Chunkless() {
-		return noChunks, true
-	}
 	if !tx.Call.Seen() || !tx.Reply.Seen() {
 		return nil, false
 	}
@@ -128,11 +136,11 @@ func (s *Lister) offered(tx *transaction.Transaction) ([]byte, bool) {
 // outcome is a status as ShortStatus writes it, with a space before: up to seven characters, the first the lowest.
 type outcome struct {
 	status string
-	size   int
+	size   int // with the space
 	text   uint64
 }
 
-var success = outcome{size: 2, text: ' ' | 'o'<<8 | 'k'<<16}
+var success = outcome{size: 1 + 2, text: ' ' | 'o'<<8 | 'k'<<16}
 
 // failure is the outcome of a transaction that did not succeed. The last failure is kept: most are the same.
 func (s *Lister) failure(v *rpc.View) *outcome {
@@ -141,7 +149,7 @@ func (s *Lister) failure(v *rpc.View) *outcome {
 		return k
 	}
 	short := ShortStatus(v)
-	*k = outcome{size: len(short), text: ' '}
+	*k = outcome{size: 1 + len(short), text: ' '}
 	if v.Usual() && v.Failed() {
 		k.status = status
 	}
@@ -162,28 +170,38 @@ func (k *prepared) copy(line *[maxLine]byte) {
 // put writes what a transaction is about where there are so many spaces; false if that does not fit, or has to be escaped. Behind
 // them it may write a part of what there is room for in a place.
 func (p *place) put(d []byte, room int, f *rpc.File) bool {
-	if p.size == notKept || p.known && int(p.size)+len(f.Name) >= room {
+	at := int(p.size)
+	switch {
+	case at == notKept || at >= room:
 		return false
+	case f.Name == nil:
+		p.copy(d)
+	default:
+		if at = p.named(d, room, f.Name); at >= room {
+			return false
+		}
 	}
+	if f.HasRange || f.To != nil {
+		return putExtent(d[at:room], f)
+	}
+	return true
+}
+
+// named writes a name in a directory, and returns how much room it takes; all if it does not fit, or has to be escaped.
+func (p *place) named(d []byte, room int, name []byte) int {
 	at := 0
-	if p.known || len(f.Name) == 0 {
+	if p.known || len(name) == 0 {
 		p.copy(d)
 		at = int(p.size)
 	}
-	if f.Name != nil {
-		if p.known && at < room {
-			d[at] = '/'
-			at++
-		}
-		if at > room || !printable.Put(d[at:room], f.Name) {
-			return false
-		}
-		at += len(f.Name)
+	if p.known {
+		d[at] = '/'
+		at++
 	}
-	if f.HasRange || f.To != nil {
-		return at < room && putExtent(d[at:room], f)
+	if end := at + len(name); end < room && printable.Put(d[at:room], name) {
+		return end
 	}
-	return at < room
+	return room
 }
 
 // copy copies what there is of the text. Most have only the first part, which is copied without a call.
@@ -209,67 +227,91 @@ func putExtent(d []byte, f *rpc.File) bool {
 	return len(extent) < len(d) && copy(d, extent) > 0
 }
 
+// cutRoom is how many columns cut leaves at most.
+const cutRoom = 64
+
 // cut writes what a transaction is about as subject does if it has to be shortened to so many columns; false if it has to be
 // escaped, or does not fit.
 func (s *Lister) cut(d []byte, limit int, p *place, path []byte, f *rpc.File) bool {
-	room := s.whole[:len(s.whole)-cutRoom]
-	n := copy(room, path)
-	if !p.plain || n == 0 && len(f.Name) == 0 || n+len(f.Name)+len(f.To) > len(room)-len("/ -> ") {
+	if !p.plain || f.HasRange && f.To != nil {
 		return false
 	}
-	if n > 0 && f.Name != nil {
-		room[n] = '/'
-		n++
-	}
-	if !printable.Put(room[n:], f.Name) {
-		return false
-	}
-	n += len(f.Name)
-	if f.To != nil {
-		n += copy(room[n:], " -> ")
-		if f.HasRange || !printable.Put(room[n:], f.To) {
-			return false
-		}
-		n += len(f.To)
-	}
-	var space [64]byte
-	extent := space[:0]
+	var extent []byte
 	if f.HasRange {
-		extent = appendRange(append(extent, ' '), f)
+		s.path = appendRange(append(s.path[:0], ' '), f)
+		extent = s.path
 		if limit -= len(extent); limit < 8 {
 			return false
 		}
 	}
-	if n <= limit {
-		return false
-	}
-	head, tail := sides(limit)
 	if limit > cutRoom {
 		return false
 	}
-	*(*[cutRoom / 2]byte)(d) = [cutRoom / 2]byte(s.whole[:])
-	copy(d[head:], ellipsis)
-	d = d[head+len(ellipsis):]
-	*(*[cutRoom]byte)(d) = [cutRoom]byte(s.whole[n-tail:])
-	copy(d[tail:], extent)
+	head, tail := sides(limit)
+	name, kept := f.Name, p.size != notKept
+	if len(path) < head || f.To != nil {
+		var ok bool
+		if path, ok = s.compose(path, f); !ok {
+			return false
+		}
+		name, kept = nil, false
+	}
+	n := len(path)
+	if name != nil {
+		n += 1 + len(name)
+	}
+	if n <= limit {
+		return false
+	}
+	line := (*[cutRoom + len(ellipsis)]byte)(d)
+	if kept {
+		first := [cutRoom / 2]byte(p.first[:]) // else the compiler would take care of arrays that overlap
+		*(*[cutRoom / 2]byte)(line[:]) = first
+	} else {
+		copy(line[:], path[:head])
+	}
+	binary.LittleEndian.PutUint32(line[head:], ellipsisWord)
+	rest, from := line[head+len(ellipsis):], n-tail
+	switch {
+	case name == nil:
+		copy(rest, path[from:])
+	case from <= len(path):
+		at := copy(rest, path[from:])
+		rest[at] = '/'
+		if !printable.Put(rest[at+1:], name) {
+			return false
+		}
+	case printable.Plain(name):
+		copy(rest, name[len(name)-tail:])
+	default:
+		return false
+	}
+	if len(extent) > 0 {
+		copy(d[limit-1+len(ellipsis):], extent)
+	}
 	return true
 }
 
-// cutRoom is how many columns cut leaves at most.
-const cutRoom = 64
+// ellipsisWord is the ellipsis, the first byte the lowest, and a byte that is overwritten.
+const ellipsisWord = 0xe2 | 0x80<<8 | 0xa6<<16
 
-// place returns how a file is written.
-func (s *Lister) place(p *rpc.Place, handle []byte) *place {
-	k := &s.places[uint(p.Slot)%rpc.Places]
-	if k.stamp != p.Stamp {
-		k.write(p, handle)
+// compose puts together what cut shortens; false if it has to be escaped, or is long.
+func (s *Lister) compose(path []byte, f *rpc.File) ([]byte, bool) {
+	b := append(s.whole[:0], path...)
+	if len(b) > 0 && f.Name != nil {
+		b = append(b, '/')
 	}
-	return k
+	b = append(b, f.Name...)
+	if f.To != nil {
+		b = append(append(b, " -> "...), f.To...)
+	}
+	return b, len(path)+len(f.Name) > 0 && len(b) <= len(s.whole) && printable.Plain(b[len(path):])
 }
 
+// write writes a file that was not written yet.
 func (k *place) write(p *rpc.Place, handle []byte) {
 	k.stamp, k.size, k.known = p.Stamp, notKept, len(p.Path) > 0
-	room := [len(k.first) + len(k.rest)]byte([]byte(blanks + blanks))
+	room := placeBlanks
 	if !k.known {
 		k.size, k.plain = uint8(len(Handle(room[:0], handle))), true
 	} else if k.plain = printable.Plain(p.Path); k.plain && len(p.Path) <= len(room) {
@@ -278,22 +320,44 @@ func (k *place) write(p *rpc.Place, handle []byte) {
 	k.first, k.rest = [len(k.first)]byte(room[:]), [len(k.rest)]byte(room[len(k.first):])
 }
 
+var placeBlanks = [len(place{}.first) + len(place{}.rest)]byte([]byte(blanks + blanks))
+
 // prepared returns the line; nil if it has less room for the file than each file gets.
 func (s *Lister) prepared(v *rpc.View) *prepared {
 	tx := v.Tx
 	c := tx.Connection
-	procedure, kind, list := tx.Procedure, uint64(0), (*compound.Kind)(nil)
-	if list = s.kinds.Of(v); list != nil {
-		procedure, kind = 7*uint32(list.Slot), list.Stamp
+	slot, kind := tx.Procedure, uint64(0)
+	if v.Compound() {
+		if slot, kind = s.kind(v); kind == 0 {
+			return nil
+		}
 	}
-	k := &s.kept[(4*uint(c.ID)+uint(procedure))%uint(len(s.kept))]
-	if k.procedure == v.Procedure && k.kind == kind && k.program == tx.Program && k.version == tx.Version && k.from == tx.From && k.width == s.hosts.width && k.line == s.Width &&
+	k := &s.kept[(4*uint(c.ID)+uint(slot))%uint(len(s.kept))]
+	if k.procedure == v.Procedure && k.kind == kind && (k.program^tx.Program)|(k.version^tx.Version) == 0 && k.from == tx.From && (k.width^s.hosts.width)|(k.line^s.Width) == 0 &&
 		(k.settled == c && c.Settled || k.of(c)) {
 		return k
 	}
-	if list == nil && (v.Compound() || !v.Usual() && v.Args() == nil) {
+	if kind == 0 && !v.Usual() && v.Args() == nil {
 		return nil // it may be a COMPOUND
 	}
+	return s.prepare(k, v, kind)
+}
+
+// kind identifies what the line of a COMPOUND shows of its operations, and says where it is kept; 0 if nothing does.
+func (s *Lister) kind(v *rpc.View) (slot uint32, kind uint64) {
+	if shape := v.Shape(); shape != 0 {
+		return 7 * uint32(shape), shape | 1<<63
+	}
+	if list := s.kinds.Of(v); list != nil {
+		return 7 * uint32(list.Slot), list.Stamp
+	}
+	return 0, 0
+}
+
+// prepare makes a line.
+func (s *Lister) prepare(k *prepared, v *rpc.View, kind uint64) *prepared {
+	tx := v.Tx
+	c := tx.Connection
 	hosts := s.hosts.pair(s.Name, tx.Client().Addr, tx.Server().Addr, c.ID)
 	called := s.called(v)
 	var room [lineRoom]byte
@@ -331,10 +395,10 @@ func (k *prepared) of(c *rdma.Connection) bool {
 // scale is how durations of one range are written: as four digits of a multiple of what they are rounded to.
 type scale struct {
 	half    uint32 // of what they are rounded to, in ns
-	inverse uint64 // 2^63 by that
-	point   uint8  // digits behind the decimal point
+	whole   uint8  // bits of the digits before the decimal point
 	size    uint8  // bytes that the text takes
-	unit    uint64 // the unit behind five bytes
+	inverse uint64 // 2^63 by what they are rounded to
+	rest    uint64 // the point, and the unit behind five bytes
 }
 
 // span is the scales of the durations that have the same number of bits: that of most, and from a limit on the next one. Scales
@@ -346,19 +410,20 @@ type span struct {
 
 const shortest, longest = 1000, 999_950_000 // durations that short takes, in ns; the last is too long
 
-var scales, spans = func() (list [6]scale, spans [32]span) {
+var scales, spans = func() (list [8]scale, spans [32]span) {
 	limits := [...]uint32{10_000, 99_995, 999_950, 9_999_500, 99_995_000, longest}
 	unit := uint32(1)
-	for i := range list {
+	for i := range limits {
 		x := &list[i]
-		*x = scale{unit / 2, 1 << 63 / uint64(unit), uint8(3 - i%3), latencyWidth, 'm'<<40 | 's'<<48}
+		*x = scale{half: unit / 2, inverse: 1 << 63 / uint64(unit), whole: uint8(8 * (1 + i%3)), size: latencyWidth, rest: 'm'<<40 | 's'<<48}
 		if unit > 1 {
 			x.inverse++
 		}
 		if i < 3 {
 			x.size++ // µ has two bytes
-			x.unit = 0xc2<<40 | 0xb5<<48 | 's'<<56
+			x.rest = 0xc2<<40 | 0xb5<<48 | 's'<<56
 		}
+		x.rest |= '.' << x.whole
 		unit *= 10
 	}
 	for n := range spans {
@@ -379,7 +444,11 @@ func short(d uint64) (text uint64, size int, ok bool) {
 	}
 	s := &spans[bits.Len32(uint32(d))&31]
 	above := (uint64(s.limit) - 1 - d) >> 63 // 1: the next scale
-	x := &scales[(uint64(s.below)+above)%uint64(len(scales))]
-	digit, _ := bits.Mul64(2*(d+uint64(x.half)), x.inverse)
-	return digits.PointWord(uint32(digit), int(x.point)) | x.unit, int(x.size), true
+	x := &scales[(uint64(s.below)+above)&7]
+	v, _ := bits.Mul64(2*(d+uint64(x.half)), x.inverse)
+	high := v * 5243 >> 19 // by 100
+	pair := high | (v-100*high)<<16
+	tens := pair * 103 >> 10 & 0x000f_000f
+	four := tens | (pair-10*tens)<<8 | '0'*0x01010101
+	return four&(1<<(x.whole&63)-1) | four>>(x.whole&63)<<((x.whole+8)&63) | x.rest, int(x.size), true
 }

@@ -2,6 +2,7 @@ package text
 
 import (
 	"bytes"
+	"math"
 	"math/rand/v2"
 	"net/netip"
 	"strings"
@@ -159,7 +160,7 @@ func TestPlace(t *testing.T) {
 				handle := []byte("handle")
 				k.write(&rpc.Place{Stamp: 1, Path: long[:n]}, handle)
 				if k.size == notKept {
-					if n <= len(k.first)+len(k.rest) || k.put(nil, 1000, &f) {
+					if n <= len(placeBlanks) || k.put(nil, 1000, &f) {
 						t.Fatalf("%d bytes", n)
 					}
 					continue
@@ -239,6 +240,25 @@ func TestCut(t *testing.T) {
 	}
 	if cut < 10000 {
 		t.Errorf("%d are cut", cut)
+	}
+}
+
+// TestFarApart has a reply that seems to come as long before its call as numbers of 64 bits do not show.
+func TestFarApart(t *testing.T) {
+	lines := 0
+	each(t, "rocev2-nfs3-meta.pcap.zst", func(v *rpc.View) {
+		call, reply := &v.Tx.Call.First.Time, &v.Tx.Reply.Last.Time
+		was := [2]int64{*call, *reply}
+		*call, *reply = math.MaxInt64, math.MinInt64+5000
+		short, full := Lister{}, Lister{}
+		if b, want := short.Append(nil, v), fully(&full, v); string(b) != string(want) {
+			t.Fatalf("%s, want %s", b, want)
+		}
+		*call, *reply = was[0], was[1]
+		lines++
+	})
+	if lines == 0 {
+		t.Error("none")
 	}
 }
 

@@ -62,14 +62,19 @@ func (b *book) head(table int, sum uint64) *int32 {
 // may be nil.
 func (b *book) ofHandle(handle []byte) (i int32, sum uint64) {
 	if n := len(handle); n >= 16 && n <= 32 {
-		sum = fourSum(sumSeeds[0], handle)
+		sum = wordsOf(handle).sum(sumSeeds[0], n)
 	} else {
 		sum = handleSum(handle)
 	}
+	return b.at(sum, handle), sum
+}
+
+// at is ofHandle for a handle whose sum is known.
+func (b *book) at(sum uint64, handle []byte) int32 {
 	if b == nil {
-		return 0, sum
+		return 0
 	}
-	i = *b.head(byHandle, sum)
+	i := *b.head(byHandle, sum)
 	for i != 0 {
 		x := &b.leaves[i]
 		if x.sums[byHandle] == sum && same(x.handle(), handle) {
@@ -77,7 +82,7 @@ func (b *book) ofHandle(handle []byte) (i int32, sum uint64) {
 		}
 		i = x.next[byHandle]
 	}
-	return i, sum
+	return i
 }
 
 // ofName finds the leaf of a name, which has its newest handle; 0 if it has none. It returns the sum of the name as well. The directory
@@ -213,7 +218,7 @@ func keyedSum(key uint64, b []byte) uint64 {
 	case n > 32:
 		x = maphash.Bytes(longSeed, b)
 	case n >= 16:
-		return fourSum(key, b)
+		return wordsOf(b).sum(key, n)
 	case n >= 8:
 		x, y = binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[n-8:])
 	case n >= 4:
@@ -224,12 +229,22 @@ func keyedSum(key uint64, b []byte) uint64 {
 	return mixed(key, x, y, 0, 0, n)
 }
 
-// fourSum is keyedSum for 16 to 32 bytes.
-func fourSum(key uint64, b []byte) uint64 {
-	last := b[len(b)-16:]
-	return mixed(key, binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:]),
-		binary.LittleEndian.Uint64(last), binary.LittleEndian.Uint64(last[8:]), len(b))
+// words are the first and the last 16 bytes of 16 to 32 bytes: all of them.
+type words struct{ a, b, c, d uint64 }
+
+func wordsOf(b []byte) words {
+	first, last := (*[16]byte)(b), (*[16]byte)(b[len(b)-16:])
+	return words{
+		binary.LittleEndian.Uint64(first[:8]), binary.LittleEndian.Uint64(first[8:]),
+		binary.LittleEndian.Uint64(last[:8]), binary.LittleEndian.Uint64(last[8:]),
+	}
 }
+
+// are compares without asking of each word, whose answers nobody could foresee.
+func (w *words) are(o words) bool { return (w.a^o.a)|(w.b^o.b)|(w.c^o.c)|(w.d^o.d) == 0 }
+
+// sum is keyedSum for so many bytes.
+func (w words) sum(key uint64, n int) uint64 { return mixed(key, w.a, w.b, w.c, w.d, n) }
 
 func mixed(key, x, y, z, w uint64, n int) uint64 {
 	hi, lo := bits.Mul64(x^sumSeeds[1], y^key)

@@ -24,6 +24,7 @@ type Brief struct {
 	body    body
 	shape   *shape // of a COMPOUND
 	good    int    // see succeeded; -1 if it was not asked for yet
+	named   int    // see nameAt; 0 likewise
 	trail   follower
 	steps   []Step
 
@@ -90,7 +91,7 @@ func (b *Brief) compound(m *messages) bool {
 	if !o.answered() {
 		return false
 	}
-	b.Minor, b.shape, b.good = o.args.Minor, o.shape(), -1
+	b.Minor, b.shape, b.good, b.named = o.args.Minor, o.shape(), -1, 0
 	if b.Operation = b.shape.operation; b.Operation == "" {
 		b.Operation = m.procedure.Name
 	}

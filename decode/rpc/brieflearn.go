@@ -20,6 +20,7 @@ const (
 	made3               // the same, if a handle follows
 	removed3
 	renamed3
+	listed3 // names and handles of a directory
 )
 
 // tells3 is what a procedure of NFSv3 tells, if it teaches.
@@ -33,6 +34,8 @@ func tells3(procedure uint32) tale {
 		return removed3
 	case nfs3.NFSPROC3_RENAME:
 		return renamed3
+	case nfs3.NFSPROC3_READDIRPLUS:
+		return listed3
 	}
 	return various
 }
@@ -48,9 +51,10 @@ func (b *Brief) learn(tx *transaction.Transaction, n *Names) bool {
 		return true
 	case !m.teaches || b.Failed:
 		return true
-	case m.tells == various || mayReduce(&tx.Call) || mayReduce(&tx.Reply):
+	case m.tells == various:
 		return false
 	}
+	// No item that is read here stands behind one that may be in a chunk.
 	args, at := tx.Call.Payload, b.argsAt
 	switch m.tells {
 	case found3, made3:
@@ -79,8 +83,25 @@ func (b *Brief) learn(tx *transaction.Transaction, n *Names) bool {
 		toDir, at := opaque3(args, at)
 		to, _ := opaque3(args, at)
 		n.rename(fromDir, from, toDir, to)
+	case listed3:
+		dir, _ := opaque3(args, at)
+		n.list3(dir, tx.Reply.Payload, b.resultAt+4)
 	}
 	return true
+}
+
+// list3 learns from the results of a READDIRPLUS that succeeded, which begin at dir_attributes.
+func (n *Names) list3(dir, results []byte, at int) {
+	at = optional3(results, at, fattr3) + nfs3.NFS3_COOKIEVERFSIZE
+	for word3(results, at) != 0 { // an entry follows
+		name, next := opaque3(results, at+4+8)      // behind fileid
+		at = optional3(results, next+8, fattr3) + 4 // behind cookie and name_attributes
+		if word3(results, at-4) != 0 {
+			var child []byte
+			child, at = opaque3(results, at)
+			n.learn(dir, child, name)
+		}
+	}
 }
 
 // named3 reports whether a leaf has the name that arguments of NFSv3 begin with.

@@ -1,6 +1,7 @@
 package rpc_test
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"testing"
 
@@ -23,6 +24,7 @@ type maker struct {
 	callback      bool
 	inChunks      bool
 	walks         bool // there is one name, and most operations change the current file
+	errand        int  // the next step of a COMPOUND that does one thing; 0 of one that does anything
 	calls, replys int  // operations
 	// Where their numbers stand.
 	counted, answered int
@@ -48,6 +50,15 @@ func (m *maker) data() xdr.Data {
 // operation makes an operation that File or Learn looks at, or any other one with empty arguments and results.
 func (m *maker) operation() (op nfs4.NfsOpnum4, args, result xdr.Message) {
 	ok := xdr.Message(&nfs4.Status4res{})
+	switch m.errand++; m.errand {
+	case 2:
+		return nfs4.OP_PUTFH, &nfs4.PUTFH4args{Object: m.handle()}, ok
+	case 4:
+		return nfs4.OP_GETFH, xdr.Void{}, &nfs4.GETFH4res{Resok4: nfs4.GETFH4resok{Object: m.handle()}}
+	case 3:
+	default:
+		m.errand = 0
+	}
 	kinds := 20
 	if m.walks {
 		kinds = 12
@@ -60,15 +71,14 @@ func (m *maker) operation() (op nfs4.NfsOpnum4, args, result xdr.Message) {
 	case 4, 5:
 		return nfs4.OP_GETFH, xdr.Void{}, &nfs4.GETFH4res{Resok4: nfs4.GETFH4resok{Object: m.handle()}}
 	case 6:
-		a := &nfs4.OPEN4args{Claim: nfs4.OpenClaim4{Claim: nfs4.CLAIM_NULL, File: m.name()}}
-		if m.IntN(3) == 0 {
-			a.Claim.Claim = nfs4.CLAIM_FH
-		}
-		return nfs4.OP_OPEN, a, &nfs4.OPEN4res{}
+		return nfs4.OP_OPEN, m.open(), &nfs4.OPEN4res{}
 	case 7:
 		a := &nfs4.CREATE4args{Objtype: nfs4.Createtype4{Type: nfs4.NF4DIR}, Objname: m.name()}
-		if m.IntN(2) == 0 {
+		switch m.IntN(4) {
+		case 0, 1:
 			a.Objtype = nfs4.Createtype4{Type: nfs4.NF4LNK, Linkdata: m.data()}
+		case 2:
+			a.Objtype.Type = nfs4.NF4BLK + nfs4.NfsFtype4(m.IntN(2))
 		}
 		return nfs4.OP_CREATE, a, &nfs4.CREATE4res{}
 	case 8:
@@ -100,6 +110,22 @@ func (m *maker) operation() (op nfs4.NfsOpnum4, args, result xdr.Message) {
 		if args, result := body(new(nfs4.CompoundArgs), op), body(new(nfs4.CompoundRes), op); args != nil && result != nil {
 			return op, args, result
 		}
+	}
+}
+
+// open makes an OPEN that creates in any way, and claims anything.
+func (m *maker) open() *nfs4.OPEN4args {
+	how := nfs4.Createhow4{Mode: nfs4.Createmode4(m.IntN(4))}
+	attributes := nfs4.Attrs{Mask: nfs4.NewBitmap4(nfs4.FATTR4_SIZE, nfs4.FATTR4_FILEHANDLE), Filehandle: m.handle()}
+	how.Createattrs = attributes.Fattr4()
+	how.ChCreateboth.CvaAttrs = how.Createattrs
+	return &nfs4.OPEN4args{
+		Owner:   nfs4.StateOwner4{Owner: m.name()},
+		Openhow: nfs4.Openflag4{Opentype: nfs4.Opentype4(m.IntN(2)), How: how},
+		Claim: nfs4.OpenClaim4{
+			Claim: nfs4.OpenClaimType4(max(m.IntN(16)-9, 0)), File: m.name(), FileDelegatePrev: m.name(),
+			DelegateCurInfo: nfs4.OpenClaimDelegateCur4{File: m.name()},
+		},
 	}
 }
 
@@ -203,6 +229,7 @@ func (m *maker) begin() {
 func (m *maker) make() *transaction.Transaction {
 	m.callback, m.inChunks, m.walks = m.IntN(10) == 0, m.IntN(2) == 0, m.IntN(3) == 0
 	m.begin()
+	m.errand = m.IntN(2)
 	goesOn := m.IntN(8) == 0 // after a failure
 	status, over := nfs4.NFS4_OK, false
 	for range m.IntN(12) {
@@ -252,13 +279,24 @@ func TestCompounds(t *testing.T) {
 	v, all := rpc.View{Names: &rpc.Names{}}, rpc.View{Names: &rpc.Names{}}
 	var b rpc.Brief
 	brief := &rpc.Names{}
-	usual, ranges, results := 0, 0, 0
+	usual, ranges, results, errands := 0, 0, 0, 0
+	shapes := map[uint64]string{}
 	for i := range 20_000 {
 		tx := m.make()
 		all.SetAll(tx)
 		v.Set(tx)
 		if v.Usual() {
 			usual++
+		}
+		if rpc.Errand(&v) {
+			errands++
+		}
+		if shape := v.Shape(); shape != 0 {
+			what := fmt.Sprint(v.Tx.Program, v.Steps())
+			if was, ok := shapes[shape]; ok && was != what {
+				t.Fatalf("shape %d is %s, and was %s", shape, what, was)
+			}
+			shapes[shape] = what
 		}
 		if i%2 == 0 {
 			holds.Demand(t, &v, &all, uint64(i))
@@ -280,10 +318,10 @@ func TestCompounds(t *testing.T) {
 			t.Fatalf("COMPOUND %d: other names are learned from %+v", i, v.Steps())
 		}
 	}
-	if usual < 10_000 || ranges < 1000 || results < 100 {
-		t.Errorf("%d usual COMPOUNDs, %d with a range, %d with a handle as result", usual, ranges, results)
+	if usual < 10_000 || ranges < 1000 || results < 100 || errands < 1000 || len(shapes) < 100 {
+		t.Errorf("%d usual COMPOUNDs, %d with a range, %d with a handle as result, %d that do one thing", usual, ranges, results, errands)
 	}
-	t.Logf("%d usual COMPOUNDs, %d with a range, %d with a handle as result", usual, ranges, results)
+	t.Logf("%d usual COMPOUNDs, %d with a range, %d with a handle as result, %d that do one thing", usual, ranges, results, errands)
 }
 
 // TestRestored comes back to a file whose handle was found under the name that the COMPOUND is about by now: it is no result of that, also if

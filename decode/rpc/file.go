@@ -33,7 +33,9 @@ func (v *View) File() *File {
 		*f = File{}
 		switch {
 		case v.usual != nil && v.compound:
-			v.brief.fileOf(v.Tx, f)
+			if !v.brief.run(v.Tx, f) {
+				v.brief.fileOf(v.Tx, f)
+			}
 		case !v.usual3():
 			v.fileOf()
 		}

@@ -15,31 +15,29 @@ const (
 // usual3 fills in the File of the usual calls of NFSv3 as fileOf does, but reads no more of a usual transaction than that. It
 // returns false for all others.
 func (v *View) usual3() bool {
-	if m := v.usual; m == nil || !m.nfs3 {
+	m, tx := v.usual, v.Tx
+	if m == nil || !m.nfs3 || tx.Procedure == nfs3.NFSPROC3_NULL {
 		return false
 	}
-	tx := v.Tx
 	f, args, at := &v.file, tx.Call.Payload, v.brief.argsAt
+	f.Handle, at = opaque3(args, at)                      // all other arguments begin with one
 	results, from := tx.Reply.Payload, v.brief.resultAt+4 // behind the status
 	done := !v.brief.Failed
 	switch tx.Procedure {
-	case nfs3.NFSPROC3_GETATTR, nfs3.NFSPROC3_SETATTR, nfs3.NFSPROC3_ACCESS:
-		f.Handle, _ = opaque3(args, at)
+	case nfs3.NFSPROC3_GETATTR, nfs3.NFSPROC3_SETATTR, nfs3.NFSPROC3_ACCESS, nfs3.NFSPROC3_READDIR, nfs3.NFSPROC3_READDIRPLUS,
+		nfs3.NFSPROC3_READLINK, nfs3.NFSPROC3_FSSTAT, nfs3.NFSPROC3_FSINFO, nfs3.NFSPROC3_PATHCONF:
 	case nfs3.NFSPROC3_LOOKUP:
-		f.Handle, at = opaque3(args, at)
 		f.Name, _ = opaque3(args, at)
 		if done {
 			f.Result, _ = opaque3(results, from)
 		}
 	case nfs3.NFSPROC3_READ:
-		f.Handle, at = opaque3(args, at)
 		f.span(binary.BigEndian.Uint64(args[at:]), uint64(word3(args, at+8)))
 		if done {
 			from = optional3(results, from, fattr3)
 			f.HasMoved, f.Moved, f.EOF = true, uint64(word3(results, from)), word3(results, from+4) != 0
 		}
 	case nfs3.NFSPROC3_WRITE:
-		f.Handle, at = opaque3(args, at)
 		f.span(binary.BigEndian.Uint64(args[at:]), uint64(word3(args, at+8)))
 		f.Stable = nfs3.StableHow(word3(args, at+12)).Symbol()
 		if done {
@@ -47,21 +45,19 @@ func (v *View) usual3() bool {
 			from = optional3(results, from, fattr3)
 			f.HasMoved, f.Moved = true, uint64(word3(results, from))
 		}
-	case nfs3.NFSPROC3_CREATE:
-		f.Handle, at = opaque3(args, at)
+	case nfs3.NFSPROC3_CREATE, nfs3.NFSPROC3_MKDIR:
 		f.Name, _ = opaque3(args, at)
 		if done && word3(results, from) != 0 {
 			f.Result, _ = opaque3(results, from+4)
 		}
-	case nfs3.NFSPROC3_REMOVE:
-		f.Handle, at = opaque3(args, at)
+	case nfs3.NFSPROC3_REMOVE, nfs3.NFSPROC3_RMDIR:
 		f.Name, _ = opaque3(args, at)
 	case nfs3.NFSPROC3_RENAME:
-		f.Handle, at = opaque3(args, at)
 		f.Name, at = opaque3(args, at)
 		_, at = opaque3(args, at)
 		f.To, _ = opaque3(args, at)
 	default:
+		f.Handle = nil
 		return false
 	}
 	return true

@@ -48,6 +48,23 @@ func FuzzUsual3(f *testing.F) {
 		f.Add(byte(number), m[0].Append(nil), append([]byte{0, 0, 0, 2}, make([]byte, 40)...), true) // an error, without attributes
 		f.Add(byte(number), m[0].Append(nil), []byte{}, false)
 	}
+	for number, m := range map[uint32]xdr.Message{
+		nfs3.NFSPROC3_READLINK: &nfs3.READLINK3args{Symlink: file}, nfs3.NFSPROC3_READDIR: &nfs3.READDIR3args{Dir: file},
+		nfs3.NFSPROC3_READDIRPLUS: &nfs3.READDIRPLUS3args{Dir: file}, nfs3.NFSPROC3_COMMIT: &nfs3.COMMIT3args{File: file, Offset: 1},
+		nfs3.NFSPROC3_FSSTAT: &nfs3.FSSTAT3args{Fsroot: file}, nfs3.NFSPROC3_FSINFO: &nfs3.FSINFO3args{Fsroot: file}, nfs3.NFSPROC3_PATHCONF: &nfs3.PATHCONF3args{Object: file},
+		nfs3.NFSPROC3_NULL: xdr.Void{},
+	} {
+		f.Add(byte(number), m.Append(nil), make([]byte, 200), true)
+	}
+	listed := nfs3.READDIRPLUS3res{Resok: nfs3.READDIRPLUS3resok{DirAttributes: after, Reply: nfs3.Dirlistplus3{Entries: []nfs3.Entryplus3{
+		{Name: []byte("x"), NameHandle: nfs3.PostOpFh3{HandleFollows: true, Handle: file}},
+		{Name: []byte("without a handle"), NameAttributes: after},
+		{Name: []byte("."), NameHandle: nfs3.PostOpFh3{HandleFollows: true, Handle: dir.Dir}},
+		{Name: []byte("name"), NameAttributes: after, NameHandle: nfs3.PostOpFh3{HandleFollows: true, Handle: nfs3.NfsFh3{Data: []byte("other")}}},
+	}, Eof: true}}}
+	f.Add(byte(nfs3.NFSPROC3_READDIRPLUS), (&nfs3.READDIRPLUS3args{Dir: dir.Dir}).Append(nil), listed.Append(nil), true)
+	listed.Resok.DirAttributes.AttributesFollow = false
+	f.Add(byte(nfs3.NFSPROC3_READDIRPLUS), (&nfs3.READDIRPLUS3args{Dir: dir.Dir}).Append(nil), listed.Append(nil), true)
 	// What is learned again, but for one item.
 	other := nfs3.Diropargs3{Dir: nfs3.NfsFh3{Data: []byte("director2")}, Name: []byte("name")}
 	for _, m := range [][2]xdr.Message{
@@ -94,6 +111,13 @@ func FuzzUsual3(f *testing.F) {
 		}
 		if !SameNames(v.Names, all.Names) {
 			t.Errorf("%s: names %+v, want %+v", v.ProcedureName(), v.Names.byHandle(), all.Names.byHandle())
+		}
+		asked := View{Names: &Names{}} // for the File before it learns
+		asked.Names.learn([]byte("directory"), []byte("file"), []byte("name"))
+		asked.Set(&tx)
+		asked.File()
+		if asked.Learn(); !SameNames(asked.Names, all.Names) {
+			t.Errorf("%s: after the File, names %+v, want %+v", v.ProcedureName(), asked.Names.byHandle(), all.Names.byHandle())
 		}
 		if b.Learn(&tx, brief) && !SameNames(brief, all.Names) {
 			t.Errorf("%s: in brief, names %+v, want %+v", v.ProcedureName(), brief.byHandle(), all.Names.byHandle())

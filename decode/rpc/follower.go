@@ -150,6 +150,9 @@ func (b *Brief) follow(tx *transaction.Transaction, a *act, args xdr.Message, do
 
 // learnCompound learns from a COMPOUND that Set has accepted, as View.learn4 does.
 func (b *Brief) learnCompound(tx *transaction.Transaction, n *Names) {
+	if b.shape.errand.usual && b.learnErrand(tx, n) {
+		return
+	}
 	t, done := &b.trail.trail, b.succeeded(tx)
 	t.Reset()
 	for i := range b.shape.acts {

@@ -84,7 +84,14 @@ func (v *View) Learn() {
 
 // learn is Learn for what may have something to tell.
 func (v *View) learn() {
-	if n := v.Names; n != nil && (v.usual == nil || !v.brief.learn(v.Tx, n)) {
+	n, m := v.Names, v.usual
+	switch {
+	case n == nil:
+	case v.fileDone && m != nil && m.gives && !m.compound: // somebody has asked already what it tells
+		if f := &v.file; f.Result != nil {
+			n.learn(f.Handle, f.Result, f.Name)
+		}
+	case m == nil || !v.brief.learn(v.Tx, n):
 		v.learnAll(n)
 	}
 }
@@ -222,7 +229,7 @@ func (n *Names) move(i int32, sum uint64, dir *directory, toDir, to []byte) bool
 	b.take(byName, x, i)
 	x.dir, x.text, x.sums[byName] = dir, append(x.handle(), to...), sum
 	b.link(byName, x, i)
-	n.recent.renamed(x.handle())
+	n.recent.renamed(x.handle(), x.sums[byHandle])
 	return true
 }
 
@@ -243,7 +250,7 @@ func (n *Names) removeOf(dir *directory, parent, name []byte) uint64 {
 	x := &b.leaves[i]
 	size := x.size()
 	if x.in[byHandle] {
-		n.recent.renamed(x.handle())
+		n.recent.renamed(x.handle(), x.sums[byHandle])
 		n.bytes -= size
 		b.take(byHandle, x, i)
 	}
@@ -310,7 +317,7 @@ func (n *Names) set(old int32, sum uint64, child, parent, name []byte) {
 	n.bytes += 2 * size
 	n.replace(byHandle, old, at)
 	n.replace(byName, was, at)
-	n.recent.renamed(child)
+	n.recent.renamed(child, sums[byHandle])
 }
 
 // replace puts a leaf into a table, in the place of another if there is one. The bytes of the new one have been counted.

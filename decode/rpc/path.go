@@ -2,11 +2,8 @@ package rpc
 
 import (
 	"bytes"
-	"encoding/binary"
 	"math/bits"
 	"sync/atomic"
-
-	"github.com/rpcrdma/toolkit/decode/internal/wire"
 )
 
 // AppendPath appends what Path returns. It does not allocate.
@@ -49,7 +46,8 @@ func (n *Names) appendPath(dst []byte, x *leaf, level int) []byte {
 
 const (
 	// Places is how many Places there are at a time; a power of 2.
-	Places     = 256
+	Places     = 1 << placeBits
+	placeBits  = 8
 	recentPath = 512 // bytes of a path that is kept
 	maxHandle  = 256 // bytes of a handle that is kept
 )
@@ -75,13 +73,13 @@ type recent struct {
 
 // recentFile is a file with its path.
 type recentFile struct {
-	words  [4]uint64 // the first and the last 16 bytes of the handle, if it has as many
-	size   int       // of the handle; -1 if it is to be looked for again
-	sum    uint64    // of the handle
+	words  words  // of the handle, if it has 16 to 32 bytes
+	size   int    // of the handle; -1 if it is to be looked for again
+	sum    uint64 // of the handle
 	epoch  uint32
-	depth  uint8 // directories above it that have a name
-	known  bool  // it has a name
-	handle []byte
+	depth  uint8  // directories above it that have a name
+	known  bool   // it has a name
+	handle []byte // if it has another size
 	Place
 }
 
@@ -99,110 +97,118 @@ func (r *recent) stamped() uint64 {
 	return r.stamp
 }
 
-// sumOf is a checksum of a file handle. Most have 16 to 32 bytes: their first and last 16 are all of them.
-func sumOf(h []byte) uint64 {
-	if len(h)-16 > 16 || len(h) < 16 {
-		return wire.Sum64(0, h)
-	}
-	last := h[len(h)-16:]
-	return sum32(binary.LittleEndian.Uint64(h), binary.LittleEndian.Uint64(h[8:]), binary.LittleEndian.Uint64(last), binary.LittleEndian.Uint64(last[8:]), len(h))
-}
-
-func sum32(a, b, c, d uint64, n int) uint64 {
-	const m1, m2 = 0x9e3779b97f4a7c15, 0xd6e8feb86659fd93
-	hi, lo := bits.Mul64(a^m1, b^m2)
-	hi, lo = bits.Mul64(c^hi^lo^m2, d^uint64(n)<<56^m1)
-	return hi ^ lo
-}
-
 // Place returns the place of a file; nil without Names, or if its path or the handle are long. Whoever wants more than the path
 // of a file needs one search for it. What it compares are numbers: nearly all transactions ask for a file that was asked for lately.
 func (n *Names) Place(handle []byte) *Place {
 	size := len(handle)
-	if n == nil || size > maxHandle {
-		return nil
+	if n == nil || size < 16 || size > 32 {
+		return n.oddPlace(handle)
 	}
 	r := &n.recent
-	var sum uint64
-	if size >= 16 && size <= 32 {
-		first, last := (*[16]byte)(handle), (*[16]byte)(handle[size-16:])
-		a, b := binary.LittleEndian.Uint64(first[:8]), binary.LittleEndian.Uint64(first[8:])
-		c, d := binary.LittleEndian.Uint64(last[:8]), binary.LittleEndian.Uint64(last[8:])
-		sum = sum32(a, b, c, d, size)
-		f := &r.files[sum%Places]
-		// That the sum is the same would be no proof: somebody may make two handles that have the same.
-		if w := &f.words; (w[0]^a)|(w[1]^b)|(w[2]^c)|(w[3]^d) == 0 && f.size == size && f.epoch == r.epoch {
-			return &f.Place
-		}
-	} else {
-		sum = sumOf(handle)
+	w := wordsOf(handle)
+	slot := w.slot()
+	f := &r.files[slot]
+	// That the slot is the same would be no proof: many handles have the same.
+	if f.words.are(w) && f.size == size && f.epoch == r.epoch {
+		return &f.Place
 	}
-	if f := r.look(n, sum, handle, 0); f != nil {
+	if f := r.look(n, slot, w.sum(sumSeeds[0], size), handle, 0); f != nil {
 		return &f.Place
 	}
 	return nil
 }
 
-// find returns a file if it is there.
-func (r *recent) find(sum uint64, handle []byte) *recentFile {
-	f := &r.files[sum%Places]
-	if f.sum != sum || f.epoch != r.epoch || f.size < 0 || f.Stamp == 0 || !bytes.Equal(f.handle, handle) {
-		return nil
+// slotOf is where a file is kept.
+func slotOf(handle []byte) int {
+	if n := len(handle); n >= 16 && n <= 32 {
+		return wordsOf(handle).slot()
 	}
-	return f
+	return int(handleSum(handle) % Places)
 }
 
-// look returns a file, whose handle has that sum, with its path; nil if the path is long. The file is so many levels above the one that
-// was asked for.
-func (r *recent) look(n *Names, sum uint64, handle []byte, level int) *recentFile {
-	if f := r.find(sum, handle); f != nil {
+// slot takes each bit of a handle into account, and no more than that.
+func (w words) slot() int {
+	x := w.a ^ bits.RotateLeft64(w.b, 19) ^ bits.RotateLeft64(w.c, 37) ^ bits.RotateLeft64(w.d, 53)
+	return int(x * 0x9e3779b97f4a7c15 >> (64 - placeBits))
+}
+
+// oddPlace is Place for handles of other sizes than most.
+func (n *Names) oddPlace(handle []byte) *Place {
+	if n == nil || len(handle) > maxHandle {
+		return nil
+	}
+	r, slot := &n.recent, slotOf(handle)
+	f := r.find(slot, handle)
+	if f == nil {
+		f = r.look(n, slot, handleSum(handle), handle, 0)
+	}
+	if f == nil {
+		return nil
+	}
+	return &f.Place
+}
+
+// find returns a file if it is there, in its slot.
+func (r *recent) find(slot int, handle []byte) *recentFile {
+	f, size := &r.files[slot], len(handle)
+	if f.epoch != r.epoch || f.size != size || f.Stamp == 0 {
+		return nil
+	}
+	if size >= 16 && size <= 32 {
+		if f.words.are(wordsOf(handle)) {
+			return f
+		}
+	} else if bytes.Equal(f.handle, handle) {
 		return f
 	}
-	x := n.leafOf(handle)
-	f := &r.files[sum%Places]
+	return nil
+}
+
+// look looks for a file that is not there, whose handle has that slot and sum, with its path; nil if the path is long. The file is so many
+// levels above the one that was asked for.
+func (r *recent) look(n *Names, slot int, sum uint64, handle []byte, level int) *recentFile {
+	f := &r.files[slot]
+	i := n.book.at(sum, handle)
 	switch {
-	case x == nil:
-		f.Path, f.depth = f.Path[:0], 0
+	case i == 0:
+		f.Path, f.depth, f.known = f.Path[:0], 0, false
 	case level == maxDepth:
 		return nil
 	default:
-		up := r.look(n, sumOf(x.dir.handle), x.dir.handle, level+1) // may take the place of f
-		if up == nil || up.depth == maxDepth || len(up.Path)+1+len(x.name()) > recentPath {
+		x := &n.book.leaves[i]
+		dir, name := x.dir, x.name()
+		above := slotOf(dir.handle)
+		up := r.find(above, dir.handle)
+		if up == nil {
+			up = r.look(n, above, dir.sum, dir.handle, level+1) // may take the place of f
+		}
+		if up == nil || up.depth == maxDepth || len(up.Path)+1+len(name) > recentPath {
 			return nil
 		}
 		r.above.add(up.sum)
-		f.depth = up.depth
+		path, depth := up.Path, up.depth
 		if f != up {
-			f.Path = append(f.Path[:0], up.Path...)
+			path = append(f.Path[:0], path...)
 		}
 		if up.known {
-			f.depth++
-			f.Path = append(f.Path, '/')
+			depth++
+			path = append(path, '/')
 		}
-		f.Path = append(f.Path, x.name()...)
+		f.Path, f.depth, f.known = append(path, name...), depth, true
 	}
-	f.sum, f.epoch, f.known, f.handle = sum, r.epoch, x != nil, append(f.handle[:0], handle...)
-	f.words, f.size = [4]uint64{}, len(handle)
-	if len(handle) >= 16 {
-		last := handle[len(handle)-16:]
-		f.words[0], f.words[1] = binary.LittleEndian.Uint64(handle), binary.LittleEndian.Uint64(handle[8:])
-		f.words[2], f.words[3] = binary.LittleEndian.Uint64(last), binary.LittleEndian.Uint64(last[8:])
+	f.sum, f.epoch = sum, r.epoch
+	if f.size = len(handle); f.size >= 16 && f.size <= 32 {
+		f.words = wordsOf(handle)
+	} else {
+		f.words, f.handle = words{}, append(f.handle[:0], handle...)
 	}
-	f.Stamp, f.Slot = r.stamped(), int(sum%Places)
+	f.Stamp, f.Slot = r.stamped(), slot
 	return f
 }
 
-// renamed forgets a file that has another name now, and all files if it may be a directory above one of them.
-func (r *recent) renamed(handle []byte) {
-	if r.stamp != 0 { // somebody has asked for one
-		r.drop(handle)
-	}
-}
-
-// drop is renamed if there may be something to forget.
-func (r *recent) drop(handle []byte) {
-	sum := sumOf(handle)
-	if f := &r.files[sum%Places]; f.sum == sum {
+// renamed forgets a file that has another name now, and all files if it may be a directory above one of them. It gets the sum of the handle.
+func (r *recent) renamed(handle []byte, sum uint64) {
+	if f := &r.files[slotOf(handle)]; f.sum == sum {
 		f.size = -1
 	}
 	if r.above.has(sum) {

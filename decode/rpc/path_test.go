@@ -70,23 +70,23 @@ func TestSame(t *testing.T) {
 			a[i] = byte(7 * i)
 		}
 		b := append([]byte{}, a...)
-		if !same(a, b) || sumOf(a) != sumOf(b) {
+		if !same(a, b) || handleSum(a) != handleSum(b) {
 			t.Fatalf("%d bytes differ", n)
 		}
 		for i := range b {
 			b[i] ^= 0x40
-			if same(a, b) || sumOf(a) == sumOf(b) {
+			if same(a, b) || handleSum(a) == handleSum(b) {
 				t.Fatalf("byte %d of %d does not matter", i, n)
 			}
 			b[i] ^= 0x40
 		}
-		if same(a, append(b, 0)) || sumOf(a) == sumOf(append(b, 0)) {
+		if same(a, append(b, 0)) || handleSum(a) == handleSum(append(b, 0)) {
 			t.Fatalf("%d and %d bytes are the same", n, n+1)
 		}
 	}
 }
 
-// TestAlikeSums has two handles with the same checksum, which differ in one byte: each keeps its own place.
+// TestAlikeSums has two handles with the same checksum and the same slot, which differ in one byte: each keeps its own place.
 func TestAlikeSums(t *testing.T) {
 	for _, size := range []int{5, 16, 20, 32, 40} {
 		for i := range size {
@@ -96,9 +96,9 @@ func TestAlikeSums(t *testing.T) {
 			n.learn([]byte("root"), a, []byte("a"))
 			n.learn([]byte("root"), b, []byte("b"))
 			n.Place(a)
-			f, g := &n.recent.files[sumOf(a)%Places], &n.recent.files[sumOf(b)%Places]
+			f, g := &n.recent.files[slotOf(a)], &n.recent.files[slotOf(b)]
 			*g = *f
-			g.sum = sumOf(b)
+			g.sum = handleSum(b)
 			if got := string(n.Place(b).Path); got != "b" {
 				t.Errorf("byte %d of %d: %s", i, size, got)
 			}

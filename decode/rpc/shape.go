@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"encoding/binary"
+	"sync/atomic"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/nfs/ops"
@@ -20,10 +21,13 @@ type Step struct {
 // shape is what the numbers of the operations of a COMPOUND say, whatever the operations contain. A client sends few combinations again and
 // again, so that all of this is found once. The memory of a shape is used again for another one.
 type shape struct {
+	stamp     uint64 // never used again, by any View; nor with another minor version
+	minor     uint32
 	numbers   []uint32
 	operation string // that View.OperationGroup names; empty if there is none
 	tells     bool   // View.Learn may have use for the results
 	acts      []act
+	errand    errand
 	// If all operations succeed, what View.Steps returns, and what View.AppendOperation appends.
 	steps   []Step
 	listing []byte
@@ -40,6 +44,7 @@ type act struct {
 	number nfs4.NfsOpnum4
 	entry  *ops.Entry
 	does   what
+	form   form
 }
 
 // what of an operation has to be read.
@@ -51,7 +56,11 @@ const (
 	tells                  // its arguments or results, for Learn
 )
 
-func (s *shape) set(numbers []uint32, callback bool) {
+// shapeStamps counts the shapes.
+var shapeStamps atomic.Uint64
+
+func (s *shape) set(minor uint32, numbers []uint32, callback bool) {
+	s.stamp, s.minor = shapeStamps.Add(1), minor
 	s.numbers, s.acts, s.steps = append(s.numbers[:0], numbers...), s.acts[:0], s.steps[:0]
 	s.tells, s.operation = false, ""
 	top := noise
@@ -66,7 +75,7 @@ func (s *shape) set(numbers []uint32, callback bool) {
 		if e == nil {
 			continue
 		}
-		x := act{index: i, number: nfs4.NfsOpnum4(n), entry: e}
+		x := act{index: i, number: nfs4.NfsOpnum4(n), entry: e, form: formOf(nfs4.NfsOpnum4(n))}
 		if e.HasPlaces() {
 			x.does |= takes
 		}
@@ -79,6 +88,7 @@ func (s *shape) set(numbers []uint32, callback bool) {
 		s.tells = s.tells || x.does&(gives|tells) != 0
 	}
 	s.listing = appendSteps(s.listing[:0], s.steps, callback)
+	s.errand = errandOf(s.acts)
 }
 
 // add adds what Learn needs of an operation, and where a file handle is in its results.
@@ -99,19 +109,20 @@ func opName(number uint32, callback bool) string {
 	return nfs4.OpName(number)
 }
 
-// succeeded is how many operations, from the first one on, have succeeded. The result of each begins with its status.
+// succeeded is how many operations, from the first one on, have succeeded.
 func (b *Brief) succeeded(tx *transaction.Transaction) int {
 	if b.good < 0 {
-		o, reply := &b.messages.outline.results, tx.Reply.Payload
-		b.good = len(o.Numbers)
-		for i := range o.Numbers {
-			if word3(reply, o.At(i)) != 0 {
-				b.good = i
-				break
-			}
-		}
+		b.good = b.messages.outline.results.Succeeded(tx.Reply.Payload)
 	}
 	return b.good
+}
+
+// succeededShape is View.Shape.
+func (b *Brief) succeededShape(tx *transaction.Transaction) uint64 {
+	if s := b.shape; b.succeeded(tx) == len(s.steps) {
+		return s.stamp
+	}
+	return 0
 }
 
 // listed is View.Steps. It belongs to the Brief.

@@ -329,9 +329,14 @@ func (v *View) failed(m *messages) string {
 
 // Succeeded reports whether the reply was decoded as a whole, and its status is success.
 func (v *View) Succeeded() bool {
-	if v.usual != nil {
-		return v.usual.status != nil && !v.brief.Failed
+	if m := v.usual; m != nil {
+		return m.status != nil && !v.brief.Failed
 	}
+	return v.succeeded()
+}
+
+// succeeded is Succeeded for a transaction that is not usual.
+func (v *View) succeeded() bool {
 	if v.result == nil || v.status == nil || v.ReplyErr != nil || v.ResultErr != nil || !v.reply.Succeeded() {
 		return false
 	}

@@ -74,6 +74,17 @@ func (o *Outline) table() opTable {
 // At is where the arguments of operation i begin in the bytes that were passed over, or its results.
 func (o *Outline) At(i int) int { return o.places[i].Offset() }
 
+// Succeeded is how many operations, from the first one on, have succeeded, by their results in the bytes that were passed over: the result of each
+// begins with its status.
+func (o *Outline) Succeeded(b []byte) int {
+	for i, p := range o.places[:len(o.Numbers)] {
+		if at := p.Offset(); [4]byte(b[at:at+4]) != [4]byte{} {
+			return i
+		}
+	}
+	return len(o.Numbers)
+}
+
 // Decode decodes the arguments of operation i, or its results. The Reader has to be Reset to the bytes that Skip has accepted, with the
 // same chunks. What is returned is valid until Decode is called for an operation with the same number.
 func (o *Outline) Decode(r *xdr.Reader, i int) xdr.Message {
