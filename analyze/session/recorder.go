@@ -258,6 +258,9 @@ func (r *Recorder) Message(tx *transaction.Transaction, reply bool, s *rdma.Send
 	if tx.Program == nfs3.NFS_PROGRAM && tx.Version < 4 {
 		switch f := &r.few; {
 		case r.slots:
+			if reply && r.lone != nil {
+				r.lone.Spare(tx)
+			}
 			return // versions without sessions have none
 		case !tx.Named:
 			return
@@ -575,7 +578,7 @@ func (r *Recorder) session(id [16]byte, at rdma.Ref) *session {
 // Transaction.Slots is wanted.
 func (r *Recorder) Ended(tx *transaction.Transaction) {
 	// Most calls are not open any more: Message has seen their replies.
-	if r.few.has(tx) || r.open.Len() != 0 || r.shared {
+	if int(r.few.used)|r.open.Len() != 0 || r.shared {
 		r.endedOpen(tx)
 	}
 }
