@@ -586,6 +586,9 @@ func (r *Recorder) Ended(tx *transaction.Transaction) {
 // endedOpen is Ended while calls are open.
 func (r *Recorder) endedOpen(tx *transaction.Transaction) {
 	if !r.shared && !r.few.has(tx) {
+		if r.open.Len() == 0 {
+			return
+		}
 		if _, ok := r.open.Get(tx); !ok {
 			return
 		}
