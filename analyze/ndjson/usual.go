@@ -345,8 +345,11 @@ func (k *placed) copy(t *[maxFile]byte) {
 	}
 }
 
-// name writes a name behind the handle of its directory, and in its path; 0 if it has to be escaped.
+// name writes a name behind the handle of its directory, and in its path; 0 if it has to be escaped. What copy writes is there.
 func (k *placed) name(t *[maxFile]byte, name []byte) int {
+	if k.dirSize == 0 {
+		k.writeDir(t)
+	}
 	n := int(k.handle)
 	*(*[len(ofNameText)]byte)(t[n:]) = ofNameText
 	n += len(ofName)
@@ -378,7 +381,7 @@ type placed struct {
 	stamp   uint64 // of the rpc.Place
 	handle  uint8  // so much of first is its handle with the quotation mark behind it; 0 if it is not kept, or needs escapes
 	whole   uint8  // so much of first and rest is its handle, and its path if it has one
-	dirSize uint8  // so much of dir and dirRest is what is between the name of a file in it and the same name in the path of that
+	dirSize uint8  // so much of dir and dirRest is what is between the name of a file in it and the same name in the path of that; 0: not written yet
 	first   [117]byte
 	rest    [128]byte
 	dir     [64]byte
@@ -404,21 +407,40 @@ func (e *Encoder) place(names *rpc.Names, handle []byte) *placed {
 }
 
 func (k *placed) write(p *rpc.Place, handle []byte) {
-	k.stamp, k.handle = p.Stamp, 0
-	if !printable.Plain(p.Path) || 2*len(handle)+1 > len(k.first) || len(inPath)+len(p.Path)+1 > len(k.dir)+len(k.dirRest) {
+	k.stamp, k.handle, k.dirSize = p.Stamp, 0, 0
+	n := 2*len(handle) + 1
+	if n+len(ofPath) > len(k.first) || len(inPath)+len(p.Path)+1 > len(k.dir)+len(k.dirRest) || !printable.Plain(p.Path) {
 		return
 	}
-	var whole [keptSize]byte
-	var dir [len(k.dir) + len(k.dirRest)]byte
-	w, d := append(digits.Hex(whole[:0], handle), '"'), append(dir[:0], inPath...)
-	k.handle = uint8(len(w))
-	if len(p.Path) > 0 {
-		w = append(append(append(w, ofPath...), p.Path...), '"')
-		d = append(append(d, p.Path...), '/')
+	digits.PutHex(k.first[:], handle)
+	k.first[n-1] = '"'
+	k.handle, k.whole = uint8(n), uint8(n)
+	if len(p.Path) == 0 {
+		return
 	}
-	k.whole, k.dirSize = uint8(len(w)), uint8(len(d))
-	k.first, k.rest = [len(k.first)]byte(whole[:]), [len(k.rest)]byte(whole[len(k.first):])
-	k.dir, k.dirRest = [len(k.dir)]byte(dir[:]), [len(k.dirRest)]byte(dir[len(k.dir):])
+	n += copy(k.first[n:], ofPath)
+	if at := copy(k.first[n:], p.Path); at < len(p.Path) {
+		copy(k.rest[:], p.Path[at:])
+	}
+	if n += len(p.Path); n < len(k.first) {
+		k.first[n] = '"'
+	} else {
+		k.rest[n-len(k.first)] = '"'
+	}
+	k.whole = uint8(n + 1)
+}
+
+// writeDir writes dir and dirRest, which only directories need. What copy writes is in t.
+func (k *placed) writeDir(t *[maxFile]byte) {
+	var d [len(k.dir) + len(k.dirRest)]byte
+	n := copy(d[:], inPath)
+	if k.whole > k.handle {
+		n += copy(d[n:], t[int(k.handle)+len(ofPath):k.whole-1])
+		d[n] = '/'
+		n++
+	}
+	k.dir, k.dirRest = [len(k.dir)]byte(d[:]), [len(k.dirRest)]byte(d[len(k.dir):])
+	k.dirSize = uint8(n)
 }
 
 // shape returns the shape of a transaction; nil for a COMPOUND whose operations are not kept.
