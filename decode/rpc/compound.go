@@ -28,6 +28,15 @@ func (v *View) Steps() []Step {
 	return v.steps
 }
 
+// Shape identifies the operations and the minor version of a usual COMPOUND, all operations of which have succeeded: Steps returns the same for all
+// with this number. It is 0 for all other transactions. No other View uses it for anything else.
+func (v *View) Shape() uint64 {
+	if !v.compound || v.usual == nil {
+		return 0
+	}
+	return v.brief.succeededShape(v.Tx)
+}
+
 // Operations lists the operations of an NFSv4 COMPOUND in order; empty for
 // all other procedures. It is valid until the next Set.
 func (v *View) Operations() []Operation {

@@ -24,10 +24,10 @@ func (o *outline) answered() bool {
 	return len(reply) <= len(call) && slices.Equal(call[:len(reply)], reply)
 }
 
-// shape is what the numbers of the operations say.
+// shape is what the numbers of the operations say, in a minor version.
 func (o *outline) shape() *shape {
-	numbers := o.args.Numbers
-	at := uint32(len(numbers))
+	numbers, minor := o.args.Numbers, o.args.Minor
+	at := uint32(len(numbers)) + minor<<16
 	for _, n := range numbers {
 		at = at*31 + n
 	}
@@ -36,10 +36,10 @@ func (o *outline) shape() *shape {
 	if s == nil {
 		s = new(shape)
 		o.shapes[at] = s
-	} else if slices.Equal(s.numbers, numbers) {
+	} else if s.minor == minor && slices.Equal(s.numbers, numbers) {
 		return s
 	}
-	s.set(numbers, o.args.Callback)
+	s.set(minor, numbers, o.args.Callback)
 	return s
 }
 

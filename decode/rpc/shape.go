@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"encoding/binary"
+	"sync/atomic"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/nfs/ops"
@@ -20,6 +21,8 @@ type Step struct {
 // shape is what the numbers of the operations of a COMPOUND say, whatever the operations contain. A client sends few combinations again and
 // again, so that all of this is found once. The memory of a shape is used again for another one.
 type shape struct {
+	stamp     uint64 // never used again, by any View; nor with another minor version
+	minor     uint32
 	numbers   []uint32
 	operation string // that View.OperationGroup names; empty if there is none
 	tells     bool   // View.Learn may have use for the results
@@ -51,7 +54,11 @@ const (
 	tells                  // its arguments or results, for Learn
 )
 
-func (s *shape) set(numbers []uint32, callback bool) {
+// shapeStamps counts the shapes.
+var shapeStamps atomic.Uint64
+
+func (s *shape) set(minor uint32, numbers []uint32, callback bool) {
+	s.stamp, s.minor = shapeStamps.Add(1), minor
 	s.numbers, s.acts, s.steps = append(s.numbers[:0], numbers...), s.acts[:0], s.steps[:0]
 	s.tells, s.operation = false, ""
 	top := noise
@@ -112,6 +119,14 @@ func (b *Brief) succeeded(tx *transaction.Transaction) int {
 		}
 	}
 	return b.good
+}
+
+// succeededShape is View.Shape.
+func (b *Brief) succeededShape(tx *transaction.Transaction) uint64 {
+	if s := b.shape; b.succeeded(tx) == len(s.steps) {
+		return s.stamp
+	}
+	return 0
 }
 
 // listed is View.Steps. It belongs to the Brief.
