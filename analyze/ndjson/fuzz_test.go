@@ -450,7 +450,8 @@ func TestPacket(t *testing.T) {
 			fits++
 			var d [maxObject]byte
 			copy(d[10:], text+behind)
-			p.put(&d, 10, number)
+			k := shape{asked: p, answered: p}
+			k.put(&d, 10, number, number)
 			if want := front + strconv.FormatUint(number, 10) + behind; string(d[10:10+len(want)]) != want {
 				t.Fatalf("%d in place of %d: %q", number, was, d[10:10+len(want)])
 			}

@@ -81,7 +81,8 @@ func (e *Encoder) moving(b []byte, v *rpc.View) ([]byte, bool) {
 
 // front returns the front of a transaction; nil for a COMPOUND whose operations are not kept.
 func (e *Encoder) front(v *rpc.View) *front {
-	procedure, kind, ok := e.kind(v)
+	_, compound := v.MinorVersion()
+	procedure, kind, ok := e.kind(v, compound)
 	if !ok {
 		return nil
 	}

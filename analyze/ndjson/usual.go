@@ -115,10 +115,11 @@ func newPacket(number uint64, end int, behind uint64) packet {
 
 func (p *packet) has(number uint64) bool { return number-p.low < p.span }
 
-// put writes a number that it has into a shape that begins at n.
-func (p *packet) put(d *[maxObject]byte, n int, number uint64) {
-	text := digits.EightWord(uint32(number-p.base)) >> (p.lead & 63)
-	binary.LittleEndian.PutUint64(d[(n+p.at)&inObject:], text|p.behind)
+// put writes numbers that both packets have into a shape that begins at n: the last digits, and what is behind them.
+func (k *shape) put(d *[maxObject]byte, n int, asked, answered uint64) {
+	p, q := &k.asked, &k.answered
+	binary.LittleEndian.PutUint64(d[(n+p.at)&inObject:], digits.EightWord(uint32(asked-p.base))>>(p.lead&63)|p.behind)
+	binary.LittleEndian.PutUint64(d[(n+q.at)&inObject:], digits.EightWord(uint32(answered-q.base))>>(q.lead&63)|q.behind)
 }
 
 const (
@@ -179,8 +180,7 @@ func (e *Encoder) usual(b []byte, v *rpc.View) ([]byte, bool) {
 	n := e.begin(d[:], call.First.Time)
 	n += digits.Put(number(d, n), uint64(tx.XID))
 	size := copy(d[n&inObject:], k.text)
-	k.asked.put(d, n, call.Last.Number)
-	k.answered.put(d, n, reply.Last.Number)
+	k.put(d, n, call.Last.Number, reply.Last.Number)
 	n += size
 	n += putTwice(d, n, uint64(took))
 	if acked := tx.Acked(); acked >= 0 {
@@ -447,9 +447,12 @@ func (k *placed) writeDir(t *[maxFile]byte) {
 func (e *Encoder) shape(v *rpc.View) *shape {
 	tx, c := v.Tx, v.Tx.Connection
 	call, reply := &tx.Call, &tx.Reply
-	procedure, kind, ok := e.kind(v)
-	if !ok {
-		return nil
+	procedure, kind := uint(tx.Procedure), uint64(0)
+	if _, is := v.MinorVersion(); is || !v.Usual() {
+		var ok bool
+		if procedure, kind, ok = e.kind(v, is); !ok {
+			return nil
+		}
 	}
 	i := uint(2*c.ID) + 5*procedure + 16*uint(call.Bytes/4) + 64*uint(reply.Bytes/4)
 	if tx.Backward {
@@ -464,15 +467,11 @@ func (e *Encoder) shape(v *rpc.View) *shape {
 
 // kind returns a number that most procedures and kinds of COMPOUNDs have for themselves, and the stamp of a COMPOUND; false for one that
 // has none.
-func (e *Encoder) kind(v *rpc.View) (procedure uint, stamp uint64, ok bool) {
-	_, is := v.MinorVersion()
-	if !is && v.Usual() {
-		return uint(v.Tx.Procedure), 0, true
-	}
+func (e *Encoder) kind(v *rpc.View, compound bool) (procedure uint, stamp uint64, ok bool) {
 	if k := e.kinds.Of(v); k != nil {
 		return uint(k.Slot), k.Stamp, true
 	}
-	return uint(v.Tx.Procedure), 0, !is && len(v.Steps()) == 0
+	return uint(v.Tx.Procedure), 0, !compound && len(v.Steps()) == 0
 }
 
 // write makes a shape.
