@@ -63,19 +63,21 @@ var stampBlocks atomic.Uint64
 
 // Of returns the kind of a transaction; nil if it is no COMPOUND, if its operations cannot be read, or are too many.
 func (k *Kinds) Of(v *rpc.View) *Kind {
-	shape := v.Shape()
-	s := &k.shaped[shape%shapes]
-	if x := &k.known[s.slot%Most]; s.shape == shape && s.stamp == x.Stamp && shape != 0 && x.calls(v) {
+	if shape := v.Shape(); shape != 0 {
+		s := &k.shaped[shape%shapes]
+		if x := &k.known[s.slot%Most]; s.shape == shape && s.stamp == x.Stamp && x.calls(v) {
+			return x
+		}
+		x := k.of(v, v.Steps())
+		if x != nil {
+			*s = shaped{shape, x.Stamp, uint8(x.Slot)}
+		}
 		return x
 	}
 	if _, ok := v.MinorVersion(); !ok {
 		return nil
 	}
-	x := k.of(v, v.Steps())
-	if x != nil && shape != 0 {
-		*s = shaped{shape, x.Stamp, uint8(x.Slot)}
-	}
-	return x
+	return k.of(v, v.Steps())
 }
 
 // calls reports whether a transaction is a call of its procedure.
