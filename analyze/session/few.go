@@ -38,7 +38,8 @@ func (f *few) only(tx *transaction.Transaction) bool {
 // set puts a call at its place.
 func (f *few) set(i uint, x *recent, tx *transaction.Transaction, slot uint32) {
 	f.used |= 1 << i
-	f.calls[i] = fewCall{tx, x, tx.XID, slot, tx.Call.First.Number}
+	c := &f.calls[i]
+	c.tx, c.of, c.xid, c.slot, c.first = tx, x, tx.XID, slot, tx.Call.First.Number
 }
 
 // remove removes a call.
