@@ -40,7 +40,21 @@ type Kinds struct {
 	known [Most]Kind
 	turn  int
 	stamp uint64
+	// By rpc.View.Shape, the kinds of COMPOUNDs all operations of which have succeeded: most have.
+	shaped [shapes]shaped
 }
+
+// shapes is how many shapes are known at a time.
+const shapes = 128
+
+// shaped says that COMPOUNDs of a shape, a program and a version were of a kind.
+type shaped struct {
+	shape uint64
+	stamp uint64 // of the kind
+	slot  uint8
+}
+
+var _ [1<<8 - Most]struct{} // each has a slot
 
 // stampBlock is how many stamps a Kinds takes at a time.
 const stampBlock = 1 << 20
@@ -49,10 +63,26 @@ var stampBlocks atomic.Uint64
 
 // Of returns the kind of a transaction; nil if it is no COMPOUND, if its operations cannot be read, or are too many.
 func (k *Kinds) Of(v *rpc.View) *Kind {
+	if shape := v.Shape(); shape != 0 {
+		s := &k.shaped[shape%shapes]
+		if x := &k.known[s.slot%Most]; s.shape == shape && s.stamp == x.Stamp && x.calls(v) {
+			return x
+		}
+		x := k.of(v, v.Steps())
+		if x != nil {
+			*s = shaped{shape, x.Stamp, uint8(x.Slot)}
+		}
+		return x
+	}
 	if !v.Compound() {
 		return nil
 	}
 	return k.of(v, v.Steps())
+}
+
+// calls reports whether a transaction is a call of its procedure.
+func (k *Kind) calls(v *rpc.View) bool {
+	return k.procedure == v.Procedure && k.program == v.Tx.Program && k.version == v.Tx.Version
 }
 
 // of is Of for a COMPOUND with these operations.
@@ -77,7 +107,7 @@ func (k *Kinds) of(v *rpc.View, list []rpc.Step) *Kind {
 	first := int(sum>>32) % (Most / ways) * ways
 	for i := first; i < first+ways; i++ {
 		x := &k.known[i]
-		if x.sum == sum && x.ended == ended && x.procedure == v.Procedure && x.program == v.Tx.Program && x.version == v.Tx.Version &&
+		if x.sum == sum && x.ended == ended && x.calls(v) &&
 			slices.Equal(x.operations, k.now[:len(list)]) {
 			return x
 		}

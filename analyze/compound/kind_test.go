@@ -2,11 +2,16 @@ package compound
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
 	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/internal/mutate/holds"
 	"github.com/rpcrdma/toolkit/internal/mutate/traffic"
 )
@@ -119,5 +124,74 @@ func TestStamps(t *testing.T) {
 	})
 	if len(seen) < 6*Most {
 		t.Errorf("%d stamps", len(seen))
+	}
+}
+
+// TestShapes asks for more shapes and kinds than are known at a time, of several programs and minor versions.
+func TestShapes(t *testing.T) {
+	var kinds, other Kinds
+	var v rpc.View
+	rng := rand.New(rand.NewPCG(7, 8))
+	texts := make(map[uint64]string)
+	shaped := 0
+	for i := range uint32(30000) {
+		program, version, list := uint32(100003), uint32(4), []nfs4.NfsOpnum4{nfs4.OP_PUTROOTFH, nfs4.OP_PUTPUBFH, nfs4.OP_SAVEFH, nfs4.OP_RESTOREFH, nfs4.OP_LOOKUPP}
+		callback := rng.IntN(8) == 0
+		if callback {
+			program, version, list = 0x40000000+rng.Uint32N(3), 1, []nfs4.NfsOpnum4{nfs4.NfsOpnum4(nfs4.OP_CB_WANTS_CANCELLED)}
+		}
+		var args, res xdr.Message
+		a, r := nfs4.Operations{}, nfs4.Operations{}
+		status := nfs4.NFS4_OK
+		for range 1 + rng.IntN(1+rng.IntN(5)) {
+			n := list[rng.IntN(len(list))]
+			var body xdr.Message = xdr.Void{}
+			if callback {
+				body = &nfs4.CB_WANTS_CANCELLED4args{}
+			}
+			a.Ops = append(a.Ops, nfs4.Op{Number: uint32(n), Body: body})
+			if status == nfs4.NFS4_OK {
+				if rng.IntN(40) == 0 {
+					status = nfs4.NFS4ERR_STALE
+				}
+				r.Ops = append(r.Ops, nfs4.Op{Number: uint32(n), Body: &nfs4.Status4res{Status: status}})
+			}
+		}
+		minor := rng.Uint32N(3)
+		args, res = &nfs4.CompoundArgs{Minorversion: minor, Operations: a}, &nfs4.CompoundRes{Status: status, Operations: r}
+		if callback {
+			args, res = &nfs4.CbCompoundArgs{Minorversion: minor, Operations: a}, &nfs4.CbCompoundRes{Status: status, Operations: r}
+		}
+		call, reply := xdr.AppendUint32(nil, i), xdr.AppendUint32(nil, i)
+		for _, w := range [...]uint32{0, 2, program, version, 1, 0, 0, 0, 0} {
+			call = xdr.AppendUint32(call, w)
+		}
+		for _, w := range [...]uint32{1, 0, 0, 0, 0} {
+			reply = xdr.AppendUint32(reply, w)
+		}
+		tx := &transaction.Transaction{Connection: &rdma.Connection{}, XID: i, Program: program, Version: version, Procedure: 1, Named: true}
+		for m, b := range map[*transaction.Message][]byte{&tx.Call: args.Append(call), &tx.Reply: res.Append(reply)} {
+			m.Payload, m.PayloadLength, m.First, m.Last = b, len(b), rdma.Ref{Number: 1}, rdma.Ref{Number: 1}
+		}
+		v.Set(tx)
+		if v.Shape() != 0 {
+			shaped++
+		} else if status == nfs4.NFS4_OK {
+			t.Fatalf("no shape: %s", shown(&v))
+		}
+		text, k := shown(&v), kinds.Of(&v)
+		if was, ok := texts[k.Stamp]; ok && was != text {
+			t.Fatalf("of the same kind:\n%s\n%s", was, text)
+		}
+		texts[k.Stamp] = text
+		if stamp := k.Stamp; kinds.Of(&v).Stamp != stamp {
+			t.Fatalf("two kinds: %s", text)
+		}
+		if want := other.of(&v, v.Steps()); k.Ended != want.Ended || !slices.Equal(k.operations, want.operations) || k != &kinds.known[k.Slot] {
+			t.Fatalf("%+v, want %+v", k, want)
+		}
+	}
+	if shaped < 25000 {
+		t.Errorf("only %d have a shape", shaped)
 	}
 }

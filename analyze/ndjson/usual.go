@@ -115,10 +115,11 @@ func newPacket(number uint64, end int, behind uint64) packet {
 
 func (p *packet) has(number uint64) bool { return number-p.low < p.span }
 
-// put writes a number that it has into a shape that begins at n.
-func (p *packet) put(d *[maxObject]byte, n int, number uint64) {
-	text := digits.EightWord(uint32(number-p.base)) >> (p.lead & 63)
-	binary.LittleEndian.PutUint64(d[(n+p.at)&inObject:], text|p.behind)
+// put writes numbers that both packets have into a shape that begins at n: the last digits, and what is behind them.
+func (k *shape) put(d *[maxObject]byte, n int, asked, answered uint64) {
+	p, q := &k.asked, &k.answered
+	binary.LittleEndian.PutUint64(d[(n+p.at)&inObject:], digits.EightWord(uint32(asked-p.base))>>(p.lead&63)|p.behind)
+	binary.LittleEndian.PutUint64(d[(n+q.at)&inObject:], digits.EightWord(uint32(answered-q.base))>>(q.lead&63)|q.behind)
 }
 
 const (
@@ -179,8 +180,7 @@ func (e *Encoder) usual(b []byte, v *rpc.View) ([]byte, bool) {
 	n := e.begin(d[:], call.First.Time)
 	n += digits.Put(number(d, n), uint64(tx.XID))
 	size := copy(d[n&inObject:], k.text)
-	k.asked.put(d, n, call.Last.Number)
-	k.answered.put(d, n, reply.Last.Number)
+	k.put(d, n, call.Last.Number, reply.Last.Number)
 	n += size
 	n += putTwice(d, n, uint64(took))
 	if acked := tx.Acked(); acked >= 0 {
@@ -345,8 +345,11 @@ func (k *placed) copy(t *[maxFile]byte) {
 	}
 }
 
-// name writes a name behind the handle of its directory, and in its path; 0 if it has to be escaped.
+// name writes a name behind the handle of its directory, and in its path; 0 if it has to be escaped. What copy writes is there.
 func (k *placed) name(t *[maxFile]byte, name []byte) int {
+	if k.dirSize == 0 {
+		k.writeDir(t)
+	}
 	n := int(k.handle)
 	*(*[len(ofNameText)]byte)(t[n:]) = ofNameText
 	n += len(ofName)
@@ -378,7 +381,7 @@ type placed struct {
 	stamp   uint64 // of the rpc.Place
 	handle  uint8  // so much of first is its handle with the quotation mark behind it; 0 if it is not kept, or needs escapes
 	whole   uint8  // so much of first and rest is its handle, and its path if it has one
-	dirSize uint8  // so much of dir and dirRest is what is between the name of a file in it and the same name in the path of that
+	dirSize uint8  // so much of dir and dirRest is what is between the name of a file in it and the same name in the path of that; 0: not written yet
 	first   [117]byte
 	rest    [128]byte
 	dir     [64]byte
@@ -404,30 +407,52 @@ func (e *Encoder) place(names *rpc.Names, handle []byte) *placed {
 }
 
 func (k *placed) write(p *rpc.Place, handle []byte) {
-	k.stamp, k.handle = p.Stamp, 0
-	if !printable.Plain(p.Path) || 2*len(handle)+1 > len(k.first) || len(inPath)+len(p.Path)+1 > len(k.dir)+len(k.dirRest) {
+	k.stamp, k.handle, k.dirSize = p.Stamp, 0, 0
+	n := 2*len(handle) + 1
+	if n+len(ofPath) > len(k.first) || len(inPath)+len(p.Path)+1 > len(k.dir)+len(k.dirRest) || !printable.Plain(p.Path) {
 		return
 	}
-	var whole [keptSize]byte
-	var dir [len(k.dir) + len(k.dirRest)]byte
-	w, d := append(digits.Hex(whole[:0], handle), '"'), append(dir[:0], inPath...)
-	k.handle = uint8(len(w))
-	if len(p.Path) > 0 {
-		w = append(append(append(w, ofPath...), p.Path...), '"')
-		d = append(append(d, p.Path...), '/')
+	digits.PutHex(k.first[:], handle)
+	k.first[n-1] = '"'
+	k.handle, k.whole = uint8(n), uint8(n)
+	if len(p.Path) == 0 {
+		return
 	}
-	k.whole, k.dirSize = uint8(len(w)), uint8(len(d))
-	k.first, k.rest = [len(k.first)]byte(whole[:]), [len(k.rest)]byte(whole[len(k.first):])
-	k.dir, k.dirRest = [len(k.dir)]byte(dir[:]), [len(k.dirRest)]byte(dir[len(k.dir):])
+	n += copy(k.first[n:], ofPath)
+	if at := copy(k.first[n:], p.Path); at < len(p.Path) {
+		copy(k.rest[:], p.Path[at:])
+	}
+	if n += len(p.Path); n < len(k.first) {
+		k.first[n] = '"'
+	} else {
+		k.rest[n-len(k.first)] = '"'
+	}
+	k.whole = uint8(n + 1)
+}
+
+// writeDir writes dir and dirRest, which only directories need. What copy writes is in t.
+func (k *placed) writeDir(t *[maxFile]byte) {
+	var d [len(k.dir) + len(k.dirRest)]byte
+	n := copy(d[:], inPath)
+	if k.whole > k.handle {
+		n += copy(d[n:], t[int(k.handle)+len(ofPath):k.whole-1])
+		d[n] = '/'
+		n++
+	}
+	k.dir, k.dirRest = [len(k.dir)]byte(d[:]), [len(k.dirRest)]byte(d[len(k.dir):])
+	k.dirSize = uint8(n)
 }
 
 // shape returns the shape of a transaction; nil for a COMPOUND whose operations are not kept.
 func (e *Encoder) shape(v *rpc.View) *shape {
 	tx, c := v.Tx, v.Tx.Connection
 	call, reply := &tx.Call, &tx.Reply
-	procedure, kind, ok := e.kind(v)
-	if !ok {
-		return nil
+	procedure, kind := uint(tx.Procedure), uint64(0)
+	if !v.Usual() || v.Compound() {
+		var ok bool
+		if procedure, kind, ok = e.kind(v); !ok {
+			return nil
+		}
 	}
 	i := uint(2*c.ID) + 5*procedure + 16*uint(call.Bytes/4) + 64*uint(reply.Bytes/4)
 	if tx.Backward {
@@ -443,13 +468,10 @@ func (e *Encoder) shape(v *rpc.View) *shape {
 // kind returns a number that most procedures and kinds of COMPOUNDs have for themselves, and the stamp of a COMPOUND; false for one that
 // has none.
 func (e *Encoder) kind(v *rpc.View) (procedure uint, stamp uint64, ok bool) {
-	if !v.Compound() {
-		return uint(v.Tx.Procedure), 0, v.Usual() || len(v.Steps()) == 0
-	}
 	if k := e.kinds.Of(v); k != nil {
 		return uint(k.Slot), k.Stamp, true
 	}
-	return 0, 0, false
+	return uint(v.Tx.Procedure), 0, !v.Compound() && len(v.Steps()) == 0
 }
 
 // write makes a shape.

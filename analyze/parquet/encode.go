@@ -434,6 +434,11 @@ func (e *encoder) fileAt(v *rpc.View, f *rpc.File, p *rpc.Place) {
 		c.handle.AddMarked(f.Handle, &k.handle)
 	}
 	switch {
+	case f.Name != nil && len(p.Path) > 0 && k.plain && printable.Plain(f.Name): // so is the path of both
+		e.path = append(append(append(e.path[:0], p.Path...), '/'), f.Name...)
+		e.size += len(f.Name) + len(e.path)
+		c.name.bytes(f.Name)
+		c.path.bytes(e.path)
 	case f.Name != nil:
 		e.name(c.name, f.Name, true)
 		if len(p.Path) == 0 {

@@ -59,9 +59,7 @@ func (m *compounds) operation() (number nfs4.NfsOpnum4, args, res xdr.Message) {
 			return nfs4.OP_BIND_CONN_TO_SESSION, &nfs4.BIND_CONN_TO_SESSION4args{BctsaSessid: id},
 				&nfs4.BIND_CONN_TO_SESSION4res{BctsrStatus: status, BctsrResok4: nfs4.BIND_CONN_TO_SESSION4resok{BctsrSessid: id}}
 		case 3:
-			x := nfs4.ChannelAttrs4{CaMaxrequests: 1 + m.rng.Uint32N(6)}
-			return nfs4.OP_CREATE_SESSION, &nfs4.CREATE_SESSION4args{CsaClientid: 7},
-				&nfs4.CREATE_SESSION4res{CsrStatus: status, CsrResok4: nfs4.CREATE_SESSION4resok{CsrSessionid: id, CsrForeChanAttrs: x, CsrBackChanAttrs: x}}
+			return m.create()
 		case 4:
 			x := nfs4.ClientOwner4{CoOwnerid: []byte{'a' + byte(m.rng.IntN(3))}}
 			return nfs4.OP_EXCHANGE_ID, &nfs4.EXCHANGE_ID4args{EiaClientowner: x}, &nfs4.EXCHANGE_ID4res{EirStatus: status, EirResok4: nfs4.EXCHANGE_ID4resok{EirClientid: 7}}
@@ -82,6 +80,13 @@ func (m *compounds) operation() (number nfs4.NfsOpnum4, args, res xdr.Message) {
 		return nfs4.OP_PUTFH, &nfs4.PUTFH4args{Object: []byte{4, 3, 2, byte(m.rng.IntN(3))}}, &nfs4.Status4res{Status: status}
 	}
 	return nfs4.OP_PUTROOTFH, xdr.Void{}, &nfs4.Status4res{Status: status}
+}
+
+// create creates a session, or tells of it once more.
+func (m *compounds) create() (number nfs4.NfsOpnum4, args, res xdr.Message) {
+	x := nfs4.ChannelAttrs4{CaMaxrequests: 1 + m.rng.Uint32N(6)}
+	k := nfs4.CREATE_SESSION4resok{CsrSessionid: m.ids[m.rng.IntN(len(m.ids))], CsrForeChanAttrs: x, CsrBackChanAttrs: x}
+	return nfs4.OP_CREATE_SESSION, &nfs4.CREATE_SESSION4args{CsaClientid: 7}, &nfs4.CREATE_SESSION4res{CsrStatus: m.status(), CsrResok4: k}
 }
 
 // sequence is the first operation.
@@ -116,7 +121,10 @@ func (m *compounds) next() (call, reply []byte) {
 			res.Ops = append(res.Ops, o)
 		}
 	}
-	if args.Minorversion > 0 != m.rarely() {
+	switch {
+	case m.rng.IntN(40) == 0:
+		add(m.create())
+	case args.Minorversion > 0 != m.rarely():
 		a, r := m.sequence()
 		add(nfs4.OP_SEQUENCE, a, r)
 	}

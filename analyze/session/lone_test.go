@@ -91,28 +91,29 @@ func packetsOf(t *testing.T, file string) []capture.Packet {
 	return all
 }
 
-// TestLone: a Recorder with Apart is told of few lone calls; without it, of all, and so is an observer beside it.
+// TestLone: a Recorder with Apart or SlotsOnly is told of few lone calls; without it, of all, and so is an observer beside it.
 func TestLone(t *testing.T) {
 	packets := meta(t)
-	run := func(apart bool, wrap func(s *Recorder) (decode.Observer, *int)) int {
+	run := func(set func(*Recorder), wrap func(s *Recorder) (decode.Observer, *int)) int {
 		s := New(nil)
-		if apart {
-			s.Apart()
-		}
+		set(s)
 		o, n := wrap(s)
 		traffic.Run(lonely(s, o), packets, 64)
 		return *n
 	}
 	all := new(counting)
-	want := run(true, func(s *Recorder) (decode.Observer, *int) { return Beside(all, s), &all.n })
+	want := run((*Recorder).Apart, func(s *Recorder) (decode.Observer, *int) { return Beside(all, s), &all.n })
 	counted := func(s *Recorder) (decode.Observer, *int) { o := told{s, new(int)}; return o, o.n }
-	if n := run(true, counted); n == 0 || n > want/4 {
+	if n := run((*Recorder).Apart, counted); n == 0 || n > want/4 {
 		t.Errorf("%d messages of %d were told apart", n, want)
 	}
-	if n := run(false, counted); n != want || n < 1800 {
+	if n := run((*Recorder).SlotsOnly, counted); n == 0 || n > want/4 {
+		t.Errorf("%d messages of %d were told for slots", n, want)
+	}
+	if n := run(func(*Recorder) {}, counted); n != want || n < 1800 {
 		t.Errorf("%d messages of %d were told", n, want)
 	}
-	if n := run(true, func(s *Recorder) (decode.Observer, *int) {
+	if n := run((*Recorder).Apart, func(s *Recorder) (decode.Observer, *int) {
 		o := told{s, new(int)}
 		return &struct{ decode.MessageObserver }{o}, o.n
 	}); n != want {

@@ -187,7 +187,7 @@ func (l *conns) drop(r *Recorder) bool {
 		return false
 	}
 	c := l.list[at]
-	l.last = nil
+	l.last, r.recent = nil, [len(r.recent)]recent{}
 	maps.DeleteFunc(l.byID, func(_ int, x *conn) bool { return x == c })
 	l.list = slices.Delete(l.list, at, at+1)
 	l.held -= connSize
@@ -258,6 +258,9 @@ func (r *Recorder) Message(tx *transaction.Transaction, reply bool, s *rdma.Send
 	if tx.Program == nfs3.NFS_PROGRAM && tx.Version < 4 {
 		switch f := &r.few; {
 		case r.slots:
+			if reply && r.lone != nil {
+				r.lone.Spare(tx)
+			}
 			return // versions without sessions have none
 		case !tx.Named:
 			return
@@ -265,15 +268,16 @@ func (r *Recorder) Message(tx *transaction.Transaction, reply bool, s *rdma.Send
 			if r.counts != nil && r.sole(tx) {
 				return
 			}
-		case f.used == 1 && f.calls[0].tx == tx && r.open.Len() == 0 && r.paid <= maxSpare: // it answers the only one
-			f.used, f.calls[0].tx = 0, nil
-			f.of.c.closed()
+		case f.only(tx) && r.open.Len() == 0 && r.paid <= maxSpare: // it answers the only one
+			c := &f.calls[f.place(tx)]
+			f.used, c.tx = 0, nil
+			c.of.c.closed()
 			if r.lone != nil {
 				r.lone.Spare(tx) // the next one by itself would leave all as it is
 			}
 			return
 		}
-		if r.counts == nil || !r.usual(tx, reply, s) {
+		if r.shared || !r.usual(tx, reply, s) {
 			r.message(tx, reply, false, s)
 		}
 		return
@@ -281,7 +285,7 @@ func (r *Recorder) Message(tx *transaction.Transaction, reply bool, s *rdma.Send
 	switch {
 	case !tx.Named:
 	case tx.Program == nfs3.NFS_PROGRAM:
-		if r.counts == nil || !r.usual(tx, reply, s) {
+		if r.shared || !r.usual(tx, reply, s) {
 			r.message(tx, reply, false, s)
 		}
 	case tx.Program >= 0x40000000 && tx.Program < 0x60000000: // a callback
@@ -342,7 +346,7 @@ func (r *Recorder) call(tx *transaction.Transaction, callback bool, s *rdma.Send
 			}
 		} else {
 			c.closed()
-			x.table(callback).end(q.slot, 0)
+			x.table(callback).end(r, q.slot, 0)
 		}
 	case g != private && minor == 0 && !callback:
 		r.began(tx, s.First.Time)
@@ -449,9 +453,9 @@ func (r *Recorder) replied(tx *transaction.Transaction, at int64) {
 func (r *Recorder) answered(o *openCall, tx *transaction.Transaction, at int64) {
 	switch {
 	case o.s != nil && o.back:
-		o.s.back.end(o.slot, at)
+		o.s.back.end(r, o.slot, at)
 	case o.s != nil:
-		o.s.replied(o.slot, tx, at, o.guard)
+		o.s.replied(r, o.slot, tx, at, o.guard)
 	case o.c == nil && o.g == nil:
 		if id, slots, ok := peekCreated(tx.Reply.Payload, o.guard); ok {
 			if x := r.session(id, tx.Call.First); x != nil {
@@ -513,7 +517,7 @@ func (r *Recorder) client(tx *transaction.Transaction) *client {
 
 // idlest drops the sessions and clients that were idle longest, with their open calls.
 func (r *Recorder) idlest() {
-	r.latest = nil
+	r.latest, r.recent = nil, [len(r.recent)]recent{}
 	if len(r.byOrder) > 0 && (len(r.sessions) < maxSessions || len(r.clients) >= maxClients) {
 		r.byOrder = newer(r.byOrder, func(g *client) *meter { return &g.meter }, func(g *client) {
 			delete(r.clients, g.clientKey)
@@ -581,7 +585,7 @@ func (r *Recorder) Ended(tx *transaction.Transaction) {
 
 // endedOpen is Ended while calls are open.
 func (r *Recorder) endedOpen(tx *transaction.Transaction) {
-	if r.counts != nil && (r.few.used == 0 || r.few.find(tx) < 0) {
+	if !r.shared && !r.few.has(tx) {
 		if r.open.Len() == 0 {
 			return
 		}

@@ -57,7 +57,11 @@ func slots(highest uint32) uint32 { return highest + min(1, ^highest) }
 
 // targeted notes a target of the server.
 func (s *session) targeted(highest uint32) {
-	s.target = slots(highest)
+	t := slots(highest)
+	if t == s.target && t == s.fore.limit { // most: the limit is not above what was granted
+		return
+	}
+	s.target = t
 	if s.least == 0 || s.target < s.least {
 		s.least = s.target
 	}
@@ -68,8 +72,8 @@ func (s *session) targeted(highest uint32) {
 }
 
 // replied frees the slot of a call, and notes the target of the server if the reply has one.
-func (s *session) replied(slot uint32, tx *transaction.Transaction, at int64, g guard) {
-	s.fore.end(slot, at)
+func (s *session) replied(r *Recorder, slot uint32, tx *transaction.Transaction, at int64, g guard) {
+	s.fore.end(r, slot, at)
 	if a := answerOf(tx.Reply.Payload); a != nil && g == bare {
 		s.targeted(a.target())
 	} else if q, ok := peekReply(tx.Reply.Payload, g); ok {

@@ -64,7 +64,9 @@ func (t *table) leave(at int64) {
 // begin takes a slot. It returns how long all had been in use before one became free, if this is the first call since:
 // at most so long it waited.
 func (t *table) begin(r *Recorder, held *int, slot uint32, at int64) (wait time.Duration) {
-	t.pass(at)
+	if !r.slots { // else nobody asks for how long how many were in use
+		t.pass(at)
+	}
 	if have := len(t.busy); slot < maxSlots && int(slot) >= have {
 		n := max(int(slot)+1, min(2*have, maxSlots))
 		if r.take(held, n-have) {
@@ -101,8 +103,8 @@ func (t *table) begin(r *Recorder, held *int, slot uint32, at int64) (wait time.
 }
 
 // end frees a slot.
-func (t *table) end(slot uint32, at int64) {
-	if at != 0 {
+func (t *table) end(r *Recorder, slot uint32, at int64) {
+	if at != 0 && !r.slots {
 		t.pass(at)
 	}
 	if int(slot) >= len(t.busy) || !t.busy[slot] {

@@ -40,9 +40,36 @@ func TestSlotWait(t *testing.T) {
 					t.Errorf("%s, step %d: waited %d, want %d", name, i, got, s.wait)
 				}
 			case reply:
-				x.end(s.n, s.at)
+				x.end(r, s.n, s.at)
 			case limit:
 				x.limit = s.n
+			}
+		}
+	}
+}
+
+// TestTargeted: the limit is what was granted, or the newest target if that is less or came later.
+func TestTargeted(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	for range 200 {
+		var x session
+		least := uint32(0)
+		for range 30 {
+			n := 1 + rng.Uint32N(4)
+			if rng.IntN(4) == 0 {
+				x.fore.limit, x.grant = n, n // see Recorder.answered
+				continue
+			}
+			x.targeted(n - 1)
+			if least == 0 || n < least {
+				least = n
+			}
+			want := n
+			if x.grant != 0 {
+				want = min(n, x.grant)
+			}
+			if x.fore.limit != want || x.target != n || x.least != least {
+				t.Fatalf("target %d, granted %d: limit %d, target %d, least %d", n, x.grant, x.fore.limit, x.target, x.least)
 			}
 		}
 	}
@@ -63,7 +90,7 @@ func TestSlotWaitsSum(t *testing.T) {
 			at += rnd.Int64N(10)
 			slot := rnd.Uint32N(x.limit)
 			if busy[slot] {
-				x.end(slot, at)
+				x.end(r, slot, at)
 			} else if d := x.begin(r, new(int), slot, at); d > 0 {
 				sum += d
 				waits++
@@ -73,7 +100,7 @@ func TestSlotWaitsSum(t *testing.T) {
 		at += 5
 		for slot := range busy {
 			if busy[slot] {
-				x.end(uint32(slot), at)
+				x.end(r, uint32(slot), at)
 			}
 		}
 		sum += x.begin(r, new(int), 0, at)

@@ -32,32 +32,28 @@ func (r *Recorder) recentOf(k *rdma.Connection) *recent {
 	return &r.recent[uint(k.ID)%uint(len(r.recent))]
 }
 
-// usual is Message with Apart, and without the lock, for calls of versions without sessions, and for most others: the table of open calls,
-// the slots in use, and who has how many calls open, concern nobody but the goroutine that decodes. It returns false, and has changed
+// usual is Message with Apart or SlotsOnly, and without the lock, for calls of versions without sessions, and for most others: the table of open
+// calls, the slots in use, and who has how many calls open, concern nobody but the goroutine that decodes. It returns false, and has changed
 // nothing, if more has to be done: see Message.
 func (r *Recorder) usual(tx *transaction.Transaction, reply bool, s *rdma.Send) bool {
 	f := &r.few
-	i := -1
-	if f.used != 0 {
-		i = f.find(tx)
-	}
-	switch {
-	case reply && i < 0:
+	i := f.place(tx)
+	c := &f.calls[i]
+	switch known := c.tx == tx; {
+	case !reply:
+		return !known && r.usualCall(tx, s)
+	case !known:
 		return r.open.Len() == 0 || r.usualReply(tx, s)
-	case reply:
-		if r.paid >= r.pending()+maxSpare {
-			return false
-		}
-		f.of.c.closed()
-		if f.of.s != nil {
-			f.of.s.replied(f.calls[i].slot, tx, s.Last.Time, bare)
-		}
-		f.remove(i)
-		return true
-	case i >= 0:
+	case r.paid > maxSpare && r.paid >= r.pending()+maxSpare:
 		return false
 	}
-	return r.usualCall(tx, s)
+	x := c.of
+	x.c.closed()
+	if x.s != nil {
+		x.s.replied(r, c.slot, tx, s.Last.Time, bare)
+	}
+	f.remove(i)
+	return true
 }
 
 // usualCall is usual for a call that is not in few.
@@ -77,6 +73,10 @@ func (r *Recorder) usualCall(tx *transaction.Transaction, s *rdma.Send) bool {
 		case o == nil || tx.Procedure != compoundProcedure:
 			return false
 		case !o.sequences():
+			if o.minor() == 0 && r.slots {
+				_, known := r.open.Get(tx)
+				return !known // see began
+			}
 			if o.minor() != 0 || !x.of(tx) {
 				return false
 			}
@@ -93,9 +93,14 @@ func (r *Recorder) usualCall(tx *transaction.Transaction, s *rdma.Send) bool {
 	}
 	x.c.begun()
 	if x.s != nil {
+		if at := s.First.Time; r.live { // see idlest
+			x.c.last, x.s.meter.last = max(x.c.last, at), max(x.s.meter.last, at)
+		}
 		tx.Slots = x.s.fore.begin(r, nil, slot, s.First.Time) // there is room for it
 	}
-	if !r.few.add(x, tx, slot) {
+	if i := r.few.place(tx); r.few.used>>i&1 == 0 {
+		r.few.set(i, x, tx, slot)
+	} else {
 		o := r.put(tx, tx.XID, tx.Call.First.Number)
 		o.c, o.g, o.s, o.slot = x.c, x.g, x.s, slot
 	}
@@ -112,12 +117,7 @@ func (r *Recorder) sole(tx *transaction.Transaction) bool {
 	if f.used != 0 || r.open.Len() != 0 || r.paid == 0 || !x.of(tx) {
 		return false
 	}
-	if f.of != x {
-		f.of = x
-	}
-	f.used = 1
-	c := &f.calls[0]
-	c.tx, c.xid, c.first = tx, tx.XID, tx.Call.First.Number
+	f.set(f.place(tx), x, tx, 0)
 	x.c.begun()
 	return true
 }
@@ -136,7 +136,7 @@ func (r *Recorder) usualReply(tx *transaction.Transaction, s *rdma.Send) bool {
 		r.open.Take(tx)
 		r.ended(o, s.Last.Time)
 		if o.s != nil {
-			o.s.replied(o.slot, tx, s.Last.Time, o.guard)
+			o.s.replied(r, o.slot, tx, s.Last.Time, o.guard)
 		}
 		r.recycle(o)
 	}

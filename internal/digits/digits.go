@@ -51,11 +51,8 @@ func Put(d *[Room]byte, v uint64) (n int) {
 	high := v / tenTo8
 	low := eight(uint32(v - tenTo8*high))
 	if high < 100 { // all of 32 bits
-		tens := high * 103 >> 10
-		pair := '0' + tens | ('0'+high-10*tens)<<8
-		single := (high - 10) >> 63 // 1 if there are no tens
-		binary.LittleEndian.PutUint16(d[:], uint16(pair>>(8*single&63)))
-		n = 2 - int(single)
+		binary.LittleEndian.PutUint16(d[:], short[high].text)
+		n = int(short[high].size)
 	} else {
 		if high >= tenTo8 {
 			top := high / tenTo8
@@ -75,6 +72,15 @@ func Put(d *[Room]byte, v uint64) (n int) {
 	binary.LittleEndian.PutUint64(d[n&15:], low+zeros)
 	return n + 8
 }
+
+// short is the digits of each number below 100, the first in the lower byte, and how many there are.
+var short = func() (t [100]struct{ text, size uint16 }) {
+	for i := range t {
+		w, n := Word(uint32(i))
+		t[i].text, t[i].size = uint16(w), uint16(n)
+	}
+	return t
+}()
 
 // Word is the digits of a number below 10^8, the first in the lowest byte, and how many there are. Bytes behind them are 0.
 func Word(v uint32) (text uint64, n int) {
@@ -145,9 +151,9 @@ func eight(v uint32) uint64 {
 	high := uint64(v / 10000)
 	x := high | (uint64(v)-10000*high)<<32
 	q := x * 10486 >> 20 & 0x0000007f_0000007f // by 100
-	x = q | (x-100*q)<<16
-	q = x * 103 >> 10 & 0x000f_000f_000f_000f // by 10
-	return q | (x-10*q)<<8
+	x = x<<16 - q*(100<<16-1)                  // q + (x-100*q)<<16
+	q = x * 103 >> 10 & 0x000f_000f_000f_000f  // by 10
+	return x<<8 - q*(10<<8-1)
 }
 
 // Hex32 appends eight hexadecimal digits.

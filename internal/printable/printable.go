@@ -40,23 +40,18 @@ func Plain[T string | []byte](s T) bool {
 	case n < 16:
 		return plain8(load(s, 0)) && plain8(load(s, n-8))
 	}
-	good, bad := uint64(highs), uint64(0)
+	good := shows(load(s, n-16)) & shows(load(s, n-8))
 	for i := 0; i < n-16; i += 16 {
-		a, b := load(s, i), load(s, i+8)
-		good &= shows(a) & shows(b)
-		bad |= a | (a + ones) | b | (b + ones)
+		good &= shows(load(s, i)) & shows(load(s, i+8))
 	}
-	a, b := load(s, n-16), load(s, n-8)
-	good &= shows(a) & shows(b)
-	bad |= a | (a + ones) | b | (b + ones)
-	return good == highs && bad&highs == 0
+	return good&highs == highs
 }
 
-// shows has the highest bit of each byte set that is no control character, quotation mark or backslash. All of them are ASCII. None
-// borrows from another, since it has that bit set first.
+// shows has the highest bits of all bytes set if all are ASCII and none is a control character, quotation mark or backslash. A byte that is not at fault
+// neither carries into another one nor borrows from it. So the first one at fault is found, whatever follows it.
 func shows(w uint64) uint64 {
-	w |= highs
-	return (w - ' '*ones) & ((w ^ '"'*ones) - ones) & ((w ^ '\\'*ones) - ones)
+	const control, most = (0x80 - ' ') * ones, (0x80 + '~') * ones // to a byte of most, 0xff makes no difference; control finds it
+	return (w + control) & (most - w) & ((w ^ '"'*ones) + 0x7f*ones) & ((w ^ '\\'*ones) + 0x7f*ones)
 }
 
 // Put copies text if it is Plain, and there is room; else it may have copied a part.
@@ -86,12 +81,7 @@ func Put(d, s []byte) bool {
 }
 
 // plain8 is Plain for eight bytes.
-func plain8(w uint64) bool {
-	quote, backslash := w^'"'*ones, w^'\\'*ones
-	// Each term has the highest bit of a byte that is at fault. Another byte may borrow from it or carry into it, but only
-	// if that is at fault as well.
-	return (w|(w+ones)|(w-' '*ones)&^w|(quote-ones)&^quote|(backslash-ones)&^backslash)&highs == 0
-}
+func plain8(w uint64) bool { return shows(w)&highs == highs }
 
 // load is eight bytes.
 func load[T string | []byte](s T, i int) uint64 {
