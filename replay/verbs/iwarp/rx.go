@@ -160,11 +160,11 @@ func (x *receiver) took(n int, again bool, err error) bool {
 // read calls once, readOnce or fillOnce, until there was something to read.
 func (x *receiver) read(once func(fd uintptr) bool) error {
 	x.asking, x.failed = true, nil
-	err := x.c.s.raw.rc.Read(once)
+	err := x.ask(once)
 	if err == nil && x.again {
 		x.busy.Begin()
 		for err == nil && x.again && x.busy.Again() {
-			err = x.c.s.raw.rc.Read(once)
+			err = x.ask(once)
 		}
 		if x.asking = false; err == nil && x.again {
 			err = x.c.s.raw.rc.Read(once)
@@ -174,6 +174,15 @@ func (x *receiver) read(once func(fd uintptr) bool) error {
 	orderRead()
 	if err == nil {
 		err = x.err
+	}
+	return err
+}
+
+// ask calls once unless it would have to wait for a write.
+func (x *receiver) ask(once func(fd uintptr) bool) error {
+	asked, err := x.c.s.raw.ask(once)
+	if !asked {
+		x.n, x.again, x.err = 0, true, nil
 	}
 	return err
 }

@@ -2,6 +2,7 @@ package iwarp
 
 import (
 	"net"
+	"sync/atomic"
 	"syscall"
 	"unsafe"
 )
@@ -9,9 +10,27 @@ import (
 // rawSocket is a TCP socket with non-blocking reads and writes, which package net does
 // not have.
 type rawSocket struct {
-	rc  syscall.RawConn
-	out []syscall.Iovec
-	in  []syscall.Iovec
+	rc      syscall.RawConn
+	out     []syscall.Iovec
+	in      []syscall.Iovec
+	writing atomic.Bool
+	reading atomic.Bool
+}
+
+// A write and a read of the same socket need its lock in the kernel. Whoever has to wait for it sleeps, and to be woken can take ten times as long as
+// the other call. So nobody asks whether there is something to read during a write, and a write waits for a read that has nothing or little to copy.
+
+// patience is how often a write looks whether a read is over: for a few microseconds.
+const patience = 4000
+
+// ask calls once, a read that does not wait, unless there is a write. It reports whether it did.
+func (r *rawSocket) ask(once func(fd uintptr) bool) (asked bool, err error) {
+	r.reading.Store(true) // first: so one of two that begin at the same time sees the other
+	if asked = !r.writing.Load(); asked {
+		err = r.rc.Read(once)
+	}
+	r.reading.Store(false)
+	return asked, err
 }
 
 func newRawSocket(c net.Conn) *rawSocket {
@@ -45,7 +64,11 @@ func sameHost(local, remote net.Addr) bool {
 // accepts nothing.
 func (r *rawSocket) writev(fd uintptr, bufs [][]byte) (n int, again bool, err error) {
 	r.out = iovecs(r.out[:0], bufs)
+	r.writing.Store(true)
+	for i := 0; i < patience && r.reading.Load(); i++ {
+	}
 	n, again, err = transfer(syscall.SYS_WRITEV, fd, r.out)
+	r.writing.Store(false)
 	clear(r.out) // so that it keeps no memory alive
 	return n, again, err
 }
@@ -53,7 +76,9 @@ func (r *rawSocket) writev(fd uintptr, bufs [][]byte) (n int, again bool, err er
 // readv reads what is available. At the end of the stream n is 0 and again is false.
 func (r *rawSocket) readv(fd uintptr, bufs [][]byte) (n int, again bool, err error) {
 	r.in = iovecs(r.in[:0], bufs)
+	r.reading.Store(true)
 	n, again, err = transfer(syscall.SYS_READV, fd, r.in)
+	r.reading.Store(false)
 	clear(r.in)
 	return n, again, err
 }

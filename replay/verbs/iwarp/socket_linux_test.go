@@ -80,3 +80,68 @@ func sendBuffer(t *testing.T, rc syscall.RawConn) (size int) {
 	}
 	return size
 }
+
+// TestAsk: nobody asks during a write, and a write waits for whoever asks, but not for ever.
+func TestAsk(t *testing.T) {
+	a, b := net.Pipe()
+	_ = a.Close()
+	_ = b.Close()
+	if newRawSocket(a) != nil {
+		t.Error("a pipe is no socket")
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	c, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	peer, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer peer.Close()
+	r := newRawSocket(c)
+	calls := 0
+	once := func(uintptr) bool {
+		calls++
+		if !r.reading.Load() {
+			t.Error("a write would not see it")
+		}
+		return true
+	}
+	r.writing.Store(true)
+	if asked, err := r.ask(once); asked || err != nil || calls != 0 {
+		t.Errorf("during a write: asked %t, %v, %d calls", asked, err, calls)
+	}
+	r.writing.Store(false)
+	if asked, err := r.ask(once); !asked || err != nil || calls != 1 {
+		t.Errorf("asked %t, %v, %d calls", asked, err, calls)
+	}
+	if r.reading.Load() {
+		t.Error("it asks for ever")
+	}
+
+	r.reading.Store(true) // a long read
+	if err := r.rc.Write(func(fd uintptr) bool {
+		n, again, err := r.writev(fd, [][]byte{[]byte("some "), []byte("bytes")})
+		if n != 10 || again || err != nil {
+			t.Errorf("%d bytes, again %t, %v", n, again, err)
+		}
+		return true
+	}); err != nil {
+		t.Error(err)
+	}
+	r.reading.Store(false)
+	if r.writing.Load() {
+		t.Error("it writes for ever")
+	}
+
+	_ = c.Close()
+	if asked, err := r.ask(once); !asked || err == nil || r.reading.Load() {
+		t.Errorf("of a closed socket: asked %t, %v, still %t", asked, err, r.reading.Load())
+	}
+}

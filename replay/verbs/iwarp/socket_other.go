@@ -17,3 +17,5 @@ func newRawSocket(net.Conn) *rawSocket { return nil }
 
 func (r *rawSocket) writev(uintptr, [][]byte) (int, bool, error) { return 0, false, errNoRaw }
 func (r *rawSocket) readv(uintptr, [][]byte) (int, bool, error)  { return 0, false, errNoRaw }
+
+func (r *rawSocket) ask(func(uintptr) bool) (bool, error) { return true, errNoRaw }
