@@ -8,6 +8,20 @@ import (
 	"github.com/rpcrdma/toolkit/internal/rocetest"
 )
 
+// cutCall is a READ of whose call n bytes were captured.
+func cutCall(n int) func() *scene {
+	return func() *scene {
+		s := newScene()
+		s.connect()
+		s.small()
+		at := len(s.recs)
+		s.readData(3000, nil)
+		s.recs[at].Cut = n
+		s.small()
+		return s
+	}
+}
+
 // What cannot be judged gives no finding, and says why.
 func TestNotJudged(t *testing.T) {
 	play := func(rule string) func(*scene) {
@@ -68,26 +82,8 @@ func TestNotJudged(t *testing.T) {
 			s.small()
 			return s
 		}},
-		{"access-not-offered", Cut, func() *scene {
-			s := newScene()
-			s.connect()
-			s.small()
-			at := len(s.recs)
-			s.readData(3000, nil)
-			s.recs[at].Cut = 24 // of the call: its Write list is cut
-			s.small()
-			return s
-		}},
-		{"access-not-offered", Cut, func() *scene {
-			s := newScene()
-			s.connect()
-			s.small()
-			at := len(s.recs)
-			s.readData(3000, nil)
-			s.recs[at].Cut = 2 // less than an XID
-			s.small()
-			return s
-		}},
+		{"access-not-offered", Cut, cutCall(24)}, // within its Write list
+		{"access-not-offered", Cut, cutCall(2)},  // within its XID
 		{"chunk-bytes-missing", Ambiguous, func() *scene {
 			s := newScene()
 			s.connect()

@@ -47,6 +47,7 @@ Chunks:
   W70004/2   Write chunk of 70004 bytes in 2 segments of different lengths
   P4240      Reply chunk: room for a whole reply
   P4240:100  of the room that was offered, the reply used 100 bytes
+  W4K?       the capture cut the lists: there may be more, and larger ones
   tcp, udp   RPC without RDMA
 
 After the status:
@@ -400,15 +401,20 @@ func Chunks(b []byte, tx *transaction.Transaction) []byte {
 	case rdma.UDP:
 		return append(b, "udp"...)
 	}
-	if !tx.Call.Transport || tx.Call.Header.Plain() {
+	h := &tx.Call.Header
+	if !tx.Call.Transport || h.Plain() && !h.Cut {
 		return append(b, '-')
 	}
 	start := len(b)
-	var r *rpcrdma.Header
-	if tx.Reply.Seen() && tx.Reply.Transport && tx.Reply.Header.Type != rpcrdma.TypeError {
-		r = &tx.Reply.Header
+	var r *rpcrdma.Header // nil: what was used is not known
+	if q := &tx.Reply.Header; tx.Reply.Seen() && tx.Reply.Transport && q.Type != rpcrdma.TypeError && !q.Cut {
+		r = q
 	}
-	if b = appendChunks(b, &tx.Call.Header, r); len(b) == start {
+	b = appendChunks(b, h, r)
+	switch {
+	case h.Cut:
+		b = append(b, '?')
+	case len(b) == start:
 		b = append(b, '-')
 	}
 	return b

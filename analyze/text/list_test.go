@@ -31,6 +31,9 @@ func TestChunks(t *testing.T) {
 	}{
 		{want: "-"},
 		{want: "R4K", call: rpcrdma.Header{Reads: read(100, 4096)}},
+		{want: "R4K?", call: rpcrdma.Header{Cut: true, Reads: read(100, 4096)}},
+		{want: "?", call: rpcrdma.Header{Cut: true}},
+		{want: "W64K", call: rpcrdma.Header{Writes: []rpcrdma.WriteChunk{seg(65536)}}, reply: rpcrdma.Header{Cut: true}, replied: true},
 		{want: "R128Kx8", call: rpcrdma.Header{Reads: read(100, 131072, 131072, 131072, 131072, 131072, 131072, 131072, 131072)}},
 		{want: "R70001/2", call: rpcrdma.Header{Reads: read(100, 65536, 4465)}},
 		{want: "Z1K R4K", call: rpcrdma.Header{Reads: append(read(0, 1024), read(100, 4096)...)}},
