@@ -10,15 +10,15 @@ import (
 // rawSocket is a TCP socket with non-blocking reads and writes, which package net does
 // not have.
 type rawSocket struct {
-	rc      syscall.RawConn
-	out     []syscall.Iovec
-	in      []syscall.Iovec
+	rc  syscall.RawConn
+	out []syscall.Iovec
+	in  []syscall.Iovec
+
+	// A write and a read of the same socket need its lock in the kernel. Whoever has to wait for it sleeps, and to be woken can take ten times as
+	// long as the other call. So nobody asks whether there is something to read during a write, and a write waits for a short read.
 	writing atomic.Bool
 	reading atomic.Bool
 }
-
-// A write and a read of the same socket need its lock in the kernel. Whoever has to wait for it sleeps, and to be woken can take ten times as long as
-// the other call. So nobody asks whether there is something to read during a write, and a write waits for a read that has nothing or little to copy.
 
 // patience is how often a write looks whether a read is over: for a few microseconds.
 const patience = 4000
