@@ -144,7 +144,7 @@ func (c *conn) Err() error {
 func (c *conn) Poll(out []verbs.Completion) int {
 	n, recvs := c.completions.poll(out)
 	if recvs > 0 {
-		c.recvs.unpolled.Add(-int64(recvs))
+		c.recvs.polled.Add(uint64(recvs))
 	}
 	if n > recvs {
 		c.sends.unpolled.Add(-int64(n - recvs))

@@ -44,14 +44,16 @@ func (q *sendQueue) at(i uint64) *entry { return &q.ring[i&uint64(len(q.ring)-1)
 
 func (q *sendQueue) room() int { return q.depth - int(q.tail-q.head) - int(q.unpolled.Load()) }
 
-// recvQueue holds receives that have not been used yet.
+// recvQueue holds receives that have not been used yet. Only the reading goroutine takes them, without a lock: it reads
+// a slot after the tail that says it is filled, and Post fills it again after the count of Poll that says it is free.
 type recvQueue struct {
-	mu         sync.Mutex
-	ring       []verbs.RecvRequest
-	depth      int
-	head, tail uint64
-	closed     bool
-	unpolled   atomic.Int64
+	mu     sync.Mutex // of those who post
+	ring   []verbs.RecvRequest
+	depth  int
+	head   uint64 // of the reading goroutine
+	tail   atomic.Uint64
+	polled atomic.Uint64 // completions that Poll has taken
+	closed bool
 }
 
 func (q *recvQueue) init(depth int) {
@@ -63,35 +65,36 @@ func (q *recvQueue) init(depth int) {
 	q.ring = make([]verbs.RecvRequest, n)
 }
 
+func (q *recvQueue) at(i uint64) *verbs.RecvRequest { return &q.ring[i&uint64(len(q.ring)-1)] }
+
 func (q *recvQueue) post(wrs []verbs.RecvRequest) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed {
 		return verbs.ErrDisconnected
 	}
-	if q.depth-int(q.tail-q.head)-int(q.unpolled.Load()) < len(wrs) {
+	tail := q.tail.Load()
+	if q.depth-int(tail-q.polled.Load()) < len(wrs) {
 		return verbs.ErrQueueFull
 	}
 	for i := range wrs {
-		q.ring[q.tail&uint64(len(q.ring)-1)] = wrs[i]
-		q.tail++
+		*q.at(tail) = wrs[i]
+		tail++
 	}
+	q.tail.Store(tail)
 	return nil
 }
 
-// take removes the oldest receive, which counts as unpolled from here on.
+// take removes the oldest receive. Its place in the queue is free when Poll has taken its completion.
 func (q *recvQueue) take() (r verbs.RecvRequest, ok bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.head == q.tail {
+	if q.head == q.tail.Load() {
 		return r, false
 	}
-	slot := &q.ring[q.head&uint64(len(q.ring)-1)]
-	r = *slot
-	slot.Buffer = nil
+	slot := q.at(q.head)
 	q.head++
-	q.unpolled.Add(1)
-	return r, true
+	id, b := slot.ID, slot.Buffer
+	slot.Buffer = nil
+	return verbs.RecvRequest{ID: id, Buffer: b}, true
 }
 
 func (q *recvQueue) close() {
@@ -108,8 +111,8 @@ type completionQueue struct {
 	ring    []verbs.Completion
 	head    int
 	n       int
-	waiting int
 	closed  bool
+	waiting atomic.Bool // somebody sleeps until there are some; written under mu
 }
 
 func (q *completionQueue) init(depth int) {
@@ -117,9 +120,10 @@ func (q *completionQueue) init(depth int) {
 	q.ring = make([]verbs.Completion, depth)
 }
 
-func (q *completionQueue) push(c []verbs.Completion) {
+// push reports whether somebody has waited.
+func (q *completionQueue) push(c []verbs.Completion) (waking bool) {
 	if len(c) == 0 {
-		return
+		return false
 	}
 	q.mu.Lock()
 	for i := range c {
@@ -130,11 +134,13 @@ func (q *completionQueue) push(c []verbs.Completion) {
 		q.ring[at] = c[i]
 		q.n++
 	}
-	wake := q.waiting > 0
+	waking = q.waiting.Load()
+	q.waiting.Store(false)
 	q.mu.Unlock()
-	if wake {
+	if waking {
 		q.some.Broadcast()
 	}
+	return waking
 }
 
 func (q *completionQueue) close() {
@@ -166,9 +172,8 @@ func (q *completionQueue) wait() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for q.n == 0 && !q.closed {
-		q.waiting++
+		q.waiting.Store(true)
 		q.some.Wait()
-		q.waiting--
 	}
 	return q.n > 0
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"runtime"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -67,6 +69,7 @@ type receiver struct {
 	room     []byte // for fillOnce
 	asking   bool   // readOnce and fillOnce do not wait
 	again    bool   // there was nothing to read
+	drained  bool   // the last fill has read all there was
 	busy     busy.Wait
 	n        int
 	err      error
@@ -96,9 +99,12 @@ func (x *receiver) release() {
 func (x *receiver) run() *failure {
 	for {
 		f := x.parse()
-		x.deliver()
+		waking := x.deliver()
 		if f != nil {
 			return f
+		}
+		if waking && x.drained {
+			x.giveWay()
 		}
 		if f, ok := x.direct(); f != nil {
 			return f
@@ -107,6 +113,20 @@ func (x *receiver) run() *failure {
 		}
 		if err := x.fill(); err != nil {
 			return x.ended(err)
+		}
+	}
+}
+
+// turn is how long a user that has waited has the processor.
+const turn = 20 * time.Microsecond
+
+// giveWay lets the user who has been woken go first, until the user waits again. The peer most likely has nothing to say
+// before the answer, and to ask its socket meanwhile keeps a processor, and the lock of the socket, from those with work to do.
+func (x *receiver) giveWay() {
+	for begun := time.Now(); ; {
+		runtime.Gosched()
+		if x.c.completions.waiting.Load() || time.Since(begun) > turn {
+			return
 		}
 	}
 }
@@ -140,6 +160,7 @@ func (x *receiver) fill() error {
 		return err
 	}
 	x.w += x.n
+	x.drained = x.n < len(room)
 	return nil
 }
 
@@ -593,34 +614,44 @@ func (x *receiver) send(u iwarp.ULPDU) *failure {
 	}
 	x.sendMSN++
 	x.receiving, x.message = false, false
-	d := verbs.Completion{ID: x.recv.ID, Op: verbs.OpRecv, Length: uint32(x.recvOff), Invalidated: op.Invalidates()}
-	if d.Invalidated {
-		d.Handle = x.recvTag
+	d := x.completed(verbs.StatusSuccess)
+	d.Length = uint32(x.recvOff)
+	if op.Invalidates() {
+		d.Invalidated, d.Handle = true, x.recvTag
 	}
-	x.recv.Buffer = nil
-	x.done = append(x.done, d)
 	return nil
 }
 
-// deliver reports completed receives to the user.
-func (x *receiver) deliver() {
+// completed ends the receive under way. What it returns is filled in where it stands: to copy a struct that has just been
+// written field by field stalls the processor.
+func (x *receiver) completed(s verbs.Status) *verbs.Completion {
+	n := len(x.done)
+	x.done = slices.Grow(x.done, 1)[:n+1]
+	d := &x.done[n]
+	d.ID, d.Op, d.Status, d.Length, d.Invalidated, d.Handle = x.recv.ID, verbs.OpRecv, s, 0, false, 0
+	x.recv.Buffer = nil
+	return d
+}
+
+// deliver reports completed receives to the user, and whether the user has waited for them.
+func (x *receiver) deliver() (waking bool) {
 	if len(x.done) == 0 {
-		return
+		return false
 	}
 	now := time.Now()
 	for i := range x.done {
 		x.done[i].Time = now
 	}
-	x.c.completions.push(x.done)
+	waking = x.c.completions.push(x.done)
 	x.done = x.done[:0]
+	return waking
 }
 
 // flush completes the receive under way after the end of the stream.
 func (x *receiver) flush() {
 	if x.receiving {
 		x.receiving = false
-		x.done = append(x.done, verbs.Completion{ID: x.recv.ID, Op: verbs.OpRecv, Status: x.recvStatus})
-		x.recv.Buffer = nil
+		x.completed(x.recvStatus)
 	}
 	x.deliver()
 }

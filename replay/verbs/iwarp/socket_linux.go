@@ -67,7 +67,7 @@ func (r *rawSocket) writev(fd uintptr, bufs [][]byte) (n int, again bool, err er
 	r.writing.Store(true)
 	for i := 0; i < patience && r.reading.Load(); i++ {
 	}
-	n, again, err = transfer(syscall.SYS_WRITEV, fd, r.out)
+	n, again, err = transfer(syscall.SYS_WRITEV, syscall.SYS_SENDTO, fd, r.out)
 	r.writing.Store(false)
 	clear(r.out) // so that it keeps no memory alive
 	return n, again, err
@@ -77,7 +77,7 @@ func (r *rawSocket) writev(fd uintptr, bufs [][]byte) (n int, again bool, err er
 func (r *rawSocket) readv(fd uintptr, bufs [][]byte) (n int, again bool, err error) {
 	r.in = iovecs(r.in[:0], bufs)
 	r.reading.Store(true)
-	n, again, err = transfer(syscall.SYS_READV, fd, r.in)
+	n, again, err = transfer(syscall.SYS_READV, syscall.SYS_RECVFROM, fd, r.in)
 	r.reading.Store(false)
 	clear(r.in)
 	return n, again, err
@@ -95,12 +95,20 @@ func iovecs(v []syscall.Iovec, bufs [][]byte) []syscall.Iovec {
 	return v
 }
 
-func transfer(call, fd uintptr, v []syscall.Iovec) (n int, again bool, err error) {
+// transfer reads or writes once. A single slice, as all small messages are, goes by the calls that are cheapest for it, and
+// past the scheduler, which is told of calls that may take long. These do not wait, so they take no longer than a copy.
+func transfer(vector, single, fd uintptr, v []syscall.Iovec) (n int, again bool, err error) {
 	if len(v) == 0 {
 		return 0, false, nil
 	}
 	for {
-		r, _, e := syscall.Syscall(call, fd, uintptr(unsafe.Pointer(unsafe.SliceData(v))), uintptr(len(v)))
+		var r uintptr
+		var e syscall.Errno
+		if len(v) == 1 {
+			r, _, e = syscall.RawSyscall6(single, fd, uintptr(unsafe.Pointer(v[0].Base)), uintptr(v[0].Len), syscall.MSG_DONTWAIT|syscall.MSG_NOSIGNAL, 0, 0)
+		} else {
+			r, _, e = syscall.Syscall(vector, fd, uintptr(unsafe.Pointer(unsafe.SliceData(v))), uintptr(len(v)))
+		}
 		switch e {
 		case 0:
 			return int(r), false, nil

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"hash/crc32"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/rpcrdma/toolkit/decode/iwarp"
@@ -45,12 +46,16 @@ type message struct {
 	off, len int
 }
 
-// segment is one FPDU of a batch.
+// segment is one FPDU of a batch. What the message has, it has as it was when the segment was cut.
 type segment struct {
-	message      // as it was when the segment was cut
-	n       int  // payload bytes
-	last    bool // of its message
-	end     int  // where it ends in the batch
+	kind   kind
+	opcode iwarp.Opcode
+	last   bool // of its message
+	msn    uint32
+	stag   uint32
+	entry  uint64
+	off, n int // payload bytes
+	end    int // where it ends in the batch
 }
 
 // transmitter builds FPDUs in batches and writes them. Only the goroutine that has set
@@ -287,8 +292,12 @@ func (t *transmitter) plan() bool {
 			room = c.maxULPDU - iwarp.TaggedLen
 		}
 		n := min(m.len-m.off, room)
-		s := segment{message: *m, n: n, last: m.off+n == m.len}
-		t.segs = append(t.segs, s)
+		at := len(t.segs)
+		t.segs = slices.Grow(t.segs, 1)[:at+1]
+		s := &t.segs[at]
+		// Field by field: to copy a struct that has just been written so stalls the processor.
+		s.kind, s.opcode, s.entry, s.msn, s.stag, s.off = m.kind, m.opcode, m.entry, m.msn, m.stag, m.off
+		s.n, s.last, s.end = n, m.off+n == m.len, 0
 		m.off += n
 		m.active = !s.last
 		bytes += n
@@ -385,7 +394,8 @@ func (t *transmitter) nextRequest() bool {
 		if e.fence && c.reads.n > 0 {
 			return false
 		}
-		m := message{active: true, entry: q.next, len: e.length}
+		m := &t.msg
+		*m = message{entry: q.next, len: e.length}
 		switch e.op {
 		case verbs.OpSend, verbs.OpSendInvalidate:
 			m.kind, m.opcode, m.msn = kindSend, iwarp.OpSend, t.sendMSN
@@ -412,7 +422,7 @@ func (t *transmitter) nextRequest() bool {
 		}
 		q.next++
 		if !e.done {
-			t.msg = m
+			m.active = true
 			return true
 		}
 		c.retire()
