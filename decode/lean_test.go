@@ -246,7 +246,10 @@ func TestLean(t *testing.T) {
 	if len(files) < 5 {
 		t.Fatal(files)
 	}
-	for _, name := range files {
+	for i, name := range files {
+		if testing.Short() && i%4 != 0 {
+			continue
+		}
 		r, err := capture.Open([]string{name}, capture.Options{})
 		if err != nil {
 			t.Fatal(err)

@@ -41,7 +41,7 @@ func TestAccountant(t *testing.T) {
 					n /= 5
 				}
 				if testing.Short() {
-					n = min(n, f.N/60)
+					n = min(n, f.N/120)
 				}
 				opt := decode.Options{Memory: limit}
 				set(&opt)

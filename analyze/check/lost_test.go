@@ -148,7 +148,7 @@ func TestReorderedCapture(t *testing.T) {
 		}
 	}
 	rng := rand.New(rand.NewPCG(1, 2))
-	for range 400 {
+	for range 200 {
 		i, by := rng.IntN(len(all)), 1+rng.IntN(5)
 		moved := slices.Delete(slices.Clone(all), i, i+1)
 		none(fmt.Sprintf("packet %d by %d", i+1, by), slices.Insert(moved, min(i+by, len(moved)), all[i]))

@@ -127,7 +127,7 @@ func same(t *testing.T, packets []capture.Packet, how way, what string) {
 // TestUsual: whether ordinary packets and usual transactions are judged in one step, beside each other or by each rule, findings and
 // counts are the same, in captures as they are and changed at random.
 func TestUsual(t *testing.T) {
-	rounds := 30
+	rounds := 15
 	if testing.Short() {
 		rounds = 3
 	}

@@ -16,7 +16,7 @@ import (
 // groups the states are merged, saved and read, some of them several times, the report is the same, byte for byte.
 // Only the notes and what was captured at each tap say how many taps there are.
 func TestPartitions(t *testing.T) {
-	rounds := 1000
+	rounds := 400
 	if testing.Short() {
 		rounds = 50
 	}

@@ -113,7 +113,7 @@ func TestIndexSame(t *testing.T) {
 			file, idx := uncompressed(t, dir, name), filepath.Join(dir, "x.idx")
 			xids := xidsOf(t, file, rng)
 			if testing.Short() {
-				xids = xids[len(xids)/2:]
+				xids = xids[len(xids)*3/4:]
 			}
 			args := []string{"--limit-memory", "100M"} // with which batches are smaller
 			if rng.IntN(2) > 0 {

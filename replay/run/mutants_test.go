@@ -114,7 +114,10 @@ func sample(t testing.TB, name string) string {
 // the same with captured data.
 func TestUnspoilt(t *testing.T) {
 	files, _ := filepath.Glob("../../samples/*.pcap*")
-	for _, f := range files {
+	for i, f := range files {
+		if testing.Short() && i%3 != 0 {
+			continue
+		}
 		name, _, _ := strings.Cut(filepath.Base(f), ".pcap")
 		t.Run(name, func(t *testing.T) {
 			w := load(t, f, planner.Options{Payload: plan.Pattern})
