@@ -47,6 +47,7 @@ func main() {
 	flag.BoolVar(&o.consumers, "consumers", false, "measure what takes transactions, relative to rpcrdma-dump -q; no tshark")
 	flag.BoolVar(&o.compressed, "compressed", false, "measure reading compressed captures, relative to zstdcat or pigz -dc; no tshark")
 	flag.BoolVar(&o.instructions, "instructions", false, "count instructions a packet with valgrind, in two captures of the same workload; no tshark")
+	flag.BoolVar(&o.release, "release", false, "compile the Go programs with the profile of releases, as people install them")
 	flag.StringVar(&o.procs, "procs", "", "GOMAXPROCS of the Go programs (default: all)")
 	flag.Parse()
 	o.files = flag.Args()
@@ -73,6 +74,7 @@ type options struct {
 	consumers            bool
 	compressed           bool
 	instructions         bool
+	release              bool
 	files                []string
 }
 
@@ -178,7 +180,11 @@ func prepare(ctx context.Context, o *options, dir string) ([]*program, error) {
 	}
 	build := func(pkg string) (string, error) {
 		out := filepath.Join(dir, filepath.Base(pkg))
-		cmd := exec.CommandContext(ctx, "go", "build", "-o", out, pkg)
+		args := []string{"build", "-o", out, pkg}
+		if o.release {
+			args = []string{"build", "-pgo=release/rpcrdma.pgo", "-o", out, pkg}
+		}
+		cmd := exec.CommandContext(ctx, "go", args...)
 		cmd.Dir = strings.TrimSpace(string(root))
 		cmd.Stderr = os.Stderr
 		return out, cmd.Run()
