@@ -218,7 +218,7 @@ func (m *memory) write(handle uint32, va uint64, b []byte) bool {
 	if p == nil {
 		return false
 	}
-	copy(p, b)
+	place(p, b)
 	return true
 }
 

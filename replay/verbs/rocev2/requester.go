@@ -577,7 +577,7 @@ func (c *Conn) onReadResponse(pkt *roce.Packet) {
 		return
 	}
 	data := pkt.Payload
-	gather(w.local, off, n, func(p []byte) { data = data[copy(p, data):] })
+	gather(w.local, off, n, func(p []byte) { data = data[place(p, data):] })
 	// The response acknowledges what was sent before the Read.
 	c.acked(w.psn)
 	chunkEnds := (w.acked+1)%c.readChunk == 0 || w.acked+1 == w.packets
