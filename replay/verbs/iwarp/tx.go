@@ -297,7 +297,7 @@ func (t *transmitter) plan() bool {
 		s := &t.segs[at]
 		// Field by field: to copy a struct that has just been written so stalls the processor.
 		s.kind, s.opcode, s.entry, s.msn, s.stag, s.off = m.kind, m.opcode, m.entry, m.msn, m.stag, m.off
-		s.n, s.last, s.end = n, m.off+n == m.len, 0
+		s.n, s.last = n, m.off+n == m.len
 		m.off += n
 		m.active = !s.last
 		bytes += n
