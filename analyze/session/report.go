@@ -310,7 +310,7 @@ func (r *Recorder) notes(rep *Report) {
 			rep.Notes = append(rep.Notes, fmt.Sprintf(format, n))
 		}
 	}
-	note(r.hidden, "%d COMPOUNDs could not be decoded: what session they belong to is not known")
+	note(r.hidden, "COMPOUNDs that could not be decoded: %d; what session they belong to is not known")
 	note(r.lost.Sessions, "%d times a session was beyond the limit of sessions")
 	note(r.lost.Clients, "%d calls came from clients beyond the limit of clients")
 	note(r.lost.Connections, "%d times a connection was beyond the limit of connections of a session or client")
