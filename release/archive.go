@@ -54,7 +54,7 @@ func (b *build) archive(p platform) error {
 		}
 		return write(b.result("%s_%s.zip", p.os, p.arch), &content)
 	}
-	z, err := gzip.NewWriterLevel(&content, gzip.BestCompression)
+	z, err := gzip.NewWriterLevel(&content, gzip.DefaultCompression) // the best takes three times as long, for 0.7 % less
 	if err != nil {
 		return err
 	}

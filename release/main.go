@@ -18,12 +18,14 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // packageName names the packages, archives and images.
@@ -130,14 +132,18 @@ func run(root, out, which string) error {
 
 // platform makes all files of a platform.
 func (b *build) platform(p platform) error {
-	steps := []func(platform) error{b.compile, b.archive, b.sbom}
+	if err := b.compile(p); err != nil {
+		return err
+	}
+	steps := []func(platform) error{b.archive, b.sbom}
 	if p.os == "linux" {
 		steps = append(steps, b.packages, b.image)
 	}
-	for _, step := range steps {
-		if err := step(p); err != nil {
-			return err
-		}
+	failed := make([]error, len(steps))
+	var all sync.WaitGroup // each compresses the same programs
+	for i, step := range steps {
+		all.Go(func() { failed[i] = step(p) })
 	}
-	return nil
+	all.Wait()
+	return errors.Join(failed...)
 }
