@@ -64,9 +64,9 @@ const (
 	// Batches under way at once: enough for a helper to consume for a while, or to sleep and be woken, before the
 	// tracker has none left. With one processor more of them would only fill its cache.
 	jobsAlone  = 2
-	jobsBeside = 8
+	jobsBeside = 16
 	// memoryPerJob is how much Options.Memory has to be for each batch, which it does not count.
-	memoryPerJob = 1 << 20
+	memoryPerJob = 2 << 20
 	// fewBatches is how many batches under way are so few that the tracking goroutine will soon wait for the next one: it
 	// is read first then, and who dissects is seen later.
 	fewBatches = 2
