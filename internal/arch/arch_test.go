@@ -229,7 +229,7 @@ var rules = []rule{
 	{packages: "replay/verbs/tap", own: []string{"capture", "replay/verbs"}},
 	{packages: "replay/verbs/verbstest", own: []string{"replay/verbs"}, foreign: []string{"golang.org/x/sys"}},
 	{packages: "replay/verbs/auto", own: []string{"replay/verbs", "replay/verbs/iwarp", "replay/verbs/rdma", "replay/verbs/rocev2"}},
-	{packages: "replay/verbs/iwarp", own: append([]string{"decode/iwarp"}, provider...), tests: []string{"decode/..."}},
+	{packages: "replay/verbs/iwarp", own: append([]string{"decode/iwarp"}, provider...), foreign: []string{"golang.org/x/sys"}, tests: []string{"decode/..."}},
 	{packages: "replay/verbs/rocev2", own: append([]string{"decode/ibcm", "decode/roce", "internal/crc"}, provider...), foreign: []string{"golang.org/x/sys"}, tests: []string{"decode/..."}},
 	{packages: "replay/verbs/rdma", own: append([]string{"replay/internal/arena"}, provider...), cgo: true},
 	{packages: "replay/verbs/...", own: provider},

@@ -622,8 +622,8 @@ func (x *receiver) send(u iwarp.ULPDU) *failure {
 	return nil
 }
 
-// completed ends the receive under way. What it returns is filled in where it stands: to copy a struct that has just been
-// written field by field stalls the processor.
+// completed ends the receive under way. Its completion is filled in where it stands: copying a whole struct right after its
+// fields were written stalls the processor.
 func (x *receiver) completed(s verbs.Status) *verbs.Completion {
 	n := len(x.done)
 	x.done = slices.Grow(x.done, 1)[:n+1]

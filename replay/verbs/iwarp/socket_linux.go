@@ -5,6 +5,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
 // rawSocket is a TCP socket with non-blocking reads and writes, which package net does
@@ -67,7 +69,7 @@ func (r *rawSocket) writev(fd uintptr, bufs [][]byte) (n int, again bool, err er
 	r.writing.Store(true)
 	for i := 0; i < patience && r.reading.Load(); i++ {
 	}
-	n, again, err = transfer(syscall.SYS_WRITEV, syscall.SYS_SENDTO, fd, r.out)
+	n, again, err = transfer(unix.SYS_WRITEV, unix.SYS_SENDTO, fd, r.out)
 	r.writing.Store(false)
 	clear(r.out) // so that it keeps no memory alive
 	return n, again, err
@@ -77,7 +79,7 @@ func (r *rawSocket) writev(fd uintptr, bufs [][]byte) (n int, again bool, err er
 func (r *rawSocket) readv(fd uintptr, bufs [][]byte) (n int, again bool, err error) {
 	r.in = iovecs(r.in[:0], bufs)
 	r.reading.Store(true)
-	n, again, err = transfer(syscall.SYS_READV, syscall.SYS_RECVFROM, fd, r.in)
+	n, again, err = transfer(unix.SYS_READV, unix.SYS_RECVFROM, fd, r.in)
 	r.reading.Store(false)
 	clear(r.in)
 	return n, again, err
@@ -95,8 +97,8 @@ func iovecs(v []syscall.Iovec, bufs [][]byte) []syscall.Iovec {
 	return v
 }
 
-// transfer reads or writes once. A single slice, as all small messages are, goes by the calls that are cheapest for it, and
-// past the scheduler, which is told of calls that may take long. These do not wait, so they take no longer than a copy.
+// transfer reads or writes once. One slice, as small messages are, takes recvfrom or sendto, which are cheaper than readv and
+// writev, and Go's scheduler is not told of the call: it does not wait, so it takes no longer than a copy.
 func transfer(vector, single, fd uintptr, v []syscall.Iovec) (n int, again bool, err error) {
 	if len(v) == 0 {
 		return 0, false, nil

@@ -46,7 +46,7 @@ type message struct {
 	off, len int
 }
 
-// segment is one FPDU of a batch. What the message has, it has as it was when the segment was cut.
+// segment is one FPDU of a batch, with what its message had when the segment was cut.
 type segment struct {
 	kind   kind
 	opcode iwarp.Opcode
@@ -295,7 +295,7 @@ func (t *transmitter) plan() bool {
 		at := len(t.segs)
 		t.segs = slices.Grow(t.segs, 1)[:at+1]
 		s := &t.segs[at]
-		// Field by field: to copy a struct that has just been written so stalls the processor.
+		// Field by field: copying a whole struct right after its fields were written stalls the processor.
 		s.kind, s.opcode, s.entry, s.msn, s.stag, s.off = m.kind, m.opcode, m.entry, m.msn, m.stag, m.off
 		s.n, s.last = n, m.off+n == m.len
 		m.off += n

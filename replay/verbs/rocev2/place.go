@@ -1,7 +1,7 @@
 package rocev2
 
-// placed is how many bytes are copied at once. Payloads lie in datagrams at odd places, and for more than 2 KiB the runtime uses an
-// instruction that is slower then, on processors of Intel.
+// placed is how many bytes are copied at once. Payloads lie at odd places in their datagrams, and an Intel processor then takes longer
+// for 2 KiB or more in one piece (docs/design/0124-whoever-is-woken-goes-first.md).
 const placed = 1 << 10
 
 // place copies a payload to where it belongs, and returns how many bytes it has copied.
