@@ -145,3 +145,32 @@ func TestAsk(t *testing.T) {
 		t.Errorf("of a closed socket: asked %t, %v, still %t", asked, err, r.reading.Load())
 	}
 }
+
+// BenchmarkEmpty asks a socket that has nothing: for one piece of memory, and for two, which takes readv.
+func BenchmarkEmpty(b *testing.B) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer l.Close()
+	c, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer c.Close()
+	r := newRawSocket(c)
+	for name, bufs := range map[string][][]byte{"one": {make([]byte, rxBuffer)}, "two": {make([]byte, rxBuffer), make([]byte, 1)}} {
+		b.Run(name, func(b *testing.B) {
+			if err := r.rc.Read(func(fd uintptr) bool {
+				for b.Loop() {
+					if _, again, err := r.readv(fd, bufs); !again || err != nil {
+						b.Fatal(again, err)
+					}
+				}
+				return true
+			}); err != nil {
+				b.Fatal(err)
+			}
+		})
+	}
+}
