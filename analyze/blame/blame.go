@@ -49,7 +49,7 @@ func (b *Blame) other(tx *transaction.Transaction, c *rdma.Connection, took time
 	var p transaction.Phases
 	if ordinary {
 		p.Server, p.Total = took, took
-	} else if !tx.SetPhases(&p) || p.Total < 0 {
+	} else if !tx.SetPhases(&p) || !p.Divided() {
 		return
 	}
 	if b.Recorder.Quiet(c, start) {

@@ -135,7 +135,7 @@ func (a *apart) called(v *rpc.View) {
 		return
 	}
 	o.calls.Add(tx.Backward, tx.XID)
-	if p, ok := tx.Phases(); ok {
+	if p, ok := tx.Phases(); ok && p.Divided() {
 		o.near.Add(int64(p.Server))
 	}
 }

@@ -267,7 +267,7 @@ func (w *Writer) slice(v *rpc.View, pid, tid int, start, end int64) {
 // other within its slice.
 func (w *Writer) phases(tx *transaction.Transaction, pid, tid int) {
 	p, ok := tx.Phases()
-	if !ok || p.Total < 0 {
+	if !ok || !p.Divided() {
 		return
 	}
 	at := tx.Call.First.Time

@@ -54,7 +54,7 @@ func (r *Recorder) Transaction(tx *transaction.Transaction) {
 		return
 	}
 	k.calls.Add(tx.Backward, tx.XID)
-	if p, ok := tx.Phases(); ok {
+	if p, ok := tx.Phases(); ok && p.Divided() {
 		k.near.Add(int64(p.Server))
 	}
 }

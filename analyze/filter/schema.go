@@ -291,7 +291,7 @@ func sys(s *sink, v *rpc.View) *oncrpc.Sys {
 func phase(ph transaction.Phase, desc string) []field {
 	return latencyField(ph.String(), desc, func(s *sink, v *rpc.View) {
 		if p, ok := v.Tx.Phases(); ok {
-			if d := p.Of(ph); d >= 0 || ph != transaction.PhaseAck {
+			if d := p.Of(ph); d >= 0 {
 				s.duration(d)
 			}
 		}

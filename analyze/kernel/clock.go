@@ -88,7 +88,7 @@ func (p *pairing) readClocks() {
 			k.atLeast(w.callLast - q.decode)
 		}
 		// Some kernels post the RDMA Writes of a result before this event.
-		if q.done && !w.pushed {
+		if q.done && !w.pushed && w.divided {
 			k.atMost(w.response - q.end)
 		}
 	}

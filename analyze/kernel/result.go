@@ -227,7 +227,7 @@ func (p *pairing) server(r *Result) {
 			n.Unfinished++
 			continue
 		}
-		if q.wire < 0 || !p.wires[q.wire].whole {
+		if q.wire < 0 || !p.wires[q.wire].divided {
 			continue
 		}
 		w := &p.wires[q.wire]

@@ -15,15 +15,16 @@ type wire struct {
 	client, server uint16
 	overRDMA       bool
 	whole          bool // call and reply were captured
+	divided        bool // and the parts of the time between them are known
 	failed         bool
 	pushed         bool // the response began with an RDMA Write
 
 	first, callLast int64 // of the call
-	pulled          int64 // end of call_transfer and argument_pull
-	response        int64 // first packet of the response
+	pulled          int64 // end of call_transfer and argument_pull, if divided
+	response        int64 // first packet of the response, likewise
 	last            int64 // of the reply
-	serverPhase     int64
-	total           int64 // phases
+	serverPhase     int64 // likewise
+	total           int64
 
 	callBytes, replyBytes uint64
 	again                 int32 // packets seen again
@@ -73,11 +74,13 @@ func (j *Join) Add(v *rpc.View) {
 	fabric := tx.Connection.Fabric
 	w.overRDMA = fabric != rdma.TCP && fabric != rdma.UDP
 	if p, ok := tx.Phases(); ok {
-		w.whole = true
+		w.whole, w.divided, w.total = true, p.Divided(), int64(p.Total)
 		w.pushed = tx.Times.FirstPush.Seen()
-		w.pulled = w.first + int64(p.CallTransfer+p.ArgumentPull)
-		w.response = w.pulled + int64(p.Server)
-		w.serverPhase, w.total = int64(p.Server), int64(p.Total)
+		if w.divided {
+			w.pulled = w.first + int64(p.CallTransfer+p.ArgumentPull)
+			w.response = w.pulled + int64(p.Server)
+			w.serverPhase = int64(p.Server)
+		}
 	}
 	j.wires = append(j.wires, w)
 }

@@ -23,7 +23,7 @@ func phaseName(p transaction.Phase) string {
 
 // Timeline determines the phase of each packet of a transaction.
 type Timeline struct {
-	// Known is false if the call or the reply is missing: there are no phases then.
+	// Known is false if there are no phases: the call or the reply is missing, or the time is not divided.
 	Known bool
 	// Durations of the five phases. The duration of After is the time to the acknowledgement of the reply,
 	// negative if none was seen.
@@ -42,12 +42,16 @@ func (t *Timeline) Reset(tx *transaction.Transaction) {
 	if !ok {
 		return
 	}
+	t.Total = p.Total
+	if !p.Divided() {
+		return
+	}
 	t.Known = true
 	t.Durations = [phases]time.Duration{After: p.Ack}
 	for ph := range transaction.Parts() {
 		t.Durations[ph] = p.Of(ph)
 	}
-	t.PullWait, t.Total = p.PullWait, p.Total
+	t.PullWait = p.PullWait
 	end := tx.Reply.Last.Number
 	call := min(tx.Call.Last.Number, end)
 	pull := call

@@ -66,10 +66,15 @@ func phaseColor(p transaction.Phase) string {
 }
 
 func missing(tx *transaction.Transaction) string {
-	if !tx.Call.Seen() {
+	switch {
+	case !tx.Call.Seen():
 		return "the call was not captured"
+	case !tx.Reply.Seen():
+		return "there is no reply"
+	case tx.Call.Header.Cut:
+		return "the chunk lists of the call were cut"
 	}
-	return "there is no reply"
+	return "the reply is older than the call"
 }
 
 // summary is the transaction's line of the listing, with totals.

@@ -15,9 +15,12 @@ type Counts struct {
 	NoReply    uint64 `json:"no_reply"`
 	NoCall     uint64 `json:"no_call"`
 	// OddClock counts transactions whose reply came before their call; no times are computed for them.
-	OddClock uint64            `json:"odd_clock"`
-	Errors   uint64            `json:"errors"`
-	Statuses map[string]uint64 `json:"errors_by_status"`
+	OddClock uint64 `json:"odd_clock"`
+	// Undivided counts transactions whose time cannot be divided into phases (transaction.Phases.Divided), UndividedTime is their latency.
+	Undivided     uint64            `json:"undivided"`
+	UndividedTime uint64            `json:"undivided_ns"`
+	Errors        uint64            `json:"errors"`
+	Statuses      map[string]uint64 `json:"errors_by_status"`
 
 	CallBytes   uint64 `json:"call_bytes"`  // of RPC messages
 	ReplyBytes  uint64 `json:"reply_bytes"` //
@@ -70,7 +73,7 @@ func (c *Counts) fail(s string) string {
 // counters are all counts, without those of statuses. Merging and saving use them.
 func (c *Counts) counters() []*uint64 {
 	return []*uint64{
-		&c.Count, &c.Backward, &c.Complete, &c.Incomplete, &c.NoReply, &c.NoCall, &c.OddClock, &c.Errors,
+		&c.Count, &c.Backward, &c.Complete, &c.Incomplete, &c.NoReply, &c.NoCall, &c.OddClock, &c.Undivided, &c.UndividedTime, &c.Errors,
 		&c.CallBytes, &c.ReplyBytes, &c.ReadBytes, &c.WriteBytes, &c.Retransmits,
 	}
 }

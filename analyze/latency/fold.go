@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/rpcrdma/toolkit/analyze/text"
 )
 
 // terms are the options that determine what a report has. States with different ones cannot be merged.
@@ -302,6 +304,10 @@ func (rep *Report) note(f *fold) {
 	}
 	if n := rep.All.OddClock; n > 0 {
 		add("%d transactions have a reply from before their call: the clock of the capture went backwards", n)
+	}
+	if n := rep.All.Undivided; n > 0 {
+		add("the chunk lists of %s were cut by the capture: %s of latency cannot be divided into phases",
+			text.Plural(n, "call"), text.Duration(nil, time.Duration(min(rep.All.UndividedTime, math.MaxInt64))))
 	}
 	if f.overflow {
 		add("some sums do not fit into 64 bits: they are the largest numbers that do")

@@ -56,17 +56,20 @@ type lost struct {
 
 // blame adds what a transaction was lost to.
 func (g *group) blame(tx *transaction.Transaction, p *transaction.Phases) {
-	if tx.Blame == nil {
+	if tx.Blame == nil && (p.Divided() || max(tx.Credits, tx.Slots) == 0) {
 		return
 	}
 	if g.lost == nil {
 		g.lost = new(lost)
 	}
 	l := g.lost
+	l.credit.add(tx.Credits) // these come before the phases
+	l.slot.add(tx.Slots)
+	if tx.Blame == nil {
+		return
+	}
 	l.n++
 	l.time += int64(p.Total)
-	l.credit.add(tx.Credits)
-	l.slot.add(tx.Slots)
 	if tx.Blame.Quiet {
 		l.quiet(p)
 		return

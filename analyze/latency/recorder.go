@@ -199,6 +199,10 @@ func (r *Recorder) add(v *rpc.View) int {
 		return g.index
 	}
 	g.time(&p, &r.mem)
+	if !p.Divided() {
+		g.Undivided++
+		g.UndividedTime += uint64(p.Total)
+	}
 	g.blame(tx, &p)
 	if s != nil {
 		r.series.took(int64(p.Total))

@@ -14,7 +14,7 @@ import (
 // SectionKind is the kind of a report's section in a saved state, SectionVersion the version of its encoding.
 const (
 	SectionKind    = "report"
-	SectionVersion = 1
+	SectionVersion = 2
 )
 
 // sections describes the sections of reports.

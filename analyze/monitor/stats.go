@@ -92,7 +92,7 @@ func (s *stats) add(v *rpc.View, client string, now int64) {
 		s.cur.time += total
 		s.heat[band(total)]++
 		for ph := range transaction.Parts() {
-			d := int64(p.Of(ph))
+			d := max(int64(p.Of(ph)), 0) // unknown: not Divided
 			x.phases[ph] += d
 			s.phases[ph] += d
 		}

@@ -288,13 +288,17 @@ func chunks(b []byte, tx *transaction.Transaction) []byte {
 }
 
 func latency(b []byte, p *transaction.Phases) []byte {
-	b = dur(b, `,"latency_ns":{"call_transfer":`, p.CallTransfer)
-	b = dur(b, `,"argument_pull":`, p.ArgumentPull)
-	b = dur(b, `,"pull_wait":`, p.PullWait)
-	b = dur(b, `,"server":`, p.Server)
-	b = dur(b, `,"result_push":`, p.ResultPush)
-	b = dur(b, `,"reply_transfer":`, p.ReplyTransfer)
-	b = dur(b, `,"total":`, p.Total)
+	if p.Divided() {
+		b = dur(b, `,"latency_ns":{"call_transfer":`, p.CallTransfer)
+		b = dur(b, `,"argument_pull":`, p.ArgumentPull)
+		b = dur(b, `,"pull_wait":`, p.PullWait)
+		b = dur(b, `,"server":`, p.Server)
+		b = dur(b, `,"result_push":`, p.ResultPush)
+		b = dur(b, `,"reply_transfer":`, p.ReplyTransfer)
+		b = dur(b, `,"total":`, p.Total)
+	} else {
+		b = dur(b, `,"latency_ns":{"total":`, p.Total)
+	}
 	if p.Ack >= 0 {
 		b = dur(b, `,"ack":`, p.Ack)
 	}

@@ -299,11 +299,8 @@ func (c *ranges) add(s *rpcrdma.Segment) {
 	c.offset.Add(int64(s.Offset))
 }
 
-// server and whole are the places of two phases among the columns of the latency.
-const (
-	server = 3
-	whole  = 6
-)
+// server is the place of a phase among the columns of the latency.
+const server = 3
 
 func (e *encoder) latency(tx *transaction.Transaction) {
 	c, p := &e.rows.latency, &e.phases
@@ -313,7 +310,18 @@ func (e *encoder) latency(tx *transaction.Transaction) {
 		frame(e.callFrame, tx.Call.Last)
 		frame(e.replyFrame, tx.Reply.Last)
 		c.null()
+		e.rows.total.null()
 		e.ack(-1)
+		return
+	}
+	if !p.Divided() {
+		e.own(bunchSeen)
+		e.own(bunchPhases)
+		frame(e.callFrame, tx.Call.Last)
+		frame(e.replyFrame, tx.Reply.Last)
+		c.null()
+		e.rows.total.add(int64(p.Total))
+		e.ack(p.Ack)
 		return
 	}
 	e.callFrame.Add(int64(tx.Call.Last.Number))
@@ -327,7 +335,7 @@ func (e *encoder) latency(tx *transaction.Transaction) {
 		c.list[5].Add(int64(p.ReplyTransfer))
 	}
 	c.list[server].Add(int64(p.Server))
-	c.list[whole].Add(int64(p.Total))
+	e.rows.total.Add(int64(p.Total))
 	e.ack(p.Ack)
 }
 

@@ -87,7 +87,7 @@ type Segment struct {
 }
 
 // Latency holds the phases in nanoseconds. All are null unless call and reply
-// were captured.
+// were captured, and all but Total and Ack if the time is not divided (transaction.Phases.Divided).
 type Latency struct {
 	CallTransfer  *int64 `parquet:"call_transfer,optional"`
 	ArgumentPull  *int64 `parquet:"argument_pull,optional"`

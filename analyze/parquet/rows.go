@@ -29,7 +29,7 @@ type rows struct {
 	writeBytes, callBytes, replyBytes, again *column.Ints
 	invalidated                              optionalInt
 	latency                                  group
-	ack                                      optionalInt
+	total, ack                               optionalInt
 	lost                                     group
 	creditWait, slotWait                     *column.Ints
 	state                                    *column.Texts
@@ -89,7 +89,8 @@ func newRows(to io.Writer, opt column.Options) (*column.File, *rows) {
 		replyReads: chunks("reply_read_chunks"), rdmaReads: ints("rdma_reads"), readBytes: ints("rdma_read_bytes"),
 		rdmaWrites: ints("rdma_writes"), writeBytes: ints("rdma_write_bytes"), callBytes: ints("call_bytes"), replyBytes: ints("reply_bytes"),
 		again: ints("retransmits"), invalidated: maybeInt("invalidated_handle"),
-		latency: members("latency_ns", "call_transfer", "argument_pull", "pull_wait", "server", "result_push", "reply_transfer", "total"),
+		latency: members("latency_ns", "call_transfer", "argument_pull", "pull_wait", "server", "result_push", "reply_transfer"),
+		total:   maybeInt("latency_ns.total"),
 		ack:     maybeInt("latency_ns.ack"),
 		lost:    members("lost_ns", "receiver_not_ready", "recovery", "congestion", "read_slot", "unknown", "total"),
 

@@ -87,7 +87,7 @@ const (
 	bunchTransfers                 // RDMA operations: none
 	bunchInvalidated               // null
 	bunchUnusual                   // what bad luck and RPCSEC_GSS are told by: nothing of it
-	bunchSeen                      // that both messages were seen, and in that order: they were
+	bunchSeen                      // that both messages were seen, in that order, and what their time divides into: they were, and it is known
 	bunchPhases                    // all but those of calm transactions: 0
 	bunchLost                      // nothing
 	bunchAcked                     // whether the reply was acknowledged: as before
@@ -179,9 +179,10 @@ func (e *encoder) repeat(g bunch, n int) {
 		c.callFrame.Values(n)
 		c.replyFrame.Values(n)
 		c.latency.Values(n)
+		c.total.Values(n)
 	case bunchPhases:
 		for i, x := range c.latency.list {
-			if i != server && i != whole {
+			if i != server {
 				zero(x)
 			}
 		}
@@ -217,7 +218,7 @@ func (e *encoder) usual(v *rpc.View) bool {
 	c.callBytes.Add(int64(call.Bytes))
 	c.replyBytes.Add(int64(reply.Bytes))
 	c.latency.list[server].Add(int64(took))
-	c.latency.list[whole].Add(int64(took))
+	c.total.Add(int64(took))
 	return true
 }
 

@@ -173,6 +173,47 @@ func (t *Tree) timeline(b []byte, tx *transaction.Transaction) []byte {
 		return b
 	}
 	b = t.heading(b, "Timeline:\n")
+	if p.Divided() {
+		b = t.parts(b, tx, &p)
+	}
+	b = t.phase(b, "total", p.Total)
+	b = frames(b, tx.Call.First, tx.Reply.Last)
+	if !p.Divided() {
+		b = append(b, ": "...)
+		b = append(b, undivided...)
+	}
+	b = append(b, '\n')
+	if x := tx.Blame; x != nil {
+		for c := rdma.CauseRest + 1; int(c) < rdma.NumCauses; c++ {
+			if d := x.Of(c); d > 0 {
+				b = t.phase(b, "of it", d)
+				b = append(b, "lost to "...)
+				b = append(b, strings.ReplaceAll(c.String(), "_", " ")...)
+				b = append(b, '\n')
+			}
+		}
+	}
+	if tx.Credits > 0 {
+		b = t.phase(b, "before", tx.Credits)
+		b = append(b, "all credits in use, until a reply freed the one of this call\n"...)
+	}
+	if tx.Slots > 0 {
+		b = t.phase(b, "before", tx.Slots)
+		b = append(b, "all slots of the session in use, until a reply freed one for this call\n"...)
+	}
+	if p.Ack >= 0 {
+		b = t.phase(b, transaction.PhaseAck.String(), p.Ack)
+		b = frames(b, rdma.Ref{}, tx.Times.Ack)
+		b = append(b, " acknowledges the reply\n"...)
+	}
+	return b
+}
+
+// undivided says why the phases of a transaction are not known.
+const undivided = "the chunk lists of the call were cut, so the phases are not known"
+
+// parts writes the phases that sum to the total.
+func (t *Tree) parts(b []byte, tx *transaction.Transaction, p *transaction.Phases) []byte {
 	b = t.phase(b, transaction.PhaseCall.String(), p.CallTransfer)
 	b = frames(b, tx.Call.First, tx.Call.Last)
 	b = append(b, '\n')
@@ -203,32 +244,6 @@ func (t *Tree) timeline(b []byte, tx *transaction.Transaction) []byte {
 	b = t.phase(b, transaction.PhaseReply.String(), p.ReplyTransfer)
 	b = frames(b, tx.Reply.First, tx.Reply.Last)
 	b = append(b, '\n')
-	b = t.phase(b, "total", p.Total)
-	b = frames(b, tx.Call.First, tx.Reply.Last)
-	b = append(b, '\n')
-	if x := tx.Blame; x != nil {
-		for c := rdma.CauseRest + 1; int(c) < rdma.NumCauses; c++ {
-			if d := x.Of(c); d > 0 {
-				b = t.phase(b, "of it", d)
-				b = append(b, "lost to "...)
-				b = append(b, strings.ReplaceAll(c.String(), "_", " ")...)
-				b = append(b, '\n')
-			}
-		}
-	}
-	if tx.Credits > 0 {
-		b = t.phase(b, "before", tx.Credits)
-		b = append(b, "all credits in use, until a reply freed the one of this call\n"...)
-	}
-	if tx.Slots > 0 {
-		b = t.phase(b, "before", tx.Slots)
-		b = append(b, "all slots of the session in use, until a reply freed one for this call\n"...)
-	}
-	if p.Ack >= 0 {
-		b = t.phase(b, transaction.PhaseAck.String(), p.Ack)
-		b = frames(b, rdma.Ref{}, tx.Times.Ack)
-		b = append(b, " acknowledges the reply\n"...)
-	}
 	return b
 }
 

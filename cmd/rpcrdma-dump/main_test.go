@@ -36,6 +36,7 @@ func TestScripts(t *testing.T) {
 			"code":   exitCodeIs,
 			"wrap":   clitest.Wrap,
 			"within": clitest.Within,
+			"snap":   clitest.Snap,
 		},
 		RequireExplicitExec: true,
 	})

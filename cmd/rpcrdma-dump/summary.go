@@ -308,7 +308,7 @@ func (s *summary) print(w io.Writer, d *decode.Decoder) {
 		text string
 	}{
 		{o.OtherSends, "Sends without RPC"},
-		{o.OrphanOps, "RDMA operations that no call asked for"},
+		{o.OrphanOps, "RDMA operations that match no captured chunk"},
 		{o.Duplicates, "repeated replies"},
 		{o.Dones, "RDMA_DONE messages"},
 		{o.Evicted, "calls given up for lack of memory"},

@@ -85,7 +85,7 @@ var metricList = []metric{
 	mMessageBytes:     {name: "rpcrdma_message_bytes_total", help: "Bytes of RPC messages, what travels in chunks included; direction is call or reply.", labels: []string{"operation", "direction"}, kind: prometheus.CounterValue},
 	mRDMABytes:        {name: "rpcrdma_rdma_bytes_total", help: "Payload moved by RDMA for chunks; kind is read or write.", labels: []string{"operation", "kind"}, kind: prometheus.CounterValue},
 	mLatency:          {name: "rpcrdma_latency_seconds", help: "Time from the first packet of the call to the last packet of the reply.", labels: []string{"operation"}},
-	mPhases:           {name: "rpcrdma_phase_seconds_total", help: "Time that transactions spent in each phase of their latency.", labels: []string{"operation", "phase"}, kind: prometheus.CounterValue},
+	mPhases:           {name: "rpcrdma_phase_seconds_total", help: "Time that transactions spent in each phase of their latency; unknown: their chunk lists were cut.", labels: []string{"operation", "phase"}, kind: prometheus.CounterValue},
 	mInFlight:         {name: "rpcrdma_in_flight_calls", help: "Calls without a reply.", kind: prometheus.GaugeValue},
 	mStuck:            {name: "rpcrdma_stuck_calls", help: "Calls without a reply and without any packet for longer than --stuck.", kind: prometheus.GaugeValue},
 	mOldest:           {name: "rpcrdma_oldest_call_age_seconds", help: "Age of the oldest call without a reply; 0 without any.", kind: prometheus.GaugeValue},
@@ -159,6 +159,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		for p := range transaction.Parts() {
 			put(mPhases, float64(g.phases[p])/1e9, op, p.String())
 		}
+		put(mPhases, float64(g.undivided)/1e9, op, "unknown")
 		buckets := make(map[float64]uint64, len(latencyBuckets))
 		sum := uint64(0)
 		for i, le := range latencyBuckets {
@@ -256,6 +257,7 @@ type operationTotals struct {
 	timed                       uint64
 	sum                         int64
 	phases                      [transaction.NumParts]int64
+	undivided                   uint64
 	buckets                     []uint64 // as latencyBuckets; what is above is left out
 }
 
@@ -290,6 +292,7 @@ func byOperation(groups []*latency.Group) []*operationTotals {
 		for p := range transaction.Parts() {
 			x.phases[p] += g.Phase(p).Sum
 		}
+		x.undivided += g.UndividedTime
 		for v, n := range g.Latency.Buckets() {
 			i := sort.Search(len(latencyBuckets), func(i int) bool { return latencyBuckets[i]*1e9 >= float64(v) })
 			if i < len(latencyBuckets) {

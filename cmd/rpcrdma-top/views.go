@@ -2,10 +2,12 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/rpcrdma/toolkit/analyze/latency"
 	"github.com/rpcrdma/toolkit/analyze/monitor"
 	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/decode/rdma"
@@ -30,9 +32,27 @@ const (
 var viewNames = [views]string{"Overview", "Transactions", "Connections", "Files", "Clients", "Latency", "Fabric", "Sessions"}
 
 // partTones has the tone of each of transaction.Parts.
-var partTones = [...]tone{part0, part1, part2, part3, part4}
+var partTones = [...]tone{part0, part1, part2, part3, part4, undivided: dim}
 
-const partLetters = "cpswr"
+// undivided is the place of time behind those of the phases: of transactions whose phases are not known.
+const undivided = transaction.NumParts
+
+const partLetters = "cpswr?"
+
+// phaseSums are the times of the phases of a group, and what is undivided.
+func phaseSums(x *latency.Group) []int64 {
+	parts := make([]int64, undivided+1)
+	for p := range transaction.Parts() {
+		parts[p] = x.Phase(p).Sum
+	}
+	parts[undivided] = int64(min(x.UndividedTime, math.MaxInt64))
+	return parts
+}
+
+// phaseTimes is phaseSums for an interval with latencies of so much time.
+func phaseTimes(parts *[transaction.NumParts]int64, time int64) []int64 {
+	return append(parts[:], max(time-sum(parts[:]), 0))
+}
 
 // stack draws the shares of the phases as one bar. Without colors it consists of their letters, which work
 // everywhere.
@@ -98,7 +118,7 @@ func (d *drawing) operationsTable(s *monitor.Snapshot, totals bool) *table {
 		var ops, bytes float64
 		var p50, p99, most int64
 		var errors uint64
-		parts := o.Parts[:]
+		parts := phaseTimes(&o.Parts, o.Time)
 		total := uint64(0)
 		if o.Total != nil {
 			total = o.Total.Count
@@ -112,10 +132,7 @@ func (d *drawing) operationsTable(s *monitor.Snapshot, totals bool) *table {
 				ops, bytes = float64(x.Count)/seconds, float64(x.CallBytes+x.ReplyBytes)/seconds
 			}
 			p50, p99, most, errors = x.Latency.P50, x.Latency.P99, x.Latency.Max, x.Errors
-			parts = make([]int64, transaction.NumParts)
-			for p := range transaction.Parts() {
-				parts[p] = x.Phase(p).Sum
-			}
+			parts = phaseSums(x)
 		} else {
 			ops, bytes = s.Rate(o.Now.Count), s.Rate(o.Now.Bytes)
 			p50, p99, most, errors = o.Now.P50, o.Now.P99, o.Max, o.Errors
@@ -291,13 +308,11 @@ func headMalformed(s *monitor.Snapshot) []span {
 
 // headPhases is a bar with the shares of the phases, and its legend.
 func (d *drawing) headPhases(s *monitor.Snapshot, width int, totals bool) []span {
-	parts := s.Now.Parts
+	parts := phaseTimes(&s.Now.Parts, s.Now.Time)
 	if x := s.Total; totals && x != nil {
-		for p := range transaction.Parts() {
-			parts[p] = x.Phase(p).Sum
-		}
+		parts = phaseSums(x)
 	}
-	all := sum(parts[:])
+	all := sum(parts)
 	var legend []span
 	room := 0
 	for p := range transaction.Parts() {
@@ -314,8 +329,13 @@ func (d *drawing) headPhases(s *monitor.Snapshot, width int, totals bool) []span
 		}
 		legend = append(legend, piece...)
 	}
+	if n := parts[undivided]; n > 0 {
+		piece := "  ? " + strconv.FormatFloat(100*float64(n)/float64(all), 'f', 0, 64) + "%"
+		room += len(piece)
+		legend = append(legend, span{piece, dim})
+	}
 	line := []span{{"phases     ", dim}}
-	line = append(line, d.stack(parts[:], max(width-11-room, 4))...)
+	line = append(line, d.stack(parts, max(width-11-room, 4))...)
 	return append(line, legend...)
 }
 

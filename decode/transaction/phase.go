@@ -63,8 +63,8 @@ func (p *Phases) Parts() [NumParts]time.Duration {
 	return [NumParts]time.Duration{p.CallTransfer, p.ArgumentPull, p.Server, p.ResultPush, p.ReplyTransfer}
 }
 
-// Of is how long a phase took. PhaseAck is negative if no acknowledgement was
-// seen.
+// Of is how long a phase took. It is negative if that is not known: PhaseAck if no acknowledgement was
+// seen, all others unless Divided.
 func (p *Phases) Of(ph Phase) time.Duration {
 	switch ph {
 	case PhaseCall:

@@ -30,6 +30,18 @@ func TestPhases(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", c.name, p, c.want)
 		}
 	}
+	// Without its chunk lists, nobody knows what a transaction has waited for.
+	tx := Transaction{Call: Message{First: rdma.Ref{Number: 1, Time: 100}, Last: rdma.Ref{Number: 1, Time: 100}}}
+	tx.Reply.First = rdma.Ref{Number: 2, Time: 190}
+	tx.Reply.Last, tx.Times.Ack = tx.Reply.First, rdma.Ref{Number: 3, Time: 200}
+	tx.Call.Header.Cut = true
+	if p, ok := tx.Phases(); !ok || !p.Divided() || p.Server != 90 {
+		t.Errorf("a call over TCP, which has no header: %+v", p)
+	}
+	tx.Call.Transport = true
+	if p, ok := tx.Phases(); !ok || p.Divided() || p != (Phases{-1, -1, -1, -1, -1, 90, -1, 10}) {
+		t.Errorf("with its header cut: %+v", p)
+	}
 	// A reply stamped before its call has no phases.
 	for _, c := range [][2]int64{{100, 40}, {5e18, -5e18}} {
 		var tx Transaction

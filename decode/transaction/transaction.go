@@ -109,9 +109,9 @@ type Timeline struct {
 	Ack       rdma.Ref // first packet that acknowledges the reply
 }
 
-// Phases are the parts of a transaction's latency. The five sum to Total. Where
-// the clock went backwards, Total is negative, and all of it is Server's; a Total
-// that no Duration can hold is the longest one, likewise.
+// Phases are the parts of a transaction's latency. The five sum to Total if it is Divided; if
+// not, they and PullWait are negative. A Total that no Duration can hold is the longest one, and all
+// of it is Server's.
 type Phases struct {
 	CallTransfer  time.Duration
 	ArgumentPull  time.Duration
@@ -125,6 +125,10 @@ type Phases struct {
 	// was not seen.
 	Ack time.Duration
 }
+
+// Divided reports whether the parts of the Total are known. If the capture ends within the transport header of the call, they are not: its
+// chunk lists say which RDMA Reads and Writes were for the transaction (RFC 8166, section 3.4).
+func (p *Phases) Divided() bool { return p.ArgumentPull >= 0 }
 
 // Transaction is one RPC. It and all that it points to are valid until the
 // consumer returns; then its memory is used for another one.
@@ -273,6 +277,10 @@ func (t *Transaction) SetPhases(p *Phases) (ok bool) {
 		return false
 	}
 	p.Total, p.Ack = rdma.Between(start, end), t.Acked()
+	if t.Call.Transport && t.Call.Header.Cut {
+		p.CallTransfer, p.ArgumentPull, p.PullWait, p.Server, p.ResultPush, p.ReplyTransfer = -1, -1, -1, -1, -1, -1
+		return true
+	}
 	if p.Total == math.MaxInt64 {
 		p.Server = p.Total // the clock is wrong by centuries; nothing finer can be said
 		return true

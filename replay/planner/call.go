@@ -235,7 +235,7 @@ func (c *call) add() {
 	}
 	if c.end >= 0 {
 		o.Latency = c.end - c.start
-		if p, ok := tx.Phases(); ok {
+		if p, ok := tx.Phases(); ok && p.Divided() {
 			o.Service = int64(p.Server)
 		}
 		c.conn.add(o.ID, c.end)

@@ -3,6 +3,7 @@ package results
 import (
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -136,6 +137,10 @@ func (p *reportPrinter) shares() {
 		header = append(header, strings.ToUpper(ph.Short()))
 	}
 	header = append(header, "WAIT")
+	undivided := p.rep.All.Undivided > 0
+	if undivided {
+		header = append(header, "?")
+	}
 	lost := p.lostColumns()
 	for _, c := range lost {
 		header = append(header, strings.ToUpper(c.Short()))
@@ -150,12 +155,19 @@ func (p *reportPrinter) shares() {
 			cells = append(cells, Percent(g.Phase(ph).Share))
 		}
 		cells = append(cells, Percent(g.Phase(transaction.PhaseWait).Share))
+		if undivided {
+			cells = append(cells, Percent(float64(g.UndividedTime)/float64(g.Latency.Sum)))
+		}
 		for _, c := range lost {
 			cells = append(cells, Percent(float64(g.Lost.To(c).Time)/float64(g.Latency.Sum)))
 		}
 		return append(cells, bar(g, 20))
 	}))
-	p.printf("\n%s\n", "bar: c call, p pull, s server, w push, r reply; wait is a part of pull")
+	legend := "bar: c call, p pull, s server, w push, r reply; wait is a part of pull"
+	if undivided {
+		legend += "; ? not known: chunk lists were cut"
+	}
+	p.printf("\n%s\n", legend)
 	if len(lost) > 0 {
 		p.printf("%s\n", lostLegend)
 	}
@@ -184,8 +196,14 @@ func (p *reportPrinter) lostColumns() (list []rdma.Cause) {
 func (p *reportPrinter) lost() {
 	l := p.rep.All.Lost
 	if !l.Some() {
+		if l != nil && l.Transactions > 0 {
+			p.printf("nothing was lost to recovery, receivers that were not ready, congestion or the depth of Reads")
+			if p.rep.All.Undivided > 0 {
+				p.printf(" by the %s whose phases are known", text.Plural(l.Transactions, "transaction"))
+			}
+			p.printf("\n")
+		}
 		if l != nil {
-			p.printf("nothing was lost to recovery, receivers that were not ready, congestion or the depth of Reads\n")
 			p.waits(l)
 		}
 		return
@@ -228,14 +246,16 @@ func (p *reportPrinter) waits(l *latency.Lost) {
 
 // bar draws the shares of the phases of a group as letters.
 func bar(g *latency.Group, width int) string {
-	var parts [transaction.NumParts]int64
+	var parts [len(barLetters)]int64
 	for ph := range transaction.Parts() {
 		parts[ph] = g.Phase(ph).Sum
 	}
+	parts[transaction.NumParts] = int64(min(g.UndividedTime, math.MaxInt64))
 	return waterfall(parts[:], g.Latency.Sum, width)
 }
 
-const barLetters = "cpswr"
+// barLetters are those of transaction.Parts, and that of time that is not divided.
+const barLetters = "cpswr?"
 
 // waterfall draws durations one after the other on a line.
 func waterfall(parts []int64, total int64, width int) string {

@@ -26,6 +26,24 @@ func Wrap(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[3]), out.Bytes(), 0o644))
 }
 
+// Snap is a command for scripts that cuts the packets of a capture, as a short
+// snapshot length does: snap BYTES FROM TO.
+func Snap(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: snap BYTES FROM TO")
+	}
+	n, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	var out bytes.Buffer
+	w := capture.NewWriter(&out, capture.WriterOptions{})
+	for _, p := range load(ts, args[1]) {
+		p.Data = p.Data[:min(n, len(p.Data))]
+		ts.Check(w.Write(&p))
+	}
+	ts.Check(w.Flush())
+	ts.Check(os.WriteFile(ts.MkAbs(args[2]), out.Bytes(), 0o644))
+}
+
 // Within is a command for scripts that demands that captures hold packets of
 // another one, in its order, with its times and all their bytes: within WHOLE
 // PART...

@@ -107,7 +107,7 @@ func blame(tx *transaction.Transaction) string {
 	if tx.Blame == nil {
 		return ""
 	}
-	if !ok {
+	if !ok || !p.Divided() {
 		return "time was lost, and there are no phases"
 	}
 	for ph := range transaction.Parts() {
@@ -125,9 +125,18 @@ func blame(tx *transaction.Transaction) string {
 	return ""
 }
 
+// undivided: so are phases if the chunk lists of the call were cut, and only then. All but the total and the acknowledgement are negative.
+func undivided(p *transaction.Phases, cut bool) string {
+	want := transaction.Phases{CallTransfer: -1, ArgumentPull: -1, PullWait: -1, Server: -1, ResultPush: -1, ReplyTransfer: -1, Total: p.Total, Ack: p.Ack}
+	if !cut || *p != want || p.Total < 0 || p.Ack < -1 {
+		return fmt.Sprintf("header cut is %v: phases %+v", cut, *p)
+	}
+	return ""
+}
+
 // phases: they are there if call and reply are and the reply is not stamped before
 // the call (or with it, if it came first); the five parts sum to the total, and none
-// is negative.
+// is negative, unless the chunk lists of the call were cut: then all are.
 func phases(tx *transaction.Transaction) string {
 	p, ok := tx.Phases()
 	both := tx.Call.Seen() && tx.Reply.Seen()
@@ -140,6 +149,9 @@ func phases(tx *transaction.Transaction) string {
 	}
 	if !ok {
 		return ""
+	}
+	if cut := tx.Call.Transport && tx.Call.Header.Cut; cut || !p.Divided() {
+		return undivided(&p, cut)
 	}
 	if p.CallTransfer+p.ArgumentPull+p.Server+p.ResultPush+p.ReplyTransfer != p.Total {
 		return fmt.Sprintf("phases do not add up: %+v", p)

@@ -169,7 +169,7 @@ func (r *Recording) Add(tx *transaction.Transaction) {
 		r.counts.Full++
 		return
 	}
-	if p, ok := tx.Phases(); ok {
+	if p, ok := tx.Phases(); ok && p.Divided() {
 		rec.service = p.Server
 	}
 	for degree, key := range keys {
