@@ -88,7 +88,7 @@ func (k *Kind) calls(v *rpc.View) bool {
 // of is Of for a COMPOUND with these operations.
 func (k *Kinds) of(v *rpc.View, list []rpc.Step) *Kind {
 	minor, ok := v.MinorVersion()
-	if !ok || v.Procedure == nil {
+	if !ok || v.Procedure == nil || v.MoreOperations() {
 		return nil
 	}
 	if len(list) == 0 || len(list) > longest {

@@ -80,6 +80,9 @@ func (j *Join) sum(v *rpc.View, name uint16) {
 			b = append(b, ops[i].Name...)
 			b = append(b, ' ')
 		}
+		if v.MoreOperations() {
+			b = append(b, '?') // so that they are not taken for a procedure of the client
+		}
 	} else {
 		k.named = tx.Version != 4 || tx.Procedure == 0
 		b = append(b, v.ProcedureName()...)

@@ -55,8 +55,26 @@ func (v *View) Numbers() []uint32 {
 	return v.usual.outline.args.Numbers
 }
 
+// MoreOperations reports whether a COMPOUND has operations that Operations does not list: the message that would name them is cut, or
+// malformed, before them.
+func (v *View) MoreOperations() bool {
+	if v.usual != nil || !v.compound {
+		return false
+	}
+	v.Operations()
+	return v.opsMore
+}
+
+// more is MoreOperations for a COMPOUND of which so many operations are known.
+func more(args, res *nfs4.Operations, known int) bool {
+	if args == nil || args.Incomplete && args.Count == 0 { // only the reply says how many there are
+		args = res
+	}
+	return args != nil && args.Incomplete && uint64(args.Count) > uint64(known)
+}
+
 func (v *View) listOperations() {
-	v.opsDone = true
+	v.opsDone, v.opsMore = true, false
 	v.ops = v.ops[:0]
 	if !v.compound {
 		return
@@ -91,6 +109,7 @@ func (v *View) listOperations() {
 	if args != nil && args.Incomplete && args.FailedOp != 0 && args.FailedAt >= n {
 		v.ops = append(v.ops, Operation{Step: Step{Number: args.FailedOp, Name: opName(args.FailedOp, callback)}})
 	}
+	v.opsMore = more(args, res, len(v.ops))
 }
 
 // compounds returns the two arrays of operations; either may be nil.

@@ -3,6 +3,7 @@ package rpc_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
@@ -356,5 +357,82 @@ func TestRestored(t *testing.T) {
 		m.addCall(nfs4.OP_GETFH, xdr.Void{})
 		m.reply = xdr.AppendUint32(xdr.AppendUint32(m.reply, uint32(nfs4.OP_GETFH)), uint32(nfs4.NFS4ERR_STALE))
 		m.replys++
+	}
+}
+
+// TestCutCompounds cuts COMPOUNDs anywhere. What they are grouped by is then what it would be without the cut, or says that it may be
+// something else.
+func TestCutCompounds(t *testing.T) {
+	m := maker{Rand: rand.New(rand.NewPCG(3, 4))}
+	whole, cut := rpc.View{Names: &rpc.Names{}}, rpc.View{Names: &rpc.Names{}}
+	sure, unsure := 0, 0
+	for range 5000 {
+		tx := m.make()
+		tx.Reply = transaction.Message{}
+		whole.SetAll(tx)
+		want, count := whole.OperationGroup(), len(whole.Steps())
+		if whole.MoreOperations() {
+			t.Fatalf("%v: there are no more", whole.Steps())
+		}
+		tx.Call.Payload = tx.Call.Payload[:m.counted+4+m.IntN(len(m.call)-m.counted-3)]
+		cut.SetAll(tx)
+		got := cut.OperationGroup()
+		if more := len(cut.Steps()) < count; more != cut.MoreOperations() {
+			t.Fatalf("%v of %v: more is %v", cut.Steps(), whole.Steps(), cut.MoreOperations())
+		}
+		listed := string(cut.AppendOperation(nil))
+		if len(cut.Steps()) > 0 && cut.MoreOperations() != strings.HasSuffix(listed, "+?") {
+			t.Fatalf("%v of %v are listed as %s", cut.Steps(), whole.Steps(), listed)
+		}
+		switch name, open := strings.CutSuffix(got, "+?"); {
+		case open && cut.MoreOperations() && name != want:
+			unsure++
+		case open && cut.MoreOperations() || len(cut.Steps()) == 0:
+		case got == want:
+			sure++
+		default:
+			t.Fatalf("%v are grouped as %s, %v as %s", cut.Steps(), got, whole.Steps(), want)
+		}
+	}
+	if sure < 1000 || unsure < 200 {
+		t.Errorf("%d are certain, %d would have another name", sure, unsure)
+	}
+}
+
+// TestCutBoth: what the call lacks, the reply may have.
+func TestCutBoth(t *testing.T) {
+	var m maker
+	for _, x := range []struct {
+		name        string
+		call, reply int // bytes of the operations; below zero: not captured
+		group       string
+	}{
+		{"all", 100, 100, "CLOSE"},
+		{"the reply has the rest", 8, 100, "CLOSE"},
+		{"neither has it", 8, 8, "GETATTR+?"},
+		{"no operation", 0, 0, "COMPOUND"},
+		{"the call is there, the reply is not", 100, -1, "CLOSE"},
+		{"half of each", 8, 20, "GETATTR+?"},
+	} {
+		m.begin()
+		for _, op := range []nfs4.NfsOpnum4{nfs4.OP_GETATTR, nfs4.OP_CLOSE} {
+			m.addCall(op, body(new(nfs4.CompoundArgs), op))
+			m.addReply(op, body(new(nfs4.CompoundRes), op), nfs4.NFS4_OK)
+		}
+		tx := m.end(nfs4.NFS4_OK)
+		tx.Call.Payload = m.call[:min(m.counted+4+x.call, len(m.call))]
+		if x.reply < 0 {
+			tx.Reply = transaction.Message{}
+		} else {
+			tx.Reply.Payload = m.reply[:min(m.answered+4+x.reply, len(m.reply))]
+		}
+		var v rpc.View
+		v.SetAll(tx)
+		if got := v.OperationGroup(); got != x.group {
+			t.Errorf("%s: %s, want %s", x.name, got, x.group)
+		}
+		if n := testing.AllocsPerRun(10, func() { v.OperationGroup() }); n > 0 {
+			t.Errorf("%s: %v allocations", x.name, n)
+		}
 	}
 }

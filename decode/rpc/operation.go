@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"strconv"
+	"sync"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 )
@@ -21,7 +22,7 @@ const (
 // joined by "+": "OPEN", "LOOKUP+GETATTR". Operations that only select file
 // handles are left out; so are GETATTR and ACCESS beside an operation that
 // counts for more than LOOKUP. An operation that failed is always named. "*3"
-// stands for an operation three times in a row.
+// stands for an operation three times in a row, and "+?" at the end for MoreOperations.
 func (v *View) AppendOperation(b []byte) []byte {
 	all := v.Steps()
 	if len(all) == 0 {
@@ -30,8 +31,15 @@ func (v *View) AppendOperation(b []byte) []byte {
 	if v.usual != nil && v.brief.good == len(all) {
 		return append(b, v.brief.shape.listing...)
 	}
-	return appendSteps(b, all, isCallback(v))
+	b = appendSteps(b, all, isCallback(v))
+	if v.MoreOperations() {
+		b = append(b, andMore...)
+	}
+	return b
 }
+
+// andMore is behind the name of a COMPOUND that has MoreOperations.
+const andMore = "+?"
 
 // appendSteps is AppendOperation for a COMPOUND that has operations.
 func appendSteps(b []byte, all []Step, callback bool) []byte {
@@ -78,7 +86,8 @@ func leastWeight(all []Step, callback bool) (weight, int) {
 
 // OperationGroup is the name that reports, metrics and rpcrdma-top group a
 // transaction by: the procedure, or the one operation that counts for most among
-// those that AppendOperation names. It does not allocate.
+// those that AppendOperation names. If that is not what a COMPOUND is there for, and there are MoreOperations, which may be, the name ends
+// with "+?". It does not allocate.
 func (v *View) OperationGroup() string {
 	if v.usual != nil && v.compound {
 		return v.brief.Operation
@@ -95,8 +104,33 @@ func (v *View) OperationGroup() string {
 			best, top = &all[i], w
 		}
 	}
+	if top < heavy && v.MoreOperations() {
+		return uncertain(best.Name)
+	}
 	return best.Name
 }
+
+// uncertain is the name of an operation with andMore.
+func uncertain(name string) string {
+	if s, ok := uncertainNames()[name]; ok {
+		return s
+	}
+	return name + andMore
+}
+
+// uncertainNames are those of all operations that are not heavy.
+var uncertainNames = sync.OnceValue(func() map[string]string {
+	names := make(map[string]string)
+	for n := range uint32(nfs4.OP_REMOVEXATTR) + 1 {
+		for _, callback := range [...]bool{false, true} {
+			if weighNumber(n, callback) < heavy {
+				name := opName(n, callback)
+				names[name] = name + andMore
+			}
+		}
+	}
+	return names
+})
 
 func isCallback(v *View) bool {
 	if m := v.usual; m != nil && m.compound {

@@ -64,6 +64,7 @@ type View struct {
 	ops      []Operation
 	steps    []Step
 	opsDone  bool
+	opsMore  bool // see MoreOperations
 	fileDone bool
 }
 
