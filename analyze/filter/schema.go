@@ -648,7 +648,7 @@ var schemaFields = sync.OnceValue(func() []field {
 		}},
 		field{name: "file", kinds: kString, desc: "path, else name, else handle of the file", cost: costView + 1, emit: func(s *sink, v *rpc.View) {
 			f := v.File()
-			if f == nil {
+			if f == nil || f.Unnamed {
 				return
 			}
 			switch s.buf = v.AppendPath(s.buf[:0]); {

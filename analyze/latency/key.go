@@ -162,10 +162,10 @@ func clip(b []byte) []byte {
 	return append(b[:max(len(b)-1, 0)], "…"...)
 }
 
-// AppendFile appends the path of a transaction's file, or its short handle; "-" if there is none.
+// AppendFile appends the path of a transaction's file, or its short handle; "-" if there is none, or its name was cut off.
 func AppendFile(b []byte, v *rpc.View) []byte {
 	f := v.File()
-	if f == nil {
+	if f == nil || f.Unnamed {
 		return append(b, '-')
 	}
 	start := len(b)

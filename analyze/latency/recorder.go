@@ -431,7 +431,7 @@ func (r *Recorder) newGroup(v *rpc.View) *group {
 	g := &group{index: len(r.order), key: string(r.key), inline: make([]Inline, len(r.opt.Inline)), filePart: -1}
 	for i, k := range r.opt.By {
 		g.labels = append(g.labels, label(k, v))
-		if f := v.File(); k == ByFile && f != nil && f.Handle != nil && len(f.Handle) <= maxLabel && len(v.AppendPath(nil)) == 0 {
+		if f := v.File(); k == ByFile && f != nil && f.Handle != nil && !f.Unnamed && len(f.Handle) <= maxLabel && len(v.AppendPath(nil)) == 0 {
 			g.handle, g.filePart = append([]byte(nil), f.Handle...), i
 		}
 	}

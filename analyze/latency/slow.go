@@ -112,7 +112,7 @@ func fileOf(v *rpc.View, f *rpc.File) []byte {
 	switch path := v.Path(); {
 	case path != "":
 		return []byte(path)
-	case f.Handle != nil:
+	case f.Handle != nil && !f.Unnamed:
 		return text.Handle(nil, f.Handle)
 	}
 	return []byte("-")

@@ -392,7 +392,7 @@ func (e *encoder) file(v *rpc.View) {
 		f = &noFile
 	}
 	p := v.Names.Place(f.Handle)
-	if p == nil || f.Handle == nil || f.To != nil || f.HasRange || f.HasMoved || f.Stable != "" || f.EOF {
+	if p == nil || f.Handle == nil || f.Unnamed || f.To != nil || f.HasRange || f.HasMoved || f.Stable != "" || f.EOF {
 		e.flushBare()
 		if f.Handle == nil {
 			c.handle.null()
@@ -423,7 +423,7 @@ type placed struct {
 // fileAt appends the handle, the name and the path of a file. That it has a handle has been said.
 func (e *encoder) fileAt(v *rpc.View, f *rpc.File, p *rpc.Place) {
 	c := &e.rows.file
-	if p == nil || f.Handle == nil {
+	if p == nil || f.Handle == nil || f.Unnamed {
 		if f.Handle != nil {
 			e.size += 2 * len(f.Handle)
 			c.handle.AddBytes(f.Handle)

@@ -333,7 +333,11 @@ func subject(b []byte, path *[]byte, v *rpc.View, limit int) ([]byte, int) {
 	// The range comes first, since the name gets the remaining room.
 	text := appendRange((*path)[:0], f)
 	extent := len(text)
-	b = v.AppendPath(b)
+	if f.Unnamed && v.Names != nil {
+		b = v.Names.AppendPath(b, f.Handle)
+	} else {
+		b = v.AppendPath(b)
+	}
 	width := len(b) - start
 	switch {
 	case width > 0:
@@ -344,6 +348,10 @@ func subject(b []byte, path *[]byte, v *rpc.View, limit int) ([]byte, int) {
 	case f.Handle != nil:
 		b = Handle(b, f.Handle)
 		width = len(b) - start
+	}
+	if f.Unnamed {
+		b = append(b, "/?"...)
+		width += 2
 	}
 	*path = text
 	if f.To != nil {

@@ -98,7 +98,7 @@ func (t *Tree) connection(b []byte, v *rpc.View) []byte {
 		if f.Handle != nil {
 			b = append(b, ' ')
 			b = Handle(b, f.Handle)
-			if f.Name != nil {
+			if f.Name != nil || f.Unnamed {
 				b = append(b, " (directory)"...)
 			}
 		}

@@ -52,6 +52,9 @@ const (
 	maxLine = lineRoom + 128
 )
 
+// hasPlace reports whether a transaction is about a file that has a rpc.Place.
+func hasPlace(f *rpc.File) bool { return f != nil && f.Handle != nil && !f.Unnamed }
+
 // usual appends the line of a usual transaction as any does; false for all others. Usual is a call without marks, listed with
 // the time of day and without colors, about a file that needs no escapes.
 func (s *Lister) usual(b []byte, v *rpc.View) ([]byte, bool) {
@@ -63,7 +66,7 @@ func (s *Lister) usual(b []byte, v *rpc.View) ([]byte, bool) {
 	from, to := tx.Call.First.Time, tx.Reply.Last.Time
 	latency, size, ok := short(uint64(to - from))
 	f := v.File()
-	if to < from || !ok || f == nil || f.Handle == nil {
+	if to < from || !ok || !hasPlace(f) {
 		return b, false
 	}
 	where := v.Names.Place(f.Handle)

@@ -1,6 +1,7 @@
 package rpc_test
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -361,11 +362,11 @@ func TestRestored(t *testing.T) {
 }
 
 // TestCutCompounds cuts COMPOUNDs anywhere. What they are grouped by is then what it would be without the cut, or says that it may be
-// something else.
+// something else. If all operations are known, so is the file, or it is known that its name is missing.
 func TestCutCompounds(t *testing.T) {
 	m := maker{Rand: rand.New(rand.NewPCG(3, 4))}
 	whole, cut := rpc.View{Names: &rpc.Names{}}, rpc.View{Names: &rpc.Names{}}
-	sure, unsure := 0, 0
+	sure, unsure, unnamed := 0, 0, 0
 	for range 5000 {
 		tx := m.make()
 		tx.Reply = transaction.Message{}
@@ -379,6 +380,15 @@ func TestCutCompounds(t *testing.T) {
 		got := cut.OperationGroup()
 		if more := len(cut.Steps()) < count; more != cut.MoreOperations() {
 			t.Fatalf("%v of %v: more is %v", cut.Steps(), whole.Steps(), cut.MoreOperations())
+		}
+		attribute := count > 0 && nfs4.NfsOpnum4(whole.Steps()[count-1].Number) >= nfs4.OP_GETXATTR // whose name is then that of the File
+		if a, b := whole.File(), cut.File(); !cut.MoreOperations() && count > 0 && !attribute && a != nil && b != nil {
+			switch {
+			case b.Unnamed && b.Name == nil && string(cut.AppendPath(nil)) == "":
+				unnamed++
+			case b.Unnamed || !bytes.Equal(a.Name, b.Name) || b.Handle != nil && !bytes.Equal(a.Handle, b.Handle):
+				t.Fatalf("%v: file %+v, uncut %+v", whole.Steps(), b, a)
+			}
 		}
 		listed := string(cut.AppendOperation(nil))
 		if len(cut.Steps()) > 0 && cut.MoreOperations() != strings.HasSuffix(listed, "+?") {
@@ -394,8 +404,8 @@ func TestCutCompounds(t *testing.T) {
 			t.Fatalf("%v are grouped as %s, %v as %s", cut.Steps(), got, whole.Steps(), want)
 		}
 	}
-	if sure < 1000 || unsure < 200 {
-		t.Errorf("%d are certain, %d would have another name", sure, unsure)
+	if sure < 1000 || unsure < 200 || unnamed < 100 {
+		t.Errorf("%d are certain, %d would have another name, %d have none", sure, unsure, unnamed)
 	}
 }
 

@@ -14,6 +14,8 @@ type File struct {
 	Name   []byte // as it stands in the call; nil if the call has only a handle
 	To     []byte // new name of RENAME and LINK, target of SYMLINK
 	Result []byte // handle that the reply gives for Name
+	// Unnamed: the call has a name in the directory Handle, but it was cut off, or cannot be read. Name is nil, and there is no Path.
+	Unnamed bool
 
 	HasRange bool
 	Offset   uint64
@@ -82,8 +84,12 @@ func (v *View) fileOfCompound() {
 			result = nil
 		}
 		e := ops.Operation(o.Number)
-		if e != nil {
+		switch {
+		case e == nil:
+		case o.Args != nil:
 			x.take(e, o.Args, result)
+		default:
+			x.takeCut(o.Number)
 		}
 		x.trail.Step(o.Number, o.Args, result)
 		x.came(e != nil && e.Gives.Has(ops.Handle) && result != nil)
@@ -174,7 +180,9 @@ func (p *picker) Bytes(name string, v []byte) {
 func (p *picker) String(name string, v []byte) {
 	switch name {
 	case "name", "dirpath", "mon_name":
-		if p.f.Name == nil {
+		if v == nil {
+			p.f.Unnamed = p.f.Unnamed || p.f.Name == nil
+		} else if p.f.Name == nil {
 			p.f.Name = v
 		} else {
 			p.f.To = v

@@ -1,6 +1,8 @@
 package rpc
 
 import (
+	"sync"
+
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/nfs/ops"
 	"github.com/rpcrdma/toolkit/decode/transaction"
@@ -30,6 +32,7 @@ func (x *follower) take(e *ops.Entry, args, results xdr.Message) {
 	}
 	if p.File == ops.Given {
 		f.Handle, f.Name, f.Result = p.Handle, p.Name, nil
+		f.Unnamed = p.Named && p.Name == nil
 	} else {
 		x.takeCurrent(p)
 	}
@@ -60,21 +63,45 @@ func (x *follower) takeCurrent(p *ops.Place) {
 	f := x.file
 	switch r := x.trail.At(p); {
 	case p.Named:
-		f.Handle, f.Name, f.Result = r.Handle, p.Name, nil
+		f.Handle, f.Name, f.Result, f.Unnamed = r.Handle, p.Name, nil, p.Name == nil
 	case r.Name != nil && r.Is(f.Handle, f.Name): // it has its name already
 	case r.Name != nil:
-		f.Handle, f.Name, f.Result = r.Dir, r.Name, r.Handle
+		f.Handle, f.Name, f.Result, f.Unnamed = r.Dir, r.Name, r.Handle, false
 	default:
-		f.Handle, f.Name, f.Result = r.Handle, nil, nil
+		f.Handle, f.Name, f.Result, f.Unnamed = r.Handle, nil, nil, false
 	}
 }
+
+// takeCut is take for an operation whose arguments were cut off. An OPEN counts as one of a name then, as most are.
+func (x *follower) takeCut(number uint32) {
+	if list := subjects(); uint64(number) < uint64(len(list)) && list[number] != nil {
+		x.takeCurrent(list[number])
+	}
+}
+
+// subjects are the places that operations are about if nothing else is known of them, by number.
+var subjects = sync.OnceValue(func() []*ops.Place {
+	list := make([]*ops.Place, nfs4.OP_REMOVEXATTR+1)
+	for n := range list {
+		args, e := nfs4.NewArgs(uint32(n)), ops.Operation(uint32(n))
+		if args == nil || e == nil {
+			continue
+		}
+		var a ops.Act
+		e.Act(args, &a)
+		if p := a.Subject(); p != nil {
+			list[n] = &ops.Place{File: p.File, Named: p.Named}
+		}
+	}
+	return list
+})
 
 // came notes where the COMPOUND stands after an operation. found says that its results gave the handle of the current file.
 func (x *follower) came(found bool) {
 	f := x.file
 	switch now := &x.trail.Current; {
 	case now.Handle == nil:
-	case f.Handle == nil && f.Name == nil:
+	case f.Handle == nil && f.Name == nil && !f.Unnamed:
 		f.Handle = now.Handle
 	case found && now.Is(f.Handle, f.Name):
 		f.Result = now.Handle

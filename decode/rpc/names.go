@@ -44,7 +44,7 @@ const maxDepth = 64
 // earlier transactions told it; empty without Names.
 func (v *View) Path() string {
 	f := v.File()
-	if f == nil || v.Names == nil {
+	if f == nil || v.Names == nil || f.Unnamed {
 		return ""
 	}
 	dir := v.Names.Path(f.Handle)

@@ -9,7 +9,7 @@ import (
 // AppendPath appends what Path returns. It does not allocate.
 func (v *View) AppendPath(dst []byte) []byte {
 	f := v.File()
-	if f == nil || v.Names == nil {
+	if f == nil || v.Names == nil || f.Unnamed {
 		return dst
 	}
 	start := len(dst)

@@ -43,6 +43,14 @@ type Operations struct {
 	used []uint32
 }
 
+// NewArgs returns empty arguments of an operation of the forward direction, nil if there is none with that number.
+func NewArgs(number uint32) xdr.Message {
+	if i := foreOps.info(number); i != nil {
+		return i.newArgs()
+	}
+	return nil
+}
+
 // keepOps is how many bodies of one kind are kept. Linux sends at most 16 operations, of several
 // kinds; a message with more than this is hostile.
 const keepOps = 256
