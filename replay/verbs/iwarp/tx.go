@@ -77,6 +77,7 @@ type transmitter struct {
 	sink       uint32
 
 	segs  []segment
+	early int      // segments of the batch that are built when they are cut
 	heads []byte   // headers, trailers and short payloads
 	vecs  [][]byte // of the batch, from the first byte not written
 	loan  []bool   // vecs[i] is memory of the user
@@ -272,10 +273,16 @@ func (t *transmitter) broken() {
 // plan cuts the next messages into segments; mu is held. It reports false if there is
 // nothing to send.
 func (t *transmitter) plan() bool {
+	if t.heads == nil {
+		t.heads = make([]byte, 0, txHeaders)
+	}
 	t.segs, t.heads, t.vecs, t.loan = t.segs[:0], t.heads[:0], t.vecs0[:0], t.loan0[:0]
 	t.size, t.sent, t.acct, t.built = 0, 0, 0, false
 	c := t.c
-	heads, vectors, bytes := 0, 0, 0
+	for len(t.segs) < txFPDUs && len(t.heads)+overhead+inlineMax < txHeaders && t.short() {
+	}
+	t.early = len(t.segs)
+	heads, vectors, bytes := len(t.heads), 0, 0
 	for len(t.segs) < txFPDUs && bytes < txBytes && vectors+maxSGE+2 < txVectors && heads+overhead+inlineMax < txHeaders {
 		m := &t.msg
 		if m.active && (m.kind == kindResponse && c.resps.at(m.entry).region.gone() || c.state == verbs.StateError) {
@@ -312,6 +319,47 @@ func (t *transmitter) plan() bool {
 		}
 	}
 	return len(t.segs) > 0
+}
+
+// short cuts and builds the next message if that is a short Send, as most calls and replies are; mu is held. It reports false if the next
+// message is something else.
+func (t *transmitter) short() bool {
+	c := t.c
+	q := &c.sends
+	if t.msg.active || t.ready || t.hold || q.next == q.tail || c.resps.next < c.resps.tail || c.state == verbs.StateError || c.finSent {
+		return false
+	}
+	e := q.at(q.next)
+	if e.op != verbs.OpSend || e.fence || e.length > min(inlineMax, c.maxULPDU-iwarp.UntaggedLen) {
+		return false
+	}
+	start := len(t.heads)
+	b := binary.BigEndian.AppendUint16(t.heads, uint16(iwarp.UntaggedLen+e.length))
+	b = iwarp.AppendUntagged(b, iwarp.NewControl(iwarp.OpSend, true), 0, t.sendMSN, 0)
+	for _, p := range e.sge {
+		b = append(b, p...)
+	}
+	t.heads = t.seal(b, start)
+	at := len(t.segs)
+	t.segs = slices.Grow(t.segs, 1)[:at+1]
+	s := &t.segs[at]
+	s.kind, s.entry, s.last, s.end = kindSend, q.next, true, t.size
+	q.next++
+	t.sendMSN++
+	return true
+}
+
+// seal ends the FPDU that begins at b[start:] and is all in b.
+func (t *transmitter) seal(b []byte, start int) []byte {
+	for (len(b)-start)&3 != 0 {
+		b = append(b, 0)
+	}
+	var sum uint32
+	if t.c.crc {
+		sum = crc32.Checksum(b[start:], castagnoli)
+	}
+	t.size += len(b) - start + iwarp.CRCLen
+	return binary.LittleEndian.AppendUint32(b, sum)
 }
 
 // pending reports whether there may be something to send; mu is held.
@@ -437,29 +485,19 @@ func (t *transmitter) nextRequest() bool {
 // build builds the bytes of the batch. The owner calls it during an attempt.
 func (t *transmitter) build() {
 	c := t.c
-	if t.heads == nil {
-		t.heads = make([]byte, 0, txHeaders)
-	}
 	b := t.heads
 	from := 0 // bytes of b that are not in vecs yet
-	for i := range t.segs {
+	for i := t.early; i < len(t.segs); i++ {
 		s := &t.segs[i]
 		start := len(b)
 		b = append(b, 0, 0)
 		b = t.header(b, s)
 		ulpdu := len(b) - start - iwarp.FPDUHeaderLen + s.n
 		binary.BigEndian.PutUint16(b[start:], uint16(ulpdu))
-		var sum uint32
 		if s.n <= inlineMax {
-			b = t.payload(b, s, s.n, nil)
-			for (len(b)-start)&3 != 0 {
-				b = append(b, 0)
-			}
-			if c.crc {
-				sum = crc32.Checksum(b[start:], castagnoli)
-			}
-			t.size += len(b) - start + iwarp.CRCLen
+			b = t.seal(t.payload(b, s, s.n, nil), start)
 		} else {
+			var sum uint32
 			if c.crc {
 				sum = crc32.Checksum(b[start:], castagnoli)
 			}
@@ -477,8 +515,8 @@ func (t *transmitter) build() {
 				sum = crc32.Update(sum, castagnoli, b[len(b)-pad:])
 			}
 			t.size += iwarp.FPDULen(ulpdu)
+			b = binary.LittleEndian.AppendUint32(b, sum)
 		}
-		b = binary.LittleEndian.AppendUint32(b, sum)
 		s.end = t.size
 	}
 	t.vecs, t.loan = append(t.vecs, b[from:]), append(t.loan, false)
