@@ -335,7 +335,7 @@ func (v *view) shares(rep *latency.Report) {
 		phaseBars(&p.Chart, p.X0, y-7, p.X1-p.X0, 14, sums(g), g.Latency.Sum, name(g)+": ")
 		if share := float64(g.UndividedTime) / float64(g.Latency.Sum); share > 0 {
 			width := (p.X1 - p.X0) * min(share, 1)
-			p.AddRect(p.X1-width, y-7, width, 14, "rest", 0, fmt.Sprintf("%s: not known, since chunk lists were cut, %.1f %%", name(g), 100*share))
+			p.AddRect(p.X1-width, y-7, width, 14, "rest", 0, fmt.Sprintf("%s: not known, %.1f %%", name(g), 100*share))
 		}
 	}
 	v.Shares = &p.Chart

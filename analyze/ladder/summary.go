@@ -71,8 +71,8 @@ func missing(tx *transaction.Transaction) string {
 		return "the call was not captured"
 	case !tx.Reply.Seen():
 		return "there is no reply"
-	case tx.Call.Header.Cut:
-		return "the chunk lists of the call were cut"
+	case tx.Lacks() != transaction.LackNothing:
+		return text.Lack(tx.Lacks())
 	}
 	return "the reply is older than the call"
 }

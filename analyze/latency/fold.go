@@ -306,8 +306,8 @@ func (rep *Report) note(f *fold) {
 		add("%d transactions have a reply from before their call: the clock of the capture went backwards", n)
 	}
 	if n := rep.All.Undivided; n > 0 {
-		add("the chunk lists of %s were cut by the capture: %s of latency cannot be divided into phases",
-			text.Plural(n, "call"), text.Duration(nil, time.Duration(min(rep.All.UndividedTime, math.MaxInt64))))
+		add("of %s the capture lacks chunk lists, or RDMA Reads or Writes: %s of latency cannot be divided into phases",
+			text.Plural(n, "transaction"), text.Duration(nil, time.Duration(min(rep.All.UndividedTime, math.MaxInt64))))
 	}
 	if f.overflow {
 		add("some sums do not fit into 64 bits: they are the largest numbers that do")

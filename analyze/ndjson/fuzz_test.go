@@ -347,6 +347,7 @@ func TestMovingRoom(t *testing.T) {
 		for len(h.Reads) < 100 {
 			h.Reads = append(h.Reads, rpcrdma.ReadSegment{Position: 1<<32 - 1 - uint32(len(h.Reads)), Segment: rpcrdma.Segment{Handle: 1<<32 - 1, Length: 1<<32 - 1, Offset: 1<<64 - 1}})
 		}
+		v.Tx.Times.LastRead = v.Tx.Call.Last // else it lacks them
 		full := append(new(Encoder).any(nil, v), '}')
 		b, ok := e.moving(make([]byte, 0), v)
 		if !ok {

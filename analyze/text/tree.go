@@ -180,7 +180,8 @@ func (t *Tree) timeline(b []byte, tx *transaction.Transaction) []byte {
 	b = frames(b, tx.Call.First, tx.Reply.Last)
 	if !p.Divided() {
 		b = append(b, ": "...)
-		b = append(b, undivided...)
+		b = append(b, Lack(tx.Lacks())...)
+		b = append(b, ", so the phases are not known"...)
 	}
 	b = append(b, '\n')
 	if x := tx.Blame; x != nil {
@@ -209,8 +210,18 @@ func (t *Tree) timeline(b []byte, tx *transaction.Transaction) []byte {
 	return b
 }
 
-// undivided says why the phases of a transaction are not known.
-const undivided = "the chunk lists of the call were cut, so the phases are not known"
+// Lack says what the capture lacks to know the phases of a transaction; empty if it lacks nothing.
+func Lack(x transaction.Lack) string {
+	switch x {
+	case transaction.LackLists:
+		return "the chunk lists of the call were cut"
+	case transaction.LackReads:
+		return "its RDMA Reads were not captured"
+	case transaction.LackWrites:
+		return "its RDMA Writes were not captured"
+	}
+	return ""
+}
 
 // parts writes the phases that sum to the total.
 func (t *Tree) parts(b []byte, tx *transaction.Transaction, p *transaction.Phases) []byte {

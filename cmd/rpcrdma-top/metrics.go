@@ -85,7 +85,7 @@ var metricList = []metric{
 	mMessageBytes:     {name: "rpcrdma_message_bytes_total", help: "Bytes of RPC messages, what travels in chunks included; direction is call or reply.", labels: []string{"operation", "direction"}, kind: prometheus.CounterValue},
 	mRDMABytes:        {name: "rpcrdma_rdma_bytes_total", help: "Payload moved by RDMA for chunks; kind is read or write.", labels: []string{"operation", "kind"}, kind: prometheus.CounterValue},
 	mLatency:          {name: "rpcrdma_latency_seconds", help: "Time from the first packet of the call to the last packet of the reply.", labels: []string{"operation"}},
-	mPhases:           {name: "rpcrdma_phase_seconds_total", help: "Time that transactions spent in each phase of their latency; unknown: their chunk lists were cut.", labels: []string{"operation", "phase"}, kind: prometheus.CounterValue},
+	mPhases:           {name: "rpcrdma_phase_seconds_total", help: "Time that transactions spent in each phase of their latency; unknown: the capture does not tell.", labels: []string{"operation", "phase"}, kind: prometheus.CounterValue},
 	mInFlight:         {name: "rpcrdma_in_flight_calls", help: "Calls without a reply.", kind: prometheus.GaugeValue},
 	mStuck:            {name: "rpcrdma_stuck_calls", help: "Calls without a reply and without any packet for longer than --stuck.", kind: prometheus.GaugeValue},
 	mOldest:           {name: "rpcrdma_oldest_call_age_seconds", help: "Age of the oldest call without a reply; 0 without any.", kind: prometheus.GaugeValue},

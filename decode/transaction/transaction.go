@@ -126,8 +126,7 @@ type Phases struct {
 	Ack time.Duration
 }
 
-// Divided reports whether the parts of the Total are known. If the capture ends within the transport header of the call, they are not: its
-// chunk lists say which RDMA Reads and Writes were for the transaction (RFC 8166, section 3.4).
+// Divided reports whether the parts of the Total are known: the transaction Lacks nothing for that.
 func (p *Phases) Divided() bool { return p.ArgumentPull >= 0 }
 
 // Transaction is one RPC. It and all that it points to are valid until the
@@ -277,7 +276,7 @@ func (t *Transaction) SetPhases(p *Phases) (ok bool) {
 		return false
 	}
 	p.Total, p.Ack = rdma.Between(start, end), t.Acked()
-	if t.Call.Transport && t.Call.Header.Cut {
+	if t.Lacks() != LackNothing {
 		p.CallTransfer, p.ArgumentPull, p.PullWait, p.Server, p.ResultPush, p.ReplyTransfer = -1, -1, -1, -1, -1, -1
 		return true
 	}

@@ -165,7 +165,7 @@ func (p *reportPrinter) shares() {
 	}))
 	legend := "bar: c call, p pull, s server, w push, r reply; wait is a part of pull"
 	if undivided {
-		legend += "; ? not known: chunk lists were cut"
+		legend += "; ? not known"
 	}
 	p.printf("\n%s\n", legend)
 	if len(lost) > 0 {

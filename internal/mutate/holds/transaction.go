@@ -125,18 +125,41 @@ func blame(tx *transaction.Transaction) string {
 	return ""
 }
 
-// undivided: so are phases if the chunk lists of the call were cut, and only then. All but the total and the acknowledgement are negative.
-func undivided(p *transaction.Phases, cut bool) string {
+// lacking reports whether the chunk lists of the call were cut, or nothing was seen of what they, and those of the reply, say was moved.
+func lacking(tx *transaction.Transaction) bool {
+	if call := &tx.Call; call.Transport {
+		var offered uint64
+		for _, list := range [][]rpcrdma.ReadSegment{call.Header.Reads, call.Header.Call} {
+			for _, s := range list {
+				offered += uint64(s.Length)
+			}
+		}
+		refused := tx.Reply.Transport && tx.Reply.Header.Type == rpcrdma.TypeError
+		if call.Header.Cut || offered > 0 && !refused && !tx.Times.LastRead.Seen() {
+			return true
+		}
+	}
+	var used uint64
+	for _, c := range append([]rpcrdma.WriteChunk{tx.Reply.Header.Reply}, tx.Reply.Header.Writes...) {
+		for _, s := range c {
+			used += uint64(s.Length)
+		}
+	}
+	return tx.Reply.Transport && used > 0 && !tx.Times.FirstPush.Seen()
+}
+
+// undivided: so are phases if the transaction lacks something for them, and only then. All but the total and the acknowledgement are negative.
+func undivided(p *transaction.Phases, lacks bool) string {
 	want := transaction.Phases{CallTransfer: -1, ArgumentPull: -1, PullWait: -1, Server: -1, ResultPush: -1, ReplyTransfer: -1, Total: p.Total, Ack: p.Ack}
-	if !cut || *p != want || p.Total < 0 || p.Ack < -1 {
-		return fmt.Sprintf("header cut is %v: phases %+v", cut, *p)
+	if !lacks || *p != want || p.Total < 0 || p.Ack < -1 {
+		return fmt.Sprintf("lacks something is %v: phases %+v", lacks, *p)
 	}
 	return ""
 }
 
 // phases: they are there if call and reply are and the reply is not stamped before
 // the call (or with it, if it came first); the five parts sum to the total, and none
-// is negative, unless the chunk lists of the call were cut: then all are.
+// is negative, unless the transaction lacks something for that: then all are.
 func phases(tx *transaction.Transaction) string {
 	p, ok := tx.Phases()
 	both := tx.Call.Seen() && tx.Reply.Seen()
@@ -150,8 +173,8 @@ func phases(tx *transaction.Transaction) string {
 	if !ok {
 		return ""
 	}
-	if cut := tx.Call.Transport && tx.Call.Header.Cut; cut || !p.Divided() {
-		return undivided(&p, cut)
+	if lacks := lacking(tx); lacks || !p.Divided() {
+		return undivided(&p, lacks)
 	}
 	if p.CallTransfer+p.ArgumentPull+p.Server+p.ResultPush+p.ReplyTransfer != p.Total {
 		return fmt.Sprintf("phases do not add up: %+v", p)
