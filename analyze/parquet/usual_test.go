@@ -31,7 +31,7 @@ func alike(t *testing.T, which, size uint8, program []byte) (usual int) {
 	group := (1 + int(size)) << 10
 	a, b := NewSmallWriter(&short, nil, group), NewSmallWriter(&full, nil, group)
 	holds.Each(t, traffic.Apply(which, program), decode.Options{}, func(v *rpc.View) {
-		if p, ok := v.Tx.Phases(); ok && p.Total >= 0 {
+		if p, ok := v.Tx.Phases(); ok && p.Divided() {
 			v.Tx.NewQuiet(&p)
 		}
 		if err := a.Add(v); err != nil {
@@ -82,7 +82,7 @@ func TestUsualFiles(t *testing.T) {
 				if f := v.File(); f != nil {
 					holds.ChangeFile(random, f)
 				}
-				if p, ok := tx.Phases(); ok && p.Total >= 0 {
+				if p, ok := tx.Phases(); ok && p.Divided() {
 					tx.NewQuiet(&p)
 				}
 				if err := a.Add(&v); err != nil {

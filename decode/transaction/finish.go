@@ -347,10 +347,12 @@ func (t *Tracker) account(tx *Transaction) {
 	if offered > read && tx.Reply.Seen() {
 		if tx.unplaced {
 			tx.incomplete(Note{Kind: ReadsUnplaced, Part: PartReadList, N: read, Of: offered})
-		} else if tx.Reads == tx.ReadsByRequester {
-			tx.note(NotPulled)
-		} else {
+		} else if tx.Reads > tx.ReadsByRequester {
 			tx.incomplete(chunkIncomplete(PartReadList, read, offered))
+		} else if tx.Reply.refuses() {
+			tx.note(NotPulled)
+		} else { // the responder has to read all arguments before it executes the call (RFC 8166, section 3.4.5.1)
+			tx.incomplete(Note{Kind: NotPulled})
 		}
 	}
 	if !tx.Reply.Seen() || !tx.Reply.Transport || tx.Reply.Header.Type == rpcrdma.TypeError {

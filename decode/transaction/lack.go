@@ -1,6 +1,10 @@
 package transaction
 
-import "github.com/rpcrdma/toolkit/decode/rpcrdma"
+import (
+	"encoding/binary"
+
+	"github.com/rpcrdma/toolkit/decode/rpcrdma"
+)
 
 // Lack is why the time between call and reply cannot be divided into phases: the capture does not have what would tell.
 type Lack uint8
@@ -9,7 +13,7 @@ type Lack uint8
 const (
 	LackNothing Lack = iota
 	LackLists        // the transport header of the call ends before its chunk lists do
-	LackReads        // the call has Read chunks, and no RDMA Read for it was seen
+	LackReads        // the call has Read chunks, and was executed, and no RDMA Read for it was seen
 	LackWrites       // the reply has Write chunks or a Reply chunk that were used, and no RDMA Write for it was seen
 )
 
@@ -21,8 +25,8 @@ func (t *Transaction) Lacks() Lack {
 	case !t.Call.Transport:
 	case call.Cut:
 		return LackLists
-	case call.Plain() || t.Reply.Transport && reply.Type == rpcrdma.TypeError:
-	case !t.Times.LastRead.Seen() && (offers(call.Reads) || offers(call.Call)):
+	case call.Plain() || t.Times.LastRead.Seen() || !offers(call.Reads) && !offers(call.Call):
+	case !t.Reply.refuses():
 		return LackReads
 	}
 	if t.Reply.Transport && !reply.Plain() && !t.Times.FirstPush.Seen() && uses(reply) {
@@ -30,6 +34,37 @@ func (t *Transaction) Lacks() Lack {
 	}
 	return LackNothing
 }
+
+// refuses reports whether a reply says that the call was not executed: by RDMA_ERROR, or in its RPC header (RFC 5531, section 9).
+func (m *Message) refuses() bool {
+	if m.Transport && m.Header.Type == rpcrdma.TypeError {
+		return true
+	}
+	b := m.Payload
+	if len(b) < 12 {
+		return false
+	}
+	switch binary.BigEndian.Uint32(b[8:]) {
+	case denied:
+		return true
+	case accepted:
+		if len(b) < 20 {
+			return false
+		}
+		size := binary.BigEndian.Uint32(b[16:])
+		at := 20 + int(min(size, longestVerifier)+3)&^3
+		return size <= longestVerifier && at+4 <= len(b) && binary.BigEndian.Uint32(b[at:]) != succeeded
+	}
+	return false
+}
+
+// Values of reply_stat and accept_stat, and the size of a verifier in bytes.
+const (
+	accepted        = 0
+	denied          = 1
+	succeeded       = 0
+	longestVerifier = 400
+)
 
 // offers reports whether a list has anything to read.
 func offers(list []rpcrdma.ReadSegment) bool {

@@ -1,6 +1,7 @@
 package transaction
 
 import (
+	"encoding/binary"
 	"testing"
 
 	"github.com/rpcrdma/toolkit/decode/rdma"
@@ -48,5 +49,40 @@ func TestLacks(t *testing.T) {
 		if got := tx.Lacks(); got != x.want {
 			t.Errorf("%s: %d, want %d", x.name, got, x.want)
 		}
+	}
+}
+
+func TestRefuses(t *testing.T) {
+	reply := func(words ...uint32) (b []byte) {
+		for _, w := range append([]uint32{7, 1}, words...) {
+			b = binary.BigEndian.AppendUint32(b, w)
+		}
+		return b
+	}
+	for _, x := range []struct {
+		name string
+		b    []byte
+		want bool
+	}{
+		{"success", reply(0, 0, 0, 0), false},
+		{"success, behind a verifier", reply(0, 6, 5, 1, 1, 0), false},
+		{"no such program", reply(0, 0, 0, 1), true},
+		{"the same, behind a verifier", reply(0, 6, 5, 0, 0, 1), true},
+		{"denied", reply(1, 1, 1), true},
+		{"denied, cut", reply(1), true},
+		{"accepted, cut", reply(0, 0, 0), false},
+		{"a false length", reply(0, 0, 1<<32-1, 1), false},
+		{"a verifier that is too long", append(reply(0, 6, 404), make([]byte, 600)...), false},
+		{"neither accepted nor denied", reply(2, 0, 0, 1), false},
+		{"nothing", nil, false},
+	} {
+		m := Message{Payload: x.b}
+		if m.refuses() != x.want {
+			t.Errorf("%s: %v", x.name, !x.want)
+		}
+	}
+	m := Message{Transport: true}
+	if m.Header.Type = rpcrdma.TypeError; !m.refuses() {
+		t.Error("RDMA_ERROR")
 	}
 }

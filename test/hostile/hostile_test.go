@@ -89,7 +89,7 @@ func run(b []byte) result {
 		shown = tree.Append(shown[:0], &v)
 		v.Learn()
 		r.lines = append(r.lines, string(line))
-		if p, ok := tx.Phases(); ok && p.CallTransfer+p.ArgumentPull+p.Server+p.ResultPush+p.ReplyTransfer != p.Total {
+		if p, ok := tx.Phases(); ok && p.Divided() && p.CallTransfer+p.ArgumentPull+p.Server+p.ResultPush+p.ReplyTransfer != p.Total {
 			r.err = fmt.Errorf("xid %08x: phases do not sum to the total", tx.XID)
 		}
 	})

@@ -11,6 +11,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
@@ -135,6 +136,10 @@ func lacking(tx *transaction.Transaction) bool {
 			}
 		}
 		refused := tx.Reply.Transport && tx.Reply.Header.Type == rpcrdma.TypeError
+		var r oncrpc.Reply
+		if err := r.Decode(tx.Reply.Payload, tx.Reply.PayloadLength); err == nil && !r.Succeeded() {
+			refused = true
+		}
 		if call.Header.Cut || offered > 0 && !refused && !tx.Times.LastRead.Seen() {
 			return true
 		}
@@ -172,6 +177,9 @@ func phases(tx *transaction.Transaction) string {
 	}
 	if !ok {
 		return ""
+	}
+	if tx.State == transaction.Complete && !p.Divided() {
+		return fmt.Sprintf("complete, without phases: %+v", p)
 	}
 	if lacks := lacking(tx); lacks || !p.Divided() {
 		return undivided(&p, lacks)
