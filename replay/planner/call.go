@@ -216,6 +216,14 @@ func (c *call) again() bool {
 // maxSeen bounds the calls that are remembered because they may be sent again.
 const maxSeen = 1 << 16
 
+// service is how long the server took for a call, in nanoseconds; -1 if that is not known.
+func service(tx *transaction.Transaction) int64 {
+	if p, ok := tx.Phases(); ok && p.Divided() {
+		return int64(p.Server)
+	}
+	return -1
+}
+
 // add makes an op of the transaction.
 func (c *call) add() {
 	b, v, tx := c.b, c.v, c.v.Tx
@@ -235,9 +243,7 @@ func (c *call) add() {
 	}
 	if c.end >= 0 {
 		o.Latency = c.end - c.start
-		if p, ok := tx.Phases(); ok && p.Divided() {
-			o.Service = int64(p.Server)
-		}
+		o.Service = service(tx)
 		c.conn.add(o.ID, c.end)
 	} else {
 		c.worse(plan.Inferred, "no reply captured: its outcome is not compared")
