@@ -87,7 +87,7 @@ const (
 	bunchTransfers                 // RDMA operations: none
 	bunchInvalidated               // null
 	bunchUnusual                   // what bad luck and RPCSEC_GSS are told by: nothing of it
-	bunchSeen                      // that both messages were seen, in that order, and what their time divides into: they were, and it is known
+	bunchSeen                      // both messages were seen, in that order, and the phases are known
 	bunchPhases                    // all but those of calm transactions: 0
 	bunchLost                      // nothing
 	bunchAcked                     // whether the reply was acknowledged: as before

@@ -315,24 +315,25 @@ func (d *drawing) headPhases(s *monitor.Snapshot, width int, totals bool) []span
 	all := sum(parts)
 	var legend []span
 	room := 0
-	for p := range transaction.Parts() {
+	say := func(part int, name string) {
 		share := "-"
-		if n := parts[p]; all > 0 && n > 0 {
+		if n := parts[part]; all > 0 && n > 0 {
 			share = strconv.FormatFloat(100*float64(n)/float64(all), 'f', 0, 64) + "%"
 			if share == "0%" {
 				share = "<1%"
 			}
 		}
-		piece := []span{{"  ", normal}, {p.Short(), partTones[p]}, {" " + share, normal}}
+		piece := []span{{"  ", normal}, {name, partTones[part]}, {" " + share, normal}}
 		for _, x := range piece {
 			room += len(x.text)
 		}
 		legend = append(legend, piece...)
 	}
-	if n := parts[undivided]; n > 0 {
-		piece := "  ? " + strconv.FormatFloat(100*float64(n)/float64(all), 'f', 0, 64) + "%"
-		room += len(piece)
-		legend = append(legend, span{piece, dim})
+	for p := range transaction.Parts() {
+		say(int(p), p.Short())
+	}
+	if parts[undivided] > 0 {
+		say(undivided, "?")
 	}
 	line := []span{{"phases     ", dim}}
 	line = append(line, d.stack(parts, max(width-11-room, 4))...)
