@@ -188,17 +188,10 @@ func describe(s *rpcrdma.Segment) string {
 	return fmt.Sprintf("handle 0x%08x, offset 0x%x, length %d", s.Handle, s.Offset, s.Length)
 }
 
-// declared reports whether the private data that a side sent is known. Connection management messages always
-// have the same length, so too few bytes mean that the capture cut them.
-func declared(k *rdma.Connection, side rdma.Side) bool {
-	s := &k.Setup[side]
-	return s.Seen && (s.Private.Present || k.Fabric == rdma.IWARP || s.PrivateBytesLen >= rdma.PrivateDataSize)
-}
-
 // threshold is the number of bytes that a side may send inline.
 func (t *txCheck) threshold(from rdma.Side) (n uint32, ok bool) {
 	k := t.tx.Connection.Resolve()
-	if !declared(k, 0) || !declared(k, 1) {
+	if !k.Declared(0) || !k.Declared(1) {
 		return 0, false
 	}
 	return rdma.InlineThreshold(&k.Setup[from].Private, &k.Setup[from.Other()].Private), true

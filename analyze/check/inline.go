@@ -19,7 +19,7 @@ func (c *Checker) inline(s *conn) {
 	}
 	fwd, ok := s.forward()
 	k := s.c.Resolve()
-	if !ok || !declared(k, 0) || !declared(k, 1) {
+	if !ok || !k.Declared(0) || !k.Declared(1) {
 		c.skip(ruleSmallInline, NoSetup)
 		return
 	}

@@ -230,7 +230,7 @@ func (t *txCheck) invalidation() {
 		}
 	}
 	a, b := &k.Setup[t.requester()], &k.Setup[t.responder()]
-	if !declared(k, t.requester()) {
+	if !k.Declared(t.requester()) {
 		c.skip(ruleInvalidateNotOffered, NoSetup)
 		c.skip(ruleInvalidateUndeclared, NoSetup)
 		return
@@ -242,7 +242,7 @@ func (t *txCheck) invalidation() {
 		return
 	}
 	c.ok(ruleInvalidateNotOffered)
-	if !declared(k, t.responder()) {
+	if !k.Declared(t.responder()) {
 		c.skip(ruleInvalidateUndeclared, NoSetup)
 		return
 	}

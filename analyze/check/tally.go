@@ -86,7 +86,7 @@ func (s *conn) usual(tx *transaction.Transaction, st *callState) bool {
 		return false
 	}
 	limited := false
-	if x := tx.Connection.Resolve(); declared(x, 0) && declared(x, 1) {
+	if x := tx.Connection.Resolve(); x.Declared(0) && x.Declared(1) {
 		if max(tx.Call.SendBytes, tx.Reply.SendBytes) > rdma.DefaultInlineThreshold { // the least
 			a, b := &x.Setup[tx.From&1].Private, &x.Setup[tx.From.Other()&1].Private
 			if tx.Call.SendBytes > int(rdma.InlineThreshold(a, b)) || tx.Reply.SendBytes > int(rdma.InlineThreshold(b, a)) {

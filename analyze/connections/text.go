@@ -54,7 +54,7 @@ func (c *Connection) rows() (rows [2][]string) {
 	for i, side := range c.order() {
 		n, s := &c.Sent[side], &c.Setup[side]
 		row := []string{"", "", "", link.AddrString(c.Ends[side].Addr), endpoint(c.Ends[side]), c.setupName(side), "-", "-", ""}
-		if s.Seen {
+		if s.Seen && !s.Cut() {
 			row[6] = fmt.Sprintf("%d/%d", s.ResponderDepth, s.InitiatorDepth)
 			row[7] = (*setup)(s).inline()
 		}
@@ -95,7 +95,7 @@ func (c *Connection) Detail(w io.Writer) {
 		fmt.Fprintf(w, "  path MTU %d bytes\n", c.MTU)
 	}
 	order := c.order()
-	if a, b := &c.Setup[order[0]], &c.Setup[order[1]]; a.Seen && b.Seen && isRDMA(c.Fabric) {
+	if a, b := &c.Setup[order[0]], &c.Setup[order[1]]; c.Declared(0) && c.Declared(1) && isRDMA(c.Fabric) {
 		fmt.Fprintf(w, "  inline threshold %d bytes client to server, %d bytes server to client\n",
 			rdma.InlineThreshold(&a.Private, &b.Private), rdma.InlineThreshold(&b.Private, &a.Private))
 	}
@@ -183,6 +183,10 @@ func isRDMA(f rdma.Fabric) bool { return f != rdma.TCP && f != rdma.UDP }
 
 func (c *Connection) setupDetail(w io.Writer, side rdma.Side) {
 	s := &c.Setup[side]
+	if s.Cut() {
+		fmt.Fprintf(w, "    %s in frame %d, cut by the capture: service 0x%016x\n", c.setupName(side), s.Frame.Number, s.ServiceID)
+		return
+	}
 	fmt.Fprintf(w, "    %s in frame %d: answers %d RDMA Reads at once, starts %d", c.setupName(side), s.Frame.Number, s.ResponderDepth, s.InitiatorDepth)
 	if c.Fabric == rdma.IWARP {
 		fmt.Fprintf(w, ", revision %d", s.MPARevision)
@@ -209,6 +213,9 @@ func (c *Connection) setupDetail(w io.Writer, side rdma.Side) {
 		fmt.Fprintln(w)
 	} else if s.PrivateBytesLen > 0 {
 		fmt.Fprintf(w, "    private data %x\n", s.PrivateBytes[:min(int(s.PrivateBytesLen), len(s.PrivateBytes))])
+	}
+	if !c.Declared(side) {
+		fmt.Fprintln(w, "    private data cut by the capture")
 	}
 }
 

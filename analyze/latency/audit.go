@@ -66,9 +66,12 @@ func audit(c *rdma.Connection, client rdma.Side, x *Connection) []Remark {
 	case !a.Seen:
 		r.info("the client's request was not captured: what was agreed is not known")
 		return r
+	case !c.Terms():
+		r.info("the client's request was cut by the capture: depths, inline sizes and timeouts are not known")
+		return r
 	}
 	r.depth(a, b, x)
-	r.inline(&a.Private, &b.Private, x)
+	r.inline(c, client, x)
 	if c.Fabric == rdma.IWARP {
 		r.mpa(a, b)
 	} else {
@@ -97,13 +100,17 @@ func (r *remarks) depth(a, b *rdma.Setup, x *Connection) {
 	}
 }
 
-// inline checks the private data of RFC 8797; p is the client's.
-func (r *remarks) inline(p, q *rdma.PrivateData, x *Connection) {
+// inline checks the private data of RFC 8797.
+func (r *remarks) inline(c *rdma.Connection, client rdma.Side, x *Connection) {
+	p, q := &c.Setup[client].Private, &c.Setup[client.Other()].Private
 	for _, end := range []struct {
 		name string
-		p    *rdma.PrivateData
-	}{{"client", p}, {"server", q}} {
-		if !end.p.Present {
+		side rdma.Side
+	}{{"client", client}, {"server", client.Other()}} {
+		switch {
+		case !c.Declared(end.side):
+			r.info("the private data of the %s was cut by the capture: inline sizes and remote invalidation are not known", end.name)
+		case !c.Setup[end.side].Private.Present:
 			r.warn("the %s sent no private data of RFC 8797: it sends and receives 1024 bytes inline, and remote invalidation is off", end.name)
 		}
 	}

@@ -98,9 +98,11 @@ func connectionModel(c *rdma.Connection, client rdma.Side, f *flow) Connection {
 		x.State = "open"
 	}
 	a, b := &c.Setup[client], &c.Setup[client.Other()]
-	if isRDMA(c.Fabric) && a.Seen && b.Seen {
+	if isRDMA(c.Fabric) && c.Declared(0) && c.Declared(1) {
 		x.InlineCall = rdma.InlineThreshold(&a.Private, &b.Private)
 		x.InlineReply = rdma.InlineThreshold(&b.Private, &a.Private)
+	}
+	if isRDMA(c.Fabric) && c.Terms() {
 		x.Depth = int(min(b.InitiatorDepth, a.ResponderDepth))
 	}
 	if f != nil {
@@ -121,11 +123,11 @@ func endpointModel(c *rdma.Connection, side rdma.Side) Endpoint {
 	if e.Endpoint == 0 {
 		e.Endpoint = uint32(c.Ends[side].Port)
 	}
-	if s.Seen && isRDMA(c.Fabric) {
+	if s.Seen && !s.Cut() && isRDMA(c.Fabric) {
 		e.Setup = &SetupInfo{
 			ResponderDepth: s.ResponderDepth, InitiatorDepth: s.InitiatorDepth, RetryCount: s.RetryCount,
 			RNRRetryCount: s.RNRRetryCount, AckTimeout: ackTimeout(s.AckTimeout), MPARevision: s.MPARevision,
-			Markers: s.Markers, CRC: s.CRC, Private: s.Private.Present, SendSize: s.Private.SendSize,
+			Markers: s.Markers, CRC: s.CRC, Private: s.Private.Present, PrivateCut: !c.Declared(side), SendSize: s.Private.SendSize,
 			ReceiveSize: s.Private.ReceiveSize, RemoteInvalidate: s.Private.RemoteInvalidate,
 		}
 	}

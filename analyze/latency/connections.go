@@ -60,6 +60,7 @@ type SetupInfo struct {
 	CRC         bool  `json:"crc"`
 	// RFC 8797; zero without private data.
 	Private          bool   `json:"private_data"`
+	PrivateCut       bool   `json:"private_cut,omitempty"` // the capture does not have it
 	SendSize         uint32 `json:"send_size"`
 	ReceiveSize      uint32 `json:"receive_size"`
 	RemoteInvalidate bool   `json:"remote_invalidate"`

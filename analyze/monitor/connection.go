@@ -322,7 +322,7 @@ func (x *conn) model() Connection {
 		m.State = "open"
 	}
 	a, b := &c.Setup[client], &c.Setup[client.Other()]
-	if a.Seen && b.Seen && c.Fabric != rdma.TCP && c.Fabric != rdma.UDP {
+	if c.Declared(0) && c.Declared(1) && c.Fabric != rdma.TCP && c.Fabric != rdma.UDP {
 		m.InlineCall = rdma.InlineThreshold(&a.Private, &b.Private)
 		m.InlineReply = rdma.InlineThreshold(&b.Private, &a.Private)
 	}

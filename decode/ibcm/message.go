@@ -41,6 +41,7 @@ type Message struct {
 	ResponderResources uint8  // RDMA Reads that the sender answers at once
 	InitiatorDepth     uint8  // RDMA Reads that the sender starts at once
 	RNRRetryCount      uint8
+	TermsKnown         bool             // the numbers here, and those of a REQ below, were captured
 	RDMA               rdma.PrivateData // the message of RFC 8797
 
 	// REQ:
@@ -118,7 +119,7 @@ func (m *Message) body() {
 		m.RemoteID = 0
 		m.ServiceID = r.ServiceID()
 		m.QPN, m.StartPSN = r.LocalQPN(), r.StartingPSN()
-		m.StartKnown = len(d) >= reqPSN+3
+		m.StartKnown, m.TermsKnown = len(d) >= reqPSN+3, len(d) >= reqAlternatePath
 		m.ResponderResources, m.InitiatorDepth = r.ResponderResources(), r.InitiatorDepth()
 		m.RetryCount, m.RNRRetryCount = r.RetryCount(), r.RNRRetryCount()
 		m.Transport = r.Transport()
@@ -130,7 +131,7 @@ func (m *Message) body() {
 	case AttributeREP:
 		r := REP(d)
 		m.QPN, m.StartPSN = r.LocalQPN(), r.StartingPSN()
-		m.StartKnown = len(d) >= repPSN+3
+		m.StartKnown, m.TermsKnown = len(d) >= repPSN+3, len(d) >= repPrivate
 		m.ResponderResources, m.InitiatorDepth = r.ResponderResources(), r.InitiatorDepth()
 		m.RNRRetryCount = r.RNRRetryCount()
 		m.Private = r.Private()

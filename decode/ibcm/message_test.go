@@ -48,21 +48,21 @@ var messages = []struct {
 }{
 	{"REQ", sampleREQ, Message{
 		Attribute: AttributeREQ, TransactionID: 0x2504189b3, LocalID: 0xb3894150, QPN: 0x11,
-		StartPSN: 0x8f9b23, StartKnown: true, ResponderResources: 128, RetryCount: 6,
+		StartPSN: 0x8f9b23, StartKnown: true, TermsKnown: true, ResponderResources: 128, RetryCount: 6,
 		ServiceID: 0x01064e51, PathMTU: 1024, AckTimeout: 17,
 		IP: true, Src: netip.MustParseAddr("192.0.2.2"), Dst: netip.MustParseAddr("192.0.2.1"), SrcPort: 0xc434,
 		RDMA: rdma.PrivateData{Present: true, Version: 1, RemoteInvalidate: true, SendSize: 4096, ReceiveSize: 4096},
 	}, 56},
 	{"REQ over IPv6", sampleREQ6, Message{
 		Attribute: AttributeREQ, TransactionID: 0x2966f1eb1, LocalID: 0xb11e6f96, QPN: 0x11,
-		StartPSN: 0xae1163, StartKnown: true, ResponderResources: 128, RetryCount: 6,
+		StartPSN: 0xae1163, StartKnown: true, TermsKnown: true, ResponderResources: 128, RetryCount: 6,
 		ServiceID: 0x01064e51, PathMTU: 1024, AckTimeout: 17,
 		IP: true, Src: netip.MustParseAddr("fd00::2"), Dst: netip.MustParseAddr("fd00::1"), SrcPort: 0x9d89,
 		RDMA: rdma.PrivateData{Present: true, Version: 1, RemoteInvalidate: true, SendSize: 4096, ReceiveSize: 4096},
 	}, 56},
 	{"REP", sampleREP, Message{
 		Attribute: AttributeREP, TransactionID: 0x2504189b3, LocalID: 0xce0dcdfa, RemoteID: 0xb3894150, QPN: 0x11,
-		StartPSN: 0x4303c0, StartKnown: true, ResponderResources: 0, InitiatorDepth: 128,
+		StartPSN: 0x4303c0, StartKnown: true, TermsKnown: true, ResponderResources: 0, InitiatorDepth: 128,
 		RDMA: rdma.PrivateData{Present: true, Version: 1, SendSize: 4096, ReceiveSize: 4096},
 	}, 196},
 	{"RTU", sampleRTU, Message{

@@ -84,7 +84,7 @@ type Setup struct {
 	Seen            bool
 	Frame           Ref
 	StartPSN        uint32
-	PathMTU         uint32 // bytes; RoCE and InfiniBand, REQ only
+	PathMTU         uint32 // bytes; RoCE and InfiniBand, REQ only; 0 if the message is Cut
 	ResponderDepth  uint16 // RDMA Reads that the sender answers at once (responder resources, IRD)
 	InitiatorDepth  uint16 // RDMA Reads that the sender starts at once (initiator depth, ORD)
 	RetryCount      uint8
@@ -98,6 +98,23 @@ type Setup struct {
 	Private         PrivateData
 	PrivateBytes    [64]byte // consumer private data as sent, cut to 64 bytes
 	PrivateBytesLen uint8
+}
+
+// Cut reports whether a REQ was not captured, or is not valid, as far as its depths, retries and timeouts: what there is of them is not the
+// whole. It names a service, as no other message of a setup does.
+func (s *Setup) Cut() bool { return s.Seen && s.ServiceID != 0 && s.PathMTU == 0 }
+
+// Terms reports whether what the sides announced of depths, retries and timeouts is known.
+func (c *Connection) Terms() bool {
+	a, b := &c.Setup[0], &c.Setup[1]
+	return a.Seen && b.Seen && !a.Cut() && !b.Cut()
+}
+
+// Declared reports whether it is known what a side said of RPC-over-RDMA in its private data (RFC 8797). Messages of connection
+// management always have the same length, so too few bytes mean that the capture cut them.
+func (c *Connection) Declared(side Side) bool {
+	s := &c.Setup[side]
+	return s.Seen && (s.Private.Present || c.Fabric == IWARP || s.PrivateBytesLen >= PrivateDataSize)
 }
 
 // Counters count packets that one side sent on a connection.

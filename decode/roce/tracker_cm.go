@@ -99,6 +99,9 @@ func setup(m *ibcm.Message, ref rdma.Ref) rdma.Setup {
 		RetryCount: m.RetryCount, RNRRetryCount: m.RNRRetryCount, AckTimeout: m.AckTimeout,
 		ServiceID: uint64(m.ServiceID), Private: m.RDMA,
 	}
+	if !m.TermsKnown {
+		s.PathMTU = 0 // see rdma.Setup.Cut
+	}
 	s.PrivateBytesLen = uint8(copy(s.PrivateBytes[:], m.Private))
 	return s
 }
