@@ -34,7 +34,7 @@ var viewNames = [views]string{"Overview", "Transactions", "Connections", "Files"
 // partTones has the tone of each of transaction.Parts.
 var partTones = [...]tone{part0, part1, part2, part3, part4, undivided: dim}
 
-// undivided is the place of time behind those of the phases: of transactions whose phases are not known.
+// undivided is the index, behind those of the phases, of the time of transactions whose phases are not known.
 const undivided = transaction.NumParts
 
 const partLetters = "cpswr?"

@@ -100,8 +100,8 @@ type Setup struct {
 	PrivateBytesLen uint8
 }
 
-// Cut reports whether a REQ was not captured, or is not valid, as far as its depths, retries and timeouts: what there is of them is not the
-// whole. It names a service, as no other message of a setup does.
+// Cut reports whether the capture cuts a REQ before the end of its depths, retries and timeouts; a REQ with an undefined MTU counts, too. Only a
+// REQ names a service.
 func (s *Setup) Cut() bool { return s.Seen && s.ServiceID != 0 && s.PathMTU == 0 }
 
 // Terms reports whether what the sides announced of depths, retries and timeouts is known.

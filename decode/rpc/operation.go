@@ -38,7 +38,7 @@ func (v *View) AppendOperation(b []byte) []byte {
 	return b
 }
 
-// andMore is behind the name of a COMPOUND that has MoreOperations.
+// andMore ends the name of a COMPOUND that has MoreOperations.
 const andMore = "+?"
 
 // appendSteps is AppendOperation for a COMPOUND that has operations.
@@ -110,7 +110,7 @@ func (v *View) OperationGroup() string {
 	return best.Name
 }
 
-// uncertain is the name of an operation with andMore.
+// uncertain appends andMore to the name of an operation.
 func uncertain(name string) string {
 	if s, ok := uncertainNames()[name]; ok {
 		return s
@@ -118,7 +118,7 @@ func uncertain(name string) string {
 	return name + andMore
 }
 
-// uncertainNames are those of all operations that are not heavy.
+// uncertainNames maps the name of each operation below heavy to the same name with andMore.
 var uncertainNames = sync.OnceValue(func() map[string]string {
 	names := make(map[string]string)
 	for n := range uint32(nfs4.OP_REMOVEXATTR) + 1 {

@@ -254,7 +254,7 @@ func bar(g *latency.Group, width int) string {
 	return waterfall(parts[:], g.Latency.Sum, width)
 }
 
-// barLetters are those of transaction.Parts, and that of time that is not divided.
+// barLetters has a letter for each of transaction.Parts, and one for undivided time.
 const barLetters = "cpswr?"
 
 // waterfall draws durations one after the other on a line.
