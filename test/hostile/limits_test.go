@@ -75,7 +75,7 @@ var rows = []row{
 	{name: dump, args: "-T fields -e file.name -e op -e status -e client -e notes %f"},
 	{name: dump, args: `-q -Y op==READ||file.name~"x" %f`},
 	{name: dump, args: "--sort completion %f"},
-	{name: dump, args: "-q --extract-data %d/x %f", fails: true, hard: []hard{{"far-offsets", 300}, {"scattered", 40000}}},
+	{name: dump, args: "-q --extract-data %d/x %f", fails: true, hard: []hard{{"far-offsets", 600}, {"scattered", 40000}}},
 	{name: dump + " packets", args: "%f"},
 	{name: dump + " connections", args: "%f", hard: []hard{{"udp-ports", 30000}, {"cm-requests", 20000}, {"random-psn", 20000}, {"queue-pairs", 20000}}},
 	{name: dump + " operations", args: "%f", hard: []hard{{"random-psn", 20000}, {"queue-pairs", 20000}, {"writes", 20000}}},

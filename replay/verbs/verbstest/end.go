@@ -1,6 +1,8 @@
 package verbstest
 
 import (
+	"bytes"
+	"encoding/binary"
 	"errors"
 	"testing"
 
@@ -123,10 +125,8 @@ func alloc(t testing.TB, p verbs.Provider, n int) []byte {
 	if len(b) != n {
 		t.Fatalf("Alloc(%d) has %d bytes", n, len(b))
 	}
-	for _, v := range b {
-		if v != 0 {
-			t.Fatalf("Alloc(%d) is not zero", n)
-		}
+	if at := changed(b, 0); at >= 0 {
+		t.Fatalf("Alloc(%d) is not zero at byte %d", n, at)
 	}
 	return b
 }
@@ -172,23 +172,42 @@ func (e *end) disconnected(t testing.TB) {
 	}
 }
 
+// piece is how many bytes are written or compared at once: the race detector looks at each access, however long.
+const piece = 256
+
+// pattern continues what fill writes, and returns the state after it.
+func pattern(b *[piece]byte, x uint32) uint32 {
+	for at := 0; at < piece; at += 8 {
+		var word uint64
+		for range 8 {
+			x = x*1664525 + 1013904223
+			word = word<<8 | uint64(x>>24) | 1
+		}
+		binary.BigEndian.PutUint64(b[at:], word)
+	}
+	return x
+}
+
+func seeded(seed int) uint32 { return uint32(seed)*2654435761 + 12345 }
+
 // fill writes a pattern that differs from place to place and from seed to
 // seed, and is never zero.
 func fill(b []byte, seed int) {
-	x := uint32(seed)*2654435761 + 12345
-	for i := range b {
-		x = x*1664525 + 1013904223
-		b[i] = byte(x>>24) | 1
+	var p [piece]byte
+	for x := seeded(seed); len(b) > 0; {
+		x = pattern(&p, x)
+		b = b[copy(b, p[:]):]
 	}
 }
 
 // filled says where b differs from what fill has written; -1 is nowhere.
 func filled(b []byte, seed int) int {
-	x := uint32(seed)*2654435761 + 12345
-	for i := range b {
-		x = x*1664525 + 1013904223
-		if b[i] != byte(x>>24)|1 {
-			return i
+	var p [piece]byte
+	x := seeded(seed)
+	for at := 0; at < len(b); at += piece {
+		x = pattern(&p, x)
+		if i := differ(b[at:], p[:]); i >= 0 {
+			return at + i
 		}
 	}
 	return -1
@@ -196,17 +215,38 @@ func filled(b []byte, seed int) int {
 
 // changed says where b is not v; -1 is nowhere.
 func changed(b []byte, v byte) int {
+	if len(b) == 0 || b[0] == v && bytes.Equal(b[1:], b[:len(b)-1]) {
+		return -1
+	}
 	for i := range b {
 		if b[i] != v {
 			return i
 		}
 	}
-	return -1
+	return -1 // it was written meanwhile
+}
+
+// differ says where b is not as p, as far as both go; -1 is nowhere.
+func differ(b, p []byte) int {
+	n := min(len(b), len(p))
+	if bytes.Equal(b[:n], p[:n]) {
+		return -1
+	}
+	for i := range n {
+		if b[i] != p[i] {
+			return i
+		}
+	}
+	return -1 // it was written meanwhile
 }
 
 func set(b []byte, v byte) {
-	for i := range b {
-		b[i] = v
+	if len(b) == 0 {
+		return
+	}
+	b[0] = v
+	for n := 1; n < len(b); {
+		n += copy(b[n:], b[:n])
 	}
 }
 
