@@ -174,7 +174,7 @@ func (a *account) closed(c *rdma.Connection) {
 		return
 	}
 	s := Service{Fabric: c.Fabric, ID: c.Setup[0].ServiceID, Port: c.Ends[1].Port}
-	if s.ID == 0 && s.Port == 0 || c.Fabric == rdma.IWARP && !c.Setup[0].Seen {
+	if s.ID == 0 && s.Port == 0 || c.Fabric == rdma.IWARP && !c.Setup[0].Seen() {
 		return
 	}
 	if a.services == nil {

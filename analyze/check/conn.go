@@ -150,7 +150,7 @@ func (s *conn) losses(now int64) {
 // began reports whether the capture includes the beginning of the connection.
 func (s *conn) began() bool {
 	k := s.c.Resolve()
-	return k.Setup[0].Seen && k.Setup[1].Seen
+	return k.Setup[0].Seen() && k.Setup[1].Seen()
 }
 
 // whole reports whether everything that a side sent has been captured for long enough before a time, so that

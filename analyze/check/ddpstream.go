@@ -367,7 +367,7 @@ func (c *Checker) streamHealth(s *conn) {
 	if s.c.Fabric != rdma.IWARP {
 		return
 	}
-	if ask, answer := &s.c.Setup[0], &s.c.Setup[1]; ask.Seen && answer.Seen && ask.MPARevision >= 2 && answer.MPARevision >= 2 &&
+	if ask, answer := &s.c.Setup[0], &s.c.Setup[1]; ask.Seen() && answer.Seen() && ask.MPARevision >= 2 && answer.MPARevision >= 2 &&
 		ask.ResponderDepth != 0 && ask.ResponderDepth != iwarp.MPADepthUnlimited && answer.InitiatorDepth != iwarp.MPADepthUnlimited {
 		if answer.InitiatorDepth <= ask.ResponderDepth {
 			c.ok(ruleDepthAgreed)

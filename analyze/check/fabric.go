@@ -179,7 +179,7 @@ func (c *Checker) fabricRequest(s *conn, p *packet, from rdma.Side) {
 	if !d.known {
 		d.known, d.high = true, p.psn
 		d.messages.restart(p.psn)
-		if m := &s.c.Setup[from.Other()]; m.Seen && m.StartPSN == p.psn && s.c.Setup[from].Seen {
+		if psn, ok := s.c.Setup[from.Other()].Start(); ok && psn == p.psn && s.c.Setup[from].Seen() {
 			d.messages.based = true // the responder has counted nothing yet
 		}
 	}
@@ -359,7 +359,7 @@ func (d *requests) answers(psn uint32) bool {
 // ackTimeout is how long a requester waits for an acknowledgement; 0 if that is not known.
 func (s *conn) ackTimeout() time.Duration {
 	m := &s.c.Setup[0]
-	if !m.Seen || m.AckTimeout == 0 {
+	if !m.Seen() || m.AckTimeout == 0 {
 		return 0
 	}
 	return 4096 * time.Nanosecond << (m.AckTimeout & 31)
@@ -428,7 +428,7 @@ func (c *Checker) depth(s *conn, d *requests, x extent, ref rdma.Ref, from rdma.
 		r.unknown = true
 	}
 	switch {
-	case !m.Seen || m.ResponderDepth == 0: // 0 is also that of a cut message
+	case !m.Seen() || m.ResponderDepth == 0: // 0 is also that of a cut message
 		c.skip(ruleReadDepth, NoSetup)
 	case r.unknown:
 		c.skip(ruleReadDepth, Gaps)

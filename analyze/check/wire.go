@@ -162,8 +162,9 @@ func (s *conn) responses(n uint32) (count uint32, known bool) {
 // expect initialises the request stream of a side from its setup, before any of it was seen.
 func (s *conn) expect(side rdma.Side) {
 	// The PSN in a setup message is the one that its sender expects to receive.
-	if w, m := &s.wire[side], &s.c.Setup[side.Other()]; !w.started && m.Seen {
-		w.next, w.started, w.announced = m.StartPSN, true, true
+	if psn, ok := s.c.Setup[side.Other()].Start(); ok && !s.wire[side].started {
+		w := &s.wire[side]
+		w.next, w.started, w.announced = psn, true, true
 	}
 }
 

@@ -56,9 +56,10 @@ func codeEnd(k *state.Coder, e *rdma.End) {
 }
 
 func codeSetup(k *state.Coder, s *rdma.Setup) {
-	if k.Flag(&s.Seen); !s.Seen {
+	if state.Enum(k, &s.Message, int(rdma.SetupMessages)); !s.Seen() {
 		return
 	}
+	k.Flag(&s.Cut)
 	codeRef(k, &s.Frame)
 	state.Number(k, &s.StartPSN)
 	state.Number(k, &s.PathMTU)

@@ -29,16 +29,7 @@ func New(c *rdma.Connection) *Connection {
 func (c *Connection) order() [2]rdma.Side { return [2]rdma.Side{c.Client, c.Client.Other()} }
 
 func (c *Connection) setupName(side rdma.Side) string {
-	s := &c.Setup[side]
-	switch {
-	case !s.Seen:
-		return "-"
-	case c.Fabric == rdma.IWARP:
-		return "MPA"
-	case s.ServiceID != 0 || s.PathMTU != 0:
-		return "REQ"
-	}
-	return "REP"
+	return [rdma.SetupMessages]string{"-", "REQ", "REP", "MPA"}[c.Setup[side].Message]
 }
 
 func (c *Connection) state() string {

@@ -99,7 +99,7 @@ func (c *Connection) appendSide(b []byte, side rdma.Side) []byte {
 	b = append(b, `{"address":`...)
 	b = ndjson.Quote(b, link.AddrString(end.Addr))
 	b = fmt.Appendf(b, `,"endpoint":%d,"setup":`, port)
-	if !s.Seen || s.Cut() {
+	if !s.Terms() {
 		b = append(b, `null`...)
 	} else {
 		b = fmt.Appendf(b, `{"message":"%s","frame":%d,"responder_depth":%d,"initiator_depth":%d,"private_data":"%x"`,

@@ -53,6 +53,7 @@ func connectionAt(id int, r *rand.Rand) *Connection {
 	c.ID = id
 	c.Fabric, c.State = rdma.Fabric(r.IntN(int(rdma.UDP)+1)), rdma.State(r.IntN(int(rdma.Closed)+1))
 	for i := range c.Setup {
+		c.Setup[i].Message = rdma.SetupREQ + rdma.SetupMessage(r.IntN(int(rdma.SetupMessages-rdma.SetupREQ)))
 		c.Setup[i].PrivateBytesLen = uint8(len(c.Setup[i].PrivateBytes))
 	}
 	// These belong to the current packet, to a connection that is part of another, and to a copy that is not read again.

@@ -54,7 +54,7 @@ func (c *Connection) rows() (rows [2][]string) {
 	for i, side := range c.order() {
 		n, s := &c.Sent[side], &c.Setup[side]
 		row := []string{"", "", "", link.AddrString(c.Ends[side].Addr), endpoint(c.Ends[side]), c.setupName(side), "-", "-", ""}
-		if s.Seen && !s.Cut() {
+		if s.Terms() {
 			row[6] = fmt.Sprintf("%d/%d", s.ResponderDepth, s.InitiatorDepth)
 			row[7] = (*setup)(s).inline()
 		}
@@ -103,7 +103,7 @@ func (c *Connection) Detail(w io.Writer) {
 		role := [2]string{"client", "server"}[i]
 		s, n := &c.Setup[side], &c.Sent[side]
 		fmt.Fprintf(w, "  %s %s %s\n", role, link.AddrString(c.Ends[side].Addr), endpoint(c.Ends[side]))
-		if s.Seen {
+		if s.Seen() {
 			c.setupDetail(w, side)
 		} else if isRDMA(c.Fabric) {
 			fmt.Fprintf(w, "    setup not captured\n")
@@ -183,8 +183,12 @@ func isRDMA(f rdma.Fabric) bool { return f != rdma.TCP && f != rdma.UDP }
 
 func (c *Connection) setupDetail(w io.Writer, side rdma.Side) {
 	s := &c.Setup[side]
-	if s.Cut() {
-		fmt.Fprintf(w, "    %s in frame %d, cut by the capture: service 0x%016x\n", c.setupName(side), s.Frame.Number, s.ServiceID)
+	if s.Cut {
+		fmt.Fprintf(w, "    %s in frame %d, cut by the capture", c.setupName(side), s.Frame.Number)
+		if s.ServiceID != 0 {
+			fmt.Fprintf(w, ": service 0x%016x", s.ServiceID)
+		}
+		fmt.Fprintln(w)
 		return
 	}
 	fmt.Fprintf(w, "    %s in frame %d: answers %d RDMA Reads at once, starts %d", c.setupName(side), s.Frame.Number, s.ResponderDepth, s.InitiatorDepth)
@@ -200,7 +204,7 @@ func (c *Connection) setupDetail(w io.Writer, side rdma.Side) {
 		}
 	} else {
 		fmt.Fprintf(w, ", first PSN %d, RNR retries %d", s.StartPSN, s.RNRRetryCount)
-		if s.PathMTU > 0 {
+		if s.Message == rdma.SetupREQ {
 			fmt.Fprintf(w, ", retries %d, ACK timeout %s, service 0x%016x", s.RetryCount, ackTimeout(s.AckTimeout), s.ServiceID)
 		}
 	}

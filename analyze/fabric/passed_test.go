@@ -24,7 +24,9 @@ func TestResponseNotCaptured(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(fabric.Options{})
 			for side := range s.c.Setup {
-				s.c.Setup[side].Seen, s.c.Setup[side].InitiatorDepth, s.c.Setup[side].ResponderDepth = tt.depth != 0, tt.depth, tt.depth
+				if tt.depth != 0 {
+					s.c.Setup[side] = rdma.Setup{Message: rdma.SetupREP, InitiatorDepth: tt.depth, ResponderDepth: tt.depth}
+				}
 			}
 			s.at(0, 0, roce.RCReadRequest, 0, 0, reth(0, 3072))
 			s.at(10, 1, roce.RCReadResponseFirst, 0, 1024)

@@ -281,7 +281,7 @@ func (k *connReport) report() (x Connection, ok bool) {
 			Address: link.AddrString(c.Ends[side].Addr), Endpoint: c.Ends[side].Number(), Packets: n.Packets, Bytes: n.Bytes,
 			Again: n.Retransmitted, NAKs: n.NAKs, RNRs: n.RNRs, Marked: n.ECN, CNPs: n.CNPs, Gaps: n.Gaps,
 		}
-		if s := &c.Setup[side]; s.Seen && s.PathMTU != 0 {
+		if s := &c.Setup[side]; s.Message == rdma.SetupREQ && !s.Cut {
 			x.Terms = Terms{Captured: true, Retries: s.RetryCount, RNRRetries: s.RNRRetryCount}
 			if s.AckTimeout != 0 {
 				x.Terms.AckTimeout = 4096 << (s.AckTimeout & 31)

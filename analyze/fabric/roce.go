@@ -188,7 +188,7 @@ func later(a, b rdma.Ref) rdma.Ref {
 // ackTimeout is the timeout announced in the connection's setup.
 func (k *conn) ackTimeout() time.Duration {
 	for side := range k.c.Setup {
-		if s := &k.c.Setup[side]; s.Seen && s.PathMTU != 0 && s.AckTimeout != 0 {
+		if s := &k.c.Setup[side]; s.Message == rdma.SetupREQ && s.AckTimeout != 0 {
 			return 4096 * time.Nanosecond << (s.AckTimeout & 31)
 		}
 	}

@@ -54,7 +54,9 @@ func TestNameService(t *testing.T) {
 	} {
 		x := &rdma.Connection{Fabric: c.fabric}
 		x.Ends[0].Port, x.Ends[1].Port = c.ports[0], c.ports[1]
-		x.Setup[0] = rdma.Setup{Seen: c.id != 0, ServiceID: c.id}
+		if c.id != 0 {
+			x.Setup[0] = rdma.Setup{Message: rdma.SetupREQ, ServiceID: c.id}
+		}
 		if c.set != nil {
 			c.set(&x.Setup[0])
 		}

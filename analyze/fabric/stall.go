@@ -520,7 +520,7 @@ const (
 // depth is how many RDMA Reads a side may have outstanding; 0 if unknown.
 func (k *conn) depth(side rdma.Side) int {
 	a, b := &k.c.Setup[side], &k.c.Setup[side.Other()]
-	if !a.Seen || !b.Seen || a.InitiatorDepth == 0 || b.ResponderDepth == 0 {
+	if !a.Seen() || !b.Seen() || a.InitiatorDepth == 0 || b.ResponderDepth == 0 {
 		return 0
 	}
 	return int(min(a.InitiatorDepth, b.ResponderDepth))

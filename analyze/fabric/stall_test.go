@@ -159,7 +159,7 @@ func TestStallUnknownPace(t *testing.T) {
 
 func TestStallDepth(t *testing.T) {
 	s := newScene(fabric.Options{})
-	s.c.Setup[0].Seen, s.c.Setup[1].Seen = true, true
+	s.c.Setup[0].Message, s.c.Setup[1].Message = rdma.SetupREQ, rdma.SetupREP
 	s.c.Setup[0].InitiatorDepth, s.c.Setup[1].ResponderDepth = 4, 2
 	s.at(0, 0, roce.RCReadRequest, 0, 0, reth(0x1000, 100))
 	s.at(10, 0, roce.RCReadRequest, 1, 0, reth(0x2000, 100))

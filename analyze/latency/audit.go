@@ -57,17 +57,17 @@ func audit(c *rdma.Connection, client rdma.Side, x *Connection) []Remark {
 	case c.State == rdma.Rejected:
 		r.warn("the connection was rejected: %s", orUnknown(c.Terminated))
 		return r
-	case !a.Seen && !b.Seen:
+	case !a.Seen() && !b.Seen():
 		r.info("the setup was not captured: depths, inline sizes, timeouts and CRC settings are not known")
 		return r
-	case !b.Seen:
+	case !b.Seen():
 		r.info("the server's answer to the setup was not captured: what was agreed is not known")
 		return r
-	case !a.Seen:
+	case !a.Seen():
 		r.info("the client's request was not captured: what was agreed is not known")
 		return r
 	case !c.Terms():
-		r.info("the client's request was cut by the capture: depths, inline sizes and timeouts are not known")
+		r.info("the setup was cut by the capture: depths, inline sizes and timeouts are not known")
 		return r
 	}
 	r.depth(a, b, x)
@@ -75,7 +75,7 @@ func audit(c *rdma.Connection, client rdma.Side, x *Connection) []Remark {
 	if c.Fabric == rdma.IWARP {
 		r.mpa(a, b)
 	} else {
-		r.cm(c, a)
+		r.cm(c)
 	}
 	if f := x.Forward; f != nil && f.AtLimit > 0 {
 		r.info("as many calls were in flight as credits granted (%d) for %v: %.1f %% of the time",
@@ -157,13 +157,8 @@ func (r *remarks) mpa(a, b *rdma.Setup) {
 }
 
 // cm checks the setup of RoCE and InfiniBand.
-func (r *remarks) cm(c *rdma.Connection, req *rdma.Setup) {
-	if !c.Setup[0].Seen || c.Setup[0].PathMTU == 0 && c.Setup[1].PathMTU == 0 {
-		return
-	}
-	if req.PathMTU == 0 {
-		req = &c.Setup[0] // the REQ came from the other end
-	}
+func (r *remarks) cm(c *rdma.Connection) {
+	req := &c.Setup[0] // a REP has no such terms
 	if c.MTU > 0 && c.MTU < maxPathMTU {
 		r.info("path MTU %d: %d times the packets of %d", c.MTU, maxPathMTU/c.MTU, maxPathMTU)
 	}

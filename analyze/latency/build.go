@@ -123,7 +123,7 @@ func endpointModel(c *rdma.Connection, side rdma.Side) Endpoint {
 	if e.Endpoint == 0 {
 		e.Endpoint = uint32(c.Ends[side].Port)
 	}
-	if s.Seen && !s.Cut() && isRDMA(c.Fabric) {
+	if s.Terms() && isRDMA(c.Fabric) {
 		e.Setup = &SetupInfo{
 			ResponderDepth: s.ResponderDepth, InitiatorDepth: s.InitiatorDepth, RetryCount: s.RetryCount,
 			RNRRetryCount: s.RNRRetryCount, AckTimeout: ackTimeout(s.AckTimeout), MPARevision: s.MPARevision,

@@ -38,7 +38,7 @@ func NewSeen(c *rdma.Connection, calls Calls) Seen {
 		a, b = 1, 0
 		s.Ends[0], s.Ends[1] = s.Ends[1], s.Ends[0]
 	}
-	if x, y := &c.Setup[a], &c.Setup[b]; c.Fabric != rdma.IWARP && x.Seen && y.Seen {
+	if x, y := &c.Setup[a], &c.Setup[b]; c.Fabric != rdma.IWARP && x.Seen() && y.Seen() {
 		s.Start = mix(uint64(x.StartPSN)<<32|uint64(y.StartPSN)) | 1
 	}
 	return s

@@ -354,8 +354,8 @@ func TestGroupsCost(t *testing.T) {
 func TestSeen(t *testing.T) {
 	a := rdma.End{Addr: netip.MustParseAddr("192.0.2.1"), Port: 20049, QPN: 17}
 	b := rdma.End{Addr: netip.MustParseAddr("192.0.2.2"), QPN: 18}
-	c := rdma.Connection{Fabric: rdma.RoCEv2, Ends: [2]rdma.End{a, b}, Setup: [2]rdma.Setup{{Seen: true, StartPSN: 5}, {Seen: true, StartPSN: 6}}}
-	d := rdma.Connection{Fabric: rdma.RoCEv2, Ends: [2]rdma.End{b, {Addr: a.Addr, QPN: 17}}, Setup: [2]rdma.Setup{{Seen: true, StartPSN: 6}, {Seen: true, StartPSN: 5}}}
+	c := rdma.Connection{Fabric: rdma.RoCEv2, Ends: [2]rdma.End{a, b}, Setup: [2]rdma.Setup{{Message: rdma.SetupREQ, StartPSN: 5}, {Message: rdma.SetupREP, StartPSN: 6}}}
+	d := rdma.Connection{Fabric: rdma.RoCEv2, Ends: [2]rdma.End{b, {Addr: a.Addr, QPN: 17}}, Setup: [2]rdma.Setup{{Message: rdma.SetupREQ, StartPSN: 6}, {Message: rdma.SetupREP, StartPSN: 5}}}
 	x, y := NewSeen(&c, Calls{}), NewSeen(&d, Calls{})
 	if x.Compare(&y) != 0 || x.Start == 0 {
 		t.Errorf("%+v, %+v", x, y)

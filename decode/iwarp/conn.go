@@ -124,7 +124,7 @@ func (c *Conn) searched(n int) {
 // wantsMarkers reports whether the receiver of a direction asked for markers.
 func (c *Conn) wantsMarkers(h *half) bool {
 	s := &c.c.Setup[c.side(h).Other()]
-	return s.Seen && s.Markers
+	return s.Seen() && s.Markers
 }
 
 // negotiate handles the MPA frame of a direction.
@@ -144,16 +144,16 @@ func (c *Conn) negotiate(h *half, f *MPAFrame, from *span) {
 	c.negotiated = true
 	setup := &c.c.Setup[c.side(h)]
 	*setup = rdma.Setup{
-		Seen: true, Frame: from.last, MPARevision: f.Revision, Markers: f.Markers, CRC: f.CRC,
+		Message: rdma.SetupMPA, Frame: from.last, MPARevision: f.Revision, Markers: f.Markers, CRC: f.CRC,
 		PeerToPeer: f.PeerToPeer, ResponderDepth: f.IRD, InitiatorDepth: f.ORD,
 	}
 	setup.PrivateBytesLen = uint8(copy(setup.PrivateBytes[:], f.Private))
 	setup.Private.Decode(f.Private)
 	other := &c.c.Setup[c.side(h).Other()]
 	switch {
-	case f.CRC || other.Seen && other.CRC:
+	case f.CRC || other.Seen() && other.CRC:
 		c.crc = crcOn
-	case other.Seen:
+	case other.Seen():
 		c.crc = crcOff
 	}
 	switch {
@@ -162,7 +162,7 @@ func (c *Conn) negotiate(h *half, f *MPAFrame, from *span) {
 		c.c.Terminated = "MPA request rejected"
 	case f.Reply:
 		c.c.State = rdma.Established
-	case !other.Seen:
+	case !other.Seen():
 		c.c.State = rdma.Connecting
 	}
 }

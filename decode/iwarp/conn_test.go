@@ -137,7 +137,7 @@ func TestSetup(t *testing.T) {
 	rec := newRecorder()
 	k := play(x, rand.New(rand.NewSource(1)), rec, 1448, false, false).Connection()
 	a, b := k.Setup[0], k.Setup[1]
-	if !a.Seen || !b.Seen || a.Markers || !b.Markers || !a.CRC || a.MPARevision != 2 || a.ResponderDepth != 128 || b.InitiatorDepth != 128 {
+	if !a.Seen() || !b.Seen() || a.Markers || !b.Markers || !a.CRC || a.MPARevision != 2 || a.ResponderDepth != 128 || b.InitiatorDepth != 128 {
 		t.Errorf("setup %+v %+v", a, b)
 	}
 	if !a.Private.Present || a.Private.SendSize != 4096 || a.PrivateBytesLen != 8 || be32(a.PrivateBytes[:]) != 0xf6ab0e18 {
@@ -165,7 +165,7 @@ func TestResponderFirst(t *testing.T) {
 	}
 	c.Close("", rdma.Ref{})
 	compare(t, rec.log, want.log)
-	if k.Ends[0].Port != 40000 || !k.Setup[0].Seen || k.Setup[0].ResponderDepth != 128 || k.Sent[0].Packets == 0 {
+	if k.Ends[0].Port != 40000 || !k.Setup[0].Seen() || k.Setup[0].ResponderDepth != 128 || k.Sent[0].Packets == 0 {
 		t.Errorf("sides: %+v %+v", k.Ends, k.Setup[0])
 	}
 }

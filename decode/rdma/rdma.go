@@ -78,13 +78,27 @@ type PrivateData struct {
 	ReceiveSize      uint32 // bytes
 }
 
-// Setup is what one side announced during connection setup. Seen is false if that message was not captured;
-// then nothing else is known.
+// SetupMessage is a message by which one side announces what it wants of a connection.
+type SetupMessage uint8
+
+// The messages of communication management (IBTA volume 1, section 12.6), and that of iWARP (RFC 5044, section 7).
+const (
+	SetupNone SetupMessage = iota // not captured
+	SetupREQ
+	SetupREP
+	SetupMPA // Request or Reply
+
+	SetupMessages // how many there are
+)
+
+// Setup is what one side announced during connection setup. If its message was not captured, nothing else is
+// known.
 type Setup struct {
-	Seen            bool
+	Message         SetupMessage
+	Cut             bool // the capture cuts the message before the end of its depths, retries and timeouts
 	Frame           Ref
 	StartPSN        uint32
-	PathMTU         uint32 // bytes; RoCE and InfiniBand, REQ only; 0 if the message is Cut
+	PathMTU         uint32 // bytes; REQ only
 	ResponderDepth  uint16 // RDMA Reads that the sender answers at once (responder resources, IRD)
 	InitiatorDepth  uint16 // RDMA Reads that the sender starts at once (initiator depth, ORD)
 	RetryCount      uint8
@@ -100,21 +114,26 @@ type Setup struct {
 	PrivateBytesLen uint8
 }
 
-// Cut reports whether the capture cuts a REQ before the end of its depths, retries and timeouts; a REQ with an undefined MTU counts, too. Only a
-// REQ names a service.
-func (s *Setup) Cut() bool { return s.Seen && s.ServiceID != 0 && s.PathMTU == 0 }
+// Seen reports whether the message was captured, or a part of it.
+func (s *Setup) Seen() bool { return s.Message != SetupNone }
 
-// Terms reports whether what the sides announced of depths, retries and timeouts is known.
-func (c *Connection) Terms() bool {
-	a, b := &c.Setup[0], &c.Setup[1]
-	return a.Seen && b.Seen && !a.Cut() && !b.Cut()
+// Terms reports whether the depths, retries and timeouts of the message are known.
+func (s *Setup) Terms() bool { return s.Seen() && !s.Cut }
+
+// Start is the first PSN that the sender will use, as far as it is known: a message that was cut may not have reached it,
+// and 0 then counts as not known.
+func (s *Setup) Start() (psn uint32, ok bool) {
+	return s.StartPSN, s.Terms() || s.Cut && s.StartPSN != 0
 }
+
+// Terms reports whether what both sides announced of depths, retries and timeouts is known.
+func (c *Connection) Terms() bool { return c.Setup[0].Terms() && c.Setup[1].Terms() }
 
 // Declared reports whether it is known what a side said of RPC-over-RDMA in its private data (RFC 8797). Messages of connection
 // management always have the same length, so too few bytes mean that the capture cut them.
 func (c *Connection) Declared(side Side) bool {
 	s := &c.Setup[side]
-	return s.Seen && (s.Private.Present || c.Fabric == IWARP || s.PrivateBytesLen >= PrivateDataSize)
+	return s.Seen() && (s.Private.Present || c.Fabric == IWARP || s.PrivateBytesLen >= PrivateDataSize)
 }
 
 // Counters count packets that one side sent on a connection.

@@ -3,8 +3,8 @@ package rdma
 import "testing"
 
 func TestSetupCut(t *testing.T) {
-	req := Setup{Seen: true, ServiceID: 0x4e51, PathMTU: 4096, PrivateBytesLen: PrivateDataSize}
-	rep := Setup{Seen: true, PrivateBytesLen: PrivateDataSize}
+	req := Setup{Message: SetupREQ, ServiceID: 0x4e51, PathMTU: 4096, PrivateBytesLen: PrivateDataSize}
+	rep := Setup{Message: SetupREP, PrivateBytesLen: PrivateDataSize}
 	with := func(s Setup, change func(s *Setup)) Setup {
 		change(&s)
 		return s
@@ -19,10 +19,11 @@ func TestSetupCut(t *testing.T) {
 		{"the other way round", RoCEv2, rep, req, true, true},
 		{"no request", RoCEv2, Setup{}, rep, false, false},
 		{"no answer", RoCEv2, req, Setup{}, false, true},
-		{"the request is cut", RoCEv2, with(req, func(s *Setup) { s.PathMTU, s.PrivateBytesLen = 0, 0 }), rep, false, false},
+		{"the request is cut", RoCEv2, with(req, func(s *Setup) { s.Cut, s.PrivateBytesLen = true, 0 }), rep, false, false},
+		{"the answer is cut", RoCEv2, req, with(rep, func(s *Setup) { s.Cut, s.PrivateBytesLen = true, 0 }), false, true},
 		{"its private data is", RoCEv2, with(req, func(s *Setup) { s.PrivateBytesLen-- }), rep, true, false},
 		{"it is, and shows what matters", RoCEv2, with(req, func(s *Setup) { s.PrivateBytesLen, s.Private.Present = 0, true }), rep, true, true},
-		{"no private data over iWARP", IWARP, Setup{Seen: true}, Setup{Seen: true}, true, true},
+		{"no private data over iWARP", IWARP, Setup{Message: SetupMPA}, Setup{Message: SetupMPA}, true, true},
 	} {
 		c := Connection{Fabric: x.fabric, Setup: [2]Setup{x.a, x.b}}
 		if c.Terms() != x.terms || c.Declared(0) != x.declared {

@@ -94,13 +94,13 @@ func (t *Tracker) ends(c *connection, why string, ref rdma.Ref) {
 
 func setup(m *ibcm.Message, ref rdma.Ref) rdma.Setup {
 	s := rdma.Setup{
-		Seen: true, Frame: ref, StartPSN: m.StartPSN, PathMTU: m.PathMTU,
+		Message: rdma.SetupREQ, Cut: !m.TermsKnown, Frame: ref, StartPSN: m.StartPSN, PathMTU: m.PathMTU,
 		ResponderDepth: uint16(m.ResponderResources), InitiatorDepth: uint16(m.InitiatorDepth),
 		RetryCount: m.RetryCount, RNRRetryCount: m.RNRRetryCount, AckTimeout: m.AckTimeout,
 		ServiceID: uint64(m.ServiceID), Private: m.RDMA,
 	}
-	if !m.TermsKnown {
-		s.PathMTU = 0 // see rdma.Setup.Cut
+	if m.Attribute == ibcm.AttributeREP {
+		s.Message = rdma.SetupREP
 	}
 	s.PrivateBytesLen = uint8(copy(s.PrivateBytes[:], m.Private))
 	return s
@@ -123,7 +123,7 @@ func (c *connection) followed(addr netip.Addr, tap int32) bool {
 func (t *Tracker) connectRequest(ref rdma.Ref, tap int32, fabric rdma.Fabric, f *link.Frame, m *ibcm.Message) *connection {
 	id := cmID{f.Src, t.tenant, m.LocalID}
 	if old := t.byID[id]; old != nil {
-		if s := &old.Setup[0]; old.comm[0] == id && s.Seen && old.Ends[0].QPN == m.QPN && s.StartPSN == m.StartPSN {
+		if s := &old.Setup[0]; old.comm[0] == id && s.Seen() && old.Ends[0].QPN == m.QPN && s.StartPSN == m.StartPSN {
 			return old // retransmitted, or captured at another point
 		}
 		t.forget(old, ref)
@@ -168,7 +168,7 @@ func (t *Tracker) connectReply(ref rdma.Ref, tap int32, fabric rdma.Fabric, f *l
 	switch {
 	case c.closed:
 		return c
-	case c.Setup[1].Seen:
+	case c.Setup[1].Seen():
 		// The copy from the capture point where the connection is followed has the better time.
 		if tap == c.tap && c.replyTap != c.tap {
 			c.Setup[1].Frame, c.replyTap = ref, tap

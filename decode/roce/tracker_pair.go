@@ -275,7 +275,7 @@ func (t *Tracker) answeredBefore(fl *flow) {
 }
 
 // set reports whether the setup of a connection was captured.
-func (c *connection) set() bool { return c.Setup[0].Seen || c.Setup[1].Seen }
+func (c *connection) set() bool { return c.Setup[0].Seen() || c.Setup[1].Seen() }
 
 // moved reports whether a request on a joined flow evidently belongs to a flow without a peer: its
 // destination queue pair has been connected to another one. It must match no call of the former connection.

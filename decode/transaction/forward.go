@@ -38,7 +38,7 @@ func forwardSide(c *rdma.Connection) rdma.Side {
 	if k, ok := c.Upper.(*conn); ok && k.forward != 0 {
 		return rdma.Side(k.forward - 1)
 	}
-	if c.Setup[0].Seen {
+	if c.Setup[0].Seen() {
 		return 0
 	}
 	return unknownSide

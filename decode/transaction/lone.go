@@ -34,7 +34,7 @@ type spared struct {
 func (l *Lone) Spare(tx *Transaction) {
 	c := tx.Connection
 	k, ok := c.Upper.(*conn)
-	if !ok || c.Setup[0].Seen && !c.Setup[1].Seen { // the reply to the setup may still change an address
+	if !ok || c.Setup[0].Seen() && !c.Setup[1].Seen() { // the reply to the setup may still change an address
 		return
 	}
 	k.spared = spared{tx.Program, tx.Version, tx.From}

@@ -356,9 +356,11 @@ func TestLoneSetup(t *testing.T) {
 	c := newCounter()
 	s := newStage(c, sparing{c})
 	k := s.conn(0)
-	k.Setup[0].Seen = true
+	k.Setup[0].Message = rdma.SetupREQ
 	for n, want := range []int{2, 4, 6, 8, 8, 8} {
-		k.Setup[1].Seen = n >= 3
+		if n >= 3 {
+			k.Setup[1].Message = rdma.SetupREP
+		}
 		s.step(0x06)
 		if len(c.log) != want {
 			t.Errorf("%d messages after %d calls, not %d", len(c.log), n+1, want)

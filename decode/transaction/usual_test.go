@@ -217,7 +217,9 @@ func (d *director) step(b [4]byte) {
 	c := d.conns[n]
 	if c == nil {
 		c = &rdma.Connection{ID: int(n) + 1, Fabric: rdma.RoCEv2, State: rdma.Established, First: d.ref}
-		c.Setup[0].Seen = n == 0
+		if n == 0 {
+			c.Setup[0].Message = rdma.SetupREQ
+		}
 		d.conns[n] = c
 	}
 	from := rdma.Side(b[0] >> 6 & 1)

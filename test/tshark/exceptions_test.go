@@ -176,7 +176,7 @@ var exceptions = []exception{
 	// Without the handshake of MPA, nothing is taken for iWARP.
 	{"iwarp-midstream", func(p *point) bool {
 		return len(p.theirs) == 0 && len(p.messages) == 1 &&
-			p.messages[0].tx.fabric == rdma.IWARP && !p.messages[0].tx.connection.Setup[0].Seen
+			p.messages[0].tx.fabric == rdma.IWARP && !p.messages[0].tx.connection.Setup[0].Seen()
 	}},
 	// Without the exchange of connection management, calls and replies are not
 	// brought together.
@@ -244,7 +244,7 @@ func unconnected(d *diff, m *message) bool {
 		return false
 	}
 	for _, s := range c.Setup {
-		if !s.Seen || d.ours.frames[s.Frame.Number] == nil || d.ours.frames[s.Frame.Number].cut {
+		if !s.Seen() || d.ours.frames[s.Frame.Number] == nil || d.ours.frames[s.Frame.Number].cut {
 			return true
 		}
 	}
