@@ -142,7 +142,10 @@ type Stats struct {
 	Misframed, Differing rdma.Given
 	// Displaced counts the directions of iWARP connections, and of RPC over TCP, that the capture holds so much out of order that bytes
 	// came after they had been given up. First is the first packet of such a connection.
-	Displaced   rdma.Given
+	Displaced rdma.Given
+	// OneWay counts the connections of which the capture has messages of one side and nothing that the other one sent, and the bytes of the
+	// former, once the connection is closed. First is the first packet of such a connection.
+	OneWay      rdma.Given
 	First, Last rdma.Ref
 }
 
@@ -311,6 +314,9 @@ func (h *handler) Closed(c *rdma.Connection, ref rdma.Ref) {
 		w.Closed(c, ref)
 	}
 	h.d.tally.closed(c)
+	if side, ok := c.OneWay(); ok {
+		h.d.stats.OneWay.Add(rdma.Given{Count: 1, Bytes: c.Sent[side].Bytes, First: c.First.Number})
+	}
 	if h.d.opt.Closed != nil {
 		h.d.opt.Closed(c)
 	}
@@ -378,6 +384,7 @@ func (s *Stats) add(o Stats) {
 	s.Misframed.Add(o.Misframed)
 	s.Differing.Add(o.Differing)
 	s.Displaced.Add(o.Displaced)
+	s.OneWay.Add(o.OneWay)
 }
 
 // Memory tells how much the Decoder holds and has held; of the trackers of Options.Trackers, each has a budget of its own.

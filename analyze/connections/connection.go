@@ -41,7 +41,7 @@ func (c *Connection) state() string {
 
 // service names the layer above, "-" if it is not known.
 func (c *Connection) service() string {
-	if s := fabric.NameService(c.Connection, nil); s.Source != fabric.SourceNone {
+	if s := fabric.NameService(c.Connection, c.Client.Other(), nil); s.Source != fabric.SourceNone {
 		return s.String()
 	}
 	return "-"

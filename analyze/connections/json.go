@@ -72,7 +72,7 @@ func (c *Connection) append(b []byte, e *ndjson.Encoder) []byte {
 	if c.Malformed > 0 {
 		b = fmt.Appendf(b, `,"malformed_headers":%d`, c.Malformed)
 	}
-	s := fabric.NameService(c.Connection, nil)
+	s := fabric.NameService(c.Connection, c.Client.Other(), nil)
 	b = fmt.Appendf(b, `,"service":"%s","service_source":"%s"`, s.Name, s.Source)
 	if c.Tunnel != nil {
 		b = append(b, `,"tunnel":`...)

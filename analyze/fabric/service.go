@@ -99,7 +99,7 @@ func Carries(given map[uint64]string) func(*rdma.Connection) (yes, known bool) {
 		return nil
 	}
 	return func(c *rdma.Connection) (yes, known bool) {
-		s := NameService(c, given)
+		s := NameService(c, 1, given)
 		return s.Name == nfs || s.Name == rpcRDMA, s.Source == SourceUser
 	}
 }
@@ -109,7 +109,7 @@ func (k *conn) service(r *Recorder) Service {
 	if k.named {
 		return k.name
 	}
-	k.name = NameService(k.c, r.opt.DecodeAs)
+	k.name = NameService(k.c, 1, r.opt.DecodeAs)
 	if k.name.Source == SourceNone && k.hint != "" {
 		k.name = Service{k.hint, SourceGuess}
 	}
@@ -119,8 +119,9 @@ func (k *conn) service(r *Recorder) Service {
 }
 
 // NameService names the layer above a connection by its setup or ports, as given
-// ports and service ids say first.
-func NameService(c *rdma.Connection, given map[uint64]string) Service {
+// ports and service ids say first. The port of the server, side 1 as a rule, is looked at first: a
+// client's may have some meaning, too.
+func NameService(c *rdma.Connection, server rdma.Side, given map[uint64]string) Service {
 	for side := range c.Setup {
 		s := &c.Setup[side]
 		if s.ServiceID == 0 {
@@ -145,14 +146,14 @@ func NameService(c *rdma.Connection, given map[uint64]string) Service {
 	if c.Fabric != rdma.IWARP && c.Fabric != rdma.TCP && c.Fabric != rdma.UDP {
 		return unknown
 	}
-	for _, i := range [2]int{1, 0} {
+	for _, i := range [2]rdma.Side{server, server.Other()} {
 		if n := given[uint64(c.Ends[i].Port)]; n != "" {
 			return Service{n, SourceUser}
 		}
 	}
-	port := c.Ends[1].Port
-	if rdma.ServiceName(port) == "" && port >= ephemeral && c.Ends[0].Port < ephemeral && c.Ends[0].Port >= reserved {
-		port = c.Ends[0].Port // the first packet that was captured is one of the server
+	port, other := c.Ends[server].Port, c.Ends[server.Other()].Port
+	if rdma.ServiceName(port) == "" && port >= ephemeral && other < ephemeral && other >= reserved {
+		port = other // the first packet that was captured is one of the server
 	}
 	if n := rdma.ServiceOn(c.Fabric, port); n != "" {
 		return Service{n, SourcePort}

@@ -60,7 +60,7 @@ func TestNameService(t *testing.T) {
 		if c.set != nil {
 			c.set(&x.Setup[0])
 		}
-		if s := fabric.NameService(x, given); s.Name != c.want || s.Source != c.source {
+		if s := fabric.NameService(x, 1, given); s.Name != c.want || s.Source != c.source {
 			t.Errorf("%+v: %v by %v", c, s, s.Source)
 		}
 	}
@@ -165,5 +165,17 @@ func TestStream(t *testing.T) {
 	}
 	if e := &got[2]; e.Notice != fabric.ByTimer || e.Waited != 205000*us || e.Timeouts != 1 {
 		t.Errorf("%+v", *e)
+	}
+}
+
+// TestServerPort: a client of RPC takes a privileged port, and 860 is iSCSI's.
+func TestServerPort(t *testing.T) {
+	x := &rdma.Connection{Fabric: rdma.TCP}
+	x.Ends[0].Port, x.Ends[1].Port = 20048, 860 // begins with a packet of the server
+	if s := fabric.NameService(x, 0, nil); s.Name != "unknown" {
+		t.Errorf("server first: %v", s)
+	}
+	if s := fabric.NameService(x, 1, nil); s.Name != "iSCSI" {
+		t.Errorf("taken for the client: %v", s)
 	}
 }

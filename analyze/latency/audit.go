@@ -49,6 +49,11 @@ func audit(c *rdma.Connection, client rdma.Side, x *Connection) []Remark {
 		}
 		r.warn("%d %s are missing from the capture: times and sizes of the transactions that they belong to are not whole", gaps, unit)
 	}
+	if from, ok := c.OneWay(); ok && from == client {
+		r.warn("nothing that the server sent was captured: replies, and with them results and times, are not known")
+	} else if ok {
+		r.warn("nothing that the client sent was captured: calls, and with them operations and times, are not known")
+	}
 	if !isRDMA(c.Fabric) {
 		return r
 	}

@@ -47,6 +47,9 @@ func (o *outcome) print(n *cli.Problems, list []*capture.Problem) {
 	if o.Cut > 0 && !o.Stopped {
 		n.Printf("note: %s cut to the capture's snapshot length; what is missing is not decoded", text.Plural(o.Cut, "packet"))
 	}
+	if g := &st.OneWay; g.Count > 0 && !o.Stopped {
+		n.Printf("note: of %s nothing that one of the two sides sent was captured; the first begins with packet %d", text.Plural(g.Count, "connection"), g.First)
+	}
 	n.Headers(&o.Malformed)
 	n.Packets(st, o.Total)
 	if a := &o.Account; a.Packets > 0 && a.Transactions == 0 && !o.Stopped {

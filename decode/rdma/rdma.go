@@ -129,6 +129,17 @@ func (s *Setup) Start() (psn uint32, ok bool) {
 // Terms reports whether what both sides announced of depths, retries and timeouts is known.
 func (c *Connection) Terms() bool { return c.Setup[0].Terms() && c.Setup[1].Terms() }
 
+// OneWay reports whether the capture has messages of one side and nothing that the other one sent, and which side that one is. A single message may just
+// have had no answer, and does not count.
+func (c *Connection) OneWay() (from Side, ok bool) {
+	for side := range c.Sent {
+		if c.Sent[side].Sends > 1 && c.Sent[side^1].Packets == 0 {
+			return Side(side), c.MergedInto == nil
+		}
+	}
+	return 0, false
+}
+
 // Declared reports whether it is known what a side said of RPC-over-RDMA in its private data (RFC 8797). Messages of connection
 // management always have the same length, so too few bytes mean that the capture cut them.
 func (c *Connection) Declared(side Side) bool {

@@ -7,6 +7,7 @@ import "github.com/rpcrdma/toolkit/decode/rdma"
 type conn struct {
 	halves  [2]*half // by the side of the requester; nil if it has sent nothing yet
 	forward uint8    // 1 + the side that sends forward calls; 0 if no call has shown it
+	likely  uint8    // 1 + the side to which the first reply without a call went; 0 if there was none
 	calls   Calls
 	late    waiter // ends with the next message, see settle
 	spared  spared
@@ -48,11 +49,15 @@ func CallsOf(c *rdma.Connection) Calls {
 }
 
 // ClientOf returns the side that sends forward calls: as calls have shown, or
-// the one that has set up the connection. If neither was captured, ok is false
-// and the side 0.
+// the one that has set up the connection. If neither was captured, ok is false,
+// and the side is the one to which replies go, as their transactions have it; 0 if
+// there are none.
 func ClientOf(c *rdma.Connection) (side rdma.Side, ok bool) {
 	if s := forwardSide(c); s != unknownSide {
 		return s, true
+	}
+	if k, ok := c.Upper.(*conn); ok && k.likely != 0 {
+		return rdma.Side(k.likely - 1), false
 	}
 	return 0, false
 }
@@ -102,6 +107,6 @@ func Copy(c *rdma.Connection) *rdma.Connection {
 	k := of(c)
 	s := new(rdma.Connection)
 	*s = c.Copy()
-	s.Upper = &conn{forward: k.forward, calls: k.calls, carries: k.carries, malformed: k.malformed}
+	s.Upper = &conn{forward: k.forward, likely: k.likely, calls: k.calls, carries: k.carries, malformed: k.malformed}
 	return s
 }

@@ -19,7 +19,11 @@ func (t *Tracker) named(tx *Transaction) {
 	if side == unknownSide {
 		h := &tx.Call.Header
 		if !tx.Named && len(h.Reads)+len(h.Call) == 0 {
-			return // a reply alone may as well be one to a callback
+			// A reply alone may as well be one to a callback. It most likely is not.
+			if k := of(c); k.likely == 0 {
+				k.likely = uint8(tx.From) + 1
+			}
+			return
 		}
 		side = tx.From
 		if tx.Named && callbackProgram(tx.Program) && c.Fabric != rdma.UDP && c.Fabric != rdma.TCP {

@@ -19,6 +19,12 @@ func (t *Tracker) Merged(into *rdma.Connection, side rdma.Side, from *rdma.Conne
 			setForwardSide(into, side)
 		}
 	}
+	if l := old.likely; l != 0 && k.likely == 0 {
+		k.likely = uint8(side) + 1
+		if rdma.Side(l-1) != was {
+			k.likely = uint8(side.Other()) + 1
+		}
+	}
 	for s := range rdma.Side(2) {
 		to := side
 		if s != was {

@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"net/netip"
 	"os"
 	"strconv"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/rpcrdma/toolkit/capture"
+	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/internal/wrap"
 )
 
@@ -34,14 +36,38 @@ func Snap(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	n, err := strconv.Atoi(args[0])
 	ts.Check(err)
+	rewrite(ts, args[1], args[2], func(p *capture.Packet) bool {
+		p.Data = p.Data[:min(n, len(p.Data))]
+		return true
+	})
+}
+
+// SentBy is a command for scripts that keeps the IP packets that one address sent, as a
+// mirror of one direction does: sentby ADDRESS FROM TO.
+func SentBy(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: sentby ADDRESS FROM TO")
+	}
+	a, err := netip.ParseAddr(args[0])
+	ts.Check(err)
+	var f link.Frame
+	rewrite(ts, args[1], args[2], func(p *capture.Packet) bool {
+		link.Decode(p.Link, p.Data, p.Length, &f)
+		return f.Src == a
+	})
+}
+
+// rewrite copies the packets for which keep, which may change them, returns true.
+func rewrite(ts *testscript.TestScript, from, to string, keep func(*capture.Packet) bool) {
 	var out bytes.Buffer
 	w := capture.NewWriter(&out, capture.WriterOptions{})
-	for _, p := range load(ts, args[1]) {
-		p.Data = p.Data[:min(n, len(p.Data))]
-		ts.Check(w.Write(&p))
+	for _, p := range load(ts, from) {
+		if keep(&p) {
+			ts.Check(w.Write(&p))
+		}
 	}
 	ts.Check(w.Flush())
-	ts.Check(os.WriteFile(ts.MkAbs(args[2]), out.Bytes(), 0o644))
+	ts.Check(os.WriteFile(ts.MkAbs(to), out.Bytes(), 0o644))
 }
 
 // Within is a command for scripts that demands that captures hold packets of
