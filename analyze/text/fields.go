@@ -15,6 +15,9 @@ type node struct {
 	name     string
 	index    int  // of an array's element; -1 outside arrays
 	leaf     bool // from and to delimit its value in fields.values
+	zero     bool // of a leaf: its value is that of a field that was not read
+	time     bool // of a leaf
+	seconds  bool // of a time: it has no fraction of a second
 	from, to int
 	end      int // of a structure: the node after its last one
 }
@@ -56,14 +59,50 @@ func (f *fields) close() {
 	}
 }
 
-func (f *fields) leaf(name string) *node {
-	f.nodes = append(f.nodes, node{name: name, index: -1, leaf: true, from: len(f.values), end: len(f.nodes) + 1})
+// until takes out what was not read because of err. The fields behind the place where decoding failed are zero, and zero is a value: a file of
+// type 0 that belongs to root. The last field that is not zero was read, and so were all before it. Zeros behind it
+// are kept up to the first that has the name of the field that failed; if none has, it is not known which of them were sent.
+func (f *fields) until(err error) {
+	f.close()
+	if err == nil {
+		return
+	}
+	read := 0 // nodes
+	for i := range f.nodes {
+		if n := &f.nodes[i]; n.leaf && !n.zero {
+			read = i + 1
+		}
+	}
+	if e, ok := err.(*xdr.Error); ok {
+		// A time is one leaf here, and may lack its fraction only.
+		if read > 0 && f.nodes[read-1].seconds && (e.Field == "nseconds" || e.Field == "useconds") {
+			read--
+		}
+		for i := read; i < len(f.nodes); i++ {
+			if n := &f.nodes[i]; n.name == e.Field || n.time {
+				read = i
+				break
+			}
+		}
+	}
+	// A structure of which nothing is left was not read either.
+	for read > 0 && !f.nodes[read-1].leaf {
+		read--
+	}
+	f.nodes = f.nodes[:read]
+	for i := range f.nodes {
+		f.nodes[i].end = min(f.nodes[i].end, read)
+	}
+}
+
+func (f *fields) leaf(name string, zero bool) *node {
+	f.nodes = append(f.nodes, node{name: name, index: -1, leaf: true, zero: zero, from: len(f.values), end: len(f.nodes) + 1})
 	return &f.nodes[len(f.nodes)-1]
 }
 
 // Uint implements xdr.Visitor.
 func (f *fields) Uint(name string, v uint64) {
-	n := f.leaf(name)
+	n := f.leaf(name, v == 0)
 	switch name {
 	case "handle", "xid", "rdma_xid", "rdma_inv_handle":
 		f.values = hexNumber(f.values, v, 8)
@@ -78,21 +117,21 @@ func (f *fields) Uint(name string, v uint64) {
 
 // Int implements xdr.Visitor.
 func (f *fields) Int(name string, v int64) {
-	n := f.leaf(name)
+	n := f.leaf(name, v == 0)
 	f.values = strconv.AppendInt(f.values, v, 10)
 	n.to = len(f.values)
 }
 
 // Bool implements xdr.Visitor.
 func (f *fields) Bool(name string, v bool) {
-	n := f.leaf(name)
+	n := f.leaf(name, !v)
 	f.values = strconv.AppendBool(f.values, v)
 	n.to = len(f.values)
 }
 
 // Enum implements xdr.Visitor.
 func (f *fields) Enum(name string, v uint32, symbol string) {
-	n := f.leaf(name)
+	n := f.leaf(name, v == 0)
 	f.values = append(f.values, symbol...)
 	if symbol == "" || f.full {
 		if symbol != "" {
@@ -108,7 +147,7 @@ func (f *fields) Enum(name string, v uint32, symbol string) {
 
 // Flags implements xdr.Visitor.
 func (f *fields) Flags(name string, v uint64, symbols string) {
-	n := f.leaf(name)
+	n := f.leaf(name, v == 0)
 	if name == "mode" || name == "mu_mode" || name == "mu_umask" {
 		f.values = append(f.values, '0')
 		f.values = strconv.AppendUint(f.values, v, 8)
@@ -137,7 +176,7 @@ const (
 
 // Bytes implements xdr.Visitor.
 func (f *fields) Bytes(name string, v []byte) {
-	n := f.leaf(name)
+	n := f.leaf(name, len(bytes.Trim(v, "\x00")) == 0) // those of a fixed length are there, whether they were read or not
 	f.values = f.bytes(f.values, v)
 	n.to = len(f.values)
 }
@@ -158,7 +197,7 @@ func (f *fields) bytes(b, v []byte) []byte {
 
 // String implements xdr.Visitor.
 func (f *fields) String(name string, v []byte) {
-	n := f.leaf(name)
+	n := f.leaf(name, len(v) == 0)
 	f.values = f.text(f.values, v)
 	n.to = len(f.values)
 }
@@ -183,7 +222,7 @@ func (f *fields) text(b, v []byte) []byte {
 
 // Data implements xdr.Visitor.
 func (f *fields) Data(name string, d xdr.Data) {
-	n := f.leaf(name)
+	n := f.leaf(name, d.Length == 0)
 	f.values = strconv.AppendUint(f.values, uint64(d.Length), 10)
 	f.values = append(f.values, " bytes"...)
 	switch {
@@ -222,7 +261,8 @@ func isText(v []byte) bool {
 
 // Time implements xdr.Visitor.
 func (f *fields) Time(name string, sec int64, nsec uint32) {
-	n := f.leaf(name)
+	n := f.leaf(name, sec == 0 && nsec == 0)
+	n.time, n.seconds = true, nsec == 0
 	f.values = time.Unix(sec, int64(nsec)).UTC().AppendFormat(f.values, "2006-01-02T15:04:05.999999999Z")
 	n.to = len(f.values)
 }

@@ -13,10 +13,14 @@ func (t *Tree) rpcCall(b []byte, v *rpc.View) []byte {
 	f := &t.fields
 	f.reset(t.full())
 	c := v.Call()
+	stage := readUntil(v.CallErr)
 	if t.full() {
-		c.Walk(f)
-		b = t.layout(b, f, 4)
-	} else {
+		if stage > readNothing {
+			c.Walk(f)
+			f.until(v.CallErr)
+			b = t.layout(b, f, 4)
+		}
+	} else if stage > readNothing {
 		b = append(b, "    rpc: CALL, program "...)
 		b = strconv.AppendUint(b, uint64(c.Program), 10)
 		b = append(b, " ("...)
@@ -27,9 +31,14 @@ func (t *Tree) rpcCall(b []byte, v *rpc.View) []byte {
 		b = strconv.AppendUint(b, uint64(c.Procedure), 10)
 		b = append(b, " ("...)
 		b = append(b, v.ProcedureName()...)
-		b = append(b, ")\n    credential: "...)
-		b = t.auth(b, &c.Cred, true)
-		b = t.verifier(b, &c.Verf)
+		b = append(b, ')')
+		if stage > readFixed {
+			b = append(b, "\n    credential: "...)
+			b = t.auth(b, &c.Cred, true)
+		}
+		if stage > readAuth {
+			b = t.verifier(b, &c.Verf)
+		}
 		b = append(b, '\n')
 	}
 	if v.Principal != "" {
@@ -41,30 +50,69 @@ func (t *Tree) rpcCall(b []byte, v *rpc.View) []byte {
 	return t.opened(t.wrapping(b, v.CallBody()), &v.CallOpened)
 }
 
+// How much of an RPC header was read: all items up to this one.
+const (
+	readNothing = iota
+	readFixed   // of a call: all before the credential; of a reply: that it is one
+	readAuth    // the credential; or, of a reply, whether it was accepted
+	readVerifier
+	readOutcome // accept_stat, or reject_stat
+	readWhole
+)
+
+// readUntil tells from the field in which decoding an RPC header failed what was read. What was not is zero, which would be a success of a
+// reply (RFC 5531, section 9).
+func readUntil(err error) int {
+	e, ok := err.(*xdr.Error)
+	if !ok {
+		return readWhole
+	}
+	switch e.Field {
+	case "call_body", "reply_body":
+		return readNothing
+	case "mtype", "rpcvers", "cred", "stat":
+		return readFixed
+	case "verf", "reject_stat":
+		return readAuth
+	case "accept_stat":
+		return readVerifier
+	}
+	return readOutcome
+}
+
 // rpcReply writes the RPC header of a reply.
 func (t *Tree) rpcReply(b []byte, v *rpc.View) []byte {
 	f := &t.fields
 	f.reset(t.full())
 	r := v.Reply()
+	stage := readUntil(v.ReplyErr)
 	if t.full() {
-		r.Walk(f)
-		b = t.layout(b, f, 4)
-	} else {
-		b = append(b, "    rpc: REPLY, "...)
-		b = append(b, r.Stat.String()...)
-		b = append(b, ", "...)
-		b = append(b, r.Status()...)
-		if r.Stat == oncrpc.Denied && r.Reject == oncrpc.AuthError {
-			b = append(b, ", "...)
-			b = append(b, r.AuthStat.String()...)
+		if stage > readNothing {
+			r.Walk(f)
+			f.until(v.ReplyErr)
+			b = t.layout(b, f, 4)
 		}
-		if r.High != 0 {
+	} else if stage > readNothing {
+		b = append(b, "    rpc: REPLY"...)
+		if stage > readFixed {
+			b = append(b, ", "...)
+			b = append(b, r.Stat.String()...)
+		}
+		if stage > readVerifier {
+			b = append(b, ", "...)
+			b = append(b, r.Status()...)
+		}
+		if stage == readWhole && r.Stat == oncrpc.Denied && r.Reject == oncrpc.AuthError {
+			b = append(b, ", "...)
+			b = append(b, xdr.EnumString(uint32(r.AuthStat), r.AuthStat.String())...)
+		}
+		if stage == readWhole && r.High != 0 {
 			b = append(b, ", versions "...)
 			b = strconv.AppendUint(b, uint64(r.Low), 10)
 			b = append(b, " to "...)
 			b = strconv.AppendUint(b, uint64(r.High), 10)
 		}
-		if r.Stat == oncrpc.Accepted {
+		if r.Stat == oncrpc.Accepted && stage > readAuth {
 			b = t.verifier(b, &r.Verf)
 		}
 		b = append(b, '\n')

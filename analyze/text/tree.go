@@ -610,6 +610,7 @@ func (t *Tree) part(b []byte, v *rpc.View, name string, m xdr.Message, err error
 	f := &t.fields
 	f.reset(t.full())
 	m.Walk(f)
+	f.until(err)
 	if len(f.nodes) == 0 && err == nil {
 		return b
 	}
