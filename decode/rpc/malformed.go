@@ -1,5 +1,10 @@
 package rpc
 
+import (
+	"github.com/rpcrdma/toolkit/decode/rpcrdma"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+)
+
 // Malformed calls report for each part of the transaction's messages that could
 // not be decoded although all of it was captured: the number of the message's
 // last packet, the part, and what is wrong. Parts that the capture has cut or
@@ -15,12 +20,22 @@ func (v *View) Malformed(report func(packet uint64, part string, err error)) {
 	if v.ResultErr != nil && !v.ResultCut {
 		report(tx.Reply.Last.Number, "results", v.ResultErr)
 	}
-	if v.CallErr != nil && tx.Call.Seen() && !v.call.Cut && !tx.Call.Cut && len(tx.Call.Payload) == tx.Call.PayloadLength && tx.Call.PayloadLength > 0 {
+	if v.CallErr != nil && tx.Call.Seen() && !v.call.Cut && whole(&tx.Call) {
 		report(tx.Call.Last.Number, "call header", v.CallErr)
 	}
-	if v.ReplyErr != nil && v.ReplyErr != ErrNotSeen && !v.reply.Cut && !tx.Reply.Cut && len(tx.Reply.Payload) == tx.Reply.PayloadLength && tx.Reply.PayloadLength > 0 {
+	if v.ReplyErr != nil && v.ReplyErr != ErrNotSeen && !v.reply.Cut && whole(&tx.Reply) {
 		report(tx.Reply.Last.Number, "reply header", v.ReplyErr)
 	}
+}
+
+// whole reports whether all of a message was captured. An RDMA_NOMSG without a chunk that holds the message has none (RFC 8166, section
+// 3.5.3), and nothing of it can be missing.
+func whole(m *transaction.Message) bool {
+	if m.Cut || len(m.Payload) != m.PayloadLength {
+		return false
+	}
+	h := &m.Header
+	return m.PayloadLength > 0 || m.Transport && !h.Cut && h.Version == rpcrdma.Version1 && h.Type == rpcrdma.TypeNoMsg
 }
 
 // Undecoded reports whether a part of the transaction's messages could not be decoded: it is malformed, cut, or was not captured.
