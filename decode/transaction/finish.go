@@ -334,7 +334,7 @@ func (t *Tracker) account(tx *Transaction) {
 	if tx.State == NoCall || !tx.Call.Transport {
 		return
 	}
-	if len(tx.segments)+len(tx.served) == 0 {
+	if len(tx.segments)+len(tx.served) == 0 && len(tx.Reply.Header.Writes) == 0 {
 		return // nothing to compare
 	}
 	var offered, read uint64
@@ -378,17 +378,20 @@ func (t *Tracker) account(tx *Transaction) {
 // so that one pass does.
 func (t *Tracker) compare(tx *Transaction) {
 	h := &tx.Reply.Header
-	var want, have uint64
+	var want, have, written uint64
 	at := -1 // the chunk that is added up
 	settle := func(kind ChunkKind) {
+		part := PartWriteChunk
+		if kind == ReplyChunk {
+			part = PartReplyChunk
+		}
 		if have < want {
-			part := PartWriteChunk
-			if kind == ReplyChunk {
-				part = PartReplyChunk
-			}
 			tx.incomplete(chunkIncomplete(part, have, want))
 		}
-		want, have = 0, 0
+		if written > (want+3)&^3 && !h.Cut { // padding may be written, and does not count (RFC 8166, section 3.4.6.2)
+			tx.Note(Note{Kind: WrittenBeyondReply, Part: part, N: written, Of: want})
+		}
+		want, have, written = 0, 0, 0
 	}
 	kind := WriteList
 	for i := range tx.segments {
@@ -411,8 +414,30 @@ func (t *Tracker) compare(tx *Transaction) {
 			want += uint64(c[s.index].Length)
 			have += min(s.cover.bytes, uint64(c[s.index].Length))
 		}
+		written += s.cover.bytes
 	}
 	settle(kind)
+	tx.unoffered()
+}
+
+// unoffered looks for Write chunks, or segments of them, that the reply counts bytes in though the call has none there: a reply returns the chunks
+// of its call (RFC 8166, section 3.4.6).
+func (tx *Transaction) unoffered() {
+	call, reply := &tx.Call.Header, &tx.Reply.Header
+	if call.Cut {
+		return
+	}
+	var n uint64
+	for i, c := range reply.Writes {
+		offered := 0
+		if i < len(call.Writes) {
+			offered = len(call.Writes[i])
+		}
+		n += c[min(offered, len(c)):].Length()
+	}
+	if n > 0 {
+		tx.incomplete(Note{Kind: ReplyUnoffered, N: n})
+	}
 }
 
 // drain emits ended transactions: in the order of their first packets up to

@@ -65,6 +65,8 @@ const (
 	ReplyNotRead       // the requester did not read the reply's chunks, as far as the capture shows
 	DoneNotSeen        // no RDMA_DONE for a reply with Read chunks
 	BeyondSegment      // an RDMA operation went beyond the end of its segment
+	WrittenBeyondReply // N bytes were written to Part, of which the reply counts Of
+	ReplyUnoffered     // the reply counts N bytes in segments of Write chunks that the call did not offer
 
 	// Security contexts of Kerberos (RFC 2203), with a keytab.
 	KRB5NoVerifier          // the call has no verifier of its context
@@ -149,6 +151,8 @@ var noteTexts = [endOfKinds]struct{ code, format string }{
 	ReplyNotRead:       {"reply_not_read", "reply's chunks not read by the requester, or its Reads are not in the capture"},
 	DoneNotSeen:        {"done_not_seen", "RDMA_DONE not seen"},
 	BeyondSegment:      {"beyond_segment", "RDMA operation beyond the end of its segment"},
+	WrittenBeyondReply: {"written_beyond_reply", "%p: %n bytes written, %o bytes by the reply"},
+	ReplyUnoffered:     {"reply_unoffered", "reply says that %n bytes were written to segments that the call did not offer"},
 
 	KRB5NoVerifier:          {"krb5_no_verifier", "krb5: the call has no verifier of its context"},
 	KRB5Verifier:            {"krb5_verifier", "krb5: verifier of the %p: %w"},

@@ -58,11 +58,25 @@ func (t *Tracker) recordReply(tx *Transaction, h *half, s *rdma.Send, m said) {
 func (t *Tracker) repeatedReply(tx *Transaction, s *rdma.Send) {
 	tx.Retransmits += s.Packets
 	t.traceSend(tx, ReplyPart, s, true)
-	if printOf(s.Data, s.Length) == tx.Reply.print() {
+	if tx.Reply.same(s) {
 		tx.note(ReplyRepeated)
 	} else {
 		tx.note(ReplyRepeatedOther)
 	}
+}
+
+// same reports whether s has the content of m, as far as both were captured. Credits may differ: each message says how many there are now
+// (RFC 8166, section 3.3.1).
+func (m *Message) same(s *rdma.Send) bool {
+	n := min(len(m.raw), len(s.Data))
+	a, b := m.raw[:n], s.Data[:n]
+	if m.SendBytes != s.Length {
+		return false
+	}
+	if m.Transport && n >= 12 {
+		return string(a[:8]) == string(b[:8]) && string(a[12:]) == string(b[12:])
+	}
+	return string(a) == string(b)
 }
 
 // recordDone takes the RDMA_DONE of a transaction.

@@ -273,6 +273,61 @@ func TestBeyondSegment(t *testing.T) {
 	w.want("noted", has(r, transaction.BeyondSegment) && r.readBytes <= 100)
 }
 
+// TestWriteChunksOfReply has replies whose Write chunks are not those of the call, or not as long as what was written.
+func TestWriteChunksOfReply(t *testing.T) {
+	segment := func(handle, length uint32) rpcrdma.Segment { return rpcrdma.Segment{Handle: handle, Length: length} }
+	chunk := func(s ...rpcrdma.Segment) rpcrdma.WriteChunk { return s }
+	for _, c := range []struct {
+		name           string
+		call, reply    []rpcrdma.WriteChunk
+		written        int // to handle 1
+		state          transaction.State
+		beyond, extras bool
+	}{
+		{"as written", []rpcrdma.WriteChunk{chunk(segment(1, 100))}, []rpcrdma.WriteChunk{chunk(segment(1, 5))}, 5, transaction.Complete, false, false},
+		{"with padding", []rpcrdma.WriteChunk{chunk(segment(1, 100))}, []rpcrdma.WriteChunk{chunk(segment(1, 5))}, 8, transaction.Complete, false, false},
+		{"more written", []rpcrdma.WriteChunk{chunk(segment(1, 100))}, []rpcrdma.WriteChunk{chunk(segment(1, 5))}, 9, transaction.Complete, true, false},
+		{"chunk not returned", []rpcrdma.WriteChunk{chunk(segment(1, 100))}, nil, 5, transaction.Complete, true, false},
+		{"one more segment", []rpcrdma.WriteChunk{chunk(segment(1, 100))}, []rpcrdma.WriteChunk{chunk(segment(1, 5), segment(2, 300))}, 5, transaction.Incomplete, false, true},
+		{"one more segment, empty", []rpcrdma.WriteChunk{chunk(segment(1, 100))}, []rpcrdma.WriteChunk{chunk(segment(1, 5), segment(2, 0))}, 5, transaction.Complete, false, false},
+		{"one more chunk", []rpcrdma.WriteChunk{chunk(segment(1, 100))}, []rpcrdma.WriteChunk{chunk(segment(1, 5)), chunk(segment(2, 300))}, 5, transaction.Incomplete, false, true},
+		{"empty chunk filled", []rpcrdma.WriteChunk{chunk()}, []rpcrdma.WriteChunk{chunk(segment(1, 5))}, 5, transaction.Incomplete, false, true},
+		{"chunk for none", nil, []rpcrdma.WriteChunk{chunk(segment(1, 5))}, 5, transaction.Incomplete, false, true},
+	} {
+		w := newWire(t, rdma.RoCEv2)
+		call, reply := v1(1, rpcrdma.TypeMsg), v1(1, rpcrdma.TypeMsg)
+		call.Writes, reply.Writes = c.call, c.reply
+		w.send(0, msg(call, rpc(1, false, rocetest.Program, 8)))
+		w.op(rdma.Write, 1, 1, 0, make([]byte, c.written))
+		w.ack(w.send(1, msg(reply, rpc(1, true, 0, 8))))
+		r := w.end()[0]
+		if r.state != c.state || has(r, transaction.WrittenBeyondReply) != c.beyond || has(r, transaction.ReplyUnoffered) != c.extras {
+			t.Errorf("%s: %v, %v", c.name, r.state, r.notes)
+		}
+	}
+}
+
+// TestReplyTwiceOtherEnd repeats a reply with another last byte, and with other credits.
+func TestReplyTwiceOtherEnd(t *testing.T) {
+	for _, c := range []struct {
+		change func(b []byte)
+		want   transaction.NoteKind
+	}{
+		{func(b []byte) {}, transaction.ReplyRepeated},
+		{func(b []byte) { b[11]++ }, transaction.ReplyRepeated},
+		{func(b []byte) { b[len(b)-1]++ }, transaction.ReplyRepeatedOther},
+	} {
+		w := newWire(t, rdma.RoCEv2)
+		w.send(0, msg(v1(1, rpcrdma.TypeMsg), rpc(1, false, rocetest.Program, 8)))
+		w.send(1, msg(v1(1, rpcrdma.TypeMsg), rpc(1, true, 0, 200)))
+		again := msg(v1(1, rpcrdma.TypeMsg), rpc(1, true, 0, 200))
+		c.change(again)
+		w.ack(w.send(1, again))
+		r := w.end()[0]
+		w.want(c.want.Code(), has(r, c.want) && len(r.notes) == 1)
+	}
+}
+
 // TestReadRead is the model of the pre-standard protocol: the requester reads
 // the reply's chunks and says RDMA_DONE.
 func TestReadRead(t *testing.T) {
