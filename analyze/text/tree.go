@@ -663,6 +663,11 @@ func (t *Tree) compound(b []byte, v *rpc.View, ops []rpc.Operation) []byte {
 		case v.Tx.Reply.Seen() && v.Result() != nil:
 			b = append(b, "(not executed)"...)
 		}
+		if o.Answer != "" {
+			b = append(b, " (the reply has "...)
+			b = append(b, o.Answer...)
+			b = append(b, ')')
+		}
 		b = append(b, '\n')
 		if o.Args != nil {
 			f.reset(t.full())
@@ -680,6 +685,11 @@ func (t *Tree) compound(b []byte, v *rpc.View, ops []rpc.Operation) []byte {
 	}
 	b = t.failure(b, v.ArgsErr, v.ArgsCut)
 	b = t.failure(b, v.ResultErr, v.ResultCut)
+	if why := v.Contradiction(); why != "" {
+		b = append(b, "    (malformed: "...)
+		b = append(b, why...)
+		b = append(b, ")\n"...)
+	}
 	return t.left(t.left(b, v.ArgsLeft), v.ResultLeft)
 }
 

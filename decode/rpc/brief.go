@@ -23,8 +23,8 @@ type Brief struct {
 	catalog catalog
 	body    body
 	shape   *shape // of a COMPOUND
-	good    int    // see succeeded; -1 if it was not asked for yet
-	named   int    // see nameAt; 0 likewise
+	good    int    // how many operations, from the first one on, have succeeded
+	named   int    // see nameAt; 0 if it was not asked for yet
 	trail   follower
 	steps   []Step
 
@@ -75,7 +75,7 @@ func (b *Brief) Set(tx *transaction.Transaction) bool {
 	if !ok {
 		return false
 	}
-	if b.Compound = m.compound; m.compound && !b.compound(m) {
+	if b.Compound = m.compound; m.compound && !b.compound(m, tx.Reply.Payload, results) {
 		return false
 	}
 	b.Procedure, b.messages = m.procedure, m
@@ -85,13 +85,23 @@ func (b *Brief) Set(tx *transaction.Transaction) bool {
 	return true
 }
 
-// compound says what a COMPOUND consists of. It is false if the reply has other operations than the call.
-func (b *Brief) compound(m *messages) bool {
+// compound says what a COMPOUND consists of. It is false if the reply, whose results are at a place, contradicts the call or itself: see
+// View.Contradiction.
+func (b *Brief) compound(m *messages, reply []byte, at int) bool {
 	o := m.outline
 	if !o.answered() {
 		return false
 	}
-	b.Minor, b.shape, b.good, b.named = o.args.Minor, o.shape(), -1, 0
+	done, listed, status := o.results.Succeeded(reply), len(o.results.Numbers), word3(reply, at)
+	switch {
+	case status == 0:
+		if done < len(o.args.Numbers) {
+			return false
+		}
+	case listed > 0 && (done < listed-1 || done == listed || word3(reply, o.results.At(done)) != status):
+		return false
+	}
+	b.Minor, b.shape, b.good, b.named = o.args.Minor, o.shape(), done, 0
 	if b.Operation = b.shape.operation; b.Operation == "" {
 		b.Operation = m.procedure.Name
 	}

@@ -10,6 +10,8 @@ type Operation struct {
 	Step
 	Args   xdr.Message // nil if only the reply has the operation
 	Result xdr.Message // nil if only the call has it
+	// Answer names the operation that the reply has in its place, if that is another one; the Result is of that.
+	Answer string
 }
 
 // Steps lists the operations of an NFSv4 COMPOUND in order as Operations does, for those who do not ask what they contain: then that is
@@ -96,6 +98,8 @@ func (v *View) listOperations() {
 			r := &res.Ops[i]
 			if o.Args == nil {
 				o.Number = r.Number
+			} else if r.Number != o.Number {
+				o.Answer = opName(r.Number, callback)
 			}
 			o.Result = r.Body
 			if code, symbol, ok := r.Status(); ok {
@@ -153,3 +157,39 @@ func (v *View) minorVersion() (uint32, bool) {
 
 // Compound reports whether the call is a COMPOUND of NFSv4, or one of its callbacks. How much of it could be read is another question.
 func (v *View) Compound() bool { return v.compound }
+
+// Contradiction says how the results of a COMPOUND contradict its call, or themselves; empty if they do not. A server answers the operations in
+// order, up to the first one that fails, and the status of the COMPOUND is that of the last one (RFC 8881, sections 15.2 and 16.2.3).
+func (v *View) Contradiction() string {
+	if v.usual != nil || !v.compound || v.CallErr != nil || v.ReplyErr != nil || v.ArgsErr != nil || v.ResultErr != nil {
+		return ""
+	}
+	args, res, callback := v.compounds()
+	if args == nil || res == nil || v.status == nil {
+		return ""
+	}
+	status, _ := v.status.StatusCode()
+	last := uint32(0)
+	for i := range res.Ops {
+		r := &res.Ops[i]
+		name := opName(r.Number, callback)
+		switch {
+		case i >= len(args.Ops):
+			return "result of " + name + ", an operation that the call does not have"
+		case r.Number != args.Ops[i].Number && r.Number != uint32(nfs4.OP_ILLEGAL): // that answers numbers that a server does not know
+			return "result of " + name + " for " + opName(args.Ops[i].Number, callback)
+		case last != 0:
+			return "result of " + name + " behind a failed operation"
+		}
+		if code, _, ok := r.Status(); ok {
+			last = code
+		}
+	}
+	switch {
+	case status == 0 && len(res.Ops) < len(args.Ops):
+		return "success without a result of " + opName(args.Ops[len(res.Ops)].Number, callback)
+	case len(res.Ops) > 0 && status != last:
+		return "status is not that of the last operation"
+	}
+	return ""
+}

@@ -347,8 +347,8 @@ func TestRestored(t *testing.T) {
 		m.addReply(x.op, x.result, nfs4.NFS4_OK)
 	}
 	var v, all rpc.View
-	for range 2 {
-		tx := m.end(nfs4.NFS4_OK)
+	for _, status := range []nfs4.Nfsstat4{nfs4.NFS4_OK, nfs4.NFS4ERR_STALE} {
+		tx := m.end(status)
 		v.Set(tx)
 		all.SetAll(tx)
 		holds.Demand(t, &v, &all, 0)

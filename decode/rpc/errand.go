@@ -102,13 +102,13 @@ func (b *Brief) run(tx *transaction.Transaction, f *File) bool {
 // worked reports whether the results of an operation are there, and report success.
 func (b *Brief) worked(tx *transaction.Transaction, i int) bool {
 	r := &b.messages.outline.results
-	return i < b.succeeded(tx) || i < len(r.Numbers) && word3(tx.Reply.Payload, r.At(i)) == 0
+	return i < b.good || i < len(r.Numbers) && word3(tx.Reply.Payload, r.At(i)) == 0
 }
 
 // learnErrand is learnCompound for a usual errand. It returns false, and has learned nothing, if more has to be decoded.
 func (b *Brief) learnErrand(tx *transaction.Transaction, n *Names) bool {
 	e, o, call := &b.shape.errand, b.messages.outline, tx.Call.Payload
-	a, done := e.subject, b.succeeded(tx)
+	a, done := e.subject, b.good
 	if a == nil || a.index >= done {
 		return true
 	}

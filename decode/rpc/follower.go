@@ -180,7 +180,7 @@ func (b *Brief) learnCompound(tx *transaction.Transaction, n *Names) {
 	if b.shape.errand.usual && b.learnErrand(tx, n) {
 		return
 	}
-	t, done := &b.trail.trail, b.succeeded(tx)
+	t, done := &b.trail.trail, b.good
 	t.Reset()
 	for i := range b.shape.acts {
 		a := &b.shape.acts[i]

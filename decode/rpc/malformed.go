@@ -1,19 +1,24 @@
 package rpc
 
 import (
+	"errors"
+
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
 // Malformed calls report for each part of the transaction's messages that could
 // not be decoded although all of it was captured: the number of the message's
-// last packet, the part, and what is wrong. Parts that the capture has cut or
+// last packet, the part, and what is wrong, and for results that contradict their call or themselves (see Contradiction). Parts that the capture has cut or
 // lacks are not malformed.
 func (v *View) Malformed(report func(packet uint64, part string, err error)) {
 	if !v.Undecoded() {
 		return
 	}
 	tx := v.Tx
+	if why := v.Contradiction(); why != "" {
+		report(tx.Reply.Last.Number, "results", errors.New(why))
+	}
 	if v.ArgsErr != nil && !v.ArgsCut {
 		report(tx.Call.Last.Number, "arguments", v.ArgsErr)
 	}
@@ -38,7 +43,8 @@ func whole(m *transaction.Message) bool {
 	return m.PayloadLength > 0 || m.Transport && !h.Cut && h.Version == rpcrdma.Version1 && h.Type == rpcrdma.TypeNoMsg
 }
 
-// Undecoded reports whether a part of the transaction's messages could not be decoded: it is malformed, cut, or was not captured.
+// Undecoded reports whether a part of the transaction's messages could not be decoded, since it is malformed, cut, or was not captured, or makes no
+// sense (see Contradiction).
 func (v *View) Undecoded() bool {
-	return !v.Usual() && (v.ArgsErr != nil || v.ResultErr != nil || v.CallErr != nil || v.ReplyErr != nil)
+	return !v.Usual() && (v.ArgsErr != nil || v.ResultErr != nil || v.CallErr != nil || v.ReplyErr != nil || v.Contradiction() != "")
 }

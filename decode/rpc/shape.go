@@ -109,17 +109,9 @@ func opName(number uint32, callback bool) string {
 	return nfs4.OpName(number)
 }
 
-// succeeded is how many operations, from the first one on, have succeeded.
-func (b *Brief) succeeded(tx *transaction.Transaction) int {
-	if b.good < 0 {
-		b.good = b.messages.outline.results.Succeeded(tx.Reply.Payload)
-	}
-	return b.good
-}
-
 // succeededShape is View.Shape.
 func (b *Brief) succeededShape(tx *transaction.Transaction) uint64 {
-	if s := b.shape; b.succeeded(tx) == len(s.steps) {
+	if s := b.shape; b.good == len(s.steps) {
 		return s.stamp
 	}
 	return 0
@@ -127,7 +119,7 @@ func (b *Brief) succeededShape(tx *transaction.Transaction) uint64 {
 
 // listed is View.Steps. It belongs to the Brief.
 func (b *Brief) listed(tx *transaction.Transaction) []Step {
-	s, done := b.shape, b.succeeded(tx)
+	s, done := b.shape, b.good
 	if done == len(s.steps) {
 		return s.steps
 	}
