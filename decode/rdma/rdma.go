@@ -166,7 +166,7 @@ type Counters struct {
 	Gaps          uint64 // packets (RoCE) or bytes (TCP) that the capture lacks; also the bytes of FPDUs given up for a wrong length
 	BadCRC        uint64 // ICRC or CRC32C wrong
 	Resyncs       uint64 // times that the packet sequence numbers contradicted what was known, and tracking restarted
-	FalseEnds     uint64 // RoCE: times that a message had ended the connection, and this side went on as before
+	FalseEnds     uint64 // RoCE: times that a message or a NAK had ended the connection, and this side went on as before
 }
 
 // Given counts parts of TCP streams that were given up, or not believed.

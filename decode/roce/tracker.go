@@ -91,6 +91,7 @@ type flow struct {
 	blind   bool // next is a guess: the headers of a Read Request or Write were cut
 	unsure  bool // next is a guess: it follows a Read Request of unknown packet count
 	refused bool // the peer has sent a NAK for refusedAt
+	ended   bool // that NAK has ended the connection
 	strays  int  // consecutive packets from before everything remembered
 	// refusedAt is the PSN that the peer expects.
 	refusedAt uint32

@@ -116,7 +116,7 @@ func (t *Tracker) inherit(g, heir *flow, ref rdma.Ref) {
 	}
 	g.respMissing.reset()
 	t.sets(g)
-	g.refused, g.copies, g.respCopies = false, false, false
+	g.refused, g.ended, g.copies, g.respCopies = false, false, false, false
 	t.join(g, heir)
 	n := &heir.c.Sent[heir.side]
 	n.Add(&sent)

@@ -58,6 +58,7 @@ func (t *Tracker) nak(fl, peer *flow, p *Packet, ref rdma.Ref) {
 	}
 	if c := fl.c; c.Terminated == "" {
 		c.Terminated = "NAK (" + why + ") from " + link.AddrString(fl.key.src)
+		peer.ended = true
 	}
 	t.refuse(fl, peer, p.PSN, e, ref)
 }
@@ -76,6 +77,12 @@ func (t *Tracker) ack(fl *flow, psn uint32, ref rdma.Ref) {
 	}
 	if fl.refused && psnDiff(psn, fl.refusedAt) >= 0 {
 		fl.refused = false
+		if fl.ended {
+			// A responder that has ended the connection acknowledges nothing more: its queue pair is in the error state (IBTA volume 1,
+			// section 9.9.3). So the NAK was not the connection's.
+			fl.ended, fl.c.Terminated = false, ""
+			fl.c.Sent[fl.side.Other()].FalseEnds++
+		}
 	}
 	if fl.opening && psnDiff(psn, fl.floor) >= 0 {
 		fl.opening = false

@@ -284,6 +284,19 @@ func TestNAKs(t *testing.T) {
 	if s := w.c.Sent[1]; s.NAKs != 2 || s.RNRs != 1 || s.Acks != 3 {
 		t.Errorf("counters: %+v", s)
 	}
+	// The request that is said to have ended the connection is acknowledged: it did not.
+	w.packet(1, roce.RCAcknowledge, 10, 0, nil)
+	if w.c.Terminated == "" {
+		t.Errorf("an acknowledgement of what came before the NAK contradicts it")
+	}
+	w.packet(1, roce.RCAcknowledge, 11, 0, nil)
+	if s := w.c.Sent[1]; w.c.Terminated != "" || s.FalseEnds != 1 {
+		t.Errorf("ended: %q, %d false ends", w.c.Terminated, s.FalseEnds)
+	}
+	w.packet(1, roce.RCAcknowledge, 11, 0, nil)
+	if s := w.c.Sent[1]; s.FalseEnds != 1 {
+		t.Errorf("%d false ends", s.FalseEnds)
+	}
 }
 
 // TestUnpairedTraffic pairs directions by their PSNs alone, once that has
