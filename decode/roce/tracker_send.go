@@ -60,10 +60,11 @@ func (fl *flow) sending(psn uint32) *assembly {
 }
 
 // continues returns the Send that a First or Only packet continues: one without an end whose packets up to
-// this one have all been seen. A sender that resumes in the middle restarts its packet positions there.
+// this one have all been seen. A sender that resumes in the middle restarts its packet positions there. What begins with a packet that
+// is not full has no middle (IBTA volume 1, section 9.7): behind it, another message begins, and must not be lost in it.
 func (fl *flow) continues(psn uint32) *assembly {
 	a := fl.sending(psn)
-	if a == nil || a.ended {
+	if a == nil || a.ended || a.mtu < 256 || a.mtu > 4096 || a.mtu&(a.mtu-1) != 0 {
 		return nil
 	}
 	if d := uint32(a.indexOf(psn)); d > a.count || fl.missing.has(a.start, d) {

@@ -263,6 +263,24 @@ func TestGoBack(t *testing.T) {
 	}
 }
 
+// TestShortFirst: a message behind a First packet is its continuation only if that was full.
+func TestShortFirst(t *testing.T) {
+	for _, c := range []struct {
+		first int
+		want  []string
+	}{
+		{1024, []string{"send 0 1028/1028 packets 2 again 0 from 4 to 5"}},
+		{1000, []string{"send 0 4/4 packets 1 again 0 from 5 to 5"}},
+		{152, []string{"send 0 4/4 packets 1 again 0 from 5 to 5"}},
+	} {
+		w := newWire()
+		w.setup(10, 100)
+		w.packet(0, roce.RCSendFirst, 10, c.first, nil)
+		w.packet(0, roce.RCSendOnly, 11, 4, nil)
+		w.want(t, fmt.Sprint(c.first), c.want...)
+	}
+}
+
 func TestNAKs(t *testing.T) {
 	w := newWire()
 	w.setup(10, 100)
