@@ -47,7 +47,9 @@ func (t *Tree) rpcCall(b []byte, v *rpc.View) []byte {
 		b = append(b, '\n')
 	}
 	b = t.failure(b, v.CallErr, c.Cut)
-	return t.opened(t.wrapping(b, v.CallBody()), &v.CallOpened)
+	b = t.wrapping(b, v.CallBody())
+	b = t.failure(b, v.ArgsBodyErr(), false)
+	return t.opened(b, &v.CallOpened)
 }
 
 // How much of an RPC header was read: all items up to this one.
@@ -118,7 +120,9 @@ func (t *Tree) rpcReply(b []byte, v *rpc.View) []byte {
 		b = append(b, '\n')
 	}
 	b = t.failure(b, v.ReplyErr, r.Cut)
-	return t.opened(t.wrapping(b, v.ReplyBody()), &v.ReplyOpened)
+	b = t.wrapping(b, v.ReplyBody())
+	b = t.failure(b, v.ResultBodyErr(), false)
+	return t.opened(b, &v.ReplyOpened)
 }
 
 // auth writes a credential or verifier on the same line.

@@ -83,6 +83,8 @@ type Body struct {
 	// Malformed says that the lengths of a wrapped body contradict the size of
 	// the message. Offset is then the start of the body, and Length 0.
 	Malformed bool
+	// Unsealed says that the checksum of BodyIntegrity is missing, or that its length contradicts the size of the message.
+	Unsealed bool
 }
 
 // Body finds the arguments of a decoded call.
@@ -122,7 +124,7 @@ func (r *Reply) BodyInto(p Protection, b *Body) {
 // plain notes that all that follows the header is arguments or results.
 func (m *message) plain(b *Body) {
 	b.Kind, b.Offset, b.Length, b.Sequence, b.Malformed = BodyPlain, m.Length, m.PayloadLength, 0, false
-	b.Data, b.Checksum = m.Payload, nil
+	b.Data, b.Checksum, b.Unsealed = m.Payload, nil, false
 }
 
 func (m *message) body(k BodyKind, b *Body) {
@@ -156,10 +158,16 @@ func (m *message) integrity(body *Body) {
 	body.Length = int(n) - 4
 	end := 4 + int(n)
 	body.Data = b[8:min(end, len(b)):min(end, len(b))]
-	if end = (end + 3) &^ 3; end < len(b) {
+	end = (end + 3) &^ 3
+	if end+4 > full {
+		body.Unsealed = true
+		return
+	}
+	if end < len(b) {
 		var r xdr.Reader
 		r.Reset(b[end:], full-end)
 		body.Checksum = r.Opaque(0)
+		body.Unsealed = r.Failed() && !r.Cut()
 	}
 }
 

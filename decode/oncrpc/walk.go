@@ -99,13 +99,18 @@ func (g *GSSInitResult) Walk(v xdr.Visitor) {
 }
 
 // Walk shows the wrapping of a protected body to v. The arguments or results
-// inside are not shown.
+// inside are not shown, and nothing of what is not there.
 func (b *Body) Walk(v xdr.Visitor) {
 	switch b.Kind {
 	case BodyIntegrity:
+		if b.Data == nil {
+			return
+		}
 		v.Begin("gss", "rpc_gss_integ_data", -1)
 		v.Uint("seq_num", uint64(b.Sequence))
-		v.Bytes("checksum", b.Checksum)
+		if b.Checksum != nil {
+			v.Bytes("checksum", b.Checksum)
+		}
 		v.End()
 	case BodyPrivacy:
 		v.Begin("gss", "rpc_gss_priv_data", -1)

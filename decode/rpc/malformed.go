@@ -3,6 +3,7 @@ package rpc
 import (
 	"errors"
 
+	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
@@ -18,6 +19,12 @@ func (v *View) Malformed(report func(packet uint64, part string, err error)) {
 	tx := v.Tx
 	if why := v.Contradiction(); why != "" {
 		report(tx.Reply.Last.Number, "results", errors.New(why))
+	}
+	if err := v.ArgsBodyErr(); err != nil {
+		report(tx.Call.Last.Number, "arguments", err)
+	}
+	if err := v.ResultBodyErr(); err != nil {
+		report(tx.Reply.Last.Number, "results", err)
 	}
 	if v.ArgsErr != nil && !v.ArgsCut {
 		report(tx.Call.Last.Number, "arguments", v.ArgsErr)
@@ -46,5 +53,39 @@ func whole(m *transaction.Message) bool {
 // Undecoded reports whether a part of the transaction's messages could not be decoded, since it is malformed, cut, or was not captured, or makes no
 // sense (see Contradiction).
 func (v *View) Undecoded() bool {
-	return !v.Usual() && (v.ArgsErr != nil || v.ResultErr != nil || v.CallErr != nil || v.ReplyErr != nil || v.Contradiction() != "")
+	return !v.Usual() && (v.ArgsErr != nil || v.ResultErr != nil || v.CallErr != nil || v.ReplyErr != nil ||
+		v.Contradiction() != "" || v.ArgsBodyErr() != nil || v.ResultBodyErr() != nil)
+}
+
+// Faults of the bodies of RPCSEC_GSS (RFC 2203, section 5.3.2).
+var (
+	errBody     = errors.New("lengths of the RPCSEC_GSS body contradict the size of the message")
+	errChecksum = errors.New("checksum of the RPCSEC_GSS body is missing, or contradicts the size of the message")
+	errSequence = errors.New("sequence number of the RPCSEC_GSS body is not that of the credential")
+)
+
+// ArgsBodyErr is what is wrong with how RPCSEC_GSS wraps the arguments, if they are wrapped. The sequence number stands in the credential, too, so
+// that nobody can exchange it (RFC 2203, section 5.3.3.1).
+func (v *View) ArgsBodyErr() error {
+	b := v.CallBody()
+	switch {
+	case b.Malformed:
+		return errBody
+	case b.Unsealed:
+		return errChecksum
+	case b.Kind == oncrpc.BodyIntegrity && b.Data != nil && b.Sequence != v.call.GSS.Sequence:
+		return errSequence
+	}
+	return nil
+}
+
+// ResultBodyErr is the same of the results. Their sequence number may be that of another transmission of the call, which is sealed anew each time.
+func (v *View) ResultBodyErr() error {
+	switch b := v.ReplyBody(); {
+	case b.Malformed:
+		return errBody
+	case b.Unsealed:
+		return errChecksum
+	}
+	return nil
 }

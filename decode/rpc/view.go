@@ -312,7 +312,7 @@ func (v *View) Status() string {
 		}
 		return xdr.EnumString(code, symbol)
 	}
-	if v.replyBody.Kind == oncrpc.BodyPrivacy && !v.ReplyOpened.clear() || v.replyBody.Kind == oncrpc.BodyUnknown || v.CallErr != nil {
+	if v.replyBody.Kind == oncrpc.BodyPrivacy && !v.ReplyOpened.clear() || v.replyBody.Kind == oncrpc.BodyUnknown || v.replyBody.Malformed || v.CallErr != nil {
 		return ""
 	}
 	return "SUCCESS"
