@@ -575,7 +575,10 @@ func (t *Tree) operations(b []byte, tx *transaction.Transaction) []byte {
 		}
 		b = append(b, " bytes, "...)
 		b = frames(b, o.First, o.Last)
-		b = append(b, ", +"...)
+		b = append(b, ", "...)
+		if o.First.Time >= start { // those of a call that was not captured are before the reply
+			b = append(b, '+')
+		}
 		b = Duration(b, time.Duration(o.First.Time-start))
 		if o.Again > 0 {
 			b = append(b, ", "...)
