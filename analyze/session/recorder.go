@@ -695,7 +695,8 @@ func unmoved(tx *transaction.Transaction) bool {
 	return tx.Program == nfs3.NFS_PROGRAM && tx.Version == 3 && tx.Procedure != readProcedure && tx.Procedure != writeProcedure
 }
 
-// moved is how many bytes of a file a call read and wrote, as the reply says.
+// moved is how many bytes of a file a call read and wrote, as the reply says, but no more than the call asks for: one false count would make all sums
+// false (RFC 8881, sections 18.22.3 and 18.32.3).
 func moved(v *rpc.View) (read, written uint64) {
 	if unmoved(v.Tx) {
 		return 0, 0 // no need to ask for its name
@@ -710,10 +711,15 @@ func moved(v *rpc.View) (read, written uint64) {
 	switch {
 	case f == nil || !f.HasMoved:
 		return 0, 0
-	case group == "WRITE":
-		return 0, f.Moved
 	}
-	return f.Moved, 0
+	n := f.Moved
+	if f.HasRange {
+		n = min(n, f.Count)
+	}
+	if group == "WRITE" {
+		return 0, n
+	}
+	return n, 0
 }
 
 // Apart makes Transaction count and do nothing else, on one goroutine, while another one calls Ended for each
