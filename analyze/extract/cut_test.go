@@ -3,6 +3,7 @@ package extract
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
@@ -114,6 +115,49 @@ func TestCut(t *testing.T) {
 		}
 		for n := range allResults {
 			check(allArgs, n)
+		}
+	}
+}
+
+// TestNothingSeen: a file of which no byte can be written is listed with the reason.
+func TestNothingSeen(t *testing.T) {
+	write := func(offset uint64) *step {
+		return &step{
+			nfs3.NFSPROC3_WRITE, &nfs3.WRITE3args{File: nfs3.NfsFh3{Data: []byte("f")}, Offset: offset, Count: 8, Data: xdr.Data{Length: 8, Inline: []byte("original")}},
+			&nfs3.WRITE3res{Resok: nfs3.WRITE3resok{Count: 8}},
+		}
+	}
+	for _, c := range []struct {
+		name     string
+		offset   uint64
+		captured int // bytes of the arguments
+		note     string
+	}{
+		{"offset cut", 7, 12, missing},
+		{"last byte that there can be", 1<<64 - 1, 36, "data beyond the offset that is extracted"},
+		{"far away", maxOffset + 1, 36, "data beyond the offset that is extracted"},
+	} {
+		dir := filepath.Join(t.TempDir(), "out")
+		x, err := New(dir, Options{Holes: 1 << 20})
+		if err != nil {
+			t.Fatal(err)
+		}
+		v := rpc.View{Names: new(rpc.Names)}
+		s := write(c.offset)
+		v.Set(s.transaction(1, c.captured, len(s.results.Append(nil))))
+		if err := x.Add(&v); err != nil {
+			t.Fatal(err)
+		}
+		n, err := x.Close(v.Names)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := os.ReadFile(filepath.Join(dir, manifestName))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n != 1 || !strings.Contains(string(b), `"note":"`+c.note) || !strings.Contains(string(b), `"complete":false`) {
+			t.Errorf("%s: %d files: %s", c.name, n, b)
 		}
 	}
 }

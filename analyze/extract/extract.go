@@ -245,10 +245,13 @@ func (x *Extractor) placed(v *rpc.View, known bool, handle []byte, offset uint64
 	if len(bytes.Trim(handle, "\x00")) == 0 { // cut as well: those of NFSv2 have 32 bytes anyway
 		return nil
 	}
-	if f := x.of(handle, true); f != nil {
-		f.note = missing
+	f := x.of(handle, true)
+	if f == nil {
+		return nil
 	}
-	return nil
+	f.note = missing
+	_, err := x.openStore(&f.store) // also if there is nothing else of it: it is listed
+	return err
 }
 
 // missing is the note on a file of which not all data were captured.
@@ -285,7 +288,8 @@ func (x *Extractor) data(v *rpc.View, handle []byte, offset uint64, d xdr.Data, 
 	}
 	if offset > maxOffset {
 		f.note = "data beyond the offset that is extracted"
-		return nil
+		_, err := x.openStore(&f.store)
+		return err
 	}
 	if x.crowded() {
 		f.note = "more pieces than are followed"
