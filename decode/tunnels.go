@@ -17,6 +17,9 @@ const (
 	maxTunnelPairs = 1 << 14
 	// sightings is how many of the last packets are searched for a copy.
 	sightings = 256
+	// headBytes is how much of a payload that was cut is compared: up to the transaction id of a management
+	// datagram, behind the XID of a Send.
+	headBytes = 36
 	// recentHosts is how many pairs of hosts are found without a map.
 	recentBits  = 6
 	recentHosts = 1 << recentBits
@@ -71,9 +74,23 @@ type tenantHosts struct {
 
 // sighting is a packet that was seen not long ago.
 type sighting struct {
-	sum           uint64
+	sum           print
 	tenant, place uint64 // its own, and the one that stands for it
 	low, high     netip.Addr
+}
+
+// print is what copies of a packet have in common.
+type print struct {
+	whole uint64 // of all that is compared; 0 if the packet was cut
+	head  uint64 // of its beginning; 0 if less was captured
+}
+
+// equal reports whether two packets are copies, as far as they were captured.
+func (a print) equal(b print) bool {
+	if a.whole != 0 && b.whole != 0 {
+		return a.whole == b.whole
+	}
+	return a.head != 0 && a.head == b.head
 }
 
 // begin starts looking for copies. before are the packets of the batch that precede the first tunnel.
@@ -121,7 +138,7 @@ func recentSlot(f *link.Frame) uint {
 }
 
 // pair finds the tenant of two hosts. src and dst are valid if the answer will stay the same.
-func (t *tunnels) pair(own uint64, f *link.Frame, sum uint64) recentPair {
+func (t *tunnels) pair(own uint64, f *link.Frame, sum print) recentPair {
 	key := tenantHosts{own, f.Src, f.Dst}
 	if f.Dst.Less(f.Src) {
 		key.low, key.high = f.Dst, f.Src
@@ -162,26 +179,39 @@ func (t *tunnels) tap(tap uint16, tenant uint64, f *link.Frame) uint16 {
 }
 
 // copyOf looks for a packet with the same bytes, one of the two being bare and the other encapsulated.
-func (t *tunnels) copyOf(sum uint64, key *tenantHosts) *sighting {
+func (t *tunnels) copyOf(sum print, key *tenantHosts) *sighting {
 	for i := range t.last {
 		s := &t.last[i]
-		if s.sum == sum && s.tenant != key.tenant && (s.tenant == 0 || key.tenant == 0) && s.low == key.low && s.high == key.high {
+		if s.sum.equal(sum) && s.tenant != key.tenant && (s.tenant == 0 || key.tenant == 0) && s.low == key.low && s.high == key.high {
 			return s
 		}
 	}
 	return nil
 }
 
-// sum covers what no router changes: ports, lengths, and both ends of the payload.
-func (t *tunnels) sum(f *link.Frame) uint64 {
+// sum covers what no router changes: ports, lengths, and both ends of the payload. One of two copies may be cut, or both
+// at different places, as a snapshot length cuts them: then only their beginning is compared.
+func (t *tunnels) sum(f *link.Frame) (p print) {
 	const most = 128
 	sum := uint64(f.SrcPort)<<48 | uint64(f.DstPort)<<32 | uint64(uint32(f.PayloadLen))
 	if f.Proto == link.TCP {
 		sum ^= (uint64(f.TCPSeq)<<32 | uint64(f.TCPAck)) * golden
 	}
-	sum = wire.Sum64(sum, f.Payload[:min(len(f.Payload), most)])
-	if len(f.Payload) <= most {
-		return sum
+	n := len(f.Payload)
+	if n < min(headBytes, f.PayloadLen) {
+		return p
 	}
-	return wire.Sum64(sum, f.Payload[max(most, len(f.Payload)-most):])
+	sum = wire.Sum64(sum, f.Payload[:min(n, headBytes)])
+	p.head = max(1, sum)
+	if n < f.PayloadLen {
+		return p
+	}
+	if n > headBytes {
+		sum = wire.Sum64(sum, f.Payload[headBytes:min(n, most)])
+	}
+	if n > most {
+		sum = wire.Sum64(sum, f.Payload[max(most, n-most):])
+	}
+	p.whole = max(1, sum)
+	return p
 }

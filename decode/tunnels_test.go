@@ -1,6 +1,7 @@
 package decode
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
@@ -61,35 +62,48 @@ func TestPlace(t *testing.T) {
 	}
 }
 
-// TestSum has packets that differ in one of what a sum covers.
+// TestSum compares packets that differ in one of what a sum covers, or are cut, with one that is whole.
 func TestSum(t *testing.T) {
 	var tunnels tunnels
-	payload := make([]byte, 600)
-	f := link.Frame{Proto: link.TCP, SrcPort: 1, DstPort: 2, TCPSeq: 3, TCPAck: 4, Payload: payload, PayloadLen: 600}
-	seen := map[uint64]string{}
-	note := func(what string, f *link.Frame) {
-		t.Helper()
-		s := tunnels.sum(f)
-		if other, ok := seen[s]; ok {
-			t.Errorf("%s and %s have one sum", what, other)
-		}
-		seen[s] = what
-	}
-	note("a packet", &f)
-	for what, change := range map[string]func(f *link.Frame){
-		"source port": func(f *link.Frame) { f.SrcPort++ }, "destination port": func(f *link.Frame) { f.DstPort++ },
-		"length": func(f *link.Frame) { f.PayloadLen++ }, "sequence number": func(f *link.Frame) { f.TCPSeq++ },
-		"acknowledgement":     func(f *link.Frame) { f.TCPAck++ },
-		"less than both ends": func(f *link.Frame) { f.Payload = f.Payload[:200] }, "one end": func(f *link.Frame) { f.Payload = f.Payload[:100] },
-		"nothing": func(f *link.Frame) { f.Payload = nil },
+	whole := link.Frame{Proto: link.TCP, SrcPort: 1, DstPort: 2, TCPSeq: 3, TCPAck: 4, Payload: make([]byte, 600), PayloadLen: 600}
+	of := tunnels.sum(&whole)
+	for _, c := range []struct {
+		name   string
+		change func(f *link.Frame)
+		equal  bool
+	}{
+		{"a copy", func(*link.Frame) {}, true},
+		{"source port", func(f *link.Frame) { f.SrcPort++ }, false},
+		{"destination port", func(f *link.Frame) { f.DstPort++ }, false},
+		{"length", func(f *link.Frame) { f.PayloadLen++ }, false},
+		{"length of a whole one", func(f *link.Frame) { f.Payload, f.PayloadLen = f.Payload[:599], 599 }, false},
+		{"sequence number", func(f *link.Frame) { f.TCPSeq++ }, false},
+		{"acknowledgement", func(f *link.Frame) { f.TCPAck++ }, false},
+		{"first byte", func(f *link.Frame) { f.Payload[0]++ }, false},
+		{"byte of the head", func(f *link.Frame) { f.Payload[35]++ }, false},
+		{"byte behind it", func(f *link.Frame) { f.Payload[36]++ }, false},
+		{"byte 127", func(f *link.Frame) { f.Payload[127]++ }, false},
+		{"byte in the middle", func(f *link.Frame) { f.Payload[300]++ }, true},
+		{"byte 472", func(f *link.Frame) { f.Payload[472]++ }, false},
+		{"last byte", func(f *link.Frame) { f.Payload[599]++ }, false},
+		{"cut behind the head", func(f *link.Frame) { f.Payload = f.Payload[:36] }, true},
+		{"cut in the head", func(f *link.Frame) { f.Payload = f.Payload[:35] }, false},
+		{"nothing captured", func(f *link.Frame) { f.Payload = nil }, false},
+		{"cut, first byte", func(f *link.Frame) { f.Payload = f.Payload[:200]; f.Payload[0]++ }, false},
+		{"cut, source port", func(f *link.Frame) { f.Payload = f.Payload[:200]; f.SrcPort++ }, false},
 	} {
-		g := f
-		change(&g)
-		note(what, &g)
+		f := whole
+		f.Payload = bytes.Clone(whole.Payload)
+		c.change(&f)
+		if got := tunnels.sum(&f); got.equal(of) != c.equal || of.equal(got) != c.equal {
+			t.Errorf("%s: equal is %v", c.name, got.equal(of))
+		}
 	}
-	for _, at := range []int{0, 127, 472, 599} {
-		payload[at]++
-		note(fmt.Sprint("byte ", at), &f)
-		payload[at]--
+	cut := whole
+	cut.Payload = cut.Payload[:100]
+	of = tunnels.sum(&cut)
+	cut.Payload = cut.Payload[:40]
+	if !of.equal(tunnels.sum(&cut)) {
+		t.Error("cut at different places")
 	}
 }
