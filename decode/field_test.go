@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/rpcrdma/toolkit/capture"
@@ -218,6 +219,46 @@ func TestBareAndWrapped(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A mirror may cut its packets. Where the setup was captured elsewhere as well, and not cut, that point is followed,
+// whichever copy comes first: nothing is missing, and a setup that was cut begins no second connection.
+func TestBareAndCut(t *testing.T) {
+	for _, name := range []string{"rocev2-nfs41-recall.pcap", "rocev2-nfs41-restart.pcap.zst", "rocev2-nfs41-ipv6.pcap.zst"} {
+		packets := load(t, "../samples/"+name)
+		want, setups := decodedWithSetups(packets)
+		for _, k := range someKinds(func(k *wrap.Kind) bool { return k.Name == "erspan2" || k.Name == "vxlan" }) {
+			for _, n := range []int{100, 120, 122, 128, 140, 200, 256} {
+				if strings.Contains(name, "ipv6") {
+					n += 20
+				}
+				mirror := wrapped(cutAt(packets, n), k, 0, 0)
+				for _, order := range []struct {
+					name    string
+					packets []capture.Packet
+				}{{"whole first", both(packets, mirror, 1000)}, {"cut first", both(mirror, packets, 1000)}} {
+					got, gotSetups := decodedWithSetups(order.packets)
+					where := fmt.Sprintf("%s, %s cut to %d bytes, %s", name, k.Name, n, order.name)
+					same(t, where, got, want)
+					same(t, where+", connections", gotSetups, setups)
+				}
+			}
+		}
+	}
+}
+
+// decodedWithSetups returns the transactions, and what was captured of the setup of each connection.
+func decodedWithSetups(packets []capture.Packet) (lines, setups []string) {
+	lines = content(sequential(packets, 64, decode.Options{Closed: func(c *rdma.Connection) {
+		if c.Fabric != rdma.RoCEv2 {
+			return
+		}
+		for i := range c.Setup {
+			c.Setup[i].Frame = rdma.Ref{}
+		}
+		setups = append(setups, fmt.Sprintf("%+v %+v %d %v", c.Ends, c.Setup, c.MTU, c.State))
+	}}))
+	return lines, setups
 }
 
 // Two overlays with the same addresses are two networks, even if they carry the

@@ -109,6 +109,14 @@ func Decode(b []byte, declared int, m *Message) bool {
 	return true
 }
 
+// IDsKnown reports whether the communication ids were captured. A REQ has only that of its sender.
+func (m *Message) IDsKnown() bool {
+	if m.Attribute == AttributeREQ {
+		return len(m.Data) >= reqLocalID+4
+	}
+	return len(m.Data) >= remoteID+4
+}
+
 func (m *Message) body() {
 	d := m.Data
 	m.LocalID = wire.Get32(d, localID)

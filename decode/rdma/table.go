@@ -67,6 +67,12 @@ func (t *TapFilter) Alone(tap int32, opposite *TapFilter) {
 	}
 }
 
+// Left notes that the points a and b show copies of what is followed elsewhere, since what they show is cut.
+func (t *TapFilter) Left(a, b int32) {
+	t.copies = [2]int32{a, b}
+	t.Elsewhere++
+}
+
 // Copied reports whether copies were left out that tap has shown, as far as is
 // remembered: of the last two points with copies.
 func (t *TapFilter) Copied(tap int32) bool {

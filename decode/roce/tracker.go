@@ -125,16 +125,19 @@ type flow struct {
 type connection struct {
 	*rdma.Connection
 	flows [2]*flow // by the side of the sender
-	tap   int32    // where its first packet was captured
+	tap   int32    // where its first packet was captured, or its setup as a whole
+	left  int32    // where it was captured before, but cut; NoTap if that is not so
 	// replyTap is where the REP behind Setup[1] was captured.
 	replyTap int32
 	// replied says that the REP was sent again.
 	replied bool
-	mtu     uint32  // 0 until known
-	used    bool    // since the clock hand last passed
-	index   int     // in Tracker.all
-	size    int     // bytes counted for it
-	comm    [2]cmID // connection-management identities, if the setup was captured
+	// told is how many bytes of the messages behind Setup were captured, of ibcm.DataSize.
+	told  [2]uint8
+	mtu   uint32  // 0 until known
+	used  bool    // since the clock hand last passed
+	index int     // in Tracker.all
+	size  int     // bytes counted for it
+	comm  [2]cmID // connection-management identities, if the setup was captured
 
 	closed   bool  // reported to the Handler; stragglers may follow
 	closedAt int64 // when it was closed, or when its end was requested
@@ -573,7 +576,7 @@ func (t *Tracker) newConnection(ref rdma.Ref, tap int32, fabric rdma.Fabric) *co
 	}
 	c := &connection{
 		Connection: &rdma.Connection{Fabric: fabric, First: ref, Last: ref},
-		tap:        tap, used: true, index: len(t.all),
+		tap:        tap, left: rdma.NoTap, used: true, index: len(t.all),
 	}
 	t.all = append(t.all, c)
 	t.add(c, connectionSize)

@@ -24,8 +24,8 @@ const straggle = 2e9
 // queue pair numbers with certainty.
 func (t *Tracker) mad(ref rdma.Ref, tap int32, fabric rdma.Fabric, f *link.Frame, p *Packet) *rdma.Connection {
 	m := &t.message
-	if !ibcm.Decode(p.Payload, p.PayloadLen, m) {
-		return nil
+	if !ibcm.Decode(p.Payload, p.PayloadLen, m) || !m.IDsKnown() {
+		return nil // without them, nobody knows which connection it is about
 	}
 	var c *connection
 	switch m.Attribute {
@@ -123,8 +123,11 @@ func (c *connection) followed(addr netip.Addr, tap int32) bool {
 func (t *Tracker) connectRequest(ref rdma.Ref, tap int32, fabric rdma.Fabric, f *link.Frame, m *ibcm.Message) *connection {
 	id := cmID{f.Src, t.tenant, m.LocalID}
 	if old := t.byID[id]; old != nil {
-		if s := &old.Setup[0]; old.comm[0] == id && s.Seen() && old.Ends[0].QPN == m.QPN && s.StartPSN == m.StartPSN {
-			return old // retransmitted, or captured at another point
+		if old.comm[0] == id && old.requested(m) { // retransmitted, or captured at another point
+			if old.toldMore(0, m) {
+				t.fillIn(old, 0, ref, tap, m)
+			}
+			return old
 		}
 		t.forget(old, ref)
 	}
@@ -134,17 +137,77 @@ func (t *Tracker) connectRequest(ref rdma.Ref, tap int32, fabric rdma.Fabric, f 
 	c := t.newConnection(ref, tap, fabric)
 	t.numbers.Assign(c.Connection)
 	c.State = rdma.Connecting
-	c.Setup[0] = setup(m, ref)
-	c.Ends[0] = rdma.End{Addr: f.Src, QPN: m.QPN, Port: m.SrcPort}
-	c.Ends[1] = rdma.End{Addr: f.Dst}
-	if _, port, ok := m.ServiceID.IP(); ok {
-		c.Ends[1].Port = port
-	}
-	c.mtu, c.MTU = m.PathMTU, m.PathMTU
+	c.Ends[0], c.Ends[1] = rdma.End{Addr: f.Src}, rdma.End{Addr: f.Dst}
+	c.request(m, ref)
 	c.comm[0] = id
 	t.byID[id] = c
 	t.expect(c, 1, m, ref)
 	return c
+}
+
+// request notes what a REQ says.
+func (c *connection) request(m *ibcm.Message, ref rdma.Ref) {
+	c.Setup[0], c.told[0] = setup(m, ref), uint8(len(m.Data))
+	c.Ends[0].QPN, c.Ends[0].Port = m.QPN, m.SrcPort
+	if _, port, ok := m.ServiceID.IP(); ok {
+		c.Ends[1].Port = port
+	}
+	c.mtu, c.MTU = m.PathMTU, m.PathMTU
+}
+
+// requested reports whether m may be the REQ of c once more: what both copies have of the queue pair and its first PSN is
+// equal. One point may cut its packets shorter than another. A copy without the queue pair says nothing about a
+// connection that has ended.
+func (c *connection) requested(m *ibcm.Message) bool {
+	s := &c.Setup[0]
+	if !s.Seen() {
+		return false
+	}
+	if c.Ends[0].QPN == 0 || m.QPN == 0 {
+		return c.State == rdma.Connecting || c.State == rdma.Established || c.Ends[0].QPN == m.QPN
+	}
+	start, known := s.Start()
+	return c.Ends[0].QPN == m.QPN && (!m.StartKnown || !known || start == m.StartPSN)
+}
+
+// toldMore reports whether more of m was captured than of the copy of the same message that Setup is made of.
+func (c *connection) toldMore(side rdma.Side, m *ibcm.Message) bool {
+	return len(m.Data) > int(c.told[side]) && !c.closed
+}
+
+// fillIn completes what the capture cut of the setup that side has sent, from a copy of the message of which more was
+// captured. If a REQ is, at another point, packets are cut less there, and the connection is followed there, unless
+// queue pairs have been seen already. That point need not show both directions: only the REP tells, see connectReply.
+func (t *Tracker) fillIn(c *connection, side rdma.Side, ref rdma.Ref, tap int32, m *ibcm.Message) {
+	frame := c.Setup[side].Frame
+	if side == 0 && tap != c.tap && c.unseen() {
+		c.left, c.tap, frame = c.tap, tap, ref
+		for _, fl := range c.flows {
+			if fl != nil {
+				fl.tap.Follow(tap)
+			}
+		}
+	}
+	if side == 0 {
+		c.request(m, frame)
+	} else {
+		c.reply(m, frame)
+	}
+	if fl := c.flows[side.Other()]; fl == nil {
+		t.expect(c, side.Other(), m, ref)
+	} else if m.StartKnown && !fl.started {
+		fl.started, fl.next, fl.announced = true, m.StartPSN, true
+	}
+}
+
+// unseen reports whether no packet of either queue pair has been seen.
+func (c *connection) unseen() bool {
+	for _, fl := range c.flows {
+		if fl != nil && (fl.tap.Shown(fl.tap.Tap()) || fl.tap.Elsewhere > 0) {
+			return false
+		}
+	}
+	return true
 }
 
 // connectReply takes a REP from side 1.
@@ -169,6 +232,20 @@ func (t *Tracker) connectReply(ref rdma.Ref, tap int32, fabric rdma.Fabric, f *l
 	case c.closed:
 		return c
 	case c.Setup[1].Seen():
+		if (c.Ends[1].QPN == m.QPN || c.Ends[1].QPN == 0) && c.toldMore(1, m) {
+			t.fillIn(c, 1, ref, tap, m)
+		}
+		if c.left != rdma.NoTap && (tap == c.tap) != (c.replyTap == c.tap) {
+			other := tap
+			if tap == c.tap {
+				other = c.replyTap
+			}
+			for _, fl := range c.flows {
+				if fl != nil {
+					fl.tap.Left(c.left, other)
+				}
+			}
+		}
 		// The copy from the capture point where the connection is followed has the better time.
 		if tap == c.tap && c.replyTap != c.tap {
 			c.Setup[1].Frame, c.replyTap = ref, tap
@@ -177,12 +254,19 @@ func (t *Tracker) connectReply(ref rdma.Ref, tap int32, fabric rdma.Fabric, f *l
 		}
 		return c
 	}
-	c.Setup[1], c.replyTap = setup(m, ref), tap
-	c.Ends[1].Addr, c.Ends[1].QPN = f.Src, m.QPN
+	c.replyTap = tap
+	c.Ends[1].Addr = f.Src
+	c.reply(m, ref)
 	c.comm[1] = cmID{f.Src, t.tenant, m.LocalID}
 	t.byID[c.comm[1]] = c
 	t.expect(c, 0, m, ref)
 	return c
+}
+
+// reply notes what a REP says.
+func (c *connection) reply(m *ibcm.Message, ref rdma.Ref) {
+	c.Setup[1], c.told[1] = setup(m, ref), uint8(len(m.Data))
+	c.Ends[1].QPN = m.QPN
 }
 
 // expect creates the flow that side of c will send, since m gives its destination queue pair. The starting
