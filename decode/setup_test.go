@@ -149,3 +149,53 @@ func TestMPAContradicted(t *testing.T) {
 		}
 	}
 }
+
+// TestSetupDamaged: where all ICRCs are wrong, the place of capture is to blame, and the setup counts like all else. Where
+// one is, the receiver drops the message, and what it says counts only until another copy is seen.
+func TestSetupDamaged(t *testing.T) {
+	damage := func(p *capture.Packet) { p.Data[len(p.Data)-1] ^= 1 }
+	// doubled puts a damaged copy, with other depths, before each message of that kind.
+	doubled := func(packets []capture.Packet, of ibcm.Attribute) (out []capture.Packet) {
+		for _, p := range managed(packets, of, 0, func(m ibcm.MAD) {
+			ibcm.REQ(m.Data()).SetResponderResources(77)
+			ibcm.REP(m.Data()).SetResponderResources(77)
+		}) {
+			if v, ok := look(&p); ok && v.q.Opcode.Service() == roce.ServiceUD {
+				if m := ibcm.MAD(v.q.Payload); m.Attribute() == of && (ibcm.REQ(m.Data()).ResponderResources() == 77 || ibcm.REP(m.Data()).ResponderResources() == 77) {
+					damage(&p)
+				}
+			}
+			out = append(out, p)
+		}
+		return out
+	}
+	for _, name := range []string{"rocev2-nfs41-recall.pcap", "rocev2-nfs41-restart.pcap.zst", "rocev2-nfs41-ipv6.pcap.zst"} {
+		packets := load(t, "../samples/"+name)
+		want, setups := decodedWithSetups(packets)
+		for _, c := range []struct {
+			name    string
+			packets func() []capture.Packet
+		}{
+			{"all", func() []capture.Packet {
+				out := slices.Clone(packets)
+				for i := range out {
+					if _, ok := look(&out[i]); ok {
+						out[i].Data = bytes.Clone(out[i].Data)
+						damage(&out[i])
+					}
+				}
+				return out
+			}},
+			{"a REQ", func() []capture.Packet { return doubled(packets, ibcm.AttributeREQ) }},
+			{"a REP", func() []capture.Packet { return doubled(packets, ibcm.AttributeREP) }},
+		} {
+			damaged := number(c.packets())
+			if more := len(damaged) - len(packets); (more > 0) != (c.name != "all") {
+				t.Fatalf("%s, %s: %d packets more", name, c.name, more)
+			}
+			got, gotSetups := decodedWithSetups(damaged)
+			same(t, name+", "+c.name, got, want)
+			same(t, name+", "+c.name+", connections", gotSetups, setups)
+		}
+	}
+}

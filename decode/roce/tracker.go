@@ -131,7 +131,7 @@ type connection struct {
 	replyTap int32
 	// replied says that the REP was sent again.
 	replied bool
-	// told is how many bytes of the messages behind Setup were captured, of ibcm.DataSize.
+	// told is how many bytes of the messages behind Setup were captured, of ibcm.DataSize; 0 if they are damaged.
 	told  [2]uint8
 	mtu   uint32  // 0 until known
 	used  bool    // since the clock hand last passed
@@ -167,6 +167,8 @@ type Tracker struct {
 
 	byID    map[cmID]*connection
 	message ibcm.Message
+	told    uint8 // bytes of message that were captured, 0 if they are damaged
+	managed [managedHosts]checked
 
 	used       int         // bytes of all that is held
 	evicted    uint64      // connections
@@ -223,10 +225,10 @@ func (t *Tracker) Packet(ref rdma.Ref, tap uint16, tenant uint64, fabric rdma.Fa
 	t.tenant, t.tunnel = tenant, f.Outermost()
 	switch p.Opcode.Service() {
 	case ServiceUD:
-		if p.DestQP == 1 && icrc != Bad {
-			return t.mad(ref, int32(tap), fabric, f, p)
+		if p.DestQP != 1 || t.damaged(f, icrc) {
+			return nil
 		}
-		return nil
+		return t.mad(ref, int32(tap), fabric, f, p, icrc)
 	case ServiceManufacturer1, ServiceManufacturer2:
 		return nil
 	}

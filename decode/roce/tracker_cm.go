@@ -1,6 +1,8 @@
 package roce
 
 import (
+	"encoding/binary"
+	"math/bits"
 	"net/netip"
 
 	"github.com/rpcrdma/toolkit/decode/ibcm"
@@ -20,12 +22,60 @@ type cmID struct {
 // belong to another connection that reuses the queue pair number.
 const straggle = 2e9
 
+// managedHosts is the length of Tracker.managed.
+const managedHosts = 64
+
+// checked counts the verdicts on the ICRCs of messages between two hosts, in both directions.
+type checked struct {
+	hosts     addrPair
+	good, bad uint32
+}
+
+// damaged counts the verdict on the ICRC of a message of connection management between two hosts, and reports whether the
+// receiver drops the message: most others were whole. If they were not, something on the way to the capture has changed
+// all packets, as for flows: see dropped. Messages are few, and so half of them must be bad, not a fifth.
+func (t *Tracker) damaged(f *link.Frame, icrc Verdict) bool {
+	hosts := addrPair{f.Src, f.Dst, t.tenant}
+	if f.Dst.Less(f.Src) {
+		hosts.src, hosts.dst = f.Dst, f.Src
+	}
+	a, b := hosts.src.As16(), hosts.dst.As16()
+	slot := t.tenant
+	for i := 0; i < len(a); i += 8 {
+		slot = (slot ^ binary.LittleEndian.Uint64(a[i:]) ^ bits.RotateLeft64(binary.LittleEndian.Uint64(b[i:]), 32)) * golden
+	}
+	c := &t.managed[slot>>(64-6)]
+	if c.hosts != hosts { // another two share its place
+		*c = checked{hosts: hosts}
+	}
+	switch icrc {
+	case Good:
+		c.good++
+	case Bad:
+		c.bad++
+		good, bad := c.good, c.bad
+		for _, p := range [2]addrPair{hosts, {hosts.dst, hosts.src, hosts.tenant}} {
+			for _, fl := range [2]*flow{t.paired[p], t.lone[p]} {
+				if fl != nil {
+					good, bad = good+uint32(fl.good), bad+uint32(fl.bad)
+				}
+			}
+		}
+		return good >= bad
+	}
+	return false
+}
+
 // mad handles a connection management message. REQ, REP and RTU set up a connection; only they give both
 // queue pair numbers with certainty.
-func (t *Tracker) mad(ref rdma.Ref, tap int32, fabric rdma.Fabric, f *link.Frame, p *Packet) *rdma.Connection {
+func (t *Tracker) mad(ref rdma.Ref, tap int32, fabric rdma.Fabric, f *link.Frame, p *Packet, icrc Verdict) *rdma.Connection {
 	m := &t.message
 	if !ibcm.Decode(p.Payload, p.PayloadLen, m) || !m.IDsKnown() {
 		return nil // without them, nobody knows which connection it is about
+	}
+	t.told = uint8(len(m.Data))
+	if icrc == Bad {
+		t.told = 0 // what any other copy says counts more
 	}
 	var c *connection
 	switch m.Attribute {
@@ -124,7 +174,7 @@ func (t *Tracker) connectRequest(ref rdma.Ref, tap int32, fabric rdma.Fabric, f 
 	id := cmID{f.Src, t.tenant, m.LocalID}
 	if old := t.byID[id]; old != nil {
 		if old.comm[0] == id && old.requested(m) { // retransmitted, or captured at another point
-			if old.toldMore(0, m) {
+			if t.tellsMore(old, 0) {
 				t.fillIn(old, 0, ref, tap, m)
 			}
 			return old
@@ -139,6 +189,7 @@ func (t *Tracker) connectRequest(ref rdma.Ref, tap int32, fabric rdma.Fabric, f 
 	c.State = rdma.Connecting
 	c.Ends[0], c.Ends[1] = rdma.End{Addr: f.Src}, rdma.End{Addr: f.Dst}
 	c.request(m, ref)
+	c.told[0] = t.told
 	c.comm[0] = id
 	t.byID[id] = c
 	t.expect(c, 1, m, ref)
@@ -147,7 +198,7 @@ func (t *Tracker) connectRequest(ref rdma.Ref, tap int32, fabric rdma.Fabric, f 
 
 // request notes what a REQ says.
 func (c *connection) request(m *ibcm.Message, ref rdma.Ref) {
-	c.Setup[0], c.told[0] = setup(m, ref), uint8(len(m.Data))
+	c.Setup[0] = setup(m, ref)
 	c.Ends[0].QPN, c.Ends[0].Port = m.QPN, m.SrcPort
 	if _, port, ok := m.ServiceID.IP(); ok {
 		c.Ends[1].Port = port
@@ -170,9 +221,9 @@ func (c *connection) requested(m *ibcm.Message) bool {
 	return c.Ends[0].QPN == m.QPN && (!m.StartKnown || !known || start == m.StartPSN)
 }
 
-// toldMore reports whether more of m was captured than of the copy of the same message that Setup is made of.
-func (c *connection) toldMore(side rdma.Side, m *ibcm.Message) bool {
-	return len(m.Data) > int(c.told[side]) && !c.closed
+// tellsMore reports whether more of the message at hand was captured than of the copy that Setup is made of.
+func (t *Tracker) tellsMore(c *connection, side rdma.Side) bool {
+	return t.told > c.told[side] && !c.closed
 }
 
 // fillIn completes what the capture cut of the setup that side has sent, from a copy of the message of which more was
@@ -193,6 +244,7 @@ func (t *Tracker) fillIn(c *connection, side rdma.Side, ref rdma.Ref, tap int32,
 	} else {
 		c.reply(m, frame)
 	}
+	c.told[side] = t.told
 	if fl := c.flows[side.Other()]; fl == nil {
 		t.expect(c, side.Other(), m, ref)
 	} else if m.StartKnown && !fl.started {
@@ -232,7 +284,7 @@ func (t *Tracker) connectReply(ref rdma.Ref, tap int32, fabric rdma.Fabric, f *l
 	case c.closed:
 		return c
 	case c.Setup[1].Seen():
-		if (c.Ends[1].QPN == m.QPN || c.Ends[1].QPN == 0) && c.toldMore(1, m) {
+		if (c.Ends[1].QPN == m.QPN || c.Ends[1].QPN == 0) && t.tellsMore(c, 1) {
 			t.fillIn(c, 1, ref, tap, m)
 		}
 		if c.left != rdma.NoTap && (tap == c.tap) != (c.replyTap == c.tap) {
@@ -257,6 +309,7 @@ func (t *Tracker) connectReply(ref rdma.Ref, tap int32, fabric rdma.Fabric, f *l
 	c.replyTap = tap
 	c.Ends[1].Addr = f.Src
 	c.reply(m, ref)
+	c.told[1] = t.told
 	c.comm[1] = cmID{f.Src, t.tenant, m.LocalID}
 	t.byID[c.comm[1]] = c
 	t.expect(c, 0, m, ref)
@@ -265,7 +318,7 @@ func (t *Tracker) connectReply(ref rdma.Ref, tap int32, fabric rdma.Fabric, f *l
 
 // reply notes what a REP says.
 func (c *connection) reply(m *ibcm.Message, ref rdma.Ref) {
-	c.Setup[1], c.told[1] = setup(m, ref), uint8(len(m.Data))
+	c.Setup[1] = setup(m, ref)
 	c.Ends[1].QPN = m.QPN
 }
 
