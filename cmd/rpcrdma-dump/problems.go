@@ -41,6 +41,12 @@ type outcome struct {
 	Stopped   bool
 }
 
+// timeless reports whether the latencies that were found say nothing: simple packet blocks of pcapng have no times, nor have
+// the files of some converters.
+func (o *outcome) timeless() bool {
+	return o.Stats.Packets > 1 && o.Stats.First.Time == o.Stats.Last.Time && o.Account.Transactions > 0 && !o.Stopped
+}
+
 func (o *outcome) print(n *cli.Problems, list []*capture.Problem) {
 	st := &o.Stats
 	n.Files(list, o.Total, st)
@@ -49,6 +55,9 @@ func (o *outcome) print(n *cli.Problems, list []*capture.Problem) {
 	}
 	if g := &st.OneWay; g.Count > 0 && !o.Stopped {
 		n.Printf("note: of %s nothing that one of the two sides sent was captured; the first begins with packet %d", text.Plural(g.Count, "connection"), g.First)
+	}
+	if o.timeless() {
+		n.Printf("note: the first and the last of %s have the same time: a capture without times does not tell how long anything took", text.Plural(st.Packets, "packet"))
 	}
 	n.Headers(&o.Malformed)
 	n.Packets(st, o.Total)

@@ -70,6 +70,17 @@ func rewrite(ts *testscript.TestScript, from, to string, keep func(*capture.Pack
 	ts.Check(os.WriteFile(ts.MkAbs(to), out.Bytes(), 0o644))
 }
 
+// Timeless is a command for scripts that takes the times of packets from a capture: timeless FROM TO.
+func Timeless(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: timeless FROM TO")
+	}
+	rewrite(ts, args[0], args[1], func(p *capture.Packet) bool {
+		p.Time = 0
+		return true
+	})
+}
+
 // Within is a command for scripts that demands that captures hold packets of
 // another one, in its order, with its times and all their bytes: within WHOLE
 // PART...
