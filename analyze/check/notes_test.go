@@ -1,11 +1,15 @@
 package check
 
 import (
+	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/internal/wrap"
 )
 
 // texts are what is seen and what came of it, of the findings of a rule.
@@ -79,6 +83,29 @@ func TestRecalledMatch(t *testing.T) {
 		if backward && (len(got) != 1 || !strings.Contains(got[0], "DELEGRETURN")) || !backward && len(got) != 0 {
 			t.Errorf("backward %v: %q", backward, got)
 		}
+	}
+}
+
+// Two servers in different networks, with equal addresses, may recall equal stateids at the same time.
+func TestRecalledOfTenants(t *testing.T) {
+	s := newScene()
+	s.connect()
+	s.recall("delegation 1", 0)
+	s.giveBack("delegation 1", 0)
+	var packets []capture.Packet
+	for _, p := range s.frames() {
+		for vni := range uint32(2) {
+			kinds := wrap.Kinds(vni)
+			w := wrap.New(kinds[slices.IndexFunc(kinds, func(k wrap.Kind) bool { return k.Name == "vxlan" })], vni)
+			data, wire := w.Frame(p.Data, int(p.Length))
+			wrapped := p
+			wrapped.Data, wrapped.Length, wrapped.Number = bytes.Clone(data), uint32(wire), uint64(len(packets)+1)
+			packets = append(packets, wrapped)
+		}
+	}
+	got := run(Options{Rules: All()}, packets).texts("delegation-recalled")
+	if len(got) != 2 || !strings.Contains(got[0], "DELEGRETURN") || !strings.Contains(got[1], "DELEGRETURN") {
+		t.Errorf("%q", got)
 	}
 }
 

@@ -13,9 +13,16 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rpc"
 )
 
-// recalls are the delegations that were recalled and not yet returned, by the part of the stateid that does
-// not change (RFC 8881, section 8.2.2).
-type recalls map[[12]byte]*recall
+// recalls are the delegations that were recalled and not yet returned.
+type recalls map[delegation]*recall
+
+// delegation identifies a delegation: by the part of the stateid that does not change (RFC 8881, section 8.2.2), and the
+// network, since servers of two tenants may use equal ones. Addresses do not count: a client may return a delegation to
+// another address of the server.
+type delegation struct {
+	tenant  uint64
+	stateid [12]byte
+}
 
 type recall struct {
 	f      *Finding
@@ -49,7 +56,8 @@ func (c *Checker) recalled(v *rpc.View) {
 		if !ok || a.Fh == nil {
 			continue
 		}
-		r := c.recalls[a.Stateid.Other]
+		key := delegation{tx.Connection.Tenant, a.Stateid.Other}
+		r := c.recalls[key]
 		if r == nil {
 			if len(c.recalls) >= maxRecalls {
 				c.skip(ruleRecalled, Limit)
@@ -75,7 +83,7 @@ func (c *Checker) recalled(v *rpc.View) {
 				}
 			}
 			r.f.Seen = string(b)
-			c.recalls[a.Stateid.Other], c.later.recalls = r, true
+			c.recalls[key], c.later.recalls = r, true
 		}
 		r.sent++
 		r.answer = ""
@@ -96,7 +104,8 @@ func (c *Checker) returned(v *rpc.View, report func(*Finding)) {
 		if !ok {
 			continue
 		}
-		r := c.recalls[a.DelegStateid.Other]
+		key := delegation{tx.Connection.Tenant, a.DelegStateid.Other}
+		r := c.recalls[key]
 		if r == nil {
 			continue
 		}
@@ -112,7 +121,7 @@ func (c *Checker) returned(v *rpc.View, report func(*Finding)) {
 			if !plain(r.f.Fabric) || !plain(tx.Connection.Fabric) {
 				report(r.finding(what + ": " + o.Status))
 			}
-			delete(c.recalls, a.DelegStateid.Other)
+			delete(c.recalls, key)
 			c.later.recalls = len(c.recalls) > 0
 		}
 	}
