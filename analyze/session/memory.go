@@ -26,7 +26,7 @@ func (r *Recorder) Held() int {
 // What things take, in bytes, with their entries of maps and lists.
 const (
 	intervalsSize = maxIntervals*int(unsafe.Sizeof(Interval{})) + maxPast*8
-	sessionSize   = int(unsafe.Sizeof(session{})) + 16 + 2*8 + 8 + memory.MapEntry + intervalsSize
+	sessionSize   = int(unsafe.Sizeof(session{})) + int(unsafe.Sizeof(sessionKey{})) + 2*8 + 8 + memory.MapEntry + intervalsSize
 	clientSize    = int(unsafe.Sizeof(client{})) + int(unsafe.Sizeof(clientKey{})) + 2*8 + 8 + memory.MapEntry + maxPast*8
 	connSize      = int(unsafe.Sizeof(conn{})+unsafe.Sizeof(rdma.Connection{})) + 8 + 2*8 + 8 + memory.MapEntry
 	openSize      = int(unsafe.Sizeof(openCall{})) + int(unsafe.Sizeof((*transaction.Transaction)(nil))) + memory.MapEntry

@@ -32,9 +32,9 @@ const (
 // another goroutine if decode.Options.Concurrent is set.
 type Recorder struct {
 	mu       sync.Mutex
-	sessions map[[16]byte]*session
+	sessions map[sessionKey]*session
 	order    []*session
-	owners   map[uint64]owner
+	owners   map[ownerKey]owner
 	clients  map[clientKey]*client
 	byOrder  []*client
 	latest   *client // the one found last
@@ -81,7 +81,7 @@ var (
 // New makes a Recorder. peek opens what RPCSEC_GSS has wrapped in calls; it may be nil.
 func New(peek rpc.Unwrapper) *Recorder {
 	r := &Recorder{
-		sessions: make(map[[16]byte]*session), owners: make(map[uint64]owner), clients: make(map[clientKey]*client),
+		sessions: make(map[sessionKey]*session), owners: make(map[ownerKey]owner), clients: make(map[clientKey]*client),
 		limit: DefaultMemory, shared: true,
 	}
 	r.view.Unwrap = peek
@@ -219,6 +219,7 @@ func (c *conn) closed() {
 // clientKey is the two ends of a client without sessions: version 2, 3, or 4.0.
 type clientKey struct {
 	client, server netip.Addr
+	tenant         uint64 // equal addresses in two overlays are two clients
 	version        uint32
 }
 
@@ -328,7 +329,7 @@ func (r *Recorder) call(tx *transaction.Transaction, callback bool, s *rdma.Send
 	}
 	switch {
 	case ok:
-		x := r.session(q.session, s.First)
+		x := r.session(tx.Connection, q.session, s.First)
 		if x == nil {
 			return
 		}
@@ -458,7 +459,7 @@ func (r *Recorder) answered(o *openCall, tx *transaction.Transaction, at int64) 
 		o.s.replied(r, o.slot, tx, at, o.guard)
 	case o.c == nil && o.g == nil:
 		if id, slots, ok := peekCreated(tx.Reply.Payload, o.guard); ok {
-			if x := r.session(id, tx.Call.First); x != nil {
+			if x := r.session(tx.Connection, id, tx.Call.First); x != nil {
 				x.fore.limit, x.grant = slots, slots
 			}
 		}
@@ -489,7 +490,7 @@ func (r *Recorder) Merged(*rdma.Connection, rdma.Side, *rdma.Connection, rdma.Si
 
 // client is the sender of a call of a version without sessions.
 func (r *Recorder) client(tx *transaction.Transaction) *client {
-	key := clientKey{tx.Client().Addr, tx.Server().Addr, tx.Version}
+	key := clientKey{tx.Client().Addr, tx.Server().Addr, tx.Connection.Tenant, tx.Version}
 	if g := r.latest; g != nil && g.clientKey == key {
 		return g
 	}
@@ -526,7 +527,7 @@ func (r *Recorder) idlest() {
 	}
 	if len(r.order) > 0 && (len(r.clients) < maxClients || len(r.sessions) >= maxSessions) {
 		r.order = newer(r.order, func(x *session) *meter { return &x.meter }, func(x *session) {
-			delete(r.sessions, x.id)
+			delete(r.sessions, x.sessionKey)
 			r.drop(&x.conns)
 		})
 	}
@@ -552,8 +553,10 @@ func newer[T any](list []T, of func(T) *meter, drop func(T)) []T {
 	return list
 }
 
-func (r *Recorder) session(id [16]byte, at rdma.Ref) *session {
-	x := r.sessions[id]
+// session is the one of that number of whom a connection leads to.
+func (r *Recorder) session(k *rdma.Connection, id [16]byte, at rdma.Ref) *session {
+	key := sessionKey{k.Tenant, id}
+	x := r.sessions[key]
 	if x == nil {
 		if len(r.sessions) >= maxSessions || !r.room(sessionSize) {
 			r.lost.Sessions++
@@ -566,9 +569,9 @@ func (r *Recorder) session(id [16]byte, at rdma.Ref) *session {
 			}
 		}
 		r.number++
-		x = &session{id: id, first: at, meter: meter{number: r.number, last: at.Time}}
+		x = &session{sessionKey: key, first: at, meter: meter{number: r.number, last: at.Time}}
 		r.take(&x.conns.held, sessionSize)
-		r.sessions[id] = x
+		r.sessions[key] = x
 		r.order = append(r.order, x)
 	}
 	return x
@@ -803,7 +806,7 @@ func (r *Recorder) countOf(tx *transaction.Transaction) *count {
 	id := tx.Connection.Resolve().ID
 	n := r.countAt(tx.Connection.Resolve())
 	if !n.of(id, tx) {
-		key := clientKey{tx.Client().Addr, tx.Server().Addr, tx.Version}
+		key := clientKey{tx.Client().Addr, tx.Server().Addr, tx.Connection.Tenant, tx.Version}
 		r.mu.Lock()
 		n.settle()
 		if g := r.client(tx); g != nil {
@@ -849,19 +852,19 @@ func (r *Recorder) compound(v *rpc.View) {
 		case *nfs4.SEQUENCE4args:
 			r.sequence(v, o, a)
 		case *nfs4.EXCHANGE_ID4args:
-			r.exchanged(o, a)
+			r.exchanged(v, o, a)
 		case *nfs4.CREATE_SESSION4args:
 			r.created(v, o, a)
 		case *nfs4.BIND_CONN_TO_SESSION4args:
 			if res, ok := o.Result.(*nfs4.BIND_CONN_TO_SESSION4res); ok && o.Code == 0 && o.Status != "" {
-				if x := r.session(res.BctsrResok4.BctsrSessid, v.Tx.Call.First); x != nil {
+				if x := r.session(v.Tx.Connection, res.BctsrResok4.BctsrSessid, v.Tx.Call.First); x != nil {
 					if c := x.conns.of(r, v.Tx.Connection, v.Tx.From); c != nil {
 						c.bound = BoundByBind
 					}
 				}
 			}
 		case *nfs4.DESTROY_SESSION4args:
-			if x := r.sessions[a.DsaSessionid]; x != nil && o.Code == 0 && o.Status != "" {
+			if x := r.sessions[sessionKey{v.Tx.Connection.Tenant, a.DsaSessionid}]; x != nil && o.Code == 0 && o.Status != "" {
 				x.destroyed = v.Tx.Reply.Last
 			}
 		case *nfs4.LAYOUTGET4args:
@@ -874,19 +877,20 @@ func (r *Recorder) compound(v *rpc.View) {
 	}
 }
 
-func (r *Recorder) exchanged(o *rpc.Operation, a *nfs4.EXCHANGE_ID4args) {
+func (r *Recorder) exchanged(v *rpc.View, o *rpc.Operation, a *nfs4.EXCHANGE_ID4args) {
 	res, ok := o.Result.(*nfs4.EXCHANGE_ID4res)
 	if !ok || o.Code != 0 || o.Status == "" {
 		return
 	}
 	k := &res.EirResok4
-	if _, known := r.owners[k.EirClientid]; !known {
+	key := ownerKey{v.Tx.Connection.Tenant, k.EirClientid}
+	if _, known := r.owners[key]; !known {
 		if len(r.owners) >= maxOwners || !r.room(ownerSize) {
 			return
 		}
 		r.held += ownerSize
 	}
-	r.owners[k.EirClientid] = owner{
+	r.owners[key] = owner{
 		client: readable(a.EiaClientowner.CoOwnerid), server: readable(k.EirServerOwner.SoMajorId), minor: k.EirServerOwner.SoMinorId,
 		scope: readable(k.EirServerScope),
 	}

@@ -7,9 +7,19 @@ import (
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
+// sessionKey is the number of a session and the network that it is in: servers of two overlays may use equal numbers.
+// Addresses do not count, since a session may use several.
+type sessionKey struct {
+	tenant uint64
+	id     [16]byte
+}
+
+// ownerKey is a client ID and the network that it is in.
+type ownerKey struct{ tenant, clientID uint64 }
+
 // session is an NFSv4.1 session.
 type session struct {
-	id        [16]byte
+	sessionKey
 	clientID  uint64
 	owner     owner
 	created   rdma.Ref
@@ -88,11 +98,11 @@ func (r *Recorder) created(v *rpc.View, o *rpc.Operation, a *nfs4.CREATE_SESSION
 		return
 	}
 	k := &res.CsrResok4
-	x := r.session(k.CsrSessionid, v.Tx.Call.First)
+	x := r.session(v.Tx.Connection, k.CsrSessionid, v.Tx.Call.First)
 	if x == nil {
 		return
 	}
-	x.clientID, x.owner = a.CsaClientid, r.owners[a.CsaClientid]
+	x.clientID, x.owner = a.CsaClientid, r.owners[ownerKey{v.Tx.Connection.Tenant, a.CsaClientid}]
 	x.created, x.first, x.flags = v.Tx.Reply.Last, v.Tx.Call.First, k.CsrFlags
 	x.granted, x.asked, x.backGranted = channel(&k.CsrForeChanAttrs), channel(&a.CsaForeChanAttrs), channel(&k.CsrBackChanAttrs)
 	x.back.limit = x.backGranted.Slots
@@ -117,7 +127,7 @@ func (r *Recorder) add(held *int, m *map[string]uint64, key string) {
 
 // sequence handles a call of a session.
 func (r *Recorder) sequence(v *rpc.View, o *rpc.Operation, a *nfs4.SEQUENCE4args) {
-	x := r.session(a.SaSessionid, v.Tx.Call.First)
+	x := r.session(v.Tx.Connection, a.SaSessionid, v.Tx.Call.First)
 	if x == nil {
 		return
 	}
@@ -152,7 +162,7 @@ func (r *Recorder) callback(v *rpc.View) {
 	if !ok {
 		return
 	}
-	x := r.session(a.CsaSessionid, v.Tx.Call.First)
+	x := r.session(v.Tx.Connection, a.CsaSessionid, v.Tx.Call.First)
 	if x == nil {
 		return
 	}

@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"net/netip"
 	"os"
@@ -17,13 +18,16 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/decode/xdr"
+	"github.com/rpcrdma/toolkit/internal/wrap"
 )
 
 var update = flag.Bool("update", false, "write the golden files instead of comparing with them")
 
-func record(t testing.TB, file string) *session.Report {
+func record(t testing.TB, file string) *session.Report { return recordAll(t, file) }
+
+func recordAll(t testing.TB, files ...string) *session.Report {
 	t.Helper()
-	c, err := capture.Open([]string{file}, capture.Options{})
+	c, err := capture.Open(files, capture.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +42,40 @@ func record(t testing.TB, file string) *session.Report {
 	if err := d.Run(c); err != nil {
 		t.Fatal(err)
 	}
-	return r.Report([]string{filepath.Base(file)})
+	return r.Report([]string{filepath.Base(files[0])})
+}
+
+// TestTenants: equal sessions, clients and addresses in two overlays are two.
+func TestTenants(t *testing.T) {
+	for _, name := range []string{"rocev2-nfs41-recall.pcap", "iwarp-nfs41-recall.pcap", "rocev2-nfs3-longcall.pcap"} {
+		file := "../../samples/" + name
+		one := record(t, file)
+		var wrapped [2]string
+		for i := range wrapped {
+			wrapped[i] = filepath.Join(t.TempDir(), name)
+			f, err := os.Create(wrapped[i])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(wrap.Copy("vxlan", uint32(1+i), file, f), f.Close()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		both := recordAll(t, wrapped[:]...)
+		if len(both.Sessions) != 2*len(one.Sessions) || len(both.Clients) != 2*len(one.Clients) || len(both.Sessions)+len(both.Clients) == 0 {
+			t.Errorf("%s: %d sessions and %d clients, want twice %d and %d", name, len(both.Sessions), len(both.Clients), len(one.Sessions), len(one.Clients))
+		}
+		for i := range both.Sessions {
+			if n, want := len(both.Sessions[i].Connections), len(one.Sessions[i/2].Connections); n != want {
+				t.Errorf("%s: session %d has %d connections, want %d", name, i, n, want)
+			}
+		}
+		for i := range both.Clients {
+			if n, want := len(both.Clients[i].Connections), len(one.Clients[i/2].Connections); n != want {
+				t.Errorf("%s: client %d has %d connections, want %d", name, i, n, want)
+			}
+		}
+	}
 }
 
 // TestWaits compares what calls may have waited for slots with the time in which all were in use: in each of the two
