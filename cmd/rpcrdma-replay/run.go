@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -282,7 +283,7 @@ func (o *runFlags) run(ctx context.Context, s *cli.Streams, args []string) error
 	if err != nil {
 		return err
 	}
-	load, err := o.load(ctx, s, args[0])
+	load, damaged, err := o.load(ctx, s, args[0])
 	if err != nil {
 		return err
 	}
@@ -300,7 +301,8 @@ func (o *runFlags) run(ctx context.Context, s *cli.Streams, args []string) error
 	opt.Window, opt.WindowText = o.memory.Scale(run.DefaultWindow), o.memory.Scale(run.DefaultWindowText)
 	if !o.yes {
 		fmt.Fprintf(s.Out, "Nothing was sent: this is what would be done with --yes.\n\n")
-		return errors.Join(run.Preview(s.Out, load, opt, args[1], builtin), tickets.preview(s.Out, load, opt.Layout), resume.preview(s.Out))
+		err := errors.Join(run.Preview(s.Out, load, opt, args[1], builtin), tickets.preview(s.Out, load, opt.Layout), resume.preview(s.Out))
+		return cmp.Or(err, damaged)
 	}
 	out := outputs{files: files}
 	defer out.discard()
@@ -337,7 +339,8 @@ func (o *runFlags) run(ctx context.Context, s *cli.Streams, args []string) error
 		rep.Notes = append(rep.Notes, err.Error())
 	}
 	err = errors.Join(err, o.look(t, rep, args[0], witness))
-	return errors.Join(o.print(s, report, rep), err, outcome(rep))
+	// A failure counts more than a damaged capture, of which the rest was replayed.
+	return cmp.Or(errors.Join(o.print(s, report, rep), err, outcome(rep)), damaged)
 }
 
 // look reads what was captured of a replay: it checks the packets, and compares them with the capture that was
@@ -457,37 +460,39 @@ func (o *runFlags) limited(w *workload.Workload, err error) (*workload.Workload,
 	return w, err
 }
 
-// load reads a plan, or makes a temporary one from a capture.
-func (o *runFlags) load(ctx context.Context, s *cli.Streams, name string) (*workload.Workload, error) {
+// load reads a plan, or makes a temporary one from a capture. The first error is cli.ErrDamaged if a part of the
+// capture could not be read, or nil.
+func (o *runFlags) load(ctx context.Context, s *cli.Streams, name string) (w *workload.Workload, damaged, err error) {
 	o.memory.Decoder() // a plan obeys the limit, too
 	if n := o.memory.Note(); n != "" {
 		fmt.Fprintf(s.Err, "rpcrdma-replay: note: %s\n", n)
 	}
 	if isPlan(name) {
-		return o.limited(workload.Open(name, o.text()))
+		w, err = o.limited(workload.Open(name, o.text()))
+		return w, nil, err
 	}
 	dir, remove, err := outfile.TempDir("rpcrdma-replay")
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	p := &planOptions{payload: o.payload, format: "text", keytab: o.keytab, limit: o.memory, same: o.same, separate: o.separate}
 	if _, _, err := p.check([]string{name}); err != nil {
-		return nil, errors.Join(err, remove())
+		return nil, nil, errors.Join(err, remove())
 	}
 	file := filepath.Join(dir, "plan")
-	damaged, err := p.build(ctx, s, nil, file, []string{name})
+	damaged, err = p.build(ctx, s, nil, file, []string{name})
 	if err != nil {
-		return nil, errors.Join(err, remove())
+		return nil, nil, errors.Join(err, remove())
 	}
 	if damaged != nil {
 		fmt.Fprintln(s.Err, "rpcrdma-replay: the capture is damaged: what could be read is replayed")
 	}
-	w, err := o.limited(workload.Open(file, o.text()))
+	w, err = o.limited(workload.Open(file, o.text()))
 	if err != nil {
-		return nil, errors.Join(err, remove())
+		return nil, nil, errors.Join(err, remove())
 	}
 	w.OnClose(remove)
-	return w, nil
+	return w, damaged, nil
 }
 
 // target is the server of a run, and how it is reached.
