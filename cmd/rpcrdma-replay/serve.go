@@ -454,8 +454,22 @@ func (o *serveFlags) answers(s *cli.Streams) (transport.Handler, string, func() 
 	if rec == nil {
 		return nil, "", nil, err
 	}
-	if n := rec.Counts().Full; n > 0 {
-		fmt.Fprintf(s.Err, "rpcrdma-replay: note: %d calls of the capture are not answered for lack of room: see --limit-memory\n", n)
+	problems, total := r.Problems()
+	for _, x := range problems {
+		fmt.Fprintf(s.Err, "rpcrdma-replay: %v\n", x)
+	}
+	if total > len(problems) {
+		fmt.Fprintf(s.Err, "rpcrdma-replay: %d more problems of this kind\n", total-len(problems))
+	}
+	counts := rec.Counts()
+	if counts.Records == 0 {
+		return nil, "", nil, errors.Join(fmt.Errorf("%s: no call of this capture can be answered%s", o.playback, unanswered(counts, ": ")), err)
+	}
+	if left := unanswered(counts, ""); left != "" {
+		fmt.Fprintf(s.Err, "rpcrdma-replay: note: calls of the capture that can be answered: %d; left out: %s\n", counts.Records, left)
+	}
+	if counts.Missing > 0 {
+		fmt.Fprintf(s.Err, "rpcrdma-replay: note: bytes of data in replies that are zeros, since the capture lacks them or there is no room: %d\n", counts.Missing)
 	}
 	what := fmt.Sprintf("answers from %s, at %g times its service times", o.playback, o.scale)
 	if err != nil {
@@ -463,6 +477,30 @@ func (o *serveFlags) answers(s *cli.Streams) (transport.Handler, string, func() 
 	}
 	h := playback.New(rec, playback.Options{Scale: o.scale})
 	return h, what, func() error { return nil }, nil
+}
+
+// unanswered counts the calls of a capture that a playback has no answer for, with the reasons; what comes before
+// them is put in front.
+func unanswered(c playback.Counts, before string) string {
+	var list []string
+	for _, x := range []struct {
+		n   int
+		why string
+	}{
+		{c.NoReply, "without call or reply"},
+		{c.Cut, "of which the capture lacks a part"},
+		{c.Opaque, "that are encrypted"},
+		{c.Backward, "from a server to its client"},
+		{c.Full, "for lack of room, see --limit-memory"},
+	} {
+		if x.n > 0 {
+			list = append(list, fmt.Sprintf("%d %s", x.n, x.why))
+		}
+	}
+	if len(list) == 0 {
+		return ""
+	}
+	return before + strings.Join(list, ", ")
 }
 
 // locks serves the lock manager over UDP, at the port that it has over TCP, and the port mapper
