@@ -50,8 +50,8 @@ func (o *outcome) timeless() bool {
 func (o *outcome) print(n *cli.Problems, list []*capture.Problem) {
 	st := &o.Stats
 	n.Files(list, o.Total, st)
-	if o.Cut > 0 && !o.Stopped {
-		n.Printf("note: %s cut to the capture's snapshot length; what is missing is not decoded", text.Plural(o.Cut, "packet"))
+	if !o.Stopped {
+		n.Snapped(o.Cut)
 	}
 	if g := &st.OneWay; g.Count > 0 && !o.Stopped {
 		n.Printf("note: of %s nothing that one of the two sides sent was captured; the first begins with packet %d", text.Plural(g.Count, "connection"), g.First)

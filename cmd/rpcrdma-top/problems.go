@@ -12,6 +12,9 @@ func inputProblems(n *cli.Problems, e monitor.Ending) {
 	n.Release()
 	list, total := e.Reader.Problems()
 	n.Files(list, total, &s.Decoder)
+	if src, ok := e.Reader.(*source); ok {
+		n.Snapped(src.cut.Load())
+	}
 	n.Headers(&s.Orphans.Malformed)
 	n.Packets(&s.Decoder, total)
 	n.GivenUp(s.Orphans.Evicted, &s.Decoder, cli.MemoryFlag)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/capture"
@@ -25,6 +26,22 @@ type source struct {
 	again func() (capture.Reader, error) // opens it once more; nil if that cannot be
 	stop  func()                         // ends a live capture; nil otherwise
 	notes func() []string                // what the user should know about it
+	cut   atomic.Uint64                  // packets of which the capture holds only the beginning
+}
+
+// Read implements capture.Reader.
+func (s *source) Read(b *capture.Batch) error {
+	err := s.Reader.Read(b)
+	n := uint64(0)
+	for i := range b.Packets {
+		if p := &b.Packets[i]; uint64(len(p.Data)) < uint64(p.Length) {
+			n++
+		}
+	}
+	if n > 0 {
+		s.cut.Add(n)
+	}
+	return err
 }
 
 // openSource opens what the flags name.

@@ -110,6 +110,13 @@ func (p *Problems) Files(list []*capture.Problem, total int, st *decode.Stats) {
 	}
 }
 
+// Snapped notes packets that were captured in part only.
+func (p *Problems) Snapped(packets uint64) {
+	if packets > 0 {
+		p.Printf("note: %s cut to the capture's snapshot length; what is missing is not decoded", text.Plural(packets, "packet"))
+	}
+}
+
 // Packets notes packets with a wrong ICRC, and a capture without packets.
 func (p *Problems) Packets(st *decode.Stats, problems int) {
 	if st.NotSplit > 0 {
