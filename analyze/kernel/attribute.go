@@ -159,6 +159,9 @@ func (p *pairing) attributed(a *attribution, r *rows) {
 		if n, ok := at[p.wires[i].call]; ok {
 			r.calls[n].sum.sent++
 			r.calls[n].sum.sentBytes += p.wires[i].callBytes
+			if p.wires[i].partial {
+				r.calls[n].sum.partial++
+			}
 		}
 	}
 }

@@ -70,6 +70,9 @@ type WireCount struct {
 	SentBytes uint64 `json:"sent_bytes"`
 	RecvBytes uint64 `json:"received_bytes"`
 	Errors    uint64 `json:"errors"`
+	// Incomplete are transactions of which the capture lacks something. Their bytes and
+	// errors count as far as it has them.
+	Incomplete uint64 `json:"incomplete,omitempty"`
 	// Whole are transactions with call and reply, of which the rest is.
 	Whole uint64 `json:"whole"`
 	Mean  int64  `json:"mean_ns"`
@@ -345,6 +348,7 @@ func (w *WireCount) add(s *sum) {
 	w.SentBytes += s.sentBytes
 	w.RecvBytes += s.recvBytes
 	w.Errors += s.failed
+	w.Incomplete += s.partial
 	if s.whole > 0 {
 		if w.Whole == 0 || s.min < w.Min {
 			w.Min = s.min

@@ -27,7 +27,8 @@ type sum struct {
 	recvBytes uint64
 	failed    uint64
 	whole     uint64
-	total     int64 // ns, of whole ones
+	partial   uint64 // of which the capture lacks something: bytes and failures are as far as it has them
+	total     int64  // ns, of whole ones
 	min, max  int64
 }
 
@@ -118,6 +119,9 @@ func (j *Join) sum(v *rpc.View, name uint16) {
 	s.recvBytes += tx.Reply.Bytes
 	if v.Failed() {
 		s.failed++
+	}
+	if tx.State != transaction.Complete {
+		s.partial++
 	}
 	if p, ok := tx.Phases(); ok && tx.State != transaction.NoReply {
 		s.whole++

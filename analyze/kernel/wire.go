@@ -4,6 +4,7 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
 // wire is a transaction, with what the join needs of it. Times come from
@@ -17,6 +18,7 @@ type wire struct {
 	whole          bool // call and reply were captured
 	divided        bool // and the parts of the time between them are known
 	failed         bool
+	partial        bool // the capture lacks something of it
 	pushed         bool // the response began with an RDMA Write
 
 	first, callLast int64 // of the call
@@ -69,7 +71,7 @@ func (j *Join) Add(v *rpc.View) {
 		op:     j.names.number(operation{v.ProgramName(), tx.Version, text.Operation(v)}),
 		client: j.addrs.number(tx.Client().Addr.Unmap()), server: j.addrs.number(tx.Server().Addr.Unmap()),
 		first: tx.First().Time, callLast: tx.Call.Last.Time, last: tx.Reply.Last.Time,
-		callBytes: tx.Call.Bytes, replyBytes: tx.Reply.Bytes, failed: v.Failed(), again: int32(min(tx.Retransmits, 1<<30)),
+		callBytes: tx.Call.Bytes, replyBytes: tx.Reply.Bytes, failed: v.Failed(), partial: tx.State != transaction.Complete, again: int32(min(tx.Retransmits, 1<<30)),
 	}
 	fabric := tx.Connection.Fabric
 	w.overRDMA = fabric != rdma.TCP && fabric != rdma.UDP

@@ -189,8 +189,10 @@ func printMount(w io.Writer, m *kernel.MountResult) {
 	header := []string{"OPERATION", "CALLS", "SENT", "TIMEOUTS", "ERRORS", "BYTES SENT", "RECEIVED", "QUEUE", "RTT", "WIRE", "DISTANCE"}
 	right := []bool{false, true, true, true, true, true, true, true, true, true, true}
 	var rows [][]string
+	incomplete := uint64(0)
 	for _, o := range m.Ops {
 		k, x := &o.Kernel, &o.Wire
+		incomplete += x.Incomplete
 		errs := "-"
 		if k.Errors != nil {
 			errs = both(*k.Errors, x.Errors)
@@ -213,6 +215,9 @@ func printMount(w io.Writer, m *kernel.MountResult) {
 	}
 	_ = table.Print(w, header, right, rows)
 	fmt.Fprintln(w, "kernel/wire where they differ; QUEUE and RTT are means of milliseconds: exact to 1 ms / CALLS")
+	if incomplete > 0 {
+		fmt.Fprintf(w, "%s of the capture incomplete: bytes and errors on the wire are counted as far as they were captured\n", text.Plural(incomplete, "transaction"))
+	}
 }
 
 // shorten keeps names that stand together within their column.
