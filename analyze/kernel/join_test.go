@@ -89,7 +89,7 @@ func TestReusedXIDs(t *testing.T) {
 		slices.SortStableFunc(views, func(a, b *rpc.View) int { return int(a.Tx.First().Time - b.Tx.First().Time) })
 		j := New(Options{})
 		for c := range clients {
-			if err := j.ReadTrace(clients[c], strings.NewReader(strings.Join(lines[c], "\n"))); err != nil {
+			if err := j.ReadTrace(clients[c], strings.NewReader(strings.Join(lines[c], "\n")+"\n")); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -142,6 +142,32 @@ func TestViolationsAreListed(t *testing.T) {
 	}
 	if o.Correlation != nil {
 		t.Errorf("a rank correlation of round trips that are all the same: %v", *o.Correlation)
+	}
+}
+
+// TestUnreadable makes sure that events without the numbers that they are read for are counted.
+func TestUnreadable(t *testing.T) {
+	const whole = "t-1 [000] ..... 1.0: rpc_stats_latency: task:1@4 xid=0x%s nfsv3 NULL backlog=1 rtt=%s execute=120\n"
+	for _, c := range []struct {
+		text   string
+		unread uint64
+		calls  int
+	}{
+		{fmt.Sprintf(whole, "1", "100"), 0, 1},
+		{fmt.Sprintf(whole, "1", "-5"), 1, 0},
+		{fmt.Sprintf(whole, "1", "99999999999999999999"), 1, 0},
+		{fmt.Sprintf(whole, "z", "100"), 1, 0},
+		{"t-1 [000] ..... 1.0: svc_stats_latency: xid=0x1 server=a client=b proc=READ execute-us=x\n", 1, 0},
+		// The file ends within a number.
+		{strings.TrimSuffix(fmt.Sprintf(whole, "1", "100"), "0\n"), 1, 0},
+	} {
+		j := New(Options{})
+		if err := j.ReadTrace("t", strings.NewReader(c.text)); err != nil {
+			t.Fatal(err)
+		}
+		if f := j.Result().Files[0]; f.Unread != c.unread || f.Calls != c.calls {
+			t.Errorf("%q: %+v", c.text, f)
+		}
 	}
 }
 

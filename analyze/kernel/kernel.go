@@ -96,7 +96,7 @@ type File struct {
 	Calls    int `json:"calls,omitempty"`
 	Requests int `json:"requests,omitempty"`
 	Mounts   int `json:"mounts,omitempty"`
-	// Unread are lines that could not be read.
+	// Unread are lines that could not be read, or not all that is wanted of them.
 	Unread uint64 `json:"unread_lines,omitempty"`
 }
 
@@ -121,7 +121,7 @@ func (j *Join) ReadTrace(name string, r io.Reader) error {
 	calls, requests := len(j.calls), len(j.requests)
 	s, err := ftrace.Scan(r, t.event)
 	f := File{
-		Name: name, Kind: "ftrace", Events: s.Events, Lost: s.Lost, Unread: s.Other + s.Long,
+		Name: name, Kind: "ftrace", Events: s.Events, Lost: s.Lost, Unread: s.Other + s.Long + t.unread,
 		Calls: len(j.calls) - calls, Requests: len(j.requests) - requests,
 	}
 	j.traced[0] = j.traced[0] || f.Calls > 0

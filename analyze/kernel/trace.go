@@ -49,6 +49,7 @@ type tracer struct {
 	j      *Join
 	source uint16
 	own    map[uint16]bool
+	unread uint64 // events without the numbers that are wanted of them
 }
 
 func (t *tracer) event(e ftrace.Event) {
@@ -123,6 +124,7 @@ func (t *tracer) open(x uint32) *call {
 func (t *tracer) latency(e *ftrace.Event) {
 	x, ok := e.XID()
 	if !ok {
+		t.unread++
 		return
 	}
 	var program, procedure string
@@ -135,6 +137,7 @@ func (t *tracer) latency(e *ftrace.Event) {
 	rtt, ok2 := micros(e, "rtt")
 	execute, ok3 := micros(e, "execute")
 	if !ok1 || !ok2 || !ok3 {
+		t.unread++
 		return
 	}
 	c := t.open(x)
@@ -256,6 +259,7 @@ func (t *tracer) served(e *ftrace.Event) {
 	x, ok := e.XID()
 	us, ok2 := micros(e, "execute-us")
 	if !ok || !ok2 {
+		t.unread++
 		return
 	}
 	q := t.request(x, func(*request) bool { return true })

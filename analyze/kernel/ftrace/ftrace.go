@@ -11,6 +11,7 @@ package ftrace
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"io"
 	"strconv"
@@ -27,7 +28,7 @@ type Event struct {
 // Stats tells what a text consisted of.
 type Stats struct {
 	Events uint64 // lines that are events
-	Other  uint64 // lines that are neither events nor comments
+	Other  uint64 // lines that are neither events nor comments, or that the text ends within
 	Long   uint64 // lines longer than MaxLine, which were left out
 	// Lost is how many events the text itself says are missing: the ring
 	// buffer was too small.
@@ -50,10 +51,14 @@ func Scan(r io.Reader, f func(Event)) (Stats, error) {
 			}
 			line = nil
 		}
-		s.line(string(line), f)
 		if errors.Is(err, io.EOF) {
+			// All tools end lines. One without an end is cut, perhaps within a number.
+			if len(bytes.TrimSpace(line)) > 0 {
+				s.Other++
+			}
 			return s, nil
 		}
+		s.line(string(line), f)
 		if err != nil {
 			return s, err
 		}

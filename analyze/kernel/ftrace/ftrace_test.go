@@ -50,10 +50,10 @@ func TestValues(t *testing.T) {
 
 func TestScan(t *testing.T) {
 	text := "# tracer: nop\n# entries-in-buffer/entries-written: 18/19   #P:1\n\r\n" +
-		"x-1 [000] ..... 1.0: y: a=1\nnonsense\n" + strings.Repeat("z", 3*MaxLine) + "\nCPU:0 [LOST 17 EVENTS]\nx-1 [000] ..... 2.0: y: a=2"
+		"x-1 [000] ..... 1.0: y: a=1\nnonsense\n" + strings.Repeat("z", 3*MaxLine) + "\nCPU:0 [LOST 17 EVENTS]\nx-1 [000] ..... 2.0: y: a=2\nx-1 [000] ..... 3.0: y: a=3"
 	n := 0
 	s, err := Scan(strings.NewReader(text), func(e Event) { n++ })
-	if err != nil || n != 2 || s != (Stats{Events: 2, Other: 1, Long: 1, Lost: 18}) {
+	if err != nil || n != 2 || s != (Stats{Events: 2, Other: 2, Long: 1, Lost: 18}) {
 		t.Errorf("%d events, %+v, %v", n, s, err)
 	}
 }

@@ -9,6 +9,7 @@ package mountstats
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"io"
 	"strconv"
@@ -126,10 +127,14 @@ func Parse(r io.Reader) ([]*Mount, Stats, error) {
 			}
 			line = nil
 		}
-		p.line(string(line))
 		if errors.Is(err, io.EOF) {
+			// The kernel ends lines. One without an end is cut, perhaps within a number.
+			if len(bytes.TrimSpace(line)) > 0 {
+				p.stats.Malformed++
+			}
 			return p.mounts, p.stats, nil
 		}
+		p.line(string(line))
 		if err != nil {
 			return p.mounts, p.stats, err
 		}

@@ -33,6 +33,32 @@ device server:/old mounted on /old with fstype nfs statvers=1.0
 	        NULL: 1 1 0 40 24 58 10 70
 `
 
+// TestCut makes sure that a file that ends within a line gives no wrong numbers: 129 is no 12, and errors that are not
+// there are not errors of an old version.
+func TestCut(t *testing.T) {
+	whole, _, err := Parse(strings.NewReader(several))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range several {
+		mounts, s, err := Parse(strings.NewReader(several[:n]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, m := range mounts {
+			for k := range m.Ops {
+				if m.Ops[k] != whole[i].Ops[k] {
+					t.Fatalf("%q: %+v", several[max(n-40, 0):n], m.Ops[k])
+				}
+			}
+		}
+		at := strings.LastIndexByte(several[:n], '\n') + 1
+		if strings.TrimSpace(several[at:n]) != "" && s.Malformed == 0 {
+			t.Fatalf("%q: not counted", several[at:n])
+		}
+	}
+}
+
 func TestParse(t *testing.T) {
 	mounts, s, err := Parse(strings.NewReader(several))
 	if err != nil || len(mounts) != 2 || s != (Stats{Malformed: 2}) {
@@ -72,7 +98,7 @@ func TestLimits(t *testing.T) {
 			b.WriteString("READ: 1 1 1 1 1 1 1 1 1\n")
 		}
 	}
-	b.WriteString(strings.Repeat("x", 3*maxLine) + "\ndevice s:/" + strings.Repeat("y", 2*maxText))
+	b.WriteString(strings.Repeat("x", 3*maxLine) + "\ndevice s:/" + strings.Repeat("y", 2*maxText) + "\n")
 	mounts, s, err := Parse(strings.NewReader(b.String()))
 	ops, xprts := 0, 0
 	for _, m := range mounts {
