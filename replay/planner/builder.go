@@ -90,6 +90,7 @@ type connection struct {
 	id       int
 	inFlight []flight // sorted by end
 	last     flight   // whose reply came last before the call at hand
+	called   bool     // a call of a client was seen
 }
 
 type flight struct {
@@ -256,9 +257,14 @@ func (c *connection) add(op int, end int64) {
 // skip writes a transaction that is not replayed.
 func (b *Builder) skip(c *call, class plan.Class, reason string) {
 	s := &plan.Skip{XID: c.v.Tx.XID, Connection: c.conn.id, Time: c.start, What: c.what(), Class: class, Reason: reason}
-	if reason == plan.ReasonCut {
+	switch {
+	case reason == plan.ReasonCut:
 		s.Code = plan.SkipCut
 		s.Touches, s.Reads = c.touches()
+	case reason == notCaptured && c.conn.called, reason == noHeader:
+		// It may have changed anything. A reply that comes before all calls of its connection belongs to a call from
+		// before the capture: what that did was there from the start, and is prepared.
+		s.Code = plan.SkipCut
 	}
 	if class == plan.Impossible {
 		b.summary.Ops.Impossible++

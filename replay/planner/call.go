@@ -61,6 +61,7 @@ func (b *Builder) Add(v *rpc.View) error {
 	clear(c.depAt)
 	*c = call{b: b, v: v, form: c.form, deps: c.deps[:0], depAt: c.depAt, reasons: c.reasons[:0], scratch: c.scratch, objs: c.objs[:0]}
 	c.conn = b.connection(v)
+	c.conn.called = c.conn.called || tx.Call.Seen() && !tx.Backward
 	c.server = b.ids.real(b.t.Connections[c.conn.id-1].Server)
 	c.start, c.end = tx.First().Time-b.start, -1
 	if tx.Reply.Seen() {
@@ -80,6 +81,12 @@ func (b *Builder) Add(v *rpc.View) error {
 	return b.err
 }
 
+// Reasons why nothing is known of what a call did.
+const (
+	notCaptured = "its call was not captured"
+	noHeader    = "the header of the call could not be read"
+)
+
 // judge says why a transaction is not replayed.
 func (c *call) judge() (plan.Class, string) {
 	v, tx := c.v, c.v.Tx
@@ -89,9 +96,9 @@ func (c *call) judge() (plan.Class, string) {
 	case tx.Backward || tx.Named && v.Program != nil && v.Program.Name == "nfs_cb":
 		return plan.Exact, "a callback: the server's call to its client"
 	case !tx.Call.Seen():
-		return plan.Impossible, "its call was not captured"
+		return plan.Impossible, notCaptured
 	case v.CallErr != nil:
-		return plan.Impossible, "the header of the call could not be read"
+		return plan.Impossible, noHeader
 	case !tx.Named:
 		return plan.Impossible, "the program of the call is not known"
 	}

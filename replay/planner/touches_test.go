@@ -59,3 +59,34 @@ func TestTouches(t *testing.T) {
 		}
 	}
 }
+
+// TestLostCalls: a call of which only the reply was captured may have changed anything, unless it is from before the
+// capture: what that changed is prepared.
+func TestLostCalls(t *testing.T) {
+	s := newScene(t)
+	lose := func() {
+		s.lost = true
+		s.call(3, nfs3.NFSPROC3_REMOVE, &nfs3.REMOVE3args{Object: in3("dir", "f")}, &nfs3.REMOVE3res{})
+		s.lost = false
+	}
+	lose()
+	s.lookup3("dir", "f", "file")
+	lose()
+	s.cut = 30 // within the header
+	s.call(3, nfs3.NFSPROC3_GETATTR, &nfs3.GETATTR3args{Object: fh3("file")}, nil)
+	s.cut = 0
+	s.read3("file", 0, "x", nfs3.NFS3_OK)
+	l := s.plan()
+	if len(l.skips) != 3 {
+		t.Fatalf("%+v", l.skips)
+	}
+	for i, want := range []struct {
+		cut    bool
+		reason string
+	}{{false, notCaptured}, {true, notCaptured}, {true, noHeader}} {
+		got := l.skips[i]
+		if got.Cut() != want.cut || got.Reason != want.reason || got.Reads || len(got.Touches) != 0 || got.Class != plan.Impossible {
+			t.Errorf("%d: %+v", i, got)
+		}
+	}
+}
