@@ -28,6 +28,7 @@ var explanations = []explanation{
 	{find: unhappened, successes: true},
 	{find: strangers, successes: true},
 	{find: apart, successes: true},
+	{find: invented},
 	{find: planned},
 	{find: cutBefore, outcomes: true},
 	{find: doneBefore, outcomes: true},
@@ -108,6 +109,40 @@ func apart(j *Judge, r *Reply, v *verdict.Judgement) (verdict.Reason, bool) {
 		return verdict.Reason{}, false
 	}
 	return verdict.Reason{Code: verdict.Planned, Detail: found.Notes[0].String()}, true
+}
+
+// invented explains names in a listing that the plan has made up: the capture shows the object, and not what it was
+// called, so that the captured listing has it under another name or in another directory.
+func invented(j *Judge, r *Reply, v *verdict.Judgement) (verdict.Reason, bool) {
+	found := false
+	for i := range v.Reasons {
+		d := &v.Reasons[i]
+		found = found || d.Code == verdict.NamesAdded
+		if differs(d.Code) && d.Code != verdict.NamesAdded {
+			return verdict.Reason{}, false
+		}
+	}
+	if !found || lister(r.Op) != readdir(r.Op) { // or names of extended attributes
+		return verdict.Reason{}, false
+	}
+	dir := objectOf(r.Op, readdir(r.Op))
+	for _, n := range j.names {
+		if !j.madeUp[place1{dir, n}] {
+			return verdict.Reason{}, false
+		}
+	}
+	return verdict.Reason{Code: verdict.Planned, Detail: "the name is made up: the capture shows the object, and not its name"}, len(j.names) > 0
+}
+
+// madeUp are the names that the plan has made up.
+func madeUp(w *workload.Workload) map[place1]bool {
+	m := map[place1]bool{}
+	for i := range w.Tables.Objects {
+		if o := &w.Tables.Objects[i]; o.NameClass == plan.Synthesised {
+			m[place1{o.Parent, workload.Name(o)}] = true
+		}
+	}
+	return m
 }
 
 // doubtful are the objects that are prepared although the capture does not show that they

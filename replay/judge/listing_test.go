@@ -3,6 +3,7 @@ package judge
 import (
 	"testing"
 
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/plan"
@@ -87,3 +88,34 @@ type noData struct{}
 
 func (noData) Bytes(xdr.Data) []byte        { return nil }
 func (noData) Hash(xdr.Data, []byte) string { return "" }
+
+// TestMadeUpNames: names that the plan has made up are in no captured listing. They explain nothing else.
+func TestMadeUpNames(t *testing.T) {
+	listing := func(names ...string) *nfs3.READDIR3res {
+		m := &nfs3.READDIR3res{}
+		m.Resok.Reply.Eof = true
+		for i, n := range names {
+			m.Resok.Reply.Entries = append(m.Resok.Reply.Entries, nfs3.Entry3{Cookie: uint64(i + 1), Name: []byte(n)})
+		}
+		return m
+	}
+	for name, c := range map[string]struct {
+		dir  int
+		have []string
+		want verdict.Verdict
+	}{
+		"nothing made up":         {1, []string{"a"}, verdict.Same},
+		"made up":                 {1, []string{"a", "unnamed-1"}, verdict.Explained},
+		"and one that is not":     {1, []string{"a", "b", "unnamed-1"}, verdict.Different},
+		"and one that is missing": {1, []string{"unnamed-1"}, verdict.Different},
+		"in another directory":    {2, []string{"a", "unnamed-1"}, verdict.Different},
+	} {
+		op := &plan.Op{ID: 1, Program: nfs3.NFS_PROGRAM, Version: nfs3.NFS_V3, Procedure: nfs3.NFSPROC3_READDIR,
+			Args: []plan.Field{{Kind: plan.FieldHandle, Ref: c.dir}, {Kind: plan.FieldU64}}, Expect: &plan.Expect{Results: listing("a").Append(nil)}}
+		load := &workload.Workload{Ops: []*plan.Op{op}}
+		load.Tables.Objects = []plan.Object{{ID: 1, Type: "dir"}, {ID: 2, Type: "dir"}, {ID: 3, Type: "file", Parent: 1, Name: "unnamed-1", NameClass: plan.Synthesised}}
+		if v := New(load, Options{}).Judge(&Reply{Op: op, Result: listing(c.have...), Data: noData{}}); v.Verdict != c.want {
+			t.Errorf("%s: %+v", name, v)
+		}
+	}
+}

@@ -60,5 +60,7 @@ type Judge struct {
 	cuts    *cuts // the incompletely captured calls
 	// doubtful are the objects that may not have existed, by name.
 	doubtful map[place1]*plan.Object
-	names    []string // that a listing lacks, or has too much
+	// madeUp are the names that the capture does not show.
+	madeUp map[place1]bool
+	names  []string // that a listing lacks, or has too much
 }
