@@ -208,6 +208,10 @@ func (e *engine) establishOpen(ctx context.Context, w *world.World, id int) erro
 		}
 	}
 	session := w.SessionFor(s.Client)
+	if session == 0 && e.load.Tables.Clients[s.Client-1].Minor > 0 {
+		// No server opens a file outside a session, and the plan creates that later.
+		return errImpossible("its client has no session before the start")
+	}
 	args := func(flags uint32) []plan.Field {
 		return []plan.Field{seqid, u32("share_access", access|flags), u32("share_deny", 0),
 			{N: "clientid", Kind: plan.FieldClient, Ref: s.Client}, {N: "owner", Kind: plan.FieldText, Bytes: owner}, u32("opentype", uint32(nfs4.OPEN4_NOCREATE))}
