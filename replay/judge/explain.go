@@ -30,6 +30,7 @@ var explanations = []explanation{
 	{find: apart, successes: true},
 	{find: invented},
 	{find: planned},
+	{find: completed, outcomes: true},
 	{find: cutBefore, outcomes: true},
 	{find: doneBefore, outcomes: true},
 }
@@ -165,6 +166,22 @@ func doneBefore(_ *Judge, r *Reply, _ *verdict.Judgement) (verdict.Reason, bool)
 	fits := r.Sent == verdict.Restarted && r.Op.Compound != nil && r.Op.Modifies && r.Op.Expect != nil && r.Op.Expect.Status == 0 &&
 		(st == nfs4.NFS4ERR_EXIST || st == nfs4.NFS4ERR_NOENT)
 	return verdict.Reason{Code: verdict.Restarted}, fits
+}
+
+// completed explains a RECLAIM_COMPLETE that comes again: with a session that the plan does not create, the run has sent
+// one before.
+func completed(j *Judge, r *Reply, _ *verdict.Judgement) (verdict.Reason, bool) {
+	code, _ := StatusOf(r.Result)
+	c := r.Op.Compound
+	if c == nil || nfs4.Nfsstat4(code) != nfs4.NFS4ERR_COMPLETE_ALREADY {
+		return verdict.Reason{}, false
+	}
+	made := slices.ContainsFunc(c.Ops, func(o plan.CompoundOp) bool {
+		return slices.ContainsFunc(o.Args, func(f plan.Field) bool {
+			return f.Kind == plan.FieldSession && f.Ref > 0 && f.Ref <= len(j.load.Tables.Sessions) && j.load.Tables.Sessions[f.Ref-1].DefinedBy == 0
+		})
+	})
+	return verdict.Reason{Code: verdict.Planned, Detail: "the session is not from the plan: this was done when it was created"}, made
 }
 
 // aboveBase explains ops on directories above the base, which are the server's own.
