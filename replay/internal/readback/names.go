@@ -89,6 +89,10 @@ func (r *reader) name(dir []byte, e *ledger.Entry) error {
 		if err != nil {
 			return err
 		}
+		if !same && r.load.Twofold(e.Object) {
+			r.left(perhapsTwice, nil)
+			return nil
+		}
 		if !same {
 			r.wrong(path, verdict.Reason{Code: verdict.OtherObject})
 			return nil
