@@ -74,7 +74,7 @@ func (c *Checker) recalled(v *rpc.View) {
 			b := fmt.Appendf(nil, "recall of stateid %s, ", hex.EncodeToString(a.Stateid.Other[:]))
 			b = text.Handle(b, a.Fh)
 			if v.Names != nil {
-				if p := v.Names.AppendPath(nil, a.Fh); len(p) > 0 {
+				if p := v.Names.Of(tx).AppendPath(nil, a.Fh); len(p) > 0 {
 					// Combining marks have no width, so there could be any number of them.
 					p = p[max(0, len(p)-4*maxPath):]
 					b = append(b, " ("...)

@@ -13,6 +13,7 @@ package extract
 import (
 	"bytes"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 
@@ -27,11 +28,12 @@ import (
 
 // Entry is a line of the manifest.
 type Entry struct {
-	Path         string `json:"path"`       // below the directory
-	FileHandle   string `json:"filehandle"` // hexadecimal
-	Size         uint64 `json:"size"`       // bytes, as far as it is known
-	Covered      uint64 `json:"covered"`    // bytes of them whose contents were seen
-	MD5          string `json:"md5"`        // of the file as written here
+	Path         string `json:"path"`             // below the directory
+	FileHandle   string `json:"filehandle"`       // hexadecimal
+	Server       string `json:"server,omitempty"` // its address, if the files are of several servers
+	Size         uint64 `json:"size"`             // bytes, as far as it is known
+	Covered      uint64 `json:"covered"`          // bytes of them whose contents were seen
+	MD5          string `json:"md5"`              // of the file as written here
 	Packed       bool   `json:"packed,omitempty"`
 	Holes        []Hole `json:"holes,omitempty"`      // what was not seen: the first ones
 	MoreHoles    int    `json:"more_holes,omitempty"` // how many follow
@@ -78,9 +80,13 @@ type Extractor struct {
 	manifest *outfile.File
 	done     func() // of the cleanup
 
-	files map[string]*file
-	order []*file
-	lost  int // data that was not written because of a limit
+	files  map[fileKey]*file
+	server rpc.Server // of the transaction at hand
+	addr   netip.Addr // of it
+	first  rpc.Server // of the first file
+	mixed  bool       // others are of other servers
+	order  []*file
+	lost   int // data that was not written because of a limit
 
 	holes    uint64 // bytes of them that may still be written
 	given    bool   // by Options
@@ -96,8 +102,15 @@ type Extractor struct {
 	attrs    nfs4.Attrs // scratch
 }
 
+// fileKey identifies a file: handles mean something to their server only.
+type fileKey struct {
+	server rpc.Server
+	handle string
+}
+
 type file struct {
-	handle    string
+	fileKey
+	address   netip.Addr // of the server
 	store     store
 	size      uint64
 	sizeKnown bool
@@ -121,6 +134,9 @@ func (x *Extractor) Packed() int { return x.packed }
 
 // Add takes the data of a transaction.
 func (x *Extractor) Add(v *rpc.View) error {
+	if v.Tx.Connection != nil {
+		x.server, x.addr = rpc.ServerOf(v.Tx), v.Tx.Server().Addr
+	}
 	if _, ok := v.Args().(*nfs4.CompoundArgs); ok {
 		return x.compound(v)
 	}
@@ -371,15 +387,18 @@ func (x *Extractor) of(handle []byte, make bool) *file {
 	if len(handle) == 0 {
 		return nil
 	}
-	f := x.files[string(handle)]
+	f := x.files[fileKey{x.server, string(handle)}]
 	if f == nil && make {
 		if len(x.order) >= maxFiles {
 			x.lost++
 			return nil
 		}
-		f = &file{handle: string(handle)}
+		f = &file{fileKey: fileKey{x.server, string(handle)}, address: x.addr}
 		f.store.path = filepath.Join(x.temp, fmt.Sprint(len(x.order)))
-		x.files[f.handle] = f
+		if x.files[f.fileKey] = f; len(x.order) == 0 {
+			x.first = x.server
+		}
+		x.mixed = x.mixed || x.server != x.first
 		x.order = append(x.order, f)
 	}
 	return f

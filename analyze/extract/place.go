@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/internal/outfile"
 	"github.com/rpcrdma/toolkit/internal/printable"
@@ -44,7 +45,7 @@ func New(dir string, opt Options) (*Extractor, error) {
 		return nil, err
 	}
 	x := &Extractor{
-		dir: dir, outputs: opt.Files, files: make(map[string]*file),
+		dir: dir, outputs: opt.Files, files: make(map[fileKey]*file),
 		holes: uint64(max(opt.Holes, 0)), given: opt.Holes > 0,
 	}
 	if x.root, err = os.OpenRoot(dir); err != nil {
@@ -123,7 +124,7 @@ func (x *Extractor) Close(names *rpc.Names) (int, error) {
 		if !f.store.exists {
 			continue // only its size was seen
 		}
-		e, err := x.place(f, i, names.Path([]byte(f.handle)), taken)
+		e, err := x.place(f, i, names.At(f.server).Path([]byte(f.handle)), taken)
 		if err == nil {
 			_, err = w.Write(e.appendJSON(nil))
 		}
@@ -147,6 +148,9 @@ func (x *Extractor) Close(names *rpc.Names) (int, error) {
 func (x *Extractor) place(f *file, number int, captured string, taken map[string]bool) (*Entry, error) {
 	handle := hex.EncodeToString([]byte(f.handle))
 	e := &Entry{FileHandle: handle, Size: f.size, ReadBytes: f.read, WrittenBytes: f.written, Note: f.note}
+	if x.mixed {
+		e.Server = link.AddrString(f.address)
+	}
 	if fill := f.store.length - min(f.carried, f.store.length); fill > x.holes {
 		e.Packed = true
 		x.packed++

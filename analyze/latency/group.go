@@ -3,6 +3,7 @@ package latency
 import (
 	"time"
 
+	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
@@ -15,8 +16,9 @@ type group struct {
 	index    int // in Recorder.order
 	labels   []string
 	handle   []byte // of the file, if its name was unknown
-	filePart int    // index of the file in the labels
-	size     uint8  // size class, if groups are formed by size alone
+	server   rpc.Server
+	filePart int   // index of the file in the labels
+	size     uint8 // size class, if groups are formed by size alone
 
 	Counts
 

@@ -47,7 +47,7 @@ func (r *Recorder) part() *part {
 		g.settle(&r.mem)
 		if g.handle != nil && r.names != nil {
 			// The name became known later.
-			if path := r.names.Path(g.handle); path != "" {
+			if path := r.names.At(g.server).Path(g.handle); path != "" {
 				g.labels[g.filePart] = string(clip([]byte(path)))
 			}
 		}

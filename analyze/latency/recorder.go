@@ -432,7 +432,7 @@ func (r *Recorder) newGroup(v *rpc.View) *group {
 	for i, k := range r.opt.By {
 		g.labels = append(g.labels, label(k, v))
 		if f := v.File(); k == ByFile && f != nil && f.Handle != nil && !f.Unnamed && len(f.Handle) <= maxLabel && len(v.AppendPath(nil)) == 0 {
-			g.handle, g.filePart = append([]byte(nil), f.Handle...), i
+			g.handle, g.server, g.filePart = append([]byte(nil), f.Handle...), rpc.ServerOf(v.Tx), i
 		}
 	}
 	if len(r.opt.By) == 1 && r.opt.By[0] == BySize {

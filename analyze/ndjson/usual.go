@@ -265,7 +265,7 @@ func (e *Encoder) usualFile(b []byte, d *[maxObject]byte, n int, v *rpc.View) []
 	}
 	var k *placed
 	if f.Handle != nil {
-		k = e.place(v.Names, f.Handle)
+		k = e.place(v.Names.Of(v.Tx), f.Handle)
 	}
 	if k == nil || f.Name != nil && uint(len(f.Name)-1) >= maxName {
 		return append(e.file(b[:len(b)+n], v, f), '}')

@@ -391,7 +391,7 @@ func (e *encoder) file(v *rpc.View) {
 	if f == nil {
 		f = &noFile
 	}
-	p := v.Names.Place(f.Handle)
+	p := v.Names.Of(v.Tx).Place(f.Handle)
 	if p == nil || f.Handle == nil || f.Unnamed || f.To != nil || f.HasRange || f.HasMoved || f.Stable != "" || f.EOF {
 		e.flushBare()
 		if f.Handle == nil {

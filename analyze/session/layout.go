@@ -106,7 +106,7 @@ func (p *pnfs) of(r *Recorder, v *rpc.View, kind nfs4.Layouttype4) *layout {
 	}
 	l.kind = kind
 	if l.path == "" && v.Names != nil {
-		l.path = v.Names.Path(handle)
+		l.path = v.Names.Of(v.Tx).Path(handle)
 	}
 	return l
 }

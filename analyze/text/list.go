@@ -334,7 +334,7 @@ func subject(b []byte, path *[]byte, v *rpc.View, limit int) ([]byte, int) {
 	text := appendRange((*path)[:0], f)
 	extent := len(text)
 	if f.Unnamed && v.Names != nil {
-		b = v.Names.AppendPath(b, f.Handle)
+		b = v.Names.Of(v.Tx).AppendPath(b, f.Handle)
 	} else {
 		b = v.AppendPath(b)
 	}

@@ -69,7 +69,7 @@ func (s *Lister) usual(b []byte, v *rpc.View) ([]byte, bool) {
 	if to < from || !ok || !hasPlace(f) {
 		return b, false
 	}
-	where := v.Names.Place(f.Handle)
+	where := v.Names.Of(tx).Place(f.Handle)
 	if where == nil {
 		return b, false
 	}

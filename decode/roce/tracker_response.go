@@ -70,6 +70,15 @@ func (t *Tracker) refuse(fl, peer *flow, psn uint32, e rdma.Event, ref rdma.Ref)
 	t.h.Event(fl.c.Connection, fl.side, e, psn, ref)
 }
 
+// goesOn takes back that a NAK has ended the connection, since its sender acknowledges more. A responder that has ended it does not: its queue pair is in
+// the error state (IBTA volume 1, section 9.9.3).
+func (fl *flow) goesOn() {
+	if fl.ended {
+		fl.ended, fl.c.Terminated = false, ""
+		fl.c.Sent[fl.side.Other()].FalseEnds++
+	}
+}
+
 // ack handles the acknowledgement of all requests of fl up to psn.
 func (t *Tracker) ack(fl *flow, psn uint32, ref rdma.Ref) {
 	if d := psnDiff(psn, fl.next); d < -maxJump || d >= pairWindow && !fl.unsure {
@@ -77,12 +86,7 @@ func (t *Tracker) ack(fl *flow, psn uint32, ref rdma.Ref) {
 	}
 	if fl.refused && psnDiff(psn, fl.refusedAt) >= 0 {
 		fl.refused = false
-		if fl.ended {
-			// A responder that has ended the connection acknowledges nothing more: its queue pair is in the error state (IBTA volume 1,
-			// section 9.9.3). So the NAK was not the connection's.
-			fl.ended, fl.c.Terminated = false, ""
-			fl.c.Sent[fl.side.Other()].FalseEnds++
-		}
+		fl.goesOn()
 	}
 	if fl.opening && psnDiff(psn, fl.floor) >= 0 {
 		fl.opening = false

@@ -8,7 +8,8 @@ import (
 )
 
 // book holds the names that Names knows. It is two tables in one, since nearly always a file has one name: the newest name of each
-// handle, and of each name the handle that it was given last. What is in both is one leaf.
+// handle, and of each name the handle that it was given last. What is in both is one leaf. Sums are made with the key of the server, so that what is
+// equal on two servers has two of them.
 type book struct {
 	leaves []leaf // the first is nobody's: 0 is none
 	free   int32  // the first of a chain
@@ -32,7 +33,8 @@ func (x *leaf) name() []byte   { return x.text[x.handleLen:] }
 // directory is what the names in a directory have in common. There may be several of one directory.
 type directory struct {
 	handle []byte // empty if not known
-	sum    uint64 // of the handle
+	sum    uint64 // of the handle, for the server
+	server Server
 }
 
 // keepLeaf is how much room a free leaf keeps for a handle and a name.
@@ -60,11 +62,11 @@ func (b *book) head(table int, sum uint64) *int32 {
 
 // ofHandle finds the leaf of a handle, which has its newest name; 0 if it has none. It returns the sum of the handle as well. The book
 // may be nil.
-func (b *book) ofHandle(handle []byte) (i int32, sum uint64) {
+func (b *book) ofHandle(key uint64, handle []byte) (i int32, sum uint64) {
 	if n := len(handle); n >= 16 && n <= 32 {
-		sum = wordsOf(handle).sum(sumSeeds[0], n)
+		sum = wordsOf(handle).sum(key, n)
 	} else {
-		sum = handleSum(handle)
+		sum = keyedSum(key, handle)
 	}
 	return b.at(sum, handle), sum
 }
@@ -87,11 +89,11 @@ func (b *book) at(sum uint64, handle []byte) int32 {
 
 // ofName finds the leaf of a name, which has its newest handle; 0 if it has none. It returns the sum of the name as well. The directory
 // may be nil, or that of the parent.
-func (b *book) ofName(dir *directory, parent, name []byte) (i int32, sum uint64) {
+func (b *book) ofName(key uint64, dir *directory, parent, name []byte) (i int32, sum uint64) {
 	if dir != nil {
 		sum = keyedSum(dir.sum, name)
 	} else {
-		sum = keyedSum(handleSum(parent), name)
+		sum = keyedSum(keyedSum(key, parent), name)
 	}
 	i = *b.head(byName, sum)
 	for i != 0 {
@@ -180,8 +182,9 @@ func (b *book) rehash() {
 		if !x.in[byHandle] && !x.in[byName] || x.dir == nil {
 			continue
 		}
-		x.dir.sum = handleSum(x.dir.handle)
-		n := b.add(x.handle(), x.dir, x.name(), [2]uint64{byHandle: handleSum(x.handle()), byName: keyedSum(x.dir.sum, x.name())})
+		key := x.dir.server.key()
+		x.dir.sum = keyedSum(key, x.dir.handle)
+		n := b.add(x.handle(), x.dir, x.name(), [2]uint64{byHandle: keyedSum(key, x.handle()), byName: keyedSum(x.dir.sum, x.name())})
 		for table, in := range x.in {
 			if in {
 				b.put(table, &b.leaves[n], n)
@@ -195,8 +198,6 @@ var (
 	sumSeeds = [3]uint64{rand.Uint64(), rand.Uint64(), rand.Uint64()}
 	longSeed = maphash.MakeSeed()
 )
-
-func handleSum(handle []byte) uint64 { return keyedSum(sumSeeds[0], handle) }
 
 // same reports whether two handles are the same. It compares those of 16 to 32 bytes, which most have, without a call.
 func same(a, b []byte) bool {

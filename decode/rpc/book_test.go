@@ -41,7 +41,7 @@ func TestRehash(t *testing.T) {
 		t.Errorf("%d names, want %d", len(now), len(names))
 	}
 	for i := range again.book.leaves {
-		if x := &again.book.leaves[i]; x.in[byName] && x.dir.sum != handleSum(x.dir.handle) {
+		if x := &again.book.leaves[i]; x.in[byName] && x.dir.sum != keyedSum(x.dir.server.key(), x.dir.handle) {
 			t.Fatalf("the sum of directory %q is that of another process", x.dir.handle)
 		}
 	}
@@ -82,7 +82,7 @@ func TestKeyedSum(t *testing.T) {
 		if seen[keyedSum(other, b)] || seen[keyedSum(key, make([]byte, n+1))] {
 			t.Errorf("%d bytes: key or length do not count", n)
 		}
-		if _, sum := (*book)(nil).ofHandle(b); sum != handleSum(b) {
+		if _, sum := (*book)(nil).ofHandle(Server(7).key(), b); sum != keyedSum(Server(7).key(), b) {
 			t.Errorf("%d bytes: a search has another sum", n)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 // Learn is what View.Set and View.Learn do, for consumers that want nothing else of most transactions. It returns false, and has learned
 // nothing, if Set does so, or if more of the transaction has to be decoded to learn from it.
 func (b *Brief) Learn(tx *transaction.Transaction, n *Names) bool {
-	return b.Set(tx) && (n == nil || b.learn(tx, n))
+	return b.Set(tx) && (n == nil || b.learn(tx, n.Of(tx)))
 }
 
 // tale is what the results of a procedure tell of names.
@@ -66,7 +66,7 @@ func (b *Brief) learn(tx *transaction.Transaction, n *Names) bool {
 			given += 4
 		}
 		child, _ := opaque3(result, given)
-		i, sum := n.book.ofHandle(child)
+		i, sum := n.book.ofHandle(n.server.key(), child)
 		if i != 0 && n.book.leaves[i].named3(args, at) {
 			return true
 		}

@@ -15,7 +15,7 @@ func (n *Names) byHandle() map[string]entry {
 	m := make(map[string]entry)
 	n.eachLeaf(byHandle, func(i int32, x *leaf) {
 		m[string(x.handle())] = entry{string(x.dir.handle), string(x.name())}
-		if at, _ := n.book.ofHandle(x.handle()); at != i {
+		if at, _ := n.book.ofHandle(x.dir.server.key(), x.handle()); at != i {
 			panic("a handle is not where it is looked for")
 		}
 	})
@@ -27,7 +27,7 @@ func (n *Names) byName() map[entry]string {
 	m := make(map[entry]string)
 	n.eachLeaf(byName, func(i int32, x *leaf) {
 		m[entry{string(x.dir.handle), string(x.name())}] = string(x.handle())
-		if at, _ := n.book.ofName(nil, x.dir.handle, x.name()); at != i {
+		if at, _ := n.book.ofName(x.dir.server.key(), nil, x.dir.handle, x.name()); at != i {
 			panic("a name is not where it is looked for")
 		}
 	})

@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"bytes"
+	"net/netip"
 	"slices"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
@@ -31,6 +32,10 @@ type Names struct {
 	dir    *directory // the directory named last: most names are told directory by directory
 	recent recent
 
+	server Server     // whose handles and names are asked for and told now
+	addr   netip.Addr // of it, if it was the server of a transaction
+	tenant uint64
+
 	// Limit is how many bytes may be remembered (40 MiB).
 	Limit int
 	// Forgotten is how many times all was forgotten.
@@ -47,7 +52,7 @@ func (v *View) Path() string {
 	if f == nil || v.Names == nil || f.Unnamed {
 		return ""
 	}
-	dir := v.Names.Path(f.Handle)
+	dir := v.Names.Of(v.Tx).Path(f.Handle)
 	switch {
 	case f.Name == nil:
 		return dir
@@ -84,7 +89,7 @@ func (v *View) Learn() {
 
 // learn is Learn for what may have something to tell.
 func (v *View) learn() {
-	n, m := v.Names, v.usual
+	n, m := v.Names.Of(v.Tx), v.usual
 	switch {
 	case n == nil:
 	case v.fileDone && m != nil && m.gives && !m.compound: // somebody has asked already what it tells
@@ -182,7 +187,7 @@ func (n *Names) filehandle(f *nfs4.Fattr4) []byte {
 
 // leafOf has the newest name of a handle; nil if none is known. It is valid until Names learns more.
 func (n *Names) leafOf(handle []byte) *leaf {
-	if i, _ := n.book.ofHandle(handle); i != 0 {
+	if i, _ := n.book.ofHandle(n.server.key(), handle); i != 0 {
 		return &n.book.leaves[i]
 	}
 	return nil
@@ -194,7 +199,7 @@ func (n *Names) rename(fromDir, from, toDir, to []byte) {
 	if b == nil {
 		return
 	}
-	i, _ := b.ofName(n.near(fromDir), fromDir, from)
+	i, _ := b.ofName(n.server.key(), n.near(fromDir), fromDir, from)
 	if i == 0 {
 		n.remove(toDir, to)
 		return
@@ -206,7 +211,7 @@ func (n *Names) rename(fromDir, from, toDir, to []byte) {
 	}
 	child := bytes.Clone(h)
 	n.remove(fromDir, from)
-	i, sum = b.ofHandle(child)
+	i, sum = b.ofHandle(n.server.key(), child)
 	n.set(i, sum, child, toDir, to)
 }
 
@@ -229,7 +234,7 @@ func (n *Names) move(i int32, sum uint64, dir *directory, toDir, to []byte) bool
 	b.take(byName, x, i)
 	x.dir, x.text, x.sums[byName] = dir, append(x.handle(), to...), sum
 	b.link(byName, x, i)
-	n.recent.renamed(x.handle(), x.sums[byHandle])
+	n.recent.renamed(n.server, x.handle(), x.sums[byHandle])
 	return true
 }
 
@@ -243,14 +248,14 @@ func (n *Names) remove(parent, name []byte) {
 // removeOf is remove for a name in a directory that is nil, or that of the parent. It returns the sum of the name.
 func (n *Names) removeOf(dir *directory, parent, name []byte) uint64 {
 	b := n.book
-	i, sum := b.ofName(dir, parent, name)
+	i, sum := b.ofName(n.server.key(), dir, parent, name)
 	if i == 0 {
 		return sum
 	}
 	x := &b.leaves[i]
 	size := x.size()
 	if x.in[byHandle] {
-		n.recent.renamed(x.handle(), x.sums[byHandle])
+		n.recent.renamed(n.server, x.handle(), x.sums[byHandle])
 		n.bytes -= size
 		b.take(byHandle, x, i)
 	}
@@ -270,13 +275,13 @@ func (n *Names) near(parent []byte) *directory {
 
 // directory makes a directory that names are kept in. They share it as long as the next one is of the same.
 func (n *Names) directory(parent []byte) *directory {
-	n.dir = &directory{bytes.Clone(parent), handleSum(parent)}
+	n.dir = &directory{bytes.Clone(parent), keyedSum(n.server.key(), parent), n.server}
 	return n.dir
 }
 
 // learn gives a handle a name. Most names are known.
 func (n *Names) learn(parent, child, name []byte) {
-	i, sum := n.book.ofHandle(child)
+	i, sum := n.book.ofHandle(n.server.key(), child)
 	if i == 0 || !n.book.leaves[i].is(parent, name) {
 		n.told(i, sum, child, parent, name)
 	}
@@ -302,7 +307,7 @@ func (n *Names) set(old int32, sum uint64, child, parent, name []byte) {
 		n.recent.forget()
 	}
 	dir, sums := n.near(parent), [2]uint64{byHandle: sum}
-	was, sum := b.ofName(dir, parent, name)
+	was, sum := b.ofName(n.server.key(), dir, parent, name)
 	sums[byName] = sum
 	at := was // the leaf that says the same, if there is one
 	switch {
@@ -317,7 +322,7 @@ func (n *Names) set(old int32, sum uint64, child, parent, name []byte) {
 	n.bytes += 2 * size
 	n.replace(byHandle, old, at)
 	n.replace(byName, was, at)
-	n.recent.renamed(child, sums[byHandle])
+	n.recent.renamed(n.server, child, sums[byHandle])
 }
 
 // replace puts a leaf into a table, in the place of another if there is one. The bytes of the new one have been counted.

@@ -130,15 +130,15 @@ func TestSameSums(t *testing.T) {
 				x := &n.book.leaves[1]
 				n.book.take(byHandle, x, 1)
 				n.book.take(byName, x, 1)
-				_, x.sums[byHandle] = n.book.ofHandle(other[1])
-				_, x.sums[byName] = n.book.ofName(nil, other[0], other[2])
+				_, x.sums[byHandle] = n.book.ofHandle(n.server.key(), other[1])
+				_, x.sums[byName] = n.book.ofName(n.server.key(), nil, other[0], other[2])
 				n.book.put(byHandle, x, 1)
 				n.book.put(byName, x, 1)
-				if at, _ := n.book.ofHandle(other[1]); (at != 0) != (what != "handle") {
+				if at, _ := n.book.ofHandle(n.server.key(), other[1]); (at != 0) != (what != "handle") {
 					t.Errorf("%d bytes, byte %d: another %s gets leaf %d by its handle", size, i, what, at)
 				}
-				for _, dir := range []*directory{nil, {other[0], handleSum(other[0])}} {
-					if at, _ := n.book.ofName(dir, other[0], other[2]); (at != 0) != (what == "handle") {
+				for _, dir := range []*directory{nil, {other[0], keyedSum(n.server.key(), other[0]), 0}} {
+					if at, _ := n.book.ofName(n.server.key(), dir, other[0], other[2]); (at != 0) != (what == "handle") {
 						t.Errorf("%d bytes, byte %d: another %s gets leaf %d by its name", size, i, what, at)
 					}
 				}
@@ -212,7 +212,7 @@ func FuzzRename(f *testing.F) {
 				full.remove(c, d)
 				if ok {
 					full.remove(a, b)
-					i, sum := full.book.ofHandle([]byte(h))
+					i, sum := full.book.ofHandle(full.server.key(), []byte(h))
 					full.set(i, sum, []byte(h), c, d)
 				}
 			}

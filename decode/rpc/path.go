@@ -13,7 +13,7 @@ func (v *View) AppendPath(dst []byte) []byte {
 		return dst
 	}
 	start := len(dst)
-	dst = v.Names.AppendPath(dst, f.Handle)
+	dst = v.Names.Of(v.Tx).AppendPath(dst, f.Handle)
 	if f.Name == nil {
 		return dst
 	}
@@ -73,8 +73,9 @@ type recent struct {
 
 // recentFile is a file with its path.
 type recentFile struct {
-	words  words  // of the handle, if it has 16 to 32 bytes
-	size   int    // of the handle; -1 if it is to be looked for again
+	words  words // of the handle, if it has 16 to 32 bytes
+	size   int   // of the handle; -1 if it is to be looked for again
+	server Server
 	sum    uint64 // of the handle
 	epoch  uint32
 	depth  uint8  // directories above it that have a name
@@ -106,29 +107,29 @@ func (n *Names) Place(handle []byte) *Place {
 	}
 	r := &n.recent
 	w := wordsOf(handle)
-	slot := w.slot()
+	slot := w.slot(n.server)
 	f := &r.files[slot]
 	// That the slot is the same would be no proof: many handles have the same.
-	if f.words.are(w) && f.size == size && f.epoch == r.epoch {
+	if f.words.are(w) && f.size == size && f.epoch == r.epoch && f.server == n.server {
 		return &f.Place
 	}
-	if f := r.look(n, slot, w.sum(sumSeeds[0], size), handle, 0); f != nil {
+	if f := r.look(n, slot, w.sum(n.server.key(), size), handle, 0); f != nil {
 		return &f.Place
 	}
 	return nil
 }
 
 // slotOf is where a file is kept.
-func slotOf(handle []byte) int {
+func slotOf(s Server, handle []byte) int {
 	if n := len(handle); n >= 16 && n <= 32 {
-		return wordsOf(handle).slot()
+		return wordsOf(handle).slot(s)
 	}
-	return int(handleSum(handle) % Places)
+	return int(keyedSum(s.key(), handle) % Places)
 }
 
 // slot takes each bit of a handle into account, and no more than that.
-func (w words) slot() int {
-	x := w.a ^ bits.RotateLeft64(w.b, 19) ^ bits.RotateLeft64(w.c, 37) ^ bits.RotateLeft64(w.d, 53)
+func (w words) slot(s Server) int {
+	x := uint64(s) ^ w.a ^ bits.RotateLeft64(w.b, 19) ^ bits.RotateLeft64(w.c, 37) ^ bits.RotateLeft64(w.d, 53)
 	return int(x * 0x9e3779b97f4a7c15 >> (64 - placeBits))
 }
 
@@ -137,10 +138,10 @@ func (n *Names) oddPlace(handle []byte) *Place {
 	if n == nil || len(handle) > maxHandle {
 		return nil
 	}
-	r, slot := &n.recent, slotOf(handle)
-	f := r.find(slot, handle)
+	r, slot := &n.recent, slotOf(n.server, handle)
+	f := r.find(n.server, slot, handle)
 	if f == nil {
-		f = r.look(n, slot, handleSum(handle), handle, 0)
+		f = r.look(n, slot, keyedSum(n.server.key(), handle), handle, 0)
 	}
 	if f == nil {
 		return nil
@@ -149,9 +150,9 @@ func (n *Names) oddPlace(handle []byte) *Place {
 }
 
 // find returns a file if it is there, in its slot.
-func (r *recent) find(slot int, handle []byte) *recentFile {
+func (r *recent) find(s Server, slot int, handle []byte) *recentFile {
 	f, size := &r.files[slot], len(handle)
-	if f.epoch != r.epoch || f.size != size || f.Stamp == 0 {
+	if f.epoch != r.epoch || f.size != size || f.Stamp == 0 || f.server != s {
 		return nil
 	}
 	if size >= 16 && size <= 32 {
@@ -177,8 +178,8 @@ func (r *recent) look(n *Names, slot int, sum uint64, handle []byte, level int) 
 	default:
 		x := &n.book.leaves[i]
 		dir, name := x.dir, x.name()
-		above := slotOf(dir.handle)
-		up := r.find(above, dir.handle)
+		above := slotOf(n.server, dir.handle)
+		up := r.find(n.server, above, dir.handle)
 		if up == nil {
 			up = r.look(n, above, dir.sum, dir.handle, level+1) // may take the place of f
 		}
@@ -196,7 +197,7 @@ func (r *recent) look(n *Names, slot int, sum uint64, handle []byte, level int) 
 		}
 		f.Path, f.depth, f.known = append(path, name...), depth, true
 	}
-	f.sum, f.epoch = sum, r.epoch
+	f.sum, f.epoch, f.server = sum, r.epoch, n.server
 	if f.size = len(handle); f.size >= 16 && f.size <= 32 {
 		f.words = wordsOf(handle)
 	} else {
@@ -207,8 +208,8 @@ func (r *recent) look(n *Names, slot int, sum uint64, handle []byte, level int) 
 }
 
 // renamed forgets a file that has another name now, and all files if it may be a directory above one of them. It gets the sum of the handle.
-func (r *recent) renamed(handle []byte, sum uint64) {
-	if f := &r.files[slotOf(handle)]; f.sum == sum {
+func (r *recent) renamed(s Server, handle []byte, sum uint64) {
+	if f := &r.files[slotOf(s, handle)]; f.sum == sum {
 		f.size = -1
 	}
 	if r.above.has(sum) {

@@ -70,17 +70,17 @@ func TestSame(t *testing.T) {
 			a[i] = byte(7 * i)
 		}
 		b := append([]byte{}, a...)
-		if !same(a, b) || handleSum(a) != handleSum(b) {
+		if !same(a, b) || keyedSum(sumSeeds[0], a) != keyedSum(sumSeeds[0], b) {
 			t.Fatalf("%d bytes differ", n)
 		}
 		for i := range b {
 			b[i] ^= 0x40
-			if same(a, b) || handleSum(a) == handleSum(b) {
+			if same(a, b) || keyedSum(sumSeeds[0], a) == keyedSum(sumSeeds[0], b) {
 				t.Fatalf("byte %d of %d does not matter", i, n)
 			}
 			b[i] ^= 0x40
 		}
-		if same(a, append(b, 0)) || handleSum(a) == handleSum(append(b, 0)) {
+		if same(a, append(b, 0)) || keyedSum(sumSeeds[0], a) == keyedSum(sumSeeds[0], append(b, 0)) {
 			t.Fatalf("%d and %d bytes are the same", n, n+1)
 		}
 	}
@@ -96,9 +96,9 @@ func TestAlikeSums(t *testing.T) {
 			n.learn([]byte("root"), a, []byte("a"))
 			n.learn([]byte("root"), b, []byte("b"))
 			n.Place(a)
-			f, g := &n.recent.files[slotOf(a)], &n.recent.files[slotOf(b)]
+			f, g := &n.recent.files[slotOf(0, a)], &n.recent.files[slotOf(0, b)]
 			*g = *f
-			g.sum = handleSum(b)
+			g.sum = keyedSum(sumSeeds[0], b)
 			if got := string(n.Place(b).Path); got != "b" {
 				t.Errorf("byte %d of %d: %s", i, size, got)
 			}

@@ -26,7 +26,7 @@ func (t *Tracker) named(tx *Transaction) {
 			return
 		}
 		side = tx.From
-		if tx.Named && callbackProgram(tx.Program) && c.Fabric != rdma.UDP && c.Fabric != rdma.TCP {
+		if tx.Named && Callback(tx.Program) && c.Fabric != rdma.UDP && c.Fabric != rdma.TCP {
 			// Only a forward call can have come before it.
 			side = tx.From.Other()
 		}
@@ -50,7 +50,7 @@ func forwardSide(c *rdma.Connection) rdma.Side {
 
 func setForwardSide(c *rdma.Connection, s rdma.Side) { of(c).forward = uint8(s) + 1 }
 
-// callbackProgram reports whether a program number is in the transient range
+// Callback reports whether a program number is in the transient range
 // (RFC 5531, section 8.4), from which NFSv4 clients take that of their
 // callback service.
-func callbackProgram(p uint32) bool { return p >= 0x40000000 && p < 0x60000000 }
+func Callback(p uint32) bool { return p >= 0x40000000 && p < 0x60000000 }
