@@ -38,6 +38,7 @@ func TestScripts(t *testing.T) {
 			"within":   clitest.Within,
 			"snap":     clitest.Snap,
 			"sentby":   clitest.SentBy,
+			"double":   clitest.Double,
 			"timeless": clitest.Timeless,
 		},
 		RequireExplicitExec: true,

@@ -2,10 +2,12 @@ package clitest
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"io"
 	"net/netip"
 	"os"
+	"slices"
 	"strconv"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -57,17 +59,39 @@ func SentBy(ts *testscript.TestScript, neg bool, args []string) {
 	})
 }
 
+// Double is a command for scripts that has each packet once more 5 µs later, as a mirror of two ports does: double FROM TO.
+func Double(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: double FROM TO")
+	}
+	list := load(ts, args[0])
+	for _, p := range list {
+		p.Time += 5000
+		list = append(list, p)
+	}
+	slices.SortStableFunc(list, func(a, b capture.Packet) int { return cmp.Compare(a.Time, b.Time) })
+	store(ts, args[1], list)
+}
+
 // rewrite copies the packets for which keep, which may change them, returns true.
 func rewrite(ts *testscript.TestScript, from, to string, keep func(*capture.Packet) bool) {
-	var out bytes.Buffer
-	w := capture.NewWriter(&out, capture.WriterOptions{})
+	var list []capture.Packet
 	for _, p := range load(ts, from) {
 		if keep(&p) {
-			ts.Check(w.Write(&p))
+			list = append(list, p)
 		}
 	}
+	store(ts, to, list)
+}
+
+func store(ts *testscript.TestScript, name string, list []capture.Packet) {
+	var out bytes.Buffer
+	w := capture.NewWriter(&out, capture.WriterOptions{})
+	for i := range list {
+		ts.Check(w.Write(&list[i]))
+	}
 	ts.Check(w.Flush())
-	ts.Check(os.WriteFile(ts.MkAbs(to), out.Bytes(), 0o644))
+	ts.Check(os.WriteFile(ts.MkAbs(name), out.Bytes(), 0o644))
 }
 
 // Timeless is a command for scripts that takes the times of packets from a capture: timeless FROM TO.
