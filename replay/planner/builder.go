@@ -254,6 +254,9 @@ func (c *connection) add(op int, end int64) {
 	c.inFlight = slices.Insert(c.inFlight, i, flight{op, end})
 }
 
+// began reports whether the capture has the beginning of a connection.
+func began(c *rdma.Connection) bool { return c.Setup[0].Seen() || c.Setup[1].Seen() }
+
 // skip writes a transaction that is not replayed.
 func (b *Builder) skip(c *call, class plan.Class, reason string) {
 	s := &plan.Skip{XID: c.v.Tx.XID, Connection: c.conn.id, Time: c.start, What: c.what(), Class: class, Reason: reason}
@@ -261,9 +264,10 @@ func (b *Builder) skip(c *call, class plan.Class, reason string) {
 	case reason == plan.ReasonCut:
 		s.Code = plan.SkipCut
 		s.Touches, s.Reads = c.touches()
-	case reason == notCaptured && c.conn.called, reason == noHeader:
+	case reason == notCaptured && c.conn.called && began(c.v.Tx.Connection), reason == noHeader:
 		// It may have changed anything. A reply that comes before all calls of its connection belongs to a call from
-		// before the capture: what that did was there from the start, and is prepared.
+		// before the capture: what that did was there from the start, and is prepared. So may the next ones, if the
+		// connection is older than the capture.
 		s.Code = plan.SkipCut
 	}
 	if class == plan.Impossible {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
@@ -63,7 +64,17 @@ func TestTouches(t *testing.T) {
 // TestLostCalls: a call of which only the reply was captured may have changed anything, unless it is from before the
 // capture: what that changed is prepared.
 func TestLostCalls(t *testing.T) {
+	for _, began := range []bool{true, false} {
+		lostCalls(t, began)
+	}
+}
+
+// lostCalls loses calls of a connection of which the capture has the setup, or not.
+func lostCalls(t *testing.T, began bool) {
 	s := newScene(t)
+	if began {
+		s.conn.Fabric, s.conn.Setup[0].Message = rdma.RoCEv2, rdma.SetupREQ
+	}
 	lose := func() {
 		s.lost = true
 		s.call(3, nfs3.NFSPROC3_REMOVE, &nfs3.REMOVE3args{Object: in3("dir", "f")}, &nfs3.REMOVE3res{})
@@ -83,10 +94,10 @@ func TestLostCalls(t *testing.T) {
 	for i, want := range []struct {
 		cut    bool
 		reason string
-	}{{false, notCaptured}, {true, notCaptured}, {true, noHeader}} {
+	}{{false, notCaptured}, {began, notCaptured}, {true, noHeader}} {
 		got := l.skips[i]
 		if got.Cut() != want.cut || got.Reason != want.reason || got.Reads || len(got.Touches) != 0 || got.Class != plan.Impossible {
-			t.Errorf("%d: %+v", i, got)
+			t.Errorf("setup %t, %d: %+v", began, i, got)
 		}
 	}
 }
