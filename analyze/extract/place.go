@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/internal/outfile"
 	"github.com/rpcrdma/toolkit/internal/printable"
@@ -149,7 +148,7 @@ func (x *Extractor) place(f *file, number int, captured string, taken map[string
 	handle := hex.EncodeToString([]byte(f.handle))
 	e := &Entry{FileHandle: handle, Size: f.size, ReadBytes: f.read, WrittenBytes: f.written, Note: f.note}
 	if x.mixed {
-		e.Server = link.AddrString(f.address)
+		e.Server = f.address.Unmap().String()
 	}
 	if fill := f.store.length - min(f.carried, f.store.length); fill > x.holes {
 		e.Packed = true
