@@ -138,7 +138,7 @@ func FuzzBrief(f *testing.F) {
 		if !rpc.SameNames(v.Names, some.Names) {
 			t.Fatalf("other names are learned from %s", v.ProcedureName())
 		}
-		if !taken && usual(&v) && v.ArgsLeft > 0 && v.ResultLeft > 0 && len(v.Call().Verf.Body) == 0 && len(v.Reply().Verf.Body) == 0 {
+		if !taken && usual(&v) && v.Contradiction() == "" && v.ArgsLeft > 0 && v.ResultLeft > 0 && len(v.Call().Verf.Body) == 0 && len(v.Reply().Verf.Body) == 0 {
 			t.Fatalf("%s is not taken", v.ProcedureName())
 		}
 	})
