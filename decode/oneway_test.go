@@ -13,8 +13,8 @@ import (
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
-// TestOneWay: of a mirror that has one direction only, the connections are counted, and their client is that of their transactions,
-// whichever direction it is. A capture with both directions has no such connection.
+// TestOneWay decodes each direction of a capture alone. The decoder counts the connections, and a connection has the same client as its
+// transactions. A capture of both directions has no such connection.
 func TestOneWay(t *testing.T) {
 	for _, name := range []string{"rocev2-nfs3-meta.pcap.zst", "rocev2-nfs41-recall.pcap", "rocev2-nfs41-midstream.pcap.zst", "iwarp-nfs40-basic.pcap.zst", "iwarp-nfs41-recall.pcap"} {
 		whole := load(t, filepath.Join("../samples", name))

@@ -25,7 +25,7 @@ func ackTimeout(exponent uint8) int64 {
 // longTimeout is an ACK timeout at which the loss of a last packet becomes noticeable.
 const longTimeout = int64(time.Second)
 
-// leastDoubled is the number of packets from which on a quarter of them, seen again, is no accident.
+// leastDoubled is the fewest packets of a connection for which the share of repeated packets is judged.
 const leastDoubled = 20
 
 // maxPathMTU is the largest path MTU of InfiniBand and RoCE, in bytes.
@@ -53,7 +53,7 @@ func audit(c *rdma.Connection, client rdma.Side, x *Connection) []Remark {
 		r.warn("%d %s are missing from the capture: times and sizes of the transactions that they belong to are not whole", gaps, unit)
 	}
 	if again, all := c.Sent[0].Retransmitted+c.Sent[1].Retransmitted, c.Sent[0].Packets+c.Sent[1].Packets; all >= leastDoubled && 4*again >= all {
-		// Retransmissions as well as copies: a network that reorders its packets all the time makes as many.
+		// The counts do not tell copies from retransmissions: constant reordering causes as many.
 		r.warn("%d of %d packets were seen again. Either the network is that bad, or the capture has packets twice (several mirrored ports, both sides of a router): then what counts as sent again are copies", again, all)
 	}
 	if from, ok := c.OneWay(); ok && from == client {

@@ -553,7 +553,7 @@ func newer[T any](list []T, of func(T) *meter, drop func(T)) []T {
 	return list
 }
 
-// session is the one of that number of whom a connection leads to.
+// session returns the session with an ID in the network of a connection, and makes it if it is new. It is nil if there are too many.
 func (r *Recorder) session(k *rdma.Connection, id [16]byte, at rdma.Ref) *session {
 	key := sessionKey{k.Tenant, id}
 	x := r.sessions[key]

@@ -15,7 +15,7 @@ type node struct {
 	name     string
 	index    int  // of an array's element; -1 outside arrays
 	leaf     bool // from and to delimit its value in fields.values
-	zero     bool // of a leaf: its value is that of a field that was not read
+	zero     bool // of a leaf: the value is zero, as that of every unread field
 	time     bool // of a leaf
 	seconds  bool // of a time: it has no fraction of a second
 	from, to int
@@ -59,9 +59,9 @@ func (f *fields) close() {
 	}
 }
 
-// until takes out what was not read because of err. The fields behind the place where decoding failed are zero, and zero is a value: a file of
-// type 0 that belongs to root. The last field that is not zero was read, and so were all before it. Zeros behind it
-// are kept up to the first that has the name of the field that failed; if none has, it is not known which of them were sent.
+// until removes the fields that were not read because of err. They are zero, and would be shown as values: a file of type 0 that
+// belongs to root. The last nonzero field was read, and so were all fields before it. The zeros behind it stay up to the field
+// at which decoding failed, found by its name. If no field has that name, they are removed, since it is not known which were sent.
 func (f *fields) until(err error) {
 	f.close()
 	if err == nil {

@@ -120,8 +120,8 @@ func (s *Setup) Seen() bool { return s.Message != SetupNone }
 // Terms reports whether the depths, retries and timeouts of the message are known.
 func (s *Setup) Terms() bool { return s.Seen() && !s.Cut }
 
-// Start is the first PSN that the sender will use, as far as it is known: a message that was cut may not have reached it,
-// and 0 then counts as not known.
+// Start is the first PSN that the sender of the message expects to receive. The capture may cut the message before it; ok is
+// false for 0 in a cut message.
 func (s *Setup) Start() (psn uint32, ok bool) {
 	return s.StartPSN, s.Terms() || s.Cut && s.StartPSN != 0
 }

@@ -158,8 +158,8 @@ func (v *View) minorVersion() (uint32, bool) {
 // Compound reports whether the call is a COMPOUND of NFSv4, or one of its callbacks. How much of it could be read is another question.
 func (v *View) Compound() bool { return v.compound }
 
-// Contradiction says how the results of a COMPOUND contradict its call, or themselves; empty if they do not. A server answers the operations in
-// order, up to the first one that fails, and the status of the COMPOUND is that of the last one (RFC 8881, sections 15.2 and 16.2.3).
+// Contradiction says how the results of a COMPOUND contradict its call, or themselves; it is empty if they do not. The server executes the
+// operations in order and stops at the first failure. The COMPOUND has the status of the last operation executed (RFC 8881, section 16.2.3).
 func (v *View) Contradiction() string {
 	if v.usual != nil || !v.compound || v.CallErr != nil || v.ReplyErr != nil || v.ArgsErr != nil || v.ResultErr != nil {
 		return ""

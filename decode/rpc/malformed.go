@@ -79,7 +79,7 @@ func (v *View) ArgsBodyErr() error {
 	return nil
 }
 
-// ResultBodyErr is the same of the results. Their sequence number may be that of another transmission of the call, which is sealed anew each time.
+// ResultBodyErr is ArgsBodyErr for the results. Their sequence number may be that of another transmission of the call, which is sealed anew each time.
 func (v *View) ResultBodyErr() error {
 	switch b := v.ReplyBody(); {
 	case b.Malformed:

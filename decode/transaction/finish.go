@@ -420,7 +420,7 @@ func (t *Tracker) compare(tx *Transaction) {
 	tx.unoffered()
 }
 
-// unoffered looks for Write chunks, or segments of them, that the reply counts bytes in though the call has none there: a reply returns the chunks
+// unoffered notes bytes that the reply counts in Write chunks, or segments of them, that the call did not offer: a reply returns the chunks
 // of its call (RFC 8166, section 3.4.6).
 func (tx *Transaction) unoffered() {
 	call, reply := &tx.Call.Header, &tx.Reply.Header

@@ -59,7 +59,7 @@ func SentBy(ts *testscript.TestScript, neg bool, args []string) {
 	})
 }
 
-// Double is a command for scripts that has each packet once more 5 µs later, as a mirror of two ports does: double FROM TO.
+// Double is a command for scripts that writes each packet a second time, 5 µs later, as a mirror of two ports does: double FROM TO.
 func Double(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: double FROM TO")
@@ -94,7 +94,7 @@ func store(ts *testscript.TestScript, name string, list []capture.Packet) {
 	ts.Check(os.WriteFile(ts.MkAbs(name), out.Bytes(), 0o644))
 }
 
-// Timeless is a command for scripts that takes the times of packets from a capture: timeless FROM TO.
+// Timeless is a command for scripts that sets the time of each packet to zero: timeless FROM TO.
 func Timeless(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: timeless FROM TO")

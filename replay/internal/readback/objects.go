@@ -12,7 +12,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/verdict"
 )
 
-// perhapsTwice is why an object is not compared of which there may be two.
+// perhapsTwice is the reason for not comparing an object that may exist twice.
 const perhapsTwice = "a file that was prepared under a made-up name, and that a call without a reply may have made as well"
 
 // object compares the attributes and the bytes of one object.

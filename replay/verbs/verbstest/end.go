@@ -226,7 +226,7 @@ func changed(b []byte, v byte) int {
 	return -1 // it was written meanwhile
 }
 
-// differ says where b is not as p, as far as both go; -1 is nowhere.
+// differ returns the first index at which b and p differ within their common length; -1 if there is none.
 func differ(b, p []byte) int {
 	n := min(len(b), len(p))
 	if bytes.Equal(b[:n], p[:n]) {
