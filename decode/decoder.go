@@ -137,8 +137,8 @@ type Stats struct {
 	// BadCRC counts FPDUs of iWARP that were decoded although their CRC is wrong.
 	BadCRC uint64
 	// Misframed counts FPDUs and MPA frames of iWARP that were given up because their length or header contradicts what follows, and the
-	// bytes that were not decoded for that. Differing counts TCP segments that were seen again with other bytes;
-	// the first ones count.
+	// bytes that were not decoded for that. Differing counts TCP segments, and packets of RoCE
+	// with parts of Sends, that were seen again with other bytes; the first ones count.
 	Misframed, Differing rdma.Given
 	// Displaced counts the directions of iWARP connections, and of RPC over TCP, that the capture holds so much out of order that bytes
 	// came after they had been given up. First is the first packet of such a connection.
@@ -352,6 +352,7 @@ func (d *Decoder) Stats() Stats {
 	s := d.stats
 	s.Transactions += d.tx.Taken()
 	s.Misframed, s.Differing = d.tcp.iwarp.Misframed, d.tcp.differing
+	s.Differing.Add(d.roce.Differing)
 	s.Displaced, s.BadCRC = d.tcp.iwarp.Displaced, d.tcp.iwarp.BadCRC
 	s.Displaced.Add(d.tcp.displaced)
 	s.EvictedConnections = d.roce.Evicted() + d.tcp.evicted + d.udp.evicted

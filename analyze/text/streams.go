@@ -6,8 +6,8 @@ import (
 	"github.com/rpcrdma/toolkit/decode"
 )
 
-// Streams returns a sentence for each way in which TCP streams of a capture contradict themselves: FPDUs whose length
-// cannot be right, segments repeated with other bytes, and segments too far out of order. Each of them means that
+// Streams returns a sentence for each way in which the streams of a capture contradict themselves: FPDUs whose length
+// cannot be right, segments of TCP or packets of RoCE repeated with other bytes, and segments too far out of order. Each of them means that
 // the input is malformed. There is none for a capture without contradictions.
 func Streams(st *decode.Stats) []string {
 	var all []string
@@ -17,7 +17,7 @@ func Streams(st *decode.Stats) []string {
 	}
 	if g := &st.Differing; g.Count > 0 {
 		all = append(all, fmt.Sprintf("%s repeated with other bytes, %s in all: the first ones count; the first is packet %d",
-			Plural(g.Count, "TCP segment"), Plural(g.Bytes, "byte"), g.First))
+			Plural(g.Count, "packet"), Plural(g.Bytes, "byte"), g.First))
 	}
 	if g := &st.Displaced; g.Count > 0 {
 		all = append(all, fmt.Sprintf("%s of TCP connections with segments far out of order: %s came too late and could not be decoded; the first such connection begins with packet %d",

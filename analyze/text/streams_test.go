@@ -19,7 +19,7 @@ func TestStreams(t *testing.T) {
 	})
 	want := []string{
 		"1 FPDU with a length or header that contradicts what follows: 100 bytes given up; the first is in packet 7, at offset 40 of its TCP stream",
-		"2 TCP segments repeated with other bytes, 1 byte in all: the first ones count; the first is packet 8",
+		"2 packets repeated with other bytes, 1 byte in all: the first ones count; the first is packet 8",
 		"2 directions of TCP connections with segments far out of order: 20000 bytes came too late and could not be decoded; the first such connection begins with packet 9",
 	}
 	if !slices.Equal(got, want) {

@@ -289,7 +289,7 @@ func headMalformed(s *monitor.Snapshot) []span {
 		what string
 	}{
 		{m.Total(), "RPC-over-RDMA header"}, {st.Undecodable - st.CutShort, "packet"},
-		{st.Misframed.Count, "FPDU"}, {st.Differing.Count, "differing TCP segment"}, {st.Displaced.Count, "disordered TCP stream"},
+		{st.Misframed.Count, "FPDU"}, {st.Differing.Count, "differing packet"}, {st.Displaced.Count, "disordered TCP stream"},
 	} {
 		if x.n == 0 {
 			continue

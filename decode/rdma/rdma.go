@@ -377,7 +377,7 @@ const (
 	EventRetransmit  // a packet that was seen again; not reported by Handler.Event
 	EventResync      // PSNs contradict what was known: tracking of the direction restarts at value
 	EventDoubted     // an RST, FIN or SYN of TCP that was contradicted by what went on
-	EventDiffers     // bytes of TCP that were seen again with other values; value is their number
+	EventDiffers     // bytes that were seen again with other values: of TCP, or of a Send; value is their number
 	EventUnrequested // a Read Response whose Read Request was not captured, or asks for something else; value is its PSN, 0 over iWARP
 	EventNAKOther    // a NAK of another code: invalid RD request, or reserved
 )
@@ -418,6 +418,13 @@ type Handler interface {
 type MemoryFinder interface {
 	// FindMemory returns the side of c that offers the memory.
 	FindMemory(c *Connection, handle uint32, offset uint64, length uint32) (side Side, ok bool)
+}
+
+// SendKeeper is a Handler that keeps for a while what Sends carried. It tells a tracker whether a retransmission is one.
+type SendKeeper interface {
+	// Differs reports whether data cannot be a part of the Send with the tag, behind its first at bytes. It is false if that is not
+	// known.
+	Differs(tag Tag, at int, data []byte) bool
 }
 
 // Is reports whether two ends are equal. Field by field it takes half as long as == in a loop.

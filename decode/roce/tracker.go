@@ -146,8 +146,12 @@ type connection struct {
 // Tracker follows RC, UC and XRC connections of RoCE and InfiniBand, and converts their packets to
 // operations.
 type Tracker struct {
+	// Differing counts packets of Sends that were seen again with other bytes. The first ones count.
+	Differing rdma.Given
+
 	h       rdma.Handler
 	memory  rdma.MemoryFinder // h, if it is one
+	keeper  rdma.SendKeeper   // h, if it is one
 	tracer  rdma.Tracer       // h, if it traces
 	watcher rdma.Watcher      // of h, if it has one
 	plainly rdma.PlainWatcher // watcher, if it is told of ordinary packets in this way
@@ -204,10 +208,11 @@ type addrPair struct {
 func NewTracker(h rdma.Handler, numbers *rdma.Numbers, limits Limits) *Tracker {
 	limits.defaults()
 	memory, _ := h.(rdma.MemoryFinder)
+	keeper, _ := h.(rdma.SendKeeper)
 	tracer, watcher := rdma.TracerOf(h), rdma.WatcherOf(h)
 	plainly := rdma.PlainWatcherOf(watcher)
 	return &Tracker{
-		h: h, memory: memory, tracer: tracer, watcher: watcher, plainly: plainly, numbers: numbers, limits: limits,
+		h: h, memory: memory, keeper: keeper, tracer: tracer, watcher: watcher, plainly: plainly, numbers: numbers, limits: limits,
 		aside:  plainly != nil,
 		whole:  tracer != nil || watcher != nil && plainly == nil,
 		epoch:  1, // not that of a new flow

@@ -300,6 +300,9 @@ func (t *Tracker) again(fl *flow, p *Packet, ref rdma.Ref) {
 			a.again++
 			a.last = ref
 			t.part(a, p, rdma.PartAgain, ref)
+			if a.differs(int(d)*int(a.mtu), p.Payload) {
+				t.differs(fl, p, ref)
+			}
 			t.carried(fl, a.work, uint32(p.PayloadLen), true, ref)
 			return
 		}
@@ -313,6 +316,9 @@ func (t *Tracker) again(fl *flow, p *Packet, ref rdma.Ref) {
 	switch r.kind {
 	case sendRequest:
 		t.carried(fl, r.work, uint32(p.PayloadLen), true, ref)
+		if t.keeper != nil && t.keeper.Differs(r.tag, int(psnDiff(p.PSN, r.start))*int(r.mtu), p.Payload) {
+			t.differs(fl, p, ref)
+		}
 		last := p.PSN == psnAdd(r.start, r.count-1)
 		if last {
 			// Which copy did the receiver accept? If it asked for the packet, this one. If the packet was
@@ -332,6 +338,13 @@ func (t *Tracker) again(fl *flow, p *Packet, ref rdma.Ref) {
 	case atomicRequest:
 		t.carried(fl, r.work, 0, true, ref)
 	}
+}
+
+// differs reports a packet of a Send that was seen before with other bytes. A requester does not repeat it so: the memory of a Send
+// must not change before it has completed. The bytes seen first count, since a responder drops what it has received before.
+func (t *Tracker) differs(fl *flow, p *Packet, ref rdma.Ref) {
+	t.Differing.Add(rdma.Given{Count: 1, Bytes: uint64(p.PayloadLen), First: ref.Number})
+	t.h.Event(fl.c.Connection, fl.side, rdma.EventDiffers, uint32(p.PayloadLen), ref)
 }
 
 // push makes room for a request in the ring, ordered by PSN. sum is its print.

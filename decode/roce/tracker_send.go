@@ -1,6 +1,7 @@
 package roce
 
 import (
+	"bytes"
 	"slices"
 
 	"github.com/rpcrdma/toolkit/decode/rdma"
@@ -232,6 +233,19 @@ func (a *assembly) cutAt(off int) {
 	if a.cut < 0 || off < a.cut {
 		a.cut = off
 	}
+}
+
+// differs reports whether the Send has other bytes than those of a packet behind its first offset bytes, as far as is known.
+func (a *assembly) differs(offset int, b []byte) bool {
+	known := len(a.buf)
+	if a.cut >= 0 {
+		known = min(known, a.cut)
+	}
+	if offset >= known {
+		return false
+	}
+	n := min(known-offset, len(b))
+	return !bytes.Equal(a.buf[offset:offset+n], b[:n])
 }
 
 // pierce records that unseen packets up to psn will not arrive any more: the assembled part ends before them.

@@ -39,6 +39,26 @@ func (t *Tracker) SendAgain(c *rdma.Connection, from rdma.Side, tag rdma.Tag, re
 	}
 }
 
+// Differs implements rdma.SendKeeper.
+func (t *Tracker) Differs(tag rdma.Tag, at int, data []byte) bool {
+	if kindOf(tag) != sendTag {
+		return false
+	}
+	tx := t.tagged(tag)
+	if tx == nil {
+		return false
+	}
+	m := &tx.Call
+	if tx.isReply(tag) {
+		m = &tx.Reply
+	}
+	if m.shared || at < 0 || at >= len(m.raw) {
+		return false
+	}
+	n := min(len(m.raw)-at, len(data))
+	return string(m.raw[at:at+n]) != string(data[:n])
+}
+
 // repeated notes a complete repetition.
 func (m *Message) repeated(ref rdma.Ref, stamp rdma.Stamp) {
 	m.Last = ref

@@ -290,7 +290,7 @@ func (m *Message) recycle() {
 	} else if m.Transport {
 		m.Header.Reset()
 	}
-	m.Transport, m.Cut = false, false
+	m.Transport, m.Cut, m.shared = false, false, false
 	m.First, m.Last, m.original = rdma.Ref{}, rdma.Ref{}, rdma.Ref{}
 	m.stamp, m.againStamp = rdma.Stamp{}, rdma.Stamp{}
 	m.Packets, m.SendBytes = 0, 0

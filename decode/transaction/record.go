@@ -30,6 +30,7 @@ func (t *Tracker) recordCall(tx *Transaction, h *half, s *rdma.Send, m said) {
 // repeatedCall notes that the call of an open transaction was sent again.
 func (t *Tracker) repeatedCall(tx *Transaction, s *rdma.Send) {
 	tx.Retransmits += s.Packets
+	tx.Call.shared = true
 	t.traceSend(tx, CallPart, s, true)
 	tx.note(CallRepeated)
 }
@@ -57,6 +58,7 @@ func (t *Tracker) recordReply(tx *Transaction, h *half, s *rdma.Send, m said) {
 // repeatedReply notes that an open transaction was answered again.
 func (t *Tracker) repeatedReply(tx *Transaction, s *rdma.Send) {
 	tx.Retransmits += s.Packets
+	tx.Reply.shared = true
 	t.traceSend(tx, ReplyPart, s, true)
 	if tx.Reply.same(s) {
 		tx.note(ReplyRepeated)

@@ -154,6 +154,31 @@ func TestWhichCopy(t *testing.T) {
 	w.want("total to the last copy", int64(r.phases.Total) == r.reply.last.Time-r.call.first.Time)
 }
 
+// TestDiffers asks of data whether it can be of a Send.
+func TestDiffers(t *testing.T) {
+	w := newWire(t, rdma.RoCEv2)
+	of := func(n uint64, at int, data []byte) bool { return w.tr.Differs(w.tags[n].tag, at, data) }
+	call := msg(v1(1, rpcrdma.TypeMsg), rpc(1, false, rocetest.Program, 8))
+	other := append(slices.Clone(call[40:]), 0)
+	other[3]++
+	n := w.send(0, call)
+	w.want("the call", !of(n, 0, call) && !of(n, 40, call[40:]) && !of(n, 0, call[:20]) && !of(n, len(call), other))
+	w.want("another one", of(n, 40, other) && of(n, 41, call[40:]))
+	w.want("of nothing", !w.tr.Differs(rdma.Tag{}, 40, other))
+
+	// The client sends it once more in another Send: with the same tag, but it grants other credits.
+	again := v1(1, rpcrdma.TypeMsg)
+	again.Credits = 4
+	second := w.send(0, msg(again, rpc(1, false, rocetest.Program, 8)))
+	w.want("unknown of which", !of(second, 8, other) && !of(n, 8, other))
+
+	reply := w.send(1, msg(v1(1, rpcrdma.TypeMsg), rpc(1, true, 0, 8)))
+	w.want("the reply", !of(reply, 28, rpc(1, true, 0, 8)) && of(reply, 40, other))
+	w.ack(reply)
+	w.want("nothing kept", !of(reply, 40, other))
+	w.end()
+}
+
 // TestXIDAgain uses an XID again for another call.
 func TestXIDAgain(t *testing.T) {
 	w := newWire(t, rdma.RoCEv2)

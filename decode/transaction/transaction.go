@@ -53,6 +53,7 @@ type Message struct {
 	Invalidates bool   // it was sent with Send With Invalidate
 	Handle      uint32 // the handle that it invalidated
 
+	shared     bool       // other Sends have its tag: see Tracker.Differs
 	original   rdma.Ref   // last packet of the first copy
 	stamp      rdma.Stamp // of the first copy
 	againStamp rdma.Stamp // of the first complete repetition
