@@ -54,7 +54,7 @@ func audit(c *rdma.Connection, client rdma.Side, x *Connection) []Remark {
 	}
 	if again, all := c.Sent[0].Retransmitted+c.Sent[1].Retransmitted, c.Sent[0].Packets+c.Sent[1].Packets; all >= leastDoubled && 4*again >= all {
 		// The counts do not tell copies from retransmissions: constant reordering causes as many.
-		r.warn("%d of %d packets were seen again. Either the network is that bad, or the capture has packets twice (several mirrored ports, both sides of a router): then what counts as sent again are copies", again, all)
+		r.warn("%d of %d packets were seen again. Either the network is that bad, or the capture has packets twice (several mirrored ports, both sides of a router): then what counts as sent again are copies; editcap -d removes those that are equal in every byte", again, all)
 	}
 	if from, ok := c.OneWay(); ok && from == client {
 		r.warn("nothing that the server sent was captured: replies, and with them results and times, are not known")
