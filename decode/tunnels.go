@@ -17,6 +17,9 @@ const (
 	maxTunnelPairs = 1 << 14
 	// sightings is how many of the last packets are searched for a copy.
 	sightings = 256
+	// copyWithin is how far apart, in nanoseconds, two copies of a packet may be. The clocks of two merged captures may differ by
+	// seconds.
+	copyWithin = 60e9
 	// headBytes is how much of a payload that was cut is compared: up to the transaction id of a management
 	// datagram, behind the XID of a Send.
 	headBytes = 36
@@ -77,6 +80,7 @@ type sighting struct {
 	sum           print
 	tenant, place uint64 // its own, and the one that stands for it
 	low, high     netip.Addr
+	time          int64
 }
 
 // print is what copies of a packet have in common.
@@ -122,9 +126,9 @@ func (t *tunnels) place(p *capture.Packet, f *link.Frame) (tap uint16, tenant ui
 	sum := t.sum(f)
 	h := &t.recent[recentSlot(f)]
 	if h.src != f.Src || h.dst != f.Dst || h.own != own {
-		*h = t.pair(own, f, sum)
+		*h = t.pair(own, f, sum, p.Time)
 	}
-	t.last[t.at] = sighting{sum, own, h.tenant, h.key.low, h.key.high}
+	t.last[t.at] = sighting{sum, own, h.tenant, h.key.low, h.key.high, p.Time}
 	t.at = (t.at + 1) % sightings
 	return tap, h.tenant
 }
@@ -138,7 +142,7 @@ func recentSlot(f *link.Frame) uint {
 }
 
 // pair finds the tenant of two hosts. src and dst are valid if the answer will stay the same.
-func (t *tunnels) pair(own uint64, f *link.Frame, sum print) recentPair {
+func (t *tunnels) pair(own uint64, f *link.Frame, sum print, now int64) recentPair {
 	key := tenantHosts{own, f.Src, f.Dst}
 	if f.Dst.Less(f.Src) {
 		key.low, key.high = f.Dst, f.Src
@@ -146,7 +150,7 @@ func (t *tunnels) pair(own uint64, f *link.Frame, sum print) recentPair {
 	tenant, known := t.hosts[key]
 	if !known {
 		tenant = own
-		if s := t.copyOf(sum, &key); s != nil {
+		if s := t.copyOf(sum, &key, now); s != nil {
 			tenant = s.place
 		}
 		if len(t.hosts) >= maxTunnelPairs {
@@ -179,9 +183,12 @@ func (t *tunnels) tap(tap uint16, tenant uint64, f *link.Frame) uint16 {
 }
 
 // copyOf looks for a packet with the same bytes, one of the two being bare and the other encapsulated.
-func (t *tunnels) copyOf(sum print, key *tenantHosts) *sighting {
+func (t *tunnels) copyOf(sum print, key *tenantHosts, now int64) *sighting {
 	for i := range t.last {
 		s := &t.last[i]
+		if now-s.time > copyWithin || s.time-now > copyWithin {
+			continue
+		}
 		if s.sum.equal(sum) && s.tenant != key.tenant && (s.tenant == 0 || key.tenant == 0) && s.low == key.low && s.high == key.high {
 			return s
 		}

@@ -62,6 +62,22 @@ func TestPlace(t *testing.T) {
 	}
 }
 
+// TestCopyWithin: what comes much later with the same bytes is no copy.
+func TestCopyWithin(t *testing.T) {
+	for later, shared := range map[int64]bool{0: true, 2e9: true, -2e9: true, 3600e9: false, -3600e9: false} {
+		var all tunnels
+		all.begin(nil)
+		f := link.Frame{Proto: link.UDP, SrcPort: 7, DstPort: 4791, Payload: []byte{1, 2, 3}, PayloadLen: 3}
+		f.Src, f.Dst = netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
+		const then = 1_700_000_000_000_000_000
+		_, bare := all.place(&capture.Packet{Time: then}, &f)
+		f.Tunnels = append(f.Tunnels, link.Tunnel{Type: link.VXLAN, HasID: true, ID: 5})
+		if _, wrapped := all.place(&capture.Packet{Time: then + later}, &f); (wrapped == bare) != shared {
+			t.Errorf("%d ns later: tenants %d and %d", later, bare, wrapped)
+		}
+	}
+}
+
 // TestSum compares packets that differ in one of what a sum covers, or are cut, with one that is whole.
 func TestSum(t *testing.T) {
 	var tunnels tunnels
