@@ -68,3 +68,34 @@ func TestSendDiffers(t *testing.T) {
 		}
 	}
 }
+
+// TestCutCopyFirst: without a setup, a connection is followed where its packets are whole, though another point shows them first.
+func TestCutCopyFirst(t *testing.T) {
+	packets := sample(t, "rocev2-nfs41-midstream.pcap.zst", 0)
+	want := decoded(packets, decode.Options{})
+	for _, size := range []int{96, 128, 200, 400} {
+		for _, delay := range []int64{2e3, 50e6} {
+			var first, second []capture.Packet
+			for _, p := range packets {
+				q := p
+				q.Tap, q.Time = 1, q.Time+delay
+				second = append(second, q)
+				p.Data = p.Data[:min(size, len(p.Data))]
+				first = append(first, p)
+			}
+			both := slices.Concat(first, second)
+			slices.SortStableFunc(both, func(a, b capture.Packet) int { return int(a.Time - b.Time) })
+			got := decoded(both, decode.Options{})
+			different := 0
+			for _, r := range want.rows {
+				if !slices.Contains(got.rows, r) {
+					different++
+				}
+			}
+			// Those under way while the other point is found remain cut.
+			if different > 4 || len(got.rows) != len(want.rows) {
+				t.Errorf("cut to %d bytes, %d ns earlier: %d of %d transactions differ, %d in all", size, delay, different, len(want.rows), len(got.rows))
+			}
+		}
+	}
+}

@@ -79,6 +79,11 @@ type flow struct {
 	copies, respCopies bool
 	copyNext, copyResp uint32
 
+	// A packet of which less was captured than was sent, where the flow is followed: see whole.
+	cut     bool
+	cutPSN  uint32
+	cutSize int // how many bytes of its payload were captured
+
 	// Request stream, in the sender's PSN space.
 	started bool
 	next    uint32 // PSN of the next new request
@@ -329,6 +334,9 @@ func (t *Tracker) connected(fl *flow, a *arrival) *rdma.Connection {
 		}
 	}
 	p := a.p
+	if len(p.Payload) < p.PayloadLen {
+		fl.cutShort(p)
+	}
 	dropped := fl.dropped(a.icrc)
 	fl.port, fl.last = a.port, a.ref.Number
 	cnp := p.Opcode.IsCNP()
@@ -377,6 +385,13 @@ func (t *Tracker) here(fl *flow, a *arrival) bool {
 		}
 	}
 	if !fl.tap.Accept(a.tap, fl.c.tap, a.ref.Time) {
+		if fl.whole(a) {
+			fl.tap.Follow(a.tap)
+			fl.tap.Took(a.ref.Time)
+			fl.c.tap = a.tap // the other direction comes along
+			fl.expectCopies()
+			return true
+		}
 		if n := fl.tap.Elsewhere; fl.lone && n >= alignAfter && n&(n-1) == 0 {
 			t.align(fl, a.tap)
 		}
@@ -386,6 +401,28 @@ func (t *Tracker) here(fl *flow, a *arrival) bool {
 		fl.expectCopies()
 	}
 	return true
+}
+
+// maxCutBehind is how many PSNs later a packet may be that takes the place of cutPSN.
+const maxCutBehind = 64
+
+// cutShort remembers a packet that was captured in part.
+func (fl *flow) cutShort(p *Packet) {
+	if d := psnDiff(p.PSN, fl.cutPSN); !fl.cut || d > maxCutBehind || d < -maxCutBehind {
+		fl.cut, fl.cutPSN, fl.cutSize = true, p.PSN, len(p.Payload)
+	}
+}
+
+// whole reports whether a packet that was captured elsewhere shows more of what was cut where the flow is followed, so that it is to be
+// followed there, as with a setup that was cut. Both directions have to be seen there: the times of a transaction must come from one point.
+func (fl *flow) whole(a *arrival) bool {
+	p := a.p
+	if !fl.cut || p.PSN != fl.cutPSN {
+		return false
+	}
+	fl.cut = false
+	peer := fl.peer()
+	return len(p.Payload) > fl.cutSize && peer != nil && peer.tap.Copied(a.tap)
 }
 
 // elsewhere reports whether a packet that was not captured where the flow is followed is a part of it that only the
