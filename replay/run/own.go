@@ -1,6 +1,7 @@
 package run
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -191,6 +192,37 @@ func (e *engine) giveBack(r *callback.Recall) {
 	}
 	o := like(example, minor, ops)
 	e.sendOwn(o, w, e.lines.of(&schedule.Entry{Op: o, World: w.Number}), nil)
+}
+
+// returnAll returns the delegations that the plan leaves behind. Whoever uses these files next, the read-back first of all, would
+// have to wait until the server has recalled them in vain: as long as a lease.
+func (e *engine) returnAll(ctx context.Context) {
+	kept, why := 0, error(nil)
+	for _, w := range e.worlds {
+		for i := range e.load.Tables.States {
+			t, ref := &e.load.Tables.States[i], i+1
+			s := &w.States[ref]
+			if t.Kind != plan.DelegationState || !s.Bound || s.Closed || t.Object == 0 || t.Client == 0 {
+				continue
+			}
+			ops := []plan.CompoundOp{put(t.Object), {Op: uint32(nfs4.OP_DELEGRETURN), Args: []plan.Field{
+				{N: "deleg_stateid", Kind: plan.FieldState, Ref: ref}}}}
+			if e.load.Tables.Clients[t.Client-1].Minor > 0 {
+				session := w.SessionFor(t.Client)
+				if session == 0 {
+					continue // the server has forgotten them with the last session, or will
+				}
+				ops = append([]plan.CompoundOp{sequence(session)}, ops...)
+			}
+			if err := e.callOwn(ctx, w, t.Client, ops); err != nil {
+				kept, why = kept+1, err
+			}
+			s.Closed = true
+		}
+	}
+	if kept > 0 {
+		e.record.Note("%d delegations could not be returned, the last because of: %v", kept, why)
+	}
 }
 
 // sendOwn sends a call that is not in the plan. A call of the plan may depend on it, and ends

@@ -70,6 +70,7 @@ func Run(ctx context.Context, load *workload.Workload, opt Options) (*report.Rep
 	} else if e.count.flying == 0 {
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 		e.unlockAll(end)
+		e.returnAll(end)
 		e.abolish(end)
 		cancel()
 	} else {

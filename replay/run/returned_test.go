@@ -1,0 +1,90 @@
+package run_test
+
+import (
+	"context"
+	"io"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rpcrdma/toolkit/capture"
+	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/decode/oncrpc"
+	"github.com/rpcrdma/toolkit/decode/xdr"
+	"github.com/rpcrdma/toolkit/replay/planner"
+	"github.com/rpcrdma/toolkit/replay/run"
+	"github.com/rpcrdma/toolkit/replay/site"
+	"github.com/rpcrdma/toolkit/replay/transport"
+)
+
+// beginning is the first packets of a capture.
+type beginning struct {
+	capture.Reader
+	left int
+}
+
+func (b *beginning) Read(batch *capture.Batch) error {
+	if b.left == 0 {
+		return io.EOF
+	}
+	err := b.Reader.Read(batch)
+	batch.Packets = batch.Packets[:min(len(batch.Packets), b.left)]
+	b.left -= len(batch.Packets)
+	return err
+}
+
+// returning counts the delegations that are returned.
+type returning struct {
+	transport.Handler
+	n atomic.Int32
+}
+
+func (h *returning) ServeRPC(x transport.Exchange) {
+	s := x.Call().Stream
+	var c oncrpc.Call
+	var args nfs4.CompoundArgs
+	var r xdr.Reader
+	if c.Decode(s, len(s)) == nil && c.Procedure == 1 {
+		r.Reset(s[c.Size():], len(s)-c.Size())
+		args.Decode(&r)
+	}
+	for i := range args.Ops {
+		if args.Ops[i].Number == uint32(nfs4.OP_DELEGRETURN) {
+			h.n.Add(1)
+		}
+	}
+	h.Handler.ServeRPC(x)
+}
+
+// TestDelegationsReturned: if the capture ends before its client returns a delegation, the run returns it. The read-back would wait for
+// it as long as a lease.
+func TestDelegationsReturned(t *testing.T) {
+	file, err := capture.Open([]string{sample(t, "rocev2-nfs42-basic")}, capture.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	out := filepath.Join(t.TempDir(), "plan")
+	summary, err := planner.Build(context.Background(), &beginning{file, 2700}, out, decode.Options{}, planner.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	planned := summary.Procedures["DELEGRETURN"]
+	var h returning
+	o, hangUp := rigWith(t, site.Options{Name: "tcp"}, "4.2", site.ServerOptions{}, func(to transport.Handler) transport.Handler {
+		h.Handler = to
+		return &h
+	})
+	o.Timing, o.CallbackWait, o.Timeout = run.Fast, time.Second, time.Minute
+	w := loaded(t, out)
+	r, err := run.Run(t.Context(), w, o)
+	hangUp()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := int(h.n.Load()); n <= planned || len(r.Notes) > 0 {
+		t.Errorf("%d delegations returned, of them %d by the plan; notes %q", n, planned, r.Notes)
+	}
+}
