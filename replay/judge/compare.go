@@ -99,6 +99,12 @@ func (c *comparison) expected(want, have int32, path []string, at place) {
 		if n.name == "type" && n.kind == enum {
 			at.directory, at.symlink = n.num == 2, n.num == 5 // the next fields are about that
 		}
+		if n.name == contents {
+			if i == c.want.first(want, contents) {
+				c.contents(want, have, path)
+			}
+			continue
+		}
 		if want < 0 && n.index >= 0 {
 			at = c.subject.at(n.index)
 		}
@@ -158,6 +164,12 @@ func (c *comparison) unexpected(want, have int32, path []string, at place) {
 		if n.name == "lxr_names" {
 			if j == c.have.child(have, n.name, -1, -1) && c.want.child(want, n.name, -1, -1) < 0 {
 				c.entries(want, have, path) // the captured reply has none
+			}
+			continue
+		}
+		if n.name == contents {
+			if j == c.have.first(have, contents) && c.want.first(want, contents) < 0 {
+				c.contents(want, have, path)
 			}
 			continue
 		}
@@ -293,7 +305,7 @@ func (c *comparison) differs(path []string, want, have string, at place) {
 	name := path[len(path)-1]
 	// The end of a listing is judged separately. How much a READ returns depends on the size of
 	// the file; the bytes are compared elsewhere, and strictly.
-	size := (name == "data" || name == "count") && (c.subject.reading || strings.HasPrefix(path[0], "READ["))
+	size := name == contents || (name == "data" || name == "count") && (c.subject.reading || strings.HasPrefix(path[0], "READ["))
 	if size || transient(name) && !listEnd(name, path) {
 		if why := c.subject.why(); why.Code != verdict.None {
 			if !slices.Contains(c.explained, why) {

@@ -21,7 +21,7 @@ const (
 var fields = map[string]class{
 	// Identity.
 	"fileid": own, "fsid": own, "mounted_on_fileid": own, "filehandle": own, "object": own, "handle.data": own,
-	"fhandle": own, "rdev": matters, "sessionid": own, "sr_sessionid": own, "csr_sessionid": own,
+	"fhandle": own, "rdev": matters, "sessionid": own, "sr_sessionid": own, "csr_sessionid": own, "bctsr_sessid": own,
 	"clientid": own, "eir_clientid": own, "setclientid_confirm": own, "eir_sequenceid": own, "csr_sequence": own,
 	"eir_server_owner": own, "eir_server_scope": own, "eir_server_impl_id": own, "nii_name": own,
 	"svid": own, "oh": own, "sequence": own,
@@ -43,7 +43,7 @@ var fields = map[string]class{
 	"fh_expire_type": limit, "aclsupport": limit, "xattr_support": limit, "layout_blksize": limit, "clone_blksize": limit,
 	"case_insensitive": limit, "case_preserving": limit, "no_trunc": limit, "chown_restricted": limit, "link_support": limit, "symlink_support": limit,
 	"change_attr_type": limit, "fs_layout_types": limit, "open_arguments": limit, "cansettime": limit, "homogeneous": limit, "unique_handles": limit,
-	"eir_flags": limit, "csr_flags": limit, "csr_fore_chan_attrs": limit, "csr_back_chan_attrs": limit, "rflags": limit, "supported": limit,
+	"eir_flags": limit, "csr_flags": limit, "bctsr_dir": limit, "csr_fore_chan_attrs": limit, "csr_back_chan_attrs": limit, "rflags": limit, "supported": limit,
 	"acl": limit, "aclcnt": limit, "dfaclcnt": limit, "aclent": limit, "dfaclent": limit, "flavor": limit, "auth_flavors": limit, "sec_label": limit,
 	"numlinks": matters, "nlink": matters,
 	// Optional features.

@@ -42,7 +42,7 @@ func (c *call) expect() {
 	}
 }
 
-// data moves the data of READ and READLINK from the results into the reply's expectation.
+// data moves the data of READ, READ_PLUS and READLINK from the results into the reply's expectation.
 func (c *call) data(x *plan.Expect) {
 	v := c.v
 	n := 0
@@ -85,6 +85,13 @@ func (c *call) data(x *plan.Expect) {
 					}
 				}
 				take(i, offset, &y.Resok4.Data, y.Resok4.Eof, false)
+			case *nfs4.READ_PLUS4res:
+				parts := y.RpResok4.RprContents
+				for k := range parts {
+					if p := &parts[k]; p.RpcContent == nfs4.NFS4_CONTENT_DATA {
+						take(i, p.RpcData.DOffset, &p.RpcData.DData, y.RpResok4.RprEof && k == len(parts)-1, false)
+					}
+				}
 			case *nfs4.READLINK4res:
 				take(i, 0, &y.Resok4.Link, false, true)
 			}

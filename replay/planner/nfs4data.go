@@ -41,13 +41,22 @@ func (c *call) read4(a *nfs4.READ4args, r *nfs4.READ4res) {
 	}
 }
 
-func (c *call) readPlus4(a *nfs4.READ_PLUS4args, _ *nfs4.READ_PLUS4res) {
+func (c *call) readPlus4(a *nfs4.READ_PLUS4args, r *nfs4.READ_PLUS4res) {
 	o := c.compound.Current.real()
 	c.opened4("rpa_stateid", &a.RpaStateid, o, nfs4.OPEN4_SHARE_ACCESS_READ)
 	c.form.u64("rpa_offset", a.RpaOffset)
 	c.form.u32("rpa_count", a.RpaCount)
 	if c.executed() {
 		c.reading(o, a.RpaOffset, a.RpaCount, true)
+	}
+	if r == nil {
+		return
+	}
+	parts := r.RpResok4.RprContents
+	for i := range parts {
+		if p := &parts[i]; p.RpcContent == nfs4.NFS4_CONTENT_DATA {
+			c.read(o, p.RpcData.DOffset, p.RpcData.DData, r.RpResok4.RprEof && i == len(parts)-1)
+		}
 	}
 }
 

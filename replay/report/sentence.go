@@ -57,6 +57,7 @@ var sentences = [256]any{
 		}
 		return s
 	},
+	verdict.Holes:             "the server shows holes its own way",
 	verdict.NotCaptured:       "the capture has no reply to compare with",
 	verdict.PartialResults:    "the capture lacks a part of the results: only their status was compared",
 	verdict.UnreadableResults: "the captured results cannot be read: only their status was compared",

@@ -64,6 +64,8 @@ const (
 	// Listing: a directory is split or ordered in another way. N is 1 if the
 	// captured listing ended before this one.
 	Listing
+	// Holes: READ_PLUS divides a range into other parts, or shows other zeros as holes.
+	Holes
 	// NotCaptured: the capture has no reply to compare with.
 	NotCaptured
 	// PartialResults: the capture lacks a part of the results.
@@ -256,7 +258,7 @@ var codeNames = [codes]string{
 
 	ServerLimits: "server_limits", Optional: "optional", DirectorySize: "directory_size", AboveBase: "above_base", LinkMode: "link_mode",
 	ExclusiveCreate: "exclusive_create", UserNames: "user_names", ACLOrder: "acl_order", StateProtection: "state_protection",
-	LockEnd: "lock_end", Listing: "listing", NotCaptured: "not_captured", PartialResults: "partial_results",
+	LockEnd: "lock_end", Listing: "listing", Holes: "holes", NotCaptured: "not_captured", PartialResults: "partial_results",
 	UnreadableResults: "unreadable_results", DataNotCaptured: "data_not_captured", NoReplyEither: "no_reply_either",
 
 	LayoutTooSmall: "layout_too_small", ReplyRoom: "reply_room", Undelegated: "undelegated", Patience: "patience", StateMovedOn: "state_moved_on",
