@@ -14,7 +14,7 @@ type factor struct {
 	zero bool // allowed
 }
 
-func (v *factor) Type() string { return "float" }
+func (v *factor) Type() string { return "float64" }
 
 // String is empty for zero: the default, which the help text of the flag explains.
 func (v *factor) String() string {
