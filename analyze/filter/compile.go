@@ -213,8 +213,28 @@ func (c *compiler) ranged(f *field, a argument, usable kindSet) (literal, error)
 		return lo, c.mismatch(f, a.hi, usable)
 	}
 	lo.kinds &= hi.kinds
+	if lo.beyond(&hi, usable) {
+		// It would hold for nothing, which looks like a capture that has nothing.
+		e := c.mismatch(f, a.hi, usable)
+		e.Expected, e.Hint = "the end of a range, not less than "+a.lo.text, ""
+		return lo, e
+	}
 	lo.hi, lo.symbols, hi.symbols = &hi, nil, nil
 	return lo, nil
+}
+
+// beyond reports whether the beginning of a range lies behind its end, in whatever form fields have it.
+func (l *literal) beyond(hi *literal, usable kindSet) bool {
+	kinds := l.kinds & usable
+	if kinds&(kString|kBytes|kData) != 0 {
+		return false
+	}
+	return kinds != 0 &&
+		(kinds&(kUint|kEnum|kFlags) == 0 || l.u > hi.u) &&
+		(kinds&kInt == 0 || l.i > hi.i) &&
+		(kinds&kDuration == 0 || l.ns > hi.ns) &&
+		(kinds&kTime == 0 || compareTime(l.sec, l.nsec, hi) > 0) &&
+		(kinds&kAddr == 0 || l.prefix.Addr().Compare(hi.prefix.Addr()) > 0)
 }
 
 // unitless is the error for a duration without a unit: "latency > 20" may be meant as milliseconds. Fields

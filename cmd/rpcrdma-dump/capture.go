@@ -85,7 +85,7 @@ func newCaptureCommand(s *cli.Streams) *cobra.Command {
 	f.VarP(&o.size, "file-size", "C", "start a new file before one exceeds this `size`: 100M, or a number of millions of bytes")
 	f.VarP(&o.every, "file-seconds", "G", "start a new file after this many `seconds`; strftime conversions (%H) in the name are filled in")
 	f.IntVarP(&o.keep, "files", "W", 0, "with -C or -G: keep the newest `n` files, remove older ones")
-	f.Uint64VarP(&o.count, "count", "c", 0, "stop after `n` packets")
+	f.Uint64VarP(&o.count, "count", "c", 0, "stop after `n` packets; 0 takes all")
 	f.Var(&o.duration, "duration", "stop after so many `seconds`, or 10m")
 	cli.DurationVar(f, &o.latency, "stop-latency", 0, "stop at the first transaction that took longer than this `time`: 50ms")
 	f.StringVar(&o.broken, "stop-rule", "", "stop at the first violation of one of the rules in this `list`, as in check --rules")

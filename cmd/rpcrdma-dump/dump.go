@@ -55,7 +55,7 @@ func (o *dumpOptions) flags(cmd *cobra.Command) {
 	f.StringArrayVarP(&o.layout, "layout", "E", nil, "with -T fields: `option`=value: header=y|n, separator=/t|/s|character,\nquote=d|s|n, occurrence=f|l|a, aggregator=,|/s|character")
 	f.StringVar(&o.socket, "journal", journalSocket, "with -T journal: the `socket` of the journal")
 	f.BoolVar(&o.listing, "list-fields", false, "list the fields for -e and -Y, and exit")
-	f.Uint64VarP(&o.count, "count", "c", 0, "stop after printing `n` transactions")
+	f.Uint64VarP(&o.count, "count", "c", 0, "stop after printing `n` transactions; 0 prints all")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "no listing, only a summary at the end")
 	o.time.register(f)
 	f.BoolVarP(&o.numeric, "numeric", "n", false, "do not look up names of hosts; this is the default")
@@ -124,10 +124,27 @@ func (o *dumpOptions) check() error {
 	if err := o.checkTrackers(); err != nil {
 		return err
 	}
-	if o.width < -1 || o.width > 0 && o.width < 40 {
-		return cli.Usagef("--width is at least 40 columns, or -1")
+	if o.width != -1 {
+		if err := checkWidth(o.width); err != nil {
+			return cli.Usagef("%w, or -1", err)
+		}
+	}
+	if o.holes > 0 && o.extract == "" {
+		return cli.Usagef("--limit-holes goes with --extract-data")
 	}
 	return o.resume.check(&o.inputOptions, o.withoutResume()...)
+}
+
+// maxWidth is how many columns a line may have. Lines are filled with spaces, each as far as the first columns
+// may grow.
+const maxWidth = 10000
+
+// checkWidth checks the columns of a line; 0 stands for those of the terminal.
+func checkWidth(n int) error {
+	if n != 0 && (n < 40 || n > maxWidth) {
+		return cli.Usagef("--width is 40 to %d columns", maxWidth)
+	}
+	return nil
 }
 
 // withoutResume are the options in use that do not go with --resume-state.

@@ -40,7 +40,7 @@ func (o *exportOptions) flags(cmd *cobra.Command, what string) {
 	f.SortFlags = false
 	f.StringVarP(&o.out, "write", "w", "", what)
 	f.StringVarP(&o.filter, "filter", "Y", "", "only transactions for which the display filter `expression` holds")
-	f.Uint64VarP(&o.count, "count", "c", 0, "stop after writing `n` transactions")
+	f.Uint64VarP(&o.count, "count", "c", 0, "stop after writing `n` transactions; 0 writes all")
 	o.inputOptions.flags(f)
 }
 

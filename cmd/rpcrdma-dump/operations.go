@@ -76,7 +76,7 @@ func newOperationsCommand(s *cli.Streams) *cobra.Command {
 	f.SortFlags = false
 	f.StringVarP(&o.format, "format", "T", "text", "output `format`: text or ndjson")
 	cli.PositiveVar(f, &o.connection, "connection", "only operations of connection `n`, as numbered in the other listings")
-	f.Uint64VarP(&o.count, "count", "c", 0, "stop after `n` operations that were printed")
+	f.Uint64VarP(&o.count, "count", "c", 0, "stop after `n` operations that were printed; 0 prints all")
 	o.fabricFlags.register(f)
 	o.time.register(f)
 	f.BoolVarP(&o.lines, "line-buffered", "l", false, "write each line at once")

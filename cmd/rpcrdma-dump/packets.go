@@ -40,7 +40,7 @@ func newPacketsCommand(s *cli.Streams) *cobra.Command {
 	f.SortFlags = false
 	cli.PositiveVar(f, &o.connection, "connection", "only packets of connection `n`, as numbered in the other listings")
 	f.BoolVarP(&o.all, "all", "a", false, "also packets that have nothing to do with RPC or RDMA")
-	f.Uint64VarP(&o.count, "count", "c", 0, "stop after printing `n` packets")
+	f.Uint64VarP(&o.count, "count", "c", 0, "stop after printing `n` packets; 0 prints all")
 	f.BoolVarP(&o.hex, "hex", "x", false, "also show the bytes of the packets")
 	o.time.register(f)
 	f.BoolVarP(&o.numeric, "numeric", "n", false, "do not look up names of hosts; this is the default")

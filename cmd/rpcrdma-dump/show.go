@@ -157,6 +157,9 @@ func (o *showOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) err
 	if o.packets < 1 {
 		return cli.Usagef("--limit-packets is at least 1")
 	}
+	if err := checkWidth(o.width); err != nil {
+		return err
+	}
 	if err := o.checkIndex(files); err != nil {
 		return err
 	}

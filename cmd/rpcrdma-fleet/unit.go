@@ -55,8 +55,9 @@ func (o *unitFlags) register(f *pflag.FlagSet) {
 	f.IntVar(&o.opt.OpenCalls, "limit-calls", 0, "remember at most `n` calls without a reply (default 16384)")
 	f.IntVar(&o.opt.Connections, "limit-connections", 0, "follow at most `n` connections at once (default 8192)")
 	f.Var(&o.message, "limit-message", "longest message to assemble from chunks (default 4M)")
-	f.Var(&o.memory, "limit-memory", "resident memory of a worker, at least 40M (default 200M)")
-	f.Var(&o.part, "part", "end a Parquet file after the capture with which this many `bytes` have been read (default 512M)")
+	f.Var(&o.memory, "limit-memory", "resident memory of a worker, at least 40M")
+	f.Var(&o.part, "part", "end a Parquet file after the capture with which this many `bytes` have been read")
+	f.Lookup("limit-memory").DefValue, f.Lookup("part").DefValue = "200M", "512M" // not in bytes
 }
 
 // options checks the flags.

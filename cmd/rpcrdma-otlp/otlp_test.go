@@ -265,7 +265,8 @@ func TestTrouble(t *testing.T) {
 		{name: "endless line", in: strings.Repeat("x", maxLine+10) + "\n" + line, status: 3, says: "longer than"},
 		{name: "nothing to do", args: []string{"--no-spans"}, status: 2, says: "--metrics"},
 		{name: "no URL", args: []string{"--endpoint", "localhost:4318"}, status: 2, says: "http://"},
-		{name: "no file", args: []string{"/no/such/file"}, status: 1, says: "/no/such/file"},
+		{name: "no file", args: []string{"/no/such/file"}, status: 1, says: "open /no/such/file"},
+		{name: "no command", args: []string{"mna", "pages"}, status: 2, says: "did you mean 'man'?"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			to := newCollector(t)
@@ -282,6 +283,29 @@ func TestTrouble(t *testing.T) {
 				t.Error("the good lines were not sent")
 			}
 		})
+	}
+}
+
+// TestFiles: files are read in their order, "-" among them, whatever they are called.
+func TestFiles(t *testing.T) {
+	all := strings.SplitAfter(listing(t, "rocev2-nfs41-recall.pcap"), "\n")
+	want := len(all) - 1
+	dir := t.TempDir()
+	var names []string
+	for i, lines := range [][]string{all[:10], all[20:]} {
+		names = append(names, filepath.Join(dir, []string{"first.ndjson", "second"}[i]))
+		if err := os.WriteFile(names[i], []byte(strings.Join(lines, "")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := newCollector(t)
+	status, diag := send(strings.Join(all[10:20], ""), "--endpoint", c.URL, names[0], "-", names[1])
+	if status != 0 || !strings.Contains(diag, fmt.Sprintf("%d transactions read", want)) {
+		t.Errorf("status %d: %s", status, diag)
+	}
+	t.Chdir(dir)
+	if status, diag := send("", "--endpoint", c.URL, "second"); status != 0 || !strings.Contains(diag, fmt.Sprintf("%d transactions read", want-20)) {
+		t.Errorf("status %d: %s", status, diag)
 	}
 }
 

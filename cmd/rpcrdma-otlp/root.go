@@ -54,6 +54,7 @@ func newRootCommand(s *cli.Streams) *cobra.Command {
 		Example: "  rpcrdma-dump -T ndjson trace.pcap | rpcrdma-otlp\n" +
 			"  rpcrdma-dump -i eth0 -T ndjson -Y 'latency > 100ms' | rpcrdma-otlp --endpoint http://collector:4318\n" +
 			"  rpcrdma-dump -i eth0 -T ndjson | rpcrdma-otlp --metrics 10s --no-spans",
+		Args: cli.CommandOrFile,
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), s, args) },
 	}
 	f := cmd.Flags()

@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -359,6 +360,9 @@ func (o *benchFlags) measure(ctx context.Context, s *cli.Streams, set setting, j
 	if m.Dir, err = fs.Mkdir(ctx, top, name, client.Mode(0o755)); err != nil {
 		return nil, err
 	}
+	if len(args) == 1 {
+		defer func() { o.tidy(ctx, s, fs, m, top, name) }()
+	}
 	var out []*bench.Result
 	for i, j := range jobs {
 		how := fmt.Sprint(j.Kind, " ", set.Fabric)
@@ -374,45 +378,69 @@ func (o *benchFlags) measure(ctx context.Context, s *cli.Streams, set setting, j
 			if len(list) > 0 {
 				list[len(list)-1].Err = err.Error()
 			}
-			if ctx.Err() != nil {
-				break
+			// The connection may be in any state: what is left is not measured.
+			if left := len(jobs) - i - 1; left > 0 && ctx.Err() == nil {
+				err = fmt.Errorf("%w; %d more were not measured", err, left)
 			}
-			fmt.Fprintf(s.Err, "rpcrdma-replay: %v\n", err)
-			break // the connection may be in any state
+			return out, err
 		}
-	}
-	if len(args) == 1 {
-		_ = m.Close(ctx)
-		_ = wipe(ctx, fs, top, m.Dir, name, 0)
 	}
 	return out, nil
 }
 
+// tidyTime bounds the removal of what a measurement has made on a server that was named.
+const tidyTime = 30 * time.Second
+
+// tidy removes what a measurement has made on a server that was named, also after an interrupt, and says what is left
+// there if it cannot.
+func (o *benchFlags) tidy(ctx context.Context, s *cli.Streams, fs client.FS, m *bench.Meter, top []byte, name string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tidyTime)
+	defer cancel()
+	_ = m.Close(ctx) // what is still open shows when its file is removed
+	left := maxWiped
+	if err := wipe(ctx, fs, top, m.Dir, name, 0, &left); err != nil {
+		fmt.Fprintf(s.Err, "rpcrdma-replay: %s was not removed from the server: %v\n", path.Join(o.dir, name), err)
+	}
+}
+
+// maxWiped is how many names are removed: a server that lists for ever must not keep the command from its end.
+const maxWiped = 1 << 22
+
 // wipe removes the directory of a measurement with its contents.
-func wipe(ctx context.Context, fs client.FS, parent, dir []byte, name string, depth int) error {
+func wipe(ctx context.Context, fs client.FS, parent, dir []byte, name string, depth int, left *int) error {
 	if depth > 3 {
 		return errors.New("deeper than what was made")
 	}
-	var names []string
-	if err := fs.Readdir(ctx, dir, func(e client.Entry) bool { names = append(names, e.Name); return true }); err != nil {
-		return err
-	}
-	for _, n := range names {
-		h, a, err := fs.Lookup(ctx, dir, n)
-		switch {
-		case err != nil:
-			return err
-		case a.Type == client.Directory:
-			err = wipe(ctx, fs, dir, h, n, depth+1)
-		default:
-			err = fs.Remove(ctx, dir, n)
-		}
-		if err != nil {
+	for {
+		var names []string
+		if err := fs.Readdir(ctx, dir, func(e client.Entry) bool { names = append(names, e.Name); return len(names) < wipedAtOnce }); err != nil {
 			return err
 		}
+		for _, n := range names {
+			if *left--; *left < 0 {
+				return client.ErrListing
+			}
+			h, a, err := fs.Lookup(ctx, dir, n)
+			switch {
+			case err != nil:
+				return err
+			case a.Type == client.Directory:
+				err = wipe(ctx, fs, dir, h, n, depth+1, left)
+			default:
+				err = fs.Remove(ctx, dir, n)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if len(names) < wipedAtOnce {
+			return fs.Rmdir(ctx, parent, name)
+		}
 	}
-	return fs.Rmdir(ctx, parent, name)
 }
+
+// wipedAtOnce is how many names are listed before they are removed.
+const wipedAtOnce = 4096
 
 func portOf(fabric string) uint16 {
 	if fabric == "tcp" {

@@ -113,8 +113,11 @@ func (f *fabricFlags) options() (o site.Options, err error) {
 	}
 	if f.local != "" {
 		if o.Local, err = netip.ParseAddr(f.local); err != nil {
-			return o, cli.Usagef("--local: %v", err)
+			return o, cli.Usagef("--local: %q is not an IP address", f.local)
 		}
+	}
+	if f.mtu&(f.mtu-1) != 0 {
+		return o, cli.Usagef("--mtu %d: RoCEv2 has 256, 512, 1024, 2048 and 4096", f.mtu)
 	}
 	return o, nil
 }

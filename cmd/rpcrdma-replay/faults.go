@@ -27,6 +27,7 @@ of the call, in serve), op=N (of the plan), call=N (the N-th call), every=N or a
 // faultPlan holds the faults of a run: the client's, and those of the built-in server.
 type faultPlan struct {
 	client, server *fault.Plan
+	ours, theirs   []string // as they were written
 }
 
 func parseFaultSpecs(list []string) ([]fault.Spec, error) {
@@ -48,17 +49,19 @@ func parseFaults(list []string) (*faultPlan, error) {
 		return nil, err
 	}
 	var ours, theirs []fault.Spec
-	for _, s := range specs {
+	p := &faultPlan{}
+	for i, s := range specs {
 		if s.Action == fault.ErrChunk {
 			if s.Op != 0 || s.HasXID {
 				return nil, cli.Usagef("--fault: err_chunk is injected by the server, which knows neither ops nor captured XIDs: use call, every or all")
 			}
-			theirs = append(theirs, s)
+			theirs, p.theirs = append(theirs, s), append(p.theirs, list[i])
 		} else {
-			ours = append(ours, s)
+			ours, p.ours = append(ours, s), append(p.ours, list[i])
 		}
 	}
-	return &faultPlan{fault.New(ours), fault.New(theirs)}, nil
+	p.client, p.server = fault.New(ours), fault.New(theirs)
+	return p, nil
 }
 
 // resolve finds the ops of captured XIDs.
@@ -96,7 +99,7 @@ func (f *faultPlan) check(fabric string, builtin bool) error {
 	return nil
 }
 
-// note says which faults were injected.
+// note says which faults were injected, and which were not.
 func (f *faultPlan) note(r *report.Report) {
 	for _, p := range []*fault.Plan{f.client, f.server} {
 		for _, a := range []fault.Action{fault.Delay, fault.Drop, fault.Disconnect, fault.Credits, fault.ErrChunk, fault.RNR} {
@@ -105,4 +108,13 @@ func (f *faultPlan) note(r *report.Report) {
 			}
 		}
 	}
+	for _, i := range f.client.Unused() {
+		r.Notes = append(r.Notes, unused(f.ours[i]))
+	}
+	for _, i := range f.server.Unused() {
+		r.Notes = append(r.Notes, unused(f.theirs[i]))
+	}
 }
+
+// unused says that a fault found nothing to apply to.
+func unused(written string) string { return fmt.Sprintf("fault not injected: no call was %s", written) }

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/decode"
@@ -70,7 +71,14 @@ func newPlanCommand(s *cli.Streams) *cobra.Command {
 			"  rpcrdma-replay plan --payload pattern trace.pcap.zst -o trace.plan.zst\n" +
 			"  rpcrdma-replay plan -T json trace.plan | jq .reasons\n" +
 			"  rpcrdma-replay plan --dot - --ops 100-160 trace.plan | dot -Tsvg > graph.svg",
-		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), s, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				if err := noPlanFlags(args[0], cmd.Flags().Changed); err != nil {
+					return err
+				}
+			}
+			return o.run(cmd.Context(), s, args)
+		},
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
@@ -199,6 +207,16 @@ func (o *planOptions) check(args []string) (first, last int, err error) {
 // plan is made.
 const maxTables = 96 << 20
 
+// noPlanFlags refuses flags that say how a plan is made, if there is one already.
+func noPlanFlags(name string, given func(flag string) bool) error {
+	for _, flag := range []string{"payload", "no-results", "same-server", "separate-servers", "limit-objects", "no-icrc", "limit-calls", "limit-connections"} {
+		if given(flag) && isPlan(name) {
+			return cli.Usagef("--%s says how a plan is made of a capture, and %s is a plan already", flag, name)
+		}
+	}
+	return nil
+}
+
 // isPlan reports whether a file is already a plan.
 func isPlan(name string) bool {
 	if name == "-" {
@@ -235,8 +253,8 @@ func (o *planOptions) build(ctx context.Context, s *cli.Streams, files *outfile.
 		st, err := os.Stat(n)
 		return err != nil || !st.Mode().IsRegular() // a pipe can be read only once
 	})
-	for _, text := range o.same {
-		same, err := planner.ParseSame(text)
+	for _, pair := range o.same {
+		same, err := planner.ParseSame(pair)
 		if err != nil {
 			return nil, cli.Usagef("--same-server: %v", err)
 		}
@@ -295,6 +313,9 @@ func (o *planOptions) once(ctx context.Context, s *cli.Streams, name string, arg
 		problems.Files(list, total, &st)
 		problems.Headers(&orphans.Malformed)
 		problems.Packets(&st, total)
+		if a := d.Account(); a.Packets > 0 && a.Transactions == 0 {
+			problems.Printf("note: no transactions: %s", text.Account(nil, &a, 12))
+		}
 		problems.GivenUp(orphans.Evicted, &st, cli.LimitFlags)
 	}
 	sum, err := planner.Build(ctx, in, name, dopt, opt)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
+	"github.com/rpcrdma/toolkit/internal/nearest"
 	"github.com/rpcrdma/toolkit/internal/outfile"
 	"github.com/rpcrdma/toolkit/internal/printable"
 	"github.com/rpcrdma/toolkit/replay/client"
@@ -138,8 +140,14 @@ func newRunCommand(s *cli.Streams) *cobra.Command {
 			"  rpcrdma-replay run trace.pcap 192.0.2.1 --dir /export/replay\n" +
 			"  rpcrdma-replay run trace.plan 192.0.2.1 --dir /export/replay --yes --write --timing fast --capture self.pcapng --self-check",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 2 && args[1] == "builtin" && !cmd.Flags().Changed("verify-files") {
+			if len(args) != 2 {
+				return cli.Usagef("name a plan or a capture, and a server (or %s)", builtin)
+			}
+			if args[1] == builtin && !cmd.Flags().Changed("verify-files") {
 				o.verifyFiles = true
+			}
+			if err := o.applies(cmd.Flags().Changed, args); err != nil {
+				return err
 			}
 			return o.run(cmd.Context(), s, args)
 		},
@@ -165,16 +173,16 @@ func newRunCommand(s *cli.Streams) *cobra.Command {
 	o.memory.Flag(f)
 	f.Var(&o.limit, "limit-plan", "text of a plan's tables (objects, clients, states), which are held in memory and take up to four times as much (default 64M)")
 	f.StringVar(&o.timing, "timing", "captured", "`when` calls are sent: captured, think, fast or rate")
-	f.Float64Var(&o.speed, "speed", 1, "`times` as fast as captured")
-	f.Float64Var(&o.rate, "rate", 0, "`calls` a second, with --timing rate")
+	cli.FactorVar(f, &o.speed, "speed", 1, "`times` as fast as captured")
+	cli.FactorVar(f, &o.rate, "rate", 0, "`calls` a second, with --timing rate")
 	f.BoolVar(&o.relaxed, "relaxed", false, "drop the captured order where only time connects calls (fast, rate)")
 	f.IntVar(&o.clones, "clones", 1, "replay `n` copies side by side, each in a directory of its own")
-	f.IntVar(&o.connections, "connections", 0, "connections `n` of each clone (default as captured)")
-	f.IntVar(&o.slots, "slots", 0, "calls `n` under way on a connection (default as captured with fast and rate, otherwise no limit)")
-	f.Float64Var(&o.maxRate, "max-rate", 0, "never more than `n` calls a second")
+	cli.NumberVar(f, &o.connections, "connections", 0, math.MaxInt, "connections `n` of each clone (default as captured)")
+	cli.NumberVar(f, &o.slots, "slots", 0, math.MaxInt, "calls `n` under way on a connection (default as captured with fast and rate, otherwise no limit)")
+	cli.FactorOrZeroVar(f, &o.maxRate, "max-rate", 0, "never more than `n` calls a second")
 	f.StringVar(&o.maxBytes, "max-bytes", "", "stop after so many `bytes` of data (K, M, G)")
 	cli.DurationVar(f, &o.maxTime, "max-duration", 0, "stop after this `time`")
-	f.IntVar(&o.maxOps, "max-ops", 0, "stop after `n` calls")
+	cli.NumberVar(f, &o.maxOps, "max-ops", 0, math.MaxInt, "stop after `n` calls")
 	f.StringVar(&o.resume, "resume", "", "go on where the run that wrote this `file` has ended; write it if this one ends early")
 	cli.DurationVar(f, &o.timeout, "timeout", time.Minute, "`time` after which a call without a reply is lost")
 	f.BoolVar(&o.noReconnect, "no-reconnect", false, "do not connect again when a connection is lost: its calls are lost, too")
@@ -238,8 +246,12 @@ func (o *runFlags) options() (opt run.Options, err error) {
 	switch {
 	case opt.Timing == run.FixedRate && o.rate <= 0:
 		return opt, cli.Usagef("--timing rate needs a --rate")
-	case o.speed <= 0:
-		return opt, cli.Usagef("--speed is more than zero")
+	case opt.Timing != run.FixedRate && o.rate > 0:
+		return opt, cli.Usagef("--rate is of --timing rate; --max-rate limits the others")
+	case opt.Timing.Paced() && o.relaxed:
+		return opt, cli.Usagef("--relaxed is of --timing fast and rate: the others keep the captured times")
+	case !opt.Timing.Paced() && o.speed != 1:
+		return opt, cli.Usagef("--speed is of --timing captured and think")
 	case o.clones < 1 || o.clones > 10000:
 		return opt, cli.Usagef("--clones is 1 to 10000")
 	case o.tick < 0:
@@ -248,19 +260,55 @@ func (o *runFlags) options() (opt run.Options, err error) {
 		return opt, cli.Usagef("--prepare-only and --no-prepare exclude each other")
 	case o.prepareOnly && !o.write:
 		return opt, cli.Usagef("--prepare-only makes files: it needs --write")
-	case o.connections < 0 || o.slots < 0 || o.maxRate < 0 || o.maxOps < 0 || o.show < 0:
-		return opt, cli.Usagef("numbers are not negative")
+	case o.show < 0:
+		return opt, cli.Usagef("--show is not negative")
 	case o.format != "text" && o.format != "json":
 		return opt, cli.Usagef("-T is text or json, not %q", o.format)
 	}
 	return opt, nil
 }
 
-func (o *runFlags) run(ctx context.Context, s *cli.Streams, args []string) error {
-	if len(args) != 2 {
-		return cli.Usagef("name a plan or a capture, and a server (or builtin)")
+// builtin is the word for the server in this process, in the place of a host.
+const builtin = "builtin"
+
+// applies refuses flags that would have no effect.
+func (o *runFlags) applies(given func(flag string) bool, args []string) error {
+	if args[1] == builtin {
+		for _, flag := range []string{"mount", "nlm"} {
+			if given(flag) {
+				return cli.Usagef("--%s does not go with %s, which serves everything itself", flag, builtin)
+			}
+		}
 	}
-	builtin := args[1] == "builtin"
+	return noPlanFlags(args[0], given)
+}
+
+// servers checks how the servers are written, before anything is read or sent: without --yes, none of them is
+// asked for.
+func (o *runFlags) servers(server string) error {
+	for _, x := range []struct{ flag, name string }{{"SERVER", server}, {"--mount", o.mount}, {"--nlm", o.nlm}} {
+		if x.name == "" && x.flag != "SERVER" || x.name == builtin && x.flag == "SERVER" {
+			continue
+		}
+		host, port, err := site.Split(x.name)
+		switch {
+		case err != nil:
+			return cli.Usagef("%s: %v", x.flag, err)
+		case x.flag == "--nlm" && port == 0:
+			return cli.Usagef("--nlm: %q has no port", x.name)
+		case x.flag == "SERVER" && port == 0 && len(nearest.Names(host, []string{builtin})) > 0:
+			// A preview asks nobody, and would be that of another server; --yes would ask the resolver first.
+			return cli.Usagef("did you mean %s? A host that is called %s is written with its port, %s:%d", builtin, host, host, site.PortTCP)
+		}
+	}
+	return nil
+}
+
+func (o *runFlags) run(ctx context.Context, s *cli.Streams, args []string) error {
+	own := args[1] == builtin
+	if err := o.servers(args[1]); err != nil {
+		return err
+	}
 	opt, err := o.options()
 	if err != nil {
 		return err
@@ -291,17 +339,17 @@ func (o *runFlags) run(ctx context.Context, s *cli.Streams, args []string) error
 	if err := faults.resolve(load); err != nil {
 		return err
 	}
-	if builtin && !o.noPrepare && o.dir == "/" && load.NeedsAbove() {
+	if own && !o.noPrepare && o.dir == "/" && load.NeedsAbove() {
 		opt.Directory = "/export" // what lies above the captured base has its place then
 	}
-	resume, err := o.resumption(s, files, &opt, builtin)
+	resume, err := o.resumption(s, files, &opt, own)
 	if err != nil {
 		return err
 	}
 	opt.Window, opt.WindowText = o.memory.Scale(run.DefaultWindow), o.memory.Scale(run.DefaultWindowText)
 	if !o.yes {
 		fmt.Fprintf(s.Out, "Nothing was sent: this is what would be done with --yes.\n\n")
-		err := errors.Join(run.Preview(s.Out, load, opt, args[1], builtin), tickets.preview(s.Out, load, opt.Layout), resume.preview(s.Out))
+		err := errors.Join(run.Preview(s.Out, load, opt, args[1], own), tickets.preview(s.Out, load, opt.Layout), resume.preview(s.Out))
 		return cmp.Or(err, damaged)
 	}
 	out := outputs{files: files}
@@ -310,7 +358,7 @@ func (o *runFlags) run(ctx context.Context, s *cli.Streams, args []string) error
 	if err != nil {
 		return err
 	}
-	if builtin {
+	if own {
 		opt.Tick = -1 // its clock counts nanoseconds
 	}
 	t, err := o.target(ctx, s, files, load, args[1], opt.Directory, where, faults, tickets)
@@ -455,7 +503,7 @@ func (o *runFlags) text() int64 {
 func (o *runFlags) limited(w *workload.Workload, err error) (*workload.Workload, error) {
 	var long *plan.TooLongError
 	if errors.As(err, &long) {
-		return nil, fmt.Errorf("%w before its first call, and all of it is held in memory, which takes up to four times as much: allow more with --limit-plan, for example --limit-plan %dM", err, long.Limit>>19)
+		return nil, fmt.Errorf("%w before its first call, and all of it is held in memory, which takes up to four times as much: allow more with --limit-plan, for example --limit-plan %dM", err, max(long.Limit>>19, 1))
 	}
 	return w, err
 }
@@ -549,7 +597,7 @@ func (t *target) open(ctx context.Context, s *cli.Streams, files *outfile.Files,
 	where.Endpoint.Reconnect, where.TCP.Reconnect = !o.noReconnect, !o.noReconnect
 	where.Endpoint.Timeout, where.TCP.Timeout = o.timeout, o.timeout
 	t.faults.arm(&where)
-	if server == "builtin" {
+	if server == builtin {
 		return t.builtin(ctx, where)
 	}
 	if where.Name == "auto" {
@@ -576,9 +624,6 @@ func (t *target) open(ctx context.Context, s *cli.Streams, files *outfile.Files,
 	}
 	if o.nlm != "" {
 		at, err := site.Resolve(ctx, o.nlm, 0)
-		if err == nil && at.Port() == 0 {
-			err = errors.New("it has no port")
-		}
 		if err != nil {
 			return cli.Usagef("--nlm %s: %v", o.nlm, err)
 		}

@@ -101,7 +101,7 @@ func newServeCommand(s *cli.Streams) *cobra.Command {
 	f.StringVar(&o.playback, "playback", "", "answer from this `capture`")
 	o.limit.Flag(f)
 	f.Lookup("limit-memory").Usage = "with --playback: " + f.Lookup("limit-memory").Usage
-	f.Float64Var(&o.scale, "scale", 1, "`times` the captured service time; 0 is at once")
+	cli.FactorOrZeroVar(f, &o.scale, "scale", 1, "`times` the captured service time; 0 is at once")
 	f.StringVar(&o.export, "export", "/", "`path` under which MOUNT knows the root")
 	o.kerberos.flags(f)
 	f.StringVar(&o.squash, "squash", "none", "`users` who become nobody: none, root or all")
@@ -156,9 +156,9 @@ func (o *serveFlags) run(ctx context.Context, s *cli.Streams) error {
 	if where.Budget, err = o.budget(s); err != nil {
 		return err
 	}
-	addr, err := site.Resolve(ctx, o.listen, 1)
+	addr, err := o.address(ctx)
 	if err != nil {
-		return cli.Usagef("--listen: %v", err)
+		return err
 	}
 	h, what, done, err := o.handler(s)
 	if err != nil {
@@ -182,9 +182,6 @@ func (o *serveFlags) run(ctx context.Context, s *cli.Streams) error {
 	fmt.Fprintf(s.Out, "serving %s\n", what)
 	var listeners []named
 	for _, name := range o.names(ctx, s, addr.Addr()) {
-		if err := checkFabric(name); err != nil {
-			return err
-		}
 		f, err := site.Open(at(where, name, addr.Addr()))
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
@@ -219,6 +216,27 @@ func (o *serveFlags) run(ctx context.Context, s *cli.Streams) error {
 	}
 	closers = nil
 	return err
+}
+
+// address is where to listen. The ports are those of the fabrics, which have flags of their own.
+func (o *serveFlags) address(ctx context.Context) (netip.AddrPort, error) {
+	if len(o.providers) == 0 {
+		return netip.AddrPort{}, cli.Usagef("--provider names no fabric: use some of %s", strings.Join(fabricNames, ", "))
+	}
+	for _, name := range o.providers {
+		if err := checkFabric(name); err != nil {
+			return netip.AddrPort{}, err
+		}
+	}
+	_, port, err := site.Split(o.listen)
+	if err == nil && port != 0 {
+		return netip.AddrPort{}, cli.Usagef("--listen %s: an address without a port: those are --rdma-port and --tcp-port", o.listen)
+	}
+	addr, err := site.Resolve(ctx, o.listen, 1)
+	if err != nil {
+		return addr, cli.Usagef("--listen: %v", err)
+	}
+	return addr, nil
 }
 
 // withParent is a context that ends when standard input does.
@@ -438,9 +456,6 @@ const maxRecording = 96 << 20
 
 // answers is the handler of a playback.
 func (o *serveFlags) answers(s *cli.Streams) (transport.Handler, string, func() error, error) {
-	if o.scale < 0 {
-		return nil, "", nil, cli.Usagef("--scale is not negative")
-	}
 	r, err := capture.Open([]string{o.playback}, capture.Options{BatchSize: o.limit.Batch()})
 	if err != nil {
 		return nil, "", nil, err

@@ -35,6 +35,9 @@ func alarmNames() (names []string) {
 	return names
 }
 
+// partsOfAll are the alarms whose threshold is a part of all.
+var partsOfAll = []monitor.Alarm{monitor.AlarmAgain, monitor.AlarmMarked, monitor.AlarmStalled, monitor.AlarmErrors}
+
 // setThreshold reads one threshold.
 func setThreshold(t *monitor.Thresholds, name, value string) error {
 	a, known := monitor.ParseAlarm(name)
@@ -60,6 +63,12 @@ func setThreshold(t *monitor.Thresholds, name, value string) error {
 	}
 	if percent {
 		f /= 100
+	}
+	switch share := slices.Contains(partsOfAll, a); {
+	case share && f > 1:
+		return fmt.Errorf("%q is more than all, and would never be reached: write 2%% or 0.02 for two in a hundred", value)
+	case !share && percent:
+		return fmt.Errorf("%q: it is a number, not a share", value)
 	}
 	t[a] = f
 	return nil

@@ -314,7 +314,7 @@ var rules = []rule{
 	{packages: "cmd/rpcrdma-otlp", own: []string{"analyze/text", "cmd/internal/cli", "internal/printable"}, foreign: []string{
 		"github.com/spf13/cobra", "go.opentelemetry.io",
 	}},
-	{packages: "cmd/rpcrdma-replay", own: []string{"analyze/latency", "capture/...", "cmd/internal/...", "decode/...", "replay/...", "internal/outfile", "internal/printable", "internal/table"}, foreign: []string{
+	{packages: "cmd/rpcrdma-replay", own: []string{"analyze/latency", "analyze/text", "capture/...", "cmd/internal/...", "decode/...", "replay/...", "internal/nearest", "internal/outfile", "internal/printable", "internal/table"}, foreign: []string{
 		"github.com/spf13/cobra", "github.com/spf13/pflag",
 	}},
 	{packages: "cmd/rpcrdma-top", own: []string{"analyze/...", "capture/...", "cmd/internal/...", "decode/...", "internal/nearest", "internal/outfile", "internal/printable", "internal/table"}, foreign: []string{

@@ -7,6 +7,7 @@ package fault
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"sync"
@@ -110,7 +111,9 @@ func Parse(s string) (f Spec, err error) {
 		}
 		f.Time = d
 	case Credits, RNR:
-		f.Number = number(value)
+		if f.Number = number(value); f.Number > math.MaxUint32 {
+			return f, fmt.Errorf("fault %q: %s is a field of 32 bits", s, key)
+		}
 	default:
 		if has {
 			return f, fmt.Errorf("fault %q: %s has no value", s, key)
@@ -128,6 +131,7 @@ type Plan struct {
 
 	mu      sync.Mutex
 	calls   int
+	used    []bool            // of specs: whether it applied to a call
 	pending map[uint32][]Spec // faults for the provider, by the XID of calls under way
 	done    map[Action]int
 }
@@ -137,7 +141,7 @@ func New(specs []Spec) *Plan {
 	if len(specs) == 0 {
 		return nil
 	}
-	return &Plan{specs: specs, pending: map[uint32][]Spec{}, done: map[Action]int{}}
+	return &Plan{specs: specs, used: make([]bool, len(specs)), pending: map[uint32][]Spec{}, done: map[Action]int{}}
 }
 
 // Resolve replaces XIDs of a capture by operations of a plan; find returns 0 for an
@@ -186,6 +190,22 @@ func (p *Plan) Done() map[Action]int {
 	return out
 }
 
+// Unused are the indexes of those faults of New that no call has met. RNR is not about calls.
+func (p *Plan) Unused() []int {
+	if p == nil {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var out []int
+	for i := range p.specs {
+		if p.specs[i].Action != RNR && !p.used[i] {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
 func (p *Plan) count(a Action) {
 	p.mu.Lock()
 	p.done[a]++
@@ -200,13 +220,14 @@ func (p *Plan) next(xid uint32, op int) (out []Spec) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.calls++
-	for _, s := range p.specs {
+	for i, s := range p.specs {
 		switch {
 		case s.Action == RNR:
 			continue
 		case s.HasXID && s.XID != xid, s.Op != 0 && s.Op != op, s.Call != 0 && s.Call != p.calls, s.Every > 0 && p.calls%s.Every != 0:
 			continue
 		}
+		p.used[i] = true
 		out = append(out, s)
 		if s.Action == Credits || s.Action == ErrChunk {
 			if len(p.pending) < maxPending {

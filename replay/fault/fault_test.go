@@ -32,7 +32,8 @@ func TestParse(t *testing.T) {
 		}
 	}
 	for _, s := range []string{"", "x", "op=0:drop", "op=x:drop", "op=1:fly", "op=1:delay", "op=1:delay=-1s", "xid=g:drop", "all:credits=0",
-		"op=1:rnr=2", "all:disconnect=1", "rnr=x", "every=0:drop", "what=1:drop"} {
+		"op=1:rnr=2", "all:disconnect=1", "rnr=x", "every=0:drop", "what=1:drop",
+		"all:credits=4294967296", "rnr=99999999999"} {
 		if f, err := fault.Parse(s); err == nil {
 			t.Errorf("%q became %+v", s, f)
 		}

@@ -13,7 +13,7 @@ import (
 // that means for the verdict.
 type comparison struct {
 	want, have tree
-	ignore     map[string]bool // fields that are not compared
+	ignore     map[string]bool // fields that are not compared, and whether one was there
 	subject    subject
 
 	equivalent codeSet          // differences that do not matter
@@ -108,7 +108,7 @@ func (c *comparison) expected(want, have int32, path []string, at place) {
 		if want < 0 && n.index >= 0 {
 			at = c.subject.at(n.index)
 		}
-		k := classOf(path, n.name, c.ignore)
+		k := c.class(path, n.name)
 		j := c.have.child(have, n.name, n.index, hint)
 		if j >= 0 {
 			hint = c.have.nodes[j].end
@@ -117,6 +117,15 @@ func (c *comparison) expected(want, have int32, path []string, at place) {
 			c.pair(k, i, j, path, at)
 		}
 	}
+}
+
+// class is the class of a field.
+func (c *comparison) class(path []string, name string) class {
+	if _, ok := c.ignore[name]; ok {
+		c.ignore[name] = true
+		return own
+	}
+	return classOf(path, name)
 }
 
 // pair compares node i of the captured reply with node j of the live one; -1 means that it has
@@ -175,7 +184,7 @@ func (c *comparison) unexpected(want, have int32, path []string, at place) {
 		}
 		if i := c.want.child(want, n.name, n.index, hint); i >= 0 {
 			hint = c.want.nodes[i].end
-		} else if k := classOf(path, n.name, c.ignore); k != own {
+		} else if k := c.class(path, n.name); k != own {
 			c.note(k, append(path, n.name), nil, n, at)
 		}
 	}

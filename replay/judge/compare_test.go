@@ -94,13 +94,16 @@ func TestCompare(t *testing.T) {
 		}
 	})
 	t.Run("ignored", func(t *testing.T) {
-		x := comparison{ignore: map[string]bool{"size": true}}
+		x := comparison{ignore: map[string]bool{"size": false, "bogus": false}}
 		x.reset()
 		x.want.fill(attr(nil))
 		x.have.fill(attr(func(a *nfs3.Fattr3) { a.Size = 5 }))
 		x.run()
 		if len(x.different) != 0 {
 			t.Errorf("%+v", x.different)
+		}
+		if got := (&Judge{cmp: x}).Unmet(); len(got) != 1 || got[0] != "bogus" {
+			t.Errorf("fields that no reply has: %q", got)
 		}
 	})
 }

@@ -29,6 +29,7 @@ var explanations = []explanation{
 	{find: strangers, successes: true},
 	{find: apart, successes: true},
 	{find: invented},
+	{find: unprepared},
 	{find: planned},
 	{find: completed, outcomes: true},
 	{find: cutBefore, outcomes: true},

@@ -56,10 +56,7 @@ var fields = map[string]class{
 }
 
 // classOf is the class of a field in the container that path names.
-func classOf(path []string, name string, ignore map[string]bool) class {
-	if ignore[name] {
-		return own
-	}
+func classOf(path []string, name string) class {
 	if len(path) > 0 {
 		if k, ok := fields[path[len(path)-1]+"."+name]; ok {
 			return k

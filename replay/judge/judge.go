@@ -1,6 +1,8 @@
 package judge
 
 import (
+	"slices"
+
 	"github.com/rpcrdma/toolkit/replay/ledger"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/verdict"
@@ -13,7 +15,7 @@ func New(w *workload.Workload, o Options) *Judge {
 	j.cmp.subject = subject{directory: j.directory, exclusive: j.exclusive, moment: j.moment}
 	j.cmp.ignore = map[string]bool{}
 	for _, f := range o.Ignore {
-		j.cmp.ignore[f] = true
+		j.cmp.ignore[f] = false
 	}
 	return j
 }
@@ -59,6 +61,18 @@ func (j *Judge) Forget(before int64) { j.moments.forget(before) }
 // Short is how many calls were too many to be kept for explaining others: those in flight together
 // with very many others, and those that the capture has only in part.
 func (j *Judge) Short() (together, cut int) { return j.moments.dropped, j.cuts.more }
+
+// Unmet are the fields of Options.Ignore that no reply had, in order: their names may be wrong.
+func (j *Judge) Unmet() []string {
+	var out []string
+	for name, met := range j.cmp.ignore {
+		if !met {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
 
 // executed records what a call has changed on this server.
 func (j *Judge) executed(r *Reply) {

@@ -65,12 +65,28 @@ func (l *Ledger) Object(id int) (a Attributes, gone bool) {
 	return a, k.gone
 }
 
+// Asked tells which attributes calls of this run were to set. They may have failed.
+type Asked struct {
+	Mode  bool `json:"mode,omitempty"`  // or access control lists
+	Owner bool `json:"owner,omitempty"` // or the group
+	Size  bool `json:"size,omitempty"`
+}
+
+// Asked tells which attributes of an object calls of this run were to set.
+func (l *Ledger) Asked(id int) Asked {
+	if f := l.files[id]; f != nil {
+		return f.asked
+	}
+	return Asked{}
+}
+
 // wanted are attributes that a step sets.
 type wanted struct {
 	mode, uid, gid *uint32
 	size           *uint64
 	mtime, atime   *time.Time
 	mtimeNow       bool // or it is the server's
+	owner          bool // uid or gid, also if they are names
 }
 
 func sattr(a *nfs3.Sattr3) (w wanted) {
@@ -97,6 +113,7 @@ func sattr(a *nfs3.Sattr3) (w wanted) {
 		w.atime = moment(a.Atime.Atime)
 	}
 	w.mtimeNow = a.Mtime.SetIt == nfs3.SET_TO_SERVER_TIME
+	w.owner = a.Uid.SetIt || a.Gid.SetIt
 	return w
 }
 
@@ -123,6 +140,7 @@ func fattr(f *nfs4.Fattr4) (w wanted) {
 	if a.Has(nfs4.FATTR4_MODE) {
 		w.mode = &a.Mode
 	}
+	w.owner = a.Has(nfs4.FATTR4_OWNER) || a.Has(nfs4.FATTR4_OWNER_GROUP)
 	if a.Has(nfs4.FATTR4_OWNER) {
 		w.uid = number(a.Owner)
 	}
@@ -173,11 +191,13 @@ func (l *Ledger) attributes(c *Call, s *step) {
 		l.apply(c, s.object, &w, ok)
 		if x, err := a.ObjAttributes.Attrs(); err != nil || x.Has(nfs4.FATTR4_ACL) || x.Has(nfs4.FATTR4_DACL) || x.Has(nfs4.FATTR4_MODE_SET_MASKED) {
 			l.acls = true
-			l.file(s.object).checked.mode = nil
+			f := l.file(s.object)
+			f.checked.mode, f.asked.Mode = nil, true
 		}
 	case *nfsacl.SETACL3args:
 		l.acls = true
-		l.file(s.before).checked.mode = nil
+		f := l.file(s.before)
+		f.checked.mode, f.asked.Mode = nil, true
 	case *nfs3.CREATE3args, *nfs3.MKDIR3args, *nfs3.MKNOD3args, *nfs3.SYMLINK3args:
 		l.created3(c, s, ok)
 	case *nfs4.CREATE4args, *nfs4.OPEN4args:
@@ -282,6 +302,9 @@ func (l *Ledger) apply(c *Call, object int, w *wanted, ok bool) {
 	}
 	f := l.file(object)
 	together := f.together(c)
+	f.asked.Mode = f.asked.Mode || w.mode != nil
+	f.asked.Owner = f.asked.Owner || w.owner
+	f.asked.Size = f.asked.Size || w.size != nil
 	k := &f.checked
 	put := func(to **uint32, v *uint32, mask uint32) {
 		switch {

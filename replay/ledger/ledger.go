@@ -145,6 +145,7 @@ type file struct {
 	fills   fills
 	recent  recent
 	checked attributes
+	asked   Asked
 	latest  time.Time // when the reply to the latest call that changed it came
 }
 

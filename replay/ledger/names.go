@@ -87,6 +87,14 @@ func (l *Ledger) link(object, by int) {
 // Link notes a name from before the replay.
 func (l *Ledger) Link(n Name, object int) { l.put(&Call{}, n, Present, object) }
 
+// Named is the object that has a name; 0 if that is not known, or nothing has it.
+func (l *Ledger) Named(n Name) int {
+	if e := l.names[n]; e != nil && e.presence == Present {
+		return e.object
+	}
+	return 0
+}
+
 // named applies the effect of a step on names.
 func (l *Ledger) named(c *Call, s *step) {
 	put := func(dir int, name []byte, p Presence, object int) {

@@ -26,6 +26,7 @@ type savedFile struct {
 	Old     time.Time       `json:"old,omitzero"`
 	Checked savedAttributes `json:"checked"`
 	Latest  time.Time       `json:"latest,omitzero"`
+	Asked   Asked           `json:"asked,omitzero"`
 }
 
 type savedFill struct {
@@ -78,7 +79,7 @@ func (l *Ledger) Snapshot() *Snapshot {
 	s := &Snapshot{Files: map[int]savedFile{}, Links: l.links, Whole: l.whole, ACLs: l.acls, Account: savedAccount{a.written, a.run, a.never[:]}}
 	for id, f := range l.files {
 		k := &f.checked
-		x := savedFile{Old: f.recent.old, Latest: f.latest,
+		x := savedFile{Old: f.recent.old, Latest: f.latest, Asked: f.asked,
 			Checked: savedAttributes{k.size, k.sized, k.mode, k.uid, k.gid, k.mtime, k.atime, k.target, k.device, k.made, k.hazy, k.gone}}
 		for _, y := range f.fills {
 			x.Fills = append(x.Fills, saved(y.from, y.to, y.fill))
@@ -109,7 +110,7 @@ func (l *Ledger) Restore(s *Snapshot) {
 	}
 	for id, x := range s.Files {
 		k := &x.Checked
-		f := &file{latest: x.Latest, recent: recent{old: x.Old},
+		f := &file{latest: x.Latest, asked: x.Asked, recent: recent{old: x.Old},
 			checked: attributes{k.Size, k.Sized, k.Mode, k.UID, k.GID, k.Mtime, k.Atime, k.Target, k.Device, k.Made, k.Hazy, k.Gone}}
 		for i := range x.Fills {
 			y := &x.Fills[i]

@@ -58,6 +58,9 @@ type TooLongError struct {
 }
 
 func (e *TooLongError) Error() string {
+	if e.Limit < 1<<20 {
+		return fmt.Sprintf("the plan has more than %d bytes of text", e.Limit)
+	}
 	return fmt.Sprintf("the plan has more than %d MiB of text", e.Limit>>20)
 }
 

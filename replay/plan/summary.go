@@ -93,6 +93,13 @@ func (h *Header) Text(w io.Writer) error {
 	if len(s.Servers) > 1 {
 		p.f("several servers, whose files are prepared apart: %s\n", join(s.Servers))
 	}
+	if s.Transactions == 0 && s.Ops == (Counts{}) {
+		p.f("There is nothing to replay: the capture has no calls of RPC that could be found.\n")
+		for _, l := range s.Limits {
+			p.f("limit reached: %s\n", l)
+		}
+		return p.err
+	}
 	p.counts("operations", s.Ops)
 	for _, r := range s.Reasons {
 		p.f("  %6d  %s: %s\n", r.Count, r.Class, r.Reason)
@@ -106,6 +113,9 @@ func (h *Header) Text(w io.Writer) error {
 		for _, r := range s.NotReplayed {
 			p.f("  %6d  %s\n", r.Count, r.Reason)
 		}
+	}
+	if total == 0 {
+		p.f("There is nothing to replay: all transactions are left out, for the reasons above.\n")
 	}
 	p.counts("names of objects", s.Objects)
 	p.counts("sizes of files", s.Sizes)

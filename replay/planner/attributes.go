@@ -46,6 +46,14 @@ func (o *obj) attrs3(a *nfs3.Fattr3) {
 		o.own().major, o.own().minor = a.Rdev.Specdata1, a.Rdev.Specdata2
 	}
 	o.sized(a.Size)
+	o.linked(a.Nlink)
+}
+
+// linked learns how many names the object had at the start of the capture.
+func (o *obj) linked(n uint32) {
+	if o.nlink == 0 && !o.linksChanged {
+		o.nlink = n
+	}
 }
 
 // pre3 learns from the attributes before the operation (weak cache consistency data).
@@ -90,6 +98,9 @@ func (s *space) attrs4(o *obj, f *nfs4.Fattr4) {
 	}
 	if a.Has(nfs4.FATTR4_SIZE) {
 		o.sized(a.Size)
+	}
+	if a.Has(nfs4.FATTR4_NUMLINKS) {
+		o.linked(a.Numlinks)
 	}
 	if a.Has(nfs4.FATTR4_FILEHANDLE) && o.handle == "" && len(a.Filehandle) > 0 {
 		if k := (handleKey{o.server, string(a.Filehandle)}); s.byHandle[k] == nil {

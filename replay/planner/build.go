@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode"
@@ -15,7 +16,7 @@ import (
 
 // Build makes a plan from a capture. opt sets the decoder's limits; Build itself makes it keep
 // data. The plan is valid even after an error in reading the capture, as long as the summary is
-// not nil.
+// not nil. A file that cannot be opened leaves no plan.
 //
 // If two servers turn out to be one after calls of both have been added, the plan keeps them
 // apart, and the error is a *LateError: a second call, with the error's Same added to the
@@ -48,6 +49,9 @@ func Build(ctx context.Context, r capture.Reader, out string, dopt decode.Option
 	}
 	if failed == nil {
 		failed = ctx.Err()
+	}
+	if e, ok := errors.AsType[*fs.PathError](read); ok && e.Op == "open" && failed == nil {
+		failed = read // a file that is not there, or too many of them, is no damaged capture
 	}
 	if failed != nil {
 		return nil, errors.Join(failed, b.Abort())

@@ -25,6 +25,10 @@ func (s *space) all() iter.Seq[*plan.Object] {
 	}
 }
 
+// maxTarget is the length of the longest target of a symbolic link that servers take (PATH_MAX, without the zero
+// byte). One that is made up has the captured length, since that is the size of the link.
+const maxTarget = 4095
+
 func (s *space) object(o *obj, id int) plan.Object {
 	x := plan.Object{
 		ID: id, Server: o.server, Type: o.typ, Origin: o.origin, Base: o.isBase, NameClass: o.nameClass,
@@ -47,12 +51,15 @@ func (s *space) object(o *obj, id int) plan.Object {
 	}
 	x.Mode, x.UID, x.GID, x.Owner, x.Group = o.mode, o.uid, o.gid, o.owner, o.group
 	if o.target == "" && x.Type == "symlink" {
-		x.Target = strings.Repeat("x", int(min(max(o.size, 1), 1024)))
+		x.Target = strings.Repeat("x", int(min(max(o.size, 1), maxTarget)))
 		x.Notes = append(slices.Clone(x.Notes), plan.Note{Kind: plan.NoteNoTarget})
 	} else {
 		x.Target, x.TargetBytes = text(o.target)
 	}
 	x.ACL = o.acl
+	if n := uint32(1 + len(x.Links)); x.Type != "dir" && o.nlink > n {
+		x.Nlink = o.nlink
+	}
 	switch x.Type {
 	case "block", "char":
 		x.Major, x.Minor = o.major, o.minor

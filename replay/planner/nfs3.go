@@ -181,7 +181,10 @@ func (c *call) create3(a *nfs3.CREATE3args, r *nfs3.CREATE3res) {
 	c.form.u32("mode", uint32(a.How.Mode))
 	var m *made3
 	if r != nil {
-		m = &made3{&r.Resok.Obj, &r.Resok.ObjAttributes, &r.Resok.DirWcc}
+		m = &made3{&r.Resok.Obj, &r.Resok.ObjAttributes, &r.Resok.DirWcc, 0}
+		if size := &a.How.ObjAttributes.Size; size.SetIt {
+			m.size = size.Size
+		}
 	}
 	o := c.made(d, a.Where.Name, "file", a.How.Mode != nfs3.UNCHECKED, m)
 	if a.How.Mode == nfs3.EXCLUSIVE {
@@ -199,7 +202,7 @@ func (c *call) mkdir3(a *nfs3.MKDIR3args, r *nfs3.MKDIR3res) {
 	c.sattr3("attributes", &a.Attributes, nil)
 	var m *made3
 	if r != nil {
-		m = &made3{&r.Resok.Obj, &r.Resok.ObjAttributes, &r.Resok.DirWcc}
+		m = &made3{&r.Resok.Obj, &r.Resok.ObjAttributes, &r.Resok.DirWcc, 0}
 	}
 	c.made(d, a.Where.Name, "dir", true, m)
 }
@@ -210,7 +213,7 @@ func (c *call) symlink3(a *nfs3.SYMLINK3args, r *nfs3.SYMLINK3res) {
 	c.linkText("symlink_data", a.Symlink.SymlinkData)
 	var m *made3
 	if r != nil {
-		m = &made3{&r.Resok.Obj, &r.Resok.ObjAttributes, &r.Resok.DirWcc}
+		m = &made3{&r.Resok.Obj, &r.Resok.ObjAttributes, &r.Resok.DirWcc, 0}
 	}
 	c.made(d, a.Where.Name, "symlink", true, m)
 }
@@ -220,7 +223,7 @@ func (c *call) mknod3(a *nfs3.MKNOD3args, r *nfs3.MKNOD3res) {
 	c.form.raw("what", &a.What)
 	var m *made3
 	if r != nil {
-		m = &made3{&r.Resok.Obj, &r.Resok.ObjAttributes, &r.Resok.DirWcc}
+		m = &made3{&r.Resok.Obj, &r.Resok.ObjAttributes, &r.Resok.DirWcc, 0}
 	}
 	c.made(d, a.Where.Name, types3[a.What.Type], true, m)
 }
@@ -314,6 +317,14 @@ type made3 struct {
 	fh    *nfs3.PostOpFh3
 	attrs *nfs3.PostOpAttr
 	dir   *nfs3.WccData
+	size  uint64 // that a new file has
+}
+
+// old reports whether the attributes are not those of a new file: it has contents that nobody has written, or
+// another name.
+func (m *made3) old() bool {
+	a := &m.attrs.Attributes
+	return m.attrs.AttributesFollow && a.Type == nfs3.NF3REG && (a.Size != m.size || a.Nlink > 1)
 }
 
 // made is the outcome of CREATE, MKDIR, SYMLINK and MKNOD; m is nil if they failed.
@@ -342,6 +353,8 @@ func (c *call) made(d *obj, name []byte, typ string, sure bool, m *made3) *obj {
 		case n.obj != nil:
 			existed = true
 		case n.touched || n.absent:
+		case m.old():
+			existed = true
 		case m.dir.Before.AttributesFollow && m.dir.After.AttributesFollow:
 			existed = m.dir.Before.Attributes.Mtime == m.dir.After.Attributes.Mtime
 		}

@@ -36,7 +36,8 @@ type obj struct {
 	size      uint64
 	sizeClass plan.Class
 	// What the workload has already changed.
-	sizeChanged, modeChanged, ownerChanged, aclChanged bool
+	sizeChanged, modeChanged, ownerChanged, aclChanged, linksChanged bool
+	nlink                                                            uint32 // names at the start; 0 is not known
 
 	bound  bool // a reply has given its handle
 	others bool // a client that is not in the capture has changed it

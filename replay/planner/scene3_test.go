@@ -392,15 +392,114 @@ func TestMadeUp(t *testing.T) {
 	r.Resok.Object = fh3("L")
 	r.Resok.ObjAttributes = nfs3.PostOpAttr{AttributesFollow: true, Attributes: nfs3.Fattr3{Type: nfs3.NF3LNK, Size: 7}}
 	s.call(3, 3, &nfs3.LOOKUP3args{What: in3("root", "link")}, r)
+	for name, size := range map[string]uint64{"long": 4095, "longer": 1 << 40} {
+		r.Resok.Object, r.Resok.ObjAttributes.Attributes.Size = fh3(name), size
+		s.call(3, 3, &nfs3.LOOKUP3args{What: in3("root", name)}, r)
+	}
 	s.lookup3("root", "../../etc", "E")
 	s.lookup3("root", "a\x00b", "Z")
 	l := s.plan()
 	o := l.object(t, "link")
 	l.want(t, "target", o.Target, "xxxxxxx")
+	l.want(t, "size of a long target", len(l.object(t, "long").Target), 4095)
+	l.want(t, "size of a target that is too long", len(l.object(t, "longer").Target), 4095)
 	l.want(t, "notes", len(o.Notes), 1)
 	for i := range l.Objects {
 		if strings.ContainsAny(l.Objects[i].Name, "/\x00") {
 			t.Errorf("object %q", l.Objects[i].Name)
+		}
+	}
+}
+
+// An unchecked CREATE opens a file that is there. If its reply shows more than a new file has, the file is made before
+// the start, also if nothing else tells so: Linux does not send the attributes before it then.
+func TestCreateOfWhatExists(t *testing.T) {
+	type attr = nfs3.Fattr3
+	size := func(n uint64) nfs3.SetSize3 { return nfs3.SetSize3{SetIt: true, Size: n} }
+	file := func(n uint64) attr { return attr{Type: nfs3.NF3REG, Size: n, Nlink: 1} }
+	for _, c := range []struct {
+		name    string
+		mode    nfs3.Createmode3
+		set     nfs3.SetSize3
+		a       *attr
+		removed bool // by an earlier call
+		want    plan.ObjectOrigin
+	}{
+		{"contents", nfs3.UNCHECKED, nfs3.SetSize3{}, new(file(4097)), false, plan.Before},
+		{"empty", nfs3.UNCHECKED, nfs3.SetSize3{}, new(file(0)), false, plan.Created},
+		{"no attributes", nfs3.UNCHECKED, nfs3.SetSize3{}, nil, false, plan.Created},
+		{"the size that was set", nfs3.UNCHECKED, size(4097), new(file(4097)), false, plan.Created},
+		{"another size than was set", nfs3.UNCHECKED, size(5), new(file(4097)), false, plan.Before},
+		{"cut", nfs3.UNCHECKED, size(0), new(file(0)), false, plan.Created},
+		{"two names", nfs3.UNCHECKED, size(0), &attr{Type: nfs3.NF3REG, Nlink: 2}, false, plan.Before},
+		{"guarded", nfs3.GUARDED, nfs3.SetSize3{}, new(file(4097)), false, plan.Created},
+		{"removed before", nfs3.UNCHECKED, nfs3.SetSize3{}, new(file(4097)), true, plan.Created},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newScene(t)
+			if c.removed {
+				s.remove3("root", "f", nfs3.NFS3_OK)
+			}
+			r := &nfs3.CREATE3res{Resok: nfs3.CREATE3resok{Obj: post3("F")}}
+			if c.a != nil {
+				r.Resok.ObjAttributes = nfs3.PostOpAttr{AttributesFollow: true, Attributes: *c.a}
+			}
+			s.call(3, 8, &nfs3.CREATE3args{Where: in3("root", "f"), How: nfs3.Createhow3{Mode: c.mode, ObjAttributes: nfs3.Sattr3{Size: c.set}}}, r)
+			l := s.plan()
+			var o *plan.Object
+			for i := range l.Objects {
+				if l.Objects[i].Name == "f" && (o == nil || l.Objects[i].Origin == plan.Created) {
+					o = &l.Objects[i]
+				}
+			}
+			if o == nil {
+				t.Fatal("no object")
+			}
+			l.want(t, "origin", o.Origin, c.want)
+			if c.want == plan.Before && c.a.Size > 0 && !c.set.SetIt {
+				l.want(t, "size", o.Size, c.a.Size)
+			}
+			l.defined(t)
+		})
+	}
+}
+
+// How many names a file had at the start counts if not all of them are known, and as the first reply shows it before
+// a call has changed it.
+func TestOtherNames(t *testing.T) {
+	look := func(s *scene, name, handle string, nlink uint32) {
+		r := &nfs3.LOOKUP3res{}
+		r.Resok.Object = fh3(handle)
+		if nlink > 0 {
+			r.Resok.ObjAttributes = nfs3.PostOpAttr{AttributesFollow: true, Attributes: nfs3.Fattr3{Type: nfs3.NF3REG, Nlink: nlink}}
+		}
+		s.call(3, 3, &nfs3.LOOKUP3args{What: in3("root", name)}, r)
+	}
+	link := func(s *scene, handle, name string) {
+		s.call(3, 15, &nfs3.LINK3args{File: fh3(handle), Link: in3("root", name)}, &nfs3.LINK3res{})
+	}
+	for _, c := range []struct {
+		name string
+		does func(s *scene)
+		want uint32
+	}{
+		{"one name", func(s *scene) { look(s, "f", "F", 1) }, 0},
+		{"three names, one shown", func(s *scene) { look(s, "f", "F", 3) }, 3},
+		{"three names, two shown", func(s *scene) { look(s, "f", "F", 3); look(s, "g", "F", 3) }, 3},
+		{"two names, both shown", func(s *scene) { look(s, "f", "F", 2); look(s, "g", "F", 2) }, 0},
+		{"linked before it is shown", func(s *scene) { look(s, "f", "F", 0); link(s, "F", "g"); look(s, "f", "F", 3) }, 0},
+		{"linked after it was shown", func(s *scene) { look(s, "f", "F", 2); link(s, "F", "g"); look(s, "f", "F", 3) }, 2},
+		{"removed before it is shown", func(s *scene) {
+			look(s, "f", "F", 0)
+			look(s, "g", "F", 0)
+			s.remove3("root", "g", nfs3.NFS3_OK)
+			look(s, "f", "F", 3)
+		}, 0},
+	} {
+		s := newScene(t)
+		c.does(s)
+		if got := s.plan().object(t, "f").Nlink; got != c.want {
+			t.Errorf("%s: %d names, want %d", c.name, got, c.want)
 		}
 	}
 }

@@ -199,6 +199,7 @@ func (s *space) link(o, dir *obj, name []byte) {
 	n := s.state(dir, name)
 	n.obj, n.touched = o, true
 	o.count++
+	o.linksChanged = true
 }
 
 func (s *space) remove(c *call, dir *obj, name []byte) {
@@ -214,6 +215,7 @@ func (s *space) unname(c *call, n *nameState) {
 		if o.count--; o.count <= 0 {
 			o.removed, o.removedAt = c.op.ID, c.end
 		}
+		o.linksChanged = true
 	}
 	n.obj, n.touched = nil, true
 }

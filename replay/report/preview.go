@@ -35,6 +35,9 @@ type Preview struct {
 // PreviewKind counts the calls of one kind.
 type PreviewKind struct{ Calls, Modify, NotSent int }
 
+// nothing says that a plan has no calls.
+const nothing = "There is nothing to replay: the capture has no calls of NFS."
+
 // Text writes a preview for people.
 func (v *Preview) Text(w io.Writer) error {
 	p := &printer{w: w}
@@ -86,6 +89,10 @@ func (v *Preview) Text(w io.Writer) error {
 		p.f("%d transactions of the capture are not in the plan\n", v.Skipped)
 	}
 	p.impossible(v.Impossible)
+	if len(v.Kinds) == 0 {
+		p.f("\n%s\n", nothing)
+		return p.err
+	}
 	p.kinds(v)
 	return p.err
 }

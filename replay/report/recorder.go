@@ -157,8 +157,8 @@ func (r *Recorder) differs(o *Outcome) {
 func (r *Recorder) Read(o *plan.Op, speed float64) {
 	r.read++
 	if o.Latency >= 0 {
-		from := time.Duration(float64(o.Time) / speed)
-		r.original.add(span{from, from + time.Duration(float64(o.Latency)/speed)})
+		at := func(captured int64) time.Duration { return time.Duration(min(float64(captured)/speed, 1<<60)) }
+		r.original.add(span{at(o.Time), at(o.Time + o.Latency)})
 	}
 }
 

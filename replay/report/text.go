@@ -36,7 +36,7 @@ func (r *Report) Text(w io.Writer) error {
 	}
 	if r.Planned == 0 {
 		if r.Empty {
-			p.f("\nThere is nothing to replay: the capture has no calls of NFS.\n")
+			p.f("\n%s\n", nothing)
 		}
 		return p.err
 	}

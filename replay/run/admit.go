@@ -96,7 +96,7 @@ func (e *engine) sendScheduled() (any bool) {
 func (e *engine) until(due time.Duration) time.Duration {
 	until := time.Until(e.start.Add(due))
 	if e.opt.MaxRate > 0 && !e.count.lastSend.IsZero() {
-		until = max(until, time.Until(e.count.lastSend.Add(time.Duration(float64(time.Second)/e.opt.MaxRate))))
+		until = max(until, time.Until(e.count.lastSend.Add(schedule.Span(float64(time.Second)/e.opt.MaxRate))))
 	}
 	return until
 }

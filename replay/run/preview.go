@@ -3,11 +3,11 @@ package run
 import (
 	"errors"
 	"io"
-	"time"
 
 	"github.com/rpcrdma/toolkit/replay/client"
 	"github.com/rpcrdma/toolkit/replay/guard"
 	"github.com/rpcrdma/toolkit/replay/internal/prepare"
+	"github.com/rpcrdma/toolkit/replay/internal/schedule"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/report"
 	"github.com/rpcrdma/toolkit/replay/workload"
@@ -22,7 +22,7 @@ func Preview(out io.Writer, w *workload.Workload, opt Options, server string, em
 	}
 	v := &report.Preview{Server: server, Directory: opt.Directory, Make: opt.Prepare, Write: opt.Write, Prepared: files(w), PrepareOnly: opt.PrepareOnly,
 		Clones: opt.Clones, Timing: opt.Timing.String(), Speed: opt.Speed, AsCaptured: opt.Timing == AsCaptured,
-		Duration: time.Duration(float64(w.Tables.Header.Duration) / opt.Speed), MaxCalls: opt.MaxOps,
+		Duration: schedule.Span(float64(w.Tables.Header.Duration) / opt.Speed), MaxCalls: opt.MaxOps,
 		Refused: map[string]int{}, Skipped: len(w.Skips), Impossible: w.Impossible(), Kinds: map[string]*report.PreviewKind{}}
 	for i := range w.Tables.Servers {
 		v.Same = append(v.Same, w.Tables.Servers[i].Same...)

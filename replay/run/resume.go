@@ -197,9 +197,9 @@ func (e *engine) shift() time.Duration {
 	switch {
 	case s == nil:
 	case e.opt.Timing.Paced():
-		return time.Duration(float64(s.At) / e.opt.Speed)
+		return schedule.Span(float64(s.At) / e.opt.Speed)
 	case e.opt.Timing == FixedRate:
-		return time.Duration(float64((s.First-1)*e.opt.Clones) / e.opt.Rate * float64(time.Second))
+		return schedule.Span(float64((s.First-1)*e.opt.Clones) / e.opt.Rate * float64(time.Second))
 	}
 	return 0
 }

@@ -171,6 +171,9 @@ func (e *engine) report(began time.Time, took time.Duration) *report.Report {
 	if together, cut := e.judge.Short(); together+cut > 0 {
 		e.record.Note("there was no room for %d calls that were under way together with others, and %d traces of incomplete ones: what they explain counts as different", together, cut)
 	}
+	for _, name := range e.judge.Unmet() {
+		e.record.Note("no reply that was compared has a field %q, which was to be ignored", name)
+	}
 	for i := range e.load.Tables.Servers {
 		for _, x := range e.load.Tables.Servers[i].Same {
 			e.record.Note("in the capture %s", x)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"github.com/rpcrdma/toolkit/replay/client"
 	"github.com/rpcrdma/toolkit/replay/endpoint"
@@ -212,19 +213,62 @@ func (f *Fabric) Close() error {
 	return err
 }
 
-// Resolve finds the address of a server: HOST, HOST:PORT or [ADDRESS]:PORT.
-func Resolve(ctx context.Context, server string, port uint16) (netip.AddrPort, error) {
-	host, service := server, ""
-	if h, p, err := net.SplitHostPort(server); err == nil {
-		host, service = h, p
+// Split reads HOST or HOST:PORT, without asking anybody whether there is such a host. An IPv6 address needs
+// brackets only before a port. The port is 0 if there is none.
+func Split(server string) (host string, port uint16, err error) {
+	host = server
+	if _, err := netip.ParseAddr(server); err == nil {
+		return host, 0, nil
 	}
-	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
-	if service != "" {
-		n, err := strconv.ParseUint(service, 10, 16)
+	if at := strings.LastIndexByte(server, ':'); at >= 0 && !strings.HasSuffix(server, "]") {
+		host = server[:at]
+		n, err := strconv.ParseUint(server[at+1:], 10, 16)
 		if err != nil || n == 0 {
-			return netip.AddrPort{}, fmt.Errorf("%s: %q is not a port", server, service)
+			return "", 0, fmt.Errorf("%q: %q is not a port: write HOST or HOST:PORT", server, server[at+1:])
 		}
 		port = uint16(n)
+	}
+	if inner, ok := strings.CutPrefix(host, "["); ok {
+		if inner, ok = strings.CutSuffix(inner, "]"); ok {
+			if a, err := netip.ParseAddr(inner); err == nil && a.Is6() {
+				return inner, port, nil
+			}
+		}
+		return "", 0, fmt.Errorf("%q: %q is not an IPv6 address in brackets", server, host)
+	}
+	if a, err := netip.ParseAddr(host); err == nil && a.Is4() {
+		return host, port, nil
+	}
+	// No top-level domain is a number (RFC 3696, section 2): what ends in one is an address with a mistake.
+	// Resolvers would look for it as a name, and some would find one.
+	last := host[strings.LastIndexByte(host, '.')+1:]
+	switch {
+	case host == "":
+		return "", 0, fmt.Errorf("%q names no host", server)
+	case strings.Contains(host, ":"):
+		return "", 0, fmt.Errorf("%q is not an IPv6 address; before a port it is in brackets", host)
+	case len(host) > 255 || host[0] == '-' || strings.ContainsFunc(host, notOfHosts):
+		return "", 0, fmt.Errorf("%q is neither the name nor the address of a host", host)
+	case last != "" && strings.Trim(last, "0123456789") == "":
+		return "", 0, fmt.Errorf("%q is not an IPv4 address", host)
+	}
+	return host, port, nil
+}
+
+// notOfHosts reports whether a character belongs to no name of a host: names of the DNS, of hosts files, and
+// international ones.
+func notOfHosts(r rune) bool {
+	return r != '.' && r != '-' && r != '_' && !unicode.IsLetter(r) && !unicode.IsNumber(r) && !unicode.IsMark(r)
+}
+
+// Resolve finds the address of a server: HOST, HOST:PORT or [ADDRESS]:PORT.
+func Resolve(ctx context.Context, server string, port uint16) (netip.AddrPort, error) {
+	host, given, err := Split(server)
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	if given != 0 {
+		port = given
 	}
 	if a, err := netip.ParseAddr(host); err == nil {
 		return netip.AddrPortFrom(a.Unmap(), port), nil

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,6 +28,32 @@ func TestResolve(t *testing.T) {
 	for _, s := range []string{"192.0.2.1:x", "192.0.2.1:0", "192.0.2.1:70000"} {
 		if got, err := site.Resolve(t.Context(), s, 1); err == nil {
 			t.Errorf("%s became %s", s, got)
+		}
+	}
+}
+
+// TestSplit reads names that nobody is asked for.
+func TestSplit(t *testing.T) {
+	type at struct {
+		host string
+		port uint16
+	}
+	for s, want := range map[string]at{
+		"server": {"server", 0}, "server:2049": {"server", 2049}, "server.example.org.": {"server.example.org.", 0}, "my_host": {"my_host", 0},
+		"rack1": {"rack1", 0}, "1password.example": {"1password.example", 0}, "bücher.example:1": {"bücher.example", 1},
+		"192.0.2.1": {"192.0.2.1", 0}, "192.0.2.1:65535": {"192.0.2.1", 65535},
+		"fe80::1%eth0": {"fe80::1%eth0", 0}, "[fe80::1%eth0]:2": {"fe80::1%eth0", 2}, "[::1]": {"::1", 0}, "::1": {"::1", 0},
+	} {
+		host, port, err := site.Split(s)
+		if err != nil || (at{host, port}) != want {
+			t.Errorf("%q: %q, %d, %v; want %+v", s, host, port, err, want)
+		}
+	}
+	for _, s := range []string{"", ":", ":1", "host:", "host:0", "host:65536", "host:-1", "host:+1", "host:nfs", "192.0.2.300", "192.0.2", "192.0.2.1.5:1", "7",
+		"[", "[]", "[::1", "[::1:5", "::1]", "[::1]x", "[host]:1", "[192.0.2.1]:1", "1::2::3", "fd00::1:2:3:4:5:6:7:8:9", "host:1:2",
+		"nfs://host", "//host", "host/export", "user@host", "a b", "a\tb", "a\nb", "a\x00b", "a\u202eb", "-host", strings.Repeat("x", 256)} {
+		if host, port, err := site.Split(s); err == nil {
+			t.Errorf("%q became %q, %d", s, host, port)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 	"sync/atomic"
 
@@ -226,10 +227,24 @@ func (p *maker) create(o *plan.Object, dir []byte, name string) ([]byte, error) 
 	}
 }
 
+// owner is the number of a user or a group. NFSv4 writes owners as text, which is a number unless client and server
+// share names (RFC 8881, section 5.9); nobody here knows the number of a name.
+func owner(n *uint32, text string) *uint32 {
+	if n != nil {
+		return n
+	}
+	v, err := strconv.ParseUint(text, 10, 32)
+	if err != nil {
+		return nil
+	}
+	id := uint32(v)
+	return &id
+}
+
 // attributes sets owner and mode. Lacking the permission is no failure: the calls of the
 // plan will show the difference.
 func (p *maker) attributes(o *plan.Object, h []byte) {
-	a := client.SetAttr{UID: o.UID, GID: o.GID}
+	a := client.SetAttr{UID: owner(o.UID, o.Owner), GID: owner(o.GID, o.Group)}
 	if TypeOf(o.Type) != client.Symlink {
 		a.Mode = o.Mode
 		if o.Mode != nil {

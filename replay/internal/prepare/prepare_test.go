@@ -97,3 +97,32 @@ func TestRun(t *testing.T) {
 		t.Errorf("%x, made as %x; %q", again[1].Objects[2].Handle, w[1].Objects[2].Handle, notes)
 	}
 }
+
+// TestOwners: an owner of NFSv4 is a number as text, which is set, or a name, which is not.
+func TestOwners(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	load := &workload.Workload{}
+	load.Tables.Objects = []plan.Object{{ID: 1, Type: "dir", Origin: plan.Before, Base: true}}
+	want := map[string][2]int64{"numbers": {1000, 7}, "names": {0, 0}, "one of them": {0, 7}, "too large": {0, 0}, "both": {5, 7}}
+	five := uint32(5)
+	for _, o := range []plan.Object{
+		{Name: "numbers", Owner: "1000", Group: "7"}, {Name: "names", Owner: "root@example.org", Group: "users"}, {Name: "one of them", Owner: "-1", Group: "7"},
+		{Name: "too large", Owner: "4294967296", Group: "+7"}, {Name: "both", UID: &five, Owner: "1000", Group: "7"},
+	} {
+		o.ID, o.Type, o.Origin, o.Parent = len(load.Tables.Objects)+1, "file", plan.Before, 1
+		load.Tables.Objects = append(load.Tables.Objects, o)
+	}
+	fs, g := target(t)
+	w := world.New(load, 1, "t")
+	if _, err := prepare.Run(ctx, fs, load, w, prepare.Options{Guard: g, Directory: "/", Make: true, Note: t.Logf}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range load.Tables.Objects[1:] {
+		o := &load.Tables.Objects[i+1]
+		a, err := fs.Getattr(ctx, w[0].Objects[o.ID].Handle)
+		if err != nil || [2]int64{a.UID, a.GID} != want[o.Name] {
+			t.Errorf("%s: %d, %d, %v; want %v", o.Name, a.UID, a.GID, err, want[o.Name])
+		}
+	}
+}

@@ -172,7 +172,7 @@ func (s *Schedule) due(o *plan.Op, world int) time.Duration {
 		}
 	case FixedRate:
 		n := (o.ID-1)*s.opt.Worlds + world
-		return time.Duration(float64(n) / s.opt.Rate * float64(time.Second))
+		return Span(float64(n) / s.opt.Rate * float64(time.Second))
 	}
 	return 0
 }

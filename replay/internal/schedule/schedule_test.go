@@ -56,6 +56,25 @@ func TestSchedule(t *testing.T) {
 	}
 }
 
+// TestSpan: the later of two times stays the later one, however slow a replay is.
+func TestSpan(t *testing.T) {
+	for _, rate := range []float64{1, 1e-6, 1e-9, 1e-12, 1e-300} {
+		s := New(&plan.Tables{}, Options{Timing: FixedRate, Rate: rate, Worlds: 1})
+		slow := New(&plan.Tables{}, Options{Timing: AsCaptured, Speed: rate, Worlds: 1})
+		for id, last := 2, time.Duration(1); id < 1<<40; id <<= 4 {
+			o := &plan.Op{ID: id, Time: int64(id)}
+			due := s.due(o, 0)
+			if due < last || time.Now().Add(due).Before(time.Now()) {
+				t.Errorf("at %g calls a second, call %d is due at %v, after one at %v", rate, id, due, last)
+			}
+			if at := slow.due(o, 0); at < time.Duration(id) {
+				t.Errorf("at %g times the speed, %d ns are %v", rate, id, at)
+			}
+			last = due
+		}
+	}
+}
+
 // TestEdges: what ends a session waits for all that came before, from the same
 // address; an OPEN waits for those of the same file by the same owner.
 func TestEdges(t *testing.T) {

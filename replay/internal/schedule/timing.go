@@ -39,5 +39,17 @@ type Options struct {
 
 // scaled is a captured time in nanoseconds at the speed of the replay.
 func (o *Options) scaled(captured int64) time.Duration {
-	return time.Duration(float64(captured) / o.Speed)
+	return Span(float64(captured) / o.Speed)
+}
+
+// maxSpan is a time that no run waits for, some 36 years, and with which everybody can still count.
+const maxSpan = 1 << 60
+
+// Span is a time of so many nanoseconds. What a time.Duration cannot hold would be a time in the past, and calls
+// that are to be sent never would be sent at once.
+func Span(nanoseconds float64) time.Duration {
+	if nanoseconds < maxSpan {
+		return time.Duration(nanoseconds)
+	}
+	return maxSpan
 }

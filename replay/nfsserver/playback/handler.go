@@ -101,7 +101,7 @@ func (h *Handler) ServeRPC(x transport.Exchange) {
 		return
 	}
 	s.fill(rec, x, args)
-	service := time.Duration(float64(rec.service) * h.opt.Scale)
+	service := time.Duration(min(float64(rec.service)*h.opt.Scale, 1<<60)) // what does not fit would be no time at all
 	// A time below the resolution of the system's timers is no wait.
 	if left := service - time.Since(began); left > 20*time.Microsecond {
 		time.AfterFunc(left, func() { x.Reply(&s.reply) })
