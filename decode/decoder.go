@@ -98,6 +98,8 @@ type PacketView struct {
 	RoCE []roce.Packet
 	// Connection is the packet's connection, if known.
 	Connection *rdma.Connection
+	// Tenant distinguishes equal addresses, as rdma.Connection.Tenant does.
+	Tenant uint64
 }
 
 // OrdinaryView is one ordinary packet of RoCEv2. It is valid during the call.
@@ -594,7 +596,7 @@ func (d *Decoder) defragment(p *capture.Packet, u *full) *link.Frame {
 	if f == nil {
 		d.tally.add(kindOf(&u.frame), p.Length)
 		if d.opt.Packet != nil {
-			d.report(p, u, nil, nil)
+			d.report(p, u, nil, nil, 0)
 		}
 		return nil
 	}
@@ -684,7 +686,7 @@ func (d *Decoder) placed(p *capture.Packet, u *full, packets []roce.Packet, ref 
 	}
 	d.tally.add(kind, p.Length)
 	if d.opt.Packet != nil {
-		d.report(p, u, packets, c)
+		d.report(p, u, packets, c, tenant)
 	}
 }
 
@@ -770,8 +772,8 @@ func (d *Decoder) undecodable(p *capture.Packet) {
 	}
 }
 
-func (d *Decoder) report(p *capture.Packet, u *full, packets []roce.Packet, c *rdma.Connection) {
-	d.view = PacketView{Packet: p, Frame: &u.frame, Fabric: u.fabric, RoCE: packets, Connection: c}
+func (d *Decoder) report(p *capture.Packet, u *full, packets []roce.Packet, c *rdma.Connection, tenant uint64) {
+	d.view = PacketView{Packet: p, Frame: &u.frame, Fabric: u.fabric, RoCE: packets, Connection: c, Tenant: tenant}
 	d.opt.Packet(&d.view)
 }
 
