@@ -98,6 +98,8 @@ type PacketView struct {
 	RoCE []roce.Packet
 	// Connection is the packet's connection, if known.
 	Connection *rdma.Connection
+	// Tenant distinguishes equal addresses, as rdma.Connection.Tenant does.
+	Tenant uint64
 }
 
 // OrdinaryView is one ordinary packet of RoCEv2. It is valid during the call.
@@ -145,8 +147,40 @@ type Stats struct {
 	Displaced rdma.Given
 	// OneWay counts the connections of which the capture has messages of one side and nothing that the other one sent, and the bytes of the
 	// former, once the connection is closed. First is the first packet of such a connection.
-	OneWay      rdma.Given
+	OneWay rdma.Given
+	// Backwards are the places where the time goes back from one packet to the next.
+	Backwards   Backwards
 	First, Last rdma.Ref
+}
+
+// Backwards counts packets that are stamped earlier than the packet before them, by more than MaxBack: the clock of the
+// capture was set back, or its packets are not in the order of time. What lasted across such a place has a length that nobody knows.
+type Backwards struct {
+	Count uint64
+	Most  int64  // nanoseconds: the farthest step
+	First uint64 // number of the first such packet
+}
+
+// MaxBack is by how much the time may go back between two packets, in nanoseconds. Adapters with several queues, and captures of
+// several interfaces, do not keep the order exactly.
+const MaxBack = 10e6
+
+// note takes the packet behind one of the time last.
+func (b *Backwards) note(p *capture.Packet, last int64) {
+	if b.Count == 0 {
+		b.First = p.Number
+	}
+	b.Count++
+	b.Most = max(b.Most, last-p.Time)
+}
+
+// Since takes off what had been counted before. The first and the farthest stay those of all.
+func (b Backwards) Since(o Backwards) Backwards {
+	if b.Count == o.Count {
+		return Backwards{}
+	}
+	b.Count -= o.Count
+	return b
 }
 
 // Decoder receives packets in capture order and reports transactions.
@@ -462,6 +496,9 @@ func (d *Decoder) dissected(b *capture.Batch, x *dissection, from int) {
 func (s *Stats) seen(p *capture.Packet) {
 	s.Packets++
 	s.Bytes += uint64(p.Length)
+	if p.Time < s.Last.Time-MaxBack && s.Last.Seen() {
+		s.Backwards.note(p, s.Last.Time)
+	}
 	s.Last = rdma.Ref{Time: p.Time, Number: p.Number}
 	if !s.First.Seen() {
 		s.First = s.Last
@@ -476,6 +513,17 @@ func (s *Stats) saw(packets []capture.Packet, bytes uint64) {
 		s.Bytes += bytes
 		if !s.First.Seen() {
 			s.First = rdma.Ref{Time: first.Time, Number: first.Number}
+		}
+		before := first.Time
+		if s.Last.Seen() {
+			before = s.Last.Time
+		}
+		for i := range packets {
+			p := &packets[i]
+			if p.Time < before-MaxBack {
+				s.Backwards.note(p, before)
+			}
+			before = p.Time
 		}
 		s.Last = rdma.Ref{Time: last.Time, Number: last.Number}
 	}
@@ -549,7 +597,7 @@ func (d *Decoder) defragment(p *capture.Packet, u *full) *link.Frame {
 	if f == nil {
 		d.tally.add(kindOf(&u.frame), p.Length)
 		if d.opt.Packet != nil {
-			d.report(p, u, nil, nil)
+			d.report(p, u, nil, nil, 0)
 		}
 		return nil
 	}
@@ -639,7 +687,7 @@ func (d *Decoder) placed(p *capture.Packet, u *full, packets []roce.Packet, ref 
 	}
 	d.tally.add(kind, p.Length)
 	if d.opt.Packet != nil {
-		d.report(p, u, packets, c)
+		d.report(p, u, packets, c, tenant)
 	}
 }
 
@@ -725,8 +773,8 @@ func (d *Decoder) undecodable(p *capture.Packet) {
 	}
 }
 
-func (d *Decoder) report(p *capture.Packet, u *full, packets []roce.Packet, c *rdma.Connection) {
-	d.view = PacketView{Packet: p, Frame: &u.frame, Fabric: u.fabric, RoCE: packets, Connection: c}
+func (d *Decoder) report(p *capture.Packet, u *full, packets []roce.Packet, c *rdma.Connection, tenant uint64) {
+	d.view = PacketView{Packet: p, Frame: &u.frame, Fabric: u.fabric, RoCE: packets, Connection: c, Tenant: tenant}
 	d.opt.Packet(&d.view)
 }
 

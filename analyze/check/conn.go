@@ -55,6 +55,7 @@ type conn struct {
 	suspects  []suspect
 	strays    *strays
 	malformed []malformed
+	fatals    []fatal
 	services  uint8       // RPCSEC_GSS services that have been reported, one bit each
 	finish    [2]rdma.Ref // iWARP: the first FIN or reset of each side, if others followed
 	own       *own        // nil unless connections are told apart
@@ -277,6 +278,9 @@ func (c *Checker) Merged(into *rdma.Connection, _ rdma.Side, from *rdma.Connecti
 	}
 	s.rpc = s.rpc || old != nil && old.rpc
 	if old != nil {
+		c.fatals(old)
+	}
+	if old != nil {
 		c.apart.merged(s.own, old.own)
 	}
 	s.lost = [2]int64{c.seen.Latest.Time, c.seen.Latest.Time}
@@ -309,6 +313,7 @@ func (c *Checker) closed(s *conn) {
 	c.suspected(s, true)
 	c.doubled(s, true)
 	c.unrefused(s)
+	c.fatals(s)
 	c.health(s)
 	c.forget(s.c)
 	c.gone[c.goneAt] = s.c

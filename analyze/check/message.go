@@ -162,7 +162,8 @@ func (c *Checker) Stray(k *rdma.Connection, s *rdma.Send) {
 		n.clipped[s.From] = s.First.Time // it may have been a call
 		c.skip(ruleHeaderMalformed, Cut)
 	default:
-		c.malformed(n, s, h.Decode(s.Data, s.Length))
+		err := h.Decode(s.Data, s.Length)
+		c.malformed(n, s, &h, err)
 	}
 }
 
@@ -243,15 +244,15 @@ const (
 	minHeader    = 28 // RFC 8166, section 4.5: shorter messages are dropped
 )
 
-func (c *Checker) malformed(k *conn, s *rdma.Send, err error) {
+func (c *Checker) malformed(k *conn, s *rdma.Send, h *rpcrdma.Header, err error) {
 	if c.opt.Match == nil {
 		f := k.finding(ruleHeaderMalformed, s.Last, s.From, k.role(s.From))
 		f.Expected = "an RPC-over-RDMA message"
 		f.Seen = fmt.Sprintf("a Send of %d bytes", s.Length)
 		if err != nil {
 			f.Seen += ": " + err.Error()
-		} else {
-			f.Seen += " whose lists or message make no sense"
+		} else if fault, at := h.Fault(); fault != rpcrdma.NoFault {
+			f.Seen += fmt.Sprintf(": %s, at offset %d", fault, at)
 		}
 		if len(s.Data) >= 8 {
 			f.HasXID, f.XID = true, be32(s.Data)
@@ -330,7 +331,7 @@ func (c *Checker) Event(k *rdma.Connection, from rdma.Side, e rdma.Event, value 
 			c.notReady(s, from, ref)
 		}
 	case rdma.EventNAKInvalid, rdma.EventNAKAccess, rdma.EventNAKOperation, rdma.EventNAKOther, rdma.EventTerminate:
-		c.fatal(s, from, e, value, ref)
+		c.fatal(s, fatal{from: from, event: e, value: value, ref: ref})
 	}
 }
 
@@ -340,20 +341,57 @@ var fatalNames = map[rdma.Event]string{
 	rdma.EventTerminate: "Terminate",
 }
 
-func (c *Checker) fatal(s *conn, from rdma.Side, e rdma.Event, value uint32, ref rdma.Ref) {
+// fatal is a NAK or a Terminate message that ends a connection.
+type fatal struct {
+	from   rdma.Side
+	event  rdma.Event
+	value  uint32
+	ref    rdma.Ref
+	resume uint64 // how often the connection had gone on before
+}
+
+// maxFatal bounds those that wait for the end of a connection. One that is not contradicted is the last.
+const maxFatal = 16
+
+// fatal keeps a refusal until the connection is over: whether the refusal has ended it is known only then.
+func (c *Checker) fatal(s *conn, f fatal) {
 	if c.opt.Match != nil {
 		return
 	}
-	by := s.role(from.Other())
-	f := s.finding(ruleFatalNAK, ref, from.Other(), by)
-	f.Expected = "operations that the peer can execute"
-	f.Seen = fatalNames[e]
-	if e == rdma.EventTerminate {
-		f.Seen += fmt.Sprintf(" 0x%08x", value)
-	} else {
-		f.Seen += fmt.Sprintf(" for PSN %d", value)
+	f.resume = s.resumed()
+	if c.conns[s.c] == s && len(s.fatals) < maxFatal {
+		s.fatals = append(s.fatals, f)
+		return
 	}
-	f.Reaction = "the connection ends"
+	c.refusal(s, &f, "")
+}
+
+// resumed is how often a connection went on after something had ended it.
+func (s *conn) resumed() uint64 { return s.c.Sent[0].FalseEnds + s.c.Sent[1].FalseEnds }
+
+// fatals reports the refusals of a connection that is over.
+func (c *Checker) fatals(s *conn) {
+	for i := range s.fatals {
+		f := &s.fatals[i]
+		if s.resumed() > f.resume {
+			c.refusal(s, f, "the connection goes on all the same")
+		} else {
+			c.refusal(s, f, "the connection ends")
+		}
+	}
+	s.fatals = nil
+}
+
+func (c *Checker) refusal(s *conn, x *fatal, then string) {
+	f := s.finding(ruleFatalNAK, x.ref, x.from.Other(), s.role(x.from.Other()))
+	f.Expected = "operations that the peer can execute"
+	f.Seen = fatalNames[x.event]
+	if x.event == rdma.EventTerminate {
+		f.Seen += fmt.Sprintf(" 0x%08x", x.value)
+	} else {
+		f.Seen += fmt.Sprintf(" for PSN %d", x.value)
+	}
+	f.Reaction = then
 	c.report(f)
 }
 

@@ -20,6 +20,7 @@ type attempts struct {
 }
 
 type attempt struct {
+	tenant   uint64
 	from, to netip.AddrPort
 	sequence uint32 // that the answer acknowledges, without payload
 	length   uint32 // of the payload, with TCP Fast Open
@@ -43,9 +44,9 @@ func (a *attempts) learn(port uint16) {
 
 func (a *attempts) knows(port uint16) bool { return port == portNFS || slices.Contains(a.ports, port) }
 
-func (a *attempts) find(from, to netip.AddrPort, is func(*attempt) bool) *attempt {
+func (a *attempts) find(tenant uint64, from, to netip.AddrPort, is func(*attempt) bool) *attempt {
 	for i := range a.ring {
-		if t := &a.ring[i]; t.from == from && t.to == to && is(t) {
+		if t := &a.ring[i]; t.tenant == tenant && t.from == from && t.to == to && is(t) {
 			return t
 		}
 	}
@@ -65,10 +66,10 @@ func (c *Checker) attempted(v *decode.PacketView) {
 			return
 		}
 		// A retransmission, or a copy from another capture point, is the same attempt.
-		if a.find(src, dst, func(t *attempt) bool { return t.sequence == f.TCPSeq+1 }) != nil {
+		if a.find(v.Tenant, src, dst, func(t *attempt) bool { return t.sequence == f.TCPSeq+1 }) != nil {
 			return
 		}
-		t := attempt{from: src, to: dst, sequence: f.TCPSeq + 1, length: uint32(f.PayloadLen), ref: c.seen.Latest}
+		t := attempt{tenant: v.Tenant, from: src, to: dst, sequence: f.TCPSeq + 1, length: uint32(f.PayloadLen), ref: c.seen.Latest}
 		if len(a.ring) < maxAttempts {
 			a.ring = append(a.ring, t)
 			return
@@ -79,7 +80,7 @@ func (c *Checker) attempted(v *decode.PacketView) {
 		a.ring[a.next] = t
 		a.next = (a.next + 1) % maxAttempts
 	case f.TCPFlags&flagACK != 0 && a.knows(f.SrcPort):
-		t := a.find(dst, src, func(t *attempt) bool {
+		t := a.find(v.Tenant, dst, src, func(t *attempt) bool {
 			return !t.settled && (f.TCPAck == t.sequence || f.TCPAck == t.sequence+t.length)
 		})
 		if t == nil {

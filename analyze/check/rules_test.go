@@ -76,6 +76,20 @@ var breaches = []breach{
 		s.send(client, h.Append(nil))
 		s.send(server, refuse(h))
 	}, with: []string{"position-beyond-message"}},
+	{rule: "nomsg-without-chunk", by: Requester, play: func(s *scene) {
+		s.small()
+		h := s.next()
+		h.Type = rpcrdma.TypeNoMsg
+		s.send(client, h.Append(nil))
+		s.send(server, refuse(h))
+	}},
+	{rule: "nomsg-without-chunk", by: Requester, play: func(s *scene) {
+		s.small()
+		h := s.next()
+		h.Type, h.HasReply, h.Reply = rpcrdma.TypeNoMsg, true, rpcrdma.WriteChunk{s.segment(3000)}
+		s.send(client, h.Append(nil))
+		s.send(server, refuse(h))
+	}},
 	{rule: "msg-without-message", by: Responder, play: func(s *scene) {
 		h := s.next()
 		seg := s.segment(1000)

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/tcp"
+	"github.com/rpcrdma/toolkit/internal/wrap"
 )
 
 // stream is a TCP connection that a test writes segment by segment.
@@ -163,6 +165,21 @@ func TestRefused(t *testing.T) {
 				s.raw(server, tcp.RST|flagACK, 0, 5001, nil)
 			}
 		}, "2"},
+		// Both have the same addresses, ports and sequence numbers.
+		{"two tenants", func(s *stream) {
+			s.raw(client, tcp.SYN, 5000, 0, nil)
+			s.raw(server, tcp.RST|flagACK, 0, 5001, nil)
+			bare := s.packets
+			s.packets = nil
+			for i := range uint32(2) {
+				w := wrap.New(wrap.Kinds(100 + i)[0], 100+i)
+				for _, p := range bare {
+					b, n := w.Frame(p.Data, len(p.Data))
+					p.Data, p.Length, p.Time, p.Number = bytes.Clone(b), uint32(n), p.Time+int64(i)*1e9, p.Number+2*uint64(i)
+					s.packets = append(s.packets, p)
+				}
+			}
+		}, "2 4"},
 		{"with data", func(s *stream) {
 			s.raw(client, tcp.SYN, 5000, 0, []byte("cookie"))
 			s.raw(server, tcp.RST|flagACK, 0, 5007, nil)

@@ -56,20 +56,27 @@ func (r *Recorder) congested(k *conn, s *rdma.Sighting, again bool) {
 	}
 	m.lastCNP = s.Ref
 	to, from := k.c.Ends[s.From.Other()].Addr, k.c.Ends[s.From].Addr
-	pair := [2]netip.Addr{from, to}
-	if at, ok := r.cnpAt[pair]; ok || len(r.cnpAt) < maxAddresses {
-		if d, ok := between(at, s.Ref); ok {
-			r.samples.Add(&r.cnpAddr, int64(d))
-		}
-		r.cnpAt[pair] = s.Ref
+	r.cnpWithin(cnpScope{tenant: k.c.Tenant, from: from, to: to}, s.Ref, &r.cnpAddr)
+	r.cnpWithin(cnpScope{tenant: k.c.Tenant, from: from}, s.Ref, &r.cnpPort)
+}
+
+// cnpScope is what a receiver may limit CNPs by: its address, with or without the address that they go to.
+// Equal addresses of two tenants are two adapters.
+type cnpScope struct {
+	tenant   uint64
+	from, to netip.Addr
+}
+
+// cnpWithin records the time since the last CNP of a scope.
+func (r *Recorder) cnpWithin(scope cnpScope, now rdma.Ref, intervals *latency.Sampler) {
+	at, ok := r.cnpAt[scope]
+	if !ok && len(r.cnpAt) >= maxAddresses {
+		return
 	}
-	pair = [2]netip.Addr{from}
-	if at, ok := r.cnpAt[pair]; ok || len(r.cnpAt) < maxAddresses {
-		if d, ok := between(at, s.Ref); ok {
-			r.samples.Add(&r.cnpPort, int64(d))
-		}
-		r.cnpAt[pair] = s.Ref
+	if d, ok := between(at, now); ok {
+		r.samples.Add(intervals, int64(d))
 	}
+	r.cnpAt[scope] = now
 }
 
 // maxAddresses is how many senders of CNPs, and pairs of addresses, are distinguished.

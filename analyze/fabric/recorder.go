@@ -3,7 +3,6 @@ package fabric
 import (
 	"cmp"
 	"math/bits"
-	"net/netip"
 	"slices"
 	"time"
 
@@ -81,7 +80,7 @@ type Recorder struct {
 	notices  [numNotices]noticeGroup
 
 	markToCNP, cnpConn, cnpAddr, cnpPort latency.Sampler
-	cnpAt                                map[[2]netip.Addr]rdma.Ref
+	cnpAt                                map[cnpScope]rdma.Ref
 }
 
 // New makes a Recorder.
@@ -92,7 +91,7 @@ func New(opt Options) *Recorder {
 	opt.Top = min(opt.Top, maxTop)
 	r := &Recorder{
 		opt: opt, samples: latency.NewSamplers(opt.Memory),
-		services: make(map[Service]*[5]group), cnpAt: make(map[[2]netip.Addr]rdma.Ref),
+		services: make(map[Service]*[5]group), cnpAt: make(map[cnpScope]rdma.Ref),
 	}
 	r.scale = min(max(16*opt.Memory/DefaultMemory, 1), 16)
 	r.series.length, r.series.fixed = int64(opt.Interval), opt.Interval > 0

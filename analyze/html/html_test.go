@@ -27,6 +27,11 @@ func report(tb testing.TB, file string, opt latency.Options) *latency.Report {
 		tb.Fatal(err)
 	}
 	defer in.Close()
+	return reportOf(tb, in, file, opt)
+}
+
+func reportOf(tb testing.TB, in capture.Reader, file string, opt latency.Options) *latency.Report {
+	tb.Helper()
 	r := latency.New(opt)
 	v := rpc.View{Names: &rpc.Names{}}
 	d := decode.New(decode.Options{Closed: r.Closed, Observer: r.Observer()}, func(tx *transaction.Transaction) {
@@ -197,6 +202,37 @@ func TestEmpty(t *testing.T) {
 	page := write(t, latency.New(latency.Options{}).Report(latency.Source{}))
 	if !strings.Contains(page, "</html>") {
 		t.Error("the page has no end")
+	}
+}
+
+// timeless is a capture without times.
+type timeless struct{ capture.Reader }
+
+func (x timeless) Read(b *capture.Batch) error {
+	err := x.Reader.Read(b)
+	for i := range b.Packets {
+		b.Packets[i].Time = 0
+	}
+	return err
+}
+
+// TestTimeless: nothing leads to what a page of a capture without times does not have.
+func TestTimeless(t *testing.T) {
+	file := filepath.Join("..", "..", "samples", "rocev2-nfs41-recall.pcap")
+	in, err := capture.Open([]string{file}, capture.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	page := write(t, reportOf(t, timeless{in}, file, latency.Options{Top: 5}))
+	links := 0
+	for _, m := range regexp.MustCompile(`href="#([^"]*)"`).FindAllStringSubmatch(page, -1) {
+		if links++; !strings.Contains(page, ` id="`+m[1]+`"`) {
+			t.Errorf("link to #%s", m[1])
+		}
+	}
+	if links == 0 || strings.Contains(page, `id="phases"`) {
+		t.Errorf("%d links; there are phases", links)
 	}
 }
 

@@ -81,7 +81,7 @@ func New(o Options) *Join {
 	}
 	return &Join{
 		limit: o.Calls, callAt: make(map[uint32]int32), reqAt: make(map[uint32]int32), wireAt: make(map[uint32]int32),
-		sums: sums{by: make(map[sumKey]*sum), open: make(map[openKey]bool)},
+		sums: sums{by: make(map[sumKey]*sum), unnamed: make(map[unnamedKey]uint64), open: make(map[openKey]bool)},
 	}
 }
 

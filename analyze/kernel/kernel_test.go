@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -175,6 +177,86 @@ func TestMountstatsAlone(t *testing.T) {
 	}
 	if o := byName["FSINFO+GETATTR+PATHCONF+SERVER_CAPS"]; o == nil || o.Wire.Calls <= o.Kernel.Calls {
 		t.Errorf("%+v of %q", o, names)
+	}
+}
+
+// TestClocksApart: the clock of the client was set during the trace. What depends on it has no values, the rest is as before.
+func TestClocksApart(t *testing.T) {
+	b, err := os.ReadFile(filepath.Join(sampleDir, "rocev2-nfs41-recall.trace.client"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.SplitAfter(string(b), "\n")
+	stamp := regexp.MustCompile(` (\d+)\.(\d{6}): `)
+	join := func(ahead int) *Result {
+		j := New(Options{})
+		var trace strings.Builder
+		for i, l := range lines {
+			if m := stamp.FindStringSubmatchIndex(l); m != nil && i > len(lines)/2 {
+				seconds, _ := strconv.Atoi(l[m[2]:m[3]])
+				l = l[:m[2]] + strconv.Itoa(seconds+ahead) + l[m[3]:]
+			}
+			trace.WriteString(l)
+		}
+		if err := j.ReadTrace("trace", strings.NewReader(trace.String())); err != nil {
+			t.Fatal(err)
+		}
+		each(t, filepath.Join(sampleDir, "rocev2-nfs41-recall.pcap"), j.Add)
+		return j.Result()
+	}
+	whole, apart := join(0), join(5)
+	if c := apart.Clocks[0]; !c.Known || c.Uncertainty >= 0 {
+		t.Fatalf("%+v", c)
+	}
+	for i, o := range apart.Client {
+		w := whole.Client[i]
+		if o.SendSide != (Spread{}) || o.ReplySide != (Spread{}) {
+			t.Errorf("%s: send side %+v, reply side %+v", o.Operation, o.SendSide, o.ReplySide)
+		}
+		if w.SendSide.Count != w.Calls || w.ReplySide.Count != w.Calls {
+			t.Errorf("%s, clock not set: %d of %d", w.Operation, w.SendSide.Count, w.Calls)
+		}
+		if o.Outside != w.Outside || o.Calls != w.Calls {
+			t.Errorf("%s: %+v, clock not set: %+v", o.Operation, o.Outside, w.Outside)
+		}
+	}
+}
+
+// TestNotListed: procedures without a line in the file, and transactions whose program the capture does not show.
+func TestNotListed(t *testing.T) {
+	b, err := os.ReadFile(filepath.Join(sampleDir, "rocev2-nfs41-recall.mountstats"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := regexp.MustCompile(`\s+(READ|GETATTR): .*`).ReplaceAllString(string(b), "")
+	j := New(Options{})
+	if err := j.ReadMountstats("mountstats", strings.NewReader(file)); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	each(t, filepath.Join(sampleDir, "rocev2-nfs41-recall.pcap"), func(v *rpc.View) {
+		if n++; n <= 5 {
+			tx := *v.Tx
+			tx.Named = false
+			var other rpc.View
+			other.Set(&tx)
+			j.Add(&other)
+			return
+		}
+		j.Add(v)
+	})
+	m := j.Result().Mounts[0]
+	if m.Unnamed != 5 || m.Reason != "" {
+		t.Errorf("%d transactions without a program, %q", m.Unnamed, m.Reason)
+	}
+	got := make(map[string]string)
+	for _, o := range m.Ops {
+		if len(o.Unlisted) > 0 {
+			got[strings.Join(o.Names, "+")] = strings.Join(o.Unlisted, "+")
+		}
+	}
+	if len(got) != 1 || got["READ"] != "READ" {
+		t.Errorf("%v", got)
 	}
 }
 

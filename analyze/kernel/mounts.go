@@ -30,6 +30,9 @@ type MountResult struct {
 	// calls.
 	RPCClients []uint32   `json:"rpc_clients,omitempty"`
 	Ops        []*MountOp `json:"operations"`
+	// Unnamed are transactions with that server whose program the capture does not show. If the basis is
+	// "server", they are not counted, though some may be the mount's.
+	Unnamed uint64 `json:"transactions_without_program,omitempty"`
 }
 
 // MountOp is one line: one procedure of the client, or several that are the same COMPOUND and so cannot be
@@ -46,6 +49,9 @@ type MountOp struct {
 	// Outside is RTT less the total on the wire, call by call, if the basis is
 	// calls.
 	Outside Spread `json:"outside_ns"`
+	// Unlisted are the Names that the file has no line for, so that Kernel lacks them. The kernel lists every
+	// procedure that it knows: the file may be cut, or the procedure is one that this program does not recognise.
+	Unlisted []string `json:"names_not_listed,omitempty"`
 
 	outside []int64
 }
@@ -135,7 +141,7 @@ func (p *pairing) group(m *mountstats.Mount) *mountGroup {
 			g.out.Server = a.String()
 			g.server = p.addrs.at[a]
 			if g.server == 0 {
-				g.out.Reason = "the capture has no transactions of this server"
+				g.out.Reason = "the capture has no transactions of NFS with this server"
 			}
 			break
 		}
@@ -183,6 +189,14 @@ func (p *pairing) compare(g *mountGroup) {
 			}
 		}
 	}
+	if g.out.Basis == "server" {
+		if a, err := netip.ParseAddr(g.out.Server); err == nil {
+			g.out.Unnamed = p.sums.unnamed[unnamedKey{a, g.rdma}]
+		}
+		if g.server == 0 && g.out.Unnamed > 0 {
+			g.out.Reason = "the capture does not show the program of any of its " + strconv.FormatUint(g.out.Unnamed, 10) + " transactions with this server"
+		}
+	}
 	g.out.Ops = rows.list()
 }
 
@@ -190,6 +204,7 @@ func (p *pairing) compare(g *mountGroup) {
 type rows struct {
 	group  map[string]string // name: the first one of those that stand together
 	kernel map[string]*KernelCount
+	listed map[string]bool // names that the file has a line for
 	order  []string
 	wires  []wireRow
 	calls  []callRow
@@ -201,10 +216,11 @@ type wireRow struct {
 }
 
 func newRows(g *mountGroup) *rows {
-	r := &rows{group: make(map[string]string), kernel: make(map[string]*KernelCount)}
+	r := &rows{group: make(map[string]string), kernel: make(map[string]*KernelCount), listed: make(map[string]bool)}
 	for _, m := range g.list {
 		for i := range m.Ops {
 			o := &m.Ops[i]
+			r.listed[o.Name] = true
 			if o.Calls == 0 && o.Sent == 0 {
 				continue
 			}
@@ -307,6 +323,11 @@ func (r *rows) list() []*MountOp {
 	for _, o := range list {
 		o.Outside = spread(o.outside)
 		slices.Sort(o.Names)
+		for _, n := range o.Names {
+			if !r.listed[n] {
+				o.Unlisted = append(o.Unlisted, n)
+			}
+		}
 		if o.Kernel.Calls > 0 {
 			o.RTT = int64(float64(o.Kernel.RTT) * 1e6 / float64(o.Kernel.Calls))
 			o.RTTExact = int64(1e6 / float64(o.Kernel.Calls))

@@ -66,7 +66,7 @@ type ClientOp struct {
 	Outside Spread `json:"outside_ns"`
 	After   Spread `json:"after_ns"`
 	// SendSide and ReplySide are the two parts of Outside, before the first packet of the call and after the
-	// last one of the reply; as uncertain as the clock.
+	// last one of the reply; as uncertain as the clock, and without values if that does not tell.
 	SendSide  Spread `json:"send_side_ns"`
 	ReplySide Spread `json:"reply_side_ns"`
 	// Explained is the sum of Wire through that of RTT.
@@ -186,7 +186,7 @@ func (p *pairing) client(r *Result) {
 		s.add(2, w.total)
 		s.add(3, c.rtt-w.total)
 		s.add(4, c.execute-c.backlog-c.rtt)
-		if k := p.clocks[clockKey{c.source, sideClient}]; k != nil && k.Known {
+		if k := p.clocks[clockKey{c.source, sideClient}]; k.tells() {
 			sent := c.end - c.execute + c.backlog + k.Offset
 			s.add(5, w.first-sent)
 			s.add(6, sent+c.rtt-w.last)
@@ -243,7 +243,7 @@ func (p *pairing) server(r *Result) {
 		s.add(0, w.serverPhase)
 		s.add(1, q.execute)
 		s.add(2, w.serverPhase-q.execute)
-		if k := p.clocks[clockKey{q.source, sideServer}]; k != nil && k.Known {
+		if k := p.clocks[clockKey{q.source, sideServer}]; k.tells() {
 			s.add(3, q.end-q.execute+k.Offset-w.pulled)
 			s.add(4, w.response-q.end-k.Offset)
 		}

@@ -1,6 +1,8 @@
 package kernel
 
 import (
+	"net/netip"
+
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
@@ -32,6 +34,11 @@ type sum struct {
 	min, max  int64
 }
 
+type unnamedKey struct {
+	server netip.Addr
+	rdma   bool
+}
+
 type openKey struct {
 	client uint16
 	xid    uint32
@@ -40,7 +47,8 @@ type openKey struct {
 // sums are bounded: nfs only, so many keys, so many calls without a reply.
 type sums struct {
 	by      map[sumKey]*sum
-	open    map[openKey]bool // calls without a reply: the next one with the XID is the same call
+	unnamed map[unnamedKey]uint64 // transactions whose program is not known
+	open    map[openKey]bool      // calls without a reply: the next one with the XID is the same call
 	words   names[string]
 	scratch []byte
 }
@@ -54,20 +62,39 @@ func (s *sums) word(b []byte) (uint16, bool) {
 	return i, i != 0
 }
 
+// maxUnknown bounds the servers of transactions without a program.
+const maxUnknown = 4096
+
+// unknown counts a transaction whose program the capture does not show.
+func (s *sums) unknown(k unnamedKey) {
+	if _, ok := s.unnamed[k]; ok || len(s.unnamed) < maxUnknown {
+		s.unnamed[k]++
+	}
+}
+
+// isRDMA reports whether a transaction came over RDMA.
+func isRDMA(tx *transaction.Transaction) bool {
+	f := tx.Connection.Fabric
+	return f != rdma.TCP && f != rdma.UDP
+}
+
 const nfsProgram = 100003
 
 // sum adds a transaction of NFS. name is the operation that a client's trace
 // has for its XID; 0 if none.
 func (j *Join) sum(v *rpc.View, name uint16) {
 	tx := v.Tx
-	if tx.Program != nfsProgram || !tx.Named {
+	if !tx.Named {
+		j.sums.unknown(unnamedKey{tx.Server().Addr.Unmap(), isRDMA(tx)})
+		return
+	}
+	if tx.Program != nfsProgram {
 		return
 	}
 	k := sumKey{
 		client: j.addrs.number(tx.Client().Addr.Unmap()), server: j.addrs.number(tx.Server().Addr.Unmap()), version: tx.Version,
 	}
-	fabric := tx.Connection.Fabric
-	k.rdma = fabric != rdma.TCP && fabric != rdma.UDP
+	k.rdma = isRDMA(tx)
 	k.minor, _ = v.MinorVersion()
 	b := j.sums.scratch[:0]
 	if o := j.names.value(name); o.program == "nfs" && o.version == tx.Version {

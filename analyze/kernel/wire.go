@@ -2,7 +2,6 @@ package kernel
 
 import (
 	"github.com/rpcrdma/toolkit/analyze/text"
-	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
@@ -73,8 +72,7 @@ func (j *Join) Add(v *rpc.View) {
 		first: tx.First().Time, callLast: tx.Call.Last.Time, last: tx.Reply.Last.Time,
 		callBytes: tx.Call.Bytes, replyBytes: tx.Reply.Bytes, failed: v.Failed(), partial: tx.State != transaction.Complete, again: int32(min(tx.Retransmits, 1<<30)),
 	}
-	fabric := tx.Connection.Fabric
-	w.overRDMA = fabric != rdma.TCP && fabric != rdma.UDP
+	w.overRDMA = isRDMA(tx)
 	if p, ok := tx.Phases(); ok {
 		w.whole, w.divided, w.total = true, p.Divided(), int64(p.Total)
 		w.pushed = tx.Times.FirstPush.Seen()

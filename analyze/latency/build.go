@@ -17,6 +17,8 @@ type Source struct {
 	Bytes   uint64
 	// First and Last are the first and the last packet.
 	First, Last rdma.Ref
+	// Backwards are the places where the time goes back.
+	Backwards decode.Backwards
 	// Account says what became of every packet; nil if unknown.
 	Account *decode.Account
 }

@@ -49,6 +49,7 @@ func TestHostileState(t *testing.T) {
 		{"level below zero", func(_ *State, p *part) { p.conns[0].Forward.Levels[0].Time = -1 }},
 		{"most", func(_ *State, p *part) { p.conns[0].Forward.Most = math.MaxInt }},
 		{"interval number", func(_ *State, p *part) { p.series.first = math.MaxInt64 }},
+		{"time goes back by less than nothing", func(s *State, _ *part) { s.tap.back.Most = -1 }},
 		{"area", func(_ *State, p *part) { p.series.slots[0].area = math.Inf(1) }},
 		{"label too long", func(_ *State, p *part) { p.groups[0].labels[0] = strings.Repeat("x", maxText+1) }},
 		{"labels of other keys", func(_ *State, p *part) { p.groups[0].labels = append(p.groups[0].labels, "x") }},

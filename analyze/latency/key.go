@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/bits"
+	"net/netip"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -30,11 +31,12 @@ const (
 	ByStatus                // outcome
 	ByModel                 // how the data was transferred
 	ByFabric                // rocev2, iwarp, tcp, …
+	ByTunnel                // outermost wrapping: type and identifier
 	numKeys
 )
 
 var keyNames = [numKeys]string{
-	"operation", "procedure", "client", "server", "connection", "file", "size", "status", "model", "fabric",
+	"operation", "procedure", "client", "server", "connection", "file", "size", "status", "model", "fabric", "tunnel",
 }
 
 func (k Key) String() string { return keyNames[k] }
@@ -110,6 +112,8 @@ func appendKey(b []byte, k Key, v *rpc.View) []byte {
 		b = append(b, byte(ModelOf(tx)))
 	case ByFabric:
 		b = append(b, byte(tx.Connection.Fabric))
+	case ByTunnel:
+		b = appendTunnel(b, tx.Connection.Tunnel)
 	}
 	return b
 }
@@ -146,8 +150,21 @@ func label(k Key, v *rpc.View) string {
 		b = append(b, ModelOf(tx).String()...)
 	case ByFabric:
 		b = append(b, tx.Connection.Fabric.String()...)
+	case ByTunnel:
+		b = appendTunnel(b, tx.Connection.Tunnel)
 	}
 	return string(clip(b))
+}
+
+// appendTunnel appends the type and the identifier of a wrapping, without the addresses of its ends: packets of one network may
+// come from several.
+func appendTunnel(b []byte, t *rdma.Tunnel) []byte {
+	if t == nil {
+		return append(b, '-')
+	}
+	x := *t
+	x.Ends = [2]netip.Addr{}
+	return text.Tunnel(b, &x, 0)
 }
 
 // clip limits the length of a name, which may be as long as a message.

@@ -8,6 +8,8 @@ import (
 
 	"github.com/rpcrdma/toolkit/analyze/account"
 	"github.com/rpcrdma/toolkit/analyze/state"
+	"github.com/rpcrdma/toolkit/analyze/text"
+	"github.com/rpcrdma/toolkit/decode"
 )
 
 // Merger makes one report of what several taps saw. It goes through the units twice: Survey finds out which
@@ -199,6 +201,7 @@ type source struct {
 	accounted      bool
 	overflow       bool
 	told           []told
+	back           decode.Backwards
 }
 
 // told is what a tap saw that is counted elsewhere.
@@ -228,6 +231,11 @@ func (src *source) add(t *tap) {
 		}
 		src.begun = true
 	}
+	src.overflow = saturated(&src.back.Count, t.back.Count) || src.overflow
+	src.back.Most = max(src.back.Most, t.back.Most)
+	if src.back.First = t.back.First; src.taps > 1 {
+		src.back.First = 0 // each tap has its own numbers
+	}
 	if src.one = t.account; t.account != nil {
 		src.accounts.Add(t.account)
 		src.accounted = true
@@ -250,8 +258,11 @@ const toldTaps = 16
 
 // finish sorts what is shown, and returns the notes.
 func (src *source) finish() (notes []string) {
+	if s := text.Backwards(&src.back); s != "" {
+		notes = append(notes, s)
+	}
 	if src.taps == 1 {
-		return nil
+		return notes
 	}
 	if src.inputs == nil {
 		src.inputs = []string{}

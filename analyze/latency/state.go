@@ -8,13 +8,14 @@ import (
 
 	"github.com/rpcrdma/toolkit/analyze/account"
 	"github.com/rpcrdma/toolkit/analyze/state"
+	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
 // SectionKind is the kind of a report's section in a saved state, SectionVersion the version of its encoding.
 const (
 	SectionKind    = "report"
-	SectionVersion = 2
+	SectionVersion = 3
 )
 
 // sections describes the sections of reports.
@@ -37,6 +38,7 @@ type tap struct {
 	begun   bool // there was a packet
 	first   int64
 	last    int64
+	back    decode.Backwards
 	account *account.Account
 	pieces  []*piece
 	beyond  uint64 // transactions of connections that were not told apart
@@ -71,7 +73,7 @@ func (r *Recorder) State(src Source) *State {
 
 func newTap(src Source, pieces []*piece) *tap {
 	t := &tap{
-		inputs: listed(src.Inputs), packets: src.Packets, bytes: src.Bytes, begun: src.First.Seen(), first: src.First.Time, last: src.Last.Time, pieces: pieces,
+		inputs: listed(src.Inputs), packets: src.Packets, bytes: src.Bytes, begun: src.First.Seen(), first: src.First.Time, last: src.Last.Time, back: src.Backwards, pieces: pieces,
 	}
 	if src.Account != nil {
 		t.account = account.New(src.Account)
@@ -141,6 +143,12 @@ func (t *tap) code(c *state.Coder, options *terms) {
 	c.Flag(&t.begun)
 	state.Signed(c, &t.first)
 	state.Signed(c, &t.last)
+	state.Number(c, &t.back.Count)
+	state.Signed(c, &t.back.Most)
+	state.Number(c, &t.back.First)
+	if t.back.Most < 0 {
+		c.Fail("the time goes back by less than nothing")
+	}
 	has := t.account != nil
 	if c.Flag(&has); has {
 		if t.account == nil {

@@ -118,7 +118,7 @@ func (p *Pass) Sections(inputs []string) ([]state.Section, error) {
 	st := p.d.Stats()
 	account := p.d.Account()
 	s := p.report.State(latency.Source{
-		Account: &account, Inputs: inputs, Filter: p.opt.Expression, Packets: st.Packets, Bytes: st.Bytes, First: st.First, Last: st.Last,
+		Account: &account, Inputs: inputs, Filter: p.opt.Expression, Packets: st.Packets, Bytes: st.Bytes, First: st.First, Last: st.Last, Backwards: st.Backwards,
 	})
 	list := []state.Section{s.Section(), p.check.Section(p.opt.Expression), p.conns.Section(inputs, &account)}
 	rep := p.sessions.Report(inputs)

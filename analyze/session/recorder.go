@@ -678,9 +678,9 @@ func (c *conn) count(v *rpc.View) (bytes uint64) {
 	}
 	c.calls++
 	tx := v.Tx
-	if tx.Call.Seen() && tx.Reply.Seen() && tx.Reply.Last.Time >= tx.Call.First.Time {
+	if d, ok := tx.Took(); ok {
 		c.answered++
-		c.time += tx.Reply.Last.Time - tx.Call.First.Time
+		c.time += int64(d)
 	}
 	c.read += read
 	c.sent += written
@@ -790,9 +790,9 @@ func (r *Recorder) counted(v *rpc.View) bool {
 // count counts a call, without the bytes that it moved.
 func (n *count) count(tx *transaction.Transaction) {
 	n.calls++
-	if tx.Call.Seen() && tx.Reply.Seen() && tx.Reply.Last.Time >= tx.Call.First.Time {
+	if d, ok := tx.Took(); ok {
 		n.conn.answered++
-		n.conn.time += tx.Reply.Last.Time - tx.Call.First.Time
+		n.conn.time += int64(d)
 	}
 }
 

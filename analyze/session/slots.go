@@ -136,7 +136,7 @@ type series struct {
 // Interval is a part of the time of a session.
 type Interval struct {
 	Start   int64  `json:"start_ns"` // since the first call
-	Calls   uint64 `json:"calls"`    // that began
+	Calls   uint64 `json:"calls"`    // that began, and were answered
 	Busy    int64  `json:"busy_ns"`  // of all slots together
 	Highest uint32 `json:"highest"`  // slots in use at most, as the client said
 	Target  uint32 `json:"target"`   // slots that the server wanted in use at most, the newest

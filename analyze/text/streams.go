@@ -2,6 +2,7 @@ package text
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/rpcrdma/toolkit/decode"
 )
@@ -24,4 +25,21 @@ func Streams(st *decode.Stats) []string {
 			Plural(g.Count, "direction"), Plural(g.Bytes, "byte"), g.First))
 	}
 	return all
+}
+
+// Backwards is a sentence about the places where the time of a capture goes back; empty if there are none.
+func Backwards(b *decode.Backwards) string {
+	if b.Count == 0 {
+		return ""
+	}
+	first := ""
+	if b.First > 0 {
+		first = fmt.Sprintf("; the first is packet %d", b.First)
+	}
+	was, far := "is", "by"
+	if b.Count > 1 {
+		was, far = "are", "by up to"
+	}
+	return fmt.Sprintf("%s %s stamped earlier than the packet before, %s %s: the clock was set back, or the packets are not in the order of time; what spans such a place cannot be measured%s",
+		Plural(b.Count, "packet"), was, far, Duration(nil, time.Duration(b.Most)), first)
 }

@@ -78,7 +78,7 @@ func analyse(
 	account := j.d.Account()
 	return r.State(latency.Source{
 		Account: &account,
-		Inputs:  names, Filter: expression, Packets: st.Packets, Bytes: st.Bytes, First: st.First, Last: st.Last,
+		Inputs:  names, Filter: expression, Packets: st.Packets, Bytes: st.Bytes, First: st.First, Last: st.Last, Backwards: st.Backwards,
 	}), err
 }
 

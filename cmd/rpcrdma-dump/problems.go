@@ -54,10 +54,17 @@ func (o *outcome) print(n *cli.Problems, list []*capture.Problem) {
 		n.Snapped(o.Cut)
 	}
 	if g := &st.OneWay; g.Count > 0 && !o.Stopped {
-		n.Printf("note: of %s nothing that one of the two sides sent was captured; the first begins with packet %d", text.Plural(g.Count, "connection"), g.First)
+		were := "were"
+		if g.Count == 1 {
+			were = "was"
+		}
+		n.Printf("note: %s %s captured in one direction only; the first begins with packet %d", text.Plural(g.Count, "connection"), were, g.First)
 	}
 	if o.timeless() {
 		n.Printf("note: the first and the last of %s have the same time: a capture without times does not tell how long anything took", text.Plural(st.Packets, "packet"))
+	}
+	if s := text.Backwards(&st.Backwards); s != "" {
+		n.Printf("note: %s", s)
 	}
 	n.Headers(&o.Malformed)
 	n.Packets(st, o.Total)

@@ -326,6 +326,7 @@ func (r *resume) since(st decode.Stats) decode.Stats {
 		st.Differing = st.Differing.Since(o.Differing)
 		st.Displaced = st.Displaced.Since(o.Displaced)
 		st.OneWay = st.OneWay.Since(o.OneWay)
+		st.Backwards = st.Backwards.Since(o.Backwards)
 	}
 	return st
 }

@@ -206,7 +206,7 @@ func (o *showOptions) show(j *job, fresh func() *showing, out *output) (*showing
 		remake = o.remake
 	}
 	x := fresh()
-	opt := o.showDecoder()
+	opt, parts := o.showDecoder()
 	var m *making
 	j.d = decode.New(opt, func(tx *transaction.Transaction) {
 		if j.stopped {
@@ -223,7 +223,7 @@ func (o *showOptions) show(j *job, fresh func() *showing, out *output) (*showing
 		x.view.Learn()
 	})
 	if remake {
-		m = o.making(j, x)
+		m = o.making(j, x, parts)
 	}
 	_, outTTY := cli.Terminal(j.s.Out)
 	_, errTTY := cli.Terminal(j.s.Err)
@@ -234,13 +234,16 @@ func (o *showOptions) show(j *job, fresh func() *showing, out *output) (*showing
 	return x, m.run(j, progress)
 }
 
-// showDecoder are the options of the decoder.
-func (o *showOptions) showDecoder() decode.Options {
+// showDecoder are the options of the decoder, and what a state has besides it. An index is for all formats.
+func (o *showOptions) showDecoder() (decode.Options, []decode.StatePart) {
 	opt := o.decoder()
 	opt.Concurrent = true
 	opt.Transactions.Packets = o.packets
 	opt.Transactions.TraceXID = o.wants
-	return opt
+	if o.format == "text" && o.index == "" {
+		return opt, nil
+	}
+	return opt, o.blame(&opt)
 }
 
 // showing shows the transactions that are wanted.

@@ -201,7 +201,8 @@ func (a *answer) of(j *job, f *os.File, fresh func() *showing) (*showing, error)
 	show, keys := fresh(), j.keys.Again() // so that the whole capture can be read as if nothing had been
 	show.view.Unwrap = keys.Contexts
 	if len(runs) == 0 { // is it of this program at all?
-		return show, a.x.Verify(decode.New(a.o.showDecoder(), func(*transaction.Transaction) {}), a.state(show))
+		opt, parts := a.o.showDecoder()
+		return show, a.x.Verify(decode.New(opt, func(*transaction.Transaction) {}), a.state(show, parts))
 	}
 	for i := range runs {
 		if err := a.decode(j, &runs[i], show, file); err != nil {
@@ -224,17 +225,17 @@ func guarded(k *cli.Keys) (found bool) {
 }
 
 // state are the options of the state, with what is shown as a part of it.
-func (a *answer) state(x *showing) decode.StateOptions {
-	return decode.StateOptions{Parts: []decode.StatePart{x.view.Names}, Key: a.key}
+func (a *answer) state(x *showing, parts []decode.StatePart) decode.StateOptions {
+	return decode.StateOptions{Parts: append(parts, x.view.Names), Key: a.key}
 }
 
 // decode decodes a run.
 func (a *answer) decode(j *job, r *index.Run, show *showing, file *os.File) error {
 	a.run, a.starts, a.emitted = r, make(map[int]uint64), a.x.Emitted(r)
 	show.view.Names = &rpc.Names{Limit: show.view.Names.Limit} // the state has those of then
-	opt := a.o.showDecoder()
+	opt, parts := a.o.showDecoder()
 	d := decode.New(opt, func(tx *transaction.Transaction) { a.transaction(tx, show) })
-	err := a.x.Decode(r, d, a.state(show), file, capture.Options{BatchSize: a.o.memory.Batch()})
+	err := a.x.Decode(r, d, a.state(show, parts), file, capture.Options{BatchSize: a.o.memory.Batch()})
 	if err == nil {
 		err = a.err
 	}
@@ -288,7 +289,7 @@ type making struct {
 }
 
 // making begins an index. Without one the capture is decoded nevertheless.
-func (o *showOptions) making(j *job, x *showing) *making {
+func (o *showOptions) making(j *job, x *showing, parts []decode.StatePart) *making {
 	m := &making{name: o.index, notes: j.notes}
 	key, err := indexKey()
 	if err == nil {
@@ -298,7 +299,7 @@ func (o *showOptions) making(j *job, x *showing) *making {
 		m.file, err = os.Open(j.in.names[0])
 	}
 	if err == nil {
-		m.Maker, err = index.NewMaker(m.f, m.file, key, (&answer{key: key}).state(x))
+		m.Maker, err = index.NewMaker(m.f, m.file, key, (&answer{key: key}).state(x, parts))
 	}
 	if err != nil {
 		m.fail(err)

@@ -127,10 +127,9 @@ func (s *summary) count(r *operationCount, tx *transaction.Transaction, failed b
 	if failed {
 		r.errors++
 	}
-	if tx.Call.Seen() && tx.Reply.Seen() {
-		d := time.Duration(tx.Reply.Last.Time - tx.Call.First.Time)
+	if d, ok := tx.Took(); ok {
 		r.timed++
-		r.sum += d
+		r.sum += min(d, math.MaxInt64-r.sum)
 		r.longest = max(r.longest, d)
 	}
 	r.callBytes += tx.Call.Bytes
@@ -213,7 +212,7 @@ func (s *summary) merge(o *summary) {
 		r.count += from.count
 		r.errors += from.errors
 		r.timed += from.timed
-		r.sum += from.sum
+		r.sum += min(from.sum, math.MaxInt64-r.sum)
 		r.longest = max(r.longest, from.longest)
 		r.callBytes += from.callBytes
 		r.replyBytes += from.replyBytes

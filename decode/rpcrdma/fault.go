@@ -22,7 +22,7 @@ var faultCodes = [Faults]string{"", "short", "version", "type", "list", "count",
 
 var faultTexts = [Faults]string{
 	"", "the Send ends within the header", "unknown version", "unknown message type", "list discriminator neither 0 nor 1",
-	"count larger than the Send", "unknown error code", "not followed by the RPC message that it announces",
+	"count larger than the Send", "unknown error code", "its parts contradict each other, or no RPC message follows as announced",
 }
 
 // Code names the fault in JSON and in metrics; empty if there is none.
@@ -60,8 +60,24 @@ func (h *Header) Fault() (f Fault, offset int) {
 		return FaultErrorCode, e.Offset
 	case e.Kind == xdr.Value:
 		return FaultList, e.Offset
+	case h.Type == TypeError:
+		return h.errorFault()
 	case len(h.Payload) < min(h.PayloadLength, 8):
 		return NoFault, 0
+	}
+	return FaultContradicts, h.Length
+}
+
+// errorFault says why an RDMA_ERROR that can be decoded is not believed: see plausibleError.
+func (h *Header) errorFault() (f Fault, offset int) {
+	const low, high = fixedLength + 4, fixedLength + 8
+	switch {
+	case h.Error == ErrVers && h.Low > h.High:
+		return FaultContradicts, low
+	case h.Error == ErrVers && h.High >= maxVersion:
+		return FaultVersion, high
+	case h.Error == ErrVers && h.Version >= maxEchoed, h.Error != ErrVers && h.Version != Version1:
+		return FaultVersion, 4
 	}
 	return FaultContradicts, h.Length
 }

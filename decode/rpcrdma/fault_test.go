@@ -37,6 +37,11 @@ func TestFault(t *testing.T) {
 		{"write segments", words(1, 1, 32, 0, 0, 1, 0xffffffff, 0, 0, 0, 0), 0, rpcrdma.FaultCount, 24},
 		{"reply segments", words(1, 1, 32, 0, 0, 0, 1, 0xffffffff, 0, 0, 0), 0, rpcrdma.FaultCount, 28},
 		{"error code", words(1, 1, 32, 4, 77), 0, rpcrdma.FaultErrorCode, 16},
+		{"range of versions is none", words(1, 1, 32, 4, 1, 3, 1), 0, rpcrdma.FaultContradicts, 20},
+		{"range of versions to 16", words(1, 1, 32, 4, 1, 1, 16), 0, rpcrdma.FaultVersion, 24},
+		{"answer to version 256", words(1, 256, 32, 4, 1, 1, 1), 0, rpcrdma.FaultVersion, 4},
+		{"ERR_CHUNK of version 9", words(1, 9, 32, 4, 2), 0, rpcrdma.FaultVersion, 4},
+		{"ERR_VERS with more behind it", append(words(1, 1, 32, 4, 1, 1, 1), make([]byte, 40)...), 0, rpcrdma.FaultContradicts, 28},
 		{"another XID", words(1, 1, 32, 0, 0, 0, 0, 2, 0), 0, rpcrdma.FaultContradicts, 28},
 		{"cut before the XID", words(1, 1, 32, 0, 0, 0, 0), 100, rpcrdma.NoFault, 0},
 	} {

@@ -11,6 +11,11 @@ const minMessage = 28
 // add empty lists.
 const maxError = 64
 
+const (
+	maxVersion = 16  // no responder is believed to support it, or a later one
+	maxEchoed  = 256 // no call of that version is believed
+)
+
 // Plausible reports whether b, the captured part of a message of full bytes, looks like a message of version
 // 1. It is strict enough for any Send of an unknown connection, cheap, and allocates nothing. If the capture
 // cut the message, the captured part decides.
@@ -98,7 +103,7 @@ func plausibleError(b []byte, full int, vers uint32) bool {
 		}
 		low := binary.BigEndian.Uint32(b[20:])
 		high := binary.BigEndian.Uint32(b[24:])
-		return low <= high && high < 16 && vers < 256
+		return low <= high && high < maxVersion && vers < maxEchoed
 	case ErrChunk:
 		return vers == Version1
 	}

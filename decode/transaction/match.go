@@ -211,6 +211,8 @@ func (t *Tracker) guess(c *rdma.Connection, s *rdma.Send) (d direction, sure boo
 			return isReply, answers
 		}
 		return isCall, true
+	case h.Type == rpcrdma.TypeNoMsg && !h.Cut && tx == nil && side == s.From:
+		return isCall, true // without the Read list that it needs: nothing of the other side asks for a reply
 	case h.Type == rpcrdma.TypeNoMsg && !h.Cut, answers, !cut:
 		return isReply, true // as a call it would have a Read list, or its message
 	}

@@ -256,6 +256,44 @@ func TestErrors(t *testing.T) {
 		out[0].reply.bytes == 0 && out[1].reply.seen)
 }
 
+// TestNoMsgWithoutReadList: an RDMA_NOMSG without a Read list cannot be a call, but nothing else comes from where calls come from, unless the
+// other side has asked for it.
+func TestNoMsgWithoutReadList(t *testing.T) {
+	room := rpcrdma.WriteChunk{{Handle: 7, Length: 4096}}
+	for _, test := range []struct {
+		name     string
+		from     rdma.Side // of the RDMA_NOMSG
+		begun    bool      // it is known where calls come from
+		called   bool      // the other side has called with this XID
+		reply    rpcrdma.WriteChunk
+		isCall   bool
+		backward bool
+	}{
+		{name: "client", from: 0, begun: true, isCall: true},
+		{name: "client, with a Reply chunk", from: 0, begun: true, reply: room, isCall: true},
+		{name: "client, to a callback", from: 0, begun: true, called: true, reply: room, isCall: false, backward: true},
+		{name: "server", from: 1, begun: true, reply: room},
+		{name: "nobody knows who it is", from: 0, reply: room},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWire(t, rdma.RoCEv2)
+			if test.begun {
+				w.send(0, msg(v1(1, rpcrdma.TypeMsg), rpc(1, false, rocetest.Program, 8)))
+				w.ack(w.send(1, msg(v1(1, rpcrdma.TypeMsg), rpc(1, true, 0, 8))))
+			}
+			if test.called {
+				w.send(1, msg(v1(2, rpcrdma.TypeMsg), rpc(2, false, 0x40000000, 8)))
+			}
+			h := v1(2, rpcrdma.TypeNoMsg)
+			h.HasReply, h.Reply = test.reply != nil, test.reply
+			w.ack(w.send(test.from, msg(h, nil)))
+			out := w.end()
+			r := out[len(out)-1]
+			w.want("as it should be", r.xid == 2 && (r.call.seen && !r.reply.seen) == test.isCall && r.backward == test.backward)
+		})
+	}
+}
+
 // TestRDMAMsgWithPositionZero is a violation that is seen through.
 func TestRDMAMsgWithPositionZero(t *testing.T) {
 	w := newWire(t, rdma.RoCEv2)

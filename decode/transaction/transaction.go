@@ -264,6 +264,18 @@ func (t *Transaction) Phases() (p Phases, ok bool) {
 	return p, ok
 }
 
+// Took is the total of Phases, for those who want nothing else. ok is false where Phases has no latency.
+func (t *Transaction) Took() (d time.Duration, ok bool) {
+	if !t.Call.Seen() || !t.Reply.Seen() {
+		return 0, false
+	}
+	start, end := t.Call.First.Time, t.Reply.Last.Time
+	if end < start || t.late && end == start {
+		return 0, false
+	}
+	return rdma.Between(start, end), true
+}
+
 // SetPhases is Phases for those who ask for each transaction. The result is not copied: for that, the processor would
 // have to wait until all of it has been stored.
 func (t *Transaction) SetPhases(p *Phases) (ok bool) {

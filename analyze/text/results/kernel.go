@@ -129,6 +129,7 @@ func printClientOps(w io.Writer, r *kernel.Result) {
 		})
 	}
 	_ = table.Print(w, header, right, rows)
+	printApart(w, r.Clocks, "client", "SEND and REPLY")
 	printOrder(w, r.ClientOrder, "wire", "RTT", "total on the wire", "the client's round trip")
 }
 
@@ -147,7 +148,17 @@ func printServerOps(w io.Writer, r *kernel.Result) {
 		})
 	}
 	_ = table.Print(w, header, right, rows)
+	printApart(w, r.Clocks, "server", "BEFORE and BEHIND")
 	printOrder(w, r.ServerOrder, "execution", "phase", "the server's execution", "the phase on the wire")
+}
+
+// printApart says which columns lack the calls of traces whose clocks ran apart from that of the capture.
+func printApart(w io.Writer, clocks []*kernel.Clock, side, columns string) {
+	for _, c := range clocks {
+		if c.Side == side && c.Known && c.Uncertainty < 0 {
+			fmt.Fprintf(w, "%s of the calls in %s are not known: the clocks ran apart\n", columns, safe(filepath.Base(c.File)))
+		}
+	}
 }
 
 func printOrder(w io.Writer, o *kernel.Order, a, b, part, whole string) {
@@ -190,7 +201,9 @@ func printMount(w io.Writer, m *kernel.MountResult) {
 	right := []bool{false, true, true, true, true, true, true, true, true, true, true}
 	var rows [][]string
 	incomplete := uint64(0)
+	var unlisted []string
 	for _, o := range m.Ops {
+		unlisted = append(unlisted, o.Unlisted...)
 		k, x := &o.Kernel, &o.Wire
 		incomplete += x.Incomplete
 		errs := "-"
@@ -200,6 +213,12 @@ func printMount(w io.Writer, m *kernel.MountResult) {
 		row := []string{
 			shorten(strings.Join(o.Names, "+")), both(k.Calls, x.Calls), both(k.Sent, x.Sent), table.Number(k.Timeouts), errs,
 			both(k.SentBytes, x.SentBytes), both(k.RecvBytes, x.RecvBytes), "-", "-", "-", "-",
+		}
+		if len(o.Unlisted) == len(o.Names) {
+			for i, n := range map[int]uint64{1: x.Calls, 2: x.Sent, 5: x.SentBytes, 6: x.RecvBytes} {
+				row[i] = fmt.Sprintf("?/%d", n)
+			}
+			row[3] = "?"
 		}
 		if k.Calls > 0 {
 			row[7] = duration(int64(float64(k.Queue) * 1e6 / float64(k.Calls)))
@@ -215,9 +234,24 @@ func printMount(w io.Writer, m *kernel.MountResult) {
 	}
 	_ = table.Print(w, header, right, rows)
 	fmt.Fprintln(w, "kernel/wire where they differ; QUEUE and RTT are means of milliseconds: exact to 1 ms / CALLS")
+	if len(unlisted) > 0 {
+		fmt.Fprintf(w, "the file has no line for %s: it may be cut\n", abridged(unlisted))
+	}
+	if m.Unnamed > 0 {
+		fmt.Fprintf(w, "%s of the capture with this server not counted: it does not show their program\n", text.Plural(m.Unnamed, "transaction"))
+	}
 	if incomplete > 0 {
 		fmt.Fprintf(w, "%s of the capture incomplete: bytes and errors on the wire are counted as far as they were captured\n", text.Plural(incomplete, "transaction"))
 	}
+}
+
+// abridged lists the first few names.
+func abridged(names []string) string {
+	const most = 4
+	if n := len(names) - most; n > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), n)
+	}
+	return strings.Join(names, ", ")
 }
 
 // shorten keeps names that stand together within their column.

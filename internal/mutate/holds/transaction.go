@@ -169,6 +169,9 @@ func phases(tx *transaction.Transaction) string {
 	p, ok := tx.Phases()
 	both := tx.Call.Seen() && tx.Reply.Seen()
 	took := tx.Reply.Last.Time - tx.Call.First.Time
+	if d, timed := tx.Took(); timed != ok || d != p.Total {
+		return fmt.Sprintf("took %v (%v), phases %v (%v)", d, timed, p.Total, ok)
+	}
 	switch backwards := both && tx.Reply.Last.Time < tx.Call.First.Time; {
 	case ok && (!both || backwards):
 		return "phases without call and reply in this order"
