@@ -143,6 +143,12 @@ type Stats struct {
 	// Displaced counts the directions of iWARP connections, and of RPC over TCP, that the capture holds so much out of order that bytes
 	// came after they had been given up. First is the first packet of such a connection.
 	Displaced rdma.Given
+	// Mismarked counts what comes right behind a record of RPC over TCP and is none, since its mark or its header makes no sense, and the bytes
+	// that were passed over for that, once the connection is closed.
+	Mismarked rdma.Given
+	// Sealed counts the directions of connections of RPC that go on with TLS (RFC 9289), and the bytes of that, once the connection is
+	// closed.
+	Sealed rdma.Given
 	// OneWay counts the connections of which the capture has messages of one side and nothing that the other one sent, and the bytes of the
 	// former, once the connection is closed. First is the first packet of such a connection.
 	OneWay      rdma.Given
@@ -354,6 +360,7 @@ func (d *Decoder) Stats() Stats {
 	s.Misframed, s.Differing = d.tcp.iwarp.Misframed, d.tcp.differing
 	s.Displaced, s.BadCRC = d.tcp.iwarp.Displaced, d.tcp.iwarp.BadCRC
 	s.Displaced.Add(d.tcp.displaced)
+	s.Mismarked, s.Sealed = d.tcp.mismarked, d.tcp.sealed
 	s.EvictedConnections = d.roce.Evicted() + d.tcp.evicted + d.udp.evicted
 	for _, r := range d.frags {
 		s.EvictedDatagrams += r.Stats().EvictedFor
@@ -384,6 +391,8 @@ func (s *Stats) add(o Stats) {
 	s.Misframed.Add(o.Misframed)
 	s.Differing.Add(o.Differing)
 	s.Displaced.Add(o.Displaced)
+	s.Mismarked.Add(o.Mismarked)
+	s.Sealed.Add(o.Sealed)
 	s.OneWay.Add(o.OneWay)
 }
 

@@ -44,6 +44,8 @@ type tcpDemux struct {
 
 	differing rdma.Given // segments
 	displaced rdma.Given // directions of connections of RPC
+	mismarked rdma.Given // records
+	sealed    rdma.Given // directions of connections of RPC
 }
 
 // tcpKey holds the two ends in ascending order.
@@ -320,6 +322,8 @@ func (t *tcpDemux) shut(c *tcpConn, why string, ref rdma.Ref) {
 	case c.rpc != nil:
 		c.rpc.Close(ref)
 		t.displaced.Add(c.rpc.Displaced())
+		t.mismarked.Add(c.rpc.Given())
+		t.sealed.Add(c.rpc.Sealed())
 	case c.iwarp != nil:
 		c.iwarp.Close(why, ref)
 	}

@@ -325,6 +325,8 @@ func (r *resume) since(st decode.Stats) decode.Stats {
 		st.Misframed = st.Misframed.Since(o.Misframed)
 		st.Differing = st.Differing.Since(o.Differing)
 		st.Displaced = st.Displaced.Since(o.Displaced)
+		st.Mismarked = st.Mismarked.Since(o.Mismarked)
+		st.Sealed = st.Sealed.Since(o.Sealed)
 		st.OneWay = st.OneWay.Since(o.OneWay)
 	}
 	return st

@@ -128,6 +128,9 @@ func (p *Problems) Packets(st *decode.Stats, problems int) {
 	if st.BadCRC > 0 {
 		p.Printf("note: %s with a wrong CRC", text.Plural(st.BadCRC, "FPDU"))
 	}
+	if g := &st.Sealed; g.Count > 0 {
+		p.Printf("note: %s of RPC connections over TCP with TLS: %s not decoded; the first begins with packet %d", text.Plural(g.Count, "direction"), text.Plural(g.Bytes, "encrypted byte"), g.First)
+	}
 	if st.Packets == 0 && problems == 0 {
 		p.Printf("note: no packets")
 	}

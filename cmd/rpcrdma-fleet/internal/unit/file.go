@@ -215,7 +215,7 @@ func (r *run) done() *layout.Done {
 		d.Notes = append(d.Notes, fmt.Sprintf("%s, the first in packet %d: %s",
 			text.Plural(m.Total(), "malformed RPC-over-RDMA header"), m.First.Ref.Number, text.HeaderFaults(nil, &m)))
 	}
-	d.Damage += st.Misframed.Count + st.Differing.Count + st.Displaced.Count
+	d.Damage += st.Misframed.Count + st.Differing.Count + st.Displaced.Count + st.Mismarked.Count
 	d.Notes = append(d.Notes, text.Streams(&st)...)
 	note := func(n uint64, what, rest string) {
 		if n > 0 {
