@@ -136,7 +136,7 @@ type Stats struct {
 	EvictedConnections, EvictedDatagrams uint64
 	// BadCRC counts FPDUs of iWARP that were decoded although their CRC is wrong.
 	BadCRC uint64
-	// Misframed counts FPDUs and MPA frames of iWARP that were given up because their length or header contradicts what follows, and the
+	// Misframed counts FPDUs and MPA frames of iWARP that were given up because their length or header contradicts those around them, and the
 	// bytes that were not decoded for that. Differing counts TCP segments that were seen again with other bytes;
 	// the first ones count.
 	Misframed, Differing rdma.Given
