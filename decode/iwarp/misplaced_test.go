@@ -27,6 +27,7 @@ func TestMisplaced(t *testing.T) {
 		{"one byte beyond", []part{{1, 0, 60, false, false}, {1, 61, 40, true, false}}, 1, 40, 6, [][2]int{{60, 61}}},
 		{"overlap", []part{{1, 0, 60, false, false}, {1, 40, 60, true, false}}, 1, 60, 6, [][2]int{{60, 61}}},
 		{"two of them", []part{{1, 0, 60, false, false}, {1, 40, 60, false, false}, {1, 20, 7, true, false}}, 2, 67, 6, [][2]int{{60, 61}}},
+		{"on from there", []part{{1, 0, 60, false, false}, {1, 200, 60, false, false}, {1, 61, 7, true, false}}, 1, 60, 6, [][2]int{{60, 68}}},
 		{"the end first", []part{{1, 60, 40, true, false}, {1, 0, 60, false, false}, {2, 0, 9, true, false}}, 2, 40, 5, [][2]int{{60, 61}, {9, 9}}},
 		{"no end", []part{{1, 0, 60, false, false}, {2, 0, 9, true, false}}, 1, 0, 6, [][2]int{{60, 61}, {9, 9}}},
 		{"the middle is lost", []part{{1, 0, 60, false, false}, {1, 60, 30, false, true}, {1, 90, 10, true, false}}, 0, 0, 0, [][2]int{{60, 100}}},

@@ -331,7 +331,7 @@ func (o *operations) gather(h *half, u Untagged, length int, start, end uint64, 
 		}
 	}
 	switch {
-	case mo < o.nextMO || mo-o.nextMO > start-o.sendEnd:
+	case mo-o.nextMO > start-o.sendEnd: // also if it is before
 		// No capture lacks more of a message than of the stream that carries it, and TCP delivers in order: the offset is wrong, and so may
 		// be the size that follows from it.
 		c.t.misplaced(start, length, from)
