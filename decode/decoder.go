@@ -134,6 +134,9 @@ type Stats struct {
 	// Connections and incomplete IP datagrams that were evicted because there were too many, or because they
 	// held too much memory. Orphans counts the transactions.
 	EvictedConnections, EvictedDatagrams uint64
+	// IncompleteDatagrams counts IP datagrams of which the capture lacks fragments, once they are given up. OddFragments counts the fragments
+	// that cannot be a part of a datagram, contradict others of theirs, or repeat some with other bytes; the first ones count.
+	IncompleteDatagrams, OddFragments uint64
 	// BadCRC counts FPDUs of iWARP that were decoded although their CRC is wrong.
 	BadCRC uint64
 	// Misframed counts FPDUs and MPA frames of iWARP that were given up because their length or header contradicts those around them, and the
@@ -363,7 +366,10 @@ func (d *Decoder) Stats() Stats {
 	s.Mismarked, s.Sealed = d.tcp.mismarked, d.tcp.sealed
 	s.EvictedConnections = d.roce.Evicted() + d.tcp.evicted + d.udp.evicted
 	for _, r := range d.frags {
-		s.EvictedDatagrams += r.Stats().EvictedFor
+		x := r.Stats()
+		s.EvictedDatagrams += x.EvictedFor
+		s.IncompleteDatagrams += x.Incomplete
+		s.OddFragments += x.Bad + x.Differing
 	}
 	for g := range d.groups.all() {
 		s.add(g.d.Stats())
@@ -387,6 +393,8 @@ func (s *Stats) add(o Stats) {
 	s.NotSplit += o.NotSplit
 	s.EvictedConnections += o.EvictedConnections
 	s.EvictedDatagrams += o.EvictedDatagrams
+	s.IncompleteDatagrams += o.IncompleteDatagrams
+	s.OddFragments += o.OddFragments
 	s.BadCRC += o.BadCRC
 	s.Misframed.Add(o.Misframed)
 	s.Differing.Add(o.Differing)
@@ -738,9 +746,17 @@ func (d *Decoder) report(p *capture.Packet, u *full, packets []roce.Packet, c *r
 	d.opt.Packet(&d.view)
 }
 
+// flushFragments gives up datagrams of which fragments are missing.
+func (d *Decoder) flushFragments() {
+	for _, r := range d.frags {
+		r.Flush()
+	}
+}
+
 // Flush ends everything that is still open. The Decoder must not be used afterwards.
 func (d *Decoder) Flush() {
 	d.at = place{}
+	d.flushFragments()
 	d.roce.Flush(d.stats.Last)
 	d.tcp.flush(d.stats.Last)
 	d.udp.flush(d.stats.Last)

@@ -99,3 +99,44 @@ func TestOpenRecord(t *testing.T) {
 		t.Errorf("%+v", st.Mismarked)
 	}
 }
+
+// TestFragments has datagrams of which a fragment is missing, or has come with other bytes.
+func TestFragments(t *testing.T) {
+	c := oncrpc.Call{RPCVersion: oncrpc.Version, Program: 100003, Version: 3}
+	msg := append(c.Append(nil), make([]byte, 400)...)
+	var d dialogue
+	fragment := func(id byte, from, to int, other bool) {
+		udp := append([]byte{3, 0x84, 8, 1, 0, 0, 0, 0}, msg...)
+		binary.BigEndian.PutUint16(udp[4:], uint16(len(udp)))
+		udp[11] = id // of the XID
+		if other {
+			udp[to-1] ^= 1
+		}
+		b := d.segment(0, 0, 0, udp[from:to]).Data
+		ip := b[14:]
+		ip[5], ip[9] = id, 17
+		flags := uint16(from / 8)
+		if to < len(udp) {
+			flags |= 0x2000
+		}
+		binary.BigEndian.PutUint16(ip[6:], flags)
+		b = append(b[:34], b[54:]...) // no header of TCP
+		binary.BigEndian.PutUint16(ip[2:], uint16(len(b)-14))
+		p := &d.packets[len(d.packets)-1]
+		p.Data, p.Length = b, uint32(len(b))
+	}
+	n := len(msg) + 8
+	fragment(1, 0, 240, false)
+	fragment(1, 240, n, false)
+	fragment(2, 0, 240, false)
+	fragment(3, 240, n, false)
+	fragment(4, 0, 240, false)
+	fragment(4, 0, 240, true)
+	fragment(4, 240, n, false)
+	for _, trackers := range []int{0, 2} {
+		st, list := d.run(decode.Options{Trackers: trackers})
+		if st.IncompleteDatagrams != 2 || st.OddFragments != 1 || len(list) != 2 {
+			t.Errorf("%d trackers: %d incomplete, %d odd, %d transactions", trackers, st.IncompleteDatagrams, st.OddFragments, len(list))
+		}
+	}
+}

@@ -321,6 +321,8 @@ func (r *resume) since(st decode.Stats) decode.Stats {
 		st.GoodICRC -= o.GoodICRC
 		st.EvictedConnections -= o.EvictedConnections
 		st.EvictedDatagrams -= o.EvictedDatagrams
+		st.IncompleteDatagrams -= o.IncompleteDatagrams
+		st.OddFragments -= o.OddFragments
 		st.BadCRC -= o.BadCRC
 		st.Misframed = st.Misframed.Since(o.Misframed)
 		st.Differing = st.Differing.Since(o.Differing)

@@ -8,7 +8,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rdma"
 )
 
-// TestStreamProblems: records that are none are damage, what is encrypted is not.
+// TestStreamProblems: what contradicts itself is damage, what is encrypted or missing is not.
 func TestStreamProblems(t *testing.T) {
 	for _, c := range []struct {
 		stats   decode.Stats
@@ -19,6 +19,14 @@ func TestStreamProblems(t *testing.T) {
 		{
 			decode.Stats{Packets: 1, Sealed: rdma.Given{Count: 2, Bytes: 5000, First: 8}},
 			"x: note: 2 directions of RPC connections over TCP with TLS: 5000 encrypted bytes not decoded; the first begins with packet 8\n", false,
+		},
+		{
+			decode.Stats{Packets: 9, IncompleteDatagrams: 1},
+			"x: note: 1 IP datagram with fragments that are not in the capture: not decoded\n", false,
+		},
+		{
+			decode.Stats{Packets: 9, OddFragments: 2},
+			"x: 2 IP fragments that cannot be part of a datagram, or contradicted by others\n", true,
 		},
 		{
 			decode.Stats{Packets: 1, Mismarked: rdma.Given{Count: 1, Bytes: 4, First: 8, Offset: 44}},
