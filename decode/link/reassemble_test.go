@@ -334,16 +334,20 @@ func TestReassembleIncomplete(t *testing.T) {
 	r := NewReassembler(ReassemblerOptions{})
 	first := piece(packet, 1, 0, 48)
 	cut := decode(capture.LinkRaw, first)
-	cut.Payload = cut.Payload[:20]
+	cut.Payload = cut.Payload[:20:20]
 	r.Add(&cut, 0)
 	add(r, first, 0)
 	if s := r.Stats(); s.Overlaps != 1 || s.Differing != 0 {
 		t.Errorf("cut: %+v", s)
 	}
+	r.Add(&cut, 0) // and the other way round
+	if s := r.Stats(); s.Overlaps != 2 || s.Differing != 0 {
+		t.Errorf("cut: %+v", s)
+	}
 	other := bytes.Clone(first)
 	other[25]++
 	add(r, other, 0)
-	if s := r.Stats(); s.Overlaps != 2 || s.Differing != 1 {
+	if s := r.Stats(); s.Overlaps != 3 || s.Differing != 1 {
 		t.Errorf("other bytes: %+v", s)
 	}
 }
