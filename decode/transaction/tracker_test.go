@@ -169,6 +169,22 @@ func TestXIDAgain(t *testing.T) {
 		out[1].state == transaction.Complete && out[1].call.bytes == 52 && out[2].state == transaction.Complete && out[2].reply.bytes == 44)
 }
 
+// TestXIDAgainWithoutRDMA is TestXIDAgain without transport headers.
+func TestXIDAgainWithoutRDMA(t *testing.T) {
+	for _, fabric := range []rdma.Fabric{rdma.TCP, rdma.UDP} {
+		w := newWire(t, fabric)
+		w.send(0, rpc(1, false, 100005, 8))
+		w.send(0, rpc(1, false, 100005, 8)) // the same call
+		w.send(0, rpc(1, false, 100005, 12))
+		w.ack(w.send(1, rpc(1, true, 0, 8)))
+		w.send(0, rpc(1, false, 100005, 16))
+		w.ack(w.send(1, rpc(1, true, 0, 20)))
+		out := w.end()
+		w.want("three transactions", len(out) == 3 && out[0].state == transaction.NoReply && has(out[0], transaction.XIDReused) &&
+			out[1].state == transaction.Complete && len(out[1].notes) == 0 && out[2].state == transaction.Complete && len(out[2].notes) == 0)
+	}
+}
+
 // TestReplyTwice has a reply whose call was not captured, and copies of it.
 func TestReplyTwice(t *testing.T) {
 	w := newWire(t, rdma.UDP)
