@@ -59,6 +59,9 @@ func (o *outcome) print(n *cli.Problems, list []*capture.Problem) {
 	if o.timeless() {
 		n.Printf("note: the first and the last of %s have the same time: a capture without times does not tell how long anything took", text.Plural(st.Packets, "packet"))
 	}
+	if st.Last.Time < st.First.Time && !o.Stopped {
+		n.Printf("note: the last of %s has an earlier time than the first: the clock was set back, and what began before that has no duration", text.Plural(st.Packets, "packet"))
+	}
 	n.Headers(&o.Malformed)
 	n.Packets(st, o.Total)
 	if a := &o.Account; a.Packets > 0 && a.Transactions == 0 && !o.Stopped {
