@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/decode/nfs/ops"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 )
 
@@ -160,13 +161,13 @@ func (v *View) Compound() bool { return v.compound }
 
 // Contradiction says how the results contradict the call, or themselves; it is empty if they do not. The server executes the
 // operations of a COMPOUND in order and stops at the first failure. The COMPOUND has the status of the last operation executed (RFC 8881, section
-// 16.2.3). See also disagreement.
+// 16.2.3). See also ops.Disagreement.
 func (v *View) Contradiction() string {
 	if v.usual != nil || v.CallErr != nil || v.ReplyErr != nil || v.ArgsErr != nil || v.ResultErr != nil {
 		return ""
 	}
 	if !v.compound {
-		return disagreement(v.Args(), v.Result())
+		return ops.Disagreement(v.Args(), v.Result())
 	}
 	args, res, callback := v.compounds()
 	if args == nil || res == nil || v.status == nil {
@@ -188,7 +189,7 @@ func (v *View) Contradiction() string {
 		if code, _, ok := r.Status(); ok {
 			last = code
 		}
-		if why := disagreement(args.Ops[i].Body, r.Body); why != "" {
+		if why := ops.Disagreement(args.Ops[i].Body, r.Body); why != "" {
 			return name + ": " + why
 		}
 	}
