@@ -136,15 +136,24 @@ type Stats struct {
 	// Connections and incomplete IP datagrams that were evicted because there were too many, or because they
 	// held too much memory. Orphans counts the transactions.
 	EvictedConnections, EvictedDatagrams uint64
+	// IncompleteDatagrams counts IP datagrams of which the capture lacks fragments, once they are given up. OddFragments counts the fragments
+	// that cannot be a part of a datagram, contradict others of theirs, or repeat some with other bytes; the first ones count.
+	IncompleteDatagrams, OddFragments uint64
 	// BadCRC counts FPDUs of iWARP that were decoded although their CRC is wrong.
 	BadCRC uint64
-	// Misframed counts FPDUs and MPA frames of iWARP that were given up because their length or header contradicts what follows, and the
+	// Misframed counts FPDUs and MPA frames of iWARP that were given up because their length or header contradicts those around them, and the
 	// bytes that were not decoded for that. Differing counts TCP segments, and packets of RoCE
 	// with parts of Sends, that were seen again with other bytes; the first ones count.
 	Misframed, Differing rdma.Given
 	// Displaced counts the directions of iWARP connections, and of RPC over TCP, that the capture holds so much out of order that bytes
 	// came after they had been given up. First is the first packet of such a connection.
 	Displaced rdma.Given
+	// Mismarked counts what comes right behind a record of RPC over TCP and is none, since its mark or its header makes no sense, and the bytes
+	// that were passed over for that, once the connection is closed.
+	Mismarked rdma.Given
+	// Sealed counts the directions of connections of RPC that go on with TLS (RFC 9289), and the bytes of that, once the connection is
+	// closed.
+	Sealed rdma.Given
 	// OneWay counts the connections of which the capture has messages of one side and nothing that the other one sent, and the bytes of the
 	// former, once the connection is closed. First is the first packet of such a connection.
 	OneWay rdma.Given
@@ -389,9 +398,13 @@ func (d *Decoder) Stats() Stats {
 	s.Differing.Add(d.roce.Differing)
 	s.Displaced, s.BadCRC = d.tcp.iwarp.Displaced, d.tcp.iwarp.BadCRC
 	s.Displaced.Add(d.tcp.displaced)
+	s.Mismarked, s.Sealed = d.tcp.mismarked, d.tcp.sealed
 	s.EvictedConnections = d.roce.Evicted() + d.tcp.evicted + d.udp.evicted
 	for _, r := range d.frags {
-		s.EvictedDatagrams += r.Stats().EvictedFor
+		x := r.Stats()
+		s.EvictedDatagrams += x.EvictedFor
+		s.IncompleteDatagrams += x.Incomplete
+		s.OddFragments += x.Bad + x.Differing
 	}
 	for g := range d.groups.all() {
 		s.add(g.d.Stats())
@@ -415,10 +428,14 @@ func (s *Stats) add(o Stats) {
 	s.NotSplit += o.NotSplit
 	s.EvictedConnections += o.EvictedConnections
 	s.EvictedDatagrams += o.EvictedDatagrams
+	s.IncompleteDatagrams += o.IncompleteDatagrams
+	s.OddFragments += o.OddFragments
 	s.BadCRC += o.BadCRC
 	s.Misframed.Add(o.Misframed)
 	s.Differing.Add(o.Differing)
 	s.Displaced.Add(o.Displaced)
+	s.Mismarked.Add(o.Mismarked)
+	s.Sealed.Add(o.Sealed)
 	s.OneWay.Add(o.OneWay)
 }
 
@@ -778,9 +795,17 @@ func (d *Decoder) report(p *capture.Packet, u *full, packets []roce.Packet, c *r
 	d.opt.Packet(&d.view)
 }
 
+// flushFragments gives up datagrams of which fragments are missing.
+func (d *Decoder) flushFragments() {
+	for _, r := range d.frags {
+		r.Flush()
+	}
+}
+
 // Flush ends everything that is still open. The Decoder must not be used afterwards.
 func (d *Decoder) Flush() {
 	d.at = place{}
+	d.flushFragments()
 	d.roce.Flush(d.stats.Last)
 	d.tcp.flush(d.stats.Last)
 	d.udp.flush(d.stats.Last)

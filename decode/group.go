@@ -141,6 +141,7 @@ func (g *group) flush(last rdma.Ref) {
 	d := g.d
 	d.at = place{}
 	d.stats.Last = last
+	d.flushFragments()
 	phases := [...]func(){
 		func() { d.roce.Flush(last) }, func() { d.tcp.flush(last) }, func() { d.udp.flush(last) }, d.tx.Flush,
 	}

@@ -96,6 +96,7 @@ func (d *Decoder) runGroups(r capture.Reader, workers int) error {
 		wg.Go(t.helper)
 	}
 	wg.Wait()
+	d.flushFragments()
 	if err := t.at(t.merged - 1).err; !errors.Is(err, io.EOF) {
 		return err
 	}

@@ -44,6 +44,8 @@ type tcpDemux struct {
 
 	differing rdma.Given // segments
 	displaced rdma.Given // directions of connections of RPC
+	mismarked rdma.Given // records
+	sealed    rdma.Given // directions of connections of RPC
 }
 
 // tcpKey holds the two ends in ascending order.
@@ -63,6 +65,7 @@ type tcpConn struct {
 	size    int // bytes counted for it
 
 	places  [2]tcpPlace
+	cuts    *cuts // nil: none
 	doubts  *doubts
 	waiting bool // in tcpDemux.doubtful
 
@@ -168,14 +171,26 @@ func (t *tcpDemux) packet(ref rdma.Ref, tap uint16, tenant uint64, f *link.Frame
 	if fromHigh != c.swapped {
 		dir = 1
 	}
-	if c.taps[dir].Tap() != int32(tap) && c.elsewhere(dir, f) {
-		c.taps[dir].Follow(int32(tap))
-		c.tap = int32(tap)
+	if c.taps[dir].Tap() != int32(tap) {
+		switch {
+		case c.elsewhere(dir, f):
+			c.taps[dir].Follow(int32(tap))
+			c.tap = int32(tap)
+		case c.cuts != nil && c.cuts.more(dir, f):
+			c.move(int32(tap))
+			return c.known()
+		}
 	}
 	if !c.taps[dir].Accept(int32(tap), c.tap, ref.Time) {
 		return c.known()
 	}
 	c.used = true
+	if len(f.Payload) < f.PayloadLen {
+		c.cut(dir, f)
+	}
+	if c.cuts != nil && c.cuts.moved[dir] && c.shown(dir, f) {
+		return c.known()
+	}
 	c = t.segment(c, dir, f, ref, int32(tap))
 	t.last = c
 	t.count(c)
@@ -193,11 +208,68 @@ func (c *tcpConn) elsewhere(dir int, f *link.Frame) bool {
 		f.TCPFlags&ackFlag != 0 && (!own.ackKnown || after(f.TCPAck, own.ack)) && peer.known && !after(f.TCPAck, peer.next)
 }
 
+// cuts are the segments of a connection that the followed capture point shows in part, the latest of each direction. If another point shows more of one,
+// that is followed from there on.
+type cuts struct {
+	list  [2][maxCuts]cutSegment
+	at    [2]uint8
+	moved [2]bool // the point was changed, and has shown nothing new since then
+}
+
+// cutSegment is a segment of n bytes, of which fewer were captured.
+type cutSegment struct {
+	seq         uint32
+	n, captured int32
+}
+
+// maxCuts is how many segments a point with less of them may be ahead.
+const maxCuts = 16
+
+const cutsSize = int(unsafe.Sizeof(cuts{}))
+
+// cut notes a segment of which a part was captured.
+func (c *tcpConn) cut(dir int, f *link.Frame) {
+	if c.cuts == nil {
+		c.cuts = new(cuts)
+	}
+	x := c.cuts
+	x.list[dir][x.at[dir]] = cutSegment{f.TCPSeq, int32(min(f.PayloadLen, 1<<30)), int32(len(f.Payload))}
+	x.at[dir] = (x.at[dir] + 1) % maxCuts
+}
+
+// more reports whether a segment is the copy of one of which less was captured.
+func (x *cuts) more(dir int, f *link.Frame) bool {
+	for i := range x.list[dir] {
+		if s := &x.list[dir][i]; s.n > 0 && s.seq == f.TCPSeq && int(s.n) == f.PayloadLen && int(s.captured) < len(f.Payload) {
+			return true
+		}
+	}
+	return false
+}
+
+// move has both directions followed at another point.
+func (c *tcpConn) move(tap int32) {
+	c.taps[0].Follow(tap)
+	c.taps[1].Follow(tap)
+	c.tap = tap
+	c.cuts.list, c.cuts.moved = [2][maxCuts]cutSegment{}, [2]bool{true, true}
+}
+
+// shown reports whether a segment has nothing that the point which was followed before has not shown. It is no retransmission.
+func (c *tcpConn) shown(dir int, f *link.Frame) bool {
+	own := &c.places[dir]
+	c.cuts.moved[dir] = f.TCPFlags&(tcp.SYN|tcp.FIN|tcp.RST) == 0 && own.known && !after(f.TCPSeq+uint32(f.PayloadLen), own.next)
+	return c.cuts.moved[dir]
+}
+
 // count accounts for the memory of a connection, and for what is kept for later ones.
 func (t *tcpDemux) count(c *tcpConn) {
 	n := tcpConnSize
 	if c.doubts != nil {
 		n += doubtsSize
+	}
+	if c.cuts != nil {
+		n += cutsSize
 	}
 	switch {
 	case c.rpc != nil:
@@ -320,6 +392,8 @@ func (t *tcpDemux) shut(c *tcpConn, why string, ref rdma.Ref) {
 	case c.rpc != nil:
 		c.rpc.Close(ref)
 		t.displaced.Add(c.rpc.Displaced())
+		t.mismarked.Add(c.rpc.Given())
+		t.sealed.Add(c.rpc.Sealed())
 	case c.iwarp != nil:
 		c.iwarp.Close(why, ref)
 	}

@@ -22,3 +22,18 @@ func TestConnectionResyncs(t *testing.T) {
 		t.Errorf("%s", s)
 	}
 }
+
+// TestNoDepths: MPA of revision 1 announces no depths, and 0 of revision 2 is a number.
+func TestNoDepths(t *testing.T) {
+	c := Connection{Connection: &rdma.Connection{ID: 1, Fabric: rdma.IWARP}}
+	c.Setup = [2]rdma.Setup{{Message: rdma.SetupMPA, MPARevision: 1}, {Message: rdma.SetupMPA, MPARevision: 2}}
+	rows := c.rows()
+	if rows[0][6] != "-" || rows[1][6] != "0/0" {
+		t.Errorf("%q, %q", rows[0][6], rows[1][6])
+	}
+	var b strings.Builder
+	c.Detail(&b)
+	if s := b.String(); strings.Count(s, ": no depths, revision 1") != 1 || strings.Count(s, ": answers 0 RDMA Reads at once, starts 0, revision 2") != 1 {
+		t.Error(s)
+	}
+}

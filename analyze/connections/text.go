@@ -55,7 +55,9 @@ func (c *Connection) rows() (rows [2][]string) {
 		n, s := &c.Sent[side], &c.Setup[side]
 		row := []string{"", "", "", link.AddrString(c.Ends[side].Addr), endpoint(c.Ends[side]), c.setupName(side), "-", "-", ""}
 		if s.Terms() {
-			row[6] = fmt.Sprintf("%d/%d", s.ResponderDepth, s.InitiatorDepth)
+			if s.Depths() {
+				row[6] = fmt.Sprintf("%d/%d", s.ResponderDepth, s.InitiatorDepth)
+			}
 			row[7] = (*setup)(s).inline()
 		}
 		if i == 0 {
@@ -191,7 +193,12 @@ func (c *Connection) setupDetail(w io.Writer, side rdma.Side) {
 		fmt.Fprintln(w)
 		return
 	}
-	fmt.Fprintf(w, "    %s in frame %d: answers %d RDMA Reads at once, starts %d", c.setupName(side), s.Frame.Number, s.ResponderDepth, s.InitiatorDepth)
+	fmt.Fprintf(w, "    %s in frame %d: ", c.setupName(side), s.Frame.Number)
+	if s.Depths() {
+		fmt.Fprintf(w, "answers %d RDMA Reads at once, starts %d", s.ResponderDepth, s.InitiatorDepth)
+	} else {
+		fmt.Fprint(w, "no depths")
+	}
 	if c.Fabric == rdma.IWARP {
 		fmt.Fprintf(w, ", revision %d", s.MPARevision)
 		for _, x := range []struct {

@@ -23,6 +23,8 @@ const fewEnds = 64
 // many, but not more than that.
 func (e *ends) enter(start, end int64, most int, budget *int) int {
 	switch {
+	case wasSet(e.now, start):
+		e.pass(math.MaxInt64, budget)
 	case start < e.now: // the clock went back
 		e.pass(e.now, budget)
 	case e.n >= most || e.many || *budget < soleRoom || end == start:
@@ -71,7 +73,7 @@ func (e *ends) pass(now int64, budget *int) {
 
 // take makes it what is in flight of a level.
 func (e *ends) take(l *level, budget *int) {
-	e.n, e.now, e.many = l.n, math.MinInt64, true // none of them has ended before the newest call
+	e.n, e.now, e.many = l.n, l.now-1, true // none of them has ended before the newest call
 	e.level.heap = append(e.level.heap[:0], l.heap...)
 	*budget -= len(l.heap)
 }

@@ -36,6 +36,9 @@ func crowds(t *testing.T, next func(n int) int, calls, budget int) (one int) {
 		}
 		if at += int64(next(100)); next(64) == 0 {
 			at -= int64(next(300)) // the clock goes back
+			if next(8) == 0 {
+				at -= setBack + 300 // it is set
+			}
 		}
 		at -= at % grain
 		end := at + int64(next(60))<<(3*busy)/grain*grain
@@ -106,6 +109,40 @@ func TestCrowd(t *testing.T) {
 	}
 	if own.lost == 0 || a.sole != nil {
 		t.Error("no end was lost")
+	}
+}
+
+// TestSetBack: a call after the clock was set back is not in flight together with those before it, and time goes on. A call that was captured late is.
+func TestSetBack(t *testing.T) {
+	for _, c := range []struct {
+		back int64
+		want int
+		idle float64 // time without a call in flight
+	}{{setBack + 2, 1, 90}, {3600e9, 1, 90}, {setBack, 2, 0}, {5, 2, 45}} {
+		var a crowd
+		var l, other level
+		left := maxEvents
+		for _, of := range []*level{&l, &other} { // one of them is not the sole one
+			a.enter(of, 1e13, 1e13+50, 0, 9, &left)
+		}
+		at := int64(1e13) - c.back
+		n := a.enter(&l, at, at+10, 0, 9, &left)
+		if l.n != c.want || n != c.want+(c.want-1) {
+			t.Errorf("%d ns back: %d in flight on the connection, %d in all", c.back, l.n, n)
+		}
+		var sole crowd // until then
+		var first, second level
+		sole.enter(&first, 1e13, 1e13+50, 0, 9, &left)
+		if n := sole.enter(&second, at, at+10, 0, 9, &left); n != c.want {
+			t.Errorf("%d ns back: %d in flight on two connections", c.back, n)
+		}
+		l.room(0)
+		before := l.time[0]
+		l.advance(at+100, &left)
+		l.step(event{at: at + 100, change: 1})
+		if got := l.time[0] - before; got != c.idle {
+			t.Errorf("%d ns back: %v ns without a call", c.back, got)
+		}
 	}
 }
 

@@ -108,8 +108,19 @@ func (l *level) room(n int) {
 	}
 }
 
-// advance processes all events up to and including t.
+// setBack is by how much the clock of a capture must go back to have been set, in nanoseconds. Packets of several queues or taps come less late.
+const setBack = 1e9
+
+// wasSet reports whether the clock was set back from one time to another.
+func wasSet(from, to int64) bool { return to < from && uint64(from)-uint64(to) > setBack }
+
+// advance processes all events up to and including t. If the clock was set back, what was in flight has ended: of a call that spans such a moment
+// nobody knows how long it took, and it is not here.
 func (l *level) advance(t int64, budget *int) {
+	if l.started && wasSet(l.now, t) {
+		l.finish(budget)
+		l.now = t
+	}
 	for len(l.heap) > 0 && (l.heap[0].at < t || l.heap[0].at == t && l.heap[0].change < 0) {
 		l.step(l.pop(budget))
 	}

@@ -602,11 +602,23 @@ func (t *Tree) body(b []byte, v *rpc.View) []byte {
 	}
 	if v.Args() != nil {
 		b = t.part(b, v, "Arguments", v.Args(), v.ArgsErr, v.ArgsCut, v.ArgsLeft)
+		b = nonsense(b, v.ArgsContradiction())
 	}
 	if v.Result() != nil {
 		b = t.part(b, v, "Results", v.Result(), v.ResultErr, v.ResultCut, v.ResultLeft)
+		b = nonsense(b, v.Contradiction())
 	}
 	return b
+}
+
+// nonsense says why a part of a message makes no sense, if it makes none.
+func nonsense(b []byte, why string) []byte {
+	if why == "" {
+		return b
+	}
+	b = append(b, "    (malformed: "...)
+	b = append(b, why...)
+	return append(b, ")\n"...)
 }
 
 func (t *Tree) part(b []byte, v *rpc.View, name string, m xdr.Message, err error, cut bool, left int) []byte {
@@ -688,11 +700,7 @@ func (t *Tree) compound(b []byte, v *rpc.View, ops []rpc.Operation) []byte {
 	}
 	b = t.failure(b, v.ArgsErr, v.ArgsCut)
 	b = t.failure(b, v.ResultErr, v.ResultCut)
-	if why := v.Contradiction(); why != "" {
-		b = append(b, "    (malformed: "...)
-		b = append(b, why...)
-		b = append(b, ")\n"...)
-	}
+	b = nonsense(b, v.Contradiction())
 	return t.left(t.left(b, v.ArgsLeft), v.ResultLeft)
 }
 

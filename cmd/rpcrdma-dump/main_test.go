@@ -40,6 +40,7 @@ func TestScripts(t *testing.T) {
 			"sentby":   clitest.SentBy,
 			"double":   clitest.Double,
 			"timeless": clitest.Timeless,
+			"setback":  clitest.SetBack,
 		},
 		RequireExplicitExec: true,
 	})

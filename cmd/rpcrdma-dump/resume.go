@@ -321,10 +321,14 @@ func (r *resume) since(st decode.Stats) decode.Stats {
 		st.GoodICRC -= o.GoodICRC
 		st.EvictedConnections -= o.EvictedConnections
 		st.EvictedDatagrams -= o.EvictedDatagrams
+		st.IncompleteDatagrams -= o.IncompleteDatagrams
+		st.OddFragments -= o.OddFragments
 		st.BadCRC -= o.BadCRC
 		st.Misframed = st.Misframed.Since(o.Misframed)
 		st.Differing = st.Differing.Since(o.Differing)
 		st.Displaced = st.Displaced.Since(o.Displaced)
+		st.Mismarked = st.Mismarked.Since(o.Mismarked)
+		st.Sealed = st.Sealed.Since(o.Sealed)
 		st.OneWay = st.OneWay.Since(o.OneWay)
 		st.Backwards = st.Backwards.Since(o.Backwards)
 	}

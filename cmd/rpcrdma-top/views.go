@@ -289,7 +289,8 @@ func headMalformed(s *monitor.Snapshot) []span {
 		what string
 	}{
 		{m.Total(), "RPC-over-RDMA header"}, {st.Undecodable - st.CutShort, "packet"},
-		{st.Misframed.Count, "FPDU"}, {st.Differing.Count, "differing packet"}, {st.Displaced.Count, "disordered TCP stream"},
+		{st.OddFragments, "IP fragment"}, {st.Misframed.Count, "FPDU"}, {st.Differing.Count, "differing packet"}, {st.Displaced.Count, "disordered TCP stream"},
+		{st.Mismarked.Count, "RPC record"},
 	} {
 		if x.n == 0 {
 			continue

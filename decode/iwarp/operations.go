@@ -77,9 +77,12 @@ type operations struct {
 	// The Send under way, of several segments.
 	sending   bool
 	cut       bool // bytes are missing after those in data
+	odd       bool // a segment of it did not continue it
+	headless  bool // there is none under way, but the rest of one whose beginning was not seen
 	message   rdma.Send
 	msn       uint32
 	nextMO    uint64
+	sendEnd   uint64 // stream offset after its last segment
 	sendSeq   uint64
 	sendWork  uint64 // the watcher's
 	data      []byte
@@ -273,10 +276,17 @@ func (o *operations) gather(h *half, u Untagged, length int, start, end uint64, 
 	mo, msn, last := uint64(u.MO()), u.MSN(), u.Control().Last()
 	payload := u[UntaggedLen:]
 	if o.sending && (msn != o.msn || mo == 0) {
+		if !o.lost {
+			c.t.misplaced(start, 0, from) // the end of the message under way should be here
+		}
 		o.abandon(h)
 	}
 	if !o.sending && mo != 0 {
 		// Its beginning was not captured, so its kind is unknown.
+		if !o.lost && !(o.headless && msn == o.msn) {
+			c.t.misplaced(start, length, from)
+		}
+		o.headless, o.msn = !last, msn
 		if last {
 			c.c.Sent[c.side(h)].Sends++
 		}
@@ -285,8 +295,8 @@ func (o *operations) gather(h *half, u Untagged, length int, start, end uint64, 
 	}
 	if !o.sending {
 		op := u.Control().Opcode()
-		o.sending, o.cut = true, false
-		o.msn, o.nextMO = msn, 0
+		o.sending, o.cut, o.odd, o.headless = true, false, false, false
+		o.msn, o.nextMO, o.sendEnd = msn, 0, start
 		o.sendSpan, o.sendAgain = span{}, 0
 		o.message = rdma.Send{
 			From: c.side(h), Invalidates: op.Invalidates(), Solicited: op.Solicited(),
@@ -321,17 +331,28 @@ func (o *operations) gather(h *half, u Untagged, length int, start, end uint64, 
 		}
 	}
 	switch {
-	case o.cut || mo < o.nextMO:
+	case mo-o.nextMO > start-o.sendEnd: // also if it is before
+		// No capture lacks more of a message than of the stream that carries it, and TCP delivers in order: the offset is wrong, and so may
+		// be the size that follows from it.
+		c.t.misplaced(start, length, from)
+		if !o.odd {
+			o.odd, o.cut = true, true
+			o.nextMO++ // one byte more than was seen, so that the Send counts as cut
+		}
+	case o.cut:
+		o.nextMO = mo + uint64(length)
 	case mo > o.nextMO:
 		o.cut = true
+		o.nextMO = mo + uint64(length)
 	default:
 		room := max(0, c.t.o.MaxSend-len(o.data))
 		if len(payload) < length || room < length {
 			o.cut = true
 		}
 		o.data = append(o.data, payload[:min(len(payload), room)]...)
+		o.nextMO += uint64(length)
 	}
-	o.nextMO = max(o.nextMO, mo+uint64(length))
+	o.sendEnd = end
 	o.sendSpan.join(from)
 	o.carried(h, o.sendWork, uint32(length), false, from.last)
 	if c.t.tracer != nil {

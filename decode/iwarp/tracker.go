@@ -43,7 +43,7 @@ type Tracker struct {
 
 	// BadCRC counts the FPDUs that were decoded although their CRC is wrong.
 	BadCRC uint64
-	// Misframed counts the FPDUs that were given up because of their length.
+	// Misframed counts the FPDUs that were given up because of their length or their header.
 	Misframed rdma.Given
 	// Displaced counts the directions of connections in which bytes came too late to be decoded.
 	Displaced rdma.Given
@@ -72,6 +72,11 @@ func NewTracker(h rdma.Handler, o Options) *Tracker {
 		o.Ports = []uint16{20049}
 	}
 	return &Tracker{handler: h, tracer: rdma.TracerOf(h), watcher: rdma.WatcherOf(h), shown: rdma.SegmentsOf(h), o: o}
+}
+
+// misplaced counts a segment of an untagged message that stands at a wrong place of it, or of a message that has not begun.
+func (t *Tracker) misplaced(start uint64, length int, from *span) {
+	t.Misframed.Add(rdma.Given{Count: 1, Bytes: uint64(length), First: from.first.Number, Offset: start})
 }
 
 // buffer returns an empty buffer.

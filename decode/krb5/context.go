@@ -3,7 +3,6 @@ package krb5
 import (
 	"net/netip"
 
-	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
@@ -53,9 +52,11 @@ type ticket struct {
 	etype   EType
 }
 
-// place is where a handle means something: at a server, on all its ports.
+// place is where a handle means something: at a server, on all its ports. Equal addresses in different networks are different servers, and servers
+// count their handles from the same number on.
 type place struct {
 	server netip.Addr
+	tenant uint64
 	handle string
 }
 
@@ -95,8 +96,9 @@ type table struct {
 	rotated []byte
 }
 
-func (t *table) find(server netip.Addr, handle []byte) *context {
-	return t.places[place{server, string(handle)}]
+// find is the newest context of that handle at the server of a transaction.
+func (t *table) find(tx *transaction.Transaction, handle []byte) *context {
+	return t.places[place{tx.Server().Addr, tx.Connection.Tenant, string(handle)}]
 }
 
 // add puts a context before those of the same place.
@@ -169,5 +171,7 @@ func (t *table) touch(c *context) {
 	}
 }
 
-// at is the place of a server's context.
-func at(server rdma.End, handle []byte) place { return place{server.Addr, string(handle)} }
+// at is the place of a context of the server of a transaction.
+func at(tx *transaction.Transaction, handle []byte) place {
+	return place{tx.Server().Addr, tx.Connection.Tenant, string(handle)}
+}

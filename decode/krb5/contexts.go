@@ -78,13 +78,12 @@ func (c *Contexts) Unwrap(v *rpc.View) {
 // use opens a transaction of a context.
 func (c *Contexts) use(v *rpc.View) {
 	tx, g := v.Tx, &v.Call().GSS
-	server := tx.Server()
-	x := c.table.find(server.Addr, g.Handle)
+	x := c.table.find(tx, g.Handle)
 	if x == nil {
 		if len(g.Handle) > maxHandle {
 			return
 		}
-		x = &context{place: at(server, g.Handle), state: unknown}
+		x = &context{place: at(tx, g.Handle), state: unknown}
 		c.table.add(x)
 	}
 	x, genuine, verdict := choose(x, v)

@@ -21,13 +21,13 @@ func (c *Contexts) create(v *rpc.View) {
 		return // refused; 1 is GSS_S_CONTINUE_NEEDED
 	}
 	var x *context
-	for x = c.table.find(tx.Server().Addr, r.Handle); x != nil; x = x.older {
+	for x = c.table.find(tx, r.Handle); x != nil; x = x.older {
 		if x.made == whichOf(tx) {
 			break
 		}
 	}
 	if x == nil {
-		x = &context{place: at(tx.Server(), r.Handle), made: whichOf(tx)}
+		x = &context{place: at(tx, r.Handle), made: whichOf(tx)}
 		if v.Call().GSS.Proc == oncrpc.GSSContinueInit {
 			c.proceed(x, v)
 		} else {
@@ -137,7 +137,7 @@ func (c *Contexts) answer(x *context) {
 // proceed takes a further round of a creation: RPCSEC_GSS_CONTINUE_INIT names the
 // context by the handle of the round before.
 func (c *Contexts) proceed(x *context, v *rpc.View) {
-	from := c.table.find(v.Tx.Server().Addr, v.Call().GSS.Handle)
+	from := c.table.find(v.Tx, v.Call().GSS.Handle)
 	if from == nil {
 		x.state, x.problem = closed, "the first round of the context's creation was not captured"
 		return

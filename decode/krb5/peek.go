@@ -17,7 +17,7 @@ func (p peek) Unwrap(v *rpc.View) {
 	}
 	p.c.mu.Lock()
 	defer p.c.mu.Unlock()
-	x := p.c.table.find(v.Tx.Server().Addr, v.Call().GSS.Handle)
+	x := p.c.table.find(v.Tx, v.Call().GSS.Handle)
 	if x == nil {
 		return
 	}

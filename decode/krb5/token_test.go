@@ -210,6 +210,30 @@ func TestContextLife(t *testing.T) {
 	}
 }
 
+// TestTenants: equal handles of equal addresses in two networks are two contexts, also if the one of the second is not known.
+func TestTenants(t *testing.T) {
+	s := newScene(t, AES128SHA256)
+	key := newKey(AES256SHA1)
+	c := New(s.keytab(key, 3), Options{})
+	set(c, s.init(key, 3))
+	if v := set(c, s.private(1)); v.Opening() != rpc.Decrypted {
+		t.Errorf("%v", v.Tx.Notes)
+	}
+	other, conn := *s, *s.conn
+	conn.Tenant, other.conn = 7, &conn
+	other.session, other.sub, other.acceptor = newKey(AES128SHA256), newKey(AES128SHA256), newKey(AES128SHA256)
+	other.packet += 1000
+	if v := set(c, other.private(1)); v.Opening() != rpc.NotOpened || fmt.Sprint(v.Tx.Notes) != "[krb5: the creation of the context was not captured: its keys are not known]" {
+		t.Errorf("%v, %v", v.Opening(), v.Tx.Notes)
+	}
+	if sum := c.Summary(); sum.Unknown != 1 || sum.Refused != 0 {
+		t.Errorf("%+v", sum)
+	}
+	if v := set(c, s.private(2)); v.Opening() != rpc.Decrypted || len(v.Tx.Notes) > 0 {
+		t.Errorf("%v", v.Tx.Notes)
+	}
+}
+
 // TestContinue creates a context in two rounds, the second of which changes the
 // handle.
 func TestContinue(t *testing.T) {
@@ -369,7 +393,7 @@ func TestEviction(t *testing.T) {
 			n++
 		}
 		chain := 0
-		for x := c.table.find(s.conn.Ends[1].Addr, s.handle); x != nil; x = x.older {
+		for x := c.table.places[place{s.conn.Ends[1].Addr, 0, string(s.handle)}]; x != nil; x = x.older {
 			chain++
 		}
 		if n != c.table.count || n > 8 || chain > maxOlder {

@@ -1,8 +1,10 @@
 package link
 
 import (
+	"bytes"
 	"encoding/binary"
 	"net/netip"
+	"slices"
 	"time"
 )
 
@@ -18,7 +20,9 @@ type ReassemblerStats struct {
 	Fragments  uint64 // given to Add
 	Datagrams  uint64 // completed
 	Overlaps   uint64 // fragments with bytes that had already arrived: repeated, or hostile
+	Differing  uint64 // those among Overlaps that have other bytes
 	Bad        uint64 // invalid fragments, and datagrams that they made unusable
+	Incomplete uint64 // datagrams given up because of Timeout or by Flush; but not what repeats parts of a completed one
 	EvictedOld uint64 // datagrams given up because of Timeout
 	EvictedFor uint64 // datagrams given up to make room for others
 }
@@ -35,6 +39,8 @@ const (
 	// maxSpare is how many datagrams are kept for reuse, in addition to the limits of the options: 2 MiB at
 	// most.
 	maxSpare = 16
+	// maxMade is how many completed datagrams are remembered.
+	maxMade = 64
 )
 
 // Reassembler reassembles IP fragments. Its memory is bounded in every respect. Where fragments overlap, the
@@ -47,6 +53,9 @@ type Reassembler struct {
 	newest  *datagram
 	bytes   int
 	spare   []*datagram
+
+	made   [maxMade]datagramKey // completed last
+	madeAt uint8
 
 	spareBytes int       // of spare
 	done       *datagram // the one that out refers to
@@ -145,8 +154,24 @@ func (r *Reassembler) Add(f *Frame, now int64) *Frame {
 func (r *Reassembler) expire(now int64) {
 	for r.oldest != nil && now-r.oldest.first > int64(r.options.Timeout) {
 		r.stats.EvictedOld++
-		r.drop(r.oldest)
+		r.lacking(r.oldest)
 	}
+}
+
+// Flush gives up all datagrams that are incomplete.
+func (r *Reassembler) Flush() {
+	for r.oldest != nil {
+		r.lacking(r.oldest)
+	}
+}
+
+// lacking drops a datagram of which fragments have not come. Those of a datagram that is complete may come twice, and the last of the copies then begin
+// it again.
+func (r *Reassembler) lacking(d *datagram) {
+	if !slices.Contains(r.made[:], d.key) {
+		r.stats.Incomplete++
+	}
+	r.drop(d)
 }
 
 // usable reports whether a frame is a fragment that can be part of a datagram: in all but the last one the
@@ -298,15 +323,21 @@ func (d *datagram) insert(r *Reassembler, from, to int, p []byte) bool {
 	for i < len(d.ranges) && int(d.ranges[i].to) < from {
 		i++
 	}
-	at, j, overlap := from, i, false
+	at, j, overlap, differs := from, i, false, false
 	for ; j < len(d.ranges) && int(d.ranges[j].from) <= to; j++ {
 		d.fill(at, min(to, int(d.ranges[j].from)), from, p)
-		overlap = overlap || int(d.ranges[j].to) > from && int(d.ranges[j].from) < to
+		if lo, hi := max(from, int(d.ranges[j].from)), min(to, int(d.ranges[j].to)); lo < hi {
+			overlap = true
+			differs = differs || d.differs(lo, hi, from, p)
+		}
 		at = max(at, int(d.ranges[j].to))
 	}
 	d.fill(at, to, from, p)
 	if overlap {
 		r.stats.Overlaps++
+	}
+	if differs {
+		r.stats.Differing++
 	}
 	merged := byteRange{uint16(from), uint16(to)}
 	if j > i {
@@ -323,6 +354,12 @@ func (d *datagram) insert(r *Reassembler, from, to int, p []byte) bool {
 	copy(d.ranges[i+1:], d.ranges[i:])
 	d.ranges[i] = merged
 	return true
+}
+
+// differs reports whether other bytes of [a, b) have arrived than those of p, which starts at from, as far as both were captured.
+func (d *datagram) differs(a, b, from int, p []byte) bool {
+	b = min(b, from+len(p), d.captured)
+	return a < b && !bytes.Equal(d.buf[maxHeader+a:maxHeader+b], p[a-from:b-from])
 }
 
 // fill copies [a, b) of the datagram from p, which starts at from.
@@ -373,6 +410,8 @@ func (r *Reassembler) complete(d *datagram, last *Frame) *Frame {
 		r.out.ECN = 3 // RFC 3168 section 5.3
 	}
 	r.stats.Datagrams++
+	r.made[r.madeAt] = d.key
+	r.madeAt = (r.madeAt + 1) % maxMade
 	return &r.out
 }
 

@@ -135,7 +135,7 @@ func TestReassembleOverlap(t *testing.T) {
 	if got == nil || !bytes.Equal(got.Payload, want) {
 		t.Fatalf("%+v", got)
 	}
-	if s := r.Stats(); s.Overlaps != 2 || s.Datagrams != 1 {
+	if s := r.Stats(); s.Overlaps != 2 || s.Differing != 2 || s.Datagrams != 1 {
 		t.Errorf("%+v", s)
 	}
 }
@@ -298,4 +298,58 @@ func FuzzReassemble(f *testing.F) {
 			t.Fatalf("list of %d, table of %d", n, len(r.open))
 		}
 	})
+}
+
+// TestReassembleIncomplete has datagrams that lack fragments, and some that come twice.
+func TestReassembleIncomplete(t *testing.T) {
+	packet := ip4(ipUDP, 0, nil, udp(counting(100)))
+	for _, c := range []struct {
+		name                  string
+		pieces                [][2]int // offset and length
+		incomplete, differing uint64
+	}{
+		{"whole", [][2]int{{0, 48}, {48, 60}}, 0, 0},
+		{"first only", [][2]int{{0, 48}}, 1, 0},
+		{"each twice", [][2]int{{0, 48}, {0, 48}, {48, 60}, {48, 60}}, 0, 0},
+		{"all twice", [][2]int{{0, 48}, {48, 60}, {0, 48}, {48, 60}}, 0, 0},
+		{"a part of a third time", [][2]int{{0, 48}, {48, 60}, {0, 48}}, 0, 0},
+	} {
+		for _, late := range []bool{false, true} {
+			r := NewReassembler(ReassemblerOptions{})
+			for _, x := range c.pieces {
+				add(r, piece(packet, 1, x[0], x[1]), 0)
+			}
+			if late {
+				r.expire(31e9)
+			} else {
+				r.Flush()
+			}
+			if s := r.Stats(); s.Incomplete != c.incomplete || s.Differing != c.differing || r.Open() != 0 {
+				t.Errorf("%s: %+v", c.name, s)
+			}
+		}
+	}
+
+	// What the capture cut of one copy is not compared.
+	r := NewReassembler(ReassemblerOptions{})
+	first := piece(packet, 1, 0, 48)
+	cut := decode(capture.LinkRaw, first)
+	cut.Payload = cut.Payload[:20:20]
+	r.Add(&cut, 0)
+	add(r, first, 0)
+	if s := r.Stats(); s.Overlaps != 1 || s.Differing != 0 {
+		t.Errorf("cut: %+v", s)
+	}
+	r = NewReassembler(ReassemblerOptions{}) // and the other way round
+	add(r, first, 0)
+	r.Add(&cut, 0)
+	if s := r.Stats(); s.Overlaps != 1 || s.Differing != 0 {
+		t.Errorf("cut: %+v", s)
+	}
+	other := bytes.Clone(first)
+	other[25]++
+	add(r, other, 0)
+	if s := r.Stats(); s.Overlaps != 2 || s.Differing != 1 {
+		t.Errorf("other bytes: %+v", s)
+	}
 }

@@ -36,7 +36,7 @@ type Record struct {
 	// Data is the start of the message: all that was captured before the
 	// first hole and within the limit.
 	Data []byte
-	// Length is the size of the message in bytes. If Broken is set, it is only the known part.
+	// Length is the size of the message in bytes. If Broken is set, it is only the known part, which may be there as a whole.
 	Length int
 	// Broken says that the end of the record was not seen.
 	Broken bool
@@ -67,10 +67,18 @@ type RecordParser struct {
 	// Lost counts how often the parser lost track of the records, Skipped the
 	// bytes that it passed over while it looked for one.
 	Lost, Skipped uint64
+	// Given counts what comes right behind a record and is none, since its mark or its header makes no sense, with the bytes up to the next
+	// record. What the capture lacks is not counted.
+	Given rdma.Given
+	// Sealed counts the bytes from where TLS begins (RFC 9289).
+	Sealed rdma.Given
 
-	off    uint64 // of the next byte in the stream
-	synced bool
-	open   bool // rec holds a record whose end has not come yet
+	off      uint64 // of the next byte in the stream
+	synced   bool
+	followed bool // a record has ended where the open one starts
+	astray   bool // what is passed over belongs to Given
+	sealed   bool // the rest of the stream is TLS
+	open     bool // rec holds a record whose end has not come yet
 
 	mark     [markSize]byte
 	markLen  int
@@ -97,10 +105,9 @@ func (p *RecordParser) Open() (start uint64, open bool) { return p.rec.Start, p.
 
 // Restart forgets the stream for another one.
 func (p *RecordParser) Restart() {
-	if p.open {
-		p.lose()
-	}
-	p.off, p.synced = 0, false
+	p.End()
+	p.lose()
+	p.off, p.synced, p.followed, p.astray, p.sealed = 0, false, false, false, false
 }
 
 // Data consumes the next bytes of the stream. b ought to start where the
@@ -113,6 +120,11 @@ func (p *RecordParser) data(b []byte, ref, ready rdma.Ref) {
 	counted := false
 	for len(b) > 0 {
 		if !p.synced {
+			if p.sealed {
+				p.off += uint64(len(b))
+				p.Sealed.Bytes += uint64(len(b))
+				return
+			}
 			n := findRecord(b)
 			p.strict = n == len(b) && mayStart(b)
 			if p.strict {
@@ -120,10 +132,13 @@ func (p *RecordParser) data(b []byte, ref, ready rdma.Ref) {
 			}
 			p.off += uint64(n)
 			p.Skipped += uint64(n)
+			if p.astray {
+				p.Given.Bytes += uint64(n)
+			}
 			if b = b[n:]; len(b) == 0 {
 				return
 			}
-			p.synced = true
+			p.synced, p.astray = true, p.astray && p.strict
 			counted = false
 		}
 		if p.need == 0 {
@@ -187,7 +202,7 @@ func (p *RecordParser) readMark(b []byte, ref rdma.Ref, counted *bool) []byte {
 	p.rec.Fragments++
 	p.rec.Length += int(p.need)
 	if p.rec.Length > maxRecord || p.need == 0 && (p.last && p.rec.Length == 0 || p.rec.Fragments > maxEmpty) {
-		p.lose()
+		p.giveUp()
 		return b[n:]
 	}
 	if p.need == 0 && p.last {
@@ -287,9 +302,15 @@ func (p *RecordParser) deliver(data []byte) {
 	p.rec.Parts = p.parts
 	p.rec.End = p.off
 	p.open, p.need, p.markLen = false, 0, 0
-	if p.verify(data) && p.Deliver != nil {
+	switch {
+	case !p.verify(data):
+		if !p.hole { // a record that is too short for a message
+			p.given()
+		}
+	case p.Deliver != nil:
 		p.Deliver(&p.rec)
 	}
+	p.followed, p.astray = true, false
 	p.strict = false
 	p.rec.Data = nil
 	if cap(p.buf) > keepBuffer {
@@ -304,7 +325,7 @@ const keepBuffer = 2 << 20
 
 // lose forgets the open record: what was taken for its mark was none.
 func (p *RecordParser) lose() {
-	p.synced, p.open, p.need, p.markLen = false, false, 0, 0
+	p.synced, p.open, p.need, p.markLen, p.followed = false, false, 0, 0, false
 	p.buf = p.buf[:0]
 	if !p.strict {
 		p.Lost++
@@ -312,10 +333,46 @@ func (p *RecordParser) lose() {
 	p.strict = false
 }
 
+// giveUp is lose for what comes right behind a record in the capture.
+func (p *RecordParser) giveUp() {
+	switch {
+	case p.astray:
+		p.Given.Bytes += p.off - p.rec.Start
+	case !p.followed: // where it starts was a guess
+	case p.rec.Fragments == 1 && startsTLS(p.mark):
+		p.sealed = true
+		p.Sealed.Add(rdma.Given{Count: 1, Bytes: p.off - p.rec.Start, First: p.rec.First.Number, Offset: p.rec.Start})
+	default:
+		p.given()
+		p.astray = true
+	}
+	p.lose()
+}
+
+// given counts the open record as one that makes no sense.
+func (p *RecordParser) given() {
+	p.Given.Add(rdma.Given{Count: 1, Bytes: p.off - p.rec.Start, First: p.rec.First.Number, Offset: p.rec.Start})
+}
+
+// startsTLS reports whether what stands in the place of a record mark is the start of a TLS record (RFC 8446, section 5.1): its type, its version,
+// and the high byte of a length of at most 2^14+256. As a mark, it would announce a fragment of more than 320 MB.
+func startsTLS(m [markSize]byte) bool {
+	return m[0] >= 20 && m[0] <= 23 && m[1] == 3 && m[2] <= 4 && m[3] <= 0x41
+}
+
 // resume gives up the open record in the middle of a segment.
 func (p *RecordParser) resume(b []byte) []byte {
-	p.lose()
+	p.giveUp()
 	return b
+}
+
+// End delivers the open record as far as it came: nothing follows.
+func (p *RecordParser) End() {
+	if !p.open || !p.verify(p.buf) {
+		return // nothing is known of it
+	}
+	p.rec.Broken = p.need == 0 || !p.last
+	p.deliver(p.buf)
 }
 
 // Skip passes over n bytes of the stream that are not in the capture. ref is
@@ -328,6 +385,7 @@ func (p *RecordParser) Skip(n uint64, ref rdma.Ref) {
 	p.off += n
 	if !p.synced {
 		p.Skipped += n
+		p.astray = false
 		return
 	}
 	if p.need == 0 || n > uint64(p.need) {

@@ -14,6 +14,8 @@ type TCPTracker struct {
 	tracer  rdma.Tracer // handler, if it traces
 	sides   [2]tcpSide
 	closed  bool
+
+	given, sealed rdma.Given // see RecordParser, once it is closed
 }
 
 // tcpSide is what one end of the connection sends.
@@ -142,6 +144,9 @@ func (t *TCPTracker) close(why string, ref rdma.Ref) {
 	for i := range t.sides {
 		s := &t.sides[i]
 		s.stream.Release()
+		s.parser.End()
+		t.given.Add(s.parser.Given)
+		t.sealed.Add(s.parser.Sealed)
 		s.sends, s.parser = nil, RecordParser{}
 	}
 	if why != "" {
@@ -161,6 +166,12 @@ func (t *TCPTracker) Displaced() (g rdma.Given) {
 	return g
 }
 
+// Given and Sealed are what RecordParser counts under these names, once the connection is closed.
+func (t *TCPTracker) Given() rdma.Given { return t.given }
+
+// Sealed is described at Given.
+func (t *TCPTracker) Sealed() rdma.Given { return t.sealed }
+
 // deliver reports a record.
 func (s *tcpSide) deliver(r *Record) {
 	t := s.tracker
@@ -178,6 +189,9 @@ func (s *tcpSide) deliver(r *Record) {
 		s.acks = s.acks[:0]
 	}
 	s.again = 0
+	if r.Broken {
+		s.send.Length++ // how long it is, is not known: it counts as cut
+	}
 	tag := t.handler.Send(t.conn, &s.send)
 	s.send.Data, s.send.Parts = nil, nil
 	if s.acked >= r.End {

@@ -120,6 +120,11 @@ func (s *Setup) Seen() bool { return s.Message != SetupNone }
 // Terms reports whether the depths, retries and timeouts of the message are known.
 func (s *Setup) Terms() bool { return s.Seen() && !s.Cut }
 
+// Depths reports whether the message announces how many RDMA Reads its sender answers and starts at once: MPA does so since revision 2 (RFC 6581, section 9.1).
+func (s *Setup) Depths() bool {
+	return s.Terms() && (s.Message != SetupMPA || s.MPARevision >= 2 || s.ResponderDepth|s.InitiatorDepth != 0)
+}
+
 // Start is the first PSN that the sender of the message expects to receive. The capture may cut the message before it; ok is
 // false for 0 in a cut message.
 func (s *Setup) Start() (psn uint32, ok bool) {

@@ -31,3 +31,21 @@ func TestSetupCut(t *testing.T) {
 		}
 	}
 }
+
+func TestSetupDepths(t *testing.T) {
+	for _, x := range []struct {
+		s    Setup
+		want bool
+	}{
+		{Setup{}, false},
+		{Setup{Message: SetupREQ}, true},
+		{Setup{Message: SetupREQ, Cut: true}, false},
+		{Setup{Message: SetupMPA, MPARevision: 1}, false},
+		{Setup{Message: SetupMPA, MPARevision: 2}, true},
+		{Setup{Message: SetupMPA, MPARevision: 1, InitiatorDepth: 4}, true},
+	} {
+		if x.s.Depths() != x.want {
+			t.Errorf("%+v: %v", x.s, !x.want)
+		}
+	}
+}

@@ -75,13 +75,17 @@ func (b *Brief) Set(tx *transaction.Transaction) bool {
 	if !ok {
 		return false
 	}
-	if b.Compound = m.compound; m.compound && !b.compound(m, tx.Reply.Payload, results) {
+	b.messages = m
+	if b.Compound = m.compound; m.compound && !(b.compound(m, tx.Reply.Payload, results) && b.agrees(tx)) {
 		return false
 	}
-	b.Procedure, b.messages = m.procedure, m
+	b.Procedure = m.procedure
 	b.argsAt, b.resultAt = args, results
 	b.argsLeft, b.resultLeft = len(tx.Call.Payload)-argsEnd, len(tx.Reply.Payload)-resultEnd
 	b.Failed = m.procedure.StatusFirst && word3(tx.Reply.Payload, results) != 0
+	if m.pair != unpaired && !b.Failed {
+		return m.pair.agrees(tx.Call.Payload, args, tx.Reply.Payload, results)
+	}
 	return true
 }
 

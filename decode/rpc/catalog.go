@@ -32,6 +32,7 @@ type messages struct {
 	teaches      bool       // View.Learn may have use for the result
 	tells        tale       // what it tells Brief.Learn then
 	nfs3         bool       // of NFSv3
+	pair         pair       // that arguments and results are
 
 	// What passes over them, and whether that can tell the status.
 	skipArgs, skipResult xdr.Skipper
@@ -117,6 +118,7 @@ func (m *messages) make(tx *transaction.Transaction, p *xdr.Procedure) bool {
 	if m.nfs3 = tx.Program == nfs3.NFS_PROGRAM && tx.Version == nfs3.NFS_V3; m.nfs3 {
 		m.tells = tells3(tx.Procedure)
 	}
+	m.pair = pairOf(m.args)
 	m.forBrief()
 	return true
 }

@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/decode/nfs/ops"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 )
 
@@ -158,11 +159,15 @@ func (v *View) minorVersion() (uint32, bool) {
 // Compound reports whether the call is a COMPOUND of NFSv4, or one of its callbacks. How much of it could be read is another question.
 func (v *View) Compound() bool { return v.compound }
 
-// Contradiction says how the results of a COMPOUND contradict its call, or themselves; it is empty if they do not. The server executes the
-// operations in order and stops at the first failure. The COMPOUND has the status of the last operation executed (RFC 8881, section 16.2.3).
+// Contradiction says how the results contradict the call, or themselves; it is empty if they do not. The server executes the
+// operations of a COMPOUND in order and stops at the first failure. The COMPOUND has the status of the last operation executed (RFC 8881, section
+// 16.2.3). See also ops.Disagreement.
 func (v *View) Contradiction() string {
-	if v.usual != nil || !v.compound || v.CallErr != nil || v.ReplyErr != nil || v.ArgsErr != nil || v.ResultErr != nil {
+	if v.usual != nil || v.CallErr != nil || v.ReplyErr != nil || v.ArgsErr != nil || v.ResultErr != nil {
 		return ""
+	}
+	if !v.compound {
+		return ops.Disagreement(v.Args(), v.Result())
 	}
 	args, res, callback := v.compounds()
 	if args == nil || res == nil || v.status == nil {
@@ -183,6 +188,9 @@ func (v *View) Contradiction() string {
 		}
 		if code, _, ok := r.Status(); ok {
 			last = code
+		}
+		if why := ops.Disagreement(args.Ops[i].Body, r.Body); why != "" {
+			return name + ": " + why
 		}
 	}
 	switch {

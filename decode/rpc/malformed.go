@@ -10,7 +10,7 @@ import (
 
 // Malformed calls report for each part of the transaction's messages that could
 // not be decoded although all of it was captured: the number of the message's
-// last packet, the part, and what is wrong, and for results that contradict their call or themselves (see Contradiction). Parts that the capture has cut or
+// last packet, the part, and what is wrong, and for arguments and results that contradict each other or themselves (see Contradiction and ArgsContradiction). Parts that the capture has cut or
 // lacks are not malformed.
 func (v *View) Malformed(report func(packet uint64, part string, err error)) {
 	if !v.Undecoded() {
@@ -19,6 +19,9 @@ func (v *View) Malformed(report func(packet uint64, part string, err error)) {
 	tx := v.Tx
 	if why := v.Contradiction(); why != "" {
 		report(tx.Reply.Last.Number, "results", errors.New(why))
+	}
+	if why := v.ArgsContradiction(); why != "" {
+		report(tx.Call.Last.Number, "arguments", errors.New(why))
 	}
 	if err := v.ArgsBodyErr(); err != nil {
 		report(tx.Call.Last.Number, "arguments", err)
@@ -51,10 +54,10 @@ func whole(m *transaction.Message) bool {
 }
 
 // Undecoded reports whether a part of the transaction's messages could not be decoded, since it is malformed, cut, or was not captured, or makes no
-// sense (see Contradiction).
+// sense (see Contradiction and ArgsContradiction).
 func (v *View) Undecoded() bool {
 	return !v.Usual() && (v.ArgsErr != nil || v.ResultErr != nil || v.CallErr != nil || v.ReplyErr != nil ||
-		v.Contradiction() != "" || v.ArgsBodyErr() != nil || v.ResultBodyErr() != nil)
+		v.Contradiction() != "" || v.ArgsContradiction() != "" || v.ArgsBodyErr() != nil || v.ResultBodyErr() != nil)
 }
 
 // Faults of the bodies of RPCSEC_GSS (RFC 2203, section 5.3.2).

@@ -28,6 +28,7 @@ type shape struct {
 	tells     bool   // View.Learn may have use for the results
 	acts      []act
 	errand    errand
+	pairs     []paired
 	// If all operations succeed, what View.Steps returns, and what View.AppendOperation appends.
 	steps   []Step
 	listing []byte
@@ -61,7 +62,7 @@ var shapeStamps atomic.Uint64
 
 func (s *shape) set(minor uint32, numbers []uint32, callback bool) {
 	s.stamp, s.minor = shapeStamps.Add(1), minor
-	s.numbers, s.acts, s.steps = append(s.numbers[:0], numbers...), s.acts[:0], s.steps[:0]
+	s.numbers, s.acts, s.steps, s.pairs = append(s.numbers[:0], numbers...), s.acts[:0], s.steps[:0], s.pairs[:0]
 	s.tells, s.operation = false, ""
 	top := noise
 	success := xdr.EnumString(uint32(nfs4.NFS4_OK), nfs4.NFS4_OK.Symbol())
@@ -71,6 +72,9 @@ func (s *shape) set(minor uint32, numbers []uint32, callback bool) {
 			s.operation, top = name, w
 		}
 		s.steps = append(s.steps, Step{Name: name, Number: n, Status: success})
+		if p := pairOf4(n, callback); p != unpaired {
+			s.pairs = append(s.pairs, paired{i, p})
+		}
 		e := entryOf(n, callback)
 		if e == nil {
 			continue

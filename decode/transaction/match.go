@@ -250,7 +250,7 @@ func (t *Tracker) call(c *rdma.Connection, s *rdma.Send, m said) rdma.Tag {
 		case old.sameCall(s):
 			t.repeatedCall(old, s)
 			return old.sendTag(false)
-		case m.transport:
+		case m.transport || c.Fabric == rdma.TCP || c.Fabric == rdma.UDP: // else it may be no call
 			if !old.replied {
 				old.note(XIDReused)
 			}

@@ -66,6 +66,7 @@ const (
 	DoneNotSeen        // no RDMA_DONE for a reply with Read chunks
 	BeyondSegment      // an RDMA operation went beyond the end of its segment
 	WrittenBeyondReply // N bytes were written to Part, of which the reply counts Of
+	UsedAgain          // an RDMA operation used memory of the call that another one had used
 	ReplyUnoffered     // the reply counts N bytes in segments of Write chunks that the call did not offer
 
 	// Security contexts of Kerberos (RFC 2203), with a keytab.
@@ -151,6 +152,7 @@ var noteTexts = [endOfKinds]struct{ code, format string }{
 	ReplyNotRead:       {"reply_not_read", "reply's chunks not read by the requester, or its Reads are not in the capture"},
 	DoneNotSeen:        {"done_not_seen", "RDMA_DONE not seen"},
 	BeyondSegment:      {"beyond_segment", "RDMA operation beyond the end of its segment"},
+	UsedAgain:          {"used_again", "RDMA operation on memory of the call that was used before: not taken for a part of the transaction"},
 	WrittenBeyondReply: {"written_beyond_reply", "%p: %n bytes written, %o bytes by the reply"},
 	ReplyUnoffered:     {"reply_unoffered", "reply says that %n bytes were written to segments that the call did not offer"},
 

@@ -10,6 +10,9 @@ func (t *Tracker) OpStart(c *rdma.Connection, op *rdma.Op, ref rdma.Ref) {
 	owner := t.half(c, op.From.Other())
 	s := owner.memory.find(op)
 	if s == nil {
+		if tx := owner.memory.user(op); tx != nil {
+			tx.note(UsedAgain)
+		}
 		t.orphan(owner, op, ref)
 		return
 	}

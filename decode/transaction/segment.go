@@ -143,6 +143,18 @@ func (t *segments) find(op *rdma.Op) *segment {
 	return starts
 }
 
+// user is the open transaction whose memory holds an operation for which find has no segment: what it uses has been used. It may be for a later
+// call, which the capture lacks; or what was there before is not what the requester gets.
+func (t *segments) user(op *rdma.Op) *Transaction {
+	n := 0
+	for s := t.byHandle[op.Handle]; s != nil && n < maxSameHandle; s, n = s.below, n+1 {
+		if (s.kind == ReadList) == (op.Kind == rdma.Read) && !s.tx.replied && s.holds(op.Offset, op.Length) {
+			return s.tx
+		}
+	}
+	return nil
+}
+
 // used reports whether any of the bytes has been moved or asked for.
 func (s *segment) used(from, n uint64) bool {
 	return s.cover.touches(from, from+n) || s.asked.touches(from, from+n)

@@ -194,6 +194,22 @@ func TestXIDAgain(t *testing.T) {
 		out[1].state == transaction.Complete && out[1].call.bytes == 52 && out[2].state == transaction.Complete && out[2].reply.bytes == 44)
 }
 
+// TestXIDAgainWithoutRDMA is TestXIDAgain without transport headers.
+func TestXIDAgainWithoutRDMA(t *testing.T) {
+	for _, fabric := range []rdma.Fabric{rdma.TCP, rdma.UDP} {
+		w := newWire(t, fabric)
+		w.send(0, rpc(1, false, 100005, 8))
+		w.send(0, rpc(1, false, 100005, 8)) // the same call
+		w.send(0, rpc(1, false, 100005, 12))
+		w.ack(w.send(1, rpc(1, true, 0, 8)))
+		w.send(0, rpc(1, false, 100005, 16))
+		w.ack(w.send(1, rpc(1, true, 0, 20)))
+		out := w.end()
+		w.want("three transactions", len(out) == 3 && out[0].state == transaction.NoReply && has(out[0], transaction.XIDReused) &&
+			out[1].state == transaction.Complete && len(out[1].notes) == 0 && out[2].state == transaction.Complete && len(out[2].notes) == 0)
+	}
+}
+
 // TestReplyTwice has a reply whose call was not captured, and copies of it.
 func TestReplyTwice(t *testing.T) {
 	w := newWire(t, rdma.UDP)
@@ -334,6 +350,42 @@ func TestBeyondSegment(t *testing.T) {
 	w.ack(w.send(1, msg(v1(1, rpcrdma.TypeMsg), rpc(1, true, 0, 8))))
 	r := w.end()[0]
 	w.want("noted", has(r, transaction.BeyondSegment) && r.readBytes <= 100)
+}
+
+// TestUsedAgain has operations on the memory of a call, before and after the reply.
+func TestUsedAgain(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		kind     rdma.OpKind
+		at, n    uint64 // of the second operation
+		answered bool   // it comes after the reply
+		want     bool
+	}{
+		{"the rest", rdma.Write, 60, 40, false, false},
+		{"overlap", rdma.Write, 30, 40, false, true},
+		{"the same", rdma.Write, 0, 60, false, true},
+		{"of another kind", rdma.Read, 30, 40, false, false},
+		{"elsewhere", rdma.Write, 200, 40, false, false},
+		{"for a later call", rdma.Write, 0, 60, true, false},
+	} {
+		w := newWire(t, rdma.IWARP)
+		call, reply := v1(1, rpcrdma.TypeMsg), v1(1, rpcrdma.TypeMsg)
+		call.Writes = []rpcrdma.WriteChunk{{{Handle: 1, Length: 100}}}
+		reply.Writes = []rpcrdma.WriteChunk{{{Handle: 1, Length: 100}}}
+		w.send(0, msg(call, rpc(1, false, rocetest.Program, 8)))
+		w.op(rdma.Write, 1, 1, 0, make([]byte, 60))
+		if !c.answered {
+			w.op(c.kind, 1, 1, c.at, make([]byte, c.n))
+		}
+		n := w.send(1, msg(reply, rpc(1, true, 0, 8)))
+		if c.answered {
+			w.op(c.kind, 1, 1, c.at, make([]byte, c.n))
+		}
+		w.ack(n)
+		if r := w.end()[0]; has(r, transaction.UsedAgain) != c.want {
+			t.Errorf("%s: %v", c.name, r.notes)
+		}
+	}
 }
 
 // TestWriteChunksOfReply has replies whose Write chunks are not those of the call, or not as long as what was written.

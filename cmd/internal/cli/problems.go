@@ -104,6 +104,10 @@ func (p *Problems) Files(list []*capture.Problem, total int, st *decode.Stats) {
 		p.damaged = true
 		p.printf("%s with malformed headers", text.Plural(bad, "packet"))
 	}
+	if n := st.OddFragments; n > 0 {
+		p.damaged = true
+		p.printf("%s that cannot be part of a datagram, or contradicted by others", text.Plural(n, "IP fragment"))
+	}
 	for _, line := range text.Streams(st) {
 		p.damaged = true
 		p.printf("%s", line)
@@ -127,6 +131,12 @@ func (p *Problems) Packets(st *decode.Stats, problems int) {
 	}
 	if st.BadCRC > 0 {
 		p.Printf("note: %s with a wrong CRC", text.Plural(st.BadCRC, "FPDU"))
+	}
+	if n := st.IncompleteDatagrams; n > 0 {
+		p.Printf("note: %s with fragments that are not in the capture: not decoded", text.Plural(n, "IP datagram"))
+	}
+	if g := &st.Sealed; g.Count > 0 {
+		p.Printf("note: %s of RPC connections over TCP with TLS: %s not decoded; the first begins with packet %d", text.Plural(g.Count, "direction"), text.Plural(g.Bytes, "encrypted byte"), g.First)
 	}
 	if st.Packets == 0 && problems == 0 {
 		p.Printf("note: no packets")

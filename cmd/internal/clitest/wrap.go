@@ -105,6 +105,21 @@ func Timeless(ts *testscript.TestScript, neg bool, args []string) {
 	})
 }
 
+// SetBack is a command for scripts that has the clock set back by an hour at a packet: setback FROM TO PACKET.
+func SetBack(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: setback FROM TO PACKET")
+	}
+	at, err := strconv.ParseUint(args[2], 10, 64)
+	ts.Check(err)
+	rewrite(ts, args[0], args[1], func(p *capture.Packet) bool {
+		if p.Number >= at {
+			p.Time -= 3600e9
+		}
+		return true
+	})
+}
+
 // Within is a command for scripts that demands that captures hold packets of
 // another one, in its order, with its times and all their bytes: within WHOLE
 // PART...

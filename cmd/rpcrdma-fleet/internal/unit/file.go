@@ -210,13 +210,20 @@ func (r *run) done() *layout.Done {
 		d.Damage += bad
 		d.Notes = append(d.Notes, text.Plural(bad, "packet")+" with malformed headers")
 	}
+	if n := st.OddFragments; n > 0 {
+		d.Damage += n
+		d.Notes = append(d.Notes, text.Plural(n, "IP fragment")+" that cannot be part of a datagram, or contradicted by others")
+	}
 	if m := dec.Orphans().Malformed; m.Total() > 0 {
 		d.Damage += m.Total()
 		d.Notes = append(d.Notes, fmt.Sprintf("%s, the first in packet %d: %s",
 			text.Plural(m.Total(), "malformed RPC-over-RDMA header"), m.First.Ref.Number, text.HeaderFaults(nil, &m)))
 	}
-	d.Damage += st.Misframed.Count + st.Differing.Count + st.Displaced.Count
+	d.Damage += st.Misframed.Count + st.Differing.Count + st.Displaced.Count + st.Mismarked.Count
 	d.Notes = append(d.Notes, text.Streams(&st)...)
+	if g := &st.Sealed; g.Count > 0 {
+		d.Notes = append(d.Notes, fmt.Sprintf("%s of RPC connections over TCP with TLS: %s not decoded", text.Plural(g.Count, "direction"), text.Plural(g.Bytes, "encrypted byte")))
+	}
 	note := func(n uint64, what, rest string) {
 		if n > 0 {
 			d.Notes = append(d.Notes, text.Plural(n, what)+" "+rest)
@@ -233,6 +240,7 @@ func (r *run) done() *layout.Done {
 	note(st.BadCRC, "FPDU", "with a wrong CRC")
 	note(dec.Orphans().Evicted, "open call", "given up for lack of memory")
 	note(st.EvictedConnections, "connection", "no longer followed for lack of memory, and shown as evicted")
+	note(st.IncompleteDatagrams, "IP datagram", "with fragments that are not in the capture: not decoded")
 	note(st.EvictedDatagrams, "IP datagram", "given up before all fragments had come")
 	if k.lost > 0 {
 		d.Damage += k.lost
