@@ -513,12 +513,19 @@ func (d *Decoder) dissected(b *capture.Batch, x *dissection, from int) {
 func (s *Stats) seen(p *capture.Packet) {
 	s.Packets++
 	s.Bytes += uint64(p.Length)
-	if p.Time < s.Last.Time-MaxBack && s.Last.Seen() {
-		s.Backwards.note(p, s.Last.Time)
+	if p.Time < s.Last.Time-MaxBack {
+		s.back(p)
 	}
-	s.Last = rdma.Ref{Time: p.Time, Number: p.Number}
-	if !s.First.Seen() {
+	s.Last.Time, s.Last.Number = p.Time, p.Number
+	if s.First.Number == 0 {
 		s.First = s.Last
+	}
+}
+
+// back notes a packet that is stamped earlier than the one before, if there is one.
+func (s *Stats) back(p *capture.Packet) {
+	if s.Last.Seen() {
+		s.Backwards.note(p, s.Last.Time)
 	}
 }
 
