@@ -495,6 +495,9 @@ func (d *Decoder) dissected(b *capture.Batch, x *dissection, from int) {
 			d.extraordinary(b, from+i, &x.full[u.Full], x.roce)
 			continue
 		}
+		if p.Time < d.stats.Last.Time-MaxBack {
+			d.stats.back(p)
+		}
 		d.stats.seen(p)
 		tap, tenant := p.Tap, uint64(0)
 		if d.tunnels.seen {
@@ -509,15 +512,12 @@ func (d *Decoder) dissected(b *capture.Batch, x *dissection, from int) {
 	}
 }
 
-// seen counts a packet.
+// seen counts a packet. Whether its time has gone back is for the caller to see: so the compiler makes no call of it.
 func (s *Stats) seen(p *capture.Packet) {
 	s.Packets++
 	s.Bytes += uint64(p.Length)
-	if p.Time < s.Last.Time-MaxBack {
-		s.back(p)
-	}
-	s.Last.Time, s.Last.Number = p.Time, p.Number
-	if s.First.Number == 0 {
+	s.Last = rdma.Ref{Time: p.Time, Number: p.Number}
+	if !s.First.Seen() {
 		s.First = s.Last
 	}
 }
@@ -584,6 +584,9 @@ func (d *Decoder) extraordinary(b *capture.Batch, i int, f *full, list []roce.Pa
 	p := &b.Packets[i]
 	if d.opt.Clock == ClockERSPAN {
 		p.Time = d.clock.adjust(&f.frame, p.Time)
+	}
+	if p.Time < d.stats.Last.Time-MaxBack {
+		d.stats.back(p)
 	}
 	d.stats.seen(p)
 	ref := rdma.Ref{Time: p.Time, Number: p.Number}
