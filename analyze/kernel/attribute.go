@@ -146,6 +146,9 @@ func (p *pairing) attributed(a *attribution, r *rows) {
 			if w.failed {
 				row.sum.failed = 1
 			}
+			if w.unread {
+				row.sum.unread = 1
+			}
 			if w.whole {
 				row.sum.whole, row.sum.total, row.sum.min, row.sum.max = 1, w.total, w.total, w.total
 				if c.awaited() {

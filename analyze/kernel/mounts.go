@@ -73,9 +73,11 @@ type KernelCount struct {
 type WireCount struct {
 	Calls     uint64 `json:"calls"`
 	Sent      uint64 `json:"transmissions"`
-	SentBytes uint64 `json:"sent_bytes"`
+	SentBytes uint64 `json:"sent_bytes"` // over TCP with record marks, as the kernel counts
 	RecvBytes uint64 `json:"received_bytes"`
 	Errors    uint64 `json:"errors"`
+	// Unread are transactions whose reply does not tell whether the call has failed, since it is encrypted or cut. Errors has none of them.
+	Unread uint64 `json:"outcome_unknown,omitempty"`
 	// Incomplete are transactions of which the capture lacks something. Their bytes and
 	// errors count as far as it has them.
 	Incomplete uint64 `json:"incomplete,omitempty"`
@@ -369,6 +371,7 @@ func (w *WireCount) add(s *sum) {
 	w.SentBytes += s.sentBytes
 	w.RecvBytes += s.recvBytes
 	w.Errors += s.failed
+	w.Unread += s.unread
 	w.Incomplete += s.partial
 	if s.whole > 0 {
 		if w.Whole == 0 || s.min < w.Min {

@@ -28,6 +28,7 @@ type sum struct {
 	sentBytes uint64
 	recvBytes uint64
 	failed    uint64
+	unread    uint64 // of which nobody can say whether they have failed
 	whole     uint64
 	partial   uint64 // of which the capture lacks something: bytes and failures are as far as it has them
 	total     int64  // ns, of whole ones
@@ -76,6 +77,14 @@ func (s *sums) unknown(k unnamedKey) {
 func isRDMA(tx *transaction.Transaction) bool {
 	f := tx.Connection.Fabric
 	return f != rdma.TCP && f != rdma.UDP
+}
+
+// sentBytes is the size of a call as the kernel counts it: over TCP with its record mark (RFC 5531, section 11).
+func sentBytes(tx *transaction.Transaction) uint64 {
+	if tx.Connection.Fabric == rdma.TCP && tx.Call.Seen() {
+		return tx.Call.Bytes + 4
+	}
+	return tx.Call.Bytes
 }
 
 const nfsProgram = 100003
@@ -142,10 +151,12 @@ func (j *Join) sum(v *rpc.View, name uint16) {
 		s.calls++
 	}
 	s.sent++
-	s.sentBytes += tx.Call.Bytes
+	s.sentBytes += sentBytes(tx)
 	s.recvBytes += tx.Reply.Bytes
 	if v.Failed() {
 		s.failed++
+	} else if v.Unread() {
+		s.unread++
 	}
 	if tx.State != transaction.Complete {
 		s.partial++

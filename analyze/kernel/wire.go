@@ -16,7 +16,7 @@ type wire struct {
 	overRDMA       bool
 	whole          bool // call and reply were captured
 	divided        bool // and the parts of the time between them are known
-	failed         bool
+	failed, unread bool
 	partial        bool // the capture lacks something of it
 	pushed         bool // the response began with an RDMA Write
 
@@ -70,7 +70,7 @@ func (j *Join) Add(v *rpc.View) {
 		op:     j.names.number(operation{v.ProgramName(), tx.Version, text.Operation(v)}),
 		client: j.addrs.number(tx.Client().Addr.Unmap()), server: j.addrs.number(tx.Server().Addr.Unmap()),
 		first: tx.First().Time, callLast: tx.Call.Last.Time, last: tx.Reply.Last.Time,
-		callBytes: tx.Call.Bytes, replyBytes: tx.Reply.Bytes, failed: v.Failed(), partial: tx.State != transaction.Complete, again: int32(min(tx.Retransmits, 1<<30)),
+		callBytes: sentBytes(tx), replyBytes: tx.Reply.Bytes, failed: v.Failed(), unread: v.Unread(), partial: tx.State != transaction.Complete, again: int32(min(tx.Retransmits, 1<<30)),
 	}
 	w.overRDMA = isRDMA(tx)
 	if p, ok := tx.Phases(); ok {

@@ -71,6 +71,7 @@ type operationCount struct {
 	operation    string
 	count        uint64
 	errors       uint64
+	unread       uint64 // of which nobody can say whether they have failed
 	timed        uint64
 	sum, longest time.Duration
 	callBytes    uint64
@@ -88,7 +89,13 @@ func (s *summary) closed(c *rdma.Connection) {
 	}
 }
 
-func (s *summary) add(v *rpc.View) { s.count(s.rowOf(v), v.Tx, v.Failed()) }
+func (s *summary) add(v *rpc.View) {
+	r := s.rowOf(v)
+	s.count(r, v.Tx, v.Failed())
+	if v.Unread() {
+		r.unread++
+	}
+}
 
 // short is add for a transaction of which only the program, the procedure and the status need to be read. It is false,
 // and adds nothing, if the transaction has to be decoded, or is the first of its kind.
@@ -211,6 +218,7 @@ func (s *summary) merge(o *summary) {
 		}
 		r.count += from.count
 		r.errors += from.errors
+		r.unread += from.unread
 		r.timed += from.timed
 		r.sum += min(from.sum, math.MaxInt64-r.sum)
 		r.longest = max(r.longest, from.longest)
@@ -221,6 +229,14 @@ func (s *summary) merge(o *summary) {
 		s.states[i] += n
 	}
 	s.retransmits += o.retransmits
+}
+
+// failures is how many calls have failed, with a question mark if some may have.
+func failures(r *operationCount) string {
+	if r.unread > 0 {
+		return fmt.Sprint(r.errors) + "?"
+	}
+	return fmt.Sprint(r.errors)
 }
 
 var summaryHeader = []string{"PROGRAM", "OPERATION", "COUNT", "ERRORS", "MEAN", "MAX", "CALL BYTES", "REPLY BYTES"}
@@ -235,6 +251,7 @@ func (s *summary) print(w io.Writer, d *decode.Decoder) {
 		rows = append(rows, r)
 		total.count += r.count
 		total.errors += r.errors
+		total.unread += r.unread
 		total.callBytes += r.callBytes
 		total.replyBytes += r.replyBytes
 	}
@@ -254,7 +271,7 @@ func (s *summary) print(w io.Writer, d *decode.Decoder) {
 				operation = "?"
 			}
 			cells = append(cells, []string{
-				r.program, operation, fmt.Sprint(r.count), fmt.Sprint(r.errors), mean, longest,
+				r.program, operation, fmt.Sprint(r.count), failures(r), mean, longest,
 				fmt.Sprint(r.callBytes), fmt.Sprint(r.replyBytes),
 			})
 		}
@@ -274,7 +291,11 @@ func (s *summary) print(w io.Writer, d *decode.Decoder) {
 			fmt.Fprintf(w, ", %d %s", n, state.text)
 		}
 	}
-	fmt.Fprintf(w, "; %d failed, %d packets seen again\n", total.errors, s.retransmits)
+	fmt.Fprintf(w, "; %d failed", total.errors)
+	if total.unread > 0 {
+		fmt.Fprintf(w, ", %d with an outcome that cannot be read", total.unread)
+	}
+	fmt.Fprintf(w, ", %d packets seen again\n", s.retransmits)
 
 	fmt.Fprintf(w, "packets       %d, %d bytes", st.Packets, st.Bytes)
 	if st.First.Seen() {

@@ -345,6 +345,12 @@ func (v *View) succeeded() bool {
 	return code == 0
 }
 
+// Unread reports whether a reply was captured that does not tell whether the call has failed: it is encrypted, or it was cut, or
+// cannot be decoded.
+func (v *View) Unread() bool {
+	return v.Tx.Reply.Seen() && !v.Succeeded() && !v.Failed() && v.Status() == ""
+}
+
 // Failed reports whether Status is a failure.
 func (v *View) Failed() bool {
 	if v.usual != nil {

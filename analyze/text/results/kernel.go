@@ -200,15 +200,19 @@ func printMount(w io.Writer, m *kernel.MountResult) {
 	header := []string{"OPERATION", "CALLS", "SENT", "TIMEOUTS", "ERRORS", "BYTES SENT", "RECEIVED", "QUEUE", "RTT", "WIRE", "DISTANCE"}
 	right := []bool{false, true, true, true, true, true, true, true, true, true, true}
 	var rows [][]string
-	incomplete := uint64(0)
+	incomplete, unread := uint64(0), uint64(0)
 	var unlisted []string
 	for _, o := range m.Ops {
 		unlisted = append(unlisted, o.Unlisted...)
 		k, x := &o.Kernel, &o.Wire
 		incomplete += x.Incomplete
+		unread += x.Unread
 		errs := "-"
 		if k.Errors != nil {
 			errs = both(*k.Errors, x.Errors)
+			if x.Unread > 0 {
+				errs = fmt.Sprintf("%d/%d?", *k.Errors, x.Errors)
+			}
 		}
 		row := []string{
 			shorten(strings.Join(o.Names, "+")), both(k.Calls, x.Calls), both(k.Sent, x.Sent), table.Number(k.Timeouts), errs,
@@ -239,6 +243,9 @@ func printMount(w io.Writer, m *kernel.MountResult) {
 	}
 	if m.Unnamed > 0 {
 		fmt.Fprintf(w, "%s of the capture with this server not counted: it does not show their program\n", text.Plural(m.Unnamed, "transaction"))
+	}
+	if unread > 0 {
+		fmt.Fprintf(w, "%s on the wire whose outcome cannot be read, since it is encrypted or cut: ? behind the errors\n", text.Plural(unread, "call"))
 	}
 	if incomplete > 0 {
 		fmt.Fprintf(w, "%s of the capture incomplete: bytes and errors on the wire are counted as far as they were captured\n", text.Plural(incomplete, "transaction"))
