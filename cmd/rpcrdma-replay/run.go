@@ -243,15 +243,10 @@ func (o *runFlags) options() (opt run.Options, err error) {
 		}
 		opt.MaxBytes = uint64(n)
 	}
+	if err := o.fits(opt.Timing); err != nil {
+		return opt, err
+	}
 	switch {
-	case opt.Timing == run.FixedRate && o.rate <= 0:
-		return opt, cli.Usagef("--timing rate needs a --rate")
-	case opt.Timing != run.FixedRate && o.rate > 0:
-		return opt, cli.Usagef("--rate is of --timing rate; --max-rate limits the others")
-	case opt.Timing.Paced() && o.relaxed:
-		return opt, cli.Usagef("--relaxed is of --timing fast and rate: the others keep the captured times")
-	case !opt.Timing.Paced() && o.speed != 1:
-		return opt, cli.Usagef("--speed is of --timing captured and think")
 	case o.clones < 1 || o.clones > 10000:
 		return opt, cli.Usagef("--clones is 1 to 10000")
 	case o.tick < 0:
@@ -266,6 +261,21 @@ func (o *runFlags) options() (opt run.Options, err error) {
 		return opt, cli.Usagef("-T is text or json, not %q", o.format)
 	}
 	return opt, nil
+}
+
+// fits refuses flags that a timing has no use for, and misses the one that it needs.
+func (o *runFlags) fits(t run.Timing) error {
+	switch {
+	case t == run.FixedRate && o.rate <= 0:
+		return cli.Usagef("--timing rate needs a --rate")
+	case t != run.FixedRate && o.rate > 0:
+		return cli.Usagef("--rate is of --timing rate; --max-rate limits the others")
+	case t.Paced() && o.relaxed:
+		return cli.Usagef("--relaxed is of --timing fast and rate: the others keep the captured times")
+	case !t.Paced() && o.speed != 1:
+		return cli.Usagef("--speed is of --timing captured and think")
+	}
+	return nil
 }
 
 // builtin is the word for the server in this process, in the place of a host.

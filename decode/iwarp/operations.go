@@ -270,6 +270,19 @@ func (o *operations) response(h *half, u Tagged, length int, start, end uint64, 
 	h.out.remember(h, extent{start: start, end: end, seq: seq, offset: offset, length: uint32(length), kind: extentReadResponse})
 }
 
+// behead takes a segment of a Send whose beginning was not captured, so that its kind is unknown.
+func (o *operations) behead(h *half, u Untagged, length int, start, end uint64, from *span) {
+	c, msn, last := h.conn, u.MSN(), u.Control().Last()
+	if !o.lost && !(o.headless && msn == o.msn) {
+		c.t.misplaced(start, length, from)
+	}
+	o.headless, o.msn = !last, msn
+	if last {
+		c.c.Sent[c.side(h)].Sends++
+	}
+	o.remember(h, extent{start: start, end: end})
+}
+
 // gather takes a segment of a Send.
 func (o *operations) gather(h *half, u Untagged, length int, start, end uint64, from *span) {
 	c := h.conn
@@ -282,15 +295,7 @@ func (o *operations) gather(h *half, u Untagged, length int, start, end uint64, 
 		o.abandon(h)
 	}
 	if !o.sending && mo != 0 {
-		// Its beginning was not captured, so its kind is unknown.
-		if !o.lost && !(o.headless && msn == o.msn) {
-			c.t.misplaced(start, length, from)
-		}
-		o.headless, o.msn = !last, msn
-		if last {
-			c.c.Sent[c.side(h)].Sends++
-		}
-		o.remember(h, extent{start: start, end: end})
+		o.behead(h, u, length, start, end, from)
 		return
 	}
 	if !o.sending {

@@ -85,14 +85,7 @@ func (s *space) attrs4(o *obj, f *nfs4.Fattr4) {
 	if a.Has(nfs4.FATTR4_MODE) && o.mode == nil && !o.modeChanged {
 		o.mode = u32(a.Mode & 0o7777)
 	}
-	if !o.ownerChanged {
-		if a.Has(nfs4.FATTR4_OWNER) && o.owner == "" {
-			o.own().owner = s.who(a.Owner)
-		}
-		if a.Has(nfs4.FATTR4_OWNER_GROUP) && o.group == "" {
-			o.own().group = s.who(a.OwnerGroup)
-		}
-	}
+	s.owner4(o, a)
 	if a.Has(nfs4.FATTR4_RAWDEV) && o.major == 0 && o.minor == 0 && a.Rawdev != (nfs4.Specdata4{}) {
 		o.own().major, o.own().minor = a.Rawdev.Specdata1, a.Rawdev.Specdata2
 	}
@@ -106,6 +99,19 @@ func (s *space) attrs4(o *obj, f *nfs4.Fattr4) {
 		if k := (handleKey{o.server, string(a.Filehandle)}); s.byHandle[k] == nil {
 			s.give(o, k)
 		}
+	}
+}
+
+// owner4 learns to whom an object belongs.
+func (s *space) owner4(o *obj, a *nfs4.Attrs) {
+	if o.ownerChanged {
+		return
+	}
+	if a.Has(nfs4.FATTR4_OWNER) && o.owner == "" {
+		o.own().owner = s.who(a.Owner)
+	}
+	if a.Has(nfs4.FATTR4_OWNER_GROUP) && o.group == "" {
+		o.own().group = s.who(a.OwnerGroup)
 	}
 }
 

@@ -59,6 +59,9 @@ func contradiction(tx *transaction.Transaction) string {
 			return [...]string{"call: ", "reply: "}[i] + why
 		}
 	}
+	if why := total(tx); why != "" {
+		return why
+	}
 	if why := phases(tx); why != "" {
 		return why
 	}
@@ -162,6 +165,15 @@ func undivided(p *transaction.Phases, lacks bool) string {
 	return ""
 }
 
+// total: Took says the total of the phases, where there are any.
+func total(tx *transaction.Transaction) string {
+	p, ok := tx.Phases()
+	if d, timed := tx.Took(); timed != ok || d != p.Total {
+		return fmt.Sprintf("took %v (%v), phases %v (%v)", d, timed, p.Total, ok)
+	}
+	return ""
+}
+
 // phases: they are there if call and reply are and the reply is not stamped before
 // the call (or with it, if it came first); the five parts sum to the total, and none
 // is negative, unless the transaction lacks something for that: then all are.
@@ -169,9 +181,6 @@ func phases(tx *transaction.Transaction) string {
 	p, ok := tx.Phases()
 	both := tx.Call.Seen() && tx.Reply.Seen()
 	took := tx.Reply.Last.Time - tx.Call.First.Time
-	if d, timed := tx.Took(); timed != ok || d != p.Total {
-		return fmt.Sprintf("took %v (%v), phases %v (%v)", d, timed, p.Total, ok)
-	}
 	switch backwards := both && tx.Reply.Last.Time < tx.Call.First.Time; {
 	case ok && (!both || backwards):
 		return "phases without call and reply in this order"
