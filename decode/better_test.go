@@ -2,11 +2,13 @@ package decode_test
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"testing"
 
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
@@ -96,5 +98,31 @@ func TestEqualCuts(t *testing.T) {
 	})
 	if n == 0 {
 		t.Error("no transactions")
+	}
+}
+
+// TestCutCopiesOfOneDirection: a point that shows one direction only is not followed, though it shows more of that one.
+func TestCutCopiesOfOneDirection(t *testing.T) {
+	for _, name := range []string{"iwarp-nfs41-midstream.pcap.zst", "rocev2-nfs41-midstream.pcap.zst"} {
+		packets := sample(t, name, 0)
+		short := cutAt(packets, 120)
+		want := decoded(short, decode.Options{})
+		for _, from := range []string{"192.0.2.1", "192.0.2.2"} {
+			var both []capture.Packet
+			for i := range packets {
+				both = append(both, short[i])
+				var f link.Frame
+				p := packets[i]
+				if link.Decode(p.Link, p.Data, p.Length, &f); f.Src == netip.MustParseAddr(from) {
+					p.Tap = 1
+					both = append(both, p)
+				}
+			}
+			got := decoded(both, decode.Options{})
+			got.equal(t, want)
+			if t.Failed() {
+				t.Fatalf("%s, whole packets from %s", name, from)
+			}
+		}
 	}
 }

@@ -176,7 +176,7 @@ func (t *tcpDemux) packet(ref rdma.Ref, tap uint16, tenant uint64, f *link.Frame
 		case c.elsewhere(dir, f):
 			c.taps[dir].Follow(int32(tap))
 			c.tap = int32(tap)
-		case c.cuts != nil && c.cuts.more(dir, f):
+		case c.cuts != nil && c.taps[1-dir].Copied(int32(tap)) && c.cuts.more(dir, f):
 			c.move(int32(tap))
 			return c.known()
 		}
@@ -209,7 +209,7 @@ func (c *tcpConn) elsewhere(dir int, f *link.Frame) bool {
 }
 
 // cuts are the segments of a connection that the followed capture point shows in part, the latest of each direction. If another point shows more of one,
-// that is followed from there on.
+// and has shown the other direction, too, that is followed from there on.
 type cuts struct {
 	list  [2][maxCuts]cutSegment
 	at    [2]uint8
