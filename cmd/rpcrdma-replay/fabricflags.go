@@ -117,7 +117,7 @@ func (f *fabricFlags) options() (o site.Options, err error) {
 		}
 	}
 	if f.mtu&(f.mtu-1) != 0 {
-		return o, cli.Usagef("--mtu %d: RoCEv2 has 256, 512, 1024, 2048 and 4096", f.mtu)
+		return o, cli.Usagef("--mtu %d: the path MTU of RoCEv2 is 256, 512, 1024, 2048 or 4096", f.mtu)
 	}
 	return o, nil
 }

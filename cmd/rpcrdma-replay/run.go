@@ -269,11 +269,11 @@ func (o *runFlags) fits(t run.Timing) error {
 	case t == run.FixedRate && o.rate <= 0:
 		return cli.Usagef("--timing rate needs a --rate")
 	case t != run.FixedRate && o.rate > 0:
-		return cli.Usagef("--rate is of --timing rate; --max-rate limits the others")
+		return cli.Usagef("--rate goes with --timing rate; --max-rate limits the others")
 	case t.Paced() && o.relaxed:
-		return cli.Usagef("--relaxed is of --timing fast and rate: the others keep the captured times")
+		return cli.Usagef("--relaxed goes with --timing fast and rate: the others keep the captured times")
 	case !t.Paced() && o.speed != 1:
-		return cli.Usagef("--speed is of --timing captured and think")
+		return cli.Usagef("--speed goes with --timing captured and think")
 	}
 	return nil
 }

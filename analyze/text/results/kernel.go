@@ -245,7 +245,7 @@ func printMount(w io.Writer, m *kernel.MountResult) {
 		fmt.Fprintf(w, "%s of the capture with this server not counted: it does not show their program\n", text.Plural(m.Unnamed, "transaction"))
 	}
 	if unread > 0 {
-		fmt.Fprintf(w, "%s on the wire whose outcome cannot be read, since it is encrypted or cut: ? behind the errors\n", text.Plural(unread, "call"))
+		fmt.Fprintf(w, "%s on the wire whose outcome cannot be read, since it is encrypted or cut: ERRORS has a ? there\n", text.Plural(unread, "call"))
 	}
 	if incomplete > 0 {
 		fmt.Fprintf(w, "%s of the capture incomplete: bytes and errors on the wire are counted as far as they were captured\n", text.Plural(incomplete, "transaction"))
