@@ -33,15 +33,20 @@ type prober struct {
 	early  int // of these, those that came before a CB_NULL was sent
 }
 
-func (p *prober) ServeRPC(x transport.Exchange) {
+// compoundArgs is what a call asks for, if it is a COMPOUND.
+func compoundArgs(x transport.Exchange) (args nfs4.CompoundArgs) {
 	s := x.Call().Stream
 	var h oncrpc.Call
-	var args nfs4.CompoundArgs
 	var r xdr.Reader
 	if h.Decode(s, len(s)) == nil && h.Procedure == 1 {
 		r.Reset(s[h.Size():], len(s)-h.Size())
 		args.Decode(&r)
 	}
+	return args
+}
+
+func (p *prober) ServeRPC(x transport.Exchange) {
+	args := compoundArgs(x)
 	for i := range args.Ops {
 		switch a := args.Ops[i].Body.(type) {
 		case *nfs4.SETCLIENTID4args:

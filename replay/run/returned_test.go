@@ -11,8 +11,6 @@ import (
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
-	"github.com/rpcrdma/toolkit/decode/oncrpc"
-	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/planner"
 	"github.com/rpcrdma/toolkit/replay/run"
 	"github.com/rpcrdma/toolkit/replay/site"
@@ -42,14 +40,7 @@ type returning struct {
 }
 
 func (h *returning) ServeRPC(x transport.Exchange) {
-	s := x.Call().Stream
-	var c oncrpc.Call
-	var args nfs4.CompoundArgs
-	var r xdr.Reader
-	if c.Decode(s, len(s)) == nil && c.Procedure == 1 {
-		r.Reset(s[c.Size():], len(s)-c.Size())
-		args.Decode(&r)
-	}
+	args := compoundArgs(x)
 	for i := range args.Ops {
 		if args.Ops[i].Number == uint32(nfs4.OP_DELEGRETURN) {
 			h.n.Add(1)
