@@ -174,7 +174,7 @@ type Backwards struct {
 // several interfaces, do not keep the order exactly.
 const MaxBack = 10e6
 
-// note takes the packet behind one of the time last.
+// note counts p, which follows a packet that is stamped last.
 func (b *Backwards) note(p *capture.Packet, last int64) {
 	if b.Count == 0 {
 		b.First = p.Number
@@ -512,7 +512,7 @@ func (d *Decoder) dissected(b *capture.Batch, x *dissection, from int) {
 	}
 }
 
-// seen counts a packet. Whether its time has gone back is for the caller to see: so the compiler makes no call of it.
+// seen counts a packet. The caller compares its time with that of the packet before: with the comparison, the compiler would not inline seen.
 func (s *Stats) seen(p *capture.Packet) {
 	s.Packets++
 	s.Bytes += uint64(p.Length)

@@ -247,7 +247,7 @@ func (x *cuts) more(dir int, f *link.Frame) bool {
 	return false
 }
 
-// move has both directions followed at another point.
+// move follows both directions at another capture point.
 func (c *tcpConn) move(tap int32) {
 	c.taps[0].Follow(tap)
 	c.taps[1].Follow(tap)

@@ -214,7 +214,7 @@ func (c *compiler) ranged(f *field, a argument, usable kindSet) (literal, error)
 	}
 	lo.kinds &= hi.kinds
 	if lo.beyond(&hi, usable) {
-		// It would hold for nothing, which looks like a capture that has nothing.
+		// It would match nothing, which looks like a capture without such transactions.
 		e := c.mismatch(f, a.hi, usable)
 		e.Expected, e.Hint = "the end of a range, not less than "+a.lo.text, ""
 		return lo, e

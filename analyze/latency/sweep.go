@@ -114,8 +114,8 @@ const setBack = 1e9
 // wasSet reports whether the clock was set back from one time to another.
 func wasSet(from, to int64) bool { return to < from && uint64(from)-uint64(to) > setBack }
 
-// advance processes all events up to and including t. If the clock was set back, what was in flight has ended: of a call that spans such a moment
-// nobody knows how long it took, and it is not here.
+// advance processes all events up to and including t. If the clock was set back, the calls in flight end there: the capture
+// does not tell how long they took.
 func (l *level) advance(t int64, budget *int) {
 	if l.started && wasSet(l.now, t) {
 		l.finish(budget)

@@ -12,7 +12,7 @@ import (
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 )
 
-// TestShowAsListed: the transactions of show -T json are those of -T ndjson, with and without an index.
+// TestShowAsListed compares the transactions of show -T json with those of -T ndjson, with and without an index.
 func TestShowAsListed(t *testing.T) {
 	small(t, 1)
 	for _, name := range []string{"rocev2-nfs41-mixed-load.pcap.zst", "rocev2-nfs3-loss.both.pcapng.zst", "iwarp-nfs3-loss.pcap.zst"} {

@@ -403,7 +403,7 @@ func (o *benchFlags) tidy(ctx context.Context, s *cli.Streams, fs client.FS, m *
 	}
 }
 
-// maxWiped is how many names are removed: a server that lists for ever must not keep the command from its end.
+// maxWiped is how many names are removed: a server that lists for ever must not keep the command from ending.
 const maxWiped = 1 << 22
 
 // wipe removes the directory of a measurement with its contents.

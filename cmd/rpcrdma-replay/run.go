@@ -263,7 +263,7 @@ func (o *runFlags) options() (opt run.Options, err error) {
 	return opt, nil
 }
 
-// fits refuses flags that a timing has no use for, and misses the one that it needs.
+// fits refuses flags that have no effect with a timing, and a fixed rate without --rate.
 func (o *runFlags) fits(t run.Timing) error {
 	switch {
 	case t == run.FixedRate && o.rate <= 0:

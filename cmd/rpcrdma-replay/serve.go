@@ -218,7 +218,7 @@ func (o *serveFlags) run(ctx context.Context, s *cli.Streams) error {
 	return err
 }
 
-// address is where to listen. The ports are those of the fabrics, which have flags of their own.
+// address reads --listen. It has no port: each fabric has a flag for its own.
 func (o *serveFlags) address(ctx context.Context) (netip.AddrPort, error) {
 	if len(o.providers) == 0 {
 		return netip.AddrPort{}, cli.Usagef("--provider names no fabric: use some of %s", strings.Join(fabricNames, ", "))

@@ -35,7 +35,7 @@ func alarmNames() (names []string) {
 	return names
 }
 
-// partsOfAll are the alarms whose threshold is a part of all.
+// partsOfAll are the alarms whose threshold is a share, from 0 to 1.
 var partsOfAll = []monitor.Alarm{monitor.AlarmAgain, monitor.AlarmMarked, monitor.AlarmStalled, monitor.AlarmErrors}
 
 // setThreshold reads one threshold.

@@ -52,8 +52,8 @@ type ticket struct {
 	etype   EType
 }
 
-// place is where a handle means something: at a server, on all its ports. Equal addresses in different networks are different servers, and servers
-// count their handles from the same number on.
+// place is the server, on all its ports, that a handle belongs to. Servers count their handles from the same number, and equal addresses in
+// different networks are different servers.
 type place struct {
 	server netip.Addr
 	tenant uint64

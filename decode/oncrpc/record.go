@@ -333,7 +333,7 @@ func (p *RecordParser) lose() {
 	p.strict = false
 }
 
-// giveUp is lose for what comes right behind a record in the capture.
+// giveUp calls lose, and counts the open record if a record ends right before it in the capture.
 func (p *RecordParser) giveUp() {
 	switch {
 	case p.astray:

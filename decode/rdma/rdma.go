@@ -427,8 +427,7 @@ type MemoryFinder interface {
 
 // SendKeeper is a Handler that keeps for a while what Sends carried. It tells a tracker whether a retransmission is one.
 type SendKeeper interface {
-	// Differs reports whether data cannot be a part of the Send with the tag, behind its first at bytes. It is false if that is not
-	// known.
+	// Differs reports whether data contradicts what is kept of the Send with the tag, from byte at on. It is false if nothing is kept.
 	Differs(tag Tag, at int, data []byte) bool
 }
 

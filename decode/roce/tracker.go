@@ -79,7 +79,7 @@ type flow struct {
 	copies, respCopies bool
 	copyNext, copyResp uint32
 
-	// A packet of which less was captured than was sent, where the flow is followed: see whole.
+	// A packet that was cut at the capture point where the flow is followed: see whole.
 	cut     bool
 	cutPSN  uint32
 	cutSize int // how many bytes of its payload were captured
@@ -403,7 +403,7 @@ func (t *Tracker) here(fl *flow, a *arrival) bool {
 	return true
 }
 
-// maxCutBehind is how many PSNs later a packet may be that takes the place of cutPSN.
+// maxCutBehind is how many PSNs a cut packet must be away from cutPSN to take its place.
 const maxCutBehind = 64
 
 // cutShort remembers a packet that was captured in part.
@@ -413,8 +413,8 @@ func (fl *flow) cutShort(p *Packet) {
 	}
 }
 
-// whole reports whether a packet that was captured elsewhere shows more of what was cut where the flow is followed, so that it is to be
-// followed there, as with a setup that was cut. Both directions have to be seen there: the times of a transaction must come from one point.
+// whole reports whether a packet that was captured elsewhere shows more of the packet that was cut where the flow is followed. The flow then
+// moves to that capture point. Both directions must have been seen there, since the times of a transaction must come from one point.
 func (fl *flow) whole(a *arrival) bool {
 	p := a.p
 	if !fl.cut || p.PSN != fl.cutPSN {

@@ -340,8 +340,8 @@ func (t *Tracker) again(fl *flow, p *Packet, ref rdma.Ref) {
 	}
 }
 
-// differs reports a packet of a Send that was seen before with other bytes. A requester does not repeat it so: the memory of a Send
-// must not change before it has completed. The bytes seen first count, since a responder drops what it has received before.
+// differs reports a packet of a Send that was seen before with other bytes. No requester sends it: the memory of a Send must not change
+// until the Send has completed. The bytes seen first count, since a responder drops a duplicate.
 func (t *Tracker) differs(fl *flow, p *Packet, ref rdma.Ref) {
 	t.Differing.Add(rdma.Given{Count: 1, Bytes: uint64(p.PayloadLen), First: ref.Number})
 	t.h.Event(fl.c.Connection, fl.side, rdma.EventDiffers, uint32(p.PayloadLen), ref)

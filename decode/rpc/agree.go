@@ -14,7 +14,7 @@ import (
 // A reply repeats some of what its call says, or must stay below it: the session, the slot and the sequence number of SEQUENCE, and how much data was
 // read or written. Both messages can be decoded without an error and contradict each other in that, or themselves.
 
-// pair is what such arguments and results are of.
+// pair says which procedure or operation such arguments and results belong to.
 type pair uint8
 
 const (
@@ -27,7 +27,7 @@ const (
 	sequence4
 )
 
-// pairOf is for procedures that are no COMPOUND.
+// pairOf returns the pair of a procedure other than COMPOUND.
 func pairOf(args xdr.Message) pair {
 	switch args.(type) {
 	case *nfs2.Readargs:
@@ -40,7 +40,7 @@ func pairOf(args xdr.Message) pair {
 	return unpaired
 }
 
-// pairOf4 is for operations of a COMPOUND.
+// pairOf4 returns the pair of an operation of a COMPOUND.
 func pairOf4(number uint32, callback bool) pair {
 	switch n := nfs4.NfsOpnum4(number); {
 	case callback:
@@ -63,8 +63,8 @@ type paired struct {
 	of    pair
 }
 
-// handle2 and fattr2 are sizes in NFSv2 (RFC 1094, sections 2.3.3 and 2.3.5), start4 is that of what SEQUENCE and its results begin with: session,
-// sequence number and slot (RFC 8881, section 18.46).
+// Sizes in bytes: handle2 of an fhandle and fattr2 of an fattr of NFSv2 (RFC 1094, sections 2.3.3 and 2.3.5), start4 of the session id, the
+// sequence id and the slot id with which SEQUENCE4args and SEQUENCE4resok begin (RFC 8881, section 18.46).
 const (
 	handle2 = 32
 	fattr2  = 68

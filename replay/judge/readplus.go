@@ -12,7 +12,7 @@ import (
 // READ_PLUS (RFC 7862, section 15.10) returns parts of a file as bytes or as holes. Which zeros it shows as holes, and into how many
 // parts it divides a range, is up to the server.
 
-// contents is the field with these parts.
+// contents is the name of the field that holds the parts.
 const contents = "rpr_contents"
 
 // contents compares how many bytes all parts have together.
@@ -104,7 +104,7 @@ func (j *Judge) plus(v *verdict.Judgement, r *Reply) {
 	}
 }
 
-// zeros is how many bytes of a hole are compared at once.
+// zeros stands for a piece of a hole.
 var zeros [64 << 10]byte
 
 // maxHole is how much of a hole is compared: no READ_PLUS asks for more.

@@ -194,8 +194,8 @@ func (e *engine) giveBack(r *callback.Recall) {
 	e.sendOwn(o, w, e.lines.of(&schedule.Entry{Op: o, World: w.Number}), nil)
 }
 
-// returnAll returns the delegations that the plan leaves behind. Whoever uses these files next, the read-back first of all, would
-// have to wait until the server has recalled them in vain: as long as a lease.
+// returnAll returns the delegations that the plan leaves behind. Otherwise the next user of the files, such as the
+// read-back, waits until the server revokes the delegations, which takes as long as a lease.
 func (e *engine) returnAll(ctx context.Context) {
 	kept, why := 0, error(nil)
 	for _, w := range e.worlds {

@@ -255,8 +255,8 @@ func Split(server string) (host string, port uint16, err error) {
 	return host, port, nil
 }
 
-// notOfHosts reports whether a character belongs to no name of a host: names of the DNS, of hosts files, and
-// international ones.
+// notOfHosts reports whether a character cannot be part of a host name, be it of the DNS, of a hosts file, or an
+// international one.
 func notOfHosts(r rune) bool {
 	return r != '.' && r != '-' && r != '_' && !unicode.IsLetter(r) && !unicode.IsNumber(r) && !unicode.IsMark(r)
 }

@@ -42,7 +42,7 @@ func (o *Options) scaled(captured int64) time.Duration {
 	return Span(float64(captured) / o.Speed)
 }
 
-// maxSpan is a time that no run waits for, some 36 years, and with which everybody can still count.
+// maxSpan is longer than any run waits, some 36 years, and small enough that sums with it do not overflow.
 const maxSpan = 1 << 60
 
 // Span is a time of so many nanoseconds. What a time.Duration cannot hold would be a time in the past, and calls
