@@ -64,11 +64,12 @@ func (p *pairing) clock(source uint16, side uint8) *Clock {
 	return c
 }
 
-// readClocks compares the clocks by the pairs that there are.
+// readClocks compares the clocks by the pairs that there are. Of transactions with packets that were seen again nobody knows which copy the
+// kernel took.
 func (p *pairing) readClocks() {
 	for i := range p.calls {
 		c := &p.calls[i]
-		if c.wire < 0 || !p.wires[c.wire].whole {
+		if c.wire < 0 || !p.wires[c.wire].single() {
 			continue
 		}
 		w, k := &p.wires[c.wire], p.clock(c.source, sideClient)
@@ -84,12 +85,12 @@ func (p *pairing) readClocks() {
 	}
 	for i := range p.requests {
 		q := &p.requests[i]
-		if q.wire < 0 || !p.wires[q.wire].whole {
+		if q.wire < 0 || !p.wires[q.wire].single() {
 			continue
 		}
 		w, k := &p.wires[q.wire], p.clock(q.source, sideServer)
-		if q.decode != 0 {
-			k.atLeast(w.callLast - q.decode)
+		if at := cmp.Or(q.decode, q.process); at != 0 { // over TCP only the second
+			k.atLeast(w.callLast - at)
 		}
 		// Some kernels post the RDMA Writes of a result before this event.
 		if q.done && !w.pushed && w.divided {

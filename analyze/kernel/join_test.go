@@ -145,6 +145,68 @@ func TestViolationsAreListed(t *testing.T) {
 	}
 }
 
+// TestOverTCP: the round trip of a call over TCP begins when the last bytes of the call are given to the socket, and the clock of a server
+// is known by its own events.
+func TestOverTCP(t *testing.T) {
+	j := New(Options{})
+	const trace = "t-1 [000] ..... 1.000300000: rpc_stats_latency: task:1@4 xid=0x1 nfsv3 NULL backlog=1 rtt=100 execute=120\n" +
+		"n-1 [000] ..... 1.000150000: svc_process: addr=192.0.2.2:772 xid=0x1 service=nfsd vers=3 proc=NULL\n" +
+		"n-1 [000] ..... 1.000190000: svc_stats_latency: xid=0x1 server=192.0.2.1:2049 client=192.0.2.2:772 proc=NULL execute-us=40\n"
+	if err := j.ReadTrace("t", strings.NewReader(trace)); err != nil {
+		t.Fatal(err)
+	}
+	v := made(1, "192.0.2.2", 100_000, 150_000) // as long as the client's trace cannot have it
+	v.Tx.Connection.Fabric = rdma.TCP
+	v.Tx.Call.Last.Time += 60_000
+	j.Add(v)
+	r := j.Result()
+	if r.ClientOrder.Violations != 0 {
+		t.Errorf("%v", r.ClientOrder.List)
+	}
+	for _, c := range r.Clocks {
+		switch {
+		case c.Side == "client" && c.Known:
+			t.Errorf("the clock of the client: %+v", c)
+		case c.Side == "server" && (!c.Known || c.Offset != -999_965_000 || c.Uncertainty != 25_000):
+			t.Errorf("the clock of the server: %+v", c)
+		}
+	}
+	v.Tx.Call.Last.Time -= 61_000 // 151 µs to the reply
+	j = New(Options{})
+	if err := j.ReadTrace("t", strings.NewReader(trace)); err != nil {
+		t.Fatal(err)
+	}
+	if j.Add(v); j.Result().ClientOrder.Violations != 1 {
+		t.Error("a round trip that is too short is not listed")
+	}
+}
+
+// TestSeenAgain: a call with packets that were seen again does not tell the clock, as others do.
+func TestSeenAgain(t *testing.T) {
+	j := New(Options{})
+	var trace strings.Builder
+	for x := 1; x <= 3; x++ {
+		at := int64(x) * 1e9
+		fmt.Fprintf(&trace, "t-1 [000] ..... %s: xprtrdma_marshal: task:1@4 xid=0x%x hdr=28\n", stamp(at), x)
+		fmt.Fprintf(&trace, "t-1 [000] ..... %s: xprtrdma_reply: task:1@4 xid=0x%x credits=64\n", stamp(at+300_000), x)
+		fmt.Fprintf(&trace, "t-1 [000] ..... %s: rpc_stats_latency: task:1@4 xid=0x%x nfsv3 NULL backlog=1 rtt=300 execute=320\n", stamp(at+320_000), x)
+	}
+	if err := j.ReadTrace("t", strings.NewReader(trace.String())); err != nil {
+		t.Fatal(err)
+	}
+	for x := range int64(3) {
+		v := made(uint32(x+1), "192.0.2.2", (x+1)*1e9+50_000, 200_000)
+		if x == 1 { // the client took another copy of the reply
+			v.Tx.Reply.Last.Time, v.Tx.Retransmits = v.Tx.Reply.Last.Time+50e6, 1
+		}
+		j.Add(v)
+	}
+	c := j.Result().Clocks[0]
+	if !c.Known || c.Calls != 2 || c.Offset != 0 || c.Uncertainty != 50_000 {
+		t.Errorf("%+v", c)
+	}
+}
+
 // TestUnreadable makes sure that events without the numbers that they are read for are counted.
 func TestUnreadable(t *testing.T) {
 	const whole = "t-1 [000] ..... 1.0: rpc_stats_latency: task:1@4 xid=0x%s nfsv3 NULL backlog=1 rtt=%s execute=120\n"

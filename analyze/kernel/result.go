@@ -173,7 +173,7 @@ func (p *pairing) client(r *Result) {
 			continue
 		}
 		w := &p.wires[c.wire]
-		order.add(w.total, c.rtt, w.total >= c.rtt+1000, Violation{
+		order.add(w.total, c.rtt, w.awaited() >= c.rtt+1000, Violation{
 			XID: c.xid, Operation: p.label(c.op), Wire: w.total, Kernel: c.rtt, Transactions: int(c.wires), Sends: int(c.sends), Again: int(w.again),
 		})
 		s := byOp[c.op]

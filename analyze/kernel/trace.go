@@ -38,6 +38,7 @@ type request struct {
 	client  uint16 // address, in Join.addrs; 0 if unknown
 	done    bool   // svc_stats_latency was seen
 	decode  int64  // svcrdma_decode_rqst; 0 if not seen
+	process int64  // svc_process; 0 if not seen
 	end     int64  // svc_stats_latency
 	execute int64
 	wire    int32
@@ -238,7 +239,7 @@ func (t *tracer) process(e *ftrace.Event) {
 	}
 	version, _ := e.Number("vers", 32)
 	q.op = t.j.names.number(operation{programName(e.Value("service")), uint32(version), strings.Clone(bounded(e.Value("proc")))})
-	q.client = t.j.addr(e.Value("addr"))
+	q.client, q.process = t.j.addr(e.Value("addr")), e.Time
 }
 
 // addr reads an address with or without a port, IPv6 in brackets or not.

@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"github.com/rpcrdma/toolkit/analyze/text"
+	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
@@ -14,6 +15,7 @@ type wire struct {
 	op             uint16
 	client, server uint16
 	overRDMA       bool
+	overTCP        bool
 	whole          bool // call and reply were captured
 	divided        bool // and the parts of the time between them are known
 	failed, unread bool
@@ -31,6 +33,18 @@ type wire struct {
 	again                 int32 // packets seen again
 
 	call, request int32 // the records that it is; -1 if none
+}
+
+// single reports whether call and reply were captured, and no packet of the transaction more than once.
+func (w *wire) single() bool { return w.whole && w.again == 0 }
+
+// awaited is the part of the transaction's time that the client's round trip must have. Over TCP, that begins when bytes of the call are given to
+// the socket for the last time, which is before the last packet of the call, but may be behind the first.
+func (w *wire) awaited() int64 {
+	if w.overTCP {
+		return w.last - w.callLast
+	}
+	return w.total
 }
 
 // Add takes a transaction.
@@ -72,7 +86,7 @@ func (j *Join) Add(v *rpc.View) {
 		first: tx.First().Time, callLast: tx.Call.Last.Time, last: tx.Reply.Last.Time,
 		callBytes: sentBytes(tx), replyBytes: tx.Reply.Bytes, failed: v.Failed(), unread: v.Unread(), partial: tx.State != transaction.Complete, again: int32(min(tx.Retransmits, 1<<30)),
 	}
-	w.overRDMA = isRDMA(tx)
+	w.overRDMA, w.overTCP = isRDMA(tx), tx.Connection.Fabric == rdma.TCP
 	if p, ok := tx.Phases(); ok {
 		w.whole, w.divided, w.total = true, p.Divided(), int64(p.Total)
 		w.pushed = tx.Times.FirstPush.Seen()

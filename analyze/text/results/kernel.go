@@ -66,7 +66,7 @@ func printClock(w io.Writer, c *kernel.Clock) {
 	fmt.Fprintf(w, "%-11s %s (%s): ", "clock", safe(filepath.Base(c.File)), c.Side)
 	switch {
 	case !c.Known:
-		fmt.Fprintf(w, "not known: %s with events at both ends\n", text.Plural(uint64(c.Calls), "call"))
+		fmt.Fprintf(w, "not known: %s limit it from one side only\n", text.Plural(uint64(c.Calls), "call"))
 	case c.Uncertainty < 0:
 		fmt.Fprintf(w, "capture is ahead by %s, but %s contradict each other by %s: the clocks ran apart\n",
 			inSeconds(c.Offset), text.Plural(uint64(c.Calls), "call"), duration(-2*c.Uncertainty))
