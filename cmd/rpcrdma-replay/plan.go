@@ -263,7 +263,7 @@ func (o *planOptions) build(ctx context.Context, s *cli.Streams, files *outfile.
 	in, sum, problems, err := o.once(ctx, s, name, args, dopt, opt)
 	var late *planner.LateError
 	for again := 1; opt.Retry && errors.As(err, &late); again++ {
-		opt.Same, opt.Retry = append(opt.Same, late.Same...), again < maxAgain
+		opt.Same, opt.Answered, opt.Retry = append(opt.Same, late.Same...), append(opt.Answered, late.Answered...), again < maxAgain
 		_ = in.Close()
 		in, sum, problems, err = o.once(ctx, s, name, args, dopt, opt)
 	}
@@ -292,7 +292,7 @@ func (o *planOptions) build(ctx context.Context, s *cli.Streams, files *outfile.
 	return damaged, nil
 }
 
-// maxAgain is how often a plan is made again because servers turned out to be one.
+// maxAgain is how often a plan is made again because servers turned out to be one, or calls to have been sent again.
 const maxAgain = 4
 
 // once makes the plan. The reader is nil if the capture cannot be opened. The problems of the capture wait for their release.

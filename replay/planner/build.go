@@ -19,8 +19,8 @@ import (
 // not nil. A file that cannot be opened leaves no plan.
 //
 // If two servers turn out to be one after calls of both have been added, the plan keeps them
-// apart, and the error is a *LateError: a second call, with the error's Same added to the
-// options, makes a plan that joins them.
+// apart, and the error is a *LateError: a second call, with the error's Same and Answered added to the
+// options, makes a plan that joins them. With Options.Retry, that is also so if calls without a reply turn out to have been sent again.
 func Build(ctx context.Context, r capture.Reader, out string, dopt decode.Options, opt Options) (*plan.Summary, error) {
 	b, err := NewBuilder(out, opt)
 	if err != nil {
@@ -56,8 +56,8 @@ func Build(ctx context.Context, r capture.Reader, out string, dopt decode.Option
 	if failed != nil {
 		return nil, errors.Join(failed, b.Abort())
 	}
-	if late := b.ids.late; len(late) > 0 && opt.Retry {
-		return nil, errors.Join(&LateError{Same: late, Rest: read}, b.Abort())
+	if late := (&LateError{Same: b.ids.late, Answered: b.resent.found, Rest: read}); opt.Retry && len(late.Same)+len(late.Answered) > 0 {
+		return nil, errors.Join(late, b.Abort())
 	}
 	s, err := b.Finish()
 	if err != nil {
@@ -69,16 +69,20 @@ func Build(ctx context.Context, r capture.Reader, out string, dopt decode.Option
 	return s, read
 }
 
-// LateError says that servers which a plan keeps apart are one. Rest is another error of reading
-// the capture, or nil.
+// LateError says what showed too late for a plan: that servers which it keeps apart are one, and that later copies of calls have the replies
+// that the first ones lack. Rest is another error of reading the capture, or nil.
 type LateError struct {
-	Same []plan.SameServer
-	Rest error
+	Same     []plan.SameServer
+	Answered []Resent
+	Rest     error
 }
 
 func (e *LateError) Unwrap() error { return e.Rest }
 
 func (e *LateError) Error() string {
+	if len(e.Same) == 0 {
+		return "calls without a reply were sent again, and answered then"
+	}
 	s := e.Same[0].String()
 	if n := len(e.Same) - 1; n > 0 {
 		s += fmt.Sprintf(" (and %d more)", n)

@@ -3,7 +3,6 @@ package planner
 import (
 	"errors"
 	"fmt"
-	"net/netip"
 	"path/filepath"
 	"slices"
 
@@ -36,6 +35,8 @@ type Options struct {
 	// Separate each address is a server of its own.
 	Same     []plan.SameServer
 	Separate bool
+	// Answered are calls whose copies without a reply are left out, since a later one has a reply: see LateError.
+	Answered []Resent
 	// Retry makes Build return a LateError without a plan, as the caller will call it again.
 	Retry bool
 	// Unwrap decrypts RPCSEC_GSS messages for Build; it may be nil.
@@ -79,7 +80,7 @@ type Builder struct {
 	rest    *connection         // the latest, which stands for those without room
 	space   space
 	states  states
-	seen    map[retry]bool
+	resent  resent
 	waiting map[blockedKey]*blocked
 	call    call
 	attrs   nfs4.Attrs
@@ -96,13 +97,6 @@ type connection struct {
 type flight struct {
 	op  int
 	end int64
-}
-
-// retry identifies a call that may come again on a new connection.
-type retry struct {
-	client, server netip.Addr
-	xid            uint32
-	sum            uint64
 }
 
 // NewBuilder makes a Builder that writes to a file, which is compressed if its
@@ -125,7 +119,7 @@ func NewBuilder(out string, opt Options) (*Builder, error) {
 		opt: opt, room: room{opt.Memory}, maxUses: min(maxUses, max(opt.Memory/(DefaultMemory/maxUses), 1<<10)), out: out, file: file, spill: newSpill(out),
 		servers: map[string]int{}, creds: map[string]int{}, conns: map[int]*connection{},
 		reasons: map[plan.Reason]int{}, notReplay: map[plan.Reason]int{}, limits: map[string]bool{}, fabrics: map[string]bool{},
-		seen: map[retry]bool{},
+		resent: newResent(opt.Answered),
 		summary: &plan.Summary{
 			Programs: map[string]int{}, Procedures: map[string]int{}, Roles: map[plan.Role]int{}, Edges: map[plan.DepKind]int{},
 		},

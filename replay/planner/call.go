@@ -1,7 +1,6 @@
 package planner
 
 import (
-	"hash/fnv"
 	"strconv"
 	"strings"
 
@@ -11,7 +10,6 @@ import (
 	"github.com/rpcrdma/toolkit/decode/nfs/ops"
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/decode/rpc"
-	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/plan"
@@ -198,30 +196,6 @@ func (c *call) mounted() {
 		}
 	}
 }
-
-// again reports whether a call was seen before without a reply that its client could use: after a
-// disconnect it is sent again with the same XID.
-func (c *call) again() bool {
-	tx := c.v.Tx
-	f := fnv.New64a()
-	if o := &c.v.CallOpened; o.How == rpc.Decrypted {
-		f.Write(o.Data) // encrypted arguments differ each time
-	} else {
-		f.Write(tx.Call.Payload)
-	}
-	k := retry{client: tx.Client().Addr, server: tx.Server().Addr, xid: tx.XID, sum: f.Sum64()}
-	seen := c.b.seen[k]
-	if !tx.Reply.Seen() || tx.Reply.Transport && tx.Reply.Header.Type == rpcrdma.TypeError {
-		if len(c.b.seen) >= maxSeen {
-			clear(c.b.seen)
-		}
-		c.b.seen[k] = true
-	}
-	return seen
-}
-
-// maxSeen bounds the calls that are remembered because they may be sent again.
-const maxSeen = 1 << 16
 
 // service is how long the server took for a call, in nanoseconds; -1 if that is not known.
 func service(tx *transaction.Transaction) int64 {

@@ -121,6 +121,8 @@ type scene struct {
 	program uint32
 	// cut is how many bytes the capture lacks at the end of the calls.
 	cut int
+	// copies says that the next calls were sent before, on another connection.
+	copies bool
 	// lost says that the capture lacks the next calls altogether, and has their replies.
 	lost bool
 }
@@ -163,6 +165,9 @@ func (s *scene) add(version, procedure uint32, args, result xdr.Message, start, 
 	c := oncrpc.Call{XID: s.xid, RPCVersion: 2, Program: program, Version: version, Procedure: procedure}
 	tx := &transaction.Transaction{
 		Connection: s.conn, XID: s.xid, Program: program, Version: version, Procedure: procedure, Named: true,
+	}
+	if s.copies {
+		tx.Note(transaction.Note{Kind: transaction.ResentFrom, N: 1})
 	}
 	s.n++
 	tx.Call.Payload = args.Append(c.Append(nil))

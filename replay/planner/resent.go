@@ -1,0 +1,107 @@
+package planner
+
+import (
+	"hash/fnv"
+	"net/netip"
+
+	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/decode/rpcrdma"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+)
+
+// A call without a reply is sent again after a reconnect, with the same XID. Of its copies one is replayed. That is the first one with a reply,
+// which tells the outcome, and what later calls have waited for. Only the end of the capture shows that there is one: the plan is made once
+// more then, if the capture can be read again. Otherwise the first copy is replayed, of which the plan knows no outcome.
+
+// Resent identifies a call of which a later copy has a reply.
+type Resent struct{ copies retry }
+
+// retry identifies a call that may come again on a new connection.
+type retry struct {
+	client, server netip.Addr
+	xid            uint32
+	sum            uint64
+}
+
+// resent are the calls whose copies may still come.
+type resent struct {
+	// newer and older are whether a call had a reply that its client could use. When newer is full, it becomes older.
+	newer, older map[retry]bool
+	answered     map[retry]int // Options.Answered: how many calls are to wait for a copy with a reply
+	found        []Resent      // the same, of this pass
+}
+
+// maxSent bounds the calls that are remembered in newer, and maxAnswered those in found.
+const (
+	maxSent     = 1 << 15
+	maxAnswered = 1 << 16
+)
+
+func newResent(answered []Resent) resent {
+	r := resent{newer: map[retry]bool{}, answered: map[retry]int{}}
+	for _, x := range answered {
+		r.answered[x.copies]++
+	}
+	return r
+}
+
+// was reports whether a call has been seen before, and had a reply.
+func (r *resent) was(k retry) (seen, answered bool) {
+	if answered, seen = r.newer[k]; !seen {
+		answered, seen = r.older[k]
+	}
+	return seen, answered
+}
+
+func (r *resent) put(k retry, answered bool) {
+	if len(r.newer) >= maxSent {
+		r.newer, r.older = map[retry]bool{}, r.newer
+	}
+	r.newer[k] = answered
+}
+
+// again reports whether another copy of a call is replayed in its place.
+func (c *call) again() bool {
+	tx, r := c.v.Tx, &c.b.resent
+	f := fnv.New64a()
+	if o := &c.v.CallOpened; o.How == rpc.Decrypted {
+		f.Write(o.Data) // encrypted arguments differ each time
+	} else {
+		f.Write(tx.Call.Payload)
+	}
+	k := retry{client: tx.Client().Addr, server: tx.Server().Addr, xid: tx.XID, sum: f.Sum64()}
+	usable := tx.Reply.Seen() && !(tx.Reply.Transport && tx.Reply.Header.Type == rpcrdma.TypeError)
+	seen, answered := r.was(k)
+	if answered && !sentBefore(tx) {
+		seen = false // a client may count its calls from 1 on each connection
+	}
+	switch {
+	case seen && usable && !answered:
+		r.put(k, true)
+		if len(r.found) < maxAnswered {
+			r.found = append(r.found, Resent{k})
+		}
+		return true
+	case seen:
+		return true
+	case !usable && r.answered[k] > 0:
+		return true
+	case r.answered[k] > 0:
+		r.answered[k]--
+	}
+	if usable && !(c.v.ReplyErr == nil && c.v.Reply().Succeeded()) {
+		return false // the client may send it once more for that reason: a call of its own
+	}
+	r.put(k, usable)
+	return false
+}
+
+// sentBefore reports whether a copy of the call came on another connection of its client.
+func sentBefore(tx *transaction.Transaction) bool {
+	for i := range tx.Notes {
+		if tx.Notes[i].Kind == transaction.ResentFrom {
+			return true
+		}
+	}
+	return false
+}
