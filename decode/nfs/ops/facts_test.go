@@ -141,6 +141,9 @@ func TestReplies(t *testing.T) {
 		if r.Item != "" && r.Items == ops.NoItem || r.Rest != "" && r.Room != 0 {
 			t.Errorf("%s: %+v", k.name, *r)
 		}
+		if r.Items == ops.ManyItems && k.entry.Class != ops.Composed && (r.Rest == "" || r.Rest != r.Item) {
+			t.Errorf("%s: no room for the items behind the first one: %+v", k.name, *r)
+		}
 		if k.entry.Class == ops.Composed {
 			continue // its operations have entries of their own
 		}

@@ -138,7 +138,7 @@ var operations = table{
 	nfs4.OP_LAYOUTSTATS:    {Class: Holds, Minor: 2, Use: Needs, act: current},
 	nfs4.OP_OFFLOAD_CANCEL: {Class: Changes, Minor: 2, Use: Needs, act: current},
 	nfs4.OP_OFFLOAD_STATUS: {Class: Nothing, Minor: 2, Use: Needs},
-	nfs4.OP_READ_PLUS: {Class: Nothing, Minor: 2, Use: Needs, Reply: Reply{Items: ManyItems, Item: "rpa_count"},
+	nfs4.OP_READ_PLUS: {Class: Nothing, Minor: 2, Use: Needs, Reply: Reply{Items: ManyItems, Item: "rpa_count", Rest: "rpa_count"},
 		act: of(func(m *nfs4.READ_PLUS4args, a *Act) { a.on(m.RpaOffset, uint64(m.RpaCount)) })},
 	nfs4.OP_SEEK: {Class: Nothing, Minor: 2, Use: Needs,
 		act: of(func(m *nfs4.SEEK4args, a *Act) { a.on(m.SaOffset, 0) })},

@@ -44,7 +44,8 @@ type Reply struct {
 	// Item is the argument that bounds the item, in bytes; empty if none does, and
 	// the item counts as part of the rest.
 	Item string
-	// Rest is the argument that bounds the results as a whole, in bytes.
+	// Rest is the argument that bounds the results as a whole, in bytes; with ManyItems, the items behind the first one, which a server may put
+	// among the rest.
 	Rest string
 	// Room is how many bytes the results may take beyond a few hundred, if no argument
 	// bounds them.
