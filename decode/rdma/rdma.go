@@ -427,8 +427,9 @@ type MemoryFinder interface {
 
 // SendKeeper is a Handler that keeps for a while what Sends carried. It tells a tracker whether a retransmission is one.
 type SendKeeper interface {
-	// Differs reports whether data contradicts what is kept of the Send with the tag, from byte at on. It is false if nothing is kept.
-	Differs(tag Tag, at int, data []byte) bool
+	// Differs reports whether data contradicts what is kept of the Send with the tag, from byte at on. It is false if nothing is kept. The
+	// Send is from a side of c and has length bytes; 0 if the tracker does not know.
+	Differs(c *Connection, from Side, tag Tag, at, length int, data []byte) bool
 }
 
 // Is reports whether two ends are equal. Field by field it takes half as long as == in a loop.
