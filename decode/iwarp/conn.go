@@ -55,6 +55,7 @@ type Conn struct {
 	replaced   bool   // another connection has reused the addresses and ports
 	vain       int    // bytes searched without finding an FPDU
 	ending     string // what ended it first at the TCP level, and who sent that
+	endedBy    uint64 // number of the packet that did
 
 	crc      crcState
 	goodCRCs uint64
