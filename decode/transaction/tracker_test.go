@@ -414,6 +414,37 @@ func TestBeyondSegment(t *testing.T) {
 	w.want("noted", has(r, transaction.BeyondSegment) && r.readBytes <= 100)
 }
 
+// TestAskedBeyondSegment has operations that move nothing, because the peer refuses them.
+func TestAskedBeyondSegment(t *testing.T) {
+	for _, c := range []struct {
+		name       string
+		kind       rdma.OpKind
+		at, length uint32
+		want       bool
+	}{
+		{"to the end", rdma.Read, 0, 100, false},
+		{"into the neighbour", rdma.Read, 50, 100, false},
+		{"to its end", rdma.Read, 20, 180, false},
+		{"beyond it", rdma.Read, 20, 181, true},
+		{"beyond both", rdma.Read, 0, 1 << 31, true},
+		{"beyond the last", rdma.Read, 150, 51, true},
+		{"a Write to the end", rdma.Write, 0, 100, false},
+		{"a Write beyond it", rdma.Write, 20, 81, true},
+	} {
+		w := newWire(t, rdma.RoCEv2)
+		call := v1(1, rpcrdma.TypeMsg)
+		for i := range uint64(2) { // neighbours
+			call.Reads = append(call.Reads, rpcrdma.ReadSegment{Position: 48, Segment: rpcrdma.Segment{Handle: 1, Length: 100, Offset: 4096 + 100*i}})
+		}
+		call.Writes = []rpcrdma.WriteChunk{{{Handle: 1, Length: 100, Offset: 4096}}}
+		w.send(0, msg(call, rpc(1, false, rocetest.Program, 8)))
+		ref := w.ref()
+		w.tr.OpStart(w.c, &rdma.Op{Kind: c.kind, From: 1, Handle: 1, Offset: 4096 + uint64(c.at), Length: c.length, First: ref}, ref)
+		r := w.end()[0]
+		w.want(c.name, has(r, transaction.BeyondSegment) == c.want)
+	}
+}
+
 // TestUsedAgain has operations on the memory of a call, before and after the reply.
 func TestUsedAgain(t *testing.T) {
 	for _, c := range []struct {
