@@ -168,6 +168,27 @@ func (c *Conn) negotiate(h *half, f *MPAFrame, from *span) {
 	}
 }
 
+// proveSetup compares the setup with the first FPDU of a direction, which packet ref completes. Where they contradict each other, the traffic
+// decides.
+func (c *Conn) proveSetup(h *half, ref rdma.Ref) {
+	side := c.side(h)
+	own := &c.c.Setup[side]
+	if c.c.State == rdma.Rejected {
+		c.c.State, c.c.Terminated = rdma.Established, ""
+		c.t.handler.Event(c.c, side, rdma.EventMPARejected, 0, ref)
+	}
+	if own.Seen() && own.MPARevision-1 >= mpaRevisions {
+		c.t.handler.Event(c.c, side, rdma.EventMPARevision, uint32(own.MPARevision), ref)
+	}
+	if peer := &c.c.Setup[side.Other()]; peer.Seen() && !h.searched && peer.Markers != h.marked {
+		asked := uint32(0)
+		if peer.Markers {
+			asked = 1
+		}
+		c.t.handler.Event(c.c, side, rdma.EventMPAMarkers, asked, ref)
+	}
+}
+
 // check verifies the CRC of a whole FPDU at a stream offset. If the setup was not captured, it determines
 // whether CRCs are in use.
 func (c *Conn) check(h *half, raw []byte, start uint64) bool {

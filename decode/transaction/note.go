@@ -58,6 +58,10 @@ const (
 	SequenceRestart // packet sequence numbers contradicted the connection
 	SegmentsDoubted // TCP segments contradicted the connection
 	BytesDiffer     // bytes of the connection were sent again with other values
+	MPARejected     // the MPA Request was rejected, and the connection goes on
+	MPARevision     // the MPA frame had revision N
+	MarkersMissing  // MPA markers were asked for, and are not there
+	MarkersUnasked  // MPA markers are there, and were not asked for
 
 	// What the peers did with their chunks.
 	PositionZeroInline // RDMA_MSG with a Position-Zero Read chunk
@@ -146,6 +150,10 @@ var noteTexts = [endOfKinds]struct{ code, format string }{
 	SequenceRestart: {"sequence_restart", "packet sequence numbers contradicted what was known of the connection: taken up anew"},
 	SegmentsDoubted: {"segments_doubted", "TCP segments contradicted the connection, which went on: not taken for its end or for another one"},
 	BytesDiffer:     {"bytes_differ", "bytes of the connection were sent again with other values: the first ones are shown"},
+	MPARejected:     {"mpa_rejected", "the MPA Request was rejected, but the connection goes on"},
+	MPARevision:     {"mpa_revision", "MPA revision %n is not defined: decoded like one that is"},
+	MarkersMissing:  {"mpa_markers_missing", "the setup asks for MPA markers, but there are none"},
+	MarkersUnasked:  {"mpa_markers_unasked", "there are MPA markers, but the setup does not ask for them"},
 
 	PositionZeroInline: {"position_zero_inline", "RDMA_MSG with a Position-Zero Read chunk"},
 	NotPulled:          {"not_pulled", "Read list not pulled by the responder, or its Reads are not in the capture"},
