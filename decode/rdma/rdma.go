@@ -385,6 +385,7 @@ const (
 	EventDiffers     // bytes that were seen again with other values: of TCP, or of a Send; value is their number
 	EventUnrequested // a Read Response whose Read Request was not captured, or asks for something else; value is its PSN, 0 over iWARP
 	EventNAKOther    // a NAK of another code: invalid RD request, or reserved
+	EventUDPLength   // a datagram whose UDP length, value, contradicts the length of the IP packet
 	EventMPARejected // the first FPDU after the MPA Request was rejected
 	EventMPARevision // the first FPDU after an MPA frame of a revision that is not defined: value
 	EventMPAMarkers  // the first FPDU is without the markers that the peer asked for, or has some that it did not; value is 1 if it asked

@@ -94,6 +94,9 @@ func (t *Tracker) troubles(tx *Transaction) {
 		case rdma.EventDiffers:
 			tx.note(BytesDiffer)
 			continue
+		case rdma.EventUDPLength:
+			tx.Note(Note{Kind: UDPLength, N: uint64(x.Value)})
+			continue
 		case rdma.EventMPARejected:
 			tx.note(MPARejected)
 			continue
