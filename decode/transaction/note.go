@@ -28,6 +28,8 @@ const (
 	// How messages were matched.
 	CallRepeated        NoteKind = iota + 1 // the call was sent again, with the same XID
 	XIDReused                               // another call with the same XID came before the reply
+	SecuredAgain                            // the call was sent again before the reply, with another sequence number of RPCSEC_GSS
+	SecuredCopy                             // the call was sent before, with another sequence number of RPCSEC_GSS
 	AssumedCall                             // taken for a call, but too little of it was captured to be sure
 	AssumedByLength                         // only the XID was captured; taken for a call or reply by its length
 	TakenForReply                           // what was taken for the reply proved to be a call
@@ -123,6 +125,8 @@ func (p NotePart) String() string {
 var noteTexts = [endOfKinds]struct{ code, format string }{
 	CallRepeated:        {"call_repeated", "call sent again with the same XID"},
 	XIDReused:           {"xid_reused", "XID used again for another call"},
+	SecuredAgain:        {"gss_sent_again", "call sent again with another sequence number of RPCSEC_GSS: the reply is with the last copy"},
+	SecuredCopy:         {"gss_copy", "call was sent before with another sequence number of RPCSEC_GSS"},
 	AssumedCall:         {"assumed_call", "taken for a call: the capture holds too little of it"},
 	AssumedByLength:     {"assumed_by_length", "taken for a call or reply by its length: the capture holds no more of it than the XID"},
 	TakenForReply:       {"taken_for_reply", "what was taken for the reply is a call with the same XID"},
