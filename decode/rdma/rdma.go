@@ -328,6 +328,7 @@ type Send struct {
 	Handle      uint32 // invalidated by this Send
 	Solicited   bool
 	Parts       []Part // its packets, if there were several; only for a Tracer
+	Claimed     int    // of a record of TCP: what its mark says of its length, if that is not true
 }
 
 // OpKind tells RDMA operations apart.

@@ -60,6 +60,7 @@ const (
 	SequenceRestart // packet sequence numbers contradicted the connection
 	SegmentsDoubted // TCP segments contradicted the connection
 	BytesDiffer     // bytes of the connection were sent again with other values
+	RecordMark      // the record mark of the call claims N bytes, and later calls lie within these
 	UDPLength       // a UDP length of N contradicts the IP packet
 	MPARejected     // the MPA Request was rejected, and the connection goes on
 	MPARevision     // the MPA frame had revision N
@@ -155,6 +156,7 @@ var noteTexts = [endOfKinds]struct{ code, format string }{
 	SequenceRestart: {"sequence_restart", "packet sequence numbers contradicted what was known of the connection: taken up anew"},
 	SegmentsDoubted: {"segments_doubted", "TCP segments contradicted the connection, which went on: not taken for its end or for another one"},
 	BytesDiffer:     {"bytes_differ", "bytes of the connection were sent again with other values: the first ones are shown"},
+	RecordMark:      {"record_mark", "the call's record mark claims %n bytes, but the server has answered a call within these: it ends before that"},
 	UDPLength:       {"udp_length", "a UDP length of %n contradicts the length of the IP packet, which counts"},
 	MPARejected:     {"mpa_rejected", "the MPA Request was rejected, but the connection goes on"},
 	MPARevision:     {"mpa_revision", "MPA revision %n is not defined: decoded like one that is"},
