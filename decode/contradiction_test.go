@@ -380,3 +380,33 @@ func TestServerQueuePairReplaced(t *testing.T) {
 		t.Error("no place found")
 	}
 }
+
+// TestReadBeyond: a Read Request for more than the call offers is noted, though the peer refuses it.
+func TestReadBeyond(t *testing.T) {
+	packets := sample(t, "rocev2-nfs3-longcall.pcap", 0)
+	if n := decoded(packets, decode.Options{}).notes[transaction.BeyondSegment]; n != 0 {
+		t.Fatalf("%d notes", n)
+	}
+	tried := 0
+	for i := range packets {
+		v, ok := look(&packets[i])
+		if !ok || !v.q.Opcode.IsReadRequest() {
+			continue
+		}
+		tried++
+		one := changed(packets[:i+1], func(v *view) {
+			if v.q.Opcode.IsReadRequest() && v.Packet.Time == packets[i].Time {
+				roce.RETH(v.Payload[roce.BTHSize:]).SetDMALen(v.q.RETH.DMALen + 1)
+			}
+		})
+		if n := decoded(one, decode.Options{}).notes[transaction.BeyondSegment]; n != 1 {
+			t.Errorf("packet %d: %d notes", i+1, n)
+		}
+		if tried == 10 {
+			break
+		}
+	}
+	if tried == 0 {
+		t.Error("no Read Request")
+	}
+}

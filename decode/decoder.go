@@ -149,7 +149,8 @@ type Stats struct {
 	// came after they had been given up. First is the first packet of such a connection.
 	Displaced rdma.Given
 	// Mismarked counts what comes right behind a record of RPC over TCP and is none, since its mark or its header makes no sense, and the bytes
-	// that were passed over for that, once the connection is closed.
+	// that were passed over for that, once the connection is closed; and records whose mark claims so much that it hides calls which the peer
+	// has answered.
 	Mismarked rdma.Given
 	// Sealed counts the directions of connections of RPC that go on with TLS (RFC 9289), and the bytes of that, once the connection is
 	// closed.

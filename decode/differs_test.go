@@ -6,7 +6,9 @@ import (
 
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/roce"
+	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/internal/mutate/traffic"
 )
@@ -67,6 +69,80 @@ func TestSendDiffers(t *testing.T) {
 			t.Errorf("no %s was tried: %v", kind, kinds)
 		}
 	}
+}
+
+// TestSendDiffersLater: it is none either when its transaction is over, as far as something of the message is remembered.
+func TestSendDiffersLater(t *testing.T) {
+	type kind struct {
+		side  rdma.Side
+		first bool // of several packets
+	}
+	tried := map[kind]int{}
+	for _, file := range []string{"rocev2-nfs3-basic.pcap.zst", "rocev2-nfs41-ipv6.pcap.zst"} {
+		packets := sample(t, file, 0)
+		want := decoded(packets, decode.Options{})
+		ends := map[uint64]rdma.Side{} // of a call or reply, of a transaction that is over 7 packets later
+		decodedWith(packets, decode.Options{}, func(tx *transaction.Transaction) {
+			if tx.State != transaction.Complete || !tx.Times.Ack.Seen() || tx.Call.Header.Type != rpcrdma.TypeMsg {
+				return
+			}
+			if n := tx.Times.Ack.Number; n < tx.Call.First.Number+6 {
+				ends[tx.Call.First.Number] = 0
+				ends[tx.Reply.First.Number] = 1
+			}
+		})
+		for i := 0; i+20 < len(packets); i++ {
+			side, ok := ends[uint64(i+1)]
+			if v, is := look(&packets[i]); !ok || !is || !v.q.Opcode.IsSend() || !v.q.Opcode.Starts() || v.q.PayloadLen < 60 {
+				continue
+			} else if k := (kind{side, v.q.Opcode.IsFirst()}); tried[k] == 40 {
+				continue
+			} else {
+				tried[k]++
+			}
+			for _, differ := range []bool{false, true} {
+				again := comesAgain(packets, i, 7, func(v *view) {
+					v.bth.SetAckReq(!v.bth.AckReq())
+					var h rpcrdma.Header
+					at := 56
+					if h.Decode(v.q.Payload, v.q.PayloadLen) == nil && side == 0 {
+						at = h.Length + 20 // of a call, its RPC message is remembered
+					}
+					if differ {
+						v.q.Payload[at] ^= 1
+					}
+				})
+				got := decoded(again, decode.Options{})
+				got.equal(t, want)
+				d := decode.New(decode.Options{}, func(*transaction.Transaction) {})
+				for i := range again {
+					again[i].Number = uint64(i + 1)
+				}
+				traffic.Run(d, again, 64)
+				n := uint64(0)
+				if differ {
+					n = 1
+				}
+				if g := d.Stats().Differing; g.Count != n || got.resyncs != 0 || n == 1 && g.First != uint64(i+8) {
+					t.Fatalf("%s: packet %d of side %d, differs %v: %+v, %d resyncs", file, i+1, side, differ, g, got.resyncs)
+				}
+			}
+		}
+	}
+	if tried[kind{0, false}] < 20 || tried[kind{1, false}] < 20 || tried[kind{0, true}]+tried[kind{1, true}] == 0 {
+		t.Errorf("tried only %v", tried)
+	}
+}
+
+// comesAgain is packets with a copy of packet i n packets later, in which change was called.
+func comesAgain(packets []capture.Packet, i, n int, change func(*view)) []capture.Packet {
+	p := packets[i]
+	p.Data = slices.Clone(p.Data)
+	p.Time = packets[i+n-1].Time
+	v, _ := look(&p)
+	change(&v)
+	v.seal()
+	return slices.Insert(slices.Clone(packets), i+n, p)
 }
 
 // TestCutCopyFirst: without a setup, a connection is followed where its packets are whole, though another point shows them first.

@@ -18,6 +18,8 @@ const (
 	// resetWindow is how far an RST may be from the sequence numbers seen: no more is lost between two
 	// packets of a capture.
 	resetWindow = 1 << 20
+	// farWindow is more than the peers of a connection have in flight, in bytes.
+	farWindow = 1 << 24
 )
 
 // tcpPlace is what the packets of one direction have shown of its sequence numbers.
@@ -70,6 +72,9 @@ func (c *tcpConn) over() bool {
 func (t *tcpDemux) segment(c *tcpConn, dir int, f *link.Frame, ref rdma.Ref, tap int32) *tcpConn {
 	const special = tcp.SYN | tcp.FIN | tcp.RST
 	flags, own := f.TCPFlags, &c.places[dir]
+	if c.over() && c.stranger(dir, f) {
+		return t.again(c, dir, f, ref, tap) // its SYN was not captured
+	}
 	if flags&special == 0 && c.doubts == nil || c.ignored || c.over() || !own.known && flags&tcp.RST == 0 {
 		return t.pass(c, dir, f, ref, tap)
 	}
@@ -93,6 +98,15 @@ func (t *tcpDemux) segment(c *tcpConn, dir int, f *link.Frame, ref rdma.Ref, tap
 	}
 	return t.proceed(c, dir, f, ref, tap)
 }
+
+// stranger reports whether a segment cannot be of a connection that has ended: neither something that was sent late, nor a retransmission.
+func (c *tcpConn) stranger(dir int, f *link.Frame) bool {
+	own, peer := &c.places[dir], &c.places[1-dir]
+	return own.known && far(f.TCPSeq, own.next) || peer.known && f.TCPFlags&ackFlag != 0 && far(f.TCPAck, peer.next)
+}
+
+// far reports whether two sequence numbers are so far from each other that no packets between them were in flight together.
+func far(a, b uint32) bool { return a-b+farWindow > 2*farWindow }
 
 // pass lets a segment have its effect, whatever is in doubt.
 func (t *tcpDemux) pass(c *tcpConn, dir int, f *link.Frame, ref rdma.Ref, tap int32) *tcpConn {

@@ -2,12 +2,15 @@ package decode_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"slices"
 	"testing"
 
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/ibcm"
+	"github.com/rpcrdma/toolkit/decode/iwarp"
+	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/roce"
 	"github.com/rpcrdma/toolkit/decode/transaction"
@@ -148,6 +151,138 @@ func TestMPAContradicted(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestMPAUnheeded: where the traffic contradicts what an MPA frame says, the first transaction of the direction says so, and nothing else changes.
+func TestMPAUnheeded(t *testing.T) {
+	const request, reply = "MPA ID Req Frame", "MPA ID Rep Frame"
+	packets := sample(t, "iwarp-nfs41-recall.pcap", 0)
+	want := decoded(packets, decode.Options{})
+	kinds := []transaction.NoteKind{transaction.MPARejected, transaction.MPARevision, transaction.MarkersMissing, transaction.MarkersUnasked}
+	for _, x := range []struct {
+		name, key string
+		flags     byte // changed
+		revision  byte
+		note      transaction.NoteKind // 0 for none
+		n         uint64
+	}{
+		{"nothing", request, 0, 2, 0, 0},
+		{"revision 1", request, 0, 1, 0, 0},
+		{"reject", reply, 0x20, 2, transaction.MPARejected, 0},
+		{"a reject of the client", request, 0x20, 2, 0, 0}, // the bit has no meaning there
+		{"the server's markers", reply, 0x80, 2, transaction.MarkersMissing, 0},
+		{"the client's markers", request, 0x80, 2, transaction.MarkersMissing, 0},
+		{"the server's revision", reply, 0, 9, transaction.MPARevision, 9},
+		{"the client's revision", request, 0, 9, transaction.MPARevision, 9},
+		{"revision 0", request, 0, 0, transaction.MPARevision, 0},
+		{"revision 3", request, 0, 3, transaction.MPARevision, 3},
+	} {
+		mutant := slices.Clone(packets)
+		for i := range mutant {
+			if at := bytes.Index(mutant[i].Data, []byte(x.key)); at >= 0 {
+				mutant[i].Data = slices.Clone(mutant[i].Data)
+				mutant[i].Data[at+16] ^= x.flags
+				mutant[i].Data[at+17] = x.revision
+			}
+		}
+		got := decoded(mutant, decode.Options{})
+		got.equal(t, want)
+		for _, k := range kinds {
+			n := 0
+			if k == x.note {
+				n = 1
+			}
+			if got.notes[k] != n {
+				t.Errorf("%s: %d notes %s, want %d", x.name, got.notes[k], k, n)
+			}
+		}
+		if c := got.conns[0]; c.State != want.conns[0].State || c.Terminated != want.conns[0].Terminated {
+			t.Errorf("%s: %v, %q", x.name, c.State, c.Terminated)
+		}
+		decodedWith(mutant, decode.Options{}, func(tx *transaction.Transaction) {
+			for _, n := range tx.Notes {
+				if n.Kind == x.note && (n.N != x.n || tx.XID != want.rows[0].XID) {
+					t.Errorf("%s: %+v at %#x", x.name, n, tx.XID)
+				}
+			}
+		})
+	}
+}
+
+// TestMarkersUnasked takes the markers out of the setup of a connection that has them.
+func TestMarkersUnasked(t *testing.T) {
+	packets := sample(t, "iwarp-nfs41-recall.pcap", 0)
+	for _, strip := range []bool{false, true} {
+		marked := withMarkers(t, packets, strip)
+		got := decoded(marked, decode.Options{})
+		n := 0
+		if strip {
+			n = 1
+		}
+		if got.notes[transaction.MarkersUnasked] != n || got.notes[transaction.MarkersMissing] != 0 || len(got.rows) == 0 || got.rows[0].State != transaction.Complete {
+			t.Errorf("asked for %v: %v, %d transactions", !strip, got.notes, len(got.rows))
+		}
+		without := slices.DeleteFunc(marked, func(p capture.Packet) bool { return bytes.Contains(p.Data, []byte("MPA ID Req Frame")) })
+		if got := decoded(without, decode.Options{}); got.notes[transaction.MarkersUnasked] != 0 || len(got.rows) == 0 {
+			t.Errorf("without the frame that would ask: %v, %d transactions", got.notes, len(got.rows))
+		}
+	}
+	if got := decoded(sample(t, "iwarp-nfs41-midstream.pcap.zst", 0), decode.Options{}); got.notes[transaction.MPARevision] != 0 {
+		t.Errorf("without a setup: %v", got.notes)
+	}
+}
+
+// TestMarkersNotKnown: an FPDU that had to be looked for, before it was known that the peer asks for markers, does not show that there are none.
+func TestMarkersNotKnown(t *testing.T) {
+	packets := sample(t, "iwarp-nfs41-recall.pcap", 0)
+	var f link.Frame
+	var out []capture.Packet
+	for i := range packets {
+		p := &packets[i]
+		link.Decode(p.Link, p.Data, p.Length, &f)
+		at := bytes.Index(p.Data, []byte("MPA ID Req Frame"))
+		switch {
+		case f.Proto != link.TCP || f.PayloadLen == 0:
+		case at >= 0:
+			out = append(out, segmentOf(p, f.TCPFlags, f.TCPSeq, p.Data[at:], 0))
+			out[len(out)-1].Data[len(out[len(out)-1].Data)-len(p.Data[at:])+16] |= 0x80
+		case f.SrcPort == 20049 && f.Payload[0] != 'M' && len(out) == 1: // in place of the server's MPA Reply
+			junk := segmentOf(p, f.TCPFlags, f.TCPSeq-300, make([]byte, 300), 0)
+			out = []capture.Packet{junk, out[0], *p}
+		case len(out) > 1:
+			out = append(out, *p)
+		}
+	}
+	got := decoded(out, decode.Options{})
+	if len(got.rows) < 20 || got.notes[transaction.MarkersMissing] != 0 {
+		t.Errorf("%d transactions, %v", len(got.rows), got.notes)
+	}
+}
+
+// withMarkers is the start of a connection, up to its first reply, in which the server's FPDUs have markers. The setup asks for them unless
+// strip is set.
+func withMarkers(t *testing.T, packets []capture.Packet, strip bool) (out []capture.Packet) {
+	var f link.Frame
+	var pos uint64
+	for i := range packets {
+		p := packets[i]
+		link.Decode(p.Link, p.Data, p.Length, &f)
+		if f.Proto != link.TCP {
+			continue
+		}
+		switch at := bytes.Index(p.Data, []byte("MPA ID Req Frame")); {
+		case at >= 0 && !strip:
+			p.Data = slices.Clone(p.Data)
+			p.Data[at+16] |= 0x80
+		case f.SrcPort == 20049 && f.PayloadLen > 0 && !bytes.Contains(p.Data, []byte("MPA ID Rep Frame")):
+			length := int(binary.BigEndian.Uint16(f.Payload))
+			payload := iwarp.AppendMarkedFPDU(nil, f.Payload[2:2+length], true, pos)
+			return append(out, segmentOf(&p, f.TCPFlags, f.TCPSeq, payload, 0))
+		}
+		out = append(out, p)
+	}
+	t.Fatal("no reply")
+	return nil
 }
 
 // TestSetupDamaged: where all ICRCs are wrong, the place of capture is to blame, and the setup counts like all else. Where

@@ -2,6 +2,7 @@ package decode
 
 import (
 	"cmp"
+	"encoding/binary"
 	"net/netip"
 	"slices"
 	"unsafe"
@@ -75,6 +76,10 @@ func (u *udpDemux) packet(ref rdma.Ref, tap uint16, tenant uint64, f *link.Frame
 	sent.Bytes += uint64(f.PayloadLen)
 	sent.Sends++
 	c.Header = rdma.Header{Kind: rdma.HeaderUDP}
+	// link.Decode goes by the IP packet if the UDP length is larger, or smaller than the header. One between leaves room for options (RFC 9868).
+	if length := binary.BigEndian.Uint16(f.Transport[4:]); int(length) != f.PayloadLen+len(f.Transport) {
+		u.h.Event(c.Connection, side, rdma.EventUDPLength, uint32(length), ref)
+	}
 	u.send = rdma.Send{
 		From: side, Data: f.Payload, Length: f.PayloadLen, First: ref, Last: ref, Packets: 1,
 	}

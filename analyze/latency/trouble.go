@@ -71,7 +71,7 @@ func troublesOf(tx *transaction.Transaction) (set uint16) {
 		switch n.Kind {
 		case transaction.ResentOn, transaction.ResentFrom:
 			set |= 1 << Reconnect
-		case transaction.CallRepeated:
+		case transaction.CallRepeated, transaction.SecuredAgain, transaction.SecuredCopy:
 			set |= 1 << RepeatedCall
 		case transaction.ReplyRepeated:
 			set |= 1 << RepeatedReply

@@ -55,6 +55,7 @@ type Conn struct {
 	replaced   bool   // another connection has reused the addresses and ports
 	vain       int    // bytes searched without finding an FPDU
 	ending     string // what ended it first at the TCP level, and who sent that
+	endedBy    uint64 // number of the packet that did
 
 	crc      crcState
 	goodCRCs uint64
@@ -164,6 +165,27 @@ func (c *Conn) negotiate(h *half, f *MPAFrame, from *span) {
 		c.c.State = rdma.Established
 	case !other.Seen():
 		c.c.State = rdma.Connecting
+	}
+}
+
+// proveSetup compares the setup with the first FPDU of a direction, which packet ref completes. Where they contradict each other, the traffic
+// decides.
+func (c *Conn) proveSetup(h *half, ref rdma.Ref) {
+	side := c.side(h)
+	own := &c.c.Setup[side]
+	if c.c.State == rdma.Rejected {
+		c.c.State, c.c.Terminated = rdma.Established, ""
+		c.t.handler.Event(c.c, side, rdma.EventMPARejected, 0, ref)
+	}
+	if own.Seen() && own.MPARevision-1 >= mpaRevisions {
+		c.t.handler.Event(c.c, side, rdma.EventMPARevision, uint32(own.MPARevision), ref)
+	}
+	if peer := &c.c.Setup[side.Other()]; peer.Seen() && !h.searched && peer.Markers != h.marked {
+		asked := uint32(0)
+		if peer.Markers {
+			asked = 1
+		}
+		c.t.handler.Event(c.c, side, rdma.EventMPAMarkers, asked, ref)
 	}
 }
 

@@ -424,6 +424,9 @@ func (h *half) fpdu(raw []byte, size int, start uint64, from *span) bool {
 		c.t.BadCRC++
 	}
 	h.unproven = false
+	if h.fpdus == 0 {
+		c.proveSetup(h, from.last)
+	}
 	h.fpdus++
 	h.framing.decoded(ULPDU(u), size)
 	if size > int(c.c.MTU) {

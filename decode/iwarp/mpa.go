@@ -10,6 +10,9 @@ const (
 	mpaWordsLen   = 4 // RFC 6581: IRD and ORD words in front of the private data
 )
 
+// mpaRevisions is how many revisions there are: 1 (RFC 5044) and 2 (RFC 6581).
+const mpaRevisions = 2
+
 const (
 	mpaRequestKey = "MPA ID Req Frame"
 	mpaReplyKey   = "MPA ID Rep Frame"

@@ -587,6 +587,9 @@ func (c *Conn) ready(h *half, op Opcode, u []byte, length int) bool {
 // terminate takes the payload of a Terminate message.
 func (c *Conn) terminate(h *half, payload []byte, ref rdma.Ref) {
 	var word uint32
+	if c.c.Terminated == c.ending && ref.Number <= c.endedBy {
+		c.c.Terminated = "" // this came before, but could be read only now, because of a gap before it
+	}
 	text := "Terminate"
 	if len(payload) >= TerminateLen {
 		word = binary.BigEndian.Uint32(payload)

@@ -167,6 +167,7 @@ func (h *half) End(_ uint64, how tcp.Ending, ref rdma.Ref) {
 		if how == tcp.ByReset {
 			word = "TCP reset from "
 		}
+		c.endedBy = ref.Number
 		c.ending = word + link.AddrString(c.c.Ends[c.side(h)].Addr)
 	}
 	if how == tcp.ByReset {

@@ -10,6 +10,9 @@ const (
 	trackerSize = int(unsafe.Sizeof(TCPTracker{}))
 	partSize    = int(unsafe.Sizeof(rdma.Part{}))
 	sentSize    = int(unsafe.Sizeof(sent{}))
+	suspectSize = int(unsafe.Sizeof(suspect{}))
+	copiedSize  = int(unsafe.Sizeof(copied{}))
+	pieceSize   = int(unsafe.Sizeof(piece{}))
 )
 
 // Memory is what the tracker holds, in bytes.
@@ -17,7 +20,8 @@ func (t *TCPTracker) Memory() int {
 	n := trackerSize
 	for i := range t.sides {
 		s := &t.sides[i]
-		n += s.stream.Memory() + cap(s.parser.buf) + (cap(s.parser.parts)+cap(s.acks))*partSize + cap(s.sends)*sentSize
+		n += s.stream.Memory() + cap(s.parser.buf) + (cap(s.parser.parts)+cap(s.acks))*partSize + cap(s.sends)*sentSize +
+			cap(s.parser.suspects)*suspectSize + cap(s.parser.pieces)*pieceSize + cap(s.copies)*copiedSize
 	}
 	return n
 }

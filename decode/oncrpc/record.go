@@ -38,6 +38,8 @@ type Record struct {
 	Data []byte
 	// Length is the size of the message in bytes. If Broken is set, it is only the known part, which may be there as a whole.
 	Length int
+	// Claimed is what the record's mark says of its size, if that is not true: a record that the peer has answered lies within.
+	Claimed int
 	// Broken says that the end of the record was not seen.
 	Broken bool
 	// Start and End delimit the record in the stream, marks included.
@@ -89,6 +91,10 @@ type RecordParser struct {
 	ready    rdma.Ref
 	strict   bool // the start of the record is a guess
 
+	// See suspect.go.
+	suspects []suspect
+	pieces   []piece
+
 	rec   Record
 	buf   []byte      // memory of Data
 	parts []rdma.Part // and of Parts
@@ -117,6 +123,9 @@ func (p *RecordParser) Data(b []byte, ref rdma.Ref) { p.data(b, ref, ref) }
 // data is Data for bytes that could be read only from the packet ready on.
 func (p *RecordParser) data(b []byte, ref, ready rdma.Ref) {
 	p.ready = ready
+	if p.need > 0 {
+		p.suspicious(b, ref)
+	}
 	counted := false
 	for len(b) > 0 {
 		if !p.synced {
@@ -185,6 +194,7 @@ func (p *RecordParser) readMark(b []byte, ref rdma.Ref, counted *bool) []byte {
 		p.parts = p.parts[:0]
 		p.rec = Record{Start: p.off, First: ref, Last: ref}
 		p.buf, p.open, p.hole, p.verified = buf, true, false, false
+		p.suspects, p.pieces = p.suspects[:0], p.pieces[:0]
 		*counted = false
 	}
 	p.count(ref, counted)

@@ -1,6 +1,8 @@
 package oncrpc
 
 import (
+	"encoding/binary"
+
 	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/tcp"
@@ -32,7 +34,8 @@ type tcpSide struct {
 	segment  []byte
 	sequence uint32
 
-	again  int         // packets of the open record seen again
+	copies []copied    // packets of the open record seen again
+	again  int         // and more of them
 	acks   []rdma.Part // for a tracer: packets that acknowledge a part of the open record, or are repetitions
 	gaveUp uint64      // number of the packet at which bytes were given up for lost
 	acked  uint64      // offset up to which the peer has acknowledged
@@ -46,6 +49,12 @@ type tcpSide struct {
 type sent struct {
 	start, end uint64
 	tag        rdma.Tag
+}
+
+// copied is a packet that was seen again: its bytes in the stream.
+type copied struct {
+	from, to uint64
+	ref      rdma.Ref
 }
 
 // maxSends is how many unacknowledged records of a side are remembered; the
@@ -175,10 +184,13 @@ func (t *TCPTracker) Sealed() rdma.Given { return t.sealed }
 // deliver reports a record.
 func (s *tcpSide) deliver(r *Record) {
 	t := s.tracker
+	if peer := &t.sides[s.from.Other()].parser; len(peer.suspects) > 0 && len(r.Data) >= 8 {
+		s.answers(peer, r.Data)
+	}
 	t.conn.Sent[s.from].Sends++
 	s.send = rdma.Send{
 		From: s.from, Data: r.Data, Length: r.Length,
-		First: r.First, Last: r.Last, Packets: r.Packets, Again: s.again, Parts: r.Parts,
+		First: r.First, Last: r.Last, Packets: r.Packets, Again: s.again + len(s.copies), Parts: r.Parts, Claimed: r.Claimed,
 	}
 	if t.tracer != nil {
 		for _, p := range s.acks {
@@ -188,7 +200,7 @@ func (s *tcpSide) deliver(r *Record) {
 		}
 		s.acks = s.acks[:0]
 	}
-	s.again = 0
+	s.again, s.copies = 0, s.copies[:0]
 	if r.Broken {
 		s.send.Length++ // how long it is, is not known: it counts as cut
 	}
@@ -202,6 +214,32 @@ func (s *tcpSide) deliver(r *Record) {
 		s.forget(1)
 	}
 	s.sends = append(s.sends, sent{r.Start, r.End, tag})
+}
+
+// answers looks whether a message is the reply to a call that the peer's open record has swallowed, and to no other.
+func (s *tcpSide) answers(peer *RecordParser, msg []byte) {
+	if MsgType(binary.BigEndian.Uint32(msg[4:])) != TypeReply {
+		return
+	}
+	xid := binary.BigEndian.Uint32(msg)
+	x := peer.suspected(xid)
+	if x == nil {
+		return
+	}
+	if from, open := s.tracker.handler.FindCall(s.tracker.conn, xid); !open || from == s.from {
+		p := &s.tracker.sides[s.from.Other()]
+		copies, acked := p.copies, p.acked
+		p.copies, p.acked = nil, 0 // they were acknowledged after all that follows here
+		peer.release(x)
+		for _, c := range copies {
+			p.sendsAgain(c.from, c.to, c.ref)
+			if start, open := p.parser.Open(); open && c.to > start {
+				p.again++
+			}
+		}
+		p.acked = acked
+		p.confirm()
+	}
 }
 
 // forget drops the oldest n sends.
@@ -226,10 +264,15 @@ func (s *tcpSide) acknowledge(ack uint32, ref rdma.Ref) {
 	if s.tracker.tracer != nil {
 		s.traceAck(ref)
 	}
+	s.confirm()
+}
+
+// confirm reports the records that the last acknowledgment covers.
+func (s *tcpSide) confirm() {
 	n := 0
 	for ; n < len(s.sends) && s.sends[n].end <= s.acked; n++ {
 		e := &s.sends[n]
-		s.tracker.handler.SendAcked(s.tracker.conn, s.from, e.tag, ref)
+		s.tracker.handler.SendAcked(s.tracker.conn, s.from, e.tag, s.ackRef)
 	}
 	if n > 0 {
 		s.forget(n)
@@ -265,16 +308,25 @@ func (s *tcpSide) Again(offset uint64, n int, ref rdma.Ref) {
 	t := s.tracker
 	t.conn.Sent[s.from].Retransmitted++
 	end := offset + uint64(n)
-	for i := range s.sends {
-		e := &s.sends[i]
-		if e.start < end && offset < e.end {
-			t.handler.SendAgain(t.conn, s.from, e.tag, ref, e.end <= end)
-		}
-	}
+	s.sendsAgain(offset, end, ref)
 	if start, open := s.parser.Open(); open && end > start {
-		s.again++
+		if len(s.copies) < maxPieces {
+			s.copies = append(s.copies, copied{offset, end, ref})
+		} else {
+			s.again++
+		}
 		if t.tracer != nil {
 			s.acks = rdma.AddPart(s.acks, rdma.Part{Ref: ref, Header: rdma.Header{Kind: rdma.HeaderTCP}, Kind: rdma.PartAgain})
+		}
+	}
+}
+
+// sendsAgain reports the records of which a packet with the bytes [from, to) was seen again.
+func (s *tcpSide) sendsAgain(from, to uint64, ref rdma.Ref) {
+	for i := range s.sends {
+		e := &s.sends[i]
+		if e.start < to && from < e.end {
+			s.tracker.handler.SendAgain(s.tracker.conn, s.from, e.tag, ref, e.end <= to)
 		}
 	}
 }
@@ -307,6 +359,6 @@ func (s *tcpSide) End(uint64, tcp.Ending, rdma.Ref) { s.ended = true }
 // Reset implements tcp.Consumer: the sequence numbers have started again, and the capture lacks the SYN.
 func (s *tcpSide) Reset(rdma.Ref) {
 	s.parser.Restart()
-	s.based, s.again, s.acked, s.ended = false, 0, 0, false
+	s.based, s.again, s.copies, s.acked, s.ended = false, 0, nil, 0, false
 	s.forget(len(s.sends))
 }

@@ -135,6 +135,20 @@ func TestDisplaced(t *testing.T) {
 	}
 }
 
+// TestCopies: a packet of an open record that comes again and again is counted, and takes no more memory than a few times.
+func TestCopies(t *testing.T) {
+	w := newWire(t)
+	c := AppendRecord(nil, call(1, 1000))
+	for range 10001 {
+		w.send(0, 0, c[:600], 0, 0)
+	}
+	if n := w.tracker.Memory(); n > 64<<10 {
+		t.Errorf("%d bytes", n)
+	}
+	w.send(0, 600, c[600:], 0, 0)
+	w.expect("send 0: CALL 1, 1040 of 1040 bytes, frames 1 to 10002, 2 packets, 10000 again")
+}
+
 func TestTCPTracker(t *testing.T) {
 	w := newWire(t)
 	c := AppendRecord(nil, call(1, 1000)) // 1044 bytes

@@ -328,6 +328,7 @@ type Send struct {
 	Handle      uint32 // invalidated by this Send
 	Solicited   bool
 	Parts       []Part // its packets, if there were several; only for a Tracer
+	Claimed     int    // of a record of TCP: what its mark says of its length, if that is not true
 }
 
 // OpKind tells RDMA operations apart.
@@ -385,6 +386,10 @@ const (
 	EventDiffers     // bytes that were seen again with other values: of TCP, or of a Send; value is their number
 	EventUnrequested // a Read Response whose Read Request was not captured, or asks for something else; value is its PSN, 0 over iWARP
 	EventNAKOther    // a NAK of another code: invalid RD request, or reserved
+	EventUDPLength   // a datagram whose UDP length, value, contradicts the length of the IP packet
+	EventMPARejected // the first FPDU after the MPA Request was rejected
+	EventMPARevision // the first FPDU after an MPA frame of a revision that is not defined: value
+	EventMPAMarkers  // the first FPDU is without the markers that the peer asked for, or has some that it did not; value is 1 if it asked
 )
 
 // Handler receives what the trackers of the fabrics find, in capture order. Its arguments must not be kept
@@ -427,8 +432,9 @@ type MemoryFinder interface {
 
 // SendKeeper is a Handler that keeps for a while what Sends carried. It tells a tracker whether a retransmission is one.
 type SendKeeper interface {
-	// Differs reports whether data contradicts what is kept of the Send with the tag, from byte at on. It is false if nothing is kept.
-	Differs(tag Tag, at int, data []byte) bool
+	// Differs reports whether data contradicts what is kept of the Send with the tag, from byte at on. It is false if nothing is kept. The
+	// Send is from a side of c and has length bytes; 0 if the tracker does not know.
+	Differs(c *Connection, from Side, tag Tag, at, length int, data []byte) bool
 }
 
 // Is reports whether two ends are equal. Field by field it takes half as long as == in a loop.

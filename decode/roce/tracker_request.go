@@ -316,7 +316,7 @@ func (t *Tracker) again(fl *flow, p *Packet, ref rdma.Ref) {
 	switch r.kind {
 	case sendRequest:
 		t.carried(fl, r.work, uint32(p.PayloadLen), true, ref)
-		if t.keeper != nil && t.keeper.Differs(r.tag, int(psnDiff(p.PSN, r.start))*int(r.mtu), p.Payload) {
+		if t.keeper != nil && t.keeper.Differs(c.Connection, fl.side, r.tag, int(psnDiff(p.PSN, r.start))*int(r.mtu), r.size(p), p.Payload) {
 			t.differs(fl, p, ref)
 		}
 		last := p.PSN == psnAdd(r.start, r.count-1)
@@ -338,6 +338,17 @@ func (t *Tracker) again(fl *flow, p *Packet, ref rdma.Ref) {
 	case atomicRequest:
 		t.carried(fl, r.work, 0, true, ref)
 	}
+}
+
+// size is the length of a Send of which p repeats a packet; 0 if it is not known.
+func (r *request) size(p *Packet) int {
+	switch {
+	case r.mtu != 0:
+		return int(r.op.Length)
+	case r.count == 1 && p.Opcode.Ends():
+		return p.PayloadLen
+	}
+	return 0
 }
 
 // differs reports a packet of a Send that was seen before with other bytes. No requester sends it: the memory of a Send must not change

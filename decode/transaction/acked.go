@@ -40,13 +40,13 @@ func (t *Tracker) SendAgain(c *rdma.Connection, from rdma.Side, tag rdma.Tag, re
 }
 
 // Differs implements rdma.SendKeeper.
-func (t *Tracker) Differs(tag rdma.Tag, at int, data []byte) bool {
+func (t *Tracker) Differs(c *rdma.Connection, from rdma.Side, tag rdma.Tag, at, length int, data []byte) bool {
 	if kindOf(tag) != sendTag {
 		return false
 	}
 	tx := t.tagged(tag)
 	if tx == nil {
-		return false
+		return at == 0 && length > 0 && t.differsFromEnded(c, from, tag, length, data)
 	}
 	m := &tx.Call
 	if tx.isReply(tag) {
@@ -57,6 +57,29 @@ func (t *Tracker) Differs(tag rdma.Tag, at int, data []byte) bool {
 	}
 	n := min(len(m.raw)-at, len(data))
 	return string(m.raw[at:at+n]) != string(data[:n])
+}
+
+// differsFromEnded is Differs for a transaction that has ended: of the last ones, the prints of their messages are left. They cover the
+// beginning of a message only. data is that of the Send.
+func (t *Tracker) differsFromEnded(c *rdma.Connection, from rdma.Side, tag rdma.Tag, length int, data []byte) bool {
+	for side := range rdma.Side(2) {
+		h := halfOf(c, side)
+		if h == nil {
+			continue
+		}
+		for i := range h.recent {
+			r := &h.recent[i]
+			switch {
+			case r.gen != tag.W0>>numberBits:
+			case side != from: // a reply
+				return len(data) >= min(length, printed) && r.print != printOf(data, length)
+			default:
+				sum, ok := t.sumOf(data, length)
+				return ok && r.sum != sum
+			}
+		}
+	}
+	return false
 }
 
 // repeated notes a complete repetition.

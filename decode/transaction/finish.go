@@ -190,6 +190,9 @@ func (t *Tracker) complete(tx *Transaction, h *half) {
 func (h *half) ends(tx *Transaction) {
 	e := h.ended()
 	e.set, e.xid, e.print = true, tx.XID, tx.Reply.print()
+	if !tx.Call.Cut && !tx.Reply.Cut {
+		e.gen = tx.gen
+	}
 	if tx.Call.Seen() {
 		e.origin, e.number = tx.from(), tx.Call.First.Number
 		e.sum = tx.sum()

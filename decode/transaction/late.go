@@ -144,7 +144,7 @@ func (tx *Transaction) order() {
 		tx.Note(Note{Kind: ReplyStampedEarlier, N: uint64(d)})
 	case tx.late && d == 0:
 		tx.note(ReplyFirstSameTime)
-	case tx.late:
+	case tx.late && (tx.Call.Transport || tx.Call.Last.Number > tx.Reply.First.Number): // else it was only hidden: see rdma.Send.Claimed
 		tx.note(ReplyFirst)
 	}
 }

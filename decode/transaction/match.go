@@ -243,6 +243,7 @@ func (tx *Transaction) mayBeExposed() bool {
 // call finds the transaction of a call, or begins one.
 func (t *Tracker) call(c *rdma.Connection, s *rdma.Send, m said) rdma.Tag {
 	h := t.half(c, s.From)
+	copied := false
 	if old := h.open.get(m.xid); old != nil {
 		switch {
 		case t.overtook(old):
@@ -251,7 +252,12 @@ func (t *Tracker) call(c *rdma.Connection, s *rdma.Send, m said) rdma.Tag {
 			t.repeatedCall(old, s)
 			return old.sendTag(false)
 		case m.transport || c.Fabric == rdma.TCP || c.Fabric == rdma.UDP: // else it may be no call
-			if !old.replied {
+			copied = old.Call.SendBytes == s.Length && sameSecured(old.Call.raw, s.Data, s.Length)
+			switch {
+			case old.replied:
+			case copied:
+				old.note(SecuredAgain)
+			default:
 				old.note(XIDReused)
 			}
 			t.finish(old)
@@ -259,6 +265,9 @@ func (t *Tracker) call(c *rdma.Connection, s *rdma.Send, m said) rdma.Tag {
 	}
 	tx := t.begin(h, c, s.From, m.xid)
 	t.recordCall(tx, h, s, m)
+	if copied {
+		tx.note(SecuredCopy)
+	}
 	return tx.sendTag(false)
 }
 

@@ -28,6 +28,8 @@ const (
 	// How messages were matched.
 	CallRepeated        NoteKind = iota + 1 // the call was sent again, with the same XID
 	XIDReused                               // another call with the same XID came before the reply
+	SecuredAgain                            // the call was sent again before the reply, with another sequence number of RPCSEC_GSS
+	SecuredCopy                             // the call was sent before, with another sequence number of RPCSEC_GSS
 	AssumedCall                             // taken for a call, but too little of it was captured to be sure
 	AssumedByLength                         // only the XID was captured; taken for a call or reply by its length
 	TakenForReply                           // what was taken for the reply proved to be a call
@@ -58,6 +60,12 @@ const (
 	SequenceRestart // packet sequence numbers contradicted the connection
 	SegmentsDoubted // TCP segments contradicted the connection
 	BytesDiffer     // bytes of the connection were sent again with other values
+	RecordMark      // the record mark of the call claims N bytes, and later calls lie within these
+	UDPLength       // a UDP length of N contradicts the IP packet
+	MPARejected     // the MPA Request was rejected, and the connection goes on
+	MPARevision     // the MPA frame had revision N
+	MarkersMissing  // MPA markers were asked for, and are not there
+	MarkersUnasked  // MPA markers are there, and were not asked for
 
 	// What the peers did with their chunks.
 	PositionZeroInline // RDMA_MSG with a Position-Zero Read chunk
@@ -118,6 +126,8 @@ func (p NotePart) String() string {
 var noteTexts = [endOfKinds]struct{ code, format string }{
 	CallRepeated:        {"call_repeated", "call sent again with the same XID"},
 	XIDReused:           {"xid_reused", "XID used again for another call"},
+	SecuredAgain:        {"gss_sent_again", "call sent again with another sequence number of RPCSEC_GSS: the reply is with the last copy"},
+	SecuredCopy:         {"gss_copy", "call was sent before with another sequence number of RPCSEC_GSS"},
 	AssumedCall:         {"assumed_call", "taken for a call: the capture holds too little of it"},
 	AssumedByLength:     {"assumed_by_length", "taken for a call or reply by its length: the capture holds no more of it than the XID"},
 	TakenForReply:       {"taken_for_reply", "what was taken for the reply is a call with the same XID"},
@@ -146,6 +156,12 @@ var noteTexts = [endOfKinds]struct{ code, format string }{
 	SequenceRestart: {"sequence_restart", "packet sequence numbers contradicted what was known of the connection: taken up anew"},
 	SegmentsDoubted: {"segments_doubted", "TCP segments contradicted the connection, which went on: not taken for its end or for another one"},
 	BytesDiffer:     {"bytes_differ", "bytes of the connection were sent again with other values: the first ones are shown"},
+	RecordMark:      {"record_mark", "the call's record mark claims %n bytes, but the server has answered a call within these: it ends before that"},
+	UDPLength:       {"udp_length", "a UDP length of %n contradicts the length of the IP packet, which counts"},
+	MPARejected:     {"mpa_rejected", "the MPA Request was rejected, but the connection goes on"},
+	MPARevision:     {"mpa_revision", "MPA revision %n is not defined: decoded like one that is"},
+	MarkersMissing:  {"mpa_markers_missing", "the setup asks for MPA markers, but there are none"},
+	MarkersUnasked:  {"mpa_markers_unasked", "there are MPA markers, but the setup does not ask for them"},
 
 	PositionZeroInline: {"position_zero_inline", "RDMA_MSG with a Position-Zero Read chunk"},
 	NotPulled:          {"not_pulled", "Read list not pulled by the responder, or its Reads are not in the capture"},

@@ -26,6 +26,9 @@ func (t *Tracker) OpStart(c *rdma.Connection, op *rdma.Op, ref rdma.Ref) {
 		Handle: op.Handle, Offset: op.Offset, Length: op.Length, First: ref, Last: ref,
 	})
 	op.Tag = tx.opTag(s, index)
+	if !s.reaches(op.Offset, op.Length) {
+		tx.note(BeyondSegment) // whether data comes or not: the peer refuses it
+	}
 	if op.Kind == rdma.Read && t.tracing {
 		t.trace(tx, Packet{Ref: ref, Header: c.Header, Role: ReadRequest, From: op.From, Operation: index})
 	}

@@ -56,11 +56,25 @@ func (h *half) addresses() hosts {
 // sum is a checksum of a call's RPC message as far as that is inline.
 func (t *Transaction) sum() uint64 {
 	b := t.Call.Payload
-	s := wire.Sum64(0, b[:min(len(b), 256)])
+	s := wire.Sum64(0, b[:min(len(b), summed)])
 	if t.Call.Transport && !t.Call.Header.Plain() {
 		s ^= t.Call.Header.PositionZero().Length
 	}
 	return s ^ uint64(t.Call.PayloadLength)<<32
+}
+
+// summed is how many bytes of a message its sum covers.
+const summed = 256
+
+// sumOf is what sum is of a transaction whose call has these bytes, as far as a Send tells it: ok is false if some of them are in a chunk,
+// or were not captured.
+func (t *Tracker) sumOf(data []byte, length int) (sum uint64, ok bool) {
+	h := &t.peek
+	t.peekErr = h.Decode(data, length)
+	if !h.Inline() || h.PositionZero().Length > 0 || len(h.Payload) < min(h.PayloadLength, summed) {
+		return 0, false
+	}
+	return wire.Sum64(0, h.Payload[:min(len(h.Payload), summed)]) ^ uint64(h.PayloadLength)<<32, true
 }
 
 // resent looks for an earlier copy of a call of h on another connection.

@@ -95,6 +95,9 @@ const headOnly = 8 << 10
 func (t *Tracker) setMessage(tx *Transaction, m *Message, s *rdma.Send, transport bool) {
 	m.setSend(tx, s)
 	m.Transport = transport
+	if s.Claimed != 0 {
+		tx.Note(Note{Kind: RecordMark, N: uint64(s.Claimed)})
+	}
 	data := s.Data
 	if len(data) > headOnly && !t.room(len(data)) {
 		data = data[:headOnly]

@@ -184,6 +184,23 @@ func (s *segment) next(offset uint64) *segment {
 	return nil
 }
 
+// reaches reports whether a range that begins in s ends in it, or in those behind it in memory. Where there are many, nobody looks for the
+// end: what is moved tells.
+func (s *segment) reaches(offset uint64, length uint32) bool {
+	for n := 0; n < maxNeighbours && !s.holds(offset, length); n++ {
+		rest := s.offset + uint64(s.length) - offset
+		offset += rest
+		length -= uint32(rest)
+		if s = s.next(offset); s == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// maxNeighbours is how many segments one operation is followed through before it moves anything.
+const maxNeighbours = 16
+
 // newest is the newest segment of the transaction that s is chained with by
 // their handle.
 func (s *segment) newest() *segment {

@@ -193,6 +193,7 @@ type recent struct {
 	origin int // connection of the first copy of its call
 	sum    uint64
 	print  uint64 // of the reply
+	gen    uint64 // as in the tags of its messages; 0 if one of them was cut
 	number uint64 // first packet of the call; 0 if that was not captured
 }
 

@@ -157,14 +157,16 @@ func TestWhichCopy(t *testing.T) {
 // TestDiffers asks of data whether it can be of a Send.
 func TestDiffers(t *testing.T) {
 	w := newWire(t, rdma.RoCEv2)
-	of := func(n uint64, at int, data []byte) bool { return w.tr.Differs(w.tags[n].tag, at, data) }
+	of := func(n uint64, at int, data []byte) bool {
+		return w.tr.Differs(w.c, w.tags[n].from, w.tags[n].tag, at, 0, data)
+	}
 	call := msg(v1(1, rpcrdma.TypeMsg), rpc(1, false, rocetest.Program, 8))
 	other := append(slices.Clone(call[40:]), 0)
 	other[3]++
 	n := w.send(0, call)
 	w.want("the call", !of(n, 0, call) && !of(n, 40, call[40:]) && !of(n, 0, call[:20]) && !of(n, len(call), other))
 	w.want("another one", of(n, 40, other) && of(n, 41, call[40:]))
-	w.want("of nothing", !w.tr.Differs(rdma.Tag{}, 40, other))
+	w.want("of nothing", !w.tr.Differs(w.c, 0, rdma.Tag{}, 40, 0, other))
 
 	// The client sends it once more in another Send: with the same tag, but it grants other credits.
 	again := v1(1, rpcrdma.TypeMsg)
@@ -176,6 +178,66 @@ func TestDiffers(t *testing.T) {
 	w.want("the reply", !of(reply, 28, rpc(1, true, 0, 8)) && of(reply, 40, other))
 	w.ack(reply)
 	w.want("nothing kept", !of(reply, 40, other))
+	w.end()
+}
+
+// TestDiffersAfterEnd asks it of messages whose transaction has ended.
+func TestDiffersAfterEnd(t *testing.T) {
+	w := newWire(t, rdma.RoCEv2)
+	of := func(n uint64, length int, data []byte) bool {
+		return w.tr.Differs(w.c, w.tags[n].from, w.tags[n].tag, 0, length, data)
+	}
+	changed := func(b []byte, at int) []byte {
+		b = slices.Clone(b)
+		b[at] ^= 1
+		return b
+	}
+	call := msg(v1(1, rpcrdma.TypeMsg), rpc(1, false, rocetest.Program, 400))
+	reply := msg(v1(1, rpcrdma.TypeMsg), rpc(1, true, 0, 400))
+	n := w.send(0, call)
+	m := w.send(1, reply)
+	w.ack(m)
+	for i := range uint32(8) { // others end after it
+		x := w.send(0, msg(v1(2+i, rpcrdma.TypeMsg), rpc(2+i, false, rocetest.Program, 80)))
+		y := w.send(1, msg(v1(2+i, rpcrdma.TypeMsg), rpc(2+i, true, 0, 80)))
+		w.ack(y)
+		w.want("the others", !of(x, 28+len(rpc(2+i, false, rocetest.Program, 80)), msg(v1(2+i, rpcrdma.TypeMsg), rpc(2+i, false, rocetest.Program, 80))))
+	}
+	w.want("the call", !of(n, len(call), call) && !of(n, len(call), changed(call, 8)) && of(n, len(call), changed(call, 60)) && of(n, len(call), changed(call, 28+255)))
+	w.want("the reply", !of(m, len(reply), reply) && !of(m, len(reply), changed(reply, 8)) && of(m, len(reply), changed(reply, 52)) && of(m, len(reply)+1, reply))
+	w.want("what is not remembered", !of(n, len(call), changed(call, 28+256)) && !of(m, len(reply), changed(reply, 64)))
+	w.want("too little of it", !of(n, len(call), changed(call, 60)[:28+200]) && !of(m, len(reply), changed(reply, 52)[:60]))
+	w.want("of unknown length", !of(n, 0, changed(call, 60)) && !of(m, 0, changed(reply, 52)))
+	w.want("not from its beginning", !w.tr.Differs(w.c, 0, w.tags[n].tag, 4, len(call), changed(call, 60)))
+
+	// What the capture had cut cannot be compared.
+	cut := msg(v1(20, rpcrdma.TypeMsg), rpc(20, false, rocetest.Program, 400))
+	g := w.tr.Send(w.c, &rdma.Send{From: 0, Data: cut[:60], Length: len(cut), First: w.ref(), Last: w.ref(), Packets: 1})
+	n = w.n
+	w.tags[n] = tag{0, g}
+	m = w.send(1, msg(v1(20, rpcrdma.TypeMsg), rpc(20, true, 0, 8)))
+	w.ack(m)
+	w.want("a cut one", !of(n, len(cut), cut))
+
+	// Nor what is in a chunk, as a whole or in part.
+	for i, kind := range []rpcrdma.Type{rpcrdma.TypeNoMsg, rpcrdma.TypeMsg, rpcrdma.TypeNoMsg} {
+		h := v1(30+uint32(i), kind)
+		h.Reads = []rpcrdma.ReadSegment{{Segment: rpcrdma.Segment{Handle: 7, Length: 80, Offset: 4096}}}
+		body := rpc(30+uint32(i), false, rocetest.Program, 80)
+		long := msg(h, nil)
+		switch i {
+		case 1:
+			long = msg(h, body)
+		case 2: // with bytes that nobody reads, in place of the chunk
+			h.Reads = nil
+			long = msg(h, body)
+		}
+		n = w.send(0, long)
+		w.op(rdma.Read, 1, 7, 4096, body[:80])
+		m = w.send(1, msg(v1(30+uint32(i), rpcrdma.TypeMsg), rpc(30+uint32(i), true, 0, 8)))
+		w.ack(m)
+		w.want("one with a Position-Zero Read chunk", !of(n, len(long), long))
+	}
 	w.end()
 }
 
@@ -350,6 +412,37 @@ func TestBeyondSegment(t *testing.T) {
 	w.ack(w.send(1, msg(v1(1, rpcrdma.TypeMsg), rpc(1, true, 0, 8))))
 	r := w.end()[0]
 	w.want("noted", has(r, transaction.BeyondSegment) && r.readBytes <= 100)
+}
+
+// TestAskedBeyondSegment has operations that move nothing, because the peer refuses them.
+func TestAskedBeyondSegment(t *testing.T) {
+	for _, c := range []struct {
+		name       string
+		kind       rdma.OpKind
+		at, length uint32
+		want       bool
+	}{
+		{"to the end", rdma.Read, 0, 100, false},
+		{"into the neighbour", rdma.Read, 50, 100, false},
+		{"to its end", rdma.Read, 20, 180, false},
+		{"beyond it", rdma.Read, 20, 181, true},
+		{"beyond both", rdma.Read, 0, 1 << 31, true},
+		{"beyond the last", rdma.Read, 150, 51, true},
+		{"a Write to the end", rdma.Write, 0, 100, false},
+		{"a Write beyond it", rdma.Write, 20, 81, true},
+	} {
+		w := newWire(t, rdma.RoCEv2)
+		call := v1(1, rpcrdma.TypeMsg)
+		for i := range uint64(2) { // neighbours
+			call.Reads = append(call.Reads, rpcrdma.ReadSegment{Position: 48, Segment: rpcrdma.Segment{Handle: 1, Length: 100, Offset: 4096 + 100*i}})
+		}
+		call.Writes = []rpcrdma.WriteChunk{{{Handle: 1, Length: 100, Offset: 4096}}}
+		w.send(0, msg(call, rpc(1, false, rocetest.Program, 8)))
+		ref := w.ref()
+		w.tr.OpStart(w.c, &rdma.Op{Kind: c.kind, From: 1, Handle: 1, Offset: 4096 + uint64(c.at), Length: c.length, First: ref}, ref)
+		r := w.end()[0]
+		w.want(c.name, has(r, transaction.BeyondSegment) == c.want)
+	}
 }
 
 // TestUsedAgain has operations on the memory of a call, before and after the reply.

@@ -94,6 +94,22 @@ func (t *Tracker) troubles(tx *Transaction) {
 		case rdma.EventDiffers:
 			tx.note(BytesDiffer)
 			continue
+		case rdma.EventUDPLength:
+			tx.Note(Note{Kind: UDPLength, N: uint64(x.Value)})
+			continue
+		case rdma.EventMPARejected:
+			tx.note(MPARejected)
+			continue
+		case rdma.EventMPARevision:
+			tx.Note(Note{Kind: MPARevision, N: uint64(x.Value)})
+			continue
+		case rdma.EventMPAMarkers:
+			if x.Value == 1 {
+				tx.note(MarkersMissing)
+			} else {
+				tx.note(MarkersUnasked)
+			}
+			continue
 		case rdma.EventUnrequested:
 			tx.unplaced = tx.unplaced || x.From == tx.From
 			continue

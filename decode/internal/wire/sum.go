@@ -10,7 +10,8 @@ import (
 // two inputs with one sum gains no more than by sending the same input twice.
 func Sum64(sum uint64, b []byte) uint64 {
 	const m1, m2, m3 = 0x9e3779b97f4a7c15, 0xd6e8feb86659fd93, 0xa0761d6478bd642f
-	h, g := mix(sum^m1, uint64(len(b))^m2), sum
+	// Neither is 0: then a word of zeros would hide the one beside it.
+	h, g := mix(sum^m1, uint64(len(b))^m2), sum^m3
 	for len(b) >= 64 { // as the next loop, twice: to cut the slice costs as much as a step
 		w := (*[64]byte)(b)
 		h = mix(binary.LittleEndian.Uint64(w[:])^m1, binary.LittleEndian.Uint64(w[8:])^h)
