@@ -47,6 +47,9 @@ type input struct {
 
 func (o *Orders) open() (*input, error) {
 	if len(o.Interfaces) == 0 {
+		if err := cli.Distinct("", o.Files); err != nil {
+			return nil, err
+		}
 		r, err := capture.Open(o.Files, capture.Options{})
 		if err != nil {
 			return nil, err
