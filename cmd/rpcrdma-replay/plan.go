@@ -315,6 +315,7 @@ func (o *planOptions) once(ctx context.Context, s *cli.Streams, name string, arg
 		list, total := in.Problems()
 		problems.Files(list, total, &st)
 		problems.Headers(&orphans.Malformed)
+		problems.Backwards(&st)
 		problems.Packets(&st, total)
 		if a := d.Account(); a.Packets > 0 && a.Transactions == 0 {
 			problems.Printf("note: no transactions: %s", text.Account(nil, &a, 12))

@@ -180,6 +180,7 @@ func Observe(ctx context.Context, o *Orders, to io.Writer) error {
 		list, total := end.Reader.Problems()
 		problems.Files(list, total, &end.Snapshot.Decoder)
 		problems.Headers(&end.Snapshot.Orphans.Malformed)
+		problems.Backwards(&end.Snapshot.Decoder)
 		problems.Packets(&end.Snapshot.Decoder, total)
 	}
 	if problems.Damaged() {
