@@ -150,7 +150,7 @@ func (c *Connection) life() string {
 		s += fmt.Sprintf(", %d without reply", n)
 	}
 	if n := c.Calls.Incomplete; n > 0 {
-		s += fmt.Sprintf(", %d incomplete", n)
+		s += fmt.Sprintf(", %d incomplete or without call", n)
 	}
 	if n := c.Malformed; n > 0 {
 		s += ", " + text.Plural(n, "malformed RPC-over-RDMA header")

@@ -82,6 +82,7 @@ type DiffGroup struct {
 	Rate        Change            `json:"per_second"`
 	Errors      Change            `json:"errors"`
 	NoReply     Change            `json:"no_reply"`
+	NoCall      Change            `json:"no_call"`
 	Incomplete  Change            `json:"incomplete"`
 	Retransmits Change            `json:"retransmits"`
 	CallBytes   Change            `json:"call_bytes"`
@@ -182,7 +183,7 @@ func diffGroup(a, b *Group) *DiffGroup {
 	}
 	n := func(x, y uint64) Change { return change(float64(x), float64(y)) }
 	d.Count, d.Timed, d.Rate = n(a.Count, b.Count), n(a.Latency.Count, b.Latency.Count), between(a.Rate, b.Rate)
-	d.Errors, d.NoReply, d.Incomplete = n(a.Errors, b.Errors), n(a.NoReply, b.NoReply), n(a.Incomplete, b.Incomplete)
+	d.Errors, d.NoReply, d.NoCall, d.Incomplete = n(a.Errors, b.Errors), n(a.NoReply, b.NoReply), n(a.NoCall, b.NoCall), n(a.Incomplete, b.Incomplete)
 	d.Retransmits = n(a.Retransmits, b.Retransmits)
 	d.CallBytes, d.ReplyBytes = n(a.CallBytes, b.CallBytes), n(a.ReplyBytes, b.ReplyBytes)
 	d.ReadBytes, d.WriteBytes = n(a.ReadBytes, b.ReadBytes), n(a.WriteBytes, b.WriteBytes)

@@ -239,7 +239,7 @@ func (p *diffPrinter) others() {
 			show func(float64) string
 		}{
 			{"calls/s", g.Rate, rate}, {"bytes/s", g.ByteRate, size},
-			{"errors", g.Errors, number}, {"no reply", g.NoReply, number}, {"incomplete", g.Incomplete, number},
+			{"errors", g.Errors, number}, {"no reply", g.NoReply, number}, {"no call", g.NoCall, number}, {"incomplete", g.Incomplete, number},
 			{"retransmits", g.Retransmits, number}, {"call bytes", g.CallBytes, size}, {"reply bytes", g.ReplyBytes, size},
 			{"RDMA read", g.ReadBytes, size}, {"RDMA write", g.WriteBytes, size},
 		} {
