@@ -150,6 +150,9 @@ func newView(rep *latency.Report) *view {
 		v.Title = "capture"
 	}
 	v.Subtitle = fmt.Sprintf("%d packets in %s from %s", rep.Packets, rep.Span, v.Start)
+	if rep.Packets == 0 {
+		v.Subtitle = "no packets"
+	}
 	if rep.Account != nil {
 		v.Subtitle += "; " + rep.Account.Line
 	}

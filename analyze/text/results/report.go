@@ -63,6 +63,10 @@ type reportPrinter struct {
 
 func (p *reportPrinter) head() {
 	r := p.rep
+	if r.Packets == 0 && r.All.Count == 0 { // there is no first one that has a time
+		p.printf("%s: no packets\n", safe(strings.Join(r.Inputs, ", ")))
+		return
+	}
 	p.printf("%s: %s, %s bytes in %s from %s\n", safe(strings.Join(r.Inputs, ", ")), text.Plural(r.Packets, "packet"), bytesText(r.Bytes),
 		r.Span, r.Start.Format("2006-01-02 15:04:05.000000 UTC"))
 	if r.Account != nil {
