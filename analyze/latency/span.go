@@ -1,9 +1,10 @@
 package latency
 
 import (
+	"strconv"
+
 	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/decode/rdma"
-	"github.com/rpcrdma/toolkit/internal/printable"
 )
 
 // Span is how long a capture lasted, in nanoseconds; negative if the time of its packets goes back behind the first one, so that nobody
@@ -23,7 +24,7 @@ func (s Span) MarshalJSON() ([]byte, error) {
 	if !s.Known() {
 		return []byte("null"), nil
 	}
-	return printable.AppendValue(nil, int64(s)), nil
+	return strconv.AppendInt(nil, int64(s), 10), nil
 }
 
 // spanOf is the time from first to last, in nanoseconds since 1970.
@@ -50,7 +51,7 @@ func (r Rate) MarshalJSON() ([]byte, error) {
 	if r < 0 {
 		return []byte("null"), nil
 	}
-	return printable.AppendValue(nil, float64(r)), nil
+	return strconv.AppendFloat(nil, float64(r), 'f', -1, 64), nil
 }
 
 // per is n by second of a span; 0 of one that has no length.
