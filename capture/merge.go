@@ -44,7 +44,7 @@ func (r *files) peek(in *input) error {
 		return err
 	}
 	in.size = f.size
-	if f.src.waits { // cannot be read twice
+	if f.src.waits || in.name == "-" { // cannot be read twice
 		f.lim, f.probs = r.lim, &r.problems
 		f.src.raw.n = &in.consumed
 		in.consumed.Store(consumed.Load())

@@ -164,6 +164,34 @@ func TestOpenErrors(t *testing.T) {
 	}
 }
 
+// TestRegularStdin: standard input that is a regular file is not read again from where reading it has ended.
+func TestRegularStdin(t *testing.T) {
+	dir := t.TempDir()
+	one := writeFile(t, filepath.Join(dir, "one"), lots(3))
+	for _, names := range [][]string{{one, "-"}, {"-", one}, {"-"}} {
+		stdin, err := os.Open(writeFile(t, filepath.Join(dir, "two"), lots(2000)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := Open(names, Options{Stdin: stdin})
+		if err != nil {
+			t.Fatalf("%q: %v", names, err)
+		}
+		n := 0
+		var b Batch
+		for err == nil {
+			err = r.Read(&b)
+			n += len(b.Packets)
+		}
+		if want := 2000 + 3*(len(names)-1); err != io.EOF || n != want {
+			t.Errorf("%q: %d packets, want %d: %v", names, n, want, err)
+		}
+		if err := errors.Join(r.Close(), stdin.Close()); err != nil {
+			t.Errorf("%q: %v", names, err)
+		}
+	}
+}
+
 // A pipe is not waited for once there is a packet to give.
 func TestInteractive(t *testing.T) {
 	in := buildPcap(pcapOpts{link: 1}, rec(1, 0, 50, 'a'), rec(2, 0, 50, 'b'), rec(3, 0, 50, 'c'))

@@ -149,7 +149,7 @@ func (a *account) tcp(k Kind, c *tcpConn, known *rdma.Connection, bytes uint32) 
 
 // kindOf is the kind of a packet that belongs to no connection of interest.
 func kindOf(f *link.Frame) Kind {
-	k := Kind{Unknown: f.Unknown, Problem: Problem{Link: f.Problem}}
+	k := Kind{Unknown: f.Unknown.Kind(), Problem: Problem{Link: f.Problem}}
 	if o := f.Outermost(); o != nil {
 		k.Tunnel = o.Type
 	}
@@ -208,10 +208,13 @@ func (a *account) merge(o *account) {
 	}
 }
 
+// compareKinds orders kinds by what is shown of them, as package account orders those of merged accounts.
 func compareKinds(x, y *Kind) int {
 	return cmp.Or(cmp.Compare(x.Class, y.Class), cmp.Compare(x.Fabric, y.Fabric),
-		cmp.Compare(x.Port, y.Port), cmp.Compare(x.Tunnel, y.Tunnel), cmp.Compare(x.Unknown.Layer, y.Unknown.Layer),
-		cmp.Compare(x.Unknown.Value, y.Unknown.Value), cmp.Compare(x.Problem.String(), y.Problem.String()))
+		cmp.Compare(x.Port, y.Port), cmp.Compare(x.Tunnel.String(), y.Tunnel.String()),
+		cmp.Compare(x.Unknown.String(), y.Unknown.String()), cmp.Compare(x.Problem.String(), y.Problem.String()),
+		cmp.Compare(x.Unknown.Layer, y.Unknown.Layer), cmp.Compare(x.Unknown.Value, y.Unknown.Value),
+		cmp.Compare(x.Problem.Link, y.Problem.Link), cmp.Compare(x.Problem.RoCE, y.Problem.RoCE))
 }
 
 func compareServices(x, y Service) int {

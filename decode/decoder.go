@@ -121,7 +121,7 @@ type Stats struct {
 	Packets      uint64
 	Bytes        uint64 // on the wire
 	Transactions uint64
-	Connections  int
+	Connections  int // that have ended; those that turned out to be part of others do not count
 	BadICRC      uint64
 	GoodICRC     uint64
 	NotChecked   uint64 // RoCE and InfiniBand packets whose ICRC could not be checked
@@ -358,6 +358,9 @@ func (h *handler) Closed(c *rdma.Connection, ref rdma.Ref) {
 		w.Closed(c, ref)
 	}
 	h.d.tally.closed(c)
+	if c.MergedInto == nil {
+		h.d.stats.Connections++
+	}
 	if side, ok := c.OneWay(); ok {
 		h.d.stats.OneWay.Add(rdma.Given{Count: 1, Bytes: c.Sent[side].Bytes, First: c.First.Number})
 	}
@@ -821,5 +824,4 @@ func (d *Decoder) Flush() {
 	d.tcp.flush(d.stats.Last)
 	d.udp.flush(d.stats.Last)
 	d.tx.Flush()
-	d.stats.Connections = d.numbers.Count()
 }

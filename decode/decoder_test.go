@@ -236,6 +236,33 @@ func TestViews(t *testing.T) {
 	}
 }
 
+// TestMergedConnections: where a capture begins in the middle, connections that turn out to be parts of others do not count.
+func TestMergedConnections(t *testing.T) {
+	merged := 0
+	for _, name := range []string{"rocev2-nfs3-bulk.pcap.zst", "rocev2-nfs3-longcall.pcap", "rocev2-nfs41-recall.pcap"} {
+		packets := load(t, "../samples/"+name)
+		for _, trackers := range []int{0, 4} {
+			closed, last := 0, 0
+			d := decode.New(decode.Options{Trackers: trackers, Closed: func(c *rdma.Connection) {
+				last = max(last, c.ID)
+				if c.MergedInto == nil {
+					closed++
+				}
+			}}, func(*transaction.Transaction) {})
+			if err := d.Run(&slice{packets: packets[len(packets)/2:], batch: 100}); err != nil {
+				t.Error(err)
+			}
+			if n := d.Stats().Connections; n != closed {
+				t.Errorf("%s: %d connections, %d closed", name, n, closed)
+			}
+			merged += last - closed
+		}
+	}
+	if merged == 0 {
+		t.Error("none was merged")
+	}
+}
+
 // TestOrderOfClosing closes connections in the order of their beginnings.
 func TestOrderOfClosing(t *testing.T) {
 	var ids []int

@@ -150,7 +150,6 @@ func (g *group) flush(last rdma.Ref) {
 		g.at = g.flushing
 		f()
 	}
-	d.stats.Connections = d.numbers.Count()
 	g.at = endOf | uint64(len(phases))<<phaseShift
 	g.done()
 }

@@ -7,6 +7,7 @@ import (
 	"math/bits"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/decode"
@@ -87,7 +88,7 @@ func (t *Sum) Account() *Account {
 		out.Kinds = append(out.Kinds, *k)
 	}
 	slices.SortFunc(out.Kinds, func(a, b Kind) int {
-		return cmp.Or(cmp.Compare(b.Packets, a.Packets), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Tunnel, b.Tunnel), cmp.Compare(a.Port, b.Port))
+		return cmp.Or(cmp.Compare(b.Packets, a.Packets), compareKinds(&a, &b))
 	})
 	if len(out.Kinds) > maxKinds {
 		rest := Kind{Kind: otherKind}
@@ -102,7 +103,7 @@ func (t *Sum) Account() *Account {
 	}
 	slices.SortFunc(out.Services, func(a, b Service) int {
 		return cmp.Or(
-			cmp.Compare(b.Connections, a.Connections), cmp.Compare(a.Fabric, b.Fabric), cmp.Compare(a.Port, b.Port),
+			cmp.Compare(b.Connections, a.Connections), cmp.Compare(fabric(a.Fabric), fabric(b.Fabric)), cmp.Compare(a.Port, b.Port),
 			cmp.Compare(a.ServiceID, b.ServiceID), cmp.Compare(a.Service, b.Service),
 		)
 	})
@@ -118,6 +119,55 @@ func (t *Sum) Account() *Account {
 	}
 	out.Finish()
 	return out
+}
+
+// compareKinds orders kinds that are equally frequent as decode.Account does.
+func compareKinds(a, b *Kind) int {
+	x, y := classOf(a.Kind), classOf(b.Kind)
+	return cmp.Or(cmp.Compare(x.class, y.class), cmp.Compare(x.fabric, y.fabric), cmp.Compare(a.Port, b.Port),
+		cmp.Compare(a.Tunnel, b.Tunnel), cmp.Compare(x.name, y.name), cmp.Compare(a.Kind, b.Kind))
+}
+
+// class is what the name of a kind tells of a decode.Kind.
+type class struct {
+	class  decode.Class
+	fabric rdma.Fabric
+	name   string // of a kind that is not decoded
+}
+
+// fabricOf are the fabrics by their titles.
+var fabricOf = func() map[string]rdma.Fabric {
+	all := make(map[string]rdma.Fabric)
+	for f := rdma.RoCEv2; f <= rdma.UDP; f++ {
+		all[string(text.KindOf(nil, &decode.Kind{Class: decode.ClassRDMA, Fabric: f}))] = f
+	}
+	return all
+}()
+
+// classOf is the opposite of text.KindOf.
+func classOf(kind string) class {
+	title, rpc := strings.CutPrefix(kind, "RPC over ")
+	switch f := fabricOf[title]; {
+	case rpc:
+		return class{class: decode.ClassRPC, fabric: f}
+	case kind == "iWARP":
+		return class{class: decode.ClassIWARP}
+	case f != 0 && f < rdma.IWARP:
+		return class{class: decode.ClassRDMA, fabric: f}
+	case strings.HasPrefix(kind, "TCP port "):
+		return class{class: decode.ClassTCP}
+	case strings.HasPrefix(kind, "UDP port "):
+		return class{class: decode.ClassUDP}
+	case kind == "IP fragments":
+		return class{class: decode.ClassFragment}
+	case strings.HasPrefix(kind, "damaged ("):
+		return class{class: decode.ClassDamaged, name: kind}
+	case kind == otherKind:
+		return class{class: decode.ClassOther}
+	case kind == "empty":
+		return class{class: decode.ClassUnknown}
+	}
+	return class{class: decode.ClassUnknown, name: strings.TrimPrefix(kind, "unsupported ")}
 }
 
 func add(a, b uint64) uint64 {

@@ -144,14 +144,13 @@ func endpoint(e rdma.End) string {
 
 // life tells when a connection was seen and how it ended.
 func (c *Connection) life() string {
-	d := time.Duration(c.Last.Time - c.First.Time)
 	s := fmt.Sprintf("%s to %s (%s), frames %d-%d, %d transactions", clock(c.First.Time), clock(c.Last.Time),
-		text.Duration(nil, d), c.First.Number, c.Last.Number, c.Calls.Ended)
+		text.Within(c.First.Time, c.Last.Time), c.First.Number, c.Last.Number, c.Calls.Ended)
 	if n := c.Calls.Unanswered; n > 0 {
 		s += fmt.Sprintf(", %d without reply", n)
 	}
 	if n := c.Calls.Incomplete; n > 0 {
-		s += fmt.Sprintf(", %d incomplete", n)
+		s += fmt.Sprintf(", %d incomplete or without call", n)
 	}
 	if n := c.Malformed; n > 0 {
 		s += ", " + text.Plural(n, "malformed RPC-over-RDMA header")

@@ -43,7 +43,7 @@ func WriteDiff(w io.Writer, d *latency.Diff, tables []Table) error {
 		n, failed   float64
 	}{{"A", "side-a", &d.A, d.All.Count.A, d.All.Errors.A}, {"B", "side-b", &d.B, d.All.Count.B, d.All.Errors.B}} {
 		v.Sides = append(v.Sides, side{card{s.name, strings.Join(s.of.Inputs, ", "), fmt.Sprintf("%.0f transactions, %.0f failed, in %s from %s", s.n, s.failed,
-			duration(s.of.Span), s.of.Start.Format("2006-01-02 15:04:05.000000 UTC"))}, s.class})
+			s.of.Span, s.of.Start.Format("2006-01-02 15:04:05.000000 UTC"))}, s.class})
 	}
 	if d.All.Timed.A > 0 && d.All.Timed.B > 0 {
 		for _, x := range []struct {

@@ -134,7 +134,7 @@ func TestHostile(t *testing.T) {
 	d := latency.Distribution{Count: 1, Sum: math.MaxInt64, Mean: math.MaxInt64, Min: 0, Max: math.MaxInt64, P50: 1, P90: math.MaxInt64}
 	g := &latency.Group{
 		Key: []string{evil, evil}, Counts: latency.Counts{Count: math.MaxUint64, Errors: 1, Statuses: map[string]uint64{evil: 1}}, Latency: &d,
-		Rate: math.Inf(1), ByteRate: math.NaN(),
+		Rate: latency.Rate(math.Inf(1)), ByteRate: latency.Rate(math.NaN()),
 		Chunks: latency.ChunkEconomy{Transactions: 1, Read: latency.ChunkUse{Messages: 1, Offered: math.MaxUint64}},
 		Inline: []latency.Inline{{Threshold: 1}},
 	}

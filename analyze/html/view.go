@@ -149,7 +149,10 @@ func newView(rep *latency.Report) *view {
 	if v.Title == "" {
 		v.Title = "capture"
 	}
-	v.Subtitle = fmt.Sprintf("%d packets in %s from %s", rep.Packets, duration(rep.Span), v.Start)
+	v.Subtitle = fmt.Sprintf("%d packets in %s from %s", rep.Packets, rep.Span, v.Start)
+	if rep.Packets == 0 {
+		v.Subtitle = "no packets"
+	}
 	if rep.Account != nil {
 		v.Subtitle += "; " + rep.Account.Line
 	}
@@ -184,7 +187,7 @@ func (v *view) cards(rep *latency.Report) {
 	a := rep.All
 	d := a.Latency
 	v.Cards = []card{
-		{"transactions", fmt.Sprint(a.Count), text.Rounded(a.Rate, 1000) + " a second"},
+		{"transactions", fmt.Sprint(a.Count), a.Rate.Rounded(1000) + " a second"},
 		{"failed", fmt.Sprint(a.Errors), percent(float64(a.Errors), float64(a.Count))},
 		{"not whole", fmt.Sprint(a.NoReply + a.NoCall + a.Incomplete), fmt.Sprintf("%d without reply", a.NoReply)},
 		{"mean latency", duration(d.Mean), fmt.Sprintf("of %d", d.Count)},
@@ -211,7 +214,7 @@ func (v *view) groups(rep *latency.Report) {
 		d := g.Latency
 		r := groupRow{Key: g.Key, Cells: []cell{
 			{fmt.Sprint(g.Count), fmt.Sprint(g.Count)},
-			{text.Rounded(g.Rate, 1000), fmt.Sprint(g.Rate)},
+			{g.Rate.Rounded(1000), fmt.Sprint(g.Rate)},
 			{fmt.Sprint(g.Errors), fmt.Sprint(g.Errors)},
 		}}
 		if len(g.Key) == 0 {

@@ -71,11 +71,8 @@ func (x *Group) merge(others ...*Group) {
 }
 
 // finish computes the values that follow from the sums.
-func (x *Group) finish(seconds float64) {
-	if seconds > 0 {
-		x.Rate = float64(x.Count) / seconds
-		x.ByteRate = (float64(x.CallBytes) + float64(x.ReplyBytes)) / seconds
-	}
+func (x *Group) finish(s Span) {
+	x.Rate, x.ByteRate = s.per(float64(x.Count)), s.per(float64(x.CallBytes)+float64(x.ReplyBytes))
 	x.Lost.finish()
 	x.Histogram = x.Latency.Histogram()
 	if x.Histogram == nil {

@@ -30,7 +30,7 @@ type Diff struct {
 type DiffSide struct {
 	Inputs  []string  `json:"inputs"`
 	Start   time.Time `json:"start"`
-	Span    int64     `json:"span_ns"`
+	Span    Span      `json:"span_ns"`
 	Packets uint64    `json:"packets"`
 }
 
@@ -50,6 +50,14 @@ func change(a, b float64) Change {
 		c.Percent = &p
 	}
 	return c
+}
+
+// between is the change of a rate; 0 if one of the two is not known.
+func between(a, b Rate) Change {
+	if a < 0 || b < 0 {
+		return Change{}
+	}
+	return change(float64(a), float64(b))
 }
 
 // Quantile is a percentile in both captures, each with its 95 % confidence interval for the traffic as a
@@ -74,6 +82,7 @@ type DiffGroup struct {
 	Rate        Change            `json:"per_second"`
 	Errors      Change            `json:"errors"`
 	NoReply     Change            `json:"no_reply"`
+	NoCall      Change            `json:"no_call"`
 	Incomplete  Change            `json:"incomplete"`
 	Retransmits Change            `json:"retransmits"`
 	CallBytes   Change            `json:"call_bytes"`
@@ -173,12 +182,12 @@ func diffGroup(a, b *Group) *DiffGroup {
 		d.Key = a.Key
 	}
 	n := func(x, y uint64) Change { return change(float64(x), float64(y)) }
-	d.Count, d.Timed, d.Rate = n(a.Count, b.Count), n(a.Latency.Count, b.Latency.Count), change(a.Rate, b.Rate)
-	d.Errors, d.NoReply, d.Incomplete = n(a.Errors, b.Errors), n(a.NoReply, b.NoReply), n(a.Incomplete, b.Incomplete)
+	d.Count, d.Timed, d.Rate = n(a.Count, b.Count), n(a.Latency.Count, b.Latency.Count), between(a.Rate, b.Rate)
+	d.Errors, d.NoReply, d.NoCall, d.Incomplete = n(a.Errors, b.Errors), n(a.NoReply, b.NoReply), n(a.NoCall, b.NoCall), n(a.Incomplete, b.Incomplete)
 	d.Retransmits = n(a.Retransmits, b.Retransmits)
 	d.CallBytes, d.ReplyBytes = n(a.CallBytes, b.CallBytes), n(a.ReplyBytes, b.ReplyBytes)
 	d.ReadBytes, d.WriteBytes = n(a.ReadBytes, b.ReadBytes), n(a.WriteBytes, b.WriteBytes)
-	d.ByteRate = change(a.ByteRate, b.ByteRate)
+	d.ByteRate = between(a.ByteRate, b.ByteRate)
 	for s := range a.Statuses {
 		d.Statuses[s] = n(a.Statuses[s], b.Statuses[s])
 	}

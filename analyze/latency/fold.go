@@ -133,7 +133,7 @@ func (f *fold) report(src *source) *Report {
 	rep := &Report{
 		Account: src.account(),
 		Schema:  Schema, Inputs: src.inputs, Filter: f.filter, By: []string{},
-		Start: utc(src.first), End: utc(src.last), Span: span(src.first, src.last),
+		Start: utc(src.first), End: utc(src.last), Span: spanOf(src.first, src.last),
 		Packets: src.packets, Bytes: src.bytes,
 		Notes: []string{},
 	}
@@ -150,18 +150,6 @@ func (f *fold) report(src *source) *Report {
 	rep.note(f)
 	rep.Notes = append(rep.Notes, notes...)
 	return rep
-}
-
-// span is the time from first to last, 0 if last comes first.
-func span(first, last int64) int64 {
-	switch d := uint64(last) - uint64(first); {
-	case last < first:
-		return 0
-	case d > math.MaxInt64:
-		return math.MaxInt64
-	default:
-		return int64(d)
-	}
 }
 
 func utc(ns int64) time.Time { return time.Unix(0, ns).UTC() }
@@ -182,9 +170,8 @@ func (rep *Report) groups(f *fold) {
 	}
 	all.merge(rep.Groups...)
 	rep.All = all
-	seconds := float64(rep.Span) / 1e9
 	for _, g := range append(rep.Groups, all) {
-		g.finish(seconds)
+		g.finish(rep.Span)
 	}
 	slices.SortStableFunc(rep.Groups, func(a, b *Group) int {
 		return cmp.Or(

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/bits"
-	"net/netip"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -156,15 +155,12 @@ func label(k Key, v *rpc.View) string {
 	return string(clip(b))
 }
 
-// appendTunnel appends the type and the identifier of a wrapping, without the addresses of its ends: packets of one network may
-// come from several.
+// appendTunnel appends the network that a wrapping belongs to.
 func appendTunnel(b []byte, t *rdma.Tunnel) []byte {
 	if t == nil {
 		return append(b, '-')
 	}
-	x := *t
-	x.Ends = [2]netip.Addr{}
-	return text.Tunnel(b, &x, 0)
+	return text.Network(b, t)
 }
 
 // clip limits the length of a name, which may be as long as a message.

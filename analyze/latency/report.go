@@ -22,7 +22,7 @@ type Report struct {
 	// between them.
 	Start   time.Time `json:"start"`
 	End     time.Time `json:"end"`
-	Span    int64     `json:"span_ns"`
+	Span    Span      `json:"span_ns"`
 	Packets uint64    `json:"packets"`
 	Bytes   uint64    `json:"bytes"` // on the wire
 
@@ -41,8 +41,8 @@ type Report struct {
 type Group struct {
 	Key []string `json:"key"` // one value for each of Report.By
 	Counts
-	Rate     float64 `json:"per_second"`
-	ByteRate float64 `json:"bytes_per_second"` // of RPC messages
+	Rate     Rate `json:"per_second"`
+	ByteRate Rate `json:"bytes_per_second"` // of RPC messages
 
 	Latency   *Distribution     `json:"latency"`
 	Histogram []Bin             `json:"histogram"`

@@ -1,10 +1,12 @@
 package monitor
 
 import (
+	"encoding/binary"
 	"hash/crc32"
 
 	"github.com/rpcrdma/toolkit/analyze/latency"
 	"github.com/rpcrdma/toolkit/analyze/text"
+	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
@@ -99,10 +101,15 @@ func (s *stats) add(v *rpc.View, client string, now int64) {
 	}
 	s.name = clip(latency.AppendFile(s.name[:0], v))
 	if string(s.name) != "-" {
-		s.files.add(s.name, failed, bytes, total, now)
+		s.files.add(s.name, len(s.name), nil, failed, bytes, total, now)
 	}
 	s.name = append(s.name[:0], client...)
-	s.clients.add(s.name, failed, bytes, total, now)
+	var tunnel *rdma.Tunnel
+	if c := tx.Connection; c.Tenant != 0 {
+		tunnel = c.Tunnel
+		s.name = binary.BigEndian.AppendUint64(s.name, c.Tenant)
+	}
+	s.clients.add(s.name, len(client), tunnel, failed, bytes, total, now)
 }
 
 // operation finds the counters of a group of the recorder.

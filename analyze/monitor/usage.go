@@ -1,13 +1,19 @@
 package monitor
 
 import (
+	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/rpcrdma/toolkit/decode/rdma"
 )
 
 // Usage is what one file or one client did.
 type Usage struct {
-	Name   string
+	Name string
+	// Tunnel of a client is the outermost wrapping of its packets, if it tells equal addresses apart: the Tenant of its connections
+	// is not 0. Each of these clients has a Usage of its own.
+	Tunnel *rdma.Tunnel
 	Count  uint64 // transactions
 	Errors uint64
 	Bytes  uint64 // of RPC messages
@@ -29,12 +35,14 @@ type usages struct {
 
 type use struct {
 	Usage
+	key                  string // the name, and what tells equal names apart
 	count, errors, bytes uint64 // of the current interval
 	time                 int64
 }
 
-func (u *usages) add(name []byte, failed bool, bytes uint64, ns, now int64) {
-	x := u.by[string(name)]
+// add counts a transaction. key begins with the name, which has the given length.
+func (u *usages) add(key []byte, name int, tunnel *rdma.Tunnel, failed bool, bytes uint64, ns, now int64) {
+	x := u.by[string(key)]
 	if x == nil {
 		if u.by == nil {
 			u.by = make(map[string]*use)
@@ -42,9 +50,9 @@ func (u *usages) add(name []byte, failed bool, bytes uint64, ns, now int64) {
 		if len(u.by) >= maxUsage {
 			u.forget()
 		}
-		x = &use{}
-		x.Name = string(name)
-		u.by[x.Name] = x
+		x = &use{key: string(key)}
+		x.Name, x.Tunnel = x.key[:name], tunnel
+		u.by[x.key] = x
 		u.all = append(u.all, x)
 	}
 	x.count++
@@ -83,7 +91,7 @@ func (u *usages) forget() {
 		if a.Last != b.Last {
 			return int(max(min(a.Last-b.Last, 1), -1))
 		}
-		return strings.Compare(a.Name, b.Name)
+		return strings.Compare(a.key, b.key)
 	})
 	drop := len(u.all) / 4
 	for _, x := range u.all[:drop] {
@@ -93,7 +101,7 @@ func (u *usages) forget() {
 		u.gone.Bytes += x.Bytes
 		u.gone.Time += x.Time
 		u.lost++
-		delete(u.by, x.Name)
+		delete(u.by, x.key)
 	}
 	u.all = slices.Delete(u.all, 0, drop)
 }
@@ -112,11 +120,7 @@ var measures = [...]func(*use) int64{
 // there are.
 func (u *usages) list(n int) (out []Usage, rest int) {
 	if len(u.all) <= n {
-		for _, x := range u.all {
-			out = append(out, x.total())
-		}
-		sortUsage(out)
-		return out, 0
+		return listed(slices.Clone(u.all)), 0
 	}
 	keep := make(map[*use]bool)
 	for _, m := range measures {
@@ -124,13 +128,24 @@ func (u *usages) list(n int) (out []Usage, rest int) {
 			keep[x.use] = true
 		}
 	}
+	list := make([]*use, 0, len(keep))
 	for _, x := range u.all {
 		if keep[x] {
-			out = append(out, x.total())
+			list = append(list, x)
 		}
 	}
-	sortUsage(out)
-	return out, len(u.all) - len(out)
+	return listed(list), len(u.all) - len(list)
+}
+
+// listed are the totals of entries, the longest time first.
+func listed(list []*use) (out []Usage) {
+	slices.SortFunc(list, func(a, b *use) int {
+		return cmp.Or(cmp.Compare(b.Time+b.time, a.Time+a.time), strings.Compare(a.key, b.key))
+	})
+	for _, x := range list {
+		out = append(out, x.total())
+	}
+	return out
 }
 
 func (x *use) total() Usage {
@@ -150,7 +165,7 @@ type measured struct {
 
 // less orders by value; with equal values, the later name comes first.
 func (a measured) less(b measured) bool {
-	return a.value < b.value || a.value == b.value && a.Name > b.Name
+	return a.value < b.value || a.value == b.value && a.key > b.key
 }
 
 // most finds the n largest values: a heap with the smallest of them on top.
@@ -184,13 +199,4 @@ func (u *usages) most(n int, measure func(*use) int64) []measured {
 		}
 	}
 	return h
-}
-
-func sortUsage(list []Usage) {
-	slices.SortFunc(list, func(a, b Usage) int {
-		if a.Time != b.Time {
-			return int(max(min(b.Time-a.Time, 1), -1))
-		}
-		return strings.Compare(a.Name, b.Name)
-	})
 }

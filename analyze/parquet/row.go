@@ -19,6 +19,7 @@ type Row struct {
 	ClientEndpoint int64  `parquet:"client_endpoint"`
 	ServerEndpoint int64  `parquet:"server_endpoint"`
 	Direction      string `parquet:"direction,dict"`
+	Tunnel         Tunnel `parquet:"tunnel"`
 
 	Program   string `parquet:"program,dict"`
 	Version   int64  `parquet:"version"`
@@ -65,6 +66,15 @@ type Row struct {
 	// NoteCodes are the codes of Notes, in the same order.
 	NoteCodes []string `parquet:"note_codes,list" parquet-element:",dict"`
 	File      File     `parquet:"file"`
+}
+
+// Tunnel is the outermost wrapping of the connection's packets. All of it is null if they had none.
+type Tunnel struct {
+	Type        string `parquet:"type,optional,dict"`
+	Version     *int64 `parquet:"version,optional"`
+	ID          *int64 `parquet:"id,optional"`
+	OuterClient string `parquet:"outer_client,optional,dict"`
+	OuterServer string `parquet:"outer_server,optional,dict"`
 }
 
 // Operation is one of a COMPOUND.

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/rpcrdma/toolkit/analyze/parquet/column"
+	"github.com/rpcrdma/toolkit/decode/rdma"
 )
 
 // rows are the columns of a file of transactions: those of Row.
@@ -12,6 +13,7 @@ type rows struct {
 	time, timeNS, xid, connection            *column.Ints
 	key, fabric, client, server              *column.Texts
 	clientEndpoint, serverEndpoint           *column.Ints
+	tunnel                                   tunnel
 	direction, program                       *column.Texts
 	version                                  *column.Ints
 	procedure, operation, group              *column.Texts
@@ -80,6 +82,9 @@ func newRows(to io.Writer, opt column.Options) (*column.File, *rows) {
 		time: ints("time").Delta(), timeNS: ints("time_ns").Delta(), xid: ints("xid").Delta(), connection: ints("connection"),
 		key: strings("connection_key"), fabric: strings("fabric"), client: strings("client"), server: strings("server"),
 		clientEndpoint: ints("client_endpoint"), serverEndpoint: ints("server_endpoint"), direction: strings("direction"),
+		tunnel: tunnel{
+			maybeText("tunnel.type"), maybeInt("tunnel.version"), maybeInt("tunnel.id"), maybeText("tunnel.outer_client"), maybeText("tunnel.outer_server"),
+		},
 		program: strings("program"), version: ints("version"), procedure: strings("procedure"), operation: strings("operation"),
 		group: strings("operation_group"), minor: maybeInt("minor_version"), status: strings("status"), gss: maybeText("gss"),
 		callFrame: maybeInt("call_frame"), replyFrame: maybeInt("reply_frame"), callType: strings("call_type"), replyType: strings("reply_type"),
@@ -127,6 +132,16 @@ func (c optionalInt) add(v int64) {
 
 func (c optionalInt) null() { c.Null(0, 0) }
 
+// repeat appends a value n times, or null if it is not known.
+func (c optionalInt) repeat(v int64, known bool, n int) {
+	if !known {
+		c.Nulls(n)
+		return
+	}
+	c.Values(n)
+	c.Repeat(v, n)
+}
+
 type optionalText struct {
 	*column.Levels
 	*column.Texts
@@ -152,6 +167,39 @@ func (c optionalText) bytes(b []byte) {
 }
 
 func (c optionalText) null() { c.Null(0, 0) }
+
+// repeat appends a text n times, or null if it is empty.
+func (c optionalText) repeat(s string, n int) {
+	if s == "" {
+		c.Nulls(n)
+		return
+	}
+	c.Values(n)
+	c.Repeat(s, n)
+}
+
+// tunnel has the columns of a wrapping.
+type tunnel struct {
+	kind           optionalText
+	version, id    optionalInt
+	client, server optionalText
+}
+
+// repeat appends the wrapping of n rows; from is the client's side.
+func (c *tunnel) repeat(t *rdma.Tunnel, from rdma.Side, n int) {
+	if t == nil {
+		t = &rdma.Tunnel{}
+	}
+	ends := [2]string{}
+	if t.Ends[0].IsValid() {
+		ends = [2]string{t.Ends[from].String(), t.Ends[from.Other()].String()}
+	}
+	c.kind.repeat(t.Type, n)
+	c.version.repeat(int64(t.Version), t.Version != 0, n)
+	c.id.repeat(int64(t.ID), t.HasID, n)
+	c.client.repeat(ends[0], n)
+	c.server.repeat(ends[1], n)
+}
 
 type optionalBool struct {
 	*column.Levels

@@ -21,6 +21,7 @@ type party struct {
 	back   bool
 	first  int64
 	ends   [2]rdma.End
+	tunnel *rdma.Tunnel
 
 	key, client, server            string
 	clientEndpoint, serverEndpoint int64
@@ -43,7 +44,7 @@ func (e *encoder) party(tx *transaction.Transaction) {
 	if !known {
 		client, server := tx.Client(), tx.Server()
 		*p = party{
-			c.ID, c.Fabric, tx.From, tx.Backward, c.First.Time, c.Ends,
+			c.ID, c.Fabric, tx.From, tx.Backward, c.First.Time, c.Ends, c.Tunnel,
 			e.keys.Of(c), e.addr(client.Addr), e.addr(server.Addr), int64(client.Number()), int64(server.Number()),
 		}
 	}
@@ -69,6 +70,7 @@ func (e *encoder) flushParty() {
 		direction = "backward"
 	}
 	c.direction.Repeat(direction, n)
+	c.tunnel.repeat(p.tunnel, p.from, n)
 }
 
 // bunch is columns with a value that they have in most rows: a fixed one, or that of the row before.

@@ -16,6 +16,8 @@ type conn struct {
 	number int
 	ends   [2]netip.Addr
 	client rdma.Side // see transaction.ClientOf
+	tenant uint64    // see rdma.Connection.Tenant
+	tunnel *rdma.Tunnel
 }
 
 // conns are the connections that have not ended.
@@ -48,7 +50,7 @@ func (s *conns) of(c *rdma.Connection) *conn {
 			}
 			s.open = make(map[*rdma.Connection]*conn)
 		}
-		k = &conn{c: c, number: c.ID}
+		k = &conn{c: c, number: c.ID, tenant: c.Tenant, tunnel: c.Tunnel}
 		s.open[c] = k
 	}
 	s.latest = k

@@ -52,6 +52,7 @@ type files struct {
 // fileKey tells files apart.
 type fileKey struct {
 	addr   netip.Addr // of Client and Server
+	tenant uint64     // likewise
 	number int64
 	rest   bool
 }
@@ -60,14 +61,17 @@ type fileKey struct {
 func (s *files) of(c *conn) *file {
 	client, server := c.addresses()
 	n := Name{}
+	if c.tenant != 0 {
+		n.Tunnel = c.tunnel
+	}
 	k := fileKey{}
 	switch s.opt.By {
 	case Client:
 		n.Client = client
-		k.addr = n.Client
+		k.addr, k.tenant = n.Client, c.tenant
 	case Server:
 		n.Server = server
-		k.addr = n.Server
+		k.addr, k.tenant = n.Server, c.tenant
 	case Connection:
 		n.Client, n.Server, n.Connection = client, server, c.number
 		k.number = int64(c.number)

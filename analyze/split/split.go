@@ -11,6 +11,7 @@ import (
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/link"
+	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
@@ -21,8 +22,8 @@ type By uint8
 // Ways to split.
 const (
 	One        By = iota // all into one file
-	Client               // the end of a connection that sends forward calls
-	Server               // the other end
+	Client               // the end of a connection that sends forward calls; equal addresses in different tunnels are two
+	Server               // the other end, likewise
 	Connection           // as they are numbered
 	Time                 // intervals from the first packet on
 )
@@ -33,8 +34,11 @@ type Name struct {
 	Client     netip.Addr // of Client and Connection
 	Server     netip.Addr // of Server and Connection
 	Connection int        // of Connection
-	Start      int64      // of Time: where the interval begins, nanoseconds since 1970
-	Rest       bool       // packets that belong to no connection
+	// Tunnel, of Client, Server and Connection, is the outermost wrapping of the packets, if it tells equal addresses apart: the
+	// Tenant of their connections is not 0.
+	Tunnel *rdma.Tunnel
+	Start  int64 // of Time: where the interval begins, nanoseconds since 1970
+	Rest   bool  // packets that belong to no connection
 }
 
 // Options say how a capture is split. Open is needed; zero fields take the

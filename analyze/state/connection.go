@@ -28,6 +28,7 @@ type Seen struct {
 // NewSeen describes a connection; calls are those seen on it.
 func NewSeen(c *rdma.Connection, calls Calls) Seen {
 	s := Seen{Fabric: c.Fabric, Tenant: c.Tenant, Ends: c.Ends, First: c.First.Time, Last: c.Last.Time, Calls: calls}
+	s.Last = max(s.Last, s.First) // the clock may have been set back in between
 	for i := range s.Ends {
 		if s.Ends[i].QPN != 0 {
 			s.Ends[i].Port = 0 // known only to who saw the setup

@@ -1,6 +1,7 @@
 package text
 
 import (
+	"net/netip"
 	"strconv"
 	"strings"
 	"time"
@@ -129,6 +130,14 @@ func Tunnel(b []byte, t *rdma.Tunnel, client rdma.Side) []byte {
 		b = append(b, t.Ends[client.Other()].String()...)
 	}
 	return b
+}
+
+// Network appends the type and the identifier of an encapsulation, without the addresses of its ends: packets of one network may
+// come from several.
+func Network(b []byte, t *rdma.Tunnel) []byte {
+	x := *t
+	x.Ends = [2]netip.Addr{}
+	return Tunnel(b, &x, 0)
 }
 
 func appendEnd(b []byte, f rdma.Fabric, e rdma.End) []byte {

@@ -362,6 +362,9 @@ func open(cmd *cobra.Command, s *cli.Streams, o *inputOptions, args []string) (*
 	if err != nil {
 		return nil, err
 	}
+	if err := cli.Distinct("", names); err != nil {
+		return nil, err
+	}
 	keys, err := cli.LoadKeys(o.keytab)
 	if err != nil {
 		return nil, err

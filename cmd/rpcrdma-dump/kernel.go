@@ -77,7 +77,7 @@ func (o *kernelFlags) load() (*kernel.Join, error) {
 	if len(o.ftrace)+len(o.mountstats) == 0 {
 		return nil, nil
 	}
-	if err := cmp.Or(distinct("--ftrace", o.ftrace), distinct("--mountstats", o.mountstats)); err != nil {
+	if err := cmp.Or(cli.Distinct("--ftrace", o.ftrace), cli.Distinct("--mountstats", o.mountstats)); err != nil {
 		return nil, err
 	}
 	j := kernel.New(kernel.Options{})
@@ -92,25 +92,6 @@ func (o *kernelFlags) load() (*kernel.Join, error) {
 		}
 	}
 	return j, nil
-}
-
-// distinct refuses a file that is named twice: its calls would count twice, and no XID would be found once, which
-// clocks are compared by.
-func distinct(flag string, names []string) error {
-	infos := make([]os.FileInfo, len(names))
-	for i, name := range names {
-		info, err := os.Stat(name)
-		if err != nil || !info.Mode().IsRegular() {
-			continue // reading it tells
-		}
-		infos[i] = info
-		for k := range i {
-			if infos[k] != nil && os.SameFile(infos[k], info) {
-				return cli.Usagef("%s %s and %s %s are the same file: name each once", flag, names[k], flag, name)
-			}
-		}
-	}
-	return nil
 }
 
 type kernelOptions struct {

@@ -73,8 +73,13 @@ func (o *packetsOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) 
 	list := &text.PacketLister{Clock: text.Clock{Format: o.time.format}, Color: color, Name: name}
 	opt := o.decoder()
 	left := o.count
+	others := uint64(0)
 	opt.Packet = func(v *decode.PacketView) {
-		if j.stopped || !o.wants(v) {
+		if j.stopped {
+			return
+		}
+		if !o.wants(v) {
+			others++
 			return
 		}
 		b := list.Append(out.begin(), v)
@@ -94,6 +99,9 @@ func (o *packetsOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) 
 	_, outTTY := cli.Terminal(s.Out)
 	_, errTTY := cli.Terminal(s.Err)
 	err = j.run(errTTY && !outTTY)
+	if others > 0 && o.connection == 0 && !j.stopped {
+		j.notes.Printf("note: %s without RDMA or RPC not listed: -a lists them", text.Plural(others, "packet"))
+	}
 	return j.finish(err, out.close())
 }
 

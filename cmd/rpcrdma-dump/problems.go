@@ -63,9 +63,7 @@ func (o *outcome) print(n *cli.Problems, list []*capture.Problem) {
 	if o.timeless() {
 		n.Printf("note: the first and the last of %s have the same time: a capture without times does not tell how long anything took", text.Plural(st.Packets, "packet"))
 	}
-	if s := text.Backwards(&st.Backwards); s != "" {
-		n.Printf("note: %s", s)
-	}
+	n.Backwards(st)
 	n.Headers(&o.Malformed)
 	n.Packets(st, o.Total)
 	if a := &o.Account; a.Packets > 0 && a.Transactions == 0 && !o.Stopped {

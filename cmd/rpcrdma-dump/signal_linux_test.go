@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -116,22 +115,10 @@ func unchanged(t *testing.T, dir, out string) {
 }
 
 // endless are flags that name so many packets that no program comes to their end before a signal reaches it, however
-// long the test waits for a processor meanwhile. It is a file 300 times.
+// long the test waits for a processor meanwhile.
 func endless(t *testing.T) (flags []string) {
 	t.Helper()
-	b, err := os.ReadFile(sampleCapture)
-	if err != nil {
-		t.Fatal(err)
-	}
-	const header = 24
-	long := filepath.Join(t.TempDir(), "long.pcap")
-	if err := os.WriteFile(long, append(b[:header:header], bytes.Repeat(b[header:], 200)...), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for range 300 {
-		flags = append(flags, "-r", long)
-	}
-	return flags
+	return []string{"-r", clitest.Long(t, sampleCapture, 300)}
 }
 
 // TestSignals ends exports of a file in the middle: the name stays what it was,
@@ -297,8 +284,8 @@ func TestFileSizeLimit(t *testing.T) {
 			dir := t.TempDir()
 			oldFile(t, dir, e.out)
 			args := inDir(e.args, dir)
-			for range 30 {
-				args = append(args, "-r", sampleCapture)
+			for _, name := range clitest.Copies(t, sampleCapture, 30) {
+				args = append(args, "-r", name)
 			}
 			limited(t, args...)
 			unchanged(t, dir, e.out)
@@ -311,8 +298,8 @@ func TestFileSizeLimit(t *testing.T) {
 		t.Run(out, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), out)
 			args := []string{"capture", "-w", file}
-			for range 30 {
-				args = append(args, "-r", sampleCapture)
+			for _, name := range clitest.Copies(t, sampleCapture, 30) {
+				args = append(args, "-r", name)
 			}
 			p := limited(t, args...)
 			n, problems := countPackets(t, file)

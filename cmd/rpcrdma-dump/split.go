@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/netip"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/link"
+	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/internal/outfile"
 )
@@ -35,8 +37,10 @@ type divideOptions struct {
 const splitLong = `Write one capture as several pcapng files: by client, server, connection, or
 interval of time, or only the packets of chosen transactions.
 
-  --by client      a file for each client: the end that sends forward calls
-  --by server      a file for each server
+  --by client      a file for each client: the end that sends forward calls.
+                   Equal addresses in different tunnels are different hosts:
+                   the network is a part of the second one's name
+  --by server      a file for each server, likewise
   --by connection  a file for each connection, as numbered in the listings
   --by time=10s    a file for each interval, counted from the first packet; a
                    transaction belongs with all its packets to the interval in
@@ -159,7 +163,7 @@ func (o *divideOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) e
 	if err != nil {
 		return err
 	}
-	names := &splitNames{pattern: o.write, out: s.Out, files: j.files, used: make(map[string]*outfile.File), owner: make(map[string]int)}
+	names := &splitNames{pattern: o.write, by: opt.By, out: s.Out, files: j.files, used: make(map[int]*outfile.File), taken: make(map[string]bool)}
 	opt.Open = names.open
 	opt.Taps = j.taps()
 	opt.Application = "rpcrdma-dump " + cli.Version()
@@ -184,6 +188,7 @@ func (o *divideOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) e
 	st, werr := x.Close()
 	if werr == nil {
 		o.notes(j, &st)
+		names.notes(j.notes)
 	} else {
 		j.notes.Printf("not all could be written: %s reached %s", text.Plural(st.Stored, "packet"), text.Plural(uint64(st.Files), "file"))
 	}
@@ -231,11 +236,19 @@ func (o *divideOptions) notes(j *job, st *split.Stats) {
 // splitNames opens the files.
 type splitNames struct {
 	pattern string
+	by      split.By
 	out     io.Writer
 	files   *outfile.Files
-	used    map[string]*outfile.File // by name
-	owner   map[string]int           // by name: the number of the file
+	used    map[int]*outfile.File // by number
+	taken   map[string]bool
+
+	hosts map[netip.Addr]*rdma.Tunnel // by what --by divides by: the network that its first file is of
+	again []string                    // the same address in another network: what is said of it
+	more  uint64
 }
+
+// namedHosts is how many hosts with the address of another one are named.
+const namedHosts = 8
 
 // safeName replaces characters that are unsuitable for file names.
 var safeName = strings.NewReplacer(":", "-", "/", "-", " ", "-", "%", "-")
@@ -247,8 +260,9 @@ func nameOf(a netip.Addr) string {
 	return safeName.Replace(link.AddrString(a))
 }
 
-func (s *splitNames) name(n split.Name) string {
-	client, server, connection, at := nameOf(n.Client), nameOf(n.Server), "any", "any"
+// name is the pattern filled in. network is added to the address.
+func (s *splitNames) name(n split.Name, network string) string {
+	client, server, connection, at := nameOf(n.Client)+network, nameOf(n.Server)+network, "any", "any"
 	if n.Connection != 0 {
 		connection = fmt.Sprint(n.Connection)
 	}
@@ -262,24 +276,91 @@ func (s *splitNames) name(n split.Name) string {
 		"{connection}", connection, "{time}", at).Replace(s.pattern)
 }
 
+// network is what tells equal addresses apart.
+func network(t *rdma.Tunnel) string {
+	if t == nil {
+		return "no tunnel"
+	}
+	return string(text.Network(nil, t))
+}
+
+// free is a name that no other file has. If the address is that of another host in another network, the network
+// becomes a part of the name, and if that is not enough, as for tunnels in a mirror, the number of the file.
+func (s *splitNames) free(n split.Name) (string, error) {
+	name := s.name(n, "")
+	if !s.taken[name] {
+		return name, nil
+	}
+	if _, other := s.hosts[s.host(n)]; other {
+		for _, add := range [...]string{network(n.Tunnel), strconv.Itoa(n.N)} {
+			if name := s.name(n, "-"+safeName.Replace(add)); !s.taken[name] {
+				return name, nil
+			}
+		}
+	}
+	return "", cli.Usagef("two files would have the name %s: use {n} in the pattern", name)
+}
+
+// host is the address that --by divides by.
+func (s *splitNames) host(n split.Name) netip.Addr {
+	switch s.by {
+	case split.Client:
+		return n.Client
+	case split.Server:
+		return n.Server
+	}
+	return netip.Addr{}
+}
+
 func (s *splitNames) open(n split.Name, again bool) (io.WriteCloser, error) {
-	name := s.name(n)
-	if name == "-" {
+	if s.pattern == "-" {
 		return keepOpen{s.out}, nil
 	}
 	if again {
-		f := s.used[name]
+		f := s.used[n.N]
 		return f, f.Reopen()
 	}
-	if other, ok := s.owner[name]; ok && other != n.N {
-		return nil, cli.Usagef("two files would have the name %s: use {n} in the pattern", name)
+	name, err := s.free(n)
+	if err != nil {
+		return nil, err
 	}
 	f, err := s.files.Stream(name)
 	if err != nil {
 		return nil, err
 	}
-	s.owner[name], s.used[name] = n.N, f
+	s.taken[name], s.used[n.N] = true, f
+	s.meet(n, name)
 	return f, nil
+}
+
+// meet records that a host has a file.
+func (s *splitNames) meet(n split.Name, name string) {
+	addr := s.host(n)
+	if !addr.IsValid() {
+		return
+	}
+	first, ok := s.hosts[addr]
+	switch {
+	case !ok:
+		if s.hosts == nil {
+			s.hosts = make(map[netip.Addr]*rdma.Tunnel)
+		}
+		s.hosts[addr] = n.Tunnel
+	case len(s.again) == namedHosts:
+		s.more++
+	default:
+		s.again = append(s.again, fmt.Sprintf("%s in %s is another host than in %s: its file is %s", link.AddrString(addr), network(n.Tunnel), network(first), name))
+	}
+}
+
+// notes names the hosts whose addresses are equal.
+func (s *splitNames) notes(n *cli.Problems) {
+	for _, line := range s.again {
+		n.Printf("note: %s", line)
+	}
+	if s.more > 0 {
+		n.Printf("note: %s with the address of another one", text.Plural(s.more, "more host"))
+	}
 }
 
 // keepOpen is a stream that is not closed.

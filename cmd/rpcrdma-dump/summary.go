@@ -299,7 +299,7 @@ func (s *summary) print(w io.Writer, d *decode.Decoder) {
 
 	fmt.Fprintf(w, "packets       %d, %d bytes", st.Packets, st.Bytes)
 	if st.First.Seen() {
-		fmt.Fprintf(w, ", in %s from %s", text.Duration(nil, time.Duration(st.Last.Time-st.First.Time)),
+		fmt.Fprintf(w, ", in %s from %s", text.Within(st.First.Time, st.Last.Time),
 			time.Unix(0, st.First.Time).UTC().Format("2006-01-02 15:04:05.000000 UTC"))
 	}
 	fmt.Fprintln(w)

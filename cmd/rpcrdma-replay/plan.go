@@ -297,6 +297,9 @@ const maxAgain = 4
 
 // once makes the plan. The reader is nil if the capture cannot be opened. The problems of the capture wait for their release.
 func (o *planOptions) once(ctx context.Context, s *cli.Streams, name string, args []string, dopt decode.Options, opt planner.Options) (capture.Reader, *plan.Summary, *cli.Problems, error) {
+	if err := cli.Distinct("", args); err != nil {
+		return nil, nil, nil, err
+	}
 	in, err := capture.Open(args, capture.Options{Stdin: s.In, BatchSize: o.limit.Batch()})
 	if format, ok := errors.AsType[*capture.FormatError](err); ok && len(args) == 1 {
 		format.Other = "a plan"
@@ -312,6 +315,7 @@ func (o *planOptions) once(ctx context.Context, s *cli.Streams, name string, arg
 		list, total := in.Problems()
 		problems.Files(list, total, &st)
 		problems.Headers(&orphans.Malformed)
+		problems.Backwards(&st)
 		problems.Packets(&st, total)
 		if a := d.Account(); a.Packets > 0 && a.Transactions == 0 {
 			problems.Printf("note: no transactions: %s", text.Account(nil, &a, 12))

@@ -56,7 +56,7 @@ func TestScripts(t *testing.T) {
 			}
 			return nil
 		},
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"start": start, "raid": raid, "wrap": clitest.Wrap, "damage": clitest.Damage, "snap": clitest.Snap},
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"start": start, "raid": raid, "wrap": clitest.Wrap, "damage": clitest.Damage, "snap": clitest.Snap, "setback": clitest.SetBack},
 		RequireExplicitExec: true,
 	})
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
@@ -39,15 +38,7 @@ func TestServeSignals(t *testing.T) {
 func TestPlanSignals(t *testing.T) {
 	bin := clitest.Binary(t, "rpcrdma-replay")
 	// So many calls that the signal comes first, however long the test waits for a processor meanwhile.
-	b, err := os.ReadFile(samples + "/rocev2-nfs41-recall.pcap")
-	if err != nil {
-		t.Fatal(err)
-	}
-	const header = 24
-	long := filepath.Join(t.TempDir(), "long.pcap")
-	if err := os.WriteFile(long, append(b[:header:header], bytes.Repeat(b[header:], 50)...), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	long := clitest.Long(t, samples+"/rocev2-nfs41-recall.pcap", 75)
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGKILL} {
 		for _, old := range []bool{false, true} {
 			dir := t.TempDir()
@@ -59,10 +50,7 @@ func TestPlanSignals(t *testing.T) {
 					}
 				}
 			}
-			args := []string{"plan", "-o", name, "--dot", filepath.Join(dir, "x.dot")}
-			for range 300 {
-				args = append(args, long)
-			}
+			args := []string{"plan", "-o", name, "--dot", filepath.Join(dir, "x.dot"), long}
 			p := clitest.Start(t, nil, bin, args...)
 			p.Until(t, "temporary files", func() bool { return len(clitest.Temporary(t, dir)) > 1 })
 			p.Signal(t, sig)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rpcrdma/toolkit/analyze/monitor"
+	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 )
 
@@ -75,7 +76,7 @@ func (p *batchPrinter) print(s *monitor.Snapshot, totals bool) {
 	}
 	what := fmt.Sprintf("interval of %s", s.NowSpan)
 	if totals {
-		what = "totals of " + duration(max(s.Time-s.First, 0))
+		what = "totals of " + text.Within(s.First, s.Time)
 	}
 	head := fmt.Sprintf("%s  %s  %s packets", clockText(s.Time), what, number(s.Decoder.Packets))
 	if !totals {

@@ -37,7 +37,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("LANG", "C.UTF-8")
 			return nil
 		},
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"code": exitCodeIs, "wrap": clitest.Wrap, "damage": clitest.Damage, "snap": clitest.Snap},
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"code": exitCodeIs, "wrap": clitest.Wrap, "damage": clitest.Damage, "snap": clitest.Snap, "setback": clitest.SetBack},
 		RequireExplicitExec: true,
 	})
 }

@@ -15,6 +15,7 @@ func inputProblems(n *cli.Problems, e monitor.Ending) {
 	if src, ok := e.Reader.(*source); ok {
 		n.Snapped(src.cut.Load())
 	}
+	n.Backwards(&s.Decoder)
 	n.Headers(&s.Orphans.Malformed)
 	n.Packets(&s.Decoder, total)
 	n.GivenUp(s.Orphans.Evicted, &s.Decoder, cli.MemoryFlag)

@@ -49,6 +49,9 @@ func openSource(o *options, stdin io.Reader) (*source, error) {
 	if len(o.interfaces) > 0 {
 		return openLive(o)
 	}
+	if err := cli.Distinct("", o.read); err != nil {
+		return nil, err
+	}
 	r, err := capture.Open(o.read, capture.Options{Stdin: stdin, BatchSize: o.memory.Batch()})
 	if err != nil {
 		return nil, err

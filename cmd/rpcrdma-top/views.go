@@ -682,9 +682,11 @@ func (d *drawing) usageTable(s *monitor.Snapshot, list []monitor.Usage, rest int
 		empty: "nothing yet",
 	}
 	var all, most int64
+	same := make(map[string]int)
 	for i := range list {
 		all += list[i].Time
 		most = max(most, list[i].Time)
+		same[list[i].Name]++
 	}
 	for i := range list {
 		x := &list[i]
@@ -698,11 +700,15 @@ func (d *drawing) usageTable(s *monitor.Snapshot, list []monitor.Usage, rest int
 		}
 		spent := x.Time
 		ops, bytes := rates(s, x.NowCount, x.NowBytes, x.Count, x.Bytes, totals, s.Since)
-		name := x.Name
+		id, name := x.Name, x.Name
 		if what == "CLIENT" {
 			name = d.hosts.name(name)
 		}
-		r := row{id: x.Name, cells: []cell{
+		if same[x.Name] > 1 { // clients in different tunnels
+			id = inNetwork(x)
+			name += " in " + networkName(x.Tunnel)
+		}
+		r := row{id: id, cells: []cell{
 			{text: name},
 			{text: rate(ops), key: ops},
 			{text: byteRate(bytes), key: bytes},
@@ -720,6 +726,27 @@ func (d *drawing) usageTable(s *monitor.Snapshot, list []monitor.Usage, rest int
 		t.rows = append(t.rows, r)
 	}
 	return t
+}
+
+// networkName is what tells equal addresses apart.
+func networkName(t *rdma.Tunnel) string {
+	if t == nil {
+		return "no tunnel"
+	}
+	return string(text.Network(nil, t))
+}
+
+// inNetwork is a client as the end of a filter for its transactions: its address, and its tunnel.
+func inNetwork(x *monitor.Usage) string {
+	t := x.Tunnel
+	if t == nil {
+		return x.Name + " && !tunnel.type"
+	}
+	s := x.Name + " && tunnel.type == " + strconv.Quote(t.Type)
+	if t.HasID {
+		s += " && tunnel.id == " + strconv.FormatUint(uint64(t.ID), 10)
+	}
+	return s
 }
 
 func percent(part, whole uint64) string {

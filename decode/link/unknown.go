@@ -65,6 +65,17 @@ func (u Unknown) String() string {
 	return ""
 }
 
+// Kind is u without a value that its name does not show, such as the length of an 802.3 frame: what has one name is of one kind.
+func (u Unknown) Kind() Unknown {
+	switch {
+	case (u.Layer == EtherLayer || u.Layer == GRELayer) && u.Value < 0x600:
+		return Unknown{Layer: EtherLayer}
+	case u.Layer == LRHLayer, u.Layer == MACsecLayer:
+		u.Value = 0
+	}
+	return u
+}
+
 func named(name, prefix string, value uint64, base int) string {
 	if name != "" {
 		return name

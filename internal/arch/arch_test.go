@@ -305,7 +305,7 @@ var rules = []rule{
 		"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term",
 	}},
 	{packages: "cmd/internal/show", own: []string{"analyze/check", "analyze/ndjson", "analyze/text/results", "internal/printable"}},
-	{packages: "cmd/internal/clitest", own: []string{"capture", "decode/link", "decode/roce", "internal/wrap"}, foreign: []string{"github.com/rogpeppe/go-internal/testscript", "github.com/spf13/cobra", "github.com/spf13/pflag"}},
+	{packages: "cmd/internal/clitest", own: []string{"capture", "decode/link", "decode/roce", "internal/wrap"}, foreign: []string{"github.com/klauspost/compress/zstd", "github.com/rogpeppe/go-internal/testscript", "github.com/spf13/cobra", "github.com/spf13/pflag"}},
 	// Commands: flags, files, terminals.
 	{packages: "cmd/rpcrdma-dump", own: []string{"analyze/...", "capture/...", "cmd/internal/...", "decode/...", "internal/outfile", "internal/printable", "internal/table"}, foreign: []string{
 		"github.com/klauspost/compress", "github.com/schollz/progressbar", "github.com/spf13/cobra", "github.com/spf13/pflag",

@@ -75,7 +75,7 @@ func Diff(w io.Writer, d *latency.Diff) error {
 		n, e float64
 	}{{"A", &d.A, d.All.Count.A, d.All.Errors.A}, {"B", &d.B, d.All.Count.B, d.All.Errors.B}} {
 		p.printf("%s: %s: %.0f transactions, %.0f failed, in %s from %s\n", side.name, safe(strings.Join(side.s.Inputs, ", ")), side.n, side.e,
-			duration(side.s.Span), side.s.Start.Format("2006-01-02 15:04:05.000000 UTC"))
+			side.s.Span, side.s.Start.Format("2006-01-02 15:04:05.000000 UTC"))
 	}
 	if d.Filter != "" {
 		p.printf("transactions for which %s holds\n", safe(d.Filter))
@@ -239,7 +239,7 @@ func (p *diffPrinter) others() {
 			show func(float64) string
 		}{
 			{"calls/s", g.Rate, rate}, {"bytes/s", g.ByteRate, size},
-			{"errors", g.Errors, number}, {"no reply", g.NoReply, number}, {"incomplete", g.Incomplete, number},
+			{"errors", g.Errors, number}, {"no reply", g.NoReply, number}, {"no call", g.NoCall, number}, {"incomplete", g.Incomplete, number},
 			{"retransmits", g.Retransmits, number}, {"call bytes", g.CallBytes, size}, {"reply bytes", g.ReplyBytes, size},
 			{"RDMA read", g.ReadBytes, size}, {"RDMA write", g.WriteBytes, size},
 		} {

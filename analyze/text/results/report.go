@@ -63,8 +63,12 @@ type reportPrinter struct {
 
 func (p *reportPrinter) head() {
 	r := p.rep
+	if r.Packets == 0 && r.All.Count == 0 { // there is no first one that has a time
+		p.printf("%s: no packets\n", safe(strings.Join(r.Inputs, ", ")))
+		return
+	}
 	p.printf("%s: %s, %s bytes in %s from %s\n", safe(strings.Join(r.Inputs, ", ")), text.Plural(r.Packets, "packet"), bytesText(r.Bytes),
-		duration(r.Span), r.Start.Format("2006-01-02 15:04:05.000000 UTC"))
+		r.Span, r.Start.Format("2006-01-02 15:04:05.000000 UTC"))
 	if r.Account != nil {
 		p.printf("%s\n", r.Account.Line)
 	}
@@ -94,7 +98,7 @@ func (p *reportPrinter) latency() {
 	header := append(p.keyHeader(), "COUNT", "/S", "ERRORS", "TIMED", "MEAN", "MIN", "P50", "P90", "P99", "P99.9", "MAX")
 	p.table(header, len(p.keyHeader()), p.rows(func(g *latency.Group) []string {
 		d := g.Latency
-		cells := []string{fmt.Sprint(g.Count), rateText(g.Rate, 1000), table.Number(g.Errors), "-", "-", "-", "-", "-", "-", "-", "-"}
+		cells := []string{fmt.Sprint(g.Count), g.Rate.Rounded(1000), table.Number(g.Errors), "-", "-", "-", "-", "-", "-", "-", "-"}
 		if d.Count != g.Count {
 			cells[3] = fmt.Sprint(d.Count)
 		}
@@ -354,7 +358,7 @@ func (p *reportPrinter) bytes() {
 	p.table(header, len(p.keyHeader()), p.rows(func(g *latency.Group) []string {
 		return []string{
 			bytesText(g.CallBytes), bytesText(g.ReplyBytes), bytesText(g.ReadBytes), bytesText(g.WriteBytes),
-			rateText(g.ByteRate, 1024), table.Number(g.Retransmits),
+			g.ByteRate.Rounded(1024), table.Number(g.Retransmits),
 		}
 	}))
 }

@@ -121,6 +121,13 @@ func (p *Problems) Snapped(packets uint64) {
 	}
 }
 
+// Backwards notes places where the time of the capture goes back.
+func (p *Problems) Backwards(st *decode.Stats) {
+	if s := text.Backwards(&st.Backwards); s != "" {
+		p.Printf("note: %s", s)
+	}
+}
+
 // Packets notes packets with a wrong ICRC, and a capture without packets.
 func (p *Problems) Packets(st *decode.Stats, problems int) {
 	if st.NotSplit > 0 {

@@ -47,6 +47,9 @@ type input struct {
 
 func (o *Orders) open() (*input, error) {
 	if len(o.Interfaces) == 0 {
+		if err := cli.Distinct("", o.Files); err != nil {
+			return nil, err
+		}
 		r, err := capture.Open(o.Files, capture.Options{})
 		if err != nil {
 			return nil, err
@@ -177,6 +180,7 @@ func Observe(ctx context.Context, o *Orders, to io.Writer) error {
 		list, total := end.Reader.Problems()
 		problems.Files(list, total, &end.Snapshot.Decoder)
 		problems.Headers(&end.Snapshot.Orphans.Malformed)
+		problems.Backwards(&end.Snapshot.Decoder)
 		problems.Packets(&end.Snapshot.Decoder, total)
 	}
 	if problems.Damaged() {

@@ -235,6 +235,9 @@ func (r *run) done() *layout.Done {
 	if st.Packets > 1 && st.First.Time == st.Last.Time && st.Transactions > 0 {
 		d.Notes = append(d.Notes, "the first and the last packet have the same time: captures without times do not tell how long anything took")
 	}
+	if s := text.Backwards(&st.Backwards); s != "" {
+		d.Notes = append(d.Notes, s)
+	}
 	note(st.NotSplit, "datagram", "of several packets that could not be taken apart")
 	note(st.BadICRC, "packet", fmt.Sprintf("with a wrong ICRC, of %d checked", st.BadICRC+st.GoodICRC))
 	note(st.BadCRC, "FPDU", "with a wrong CRC")
