@@ -97,3 +97,8 @@ func TestFlagRoles(t *testing.T) { outputsProgram().CheckRoles(t) }
 
 // TestOutputIsInput names each output as the file that is read.
 func TestOutputIsInput(t *testing.T) { outputsProgram().CheckRefused(t) }
+
+// TestOutputLost has a full disk behind standard output.
+func TestOutputLost(t *testing.T) {
+	outputsProgram().CheckLost(t, []string{"--list-fields"}, []string{"check", "--list-rules"}, []string{"capture", "--list-interfaces"})
+}

@@ -211,8 +211,8 @@ func newSubmitCommand(s *cli.Streams) *cobra.Command {
 				return fmt.Errorf("%d of %d units were queued: %w", queued, len(t.todo), err)
 			}
 			notes.Printf("%d units: %d done before, %d queued now, %d queued before, %d set aside", len(t.job.Units), len(t.done), queued, len(t.todo)-queued, len(t.aside))
-			fmt.Fprintln(s.Out, t.job.ID)
-			return nil
+			_, err = fmt.Fprintln(s.Out, t.job.ID)
+			return err
 		},
 	}
 	w.flags(cmd.Flags())

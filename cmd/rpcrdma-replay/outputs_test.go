@@ -102,3 +102,8 @@ func TestFlagRoles(t *testing.T) { outputsProgram().CheckRoles(t) }
 
 // TestOutputIsInput names the input file as each output.
 func TestOutputIsInput(t *testing.T) { outputsProgram().CheckRefused(t) }
+
+// TestOutputLost has a full disk behind standard output.
+func TestOutputLost(t *testing.T) {
+	outputsProgram().CheckLost(t, []string{"serve", "--provider", "tcp", "--tcp-port", "0"}, []string{"--list-interfaces"})
+}

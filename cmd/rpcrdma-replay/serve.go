@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -133,6 +134,7 @@ func (o *serveFlags) run(ctx context.Context, s *cli.Streams) error {
 	}
 	ctx, stop := cli.Context(ctx)
 	defer stop()
+	told := &cli.Witness{W: s.Out}
 	var reads []string
 	if o.playback != "" {
 		reads = append(reads, o.playback)
@@ -179,7 +181,7 @@ func (o *serveFlags) run(ctx context.Context, s *cli.Streams) error {
 		where.Tap = own.packets
 		closers = append(closers, own.end)
 	}
-	fmt.Fprintf(s.Out, "serving %s\n", what)
+	fmt.Fprintf(told, "serving %s\n", what)
 	var listeners []named
 	for _, name := range o.names(ctx, s, addr.Addr()) {
 		f, err := site.Open(at(where, name, addr.Addr()))
@@ -199,11 +201,15 @@ func (o *serveFlags) run(ctx context.Context, s *cli.Streams) error {
 			return err
 		}
 		listeners = append(listeners, named{name, l})
-		fmt.Fprintf(s.Out, "%s: %s\n", name, l.Addr())
+		fmt.Fprintf(told, "%s: %s\n", name, l.Addr())
 	}
-	more, err := o.locks(ctx, s, addr.Addr(), where, listeners, h)
+	more, err := o.locks(ctx, s, told, addr.Addr(), where, listeners, h)
 	if closers = append(closers, more...); err != nil {
 		return err
+	}
+	// Who cannot learn the addresses has no use for the server. A reader that has seen enough is none of those.
+	if told.Err != nil && !errors.Is(told.Err, syscall.EPIPE) {
+		return told.Err
 	}
 	began := time.Now()
 	<-ctx.Done()
@@ -520,15 +526,15 @@ func unanswered(c playback.Counts, before string) string {
 
 // locks serves the lock manager over UDP, at the port that it has over TCP, and the port mapper
 // that tells clients where it is. Then it says how to mount.
-func (o *serveFlags) locks(ctx context.Context, s *cli.Streams, addr netip.Addr, where site.Options, listeners []named, h transport.Handler) ([]func() error, error) {
-	closers, err := o.lockManager(ctx, s, addr, where, listeners, h)
+func (o *serveFlags) locks(ctx context.Context, s *cli.Streams, told io.Writer, addr netip.Addr, where site.Options, listeners []named, h transport.Handler) ([]func() error, error) {
+	closers, err := o.lockManager(ctx, s, told, addr, where, listeners, h)
 	if err == nil && ctx.Err() == nil {
-		o.mounts(s.Out, listeners)
+		o.mounts(told, listeners)
 	}
 	return closers, err
 }
 
-func (o *serveFlags) lockManager(ctx context.Context, s *cli.Streams, addr netip.Addr, where site.Options, listeners []named, h transport.Handler) (closers []func() error, err error) {
+func (o *serveFlags) lockManager(ctx context.Context, s *cli.Streams, told io.Writer, addr netip.Addr, where site.Options, listeners []named, h transport.Handler) (closers []func() error, err error) {
 	_, ok := h.(*site.Server)
 	select {
 	case <-ctx.Done(): // stopped before it has begun
@@ -557,7 +563,7 @@ func (o *serveFlags) lockManager(ctx context.Context, s *cli.Streams, addr netip
 	} else {
 		udp = l.Addr().Port()
 		closers = append(closers, l.Close)
-		fmt.Fprintf(s.Out, "udp: %s, locks of NFSv3 only\n", l.Addr())
+		fmt.Fprintf(told, "udp: %s, locks of NFSv3 only\n", l.Addr())
 	}
 	if o.portmapPort == 0 {
 		return closers, nil
@@ -566,7 +572,7 @@ func (o *serveFlags) lockManager(ctx context.Context, s *cli.Streams, addr netip
 	if err != nil {
 		return closers, fmt.Errorf("--portmap-port: %w", err)
 	}
-	fmt.Fprintf(s.Out, "port mapper: %s\n", p.Addr())
+	fmt.Fprintf(told, "port mapper: %s\n", p.Addr())
 	return append(closers, p.Close), nil
 }
 

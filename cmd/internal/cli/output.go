@@ -76,3 +76,18 @@ func WriteFile(files *outfile.Files, name string, stdout io.Writer, write func(i
 	}
 	return o.Commit()
 }
+
+// Witness remembers the first error of a writer, for text that is written line by line.
+type Witness struct {
+	W   io.Writer
+	Err error
+}
+
+// Write implements io.Writer.
+func (o *Witness) Write(b []byte) (int, error) {
+	n, err := o.W.Write(b)
+	if err != nil && o.Err == nil {
+		o.Err = err
+	}
+	return n, err
+}

@@ -20,7 +20,26 @@ func Run(root *cobra.Command, args []string, stderr io.Writer, told ...error) in
 	checkHelp(root)
 	versionBelow(root, root.Name())
 	root.SetArgs(args)
+	// Cobra does not look whether its help was written.
+	out := &Witness{W: root.OutOrStdout()}
+	root.SetOut(out)
+	var mistake error
+	help := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		if words := cmd.Flags().Args(); len(words) > 0 {
+			mistake = commandMistake(cmd, words[0])
+		}
+		if mistake == nil {
+			help(cmd, args)
+		}
+	})
 	cmd, err := root.ExecuteC()
+	if err == nil {
+		err = mistake
+	}
+	if err == nil {
+		err = out.Err
+	}
 	if err == nil {
 		return ExitOK
 	}
