@@ -30,3 +30,15 @@ func TestOutputLost(t *testing.T) {
 		t.Errorf("a unit is done: %v", err)
 	}
 }
+
+// TestNamesOfFiles names files and folders that could be taken for lines of the output.
+func TestNamesOfFiles(t *testing.T) {
+	name := t.TempDir() + "/a\nFORGED\x1b[2J"
+	for _, args := range [][]string{{"report", name}, {"run", name + "/*.pcap", "-w", name}, {"check", "file://" + name}, {"report", "s4://" + name}, {"status", name}} {
+		var out, errs bytes.Buffer
+		run(args, &cli.Streams{Out: &out, Err: &errs})
+		if s := errs.String() + out.String(); s == "" || strings.Contains(s, "\nFORGED") || strings.Contains(s, "\x1b") {
+			t.Errorf("%q: %q", args, s)
+		}
+	}
+}

@@ -208,7 +208,7 @@ func told(s *cli.Streams, notes *cli.Problems, d *layout.Done) error {
 	for _, n := range d.Notes {
 		notes.Printf("note: %s", n)
 	}
-	_, err := fmt.Fprintf(s.Out, "unit %s: tap %s, %s, %s, %s, %s of Parquet\n", d.Unit, printable.Text(d.Tap), text.Plural(uint64(d.Counts.Files), "file"),
+	_, err := fmt.Fprintf(s.Out, "unit %s: tap %s, %s, %s, %s, %s of Parquet\n", d.Unit, printable.Line(d.Tap), text.Plural(uint64(d.Counts.Files), "file"),
 		text.Plural(d.Counts.Packets, "packet"), text.Plural(d.Counts.Transactions, "transaction"), text.Plural(uint64(len(d.Results)), "file"))
 	if err != nil {
 		return err

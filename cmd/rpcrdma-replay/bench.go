@@ -371,7 +371,7 @@ func (o *benchFlags) measure(ctx context.Context, s *cli.Streams, set setting, j
 				how += " " + name
 			}
 		}
-		fmt.Fprintf(s.Err, "rpcrdma-replay: %d of %d: %s, %d bytes, %d under way\n", done+i+1, total, how, j.Size, j.Outstanding)
+		cli.Tell(s.Err, "rpcrdma-replay", "%d of %d: %s, %d bytes, %d under way", done+i+1, total, how, j.Size, j.Outstanding)
 		list, err := m.Run(ctx, j)
 		out = append(out, list...)
 		if err != nil {
@@ -399,7 +399,7 @@ func (o *benchFlags) tidy(ctx context.Context, s *cli.Streams, fs client.FS, m *
 	_ = m.Close(ctx) // what is still open shows when its file is removed
 	left := maxWiped
 	if err := wipe(ctx, fs, top, m.Dir, name, 0, &left); err != nil {
-		fmt.Fprintf(s.Err, "rpcrdma-replay: %s was not removed from the server: %v\n", path.Join(o.dir, name), err)
+		cli.Tell(s.Err, "rpcrdma-replay", "%s was not removed from the server: %v", path.Join(o.dir, name), err)
 	}
 }
 

@@ -523,7 +523,7 @@ func (o *runFlags) limited(w *workload.Workload, err error) (*workload.Workload,
 func (o *runFlags) load(ctx context.Context, s *cli.Streams, name string) (w *workload.Workload, damaged, err error) {
 	o.memory.Decoder() // a plan obeys the limit, too
 	if n := o.memory.Note(); n != "" {
-		fmt.Fprintf(s.Err, "rpcrdma-replay: note: %s\n", n)
+		cli.Tell(s.Err, "rpcrdma-replay", "note: %s", n)
 	}
 	if isPlan(name) {
 		w, err = o.limited(workload.Open(name, o.text()))
@@ -615,7 +615,7 @@ func (t *target) open(ctx context.Context, s *cli.Streams, files *outfile.Files,
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(s.Err, "rpcrdma-replay: provider %s: %s\n", name, explain(tried))
+		cli.Tell(s.Err, "rpcrdma-replay", "provider %s: %s", name, explain(tried))
 		where.Name = name
 	}
 	if err = t.faults.check(where.Name, false); err != nil {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
+	"github.com/rpcrdma/toolkit/internal/printable"
 	"github.com/rpcrdma/toolkit/replay/fault"
 	"github.com/rpcrdma/toolkit/replay/nfsserver"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/mountd"
@@ -181,7 +182,7 @@ func (o *serveFlags) run(ctx context.Context, s *cli.Streams) error {
 		where.Tap = own.packets
 		closers = append(closers, own.end)
 	}
-	fmt.Fprintf(told, "serving %s\n", what)
+	fmt.Fprintf(told, "serving %s\n", printable.Line(what))
 	var listeners []named
 	for _, name := range o.names(ctx, s, addr.Addr()) {
 		f, err := site.Open(at(where, name, addr.Addr()))
@@ -276,13 +277,13 @@ func (o *serveFlags) budget(s *cli.Streams) (*budget.Budget, error) {
 		return nil, cli.Usagef("--peer-timeout is positive")
 	}
 	return budget.New(budget.Options{Bytes: size, Log: func(format string, args ...any) {
-		fmt.Fprintf(s.Err, "rpcrdma-replay: "+format+"\n", args...)
+		cli.Tell(s.Err, "rpcrdma-replay", format, args...)
 	}}), nil
 }
 
 // account says what the server has done until it was stopped, which is its normal end.
 func account(s *cli.Streams, took time.Duration, listeners []named, held *budget.Budget, h transport.Handler) {
-	fmt.Fprintf(s.Err, "rpcrdma-replay: stopped after %s\n", took.Round(100*time.Millisecond))
+	cli.Tell(s.Err, "rpcrdma-replay", "stopped after %s", took.Round(100*time.Millisecond))
 	for _, l := range listeners {
 		st := l.Stats()
 		fmt.Fprintf(s.Err, "%s: %d calls, %d replies, %d RDMA Reads of %d bytes, %d RDMA Writes of %d bytes\n", l.name, st.Calls, st.Replies, st.Reads, st.ReadBytes, st.Writes, st.WriteBytes)
@@ -322,7 +323,7 @@ func (o *serveFlags) names(ctx context.Context, s *cli.Streams, addr netip.Addr)
 	for _, n := range o.providers {
 		if n == "auto" {
 			r := auto.Probe(ctx, auto.Purpose{Local: netip.AddrPortFrom(addr, o.rdmaPort)}, auto.Options{})
-			fmt.Fprintf(s.Err, "rpcrdma-replay: provider %s: %s\n", r.Provider, r.Reason)
+			cli.Tell(s.Err, "rpcrdma-replay", "provider %s: %s", r.Provider, r.Reason)
 			n = r.Provider
 		}
 		if !slices.Contains(out, n) {
@@ -339,6 +340,8 @@ func (o *serveFlags) consistent() error {
 		return cli.Usagef("--playback and --dir exclude each other")
 	case o.limit.Given() && o.playback == "":
 		return cli.Usagef("--limit-memory goes with --playback")
+	case !strings.HasPrefix(o.export, "/") || printable.Line(o.export) != o.export:
+		return cli.Usagef("--export %q: a path that begins with / and can be typed", o.export)
 	case o.state != "" && o.dir == "":
 		return cli.Usagef("--state goes with --dir: memory does not survive a restart")
 	case o.writable && o.dir == "":
@@ -432,7 +435,7 @@ func (o *serveFlags) kept(s *cli.Streams) (*stable.Dir, error) {
 			return d, nil
 		}
 	}
-	fmt.Fprintf(s.Err, "rpcrdma-replay: note: clients cannot go on after a restart: %v; see --state\n", err)
+	cli.Tell(s.Err, "rpcrdma-replay", "note: clients cannot go on after a restart: %v; see --state", err)
 	return nil, nil
 }
 
@@ -468,7 +471,7 @@ func (o *serveFlags) answers(s *cli.Streams) (transport.Handler, string, func() 
 	}
 	defer r.Close()
 	if n := o.limit.Note(); n != "" {
-		fmt.Fprintf(s.Err, "rpcrdma-replay: note: %s\n", n)
+		cli.Tell(s.Err, "rpcrdma-replay", "note: %s", n)
 	}
 	// The recording is kept, the decoder's memory is not.
 	rec, err := playback.Load(r, playback.Limits{Bytes: int64(o.limit.Scale(maxRecording)), Memory: o.limit.Decoder()})
@@ -477,20 +480,20 @@ func (o *serveFlags) answers(s *cli.Streams) (transport.Handler, string, func() 
 	}
 	problems, total := r.Problems()
 	for _, x := range problems {
-		fmt.Fprintf(s.Err, "rpcrdma-replay: %v\n", x)
+		cli.Tell(s.Err, "rpcrdma-replay", "%v", x)
 	}
 	if total > len(problems) {
-		fmt.Fprintf(s.Err, "rpcrdma-replay: %d more problems of this kind\n", total-len(problems))
+		cli.Tell(s.Err, "rpcrdma-replay", "%d more problems of this kind", total-len(problems))
 	}
 	counts := rec.Counts()
 	if counts.Records == 0 {
 		return nil, "", nil, errors.Join(fmt.Errorf("%s: no call of this capture can be answered%s", o.playback, unanswered(counts, ": ")), err)
 	}
 	if left := unanswered(counts, ""); left != "" {
-		fmt.Fprintf(s.Err, "rpcrdma-replay: note: calls of the capture that can be answered: %d; left out: %s\n", counts.Records, left)
+		cli.Tell(s.Err, "rpcrdma-replay", "note: calls of the capture that can be answered: %d; left out: %s", counts.Records, left)
 	}
 	if counts.Missing > 0 {
-		fmt.Fprintf(s.Err, "rpcrdma-replay: note: bytes of data in replies that are zeros, since the capture lacks them or there is no room: %d\n", counts.Missing)
+		cli.Tell(s.Err, "rpcrdma-replay", "note: bytes of data in replies that are zeros, since the capture lacks them or there is no room: %d", counts.Missing)
 	}
 	what := fmt.Sprintf("answers from %s, at %g times its service times", o.playback, o.scale)
 	if err != nil {
@@ -559,7 +562,7 @@ func (o *serveFlags) lockManager(ctx context.Context, s *cli.Streams, told io.Wr
 	l, err := site.ListenLocks(ctx, netip.AddrPortFrom(addr, tcp), h, where.Tap)
 	if err != nil {
 		// Another server may have the port. Clients can use TCP.
-		fmt.Fprintf(s.Err, "rpcrdma-replay: note: no locks over UDP: %v\n", err)
+		cli.Tell(s.Err, "rpcrdma-replay", "note: no locks over UDP: %v", err)
 	} else {
 		udp = l.Addr().Port()
 		closers = append(closers, l.Close)

@@ -36,3 +36,8 @@ func TestOutputIsInput(t *testing.T) { outputsProgram().CheckRefused(t) }
 func TestOutputLost(t *testing.T) {
 	outputsProgram().CheckLost(t, []string{"--list-interfaces"})
 }
+
+// TestNamesOfFiles names files that could be taken for lines of the output.
+func TestNamesOfFiles(t *testing.T) {
+	outputsProgram().CheckOneLine(t, "--batch 0 -r CUT", "--batch 0 -r NAME", "--config NAME --batch 0 -r CUT", "--keytab NAME --batch 0 -r CUT", "man CUT")
+}
