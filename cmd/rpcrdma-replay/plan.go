@@ -182,6 +182,8 @@ func (o *planOptions) check(args []string) (first, last int, err error) {
 		return 0, 0, cli.Usagef("name a capture file, - for standard input, or a plan")
 	case o.format != "text" && o.format != "json":
 		return 0, 0, cli.Usagef("-T is text or json, not %q", o.format)
+	case o.out == "-":
+		return 0, 0, cli.Usagef("-o -: a plan has a second file for its data, so it needs a name")
 	}
 	switch plan.PayloadMode(o.payload) {
 	case plan.Captured, plan.Pattern, plan.Sparse:
@@ -329,7 +331,7 @@ func sameFlags(f *pflag.FlagSet, same *[]string, separate *bool) {
 
 func (o *planOptions) print(s *cli.Streams, h *plan.Header) error {
 	out := s.Out
-	if o.dot == "-" {
+	if cli.ToStdout(o.dot) {
 		out = s.Err
 	}
 	if o.format == "text" {

@@ -338,6 +338,8 @@ func (o *serveFlags) consistent() error {
 	switch {
 	case o.playback != "" && o.dir != "":
 		return cli.Usagef("--playback and --dir exclude each other")
+	case o.capture == "-":
+		return cli.Usagef("--capture needs the name of a file, not -")
 	case o.limit.Given() && o.playback == "":
 		return cli.Usagef("--limit-memory goes with --playback")
 	case !strings.HasPrefix(o.export, "/") || printable.Line(o.export) != o.export:

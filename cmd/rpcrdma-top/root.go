@@ -509,6 +509,7 @@ func (o *options) claim(s *cli.Streams) (*outfile.Files, error) {
 		files.Reads(o.configFile.path)
 		o.configFile.files = o.inputs(s) // it is the one who may write that
 	}
+	files.Prints(s.Out)
 	return files, files.CheckStream("standard output", s.Out)
 }
 

@@ -17,7 +17,7 @@ type Output struct {
 // command reads.
 func Create(files *outfile.Files, name string, stdout io.Writer) (*Output, error) {
 	if name == "-" {
-		if err := files.CheckStream("standard output", stdout); err != nil {
+		if err := files.TakeStdout(stdout); err != nil {
 			return nil, err
 		}
 		return &Output{Writer: stdout}, nil
@@ -40,6 +40,9 @@ func Stream(files *outfile.Files, name string, stdout io.Writer) (*Output, error
 	}
 	return &Output{f, f}, nil
 }
+
+// ToStdout reports whether an output is standard output, which text for people must stay out of then.
+func ToStdout(name string) bool { return name == "-" || name != "" && outfile.IsStdout(name) }
 
 // Commit gives the file its name.
 func (o *Output) Commit() error {
