@@ -1,8 +1,11 @@
 package cli
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/rpcrdma/toolkit/internal/printable"
 )
@@ -13,7 +16,22 @@ import (
 // Errors quote names of files, and text of captures, plans and peers, all of which may hold line feeds. These are escaped, or they
 // could make the program say what it does not say.
 func Message(err error) string {
-	return strings.Join(slices.Compact(strings.Split(message(err), "\n")), "\n")
+	return strings.Join(slices.Compact(strings.Split(message(err), "\n")), "\n") + advice(err)
+}
+
+// advice says what helps against an error whose text does not tell.
+func advice(err error) string {
+	switch {
+	case errors.Is(err, syscall.EMFILE):
+		most := ""
+		if n := openFiles(); n > 0 {
+			most = fmt.Sprintf(" (%d)", n)
+		}
+		return ": raise the limit of open files" + most + " with ulimit -n, or name fewer files at once"
+	case errors.Is(err, syscall.ENFILE):
+		return ": the whole system has too many files open (fs.file-max)"
+	}
+	return ""
 }
 
 func message(err error) string {
