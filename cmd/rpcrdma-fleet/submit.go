@@ -229,5 +229,7 @@ func patterns(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// storeOptions has the store say when it has to try again.
-func storeOptions(notes *cli.Problems) store.Options { return store.Options{Log: notes.Printf} }
+// storeOptions are for commands that somebody waits for.
+func storeOptions(notes *cli.Problems) store.Options {
+	return store.Options{Log: notes.Printf, Reach: store.ForPeople}
+}
