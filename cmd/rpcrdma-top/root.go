@@ -208,6 +208,8 @@ func (o *options) check() error {
 		return cli.Usagef("-r and -i exclude each other")
 	case len(o.interfaces) == 0 && o.box.Given():
 		return cli.Usagef("-Z and --sandbox go with -i")
+	case len(o.interfaces) == 0 && (len(o.ports) > 0 || o.rpc || o.direct || o.promisc):
+		return cli.Usagef("--ports, --rpc, --no-tunnels and -p go with -i")
 	case len(o.interfaces) == 0 && o.keepGiven:
 		return cli.Usagef("--keep goes with -i: files are read again")
 	case o.interval < time.Millisecond || o.interval > 24*time.Hour:

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 	"syscall"
@@ -21,7 +22,10 @@ func Message(err error) string {
 
 // advice says what helps against an error whose text does not tell.
 func advice(err error) string {
+	path, ok := errors.AsType[*fs.PathError](err)
 	switch {
+	case ok && path.Path == "": // as a variable of a shell that is not set
+		return ": the name of a file is empty"
 	case errors.Is(err, syscall.EMFILE):
 		most := ""
 		if n := openFiles(); n > 0 {

@@ -18,6 +18,7 @@ func TestMessage(t *testing.T) {
 	}{
 		{errors.New("plain"), "plain"},
 		{gone, `open a\nb\x1b: file does not exist`},
+		{&fs.PathError{Op: "open", Err: fs.ErrNotExist}, "open : file does not exist: the name of a file is empty"},
 		{errors.Join(gone, full), "open a\\nb\\x1b: file does not exist\nwrite x\\ny: no space left on device"},
 		{errors.Join(full, full), `write x\ny: no space left on device`},
 		{errors.Join(errors.New("first"), errors.New("second")), "first\nsecond"},
