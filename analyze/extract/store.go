@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"syscall"
 )
 
 // regionSize is the unit in which the bytes of a file find their place in its
@@ -113,16 +114,22 @@ func (x *Extractor) openStore(s *store) (*os.File, error) {
 	if s.f != nil {
 		return s.f, nil
 	}
-	if old := x.open[x.nextOpen]; old != nil {
-		err := old.f.Close()
-		old.f = nil
-		if err != nil {
-			return nil, err
-		}
+	if err := x.closeStore(x.nextOpen); err != nil {
+		return nil, err
 	}
 	f, err := x.root.OpenFile(s.path, os.O_CREATE|os.O_RDWR, 0o666)
+	// A process may be allowed fewer files.
+	for i := 1; i < maxOpen && errors.Is(err, syscall.EMFILE); i++ {
+		oldest := (x.nextOpen + i) % maxOpen
+		if x.open[oldest] == nil {
+			continue
+		}
+		if err := x.closeStore(oldest); err != nil {
+			return nil, err
+		}
+		f, err = x.root.OpenFile(s.path, os.O_CREATE|os.O_RDWR, 0o666)
+	}
 	if err != nil {
-		x.open[x.nextOpen] = nil
 		return nil, err
 	}
 	s.f, s.exists = f, true
@@ -131,13 +138,21 @@ func (x *Extractor) openStore(s *store) (*os.File, error) {
 	return f, nil
 }
 
+// closeStore closes the file at a place of the list of those that are open.
+func (x *Extractor) closeStore(i int) error {
+	s := x.open[i]
+	if s == nil {
+		return nil
+	}
+	err := s.f.Close()
+	s.f, x.open[i] = nil, nil
+	return err
+}
+
 func (x *Extractor) closeStores() error {
 	var err error
-	for i, s := range x.open {
-		if s != nil {
-			err = errors.Join(err, s.f.Close())
-			s.f, x.open[i] = nil, nil
-		}
+	for i := range x.open {
+		err = errors.Join(err, x.closeStore(i))
 	}
 	return err
 }

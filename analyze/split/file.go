@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net/netip"
+	"syscall"
 
 	"github.com/rpcrdma/toolkit/capture"
 )
@@ -165,11 +166,17 @@ func (s *files) reopen(f *file) error {
 			return err
 		}
 	}
-	var err error
-	if f.stream, err = s.opt.Open(f.name, f.w != nil); err != nil {
-		f.stream = nil
+	stream, err := s.opt.Open(f.name, f.w != nil)
+	for s.oldest != nil && errors.Is(err, syscall.EMFILE) { // a process may be allowed fewer files
+		if err := s.shut(s.oldest); err != nil {
+			return err
+		}
+		stream, err = s.opt.Open(f.name, f.w != nil)
+	}
+	if err != nil {
 		return err
 	}
+	f.stream = stream
 	s.open++
 	if f.w == nil {
 		f.w = capture.NewWriter(f.stream, capture.WriterOptions{

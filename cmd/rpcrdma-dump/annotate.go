@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -99,10 +100,14 @@ func (o *annotateOptions) run(cmd *cobra.Command, s *cli.Streams, args []string)
 	last.end()
 	st, werr := a.Close()
 	if werr != nil {
-		_, whole := w.Stored()
+		packets, whole := w.Stored()
+		if o.write != "-" {
+			werr = fmt.Errorf("%s holds the first %s only: %w", o.write, text.Plural(packets, "packet"), werr)
+		}
 		werr = errors.Join(werr, out.Truncate(whole))
+	} else {
+		werr = out.Commit()
 	}
-	werr = errors.Join(werr, out.Commit())
 	if werr == nil {
 		j.notes.Printf("%d of %s annotated", st.Annotated, text.Plural(st.Packets, "packet"))
 		if st.Open > 0 {

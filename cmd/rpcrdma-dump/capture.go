@@ -146,7 +146,7 @@ func (o *captureOptions) run(cmd *cobra.Command, s *cli.Streams) error {
 		return o.list.List(s.Out)
 	}
 	if n := o.memory.Note(); n != "" {
-		fmt.Fprintf(s.Err, "rpcrdma-dump: note: %s\n", n)
+		cli.Tell(s.Err, "rpcrdma-dump", "note: %s", n)
 	}
 	if err := o.check(s); err != nil {
 		return err

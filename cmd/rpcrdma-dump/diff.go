@@ -125,7 +125,7 @@ func (o *diffOptions) check(cmd *cobra.Command, names []string) error {
 	switch {
 	case o.format != "text" && o.format != "json":
 		return cli.Usagef("-T is text or json, not %q", o.format)
-	case o.html == "-" && cmd.Flags().Changed("format"):
+	case cli.ToStdout(o.html) && cmd.Flags().Changed("format"):
 		return cli.Usagef("--html - and -T write to the same place")
 	case len(names) != 2:
 		return cli.Usagef("diff takes two captures, not %d", len(names))

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -118,5 +117,5 @@ func written(s *cli.Streams, err error, rows uint64, to string) {
 	if err != nil && !errors.Is(err, cli.ErrDamaged) {
 		return
 	}
-	fmt.Fprintf(s.Err, "rpcrdma-dump: %s written to %s\n", text.Plural(rows, "transaction"), to)
+	cli.Tell(s.Err, "rpcrdma-dump", "%s written to %s", text.Plural(rows, "transaction"), to)
 }

@@ -212,7 +212,7 @@ func (o *parquetOptions) writeOperations(cmd *cobra.Command, s *cli.Streams, arg
 	}
 	err = j.finish(err, closed(failed))
 	if err == nil || errors.Is(err, cli.ErrDamaged) {
-		fmt.Fprintf(s.Err, "rpcrdma-dump: %s written to %s\n", text.Plural(w.Rows(), "operation"), o.out)
+		cli.Tell(s.Err, "rpcrdma-dump", "%s written to %s", text.Plural(w.Rows(), "operation"), o.out)
 	}
 	return err
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -75,7 +76,7 @@ func newFieldsPrinter(names, options []string) (*fieldsPrinter, error) {
 	for _, n := range names {
 		f, err := filter.Field(n)
 		if err != nil {
-			return nil, cli.Usagef("-e %s: %w\n%s", n, err, cli.ListOfFields)
+			return nil, &cli.UsageError{Err: errors.Join(fmt.Errorf("-e %s: %w", n, err), errors.New(cli.ListOfFields))}
 		}
 		p.fields = append(p.fields, f)
 	}

@@ -338,6 +338,7 @@ func (o *inputOptions) claim(s *cli.Streams, args []string, others ...string) (*
 		}
 	}
 	cli.ClaimKeytab(files, o.keytab)
+	files.Prints(s.Out)
 	return files, files.CheckStream("standard output", s.Out)
 }
 

@@ -40,7 +40,7 @@ type journalPrinter struct {
 func (o *dumpOptions) journal() (*journalPrinter, error) {
 	e, err := journal.New(o.fields)
 	if err != nil {
-		return nil, cli.Usagef("-e %w\n%s", err, cli.ListOfFields)
+		return nil, &cli.UsageError{Err: errors.Join(fmt.Errorf("-e %w", err), errors.New(cli.ListOfFields))}
 	}
 	// The journal has the time of the entry, RPCRDMA_TIME that of the packet.
 	e.List = text.Lister{Clock: text.Clock{Format: text.TimeFormat{Style: text.TimeNone}}, Width: o.width}

@@ -97,3 +97,14 @@ func TestFlagRoles(t *testing.T) { outputsProgram().CheckRoles(t) }
 
 // TestOutputIsInput names each output as the file that is read.
 func TestOutputIsInput(t *testing.T) { outputsProgram().CheckRefused(t) }
+
+// TestOutputLost has a full disk behind standard output.
+func TestOutputLost(t *testing.T) {
+	outputsProgram().CheckLost(t, []string{"--list-fields"}, []string{"check", "--list-rules"}, []string{"capture", "--list-interfaces"})
+}
+
+// TestNamesOfFiles names files that could be taken for lines of the output.
+func TestNamesOfFiles(t *testing.T) {
+	outputsProgram().CheckOneLine(t, "NAME", "CUT", "report CUT", "report NAME", "check CUT", "packets CUT", "show 1 CUT", "annotate -w DIR CUT", "export trace -w NAME/x CUT", "export parquet -w DIR/x CUT",
+		"report --html DIR CUT", "report --save-state NAME/x CUT", "report --ftrace NAME CUT", "split -Y xid -w DIR/x/y CUT", "capture -r CUT -w NAME/x", "--keytab NAME CUT", "--extract-data DIR CUT", "man CUT")
+}

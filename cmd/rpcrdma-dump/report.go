@@ -152,7 +152,7 @@ func (o *reportOptions) check(cmd *cobra.Command) (opt latency.Options, match *f
 	if o.format != "text" && o.format != "json" {
 		return opt, nil, cli.Usagef("-T is text or json, not %q", o.format)
 	}
-	if o.html == "-" && cmd.Flags().Changed("format") {
+	if cli.ToStdout(o.html) && cmd.Flags().Changed("format") {
 		return opt, nil, cli.Usagef("--html - and -T write to the same place")
 	}
 	if !slices.Contains(views, o.view) {

@@ -156,7 +156,7 @@ func (p *sessionPrinter) table(header []string, right []bool, rows [][]string) {
 	p.err = table.Print(p.w, header, right, rows)
 }
 
-func safe(s string) string { return printable.Text(s) }
+func safe(s string) string { return printable.Line(s) }
 
 func (p *sessionPrinter) print() error {
 	if len(p.rep.Sessions)+len(p.rep.Clients) == 0 {

@@ -294,6 +294,14 @@ func TestFileSizeLimit(t *testing.T) {
 			}
 		})
 	}
+	t.Run("annotate", func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "out.pcapng")
+		p := limited(t, "annotate", "-w", file, sampleCapture)
+		n, problems := countPackets(t, file)
+		if said := fmt.Sprintf("%s holds the first %d packets only: ", file, n); !strings.Contains(p.Stderr.String(), said) || n == 0 || problems > 0 {
+			t.Errorf("%d packets are there, %d problems: %s", n, problems, p.Stderr.String())
+		}
+	})
 	for _, out := range []string{"out.pcapng", "out.pcap", "out.pcapng.gz", "out.pcapng.zst"} {
 		t.Run(out, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), out)

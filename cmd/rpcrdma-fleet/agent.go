@@ -274,7 +274,7 @@ func (o *agentOptions) uploader(ctx context.Context, notes *cli.Problems) (*edge
 	if o.out == "" {
 		return nil, func() {}, nil
 	}
-	out, err := store.Open(ctx, o.out, storeOptions(notes))
+	out, err := store.Open(ctx, o.out, store.Options{Log: notes.Printf})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -83,8 +83,11 @@ func (o *runOptions) run(ctx context.Context, s *cli.Streams, args []string) err
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(s.Out, t.job.ID)
-	return t.sum(ctx, notes)
+	_, lost := fmt.Fprintln(s.Out, t.job.ID)
+	if err := t.sum(ctx, notes); lost == nil {
+		return err
+	}
+	return lost
 }
 
 // places are what the workers may touch: the store of the results, and the folders of the captures.

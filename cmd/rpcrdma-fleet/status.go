@@ -320,8 +320,8 @@ func (u *unitStatus) row() []string {
 	if u.Worker != "" {
 		who = u.Worker
 	}
-	return []string{u.Unit, u.Tap, state, size(u.Progress.Bytes), size(u.Bytes), fmt.Sprintf("%d/%d", u.Progress.File, u.Files),
-		strconv.Itoa(u.Crashes), strconv.Itoa(u.Failures), who}
+	return []string{u.Unit, printable.Line(u.Tap), state, size(u.Progress.Bytes), size(u.Bytes), fmt.Sprintf("%d/%d", u.Progress.File, u.Files),
+		strconv.Itoa(u.Crashes), strconv.Itoa(u.Failures), printable.Line(who)}
 }
 
 // size is a number of bytes for people.

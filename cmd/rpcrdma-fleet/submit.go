@@ -211,8 +211,8 @@ func newSubmitCommand(s *cli.Streams) *cobra.Command {
 				return fmt.Errorf("%d of %d units were queued: %w", queued, len(t.todo), err)
 			}
 			notes.Printf("%d units: %d done before, %d queued now, %d queued before, %d set aside", len(t.job.Units), len(t.done), queued, len(t.todo)-queued, len(t.aside))
-			fmt.Fprintln(s.Out, t.job.ID)
-			return nil
+			_, err = fmt.Fprintln(s.Out, t.job.ID)
+			return err
 		},
 	}
 	w.flags(cmd.Flags())
@@ -229,5 +229,7 @@ func patterns(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// storeOptions has the store say when it has to try again.
-func storeOptions(notes *cli.Problems) store.Options { return store.Options{Log: notes.Printf} }
+// storeOptions are for commands that somebody waits for.
+func storeOptions(notes *cli.Problems) store.Options {
+	return store.Options{Log: notes.Printf, Reach: store.ForPeople}
+}

@@ -208,8 +208,11 @@ func told(s *cli.Streams, notes *cli.Problems, d *layout.Done) error {
 	for _, n := range d.Notes {
 		notes.Printf("note: %s", n)
 	}
-	fmt.Fprintf(s.Out, "unit %s: tap %s, %s, %s, %s, %s of Parquet\n", d.Unit, printable.Text(d.Tap), text.Plural(uint64(d.Counts.Files), "file"),
+	_, err := fmt.Fprintf(s.Out, "unit %s: tap %s, %s, %s, %s, %s of Parquet\n", d.Unit, printable.Line(d.Tap), text.Plural(uint64(d.Counts.Files), "file"),
 		text.Plural(d.Counts.Packets, "packet"), text.Plural(d.Counts.Transactions, "transaction"), text.Plural(uint64(len(d.Results)), "file"))
+	if err != nil {
+		return err
+	}
 	if d.Status != 0 {
 		return cli.ErrDamaged
 	}

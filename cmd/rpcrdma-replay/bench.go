@@ -99,8 +99,8 @@ func newBenchCommand(s *cli.Streams) *cobra.Command {
 	f.StringVar(&o.bandwidth, "link-bandwidth", "", "bits a second of the network, each way")
 	f.StringVar(&o.dir, "dir", "/", "`directory` on SERVER")
 	f.BoolVar(&o.write, "write", false, "allow files to be made on SERVER")
-	f.StringVar(&o.csv, "csv", "", "also write the results to this `file`")
-	f.StringVar(&o.svg, "svg", "", "draw throughput and processor time over the size of calls into this `file`")
+	f.StringVar(&o.csv, "csv", "", "also write the results to this `file`; - is standard output, and the table goes to standard error")
+	f.StringVar(&o.svg, "svg", "", "draw throughput and processor time over the size of calls into this `file`; - as with --csv")
 	f.StringVarP(&o.format, "format", "T", "text", "print as `format`: text, csv or json")
 	return cmd
 }
@@ -371,7 +371,7 @@ func (o *benchFlags) measure(ctx context.Context, s *cli.Streams, set setting, j
 				how += " " + name
 			}
 		}
-		fmt.Fprintf(s.Err, "rpcrdma-replay: %d of %d: %s, %d bytes, %d under way\n", done+i+1, total, how, j.Size, j.Outstanding)
+		cli.Tell(s.Err, "rpcrdma-replay", "%d of %d: %s, %d bytes, %d under way", done+i+1, total, how, j.Size, j.Outstanding)
 		list, err := m.Run(ctx, j)
 		out = append(out, list...)
 		if err != nil {
@@ -399,7 +399,7 @@ func (o *benchFlags) tidy(ctx context.Context, s *cli.Streams, fs client.FS, m *
 	_ = m.Close(ctx) // what is still open shows when its file is removed
 	left := maxWiped
 	if err := wipe(ctx, fs, top, m.Dir, name, 0, &left); err != nil {
-		fmt.Fprintf(s.Err, "rpcrdma-replay: %s was not removed from the server: %v\n", path.Join(o.dir, name), err)
+		cli.Tell(s.Err, "rpcrdma-replay", "%s was not removed from the server: %v", path.Join(o.dir, name), err)
 	}
 }
 
@@ -552,15 +552,19 @@ func (c *server) stop() {
 
 func (o *benchFlags) output(s *cli.Streams, all []*bench.Result, table, picture *cli.Output) error {
 	var err error
+	out := s.Out
+	if cli.ToStdout(o.csv) || cli.ToStdout(o.svg) {
+		out = s.Err
+	}
 	switch {
 	case len(all) == 0:
 		return errors.New("nothing was measured")
 	case o.format == "csv":
-		err = bench.CSV(s.Out, all)
+		err = bench.CSV(out, all)
 	case o.format == "json":
-		err = writeJSON(s.Out, all)
+		err = writeJSON(out, all)
 	default:
-		err = bench.Table(s.Out, all)
+		err = bench.Table(out, all)
 	}
 	file := func(f *cli.Output, write func(io.Writer, []*bench.Result) error) {
 		if f == nil || err != nil {

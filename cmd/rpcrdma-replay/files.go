@@ -28,6 +28,7 @@ func claim(s *cli.Streams, names ...string) (*outfile.Files, error) {
 			}
 		}
 	}
+	files.Prints(s.Out)
 	return files, files.CheckStream("standard output", s.Out)
 }
 

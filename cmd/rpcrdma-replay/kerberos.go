@@ -183,7 +183,7 @@ func (o *serverFlags) hint() (option, host string) {
 	if i := slices.IndexFunc(o.principals, isNFS); i >= 0 {
 		host, _, _ = strings.Cut(strings.TrimPrefix(o.principals[i], "nfs/"), "@")
 	}
-	return ",sec=" + o.preferred, printable.Text(host)
+	return ",sec=" + o.preferred, printable.Line(host)
 }
 
 func (o *serverFlags) flags(f *pflag.FlagSet) {
@@ -231,7 +231,7 @@ func (o *serverFlags) options(s *cli.Streams) (k accept.Options, list []oncrpc.F
 	}
 	o.principals, o.preferred = k.Keytab.Principals(), names[0]
 	if !slices.ContainsFunc(o.principals, isNFS) {
-		fmt.Fprintf(s.Err, "rpcrdma-replay: note: --keytab has no key of nfs/HOST, which NFS clients ask for: it has those of %s\n", printable.Text(strings.Join(o.principals, ", ")))
+		cli.Tell(s.Err, "rpcrdma-replay", "note: --keytab has no key of nfs/HOST, which NFS clients ask for: it has those of %s", printable.Line(strings.Join(o.principals, ", ")))
 	}
 	k.Users = accept.Local{}
 	if o.users != "" {
@@ -239,6 +239,6 @@ func (o *serverFlags) options(s *cli.Streams) (k accept.Options, list []oncrpc.F
 			return k, nil, fmt.Errorf("--users: %w", err)
 		}
 	}
-	k.Log = func(format string, args ...any) { fmt.Fprintf(s.Err, "rpcrdma-replay: "+format+"\n", args...) }
+	k.Log = func(format string, args ...any) { cli.Tell(s.Err, "rpcrdma-replay", format, args...) }
 	return k, list, nil
 }

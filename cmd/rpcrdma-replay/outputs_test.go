@@ -102,3 +102,14 @@ func TestFlagRoles(t *testing.T) { outputsProgram().CheckRoles(t) }
 
 // TestOutputIsInput names the input file as each output.
 func TestOutputIsInput(t *testing.T) { outputsProgram().CheckRefused(t) }
+
+// TestOutputLost has a full disk behind standard output.
+func TestOutputLost(t *testing.T) {
+	outputsProgram().CheckLost(t, []string{"serve", "--provider", "tcp", "--tcp-port", "0"}, []string{"--list-interfaces"})
+}
+
+// TestNamesOfFiles names files that could be taken for lines of the output.
+func TestNamesOfFiles(t *testing.T) {
+	outputsProgram().CheckOneLine(t, "plan CUT -o DIR/x", "plan NAME -o x", "plan CUT -o NAME/x", "run NAME builtin", "run CUT builtin", "run CUT NAME", "run CUT builtin --report DIR", "run CUT builtin --resume DIR", "serve --dir NAME", "serve --export NAME",
+		"serve --playback CUT --capture DIR", "bench --csv DIR", "bench --svg DIR", "man CUT")
+}

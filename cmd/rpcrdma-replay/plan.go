@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -111,7 +110,7 @@ func (o *planOptions) run(ctx context.Context, s *cli.Streams, args []string) er
 		cli.GrantMemory(int(o.memory))
 	}
 	if n := o.limit.Note(); n != "" {
-		fmt.Fprintf(s.Err, "rpcrdma-replay: note: %s\n", n)
+		cli.Tell(s.Err, "rpcrdma-replay", "note: %s", n)
 	}
 	ctx, stop := cli.Context(ctx)
 	defer stop()
@@ -183,6 +182,8 @@ func (o *planOptions) check(args []string) (first, last int, err error) {
 		return 0, 0, cli.Usagef("name a capture file, - for standard input, or a plan")
 	case o.format != "text" && o.format != "json":
 		return 0, 0, cli.Usagef("-T is text or json, not %q", o.format)
+	case o.out == "-":
+		return 0, 0, cli.Usagef("-o -: a plan has a second file for its data, so it needs a name")
 	}
 	switch plan.PayloadMode(o.payload) {
 	case plan.Captured, plan.Pattern, plan.Sparse:
@@ -272,7 +273,7 @@ func (o *planOptions) build(ctx context.Context, s *cli.Streams, files *outfile.
 	}
 	defer in.Close()
 	if sum != nil && errors.As(err, &late) {
-		fmt.Fprintf(s.Err, "rpcrdma-replay: note: %v; --same-server %s,%s plans them together\n", late, late.Same[0].Addr, late.Same[0].As)
+		cli.Tell(s.Err, "rpcrdma-replay", "note: %v; --same-server %s,%s plans them together", late, late.Same[0].Addr, late.Same[0].As)
 		err = late.Rest
 	}
 	if sum == nil {
@@ -281,10 +282,10 @@ func (o *planOptions) build(ctx context.Context, s *cli.Streams, files *outfile.
 		}
 		return nil, err
 	}
-	keys.Notes(func(format string, args ...any) { fmt.Fprintf(s.Err, "rpcrdma-replay: "+format+"\n", args...) })
+	keys.Notes(func(format string, args ...any) { cli.Tell(s.Err, "rpcrdma-replay", format, args...) })
 	problems.Release()
 	if err != nil {
-		fmt.Fprintf(s.Err, "rpcrdma-replay: %v; the plan holds what came before\n", err)
+		cli.Tell(s.Err, "rpcrdma-replay", "%v; the plan holds what came before", err)
 	}
 	if err != nil || problems.Damaged() {
 		damaged = cli.ErrDamaged
@@ -334,7 +335,7 @@ func sameFlags(f *pflag.FlagSet, same *[]string, separate *bool) {
 
 func (o *planOptions) print(s *cli.Streams, h *plan.Header) error {
 	out := s.Out
-	if o.dot == "-" {
+	if cli.ToStdout(o.dot) {
 		out = s.Err
 	}
 	if o.format == "text" {

@@ -129,7 +129,7 @@ func (r *resumption) write(s *run.Snapshot) error {
 	if err := f.Commit(); err != nil {
 		return err
 	}
-	fmt.Fprintf(r.s.Err, "rpcrdma-replay: the same command goes on where this run ended, as long as the server has not forgotten its clients\n")
+	cli.Tell(r.s.Err, "rpcrdma-replay", "the same command goes on where this run ended, as long as the server has not forgotten its clients")
 	return nil
 }
 
@@ -144,7 +144,7 @@ func (r *resumption) observe(next func(*report.Outcome)) func(*report.Outcome) {
 		if first {
 			first = false
 			if err := os.Remove(r.name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				fmt.Fprintf(r.s.Err, "rpcrdma-replay: note: %v; do not use this file again\n", err)
+				cli.Tell(r.s.Err, "rpcrdma-replay", "note: %v; do not use this file again", err)
 			}
 		}
 		if next != nil {

@@ -193,7 +193,7 @@ func newRunCommand(s *cli.Streams) *cobra.Command {
 	cli.DurationVar(f, &o.tick, "clock-tick", run.DefaultTick, "`time` for which the server's clock may stand still, so that two changes have one time")
 	f.IntVar(&o.show, "show", 100, "list `n` calls whose replies differ")
 	f.StringVarP(&o.format, "format", "T", "text", "report as `format`: text or json")
-	f.StringVar(&o.report, "report", "", "also write the report in JSON to this `file`")
+	f.StringVar(&o.report, "report", "", "also write the report in JSON to this `file`; - is standard output, and the other report goes to standard error")
 	f.StringVar(&o.capture, "capture", "", "write our own packets to this `file`, pcapng (soft providers and TCP)")
 	f.BoolVar(&o.selfCheck, "self-check", false, "decode our own packets and demand the same transactions")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "no progress")
@@ -438,8 +438,11 @@ func (o *runFlags) claim(s *cli.Streams, name string) (*outfile.Files, error) {
 	cli.ClaimKeytab(files, o.keytab)
 	o.login.claim(files)
 	for _, name := range []string{o.report, o.capture, o.resume} {
-		if name == "" {
+		switch {
+		case name == "" || name == "-" && name == o.report:
 			continue
+		case name == "-":
+			return nil, cli.Usagef("--capture and --resume need the name of a file, not -")
 		}
 		if err := files.Check(name); err != nil {
 			return nil, err
@@ -482,10 +485,14 @@ func (o *runFlags) print(s *cli.Streams, file *cli.Output, r *report.Report) err
 			failed = file.Commit()
 		}
 	}
-	if o.format == "json" {
-		return errors.Join(writeJSON(s.Out, r), failed)
+	out := s.Out
+	if cli.ToStdout(o.report) {
+		out = s.Err
 	}
-	return errors.Join(r.Text(s.Out), failed)
+	if o.format == "json" {
+		return errors.Join(writeJSON(out, r), failed)
+	}
+	return errors.Join(r.Text(out), failed)
 }
 
 func writeJSON(w io.Writer, v any) error {
@@ -523,7 +530,7 @@ func (o *runFlags) limited(w *workload.Workload, err error) (*workload.Workload,
 func (o *runFlags) load(ctx context.Context, s *cli.Streams, name string) (w *workload.Workload, damaged, err error) {
 	o.memory.Decoder() // a plan obeys the limit, too
 	if n := o.memory.Note(); n != "" {
-		fmt.Fprintf(s.Err, "rpcrdma-replay: note: %s\n", n)
+		cli.Tell(s.Err, "rpcrdma-replay", "note: %s", n)
 	}
 	if isPlan(name) {
 		w, err = o.limited(workload.Open(name, o.text()))
@@ -615,7 +622,7 @@ func (t *target) open(ctx context.Context, s *cli.Streams, files *outfile.Files,
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(s.Err, "rpcrdma-replay: provider %s: %s\n", name, explain(tried))
+		cli.Tell(s.Err, "rpcrdma-replay", "provider %s: %s", name, explain(tried))
 		where.Name = name
 	}
 	if err = t.faults.check(where.Name, false); err != nil {

@@ -12,12 +12,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
+	"github.com/rpcrdma/toolkit/internal/printable"
 	"github.com/rpcrdma/toolkit/replay/fault"
 	"github.com/rpcrdma/toolkit/replay/nfsserver"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/mountd"
@@ -133,6 +135,7 @@ func (o *serveFlags) run(ctx context.Context, s *cli.Streams) error {
 	}
 	ctx, stop := cli.Context(ctx)
 	defer stop()
+	told := &cli.Witness{W: s.Out}
 	var reads []string
 	if o.playback != "" {
 		reads = append(reads, o.playback)
@@ -179,7 +182,7 @@ func (o *serveFlags) run(ctx context.Context, s *cli.Streams) error {
 		where.Tap = own.packets
 		closers = append(closers, own.end)
 	}
-	fmt.Fprintf(s.Out, "serving %s\n", what)
+	fmt.Fprintf(told, "serving %s\n", printable.Line(what))
 	var listeners []named
 	for _, name := range o.names(ctx, s, addr.Addr()) {
 		f, err := site.Open(at(where, name, addr.Addr()))
@@ -199,11 +202,15 @@ func (o *serveFlags) run(ctx context.Context, s *cli.Streams) error {
 			return err
 		}
 		listeners = append(listeners, named{name, l})
-		fmt.Fprintf(s.Out, "%s: %s\n", name, l.Addr())
+		fmt.Fprintf(told, "%s: %s\n", name, l.Addr())
 	}
-	more, err := o.locks(ctx, s, addr.Addr(), where, listeners, h)
+	more, err := o.locks(ctx, s, told, addr.Addr(), where, listeners, h)
 	if closers = append(closers, more...); err != nil {
 		return err
+	}
+	// Who cannot learn the addresses has no use for the server. A reader that has seen enough is none of those.
+	if told.Err != nil && !errors.Is(told.Err, syscall.EPIPE) {
+		return told.Err
 	}
 	began := time.Now()
 	<-ctx.Done()
@@ -270,13 +277,13 @@ func (o *serveFlags) budget(s *cli.Streams) (*budget.Budget, error) {
 		return nil, cli.Usagef("--peer-timeout is positive")
 	}
 	return budget.New(budget.Options{Bytes: size, Log: func(format string, args ...any) {
-		fmt.Fprintf(s.Err, "rpcrdma-replay: "+format+"\n", args...)
+		cli.Tell(s.Err, "rpcrdma-replay", format, args...)
 	}}), nil
 }
 
 // account says what the server has done until it was stopped, which is its normal end.
 func account(s *cli.Streams, took time.Duration, listeners []named, held *budget.Budget, h transport.Handler) {
-	fmt.Fprintf(s.Err, "rpcrdma-replay: stopped after %s\n", took.Round(100*time.Millisecond))
+	cli.Tell(s.Err, "rpcrdma-replay", "stopped after %s", took.Round(100*time.Millisecond))
 	for _, l := range listeners {
 		st := l.Stats()
 		fmt.Fprintf(s.Err, "%s: %d calls, %d replies, %d RDMA Reads of %d bytes, %d RDMA Writes of %d bytes\n", l.name, st.Calls, st.Replies, st.Reads, st.ReadBytes, st.Writes, st.WriteBytes)
@@ -316,7 +323,7 @@ func (o *serveFlags) names(ctx context.Context, s *cli.Streams, addr netip.Addr)
 	for _, n := range o.providers {
 		if n == "auto" {
 			r := auto.Probe(ctx, auto.Purpose{Local: netip.AddrPortFrom(addr, o.rdmaPort)}, auto.Options{})
-			fmt.Fprintf(s.Err, "rpcrdma-replay: provider %s: %s\n", r.Provider, r.Reason)
+			cli.Tell(s.Err, "rpcrdma-replay", "provider %s: %s", r.Provider, r.Reason)
 			n = r.Provider
 		}
 		if !slices.Contains(out, n) {
@@ -331,8 +338,12 @@ func (o *serveFlags) consistent() error {
 	switch {
 	case o.playback != "" && o.dir != "":
 		return cli.Usagef("--playback and --dir exclude each other")
+	case o.capture == "-":
+		return cli.Usagef("--capture needs the name of a file, not -")
 	case o.limit.Given() && o.playback == "":
 		return cli.Usagef("--limit-memory goes with --playback")
+	case !strings.HasPrefix(o.export, "/") || printable.Line(o.export) != o.export:
+		return cli.Usagef("--export %q: a path that begins with / and can be typed", o.export)
 	case o.state != "" && o.dir == "":
 		return cli.Usagef("--state goes with --dir: memory does not survive a restart")
 	case o.writable && o.dir == "":
@@ -426,7 +437,7 @@ func (o *serveFlags) kept(s *cli.Streams) (*stable.Dir, error) {
 			return d, nil
 		}
 	}
-	fmt.Fprintf(s.Err, "rpcrdma-replay: note: clients cannot go on after a restart: %v; see --state\n", err)
+	cli.Tell(s.Err, "rpcrdma-replay", "note: clients cannot go on after a restart: %v; see --state", err)
 	return nil, nil
 }
 
@@ -462,7 +473,7 @@ func (o *serveFlags) answers(s *cli.Streams) (transport.Handler, string, func() 
 	}
 	defer r.Close()
 	if n := o.limit.Note(); n != "" {
-		fmt.Fprintf(s.Err, "rpcrdma-replay: note: %s\n", n)
+		cli.Tell(s.Err, "rpcrdma-replay", "note: %s", n)
 	}
 	// The recording is kept, the decoder's memory is not.
 	rec, err := playback.Load(r, playback.Limits{Bytes: int64(o.limit.Scale(maxRecording)), Memory: o.limit.Decoder()})
@@ -471,20 +482,20 @@ func (o *serveFlags) answers(s *cli.Streams) (transport.Handler, string, func() 
 	}
 	problems, total := r.Problems()
 	for _, x := range problems {
-		fmt.Fprintf(s.Err, "rpcrdma-replay: %v\n", x)
+		cli.Tell(s.Err, "rpcrdma-replay", "%v", x)
 	}
 	if total > len(problems) {
-		fmt.Fprintf(s.Err, "rpcrdma-replay: %d more problems of this kind\n", total-len(problems))
+		cli.Tell(s.Err, "rpcrdma-replay", "%d more problems of this kind", total-len(problems))
 	}
 	counts := rec.Counts()
 	if counts.Records == 0 {
 		return nil, "", nil, errors.Join(fmt.Errorf("%s: no call of this capture can be answered%s", o.playback, unanswered(counts, ": ")), err)
 	}
 	if left := unanswered(counts, ""); left != "" {
-		fmt.Fprintf(s.Err, "rpcrdma-replay: note: calls of the capture that can be answered: %d; left out: %s\n", counts.Records, left)
+		cli.Tell(s.Err, "rpcrdma-replay", "note: calls of the capture that can be answered: %d; left out: %s", counts.Records, left)
 	}
 	if counts.Missing > 0 {
-		fmt.Fprintf(s.Err, "rpcrdma-replay: note: bytes of data in replies that are zeros, since the capture lacks them or there is no room: %d\n", counts.Missing)
+		cli.Tell(s.Err, "rpcrdma-replay", "note: bytes of data in replies that are zeros, since the capture lacks them or there is no room: %d", counts.Missing)
 	}
 	what := fmt.Sprintf("answers from %s, at %g times its service times", o.playback, o.scale)
 	if err != nil {
@@ -520,15 +531,15 @@ func unanswered(c playback.Counts, before string) string {
 
 // locks serves the lock manager over UDP, at the port that it has over TCP, and the port mapper
 // that tells clients where it is. Then it says how to mount.
-func (o *serveFlags) locks(ctx context.Context, s *cli.Streams, addr netip.Addr, where site.Options, listeners []named, h transport.Handler) ([]func() error, error) {
-	closers, err := o.lockManager(ctx, s, addr, where, listeners, h)
+func (o *serveFlags) locks(ctx context.Context, s *cli.Streams, told io.Writer, addr netip.Addr, where site.Options, listeners []named, h transport.Handler) ([]func() error, error) {
+	closers, err := o.lockManager(ctx, s, told, addr, where, listeners, h)
 	if err == nil && ctx.Err() == nil {
-		o.mounts(s.Out, listeners)
+		o.mounts(told, listeners)
 	}
 	return closers, err
 }
 
-func (o *serveFlags) lockManager(ctx context.Context, s *cli.Streams, addr netip.Addr, where site.Options, listeners []named, h transport.Handler) (closers []func() error, err error) {
+func (o *serveFlags) lockManager(ctx context.Context, s *cli.Streams, told io.Writer, addr netip.Addr, where site.Options, listeners []named, h transport.Handler) (closers []func() error, err error) {
 	_, ok := h.(*site.Server)
 	select {
 	case <-ctx.Done(): // stopped before it has begun
@@ -553,11 +564,11 @@ func (o *serveFlags) lockManager(ctx context.Context, s *cli.Streams, addr netip
 	l, err := site.ListenLocks(ctx, netip.AddrPortFrom(addr, tcp), h, where.Tap)
 	if err != nil {
 		// Another server may have the port. Clients can use TCP.
-		fmt.Fprintf(s.Err, "rpcrdma-replay: note: no locks over UDP: %v\n", err)
+		cli.Tell(s.Err, "rpcrdma-replay", "note: no locks over UDP: %v", err)
 	} else {
 		udp = l.Addr().Port()
 		closers = append(closers, l.Close)
-		fmt.Fprintf(s.Out, "udp: %s, locks of NFSv3 only\n", l.Addr())
+		fmt.Fprintf(told, "udp: %s, locks of NFSv3 only\n", l.Addr())
 	}
 	if o.portmapPort == 0 {
 		return closers, nil
@@ -566,7 +577,7 @@ func (o *serveFlags) lockManager(ctx context.Context, s *cli.Streams, addr netip
 	if err != nil {
 		return closers, fmt.Errorf("--portmap-port: %w", err)
 	}
-	fmt.Fprintf(s.Out, "port mapper: %s\n", p.Addr())
+	fmt.Fprintf(told, "port mapper: %s\n", p.Addr())
 	return append(closers, p.Close), nil
 }
 

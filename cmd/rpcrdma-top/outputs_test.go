@@ -31,3 +31,13 @@ func TestFlagRoles(t *testing.T) { outputsProgram().CheckRoles(t) }
 
 // TestOutputIsInput names each output as the file that is read.
 func TestOutputIsInput(t *testing.T) { outputsProgram().CheckRefused(t) }
+
+// TestOutputLost has a full disk behind standard output.
+func TestOutputLost(t *testing.T) {
+	outputsProgram().CheckLost(t, []string{"--list-interfaces"})
+}
+
+// TestNamesOfFiles names files that could be taken for lines of the output.
+func TestNamesOfFiles(t *testing.T) {
+	outputsProgram().CheckOneLine(t, "--batch 0 -r CUT", "--batch 0 -r NAME", "--config NAME --batch 0 -r CUT", "--keytab NAME --batch 0 -r CUT", "man CUT")
+}

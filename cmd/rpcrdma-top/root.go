@@ -208,6 +208,8 @@ func (o *options) check() error {
 		return cli.Usagef("-r and -i exclude each other")
 	case len(o.interfaces) == 0 && o.box.Given():
 		return cli.Usagef("-Z and --sandbox go with -i")
+	case len(o.interfaces) == 0 && (len(o.ports) > 0 || o.rpc || o.direct || o.promisc):
+		return cli.Usagef("--ports, --rpc, --no-tunnels and -p go with -i")
 	case len(o.interfaces) == 0 && o.keepGiven:
 		return cli.Usagef("--keep goes with -i: files are read again")
 	case o.interval < time.Millisecond || o.interval > 24*time.Hour:
@@ -509,6 +511,7 @@ func (o *options) claim(s *cli.Streams) (*outfile.Files, error) {
 		files.Reads(o.configFile.path)
 		o.configFile.files = o.inputs(s) // it is the one who may write that
 	}
+	files.Prints(s.Out)
 	return files, files.CheckStream("standard output", s.Out)
 }
 

@@ -181,7 +181,11 @@ func (s *Files) direct(t *target, name string) (*File, error) {
 	}
 	info, err := f.f.Stat()
 	if err == nil {
-		err = s.add(&known{name: name, info: info, file: f})
+		k := &known{name: name, info: info, file: f}
+		if t.fd >= 0 {
+			k.fd = t.fd + 1
+		}
+		err = s.add(k)
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.f.Close())

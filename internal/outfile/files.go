@@ -15,6 +15,7 @@ type Files struct {
 	mu      sync.Mutex
 	inputs  []known
 	outputs []known
+	printed *known // standard output, to which a command may write text besides its files
 }
 
 // known is a file that was named.
@@ -24,6 +25,7 @@ type known struct {
 	dir  fs.FileInfo // of its directory; nil for a stream
 	base string      // its name there
 	file *File       // of an output
+	fd   int         // that it was named by, and one more; 0: it was not
 }
 
 // Conflict says that a file has two roles which exclude each other.
@@ -35,6 +37,8 @@ type Conflict struct {
 
 func (e *Conflict) Error() string {
 	switch {
+	case e.Both && e.Name == e.Other:
+		return fmt.Sprintf("%s is to have two outputs: each needs a place of its own", e.Name)
 	case e.Both:
 		return fmt.Sprintf("%s and %s are the same file: each output needs one of its own", e.Other, e.Name)
 	case e.Name == e.Other:
@@ -84,7 +88,24 @@ func (s *Files) CheckStream(name string, stream any) error {
 	if s == nil || info == nil {
 		return nil
 	}
-	return s.conflict(&known{name: name, info: info})
+	return s.conflict(&known{name: name, info: info, fd: 2})
+}
+
+// Prints notes that the command may write text to standard output, which a shell may have directed into a file: no output that is
+// named as a file becomes the same one, or the text would be lost.
+func (s *Files) Prints(stream any) {
+	if info := statOf(stream); s != nil && info != nil {
+		s.mu.Lock()
+		s.printed = &known{name: standardOutput, info: info}
+		s.mu.Unlock()
+	}
+}
+
+const standardOutput = "standard output"
+
+// TakeStdout is CheckStream for an output that has no other name, and notes it: there cannot be a second one.
+func (s *Files) TakeStdout(stream any) error {
+	return s.add(&known{name: standardOutput, info: statOf(stream), fd: 2})
 }
 
 // CheckInfo is an error (*Conflict) if a file that is to be replaced is one that
@@ -137,6 +158,9 @@ func (s *Files) conflict(k *known) error {
 			return &Conflict{Name: k.name, Other: out.name, Both: true}
 		}
 	}
+	if s.printed != nil && k.fd == 0 && k.info != nil && k.info.Mode().IsRegular() && os.SameFile(k.info, s.printed.info) {
+		return &Conflict{Name: k.name, Other: s.printed.name, Both: true}
+	}
 	return nil
 }
 
@@ -150,10 +174,13 @@ func nowIs(in *known, info fs.FileInfo) bool {
 	return err == nil && os.SameFile(now, info)
 }
 
-// same reports whether both are one file, or one name. Only regular files can be
-// harmed.
+// same reports whether both are one file, one name or one open descriptor. Only regular files can be harmed; what goes into a pipe
+// from two places is mixed up.
 func (k *known) same(o *known) bool {
-	if k.info != nil && !k.info.Mode().IsRegular() {
+	if k.fd != 0 && k.fd == o.fd {
+		return true
+	}
+	if k.info != nil && !k.info.Mode().IsRegular() && k.info.Mode()&fs.ModeNamedPipe == 0 {
 		return false
 	}
 	if k.info != nil && o.info != nil && os.SameFile(k.info, o.info) {
@@ -222,6 +249,8 @@ func (t *target) known(name string, f *File) *known {
 	k := &known{name: name, info: t.info, base: t.base, file: f}
 	if t.fd < 0 {
 		k.dir, _ = os.Stat(t.folder())
+	} else {
+		k.fd = t.fd + 1
 	}
 	return k
 }
@@ -232,6 +261,12 @@ func (t *target) folder() string {
 		return "."
 	}
 	return t.dir
+}
+
+// IsStdout reports whether a name stands for standard output: /dev/stdout, /dev/fd/1, or a link to one of them.
+func IsStdout(name string) bool {
+	t, err := resolve(name)
+	return err == nil && t.fd == 1
 }
 
 // split cuts a name at its last separator and changes nothing else: a directory

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -444,4 +445,40 @@ func TestNil(t *testing.T) {
 	s.Forget()
 	must(t, s.Commit())
 	must(t, s.Remove())
+}
+
+// TestStreamsApart: two outputs do not go into one pipe or descriptor, and none into the file that standard output has become.
+func TestStreamsApart(t *testing.T) {
+	dir := t.TempDir()
+	must(t, syscall.Mkfifo(dir+"/fifo", 0o600))
+	reader, err := os.OpenFile(dir+"/fifo", os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	must(t, err)
+	defer reader.Close()
+	out, err := os.Create(dir + "/out")
+	must(t, err)
+	defer out.Close()
+	fd := "/dev/fd/" + strconv.Itoa(int(out.Fd()))
+	for _, name := range []string{dir + "/fifo", fd, "/dev/stderr"} {
+		files := &Files{}
+		f, err := files.Create(name)
+		must(t, err)
+		if _, err := files.Create(name); !isConflict(err) {
+			t.Errorf("%s twice: %v", name, err)
+		}
+		f.Discard()
+	}
+	files := &Files{}
+	files.Prints(out)
+	must(t, files.CheckStream("standard output", out))
+	if _, err := files.Create(dir + "/out"); !isConflict(err) {
+		t.Errorf("the file of standard output: %v", err)
+	}
+	f, err := files.Create(fd)
+	must(t, err)
+	f.Discard()
+	files = &Files{}
+	must(t, files.TakeStdout(out))
+	if err := files.TakeStdout(out); !isConflict(err) {
+		t.Errorf("standard output twice: %v", err)
+	}
 }

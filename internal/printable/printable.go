@@ -9,6 +9,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"io"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 )
@@ -208,6 +209,9 @@ func Text(s string) string {
 	}
 	return s
 }
+
+// Line is Text in one line: line feeds are escaped, too. Names of files may hold them.
+func Line(s string) string { return strings.ReplaceAll(Text(s), "\n", `\n`) }
 
 func appendText(b, s []byte) []byte {
 	for i := 0; i < len(s); {

@@ -28,6 +28,7 @@ var explanations = []explanation{
 	{find: unhappened, successes: true},
 	{find: strangers, successes: true},
 	{find: apart, successes: true},
+	{find: unseen, successes: true},
 	{find: invented},
 	{find: unprepared},
 	{find: planned},

@@ -95,6 +95,16 @@ func (l *Ledger) Named(n Name) int {
 	return 0
 }
 
+// Empty reports whether nothing is known that has, or may have, a name in a directory.
+func (l *Ledger) Empty(dir int) bool {
+	for n, e := range l.names {
+		if n.Dir == dir && e.presence != Absent {
+			return false
+		}
+	}
+	return true
+}
+
 // named applies the effect of a step on names.
 func (l *Ledger) named(c *Call, s *step) {
 	put := func(dir int, name []byte, p Presence, object int) {

@@ -47,6 +47,9 @@ func (w *Workload) openData(name string) error {
 		return fmt.Errorf("the plan's data: %w", err)
 	}
 	w.Data, w.close = f, append(w.close, f.Close)
+	if st, err := f.Stat(); err == nil && st.Mode().IsRegular() && st.Size() < w.Tables.Header.DataBytes {
+		return fmt.Errorf("%s: the plan's data has been cut: %d bytes of %d are there: copy both files again, or make the plan anew", f.Name(), st.Size(), w.Tables.Header.DataBytes)
+	}
 	return nil
 }
 

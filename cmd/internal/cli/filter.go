@@ -20,11 +20,14 @@ func Filter(expression string) (*filter.Filter, error) {
 	var place *filter.Error
 	switch {
 	case errors.As(err, &place):
-		list := ""
-		if place.Unknown {
-			list = "\n" + ListOfFields
+		lines := []error{err}
+		for line := range strings.Lines(place.Caret()) {
+			lines = append(lines, errors.New("  "+strings.TrimSuffix(line, "\n")))
 		}
-		return nil, Usagef("%v\n  %s%s", err, strings.ReplaceAll(place.Caret(), "\n", "\n  "), list)
+		if place.Unknown {
+			lines = append(lines, errors.New(ListOfFields))
+		}
+		return nil, &UsageError{errors.Join(lines...)}
 	case err != nil:
 		return nil, &UsageError{err}
 	}

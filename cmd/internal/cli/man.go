@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -37,8 +36,8 @@ func NewManCommand(program string, stderr io.Writer) *cobra.Command {
 			if err := manPages(&outfile.Files{}, cmd.Root(), h, args[0]); err != nil {
 				return err
 			}
-			_, err := fmt.Fprintf(stderr, "%s: manual pages written to %s\n", program, args[0])
-			return err
+			Tell(stderr, program, "manual pages written to %s", args[0])
+			return nil
 		},
 	}
 }

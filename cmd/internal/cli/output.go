@@ -17,7 +17,7 @@ type Output struct {
 // command reads.
 func Create(files *outfile.Files, name string, stdout io.Writer) (*Output, error) {
 	if name == "-" {
-		if err := files.CheckStream("standard output", stdout); err != nil {
+		if err := files.TakeStdout(stdout); err != nil {
 			return nil, err
 		}
 		return &Output{Writer: stdout}, nil
@@ -40,6 +40,9 @@ func Stream(files *outfile.Files, name string, stdout io.Writer) (*Output, error
 	}
 	return &Output{f, f}, nil
 }
+
+// ToStdout reports whether an output is standard output, which text for people must stay out of then.
+func ToStdout(name string) bool { return name == "-" || name != "" && outfile.IsStdout(name) }
 
 // Commit gives the file its name.
 func (o *Output) Commit() error {
@@ -75,4 +78,19 @@ func WriteFile(files *outfile.Files, name string, stdout io.Writer, write func(i
 		return err
 	}
 	return o.Commit()
+}
+
+// Witness remembers the first error of a writer, for text that is written line by line.
+type Witness struct {
+	W   io.Writer
+	Err error
+}
+
+// Write implements io.Writer.
+func (o *Witness) Write(b []byte) (int, error) {
+	n, err := o.W.Write(b)
+	if err != nil && o.Err == nil {
+		o.Err = err
+	}
+	return n, err
 }

@@ -186,7 +186,7 @@ var (
 	MemoryFlag = Limits{": see --limit-memory", ": see --limit-memory"}
 )
 
-// Printf writes a line after the name of the program.
+// Printf writes a line after the name of the program. Names of files, and text of captures, may be among args: it stays one line.
 func (p *Problems) Printf(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -194,10 +194,19 @@ func (p *Problems) Printf(format string, args ...any) {
 }
 
 func (p *Problems) printf(format string, args ...any) {
-	s := printable.Text(fmt.Sprintf(p.program+": "+format+"\n", args...))
+	s := line(p.program, format, args...)
 	if p.hold {
 		p.held = append(p.held, s)
 		return
 	}
 	fmt.Fprint(p.w, s)
+}
+
+// Tell writes a line after the name of a program, as Problems.Printf does.
+func Tell(w io.Writer, program, format string, args ...any) {
+	fmt.Fprint(w, line(program, format, args...))
+}
+
+func line(program, format string, args ...any) string {
+	return program + ": " + printable.Line(fmt.Sprintf(format, args...)) + "\n"
 }

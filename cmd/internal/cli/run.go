@@ -6,12 +6,8 @@ import (
 	"io"
 	"runtime"
 	"runtime/debug"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
-
-	"github.com/rpcrdma/toolkit/internal/printable"
 )
 
 // Run executes a command line, says what failed, and returns the exit code. Errors in told have already been
@@ -20,7 +16,26 @@ func Run(root *cobra.Command, args []string, stderr io.Writer, told ...error) in
 	checkHelp(root)
 	versionBelow(root, root.Name())
 	root.SetArgs(args)
+	// Cobra does not look whether its help was written.
+	out := &Witness{W: root.OutOrStdout()}
+	root.SetOut(out)
+	var mistake error
+	help := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		if words := cmd.Flags().Args(); len(words) > 0 {
+			mistake = commandMistake(cmd, words[0])
+		}
+		if mistake == nil {
+			help(cmd, args)
+		}
+	})
 	cmd, err := root.ExecuteC()
+	if err == nil {
+		err = mistake
+	}
+	if err == nil {
+		err = out.Err
+	}
 	if err == nil {
 		return ExitOK
 	}
@@ -29,18 +44,11 @@ func Run(root *cobra.Command, args []string, stderr io.Writer, told ...error) in
 			return ExitCode(err)
 		}
 	}
-	// Errors quote names of files, and text of captures, plans and peers.
-	fmt.Fprint(stderr, printable.Text(root.Name()+": "+message(err)+"\n"))
+	fmt.Fprint(stderr, root.Name()+": "+Message(err)+"\n")
 	if isUsage(err) {
 		fmt.Fprintf(stderr, "Try '%s --help'.\n", cmd.CommandPath())
 	}
 	return ExitCode(err)
-}
-
-// message is the text of an error, in which joined errors with the same text appear once: a full disk fails
-// both the write and the close.
-func message(err error) string {
-	return strings.Join(slices.Compact(strings.Split(err.Error(), "\n")), "\n")
 }
 
 // Version returns the module's version, with the commit that it was built from and the

@@ -22,3 +22,12 @@ func die(sig os.Signal) {
 	}
 	os.Exit(128 + int(s))
 }
+
+// openFiles is how many files this process may have open; 0 if that is not known.
+func openFiles() uint64 {
+	var limit syscall.Rlimit
+	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil {
+		return 0
+	}
+	return uint64(limit.Cur) //nolint:unconvert // it is signed on some systems
+}

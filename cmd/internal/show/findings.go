@@ -100,7 +100,7 @@ func (s *Findings) count(r *check.Rule, severity check.Severity, n uint64) {
 func (s *Findings) Saved(list []*check.Finding) {
 	for _, f := range list {
 		for _, word := range [...]*string{&f.Known, &f.Program, &f.Operation, &f.Expected, &f.Seen, &f.Reaction, &f.CallKey, &f.ReplyKey} {
-			*word = printable.Text(*word)
+			*word = printable.Line(*word)
 		}
 		s.Finding(f)
 	}

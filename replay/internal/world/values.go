@@ -146,7 +146,11 @@ func (w *World) appendClient(dst []byte, f *plan.Field) ([]byte, error) {
 		return xdr.AppendUint32(dst, c.createSeq), nil
 	}
 	if !c.Bound {
-		return dst, &Unbound{Kind: f.Kind, Ref: f.Ref}
+		u := &Unbound{Kind: f.Kind, Ref: f.Ref}
+		if w.load.Tables.Clients[f.Ref-1].DefinedBy == 0 {
+			u.why = fmt.Sprintf("client %d was there before the capture, which does not show how it came to its client id: this server knows no such client", f.Ref)
+		}
+		return dst, u
 	}
 	return xdr.AppendUint64(dst, c.ID), nil
 }

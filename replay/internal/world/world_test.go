@@ -144,3 +144,15 @@ func TestStateIDs(t *testing.T) {
 		t.Errorf("after CLOSE: %+v", o)
 	}
 }
+
+// TestUnknownClient: a call about a client from before the capture says why it has no value.
+func TestUnknownClient(t *testing.T) {
+	w := one(plan.Tables{Clients: []plan.Client{{ID: 1}, {ID: 2, DefinedBy: 7}}})
+	for ref, before := range map[int]bool{1: true, 2: false} {
+		_, err := (&Values{World: w, Form: &Form{Slot: -1}}).Append(nil, nil, &plan.Field{Kind: plan.FieldClient, Ref: ref})
+		var u *Unbound
+		if !errors.As(err, &u) || strings.Contains(err.Error(), "was there before the capture") != before {
+			t.Errorf("client %d: %v", ref, err)
+		}
+	}
+}

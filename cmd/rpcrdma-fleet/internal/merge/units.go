@@ -86,9 +86,9 @@ func (u *Units) Problems() (list []string) {
 		if x.State == job.IsAside {
 			state = "set aside"
 		}
-		s := fmt.Sprintf("unit %s (tap %s): %s", x.Unit, printable.Text(x.Tap), state)
+		s := fmt.Sprintf("unit %s (tap %s): %s", x.Unit, printable.Line(x.Tap), state)
 		if x.Reason != "" {
-			s += ": " + printable.Text(x.Reason)
+			s += ": " + printable.Line(x.Reason)
 		}
 		list = append(list, s)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"gocloud.dev/gcerrors"
@@ -15,13 +16,21 @@ import (
 type Options struct {
 	// Patience is how long an operation is tried again while the store is away; 0 means DefaultPatience.
 	Patience time.Duration
+	// Reach, if set, is the patience until the store has answered for the first time: who waits for the first answer has more
+	// likely mistyped the address than met an outage.
+	Reach time.Duration
 	// Log, if set, is told of each error after which something is tried again. Several goroutines may call it.
 	Log func(format string, args ...any)
 
 	// first and longest are the waits after the first error, and at most.
 	first, longest time.Duration
 	stall          time.Duration // without a byte: an attempt is given up
+	silent         time.Duration // after which it is said that there is no first answer yet
+	answered       *atomic.Bool
 }
+
+// ForPeople is the Reach of commands that somebody waits for.
+const ForPeople = 20 * time.Second
 
 // DefaultPatience is longer than stores are usually away.
 const DefaultPatience = 5 * time.Minute
@@ -39,6 +48,10 @@ func (o Options) filled() Options {
 	if o.stall == 0 {
 		o.stall = time.Minute
 	}
+	if o.silent == 0 {
+		o.silent = 3 * time.Second
+	}
+	o.answered = new(atomic.Bool)
 	if o.Log == nil {
 		o.Log = func(string, ...any) {}
 	}
@@ -126,6 +139,9 @@ func (b *backoff) again(ctx context.Context, err error) error {
 		return fmt.Errorf("%s: tried again for %v: %w", b.what, b.opt.Patience.Round(time.Second), err)
 	}
 	wait := b.wait/2 + rand.N(b.wait/2+1)
+	if b.opt.Reach > 0 && !b.opt.answered.Load() {
+		wait = min(wait, b.opt.Reach/4)
+	}
 	b.wait = min(2*b.wait, b.opt.longest)
 	if place := (*placeError)(nil); !errors.As(err, &place) {
 		b.opt.Log("%s: %v; trying again in %v", b.what, err, wait.Round(time.Millisecond))
@@ -146,12 +162,36 @@ func (b *backoff) worked() { b.since = time.Time{} }
 // try does something until it works, cannot work, or patience ends. Each attempt may take so long.
 func (o *Options) try(ctx context.Context, what string, most time.Duration, do func(context.Context) error) error {
 	b := backoff{opt: o, what: what}
+	began := time.Now()
+	if o.Reach > 0 && !o.answered.Load() {
+		// Libraries try again by themselves, without a word.
+		defer time.AfterFunc(o.silent, func() {
+			if !o.answered.Load() {
+				o.Log("%s: no answer yet; given up after %v", what, o.Reach.Round(time.Second))
+			}
+		}).Stop()
+	}
+	var last error
 	for {
-		attempt, cancel := context.WithTimeout(ctx, most)
+		first, limit := o.Reach > 0 && !o.answered.Load(), most
+		if first {
+			limit = min(most, max(o.Reach-time.Since(began), 0))
+		}
+		attempt, cancel := context.WithTimeout(ctx, limit)
 		err := do(attempt)
+		late := attempt.Err() != nil
 		cancel()
+		if err == nil || !transient(err) && ctx.Err() == nil {
+			o.answered.Store(true)
+		}
 		if err == nil {
 			return nil
+		}
+		if last == nil || !late {
+			last = err // one that tells more than that time was up
+		}
+		if first && ctx.Err() == nil && transient(err) && time.Since(began) >= o.Reach-o.first {
+			return fmt.Errorf("%s: no answer within %v: is the address right, and the network up? The last error: %w", what, o.Reach.Round(time.Second), last)
 		}
 		if err := b.again(ctx, err); err != nil {
 			return err

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -11,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -372,5 +374,47 @@ func TestChanged(t *testing.T) {
 	}
 	if _, err := in.Open(t.Context(), f, 0); err == nil {
 		t.Error("a folder was opened")
+	}
+}
+
+// TestReach: a store that has never answered is given up soon, and that nothing comes is said meanwhile. One that has answered is
+// waited for.
+func TestReach(t *testing.T) {
+	var mu sync.Mutex
+	var said []string
+	opt := Options{Patience: time.Minute, Reach: 100 * time.Millisecond, first: time.Millisecond, longest: 5 * time.Millisecond, silent: time.Millisecond,
+		Log: func(format string, args ...any) {
+			mu.Lock()
+			defer mu.Unlock()
+			said = append(said, fmt.Sprintf(format, args...))
+		}}.filled()
+	refused := errors.New("connection refused")
+	n := 0
+	err := opt.try(t.Context(), "s3://b: x", time.Hour, func(ctx context.Context) error {
+		if n++; n == 1 {
+			return refused
+		}
+		<-ctx.Done() // as a library that tries again by itself
+		return ctx.Err()
+	})
+	if !errors.Is(err, refused) || !strings.Contains(err.Error(), "s3://b: x: no answer within 0s: is the address right") {
+		t.Error(err)
+	}
+	mu.Lock()
+	if !slices.ContainsFunc(said, func(s string) bool { return strings.Contains(s, "no answer yet") }) {
+		t.Errorf("%q", said)
+	}
+	mu.Unlock()
+	if err := opt.try(t.Context(), "s3://b: y", time.Hour, func(context.Context) error { return nil }); err != nil {
+		t.Error(err)
+	}
+	began := time.Now()
+	if err := opt.try(t.Context(), "s3://b: z", time.Hour, func(context.Context) error {
+		if time.Since(began) < 3*opt.Reach {
+			return refused
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
 	}
 }

@@ -175,7 +175,7 @@ func (r *run) tell(read int64, packets uint64) {
 func (r *run) problem(p layout.Problem) {
 	r.kept.damage++
 	if len(r.kept.problems) < layout.MaxProblems {
-		p.Text = printable.Text(p.Text)
+		p.Text = printable.Line(p.Text)
 		r.kept.problems = append(r.kept.problems, p)
 	}
 }
