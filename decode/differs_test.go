@@ -93,13 +93,15 @@ func TestSendDiffersLater(t *testing.T) {
 		})
 		for i := 0; i+20 < len(packets); i++ {
 			side, ok := ends[uint64(i+1)]
-			if v, is := look(&packets[i]); !ok || !is || !v.q.Opcode.IsSend() || !v.q.Opcode.Starts() || v.q.PayloadLen < 60 {
+			v, is := look(&packets[i])
+			if !ok || !is || !v.q.Opcode.IsSend() || !v.q.Opcode.Starts() || v.q.PayloadLen < 60 {
 				continue
-			} else if k := (kind{side, v.q.Opcode.IsFirst()}); tried[k] == 40 {
-				continue
-			} else {
-				tried[k]++
 			}
+			k := kind{side, v.q.Opcode.IsFirst()}
+			if tried[k] == 40 {
+				continue
+			}
+			tried[k]++
 			for _, differ := range []bool{false, true} {
 				again := comesAgain(packets, i, 7, func(v *view) {
 					v.bth.SetAckReq(!v.bth.AckReq())

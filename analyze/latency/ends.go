@@ -12,7 +12,7 @@ type ends struct {
 	n    int   // in flight, or ended since pass was called
 	now  int64 // when the newest call began
 	many bool  // the heap of level is in order
-	// level has nothing but the ends, and how many were lost. Those stay in n.
+	// level has nothing but the ends, how many were lost, and the latest time. Those that were lost stay in n.
 	level level
 }
 
@@ -22,13 +22,18 @@ const fewEnds = 64
 // enter takes a call, and returns how many are in flight. As long as there are no more than the most that there have been, it may return too
 // many, but not more than that.
 func (e *ends) enter(start, end int64, most int, budget *int) int {
+	l := &e.level
 	switch {
-	case wasSet(e.now, start):
+	case l.started && wasSet(l.now, start):
 		e.pass(math.MaxInt64, budget)
+		l.now = start
 	case start < e.now: // the clock went back
 		e.pass(e.now, budget)
 	case e.n >= most || e.many || *budget < soleRoom || end == start:
 		e.pass(start, budget)
+	}
+	if !l.started || start > l.now {
+		l.started, l.now = true, start
 	}
 	if e.now = start; end == start {
 		e.now-- // it has not ended as long as no later one comes
@@ -73,7 +78,11 @@ func (e *ends) pass(now int64, budget *int) {
 
 // take makes it what is in flight of a level.
 func (e *ends) take(l *level, budget *int) {
+	e.level.started, e.level.now = l.started, l.now
 	e.n, e.now, e.many = l.n, l.now-1, true // none of them has ended before the newest call
+	if len(l.heap) > 0 {
+		e.now = min(e.now, l.heap[0].at-1) // which the clock may have set before the latest time
+	}
 	e.level.heap = append(e.level.heap[:0], l.heap...)
 	*budget -= len(l.heap)
 }

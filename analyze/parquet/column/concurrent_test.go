@@ -26,7 +26,11 @@ func TestConcurrent(t *testing.T) {
 		}
 	}
 	ended := leak.Goroutines(t)
-	for range 100 {
+	rounds := 100
+	if testing.Short() {
+		rounds = 25
+	}
+	for range rounds {
 		opt := Options{Rows: 1 + rng.IntN(200), PageRows: 1 + rng.IntN(20), Dictionary: 1 + rng.IntN(2000)}
 		var one, other bytes.Buffer
 		a := newColumns(&one, opt)

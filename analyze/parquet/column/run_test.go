@@ -30,7 +30,11 @@ func TestRepeat(t *testing.T) {
 	var concurrent bytes.Buffer
 	words := []string{"", "a", "bb", "a longer word that fills the dictionary", "c"}
 	rng := rand.New(rand.NewPCG(5, 6))
-	for range 200 {
+	rounds := 200
+	if testing.Short() {
+		rounds = 40
+	}
+	for range rounds {
 		opt := Options{Rows: 1 + rng.IntN(100), PageRows: 1 + rng.IntN(30), Dictionary: 1 + rng.IntN(100)}
 		var one, counted bytes.Buffer
 		concurrent.Reset()
