@@ -21,7 +21,7 @@ func (t *TCPTracker) Memory() int {
 	for i := range t.sides {
 		s := &t.sides[i]
 		n += s.stream.Memory() + cap(s.parser.buf) + (cap(s.parser.parts)+cap(s.acks))*partSize + cap(s.sends)*sentSize +
-			cap(s.parser.suspects)*suspectSize + cap(s.parser.pieces)*pieceSize + cap(s.copies)*copiedSize
+			cap(s.parser.suspects)*suspectSize + (cap(s.parser.pieces)+cap(s.parser.released.pieces))*pieceSize + cap(s.parser.released.bytes) + cap(s.copies)*copiedSize
 	}
 	return n
 }
@@ -29,8 +29,12 @@ func (t *TCPTracker) Memory() int {
 // Trim gives up what is kept for later: the buffers of records that have ended.
 func (t *TCPTracker) Trim() {
 	for i := range t.sides {
-		if p := &t.sides[i].parser; !p.open {
+		p := &t.sides[i].parser
+		if !p.open {
 			p.buf = nil
+		}
+		if !p.released.busy {
+			p.released = released{}
 		}
 	}
 }

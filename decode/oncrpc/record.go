@@ -94,6 +94,7 @@ type RecordParser struct {
 	// See suspect.go.
 	suspects []suspect
 	pieces   []piece
+	released released
 
 	rec   Record
 	buf   []byte      // memory of Data

@@ -2,7 +2,6 @@ package oncrpc
 
 import (
 	"encoding/binary"
-	"slices"
 
 	"github.com/rpcrdma/toolkit/decode/rdma"
 )
@@ -38,6 +37,13 @@ type piece struct {
 	ref, ready rdma.Ref
 }
 
+// released is what a record had swallowed, while it is read again.
+type released struct {
+	busy   bool
+	bytes  []byte
+	pieces []piece
+}
+
 // suspicious remembers a segment within the open record, if that has suspects or the segment is one.
 func (p *RecordParser) suspicious(b []byte, ref rdma.Ref) {
 	call := len(b) >= 16 && binary.BigEndian.Uint32(b[8:]) == uint32(TypeCall) && binary.BigEndian.Uint32(b[12:]) == Version && StartsRecord(b)
@@ -65,7 +71,7 @@ func (p *RecordParser) kept() bool {
 
 // suspected returns the suspect with an XID, nil if there is none.
 func (p *RecordParser) suspected(xid uint32) *suspect {
-	if !p.kept() {
+	if p.released.busy || !p.kept() {
 		return nil
 	}
 	for i := range p.suspects {
@@ -86,17 +92,20 @@ func (p *RecordParser) release(found *suspect) {
 		}
 	}
 	n := s.off - p.rec.Start - markSize
-	tail, pieces, end := slices.Clone(p.buf[n:]), slices.Clone(p.pieces[s.piece:]), p.off
+	r := &p.released // kept for the next time: a record may lie for each call within it
+	r.busy, r.bytes, r.pieces = true, append(r.bytes[:0], p.buf[n:]...), append(r.pieces[:0], p.pieces[s.piece:]...)
+	end := p.off
 	p.rec.Claimed, p.rec.Length = p.rec.Length, int(n)
 	p.rec.Last, p.rec.Packets, p.parts = s.before.last, s.before.packets, p.parts[:s.before.parts]
 	p.off = s.off
 	p.Given.Add(rdma.Given{Count: 1, First: p.rec.First.Number, Offset: p.rec.Start})
 	p.deliver(p.buf[:n])
-	for i, x := range pieces {
+	for i, x := range r.pieces {
 		to := end
-		if i+1 < len(pieces) {
-			to = pieces[i+1].off
+		if i+1 < len(r.pieces) {
+			to = r.pieces[i+1].off
 		}
-		p.data(tail[x.off-s.off:to-s.off], x.ref, x.ready)
+		p.data(r.bytes[x.off-s.off:to-s.off], x.ref, x.ready)
 	}
+	r.busy = false
 }
