@@ -164,6 +164,29 @@ func tcpHoles(g *gen, n int) {
 	}
 }
 
+// recordMarks are calls over TCP whose record marks claim all that follows. Each is answered, when there are some hundred of them.
+func recordMarks(g *gen, n int) {
+	const together, size, claimed = 240, 1000, 250_000
+	s := g.stream(netip.AddrPortFrom(g.host(1), 1000), netip.AddrPortFrom(g.host(0xfffe), nfsPort))
+	p := &peer{g: g, link: s}
+	for n > 0 {
+		var xids []uint32
+		for range min(n, together) {
+			xid := g.id()
+			b := binary.BigEndian.AppendUint32(nil, claimed|1<<31)
+			b = append(b, p.callMessage(xid, nfs, 3, 1, &nfs3.GETATTR3args{Object: nfs3.NfsFh3{Data: handle(1)}})...)
+			b = append(b, make([]byte, size-len(b))...)
+			g.tcp(s.ends[0], s.ends[1], s.seq[0], s.seq[1], 0x18, b)
+			s.seq[0] += size
+			xids = append(xids, xid)
+		}
+		for _, xid := range xids {
+			p.send(1, xid, replyMessage(xid, attributes(1)), nil)
+		}
+		n -= len(xids)
+	}
+}
+
 // fragments are first fragments of datagrams that are never whole.
 func fragments(g *gen, n int) {
 	data := make([]byte, 1200)

@@ -16,6 +16,7 @@ var kinds = []Kind{
 	{"writes", "RDMA Writes to one chunk", 200_000, 5000, writes},
 	{"tcp-connections", "TCP connections", 100_000, 3000, tcpConnections},
 	{"tcp-holes", "TCP segments behind gaps", 200_000, 5000, tcpHoles},
+	{"record-marks", "calls whose record marks claim the next ones", 100_000, 1000, recordMarks},
 	{"fragments", "IP fragments without their rest", 200_000, 3000, fragments},
 	{"timeline", "calls an hour apart", 100_000, 5000, timeline},
 	{"same-xid", "calls with one XID", 200_000, 5000, sameXID},

@@ -66,7 +66,7 @@ const (
 )
 
 var rows = []row{
-	{name: dump, args: "-q %f", hard: []hard{{"open-calls", 500}, {"write-chunks", 250}, {"read-segments", 500}, {"queue-pairs", 40000}}},
+	{name: dump, args: "-q %f", hard: []hard{{"open-calls", 500}, {"write-chunks", 250}, {"read-segments", 500}, {"queue-pairs", 40000}, {"record-marks", 40000}}},
 	{name: dump, args: "%f", hard: []hard{{"deep-names", 10000}, {"wide-compound", 200000}}},
 	{name: dump, args: "-v %f"},
 	{name: dump, args: "-vv -x %f", hard: []hard{{"listings", 2}}},
