@@ -81,7 +81,7 @@ func (e *ends) take(l *level, budget *int) {
 	e.level.started, e.level.now = l.started, l.now
 	e.n, e.now, e.many = l.n, l.now-1, true // none of them has ended before the newest call
 	if len(l.heap) > 0 {
-		e.now = min(e.now, l.heap[0].at-1) // which the clock may have set before the latest time
+		e.now = min(e.now, l.heap[0].at-1) // if the clock went back, the earliest end is before the latest time
 	}
 	e.level.heap = append(e.level.heap[:0], l.heap...)
 	*budget -= len(l.heap)
