@@ -64,8 +64,8 @@ func (p *pairing) clock(source uint16, side uint8) *Clock {
 	return c
 }
 
-// readClocks compares the clocks by the pairs that there are. Of transactions with packets that were seen again nobody knows which copy the
-// kernel took.
+// readClocks compares the clocks by the pairs that there are. Transactions with packets that were seen again tell nothing: nobody knows
+// which copy the kernel took.
 func (p *pairing) readClocks() {
 	for i := range p.calls {
 		c := &p.calls[i]

@@ -38,8 +38,8 @@ type wire struct {
 // single reports whether call and reply were captured, and no packet of the transaction more than once.
 func (w *wire) single() bool { return w.whole && w.again == 0 }
 
-// awaited is the part of the transaction's time that the client's round trip must have. Over TCP, that begins when bytes of the call are given to
-// the socket for the last time, which is before the last packet of the call, but may be behind the first.
+// awaited is the part of the transaction's time that the client's round trip must contain. Over TCP, the round trip begins when the kernel gives
+// bytes of the call to the socket for the last time: before the last packet of the call, but perhaps after the first.
 func (w *wire) awaited() int64 {
 	if w.overTCP {
 		return w.last - w.callLast

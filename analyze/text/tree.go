@@ -140,6 +140,14 @@ func Network(b []byte, t *rdma.Tunnel) []byte {
 	return Tunnel(b, &x, 0)
 }
 
+// NetworkName tells networks apart for readers: Network, or that there is no tunnel.
+func NetworkName(t *rdma.Tunnel) string {
+	if t == nil {
+		return "no tunnel"
+	}
+	return string(Network(nil, t))
+}
+
 func appendEnd(b []byte, f rdma.Fabric, e rdma.End) []byte {
 	b = append(b, addrText(e)...)
 	switch {

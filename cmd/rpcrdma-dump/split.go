@@ -276,23 +276,15 @@ func (s *splitNames) name(n split.Name, network string) string {
 		"{connection}", connection, "{time}", at).Replace(s.pattern)
 }
 
-// network is what tells equal addresses apart.
-func network(t *rdma.Tunnel) string {
-	if t == nil {
-		return "no tunnel"
-	}
-	return string(text.Network(nil, t))
-}
-
-// free is a name that no other file has. If the address is that of another host in another network, the network
-// becomes a part of the name, and if that is not enough, as for tunnels in a mirror, the number of the file.
+// free returns a name that no other file has. If a host in another network has the same address, it adds the network to the name, and, if
+// that is not enough, as for tunnels in a mirror, the number of the file.
 func (s *splitNames) free(n split.Name) (string, error) {
 	name := s.name(n, "")
 	if !s.taken[name] {
 		return name, nil
 	}
 	if _, other := s.hosts[s.host(n)]; other {
-		for _, add := range [...]string{network(n.Tunnel), strconv.Itoa(n.N)} {
+		for _, add := range [...]string{text.NetworkName(n.Tunnel), strconv.Itoa(n.N)} {
 			if name := s.name(n, "-"+safeName.Replace(add)); !s.taken[name] {
 				return name, nil
 			}
@@ -349,7 +341,7 @@ func (s *splitNames) meet(n split.Name, name string) {
 	case len(s.again) == namedHosts:
 		s.more++
 	default:
-		s.again = append(s.again, fmt.Sprintf("%s in %s is another host than in %s: its file is %s", link.AddrString(addr), network(n.Tunnel), network(first), name))
+		s.again = append(s.again, fmt.Sprintf("%s in %s is another host than in %s: its file is %s", link.AddrString(addr), text.NetworkName(n.Tunnel), text.NetworkName(first), name))
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/analyze/filter"
 	"github.com/rpcrdma/toolkit/analyze/monitor"
+	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 )
 
@@ -20,8 +21,8 @@ func TestInNetwork(t *testing.T) {
 		{&rdma.Tunnel{Type: "ipip"}, `192.0.2.2 && tunnel.type == "ipip"`, "ipip"},
 	} {
 		expr := inNetwork(&monitor.Usage{Name: "192.0.2.2", Tunnel: test.tunnel})
-		if _, err := filter.Compile("client == " + expr); expr != test.expr || networkName(test.tunnel) != test.name || err != nil {
-			t.Errorf("%s, %s, %v; want %s, %s", expr, networkName(test.tunnel), err, test.expr, test.name)
+		if _, err := filter.Compile("client == " + expr); expr != test.expr || text.NetworkName(test.tunnel) != test.name || err != nil {
+			t.Errorf("%s, %s, %v; want %s, %s", expr, text.NetworkName(test.tunnel), err, test.expr, test.name)
 		}
 	}
 }

@@ -706,7 +706,7 @@ func (d *drawing) usageTable(s *monitor.Snapshot, list []monitor.Usage, rest int
 		}
 		if same[x.Name] > 1 { // clients in different tunnels
 			id = inNetwork(x)
-			name += " in " + networkName(x.Tunnel)
+			name += " in " + text.NetworkName(x.Tunnel)
 		}
 		r := row{id: id, cells: []cell{
 			{text: name},
@@ -726,14 +726,6 @@ func (d *drawing) usageTable(s *monitor.Snapshot, list []monitor.Usage, rest int
 		t.rows = append(t.rows, r)
 	}
 	return t
-}
-
-// networkName is what tells equal addresses apart.
-func networkName(t *rdma.Tunnel) string {
-	if t == nil {
-		return "no tunnel"
-	}
-	return string(text.Network(nil, t))
 }
 
 // inNetwork is a client as the end of a filter for its transactions: its address, and its tunnel.

@@ -59,8 +59,8 @@ func (t *Tracker) Differs(c *rdma.Connection, from rdma.Side, tag rdma.Tag, at, 
 	return string(m.raw[at:at+n]) != string(data[:n])
 }
 
-// differsFromEnded is Differs for a transaction that has ended: of the last ones, the prints of their messages are left. They cover the
-// beginning of a message only. data is that of the Send.
+// differsFromEnded is Differs for a transaction that has ended: the tracker still has the prints of the messages of the last ones. A print
+// covers only the beginning of a message. data is the payload of the Send.
 func (t *Tracker) differsFromEnded(c *rdma.Connection, from rdma.Side, tag rdma.Tag, length int, data []byte) bool {
 	for side := range rdma.Side(2) {
 		h := halfOf(c, side)

@@ -9,9 +9,9 @@ import (
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
-// A call without a reply is sent again after a reconnect, with the same XID. Of its copies one is replayed. That is the first one with a reply,
-// which tells the outcome, and what later calls have waited for. Only the end of the capture shows that there is one: the plan is made once
-// more then, if the capture can be read again. Otherwise the first copy is replayed, of which the plan knows no outcome.
+// A client sends a call without a reply again after a reconnect, with the same XID. One of the copies is replayed: the first one with a reply,
+// which tells the outcome, and for which later calls have waited. The plan may have a copy without a reply by then. If the capture can be read
+// again, the plan is made once more. Otherwise it keeps that copy, and its outcome is not compared.
 
 // Resent identifies a call of which a later copy has a reply.
 type Resent struct{ copies retry }
