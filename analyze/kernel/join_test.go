@@ -145,8 +145,8 @@ func TestViolationsAreListed(t *testing.T) {
 	}
 }
 
-// TestOverTCP: the round trip of a call over TCP begins when the last bytes of the call are given to the socket, and the clock of a server
-// is known by its own events.
+// TestOverTCP: the round trip of a call over TCP begins when the last bytes of the call are given to the socket and ends with the XID of the
+// reply. The clock of a server is known by its own events.
 func TestOverTCP(t *testing.T) {
 	j := New(Options{})
 	const trace = "t-1 [000] ..... 1.000300000: rpc_stats_latency: task:1@4 xid=0x1 nfsv3 NULL backlog=1 rtt=100 execute=120\n" +
@@ -178,6 +178,14 @@ func TestOverTCP(t *testing.T) {
 	}
 	if j.Add(v); j.Result().ClientOrder.Violations != 1 {
 		t.Error("a round trip that is too short is not listed")
+	}
+	v.Tx.Reply.First.Time -= 60_000 // a long reply
+	j = New(Options{})
+	if err := j.ReadTrace("t", strings.NewReader(trace)); err != nil {
+		t.Fatal(err)
+	}
+	if j.Add(v); j.Result().ClientOrder.Violations != 0 {
+		t.Errorf("%v", j.Result().ClientOrder.List)
 	}
 }
 

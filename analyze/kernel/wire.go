@@ -25,6 +25,7 @@ type wire struct {
 	first, callLast int64 // of the call
 	pulled          int64 // end of call_transfer and argument_pull, if divided
 	response        int64 // first packet of the response, likewise
+	replyFirst      int64
 	last            int64 // of the reply
 	serverPhase     int64 // likewise
 	total           int64
@@ -39,10 +40,11 @@ type wire struct {
 func (w *wire) single() bool { return w.whole && w.again == 0 }
 
 // awaited is the part of the transaction's time that the client's round trip must contain. Over TCP, the round trip begins when the kernel gives
-// bytes of the call to the socket for the last time: before the last packet of the call, but perhaps after the first.
+// bytes of the call to the socket for the last time: before the last packet of the call, but perhaps after the first. It ends when the kernel
+// has read the XID of the reply (xprt_lookup_rqst), and over TCP the rest of a long reply may still be on its way then.
 func (w *wire) awaited() int64 {
 	if w.overTCP {
-		return w.last - w.callLast
+		return w.replyFirst - w.callLast
 	}
 	return w.total
 }
@@ -83,7 +85,7 @@ func (j *Join) Add(v *rpc.View) {
 		xid: tx.XID, older: older, call: -1, request: -1,
 		op:     j.names.number(operation{v.ProgramName(), tx.Version, text.Operation(v)}),
 		client: j.addrs.number(tx.Client().Addr.Unmap()), server: j.addrs.number(tx.Server().Addr.Unmap()),
-		first: tx.First().Time, callLast: tx.Call.Last.Time, last: tx.Reply.Last.Time,
+		first: tx.First().Time, callLast: tx.Call.Last.Time, replyFirst: tx.Reply.First.Time, last: tx.Reply.Last.Time,
 		callBytes: sentBytes(tx), replyBytes: tx.Reply.Bytes, failed: v.Failed(), unread: v.Unread(), partial: tx.State != transaction.Complete, again: int32(min(tx.Retransmits, 1<<30)),
 	}
 	w.overRDMA, w.overTCP = isRDMA(tx), tx.Connection.Fabric == rdma.TCP
