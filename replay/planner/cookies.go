@@ -2,8 +2,10 @@ package planner
 
 import (
 	"encoding/binary"
+	"net/netip"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
@@ -13,6 +15,25 @@ type cookie struct {
 	entry int
 	last  bool
 	verf  [8]byte
+}
+
+// end is where a READDIR of a client ended.
+type end struct {
+	by    lister
+	value uint64
+}
+
+// lister is who continues a listing where it ended. The cookies of a file system are the same for all that list a directory, which may be at
+// the same time. One client has several connections (nconnect), but lists through one version and transport of a mount.
+type lister struct {
+	client         netip.Addr
+	version, minor uint32
+	fabric         rdma.Fabric
+}
+
+func (c *call) lister() lister {
+	tx := c.v.Tx
+	return lister{client: tx.Client().Addr, version: tx.Version, minor: c.minor, fabric: tx.Connection.Fabric}
 }
 
 // maxCookies bounds the cookies that are remembered of one directory,
@@ -30,7 +51,10 @@ func (c *call) cookies(d *obj, value uint64, verf [8]byte) {
 		c.form.rawBytes("cookieverf", verf[:])
 		return
 	}
-	from, ok := d.cookies[value]
+	from, ok := d.ends[end{c.lister(), value}]
+	if !ok {
+		from, ok = d.cookies[value]
+	}
 	if !ok {
 		c.worse(plan.Inferred, "a cookie from before the capture")
 		c.form.u64("cookie", value)
@@ -53,24 +77,28 @@ func (c *call) remember(d *obj, n int, of func(i int) uint64, verf [8]byte) {
 	if s.cookies+n > maxAllCookies {
 		for _, o := range s.objects {
 			if o.cookies != nil || o.xattrs != nil {
-				o.own().cookies, o.own().xattrs = nil, nil
+				o.own().cookies, o.own().ends, o.own().xattrs = nil, nil, nil
 			}
 		}
 		s.cookies = 0
 	}
 	d = d.real()
 	if len(d.cookies)+n > maxCookies {
-		s.cookies -= len(d.cookies)
+		s.cookies -= len(d.cookies) + len(d.ends)
 		clear(d.cookies)
+		clear(d.ends)
 	}
 	if d.cookies == nil {
-		d.own().cookies = map[uint64]cookie{}
+		d.own().cookies, d.own().ends = map[uint64]cookie{}, map[end]cookie{}
 	}
-	before := len(d.cookies)
+	before := len(d.cookies) + len(d.ends)
 	for i := range min(n, maxCookies) {
-		d.cookies[of(i)] = cookie{op: c.op.ID, entry: i, last: i == n-1, verf: verf}
+		x := cookie{op: c.op.ID, entry: i, last: i == n-1, verf: verf}
+		if d.cookies[of(i)] = x; x.last {
+			d.ends[end{c.lister(), of(i)}] = x
+		}
 	}
-	s.cookies += len(d.cookies) - before
+	s.cookies += len(d.cookies) + len(d.ends) - before
 }
 
 // rememberXattrs keeps the cookie with which a listing of extended attributes goes on. A

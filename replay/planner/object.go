@@ -64,9 +64,10 @@ type details struct {
 	readEnd        uint64         // end of what was read before a change
 	notes          []plan.Note
 
-	commit  flight   // the latest COMMIT
-	held    []*state // its latest states
-	cookies map[uint64]cookie
+	commit  flight            // the latest COMMIT
+	held    []*state          // its latest states
+	cookies map[uint64]cookie // of READDIR, the latest of each
+	ends    map[end]cookie    // those that a reply ended with
 	xattrs  map[uint64]cookie // of LISTXATTRS
 
 	bytes, dir, locks history

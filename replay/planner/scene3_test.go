@@ -1,10 +1,13 @@
 package planner
 
 import (
+	"fmt"
+	"net/netip"
 	"strings"
 	"testing"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
+	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
@@ -231,6 +234,40 @@ func TestCookies(t *testing.T) {
 	l.waits(t, 2, 1)
 	l.waits(t, 3, 2)
 	l.waits(t, 8, 7)
+}
+
+// TestCookiesOfSeveral: clients that list a directory at the same time have the same cookies, and each continues its own listing, also over
+// another of its connections.
+func TestCookiesOfSeveral(t *testing.T) {
+	s := newScene(t)
+	first := s.conn
+	second := &rdma.Connection{ID: 2, Fabric: rdma.TCP, Ends: [2]rdma.End{{Addr: first.Ends[0].Addr, Port: 701}, first.Ends[1]}}
+	other := &rdma.Connection{ID: 3, Fabric: rdma.TCP, Ends: [2]rdma.End{{Addr: netip.MustParseAddr("192.0.2.3"), Port: 700}, first.Ends[1]}}
+	list := func(conn *rdma.Connection, cookie uint64, entries ...uint64) {
+		s.conn = conn
+		r := &nfs3.READDIR3res{}
+		for _, c := range entries {
+			r.Resok.Reply.Entries = append(r.Resok.Reply.Entries, nfs3.Entry3{Name: fmt.Appendf(nil, "n%d", c), Cookie: c})
+		}
+		r.Resok.Reply.Eof = len(entries) == 0
+		s.call(3, 16, &nfs3.READDIR3args{Dir: fh3("root"), Cookie: cookie, Count: 512}, r)
+	}
+	list(first, 0, 1, 2)    // 1
+	list(other, 0, 1, 2)    // 2
+	list(second, 2, 3, 4)   // 3: continues 1
+	list(other, 2, 3, 4, 5) // 4: continues 2
+	list(first, 4)          // 5: continues 3
+	list(other, 5)          // 6: continues 4
+	list(first, 5)          // 7: where only the other one ended
+	l := s.plan()
+	for op, from := range map[int]int{3: 1, 4: 2, 5: 3, 6: 4, 7: 4} {
+		each(l.ops[op-1], func(f *plan.Field) {
+			if f.Kind == plan.FieldCookie && f.Op != from {
+				t.Errorf("op %d continues op %d, want %d", op, f.Op, from)
+			}
+		})
+		l.waits(t, op, from)
+	}
 }
 
 // Calls that were in flight together do not wait for each other; later ones do.
