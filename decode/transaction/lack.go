@@ -35,7 +35,8 @@ func (t *Transaction) Lacks() Lack {
 	return LackNothing
 }
 
-// refuses reports whether a reply says that the call was not executed: by RDMA_ERROR, or in its RPC header (RFC 5531, section 9).
+// refuses reports whether a reply says that the call was not executed: by RDMA_ERROR, or in its RPC header (RFC 5531, section 9). A
+// status that is not defined does not say that.
 func (m *Message) refuses() bool {
 	if m.Transport && m.Header.Type == rpcrdma.TypeError {
 		return true
@@ -46,23 +47,29 @@ func (m *Message) refuses() bool {
 	}
 	switch binary.BigEndian.Uint32(b[8:]) {
 	case denied:
-		return true
+		return len(b) < 16 || binary.BigEndian.Uint32(b[12:]) <= authError
 	case accepted:
 		if len(b) < 20 {
 			return false
 		}
 		size := binary.BigEndian.Uint32(b[16:])
 		at := 20 + int(min(size, longestVerifier)+3)&^3
-		return size <= longestVerifier && at+4 <= len(b) && binary.BigEndian.Uint32(b[at:]) != succeeded
+		if size > longestVerifier || at+4 > len(b) {
+			return false
+		}
+		status := binary.BigEndian.Uint32(b[at:])
+		return status != succeeded && status <= systemError
 	}
 	return false
 }
 
-// Values of reply_stat and accept_stat, and the size of a verifier in bytes.
+// Values of reply_stat, and the bounds of reject_stat, of accept_stat and of the size of a verifier in bytes.
 const (
 	accepted        = 0
 	denied          = 1
+	authError       = 1
 	succeeded       = 0
+	systemError     = 5
 	longestVerifier = 400
 )
 

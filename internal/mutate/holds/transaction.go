@@ -140,8 +140,12 @@ func lacking(tx *transaction.Transaction) bool {
 		}
 		refused := tx.Reply.Transport && tx.Reply.Header.Type == rpcrdma.TypeError
 		var r oncrpc.Reply
-		if err := r.Decode(tx.Reply.Payload, tx.Reply.PayloadLength); err == nil && !r.Succeeded() {
-			refused = true
+		r.Decode(tx.Reply.Payload, tx.Reply.PayloadLength) // it may end behind its status
+		switch r.Stat {
+		case oncrpc.Accepted:
+			refused = refused || r.Accept != oncrpc.Success && r.Accept <= oncrpc.SystemErr
+		case oncrpc.Denied:
+			refused = refused || r.Reject <= oncrpc.AuthError
 		}
 		if call.Header.Cut || offered > 0 && !refused && !tx.Times.LastRead.Seen() {
 			return true
