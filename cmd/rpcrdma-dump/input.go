@@ -15,6 +15,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/analyze/window"
 	"github.com/rpcrdma/toolkit/capture"
+	"github.com/rpcrdma/toolkit/decode/doubled"
 	"github.com/rpcrdma/toolkit/capture/live"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/cmd/internal/sandbox"
@@ -189,7 +190,7 @@ type input struct {
 
 func openInput(names []string, stdin io.Reader, opt capture.Options) (*input, error) {
 	opt.Stdin = stdin
-	r, err := capture.Open(names, opt)
+	r, err := doubled.Open(names, opt)
 	if err != nil {
 		return nil, err
 	}
@@ -281,6 +282,12 @@ func (in *input) Read(b *capture.Batch) error {
 		b.Packets = b.Packets[:0]
 		return io.EOF
 	}
+}
+
+// doubled reports whether packets come twice, as far as has been read.
+func (in *input) doubled() bool {
+	r, ok := in.Reader.(*doubled.Reader)
+	return ok && len(r.Found()) > 0
 }
 
 // Place implements capture.Placer.

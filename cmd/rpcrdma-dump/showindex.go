@@ -215,6 +215,9 @@ func (a *answer) of(j *job, f *os.File, fresh func() *showing) (*showing, error)
 	return show, nil
 }
 
+// errDoubled means that a part of a capture does not tell which packets of it are copies.
+var errDoubled = errors.New("packets come twice: which are copies is known of the whole capture only")
+
 // errGuarded means that a part of a capture does not tell all.
 var errGuarded = errors.New("some calls are protected by Kerberos: what is said of them needs the whole capture")
 
@@ -342,8 +345,13 @@ func (m *making) run(j *job, progress bool) error {
 		Total: total, Stats: j.d.Stats(), Cut: j.in.cut.Load(), Account: j.d.Account(), Evicted: j.d.Orphans().Evicted,
 		Malformed: j.d.Orphans().Malformed,
 	}}
-	err := errGuarded
-	if !guarded(j.keys) {
+	var err error
+	switch {
+	case guarded(j.keys):
+		err = errGuarded
+	case j.in.doubled():
+		err = errDoubled
+	default:
 		err = m.Finish(j.d, w)
 	}
 	if err == nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/rpcrdma/toolkit/analyze/latency"
 	"github.com/rpcrdma/toolkit/capture"
+	"github.com/rpcrdma/toolkit/decode/doubled"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rpc"
@@ -24,7 +25,7 @@ func compareCaptures(original, replay string, memory *cli.Memory, known func(xid
 }
 
 func analyse(name string, memory *cli.Memory, known func(xid uint32) bool) (*latency.Report, error) {
-	r, err := capture.Open([]string{name}, capture.Options{BatchSize: memory.Batch()})
+	r, err := doubled.Open([]string{name}, capture.Options{BatchSize: memory.Batch()})
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/capture"
+	"github.com/rpcrdma/toolkit/decode/doubled"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/roce"
@@ -301,7 +302,7 @@ func (o *planOptions) once(ctx context.Context, s *cli.Streams, name string, arg
 	if err := cli.Distinct("", args); err != nil {
 		return nil, nil, nil, err
 	}
-	in, err := capture.Open(args, capture.Options{Stdin: s.In, BatchSize: o.limit.Batch()})
+	in, err := doubled.Open(args, capture.Options{Stdin: s.In, BatchSize: o.limit.Batch()})
 	if format, ok := errors.AsType[*capture.FormatError](err); ok && len(args) == 1 {
 		format.Other = "a plan"
 	}
@@ -316,6 +317,7 @@ func (o *planOptions) once(ctx context.Context, s *cli.Streams, name string, arg
 		list, total := in.Problems()
 		problems.Files(list, total, &st)
 		problems.Headers(&orphans.Malformed)
+		problems.Doubled(in)
 		problems.Backwards(&st)
 		problems.Packets(&st, total)
 		if a := d.Account(); a.Packets > 0 && a.Transactions == 0 {

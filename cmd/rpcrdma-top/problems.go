@@ -14,6 +14,7 @@ func inputProblems(n *cli.Problems, e monitor.Ending) {
 	n.Files(list, total, &s.Decoder)
 	if src, ok := e.Reader.(*source); ok {
 		n.Snapped(src.cut.Load())
+		n.Doubled(src.Reader)
 	}
 	n.Backwards(&s.Decoder)
 	n.Headers(&s.Orphans.Malformed)

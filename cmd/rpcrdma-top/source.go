@@ -11,6 +11,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/capture"
+	"github.com/rpcrdma/toolkit/decode/doubled"
 	"github.com/rpcrdma/toolkit/capture/live"
 	"github.com/rpcrdma/toolkit/capture/pcapfilter"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
@@ -52,7 +53,7 @@ func openSource(o *options, stdin io.Reader) (*source, error) {
 	if err := cli.Distinct("", o.read); err != nil {
 		return nil, err
 	}
-	r, err := capture.Open(o.read, capture.Options{Stdin: stdin, BatchSize: o.memory.Batch()})
+	r, err := doubled.Open(o.read, capture.Options{Stdin: stdin, BatchSize: o.memory.Batch()})
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +76,7 @@ func (o *options) reopen() func() (capture.Reader, error) {
 		}
 	}
 	return func() (capture.Reader, error) {
-		return capture.Open(o.read, capture.Options{BatchSize: o.memory.Batch()})
+		return doubled.Open(o.read, capture.Options{BatchSize: o.memory.Batch()})
 	}
 }
 

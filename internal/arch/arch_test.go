@@ -69,6 +69,7 @@ var rules = []rule{
 	{packages: "decode/rdma", own: []string{"internal/freeze"}},
 	{packages: "decode/xdr"},
 	{packages: "decode/link", own: []string{"capture", "internal/freeze"}},
+	{packages: "decode/doubled", own: []string{"capture", "decode/internal/wire", "decode/link"}, tests: []string{"internal/wrap"}},
 	{packages: "decode/tcp", own: []string{"decode/rdma", "internal/freeze"}},
 
 	// Fabrics: packets to operations. They know no RPC.
@@ -301,7 +302,7 @@ var rules = []rule{
 		"golang.org/x/sys", "github.com/spf13/pflag",
 	}},
 	// What the commands share knows none of them.
-	{packages: "cmd/internal/cli", own: []string{"analyze/filter", "analyze/text", "capture/...", "decode", "decode/krb5", "decode/rpc", "decode/transaction", "internal/nearest", "internal/outfile", "internal/printable", "internal/table"}, foreign: []string{
+	{packages: "cmd/internal/cli", own: []string{"analyze/filter", "analyze/text", "capture/...", "decode", "decode/doubled", "decode/krb5", "decode/rpc", "decode/transaction", "internal/nearest", "internal/outfile", "internal/printable", "internal/table"}, foreign: []string{
 		"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term",
 	}},
 	{packages: "cmd/internal/show", own: []string{"analyze/check", "analyze/ndjson", "analyze/text/results", "internal/printable"}},

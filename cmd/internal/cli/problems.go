@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"time"
 
 	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/capture"
+	"github.com/rpcrdma/toolkit/decode/doubled"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
@@ -125,6 +127,22 @@ func (p *Problems) Snapped(packets uint64) {
 func (p *Problems) Backwards(st *decode.Stats) {
 	if s := text.Backwards(&st.Backwards); s != "" {
 		p.Printf("note: %s", s)
+	}
+}
+
+// Doubled notes capture points whose packets come twice.
+func (p *Problems) Doubled(r capture.Reader) {
+	d, ok := r.(*doubled.Reader)
+	if !ok {
+		return
+	}
+	for _, f := range d.Found() {
+		where := f.Tap.File
+		if f.Tap.Interface > 0 {
+			where = fmt.Sprintf("%s, interface %d,", where, f.Tap.Interface)
+		}
+		p.Printf("note: %s shows packets twice, %s apart, as two captures do that were merged, or a mirror of two ports: %s taken for what a second capture point has seen",
+			where, text.Duration(nil, time.Duration(f.Delay.Typical)), text.Plural(f.Copies, "packet"))
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/analyze/monitor"
 	"github.com/rpcrdma/toolkit/capture"
+	"github.com/rpcrdma/toolkit/decode/doubled"
 	"github.com/rpcrdma/toolkit/capture/live"
 	"github.com/rpcrdma/toolkit/capture/pcapfilter"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
@@ -50,7 +51,7 @@ func (o *Orders) open() (*input, error) {
 		if err := cli.Distinct("", o.Files); err != nil {
 			return nil, err
 		}
-		r, err := capture.Open(o.Files, capture.Options{})
+		r, err := doubled.Open(o.Files, capture.Options{})
 		if err != nil {
 			return nil, err
 		}
@@ -180,6 +181,7 @@ func Observe(ctx context.Context, o *Orders, to io.Writer) error {
 		list, total := end.Reader.Problems()
 		problems.Files(list, total, &end.Snapshot.Decoder)
 		problems.Headers(&end.Snapshot.Orphans.Malformed)
+		problems.Doubled(in.Reader)
 		problems.Backwards(&end.Snapshot.Decoder)
 		problems.Packets(&end.Snapshot.Decoder, total)
 	}
