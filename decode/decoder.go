@@ -155,6 +155,9 @@ type Stats struct {
 	// Sealed counts the directions of connections of RPC that go on with TLS (RFC 9289), and the bytes of that, once the connection is
 	// closed.
 	Sealed rdma.Given
+	// Refused and Unanswered count the attempts to connect by TCP to a port of NFS or of rpcbind that were refused, and those of which the
+	// capture has only SYNs, once the connection is closed. First is the first SYN.
+	Refused, Unanswered rdma.Given
 	// OneWay counts the connections of which the capture has messages of one side and nothing that the other one sent, and the bytes of the
 	// former, once the connection is closed. First is the first packet of such a connection.
 	OneWay rdma.Given
@@ -403,6 +406,7 @@ func (d *Decoder) Stats() Stats {
 	s.Displaced, s.BadCRC = d.tcp.iwarp.Displaced, d.tcp.iwarp.BadCRC
 	s.Displaced.Add(d.tcp.displaced)
 	s.Mismarked, s.Sealed = d.tcp.mismarked, d.tcp.sealed
+	s.Refused, s.Unanswered = d.tcp.refused, d.tcp.unanswered
 	s.EvictedConnections = d.roce.Evicted() + d.tcp.evicted + d.udp.evicted
 	for _, r := range d.frags {
 		x := r.Stats()
@@ -440,6 +444,8 @@ func (s *Stats) add(o Stats) {
 	s.Displaced.Add(o.Displaced)
 	s.Mismarked.Add(o.Mismarked)
 	s.Sealed.Add(o.Sealed)
+	s.Refused.Add(o.Refused)
+	s.Unanswered.Add(o.Unanswered)
 	s.OneWay.Add(o.OneWay)
 }
 

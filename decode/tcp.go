@@ -46,6 +46,8 @@ type tcpDemux struct {
 	displaced rdma.Given // directions of connections of RPC
 	mismarked rdma.Given // records
 	sealed    rdma.Given // directions of connections of RPC
+
+	refused, unanswered rdma.Given // attempts to connect
 }
 
 // tcpKey holds the two ends in ascending order.
@@ -75,6 +77,7 @@ type tcpConn struct {
 	// early are packets, and their bytes, from before the connection was recognised.
 	early, earlyBytes uint64
 	ignored           bool
+	attempt           attempt
 }
 
 // numbered gives a connection its number once something is found on it: most TCP connections of a capture are
@@ -192,6 +195,9 @@ func (t *tcpDemux) packet(ref rdma.Ref, tap uint16, tenant uint64, f *link.Frame
 		return c.known()
 	}
 	c = t.segment(c, dir, f, ref, int32(tap))
+	if c.attempt.open || f.TCPFlags&tcp.SYN != 0 {
+		t.attempted(c, dir, f, ref)
+	}
 	t.last = c
 	t.count(c)
 	return c.known()
@@ -374,6 +380,9 @@ func (t *tcpDemux) begin(key tcpKey, swapped bool, f *link.Frame, ref rdma.Ref, 
 
 // end closes a connection and forgets it.
 func (t *tcpDemux) end(c *tcpConn, ref rdma.Ref) {
+	if c.attempt.open {
+		t.unanswered.Add(rdma.Given{Count: 1, First: c.First.Number})
+	}
 	t.shut(c, "", ref)
 	c.doubts = nil
 	t.add(-c.size)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/rdma"
 )
 
 // Streams returns a sentence for each way in which the streams of a capture contradict themselves: FPDUs whose length
@@ -28,6 +29,28 @@ func Streams(st *decode.Stats) []string {
 	if g := &st.Displaced; g.Count > 0 {
 		all = append(all, fmt.Sprintf("%s of TCP connections with segments far out of order: %s came too late and could not be decoded; the first such connection begins with packet %d",
 			Plural(g.Count, "direction"), Plural(g.Bytes, "byte"), g.First))
+	}
+	return all
+}
+
+// Attempts returns a sentence for attempts to connect by TCP that were refused, and one for those that had no answer.
+func Attempts(st *decode.Stats) []string {
+	var all []string
+	for _, x := range []struct {
+		count *rdma.Given
+		one   string
+		many  string
+	}{
+		{&st.Refused, "was refused (RST)", "were refused (RST)"},
+		{&st.Unanswered, "has no answer in the capture", "have no answer in the capture"},
+	} {
+		if n := x.count.Count; n > 0 {
+			what := x.many
+			if n == 1 {
+				what = x.one
+			}
+			all = append(all, fmt.Sprintf("%s to connect to NFS or rpcbind by TCP %s; the first begins with packet %d", Plural(n, "attempt"), what, x.count.First))
+		}
 	}
 	return all
 }

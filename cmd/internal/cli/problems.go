@@ -8,8 +8,8 @@ import (
 
 	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/capture"
-	"github.com/rpcrdma/toolkit/decode/doubled"
 	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/doubled"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/internal/printable"
@@ -162,6 +162,9 @@ func (p *Problems) Packets(st *decode.Stats, problems int) {
 	}
 	if g := &st.Sealed; g.Count > 0 {
 		p.Printf("note: %s of RPC connections over TCP with TLS: %s not decoded; the first begins with packet %d", text.Plural(g.Count, "direction"), text.Plural(g.Bytes, "encrypted byte"), g.First)
+	}
+	for _, s := range text.Attempts(st) {
+		p.Printf("note: %s", s)
 	}
 	if st.Packets == 0 && problems == 0 {
 		p.Printf("note: no packets")

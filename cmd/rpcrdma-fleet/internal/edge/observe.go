@@ -12,12 +12,12 @@ import (
 
 	"github.com/rpcrdma/toolkit/analyze/monitor"
 	"github.com/rpcrdma/toolkit/capture"
-	"github.com/rpcrdma/toolkit/decode/doubled"
 	"github.com/rpcrdma/toolkit/capture/live"
 	"github.com/rpcrdma/toolkit/capture/pcapfilter"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/cmd/internal/sandbox"
 	fleet "github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/live"
+	"github.com/rpcrdma/toolkit/decode/doubled"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 )
 
