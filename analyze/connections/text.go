@@ -94,7 +94,7 @@ func (c *Connection) Detail(w io.Writer) {
 	}
 	fmt.Fprintf(w, "Connection %d: %s\n  %s\n", c.ID, name, c.life())
 	if c.MTU > 0 {
-		fmt.Fprintf(w, "  path MTU %d bytes\n", c.MTU)
+		fmt.Fprintf(w, "  %s %d bytes\n", text.MTU(c.Fabric.String()), c.MTU)
 	}
 	order := c.order()
 	if a, b := &c.Setup[order[0]], &c.Setup[order[1]]; c.Declared(0) && c.Declared(1) && isRDMA(c.Fabric) {

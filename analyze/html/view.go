@@ -507,7 +507,7 @@ func (v *view) connections(rep *latency.Report) {
 		}
 		fact := func(name, value string) { r.Facts = append(r.Facts, card{Name: name, Value: value}) }
 		if c.MTU > 0 {
-			fact("path MTU", fmt.Sprint(c.MTU))
+			fact(text.MTU(c.Fabric), fmt.Sprint(c.MTU))
 		}
 		if c.Depth >= 0 {
 			fact("Read depth", fmt.Sprint(c.Depth))

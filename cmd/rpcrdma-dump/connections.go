@@ -27,7 +27,7 @@ sent, then the server. The client is the side that sends forward calls.
   DEPTH    RDMA Reads that the side answers at once / starts at once
   INLINE   bytes that the side sends / receives in a Send, from its private
            data (RFC 8797); i if it supports remote invalidation
-  MTU      path MTU in bytes
+  MTU      path MTU in bytes; over iWARP the longest FPDU that came
   PACKETS, BYTES, SENDS, READS, WRITES: what the side sent; reads are requests
   AGAIN    retransmitted or duplicate packets; NAK: with RNR after the slash
   ECN      packets marked "congestion experienced"; CNP: congestion notifications

@@ -246,7 +246,7 @@ type Connection struct {
 	First, Last Ref
 	Setup       [2]Setup
 	Sent        [2]Counters
-	MTU         uint32 // path MTU in bytes as known from setup or traffic; 0 if unknown
+	MTU         uint32 // path MTU in bytes as known from setup or traffic, over iWARP the longest FPDU that came; 0 if unknown
 	Terminated  string // why it ended: disconnect, reset, Terminate message, NAK …; empty while open
 	// Tenant tells equal addresses in different tunnels apart: 0 outside of
 	// tunnels.

@@ -351,7 +351,7 @@ func setupText(c *latency.Connection) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s > %s", c.Fabric, c.Client.Address, c.Server.Address)
 	if c.MTU > 0 {
-		fmt.Fprintf(&b, ", path MTU %d", c.MTU)
+		fmt.Fprintf(&b, ", %s %d", text.MTU(c.Fabric), c.MTU)
 	}
 	if c.Depth >= 0 {
 		fmt.Fprintf(&b, ", Read depth %d", c.Depth)
