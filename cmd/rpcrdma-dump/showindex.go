@@ -216,7 +216,7 @@ func (a *answer) of(j *job, f *os.File, fresh func() *showing) (*showing, error)
 }
 
 // errDoubled means that a part of a capture does not tell which packets of it are copies.
-var errDoubled = errors.New("packets come twice: which are copies is known of the whole capture only")
+var errDoubled = errors.New("packets come more than once: which are copies is known of the whole capture only")
 
 // errGuarded means that a part of a capture does not tell all.
 var errGuarded = errors.New("some calls are protected by Kerberos: what is said of them needs the whole capture")

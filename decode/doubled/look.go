@@ -7,10 +7,11 @@ import (
 	"github.com/rpcrdma/toolkit/capture"
 )
 
-// Delay is the time between the two copies of a packet, in nanoseconds.
+// Delay says how often each packet comes, and how long after the first time, in nanoseconds.
 type Delay struct {
-	Low, High int64 // copies are so far apart
-	Typical   int64 // the median of those that were looked at
+	Times     int   // from 2 to 4
+	Low, High int64 // all copies come so long after the first one
+	Typical   int64 // the median of how long after the first one the last one came
 }
 
 // What is looked at, and what it takes to be sure.
@@ -20,9 +21,9 @@ const (
 	lookMost    = 16 << 20
 	lookShare   = 64      // part of the file that is looked at, between these: it takes as long as a hundredth of decoding
 	lookAll     = 1 << 11 // packets that are all looked at; of those behind them, one in 16, chosen by content
-	minPairs    = 16
-	minEachWay  = 4 // pairs in each direction between two hosts
-	// Of the packets that can have a copy in what was looked at, this share must have exactly one, in percent: both points lose some.
+	minPairs    = 16      // packets with copies
+	minEachWay  = 4       // of them in each direction between two hosts
+	// Of the packets that can have copies in what was looked at, this share must have the same number of them, in percent: all points lose some.
 	minShare = 80
 	// slack is how far the time between copies may differ from what was seen, in nanoseconds, at least, and how far packets may be out of order.
 	slack = 2e6
@@ -31,7 +32,7 @@ const (
 	maxSpread = 50e6
 )
 
-// Look reads the beginning of a capture, of which the file has so many bytes, and tells which of its taps show packets twice, and how far apart.
+// Look reads the beginning of a capture, of which the file has so many bytes, and tells which of its taps show packets more than once.
 func Look(r capture.Reader, file int64) (map[uint16]Delay, error) {
 	most := int(min(max(file/lookShare, lookLeast), lookMost))
 	taps := map[uint16]*tally{}
@@ -84,9 +85,9 @@ type tally struct {
 // seen is a packet that came once or more.
 type seen struct {
 	print
-	time, next int64 // of the first two
-	count      int
-	chosen     bool
+	time, next, last int64 // of the first two, and of the last one
+	count            int
+	chosen           bool
 }
 
 func (t *tally) add(x seen, all bool) {
@@ -102,32 +103,56 @@ func (t *tally) add(x seen, all bool) {
 		return
 	}
 	p := &t.seen[i]
+	p.last = x.time
 	if p.count++; p.count == 2 {
 		p.next = x.time
 	}
 }
 
-// delay is the time between copies, if nearly every packet has one.
-func (t *tally) delay() (d Delay, ok bool) {
-	var times []int64
-	var firsts []int
+// mostTimes is how often a packet may come: at a network interface, at the bond that it belongs to, and at two VLANs of that, say.
+const mostTimes = 4
+
+// times is how often most of the packets came that came more than once.
+func (t *tally) times() int {
+	var n [mostTimes + 1]int
 	for i := range t.seen {
-		if p := &t.seen[i]; p.count == 2 {
-			times = append(times, p.next-p.time)
+		if c := t.seen[i].count; c <= mostTimes {
+			n[c]++
+		}
+	}
+	best := 2
+	for c := best; c <= mostTimes; c++ {
+		if n[c] > n[best] {
+			best = c
+		}
+	}
+	return best
+}
+
+// delay is how often packets come, if it is the same for nearly all.
+func (t *tally) delay() (d Delay, ok bool) {
+	var next, last []int64
+	var firsts []int
+	d.Times = t.times()
+	for i := range t.seen {
+		if p := &t.seen[i]; p.count == d.Times {
+			next = append(next, p.next-p.time)
+			last = append(last, p.last-p.time)
 			firsts = append(firsts, i)
 		}
 	}
-	if len(times) < minPairs || t.back {
+	if len(firsts) < minPairs || t.back {
 		return d, false
 	}
-	slices.Sort(times)
-	at := func(percent int) int64 { return times[len(times)*percent/100] }
-	low, high := at(5), at(95)
+	slices.Sort(next)
+	slices.Sort(last)
+	at := func(of []int64, percent int) int64 { return of[len(of)*percent/100] }
+	low, high := at(next, 5), at(last, 95)
 	// One point may begin later than the other, or end earlier. Some packets come twice on their own: announcements of hosts, say.
 	few := len(firsts) / 20
 	from, to := firsts[few], firsts[len(firsts)-1-few]
-	d.Typical = at(50)
-	spread := high - low
+	d.Typical = at(last, 50)
+	spread := max(at(next, 95)-low, high-at(last, 5))
 	if low < 0 || spread > max(maxSpread, d.Typical/4) {
 		return d, false
 	}
@@ -145,7 +170,7 @@ func (t *tally) delay() (d Delay, ok bool) {
 			continue // its copy may come later
 		}
 		packets++
-		if p.count != 2 || p.next-p.time < d.Low || p.next-p.time > d.High {
+		if p.count != d.Times || p.next-p.time < d.Low || p.last-p.time > d.High {
 			continue
 		}
 		pairs++

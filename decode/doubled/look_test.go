@@ -37,7 +37,7 @@ func TestLook(t *testing.T) {
 				t.Errorf("%s, %d ns apart: not found", name, c.delay)
 				continue
 			}
-			if d.Low > c.delay || d.High < c.delay+c.jitter || d.Typical < c.delay || d.Typical > c.delay+c.jitter {
+			if d.Times != 2 || d.Low > c.delay || d.High < c.delay+c.jitter || d.Typical < c.delay || d.Typical > c.delay+c.jitter {
 				t.Errorf("%s, %d ns apart, and up to %d more: %+v", name, c.delay, c.jitter, d)
 			}
 		}
@@ -83,7 +83,7 @@ func TestLookFindsNothing(t *testing.T) {
 	client := list[10].Data[26:30]
 	for name, x := range map[string][]capture.Packet{
 		"each packet eight times":     again(7, func(int) bool { return true }),
-		"each packet three times":     again(2, func(int) bool { return true }),
+		"each packet five times":      again(4, func(int) bool { return true }),
 		"every second packet twice":   again(1, func(i int) bool { return i%2 == 0 }),
 		"one direction twice":         again(1, func(i int) bool { return bytes.Equal(list[i].Data[26:30], client) }),
 		"a few packets":               twice(list[:8], 1000, 0, 0, nil),
@@ -93,6 +93,26 @@ func TestLookFindsNothing(t *testing.T) {
 	} {
 		if d, ok := look(t, x); ok {
 			t.Errorf("%s: %+v", name, d)
+		}
+	}
+}
+
+// TestLookAtMore: packets that come three or four times.
+func TestLookAtMore(t *testing.T) {
+	list := packets(t, "iwarp-nfs41-recall.pcap")
+	for n := 3; n <= mostTimes; n++ {
+		x := list
+		for i := 1; i < n; i++ {
+			y := slices.Clone(list)
+			for k := range y {
+				y[k].Time += int64(i) * 2000
+			}
+			x = append(slices.Clip(x), y...)
+		}
+		slices.SortStableFunc(x, func(a, b capture.Packet) int { return cmp.Compare(a.Time, b.Time) })
+		d, ok := look(t, x)
+		if !ok || d.Times != n || d.Low > 2000 || d.High < int64(n-1)*2000 {
+			t.Errorf("%d times: %+v %t", n, d, ok)
 		}
 	}
 }

@@ -6,7 +6,7 @@ const maxHeld = 1 << 17
 // maxAlike bounds how many packets with the same print are looked at for one copy: senders may send again what they like.
 const maxAlike = 16
 
-// point is a tap whose packets come twice.
+// point is a tap whose packets come more than once.
 type point struct {
 	delay Delay
 	at    map[uint64]uint64 // the latest packet with a print, by its number from 1
@@ -20,7 +20,7 @@ type held struct {
 	sum  uint64
 	time int64
 	same uint64 // the one with the same print before it; 0: none
-	done bool   // the copy has come
+	left int    // copies that have not come
 }
 
 func newPoint(d Delay) *point {
@@ -39,13 +39,13 @@ func (t *point) copied(sum uint64, now int64) bool {
 			break
 		}
 		h := t.of(n)
-		if d := now - h.time; !h.done && d >= t.delay.Low && d <= t.delay.High {
+		if d := now - h.time; h.left > 0 && d >= t.delay.Low && d <= t.delay.High {
 			of = h // the oldest of them: copies come in the order of what they are of
 		}
 		n = h.same
 	}
 	if of != nil {
-		of.done = true
+		of.left--
 		return true
 	}
 	t.hold(sum, now)
@@ -56,7 +56,7 @@ func (t *point) copied(sum uint64, now int64) bool {
 func (t *point) forget(now int64) {
 	for t.first < t.next {
 		h := t.of(t.first)
-		if !h.done && now-h.time <= t.delay.High && now >= h.time && t.next-t.first < maxHeld {
+		if h.left > 0 && now-h.time <= t.delay.High && now >= h.time && t.next-t.first < maxHeld {
 			return
 		}
 		if t.at[h.sum] == t.first {
@@ -74,7 +74,7 @@ func (t *point) hold(sum uint64, now int64) {
 			*t.of(n) = old[n&uint64(len(old)-1)]
 		}
 	}
-	*t.of(t.next) = held{sum: sum, time: now, same: t.at[sum]}
+	*t.of(t.next) = held{sum: sum, time: now, same: t.at[sum], left: t.delay.Times - 1}
 	t.at[sum] = t.next
 	t.next++
 }

@@ -10,11 +10,11 @@ func TestPoint(t *testing.T) {
 	type earlier struct {
 		sum  uint64
 		time int64
-		done bool
+		left int
 	}
 	for seed := range uint64(200) {
 		rnd := rand.New(rand.NewPCG(seed, 0))
-		d := Delay{Low: rnd.Int64N(50), High: 50 + rnd.Int64N(100)}
+		d := Delay{Times: 2 + rnd.IntN(mostTimes-1), Low: rnd.Int64N(50), High: 50 + rnd.Int64N(100)}
 		p := newPoint(d)
 		var list []earlier
 		now := int64(0)
@@ -24,13 +24,13 @@ func TestPoint(t *testing.T) {
 			want := false
 			for k := range list {
 				x := &list[k]
-				if !x.done && x.sum == sum && now-x.time >= d.Low && now-x.time <= d.High {
-					x.done, want = true, true
+				if x.left > 0 && x.sum == sum && now-x.time >= d.Low && now-x.time <= d.High {
+					x.left, want = x.left-1, true
 					break
 				}
 			}
 			if !want {
-				list = append(list, earlier{sum: sum, time: now})
+				list = append(list, earlier{sum, now, d.Times - 1})
 			}
 			if got := p.copied(sum, now); got != want {
 				t.Fatalf("seed %d, packet %d: copied %t, want %t", seed, i, got, want)
@@ -46,7 +46,7 @@ func TestPointIsBounded(t *testing.T) {
 		"all equal":           func(int) (uint64, int64) { return 7, 0 },
 		"the clock goes back": func(i int) (uint64, int64) { return uint64(i), -int64(i) * 1e9 },
 	} {
-		p := newPoint(Delay{Low: 1e6, High: 2e6})
+		p := newPoint(Delay{Times: 2, Low: 1e6, High: 2e6})
 		for i := range 3 * maxHeld {
 			p.copied(next(i))
 		}
@@ -57,7 +57,7 @@ func TestPointIsBounded(t *testing.T) {
 }
 
 func TestPointAllocates(t *testing.T) {
-	p := newPoint(Delay{Low: 900, High: 1100})
+	p := newPoint(Delay{Times: 2, Low: 900, High: 1100})
 	now, i := int64(0), uint64(0)
 	step := func() {
 		now += 10
@@ -76,7 +76,7 @@ func TestPointAllocates(t *testing.T) {
 }
 
 func BenchmarkPoint(b *testing.B) {
-	p := newPoint(Delay{Low: 900, High: 1100})
+	p := newPoint(Delay{Times: 2, Low: 900, High: 1100})
 	for i := range b.N {
 		p.copied(uint64(i), int64(i)*10)
 	}

@@ -8,11 +8,11 @@ import (
 	"github.com/rpcrdma/toolkit/capture"
 )
 
-// Found is a tap whose packets came twice.
+// Found is a tap whose packets came more than once.
 type Found struct {
 	Tap    capture.Tap
 	Delay  Delay
-	Copies uint64 // packets that were the second ones
+	Copies uint64 // packets that were not the first ones
 	Single uint64 // packets of IP that had no copy, or were the first ones
 }
 
@@ -77,7 +77,7 @@ func lookAt(name string, opts capture.Options) map[uint16]Delay {
 	return found
 }
 
-// New makes a Reader that asks look of each new tap of r, which is a capture.Tapper, whether its packets come twice.
+// New makes a Reader that asks look of each new tap of r, which is a capture.Tapper, whether its packets come more than once.
 func New(r capture.Reader, look func(capture.Tap) (Delay, bool)) *Reader {
 	return &Reader{Reader: r, look: look}
 }
@@ -155,7 +155,7 @@ func (r *Reader) assign(p *capture.Packet) {
 	}
 }
 
-// Found lists the taps whose packets come twice, as far as has been read. It must not be called during a Read.
+// Found lists the taps whose packets come more than once, as far as has been read. It must not be called during a Read.
 func (r *Reader) Found() []Found {
 	var list []Found
 	for i := range r.inner {
@@ -166,7 +166,7 @@ func (r *Reader) Found() []Found {
 	return list
 }
 
-// Taps implements capture.Tapper. A tap whose packets come twice is there twice.
+// Taps implements capture.Tapper. A tap whose packets come more than once is there twice: the second one has all copies.
 func (r *Reader) Taps() []capture.Tap {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -181,7 +181,7 @@ func (r *Reader) Progress() (done, total int64) {
 	return 0, 0
 }
 
-// Place implements capture.Placer. Where packets come twice, what follows depends on what came before.
+// Place implements capture.Placer. Where packets come more than once, what follows depends on what came before.
 func (r *Reader) Place() (capture.Place, bool) {
 	if p, ok := r.Reader.(capture.Placer); ok && !r.shifted {
 		return p.Place()

@@ -130,7 +130,7 @@ func (p *Problems) Backwards(st *decode.Stats) {
 	}
 }
 
-// Doubled notes capture points whose packets come twice.
+// Doubled notes capture points whose packets come more than once.
 func (p *Problems) Doubled(r capture.Reader) {
 	d, ok := r.(*doubled.Reader)
 	if !ok {
@@ -141,8 +141,13 @@ func (p *Problems) Doubled(r capture.Reader) {
 		if f.Tap.Interface > 0 {
 			where = fmt.Sprintf("%s, interface %d,", where, f.Tap.Interface)
 		}
-		p.Printf("note: %s shows packets twice, %s apart, as two captures do that were merged, or a mirror of two ports: %s taken for what a second capture point has seen",
-			where, text.Duration(nil, time.Duration(f.Delay.Typical)), text.Plural(f.Copies, "packet"))
+		apart := text.Duration(nil, time.Duration(f.Delay.Typical))
+		often, points := fmt.Sprintf("twice, %s apart", apart), "a second capture point has"
+		if n := f.Delay.Times; n > 2 {
+			often, points = fmt.Sprintf("%d times within %s", n, apart), "other capture points have"
+		}
+		p.Printf("note: %s shows packets %s, as captures do that were merged, or a mirror of several ports: %s taken for what %s seen",
+			where, often, text.Plural(f.Copies, "packet"), points)
 	}
 }
 
