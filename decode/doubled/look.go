@@ -19,7 +19,7 @@ const (
 	lookPackets = 1 << 17
 	lookLeast   = 4 << 20 // bytes of packets
 	lookMost    = 16 << 20
-	lookShare   = 64      // part of the file that is looked at, between these: it takes as long as a hundredth of decoding
+	lookShare   = 128     // part of the file that is looked at, between these: reading and looking cost about as much as decoding
 	lookAll     = 1 << 11 // packets that are all looked at; of those behind them, one in 16, chosen by content
 	minPairs    = 16      // packets with copies
 	minEachWay  = 4       // of them in each direction between two hosts
@@ -57,7 +57,7 @@ func Look(r capture.Reader, file int64) (map[uint16]Delay, error) {
 			if x, ok := s.of(p); ok {
 				t := taps[p.Tap]
 				if t == nil {
-					t = &tally{at: map[uint64]int{}}
+					t = newTally(len(taps))
 					taps[p.Tap] = t
 				}
 				t.add(seen{print: x, time: p.Time, chosen: chosen}, packets <= lookAll)
@@ -88,6 +88,15 @@ type seen struct {
 	time, next, last int64 // of the first two, and of the last one
 	count            int
 	chosen           bool
+}
+
+// newTally makes a tally beside others. The first one is most often the only one, and has room for all packets that are looked at.
+func newTally(others int) *tally {
+	if others > 0 {
+		return &tally{at: map[uint64]int{}}
+	}
+	const room = 1 << 13
+	return &tally{at: make(map[uint64]int, room), seen: make([]seen, 0, room)}
 }
 
 func (t *tally) add(x seen, all bool) {
