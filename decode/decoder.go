@@ -155,6 +155,8 @@ type Stats struct {
 	// Sealed counts the directions of connections of RPC that go on with TLS (RFC 9289), and the bytes of that, once the connection is
 	// closed.
 	Sealed rdma.Given
+	// Rejected counts the connections whose setup the other side has rejected. First is the first packet of such a connection.
+	Rejected rdma.Given
 	// Refused and Unanswered count the attempts to connect by TCP to a port of NFS or of rpcbind that were refused, and those of which the
 	// capture has only SYNs, once the connection is closed. First is the first SYN.
 	Refused, Unanswered rdma.Given
@@ -364,6 +366,9 @@ func (h *handler) Closed(c *rdma.Connection, ref rdma.Ref) {
 	if c.MergedInto == nil {
 		h.d.stats.Connections++
 	}
+	if c.State == rdma.Rejected {
+		h.d.stats.Rejected.Add(rdma.Given{Count: 1, First: c.First.Number})
+	}
 	if side, ok := c.OneWay(); ok {
 		h.d.stats.OneWay.Add(rdma.Given{Count: 1, Bytes: c.Sent[side].Bytes, First: c.First.Number})
 	}
@@ -444,6 +449,7 @@ func (s *Stats) add(o Stats) {
 	s.Displaced.Add(o.Displaced)
 	s.Mismarked.Add(o.Mismarked)
 	s.Sealed.Add(o.Sealed)
+	s.Rejected.Add(o.Rejected)
 	s.Refused.Add(o.Refused)
 	s.Unanswered.Add(o.Unanswered)
 	s.OneWay.Add(o.OneWay)

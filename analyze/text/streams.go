@@ -33,23 +33,24 @@ func Streams(st *decode.Stats) []string {
 	return all
 }
 
-// Attempts returns a sentence for attempts to connect by TCP that were refused, and one for those that had no answer.
+// Attempts returns a sentence for connections that were rejected, one for attempts to connect by TCP that were refused, and one for those
+// that had no answer.
 func Attempts(st *decode.Stats) []string {
 	var all []string
 	for _, x := range []struct {
-		count *rdma.Given
-		one   string
-		many  string
+		count           *rdma.Given
+		what, one, many string
 	}{
-		{&st.Refused, "was refused (RST)", "were refused (RST)"},
-		{&st.Unanswered, "has no answer in the capture", "have no answer in the capture"},
+		{&st.Rejected, "connection", "was rejected", "were rejected"},
+		{&st.Refused, "attempt", "to connect to NFS or rpcbind by TCP was refused (RST)", "to connect to NFS or rpcbind by TCP were refused (RST)"},
+		{&st.Unanswered, "attempt", "to connect to NFS or rpcbind by TCP has no answer in the capture", "to connect to NFS or rpcbind by TCP have no answer in the capture"},
 	} {
 		if n := x.count.Count; n > 0 {
-			what := x.many
+			rest := x.many
 			if n == 1 {
-				what = x.one
+				rest = x.one
 			}
-			all = append(all, fmt.Sprintf("%s to connect to NFS or rpcbind by TCP %s; the first begins with packet %d", Plural(n, "attempt"), what, x.count.First))
+			all = append(all, fmt.Sprintf("%s %s; the first begins with packet %d", Plural(n, x.what), rest, x.count.First))
 		}
 	}
 	return all

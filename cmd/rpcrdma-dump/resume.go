@@ -329,6 +329,7 @@ func (r *resume) since(st decode.Stats) decode.Stats {
 		st.Displaced = st.Displaced.Since(o.Displaced)
 		st.Mismarked = st.Mismarked.Since(o.Mismarked)
 		st.Sealed = st.Sealed.Since(o.Sealed)
+		st.Rejected = st.Rejected.Since(o.Rejected)
 		st.Refused, st.Unanswered = st.Refused.Since(o.Refused), st.Unanswered.Since(o.Unanswered)
 		st.OneWay = st.OneWay.Since(o.OneWay)
 		st.Backwards = st.Backwards.Since(o.Backwards)
