@@ -95,6 +95,7 @@ type flow struct {
 	floor   uint32
 	blind   bool // next is a guess: the headers of a Read Request or Write were cut
 	unsure  bool // next is a guess: it follows a Read Request of unknown packet count
+	reached bool // next is where the flow was at the end of its connection
 	refused bool // the peer has sent a NAK for refusedAt
 	ended   bool // that NAK has ended the connection
 	strays  int  // consecutive packets from before everything remembered
@@ -559,7 +560,8 @@ func (fl *flow) isCopy(psn uint32, response bool) bool {
 // unsettled handles a packet on a connection that is not established. It returns the flow that the packet
 // belongs to, or nil if the packet is to be ignored: a straggler behind the end. A request that continues where the flow
 // was is none, because whoever has ended a connection sends nothing new on it (InfiniBand Architecture, volume 1, section
-// 12.9.9). It contradicts the message that ended the connection.
+// 12.9.9). It contradicts the message that ended the connection. A stranger is none either: the capture lacks the setup of
+// another connection.
 func (t *Tracker) unsettled(fl *flow, a *arrival) *flow {
 	c := fl.c
 	if c.State == rdma.Connecting {
@@ -570,7 +572,7 @@ func (t *Tracker) unsettled(fl *flow, a *arrival) *flow {
 	since := a.ref.Time - c.closedAt
 	late := since >= straggle || since <= -straggle
 	switch {
-	case c.closed && !late && !continues:
+	case c.closed && !late && !continues && !fl.stranger(a):
 		return nil
 	case !c.closed && !late:
 		return fl
@@ -580,6 +582,20 @@ func (t *Tracker) unsettled(fl *flow, a *arrival) *flow {
 		return fl
 	}
 	return t.anew(fl, a.ref, a.tap, a.fabric)
+}
+
+// stranger reports whether a packet cannot be of the connection of fl, which is closed: its PSN is too far from those that
+// were sent.
+func (fl *flow) stranger(a *arrival) bool {
+	p, asked := a.p, fl
+	if p.Opcode.IsResponse() {
+		asked = fl.peer()
+	}
+	if asked == nil || !asked.reached || !p.Opcode.IsDefined() || p.Opcode.IsCNP() || a.icrc == Bad {
+		return false
+	}
+	d := psnDiff(p.PSN, asked.next)
+	return d >= maxJump || d <= -maxJump
 }
 
 // takeOver handles a request that is astray. It returns the flow to continue with.
@@ -677,7 +693,7 @@ func (t *Tracker) close(c *connection, ref rdma.Ref) {
 			continue
 		}
 		t.release(fl)
-		fl.started, fl.announced = false, false
+		fl.started, fl.announced, fl.reached = false, false, fl.started && !fl.announced
 	}
 }
 
