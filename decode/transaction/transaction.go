@@ -47,7 +47,7 @@ type Message struct {
 	// PayloadLength is the length that Payload would have had nothing been
 	// lost.
 	PayloadLength int
-	// Bytes is the size of the whole RPC message, data in chunks included.
+	// Bytes is the size of the whole RPC message, data in chunks included; 0 if the capture cuts the transport header.
 	Bytes uint64
 
 	Invalidates bool   // it was sent with Send With Invalidate
