@@ -101,17 +101,20 @@ type flow struct {
 	strays  int  // consecutive packets from before everything remembered
 	// refusedAt is the PSN that the peer expects.
 	refusedAt uint32
-	missing   psnSet
-	gone      psnSet      // given up: acknowledged without having been seen, or older than the first one seen
-	early     int         // in Tracker.early
-	headless  psnSet      // missing PSNs that were seen, but not the beginning of their message
-	ring      []request   // the last requests, in the order of their PSNs: see request
-	prints    []print     // of the last messages, in capture order: prints[pushed%len(prints)]
-	pushed    uint64      // messages
-	head      uint64      // position after the newest
-	acked     uint64      // position of the oldest that has not been acknowledged
-	held      uint64      // position of the oldest that was kept when the ring grew
-	sends     []*assembly // Sends in progress with several packets, ordered by PSN
+	// owed says that owedPSN was acknowledged before a request with it was seen.
+	owed     bool
+	owedPSN  uint32
+	missing  psnSet
+	gone     psnSet      // given up: acknowledged without having been seen, or older than the first one seen
+	early    int         // in Tracker.early
+	headless psnSet      // missing PSNs that were seen, but not the beginning of their message
+	ring     []request   // the last requests, in the order of their PSNs: see request
+	prints   []print     // of the last messages, in capture order: prints[pushed%len(prints)]
+	pushed   uint64      // messages
+	head     uint64      // position after the newest
+	acked    uint64      // position of the oldest that has not been acknowledged
+	held     uint64      // position of the oldest that was kept when the ring grew
+	sends    []*assembly // Sends in progress with several packets, ordered by PSN
 
 	// Response stream, in the peer's PSN space.
 	respMissing psnSet
@@ -703,6 +706,10 @@ func (t *Tracker) settleGaps(fl *flow) {
 		t.flushSend(fl, 0)
 	}
 	fl.c.Sent[fl.side].Gaps += fl.missing.size()
+	if d := psnDiff(fl.owedPSN, fl.next); fl.owed && d >= 0 && d < pairWindow {
+		fl.c.Sent[fl.side].Gaps += uint64(d) + 1 // acknowledged behind the last request
+	}
+	fl.owed = false
 }
 
 // release takes back what a flow remembers.

@@ -277,7 +277,7 @@ func (t *Tracker) restart(fl *flow, psn uint32) {
 	fl.missing.reset()
 	fl.headless.reset()
 	fl.head, fl.acked, fl.held = 0, 0, 0
-	fl.next, fl.unsure, fl.blind, fl.refused, fl.strays = psn, false, false, false, 0
+	fl.next, fl.unsure, fl.blind, fl.refused, fl.owed, fl.strays = psn, false, false, false, false, 0
 	fl.copies = false
 	t.saw.Restarted = true
 	fl.gone.reset()

@@ -81,8 +81,11 @@ func (fl *flow) goesOn() {
 
 // ack handles the acknowledgement of all requests of fl up to psn.
 func (t *Tracker) ack(fl *flow, psn uint32, ref rdma.Ref) {
-	if d := psnDiff(psn, fl.next); d < -maxJump || d >= pairWindow && !fl.unsure {
+	switch d := psnDiff(psn, fl.next); {
+	case d < -maxJump || d >= pairWindow && !fl.unsure:
 		return // of requests that were never seen
+	case d >= 0 && !fl.announced && !fl.unsure && !fl.blind:
+		fl.owed, fl.owedPSN = true, psn
 	}
 	if fl.refused && psnDiff(psn, fl.refusedAt) >= 0 {
 		fl.refused = false
