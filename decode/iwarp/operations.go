@@ -548,7 +548,7 @@ func (o *operations) repeated(h *half, e *extent, from, to uint64, ref rdma.Ref)
 		if lo > hi || lo == hi && e.length > 0 {
 			return // header, pad or CRC only
 		}
-		c.t.fragment = rdma.Fragment{Offset: e.offset + (lo - first), Length: uint32(hi - lo), Ref: ref, Again: true}
+		c.t.fragment = rdma.Fragment{Offset: e.offset + (lo - first), Length: uint32(hi - lo), Ref: ref, Again: true, Acked: o.acked >= to}
 		o.carried(of, work, uint32(hi-lo), true, ref)
 		c.t.handler.OpData(c.c, op, &c.t.fragment)
 	}
