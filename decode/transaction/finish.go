@@ -170,6 +170,9 @@ func (t *Tracker) complete(tx *Transaction, h *half) {
 		tx.State = NoReply
 	case !tx.Call.Seen():
 		tx.State = NoCall
+		if tx.bySide {
+			tx.note(AssumedReply)
+		}
 	}
 	tx.unproven = tx.unproven && !h.proven
 	t.troubles(tx)
