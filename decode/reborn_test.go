@@ -7,6 +7,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/ibcm"
 	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/decode/roce"
@@ -133,7 +134,7 @@ func TestQueuePairReborn(t *testing.T) {
 			damaged bool
 			another bool
 		}{
-			{1 << 23, false, true}, {1 << 20, false, true}, {1<<24 - 1<<20, false, true}, {1<<24 - 1, false, false}, {1 << 15, false, false}, {1<<24 - 1<<15, false, false},
+			{1 << 23, false, true}, {1 << 20, false, true}, {1<<24 - 1<<20, false, true}, {1 << 15, false, true}, {1<<24 - 1, false, false}, {1<<24 - 1<<15, false, false},
 			{1 << 20, true, false},
 		} {
 			var second []capture.Packet
@@ -163,6 +164,40 @@ func TestQueuePairReborn(t *testing.T) {
 			}
 			if rest := got.rows[len(want.rows):]; c.another && !slices.Equal(rest, alone.rows) || !c.another && len(rest) > 0 {
 				t.Errorf("%s, %#x further: %d transactions of the second, alone %d", name, c.further, len(rest), len(alone.rows))
+			}
+		}
+	}
+}
+
+// TestEndContradicted: the messages that end a connection come in its middle, and the capture lacks what follows them. What comes later
+// is shown.
+func TestEndContradicted(t *testing.T) {
+	packets := sample(t, "rocev2-nfs41-recall.pcap", 0)
+	var ends, rest []capture.Packet
+	for _, p := range packets {
+		if v, ok := look(&p); ok && v.q.Opcode.Service() == roce.ServiceUD && ibcm.MAD(v.q.Payload).Attribute() >= ibcm.AttributeDREQ {
+			ends = append(ends, p)
+			continue
+		}
+		rest = append(rest, p)
+	}
+	if len(ends) != 2 {
+		t.Fatal("another capture")
+	}
+	want := len(decoded(packets, decode.Options{}).rows)
+	for _, at := range []int{100, 150, 200, 240} {
+		for _, missing := range []int{0, 1, 2, 3, 5, 8, 13} {
+			for i := range ends {
+				ends[i].Time = rest[at].Time
+			}
+			got := decoded(slices.Concat(rest[:at], ends, rest[at+missing:]), decode.Options{})
+			counted := uint64(0)
+			for _, c := range got.conns {
+				counted += c.Sent[0].Packets + c.Sent[1].Packets
+			}
+			// Up to the next requests, acknowledgements are stragglers.
+			if all := uint64(len(rest) - missing); counted+12 < all || len(got.rows) < want-missing/2 {
+				t.Errorf("%d packets missing behind an end before packet %d: %d of %d counted, %d of %d transactions", missing, at+1, counted, all, len(got.rows), want)
 			}
 		}
 	}

@@ -561,8 +561,8 @@ func (fl *flow) isCopy(psn uint32, response bool) bool {
 }
 
 // unsettled handles a packet on a connection that is not established. It returns the flow that the packet
-// belongs to, or nil if the packet is to be ignored: a straggler behind the end. A request that continues where the flow
-// was is none, because whoever has ended a connection sends nothing new on it (InfiniBand Architecture, volume 1, section
+// belongs to, or nil if the packet is to be ignored: a straggler behind the end. A new request is none, because whoever
+// has ended a connection sends nothing new on it (InfiniBand Architecture, volume 1, section
 // 12.9.9). It contradicts the message that ended the connection. A stranger is none either: the capture lacks the setup of
 // another connection.
 func (t *Tracker) unsettled(fl *flow, a *arrival) *flow {
@@ -571,7 +571,7 @@ func (t *Tracker) unsettled(fl *flow, a *arrival) *flow {
 		c.State = rdma.Established // the RTU was lost; a packet implies it
 		return fl
 	}
-	continues := a.p.Opcode.IsDefined() && !a.p.Opcode.IsCNP() && !a.p.Opcode.IsResponse() && a.p.PSN == fl.next
+	continues := a.p.Opcode.IsDefined() && !a.p.Opcode.IsCNP() && !a.p.Opcode.IsResponse() && fl.goesOnAt(a.p.PSN)
 	since := a.ref.Time - c.closedAt
 	late := since >= straggle || since <= -straggle
 	switch {
@@ -585,6 +585,12 @@ func (t *Tracker) unsettled(fl *flow, a *arrival) *flow {
 		return fl
 	}
 	return t.anew(fl, a.ref, a.tap, a.fabric)
+}
+
+// goesOnAt reports whether a request with that PSN is the next new one, or one behind it if the capture lacks some.
+func (fl *flow) goesOnAt(psn uint32) bool {
+	d := psnDiff(psn, fl.next)
+	return d == 0 || d > 0 && d < maxJump && (fl.started || fl.reached) && !fl.unsure && !fl.blind
 }
 
 // stranger reports whether a packet cannot be of the connection of fl, which is closed: its PSN is too far from those that
