@@ -7,8 +7,10 @@ import (
 
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/ibcm"
 	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
+	"github.com/rpcrdma/toolkit/decode/roce"
 	"github.com/rpcrdma/toolkit/decode/tcp"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
@@ -117,5 +119,86 @@ func TestNotReborn(t *testing.T) {
 	got := decoded(packets, decode.Options{})
 	if c := got.conns; len(c) != 1 || c[0].Sent[0].Gaps != 50<<20 || c[0].Sent[1].Gaps != 50<<20 || len(got.rows) < len(want.rows)-1 {
 		t.Errorf("50 MiB are missing: %d connections, %d transactions", len(c), len(got.rows))
+	}
+}
+
+// TestQueuePairReborn: a connection whose end was announced is followed at once by another one on the same queue pairs, whose setup the
+// capture lacks. What is near the ended one's packets has come late.
+func TestQueuePairReborn(t *testing.T) {
+	for _, name := range []string{"rocev2-nfs41-recall.pcap", "rocev2-nfs42-basic.pcap.zst"} {
+		packets := sample(t, name, 0)
+		want := decoded(packets, decode.Options{})
+		end, first := packets[len(packets)-1].Time, int64(0)
+		for _, c := range []struct {
+			further uint32
+			damaged bool
+			another bool
+		}{
+			{1 << 23, false, true}, {1 << 20, false, true}, {1<<24 - 1<<20, false, true}, {1 << 15, false, true}, {1<<24 - 1, false, false}, {1<<24 - 1<<15, false, false},
+			{1 << 20, true, false},
+		} {
+			var second []capture.Packet
+			for _, p := range changed(packets, func(v *view) { v.bth.SetPSN((v.q.PSN + c.further) & 0xffffff) }) {
+				v, ok := look(&p)
+				if !ok || v.q.Opcode.Service() != roce.ServiceRC {
+					continue
+				}
+				if len(second) == 0 {
+					first = p.Time
+				}
+				if p.Time += end + 1e6 - first; p.Time-end >= 2e9 {
+					break
+				}
+				if c.damaged {
+					p.Data[len(p.Data)-1]++
+				}
+				second = append(second, p)
+			}
+			if len(second) < 40 {
+				t.Fatalf("%s: %d packets", name, len(second))
+			}
+			alone := decoded(second, decode.Options{})
+			got := decoded(slices.Concat(packets, second), decode.Options{})
+			if !slices.Equal(got.rows[:len(want.rows)], want.rows) {
+				t.Errorf("%s, %#x further: the first connection's transactions have changed", name, c.further)
+			}
+			if rest := got.rows[len(want.rows):]; c.another && !slices.Equal(rest, alone.rows) || !c.another && len(rest) > 0 {
+				t.Errorf("%s, %#x further: %d transactions of the second, alone %d", name, c.further, len(rest), len(alone.rows))
+			}
+		}
+	}
+}
+
+// TestEndContradicted: the messages that end a connection come in its middle, and the capture lacks what follows them. What comes later
+// is shown.
+func TestEndContradicted(t *testing.T) {
+	packets := sample(t, "rocev2-nfs41-recall.pcap", 0)
+	var ends, rest []capture.Packet
+	for _, p := range packets {
+		if v, ok := look(&p); ok && v.q.Opcode.Service() == roce.ServiceUD && ibcm.MAD(v.q.Payload).Attribute() >= ibcm.AttributeDREQ {
+			ends = append(ends, p)
+			continue
+		}
+		rest = append(rest, p)
+	}
+	if len(ends) != 2 {
+		t.Fatal("another capture")
+	}
+	want := len(decoded(packets, decode.Options{}).rows)
+	for _, at := range []int{100, 150, 200, 240} {
+		for _, missing := range []int{0, 1, 2, 3, 5, 8, 13} {
+			for i := range ends {
+				ends[i].Time = rest[at].Time
+			}
+			got := decoded(slices.Concat(rest[:at], ends, rest[at+missing:]), decode.Options{})
+			counted := uint64(0)
+			for _, c := range got.conns {
+				counted += c.Sent[0].Packets + c.Sent[1].Packets
+			}
+			// Up to the next requests, acknowledgements are stragglers.
+			if all := uint64(len(rest) - missing); counted+12 < all || len(got.rows) < want-missing/2 {
+				t.Errorf("%d packets missing behind an end before packet %d: %d of %d counted, %d of %d transactions", missing, at+1, counted, all, len(got.rows), want)
+			}
+		}
 	}
 }

@@ -84,6 +84,8 @@ type half struct {
 	start uint64 // its offset in the stream
 	from  span
 	parts []rdma.Part // its packets, for a tracer
+	holes []hole      // of it, in order: see payload
+	lossy bool        // what is skipped is not in the capture at all
 
 	// Markers of this direction: the peer's MPA frame says whether there are any, but the first FPDU shows
 	// it, too.
@@ -140,6 +142,9 @@ func (h *half) skip(n uint64) {
 		h.settleSize()
 		if h.need > 0 {
 			room := uint64(h.need - h.have)
+			if h.lossy {
+				h.lacks(h.pos, h.pos+min(n, room))
+			}
 			if n < room {
 				h.have += int(n)
 				h.pos += n
@@ -202,6 +207,7 @@ func (h *half) drop() {
 	h.framing.pieces = h.framing.pieces[:0]
 	h.from = span{}
 	h.parts = h.parts[:0]
+	h.holes = h.holes[:0]
 }
 
 // begin starts collecting an FPDU or MPA frame at the current position.

@@ -181,13 +181,12 @@ func (o *operations) write(h *half, u Tagged, length int, start, end uint64, fro
 	w.op.Last = from.last
 	w.end = end
 	o.nextTO = to + uint64(length)
-	c.c.Sent[side].WriteBytes += uint64(length)
 	t.fragment = rdma.Fragment{Offset: to, Length: uint32(length), Data: u[TaggedLen:], Ref: from.last, Last: last}
 	if t.tracer != nil {
 		t.fragment.Parts = h.carriers(TaggedLen, length, from)
 	}
 	o.carried(h, w.work, uint32(length), false, from.last)
-	t.handler.OpData(c.c, &w.op, &t.fragment)
+	c.c.Sent[side].WriteBytes += uint64(length) - h.payload(&w.op, start)
 	if last {
 		o.writing, w.done = false, true
 	}
@@ -266,7 +265,7 @@ func (o *operations) response(h *half, u Tagged, length int, start, end uint64, 
 			t.watcher.WorkDone(c.c, c.side(h).Other(), read.work, read.op.Length, nil, from.last)
 		}
 	}
-	t.handler.OpData(c.c, &read.op, &t.fragment)
+	c.c.Sent[c.side(h)].ReadBytes -= h.payload(&read.op, start)
 	h.out.remember(h, extent{start: start, end: end, seq: seq, offset: offset, length: uint32(length), kind: extentReadResponse})
 }
 
@@ -548,7 +547,7 @@ func (o *operations) repeated(h *half, e *extent, from, to uint64, ref rdma.Ref)
 		if lo > hi || lo == hi && e.length > 0 {
 			return // header, pad or CRC only
 		}
-		c.t.fragment = rdma.Fragment{Offset: e.offset + (lo - first), Length: uint32(hi - lo), Ref: ref, Again: true}
+		c.t.fragment = rdma.Fragment{Offset: e.offset + (lo - first), Length: uint32(hi - lo), Ref: ref, Again: true, Acked: o.acked >= to}
 		o.carried(of, work, uint32(hi-lo), true, ref)
 		c.t.handler.OpData(c.c, op, &c.t.fragment)
 	}

@@ -119,7 +119,9 @@ func (h *half) Data(_ uint64, p []byte, first, ready rdma.Ref) {
 
 // Skip implements tcp.Consumer.
 func (h *half) Skip(_ uint64, n int, why tcp.Reason, _, ready rdma.Ref) {
+	h.lossy = why != tcp.Cut
 	h.skip(uint64(n))
+	h.lossy = false
 	if why == tcp.Cut {
 		return // the packet was captured, but not all of it
 	}

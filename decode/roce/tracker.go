@@ -95,22 +95,26 @@ type flow struct {
 	floor   uint32
 	blind   bool // next is a guess: the headers of a Read Request or Write were cut
 	unsure  bool // next is a guess: it follows a Read Request of unknown packet count
+	reached bool // next is where the flow was at the end of its connection
 	refused bool // the peer has sent a NAK for refusedAt
 	ended   bool // that NAK has ended the connection
 	strays  int  // consecutive packets from before everything remembered
 	// refusedAt is the PSN that the peer expects.
 	refusedAt uint32
-	missing   psnSet
-	gone      psnSet      // given up: acknowledged without having been seen, or older than the first one seen
-	early     int         // in Tracker.early
-	headless  psnSet      // missing PSNs that were seen, but not the beginning of their message
-	ring      []request   // the last requests, in the order of their PSNs: see request
-	prints    []print     // of the last messages, in capture order: prints[pushed%len(prints)]
-	pushed    uint64      // messages
-	head      uint64      // position after the newest
-	acked     uint64      // position of the oldest that has not been acknowledged
-	held      uint64      // position of the oldest that was kept when the ring grew
-	sends     []*assembly // Sends in progress with several packets, ordered by PSN
+	// owed says that owedPSN was acknowledged before a request with it was seen.
+	owed     bool
+	owedPSN  uint32
+	missing  psnSet
+	gone     psnSet      // given up: acknowledged without having been seen, or older than the first one seen
+	early    int         // in Tracker.early
+	headless psnSet      // missing PSNs that were seen, but not the beginning of their message
+	ring     []request   // the last requests, in the order of their PSNs: see request
+	prints   []print     // of the last messages, in capture order: prints[pushed%len(prints)]
+	pushed   uint64      // messages
+	head     uint64      // position after the newest
+	acked    uint64      // position of the oldest that has not been acknowledged
+	held     uint64      // position of the oldest that was kept when the ring grew
+	sends    []*assembly // Sends in progress with several packets, ordered by PSN
 
 	// Response stream, in the peer's PSN space.
 	respMissing psnSet
@@ -557,20 +561,21 @@ func (fl *flow) isCopy(psn uint32, response bool) bool {
 }
 
 // unsettled handles a packet on a connection that is not established. It returns the flow that the packet
-// belongs to, or nil if the packet is to be ignored: a straggler behind the end. A request that continues where the flow
-// was is none, because whoever has ended a connection sends nothing new on it (InfiniBand Architecture, volume 1, section
-// 12.9.9). It contradicts the message that ended the connection.
+// belongs to, or nil if the packet is to be ignored: a straggler behind the end. A new request is none, because whoever
+// has ended a connection sends nothing new on it (InfiniBand Architecture, volume 1, section
+// 12.9.9). It contradicts the message that ended the connection. A stranger is none either: the capture lacks the setup of
+// another connection.
 func (t *Tracker) unsettled(fl *flow, a *arrival) *flow {
 	c := fl.c
 	if c.State == rdma.Connecting {
 		c.State = rdma.Established // the RTU was lost; a packet implies it
 		return fl
 	}
-	continues := a.p.Opcode.IsDefined() && !a.p.Opcode.IsCNP() && !a.p.Opcode.IsResponse() && a.p.PSN == fl.next
+	continues := a.p.Opcode.IsDefined() && !a.p.Opcode.IsCNP() && !a.p.Opcode.IsResponse() && fl.goesOnAt(a.p.PSN)
 	since := a.ref.Time - c.closedAt
 	late := since >= straggle || since <= -straggle
 	switch {
-	case c.closed && !late && !continues:
+	case c.closed && !late && !continues && !fl.stranger(a):
 		return nil
 	case !c.closed && !late:
 		return fl
@@ -580,6 +585,26 @@ func (t *Tracker) unsettled(fl *flow, a *arrival) *flow {
 		return fl
 	}
 	return t.anew(fl, a.ref, a.tap, a.fabric)
+}
+
+// goesOnAt reports whether a request with that PSN is the next new one, or one behind it if the capture lacks some.
+func (fl *flow) goesOnAt(psn uint32) bool {
+	d := psnDiff(psn, fl.next)
+	return d == 0 || d > 0 && d < maxJump && (fl.started || fl.reached) && !fl.unsure && !fl.blind
+}
+
+// stranger reports whether a packet cannot be of the connection of fl, which is closed: its PSN is too far from those that
+// were sent.
+func (fl *flow) stranger(a *arrival) bool {
+	p, asked := a.p, fl
+	if p.Opcode.IsResponse() {
+		asked = fl.peer()
+	}
+	if asked == nil || !asked.reached || !p.Opcode.IsDefined() || p.Opcode.IsCNP() || a.icrc == Bad {
+		return false
+	}
+	d := psnDiff(p.PSN, asked.next)
+	return d >= maxJump || d <= -maxJump
 }
 
 // takeOver handles a request that is astray. It returns the flow to continue with.
@@ -677,7 +702,7 @@ func (t *Tracker) close(c *connection, ref rdma.Ref) {
 			continue
 		}
 		t.release(fl)
-		fl.started, fl.announced = false, false
+		fl.started, fl.announced, fl.reached = false, false, fl.started && !fl.announced
 	}
 }
 
@@ -687,6 +712,10 @@ func (t *Tracker) settleGaps(fl *flow) {
 		t.flushSend(fl, 0)
 	}
 	fl.c.Sent[fl.side].Gaps += fl.missing.size()
+	if d := psnDiff(fl.owedPSN, fl.next); fl.owed && d >= 0 && d < pairWindow {
+		fl.c.Sent[fl.side].Gaps += uint64(d) + 1 // acknowledged behind the last request
+	}
+	fl.owed = false
 }
 
 // release takes back what a flow remembers.

@@ -277,7 +277,7 @@ func (t *Tracker) restart(fl *flow, psn uint32) {
 	fl.missing.reset()
 	fl.headless.reset()
 	fl.head, fl.acked, fl.held = 0, 0, 0
-	fl.next, fl.unsure, fl.blind, fl.refused, fl.strays = psn, false, false, false, 0
+	fl.next, fl.unsure, fl.blind, fl.refused, fl.owed, fl.strays = psn, false, false, false, false, 0
 	fl.copies = false
 	t.saw.Restarted = true
 	fl.gone.reset()
@@ -400,6 +400,11 @@ func (fl *flow) earlier(pos uint64, start uint32) *request {
 
 // request is the one at a position that the ring holds. Its length is a power of two: see grow.
 func (fl *flow) request(pos uint64) *request { return &fl.ring[pos&uint64(len(fl.ring)-1)] }
+
+// answered reports whether a request of the ring has been acknowledged.
+func (fl *flow) answered(r *request) bool {
+	return fl.acked == fl.head || psnDiff(r.start, fl.request(fl.acked).start) < 0
+}
 
 // unfinished reports whether responses may still come.
 func (r *request) unfinished() bool { return r.kind == readRequest && (r.got < r.count || r.guess) }
@@ -563,12 +568,15 @@ func (t *Tracker) writeFirst(fl *flow, p *Packet, ref rdma.Ref, fill bool) {
 // that the packet arrived before they could be.
 func (t *Tracker) writeData(fl *flow, r *request, p *Packet, ref rdma.Ref, again, seen bool) {
 	index := uint32(psnDiff(p.PSN, r.start))
-	r.op.Last = ref
+	acked := again && fl.answered(r)
+	if !acked {
+		r.op.Last = ref
+	}
 	f := &t.frag
 	*f = rdma.Fragment{}
 	f.Offset = r.op.Offset + uint64(index)*uint64(r.mtu)
 	f.Length, f.Data, f.Ref = uint32(p.PayloadLen), p.Payload, ref
-	f.Again, f.Last = again || seen, index+1 == r.count
+	f.Again, f.Acked, f.Last = again || seen, acked, index+1 == r.count
 	if !again {
 		fl.c.Sent[fl.side].WriteBytes += uint64(f.Length)
 	}

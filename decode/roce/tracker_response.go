@@ -79,10 +79,20 @@ func (fl *flow) goesOn() {
 	}
 }
 
+// foreign reports whether an acknowledged PSN is of requests that were never seen. One that is near behind them is remembered: the capture
+// lacks its request.
+func (fl *flow) foreign(psn uint32) bool {
+	d := psnDiff(psn, fl.next)
+	if d >= 0 && d < pairWindow && !fl.announced && !fl.unsure && !fl.blind {
+		fl.owed, fl.owedPSN = true, psn
+	}
+	return d < -maxJump || d >= pairWindow && !fl.unsure
+}
+
 // ack handles the acknowledgement of all requests of fl up to psn.
 func (t *Tracker) ack(fl *flow, psn uint32, ref rdma.Ref) {
-	if d := psnDiff(psn, fl.next); d < -maxJump || d >= pairWindow && !fl.unsure {
-		return // of requests that were never seen
+	if fl.foreign(psn) {
+		return
 	}
 	if fl.refused && psnDiff(psn, fl.refusedAt) >= 0 {
 		fl.refused = false

@@ -381,8 +381,7 @@ func TestCutCompounds(t *testing.T) {
 		if more := len(cut.Steps()) < count; more != cut.MoreOperations() {
 			t.Fatalf("%v of %v: more is %v", cut.Steps(), whole.Steps(), cut.MoreOperations())
 		}
-		attribute := count > 0 && nfs4.NfsOpnum4(whole.Steps()[count-1].Number) >= nfs4.OP_GETXATTR // whose name is then that of the File
-		if a, b := whole.File(), cut.File(); !cut.MoreOperations() && count > 0 && !attribute && a != nil && b != nil {
+		if a, b := whole.File(), cut.File(); !cut.MoreOperations() && count > 0 && a != nil && b != nil {
 			switch {
 			case b.Unnamed && b.Name == nil && string(cut.AppendPath(nil)) == "":
 				unnamed++

@@ -80,6 +80,9 @@ func TestFileOfCompound(t *testing.T) {
 		{"rename", []step{put("from"), void(nfs4.OP_SAVEFH), put("to"), rename("a", "b")}, "from", "a", "b", ""},
 		{"restored", []step{put("d"), void(nfs4.OP_SAVEFH), lookup("n"), get("h"), void(nfs4.OP_RESTOREFH), read("x")}, "d", "", "", ""},
 		{"another handle", []step{put("d"), lookup("n"), put("f"), read("x")}, "f", "", "", ""},
+		{"an extended attribute", []step{put("f"), {nfs4.OP_SETXATTR, &nfs4.SETXATTR4args{SxaKey: []byte("a")}, &nfs4.SETXATTR4res{}}}, "f", "", "", ""},
+		{"an extended attribute of a name", []step{put("d"), lookup("n"), get("h"), {nfs4.OP_GETXATTR, &nfs4.GETXATTR4args{GxaName: []byte("a")}, &nfs4.GETXATTR4res{}}}, "d", "n", "", "h"},
+		{"an extended attribute that is removed", []step{put("f"), {nfs4.OP_REMOVEXATTR, &nfs4.REMOVEXATTR4args{RxaName: []byte("a")}, &nfs4.REMOVEXATTR4res{}}}, "f", "", "", ""},
 		{"handle of something else", []step{put("d"), lookup("n"), get("h"), put("x"), get("x")}, "d", "n", "", "h"},
 	} {
 		var v View

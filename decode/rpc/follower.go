@@ -36,9 +36,6 @@ func (x *follower) take(e *ops.Entry, args, results xdr.Message) {
 	} else {
 		x.takeCurrent(p)
 	}
-	if a.Attribute != nil {
-		f.Name = a.Attribute
-	}
 	if l := a.Places(); len(l) > 1 && l[1].Named {
 		f.To = l[1].Name
 	} else if a.Text != nil {

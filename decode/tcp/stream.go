@@ -23,6 +23,9 @@ const (
 	// nearby is how far after a bare acknowledgment of the sender the first data may be without being the
 	// start of the stream.
 	nearby = 1 << 20
+	// inFlight is more than a sender has in flight at once. An acknowledgment that is so much further than the one before it does
+	// not tell what the capture lacks.
+	inFlight = 1 << 24
 	// near is how far the acknowledgment number of a repeated segment may be from the position of the peer's stream.
 	near = 1 << 22
 )
@@ -36,6 +39,7 @@ type Stream struct {
 
 	next   uint64 // offset of the next byte to deliver
 	acked  uint64 // the receiver has acknowledged up to this offset
+	owed   uint64 // and up to this one in steps that can have been in flight
 	fin    uint64 // offset at which the stream ends, if finSeen
 	base   uint32 // sequence number of offset 0
 	stray  uint32 // sequence number after the last segment far from the stream
@@ -197,6 +201,9 @@ func (s *Stream) Acked(ack uint32, ref rdma.Ref) {
 		return
 	}
 	if to := s.next + uint64(d); to > s.acked {
+		if to-max(s.acked, s.next) <= inFlight {
+			s.owed = to
+		}
 		s.acked = to
 		if s.queue != nil || s.finSeen {
 			s.settle(ref)
@@ -205,7 +212,7 @@ func (s *Stream) Acked(ack uint32, ref rdma.Ref) {
 }
 
 // Flush ends all waiting, for example at the end of the capture: what is buffered is delivered, with a Skip
-// for each gap.
+// for each gap. What the receiver has acknowledged behind the last byte is a gap, too; one byte more is a FIN.
 func (s *Stream) Flush(ref rdma.Ref) {
 	for s.queue != nil {
 		s.skip(s.queue.at(0).start, Over, ref)
@@ -214,6 +221,9 @@ func (s *Stream) Flush(ref rdma.Ref) {
 	if s.finSeen && s.state == running {
 		s.skip(s.fin, Over, ref)
 		s.checkEnd(ref)
+	}
+	if s.state == running && s.owed > s.next+1 {
+		s.skip(s.owed, Over, ref)
 	}
 }
 

@@ -238,6 +238,34 @@ func TestFlush(t *testing.T) {
 	}
 }
 
+// TestFlushAcked: what was acknowledged behind the last byte is missing, if it can have been in flight.
+func TestFlushAcked(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		acks []uint32
+		want uint64 // bytes lost
+	}{
+		{"nothing", nil, 0},
+		{"all that was seen", []uint32{1}, 0},
+		{"a FIN", []uint32{2}, 0},
+		{"data", []uint32{1, 101}, 100},
+		{"in steps", []uint32{10 << 20, 20 << 20, 30 << 20}, 30<<20 - 1},
+		{"more than was in flight", []uint32{1 << 25}, 0},
+		{"more than was in flight, then less", []uint32{101, 1 << 25, 201}, 100},
+		{"more than a window", []uint32{3 << 30}, 0},
+	} {
+		s := NewStream(NewPool(Options{}), &null{})
+		s.Segment(0, 0, []byte("a"), 1, rdma.Ref{Number: 1})
+		for _, ack := range c.acks {
+			s.Acked(ack, rdma.Ref{Number: 2})
+		}
+		s.Flush(rdma.Ref{Number: 3})
+		if got := s.Stats().Lost; got != c.want {
+			t.Errorf("%s: %d bytes lost, want %d", c.name, got, c.want)
+		}
+	}
+}
+
 // segment is a part of a stream as a capture has it.
 type segment struct {
 	at, n    int

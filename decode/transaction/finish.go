@@ -170,6 +170,9 @@ func (t *Tracker) complete(tx *Transaction, h *half) {
 		tx.State = NoReply
 	case !tx.Call.Seen():
 		tx.State = NoCall
+		if tx.bySide {
+			tx.note(AssumedReply)
+		}
 	}
 	tx.unproven = tx.unproven && !h.proven
 	t.troubles(tx)
@@ -257,6 +260,9 @@ func (t *Tracker) assembleCallChunks(tx *Transaction, inline int) {
 			m.Bytes += (c.Length + 3) &^ 3
 		}
 	}
+	if h.Cut {
+		m.Bytes = 0 // it is not known what else is in the lists
+	}
 	if len(zero.Segments) == 0 {
 		return
 	}
@@ -306,6 +312,9 @@ func (t *Tracker) assembleReplyChunks(tx *Transaction) {
 	written := h.Reply.Length()
 	if written > 0 {
 		m.Bytes += written
+	}
+	if h.Cut {
+		m.Bytes = 0
 	}
 	if h.Type != rpcrdma.TypeNoMsg && !(h.Version == rpcrdma.Version2 && h.Type == rpcrdma.TypeReplyExternal) &&
 		len(m.long.b) == 0 {

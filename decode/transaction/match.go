@@ -24,6 +24,7 @@ type said struct {
 	xid       uint32
 	direction direction
 	sure      bool // direction is no guess
+	bySide    bool // direction follows from nothing but the side that sent it
 	transport bool // it has a transport header: Tracker.peek
 }
 
@@ -80,7 +81,11 @@ func (t *Tracker) any(c *rdma.Connection, s *rdma.Send) (tag rdma.Tag) {
 	}
 	switch m.direction {
 	case isCall:
-		tag = t.call(c, s, m)
+		if m.bySide && t.wasCall(c, s, m.xid) {
+			tag = t.answer(c, s, m)
+		} else {
+			tag = t.call(c, s, m)
+		}
 	case isReply:
 		tag = t.answer(c, s, m)
 	case isDone:
@@ -121,7 +126,7 @@ func (t *Tracker) read(c *rdma.Connection, s *rdma.Send) (m said, scrap bool) {
 		}
 	}
 	m.transport, m.xid = true, binary.BigEndian.Uint32(b)
-	m.direction, m.sure = t.direction(c, s)
+	m.direction, m.sure, m.bySide = t.direction(c, s)
 	return m, scrap
 }
 
@@ -144,10 +149,10 @@ func unknownVersion(b []byte) bool {
 // replies. In a Position-Zero Read chunk the RPC message is read only later (see
 // disclose); until then the direction may be a guess: sure is false if the capture
 // holds too little of the message to tell.
-func (t *Tracker) direction(c *rdma.Connection, s *rdma.Send) (d direction, sure bool) {
+func (t *Tracker) direction(c *rdma.Connection, s *rdma.Send) (d direction, sure, bySide bool) {
 	t.decode(s)
 	if d, ok := declared(&t.peek, s, t.peekErr); ok {
-		return d, true
+		return d, true, false
 	}
 	return t.guess(c, s)
 }
@@ -195,7 +200,7 @@ func declared(h *rpcrdma.Header, s *rdma.Send, err error) (d direction, ok bool)
 
 // guess takes a message with the XID of an open call of the other side for its
 // reply, and another one for what its sender sends as a rule.
-func (t *Tracker) guess(c *rdma.Connection, s *rdma.Send) (d direction, sure bool) {
+func (t *Tracker) guess(c *rdma.Connection, s *rdma.Send) (d direction, sure, bySide bool) {
 	h := &t.peek
 	tx := t.half(c, s.From.Other()).open.get(h.XID)
 	answers := tx != nil && !tx.replied
@@ -203,25 +208,38 @@ func (t *Tracker) guess(c *rdma.Connection, s *rdma.Send) (d direction, sure boo
 	cut := h.Cut || len(h.Payload) < min(h.PayloadLength, 8)
 	switch {
 	case h.Version == rpcrdma.Version0 && answers:
-		return isReply, true // a long one has a list at offset 0 as well
+		return isReply, true, false // a long one has a list at offset 0 as well
 	case len(h.Reads) > 0:
 		// In the read-read model a reply has a Read list, too: its message or
 		// results wait to be read.
 		if answers && tx.mayBeExposed() || (tx == nil || tx.replied) && side != unknownSide && side != s.From {
-			return isReply, answers
+			return isReply, answers, false
 		}
-		return isCall, true
+		return isCall, true, false
 	case h.Type == rpcrdma.TypeNoMsg && !h.Cut && tx == nil && side == s.From:
-		return isCall, true // without the Read list that it needs: nothing of the other side asks for a reply
+		return isCall, true, false // without the Read list that it needs: nothing of the other side asks for a reply
 	case h.Type == rpcrdma.TypeNoMsg && !h.Cut, answers, !cut:
-		return isReply, true // as a call it would have a Read list, or its message
+		return isReply, true, false // as a call it would have a Read list, or its message
 	}
 	// Whatever it is, it comes from where calls come from, or from where
 	// replies do.
 	if side == unknownSide || side == s.From {
-		return isCall, side != unknownSide
+		return isCall, side != unknownSide, true
 	}
-	return isReply, true
+	return isReply, true, true
+}
+
+// wasCall reports whether s is the reply to what was taken for one, because of the side that sent it: a callback of which the capture
+// holds too little. A reply comes after its call.
+func (t *Tracker) wasCall(c *rdma.Connection, s *rdma.Send, xid uint32) bool {
+	tx := t.half(c, s.From).open.get(xid)
+	if tx == nil || !tx.bySide || tx.Call.Seen() || tx.Reply.Last.Number >= s.First.Number {
+		return false
+	}
+	tx.bySide = false
+	t.turn(tx)
+	tx.note(AssumedCall)
+	return true
 }
 
 // mayBeExposed reports whether the reply of a call may offer memory: the
@@ -294,6 +312,7 @@ func (t *Tracker) answer(c *rdma.Connection, s *rdma.Send, m said) rdma.Tag {
 			return rdma.Tag{}
 		}
 		tx = t.begin(h, c, s.From.Other(), m.xid)
+		tx.bySide = m.bySide
 		t.recordUnasked(tx, s, other)
 	case tx.replied:
 		t.Stats.Duplicates++

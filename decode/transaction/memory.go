@@ -229,7 +229,7 @@ func (tx *Transaction) Release() {
 	tx.Packets, tx.PacketsLost = tx.Packets[:0], 0
 	tx.serial, tx.untraced, tx.unplaced = 0, false, false
 	tx.usualCall, tx.usual = false, false
-	tx.disclosed, tx.assumed, tx.turned, tx.late, tx.unproven = false, false, false, false, false
+	tx.disclosed, tx.assumed, tx.turned, tx.bySide, tx.late, tx.unproven = false, false, false, false, false, false
 	tx.State = Complete
 	clear(tx.Notes)
 	tx.Notes, tx.noted = tx.Notes[:0], 0

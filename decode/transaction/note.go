@@ -31,6 +31,7 @@ const (
 	SecuredAgain                            // the call was sent again before the reply, with another sequence number of RPCSEC_GSS
 	SecuredCopy                             // the call was sent before, with another sequence number of RPCSEC_GSS
 	AssumedCall                             // taken for a call, but too little of it was captured to be sure
+	AssumedReply                            // taken for a reply without a call, but too little of it was captured to be sure
 	AssumedByLength                         // only the XID was captured; taken for a call or reply by its length
 	TakenForReply                           // what was taken for the reply proved to be a call
 	ReplyRepeated                           // the reply came again, with the same content
@@ -129,6 +130,7 @@ var noteTexts = [endOfKinds]struct{ code, format string }{
 	SecuredAgain:        {"gss_sent_again", "call sent again with another sequence number of RPCSEC_GSS: the reply is with the last copy"},
 	SecuredCopy:         {"gss_copy", "call was sent before with another sequence number of RPCSEC_GSS"},
 	AssumedCall:         {"assumed_call", "taken for a call: the capture holds too little of it"},
+	AssumedReply:        {"assumed_reply", "taken for a reply without its call: the capture holds too little of it"},
 	AssumedByLength:     {"assumed_by_length", "taken for a call or reply by its length: the capture holds no more of it than the XID"},
 	TakenForReply:       {"taken_for_reply", "what was taken for the reply is a call with the same XID"},
 	ReplyRepeated:       {"reply_repeated", "reply sent again"},

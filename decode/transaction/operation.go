@@ -126,6 +126,9 @@ func (t *Tracker) OpData(c *rdma.Connection, op *rdma.Op, f *rdma.Fragment) {
 	if s.chunk < 0 && !tx.disclosed {
 		t.disclose(tx, s)
 	}
+	if f.Acked && fresh == 0 {
+		return // nobody has waited for it
+	}
 	if o != nil {
 		o.Bytes += uint32(fresh)
 		o.Last = f.Ref

@@ -647,3 +647,59 @@ func TestHeaderNotes(t *testing.T) {
 		}
 	}
 }
+
+// TestSizeOfCut: the size of a message is that of the whole one, or not known, wherever the capture cuts its Send.
+func TestSizeOfCut(t *testing.T) {
+	reads := func(position uint32) []rpcrdma.ReadSegment {
+		return []rpcrdma.ReadSegment{
+			{Position: position, Segment: rpcrdma.Segment{Handle: 1, Length: 100}}, {Position: position, Segment: rpcrdma.Segment{Handle: 2, Length: 7000}},
+		}
+	}
+	writes := []rpcrdma.WriteChunk{{{Handle: 5, Length: 600}, {Handle: 6, Length: 600}}, {{Handle: 7, Length: 600}}}
+	of := func(kind rpcrdma.Type, change func(h *rpcrdma.Header)) rpcrdma.Header {
+		h := v1(7, kind)
+		change(&h)
+		return h
+	}
+	for name, m := range map[string][2][]byte{
+		"inline": {callMessage(v1(7, rpcrdma.TypeMsg), 40), replyMessage(v1(7, rpcrdma.TypeMsg), 40)},
+		"data": {
+			callMessage(of(rpcrdma.TypeMsg, func(h *rpcrdma.Header) { h.Reads = reads(80) }), 40),
+			replyMessage(of(rpcrdma.TypeMsg, func(h *rpcrdma.Header) { h.Writes = writes }), 40),
+		},
+		"long": {
+			callMessage(of(rpcrdma.TypeNoMsg, func(h *rpcrdma.Header) { h.Reads = append(reads(0), reads(80)...) }), 0),
+			replyMessage(of(rpcrdma.TypeNoMsg, func(h *rpcrdma.Header) { h.Writes, h.HasReply, h.Reply = writes, true, writes[0] }), 0),
+		},
+	} {
+		size := func(data []byte, full int, other []byte, side rdma.Side) uint64 {
+			var got uint64
+			tr := transaction.NewTracker(transaction.Options{}, func(tx *transaction.Transaction) {
+				got = max(tx.Call.Bytes*uint64(1-side), tx.Reply.Bytes*uint64(side))
+			})
+			c := &rdma.Connection{ID: 1, Fabric: rdma.RoCEv2}
+			for i := range 2 {
+				ref := rdma.Ref{Time: int64(i+1) * 1e6, Number: uint64(i + 1)}
+				s := rdma.Send{From: rdma.Side(i), Data: data, Length: full, First: ref, Last: ref, Packets: 1}
+				if s.From != side {
+					s.Data, s.Length = other, len(other)
+				}
+				tr.Send(c, &s)
+			}
+			tr.Flush()
+			return got
+		}
+		for side := range rdma.Side(2) {
+			whole, other := m[side], m[side.Other()]
+			want := size(whole, len(whole), other, side)
+			if want < 40 {
+				t.Fatalf("%s, side %d: %d bytes", name, side, want)
+			}
+			for n := 16; n < len(whole); n++ {
+				if got := size(whole[:n], len(whole), other, side); got != 0 && got != want {
+					t.Errorf("%s, side %d: %d bytes where %d of %d bytes were captured, want %d or 0", name, side, got, n, len(whole), want)
+				}
+			}
+		}
+	}
+}

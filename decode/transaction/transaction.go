@@ -47,7 +47,7 @@ type Message struct {
 	// PayloadLength is the length that Payload would have had nothing been
 	// lost.
 	PayloadLength int
-	// Bytes is the size of the whole RPC message, data in chunks included.
+	// Bytes is the size of the whole RPC message, data in chunks included; 0 if the capture cuts the transport header.
 	Bytes uint64
 
 	Invalidates bool   // it was sent with Send With Invalidate
@@ -202,6 +202,7 @@ type Transaction struct {
 	unproven     bool // only an answer with its XID will show that it is one
 	late         bool // its call came after its reply
 	turned       bool // a call that proved to be a reply
+	bySide       bool // its reply, the first that was seen, was taken for one because of its side
 	unplaced     bool // Read Responses came that could not be placed
 	usualCall    bool // the call took the short way
 	usual        bool // so did the reply, and both lie as they came

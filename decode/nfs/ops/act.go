@@ -37,17 +37,16 @@ type Act struct {
 	Ranged        bool
 	Offset, Count uint64
 	// Text is the target of a new symbolic link; nil if it is in a chunk, or was cut by the capture.
-	// Attribute is the name of an extended attribute. Stable is how a WRITE has to be
-	// stored ("FILE_SYNC4").
-	Text, Attribute []byte
-	Stable          string
+	// Stable is how a WRITE has to be stored ("FILE_SYNC4").
+	Text   []byte
+	Stable string
 }
 
 // reset begins another act. Places are overwritten when they are added.
 func (a *Act) reset(c Class) {
 	a.Class, a.count = c, 0
 	a.Ranged, a.Offset, a.Count = false, 0, 0
-	a.Text, a.Attribute, a.Stable = nil, nil, ""
+	a.Text, a.Stable = nil, ""
 }
 
 // Places returns where the call acts. Together they decide where a change lands. A call
@@ -90,12 +89,6 @@ func (a *Act) file(f File) { a.add(f, nil, false, nil) }
 func (a *Act) on(offset, count uint64) {
 	a.file(Current)
 	a.span(offset, count)
-}
-
-// attribute is an act on an extended attribute of the current file.
-func (a *Act) attribute(name []byte) {
-	a.file(Current)
-	a.Attribute = name
 }
 
 func (a *Act) text(d xdr.Data) {

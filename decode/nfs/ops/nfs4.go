@@ -150,13 +150,10 @@ var operations = table{
 			a.on(m.ClDstOffset, m.ClCount)
 		})},
 
-	nfs4.OP_GETXATTR: {Class: Nothing, Minor: 2, Reply: Reply{Room: 64 << 10},
-		act: of(func(m *nfs4.GETXATTR4args, a *Act) { a.attribute(m.GxaName) })},
-	nfs4.OP_SETXATTR: {Class: Changes, Minor: 2,
-		act: of(func(m *nfs4.SETXATTR4args, a *Act) { a.attribute(m.SxaKey) })},
-	nfs4.OP_LISTXATTRS: {Class: Nothing, Minor: 2, Reply: Reply{Rest: "lxa_maxcount"}},
-	nfs4.OP_REMOVEXATTR: {Class: Changes, Minor: 2,
-		act: of(func(m *nfs4.REMOVEXATTR4args, a *Act) { a.attribute(m.RxaName) })},
+	nfs4.OP_GETXATTR:    {Class: Nothing, Minor: 2, Reply: Reply{Room: 64 << 10}, act: current},
+	nfs4.OP_SETXATTR:    {Class: Changes, Minor: 2, act: current},
+	nfs4.OP_LISTXATTRS:  {Class: Nothing, Minor: 2, Reply: Reply{Rest: "lxa_maxcount"}},
+	nfs4.OP_REMOVEXATTR: {Class: Changes, Minor: 2, act: current},
 }
 
 // callbacks are the operations of a server that calls its client.
