@@ -133,7 +133,7 @@ func (f *fold) report(src *source) *Report {
 	rep := &Report{
 		Account: src.account(),
 		Schema:  Schema, Inputs: src.inputs, Filter: f.filter, By: []string{},
-		Start: utc(src.first), End: utc(src.last), Span: spanOf(src.first, src.last),
+		Start: moment(src.packets, src.first), End: moment(src.packets, src.last), Span: spanOf(src.first, src.last),
 		Packets: src.packets, Bytes: src.bytes,
 		Notes: []string{},
 	}

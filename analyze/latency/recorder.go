@@ -189,6 +189,7 @@ func (r *Recorder) add(v *rpc.View) int {
 	if tx.State == transaction.Complete && tx.Call.Transport && tx.Reply.Transport {
 		g.addChunks(tx, r.opt.Inline)
 	}
+	g.waited(tx)
 	if !ok {
 		if set != 0 {
 			r.addTrouble(g, tx, set, -1)
