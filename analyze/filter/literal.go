@@ -19,6 +19,7 @@ type literal struct {
 	ns      int64 // duration
 	sec     int64 // time
 	nsec    uint32
+	daily   bool // sec counts from midnight, of any day
 	b       bool
 	text    string
 	raw     string   // bytes
@@ -56,6 +57,8 @@ func parseLiteral(t token, kinds kindSet, symbols []string, op opcode) literal {
 	if kinds&kTime != 0 {
 		if at, ok := parseTime(t.text); ok {
 			l.sec, l.nsec, l.kinds = at.Unix(), uint32(at.Nanosecond()), l.kinds|kTime
+		} else if at, ok := parseClock(t.text); ok {
+			l.sec, l.nsec, l.kinds, l.daily = ofDay(at.Unix()), uint32(at.Nanosecond()), l.kinds|kTime, true
 		}
 	}
 	if kinds&kBool != 0 {
@@ -241,6 +244,24 @@ func parseTime(s string) (time.Time, bool) {
 		}
 	}
 	return time.Time{}, false
+}
+
+// clockLayouts are times of the day, as listings show them, in UTC unless they have an offset.
+var clockLayouts = [...]string{"15:04:05.999999999Z07:00", "15:04:05.999999999", "15:04"}
+
+func parseClock(s string) (time.Time, bool) {
+	for _, layout := range clockLayouts {
+		if t, err := time.Parse(layout, s); err == nil {
+			return t, true
+		}
+	}
+	return time.Time{}, false
+}
+
+// ofDay is how many seconds of its day have passed at a time in seconds since 1970.
+func ofDay(sec int64) int64 {
+	const day = 24 * 60 * 60
+	return (sec%day + day) % day
 }
 
 func parsePrefix(s string) (netip.Prefix, bool) {

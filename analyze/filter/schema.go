@@ -2,6 +2,7 @@ package filter
 
 import (
 	"encoding/hex"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -811,13 +812,20 @@ func lookup(name string, pos int, expr string) (*field, error) {
 		if !dotted {
 			return p.whole(), nil
 		}
-		return p.resolve(rest, pos+len(first)+1, expr)
+		f, err := p.resolve(rest, pos+len(first)+1, expr)
+		if e, ok := errors.AsType[*Error](err); ok && foreign[lower] != nil {
+			e.Hint = suggest(foreign[lower], 3)
+		}
+		return f, err
 	}
 	return nil, &Error{Expr: expr, Pos: pos, Found: name, Expected: "a field", Hint: unknownHint(lower), Unknown: true}
 }
 
 // unknownHint proposes fields for a name that does not exist.
 func unknownHint(name string) string {
+	if meant := foreign[name]; meant != nil {
+		return suggest(meant, 3)
+	}
 	var found []string
 	if _, ok := schemaByName()["file."+name]; ok {
 		found = append(found, "file."+name)

@@ -204,6 +204,9 @@ func (s *sink) time(sec int64, nsec uint32) {
 }
 
 func compareTime(sec int64, nsec uint32, l *literal) int {
+	if l.daily {
+		sec = ofDay(sec)
+	}
 	if c := cmp.Compare(sec, l.sec); c != 0 {
 		return c
 	}
