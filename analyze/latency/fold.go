@@ -44,6 +44,7 @@ type fold struct {
 	conns       []Connection
 
 	groupsLost, auditLost, levelLost, unlisted uint64
+	several                                    uint64
 	groupsMost                                 int
 	flowsLost, overflow                        bool
 }
@@ -79,6 +80,7 @@ func (f *fold) add(p *part) {
 	check(saturated(&f.auditLost, p.auditLost))
 	check(saturated(&f.levelLost, p.levelLost))
 	check(saturated(&f.unlisted, p.unlisted))
+	check(saturated(&f.several, p.several))
 	f.groupsMost = max(f.groupsMost, p.groupsMost)
 	f.flowsLost = f.flowsLost || p.flowsLost
 	f.mem.scarce = f.mem.scarce || p.scarce
@@ -270,6 +272,13 @@ func (rep *Report) note(f *fold) {
 	add := func(format string, args ...any) { rep.Notes = append(rep.Notes, fmt.Sprintf(format, args...)) }
 	if f.groupsLost > 0 {
 		add("more than %d groups: %d transactions are in the group %q", f.groupsMost, f.groupsLost, otherName)
+	}
+	if f.several > 0 {
+		apart := ""
+		if !slices.Contains(f.by, ByTunnel) {
+			apart = fmt.Sprintf(": --by tunnel,%s tells apart those whose outermost wrappings differ", strings.Join(rep.By, ","))
+		}
+		add("in %s, several networks with equal addresses are added up%s", text.Plural(f.several, "group"), apart)
 	}
 	if f.flowsLost {
 		add("more than %d connections: calls in flight are not known of the others", maxConnections)

@@ -429,7 +429,7 @@ func (r *Recorder) newGroup(v *rpc.View) *group {
 		}
 		return r.other
 	}
-	g := &group{index: len(r.order), key: string(r.key), inline: make([]Inline, len(r.opt.Inline)), filePart: -1}
+	g := &group{index: len(r.order), key: string(r.key), tenant: v.Tx.Connection.Tenant, inline: make([]Inline, len(r.opt.Inline)), filePart: -1}
 	for i, k := range r.opt.By {
 		g.labels = append(g.labels, label(k, v))
 		if f := v.File(); k == ByFile && f != nil && f.Handle != nil && !f.Unnamed && len(f.Handle) <= maxLabel && len(v.AppendPath(nil)) == 0 {
