@@ -111,7 +111,9 @@ func (t *Tracker) mad(ref rdma.Ref, tap int32, fabric rdma.Fabric, f *link.Frame
 				break
 			}
 			c.State = rdma.Rejected
-			c.Terminated = "connection rejected: " + m.Reason.String()
+			if c.Terminated = "connection rejected: the reason was cut"; m.ReasonKnown() {
+				c.Terminated = "connection rejected: " + m.Reason.String()
+			}
 			c.Last = ref
 			t.close(c, ref)
 		case ibcm.AttributeDREQ:
