@@ -470,12 +470,7 @@ var schemaFields = sync.OnceValue(func() []field {
 	add(
 		field{name: "schema", kinds: kString, desc: "rpcrdma.transaction/1", emit: func(s *sink, _ *rpc.View) { s.str("rpcrdma.transaction/1") }},
 		field{name: "time", kinds: kTime, desc: "first packet of the call", emit: func(s *sink, v *rpc.View) {
-			ns := v.Tx.First().Time
-			sec := ns / 1e9
-			if ns %= 1e9; ns < 0 {
-				sec, ns = sec-1, ns+1e9
-			}
-			s.time(sec, uint32(ns))
+			s.at(v.Tx.First().Time)
 		}},
 		number("xid", "transaction id", kUint, func(t *transaction.Transaction) uint64 { return uint64(t.XID) }),
 		number("connection", "number of the connection, from 1", kUint, func(t *transaction.Transaction) uint64 { return uint64(t.Connection.ID) }),
@@ -736,6 +731,11 @@ var schemaFields = sync.OnceValue(func() []field {
 				}
 				operationNames(s, v)
 			}},
+		field{name: "end", kinds: kTime, desc: "last packet of the reply", emit: func(s *sink, v *rpc.View) {
+			if r := v.Tx.Reply.Last; r.Seen() {
+				s.at(r.Time)
+			}
+		}},
 		field{name: "error", kinds: kBool, desc: "status is a failure", emit: func(s *sink, v *rpc.View) { s.bool(v.Failed()) }},
 		field{name: "backward", kinds: kBool, desc: "direction is backward", emit: func(s *sink, v *rpc.View) { s.bool(v.Tx.Backward) }},
 		field{name: "endpoint", kinds: kUint, desc: "queue pair or port of either side", emit: func(s *sink, v *rpc.View) {
