@@ -295,8 +295,11 @@ func (rep *Report) note(f *fold) {
 	if rep.Series.Coarser {
 		add("more than %d intervals of the length that was asked for: they are %v long", maxSlots, time.Duration(rep.Series.Interval))
 	}
+	if n := rep.untimed(); n > 0 && len(rep.Series.Slots) > 0 {
+		add("of the packets seen again, %d are not in the time series: no transaction lists them", n)
+	}
 	if f.unlisted > 0 {
-		add("transactions list their first 256 troubles: of %d with more, some are not in the time series, and some kinds may be missing", f.unlisted)
+		add("transactions list their first 256 troubles: of %d with more, some kinds may be missing", f.unlisted)
 	}
 	if n := rep.All.OddClock; n > 0 {
 		add("%d transactions have a reply from before their call: the clock of the capture went backwards", n)
@@ -308,6 +311,19 @@ func (rep *Report) note(f *fold) {
 	if f.overflow {
 		add("some sums do not fit into 64 bits: they are the largest numbers that do")
 	}
+}
+
+// untimed is how many packets that were seen again are in no interval.
+func (rep *Report) untimed() (n uint64) {
+	for i := range rep.Troubles {
+		if t := &rep.Troubles[i]; t.Kind == Retransmit.String() {
+			n = t.Events
+		}
+	}
+	for i := range rep.Series.Slots {
+		n -= min(n, rep.Series.Slots[i].Events[Retransmit.String()])
+	}
+	return n
 }
 
 // compare orders slow transactions, the slowest first; of equal ones, the one with the lower packet number.
