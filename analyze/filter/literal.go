@@ -55,11 +55,7 @@ func parseLiteral(t token, kinds kindSet, symbols []string, op opcode) literal {
 		}
 	}
 	if kinds&kTime != 0 {
-		if at, ok := parseTime(t.text); ok {
-			l.sec, l.nsec, l.kinds = at.Unix(), uint32(at.Nanosecond()), l.kinds|kTime
-		} else if at, ok := parseClock(t.text); ok {
-			l.sec, l.nsec, l.kinds, l.daily = ofDay(at.Unix()), uint32(at.Nanosecond()), l.kinds|kTime, true
-		}
+		l.time(t.text)
 	}
 	if kinds&kBool != 0 {
 		switch strings.ToLower(t.text) {
@@ -232,6 +228,19 @@ func parseHex(s string) (string, bool) {
 		raw = append(raw, v)
 	}
 	return string(raw), len(raw) > 0
+}
+
+// time sets the form of a time, if it is one.
+func (l *literal) time(s string) {
+	at, ok := parseTime(s)
+	l.sec = at.Unix()
+	if !ok {
+		if at, ok = parseClock(s); !ok {
+			return
+		}
+		l.sec, l.daily = ofDay(at.Unix()), true
+	}
+	l.nsec, l.kinds = uint32(at.Nanosecond()), l.kinds|kTime
 }
 
 // timeLayouts are RFC 3339 and shorter forms of it, in UTC.
