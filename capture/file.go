@@ -100,11 +100,12 @@ func newFile(name string, src *source, size int64, lim limits, probs *problems) 
 	}
 	f.carry = head[:n]
 	if f.dec == nil {
+		tar := !src.waits && f.isTar(n)
 		src.Close()
 		if n == 0 {
 			return nil, fmt.Errorf("%s: %w", name, errEmpty)
 		}
-		return nil, &FormatError{File: name, Found: append([]byte(nil), f.carry...), Inside: src.kind}
+		return nil, &FormatError{File: name, Found: append([]byte(nil), f.carry...), Inside: src.kind, tar: tar}
 	}
 	if lim.copiers > 0 {
 		src.copyAhead(lim.copiers, lim.batch, size)
@@ -267,6 +268,15 @@ func (f *file) readOnce(p []byte) (int, error) {
 		}
 	}
 	return 0, io.ErrNoProgress
+}
+
+// isTar reports whether a file that no format fits is an archive of tar: what it holds has the name at its
+// beginning, and a mark behind that. n bytes were read already.
+func (f *file) isTar(n int) bool {
+	const at, mark = 257, "ustar"
+	rest := make([]byte, at+len(mark)-n)
+	_, err := io.ReadFull(f.src.r, rest)
+	return err == nil && string(rest[at-n:]) == mark
 }
 
 // problem adds a problem of this file.

@@ -62,7 +62,7 @@ func (f *Follower) Read(p []byte) (int, error) {
 		case e != nil:
 			return 0, e
 		case st.Size() < f.at:
-			return 0, fmt.Errorf("%s: %w", f.f.Name(), errShrunk)
+			return 0, errShrunk // whoever reads knows the name
 		case err != nil && st.Size() > f.at && !errors.Is(err, io.EOF):
 			return 0, err
 		}

@@ -11,6 +11,7 @@ type FormatError struct {
 	File   string // as given by the user
 	Found  []byte // the first bytes, at most 16
 	Inside string // "gzip" or "zstd" if the bytes came out of a decompressor
+	tar    bool
 	Other  string // what else the program would take, for example "a plan"; usually nothing
 }
 
@@ -28,7 +29,7 @@ func (e *FormatError) Error() string {
 		fmt.Fprintf(&b, "only %d bytes long (% x)", len(e.Found), e.Found)
 	} else {
 		fmt.Fprintf(&b, "starts with % x", e.Found[:min(8, len(e.Found))])
-		if s := foreign(e.Found); s != "" {
+		if s := e.foreign(); s != "" {
 			fmt.Fprintf(&b, " (%s)", s)
 		}
 	}
@@ -37,14 +38,18 @@ func (e *FormatError) Error() string {
 }
 
 // foreign names formats that users are likely to try.
-func foreign(head []byte) string {
+func (e *FormatError) foreign() string {
+	head := e.Found
+	if e.tar {
+		return "tar archive: unpack it first"
+	}
 	for _, f := range [...]struct{ magic, name string }{
 		{"\xfd7zXZ\x00", "xz: decompress it first"},
 		{"BZh", "bzip2: decompress it first"},
 		{"\x04\x22\x4d\x18", "lz4: decompress it first"},
 		{"\x1f\x8b", "gzip within compressed data"},
 		{"\x28\xb5\x2f\xfd", "zstd within compressed data"},
-		{"PK\x03\x04", "zip archive"},
+		{"PK\x03\x04", "zip archive: unpack it first"},
 		{"snoop\x00", "snoop: convert it with editcap"},
 		{"RTSS", "Network Monitor: convert it with editcap"},
 		{"GMBU", "Network Monitor: convert it with editcap"},

@@ -128,18 +128,23 @@ func TestOpenErrors(t *testing.T) {
 		return writeFile(t, filepath.Join(dir, name), []byte(content))
 	}
 	good := file("good", string(lots(3)))
+	tarred := "a.pcap" + strings.Repeat("\x00", 251) + "ustar\x0000"
 	for _, c := range []struct {
 		names []string
 		want  string
 	}{
 		{nil, "no input named"},
 		{[]string{dir + "/none"}, "no such file"},
-		{[]string{dir}, dir + ": is a directory"},
+		{[]string{dir}, dir + ": is a directory: name the files in it"},
 		{[]string{file("empty", "")}, "empty: empty file"},
 		{[]string{file("short", "\xd4\xc3")}, "short: not a packet capture: only 2 bytes long (d4 c3); supported are pcap and pcapng, also compressed with gzip or zstd"},
 		{[]string{file("elf", "\x7fELF\x02\x01\x01\x00\x00\x00")}, "elf: not a packet capture: starts with 7f 45 4c 46 02 01 01 00 (a program); supported"},
 		{[]string{file("snoop", "snoop\x00\x00\x00\x00\x00\x00\x02")}, "snoop: convert it with editcap"},
 		{[]string{file("xz", "\xfd7zXZ\x00\x00\x04")}, "xz: decompress it first"},
+		{[]string{file("zip", "PK\x03\x04\x14\x00\x00\x00")}, "(zip archive: unpack it first)"},
+		{[]string{file("tar", tarred)}, "(tar archive: unpack it first)"},
+		{[]string{file("tgz", string(gz([]byte(tarred))))}, "decompressed with gzip, starts with 61 2e 70 63 61 70 00 00 (tar archive: unpack it first)"},
+		{[]string{file("nearly", tarred[:261])}, "61 2e 70 63 61 70 00 00; supported"},
 		{[]string{file("text", "12:00:01.000000 IP 192.0.2.1")}, "(text)"},
 		{[]string{file("gztext", string(gz([]byte("hello there"))))}, "decompressed with gzip, starts with 68 65"},
 		{[]string{file("gzgz", string(gz(gz([]byte("hello there")))))}, "gzip within compressed data"},

@@ -74,7 +74,7 @@ func openSource(name string, stdin io.Reader, window int, consumed *atomic.Int64
 	}
 	if st, err := f.Stat(); err == nil && st.IsDir() {
 		f.Close()
-		return nil, -1, errors.New("is a directory")
+		return nil, -1, errors.New("is a directory: name the files in it")
 	}
 	s, err = newSource(f, waits(f), window, consumed)
 	if err != nil {

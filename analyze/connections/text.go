@@ -144,8 +144,8 @@ func endpoint(e rdma.End) string {
 
 // life tells when a connection was seen and how it ended.
 func (c *Connection) life() string {
-	s := fmt.Sprintf("%s to %s (%s), frames %d-%d, %d transactions", clock(c.First.Time), clock(c.Last.Time),
-		text.Within(c.First.Time, c.Last.Time), c.First.Number, c.Last.Number, c.Calls.Ended)
+	s := fmt.Sprintf("%s to %s (%s), frames %d-%d, %s", clock(c.First.Time), clock(c.Last.Time),
+		text.Within(c.First.Time, c.Last.Time), c.First.Number, c.Last.Number, text.Plural(uint64(c.Calls.Ended), "transaction"))
 	if n := c.Calls.Unanswered; n > 0 {
 		s += fmt.Sprintf(", %d without reply", n)
 	}

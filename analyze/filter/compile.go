@@ -233,7 +233,7 @@ func (l *literal) beyond(hi *literal, usable kindSet) bool {
 		(kinds&(kUint|kEnum|kFlags) == 0 || l.u > hi.u) &&
 		(kinds&kInt == 0 || l.i > hi.i) &&
 		(kinds&kDuration == 0 || l.ns > hi.ns) &&
-		(kinds&kTime == 0 || compareTime(l.sec, l.nsec, hi) > 0) &&
+		(kinds&kTime == 0 || l.daily != hi.daily || compareTime(l.sec, l.nsec, hi) > 0) &&
 		(kinds&kAddr == 0 || l.prefix.Addr().Compare(hi.prefix.Addr()) > 0)
 }
 

@@ -28,7 +28,7 @@ var kindNames = [...]string{
 
 // kindLiterals describes, for messages, the literals that a kind is compared with.
 var kindLiterals = [...]string{
-	"a number", "a number", "a duration such as 250us, or nanoseconds", "a time such as 2024-05-01T12:00:00.5Z",
+	"a number", "a number", "a duration such as 250us, or nanoseconds", "a time such as 2024-05-01T12:00:00.5Z or 12:00:00.5",
 	"true or false", "a text", "a symbol or a number", "a symbol or a number",
 	"bytes such as 01:02:ff or 0x0102ff, or a text in quotes", "bytes such as 01:02:ff or 0x0102ff, or a text in quotes",
 	"an IP address or prefix", "nothing", "a number",

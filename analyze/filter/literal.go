@@ -19,6 +19,7 @@ type literal struct {
 	ns      int64 // duration
 	sec     int64 // time
 	nsec    uint32
+	daily   bool // sec counts from midnight, of any day
 	b       bool
 	text    string
 	raw     string   // bytes
@@ -54,9 +55,7 @@ func parseLiteral(t token, kinds kindSet, symbols []string, op opcode) literal {
 		}
 	}
 	if kinds&kTime != 0 {
-		if at, ok := parseTime(t.text); ok {
-			l.sec, l.nsec, l.kinds = at.Unix(), uint32(at.Nanosecond()), l.kinds|kTime
-		}
+		l.time(t.text)
 	}
 	if kinds&kBool != 0 {
 		switch strings.ToLower(t.text) {
@@ -231,6 +230,19 @@ func parseHex(s string) (string, bool) {
 	return string(raw), len(raw) > 0
 }
 
+// time sets the form of a time, if it is one.
+func (l *literal) time(s string) {
+	at, ok := parseTime(s)
+	l.sec = at.Unix()
+	if !ok {
+		if at, ok = parseClock(s); !ok {
+			return
+		}
+		l.sec, l.daily = ofDay(at.Unix()), true
+	}
+	l.nsec, l.kinds = uint32(at.Nanosecond()), l.kinds|kTime
+}
+
 // timeLayouts are RFC 3339 and shorter forms of it, in UTC.
 var timeLayouts = [...]string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999", "2006-01-02"}
 
@@ -241,6 +253,24 @@ func parseTime(s string) (time.Time, bool) {
 		}
 	}
 	return time.Time{}, false
+}
+
+// clockLayouts are times of the day, as listings show them, in UTC unless they have an offset.
+var clockLayouts = [...]string{"15:04:05.999999999Z07:00", "15:04:05.999999999", "15:04"}
+
+func parseClock(s string) (time.Time, bool) {
+	for _, layout := range clockLayouts {
+		if t, err := time.Parse(layout, s); err == nil {
+			return t, true
+		}
+	}
+	return time.Time{}, false
+}
+
+// ofDay is how many seconds of its day have passed at a time in seconds since 1970.
+func ofDay(sec int64) int64 {
+	const day = 24 * 60 * 60
+	return (sec%day + day) % day
 }
 
 func parsePrefix(s string) (netip.Prefix, bool) {

@@ -2,6 +2,7 @@ package filter
 
 import (
 	"encoding/hex"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -469,12 +470,7 @@ var schemaFields = sync.OnceValue(func() []field {
 	add(
 		field{name: "schema", kinds: kString, desc: "rpcrdma.transaction/1", emit: func(s *sink, _ *rpc.View) { s.str("rpcrdma.transaction/1") }},
 		field{name: "time", kinds: kTime, desc: "first packet of the call", emit: func(s *sink, v *rpc.View) {
-			ns := v.Tx.First().Time
-			sec := ns / 1e9
-			if ns %= 1e9; ns < 0 {
-				sec, ns = sec-1, ns+1e9
-			}
-			s.time(sec, uint32(ns))
+			s.at(v.Tx.First().Time)
 		}},
 		number("xid", "transaction id", kUint, func(t *transaction.Transaction) uint64 { return uint64(t.XID) }),
 		number("connection", "number of the connection, from 1", kUint, func(t *transaction.Transaction) uint64 { return uint64(t.Connection.ID) }),
@@ -735,6 +731,11 @@ var schemaFields = sync.OnceValue(func() []field {
 				}
 				operationNames(s, v)
 			}},
+		field{name: "end", kinds: kTime, desc: "last packet of the reply", emit: func(s *sink, v *rpc.View) {
+			if r := v.Tx.Reply.Last; r.Seen() {
+				s.at(r.Time)
+			}
+		}},
 		field{name: "error", kinds: kBool, desc: "status is a failure", emit: func(s *sink, v *rpc.View) { s.bool(v.Failed()) }},
 		field{name: "backward", kinds: kBool, desc: "direction is backward", emit: func(s *sink, v *rpc.View) { s.bool(v.Tx.Backward) }},
 		field{name: "endpoint", kinds: kUint, desc: "queue pair or port of either side", emit: func(s *sink, v *rpc.View) {
@@ -811,13 +812,20 @@ func lookup(name string, pos int, expr string) (*field, error) {
 		if !dotted {
 			return p.whole(), nil
 		}
-		return p.resolve(rest, pos+len(first)+1, expr)
+		f, err := p.resolve(rest, pos+len(first)+1, expr)
+		if e, ok := errors.AsType[*Error](err); ok && foreign[lower] != nil {
+			e.Hint = suggest(foreign[lower], 3)
+		}
+		return f, err
 	}
 	return nil, &Error{Expr: expr, Pos: pos, Found: name, Expected: "a field", Hint: unknownHint(lower), Unknown: true}
 }
 
 // unknownHint proposes fields for a name that does not exist.
 func unknownHint(name string) string {
+	if meant := foreign[name]; meant != nil {
+		return suggest(meant, 3)
+	}
 	var found []string
 	if _, ok := schemaByName()["file."+name]; ok {
 		found = append(found, "file."+name)

@@ -170,6 +170,15 @@ func (s *sink) duration(d time.Duration) {
 	s.signed(int64(d), kDuration)
 }
 
+// at is nanoseconds since 1970.
+func (s *sink) at(ns int64) {
+	sec := ns / 1e9
+	if ns %= 1e9; ns < 0 {
+		sec, ns = sec-1, ns+1e9
+	}
+	s.time(sec, uint32(ns))
+}
+
 // time is seconds and nanoseconds since 1970; nsec may be any number.
 func (s *sink) time(sec int64, nsec uint32) {
 	if s.collect {
@@ -204,6 +213,9 @@ func (s *sink) time(sec int64, nsec uint32) {
 }
 
 func compareTime(sec int64, nsec uint32, l *literal) int {
+	if l.daily {
+		sec = ofDay(sec)
+	}
 	if c := cmp.Compare(sec, l.sec); c != 0 {
 		return c
 	}

@@ -15,7 +15,7 @@ import (
 //go:embed diff.tmpl
 var diffText string
 
-var diffPage = parse("diff", diffText)
+var diffPage = parsed("diff", diffText)
 
 // diffView is what the template shows.
 type diffView struct {
@@ -42,8 +42,7 @@ func WriteDiff(w io.Writer, d *latency.Diff, tables []Table) error {
 		of          *latency.DiffSide
 		n, failed   float64
 	}{{"A", "side-a", &d.A, d.All.Count.A, d.All.Errors.A}, {"B", "side-b", &d.B, d.All.Count.B, d.All.Errors.B}} {
-		v.Sides = append(v.Sides, side{card{s.name, strings.Join(s.of.Inputs, ", "), fmt.Sprintf("%.0f transactions, %.0f failed, in %s from %s", s.n, s.failed,
-			s.of.Span, s.of.Start.Format("2006-01-02 15:04:05.000000 UTC"))}, s.class})
+		v.Sides = append(v.Sides, side{card{s.name, strings.Join(s.of.Inputs, ", "), fmt.Sprintf("%.0f transactions, %.0f failed, %s", s.n, s.failed, s.of.When())}, s.class})
 	}
 	if d.All.Timed.A > 0 && d.All.Timed.B > 0 {
 		for _, x := range []struct {

@@ -18,7 +18,7 @@ import (
 //go:embed fabric.tmpl
 var fabricText string
 
-var fabricPage = parse("fabric", fabricText)
+var fabricPage = parsed("fabric", fabricText)
 
 // Table is a table of the page. Right says which columns are numbers.
 type Table struct {
@@ -78,7 +78,10 @@ func WriteFabric(w io.Writer, rep *fabric.Report, tables []Table) error {
 }
 
 func (t *Table) shown() (x shownTable) {
-	x.Title, x.Lines = t.Title, t.Lines
+	x.Title = t.Title
+	for _, l := range t.Lines {
+		x.Lines = append(x.Lines, strings.ReplaceAll(l, "\n", " ")) // they are wrapped for a terminal
+	}
 	for i, h := range t.Header {
 		x.Header = append(x.Header, sideCell{Text: heading(h), Left: !t.Right[i]})
 	}

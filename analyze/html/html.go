@@ -10,6 +10,7 @@ import (
 	"html/template"
 	"io"
 	"sync"
+	"text/template/parse"
 
 	"github.com/rpcrdma/toolkit/analyze/latency"
 	"github.com/rpcrdma/toolkit/analyze/plot"
@@ -42,18 +43,58 @@ func hash(s string) string {
 // package: nothing in them comes from a capture.
 var functions = template.FuncMap{
 	"policy": func() string { return policy },
+	"line": func(v any) any {
+		if s, ok := v.(string); ok {
+			return printable.Line(s)
+		}
+		return v
+	},
 	"style":  func() template.HTML { return template.HTML("<style>" + styleText + "</style>") },    //nolint:gosec // own text
 	"script": func() template.HTML { return template.HTML("<script>" + scriptText + "</script>") }, //nolint:gosec // own text
 }
 
-// parse parses a page when it is needed: few commands write one.
-func parse(name, body string) func() *template.Template {
+// parsed parses a page when it is needed: few commands write one.
+func parsed(name, body string) func() *template.Template {
 	return sync.OnceValue(func() *template.Template {
-		return template.Must(template.New(name).Funcs(functions).Parse(plot.Template + headText + sessionsText + body))
+		t := template.Must(template.New(name).Funcs(functions).Parse(plot.Template + headText + sessionsText + body))
+		for _, x := range t.Templates() {
+			oneLine(x.Tree.Root)
+		}
+		return t
 	})
 }
 
-var page = parse("page", pageText)
+// drawing is text of several lines. In any other text, a line feed comes from a capture or the name of a file.
+type drawing string
+
+// oneLine has all strings that a template shows pass through the function line, so that none of them is forgotten.
+func oneLine(n parse.Node) {
+	switch n := n.(type) {
+	case *parse.ListNode:
+		if n != nil {
+			for _, x := range n.Nodes {
+				oneLine(x)
+			}
+		}
+	case *parse.ActionNode:
+		if len(n.Pipe.Decl) == 0 {
+			n.Pipe.Cmds = append(n.Pipe.Cmds, &parse.CommandNode{
+				NodeType: parse.NodeCommand, Pos: n.Pos, Args: []parse.Node{parse.NewIdentifier("line").SetTree(nil).SetPos(n.Pos)},
+			})
+		}
+	case *parse.IfNode:
+		oneLine(n.List)
+		oneLine(n.ElseList)
+	case *parse.RangeNode:
+		oneLine(n.List)
+		oneLine(n.ElseList)
+	case *parse.WithNode:
+		oneLine(n.List)
+		oneLine(n.ElseList)
+	}
+}
+
+var page = parsed("page", pageText)
 
 // Write writes the page, with a section on sessions and connections unless
 // sessions is nil. Names of files and whatever else comes from the

@@ -83,8 +83,8 @@ func TestPolicy(t *testing.T) {
 
 // Names and drawings from a capture stay text: in tables, titles of drawings, links and the data of the script.
 func TestHostileDetails(t *testing.T) {
-	const evil = `</pre></title></script><script>alert('x')</script><a href="javascript:alert(1)">"'>` + "\u202e\x1b[2J"
-	rep := full(t, "rocev2-nfs41-recall.pcap", latency.Options{By: []latency.Key{latency.ByFile}, Top: 50, Draw: drawAs(evil)}, func(v *rpc.View) {
+	const evil = `</pre></title></script><script>alert('x')</script><a href="javascript:alert(1)">"'>` + "\u202e\x1b[2J<a\nb>"
+	rep := full(t, "rocev2-nfs41-recall.pcap", latency.Options{By: []latency.Key{latency.ByFile}, Top: 50, Draw: drawAs(strings.ReplaceAll(evil, "\n", ""))}, func(v *rpc.View) {
 		if f := v.File(); f != nil {
 			f.Name = []byte(evil)
 		}
@@ -95,8 +95,9 @@ func TestHostileDetails(t *testing.T) {
 	if err := WriteDiff(&diff, d, []Table{{Title: evil, Header: []string{evil}, Right: []bool{true}, Rows: [][]string{{evil}}, Lines: []string{evil}}}); err != nil {
 		t.Fatal(err)
 	}
+	rep.Inputs = []string{evil, evil}
 	for name, page := range map[string]string{"report": write(t, rep), "diff": diff.String()} {
-		for _, bad := range []string{"<script>alert", `href="javascript`, "\u202e", "\x1b"} {
+		for _, bad := range []string{"<script>alert", `href="javascript`, "\u202e", "\x1b", "a\nb"} {
 			if strings.Contains(page, bad) {
 				t.Errorf("%s: %q is in the page", name, bad)
 			}

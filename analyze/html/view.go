@@ -92,7 +92,8 @@ type costRow struct {
 
 type slowRow struct {
 	Total, Sort, XID, What, Details, Time string
-	ID, Drawing                           string // of its packets, if there is one
+	ID                                    string
+	Drawing                               drawing // of its packets, if there is one
 	Bar                                   *plot.Chart
 	Notes                                 []string
 	Bad                                   bool
@@ -144,7 +145,7 @@ func nsCell(ns int64) cell { return cell{duration(ns), fmt.Sprint(ns)} }
 func newView(rep *latency.Report) *view {
 	v := &view{
 		Title: strings.Join(rep.Inputs, ", "), By: rep.By, Notes: rep.Notes,
-		Interval: round(time.Duration(rep.Series.Interval)), Start: rep.Start.Format("2006-01-02 15:04:05.000000 UTC"),
+		Interval: round(time.Duration(rep.Series.Interval)), Start: rep.Start.String(),
 	}
 	if v.Title == "" {
 		v.Title = "capture"
@@ -413,7 +414,7 @@ func (v *view) slow(rep *latency.Report) {
 		}
 		if len(x.Drawing) > 0 {
 			if drawn += len(x.Drawing); drawn <= maxDrawings {
-				r.ID, r.Drawing = "x"+strconv.Itoa(i), string(x.Drawing)
+				r.ID, r.Drawing = "x"+strconv.Itoa(i), drawing(x.Drawing)
 			} else {
 				v.NoDraw++
 			}
@@ -459,13 +460,17 @@ func (v *view) lost(rep *latency.Report) {
 		}
 		v.Lost = append(v.Lost, r)
 	}
-	v.LostNote = fmt.Sprintf("Of %d transactions over RDMA.", l.Transactions)
+	var notes []string
+	if l.Looked() {
+		notes = append(notes, fmt.Sprintf("Of %s over RDMA.", text.Plural(l.Transactions, "transaction")))
+	}
 	if l.CreditWaits > 0 {
-		v.LostNote += fmt.Sprintf(" %d calls came when a reply had just freed a credit: all had been in use for %s before them.", l.CreditWaits, duration(l.CreditWait))
+		notes = append(notes, fmt.Sprintf("%s came when a reply had just freed a credit: all had been in use for %s before them.", text.Plural(l.CreditWaits, "call"), duration(l.CreditWait)))
 	}
 	if l.SlotWaits > 0 {
-		v.LostNote += fmt.Sprintf(" %s came when a reply had freed a slot of the session: all had been in use for %s before them.", text.Plural(l.SlotWaits, "call"), duration(l.SlotWait))
+		notes = append(notes, fmt.Sprintf("%s came when a reply had freed a slot of the session: all had been in use for %s before them.", text.Plural(l.SlotWaits, "call"), duration(l.SlotWait)))
 	}
+	v.LostNote = strings.Join(notes, " ")
 }
 
 func (v *view) costs(rep *latency.Report) {

@@ -353,7 +353,7 @@ func (p *part) code(c *state.Coder, t *terms, m *memory) {
 			c.Fail("a connection with impossible numbers")
 		}
 	})
-	numbers(c, []*uint64{&p.groupsLost, &p.unlisted, &p.auditLost, &p.levelLost})
+	numbers(c, []*uint64{&p.groupsLost, &p.unlisted, &p.auditLost, &p.levelLost, &p.several})
 	state.Number(c, &p.groupsMost)
 	c.Flag(&p.flowsLost)
 	c.Flag(&p.scarce)

@@ -201,6 +201,28 @@ func (e *collected) Event(k *rdma.Connection, _ rdma.Side, what rdma.Event, _ ui
 	e.c.mu.Unlock()
 }
 
+// networks counts the groups in which several networks are added up once the connections are: like Recorder.part, which
+// sees one of them.
+func (c *Collector) networks(pieces []*piece) {
+	if !slices.ContainsFunc(c.opt.By, Key.ofHosts) {
+		return
+	}
+	first := make(map[string]*group)
+	rest := pieces[len(pieces)-1]
+	for _, x := range pieces {
+		for _, g := range x.part.groups {
+			k := joinLabels(g.labels)
+			have := first[k]
+			if have == nil {
+				first[k] = g
+			} else if have.tenant != g.tenant && !have.several {
+				have.several = true
+				rest.part.several++
+			}
+		}
+	}
+}
+
 // State is what the Collector found. It must not be used afterwards.
 func (c *Collector) State(src Source) *State {
 	c.mu.Lock()
@@ -253,6 +275,7 @@ func (c *Collector) State(src Source) *State {
 	}
 	slices.SortFunc(pieces, func(a, b *piece) int { return cmp.Compare(a.conns[0].id, b.conns[0].id) })
 	pieces = append(pieces, newPiece(0, nil, c.rest.part()))
+	c.networks(pieces)
 	t := newTap(src, pieces)
 	t.beyond = c.beyond
 	return &State{terms: termsOf(&c.opt, src.Filter), tap: t, mem: memory{limit: c.limits}}

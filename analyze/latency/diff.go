@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
@@ -28,10 +27,18 @@ type Diff struct {
 
 // DiffSide is one of the two captures.
 type DiffSide struct {
-	Inputs  []string  `json:"inputs"`
-	Start   time.Time `json:"start"`
-	Span    Span      `json:"span_ns"`
-	Packets uint64    `json:"packets"`
+	Inputs  []string `json:"inputs"`
+	Start   Moment   `json:"start"`
+	Span    Span     `json:"span_ns"`
+	Packets uint64   `json:"packets"`
+}
+
+// When is for readers: how long the capture lasted, and from when.
+func (s *DiffSide) When() string {
+	if s.Packets == 0 {
+		return "no packets"
+	}
+	return "in " + s.Span.String() + " from " + s.Start.String()
 }
 
 // Change is a number in both captures. A side that has no transactions has 0.
@@ -212,7 +219,7 @@ func diffGroup(a, b *Group) *DiffGroup {
 
 // lost compares what time was lost to.
 func (d *DiffGroup) lost(a, b *Group) {
-	if a.Lost == nil || b.Lost == nil {
+	if !a.Lost.Looked() || !b.Lost.Looked() {
 		return
 	}
 	d.Lost = make(map[string]Change)

@@ -44,6 +44,7 @@ type fold struct {
 	conns       []Connection
 
 	groupsLost, auditLost, levelLost, unlisted uint64
+	several                                    uint64
 	groupsMost                                 int
 	flowsLost, overflow                        bool
 }
@@ -79,6 +80,7 @@ func (f *fold) add(p *part) {
 	check(saturated(&f.auditLost, p.auditLost))
 	check(saturated(&f.levelLost, p.levelLost))
 	check(saturated(&f.unlisted, p.unlisted))
+	check(saturated(&f.several, p.several))
 	f.groupsMost = max(f.groupsMost, p.groupsMost)
 	f.flowsLost = f.flowsLost || p.flowsLost
 	f.mem.scarce = f.mem.scarce || p.scarce
@@ -133,7 +135,7 @@ func (f *fold) report(src *source) *Report {
 	rep := &Report{
 		Account: src.account(),
 		Schema:  Schema, Inputs: src.inputs, Filter: f.filter, By: []string{},
-		Start: utc(src.first), End: utc(src.last), Span: spanOf(src.first, src.last),
+		Start: moment(src.packets, src.first), End: moment(src.packets, src.last), Span: spanOf(src.first, src.last),
 		Packets: src.packets, Bytes: src.bytes,
 		Notes: []string{},
 	}
@@ -271,6 +273,13 @@ func (rep *Report) note(f *fold) {
 	if f.groupsLost > 0 {
 		add("more than %d groups: %d transactions are in the group %q", f.groupsMost, f.groupsLost, otherName)
 	}
+	if f.several > 0 {
+		apart := ""
+		if !slices.Contains(f.by, ByTunnel) {
+			apart = fmt.Sprintf(": --by tunnel,%s tells apart those whose outermost wrappings differ", strings.Join(rep.By, ","))
+		}
+		add("in %s, several networks with equal addresses are added up%s", text.Plural(f.several, "group"), apart)
+	}
 	if f.flowsLost {
 		add("more than %d connections: calls in flight are not known of the others", maxConnections)
 	}
@@ -286,8 +295,11 @@ func (rep *Report) note(f *fold) {
 	if rep.Series.Coarser {
 		add("more than %d intervals of the length that was asked for: they are %v long", maxSlots, time.Duration(rep.Series.Interval))
 	}
+	if n := rep.untimed(); n > 0 && len(rep.Series.Slots) > 0 {
+		add("of the packets seen again, %d are not in the time series: no transaction lists them", n)
+	}
 	if f.unlisted > 0 {
-		add("transactions list their first 256 troubles: of %d with more, some are not in the time series, and some kinds may be missing", f.unlisted)
+		add("transactions list their first 256 troubles: of %d with more, some kinds may be missing", f.unlisted)
 	}
 	if n := rep.All.OddClock; n > 0 {
 		add("%d transactions have a reply from before their call: the clock of the capture went backwards", n)
@@ -299,6 +311,19 @@ func (rep *Report) note(f *fold) {
 	if f.overflow {
 		add("some sums do not fit into 64 bits: they are the largest numbers that do")
 	}
+}
+
+// untimed is how many packets that were seen again are in no interval.
+func (rep *Report) untimed() (n uint64) {
+	for i := range rep.Troubles {
+		if t := &rep.Troubles[i]; t.Kind == Retransmit.String() {
+			n = t.Events
+		}
+	}
+	for i := range rep.Series.Slots {
+		n -= min(n, rep.Series.Slots[i].Events[Retransmit.String()])
+	}
+	return n
 }
 
 // compare orders slow transactions, the slowest first; of equal ones, the one with the lower packet number.

@@ -15,6 +15,8 @@ type group struct {
 	key      string
 	index    int // in Recorder.order
 	labels   []string
+	tenant   uint64
+	several  bool   // networks whose addresses are equal are added up in it
 	handle   []byte // of the file, if its name was unknown
 	server   rpc.Server
 	filePart int   // index of the file in the labels

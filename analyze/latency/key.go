@@ -40,6 +40,9 @@ var keyNames = [numKeys]string{
 
 func (k Key) String() string { return keyNames[k] }
 
+// ofHosts reports whether a key is an address, or what belongs to one.
+func (k Key) ofHosts() bool { return k == ByClient || k == ByServer || k == ByFile }
+
 // KeyNames are the words that ParseKeys accepts, except "none".
 func KeyNames() []string { return keyNames[:] }
 
@@ -70,7 +73,8 @@ func ParseKeys(s string) ([]Key, error) {
 	return keys, nil
 }
 
-// appendKey appends what distinguishes the groups of a key, in any form that is cheap to compute.
+// appendKey appends what distinguishes the groups of a key, in any form that is cheap to compute. Hosts of several
+// networks have equal addresses and one group in the end, but it is known then that it has several.
 func appendKey(b []byte, k Key, v *rpc.View) []byte {
 	tx := v.Tx
 	switch k {
@@ -93,14 +97,17 @@ func appendKey(b []byte, k Key, v *rpc.View) []byte {
 			b = binary.LittleEndian.AppendUint32(b, tx.Procedure)
 		}
 	case ByClient:
+		b = binary.LittleEndian.AppendUint64(b, tx.Connection.Tenant)
 		a := tx.Client().Addr.As16()
 		b = append(b, a[:]...)
 	case ByServer:
+		b = binary.LittleEndian.AppendUint64(b, tx.Connection.Tenant)
 		a := tx.Server().Addr.As16()
 		b = append(b, a[:]...)
 	case ByConnection:
 		b = binary.LittleEndian.AppendUint64(b, uint64(tx.Connection.ID))
 	case ByFile:
+		b = binary.LittleEndian.AppendUint64(b, tx.Connection.Tenant)
 		b = AppendFile(b, v)
 	case BySize:
 		b = append(b, sizeClass(v))

@@ -8,7 +8,8 @@ import (
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
-// Lost says what the time of transactions was lost to: those of RDMA, with a latency.
+// Lost says what the time of transactions was lost to: those of RDMA whose phases are known. What calls waited
+// for before they began is that of all transactions.
 type Lost struct {
 	Transactions uint64 `json:"transactions"`
 	Time         int64  `json:"time_ns"` // their latencies together
@@ -54,20 +55,27 @@ type lost struct {
 	touched      [rdma.NumCauses]uint64
 }
 
+// waited adds what a call may have waited for before it began, whether or not it was answered.
+func (g *group) waited(tx *transaction.Transaction) {
+	if max(tx.Credits, tx.Slots) == 0 {
+		return
+	}
+	if g.lost == nil {
+		g.lost = new(lost)
+	}
+	g.lost.credit.add(tx.Credits)
+	g.lost.slot.add(tx.Slots)
+}
+
 // blame adds what a transaction was lost to.
 func (g *group) blame(tx *transaction.Transaction, p *transaction.Phases) {
-	if tx.Blame == nil && (p.Divided() || max(tx.Credits, tx.Slots) == 0) {
+	if tx.Blame == nil {
 		return
 	}
 	if g.lost == nil {
 		g.lost = new(lost)
 	}
 	l := g.lost
-	l.credit.add(tx.Credits) // these come before the phases
-	l.slot.add(tx.Slots)
-	if tx.Blame == nil {
-		return
-	}
 	l.n++
 	l.time += int64(p.Total)
 	if tx.Blame.Quiet {
@@ -171,6 +179,9 @@ func (l *Lost) To(c rdma.Cause) LostTo {
 	}
 	return *l.Causes[c.String()]
 }
+
+// Looked reports whether there is a transaction of which it is known what its time was lost to.
+func (l *Lost) Looked() bool { return l != nil && l.Transactions > 0 }
 
 // Some reports whether anything was lost to one of the causes.
 func (l *Lost) Some() bool {

@@ -30,6 +30,7 @@ type part struct {
 	unlisted   uint64 // transactions with more kinds of trouble than they list
 	auditLost  uint64 // connections that are not in conns
 	levelLost  uint64 // ends of calls and Reads that found no room
+	several    uint64 // groups that add up what hosts of several networks did whose addresses are equal
 	flowsLost  bool
 	scarce     bool // memory was scarce: histograms lost digits
 }
@@ -53,6 +54,10 @@ func (r *Recorder) part() *part {
 		}
 		k := joinLabels(g.labels)
 		if have := byLabels[k]; have != nil {
+			if have.tenant != g.tenant && !have.several {
+				have.several = true
+				p.several++
+			}
 			have.merge(g, &r.mem)
 			continue
 		}

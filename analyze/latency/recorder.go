@@ -189,6 +189,7 @@ func (r *Recorder) add(v *rpc.View) int {
 	if tx.State == transaction.Complete && tx.Call.Transport && tx.Reply.Transport {
 		g.addChunks(tx, r.opt.Inline)
 	}
+	g.waited(tx)
 	if !ok {
 		if set != 0 {
 			r.addTrouble(g, tx, set, -1)
@@ -428,7 +429,7 @@ func (r *Recorder) newGroup(v *rpc.View) *group {
 		}
 		return r.other
 	}
-	g := &group{index: len(r.order), key: string(r.key), inline: make([]Inline, len(r.opt.Inline)), filePart: -1}
+	g := &group{index: len(r.order), key: string(r.key), tenant: v.Tx.Connection.Tenant, inline: make([]Inline, len(r.opt.Inline)), filePart: -1}
 	for i, k := range r.opt.By {
 		g.labels = append(g.labels, label(k, v))
 		if f := v.File(); k == ByFile && f != nil && f.Handle != nil && !f.Unnamed && len(f.Handle) <= maxLabel && len(v.AppendPath(nil)) == 0 {

@@ -20,11 +20,11 @@ type Report struct {
 	By     []string `json:"by"`
 	// Start and End are the times of the first and last packet of the capture; rates refer to the time
 	// between them.
-	Start   time.Time `json:"start"`
-	End     time.Time `json:"end"`
-	Span    Span      `json:"span_ns"`
-	Packets uint64    `json:"packets"`
-	Bytes   uint64    `json:"bytes"` // on the wire
+	Start   Moment `json:"start"`
+	End     Moment `json:"end"`
+	Span    Span   `json:"span_ns"`
+	Packets uint64 `json:"packets"`
+	Bytes   uint64 `json:"bytes"` // on the wire
 
 	All         *Group       `json:"all"`
 	Groups      []*Group     `json:"groups"` // largest total time first; grouped by size alone: smallest first

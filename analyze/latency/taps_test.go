@@ -113,7 +113,7 @@ func TestTwoTaps(t *testing.T) {
 			// What concerns the captures is different; rates depend on it.
 			for _, r := range []*Report{got, want} {
 				r.Inputs, r.Packets, r.Bytes, r.Notes, r.Series = nil, 0, 0, nil, Series{}
-				r.Start, r.End, r.Span = utc(0), utc(0), 0
+				r.Start, r.End, r.Span = Moment{}, Moment{}, 0
 				for _, g := range append(r.Groups, r.All) {
 					g.Rate, g.ByteRate = 0, 0
 				}

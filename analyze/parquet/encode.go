@@ -174,9 +174,11 @@ func (e *encoder) any(v *rpc.View) {
 		e.own(bunchInvalidated)
 		c.invalidated.add(int64(tx.Reply.Handle))
 	}
-	if w := v.Wrapped(); w != "" || tx.Retransmits != 0 || tx.Credits|tx.Slots != 0 || tx.State != transaction.Complete || len(tx.Notes) > 0 {
+	if w := v.Wrapped(); w != "" || v.Principal != "" || tx.Retransmits != 0 || tx.Credits|tx.Slots != 0 || tx.State != transaction.Complete || len(tx.Notes) > 0 {
 		e.own(bunchUnusual)
 		c.gss.addOr(w)
+		c.opened.addOr(v.Opening().String())
+		c.principal.addOr(v.Principal)
 		c.again.Add(int64(tx.Retransmits))
 		c.creditWait.Add(int64(tx.Credits))
 		c.slotWait.Add(int64(tx.Slots))

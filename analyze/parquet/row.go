@@ -31,6 +31,9 @@ type Row struct {
 	Operations     []Operation `parquet:"operations,list"`
 	Status         string      `parquet:"status,dict"`
 	GSS            string      `parquet:"gss,optional,dict"` // null if empty
+	// GSSOpened is what became of the wrapped bodies, GSSPrincipal the caller; null if empty.
+	GSSOpened    string `parquet:"gss_opened,optional,dict"`
+	GSSPrincipal string `parquet:"gss_principal,optional,dict"`
 
 	CallFrame        *int64 `parquet:"call_frame,optional"`
 	ReplyFrame       *int64 `parquet:"reply_frame,optional"`

@@ -20,7 +20,7 @@ type rows struct {
 	minor                                    optionalInt
 	operations                               operations
 	status                                   *column.Texts
-	gss                                      optionalText
+	gss, opened, principal                   optionalText
 	callFrame, replyFrame                    optionalInt
 	callType, replyType                      *column.Texts
 	requested, granted                       *column.Ints
@@ -87,6 +87,7 @@ func newRows(to io.Writer, opt column.Options) (*column.File, *rows) {
 		},
 		program: strings("program"), version: ints("version"), procedure: strings("procedure"), operation: strings("operation"),
 		group: strings("operation_group"), minor: maybeInt("minor_version"), status: strings("status"), gss: maybeText("gss"),
+		opened: maybeText("gss_opened"), principal: maybeText("gss_principal"),
 		callFrame: maybeInt("call_frame"), replyFrame: maybeInt("reply_frame"), callType: strings("call_type"), replyType: strings("reply_type"),
 		requested: ints("credits_requested"), granted: ints("credits_granted"),
 		reads: chunks("read_chunks"), writes: pieces("write_chunks.list.element.list.element"), reply: pieces("reply_chunk.list.element"),

@@ -173,6 +173,8 @@ func (e *encoder) repeat(g bunch, n int) {
 		c.invalidated.Nulls(n)
 	case bunchUnusual:
 		c.gss.Nulls(n)
+		c.opened.Nulls(n)
+		c.principal.Nulls(n)
 		zero(c.again, c.creditWait, c.slotWait)
 		c.state.Repeat(transaction.Complete.String(), n)
 		c.notes.Nulls(n)
@@ -209,7 +211,7 @@ func (e *encoder) usual(v *rpc.View) bool {
 	switch {
 	case !ok || tx.Blame == nil || reply.Invalidates || !call.Chunkless() || !reply.Chunkless(),
 		call.Header.Type.String() == "" || reply.Header.Type.String() == "",
-		v.Program == nil || v.Procedure == nil || v.Wrapped() != "":
+		v.Program == nil || v.Procedure == nil || v.Wrapped() != "" || v.Principal != "":
 		return false
 	}
 	e.call(v)

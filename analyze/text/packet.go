@@ -334,45 +334,75 @@ func (p *PacketLister) management(q *roce.Packet) {
 		return
 	}
 	l.painted(p.Color, colorBold, cmNames[m.Attribute-ibcm.AttributeREQ])
-	p.hex(" id ", uint64(m.LocalID), 8)
-	if m.RemoteID != 0 {
+	// What the capture has cut is zero, which is not what was sent.
+	if len(m.Data) >= 4 {
+		p.hex(" id ", uint64(m.LocalID), 8)
+	}
+	if m.RemoteID != 0 && m.IDsKnown() {
 		p.hex(" to id ", uint64(m.RemoteID), 8)
 	}
 	switch m.Attribute {
 	case ibcm.AttributeREQ, ibcm.AttributeREP:
-		p.hex(" QP ", uint64(m.QPN), 2)
-		p.dec(" PSN ", uint64(m.StartPSN))
-		if m.Attribute == ibcm.AttributeREQ {
-			l.str(" ")
-			l.str(m.Transport.String())
-			p.dec(" MTU ", uint64(m.PathMTU))
-			p.service(m.ServiceID)
-			if m.IP {
-				p.address(" from ", netip.AddrPortFrom(m.Src, m.SrcPort))
-			}
-			p.dec(" retry ", uint64(m.RetryCount))
+		p.queuePair(m)
+		if m.StartKnown {
+			p.dec(" PSN ", uint64(m.StartPSN))
 		}
-		p.dec(" depth ", uint64(m.ResponderResources))
-		p.dec("/", uint64(m.InitiatorDepth))
-		p.dec(" rnr-retry ", uint64(m.RNRRetryCount))
+		if m.Attribute == ibcm.AttributeREQ {
+			p.request(m)
+		}
+		if m.TermsKnown {
+			p.dec(" depth ", uint64(m.ResponderResources))
+			p.dec("/", uint64(m.InitiatorDepth))
+			p.dec(" rnr-retry ", uint64(m.RNRRetryCount))
+		}
 		p.private(&m.RDMA, m.Private)
 	case ibcm.AttributeREJ:
-		l.str(" of ")
-		l.str(m.Rejected.String())
-		l.str(": ")
-		l.painted(p.Color, colorRed, m.Reason.String())
+		if m.ReasonKnown() {
+			l.str(" of ")
+			l.str(m.Rejected.String())
+			l.str(": ")
+			l.painted(p.Color, colorRed, m.Reason.String())
+		}
 		p.private(&m.RDMA, nil)
 	case ibcm.AttributeMRA:
-		l.str(" of ")
-		l.str(m.Rejected.String())
+		if m.ReasonKnown() {
+			l.str(" of ")
+			l.str(m.Rejected.String())
+		}
 	case ibcm.AttributeDREQ:
-		p.hex(" QP ", uint64(m.QPN), 2)
+		p.queuePair(m)
 	case ibcm.AttributeSIDRREQ, ibcm.AttributeSIDRREP:
-		p.service(m.ServiceID)
+		p.service(m)
 	}
 }
 
-func (p *PacketLister) service(s ibcm.ServiceID) {
+func (p *PacketLister) queuePair(m *ibcm.Message) {
+	if m.QPNKnown() {
+		p.hex(" QP ", uint64(m.QPN), 2)
+	}
+}
+
+// request writes what only a REQ has.
+func (p *PacketLister) request(m *ibcm.Message) {
+	if m.TermsKnown {
+		p.line.str(" ")
+		p.line.str(m.Transport.String())
+		p.dec(" MTU ", uint64(m.PathMTU))
+	}
+	p.service(m)
+	if m.IP {
+		p.address(" from ", netip.AddrPortFrom(m.Src, m.SrcPort))
+	}
+	if m.TermsKnown {
+		p.dec(" retry ", uint64(m.RetryCount))
+	}
+}
+
+func (p *PacketLister) service(m *ibcm.Message) {
+	if !m.ServiceKnown() {
+		return
+	}
+	s := m.ServiceID
 	if proto, port, ok := s.IP(); ok {
 		if proto == 6 {
 			p.dec(" port ", uint64(port))

@@ -51,7 +51,7 @@ func (o *dumpOptions) flags(cmd *cobra.Command) {
 	f.CountVarP(&o.verbose, "verbose", "v", "show headers, chunks, operations and NFS fields as a tree; -vv: all of them")
 	f.BoolVarP(&o.hex, "hex", "x", false, "also show the bytes of the messages")
 	f.StringVarP(&o.filter, "filter", "Y", "", "only transactions for which the display filter `expression` holds")
-	f.StringArrayVarP(&o.fields, "field", "e", nil, "with -T fields: print this `field` (repeatable); with -T journal: add it")
+	f.StringArrayVarP(&o.fields, "field", "e", nil, "with -T fields: print this `field` (repeatable), durations in nanoseconds; with -T journal: add it")
 	f.StringArrayVarP(&o.layout, "layout", "E", nil, "with -T fields: `option`=value: header=y|n, separator=/t|/s|character,\nquote=d|s|n, occurrence=f|l|a, aggregator=,|/s|character")
 	f.StringVar(&o.socket, "journal", journalSocket, "with -T journal: the `socket` of the journal")
 	f.BoolVar(&o.listing, "list-fields", false, "list the fields for -e and -Y, and exit")
@@ -188,6 +188,9 @@ func (o *dumpOptions) printer(s *cli.Streams) (printer, error) {
 		return newFieldsPrinter(o.fields, o.layout)
 	case "journal":
 		return o.journal()
+	}
+	if o.format == "csv" {
+		return nil, cli.Usagef("-T is text, ndjson, json, fields or journal: for CSV, -T fields -E header=y,separator=,,quote=d and -e for each column")
 	}
 	return nil, cli.Usagef("-T is text, ndjson, json, fields or journal, not %q", o.format)
 }

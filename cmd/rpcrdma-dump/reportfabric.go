@@ -464,7 +464,11 @@ func (p *fabricPrinter) pauses() {
 		if x.Priority >= 0 {
 			name = fmt.Sprint(x.Priority)
 		}
-		rows = append(rows, []string{name, fmt.Sprint(x.Stops), fmt.Sprint(x.Resumes), fmt.Sprint(x.Quanta), nanos(x.Stopped)})
+		stopped := "-" // stops that ended by themselves: how soon depends on the speed of the link
+		if x.Resumes > 0 {
+			stopped = nanos(x.Stopped)
+		}
+		rows = append(rows, []string{name, fmt.Sprint(x.Stops), fmt.Sprint(x.Resumes), fmt.Sprint(x.Quanta), stopped})
 	}
 	header := []string{"PRIORITY", "STOPS", "RESUMES", "QUANTA", "STOPPED"}
 	p.table("Ethernet flow control (PFC, PAUSE): quanta are 512 bit times; stopped is the time from a stop to the resume behind it", header, rightFrom(1, len(header)), rows)

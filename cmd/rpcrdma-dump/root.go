@@ -46,6 +46,12 @@ func newRootCommand(s *cli.Streams) *cobra.Command {
 		RunE:    func(cmd *cobra.Command, args []string) error { return o.run(cmd, s, args) },
 	}, s)
 	o.flags(cmd)
+	cli.Habits(cmd, map[string]string{
+		"f": "filters go with -Y, --filter; with -i, --capture-filter says what is captured",
+		"s": "with 'rpcrdma-dump capture', -s is how much is kept of each packet",
+		"w": "'rpcrdma-dump split -Y EXPRESSION -w FILE' writes packets of transactions, 'rpcrdma-dump capture -w FILE' what it captures",
+		"z": "statistics are commands, such as 'rpcrdma-dump report', 'connections' and 'operations'",
+	})
 	cmd.AddCommand(
 		newPacketsCommand(s),
 		newConnectionsCommand(s),
@@ -63,5 +69,17 @@ func newRootCommand(s *cli.Streams) *cobra.Command {
 		newExtcapCommand(s),
 		cli.NewManCommand("rpcrdma-dump", s.Err),
 	)
+	takeNumeric(cmd)
 	return cmd
+}
+
+// takeNumeric has all commands that read captures accept -n, as people type it out of habit: names of hosts are not looked up anyway.
+func takeNumeric(cmd *cobra.Command) {
+	for _, c := range cmd.Commands() {
+		if f := c.Flags(); f.Lookup("read") != nil && f.Lookup("numeric") == nil && f.ShorthandLookup("n") == nil {
+			f.BoolP("numeric", "n", true, "do not look up names of hosts; this is the default")
+			_ = f.MarkHidden("numeric")
+		}
+		takeNumeric(c)
+	}
 }

@@ -262,6 +262,13 @@ func (o *planOptions) build(ctx context.Context, s *cli.Streams, files *outfile.
 		}
 		opt.Same = append(opt.Same, same)
 	}
+	if !opt.Retry {
+		// Nobody can end the wait for the writer of a pipe: a signal ends the program, and nothing stays behind.
+		defer cli.OnSignal(func(int) bool { return false })()
+		if ctx.Err() != nil { // one that came before
+			return nil, errInterrupted
+		}
+	}
 	in, sum, problems, err := o.once(ctx, s, name, args, dopt, opt)
 	var late *planner.LateError
 	for again := 1; opt.Retry && errors.As(err, &late); again++ {
@@ -279,7 +286,7 @@ func (o *planOptions) build(ctx context.Context, s *cli.Streams, files *outfile.
 	}
 	if sum == nil {
 		if errors.Is(err, context.Canceled) {
-			return nil, errors.New("interrupted: no plan was written")
+			return nil, errInterrupted
 		}
 		return nil, err
 	}
@@ -293,6 +300,8 @@ func (o *planOptions) build(ctx context.Context, s *cli.Streams, files *outfile.
 	}
 	return damaged, nil
 }
+
+var errInterrupted = errors.New("interrupted: no plan was written")
 
 // maxAgain is how often a plan is made again because servers turned out to be one, or calls to have been sent again.
 const maxAgain = 4

@@ -72,6 +72,54 @@ func TestPlanSignals(t *testing.T) {
 	}
 }
 
+// TestPlanPipe: the first signal ends a program that waits for the writer of its input.
+func TestPlanPipe(t *testing.T) {
+	bin := clitest.Binary(t, "rpcrdma-replay")
+	sample, err := os.ReadFile(samples + "/rocev2-nfs41-recall.pcap")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range []string{"plan", "run"} {
+		for _, sent := range []int{0, 1000} {
+			dir := t.TempDir()
+			fifo := filepath.Join(t.TempDir(), "fifo")
+			if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			// For reading, too: it opens at once then, and is never at its end.
+			w, err := os.OpenFile(fifo, os.O_RDWR, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer w.Close()
+			if _, err := w.Write(sample[:sent]); err != nil {
+				t.Fatal(err)
+			}
+			t.Setenv("TMPDIR", dir)
+			args := []string{command, fifo}
+			if command == "run" {
+				args = append(args, "builtin")
+			}
+			left := func() []os.DirEntry {
+				list, err := os.ReadDir(dir)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return list
+			}
+			p := clitest.Start(t, nil, bin, args...)
+			p.Until(t, "temporary files", func() bool { return len(left()) > 0 })
+			p.Signal(t, syscall.SIGINT)
+			if code, by := p.Wait(t); by != syscall.SIGINT && code != 1 {
+				t.Errorf("%s, %d bytes: exit status %d: %s", command, sent, code, p.Stderr.String())
+			}
+			if list := left(); len(list) > 0 {
+				t.Errorf("%s, %d bytes: left: %q", command, sent, list)
+			}
+		}
+	}
+}
+
 // TestRunReport: the old file stays if a run cannot begin; otherwise the new report replaces it.
 func TestRunReport(t *testing.T) {
 	dir := t.TempDir()

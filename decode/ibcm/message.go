@@ -117,6 +117,27 @@ func (m *Message) IDsKnown() bool {
 	return len(m.Data) >= remoteID+4
 }
 
+// qpnEnds, serviceEnds and reasonEnds are how many bytes of a message have to be captured for its QPN, its service, and for what is
+// rejected or acknowledged and why. Others are 0.
+var (
+	qpnEnds     = [...]int{AttributeREQ: reqQPN + 3, AttributeREP: repQPN + 3, AttributeDREQ: dreqQPN + 3, AttributeSIDRREP: sidrQPN + 3, AttributeLAP: lapQPN + 3}
+	serviceEnds = [...]int{AttributeREQ: reqServiceID + 8, AttributeSIDRREQ: sidrServiceID + 8, AttributeSIDRREP: sidrRepService + 8}
+	reasonEnds  = [...]int{AttributeREJ: rejReason + 2, AttributeMRA: mraPrivate}
+)
+
+func (m *Message) holds(ends []int) bool {
+	return int(m.Attribute) < len(ends) && ends[m.Attribute] > 0 && len(m.Data) >= ends[m.Attribute]
+}
+
+// QPNKnown reports whether the message has a QPN that was captured.
+func (m *Message) QPNKnown() bool { return m.holds(qpnEnds[:]) }
+
+// ServiceKnown reports whether the message has a ServiceID that was captured.
+func (m *Message) ServiceKnown() bool { return m.holds(serviceEnds[:]) }
+
+// ReasonKnown reports whether the message says what it rejects or acknowledges, and a REJ why, and that was captured.
+func (m *Message) ReasonKnown() bool { return m.holds(reasonEnds[:]) }
+
 func (m *Message) body() {
 	d := m.Data
 	m.LocalID = wire.Get32(d, localID)

@@ -229,6 +229,33 @@ func TestDecodeCut(t *testing.T) {
 	}
 }
 
+// TestKnown: what is said to be known is what the whole message has, whatever the capture has cut.
+func TestKnown(t *testing.T) {
+	for _, c := range messages {
+		b := mad(t, c.hex)
+		var whole Message
+		if !Decode(b, MADSize, &whole) {
+			t.Fatal(c.name)
+		}
+		is := whole.Attribute
+		if whole.QPNKnown() != (is == AttributeREQ || is == AttributeREP || is == AttributeDREQ) ||
+			whole.ServiceKnown() != (is == AttributeREQ) || whole.ReasonKnown() != (is == AttributeREJ) {
+			t.Errorf("%s: QPN %v, service %v, reason %v", c.name, whole.QPNKnown(), whole.ServiceKnown(), whole.ReasonKnown())
+		}
+		for n := range b[HeaderSize:] {
+			var m Message
+			Decode(b[:HeaderSize+n], MADSize, &m)
+			if m.QPNKnown() && m.QPN != whole.QPN || m.ServiceKnown() && m.ServiceID != whole.ServiceID ||
+				m.ReasonKnown() && (m.Reason != whole.Reason || m.Rejected != whole.Rejected) {
+				t.Errorf("%s cut after %d bytes: %+v", c.name, n, m)
+			}
+		}
+		if m := (Message{}); Decode(b[:HeaderSize], MADSize, &m) && (m.QPNKnown() || m.ServiceKnown() || m.ReasonKnown()) {
+			t.Errorf("%s: known without a byte", c.name)
+		}
+	}
+}
+
 func TestDecodeProblems(t *testing.T) {
 	for _, c := range []struct {
 		name     string

@@ -66,6 +66,14 @@ func (t *Tracker) damaged(f *link.Frame, icrc Verdict) bool {
 	return false
 }
 
+// why is what a REJ gives as its reason.
+func why(m *ibcm.Message) string {
+	if !m.ReasonKnown() {
+		return "the reason was cut"
+	}
+	return m.Reason.String()
+}
+
 // mad handles a connection management message. REQ, REP and RTU set up a connection; only they give both
 // queue pair numbers with certainty.
 func (t *Tracker) mad(ref rdma.Ref, tap int32, fabric rdma.Fabric, f *link.Frame, p *Packet, icrc Verdict) *rdma.Connection {
@@ -111,7 +119,7 @@ func (t *Tracker) mad(ref rdma.Ref, tap int32, fabric rdma.Fabric, f *link.Frame
 				break
 			}
 			c.State = rdma.Rejected
-			c.Terminated = "connection rejected: " + m.Reason.String()
+			c.Terminated = "connection rejected: " + why(m)
 			c.Last = ref
 			t.close(c, ref)
 		case ibcm.AttributeDREQ:

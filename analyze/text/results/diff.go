@@ -74,8 +74,7 @@ func Diff(w io.Writer, d *latency.Diff) error {
 		s    *latency.DiffSide
 		n, e float64
 	}{{"A", &d.A, d.All.Count.A, d.All.Errors.A}, {"B", &d.B, d.All.Count.B, d.All.Errors.B}} {
-		p.printf("%s: %s: %.0f transactions, %.0f failed, in %s from %s\n", side.name, safe(strings.Join(side.s.Inputs, ", ")), side.n, side.e,
-			side.s.Span, side.s.Start.Format("2006-01-02 15:04:05.000000 UTC"))
+		p.printf("%s: %s: %.0f transactions, %.0f failed, %s\n", side.name, safe(strings.Join(side.s.Inputs, ", ")), side.n, side.e, side.s.When())
 	}
 	if d.Filter != "" {
 		p.printf("transactions for which %s holds\n", safe(d.Filter))
@@ -188,7 +187,14 @@ func (p *diffPrinter) lost() {
 	}
 	p.title("What the time was lost to, over all transactions with RDMA")
 	p.table([]string{"CAUSE", "A", "B", "BY", "CHANGE"}, 1, rows)
-	if e := all.Explained; e != nil {
+	rest := all.Lost[rdma.CauseRest.String()].Delta
+	switch e := all.Explained; {
+	case e == nil:
+	case *e < 0: // what was lost and the rest have changed in opposite directions: a share would be no part of anything
+		p.printf("\nthe change is not explained: what was lost changed in the other direction than the rest, which changed by %s\n", signed(rest))
+	case *e > 1:
+		p.printf("\nthe change is explained, and would have been greater: the rest changed in the other direction, by %s\n", signed(rest))
+	default:
 		p.printf("\n%s %% of the change are explained: they are not in the rest\n", Percent(*e))
 	}
 }

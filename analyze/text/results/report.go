@@ -68,7 +68,7 @@ func (p *reportPrinter) head() {
 		return
 	}
 	p.printf("%s: %s, %s bytes in %s from %s\n", safe(strings.Join(r.Inputs, ", ")), text.Plural(r.Packets, "packet"), bytesText(r.Bytes),
-		r.Span, r.Start.Format("2006-01-02 15:04:05.000000 UTC"))
+		r.Span, r.Start)
 	if r.Account != nil {
 		p.printf("%s\n", r.Account.Line)
 	}
@@ -200,7 +200,7 @@ func (p *reportPrinter) lostColumns() (list []rdma.Cause) {
 func (p *reportPrinter) lost() {
 	l := p.rep.All.Lost
 	if !l.Some() {
-		if l != nil && l.Transactions > 0 {
+		if l.Looked() {
 			p.printf("nothing was lost to recovery, receivers that were not ready, congestion or the depth of Reads")
 			if p.rep.All.Undivided > 0 {
 				p.printf(" by the %s whose phases are known", text.Plural(l.Transactions, "transaction"))

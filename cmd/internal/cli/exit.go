@@ -6,6 +6,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"syscall"
 
 	"github.com/rpcrdma/toolkit/internal/outfile"
@@ -46,10 +47,16 @@ var ErrDamaged = errors.New("the input is truncated or malformed")
 // ErrClosed says that nobody reads the output any more.
 var ErrClosed = errors.New("output closed")
 
+// closed reports whether nobody reads the output any more, as after head. A connection to another host that has gone is a failure.
+func closed(err error) bool {
+	pipe, ok := errors.AsType[*fs.PathError](err)
+	return errors.Is(err, ErrClosed) || ok && errors.Is(pipe, syscall.EPIPE)
+}
+
 // ExitCode is the exit code that stands for an error.
 func ExitCode(err error) int {
 	switch {
-	case err == nil, errors.Is(err, ErrClosed), errors.Is(err, syscall.EPIPE):
+	case err == nil, closed(err):
 		return ExitOK
 	case isUsage(err):
 		return ExitUsage

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -27,7 +28,7 @@ func flagMistake(cmd *cobra.Command, err error) error {
 	var invalid *pflag.InvalidValueError
 	switch {
 	case errors.As(err, &unknown):
-		return unknownFlag(cmd.Flags(), unknown)
+		return unknownFlag(cmd, unknown)
 	case errors.As(err, &missing):
 		return Usagef("%s needs a value", bothNames(missing.GetFlag()))
 	case errors.As(err, &invalid):
@@ -36,7 +37,20 @@ func flagMistake(cmd *cobra.Command, err error) error {
 	return &UsageError{err}
 }
 
-func unknownFlag(flags *pflag.FlagSet, e *pflag.NotExistError) error {
+// Habits says what stands for flags of other tools that a command does not have: by letter, the end of "unknown flag -w: …".
+func Habits(cmd *cobra.Command, says map[string]string) {
+	if cmd.Annotations == nil {
+		cmd.Annotations = make(map[string]string)
+	}
+	for letter, s := range says {
+		cmd.Annotations[habit+letter] = s
+	}
+}
+
+const habit = "habit -"
+
+func unknownFlag(cmd *cobra.Command, e *pflag.NotExistError) error {
+	flags := cmd.Flags()
 	name, group := e.GetSpecifiedName(), e.GetSpecifiedShortnames()
 	if group == "" {
 		return Usagef("unknown flag --%s%s", name, didYouMean("--"+name, longNames(flags)))
@@ -50,6 +64,9 @@ func unknownFlag(flags *pflag.FlagSet, e *pflag.NotExistError) error {
 		return Usagef("unknown flag -%s%s; did you mean --%s?", name, where, group)
 	case name == "v": // means verbose wherever there is something to add
 		return Usagef("unknown flag -v%s: nothing is more verbose here; -V shows the version", where)
+	}
+	if says := cmd.Annotations[habit+name]; says != "" {
+		return Usagef("unknown flag -%s%s: %s", name, where, says)
 	}
 	for _, other := range []string{strings.ToUpper(name), strings.ToLower(name)} {
 		if f := flags.ShorthandLookup(other); f != nil && other != name {
@@ -159,8 +176,15 @@ func commandMistake(cmd *cobra.Command, arg string) error {
 	if strings.ContainsAny(arg, "./") || !word(arg) && len(nearCommands(cmd, arg)) == 0 {
 		return nil
 	}
-	return noCommand(cmd, arg, "there is no command and no file "+strconv.Quote(arg))
+	what := "there is no command and no file " + strconv.Quote(arg)
+	if f := cmd.Flags().ShorthandLookup("Y"); f != nil && slices.Contains(captureFilter, arg) {
+		return Usagef("%s; a filter goes with %s", what, bothNames(f))
+	}
+	return noCommand(cmd, arg, what)
 }
+
+// captureFilter are words that filters of tcpdump begin with, which are arguments there.
+var captureFilter = []string{"dst", "ether", "host", "icmp", "ip", "net", "not", "port", "portrange", "proto", "src", "tcp", "udp", "vlan"}
 
 func noCommand(cmd *cobra.Command, arg, what string) error {
 	near := nearCommands(cmd, arg)

@@ -29,6 +29,7 @@ func program(s *Streams) *cobra.Command {
 	only.AddCommand(&cobra.Command{Use: "parquet", Args: NoArgs, RunE: func(*cobra.Command, []string) error { return nil }})
 	report := &cobra.Command{Use: "report", RunE: func(*cobra.Command, []string) error { return nil }}
 	report.Flags().CountP("verbose", "v", "")
+	Habits(root, map[string]string{"w": "'tool export' writes files"})
 	root.AddCommand(only, report, &cobra.Command{Use: "packets", RunE: func(*cobra.Command, []string) error { return nil }})
 	return root
 }
@@ -68,6 +69,9 @@ func TestMistakes(t *testing.T) {
 		{"--filtr x", 2, "unknown flag --filtr; did you mean --filter?"},
 		{"--xyzzy", 2, "unknown flag --xyzzy\n"},
 		{"-y x", 2, "unknown flag -y; did you mean -Y, --filter?"},
+		{"-w x", 2, "unknown flag -w: 'tool export' writes files\n"},
+		{"-nw x", 2, "unknown flag -n in -nw"},
+		{"host 10.0.0.1", 2, `there is no command and no file "host"; a filter goes with -Y, --filter`},
 		{"-top 1", 2, "unknown flag -t in -top; did you mean --top?"},
 		{"-v", 2, "unknown flag -v: nothing is more verbose here; -V shows the version"},
 		{"-c x", 2, "tool: -c x: not a number\n"},

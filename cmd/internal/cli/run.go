@@ -39,7 +39,10 @@ func Run(root *cobra.Command, args []string, stderr io.Writer, told ...error) in
 	if err == nil {
 		return ExitOK
 	}
-	for _, t := range append(told, ErrDamaged, ErrClosed) {
+	if closed(err) {
+		return ExitOK
+	}
+	for _, t := range append(told, ErrDamaged) {
 		if errors.Is(err, t) {
 			return ExitCode(err)
 		}
