@@ -446,12 +446,13 @@ func (m *Model) Snapshot() *Snapshot {
 	}
 	m.operations(s, st)
 	s.Connections, s.Health = m.conns.list()
-	s.EndedConns = m.conns.gone
+	s.EndedConns, s.ConnsRest = m.conns.gone, m.conns.gone-len(m.conns.ended)
 	m.fabric(s)
 	s.Sessions, s.SessionsRest = m.uses.Uses(m.now, listedSessions)
 	s.Files, s.FilesRest = st.files.list(listedUsage)
 	s.Clients, s.ClientsRest = st.clients.list(listedUsage)
 	s.FilesGone, s.ClientsGone = st.files.gone.Usage, st.clients.gone.Usage
+	s.FilesNow, s.ClientsNow = st.files.active(), st.clients.active()
 	s.FilesRest += int(st.files.lost)
 	s.ClientsRest += int(st.clients.lost)
 	if m.opt.Groups {

@@ -59,11 +59,14 @@ type Snapshot struct {
 
 	Connections []Connection
 	EndedConns  int // ended connections, listed or not
+	ConnsRest   int // ended connections that are not in the list
 	Files       []Usage
 	FilesRest   int // files that are not in the list
+	FilesNow    int // files with transactions in the latest interval, listed or not
 	FilesGone   Usage
 	Clients     []Usage
 	ClientsRest int
+	ClientsNow  int
 	ClientsGone Usage
 
 	// Groups are the totals by operation of all transactions, whatever the filter; only with Options.Groups.

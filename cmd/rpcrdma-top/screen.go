@@ -431,7 +431,7 @@ func (u *ui) connectionLines() []string {
 	put("credits", credits)
 	var models []string
 	for _, m := range c.Models {
-		models = append(models, fmt.Sprintf("%s %s (%s)", m.Model, count(m.Count), percent(m.Count, c.Transactions)))
+		models = append(models, fmt.Sprintf("%s %s (%s)", m.Model, count(m.Count), percent(m.Count, c.Count)))
 	}
 	put("model", strings.Join(models, ", "))
 	for i, p := range [2]*monitor.Peer{&c.Client, &c.Server} {
