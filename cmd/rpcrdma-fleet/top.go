@@ -101,7 +101,7 @@ func (o *topOptions) run(ctx context.Context, s *cli.Streams, batch bool) error 
 	defer cancel()
 	messages := make(chan live.Message, 256)
 	ended := make(chan error, 1)
-	go func() { ended <- live.Watch(ctx, nc, time.Now().Add(-o.since), messages, say) }()
+	go func() { ended <- live.Watch(ctx, nc, o.since, messages, say) }()
 	if tables {
 		return errors.Join(o.tables(ctx, s, by, messages, ended, say), queue.Refused(ctx))
 	}

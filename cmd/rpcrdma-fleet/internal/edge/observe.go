@@ -197,17 +197,16 @@ type observation struct {
 	fleet.Observer
 	w     *output
 	parts *Parts
-	last  int64 // start of the latest interval that was sent
-	sent  bool
+	rest  bool // the last interval, which the end has cut, was not sent yet
 	lost  uint64
 }
 
 func (x *observation) interval(s *monitor.Snapshot) bool {
-	if s.Ended || !s.HasNow {
-		return true // end sends it
+	if s.Ended {
+		x.rest = true // end sends it
+		return true
 	}
 	ok := x.w.summary(x.Interval(s))
-	x.last, x.sent = s.Now.Start, true
 	if x.parts != nil {
 		x.parts.Tick(s.Time)
 		x.tell()
@@ -233,7 +232,7 @@ func (x *observation) end(s *monitor.Snapshot) {
 		return
 	}
 	last := x.Interval(s)
-	if !s.HasNow || x.sent && s.Now.Start <= x.last { // there is nothing new
+	if !x.rest { // there is nothing new
 		last = &fleet.Summary{Schema: fleet.Schema, Tap: last.Tap, Agent: last.Agent, Number: last.Number, Start: max(s.Time, 0), Span: 1}
 		last.Lists()
 	}

@@ -214,6 +214,9 @@ func Decode(b []byte) (*Summary, error) {
 // overflow.
 const maxTime = int64(1) << 52
 
+// maxCount bounds what is added up of all taps in the same way.
+const maxCount = uint64(1) << 48
+
 func (s *Summary) check() error {
 	if err := layout.CheckTap(s.Tap); err != nil {
 		return err
@@ -267,6 +270,14 @@ func (s *Summary) check() error {
 	}
 	for _, c := range counts {
 		times = append(times, c.Time, c.Max)
+		if max(c.Transactions, c.Errors, c.Bytes, c.Data) > maxCount {
+			return errors.New("a count is out of range")
+		}
+	}
+	f := &s.RDMA
+	if max(s.Number, s.Packets, s.Wire, s.Lost, s.Dropped, uint64(s.Open.Calls), uint64(s.Open.Stuck),
+		f.Retransmits, f.NAKs, f.RNRs, f.CNPs, f.Marked, f.Missing, f.BadCRC) > maxCount {
+		return errors.New("a count is out of range")
 	}
 	for _, t := range times {
 		if t < 0 || t > maxTime {
