@@ -258,6 +258,7 @@ func TestTrouble(t *testing.T) {
 		{name: "retry", in: line, answers: []int{503, 429}, status: 0, says: "0 not accepted"},
 		{name: "refused", in: line, answers: []int{400}, status: 1, says: "400"},
 		{name: "partly rejected", in: line, reject: 2, status: 1, says: "too old"},
+		{name: "some of them", in: line, reject: 1, status: 1, says: "1 span sent, 1 not accepted"},
 		{name: "unreachable", in: line, args: []string{"--endpoint", gone.URL, "--wait", "100ms"}, status: 1, says: "not accepted"},
 		{name: "no JSON", in: line + "hello\n" + line, status: 3, says: "line 2"},
 		{name: "another schema", in: "{\"schema\":\"rpcrdma.report/1\"}\n" + line, status: 3, says: "rpcrdma.report/1"},
@@ -283,6 +284,40 @@ func TestTrouble(t *testing.T) {
 				t.Error("the good lines were not sent")
 			}
 		})
+	}
+}
+
+// TestRecord: what is no failure, and which network an address belongs to.
+func TestRecord(t *testing.T) {
+	for _, c := range []struct {
+		line   string
+		failed bool
+		tunnel string
+	}{
+		{`{"status":"NFS3_OK","tunnel":{"type":"vxlan","id":0,"outer_client":"198.51.100.1"}}`, false, "vxlan 0"},
+		{`{"status":"stat_succ","program":"nsm","tunnel":{"type":"ipip"}}`, false, "ipip"},
+		{`{"status":"stat_fail","program":"nsm"}`, true, ""},
+		{`{"status":"NLM4_GRANTED"}`, false, ""},
+		{`{"status":"NLM4_DENIED"}`, true, ""},
+		{`{"status":"","state":"no_reply"}`, true, ""},
+		{`{"status":"","state":"incomplete"}`, false, ""},
+	} {
+		var r record
+		if err := json.Unmarshal([]byte(c.line), &r); err != nil {
+			t.Fatal(err)
+		}
+		tunnel := ""
+		for _, a := range attributes(&r) {
+			switch a.Key {
+			case "rpcrdma.tunnel.type":
+				tunnel = a.Value.AsString()
+			case "rpcrdma.tunnel.id":
+				tunnel += fmt.Sprint(" ", a.Value.AsInt64())
+			}
+		}
+		if r.failed() != c.failed || tunnel != c.tunnel {
+			t.Errorf("%s: failed %v, tunnel %q", c.line, r.failed(), tunnel)
+		}
 	}
 }
 

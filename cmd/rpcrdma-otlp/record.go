@@ -44,7 +44,11 @@ type record struct {
 	State         string    `json:"state"`
 	NoteCodes     []string  `json:"note_codes"`
 	Latency       *latency  `json:"latency_ns"`
-	File          *struct {
+	Tunnel        *struct {
+		Type string  `json:"type"`
+		ID   *uint32 `json:"id"`
+	} `json:"tunnel"`
+	File *struct {
 		Path   string  `json:"path"`
 		Name   string  `json:"name"`
 		Offset *uint64 `json:"offset"`
@@ -77,7 +81,7 @@ func (r *record) failed() bool {
 	switch {
 	case r.State == "no_reply":
 		return true
-	case r.Status == "", r.Status == "SUCCESS", strings.HasSuffix(r.Status, "_OK"), strings.HasSuffix(r.Status, "GRANTED"):
+	case r.Status == "", r.Status == "SUCCESS", r.Status == "stat_succ", strings.HasSuffix(r.Status, "_OK"), strings.HasSuffix(r.Status, "GRANTED"):
 		return false
 	}
 	return true
