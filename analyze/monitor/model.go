@@ -448,7 +448,11 @@ func (m *Model) Snapshot() *Snapshot {
 	s.Connections, s.Health = m.conns.list()
 	s.EndedConns, s.ConnsRest = m.conns.gone, m.conns.gone-len(m.conns.ended)
 	m.fabric(s)
-	s.Sessions, s.SessionsRest = m.uses.Uses(m.now, listedSessions)
+	at := m.now
+	if m.flushed {
+		at = 0
+	}
+	s.Sessions, s.SessionsRest = m.uses.Uses(at, listedSessions)
 	s.Files, s.FilesRest = st.files.list(listedUsage)
 	s.Clients, s.ClientsRest = st.clients.list(listedUsage)
 	s.FilesGone, s.ClientsGone = st.files.gone.Usage, st.clients.gone.Usage

@@ -413,6 +413,9 @@ func (u *ui) connectionLines() []string {
 		put("from", from)
 		put("to", to)
 	}
+	if c.Tunnel != nil {
+		put("network", text.NetworkName(c.Tunnel))
+	}
 	setup := "not captured"
 	if c.InlineCall > 0 {
 		setup = fmt.Sprintf("inline %d bytes to the server, %d to the client", c.InlineCall, c.InlineReply)
