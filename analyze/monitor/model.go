@@ -456,6 +456,7 @@ func (m *Model) Snapshot() *Snapshot {
 	s.Files, s.FilesRest = st.files.list(listedUsage)
 	s.Clients, s.ClientsRest = st.clients.list(listedUsage)
 	s.FilesGone, s.ClientsGone = st.files.gone.Usage, st.clients.gone.Usage
+	s.FilesTime, s.ClientsTime = st.files.time, st.clients.time
 	s.FilesNow, s.ClientsNow = st.files.active(), st.clients.active()
 	s.FilesRest += int(st.files.lost)
 	s.ClientsRest += int(st.clients.lost)

@@ -27,6 +27,7 @@ type usages struct {
 	all  []*use // the same: a map has another order each time
 	gone use
 	lost uint64 // dropped
+	time int64  // of all, dropped ones included
 }
 
 type use struct {
@@ -52,6 +53,7 @@ func (u *usages) add(key []byte, name int, tunnel *rdma.Tunnel, failed bool, byt
 	}
 	x.cur.one(failed, bytes, data, ns)
 	x.Last = now
+	u.time += max(ns, 0)
 }
 
 // roll ends an interval.

@@ -143,7 +143,7 @@ func (r *Recorder) Uses(at int64, most int) (list []Use, rest int) {
 	for _, g := range r.byOrder {
 		all = append(all, ref{m: &g.meter, g: g})
 	}
-	if rest = max(len(all)-most, 0); rest > 0 {
+	if len(all) > most {
 		slices.SortFunc(all, func(a, b ref) int { return cmp.Or(cmp.Compare(b.m.last, a.m.last), a.m.number-b.m.number) })
 		all = all[:most]
 	}
@@ -155,7 +155,7 @@ func (r *Recorder) Uses(at int64, most int) (list []Use, rest int) {
 			list = append(list, x.g.use(at))
 		}
 	}
-	return list, rest
+	return list, r.number - len(list) // those that made room are among the rest
 }
 
 func (m *meter) use(t *table, at int64) Use {

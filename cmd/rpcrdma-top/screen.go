@@ -157,13 +157,13 @@ func (d *drawing) tableOf(s *monitor.Snapshot, v view, totals bool) *table {
 	case connections:
 		return d.connectionsTable(s, totals)
 	case files:
-		return d.usageTable(s, s.Files, s.FilesRest, "FILE", totals)
+		return d.usageTable(s, s.Files, s.FilesTime, s.FilesRest, "FILE", totals)
 	case wire:
 		return d.fabricTable(s, totals)
 	case sessions:
 		return d.sessionsTable(s, totals)
 	case clients:
-		return d.usageTable(s, s.Clients, s.ClientsRest, "CLIENT", totals)
+		return d.usageTable(s, s.Clients, s.ClientsTime, s.ClientsRest, "CLIENT", totals)
 	}
 	return nil
 }

@@ -656,8 +656,8 @@ func (d *drawing) connectionsTable(s *monitor.Snapshot, totals bool) *table {
 	return t
 }
 
-// usageTable lists files or clients.
-func (d *drawing) usageTable(s *monitor.Snapshot, list []monitor.Usage, rest int, what string, totals bool) *table {
+// usageTable lists files or clients; all is the time of all of them, and rest how many are not in the list.
+func (d *drawing) usageTable(s *monitor.Snapshot, list []monitor.Usage, all int64, rest int, what string, totals bool) *table {
 	t := &table{
 		more: uint64(rest),
 		columns: []column{
@@ -675,9 +675,8 @@ func (d *drawing) usageTable(s *monitor.Snapshot, list []monitor.Usage, rest int
 		},
 		empty: "nothing yet",
 	}
-	var all, most int64
+	var most int64
 	for i := range list {
-		all += list[i].Time
 		most = max(most, list[i].Time)
 	}
 	for i := range list {
