@@ -86,6 +86,7 @@ type Model struct {
 	end     int64
 	started bool
 	now     int64
+	latest  int64         // now, as of the latest packets
 	span    time.Duration // length of the latest complete interval
 	mark    decode.Stats  // counters at its end
 	passed  decode.Stats  // packets and bytes in it
@@ -179,7 +180,7 @@ func (m *Model) Packets(list []capture.Packet) {
 			m.now = max(m.now, list[n].Time)
 			n++
 		}
-		n = max(n, 1)
+		n, m.latest = max(n, 1), m.now
 		m.d.Batch(&capture.Batch{Packets: list[:n]})
 		list = list[n:]
 	}
@@ -320,6 +321,10 @@ func (m *Model) Flush(err error) {
 	m.flushed, m.err = true, err
 	if m.started && (m.now > m.start || !m.closed || m.all.cur.count > 0) {
 		m.close(time.Duration(max(m.now-m.start, 1)))
+	}
+	if m.now == m.latest {
+		// A clock that was set back has not caught up: the end is, as in a report, the time of the last packet.
+		m.now = m.d.Stats().Last.Time
 	}
 }
 

@@ -80,3 +80,33 @@ func TestIntervalsAddUp(t *testing.T) {
 		}
 	}
 }
+
+// TestSetBack: if the clock was set back and has not caught up at the end, a capture ends with its last packet, as in a report.
+func TestSetBack(t *testing.T) {
+	for _, back := range []time.Duration{0, time.Second, time.Minute} {
+		r, err := capture.Open([]string{filepath.Join(samples, "rocev2-nfs41-recall.pcap")}, capture.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := New(Options{})
+		n, last := 0, int64(0)
+		for {
+			var b capture.Batch
+			if err := r.Read(&b); err != nil {
+				break
+			}
+			for i := range b.Packets {
+				if n++; n > 250 { // of 281
+					b.Packets[i].Time -= int64(back)
+				}
+				last = b.Packets[i].Time
+			}
+			m.Packets(b.Packets)
+		}
+		r.Close()
+		m.Flush(nil)
+		if s := m.Snapshot(); s.Time != last || n != 281 {
+			t.Errorf("set back by %v: the end of %d packets is %d, want %d", back, n, s.Time, last)
+		}
+	}
+}
