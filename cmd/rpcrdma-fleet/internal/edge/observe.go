@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rpcrdma/toolkit/analyze/monitor"
+	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/capture/live"
 	"github.com/rpcrdma/toolkit/capture/pcapfilter"
@@ -189,6 +190,11 @@ func Observe(ctx context.Context, o *Orders, to io.Writer) error {
 	if w.err != nil {
 		return w.err
 	}
+	if parts != nil && err == nil {
+		if n, why := parts.Lost(); n > 0 {
+			return fmt.Errorf("%s could not be written: %w", text.Plural(n, "transaction"), why)
+		}
+	}
 	return err
 }
 
@@ -217,7 +223,7 @@ func (x *observation) interval(s *monitor.Snapshot) bool {
 // tell says that transactions are not written.
 func (x *observation) tell() {
 	if n, err := x.parts.Lost(); n > x.lost {
-		x.w.note("%d transactions could not be written to a file: %v", n-x.lost, err)
+		x.w.note("%s could not be written to a file: %v", text.Plural(n-x.lost, "transaction"), err)
 		x.lost = n
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -96,6 +97,28 @@ func TestNothingIsLost(t *testing.T) {
 				t.Errorf("set back by %v, %v: %d summaries have %+v, their connections %d transactions, their clients %d; want %+v",
 					back, interval, n, got, conns, clients, want)
 			}
+		}
+	}
+}
+
+// TestNoRoom: transactions that cannot be written are an error at the end.
+func TestNoRoom(t *testing.T) {
+	var out bytes.Buffer
+	o := &Orders{
+		Tap: "t", Agent: agent, Files: []string{"../../../../samples/rocev2-nfs41-recall.pcap"}, Interval: time.Second,
+		Folder: filepath.Join(t.TempDir(), "gone"), Every: time.Minute,
+	}
+	if err := Observe(t.Context(), o, &out); err == nil || !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "50 transactions could not be written") {
+		t.Errorf("%v: %s", err, out.String())
+	}
+}
+
+// TestPassed: a file whose end lies ahead by more than its time is not waited for.
+func TestPassed(t *testing.T) {
+	p := &Parts{Every: time.Minute}
+	for now, want := range map[int64]bool{100e9: true, 99e9: false, 40e9: false, 39e9: true, -7200e9: true} {
+		if got := p.passed(100e9, now); got != want {
+			t.Errorf("%d: %v", now, got)
 		}
 	}
 }
