@@ -16,6 +16,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/rogpeppe/go-internal/testscript"
 	collectormetrics "go.opentelemetry.io/proto/otlp/collector/metrics/v1"
 	collectortrace "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	metricspb "go.opentelemetry.io/proto/otlp/metrics/v1"
@@ -23,7 +24,10 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
+	"github.com/rpcrdma/toolkit/cmd/internal/clitest"
 )
+
+func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"rpcrdma-otlp": main}) }
 
 // collector is one that keeps what it is sent.
 type collector struct {
@@ -284,6 +288,43 @@ func TestTrouble(t *testing.T) {
 				t.Error("the good lines were not sent")
 			}
 		})
+	}
+}
+
+// TestInterrupted: after a signal, what is still written to standard input is sent, and so is all that was read before.
+func TestInterrupted(t *testing.T) {
+	c := newCollector(t)
+	all := strings.SplitAfter(listing(t, "rocev2-nfs41-recall.pcap"), "\n")
+	roots := func() (n int) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		for _, s := range c.spans {
+			if len(s.ParentSpanId) == 0 {
+				n++
+			}
+		}
+		return n
+	}
+	in, out, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	p := clitest.Start(t, in, clitest.Binary(t, "rpcrdma-otlp"), "--endpoint", c.URL)
+	in.Close()
+	write := func(lines []string) {
+		if _, err := out.WriteString(strings.Join(lines, "")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(all[:10])
+	p.Until(t, "spans", func() bool { return roots() == 10 })
+	write(all[10:20])
+	p.Signal(t, os.Interrupt)
+	write(all[20:30])
+	out.Close()
+	if code, by := p.Wait(t); code != 0 || by != 0 || roots() != 30 || !strings.Contains(p.Stderr.String(), "30 transactions read") {
+		t.Errorf("status %d, signal %v, %d spans of transactions: %s", code, by, roots(), p.Stderr.String())
 	}
 }
 
