@@ -64,6 +64,7 @@ func TestDecode(t *testing.T) {
 		{`"band":24`, `"band":1000000`, ErrForm},
 		{`"packets":100`, `"packets":18446744073709551615`, ErrForm},
 		{`"transactions":10`, `"transactions":281474976710657`, ErrForm},
+		{`"connections":[]`, `"connections":[{"stuck":-1}]`, ErrForm},
 		{`"calls":0`, `"calls":9223372036854775807`, ErrForm},
 		{`"alarms":[]`, `"alarms":["\u001b[2J"]`, ErrForm},
 		{`"alarms":[]`, `"alarms":[],"more":1`, ErrForm},
