@@ -70,6 +70,7 @@ type fold struct {
 
 	lost, cut             uint64
 	twice, conns, skipped int
+	doubtful              int // state.Chooser.Doubtful
 }
 
 // entry is a finding, and the place of its tap in the order of units.
@@ -90,6 +91,7 @@ func (m *Merger) Result(src state.Source) (*Result, error) {
 		if err := s.Choose(); err != nil {
 			return nil, err
 		}
+		f.doubtful = s.Doubtful()
 	}
 	opt := Options{Profile: options.profile}
 	for i := range rules {
@@ -180,6 +182,9 @@ func (f *fold) result() *Result {
 	}
 	if f.conns > 0 {
 		note("%d connections with %d findings are not counted: a tap nearer the responder saw them, too", f.conns, f.skipped)
+	}
+	if s := state.DoubtfulNote(f.doubtful); s != "" {
+		note("%s", s)
 	}
 	if f.twice > 0 && f.several {
 		note("%d taps saw more than %d connections: the others are counted even if another tap saw them, too", f.twice, maxOwn)

@@ -171,6 +171,9 @@ func (m *Merger) Result(src state.Source, list *List) (*Result, error) {
 	if left > 0 {
 		note("%d times a connection is not listed: it is, as a tap nearer the responder saw it", left)
 	}
+	if x := state.DoubtfulNote(s.Doubtful()); x != "" {
+		note("%s", x)
+	}
 	if more > 0 && several {
 		note("%d taps saw calls on more than %d connections: of the others it may not be known that another tap saw them, too", more, maxCalled)
 	}

@@ -97,19 +97,20 @@ func (m *Merger) Report(src state.Source) (*Report, error) {
 		return nil, fmt.Errorf("%w of %s", state.ErrNoState, sections.What)
 	}
 	options, s := m.survey.Options(), m.survey.Kept()
-	several := m.Taps() > 1
+	several, doubtful := m.Taps() > 1, ""
 	if several {
 		if err := cmp.Or(s.err, s.chooser.Choose()); err != nil {
 			return nil, err
 		}
 		s.numbers.Finish(&s.chooser)
+		doubtful = state.DoubtfulNote(s.chooser.Doubtful())
 	}
 	defer s.chooser.Close()
 	f := newFold(*options, memory{limit: DefaultMemory / 2})
 	if m.top >= 0 {
 		f.top = m.top
 	}
-	sum := &source{}
+	sum := &source{doubtful: doubtful}
 	err := m.survey.Each(src, func(u *state.Unit, place int) error {
 		t := &tap{checked: true}
 		if _, err := sections.Read(u, func(c *state.Coder, o *terms) { t.code(c, o) }); err != nil {
@@ -201,6 +202,7 @@ type source struct {
 	accounted      bool
 	overflow       bool
 	told           []told
+	doubtful       string // state.DoubtfulNote
 	back           decode.Backwards
 }
 
@@ -284,6 +286,9 @@ func (src *source) finish() (notes []string) {
 		if x.beyond > 0 {
 			note("%s: %d transactions of connections beyond its limit are counted, even if another tap saw them, too", x.name, x.beyond)
 		}
+	}
+	if src.doubtful != "" {
+		note("%s", src.doubtful)
 	}
 	if more := len(src.told) - toldTaps; more > 0 {
 		note("%d more taps saw connections that another tap saw, too", more)

@@ -14,21 +14,18 @@ import (
 // Connection is a connection in a listing. Client is the side that sends
 // forward calls.
 type Connection struct {
-	ID           int
-	Fabric       string
-	State        string // open, connecting, closed, rejected
-	Ending       string // why it ended
-	Client       Peer
-	Server       Peer
-	MTU          uint32 // bytes; 0 if unknown
-	InlineCall   uint32 // inline thresholds; 0 if the setup was not captured
-	InlineReply  uint32
-	Transactions uint64
-	NowCount     uint64 // completed in the latest complete interval
-	Errors       uint64
-	Bytes        uint64 // of RPC messages
-	NowBytes     uint64
-	Time         int64 // sum of latencies, ns
+	ID          int
+	Fabric      string
+	State       string // open, connecting, closed, rejected
+	Ending      string // why it ended
+	Client      Peer
+	Server      Peer
+	MTU         uint32 // bytes; 0 if unknown
+	InlineCall  uint32 // inline thresholds; 0 if the setup was not captured
+	InlineReply uint32
+	Tunnel      *rdma.Tunnel // outermost wrapping of its packets; nil if they have none
+	Tally                    // of all its transactions
+	Now         Tally        // of the latest complete interval, even if the connection has ended in it
 	// Credits of the forward direction: requested in the latest call and granted in the latest reply, both 0
 	// if not seen; in use by unanswered calls.
 	Asked, Granted uint32
@@ -88,17 +85,15 @@ func (h *Health) add(c *rdma.Connection) {
 type conn struct {
 	c *rdma.Connection
 
-	count, errors, bytes uint64
-	time                 int64
-	asked, granted       uint32
-	models               [128]uint64 // by latency.Model
-
-	atClose, bytesAtClose uint64 // at the end of the latest interval
-	nowCount, nowBytes    uint64
-	touched               bool // it is in connections.touched
+	total          Tally
+	cur, now       Tally // of the current interval; of the latest complete one
+	touched        bool  // it is in connections.touched
+	asked, granted uint32
+	models         [128]uint64 // by latency.Model
 
 	used, backward, stuck int // at the latest look at open calls
 	gone                  bool
+	last                  *Connection // what it was when it ended; its counts may still grow
 }
 
 // connections are the connections with RPC messages.
@@ -107,8 +102,8 @@ type connections struct {
 	all    []*conn // the same in the order of their beginnings, and some that are gone
 	byID   map[int]*conn
 	last   *conn
-	ended  []Connection // latest last
-	health Health       // of ended connections
+	ended  []*conn // latest last
+	health Health  // of ended connections
 	lost   bool
 	gone   int  // ended connections
 	listed bool // byID holds all connections
@@ -184,16 +179,15 @@ func (s *connections) of(id int) *conn {
 func (s *connections) add(tx *transaction.Transaction, failed bool, total int64) {
 	x := s.of(tx.Connection.ID)
 	if x == nil {
-		s.late(tx, failed, total)
+		x = s.late(tx.Connection.ID)
+	}
+	if x == nil {
 		return
 	}
 	s.touch(x)
-	x.count++
-	if failed {
-		x.errors++
+	for _, t := range [...]*Tally{&x.total, &x.cur} {
+		t.one(failed, tx.Call.Bytes+tx.Reply.Bytes, tx.ReadBytes+tx.WriteBytes, total)
 	}
-	x.bytes += tx.Call.Bytes + tx.Reply.Bytes
-	x.time += max(total, 0)
 	x.models[latency.ModelOf(tx)&127]++
 	if tx.Backward {
 		return
@@ -206,36 +200,25 @@ func (s *connections) add(tx *transaction.Transaction, failed bool, total int64)
 	}
 }
 
-// late counts a transaction that outlived its connection, if that is still listed.
-func (s *connections) late(tx *transaction.Transaction, failed bool, total int64) {
+// late finds a connection that has ended, for a transaction that outlived it.
+func (s *connections) late(id int) *conn {
 	for i := len(s.ended) - 1; i >= 0; i-- {
-		x := &s.ended[i]
-		if x.ID != tx.Connection.ID {
-			continue
+		if x := s.ended[i]; x.last.ID == id {
+			return x
 		}
-		x.Transactions++
-		if failed {
-			x.Errors++
-		}
-		x.Bytes += tx.Call.Bytes + tx.Reply.Bytes
-		x.Time += max(total, 0)
-		return
 	}
+	return nil
 }
 
 // roll ends an interval.
 func (s *connections) roll() {
 	for i, x := range s.shown {
-		x.nowCount, x.nowBytes = 0, 0
+		x.now = Tally{}
 		s.shown[i] = nil
 	}
 	for _, x := range s.touched {
 		x.touched = false
-		if s.by[x.c] != x {
-			continue // it has ended, or become part of another one
-		}
-		x.nowCount, x.nowBytes = x.count-x.atClose, x.bytes-x.bytesAtClose
-		x.atClose, x.bytesAtClose = x.count, x.bytes
+		x.now, x.cur = x.cur, Tally{}
 	}
 	s.shown, s.touched = s.touched, s.shown[:0]
 }
@@ -261,8 +244,10 @@ func (s *connections) closed(c *rdma.Connection) {
 	if s.byID[c.ID] == x {
 		delete(s.byID, c.ID)
 	}
-	x.used, x.backward, x.stuck, x.nowCount, x.nowBytes = 0, 0, 0, 0, 0
-	s.ended = append(s.ended, x.model())
+	x.used, x.backward, x.stuck = 0, 0, 0
+	m := x.model()
+	x.last = &m
+	s.ended = append(s.ended, x)
 	if len(s.ended) > maxEnded {
 		s.ended = slices.Delete(s.ended, 0, len(s.ended)-maxEnded)
 	}
@@ -285,10 +270,12 @@ func (s *connections) idle() {
 }
 
 func (x *conn) merge(o *conn) {
-	x.count += o.count
-	x.errors += o.errors
-	x.bytes += o.bytes
-	x.time += o.time
+	x.total.merge(&o.total)
+	x.cur.merge(&o.cur)
+	x.now.merge(&o.now)
+	if x.asked == 0 && x.granted == 0 {
+		x.asked, x.granted = o.asked, o.granted
+	}
 	for i := range x.models {
 		x.models[i] += o.models[i]
 	}
@@ -305,7 +292,12 @@ func (s *connections) list() ([]Connection, Health) {
 		}
 	}
 	slices.SortFunc(out, func(a, b Connection) int { return cmp.Compare(a.ID, b.ID) })
-	return append(out, s.ended...), h
+	for _, x := range s.ended {
+		m := *x.last
+		x.count(&m)
+		out = append(out, m)
+	}
+	return out, h
 }
 
 func (x *conn) model() Connection {
@@ -314,10 +306,9 @@ func (x *conn) model() Connection {
 	m := Connection{
 		ID: c.ID, Fabric: c.Fabric.String(), State: c.State.String(), Ending: c.Terminated, MTU: c.MTU,
 		Client: peer(c, client), Server: peer(c, client.Other()),
-		Transactions: x.count, NowCount: x.nowCount, Errors: x.errors, Bytes: x.bytes, NowBytes: x.nowBytes, Time: x.time,
-		Asked: x.asked, Granted: x.granted, Used: x.used, Backward: x.backward, Stuck: x.stuck,
-		First: c.First.Time, Last: c.Last.Time,
+		Tunnel: c.Tunnel, Used: x.used, Backward: x.backward, Stuck: x.stuck, First: c.First.Time, Last: c.Last.Time,
 	}
+	x.count(&m)
 	if c.State == rdma.Established || c.State == rdma.Closed && c.Terminated == "" {
 		m.State = "open"
 	}
@@ -326,13 +317,18 @@ func (x *conn) model() Connection {
 		m.InlineCall = rdma.InlineThreshold(&a.Private, &b.Private)
 		m.InlineReply = rdma.InlineThreshold(&b.Private, &a.Private)
 	}
+	return m
+}
+
+// count sets what has been counted of the connection's transactions.
+func (x *conn) count(m *Connection) {
+	m.Tally, m.Now, m.Asked, m.Granted, m.Models = x.total, x.now, x.asked, x.granted, nil
 	for i, n := range x.models {
 		if n > 0 {
 			m.Models = append(m.Models, ModelShare{latency.Model(i).String(), n})
 		}
 	}
 	slices.SortStableFunc(m.Models, func(a, b ModelShare) int { return cmp.Compare(b.Count, a.Count) })
-	return m
 }
 
 func peer(c *rdma.Connection, side rdma.Side) Peer {

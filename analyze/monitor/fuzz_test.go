@@ -82,7 +82,7 @@ func addsUp(t *testing.T, s *Snapshot, packets uint64) {
 		clients += c.Count
 	}
 	for i := range s.Connections {
-		conns += s.Connections[i].Transactions
+		conns += s.Connections[i].Count
 	}
 	for i := range s.History {
 		history += s.History[i].Count
@@ -103,11 +103,40 @@ func addsUp(t *testing.T, s *Snapshot, packets uint64) {
 
 // TestLateTransaction: a transaction that ends after its connection counts there.
 func TestLateTransaction(t *testing.T) {
-	c := connections{ended: []Connection{{ID: 1}, {ID: 2}, {ID: 3}}}
+	var c connections
+	for id := 1; id <= 3; id++ {
+		c.ended = append(c.ended, &conn{last: &Connection{ID: id}})
+	}
 	tx := &transaction.Transaction{Connection: &rdma.Connection{ID: 2}}
 	tx.Call.Bytes = 100
 	c.add(tx, true, 7)
-	if x := c.ended[1]; x.Transactions != 1 || x.Errors != 1 || x.Bytes != 100 || x.Time != 7 || c.ended[2].Transactions != 0 {
-		t.Errorf("%+v", c.ended)
+	c.roll()
+	list, _ := c.list()
+	want := Tally{Count: 1, Errors: 1, Bytes: 100, Time: 7, Max: 7}
+	if x := list[1]; x.Tally != want || x.Now != want || list[2].Count != 0 {
+		t.Errorf("%+v", list)
+	}
+}
+
+// TestMergedConnection: what a connection has counted in earlier intervals is not counted in this one again by the one that it
+// turns out to be a part of.
+func TestMergedConnection(t *testing.T) {
+	a, b := &rdma.Connection{ID: 1}, &rdma.Connection{ID: 2}
+	var c connections
+	c.see(b)
+	tx := &transaction.Transaction{Connection: &rdma.Connection{ID: 2}}
+	tx.Call.Bytes, tx.Call.Transport, tx.Call.Header.Credits = 100, true, 32
+	tx.Call.Last.Number = 1
+	c.add(tx, false, 7)
+	c.roll()
+	c.add(tx, false, 9)
+	c.see(a)
+	b.MergedInto = a
+	c.closed(b)
+	c.roll()
+	list, _ := c.list()
+	total, now := Tally{Count: 2, Bytes: 200, Time: 16, Max: 9}, Tally{Count: 1, Bytes: 100, Time: 9, Max: 9}
+	if x := list[0]; len(list) != 1 || x.ID != 1 || x.Tally != total || x.Now != now || x.Asked != 32 {
+		t.Errorf("%+v", list)
 	}
 }

@@ -228,7 +228,7 @@ func TestFilter(t *testing.T) {
 		t.Fatal(err)
 	}
 	const file = samples + "/rocev2-nfs3-bulk.pcap.zst"
-	want := report(t, file)
+	want, _ := report(t, file)
 	_, s := feed(t, file, Options{Filter: f, Groups: true})
 	if len(s.Ops) != 2 || s.Filter != f.String() {
 		t.Fatalf("%d operations", len(s.Ops))
@@ -279,7 +279,7 @@ func TestIntervals(t *testing.T) {
 		}
 	}
 	if o := s.Ops[0]; o.Now.Count != 10 || o.Name != "nfs3 GETATTR" || len(o.Points) != 5 || s.Packets != 20 ||
-		s.Rate(o.Now.Count) != 10 || s.InFlight() < 0.0199 || s.InFlight() > 0.0201 || s.Files[0].NowCount != 10 || s.Connections[0].NowCount != 10 {
+		s.Rate(o.Now.Count) != 10 || s.InFlight() < 0.0199 || s.InFlight() > 0.0201 || s.Files[0].Now.Count != 10 || s.Connections[0].Now.Count != 10 {
 		t.Errorf("%+v, %v in flight, %+v", o, s.InFlight(), s.Files)
 	}
 	m.SetInterval(2 * time.Second)
@@ -288,7 +288,7 @@ func TestIntervals(t *testing.T) {
 	}
 	m.Advance(at(60 * second))
 	s = m.Snapshot()
-	if len(s.History) != 5 || s.Now.Count != 0 || s.Ops[0].Now.Count != 0 || s.Files[0].NowCount != 0 || s.Connections[0].NowCount != 0 {
+	if len(s.History) != 5 || s.Now.Count != 0 || s.Ops[0].Now.Count != 0 || s.Files[0].Now.Count != 0 || s.Connections[0].Now.Count != 0 {
 		t.Errorf("after a minute of silence: %+v", s.Now)
 	}
 }
@@ -372,7 +372,7 @@ func TestFlood(t *testing.T) {
 	}
 	var clients uint64
 	for _, c := range m.all.clients.by {
-		clients += c.Count + c.count
+		clients += c.Count + c.cur.Count
 	}
 	if got := clients + s.ClientsGone.Count; got != s.Total.Count {
 		t.Errorf("%d transactions by client, %d in all", got, s.Total.Count)

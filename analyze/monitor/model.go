@@ -86,6 +86,7 @@ type Model struct {
 	end     int64
 	started bool
 	now     int64
+	latest  int64         // now, as of the latest packets
 	span    time.Duration // length of the latest complete interval
 	mark    decode.Stats  // counters at its end
 	passed  decode.Stats  // packets and bytes in it
@@ -179,7 +180,7 @@ func (m *Model) Packets(list []capture.Packet) {
 			m.now = max(m.now, list[n].Time)
 			n++
 		}
-		n = max(n, 1)
+		n, m.latest = max(n, 1), m.now
 		m.d.Batch(&capture.Batch{Packets: list[:n]})
 		list = list[n:]
 	}
@@ -321,6 +322,10 @@ func (m *Model) Flush(err error) {
 	if m.started && (m.now > m.start || !m.closed || m.all.cur.count > 0) {
 		m.close(time.Duration(max(m.now-m.start, 1)))
 	}
+	if m.now == m.latest {
+		// A clock that was set back has not caught up: the end is, as in a report, the time of the last packet.
+		m.now = m.d.Stats().Last.Time
+	}
 }
 
 // SetFilter counts only transactions for which the filter holds, from now on;
@@ -446,12 +451,18 @@ func (m *Model) Snapshot() *Snapshot {
 	}
 	m.operations(s, st)
 	s.Connections, s.Health = m.conns.list()
-	s.EndedConns = m.conns.gone
+	s.EndedConns, s.ConnsRest = m.conns.gone, m.conns.gone-len(m.conns.ended)
 	m.fabric(s)
-	s.Sessions, s.SessionsRest = m.uses.Uses(m.now, listedSessions)
+	at := m.now
+	if m.flushed {
+		at = 0
+	}
+	s.Sessions, s.SessionsRest = m.uses.Uses(at, listedSessions)
 	s.Files, s.FilesRest = st.files.list(listedUsage)
 	s.Clients, s.ClientsRest = st.clients.list(listedUsage)
 	s.FilesGone, s.ClientsGone = st.files.gone.Usage, st.clients.gone.Usage
+	s.FilesTime, s.ClientsTime = st.files.time, st.clients.time
+	s.FilesNow, s.ClientsNow = st.files.active(), st.clients.active()
 	s.FilesRest += int(st.files.lost)
 	s.ClientsRest += int(st.clients.lost)
 	if m.opt.Groups {

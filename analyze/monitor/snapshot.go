@@ -59,11 +59,16 @@ type Snapshot struct {
 
 	Connections []Connection
 	EndedConns  int // ended connections, listed or not
+	ConnsRest   int // ended connections that are not in the list
 	Files       []Usage
-	FilesRest   int // files that are not in the list
+	FilesRest   int   // files that are not in the list
+	FilesTime   int64 // sum of the latencies of all files, listed or not, ns
+	FilesNow    int   // files with transactions in the latest interval, listed or not
 	FilesGone   Usage
 	Clients     []Usage
 	ClientsRest int
+	ClientsTime int64
+	ClientsNow  int
 	ClientsGone Usage
 
 	// Groups are the totals by operation of all transactions, whatever the filter; only with Options.Groups.

@@ -101,7 +101,7 @@ func (s *stats) add(v *rpc.View, client string, now int64) {
 	}
 	s.name = clip(latency.AppendFile(s.name[:0], v))
 	if string(s.name) != "-" {
-		s.files.add(s.name, len(s.name), nil, failed, bytes, total, now)
+		s.files.add(s.name, len(s.name), nil, failed, bytes, data, total, now)
 	}
 	s.name = append(s.name[:0], client...)
 	var tunnel *rdma.Tunnel
@@ -109,7 +109,7 @@ func (s *stats) add(v *rpc.View, client string, now int64) {
 		tunnel = c.Tunnel
 		s.name = binary.BigEndian.AppendUint64(s.name, c.Tenant)
 	}
-	s.clients.add(s.name, len(client), tunnel, failed, bytes, total, now)
+	s.clients.add(s.name, len(client), tunnel, failed, bytes, data, total, now)
 }
 
 // operation finds the counters of a group of the recorder.

@@ -14,14 +14,10 @@ type Usage struct {
 	// Tunnel of a client is the outermost wrapping of its packets, if it tells equal addresses apart: the Tenant of its connections
 	// is not 0. Each of these clients has a Usage of its own.
 	Tunnel *rdma.Tunnel
-	Count  uint64 // transactions
-	Errors uint64
-	Bytes  uint64 // of RPC messages
-	Time   int64  // sum of latencies in ns
-	// The same for the latest complete interval.
-	NowCount, NowErrors, NowBytes uint64
-	NowTime                       int64
-	Last                          int64 // time of the latest transaction, ns since 1970
+	Shared bool  // another client in the list has the same address, in another network
+	Tally        // of all its transactions
+	Now    Tally // of the latest complete interval
+	Last   int64 // time of the latest transaction, ns since 1970
 }
 
 // usages are the files or clients seen. If there are too many, those idle longest are dropped and counted
@@ -31,17 +27,17 @@ type usages struct {
 	all  []*use // the same: a map has another order each time
 	gone use
 	lost uint64 // dropped
+	time int64  // of all, dropped ones included
 }
 
 type use struct {
 	Usage
-	key                  string // the name, and what tells equal names apart
-	count, errors, bytes uint64 // of the current interval
-	time                 int64
+	key string // the name, and what tells equal names apart
+	cur Tally  // of the current interval, which is not in the total yet
 }
 
 // add counts a transaction. key begins with the name, which has the given length.
-func (u *usages) add(key []byte, name int, tunnel *rdma.Tunnel, failed bool, bytes uint64, ns, now int64) {
+func (u *usages) add(key []byte, name int, tunnel *rdma.Tunnel, failed bool, bytes, data uint64, ns, now int64) {
 	x := u.by[string(key)]
 	if x == nil {
 		if u.by == nil {
@@ -55,34 +51,17 @@ func (u *usages) add(key []byte, name int, tunnel *rdma.Tunnel, failed bool, byt
 		u.by[x.key] = x
 		u.all = append(u.all, x)
 	}
-	x.count++
-	if failed {
-		x.errors++
-	}
-	x.bytes += bytes
-	x.time += max(ns, 0)
+	x.cur.one(failed, bytes, data, ns)
 	x.Last = now
+	u.time += max(ns, 0)
 }
 
 // roll ends an interval.
 func (u *usages) roll() {
 	for _, x := range u.all {
-		x.roll()
+		x.Tally.merge(&x.cur)
+		x.Now, x.cur = x.cur, Tally{}
 	}
-}
-
-func (x *use) roll() {
-	x.NowCount, x.NowErrors, x.NowBytes, x.NowTime = x.count, x.errors, x.bytes, x.time
-	x.settle()
-}
-
-// settle adds the counts of the current interval to the totals.
-func (x *use) settle() {
-	x.Count += x.count
-	x.Errors += x.errors
-	x.Bytes += x.bytes
-	x.Time += x.time
-	x.count, x.errors, x.bytes, x.time = 0, 0, 0, 0
 }
 
 // forget drops a quarter of the entries.
@@ -95,11 +74,8 @@ func (u *usages) forget() {
 	})
 	drop := len(u.all) / 4
 	for _, x := range u.all[:drop] {
-		x.settle()
-		u.gone.Count += x.Count
-		u.gone.Errors += x.Errors
-		u.gone.Bytes += x.Bytes
-		u.gone.Time += x.Time
+		u.gone.Tally.merge(&x.Tally)
+		u.gone.Tally.merge(&x.cur)
 		u.lost++
 		delete(u.by, x.key)
 	}
@@ -108,12 +84,12 @@ func (u *usages) forget() {
 
 // measures are the values that a table of files or clients may be sorted by.
 var measures = [...]func(*use) int64{
-	func(x *use) int64 { return int64(x.Count + x.count) },
-	func(x *use) int64 { return int64(x.Bytes + x.bytes) },
-	func(x *use) int64 { return x.Time + x.time },
-	func(x *use) int64 { return int64(x.NowCount) },
-	func(x *use) int64 { return int64(x.NowBytes) },
-	func(x *use) int64 { return x.NowTime },
+	func(x *use) int64 { return int64(x.Count + x.cur.Count) },
+	func(x *use) int64 { return int64(x.Bytes + x.cur.Bytes) },
+	func(x *use) int64 { return x.Time + x.cur.Time },
+	func(x *use) int64 { return int64(x.Now.Count) },
+	func(x *use) int64 { return int64(x.Now.Bytes) },
+	func(x *use) int64 { return x.Now.Time },
 }
 
 // list returns the entries with the largest values by any of the measures, at most n, and how many others
@@ -137,23 +113,36 @@ func (u *usages) list(n int) (out []Usage, rest int) {
 	return listed(list), len(u.all) - len(list)
 }
 
+// active is how many entries the latest interval has transactions of.
+func (u *usages) active() (n int) {
+	for _, x := range u.all {
+		if x.Now.Count > 0 {
+			n++
+		}
+	}
+	return n
+}
+
 // listed are the totals of entries, the longest time first.
 func listed(list []*use) (out []Usage) {
 	slices.SortFunc(list, func(a, b *use) int {
-		return cmp.Or(cmp.Compare(b.Time+b.time, a.Time+a.time), strings.Compare(a.key, b.key))
+		return cmp.Or(cmp.Compare(b.Time+b.cur.Time, a.Time+a.cur.Time), strings.Compare(a.key, b.key))
 	})
+	same := make(map[string]int)
 	for _, x := range list {
-		out = append(out, x.total())
+		same[x.Name]++
+	}
+	for _, x := range list {
+		y := x.total()
+		y.Shared = same[x.Name] > 1
+		out = append(out, y)
 	}
 	return out
 }
 
 func (x *use) total() Usage {
 	y := x.Usage
-	y.Count += x.count
-	y.Errors += x.errors
-	y.Bytes += x.bytes
-	y.Time += x.time
+	y.Tally.merge(&x.cur)
 	return y
 }
 

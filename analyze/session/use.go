@@ -125,7 +125,9 @@ func (r *Recorder) Restart(at int64) {
 	}
 }
 
-// Uses are the sessions and clients that were busy last, as of a time, and how many more there are.
+// Uses are the sessions and clients that were busy last, as of a time, and how many more there are. At the end of the input the
+// time is 0, and totals are, as in a Report, of the time from the first call or reply of a session to its last one; those of
+// sessions that were destroyed always are.
 func (r *Recorder) Uses(at int64, most int) (list []Use, rest int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -141,7 +143,7 @@ func (r *Recorder) Uses(at int64, most int) (list []Use, rest int) {
 	for _, g := range r.byOrder {
 		all = append(all, ref{m: &g.meter, g: g})
 	}
-	if rest = max(len(all)-most, 0); rest > 0 {
+	if len(all) > most {
 		slices.SortFunc(all, func(a, b ref) int { return cmp.Or(cmp.Compare(b.m.last, a.m.last), a.m.number-b.m.number) })
 		all = all[:most]
 	}
@@ -153,7 +155,7 @@ func (r *Recorder) Uses(at int64, most int) (list []Use, rest int) {
 			list = append(list, x.g.use(at))
 		}
 	}
-	return list, rest
+	return list, r.number - len(list) // those that made room are among the rest
 }
 
 func (m *meter) use(t *table, at int64) Use {
@@ -161,6 +163,9 @@ func (m *meter) use(t *table, at int64) Use {
 }
 
 func (x *session) use(at int64) Use {
+	if x.destroyed.Seen() {
+		at = 0
+	}
 	u := x.meter.use(&x.fore, at)
 	u.ID, u.Owner, u.Limit, u.Destroyed, u.Connections = hex.EncodeToString(x.id[:]), x.owner.client, x.fore.limit, x.destroyed.Seen(), x.conns.report()
 	if len(u.Connections) > 0 {

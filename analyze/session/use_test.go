@@ -93,6 +93,20 @@ func TestUses(t *testing.T) {
 				t.Errorf("%s: client %+v", file, u)
 			}
 		}
+		// At the end, and for a session that was destroyed however long ago, averages are those of the report.
+		later := must(r.Uses(end+3600e9, math.MaxInt))
+		for i, u := range must(r.Uses(0, math.MaxInt)) {
+			s := byID[u.ID]
+			if s == nil {
+				continue
+			}
+			if u.Total.Time != s.Slots.Time || u.Total.Mean() != s.Slots.Mean {
+				t.Errorf("%s: %v in use in %d ns, want %v in %d ns", file, u.Total.Mean(), u.Total.Time, s.Slots.Mean, s.Slots.Time)
+			}
+			if same := later[i].Total == u.Total; same != s.Destroyed {
+				t.Errorf("%s: destroyed %v, an hour later %+v after %+v", file, s.Destroyed, later[i].Total, u.Total)
+			}
+		}
 		if one, more := r.Uses(end, 1); len(one) != 1 || more != len(list)-1 {
 			t.Errorf("%s: %d and %d more", file, len(one), more)
 		}

@@ -27,18 +27,50 @@ func Choose(views []View) (counts []bool) {
 	return counts
 }
 
-// choose calls f for each view: whether it counts, and how many taps saw the connection.
-func choose(views []View, f func(view int, counts bool, taps int)) {
+// choose calls f for each view: whether it counts, and how many taps saw the connection. It returns how many views are doubtful:
+// see Chooser.Doubtful.
+func choose(views []View, f func(view int, counts bool, taps int)) int {
 	seen := make([]*Seen, len(views))
 	for i := range views {
 		seen[i] = views[i].Seen
 	}
-	for _, same := range Groups(seen) {
+	groups := Groups(seen)
+	for _, same := range groups {
 		best, taps := nearest(views, same)
 		for _, i := range same {
 			f(i, views[i].Tap == best, taps)
 		}
 	}
+	return doubtful(views, seen, groups)
+}
+
+// doubtful counts views that would be the same connection as one of another tap, if their times were not so far apart, and if
+// neither tap saw the connection that the other one saw at the other one's time.
+func doubtful(views []View, seen []*Seen, groups [][]int) int {
+	type sight struct {
+		group int
+		tap   string
+	}
+	group, sights := make([]int, len(views)), make(map[sight]bool)
+	for g, same := range groups {
+		for _, i := range same {
+			group[i] = g
+			sights[sight{g, views[i].Tap}] = true
+		}
+	}
+	saw := func(tap, of int) bool { return sights[sight{group[of], views[tap].Tap}] }
+	alike := make(map[int]bool)
+	equal(seen, func(order []int) {
+		for i, a := range order {
+			for _, b := range order[i+1 : min(len(order), i+1+nearby)] {
+				x, y := seen[a], seen[b]
+				if (!alike[a] || !alike[b]) && apart(x.Last, y.First) && x.Calls.share(&y.Calls) && !saw(a, b) && !saw(b, a) {
+					alike[a], alike[b] = true, true
+				}
+			}
+		}
+	})
+	return len(alike)
 }
 
 // nearest is the tap nearest the responder, and of how many.

@@ -46,6 +46,35 @@ func TestChoose(t *testing.T) {
 	}
 }
 
+// TestDoubtful: connections that look like those of another tap, were their times not so far apart.
+func TestDoubtful(t *testing.T) {
+	const minute, hour = int64(60e9), int64(3600e9)
+	a, b := connection(700, 0, minute, 1, 2, 3), connection(700, 3*hour, 3*hour+minute, 1, 2, 3)
+	again := connection(700, hour, hour+minute, 3, 7) // the client connected again, and sent a call again
+	other := connection(701, 3*hour, 3*hour+minute, 1, 2, 3)
+	for _, x := range []struct {
+		name  string
+		views []View
+		want  int
+	}{
+		{"clocks differ", []View{{a, "x", 5, 3}, {b, "y", 9, 3}}, 2},
+		{"the same tap", []View{{a, "x", 5, 3}, {b, "x", 9, 3}}, 0},
+		{"other ends", []View{{a, "x", 5, 3}, {other, "y", 9, 3}}, 0},
+		{"both taps saw both", []View{{a, "x", 5, 3}, {again, "x", 5, 2}, {a, "y", 9, 3}, {again, "y", 9, 2}}, 0},
+		{"each saw one", []View{{a, "x", 5, 3}, {again, "y", 9, 2}}, 2},
+	} {
+		var c Chooser
+		for i, v := range x.views {
+			if err := c.Add(i, v); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := c.Choose(); err != nil || c.Doubtful() != x.want || (DoubtfulNote(c.Doubtful()) == "") != (x.want == 0) {
+			t.Errorf("%s: %d, %v, want %d", x.name, c.Doubtful(), err, x.want)
+		}
+	}
+}
+
 func TestMedian(t *testing.T) {
 	var m, half Median
 	if v, n := m.Value(); v != 0 || n != 0 {

@@ -27,6 +27,8 @@ type Chooser struct {
 	size  int64       // of the file
 	not   []uint64    // a bit for each view: it does not count
 	taps  map[int]int // by view: how many taps saw the connection, if several did
+
+	doubtful int
 }
 
 // bucket has the views of some connections: in memory, and before that in parts of the file.
@@ -103,7 +105,7 @@ func (c *Chooser) Choose() error {
 		if err != nil {
 			return err
 		}
-		choose(views, func(view int, counts bool, taps int) {
+		c.doubtful += choose(views, func(view int, counts bool, taps int) {
 			if !counts {
 				c.not[places[view]/64] |= 1 << (places[view] % 64)
 			}
@@ -167,6 +169,20 @@ func (c *Chooser) Len() int { return c.n }
 // Taps is how many taps saw the connection of a view.
 func (c *Chooser) Taps(view int) int { return max(c.taps[view], 1) }
 
+// Doubtful is how many views have the ends and a call of a view of another tap, but a time that is too far from that one's for one
+// connection, which the other tap did not see at that time. Either ends and calls came again, or the clock of a tap is wrong, and
+// then both count what is one connection.
+func (c *Chooser) Doubtful() int { return c.doubtful }
+
+// DoubtfulNote says what Doubtful has found; it is empty if that is nothing.
+func DoubtfulNote(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d connections have ends and calls in common with one of another tap, but times more than ten minutes apart. All count: "+
+		"if it is clocks that differ, their transactions are counted twice", n)
+}
+
 // Counts reports whether a view counts, after Choose.
 func (c *Chooser) Counts(view int) bool { return c.not[view/64]&(1<<(view%64)) == 0 }
 
@@ -198,6 +214,9 @@ func (s *Sightings) Choose() error {
 	s.numbers.Finish(&s.chooser)
 	return nil
 }
+
+// Doubtful is that of the Chooser.
+func (s *Sightings) Doubtful() int { return s.chooser.Doubtful() }
 
 // Number is the number of a connection, by the place of its unit in the order of Add and its place in the unit, and
 // how many taps saw it. The number is 0 if it does not count.

@@ -203,14 +203,6 @@ func mix(v uint64) uint64 {
 // connection, in ascending order of Compare; connections are in the order of their first places. It does not depend
 // on the order of the list, except for places that are equal by Compare.
 func Groups(list []*Seen) [][]int {
-	order := make([]int, len(list))
-	for i := range order {
-		order[i] = i
-	}
-	sort.SliceStable(order, func(a, b int) bool {
-		x, y := list[order[a]], list[order[b]]
-		return cmp.Or(x.compareName(y), x.Compare(y)) < 0
-	})
 	parent := make([]int, len(list))
 	for i := range parent {
 		parent[i] = i
@@ -222,14 +214,9 @@ func Groups(list []*Seen) [][]int {
 		}
 		return i
 	}
-	for from := 0; from < len(order); {
-		to := from + 1
-		for to < len(order) && list[order[from]].compareName(list[order[to]]) == 0 {
-			to++
-		}
-		join(list, order[from:to], func(a, b int) { parent[find(b)] = find(a) })
-		from = to
-	}
+	equal(list, func(order []int) {
+		join(list, order, func(a, b int) { parent[find(b)] = find(a) })
+	})
 	groups := make(map[int][]int)
 	for i := range list {
 		groups[find(i)] = append(groups[find(i)], i)
@@ -243,6 +230,26 @@ func Groups(list []*Seen) [][]int {
 		return cmp.Or(list[out[a][0]].Compare(list[out[b][0]]), cmp.Compare(out[a][0], out[b][0])) < 0
 	})
 	return out
+}
+
+// equal calls f with the places of those that have the same ends, ordered by start.
+func equal(list []*Seen, f func(order []int)) {
+	order := make([]int, len(list))
+	for i := range order {
+		order[i] = i
+	}
+	sort.SliceStable(order, func(a, b int) bool {
+		x, y := list[order[a]], list[order[b]]
+		return cmp.Or(x.compareName(y), x.Compare(y)) < 0
+	})
+	for from := 0; from < len(order); {
+		to := from + 1
+		for to < len(order) && list[order[from]].compareName(list[order[to]]) == 0 {
+			to++
+		}
+		f(order[from:to])
+		from = to
+	}
 }
 
 // nearby is how many of the following ones a connection is compared with, among those with the same ends. It bounds

@@ -1,11 +1,17 @@
 package text
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
-// Plural is a number with the noun that it counts: "1 packet", "2 packets".
+// Plural is a number with the noun that it counts: "1 packet", "2 packets", "2 summaries".
 func Plural(n uint64, what string) string {
 	if n == 1 {
 		return "1 " + what
+	}
+	if s, ok := strings.CutSuffix(what, "y"); ok {
+		return fmt.Sprintf("%d %sies", n, s)
 	}
 	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -208,6 +208,10 @@ const maxUsed = 1 << 16
 // overhead is the maximum number of bytes that a packet takes in a file in addition to its data.
 const overhead = 36
 
+// disorder is how much earlier than others, in nanoseconds, a packet may be stamped without a clock that was set back: several
+// interfaces, and queues of one, deliver packets a little out of order.
+const disorder = 10e9
+
 // Write adds a packet, in a new file if it is time for one.
 func (w *Writer) Write(p *capture.Packet) error {
 	if w.err != nil {
@@ -217,10 +221,15 @@ func (w *Writer) Write(p *capture.Packet) error {
 		w.begun, w.start = true, p.Time
 	}
 	late := w.opt.Every > 0 && p.Time-w.start >= w.opt.Every
+	// If the clock was set back, nobody knows how long it takes to catch up.
+	early := w.opt.Every > 0 && w.start-p.Time > min(w.opt.Every, disorder)
 	if w.series && (w.file == nil || w.packets > 0 &&
-		(late || w.opt.Size > 0 && w.w.Written()+int64(len(p.Data))+overhead > w.opt.Size)) {
+		(late || early || w.opt.Size > 0 && w.w.Written()+int64(len(p.Data))+overhead > w.opt.Size)) {
 		if late { // periods follow each other from the first packet, however long nothing comes
 			w.start += (p.Time - w.start) / w.opt.Every * w.opt.Every
+		}
+		if early {
+			w.start = p.Time
 		}
 		if err := w.closeFile(); err != nil {
 			return err

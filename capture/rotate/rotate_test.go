@@ -100,6 +100,7 @@ func TestSeries(t *testing.T) {
 		{Options{Name: "a.pcap.gz", Size: 300, Keep: 2}, six, "a-00002.pcap.gz[2,3] a-00003.pcap.gz[4,5]"},
 		{Options{Name: "a.pcapng", Every: 2e9}, six, "a-00001.pcapng[0,1] a-00002.pcapng[2,3] a-00003.pcapng[4,5]"},
 		{Options{Name: "a.pcapng", Every: 10e9}, []int{0, 9, 10, 55, 59, 60}, "a-00001.pcapng[0,9] a-00002.pcapng[10] a-00003.pcapng[55,59] a-00004.pcapng[60]"},
+		{Options{Name: "a.pcap", Every: 2e9}, []int{100, 101, 102, 101, 0, 1, 2, 100}, "a-00001.pcap[100,101] a-00002.pcap[102,101] a-00003.pcap[0,1] a-00004.pcap[2] a-00005.pcap[100]"},
 		{Options{Name: "a-%H%M%S.pcapng", Every: 10e9}, []int{0, 9, 10, 55}, "a-055950.pcapng[0,9] a-060000.pcapng[10] a-060045.pcapng[55]"},
 		{Options{Name: "%F %j%%.pcapng", Every: 2e9}, six[:5], "2026-11-21 325%-00002.pcapng[2,3] 2026-11-21 325%-00003.pcapng[4] 2026-11-21 325%.pcapng[0,1]"},
 		{Options{Name: "%H.pcapng", Every: 2e9, Keep: 1}, six, "05.pcapng[4,5]"}, // names of files that are gone are free,

@@ -252,19 +252,19 @@ func (x *forwarding) take(r *edge.Record) error {
 // left says what was not delivered.
 func (x *forwarding) left() (err error) {
 	if n := x.spool.Waiting(); n > 0 {
-		err = fmt.Errorf("%d summaries were not stored", n)
+		err = fmt.Errorf("summaries that were not stored: %d", n)
 	}
 	if n := x.spool.Dropped(); n > 0 {
-		x.notes.Printf("%d summaries were dropped, as there was no room", n)
+		x.notes.Printf("summaries that were dropped, as there was no room: %d", n)
 	}
 	if x.up == nil {
 		return err
 	}
 	if n := x.up.Waiting(); n > 0 {
-		err = errors.Join(err, fmt.Errorf("%d files of transactions are still in %s", n, x.orders.Folder))
+		err = errors.Join(err, fmt.Errorf("files of transactions that are still in %s: %d", x.orders.Folder, n))
 	}
 	if n := x.up.Removed(); n > 0 {
-		x.notes.Printf("%d files of transactions were removed, as there was no room", n)
+		x.notes.Printf("files of transactions that were removed, as there was no room: %d", n)
 	}
 	return err
 }

@@ -82,7 +82,7 @@ func TestAgent(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	ended := make(chan error, 1)
-	go func() { ended <- live.Watch(ctx, nc, time.Unix(0, 0), messages, natstest.Log(t)) }()
+	go func() { ended <- live.Watch(ctx, nc, 24*time.Hour, messages, natstest.Log(t)) }()
 	for last := false; !last; {
 		var m live.Message
 		select {

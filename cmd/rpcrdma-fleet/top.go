@@ -75,6 +75,11 @@ func (o *topOptions) run(ctx context.Context, s *cli.Streams, batch bool) error 
 	}
 	_, tty := cli.Terminal(s.Out)
 	tables := batch || !tty || os.Getenv("TERM") == "dumb"
+	var keys *os.File
+	if !tables {
+		keys = cli.Keyboard(s.In)
+		tables = keys == nil
+	}
 	if !tables && (o.format != "text" || o.tap != "") {
 		return cli.Usagef("--format and --tap go with --batch")
 	}
@@ -89,7 +94,7 @@ func (o *topOptions) run(ctx context.Context, s *cli.Streams, batch bool) error 
 	var p *tea.Program
 	if !tables {
 		u := &screen.UI{Fleet: &live.Fleet{}, By: by, Now: time.Now}
-		p = tea.NewProgram(u, tea.WithAltScreen(), tea.WithInput(s.In), tea.WithOutput(s.Out), tea.WithoutSignalHandler())
+		p = tea.NewProgram(u, tea.WithAltScreen(), tea.WithInput(keys), tea.WithOutput(s.Out), tea.WithoutSignalHandler())
 		say = func(format string, args ...any) { go p.Send(screen.Notef(format, args...)) }
 	}
 	nc, err := queue.Dial(a, queue.Reader, "rpcrdma-fleet top", say)
@@ -101,7 +106,7 @@ func (o *topOptions) run(ctx context.Context, s *cli.Streams, batch bool) error 
 	defer cancel()
 	messages := make(chan live.Message, 256)
 	ended := make(chan error, 1)
-	go func() { ended <- live.Watch(ctx, nc, time.Now().Add(-o.since), messages, say) }()
+	go func() { ended <- live.Watch(ctx, nc, o.since, messages, say) }()
 	if tables {
 		return errors.Join(o.tables(ctx, s, by, messages, ended, say), queue.Refused(ctx))
 	}

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"regexp"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -150,21 +152,34 @@ func unreachable(err error) bool {
 func (c *counted) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) error {
 	start, pause := time.Now(), 100*time.Millisecond
 	err := c.SpanExporter.ExportSpans(ctx, spans)
-	for unreachable(err) && time.Since(start)+pause < c.wait {
+	for unreachable(err) && time.Since(start)+pause < c.wait && ctx.Err() == nil {
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
-			return ctx.Err()
 		}
 		pause = min(2*pause, 5*time.Second)
 		err = c.SpanExporter.ExportSpans(ctx, spans)
 	}
+	lost := uint64(0)
 	if err != nil {
-		c.x.lost.Add(uint64(len(spans)))
-	} else {
-		c.x.sent.Add(uint64(len(spans)))
+		lost = rejected(err, uint64(len(spans)))
 	}
+	c.x.lost.Add(lost)
+	c.x.sent.Add(uint64(len(spans)) - lost)
 	return err
+}
+
+// partly matches what the exporter says when a collector has taken some spans of a request. It has no exported type for that.
+var partly = regexp.MustCompile(`(?m)\((\d+) spans rejected\)$`)
+
+// rejected is how many of the spans of a request an error has cost.
+func rejected(err error, all uint64) uint64 {
+	if m := partly.FindStringSubmatch(err.Error()); m != nil {
+		if n, err := strconv.ParseUint(m[1], 10, 64); err == nil {
+			return min(n, all)
+		}
+	}
+	return all
 }
 
 // ids makes the IDs of spans of what the context carries, so that the same transaction always has the same.

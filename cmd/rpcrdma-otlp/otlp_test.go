@@ -16,6 +16,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/rogpeppe/go-internal/testscript"
 	collectormetrics "go.opentelemetry.io/proto/otlp/collector/metrics/v1"
 	collectortrace "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	metricspb "go.opentelemetry.io/proto/otlp/metrics/v1"
@@ -23,7 +24,10 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
+	"github.com/rpcrdma/toolkit/cmd/internal/clitest"
 )
+
+func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"rpcrdma-otlp": main}) }
 
 // collector is one that keeps what it is sent.
 type collector struct {
@@ -258,6 +262,7 @@ func TestTrouble(t *testing.T) {
 		{name: "retry", in: line, answers: []int{503, 429}, status: 0, says: "0 not accepted"},
 		{name: "refused", in: line, answers: []int{400}, status: 1, says: "400"},
 		{name: "partly rejected", in: line, reject: 2, status: 1, says: "too old"},
+		{name: "some of them", in: line, reject: 1, status: 1, says: "1 span sent, 1 not accepted"},
 		{name: "unreachable", in: line, args: []string{"--endpoint", gone.URL, "--wait", "100ms"}, status: 1, says: "not accepted"},
 		{name: "no JSON", in: line + "hello\n" + line, status: 3, says: "line 2"},
 		{name: "another schema", in: "{\"schema\":\"rpcrdma.report/1\"}\n" + line, status: 3, says: "rpcrdma.report/1"},
@@ -283,6 +288,77 @@ func TestTrouble(t *testing.T) {
 				t.Error("the good lines were not sent")
 			}
 		})
+	}
+}
+
+// TestInterrupted: after a signal, what is still written to standard input is sent, and so is all that was read before.
+func TestInterrupted(t *testing.T) {
+	c := newCollector(t)
+	all := strings.SplitAfter(listing(t, "rocev2-nfs41-recall.pcap"), "\n")
+	roots := func() (n int) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		for _, s := range c.spans {
+			if len(s.ParentSpanId) == 0 {
+				n++
+			}
+		}
+		return n
+	}
+	in, out, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	p := clitest.Start(t, in, clitest.Binary(t, "rpcrdma-otlp"), "--endpoint", c.URL)
+	in.Close()
+	write := func(lines []string) {
+		if _, err := out.WriteString(strings.Join(lines, "")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(all[:10])
+	p.Until(t, "spans", func() bool { return roots() == 10 })
+	write(all[10:20])
+	p.Signal(t, os.Interrupt)
+	write(all[20:30])
+	out.Close()
+	if code, by := p.Wait(t); code != 0 || by != 0 || roots() != 30 || !strings.Contains(p.Stderr.String(), "30 transactions read") {
+		t.Errorf("status %d, signal %v, %d spans of transactions: %s", code, by, roots(), p.Stderr.String())
+	}
+}
+
+// TestRecord: what is no failure, and which network an address belongs to.
+func TestRecord(t *testing.T) {
+	for _, c := range []struct {
+		line   string
+		failed bool
+		tunnel string
+	}{
+		{`{"status":"NFS3_OK","tunnel":{"type":"vxlan","id":0,"outer_client":"198.51.100.1"}}`, false, "vxlan 0"},
+		{`{"status":"stat_succ","program":"nsm","tunnel":{"type":"ipip"}}`, false, "ipip"},
+		{`{"status":"stat_fail","program":"nsm"}`, true, ""},
+		{`{"status":"NLM4_GRANTED"}`, false, ""},
+		{`{"status":"NLM4_DENIED"}`, true, ""},
+		{`{"status":"","state":"no_reply"}`, true, ""},
+		{`{"status":"","state":"incomplete"}`, false, ""},
+	} {
+		var r record
+		if err := json.Unmarshal([]byte(c.line), &r); err != nil {
+			t.Fatal(err)
+		}
+		tunnel := ""
+		for _, a := range attributes(&r) {
+			switch a.Key {
+			case "rpcrdma.tunnel.type":
+				tunnel = a.Value.AsString()
+			case "rpcrdma.tunnel.id":
+				tunnel += fmt.Sprint(" ", a.Value.AsInt64())
+			}
+		}
+		if r.failed() != c.failed || tunnel != c.tunnel {
+			t.Errorf("%s: failed %v, tunnel %q", c.line, r.failed(), tunnel)
+		}
 	}
 }
 

@@ -44,7 +44,11 @@ type record struct {
 	State         string    `json:"state"`
 	NoteCodes     []string  `json:"note_codes"`
 	Latency       *latency  `json:"latency_ns"`
-	File          *struct {
+	Tunnel        *struct {
+		Type string  `json:"type"`
+		ID   *uint32 `json:"id"`
+	} `json:"tunnel"`
+	File *struct {
 		Path   string  `json:"path"`
 		Name   string  `json:"name"`
 		Offset *uint64 `json:"offset"`
@@ -77,7 +81,7 @@ func (r *record) failed() bool {
 	switch {
 	case r.State == "no_reply":
 		return true
-	case r.Status == "", r.Status == "SUCCESS", strings.HasSuffix(r.Status, "_OK"), strings.HasSuffix(r.Status, "GRANTED"):
+	case r.Status == "", r.Status == "SUCCESS", r.Status == "stat_succ", strings.HasSuffix(r.Status, "_OK"), strings.HasSuffix(r.Status, "GRANTED"):
 		return false
 	}
 	return true
@@ -89,15 +93,59 @@ type counts struct{ transactions, skipped uint64 }
 // maxTold bounds how many lines are complained of.
 const maxTold = 10
 
-// scan reads lines and passes transactions on. Other lines are counted; bad hears of the first of them.
-func scan(ctx context.Context, in io.Reader, n *counts, bad func(line uint64, err error), each func(context.Context, *record)) error {
-	b := bufio.NewReaderSize(in, 1<<20)
-	told := 0
-	for line := uint64(1); ; line++ {
-		if err := ctx.Err(); err != nil {
-			return err
+// line is what readLine returned.
+type line struct {
+	text []byte
+	err  error
+}
+
+// lines reads the lines of an input, which may wait for ever, until the channel done is closed.
+func lines(in io.Reader, done <-chan struct{}) <-chan line {
+	to := make(chan line)
+	go func() {
+		b := bufio.NewReaderSize(in, 1<<20)
+		for {
+			text, err := readLine(b)
+			select {
+			case to <- line{text, err}:
+			case <-done:
+				return
+			}
+			if err != nil && !errors.Is(err, errLong) && len(text) == 0 {
+				return
+			}
 		}
-		text, err := readLine(b)
+	}()
+	return to
+}
+
+// errInterrupted says that the input went on, and nobody wanted more of it.
+var errInterrupted = errors.New("interrupted")
+
+// scan reads lines and passes transactions on. Other lines are counted; bad hears of the first of them. If the context ends, the
+// input has so much time to end, too: who writes it may have been told at the same time, and still have something to say.
+func scan(ctx context.Context, in io.Reader, grace time.Duration, n *counts, bad func(line uint64, err error), each func(context.Context, *record)) error {
+	done := make(chan struct{})
+	defer close(done)
+	from := lines(in, done)
+	stopped := ctx.Done()
+	ctx = context.WithoutCancel(ctx) // what was read is sent
+	var enough <-chan time.Time
+	told := 0
+	for number := uint64(1); ; {
+		var text []byte
+		var err error
+		select {
+		case l := <-from:
+			text, err = l.text, l.err
+		case <-stopped:
+			stopped, enough = nil, time.After(grace)
+			continue
+		case <-enough:
+			return errInterrupted
+		}
+		at := number
+		number++
 		if err != nil && !errors.Is(err, errLong) && len(text) == 0 {
 			if errors.Is(err, io.EOF) {
 				return nil
@@ -117,7 +165,7 @@ func scan(ctx context.Context, in io.Reader, n *counts, bad func(line uint64, er
 		if err != nil {
 			n.skipped++
 			if told++; told <= maxTold {
-				bad(line, err)
+				bad(at, err)
 			}
 			continue
 		}

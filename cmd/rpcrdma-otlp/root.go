@@ -70,9 +70,6 @@ func newRootCommand(s *cli.Streams) *cobra.Command {
 }
 
 func (o *options) run(ctx context.Context, s *cli.Streams, args []string) error {
-	if ctx == nil {
-		ctx = context.Background()
-	}
 	if o.noSpans && o.metrics == 0 {
 		return cli.Usagef("--no-spans without --metrics leaves nothing to send")
 	}
@@ -92,6 +89,8 @@ func (o *options) run(ctx context.Context, s *cli.Streams, args []string) error 
 	}
 	o.endpoint = strings.TrimRight(o.endpoint, "/")
 	notes := cli.NewProblems("rpcrdma-otlp", s.Err)
+	ctx, stop := cli.Context(ctx)
+	defer stop()
 	x, err := newExporter(ctx, o, notes)
 	if err != nil {
 		return err
@@ -101,6 +100,9 @@ func (o *options) run(ctx context.Context, s *cli.Streams, args []string) error 
 		if err = read(ctx, name, s.In, notes, &in, x.transaction); err != nil {
 			break
 		}
+	}
+	if errors.Is(err, io.EOF) {
+		err = nil
 	}
 	lost := x.close(o.wait)
 	notes.Printf("%s read; %s sent, %d not accepted", text.Plural(in.transactions, "transaction"), text.Plural(x.sent.Load(), "span"), x.lost.Load())
@@ -118,8 +120,11 @@ func (o *options) run(ctx context.Context, s *cli.Streams, args []string) error 
 
 // read passes the transactions of a file on.
 func read(ctx context.Context, name string, stdin io.Reader, notes *cli.Problems, in *counts, each func(context.Context, *record)) error {
-	r := stdin
+	r, grace := stdin, time.Duration(0)
 	if name == "-" {
+		if f, ok := stdin.(*os.File); !ok || !regular(f) {
+			grace = afterSignal
+		}
 		name = "standard input"
 	} else {
 		f, err := os.Open(name)
@@ -129,10 +134,23 @@ func read(ctx context.Context, name string, stdin io.Reader, notes *cli.Problems
 		defer f.Close()
 		r = f
 	}
-	if err := scan(ctx, r, in, func(line uint64, err error) {
+	err := scan(ctx, r, grace, in, func(line uint64, err error) {
 		notes.Printf("%s: line %d: %v", name, line, err)
-	}, each); err != nil && !errors.Is(err, context.Canceled) {
-		return fmt.Errorf("%s: %w", name, err)
+	}, each)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, errInterrupted) && grace > 0:
+		notes.Printf("note: interrupted; %s had not ended", name)
+		return io.EOF // of what others write, this is the end
 	}
-	return nil
+	return fmt.Errorf("%s: %w", name, err)
 }
+
+func regular(f *os.File) bool {
+	st, err := f.Stat()
+	return err == nil && st.Mode().IsRegular()
+}
+
+// afterSignal is how long standard input may go on after a signal, if others write it.
+const afterSignal = 2 * time.Second

@@ -91,6 +91,12 @@ func attributes(r *record) []attribute.KeyValue {
 	if r.MinorVersion != nil {
 		list = append(list, attribute.Int("rpcrdma.nfs.minor_version", *r.MinorVersion))
 	}
+	if t := r.Tunnel; t != nil {
+		list = append(list, attribute.String("rpcrdma.tunnel.type", t.Type))
+		if t.ID != nil {
+			list = append(list, attribute.Int64("rpcrdma.tunnel.id", int64(*t.ID)))
+		}
+	}
 	if r.Retransmits > 0 {
 		list = append(list, attribute.Int("rpcrdma.retransmitted_packets", r.Retransmits))
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/analyze/latency"
 	"github.com/rpcrdma/toolkit/analyze/monitor"
+	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
@@ -75,8 +76,8 @@ const (
 	mBuild
 )
 
-// connectionLabels label each metric of a connection: its number, and the addresses of its ends.
-var connectionLabels = []string{"connection", "client", "server"}
+// connectionLabels label each metric of a connection: its number, the addresses of its ends, and the tunnel that they are in.
+var connectionLabels = []string{"connection", "client", "server", "network"}
 
 var metricList = []metric{
 	mTransactions:     {name: "rpcrdma_transactions_total", help: "RPC transactions that have ended.", labels: []string{"operation"}, kind: prometheus.CounterValue},
@@ -229,8 +230,12 @@ func connectionMetrics(s *monitor.Snapshot, put func(i int, v float64, labels ..
 		if x.State != "open" {
 			used, stuck = 0, 0
 		}
-		labels := []string{strconv.Itoa(x.ID), x.Client.Address, x.Server.Address}
-		put(mConnTransactions, float64(x.Transactions), labels...)
+		network := "" // which to Prometheus is no label at all
+		if x.Tunnel != nil {
+			network = text.NetworkName(x.Tunnel)
+		}
+		labels := []string{strconv.Itoa(x.ID), x.Client.Address, x.Server.Address, network}
+		put(mConnTransactions, float64(x.Count), labels...)
 		put(mConnErrors, float64(x.Errors), labels...)
 		put(mConnLatency, float64(x.Time)/1e9, labels...)
 		put(mConnBytes, float64(x.Bytes), labels...)
@@ -245,7 +250,7 @@ func connectionMetrics(s *monitor.Snapshot, put func(i int, v float64, labels ..
 		put(mConnCreditsGranted, float64(x.Granted), labels...)
 		put(mConnStuck, float64(stuck), labels...)
 	}
-	put(mConnNotListed, float64(len(s.Connections)-len(listed)))
+	put(mConnNotListed, float64(len(s.Connections)-len(listed)+s.ConnsRest))
 }
 
 // operationTotals holds the totals of one label.

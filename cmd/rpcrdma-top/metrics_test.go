@@ -18,6 +18,7 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/latency"
 	"github.com/rpcrdma/toolkit/analyze/monitor"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
+	"github.com/rpcrdma/toolkit/decode/rdma"
 )
 
 // at is a snapshot that stays.
@@ -136,13 +137,15 @@ func TestConnectionLabels(t *testing.T) {
 	snap := &monitor.Snapshot{}
 	for i := range 100 {
 		snap.Connections = append(snap.Connections, monitor.Connection{
-			ID: i + 1, Transactions: 3, Client: monitor.Peer{Address: "192.0.2.1", Retransmits: 2}, Server: monitor.Peer{Address: "192.0.2.2", Retransmits: 5},
+			ID: i + 1, Tally: monitor.Tally{Count: 3}, Client: monitor.Peer{Address: "192.0.2.1", Retransmits: 2}, Server: monitor.Peer{Address: "192.0.2.2", Retransmits: 5},
 		})
 	}
 	// One that has ended holds no credits, and one that is in the list again is not served twice.
 	snap.Connections[0].State, snap.Connections[0].Used, snap.Connections[0].Stuck = "closed", 7, 7
 	snap.Connections[1].State, snap.Connections[1].Used = "open", 5
 	snap.Connections[2].ID = 2
+	snap.Connections[3].Tunnel = &rdma.Tunnel{Type: "vxlan", HasID: true, ID: 7}
+	snap.ConnsRest = 1000 // which have ended, and are not in the list any more
 	reg := prometheus.NewPedanticRegistry()
 	reg.MustRegister(collector{at{snap}})
 	families, err := reg.Gather()
@@ -150,18 +153,27 @@ func TestConnectionLabels(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := make(map[string]float64)
+	networks := make(map[string]int)
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
+			for _, l := range m.GetLabel() {
+				if l.GetName() == "network" && f.GetName() == metricList[mConnTransactions].name {
+					networks[l.GetValue()]++
+				}
+			}
 			if f.GetName() == metricList[mConnEvents].name && m.GetLabel()[2].GetValue() != "retransmit" { // connection, client, event, server
 				continue
 			}
 			got[f.GetName()] += m.GetCounter().GetValue() + m.GetGauge().GetValue()
 		}
 	}
-	for i, want := range map[int]float64{mConnTransactions: 3 * maxConnectionLabels, mConnEvents: 7 * maxConnectionLabels, mConnNotListed: 100 - maxConnectionLabels, mBuild: 1, mConnCreditsUsed: 5, mConnStuck: 0} {
+	for i, want := range map[int]float64{mConnTransactions: 3 * maxConnectionLabels, mConnEvents: 7 * maxConnectionLabels, mConnNotListed: 1100 - maxConnectionLabels, mBuild: 1, mConnCreditsUsed: 5, mConnStuck: 0} {
 		if n := got[metricList[i].name]; n != want {
 			t.Errorf("%s: %v, want %v", metricList[i].name, n, want)
 		}
+	}
+	if networks["vxlan 7"] != 1 || networks[""] != maxConnectionLabels-1 {
+		t.Errorf("networks %v", networks)
 	}
 }
 

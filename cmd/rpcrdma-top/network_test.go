@@ -26,3 +26,15 @@ func TestInNetwork(t *testing.T) {
 		}
 	}
 }
+
+// TestShareOfTime: the share of a client is that of the time of all clients, not of those that are listed.
+func TestShareOfTime(t *testing.T) {
+	d := &drawing{g: &glyphs{}}
+	list := []monitor.Usage{{Name: "192.0.2.2", Tally: monitor.Tally{Count: 1, Time: 5}}}
+	x := d.usageTable(&monitor.Snapshot{}, list, 1000, 79_999, "CLIENT", true)
+	for i, c := range x.columns {
+		if c.title == "%TIME" && x.rows[0].cells[i].text != "0.5" {
+			t.Errorf("%s %%", x.rows[0].cells[i].text)
+		}
+	}
+}

@@ -431,10 +431,11 @@ func (i *interrupts) unwatch() {
 // display is where figures are shown: one of the two fields is not nil.
 type display struct {
 	screen *styles
+	keys   *os.File // of the screen: where they come from
 	tables *batchPrinter
 }
 
-// display chooses between a live screen and tables. Styles are created before privileges are given up:
+// display chooses between a live screen and tables. Styles are created, and the terminal is opened, before privileges are given up:
 // detecting the terminal's capabilities may need files.
 func (o *options) display(s *cli.Streams, feed *monitor.FeedOptions) (*display, error) {
 	columns, tty := cli.Terminal(s.Out)
@@ -443,7 +444,13 @@ func (o *options) display(s *cli.Streams, feed *monitor.FeedOptions) (*display, 
 		return nil, err
 	}
 	if tty && !o.batching && os.Getenv("TERM") != "dumb" {
-		return &display{screen: newStyles(s.Out, color, o.look)}, nil
+		in := s.In
+		if o.readsStdin() {
+			in = nil // it is the capture
+		}
+		if keys := cli.Keyboard(in); keys != nil {
+			return &display{screen: newStyles(s.Out, color, o.look), keys: keys}, nil
+		}
 	}
 	if !o.batching {
 		fmt.Fprintln(s.Err, "rpcrdma-top: no terminal for a live screen; tables for each interval instead, as with --batch")
@@ -491,7 +498,7 @@ func (o *options) watch(s *cli.Streams, feed *monitor.Feed, src *source, d *disp
 		err = o.tables(feed, d.tables, src, interrupts)
 		return !d.tables.enough, err
 	}
-	err = o.screen(s, feed, src.name, d.screen, save)
+	err = o.screen(s, feed, src.name, d, save)
 	ended = true
 	select {
 	case <-feed.Done():
@@ -530,20 +537,14 @@ func (o *options) inputs(s *cli.Streams) *outfile.Files {
 }
 
 // screen runs the live screens.
-func (o *options) screen(s *cli.Streams, feed *monitor.Feed, name string, st *styles, save *saver) error {
-	u := newUI(feed, name, st, glyphsFor(o.ascii || !cli.UTF8()))
+func (o *options) screen(s *cli.Streams, feed *monitor.Feed, name string, d *display, save *saver) error {
+	u := newUI(feed, name, d.screen, glyphsFor(o.ascii || !cli.UTF8()))
 	u.arrange(o.layout)
 	if o.resolve {
 		u.hosts = newHosts(len(o.interfaces) > 0, false)
 	}
 	u.config, u.saver, u.terminal, u.bell, u.mouseOn = o.configFile, save, s.Out, o.bell, !o.noMouse
-	opts := []tea.ProgramOption{tea.WithOutput(s.Out), tea.WithAltScreen()}
-	if o.readsStdin() {
-		// Standard input is the capture; keys come from the terminal.
-		opts = append(opts, tea.WithInputTTY())
-	} else {
-		opts = append(opts, tea.WithInput(s.In))
-	}
+	opts := []tea.ProgramOption{tea.WithInput(d.keys), tea.WithOutput(s.Out), tea.WithAltScreen()}
 	if !o.noMouse {
 		opts = append(opts, tea.WithMouseCellMotion())
 	}

@@ -157,13 +157,13 @@ func (d *drawing) tableOf(s *monitor.Snapshot, v view, totals bool) *table {
 	case connections:
 		return d.connectionsTable(s, totals)
 	case files:
-		return d.usageTable(s, s.Files, s.FilesRest, "FILE", totals)
+		return d.usageTable(s, s.Files, s.FilesTime, s.FilesRest, "FILE", totals)
 	case wire:
 		return d.fabricTable(s, totals)
 	case sessions:
 		return d.sessionsTable(s, totals)
 	case clients:
-		return d.usageTable(s, s.Clients, s.ClientsRest, "CLIENT", totals)
+		return d.usageTable(s, s.Clients, s.ClientsTime, s.ClientsRest, "CLIENT", totals)
 	}
 	return nil
 }
@@ -413,6 +413,9 @@ func (u *ui) connectionLines() []string {
 		put("from", from)
 		put("to", to)
 	}
+	if c.Tunnel != nil {
+		put("network", text.NetworkName(c.Tunnel))
+	}
 	setup := "not captured"
 	if c.InlineCall > 0 {
 		setup = fmt.Sprintf("inline %d bytes to the server, %d to the client", c.InlineCall, c.InlineReply)
@@ -431,7 +434,7 @@ func (u *ui) connectionLines() []string {
 	put("credits", credits)
 	var models []string
 	for _, m := range c.Models {
-		models = append(models, fmt.Sprintf("%s %s (%s)", m.Model, count(m.Count), percent(m.Count, c.Transactions)))
+		models = append(models, fmt.Sprintf("%s %s (%s)", m.Model, count(m.Count), percent(m.Count, c.Count)))
 	}
 	put("model", strings.Join(models, ", "))
 	for i, p := range [2]*monitor.Peer{&c.Client, &c.Server} {

@@ -598,14 +598,8 @@ func (d *drawing) connectionsTable(s *monitor.Snapshot, totals bool) *table {
 			{title: "MEAN", width: 7, right: true, rank: 10},
 		},
 		empty: "no connection carries RPC yet",
+		more:  uint64(s.ConnsRest),
 	}
-	gone := s.EndedConns
-	for i := range s.Connections {
-		if s.Connections[i].State != "open" {
-			gone--
-		}
-	}
-	t.more = uint64(max(gone, 0))
 	for i := range s.Connections {
 		c := &s.Connections[i]
 		creditText, creditTone := "-", normal
@@ -621,17 +615,17 @@ func (d *drawing) connectionsTable(s *monitor.Snapshot, totals bool) *table {
 		}
 		var model []string
 		for _, m := range c.Models {
-			model = append(model, fmt.Sprintf("%s %s", m.Model, percent(m.Count, c.Transactions)))
+			model = append(model, fmt.Sprintf("%s %s", m.Model, percent(m.Count, c.Count)))
 		}
 		faults, n := faultsOf(c)
 		inline := "-"
 		if c.InlineCall > 0 {
 			inline = string(append(append(text.Size(nil, uint64(c.InlineCall)), '/'), text.Size(nil, uint64(c.InlineReply))...))
 		}
-		ops, bytes := rates(s, c.NowCount, c.NowBytes, c.Transactions, c.Bytes, totals, s.First)
+		ops, bytes := rates(s, c.Now.Count, c.Now.Bytes, c.Count, c.Bytes, totals, s.First)
 		mean := int64(0)
-		if c.Transactions > 0 {
-			mean = c.Time / int64(min(c.Transactions, 1<<62))
+		if c.Count > 0 {
+			mean = c.Time / int64(min(c.Count, 1<<62))
 		}
 		r := row{id: strconv.Itoa(c.ID), cells: []cell{
 			{text: strconv.Itoa(c.ID), key: -float64(c.ID)},
@@ -647,7 +641,7 @@ func (d *drawing) connectionsTable(s *monitor.Snapshot, totals bool) *table {
 			{text: strings.Join(model, ", ")},
 			{text: state, tone: toneIf(c.State != "open", warn)},
 			{text: dash(uint64(c.MTU)), key: float64(c.MTU)},
-			{text: dash(c.Transactions), key: float64(c.Transactions)},
+			{text: dash(c.Count), key: float64(c.Count)},
 			{text: inline, key: float64(c.InlineCall)},
 			{text: latencyText(mean), key: float64(mean)},
 		}}
@@ -662,8 +656,8 @@ func (d *drawing) connectionsTable(s *monitor.Snapshot, totals bool) *table {
 	return t
 }
 
-// usageTable lists files or clients.
-func (d *drawing) usageTable(s *monitor.Snapshot, list []monitor.Usage, rest int, what string, totals bool) *table {
+// usageTable lists files or clients; all is the time of all of them, and rest how many are not in the list.
+func (d *drawing) usageTable(s *monitor.Snapshot, list []monitor.Usage, all int64, rest int, what string, totals bool) *table {
 	t := &table{
 		more: uint64(rest),
 		columns: []column{
@@ -681,12 +675,9 @@ func (d *drawing) usageTable(s *monitor.Snapshot, list []monitor.Usage, rest int
 		},
 		empty: "nothing yet",
 	}
-	var all, most int64
-	same := make(map[string]int)
+	var most int64
 	for i := range list {
-		all += list[i].Time
 		most = max(most, list[i].Time)
-		same[list[i].Name]++
 	}
 	for i := range list {
 		x := &list[i]
@@ -699,12 +690,12 @@ func (d *drawing) usageTable(s *monitor.Snapshot, list []monitor.Usage, rest int
 			share = 100 * float64(x.Time) / float64(all)
 		}
 		spent := x.Time
-		ops, bytes := rates(s, x.NowCount, x.NowBytes, x.Count, x.Bytes, totals, s.Since)
+		ops, bytes := rates(s, x.Now.Count, x.Now.Bytes, x.Count, x.Bytes, totals, s.Since)
 		id, name := x.Name, x.Name
 		if what == "CLIENT" {
 			name = d.hosts.name(name)
 		}
-		if same[x.Name] > 1 { // clients in different tunnels
+		if x.Shared {
 			id = inNetwork(x)
 			name += " in " + text.NetworkName(x.Tunnel)
 		}

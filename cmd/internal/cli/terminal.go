@@ -21,6 +21,19 @@ func Terminal(w io.Writer) (columns int, ok bool) {
 	return columns, true
 }
 
+// Keyboard returns the terminal that keys come from: in, or, if that is nil or no terminal, the one that controls the process, which is
+// opened. It is nil if there is none.
+func Keyboard(in io.Reader) *os.File {
+	if f, isFile := in.(*os.File); isFile && term.IsTerminal(int(f.Fd())) {
+		return f
+	}
+	f, err := os.Open("/dev/tty")
+	if err != nil {
+		return nil
+	}
+	return f
+}
+
 // Color decides whether to use colors in what is written to w, by the value of
 // --color: always, never, or auto, which means on a terminal, unless the
 // environment forbids it (https://no-color.org).

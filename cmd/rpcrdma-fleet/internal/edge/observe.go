@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rpcrdma/toolkit/analyze/monitor"
+	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/capture/live"
 	"github.com/rpcrdma/toolkit/capture/pcapfilter"
@@ -191,6 +192,11 @@ func Observe(ctx context.Context, o *Orders, to io.Writer) error {
 	if w.err != nil {
 		return w.err
 	}
+	if parts != nil && err == nil {
+		if n, why := parts.Lost(); n > 0 {
+			return fmt.Errorf("%s could not be written: %w", text.Plural(n, "transaction"), why)
+		}
+	}
 	return err
 }
 
@@ -199,17 +205,16 @@ type observation struct {
 	fleet.Observer
 	w     *output
 	parts *Parts
-	last  int64 // start of the latest interval that was sent
-	sent  bool
+	rest  bool // the last interval, which the end has cut, was not sent yet
 	lost  uint64
 }
 
 func (x *observation) interval(s *monitor.Snapshot) bool {
-	if s.Ended || !s.HasNow {
-		return true // end sends it
+	if s.Ended {
+		x.rest = true // end sends it
+		return true
 	}
 	ok := x.w.summary(x.Interval(s))
-	x.last, x.sent = s.Now.Start, true
 	if x.parts != nil {
 		x.parts.Tick(s.Time)
 		x.tell()
@@ -220,7 +225,7 @@ func (x *observation) interval(s *monitor.Snapshot) bool {
 // tell says that transactions are not written.
 func (x *observation) tell() {
 	if n, err := x.parts.Lost(); n > x.lost {
-		x.w.note("%d transactions could not be written to a file: %v", n-x.lost, err)
+		x.w.note("%s could not be written to a file: %v", text.Plural(n-x.lost, "transaction"), err)
 		x.lost = n
 	}
 }
@@ -235,7 +240,7 @@ func (x *observation) end(s *monitor.Snapshot) {
 		return
 	}
 	last := x.Interval(s)
-	if !s.HasNow || x.sent && s.Now.Start <= x.last { // there is nothing new
+	if !x.rest { // there is nothing new
 		last = &fleet.Summary{Schema: fleet.Schema, Tap: last.Tap, Agent: last.Agent, Number: last.Number, Start: max(s.Time, 0), Span: 1}
 		last.Lists()
 	}

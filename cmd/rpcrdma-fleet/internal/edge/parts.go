@@ -57,7 +57,7 @@ type part struct {
 // are counted until the time of a file has passed.
 func (p *Parts) Add(v *rpc.View) {
 	at := v.Tx.First().Time
-	if p.err != nil && at < p.again {
+	if p.err != nil && !p.passed(p.again, at) {
 		p.lost++
 		return
 	}
@@ -70,6 +70,10 @@ func (p *Parts) Add(v *rpc.View) {
 		p.fail(err, at)
 	}
 }
+
+// passed reports whether a time, which was no further away than Every, has passed. If it is, the clock was set back, and nobody waits
+// until it has caught up.
+func (p *Parts) passed(t, now int64) bool { return now >= t || t-now > int64(p.Every) }
 
 // Lost is how many transactions could not be written, and why not the latest ones.
 func (p *Parts) Lost() (lost uint64, err error) { return p.lost, p.err }
@@ -114,7 +118,7 @@ func (p *Parts) Tick(now int64) {
 	for i := 0; i < len(p.open); i++ {
 		x := p.open[i]
 		st, err := x.file.Stat()
-		if err == nil && (now >= x.until || st.Size() >= partSize || x.w.Rows() >= maxRows) {
+		if err == nil && (p.passed(x.until, now) || st.Size() >= partSize || x.w.Rows() >= maxRows) {
 			err = p.end(x)
 			i--
 		}

@@ -54,7 +54,7 @@ func NewUploader(dir, tap string, limit int64, out *store.Store, note func(forma
 	}
 	slices.SortFunc(u.list, func(a, b waiting) int { return a.when.Compare(b.when) })
 	if n := len(u.list); n > 0 {
-		note("%d files of an earlier agent are in %s", n, dir)
+		note("files of an earlier agent in %s: %d", dir, n)
 	}
 	u.trim()
 	u.wake()
@@ -186,7 +186,7 @@ func (u *Uploader) Run(ctx context.Context) error {
 		}
 		if err.Error() != said {
 			said = err.Error()
-			u.note("%s: %v; %d files wait", file, err, u.Waiting())
+			u.note("%s: %v; files that wait: %d", file, err, u.Waiting())
 		}
 		select {
 		case <-ctx.Done():

@@ -14,6 +14,7 @@ const (
 	maxHistory = 60
 	// silentAfter is the number of intervals without a summary after which a tap counts as silent.
 	silentAfter = 3
+	maxSources  = 8 // agents of a tap that are remembered
 )
 
 // Fleet is what the taps have sent of late.
@@ -34,6 +35,14 @@ type Tap struct {
 	Missing uint64    // summaries of the present agent that have not come
 	Came    time.Time // when Last came
 	Agents  int       // how many have spoken for the tap, one after another or at once
+
+	sources []source // those heard last, the latest at the end
+}
+
+// source is what is known of an agent.
+type source struct {
+	agent           string
+	number, missing uint64 // of its latest summary; how many before it have not come
 }
 
 // Sample is what is remembered of an interval.
@@ -58,33 +67,55 @@ func (f *Fleet) Add(m Message) {
 		return
 	}
 	t := f.taps[s.Tap]
-	switch {
-	case t == nil && len(f.taps) >= maxTaps:
-		f.TooMany++
-		return
-	case t == nil:
+	if t == nil {
+		if len(f.taps) >= maxTaps {
+			f.TooMany++
+			return
+		}
 		if f.taps == nil {
 			f.taps = make(map[string]*Tap)
 		}
-		t = &Tap{Name: s.Tap, Agents: 1}
+		t = &Tap{Name: s.Tap}
 		f.taps[s.Tap] = t
-		t.Missing = s.Number - 1
-	case t.Last.Agent != s.Agent:
-		if s.Start < t.Last.Start {
-			return // of an agent that has ended since
-		}
-		t.Agents++
-		t.Missing = s.Number - 1
-	case s.Number <= t.Last.Number:
-		return
-	default:
-		t.Missing += s.Number - t.Last.Number - 1
 	}
-	t.Last, t.Came = s, m.Time
+	t.add(s, m.Time)
+}
+
+// add takes a summary that came at a time.
+func (t *Tap) add(s *Summary, came time.Time) {
+	i := slices.IndexFunc(t.sources, func(x source) bool { return x.agent == s.Agent })
+	known := i >= 0
+	// Of an agent that is new here, earlier summaries may have been stored too long ago to be read.
+	x := source{s.Agent, s.Number, min(s.Dropped, s.Number-1)}
+	if known {
+		old := t.sources[i]
+		if s.Number <= old.number {
+			return // it has come before
+		}
+		x.missing = old.missing + s.Number - old.number - 1
+		t.sources = slices.Delete(t.sources, i, i+1)
+	} else {
+		t.Agents++
+	}
+	if len(t.sources) == maxSources {
+		t.sources = slices.Delete(t.sources, 0, 1)
+	}
+	t.sources = append(t.sources, x)
+	if t.Last != nil && t.Last.Agent != s.Agent && !t.gives(s, known, came) {
+		return
+	}
+	t.Last, t.Came, t.Missing = s, came, x.missing
 	t.History = append(t.History, Sample{s.Start, s.Span, s.Transactions, s.Errors, s.Bytes, s.RDMA.Retransmits, s.P99})
 	if n := len(t.History) - maxHistory; n > 0 {
 		t.History = slices.Delete(t.History, 0, n)
 	}
+}
+
+// gives says whether the present agent of the tap gives way to the one of a summary. Of two at once, the one that began last
+// speaks for the tap as long as it speaks. Which one that is, the time of what they saw does not tell: a clock may have been set
+// back, and a capture that is replayed may be an old one. So it decides only of agents whose beginning was not seen.
+func (t *Tap) gives(s *Summary, known bool, came time.Time) bool {
+	return t.Last.End || t.Silent(came) || !known && (s.Number == 1 || s.Start >= t.Last.Start)
 }
 
 func (f *Fleet) refuse(why string) {

@@ -62,6 +62,10 @@ func TestDecode(t *testing.T) {
 		{`"p99_ns":500000`, `"p99_ns":9223372036854775807`, ErrForm},
 		{`"band":24`, `"band":20`, ErrForm},
 		{`"band":24`, `"band":1000000`, ErrForm},
+		{`"packets":100`, `"packets":18446744073709551615`, ErrForm},
+		{`"transactions":10`, `"transactions":281474976710657`, ErrForm},
+		{`"connections":[]`, `"connections":[{"stuck":-1}]`, ErrForm},
+		{`"calls":0`, `"calls":9223372036854775807`, ErrForm},
 		{`"alarms":[]`, `"alarms":["\u001b[2J"]`, ErrForm},
 		{`"alarms":[]`, `"alarms":[],"more":1`, ErrForm},
 		{`"clients":[]`, `"clients":[` + strings.Repeat(`{"name":"x"},`, 10) + `{"name":"x"}]`, ErrForm},
@@ -120,7 +124,7 @@ func FuzzFleet(f *testing.F) {
 		for range 2 {
 			x.Add(Message{Subject: subject(s.Tap, s.Agent), Data: b, Time: time.Unix(0, 0)})
 		}
-		if tap := x.Tap(s.Tap); tap == nil || tap.Missing != s.Number-1 || len(tap.History) != 1 {
+		if tap := x.Tap(s.Tap); tap == nil || tap.Missing != min(s.Dropped, s.Number-1) || len(tap.History) != 1 {
 			t.Fatalf("%+v", tap)
 		}
 		x.Totals(time.Unix(0, 0))
@@ -142,7 +146,7 @@ func TestFleet(t *testing.T) {
 	next := sample("a", agentB, 2)
 	next.Start = 10e9
 	add(next)
-	if a.Agents != 2 || a.Missing != 1 {
+	if a.Agents != 2 || a.Missing != 0 || a.Last.Agent != agentB {
 		t.Errorf("after a restart: %+v", a)
 	}
 	add(sample("a", agentA, 6)) // from before
@@ -161,7 +165,7 @@ func TestFleet(t *testing.T) {
 		t.Error("an agent speaks for another tap")
 	}
 	x := f.Totals(at)
-	if x.Taps != 2 || x.Transactions != 20 || x.Missing != 1 || x.Max != 5e5 || x.P99 == 0 || x.P99 > x.Max {
+	if x.Taps != 2 || x.Transactions != 20 || x.Missing != 0 || x.Max != 5e5 || x.P99 == 0 || x.P99 > x.Max {
 		t.Errorf("%+v", x)
 	}
 	later := at.Add(time.Minute)
@@ -173,6 +177,74 @@ func TestFleet(t *testing.T) {
 	add(end)
 	if x := f.Totals(later); x.Silent != 1 || x.Ended != 1 {
 		t.Errorf("%+v", x)
+	}
+}
+
+// TestAgents: which agent speaks for a tap, and how many of its summaries are missing.
+func TestAgents(t *testing.T) {
+	type sent struct {
+		agent           string
+		number, dropped uint64
+		start           int64 // of its clock, in seconds
+		at              int64 // of the clock of NATS, in seconds
+		end             bool
+	}
+	const a, b = agentA, agentB
+	for _, test := range []struct {
+		name    string
+		sent    []sent
+		agent   string
+		number  uint64
+		missing uint64
+		agents  int
+	}{
+		{"the first summaries were stored too long ago", []sent{{a, 1000, 0, 0, 0, false}, {a, 1001, 0, 1, 1, false}}, a, 1001, 0, 1},
+		{"the agent has dropped some of them", []sent{{a, 1000, 3, 0, 0, false}, {a, 1003, 5, 3, 3, false}}, a, 1003, 5, 1},
+		{"the clock was set back before the agent began again", []sent{{a, 9, 0, 7200, 0, false}, {b, 1, 0, 1, 1, false}, {b, 2, 0, 2, 2, false}}, b, 2, 0, 2},
+		{"likewise, and its first summary was dropped", []sent{{a, 9, 0, 7200, 0, false}, {b, 2, 1, 1, 60, false}}, b, 2, 1, 2},
+		{"an older capture is replayed", []sent{{a, 1, 0, 7200, 0, true}, {b, 5, 0, 1, 1, false}}, b, 5, 0, 2},
+		{"what the spool of an agent that has ended still had", []sent{{b, 1, 0, 9, 0, false}, {a, 7, 0, 8, 0, false}}, b, 1, 0, 2},
+		{"two at once", []sent{
+			{a, 1, 0, 1, 0, false}, {b, 1, 0, 2, 1, false}, {a, 2, 0, 3, 1, false}, {b, 2, 0, 4, 2, false}, {a, 3, 0, 5, 2, false}, {a, 5, 0, 6, 3, false},
+		}, b, 2, 0, 2},
+		{"two at once, one of which ends", []sent{
+			{a, 1, 0, 1, 0, false}, {b, 1, 0, 2, 1, false}, {a, 2, 0, 3, 1, false}, {a, 4, 0, 4, 2, false}, {b, 2, 0, 5, 2, true}, {a, 5, 0, 6, 3, false},
+		}, a, 5, 1, 2},
+		{"two at once, one of which becomes silent", []sent{{a, 1, 0, 1, 0, false}, {b, 1, 0, 2, 1, false}, {a, 2, 0, 3, 60, false}}, a, 2, 0, 2},
+		{"twice, and out of order", []sent{{a, 1, 0, 1, 0, false}, {a, 3, 0, 3, 1, false}, {a, 3, 0, 3, 1, false}, {a, 2, 0, 2, 1, false}}, a, 3, 1, 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var f Fleet
+			for _, x := range test.sent {
+				s := sample("a", x.agent, x.number)
+				s.Start, s.Dropped, s.End = x.start*1e9, x.dropped, x.end
+				f.Add(Message{Subject: SubjectOf(s), Data: encoded(t, s), Time: time.Unix(x.at, 0)})
+			}
+			x := f.Tap("a")
+			if x.Last.Agent != test.agent || x.Last.Number != test.number || x.Missing != test.missing || x.Agents != test.agents {
+				t.Errorf("agent %.4s, number %d, missing %d, %d agents; want %.4s, %d, %d, %d",
+					x.Last.Agent, x.Last.Number, x.Missing, x.Agents, test.agent, test.number, test.missing, test.agents)
+			}
+		})
+	}
+	var f Fleet
+	for i := range 1000 { // an agent that pretends to be many
+		s := sample("a", fmt.Sprintf("%032x", i), 1)
+		f.Add(Message{Subject: SubjectOf(s), Data: encoded(t, s)})
+	}
+	if x := f.Tap("a"); len(x.sources) != maxSources || x.Agents != 1000 {
+		t.Errorf("%d agents are remembered of %d", len(x.sources), x.Agents)
+	}
+}
+
+// TestClocks: a tap is not silent because the clock of NATS is another one.
+func TestClocks(t *testing.T) {
+	here := time.Unix(10_000, 0)
+	for _, ahead := range []time.Duration{-time.Hour, 0, time.Hour} {
+		c := clock{here, here.Add(ahead)}
+		if got := c.local(here.Add(ahead - 3*time.Second)); !got.Equal(here.Add(-3 * time.Second)) {
+			t.Errorf("%v: %v", ahead, got)
+		}
 	}
 }
 
@@ -236,7 +308,7 @@ func (n *natsServer) stored(nc *nats.Conn, count int) (list []uint64, last *Summ
 	defer cancel()
 	c := make(chan Message)
 	ended := make(chan error, 1)
-	go func() { ended <- Watch(ctx, nc, time.Unix(0, 0), c, n.Logf) }()
+	go func() { ended <- Watch(ctx, nc, 24*time.Hour, c, n.Logf) }()
 	for len(list) < count {
 		var m Message
 		select {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/rpcrdma/toolkit/analyze/monitor"
+	"github.com/rpcrdma/toolkit/analyze/text"
 )
 
 // Observer makes summaries of the snapshots of one model, which must be taken in
@@ -44,8 +45,8 @@ func (o *Observer) Interval(s *monitor.Snapshot) *Summary {
 	o.fabric(x, s)
 	x.operations(s)
 	x.connections(s)
-	x.Clients, x.Rest.Clients = usages(s.Clients, s.ClientsRest)
-	x.Files, x.Rest.Files = usages(s.Files, s.FilesRest)
+	x.Clients, x.Rest.Clients = usages(s.Clients, s.ClientsNow)
+	x.Files, x.Rest.Files = usages(s.Files, s.FilesNow)
 	x.slowest(s)
 	return x
 }
@@ -84,29 +85,46 @@ func (x *Summary) operations(s *monitor.Snapshot) {
 }
 
 func (x *Summary) connections(s *monitor.Snapshot) {
+	shared := make(map[string]bool)
+	for i := range s.Clients {
+		if u := &s.Clients[i]; u.Shared {
+			shared[u.Name] = true
+		}
+	}
 	x.Conn = []Connection{}
 	for i := range s.Connections {
 		c := &s.Connections[i]
-		if c.NowCount == 0 && c.Stuck == 0 {
+		if c.Now.Count == 0 && c.Stuck == 0 {
 			continue
 		}
+		client := c.Client.Address + " " + c.Client.Endpoint
+		if shared[c.Client.Address] {
+			client += " in " + text.NetworkName(c.Tunnel)
+		}
 		x.Conn = append(x.Conn, Connection{
-			Fabric: cut(c.Fabric), Client: cut(c.Client.Address + " " + c.Client.Endpoint), Server: cut(c.Server.Address + " " + c.Server.Endpoint),
-			State: cut(c.State), Counts: Counts{Transactions: c.NowCount, Bytes: c.NowBytes}, Stuck: c.Stuck,
+			Fabric: cut(c.Fabric), Client: cut(client), Server: cut(c.Server.Address + " " + c.Server.Endpoint),
+			State: cut(c.State), Counts: counts(&c.Now), Stuck: c.Stuck,
 		})
 	}
 	x.Conn, x.Rest.Connections = most(x.Conn, maxConnections, func(c *Connection) int64 { return int64(min(c.Bytes, 1<<62)) + int64(c.Stuck)<<40 })
 }
 
-func usages(list []monitor.Usage, rest int) ([]Usage, int) {
+// usages lists the files or clients with the most time, of those that the interval has transactions of, and counts the others.
+func usages(list []monitor.Usage, all int) ([]Usage, int) {
 	out := []Usage{}
 	for i := range list {
-		if u := &list[i]; u.NowCount > 0 {
-			out = append(out, Usage{cut(u.Name), Counts{Transactions: u.NowCount, Errors: u.NowErrors, Bytes: u.NowBytes, Time: bounded(u.NowTime)}})
+		u := &list[i]
+		if u.Now.Count == 0 {
+			continue
 		}
+		name := u.Name
+		if u.Shared {
+			name += " in " + text.NetworkName(u.Tunnel)
+		}
+		out = append(out, Usage{cut(name), counts(&u.Now)})
 	}
-	out, more := most(out, maxUsages, func(u *Usage) int64 { return u.Time })
-	return out, more + rest
+	out, _ = most(out, maxUsages, func(u *Usage) int64 { return u.Time })
+	return out, all - len(out)
 }
 
 // slowest lists what a person would look at: stuck calls, then the slowest that ended.
@@ -132,6 +150,10 @@ func most[T any](list []T, n int, value func(*T) int64) ([]T, int) {
 		return list, 0
 	}
 	return list[:n:n], len(list) - n
+}
+
+func counts(t *monitor.Tally) Counts {
+	return Counts{t.Count, t.Errors, t.Bytes, t.Data, bounded(t.Time), bounded(t.Max)}
 }
 
 func bounded(t int64) int64 { return min(max(t, 0), maxTime) }

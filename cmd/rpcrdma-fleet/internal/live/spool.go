@@ -217,7 +217,7 @@ func (p *Spool) retry(ctx context.Context, f func(context.Context) error) error 
 		}
 		if text := err.Error(); text != said {
 			said = text
-			p.note("%v; %d summaries wait", err, p.Waiting())
+			p.note("%v; summaries that wait: %d", err, p.Waiting())
 		}
 		select {
 		case <-ctx.Done():

@@ -214,6 +214,9 @@ func Decode(b []byte) (*Summary, error) {
 // overflow.
 const maxTime = int64(1) << 52
 
+// maxCount bounds what is added up of all taps in the same way.
+const maxCount = uint64(1) << 48
+
 func (s *Summary) check() error {
 	if err := layout.CheckTap(s.Tap); err != nil {
 		return err
@@ -252,9 +255,6 @@ func (s *Summary) check() error {
 		counts, times = append(counts, &o.Counts), append(times, o.P50, o.P99)
 	}
 	for i := range s.Conn {
-		if s.Conn[i].Stuck < 0 {
-			return errors.New("a count is negative")
-		}
 		counts = append(counts, &s.Conn[i].Counts)
 	}
 	for _, list := range [][]Usage{s.Clients, s.Files} {
@@ -268,12 +268,29 @@ func (s *Summary) check() error {
 	for _, c := range counts {
 		times = append(times, c.Time, c.Max)
 	}
+	if s.most(counts) > maxCount {
+		return errors.New("a count is out of range")
+	}
 	for _, t := range times {
 		if t < 0 || t > maxTime {
 			return errors.New("a time is out of range")
 		}
 	}
 	return nil
+}
+
+// most is the greatest count of a summary, whose lists have these counts.
+func (s *Summary) most(list []*Counts) uint64 {
+	f := &s.RDMA
+	n := max(s.Number, s.Packets, s.Wire, s.Lost, s.Dropped, uint64(s.Open.Calls), uint64(s.Open.Stuck),
+		f.Retransmits, f.NAKs, f.RNRs, f.CNPs, f.Marked, f.Missing, f.BadCRC)
+	for i := range s.Conn {
+		n = max(n, uint64(s.Conn[i].Stuck)) // if it is negative, this is more than any count
+	}
+	for _, c := range list {
+		n = max(n, c.Transactions, c.Errors, c.Bytes, c.Data)
+	}
+	return n
 }
 
 // NewAgent makes the name of an agent, which has the form of a unit's ID: files of

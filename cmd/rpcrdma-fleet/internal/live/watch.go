@@ -14,24 +14,37 @@ import (
 type Message struct {
 	Subject string
 	Data    []byte
-	Time    time.Time // when NATS stored it
+	Time    time.Time // when NATS stored it, by the clock of this machine
 	Last    bool      // it is the last one that was there when Watch began, or when it was sent
 	None    bool      // this is no message: NATS says that none is there yet
 }
 
-// Watch passes on what the stream holds of the time since, then what comes, until the
+// Watch passes on what was stored in the stream within the latest time since, then what comes, until the
 // context ends. If it holds nothing, that is passed on first. It survives that NATS is away.
-func Watch(ctx context.Context, nc *nats.Conn, since time.Time, to chan<- Message, note func(format string, args ...any)) error {
+func Watch(ctx context.Context, nc *nats.Conn, since time.Duration, to chan<- Message, note func(format string, args ...any)) error {
 	js, err := jetstream.New(nc)
 	if err != nil {
 		return err
 	}
 	said, asked := "", false
+	var from time.Time
 	for {
-		c, err := js.OrderedConsumer(ctx, StreamName, jetstream.OrderedConsumerConfig{
-			DeliverPolicy: jetstream.DeliverByStartTimePolicy, OptStartTime: &since, InactiveThreshold: 5 * time.Minute,
-		})
+		var c jetstream.Consumer
 		var there uint64
+		var clock clock
+		str, err := js.Stream(ctx, StreamName)
+		if err == nil {
+			clock.here, clock.there = time.Now(), str.CachedInfo().TimeStamp
+			if clock.there.IsZero() { // of an old server
+				clock.there = clock.here
+			}
+			if from.IsZero() {
+				from = clock.there.Add(-since)
+			}
+			c, err = str.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{
+				DeliverPolicy: jetstream.DeliverByStartTimePolicy, OptStartTime: &from, InactiveThreshold: 5 * time.Minute,
+			})
+		}
 		if err == nil {
 			there = c.CachedInfo().NumPending
 		}
@@ -45,7 +58,7 @@ func Watch(ctx context.Context, nc *nats.Conn, since time.Time, to chan<- Messag
 			}
 		}
 		if err == nil {
-			err = pass(ctx, c, there, to)
+			err = pass(ctx, c, clock, there, to)
 		}
 		if ctx.Err() != nil {
 			return nil //nolint:nilerr // the end that the caller wanted
@@ -68,8 +81,14 @@ func Watch(ctx context.Context, nc *nats.Conn, since time.Time, to chan<- Messag
 	}
 }
 
+// clock is a time by the clock of this machine, and by that of NATS, which may be another one.
+type clock struct{ here, there time.Time }
+
+// local is a time of NATS by the clock of this machine.
+func (c *clock) local(t time.Time) time.Time { return c.here.Add(t.Sub(c.there)) }
+
 // pass passes on messages, of which so many were there before.
-func pass(ctx context.Context, c jetstream.Consumer, there uint64, to chan<- Message) error {
+func pass(ctx context.Context, c jetstream.Consumer, clock clock, there uint64, to chan<- Message) error {
 	list, err := c.Messages(jetstream.PullMaxMessages(256))
 	if err != nil {
 		return err
@@ -84,7 +103,7 @@ func pass(ctx context.Context, c jetstream.Consumer, there uint64, to chan<- Mes
 		}
 		x := Message{Subject: m.Subject(), Data: m.Data(), Time: time.Now()}
 		if meta, err := m.Metadata(); err == nil {
-			x.Time, x.Last = meta.Timestamp, meta.NumPending == 0 || n == there
+			x.Time, x.Last = clock.local(meta.Timestamp), meta.NumPending == 0 || n == there
 		}
 		select {
 		case to <- x:
