@@ -27,6 +27,7 @@ var explanations = []explanation{
 	{find: aboveBase, instead: true},
 	{find: unhappened, successes: true},
 	{find: strangers, successes: true},
+	{find: lockedOtherwise, outcomes: true, successes: true},
 	{find: apart, successes: true},
 	{find: unseen, successes: true},
 	{find: invented},

@@ -40,6 +40,7 @@ func (j *Judge) Judge(r *Reply) verdict.Judgement {
 	}
 	j.explain(&v, r, compared)
 	j.self(&v, r)
+	j.locked(&v, r)
 	if !compared {
 		j.remember(r)
 	}
@@ -98,6 +99,7 @@ func (j *Judge) Lost(world int, o *plan.Op) {
 // which the server may have lost (RFC 8881, section 18.32).
 func (j *Judge) Restarted(world int) int {
 	h := j.history(world)
+	h.locks.epoch++
 	n := len(h.verifiers)
 	for object := range h.verifiers {
 		h.ledger.Uncommitted(object)
@@ -111,7 +113,7 @@ func (j *Judge) Restarted(world int) int {
 func (j *Judge) meanwhile(l *ledger.Ledger, o *plan.Op, object int, from, to uint64) bool {
 	// A COMPOUND may read its own changes.
 	found := l.Changes(o, object, from, to)
-	j.moments.together(o, object, func(c *plan.Op) bool {
+	j.moments.together(o, subject1{object: object}, func(c *plan.Op) bool {
 		found = found || l.Changes(c, object, from, to)
 		return !found
 	})

@@ -12,22 +12,29 @@ import (
 )
 
 // moments finds the replies that depend on the order in which a server executed concurrent calls:
-// for example the size of a file during a WRITE that extends it. Such a difference is not the
-// server's fault.
+// for example the size of a file during a WRITE that extends it, or who of two gets a lock. Such a
+// difference is not the server's fault.
 //
 // It holds the calls that were in flight in the capture together with one that has not been judged
 // yet. Of the others it has only the number.
 type moments struct {
 	load    *workload.Workload
 	relaxed bool
-	changes map[int]*changes // by object
-	held    held             // all calls in changes that have a reply
-	silent  []*plan.Op       // those without one, which are in flight for ever
-	text    int              // bytes of the plan, of held
-	dropped int              // calls for which there was no room
+	locks   locksOf
+	changes map[subject1]*changes
+	held    held       // all calls in changes that have a reply
+	silent  []*plan.Op // those without one, which are in flight for ever
+	text    int        // bytes of the plan, of held
+	dropped int        // calls for which there was no room
 }
 
-// changes are the calls that change an object.
+// subject1 is what a call may change: an object, or the locks of a file.
+type subject1 struct {
+	object int
+	locks  bool
+}
+
+// changes are the calls that change one of them.
 type changes struct {
 	list  []*plan.Op // that may have been in flight together with others, by time
 	n     int        // how many there were so far
@@ -35,7 +42,7 @@ type changes struct {
 }
 
 func newMoments(w *workload.Workload, relaxed bool) *moments {
-	m := &moments{load: w, relaxed: relaxed, changes: map[int]*changes{}}
+	m := &moments{load: w, relaxed: relaxed, locks: newLocksOf(w), changes: map[subject1]*changes{}}
 	for _, o := range w.Ops {
 		m.add(o, 0)
 	}
@@ -57,16 +64,13 @@ const (
 
 // add takes in a call, whose line in the plan has so many bytes.
 func (m *moments) add(o *plan.Op, text int) {
-	if !o.Modifies {
-		return
-	}
 	some := false
-	for _, id := range m.load.Objects(o) {
+	for _, at := range m.about(o) {
 		some = true
-		c := m.changes[id]
+		c := m.changes[at]
 		if c == nil {
 			c = &changes{first: o.ID}
-			m.changes[id] = c
+			m.changes[at] = c
 		}
 		c.n++
 		i := len(c.list)
@@ -95,6 +99,21 @@ func (m *moments) add(o *plan.Op, text int) {
 	}
 }
 
+// about is what a call may change.
+func (m *moments) about(o *plan.Op) (list []subject1) {
+	if o.Modifies {
+		for _, id := range m.load.Objects(o) {
+			list = append(list, subject1{object: id})
+		}
+	}
+	for _, a := range m.locks.acts(o) {
+		if at := (subject1{a.object, true}); a.does != tests && !slices.Contains(list, at) {
+			list = append(list, at)
+		}
+	}
+	return list
+}
+
 // forget gives up the calls that had ended before a time: all that will be judged began later.
 func (m *moments) forget(before int64) {
 	for len(m.held) > 0 && m.held[0].end < before {
@@ -109,8 +128,8 @@ func (m *moments) drop() {
 }
 
 func (m *moments) remove(o *plan.Op) {
-	for _, id := range m.load.Objects(o) {
-		c := m.changes[id]
+	for _, at := range m.about(o) {
+		c := m.changes[at]
 		if i := slices.Index(c.list, o); i >= 0 {
 			c.list = slices.Delete(c.list, i, i+1)
 		}
@@ -124,7 +143,7 @@ func (m *moments) remove(o *plan.Op) {
 // calls; its Code is None if it does not. again says that the call was sent again, and so later.
 func (m *moments) reason(o *plan.Op, again bool) (why verdict.Reason) {
 	for _, id := range m.load.Objects(o) {
-		c := m.changes[id]
+		c := m.changes[subject1{object: id}]
 		if c == nil || c.n == 1 && c.first == o.ID {
 			continue
 		}
@@ -134,7 +153,7 @@ func (m *moments) reason(o *plan.Op, again bool) (why verdict.Reason) {
 		case m.relaxed:
 			why = verdict.Reason{Code: verdict.AnyOrder}
 		}
-		m.together(o, id, func(c *plan.Op) bool {
+		m.together(o, subject1{object: id}, func(c *plan.Op) bool {
 			why = verdict.Reason{Code: verdict.Together, Was: o.What, Call: verdict.Call{ID: c.ID, XID: c.XID}}
 			return false
 		})
@@ -145,10 +164,10 @@ func (m *moments) reason(o *plan.Op, again bool) (why verdict.Reason) {
 	return why
 }
 
-// together calls f for calls that change an object and were in flight together with an op, until
+// together calls f for calls that may change something and were in flight together with an op, until
 // f returns false.
-func (m *moments) together(o *plan.Op, object int, f func(*plan.Op) bool) {
-	all := m.changes[object]
+func (m *moments) together(o *plan.Op, at subject1, f func(*plan.Op) bool) {
+	all := m.changes[at]
 	if all == nil {
 		return
 	}

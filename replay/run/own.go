@@ -44,8 +44,8 @@ func (e *engine) confirm(c *call, res xdr.Message) bool {
 }
 
 // tidy undoes an effect that only this server had: it closes a file that this server opened and
-// the captured one did not, since the plan has no CLOSE for it. It reports whether there is one.
-// The call of the plan ends with it.
+// the captured one did not, since the plan has no CLOSE for it, and gives back such a lock. It reports
+// whether there is one. The call of the plan ends with it.
 func (e *engine) tidy(c *call, res xdr.Message) bool {
 	r, ok := res.(*nfs4.CompoundRes)
 	o := c.form.Op
@@ -54,6 +54,9 @@ func (e *engine) tidy(c *call, res xdr.Message) bool {
 		return false
 	}
 	for i := range r.Ops {
+		if l, ok := r.Ops[i].Body.(*nfs4.LOCK4res); ok && l.Status == nfs4.NFS4_OK && (i >= len(x.Ops) || x.Ops[i] != 0) && e.unlockOwn(c, i, l) {
+			return true
+		}
 		open, ok := r.Ops[i].Body.(*nfs4.OPEN4res)
 		if !ok || i >= len(o.Compound.Ops) || open.Status != nfs4.NFS4_OK || i < len(x.Ops) && x.Ops[i] == 0 || i+1 >= len(r.Ops) {
 			continue
@@ -77,6 +80,35 @@ func (e *engine) tidy(c *call, res xdr.Message) bool {
 		return true
 	}
 	return false
+}
+
+// unlockOwn gives back what the LOCK that is operation i has locked. An owner who may have had other locks of the
+// file keeps it: they would be lost, too. It reports whether there is such a call.
+func (e *engine) unlockOwn(c *call, i int, res *nfs4.LOCK4res) bool {
+	o := c.form.Op
+	m, ok := e.args.Of(o).(*nfs4.CompoundArgs)
+	if !ok || i >= len(m.Ops) {
+		return false
+	}
+	l, ok := m.Ops[i].Body.(*nfs4.LOCK4args)
+	object := workload.ObjectAt(o, i)
+	if !ok || !l.Locker.NewLockOwner || object == 0 {
+		return false
+	}
+	seqid := plan.Field{N: "seqid", Kind: plan.FieldU32}
+	for _, a := range o.Compound.Ops[i].Args {
+		if a.Kind == plan.FieldSeqid {
+			seqid = a // the last one is the lock owner's
+		}
+	}
+	ops := []plan.CompoundOp{put(object), {Op: uint32(nfs4.OP_LOCKU), Args: []plan.Field{
+		{N: "locktype", Kind: plan.FieldU32, Value: uint64(l.Locktype)}, seqid, rawState("lock_stateid", &res.Resok4.LockStateid),
+		{N: "offset", Kind: plan.FieldU64, Value: l.Offset}, {N: "length", Kind: plan.FieldU64, Value: l.Length}}}}
+	if c.form.Session != 0 {
+		ops = append([]plan.CompoundOp{sequence(c.form.Session)}, ops...)
+	}
+	e.sendOwn(like(o, o.Compound.Minor, ops), c.world, c.line, c)
+	return true
 }
 
 // surplus returns a delegation that only this server gave: the plan has no DELEGRETURN
