@@ -26,6 +26,8 @@ type moments struct {
 	silent  []*plan.Op // those without one, which are in flight for ever
 	text    int        // bytes of the plan, of held
 	dropped int        // calls for which there was no room
+	// Calls that were read and sent before: when the first of them began, and the last one ends.
+	since, until int64
 }
 
 // subject1 is what a call may change: an object, or the locks of a file.
@@ -42,7 +44,7 @@ type changes struct {
 }
 
 func newMoments(w *workload.Workload, relaxed bool) *moments {
-	m := &moments{load: w, relaxed: relaxed, locks: newLocksOf(w), changes: map[subject1]*changes{}}
+	m := &moments{load: w, relaxed: relaxed, since: math.MaxInt64, until: math.MinInt64, locks: newLocksOf(w), changes: map[subject1]*changes{}}
 	for _, o := range w.Ops {
 		m.add(o, 0)
 	}
@@ -74,10 +76,13 @@ func (m *moments) add(o *plan.Op, text int) {
 		}
 		c.n++
 		i := len(c.list)
-		for i > 0 && c.list[i-1].Time > o.Time && len(c.list)-i < maxTogether {
+		for i > 0 && began(c.list[i-1]) > began(o) && len(c.list)-i < maxTogether {
 			i--
 		}
 		c.list = slices.Insert(c.list, i, o)
+	}
+	if o.Before > 0 && m.load.Streams() {
+		m.since, m.until = min(m.since, began(o)), max(m.until, endOf(o))
 	}
 	switch {
 	case !some:
@@ -88,11 +93,7 @@ func (m *moments) add(o *plan.Op, text int) {
 			m.dropped++
 		}
 	case m.load.Streams():
-		last := int64(math.MaxInt64)
-		if o.Time <= math.MaxInt64-o.Latency {
-			last = o.Time + o.Latency
-		}
-		heap.Push(&m.held, held1{o, last, text})
+		heap.Push(&m.held, held1{o, endOf(o), text})
 		for m.text += text; len(m.held) > maxHeld || m.text > maxHeldText && len(m.held) > 1; m.dropped++ {
 			m.drop()
 		}
@@ -114,8 +115,30 @@ func (m *moments) about(o *plan.Op) (list []subject1) {
 	return list
 }
 
-// forget gives up the calls that had ended before a time: all that will be judged began later.
+// began is when a call was sent for the first time: a captured server that had executed it by then repeats its
+// reply, whose attributes are those of that time.
+func began(o *plan.Op) int64 {
+	if o.Before <= 0 || o.Time < math.MinInt64+o.Before {
+		return o.Time
+	}
+	return o.Time - o.Before
+}
+
+// endOf is when a reply came.
+func endOf(o *plan.Op) int64 {
+	if o.Latency < 0 || o.Time > math.MaxInt64-o.Latency {
+		return math.MaxInt64
+	}
+	return o.Time + o.Latency
+}
+
+// forget gives up the calls that had ended before a time: all that will be judged began later, except for those that
+// were sent before.
 func (m *moments) forget(before int64) {
+	if before > m.until {
+		m.since, m.until = math.MaxInt64, math.MinInt64
+	}
+	before = min(before, m.since)
 	for len(m.held) > 0 && m.held[0].end < before {
 		m.drop()
 	}
@@ -173,11 +196,11 @@ func (m *moments) together(o *plan.Op, at subject1, f func(*plan.Op) bool) {
 	}
 	// Those that began before its end, the latest first: concurrent calls are close together.
 	list, n := all.list, len(all.list)
-	if o.Latency >= 0 {
-		n, _ = slices.BinarySearchFunc(list, o.Time+o.Latency+1, func(c *plan.Op, t int64) int { return cmp.Compare(c.Time, t) })
+	if end := endOf(o); end < math.MaxInt64 {
+		n, _ = slices.BinarySearchFunc(list, end+1, func(c *plan.Op, t int64) int { return cmp.Compare(began(c), t) })
 	}
 	for _, c := range slices.Backward(list[max(0, n-maxTogether):n]) {
-		if c != o && (o.Latency < 0 || c.Latency < 0 || o.Time <= c.Time+c.Latency) && !f(c) {
+		if c != o && (o.Latency < 0 || began(o) <= endOf(c)) && !f(c) {
 			return
 		}
 	}

@@ -60,6 +60,24 @@ func TestMomentsForget(t *testing.T) {
 		t.Errorf("no room for %d", n)
 	}
 
+	// A call that was sent before keeps those of that time, until it is over.
+	j = New(w, Options{})
+	for id := 1; id <= 10; id++ {
+		j.Read(op(id, 0), 100)
+	}
+	late := op(1000, 10)
+	late.Before = 995
+	j.Read(late, 100)
+	if j.Forget(900); held(j) != 7 {
+		t.Errorf("%d calls are held for one that was sent before", held(j))
+	}
+	if why := j.moments.reason(late, false); why.Code != verdict.Together || why.Call.ID != 10 {
+		t.Errorf("%+v", why)
+	}
+	if j.Forget(1011); held(j) != 0 {
+		t.Errorf("%d calls are held when it is over", held(j))
+	}
+
 	j = New(w, Options{})
 	for id := 1; id <= 3*maxSilent; id++ {
 		j.Read(op(id, -1), 100)
