@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -129,8 +130,8 @@ func (o *planOptions) run(ctx context.Context, s *cli.Streams, args []string) er
 		return err
 	}
 	name, damaged := args[0], error(nil)
-	whole := o.dot != ""
-	if !isPlan(name) {
+	given := isPlan(name)
+	if !given {
 		name = o.out
 		if name == "" {
 			dir, remove, err := outfile.TempDir("rpcrdma-plan")
@@ -143,10 +144,8 @@ func (o *planOptions) run(ctx context.Context, s *cli.Streams, args []string) er
 		if damaged, err = o.build(ctx, s, files, name, args); err != nil {
 			return err
 		}
-	} else {
-		whole = true // it may have been edited: check its consistency
 	}
-	if !whole {
+	if !given && o.dot == "" {
 		h, err := plan.ReadHeader(name)
 		if err != nil {
 			return err
@@ -170,6 +169,16 @@ func (o *planOptions) run(ctx context.Context, s *cli.Streams, args []string) er
 			return err
 		}
 		if err := dot.Commit(); err != nil {
+			return err
+		}
+	}
+	if given { // it may have been edited, or cut
+		for n := 0; err == nil; n++ {
+			if _, _, err = r.Next(); err == nil && n%4096 == 0 {
+				err = ctx.Err()
+			}
+		}
+		if err != io.EOF {
 			return err
 		}
 	}

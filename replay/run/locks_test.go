@@ -324,19 +324,13 @@ func TestLockOnlyHere(t *testing.T) {
 	var locks, unlocks atomic.Int32
 	o, _ := rigOf(t, site.Options{Name: "tcp"}, "4.0", func(h transport.Handler) transport.Handler {
 		return handler(func(x transport.Exchange) {
-			var c oncrpc.Call
-			var m nfs4.CompoundArgs
-			if b := x.Call().Stream; c.Decode(b, len(b)) == nil && c.Procedure == 1 {
-				var r xdr.Reader
-				r.Reset(b[c.Size():], len(b)-c.Size())
-				m.Decode(&r)
-				for i := range m.Ops {
-					switch nfs4.NfsOpnum4(m.Ops[i].Number) {
-					case nfs4.OP_LOCK:
-						locks.Add(1)
-					case nfs4.OP_LOCKU:
-						unlocks.Add(1)
-					}
+			m := compoundArgs(x)
+			for i := range m.Ops {
+				switch nfs4.NfsOpnum4(m.Ops[i].Number) {
+				case nfs4.OP_LOCK:
+					locks.Add(1)
+				case nfs4.OP_LOCKU:
+					unlocks.Add(1)
 				}
 			}
 			h.ServeRPC(x)

@@ -44,7 +44,7 @@ func (e *engine) confirm(c *call, res xdr.Message) bool {
 }
 
 // tidy undoes an effect that only this server had: it closes a file that this server opened and
-// the captured one did not, since the plan has no CLOSE for it, and gives back such a lock. It reports
+// the captured one did not, since the plan has no CLOSE for it, with its delegation, and gives back such a lock. It reports
 // whether there is one. The call of the plan ends with it.
 func (e *engine) tidy(c *call, res xdr.Message) bool {
 	r, ok := res.(*nfs4.CompoundRes)
@@ -72,6 +72,9 @@ func (e *engine) tidy(c *call, res xdr.Message) bool {
 		ops := []plan.CompoundOp{
 			{Op: uint32(nfs4.OP_PUTFH), Args: []plan.Field{{N: "object", Kind: plan.FieldText, Bytes: handle}}},
 			{Op: uint32(nfs4.OP_CLOSE), Args: []plan.Field{seqid, rawState("open_stateid", &open.Resok4.Stateid)}},
+		}
+		if id := delegated(open); id != nil {
+			ops = append(ops, delegreturn(id))
 		}
 		if c.form.Session != 0 {
 			ops = append([]plan.CompoundOp{sequence(c.form.Session)}, ops...)
@@ -125,24 +128,15 @@ func (e *engine) surplus(c *call, res xdr.Message) bool {
 		if !ok || i+1 >= len(r.Ops) || open.Status != nfs4.NFS4_OK {
 			continue
 		}
-		var id *nfs4.Stateid4
-		switch d := &open.Resok4.Delegation; d.DelegationType {
-		case nfs4.OPEN_DELEGATE_READ, nfs4.OPEN_DELEGATE_READ_ATTRS_DELEG:
-			id = &d.Read.Stateid
-		case nfs4.OPEN_DELEGATE_WRITE, nfs4.OPEN_DELEGATE_WRITE_ATTRS_DELEG:
-			id = &d.Write.Stateid
-		default:
-			continue
-		}
-		handle := opened(c, r, i)
-		if handle == nil || slices.ContainsFunc(o.Binds, func(b plan.Bind) bool {
+		id, handle := delegated(open), opened(c, r, i)
+		if id == nil || handle == nil || slices.ContainsFunc(o.Binds, func(b plan.Bind) bool {
 			return b.At == i && b.Kind == plan.FieldState && b.State == plan.DelegationState
 		}) {
 			continue
 		}
 		ops := []plan.CompoundOp{
 			{Op: uint32(nfs4.OP_PUTFH), Args: []plan.Field{{N: "object", Kind: plan.FieldText, Bytes: handle}}},
-			{Op: uint32(nfs4.OP_DELEGRETURN), Args: []plan.Field{rawState("deleg_stateid", id)}},
+			delegreturn(id),
 		}
 		if c.form.Session != 0 {
 			ops = append([]plan.CompoundOp{sequence(c.form.Session)}, ops...)
@@ -151,6 +145,22 @@ func (e *engine) surplus(c *call, res xdr.Message) bool {
 		return true
 	}
 	return false
+}
+
+// delegated is the state id of the delegation that an OPEN has given; nil if there is none.
+func delegated(open *nfs4.OPEN4res) *nfs4.Stateid4 {
+	switch d := &open.Resok4.Delegation; d.DelegationType {
+	case nfs4.OPEN_DELEGATE_READ, nfs4.OPEN_DELEGATE_READ_ATTRS_DELEG:
+		return &d.Read.Stateid
+	case nfs4.OPEN_DELEGATE_WRITE, nfs4.OPEN_DELEGATE_WRITE_ATTRS_DELEG:
+		return &d.Write.Stateid
+	}
+	return nil
+}
+
+// delegreturn returns a delegation of the current file.
+func delegreturn(id *nfs4.Stateid4) plan.CompoundOp {
+	return plan.CompoundOp{Op: uint32(nfs4.OP_DELEGRETURN), Args: []plan.Field{rawState("deleg_stateid", id)}}
 }
 
 // opened is the handle of the file that OPEN, operation i, has opened; nil if it is not
@@ -211,7 +221,7 @@ func (e *engine) giveBack(r *callback.Recall) {
 	}
 	ops := []plan.CompoundOp{
 		{Op: uint32(nfs4.OP_PUTFH), Args: []plan.Field{{N: "object", Kind: plan.FieldText, Bytes: r.Handle}}},
-		{Op: uint32(nfs4.OP_DELEGRETURN), Args: []plan.Field{rawState("deleg_stateid", &r.Stateid)}},
+		delegreturn(&r.Stateid),
 	}
 	minor := uint32(0)
 	if session := w.LastSessionFor(client); session != 0 {

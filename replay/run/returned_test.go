@@ -4,6 +4,8 @@ import (
 	"context"
 	"io"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -11,6 +13,7 @@ import (
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/planner"
 	"github.com/rpcrdma/toolkit/replay/run"
 	"github.com/rpcrdma/toolkit/replay/site"
@@ -77,5 +80,30 @@ func TestDelegationsReturned(t *testing.T) {
 	}
 	if n := int(h.n.Load()); n <= planned || len(r.Notes) > 0 {
 		t.Errorf("%d delegations returned, of them %d by the plan; notes %q", n, planned, r.Notes)
+	}
+}
+
+// TestOpenOnlyHere: an OPEN that only this server has allowed is undone, and so is the delegation that came with it. The server would
+// consider the client busy when it ends.
+func TestOpenOnlyHere(t *testing.T) {
+	w := load(t, sample(t, "rocev2-nfs42-basic"), planner.Options{})
+	var only *plan.Op
+	for _, o := range w.Ops {
+		if slices.ContainsFunc(o.Binds, func(b plan.Bind) bool { return b.Kind == plan.FieldState && b.State == plan.DelegationState }) {
+			only = o
+		}
+	}
+	at := slices.IndexFunc(only.Compound.Ops, func(c plan.CompoundOp) bool { return c.Op == uint32(nfs4.OP_OPEN) })
+	only.Binds = nil
+	only.Expect = &plan.Expect{Status: uint32(nfs4.NFS4ERR_ACCESS), Ops: append(make([]uint32, at), uint32(nfs4.NFS4ERR_ACCESS))}
+	o, _ := rig(t, site.Options{Name: "tcp"}, "4.2")
+	o.Timing = run.Fast
+	r, err := run.Run(t.Context(), w, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	if err := r.Text(&text); err != nil || r.Totals["different"] != 1 || strings.Contains(text.String(), "CLIENTID_BUSY") || len(r.Notes) > 0 {
+		t.Errorf("op %d: %v\n%s", only.ID, err, &text)
 	}
 }
