@@ -63,6 +63,9 @@ func (c *call) removes(o *obj) {
 	if len(o.dir.list) > 0 {
 		c.use(&o.own().dir, 0, forever, writes, plan.DepName)
 	}
+	if len(o.locks.list) > 0 { // NLM locks nothing that is gone
+		c.use(&o.own().locks, 0, forever, writes, plan.DepName)
+	}
 }
 
 // changes records a change of a name.

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -373,4 +374,22 @@ func (g *generous) ServeRPC(x transport.Exchange) {
 		return
 	}
 	g.h.ServeRPC(x)
+}
+
+// TestLockBeforeRemoval: a file is not removed before it was unlocked, also if only what has to be in order is. NLM locks nothing that is gone.
+func TestLockBeforeRemoval(t *testing.T) {
+	w := captured(t, func(w *wire) {
+		root, file := []byte("handle of the root, 32 bytes too"), alock("a", 1, 0, 0).Fh
+		attr := nfs3.Fattr3{Type: nfs3.NF3REG, Mode: 0o666, Nlink: 1, Size: 4, Fileid: 7}
+		name := nfs3.Diropargs3{Dir: nfs3.NfsFh3{Data: root}, Name: []byte("file")}
+		w.call(nfsA, nfsServer, nfs3.NFS_PROGRAM, 3, nfs3.NFSPROC3_LOOKUP, &nfs3.LOOKUP3args{What: name},
+			&nfs3.LOOKUP3res{Resok: nfs3.LOOKUP3resok{Object: nfs3.NfsFh3{Data: file}, ObjAttributes: nfs3.PostOpAttr{AttributesFollow: true, Attributes: attr}}})
+		w.call(nlmA, nlmTCP, nlm.NLM_PROG, nlm.NLM4_VERS, nlm.NLMPROC4_LOCK, &nlm.Nlm4Lockargs{Alock: alock("a", 1, 0, 0)}, stat(nlm.NLM4_GRANTED))
+		w.call(nlmA, nlmTCP, nlm.NLM_PROG, nlm.NLM4_VERS, nlm.NLMPROC4_UNLOCK, &nlm.Nlm4Unlockargs{Alock: alock("a", 1, 0, 0)}, stat(nlm.NLM4_GRANTED))
+		w.call(nfsA, nfsServer, nfs3.NFS_PROGRAM, 3, nfs3.NFSPROC3_REMOVE, &nfs3.REMOVE3args{Object: name}, &nfs3.REMOVE3res{})
+	})
+	last := w.Ops[len(w.Ops)-1]
+	if len(w.Ops) != 4 || !slices.ContainsFunc(last.Deps, func(d plan.Dep) bool { return d.Op == 3 && !d.Kind.Optional() }) {
+		t.Errorf("%d ops, %s depends on %v", len(w.Ops), last.What, last.Deps)
+	}
 }

@@ -139,7 +139,9 @@ func (e *engine) postpone(c *call, rpc string, res xdr.Message) bool {
 	}
 	code, _ := judge.StatusOf(res)
 	old := o.Compound != nil && code == uint32(nfs4.NFS4ERR_OLD_STATEID)
-	if !later(o, code) && !old || o.Expect != nil && (later(o, o.Expect.Status) || o.Expect.Status == code) {
+	// An open that serves for a delegation may have been closed meanwhile: another one does, or the anonymous state id.
+	closed := o.Compound != nil && code == uint32(nfs4.NFS4ERR_BAD_STATEID) && c.form.Substituted && c.tries <= maxSubstitutes
+	if !later(o, code) && !old && !closed || o.Expect != nil && (later(o, o.Expect.Status) || o.Expect.Status == code) {
 		return false
 	}
 	if r, ok := res.(*nfs4.CompoundRes); ok && o.Compound != nil {
@@ -149,7 +151,11 @@ func (e *engine) postpone(c *call, rpc string, res xdr.Message) bool {
 	c.release()
 	wait := min(10*time.Millisecond<<min(c.tries, 8), time.Second)
 	c.form.Note = verdict.Patience
-	if old {
+	switch {
+	case closed:
+		wait /= 10
+		c.form.Note, c.form.Substituted = verdict.None, false // it is encoded anew
+	case old:
 		// A concurrent OPEN was executed first here and advanced the state id. Clients take the
 		// new one and try again.
 		wait /= 10
@@ -159,6 +165,9 @@ func (e *engine) postpone(c *call, rpc string, res xdr.Message) bool {
 	e.later = append(e.later, postponed{time.Now().Add(wait), c})
 	return true
 }
+
+// maxSubstitutes is how often a call gets another state id in the place of one that this server has not given.
+const maxSubstitutes = 3
 
 // later are the statuses with which a server asks the client to try again later.
 func later(o *plan.Op, code uint32) bool {
