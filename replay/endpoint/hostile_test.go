@@ -1,6 +1,7 @@
 package endpoint
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"math"
@@ -342,9 +343,20 @@ func TestHostileResponder(t *testing.T) {
 			server := next()
 			call := null()
 			call.Layout = &c.layout
-			call.Results = [][]byte{make([]byte, 200)}
+			mem, err := r.Alloc(200)
+			if err != nil {
+				t.Fatal(err)
+			}
+			copy(mem, bytes.Repeat([]byte("A"), 200)) // of an earlier call
+			call.Results = [][]byte{mem}
 			end := make(chan error, 1)
-			call.Done = func(c *transport.Call) { end <- c.Err }
+			var data []byte
+			call.Done = func(c *transport.Call) {
+				for _, it := range c.Reply.Items {
+					data = append(data, it.Data...)
+				}
+				end <- c.Err
+			}
 			r.Start(call)
 			var h rpcrdma.Header
 			m := server.receive()
@@ -372,6 +384,10 @@ func TestHostileResponder(t *testing.T) {
 				}
 			case !errors.Is(err, want):
 				t.Errorf("%v, want %v", err, want)
+			case bytes.Contains(data, []byte("AAAA")):
+				t.Errorf("data of an earlier call: %q", data)
+			case err == nil && c.name == "chunk as offered" && len(data) != 140:
+				t.Errorf("%d bytes of data", len(data))
 			}
 			// The connection is as good as before.
 			call = null()

@@ -85,6 +85,21 @@ func (j *Judge) executed(r *Reply) {
 // Ledger is what the server must hold for one copy of the plan.
 func (j *Judge) Ledger(world int) *ledger.Ledger { return j.history(world).ledger }
 
+// Unsent notes that a call is not sent, with its verdict.
+func (j *Judge) Unsent(world int, o *plan.Op, v verdict.Verdict) {
+	if v != verdict.Omitted {
+		j.missed(world, o)
+	}
+	j.unsent(world, o)
+}
+
+// missed notes that what a call changed in the capture has, or may have, not happened here.
+func (j *Judge) missed(world int, o *plan.Op) {
+	if x := o.Expect; x != nil && x.RPC == "" && x.Status == 0 {
+		j.history(world).miss(j.load, o)
+	}
+}
+
 // Lost notes that the reply to a call did not come, or could not be read. The server may have
 // been restarted.
 func (j *Judge) Lost(world int, o *plan.Op) {
@@ -92,6 +107,7 @@ func (j *Judge) Lost(world int, o *plan.Op) {
 	if j.follow {
 		h.ledger.Done(&ledger.Call{Op: o})
 	}
+	j.missed(world, o)
 	clear(h.verifiers)
 }
 

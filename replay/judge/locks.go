@@ -290,8 +290,8 @@ func (j *Judge) Issued(world int, o *plan.Op) {
 	}
 }
 
-// Unsent tells the judge of a call that is not sent.
-func (j *Judge) Unsent(world int, o *plan.Op) {
+// unsent notes what a call that is not sent does not do about locks.
+func (j *Judge) unsent(world int, o *plan.Op) {
 	h := j.worlds[world]
 	for _, a := range j.moments.locks.acts(o) {
 		if was, before := statusWas(o, a.at); !before || was != 0 {

@@ -70,6 +70,7 @@ var sentences = [256]any{
 	verdict.Uncalled:       "the server did not tell that it had granted the lock, but when it was asked",
 	verdict.Patience:       "done at the second attempt or later: the server had asked for patience",
 	verdict.Stateless:      "the server has not given the state, or has lost it: an open or the anonymous state id was used instead",
+	verdict.Unkept:         "sent again after a reconnect: the server had not kept its reply",
 	verdict.Restarted:      "sent again: the server had forgotten its client, which was made anew",
 	verdict.StateMovedOn:   "done at the second attempt or later: a call under way together with it had moved its state id on",
 

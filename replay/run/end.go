@@ -27,7 +27,7 @@ func (e *engine) dropped(c *call, v verdict.Verdict, why verdict.Reason) {
 // unsent ends an op that was not sent.
 func (e *engine) unsent(n *schedule.Entry, v verdict.Verdict, why verdict.Reason) {
 	e.step(n, schedule.GiveUp)
-	e.judge.Unsent(n.World, n.Op)
+	e.judge.Unsent(n.World, n.Op, v)
 	e.outcome(n, nil, verdict.Of(v, why))
 	e.release(n)
 }

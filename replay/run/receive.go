@@ -22,6 +22,10 @@ func (e *engine) receive(c *call) {
 	switch {
 	case errors.Is(c.Err, transport.ErrLayout) && c.Layout != nil:
 		e.layOutAgain(c)
+	case errors.Is(c.Err, transport.ErrTooLong) && c.Times.Sent.IsZero():
+		e.count.sent--
+		e.giveSlot(c)
+		e.dropped(c, verdict.NotSent, verdict.Reason{Code: verdict.NoValue, Detail: c.Err.Error()})
 	case errors.As(c.Err, &refused):
 		e.count.sent--
 		e.giveSlot(c)
@@ -141,7 +145,10 @@ func (e *engine) postpone(c *call, rpc string, res xdr.Message) bool {
 	old := o.Compound != nil && code == uint32(nfs4.NFS4ERR_OLD_STATEID)
 	// An open that serves for a delegation may have been closed meanwhile: another one does, or the anonymous state id.
 	closed := o.Compound != nil && code == uint32(nfs4.NFS4ERR_BAD_STATEID) && c.form.Substituted && c.tries <= maxSubstitutes
-	if !later(o, code) && !old && !closed || o.Expect != nil && (later(o, o.Expect.Status) || o.Expect.Status == code) {
+	// A session keeps replies that are asked for (sa_cachethis). Who sends another call again on its slot is told that the call has been
+	// executed, and sends it as a new one, as Linux does (RFC 8881, section 2.10.6.1.3).
+	unkept := o.Compound != nil && code == uint32(nfs4.NFS4ERR_RETRY_UNCACHED_REP)
+	if !later(o, code) && !old && !closed && !unkept || o.Expect != nil && (later(o, o.Expect.Status) || o.Expect.Status == code) {
 		return false
 	}
 	if r, ok := res.(*nfs4.CompoundRes); ok && o.Compound != nil {
@@ -152,6 +159,9 @@ func (e *engine) postpone(c *call, rpc string, res xdr.Message) bool {
 	wait := min(10*time.Millisecond<<min(c.tries, 8), time.Second)
 	c.form.Note = verdict.Patience
 	switch {
+	case unkept:
+		wait = 0
+		c.form.Note = verdict.Unkept
 	case closed:
 		wait /= 10
 		c.form.Note, c.form.Substituted = verdict.None, false // it is encoded anew

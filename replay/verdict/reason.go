@@ -97,6 +97,8 @@ const (
 	Stateless
 	// Uncalled: the server did not call when it granted the lock, and was asked.
 	Uncalled
+	// Unkept: it was sent again, since the server had executed it and not kept its reply.
+	Unkept
 )
 
 // Codes of calls that are not sent because there is nothing to do.
@@ -270,7 +272,7 @@ var codeNames = [codes]string{
 	UnreadableResults: "unreadable_results", DataNotCaptured: "data_not_captured", NoReplyEither: "no_reply_either",
 
 	LayoutTooSmall: "layout_too_small", ReplyRoom: "reply_room", Undelegated: "undelegated", Patience: "patience", StateMovedOn: "state_moved_on",
-	Restarted: "restarted", Stateless: "stateless", Uncalled: "uncalled",
+	Restarted: "restarted", Stateless: "stateless", Uncalled: "uncalled", Unkept: "unkept",
 
 	NoDelegation: "no_delegation", Returned: "returned", NoConfirm: "no_confirm", NoRoot: "no_root", NoState: "no_state", NoValue: "no_value",
 
