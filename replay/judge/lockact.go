@@ -1,7 +1,10 @@
 package judge
 
 import (
+	"bytes"
+	"cmp"
 	"math"
+	"slices"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/nfs/nlm"
@@ -75,30 +78,42 @@ func (a *lockAct) excludes(b *lockAct) bool {
 type locksOf struct {
 	load   *workload.Workload
 	args   *workload.Arguments
-	locked map[int]bool // files of which the plan has a lock of NFSv4
-	owners map[lockName]int
+	locked []bool  // by object: the plan has a lock of NFSv4 of that file
+	owners []int32 // lock owners of NFSv4, in the order of clients and names; nil until they are needed
 	list   []lockAct
 }
 
-// lockName is how LOCK and LOCKT name an owner.
-type lockName struct {
-	client int
-	name   string
-}
-
 func newLocksOf(w *workload.Workload) locksOf {
-	l := locksOf{load: w, args: &workload.Arguments{}, locked: map[int]bool{}, owners: map[lockName]int{}}
+	l := locksOf{load: w, args: &workload.Arguments{}, locked: make([]bool, len(w.Tables.Objects)+1)}
 	for i := range w.Tables.States {
-		if s := &w.Tables.States[i]; s.Kind == plan.LockState {
+		if s := &w.Tables.States[i]; s.Kind == plan.LockState && s.Object < len(l.locked) {
 			l.locked[s.Object] = true
 		}
 	}
-	for i := range w.Tables.Owners {
-		if o := &w.Tables.Owners[i]; o.Kind == "lock" {
-			l.owners[lockName{o.Client, string(o.Bytes)}] = o.ID
-		}
-	}
 	return l
+}
+
+// owner finds a lock owner by its client and name, as LOCK and LOCKT have them; 0 if there is none.
+func (l *locksOf) owner(client int, name []byte) int {
+	all := l.load.Tables.Owners
+	if l.owners == nil {
+		l.owners = []int32{}
+		for i := range all {
+			if all[i].Kind == "lock" {
+				l.owners = append(l.owners, int32(i))
+			}
+		}
+		slices.SortFunc(l.owners, func(a, b int32) int {
+			return cmp.Or(cmp.Compare(all[a].Client, all[b].Client), bytes.Compare(all[a].Bytes, all[b].Bytes))
+		})
+	}
+	at, ok := slices.BinarySearchFunc(l.owners, name, func(i int32, name []byte) int {
+		return cmp.Or(cmp.Compare(all[i].Client, client), bytes.Compare(all[i].Bytes, name))
+	})
+	if !ok {
+		return 0
+	}
+	return int(l.owners[at]) + 1
 }
 
 // acts are those of an op. They are valid until the next call.
@@ -127,7 +142,7 @@ func (l *locksOf) acts(o *plan.Op) []lockAct {
 			if e := ops.Operation(c.Op); e == nil || e.Use != ops.Closes {
 				continue
 			}
-			if object := workload.ObjectAt(o, i); l.locked[object] {
+			if object := workload.ObjectAt(o, i); object > 0 && object < len(l.locked) && l.locked[object] {
 				l.list = append(l.list, lockAct{at: i, does: gives, object: object, lockOwner: lockOwner{client: l.clientOf(c)}, byteRange: byteRange{0, math.MaxUint64}})
 			}
 		}
@@ -153,7 +168,7 @@ func (l *locksOf) lock4(o *plan.Op, at int, args xdr.Message) {
 				a.client = f.Ref
 			}
 		}
-		if id := l.owners[lockName{a.client, string(name)}]; id != 0 {
+		if id := l.owner(a.client, name); id != 0 {
 			a.owner = id
 		}
 	}
