@@ -121,6 +121,7 @@ func TestHostileRequester(t *testing.T) {
 		{name: "RDMA_NOMSG without position zero", b: words(xid, 1, 10, 1, 0, 0, 0), want: rpcrdma.ErrChunk},
 		{name: "chunk bomb", b: append(append(words(xid, 1, 10, 1), read(0, 1, 0xffffffff)...), words(0, 0, 0)...), want: rpcrdma.ErrChunk},
 		{name: "bomb of segments", b: append(append(words(xid, 1, 10, 1), long(150)...), words(0, 0, 0)...), want: rpcrdma.ErrChunk},
+		{name: "lengths that add up to more than 2^32", b: append(append(append(append(words(xid, 1, 10, 0), read(28, 1, 0xfffffffc)...), read(28, 1, 0xfffffffc)...), words(0, 0, 0)...), rpcCall(xid)...), want: rpcrdma.ErrChunk},
 		{name: "no message", b: words(xid, 1, 10, 0, 0, 0, 0), want: rpcrdma.ErrChunk},
 		{name: "XIDs that differ", b: append(words(xid, 1, 10, 0, 0, 0, 0), rpcCall(xid+1)...), want: rpcrdma.ErrChunk},
 		{name: "RDMA_DONE for nothing", b: words(xid, 1, 10, 3)},
