@@ -43,6 +43,9 @@ const (
 	maxLocks = 256
 	// maxLockNotes bounds all lists of a world.
 	maxLockNotes = 1 << 16
+	// maxLockCalls is how many calls about locks that were in flight together with one are read again to explain it, the
+	// latest ones: a session rarely has more slots.
+	maxLockCalls = 128
 	// shortLease is how long a lock of NFSv4 is surely held if its client is silent: servers have longer leases.
 	shortLease = 5 * time.Second
 )
@@ -129,12 +132,13 @@ func lockedOtherwise(j *Judge, r *Reply, v *verdict.Judgement) (verdict.Reason, 
 			}
 		}
 	}
-	why := verdict.Reason{}
+	why, left := verdict.Reason{}, maxLockCalls
 	j.moments.together(r.Op, subject1{a.object, true}, func(o *plan.Op) bool {
 		if slices.ContainsFunc(j.moments.locks.acts(o), func(b lockAct) bool { return b.excludes(&a) }) {
 			why = verdict.Reason{Code: verdict.LocksTogether, Was: r.Op.What, Call: callOf(o)}
 		}
-		return why.Code == verdict.None
+		left--
+		return why.Code == verdict.None && left > 0
 	})
 	return why, why.Code != verdict.None
 }
