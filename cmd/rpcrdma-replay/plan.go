@@ -173,16 +173,25 @@ func (o *planOptions) run(ctx context.Context, s *cli.Streams, args []string) er
 		}
 	}
 	if given { // it may have been edited, or cut
-		for n := 0; err == nil; n++ {
-			if _, _, err = r.Next(); err == nil && n%4096 == 0 {
-				err = ctx.Err()
-			}
-		}
-		if err != io.EOF {
+		if err := readRest(ctx, r); err != nil {
 			return err
 		}
 	}
 	return damaged
+}
+
+// readRest reads a plan to its end.
+func readRest(ctx context.Context, r *plan.Reader) error {
+	for n := 1; ; n++ {
+		switch _, _, err := r.Next(); {
+		case err == io.EOF:
+			return nil
+		case err != nil:
+			return err
+		case n%4096 == 0 && ctx.Err() != nil:
+			return ctx.Err()
+		}
+	}
 }
 
 func (o *planOptions) check(args []string) (first, last int, err error) {

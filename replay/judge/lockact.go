@@ -56,7 +56,6 @@ func (a lockOwner) same(b lockOwner) bool {
 type byteRange struct{ from, to uint64 }
 
 func (a byteRange) overlaps(b byteRange) bool { return a.from <= b.to && b.from <= a.to }
-func (a byteRange) covers(b byteRange) bool   { return a.from <= b.from && b.to <= a.to }
 
 // rangeOf is a range of so many bytes; whole stands for all bytes up to the end of the file
 // (RFC 8881, section 18.10.3; of NLM it is 0).

@@ -243,14 +243,9 @@ func (l *locks) took(r *Reply, a *lockAct, here, captured, there, blocked bool, 
 	if here || a.does == gives {
 		l.drop(&f.waiting, a)
 	}
-	if a.does == takes && here && a.owner != nobody {
-		for i := range f.held {
-			h := &f.held[i]
-			lives := h.client == 0 || r.Replied.Sub(h.since) < shortLease
-			if !h.ending && h.owner != nobody && h.epoch == l.epoch && lives && h.overlaps(a.byteRange) && !h.same(a.lockOwner) && (h.exclusive || a.exclusive) {
-				twice(h)
-				break
-			}
+	if here && a.does == takes {
+		if h := l.holder(f, a, r.Replied); h != nil {
+			twice(h)
 		}
 	}
 	if here {
@@ -272,6 +267,19 @@ func (l *locks) took(r *Reply, a *lockAct, here, captured, there, blocked bool, 
 		n.only = here
 		l.add(&f.apart, n)
 	}
+}
+
+// holder is another owner who surely has a lock that excludes one which was given; nil if there is none.
+func (l *locks) holder(f *fileLocks, a *lockAct, given time.Time) *lockNote {
+	for i := range f.held {
+		h := &f.held[i]
+		lives := h.epoch == l.epoch && (h.client == 0 || given.Sub(h.since) < shortLease)
+		known := h.owner != nobody && a.owner != nobody
+		if lives && known && !h.ending && h.overlaps(a.byteRange) && !h.same(a.lockOwner) && (h.exclusive || a.exclusive) {
+			return h
+		}
+	}
+	return nil
 }
 
 // Issued tells the judge of a call that is about to be sent: the server may execute it any time from now on.

@@ -17,7 +17,6 @@ import (
 // lockScene makes calls about the locks of one file. Owners 1 and 2 are of NLM, 3 and 4 of two clients of NFSv4.
 type lockScene struct {
 	load workload.Workload
-	now  int64
 }
 
 func newLockScene() *lockScene {
