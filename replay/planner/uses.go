@@ -166,7 +166,8 @@ func (c *call) resized(o *obj, size uint64) {
 	if o = o.real(); o == nil {
 		return
 	}
-	c.use(&o.own().bytes, size, forever, writes, plan.DepSize)
+	// It also moves the end: a READ between the two sizes returns something else before it.
+	c.use(&o.own().bytes, min(size, o.latest), forever, writes, plan.DepSize)
 	if c.ok || !c.replied {
 		o.writes(size, forever)
 		o.sizeChanged = true
