@@ -8,7 +8,9 @@ func TestPlural(t *testing.T) {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
-	if got := Plural(2, "summary"); got != "2 summaries" {
-		t.Error(got)
+	for what, want := range map[string]string{"summary": "2 summaries", "key": "2 keys"} {
+		if got := Plural(2, what); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }

@@ -231,6 +231,7 @@ func (o *benchFlags) setting(fabric, model, policy, registration, inline, versio
 		return s, err
 	}
 	s.where.Name = fabric
+	s.where.Endpoint.Unmarked = true // the data are not compared
 	s.Setting = bench.Setting{Fabric: fabric, Version: version, Link: s.where.Link, Endpoint: s.where.Endpoint}
 	if fabric != "tcp" {
 		s.Model, s.Policy, s.Registration, s.Inline = model, policy, registration, int(n)

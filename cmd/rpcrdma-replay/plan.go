@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -130,8 +131,8 @@ func (o *planOptions) run(ctx context.Context, s *cli.Streams, args []string) er
 		return err
 	}
 	name, damaged := args[0], error(nil)
-	whole := o.dot != ""
-	if !isPlan(name) {
+	given := isPlan(name)
+	if !given {
 		name = o.out
 		if name == "" {
 			dir, remove, err := outfile.TempDir("rpcrdma-plan")
@@ -144,10 +145,8 @@ func (o *planOptions) run(ctx context.Context, s *cli.Streams, args []string) er
 		if damaged, err = o.build(ctx, s, files, name, args); err != nil {
 			return err
 		}
-	} else {
-		whole = true // it may have been edited: check its consistency
 	}
-	if !whole {
+	if !given && o.dot == "" {
 		h, err := plan.ReadHeader(name)
 		if err != nil {
 			return err
@@ -174,7 +173,26 @@ func (o *planOptions) run(ctx context.Context, s *cli.Streams, args []string) er
 			return err
 		}
 	}
+	if given { // it may have been edited, or cut
+		if err := readRest(ctx, r); err != nil {
+			return err
+		}
+	}
 	return damaged
+}
+
+// readRest reads a plan to its end.
+func readRest(ctx context.Context, r *plan.Reader) error {
+	for n := 1; ; n++ {
+		switch _, _, err := r.Next(); {
+		case err == io.EOF:
+			return nil
+		case err != nil:
+			return err
+		case n%4096 == 0 && ctx.Err() != nil:
+			return ctx.Err()
+		}
+	}
 }
 
 func (o *planOptions) check(args []string) (first, last int, err error) {

@@ -32,6 +32,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/run"
 	"github.com/rpcrdma/toolkit/replay/selfcheck"
 	"github.com/rpcrdma/toolkit/replay/site"
+	"github.com/rpcrdma/toolkit/replay/tcprpc"
 	"github.com/rpcrdma/toolkit/replay/transport"
 	"github.com/rpcrdma/toolkit/replay/verbs/tap"
 	"github.com/rpcrdma/toolkit/replay/verdict"
@@ -648,7 +649,7 @@ func (t *target) open(ctx context.Context, s *cli.Streams, files *outfile.Files,
 	}
 	t.locks.options = where
 	if o.mount != "" {
-		if t.mount, err = site.Open(site.Options{Name: "tcp"}); err != nil {
+		if t.mount, err = site.Open(site.Options{Name: "tcp", TCP: tcprpc.Options{Timeout: o.timeout}}); err != nil {
 			return err
 		}
 		t.closers = append(t.closers, t.mount.Close)

@@ -1,6 +1,7 @@
 package endpoint
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"math"
@@ -120,6 +121,7 @@ func TestHostileRequester(t *testing.T) {
 		{name: "RDMA_NOMSG without position zero", b: words(xid, 1, 10, 1, 0, 0, 0), want: rpcrdma.ErrChunk},
 		{name: "chunk bomb", b: append(append(words(xid, 1, 10, 1), read(0, 1, 0xffffffff)...), words(0, 0, 0)...), want: rpcrdma.ErrChunk},
 		{name: "bomb of segments", b: append(append(words(xid, 1, 10, 1), long(150)...), words(0, 0, 0)...), want: rpcrdma.ErrChunk},
+		{name: "lengths that add up to more than 2^32", b: append(append(append(append(words(xid, 1, 10, 0), read(28, 1, 0xfffffffc)...), read(28, 1, 0xfffffffc)...), words(0, 0, 0)...), rpcCall(xid)...), want: rpcrdma.ErrChunk},
 		{name: "no message", b: words(xid, 1, 10, 0, 0, 0, 0), want: rpcrdma.ErrChunk},
 		{name: "XIDs that differ", b: append(words(xid, 1, 10, 0, 0, 0, 0), rpcCall(xid+1)...), want: rpcrdma.ErrChunk},
 		{name: "RDMA_DONE for nothing", b: words(xid, 1, 10, 3)},
@@ -342,9 +344,20 @@ func TestHostileResponder(t *testing.T) {
 			server := next()
 			call := null()
 			call.Layout = &c.layout
-			call.Results = [][]byte{make([]byte, 200)}
+			mem, err := r.Alloc(200)
+			if err != nil {
+				t.Fatal(err)
+			}
+			copy(mem, bytes.Repeat([]byte("A"), 200)) // of an earlier call
+			call.Results = [][]byte{mem}
 			end := make(chan error, 1)
-			call.Done = func(c *transport.Call) { end <- c.Err }
+			var data []byte
+			call.Done = func(c *transport.Call) {
+				for _, it := range c.Reply.Items {
+					data = append(data, it.Data...)
+				}
+				end <- c.Err
+			}
 			r.Start(call)
 			var h rpcrdma.Header
 			m := server.receive()
@@ -372,6 +385,10 @@ func TestHostileResponder(t *testing.T) {
 				}
 			case !errors.Is(err, want):
 				t.Errorf("%v, want %v", err, want)
+			case bytes.Contains(data, []byte("AAAA")):
+				t.Errorf("data of an earlier call: %q", data)
+			case err == nil && c.name == "chunk as offered" && len(data) != 140:
+				t.Errorf("%d bytes of data", len(data))
 			}
 			// The connection is as good as before.
 			call = null()

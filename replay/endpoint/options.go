@@ -158,6 +158,9 @@ type Options struct {
 	// AnyOffset leaves the addresses of regions to the provider. Otherwise their
 	// upper half is the XID, as on Linux, if the provider supports that.
 	AnyOffset bool
+	// Unmarked leaves what was in the memory that a Responder may write. Otherwise it is overwritten before each call, since a
+	// Responder that says it has written data, and has not, would seem to return those of an earlier call.
+	Unmarked bool
 
 	// Queues of the connection.
 

@@ -1,6 +1,9 @@
 package endpoint
 
 import (
+	"encoding/binary"
+	"math/rand/v2"
+
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 	"github.com/rpcrdma/toolkit/replay/transport"
 	"github.com/rpcrdma/toolkit/replay/verbs"
@@ -163,6 +166,7 @@ func (l *link) open(op *opening, xid uint32, mem []byte, access verbs.Access, si
 	switch l.o.Registration {
 	case PerCall:
 		if l.mem.usable(mem) {
+			l.mark(mem, access)
 			return l.openEach(op, xid, mem, access, sizes)
 		}
 	case Persistent, Windows:
@@ -171,6 +175,7 @@ func (l *link) open(op *opening, xid uint32, mem []byte, access verbs.Access, si
 			if err != nil {
 				return nil, err
 			}
+			l.mark(mem, access)
 			if l.o.Registration == Windows {
 				return l.openWindows(op, xid, mem, access, sizes)
 			}
@@ -222,8 +227,22 @@ func (l *link) newBounce(op *opening, size int) (*block, error) {
 	return b, nil
 }
 
+// unwritten is what stands in memory that the peer has not written. Nobody else knows it.
+var unwritten = binary.NativeEndian.AppendUint64(nil, rand.Uint64())
+
+// mark fills memory that the peer may write.
+func (l *link) mark(b []byte, access verbs.Access) {
+	if access&verbs.RemoteWrite == 0 || l.o.Unmarked {
+		return
+	}
+	for n := copy(b, unwritten); n < len(b); {
+		n += copy(b[n:], b[:n])
+	}
+}
+
 // openBlock opens the first size bytes of a block that newBounce returned.
 func (l *link) openBlock(op *opening, xid uint32, b *block, size int, access verbs.Access, sizes []uint32) ([]rpcrdma.Segment, error) {
+	l.mark(b.b[:size], access)
 	switch l.o.Registration {
 	case Windows:
 		return l.openWindows(op, xid, b.b[:size], access, sizes)

@@ -27,6 +27,7 @@ var explanations = []explanation{
 	{find: aboveBase, instead: true},
 	{find: unhappened, successes: true},
 	{find: strangers, successes: true},
+	{find: lockedOtherwise, outcomes: true, successes: true},
 	{find: apart, successes: true},
 	{find: unseen, successes: true},
 	{find: invented},
@@ -97,7 +98,7 @@ func apart(j *Judge, r *Reply, v *verdict.Judgement) (verdict.Reason, bool) {
 			return verdict.Reason{Code: verdict.OnlyHere, Call: callOf(o)}, true
 		}
 	}
-	if why := j.moments.reason(r.Op, r.Newest); why.Code != verdict.None {
+	if why := j.moments.reason(r.Op, r.again()); why.Code != verdict.None {
 		return why, true
 	}
 	var found *plan.Object
@@ -161,13 +162,13 @@ func doubtful(w *workload.Workload) map[place1]*plan.Object {
 }
 
 // doneBefore explains a call that the server may have executed before its restart, without a
-// reply: the name then already exists, or is gone.
+// reply, or whose reply it has not kept: the name then already exists, or is gone.
 func doneBefore(_ *Judge, r *Reply, _ *verdict.Judgement) (verdict.Reason, bool) {
 	code, _ := StatusOf(r.Result)
 	st := nfs4.Nfsstat4(code)
-	fits := r.Sent == verdict.Restarted && r.Op.Compound != nil && r.Op.Modifies && r.Op.Expect != nil && r.Op.Expect.Status == 0 &&
+	fits := (r.Sent == verdict.Restarted || r.Sent == verdict.Unkept) && r.Op.Compound != nil && r.Op.Modifies && r.Op.Expect != nil && r.Op.Expect.Status == 0 &&
 		(st == nfs4.NFS4ERR_EXIST || st == nfs4.NFS4ERR_NOENT)
-	return verdict.Reason{Code: verdict.Restarted}, fits
+	return verdict.Reason{Code: r.Sent}, fits
 }
 
 // completed explains a RECLAIM_COMPLETE that comes again: with a session that the plan does not create, the run has sent

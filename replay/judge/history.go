@@ -33,6 +33,7 @@ type history struct {
 	handles handles
 	chains  map[int]*chain // by the op that listed last
 	changes map[int]int
+	locks   locks
 }
 
 func (j *Judge) history(world int) *history {

@@ -40,6 +40,7 @@ func (j *Judge) Judge(r *Reply) verdict.Judgement {
 	}
 	j.explain(&v, r, compared)
 	j.self(&v, r)
+	j.locked(&v, r)
 	if !compared {
 		j.remember(r)
 	}
@@ -84,6 +85,21 @@ func (j *Judge) executed(r *Reply) {
 // Ledger is what the server must hold for one copy of the plan.
 func (j *Judge) Ledger(world int) *ledger.Ledger { return j.history(world).ledger }
 
+// Unsent notes that a call is not sent, with its verdict.
+func (j *Judge) Unsent(world int, o *plan.Op, v verdict.Verdict) {
+	if v != verdict.Omitted {
+		j.missed(world, o)
+	}
+	j.unsent(world, o)
+}
+
+// missed notes that what a call changed in the capture has, or may have, not happened here.
+func (j *Judge) missed(world int, o *plan.Op) {
+	if x := o.Expect; x != nil && x.RPC == "" && x.Status == 0 {
+		j.history(world).miss(j.load, o)
+	}
+}
+
 // Lost notes that the reply to a call did not come, or could not be read. The server may have
 // been restarted.
 func (j *Judge) Lost(world int, o *plan.Op) {
@@ -91,6 +107,7 @@ func (j *Judge) Lost(world int, o *plan.Op) {
 	if j.follow {
 		h.ledger.Done(&ledger.Call{Op: o})
 	}
+	j.missed(world, o)
 	clear(h.verifiers)
 }
 
@@ -98,6 +115,7 @@ func (j *Judge) Lost(world int, o *plan.Op) {
 // which the server may have lost (RFC 8881, section 18.32).
 func (j *Judge) Restarted(world int) int {
 	h := j.history(world)
+	h.locks.epoch++
 	n := len(h.verifiers)
 	for object := range h.verifiers {
 		h.ledger.Uncommitted(object)
@@ -111,7 +129,7 @@ func (j *Judge) Restarted(world int) int {
 func (j *Judge) meanwhile(l *ledger.Ledger, o *plan.Op, object int, from, to uint64) bool {
 	// A COMPOUND may read its own changes.
 	found := l.Changes(o, object, from, to)
-	j.moments.together(o, object, func(c *plan.Op) bool {
+	j.moments.together(o, subject1{object: object}, func(c *plan.Op) bool {
 		found = found || l.Changes(c, object, from, to)
 		return !found
 	})

@@ -12,22 +12,31 @@ import (
 )
 
 // moments finds the replies that depend on the order in which a server executed concurrent calls:
-// for example the size of a file during a WRITE that extends it. Such a difference is not the
-// server's fault.
+// for example the size of a file during a WRITE that extends it, or who of two gets a lock. Such a
+// difference is not the server's fault.
 //
 // It holds the calls that were in flight in the capture together with one that has not been judged
 // yet. Of the others it has only the number.
 type moments struct {
 	load    *workload.Workload
 	relaxed bool
-	changes map[int]*changes // by object
-	held    held             // all calls in changes that have a reply
-	silent  []*plan.Op       // those without one, which are in flight for ever
-	text    int              // bytes of the plan, of held
-	dropped int              // calls for which there was no room
+	locks   locksOf
+	changes map[subject1]*changes
+	held    held       // all calls in changes that have a reply
+	silent  []*plan.Op // those without one, which are in flight for ever
+	text    int        // bytes of the plan, of held
+	dropped int        // calls for which there was no room
+	// Calls that were read and sent before: when the first of them began, and the last one ends.
+	since, until int64
 }
 
-// changes are the calls that change an object.
+// subject1 is what a call may change: an object, or the locks of a file.
+type subject1 struct {
+	object int
+	locks  bool
+}
+
+// changes are the calls that change one of them.
 type changes struct {
 	list  []*plan.Op // that may have been in flight together with others, by time
 	n     int        // how many there were so far
@@ -35,7 +44,7 @@ type changes struct {
 }
 
 func newMoments(w *workload.Workload, relaxed bool) *moments {
-	m := &moments{load: w, relaxed: relaxed, changes: map[int]*changes{}}
+	m := &moments{load: w, relaxed: relaxed, since: math.MaxInt64, until: math.MinInt64, locks: newLocksOf(w), changes: map[subject1]*changes{}}
 	for _, o := range w.Ops {
 		m.add(o, 0)
 	}
@@ -57,23 +66,23 @@ const (
 
 // add takes in a call, whose line in the plan has so many bytes.
 func (m *moments) add(o *plan.Op, text int) {
-	if !o.Modifies {
-		return
-	}
 	some := false
-	for _, id := range m.load.Objects(o) {
+	for _, at := range m.about(o) {
 		some = true
-		c := m.changes[id]
+		c := m.changes[at]
 		if c == nil {
 			c = &changes{first: o.ID}
-			m.changes[id] = c
+			m.changes[at] = c
 		}
 		c.n++
 		i := len(c.list)
-		for i > 0 && c.list[i-1].Time > o.Time && len(c.list)-i < maxTogether {
+		for i > 0 && began(c.list[i-1]) > began(o) && len(c.list)-i < maxTogether {
 			i--
 		}
 		c.list = slices.Insert(c.list, i, o)
+	}
+	if o.Before > 0 && m.load.Streams() {
+		m.since, m.until = min(m.since, began(o)), max(m.until, endOf(o))
 	}
 	switch {
 	case !some:
@@ -84,19 +93,52 @@ func (m *moments) add(o *plan.Op, text int) {
 			m.dropped++
 		}
 	case m.load.Streams():
-		last := int64(math.MaxInt64)
-		if o.Time <= math.MaxInt64-o.Latency {
-			last = o.Time + o.Latency
-		}
-		heap.Push(&m.held, held1{o, last, text})
+		heap.Push(&m.held, held1{o, endOf(o), text})
 		for m.text += text; len(m.held) > maxHeld || m.text > maxHeldText && len(m.held) > 1; m.dropped++ {
 			m.drop()
 		}
 	}
 }
 
-// forget gives up the calls that had ended before a time: all that will be judged began later.
+// about is what a call may change.
+func (m *moments) about(o *plan.Op) (list []subject1) {
+	if o.Modifies {
+		for _, id := range m.load.Objects(o) {
+			list = append(list, subject1{object: id})
+		}
+	}
+	for _, a := range m.locks.acts(o) {
+		if at := (subject1{a.object, true}); a.does != tests && !slices.Contains(list, at) {
+			list = append(list, at)
+		}
+	}
+	return list
+}
+
+// began is when a call was sent for the first time: a captured server that had executed it by then repeats its
+// reply, whose attributes are those of that time.
+func began(o *plan.Op) int64 {
+	if o.Before <= 0 || o.Time < math.MinInt64+o.Before {
+		return o.Time
+	}
+	return o.Time - o.Before
+}
+
+// endOf is when a reply came.
+func endOf(o *plan.Op) int64 {
+	if o.Latency < 0 || o.Time > math.MaxInt64-o.Latency {
+		return math.MaxInt64
+	}
+	return o.Time + o.Latency
+}
+
+// forget gives up the calls that had ended before a time: all that will be judged began later, except for those that
+// were sent before.
 func (m *moments) forget(before int64) {
+	if before > m.until {
+		m.since, m.until = math.MaxInt64, math.MinInt64
+	}
+	before = min(before, m.since)
 	for len(m.held) > 0 && m.held[0].end < before {
 		m.drop()
 	}
@@ -109,8 +151,8 @@ func (m *moments) drop() {
 }
 
 func (m *moments) remove(o *plan.Op) {
-	for _, id := range m.load.Objects(o) {
-		c := m.changes[id]
+	for _, at := range m.about(o) {
+		c := m.changes[at]
 		if i := slices.Index(c.list, o); i >= 0 {
 			c.list = slices.Delete(c.list, i, i+1)
 		}
@@ -124,7 +166,7 @@ func (m *moments) remove(o *plan.Op) {
 // calls; its Code is None if it does not. again says that the call was sent again, and so later.
 func (m *moments) reason(o *plan.Op, again bool) (why verdict.Reason) {
 	for _, id := range m.load.Objects(o) {
-		c := m.changes[id]
+		c := m.changes[subject1{object: id}]
 		if c == nil || c.n == 1 && c.first == o.ID {
 			continue
 		}
@@ -134,7 +176,7 @@ func (m *moments) reason(o *plan.Op, again bool) (why verdict.Reason) {
 		case m.relaxed:
 			why = verdict.Reason{Code: verdict.AnyOrder}
 		}
-		m.together(o, id, func(c *plan.Op) bool {
+		m.together(o, subject1{object: id}, func(c *plan.Op) bool {
 			why = verdict.Reason{Code: verdict.Together, Was: o.What, Call: verdict.Call{ID: c.ID, XID: c.XID}}
 			return false
 		})
@@ -145,20 +187,20 @@ func (m *moments) reason(o *plan.Op, again bool) (why verdict.Reason) {
 	return why
 }
 
-// together calls f for calls that change an object and were in flight together with an op, until
+// together calls f for calls that may change something and were in flight together with an op, until
 // f returns false.
-func (m *moments) together(o *plan.Op, object int, f func(*plan.Op) bool) {
-	all := m.changes[object]
+func (m *moments) together(o *plan.Op, at subject1, f func(*plan.Op) bool) {
+	all := m.changes[at]
 	if all == nil {
 		return
 	}
 	// Those that began before its end, the latest first: concurrent calls are close together.
 	list, n := all.list, len(all.list)
-	if o.Latency >= 0 {
-		n, _ = slices.BinarySearchFunc(list, o.Time+o.Latency+1, func(c *plan.Op, t int64) int { return cmp.Compare(c.Time, t) })
+	if end := endOf(o); end < math.MaxInt64 {
+		n, _ = slices.BinarySearchFunc(list, end+1, func(c *plan.Op, t int64) int { return cmp.Compare(began(c), t) })
 	}
 	for _, c := range slices.Backward(list[max(0, n-maxTogether):n]) {
-		if c != o && (o.Latency < 0 || c.Latency < 0 || o.Time <= c.Time+c.Latency) && !f(c) {
+		if c != o && (o.Latency < 0 || began(o) <= endOf(c)) && !f(c) {
 			return
 		}
 	}

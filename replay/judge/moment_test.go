@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"math"
 	"testing"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
@@ -16,6 +17,10 @@ func TestMoments(t *testing.T) {
 		return &plan.Op{ID: id, XID: uint32(id), Time: at, Latency: latency, Modifies: modifies, Args: []plan.Field{{N: "object", Kind: plan.FieldHandle, Ref: object}}}
 	}
 	write := op(1, 1, 100, 100, true)
+	before := func(o *plan.Op, ns int64) *plan.Op {
+		o.Before = ns
+		return o
+	}
 	for _, c := range []struct {
 		name    string
 		op      *plan.Op
@@ -29,6 +34,9 @@ func TestMoments(t *testing.T) {
 		{"after, in any order", op(2, 1, 300, 10, false), true, false, verdict.AnyOrder},
 		{"after, sent again", op(2, 1, 300, 10, false), false, true, verdict.SentAgain},
 		{"without a reply", op(2, 1, 300, -1, false), false, false, verdict.Together},
+		{"after, and sent before", before(op(2, 1, 300, 10, false), 110), false, false, verdict.Together},
+		{"after, and sent before, but later", before(op(2, 1, 300, 10, false), 90), false, false, verdict.None},
+		{"sent before by more than there is", before(op(2, 1, 300, 10, false), math.MaxInt64), false, false, verdict.Together},
 		{"another file", op(2, 2, 150, 100, false), true, false, verdict.None},
 		{"itself", write, true, false, verdict.None},
 	} {

@@ -35,6 +35,9 @@ type Reply struct {
 	LaidOut bool
 }
 
+// again reports whether the call was executed at another time than captured, or twice.
+func (r *Reply) again() bool { return r.Newest || r.Sent == verdict.Unkept }
+
 // Data returns the bytes of a reply's data.
 type Data interface {
 	Bytes(xdr.Data) []byte

@@ -80,7 +80,7 @@ func (j *Judge) directory(i int) bool {
 }
 
 // moment is the reason why the reply may describe an object at a different time.
-func (j *Judge) moment() verdict.Reason { return j.moments.reason(j.reply.Op, j.reply.Newest) }
+func (j *Judge) moment() verdict.Reason { return j.moments.reason(j.reply.Op, j.reply.again()) }
 
 // exclusive reports whether an op creates a file exclusively: its attributes are then
 // not defined before a SETATTR (RFC 1813, section 3.3.8; RFC 8881, section 18.16.3).

@@ -37,6 +37,21 @@ type savedHistory struct {
 	Handles    []savedHandle          `json:"handles,omitempty"`
 	Chains     map[int]savedChain     `json:"chains,omitempty"`
 	Changes    map[int]int            `json:"changes,omitempty"`
+	Locks      []savedLock            `json:"locks,omitempty"`
+}
+
+// savedLock is a range that an owner waits for, or has only here or only in the capture. Those that it has here are not
+// saved: who goes on cannot know what became of them.
+type savedLock struct {
+	Object    int          `json:"object"`
+	Owner     int          `json:"owner,omitempty"`
+	Client    int          `json:"client,omitempty"`
+	From      uint64       `json:"from"`
+	To        uint64       `json:"to"`
+	Exclusive bool         `json:"exclusive,omitempty"`
+	Waits     bool         `json:"waits,omitempty"`
+	Only      bool         `json:"only,omitempty"`
+	Call      verdict.Call `json:"call"`
 }
 
 type savedNamed struct {
@@ -105,8 +120,10 @@ type savedMoment struct {
 func (j *Judge) Snapshot(unread []*plan.Op) *Snapshot {
 	m := j.moments
 	s := &Snapshot{Worlds: map[int]savedHistory{}, Changed: map[int]savedChanges{}, Dropped: m.dropped}
-	for id, c := range m.changes {
-		s.Changed[id] = savedChanges{c.n, c.first}
+	for at, c := range m.changes {
+		if !at.locks { // of locks only those in Held and Silent matter
+			s.Changed[at.object] = savedChanges{c.n, c.first}
+		}
 	}
 	first := 0
 	if len(unread) > 0 {
@@ -154,6 +171,11 @@ func (h *history) snapshot() savedHistory {
 	reading := func(r *reading) savedReading { return savedReading{r.is, r.since, r.known} }
 	for id, c := range h.clocks.objects {
 		s.Clocks[id] = savedClock{reading(&c.change), reading(&c.ctime), reading(&c.mtime), [2]time.Time{c.data.sent, c.data.replied}, [2]time.Time{c.any.sent, c.any.replied}}
+	}
+	for object, f := range h.locks.files {
+		for i, n := range slices.Concat(f.waiting, f.apart) {
+			s.Locks = append(s.Locks, savedLock{object, n.owner, n.client, n.from, n.to, n.exclusive, i < len(f.waiting), n.only, n.call})
+		}
 	}
 	for op, c := range h.chains {
 		x := savedChain{Changes: c.changes}
@@ -204,10 +226,11 @@ func (j *Judge) Restore(s *Snapshot) {
 		m.add(o, 0)
 	}
 	for id, c := range s.Changed {
-		if m.changes[id] == nil {
-			m.changes[id] = &changes{}
+		at := subject1{object: id}
+		if m.changes[at] == nil {
+			m.changes[at] = &changes{}
 		}
-		m.changes[id].n, m.changes[id].first = c.N, c.First
+		m.changes[at].n, m.changes[at].first = c.N, c.First
 	}
 	m.dropped = s.Dropped
 	j.cuts.restore(j, &s.Cuts)
@@ -235,6 +258,14 @@ func (h *history) restore(s *savedHistory) {
 	}
 	for _, x := range s.Handles {
 		h.handles.is(x.Handle, x.File)
+	}
+	for _, x := range s.Locks {
+		f := h.locks.file(x.Object)
+		list := &f.apart
+		if x.Waits {
+			list = &f.waiting
+		}
+		h.locks.add(list, lockNote{lockOwner: lockOwner{x.Owner, x.Client}, byteRange: byteRange{x.From, x.To}, exclusive: x.Exclusive, only: x.Only, call: x.Call})
 	}
 	for op, x := range s.Chains {
 		c := &chain{names: map[string]struct{}{}, changes: x.Changes}

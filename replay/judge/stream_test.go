@@ -37,7 +37,7 @@ func TestMomentsForget(t *testing.T) {
 	op := func(id int, latency int64) *plan.Op {
 		return &plan.Op{ID: id, Time: int64(id), Latency: latency, Modifies: true, Args: []plan.Field{{Kind: plan.FieldHandle, Ref: 1}}}
 	}
-	held := func(j *Judge) int { return len(j.moments.changes[1].list) }
+	held := func(j *Judge) int { return len(j.moments.changes[subject1{object: 1}].list) }
 
 	j := New(w, Options{})
 	for id := 1; id <= 1000; id++ {
@@ -58,6 +58,24 @@ func TestMomentsForget(t *testing.T) {
 	}
 	if n, _ := j.Short(); n != 0 {
 		t.Errorf("no room for %d", n)
+	}
+
+	// A call that was sent before keeps those of that time, until it is over.
+	j = New(w, Options{})
+	for id := 1; id <= 10; id++ {
+		j.Read(op(id, 0), 100)
+	}
+	late := op(1000, 10)
+	late.Before = 995
+	j.Read(late, 100)
+	if j.Forget(900); held(j) != 7 {
+		t.Errorf("%d calls are held for one that was sent before", held(j))
+	}
+	if why := j.moments.reason(late, false); why.Code != verdict.Together || why.Call.ID != 10 {
+		t.Errorf("%+v", why)
+	}
+	if j.Forget(1011); held(j) != 0 {
+		t.Errorf("%d calls are held when it is over", held(j))
 	}
 
 	j = New(w, Options{})

@@ -15,11 +15,13 @@ import (
 type Ledger struct {
 	load  *workload.Workload
 	args  workload.Arguments
-	files map[int]*file // by object
-	names map[Name]*entry
-	links map[int]int  // how many names an object is known to have
-	whole map[int]bool // directories of which all names are known
-	acls  bool         // access control lists were set: they change the modes of new objects
+	files map[int]*file      // by object
+	names map[int]*directory // by object
+	named int                // names in all of them
+	more  bool               // names than are followed
+	links map[int]int        // how many names an object is known to have
+	whole map[int]bool       // directories of which all names are known
+	acls  bool               // access control lists were set: they change the modes of new objects
 
 	account account
 	buffers [2][]byte
@@ -28,7 +30,7 @@ type Ledger struct {
 // New returns a Ledger that knows nothing.
 func New(load *workload.Workload) *Ledger {
 	acls := slices.ContainsFunc(load.Tables.Objects, func(o plan.Object) bool { return len(o.ACL) > 0 })
-	return &Ledger{acls: acls, load: load, files: map[int]*file{}, names: map[Name]*entry{}, links: map[int]int{}, whole: map[int]bool{}}
+	return &Ledger{acls: acls, load: load, files: map[int]*file{}, names: map[int]*directory{}, links: map[int]int{}, whole: map[int]bool{}}
 }
 
 // Call is a finished call.
@@ -68,7 +70,7 @@ func (l *Ledger) Done(c *Call) {
 		}
 		s.fresh = l.fresh(c, s)
 		l.bytes(c, s)
-		l.named(c, s)
+		l.naming(c, s)
 		l.attributes(c, s)
 	})
 }

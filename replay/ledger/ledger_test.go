@@ -3,11 +3,13 @@ package ledger
 import (
 	"bytes"
 	"math/rand/v2"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
 	"github.com/rpcrdma/toolkit/decode/xdr"
+	"github.com/rpcrdma/toolkit/internal/spent"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/verdict"
 	"github.com/rpcrdma/toolkit/replay/workload"
@@ -221,5 +223,70 @@ func TestSideFile(t *testing.T) {
 	}
 	if n, code := l.Check(3, 1000, bytes.Repeat([]byte{1}, 10), never); code != verdict.HoleFilled || n != 1000 {
 		t.Errorf("behind the end: %s at %d", code, n)
+	}
+}
+
+// TestEmpty: a directory is empty if all names in it that are known are gone.
+func TestEmpty(t *testing.T) {
+	l := bench(plan.Pattern)
+	at := time.Unix(1e9, 0)
+	put := func(dir int, name string, p Presence) {
+		at = at.Add(time.Second)
+		l.put(&Call{Sent: at, Replied: at}, Name{dir, name}, p, 0)
+	}
+	is := func(when string, dir int, want bool) {
+		t.Helper()
+		if got := l.Empty(dir); got != want {
+			t.Errorf("%s: directory %d is empty: %v", when, dir, got)
+		}
+	}
+	is("at first", 1, true)
+	put(1, "a", Present)
+	put(1, "b", Unknown)
+	put(2, "a", Absent)
+	is("two names", 1, false)
+	is("a name that is not there", 2, true)
+	put(1, "a", Absent)
+	is("one may be there", 1, false)
+	put(1, "b", Absent)
+	is("none", 1, true)
+	l.doubt(&Call{Op: &plan.Op{Args: []plan.Field{{Kind: plan.FieldHandle, Ref: 2}}}})
+	is("any may be there", 2, false)
+	is("nothing has happened there", 1, true)
+	if l.Named(Name{2, "a"}) != 0 {
+		t.Error("a name is known after a call that may have changed any")
+	}
+	put(2, "a", Present)
+	put(2, "a", Absent)
+	is("known again", 2, true)
+	n := New(l.load)
+	n.Restore(l.Snapshot())
+	if !n.Empty(1) || !n.Empty(2) || n.named != l.named {
+		t.Errorf("restored: %v %v, %d names", n.Empty(1), n.Empty(2), n.named)
+	}
+}
+
+// TestManyNames: what a removal of a directory, or a call that may have changed any name, takes does not grow with the names that
+// are known.
+func TestManyNames(t *testing.T) {
+	const quick, names = 20 * time.Second, 200_000 // it takes less than a second, and what is quadratic minutes
+	l := bench(plan.Pattern)
+	for i := range names {
+		l.put(&Call{}, Name{1, strconv.Itoa(i)}, Present, 0)
+		l.put(&Call{}, Name{3 + i, "a"}, Absent, 0)
+	}
+	any1 := &Call{Op: &plan.Op{Args: []plan.Field{{Kind: plan.FieldHandle, Ref: 1}}}}
+	start := spent.Time()
+	for i := range names {
+		if !l.Empty(3 + i) {
+			t.Fatal("not empty")
+		}
+		l.doubt(any1)
+	}
+	if d := spent.Time() - start; d > quick {
+		t.Errorf("%v for %d removals", d, names)
+	}
+	if _, open := l.Names(); open != names {
+		t.Errorf("%d names are open", open)
 	}
 }

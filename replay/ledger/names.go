@@ -25,8 +25,16 @@ const (
 	Absent
 )
 
+// directory is what is known of the names in a directory.
+type directory struct {
+	names  map[string]*entry
+	taken  int // how many of them are there, or may be
+	doubts int // how often all of them became unknown
+}
+
 type entry struct {
 	presence Presence
+	doubts   int // of the directory, when this was noted
 	object   int // 0: not known
 	latest   time.Time
 	listed   []byte // handle that a listing gave
@@ -35,19 +43,63 @@ type entry struct {
 // maxNames bounds the names that are followed.
 const maxNames = 1 << 20
 
+// entry is what is known of a name; nil if that is nothing.
+func (l *Ledger) entry(n Name) *entry {
+	d := l.names[n.Dir]
+	if d == nil {
+		return nil
+	}
+	return d.entry(n.Name)
+}
+
+func (d *directory) entry(name string) *entry {
+	e := d.names[name]
+	if e != nil && e.doubts != d.doubts {
+		e.presence, e.object, e.doubts = Unknown, 0, d.doubts
+	}
+	return e
+}
+
+// newEntry adds a name; nil if there is no room.
+func (l *Ledger) newEntry(n Name) *entry {
+	if l.named >= maxNames {
+		l.more = true
+		return nil
+	}
+	d := l.names[n.Dir]
+	if d == nil {
+		d = &directory{names: map[string]*entry{}}
+		l.names[n.Dir] = d
+	}
+	e := &entry{doubts: d.doubts}
+	d.names[n.Name] = e
+	d.taken++
+	l.named++
+	return e
+}
+
+// becomes changes what is known of a name.
+func (l *Ledger) becomes(n Name, e *entry, p Presence) {
+	d := l.names[n.Dir]
+	if e.presence != Absent {
+		d.taken--
+	}
+	if e.presence = p; p != Absent {
+		d.taken++
+	}
+}
+
 // put notes the new state of a name. A call concurrent with an earlier one about the same name
 // leaves the state open.
 func (l *Ledger) put(c *Call, n Name, p Presence, object int) {
 	if n.Dir == 0 || n.Name == "" || c.Op != nil && l.load.Above(n.Dir) {
 		return
 	}
-	e := l.names[n]
+	e := l.entry(n)
 	if e == nil {
-		if len(l.names) >= maxNames {
+		if e = l.newEntry(n); e == nil {
 			return
 		}
-		e = &entry{}
-		l.names[n] = e
 	}
 	if e.latest.After(c.Sent) {
 		p = Unknown
@@ -60,13 +112,14 @@ func (l *Ledger) put(c *Call, n Name, p Presence, object int) {
 		if f := l.files[e.object]; f != nil {
 			f.checked.hazy = true
 		}
-		e.presence = Unknown
+		l.becomes(n, e, Unknown)
 		return
 	}
 	if e.presence == Present {
 		l.link(e.object, -1)
 	}
-	if e.presence, e.object, e.listed = p, object, nil; p == Present {
+	l.becomes(n, e, p)
+	if e.object, e.listed = object, nil; p == Present {
 		l.link(object, 1)
 	}
 }
@@ -89,24 +142,21 @@ func (l *Ledger) Link(n Name, object int) { l.put(&Call{}, n, Present, object) }
 
 // Named is the object that has a name; 0 if that is not known, or nothing has it.
 func (l *Ledger) Named(n Name) int {
-	if e := l.names[n]; e != nil && e.presence == Present {
+	if e := l.entry(n); e != nil && e.presence == Present {
 		return e.object
 	}
 	return 0
 }
 
-// Empty reports whether nothing is known that has, or may have, a name in a directory.
+// Empty reports whether nothing is known that has, or may have, a name in a directory. It is false if there
+// are more names than are followed.
 func (l *Ledger) Empty(dir int) bool {
-	for n, e := range l.names {
-		if n.Dir == dir && e.presence != Absent {
-			return false
-		}
-	}
-	return true
+	d := l.names[dir]
+	return !l.more && (d == nil || d.taken == 0)
 }
 
-// named applies the effect of a step on names.
-func (l *Ledger) named(c *Call, s *step) {
+// naming applies the effect of a step on names.
+func (l *Ledger) naming(c *Call, s *step) {
 	put := func(dir int, name []byte, p Presence, object int) {
 		if s.lost {
 			p, object = Unknown, 0
@@ -158,19 +208,20 @@ func (l *Ledger) named(c *Call, s *step) {
 // renamed applies a RENAME. Two names of the same object both stay (RFC 1813, section 3.3.14).
 func (l *Ledger) renamed(c *Call, s *step, from, to Name) {
 	object := 0
-	if e := l.names[from]; e != nil && e.presence == Present {
+	if e := l.entry(from); e != nil && e.presence == Present {
 		object = e.object
 	}
 	if object == 0 {
 		object = s.target(0)
 	}
+	old := l.entry(to)
 	switch {
 	case s.lost:
 		l.put(c, from, Unknown, 0)
 		l.put(c, to, Unknown, 0)
 	case s.done != succeeded || from == to:
-	case object > 0 && l.names[to] != nil && l.names[to].presence == Present && l.names[to].object == object:
-	case object == 0 && l.names[to] != nil && l.names[to].presence != Absent:
+	case object > 0 && old != nil && old.presence == Present && old.object == object:
+	case object == 0 && old != nil && old.presence != Absent:
 		l.put(c, from, Unknown, 0) // it may be the same object
 		l.put(c, to, Present, 0)
 	default:
@@ -181,10 +232,10 @@ func (l *Ledger) renamed(c *Call, s *step, from, to Name) {
 
 // doubt discards what is known of the names in a call whose arguments cannot be read.
 func (l *Ledger) doubt(c *Call) {
-	dirs := l.load.Objects(c.Op)
-	for n, e := range l.names {
-		if slices.Contains(dirs, n.Dir) {
-			e.presence, e.object = Unknown, 0
+	for _, id := range l.load.Objects(c.Op) {
+		if d := l.names[id]; d != nil {
+			d.doubts++
+			d.taken = len(d.names)
 		}
 	}
 }
@@ -200,13 +251,21 @@ type Entry struct {
 // Names are the names known to exist or not to exist, in the order of directories and names. open
 // is how many other changed names are in neither state.
 func (l *Ledger) Names() (list []Entry, open int) {
-	for n, e := range l.names {
+	l.eachName(func(n Name, e *entry) {
 		if e.presence == Unknown {
 			open++
-			continue
+			return
 		}
 		list = append(list, Entry{n, e.presence, e.object, e.listed})
-	}
+	})
 	slices.SortFunc(list, func(a, b Entry) int { return cmp.Or(cmp.Compare(a.Dir, b.Dir), cmp.Compare(a.Name.Name, b.Name.Name)) })
 	return list, open
+}
+
+func (l *Ledger) eachName(f func(Name, *entry)) {
+	for dir, d := range l.names {
+		for name := range d.names {
+			f(Name{dir, name}, d.entry(name))
+		}
+	}
 }

@@ -8,6 +8,7 @@ import (
 type Snapshot struct {
 	Files   map[int]savedFile `json:"files,omitempty"`
 	Names   []savedName       `json:"names,omitempty"`
+	More    bool              `json:"more,omitempty"`
 	Links   map[int]int       `json:"links,omitempty"`
 	Whole   map[int]bool      `json:"whole,omitempty"`
 	ACLs    bool              `json:"acls,omitempty"`
@@ -76,7 +77,7 @@ func (s *savedFill) fill() fill { return fill{s.Kind, s.Object, s.Shift, s.Read}
 // Snapshot returns what the Ledger knows.
 func (l *Ledger) Snapshot() *Snapshot {
 	a := &l.account
-	s := &Snapshot{Files: map[int]savedFile{}, Links: l.links, Whole: l.whole, ACLs: l.acls, Account: savedAccount{a.written, a.run, a.never[:]}}
+	s := &Snapshot{Files: map[int]savedFile{}, More: l.more, Links: l.links, Whole: l.whole, ACLs: l.acls, Account: savedAccount{a.written, a.run, a.never[:]}}
 	for id, f := range l.files {
 		k := &f.checked
 		x := savedFile{Old: f.recent.old, Latest: f.latest, Asked: f.asked,
@@ -91,15 +92,15 @@ func (l *Ledger) Snapshot() *Snapshot {
 		}
 		s.Files[id] = x
 	}
-	for n, e := range l.names {
+	l.eachName(func(n Name, e *entry) {
 		s.Names = append(s.Names, savedName{n.Dir, []byte(n.Name), e.presence, e.object, e.latest, e.listed})
-	}
+	})
 	return s
 }
 
 // Restore gives a new Ledger what another one knew.
 func (l *Ledger) Restore(s *Snapshot) {
-	l.acls = s.ACLs
+	l.acls, l.more = s.ACLs, s.More
 	l.account.written, l.account.run = s.Account.Written, s.Account.Run
 	copy(l.account.never[:], s.Account.Never)
 	for id, n := range s.Links {
@@ -123,7 +124,15 @@ func (l *Ledger) Restore(s *Snapshot) {
 		l.files[id] = f
 	}
 	for i := range s.Names {
-		n := &s.Names[i]
-		l.names[Name{n.Dir, string(n.Name)}] = &entry{n.Presence, n.Object, n.Latest, n.Listed}
+		x := &s.Names[i]
+		n := Name{x.Dir, string(x.Name)}
+		e := l.entry(n)
+		if e == nil {
+			if e = l.newEntry(n); e == nil {
+				return
+			}
+		}
+		l.becomes(n, e, x.Presence)
+		e.object, e.latest, e.listed = x.Object, x.Latest, x.Listed
 	}
 }

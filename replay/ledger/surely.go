@@ -75,7 +75,7 @@ func (l *Ledger) surely(s *step, f func(object int, data bool)) {
 
 // moved is a RENAME, unless both names are of one object, so that nothing happens.
 func (l *Ledger) moved(from, to Name, f func(object int, data bool)) {
-	if x, y := l.names[from], l.names[to]; from == to || x == nil || x.presence != Present || x.object == 0 ||
+	if x, y := l.entry(from), l.entry(to); from == to || x == nil || x.presence != Present || x.object == 0 ||
 		y != nil && y.presence != Absent && y.object == x.object {
 		return
 	}
@@ -103,7 +103,7 @@ func (l *Ledger) fresh(c *Call, s *step) bool {
 	if s.done != succeeded || n.Dir == 0 || s.object == 0 || s.object == s.before {
 		return false
 	}
-	if e := l.names[n]; e != nil {
+	if e := l.entry(n); e != nil {
 		return e.presence == Absent && !e.latest.After(c.Sent)
 	}
 	return l.whole[n.Dir]
@@ -115,7 +115,7 @@ func (l *Ledger) Whole(dir int) { l.whole[dir] = true }
 
 // Listed notes the handle that a listing returned for a name.
 func (l *Ledger) Listed(dir int, name, handle []byte) {
-	if e := l.names[Name{dir, string(name)}]; e != nil && e.presence == Present {
+	if e := l.entry(Name{dir, string(name)}); e != nil && e.presence == Present {
 		e.listed = append([]byte(nil), handle...)
 	}
 }

@@ -132,6 +132,9 @@ func (o *Op) check(t *Tables) error {
 	case o.After < 0 || o.After >= o.ID:
 		return fmt.Errorf("after op %d, which does not come before it", o.After)
 	}
+	if o.Before < 0 {
+		return fmt.Errorf("it was sent for the first time %d ns after it was sent", -o.Before)
+	}
 	for _, d := range o.Deps {
 		if d.Op < 1 || d.Op >= o.ID {
 			return fmt.Errorf("depends on op %d, which does not come before it", d.Op)

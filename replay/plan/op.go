@@ -45,6 +45,9 @@ type Op struct {
 	Time    int64 `json:"time"`
 	Latency int64 `json:"latency"` // first packet of the call to last of the reply; -1 if there is none
 	Service int64 `json:"service"` // the part of it in which nothing was on the wire; -1 if not known
+	// Before is how much earlier the client had sent the call for the first time, over another connection: the
+	// captured server may have executed it since, and have repeated its reply. 0 if there is no such copy.
+	Before int64 `json:"before,omitempty"`
 	// After is the op whose reply came last before this call on the same
 	// connection, 0 if there is none; Think is the time between.
 	After int   `json:"after,omitempty"`

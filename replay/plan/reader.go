@@ -28,6 +28,7 @@ type Reader struct {
 	Tables Tables
 
 	refer   *Tables // that ops are checked against, if not Tables
+	name    string  // of the file; empty if it is not known
 	s       *bufio.Reader
 	buf     []byte
 	limit   int64 // bytes of text that are read; 0 is all
@@ -109,7 +110,7 @@ func Open(name string, limit int64) (*Reader, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", name, err), f.Close())
 	}
-	r.close = append(r.close, f.Close)
+	r.name, r.close = name, append(r.close, f.Close)
 	return r, nil
 }
 
@@ -245,8 +246,17 @@ func (r *Reader) All() ([]*Op, error) {
 }
 
 // Next returns the next op, or the next transaction that is not replayed. At
-// the end of the plan the error is io.EOF.
+// the end of the plan the error is io.EOF. Other errors name the file that Open has opened.
 func (r *Reader) Next() (*Op, *Skip, error) {
+	o, s, err := r.call()
+	if err != nil && err != io.EOF && r.name != "" {
+		err = fmt.Errorf("%s: %w", r.name, err)
+	}
+	return o, s, err
+}
+
+// call reads a line about a call.
+func (r *Reader) call() (*Op, *Skip, error) {
 	l := r.pending
 	r.pending = nil
 	if r.ended {

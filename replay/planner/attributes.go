@@ -131,6 +131,7 @@ func (s *space) who(name []byte) string {
 
 // sized learns the size at the start of the capture.
 func (o *obj) sized(n uint64) {
+	o.latest = n
 	if o.sizeChanged || o.sizeClass != "" {
 		if !o.sizeChanged && o.sizeClass == plan.Exact && o.typ == "file" && n != o.size {
 			o.foreign()

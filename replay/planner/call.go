@@ -21,6 +21,7 @@ type call struct {
 	v          *rpc.View
 	conn       *connection
 	server     int
+	before     int64 // how much earlier it was sent for the first time
 	start, end int64 // ns from the start of the plan; end is -1 without a reply
 	ok         bool  // the reply says that it succeeded
 	replied    bool  // and its results are known
@@ -61,6 +62,7 @@ func (b *Builder) Add(v *rpc.View) error {
 	c.conn = b.connection(v)
 	c.conn.called = c.conn.called || tx.Call.Seen() && !tx.Backward
 	c.server = b.ids.real(b.t.Connections[c.conn.id-1].Server)
+	c.before = 0
 	c.start, c.end = tx.First().Time-b.start, -1
 	if tx.Reply.Seen() {
 		c.end = max(tx.Reply.Last.Time-b.start, c.start)
@@ -211,7 +213,7 @@ func (c *call) add() {
 	b.ops++
 	c.op = &plan.Op{
 		ID: b.ops, XID: tx.XID, Connection: c.conn.id, Program: tx.Program, Version: tx.Version, Procedure: tx.Procedure,
-		Role: plan.Workload, Class: plan.Exact, Time: c.start, Latency: -1, Service: -1,
+		Role: plan.Workload, Class: plan.Exact, Time: c.start, Latency: -1, Service: -1, Before: max(0, c.before),
 	}
 	o := c.op
 	if !c.acl3() && !c.nlm() {

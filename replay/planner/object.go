@@ -35,6 +35,7 @@ type obj struct {
 	uid, gid  *uint32
 	size      uint64
 	sizeClass plan.Class
+	latest    uint64 // size that a reply has shown last; 0 at first
 	// What the workload has already changed.
 	sizeChanged, modeChanged, ownerChanged, aclChanged, linksChanged bool
 	nlink                                                            uint32 // names at the start; 0 is not known

@@ -27,8 +27,9 @@ type retry struct {
 type resent struct {
 	// newer and older are whether a call had a reply that its client could use. When newer is full, it becomes older.
 	newer, older map[retry]bool
-	answered     map[retry]int // Options.Answered: how many calls are to wait for a copy with a reply
-	found        []Resent      // the same, of this pass
+	answered     map[retry]int   // Options.Answered: how many calls are to wait for a copy with a reply
+	first        map[retry]int64 // when such a call was sent for the first time
+	found        []Resent        // the same, of this pass
 }
 
 // maxSent bounds the calls that are remembered in newer, and maxAnswered those in found.
@@ -38,7 +39,7 @@ const (
 )
 
 func newResent(answered []Resent) resent {
-	r := resent{newer: map[retry]bool{}, answered: map[retry]int{}}
+	r := resent{newer: map[retry]bool{}, answered: map[retry]int{}, first: map[retry]int64{}}
 	for _, x := range answered {
 		r.answered[x.copies]++
 	}
@@ -85,9 +86,16 @@ func (c *call) again() bool {
 	case seen:
 		return true
 	case !usable && r.answered[k] > 0:
+		if _, known := r.first[k]; !known {
+			r.first[k] = c.start
+		}
 		return true
 	case r.answered[k] > 0:
 		r.answered[k]--
+		if first, known := r.first[k]; known {
+			c.before = c.start - first
+			delete(r.first, k)
+		}
 	}
 	if usable && !(c.v.ReplyErr == nil && c.v.Reply().Succeeded()) {
 		return false // the client may send it once more for that reason: a call of its own

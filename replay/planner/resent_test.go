@@ -68,6 +68,9 @@ func TestSentAgain(t *testing.T) {
 	l.want(t, "connection", l.ops[0].Connection, 3)
 	l.want(t, "copies with a reply", len(again.b.resent.found), 0)
 	l.want(t, "before REMOVE", l.ops[1].After, 1)
+	l.want(t, "sent for the first time", l.ops[0].Time-l.ops[0].Before, first.ops[0].Time)
+	l.want(t, "not sent before", l.ops[2].Before, int64(0))
+	l.want(t, "first copies that are remembered", len(again.b.resent.first), 0)
 	if l.ops[0].Expect == nil {
 		t.Error("the outcome is not known")
 	}

@@ -3,6 +3,7 @@ package planner
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -583,5 +584,20 @@ func TestFoundInNewDirectory(t *testing.T) {
 		if o := &l.Objects[i]; string(unhex(t, o.Handle)) == "F" && (o.Origin != plan.Before || !l.Objects[o.Parent-1].Base || len(o.Notes) == 0) {
 			t.Errorf("%+v", o)
 		}
+	}
+}
+
+// TestExtended: SETATTR of the size moves the end of a file, so that a READ of what lies before the new end waits for it.
+func TestExtended(t *testing.T) {
+	s := newScene(t)
+	s.create3("root", "f", "f")
+	s.write3("f", 0, "0123456789")
+	s.call(3, 2, &nfs3.SETATTR3args{Object: fh3("f"), NewAttributes: nfs3.Sattr3{Size: nfs3.SetSize3{SetIt: true, Size: 100}}}, &nfs3.SETATTR3res{})
+	s.call(3, 6, &nfs3.READ3args{File: fh3("f"), Offset: 50, Count: 5},
+		&nfs3.READ3res{Resok: nfs3.READ3resok{Count: 5, Data: xdr.Data{Length: 5, Inline: make([]byte, 5)}}})
+	l := s.plan()
+	read := l.ops[len(l.ops)-1]
+	if !slices.ContainsFunc(read.Deps, func(d plan.Dep) bool { return d.Op == read.ID-1 && !d.Kind.Optional() }) {
+		t.Errorf("%s depends on %v", read.What, read.Deps)
 	}
 }

@@ -63,6 +63,9 @@ func (c *call) removes(o *obj) {
 	if len(o.dir.list) > 0 {
 		c.use(&o.own().dir, 0, forever, writes, plan.DepName)
 	}
+	if len(o.locks.list) > 0 { // NLM locks nothing that is gone
+		c.use(&o.own().locks, 0, forever, writes, plan.DepName)
+	}
 }
 
 // changes records a change of a name.
@@ -163,7 +166,8 @@ func (c *call) resized(o *obj, size uint64) {
 	if o = o.real(); o == nil {
 		return
 	}
-	c.use(&o.own().bytes, size, forever, writes, plan.DepSize)
+	// It also moves the end: a READ between the two sizes returns something else before it.
+	c.use(&o.own().bytes, min(size, o.latest), forever, writes, plan.DepSize)
 	if c.ok || !c.replied {
 		o.writes(size, forever)
 		o.sizeChanged = true

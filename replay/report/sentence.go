@@ -70,6 +70,7 @@ var sentences = [256]any{
 	verdict.Uncalled:       "the server did not tell that it had granted the lock, but when it was asked",
 	verdict.Patience:       "done at the second attempt or later: the server had asked for patience",
 	verdict.Stateless:      "the server has not given the state, or has lost it: an open or the anonymous state id was used instead",
+	verdict.Unkept:         "sent again after a reconnect: the server had not kept its reply",
 	verdict.Restarted:      "sent again: the server had forgotten its client, which was made anew",
 	verdict.StateMovedOn:   "done at the second attempt or later: a call under way together with it had moved its state id on",
 
@@ -142,7 +143,10 @@ var sentences = [256]any{
 	verdict.NameLost:    "the name was made, and is not there",
 	verdict.NameLeft:    "the name was removed, and is still there",
 	verdict.OtherObject: "the name leads to another object than the one that got it",
-	verdict.NameTwice:   func(r *verdict.Reason) string { return fmt.Sprintf("the listing has the name %q twice", r.Detail) },
+	verdict.LockedTwice: func(r *verdict.Reason) string {
+		return fmt.Sprintf("another owner has a lock of the same bytes, which excludes this one, from op %d (XID %08x)", r.Call.ID, r.Call.XID)
+	},
+	verdict.NameTwice: func(r *verdict.Reason) string { return fmt.Sprintf("the listing has the name %q twice", r.Detail) },
 
 	verdict.Cut: func(r *verdict.Reason) string {
 		return then("the capture lacks parts of calls before it, one of which may have made what is missing here", r)
@@ -162,6 +166,12 @@ var sentences = [256]any{
 	verdict.NoLocks: "the server's lock manager cannot be reached",
 	verdict.Together: func(r *verdict.Reason) string {
 		return fmt.Sprintf("%s was under way together with op %d (XID %08x), which changes the same object", r.Was, r.Call.ID, r.Call.XID)
+	},
+	verdict.LocksTogether: func(r *verdict.Reason) string {
+		return fmt.Sprintf("%s was under way together with op %d (XID %08x), which locks or unlocks the same bytes", r.Was, r.Call.ID, r.Call.XID)
+	},
+	verdict.LockWaits: func(r *verdict.Reason) string {
+		return fmt.Sprintf("op %d (XID %08x) waits for a lock of the same bytes: the server decides who gets it first", r.Call.ID, r.Call.XID)
 	},
 	verdict.SentAgain: "at another moment than in the capture: the call had to be sent again",
 	verdict.AnyOrder:  "at another moment than in the capture: --relaxed lets what does not depend on each other go in any order",

@@ -3,11 +3,13 @@ package run
 import (
 	"time"
 
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/internal/schedule"
 	"github.com/rpcrdma/toolkit/replay/judge"
 	"github.com/rpcrdma/toolkit/replay/report"
 	"github.com/rpcrdma/toolkit/replay/verdict"
+	"github.com/rpcrdma/toolkit/replay/workload"
 )
 
 // dropped ends a call that was not sent.
@@ -25,6 +27,7 @@ func (e *engine) dropped(c *call, v verdict.Verdict, why verdict.Reason) {
 // unsent ends an op that was not sent.
 func (e *engine) unsent(n *schedule.Entry, v verdict.Verdict, why verdict.Reason) {
 	e.step(n, schedule.GiveUp)
+	e.judge.Unsent(n.World, n.Op, v)
 	e.outcome(n, nil, verdict.Of(v, why))
 	e.release(n)
 }
@@ -37,6 +40,8 @@ func (e *engine) endOwn(c *call, res xdr.Message, err error) {
 		e.record.Note("a call of our own (%s) had no reply: %v", name, err)
 	} else if code, symbol := judge.StatusOf(res); code != 0 {
 		e.record.Note("a call of our own (%s) failed: %s", name, judge.StatusName(code, symbol))
+	} else if c.behind != nil && workload.Has(c.form.Op, nfs4.OP_LOCKU) {
+		e.judge.Unlocked(c.world.Number, c.behind.form.Op)
 	}
 	e.step(c.entry, schedule.Finish)
 	e.passOn(c)

@@ -39,6 +39,7 @@ type engine struct {
 
 	results  workload.Results // replies are decoded into these
 	values   world.Values     // of the call that is encoded
+	args     workload.Arguments
 	free     []*call
 	last     report.Outcome             // that was recorded
 	blocked  map[*world.Session][]*call // that wait for a slot

@@ -9,12 +9,15 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/nfs/nlm"
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/decode/xdr"
@@ -265,6 +268,89 @@ func TestLocks(t *testing.T) {
 	}
 }
 
+// TestLocksAsked replays two clients that wait for a lock, whom the captured server does not call: it gives the lock to the one that
+// asks first. This server calls, and gives it to the one that has waited longer.
+func TestLocksAsked(t *testing.T) {
+	w := captured(t, func(w *wire) {
+		root, file := []byte("handle of the root, 32 bytes too"), alock("a", 1, 0, 0).Fh
+		attr := nfs3.Fattr3{Type: nfs3.NF3REG, Mode: 0o666, Nlink: 1, Size: 4, Fileid: 7}
+		w.call(nfsA, nfsServer, nfs3.NFS_PROGRAM, 3, nfs3.NFSPROC3_LOOKUP, &nfs3.LOOKUP3args{What: nfs3.Diropargs3{Dir: nfs3.NfsFh3{Data: root}, Name: []byte("file")}},
+			&nfs3.LOOKUP3res{Resok: nfs3.LOOKUP3resok{Object: nfs3.NfsFh3{Data: file}, ObjAttributes: nfs3.PostOpAttr{AttributesFollow: true, Attributes: attr}}})
+		lock := func(svid int32, exclusive bool, s nlm.Nlm4Stats) {
+			w.call(nlmA, nlmTCP, nlm.NLM_PROG, nlm.NLM4_VERS, nlm.NLMPROC4_LOCK,
+				&nlm.Nlm4Lockargs{Cookie: []byte{1, 2, 3, 4}, Block: true, Exclusive: exclusive, Alock: alock("a", svid, 0, 0), State: 3}, stat(s))
+		}
+		unlock := func(svid int32) {
+			w.call(nlmA, nlmTCP, nlm.NLM_PROG, nlm.NLM4_VERS, nlm.NLMPROC4_UNLOCK, &nlm.Nlm4Unlockargs{Cookie: []byte{1, 2, 3, 4}, Alock: alock("a", svid, 0, 0)}, stat(nlm.NLM4_GRANTED))
+		}
+		lock(1, true, nlm.NLM4_GRANTED)
+		lock(2, true, nlm.NLM4_BLOCKED)
+		lock(3, false, nlm.NLM4_BLOCKED)
+		unlock(1)
+		lock(3, false, nlm.NLM4_GRANTED)
+		lock(2, true, nlm.NLM4_BLOCKED)
+		unlock(3)
+		lock(2, true, nlm.NLM4_GRANTED)
+		unlock(2)
+	})
+	o, s := lockRig(t, func(h transport.Handler) transport.Handler { return h })
+	r, err := run.Run(t.Context(), w, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	if err := r.Text(&text); err != nil {
+		t.Fatal(err)
+	}
+	if !r.Explained() || !strings.Contains(text.String(), "waits for a lock of the same bytes") || r.Totals["same"] < 7 {
+		t.Errorf("%s", &text)
+	}
+	if n := s.Locks(); n.Owners != 0 || n.Waiters != 0 {
+		t.Errorf("left: %+v\n%s", n, &text)
+	}
+}
+
+// TestLockOnlyHere: a lock that only this server has given is given back, since the plan does not.
+func TestLockOnlyHere(t *testing.T) {
+	w := load(t, "../../samples/iwarp-nfs40-basic.pcap.zst", planner.Options{})
+	given := 0
+	for _, o := range w.Ops {
+		if !workload.Has(o, nfs4.OP_LOCK) || o.Expect == nil || o.Expect.Status != 0 || given > 0 {
+			continue
+		}
+		given = o.ID
+		o.Expect = &plan.Expect{Status: uint32(nfs4.NFS4ERR_DENIED), Ops: append(o.Expect.Ops[:len(o.Expect.Ops)-1:len(o.Expect.Ops)-1], uint32(nfs4.NFS4ERR_DENIED))}
+		o.Binds = nil
+	}
+	var locks, unlocks atomic.Int32
+	o, _ := rigOf(t, site.Options{Name: "tcp"}, "4.0", func(h transport.Handler) transport.Handler {
+		return handler(func(x transport.Exchange) {
+			m := compoundArgs(x)
+			for i := range m.Ops {
+				switch nfs4.NfsOpnum4(m.Ops[i].Number) {
+				case nfs4.OP_LOCK:
+					locks.Add(1)
+				case nfs4.OP_LOCKU:
+					unlocks.Add(1)
+				}
+			}
+			h.ServeRPC(x)
+		})
+	})
+	o.Timing = run.Fast
+	r, err := run.Run(t.Context(), w, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if given == 0 || locks.Load() == 0 || locks.Load() != unlocks.Load() || r.Totals["different"] != 1 {
+		t.Errorf("op %d: %d LOCKs, %d LOCKUs, %v", given, locks.Load(), unlocks.Load(), r.Totals)
+	}
+}
+
+type handler func(transport.Exchange)
+
+func (f handler) ServeRPC(x transport.Exchange) { f(x) }
+
 func verdicts(r *report.Report) map[string]int { return r.Totals }
 
 // deaf has no way back to its clients.
@@ -288,4 +374,22 @@ func (g *generous) ServeRPC(x transport.Exchange) {
 		return
 	}
 	g.h.ServeRPC(x)
+}
+
+// TestLockBeforeRemoval: a file is not removed before it was unlocked, also if only what has to be in order is. NLM locks nothing that is gone.
+func TestLockBeforeRemoval(t *testing.T) {
+	w := captured(t, func(w *wire) {
+		root, file := []byte("handle of the root, 32 bytes too"), alock("a", 1, 0, 0).Fh
+		attr := nfs3.Fattr3{Type: nfs3.NF3REG, Mode: 0o666, Nlink: 1, Size: 4, Fileid: 7}
+		name := nfs3.Diropargs3{Dir: nfs3.NfsFh3{Data: root}, Name: []byte("file")}
+		w.call(nfsA, nfsServer, nfs3.NFS_PROGRAM, 3, nfs3.NFSPROC3_LOOKUP, &nfs3.LOOKUP3args{What: name},
+			&nfs3.LOOKUP3res{Resok: nfs3.LOOKUP3resok{Object: nfs3.NfsFh3{Data: file}, ObjAttributes: nfs3.PostOpAttr{AttributesFollow: true, Attributes: attr}}})
+		w.call(nlmA, nlmTCP, nlm.NLM_PROG, nlm.NLM4_VERS, nlm.NLMPROC4_LOCK, &nlm.Nlm4Lockargs{Alock: alock("a", 1, 0, 0)}, stat(nlm.NLM4_GRANTED))
+		w.call(nlmA, nlmTCP, nlm.NLM_PROG, nlm.NLM4_VERS, nlm.NLMPROC4_UNLOCK, &nlm.Nlm4Unlockargs{Alock: alock("a", 1, 0, 0)}, stat(nlm.NLM4_GRANTED))
+		w.call(nfsA, nfsServer, nfs3.NFS_PROGRAM, 3, nfs3.NFSPROC3_REMOVE, &nfs3.REMOVE3args{Object: name}, &nfs3.REMOVE3res{})
+	})
+	last := w.Ops[len(w.Ops)-1]
+	if len(w.Ops) != 4 || !slices.ContainsFunc(last.Deps, func(d plan.Dep) bool { return d.Op == 3 && !d.Kind.Optional() }) {
+		t.Errorf("%d ops, %s depends on %v", len(w.Ops), last.What, last.Deps)
+	}
 }

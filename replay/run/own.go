@@ -44,8 +44,8 @@ func (e *engine) confirm(c *call, res xdr.Message) bool {
 }
 
 // tidy undoes an effect that only this server had: it closes a file that this server opened and
-// the captured one did not, since the plan has no CLOSE for it. It reports whether there is one.
-// The call of the plan ends with it.
+// the captured one did not, since the plan has no CLOSE for it, with its delegation, and gives back such a lock. It reports
+// whether there is one. The call of the plan ends with it.
 func (e *engine) tidy(c *call, res xdr.Message) bool {
 	r, ok := res.(*nfs4.CompoundRes)
 	o := c.form.Op
@@ -54,6 +54,9 @@ func (e *engine) tidy(c *call, res xdr.Message) bool {
 		return false
 	}
 	for i := range r.Ops {
+		if l, ok := r.Ops[i].Body.(*nfs4.LOCK4res); ok && l.Status == nfs4.NFS4_OK && (i >= len(x.Ops) || x.Ops[i] != 0) && e.unlockOwn(c, i, l) {
+			return true
+		}
 		open, ok := r.Ops[i].Body.(*nfs4.OPEN4res)
 		if !ok || i >= len(o.Compound.Ops) || open.Status != nfs4.NFS4_OK || i < len(x.Ops) && x.Ops[i] == 0 || i+1 >= len(r.Ops) {
 			continue
@@ -70,6 +73,9 @@ func (e *engine) tidy(c *call, res xdr.Message) bool {
 			{Op: uint32(nfs4.OP_PUTFH), Args: []plan.Field{{N: "object", Kind: plan.FieldText, Bytes: handle}}},
 			{Op: uint32(nfs4.OP_CLOSE), Args: []plan.Field{seqid, rawState("open_stateid", &open.Resok4.Stateid)}},
 		}
+		if id := delegated(open); id != nil {
+			ops = append(ops, delegreturn(id))
+		}
 		if c.form.Session != 0 {
 			ops = append([]plan.CompoundOp{sequence(c.form.Session)}, ops...)
 		}
@@ -77,6 +83,35 @@ func (e *engine) tidy(c *call, res xdr.Message) bool {
 		return true
 	}
 	return false
+}
+
+// unlockOwn gives back what the LOCK that is operation i has locked. An owner who may have had other locks of the
+// file keeps it: they would be lost, too. It reports whether there is such a call.
+func (e *engine) unlockOwn(c *call, i int, res *nfs4.LOCK4res) bool {
+	o := c.form.Op
+	m, ok := e.args.Of(o).(*nfs4.CompoundArgs)
+	if !ok || i >= len(m.Ops) {
+		return false
+	}
+	l, ok := m.Ops[i].Body.(*nfs4.LOCK4args)
+	object := workload.ObjectAt(o, i)
+	if !ok || !l.Locker.NewLockOwner || object == 0 {
+		return false
+	}
+	seqid := plan.Field{N: "seqid", Kind: plan.FieldU32}
+	for _, a := range o.Compound.Ops[i].Args {
+		if a.Kind == plan.FieldSeqid {
+			seqid = a // the last one is the lock owner's
+		}
+	}
+	ops := []plan.CompoundOp{put(object), {Op: uint32(nfs4.OP_LOCKU), Args: []plan.Field{
+		{N: "locktype", Kind: plan.FieldU32, Value: uint64(l.Locktype)}, seqid, rawState("lock_stateid", &res.Resok4.LockStateid),
+		{N: "offset", Kind: plan.FieldU64, Value: l.Offset}, {N: "length", Kind: plan.FieldU64, Value: l.Length}}}}
+	if c.form.Session != 0 {
+		ops = append([]plan.CompoundOp{sequence(c.form.Session)}, ops...)
+	}
+	e.sendOwn(like(o, o.Compound.Minor, ops), c.world, c.line, c)
+	return true
 }
 
 // surplus returns a delegation that only this server gave: the plan has no DELEGRETURN
@@ -93,24 +128,15 @@ func (e *engine) surplus(c *call, res xdr.Message) bool {
 		if !ok || i+1 >= len(r.Ops) || open.Status != nfs4.NFS4_OK {
 			continue
 		}
-		var id *nfs4.Stateid4
-		switch d := &open.Resok4.Delegation; d.DelegationType {
-		case nfs4.OPEN_DELEGATE_READ, nfs4.OPEN_DELEGATE_READ_ATTRS_DELEG:
-			id = &d.Read.Stateid
-		case nfs4.OPEN_DELEGATE_WRITE, nfs4.OPEN_DELEGATE_WRITE_ATTRS_DELEG:
-			id = &d.Write.Stateid
-		default:
-			continue
-		}
-		handle := opened(c, r, i)
-		if handle == nil || slices.ContainsFunc(o.Binds, func(b plan.Bind) bool {
+		id, handle := delegated(open), opened(c, r, i)
+		if id == nil || handle == nil || slices.ContainsFunc(o.Binds, func(b plan.Bind) bool {
 			return b.At == i && b.Kind == plan.FieldState && b.State == plan.DelegationState
 		}) {
 			continue
 		}
 		ops := []plan.CompoundOp{
 			{Op: uint32(nfs4.OP_PUTFH), Args: []plan.Field{{N: "object", Kind: plan.FieldText, Bytes: handle}}},
-			{Op: uint32(nfs4.OP_DELEGRETURN), Args: []plan.Field{rawState("deleg_stateid", id)}},
+			delegreturn(id),
 		}
 		if c.form.Session != 0 {
 			ops = append([]plan.CompoundOp{sequence(c.form.Session)}, ops...)
@@ -119,6 +145,22 @@ func (e *engine) surplus(c *call, res xdr.Message) bool {
 		return true
 	}
 	return false
+}
+
+// delegated is the state id of the delegation that an OPEN has given; nil if there is none.
+func delegated(open *nfs4.OPEN4res) *nfs4.Stateid4 {
+	switch d := &open.Resok4.Delegation; d.DelegationType {
+	case nfs4.OPEN_DELEGATE_READ, nfs4.OPEN_DELEGATE_READ_ATTRS_DELEG:
+		return &d.Read.Stateid
+	case nfs4.OPEN_DELEGATE_WRITE, nfs4.OPEN_DELEGATE_WRITE_ATTRS_DELEG:
+		return &d.Write.Stateid
+	}
+	return nil
+}
+
+// delegreturn returns a delegation of the current file.
+func delegreturn(id *nfs4.Stateid4) plan.CompoundOp {
+	return plan.CompoundOp{Op: uint32(nfs4.OP_DELEGRETURN), Args: []plan.Field{rawState("deleg_stateid", id)}}
 }
 
 // opened is the handle of the file that OPEN, operation i, has opened; nil if it is not
@@ -179,7 +221,7 @@ func (e *engine) giveBack(r *callback.Recall) {
 	}
 	ops := []plan.CompoundOp{
 		{Op: uint32(nfs4.OP_PUTFH), Args: []plan.Field{{N: "object", Kind: plan.FieldText, Bytes: r.Handle}}},
-		{Op: uint32(nfs4.OP_DELEGRETURN), Args: []plan.Field{rawState("deleg_stateid", &r.Stateid)}},
+		delegreturn(&r.Stateid),
 	}
 	minor := uint32(0)
 	if session := w.LastSessionFor(client); session != 0 {

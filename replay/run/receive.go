@@ -22,6 +22,10 @@ func (e *engine) receive(c *call) {
 	switch {
 	case errors.Is(c.Err, transport.ErrLayout) && c.Layout != nil:
 		e.layOutAgain(c)
+	case errors.Is(c.Err, transport.ErrTooLong) && c.Times.Sent.IsZero():
+		e.count.sent--
+		e.giveSlot(c)
+		e.dropped(c, verdict.NotSent, verdict.Reason{Code: verdict.NoValue, Detail: c.Err.Error()})
 	case errors.As(c.Err, &refused):
 		e.count.sent--
 		e.giveSlot(c)
@@ -139,7 +143,12 @@ func (e *engine) postpone(c *call, rpc string, res xdr.Message) bool {
 	}
 	code, _ := judge.StatusOf(res)
 	old := o.Compound != nil && code == uint32(nfs4.NFS4ERR_OLD_STATEID)
-	if !later(o, code) && !old || o.Expect != nil && (later(o, o.Expect.Status) || o.Expect.Status == code) {
+	// An open that serves for a delegation may have been closed meanwhile: another one does, or the anonymous state id.
+	closed := o.Compound != nil && code == uint32(nfs4.NFS4ERR_BAD_STATEID) && c.form.Substituted && c.tries <= maxSubstitutes
+	// A session keeps replies that are asked for (sa_cachethis). Who sends another call again on its slot is told that the call has been
+	// executed, and sends it as a new one, as Linux does (RFC 8881, section 2.10.6.1.3).
+	unkept := o.Compound != nil && code == uint32(nfs4.NFS4ERR_RETRY_UNCACHED_REP)
+	if !later(o, code) && !old && !closed && !unkept || o.Expect != nil && (later(o, o.Expect.Status) || o.Expect.Status == code) {
 		return false
 	}
 	if r, ok := res.(*nfs4.CompoundRes); ok && o.Compound != nil {
@@ -149,7 +158,14 @@ func (e *engine) postpone(c *call, rpc string, res xdr.Message) bool {
 	c.release()
 	wait := min(10*time.Millisecond<<min(c.tries, 8), time.Second)
 	c.form.Note = verdict.Patience
-	if old {
+	switch {
+	case unkept:
+		wait = 0
+		c.form.Note = verdict.Unkept
+	case closed:
+		wait /= 10
+		c.form.Note, c.form.Substituted = verdict.None, false // it is encoded anew
+	case old:
 		// A concurrent OPEN was executed first here and advanced the state id. Clients take the
 		// new one and try again.
 		wait /= 10
@@ -159,6 +175,9 @@ func (e *engine) postpone(c *call, rpc string, res xdr.Message) bool {
 	e.later = append(e.later, postponed{time.Now().Add(wait), c})
 	return true
 }
+
+// maxSubstitutes is how often a call gets another state id in the place of one that this server has not given.
+const maxSubstitutes = 3
 
 // later are the statuses with which a server asks the client to try again later.
 func later(o *plan.Op, code uint32) bool {

@@ -231,7 +231,8 @@ func TestHostilePlans(t *testing.T) {
 			continue // the race detector has nothing to find in the others
 		}
 		t.Run(c.name, func(t *testing.T) {
-			w, err := workload.Open(made(t, longplan.Options{Calls: 6000, Files: 5}, c.change), 0)
+			name := made(t, longplan.Options{Calls: 6000, Files: 5}, c.change)
+			w, err := workload.Open(name, 0)
 			if c.opens != "" {
 				if err == nil || !strings.Contains(err.Error(), c.opens) {
 					t.Errorf("%v", err)
@@ -245,7 +246,7 @@ func TestHostilePlans(t *testing.T) {
 			opt, _ := rig(t, site.Options{Name: "tcp"}, "3")
 			opt.Timing, opt.Window, opt.Tick = run.Fast, 64, -1
 			r, err := run.Run(within(t), w, opt)
-			if err == nil || !strings.Contains(err.Error(), c.want) || r == nil || r.Stopped == "" || r.Explained() {
+			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), name+": ") || r == nil || r.Stopped == "" || r.Explained() {
 				t.Errorf("%v, %+v", err, r)
 			}
 			if late := !strings.Contains(c.want, "header") && !strings.Contains(c.want, "no ops") && !strings.Contains(c.want, "version"); late && r != nil && r.Totals["same"] < 100 {

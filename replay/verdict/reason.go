@@ -97,6 +97,8 @@ const (
 	Stateless
 	// Uncalled: the server did not call when it granted the lock, and was asked.
 	Uncalled
+	// Unkept: it was sent again, since the server had executed it and not kept its reply.
+	Unkept
 )
 
 // Codes of calls that are not sent because there is nothing to do.
@@ -188,6 +190,8 @@ const (
 	NameLeft
 	// OtherObject: the name leads to another object than the one that got it.
 	OtherObject
+	// LockedTwice: the owner of Call has a lock that excludes this one.
+	LockedTwice
 )
 
 // Codes of explanations.
@@ -217,6 +221,12 @@ const (
 	AnyOrder
 	// OnlyHere: what Call changed here has not happened in the capture.
 	OnlyHere
+	// LocksTogether: the call, Was, was under way together with Call, which locks or unlocks the
+	// same bytes for another owner.
+	LocksTogether
+	// LockWaits: Call, of another owner, waits for a lock of the same bytes, and the server decides who
+	// gets it first.
+	LockWaits
 
 	codes
 )
@@ -262,7 +272,7 @@ var codeNames = [codes]string{
 	UnreadableResults: "unreadable_results", DataNotCaptured: "data_not_captured", NoReplyEither: "no_reply_either",
 
 	LayoutTooSmall: "layout_too_small", ReplyRoom: "reply_room", Undelegated: "undelegated", Patience: "patience", StateMovedOn: "state_moved_on",
-	Restarted: "restarted", Stateless: "stateless", Uncalled: "uncalled",
+	Restarted: "restarted", Stateless: "stateless", Uncalled: "uncalled", Unkept: "unkept",
 
 	NoDelegation: "no_delegation", Returned: "returned", NoConfirm: "no_confirm", NoRoot: "no_root", NoState: "no_state", NoValue: "no_value",
 
@@ -274,8 +284,9 @@ var codeNames = [codes]string{
 	PatternDiffers: "pattern_differs", WrittenLost: "written_lost", HoleFilled: "hole_filled", ChunkDiffers: "chunk_differs",
 	NotStable: "not_stable", VerifierChanged: "verifier_changed", NameTwice: "name_twice",
 	WrittenDiffers: "written_differs", FileShort: "file_short", StoodStill: "stood_still", TimeNotSet: "time_not_set",
-	HandleShared: "handle_shared", NameLost: "name_lost", NameLeft: "name_left", OtherObject: "other_object",
+	HandleShared: "handle_shared", NameLost: "name_lost", NameLeft: "name_left", OtherObject: "other_object", LockedTwice: "locked_twice",
 
 	Cut: "cut", Strangers: "strangers", Unhappened: "unhappened", Planned: "planned", Unsupported: "unsupported", NoACL: "no_acl", NoLocks: "no_locks",
 	Together: "together", SentAgain: "sent_again", AnyOrder: "any_order", OnlyHere: "only_here",
+	LocksTogether: "locks_together", LockWaits: "lock_waits",
 }

@@ -1,6 +1,8 @@
 package verdict_test
 
 import (
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/rpcrdma/toolkit/replay/verdict"
@@ -18,6 +20,30 @@ func TestCodes(t *testing.T) {
 	}
 	if len(seen) < 50 {
 		t.Errorf("only %d codes", len(seen))
+	}
+}
+
+// TestSchema: the schema of a report knows all codes.
+func TestSchema(t *testing.T) {
+	b, err := os.ReadFile("../../docs/schemas/replay-1.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lists := 0
+	for list := range strings.SplitSeq(string(b), `"enum": [`) {
+		list, _, _ = strings.Cut(list, "]")
+		if !strings.Contains(list, `"only_here"`) {
+			continue
+		}
+		lists++
+		for c := range verdict.Codes() {
+			if !strings.Contains(list, `"`+c.String()+`"`) {
+				t.Errorf("list %d lacks %s", lists, c)
+			}
+		}
+	}
+	if lists != 3 {
+		t.Errorf("%d lists of codes", lists)
 	}
 }
 

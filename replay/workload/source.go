@@ -116,7 +116,9 @@ func (s *Source) Next() (*plan.Op, *plan.Skip, error) {
 	}
 	o, skip, err := s.r.Next()
 	if o != nil && s.load.told != nil {
-		err = s.load.told.foreseen(o)
+		if err = s.load.told.foreseen(o); err != nil {
+			err = fmt.Errorf("%s: %w", s.load.name, err)
+		}
 	}
 	if err != nil {
 		return nil, nil, err

@@ -92,6 +92,7 @@ func (w *World) bind(o *plan.Op, b *plan.Bind, res xdr.Message) {
 	}
 	if s, ok := m.(xdr.Status); ok {
 		if code, _ := s.StatusCode(); code != 0 {
+			w.refused(b)
 			return
 		}
 	}
@@ -139,6 +140,13 @@ func Body(res xdr.Message, at int) xdr.Message {
 		return nil
 	}
 	return c.Ops[at].Body
+}
+
+// refused notes that this server did not give a lock which the captured one gave. What gives it up has nothing to do here.
+func (w *World) refused(b *plan.Bind) {
+	if b.Kind == plan.FieldState && w.load.Tables.States[b.Ref-1].Kind == plan.LockState && !w.States[b.Ref].Bound {
+		w.States[b.Ref].Refused = true
+	}
 }
 
 func (w *World) bindClient(b *plan.Bind, m xdr.Message) {

@@ -18,6 +18,9 @@ type Form struct {
 	Op            *plan.Op
 	Session, Slot int  // Slot is -1 outside of sessions
 	Newest        bool // state ids as they are now, and not as far behind as captured
+	// Substituted says that another open of the file serves for a delegation, or a state, that this server has not given.
+	// It may be closed meanwhile. Values set it.
+	Substituted bool
 
 	// Note says how the call differs from the captured one, RootReplaced that
 	// PUTROOTFH has become PUTFH. Rewritten and Values set them.
@@ -175,6 +178,7 @@ func (v *Values) appendState(dst []byte, f *plan.Field) ([]byte, error) {
 		if s = v.World.substitute(t); s == nil {
 			return append(dst, make([]byte, 16)...), nil
 		}
+		v.Form.Substituted = true
 	}
 	seqid := s.seqid - uint32(f.Value)
 	if v.Form.Newest || f.Value >= uint64(s.seqid) {

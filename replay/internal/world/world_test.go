@@ -73,6 +73,31 @@ func TestSlots(t *testing.T) {
 	}
 }
 
+// TestLockRefused: where the server did not give a lock, LOCKU has nothing to do, and READ goes with the anonymous state id.
+func TestLockRefused(t *testing.T) {
+	w := one(plan.Tables{States: []plan.State{{Kind: plan.LockState}, {Kind: plan.OpenState}}})
+	op := func(n nfs4.NfsOpnum4, binds ...plan.Bind) *plan.Op {
+		return &plan.Op{Binds: binds, Compound: &plan.Compound{Ops: []plan.CompoundOp{{Op: uint32(n), Args: []plan.Field{{Kind: plan.FieldState, Ref: 1}}}}}}
+	}
+	lock, unlock, read := op(nfs4.OP_LOCK, plan.Bind{Kind: plan.FieldState, Ref: 1}), op(nfs4.OP_LOCKU), op(nfs4.OP_READ)
+	answer := func(st nfs4.Nfsstat4) {
+		m := &nfs4.LOCK4res{Status: st, Resok4: nfs4.LOCK4resok{LockStateid: nfs4.Stateid4{Seqid: 1, Other: [12]byte{1}}}}
+		w.Learn(lock, &nfs4.CompoundRes{Status: st, Operations: nfs4.Operations{Ops: []nfs4.Op{{Number: uint32(nfs4.OP_LOCK), Body: m}}}})
+	}
+	if why := w.Omitted(unlock); why != verdict.None {
+		t.Errorf("before: %v", why)
+	}
+	answer(nfs4.NFS4ERR_DENIED)
+	form := &Form{Op: read, Slot: -1}
+	b, err := (&Values{World: w, Form: form}).Append(nil, read, &read.Compound.Ops[0].Args[0])
+	if why := w.Omitted(unlock); why != verdict.NoState || err != nil || [16]byte(b) != [16]byte{} || form.Note != verdict.Stateless {
+		t.Errorf("refused: %v, %x, %v, %v", why, b, err, form.Note)
+	}
+	if answer(nfs4.NFS4_OK); w.Omitted(unlock) != verdict.None || !w.States[1].Bound {
+		t.Errorf("given: %+v", w.States[1])
+	}
+}
+
 // TestOmitted: what there is nothing to do for, by what the server has given.
 func TestOmitted(t *testing.T) {
 	w := one(plan.Tables{States: []plan.State{{Kind: plan.DelegationState}, {Kind: plan.OpenState}}})
