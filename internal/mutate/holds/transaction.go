@@ -140,7 +140,7 @@ func lacking(tx *transaction.Transaction) bool {
 		}
 		refused := tx.Reply.Transport && tx.Reply.Header.Type == rpcrdma.TypeError
 		var r oncrpc.Reply
-		r.Decode(tx.Reply.Payload, tx.Reply.PayloadLength) // it may end behind its status
+		_ = r.Decode(tx.Reply.Payload, tx.Reply.PayloadLength) // it may end behind its status
 		switch r.Stat {
 		case oncrpc.Accepted:
 			refused = refused || r.Accept != oncrpc.Success && r.Accept <= oncrpc.SystemErr
