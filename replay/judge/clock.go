@@ -200,7 +200,7 @@ func (i *interval) later(than interval) {
 // op.
 func (j *Judge) disturbed(o *plan.Op, object int) bool {
 	found := false
-	j.moments.together(o, subject1{object: object}, func(*plan.Op) bool { found = true; return false })
+	j.moments.together(o, changeable{object: object}, func(*plan.Op) bool { found = true; return false })
 	return found
 }
 

@@ -129,7 +129,7 @@ func (j *Judge) Restarted(world int) int {
 func (j *Judge) meanwhile(l *ledger.Ledger, o *plan.Op, object int, from, to uint64) bool {
 	// A COMPOUND may read its own changes.
 	found := l.Changes(o, object, from, to)
-	j.moments.together(o, subject1{object: object}, func(c *plan.Op) bool {
+	j.moments.together(o, changeable{object: object}, func(c *plan.Op) bool {
 		found = found || l.Changes(c, object, from, to)
 		return !found
 	})

@@ -133,7 +133,7 @@ func lockedOtherwise(j *Judge, r *Reply, v *verdict.Judgement) (verdict.Reason, 
 		}
 	}
 	why, left := verdict.Reason{}, maxLockCalls
-	j.moments.together(r.Op, subject1{a.object, true}, func(o *plan.Op) bool {
+	j.moments.together(r.Op, changeable{a.object, true}, func(o *plan.Op) bool {
 		if slices.ContainsFunc(j.moments.locks.acts(o), func(b lockAct) bool { return b.excludes(&a) }) {
 			why = verdict.Reason{Code: verdict.LocksTogether, Was: r.Op.What, Call: callOf(o)}
 		}

@@ -21,7 +21,7 @@ type moments struct {
 	load    *workload.Workload
 	relaxed bool
 	locks   locksOf
-	changes map[subject1]*changes
+	changes map[changeable]*changes
 	held    held       // all calls in changes that have a reply
 	silent  []*plan.Op // those without one, which are in flight for ever
 	text    int        // bytes of the plan, of held
@@ -30,8 +30,8 @@ type moments struct {
 	since, until int64
 }
 
-// subject1 is what a call may change: an object, or the locks of a file.
-type subject1 struct {
+// changeable is what a call may change: an object, or the locks of a file.
+type changeable struct {
 	object int
 	locks  bool
 }
@@ -44,7 +44,7 @@ type changes struct {
 }
 
 func newMoments(w *workload.Workload, relaxed bool) *moments {
-	m := &moments{load: w, relaxed: relaxed, since: math.MaxInt64, until: math.MinInt64, locks: newLocksOf(w), changes: map[subject1]*changes{}}
+	m := &moments{load: w, relaxed: relaxed, since: math.MaxInt64, until: math.MinInt64, locks: newLocksOf(w), changes: map[changeable]*changes{}}
 	for _, o := range w.Ops {
 		m.add(o, 0)
 	}
@@ -101,14 +101,14 @@ func (m *moments) add(o *plan.Op, text int) {
 }
 
 // about is what a call may change.
-func (m *moments) about(o *plan.Op) (list []subject1) {
+func (m *moments) about(o *plan.Op) (list []changeable) {
 	if o.Modifies {
 		for _, id := range m.load.Objects(o) {
-			list = append(list, subject1{object: id})
+			list = append(list, changeable{object: id})
 		}
 	}
 	for _, a := range m.locks.acts(o) {
-		if at := (subject1{a.object, true}); a.does != tests && !slices.Contains(list, at) {
+		if at := (changeable{a.object, true}); a.does != tests && !slices.Contains(list, at) {
 			list = append(list, at)
 		}
 	}
@@ -166,7 +166,7 @@ func (m *moments) remove(o *plan.Op) {
 // calls; its Code is None if it does not. again says that the call was sent again, and so later.
 func (m *moments) reason(o *plan.Op, again bool) (why verdict.Reason) {
 	for _, id := range m.load.Objects(o) {
-		c := m.changes[subject1{object: id}]
+		c := m.changes[changeable{object: id}]
 		if c == nil || c.n == 1 && c.first == o.ID {
 			continue
 		}
@@ -176,7 +176,7 @@ func (m *moments) reason(o *plan.Op, again bool) (why verdict.Reason) {
 		case m.relaxed:
 			why = verdict.Reason{Code: verdict.AnyOrder}
 		}
-		m.together(o, subject1{object: id}, func(c *plan.Op) bool {
+		m.together(o, changeable{object: id}, func(c *plan.Op) bool {
 			why = verdict.Reason{Code: verdict.Together, Was: o.What, Call: verdict.Call{ID: c.ID, XID: c.XID}}
 			return false
 		})
@@ -189,7 +189,7 @@ func (m *moments) reason(o *plan.Op, again bool) (why verdict.Reason) {
 
 // together calls f for calls that may change something and were in flight together with an op, until
 // f returns false.
-func (m *moments) together(o *plan.Op, at subject1, f func(*plan.Op) bool) {
+func (m *moments) together(o *plan.Op, at changeable, f func(*plan.Op) bool) {
 	all := m.changes[at]
 	if all == nil {
 		return

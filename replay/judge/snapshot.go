@@ -226,7 +226,7 @@ func (j *Judge) Restore(s *Snapshot) {
 		m.add(o, 0)
 	}
 	for id, c := range s.Changed {
-		at := subject1{object: id}
+		at := changeable{object: id}
 		if m.changes[at] == nil {
 			m.changes[at] = &changes{}
 		}

@@ -37,7 +37,7 @@ func TestMomentsForget(t *testing.T) {
 	op := func(id int, latency int64) *plan.Op {
 		return &plan.Op{ID: id, Time: int64(id), Latency: latency, Modifies: true, Args: []plan.Field{{Kind: plan.FieldHandle, Ref: 1}}}
 	}
-	held := func(j *Judge) int { return len(j.moments.changes[subject1{object: 1}].list) }
+	held := func(j *Judge) int { return len(j.moments.changes[changeable{object: 1}].list) }
 
 	j := New(w, Options{})
 	for id := 1; id <= 1000; id++ {
