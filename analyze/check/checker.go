@@ -57,13 +57,14 @@ type Checker struct {
 	attempts attempts
 	recalls  recalls
 
-	audience audience
-	pending  []pending
-	view     rpc.View                 // of a transaction that is still open
-	owner    *transaction.Transaction // of the memory that the current operation is on
-	doubts   []*conn                  // those with suspects or repeats, at least
-	packet   packet                   // at hand
-	tc       txCheck
+	audience  audience
+	pending   []pending
+	finishing bool
+	view      rpc.View                 // of a transaction that is still open
+	owner     *transaction.Transaction // of the memory that the current operation is on
+	doubts    []*conn                  // those with suspects or repeats, at least
+	packet    packet                   // at hand
+	tc        txCheck
 
 	stats *table // of the current connection, if they are told apart
 	apart apart
@@ -158,9 +159,18 @@ type pending struct {
 	side uint8     // sides that matter, one bit each
 	// until is a time that the capture must have reached.
 	until int64
+	// If told is not nil, what the capture lacks is known once a side's stream has gone on: when told is no longer was, or at the end. late
+	// says that what was missing came then.
+	told *uint64
+	was  uint64
+	late bool
+	part openRead // the Read Response that came first
 }
 
-const maxPending = 4096
+const (
+	maxPending = 4096
+	maxUntold  = 16 // of those that wait for a stream
+)
 
 // report emits a finding that holds in any case.
 func (c *Checker) report(f *Finding) {
@@ -219,8 +229,14 @@ func (c *Checker) await(p pending) {
 
 // settle decides about the pending findings.
 func (c *Checker) settle() {
+	kept := 0
 	for i := range c.pending {
 		p := &c.pending[i]
+		if p.told != nil && *p.told == p.was && !c.finishing && kept < maxUntold {
+			c.pending[kept] = *p
+			kept++
+			continue
+		}
 		c.enter(p.c)
 		lost := false
 		for s := range rdma.Side(2) {
@@ -231,14 +247,16 @@ func (c *Checker) settle() {
 		switch {
 		case lost:
 			c.skip(p.f.Rule.id, Gaps)
+		case p.late:
+			c.skip(p.f.Rule.id, Reordered)
 		case c.seen.Latest.Time < p.until:
 			c.skip(p.f.Rule.id, NotAcked)
 		default:
 			c.report(p.f)
 		}
-		*p = pending{}
 	}
-	c.pending = c.pending[:0]
+	clear(c.pending[kept:])
+	c.pending = c.pending[:kept]
 	if c.last != nil {
 		c.enter(c.last)
 	}
@@ -247,6 +265,7 @@ func (c *Checker) settle() {
 // Finish checks what had to wait for the end of the capture. The Decoder must have been flushed (Decoder.Run
 // does that).
 func (c *Checker) Finish() {
+	c.finishing = true
 	c.sumLater()
 	c.settle()
 	for _, k := range c.sorted() {

@@ -12,8 +12,9 @@ type ddpStreams [2]ddpStream
 
 // ddpStream is one direction of an iWARP connection: what is needed to check the next segment.
 type ddpStream struct {
-	begun  bool
-	queues [queueCount]struct {
+	begun    bool
+	segments uint64
+	queues   [queueCount]struct {
 		known, used bool   // used: there was a message
 		next        uint32 // MSN of the next message, or of the one under way
 	}
@@ -55,6 +56,12 @@ type openRead struct {
 	to              uint64
 }
 
+// holds reports whether a part is one of what a Read Request asks for.
+func (x *openRead) holds(part *openRead) bool {
+	at := part.to - x.to
+	return part.stag == x.stag && at <= uint64(x.size) && uint64(part.size) <= uint64(x.size)-at
+}
+
 func (r *openReads) at(n uint64) *openRead { return &r.ring[n%uint64(len(r.ring))] }
 
 // Segment implements rdma.SegmentHandler.
@@ -71,6 +78,7 @@ func (c *Checker) Segment(k *rdma.Connection, g *rdma.Segment) {
 		s.ddp = new(ddpStreams)
 	}
 	d, other := &s.ddp[g.From], &s.ddp[g.From.Other()]
+	d.segments++
 	if g.Malformed {
 		c.breach(s, ruleSegmentMalformed, g.Last, g.From, func() (string, string) {
 			return "a DDP segment, where the FPDU before it ended",
@@ -236,7 +244,13 @@ func (c *Checker) readRequest(s *conn, d *ddpStream, g *rdma.Segment, q iwarp.Re
 		r.full = true
 		return
 	}
-	*r.at(r.next) = openRead{stag: q.SinkSTag(), to: q.SinkTO(), size: q.Size()}
+	x := openRead{stag: q.SinkSTag(), to: q.SinkTO(), size: q.Size()}
+	*r.at(r.next) = x
+	for i := range c.pending {
+		if p := &c.pending[i]; p.told == &d.segments && x.holds(&p.part) {
+			p.late = true
+		}
+	}
 	r.next++
 	r.n++
 }
@@ -256,13 +270,18 @@ func (c *Checker) readResponse(s *conn, g *rdma.Segment, u iwarp.Tagged, length 
 	}
 	if r.unsure && !r.resume(u, length) || r.n == 0 && s.missing(requester) > 0 {
 		c.skip(ruleReadResponse, Gaps)
+		r.unsure = true // its request may come later
 		return
 	}
 	if r.n == 0 {
+		r.unsure = true
 		f := s.finding(ruleReadResponse, g.Last, g.From, s.role(g.From))
 		f.Expected, f.Seen = "a Read Response only to a Read Request", fmt.Sprintf("%d bytes, and no Read Request is open", length)
-		// The request may be late in the capture, if that has two sources.
-		c.await(pending{f: f, c: s, gaps: s.misses(), side: 1 << requester})
+		// The request may be late in the capture, or lost: its stream tells when it goes on.
+		segments := &s.ddp[requester].segments
+		c.await(pending{
+			f: f, c: s, gaps: s.misses(), side: 1 << requester, told: segments, was: *segments, part: openRead{stag: u.STag(), to: u.TO(), size: length},
+		})
 		return
 	}
 	at := r.next - r.n
@@ -312,7 +331,7 @@ func (c *Checker) readResponse(s *conn, g *rdma.Segment, u iwarp.Tagged, length 
 func (r *openReads) resume(u iwarp.Tagged, length uint32) bool {
 	for at := r.next - r.n; at < r.next; at++ {
 		x := r.at(at)
-		if x.stag != u.STag() || u.TO()-x.to > uint64(x.size) || uint64(length) > uint64(x.size)-(u.TO()-x.to) {
+		if !x.holds(&openRead{stag: u.STag(), to: u.TO(), size: length}) {
 			continue
 		}
 		x.got = uint32(u.TO() - x.to)

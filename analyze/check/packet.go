@@ -139,7 +139,7 @@ func (c *Checker) follows(s *conn, v *decode.OrdinaryView) bool {
 		c.halt(s)
 	}
 	if v.Plain && c.expected(s, v) {
-		c.seen.Each = c.apart.on || c.doubtful()
+		c.seen.Each = c.apart.on || len(c.pending) > 0 || c.doubtful()
 		return true
 	}
 	return false
