@@ -6,7 +6,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/tcp"
 )
 
-// attempt is how far a TCP connection has come of which nothing but SYNs of one side has been seen.
+// attempt is the state of a TCP connection of which only SYNs of one side have been seen.
 type attempt struct {
 	open bool
 	dir  int8 // who sends them

@@ -159,8 +159,8 @@ type pending struct {
 	side uint8     // sides that matter, one bit each
 	// until is a time that the capture must have reached.
 	until int64
-	// If told is not nil, what the capture lacks is known once a side's stream has gone on: when told is no longer was, or at the end. late
-	// says that what was missing came then.
+	// If told is not nil, the finding waits until a side's stream goes on, which shows what the capture lacks: told counts its segments,
+	// and was as many at first. late says that the Read Request came then.
 	told *uint64
 	was  uint64
 	late bool
@@ -169,7 +169,7 @@ type pending struct {
 
 const (
 	maxPending = 4096
-	maxUntold  = 16 // of those that wait for a stream
+	maxUntold  = 16 // findings that wait for a stream
 )
 
 // report emits a finding that holds in any case.

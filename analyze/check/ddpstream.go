@@ -56,7 +56,7 @@ type openRead struct {
 	to              uint64
 }
 
-// holds reports whether a part is one of what a Read Request asks for.
+// holds reports whether a Read Request asks for a part.
 func (x *openRead) holds(part *openRead) bool {
 	at := part.to - x.to
 	return part.stag == x.stag && at <= uint64(x.size) && uint64(part.size) <= uint64(x.size)-at

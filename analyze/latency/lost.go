@@ -8,8 +8,8 @@ import (
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
-// Lost says what the time of transactions was lost to: those of RDMA whose phases are known. What calls waited
-// for before they began is that of all transactions.
+// Lost says what the time of transactions was lost to: those of RDMA whose phases are known. The waits
+// for credits and slots, before calls began, are sums over all transactions.
 type Lost struct {
 	Transactions uint64 `json:"transactions"`
 	Time         int64  `json:"time_ns"` // their latencies together

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestUsageTime: the time of all files is that of those that are forgotten, too, or each of the others would seem to take more of it.
+// TestUsageTime: the time of all files includes files that have been forgotten. Without them, each of the others would seem to take a larger share.
 func TestUsageTime(t *testing.T) {
 	var u usages
 	const n = 3 * maxUsage

@@ -93,7 +93,7 @@ func TestUses(t *testing.T) {
 				t.Errorf("%s: client %+v", file, u)
 			}
 		}
-		// At the end, and for a session that was destroyed however long ago, averages are those of the report.
+		// The averages equal those of the report, at the end and however long after a session was destroyed.
 		later := must(r.Uses(end+3600e9, math.MaxInt))
 		for i, u := range must(r.Uses(0, math.MaxInt)) {
 			s := byID[u.ID]

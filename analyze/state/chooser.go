@@ -215,7 +215,7 @@ func (s *Sightings) Choose() error {
 	return nil
 }
 
-// Doubtful is that of the Chooser.
+// Doubtful calls Chooser.Doubtful.
 func (s *Sightings) Doubtful() int { return s.chooser.Doubtful() }
 
 // Number is the number of a connection, by the place of its unit in the order of Add and its place in the unit, and

@@ -27,7 +27,7 @@ func TestInNetwork(t *testing.T) {
 	}
 }
 
-// TestShareOfTime: the share of a client is that of the time of all clients, not of those that are listed.
+// TestShareOfTime: the share of a client refers to the time of all clients, not just of the clients in the list.
 func TestShareOfTime(t *testing.T) {
 	d := &drawing{g: &glyphs{}}
 	list := []monitor.Usage{{Name: "192.0.2.2", Tally: monitor.Tally{Count: 1, Time: 5}}}

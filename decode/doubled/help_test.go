@@ -14,7 +14,7 @@ import (
 
 const samples = "../../samples/"
 
-// packets are those of a sample, as long as the test needs them.
+// packets reads a sample. The packets stay valid.
 func packets(t testing.TB, name string) []capture.Packet {
 	t.Helper()
 	r, err := capture.Open([]string{samples + name}, capture.Options{})

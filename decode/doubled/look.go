@@ -10,8 +10,8 @@ import (
 // Delay says how often each packet comes, and how long after the first time, in nanoseconds.
 type Delay struct {
 	Times     int   // from 2 to 4
-	Low, High int64 // all copies come so long after the first one
-	Typical   int64 // the median of how long after the first one the last one came
+	Low, High int64 // least and greatest time from the first one to a copy
+	Typical   int64 // median time from the first one to the last copy
 }
 
 // What is looked at, and what it takes to be sure.
@@ -20,19 +20,19 @@ const (
 	lookLeast   = 4 << 20 // bytes of packets
 	lookMost    = 16 << 20
 	lookShare   = 128     // part of the file that is looked at, between these: reading and looking cost about as much as decoding
-	lookAll     = 1 << 11 // packets that are all looked at; of those behind them, one in 16, chosen by content
+	lookAll     = 1 << 11 // packets at the beginning; of the following ones, one in 16 is looked at, chosen by content
 	minPairs    = 16      // packets with copies
 	minEachWay  = 4       // of them in each direction between two hosts
-	// Of the packets that can have copies in what was looked at, this share must have the same number of them, in percent: all points lose some.
+	// minShare is the percentage of packets that must have the same number of copies. All capture points lose some packets.
 	minShare = 80
-	// slack is how far the time between copies may differ from what was seen, in nanoseconds, at least, and how far packets may be out of order.
+	// slack is the least tolerance, in nanoseconds, for the time between copies, and for packets out of order.
 	slack = 2e6
-	// maxSpread bounds the differences of the time between copies, in nanoseconds, for a time of up to 4 × as much: capture points
-	// stamp packets with jitter. Above, a quarter of it.
+	// maxSpread bounds how much the time between copies may vary, in nanoseconds, since timestamps have jitter. If that time is more
+	// than four times as long, it may vary by a quarter.
 	maxSpread = 50e6
 )
 
-// Look reads the beginning of a capture, of which the file has so many bytes, and tells which of its taps show packets more than once.
+// Look reads the beginning of a capture and returns the taps that show packets more than once. file is the size of the file in bytes.
 func Look(r capture.Reader, file int64) (map[uint16]Delay, error) {
 	most := int(min(max(file/lookShare, lookLeast), lookMost))
 	taps := map[uint16]*tally{}
@@ -78,8 +78,8 @@ type tally struct {
 	at   map[uint64]int // in seen, by print
 	seen []seen
 	last int64 // time of the last packet
-	all  int64 // time of the last one before only those that are chosen are looked at
-	back bool  // the time went back: the file is not one of packets in their order
+	all  int64 // time of the last of the lookAll packets
+	back bool  // the time went back, so the packets are not in the order of time
 }
 
 // seen is a packet that came once or more.
@@ -121,7 +121,7 @@ func (t *tally) add(x seen, all bool) {
 // mostTimes is how often a packet may come: at a network interface, at the bond that it belongs to, and at two VLANs of that, say.
 const mostTimes = 4
 
-// times is how often most of the packets came that came more than once.
+// times is the most frequent number of times that a packet came, among packets that came more than once.
 func (t *tally) times() int {
 	var n [mostTimes + 1]int
 	for i := range t.seen {
@@ -138,7 +138,7 @@ func (t *tally) times() int {
 	return best
 }
 
-// delay is how often packets come, if it is the same for nearly all.
+// delay describes the copies, if nearly all packets have the same number of them.
 func (t *tally) delay() (d Delay, ok bool) {
 	var next, last []int64
 	var firsts []int

@@ -1,9 +1,9 @@
 package doubled
 
-// maxHeld is how many packets wait for their copy. Older ones are forgotten, and their copies pass for first ones.
+// maxHeld is how many packets wait for their copies. Older packets are forgotten; their copies then count as originals.
 const maxHeld = 1 << 17
 
-// maxAlike bounds how many packets with the same print are looked at for one copy: senders may send again what they like.
+// maxAlike bounds how many packets with the same print are compared with one copy. A sender may repeat a packet without limit.
 const maxAlike = 16
 
 // point is a tap whose packets come more than once.
@@ -40,7 +40,7 @@ func (t *point) copied(sum uint64, now int64) bool {
 		}
 		h := t.of(n)
 		if d := now - h.time; h.left > 0 && d >= t.delay.Low && d <= t.delay.High {
-			of = h // the oldest of them: copies come in the order of what they are of
+			of = h // the oldest one matches: copies come in the order of their originals
 		}
 		n = h.same
 	}

@@ -25,10 +25,10 @@ const (
 	tailBytes = 32
 )
 
-// of covers what neither switch nor router changes: neither the link header with its tags, nor DSCP, ECN, hop limit and checksum of the
-// IP header (RFC 1812, section 5.3.1; RFC 3168, section 5). The identification of IPv4 is in it, by which a host tells what it sends
-// again from what a mirror repeats. Packets of different mirrors, and bare and wrapped ones, have capture points of their own
-// anyway: their prints differ. ok is false if the packet is not IP, or damaged.
+// of leaves out what a switch or router changes: the link header with its tags, and DSCP, ECN, hop limit and checksum of the
+// IP header (RFC 1812, section 5.3.1; RFC 3168, section 5). It includes the identification of IPv4, which distinguishes a retransmission
+// from a copy. Packets of different mirrors, and bare and wrapped packets, have different prints, since they have capture
+// points of their own anyway. ok is false if the packet is not IP, or damaged.
 func (s *printer) of(p *capture.Packet) (x print, ok bool) {
 	f := &s.frame
 	link.Decode(p.Link, p.Data, p.Length, f)

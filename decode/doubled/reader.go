@@ -12,8 +12,8 @@ import (
 type Found struct {
 	Tap    capture.Tap
 	Delay  Delay
-	Copies uint64 // packets that were not the first ones
-	Single uint64 // packets of IP that had no copy, or were the first ones
+	Copies uint64 // IP packets that were copies
+	Single uint64 // all other IP packets
 }
 
 // Reader is a capture.Reader, a capture.Tapper, a capture.Progresser and, as long as it has found nothing, a capture.Placer.
@@ -22,7 +22,7 @@ type Reader struct {
 	look    func(capture.Tap) (Delay, bool)
 	printer printer
 	inner   []inner // by tap of Reader
-	shifted bool    // a tap has another number than in Reader
+	shifted bool    // taps have other numbers than in Reader
 
 	mu   sync.Mutex
 	list []capture.Tap
@@ -35,11 +35,11 @@ type inner struct {
 	found       Found
 }
 
-// lookWindow bounds what zstd may look back in a file that is looked at, while the same file is open to be decoded: as much as it does unless it is
-// told to. Files with more are not looked at.
+// lookWindow bounds the window of zstd while a file is looked at, since the same file is open for decoding. It is the window of zstd
+// without --long. Files with a larger one are not looked at.
 const lookWindow = 8 << 20
 
-// Open is capture.Open. Of files, it looks at the beginning of each when its turn comes; not of standard input and pipes, which cannot
+// Open is capture.Open. It looks at the beginning of each file when its turn comes, but not at standard input and pipes, which cannot
 // be read twice.
 func Open(names []string, opts capture.Options) (capture.Reader, error) {
 	r, err := capture.Open(names, opts)

@@ -18,7 +18,8 @@ func (h *half) lacks(from, to uint64) {
 	h.holes = append(h.holes, hole{from, to})
 }
 
-// payload reports t.fragment, which is that of a tagged FPDU at a stream offset, without its holes. It returns how many bytes they hold.
+// payload reports t.fragment, the payload of a tagged FPDU that starts at a stream offset, in parts that leave out the holes. It returns the number of bytes in the
+// holes.
 func (h *half) payload(op *rdma.Op, start uint64) (lost uint64) {
 	c := h.conn
 	f := &c.t.fragment

@@ -648,7 +648,7 @@ func TestHeaderNotes(t *testing.T) {
 	}
 }
 
-// TestSizeOfCut: the size of a message is that of the whole one, or not known, wherever the capture cuts its Send.
+// TestSizeOfCut: wherever the capture cuts a Send, the size of the message is right or unknown.
 func TestSizeOfCut(t *testing.T) {
 	reads := func(position uint32) []rpcrdma.ReadSegment {
 		return []rpcrdma.ReadSegment{

@@ -115,7 +115,7 @@ func (l *locksOf) owner(client int, name []byte) int {
 	return int(l.owners[at]) + 1
 }
 
-// acts are those of an op. They are valid until the next call.
+// acts returns what an op does about locks. The result is valid until the next call.
 func (l *locksOf) acts(o *plan.Op) []lockAct {
 	l.list = l.list[:0]
 	if o.Compound == nil {

@@ -115,8 +115,8 @@ func (m *moments) about(o *plan.Op) (list []changeable) {
 	return list
 }
 
-// began is when a call was sent for the first time: a captured server that had executed it by then repeats its
-// reply, whose attributes are those of that time.
+// began is when a call was sent for the first time. The captured server may have executed it then, and repeated the reply, with
+// the attributes of that time, later.
 func began(o *plan.Op) int64 {
 	if o.Before <= 0 || o.Time < math.MinInt64+o.Before {
 		return o.Time

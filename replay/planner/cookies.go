@@ -23,8 +23,8 @@ type end struct {
 	value uint64
 }
 
-// lister is who continues a listing where it ended. The cookies of a file system are the same for all that list a directory, which may be at
-// the same time. One client has several connections (nconnect), but lists through one version and transport of a mount.
+// lister identifies who continues a listing. Several clients may list a directory at the same time, and the file system gives
+// all of them the same cookies. A client may have several connections (nconnect), but a mount has one version and one transport.
 type lister struct {
 	client         netip.Addr
 	version, minor uint32
