@@ -10,8 +10,7 @@
 // # Memory
 //
 // The peer can reach only regions of the connection, each within its bounds and access
-// rights. With CRCs, a segment is placed only after its CRC was found correct: a damaged
+// rights. A segment is placed when it is complete and, with CRCs, found correct: a damaged
 // STag or offset that the TCP checksum did not detect must not change memory that an
-// earlier message has filled. Without CRCs, large segments are read from the socket
-// directly into the region.
+// earlier message has filled.
 package iwarp

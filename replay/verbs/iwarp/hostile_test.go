@@ -419,8 +419,7 @@ func TestRevision1Peer(t *testing.T) {
 	c.Close()
 }
 
-// TestRandomStreams sends damaged streams through a real socket, where large
-// segments are placed directly.
+// TestRandomStreams sends damaged streams through a real socket.
 func TestRandomStreams(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for range 150 {

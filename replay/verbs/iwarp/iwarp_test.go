@@ -137,7 +137,7 @@ func TestAllocs(t *testing.T) {
 			t.Fatal(err)
 		}
 		wait(c, verbs.OpRead)
-	}); n > 0.5 {
+	}); n > allowedAllocations {
 		t.Errorf("%v allocations for a Write, a Send and a Read", n)
 	}
 }
