@@ -163,6 +163,8 @@ type Stats struct {
 	// OneWay counts the connections of which the capture has messages of one side and nothing that the other one sent, and the bytes of the
 	// former, once the connection is closed. First is the first packet of such a connection.
 	OneWay rdma.Given
+	// Sequences is what the sequence numbers of mirrors and tunnels say.
+	Sequences Sequences
 	// Backwards are the places where the time goes back from one packet to the next.
 	Backwards   Backwards
 	First, Last rdma.Ref
@@ -208,6 +210,7 @@ type Decoder struct {
 	udp     udpDemux
 	frags   [2]*link.Reassembler // outside and inside of tunnels
 	tunnels tunnels
+	senders sequences
 	clock   switchClock
 	inIB    link.Frame // of IP over InfiniBand: keeps its room
 	at      place
@@ -412,6 +415,7 @@ func (d *Decoder) Stats() Stats {
 	s.Displaced.Add(d.tcp.displaced)
 	s.Mismarked, s.Sealed = d.tcp.mismarked, d.tcp.sealed
 	s.Refused, s.Unanswered = d.tcp.refused, d.tcp.unanswered
+	s.Sequences = d.senders.sum()
 	s.EvictedConnections = d.roce.Evicted() + d.tcp.evicted + d.udp.evicted
 	for _, r := range d.frags {
 		x := r.Stats()
@@ -606,8 +610,11 @@ func (d *Decoder) extraordinary(b *capture.Batch, i int, f *full, list []roce.Pa
 	}
 	d.stats.seen(p)
 	ref := rdma.Ref{Time: p.Time, Number: p.Number}
-	if !d.tunnels.seen && len(f.frame.Tunnels) > 0 {
-		d.tunnels.begin(b.Packets[:i])
+	if len(f.frame.Tunnels) > 0 {
+		d.senders.note(p, f.frame.Tunnels, 0)
+		if !d.tunnels.seen {
+			d.tunnels.begin(b.Packets[:i])
+		}
 	}
 	if f.frame.Proto == link.Fragment {
 		d.fragment(p, f, ref)
@@ -644,8 +651,11 @@ func (d *Decoder) defragment(p *capture.Packet, u *full) *link.Frame {
 		}
 		return nil
 	}
-	if !d.tunnels.seen && len(f.Tunnels) > 0 {
-		d.tunnels.begin(nil)
+	if len(f.Tunnels) > 0 {
+		d.senders.note(p, f.Tunnels, len(u.frame.Tunnels))
+		if !d.tunnels.seen {
+			d.tunnels.begin(nil)
+		}
 	}
 	return f
 }

@@ -68,8 +68,11 @@ func (d *Decoder) sortFull(j *grouped, i int) uint16 {
 	if d.opt.Clock == ClockERSPAN {
 		p.Time = d.clock.adjust(f, p.Time)
 	}
-	if !d.tunnels.seen && len(f.Tunnels) > 0 {
-		d.tunnels.begin(j.batch.Packets[:i])
+	if len(f.Tunnels) > 0 {
+		d.senders.note(p, f.Tunnels, 0)
+		if !d.tunnels.seen {
+			d.tunnels.begin(j.batch.Packets[:i])
+		}
 	}
 	var x placement
 	if f.Proto == link.Fragment {

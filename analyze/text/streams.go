@@ -56,6 +56,22 @@ func Attempts(st *decode.Stats) []string {
 	return all
 }
 
+// Sequences is a sentence about the packets that the capture lacks by the sequence numbers of mirrors and tunnels; empty if it lacks none.
+func Sequences(s *decode.Sequences) string {
+	if s.Missing == 0 {
+		return ""
+	}
+	of := "ERSPAN"
+	switch {
+	case s.ERSPAN && s.GRE:
+		of = "ERSPAN and GRE"
+	case s.GRE:
+		of = "GRE"
+	}
+	return fmt.Sprintf("by the sequence numbers of %s, the capture has %s and lacks %d: the mirror or the way to here lost them, or a filter left them out; the first is missing before packet %d",
+		of, Plural(s.Packets, "packet"), s.Missing, s.First)
+}
+
 // Backwards is a sentence about the places where the time of a capture goes back; empty if there are none.
 func Backwards(b *decode.Backwards) string {
 	if b.Count == 0 {

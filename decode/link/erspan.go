@@ -28,15 +28,15 @@ const (
 //	+-------------------------------+-+---------+-----------+-+---+-+
 //	|  platform |        information of the platform, 58 bits       |  III, if O is set
 //
-// T says that the switch cut the frame. en of type III is BSO: bad, short or
+// h is the GRE header before it. T says that the switch cut the frame. en of type III is BSO: bad, short or
 // oversized.
-func decodeERSPAN(data []byte, n int, f *Frame) {
+func decodeERSPAN(h *greHeader, data []byte, n int, f *Frame) {
 	if len(data) < 8 {
 		f.Problem = ProblemCutERSPAN
 		return
 	}
 	word := binary.BigEndian.Uint32(data)
-	t := Tunnel{Type: ERSPAN, HasID: true, ID: word & 0x03ff, Truncated: word&0x0400 != 0}
+	t := Tunnel{Type: ERSPAN, HasID: true, ID: word & 0x03ff, Truncated: word&0x0400 != 0, Sequence: h.sequence, Sequenced: h.has(greSequence)}
 	head, frame := 8, uint16(erspanEthernet)
 	switch word >> 28 {
 	case erspanTypeII:

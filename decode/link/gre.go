@@ -28,7 +28,7 @@ const (
 // The checksum is not verified: it covers the inner packet, which has its own.
 type greHeader struct {
 	flags, protocol uint16
-	key             uint32
+	key, sequence   uint32
 }
 
 func (h *greHeader) has(flags uint16) bool { return h.flags&flags != 0 }
@@ -72,8 +72,13 @@ func (h *greHeader) decode(data []byte, n int) Problem {
 	case size > len(data):
 		return ProblemCutGRE
 	}
+	at := h.keyAt()
 	if h.has(greKey) {
-		h.key = binary.BigEndian.Uint32(data[h.keyAt():])
+		h.key = binary.BigEndian.Uint32(data[at:])
+		at += 4
+	}
+	if h.has(greSequence) {
+		h.sequence = binary.BigEndian.Uint32(data[at:])
 	}
 	return NoProblem
 }
@@ -81,7 +86,7 @@ func (h *greHeader) decode(data []byte, n int) Problem {
 // tunnel is the tunnel of a header of version 0, other than ERSPAN. RFC 7637, section 3.2: an NVGRE header has
 // a key and nothing else, VSID 24 bits and flow 8.
 func (h *greHeader) tunnel() Tunnel {
-	t := Tunnel{Type: GRE, HasID: h.has(greKey), ID: h.key}
+	t := Tunnel{Type: GRE, HasID: h.has(greKey), ID: h.key, Sequence: h.sequence, Sequenced: h.has(greSequence)}
 	if h.protocol == etherBridged && h.flags&(greChecksum|greKey|greSequence) == greKey {
 		t.Type, t.ID = NVGRE, h.key>>8
 	}
@@ -107,7 +112,7 @@ func decodeGRE(data []byte, n int, f *Frame) {
 			decodeEthernet(data, n, f)
 		}
 	case h.protocol == etherERSPAN || h.protocol == etherERSPAN3:
-		decodeERSPAN(data, n, f)
+		decodeERSPAN(&h, data, n, f)
 	case h.has(greRouting): // RFC 1701; RFC 2784 has receivers discard them
 		f.Problem = ProblemGRERouting
 	default:

@@ -77,6 +77,9 @@ type Tunnel struct {
 	// from the platform's sub-header if it has them.
 	Clock       uint64
 	Granularity Granularity
+	// Sequence counts the packets that the sender of a GRE or ERSPAN header has sent here (RFC 2890, section 2.2), if Sequenced is set.
+	Sequence  uint32
+	Sequenced bool
 }
 
 // Granularity is the unit of an ERSPAN III timestamp.

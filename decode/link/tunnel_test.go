@@ -51,6 +51,7 @@ func TestTunnels(t *testing.T) {
 			w := wrap.New(k, 0)
 			var got, want link.Frame
 			seen := 0
+			sent := make(map[netip.Addr]uint32)
 			for i := range packets {
 				p := &packets[i]
 				link.Decode(p.Link, p.Data, p.Length, &want)
@@ -83,7 +84,13 @@ func TestTunnels(t *testing.T) {
 				if k.Outer != tunnel.Src.IsValid() || k.Outer && tunnel.Src.Is4() && ends != [2]netip.Addr{tunnel.Src, tunnel.Dst} {
 					t.Errorf("packet %d: tunnel from %s to %s", p.Number, tunnel.Src, tunnel.Dst)
 				}
-				tunnel.Src, tunnel.Dst, tunnel.Clock, tunnel.Granularity = netip.Addr{}, netip.Addr{}, 0, 0
+				if tunnel.Sequenced {
+					if tunnel.Sequence <= sent[tunnel.Src] || int(tunnel.Sequence) > i+1 {
+						t.Errorf("packet %d: sequence number %d of %s after %d", p.Number, tunnel.Sequence, tunnel.Src, sent[tunnel.Src])
+					}
+					sent[tunnel.Src] = tunnel.Sequence
+				}
+				tunnel.Src, tunnel.Dst, tunnel.Clock, tunnel.Granularity, tunnel.Sequence = netip.Addr{}, netip.Addr{}, 0, 0, 0
 				if tunnel != k.Tunnel {
 					t.Errorf("packet %d: %+v, want %+v", p.Number, tunnel, k.Tunnel)
 				}

@@ -41,6 +41,7 @@ type wrapper struct {
 	ip6       bool
 	buf       []byte
 	count     uint32
+	sequence  [2]uint32 // GRE: packets that each end has sent
 }
 
 // Wrapper wraps the frames of one capture. It is not safe for concurrent use.
@@ -152,7 +153,12 @@ func (w *wrapper) gre(flags, protocol, key int) {
 		h = append(h, u32(key)...)
 	}
 	if flags&0x1000 != 0 {
-		h = append(h, u32(int(w.count))...)
+		end := 0
+		if w.reverse {
+			end = 1
+		}
+		w.sequence[end]++ // RFC 2890, section 2.2: of one sender
+		h = append(h, u32(int(w.sequence[end]))...)
 	}
 	w.front(h...)
 	w.ip4(47)
@@ -249,9 +255,9 @@ func greKinds(id uint32) []Kind {
 		{"gre-ip", link.Tunnel{Type: link.GRE}, capture.LinkEthernet, true, false, func(w *wrapper) { w.contents(); w.gre(0, w.etherType, 0) }},
 		{"gre-ethernet", link.Tunnel{Type: link.GRE}, capture.LinkEthernet, true, true, func(w *wrapper) { w.whole(); w.gre(0, 0x6558, 0) }},
 		{"gre-key", numbered(id, link.GRE), capture.LinkEthernet, true, false, func(w *wrapper) { w.contents(); w.gre(0x2000, w.etherType, n) }},
-		{"gre-sequence", link.Tunnel{Type: link.GRE}, capture.LinkEthernet, true, false, func(w *wrapper) { w.contents(); w.gre(0x1000, w.etherType, 0) }},
+		{"gre-sequence", link.Tunnel{Type: link.GRE, Sequenced: true}, capture.LinkEthernet, true, false, func(w *wrapper) { w.contents(); w.gre(0x1000, w.etherType, 0) }},
 		{"gre-checksum", link.Tunnel{Type: link.GRE}, capture.LinkEthernet, true, true, func(w *wrapper) { w.whole(); w.gre(0x8000, 0x6558, 0) }},
-		{"gre-all", numbered(id, link.GRE), capture.LinkEthernet, true, true, func(w *wrapper) { w.whole(); w.gre(0xb000, 0x6558, n) }},
+		{"gre-all", link.Tunnel{Type: link.GRE, HasID: true, ID: id, Sequenced: true}, capture.LinkEthernet, true, true, func(w *wrapper) { w.whole(); w.gre(0xb000, 0x6558, n) }},
 		{"nvgre", numbered(id, link.NVGRE), capture.LinkEthernet, true, true, func(w *wrapper) { w.whole(); w.gre(0x2000, 0x6558, n<<8|int(w.count&0xff)) }},
 	}
 }
@@ -267,15 +273,15 @@ func erspanKinds(id uint32) []Kind {
 	n := int(id)
 	return []Kind{
 		{"erspan1", link.Tunnel{Type: link.ERSPAN, Version: 1}, capture.LinkEthernet, true, true, func(w *wrapper) { w.whole(); w.gre(0, 0x88be, 0) }},
-		{"erspan2", link.Tunnel{Type: link.ERSPAN, Version: 2, HasID: true, ID: id & 0x3ff}, capture.LinkEthernet, true, true, func(w *wrapper) {
+		{"erspan2", link.Tunnel{Type: link.ERSPAN, Version: 2, HasID: true, ID: id & 0x3ff, Sequenced: true}, capture.LinkEthernet, true, true, func(w *wrapper) {
 			w.erspan(append(u32(0x10000000|0x1800|n&0x3ff), 0, 0, 0, 7)...)
 			w.gre(0x1000, 0x88be, 0)
 		}},
-		{"erspan3", link.Tunnel{Type: link.ERSPAN, Version: 3, HasID: true, ID: id & 0x3ff}, capture.LinkEthernet, true, true, func(w *wrapper) {
+		{"erspan3", link.Tunnel{Type: link.ERSPAN, Version: 3, HasID: true, ID: id & 0x3ff, Sequenced: true}, capture.LinkEthernet, true, true, func(w *wrapper) {
 			w.erspan(append(append(u32(0x20000000|n&0x3ff), u32(int(w.count)*10)...), 0, 0, 0x80, 0x02)...)
 			w.gre(0x1000, 0x22eb, 0)
 		}},
-		{"erspan3-platform", link.Tunnel{Type: link.ERSPAN, Version: 3, HasID: true, ID: id & 0x3ff}, capture.LinkEthernet, true, true, func(w *wrapper) {
+		{"erspan3-platform", link.Tunnel{Type: link.ERSPAN, Version: 3, HasID: true, ID: id & 0x3ff, Sequenced: true}, capture.LinkEthernet, true, true, func(w *wrapper) {
 			h := append(append(u32(0x20000000|n&0x3ff), u32(int(w.count)*10)...), 0, 0, 0x80, 0x05)
 			w.erspan(append(append(h, u32(3<<26|5)...), u32(1000)...)...)
 			w.gre(0x1000, 0x22eb, 0)
