@@ -40,6 +40,12 @@ func (s Sequences) Since(o Sequences) Sequences {
 // sequences follows the sequence numbers of tunnels.
 type sequences struct {
 	senders map[tunnelSender]*sequence
+	recent  [2]recentSender // of the last packets, so that most need no map
+}
+
+type recentSender struct {
+	tunnelSender
+	of *sequence // nil: none
 }
 
 // tunnelSender is who counts.
@@ -69,22 +75,38 @@ func (s *sequences) note(p *capture.Packet, tunnels []link.Tunnel, without int) 
 		if !t.Sequenced {
 			continue
 		}
-		key := tunnelSender{p.Tap, uint8(i), t.Type, t.Version, t.ID, t.Src, t.Dst}
-		q := s.senders[key]
-		if q == nil {
-			if len(s.senders) >= maxSenders {
-				continue
+		q := s.recent[0].of
+		if !s.recent[0].is(p.Tap, i, t) {
+			if q = s.recent[1].of; !s.recent[1].is(p.Tap, i, t) {
+				q = s.find(tunnelSender{p.Tap, uint8(i), t.Type, t.Version, t.ID, t.Src, t.Dst})
 			}
-			if s.senders == nil {
-				s.senders = make(map[tunnelSender]*sequence)
-			}
-			q = new(sequence)
-			s.senders[key] = q
-			q.begin(t.Sequence)
-			continue
 		}
-		q.next(t.Sequence, p.Number)
+		if q != nil {
+			q.next(t.Sequence, p.Number)
+		}
 	}
+}
+
+// is reports whether r is the sender of tunnel i of a packet.
+func (r *recentSender) is(tap uint16, i int, t *link.Tunnel) bool {
+	return r.of != nil && r.id == t.ID && r.src == t.Src && r.dst == t.Dst && r.tap == tap && r.depth == uint8(i) && r.tunnel == t.Type && r.version == t.Version
+}
+
+// find returns what is known of a sender. It returns nil if there are too many.
+func (s *sequences) find(k tunnelSender) *sequence {
+	q := s.senders[k]
+	if q == nil {
+		if len(s.senders) >= maxSenders {
+			return nil
+		}
+		if s.senders == nil {
+			s.senders = make(map[tunnelSender]*sequence)
+		}
+		q = new(sequence)
+		s.senders[k] = q
+	}
+	s.recent[1], s.recent[0] = s.recent[0], recentSender{k, q}
+	return q
 }
 
 func (q *sequence) begin(n uint32) {
@@ -100,6 +122,10 @@ func (q *sequence) has(n uint32) bool { return q.seen[n/64%(sequenceWindow/64)]&
 
 // next takes the number of the next packet, which is packet number at of the capture.
 func (q *sequence) next(n uint32, at uint64) {
+	if q.packets == 0 {
+		q.begin(n)
+		return
+	}
 	switch step := int32(n - q.last); {
 	case step > farthestGap || step <= -sequenceWindow:
 		q.odd++

@@ -99,6 +99,7 @@ func (d *Decoder) plan(opt *StateOptions) (*freeze.Plan, freeze.Options) {
 	oncrpc.FreezeTCP(p)
 	freeze.Leave[udpDemux](p, "h", "numbers", "send", "memory")
 	freeze.Leave[tunnels](p, "frame", "lastTap", "tapOf", "recent")
+	freeze.Leave[sequences](p, "recent")
 	for _, r := range d.frags {
 		r.Freeze(p)
 	}
