@@ -161,8 +161,10 @@ func (x *receiver) tryFill(fd uintptr) bool {
 	return true
 }
 
-// rest gives an empty buffer back for the time of a wait: an idle connection needs none.
+// rest gives an empty buffer back for the time of a wait: an idle connection needs none. Nor may it keep one alive that the
+// pool has dropped meanwhile, or memory of the user's.
 func (x *receiver) rest() {
+	clear(x.vecs[:cap(x.vecs)])
 	if x.pooled != nil && x.r == x.w {
 		rxBuffers.Put(x.pooled)
 		x.buf, x.pooled, x.r, x.w = nil, nil, 0, 0

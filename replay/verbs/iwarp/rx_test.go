@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rpcrdma/toolkit/decode/iwarp"
 	"github.com/rpcrdma/toolkit/replay/verbs"
 )
 
@@ -12,13 +13,6 @@ import (
 func TestIdle(t *testing.T) {
 	const pairs = 64 // with two receivers each
 	p := provider(t, Options{})
-	held := func() int {
-		runtime.GC()
-		runtime.GC() // what is in a pool survives one collection
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return int(m.HeapAlloc)
-	}
 	before := held()
 	for range pairs {
 		c, s := connect(t, p, p, "127.0.0.1:0", verbs.Params{})
@@ -31,12 +25,55 @@ func TestIdle(t *testing.T) {
 			do(t, x, verbs.WorkRequest{Op: verbs.OpSend, Local: [][]byte{make([]byte, 16)}})
 		}
 	}
-	var n int
-	for range 1000 {
-		if n = held() - before; n < 2*pairs*rxBuffer/2 {
+	fallsTo(t, before+2*pairs*rxBuffer/2)
+}
+
+// TestIdleTogether: the same if many connections have used buffers at the same time, so that each had its own.
+func TestIdleTogether(t *testing.T) {
+	const peers = 64
+	b := iwarp.AppendFPDU(nil, untagged(iwarp.OpSend, true, 1, 0, make([]byte, 3*rxStranger)...), false)
+	var all []*peer
+	before := held()
+	for range peers {
+		recvs := []verbs.RecvRequest{{Buffer: make([]byte, 3*rxStranger)}}
+		h, _ := victim(t, Options{CRC: CRCOff}, iwarp.MPAFrame{Revision: 1}, verbs.Params{Recvs: recvs})
+		if _, err := h.Write(b[:2*rxStranger]); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, h)
+	}
+	for i := 0; held()-before < peers*rxBuffer; i++ {
+		if i == 1000 {
+			t.Fatal("the peers have not begun their FPDUs at the same time")
+		}
+		time.Sleep(time.Millisecond)
+	}
+	for _, h := range all {
+		if _, err := h.Write(b[2*rxStranger:]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fallsTo(t, before+peers*rxBuffer/2)
+}
+
+// held returns how many bytes of the heap are in use.
+func held() int {
+	runtime.GC()
+	runtime.GC() // what is in a pool survives one collection
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc)
+}
+
+// fallsTo waits until no more than limit bytes of the heap are in use.
+func fallsTo(t testing.TB, limit int) {
+	t.Helper()
+	n := 0
+	for range 200 {
+		if n = held(); n < limit {
 			return
 		}
 		time.Sleep(time.Millisecond)
 	}
-	t.Errorf("%d connections keep %d bytes", pairs, n)
+	t.Errorf("%d bytes in use, %d too many", n, n-limit)
 }
