@@ -2,6 +2,7 @@ package iwarp
 
 import (
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -76,4 +77,47 @@ func fallsTo(t testing.TB, limit int) {
 		time.Sleep(time.Millisecond)
 	}
 	t.Errorf("%d bytes in use, %d too many", n, n-limit)
+}
+
+// TestCharge: the user is told of the receive buffer while there is one, whether the peer has completed an FPDU or not.
+func TestCharge(t *testing.T) {
+	zero := iwarp.AppendFPDU(nil, tagged(iwarp.OpWrite, true, 0, 0), false) // needs no memory
+	long := iwarp.AppendFPDU(nil, untagged(iwarp.OpSend, true, 1, 0, make([]byte, 3*rxStranger)...), false)
+	for _, c := range []struct {
+		name string
+		sent [][]byte
+		want int
+	}{
+		{"nothing", nil, 0},
+		{"the begin of a short FPDU", [][]byte{zero[:5]}, 0},
+		{"the begin of a long FPDU", [][]byte{long[:2*rxStranger]}, rxBuffer},
+		{"an FPDU", [][]byte{zero}, 0},
+		{"an FPDU and the begin of another", [][]byte{zero, long[:10]}, rxBuffer},
+		{"a long FPDU in parts", [][]byte{long[:2*rxStranger], long[2*rxStranger:]}, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var charged atomic.Int64
+			params := verbs.Params{
+				Recvs:  []verbs.RecvRequest{{Buffer: make([]byte, 3*rxStranger)}},
+				Charge: func(n int) { charged.Add(int64(n)) },
+			}
+			h, conn := victim(t, Options{CRC: CRCOff}, iwarp.MPAFrame{Revision: 1}, params)
+			for _, b := range c.sent {
+				if _, err := h.Write(b); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(5 * time.Millisecond)
+			}
+			for i := 0; charged.Load() != int64(c.want); i++ {
+				if i == 1000 {
+					t.Fatalf("%d bytes, want %d", charged.Load(), c.want)
+				}
+				time.Sleep(time.Millisecond)
+			}
+			conn.Close()
+			if n := charged.Load(); n != 0 {
+				t.Errorf("%d bytes after the end", n)
+			}
+		})
+	}
 }
