@@ -152,13 +152,19 @@ func (v *V4) send(ctx context.Context, c *compound, data ...[]byte) error {
 // NFS4ERR_GRACE).
 const retries = 60
 
+// PutOff reports whether err is the answer of a server of NFSv4 that defers a call. The methods of a V4 return it if the
+// server still did so after about two minutes.
+func PutOff(err error) bool {
+	return IsStatus(err, uint32(nfs4.NFS4ERR_DELAY)) || IsStatus(err, uint32(nfs4.NFS4ERR_GRACE))
+}
+
 // do makes one call, in a slot of the session if there is one, and repeats it while the
 // server defers it.
 func (v *V4) do(ctx context.Context, c *compound, data ...[]byte) error {
 	wait := 10 * time.Millisecond
 	for i := 0; ; i++ {
 		err := v.once(ctx, c, data)
-		if i == retries || !IsStatus(err, uint32(nfs4.NFS4ERR_DELAY)) && !IsStatus(err, uint32(nfs4.NFS4ERR_GRACE)) {
+		if i == retries || !PutOff(err) {
 			return err
 		}
 		t := time.NewTimer(wait)

@@ -50,6 +50,9 @@ func (l *link) params() (verbs.Params, error) {
 	}
 	p := l.terms()
 	p.Recvs = recvs
+	if l.acct != nil {
+		p.Charge = func(bytes int) { l.acct.Add(int64(bytes)) }
+	}
 	return p, nil
 }
 

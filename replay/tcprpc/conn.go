@@ -64,6 +64,7 @@ type conn struct {
 	peer transport.Peer
 	// calls sends our calls, handler answers those of the peer.
 	calls   *Requester
+	carried bool // a reply; calls.mu protects it
 	handler atomic.Pointer[transport.Handler]
 	count   *counters
 	// acct is the account of a Server's connection; nil on a Requester's. It must

@@ -28,6 +28,7 @@ type Requester struct {
 
 	mu      sync.Mutex
 	conn    *conn
+	tries   int // connections since the last one that carried a reply
 	peer    transport.Peer
 	handler transport.Handler
 	calls   map[uint32]*pending
@@ -122,8 +123,13 @@ func (r *Requester) lost(c *conn) {
 		r.conn = nil
 	}
 	if !r.closed && r.address != "" && r.opts.Reconnect {
+		// A connection that has carried no reply counts as a failed attempt.
+		r.tries++
+		if c.carried {
+			r.tries = 0
+		}
 		r.wg.Add(1)
-		go r.reconnect()
+		go r.reconnect(r.tries)
 		r.mu.Unlock()
 		return
 	}
@@ -145,10 +151,16 @@ func (r *Requester) takeAll() []*pending {
 	return all
 }
 
-func (r *Requester) reconnect() {
+func (r *Requester) reconnect(tries int) {
 	defer r.wg.Done()
-	wait := r.opts.BackoffMin
+	pause := tries > 0
+	wait := min(r.opts.BackoffMin<<min(tries, 20), r.opts.BackoffMax)
 	for {
+		if !pause {
+			pause = true
+		} else if !r.sleep(&wait) {
+			return
+		}
 		nc, err := r.connect(r.ctx)
 		if err == nil {
 			r.mu.Lock()
@@ -162,14 +174,19 @@ func (r *Requester) reconnect() {
 			r.mu.Unlock()
 			return
 		}
-		t := time.NewTimer(wait)
-		select {
-		case <-r.ctx.Done():
-			t.Stop()
-			return
-		case <-t.C:
-		}
-		wait = min(2*wait, r.opts.BackoffMax)
+	}
+}
+
+// sleep waits before the next attempt to connect; false if there is to be none.
+func (r *Requester) sleep(wait *time.Duration) bool {
+	t := time.NewTimer(*wait)
+	defer t.Stop()
+	*wait = min(2**wait, r.opts.BackoffMax)
+	select {
+	case <-r.ctx.Done():
+		return false
+	case <-t.C:
+		return true
 	}
 }
 
@@ -278,6 +295,7 @@ func (r *Requester) reply(c *conn, rec *record) {
 		return
 	}
 	delete(r.calls, xid)
+	c.carried = true
 	r.mu.Unlock()
 	p.finish(rec, nil)
 }

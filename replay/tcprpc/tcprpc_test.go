@@ -16,6 +16,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/internal/leak"
 	"github.com/rpcrdma/toolkit/replay/internal/rpctest"
@@ -158,6 +159,69 @@ func TestReconnect(t *testing.T) {
 	}
 	if r.Stats().Reconnects != 1 {
 		t.Errorf("%+v", r.Stats())
+	}
+}
+
+// TestReconnectSlowly: a server that ends each connection before it has answered a call is asked less and less often.
+func TestReconnectSlowly(t *testing.T) {
+	const calls = 50
+	for _, c := range []struct {
+		name   string
+		answer bool
+		want   error
+		within time.Duration
+		most   int32 // connections
+	}{
+		{"no answer", false, transport.ErrTimeout, time.Minute, 10},
+		{"an answer on each connection", true, nil, 0, calls + 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var connections atomic.Int32
+				serve := func(nc net.Conn) {
+					defer nc.Close()
+					mark := make([]byte, 4)
+					if _, err := io.ReadFull(nc, mark); err != nil || !c.answer {
+						return
+					}
+					call := make([]byte, binary.BigEndian.Uint32(mark)&^lastFragment)
+					if _, err := io.ReadFull(nc, call); err != nil {
+						return
+					}
+					reply := oncrpc.Reply{XID: binary.BigEndian.Uint32(call), Stat: oncrpc.Accepted}
+					b := reply.Append(nil)
+					_, _ = nc.Write(append(binary.BigEndian.AppendUint32(nil, lastFragment|uint32(len(b))), b...))
+				}
+				dial := func(context.Context, string) (net.Conn, error) {
+					if connections.Add(1) > 1000 {
+						return nil, errors.New("too many")
+					}
+					ours, theirs := net.Pipe()
+					go serve(theirs)
+					return ours, nil
+				}
+				r, err := Dial(t.Context(), "anywhere", Options{Reconnect: true, Dial: dial, Timeout: time.Minute})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer r.Close()
+				begun := time.Now()
+				own := &pending{done: make(chan struct{}, 1)} // one of the pool may have a channel from outside the bubble
+				for range calls {
+					call := transport.Call{Message: transport.Message{Stream: rpctest.AppendCall(nil, rpctest.Null)}, Private: own}
+					if err = r.Do(t.Context(), &call); err != nil {
+						break
+					}
+					synctest.Wait() // the server has closed the connection
+				}
+				if !errors.Is(err, c.want) || time.Since(begun) != c.within {
+					t.Errorf("%v after %v", err, time.Since(begun))
+				}
+				if n := connections.Load(); n > c.most {
+					t.Errorf("%d connections", n)
+				}
+			})
+		})
 	}
 }
 

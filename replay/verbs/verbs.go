@@ -52,7 +52,7 @@ type Caps struct {
 	MaxMessage  int // bytes of one work request
 	MaxReads    int // RDMA Reads in flight on a connection, each way
 	// Buffers is about how many bytes the provider needs for a connection in use,
-	// in addition to the memory that it is given.
+	// in addition to the memory that it is given, and to what Params.Charge is told.
 	Buffers int
 }
 
@@ -84,6 +84,9 @@ type Params struct {
 	RetryCount, RNRRetryCount uint8
 	// Recvs are posted before the peer can send anything.
 	Recvs []RecvRequest
+	// Charge, if set, is told how many more bytes the provider keeps for the connection than before, or, negative, how many
+	// fewer. It is called from any goroutine, and must neither wait nor use the connection.
+	Charge func(bytes int)
 }
 
 // Listener hands out connection requests.

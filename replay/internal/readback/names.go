@@ -58,9 +58,10 @@ func (r *reader) directory(dir int, list []ledger.Entry) error {
 func (r *reader) name(dir []byte, e *ledger.Entry) error {
 	path := strings.TrimSuffix(r.path(e.Dir), "/") + "/" + e.Name.Name
 	h, a, err := r.fs.Lookup(r.ctx, dir, e.Name.Name)
+	if end := r.fatal(err); end != nil {
+		return end
+	}
 	switch {
-	case fatal(err):
-		return err
 	case client.IsStatus(err, uint32(nfs3.NFS3ERR_NOENT)):
 		r.out.Names++
 		if e.Presence == ledger.Present {
@@ -108,8 +109,8 @@ func (r *reader) name(dir []byte, e *ledger.Entry) error {
 // isFile reports whether a handle belongs to a file; one that the server refuses is not.
 func (r *reader) isFile(handle []byte, fileid uint64) (bool, error) {
 	a, err := r.fs.Getattr(r.ctx, handle)
-	if fatal(err) {
-		return false, err
+	if end := r.fatal(err); end != nil {
+		return false, end
 	}
 	return err == nil && a.Fileid == fileid, nil
 }
@@ -149,9 +150,10 @@ func (r *reader) listing(dir int, h []byte, list []ledger.Entry) error {
 	case errors.Is(err, client.ErrListing) || listed > maxListed:
 		r.field(path, "eof", "false", "true")
 		return nil
-	case fatal(err):
-		return err
 	case err != nil:
+		if end := r.fatal(err); end != nil {
+			return end
+		}
 		r.left("the listing of a directory", err)
 		return nil
 	}

@@ -43,10 +43,10 @@ func (r *reader) object(id int) error {
 		return nil
 	}
 	a, err := r.fs.Getattr(r.ctx, h)
-	switch {
-	case fatal(err):
-		return err
-	case err != nil:
+	if end := r.fatal(err); end != nil {
+		return end
+	}
+	if err != nil {
 		fail("an object", err)
 		return nil
 	}
@@ -54,9 +54,10 @@ func (r *reader) object(id int) error {
 	r.attributes(id, &want, &a)
 	if want.Target != nil && a.Type == client.Symlink {
 		text, err := r.fs.Readlink(r.ctx, h)
+		if end := r.fatal(err); end != nil {
+			return end
+		}
 		switch {
-		case fatal(err):
-			return err
 		case err != nil:
 			r.left("a symbolic link", err)
 		case !bytes.Equal([]byte(text), want.Target):
@@ -161,8 +162,8 @@ func (r *reader) bytes(id int, f *client.File, x ledger.Range) error {
 	for from := x.From; from < x.To; {
 		p := r.buf[:min(uint64(len(r.buf)), x.To-from)]
 		n, eof, err := r.fs.Read(r.ctx, f, from, p)
-		if fatal(err) {
-			return err
+		if end := r.fatal(err); end != nil {
+			return end
 		}
 		rest := r.ledger.Unseen(id, from, x.To)
 		if uint64(n) < uint64(len(p)) {

@@ -61,6 +61,7 @@ type reader struct {
 	out    *report.ReadBack
 	buf    []byte
 	found  map[int]at // objects that a name led to
+	putOff int        // calls in a row
 }
 
 // at is where an object is.
@@ -131,9 +132,24 @@ func (r *reader) left(what string, err error) {
 	}
 }
 
-// fatal reports whether an error ends the reading: it is no answer of the server.
-func fatal(err error) bool {
+// maxPutOff is how many calls in a row the server may put off until the client gives up, which takes the client of NFSv4 about
+// two minutes each. A file that somebody else has a delegation of is put off for a lease; a server that does so with all
+// files must not keep the run from its end.
+const maxPutOff = 3
+
+// fatal returns the error that ends the reading: err if it is no answer of the server, or too many calls that were put off.
+func (r *reader) fatal(err error) error {
 	var status *client.StatusError
 	var denied *client.DeniedError
-	return err != nil && !errors.As(err, &status) && !errors.As(err, &denied)
+	if err != nil && !errors.As(err, &status) && !errors.As(err, &denied) {
+		return err
+	}
+	if r.fs.Version() == "3" || !client.PutOff(err) {
+		r.putOff = 0
+		return nil
+	}
+	if r.putOff++; r.putOff < maxPutOff {
+		return nil
+	}
+	return fmt.Errorf("the server has put off %d calls in a row: %w", r.putOff, err)
 }

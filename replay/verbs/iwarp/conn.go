@@ -25,9 +25,10 @@ const linger = 2 * time.Second
 // conn is a connection. Its locks are taken in the order mu, regions.mu,
 // completions.mu.
 type conn struct {
-	p    *Provider
-	s    *socket
-	info verbs.Info
+	p      *Provider
+	s      *socket
+	info   verbs.Info
+	charge func(bytes int) // Params.Charge
 	agreement
 
 	sends       sendQueue // under mu
@@ -56,7 +57,7 @@ type conn struct {
 // start begins on a socket whose MPA setup is complete.
 func (p *Provider) start(s *socket, params *verbs.Params, a *agreement) (*conn, error) {
 	c := &conn{
-		p: p, s: s, agreement: *a, state: verbs.StateRTS,
+		p: p, s: s, charge: params.Charge, agreement: *a, state: verbs.StateRTS,
 		wake: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{}),
 	}
 	c.change.L = &c.mu
@@ -389,6 +390,7 @@ func (c *conn) finish() {
 	c.mu.Unlock()
 
 	c.rx.flush()
+	c.rx.giveBack() // before done is closed: then the connection holds nothing
 	c.recvs.close()
 	var batch [16]verbs.Completion
 	for more := true; more; {
@@ -418,7 +420,6 @@ func (c *conn) finish() {
 	}
 	c.s.Close()
 	close(c.quit)
-	c.rx.release()
 	c.p.leave(c)
 	c.p.wg.Done()
 }

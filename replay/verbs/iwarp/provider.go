@@ -148,7 +148,7 @@ func (p *Provider) Caps() verbs.Caps {
 	return verbs.Caps{
 		AnyMemory: true, MemoryWindows: true, SendInvalidate: true,
 		MaxSGE: maxSGE, MaxMessage: maxMessage, MaxReads: maxReads,
-		Buffers: rxBuffer + txHeaders + 32<<10,
+		Buffers: txHeaders + 32<<10,
 	}
 }
 

@@ -76,12 +76,21 @@ func (x *receiver) init(c *conn) {
 	c.resps.ring = make([]response, 2*max(c.ird, 1))
 }
 
-// release frees the buffer at the end of reading.
-func (x *receiver) release() {
-	if x.pooled != nil {
-		rxBuffers.Put(x.pooled)
+// giveBack gives the buffer to the pool.
+func (x *receiver) giveBack() {
+	if x.pooled == nil {
+		return
 	}
-	x.buf, x.pooled = nil, nil
+	rxBuffers.Put(x.pooled)
+	x.buf, x.pooled, x.r, x.w = nil, nil, 0, 0
+	x.charge(-rxBuffer)
+}
+
+// charge tells the user what the connection holds.
+func (x *receiver) charge(bytes int) {
+	if f := x.c.charge; f != nil {
+		f(bytes)
+	}
 }
 
 // run reads until the connection ends. It returns nil if the connection was ended by this
@@ -134,6 +143,7 @@ func (x *receiver) room() []byte {
 		x.pooled = rxBuffers.Get().(*[]byte)
 		x.w = copy(*x.pooled, x.buf[x.r:x.w])
 		x.buf, x.r = *x.pooled, 0
+		x.charge(rxBuffer)
 	}
 	if x.r == x.w {
 		x.r, x.w = 0, 0
@@ -161,11 +171,12 @@ func (x *receiver) tryFill(fd uintptr) bool {
 	return true
 }
 
-// rest gives an empty buffer back for the time of a wait: an idle connection needs none.
+// rest gives an empty buffer back for the time of a wait: an idle connection needs none. Nor may it keep one alive that the
+// pool has dropped meanwhile, or memory of the user's.
 func (x *receiver) rest() {
-	if x.pooled != nil && x.r == x.w {
-		rxBuffers.Put(x.pooled)
-		x.buf, x.pooled, x.r, x.w = nil, nil, 0, 0
+	clear(x.vecs[:cap(x.vecs)])
+	if x.r == x.w {
+		x.giveBack()
 	}
 }
 

@@ -54,9 +54,7 @@ func classSize(c int) int { return pageSize << c }
 // anything. Nil if there is no space, unless force is set.
 func (s *Store) newBlock(n int, force bool) *block {
 	c := class(n)
-	if force {
-		s.used.Add(int64(classSize(c)))
-	} else if !s.charge(classSize(c)) {
+	if !s.take(classSize(c), force) {
 		return nil
 	}
 	b := s.blocks.get(c)

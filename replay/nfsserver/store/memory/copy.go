@@ -1,6 +1,10 @@
 package memory
 
-import "github.com/rpcrdma/toolkit/replay/nfsserver/store"
+import (
+	"slices"
+
+	"github.com/rpcrdma/toolkit/replay/nfsserver/store"
+)
 
 // maxCopy is how many bytes one Copy copies, so that it does not hold up the
 // caller for long.
@@ -75,8 +79,9 @@ func (s *Store) Copy(c *store.Cred, src store.Handle, srcOffset uint64, dst stor
 		at := srcOffset + done
 		n := min(length-done, BlockSize-at%BlockSize)
 		if at%BlockSize == 0 && n == BlockSize && (dstOffset+done)%BlockSize == 0 {
-			s.share(from, at>>blockShift, to, (dstOffset+done)>>blockShift)
-			to.attr.Size = max(to.attr.Size, dstOffset+done+n)
+			if err = s.share(from, at>>blockShift, to, (dstOffset+done)>>blockShift); err == nil {
+				to.attr.Size = max(to.attr.Size, dstOffset+done+n)
+			}
 		} else {
 			err = s.copyPart(from, at, to, dstOffset+done, n)
 		}
@@ -117,11 +122,13 @@ func (s *Store) copyPart(from *inode, at uint64, to *inode, place, n uint64) err
 }
 
 // share makes a block of one file a block of another.
-func (s *Store) share(from *inode, index uint64, to *inode, place uint64) {
+func (s *Store) share(from *inode, index uint64, to *inode, place uint64) error {
 	b := from.block(index)
 	used := uint64(0)
 	if old := to.block(place); old != nil {
 		used = uint64(old.used())
+	} else if b != nil && !s.charge(extentCost) {
+		return store.ErrNoSpace
 	}
 	if b != nil {
 		b.refs.Add(1)
@@ -129,6 +136,7 @@ func (s *Store) share(from *inode, index uint64, to *inode, place uint64) {
 	}
 	s.put(to, place, b)
 	to.attr.Used -= used
+	return nil
 }
 
 // Clone makes files share blocks.
@@ -150,10 +158,19 @@ func (s *Store) Clone(c *store.Cred, src store.Handle, srcOffset uint64, dst sto
 	}
 	w.Before, w.Atomic = to.attr, true
 	whole, rest := length/BlockSize, length%BlockSize
+	first := srcOffset >> blockShift
+	i, _ := from.at(first)
+	j, _ := from.at(first + whole)
+	// A clone takes no memory for data, but its list of blocks does.
+	if !s.charge((j - i) * extentCost) {
+		return store.ErrNoSpace
+	}
+	shared := slices.Clone(from.extents[i:j])
 	if rest > 0 {
 		// The last part of a file that ends within a block. Copied first, since
 		// this can fail.
 		if err := s.copyPart(from, srcOffset+whole*BlockSize, to, dstOffset+whole*BlockSize, rest); err != nil {
+			s.refund(len(shared) * extentCost)
 			return err
 		}
 	}
@@ -161,12 +178,14 @@ func (s *Store) Clone(c *store.Cred, src store.Handle, srcOffset uint64, dst sto
 	if whole > 0 {
 		s.punch(to, dstOffset, whole*BlockSize)
 	}
-	first := srcOffset >> blockShift
-	i, _ := from.at(first)
-	j, _ := from.at(first + whole)
-	for _, e := range append([]extent(nil), from.extents[i:j]...) {
-		s.share(from, e.index, to, dstOffset>>blockShift+e.index-first)
+	for k := range shared {
+		e := &shared[k]
+		e.index += dstOffset>>blockShift - first
+		e.block.refs.Add(1)
+		to.attr.Used += uint64(e.block.used())
 	}
+	i, _ = to.at(dstOffset >> blockShift)
+	to.extents = slices.Insert(to.extents, i, shared...)
 	if length > 0 {
 		to.attr.Size = max(to.attr.Size, dstOffset+length)
 		s.written(c, to)

@@ -34,13 +34,14 @@ func (n *inode) block(index uint64) *block {
 }
 
 // put makes b, which may be nil, the block of an index, and gives up what was
-// there.
+// there. The caller has charged the extentCost of an index that had no block.
 func (s *Store) put(n *inode, index uint64, b *block) {
 	i, ok := n.at(index)
 	switch {
 	case ok && n.extents[i].block == b:
 	case ok && b == nil:
 		s.drop(n.extents[i].block)
+		s.refund(extentCost)
 		n.extents = slices.Delete(n.extents, i, i+1)
 	case ok:
 		s.drop(n.extents[i].block)
@@ -67,6 +68,10 @@ func (s *Store) own(n *inode, index uint64, from, to int, keep, force bool) *blo
 	if b == nil {
 		return nil
 	}
+	if old == nil && !s.take(extentCost, force) {
+		s.drop(b)
+		return nil
+	}
 	have := 0
 	if old != nil {
 		b.pages = old.pages
@@ -91,6 +96,42 @@ func (s *Store) own(n *inode, index uint64, from, to int, keep, force bool) *blo
 	}
 	s.put(n, index, b)
 	return b
+}
+
+// missing returns what own takes, in bytes.
+func (s *Store) missing(n *inode, index uint64, to int) int {
+	old := n.block(index)
+	switch {
+	case old == nil:
+		return extentCost + classSize(class(to))
+	case old.refs.Load() > 1:
+		return classSize(class(max(to, len(old.data))))
+	case len(old.data) < to:
+		return classSize(class(to)) - len(old.data)
+	}
+	return 0
+}
+
+// ownAll is own for a range. It takes all the memory or none, and changes nothing that can be seen: holes become zeros.
+func (s *Store) ownAll(n *inode, offset, length uint64) bool {
+	total := 0
+	spans(offset, length, func(index uint64, _, to int) bool {
+		total += s.missing(n, index, to)
+		return true
+	})
+	if !s.charge(total) {
+		return false
+	}
+	spans(offset, length, func(index uint64, from, to int) bool {
+		// Less than before, if a reader has given the block back meanwhile.
+		part := s.missing(n, index, to)
+		s.refund(part)
+		total -= part
+		s.own(n, index, from, to, true, true)
+		return true
+	})
+	s.refund(total)
+	return true
 }
 
 // spans calls f for each block of [offset, offset+length), with the part of it
@@ -238,13 +279,7 @@ func (s *Store) write(n *inode, offset uint64, data []byte) error {
 		n.fill(b, from, data)
 	} else {
 		// All memory first, so that nothing is written if there is not enough.
-		// It changes nothing that can be seen: holes become zeros.
-		ok := true
-		spans(offset, uint64(len(data)), func(index uint64, from, to int) bool {
-			ok = s.own(n, index, from, to, true, false) != nil
-			return ok
-		})
-		if !ok {
+		if !s.ownAll(n, offset, uint64(len(data))) {
 			return store.ErrNoSpace
 		}
 		spans(offset, uint64(len(data)), func(index uint64, from, to int) bool {

@@ -108,6 +108,7 @@ func (s *Store) dispose(n *inode) {
 	for i := range n.extents {
 		s.drop(n.extents[i].block)
 	}
+	s.refund(len(n.extents) * extentCost)
 	n.extents = nil
 	bytes := inodeCost + len(n.text) + n.attr.ACLs.Size()
 	for i := range n.xattrs {

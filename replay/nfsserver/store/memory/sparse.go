@@ -84,20 +84,16 @@ func (s *Store) Allocate(c *store.Cred, h store.Handle, offset, length uint64, w
 		return store.ErrNoSpace
 	}
 	w.Before, w.Atomic = n.attr, true
+	if !s.ownAll(n, offset, length) {
+		return store.ErrNoSpace
+	}
 	spans(offset, length, func(index uint64, from, to int) bool {
-		b := s.own(n, index, from, to, true, false)
-		if b == nil {
-			err = store.ErrNoSpace
-			return false
-		}
+		b := n.block(index)
 		before := b.used()
 		b.mark(from, to)
 		n.attr.Used += uint64(b.used() - before)
 		return true
 	})
-	if err != nil {
-		return err
-	}
 	n.attr.Size = max(n.attr.Size, offset+length)
 	s.written(c, n)
 	w.After = n.attr
@@ -151,6 +147,7 @@ func (s *Store) punch(n *inode, offset, length uint64) {
 		n.attr.Used -= uint64(n.extents[k].block.used())
 		s.drop(n.extents[k].block)
 	}
+	s.refund((j - i) * extentCost)
 	n.extents = slices.Delete(n.extents, i, j)
 }
 

@@ -52,6 +52,8 @@ const (
 	// What objects and names are counted as, in bytes, beside their contents.
 	inodeCost = 512
 	nameCost  = 128
+	// extentCost is for each block of a file, in addition to the block, which other files may share.
+	extentCost = 64
 )
 
 // Store is a file system in memory.
@@ -162,11 +164,20 @@ func (s *Store) Statfs(st *store.Statfs) error {
 
 // charge counts n bytes as used, if there are so many.
 func (s *Store) charge(n int) bool {
-	if s.used.Add(int64(n)) > int64(s.opt.Size) {
+	if s.used.Add(int64(n)) > int64(s.opt.Size) && n > 0 {
 		s.used.Add(-int64(n))
 		return false
 	}
 	return true
+}
+
+// take is charge, which force lets exceed the limit.
+func (s *Store) take(n int, force bool) bool {
+	if force {
+		s.used.Add(int64(n))
+		return true
+	}
+	return s.charge(n)
 }
 
 func (s *Store) refund(n int) { s.used.Add(-int64(n)) }
