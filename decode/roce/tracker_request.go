@@ -19,6 +19,7 @@ type request struct {
 	print uint32   // see printOf
 	count uint32   // packets
 	guess bool     // Read: count is only a bound, or 0, since the path MTU is not known yet
+	asked bool     // Read: requested again, in whole or in part
 	mtu   uint32   // payload of its First packet; 0 of a Send whose end has not been seen, or of one packet
 	next  uint32   // Read: index of the next response packet
 	got   uint32   // Read: response packets seen
@@ -219,6 +220,7 @@ func (t *Tracker) writeStart(fl *flow, p *Packet, ref rdma.Ref, at place) {
 func (t *Tracker) readStart(fl *flow, p *Packet, ref rdma.Ref, at place) {
 	if at.late() {
 		if r := fl.find(p.PSN); r != nil && r.kind == readRequest {
+			r.asked = true
 			t.carried(fl, r.work, 0, true, ref)
 			t.h.OpAgain(fl.c.Connection, &r.op, ref)
 			return
@@ -333,6 +335,7 @@ func (t *Tracker) again(fl *flow, p *Packet, ref rdma.Ref) {
 	case writeRequest:
 		t.writeData(fl, r, p, ref, true, false)
 	case readRequest:
+		r.asked = true
 		t.carried(fl, r.work, 0, true, ref)
 		t.h.OpAgain(c.Connection, &r.op, ref)
 	case atomicRequest:
@@ -586,7 +589,7 @@ func (t *Tracker) writeData(fl *flow, r *request, p *Packet, ref rdma.Ref, again
 
 func (t *Tracker) readRequest(fl *flow, p *Packet, ref rdma.Ref, fill bool) {
 	r := t.push(fl, p.PSN, printOf(p))
-	r.kind, r.mtu, r.next, r.got, r.guess = readRequest, fl.c.mtu, 0, 0, false
+	r.kind, r.mtu, r.next, r.got, r.guess, r.asked = readRequest, fl.c.mtu, 0, 0, false, false
 	r.op = rdma.Op{
 		Kind: rdma.Read, From: fl.side,
 		Handle: p.RETH.RKey, Offset: p.RETH.VA, Length: p.RETH.DMALen, First: ref, Late: fill,
