@@ -56,6 +56,14 @@ func Attempts(st *decode.Stats) []string {
 	return all
 }
 
+// CutBefore is a sentence about packets that were cut before they were captured; empty if there are none.
+func CutBefore(st *decode.Stats) string {
+	if st.CutBefore == 0 {
+		return ""
+	}
+	return Plural(st.CutBefore, "packet") + " cut before the capture, as by a mirror: the headers announce more; what is missing is not decoded"
+}
+
 // Backwards is a sentence about the places where the time of a capture goes back; empty if there are none.
 func Backwards(b *decode.Backwards) string {
 	if b.Count == 0 {
