@@ -126,7 +126,8 @@ type Stats struct {
 	GoodICRC     uint64
 	NotChecked   uint64 // RoCE and InfiniBand packets whose ICRC could not be checked
 	Undecodable  uint64 // packets of a known kind with damaged headers
-	CutShort     uint64 // those among Undecodable that the capture cut within their headers
+	CutShort     uint64 // those among Undecodable that were cut within their headers, by the capture or before
+	CutBefore    uint64 // packets shorter than their headers say, though the capture has all of them: a mirror has cut them
 	Other        uint64 // packets that are none of a known kind
 	Fragments    uint64 // IP fragments
 	// Joined counts the datagrams that held several RoCE packets, as segmentation offload shows them, and
@@ -438,6 +439,7 @@ func (s *Stats) add(o Stats) {
 	s.NotChecked += o.NotChecked
 	s.Undecodable += o.Undecodable
 	s.CutShort += o.CutShort
+	s.CutBefore += o.CutBefore
 	s.Other += o.Other
 	s.Fragments += o.Fragments
 	s.Joined += o.Joined
@@ -619,6 +621,7 @@ func (d *Decoder) extraordinary(b *capture.Batch, i int, f *full, list []roce.Pa
 	if f.frame.Proto == link.Fragment {
 		d.fragment(p, f, ref)
 	} else {
+		d.cutBefore(p, &f.frame)
 		d.unit(p, f, f.in(list), ref)
 	}
 	d.memory.budget.Enforce()
@@ -639,6 +642,7 @@ func (d *Decoder) fragment(p *capture.Packet, u *full, ref rdma.Ref) {
 // defragment collects IP fragments. It returns the datagram that they make, nil if it lacks some.
 func (d *Decoder) defragment(p *capture.Packet, u *full) *link.Frame {
 	d.stats.Fragments++
+	d.cutBefore(p, &u.frame)
 	f := d.frags[0].Add(&u.frame, p.Time)
 	if f != nil && f.Proto == link.Fragment { // a datagram in a tunnel whose own datagram was fragmented
 		f = d.frags[1].Add(f, p.Time)
@@ -710,7 +714,7 @@ func (d *Decoder) placed(p *capture.Packet, u *full, packets []roce.Packet, ref 
 				if q.Problem == roce.ProblemLength || q.Problem == roce.ProblemJoined {
 					d.stats.NotSplit++
 				}
-				d.undecodable(p)
+				d.undecodable(p, &u.frame)
 				if q.Problem == roce.ProblemCutHeaders {
 					c = d.roce.Headless(ref, tap, tenant, u.fabric, &u.frame, q)
 				}
@@ -733,7 +737,7 @@ func (d *Decoder) placed(p *capture.Packet, u *full, packets []roce.Packet, ref 
 		}
 	default:
 		if u.frame.Problem != link.NoProblem {
-			d.undecodable(p)
+			d.undecodable(p, &u.frame)
 		} else {
 			d.stats.Other++
 		}
@@ -819,10 +823,17 @@ func (d *Decoder) inner(p *capture.Packet, u *full, ref rdma.Ref) {
 	d.unit(p, u, d.joined.roce, ref)
 }
 
-func (d *Decoder) undecodable(p *capture.Packet) {
+func (d *Decoder) undecodable(p *capture.Packet, f *link.Frame) {
 	d.stats.Undecodable++
-	if uint64(len(p.Data)) < uint64(p.Length) {
+	if uint64(len(p.Data)) < uint64(p.Length) || f.Cut() {
 		d.stats.CutShort++
+	}
+}
+
+// cutBefore counts a packet if it was cut before it was captured.
+func (d *Decoder) cutBefore(p *capture.Packet, f *link.Frame) {
+	if f.Cut() && uint64(len(p.Data)) >= uint64(p.Length) {
+		d.stats.CutBefore++
 	}
 }
 

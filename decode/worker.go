@@ -125,6 +125,8 @@ func (w *worker) packet(g *group, p *capture.Packet, u *roce.Unit, x placement) 
 		w.joined.roce = w.joined.roce[:0]
 		w.joined.upper(f)
 		packets = w.joined.roce
+	} else {
+		g.d.cutBefore(p, &f.frame)
 	}
 	g.d.placed(p, f, f.in(packets), g.d.stats.Last, x.tap, x.tenant)
 	g.d.memory.budget.Enforce()

@@ -37,6 +37,7 @@ func TestScripts(t *testing.T) {
 			"wrap":     clitest.Wrap,
 			"within":   clitest.Within,
 			"snap":     clitest.Snap,
+			"mirror":   clitest.Mirror,
 			"sentby":   clitest.SentBy,
 			"double":   clitest.Double,
 			"timeless": clitest.Timeless,

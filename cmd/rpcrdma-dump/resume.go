@@ -316,6 +316,7 @@ func (r *resume) since(st decode.Stats) decode.Stats {
 		st.Packets -= o.Packets
 		st.Undecodable -= o.Undecodable
 		st.CutShort -= o.CutShort
+		st.CutBefore -= o.CutBefore
 		st.NotSplit -= o.NotSplit
 		st.BadICRC -= o.BadICRC
 		st.GoodICRC -= o.GoodICRC

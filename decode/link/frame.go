@@ -83,6 +83,9 @@ type Frame struct {
 	Problem Problem
 }
 
+// Cut reports whether less of the payload is there than the headers declare.
+func (f *Frame) Cut() bool { return len(f.Payload) < f.PayloadLen }
+
 // CongestionExperienced is the value of Frame.ECN in a packet that a router has marked (RFC 3168, section 5).
 const CongestionExperienced = 3
 

@@ -362,7 +362,7 @@ type Fragment struct {
 	Data   []byte // what was captured of them
 	Ref    Ref
 	Again  bool   // these bytes have been seen before
-	Acked  bool   // and had been acknowledged: the receiver has not waited for this copy
+	Acked  bool   // and had been acknowledged, or not been requested again: the receiver has not waited for this copy
 	Last   bool   // the last packet of the operation
 	Parts  []Part // its packets, if there were several; only for a Tracer
 }

@@ -181,7 +181,7 @@ func (c *connection) followed(addr netip.Addr, tap int32) bool {
 func (t *Tracker) connectRequest(ref rdma.Ref, tap int32, fabric rdma.Fabric, f *link.Frame, m *ibcm.Message) *connection {
 	id := cmID{f.Src, t.tenant, m.LocalID}
 	if old := t.byID[id]; old != nil {
-		if old.comm[0] == id && old.requested(m) { // retransmitted, or captured at another point
+		if old.comm[0] == id && old.requested(m) && !old.outlived(ref, tap) { // retransmitted, or captured at another point
 			if t.tellsMore(old, 0) {
 				t.fillIn(old, 0, ref, tap, m)
 			}
@@ -227,6 +227,14 @@ func (c *connection) requested(m *ibcm.Message) bool {
 	}
 	start, known := s.Start()
 	return c.Ends[0].QPN == m.QPN && (!m.StartKnown || !known || start == m.StartPSN)
+}
+
+// outlived reports whether a REQ comes too late to be that of c once more: nobody repeats one that was answered. Traffic that was replayed,
+// or a capture that was appended to another one, has setups of other connections with the same IDs; then time may go back. Another point may
+// have another clock.
+func (c *connection) outlived(ref rdma.Ref, tap int32) bool {
+	return tap == c.tap && c.State != rdma.Connecting &&
+		(ref.Time-c.Setup[0].Frame.Time >= straggle || ref.Time-c.Last.Time <= -straggle)
 }
 
 // tellsMore reports whether more of the message at hand was captured than of the copy that Setup is made of.

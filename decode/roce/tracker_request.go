@@ -19,10 +19,11 @@ type request struct {
 	print uint32   // see printOf
 	count uint32   // packets
 	guess bool     // Read: count is only a bound, or 0, since the path MTU is not known yet
+	asked bool     // Read: requested again, in whole or in part
 	mtu   uint32   // payload of its First packet; 0 of a Send whose end has not been seen, or of one packet
 	next  uint32   // Read: index of the next response packet
 	got   uint32   // Read: response packets seen
-	at    int64    // Send: time of the copy that counts
+	at    int64    // time of its first packet; of a Send, of the copy that counts
 	tag   rdma.Tag // Send: the Handler's
 	work  uint64   // the watcher's: rdma.Work.Seq
 	op    rdma.Op  // Write, Read; of a Send: Length
@@ -126,7 +127,7 @@ func (t *Tracker) distance(fl *flow, p *Packet, ref rdma.Ref) int32 {
 		t.adopt(fl, p.PSN, ref)
 	}
 	d := psnDiff(p.PSN, fl.next)
-	if d < 0 && t.contradicts(fl, p) {
+	if d < 0 && (t.contradicts(fl, p) || fl.beginsAgain(p.PSN, ref)) {
 		t.resync(fl, p.PSN, ref)
 		d = 0
 	}
@@ -219,6 +220,7 @@ func (t *Tracker) writeStart(fl *flow, p *Packet, ref rdma.Ref, at place) {
 func (t *Tracker) readStart(fl *flow, p *Packet, ref rdma.Ref, at place) {
 	if at.late() {
 		if r := fl.find(p.PSN); r != nil && r.kind == readRequest {
+			r.asked = true
 			t.carried(fl, r.work, 0, true, ref)
 			t.h.OpAgain(fl.c.Connection, &r.op, ref)
 			return
@@ -234,7 +236,7 @@ func (t *Tracker) atomicStart(fl *flow, p *Packet, ref rdma.Ref) {
 	t.border(fl, p.PSN)
 	fl.c.Sent[fl.side].Atomics++
 	r := t.push(fl, p.PSN, printOf(p))
-	r.kind, r.count = atomicRequest, 1
+	r.kind, r.count, r.at = atomicRequest, 1, ref.Time
 	r.work = t.began(fl, rdma.WorkAtomic, p, ref)
 }
 
@@ -333,6 +335,7 @@ func (t *Tracker) again(fl *flow, p *Packet, ref rdma.Ref) {
 	case writeRequest:
 		t.writeData(fl, r, p, ref, true, false)
 	case readRequest:
+		r.asked = true
 		t.carried(fl, r.work, 0, true, ref)
 		t.h.OpAgain(c.Connection, &r.op, ref)
 	case atomicRequest:
@@ -552,7 +555,7 @@ func (t *Tracker) writeFirst(fl *flow, p *Packet, ref rdma.Ref, fill bool) {
 		}
 	}
 	r := t.push(fl, p.PSN, printOf(p))
-	r.kind, r.count, r.mtu = writeRequest, count, mtu
+	r.kind, r.count, r.mtu, r.at = writeRequest, count, mtu, ref.Time
 	r.op = rdma.Op{
 		Kind: rdma.Write, From: fl.side,
 		Handle: p.RETH.RKey, Offset: p.RETH.VA, Length: p.RETH.DMALen,
@@ -586,7 +589,8 @@ func (t *Tracker) writeData(fl *flow, r *request, p *Packet, ref rdma.Ref, again
 
 func (t *Tracker) readRequest(fl *flow, p *Packet, ref rdma.Ref, fill bool) {
 	r := t.push(fl, p.PSN, printOf(p))
-	r.kind, r.mtu, r.next, r.got, r.guess = readRequest, fl.c.mtu, 0, 0, false
+	r.kind, r.mtu, r.next, r.got, r.guess, r.asked = readRequest, fl.c.mtu, 0, 0, false, false
+	r.at = ref.Time
 	r.op = rdma.Op{
 		Kind: rdma.Read, From: fl.side,
 		Handle: p.RETH.RKey, Offset: p.RETH.VA, Length: p.RETH.DMALen, First: ref, Late: fill,

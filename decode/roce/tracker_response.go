@@ -197,12 +197,17 @@ func (t *Tracker) readResponse(fl, peer *flow, p *Packet, ref rdma.Ref) {
 		r.got++
 		c.Sent[fl.side].ReadBytes += uint64(length)
 	}
-	r.op.Last = ref
+	// A requester that lacks a response requests it again. One that comes twice without
+	// that was copied on its way.
+	copied := again && !r.asked
+	if !copied {
+		r.op.Last = ref
+	}
 	f := &t.frag
 	*f = rdma.Fragment{}
 	f.Offset, f.Length = r.op.Offset+offset, length
 	f.Data, f.Ref = p.Payload, ref
-	f.Again, f.Last = again, index+1 == r.count
+	f.Again, f.Acked, f.Last = again, copied, index+1 == r.count
 	if t.watcher != nil {
 		t.carried(peer, r.work, length, again, ref)
 		if !again && r.got == r.count && !r.guess {

@@ -14,6 +14,9 @@ const (
 	// maxLateStart is how many packets may be missing between a connection's setup and its first captured
 	// packet. A larger difference is a contradiction.
 	maxLateStart = 64
+	// maxSilence is the time, in nanoseconds, after which nobody repeats what was acknowledged: a requester that has not received
+	// the acknowledgement gives up much earlier.
+	maxSilence = 60e9
 )
 
 // print is what is remembered of a message to recognise a retransmission: the PSN of its first packet, and a
@@ -169,6 +172,19 @@ func (t *Tracker) contradicts(fl *flow, p *Packet) bool {
 	// A sender whose ring has overflowed may have more under way than is
 	// remembered. But it does not go back behind so much that was acknowledged.
 	return len(fl.ring) < t.limits.Requests || fl.acked-fl.oldest() >= uint64(len(fl.ring))/2
+}
+
+// beginsAgain reports whether a request with an older PSN, which was acknowledged, comes so long after the newest request, or before it, that
+// it is no retransmission: the traffic was replayed, or the capture was appended to itself or to another one.
+func (fl *flow) beginsAgain(psn uint32, ref rdma.Ref) bool {
+	if fl.head == 0 {
+		return false
+	}
+	since := ref.Time - fl.newest().at
+	if since > -straggle && since < maxSilence {
+		return false
+	}
+	return fl.acked == fl.head || psnDiff(psn, fl.request(fl.acked).start) < 0
 }
 
 // contradicts reports whether a packet with one of r's PSNs cannot be its retransmission, which may resume in

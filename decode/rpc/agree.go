@@ -12,7 +12,7 @@ import (
 )
 
 // A reply repeats some of what its call says, or must stay below it: the session, the slot and the sequence number of SEQUENCE, and how much data was
-// read or written. Both messages can be decoded without an error and contradict each other in that, or themselves.
+// read or written, and how it was written. Both messages can be decoded without an error and contradict each other in that, or themselves.
 
 // pair says which procedure or operation such arguments and results belong to.
 type pair uint8
@@ -85,15 +85,20 @@ func (p pair) agrees(call []byte, args int, reply []byte, results int) bool {
 		at := behind3(call, args)
 		asked := word3(call, at+8)
 		done := optional3(reply, optional3(reply, results+4, wccAttr3), fattr3)
-		return asked == word3(call, at+16) && word3(reply, done) <= asked
+		return asked == word3(call, at+16) && word3(reply, done) <= asked && stays(word3(reply, done+4), word3(call, at+12))
 	case read4:
 		return word3(reply, results+8) <= word3(call, args+stateid4+8)
 	case write4:
-		return word3(reply, results+4) <= word3(call, args+stateid4+12)
+		return word3(reply, results+4) <= word3(call, args+stateid4+12) && stays(word3(reply, results+8), word3(call, args+stateid4+8))
 	case sequence4:
 		return sameStart(call[args:], reply[results+4:])
 	}
 	return true
+}
+
+// stays reports whether results that say how stable data is neither contradict what was asked for nor have an undefined value.
+func stays(committed, stable uint32) bool {
+	return committed >= stable && committed <= uint32(nfs3.FILE_SYNC)
 }
 
 // sameStart reports whether SEQUENCE and its results begin with the same session, sequence number and slot.

@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -124,6 +125,31 @@ func TestDisagreement(t *testing.T) {
 		}}}
 		h := oncrpc.Call{RPCVersion: oncrpc.Version, Program: nfs4.NFS4_CALLBACK, Version: nfs4.NFS_CB, Procedure: nfs4.CB_COMPOUND}
 		disagree(t, "callback", &h, &cb, &res, "", c.want)
+	}
+}
+
+// TestCommitted: written data is at least as stable as the call asks for.
+func TestCommitted(t *testing.T) {
+	values := []nfs3.StableHow{nfs3.UNSTABLE, nfs3.DATA_SYNC, nfs3.FILE_SYNC, 3, 7}
+	for i, stable := range values[:3] {
+		for j, committed := range values {
+			want := ""
+			if j < i || j > 2 {
+				want = fmt.Sprintf("committed is %v for stable %v", committed, stable)
+			}
+			h := oncrpc.Call{RPCVersion: oncrpc.Version, Program: nfs3.NFS_PROGRAM, Version: 3, Procedure: nfs3.NFSPROC3_WRITE}
+			args3 := &nfs3.WRITE3args{File: nfs3.NfsFh3{Data: []byte{1, 2, 3}}, Count: 4, Stable: stable, Data: data(4)}
+			disagree(t, want, &h, args3, &nfs3.WRITE3res{Resok: nfs3.WRITE3resok{Count: 4, Committed: committed}}, "", want)
+
+			h.Version, h.Procedure = 4, nfs4.NFSPROC4_COMPOUND
+			args4, res4 := &nfs4.CompoundArgs{Minorversion: 1}, &nfs4.CompoundRes{}
+			args4.Ops = []nfs4.Op{{Number: uint32(nfs4.OP_WRITE), Body: &nfs4.WRITE4args{Stable: nfs4.StableHow4(stable), Data: data(4)}}}
+			res4.Ops = []nfs4.Op{{Number: uint32(nfs4.OP_WRITE), Body: &nfs4.WRITE4res{Resok4: nfs4.WRITE4resok{Count: 4, Committed: nfs4.StableHow4(committed)}}}}
+			if want != "" {
+				want = "WRITE: " + want
+			}
+			disagree(t, want, &h, args4, res4, "", want)
+		}
 	}
 }
 

@@ -153,6 +153,9 @@ func (p *Problems) Doubled(r capture.Reader) {
 
 // Packets notes packets with a wrong ICRC, and a capture without packets.
 func (p *Problems) Packets(st *decode.Stats, problems int) {
+	if s := text.CutBefore(st); s != "" {
+		p.Printf("note: %s", s)
+	}
 	if st.NotSplit > 0 {
 		p.Printf("note: %s of several packets, as segmentation offload makes them, that could not be taken apart", text.Plural(st.NotSplit, "datagram"))
 	}

@@ -44,6 +44,21 @@ func Snap(ts *testscript.TestScript, neg bool, args []string) {
 	})
 }
 
+// Mirror is a command for scripts that cuts the packets of a capture, as a mirror does that sends the beginnings of packets:
+// mirror BYTES FROM TO.
+func Mirror(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: mirror BYTES FROM TO")
+	}
+	n, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	rewrite(ts, args[1], args[2], func(p *capture.Packet) bool {
+		p.Data = p.Data[:min(n, len(p.Data))]
+		p.Length = uint32(len(p.Data))
+		return true
+	})
+}
+
 // SentBy is a command for scripts that keeps the IP packets that one address sent, as a
 // mirror of one direction does: sentby ADDRESS FROM TO.
 func SentBy(ts *testscript.TestScript, neg bool, args []string) {

@@ -27,7 +27,10 @@ func Disagreement(args, result xdr.Message) string {
 		}
 	case *nfs3.WRITE3res:
 		if a, ok := args.(*nfs3.WRITE3args); ok && r.Status == nfs3.NFS3_OK {
-			return tooMuch("written", uint64(r.Resok.Count), uint64(a.Count))
+			if why := tooMuch("written", uint64(r.Resok.Count), uint64(a.Count)); why != "" {
+				return why
+			}
+			return tooLoose(r.Resok.Committed, a.Stable)
 		}
 	case *nfs4.READ4res:
 		if a, ok := args.(*nfs4.READ4args); ok && r.Status == nfs4.NFS4_OK {
@@ -35,7 +38,10 @@ func Disagreement(args, result xdr.Message) string {
 		}
 	case *nfs4.WRITE4res:
 		if a, ok := args.(*nfs4.WRITE4args); ok && r.Status == nfs4.NFS4_OK {
-			return tooMuch("written", uint64(r.Resok4.Count), uint64(a.Data.Length))
+			if why := tooMuch("written", uint64(r.Resok4.Count), uint64(a.Data.Length)); why != "" {
+				return why
+			}
+			return tooLoose(nfs3.StableHow(r.Resok4.Committed), nfs3.StableHow(a.Stable))
 		}
 	case *nfs4.SEQUENCE4res:
 		if a, ok := args.(*nfs4.SEQUENCE4args); ok && r.SrStatus == nfs4.NFS4_OK {
@@ -56,6 +62,15 @@ func tooMuch(verb string, count, asked uint64) string {
 		return ""
 	}
 	return fmt.Sprintf("%d bytes %s, %d more than the call has or asks for", count, verb, count-asked)
+}
+
+// tooLoose compares how stable the results say that written data is with what was asked for: it must not be less (RFC 1813, section 3.3.7; RFC
+// 8881, section 18.32.3). The versions of NFS have the same values.
+func tooLoose(committed, stable nfs3.StableHow) string {
+	if committed >= stable && committed <= nfs3.FILE_SYNC {
+		return ""
+	}
+	return fmt.Sprintf("committed is %v for stable %v", committed, stable)
 }
 
 // otherSlot compares what the results of SEQUENCE must repeat (RFC 8881, sections 18.46.3 and 20.9.3).

@@ -236,6 +236,9 @@ func (r *run) done() *layout.Done {
 	note(uint64(k.skipped), "file", "without a capture in them")
 	note(k.late, "file", "out of order: the first packet is older than the last one of the file before")
 	note(k.cut, "packet", "cut to the capture's snapshot length; what is missing is not decoded")
+	if s := text.CutBefore(&st); s != "" {
+		d.Notes = append(d.Notes, s)
+	}
 	if st.Packets > 1 && st.First.Time == st.Last.Time && st.Transactions > 0 {
 		d.Notes = append(d.Notes, "the first and the last packet have the same time: captures without times do not tell how long anything took")
 	}
