@@ -239,6 +239,7 @@ func (o *reportOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) e
 	var recorded *kernel.Result
 	if join != nil {
 		recorded = join.Result()
+		j.noteStrange(recorded)
 	}
 	spread := sessions.Report(rep.Inputs)
 	if !spread.Spread() {
