@@ -41,8 +41,9 @@ Phases of a transaction, which sum to its latency:
 
 "ack" is the time from the reply to its acknowledgement; it is not part of the
 latency. Percentiles use the nearest rank: exact up to 256 values, beyond that at
-most 1/1024 too high. P99 of fewer than 100 values is the greatest of them. Only transactions with a captured call and reply have a
-latency; the column TIMED counts them if there are others.
+most 1/1024 too high. P99 of fewer than 100 values is the greatest of them.
+Only transactions with a captured call and reply have a latency; the column TIMED
+counts them if there are others.
 
 With --save-state, what the report is made from is saved. The command reads saved
 states in place of captures and merges those of several taps; of a connection that
