@@ -1,6 +1,9 @@
 package filter
 
-import "strings"
+import (
+	"strings"
+	"time"
+)
 
 // maxDepth bounds the nesting of parentheses and negations.
 const maxDepth = 200
@@ -84,9 +87,35 @@ func parse(expr string) (tree, error) {
 	}
 	t := p.or()
 	if p.err == nil && p.tok.kind != tokEnd {
-		p.fail("and, or, or the end", "")
+		p.fail(`"and", "or" or the end`, p.apart(t))
 	}
 	return t, p.err
+}
+
+// apart is a hint for a value, the last one of t, whose unit is the next token.
+func (p *parser) apart(t tree) string {
+	for {
+		switch l := t.(type) {
+		case treeOr:
+			t = l[len(l)-1]
+			continue
+		case treeAnd:
+			t = l[len(l)-1]
+			continue
+		}
+		break
+	}
+	x, ok := t.(*treeTest)
+	if !ok || len(x.args) != 1 || p.tok.kind != tokWord || strings.ContainsAny(p.tok.src[:1], "0123456789") {
+		return ""
+	}
+	value := x.args[0].lo.src + p.tok.src
+	if _, err := time.ParseDuration(value); err != nil {
+		if _, ok := parseUint(value); !ok {
+			return ""
+		}
+	}
+	return "write " + value + " without a space"
 }
 
 func (p *parser) advance() {
@@ -163,13 +192,13 @@ func (p *parser) unary() tree {
 		p.advance()
 		t := p.or()
 		if !p.word(")") {
-			p.fail("and, or, or )", "")
+			p.fail(`"and", "or" or ")"`, "")
 			return nil
 		}
 		p.advance()
 		return t
 	case p.tok.kind != tokWord || p.keyword():
-		p.fail("a field, not, or (", "")
+		p.fail(`a field, "not" or "("`, "")
 		return nil
 	}
 	return p.test()
@@ -189,7 +218,7 @@ func (p *parser) test() tree {
 	case p.word("not"):
 		p.advance()
 		if !p.word("in") {
-			p.fail("in", "")
+			p.fail(`"in"`, "")
 			return nil
 		}
 		p.advance()
@@ -220,7 +249,7 @@ func (p *parser) literal() token {
 
 func (p *parser) list(t *treeTest) {
 	if !p.word("{") {
-		p.fail("{", "")
+		p.fail(`"{"`, "")
 		return
 	}
 	p.set = true
@@ -240,7 +269,7 @@ func (p *parser) list(t *treeTest) {
 			break
 		}
 		if !p.tok.kind.literal() {
-			p.fail(", or }", "")
+			p.fail(`"," or "}"`, "")
 		}
 	}
 	p.set = false

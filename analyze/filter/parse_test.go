@@ -139,19 +139,22 @@ func TestErrors(t *testing.T) {
 		// Syntax.
 		{"op ==", "", "a value", 5, ""},
 		{"op == and", "and", "a symbol", 6, "*"},
-		{"op == READ)", ")", "and, or, or the end", 10, ""},
-		{"(op == READ", "", "and, or, or )", 11, ""},
-		{"op == READ xid", "xid", "and, or, or the end", 11, ""},
-		{"not", "", "a field, not, or (", 3, ""},
+		{"op == READ)", ")", `"and", "or" or the end`, 10, ""},
+		{"(op == READ", "", `"and", "or" or ")"`, 11, ""},
+		{"op == READ xid", "xid", `"and", "or" or the end`, 11, ""},
+		{"latency > 20 ms", "ms", `"and", "or" or the end`, 13, "write 20ms without a space"},
+		{"op == READ or xid == 1 and nfs.count >= 1 MiB", "MiB", `"and", "or" or the end`, 42, "write 1MiB without a space"},
+		{"xid == 1 5", "5", `"and", "or" or the end`, 9, ""},
+		{"not", "", `a field, "not" or "("`, 3, ""},
 		{"eq 1", "eq", "a field", 0, ""},
-		{"xid and", "", "a field, not, or (", 7, ""},
+		{"xid and", "", `a field, "not" or "("`, 7, ""},
 		{"and xid", "and", "a field", 0, ""},
-		{"()", ")", "a field, not, or (", 1, ""},
-		{"'x' == 1", "'x'", "a field, not, or (", 0, ""},
-		{"xid in 1", "1", "{", 7, ""},
+		{"()", ")", `a field, "not" or "("`, 1, ""},
+		{"'x' == 1", "'x'", `a field, "not" or "("`, 0, ""},
+		{"xid in 1", "1", `"{"`, 7, ""},
 		{"xid in {", "", "a value", 8, ""},
 		{"xid in {}", "}", "a value", 8, ""},
-		{"xid in {1 2", "", ", or }", 11, ""},
+		{"xid in {1 2", "", `"," or "}"`, 11, ""},
 		{"xid in {1,}", "}", "a value", 10, ""},
 		{"xid in {1..}", "}", "a value", 11, ""},
 		{"xid in {..1}", "..", "a value", 8, ""},
@@ -160,7 +163,7 @@ func TestErrors(t *testing.T) {
 		{"latency in {1s..999ms}", "999ms", "the end of a range, not less than 1s", 16, ""},
 		{"client in {192.0.2.2..192.0.2.1}", "192.0.2.1", "the end of a range, not less than", 22, ""},
 		{"nfs.count in {9..8}", "8", "the end of a range", 17, ""},
-		{"xid not 1", "1", "in", 8, ""},
+		{"xid not 1", "1", `"in"`, 8, ""},
 		{"file.name == 'x", "'x", "a closing '", 13, ""},
 		{"xid | 1", "|", "a field, an operator or a value", 4, ""},
 		{"xid == == 1", "==", "a value", 7, ""},
@@ -259,7 +262,7 @@ func TestErrorText(t *testing.T) {
 		t.Errorf("\n%s\nwant\n%s", e.Caret(), want)
 	}
 	_, err = Compile("op == RAED or")
-	if want := "filter: byte 13: expected a field, not, or (, found the end"; err.Error() != want {
+	if want := `filter: byte 13: expected a field, "not" or "(", found the end`; err.Error() != want {
 		t.Errorf("%s, want %s", err, want)
 	}
 	_, err = Field("op.")

@@ -160,7 +160,7 @@ func (v *fabricView) over(rep *fabric.Report) {
 	for most >= unit*1024 && unit < 1<<50 {
 		unit *= 1024
 	}
-	y := p.Linear(most/unit, false, func(f float64) string { return text.Rounded(f*unit, 1024) + "B/s" })
+	y := p.Linear(most/unit, false, func(f float64) string { return bytesText(f*unit) + "/s" })
 	field := p.Y1
 	p.Y1 = bottom
 	t := newTimes(p, len(list), rep.Series.Length)
@@ -168,7 +168,7 @@ func (v *fabricView) over(rep *fabric.Report) {
 	for i := range list {
 		if f := float64(list[i].Bytes) / seconds; f > 0 {
 			top := y(f / unit)
-			p.AddRect(t.x(i), top, max(t.w-0.4, 0.6), p.Y1-top, "bar", 0, fmt.Sprintf("%s: %sB/s", duration(list[i].Start), text.Rounded(f, 1024)))
+			p.AddRect(t.x(i), top, max(t.w-0.4, 0.6), p.Y1-top, "bar", 0, fmt.Sprintf("%s: %s/s", duration(list[i].Start), bytesText(f)))
 		}
 	}
 	p.AddLine(p.X0, p.Y1, p.X1, p.Y1, "axis")
@@ -213,7 +213,7 @@ func (v *fabricView) reaction(rep *fabric.Report) {
 	for most >= unit*1024 && unit < 1<<50 {
 		unit *= 1024
 	}
-	y := p.Linear(most/unit, false, func(f float64) string { return text.Rounded(f*unit, 1024) + "B/s" })
+	y := p.Linear(most/unit, false, func(f float64) string { return bytesText(f*unit) + "/s" })
 	w := (p.X1 - p.X0) / float64(len(list))
 	for i, x := range list {
 		left := p.X0 + float64(i)*w
@@ -222,7 +222,7 @@ func (v *fabricView) reaction(rep *fabric.Report) {
 			name = duration(x.From)
 		}
 		top := y(x.Rate / unit)
-		p.AddRect(left+2, top, w-4, p.Y1-top, "bar", 0, fmt.Sprintf("%s: %sB/s", name, text.Rounded(x.Rate, 1024)))
+		p.AddRect(left+2, top, w-4, p.Y1-top, "bar", 0, fmt.Sprintf("%s: %s/s", name, bytesText(x.Rate)))
 		p.XTick(left+w/2, name)
 	}
 	p.Frame()

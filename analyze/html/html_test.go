@@ -114,6 +114,9 @@ func TestSamples(t *testing.T) {
 			if m := outside.FindString(page); m != "" {
 				t.Errorf("%s: the page refers to something outside: %s", file, m)
 			}
+			if m := regexp.MustCompile(`[0-9][KMG]B\b.{0,20}`).FindString(page); m != "" {
+				t.Errorf("%s: bytes in a unit of 1000: %s", file, m)
+			}
 			drawings := wellFormed(t, page)
 			if rep.All.Count > 0 && drawings < 5 {
 				t.Errorf("%s: %d drawings", file, drawings)
@@ -123,6 +126,15 @@ func TestSamples(t *testing.T) {
 					t.Errorf("%s: group %v is not on the page", file, g.Key)
 				}
 			}
+		}
+	}
+}
+
+// TestBytes: units with B alone are powers of 1000 in this project (docs/filter.md), and these are not.
+func TestBytes(t *testing.T) {
+	for n, want := range map[float64]string{0: "0B", 670: "670B", 1023: "1023B", 1024: "1.00KiB", 100848: "98.5KiB", 1445888: "1.38MiB", 1 << 33: "8.00GiB"} {
+		if got := bytesText(n); got != want {
+			t.Errorf("%v: %s, want %s", n, got, want)
 		}
 	}
 }

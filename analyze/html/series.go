@@ -105,7 +105,7 @@ func newTimePlot(height float64, name string) *plot.Plot {
 func (v *view) rates(rep *latency.Report) {
 	slots := rep.Series.Slots
 	seconds := float64(rep.Series.Interval) / 1e9
-	draw := func(name string, of func(*latency.Slot) float64, unit float64, suffix string) *plot.Chart {
+	draw := func(name string, of func(*latency.Slot) float64, unit float64, show func(float64) string) *plot.Chart {
 		most := 0.0
 		for i := range slots {
 			most = max(most, of(&slots[i])/seconds)
@@ -120,16 +120,11 @@ func (v *view) rates(rep *latency.Report) {
 				unit *= 1024
 			}
 		}
-		format := func(f float64) string { return text.Rounded(f, 1000) + suffix }
 		scale := 1.0
-		if unit >= 1024 {
+		if unit >= 1024 && most >= unit {
 			scale = unit
-			if most < unit {
-				scale = 1
-			}
-			format = func(f float64) string { return text.Rounded(f*scale, 1024) + suffix }
 		}
-		y := p.Linear(most/scale, false, format)
+		y := p.Linear(most/scale, false, func(f float64) string { return show(f * scale) })
 		t := newTimes(p, len(slots), rep.Series.Interval)
 		var b bars
 		for i := range slots {
@@ -139,13 +134,13 @@ func (v *view) rates(rep *latency.Report) {
 			}
 		}
 		p.AddPath(b.String(), "bar")
-		v.hits(p, t, slots, func(i int) string { return text.Rounded(of(&slots[i])/seconds, min(unit, 1024)) + suffix })
+		v.hits(p, t, slots, func(i int) string { return show(of(&slots[i]) / seconds) })
 		p.Frame()
 		p.XTitle("time since " + slots[0].Start.Format("15:04:05.000 UTC"))
 		return &p.Chart
 	}
-	v.Rates = draw("Calls per second", func(s *latency.Slot) float64 { return float64(s.Calls) }, 1000, "/s")
-	v.Volume = draw("Bytes of RPC messages per second", func(s *latency.Slot) float64 { return float64(s.Bytes) }, 1024, "B/s")
+	v.Rates = draw("Calls per second", func(s *latency.Slot) float64 { return float64(s.Calls) }, 1000, func(f float64) string { return text.Rounded(f, 1000) + "/s" })
+	v.Volume = draw("Bytes of RPC messages per second", func(s *latency.Slot) float64 { return float64(s.Bytes) }, 1024, func(f float64) string { return bytesText(f) + "/s" })
 }
 
 // flight draws calls in flight, and on an axis of their own the credits granted.

@@ -138,7 +138,14 @@ func (p phase) class() string { return p.Short() }
 
 func duration(ns int64) string { return string(text.Duration(nil, time.Duration(ns))) }
 
-func bytesText(n float64) string { return text.Rounded(n, 1024) + "B" }
+// bytesText is a number of bytes: 1.38MiB.
+func bytesText(n float64) string {
+	s := text.Rounded(n, 1024)
+	if last := s[len(s)-1]; last > '9' {
+		s += "i"
+	}
+	return s + "B"
+}
 
 func nsCell(ns int64) cell { return cell{duration(ns), fmt.Sprint(ns)} }
 

@@ -51,6 +51,55 @@ func TestFilterAtEnd(t *testing.T) {
 	})
 }
 
+// TestWishesTogether asks at once for another pass and for what holds for any: none may be lost.
+func TestWishesTogether(t *testing.T) {
+	some, err := filter.Compile("xid >= 40")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name  string
+		again func(*wishes)
+		count uint64
+		paged bool
+	}{
+		{"filter", func(w *wishes) { w.filter, w.refilter = some, true }, 60, false},
+		{"page", func(w *wishes) { w.page, w.repage = new(uint64), true }, 100, true},
+		{"filter and page", func(w *wishes) {
+			w.filter, w.refilter, w.page, w.repage = some, true, new(uint64), true
+		}, 60, true},
+		{"filter and time", func(w *wishes) {
+			w.filter, w.refilter, w.seek, w.reseek = some, true, 1<<62, true
+		}, 60, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := replayOf(talk(100), 0)
+				if err := f.Wait(); err != nil {
+					t.Fatal(err)
+				}
+				serial := f.Latest().Rows[0].Serial
+				f.ask(func(w *wishes) {
+					c.again(w)
+					w.watch, w.width, w.rewatch = serial, 80, true
+					w.interval = 10 * time.Millisecond
+				})
+				s := settled(f)
+				if s.Total.Count != c.count || s.Paged != c.paged {
+					t.Errorf("%d transactions, paged %v: want %d, %v", s.Total.Count, s.Paged, c.count, c.paged)
+				}
+				if d := s.Detail; d == nil || d.Row.Serial != serial || !d.Found {
+					t.Errorf("the transaction that was opened is not shown: %+v", d)
+				}
+				if s.Interval != 10*time.Millisecond {
+					t.Errorf("intervals of %v", s.Interval)
+				}
+				f.Stop()
+			})
+		})
+	}
+}
+
 // TestPages lists all transactions of a capture with more than are held.
 func TestPages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -205,15 +205,28 @@ func (f *Feed) grant() {
 	m := f.m
 	now := f.clock()
 	f.note = ""
+	// Another pass begins with what holds for this one, so that comes first.
+	if w.interval > 0 {
+		m.SetInterval(w.interval)
+	}
+	if w.rehold {
+		m.Hold(w.hold)
+	}
+	if w.rewatch {
+		m.Watch(w.watch, w.width, w.plain)
+	}
+	x := m.filter
 	switch {
 	case w.refilter && m.flushed && f.opt.Reopen != nil:
+		x = w.filter
 		var page *uint64
 		if m.linger.paging {
 			page = new(uint64)
 		}
-		f.again(w.filter, page, math.MaxInt64)
+		f.again(x, page, math.MaxInt64)
 	case w.refilter:
-		m.SetFilter(w.filter)
+		x = w.filter
+		m.SetFilter(x)
 	}
 	switch {
 	case w.reseek && f.opt.Live:
@@ -221,14 +234,11 @@ func (f *Feed) grant() {
 	case w.reseek && !m.flushed && w.seek >= now:
 		f.hurry(w.seek)
 	case w.reseek:
-		f.again(m.filter, nil, w.seek)
+		f.again(x, nil, w.seek)
 	case w.repage && !m.flushed:
 		f.note = "all transactions can be listed at the end of the input"
 	case w.repage:
-		f.again(m.filter, w.page, math.MaxInt64)
-	}
-	if w.interval > 0 {
-		m.SetInterval(w.interval)
+		f.again(x, w.page, math.MaxInt64)
 	}
 	if w.respeed && !f.opt.Live {
 		f.opt.Speed = max(w.speed, 0)
@@ -238,12 +248,6 @@ func (f *Feed) grant() {
 	if w.repause && !f.opt.Live {
 		f.paused = w.pause
 		f.anchor(now)
-	}
-	if w.rehold {
-		m.Hold(w.hold)
-	}
-	if w.rewatch {
-		m.Watch(w.watch, w.width, w.plain)
 	}
 	f.skip = f.skip || w.skip
 	f.publish()

@@ -164,6 +164,9 @@ func (o *captureOptions) run(cmd *cobra.Command, s *cli.Streams) error {
 		return err
 	}
 	defer j.in.Close()
+	if o.every > 0 && strings.Contains(o.write, "%") {
+		j.noteZone()
+	}
 	if stop != nil {
 		stop.view.Unwrap = j.keys.Contexts
 	}

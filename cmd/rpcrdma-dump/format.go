@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -74,9 +73,9 @@ func newFieldsPrinter(names, options []string) (*fieldsPrinter, error) {
 	}
 	p := &fieldsPrinter{separator: "\t", aggregator: ",", occurrence: 'a'}
 	for _, n := range names {
-		f, err := filter.Field(n)
+		f, err := cli.Field(n)
 		if err != nil {
-			return nil, &cli.UsageError{Err: errors.Join(fmt.Errorf("-e %s: %w", n, err), errors.New(cli.ListOfFields))}
+			return nil, err
 		}
 		p.fields = append(p.fields, f)
 	}

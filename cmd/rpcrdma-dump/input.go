@@ -384,6 +384,11 @@ func open(cmd *cobra.Command, s *cli.Streams, o *inputOptions, args []string) (*
 	if n := o.memory.Note(); n != "" {
 		j.notes.Printf("note: %s", n)
 	}
+	if f := cmd.Flags().Lookup("time"); f != nil {
+		if t, ok := f.Value.(*timeFlag); ok && t.format.Local {
+			j.noteZone()
+		}
+	}
 	if len(o.ifaces) > 0 {
 		if j.box, err = o.box.Open(o.needs.Writes()); err != nil {
 			return nil, &cli.UsageError{Err: err}

@@ -38,9 +38,14 @@ type journalPrinter struct {
 // journal connects to the journal. That happens before privileges and files are given up: the process keeps
 // this one connection.
 func (o *dumpOptions) journal() (*journalPrinter, error) {
+	for _, n := range o.fields {
+		if _, err := cli.Field(n); err != nil {
+			return nil, err
+		}
+	}
 	e, err := journal.New(o.fields)
-	if err != nil {
-		return nil, &cli.UsageError{Err: errors.Join(fmt.Errorf("-e %w", err), errors.New(cli.ListOfFields))}
+	if err != nil { // the name is too long
+		return nil, &cli.UsageError{Err: fmt.Errorf("-e %w", err)}
 	}
 	// The journal has the time of the entry, RPCRDMA_TIME that of the packet.
 	e.List = text.Lister{Clock: text.Clock{Format: text.TimeFormat{Style: text.TimeNone}}, Width: o.width}

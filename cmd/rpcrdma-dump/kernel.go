@@ -160,11 +160,7 @@ func (o *kernelOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) e
 	_, errTTY := cli.Terminal(s.Err)
 	err = j.run(errTTY)
 	r := join.Result()
-	for _, f := range r.Files {
-		if f.Events == 0 && f.Mounts == 0 {
-			j.notes.Printf("note: --%s %s: nothing in it is what this flag reads%s", f.Kind, f.Name, kernelHint[f.Kind])
-		}
-	}
+	j.noteStrange(r)
 	out := newOutput(s.Out, false, false)
 	if o.format == "json" {
 		err = errors.Join(err, printable.Indented(out, r))
@@ -172,6 +168,15 @@ func (o *kernelOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) e
 		results.Kernel(out, r)
 	}
 	return j.finish(err, out.close())
+}
+
+// noteStrange notes files in which nothing was found.
+func (j *job) noteStrange(r *kernel.Result) {
+	for _, f := range r.Files {
+		if f.Events == 0 && f.Mounts == 0 {
+			j.notes.Printf("note: --%s %s: nothing in it is what this flag reads%s", f.Kind, f.Name, kernelHint[f.Kind])
+		}
+	}
 }
 
 // read opens a file of the kernel, which may be compressed.

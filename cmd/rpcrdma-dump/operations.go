@@ -23,10 +23,10 @@ RoCE, InfiniBand and iWARP, whatever the layer above. Each is one line, as it en
 the time of its first packet, the connection as numbered in the other listings, who
 asked whom, the layer above, what it is, its length, and its latency: from its
 first packet to the acknowledgement of all of it, of a Read from the request to the
-last response. Instead of a latency stands why there is none: unanswered (the
-connection or the capture ended), incomplete (the end of a Send, or the response of a Read, was not captured),
-given up (more were under way than can be followed), interrupted (sequence numbers
-contradicted what was known).
+last response. Where there is none, the reason stands in its place: unanswered (the
+connection or the capture ended), incomplete (the end of a Send, or the response of a
+Read, was not captured), given up (more were under way than can be followed),
+interrupted (sequence numbers contradicted what was known).
 
 The layer above is known from connection management or a TCP port, or said with
 --decode-as. With a question mark it is a guess from the first messages.`

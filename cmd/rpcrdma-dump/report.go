@@ -41,8 +41,9 @@ Phases of a transaction, which sum to its latency:
 
 "ack" is the time from the reply to its acknowledgement; it is not part of the
 latency. Percentiles use the nearest rank: exact up to 256 values, beyond that at
-most 1/1024 too high. P99 of fewer than 100 values is the greatest of them. Only transactions with a captured call and reply have a
-latency; the column TIMED counts them if there are others.
+most 1/1024 too high. P99 of fewer than 100 values is the greatest of them.
+Only transactions with a captured call and reply have a latency; the column TIMED
+counts them if there are others.
 
 With --save-state, what the report is made from is saved. The command reads saved
 states in place of captures and merges those of several taps; of a connection that
@@ -239,6 +240,7 @@ func (o *reportOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) e
 	var recorded *kernel.Result
 	if join != nil {
 		recorded = join.Result()
+		j.noteStrange(recorded)
 	}
 	spread := sessions.Report(rep.Inputs)
 	if !spread.Spread() {

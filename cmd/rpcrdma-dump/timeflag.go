@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/rpcrdma/toolkit/analyze/text"
+	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 )
 
 // timeFlag is -t: repeated as in tcpdump, or with a word as in tshark.
@@ -47,6 +48,13 @@ func (t *timeFlag) Set(s string) error {
 	}
 	t.format.Nano = nano
 	return err
+}
+
+// noteZone notes that local times are not what they seem to be.
+func (j *job) noteZone() {
+	if n := cli.NoZone(); n != "" {
+		j.notes.Printf("%s", n)
+	}
 }
 
 // splitTimes lets -t take its word from the next argument or without a space, which a flag with an optional

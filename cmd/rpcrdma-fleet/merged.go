@@ -68,7 +68,9 @@ func (o *mergedOptions) run(cmd *cobra.Command, s *cli.Streams, args []string, t
 	defer stop()
 	m := &merged{notes: cli.NewProblems("rpcrdma-fleet", s.Err), out: bufio.NewWriterSize(s.Out, 64<<10)}
 	m.text = printable.TextWriter(m.out)
-	st, err := store.Open(ctx, args[0], storeOptions(m.notes))
+	opt := storeOptions(m.notes)
+	opt.Existing = true
+	st, err := store.Open(ctx, args[0], opt)
 	if err != nil {
 		return err
 	}

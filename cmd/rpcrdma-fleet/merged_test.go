@@ -273,6 +273,24 @@ func oneProcess(t *testing.T, src state.Source) (report *fleetReport, findings [
 	return report, findings
 }
 
+// TestNoStore wants commands that only read to make nothing where there is no store, and to say so.
+func TestNoStore(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("file", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []string{"report", "check", "connections", "status"} {
+		for name, says := range map[string]string{"none": "none: there is no such folder", "none/below": "none/below: there is no such folder", "file": "file: is no folder"} {
+			if _, stderr := ended(t, 1, c, name); !strings.Contains(string(stderr), "rpcrdma-fleet: "+says) {
+				t.Errorf("%s %s: %s", c, name, stderr)
+			}
+		}
+	}
+	if _, err := os.Stat("none"); !os.IsNotExist(err) {
+		t.Errorf("a folder was made (%v)", err)
+	}
+}
+
 // TestNotDone: what is missing, failed, set aside or malformed is counted and named; the others are merged.
 func TestNotDone(t *testing.T) {
 	f := newTappedFleet(t)

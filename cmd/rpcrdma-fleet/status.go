@@ -154,7 +154,9 @@ func (o *statusOptions) run(ctx context.Context, s *cli.Streams, name string) er
 	ctx, stop := cli.Context(ctx)
 	defer stop()
 	notes := cli.NewProblems("rpcrdma-fleet", s.Err)
-	st, err := store.Open(ctx, name, storeOptions(notes))
+	opt := storeOptions(notes)
+	opt.Existing = true
+	st, err := store.Open(ctx, name, opt)
 	if err != nil {
 		return err
 	}

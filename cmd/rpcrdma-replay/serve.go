@@ -109,7 +109,7 @@ func newServeCommand(s *cli.Streams) *cobra.Command {
 	f.StringVar(&o.squash, "squash", "none", "`users` who become nobody: none, root or all")
 	cli.DurationVar(f, &o.lease, "lease", 90*time.Second, "`time` for which NFSv4 keeps the state of a silent client")
 	f.BoolVar(&o.noDelegations, "no-delegations", false, "never delegate files to NFSv4 clients")
-	f.IntVar(&o.workers, "workers", 0, "goroutines `n` that do calls (default: 16 for a directory; none for memory, whose calls never wait)")
+	f.IntVar(&o.workers, "workers", 0, "let `n` goroutines do the calls (default: 16 for a directory; none for memory, whose calls never wait)")
 	f.StringVar(&o.buffers, "buffers", "256M", "`bytes` that all connections together may make the server hold: calls, replies that nobody has read yet, receive buffers")
 	cli.DurationVar(f, &o.patience, "peer-timeout", 30*time.Second, "`time` that a peer may take to end a record, or to take what is sent to it")
 	f.StringVar(&o.capture, "capture", "", "write our own packets to this `file`, pcapng (soft providers and TCP)")

@@ -138,11 +138,11 @@ func sortName(t *table, column int, turn bool) string {
 	return name
 }
 
-// flag reads the value VIEW=… of a flag.
-func viewFlag(flag, value string) (v view, rest string, err error) {
+// viewFlag reads the value of a flag, which is in the form of an example.
+func viewFlag(flag, example, value string) (v view, rest string, err error) {
 	name, rest, ok := strings.Cut(value, "=")
 	if !ok {
-		return 0, "", cli.Usagef("%s is VIEW=COLUMN…, such as transactions=age,xid, not %q", flag, value)
+		return 0, "", cli.Usagef("%s is VIEW=COLUMN, such as %s, not %q", flag, example, value)
 	}
 	if v, err = viewOf(name); err != nil {
 		return 0, "", cli.Usagef("%s: %w", flag, err)
@@ -153,7 +153,7 @@ func viewFlag(flag, value string) (v view, rest string, err error) {
 // columnFlags reads the values of --columns and --sort.
 func (a *arrangements) flags(columns, sorts []string) error {
 	for _, s := range columns {
-		v, list, err := viewFlag("--columns", s)
+		v, list, err := viewFlag("--columns", "transactions=age,xid", s)
 		if err != nil {
 			return err
 		}
@@ -166,7 +166,7 @@ func (a *arrangements) flags(columns, sorts []string) error {
 		}
 	}
 	for _, s := range sorts {
-		v, name, err := viewFlag("--sort", s)
+		v, name, err := viewFlag("--sort", "transactions=-age", s)
 		if err != nil {
 			return err
 		}

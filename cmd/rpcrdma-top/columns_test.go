@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rpcrdma/toolkit/analyze/filter"
 	"github.com/rpcrdma/toolkit/analyze/monitor"
 	"github.com/rpcrdma/toolkit/internal/outfile"
 )
@@ -45,7 +46,8 @@ func TestColumnFlags(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 	for _, c := range []struct{ columns, sort, want string }{
-		{"transactions", "", "VIEW=COLUMN"},
+		{"transactions", "", "VIEW=COLUMN, such as transactions=age,xid"},
+		{"", "transactions", "VIEW=COLUMN, such as transactions=-age"},
 		{"transaction=age", "", "did you mean transactions?"},
 		{"latency=x", "", `no view "latency"`},
 		{"transactions=agee", "", "did you mean age?"},
@@ -212,6 +214,38 @@ func TestHelpWidth(t *testing.T) {
 		if len(l) > 80 {
 			t.Errorf("%d columns: %s", len(l), l)
 		}
+	}
+}
+
+// TestHelpTrue wants no title of a column in the help that no table of the view has, and no filter that is an error.
+func TestHelpTrue(t *testing.T) {
+	filters := 0
+	var titles string // of the view, each in a line
+	for _, l := range new(ui).helpText() {
+		if _, expr, ok := strings.Cut(l, "rpcrdma-dump -Y: "); ok {
+			filters++
+			if _, err := filter.Compile(expr); err != nil {
+				t.Error(err)
+			}
+		}
+		if v, err := viewOf(strings.ToLower(l)); err == nil {
+			titles = ""
+			for _, c := range emptyTable(v).columns {
+				titles += c.title + "\n"
+			}
+		}
+		name, _, ok := strings.Cut(strings.TrimPrefix(l, "  "), "   ")
+		if !ok || titles == "" {
+			continue
+		}
+		for _, title := range strings.Fields(strings.ReplaceAll(name, ",", "")) {
+			if title == strings.ToUpper(title) && title != "!" && !strings.Contains(titles, title) {
+				t.Errorf("no column %s: %s", title, l)
+			}
+		}
+	}
+	if filters != 1 {
+		t.Errorf("%d filters", filters)
 	}
 }
 

@@ -14,7 +14,7 @@ Views
   t              overview, fabric, sessions: the latest interval, or totals
   Space          freeze the screen; decoding goes on
   + -            longer or shorter interval
-  /              filter, as with rpcrdma-dump -Y: op == READ && bytes > 1M
+  /              filter, as with rpcrdma-dump -Y: op == READ && latency > 1ms
                  All figures but those of the wire then count what passes it,
                  from now on; at the end of a file from its beginning
   f  F           search the list, an open transaction or this help; the next one
@@ -45,9 +45,9 @@ Transactions
   CHUNKS         R read, W write, P reply chunk, Z call in a chunk; W1M:512K has
                  moved 512 KiB of the 1 MiB that was offered
   MOVED  IO      part of all chunks; RDMA Reads (r), Writes (w) in flight
-  PHASE          wait: the server has not begun to read the call's data
+  STATE          wait: the server has not begun to read the call's data
                  pull: it reads  server: it works  push: it writes results
-                 ack: it has replied  done: it has ended
+                 ack: it has replied; then the status with which it ended
   !  stuck       no packet of it was seen for longer than --stuck
   Ended ones stay for a while: failed ones, the slowest, the latest.
 

@@ -55,7 +55,7 @@ func (s *Files) Create(name string) (*File, error) {
 			return nil, fmt.Errorf("%s: %w: make the directory %s first", name, e.Err, filepath.Clean(t.dir))
 		}
 		if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
-			err = fmt.Errorf("%w: %s is written as a temporary file beside it, which the directory does not allow; write to standard output or to another directory", err, name)
+			err = fmt.Errorf("%w: %s is written as a temporary file beside it, which the directory does not allow; write to another directory", err, name)
 		}
 		return nil, err
 	}

@@ -384,6 +384,14 @@ func TestCommitNew(t *testing.T) {
 	}
 }
 
+// TestNoTempDir says where temporary files can be put instead.
+func TestNoTempDir(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir()+"/none")
+	if _, _, err := TempDir("x"); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "(see TMPDIR)") {
+		t.Error(err)
+	}
+}
+
 // TestUnwritable: neither a file that may not be written nor a directory that
 // takes no new ones is worked around.
 func TestUnwritable(t *testing.T) {

@@ -2,6 +2,7 @@ package outfile
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"sync"
 )
@@ -107,7 +108,7 @@ func TempDir(prefix string) (dir string, remove func() error, err error) {
 		func() (err error) { dir, err = os.MkdirTemp("", prefix); return err },
 		func() error { return os.RemoveAll(dir) })
 	if err != nil {
-		return "", nil, err
+		return "", nil, fmt.Errorf("there can be no temporary files (see TMPDIR): %w", err)
 	}
 	return dir, func() error {
 		defer done()

@@ -73,9 +73,10 @@ func (e *engine) passOn(c *call) {
 }
 
 // settle records the outcome of a call, which may not be over yet.
-func (e *engine) settle(c *call, j verdict.Judgement) {
+// inline is how many bytes of data stand in the stream of the reply.
+func (e *engine) settle(c *call, j verdict.Judgement, inline uint64) {
 	e.outcome(c.entry, c, j)
-	e.count.bytes += c.moved()
+	e.count.bytes += c.moved() + inline
 }
 
 // outcome records the outcome of an op. c is nil if it was not sent.

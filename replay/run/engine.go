@@ -38,6 +38,7 @@ type engine struct {
 	locks  locks
 
 	results  workload.Results // replies are decoded into these
+	inline   inline           // of the reply that is judged
 	values   world.Values     // of the call that is encoded
 	args     workload.Arguments
 	free     []*call

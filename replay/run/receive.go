@@ -71,7 +71,7 @@ func (e *engine) lost(c *call) {
 		j = verdict.Judgement{Verdict: verdict.Same}
 		e.count.failures = 0
 	}
-	e.settle(c, j)
+	e.settle(c, j, 0)
 	e.end(c)
 }
 
@@ -87,7 +87,7 @@ func (e *engine) reply(c *call) {
 		}
 		e.judge.Lost(c.world.Number, c.form.Op)
 		e.step(c.entry, schedule.Judge)
-		e.settle(c, verdict.Of(verdict.Different, verdict.Reason{Code: verdict.BadReply, Detail: err.Error()}))
+		e.settle(c, verdict.Of(verdict.Different, verdict.Reason{Code: verdict.BadReply, Detail: err.Error()}), 0)
 		e.end(c)
 		return
 	}
@@ -108,9 +108,13 @@ func (e *engine) reply(c *call) {
 		e.endOwn(c, res, nil)
 		return
 	}
+	e.inline = 0
+	if res != nil {
+		res.Walk(&e.inline)
+	}
 	j := e.judge.Judge(c.judged(rpc, res))
 	e.step(c.entry, schedule.Judge)
-	e.settle(c, j)
+	e.settle(c, j, uint64(e.inline))
 	switch {
 	case res != nil && (e.confirm(c, res) || e.tidy(c, res) || e.surplus(c, res)): // it ends with that call
 	case e.probe.wanted(c, res):

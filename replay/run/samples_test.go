@@ -106,7 +106,7 @@ func look(t testing.TB, o run.Options) client.FS {
 // TestSamples replays every sample against the built-in server: over RoCEv2
 // with the endpoint's own chunks, over iWARP with the captured ones, and over
 // TCP, where the plan stays in its file. Nothing may be left unexplained, and the dissector must find in the packets of the replay
-// what the replay reports as sent.
+// what the replay reports as sent. The data moved are as many bytes on each, whether in chunks or not.
 func TestSamples(t *testing.T) {
 	files, _ := filepath.Glob("../../samples/*.pcap*")
 	if len(files) < 15 {
@@ -120,14 +120,19 @@ func TestSamples(t *testing.T) {
 		if testing.Short() {
 			tried = fabrics[i%3:][:1]
 		}
+		moved := make(map[uint64][]string)
 		for _, fabric := range tried {
 			t.Run(fabric+"/"+filepath.Base(f), func(t *testing.T) {
+				what := w
 				if fabric == "tcp" {
-					replay(t, streamed, fabric)
-				} else {
-					replay(t, w, fabric)
+					what = streamed
 				}
+				n := replay(t, what, fabric)
+				moved[n] = append(moved[n], fabric)
 			})
+		}
+		if len(moved) > 1 {
+			t.Errorf("%s: bytes of data moved: %v", f, moved)
 		}
 	}
 }
@@ -139,7 +144,8 @@ func TestTwoAddresses(t *testing.T) {
 	replay(t, w, "tcp")
 }
 
-func replay(t *testing.T, w *workload.Workload, fabric string) {
+// replay returns how many bytes of data were moved.
+func replay(t *testing.T, w *workload.Workload, fabric string) uint64 {
 	var packets bytes.Buffer
 	out := tap.NewWriter(capture.NewWriter(&packets, capture.WriterOptions{Format: capture.Pcapng, Link: capture.LinkRaw}))
 	o, hangUp := rig(t, site.Options{Name: fabric, Tap: out}, w.Version())
@@ -193,4 +199,5 @@ func replay(t *testing.T, w *workload.Workload, fabric string) {
 	if s.Calls > 0 && s.Same < s.Calls {
 		t.Errorf("self-check: %d of %d calls", s.Same, s.Calls)
 	}
+	return r.Bytes
 }

@@ -33,3 +33,19 @@ func Filter(expression string) (*filter.Filter, error) {
 	}
 	return f, nil
 }
+
+// Field finds the field that one -e names. An error is the caller's mistake.
+func Field(name string) (*filter.FieldRef, error) {
+	f, err := filter.Field(name)
+	if err == nil {
+		return f, nil
+	}
+	says := "-e " + shown(name) + ": there is no such field"
+	switch place, ok := errors.AsType[*filter.Error](err); {
+	case strings.Contains(name, ","):
+		says += "; give -e once for each field"
+	case ok && place.Hint != "":
+		says += "; " + place.Hint
+	}
+	return nil, &UsageError{errors.Join(errors.New(says), errors.New(ListOfFields))}
+}

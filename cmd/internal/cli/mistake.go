@@ -18,10 +18,8 @@ import (
 // command itself comes first: the flags of a misspelt command are unknown to the
 // one that was found instead.
 func flagMistake(cmd *cobra.Command, err error) error {
-	if args := cmd.Flags().Args(); len(args) > 0 {
-		if e := commandMistake(cmd, args[0]); e != nil {
-			return e
-		}
+	if e := CommandOrFile(cmd, cmd.Flags().Args()); e != nil {
+		return e
 	}
 	var unknown *pflag.NotExistError
 	var missing *pflag.ValueRequiredError
@@ -147,12 +145,18 @@ func shown(value string) string {
 
 // CommandOrFile checks the arguments of a command that takes files and has
 // commands below it. A first argument that is no file is a UsageError if it looks
-// like a command that does not exist.
+// like a command that does not exist, and any argument that is no file is one if it
+// is the name of a command.
 func CommandOrFile(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
+	for i, arg := range args {
+		if i > 0 && !slices.Contains(commands(cmd), arg) {
+			continue
+		}
+		if err := commandMistake(cmd, arg); err != nil {
+			return err
+		}
 	}
-	return commandMistake(cmd, args[0])
+	return nil
 }
 
 // CommandOnly checks the arguments of a command that only has commands below it.
@@ -175,6 +179,9 @@ func commandMistake(cmd *cobra.Command, arg string) error {
 	}
 	if strings.ContainsAny(arg, "./") || !word(arg) && len(nearCommands(cmd, arg)) == 0 {
 		return nil
+	}
+	if slices.Contains(commands(cmd), arg) { // behind a file, or behind --
+		return Usagef("%s is a command: write it first, as in '%s %s ...'", strconv.Quote(arg), cmd.CommandPath(), arg)
 	}
 	what := "there is no command and no file " + strconv.Quote(arg)
 	if f := cmd.Flags().ShorthandLookup("Y"); f != nil && slices.Contains(captureFilter, arg) {

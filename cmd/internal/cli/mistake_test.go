@@ -59,6 +59,12 @@ func TestMistakes(t *testing.T) {
 		{"rep0rt", 2, `did you mean 'report'?`},
 		{"pack", 2, `did you mean 'packets'?`},
 		{"repot --by client x.pcap", 2, `did you mean 'report'?`},
+		{"--help report", 2, `"report" is a command: write it first, as in 'tool report ...'`},
+		{"-- report", 2, `"report" is a command: write it first`},
+		{"x.pcap report", 2, `"report" is a command: write it first`},
+		{"x.pcap y.pcap report --by client", 2, `"report" is a command: write it first`},
+		{"x.pcap repors", 0, ""},
+		{"x.pcap nosuch", 0, ""}, // to be opened
 		{"nosuch", 2, `there is no command and no file "nosuch"; the commands are completion, export, help, packets, report`},
 		{"export parket", 2, `there is no command "parket"; did you mean 'parquet'?`},
 		{"export parquet x", 2, `parquet takes no arguments, but "x" was given`},

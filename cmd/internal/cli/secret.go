@@ -16,7 +16,7 @@ func StateHome() (string, error) {
 	}
 	user, err := os.UserHomeDir()
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("%w: set it, or XDG_STATE_HOME", err)
 	}
 	return filepath.Join(user, ".local", "state"), nil
 }

@@ -19,6 +19,8 @@ type Options struct {
 	// Reach, if set, is the patience until the store has answered for the first time: who waits for the first answer has more
 	// likely mistyped the address than met an outage.
 	Reach time.Duration
+	// Existing means that a local folder is not made: it has to be there.
+	Existing bool
 	// Log, if set, is told of each error after which something is tried again. Several goroutines may call it.
 	Log func(format string, args ...any)
 

@@ -39,7 +39,7 @@ type Store struct {
 }
 
 // Open opens a store: s3://bucket/folder, gs://bucket/folder, file:///folder, a path of a local folder (made if there
-// is none), mem://. Options of the store follow a question mark: region, endpoint, use_path_style, anonymous.
+// is none, unless opt.Existing), mem://. Options of the store follow a question mark: region, endpoint, use_path_style, anonymous.
 func Open(ctx context.Context, name string, opt Options) (*Store, error) {
 	u, err := parse(name)
 	if err != nil {
@@ -49,8 +49,8 @@ func Open(ctx context.Context, name string, opt Options) (*Store, error) {
 	switch u.Scheme {
 	case "file":
 		s.local, s.page = true, fileListing // it walks the whole folder for each page
-		if err := os.MkdirAll(filepath.FromSlash(u.Path), 0o777); err != nil {
-			return nil, err
+		if err := folder(filepath.FromSlash(u.Path), opt.Existing); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 	default:
 		s.prefix = strings.Trim(u.Path, "/")
@@ -60,6 +60,20 @@ func Open(ctx context.Context, name string, opt Options) (*Store, error) {
 	}
 	s.bucket, err = openBucket(ctx, u)
 	return s, err
+}
+
+// folder makes a local folder, or demands one.
+func folder(path string, existing bool) error {
+	switch info, err := os.Stat(path); {
+	case err == nil && !info.IsDir():
+		return errors.New("is no folder: a store is a folder, or a bucket such as s3://bucket/folder")
+	case err == nil, !existing && os.IsNotExist(err):
+		return os.MkdirAll(path, 0o777)
+	case os.IsNotExist(err):
+		return errors.New("there is no such folder")
+	default:
+		return err
+	}
 }
 
 // URL names the store.
