@@ -171,15 +171,15 @@ func doneBefore(_ *Judge, r *Reply, _ *verdict.Judgement) (verdict.Reason, bool)
 	return verdict.Reason{Code: r.Sent}, fits
 }
 
-// completed explains a RECLAIM_COMPLETE that comes again: with a session that the plan does not create, the run has sent
-// one before.
+// completed explains a RECLAIM_COMPLETE that comes again: with a session that the plan does not create, or if the plan lacked
+// it for too long, the run has sent one before.
 func completed(j *Judge, r *Reply, _ *verdict.Judgement) (verdict.Reason, bool) {
 	code, _ := StatusOf(r.Result)
 	c := r.Op.Compound
 	if c == nil || nfs4.Nfsstat4(code) != nfs4.NFS4ERR_COMPLETE_ALREADY {
 		return verdict.Reason{}, false
 	}
-	made := slices.ContainsFunc(c.Ops, func(o plan.CompoundOp) bool {
+	made := r.Completed || slices.ContainsFunc(c.Ops, func(o plan.CompoundOp) bool {
 		return slices.ContainsFunc(o.Args, func(f plan.Field) bool {
 			return f.Kind == plan.FieldSession && f.Ref > 0 && f.Ref <= len(j.load.Tables.Sessions) && j.load.Tables.Sessions[f.Ref-1].DefinedBy == 0
 		})

@@ -141,20 +141,22 @@ func TestCompletedBefore(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		definedBy int
+		completed bool
 		have      nfs4.Nfsstat4
 		want      verdict.Verdict
 	}{
-		"made by the run":             {0, nfs4.NFS4ERR_COMPLETE_ALREADY, verdict.Explained},
-		"made by the plan":            {1, nfs4.NFS4ERR_COMPLETE_ALREADY, verdict.Worse},
-		"made by the run, other code": {0, nfs4.NFS4ERR_IO, verdict.Worse},
-		"made by the run, not before": {0, nfs4.NFS4_OK, verdict.Same},
+		"made by the run":               {0, false, nfs4.NFS4ERR_COMPLETE_ALREADY, verdict.Explained},
+		"made by the plan":              {1, false, nfs4.NFS4ERR_COMPLETE_ALREADY, verdict.Worse},
+		"made by the plan, sent before": {1, true, nfs4.NFS4ERR_COMPLETE_ALREADY, verdict.Explained},
+		"made by the run, other code":   {0, false, nfs4.NFS4ERR_IO, verdict.Worse},
+		"made by the run, not before":   {0, false, nfs4.NFS4_OK, verdict.Same},
 	} {
 		op := &plan.Op{ID: 2, Program: nfs4.NFS4_PROGRAM, Version: 4, Procedure: 1, Compound: &plan.Compound{Minor: 1, Ops: []plan.CompoundOp{
 			{Op: uint32(nfs4.OP_SEQUENCE), Args: []plan.Field{{Kind: plan.FieldSession, Ref: 1}}}, {Op: uint32(nfs4.OP_RECLAIM_COMPLETE)}}},
 			Expect: &plan.Expect{Ops: []uint32{0, 0}, Results: reply(nfs4.NFS4_OK).Append(nil)}}
 		load := &workload.Workload{Ops: []*plan.Op{op}}
 		load.Tables.Sessions = []plan.Session{{ID: 1, DefinedBy: c.definedBy}}
-		if v := New(load, Options{}).Judge(&Reply{Op: op, Result: reply(c.have)}); v.Verdict != c.want {
+		if v := New(load, Options{}).Judge(&Reply{Op: op, Result: reply(c.have), Completed: c.completed}); v.Verdict != c.want {
 			t.Errorf("%s: %+v", name, v)
 		}
 	}

@@ -26,6 +26,8 @@ type Reply struct {
 	Sent verdict.Code
 	// Newest says that it was sent with the state ids of that time; it was sent more than once.
 	Newest bool
+	// Completed says that the run has sent RECLAIM_COMPLETE for the client, which the plan lacked until then.
+	Completed bool
 	// RootReplaced says that PUTROOTFH was sent as PUTFH.
 	RootReplaced bool
 	// Chunks are the bytes that the reply used of each Write chunk, if the call was

@@ -43,6 +43,30 @@ func (e *engine) confirm(c *call, res xdr.Message) bool {
 	return false
 }
 
+// completeAfter is how often a call is refused before RECLAIM_COMPLETE is sent: that of the plan may be under way.
+const completeAfter = 3
+
+// complete says for a client that it reclaims nothing (RECLAIM_COMPLETE): until then it may open and lock nothing, grace period
+// or not (RFC 8881, section 18.51.3). The plan has such a call, unless the capture lacks it.
+func (e *engine) complete(c *call) {
+	of, minor := c.lives.client, c.form.Op.Compound.Minor
+	k := [2]int{c.world.Number, of}
+	if of == 0 || minor == 0 || c.world.Clients[of].Complete || e.completed[k] {
+		return
+	}
+	session := c.world.SessionFor(of)
+	if session == 0 {
+		return
+	}
+	if e.completed == nil {
+		e.completed = map[[2]int]bool{}
+	}
+	e.completed[k] = true
+	e.record.Note("the capture does not show that client %d had nothing to reclaim (RECLAIM_COMPLETE): the run has said so", of)
+	ops := []plan.CompoundOp{sequence(session), {Op: uint32(nfs4.OP_RECLAIM_COMPLETE), Args: []plan.Field{u32("rca_one_fs", 0)}}}
+	e.sendOwn(like(c.form.Op, minor, ops), c.world, c.line, nil)
+}
+
 // tidy undoes an effect that only this server had: it closes a file that this server opened and
 // the captured one did not, since the plan has no CLOSE for it, with its delegation, and gives back such a lock. It reports
 // whether there is one. The call of the plan ends with it.

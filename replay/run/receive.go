@@ -108,7 +108,7 @@ func (e *engine) reply(c *call) {
 		e.endOwn(c, res, nil)
 		return
 	}
-	j := e.judge.Judge(c.judged(rpc, res))
+	j := e.judge.Judge(e.judged(c, rpc, res))
 	e.step(c.entry, schedule.Judge)
 	e.settle(c, j)
 	switch {
@@ -121,7 +121,7 @@ func (e *engine) reply(c *call) {
 }
 
 // judged returns a reply in the form that the judge takes. It sets the call's status.
-func (c *call) judged(rpc string, res xdr.Message) *judge.Reply {
+func (e *engine) judged(c *call, rpc string, res xdr.Message) *judge.Reply {
 	if c.status = rpc; rpc == "" {
 		c.status = "SUCCESS"
 		if st, ok := res.(xdr.Status); ok {
@@ -130,7 +130,7 @@ func (c *call) judged(rpc string, res xdr.Message) *judge.Reply {
 	}
 	c.verdict = judge.Reply{Op: c.form.Op, World: c.world.Number, RPC: rpc, Result: res, Data: c,
 		Issued: c.Times.Queued, Replied: c.Times.Replied, Sent: c.form.Note, Newest: c.form.Newest,
-		RootReplaced: c.form.RootReplaced, Chunks: c.itemLengths, LaidOut: c.Layout != nil}
+		Completed: e.completed[[2]int{c.world.Number, c.lives.client}], RootReplaced: c.form.RootReplaced, Chunks: c.itemLengths, LaidOut: c.Layout != nil}
 	return &c.verdict
 }
 
@@ -170,6 +170,9 @@ func (e *engine) postpone(c *call, rpc string, res xdr.Message) bool {
 		// new one and try again.
 		wait /= 10
 		c.form.Note, c.form.Newest = verdict.StateMovedOn, true
+	}
+	if o.Compound != nil && nfs4.Nfsstat4(code) == nfs4.NFS4ERR_GRACE && c.tries >= completeAfter {
+		e.complete(c)
 	}
 	e.step(c.entry, schedule.Postpone)
 	e.later = append(e.later, postponed{time.Now().Add(wait), c})
