@@ -1,8 +1,10 @@
 package run_test
 
 import (
+	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/replay/planner"
@@ -39,5 +41,36 @@ func TestNoReclaimComplete(t *testing.T) {
 		if err := r.Text(&text); err != nil || found != 1 || !r.Explained() || strings.Count(text.String(), "RECLAIM_COMPLETE") < c.note || c.note == 0 && strings.Contains(text.String(), "note:") {
 			t.Errorf("%s: %v, found %d\n%s", c.name, err, found, &text)
 		}
+	}
+}
+
+// TestDelegationsLeft: delegations that the plan leaves behind with the last session of a client are returned, so that the
+// read-back need not wait until they are revoked.
+func TestDelegationsLeft(t *testing.T) {
+	w := load(t, sample(t, "rocev2-nfs42-basic"), planner.Options{})
+	left, ended := 0, 0
+	for _, o := range w.Ops {
+		if o.Compound == nil {
+			continue
+		}
+		last := len(o.Compound.Ops) - 1
+		switch nfs4.NfsOpnum4(o.Compound.Ops[last].Op) {
+		case nfs4.OP_DELEGRETURN:
+			o.Compound.Ops, o.Expect = o.Compound.Ops[:last], nil
+			left++
+		case nfs4.OP_DESTROY_SESSION:
+			ended++
+		}
+	}
+	o, _ := rig(t, site.Options{Name: "tcp"}, "4.2")
+	o.Timing, o.VerifyFiles = run.Fast, true
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	r, err := run.Run(ctx, w, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b := r.ReadBack; left == 0 || ended == 0 || b == nil || b.Ended != "" || len(b.Wrong) > 0 {
+		t.Errorf("%d delegations left, %d sessions ended: %+v", left, ended, b)
 	}
 }

@@ -276,7 +276,10 @@ func (e *engine) returnAll(ctx context.Context) {
 			if e.load.Tables.Clients[t.Client-1].Minor > 0 {
 				session := w.SessionFor(t.Client)
 				if session == 0 {
-					continue // the server has forgotten them with the last session, or will
+					session = e.sessionAgain(ctx, w, t.Client)
+				}
+				if session == 0 {
+					continue // the server has forgotten them with the client
 				}
 				ops = append([]plan.CompoundOp{sequence(session)}, ops...)
 			}
@@ -289,6 +292,17 @@ func (e *engine) returnAll(ctx context.Context) {
 	if kept > 0 {
 		e.record.Note("%d delegations could not be returned, the last because of: %v", kept, why)
 	}
+}
+
+// sessionAgain makes a session for a client that has none any more and still exists, since the plan does not destroy it; 0 if there is
+// no such client. It is destroyed with the client.
+func (e *engine) sessionAgain(ctx context.Context, w *world.World, client int) int {
+	i := slices.IndexFunc(e.load.Tables.Sessions, func(s plan.Session) bool { return s.Client == client })
+	if i < 0 || e.createSession(ctx, w, i+1) != nil {
+		return 0
+	}
+	e.ours = append(e.ours, ownSession{w, i + 1})
+	return i + 1
 }
 
 // sendOwn sends a call that is not in the plan. A call of the plan may depend on it, and ends
