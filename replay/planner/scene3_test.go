@@ -581,7 +581,7 @@ func TestFoundInNewDirectory(t *testing.T) {
 	l := s.plan()
 	l.defined(t)
 	for i := range l.Objects {
-		if o := &l.Objects[i]; string(unhex(t, o.Handle)) == "F" && (o.Origin != plan.Before || !l.Objects[o.Parent-1].Base || len(o.Notes) == 0) {
+		if o := &l.Objects[i]; string(unhex(t, o.Handle)) == "F" && (o.Origin != plan.Before || !l.Objects[o.Parent-1].Base || len(o.Notes) == 0 || o.NameClass != plan.Synthesised) {
 			t.Errorf("%+v", o)
 		}
 	}
