@@ -161,6 +161,30 @@ func TestRemoveWhileOpen(t *testing.T) {
 	}
 }
 
+// An owner of NFSv4.0 goes on with the next number when it has the reply, also if the capture lacks that. The same number again is
+// the same call.
+func TestOwnerWithoutReply(t *testing.T) {
+	const cl = 0x77
+	for name, c := range map[string]struct {
+		next  uint32
+		waits bool
+	}{
+		"next number": {3, true},
+		"same number": {2, false},
+	} {
+		s := newScene(t)
+		s.compound(0, putfh("root"), open4(cl, "me", "f", 1, true, sid(1, "S"), 1, 2), getfh("F")) // 1
+		closing := &nfs4.CompoundArgs{}
+		for _, x := range []step{putfh("F"), close4(2, sid(1, "S"))} {
+			closing.Ops = append(closing.Ops, nfs4.Op{Number: uint32(x.op), Body: x.args})
+		}
+		s.call(4, 1, closing, nil)                                                                      // 2
+		s.compound(0, putfh("root"), open4(cl, "me", "g", c.next, true, sid(1, "T"), 2, 3), getfh("G")) // 3
+		l := s.plan()
+		l.want(t, name, l.reaches(3, 2), c.waits)
+	}
+}
+
 // A capture that began in the middle: the state of a READ is not known.
 func TestMidstream(t *testing.T) {
 	s := newScene(t)

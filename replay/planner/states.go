@@ -30,7 +30,8 @@ type session struct {
 // owner is an open or lock owner.
 type owner struct {
 	plan.Owner
-	last flight
+	last   flight
+	number uint32 // sequence number of the last op
 }
 
 // state is what a state id refers to.
