@@ -185,6 +185,34 @@ func TestOwnerWithoutReply(t *testing.T) {
 	}
 }
 
+// A session that nobody knows is the one of the CREATE_SESSION before it on the connection whose reply the capture lacks.
+func TestSessionWithoutReply(t *testing.T) {
+	s := newScene(t)
+	s.exchange("me", 0x99, "server")                                              // 1
+	create := &nfs4.CREATE_SESSION4args{CsaClientid: 0x99, CsaSequence: 1}        //
+	again := &nfs4.CREATE_SESSION4res{}                                           // of a second session
+	again.CsrResok4.CsrSessionid = [16]byte{'K'}                                  //
+	one := &nfs4.CompoundArgs{Minorversion: 1}                                    //
+	one.Ops = []nfs4.Op{{Number: uint32(nfs4.OP_CREATE_SESSION), Body: create}}   //
+	s.call(4, 1, one, nil)                                                        // 2
+	s.compound(1, sequence("E", 0, 1), putfh("F"), read4(sid(0, "S"), 0, "data")) // 3
+	s.compound(1, sequence("X", 0, 1), putfh("F"), read4(sid(0, "S"), 0, "data")) // 4: another one
+	s.call(4, 1, one, nil)                                                        // 5
+	s.compound(1, step{nfs4.OP_CREATE_SESSION, create, again})                    // 6: the client has tried again
+	s.compound(1, sequence("Y", 0, 1), putfh("F"), read4(sid(0, "S"), 0, "data")) // 7
+	l := s.plan()
+	for i, want := range []struct{ by, client int }{{2, 1}, {0, 2}, {5, 1}, {6, 1}, {0, 3}} {
+		if x := l.Sessions[i]; x.DefinedBy != want.by || x.Client != want.client {
+			t.Errorf("session %d: %+v", i+1, x)
+		}
+	}
+	l.want(t, "session of a READ", kinds(l.ops[2], plan.FieldSession)[0].Ref, 1)
+	l.waits(t, 3, 2)
+	if b := l.ops[1].Binds; len(b) != 1 || b[0].Kind != plan.FieldSession || b[0].Ref != 1 {
+		t.Errorf("binds %+v", b)
+	}
+}
+
 // A capture that began in the middle: the state of a READ is not known.
 func TestMidstream(t *testing.T) {
 	s := newScene(t)

@@ -67,6 +67,7 @@ type states struct {
 	clients   map[clientKey]*client
 	pending   map[string]*client // named by an owner, without a client id yet
 	sessions  map[sessionKey]*session
+	expected  map[int]*session // by connection: made by a call whose reply the capture lacks, and not used yet
 	states    map[stateKey]*state
 	clientsIn []*client
 	sessIn    []*session
@@ -86,7 +87,7 @@ const (
 func (s *states) init(b *Builder) {
 	*s = states{
 		b: b, clients: map[clientKey]*client{}, pending: map[string]*client{}, sessions: map[sessionKey]*session{},
-		states: map[stateKey]*state{},
+		expected: map[int]*session{}, states: map[stateKey]*state{},
 	}
 }
 
@@ -94,12 +95,40 @@ func (s *states) session(c *call, id [16]byte) *session {
 	k := sessionKey{c.server, id}
 	x := s.sessions[k]
 	if x == nil {
+		if x = s.expectedOf(c); x != nil {
+			x.SessionID, s.sessions[k] = hex.EncodeToString(id[:]), x
+			return x
+		}
 		cl := s.newClient(c.server)
 		s.first(c, cl)
 		if x = s.addSession(k, cl); x.Class == "" {
 			x.Class = plan.Synthesised
 		}
 	}
+	return x
+}
+
+// expect adds the session of a CREATE_SESSION whose reply the capture lacks: it is the next one on the
+// connection that nobody knows.
+func (s *states) expect(c *call, cl *client) *session {
+	if s.expected[c.conn.id] != nil {
+		return nil // which of two it is cannot be told
+	}
+	n := len(s.sessIn)
+	x := s.addSession(sessionKey{server: c.server}, cl)
+	delete(s.sessions, sessionKey{server: c.server})
+	if len(s.sessIn) == n {
+		return nil
+	}
+	x.SessionID, x.DefinedBy, x.Class = "", c.op.ID, plan.Inferred
+	s.expected[c.conn.id] = x
+	return x
+}
+
+// expectedOf is the session that is expected to be used on a connection; nil if there is none.
+func (s *states) expectedOf(c *call) *session {
+	x := s.expected[c.conn.id]
+	delete(s.expected, c.conn.id)
 	return x
 }
 
