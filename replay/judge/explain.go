@@ -26,6 +26,7 @@ type explanation struct {
 var explanations = []explanation{
 	{find: aboveBase, instead: true},
 	{find: unhappened, successes: true},
+	{find: consequence, outcomes: true},
 	{find: strangers, successes: true},
 	{find: lockedOtherwise, outcomes: true, successes: true},
 	{find: apart, successes: true},

@@ -67,5 +67,7 @@ type Judge struct {
 	doubtful map[place1]*plan.Object
 	// madeUp are the names that the capture does not show.
 	madeUp map[place1]bool
-	names  []string // that a listing lacks, or has too much
+	// moved are the objects that are prepared elsewhere, by the name that they had.
+	moved map[string]int
+	names []string // that a listing lacks, or has too much
 }
