@@ -52,6 +52,15 @@ func (j *Judge) piece(r *Reply, want *plan.Result, d xdr.Data) (verdict.Reason, 
 		l.Seen(object, want.Offset, uint64(want.Length))
 		return verdict.Reason{}, verdict.Same
 	}
+	if why, is := j.twofold(object); is {
+		switch {
+		case !captured: // of the length a field has told
+			return verdict.Reason{}, verdict.Same
+		case want.Hash == "":
+			return verdict.Reason{Code: verdict.DataNotCaptured}, verdict.Equivalent
+		}
+		return why, verdict.Explained
+	}
 	either := func(from, to uint64) bool { return j.meanwhile(l, r.Op, object, from, to) }
 	if at, code := l.Compare(object, want.Offset, b, either); code != verdict.None {
 		return verdict.Reason{Code: code, N: at}, verdict.Different

@@ -33,6 +33,7 @@ var explanations = []explanation{
 	{find: unseen, successes: true},
 	{find: invented},
 	{find: unprepared},
+	{find: otherOne},
 	{find: planned},
 	{find: completed, outcomes: true},
 	{find: cutBefore, outcomes: true},

@@ -145,6 +145,33 @@ func moved(w *workload.Workload) map[string]int {
 	return m
 }
 
+// twofold is the reason why nothing is known of an object that may be there twice.
+func (j *Judge) twofold(object int) (verdict.Reason, bool) {
+	if !j.load.Twofold(object) {
+		return verdict.Reason{}, false
+	}
+	notes := j.load.Tables.Objects[object-1].Notes
+	return verdict.Reason{Code: verdict.Planned, Detail: notes[slices.IndexFunc(notes, isElsewhere)].String()}, true
+}
+
+// otherOne explains what differs of an object that was prepared elsewhere: this may be another one, which a call has made where the
+// captured client found it.
+func otherOne(j *Judge, r *Reply, v *verdict.Judgement) (why verdict.Reason, ok bool) {
+	for i := range v.Reasons {
+		d := &v.Reasons[i]
+		switch {
+		case !differs(d.Code):
+		case d.Code != verdict.FieldDiffers:
+			return why, false
+		default:
+			if why, ok = j.twofold(j.describes(r, &d.At)); !ok {
+				return why, false
+			}
+		}
+	}
+	return why, ok
+}
+
 // eachMention calls f for the names in the arguments of operation at, -1 outside of a COMPOUND, and the objects that they refer to; 0
 // if that is not known.
 func eachMention(o *plan.Op, at int, f func(n ledger.Name, object int)) {

@@ -101,6 +101,25 @@ func TestConsequence(t *testing.T) {
 	}
 }
 
+// TestOtherOne: attributes of a file that was prepared elsewhere may be another one's. Those of others are not explained.
+func TestOtherOne(t *testing.T) {
+	size := func(n uint64) *nfs3.GETATTR3res {
+		r := &nfs3.GETATTR3res{}
+		r.Resok.ObjAttributes = nfs3.Fattr3{Type: nfs3.NF3REG, Size: n}
+		return r
+	}
+	for object, want := range map[int]verdict.Verdict{1: verdict.Different, 2: verdict.Explained, 3: verdict.Different} {
+		o := &plan.Op{ID: 1, Program: nfs3.NFS_PROGRAM, Version: 3, Procedure: nfs3.NFSPROC3_GETATTR, Class: plan.Exact,
+			Args: []plan.Field{{Kind: plan.FieldHandle, Ref: object}}, Expect: &plan.Expect{Results: size(4).Append(nil)}}
+		load := &workload.Workload{Ops: []*plan.Op{o}}
+		note := []plan.Note{{Kind: plan.NoteElsewhere, Name: "f"}}
+		load.Tables.Objects = []plan.Object{{ID: 1, Type: "file"}, {ID: 2, Type: "file", Notes: note}, {ID: 3, Type: "dir", Notes: note}}
+		if v := New(load, Options{}).Judge(&Reply{Op: o, Result: size(0)}); v.Verdict != want {
+			t.Errorf("object %d: %s %+v", object, v.Verdict, v.Reasons)
+		}
+	}
+}
+
 // TestMention: the names in the arguments of an operation, and their directories.
 func TestMention(t *testing.T) {
 	put := func(id int) plan.CompoundOp {

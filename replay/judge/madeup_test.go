@@ -21,19 +21,25 @@ func TestMadeUpData(t *testing.T) {
 		return b
 	}
 	for name, c := range map[string]struct {
-		offset uint64
-		have   []byte
-		want   verdict.Verdict
-		code   verdict.Code
+		offset    uint64
+		have      []byte
+		want      verdict.Verdict
+		code      verdict.Code
+		elsewhere bool // the file was prepared elsewhere, so that this may be another one
 	}{
-		"made up":     {0, pattern(0), verdict.Explained, verdict.Planned},
-		"something":   {0, []byte("anything"), verdict.Different, verdict.WrittenDiffers},
-		"as captured": {0, []byte("captured"), verdict.Same, verdict.None},
-		"behind it":   {8, []byte("anything"), verdict.Different, verdict.DataDiffer},
+		"made up":     {0, pattern(0), verdict.Explained, verdict.Planned, false},
+		"something":   {0, []byte("anything"), verdict.Different, verdict.WrittenDiffers, false},
+		"as captured": {0, []byte("captured"), verdict.Same, verdict.None, false},
+		"behind it":   {8, []byte("anything"), verdict.Different, verdict.DataDiffer, false},
+		"another":     {0, []byte("anything"), verdict.Explained, verdict.Planned, true},
+		"the same":    {0, []byte("captured"), verdict.Same, verdict.None, true},
 	} {
 		load := &workload.Workload{}
 		load.Tables.Header.Payload = plan.Captured
 		load.Tables.Objects = []plan.Object{{ID: 1, Type: "file"}}
+		if c.elsewhere {
+			load.Tables.Objects[0].Notes = []plan.Note{{Kind: plan.NoteElsewhere, Name: "f"}}
+		}
 		write := &plan.Op{ID: 1, Program: nfs3.NFS_PROGRAM, Version: 3, Procedure: nfs3.NFSPROC3_WRITE, Modifies: true, Class: plan.Synthesised, Args: append(file[:1:1],
 			plan.Field{Kind: plan.FieldU64}, plan.Field{Kind: plan.FieldU32, Value: 8}, plan.Field{Kind: plan.FieldU32},
 			plan.Field{Kind: plan.FieldData, Data: &plan.Payload{Length: 8, Source: plan.Pattern, Object: 1}})}
