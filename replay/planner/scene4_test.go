@@ -185,6 +185,26 @@ func TestOwnerWithoutReply(t *testing.T) {
 	}
 }
 
+// The ids of Linux servers' sessions begin with the one of their client, which need not be shown otherwise before it is used.
+func TestClientOfSession(t *testing.T) {
+	id := string([]byte{0, 0, 0, 0, 0, 0, 0, 0x99}) + "E"
+	destroy := func(client uint64) step {
+		return step{nfs4.OP_DESTROY_CLIENTID, &nfs4.DESTROY_CLIENTID4args{DcaClientid: client}, ok4()}
+	}
+	for name, c := range map[string]struct {
+		client uint64
+		same   bool
+	}{"its client": {0x99, true}, "another client": {0x98, false}} {
+		s := newScene(t)
+		s.compound(1, sequence(id, 0, 7), putfh("F"), read4(sid(0, "S"), 0, "data")) // 1
+		s.compound(1, destroy(c.client))                                            // 2
+		l := s.plan()
+		if got := kinds(l.ops[1], plan.FieldClient)[0].Ref == l.Sessions[0].Client; got != c.same {
+			t.Errorf("%s: %+v, session %+v", name, l.Clients, l.Sessions[0])
+		}
+	}
+}
+
 // A session that nobody knows is the one of the CREATE_SESSION before it on the connection whose reply the capture lacks.
 func TestSessionWithoutReply(t *testing.T) {
 	s := newScene(t)

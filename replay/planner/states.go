@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"slices"
@@ -67,7 +68,8 @@ type states struct {
 	clients   map[clientKey]*client
 	pending   map[string]*client // named by an owner, without a client id yet
 	sessions  map[sessionKey]*session
-	expected  map[int]*session // by connection: made by a call whose reply the capture lacks, and not used yet
+	prefixes  map[clientKey]*client // of sessions from before the capture
+	expected  map[int]*session      // by connection: made by a call whose reply the capture lacks, and not used yet
 	states    map[stateKey]*state
 	clientsIn []*client
 	sessIn    []*session
@@ -87,7 +89,7 @@ const (
 func (s *states) init(b *Builder) {
 	*s = states{
 		b: b, clients: map[clientKey]*client{}, pending: map[string]*client{}, sessions: map[sessionKey]*session{},
-		expected: map[int]*session{}, states: map[stateKey]*state{},
+		expected: map[int]*session{}, prefixes: map[clientKey]*client{}, states: map[stateKey]*state{},
 	}
 }
 
@@ -99,8 +101,17 @@ func (s *states) session(c *call, id [16]byte) *session {
 			x.SessionID, s.sessions[k] = hex.EncodeToString(id[:]), x
 			return x
 		}
-		cl := s.newClient(c.server)
-		s.first(c, cl)
+		// The ids of Linux servers' sessions begin with the one of the client. It was there before, if it was not made since.
+		prefix := clientKey{c.server, binary.BigEndian.Uint64(id[:8])}
+		cl := s.clients[prefix]
+		if cl == nil || cl.DefinedBy != 0 {
+			cl = s.newClient(c.server)
+			s.first(c, cl)
+		}
+		if _, ok := s.prefixes[prefix]; !ok && !s.b.room.full() {
+			s.prefixes[prefix] = cl
+			s.b.room.take(entrySize)
+		}
 		if x = s.addSession(k, cl); x.Class == "" {
 			x.Class = plan.Synthesised
 		}
@@ -150,7 +161,9 @@ func (s *states) client(c *call, id uint64) *client {
 	k := clientKey{c.server, id}
 	x := s.clients[k]
 	if x == nil {
-		x = s.newClient(c.server)
+		if x = s.prefixes[k]; x == nil || x.ClientID != "" {
+			x = s.newClient(c.server)
+		}
 		if x.ClientID == "" {
 			x.ClientID = fmt.Sprintf("%016x", id)
 		}
