@@ -197,7 +197,7 @@ func TestClientOfSession(t *testing.T) {
 	}{"its client": {0x99, true}, "another client": {0x98, false}} {
 		s := newScene(t)
 		s.compound(1, sequence(id, 0, 7), putfh("F"), read4(sid(0, "S"), 0, "data")) // 1
-		s.compound(1, destroy(c.client))                                            // 2
+		s.compound(1, destroy(c.client))                                             // 2
 		l := s.plan()
 		if got := kinds(l.ops[1], plan.FieldClient)[0].Ref == l.Sessions[0].Client; got != c.same {
 			t.Errorf("%s: %+v, session %+v", name, l.Clients, l.Sessions[0])
@@ -228,6 +228,15 @@ func TestSessionWithoutReply(t *testing.T) {
 	}
 	l.want(t, "session of a READ", kinds(l.ops[2], plan.FieldSession)[0].Ref, 1)
 	l.waits(t, 3, 2)
+	t.Run("of a client from before the capture", func(t *testing.T) {
+		s := newScene(t)
+		s.call(4, 1, one, nil)
+		s.compound(1, sequence("E", 0, 1), putfh("F"), read4(sid(0, "S"), 0, "data"))
+		l := s.plan()
+		if len(l.Sessions) != 1 || l.Sessions[0].DefinedBy != 0 || len(l.ops[0].Binds) != 0 {
+			t.Errorf("%+v, %+v", l.Sessions, l.ops[0].Binds)
+		}
+	})
 	if b := l.ops[1].Binds; len(b) != 1 || b[0].Kind != plan.FieldSession || b[0].Ref != 1 {
 		t.Errorf("binds %+v", b)
 	}

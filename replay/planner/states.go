@@ -122,6 +122,9 @@ func (s *states) session(c *call, id [16]byte) *session {
 // expect adds the session of a CREATE_SESSION whose reply the capture lacks: it is the next one on the
 // connection that nobody knows.
 func (s *states) expect(c *call, cl *client) *session {
+	if cl.DefinedBy == 0 {
+		return nil // nobody can make it: it is made as one from before the capture
+	}
 	if s.expected[c.conn.id] != nil {
 		return nil // which of two it is cannot be told
 	}
