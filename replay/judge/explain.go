@@ -36,6 +36,7 @@ var explanations = []explanation{
 	{find: otherOne},
 	{find: planned},
 	{find: completed, outcomes: true},
+	{find: busy, outcomes: true},
 	{find: cutBefore, outcomes: true},
 	{find: doneBefore, outcomes: true},
 }
@@ -187,6 +188,14 @@ func completed(j *Judge, r *Reply, _ *verdict.Judgement) (verdict.Reason, bool) 
 		})
 	})
 	return verdict.Reason{Code: verdict.Planned, Detail: "the session is not from the plan: this was done when it was created"}, made
+}
+
+// busy explains that a client id cannot be destroyed: the plan has not ended all state of the client, since the capture lacks
+// how that ended.
+func busy(_ *Judge, r *Reply, _ *verdict.Judgement) (verdict.Reason, bool) {
+	code, _ := StatusOf(r.Result)
+	return verdict.Reason{Code: verdict.Planned, Detail: "the capture does not show how all opens and delegations of the client ended"},
+		r.Unended && nfs4.Nfsstat4(code) == nfs4.NFS4ERR_CLIENTID_BUSY && workload.Has(r.Op, nfs4.OP_DESTROY_CLIENTID)
 }
 
 // aboveBase explains ops on directories above the base, which are the server's own.

@@ -133,6 +133,25 @@ func TestExplanations(t *testing.T) {
 	}
 }
 
+// TestBusy: a client whose state the plan has not ended cannot be destroyed; one without state can.
+func TestBusy(t *testing.T) {
+	op := &plan.Op{ID: 1, Compound: &plan.Compound{Minor: 1, Ops: []plan.CompoundOp{{Op: uint32(nfs4.OP_DESTROY_CLIENTID)}}}, Expect: &plan.Expect{Ops: []uint32{0}}}
+	for _, c := range []struct {
+		unended bool
+		status  nfs4.Nfsstat4
+		want    verdict.Verdict
+	}{
+		{true, nfs4.NFS4ERR_CLIENTID_BUSY, verdict.Explained},
+		{false, nfs4.NFS4ERR_CLIENTID_BUSY, verdict.Worse},
+		{true, nfs4.NFS4ERR_STALE_CLIENTID, verdict.Worse},
+	} {
+		r := &nfs4.CompoundRes{Status: c.status, Operations: nfs4.Operations{Ops: []nfs4.Op{{Number: uint32(nfs4.OP_DESTROY_CLIENTID), Body: &nfs4.Status4res{Status: c.status}}}}}
+		if v := New(&workload.Workload{}, Options{}).Judge(&Reply{Op: op, Result: r, Unended: c.unended}); v.Verdict != c.want {
+			t.Errorf("%+v: %s %+v", c, v.Verdict, v.Reasons)
+		}
+	}
+}
+
 // TestCompletedBefore: RECLAIM_COMPLETE may come again only where the run has made the session, and sent one itself.
 func TestCompletedBefore(t *testing.T) {
 	reply := func(st nfs4.Nfsstat4) *nfs4.CompoundRes {

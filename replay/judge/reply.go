@@ -28,6 +28,8 @@ type Reply struct {
 	Newest bool
 	// Completed says that the run has sent RECLAIM_COMPLETE for the client, which the plan lacked until then.
 	Completed bool
+	// Unended says that the client had state here which the plan has not ended: opens, delegations.
+	Unended bool
 	// RootReplaced says that PUTROOTFH was sent as PUTFH.
 	RootReplaced bool
 	// Chunks are the bytes that the reply used of each Write chunk, if the call was

@@ -70,6 +70,9 @@ func TestDelegationsLeft(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if !r.Explained() {
+		t.Errorf("DESTROY_CLIENTID of a client with delegations: %v %+v", r.Totals, r.Mismatches)
+	}
 	if b := r.ReadBack; left == 0 || ended == 0 || b == nil || b.Ended != "" || len(b.Wrong) > 0 {
 		t.Errorf("%d delegations left, %d sessions ended: %+v", left, ended, b)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/transport"
 	"github.com/rpcrdma/toolkit/replay/verdict"
+	"github.com/rpcrdma/toolkit/replay/workload"
 )
 
 // receive handles one call that the transport has returned.
@@ -128,9 +129,10 @@ func (e *engine) judged(c *call, rpc string, res xdr.Message) *judge.Reply {
 			c.status = xdr.EnumString(st.StatusCode())
 		}
 	}
+	unended := workload.Has(c.form.Op, nfs4.OP_DESTROY_CLIENTID) && c.world.Unended(c.lives.client)
 	c.verdict = judge.Reply{Op: c.form.Op, World: c.world.Number, RPC: rpc, Result: res, Data: c,
 		Issued: c.Times.Queued, Replied: c.Times.Replied, Sent: c.form.Note, Newest: c.form.Newest,
-		Completed: e.completed[[2]int{c.world.Number, c.lives.client}], RootReplaced: c.form.RootReplaced, Chunks: c.itemLengths, LaidOut: c.Layout != nil}
+		Unended: unended, Completed: e.completed[[2]int{c.world.Number, c.lives.client}], RootReplaced: c.form.RootReplaced, Chunks: c.itemLengths, LaidOut: c.Layout != nil}
 	return &c.verdict
 }
 
