@@ -113,7 +113,7 @@ func (e *engine) reply(c *call) {
 	e.step(c.entry, schedule.Judge)
 	e.settle(c, j)
 	switch {
-	case res != nil && (e.confirm(c, res) || e.tidy(c, res) || e.surplus(c, res)): // it ends with that call
+	case res != nil && (e.confirm(c, res) || e.tidy(c, res) || e.surplus(c, res) || e.unlockSurplus(c, res)): // it ends with that call
 	case e.probe.wanted(c, res):
 		e.awaitProbe(c)
 	default:
