@@ -52,6 +52,15 @@ func (j *Judge) piece(r *Reply, want *plan.Result, d xdr.Data) (verdict.Reason, 
 		l.Seen(object, want.Offset, uint64(want.Length))
 		return verdict.Reason{}, verdict.Same
 	}
+	if why, is := j.twofold(object); is {
+		switch {
+		case !captured: // of the length a field has told
+			return verdict.Reason{}, verdict.Same
+		case want.Hash == "":
+			return verdict.Reason{Code: verdict.DataNotCaptured}, verdict.Equivalent
+		}
+		return why, verdict.Explained
+	}
 	either := func(from, to uint64) bool { return j.meanwhile(l, r.Op, object, from, to) }
 	if at, code := l.Compare(object, want.Offset, b, either); code != verdict.None {
 		return verdict.Reason{Code: code, N: at}, verdict.Different
@@ -64,6 +73,9 @@ func (j *Judge) piece(r *Reply, want *plan.Result, d xdr.Data) (verdict.Reason, 
 		return verdict.Reason{}, verdict.Same
 	case want.Hash == "":
 		return verdict.Reason{Code: verdict.DataNotCaptured}, verdict.Equivalent
+	case l.MadeUp(object, want.Offset, want.Offset+uint64(d.Length)):
+		// They are those that this run wrote.
+		return verdict.Reason{Code: verdict.Planned, Detail: "the capture lacks bytes that were written there: they were made up"}, verdict.Explained
 	}
 	return verdict.Reason{Code: verdict.DataDiffer, N: uint64(want.Length), M: want.Offset}, verdict.Different
 }
@@ -96,9 +108,19 @@ func (j *Judge) chunks(v *verdict.Judgement, r *Reply) {
 		if i < len(r.Chunks) {
 			now = r.Chunks[i]
 		}
-		if now != used {
+		if now != used && !j.follows(r, i, now, used) {
 			v.Worsen(verdict.Different, verdict.Reason{Code: verdict.ChunkDiffers, N: uint64(i),
 				Now: strconv.FormatUint(uint64(now), 10), Was: strconv.FormatUint(uint64(used), 10)})
 		}
 	}
+}
+
+// follows reports whether a chunk was used for more or less only because its data are longer or shorter: their length is a field, which
+// is compared, and explained, on its own.
+func (j *Judge) follows(r *Reply, i int, now, used uint32) bool {
+	have, want := &j.cmp.have, r.Op.Expect.Data
+	if len(have.nodes) == 0 {
+		have.fill(r.Result)
+	}
+	return i < len(want) && i < len(have.data) && want[i].Length == used && have.data[i].Length == now
 }

@@ -26,14 +26,17 @@ type explanation struct {
 var explanations = []explanation{
 	{find: aboveBase, instead: true},
 	{find: unhappened, successes: true},
+	{find: consequence, outcomes: true},
 	{find: strangers, successes: true},
 	{find: lockedOtherwise, outcomes: true, successes: true},
 	{find: apart, successes: true},
 	{find: unseen, successes: true},
 	{find: invented},
 	{find: unprepared},
+	{find: otherOne},
 	{find: planned},
 	{find: completed, outcomes: true},
+	{find: busy, outcomes: true},
 	{find: cutBefore, outcomes: true},
 	{find: doneBefore, outcomes: true},
 }
@@ -171,20 +174,28 @@ func doneBefore(_ *Judge, r *Reply, _ *verdict.Judgement) (verdict.Reason, bool)
 	return verdict.Reason{Code: r.Sent}, fits
 }
 
-// completed explains a RECLAIM_COMPLETE that comes again: with a session that the plan does not create, the run has sent
-// one before.
+// completed explains a RECLAIM_COMPLETE that comes again: with a session that the plan does not create, or if the plan lacked
+// it for too long, the run has sent one before.
 func completed(j *Judge, r *Reply, _ *verdict.Judgement) (verdict.Reason, bool) {
 	code, _ := StatusOf(r.Result)
 	c := r.Op.Compound
 	if c == nil || nfs4.Nfsstat4(code) != nfs4.NFS4ERR_COMPLETE_ALREADY {
 		return verdict.Reason{}, false
 	}
-	made := slices.ContainsFunc(c.Ops, func(o plan.CompoundOp) bool {
+	made := r.Completed || slices.ContainsFunc(c.Ops, func(o plan.CompoundOp) bool {
 		return slices.ContainsFunc(o.Args, func(f plan.Field) bool {
 			return f.Kind == plan.FieldSession && f.Ref > 0 && f.Ref <= len(j.load.Tables.Sessions) && j.load.Tables.Sessions[f.Ref-1].DefinedBy == 0
 		})
 	})
 	return verdict.Reason{Code: verdict.Planned, Detail: "the session is not from the plan: this was done when it was created"}, made
+}
+
+// busy explains that a client id cannot be destroyed: the plan has not ended all state of the client, since the capture lacks
+// how that ended.
+func busy(_ *Judge, r *Reply, _ *verdict.Judgement) (verdict.Reason, bool) {
+	code, _ := StatusOf(r.Result)
+	return verdict.Reason{Code: verdict.Planned, Detail: "the capture does not show how all opens and delegations of the client ended"},
+		r.Unended && nfs4.Nfsstat4(code) == nfs4.NFS4ERR_CLIENTID_BUSY && workload.Has(r.Op, nfs4.OP_DESTROY_CLIENTID)
 }
 
 // aboveBase explains ops on directories above the base, which are the server's own.

@@ -133,6 +133,25 @@ func TestExplanations(t *testing.T) {
 	}
 }
 
+// TestBusy: a client whose state the plan has not ended cannot be destroyed; one without state can.
+func TestBusy(t *testing.T) {
+	op := &plan.Op{ID: 1, Compound: &plan.Compound{Minor: 1, Ops: []plan.CompoundOp{{Op: uint32(nfs4.OP_DESTROY_CLIENTID)}}}, Expect: &plan.Expect{Ops: []uint32{0}}}
+	for _, c := range []struct {
+		unended bool
+		status  nfs4.Nfsstat4
+		want    verdict.Verdict
+	}{
+		{true, nfs4.NFS4ERR_CLIENTID_BUSY, verdict.Explained},
+		{false, nfs4.NFS4ERR_CLIENTID_BUSY, verdict.Worse},
+		{true, nfs4.NFS4ERR_STALE_CLIENTID, verdict.Worse},
+	} {
+		r := &nfs4.CompoundRes{Status: c.status, Operations: nfs4.Operations{Ops: []nfs4.Op{{Number: uint32(nfs4.OP_DESTROY_CLIENTID), Body: &nfs4.Status4res{Status: c.status}}}}}
+		if v := New(&workload.Workload{}, Options{}).Judge(&Reply{Op: op, Result: r, Unended: c.unended}); v.Verdict != c.want {
+			t.Errorf("%+v: %s %+v", c, v.Verdict, v.Reasons)
+		}
+	}
+}
+
 // TestCompletedBefore: RECLAIM_COMPLETE may come again only where the run has made the session, and sent one itself.
 func TestCompletedBefore(t *testing.T) {
 	reply := func(st nfs4.Nfsstat4) *nfs4.CompoundRes {
@@ -141,20 +160,22 @@ func TestCompletedBefore(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		definedBy int
+		completed bool
 		have      nfs4.Nfsstat4
 		want      verdict.Verdict
 	}{
-		"made by the run":             {0, nfs4.NFS4ERR_COMPLETE_ALREADY, verdict.Explained},
-		"made by the plan":            {1, nfs4.NFS4ERR_COMPLETE_ALREADY, verdict.Worse},
-		"made by the run, other code": {0, nfs4.NFS4ERR_IO, verdict.Worse},
-		"made by the run, not before": {0, nfs4.NFS4_OK, verdict.Same},
+		"made by the run":               {0, false, nfs4.NFS4ERR_COMPLETE_ALREADY, verdict.Explained},
+		"made by the plan":              {1, false, nfs4.NFS4ERR_COMPLETE_ALREADY, verdict.Worse},
+		"made by the plan, sent before": {1, true, nfs4.NFS4ERR_COMPLETE_ALREADY, verdict.Explained},
+		"made by the run, other code":   {0, false, nfs4.NFS4ERR_IO, verdict.Worse},
+		"made by the run, not before":   {0, false, nfs4.NFS4_OK, verdict.Same},
 	} {
 		op := &plan.Op{ID: 2, Program: nfs4.NFS4_PROGRAM, Version: 4, Procedure: 1, Compound: &plan.Compound{Minor: 1, Ops: []plan.CompoundOp{
 			{Op: uint32(nfs4.OP_SEQUENCE), Args: []plan.Field{{Kind: plan.FieldSession, Ref: 1}}}, {Op: uint32(nfs4.OP_RECLAIM_COMPLETE)}}},
 			Expect: &plan.Expect{Ops: []uint32{0, 0}, Results: reply(nfs4.NFS4_OK).Append(nil)}}
 		load := &workload.Workload{Ops: []*plan.Op{op}}
 		load.Tables.Sessions = []plan.Session{{ID: 1, DefinedBy: c.definedBy}}
-		if v := New(load, Options{}).Judge(&Reply{Op: op, Result: reply(c.have)}); v.Verdict != c.want {
+		if v := New(load, Options{}).Judge(&Reply{Op: op, Result: reply(c.have), Completed: c.completed}); v.Verdict != c.want {
 			t.Errorf("%s: %+v", name, v)
 		}
 	}

@@ -34,6 +34,7 @@ type history struct {
 	chains  map[int]*chain // by the op that listed last
 	changes map[int]int
 	locks   locks
+	lacking lacking
 }
 
 func (j *Judge) history(world int) *history {
@@ -59,6 +60,16 @@ func (j *Judge) remember(r *Reply) {
 	}
 }
 
+// agreed notes that a call has done here what it did in the capture.
+func (j *Judge) agreed(r *Reply) {
+	if x := r.Op.Expect; x != nil && x.RPC == "" && r.RPC == "" && x.Status == 0 {
+		if code, _ := StatusOf(r.Result); code == 0 {
+			h := j.history(r.World)
+			h.lacking.agree(h.ledger, r.Op)
+		}
+	}
+}
+
 const maxOnlyHere = 256
 
 // miss notes that an op did not make here the change that it made in the capture.
@@ -67,6 +78,7 @@ func (h *history) miss(load *workload.Workload, o *plan.Op) {
 		return
 	}
 	c := callOf(o)
+	h.lacking.lose(h.ledger, o, &c)
 	if o.Compound == nil {
 		h.lacks(load, workload.ObjectAt(o, 0), &c)
 		return

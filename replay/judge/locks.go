@@ -132,9 +132,15 @@ func lockedOtherwise(j *Judge, r *Reply, v *verdict.Judgement) (verdict.Reason, 
 			}
 		}
 	}
+	// What was refused in the capture, somebody else had: not one who was refused, too.
+	was, _ := statusWas(r.Op, a.at)
+	decides := func(o *plan.Op, b *lockAct) bool {
+		code, known := statusWas(o, b.at)
+		return was == 0 || !known || code == 0 || b.waits && code == uint32(nlm.NLM4_BLOCKED)
+	}
 	why, left := verdict.Reason{}, maxLockCalls
 	j.moments.together(r.Op, changeable{a.object, true}, func(o *plan.Op) bool {
-		if slices.ContainsFunc(j.moments.locks.acts(o), func(b lockAct) bool { return b.excludes(&a) }) {
+		if slices.ContainsFunc(j.moments.locks.acts(o), func(b lockAct) bool { return b.excludes(&a) && decides(o, &b) }) {
 			why = verdict.Reason{Code: verdict.LocksTogether, Was: r.Op.What, Call: callOf(o)}
 		}
 		left--

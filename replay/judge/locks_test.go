@@ -187,6 +187,14 @@ func TestLockOrder(t *testing.T) {
 				x, y := s.op(a, "LOCK", 0, 10, 0, 10, ok), s.op(a, "LOCK", 5, 10, 5, 15, ok)
 				return []here{{y, 0, ok, verdict.Same, 0}, {x, 0, no, verdict.Worse, verdict.Fails}}
 			}},
+			{"both refused, because of somebody else", func(s *lockScene) []here {
+				x, y := s.op(a, "LOCK", 0, 10, 0, 10, no), s.op(b, "LOCK", 5, 10, 5, 15, no)
+				return []here{{x, 0, ok, verdict.Different, verdict.SucceedsWrongly}, {y, 2, no, verdict.Same, 0}}
+			}},
+			{"refused, and tested by somebody else", func(s *lockScene) []here {
+				x, y := s.op(a, "LOCK", 0, 10, 0, 10, no), s.op(b, "TEST", 5, 10, 5, 15, no)
+				return []here{{x, 0, ok, verdict.Different, verdict.SucceedsWrongly}, {y, 2, no, verdict.Same, 0}}
+			}},
 			{"given up here in time", func(s *lockScene) []here {
 				x := s.op(a, "LOCK", 0, 10, 0, 10, ok)
 				u, y := s.op(a, "UNLOCK", 2, 3, 20, 30, ok), s.op(b, "LOCK", 2, 3, 20, 30, no)

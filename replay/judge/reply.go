@@ -26,6 +26,10 @@ type Reply struct {
 	Sent verdict.Code
 	// Newest says that it was sent with the state ids of that time; it was sent more than once.
 	Newest bool
+	// Completed says that the run has sent RECLAIM_COMPLETE for the client, which the plan lacked until then.
+	Completed bool
+	// Unended says that the client had state here which the plan has not ended: opens, delegations.
+	Unended bool
 	// RootReplaced says that PUTROOTFH was sent as PUTFH.
 	RootReplaced bool
 	// Chunks are the bytes that the reply used of each Write chunk, if the call was
@@ -65,5 +69,7 @@ type Judge struct {
 	doubtful map[place1]*plan.Object
 	// madeUp are the names that the capture does not show.
 	madeUp map[place1]bool
-	names  []string // that a listing lacks, or has too much
+	// moved are the objects that are prepared elsewhere, by the name that they had.
+	moved map[string]int
+	names []string // that a listing lacks, or has too much
 }

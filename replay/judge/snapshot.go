@@ -38,6 +38,15 @@ type savedHistory struct {
 	Chains     map[int]savedChain     `json:"chains,omitempty"`
 	Changes    map[int]int            `json:"changes,omitempty"`
 	Locks      []savedLock            `json:"locks,omitempty"`
+	// What is lacking here: names that a call did not give or take, and owners and modes that it did not set.
+	Lacking []savedLack           `json:"lacking,omitempty"`
+	Rights  map[int]*verdict.Call `json:"rights,omitempty"`
+}
+
+type savedLack struct {
+	Dir  int           `json:"dir"`
+	Name []byte        `json:"name"`
+	Call *verdict.Call `json:"call"`
 }
 
 // savedLock is a range that an owner waits for, or has only here or only in the capture. Those that it has here are not
@@ -161,7 +170,11 @@ func (j *Judge) Snapshot(unread []*plan.Op) *Snapshot {
 
 func (h *history) snapshot() savedHistory {
 	s := savedHistory{Unhappened: h.unhappened, Listings: h.listings, Continues: h.continues, Ledger: h.ledger.Snapshot(), OnlyHere: h.onlyHere,
-		Verifiers: h.verifiers, Tick: h.clocks.tick, Fine: h.clocks.fine, Clocks: map[int]savedClock{}, Chains: map[int]savedChain{}, Changes: h.changes}
+		Verifiers: h.verifiers, Tick: h.clocks.tick, Fine: h.clocks.fine, Clocks: map[int]savedClock{}, Chains: map[int]savedChain{}, Changes: h.changes,
+		Rights: h.lacking.rights}
+	for p, c := range h.lacking.names {
+		s.Lacking = append(s.Lacking, savedLack{p.dir, []byte(p.name), c})
+	}
 	for n, c := range h.named {
 		s.Named = append(s.Named, savedNamed{[]byte(n), c})
 	}
@@ -247,6 +260,13 @@ func (h *history) restore(s *savedHistory) {
 		h.ledger.Restore(s.Ledger)
 	}
 	h.onlyHere = s.OnlyHere
+	h.lacking.rights = s.Rights
+	for _, x := range s.Lacking {
+		if h.lacking.names == nil {
+			h.lacking.names = map[place1]*verdict.Call{}
+		}
+		h.lacking.names[place1{x.Dir, string(x.Name)}] = x.Call
+	}
 	maps.Copy(h.verifiers, s.Verifiers)
 	maps.Copy(h.changes, s.Changes)
 	h.clocks.tick, h.clocks.fine = s.Tick, s.Fine

@@ -377,6 +377,15 @@ func (l *Ledger) Holds(object int, offset uint64) bool {
 	return is
 }
 
+// MadeUp reports whether a part of a range holds bytes that were made up: the capture lacks those that were written there.
+func (l *Ledger) MadeUp(object int, from, to uint64) bool {
+	is := false
+	if f := l.files[object]; f != nil {
+		f.fills.each(from, to, func(x filled) { is = is || x.kind == written })
+	}
+	return is
+}
+
 // mismatch compares one part; the code is None if it is right.
 func (l *Ledger) mismatch(b []byte, object int, x *filled) (int, verdict.Code) {
 	if l.load.Tables.Header.Payload == plan.Sparse {

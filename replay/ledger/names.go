@@ -7,6 +7,8 @@ import (
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/decode/nfs/nfsacl"
+	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
 // Name is a name in a directory of the plan.
@@ -148,6 +150,14 @@ func (l *Ledger) Named(n Name) int {
 	return 0
 }
 
+// Presence says whether a name is there.
+func (l *Ledger) Presence(n Name) Presence {
+	if e := l.entry(n); e != nil {
+		return e.presence
+	}
+	return Unknown
+}
+
 // Empty reports whether nothing is known that has, or may have, a name in a directory. It is false if there
 // are more names than are followed.
 func (l *Ledger) Empty(dir int) bool {
@@ -165,44 +175,89 @@ func (l *Ledger) naming(c *Call, s *step) {
 		}
 		l.put(c, Name{dir, string(name)}, p, object)
 	}
+	if from, to, ok := s.renames(); ok {
+		l.renamed(c, s, from, to)
+		return
+	}
+	s.eachName(put)
+}
+
+// eachName calls f for the names that a step gives to objects, or takes from them, if it succeeds. A RENAME is left to renames.
+func (s *step) eachName(f func(dir int, name []byte, p Presence, object int)) {
 	made := s.object
 	if s.at < 0 && made == s.before {
 		made = s.target(0)
 	}
 	switch a := s.args.(type) {
 	case *nfs3.CREATE3args:
-		put(s.before, a.Where.Name, Present, made)
+		f(s.before, a.Where.Name, Present, made)
 	case *nfs3.MKDIR3args:
-		put(s.before, a.Where.Name, Present, made)
+		f(s.before, a.Where.Name, Present, made)
 	case *nfs3.SYMLINK3args:
-		put(s.before, a.Where.Name, Present, made)
+		f(s.before, a.Where.Name, Present, made)
 	case *nfs3.MKNOD3args:
-		put(s.before, a.Where.Name, Present, made)
+		f(s.before, a.Where.Name, Present, made)
 	case *nfs3.LINK3args:
-		put(s.saved, a.Link.Name, Present, s.before)
+		f(s.saved, a.Link.Name, Present, s.before)
 	case *nfs3.REMOVE3args:
-		put(s.before, a.Object.Name, Absent, 0)
+		f(s.before, a.Object.Name, Absent, 0)
 	case *nfs3.RMDIR3args:
-		put(s.before, a.Object.Name, Absent, 0)
-	case *nfs3.RENAME3args:
-		to := s.saved
-		if to == 0 {
-			to = s.before // one directory, named once
-		}
-		l.renamed(c, s, Name{s.before, string(a.From.Name)}, Name{to, string(a.To.Name)})
+		f(s.before, a.Object.Name, Absent, 0)
 	case *nfs4.CREATE4args:
-		put(s.before, a.Objname, Present, s.object)
+		f(s.before, a.Objname, Present, s.object)
 	case *nfs4.OPEN4args:
 		if a.Openhow.Opentype == nfs4.OPEN4_CREATE && a.Claim.Claim == nfs4.CLAIM_NULL {
-			put(s.before, a.Claim.File, Present, s.object)
+			f(s.before, a.Claim.File, Present, s.object)
 		}
 	case *nfs4.LINK4args:
-		put(s.before, a.Newname, Present, s.saved)
+		f(s.before, a.Newname, Present, s.saved)
 	case *nfs4.REMOVE4args:
-		put(s.before, a.Target, Absent, 0)
-	case *nfs4.RENAME4args:
-		l.renamed(c, s, Name{s.saved, string(a.Oldname)}, Name{s.before, string(a.Newname)})
+		f(s.before, a.Target, Absent, 0)
 	}
+}
+
+// renames are the names of a RENAME; ok is false if the step is none.
+func (s *step) renames() (from, to Name, ok bool) {
+	switch a := s.args.(type) {
+	case *nfs3.RENAME3args:
+		dir := s.saved
+		if dir == 0 {
+			dir = s.before // one directory, named once
+		}
+		return Name{s.before, string(a.From.Name)}, Name{dir, string(a.To.Name)}, true
+	case *nfs4.RENAME4args:
+		return Name{s.saved, string(a.Oldname)}, Name{s.before, string(a.Newname)}, true
+	}
+	return from, to, false
+}
+
+// Changed calls f for what an op changes if all of it succeeds, except for bytes: names that it gives or takes (of an object 0),
+// and objects whose owner, mode or access control list it sets.
+func (l *Ledger) Changed(o *plan.Op, names func(Name), rights func(object int)) {
+	args := l.args.Of(o)
+	if !o.Modifies || args == nil {
+		return
+	}
+	eachStep(o, args, func(s *step) {
+		if from, to, ok := s.renames(); ok {
+			names(from)
+			names(to)
+		}
+		s.eachName(func(dir int, name []byte, _ Presence, _ int) { names(Name{dir, string(name)}) })
+		switch a := s.args.(type) {
+		case *nfs3.SETATTR3args:
+			if w := sattr(&a.NewAttributes); w.mode != nil || w.owner {
+				rights(s.before)
+			}
+		case *nfs4.SETATTR4args:
+			x, err := a.ObjAttributes.Attrs()
+			if w := fattr(&a.ObjAttributes); err != nil || w.mode != nil || w.owner || x.Has(nfs4.FATTR4_ACL) || x.Has(nfs4.FATTR4_DACL) || x.Has(nfs4.FATTR4_MODE_SET_MASKED) {
+				rights(s.object)
+			}
+		case *nfsacl.SETACL3args:
+			rights(s.before)
+		}
+	})
 }
 
 // renamed applies a RENAME. Two names of the same object both stay (RFC 1813, section 3.3.14).

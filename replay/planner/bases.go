@@ -47,7 +47,7 @@ func (s *space) bases() {
 	for _, o := range s.objects {
 		if d := o.parent.real(); o.origin == plan.Before && o.named && d != nil && d.origin == plan.Created {
 			// Its directory does not exist yet at preparation.
-			o.named = false
+			o.named, o.nameClass = false, plan.Synthesised
 			o.note(plan.NoteElsewhere, strings.ToValidUTF8(o.name, "?"))
 		}
 		if o.into != nil || o.isBase || o.named || o.origin == plan.Above || o.origin == plan.Stale {

@@ -3,6 +3,7 @@ package planner
 import (
 	"errors"
 	"fmt"
+	"math/bits"
 	"path/filepath"
 	"slices"
 
@@ -92,6 +93,15 @@ type connection struct {
 	inFlight []flight // sorted by end
 	last     flight   // whose reply came last before the call at hand
 	called   bool     // a call of a client was seen
+	first    uint32   // XID of the first one
+}
+
+// follows reports whether the call with an XID was probably sent after the first one that was seen. Clients count their XIDs up, and
+// those with little-endian processors may do so from the other end.
+func (c *connection) follows(xid uint32) bool {
+	const many = 1 << 16
+	after := func(n uint32) bool { return n > 0 && n < many }
+	return after(xid-c.first) || after(bits.ReverseBytes32(xid)-bits.ReverseBytes32(c.first))
 }
 
 type flight struct {
@@ -258,10 +268,10 @@ func (b *Builder) skip(c *call, class plan.Class, reason string) {
 	case reason == plan.ReasonCut:
 		s.Code = plan.SkipCut
 		s.Touches, s.Reads = c.touches()
-	case reason == notCaptured && c.conn.called && began(c.v.Tx.Connection), reason == noHeader:
+	case reason == notCaptured && c.conn.called && (began(c.v.Tx.Connection) || c.conn.follows(c.v.Tx.XID)), reason == noHeader:
 		// It may have changed anything. A reply that comes before all calls of its connection belongs to a call from
 		// before the capture: what that did was there from the start, and is prepared. So may the next ones, if the
-		// connection is older than the capture.
+		// connection is older than the capture, and their XIDs do not say that they are later.
 		s.Code = plan.SkipCut
 	}
 	if class == plan.Impossible {

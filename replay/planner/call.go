@@ -60,7 +60,9 @@ func (b *Builder) Add(v *rpc.View) error {
 	clear(c.depAt)
 	*c = call{b: b, v: v, form: c.form, deps: c.deps[:0], depAt: c.depAt, reasons: c.reasons[:0], scratch: c.scratch, objs: c.objs[:0]}
 	c.conn = b.connection(v)
-	c.conn.called = c.conn.called || tx.Call.Seen() && !tx.Backward
+	if tx.Call.Seen() && !tx.Backward && !c.conn.called {
+		c.conn.called, c.conn.first = true, tx.XID
+	}
 	c.server = b.ids.real(b.t.Connections[c.conn.id-1].Server)
 	c.before = 0
 	c.start, c.end = tx.First().Time-b.start, -1

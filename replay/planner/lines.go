@@ -66,7 +66,11 @@ func (s *space) object(o *obj, id int) plan.Object {
 	case "file":
 		x.Size, x.SizeClass = o.size, o.sizeClass
 		if x.SizeClass == "" {
+			// Nothing told it before the file was changed. It reached at least to what was read since and nobody had written.
 			x.Size, x.SizeClass = o.readEnd, plan.Inferred
+			for _, e := range o.content {
+				x.Size = max(x.Size, e.Offset+e.Length)
+			}
 		}
 		x.Content = o.within(x.Size)
 	}

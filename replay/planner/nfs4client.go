@@ -89,7 +89,9 @@ func (c *call) createSession4(a *nfs4.CREATE_SESSION4args, r *nfs4.CREATE_SESSIO
 	for i := range a.CsaSecParms {
 		f.raw("csa_sec_parms", &a.CsaSecParms[i])
 	}
-	if r != nil {
+	switch {
+	case r != nil:
+		s.expectedOf(c) // it was not made, or the client has lost it, too
 		k := sessionKey{c.server, r.CsrResok4.CsrSessionid}
 		e := s.sessions[k]
 		if e == nil {
@@ -102,6 +104,10 @@ func (c *call) createSession4(a *nfs4.CREATE_SESSION4args, r *nfs4.CREATE_SESSIO
 			e.MaxRequest, e.MaxResponse, e.MaxCached = n.CaMaxrequestsize, n.CaMaxresponsesize, n.CaMaxresponsesizeCached
 		}
 		c.op.Binds = append(c.op.Binds, plan.Bind{At: p.at, Kind: plan.FieldSession, Ref: e.ID})
+	case c.end < 0:
+		if e := s.expect(c, y); e != nil {
+			c.op.Binds = append(c.op.Binds, plan.Bind{At: p.at, Kind: plan.FieldSession, Ref: e.ID})
+		}
 	}
 }
 

@@ -570,6 +570,20 @@ func TestNameThatIsNone(t *testing.T) {
 	}
 }
 
+// A file that was written before it was described: what was read of it afterwards, and nobody had written, was there before.
+func TestReadAfterWrite(t *testing.T) {
+	s := newScene(t)
+	s.write3("F", 8, "new")
+	s.read3("F", 0, "old data", 0)
+	s.read3("F", 8, "new", 0)
+	l := s.plan()
+	for i := range l.Objects {
+		if o := &l.Objects[i]; string(unhex(t, o.Handle)) == "F" && (o.Size != 8 || o.SizeClass != plan.Inferred || len(o.Content) != 1 || o.Content[0].Length != 8) {
+			t.Errorf("%+v", o)
+		}
+	}
+}
+
 // A file that the workload did not make cannot be prepared in a directory that the workload has
 // made.
 func TestFoundInNewDirectory(t *testing.T) {
@@ -581,7 +595,7 @@ func TestFoundInNewDirectory(t *testing.T) {
 	l := s.plan()
 	l.defined(t)
 	for i := range l.Objects {
-		if o := &l.Objects[i]; string(unhex(t, o.Handle)) == "F" && (o.Origin != plan.Before || !l.Objects[o.Parent-1].Base || len(o.Notes) == 0) {
+		if o := &l.Objects[i]; string(unhex(t, o.Handle)) == "F" && (o.Origin != plan.Before || !l.Objects[o.Parent-1].Base || len(o.Notes) == 0 || o.NameClass != plan.Synthesised) {
 			t.Errorf("%+v", o)
 		}
 	}

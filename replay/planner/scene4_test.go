@@ -161,6 +161,87 @@ func TestRemoveWhileOpen(t *testing.T) {
 	}
 }
 
+// An owner of NFSv4.0 goes on with the next number when it has the reply, also if the capture lacks that. The same number again is
+// the same call.
+func TestOwnerWithoutReply(t *testing.T) {
+	const cl = 0x77
+	for name, c := range map[string]struct {
+		next  uint32
+		waits bool
+	}{
+		"next number": {3, true},
+		"same number": {2, false},
+	} {
+		s := newScene(t)
+		s.compound(0, putfh("root"), open4(cl, "me", "f", 1, true, sid(1, "S"), 1, 2), getfh("F")) // 1
+		closing := &nfs4.CompoundArgs{}
+		for _, x := range []step{putfh("F"), close4(2, sid(1, "S"))} {
+			closing.Ops = append(closing.Ops, nfs4.Op{Number: uint32(x.op), Body: x.args})
+		}
+		s.call(4, 1, closing, nil)                                                                      // 2
+		s.compound(0, putfh("root"), open4(cl, "me", "g", c.next, true, sid(1, "T"), 2, 3), getfh("G")) // 3
+		l := s.plan()
+		l.want(t, name, l.reaches(3, 2), c.waits)
+	}
+}
+
+// The ids of Linux servers' sessions begin with the one of their client, which need not be shown otherwise before it is used.
+func TestClientOfSession(t *testing.T) {
+	id := string([]byte{0, 0, 0, 0, 0, 0, 0, 0x99}) + "E"
+	destroy := func(client uint64) step {
+		return step{nfs4.OP_DESTROY_CLIENTID, &nfs4.DESTROY_CLIENTID4args{DcaClientid: client}, ok4()}
+	}
+	for name, c := range map[string]struct {
+		client uint64
+		same   bool
+	}{"its client": {0x99, true}, "another client": {0x98, false}} {
+		s := newScene(t)
+		s.compound(1, sequence(id, 0, 7), putfh("F"), read4(sid(0, "S"), 0, "data")) // 1
+		s.compound(1, destroy(c.client))                                             // 2
+		l := s.plan()
+		if got := kinds(l.ops[1], plan.FieldClient)[0].Ref == l.Sessions[0].Client; got != c.same {
+			t.Errorf("%s: %+v, session %+v", name, l.Clients, l.Sessions[0])
+		}
+	}
+}
+
+// A session that nobody knows is the one of the CREATE_SESSION before it on the connection whose reply the capture lacks.
+func TestSessionWithoutReply(t *testing.T) {
+	s := newScene(t)
+	s.exchange("me", 0x99, "server")                                              // 1
+	create := &nfs4.CREATE_SESSION4args{CsaClientid: 0x99, CsaSequence: 1}        //
+	again := &nfs4.CREATE_SESSION4res{}                                           // of a second session
+	again.CsrResok4.CsrSessionid = [16]byte{'K'}                                  //
+	one := &nfs4.CompoundArgs{Minorversion: 1}                                    //
+	one.Ops = []nfs4.Op{{Number: uint32(nfs4.OP_CREATE_SESSION), Body: create}}   //
+	s.call(4, 1, one, nil)                                                        // 2
+	s.compound(1, sequence("E", 0, 1), putfh("F"), read4(sid(0, "S"), 0, "data")) // 3
+	s.compound(1, sequence("X", 0, 1), putfh("F"), read4(sid(0, "S"), 0, "data")) // 4: another one
+	s.call(4, 1, one, nil)                                                        // 5
+	s.compound(1, step{nfs4.OP_CREATE_SESSION, create, again})                    // 6: the client has tried again
+	s.compound(1, sequence("Y", 0, 1), putfh("F"), read4(sid(0, "S"), 0, "data")) // 7
+	l := s.plan()
+	for i, want := range []struct{ by, client int }{{2, 1}, {0, 2}, {5, 1}, {6, 1}, {0, 3}} {
+		if x := l.Sessions[i]; x.DefinedBy != want.by || x.Client != want.client {
+			t.Errorf("session %d: %+v", i+1, x)
+		}
+	}
+	l.want(t, "session of a READ", kinds(l.ops[2], plan.FieldSession)[0].Ref, 1)
+	l.waits(t, 3, 2)
+	t.Run("of a client from before the capture", func(t *testing.T) {
+		s := newScene(t)
+		s.call(4, 1, one, nil)
+		s.compound(1, sequence("E", 0, 1), putfh("F"), read4(sid(0, "S"), 0, "data"))
+		l := s.plan()
+		if len(l.Sessions) != 1 || l.Sessions[0].DefinedBy != 0 || len(l.ops[0].Binds) != 0 {
+			t.Errorf("%+v, %+v", l.Sessions, l.ops[0].Binds)
+		}
+	})
+	if b := l.ops[1].Binds; len(b) != 1 || b[0].Kind != plan.FieldSession || b[0].Ref != 1 {
+		t.Errorf("binds %+v", b)
+	}
+}
+
 // A capture that began in the middle: the state of a READ is not known.
 func TestMidstream(t *testing.T) {
 	s := newScene(t)

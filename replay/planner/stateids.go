@@ -85,8 +85,12 @@ func (c *call) seqid(n string, w *owner, v uint32) {
 		c.form.u32(n, v)
 		return
 	}
+	if w.last.end < 0 && v != w.number {
+		// The capture lacks the reply; the client had it, or it would not have gone on (RFC 7530, section 9.1.7).
+		c.must(w.last.op, plan.DepSeqid)
+	}
 	c.dep(w.last.op, w.last.end, plan.DepSeqid)
-	w.last = flight{c.op.ID, c.end}
+	w.last, w.number = flight{c.op.ID, c.end}, v
 	c.form.symbol(plan.Field{N: n, Kind: plan.FieldSeqid, Ref: w.ID}, binary.BigEndian.AppendUint32(nil, v))
 }
 

@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"slices"
@@ -30,7 +31,8 @@ type session struct {
 // owner is an open or lock owner.
 type owner struct {
 	plan.Owner
-	last flight
+	last   flight
+	number uint32 // sequence number of the last op
 }
 
 // state is what a state id refers to.
@@ -66,6 +68,8 @@ type states struct {
 	clients   map[clientKey]*client
 	pending   map[string]*client // named by an owner, without a client id yet
 	sessions  map[sessionKey]*session
+	prefixes  map[clientKey]*client // of sessions from before the capture
+	expected  map[int]*session      // by connection: made by a call whose reply the capture lacks, and not used yet
 	states    map[stateKey]*state
 	clientsIn []*client
 	sessIn    []*session
@@ -85,7 +89,7 @@ const (
 func (s *states) init(b *Builder) {
 	*s = states{
 		b: b, clients: map[clientKey]*client{}, pending: map[string]*client{}, sessions: map[sessionKey]*session{},
-		states: map[stateKey]*state{},
+		expected: map[int]*session{}, prefixes: map[clientKey]*client{}, states: map[stateKey]*state{},
 	}
 }
 
@@ -93,12 +97,52 @@ func (s *states) session(c *call, id [16]byte) *session {
 	k := sessionKey{c.server, id}
 	x := s.sessions[k]
 	if x == nil {
-		cl := s.newClient(c.server)
-		s.first(c, cl)
+		if x = s.expectedOf(c); x != nil {
+			x.SessionID, s.sessions[k] = hex.EncodeToString(id[:]), x
+			return x
+		}
+		// The ids of Linux servers' sessions begin with the one of the client. It was there before, if it was not made since.
+		prefix := clientKey{c.server, binary.BigEndian.Uint64(id[:8])}
+		cl := s.clients[prefix]
+		if cl == nil || cl.DefinedBy != 0 {
+			cl = s.newClient(c.server)
+			s.first(c, cl)
+		}
+		if _, ok := s.prefixes[prefix]; !ok && !s.b.room.full() {
+			s.prefixes[prefix] = cl
+			s.b.room.take(entrySize)
+		}
 		if x = s.addSession(k, cl); x.Class == "" {
 			x.Class = plan.Synthesised
 		}
 	}
+	return x
+}
+
+// expect adds the session of a CREATE_SESSION whose reply the capture lacks: it is the next one on the
+// connection that nobody knows.
+func (s *states) expect(c *call, cl *client) *session {
+	if cl.DefinedBy == 0 {
+		return nil // nobody can make it: it is made as one from before the capture
+	}
+	if s.expected[c.conn.id] != nil {
+		return nil // which of two it is cannot be told
+	}
+	n := len(s.sessIn)
+	x := s.addSession(sessionKey{server: c.server}, cl)
+	delete(s.sessions, sessionKey{server: c.server})
+	if len(s.sessIn) == n {
+		return nil
+	}
+	x.SessionID, x.DefinedBy, x.Class = "", c.op.ID, plan.Inferred
+	s.expected[c.conn.id] = x
+	return x
+}
+
+// expectedOf is the session that is expected to be used on a connection; nil if there is none.
+func (s *states) expectedOf(c *call) *session {
+	x := s.expected[c.conn.id]
+	delete(s.expected, c.conn.id)
 	return x
 }
 
@@ -120,7 +164,9 @@ func (s *states) client(c *call, id uint64) *client {
 	k := clientKey{c.server, id}
 	x := s.clients[k]
 	if x == nil {
-		x = s.newClient(c.server)
+		if x = s.prefixes[k]; x == nil || x.ClientID != "" {
+			x = s.newClient(c.server)
+		}
 		if x.ClientID == "" {
 			x.ClientID = fmt.Sprintf("%016x", id)
 		}

@@ -1,6 +1,8 @@
 package planner
 
 import (
+	"math"
+	"math/bits"
 	"reflect"
 	"testing"
 
@@ -64,13 +66,26 @@ func TestTouches(t *testing.T) {
 // TestLostCalls: a call of which only the reply was captured may have changed anything, unless it is from before the
 // capture: what that changed is prepared.
 func TestLostCalls(t *testing.T) {
-	for _, began := range []bool{true, false} {
-		lostCalls(t, began)
+	swapped := func(n uint32) uint32 { return bits.ReverseBytes32(n) }
+	for _, c := range []struct {
+		began      bool
+		first, xid uint32 // of the first call, and of a reply after it whose call is lost
+		cut        bool
+	}{
+		{true, 1000, 900, true},
+		{false, 1000, 900, false},
+		{false, 1000, 1001, true},
+		{false, 1000, 0x345678, false},
+		{false, swapped(1000), swapped(1003), true},
+		{false, swapped(1000), swapped(997), false},
+		{false, math.MaxUint32, 3, true},
+	} {
+		lostCalls(t, c.began, c.first, c.xid, c.cut)
 	}
 }
 
 // lostCalls loses calls of a connection of which the capture has the setup, or not.
-func lostCalls(t *testing.T, began bool) {
+func lostCalls(t *testing.T, began bool, first, xid uint32, cut bool) {
 	s := newScene(t)
 	if began {
 		s.conn.Fabric, s.conn.Setup[0].Message = rdma.RoCEv2, rdma.SetupREQ
@@ -81,8 +96,11 @@ func lostCalls(t *testing.T, began bool) {
 		s.lost = false
 	}
 	lose()
+	s.xid = first - 1
 	s.lookup3("dir", "f", "file")
+	s.xid = xid - 1
 	lose()
+	s.xid += 100
 	s.cut = 30 // within the header
 	s.call(3, nfs3.NFSPROC3_GETATTR, &nfs3.GETATTR3args{Object: fh3("file")}, nil)
 	s.cut = 0
@@ -94,10 +112,10 @@ func lostCalls(t *testing.T, began bool) {
 	for i, want := range []struct {
 		cut    bool
 		reason string
-	}{{false, notCaptured}, {began, notCaptured}, {true, noHeader}} {
+	}{{false, notCaptured}, {cut, notCaptured}, {true, noHeader}} {
 		got := l.skips[i]
 		if got.Cut() != want.cut || got.Reason != want.reason || got.Reads || len(got.Touches) != 0 || got.Class != plan.Impossible {
-			t.Errorf("setup %t, %d: %+v", began, i, got)
+			t.Errorf("setup %t, XIDs %#x and %#x, %d: %+v", began, first, xid, i, got)
 		}
 	}
 }

@@ -51,6 +51,20 @@ type engine struct {
 	own      xdr.Message  // result of the latest call of callOwn, until the next call
 	restarts restarts
 	resumed  resumed
+	results   workload.Results // replies are decoded into these
+	values    world.Values     // of the call that is encoded
+	args      workload.Arguments
+	free      []*call
+	last      report.Outcome             // that was recorded
+	blocked   map[*world.Session][]*call // that wait for a slot
+	freed     []*world.Session           // that have a slot for them
+	later     []postponed
+	confirms  map[int]bool    // states that the plan confirms, as far as it was read
+	ours      []ownSession    // that the plan does not end
+	completed map[[2]int]bool // clients, by world, that have sent a RECLAIM_COMPLETE which the plan does not have
+	own       xdr.Message     // result of the latest call of callOwn, until the next call
+	restarts  restarts
+	resumed   resumed
 
 	start    time.Time
 	count    counts

@@ -335,6 +335,40 @@ func (e *engine) lockDone(c *call, res xdr.Message) {
 	}
 }
 
+// unlockSurplus gives back a lock that only this server has granted at once, since the plan does not. An owner who may have other locks
+// of these bytes keeps it: they would be lost, too. It reports whether there is such a call; the call of the plan ends with it.
+func (e *engine) unlockSurplus(c *call, res xdr.Message) bool {
+	o := c.form.Op
+	x := o.Expect
+	if !isLock(o) || o.Granted || x == nil || x.RPC != "" || x.Status == uint32(nlm.NLM4_GRANTED) || x.Status == uint32(nlm.NLM4_BLOCKED) {
+		return false
+	}
+	l, ok := e.lockOf(o, c.world)
+	st, is := res.(xdr.Status)
+	if !ok || !is || !l.lock {
+		return false
+	}
+	if code, _ := st.StatusCode(); code != uint32(nlm.NLM4_GRANTED) {
+		return false
+	}
+	r := heldRange{offset: l.key.offset, length: l.key.length}
+	h := e.locks.held[heldOf(c.world, o)]
+	if h == nil || h.more || slices.ContainsFunc(h.ranges, func(other heldRange) bool {
+		return (other.offset != r.offset || other.length != r.length) && other.offset <= r.last() && r.offset <= other.last()
+	}) {
+		return false
+	}
+	host := slices.IndexFunc(o.Args, func(f plan.Field) bool { return f.Kind == plan.FieldLockHost })
+	svid := slices.IndexFunc(o.Args, func(f plan.Field) bool { return f.Kind == plan.FieldSvid })
+	if host < 1 || svid < host || svid+3 > len(o.Args) {
+		return false // not the form that the planner gives it
+	}
+	// The cookie, and the range with its owner.
+	args := append([]plan.Field{o.Args[0]}, o.Args[host:svid+3]...)
+	e.sendOwn(&plan.Op{Connection: o.Connection, Credential: o.Credential, Program: o.Program, Version: o.Version, Procedure: nlm.NLM_UNLOCK, Args: args}, c.world, c.line, c)
+	return true
+}
+
 // awaitGrant lets an op wait for the server's call. It reports whether it has to.
 func (e *engine) awaitGrant(n *schedule.Entry, w *world.World) bool {
 	if !n.Op.Granted || e.locks.asked[n] {

@@ -4,10 +4,14 @@ import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/plan"
+	"github.com/rpcrdma/toolkit/replay/workload"
 )
 
-// lastName is the name of the last operation of a COMPOUND.
+// lastName is the name of the last operation of a COMPOUND, or of a procedure of NLM.
 func lastName(o *plan.Op) string {
+	if p := workload.Codec(o); isLock(o) && p != nil {
+		return p.Name
+	}
 	if o.Compound == nil || len(o.Compound.Ops) == 0 {
 		return "?"
 	}

@@ -43,6 +43,30 @@ func (e *engine) confirm(c *call, res xdr.Message) bool {
 	return false
 }
 
+// completeAfter is how often a call is refused before RECLAIM_COMPLETE is sent: that of the plan may be under way.
+const completeAfter = 3
+
+// complete says for a client that it reclaims nothing (RECLAIM_COMPLETE): until then it may open and lock nothing, grace period
+// or not (RFC 8881, section 18.51.3). The plan has such a call, unless the capture lacks it.
+func (e *engine) complete(c *call) {
+	of, minor := c.lives.client, c.form.Op.Compound.Minor
+	k := [2]int{c.world.Number, of}
+	if of == 0 || minor == 0 || c.world.Clients[of].Complete || e.completed[k] {
+		return
+	}
+	session := c.world.SessionFor(of)
+	if session == 0 {
+		return
+	}
+	if e.completed == nil {
+		e.completed = map[[2]int]bool{}
+	}
+	e.completed[k] = true
+	e.record.Note("the capture does not show that client %d had nothing to reclaim (RECLAIM_COMPLETE): the run has said so", of)
+	ops := []plan.CompoundOp{sequence(session), {Op: uint32(nfs4.OP_RECLAIM_COMPLETE), Args: []plan.Field{u32("rca_one_fs", 0)}}}
+	e.sendOwn(like(c.form.Op, minor, ops), c.world, c.line, nil)
+}
+
 // tidy undoes an effect that only this server had: it closes a file that this server opened and
 // the captured one did not, since the plan has no CLOSE for it, with its delegation, and gives back such a lock. It reports
 // whether there is one. The call of the plan ends with it.
@@ -252,7 +276,10 @@ func (e *engine) returnAll(ctx context.Context) {
 			if e.load.Tables.Clients[t.Client-1].Minor > 0 {
 				session := w.SessionFor(t.Client)
 				if session == 0 {
-					continue // the server has forgotten them with the last session, or will
+					session = e.sessionAgain(ctx, w, t.Client)
+				}
+				if session == 0 {
+					continue // the server has forgotten them with the client
 				}
 				ops = append([]plan.CompoundOp{sequence(session)}, ops...)
 			}
@@ -265,6 +292,17 @@ func (e *engine) returnAll(ctx context.Context) {
 	if kept > 0 {
 		e.record.Note("%d delegations could not be returned, the last because of: %v", kept, why)
 	}
+}
+
+// sessionAgain makes a session for a client that has none any more and still exists, since the plan does not destroy it; 0 if there is
+// no such client. It is destroyed with the client.
+func (e *engine) sessionAgain(ctx context.Context, w *world.World, client int) int {
+	i := slices.IndexFunc(e.load.Tables.Sessions, func(s plan.Session) bool { return s.Client == client })
+	if i < 0 || e.createSession(ctx, w, i+1) != nil {
+		return 0
+	}
+	e.ours = append(e.ours, ownSession{w, i + 1})
+	return i + 1
 }
 
 // sendOwn sends a call that is not in the plan. A call of the plan may depend on it, and ends

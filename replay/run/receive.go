@@ -13,6 +13,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/transport"
 	"github.com/rpcrdma/toolkit/replay/verdict"
+	"github.com/rpcrdma/toolkit/replay/workload"
 )
 
 // receive handles one call that the transport has returned.
@@ -113,10 +114,11 @@ func (e *engine) reply(c *call) {
 		res.Walk(&e.inline)
 	}
 	j := e.judge.Judge(c.judged(rpc, res))
+	j := e.judge.Judge(e.judged(c, rpc, res))
 	e.step(c.entry, schedule.Judge)
 	e.settle(c, j, uint64(e.inline))
 	switch {
-	case res != nil && (e.confirm(c, res) || e.tidy(c, res) || e.surplus(c, res)): // it ends with that call
+	case res != nil && (e.confirm(c, res) || e.tidy(c, res) || e.surplus(c, res) || e.unlockSurplus(c, res)): // it ends with that call
 	case e.probe.wanted(c, res):
 		e.awaitProbe(c)
 	default:
@@ -125,16 +127,17 @@ func (e *engine) reply(c *call) {
 }
 
 // judged returns a reply in the form that the judge takes. It sets the call's status.
-func (c *call) judged(rpc string, res xdr.Message) *judge.Reply {
+func (e *engine) judged(c *call, rpc string, res xdr.Message) *judge.Reply {
 	if c.status = rpc; rpc == "" {
 		c.status = "SUCCESS"
 		if st, ok := res.(xdr.Status); ok {
 			c.status = xdr.EnumString(st.StatusCode())
 		}
 	}
+	unended := workload.Has(c.form.Op, nfs4.OP_DESTROY_CLIENTID) && c.world.Unended(c.lives.client)
 	c.verdict = judge.Reply{Op: c.form.Op, World: c.world.Number, RPC: rpc, Result: res, Data: c,
 		Issued: c.Times.Queued, Replied: c.Times.Replied, Sent: c.form.Note, Newest: c.form.Newest,
-		RootReplaced: c.form.RootReplaced, Chunks: c.itemLengths, LaidOut: c.Layout != nil}
+		Unended: unended, Completed: e.completed[[2]int{c.world.Number, c.lives.client}], RootReplaced: c.form.RootReplaced, Chunks: c.itemLengths, LaidOut: c.Layout != nil}
 	return &c.verdict
 }
 
@@ -174,6 +177,9 @@ func (e *engine) postpone(c *call, rpc string, res xdr.Message) bool {
 		// new one and try again.
 		wait /= 10
 		c.form.Note, c.form.Newest = verdict.StateMovedOn, true
+	}
+	if o.Compound != nil && nfs4.Nfsstat4(code) == nfs4.NFS4ERR_GRACE && c.tries >= completeAfter {
+		e.complete(c)
 	}
 	e.step(c.entry, schedule.Postpone)
 	e.later = append(e.later, postponed{time.Now().Add(wait), c})

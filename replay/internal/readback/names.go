@@ -39,6 +39,12 @@ func (r *reader) directory(dir int, list []ledger.Entry) error {
 	if !r.load.Below(dir) {
 		return nil
 	}
+	if r.load.Twofold(dir) {
+		for range list {
+			r.left(perhapsTwice, nil) // what is known of the one may be in the other
+		}
+		return nil
+	}
 	h := r.w.Objects[dir].Handle
 	if h == nil {
 		for range list {

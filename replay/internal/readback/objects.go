@@ -13,7 +13,7 @@ import (
 )
 
 // perhapsTwice is the reason for not comparing an object that may exist twice.
-const perhapsTwice = "a file that was prepared under a made-up name, and that a call without a reply may have made as well"
+const perhapsTwice = "an object that was prepared under a made-up name, and that a call may have made as well"
 
 // object compares the attributes and the bytes of one object.
 func (r *reader) object(id int) error {

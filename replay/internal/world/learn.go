@@ -20,11 +20,48 @@ func (w *World) Learn(o *plan.Op, res xdr.Message) {
 	for i := range o.Binds {
 		w.bind(o, &o.Binds[i], res)
 	}
+	w.stray(o, res)
 	if w.listings == nil || w.listings[o.ID] {
 		if l := cookiesOf(res); l != nil {
 			w.list(o.ID, l)
 		}
 	}
+}
+
+// stray notes an open that the plan has no name for, since the capture lacks its reply: nobody will close it.
+func (w *World) stray(o *plan.Op, res xdr.Message) {
+	c, ok := res.(*nfs4.CompoundRes)
+	if !ok || o.ID == 0 || o.Expect != nil {
+		return
+	}
+	for i := range c.Ops {
+		open, ok := c.Ops[i].Body.(*nfs4.OPEN4res)
+		if !ok || open.Status != nfs4.NFS4_OK {
+			continue
+		}
+		if _, known := w.byOther[open.Resok4.Stateid.Other]; known {
+			continue
+		}
+		if session, _ := SessionOf(o); session > 0 {
+			w.Clients[w.load.Tables.Sessions[session-1].Client].stray = true
+		}
+	}
+}
+
+// Unended reports whether a client has state here that the plan has not ended before, or does not know.
+func (w *World) Unended(client int) bool {
+	if client <= 0 || client >= len(w.Clients) {
+		return false
+	}
+	if w.Clients[client].stray {
+		return true
+	}
+	for i := range w.load.Tables.States {
+		if s := &w.States[i+1]; w.load.Tables.States[i].Client == client && s.Bound && !s.Closed {
+			return true
+		}
+	}
+	return false
 }
 
 // LearnStates follows sequence numbers and state ids through a COMPOUND, whether or

@@ -42,6 +42,7 @@ type savedClient struct {
 	Bound     bool   `json:"bound,omitempty"`
 	Lives     int    `json:"lives,omitempty"`
 	Complete  bool   `json:"complete,omitempty"`
+	Stray     bool   `json:"stray,omitempty"`
 	Confirm   []byte `json:"confirm,omitempty"`
 	CreateSeq uint32 `json:"create_seq,omitempty"`
 	Verifier  []byte `json:"verifier"`
@@ -89,7 +90,7 @@ func (w *World) Snapshot() *Snapshot {
 	for id := range w.Clients {
 		c := &w.Clients[id]
 		if id > 0 {
-			s.Clients[id] = savedClient{c.ID, c.Bound, c.Lives, c.Complete, c.confirm[:], c.createSeq, c.verifier[:], c.owner}
+			s.Clients[id] = savedClient{c.ID, c.Bound, c.Lives, c.Complete, c.stray, c.confirm[:], c.createSeq, c.verifier[:], c.owner}
 		}
 	}
 	for id := range w.Sessions {
@@ -155,7 +156,7 @@ func (w *World) Restore(s *Snapshot) bool {
 	}
 	for id, x := range s.Clients {
 		if in(id, len(w.Clients)) {
-			c := Client{ID: x.ID, Bound: x.Bound, Lives: x.Lives, Complete: x.Complete, createSeq: x.CreateSeq, owner: x.Owner}
+			c := Client{ID: x.ID, Bound: x.Bound, Lives: x.Lives, Complete: x.Complete, stray: x.Stray, createSeq: x.CreateSeq, owner: x.Owner}
 			copy(c.confirm[:], x.Confirm)
 			copy(c.verifier[:], x.Verifier)
 			w.Clients[id] = c

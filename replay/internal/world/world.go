@@ -81,6 +81,7 @@ type Client struct {
 	// says that the plan's RECLAIM_COMPLETE has taken place.
 	Lives    int
 	Complete bool
+	stray    bool // it has opened a file of whose state the plan knows nothing
 
 	confirm   [8]byte
 	createSeq uint32

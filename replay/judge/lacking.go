@@ -1,0 +1,206 @@
+package judge
+
+import (
+	"slices"
+
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/decode/nfs/nlm"
+	"github.com/rpcrdma/toolkit/decode/nfs/ops"
+	"github.com/rpcrdma/toolkit/replay/ledger"
+	"github.com/rpcrdma/toolkit/replay/plan"
+	"github.com/rpcrdma/toolkit/replay/verdict"
+	"github.com/rpcrdma/toolkit/replay/workload"
+)
+
+// lacking is in what this server differs from the captured one since ops did not happen here: they were not sent, or failed.
+type lacking struct {
+	names  map[place1]*verdict.Call // that an op would have given or taken
+	rights map[int]*verdict.Call    // objects whose owner, mode or access control list it would have set
+}
+
+// maxLacking bounds both. What does not fit explains nothing.
+const maxLacking = 1 << 16
+
+// lose notes what an op did not change.
+func (k *lacking) lose(l *ledger.Ledger, o *plan.Op, c *verdict.Call) {
+	l.Changed(o, func(n ledger.Name) {
+		if k.names == nil {
+			k.names = map[place1]*verdict.Call{}
+		}
+		if len(k.names) < maxLacking {
+			k.names[place1{n.Dir, n.Name}] = c
+		}
+	}, func(object int) {
+		if k.rights == nil {
+			k.rights = map[int]*verdict.Call{}
+		}
+		if len(k.rights) < maxLacking {
+			k.rights[object] = c
+		}
+	})
+}
+
+// agree notes that an op has changed the same on both servers.
+func (k *lacking) agree(l *ledger.Ledger, o *plan.Op) {
+	if len(k.names) == 0 && len(k.rights) == 0 {
+		return
+	}
+	l.Changed(o, func(n ledger.Name) { delete(k.names, place1{n.Dir, n.Name}) }, func(object int) { delete(k.rights, object) })
+}
+
+// consequence explains a call that fails because of what an earlier one did not do here: a name that it was to give is not
+// there, one that it was to take still is, or a mode is another. What this run knows to be there must be there all the same.
+func consequence(j *Judge, r *Reply, v *verdict.Judgement) (verdict.Reason, bool) {
+	code, _ := StatusOf(r.Result)
+	if code == 0 || r.RPC != "" || r.Op.Program == nlm.NLM_PROG {
+		return verdict.Reason{}, false
+	}
+	for i := range v.Reasons {
+		if c := v.Reasons[i].Code; differs(c) && c != verdict.Fails && c != verdict.StatusDiffers {
+			return verdict.Reason{}, false
+		}
+	}
+	at := -1
+	if c, ok := r.Result.(*nfs4.CompoundRes); ok {
+		if at = len(c.Ops) - 1; at < 0 || r.Op.Compound == nil || at >= len(r.Op.Compound.Ops) {
+			return verdict.Reason{}, false
+		}
+	}
+	h := j.history(r.World)
+	var found *verdict.Call
+	why := verdict.Reason{Code: verdict.Unhappened}
+	// The statuses of NFSv3 that matter here have the numbers of NFSv4.
+	switch st := nfs4.Nfsstat4(code); st {
+	case nfs4.NFS4ERR_ACCESS, nfs4.NFS4ERR_PERM:
+		for _, id := range j.load.Objects(r.Op) {
+			if c := h.lacking.rights[id]; c != nil {
+				found = c
+			}
+		}
+	case nfs4.NFS4ERR_NOENT, nfs4.NFS4ERR_EXIST, nfs4.NFS4ERR_NOTEMPTY, nfs4.NFS4ERR_NOTDIR, nfs4.NFS4ERR_ISDIR:
+		eachMention(r.Op, at, func(n ledger.Name, object int) {
+			is, c := h.ledger.Presence(n), h.lacking.names[place1{n.Dir, n.Name}]
+			switch {
+			case st == nfs4.NFS4ERR_NOENT && is != ledger.Present, st == nfs4.NFS4ERR_EXIST && is != ledger.Absent,
+				st == nfs4.NFS4ERR_NOTDIR, st == nfs4.NFS4ERR_ISDIR:
+				if c != nil {
+					found = c
+				}
+			}
+			if c := h.within(object); c != nil && (st == nfs4.NFS4ERR_NOTEMPTY || st == nfs4.NFS4ERR_EXIST) {
+				found = c
+			}
+			if o := j.elsewhere(n, object); o != nil && st == nfs4.NFS4ERR_NOENT && found == nil {
+				why = verdict.Reason{Code: verdict.Planned, Detail: o.Notes[slices.IndexFunc(o.Notes, isElsewhere)].String()}
+			}
+		})
+	}
+	if found != nil {
+		return verdict.Reason{Code: verdict.Unhappened, Call: *found}, found.ID != r.Op.ID
+	}
+	return why, why.Code == verdict.Planned
+}
+
+// within is the op that was to take a name in a directory, or to give one, if the name may be there; nil if there is none.
+func (h *history) within(dir int) (found *verdict.Call) {
+	if dir == 0 {
+		return nil
+	}
+	for p, c := range h.lacking.names {
+		if p.dir == dir && h.ledger.Presence(ledger.Name{Dir: dir, Name: p.name}) != ledger.Absent && (found == nil || c.ID < found.ID) {
+			found = c
+		}
+	}
+	return found
+}
+
+func isElsewhere(n plan.Note) bool { return n.Kind == plan.NoteElsewhere }
+
+// elsewhere is an object that the capture shows under a name in a directory which an op makes, so that it is prepared under another
+// name; nil if there is none.
+func (j *Judge) elsewhere(n ledger.Name, object int) *plan.Object {
+	if object == 0 {
+		object = j.moved[n.Name]
+	}
+	if n.Dir <= 0 || object <= 0 || j.load.Tables.Objects[n.Dir-1].Origin != plan.Created {
+		return nil
+	}
+	o := &j.load.Tables.Objects[object-1]
+	if !slices.ContainsFunc(o.Notes, func(x plan.Note) bool { return isElsewhere(x) && x.Name == n.Name }) {
+		return nil
+	}
+	return o
+}
+
+// moved are the objects that are prepared elsewhere, by the name that they had.
+func moved(w *workload.Workload) map[string]int {
+	m := map[string]int{}
+	for i := range w.Tables.Objects {
+		for _, n := range w.Tables.Objects[i].Notes {
+			if isElsewhere(n) {
+				m[n.Name] = i + 1
+			}
+		}
+	}
+	return m
+}
+
+// twofold is the reason why nothing is known of an object that may be there twice.
+func (j *Judge) twofold(object int) (verdict.Reason, bool) {
+	if !j.load.Twofold(object) {
+		return verdict.Reason{}, false
+	}
+	notes := j.load.Tables.Objects[object-1].Notes
+	return verdict.Reason{Code: verdict.Planned, Detail: notes[slices.IndexFunc(notes, isElsewhere)].String()}, true
+}
+
+// otherOne explains what differs of an object that was prepared elsewhere: this may be another one, which a call has made where the
+// captured client found it.
+func otherOne(j *Judge, r *Reply, v *verdict.Judgement) (why verdict.Reason, ok bool) {
+	for i := range v.Reasons {
+		d := &v.Reasons[i]
+		switch {
+		case !differs(d.Code):
+		case d.Code != verdict.FieldDiffers:
+			return why, false
+		default:
+			if why, ok = j.twofold(j.describes(r, &d.At)); !ok {
+				return why, false
+			}
+		}
+	}
+	return why, ok
+}
+
+// eachMention calls f for the names in the arguments of operation at, -1 outside of a COMPOUND, and the objects that they refer to; 0
+// if that is not known.
+func eachMention(o *plan.Op, at int, f func(n ledger.Name, object int)) {
+	if o.Compound == nil {
+		dir := 0
+		for i := range o.Args {
+			switch a := &o.Args[i]; a.Kind {
+			case plan.FieldHandle:
+				dir = a.Ref
+			case plan.FieldName:
+				f(ledger.Name{Dir: dir, Name: string(a.Opaque())}, a.Ref)
+			}
+		}
+		return
+	}
+	dir, saved := workload.ObjectAt(o, at-1), 0
+	for i := range at {
+		if e := ops.Operation(o.Compound.Ops[i].Op); e != nil && e.Effect == ops.Saves {
+			saved = workload.ObjectAt(o, i)
+		}
+	}
+	in := dir
+	if o.Compound.Ops[at].Op == uint32(nfs4.OP_RENAME) {
+		in = saved // the first one
+	}
+	for i := range o.Compound.Ops[at].Args {
+		if a := &o.Compound.Ops[at].Args[i]; a.Kind == plan.FieldName {
+			f(ledger.Name{Dir: in, Name: string(a.Opaque())}, a.Ref)
+			in = dir
+		}
+	}
+}
