@@ -70,6 +70,8 @@ func Sequences(s *decode.Sequences) string {
 	}
 	return fmt.Sprintf("by the sequence numbers of %s, the capture has %s and lacks %d: the mirror or the way to here lost them, or a filter left them out; the first is missing before packet %d",
 		of, Plural(s.Packets, "packet"), s.Missing, s.First)
+}
+
 // CutBefore is a sentence about packets that were cut before they were captured; empty if there are none.
 func CutBefore(st *decode.Stats) string {
 	if st.CutBefore == 0 {

@@ -37,21 +37,8 @@ type engine struct {
 	feed   feed
 	locks  locks
 
-	results  workload.Results // replies are decoded into these
-	inline   inline           // of the reply that is judged
-	values   world.Values     // of the call that is encoded
-	args     workload.Arguments
-	free     []*call
-	last     report.Outcome             // that was recorded
-	blocked  map[*world.Session][]*call // that wait for a slot
-	freed    []*world.Session           // that have a slot for them
-	later    []postponed
-	confirms map[int]bool // states that the plan confirms, as far as it was read
-	ours     []ownSession // that the plan does not end
-	own      xdr.Message  // result of the latest call of callOwn, until the next call
-	restarts restarts
-	resumed  resumed
 	results   workload.Results // replies are decoded into these
+	inline    inline           // of the reply that is judged
 	values    world.Values     // of the call that is encoded
 	args      workload.Arguments
 	free      []*call

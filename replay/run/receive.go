@@ -113,7 +113,6 @@ func (e *engine) reply(c *call) {
 	if res != nil {
 		res.Walk(&e.inline)
 	}
-	j := e.judge.Judge(c.judged(rpc, res))
 	j := e.judge.Judge(e.judged(c, rpc, res))
 	e.step(c.entry, schedule.Judge)
 	e.settle(c, j, uint64(e.inline))
