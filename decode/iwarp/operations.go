@@ -185,10 +185,14 @@ func (o *operations) write(h *half, u Tagged, length int, start, end uint64, fro
 	if t.tracer != nil {
 		t.fragment.Parts = h.carriers(TaggedLen, length, from)
 	}
-	o.carried(h, w.work, uint32(length), false, from.last)
-	c.c.Sent[side].WriteBytes += uint64(length) - h.payload(&w.op, start)
+	here := uint64(length) - h.payload(&w.op, start)
+	o.carried(h, w.work, uint32(here), false, from.last)
+	c.c.Sent[side].WriteBytes += here
 	if last {
 		o.writing, w.done = false, true
+		if t.watcher != nil {
+			t.watcher.WorkDone(c.c, side, w.work, w.op.Length, nil, from.last)
+		}
 	}
 	o.remember(h, extent{start: start, end: end, seq: o.writeSeq, offset: to, length: uint32(length), kind: extentWrite})
 }
@@ -259,13 +263,14 @@ func (o *operations) response(h *half, u Tagged, length int, start, end uint64, 
 	if t.tracer != nil {
 		t.fragment.Parts = h.carriers(TaggedLen, length, from)
 	}
+	lost := h.payload(&read.op, start)
 	if t.watcher != nil {
-		o.carried(c.peer(h), read.work, uint32(length), false, from.last)
+		o.carried(c.peer(h), read.work, uint32(length)-uint32(lost), false, from.last)
 		if last {
 			t.watcher.WorkDone(c.c, c.side(h).Other(), read.work, read.op.Length, nil, from.last)
 		}
 	}
-	c.c.Sent[c.side(h)].ReadBytes -= h.payload(&read.op, start)
+	c.c.Sent[c.side(h)].ReadBytes -= lost
 	h.out.remember(h, extent{start: start, end: end, seq: seq, offset: offset, length: uint32(length), kind: extentReadResponse})
 }
 

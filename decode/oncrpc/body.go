@@ -145,7 +145,10 @@ func (m *message) integrity(body *Body) {
 	b, full := m.Payload, m.PayloadLength
 	body.Data, body.Length = nil, 0
 	if len(b) < 8 {
-		body.Malformed = full < 8
+		if body.Malformed = full < 8; !body.Malformed { // cut before the arguments, which cannot be longer than the rest
+			body.Offset += 8
+			body.Length = full - 8
+		}
 		return
 	}
 	n := binary.BigEndian.Uint32(b)

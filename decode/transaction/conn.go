@@ -48,8 +48,8 @@ func CallsOf(c *rdma.Connection) Calls {
 	return Calls{}
 }
 
-// ClientOf returns the side that sends forward calls: as calls have shown, or
-// the one that has set up the connection. If neither was captured, ok is false,
+// ClientOf returns the side that sends forward calls: as calls have shown, the one that
+// has set up the connection, or of iWARP the one that talks to the port of NFS/RDMA. If nothing of that was captured, ok is false,
 // and the side is the one to which replies go, as their transactions have it; 0 if
 // there are none.
 func ClientOf(c *rdma.Connection) (side rdma.Side, ok bool) {

@@ -45,6 +45,16 @@ func forwardSide(c *rdma.Connection) rdma.Side {
 	if c.Setup[0].Seen() {
 		return 0
 	}
+	if c.Fabric == rdma.IWARP {
+		// The server listens at the port of NFS/RDMA, which each segment shows.
+		first, second := rdma.CarriesRPC(c.Fabric, c.Ends[0].Port), rdma.CarriesRPC(c.Fabric, c.Ends[1].Port)
+		switch {
+		case second && !first:
+			return 0
+		case first && !second:
+			return 1
+		}
+	}
 	return unknownSide
 }
 
