@@ -82,11 +82,12 @@ func (l *Ledger) Done(c *Call) {
 func (l *Ledger) unbound(s *step) {
 	switch a := s.args.(type) {
 	case *nfs3.CREATE3args:
-		if id := l.Named(Name{s.before, string(a.Where.Name)}); id != 0 && s.object == s.before {
+		// Other modes make a file, or find one that they have made.
+		if id := l.Named(Name{s.before, string(a.Where.Name)}); id != 0 && s.object == s.before && a.How.Mode == nfs3.UNCHECKED {
 			s.object = id
 		}
 	case *nfs4.OPEN4args:
-		if s.object == 0 && a.Claim.Claim == nfs4.CLAIM_NULL {
+		if s.object == 0 && a.Claim.Claim == nfs4.CLAIM_NULL && a.Openhow.Opentype == nfs4.OPEN4_CREATE && a.Openhow.How.Mode == nfs4.UNCHECKED4 {
 			s.object = l.Named(Name{s.before, string(a.Claim.File)})
 		}
 	}

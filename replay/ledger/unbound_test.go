@@ -18,6 +18,8 @@ func TestUnbound(t *testing.T) {
 	how.Size.SetIt = true
 	create := &plan.Op{ID: 1, Program: nfs3.NFS_PROGRAM, Version: 3, Procedure: nfs3.NFSPROC3_CREATE, Modifies: true, Args: []plan.Field{{Kind: plan.FieldHandle, Ref: 1},
 		{Kind: plan.FieldName, Text: "f"}, {Kind: plan.FieldU32}, {Kind: plan.FieldRaw, Bytes: how.Append(nil)}}}
+	again := *create // an exclusive one that was sent again finds its file, and leaves it
+	again.Args = append(create.Args[:2:2], plan.Field{Kind: plan.FieldU32, Value: uint64(nfs3.EXCLUSIVE)}, plan.Field{Kind: plan.FieldRaw, Bytes: make([]byte, 8)})
 	attrs := nfs4.Fattr4{Attrmask: nfs4.AttrBitmap4{Bitmap4: nfs4.NewBitmap4(nfs4.FATTR4_SIZE)}, AttrVals: make([]byte, 8)}
 	flag := nfs4.Openflag4{Opentype: nfs4.OPEN4_CREATE, How: nfs4.Createhow4{Createattrs: attrs}}
 	open := &plan.Op{ID: 1, Program: nfs4.NFS4_PROGRAM, Version: 4, Procedure: 1, Modifies: true, Compound: &plan.Compound{Ops: []plan.CompoundOp{
@@ -35,6 +37,7 @@ func TestUnbound(t *testing.T) {
 		"CREATE":               {create, &nfs3.CREATE3res{}, "f", verdict.None},
 		"CREATE of another":    {create, &nfs3.CREATE3res{}, "g", verdict.WrittenLost},
 		"a CREATE that failed": {create, &nfs3.CREATE3res{Status: nfs3.NFS3ERR_ACCES}, "f", verdict.None}, // a part of it may have been done
+		"an exclusive CREATE":  {&again, &nfs3.CREATE3res{}, "f", verdict.WrittenLost},
 		"OPEN":                 {open, opened, "f", verdict.None},
 		"OPEN of another":      {open, opened, "g", verdict.WrittenLost},
 	} {
