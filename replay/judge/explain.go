@@ -27,6 +27,7 @@ var explanations = []explanation{
 	{find: aboveBase, instead: true},
 	{find: unhappened, successes: true},
 	{find: consequence, outcomes: true},
+	{find: unlisted},
 	{find: strangers, successes: true},
 	{find: lockedOtherwise, outcomes: true, successes: true},
 	{find: apart, successes: true},
@@ -211,12 +212,18 @@ func aboveBase(j *Judge, r *Reply, _ *verdict.Judgement) (verdict.Reason, bool) 
 
 // unhappened explains differences in objects that a call did not change because it failed here
 // and not in the capture.
-func unhappened(j *Judge, r *Reply, _ *verdict.Judgement) (verdict.Reason, bool) {
+func unhappened(j *Judge, r *Reply, v *verdict.Judgement) (verdict.Reason, bool) {
 	o := j.unhappened(r)
-	if o == nil {
+	if o == nil || lister(r.Op) == readdir(r.Op) && slices.ContainsFunc(v.Reasons, aboutNames) { // these are told apart by name
+
 		return verdict.Reason{}, false
 	}
 	return verdict.Reason{Code: verdict.Unhappened, Call: *o}, true
+}
+
+// aboutNames reports whether names are listed, or not listed, that were not so in the capture.
+func aboutNames(d verdict.Reason) bool {
+	return d.Code == verdict.NamesMissing || d.Code == verdict.NamesAdded
 }
 
 // unhappened is the failed call because of which the object of a reply differs from the capture;

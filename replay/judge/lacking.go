@@ -101,6 +101,28 @@ func consequence(j *Judge, r *Reply, v *verdict.Judgement) (verdict.Reason, bool
 	return why, why.Code == verdict.Planned
 }
 
+// unlisted explains names in a listing that calls were to give or to take, and did not here. Entries that differ as well have to be
+// those of objects that they did not change.
+func unlisted(j *Judge, r *Reply, v *verdict.Judgement) (verdict.Reason, bool) {
+	for i := range v.Reasons {
+		d := &v.Reasons[i]
+		if differs(d.Code) && !aboutNames(*d) && (!d.At.Listed || j.history(r.World).named[d.At.Entry] == nil) {
+			return verdict.Reason{}, false
+		}
+	}
+	if len(j.names) == 0 || lister(r.Op) != readdir(r.Op) { // or names of extended attributes
+		return verdict.Reason{}, false
+	}
+	dir := objectOf(r.Op, readdir(r.Op))
+	var found *verdict.Call
+	for _, n := range j.names {
+		if found = j.history(r.World).lacking.names[place1{dir, n}]; found == nil {
+			return verdict.Reason{}, false
+		}
+	}
+	return verdict.Reason{Code: verdict.Unhappened, Call: *found}, true
+}
+
 // within is the op that was to take a name in a directory, or to give one, if the name may be there; nil if there is none.
 func (h *history) within(dir int) (found *verdict.Call) {
 	if dir == 0 {

@@ -89,6 +89,55 @@ type noData struct{}
 func (noData) Bytes(xdr.Data) []byte        { return nil }
 func (noData) Hash(xdr.Data, []byte) string { return "" }
 
+// TestUnlisted: a listing lacks what a call did not make here, and has what it did not remove. Other names are not explained.
+func TestUnlisted(t *testing.T) {
+	listing := func(names ...string) *nfs4.CompoundRes {
+		m := &nfs4.READDIR4res{}
+		m.Resok4.Reply.Eof = true
+		for i, n := range names {
+			m.Resok4.Reply.Entries = append(m.Resok4.Reply.Entries, nfs4.Entry4{Cookie: uint64(i + 3), Name: []byte(n)})
+		}
+		r := &nfs4.CompoundRes{}
+		r.Ops = []nfs4.Op{{Number: uint32(nfs4.OP_PUTFH), Body: &nfs4.Status4res{}}, {Number: uint32(nfs4.OP_READDIR), Body: m}}
+		return r
+	}
+	compound := func(dir int, op nfs4.NfsOpnum4, args ...plan.Field) *plan.Op {
+		return &plan.Op{Program: nfs4.NFS4_PROGRAM, Version: 4, Procedure: 1, Expect: &plan.Expect{}, Compound: &plan.Compound{Minor: 1, Ops: []plan.CompoundOp{
+			{Op: uint32(nfs4.OP_PUTFH), Args: []plan.Field{{Kind: plan.FieldHandle, Ref: dir}}}, {Op: uint32(op), Args: args}}}}
+	}
+	raw := func(b []byte) plan.Field { return plan.Field{Kind: plan.FieldRaw, Bytes: b} }
+	for name, c := range map[string]struct {
+		dir  int
+		have []string
+		want verdict.Verdict
+	}{
+		"not made":             {1, []string{"old"}, verdict.Explained},
+		"made":                 {1, []string{"old", "new"}, verdict.Same},
+		"another is missing":   {1, nil, verdict.Different},
+		"another directory":    {2, []string{"old"}, verdict.Different},
+		"not removed":          {1, []string{"old", "new", "gone"}, verdict.Explained},
+		"another one is there": {1, []string{"old", "new", "gone", "more"}, verdict.Different},
+	} {
+		open := compound(1, nfs4.OP_OPEN, raw(make([]byte, 4)), raw(make([]byte, 8)), plan.Field{Kind: plan.FieldClient}, raw(make([]byte, 4)),
+			raw((&nfs4.Openflag4{Opentype: nfs4.OPEN4_CREATE}).Append(nil)), raw(make([]byte, 4)), plan.Field{Kind: plan.FieldName, Text: "new"})
+		remove := compound(1, nfs4.OP_REMOVE, plan.Field{Kind: plan.FieldName, Text: "gone"})
+		list := compound(c.dir, nfs4.OP_READDIR, raw(make([]byte, 28)))
+		list.Expect = &plan.Expect{Ops: []uint32{0, 0}, Results: listing("old", "new").Append(nil)}
+		open.Modifies, remove.Modifies = true, true
+		load := &workload.Workload{}
+		load.Tables.Objects, load.Tables.Clients = []plan.Object{{ID: 1, Type: "dir"}, {ID: 2, Type: "dir"}}, []plan.Client{{ID: 1}}
+		for i, o := range []*plan.Op{open, remove, list} {
+			o.ID, load.Ops = i+1, append(load.Ops, o)
+		}
+		j := New(load, Options{})
+		j.Unsent(0, open, verdict.NotSent)
+		j.Unsent(0, remove, verdict.NotSent)
+		if v := j.Judge(&Reply{Op: list, Result: listing(c.have...), Data: noData{}}); v.Verdict != c.want {
+			t.Errorf("%s: %s %+v, lacking %v", name, v.Verdict, v.Reasons, j.history(0).lacking.names)
+		}
+	}
+}
+
 // TestMadeUpNames: names that the plan has made up are in no captured listing. They explain nothing else.
 func TestMadeUpNames(t *testing.T) {
 	listing := func(names ...string) *nfs3.READDIR3res {

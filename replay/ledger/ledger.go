@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/nfs/ops"
 	"github.com/rpcrdma/toolkit/decode/xdr"
@@ -68,11 +69,28 @@ func (l *Ledger) Done(c *Call) {
 		if s.done == skipped {
 			return
 		}
+		l.unbound(s)
 		s.fresh = l.fresh(c, s)
 		l.bytes(c, s)
 		l.naming(c, s)
 		l.attributes(c, s)
 	})
+}
+
+// unbound finds the object of a CREATE or OPEN that the plan does not give one, since the capture lacks its reply: the one that has the
+// name here.
+func (l *Ledger) unbound(s *step) {
+	switch a := s.args.(type) {
+	case *nfs3.CREATE3args:
+		// Other modes make a file, or find one that they have made.
+		if id := l.Named(Name{s.before, string(a.Where.Name)}); id != 0 && s.object == s.before && a.How.Mode == nfs3.UNCHECKED {
+			s.object = id
+		}
+	case *nfs4.OPEN4args:
+		if s.object == 0 && a.Claim.Claim == nfs4.CLAIM_NULL && a.Openhow.Opentype == nfs4.OPEN4_CREATE && a.Openhow.How.Mode == nfs4.UNCHECKED4 {
+			s.object = l.Named(Name{s.before, string(a.Claim.File)})
+		}
+	}
 }
 
 // step is one procedure, or one operation of a COMPOUND.

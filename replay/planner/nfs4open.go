@@ -26,6 +26,13 @@ func (c *call) open4(a *nfs4.OPEN4args, r *nfs4.OPEN4res) {
 	f.raw("openhow", &a.Openhow)
 	c.claims(d, &a.Claim)
 	name, named := ops.OpenName(a)
+	if c.refusedWith(nfs4.NFS4ERR_ACCESS) {
+		// It depends on the mode of the file, or of its directory.
+		c.inspects(d)
+		if named && d != nil {
+			c.inspects(c.b.space.state(d, name).obj)
+		}
+	}
 	if !named {
 		p.to = p.Current
 		c.opened(r, d, w, a)

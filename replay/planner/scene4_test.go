@@ -205,6 +205,45 @@ func TestClientOfSession(t *testing.T) {
 	}
 }
 
+// An OPEN that is refused for want of rights waits for the modes of the file and of its directory.
+func TestRefusedOpen(t *testing.T) {
+	mode := func() step {
+		a := &nfs4.SETATTR4args{}
+		a.ObjAttributes.Attrmask = nfs4.AttrBitmap4{Bitmap4: nfs4.NewBitmap4(nfs4.FATTR4_MODE)}
+		a.ObjAttributes.AttrVals = []byte{0, 0, 1, 0}
+		r := &nfs4.SETATTR4res{}
+		return step{nfs4.OP_SETATTR, a, r}
+	}
+	refused := func(a step) step {
+		a.res = &nfs4.OPEN4res{Status: nfs4.NFS4ERR_ACCESS}
+		return a
+	}
+	byName := refused(open4(0x99, "me", "f", 0, false, sid(1, "T"), 1, 1))
+	byHandle := refused(open4(0x99, "me", "f", 0, false, sid(1, "T"), 1, 1))
+	byHandle.args.(*nfs4.OPEN4args).Claim = nfs4.OpenClaim4{Claim: nfs4.CLAIM_FH}
+	for name, c := range map[string]struct {
+		set, in string // whose mode is set, and what the OPEN starts from
+		open    step
+	}{
+		"the file, by name":   {"F", "root", byName},
+		"the file, by handle": {"F", "F", byHandle},
+		"its directory":       {"root", "root", byName},
+	} {
+		s := newScene(t)
+		s.compound(1, sequence("E", 0, 1), putfh("root"), open4(0x99, "me", "f", 0, false, sid(1, "S"), 1, 1), getfh("F")) // 1
+		s.compound(1, sequence("E", 1, 1), putfh(c.set), mode())                                                           // 2
+		s.compound(1, sequence("E", 2, 1), putfh(c.in), c.open)                                                            // 3
+		l := s.plan()
+		found := false
+		for _, d := range l.ops[2].Deps {
+			found = found || d.Op == 2 && d.Kind == plan.DepSize
+		}
+		if !found {
+			t.Errorf("%s: %+v", name, l.ops[2].Deps)
+		}
+	}
+}
+
 // A session that nobody knows is the one of the CREATE_SESSION before it on the connection whose reply the capture lacks.
 func TestSessionWithoutReply(t *testing.T) {
 	s := newScene(t)

@@ -1,15 +1,22 @@
 package run_test
 
 import (
+	"bytes"
 	"context"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/decode/oncrpc"
+	"github.com/rpcrdma/toolkit/decode/xdr"
+	"github.com/rpcrdma/toolkit/replay/client"
 	"github.com/rpcrdma/toolkit/replay/planner"
 	"github.com/rpcrdma/toolkit/replay/run"
 	"github.com/rpcrdma/toolkit/replay/site"
+	"github.com/rpcrdma/toolkit/replay/transport"
 )
 
 // TestNoReclaimComplete: a client whose RECLAIM_COMPLETE the capture lacks may open files all the same.
@@ -75,5 +82,84 @@ func TestDelegationsLeft(t *testing.T) {
 	}
 	if b := r.ReadBack; left == 0 || ended == 0 || b == nil || b.Ended != "" || len(b.Wrong) > 0 {
 		t.Errorf("%d delegations left, %d sessions ended: %+v", left, ended, b)
+	}
+}
+
+// hasty is a server that recalls the first delegation before its reply to the OPEN is on the way.
+type hasty struct {
+	transport.Handler
+	change func(handle []byte) // by somebody else
+	once   sync.Once
+	late   atomic.Bool
+}
+
+func (h *hasty) ServeRPC(x transport.Exchange) { h.Handler.ServeRPC(hastyReply{x, h}) }
+
+type hastyReply struct {
+	transport.Exchange
+	h *hasty
+}
+
+func (x hastyReply) Reply(m *transport.Message) {
+	var head oncrpc.Reply
+	var res nfs4.CompoundRes
+	var r xdr.Reader
+	hold := false
+	if len(compoundArgs(x.Exchange).Ops) > 0 && head.Decode(m.Stream, len(m.Stream)) == nil {
+		r.Reset(m.Stream[head.Size():], len(m.Stream)-head.Size())
+		res.Decode(&r)
+	}
+	for i := range res.Ops {
+		open, ok := res.Ops[i].Body.(*nfs4.OPEN4res)
+		if !ok || open.Resok4.Delegation.DelegationType != nfs4.OPEN_DELEGATE_READ || i+1 >= len(res.Ops) {
+			continue
+		}
+		if fh, ok := res.Ops[i+1].Body.(*nfs4.GETFH4res); ok && fh.Status == nfs4.NFS4_OK {
+			handle := bytes.Clone(fh.Resok4.Object)
+			x.h.once.Do(func() {
+				hold = true
+				x.h.late.Store(true)
+				go x.h.change(handle)
+			})
+		}
+	}
+	if !hold {
+		x.Exchange.Reply(m)
+		return
+	}
+	kept := *m
+	time.AfterFunc(200*time.Millisecond, func() { x.Exchange.Reply(&kept) })
+}
+
+// TestEarlyRecall: a recall that overtakes the reply with the delegation is not forgotten.
+func TestEarlyRecall(t *testing.T) {
+	w := load(t, sample(t, "iwarp-nfs40-basic"), planner.Options{})
+	h := &hasty{}
+	o, _ := rigOf(t, site.Options{Name: "tcp"}, "4.0", func(to transport.Handler) transport.Handler {
+		h.Handler = to
+		return h
+	})
+	o.Timing = run.Fast
+	changed := make(chan error, 1)
+	fs := look(t, o)
+	h.change = func(handle []byte) {
+		mode := uint32(0o644)
+		changed <- fs.Setattr(t.Context(), handle, client.SetAttr{Mode: &mode})
+	}
+	r, err := run.Run(within(t), w, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	if err := r.Text(&text); err != nil || !h.late.Load() || strings.Contains(text.String(), "was not sent") {
+		t.Errorf("%v, held %v\n%s", err, h.late.Load(), &text)
+	}
+	select {
+	case err := <-changed:
+		if err != nil {
+			t.Log(err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("somebody else still waits for the delegation")
 	}
 }

@@ -33,6 +33,7 @@ func (e *engine) loop() error {
 	interrupt := e.ctx.Done()
 	for {
 		e.receiveAll()
+		e.recallsKnown()
 		e.probed()
 		e.grantsArrived()
 		if e.stopping == "" {
@@ -111,7 +112,7 @@ func (e *engine) receiveAll() {
 			e.receive(c)
 		}
 		for i := range recalled {
-			e.giveBack(&recalled[i])
+			e.recall(&recalled[i])
 		}
 	}
 }

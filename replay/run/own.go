@@ -229,12 +229,7 @@ func (e *engine) leftovers(n *schedule.Entry, w *world.World, l *line) bool {
 // giveBack returns a recalled delegation earlier than the captured client did, since the server
 // makes others wait for it.
 func (e *engine) giveBack(r *callback.Recall) {
-	w, ref := e.worlds[0], 0
-	for _, d := range e.worlds {
-		if i := d.Find(&r.Stateid); i != 0 {
-			w, ref = d, i
-		}
-	}
+	w, ref := e.recalled(r)
 	client := -1
 	if ref != 0 {
 		if w.States[ref].Closed {
@@ -258,6 +253,54 @@ func (e *engine) giveBack(r *callback.Recall) {
 	}
 	o := like(example, minor, ops)
 	e.sendOwn(o, w, e.lines.of(&schedule.Entry{Op: o, World: w.Number}), nil)
+}
+
+// recalled is the state that is recalled, and its world; 0 if nobody knows it.
+func (e *engine) recalled(r *callback.Recall) (w *world.World, ref int) {
+	w = e.worlds[0]
+	for _, d := range e.worlds {
+		if i := d.Find(&r.Stateid); i != 0 {
+			w, ref = d, i
+		}
+	}
+	return w, ref
+}
+
+// early is a recall that came before the reply with the delegation, which may have been lost with a connection, so that the call is sent
+// again.
+type early struct {
+	callback.Recall
+	until time.Time
+}
+
+const (
+	// patience is how long a recall waits for that reply, while calls are under way.
+	patience = 500 * time.Millisecond
+	// maxEarly is how many recalls wait at a time.
+	maxEarly = 256
+)
+
+// recall gives a delegation back, or waits until it is known.
+func (e *engine) recall(r *callback.Recall) {
+	if _, ref := e.recalled(r); ref == 0 && len(e.early) < maxEarly && (e.count.flying > 0 || len(e.later) > 0) {
+		e.early = append(e.early, early{*r, time.Now().Add(patience)})
+		time.AfterFunc(patience+time.Millisecond, e.inbox.rouse)
+		return
+	}
+	e.giveBack(r)
+}
+
+// recallsKnown gives back what was recalled early and is known now, or has not become known in time.
+func (e *engine) recallsKnown() {
+	kept := e.early[:0]
+	for _, r := range e.early {
+		if _, ref := e.recalled(&r.Recall); ref == 0 && time.Now().Before(r.until) && (e.count.flying > 0 || len(e.later) > 0) {
+			kept = append(kept, r)
+			continue
+		}
+		e.giveBack(&r.Recall)
+	}
+	e.early = kept
 }
 
 // returnAll returns the delegations that the plan leaves behind. Otherwise the next user of the files, such as the

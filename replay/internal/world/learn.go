@@ -31,7 +31,7 @@ func (w *World) Learn(o *plan.Op, res xdr.Message) {
 // stray notes an open that the plan has no name for, since the capture lacks its reply: nobody will close it.
 func (w *World) stray(o *plan.Op, res xdr.Message) {
 	c, ok := res.(*nfs4.CompoundRes)
-	if !ok || o.ID == 0 || o.Expect != nil {
+	if x := o.Expect; !ok || o.ID == 0 || x != nil && x.RPC == "" && !x.Partial {
 		return
 	}
 	for i := range c.Ops {
