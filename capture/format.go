@@ -26,7 +26,11 @@ func (e *FormatError) Error() string {
 		fmt.Fprintf(&b, "decompressed with %s, ", e.Inside)
 	}
 	if len(e.Found) < 4 {
-		fmt.Fprintf(&b, "only %d bytes long (% x)", len(e.Found), e.Found)
+		unit := "bytes"
+		if len(e.Found) == 1 {
+			unit = "byte"
+		}
+		fmt.Fprintf(&b, "only %d %s long (% x)", len(e.Found), unit, e.Found)
 	} else {
 		fmt.Fprintf(&b, "starts with % x", e.Found[:min(8, len(e.Found))])
 		if s := e.foreign(); s != "" {

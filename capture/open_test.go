@@ -137,6 +137,7 @@ func TestOpenErrors(t *testing.T) {
 		{[]string{dir + "/none"}, "no such file"},
 		{[]string{dir}, dir + ": is a directory: name the files in it"},
 		{[]string{file("empty", "")}, "empty: empty file"},
+		{[]string{file("one", "\n")}, "one: not a packet capture: only 1 byte long (0a); supported are pcap and pcapng, also compressed with gzip or zstd"},
 		{[]string{file("short", "\xd4\xc3")}, "short: not a packet capture: only 2 bytes long (d4 c3); supported are pcap and pcapng, also compressed with gzip or zstd"},
 		{[]string{file("elf", "\x7fELF\x02\x01\x01\x00\x00\x00")}, "elf: not a packet capture: starts with 7f 45 4c 46 02 01 01 00 (a program); supported"},
 		{[]string{file("snoop", "snoop\x00\x00\x00\x00\x00\x00\x02")}, "snoop: convert it with editcap"},

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"slices"
+	"strconv"
 )
 
 // Magic numbers of the classic format, as read in the writer's byte order.
@@ -408,8 +409,16 @@ func (d *pcapDecoder) search(f *file, data []byte, pos int, eof bool) int {
 	if d.hunt.truncated {
 		err = f.cause()
 	}
-	f.problem(f.count+1, d.hunt.start, err, "%s; the last %d bytes are lost", d.hunt.text, end-d.hunt.start)
+	f.problem(f.count+1, d.hunt.start, err, "%s; %s", d.hunt.text, lostEnd(end-d.hunt.start))
 	return len(data)
+}
+
+// lostEnd says that the last n bytes of a file are lost.
+func lostEnd(n int64) string {
+	if n == 1 {
+		return "the last byte is lost"
+	}
+	return "the last " + strconv.FormatInt(n, 10) + " bytes are lost"
 }
 
 // chain reports whether a plausible sequence of records begins at pos. It must be longer if its time does not

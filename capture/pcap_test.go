@@ -84,6 +84,8 @@ func TestPcap(t *testing.T) {
 			problems: "packet 4, offset 132: the record runs beyond the end of the file; the last 35 bytes are lost: unexpected EOF"},
 		{name: "last record cut in its header", in: good[:h+3*r+5], want: "100s1/20:ax20 100s2/20:bx20 100s3/20:cx20",
 			problems: "packet 4, offset 132: the last record is cut short in its header; the last 5 bytes are lost: unexpected EOF"},
+		{name: "last record cut to a byte", in: good[:h+3*r+1], want: "100s1/20:ax20 100s2/20:bx20 100s3/20:cx20",
+			problems: "packet 4, offset 132: the last record is cut short in its header; the last byte is lost: unexpected EOF"},
 		{name: "file header cut", in: good[:11], problems: "packet 0, offset 11: the file header is cut short: unexpected EOF"},
 		{name: "damage, then a cut record", in: edit(good, h+8, 0xff, 0xff, 0xff, 0xff)[:len(good)-1], want: "100s2/20:bx20 100s3/20:cx20",
 			problems: "packet 1, offset 24: the record is longer than the limit; skipped 36 bytes\n" +

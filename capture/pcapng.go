@@ -465,7 +465,7 @@ func (d *ngDecoder) search(f *file, data []byte, pos int, eof bool) int {
 	if d.hunt.truncated {
 		err = f.cause()
 	}
-	f.problem(f.at(), d.hunt.start, err, "%s; the last %d bytes are lost", d.hunt.text, f.base+int64(len(data))-d.hunt.start)
+	f.problem(f.at(), d.hunt.start, err, "%s; %s", d.hunt.text, lostEnd(f.base+int64(len(data))-d.hunt.start))
 	return len(data)
 }
 

@@ -77,7 +77,7 @@ func (o *packetsOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) 
 	list := &text.PacketLister{Clock: text.Clock{Format: o.time.format}, Color: color, Name: name}
 	opt := o.decoder()
 	left := o.count
-	others := uint64(0)
+	listed, others := false, uint64(0)
 	opt.Packet = func(v *decode.PacketView) {
 		if j.stopped {
 			return
@@ -86,6 +86,7 @@ func (o *packetsOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) 
 			others++
 			return
 		}
+		listed = true
 		b := list.Append(out.begin(), v)
 		if o.hex {
 			b = text.Hex(b, v.Packet.Data, 4)
@@ -103,7 +104,9 @@ func (o *packetsOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) 
 	_, outTTY := cli.Terminal(s.Out)
 	_, errTTY := cli.Terminal(s.Err)
 	err = j.run(errTTY && !outTTY)
-	if others > 0 && o.connection == 0 && !j.stopped {
+	if o.connection != 0 && !listed && !j.stopped {
+		j.notes.Printf("note: no packet of a connection %d: 'rpcrdma-dump connections' lists what there is", o.connection)
+	} else if others > 0 && o.connection == 0 && !j.stopped {
 		j.notes.Printf("note: %s without RDMA or RPC not listed: -a lists them", text.Plural(others, "packet"))
 	}
 	return j.finish(err, out.close())

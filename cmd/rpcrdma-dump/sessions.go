@@ -216,7 +216,7 @@ func (p *sessionPrinter) session(s *session.Session) {
 		p.printf("  SEQUENCE failed: %s\n", counts(s.Failed))
 	}
 	if s.BackSlots.Used > 0 {
-		p.printf("  backward: %s; %d slots used, %d at once\n", counts(s.Callbacks), s.BackSlots.Used, s.BackSlots.Most)
+		p.printf("  backward: %s; %s used, %d at once\n", counts(s.Callbacks), text.Plural(uint64(s.BackSlots.Used), "slot"), s.BackSlots.Most)
 	}
 	if s.Destroyed {
 		p.printf("  destroyed\n")

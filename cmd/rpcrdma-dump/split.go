@@ -122,9 +122,9 @@ func (o *divideOptions) options() (split.Options, error) {
 	}
 	opt.By = way.by
 	if timed {
-		d, err := time.ParseDuration(interval)
+		d, err := cli.ParseDuration(interval)
 		if err != nil || d < time.Millisecond {
-			return opt, cli.Usagef("--by time=%s: not an interval of at least 1ms, such as 500ms, 10s or 5m", interval)
+			return opt, cli.Usagef("--by time=%s: not an interval of at least 1ms, such as 10, 500ms or 5m", interval)
 		}
 		opt.Interval = d
 	}

@@ -67,8 +67,8 @@ func newExporter(ctx context.Context, o *options, notes *cli.Problems) (*exporte
 // traces prepares the way of spans. The queue blocks: a file is read as fast as the collector takes it.
 func (x *exporter) traces(ctx context.Context, o *options, res *resource.Resource) error {
 	var opts []otlptracehttp.Option
-	if o.endpoint != "" {
-		opts = append(opts, otlptracehttp.WithEndpointURL(o.endpoint+"/v1/traces"))
+	if u := o.url("traces"); u != "" {
+		opts = append(opts, otlptracehttp.WithEndpointURL(u))
 	}
 	opts = append(opts, otlptracehttp.WithRetry(otlptracehttp.RetryConfig{
 		Enabled: true, InitialInterval: 500 * time.Millisecond, MaxInterval: 5 * time.Second, MaxElapsedTime: o.wait,
@@ -89,8 +89,8 @@ func (x *exporter) traces(ctx context.Context, o *options, res *resource.Resourc
 // measure prepares the way of metrics.
 func (x *exporter) measure(ctx context.Context, o *options, res *resource.Resource) error {
 	var opts []otlpmetrichttp.Option
-	if o.endpoint != "" {
-		opts = append(opts, otlpmetrichttp.WithEndpointURL(o.endpoint+"/v1/metrics"))
+	if u := o.url("metrics"); u != "" {
+		opts = append(opts, otlpmetrichttp.WithEndpointURL(u))
 	}
 	client, err := otlpmetrichttp.New(ctx, opts...)
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"os"
 	"strings"
 	"time"
@@ -84,8 +83,15 @@ func (o *options) run(ctx context.Context, s *cli.Streams, args []string) error 
 		}
 		args = []string{"-"}
 	}
-	if u, err := url.Parse(o.endpoint); o.endpoint != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
-		return cli.Usagef("--endpoint is a URL such as http://localhost:4318, not %q", o.endpoint)
+	if err := checkEndpoint("--endpoint", o.endpoint); err != nil {
+		return err
+	}
+	if o.endpoint == "" {
+		for _, name := range []string{endpointVar, endpointVarOf("traces"), endpointVarOf("metrics")} {
+			if err := checkEndpoint(name, os.Getenv(name)); err != nil {
+				return err
+			}
+		}
 	}
 	o.endpoint = strings.TrimRight(o.endpoint, "/")
 	notes := cli.NewProblems("rpcrdma-otlp", s.Err)
@@ -112,7 +118,11 @@ func (o *options) run(ctx context.Context, s *cli.Streams, args []string) error 
 	case lost != nil:
 		return lost
 	case in.skipped > 0:
-		notes.Printf("note: %s of the input skipped: no transactions", text.Plural(in.skipped, "line"))
+		hint := ""
+		if in.transactions == 0 {
+			hint = "; the input is what rpcrdma-dump -T ndjson prints"
+		}
+		notes.Printf("note: %s of the input skipped: no transactions%s", text.Plural(in.skipped, "line"), hint)
 		return cli.ErrDamaged
 	}
 	return nil

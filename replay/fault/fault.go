@@ -106,6 +106,9 @@ func Parse(s string) (f Spec, err error) {
 			break
 		}
 		d, e := time.ParseDuration(value)
+		if _, plain := strconv.ParseFloat(value, 64); plain == nil {
+			d, e = time.ParseDuration(value + "s") // seconds, as in the flags of all programs
+		}
 		if e != nil || d < 0 {
 			return f, fmt.Errorf("fault %q: %q is no time", s, value)
 		}

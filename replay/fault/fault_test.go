@@ -20,6 +20,8 @@ func TestParse(t *testing.T) {
 		"xid=0xab:delay=10ms":    {Action: fault.Delay, Time: 10 * time.Millisecond, XID: 0xab, HasXID: true},
 		"op=3:drop":              {Action: fault.Drop, Time: 100 * time.Millisecond, Op: 3},
 		"op=3:drop=1s":           {Action: fault.Drop, Time: time.Second, Op: 3},
+		"op=3:drop=2":            {Action: fault.Drop, Time: 2 * time.Second, Op: 3},
+		"op=3:delay=0.5":         {Action: fault.Delay, Time: 500 * time.Millisecond, Op: 3},
 		"call=5:disconnect":      {Action: fault.Disconnect, Call: 5},
 		"every=2:credits=1":      {Action: fault.Credits, Number: 1, Every: 2},
 		"all:err_chunk":          {Action: fault.ErrChunk, Every: 1},

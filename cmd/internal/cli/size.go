@@ -38,7 +38,8 @@ func (s *Size) Set(v string) error {
 }
 
 // ParseSize reads a number of bytes: 65536, 64K, 1.5M, 1GiB. K, M, G and T are
-// powers of 1024.
+// powers of 1024, alone or with iB; with B, as in 100MB, they are powers of 1000,
+// as in filters.
 func ParseSize(s string) (int64, error) {
 	if n, ok := scaled(s, 1024); ok {
 		return n, nil
@@ -60,10 +61,14 @@ func ParseRate(s string) (int64, error) {
 }
 
 // scaled reads a number that is not negative, with a unit that is a power of
-// base. A number without a point is exact.
+// base, or of 1000 if it ends with B and not with iB. A number without a point is exact.
 func scaled(s string, base int64) (int64, bool) {
 	digits := strings.TrimRight(s, "kKmMgGtTiB")
-	unit := strings.ToUpper(strings.TrimSuffix(strings.TrimSuffix(s[len(digits):], "B"), "i"))
+	unit := s[len(digits):]
+	if decimal, ok := strings.CutSuffix(unit, "B"); ok && !strings.HasSuffix(decimal, "i") {
+		base = 1000
+	}
+	unit = strings.ToUpper(strings.TrimSuffix(strings.TrimSuffix(unit, "B"), "i"))
 	power := 0
 	if unit != "" {
 		if power = 1 + strings.Index("KMGT", unit); power == 0 || len(unit) > 1 {
