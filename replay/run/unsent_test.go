@@ -4,6 +4,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/replay/endpoint"
@@ -56,7 +57,7 @@ func (x lostReply) Reply(*transport.Message) {
 func TestUnkept(t *testing.T) {
 	w := load(t, sample(t, "rocev2-nfs41-mixed-load"), planner.Options{})
 	var h losing
-	o, _ := rigOf(t, site.Options{Name: "tcp", TCP: tcprpc.Options{Reconnect: true}}, "4.1", func(to transport.Handler) transport.Handler {
+	o, _ := rigOf(t, site.Options{Name: "tcp", TCP: tcprpc.Options{Reconnect: true, BackoffMin: time.Millisecond, BackoffMax: 10 * time.Millisecond}}, "4.1", func(to transport.Handler) transport.Handler {
 		h.Handler = to
 		return &h
 	})
