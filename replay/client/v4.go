@@ -152,11 +152,8 @@ func (v *V4) send(ctx context.Context, c *compound, data ...[]byte) error {
 // NFS4ERR_GRACE).
 const retries = 60
 
-// PutOff reports whether err is the answer of a server of NFSv4 that defers a call. The methods of a V4 return it if the
-// server still did so after about two minutes.
-func PutOff(err error) bool {
-	return IsStatus(err, uint32(nfs4.NFS4ERR_DELAY)) || IsStatus(err, uint32(nfs4.NFS4ERR_GRACE))
-}
+// ErrPutOff says that a server has deferred a call for as long as a V4 repeats it.
+var ErrPutOff = errors.New("it was put off for two minutes")
 
 // do makes one call, in a slot of the session if there is one, and repeats it while the
 // server defers it.
@@ -164,8 +161,11 @@ func (v *V4) do(ctx context.Context, c *compound, data ...[]byte) error {
 	wait := 10 * time.Millisecond
 	for i := 0; ; i++ {
 		err := v.once(ctx, c, data)
-		if i == retries || !PutOff(err) {
+		if !IsStatus(err, uint32(nfs4.NFS4ERR_DELAY)) && !IsStatus(err, uint32(nfs4.NFS4ERR_GRACE)) {
 			return err
+		}
+		if i == retries {
+			return fmt.Errorf("%w: %w", err, ErrPutOff)
 		}
 		t := time.NewTimer(wait)
 		select {

@@ -28,8 +28,14 @@ func (c *caller) giveUp(pc *pendingCall, xid uint32, err error) {
 	case pc.state == callQueued:
 		c.queue.withdraw(pc)
 		c.step(pc, callFail)
+		if l = nil; errors.Is(err, transport.ErrTimeout) && c.starved() {
+			l = c.link
+		}
 		c.mu.Unlock()
 		pc.complete(err)
+		if l != nil {
+			l.close()
+		}
 	case pc.state == callSent && c.abandonable(pc):
 		c.step(pc, callAbandon)
 		z := &zombie{}
@@ -57,6 +63,12 @@ func (c *caller) giveUp(pc *pendingCall, xid uint32, err error) {
 // connection has to end. c.mu is held.
 func (c *caller) abandonable(pc *pendingCall) bool {
 	return !pc.op.pinned && !pc.op.bound && uint32(len(c.zombies)+1) < max(c.granted, 2)
+}
+
+// starved reports whether calls wait for credits that only calls without an answer have: the peer grants fewer than when
+// these were given up. c.mu is held.
+func (c *caller) starved() bool {
+	return c.link != nil && c.inFlight >= c.granted && c.inFlight == uint32(len(c.zombies))
 }
 
 // expire ends the calls that are due.

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"math"
 	"net/netip"
 	"testing"
+	"time"
 
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
@@ -408,3 +410,67 @@ func TestHostileResponder(t *testing.T) {
 }
 
 var errSilent = errors.New("no end")
+
+// TestFewCredits: calls that were given up keep their credits. If the Responder then grants no more than that, no call could
+// ever be sent: the connection ends, and the next one carries the calls.
+func TestFewCredits(t *testing.T) {
+	for _, reconnect := range []bool{true, false} {
+		t.Run(fmt.Sprint(reconnect), func(t *testing.T) {
+			p := newLoop(t, loop.Options{Async: true})
+			at, next := rawServer(t, p)
+			r, err := Dial(t.Context(), p, at, Options{Reconnect: reconnect, BackoffMin: time.Millisecond})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Close() //nolint:errcheck // it never fails
+			server := next()
+			// answer receives a call, and answers it with a grant; 0 is no answer.
+			answer := func(grant uint32) {
+				m := server.receive()
+				if m != nil && grant > 0 {
+					xid := binary.BigEndian.Uint32(m)
+					server.send(t, append(words(xid, 1, grant, 0, 0, 0, 0), words(xid, 1, 0, 0, 0, 0)...))
+				}
+			}
+			do := func(grant uint32, timeout time.Duration) error {
+				call := null()
+				call.Timeout = timeout
+				end := make(chan error, 1)
+				call.Done = func(c *transport.Call) { end <- c.Err }
+				r.Start(call)
+				answer(grant)
+				return <-end
+			}
+			if err := do(3, time.Minute); err != nil {
+				t.Fatal(err)
+			}
+			if err := do(0, 10*time.Millisecond); !errors.Is(err, transport.ErrTimeout) {
+				t.Fatal(err)
+			}
+			if err := do(1, time.Minute); err != nil {
+				t.Fatal(err)
+			}
+			// One credit, which the call without an answer has.
+			stuck := null()
+			stuck.Timeout = 10 * time.Millisecond
+			if err := r.Do(t.Context(), stuck); !errors.Is(err, transport.ErrTimeout) {
+				t.Errorf("without a credit: %v", err)
+			}
+			limit := time.AfterFunc(5*time.Second, func() {
+				t.Error("the connection goes on")
+				_ = server.Close()
+			})
+			if server.receive() != nil {
+				t.Fatal("a call beyond the grant")
+			}
+			limit.Stop()
+			if !reconnect {
+				return
+			}
+			server = next()
+			if err := do(3, time.Minute); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

@@ -110,12 +110,12 @@ func (p *maker) acls() error {
 }
 
 // Fatal reports whether an error ends the preparation, since the server does not answer
-// any more. A refusal by the server or the guard concerns one object, and the rest goes
+// any more, or only puts calls off. A refusal by the server or the guard concerns one object, and the rest goes
 // on.
 func Fatal(err error) bool {
 	var status *client.StatusError
 	var refused *guard.Refused
-	return err != nil && !errors.As(err, &status) && !errors.As(err, &refused)
+	return err != nil && !errors.As(err, &status) && !errors.As(err, &refused) || errors.Is(err, client.ErrPutOff)
 }
 
 func (p *maker) failed(format string, args ...any) {

@@ -126,3 +126,22 @@ func TestOwners(t *testing.T) {
 		}
 	}
 }
+
+// TestFatal: what one object cannot get is noted, and the rest goes on. What no object will get ends the preparation.
+func TestFatal(t *testing.T) {
+	status := &client.StatusError{Operation: "CREATE", Code: 10008}
+	for _, c := range []struct {
+		err  error
+		want bool
+	}{
+		{nil, false},
+		{status, false},
+		{&guard.Refused{}, false},
+		{errors.New("lost"), true},
+		{fmt.Errorf("%w: %w", status, client.ErrPutOff), true},
+	} {
+		if got := prepare.Fatal(c.err); got != c.want {
+			t.Errorf("%v: %v", c.err, got)
+		}
+	}
+}

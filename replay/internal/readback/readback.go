@@ -144,7 +144,7 @@ func (r *reader) fatal(err error) error {
 	if err != nil && !errors.As(err, &status) && !errors.As(err, &denied) {
 		return err
 	}
-	if r.fs.Version() == "3" || !client.PutOff(err) {
+	if !errors.Is(err, client.ErrPutOff) {
 		r.putOff = 0
 		return nil
 	}
