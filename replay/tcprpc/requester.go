@@ -123,13 +123,14 @@ func (r *Requester) lost(c *conn) {
 		r.conn = nil
 	}
 	if !r.closed && r.address != "" && r.opts.Reconnect {
-		// A connection that has carried no reply counts as a failed attempt.
-		r.tries++
-		if c.carried {
+		pause := time.Duration(0)
+		if r.tries++; c.carried {
 			r.tries = 0
+		} else {
+			pause = min(r.opts.BackoffMin<<min(r.tries, 20), r.opts.BackoffMax, emptyPause)
 		}
 		r.wg.Add(1)
-		go r.reconnect(r.tries)
+		go r.reconnect(pause)
 		r.mu.Unlock()
 		return
 	}
@@ -151,16 +152,15 @@ func (r *Requester) takeAll() []*pending {
 	return all
 }
 
-func (r *Requester) reconnect(tries int) {
+// emptyPause is the longest pause after a connection that has carried no reply. The server is there, and may execute calls
+// before it ends a connection, so it gets another one before the calls time out.
+const emptyPause = time.Second
+
+// reconnect connects again after a pause, and after longer and longer ones while that fails.
+func (r *Requester) reconnect(pause time.Duration) {
 	defer r.wg.Done()
-	pause := tries > 0
-	wait := min(r.opts.BackoffMin<<min(tries, 20), r.opts.BackoffMax)
-	for {
-		if !pause {
-			pause = true
-		} else if !r.sleep(&wait) {
-			return
-		}
+	for wait := r.opts.BackoffMin; r.sleep(pause); wait = min(2*wait, r.opts.BackoffMax) {
+		pause = wait
 		nc, err := r.connect(r.ctx)
 		if err == nil {
 			r.mu.Lock()
@@ -178,10 +178,9 @@ func (r *Requester) reconnect(tries int) {
 }
 
 // sleep waits before the next attempt to connect; false if there is to be none.
-func (r *Requester) sleep(wait *time.Duration) bool {
-	t := time.NewTimer(*wait)
+func (r *Requester) sleep(pause time.Duration) bool {
+	t := time.NewTimer(pause)
 	defer t.Stop()
-	*wait = min(2**wait, r.opts.BackoffMax)
 	select {
 	case <-r.ctx.Done():
 		return false
