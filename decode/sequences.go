@@ -48,7 +48,7 @@ type recentSender struct {
 	of *sequence // nil: none
 }
 
-// tunnelSender is who counts.
+// tunnelSender is whoever counts its packets.
 type tunnelSender struct {
 	tap      uint16
 	depth    uint8 // of tunnels within tunnels

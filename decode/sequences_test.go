@@ -55,7 +55,7 @@ func TestSequences(t *testing.T) {
 	}
 }
 
-// TestSequencesCount: whatever order packets come in, within the window, those are missing that did not come.
+// TestSequencesCount: in whatever order packets come, within the window, exactly those that did not come are missing.
 func TestSequencesCount(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 4))
 	for range 300 {

@@ -51,7 +51,7 @@ func TestFilterAtEnd(t *testing.T) {
 	})
 }
 
-// TestWishesTogether asks at once for another pass and for what holds for any: none may be lost.
+// TestWishesTogether asks for another pass and for other changes at the same time: none may be lost.
 func TestWishesTogether(t *testing.T) {
 	some, err := filter.Compile("xid >= 40")
 	if err != nil {

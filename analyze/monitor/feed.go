@@ -205,7 +205,7 @@ func (f *Feed) grant() {
 	m := f.m
 	now := f.clock()
 	f.note = ""
-	// Another pass begins with what holds for this one, so that comes first.
+	// Another pass takes over the settings of this one, so they are changed first.
 	if w.interval > 0 {
 		m.SetInterval(w.interval)
 	}

@@ -50,7 +50,7 @@ func (t *timeFlag) Set(s string) error {
 	return err
 }
 
-// noteZone notes that local times are not what they seem to be.
+// noteZone notes that local times are UTC if the time zone is not known.
 func (j *job) noteZone() {
 	if n := cli.NoZone(); n != "" {
 		j.notes.Printf("%s", n)

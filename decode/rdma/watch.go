@@ -105,9 +105,9 @@ type Watcher interface {
 	// WorkData reports a packet of an operation: of a Send or Write, or of the
 	// response to a Read. again says that it, or a Read Request, came once more.
 	WorkData(c *Connection, from Side, seq uint64, bytes uint32, again bool, ref Ref)
-	// WorkDone reports that a Send was put together, with its first bytes, that the last response to a Read came, or the end of a
-	// Write of iWARP, which does not say before how long it is. length is what was sent, of a Send
-	// without its end at least one byte more than was seen.
+	// WorkDone reports that a Send was put together, with its first bytes, that the last response to a Read came, or that an iWARP Write
+	// ended: only its end says how long it is. length is what was sent; if the end of a Send is missing, at least one byte more than
+	// was seen.
 	WorkDone(c *Connection, from Side, seq uint64, length uint32, data []byte, ref Ref)
 	// WorkAcked reports the packet that acknowledges all of an operation. ref is not seen if it is not known which one
 	// did, or if none is needed.

@@ -96,7 +96,7 @@ func (p pair) agrees(call []byte, args int, reply []byte, results int) bool {
 	return true
 }
 
-// stays reports whether results that say how stable data is neither contradict what was asked for nor have an undefined value.
+// stays reports whether results name a defined stability of written data, and no lower one than was asked for.
 func stays(committed, stable uint32) bool {
 	return committed >= stable && committed <= uint32(nfs3.FILE_SYNC)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
 
-// lacking is in what this server differs from the captured one since ops did not happen here: they were not sent, or failed.
+// lacking is what this server lacks, or has too much, because ops did not happen here: they were not sent, or failed.
 type lacking struct {
 	names  map[place1]*verdict.Call // that an op would have given or taken
 	rights map[int]*verdict.Call    // objects whose owner, mode or access control list it would have set

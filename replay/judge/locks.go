@@ -132,7 +132,7 @@ func lockedOtherwise(j *Judge, r *Reply, v *verdict.Judgement) (verdict.Reason, 
 			}
 		}
 	}
-	// What was refused in the capture, somebody else had: not one who was refused, too.
+	// A lock that was refused in the capture was held by somebody else, and not by an owner who was refused, too.
 	was, _ := statusWas(r.Op, a.at)
 	decides := func(o *plan.Op, b *lockAct) bool {
 		code, known := statusWas(o, b.at)

@@ -66,7 +66,7 @@ func (s *space) object(o *obj, id int) plan.Object {
 	case "file":
 		x.Size, x.SizeClass = o.size, o.sizeClass
 		if x.SizeClass == "" {
-			// Nothing told it before the file was changed. It reached at least to what was read since and nobody had written.
+			// No reply told the size before the file was changed. The file reached at least to the end of what was read since and nobody had written.
 			x.Size, x.SizeClass = o.readEnd, plan.Inferred
 			for _, e := range o.content {
 				x.Size = max(x.Size, e.Offset+e.Length)

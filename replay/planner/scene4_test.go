@@ -185,7 +185,7 @@ func TestOwnerWithoutReply(t *testing.T) {
 	}
 }
 
-// The ids of Linux servers' sessions begin with the one of their client, which need not be shown otherwise before it is used.
+// A Linux server's session ids begin with the id of the client, which the capture need not show otherwise before it is used.
 func TestClientOfSession(t *testing.T) {
 	id := string([]byte{0, 0, 0, 0, 0, 0, 0, 0x99}) + "E"
 	destroy := func(client uint64) step {

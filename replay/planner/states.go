@@ -101,7 +101,7 @@ func (s *states) session(c *call, id [16]byte) *session {
 			x.SessionID, s.sessions[k] = hex.EncodeToString(id[:]), x
 			return x
 		}
-		// The ids of Linux servers' sessions begin with the one of the client. It was there before, if it was not made since.
+		// A Linux server's session ids begin with the client id. The client was there before, if no call has made it since.
 		prefix := clientKey{c.server, binary.BigEndian.Uint64(id[:8])}
 		cl := s.clients[prefix]
 		if cl == nil || cl.DefinedBy != 0 {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// NoZone is a note for who asks for local times, if they are UTC only because the time zone that TZ names cannot be
+// NoZone is a note for users who ask for local times, if they are UTC only because the time zone that TZ names cannot be
 // found: package time knows no rules such as CET-1CEST (POSIX), and no names on a system without a database of zones.
 // Otherwise it is empty.
 func NoZone() string {
