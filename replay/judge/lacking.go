@@ -66,39 +66,55 @@ func consequence(j *Judge, r *Reply, v *verdict.Judgement) (verdict.Reason, bool
 			return verdict.Reason{}, false
 		}
 	}
-	h := j.history(r.World)
-	var found *verdict.Call
-	why := verdict.Reason{Code: verdict.Unhappened}
 	// The statuses of NFSv3 that matter here have the numbers of NFSv4.
 	switch st := nfs4.Nfsstat4(code); st {
 	case nfs4.NFS4ERR_ACCESS, nfs4.NFS4ERR_PERM:
+		var found *verdict.Call
 		for _, id := range j.load.Objects(r.Op) {
-			if c := h.lacking.rights[id]; c != nil {
+			if c := j.history(r.World).lacking.rights[id]; c != nil {
 				found = c
 			}
 		}
+		return because(r, found)
 	case nfs4.NFS4ERR_NOENT, nfs4.NFS4ERR_EXIST, nfs4.NFS4ERR_NOTEMPTY, nfs4.NFS4ERR_NOTDIR, nfs4.NFS4ERR_ISDIR:
-		eachMention(r.Op, at, func(n ledger.Name, object int) {
-			is, c := h.ledger.Presence(n), h.lacking.names[place1{n.Dir, n.Name}]
-			switch {
-			case st == nfs4.NFS4ERR_NOENT && is != ledger.Present, st == nfs4.NFS4ERR_EXIST && is != ledger.Absent,
-				st == nfs4.NFS4ERR_NOTDIR, st == nfs4.NFS4ERR_ISDIR:
-				if c != nil {
-					found = c
-				}
-			}
-			if c := h.within(object); c != nil && (st == nfs4.NFS4ERR_NOTEMPTY || st == nfs4.NFS4ERR_EXIST) {
+		return j.misnamed(r, at, st)
+	}
+	return verdict.Reason{}, false
+}
+
+// because is the reason that another call did not happen; c is nil if there is none.
+func because(r *Reply, c *verdict.Call) (verdict.Reason, bool) {
+	if c == nil {
+		return verdict.Reason{}, false
+	}
+	return verdict.Reason{Code: verdict.Unhappened, Call: *c}, c.ID != r.Op.ID
+}
+
+// misnamed is consequence for operation at of a call, -1 outside of a COMPOUND, that fails with a status about names.
+func (j *Judge) misnamed(r *Reply, at int, st nfs4.Nfsstat4) (verdict.Reason, bool) {
+	h := j.history(r.World)
+	var found *verdict.Call
+	var prepared *plan.Object
+	eachMention(r.Op, at, func(n ledger.Name, object int) {
+		is := h.ledger.Presence(n)
+		switch {
+		case st == nfs4.NFS4ERR_NOENT && is != ledger.Present, st == nfs4.NFS4ERR_EXIST && is != ledger.Absent,
+			st == nfs4.NFS4ERR_NOTDIR, st == nfs4.NFS4ERR_ISDIR:
+			if c := h.lacking.names[place1{n.Dir, n.Name}]; c != nil {
 				found = c
 			}
-			if o := j.elsewhere(n, object); o != nil && st == nfs4.NFS4ERR_NOENT && found == nil {
-				why = verdict.Reason{Code: verdict.Planned, Detail: o.Notes[slices.IndexFunc(o.Notes, isElsewhere)].String()}
-			}
-		})
+		}
+		if c := h.within(object); c != nil && (st == nfs4.NFS4ERR_NOTEMPTY || st == nfs4.NFS4ERR_EXIST) {
+			found = c
+		}
+		if o := j.elsewhere(n, object); o != nil && st == nfs4.NFS4ERR_NOENT && found == nil {
+			prepared = o
+		}
+	})
+	if found == nil && prepared != nil {
+		return verdict.Reason{Code: verdict.Planned, Detail: prepared.Notes[slices.IndexFunc(prepared.Notes, isElsewhere)].String()}, true
 	}
-	if found != nil {
-		return verdict.Reason{Code: verdict.Unhappened, Call: *found}, found.ID != r.Op.ID
-	}
-	return why, why.Code == verdict.Planned
+	return because(r, found)
 }
 
 // unlisted explains names in a listing that calls were to give or to take, and did not here. Entries that differ as well have to be
