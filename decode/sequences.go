@@ -66,6 +66,8 @@ type sequence struct {
 	odd        uint64 // packets that came late or again, or began anew
 	first      uint64
 	seen       [sequenceWindow / 64]uint64 // by the low bits of a number
+	anew       uint32                      // the number that would confirm that the sender has begun anew
+	doubted    bool                        // the last packet's number was far from all others
 }
 
 // note takes the sequence numbers of the tunnels of a packet, without the first ones: those of its fragments.
@@ -110,7 +112,7 @@ func (s *sequences) find(k tunnelSender) *sequence {
 }
 
 func (q *sequence) begin(n uint32) {
-	q.base, q.last = n, n
+	q.base, q.last, q.doubted = n, n, false
 	q.seen = [sequenceWindow / 64]uint64{}
 	q.mark(n)
 	q.packets++
@@ -126,11 +128,20 @@ func (q *sequence) next(n uint32, at uint64) {
 		q.begin(n)
 		return
 	}
-	switch step := int32(n - q.last); {
-	case step > farthestGap || step <= -sequenceWindow:
+	step := int32(n - q.last)
+	if step > farthestGap || step <= -sequenceWindow {
 		q.odd++
-		q.begin(n)
+		if q.doubted && n == q.anew {
+			q.begin(n)
+			return
+		}
+		// One such packet may be very late. Two in a row are a new beginning (as RFC 3550, appendix A.1, has it).
+		q.doubted, q.anew = true, n+1
+		q.packets++
 		return
+	}
+	q.doubted = false
+	switch {
 	case step > 0:
 		for k := uint32(max(1, step-sequenceWindow+1)); k < uint32(step); k++ {
 			q.clear(q.last + k)

@@ -21,7 +21,11 @@ func feed(s *sequences, numbers ...uint32) {
 }
 
 func TestSequences(t *testing.T) {
-	var interleaved, constant []uint32
+	var interleaved, constant, straggler []uint32
+	for i := range uint32(1500) {
+		straggler = append(straggler, i)
+	}
+	straggler = append(straggler, 3, 1500, 1501)
 	for i := range uint32(50) {
 		interleaved = append(interleaved, 100+i, 700+i)
 		constant = append(constant, 3)
@@ -39,6 +43,7 @@ func TestSequences(t *testing.T) {
 		{"earlier than the first", []uint32{5, 3, 6, 7, 8}, Sequences{ERSPAN: true, Packets: 5, Missing: 1}},
 		{"the sender begins anew", []uint32{5000, 5001, 5002, 5003, 5004, 1, 2, 4}, Sequences{ERSPAN: true, Packets: 8, Missing: 1, First: 8}},
 		{"filled, then others missing", []uint32{5, 7, 6, 8, 9, 11}, Sequences{ERSPAN: true, Packets: 6, Missing: 1, First: 6}},
+		{"one comes very late", straggler, Sequences{Packets: 1503}},
 		{"a constant", constant, Sequences{}},
 		{"two counters", interleaved, Sequences{}},
 		{"no packets", nil, Sequences{}},

@@ -18,8 +18,9 @@ func endpointVarOf(signal string) string {
 	return "OTEL_EXPORTER_OTLP_" + strings.ToUpper(signal) + "_ENDPOINT"
 }
 
-// url is where a signal goes: traces or metrics. It is empty if a variable names that, which the exporter reads itself. Without
-// any, the default is that of the specification: the exporter's own is https, where collectors do not listen as a rule.
+// url is where a signal goes: traces or metrics. It is empty if a variable names the place, since the exporter reads that itself.
+// Without a variable, url is the specification's default, which is http. The exporter's own default is https, and a local collector
+// seldom speaks TLS.
 func (o *options) url(signal string) string {
 	switch {
 	case o.endpoint != "":
