@@ -14,8 +14,40 @@ import (
 
 // lacking is what this server lacks, or has too much, because ops did not happen here: they were not sent, or failed.
 type lacking struct {
-	names  map[place1]*verdict.Call // that an op would have given or taken
-	rights map[int]*verdict.Call    // objects whose owner, mode or access control list it would have set
+	names  map[int]map[string]*verdict.Call // by directory: those that an op would have given or taken
+	named  int                              // how many they are
+	rights map[int]*verdict.Call            // objects whose owner, mode or access control list it would have set
+}
+
+// name returns the op that would have given or taken a name; nil if there is none.
+func (k *lacking) name(n ledger.Name) *verdict.Call { return k.names[n.Dir][n.Name] }
+
+// put notes the op that would have given or taken a name.
+func (k *lacking) put(n ledger.Name, c *verdict.Call) {
+	if k.name(n) == nil {
+		if k.named >= maxLacking {
+			return
+		}
+		k.named++
+	}
+	if k.names == nil {
+		k.names = map[int]map[string]*verdict.Call{}
+	}
+	if k.names[n.Dir] == nil {
+		k.names[n.Dir] = map[string]*verdict.Call{}
+	}
+	k.names[n.Dir][n.Name] = c
+}
+
+// drop forgets a name.
+func (k *lacking) drop(n ledger.Name) {
+	if k.name(n) == nil {
+		return
+	}
+	k.named--
+	if delete(k.names[n.Dir], n.Name); len(k.names[n.Dir]) == 0 {
+		delete(k.names, n.Dir)
+	}
 }
 
 // maxLacking bounds both. What does not fit explains nothing.
@@ -23,14 +55,7 @@ const maxLacking = 1 << 16
 
 // lose notes what an op did not change.
 func (k *lacking) lose(l *ledger.Ledger, o *plan.Op, c *verdict.Call) {
-	l.Changed(o, func(n ledger.Name) {
-		if k.names == nil {
-			k.names = map[place1]*verdict.Call{}
-		}
-		if len(k.names) < maxLacking {
-			k.names[place1{n.Dir, n.Name}] = c
-		}
-	}, func(object int) {
+	l.Changed(o, func(n ledger.Name) { k.put(n, c) }, func(object int) {
 		if k.rights == nil {
 			k.rights = map[int]*verdict.Call{}
 		}
@@ -42,10 +67,10 @@ func (k *lacking) lose(l *ledger.Ledger, o *plan.Op, c *verdict.Call) {
 
 // agree notes that an op has changed the same on both servers.
 func (k *lacking) agree(l *ledger.Ledger, o *plan.Op) {
-	if len(k.names) == 0 && len(k.rights) == 0 {
+	if k.named == 0 && len(k.rights) == 0 {
 		return
 	}
-	l.Changed(o, func(n ledger.Name) { delete(k.names, place1{n.Dir, n.Name}) }, func(object int) { delete(k.rights, object) })
+	l.Changed(o, k.drop, func(object int) { delete(k.rights, object) })
 }
 
 // consequence explains a call that fails because of what an earlier one did not do here: a name that it was to give is not
@@ -100,7 +125,7 @@ func (j *Judge) misnamed(r *Reply, at int, st nfs4.Nfsstat4) (verdict.Reason, bo
 		switch {
 		case st == nfs4.NFS4ERR_NOENT && is != ledger.Present, st == nfs4.NFS4ERR_EXIST && is != ledger.Absent,
 			st == nfs4.NFS4ERR_NOTDIR, st == nfs4.NFS4ERR_ISDIR:
-			if c := h.lacking.names[place1{n.Dir, n.Name}]; c != nil {
+			if c := h.lacking.name(n); c != nil {
 				found = c
 			}
 		}
@@ -132,7 +157,7 @@ func unlisted(j *Judge, r *Reply, v *verdict.Judgement) (verdict.Reason, bool) {
 	dir := objectOf(r.Op, readdir(r.Op))
 	var found *verdict.Call
 	for _, n := range j.names {
-		if found = j.history(r.World).lacking.names[place1{dir, n}]; found == nil {
+		if found = j.history(r.World).lacking.name(ledger.Name{Dir: dir, Name: n}); found == nil {
 			return verdict.Reason{}, false
 		}
 	}
@@ -144,8 +169,8 @@ func (h *history) within(dir int) (found *verdict.Call) {
 	if dir == 0 {
 		return nil
 	}
-	for p, c := range h.lacking.names {
-		if p.dir == dir && h.ledger.Presence(ledger.Name{Dir: dir, Name: p.name}) != ledger.Absent && (found == nil || c.ID < found.ID) {
+	for name, c := range h.lacking.names[dir] {
+		if h.ledger.Presence(ledger.Name{Dir: dir, Name: name}) != ledger.Absent && (found == nil || c.ID < found.ID) {
 			found = c
 		}
 	}

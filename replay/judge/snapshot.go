@@ -172,8 +172,10 @@ func (h *history) snapshot() savedHistory {
 	s := savedHistory{Unhappened: h.unhappened, Listings: h.listings, Continues: h.continues, Ledger: h.ledger.Snapshot(), OnlyHere: h.onlyHere,
 		Verifiers: h.verifiers, Tick: h.clocks.tick, Fine: h.clocks.fine, Clocks: map[int]savedClock{}, Chains: map[int]savedChain{}, Changes: h.changes,
 		Rights: h.lacking.rights}
-	for p, c := range h.lacking.names {
-		s.Lacking = append(s.Lacking, savedLack{p.dir, []byte(p.name), c})
+	for dir, names := range h.lacking.names {
+		for n, c := range names {
+			s.Lacking = append(s.Lacking, savedLack{dir, []byte(n), c})
+		}
 	}
 	for n, c := range h.named {
 		s.Named = append(s.Named, savedNamed{[]byte(n), c})
@@ -262,10 +264,7 @@ func (h *history) restore(s *savedHistory) {
 	h.onlyHere = s.OnlyHere
 	h.lacking.rights = s.Rights
 	for _, x := range s.Lacking {
-		if h.lacking.names == nil {
-			h.lacking.names = map[place1]*verdict.Call{}
-		}
-		h.lacking.names[place1{x.Dir, string(x.Name)}] = x.Call
+		h.lacking.put(ledger.Name{Dir: x.Dir, Name: string(x.Name)}, x.Call)
 	}
 	maps.Copy(h.verifiers, s.Verifiers)
 	maps.Copy(h.changes, s.Changes)
