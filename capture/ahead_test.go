@@ -16,7 +16,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/rpcrdma/toolkit/internal/leak"
+	"github.com/rpcrdma/toolkit/internal/testtools/leak"
 )
 
 // giants is a pcap with records that are longer than the headroom of a block, and than several blocks.

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rpcrdma/toolkit/internal/leak"
+	"github.com/rpcrdma/toolkit/internal/testtools/leak"
 )
 
 // openCopied opens a file that several goroutines copy.

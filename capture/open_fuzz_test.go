@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/rpcrdma/toolkit/internal/mutate"
+	"github.com/rpcrdma/toolkit/internal/testtools/mutate"
 )
 
 // pieces cuts a capture into its header and records, or its blocks; what is

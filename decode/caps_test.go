@@ -9,7 +9,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
-	"github.com/rpcrdma/toolkit/internal/floods"
+	"github.com/rpcrdma/toolkit/internal/testtools/floods"
 )
 
 // several reads several floods, a batch of each in turn.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/transaction"
-	"github.com/rpcrdma/toolkit/internal/mutate/traffic"
+	"github.com/rpcrdma/toolkit/internal/testtools/mutate/traffic"
 )
 
 // TestCutBefore: what a mirror has cut is decoded like what a snapshot length has cut. It is not damaged, and it is counted.

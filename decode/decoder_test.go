@@ -14,8 +14,8 @@ import (
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
-	"github.com/rpcrdma/toolkit/internal/rocetest"
-	"github.com/rpcrdma/toolkit/internal/wrap"
+	"github.com/rpcrdma/toolkit/internal/testtools/rocetest"
+	"github.com/rpcrdma/toolkit/internal/testtools/wrap"
 )
 
 // line is a transaction in one line.

@@ -8,7 +8,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
-	"github.com/rpcrdma/toolkit/internal/wrap"
+	"github.com/rpcrdma/toolkit/internal/testtools/wrap"
 )
 
 // TestInTunnel compares the short way of packets in tunnels with the long one, where connections began before the capture, and others outside of

@@ -13,7 +13,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/roce"
 	"github.com/rpcrdma/toolkit/decode/transaction"
-	"github.com/rpcrdma/toolkit/internal/rocetest"
+	"github.com/rpcrdma/toolkit/internal/testtools/rocetest"
 )
 
 // How packets get into one datagram.

@@ -9,7 +9,7 @@ import (
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/transaction"
-	"github.com/rpcrdma/toolkit/internal/floods"
+	"github.com/rpcrdma/toolkit/internal/testtools/floods"
 )
 
 // heap is the live memory in bytes.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode"
-	"github.com/rpcrdma/toolkit/internal/wrap"
+	"github.com/rpcrdma/toolkit/internal/testtools/wrap"
 )
 
 // TestSequencesOfTunnels: of a capture whose packets are all there, whole or in fragments, nothing is missing, and of others what was left out.

@@ -14,7 +14,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/roce"
 	"github.com/rpcrdma/toolkit/decode/transaction"
-	"github.com/rpcrdma/toolkit/internal/mutate/traffic"
+	"github.com/rpcrdma/toolkit/internal/testtools/mutate/traffic"
 )
 
 // managed changes a copy of each message of the kind of, and puts it before (at 0) or behind (at 1) the message, in its

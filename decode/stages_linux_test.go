@@ -33,10 +33,10 @@ func spent(b *testing.B, clock uintptr) int64 {
 }
 
 // BenchmarkStages measures the stages of decoding with trackers side by side, and computes from them what more processors
-// than there are can gain. RPCRDMA_PAIRS names a capture with many pairs of hosts, which internal/repeat makes; otherwise
+// than there are can gain. RPCRDMA_PAIRS names a capture with many pairs of hosts, which internal/testtools/repeat makes; otherwise
 // it is a sample with one, for which the model makes no sense but runs.
 //
-//	go run ./internal/repeat -n 40 -pairs 16 samples/rocev2-nfs3-meta.pcap.zst pairs.pcap
+//	go run ./internal/testtools/repeat -n 40 -pairs 16 samples/rocev2-nfs3-meta.pcap.zst pairs.pcap
 //	RPCRDMA_PAIRS=$PWD/pairs.pcap go test -run '^$' -bench Stages -benchtime 3x ./decode
 //
 // Each stage takes its turn on one thread, whose processor time is measured, so that other load on the machine matters

@@ -11,26 +11,26 @@ import (
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/decode/rdma"
-	"github.com/rpcrdma/toolkit/internal/freeze"
+	"github.com/rpcrdma/toolkit/internal/snapshot"
 )
 
 // Errors of LoadState, which wraps them.
 var (
-	ErrNotAState     = freeze.ErrNotAState // the file is something else
-	ErrStateDamaged  = freeze.ErrDamaged   // it was cut short or changed
-	ErrStateKey      = freeze.ErrKey       // StateOptions.Key is another one
-	ErrStateNoKey    = freeze.ErrNoKey     // StateOptions.Key is set, and the file was made without
-	ErrStateVersion  = freeze.ErrVersion   // another version of the program has made it
-	ErrStateSettings = freeze.ErrSettings  // it was made with other Options; the text says which
-	ErrStateLimit    = freeze.ErrLimit     // it holds more than StateOptions.Limit
+	ErrNotAState     = snapshot.ErrNotAState // the file is something else
+	ErrStateDamaged  = snapshot.ErrDamaged   // it was cut short or changed
+	ErrStateKey      = snapshot.ErrKey       // StateOptions.Key is another one
+	ErrStateNoKey    = snapshot.ErrNoKey     // StateOptions.Key is set, and the file was made without
+	ErrStateVersion  = snapshot.ErrVersion   // another version of the program has made it
+	ErrStateSettings = snapshot.ErrSettings  // it was made with other Options; the text says which
+	ErrStateLimit    = snapshot.ErrLimit     // it holds more than StateOptions.Limit
 )
 
 // StatePart is something besides the Decoder whose state is saved with it. *rpc.Names, *fabric.Recorder and
 // *session.Recorder are such parts.
-type StatePart = freeze.Part
+type StatePart = snapshot.Part
 
 // StateNote is a text with a name.
-type StateNote = freeze.Pair
+type StateNote = snapshot.Pair
 
 // StateOptions are for SaveState and LoadState.
 type StateOptions struct {
@@ -79,49 +79,49 @@ func (d *Decoder) LoadState(state []byte, opt StateOptions) ([]StateNote, error)
 
 // StateNotes returns StateOptions.Notes of a state, after its checksum or signature was checked.
 func StateNotes(state []byte, opt StateOptions) ([]StateNote, error) {
-	return freeze.Notes(state, freeze.Options{Key: opt.Key})
+	return snapshot.Notes(state, snapshot.Options{Key: opt.Key})
 }
 
 // plan says what belongs to the state.
-func (d *Decoder) plan(opt *StateOptions) (*freeze.Plan, freeze.Options) {
-	p := freeze.NewPlan(buildVersion())
+func (d *Decoder) plan(opt *StateOptions) (*snapshot.Plan, snapshot.Options) {
+	p := snapshot.NewPlan(buildVersion())
 	p.Fixed(d)
-	freeze.Leave[Decoder](p, "opt", "frags", "inIB", "at", "memory", "stop", "pauses", "emit", "group", "groups", "handover", "single", "joined", "view")
-	d.tx.Freeze(p)
-	d.roce.Freeze(p)
-	freeze.Leave[tcpDemux](p, "h", "iwarp", "pool", "limit", "memory", "last")
+	snapshot.Leave[Decoder](p, "opt", "frags", "inIB", "at", "memory", "stop", "pauses", "emit", "group", "groups", "handover", "single", "joined", "view")
+	d.tx.Snapshot(p)
+	d.roce.Snapshot(p)
+	snapshot.Leave[tcpDemux](p, "h", "iwarp", "pool", "limit", "memory", "last")
 	h := d.tcp.h.(*numbered)
 	p.Fixed(h)
-	freeze.Leave[numbered](p, "Handler", "tracer", "numbers")
+	snapshot.Leave[numbered](p, "Handler", "tracer", "numbers")
 	d.tcp.last = nil
-	d.tcp.pool.Freeze(p)
-	d.tcp.iwarp.Freeze(p)
-	oncrpc.FreezeTCP(p)
-	freeze.Leave[udpDemux](p, "h", "numbers", "send", "memory")
-	freeze.Leave[tunnels](p, "frame", "lastTap", "tapOf", "recent")
-	freeze.Leave[sequences](p, "recent")
+	d.tcp.pool.Snapshot(p)
+	d.tcp.iwarp.Snapshot(p)
+	oncrpc.SnapshotTCP(p)
+	snapshot.Leave[udpDemux](p, "h", "numbers", "send", "memory")
+	snapshot.Leave[tunnels](p, "frame", "lastTap", "tapOf", "recent")
+	snapshot.Leave[sequences](p, "recent")
 	for _, r := range d.frags {
-		r.Freeze(p)
+		r.Snapshot(p)
 	}
-	d.memory.budget.Freeze(p)
-	rdma.Freeze(p)
+	d.memory.budget.Snapshot(p)
+	rdma.Snapshot(p)
 	var parts []string
 	for _, x := range opt.Parts {
-		x.Freeze(p)
+		x.Snapshot(p)
 		parts = append(parts, fmt.Sprintf("%T", x))
 	}
-	f := freeze.Options{Key: opt.Key, Limit: opt.Limit, Notes: opt.Notes}
+	f := snapshot.Options{Key: opt.Key, Limit: opt.Limit, Notes: opt.Notes}
 	if f.Limit <= 0 {
 		f.Limit = 4*d.memory.budget.Limit() + 256<<20
 	}
 	f.Settings = settings(nil, "", reflect.ValueOf(d.opt))
-	f.Settings = append(f.Settings, freeze.Pair{Name: "Parts", Value: strings.Join(parts, " ")})
+	f.Settings = append(f.Settings, snapshot.Pair{Name: "Parts", Value: strings.Join(parts, " ")})
 	f.Settings = append(f.Settings, opt.Settings...)
 	return p, f
 }
 
 // settings lists the fields of Options by name. Of functions and interfaces only counts whether they are set.
-func settings(list []freeze.Pair, name string, v reflect.Value) []freeze.Pair {
+func settings(list []snapshot.Pair, name string, v reflect.Value) []snapshot.Pair {
 	for i := range v.NumField() {
 		f, x := v.Type().Field(i), v.Field(i)
 		name := name + f.Name
@@ -133,9 +133,9 @@ func settings(list []freeze.Pair, name string, v reflect.Value) []freeze.Pair {
 			if !x.IsNil() {
 				set = "set"
 			}
-			list = append(list, freeze.Pair{Name: name, Value: set})
+			list = append(list, snapshot.Pair{Name: name, Value: set})
 		default:
-			list = append(list, freeze.Pair{Name: name, Value: fmt.Sprint(x)})
+			list = append(list, snapshot.Pair{Name: name, Value: fmt.Sprint(x)})
 		}
 	}
 	return list

@@ -9,9 +9,9 @@ import (
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
-	"github.com/rpcrdma/toolkit/internal/mutate/holds"
-	"github.com/rpcrdma/toolkit/internal/mutate/traffic"
-	"github.com/rpcrdma/toolkit/internal/rocetest"
+	"github.com/rpcrdma/toolkit/internal/testtools/mutate/holds"
+	"github.com/rpcrdma/toolkit/internal/testtools/mutate/traffic"
+	"github.com/rpcrdma/toolkit/internal/testtools/rocetest"
 )
 
 // sums are the times of transactions, and their causes.

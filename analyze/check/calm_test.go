@@ -10,7 +10,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/roce"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
-	"github.com/rpcrdma/toolkit/internal/rocetest"
+	"github.com/rpcrdma/toolkit/internal/testtools/rocetest"
 )
 
 // oddities change one packet of a usual conversation: number at of its records.

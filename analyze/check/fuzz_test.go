@@ -13,8 +13,8 @@ import (
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
-	"github.com/rpcrdma/toolkit/internal/mutate/holds"
-	"github.com/rpcrdma/toolkit/internal/mutate/traffic"
+	"github.com/rpcrdma/toolkit/internal/testtools/mutate/holds"
+	"github.com/rpcrdma/toolkit/internal/testtools/mutate/traffic"
 )
 
 // FuzzCheck checks changed captures against all rules. What is found can be

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
-	"github.com/rpcrdma/toolkit/internal/rocetest"
+	"github.com/rpcrdma/toolkit/internal/testtools/rocetest"
 )
 
 // long is a conversation that breaks no rule.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode/rpc"
-	"github.com/rpcrdma/toolkit/internal/wrap"
+	"github.com/rpcrdma/toolkit/internal/testtools/wrap"
 )
 
 // texts are what is seen and what came of it, of the findings of a rule.

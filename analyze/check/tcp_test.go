@@ -12,7 +12,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/tcp"
-	"github.com/rpcrdma/toolkit/internal/wrap"
+	"github.com/rpcrdma/toolkit/internal/testtools/wrap"
 )
 
 // stream is a TCP connection that a test writes segment by segment.

@@ -12,8 +12,8 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/decode/xdr"
-	"github.com/rpcrdma/toolkit/internal/mutate/holds"
-	"github.com/rpcrdma/toolkit/internal/mutate/traffic"
+	"github.com/rpcrdma/toolkit/internal/testtools/mutate/holds"
+	"github.com/rpcrdma/toolkit/internal/testtools/mutate/traffic"
 )
 
 // shown is all that a row may show of a COMPOUND's operations.

@@ -10,8 +10,8 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/roce"
 	"github.com/rpcrdma/toolkit/decode/transaction"
-	"github.com/rpcrdma/toolkit/internal/mutate/holds"
-	"github.com/rpcrdma/toolkit/internal/mutate/traffic"
+	"github.com/rpcrdma/toolkit/internal/testtools/mutate/holds"
+	"github.com/rpcrdma/toolkit/internal/testtools/mutate/traffic"
 )
 
 // FuzzRecorder changes captures, and checks properties that hold for any capture.

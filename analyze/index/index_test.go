@@ -259,7 +259,7 @@ func FuzzTable(f *testing.F) {
 }
 
 // FuzzIndex changes an index under a right signature, which nobody else can: an error, or an answer, in bounded time and memory.
-// The states are left alone, since package freeze has targets of its own, and who signs one is trusted.
+// The states are left alone, since package snapshot has targets of its own, and who signs one is trusted.
 func FuzzIndex(f *testing.F) {
 	file := sample(f, "rocev2-nfs41-recall.pcap")
 	idx, _, xids := build(f, file, 0)

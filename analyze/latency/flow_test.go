@@ -17,7 +17,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
-	"github.com/rpcrdma/toolkit/internal/truth"
+	"github.com/rpcrdma/toolkit/internal/testtools/truth"
 )
 
 // interval is a call, or a Read, in flight.

@@ -13,7 +13,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
-	"github.com/rpcrdma/toolkit/internal/truth"
+	"github.com/rpcrdma/toolkit/internal/testtools/truth"
 )
 
 const samples = "../../samples"

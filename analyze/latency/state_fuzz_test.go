@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/rpcrdma/toolkit/analyze/state"
-	"github.com/rpcrdma/toolkit/internal/mutate/holds"
+	"github.com/rpcrdma/toolkit/internal/testtools/mutate/holds"
 )
 
 // FuzzState makes reports of changed states, alone and together with a whole one. What can be read can be written, and

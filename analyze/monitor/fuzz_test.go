@@ -7,8 +7,8 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/latency"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
-	"github.com/rpcrdma/toolkit/internal/mutate/holds"
-	changed "github.com/rpcrdma/toolkit/internal/mutate/traffic"
+	"github.com/rpcrdma/toolkit/internal/testtools/mutate/holds"
+	changed "github.com/rpcrdma/toolkit/internal/testtools/mutate/traffic"
 )
 
 // FuzzModel feeds changed captures to the state behind the live view, and looks

@@ -11,8 +11,8 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/filter"
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode/transaction"
-	"github.com/rpcrdma/toolkit/internal/rocetest"
-	"github.com/rpcrdma/toolkit/internal/spent"
+	"github.com/rpcrdma/toolkit/internal/testtools/rocetest"
+	"github.com/rpcrdma/toolkit/internal/testtools/spent"
 )
 
 // TestOpen looks at what is open after each few packets of real captures: all phases arrive, and figures hold

@@ -13,8 +13,8 @@ import (
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
-	"github.com/rpcrdma/toolkit/internal/mutate/holds"
-	"github.com/rpcrdma/toolkit/internal/mutate/traffic"
+	"github.com/rpcrdma/toolkit/internal/testtools/mutate/holds"
+	"github.com/rpcrdma/toolkit/internal/testtools/mutate/traffic"
 )
 
 // detached are options with which the connections of transactions are copies that do not change, or themselves.

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/net/bpf"
 
 	"github.com/rpcrdma/toolkit/capture"
-	"github.com/rpcrdma/toolkit/internal/wrap"
+	"github.com/rpcrdma/toolkit/internal/testtools/wrap"
 )
 
 // v6 makes an IPv6 frame whose headers follow each other as given.

@@ -19,7 +19,7 @@ import (
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/cmd/internal/sandbox"
 	"github.com/rpcrdma/toolkit/decode"
-	"github.com/rpcrdma/toolkit/decode/doubled"
+	"github.com/rpcrdma/toolkit/decode/duplicates"
 	"github.com/rpcrdma/toolkit/decode/roce"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/internal/outfile"
@@ -192,7 +192,7 @@ type input struct {
 
 func openInput(names []string, stdin io.Reader, opt capture.Options) (*input, error) {
 	opt.Stdin = stdin
-	r, err := doubled.Open(names, opt)
+	r, err := duplicates.Open(names, opt)
 	if err != nil {
 		return nil, err
 	}
@@ -288,7 +288,7 @@ func (in *input) Read(b *capture.Batch) error {
 
 // doubled reports whether packets come twice, as far as has been read.
 func (in *input) doubled() bool {
-	r, ok := in.Reader.(*doubled.Reader)
+	r, ok := in.Reader.(*duplicates.Reader)
 	return ok && len(r.Found()) > 0
 }
 

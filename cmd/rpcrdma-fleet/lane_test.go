@@ -36,7 +36,7 @@ import (
 	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/layout"
 	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/queue"
 	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/store"
-	"github.com/rpcrdma/toolkit/internal/fleetgen"
+	"github.com/rpcrdma/toolkit/internal/testtools/fleetgen"
 )
 
 func init() {

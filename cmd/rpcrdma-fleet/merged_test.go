@@ -24,8 +24,8 @@ import (
 	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/merge"
 	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/store"
 	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/unit"
-	"github.com/rpcrdma/toolkit/internal/fleetgen"
 	"github.com/rpcrdma/toolkit/internal/printable"
+	"github.com/rpcrdma/toolkit/internal/testtools/fleetgen"
 )
 
 // tappedFleet is captures of taps, and the units that they are.

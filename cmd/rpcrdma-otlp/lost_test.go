@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
-	"github.com/rpcrdma/toolkit/cmd/internal/clitest"
+	"github.com/rpcrdma/toolkit/internal/testtools/clitest"
 )
 
 // TestOutputLost has a full disk behind standard output.

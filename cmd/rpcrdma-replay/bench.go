@@ -21,7 +21,7 @@ import (
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/replay/bench"
 	"github.com/rpcrdma/toolkit/replay/client"
-	"github.com/rpcrdma/toolkit/replay/site"
+	"github.com/rpcrdma/toolkit/replay/providers"
 )
 
 // benchFlags are the flags of the command bench.
@@ -84,7 +84,7 @@ func newBenchCommand(s *cli.Streams) *cobra.Command {
 	f.SortFlags = false
 	f.StringVar(&o.preset, "preset", "sweep", "`set` of measurements: sweep, models, credits, inline, registration or workloads")
 	f.StringSliceVar(&o.jobs, "job", nil, "`jobs`: read, write, randread, randwrite, fileop, postmark, iozone")
-	f.StringSliceVar(&o.providers, "provider", nil, "`fabrics`: "+strings.Join(site.Fabrics, ", "))
+	f.StringSliceVar(&o.providers, "provider", nil, "`fabrics`: "+strings.Join(providers.Fabrics, ", "))
 	f.StringSliceVar(&o.versions, "nfs", nil, "`versions` of NFS: 3, 4.0, 4.1, 4.2 (default 3)")
 	f.StringSliceVar(&o.sizes, "size", nil, "`bytes` of a call")
 	f.IntSliceVar(&o.outstanding, "outstanding", nil, "have `n` calls in flight: one more than the depth of read-ahead")
@@ -156,8 +156,8 @@ func (o *benchFlags) fill() error {
 		}
 	}
 	for _, n := range o.providers {
-		if !slices.Contains(site.Fabrics, n) {
-			return cli.Usagef("--provider: %q is not one of %s", n, strings.Join(site.Fabrics, ", "))
+		if !slices.Contains(providers.Fabrics, n) {
+			return cli.Usagef("--provider: %q is not one of %s", n, strings.Join(providers.Fabrics, ", "))
 		}
 	}
 	switch {
@@ -242,7 +242,7 @@ func (o *benchFlags) setting(fabric, model, policy, registration, inline, versio
 type setting struct {
 	bench.Setting
 	flags fabricFlags
-	where site.Options
+	where providers.Options
 }
 
 func (o *benchFlags) jobList() (list []bench.Job, err error) {
@@ -325,7 +325,7 @@ func (o *benchFlags) measure(ctx context.Context, s *cli.Streams, set setting, j
 	where := set.where
 	if len(args) == 1 {
 		var err error
-		if addr, err = site.Resolve(ctx, args[0], portOf(where.Name)); err != nil {
+		if addr, err = providers.Resolve(ctx, args[0], portOf(where.Name)); err != nil {
 			return nil, err
 		}
 	} else {
@@ -337,12 +337,12 @@ func (o *benchFlags) measure(ctx context.Context, s *cli.Streams, set setting, j
 		addr = child.addr
 		m.ServerCPU = func() (time.Duration, error) { return bench.ProcessCPU(child.cmd.Process.Pid) }
 		if where.Name == "rocev2" {
-			if where.Local, err = site.Loopback(); err != nil {
+			if where.Local, err = providers.Loopback(); err != nil {
 				return nil, err
 			}
 		}
 	}
-	f, err := site.Open(where)
+	f, err := providers.Open(where)
 	if err != nil {
 		return nil, err
 	}
@@ -445,13 +445,13 @@ const wipedAtOnce = 4096
 
 func portOf(fabric string) uint16 {
 	if fabric == "tcp" {
-		return site.PortTCP
+		return providers.PortTCP
 	}
-	return site.PortRDMA
+	return providers.PortRDMA
 }
 
 // connect makes a client of a version.
-func connect(ctx context.Context, f *site.Fabric, addr netip.AddrPort, version string) (client.FS, func(), error) {
+func connect(ctx context.Context, f *providers.Fabric, addr netip.AddrPort, version string) (client.FS, func(), error) {
 	r, err := f.Dial(ctx, addr, nil)
 	if err != nil {
 		return nil, nil, err
@@ -489,10 +489,10 @@ func startServer(ctx context.Context, s *cli.Streams, set setting) (*server, err
 	listen := netip.MustParseAddr("127.0.0.1")
 	port := "0"
 	if set.Fabric == "rocev2" {
-		if listen, err = site.Loopback(); err != nil {
+		if listen, err = providers.Loopback(); err != nil {
 			return nil, err
 		}
-		port = strconv.Itoa(site.PortRDMA)
+		port = strconv.Itoa(providers.PortRDMA)
 	}
 	args := []string{"serve", "--listen", listen.String(), "--provider", set.Fabric, "--rdma-port", port, "--tcp-port", "0", "--memory", "4G", "--with-parent"}
 	if set.Fabric != "tcp" {

@@ -13,17 +13,17 @@ import (
 	"github.com/rpcrdma/toolkit/replay/bench"
 	"github.com/rpcrdma/toolkit/replay/client"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store/memory"
-	"github.com/rpcrdma/toolkit/replay/site"
+	"github.com/rpcrdma/toolkit/replay/providers"
 )
 
 // benchServer is a client of a server in memory, and the address of the server.
 func benchServer(t *testing.T, size uint64) (client.FS, string) {
 	t.Helper()
-	server, clients, at, err := site.Pair(site.Options{Name: "tcp"}, nil)
+	server, clients, at, err := providers.Pair(providers.Options{Name: "tcp"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := site.NewServer(memory.New(memory.Options{Size: size}), site.ServerOptions{})
+	s := providers.NewServer(memory.New(memory.Options{Size: size}), providers.ServerOptions{})
 	l, err := server.Listen(t.Context(), at, s)
 	if err != nil {
 		t.Fatal(err)

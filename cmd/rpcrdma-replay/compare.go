@@ -5,7 +5,7 @@ import (
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/decode"
-	"github.com/rpcrdma/toolkit/decode/doubled"
+	"github.com/rpcrdma/toolkit/decode/duplicates"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
@@ -25,7 +25,7 @@ func compareCaptures(original, replay string, memory *cli.Memory, known func(xid
 }
 
 func analyse(name string, memory *cli.Memory, known func(xid uint32) bool) (*latency.Report, error) {
-	r, err := doubled.Open([]string{name}, capture.Options{BatchSize: memory.Batch()})
+	r, err := duplicates.Open([]string{name}, capture.Options{BatchSize: memory.Batch()})
 	if err != nil {
 		return nil, err
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
-	"github.com/rpcrdma/toolkit/cmd/internal/clitest"
+	"github.com/rpcrdma/toolkit/internal/testtools/clitest"
 )
 
 // TestExamples runs the examples of the help for which files suffice.

@@ -13,7 +13,7 @@ import (
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 	"github.com/rpcrdma/toolkit/replay/endpoint"
-	"github.com/rpcrdma/toolkit/replay/site"
+	"github.com/rpcrdma/toolkit/replay/providers"
 	"github.com/rpcrdma/toolkit/replay/verbs"
 )
 
@@ -92,7 +92,7 @@ func pick[T any](flag, name string, table map[string]T) (T, error) {
 }
 
 // options are the site options without a name.
-func (f *fabricFlags) options() (o site.Options, err error) {
+func (f *fabricFlags) options() (o providers.Options, err error) {
 	e := endpoint.Options{InlineSend: f.inline, InlineReceive: f.inline, MinChunk: f.minChunk, LongReply: f.longReply, SegmentSize: f.segment,
 		MaxSegments: f.segments, OperationSize: f.operation, Credits: f.credits, ReadDepth: f.readDepth,
 		NoRemoteInvalidate: f.noInvalidate, NoPrivateData: f.noPrivateData, AnyOffset: f.anyOffset}
@@ -105,7 +105,7 @@ func (f *fabricFlags) options() (o site.Options, err error) {
 	if err = errors.Join(errs[:]...); err != nil {
 		return o, err
 	}
-	o = site.Options{Endpoint: e, UDPPort: f.udpPort, PeerUDPPort: f.peerUDPPort, MTU: f.mtu, CRC: f.crc, Link: verbs.Link{Delay: f.delay}}
+	o = providers.Options{Endpoint: e, UDPPort: f.udpPort, PeerUDPPort: f.peerUDPPort, MTU: f.mtu, CRC: f.crc, Link: verbs.Link{Delay: f.delay}}
 	if f.bandwidth != "" {
 		if o.Link.Bandwidth, err = cli.ParseRate(f.bandwidth); err != nil {
 			return o, cli.Usagef("--link-bandwidth: %v", err)
@@ -132,7 +132,7 @@ func parseSize(flag, s string) (int64, error) {
 }
 
 // fabricNames are the values of --provider.
-var fabricNames = append([]string{"auto"}, site.Fabrics...)
+var fabricNames = append([]string{"auto"}, providers.Fabrics...)
 
 func checkFabric(name string) error {
 	if slices.Contains(fabricNames, name) {
@@ -142,7 +142,7 @@ func checkFabric(name string) error {
 }
 
 // explain says which fabric was chosen, and why.
-func explain(tried []site.Attempt) string {
+func explain(tried []providers.Attempt) string {
 	var b strings.Builder
 	for i, a := range tried {
 		if i > 0 {

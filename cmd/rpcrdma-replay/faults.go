@@ -6,9 +6,9 @@ import (
 
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/replay/fault"
+	"github.com/rpcrdma/toolkit/replay/providers"
 	"github.com/rpcrdma/toolkit/replay/report"
 	"github.com/rpcrdma/toolkit/replay/run"
-	"github.com/rpcrdma/toolkit/replay/site"
 	"github.com/rpcrdma/toolkit/replay/transport"
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
@@ -76,7 +76,7 @@ func (f *faultPlan) resolve(w *workload.Workload) error {
 }
 
 // arm prepares the fabric of the client's side.
-func (f *faultPlan) arm(o *site.Options) {
+func (f *faultPlan) arm(o *providers.Options) {
 	if f.client != nil {
 		o.Wrapped = f.client.Provider
 	}

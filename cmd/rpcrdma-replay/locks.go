@@ -10,7 +10,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/portmap"
-	"github.com/rpcrdma/toolkit/replay/site"
+	"github.com/rpcrdma/toolkit/replay/providers"
 	"github.com/rpcrdma/toolkit/replay/tcprpc"
 	"github.com/rpcrdma/toolkit/replay/transport"
 	"github.com/rpcrdma/toolkit/replay/udprpc"
@@ -20,7 +20,7 @@ import (
 // the fabric of NFS is.
 type lockTarget struct {
 	tcp, udp netip.AddrPort // not valid: rpcbind knows
-	options  site.Options
+	options  providers.Options
 	failed   error // once it could not be found
 }
 
@@ -35,7 +35,7 @@ func (t *target) locked() bool {
 }
 
 // builtinLocks serves the locks of the built-in server.
-func (t *target) builtinLocks(ctx context.Context, srv *site.Server, where site.Options) error {
+func (t *target) builtinLocks(ctx context.Context, srv *providers.Server, where providers.Options) error {
 	t.locks.options = where
 	if !t.locked() {
 		return nil
@@ -46,7 +46,7 @@ func (t *target) builtinLocks(ctx context.Context, srv *site.Server, where site.
 		return err
 	}
 	t.closers = append(t.closers, tcp.Close)
-	udp, err := site.ListenLocks(ctx, local, srv, nil)
+	udp, err := providers.ListenLocks(ctx, local, srv, nil)
 	if err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func (t *target) findLocks(ctx context.Context, network string) (at netip.AddrPo
 	}
 	for _, by := range []string{"tcp", "udp"} {
 		var r transport.Requester
-		if r, err = site.DialClient(ctx, by, netip.AddrPortFrom(t.addr.Addr(), site.PortPortmap)); err != nil {
+		if r, err = providers.DialClient(ctx, by, netip.AddrPortFrom(t.addr.Addr(), providers.PortPortmap)); err != nil {
 			continue
 		}
 		var port uint16
@@ -102,7 +102,7 @@ func (t *target) findLocks(ctx context.Context, network string) (at netip.AddrPo
 
 // hasLocks reports whether the lock manager is at the port of NFS.
 func (t *target) hasLocks(ctx context.Context) bool {
-	r, err := site.DialClient(ctx, "tcp", t.addr)
+	r, err := providers.DialClient(ctx, "tcp", t.addr)
 	if err != nil {
 		return false
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
-	"github.com/rpcrdma/toolkit/cmd/internal/clitest"
+	"github.com/rpcrdma/toolkit/internal/testtools/clitest"
 )
 
 // aPlan makes a plan from a capture, with the files that the plan reads.

@@ -17,7 +17,7 @@ import (
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/decode"
-	"github.com/rpcrdma/toolkit/decode/doubled"
+	"github.com/rpcrdma/toolkit/decode/duplicates"
 	"github.com/rpcrdma/toolkit/decode/roce"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/internal/outfile"
@@ -329,7 +329,7 @@ func (o *planOptions) once(ctx context.Context, s *cli.Streams, name string, arg
 	if err := cli.Distinct("", args); err != nil {
 		return nil, nil, nil, err
 	}
-	in, err := doubled.Open(args, capture.Options{Stdin: s.In, BatchSize: o.limit.Batch()})
+	in, err := duplicates.Open(args, capture.Options{Stdin: s.In, BatchSize: o.limit.Batch()})
 	if format, ok := errors.AsType[*capture.FormatError](err); ok && len(args) == 1 {
 		format.Other = "a plan"
 	}

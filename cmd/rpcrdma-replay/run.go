@@ -28,10 +28,10 @@ import (
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store/memory"
 	"github.com/rpcrdma/toolkit/replay/plan"
+	"github.com/rpcrdma/toolkit/replay/providers"
 	"github.com/rpcrdma/toolkit/replay/report"
 	"github.com/rpcrdma/toolkit/replay/run"
 	"github.com/rpcrdma/toolkit/replay/selfcheck"
-	"github.com/rpcrdma/toolkit/replay/site"
 	"github.com/rpcrdma/toolkit/replay/tcprpc"
 	"github.com/rpcrdma/toolkit/replay/transport"
 	"github.com/rpcrdma/toolkit/replay/verbs/tap"
@@ -301,7 +301,7 @@ func (o *runFlags) servers(server string) error {
 		if x.name == "" && x.flag != "SERVER" || x.name == builtin && x.flag == "SERVER" {
 			continue
 		}
-		host, port, err := site.Split(x.name)
+		host, port, err := providers.Split(x.name)
 		switch {
 		case err != nil:
 			return cli.Usagef("%s: %v", x.flag, err)
@@ -309,7 +309,7 @@ func (o *runFlags) servers(server string) error {
 			return cli.Usagef("--nlm: %q has no port", x.name)
 		case x.flag == "SERVER" && port == 0 && len(nearest.Names(host, []string{builtin})) > 0:
 			// A preview asks nobody, and would be that of another server; --yes would ask the resolver first.
-			return cli.Usagef("did you mean %s? A host that is called %s is written with its port, %s:%d", builtin, host, host, site.PortTCP)
+			return cli.Usagef("did you mean %s? A host that is called %s is written with its port, %s:%d", builtin, host, host, providers.PortTCP)
 		}
 	}
 	return nil
@@ -567,9 +567,9 @@ type target struct {
 	// directory stands for the captured one. It exists on the built-in server.
 	directory string
 
-	fabric  *site.Fabric
+	fabric  *providers.Fabric
 	addr    netip.AddrPort
-	mount   *site.Fabric
+	mount   *providers.Fabric
 	mountAt netip.AddrPort
 	locks   lockTarget
 	version string
@@ -593,7 +593,7 @@ func (t *target) close() {
 	t.closers = nil
 }
 
-func (o *runFlags) target(ctx context.Context, s *cli.Streams, files *outfile.Files, load *workload.Workload, server, directory string, where site.Options, faults *faultPlan, tickets *ticketing) (*target, error) {
+func (o *runFlags) target(ctx context.Context, s *cli.Streams, files *outfile.Files, load *workload.Workload, server, directory string, where providers.Options, faults *faultPlan, tickets *ticketing) (*target, error) {
 	t := &target{directory: directory, version: load.Version(), load: load, uid: o.uid, gid: o.gid, layout: o.layout == "captured", faults: faults, tickets: tickets}
 	if err := t.open(ctx, s, files, o, server, where); err != nil {
 		t.close()
@@ -603,7 +603,7 @@ func (o *runFlags) target(ctx context.Context, s *cli.Streams, files *outfile.Fi
 }
 
 // open finds the server and opens the way to it.
-func (t *target) open(ctx context.Context, s *cli.Streams, files *outfile.Files, o *runFlags, server string, where site.Options) error {
+func (t *target) open(ctx context.Context, s *cli.Streams, files *outfile.Files, o *runFlags, server string, where providers.Options) error {
 	if err := t.capture(files, o); err != nil {
 		return err
 	}
@@ -619,7 +619,7 @@ func (t *target) open(ctx context.Context, s *cli.Streams, files *outfile.Files,
 		return t.builtin(ctx, where)
 	}
 	if where.Name == "auto" {
-		name, tried, err := site.Choose(ctx, server, t.rpcVersion(), where)
+		name, tried, err := providers.Choose(ctx, server, t.rpcVersion(), where)
 		if err != nil {
 			return err
 		}
@@ -629,11 +629,11 @@ func (t *target) open(ctx context.Context, s *cli.Streams, files *outfile.Files,
 	if err = t.faults.check(where.Name, false); err != nil {
 		return err
 	}
-	if t.fabric, err = site.Open(where); err != nil {
+	if t.fabric, err = providers.Open(where); err != nil {
 		return err
 	}
 	t.closers = append(t.closers, t.fabric.Close)
-	if t.addr, err = site.Resolve(ctx, server, t.fabric.Port()); err != nil {
+	if t.addr, err = providers.Resolve(ctx, server, t.fabric.Port()); err != nil {
 		return err
 	}
 	t.name = fmt.Sprintf("%s over %s", t.addr, where.Name)
@@ -641,7 +641,7 @@ func (t *target) open(ctx context.Context, s *cli.Streams, files *outfile.Files,
 		return cli.Usagef("%s occurs in the capture (%s): a replay against the machines that were captured needs --force", t.addr.Addr(), a)
 	}
 	if o.nlm != "" {
-		at, err := site.Resolve(ctx, o.nlm, 0)
+		at, err := providers.Resolve(ctx, o.nlm, 0)
 		if err != nil {
 			return cli.Usagef("--nlm %s: %v", o.nlm, err)
 		}
@@ -649,11 +649,11 @@ func (t *target) open(ctx context.Context, s *cli.Streams, files *outfile.Files,
 	}
 	t.locks.options = where
 	if o.mount != "" {
-		if t.mount, err = site.Open(site.Options{Name: "tcp", TCP: tcprpc.Options{Timeout: o.timeout}}); err != nil {
+		if t.mount, err = providers.Open(providers.Options{Name: "tcp", TCP: tcprpc.Options{Timeout: o.timeout}}); err != nil {
 			return err
 		}
 		t.closers = append(t.closers, t.mount.Close)
-		if t.mountAt, err = site.Resolve(ctx, o.mount, site.PortTCP); err != nil {
+		if t.mountAt, err = providers.Resolve(ctx, o.mount, providers.PortTCP); err != nil {
 			return err
 		}
 	}
@@ -693,7 +693,7 @@ func (t *target) captured() error {
 }
 
 // builtin starts a server in this process.
-func (t *target) builtin(ctx context.Context, where site.Options) error {
+func (t *target) builtin(ctx context.Context, where providers.Options) error {
 	if where.Name == "auto" {
 		where.Name = "rocev2"
 	}
@@ -703,7 +703,7 @@ func (t *target) builtin(ctx context.Context, where site.Options) error {
 	if err := t.faults.check(where.Name, true); err != nil {
 		return err
 	}
-	server, clients, at, err := site.Pair(where, func(o *site.Options) {
+	server, clients, at, err := providers.Pair(where, func(o *providers.Options) {
 		if t.faults.server != nil {
 			o.Wrapped = t.faults.server.Provider
 		}
@@ -715,7 +715,7 @@ func (t *target) builtin(ctx context.Context, where site.Options) error {
 	if err := makeAll(st, t.directory); err != nil {
 		return fmt.Errorf("the built-in server: %s: %w", t.directory, err)
 	}
-	srv := site.NewServer(st, site.ServerOptions{})
+	srv := providers.NewServer(st, providers.ServerOptions{})
 	t.closers = append(t.closers, srv.Close, server.Close, clients.Close)
 	l, err := server.Listen(ctx, at, t.faults.wrap(srv))
 	if err != nil {

@@ -15,10 +15,10 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/rpcrdma/toolkit/cmd/internal/clitest"
 	"github.com/rpcrdma/toolkit/decode/krb5"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
-	"github.com/rpcrdma/toolkit/replay/gss/krbtest"
+	"github.com/rpcrdma/toolkit/internal/testtools/clitest"
+	"github.com/rpcrdma/toolkit/internal/testtools/krbtest"
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
 

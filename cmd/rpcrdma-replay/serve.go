@@ -29,7 +29,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store/dir"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store/memory"
-	"github.com/rpcrdma/toolkit/replay/site"
+	"github.com/rpcrdma/toolkit/replay/providers"
 	"github.com/rpcrdma/toolkit/replay/transport"
 	"github.com/rpcrdma/toolkit/replay/transport/budget"
 	"github.com/rpcrdma/toolkit/replay/verbs/auto"
@@ -93,8 +93,8 @@ func newServeCommand(s *cli.Streams) *cobra.Command {
 	f.SortFlags = false
 	f.StringVar(&o.listen, "listen", "127.0.0.1", "`address` to listen at")
 	f.StringSliceVar(&o.providers, "provider", []string{"auto", "tcp"}, "`fabrics`: "+strings.Join(fabricNames, ", ")+"; several by commas")
-	f.Uint16Var(&o.rdmaPort, "rdma-port", site.PortRDMA, "`port` of NFS over RDMA")
-	f.Uint16Var(&o.tcpPort, "tcp-port", site.PortTCP, "`port` of NFS and MOUNT over TCP; 0 chooses one")
+	f.Uint16Var(&o.rdmaPort, "rdma-port", providers.PortRDMA, "`port` of NFS over RDMA")
+	f.Uint16Var(&o.tcpPort, "tcp-port", providers.PortTCP, "`port` of NFS and MOUNT over TCP; 0 chooses one")
 	f.Uint16Var(&o.portmapPort, "portmap-port", 0, "`port` at which clients may ask, over TCP and UDP, where the lock manager of NFSv3 is; Linux asks at 111. 0: nowhere, mount with nolock")
 	f.StringVar(&o.dir, "dir", "", "serve this `directory` instead of memory")
 	f.BoolVar(&o.writable, "writable", false, "let clients change the directory")
@@ -185,7 +185,7 @@ func (o *serveFlags) run(ctx context.Context, s *cli.Streams) error {
 	fmt.Fprintf(told, "serving %s\n", printable.Line(what))
 	var listeners []named
 	for _, name := range o.names(ctx, s, addr.Addr()) {
-		f, err := site.Open(at(where, name, addr.Addr()))
+		f, err := providers.Open(at(where, name, addr.Addr()))
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
@@ -235,11 +235,11 @@ func (o *serveFlags) address(ctx context.Context) (netip.AddrPort, error) {
 			return netip.AddrPort{}, err
 		}
 	}
-	_, port, err := site.Split(o.listen)
+	_, port, err := providers.Split(o.listen)
 	if err == nil && port != 0 {
 		return netip.AddrPort{}, cli.Usagef("--listen %s: an address without a port: those are --rdma-port and --tcp-port", o.listen)
 	}
-	addr, err := site.Resolve(ctx, o.listen, 1)
+	addr, err := providers.Resolve(ctx, o.listen, 1)
 	if err != nil {
 		return addr, cli.Usagef("--listen: %v", err)
 	}
@@ -257,7 +257,7 @@ func withParent(ctx context.Context, in io.Reader) (context.Context, func()) {
 }
 
 // at are the options of a fabric that listens at an address.
-func at(where site.Options, fabric string, addr netip.Addr) site.Options {
+func at(where providers.Options, fabric string, addr netip.Addr) providers.Options {
 	where.Name = fabric
 	if fabric == "rocev2" && !where.Local.IsValid() && !addr.IsUnspecified() {
 		where.Local = addr
@@ -292,7 +292,7 @@ func account(s *cli.Streams, took time.Duration, listeners []named, held *budget
 		fmt.Fprintf(s.Err, "connections ended: %d for memory, %d for their number, %d without a first message, %d for records that did not end, %d for replies that were not read; %d refused\n",
 			b.Memory, b.Connections, b.Newcomers+b.Silent, b.Records, b.Unread, b.Refused)
 	}
-	if srv, ok := h.(*site.Server); ok {
+	if srv, ok := h.(*providers.Server); ok {
 		if k, ok := srv.Kerberos(); ok {
 			fmt.Fprintf(s.Err, "Kerberos: %d contexts, %d calls; refused: %d contexts, %d forged calls, %d repeated calls; %d calls of unknown contexts; %d contexts given up\n",
 				k.Contexts, k.Calls, k.Refused, k.Forged, k.Repeated, k.Unknown, k.Evicted)
@@ -301,7 +301,7 @@ func account(s *cli.Streams, took time.Duration, listeners []named, held *budget
 		fmt.Fprintf(s.Err, "calls sent again: %d; replies kept for them: %d of %d bytes, %d given up for others, %d without room\n",
 			st.Duplicates, st.Replies.Entries, st.Replies.Bytes, st.Replies.Evicted, st.Replies.Unkept)
 	}
-	if srv, ok := h.(*site.Server); ok {
+	if srv, ok := h.(*providers.Server); ok {
 		if n := srv.Locks(); n.Hosts+n.Callbacks+n.Restarts > 0 {
 			fmt.Fprintf(s.Err, "locks of NFSv3: %d hosts, %d owners, %d waiting; %d callbacks, %d refused, %d hosts could not be told; %d clients have restarted\n",
 				n.Hosts, n.Owners, n.Waiters, n.Callbacks, n.Refused, n.Unreachable, n.Restarts)
@@ -314,7 +314,7 @@ func account(s *cli.Streams, took time.Duration, listeners []named, held *budget
 
 type named struct {
 	name string
-	site.Listener
+	providers.Listener
 }
 
 // names are the fabrics to serve; auto is resolved.
@@ -374,8 +374,8 @@ func (o *serveFlags) handler(s *cli.Streams) (h transport.Handler, what string, 
 	if err != nil {
 		return nil, "", nil, err
 	}
-	opt := site.ServerOptions{V4: nfs4.Options{Lease: o.lease, Courtesy: courtesy, NoDelegations: o.noDelegations}, RPC: nfsserver.Options{Workers: o.workers, Squash: squash, Flavors: flavors}, Mount: mountd.Options{Path: o.export}, Kerberos: kerberos}
-	opt.NLM.Dial = site.DialClient
+	opt := providers.ServerOptions{V4: nfs4.Options{Lease: o.lease, Courtesy: courtesy, NoDelegations: o.noDelegations}, RPC: nfsserver.Options{Workers: o.workers, Squash: squash, Flavors: flavors}, Mount: mountd.Options{Path: o.export}, Kerberos: kerberos}
+	opt.NLM.Dial = providers.DialClient
 	opt.NLM.Name, _ = os.Hostname()
 	if kerberos.Users != nil {
 		opt.V4.Names = kerberos.Users.ID
@@ -413,7 +413,7 @@ func (o *serveFlags) handler(s *cli.Streams) (h transport.Handler, what string, 
 		st = memory.New(memory.Options{Size: uint64(size)})
 		what = "an empty file system in memory"
 	}
-	srv := site.NewServer(st, opt)
+	srv := providers.NewServer(st, opt)
 	return srv, what, func() error { return errors.Join(srv.Close(), closeState()) }, nil
 }
 
@@ -531,7 +531,7 @@ func unanswered(c playback.Counts, before string) string {
 
 // locks serves the lock manager over UDP, at the port that it has over TCP, and the port mapper
 // that tells clients where it is. Then it says how to mount.
-func (o *serveFlags) locks(ctx context.Context, s *cli.Streams, told io.Writer, addr netip.Addr, where site.Options, listeners []named, h transport.Handler) ([]func() error, error) {
+func (o *serveFlags) locks(ctx context.Context, s *cli.Streams, told io.Writer, addr netip.Addr, where providers.Options, listeners []named, h transport.Handler) ([]func() error, error) {
 	closers, err := o.lockManager(ctx, s, told, addr, where, listeners, h)
 	if err == nil && ctx.Err() == nil {
 		o.mounts(told, listeners)
@@ -539,8 +539,8 @@ func (o *serveFlags) locks(ctx context.Context, s *cli.Streams, told io.Writer, 
 	return closers, err
 }
 
-func (o *serveFlags) lockManager(ctx context.Context, s *cli.Streams, told io.Writer, addr netip.Addr, where site.Options, listeners []named, h transport.Handler) (closers []func() error, err error) {
-	_, ok := h.(*site.Server)
+func (o *serveFlags) lockManager(ctx context.Context, s *cli.Streams, told io.Writer, addr netip.Addr, where providers.Options, listeners []named, h transport.Handler) (closers []func() error, err error) {
+	_, ok := h.(*providers.Server)
 	select {
 	case <-ctx.Done(): // stopped before it has begun
 		return nil, nil
@@ -561,7 +561,7 @@ func (o *serveFlags) lockManager(ctx context.Context, s *cli.Streams, told io.Wr
 		}
 		return nil, nil
 	}
-	l, err := site.ListenLocks(ctx, netip.AddrPortFrom(addr, tcp), h, where.Tap)
+	l, err := providers.ListenLocks(ctx, netip.AddrPortFrom(addr, tcp), h, where.Tap)
 	if err != nil {
 		// Another server may have the port. Clients can use TCP.
 		cli.Tell(s.Err, "rpcrdma-replay", "note: no locks over UDP: %v", err)
@@ -573,7 +573,7 @@ func (o *serveFlags) lockManager(ctx context.Context, s *cli.Streams, told io.Wr
 	if o.portmapPort == 0 {
 		return closers, nil
 	}
-	p, err := site.Portmap(ctx, netip.AddrPortFrom(addr, o.portmapPort), tcp, udp, where)
+	p, err := providers.Portmap(ctx, netip.AddrPortFrom(addr, o.portmapPort), tcp, udp, where)
 	if err != nil {
 		return closers, fmt.Errorf("--portmap-port: %w", err)
 	}
@@ -611,7 +611,7 @@ func (o *serveFlags) mounts(w io.Writer, listeners []named) {
 		}
 		fmt.Fprintf(w, "  mount -t nfs -o vers=4.2,proto=%s,port=%d%s %s:/ /mnt\n", proto, a.Port(), sec, host)
 		v3 := fmt.Sprintf("vers=3,proto=%s,port=%d%s", proto, a.Port(), sec)
-		if o.portmapPort != site.PortPortmap {
+		if o.portmapPort != providers.PortPortmap {
 			v3 += ",nolock"
 		}
 		if tcp.IsValid() {

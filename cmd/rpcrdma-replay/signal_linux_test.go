@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/rpcrdma/toolkit/cmd/internal/clitest"
+	"github.com/rpcrdma/toolkit/internal/testtools/clitest"
 )
 
 // TestServeSignals stops a server with each signal: it says what it did, and its capture is

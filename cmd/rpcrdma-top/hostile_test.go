@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
-	"github.com/rpcrdma/toolkit/cmd/internal/clitest"
+	"github.com/rpcrdma/toolkit/internal/testtools/clitest"
 )
 
 // TestHostileText looks at tables and metrics for characters that bite. The

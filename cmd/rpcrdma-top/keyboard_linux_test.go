@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/rpcrdma/toolkit/cmd/internal/clitest"
+	"github.com/rpcrdma/toolkit/internal/testtools/clitest"
 )
 
 // TestNoKeyboard has a terminal to show a screen on, but none that keys could come from: there are tables.

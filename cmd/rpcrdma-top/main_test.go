@@ -12,8 +12,8 @@ import (
 
 	"github.com/rpcrdma/toolkit/analyze/latency"
 	"github.com/rpcrdma/toolkit/analyze/monitor"
-	"github.com/rpcrdma/toolkit/cmd/internal/clitest"
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/testtools/clitest"
 )
 
 func TestMain(m *testing.M) {

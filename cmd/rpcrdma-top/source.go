@@ -14,7 +14,7 @@ import (
 	"github.com/rpcrdma/toolkit/capture/live"
 	"github.com/rpcrdma/toolkit/capture/pcapfilter"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
-	"github.com/rpcrdma/toolkit/decode/doubled"
+	"github.com/rpcrdma/toolkit/decode/duplicates"
 )
 
 // source is where packets come from.
@@ -53,7 +53,7 @@ func openSource(o *options, stdin io.Reader) (*source, error) {
 	if err := cli.Distinct("", o.read); err != nil {
 		return nil, err
 	}
-	r, err := doubled.Open(o.read, capture.Options{Stdin: stdin, BatchSize: o.memory.Batch()})
+	r, err := duplicates.Open(o.read, capture.Options{Stdin: stdin, BatchSize: o.memory.Batch()})
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func (o *options) reopen() func() (capture.Reader, error) {
 		}
 	}
 	return func() (capture.Reader, error) {
-		return doubled.Open(o.read, capture.Options{BatchSize: o.memory.Batch()})
+		return duplicates.Open(o.read, capture.Options{BatchSize: o.memory.Batch()})
 	}
 }
 

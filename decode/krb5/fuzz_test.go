@@ -12,7 +12,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/decode/xdr"
-	"github.com/rpcrdma/toolkit/internal/mutate"
+	"github.com/rpcrdma/toolkit/internal/testtools/mutate"
 )
 
 // script is a conversation of two peers, for FuzzTransaction. It is made once, since encryption

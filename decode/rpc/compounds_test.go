@@ -13,7 +13,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/decode/xdr"
-	"github.com/rpcrdma/toolkit/internal/mutate/holds"
+	"github.com/rpcrdma/toolkit/internal/testtools/mutate/holds"
 )
 
 // maker makes COMPOUNDs and their replies by chance, of few files and names, so that they meet again. Some replies end with a failure, or

@@ -8,7 +8,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
-	"github.com/rpcrdma/toolkit/internal/mutate/holds"
+	"github.com/rpcrdma/toolkit/internal/testtools/mutate/holds"
 )
 
 // TestDemand: a View that decodes what it is asked for says what one says that decodes all at once, whatever it was asked before,

@@ -6,7 +6,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/transaction"
-	"github.com/rpcrdma/toolkit/internal/mutate/traffic"
+	"github.com/rpcrdma/toolkit/internal/testtools/mutate/traffic"
 )
 
 // calmAtEnd checks that what was ordinary when a transaction ended is so when it is consumed, and that Calm says the same whether Blame

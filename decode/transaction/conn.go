@@ -15,7 +15,7 @@ type conn struct {
 	// cannot be decoded, whether that is known or not.
 	carries   bool
 	malformed Malformed
-	// copied is the last copy that was handed out, see snapshot, and number the
+	// copied is the last copy that was handed out, see copyOf, and number the
 	// number that it had.
 	copied *rdma.Connection
 	number int
@@ -80,10 +80,10 @@ func halfOf(c *rdma.Connection, side rdma.Side) *half {
 	return nil
 }
 
-// snapshot is a copy of what is known of a connection's ends and setup, which
+// copyOf is a copy of what is known of a connection's ends and setup, which
 // does not change any more. It is made anew only when that has changed; the
 // counters in it keep the values that they had then.
-func snapshot(c *rdma.Connection) *rdma.Connection {
+func copyOf(c *rdma.Connection) *rdma.Connection {
 	k := of(c)
 	if s := k.copied; s != nil && k.number == c.ID && s.Fabric == c.Fabric && sameEnds(&s.Ends, &c.Ends) && s.MTU == c.MTU &&
 		s.State == c.State && s.Setup[0].Frame == c.Setup[0].Frame && s.Setup[1].Frame == c.Setup[1].Frame {

@@ -6,7 +6,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/roce"
 	"github.com/rpcrdma/toolkit/decode/transaction"
-	"github.com/rpcrdma/toolkit/internal/rocetest"
+	"github.com/rpcrdma/toolkit/internal/testtools/rocetest"
 )
 
 // loads are kinds of steady traffic.

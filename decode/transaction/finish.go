@@ -540,7 +540,7 @@ func (t *Tracker) give(tx *Transaction) {
 		return
 	}
 	if t.opt.Detach {
-		tx.Connection = snapshot(tx.Connection)
+		tx.Connection = copyOf(tx.Connection)
 		t.emit(tx)
 		return
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/rpcrdma/toolkit/decode/roce"
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
-	"github.com/rpcrdma/toolkit/internal/rocetest"
-	"github.com/rpcrdma/toolkit/internal/spent"
+	"github.com/rpcrdma/toolkit/internal/testtools/rocetest"
+	"github.com/rpcrdma/toolkit/internal/testtools/spent"
 )
 
 // pipe feeds hand-made packets to the trackers.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
-	"github.com/rpcrdma/toolkit/internal/freeze"
+	"github.com/rpcrdma/toolkit/internal/snapshot"
 )
 
 // counter is a MessageHandler that knows how many calls of each kind have been open at once, as analyze/session does. Those of
@@ -234,7 +234,7 @@ func (s *stage) step(b byte) {
 	case 14:
 		s.acked(arg)
 	case 15: // the state is saved
-		s.t.Freeze(freeze.NewPlan(""))
+		s.t.Snapshot(snapshot.NewPlan(""))
 	}
 }
 

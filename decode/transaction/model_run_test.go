@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/rpcrdma/toolkit/decode/roce"
-	"github.com/rpcrdma/toolkit/internal/rocetest"
+	"github.com/rpcrdma/toolkit/internal/testtools/rocetest"
 )
 
 // TestClean has no losses: all is known exactly, at either end.

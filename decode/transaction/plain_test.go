@@ -5,7 +5,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/roce"
-	"github.com/rpcrdma/toolkit/internal/rocetest"
+	"github.com/rpcrdma/toolkit/internal/testtools/rocetest"
 )
 
 // TestPlain wants the lists of headers to be counted as they are, although they are asked only where there are chunks:

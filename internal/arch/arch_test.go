@@ -52,7 +52,7 @@ var rules = []rule{
 	{packages: "internal/printable"},
 	{packages: "internal/digits"},
 	// Memory to files and back: of a state it knows no part.
-	{packages: "internal/freeze", foreign: []string{"github.com/klauspost/compress"}},
+	{packages: "internal/snapshot", foreign: []string{"github.com/klauspost/compress"}},
 	{packages: "internal/nearest"},
 	{packages: "internal/crc", foreign: []string{"golang.org/x/sys"}},
 	// Tables for people. It is the one way to a library that draws for those who are
@@ -65,21 +65,21 @@ var rules = []rule{
 	// Vocabulary and tools that all of decode shares.
 	{packages: "decode/internal/prefetch"},
 	{packages: "decode/internal/wire"},
-	{packages: "decode/memory", own: []string{"internal/freeze"}},
-	{packages: "decode/rdma", own: []string{"internal/freeze"}},
+	{packages: "decode/memory", own: []string{"internal/snapshot"}},
+	{packages: "decode/rdma", own: []string{"internal/snapshot"}},
 	{packages: "decode/xdr"},
-	{packages: "decode/link", own: []string{"capture", "internal/freeze"}},
-	{packages: "decode/doubled", own: []string{"capture", "decode/internal/wire", "decode/link"}, tests: []string{"internal/wrap"}},
-	{packages: "decode/tcp", own: []string{"decode/rdma", "internal/freeze"}},
+	{packages: "decode/link", own: []string{"capture", "internal/snapshot"}},
+	{packages: "decode/duplicates", own: []string{"capture", "decode/internal/wire", "decode/link"}, tests: []string{"internal/testtools/wrap"}},
+	{packages: "decode/tcp", own: []string{"decode/rdma", "internal/snapshot"}},
 
 	// Fabrics: packets to operations. They know no RPC.
 	{packages: "decode/ibcm", own: []string{"decode/internal/wire", "decode/rdma"}},
-	{packages: "decode/roce", own: []string{"capture", "decode/ibcm", "decode/internal/wire", "decode/link", "decode/memory", "decode/rdma", "internal/freeze"}, foreign: []string{"golang.org/x/sys"}},
-	{packages: "decode/iwarp", own: []string{"decode/link", "decode/rdma", "decode/tcp", "internal/freeze"}},
+	{packages: "decode/roce", own: []string{"capture", "decode/ibcm", "decode/internal/wire", "decode/link", "decode/memory", "decode/rdma", "internal/snapshot"}, foreign: []string{"golang.org/x/sys"}},
+	{packages: "decode/iwarp", own: []string{"decode/link", "decode/rdma", "decode/tcp", "internal/snapshot"}},
 
 	// Messages. They know no fabric; oncrpc finds records in TCP streams.
 	{packages: "decode/rpcrdma", own: []string{"decode/xdr"}},
-	{packages: "decode/oncrpc", own: []string{"decode/link", "decode/rdma", "decode/tcp", "decode/xdr", "internal/freeze"}},
+	{packages: "decode/oncrpc", own: []string{"decode/link", "decode/rdma", "decode/tcp", "decode/xdr", "internal/snapshot"}},
 	// What is known of operations stands on their codecs.
 	{packages: "decode/nfs/ops", own: []string{
 		"decode/nfs/mount", "decode/nfs/nfs2", "decode/nfs/nfs3", "decode/nfs/nfs4", "decode/nfs/nfsacl", "decode/nfs/nlm", "decode/nfs/nsm",
@@ -88,9 +88,9 @@ var rules = []rule{
 	{packages: "decode/nfs/...", own: []string{"decode/nfs/...", "decode/xdr"}},
 
 	// Operations to transactions, and what these say.
-	{packages: "decode/transaction", own: []string{"decode/internal/prefetch", "decode/internal/wire", "decode/memory", "decode/rdma", "decode/rpcrdma", "internal/freeze"}},
+	{packages: "decode/transaction", own: []string{"decode/internal/prefetch", "decode/internal/wire", "decode/memory", "decode/rdma", "decode/rpcrdma", "internal/snapshot"}},
 	{packages: "decode/rpc", own: []string{
-		"decode/internal/wire", "decode/link", "decode/nfs/...", "decode/oncrpc", "decode/rdma", "decode/rpcrdma", "decode/transaction", "decode/xdr", "internal/freeze",
+		"decode/internal/wire", "decode/link", "decode/nfs/...", "decode/oncrpc", "decode/rdma", "decode/rpcrdma", "decode/transaction", "decode/xdr", "internal/snapshot",
 	}},
 
 	// Kerberos, apart from rpc, which knows it by an interface: programs that do
@@ -105,9 +105,9 @@ var rules = []rule{
 	// The pipeline. It decodes no NFS: consumers do, if they want to.
 	{packages: "decode", own: []string{
 		"capture", "decode/ibcm", "decode/internal/prefetch", "decode/internal/wire", "decode/iwarp", "decode/link", "decode/memory", "decode/oncrpc", "decode/rdma", "decode/roce",
-		"decode/rpcrdma", "decode/tcp", "decode/transaction", "internal/freeze",
+		"decode/rpcrdma", "decode/tcp", "decode/transaction", "internal/snapshot",
 	}},
-	{packages: "decode/...", own: []string{"capture", "decode/...", "internal/freeze"}},
+	{packages: "decode/...", own: []string{"capture", "decode/...", "internal/snapshot"}},
 
 	// What the kernel wrote. The truth reads it with these, so they stand on
 	// nothing.
@@ -118,12 +118,12 @@ var rules = []rule{
 	// What RDMA itself does, whatever the layer above: of the others it takes
 	// histograms and forms of output. Only its tests know transactions, which the
 	// linter sees to.
-	{packages: "analyze/fabric", own: []string{"analyze/latency", "analyze/ndjson", "analyze/text", "decode/...", "internal/freeze"}},
+	{packages: "analyze/fabric", own: []string{"analyze/latency", "analyze/ndjson", "analyze/text", "decode/...", "internal/snapshot"}},
 
 	// What the time of transactions was lost to: RDMA, laid over phases.
 	{packages: "analyze/blame", own: []string{"analyze/fabric", "decode/rdma", "decode/transaction"}},
 	// Sessions and layouts: what NFSv4.1 says of itself.
-	{packages: "analyze/session", own: []string{"analyze/state", "decode/...", "internal/freeze"}},
+	{packages: "analyze/session", own: []string{"analyze/state", "decode/...", "internal/snapshot"}},
 
 	// Charts and tables know nothing of what they show.
 	{packages: "analyze/plot"},
@@ -132,27 +132,27 @@ var rules = []rule{
 	// What rows of COMPOUNDs have in common, for those who write them.
 	{packages: "analyze/compound", own: []string{"decode/rpc", "decode/xdr"}},
 	// The words that all consumers of transactions share, and transactions as text.
-	{packages: "analyze/text", own: []string{"analyze/compound", "decode/...", "internal/digits", "internal/printable", "internal/freeze"}, foreign: []string{"github.com/mattn/go-runewidth"}},
+	{packages: "analyze/text", own: []string{"analyze/compound", "decode/...", "internal/digits", "internal/printable", "internal/snapshot"}, foreign: []string{"github.com/mattn/go-runewidth"}},
 	{packages: "analyze/account", own: []string{"analyze/text", "decode", "decode/rdma"}},
 	// The list of connections, of one tap or of many, with its forms of output.
 	{packages: "analyze/connections", own: []string{
 		"analyze/account", "analyze/fabric", "analyze/ndjson", "analyze/state", "analyze/text", "decode", "decode/link", "decode/rdma", "decode/transaction",
-		"internal/freeze", "internal/printable", "internal/table",
+		"internal/snapshot", "internal/printable", "internal/table",
 	}},
 	{packages: "analyze/filter", own: []string{"decode/link", "decode/nfs/...", "decode/oncrpc", "decode/rdma", "decode/rpc", "decode/rpcrdma", "decode/transaction", "decode/xdr", "internal/nearest"}},
 
 	// What computes something of many transactions knows no format.
-	{packages: "analyze/check", own: []string{"analyze/state", "analyze/text", "decode/...", "internal/freeze"}},
+	{packages: "analyze/check", own: []string{"analyze/state", "analyze/text", "decode/...", "internal/snapshot"}},
 	{packages: "analyze/kernel", own: []string{"analyze/kernel/...", "analyze/text", "decode/rdma", "decode/rpc", "decode/transaction"}},
 	// Keys of connections, and the form in which analyzers save what they found.
 	{packages: "analyze/state", own: []string{"decode/rdma"}, foreign: []string{"github.com/klauspost/compress"}},
 	{packages: "analyze/latency", own: []string{
 		"analyze/account", "analyze/state", "analyze/text", "decode", "decode/link", "decode/rdma", "decode/rpc", "decode/rpcrdma", "decode/transaction", "decode/xdr",
-		"internal/freeze",
+		"internal/snapshot",
 	}, foreign: []string{"github.com/HdrHistogram/hdrhistogram-go"}},
 	// All of it from one decoder.
 	{packages: "analyze/onepass", own: []string{
-		"analyze/blame", "analyze/check", "analyze/connections", "analyze/filter", "analyze/latency", "analyze/session", "analyze/state", "capture", "decode/...", "internal/freeze",
+		"analyze/blame", "analyze/check", "analyze/connections", "analyze/filter", "analyze/latency", "analyze/session", "analyze/state", "capture", "decode/...", "internal/snapshot",
 	}},
 	{packages: "analyze/monitor", own: []string{"analyze/blame", "analyze/fabric", "analyze/filter", "analyze/ladder", "analyze/latency", "analyze/session", "analyze/text", "capture", "decode/..."}},
 
@@ -192,23 +192,23 @@ var rules = []rule{
 	{packages: "replay/verdict"},
 	// What is known of one server; how its replies compare; what is told in the end.
 	// None of these sends anything.
-	{packages: "replay/internal/world", own: []string{"decode/nfs/...", "decode/xdr", "replay/plan", "replay/verdict", "replay/workload"}},
-	{packages: "replay/ledger", own: []string{"decode/nfs/...", "decode/xdr", "replay/plan", "replay/verdict", "replay/workload"}},
-	{packages: "replay/judge", own: []string{"decode/nfs/...", "decode/oncrpc", "decode/xdr", "replay/ledger", "replay/plan", "replay/verdict", "replay/workload"}},
+	{packages: "replay/internal/bindings", own: []string{"decode/nfs/...", "decode/xdr", "replay/plan", "replay/verdict", "replay/workload"}},
+	{packages: "replay/expected", own: []string{"decode/nfs/...", "decode/xdr", "replay/plan", "replay/verdict", "replay/workload"}},
+	{packages: "replay/judge", own: []string{"decode/nfs/...", "decode/oncrpc", "decode/xdr", "replay/expected", "replay/plan", "replay/verdict", "replay/workload"}},
 	{packages: "replay/report", own: []string{"analyze/latency", "decode/nfs/...", "replay/plan", "replay/transport", "replay/verdict"}},
 	{packages: "replay/selfcheck", own: []string{"capture", "decode", "decode/nfs/...", "decode/rpc", "decode/transaction", "replay/plan", "replay/report"}},
 	// What talks to the server: the files, its calls back, and the loop that joins all.
 	{packages: "replay/internal/alarm", foreign: []string{"golang.org/x/sys"}},
 	{packages: "replay/internal/callback", own: []string{"decode/nfs/nfs4", "decode/oncrpc", "decode/xdr", "replay/tcprpc", "replay/transport"}},
 	{packages: "replay/internal/prepare", own: []string{
-		"decode/nfs/...", "decode/xdr", "replay/client", "replay/guard", "replay/internal/world", "replay/plan", "replay/report", "replay/workload",
+		"decode/nfs/...", "decode/xdr", "replay/client", "replay/guard", "replay/internal/bindings", "replay/plan", "replay/report", "replay/workload",
 	}},
 	{packages: "replay/internal/readback", own: []string{
-		"decode/nfs/nfs3", "replay/client", "replay/internal/world", "replay/ledger", "replay/report", "replay/verdict", "replay/workload",
+		"decode/nfs/nfs3", "replay/client", "replay/internal/bindings", "replay/expected", "replay/report", "replay/verdict", "replay/workload",
 	}},
 	{packages: "replay/run", own: []string{
 		"decode/nfs/...", "decode/oncrpc", "decode/xdr", "replay/client", "replay/guard", "replay/internal/alarm", "replay/internal/callback",
-		"replay/internal/prepare", "replay/internal/readback", "replay/internal/schedule", "replay/internal/world", "replay/judge", "replay/ledger", "replay/plan", "replay/report",
+		"replay/internal/prepare", "replay/internal/readback", "replay/internal/schedule", "replay/internal/bindings", "replay/judge", "replay/expected", "replay/plan", "replay/report",
 		"replay/transport", "replay/verdict", "replay/workload",
 	}, tests: []string{"decode", "decode/rpc", "decode/transaction"}}, // tests make plans of captures
 
@@ -217,7 +217,6 @@ var rules = []rule{
 	{packages: "replay/internal/halfopen"},
 	{packages: "replay/internal/busy"},
 	{packages: "replay/internal/deadline"},
-	{packages: "replay/internal/onclose"},
 	{packages: "replay/internal/arena"},
 	{packages: "replay/internal/ring"},
 	{packages: "replay/internal/backlog", own: []string{"replay/verbs"}},
@@ -228,7 +227,7 @@ var rules = []rule{
 	// behind one of them.
 	{packages: "replay/verbs"},
 	{packages: "replay/verbs/tap", own: []string{"capture", "replay/verbs"}},
-	{packages: "replay/verbs/verbstest", own: []string{"replay/verbs"}, foreign: []string{"golang.org/x/sys"}},
+	{packages: "internal/testtools/verbstest", own: []string{"replay/verbs"}, foreign: []string{"golang.org/x/sys"}},
 	{packages: "replay/verbs/auto", own: []string{"replay/verbs", "replay/verbs/iwarp", "replay/verbs/rdma", "replay/verbs/rocev2"}},
 	{packages: "replay/verbs/iwarp", own: append([]string{"decode/iwarp"}, provider...), foreign: []string{"golang.org/x/sys"}, tests: []string{"decode/..."}},
 	{packages: "replay/verbs/rocev2", own: append([]string{"decode/ibcm", "decode/roce", "internal/crc"}, provider...), foreign: []string{"golang.org/x/sys"}, tests: []string{"decode/..."}},
@@ -240,10 +239,10 @@ var rules = []rule{
 	{packages: "replay/transport/budget", own: []string{"replay/internal/halfopen"}},
 	{packages: "replay/endpoint", own: []string{
 		"decode/oncrpc", "decode/rdma", "decode/rpcrdma",
-		"replay/internal/deadline", "replay/internal/onclose", "replay/internal/ring", "replay/transport", "replay/transport/budget", "replay/verbs",
+		"replay/internal/deadline", "internal/onclose", "replay/internal/ring", "replay/transport", "replay/transport/budget", "replay/verbs",
 	}, tests: []string{"decode/...", "analyze/check"}},
 	{packages: "replay/tcprpc", own: []string{
-		"decode/oncrpc", "replay/internal/deadline", "replay/internal/link", "replay/internal/onclose", "replay/transport", "replay/transport/budget", "replay/verbs", "replay/verbs/tap",
+		"decode/oncrpc", "replay/internal/deadline", "replay/internal/link", "internal/onclose", "replay/transport", "replay/transport/budget", "replay/verbs", "replay/verbs/tap",
 	}, tests: []string{"decode/..."}},
 	{packages: "replay/udprpc", own: []string{"decode/oncrpc", "replay/transport", "replay/verbs", "replay/verbs/tap"}, tests: []string{"decode/..."}},
 	{packages: "replay/portmap", own: []string{"decode/nfs/rpcbind", "decode/oncrpc", "decode/xdr", "replay/transport"}},
@@ -256,9 +255,9 @@ var rules = []rule{
 	{packages: "replay/gss/login", own: []string{"decode/krb5"}, foreign: []string{"github.com/jcmturner/gokrb5/v8/config", "golang.org/x/crypto"}},
 
 	// Helpers of tests.
-	{packages: "replay/gss/krbtest", own: []string{"decode/krb5"}, foreign: []string{"github.com/jcmturner/gokrb5/v8"}},
-	{packages: "replay/internal/rpctest", own: []string{"decode/oncrpc", "decode/xdr", "replay/transport"}},
-	{packages: "replay/internal/nfstest", own: []string{"decode/nfs/mount", "decode/nfs/nfs3", "decode/oncrpc", "decode/xdr", "replay/client", "replay/internal/onclose", "replay/transport"}},
+	{packages: "internal/testtools/krbtest", own: []string{"decode/krb5"}, foreign: []string{"github.com/jcmturner/gokrb5/v8"}},
+	{packages: "internal/testtools/rpctest", own: []string{"decode/oncrpc", "decode/xdr", "replay/transport"}},
+	{packages: "internal/testtools/nfstest", own: []string{"decode/nfs/mount", "decode/nfs/nfs3", "decode/oncrpc", "decode/xdr", "replay/client", "internal/onclose", "replay/transport"}},
 
 	// The server: stores know no NFS, protocols know no transport but its interface.
 	{packages: "replay/nfsserver", own: []string{"decode/oncrpc", "decode/xdr", "replay/nfsserver/store", "replay/transport"}},
@@ -290,7 +289,7 @@ var rules = []rule{
 		"decode/nfs/mount", "decode/nfs/nfs3", "decode/nfs/nfs4", "decode/nfs/nfsacl", "decode/nfs/ops", "decode/oncrpc", "decode/xdr", "replay/transport",
 	}},
 	{packages: "replay/bench", own: []string{"analyze/plot", "internal/table", "replay/client", "replay/endpoint", "replay/verbs"}, foreign: []string{"golang.org/x/sys"}},
-	{packages: "replay/site", own: []string{
+	{packages: "replay/providers", own: []string{
 		"decode/nfs/nlm", "decode/nfs/nsm", "decode/nfs/rpcbind", "decode/oncrpc",
 		"replay/client", "replay/endpoint", "replay/gss/accept", "replay/nfsserver/...", "replay/portmap", "replay/tcprpc", "replay/transport", "replay/transport/budget", "replay/udprpc",
 		"replay/verbs", "replay/verbs/iwarp", "replay/verbs/rdma", "replay/verbs/rocev2",
@@ -302,11 +301,11 @@ var rules = []rule{
 		"golang.org/x/sys", "github.com/spf13/pflag",
 	}},
 	// What the commands share knows none of them.
-	{packages: "cmd/internal/cli", own: []string{"analyze/filter", "analyze/text", "capture/...", "decode", "decode/doubled", "decode/krb5", "decode/rpc", "decode/transaction", "internal/nearest", "internal/outfile", "internal/printable", "internal/table"}, foreign: []string{
+	{packages: "cmd/internal/cli", own: []string{"analyze/filter", "analyze/text", "capture/...", "decode", "decode/duplicates", "decode/krb5", "decode/rpc", "decode/transaction", "internal/nearest", "internal/outfile", "internal/printable", "internal/table"}, foreign: []string{
 		"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term",
 	}},
 	{packages: "cmd/internal/show", own: []string{"analyze/check", "analyze/ndjson", "analyze/text/results", "internal/printable"}},
-	{packages: "cmd/internal/clitest", own: []string{"capture", "decode/link", "decode/roce", "internal/wrap"}, foreign: []string{"github.com/klauspost/compress/zstd", "github.com/rogpeppe/go-internal/testscript", "github.com/spf13/cobra", "github.com/spf13/pflag"}},
+	{packages: "internal/testtools/clitest", own: []string{"capture", "decode/link", "decode/roce", "internal/testtools/wrap"}, foreign: []string{"github.com/klauspost/compress/zstd", "github.com/rogpeppe/go-internal/testscript", "github.com/spf13/cobra", "github.com/spf13/pflag"}},
 	// Commands: flags, files, terminals.
 	{packages: "cmd/rpcrdma-dump", own: []string{"analyze/...", "capture/...", "cmd/internal/...", "decode/...", "internal/outfile", "internal/printable", "internal/table"}, foreign: []string{
 		"github.com/klauspost/compress", "github.com/schollz/progressbar", "github.com/spf13/cobra", "github.com/spf13/pflag",
@@ -326,22 +325,26 @@ var rules = []rule{
 	{packages: "internal/xdrgen"},
 	{packages: "internal/xdrgen/...", own: []string{"decode/xdr"}},
 	// The truth must not share a mistake with what it is compared with.
-	{packages: "internal/truth/...", own: []string{"internal/truth/...", "analyze/kernel/ftrace", "analyze/kernel/mountstats", "analyze/kernel/nfsproc"}, foreign: []string{"github.com/klauspost/compress"}},
+	{packages: "internal/testtools/truth/...", own: []string{"internal/testtools/truth/...", "analyze/kernel/ftrace", "analyze/kernel/mountstats", "analyze/kernel/nfsproc"}, foreign: []string{"github.com/klauspost/compress"}},
 	{packages: "internal/arch"},
-	{packages: "internal/floods", own: []string{"capture", "decode/...", "internal/rocetest"}},
+	{packages: "internal/onclose"},
+	{packages: "internal/testtools/xdrtest", own: []string{"decode/xdr"}},
+	{packages: "internal/testtools/storetest", own: []string{"replay/nfsserver/store"}},
+	{packages: "internal/testtools/mutantstore", own: []string{"replay/nfsserver/store"}},
+	{packages: "internal/testtools/floods", own: []string{"capture", "decode/...", "internal/testtools/rocetest"}},
 	{packages: "internal/notices"},
-	{packages: "internal/spent"},
-	{packages: "internal/leak"},
-	{packages: "internal/wrap/...", own: []string{"capture", "decode/link", "internal/wrap"}},
+	{packages: "internal/testtools/spent"},
+	{packages: "internal/testtools/leak"},
+	{packages: "internal/testtools/wrap/...", own: []string{"capture", "decode/link", "internal/testtools/wrap"}},
 	// Mutations: of bytes; of captures; what must hold of what is decoded of them.
-	{packages: "internal/mutate"},
-	{packages: "internal/mutate/...", own: []string{"internal/mutate/...", "capture", "decode/..."}},
+	{packages: "internal/testtools/mutate"},
+	{packages: "internal/testtools/mutate/...", own: []string{"internal/testtools/mutate/...", "capture", "decode/..."}},
 	// Hostile captures are packets and messages; it must not know who reads them.
-	{packages: "internal/hostile", own: []string{"capture", "decode/..."}},
-	{packages: "internal/hostile/...", own: []string{"internal/hostile"}},
-	{packages: "internal/fleetgen", own: []string{"capture", "decode/link", "decode/roce"}, foreign: []string{"github.com/klauspost/compress"}, tests: []string{"decode/..."}},
-	{packages: "internal/fleetgen/...", own: []string{"internal/fleetgen"}},
-	{packages: "internal/longplan", own: []string{"decode/nfs/nfs3", "decode/nfs/nfs4", "replay/plan"}},
+	{packages: "internal/testtools/hostile", own: []string{"capture", "decode/..."}},
+	{packages: "internal/testtools/hostile/...", own: []string{"internal/testtools/hostile"}},
+	{packages: "internal/testtools/fleetgen", own: []string{"capture", "decode/link", "decode/roce"}, foreign: []string{"github.com/klauspost/compress"}, tests: []string{"decode/..."}},
+	{packages: "internal/testtools/fleetgen/...", own: []string{"internal/testtools/fleetgen"}},
+	{packages: "internal/testtools/longplan", own: []string{"decode/nfs/nfs3", "decode/nfs/nfs4", "replay/plan"}},
 	{packages: "internal/...", own: []string{"capture", "decode/...", "analyze/..."}},
 	// The pictures of the documentation.
 	{packages: "docs/images/..."},
@@ -453,7 +456,7 @@ func TestRules(t *testing.T) {
 		{"cmd/internal/sandbox", "kernel.org/pub/linux/libs/security/libcap/cap", false, true},
 		{"analyze/plot", module + "/analyze/latency", false, false},
 		{"cmd/rpcrdma-dump", module + "/internal/truth", false, false},
-		{"internal/truth", module + "/decode/rpcrdma", false, false},
+		{"internal/testtools/truth", module + "/decode/rpcrdma", false, false},
 		{"replay/verbs/rdma", "C", false, true},
 		{"replay/verbs/rocev2", "C", false, false},
 		{"replay/verbs/rocev2", module + "/decode/roce", false, true},
@@ -485,8 +488,8 @@ func TestRules(t *testing.T) {
 		{"replay/planner", module + "/replay/run", false, false},
 		{"replay/internal/schedule", module + "/replay/workload", false, false},
 		{"replay/internal/schedule", module + "/replay/transport", false, false},
-		{"replay/internal/world", module + "/replay/judge", false, false},
-		{"replay/internal/world", module + "/replay/client", false, false},
+		{"replay/internal/bindings", module + "/replay/judge", false, false},
+		{"replay/internal/bindings", module + "/replay/client", false, false},
 		{"replay/verdict", module + "/replay/plan", false, false},
 		{"replay/judge", module + "/replay/internal/world", false, false},
 		{"replay/judge", module + "/replay/report", false, false},
@@ -496,7 +499,7 @@ func TestRules(t *testing.T) {
 		{"replay/run", module + "/decode", false, false},
 		{"replay/run", module + "/decode", true, true},
 		{"replay/run", module + "/replay/endpoint", false, false},
-		{"replay/site", module + "/replay/run", false, false},
+		{"replay/providers", module + "/replay/run", false, false},
 		{"analyze/extract", module + "/analyze/text", false, false},
 		{"test/truth", module + "/internal/truth", true, true},
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/bench"
 	"github.com/rpcrdma/toolkit/replay/client"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store/memory"
-	"github.com/rpcrdma/toolkit/replay/site"
+	"github.com/rpcrdma/toolkit/replay/providers"
 )
 
 // meter measures a server in this process.
@@ -21,11 +21,11 @@ func meter(t *testing.T, fabric, version string) (*bench.Meter, context.Context)
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
-	server, clients, at, err := site.Pair(site.Options{Name: fabric}, nil)
+	server, clients, at, err := providers.Pair(providers.Options{Name: fabric}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := site.NewServer(memory.New(memory.Options{}), site.ServerOptions{})
+	s := providers.NewServer(memory.New(memory.Options{}), providers.ServerOptions{})
 	l, err := server.Listen(ctx, at, s)
 	if err != nil {
 		t.Fatal(err)

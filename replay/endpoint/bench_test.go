@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rpcrdma/toolkit/replay/internal/rpctest"
+	"github.com/rpcrdma/toolkit/internal/testtools/rpctest"
+	"github.com/rpcrdma/toolkit/internal/testtools/verbstest"
 	"github.com/rpcrdma/toolkit/replay/transport"
-	"github.com/rpcrdma/toolkit/replay/verbs/verbstest"
 )
 
 // bare answers with as little work as can be: a header, and an item if there is

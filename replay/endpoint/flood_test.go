@@ -10,8 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/rpcrdma/toolkit/internal/leak"
-	"github.com/rpcrdma/toolkit/replay/internal/rpctest"
+	"github.com/rpcrdma/toolkit/internal/testtools/leak"
+	"github.com/rpcrdma/toolkit/internal/testtools/rpctest"
 	"github.com/rpcrdma/toolkit/replay/transport"
 	"github.com/rpcrdma/toolkit/replay/transport/budget"
 	"github.com/rpcrdma/toolkit/replay/verbs"

@@ -11,7 +11,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/endpoint"
 	"github.com/rpcrdma/toolkit/replay/fault"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store/memory"
-	"github.com/rpcrdma/toolkit/replay/site"
+	"github.com/rpcrdma/toolkit/replay/providers"
 	"github.com/rpcrdma/toolkit/replay/transport"
 )
 
@@ -57,12 +57,12 @@ func rig(t *testing.T, fabric string, ours, theirs *fault.Plan) (client.RPC, con
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
-	o := site.Options{Name: fabric, Endpoint: endpoint.Options{Reconnect: true, BackoffMin: time.Millisecond, RNRRetryCount: 7}, Wrapped: ours.Provider}
-	server, clients, at, err := site.Pair(o, func(o *site.Options) { o.Wrapped = theirs.Provider })
+	o := providers.Options{Name: fabric, Endpoint: endpoint.Options{Reconnect: true, BackoffMin: time.Millisecond, RNRRetryCount: 7}, Wrapped: ours.Provider}
+	server, clients, at, err := providers.Pair(o, func(o *providers.Options) { o.Wrapped = theirs.Provider })
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := site.NewServer(memory.New(memory.Options{}), site.ServerOptions{})
+	s := providers.NewServer(memory.New(memory.Options{}), providers.ServerOptions{})
 	l, err := server.Listen(ctx, at, theirs.Handler(s))
 	if err != nil {
 		t.Fatal(err)

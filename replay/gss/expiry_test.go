@@ -10,13 +10,13 @@ import (
 
 	"github.com/rpcrdma/toolkit/decode/krb5"
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
+	"github.com/rpcrdma/toolkit/internal/testtools/krbtest"
 	"github.com/rpcrdma/toolkit/replay/client"
 	"github.com/rpcrdma/toolkit/replay/endpoint"
 	"github.com/rpcrdma/toolkit/replay/gss"
 	"github.com/rpcrdma/toolkit/replay/gss/accept"
-	"github.com/rpcrdma/toolkit/replay/gss/krbtest"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store/memory"
-	"github.com/rpcrdma/toolkit/replay/site"
+	"github.com/rpcrdma/toolkit/replay/providers"
 	"github.com/rpcrdma/toolkit/replay/verbs/loop"
 )
 
@@ -29,7 +29,7 @@ func TestExpiry(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		server := site.NewServer(memory.New(memory.Options{}), site.ServerOptions{Kerberos: accept.Options{Keytab: realm.Keytab(), Users: users}})
+		server := providers.NewServer(memory.New(memory.Options{}), providers.ServerOptions{Kerberos: accept.Options{Keytab: realm.Keytab(), Users: users}})
 		defer server.Close()
 		p := loop.New(loop.Options{Async: true})
 		defer p.Close()

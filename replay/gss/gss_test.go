@@ -16,13 +16,13 @@ import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/decode/xdr"
+	"github.com/rpcrdma/toolkit/internal/testtools/krbtest"
 	"github.com/rpcrdma/toolkit/replay/client"
 	"github.com/rpcrdma/toolkit/replay/gss"
 	"github.com/rpcrdma/toolkit/replay/gss/accept"
-	"github.com/rpcrdma/toolkit/replay/gss/krbtest"
 	"github.com/rpcrdma/toolkit/replay/nfsserver"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store/memory"
-	"github.com/rpcrdma/toolkit/replay/site"
+	"github.com/rpcrdma/toolkit/replay/providers"
 	"github.com/rpcrdma/toolkit/replay/transport"
 )
 
@@ -34,9 +34,9 @@ func flavorOf(s oncrpc.Service) oncrpc.Flavor { return oncrpc.PseudoKrb5 + oncrp
 type bed struct {
 	t       *testing.T
 	realm   *krbtest.Realm
-	server  *site.Server
-	clients *site.Fabric
-	at      site.Listener
+	server  *providers.Server
+	clients *providers.Fabric
+	at      providers.Listener
 	lose    atomic.Bool
 }
 
@@ -59,7 +59,7 @@ func (x lossy) Reply(m *transport.Message) {
 	x.Drop()
 }
 
-func newBed(t *testing.T, o site.Options, e krb5.EType, k accept.Options, flavors ...oncrpc.Flavor) *bed {
+func newBed(t *testing.T, o providers.Options, e krb5.EType, k accept.Options, flavors ...oncrpc.Flavor) *bed {
 	t.Helper()
 	b := &bed{t: t, realm: krbtest.New(t, e)}
 	k.Keytab = b.realm.Keytab()
@@ -73,8 +73,8 @@ func newBed(t *testing.T, o site.Options, e krb5.EType, k accept.Options, flavor
 		}
 		k.Users = list
 	}
-	b.server = site.NewServer(memory.New(memory.Options{}), site.ServerOptions{Kerberos: k, RPC: nfsserver.Options{Flavors: flavors}})
-	servers, clients, at, err := site.Pair(o, nil)
+	b.server = providers.NewServer(memory.New(memory.Options{}), providers.ServerOptions{Kerberos: k, RPC: nfsserver.Options{Flavors: flavors}})
+	servers, clients, at, err := providers.Pair(o, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +167,7 @@ func TestFlavors(t *testing.T) {
 			t.Run(fabric+" "+sec, func(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
-				b := newBed(t, site.Options{Name: fabric}, krb5.AES256SHA1, accept.Options{}, flavorOf(service))
+				b := newBed(t, providers.Options{Name: fabric}, krb5.AES256SHA1, accept.Options{}, flavorOf(service))
 				r := b.secure(b.dial(), service, "root")
 				rpc := client.RPC{Requester: r}
 				for _, size := range []int{1, 997, 70001} {
@@ -204,7 +204,7 @@ func TestFlavors(t *testing.T) {
 // keys of AES256SHA384 are too short; package krb5 tests that type.
 func TestETypes(t *testing.T) {
 	for _, e := range []krb5.EType{krb5.AES128SHA1, krb5.AES256SHA1, krb5.AES128SHA256} {
-		b := newBed(t, site.Options{Name: "tcp"}, e, accept.Options{})
+		b := newBed(t, providers.Options{Name: "tcp"}, e, accept.Options{})
 		for name, service := range services {
 			r := b.secure(b.dial(), service, "alice")
 			rpc := client.RPC{Requester: r}
@@ -220,7 +220,7 @@ func TestETypes(t *testing.T) {
 
 // TestNotAllowed calls with flavors that the export does not have.
 func TestNotAllowed(t *testing.T) {
-	b := newBed(t, site.Options{Name: "tcp"}, krb5.AES256SHA1, accept.Options{}, oncrpc.PseudoKrbP, oncrpc.PseudoKrbI)
+	b := newBed(t, providers.Options{Name: "tcp"}, krb5.AES256SHA1, accept.Options{}, oncrpc.PseudoKrbP, oncrpc.PseudoKrbI)
 	plain := client.RPC{Requester: b.dial(), Cred: client.Sys("m", 0, 0)}
 	defer plain.Requester.Close()
 	weak := client.RPC{Requester: b.secure(b.dial(), oncrpc.ServiceNone, "root")}
@@ -257,7 +257,7 @@ func TestNotAllowed(t *testing.T) {
 
 // TestSecinfo asks for the allowed flavors with one that is not among them.
 func TestSecinfo(t *testing.T) {
-	b := newBed(t, site.Options{Name: "tcp"}, krb5.AES256SHA1, accept.Options{}, oncrpc.PseudoKrbP, oncrpc.PseudoKrb5)
+	b := newBed(t, providers.Options{Name: "tcp"}, krb5.AES256SHA1, accept.Options{}, oncrpc.PseudoKrbP, oncrpc.PseudoKrb5)
 	secure := b.secure(b.dial(), oncrpc.ServicePrivacy, "root")
 	defer secure.Close()
 	v3 := client.NewV3(client.RPC{Requester: secure})
@@ -311,7 +311,7 @@ func TestSecinfo(t *testing.T) {
 
 // TestIdentity distinguishes principals that are the same user, and maps those in the list.
 func TestIdentity(t *testing.T) {
-	b := newBed(t, site.Options{Name: "tcp"}, krb5.AES256SHA1, accept.Options{})
+	b := newBed(t, providers.Options{Name: "tcp"}, krb5.AES256SHA1, accept.Options{})
 	ctx := t.Context()
 	as := func(who string) client.FS {
 		r := b.secure(b.dial(), oncrpc.ServiceIntegrity, who)
@@ -340,7 +340,7 @@ func TestIdentity(t *testing.T) {
 // TestRenewal makes a server forget contexts, and tickets expire.
 func TestRenewal(t *testing.T) {
 	for _, fabric := range []string{"tcp", "iwarp"} {
-		b := newBed(t, site.Options{Name: fabric}, krb5.AES256SHA1, accept.Options{Contexts: 1})
+		b := newBed(t, providers.Options{Name: fabric}, krb5.AES256SHA1, accept.Options{Contexts: 1})
 		first := b.secure(b.dial(), oncrpc.ServicePrivacy, "root")
 		second := b.secure(b.dial(), oncrpc.ServiceIntegrity, "root") // the first context is gone
 		for range 3 {
@@ -388,7 +388,7 @@ func TestRenewal(t *testing.T) {
 func TestReconnect(t *testing.T) {
 	for _, fabric := range []string{"tcp", "iwarp", "rocev2"} {
 		for _, service := range services {
-			o := site.Options{Name: fabric}
+			o := providers.Options{Name: fabric}
 			o.TCP.Reconnect, o.Endpoint.Reconnect = true, true
 			b := newBed(t, o, krb5.AES256SHA1, accept.Options{})
 			r := b.secure(b.dial(), service, "root")

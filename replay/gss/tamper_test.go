@@ -11,9 +11,9 @@ import (
 
 	"github.com/rpcrdma/toolkit/decode/krb5"
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
+	"github.com/rpcrdma/toolkit/internal/testtools/krbtest"
 	"github.com/rpcrdma/toolkit/replay/gss"
 	"github.com/rpcrdma/toolkit/replay/gss/accept"
-	"github.com/rpcrdma/toolkit/replay/gss/krbtest"
 	"github.com/rpcrdma/toolkit/replay/transport"
 )
 

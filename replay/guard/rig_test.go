@@ -16,7 +16,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/nfsserver"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store/memory"
-	"github.com/rpcrdma/toolkit/replay/site"
+	"github.com/rpcrdma/toolkit/replay/providers"
 	"github.com/rpcrdma/toolkit/replay/transport"
 )
 
@@ -92,7 +92,7 @@ const host = "this-run."
 //	/canary  /beside/canary2  /base/file  /base/dir/deep
 type fixture struct {
 	tb     testing.TB
-	server *site.Server
+	server *providers.Server
 	wire   *direct
 	plain  *client.V3 // without a guard
 	guard  *guard.Guard
@@ -105,7 +105,7 @@ type fixture struct {
 
 func newFixture(tb testing.TB, write bool) *fixture {
 	tb.Helper()
-	f := &fixture{tb: tb, write: write, server: site.NewServer(memory.New(memory.Options{Size: 64 << 20, Generation: 1, HandleKey: store.Key{1}}), site.ServerOptions{RPC: nfsserver.Options{Replies: -1}})}
+	f := &fixture{tb: tb, write: write, server: providers.NewServer(memory.New(memory.Options{Size: 64 << 20, Generation: 1, HandleKey: store.Key{1}}), providers.ServerOptions{RPC: nfsserver.Options{Replies: -1}})}
 	f.wire = &direct{server: f.server}
 	f.cred = client.Sys("m", 0, 0)
 	f.plain = client.NewV3(client.RPC{Requester: &direct{server: f.server}, Cred: f.cred})

@@ -8,7 +8,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/nfs/ops"
 	"github.com/rpcrdma/toolkit/decode/xdr"
-	"github.com/rpcrdma/toolkit/replay/ledger"
+	"github.com/rpcrdma/toolkit/replay/expected"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/verdict"
 	"github.com/rpcrdma/toolkit/replay/workload"
@@ -97,7 +97,7 @@ func (j *Judge) still(v *verdict.Judgement, r *Reply) {
 	c := &h.clocks
 	c.tick = max(c.tick, j.tick)
 	var m movement
-	h.ledger.Surely(&ledger.Call{Op: r.Op, Result: r.Result}, func(at, object int, data bool) {
+	h.ledger.Surely(&expected.Call{Op: r.Op, Result: r.Result}, func(at, object int, data bool) {
 		m.done = append(m.done, struct {
 			at, object int
 			data       bool
@@ -167,7 +167,7 @@ func (c *clocks) moved(v *verdict.Judgement, r *Reply, k *clock, o *observation,
 // timesSet checks that the times that a call has set are shown.
 func (j *Judge) timesSet(v *verdict.Judgement, op *plan.Op, o *observation, m *movement) {
 	check := func(name string, was *time.Time, has bool, is time.Time) {
-		if was != nil && has && !ledger.SameTime(*was, is) {
+		if was != nil && has && !expected.SameTime(*was, is) {
 			v.Worsen(verdict.Different, verdict.Reason{Code: verdict.TimeNotSet, Now: stamp(is), Was: stamp(*was), At: verdict.Place{Path: name, Field: name}})
 		}
 	}

@@ -3,7 +3,7 @@ package judge
 import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/nfs/ops"
-	"github.com/rpcrdma/toolkit/replay/ledger"
+	"github.com/rpcrdma/toolkit/replay/expected"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/verdict"
 	"github.com/rpcrdma/toolkit/replay/workload"
@@ -21,7 +21,7 @@ type history struct {
 	listings  map[int]map[string]int
 	continues map[int]int
 	// ledger is what this server must hold after the calls that it has executed.
-	ledger *ledger.Ledger
+	ledger *expected.Ledger
 	// onlyHere are ops that have changed something here, and failed in the capture: the
 	// first maxOnlyHere.
 	onlyHere []*plan.Op
@@ -42,7 +42,7 @@ func (j *Judge) history(world int) *history {
 	if h == nil {
 		h = &history{
 			unhappened: map[int]*verdict.Call{}, named: map[string]*verdict.Call{}, listings: map[int]map[string]int{}, continues: map[int]int{},
-			ledger: ledger.New(j.load), handles: handles{}, chains: map[int]*chain{}, changes: map[int]int{}, verifiers: map[int][8]byte{},
+			ledger: expected.New(j.load), handles: handles{}, chains: map[int]*chain{}, changes: map[int]int{}, verifiers: map[int][8]byte{},
 		}
 		j.worlds[world] = h
 	}

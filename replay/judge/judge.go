@@ -3,7 +3,7 @@ package judge
 import (
 	"slices"
 
-	"github.com/rpcrdma/toolkit/replay/ledger"
+	"github.com/rpcrdma/toolkit/replay/expected"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/verdict"
 	"github.com/rpcrdma/toolkit/replay/workload"
@@ -79,12 +79,12 @@ func (j *Judge) Unmet() []string {
 // executed records what a call has changed on this server.
 func (j *Judge) executed(r *Reply) {
 	if r.RPC == "" && j.follow {
-		j.history(r.World).ledger.Done(&ledger.Call{Op: r.Op, Result: r.Result, Sent: r.Issued, Replied: r.Replied})
+		j.history(r.World).ledger.Done(&expected.Call{Op: r.Op, Result: r.Result, Sent: r.Issued, Replied: r.Replied})
 	}
 }
 
 // Ledger is what the server must hold for one copy of the plan.
-func (j *Judge) Ledger(world int) *ledger.Ledger { return j.history(world).ledger }
+func (j *Judge) Ledger(world int) *expected.Ledger { return j.history(world).ledger }
 
 // Unsent notes that a call is not sent, with its verdict.
 func (j *Judge) Unsent(world int, o *plan.Op, v verdict.Verdict) {
@@ -106,7 +106,7 @@ func (j *Judge) missed(world int, o *plan.Op) {
 func (j *Judge) Lost(world int, o *plan.Op) {
 	h := j.history(world)
 	if j.follow {
-		h.ledger.Done(&ledger.Call{Op: o})
+		h.ledger.Done(&expected.Call{Op: o})
 	}
 	j.missed(world, o)
 	clear(h.verifiers)
@@ -127,7 +127,7 @@ func (j *Judge) Restarted(world int) int {
 
 // meanwhile reports whether a call in flight together with an op changes a part of a range, so
 // that either content is right.
-func (j *Judge) meanwhile(l *ledger.Ledger, o *plan.Op, object int, from, to uint64) bool {
+func (j *Judge) meanwhile(l *expected.Ledger, o *plan.Op, object int, from, to uint64) bool {
 	// A COMPOUND may read its own changes.
 	found := l.Changes(o, object, from, to)
 	j.moments.together(o, changeable{object: object}, func(c *plan.Op) bool {

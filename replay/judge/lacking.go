@@ -6,7 +6,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/nfs/nlm"
 	"github.com/rpcrdma/toolkit/decode/nfs/ops"
-	"github.com/rpcrdma/toolkit/replay/ledger"
+	"github.com/rpcrdma/toolkit/replay/expected"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/verdict"
 	"github.com/rpcrdma/toolkit/replay/workload"
@@ -20,10 +20,10 @@ type lacking struct {
 }
 
 // name returns the op that would have given or taken a name; nil if there is none.
-func (k *lacking) name(n ledger.Name) *verdict.Call { return k.names[n.Dir][n.Name] }
+func (k *lacking) name(n expected.Name) *verdict.Call { return k.names[n.Dir][n.Name] }
 
 // put notes the op that would have given or taken a name.
-func (k *lacking) put(n ledger.Name, c *verdict.Call) {
+func (k *lacking) put(n expected.Name, c *verdict.Call) {
 	if k.name(n) == nil {
 		if k.named >= maxLacking {
 			return
@@ -40,7 +40,7 @@ func (k *lacking) put(n ledger.Name, c *verdict.Call) {
 }
 
 // drop forgets a name.
-func (k *lacking) drop(n ledger.Name) {
+func (k *lacking) drop(n expected.Name) {
 	if k.name(n) == nil {
 		return
 	}
@@ -54,8 +54,8 @@ func (k *lacking) drop(n ledger.Name) {
 const maxLacking = 1 << 16
 
 // lose notes what an op did not change.
-func (k *lacking) lose(l *ledger.Ledger, o *plan.Op, c *verdict.Call) {
-	l.Changed(o, func(n ledger.Name) { k.put(n, c) }, func(object int) {
+func (k *lacking) lose(l *expected.Ledger, o *plan.Op, c *verdict.Call) {
+	l.Changed(o, func(n expected.Name) { k.put(n, c) }, func(object int) {
 		if k.rights == nil {
 			k.rights = map[int]*verdict.Call{}
 		}
@@ -66,7 +66,7 @@ func (k *lacking) lose(l *ledger.Ledger, o *plan.Op, c *verdict.Call) {
 }
 
 // agree notes that an op has changed the same on both servers.
-func (k *lacking) agree(l *ledger.Ledger, o *plan.Op) {
+func (k *lacking) agree(l *expected.Ledger, o *plan.Op) {
 	if k.named == 0 && len(k.rights) == 0 {
 		return
 	}
@@ -120,10 +120,10 @@ func (j *Judge) misnamed(r *Reply, at int, st nfs4.Nfsstat4) (verdict.Reason, bo
 	h := j.history(r.World)
 	var found *verdict.Call
 	var prepared *plan.Object
-	eachMention(r.Op, at, func(n ledger.Name, object int) {
+	eachMention(r.Op, at, func(n expected.Name, object int) {
 		is := h.ledger.Presence(n)
 		switch {
-		case st == nfs4.NFS4ERR_NOENT && is != ledger.Present, st == nfs4.NFS4ERR_EXIST && is != ledger.Absent,
+		case st == nfs4.NFS4ERR_NOENT && is != expected.Present, st == nfs4.NFS4ERR_EXIST && is != expected.Absent,
 			st == nfs4.NFS4ERR_NOTDIR, st == nfs4.NFS4ERR_ISDIR:
 			if c := h.lacking.name(n); c != nil {
 				found = c
@@ -157,7 +157,7 @@ func unlisted(j *Judge, r *Reply, v *verdict.Judgement) (verdict.Reason, bool) {
 	dir := objectOf(r.Op, readdir(r.Op))
 	var found *verdict.Call
 	for _, n := range j.names {
-		if found = j.history(r.World).lacking.name(ledger.Name{Dir: dir, Name: n}); found == nil {
+		if found = j.history(r.World).lacking.name(expected.Name{Dir: dir, Name: n}); found == nil {
 			return verdict.Reason{}, false
 		}
 	}
@@ -170,7 +170,7 @@ func (h *history) within(dir int) (found *verdict.Call) {
 		return nil
 	}
 	for name, c := range h.lacking.names[dir] {
-		if h.ledger.Presence(ledger.Name{Dir: dir, Name: name}) != ledger.Absent && (found == nil || c.ID < found.ID) {
+		if h.ledger.Presence(expected.Name{Dir: dir, Name: name}) != expected.Absent && (found == nil || c.ID < found.ID) {
 			found = c
 		}
 	}
@@ -181,7 +181,7 @@ func isElsewhere(n plan.Note) bool { return n.Kind == plan.NoteElsewhere }
 
 // elsewhere is an object that the capture shows under a name in a directory which an op makes, so that it is prepared under another
 // name; nil if there is none.
-func (j *Judge) elsewhere(n ledger.Name, object int) *plan.Object {
+func (j *Judge) elsewhere(n expected.Name, object int) *plan.Object {
 	if object == 0 {
 		object = j.moved[n.Name]
 	}
@@ -237,7 +237,7 @@ func otherOne(j *Judge, r *Reply, v *verdict.Judgement) (why verdict.Reason, ok 
 
 // eachMention calls f for the names in the arguments of operation at, -1 outside of a COMPOUND, and the objects that they refer to; 0
 // if that is not known.
-func eachMention(o *plan.Op, at int, f func(n ledger.Name, object int)) {
+func eachMention(o *plan.Op, at int, f func(n expected.Name, object int)) {
 	if o.Compound == nil {
 		dir := 0
 		for i := range o.Args {
@@ -245,7 +245,7 @@ func eachMention(o *plan.Op, at int, f func(n ledger.Name, object int)) {
 			case plan.FieldHandle:
 				dir = a.Ref
 			case plan.FieldName:
-				f(ledger.Name{Dir: dir, Name: string(a.Opaque())}, a.Ref)
+				f(expected.Name{Dir: dir, Name: string(a.Opaque())}, a.Ref)
 			}
 		}
 		return
@@ -262,7 +262,7 @@ func eachMention(o *plan.Op, at int, f func(n ledger.Name, object int)) {
 	}
 	for i := range o.Compound.Ops[at].Args {
 		if a := &o.Compound.Ops[at].Args[i]; a.Kind == plan.FieldName {
-			f(ledger.Name{Dir: in, Name: string(a.Opaque())}, a.Ref)
+			f(expected.Name{Dir: in, Name: string(a.Opaque())}, a.Ref)
 			in = dir
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/xdr"
-	"github.com/rpcrdma/toolkit/replay/ledger"
+	"github.com/rpcrdma/toolkit/replay/expected"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/verdict"
 	"github.com/rpcrdma/toolkit/replay/workload"
@@ -70,7 +70,7 @@ func TestConsequence(t *testing.T) {
 			{ID: file, Type: "file", Origin: plan.Before, Parent: sub, Name: "f"}, {ID: 4, Type: "dir", Origin: plan.Created, CreatedBy: 1, Parent: dir, Name: "made"},
 			{ID: 5, Type: "file", Origin: plan.Before, Parent: dir, Name: "unnamed-1", Notes: []plan.Note{{Kind: plan.NoteElsewhere, Name: "b"}}}}
 		j := New(load, Options{})
-		j.Ledger(0).Link(ledger.Name{Dir: dir, Name: "kept"}, 0)
+		j.Ledger(0).Link(expected.Name{Dir: dir, Name: "kept"}, 0)
 		for i, o := range []*plan.Op{c.unsent, c.done, c.then} {
 			if o != nil {
 				o.ID, load.Ops = i+1, append(load.Ops, o)
@@ -127,13 +127,13 @@ func TestMention(t *testing.T) {
 	}
 	o := &plan.Op{Compound: &plan.Compound{Ops: []plan.CompoundOp{put(1), {Op: uint32(nfs4.OP_SAVEFH)}, put(2),
 		{Op: uint32(nfs4.OP_RENAME), Args: []plan.Field{{Kind: plan.FieldName, Text: "from"}, {Kind: plan.FieldName, Text: "to", Ref: 7}}}}}}
-	var got []ledger.Name
-	eachMention(o, 3, func(n ledger.Name, object int) {
+	var got []expected.Name
+	eachMention(o, 3, func(n expected.Name, object int) {
 		if got = append(got, n); (object == 7) != (n.Name == "to") {
 			t.Errorf("%+v is object %d", n, object)
 		}
 	})
-	if len(got) != 2 || got[0] != (ledger.Name{Dir: 1, Name: "from"}) || got[1] != (ledger.Name{Dir: 2, Name: "to"}) {
+	if len(got) != 2 || got[0] != (expected.Name{Dir: 1, Name: "from"}) || got[1] != (expected.Name{Dir: 2, Name: "to"}) {
 		t.Errorf("%+v", got)
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/rpcrdma/toolkit/replay/ledger"
+	"github.com/rpcrdma/toolkit/replay/expected"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/verdict"
 )
@@ -28,7 +28,7 @@ type savedHistory struct {
 	Named      []savedNamed           `json:"named,omitempty"`
 	Listings   map[int]map[string]int `json:"listings,omitempty"`
 	Continues  map[int]int            `json:"continues,omitempty"`
-	Ledger     *ledger.Snapshot       `json:"ledger"`
+	Ledger     *expected.Snapshot     `json:"ledger"`
 	OnlyHere   []*plan.Op             `json:"only_here,omitempty"`
 	Verifiers  map[int][8]byte        `json:"verifiers,omitempty"`
 	Tick       time.Duration          `json:"tick_ns,omitempty"`
@@ -264,7 +264,7 @@ func (h *history) restore(s *savedHistory) {
 	h.onlyHere = s.OnlyHere
 	h.lacking.rights = s.Rights
 	for _, x := range s.Lacking {
-		h.lacking.put(ledger.Name{Dir: x.Dir, Name: string(x.Name)}, x.Call)
+		h.lacking.put(expected.Name{Dir: x.Dir, Name: string(x.Name)}, x.Call)
 	}
 	maps.Copy(h.verifiers, s.Verifiers)
 	maps.Copy(h.changes, s.Changes)

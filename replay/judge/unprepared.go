@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/rpcrdma/toolkit/replay/ledger"
+	"github.com/rpcrdma/toolkit/replay/expected"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/verdict"
 	"github.com/rpcrdma/toolkit/replay/workload"
@@ -117,7 +117,7 @@ func owns(o *plan.Object, field string) bool {
 func (j *Judge) describes(r *Reply, at *verdict.Place) int {
 	o := r.Op
 	if at.Listed {
-		return j.history(r.World).ledger.Named(ledger.Name{Dir: objectOf(o, readdir(o)), Name: at.Entry})
+		return j.history(r.World).ledger.Named(expected.Name{Dir: objectOf(o, readdir(o)), Name: at.Entry})
 	}
 	first, rest, _ := strings.Cut(at.Path, ".")
 	if o.Compound != nil {

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
-	"github.com/rpcrdma/toolkit/replay/internal/nfstest"
+	"github.com/rpcrdma/toolkit/internal/testtools/nfstest"
 	"github.com/rpcrdma/toolkit/replay/transport"
 )
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/rpcrdma/toolkit/decode/xdr"
-	"github.com/rpcrdma/toolkit/replay/internal/nfstest"
+	"github.com/rpcrdma/toolkit/internal/testtools/nfstest"
 	"github.com/rpcrdma/toolkit/replay/nfsserver"
 	"github.com/rpcrdma/toolkit/replay/transport"
 )

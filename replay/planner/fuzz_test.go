@@ -20,8 +20,8 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/decode/xdr"
-	"github.com/rpcrdma/toolkit/internal/mutate"
-	"github.com/rpcrdma/toolkit/internal/mutate/traffic"
+	"github.com/rpcrdma/toolkit/internal/testtools/mutate"
+	"github.com/rpcrdma/toolkit/internal/testtools/mutate/traffic"
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode"
-	"github.com/rpcrdma/toolkit/internal/hostile"
+	"github.com/rpcrdma/toolkit/internal/testtools/hostile"
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
 

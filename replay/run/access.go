@@ -6,7 +6,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/replay/client"
 	"github.com/rpcrdma/toolkit/replay/guard"
-	"github.com/rpcrdma/toolkit/replay/internal/world"
+	"github.com/rpcrdma/toolkit/replay/internal/bindings"
 )
 
 // access makes the client that finds the directory and makes the files. The returned function
@@ -47,5 +47,5 @@ func (e *engine) access4(ctx context.Context, rpc client.RPC, version, name stri
 	if !ok {
 		return nil, fmt.Errorf("version %q of NFS is not known: it is 3, 4.0, 4.1 or 4.2", version)
 	}
-	return client.NewV4(ctx, rpc, client.V4Options{Minor: minor, Owner: append(world.OwnerPrefix(e.opt.Tag), name...)})
+	return client.NewV4(ctx, rpc, client.V4Options{Minor: minor, Owner: append(bindings.OwnerPrefix(e.opt.Tag), name...)})
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfsacl"
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/replay/plan"
+	"github.com/rpcrdma/toolkit/replay/providers"
 	"github.com/rpcrdma/toolkit/replay/report"
 	"github.com/rpcrdma/toolkit/replay/run"
-	"github.com/rpcrdma/toolkit/replay/site"
 	"github.com/rpcrdma/toolkit/replay/transport"
 	"github.com/rpcrdma/toolkit/replay/verdict"
 	"github.com/rpcrdma/toolkit/replay/workload"
@@ -76,7 +76,7 @@ func TestACL(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := withFile()
 			c.make(w)
-			opt, _ := rig(t, site.Options{Name: "tcp"}, "3")
+			opt, _ := rig(t, providers.Options{Name: "tcp"}, "3")
 			opt.Timing, opt.Ignore = run.Fast, []string{"attr"}
 			got := map[int]verdict.Verdict{}
 			opt.Observe = func(x *report.Outcome) { got[x.Op.ID] = x.Verdict }
@@ -108,7 +108,7 @@ func TestNoACL(t *testing.T) {
 	p := secattr(entries(nfsacl.NA_USER_OBJ, 0, 6, nfsacl.NA_USER, 7, 7, nfsacl.NA_GROUP_OBJ, 0, 4, nfsacl.NA_CLASS_OBJ, 0, 4, nfsacl.NA_OTHER_OBJ, 0, 0))
 	w.Tables.Objects[1].ACL = p.Append(nil)
 	getacl(w, p.Aclent)
-	opt, _ := rigOf(t, site.Options{Name: "tcp"}, "3", func(h transport.Handler) transport.Handler { return without{h} })
+	opt, _ := rigOf(t, providers.Options{Name: "tcp"}, "3", func(h transport.Handler) transport.Handler { return without{h} })
 	opt.Timing = run.Fast
 	r, err := run.Run(within(t), w, opt)
 	if err != nil {

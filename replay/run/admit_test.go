@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/replay/internal/bindings"
 	"github.com/rpcrdma/toolkit/replay/internal/schedule"
-	"github.com/rpcrdma/toolkit/replay/internal/world"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/report"
 	"github.com/rpcrdma/toolkit/replay/workload"
@@ -91,7 +91,7 @@ func TestReuse(t *testing.T) {
 	}
 	c.form.Newest, c.tries, c.own = true, 3, true
 	e.put(c)
-	if c.form != (world.Form{Slot: -1}) || c.tries != 0 || c.own {
+	if c.form != (bindings.Form{Slot: -1}) || c.tries != 0 || c.own {
 		t.Errorf("the next call has what this one had: %+v", c.form)
 	}
 }

@@ -5,8 +5,8 @@ import (
 
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/client"
+	"github.com/rpcrdma/toolkit/replay/internal/bindings"
 	"github.com/rpcrdma/toolkit/replay/internal/schedule"
-	"github.com/rpcrdma/toolkit/replay/internal/world"
 	"github.com/rpcrdma/toolkit/replay/judge"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/transport"
@@ -19,9 +19,9 @@ type call struct {
 	inbox *inbox // where it comes back to
 	hash  bool   // data of the reply are hashed on the way
 	entry *schedule.Entry
-	world *world.World
+	world *bindings.World
 	line  *line
-	form  world.Form
+	form  bindings.Form
 
 	own     bool      // the plan does not have it
 	behind  *call     // of the plan, which this one of our own belongs to
@@ -44,12 +44,12 @@ type call struct {
 }
 
 var (
-	_ world.Memory = (*call)(nil)
-	_ judge.Data   = (*call)(nil)
+	_ bindings.Memory = (*call)(nil)
+	_ judge.Data      = (*call)(nil)
 )
 
 // session is the session whose slot the call needs; nil if it needs none.
-func (c *call) session() *world.Session {
+func (c *call) session() *bindings.Session {
 	if c.form.Session == 0 {
 		return nil
 	}
@@ -140,7 +140,7 @@ func (c *call) moved() (n uint64) {
 	return n
 }
 
-// Borrow implements world.Memory.
+// Borrow implements bindings.Memory.
 func (c *call) Borrow(n int) ([]byte, error) {
 	b, err := c.line.pool.get(n)
 	if err == nil {

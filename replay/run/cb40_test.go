@@ -14,8 +14,8 @@ import (
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/planner"
+	"github.com/rpcrdma/toolkit/replay/providers"
 	"github.com/rpcrdma/toolkit/replay/run"
-	"github.com/rpcrdma/toolkit/replay/site"
 	"github.com/rpcrdma/toolkit/replay/tcprpc"
 	"github.com/rpcrdma/toolkit/replay/transport"
 )
@@ -111,7 +111,7 @@ func TestCallback40(t *testing.T) {
 	w := load(t, "../../samples/iwarp-nfs40-basic.pcap.zst", planner.Options{})
 	for _, silent := range []bool{false, true} {
 		p := &prober{silent: silent, tried: make(chan error, 16), opened: make(chan struct{}, 1)}
-		o, hangUp := rigOf(t, site.Options{Name: "tcp"}, w.Version(), func(h transport.Handler) transport.Handler {
+		o, hangUp := rigOf(t, providers.Options{Name: "tcp"}, w.Version(), func(h transport.Handler) transport.Handler {
 			p.Handler = h
 			return p
 		})

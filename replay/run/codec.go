@@ -6,7 +6,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/client"
-	"github.com/rpcrdma/toolkit/replay/internal/world"
+	"github.com/rpcrdma/toolkit/replay/internal/bindings"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/transport"
 	"github.com/rpcrdma/toolkit/replay/workload"
@@ -14,7 +14,7 @@ import (
 
 // build encodes a call and prepares it for its reply.
 func (e *engine) build(c *call) error {
-	e.values = world.Values{World: c.world, Form: &c.form, Memory: c, Callback: e.probe.listener}
+	e.values = bindings.Values{World: c.world, Form: &c.form, Memory: c, Callback: e.probe.listener}
 	if err := e.encode(c, &e.values); err != nil {
 		return err
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/client"
 	"github.com/rpcrdma/toolkit/replay/planner"
+	"github.com/rpcrdma/toolkit/replay/providers"
 	"github.com/rpcrdma/toolkit/replay/run"
-	"github.com/rpcrdma/toolkit/replay/site"
 	"github.com/rpcrdma/toolkit/replay/transport"
 )
 
@@ -38,7 +38,7 @@ func TestNoReclaimComplete(t *testing.T) {
 				}
 			}
 		}
-		o, _ := rig(t, site.Options{Name: "tcp"}, "4.1")
+		o, _ := rig(t, providers.Options{Name: "tcp"}, "4.1")
 		o.Timing = run.Fast
 		r, err := run.Run(t.Context(), w, o)
 		if err != nil {
@@ -69,7 +69,7 @@ func TestDelegationsLeft(t *testing.T) {
 			ended++
 		}
 	}
-	o, _ := rig(t, site.Options{Name: "tcp"}, "4.2")
+	o, _ := rig(t, providers.Options{Name: "tcp"}, "4.2")
 	o.Timing, o.VerifyFiles = run.Fast, true
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
@@ -135,7 +135,7 @@ func (x hastyReply) Reply(m *transport.Message) {
 func TestEarlyRecall(t *testing.T) {
 	w := load(t, sample(t, "iwarp-nfs40-basic"), planner.Options{})
 	h := &hasty{}
-	o, _ := rigOf(t, site.Options{Name: "tcp"}, "4.0", func(to transport.Handler) transport.Handler {
+	o, _ := rigOf(t, providers.Options{Name: "tcp"}, "4.0", func(to transport.Handler) transport.Handler {
 		h.Handler = to
 		return h
 	})

@@ -5,12 +5,12 @@ import (
 
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/replay/client"
-	"github.com/rpcrdma/toolkit/replay/internal/world"
+	"github.com/rpcrdma/toolkit/replay/internal/bindings"
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
 // dialAll makes the connections of a world.
-func (e *engine) dialAll(ctx context.Context, w *world.World) error {
+func (e *engine) dialAll(ctx context.Context, w *bindings.World) error {
 	used := e.load.Used()
 	captured := map[int]*line{}
 	e.lines.captured = append(e.lines.captured, captured)
@@ -78,7 +78,7 @@ func (e *engine) anyConnection() *plan.Connection {
 }
 
 // dial makes a connection that is behind the guard.
-func (e *engine) dial(ctx context.Context, w *world.World, c *plan.Connection) (*line, error) {
+func (e *engine) dial(ctx context.Context, w *bindings.World, c *plan.Connection) (*line, error) {
 	req, err := e.opt.Dial(ctx, w.Number, c)
 	if err != nil {
 		return nil, err

@@ -9,8 +9,8 @@ import (
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/guard"
 	"github.com/rpcrdma/toolkit/replay/internal/alarm"
+	"github.com/rpcrdma/toolkit/replay/internal/bindings"
 	"github.com/rpcrdma/toolkit/replay/internal/schedule"
-	"github.com/rpcrdma/toolkit/replay/internal/world"
 	"github.com/rpcrdma/toolkit/replay/judge"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/report"
@@ -25,7 +25,7 @@ type engine struct {
 	ctx   context.Context
 	creds []oncrpc.Auth // by number in the plan
 
-	worlds []*world.World
+	worlds []*bindings.World
 	sched  *schedule.Schedule
 	guard  *guard.Guard // of all connections
 	judge  *judge.Judge
@@ -39,12 +39,12 @@ type engine struct {
 
 	results   workload.Results // replies are decoded into these
 	inline    inline           // of the reply that is judged
-	values    world.Values     // of the call that is encoded
+	values    bindings.Values  // of the call that is encoded
 	args      workload.Arguments
 	free      []*call
-	last      report.Outcome             // that was recorded
-	blocked   map[*world.Session][]*call // that wait for a slot
-	freed     []*world.Session           // that have a slot for them
+	last      report.Outcome                // that was recorded
+	blocked   map[*bindings.Session][]*call // that wait for a slot
+	freed     []*bindings.Session           // that have a slot for them
 	later     []postponed
 	confirms  map[int]bool    // states that the plan confirms, as far as it was read
 	ours      []ownSession    // that the plan does not end
@@ -106,7 +106,7 @@ func (e *engine) get(n *schedule.Entry, l *line) *call {
 	}
 	c.entry, c.line = n, l
 	c.world = e.worlds[n.World]
-	c.form = world.Form{Op: n.Op, Slot: -1}
+	c.form = bindings.Form{Op: n.Op, Slot: -1}
 	if len(e.resumed.notes) > 0 && n.Op.ID > 0 {
 		p := Position{n.Op.ID, n.World}
 		if was, ok := e.resumed.notes[p]; ok {
@@ -121,7 +121,7 @@ func (e *engine) get(n *schedule.Entry, l *line) *call {
 // put keeps a call for reuse. The caller has already subtracted it from its line.
 func (e *engine) put(c *call) {
 	c.release()
-	c.entry, c.world, c.behind, c.form, c.verdict = nil, nil, nil, world.Form{Slot: -1}, judge.Reply{}
+	c.entry, c.world, c.behind, c.form, c.verdict = nil, nil, nil, bindings.Form{Slot: -1}, judge.Reply{}
 	c.own, c.follows, c.relaid, c.tries, c.status, c.lives = false, false, false, 0, "", lives{}
 	c.itemLengths = c.itemLengths[:0]
 	e.free = append(e.free, c)

@@ -15,9 +15,9 @@ import (
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/replay/client"
 	"github.com/rpcrdma/toolkit/replay/plan"
+	"github.com/rpcrdma/toolkit/replay/providers"
 	"github.com/rpcrdma/toolkit/replay/report"
 	"github.com/rpcrdma/toolkit/replay/run"
-	"github.com/rpcrdma/toolkit/replay/site"
 	"github.com/rpcrdma/toolkit/replay/tcprpc"
 	"github.com/rpcrdma/toolkit/replay/transport"
 	"github.com/rpcrdma/toolkit/replay/verdict"
@@ -71,7 +71,7 @@ func TestTimings(t *testing.T) {
 						o.Think = int64(500 * time.Microsecond)
 					}
 				}
-				o, _ := rig(t, site.Options{Name: "tcp"}, "3")
+				o, _ := rig(t, providers.Options{Name: "tcp"}, "3")
 				o.Timing, o.Clones, o.Rate, o.Speed = timing, clones, 2000, 2
 				o.Connections = 2
 				early := 0
@@ -108,7 +108,7 @@ func TestCaps(t *testing.T) {
 		"time": func(o *run.Options) { o.MaxDuration = 50 * time.Millisecond },
 	} {
 		t.Run(name, func(t *testing.T) {
-			o, _ := rig(t, site.Options{Name: "tcp"}, "3")
+			o, _ := rig(t, providers.Options{Name: "tcp"}, "3")
 			o.Timing = run.AsCaptured
 			set(&o)
 			r, err := run.Run(within(t), steady(5000, 10*time.Millisecond), o)
@@ -121,7 +121,7 @@ func TestCaps(t *testing.T) {
 		})
 	}
 	t.Run("rate", func(t *testing.T) {
-		o, _ := rig(t, site.Options{Name: "tcp"}, "3")
+		o, _ := rig(t, providers.Options{Name: "tcp"}, "3")
 		o.Timing, o.MaxRate = run.Fast, 1000
 		r, err := run.Run(within(t), steady(100, 0), o)
 		if err != nil || r.Took < 99*time.Millisecond {
@@ -132,7 +132,7 @@ func TestCaps(t *testing.T) {
 
 // TestInterrupted cancels a run in its middle.
 func TestInterrupted(t *testing.T) {
-	o, _ := rig(t, site.Options{Name: "tcp"}, "3")
+	o, _ := rig(t, providers.Options{Name: "tcp"}, "3")
 	ctx, cancel := context.WithCancel(t.Context())
 	n := 0
 	o.Observe = func(*report.Outcome) {
@@ -196,7 +196,7 @@ func TestBadServers(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := site.NewServer(emptyStore(), site.ServerOptions{})
+			s := providers.NewServer(emptyStore(), providers.ServerOptions{})
 			l := &liar{Handler: s, then: c.then}
 			srv, err := tcprpc.Listen(t.Context(), "127.0.0.1:0", l, tcprpc.Options{})
 			if err != nil {
@@ -274,7 +274,7 @@ func TestSafety(t *testing.T) {
 		t.Run(title, func(t *testing.T) {
 			w := build()
 			c.op(w)
-			o, _ := rig(t, site.Options{Name: "tcp"}, "3")
+			o, _ := rig(t, providers.Options{Name: "tcp"}, "3")
 			o.Timing, o.Write = run.Fast, true
 			if !c.write {
 				// The directory has to exist.
@@ -300,7 +300,7 @@ func TestStateWithoutCompound(t *testing.T) {
 	w := steady(2, 0)
 	w.Tables.States = []plan.State{{ID: 1, Kind: plan.DelegationState, DefinedBy: 2}}
 	w.Ops[0].Args = append(w.Ops[0].Args, plan.Field{N: "stateid", Kind: plan.FieldState, Ref: 1})
-	o, _ := rig(t, site.Options{Name: "tcp"}, "3")
+	o, _ := rig(t, providers.Options{Name: "tcp"}, "3")
 	o.Timing = run.Fast
 	r, err := run.Run(within(t), w, o)
 	if err != nil || r.Totals[verdict.NotSent.String()] != 1 || r.Totals[verdict.Same.String()] != 1 {
@@ -319,7 +319,7 @@ func TestDirectories(t *testing.T) {
 		t.Errorf("%q, %v", p, err)
 	}
 	for _, version := range []string{"3", "4.1"} {
-		o, _ := rig(t, site.Options{Name: "tcp"}, version)
+		o, _ := rig(t, providers.Options{Name: "tcp"}, version)
 		fs := look(t, o)
 		ctx := within(t)
 		root, err := fs.Root(ctx, "/")
@@ -365,7 +365,7 @@ func TestDirectories(t *testing.T) {
 // collector settings of the command.
 func BenchmarkSlip(b *testing.B) {
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
-	o, _ := rig(b, site.Options{Name: "iwarp"}, "3")
+	o, _ := rig(b, providers.Options{Name: "iwarp"}, "3")
 	o.Timing, o.Reuse = run.AsCaptured, true
 	for b.Loop() {
 		r, err := run.Run(b.Context(), steady(2000, 500*time.Microsecond), o)
@@ -382,7 +382,7 @@ func BenchmarkSlip(b *testing.B) {
 func BenchmarkFast(b *testing.B) {
 	for _, fabric := range []string{"iwarp", "rocev2", "tcp"} {
 		b.Run(fabric, func(b *testing.B) {
-			o, _ := rig(b, site.Options{Name: fabric}, "3")
+			o, _ := rig(b, providers.Options{Name: fabric}, "3")
 			o.Timing, o.Reuse, o.Relaxed, o.Slots = run.Fast, true, true, 64
 			w := steady(20000, 0)
 			for b.Loop() {
@@ -407,7 +407,7 @@ func TestSeveralBases(t *testing.T) {
 		{ID: 4, Server: 1, Type: "file", Origin: plan.Before, Parent: 2, Name: "f", Size: 20, SizeClass: plan.Exact},
 	}
 	w.Ops[1].Args[0].Ref = 4
-	o, _ := rig(t, site.Options{Name: "tcp"}, "3")
+	o, _ := rig(t, providers.Options{Name: "tcp"}, "3")
 	r, err := run.Run(within(t), w, o)
 	if err != nil {
 		t.Fatal(err)

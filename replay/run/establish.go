@@ -7,8 +7,8 @@ import (
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/replay/client"
+	"github.com/rpcrdma/toolkit/replay/internal/bindings"
 	"github.com/rpcrdma/toolkit/replay/internal/prepare"
-	"github.com/rpcrdma/toolkit/replay/internal/world"
 	"github.com/rpcrdma/toolkit/replay/judge"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/workload"
@@ -16,7 +16,7 @@ import (
 
 // establish creates what the captured clients had before the capture began: client ids,
 // sessions, open files, locks. It runs before the engine's loop.
-func (e *engine) establish(ctx context.Context, w *world.World) error {
+func (e *engine) establish(ctx context.Context, w *bindings.World) error {
 	t := &e.load.Tables
 	for i := range t.Clients {
 		if t.Clients[i].DefinedBy != 0 || !e.load.UsesClient(i+1) {
@@ -59,7 +59,7 @@ func (e *engine) establish(ctx context.Context, w *world.World) error {
 }
 
 // callOwn makes one call that is not in the plan, for a client, and waits for the reply.
-func (e *engine) callOwn(ctx context.Context, w *world.World, of int, ops []plan.CompoundOp, binds ...plan.Bind) error {
+func (e *engine) callOwn(ctx context.Context, w *bindings.World, of int, ops []plan.CompoundOp, binds ...plan.Bind) error {
 	example := e.load.Example(of)
 	if example == nil {
 		return errors.New("no call of the plan is of NFSv4")
@@ -75,7 +75,7 @@ func (e *engine) callOwn(ctx context.Context, w *world.World, of int, ops []plan
 		c.line.flying--
 		e.put(c)
 	}()
-	c.form.Session, _ = world.SessionOf(o)
+	c.form.Session, _ = bindings.SessionOf(o)
 	if s := c.session(); s != nil && s.Bound {
 		c.form.Slot = s.Take(0)
 	}
@@ -108,7 +108,7 @@ func (e *engine) callOwn(ctx context.Context, w *world.World, of int, ops []plan
 	return nil
 }
 
-func (e *engine) establishClient(ctx context.Context, w *world.World, id int) error {
+func (e *engine) establishClient(ctx context.Context, w *bindings.World, id int) error {
 	if e.load.Tables.Clients[id-1].Minor > 0 {
 		return e.callOwn(ctx, w, id, []plan.CompoundOp{{Op: uint32(nfs4.OP_EXCHANGE_ID), Args: []plan.Field{
 			{N: "co_verifier", Kind: plan.FieldVerifier, Ref: id}, {N: "co_ownerid", Kind: plan.FieldOwnerID, Ref: id},
@@ -128,7 +128,7 @@ func (e *engine) establishClient(ctx context.Context, w *world.World, id int) er
 }
 
 // createSession makes a session like the captured one.
-func (e *engine) createSession(ctx context.Context, w *world.World, id int) error {
+func (e *engine) createSession(ctx context.Context, w *bindings.World, id int) error {
 	s := &e.load.Tables.Sessions[id-1]
 	or := func(v, def uint32) uint32 {
 		if v == 0 {
@@ -153,7 +153,7 @@ func (e *engine) createSession(ctx context.Context, w *world.World, id int) erro
 }
 
 // establishSession creates a session from before the capture.
-func (e *engine) establishSession(ctx context.Context, w *world.World, id int) error {
+func (e *engine) establishSession(ctx context.Context, w *bindings.World, id int) error {
 	s := &e.load.Tables.Sessions[id-1]
 	if err := e.createSession(ctx, w, id); err != nil {
 		return err
@@ -168,7 +168,7 @@ func (e *engine) establishSession(ctx context.Context, w *world.World, id int) e
 
 // ownSession is a session that the plan does not end.
 type ownSession struct {
-	w  *world.World
+	w  *bindings.World
 	id int
 }
 
@@ -185,7 +185,7 @@ func fatal(err error) bool {
 }
 
 // establishOpen opens a file that was open before the capture.
-func (e *engine) establishOpen(ctx context.Context, w *world.World, id int) error {
+func (e *engine) establishOpen(ctx context.Context, w *bindings.World, id int) error {
 	s := &e.load.Tables.States[id-1]
 	if s.Object == 0 || w.Objects[s.Object].Handle == nil {
 		return errImpossible("its file is not known")
@@ -246,7 +246,7 @@ func (e *engine) establishOpen(ctx context.Context, w *world.World, id int) erro
 
 // establishLock takes a lock that conflicts with nobody, only to get its state id: the range of
 // the captured lock is not known.
-func (e *engine) establishLock(ctx context.Context, w *world.World, id int) error {
+func (e *engine) establishLock(ctx context.Context, w *bindings.World, id int) error {
 	s := &e.load.Tables.States[id-1]
 	open := 0
 	for i := range e.load.Tables.States {

@@ -14,8 +14,8 @@ import (
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store/memory"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/planner"
+	"github.com/rpcrdma/toolkit/replay/providers"
 	"github.com/rpcrdma/toolkit/replay/run"
-	"github.com/rpcrdma/toolkit/replay/site"
 	"github.com/rpcrdma/toolkit/replay/transport"
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
@@ -51,13 +51,13 @@ func replayCapture(ctx context.Context, name string) (err error) {
 	}
 	defer w.Close()
 
-	// A server, and a fabric to reach it. For a remote server, site.Open and site.Resolve are
+	// A server, and a fabric to reach it. For a remote server, providers.Open and providers.Resolve are
 	// enough.
-	server, clients, at, err := site.Pair(site.Options{Name: "iwarp"}, nil)
+	server, clients, at, err := providers.Pair(providers.Options{Name: "iwarp"}, nil)
 	if err != nil {
 		return err
 	}
-	s := site.NewServer(memory.New(memory.Options{}), site.ServerOptions{})
+	s := providers.NewServer(memory.New(memory.Options{}), providers.ServerOptions{})
 	defer func() { err = errors.Join(err, clients.Close(), server.Close(), s.Close()) }()
 	l, err := server.Listen(ctx, at, s)
 	if err != nil {

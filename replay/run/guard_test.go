@@ -19,9 +19,9 @@ import (
 	"github.com/rpcrdma/toolkit/replay/client"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/planner"
+	"github.com/rpcrdma/toolkit/replay/providers"
 	"github.com/rpcrdma/toolkit/replay/report"
 	"github.com/rpcrdma/toolkit/replay/run"
-	"github.com/rpcrdma/toolkit/replay/site"
 	"github.com/rpcrdma/toolkit/replay/transport"
 	"github.com/rpcrdma/toolkit/replay/verdict"
 )
@@ -36,7 +36,7 @@ type scenery struct {
 
 func canaries(t *testing.T, fabric, version string) *scenery {
 	t.Helper()
-	o, _ := rig(t, site.Options{Name: fabric}, version)
+	o, _ := rig(t, providers.Options{Name: fabric}, version)
 	o.Timing, o.Reuse, o.Layout = run.Fast, true, fabric == "iwarp"
 	s := &scenery{fs: look(t, o), opt: o}
 	ctx := within(t)
@@ -441,7 +441,7 @@ func TestBytesArrive(t *testing.T) {
 				t.Run(fmt.Sprintf("%s/%s/%v", sample, fabric, captured), func(t *testing.T) {
 					l := &ledger{calls: map[string]int{}}
 					var n atomic.Int64
-					o, hangUp := rigOf(t, site.Options{Name: fabric}, w.Version(), func(h transport.Handler) transport.Handler {
+					o, hangUp := rigOf(t, providers.Options{Name: fabric}, w.Version(), func(h transport.Handler) transport.Handler {
 						return transport.HandlerFunc(func(x transport.Exchange) {
 							l.count(x.Call(), -1)
 							h.ServeRPC(x)

@@ -4,15 +4,15 @@ import (
 	"errors"
 	"time"
 
+	"github.com/rpcrdma/toolkit/replay/internal/bindings"
 	"github.com/rpcrdma/toolkit/replay/internal/schedule"
-	"github.com/rpcrdma/toolkit/replay/internal/world"
 	"github.com/rpcrdma/toolkit/replay/verdict"
 )
 
 // issue sends a call once it has a slot, or lets it wait for one.
 func (e *engine) issue(c *call) {
 	var slot uint64
-	c.form.Session, slot = world.SessionOf(c.form.Op)
+	c.form.Session, slot = bindings.SessionOf(c.form.Op)
 	c.form.Slot = -1
 	if s := c.session(); s != nil && s.Bound {
 		if c.form.Slot = s.Take(slot); c.form.Slot < 0 {
@@ -45,7 +45,7 @@ func (e *engine) issue(c *call) {
 // unbuilt handles a call that could not be encoded.
 func (e *engine) unbuilt(c *call, err error) (verdict.Verdict, verdict.Reason) {
 	why := verdict.Reason{Code: verdict.NoValue, Detail: err.Error()}
-	var u *world.Unbound
+	var u *bindings.Unbound
 	switch {
 	case !errors.As(err, &u):
 		return verdict.NotSent, why

@@ -11,8 +11,8 @@ import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nlm"
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/decode/xdr"
+	"github.com/rpcrdma/toolkit/replay/internal/bindings"
 	"github.com/rpcrdma/toolkit/replay/internal/schedule"
-	"github.com/rpcrdma/toolkit/replay/internal/world"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/transport"
 	"github.com/rpcrdma/toolkit/replay/verdict"
@@ -174,12 +174,12 @@ type lockCall struct {
 
 // lockOf reads an op as it would go out now; ok is false if it is not about a lock, or a value is
 // missing.
-func (e *engine) lockOf(o *plan.Op, w *world.World) (l lockCall, ok bool) {
+func (e *engine) lockOf(o *plan.Op, w *bindings.World) (l lockCall, ok bool) {
 	p := workload.Codec(o)
 	if !isLock(o) || p == nil {
 		return l, false
 	}
-	values := world.Values{World: w, Form: &world.Form{Op: o, Slot: -1}}
+	values := bindings.Values{World: w, Form: &bindings.Form{Op: o, Slot: -1}}
 	b, _, err := o.AppendArgs(nil, nil, &values)
 	if err != nil {
 		return l, false
@@ -209,11 +209,11 @@ func (e *engine) lockOf(o *plan.Op, w *world.World) (l lockCall, ok bool) {
 
 // heldKey names what an owner may have of a file.
 type heldKey struct {
-	world         *world.World
+	world         *bindings.World
 	owner, object int
 }
 
-func heldOf(w *world.World, o *plan.Op) (k heldKey) {
+func heldOf(w *bindings.World, o *plan.Op) (k heldKey) {
 	k.world = w
 	for i := range o.Args {
 		switch f := &o.Args[i]; f.Kind {
@@ -370,7 +370,7 @@ func (e *engine) unlockSurplus(c *call, res xdr.Message) bool {
 }
 
 // awaitGrant lets an op wait for the server's call. It reports whether it has to.
-func (e *engine) awaitGrant(n *schedule.Entry, w *world.World) bool {
+func (e *engine) awaitGrant(n *schedule.Entry, w *bindings.World) bool {
 	if !n.Op.Granted || e.locks.asked[n] {
 		return false
 	}
@@ -392,7 +392,7 @@ func (e *engine) awaitGrant(n *schedule.Entry, w *world.World) bool {
 }
 
 // uncalled reports that an op goes although the server has not called.
-func (e *engine) uncalled(n *schedule.Entry, w *world.World) bool {
+func (e *engine) uncalled(n *schedule.Entry, w *bindings.World) bool {
 	if !n.Op.Granted {
 		return false
 	}

@@ -24,9 +24,9 @@ import (
 	"github.com/rpcrdma/toolkit/replay/client"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/planner"
+	"github.com/rpcrdma/toolkit/replay/providers"
 	"github.com/rpcrdma/toolkit/replay/report"
 	"github.com/rpcrdma/toolkit/replay/run"
-	"github.com/rpcrdma/toolkit/replay/site"
 	"github.com/rpcrdma/toolkit/replay/tcprpc"
 	"github.com/rpcrdma/toolkit/replay/transport"
 	"github.com/rpcrdma/toolkit/replay/udprpc"
@@ -144,15 +144,15 @@ func lockScene(w *wire) {
 }
 
 // lockRig is a built-in server with its lock manager over TCP and UDP.
-func lockRig(t *testing.T, wrap func(transport.Handler) transport.Handler) (run.Options, *site.Server) {
+func lockRig(t *testing.T, wrap func(transport.Handler) transport.Handler) (run.Options, *providers.Server) {
 	t.Helper()
-	s := site.NewServer(emptyStore(), site.ServerOptions{})
+	s := providers.NewServer(emptyStore(), providers.ServerOptions{})
 	local := "127.0.0.1:0"
 	tcp, err := tcprpc.Listen(t.Context(), local, wrap(s), tcprpc.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	udp, err := site.ListenLocks(t.Context(), netip.MustParseAddrPort(local), wrap(s), nil)
+	udp, err := providers.ListenLocks(t.Context(), netip.MustParseAddrPort(local), wrap(s), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -323,7 +323,7 @@ func TestLockOnlyHere(t *testing.T) {
 		o.Binds = nil
 	}
 	var locks, unlocks atomic.Int32
-	o, _ := rigOf(t, site.Options{Name: "tcp"}, "4.0", func(h transport.Handler) transport.Handler {
+	o, _ := rigOf(t, providers.Options{Name: "tcp"}, "4.0", func(h transport.Handler) transport.Handler {
 		return handler(func(x transport.Exchange) {
 			m := compoundArgs(x)
 			for i := range m.Ops {

@@ -9,14 +9,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rpcrdma/toolkit/internal/testtools/mutantstore"
 	"github.com/rpcrdma/toolkit/replay/client"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/nfs4"
-	"github.com/rpcrdma/toolkit/replay/nfsserver/store/mutant"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/planner"
+	"github.com/rpcrdma/toolkit/replay/providers"
 	"github.com/rpcrdma/toolkit/replay/report"
 	"github.com/rpcrdma/toolkit/replay/run"
-	"github.com/rpcrdma/toolkit/replay/site"
 	"github.com/rpcrdma/toolkit/replay/transport"
 	"github.com/rpcrdma/toolkit/replay/verdict"
 	"github.com/rpcrdma/toolkit/replay/workload"
@@ -24,7 +24,7 @@ import (
 
 // wrong is what is wrong with a server; both may be nil.
 type wrong struct {
-	store *mutant.Kind
+	store *mutantstore.Kind
 	wire  *wireKind
 }
 
@@ -33,14 +33,14 @@ type wrong struct {
 func against(t testing.TB, w *workload.Workload, what wrong, change func(*run.Options)) (r *report.Report, strikes int) {
 	t.Helper()
 	st := emptyStore()
-	var spoilt *mutant.Store
+	var spoilt *mutantstore.Store
 	if what.store != nil {
 		spoilt = what.store.Wrap(st)
 		st = spoilt
 	}
 	// A recall takes time, of which there would be hundreds.
-	s := site.NewServer(st, site.ServerOptions{V4: nfs4.Options{NoDelegations: true}})
-	f, c, at, err := site.Pair(site.Options{Name: "tcp"}, nil)
+	s := providers.NewServer(st, providers.ServerOptions{V4: nfs4.Options{NoDelegations: true}})
+	f, c, at, err := providers.Pair(providers.Options{Name: "tcp"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +159,7 @@ func TestSpoiltStore(t *testing.T) {
 			continue // the race detector has nothing to find in the others
 		}
 		t.Run(c.kind+"/"+c.sample+"/"+string(c.payload), func(t *testing.T) {
-			k := mutant.Find(c.kind)
+			k := mutantstore.Find(c.kind)
 			if k == nil {
 				t.Fatal("no such mutant")
 			}
@@ -196,7 +196,7 @@ func TestSpoiltBehindCut(t *testing.T) {
 		t.Run(c.kind+"/"+c.sample+"/"+string(c.payload), func(t *testing.T) {
 			w := load(t, sample(t, c.sample), planner.Options{Payload: c.payload})
 			w.Skips = append(w.Skips, &plan.Skip{Class: plan.Impossible, Code: plan.SkipCut, Reason: plan.ReasonCut, Touches: c.touches})
-			r, _ := against(t, w, wrong{store: mutant.Find(c.kind)}, nil)
+			r, _ := against(t, w, wrong{store: mutantstore.Find(c.kind)}, nil)
 			if n := found(r); n["different/"+c.want.String()] == 0 || r.Explained() {
 				t.Errorf("%v, want %s", n, c.want)
 			}

@@ -7,9 +7,9 @@ import (
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/xdr"
+	"github.com/rpcrdma/toolkit/replay/internal/bindings"
 	"github.com/rpcrdma/toolkit/replay/internal/callback"
 	"github.com/rpcrdma/toolkit/replay/internal/schedule"
-	"github.com/rpcrdma/toolkit/replay/internal/world"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
@@ -27,7 +27,7 @@ func (e *engine) confirm(c *call, res xdr.Message) bool {
 	}
 	for i := range o.Binds {
 		b := &o.Binds[i]
-		open, ok := world.Body(r, b.At).(*nfs4.OPEN4res)
+		open, ok := bindings.Body(r, b.At).(*nfs4.OPEN4res)
 		if !ok || b.Kind != plan.FieldState || b.State == plan.DelegationState || open.Status != nfs4.NFS4_OK ||
 			open.Resok4.Rflags&nfs4.OPEN4_RESULT_CONFIRM == 0 {
 			continue
@@ -201,7 +201,7 @@ func opened(c *call, r *nfs4.CompoundRes, i int) []byte {
 
 // leftovers ends a session that the captured server had forgotten and this one has not, before
 // its client id is destroyed. It reports whether there is one; the op then follows.
-func (e *engine) leftovers(n *schedule.Entry, w *world.World, l *line) bool {
+func (e *engine) leftovers(n *schedule.Entry, w *bindings.World, l *line) bool {
 	if n.Op.Compound == nil {
 		return false
 	}
@@ -256,7 +256,7 @@ func (e *engine) giveBack(r *callback.Recall) {
 }
 
 // recalled is the state that is recalled, and its world; 0 if nobody knows it.
-func (e *engine) recalled(r *callback.Recall) (w *world.World, ref int) {
+func (e *engine) recalled(r *callback.Recall) (w *bindings.World, ref int) {
 	w = e.worlds[0]
 	for _, d := range e.worlds {
 		if i := d.Find(&r.Stateid); i != 0 {
@@ -339,7 +339,7 @@ func (e *engine) returnAll(ctx context.Context) {
 
 // sessionAgain makes a session for a client that has none any more and still exists, since the plan does not destroy it; 0 if there is
 // no such client. It is destroyed with the client.
-func (e *engine) sessionAgain(ctx context.Context, w *world.World, client int) int {
+func (e *engine) sessionAgain(ctx context.Context, w *bindings.World, client int) int {
 	i := slices.IndexFunc(e.load.Tables.Sessions, func(s plan.Session) bool { return s.Client == client })
 	if i < 0 || e.createSession(ctx, w, i+1) != nil {
 		return 0
@@ -350,7 +350,7 @@ func (e *engine) sessionAgain(ctx context.Context, w *world.World, client int) i
 
 // sendOwn sends a call that is not in the plan. A call of the plan may depend on it, and ends
 // with it or follows it.
-func (e *engine) sendOwn(o *plan.Op, w *world.World, l *line, behind *call) {
+func (e *engine) sendOwn(o *plan.Op, w *bindings.World, l *line, behind *call) {
 	c := e.get(e.sched.Extra(o, w.Number), l)
 	c.own, c.behind, c.due = true, behind, time.Now()
 	e.count.extra++

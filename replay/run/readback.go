@@ -4,10 +4,10 @@ import (
 	"context"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/ops"
+	"github.com/rpcrdma/toolkit/replay/expected"
 	"github.com/rpcrdma/toolkit/replay/guard"
+	"github.com/rpcrdma/toolkit/replay/internal/bindings"
 	"github.com/rpcrdma/toolkit/replay/internal/readback"
-	"github.com/rpcrdma/toolkit/replay/internal/world"
-	"github.com/rpcrdma/toolkit/replay/ledger"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/report"
 	"github.com/rpcrdma/toolkit/replay/workload"
@@ -15,7 +15,7 @@ import (
 
 // placed tells the ledger the names that exist before the replay. links says that objects also
 // have their other names.
-func (e *engine) placed(w *world.World, links bool) {
+func (e *engine) placed(w *bindings.World, links bool) {
 	// In a directory that was empty there is nothing else.
 	whole := links && e.opt.Prepare && e.opt.Write && !e.opt.Reuse
 	t := &e.load.Tables
@@ -39,10 +39,10 @@ func (e *engine) placed(w *world.World, links bool) {
 		if dir == 0 {
 			dir = base
 		}
-		l.Link(ledger.Name{Dir: dir, Name: e.load.FileName(i + 1)}, i+1)
+		l.Link(expected.Name{Dir: dir, Name: e.load.FileName(i + 1)}, i+1)
 		for _, x := range o.Links {
 			if n := workload.Text(x.Name, x.NameBytes); links && ops.PlainName([]byte(n)) {
-				l.Link(ledger.Name{Dir: x.Parent, Name: n}, i+1)
+				l.Link(expected.Name{Dir: x.Parent, Name: n}, i+1)
 			}
 		}
 	}
@@ -55,7 +55,7 @@ func (e *engine) readBack(ctx context.Context, r *report.Report) {
 		e.note(r, "nothing was read back: calls were under way when the run ended")
 	} else if e.opt.VerifyFiles {
 		// The guard of this client allows no changes, whatever the run may do.
-		g := guard.New(guard.Options{Owner: world.OwnerPrefix(e.opt.Tag)})
+		g := guard.New(guard.Options{Owner: bindings.OwnerPrefix(e.opt.Tag)})
 		fs, end, err := e.access(ctx, g, "read-back")
 		if err == nil {
 			r.ReadBack, err = readback.Run(ctx, fs, e.load, e.worlds, e.judge.Ledger, readback.Options{Findings: e.opt.Mismatches})
@@ -80,14 +80,14 @@ func (e *engine) readBack(ctx context.Context, r *report.Report) {
 func (e *engine) note(r *report.Report, s string) { r.Notes = append(r.Notes, s) }
 
 // add adds the account of one copy.
-func add(w *report.Written, a *ledger.Account) {
+func add(w *report.Written, a *expected.Account) {
 	w.Bytes, w.Run, w.End = w.Bytes+a.Written, w.Run+a.Run, w.End+a.End
 	for i, n := range a.Never {
 		if n == 0 {
 			continue
 		}
 		w.Never += n
-		why := ledger.Why(i).String()
+		why := expected.Why(i).String()
 		found := false
 		for k := range w.Why {
 			if w.Why[k].Reason == why {

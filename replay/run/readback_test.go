@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/rpcrdma/toolkit/replay/guard"
-	"github.com/rpcrdma/toolkit/replay/internal/world"
+	"github.com/rpcrdma/toolkit/replay/internal/bindings"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/planner"
 	"github.com/rpcrdma/toolkit/replay/run"
@@ -33,7 +33,7 @@ func (r *tallied) Do(ctx context.Context, c *transport.Call) error {
 func TestReadBackOnlyReads(t *testing.T) {
 	for _, name := range []string{"rocev2-nfs3-basic", "rocev2-nfs42-basic"} {
 		w := load(t, sample(t, name), planner.Options{Payload: plan.Pattern})
-		g := guard.New(guard.Options{Owner: world.OwnerPrefix("tag")})
+		g := guard.New(guard.Options{Owner: bindings.OwnerPrefix("tag")})
 		var end tallied
 		asked := 0
 		r, _ := against(t, w, wrong{}, func(o *run.Options) {

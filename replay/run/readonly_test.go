@@ -11,8 +11,8 @@ import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfsacl"
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/replay/planner"
+	"github.com/rpcrdma/toolkit/replay/providers"
 	"github.com/rpcrdma/toolkit/replay/run"
-	"github.com/rpcrdma/toolkit/replay/site"
 	"github.com/rpcrdma/toolkit/replay/transport"
 	"github.com/rpcrdma/toolkit/replay/verdict"
 )
@@ -91,7 +91,7 @@ func TestReadOnly(t *testing.T) {
 				o.Modifies = false
 			}
 			var h watching
-			o, _ := rigOf(t, site.Options{Name: "tcp"}, c.version, func(to transport.Handler) transport.Handler {
+			o, _ := rigOf(t, providers.Options{Name: "tcp"}, c.version, func(to transport.Handler) transport.Handler {
 				h.Handler = to
 				return &h
 			})

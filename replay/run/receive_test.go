@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/replay/internal/bindings"
 	"github.com/rpcrdma/toolkit/replay/internal/schedule"
-	"github.com/rpcrdma/toolkit/replay/internal/world"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/verdict"
 	"github.com/rpcrdma/toolkit/replay/workload"
@@ -29,7 +29,7 @@ func TestOldStateID(t *testing.T) {
 	c.tries = 1
 	seqid := func() uint32 {
 		t.Helper()
-		b, err := (&world.Values{World: w, Form: &c.form}).Append(nil, op, &op.Compound.Ops[0].Args[0])
+		b, err := (&bindings.Values{World: w, Form: &c.form}).Append(nil, op, &op.Compound.Ops[0].Args[0])
 		if err != nil {
 			t.Fatal(err)
 		}

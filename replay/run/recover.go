@@ -13,8 +13,8 @@ import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/client"
+	"github.com/rpcrdma/toolkit/replay/internal/bindings"
 	"github.com/rpcrdma/toolkit/replay/internal/schedule"
-	"github.com/rpcrdma/toolkit/replay/internal/world"
 	"github.com/rpcrdma/toolkit/replay/judge"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/report"
@@ -148,7 +148,7 @@ func (e *engine) reconnected(c *call, res xdr.Message) {
 }
 
 // uncommitted reports which written data a restart may have lost.
-func (e *engine) uncommitted(w *world.World) {
+func (e *engine) uncommitted(w *bindings.World) {
 	if n := e.judge.Restarted(w.Number); n > 0 {
 		e.record.Note("a connection was lost, or the server has restarted: what it held of %d files without a COMMIT may be lost, and is not compared", n)
 	}
@@ -156,7 +156,7 @@ func (e *engine) uncommitted(w *world.World) {
 
 // recover creates a client again and reclaims what it held. It reports whether the client can be
 // used again.
-func (e *engine) recover(w *world.World, id int, why string) bool {
+func (e *engine) recover(w *bindings.World, id int, why string) bool {
 	s := &e.restarts
 	k := [2]int{w.Number, id}
 	if s.failed[k] >= maxFailed || w.Clients[id].Lives >= maxAnew {
@@ -198,7 +198,7 @@ type recovery struct {
 	*engine
 	report.Recovery
 	ctx      context.Context
-	w        *world.World
+	w        *bindings.World
 	client   int
 	minor    uint32
 	session  int // of the client; 0 with NFSv4.0
@@ -292,9 +292,9 @@ func (r *recovery) compound(ops []plan.CompoundOp, binds ...plan.Bind) error {
 func (r *recovery) lost(id int, why error) {
 	s := &r.load.Tables.States[id-1]
 	for _, i := range r.w.Aliases(id) {
-		r.w.States[i] = world.State{Refused: true}
+		r.w.States[i] = bindings.State{Refused: true}
 	}
-	r.w.States[id] = world.State{Refused: true}
+	r.w.States[id] = bindings.State{Refused: true}
 	r.Lost++
 	if len(r.Details) < maxLost {
 		path := "a file that is not known"
@@ -401,17 +401,17 @@ func (r *recovery) reopen() error {
 
 // shares are the access and deny modes that an open has accumulated.
 func (r *recovery) shares(id int) (access, deny uint32) {
-	var steps []world.Step
+	var steps []bindings.Step
 	for _, i := range append(r.w.Aliases(id), id) {
 		steps = append(steps, r.w.States[i].Steps...)
 	}
-	slices.SortFunc(steps, func(a, b world.Step) int { return cmp.Compare(a.Op, b.Op) })
+	slices.SortFunc(steps, func(a, b bindings.Step) int { return cmp.Compare(a.Op, b.Op) })
 	for _, x := range steps {
 		switch x.Kind {
-		case world.Opened:
+		case bindings.Opened:
 			access |= x.Access & nfs4.OPEN4_SHARE_ACCESS_BOTH
 			deny |= x.Deny & nfs4.OPEN4_SHARE_DENY_BOTH
-		case world.Narrowed:
+		case bindings.Narrowed:
 			access, deny = x.Access&nfs4.OPEN4_SHARE_ACCESS_BOTH, x.Deny&nfs4.OPEN4_SHARE_DENY_BOTH
 		}
 	}
@@ -440,7 +440,7 @@ func (r *recovery) lock(id int) error {
 		r.lost(id, errors.New("its file is not open"))
 		return nil
 	case refused && len(held) == 0:
-		r.w.States[id] = world.State{Refused: true}
+		r.w.States[id] = bindings.State{Refused: true}
 		return nil
 	case refused:
 		r.lost(id, r.refused[open])
@@ -472,7 +472,7 @@ func (r *recovery) lock(id int) error {
 		}
 		switch {
 		case err != nil && release:
-			r.w.States[id] = world.State{Refused: true} // it held nothing
+			r.w.States[id] = bindings.State{Refused: true} // it held nothing
 		case err != nil:
 			r.lost(id, err)
 		}
@@ -507,13 +507,13 @@ func (r *recovery) held(id int) (open int, owner []byte, list []lockRange) {
 	}
 	for _, x := range r.w.States[id].Steps {
 		switch x.Kind {
-		case world.Locked:
+		case bindings.Locked:
 			if open == 0 {
 				open = x.Open
 			}
 			list = append(without(list, rangeOf(x.Offset, x.Length)), rangeOf(x.Offset, x.Length))
 			list[len(list)-1].typ = waitless(x.Type)
-		case world.Unlocked:
+		case bindings.Unlocked:
 			list = without(list, rangeOf(x.Offset, x.Length))
 		}
 		if len(list) > maxRanges {

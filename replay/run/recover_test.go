@@ -18,9 +18,9 @@ import (
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/planner"
+	"github.com/rpcrdma/toolkit/replay/providers"
 	"github.com/rpcrdma/toolkit/replay/report"
 	"github.com/rpcrdma/toolkit/replay/run"
-	"github.com/rpcrdma/toolkit/replay/site"
 	"github.com/rpcrdma/toolkit/replay/tcprpc"
 	"github.com/rpcrdma/toolkit/replay/transport"
 	"github.com/rpcrdma/toolkit/replay/workload"
@@ -43,8 +43,8 @@ func restarting(t *testing.T, fabric string, w *workload.Workload, grace time.Du
 func restartingWith(t *testing.T, fabric string, w *workload.Workload, grace time.Duration, resume bool, after ...int) *report.Report {
 	t.Helper()
 	ctx := within(t)
-	o := site.Options{Name: fabric, Endpoint: endpoint.Options{Reconnect: true, BackoffMin: time.Millisecond, BackoffMax: 10 * time.Millisecond}, TCP: tcprpc.Options{Reconnect: true, BackoffMin: time.Millisecond, BackoffMax: 10 * time.Millisecond}}
-	clients, err := site.Open(o)
+	o := providers.Options{Name: fabric, Endpoint: endpoint.Options{Reconnect: true, BackoffMin: time.Millisecond, BackoffMax: 10 * time.Millisecond}, TCP: tcprpc.Options{Reconnect: true, BackoffMin: time.Millisecond, BackoffMax: 10 * time.Millisecond}}
+	clients, err := providers.Open(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,13 +53,13 @@ func restartingWith(t *testing.T, fabric string, w *workload.Workload, grace tim
 	at := netip.MustParseAddrPort("127.0.0.1:0")
 	stop := func() {}
 	serve := func(grace time.Duration) {
-		f, err := site.Open(o)
+		f, err := providers.Open(o)
 		if err != nil {
 			t.Error(err)
 			return
 		}
-		s := site.NewServer(kept{files}, site.ServerOptions{V4: nfs4.Options{Grace: grace}})
-		var l site.Listener
+		s := providers.NewServer(kept{files}, providers.ServerOptions{V4: nfs4.Options{Grace: grace}})
+		var l providers.Listener
 		for l == nil && ctx.Err() == nil { // the port may be taken for a moment
 			l, err = f.Listen(ctx, at, s)
 		}
@@ -172,7 +172,7 @@ func TestRecovery(t *testing.T) {
 // forever.
 func TestForgetful(t *testing.T) {
 	w := load(t, "../../samples/iwarp-nfs40-basic.pcap.zst", planner.Options{})
-	o, _ := rigOf(t, site.Options{Name: "tcp"}, "4.0", func(h transport.Handler) transport.Handler { return h })
+	o, _ := rigOf(t, providers.Options{Name: "tcp"}, "4.0", func(h transport.Handler) transport.Handler { return h })
 	dial := o.Dial
 	o.Dial = func(ctx context.Context, n int, c *plan.Connection) (transport.Requester, error) {
 		r, err := dial(ctx, n, c)

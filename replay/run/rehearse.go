@@ -6,8 +6,8 @@ import (
 
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/guard"
+	"github.com/rpcrdma/toolkit/replay/internal/bindings"
 	"github.com/rpcrdma/toolkit/replay/internal/prepare"
-	"github.com/rpcrdma/toolkit/replay/internal/world"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/report"
 	"github.com/rpcrdma/toolkit/replay/verdict"
@@ -27,8 +27,8 @@ type rehearsal struct {
 }
 
 func newRehearsal(load *workload.Workload, opt Options, prepared bool) *rehearsal {
-	w := world.New(load, 1, opt.Tag)[0]
-	g := guard.New(guard.Options{Write: opt.Write, Owner: world.OwnerPrefix(opt.Tag), LockHost: world.LockPrefix(opt.Tag)})
+	w := bindings.New(load, 1, opt.Tag)[0]
+	g := guard.New(guard.Options{Write: opt.Write, Owner: bindings.OwnerPrefix(opt.Tag), LockHost: bindings.LockPrefix(opt.Tag)})
 	t := &load.Tables
 	for _, h := range prepare.Rehearse(load, w, opt.Directory, opt.Clones) {
 		g.Above(h)
@@ -36,19 +36,19 @@ func newRehearsal(load *workload.Workload, opt Options, prepared bool) *rehearsa
 	g.Base(w.Base)
 	for i := range t.Objects {
 		if load.Below(i + 1) {
-			g.Base(world.RehearsedHandle(i + 1))
+			g.Base(bindings.RehearsedHandle(i + 1))
 		}
 	}
 	for i := range t.Clients {
 		g.OwnClient(uint64(i + 1))
 	}
-	all := world.New(load, 1, opt.Tag)[0]
+	all := bindings.New(load, 1, opt.Tag)[0]
 	all.Rehearse()
 	for i := range t.Sessions {
 		g.OwnSession(all.Sessions[i+1].ID)
 	}
 	for i := range t.States {
-		g.OwnState(world.RehearsedState(i + 1))
+		g.OwnState(bindings.RehearsedState(i + 1))
 	}
 	h := &rehearsal{e: &engine{opt: opt, load: load, creds: credentials(t), guard: g}, done: map[int]bool{}, prepared: prepared}
 	for i := range t.Objects {
@@ -57,7 +57,7 @@ func newRehearsal(load *workload.Workload, opt Options, prepared bool) *rehearsa
 		}
 	}
 	h.c.world = w
-	h.values.Values = world.Values{World: w, Form: &h.c.form, Callback: h.e.probe.listener}
+	h.values.Values = bindings.Values{World: w, Form: &h.c.form, Callback: h.e.probe.listener}
 	w.RehearseStart(h.there)
 	return h
 }
@@ -89,8 +89,8 @@ func (h *rehearsal) op(o *plan.Op) error {
 	if why := h.c.world.Omitted(o); why != verdict.None {
 		return errors.New(report.Sentence(&verdict.Reason{Code: why}))
 	}
-	h.c.form = world.Form{Op: o}
-	h.c.form.Session, _ = world.SessionOf(o)
+	h.c.form = bindings.Form{Op: o}
+	h.c.form.Session, _ = bindings.SessionOf(o)
 	if err := h.e.encode(&h.c, &h.values); err != nil {
 		return h.unbuilt(o, err)
 	}
@@ -110,7 +110,7 @@ func (h *rehearsal) delegated(o *plan.Op) bool {
 			continue
 		}
 		was := w.States[ref]
-		w.States[ref] = world.State{Refused: true}
+		w.States[ref] = bindings.State{Refused: true}
 		without := w.Omitted(o)
 		w.States[ref] = was
 		if without != verdict.None {
@@ -139,7 +139,7 @@ func (h *rehearsal) answered(o *plan.Op) {
 // unbuilt says in general terms why a call could not be encoded, so that equal reasons can
 // be counted.
 func (h *rehearsal) unbuilt(o *plan.Op, err error) error {
-	var u *world.Unbound
+	var u *bindings.Unbound
 	switch {
 	case !errors.As(err, &u):
 		return err
@@ -159,7 +159,7 @@ func (h *rehearsal) unbuilt(o *plan.Op, err error) error {
 
 // rehearsed also makes up the values that only replies can provide.
 type rehearsed struct {
-	world.Values
+	bindings.Values
 	zeros []byte
 }
 
@@ -180,7 +180,7 @@ func (r *rehearsed) Data(_ *plan.Op, f *plan.Field) ([]byte, error) {
 		return nil, nil
 	case p.Text != nil:
 		return p.Text, nil
-	case p.Length > world.MaxIO:
+	case p.Length > bindings.MaxIO:
 		return nil, fmt.Errorf("%d bytes in one call are too many", p.Length)
 	}
 	if uint64(len(r.zeros)) < uint64(p.Length) {

@@ -13,7 +13,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/client"
-	"github.com/rpcrdma/toolkit/replay/internal/world"
+	"github.com/rpcrdma/toolkit/replay/internal/bindings"
 	"github.com/rpcrdma/toolkit/replay/run"
 	"github.com/rpcrdma/toolkit/replay/transport"
 	"github.com/rpcrdma/toolkit/replay/verbs/tap"
@@ -97,7 +97,7 @@ func TestResumeLocks(t *testing.T) {
 func forgetLocks(t *testing.T, o *run.Options, s *run.Snapshot) {
 	t.Helper()
 	for _, host := range []string{"a", "b"} {
-		callLocks(t, o, nlm.NLMPROC4_FREE_ALL, &nlm.Nlm4Notify{Name: fmt.Appendf(nil, "%s0.%s", world.LockPrefix(s.Tag), host)})
+		callLocks(t, o, nlm.NLMPROC4_FREE_ALL, &nlm.Nlm4Notify{Name: fmt.Appendf(nil, "%s0.%s", bindings.LockPrefix(s.Tag), host)})
 	}
 }
 

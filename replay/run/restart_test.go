@@ -12,9 +12,9 @@ import (
 	"github.com/rpcrdma/toolkit/replay/endpoint"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/planner"
+	"github.com/rpcrdma/toolkit/replay/providers"
 	"github.com/rpcrdma/toolkit/replay/report"
 	"github.com/rpcrdma/toolkit/replay/run"
-	"github.com/rpcrdma/toolkit/replay/site"
 	"github.com/rpcrdma/toolkit/replay/tcprpc"
 	"github.com/rpcrdma/toolkit/replay/transport"
 	"github.com/rpcrdma/toolkit/replay/verdict"
@@ -40,22 +40,22 @@ func TestRestart(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			ctx := within(t)
-			o := site.Options{Name: c.fabric, Endpoint: endpoint.Options{Reconnect: true, BackoffMin: time.Millisecond, BackoffMax: 10 * time.Millisecond},
+			o := providers.Options{Name: c.fabric, Endpoint: endpoint.Options{Reconnect: true, BackoffMin: time.Millisecond, BackoffMax: 10 * time.Millisecond},
 				TCP: tcprpc.Options{Reconnect: true, BackoffMin: time.Millisecond, BackoffMax: 10 * time.Millisecond}}
-			clients, err := site.Open(o)
+			clients, err := providers.Open(o)
 			if err != nil {
 				t.Fatal(err)
 			}
 			at := netip.MustParseAddrPort("127.0.0.1:0")
 			var stop func()
 			serve := func() {
-				f, err := site.Open(o)
+				f, err := providers.Open(o)
 				if err != nil {
 					t.Error(err)
 					return
 				}
-				s := site.NewServer(emptyStore(), site.ServerOptions{})
-				var l site.Listener
+				s := providers.NewServer(emptyStore(), providers.ServerOptions{})
+				var l providers.Listener
 				for l == nil && ctx.Err() == nil { // the port may be taken for a moment
 					l, err = f.Listen(ctx, at, s)
 				}

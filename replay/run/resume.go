@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/replay/internal/bindings"
 	"github.com/rpcrdma/toolkit/replay/internal/prepare"
 	"github.com/rpcrdma/toolkit/replay/internal/schedule"
-	"github.com/rpcrdma/toolkit/replay/internal/world"
 	"github.com/rpcrdma/toolkit/replay/judge"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/report"
@@ -41,17 +41,17 @@ type Snapshot struct {
 	Over  []Position `json:"over,omitempty"`
 	Notes []Changed  `json:"notes,omitempty"`
 
-	Worlds []*world.Snapshot `json:"worlds"`
-	Judge  *judge.Snapshot   `json:"judge"`
-	Record *report.Snapshot  `json:"record"`
-	Ours   []Position        `json:"ours,omitempty"` // sessions that the plan does not end
-	Locks  []SavedLock       `json:"locks,omitempty"`
-	Read   int               `json:"read"` // ops
-	Sent   int               `json:"sent"`
-	Extra  int               `json:"extra"`
-	Retry  int               `json:"retried"`
-	Done   int               `json:"done"`
-	Bytes  uint64            `json:"bytes"`
+	Worlds []*bindings.Snapshot `json:"worlds"`
+	Judge  *judge.Snapshot      `json:"judge"`
+	Record *report.Snapshot     `json:"record"`
+	Ours   []Position           `json:"ours,omitempty"` // sessions that the plan does not end
+	Locks  []SavedLock          `json:"locks,omitempty"`
+	Read   int                  `json:"read"` // ops
+	Sent   int                  `json:"sent"`
+	Extra  int                  `json:"extra"`
+	Retry  int                  `json:"retried"`
+	Done   int                  `json:"done"`
+	Bytes  uint64               `json:"bytes"`
 }
 
 // SnapshotFormat names the form of a Snapshot.

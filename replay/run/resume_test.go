@@ -13,18 +13,18 @@ import (
 	"github.com/rpcrdma/toolkit/replay/nfsserver/nfs4"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/planner"
+	"github.com/rpcrdma/toolkit/replay/providers"
 	"github.com/rpcrdma/toolkit/replay/report"
 	"github.com/rpcrdma/toolkit/replay/run"
-	"github.com/rpcrdma/toolkit/replay/site"
 	"github.com/rpcrdma/toolkit/replay/transport"
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
 
 // outcomes runs a plan, interrupted after as many calls as interrupt says each time, until it is at
 // its end, and returns what became of each call, and the last report.
-func outcomes(t *testing.T, w *workload.Workload, server site.ServerOptions, interrupt func() int, change func(*run.Options)) (map[string]string, *report.Report, int) {
+func outcomes(t *testing.T, w *workload.Workload, server providers.ServerOptions, interrupt func() int, change func(*run.Options)) (map[string]string, *report.Report, int) {
 	t.Helper()
-	o, _ := rigWith(t, site.Options{Name: "tcp"}, w.Version(), server, func(h transport.Handler) transport.Handler { return h })
+	o, _ := rigWith(t, providers.Options{Name: "tcp"}, w.Version(), server, func(h transport.Handler) transport.Handler { return h })
 	o.Timing, o.Slots, o.CallbackWait, o.VerifyFiles, o.Tick = run.Fast, 1, time.Millisecond, true, -1
 	if change != nil {
 		change(&o)
@@ -103,7 +103,7 @@ func TestResume(t *testing.T) {
 				}
 				at := func() int { return 1 + rnd.IntN(1+w.Planned()/3) }
 				// To whom a server gives delegations is not the same twice.
-				server := site.ServerOptions{V4: nfs4.Options{NoDelegations: true}}
+				server := providers.ServerOptions{V4: nfs4.Options{NoDelegations: true}}
 				want, whole, _ := outcomes(t, w, server, nil, change)
 				got, parts, times := outcomes(t, w, server, at, change)
 				if times < 1 {
@@ -126,7 +126,7 @@ func TestResume(t *testing.T) {
 				if w.Version() < "4" {
 					return
 				}
-				_, parts, _ = outcomes(t, w, site.ServerOptions{}, at, change)
+				_, parts, _ = outcomes(t, w, providers.ServerOptions{}, at, change)
 				for _, m := range parts.Mismatches {
 					if !m.Verdict.Fine() {
 						t.Errorf("with delegations: op %d %s: %s %q", m.Op, m.What, m.Verdict, m.Reasons)
@@ -149,7 +149,7 @@ func TestResumeInFlight(t *testing.T) {
 	for _, timing := range timings {
 		t.Run(timing.String(), func(t *testing.T) {
 			w := open(t, file)
-			o, _ := rig(t, site.Options{Name: "tcp"}, w.Version())
+			o, _ := rig(t, providers.Options{Name: "tcp"}, w.Version())
 			o.Timing, o.Speed, o.Rate, o.CallbackWait, o.VerifyFiles, o.Window = timing, 100, 20000, time.Millisecond, true, 128
 			all := map[int]int{}
 			for times := 0; ; times++ {

@@ -17,8 +17,8 @@ import (
 	nfsserver4 "github.com/rpcrdma/toolkit/replay/nfsserver/nfs4"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/planner"
+	"github.com/rpcrdma/toolkit/replay/providers"
 	"github.com/rpcrdma/toolkit/replay/run"
-	"github.com/rpcrdma/toolkit/replay/site"
 	"github.com/rpcrdma/toolkit/replay/transport"
 )
 
@@ -69,7 +69,7 @@ func TestDelegationsReturned(t *testing.T) {
 	}
 	planned := summary.Procedures["DELEGRETURN"]
 	var h returning
-	o, hangUp := rigWith(t, site.Options{Name: "tcp"}, "4.2", site.ServerOptions{}, func(to transport.Handler) transport.Handler {
+	o, hangUp := rigWith(t, providers.Options{Name: "tcp"}, "4.2", providers.ServerOptions{}, func(to transport.Handler) transport.Handler {
 		h.Handler = to
 		return &h
 	})
@@ -98,7 +98,7 @@ func TestOpenOnlyHere(t *testing.T) {
 	at := slices.IndexFunc(only.Compound.Ops, func(c plan.CompoundOp) bool { return c.Op == uint32(nfs4.OP_OPEN) })
 	only.Binds = nil
 	only.Expect = &plan.Expect{Status: uint32(nfs4.NFS4ERR_ACCESS), Ops: append(make([]uint32, at), uint32(nfs4.NFS4ERR_ACCESS))}
-	o, _ := rig(t, site.Options{Name: "tcp"}, "4.2")
+	o, _ := rig(t, providers.Options{Name: "tcp"}, "4.2")
 	o.Timing = run.Fast
 	r, err := run.Run(t.Context(), w, o)
 	if err != nil {
@@ -139,7 +139,7 @@ func (h *spoiling) ServeRPC(x transport.Exchange) {
 func TestSubstituteClosed(t *testing.T) {
 	w := load(t, sample(t, "rocev2-nfs42-basic"), planner.Options{})
 	var h spoiling
-	o, _ := rigWith(t, site.Options{Name: "tcp"}, "4.2", site.ServerOptions{V4: nfsserver4.Options{NoDelegations: true}}, func(to transport.Handler) transport.Handler {
+	o, _ := rigWith(t, providers.Options{Name: "tcp"}, "4.2", providers.ServerOptions{V4: nfsserver4.Options{NoDelegations: true}}, func(to transport.Handler) transport.Handler {
 		h.Handler = to
 		return &h
 	})

@@ -2,7 +2,7 @@ package run
 
 import (
 	"github.com/rpcrdma/toolkit/decode/nfs/ops"
-	"github.com/rpcrdma/toolkit/replay/internal/world"
+	"github.com/rpcrdma/toolkit/replay/internal/bindings"
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
@@ -58,7 +58,7 @@ func bound(args []plan.Field, name string) uint64 {
 	}
 	for i := range args {
 		if args[i].N == name && args[i].Kind == plan.FieldU32 {
-			return min(args[i].Value, world.MaxIO)
+			return min(args[i].Value, bindings.MaxIO)
 		}
 	}
 	return 0
@@ -66,7 +66,7 @@ func bound(args []plan.Field, name string) uint64 {
 
 // lend borrows memory for data of the reply.
 func lend(c *call, n uint64) error {
-	b, err := c.Borrow(int(min(n, world.MaxIO)))
+	b, err := c.Borrow(int(min(n, bindings.MaxIO)))
 	if err == nil {
 		c.Results = append(c.Results, b)
 	}
@@ -87,7 +87,7 @@ func captured(c *call, size int) (int, error) {
 				return 0, err
 			}
 		} else if n > uint64(len(c.Results[i])) {
-			b, err := c.Borrow(int(min(n, world.MaxIO)))
+			b, err := c.Borrow(int(min(n, bindings.MaxIO)))
 			if err != nil {
 				return 0, err
 			}
@@ -101,15 +101,15 @@ func captured(c *call, size int) (int, error) {
 		}
 		c.Results = c.Results[:len(o.Layout.Writes)]
 	}
-	if n := expected(o); n > 0 {
+	if n := expectedReply(o); n > 0 {
 		size = n
 	}
 	return size, nil
 }
 
-// expected is the length of the reply in bytes, without data in Write chunks, if it is like the
+// expectedReply is the length of the reply in bytes, without data in Write chunks, if it is like the
 // captured one; 0 if unknown.
-func expected(o *plan.Op) int {
+func expectedReply(o *plan.Op) int {
 	x := o.Expect
 	if x == nil || x.Results == nil || x.Partial {
 		return 0

@@ -11,9 +11,9 @@ import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/plan"
+	"github.com/rpcrdma/toolkit/replay/providers"
 	"github.com/rpcrdma/toolkit/replay/report"
 	"github.com/rpcrdma/toolkit/replay/run"
-	"github.com/rpcrdma/toolkit/replay/site"
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
 
@@ -30,7 +30,7 @@ func TestReplyRoom(t *testing.T) {
 				What: "READ", Role: plan.Workload, Class: plan.Exact, Latency: 1, Service: -1,
 				Args:   []plan.Field{{N: "file", Kind: plan.FieldHandle, Ref: 2}, {N: "offset", Kind: plan.FieldU64}, {N: "count", Kind: plan.FieldU32, Value: size}},
 				Expect: &plan.Expect{Results: res.Append(nil), Data: []plan.Result{{Length: size, EOF: true}}}, Layout: &plan.Layout{}})
-			where := site.Options{Name: "iwarp"}
+			where := providers.Options{Name: "iwarp"}
 			where.Endpoint.InlineSend, where.Endpoint.InlineReceive = c.inline, c.inline
 			o, _ := rig(t, where, "3")
 			o.Timing, o.Layout = run.Fast, true
@@ -56,7 +56,7 @@ func TestNothing(t *testing.T) {
 		w.Skips = append(w.Skips, &plan.Skip{XID: uint32(i), Class: plan.Impossible, Reason: []string{"encrypted", "cut"}[i/4]})
 	}
 	w.Skips = append(w.Skips, &plan.Skip{Class: plan.Exact, Reason: "set-up"})
-	o, _ := rig(t, site.Options{Name: "tcp"}, "3")
+	o, _ := rig(t, providers.Options{Name: "tcp"}, "3")
 	r, err := run.Run(within(t), w, o)
 	if err != nil || len(r.Impossible) != 2 || r.Impossible[0].Count != 4 {
 		t.Errorf("%v, %+v", err, r)

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/rpcrdma/toolkit/replay/expected"
 	"github.com/rpcrdma/toolkit/replay/guard"
+	"github.com/rpcrdma/toolkit/replay/internal/bindings"
 	"github.com/rpcrdma/toolkit/replay/internal/prepare"
 	"github.com/rpcrdma/toolkit/replay/internal/schedule"
-	"github.com/rpcrdma/toolkit/replay/internal/world"
 	"github.com/rpcrdma/toolkit/replay/judge"
-	"github.com/rpcrdma/toolkit/replay/ledger"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/report"
 	"github.com/rpcrdma/toolkit/replay/workload"
@@ -87,13 +87,13 @@ func Run(ctx context.Context, load *workload.Workload, opt Options) (*report.Rep
 
 func newEngine(ctx context.Context, load *workload.Workload, opt Options) *engine {
 	e := &engine{opt: opt, load: load, ctx: ctx, creds: credentials(&load.Tables),
-		worlds:  world.New(load, opt.Clones, opt.Tag),
-		guard:   guard.New(guard.Options{Write: opt.Write, Owner: world.OwnerPrefix(opt.Tag), LockHost: world.LockPrefix(opt.Tag)}),
+		worlds:  bindings.New(load, opt.Clones, opt.Tag),
+		guard:   guard.New(guard.Options{Write: opt.Write, Owner: bindings.OwnerPrefix(opt.Tag), LockHost: bindings.LockPrefix(opt.Tag)}),
 		judge:   judge.New(load, judge.Options{Level: opt.Verify, Ignore: opt.Ignore, Relaxed: opt.Relaxed, Follow: opt.VerifyFiles, Tick: max(opt.Tick, 0)}),
 		record:  report.NewRecorder(opt.Mismatches),
 		inbox:   inbox{wake: make(chan struct{}, 1)},
 		results: workload.Results{},
-		blocked: map[*world.Session][]*call{},
+		blocked: map[*bindings.Session][]*call{},
 		sched:   schedule.New(&load.Tables, schedule.Options{Timing: opt.Timing, Speed: opt.Speed, Rate: opt.Rate, Relaxed: opt.Relaxed, Worlds: opt.Clones}),
 
 		confirms: map[int]bool{},
@@ -134,7 +134,7 @@ func (e *engine) prepare(ctx context.Context) (done report.Prepared, err error) 
 		e.placed(w, done.Failed == 0)
 		for id := range w.Objects {
 			if o := &w.Objects[id]; o.Prepared {
-				e.judge.Ledger(w.Number).Prepared(id, ledger.Prepared{Size: o.Size, Filled: o.Filled, Parts: e.load.Tables.Objects[id-1].Content, New: o.Emptied})
+				e.judge.Ledger(w.Number).Prepared(id, expected.Prepared{Size: o.Size, Filled: o.Filled, Parts: e.load.Tables.Objects[id-1].Content, New: o.Emptied})
 			}
 		}
 	}

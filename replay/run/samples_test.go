@@ -16,9 +16,9 @@ import (
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store/memory"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/planner"
+	"github.com/rpcrdma/toolkit/replay/providers"
 	"github.com/rpcrdma/toolkit/replay/run"
 	"github.com/rpcrdma/toolkit/replay/selfcheck"
-	"github.com/rpcrdma/toolkit/replay/site"
 	"github.com/rpcrdma/toolkit/replay/transport"
 	"github.com/rpcrdma/toolkit/replay/verbs/tap"
 	"github.com/rpcrdma/toolkit/replay/workload"
@@ -44,22 +44,22 @@ func loaded(t testing.TB, out string) *workload.Workload {
 func emptyStore() store.Store { return memory.New(memory.Options{}) }
 
 // rig is a built-in server on a fabric. The function closes all of it.
-func rig(t testing.TB, o site.Options, version string) (run.Options, func()) {
+func rig(t testing.TB, o providers.Options, version string) (run.Options, func()) {
 	t.Helper()
 	return rigOf(t, o, version, func(h transport.Handler) transport.Handler { return h })
 }
 
 // rigOf is rig with a handler between the transport and the server.
-func rigOf(t testing.TB, o site.Options, version string, wrap func(transport.Handler) transport.Handler) (run.Options, func()) {
+func rigOf(t testing.TB, o providers.Options, version string, wrap func(transport.Handler) transport.Handler) (run.Options, func()) {
 	t.Helper()
-	return rigWith(t, o, version, site.ServerOptions{}, wrap)
+	return rigWith(t, o, version, providers.ServerOptions{}, wrap)
 }
 
 // rigWith is rigOf with options of the server.
-func rigWith(t testing.TB, o site.Options, version string, server site.ServerOptions, wrap func(transport.Handler) transport.Handler) (run.Options, func()) {
+func rigWith(t testing.TB, o providers.Options, version string, server providers.ServerOptions, wrap func(transport.Handler) transport.Handler) (run.Options, func()) {
 	t.Helper()
-	s := site.NewServer(emptyStore(), server)
-	f, c, at, err := site.Pair(o, nil)
+	s := providers.NewServer(emptyStore(), server)
+	f, c, at, err := providers.Pair(o, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +148,7 @@ func TestTwoAddresses(t *testing.T) {
 func replay(t *testing.T, w *workload.Workload, fabric string) uint64 {
 	var packets bytes.Buffer
 	out := tap.NewWriter(capture.NewWriter(&packets, capture.WriterOptions{Format: capture.Pcapng, Link: capture.LinkRaw}))
-	o, hangUp := rig(t, site.Options{Name: fabric, Tap: out}, w.Version())
+	o, hangUp := rig(t, providers.Options{Name: fabric, Tap: out}, w.Version())
 	o.Timing, o.Layout = run.Fast, fabric == "iwarp"
 	if w.Streams() {
 		o.Window = 64

@@ -15,13 +15,13 @@ import (
 
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode"
-	"github.com/rpcrdma/toolkit/internal/longplan"
+	"github.com/rpcrdma/toolkit/internal/testtools/longplan"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/nfs4"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/planner"
+	"github.com/rpcrdma/toolkit/replay/providers"
 	"github.com/rpcrdma/toolkit/replay/report"
 	"github.com/rpcrdma/toolkit/replay/run"
-	"github.com/rpcrdma/toolkit/replay/site"
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
 
@@ -140,7 +140,7 @@ func TestLongPlan(t *testing.T) {
 	}
 	for _, o := range []longplan.Options{{Calls: calls, Files: 20}, {Calls: calls / 10, Files: 20, Bare: true, Claimed: 1 << 40}, {Calls: calls / 10, Files: 20, Claimed: 3, InFlight: 100}} {
 		w := open(t, made(t, o, nil))
-		opt, _ := rig(t, site.Options{Name: "tcp"}, "3")
+		opt, _ := rig(t, providers.Options{Name: "tcp"}, "3")
 		opt.Timing, opt.Window, opt.Tick, opt.VerifyFiles = run.Fast, 256, -1, true
 		over, most := 0, uint64(0)
 		heap := func() uint64 {
@@ -178,7 +178,7 @@ func TestLongPlan(t *testing.T) {
 func TestWindows(t *testing.T) {
 	for _, name := range []string{"rocev2-nfs3-meta", "rocev2-nfs42-basic"} {
 		file := planOf(t, sample(t, name), planner.Options{})
-		server := site.ServerOptions{V4: nfs4.Options{NoDelegations: true}}
+		server := providers.ServerOptions{V4: nfs4.Options{NoDelegations: true}}
 		want, _, _ := outcomes(t, loaded(t, file), server, nil, nil)
 		for _, window := range []int{1, 7} {
 			got, _, _ := outcomes(t, open(t, file), server, nil, func(o *run.Options) { o.Window = window })
@@ -243,7 +243,7 @@ func TestHostilePlans(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer w.Close()
-			opt, _ := rig(t, site.Options{Name: "tcp"}, "3")
+			opt, _ := rig(t, providers.Options{Name: "tcp"}, "3")
 			opt.Timing, opt.Window, opt.Tick = run.Fast, 64, -1
 			r, err := run.Run(within(t), w, opt)
 			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), name+": ") || r == nil || r.Stopped == "" || r.Explained() {

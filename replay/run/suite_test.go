@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rpcrdma/toolkit/replay/nfsserver/store/mutant"
+	"github.com/rpcrdma/toolkit/internal/testtools/mutantstore"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/planner"
 	"github.com/rpcrdma/toolkit/replay/report"
@@ -114,7 +114,7 @@ func TestMutants(t *testing.T) {
 		}
 		rows = append(rows, r)
 	}
-	for k := range mutant.Kinds() {
+	for k := range mutantstore.Kinds() {
 		try(k.Name, k.What, k.Bytes(), wrong{store: k})
 	}
 	for i := range wireKinds {

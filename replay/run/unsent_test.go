@@ -9,8 +9,8 @@ import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/replay/endpoint"
 	"github.com/rpcrdma/toolkit/replay/planner"
+	"github.com/rpcrdma/toolkit/replay/providers"
 	"github.com/rpcrdma/toolkit/replay/run"
-	"github.com/rpcrdma/toolkit/replay/site"
 	"github.com/rpcrdma/toolkit/replay/tcprpc"
 	"github.com/rpcrdma/toolkit/replay/transport"
 )
@@ -18,7 +18,7 @@ import (
 // TestTooLong: a call that this endpoint cannot lay out is not sent, rather than lost, and explains what follows from that.
 func TestTooLong(t *testing.T) {
 	w := load(t, sample(t, "iwarp-nfs40-basic"), planner.Options{})
-	o, _ := rig(t, site.Options{Name: "iwarp", Endpoint: endpoint.Options{SegmentSize: 4096}}, "4.0")
+	o, _ := rig(t, providers.Options{Name: "iwarp", Endpoint: endpoint.Options{SegmentSize: 4096}}, "4.0")
 	o.Timing = run.Fast
 	r, err := run.Run(t.Context(), w, o)
 	if err != nil {
@@ -57,7 +57,7 @@ func (x lostReply) Reply(*transport.Message) {
 func TestUnkept(t *testing.T) {
 	w := load(t, sample(t, "rocev2-nfs41-mixed-load"), planner.Options{})
 	var h losing
-	o, _ := rigOf(t, site.Options{Name: "tcp", TCP: tcprpc.Options{Reconnect: true, BackoffMin: time.Millisecond, BackoffMax: 10 * time.Millisecond}}, "4.1", func(to transport.Handler) transport.Handler {
+	o, _ := rigOf(t, providers.Options{Name: "tcp", TCP: tcprpc.Options{Reconnect: true, BackoffMin: time.Millisecond, BackoffMax: 10 * time.Millisecond}}, "4.1", func(to transport.Handler) transport.Handler {
 		h.Handler = to
 		return &h
 	})

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
-	"github.com/rpcrdma/toolkit/replay/internal/onclose"
+	"github.com/rpcrdma/toolkit/internal/onclose"
 	"github.com/rpcrdma/toolkit/replay/transport"
 	"github.com/rpcrdma/toolkit/replay/transport/budget"
 )

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rpcrdma/toolkit/internal/mutate"
-	"github.com/rpcrdma/toolkit/replay/internal/rpctest"
+	"github.com/rpcrdma/toolkit/internal/testtools/mutate"
+	"github.com/rpcrdma/toolkit/internal/testtools/rpctest"
 	"github.com/rpcrdma/toolkit/replay/tcprpc"
 	"github.com/rpcrdma/toolkit/replay/transport"
 )

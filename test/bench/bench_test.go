@@ -43,7 +43,7 @@ func repeated(t testing.TB, n int) []byte { return repeatedBy(t, sample, n, 1) }
 func repeatedBy(t testing.TB, sample string, n, pairs int) []byte {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "repeated.pcap")
-	cmd := exec.Command("go", "run", "../../internal/repeat", "-n", strconv.Itoa(n), "-pairs", strconv.Itoa(pairs), sample, out)
+	cmd := exec.Command("go", "run", "../../internal/testtools/repeat", "-n", strconv.Itoa(n), "-pairs", strconv.Itoa(pairs), sample, out)
 	if text, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", cmd, err, text)
 	}

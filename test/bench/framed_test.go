@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/rpcrdma/toolkit/capture"
-	"github.com/rpcrdma/toolkit/internal/wrap"
+	"github.com/rpcrdma/toolkit/internal/testtools/wrap"
 )
 
 // BenchmarkFramed has the same small packets in frames of several kinds, and in tunnels: mirrors and captures of all interfaces.

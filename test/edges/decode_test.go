@@ -18,7 +18,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/krb5"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
-	"github.com/rpcrdma/toolkit/internal/mutate/traffic"
+	"github.com/rpcrdma/toolkit/internal/testtools/mutate/traffic"
 )
 
 // file is a capture and the keytab that decrypts it, if there is one.

@@ -98,7 +98,7 @@ func (m *module) build(ctx context.Context, pkg, bin string, flags ...string) er
 // unless that is what is tested.
 func (m *module) instrument(pkg string) []string {
 	flags := []string{"-gcflags=" + m.path + "/...=-d=libfuzzer"}
-	for _, other := range append([]string{"internal/mutate", "internal/freeze"}, unheeded[pkg]...) {
+	for _, other := range append([]string{"internal/testtools/mutate", "internal/snapshot"}, unheeded[pkg]...) {
 		if pkg != other {
 			flags = append(flags, "-gcflags="+m.path+"/"+other+"/...=")
 		}

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rpcrdma/toolkit/internal/hostile"
+	"github.com/rpcrdma/toolkit/internal/testtools/hostile"
 )
 
 // The goal: whatever a capture holds, with the defaults every command stays

@@ -1,6 +1,6 @@
 // Command longplan measures what a long plan costs: memory and processor time of rpcrdma-replay's
 // preview, up to the first call, and of the replay against the built-in server. The plan is made up
-// (internal/longplan). Each measurement is a process of its own, whose figures come from getrusage.
+// (internal/testtools/longplan). Each measurement is a process of its own, whose figures come from getrusage.
 //
 //	go run ./test/longplan -calls 10000000     # the table of docs/design/0063-plans-of-any-length.md
 //
@@ -20,7 +20,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/rpcrdma/toolkit/internal/longplan"
+	"github.com/rpcrdma/toolkit/internal/testtools/longplan"
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
 

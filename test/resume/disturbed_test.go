@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"github.com/rpcrdma/toolkit/capture"
-	"github.com/rpcrdma/toolkit/internal/hostile"
-	"github.com/rpcrdma/toolkit/internal/mutate/traffic"
-	"github.com/rpcrdma/toolkit/internal/wrap"
+	"github.com/rpcrdma/toolkit/internal/testtools/hostile"
+	"github.com/rpcrdma/toolkit/internal/testtools/mutate/traffic"
+	"github.com/rpcrdma/toolkit/internal/testtools/wrap"
 )
 
 // count is how often something random is tried.

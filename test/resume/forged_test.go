@@ -11,9 +11,9 @@ import (
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/transaction"
-	"github.com/rpcrdma/toolkit/internal/freeze"
-	"github.com/rpcrdma/toolkit/internal/mutate"
-	"github.com/rpcrdma/toolkit/internal/mutate/traffic"
+	"github.com/rpcrdma/toolkit/internal/snapshot"
+	"github.com/rpcrdma/toolkit/internal/testtools/mutate"
+	"github.com/rpcrdma/toolkit/internal/testtools/mutate/traffic"
 )
 
 // TestForged restores states that somebody has changed under a right checksum: an error, or a decoder that can
@@ -34,7 +34,7 @@ func TestForged(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range count(50) {
-			bad, err := freeze.Rewrite(state.Bytes(), freeze.Options{}, func(b []byte) []byte {
+			bad, err := snapshot.Rewrite(state.Bytes(), snapshot.Options{}, func(b []byte) []byte {
 				for range 1 + rng.IntN(20) {
 					at := rng.IntN(len(b))
 					if rng.IntN(2) > 0 { // the structure is at the beginning

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rpcrdma/toolkit/internal/leak"
+	"github.com/rpcrdma/toolkit/internal/testtools/leak"
 )
 
 // TestConcurrent writes the same files with pages that are encoded while rows are added, whatever was written before, and whether that was

@@ -9,7 +9,7 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode"
-	"github.com/rpcrdma/toolkit/decode/doubled"
+	"github.com/rpcrdma/toolkit/decode/duplicates"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/internal/printable"
@@ -132,7 +132,7 @@ func (p *Problems) Backwards(st *decode.Stats) {
 
 // Doubled notes capture points whose packets come more than once.
 func (p *Problems) Doubled(r capture.Reader) {
-	d, ok := r.(*doubled.Reader)
+	d, ok := r.(*duplicates.Reader)
 	if !ok {
 		return
 	}

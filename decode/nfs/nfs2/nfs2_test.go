@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/rpcrdma/toolkit/decode/xdr"
-	"github.com/rpcrdma/toolkit/internal/xdrgen/xdrtest"
+	"github.com/rpcrdma/toolkit/internal/testtools/xdrtest"
 )
 
 func TestIdentity(t *testing.T) { xdrtest.Identity(t, xdrtest.Messages(Programs)) }

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/rpcrdma/toolkit/decode/xdr"
-	"github.com/rpcrdma/toolkit/internal/xdrgen/xdrtest"
+	"github.com/rpcrdma/toolkit/internal/testtools/xdrtest"
 )
 
 // TestSkip passes over random values of every type, whole and cut, as Decode does.

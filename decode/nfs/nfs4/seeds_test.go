@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/rpcrdma/toolkit/decode/xdr"
-	"github.com/rpcrdma/toolkit/internal/xdrgen/xdrtest"
+	"github.com/rpcrdma/toolkit/internal/testtools/xdrtest"
 )
 
 var update = xdrtest.Update

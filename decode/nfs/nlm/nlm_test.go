@@ -3,7 +3,7 @@ package nlm
 import (
 	"testing"
 
-	"github.com/rpcrdma/toolkit/internal/xdrgen/xdrtest"
+	"github.com/rpcrdma/toolkit/internal/testtools/xdrtest"
 )
 
 const samples = "testdata/messages.txt"

@@ -16,8 +16,8 @@ import (
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/xdr"
+	"github.com/rpcrdma/toolkit/internal/testtools/krbtest"
 	"github.com/rpcrdma/toolkit/replay/gss/accept"
-	"github.com/rpcrdma/toolkit/replay/gss/krbtest"
 	"github.com/rpcrdma/toolkit/replay/transport"
 )
 

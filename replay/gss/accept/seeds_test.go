@@ -10,8 +10,8 @@ import (
 	"github.com/rpcrdma/toolkit/decode/krb5"
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/testtools/krbtest"
 	"github.com/rpcrdma/toolkit/replay/gss/accept"
-	"github.com/rpcrdma/toolkit/replay/gss/krbtest"
 )
 
 // samples are the captures of the Linux kernel with Kerberos.

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/rpcrdma/toolkit/decode/krb5"
-	"github.com/rpcrdma/toolkit/replay/gss/krbtest"
+	"github.com/rpcrdma/toolkit/internal/testtools/krbtest"
 )
 
 func write(t *testing.T, b []byte) string {

@@ -13,13 +13,13 @@ import (
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/client"
 	"github.com/rpcrdma/toolkit/replay/guard"
-	"github.com/rpcrdma/toolkit/replay/internal/world"
+	"github.com/rpcrdma/toolkit/replay/internal/bindings"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
 
 // make creates what the plan says was there.
-func (s *scene) make(ctx context.Context, w *world.World) error {
+func (s *scene) make(ctx context.Context, w *bindings.World) error {
 	p := &maker{scene: s, ctx: ctx, w: w, state: make([]uint8, len(w.Objects))}
 	t := &p.load.Tables
 	for i := range t.Objects {
@@ -51,7 +51,7 @@ func (s *scene) make(ctx context.Context, w *world.World) error {
 type maker struct {
 	*scene
 	ctx   context.Context
-	w     *world.World
+	w     *bindings.World
 	state []uint8 // of each object: 0 not seen, 1 under way, 2 done
 	files []int
 	bytes atomic.Uint64

@@ -7,7 +7,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/decode/nfs/ops"
 	"github.com/rpcrdma/toolkit/replay/client"
-	"github.com/rpcrdma/toolkit/replay/internal/world"
+	"github.com/rpcrdma/toolkit/replay/internal/bindings"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
@@ -17,7 +17,7 @@ const maxAbove = 64
 
 // place finds what stands for the base, and for the directories above it, in one
 // world.
-func (s *scene) place(ctx context.Context, w *world.World, top *found) error {
+func (s *scene) place(ctx context.Context, w *bindings.World, top *found) error {
 	chain, names := top.chain, components(s.opt.Directory)
 	w.Base = top.handle
 	if s.clones {
@@ -59,7 +59,7 @@ func (s *scene) place(ctx context.Context, w *world.World, top *found) error {
 
 // Rehearse places the base and the directories above it in a world as Run would, with
 // made-up handles. It returns those of the directories above.
-func Rehearse(load *workload.Workload, w *world.World, directory string, clones int) (above [][]byte) {
+func Rehearse(load *workload.Workload, w *bindings.World, directory string, clones int) (above [][]byte) {
 	s := &scene{load: load, opt: &Options{Directory: directory}, parents: load.Parents()}
 	names := components(directory)
 	if clones > 1 {
@@ -76,7 +76,7 @@ func Rehearse(load *workload.Workload, w *world.World, directory string, clones 
 		}
 		base, chain, names := w.Base, above, names
 		if name := workload.Name(o); name != "" {
-			base, chain, names = world.RehearsedHandle(i+1), append(slices.Clone(chain), w.Base), append(slices.Clone(names), name)
+			base, chain, names = bindings.RehearsedHandle(i+1), append(slices.Clone(chain), w.Base), append(slices.Clone(names), name)
 		}
 		w.Objects[i+1].Handle = base
 		if len(names) > 0 {
@@ -93,7 +93,7 @@ func Rehearse(load *workload.Workload, w *world.World, directory string, clones 
 
 // above maps the directories above the captured base to those above ours, starting at
 // the base. names and chain are the names and handles of the path to our base.
-func (s *scene) above(w *world.World, base int, chain [][]byte, names []string) {
+func (s *scene) above(w *bindings.World, base int, chain [][]byte, names []string) {
 	up, at := s.parents[base], len(names)-1
 	for steps := 0; s.load.Above(up) && len(chain) > 0 && steps < maxAbove; steps++ {
 		last := len(chain) - 1
@@ -121,7 +121,7 @@ func (s *scene) below(ctx context.Context, dir []byte, name string) ([]byte, err
 }
 
 // lookUp finds the handles of objects that were prepared earlier.
-func (s *scene) lookUp(ctx context.Context, w *world.World) error {
+func (s *scene) lookUp(ctx context.Context, w *bindings.World) error {
 	missing := 0
 	var walk func(id int, depth int) error
 	walk = func(id, depth int) error {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/replay/client"
 	"github.com/rpcrdma/toolkit/replay/guard"
-	"github.com/rpcrdma/toolkit/replay/internal/world"
+	"github.com/rpcrdma/toolkit/replay/internal/bindings"
 	"github.com/rpcrdma/toolkit/replay/report"
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
@@ -23,7 +23,7 @@ type Options struct {
 }
 
 // Run finds the directory and makes the files of all worlds.
-func Run(ctx context.Context, fs client.FS, load *workload.Workload, worlds []*world.World, o Options) (done report.Prepared, err error) {
+func Run(ctx context.Context, fs client.FS, load *workload.Workload, worlds []*bindings.World, o Options) (done report.Prepared, err error) {
 	top, err := find(ctx, fs, o.Directory, o.Make, o.Guard.MakeBase)
 	if err != nil {
 		return done, err
@@ -54,7 +54,7 @@ func Run(ctx context.Context, fs client.FS, load *workload.Workload, worlds []*w
 }
 
 // Find finds the directories of all worlds, which exist already, and nothing in them.
-func Find(ctx context.Context, fs client.FS, load *workload.Workload, worlds []*world.World, o Options) error {
+func Find(ctx context.Context, fs client.FS, load *workload.Workload, worlds []*bindings.World, o Options) error {
 	top, err := find(ctx, fs, o.Directory, false, o.Guard.MakeBase)
 	if err != nil {
 		return err

@@ -10,22 +10,22 @@ import (
 
 	"github.com/rpcrdma/toolkit/replay/client"
 	"github.com/rpcrdma/toolkit/replay/guard"
+	"github.com/rpcrdma/toolkit/replay/internal/bindings"
 	"github.com/rpcrdma/toolkit/replay/internal/prepare"
-	"github.com/rpcrdma/toolkit/replay/internal/world"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store/memory"
 	"github.com/rpcrdma/toolkit/replay/plan"
-	"github.com/rpcrdma/toolkit/replay/site"
+	"github.com/rpcrdma/toolkit/replay/providers"
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
 
 // target is a client of an empty server. All that it changes passes a guard.
 func target(t *testing.T) (client.FS, *guard.Guard) {
 	t.Helper()
-	server, clients, at, err := site.Pair(site.Options{Name: "tcp"}, nil)
+	server, clients, at, err := providers.Pair(providers.Options{Name: "tcp"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := site.NewServer(memory.New(memory.Options{}), site.ServerOptions{})
+	s := providers.NewServer(memory.New(memory.Options{}), providers.ServerOptions{})
 	l, err := server.Listen(t.Context(), at, s)
 	if err != nil {
 		t.Fatal(err)
@@ -60,7 +60,7 @@ func TestRun(t *testing.T) {
 	fs, g := target(t)
 	var notes []string
 	o := prepare.Options{Directory: "/replay", Make: true, Guard: g, Note: func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }}
-	w := world.New(load, 2, "test")
+	w := bindings.New(load, 2, "test")
 	done, err := prepare.Run(ctx, fs, load, w, o)
 	if err != nil {
 		t.Fatal(err)
@@ -85,11 +85,11 @@ func TestRun(t *testing.T) {
 	if bytes.Equal(w[0].Objects[2].Handle, w[1].Objects[2].Handle) {
 		t.Error("two clones have one file")
 	}
-	if _, err := prepare.Run(ctx, fs, load, world.New(load, 2, "again"), o); err == nil {
+	if _, err := prepare.Run(ctx, fs, load, bindings.New(load, 2, "again"), o); err == nil {
 		t.Error("a directory that is not empty was taken")
 	}
 	o.Make, notes = false, nil
-	again := world.New(load, 2, "again")
+	again := bindings.New(load, 2, "again")
 	if _, err := prepare.Run(ctx, fs, load, again, o); err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func TestOwners(t *testing.T) {
 		load.Tables.Objects = append(load.Tables.Objects, o)
 	}
 	fs, g := target(t)
-	w := world.New(load, 1, "t")
+	w := bindings.New(load, 1, "t")
 	if _, err := prepare.Run(ctx, fs, load, w, prepare.Options{Guard: g, Directory: "/", Make: true, Note: t.Logf}); err != nil {
 		t.Fatal(err)
 	}

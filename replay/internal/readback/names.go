@@ -7,7 +7,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
 	"github.com/rpcrdma/toolkit/replay/client"
-	"github.com/rpcrdma/toolkit/replay/ledger"
+	"github.com/rpcrdma/toolkit/replay/expected"
 	"github.com/rpcrdma/toolkit/replay/verdict"
 )
 
@@ -32,7 +32,7 @@ func (r *reader) names() error {
 }
 
 // directory compares the names of one directory.
-func (r *reader) directory(dir int, list []ledger.Entry) error {
+func (r *reader) directory(dir int, list []expected.Entry) error {
 	if _, gone := r.ledger.Object(dir); gone {
 		return nil // removed, and that is compared in the directory above
 	}
@@ -61,7 +61,7 @@ func (r *reader) directory(dir int, list []ledger.Entry) error {
 }
 
 // name looks one name up.
-func (r *reader) name(dir []byte, e *ledger.Entry) error {
+func (r *reader) name(dir []byte, e *expected.Entry) error {
 	path := strings.TrimSuffix(r.path(e.Dir), "/") + "/" + e.Name.Name
 	h, a, err := r.fs.Lookup(r.ctx, dir, e.Name.Name)
 	if end := r.fatal(err); end != nil {
@@ -70,7 +70,7 @@ func (r *reader) name(dir []byte, e *ledger.Entry) error {
 	switch {
 	case client.IsStatus(err, uint32(nfs3.NFS3ERR_NOENT)):
 		r.out.Names++
-		if e.Presence == ledger.Present {
+		if e.Presence == expected.Present {
 			r.wrong(path, verdict.Reason{Code: verdict.NameLost})
 		}
 		return nil
@@ -79,7 +79,7 @@ func (r *reader) name(dir []byte, e *ledger.Entry) error {
 		return nil
 	}
 	r.out.Names++
-	if e.Presence == ledger.Absent {
+	if e.Presence == expected.Absent {
 		r.wrong(path, verdict.Reason{Code: verdict.NameLeft})
 		return nil
 	}
@@ -126,9 +126,9 @@ func (r *reader) isFile(handle []byte, fileid uint64) (bool, error) {
 const maxListed = 1 << 22
 
 // listing lists a directory.
-func (r *reader) listing(dir int, h []byte, list []ledger.Entry) error {
+func (r *reader) listing(dir int, h []byte, list []expected.Entry) error {
 	path := r.path(dir)
-	known := make(map[string]ledger.Presence, len(list))
+	known := make(map[string]expected.Presence, len(list))
 	for i := range list {
 		known[list[i].Name.Name] = list[i].Presence
 	}
@@ -147,7 +147,7 @@ func (r *reader) listing(dir int, h []byte, list []ledger.Entry) error {
 			return false
 		}
 		seen[e.Name] = true
-		if p == ledger.Absent {
+		if p == expected.Absent {
 			r.wrong(path, verdict.Reason{Code: verdict.NamesAdded, N: 1, Detail: e.Name})
 		}
 		return true
@@ -164,7 +164,7 @@ func (r *reader) listing(dir int, h []byte, list []ledger.Entry) error {
 		return nil
 	}
 	for i := range list {
-		if n := list[i].Name.Name; list[i].Presence == ledger.Present && !seen[n] {
+		if n := list[i].Name.Name; list[i].Presence == expected.Present && !seen[n] {
 			r.wrong(path, verdict.Reason{Code: verdict.NamesMissing, N: 1, Detail: n})
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/rpcrdma/toolkit/replay/client"
-	"github.com/rpcrdma/toolkit/replay/ledger"
+	"github.com/rpcrdma/toolkit/replay/expected"
 	"github.com/rpcrdma/toolkit/replay/verdict"
 )
 
@@ -75,7 +75,7 @@ func (r *reader) object(id int) error {
 }
 
 // attributes compares what is known of an object's attributes.
-func (r *reader) attributes(id int, want *ledger.Attributes, a *client.Attr) {
+func (r *reader) attributes(id int, want *expected.Attributes, a *client.Attr) {
 	path := r.path(id)
 	number := func(name string, want *uint32, is int64, base int) {
 		if want == nil {
@@ -93,7 +93,7 @@ func (r *reader) attributes(id int, want *ledger.Attributes, a *client.Attr) {
 	number("uid", want.UID, a.UID, 10)
 	number("gid", want.GID, a.GID, 10)
 	if d := want.Device; d != nil {
-		if r.out.Attributes++; *d != (ledger.Device{Major: a.Major, Minor: a.Minor}) {
+		if r.out.Attributes++; *d != (expected.Device{Major: a.Major, Minor: a.Minor}) {
 			r.field(path, "rdev", fmt.Sprintf("%d:%d", a.Major, a.Minor), fmt.Sprintf("%d:%d", d.Major, d.Minor))
 		}
 	}
@@ -109,7 +109,7 @@ func (r *reader) attributes(id int, want *ledger.Attributes, a *client.Attr) {
 		if set == nil {
 			return
 		}
-		if r.out.Attributes++; !ledger.SameTime(*set, is) {
+		if r.out.Attributes++; !expected.SameTime(*set, is) {
 			r.wrong(path, verdict.Reason{Code: verdict.TimeNotSet, Now: stamp(is), Was: stamp(*set), At: verdict.Place{Path: name, Field: name}})
 		}
 	}
@@ -122,7 +122,7 @@ func (r *reader) attributes(id int, want *ledger.Attributes, a *client.Attr) {
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
 // content compares the bytes of a file.
-func (r *reader) content(id int, h []byte, want *ledger.Attributes, a *client.Attr) error {
+func (r *reader) content(id int, h []byte, want *expected.Attributes, a *client.Attr) error {
 	end := a.Size
 	if want.Size != nil {
 		end = max(end, *want.Size)
@@ -151,7 +151,7 @@ func (r *reader) content(id int, h []byte, want *ledger.Attributes, a *client.At
 const maxShort = 4096
 
 // bytes compares one range of a file.
-func (r *reader) bytes(id int, f *client.File, x ledger.Range) error {
+func (r *reader) bytes(id int, f *client.File, x expected.Range) error {
 	told, short := false, 0
 	wrong := func(why verdict.Reason) {
 		if !told {

@@ -6,8 +6,8 @@ import (
 	"fmt"
 
 	"github.com/rpcrdma/toolkit/replay/client"
-	"github.com/rpcrdma/toolkit/replay/internal/world"
-	"github.com/rpcrdma/toolkit/replay/ledger"
+	"github.com/rpcrdma/toolkit/replay/expected"
+	"github.com/rpcrdma/toolkit/replay/internal/bindings"
 	"github.com/rpcrdma/toolkit/replay/report"
 	"github.com/rpcrdma/toolkit/replay/verdict"
 	"github.com/rpcrdma/toolkit/replay/workload"
@@ -30,7 +30,7 @@ const (
 
 // Run reads back what the run has changed in the copies of its plan. ledgers gives that of each
 // copy. The error says why it ended early; what was found before counts.
-func Run(ctx context.Context, fs client.FS, load *workload.Workload, worlds []*world.World, ledgers func(number int) *ledger.Ledger, o Options) (*report.ReadBack, error) {
+func Run(ctx context.Context, fs client.FS, load *workload.Workload, worlds []*bindings.World, ledgers func(number int) *expected.Ledger, o Options) (*report.ReadBack, error) {
 	if o.Holes == 0 {
 		o.Holes = DefaultHoles
 	}
@@ -55,8 +55,8 @@ type reader struct {
 	ctx    context.Context
 	fs     client.FS
 	load   *workload.Workload
-	w      *world.World
-	ledger *ledger.Ledger
+	w      *bindings.World
+	ledger *expected.Ledger
 	opt    *Options
 	out    *report.ReadBack
 	buf    []byte

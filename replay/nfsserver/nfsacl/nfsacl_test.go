@@ -11,7 +11,7 @@ import (
 	wire "github.com/rpcrdma/toolkit/decode/nfs/nfsacl"
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/decode/xdr"
-	"github.com/rpcrdma/toolkit/replay/internal/nfstest"
+	"github.com/rpcrdma/toolkit/internal/testtools/nfstest"
 	"github.com/rpcrdma/toolkit/replay/nfsserver"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/nfsacl"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store"

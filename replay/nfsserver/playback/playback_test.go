@@ -15,7 +15,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/decode/xdr"
-	"github.com/rpcrdma/toolkit/replay/internal/nfstest"
+	"github.com/rpcrdma/toolkit/internal/testtools/nfstest"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/playback"
 	"github.com/rpcrdma/toolkit/replay/tcprpc"
 	"github.com/rpcrdma/toolkit/replay/transport"

@@ -10,8 +10,8 @@ import (
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
 	"github.com/rpcrdma/toolkit/decode/xdr"
+	"github.com/rpcrdma/toolkit/internal/testtools/nfstest"
 	"github.com/rpcrdma/toolkit/replay/endpoint"
-	"github.com/rpcrdma/toolkit/replay/internal/nfstest"
 	"github.com/rpcrdma/toolkit/replay/nfsserver"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store/memory"

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
-	"github.com/rpcrdma/toolkit/replay/internal/nfstest"
+	"github.com/rpcrdma/toolkit/internal/testtools/nfstest"
 	"github.com/rpcrdma/toolkit/replay/nfsserver"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/mountd"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store/dir"

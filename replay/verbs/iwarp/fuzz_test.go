@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/rpcrdma/toolkit/decode/iwarp"
-	"github.com/rpcrdma/toolkit/internal/mutate"
+	"github.com/rpcrdma/toolkit/internal/testtools/mutate"
 	"github.com/rpcrdma/toolkit/replay/verbs"
 )
 

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rpcrdma/toolkit/internal/testtools/verbstest"
 	"github.com/rpcrdma/toolkit/replay/verbs"
-	"github.com/rpcrdma/toolkit/replay/verbs/verbstest"
 )
 
 // provider makes a Provider that the test closes.

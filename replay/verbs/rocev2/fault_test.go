@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rpcrdma/toolkit/internal/testtools/verbstest"
 	"github.com/rpcrdma/toolkit/replay/verbs"
-	"github.com/rpcrdma/toolkit/replay/verbs/verbstest"
 )
 
 // network is a bad one: each of its faults happens to so many packets in a

@@ -10,8 +10,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/rpcrdma/toolkit/internal/testtools/verbstest"
 	"github.com/rpcrdma/toolkit/replay/verbs"
-	"github.com/rpcrdma/toolkit/replay/verbs/verbstest"
 )
 
 var cycles = flag.Int("cycles", 300, "connections that are made and closed in the test for leaks")

@@ -18,7 +18,7 @@ import (
 // chance are some 30 instructions a packet.
 func instructions(ctx context.Context, programs []*program, inputs []*input) ([][]uint64, error) {
 	if inputs[0].packets == inputs[1].packets {
-		return nil, fmt.Errorf("%s and %s have as many packets: make one longer (internal/repeat -n)", inputs[0].path, inputs[1].path)
+		return nil, fmt.Errorf("%s and %s have as many packets: make one longer (internal/testtools/repeat -n)", inputs[0].path, inputs[1].path)
 	}
 	valgrind, err := exec.LookPath("valgrind")
 	if err != nil {

@@ -4,7 +4,7 @@
 // captures on one end of a veth pair at a rate, and a program captures on the other end. All of it is in a
 // network namespace of its own. It needs root and ip (iproute2).
 //
-//	go run ./internal/repeat -n 300 samples/rocev2-nfs3-meta.pcap.zst meta.pcap
+//	go run ./internal/testtools/repeat -n 300 samples/rocev2-nfs3-meta.pcap.zst meta.pcap
 //	go run ./test/bench/live -n 3 meta.pcap
 //
 // Each line is one run. "CPU ns/packet" is what the capturing process takes for a packet, user and system, without

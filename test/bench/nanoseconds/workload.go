@@ -51,7 +51,7 @@ func build(ctx context.Context, dir string) (t tools, err error) {
 		return t, fmt.Errorf("go list: %w", err)
 	}
 	t.root = strings.TrimSpace(string(root))
-	for pkg, to := range map[string]*string{"./cmd/rpcrdma-dump": &t.dump, "./cmd/rpcrdma-replay": &t.replay, "./internal/repeat": &t.repeat} {
+	for pkg, to := range map[string]*string{"./cmd/rpcrdma-dump": &t.dump, "./cmd/rpcrdma-replay": &t.replay, "./internal/testtools/repeat": &t.repeat} {
 		*to = filepath.Join(dir, filepath.Base(pkg))
 		cmd := exec.CommandContext(ctx, "go", "build", "-o", *to, pkg)
 		cmd.Dir, cmd.Stderr = t.root, os.Stderr

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rpcrdma/toolkit/internal/testtools/verbstest"
 	"github.com/rpcrdma/toolkit/replay/verbs"
 	"github.com/rpcrdma/toolkit/replay/verbs/rdma"
-	"github.com/rpcrdma/toolkit/replay/verbs/verbstest"
 )
 
 // own is the address of this machine's RDMA device.

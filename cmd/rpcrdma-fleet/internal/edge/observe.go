@@ -18,7 +18,7 @@ import (
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/cmd/internal/sandbox"
 	fleet "github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/live"
-	"github.com/rpcrdma/toolkit/decode/doubled"
+	"github.com/rpcrdma/toolkit/decode/duplicates"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 )
 
@@ -52,7 +52,7 @@ func (o *Orders) open() (*input, error) {
 		if err := cli.Distinct("", o.Files); err != nil {
 			return nil, err
 		}
-		r, err := doubled.Open(o.Files, capture.Options{})
+		r, err := duplicates.Open(o.Files, capture.Options{})
 		if err != nil {
 			return nil, err
 		}

@@ -18,7 +18,7 @@ import (
 	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/layout"
 	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/store"
 	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/unit"
-	"github.com/rpcrdma/toolkit/internal/fleetgen"
+	"github.com/rpcrdma/toolkit/internal/testtools/fleetgen"
 )
 
 // measured is how many units TestMemory merges. The figures of docs/fleet.md are of 1,000 and 10,000.

@@ -10,14 +10,14 @@ import (
 	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/layout"
 	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/store"
 	"github.com/rpcrdma/toolkit/decode"
-	"github.com/rpcrdma/toolkit/internal/freeze"
+	"github.com/rpcrdma/toolkit/internal/snapshot"
 )
 
 // maxProgress is how many bytes of a kept state are read.
 const maxProgress = 1 << 30
 
-// Freeze implements decode.StatePart.
-func (k *kept) Freeze(p *freeze.Plan) { p.Fixed(k) }
+// Snapshot implements decode.StatePart.
+func (k *kept) Snapshot(p *snapshot.Plan) { p.Fixed(k) }
 
 // state is what a kept state has.
 func (r *run) state() decode.StateOptions {

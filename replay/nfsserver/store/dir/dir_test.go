@@ -12,8 +12,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rpcrdma/toolkit/internal/testtools/storetest"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store"
-	"github.com/rpcrdma/toolkit/replay/nfsserver/store/internal/storetest"
 )
 
 // me is the user who runs the test.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/rpcrdma/toolkit/internal/testtools/storetest"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store"
-	"github.com/rpcrdma/toolkit/replay/nfsserver/store/internal/storetest"
 )
 
 func TestModel(t *testing.T) {

@@ -1,9 +1,0 @@
-package connections
-
-import "github.com/rpcrdma/toolkit/internal/freeze"
-
-// Freeze implements freeze.Part.
-func (r *Recorder) Freeze(p *freeze.Plan) {
-	p.Fixed(r)
-	freeze.Leave[Recorder](p, "mu")
-}

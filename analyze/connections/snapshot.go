@@ -1,0 +1,9 @@
+package connections
+
+import "github.com/rpcrdma/toolkit/internal/snapshot"
+
+// Snapshot implements snapshot.Part.
+func (r *Recorder) Snapshot(p *snapshot.Plan) {
+	p.Fixed(r)
+	snapshot.Leave[Recorder](p, "mu")
+}

@@ -1,0 +1,11 @@
+package fabric
+
+import "github.com/rpcrdma/toolkit/internal/snapshot"
+
+// Snapshot implements snapshot.Part.
+func (r *Recorder) Snapshot(p *snapshot.Plan) {
+	p.Fixed(r)
+	snapshot.Leave[Recorder](p, "opt", "scale", "scratch")
+	snapshot.Boxed[*conn](p) // rdma.Connection.Watched
+	snapshot.Boxed[over](p)
+}

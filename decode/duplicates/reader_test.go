@@ -1,0 +1,101 @@
+package duplicates
+
+import (
+	"io"
+	"slices"
+	"testing"
+
+	"github.com/rpcrdma/toolkit/capture"
+)
+
+func read(t *testing.T, r capture.Reader) (list []capture.Packet) {
+	t.Helper()
+	var b capture.Batch
+	for {
+		err := r.Read(&b)
+		if err == io.EOF {
+			return list
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, b.Packets...)
+	}
+}
+
+// TestReader: of two taps, one has packets twice. Its copies have a tap of their own, and the tap behind it another number.
+func TestReader(t *testing.T) {
+	once := packets(t, "rocev2-nfs41-recall.pcap")
+	list := twice(once, 40e6, 3e6, 0, routed)
+	for _, p := range once {
+		p.Tap = 1
+		list = append(list, p)
+	}
+	slices.SortStableFunc(list, func(a, b capture.Packet) int { return int(a.Time - b.Time) })
+	list[0].Tap, list[0].Time = 0, 0
+	taps := []capture.Tap{{File: "a", Interface: 0, Name: "left"}, {File: "a", Interface: 1, Name: "right"}}
+	found, err := Look(&reader{list: list}, 0)
+	if err != nil || len(found) != 1 {
+		t.Fatalf("%v %v", found, err)
+	}
+	r := New(&reader{list: slices.Clone(list), taps: taps}, func(tap capture.Tap) (Delay, bool) {
+		d, ok := found[uint16(tap.Interface)]
+		return d, ok
+	})
+	for i, p := range read(t, r) {
+		want := uint16(0)
+		switch {
+		case list[i].Tap == 1:
+			want = 2
+		case list[i].Offset == second:
+			want = 1
+		}
+		if _, ok := new(printer).of(&p); ok && p.Data[12] == 8 && p.Tap != want { // IPv6 announces itself twice with the same bytes
+			t.Errorf("packet %d: tap %d, want %d", i, p.Tap, want)
+		}
+	}
+	var names []string
+	for _, tap := range r.Taps() {
+		names = append(names, tap.Name)
+	}
+	if !slices.Equal(names, []string{"left", "left", "right"}) {
+		t.Errorf("taps %q", names)
+	}
+	f := r.Found()
+	if len(f) != 1 || f[0].Tap.Name != "left" || f[0].Copies < uint64(len(once))*9/10 || f[0].Single-f[0].Copies > 4 {
+		t.Errorf("found %+v", f)
+	}
+	if _, ok := r.Place(); ok {
+		t.Error("a place in the middle of packets that come twice")
+	}
+}
+
+// TestReaderOfOne: where nothing comes twice, nothing is changed.
+func TestReaderOfOne(t *testing.T) {
+	r, err := Open([]string{samples + "rocev2-nfs41-recall.pcap", samples + "iwarp-nfs41-recall.pcap"}, capture.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	plain, err := capture.Open([]string{samples + "rocev2-nfs41-recall.pcap", samples + "iwarp-nfs41-recall.pcap"}, capture.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer plain.Close()
+	a, b := read(t, r), read(t, plain)
+	if len(a) != len(b) {
+		t.Fatalf("%d packets, want %d", len(a), len(b))
+	}
+	for i := range a {
+		if a[i].Tap != b[i].Tap || a[i].Number != b[i].Number {
+			t.Fatalf("packet %d: %+v, want %+v", i, a[i], b[i])
+		}
+	}
+	d := r.(*Reader)
+	if !slices.Equal(d.Taps(), plain.(capture.Tapper).Taps()) || len(d.Found()) > 0 {
+		t.Errorf("taps %v, found %v", d.Taps(), d.Found())
+	}
+	if done, total := d.Progress(); done == 0 || done != total {
+		t.Errorf("%d of %d bytes", done, total)
+	}
+}

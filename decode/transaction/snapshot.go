@@ -1,0 +1,34 @@
+package transaction
+
+import "github.com/rpcrdma/toolkit/internal/snapshot"
+
+// Snapshot implements snapshot.Part.
+func (t *Tracker) Snapshot(p *snapshot.Plan) {
+	t.peek.Payload, t.peekErr, t.packet = nil, nil, Packet{} // they lie in what was read
+	t.tellLone()
+	p.Fixed(t)
+	snapshot.Leave[Tracker](p, "opt", "emit", "tracing", "memory", "peers", "alone", "peekErr", "packet", "scratch", "lone")
+	snapshot.Leave[conn](p, "spared")                                     // what observes the new Tracker has to say it again
+	snapshot.Leave[Transaction](p, "usualCall", "usual", "took", "final") // a shortcut
+	snapshot.Boxed[*conn](p)
+	snapshot.After(p, func(h *half) { h.open.rehash() })
+}
+
+// rehash puts the calls into the places that this process looks for them.
+func (o *openCalls) rehash() {
+	old := o.slots
+	if len(old) == 0 {
+		o.n = 0
+		return
+	}
+	size := minOpenCalls
+	for size < len(old) {
+		size *= 2
+	}
+	*o = openCalls{slots: make([]openCall, size)}
+	for _, s := range old {
+		if s.tx != nil {
+			o.put(s.xid, s.tx)
+		}
+	}
+}

@@ -1,0 +1,70 @@
+package bindings
+
+import (
+	"slices"
+
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/replay/plan"
+	"github.com/rpcrdma/toolkit/replay/verdict"
+)
+
+// Rewritten is the op as it goes out: what cannot be kept as captured is replaced in a
+// copy.
+func (w *World) Rewritten(f *Form) *plan.Op {
+	o := f.Op
+	if o.Compound == nil {
+		return o
+	}
+	copied := false
+	replace := func(i int, by plan.CompoundOp) {
+		if !copied {
+			c := *o.Compound
+			c.Ops = slices.Clone(c.Ops)
+			p := *o
+			p.Compound, o, copied = &c, &p, true
+		}
+		o.Compound.Ops[i] = by
+	}
+	for i := range o.Compound.Ops {
+		c := &o.Compound.Ops[i]
+		switch nfs4.NfsOpnum4(c.Op) {
+		case nfs4.OP_PUTROOTFH:
+			if w.Root != nil {
+				f.RootReplaced = true
+				replace(i, plan.CompoundOp{Op: uint32(nfs4.OP_PUTFH), Name: "PUTFH", Args: []plan.Field{{N: "object", Kind: plan.FieldText, Bytes: w.Root}}})
+			}
+		case nfs4.OP_OPEN:
+			if by, ok := w.undelegated(c); ok {
+				f.Note = verdict.Undelegated
+				replace(i, by)
+			}
+		}
+	}
+	return o
+}
+
+// undelegated turns an OPEN that claims a delegation, which this server did not give,
+// into one that does not.
+func (w *World) undelegated(c *plan.CompoundOp) (plan.CompoundOp, bool) {
+	at := -1
+	for i := range c.Args {
+		if c.Args[i].N == "claim" {
+			at = i
+		}
+	}
+	if at < 0 || at+1 >= len(c.Args) || c.Args[at+1].Kind != plan.FieldState || w.States[c.Args[at+1].Ref].Bound {
+		return plan.CompoundOp{}, false
+	}
+	var to nfs4.OpenClaimType4
+	switch nfs4.OpenClaimType4(c.Args[at].Value) {
+	case nfs4.CLAIM_DELEGATE_CUR:
+		to = nfs4.CLAIM_NULL
+	case nfs4.CLAIM_DELEG_CUR_FH:
+		to = nfs4.CLAIM_FH
+	default:
+		return plan.CompoundOp{}, false
+	}
+	by := *c
+	by.Args = slices.Concat(c.Args[:at], []plan.Field{{N: "claim", Kind: plan.FieldU32, Value: uint64(to)}}, c.Args[at+2:])
+	return by, true
+}
