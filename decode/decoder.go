@@ -74,8 +74,7 @@ type Observer interface {
 	Event(c *rdma.Connection, from rdma.Side, e rdma.Event, value uint32, ref rdma.Ref)
 }
 
-// MessageObserver is an Observer that also receives the transactions that Sends and operations belong to. One that is a
-// transaction.LoneHandler can do without some of them.
+// MessageObserver is an Observer that also receives the transactions that Sends and operations belong to.
 type MessageObserver interface {
 	Observer
 	// Message reports a Send that is a call or a reply of tx, or repeats one on the same connection. It

@@ -58,9 +58,6 @@ func (b *besideMessages) Message(tx *transaction.Transaction, reply bool, s *rdm
 	b.m.Message(tx, reply, s)
 }
 
-// SetLone implements transaction.LoneHandler. The other observer is to be told of all calls.
-func (b *besideMessages) SetLone(*transaction.Lone) {}
-
 // Operation implements decode.MessageObserver.
 func (b *besideMessages) Operation(tx *transaction.Transaction, op *rdma.Op) { b.m.Operation(tx, op) }
 

@@ -45,7 +45,6 @@ type Recorder struct {
 	recent   [16]recent  // by connection
 	view     rpc.View    // of calls that are open
 	callers  [maxCallers]caller
-	lone     *transaction.Lone // nil: it is told of all calls
 
 	live   bool
 	slots  bool // only Transaction.Slots is wanted
@@ -73,9 +72,8 @@ type Lost struct {
 }
 
 var (
-	_ decode.MessageObserver  = (*Recorder)(nil) // a Decoder tells an Observer that is none of messages nothing
-	_ decode.Sendless         = (*Recorder)(nil)
-	_ transaction.LoneHandler = (*Recorder)(nil)
+	_ decode.MessageObserver = (*Recorder)(nil) // a Decoder tells an Observer that is none of messages nothing
+	_ decode.Sendless        = (*Recorder)(nil)
 )
 
 // New makes a Recorder. peek opens what RPCSEC_GSS has wrapped in calls; it may be nil.
@@ -259,9 +257,6 @@ func (r *Recorder) Message(tx *transaction.Transaction, reply bool, s *rdma.Send
 	if tx.Program == nfs3.NFS_PROGRAM && tx.Version < 4 {
 		switch f := &r.few; {
 		case r.slots:
-			if reply && r.lone != nil {
-				r.lone.Spare(tx)
-			}
 			return // versions without sessions have none
 		case !tx.Named:
 			return
@@ -273,9 +268,6 @@ func (r *Recorder) Message(tx *transaction.Transaction, reply bool, s *rdma.Send
 			c := &f.calls[f.place(tx)]
 			f.used, c.tx = 0, nil
 			c.of.c.closed()
-			if r.lone != nil {
-				r.lone.Spare(tx) // the next one by itself would leave all as it is
-			}
 			return
 		}
 		if r.shared || !r.usual(tx, reply, s) {

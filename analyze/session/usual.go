@@ -122,9 +122,6 @@ func (r *Recorder) sole(tx *transaction.Transaction) bool {
 	return true
 }
 
-// SetLone implements transaction.LoneHandler.
-func (r *Recorder) SetLone(l *transaction.Lone) { r.lone = l }
-
 // usualReply is usual for the reply to a call in the table.
 func (r *Recorder) usualReply(tx *transaction.Transaction, s *rdma.Send) bool {
 	o, known := r.open.Get(tx)

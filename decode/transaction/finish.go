@@ -102,9 +102,6 @@ func (t *Tracker) finish(tx *Transaction) {
 
 // end computes what is known of a transaction only at its end.
 func (t *Tracker) end(tx *Transaction) {
-	if tx.gen == t.lone.call {
-		t.tellLone()
-	}
 	tx.finished = true
 	if t.opt.OnCompletion {
 		t.ready = append(t.ready, tx)

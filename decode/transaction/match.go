@@ -50,17 +50,11 @@ func (t *Tracker) Send(c *rdma.Connection, s *rdma.Send) (tag rdma.Tag) {
 			t.settle(c)
 		}
 		if tx, reply := t.usual(k, c, s); tx != nil {
-			if t.opt.Messages != nil && !t.spares(k, tx, reply) {
-				if t.lone.idle {
-					t.tellLone()
-				}
+			if t.opt.Messages != nil {
 				t.opt.Messages.Message(tx, reply, s)
 			}
 			return tx.sendTag(reply)
 		}
-	}
-	if t.lone.idle {
-		t.tellLone()
 	}
 	tag = t.any(c, s)
 	if t.opt.Messages != nil {

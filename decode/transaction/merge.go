@@ -5,7 +5,6 @@ import "github.com/rpcrdma/toolkit/decode/rdma"
 // Merged implements rdma.Handler. Transactions that had ended before are put
 // right when they are emitted.
 func (t *Tracker) Merged(into *rdma.Connection, side rdma.Side, from *rdma.Connection, was rdma.Side) {
-	t.mergeLone(from)
 	k, old := of(into), of(from)
 	k.calls.add(old.calls)
 	if k.late.tx == nil { // else the other one ends when it has waited long enough

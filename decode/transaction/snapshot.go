@@ -5,10 +5,8 @@ import "github.com/rpcrdma/toolkit/internal/snapshot"
 // Snapshot implements snapshot.Part.
 func (t *Tracker) Snapshot(p *snapshot.Plan) {
 	t.peek.Payload, t.peekErr, t.packet = nil, nil, Packet{} // they lie in what was read
-	t.tellLone()
 	p.Fixed(t)
-	snapshot.Leave[Tracker](p, "opt", "emit", "tracing", "memory", "peers", "alone", "peekErr", "packet", "scratch", "lone")
-	snapshot.Leave[conn](p, "spared")                                     // what observes the new Tracker has to say it again
+	snapshot.Leave[Tracker](p, "opt", "emit", "tracing", "memory", "peers", "alone", "peekErr", "packet", "scratch")
 	snapshot.Leave[Transaction](p, "usualCall", "usual", "took", "final") // a shortcut
 	snapshot.Boxed[*conn](p)
 	snapshot.After(p, func(h *half) { h.open.rehash() })

@@ -125,7 +125,6 @@ type Tracker struct {
 	events  events
 	scratch []*Transaction
 	packet  Packet // for Options.Attribute
-	lone    Lone
 
 	// Stats counts what belongs to no transaction.
 	Stats Stats
@@ -219,9 +218,6 @@ func NewTracker(opt Options, emit func(*Transaction)) *Tracker {
 	opt.defaults()
 	t := &Tracker{opt: opt, emit: emit, tracing: opt.Packets > 0 || opt.Attribute != nil}
 	t.accounts()
-	if l, ok := opt.Messages.(LoneHandler); ok {
-		l.SetLone(&t.lone)
-	}
 	return t
 }
 

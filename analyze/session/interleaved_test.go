@@ -19,33 +19,8 @@ import (
 	"github.com/rpcrdma/toolkit/internal/testtools/mutate/traffic"
 )
 
-// told is a Recorder that counts what it is told.
-type told struct {
-	*Recorder
-	n *int
-}
-
-func (o told) Message(tx *transaction.Transaction, reply bool, s *rdma.Send) {
-	*o.n++
-	o.Recorder.Message(tx, reply, s)
-}
-
-// counting is a MessageObserver that does nothing but count.
-type counting struct {
-	decode.MessageObserver
-	n int
-}
-
-func (o *counting) Message(*transaction.Transaction, bool, *rdma.Send)              { o.n++ }
-func (o *counting) Merged(*rdma.Connection, rdma.Side, *rdma.Connection, rdma.Side) {}
-func (o *counting) Operation(*transaction.Transaction, *rdma.Op)                    {}
-func (o *counting) Send(*rdma.Connection, *rdma.Send)                               {}
-func (o *counting) OpStart(*rdma.Connection, *rdma.Op, rdma.Ref)                    {}
-func (o *counting) OpData(*rdma.Connection, *rdma.Op, *rdma.Fragment)               {}
-func (o *counting) Event(*rdma.Connection, rdma.Side, rdma.Event, uint32, rdma.Ref) {}
-
-// lonely has a decoder for a Recorder, of which o is told, and what it reports.
-func lonely(s *Recorder, o decode.Observer) *decode.Decoder {
+// decoderOf has a decoder for a Recorder, of which o is told, and what it reports.
+func decoderOf(s *Recorder, o decode.Observer) *decode.Decoder {
 	opt := decode.Options{Observer: o}
 	opt.Transactions.Ended = s.Ended
 	v := rpc.View{Names: &rpc.Names{}}
@@ -91,38 +66,8 @@ func packetsOf(t *testing.T, file string) []capture.Packet {
 	return all
 }
 
-// TestLone: a Recorder with Apart or SlotsOnly is told of few lone calls; without it, of all, and so is an observer beside it.
-func TestLone(t *testing.T) {
-	packets := meta(t)
-	run := func(set func(*Recorder), wrap func(s *Recorder) (decode.Observer, *int)) int {
-		s := New(nil)
-		set(s)
-		o, n := wrap(s)
-		traffic.Run(lonely(s, o), packets, 64)
-		return *n
-	}
-	all := new(counting)
-	want := run((*Recorder).Apart, func(s *Recorder) (decode.Observer, *int) { return Beside(all, s), &all.n })
-	counted := func(s *Recorder) (decode.Observer, *int) { o := told{s, new(int)}; return o, o.n }
-	if n := run((*Recorder).Apart, counted); n == 0 || n > want/4 {
-		t.Errorf("%d messages of %d were told apart", n, want)
-	}
-	if n := run((*Recorder).SlotsOnly, counted); n == 0 || n > want/4 {
-		t.Errorf("%d messages of %d were told for slots", n, want)
-	}
-	if n := run(func(*Recorder) {}, counted); n != want || n < 1800 {
-		t.Errorf("%d messages of %d were told", n, want)
-	}
-	if n := run((*Recorder).Apart, func(s *Recorder) (decode.Observer, *int) {
-		o := told{s, new(int)}
-		return &struct{ decode.MessageObserver }{o}, o.n
-	}); n != want {
-		t.Errorf("%d messages of %d were told to one that does not say that it can do without", n, want)
-	}
-}
-
-// TestLoneCut: what is found is the same if the state is saved and restored after any packet, be it while a call is kept back.
-func TestLoneCut(t *testing.T) {
+// TestCut: what is found is the same if the state is saved and restored after any packet.
+func TestCut(t *testing.T) {
 	for which := range traffic.Count() {
 		rng := rand.New(rand.NewPCG(uint64(which), 37))
 		for round := range 6 {
@@ -135,9 +80,9 @@ func TestLoneCut(t *testing.T) {
 				s := New(nil)
 				s.Apart()
 				if table {
-					return s, lonely(s, collecting{s})
+					return s, decoderOf(s, collecting{s})
 				}
-				return s, lonely(s, s)
+				return s, decoderOf(s, s)
 			}
 			s, d := begin(true)
 			traffic.Run(d, packets, 64)
@@ -158,7 +103,7 @@ func TestLoneCut(t *testing.T) {
 				}
 				traffic.Run(d, packets[at:], 64)
 				if got := reportOf(t, s); got != want {
-					t.Fatalf("capture %d, program %v, cut at %d:\n%s\nnot cut, all told\n%s", which, program, at, got, want)
+					t.Fatalf("capture %d, program %v, cut at %d:\n%s\nnot cut, without the short way\n%s", which, program, at, got, want)
 				}
 			}
 		}
@@ -249,11 +194,11 @@ func interleaved(t *testing.T, seed uint64, table bool) string {
 	return reportOf(t, s)
 }
 
-// TestLoneInterleaved: calls are counted the same, be the Recorder told of lone ones or not.
-func TestLoneInterleaved(t *testing.T) {
+// TestInterleaved: calls are counted the same with the short way and without.
+func TestInterleaved(t *testing.T) {
 	for seed := range uint64(100) {
 		if all, some := interleaved(t, seed, true), interleaved(t, seed, false); all != some {
-			t.Fatalf("%d: all are told\n%s\nnot lone ones\n%s", seed, all, some)
+			t.Fatalf("%d: without the short way\n%s\nwith it\n%s", seed, all, some)
 		}
 	}
 }
