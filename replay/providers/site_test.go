@@ -12,6 +12,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/client"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store/memory"
 	"github.com/rpcrdma/toolkit/replay/providers"
+	"github.com/rpcrdma/toolkit/replay/transport"
 	"github.com/rpcrdma/toolkit/replay/verbs"
 )
 
@@ -78,10 +79,14 @@ func TestFabrics(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			rpc := client.RPC{Requester: r}
+			last := &timed{Requester: r}
+			rpc := client.RPC{Requester: last}
 			for _, version := range []uint32{3, 4} {
 				if err := rpc.Null(ctx, version); err != nil {
 					t.Errorf("version %d: %v", version, err)
+				}
+				if x := last.Times; x.Sent.Before(x.Queued) || x.Replied.Sub(x.Sent) < 2*time.Millisecond {
+					t.Errorf("queued %v, sent %v, replied %v over a link of 1 ms", x.Queued, x.Sent, x.Replied)
 				}
 			}
 			var denied *client.DeniedError
@@ -105,6 +110,18 @@ func TestFabrics(t *testing.T) {
 	if _, err := providers.Open(providers.Options{Name: "rdma", Tap: make(packets, 1)}); err == nil {
 		t.Error("an adapter was tapped")
 	}
+}
+
+// timed keeps the times of the last call.
+type timed struct {
+	transport.Requester
+	transport.Times
+}
+
+func (r *timed) Do(ctx context.Context, c *transport.Call) error {
+	err := r.Requester.Do(ctx, c)
+	r.Times = c.Times
+	return err
 }
 
 // packets counts packets.

@@ -309,7 +309,7 @@ func (p *printer) times(r *Report) {
 	row := func(name string, s Spread) []string {
 		return []string{name, fmt.Sprint(s.Count), round(s.Mean), round(s.P50), round(s.P90), round(s.P99), round(s.Max)}
 	}
-	p.table(1, [][]string{{"", "COUNT", "MEAN", "P50", "P90", "P99", "MAX"}, row("schedule slip", r.Slip), row("wait for a credit", r.CreditWait)})
+	p.table(1, [][]string{{"", "COUNT", "MEAN", "P50", "P90", "P99", "MAX"}, row("schedule slip", r.Slip), row("wait to be sent", r.CreditWait)})
 }
 
 func (p *printer) overlay(r *Report) {

@@ -37,6 +37,8 @@ const (
 type outgoing interface {
 	message() *transport.Message
 	place() *place
+	// begun is called by the writer, with conn.mu held, before it uses the message.
+	begun(at time.Time)
 	// landed is called by the writer, with conn.mu held, when it no longer needs
 	// the message. If landed returns true, written is called next, without the
 	// lock; otherwise the writer does not use the outgoing any more.
@@ -290,9 +292,12 @@ func (c *conn) writeLoop() {
 			ok = false
 		}
 		batch = append(batch[:0], c.out...)
-		total := 0
+		total, now := 0, time.Now()
 		for _, o := range batch {
 			*o.place() = writing
+			if ok {
+				o.begun(now)
+			}
 			total += o.weight()
 		}
 		clear(c.out)

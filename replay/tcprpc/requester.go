@@ -322,8 +322,9 @@ func (p *pending) finish(rec *record, err error) {
 func (p *pending) message() *transport.Message { return &p.call.Message }
 func (p *pending) place() *place               { return &p.at }
 
-func (p *pending) landed() bool { return p.deferred }
-func (p *pending) weight() int  { return 0 }
+func (p *pending) begun(at time.Time) { p.call.Times.Sent = at }
+func (p *pending) landed() bool       { return p.deferred }
+func (p *pending) weight() int        { return 0 }
 
 // written completes a call that ended while the writer used its memory.
 func (p *pending) written(bool) { p.complete(p.rec, p.err) }
@@ -331,6 +332,9 @@ func (p *pending) written(bool) { p.complete(p.rec, p.err) }
 func (p *pending) complete(rec *record, err error) {
 	c, r := p.call, p.r
 	c.Err = err
+	if c.Times.Sent.After(c.Times.Replied) { // the peer guessed the XID
+		c.Times.Sent = c.Times.Replied
+	}
 	if rec != nil {
 		c.Reply = transport.Message{Stream: rec.b}
 		r.count.replies.Add(1)

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/replay/transport"
@@ -66,8 +67,9 @@ func (x *exchange) Drop() {
 func (x *exchange) message() *transport.Message { return &x.reply }
 func (x *exchange) place() *place               { return &x.at }
 
-func (x *exchange) landed() bool { return true }
-func (x *exchange) weight() int  { return x.reply.Size() }
+func (x *exchange) begun(time.Time) {}
+func (x *exchange) landed() bool    { return true }
+func (x *exchange) weight() int     { return x.reply.Size() }
 
 func (x *exchange) written(ok bool) {
 	if ok {

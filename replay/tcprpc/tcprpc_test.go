@@ -273,6 +273,36 @@ func TestEnds(t *testing.T) {
 	}
 }
 
+// TestTimes: a call that was written has a time of sending, after a reconnection the
+// newest; a call that was refused has none.
+func TestTimes(t *testing.T) {
+	var once atomic.Bool
+	const pause = 20 * time.Millisecond
+	h := &rpctest.Handler{Before: func(x transport.Exchange) bool {
+		if once.CompareAndSwap(false, true) {
+			x.Disconnect()
+			x.Drop()
+			return true
+		}
+		return false
+	}}
+	_, r := start(t, h, Options{}, Options{Reconnect: true, BackoffMin: pause})
+	c := transport.Call{Message: transport.Message{Stream: rpctest.AppendCall(nil, 0)}}
+	for _, least := range []time.Duration{pause, 0} { // of the wait; the first call is sent again
+		c.XID = 0
+		if err := r.Do(t.Context(), &c); err != nil {
+			t.Fatal(err)
+		}
+		if x := c.Times; x.Sent.Sub(x.Queued) < least || x.Replied.Before(x.Sent) {
+			t.Errorf("queued %v, sent %v, replied %v", x.Queued, x.Sent, x.Replied)
+		}
+	}
+	c.XID, c.Stream = 0, c.Stream[:4]
+	if err := r.Do(t.Context(), &c); !errors.Is(err, transport.ErrMessage) || !c.Times.Sent.IsZero() {
+		t.Errorf("%v, sent %v", err, c.Times.Sent)
+	}
+}
+
 // TestGivenUp gives up a call that the writer has begun to send. A peer that takes the
 // rest soon gets the next call on the same connection; one that does not is left.
 func TestGivenUp(t *testing.T) {

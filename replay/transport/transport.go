@@ -131,7 +131,7 @@ type Layout struct {
 // Times are the times of a call as the transport saw them.
 type Times struct {
 	Queued  time.Time // Start was called
-	Sent    time.Time // handed to the provider, after waiting for a credit
+	Sent    time.Time // handed to the provider or the socket, after waiting for a credit; zero if it never was
 	Replied time.Time // the reply arrived
 }
 
