@@ -40,12 +40,6 @@ func reportOf(t *testing.T, s *Recorder) string {
 	return fmt.Sprint(s.held, s.paid, s.pending(), string(b))
 }
 
-// meta is a capture of many small calls one after the other.
-func meta(t *testing.T) []capture.Packet {
-	t.Helper()
-	return packetsOf(t, "../../samples/rocev2-nfs3-meta.pcap.zst")
-}
-
 // packetsOf are the packets of a capture.
 func packetsOf(t *testing.T, file string) []capture.Packet {
 	t.Helper()

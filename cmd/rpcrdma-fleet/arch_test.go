@@ -29,7 +29,7 @@ var arrows = map[string][]string{
 	"internal/natstest": {"github.com/nats-io"},
 	// Live summaries: the part that meets packets knows no engine, but for the form of a summary.
 	"internal/live":   {"internal/layout", "toolkit/analyze/monitor", "toolkit/analyze/text", "github.com/nats-io"},
-	"internal/edge":   {"internal/layout", "internal/live", "internal/store", "toolkit/analyze/...", "toolkit/capture/...", "toolkit/cmd/internal/...", "toolkit/decode/doubled", "toolkit/decode/rpc"},
+	"internal/edge":   {"internal/layout", "internal/live", "internal/store", "toolkit/analyze/...", "toolkit/capture/...", "toolkit/cmd/internal/...", "toolkit/decode/duplicates", "toolkit/decode/rpc"},
 	"internal/screen": {"internal/live", "toolkit/analyze/text", "toolkit/internal/printable", "toolkit/internal/table", "github.com/charmbracelet", "github.com/mattn/go-runewidth"},
 }
 
