@@ -4,7 +4,7 @@ import "time"
 
 // choice decides who consumes transactions: the tracking goroutine, which has them in its caches (near), or helpers (far). Which
 // is faster depends on the cost of moving a cache line between processors, on the consumer, and on the load of the machine. So
-// a run measures both from time to time, and keeps to the faster one in between. See docs/design/0106-consumed-where-it-takes-less-time.md.
+// a run measures both from time to time, and keeps to the faster one in between.
 type choice struct {
 	near    bool
 	phase   phase

@@ -28,7 +28,7 @@ const (
 // pipeline is a run with one tracker. The goroutine of Run tracks. Other ones, the helpers, do what comes before and
 // after: they read, dissect and consume, whatever is due. If they do not keep up, the tracking goroutine dissects and
 // consumes, too, so that no processor is idle while another one has too much to do. It does not read, since that may have to
-// wait for input. See docs/design/0094-whoever-has-time.md.
+// wait for input.
 type pipeline struct {
 	d     *Decoder
 	r     capture.Reader

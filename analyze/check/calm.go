@@ -10,7 +10,7 @@ import (
 
 // calm is the requests of a side while nothing but Sends of one packet and their acknowledgements comes, each the one that has
 // to be next. Then all that changes is in its Calm: requests, marking and wire, and the counts of rules, are brought up to
-// date by Checker.stir before anything else is looked at. See docs/design/0102-what-is-usual-changes-counters.md.
+// date by Checker.stir before anything else is looked at.
 type calm struct {
 	roce.Calm
 	streak uint8     // usual Sends since something was not usual, while it is not on

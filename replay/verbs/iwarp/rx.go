@@ -19,7 +19,7 @@ import (
 
 const (
 	// rxBuffer holds the largest FPDU with its markers six times. One call that reads several FPDUs, and a copy of each to its place, takes
-	// less time than a call for each place: see record 151.
+	// less time than a call for each place.
 	rxBuffer = 400 << 10
 	// The buffer for a peer that has not sent an FPDU yet. It grows when it is full
 	// or an FPDU is complete.

@@ -1,7 +1,7 @@
 package rocev2
 
 // placed is how many bytes are copied at once. Payloads lie at odd places in their datagrams, and an Intel processor then takes longer
-// for 2 KiB or more in one piece (docs/design/0124-whoever-is-woken-goes-first.md).
+// for 2 KiB or more in one piece.
 const placed = 1 << 10
 
 // place copies a payload to where it belongs, and returns how many bytes it has copied.
