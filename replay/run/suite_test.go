@@ -50,10 +50,10 @@ type mutantRow struct {
 }
 
 // TestMutants tries every kind of wrong server. Wherever it does something wrong, that must be
-// seen during the run or when the files are read back. The table is in docs/mutants.md; -update
+// seen during the run or when the files are read back. The table is in testdata/mutants.md; -update
 // rewrites it.
 func TestMutants(t *testing.T) {
-	const file = "../../docs/mutants.md"
+	const file = "testdata/mutants.md"
 	doc, err := os.ReadFile(file)
 	if err != nil && !*update {
 		t.Fatal(err)

@@ -137,7 +137,7 @@ func TestDisturbed(t *testing.T) {
 	x.write(t)
 }
 
-// documentedDisturbances is how many of each kind the results in docs/edges.md cover.
+// documentedDisturbances is how many of each kind the results in tables.md cover.
 const documentedDisturbances = 250
 
 // disturbed counts the transactions of a capture by outcome.

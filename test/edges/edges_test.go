@@ -39,7 +39,7 @@ func TestEdges(t *testing.T) {
 	x.write(t)
 }
 
-// documented is how many cuts the results in docs/edges.md cover.
+// documented is how many cuts the results in tables.md cover.
 const documented = 10
 
 // differing is why transactions that lie in a part differ.

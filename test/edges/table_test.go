@@ -9,11 +9,11 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write the tables of docs/edges.md instead of comparing with them")
+var update = flag.Bool("update", false, "write the tables of tables.md instead of comparing with them")
 
-const document = "../../docs/edges.md"
+const document = "tables.md"
 
-// table is one of docs/edges.md: rows between two comments, by the name of the
+// table is one of tables.md: rows between two comments, by the name of the
 // capture.
 type table struct {
 	begin, end string

@@ -39,7 +39,7 @@ const (
 const least = 300 * time.Millisecond
 
 // full measures every command with every kind of capture in the sizes of
-// docs/hostile.md, which takes hours; without it there is one capture that holds
+// README.md, which takes hours; without it there is one capture that holds
 // all kinds, and those kinds for each command that once were too much for it.
 var full = flag.Bool("full", false, "measure every command with every hostile capture in its documented size")
 

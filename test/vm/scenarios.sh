@@ -385,7 +385,7 @@ table() {
 
 # write_results puts the table into the documentation.
 write_results() {
-    local doc=docs/vm-lane.md
+    local doc=test/vm/results.md
     {
         sed '/^<!-- results -->$/q' $doc
         printf '\nLinux %s, %s, rdma-core %s, %s; %s.\n\n' "$kernel" "$(awk '/^siw built/{print "siw of " $4 " " $5}' "$dir/vm/versions.txt" | tr -d ,)" \
