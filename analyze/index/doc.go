@@ -22,5 +22,5 @@
 //	directory: JSON, with the places, lengths and SHA-256 of these parts
 //	length of the directory (8 bytes, big-endian), HMAC-SHA256 of it
 //
-// See docs/design/0082-index.md.
+// See docs/design/0078-resume-state.md.
 package index

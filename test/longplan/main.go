@@ -2,7 +2,7 @@
 // preview, up to the first call, and of the replay against the built-in server. The plan is made up
 // (internal/testtools/longplan). Each measurement is a process of its own, whose figures come from getrusage.
 //
-//	go run ./test/longplan -calls 10000000     # the table of docs/design/0063-plans-of-any-length.md
+//	go run ./test/longplan -calls 10000000     # the table of docs/design/0031-plans.md
 //
 // The exit status is 1 if a process had more than -memory MiB resident, or needed more than -first of
 // processor time up to its first call, or if a call was not answered as expected.
