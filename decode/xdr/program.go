@@ -75,6 +75,9 @@ func (Void) Decode(*Reader) {}
 // Skip passes over nothing.
 func (Void) Skip(_ *Reader, off uint) uint { return off }
 
+// Redact copies nothing.
+func (Void) Redact(*Redactor) {}
+
 // Append appends nothing.
 func (Void) Append(b []byte) []byte { return b }
 

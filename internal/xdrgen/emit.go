@@ -300,6 +300,7 @@ func (e *emitter) structure(d *def) {
 	e.p("}\n")
 	ms = e.structMembers(d)
 	e.skip(name, ms)
+	e.redact(name, ms)
 
 	e.p("func (t *%s) Append(b []byte) []byte {", name)
 	for _, m := range ms {
@@ -388,6 +389,7 @@ func (e *emitter) union(d *def) {
 	})
 	e.p("}\n")
 	e.skipUnion(name, disc, arms)
+	e.redactUnion(name, disc, arms)
 
 	e.p("func (t *%s) Append(b []byte) []byte {", name)
 	e.append("t."+disc.goName, disc)

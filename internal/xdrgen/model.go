@@ -34,7 +34,9 @@ type typ struct {
 	elem *typ   // array, optional, list
 	n    uint64 // length of a fixed one; limit of a variable one, 0 for none
 	text bool   // opaque: show as text
-	show string // type name for Begin
+	// redact is the class of an opaque, as package xdr calls it; empty for Secret.
+	redact string
+	show   string // type name for Begin
 	// Ways to show an integer.
 	flags  string // Go name of the table
 	enumAs *def
@@ -334,6 +336,7 @@ var fieldPragmas = map[string]func(pragma) bool{
 	"flags":  pragma.flags,
 	"enum":   pragma.enum,
 	"type":   pragma.show,
+	"redact": pragma.redact,
 	"go":     func(p pragma) bool { return len(p.args) == 1 },
 }
 
@@ -346,6 +349,21 @@ func (p pragma) data() bool {
 func (p pragma) text() bool {
 	p.t.text = p.name == "string"
 	return p.t.kind == kOpaque || p.t.kind == kOpaqueFixed
+}
+
+// classes are those of package xdr that a pragma may name.
+var classes = map[string]string{
+	"keep": "Keep", "name": "Name", "path": "Path", "handle": "Handle", "who": "Who", "host": "Host",
+	"owner": "Owner", "address": "Address", "netid": "NetID",
+}
+
+func (p pragma) redact() bool {
+	k := p.t.kind
+	if len(p.args) != 1 || k != kOpaque && k != kData && k != kOpaqueFixed {
+		return false
+	}
+	p.t.redact = classes[p.args[0]]
+	return p.t.redact != ""
 }
 
 func (p pragma) max() bool {
@@ -459,7 +477,7 @@ func hex(v uint64) string { return "0x" + strconv.FormatUint(v, 16) }
 // reserved are the methods of generated types, which no field may have as its
 // name.
 var reserved = map[string]bool{
-	"Decode": true, "Skip": true, "Append": true, "EncodedSize": true, "Walk": true, "StatusCode": true,
+	"Decode": true, "Skip": true, "Redact": true, "Append": true, "EncodedSize": true, "Walk": true, "StatusCode": true,
 }
 
 func fieldName(f *decl) string {

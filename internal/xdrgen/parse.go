@@ -304,7 +304,7 @@ func number(s string) (uint64, error) {
 // pragma names, and whether they stand alone at the top level.
 var pragmaNames = map[string]bool{
 	"data": false, "flags": false, "enum": false, "time": false, "string": false,
-	"bytes": false, "max": false, "status": false, "go": false, "name": false, "type": false,
+	"bytes": false, "redact": false, "max": false, "status": false, "go": false, "name": false, "type": false,
 	"pointer": false, "value": false, "operations": false, "extern": true, "leaf": true, "import": true,
 }
 

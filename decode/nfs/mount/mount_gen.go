@@ -166,6 +166,15 @@ func (*Fhstatus) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*Fhstatus) Redact(x *xdr.Redactor) {
+	switch nfs2.Nfsstat(x.Word()) {
+	case nfs2.NFS_OK:
+		x.Bytes(xdr.Handle, 32)
+	default:
+
+	}
+}
+
 func (t *Fhstatus) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Status))
 	switch t.Status {
@@ -220,6 +229,13 @@ func (*Mountres3Ok) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*Mountres3Ok) Redact(x *xdr.Redactor) {
+	x.Text(xdr.Handle, 64)
+	for n0 := x.Elements(0, 4); n0 > 0 && !x.Failed(); n0-- {
+		x.Numbers(4)
+	}
+}
+
 func (t *Mountres3Ok) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.Fhandle)
 	b = xdr.AppendUint32(b, uint32(len(t.AuthFlavors)))
@@ -268,6 +284,15 @@ func (*Mountres3) Skip(r *xdr.Reader, off uint) uint {
 
 	}
 	return off
+}
+
+func (*Mountres3) Redact(x *xdr.Redactor) {
+	switch Mountstat3(x.Word()) {
+	case MNT3_OK:
+		(*Mountres3Ok)(nil).Redact(x)
+	default:
+
+	}
 }
 
 func (t *Mountres3) Append(b []byte) []byte {
@@ -322,6 +347,11 @@ func (*Mountbody) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*Mountbody) Redact(x *xdr.Redactor) {
+	x.Text(xdr.Host, 255)
+	x.Text(xdr.Path, 1024)
+}
+
 func (t *Mountbody) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.MlHostname)
 	b = xdr.AppendOpaque(b, t.MlDirectory)
@@ -353,6 +383,10 @@ func (t *Groupnode) Decode(r *xdr.Reader) {
 func (*Groupnode) Skip(r *xdr.Reader, off uint) uint {
 	off = r.SkipOpaque(off, 255)
 	return off
+}
+
+func (*Groupnode) Redact(x *xdr.Redactor) {
+	x.Text(xdr.Host, 255)
 }
 
 func (t *Groupnode) Append(b []byte) []byte {
@@ -394,6 +428,13 @@ func (*Exportnode) Skip(r *xdr.Reader, off uint) uint {
 		off = (*Groupnode)(nil).Skip(r, off)
 	}
 	return off
+}
+
+func (*Exportnode) Redact(x *xdr.Redactor) {
+	x.Text(xdr.Path, 1024)
+	for x.Word() != 0 {
+		(*Groupnode)(nil).Redact(x)
+	}
 }
 
 func (t *Exportnode) Append(b []byte) []byte {
@@ -481,6 +522,10 @@ func (*Ppathcnf) Skip(r *xdr.Reader, off uint) uint {
 	return off + 40
 }
 
+func (*Ppathcnf) Redact(x *xdr.Redactor) {
+	x.Numbers(40)
+}
+
 func (t *Ppathcnf) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.PcLinkMax))
 	b = xdr.AppendUint32(b, uint32(t.PcMaxCanon))
@@ -531,6 +576,10 @@ func (*DirpathMessage) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*DirpathMessage) Redact(x *xdr.Redactor) {
+	x.Text(xdr.Path, 1024)
+}
+
 func (t *DirpathMessage) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.Dirpath)
 	return b
@@ -568,6 +617,12 @@ func (*MountlistMessage) Skip(r *xdr.Reader, off uint) uint {
 		off = (*Mountbody)(nil).Skip(r, off)
 	}
 	return off
+}
+
+func (*MountlistMessage) Redact(x *xdr.Redactor) {
+	for x.Word() != 0 {
+		(*Mountbody)(nil).Redact(x)
+	}
 }
 
 func (t *MountlistMessage) Append(b []byte) []byte {
@@ -618,6 +673,12 @@ func (*ExportsMessage) Skip(r *xdr.Reader, off uint) uint {
 		off = (*Exportnode)(nil).Skip(r, off)
 	}
 	return off
+}
+
+func (*ExportsMessage) Redact(x *xdr.Redactor) {
+	for x.Word() != 0 {
+		(*Exportnode)(nil).Redact(x)
+	}
 }
 
 func (t *ExportsMessage) Append(b []byte) []byte {

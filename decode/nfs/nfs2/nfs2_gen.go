@@ -200,6 +200,10 @@ func (*Timeval) Skip(r *xdr.Reader, off uint) uint {
 	return off + 8
 }
 
+func (*Timeval) Redact(x *xdr.Redactor) {
+	x.Numbers(8)
+}
+
 func (t *Timeval) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.Seconds)
 	b = xdr.AppendUint32(b, t.Useconds)
@@ -288,6 +292,10 @@ func (*Fattr) Skip(r *xdr.Reader, off uint) uint {
 	return off + 68
 }
 
+func (*Fattr) Redact(x *xdr.Redactor) {
+	x.Numbers(68)
+}
+
 func (t *Fattr) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Type))
 	b = xdr.AppendUint32(b, t.Mode)
@@ -369,6 +377,10 @@ func (*Sattr) Skip(r *xdr.Reader, off uint) uint {
 	return off + 32
 }
 
+func (*Sattr) Redact(x *xdr.Redactor) {
+	x.Numbers(32)
+}
+
 func (t *Sattr) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.Mode)
 	b = xdr.AppendUint32(b, t.Uid)
@@ -440,6 +452,15 @@ func (*Attrstat) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*Attrstat) Redact(x *xdr.Redactor) {
+	switch Nfsstat(x.Word()) {
+	case NFS_OK:
+		x.Numbers(68)
+	default:
+
+	}
+}
+
 func (t *Attrstat) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Status))
 	switch t.Status {
@@ -502,6 +523,11 @@ func (*Sattrargs) Skip(r *xdr.Reader, off uint) uint {
 	return off + 64
 }
 
+func (*Sattrargs) Redact(x *xdr.Redactor) {
+	x.Bytes(xdr.Handle, 32)
+	x.Numbers(32)
+}
+
 func (t *Sattrargs) Append(b []byte) []byte {
 	b = xdr.AppendFixed(b, t.File[:])
 	b = t.Attributes.Append(b)
@@ -535,6 +561,11 @@ func (t *Diropargs) Decode(r *xdr.Reader) {
 func (*Diropargs) Skip(r *xdr.Reader, off uint) uint {
 	off = r.SkipOpaque(off+32, 255)
 	return off
+}
+
+func (*Diropargs) Redact(x *xdr.Redactor) {
+	x.Bytes(xdr.Handle, 32)
+	x.Text(xdr.Name, 255)
 }
 
 func (t *Diropargs) Append(b []byte) []byte {
@@ -590,6 +621,11 @@ func (t *Diropok) Decode(r *xdr.Reader) {
 
 func (*Diropok) Skip(r *xdr.Reader, off uint) uint {
 	return off + 100
+}
+
+func (*Diropok) Redact(x *xdr.Redactor) {
+	x.Bytes(xdr.Handle, 32)
+	x.Numbers(68)
 }
 
 func (t *Diropok) Append(b []byte) []byte {
@@ -658,6 +694,15 @@ func (*Diropres) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*Diropres) Redact(x *xdr.Redactor) {
+	switch Nfsstat(x.Word()) {
+	case NFS_OK:
+		(*Diropok)(nil).Redact(x)
+	default:
+
+	}
+}
+
 func (t *Diropres) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Status))
 	switch t.Status {
@@ -717,6 +762,15 @@ func (*Readlinkres) Skip(r *xdr.Reader, off uint) uint {
 
 	}
 	return off
+}
+
+func (*Readlinkres) Redact(x *xdr.Redactor) {
+	switch Nfsstat(x.Word()) {
+	case NFS_OK:
+		x.Item(xdr.Path, 1024)
+	default:
+
+	}
 }
 
 func (t *Readlinkres) Append(b []byte) []byte {
@@ -781,6 +835,11 @@ func (*Readargs) Skip(r *xdr.Reader, off uint) uint {
 	return off + 44
 }
 
+func (*Readargs) Redact(x *xdr.Redactor) {
+	x.Bytes(xdr.Handle, 32)
+	x.Numbers(12)
+}
+
 func (t *Readargs) Append(b []byte) []byte {
 	b = xdr.AppendFixed(b, t.File[:])
 	b = xdr.AppendUint32(b, t.Offset)
@@ -815,6 +874,11 @@ func (t *Readokres) Decode(r *xdr.Reader) {
 func (*Readokres) Skip(r *xdr.Reader, off uint) uint {
 	off = r.SkipData(off+68, 8192)
 	return off
+}
+
+func (*Readokres) Redact(x *xdr.Redactor) {
+	x.Numbers(68)
+	x.Item(xdr.Secret, 8192)
 }
 
 func (t *Readokres) Append(b []byte) []byte {
@@ -861,6 +925,15 @@ func (*Readres) Skip(r *xdr.Reader, off uint) uint {
 
 	}
 	return off
+}
+
+func (*Readres) Redact(x *xdr.Redactor) {
+	switch Nfsstat(x.Word()) {
+	case NFS_OK:
+		(*Readokres)(nil).Redact(x)
+	default:
+
+	}
 }
 
 func (t *Readres) Append(b []byte) []byte {
@@ -931,6 +1004,12 @@ func (*Writeargs) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*Writeargs) Redact(x *xdr.Redactor) {
+	x.Bytes(xdr.Handle, 32)
+	x.Numbers(12)
+	x.Item(xdr.Secret, 8192)
+}
+
 func (t *Writeargs) Append(b []byte) []byte {
 	b = xdr.AppendFixed(b, t.File[:])
 	b = xdr.AppendUint32(b, t.Beginoffset)
@@ -970,6 +1049,11 @@ func (*Createargs) Skip(r *xdr.Reader, off uint) uint {
 	return off + 32
 }
 
+func (*Createargs) Redact(x *xdr.Redactor) {
+	(*Diropargs)(nil).Redact(x)
+	x.Numbers(32)
+}
+
 func (t *Createargs) Append(b []byte) []byte {
 	b = t.Where.Append(b)
 	b = t.Attributes.Append(b)
@@ -1006,6 +1090,11 @@ func (*Renameargs) Skip(r *xdr.Reader, off uint) uint {
 	off = (*Diropargs)(nil).Skip(r, off)
 	off = (*Diropargs)(nil).Skip(r, off)
 	return off
+}
+
+func (*Renameargs) Redact(x *xdr.Redactor) {
+	(*Diropargs)(nil).Redact(x)
+	(*Diropargs)(nil).Redact(x)
 }
 
 func (t *Renameargs) Append(b []byte) []byte {
@@ -1047,6 +1136,11 @@ func (*Linkargs) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*Linkargs) Redact(x *xdr.Redactor) {
+	x.Bytes(xdr.Handle, 32)
+	(*Diropargs)(nil).Redact(x)
+}
+
 func (t *Linkargs) Append(b []byte) []byte {
 	b = xdr.AppendFixed(b, t.From[:])
 	b = t.To.Append(b)
@@ -1084,6 +1178,12 @@ func (*Symlinkargs) Skip(r *xdr.Reader, off uint) uint {
 	off = (*Diropargs)(nil).Skip(r, off)
 	off = r.SkipData(off, 1024)
 	return off + 32
+}
+
+func (*Symlinkargs) Redact(x *xdr.Redactor) {
+	(*Diropargs)(nil).Redact(x)
+	x.Item(xdr.Path, 1024)
+	x.Numbers(32)
 }
 
 func (t *Symlinkargs) Append(b []byte) []byte {
@@ -1137,6 +1237,11 @@ func (*Readdirargs) Skip(r *xdr.Reader, off uint) uint {
 	return off + 40
 }
 
+func (*Readdirargs) Redact(x *xdr.Redactor) {
+	x.Bytes(xdr.Handle, 32)
+	x.Numbers(8)
+}
+
 func (t *Readdirargs) Append(b []byte) []byte {
 	b = xdr.AppendFixed(b, t.Dir[:])
 	b = xdr.AppendFixed(b, t.Cookie[:])
@@ -1173,6 +1278,12 @@ func (t *Entry) Decode(r *xdr.Reader) {
 func (*Entry) Skip(r *xdr.Reader, off uint) uint {
 	off = r.SkipOpaque(off+4, 255)
 	return off + 4
+}
+
+func (*Entry) Redact(x *xdr.Redactor) {
+	x.Numbers(4)
+	x.Text(xdr.Name, 255)
+	x.Numbers(4)
 }
 
 func (t *Entry) Append(b []byte) []byte {
@@ -1217,6 +1328,13 @@ func (*Dirlist) Skip(r *xdr.Reader, off uint) uint {
 		off = (*Entry)(nil).Skip(r, off)
 	}
 	return off + 4
+}
+
+func (*Dirlist) Redact(x *xdr.Redactor) {
+	for x.Word() != 0 {
+		(*Entry)(nil).Redact(x)
+	}
+	x.Numbers(4)
 }
 
 func (t *Dirlist) Append(b []byte) []byte {
@@ -1272,6 +1390,15 @@ func (*Readdirres) Skip(r *xdr.Reader, off uint) uint {
 
 	}
 	return off
+}
+
+func (*Readdirres) Redact(x *xdr.Redactor) {
+	switch Nfsstat(x.Word()) {
+	case NFS_OK:
+		(*Dirlist)(nil).Redact(x)
+	default:
+
+	}
 }
 
 func (t *Readdirres) Append(b []byte) []byte {
@@ -1342,6 +1469,10 @@ func (*Statfsokres) Skip(r *xdr.Reader, off uint) uint {
 	return off + 20
 }
 
+func (*Statfsokres) Redact(x *xdr.Redactor) {
+	x.Numbers(20)
+}
+
 func (t *Statfsokres) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.Tsize)
 	b = xdr.AppendUint32(b, t.Bsize)
@@ -1399,6 +1530,15 @@ func (*Statfsres) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*Statfsres) Redact(x *xdr.Redactor) {
+	switch Nfsstat(x.Word()) {
+	case NFS_OK:
+		x.Numbers(20)
+	default:
+
+	}
+}
+
 func (t *Statfsres) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Status))
 	switch t.Status {
@@ -1448,6 +1588,10 @@ func (*FhandleMessage) Skip(r *xdr.Reader, off uint) uint {
 	return off + 32
 }
 
+func (*FhandleMessage) Redact(x *xdr.Redactor) {
+	x.Bytes(xdr.Handle, 32)
+}
+
 func (t *FhandleMessage) Append(b []byte) []byte {
 	b = xdr.AppendFixed(b, t.Fhandle[:])
 	return b
@@ -1475,6 +1619,10 @@ func (t *NfsstatMessage) Decode(r *xdr.Reader) {
 
 func (*NfsstatMessage) Skip(r *xdr.Reader, off uint) uint {
 	return off + 4
+}
+
+func (*NfsstatMessage) Redact(x *xdr.Redactor) {
+	x.Numbers(4)
 }
 
 func (t *NfsstatMessage) Append(b []byte) []byte {

@@ -217,6 +217,10 @@ func (*Specdata3) Skip(r *xdr.Reader, off uint) uint {
 	return off + 8
 }
 
+func (*Specdata3) Redact(x *xdr.Redactor) {
+	x.Numbers(8)
+}
+
 func (t *Specdata3) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.Specdata1)
 	b = xdr.AppendUint32(b, t.Specdata2)
@@ -245,6 +249,10 @@ func (t *NfsFh3) Decode(r *xdr.Reader) {
 func (*NfsFh3) Skip(r *xdr.Reader, off uint) uint {
 	off = r.SkipOpaque(off, 64)
 	return off
+}
+
+func (*NfsFh3) Redact(x *xdr.Redactor) {
+	x.Text(xdr.Handle, 64)
 }
 
 func (t *NfsFh3) Append(b []byte) []byte {
@@ -277,6 +285,10 @@ func (t *Nfstime3) Decode(r *xdr.Reader) {
 
 func (*Nfstime3) Skip(r *xdr.Reader, off uint) uint {
 	return off + 8
+}
+
+func (*Nfstime3) Redact(x *xdr.Redactor) {
+	x.Numbers(8)
 }
 
 func (t *Nfstime3) Append(b []byte) []byte {
@@ -361,6 +373,10 @@ func (*Fattr3) Skip(r *xdr.Reader, off uint) uint {
 	return off + 84
 }
 
+func (*Fattr3) Redact(x *xdr.Redactor) {
+	x.Numbers(84)
+}
+
 func (t *Fattr3) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Type))
 	b = xdr.AppendUint32(b, t.Mode)
@@ -443,6 +459,12 @@ func (*PostOpAttr) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*PostOpAttr) Redact(x *xdr.Redactor) {
+	if x.Word() != 0 {
+		x.Numbers(84)
+	}
+}
+
 func (t *PostOpAttr) Append(b []byte) []byte {
 	b = xdr.AppendBool(b, t.AttributesFollow)
 	if t.AttributesFollow {
@@ -495,6 +517,10 @@ func (*WccAttr) Skip(r *xdr.Reader, off uint) uint {
 	return off + 24
 }
 
+func (*WccAttr) Redact(x *xdr.Redactor) {
+	x.Numbers(24)
+}
+
 func (t *WccAttr) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.Size)
 	b = t.Mtime.Append(b)
@@ -543,6 +569,12 @@ func (*PreOpAttr) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*PreOpAttr) Redact(x *xdr.Redactor) {
+	if x.Word() != 0 {
+		x.Numbers(24)
+	}
+}
+
 func (t *PreOpAttr) Append(b []byte) []byte {
 	b = xdr.AppendBool(b, t.AttributesFollow)
 	if t.AttributesFollow {
@@ -583,6 +615,11 @@ func (*WccData) Skip(r *xdr.Reader, off uint) uint {
 	off = (*PreOpAttr)(nil).Skip(r, off)
 	off = (*PostOpAttr)(nil).Skip(r, off)
 	return off
+}
+
+func (*WccData) Redact(x *xdr.Redactor) {
+	(*PreOpAttr)(nil).Redact(x)
+	(*PostOpAttr)(nil).Redact(x)
 }
 
 func (t *WccData) Append(b []byte) []byte {
@@ -627,6 +664,12 @@ func (*PostOpFh3) Skip(r *xdr.Reader, off uint) uint {
 		off = (*NfsFh3)(nil).Skip(r, off)
 	}
 	return off
+}
+
+func (*PostOpFh3) Redact(x *xdr.Redactor) {
+	if x.Word() != 0 {
+		(*NfsFh3)(nil).Redact(x)
+	}
 }
 
 func (t *PostOpFh3) Append(b []byte) []byte {
@@ -701,6 +744,12 @@ func (*SetMode3) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*SetMode3) Redact(x *xdr.Redactor) {
+	if x.Word() != 0 {
+		x.Numbers(4)
+	}
+}
+
 func (t *SetMode3) Append(b []byte) []byte {
 	b = xdr.AppendBool(b, t.SetIt)
 	if t.SetIt {
@@ -745,6 +794,12 @@ func (*SetUid3) Skip(r *xdr.Reader, off uint) uint {
 		off += 4
 	}
 	return off
+}
+
+func (*SetUid3) Redact(x *xdr.Redactor) {
+	if x.Word() != 0 {
+		x.Numbers(4)
+	}
 }
 
 func (t *SetUid3) Append(b []byte) []byte {
@@ -793,6 +848,12 @@ func (*SetGid3) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*SetGid3) Redact(x *xdr.Redactor) {
+	if x.Word() != 0 {
+		x.Numbers(4)
+	}
+}
+
 func (t *SetGid3) Append(b []byte) []byte {
 	b = xdr.AppendBool(b, t.SetIt)
 	if t.SetIt {
@@ -837,6 +898,12 @@ func (*SetSize3) Skip(r *xdr.Reader, off uint) uint {
 		off += 8
 	}
 	return off
+}
+
+func (*SetSize3) Redact(x *xdr.Redactor) {
+	if x.Word() != 0 {
+		x.Numbers(8)
+	}
 }
 
 func (t *SetSize3) Append(b []byte) []byte {
@@ -887,6 +954,15 @@ func (*SetAtime) Skip(r *xdr.Reader, off uint) uint {
 
 	}
 	return off
+}
+
+func (*SetAtime) Redact(x *xdr.Redactor) {
+	switch TimeHow(x.Word()) {
+	case SET_TO_CLIENT_TIME:
+		x.Numbers(8)
+	default:
+
+	}
 }
 
 func (t *SetAtime) Append(b []byte) []byte {
@@ -945,6 +1021,15 @@ func (*SetMtime) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*SetMtime) Redact(x *xdr.Redactor) {
+	switch TimeHow(x.Word()) {
+	case SET_TO_CLIENT_TIME:
+		x.Numbers(8)
+	default:
+
+	}
+}
+
 func (t *SetMtime) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.SetIt))
 	switch t.SetIt {
@@ -1001,6 +1086,15 @@ func (*Sattr3) Skip(r *xdr.Reader, off uint) uint {
 	off = (*SetAtime)(nil).Skip(r, off)
 	off = (*SetMtime)(nil).Skip(r, off)
 	return off
+}
+
+func (*Sattr3) Redact(x *xdr.Redactor) {
+	(*SetMode3)(nil).Redact(x)
+	(*SetUid3)(nil).Redact(x)
+	(*SetGid3)(nil).Redact(x)
+	(*SetSize3)(nil).Redact(x)
+	(*SetAtime)(nil).Redact(x)
+	(*SetMtime)(nil).Redact(x)
 }
 
 func (t *Sattr3) Append(b []byte) []byte {
@@ -1063,6 +1157,11 @@ func (*Diropargs3) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*Diropargs3) Redact(x *xdr.Redactor) {
+	(*NfsFh3)(nil).Redact(x)
+	x.Text(xdr.Name, 0)
+}
+
 func (t *Diropargs3) Append(b []byte) []byte {
 	b = t.Dir.Append(b)
 	b = xdr.AppendOpaque(b, t.Name)
@@ -1097,6 +1196,10 @@ func (*GETATTR3args) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*GETATTR3args) Redact(x *xdr.Redactor) {
+	(*NfsFh3)(nil).Redact(x)
+}
+
 func (t *GETATTR3args) Append(b []byte) []byte {
 	b = t.Object.Append(b)
 	return b
@@ -1125,6 +1228,10 @@ func (t *GETATTR3resok) Decode(r *xdr.Reader) {
 
 func (*GETATTR3resok) Skip(r *xdr.Reader, off uint) uint {
 	return off + 84
+}
+
+func (*GETATTR3resok) Redact(x *xdr.Redactor) {
+	x.Numbers(84)
 }
 
 func (t *GETATTR3resok) Append(b []byte) []byte {
@@ -1190,6 +1297,15 @@ func (*GETATTR3res) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*GETATTR3res) Redact(x *xdr.Redactor) {
+	switch Nfsstat3(x.Word()) {
+	case NFS3_OK:
+		x.Numbers(84)
+	default:
+
+	}
+}
+
 func (t *GETATTR3res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Status))
 	switch t.Status {
@@ -1245,6 +1361,12 @@ func (*Sattrguard3) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*Sattrguard3) Redact(x *xdr.Redactor) {
+	if x.Word() != 0 {
+		x.Numbers(8)
+	}
+}
+
 func (t *Sattrguard3) Append(b []byte) []byte {
 	b = xdr.AppendBool(b, t.Check)
 	if t.Check {
@@ -1288,6 +1410,12 @@ func (*SETATTR3args) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*SETATTR3args) Redact(x *xdr.Redactor) {
+	(*NfsFh3)(nil).Redact(x)
+	(*Sattr3)(nil).Redact(x)
+	(*Sattrguard3)(nil).Redact(x)
+}
+
 func (t *SETATTR3args) Append(b []byte) []byte {
 	b = t.Object.Append(b)
 	b = t.NewAttributes.Append(b)
@@ -1329,6 +1457,10 @@ func (*SETATTR3resok) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*SETATTR3resok) Redact(x *xdr.Redactor) {
+	(*WccData)(nil).Redact(x)
+}
+
 func (t *SETATTR3resok) Append(b []byte) []byte {
 	b = t.ObjWcc.Append(b)
 	return b
@@ -1358,6 +1490,10 @@ func (t *SETATTR3resfail) Decode(r *xdr.Reader) {
 func (*SETATTR3resfail) Skip(r *xdr.Reader, off uint) uint {
 	off = (*WccData)(nil).Skip(r, off)
 	return off
+}
+
+func (*SETATTR3resfail) Redact(x *xdr.Redactor) {
+	(*WccData)(nil).Redact(x)
 }
 
 func (t *SETATTR3resfail) Append(b []byte) []byte {
@@ -1405,6 +1541,16 @@ func (*SETATTR3res) Skip(r *xdr.Reader, off uint) uint {
 
 	}
 	return off
+}
+
+func (*SETATTR3res) Redact(x *xdr.Redactor) {
+	switch Nfsstat3(x.Word()) {
+	case NFS3_OK:
+		(*SETATTR3resok)(nil).Redact(x)
+	default:
+		(*SETATTR3resfail)(nil).Redact(x)
+
+	}
 }
 
 func (t *SETATTR3res) Append(b []byte) []byte {
@@ -1459,6 +1605,10 @@ func (*LOOKUP3args) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*LOOKUP3args) Redact(x *xdr.Redactor) {
+	(*Diropargs3)(nil).Redact(x)
+}
+
 func (t *LOOKUP3args) Append(b []byte) []byte {
 	b = t.What.Append(b)
 	return b
@@ -1494,6 +1644,12 @@ func (*LOOKUP3resok) Skip(r *xdr.Reader, off uint) uint {
 	off = (*PostOpAttr)(nil).Skip(r, off)
 	off = (*PostOpAttr)(nil).Skip(r, off)
 	return off
+}
+
+func (*LOOKUP3resok) Redact(x *xdr.Redactor) {
+	(*NfsFh3)(nil).Redact(x)
+	(*PostOpAttr)(nil).Redact(x)
+	(*PostOpAttr)(nil).Redact(x)
 }
 
 func (t *LOOKUP3resok) Append(b []byte) []byte {
@@ -1535,6 +1691,10 @@ func (t *LOOKUP3resfail) Decode(r *xdr.Reader) {
 func (*LOOKUP3resfail) Skip(r *xdr.Reader, off uint) uint {
 	off = (*PostOpAttr)(nil).Skip(r, off)
 	return off
+}
+
+func (*LOOKUP3resfail) Redact(x *xdr.Redactor) {
+	(*PostOpAttr)(nil).Redact(x)
 }
 
 func (t *LOOKUP3resfail) Append(b []byte) []byte {
@@ -1582,6 +1742,16 @@ func (*LOOKUP3res) Skip(r *xdr.Reader, off uint) uint {
 
 	}
 	return off
+}
+
+func (*LOOKUP3res) Redact(x *xdr.Redactor) {
+	switch Nfsstat3(x.Word()) {
+	case NFS3_OK:
+		(*LOOKUP3resok)(nil).Redact(x)
+	default:
+		(*LOOKUP3resfail)(nil).Redact(x)
+
+	}
 }
 
 func (t *LOOKUP3res) Append(b []byte) []byte {
@@ -1639,6 +1809,11 @@ func (*ACCESS3args) Skip(r *xdr.Reader, off uint) uint {
 	return off + 4
 }
 
+func (*ACCESS3args) Redact(x *xdr.Redactor) {
+	(*NfsFh3)(nil).Redact(x)
+	x.Numbers(4)
+}
+
 func (t *ACCESS3args) Append(b []byte) []byte {
 	b = t.Object.Append(b)
 	b = xdr.AppendUint32(b, t.Access)
@@ -1675,6 +1850,11 @@ func (*ACCESS3resok) Skip(r *xdr.Reader, off uint) uint {
 	return off + 4
 }
 
+func (*ACCESS3resok) Redact(x *xdr.Redactor) {
+	(*PostOpAttr)(nil).Redact(x)
+	x.Numbers(4)
+}
+
 func (t *ACCESS3resok) Append(b []byte) []byte {
 	b = t.ObjAttributes.Append(b)
 	b = xdr.AppendUint32(b, t.Access)
@@ -1706,6 +1886,10 @@ func (t *ACCESS3resfail) Decode(r *xdr.Reader) {
 func (*ACCESS3resfail) Skip(r *xdr.Reader, off uint) uint {
 	off = (*PostOpAttr)(nil).Skip(r, off)
 	return off
+}
+
+func (*ACCESS3resfail) Redact(x *xdr.Redactor) {
+	(*PostOpAttr)(nil).Redact(x)
 }
 
 func (t *ACCESS3resfail) Append(b []byte) []byte {
@@ -1753,6 +1937,16 @@ func (*ACCESS3res) Skip(r *xdr.Reader, off uint) uint {
 
 	}
 	return off
+}
+
+func (*ACCESS3res) Redact(x *xdr.Redactor) {
+	switch Nfsstat3(x.Word()) {
+	case NFS3_OK:
+		(*ACCESS3resok)(nil).Redact(x)
+	default:
+		(*ACCESS3resfail)(nil).Redact(x)
+
+	}
 }
 
 func (t *ACCESS3res) Append(b []byte) []byte {
@@ -1807,6 +2001,10 @@ func (*READLINK3args) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*READLINK3args) Redact(x *xdr.Redactor) {
+	(*NfsFh3)(nil).Redact(x)
+}
+
 func (t *READLINK3args) Append(b []byte) []byte {
 	b = t.Symlink.Append(b)
 	return b
@@ -1842,6 +2040,11 @@ func (*READLINK3resok) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*READLINK3resok) Redact(x *xdr.Redactor) {
+	(*PostOpAttr)(nil).Redact(x)
+	x.Item(xdr.Path, 0)
+}
+
 func (t *READLINK3resok) Append(b []byte) []byte {
 	b = t.SymlinkAttributes.Append(b)
 	b = xdr.AppendData(b, t.Data)
@@ -1874,6 +2077,10 @@ func (t *READLINK3resfail) Decode(r *xdr.Reader) {
 func (*READLINK3resfail) Skip(r *xdr.Reader, off uint) uint {
 	off = (*PostOpAttr)(nil).Skip(r, off)
 	return off
+}
+
+func (*READLINK3resfail) Redact(x *xdr.Redactor) {
+	(*PostOpAttr)(nil).Redact(x)
 }
 
 func (t *READLINK3resfail) Append(b []byte) []byte {
@@ -1921,6 +2128,16 @@ func (*READLINK3res) Skip(r *xdr.Reader, off uint) uint {
 
 	}
 	return off
+}
+
+func (*READLINK3res) Redact(x *xdr.Redactor) {
+	switch Nfsstat3(x.Word()) {
+	case NFS3_OK:
+		(*READLINK3resok)(nil).Redact(x)
+	default:
+		(*READLINK3resfail)(nil).Redact(x)
+
+	}
 }
 
 func (t *READLINK3res) Append(b []byte) []byte {
@@ -1981,6 +2198,11 @@ func (*READ3args) Skip(r *xdr.Reader, off uint) uint {
 	return off + 12
 }
 
+func (*READ3args) Redact(x *xdr.Redactor) {
+	(*NfsFh3)(nil).Redact(x)
+	x.Numbers(12)
+}
+
 func (t *READ3args) Append(b []byte) []byte {
 	b = t.File.Append(b)
 	b = xdr.AppendUint64(b, t.Offset)
@@ -2026,6 +2248,12 @@ func (*READ3resok) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*READ3resok) Redact(x *xdr.Redactor) {
+	(*PostOpAttr)(nil).Redact(x)
+	x.Numbers(8)
+	x.Item(xdr.Secret, 0)
+}
+
 func (t *READ3resok) Append(b []byte) []byte {
 	b = t.FileAttributes.Append(b)
 	b = xdr.AppendUint32(b, t.Count)
@@ -2062,6 +2290,10 @@ func (t *READ3resfail) Decode(r *xdr.Reader) {
 func (*READ3resfail) Skip(r *xdr.Reader, off uint) uint {
 	off = (*PostOpAttr)(nil).Skip(r, off)
 	return off
+}
+
+func (*READ3resfail) Redact(x *xdr.Redactor) {
+	(*PostOpAttr)(nil).Redact(x)
 }
 
 func (t *READ3resfail) Append(b []byte) []byte {
@@ -2109,6 +2341,16 @@ func (*READ3res) Skip(r *xdr.Reader, off uint) uint {
 
 	}
 	return off
+}
+
+func (*READ3res) Redact(x *xdr.Redactor) {
+	switch Nfsstat3(x.Word()) {
+	case NFS3_OK:
+		(*READ3resok)(nil).Redact(x)
+	default:
+		(*READ3resfail)(nil).Redact(x)
+
+	}
 }
 
 func (t *READ3res) Append(b []byte) []byte {
@@ -2207,6 +2449,12 @@ func (*WRITE3args) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*WRITE3args) Redact(x *xdr.Redactor) {
+	(*NfsFh3)(nil).Redact(x)
+	x.Numbers(16)
+	x.Item(xdr.Secret, 0)
+}
+
 func (t *WRITE3args) Append(b []byte) []byte {
 	b = t.File.Append(b)
 	b = xdr.AppendUint64(b, t.Offset)
@@ -2263,6 +2511,11 @@ func (*WRITE3resok) Skip(r *xdr.Reader, off uint) uint {
 	return off + 16
 }
 
+func (*WRITE3resok) Redact(x *xdr.Redactor) {
+	(*WccData)(nil).Redact(x)
+	x.Numbers(16)
+}
+
 func (t *WRITE3resok) Append(b []byte) []byte {
 	b = t.FileWcc.Append(b)
 	b = xdr.AppendUint32(b, t.Count)
@@ -2298,6 +2551,10 @@ func (t *WRITE3resfail) Decode(r *xdr.Reader) {
 func (*WRITE3resfail) Skip(r *xdr.Reader, off uint) uint {
 	off = (*WccData)(nil).Skip(r, off)
 	return off
+}
+
+func (*WRITE3resfail) Redact(x *xdr.Redactor) {
+	(*WccData)(nil).Redact(x)
 }
 
 func (t *WRITE3resfail) Append(b []byte) []byte {
@@ -2345,6 +2602,16 @@ func (*WRITE3res) Skip(r *xdr.Reader, off uint) uint {
 
 	}
 	return off
+}
+
+func (*WRITE3res) Redact(x *xdr.Redactor) {
+	switch Nfsstat3(x.Word()) {
+	case NFS3_OK:
+		(*WRITE3resok)(nil).Redact(x)
+	default:
+		(*WRITE3resfail)(nil).Redact(x)
+
+	}
 }
 
 func (t *WRITE3res) Append(b []byte) []byte {
@@ -2443,6 +2710,17 @@ func (*Createhow3) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*Createhow3) Redact(x *xdr.Redactor) {
+	switch Createmode3(x.Word()) {
+	case UNCHECKED, GUARDED:
+		(*Sattr3)(nil).Redact(x)
+	case EXCLUSIVE:
+		x.Numbers(8)
+	default:
+		x.Fail(xdr.Value, "mode")
+	}
+}
+
 func (t *Createhow3) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Mode))
 	switch t.Mode {
@@ -2494,6 +2772,11 @@ func (*CREATE3args) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*CREATE3args) Redact(x *xdr.Redactor) {
+	(*Diropargs3)(nil).Redact(x)
+	(*Createhow3)(nil).Redact(x)
+}
+
 func (t *CREATE3args) Append(b []byte) []byte {
 	b = t.Where.Append(b)
 	b = t.How.Append(b)
@@ -2536,6 +2819,12 @@ func (*CREATE3resok) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*CREATE3resok) Redact(x *xdr.Redactor) {
+	(*PostOpFh3)(nil).Redact(x)
+	(*PostOpAttr)(nil).Redact(x)
+	(*WccData)(nil).Redact(x)
+}
+
 func (t *CREATE3resok) Append(b []byte) []byte {
 	b = t.Obj.Append(b)
 	b = t.ObjAttributes.Append(b)
@@ -2575,6 +2864,10 @@ func (t *CREATE3resfail) Decode(r *xdr.Reader) {
 func (*CREATE3resfail) Skip(r *xdr.Reader, off uint) uint {
 	off = (*WccData)(nil).Skip(r, off)
 	return off
+}
+
+func (*CREATE3resfail) Redact(x *xdr.Redactor) {
+	(*WccData)(nil).Redact(x)
 }
 
 func (t *CREATE3resfail) Append(b []byte) []byte {
@@ -2622,6 +2915,16 @@ func (*CREATE3res) Skip(r *xdr.Reader, off uint) uint {
 
 	}
 	return off
+}
+
+func (*CREATE3res) Redact(x *xdr.Redactor) {
+	switch Nfsstat3(x.Word()) {
+	case NFS3_OK:
+		(*CREATE3resok)(nil).Redact(x)
+	default:
+		(*CREATE3resfail)(nil).Redact(x)
+
+	}
 }
 
 func (t *CREATE3res) Append(b []byte) []byte {
@@ -2679,6 +2982,11 @@ func (*MKDIR3args) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*MKDIR3args) Redact(x *xdr.Redactor) {
+	(*Diropargs3)(nil).Redact(x)
+	(*Sattr3)(nil).Redact(x)
+}
+
 func (t *MKDIR3args) Append(b []byte) []byte {
 	b = t.Where.Append(b)
 	b = t.Attributes.Append(b)
@@ -2721,6 +3029,12 @@ func (*MKDIR3resok) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*MKDIR3resok) Redact(x *xdr.Redactor) {
+	(*PostOpFh3)(nil).Redact(x)
+	(*PostOpAttr)(nil).Redact(x)
+	(*WccData)(nil).Redact(x)
+}
+
 func (t *MKDIR3resok) Append(b []byte) []byte {
 	b = t.Obj.Append(b)
 	b = t.ObjAttributes.Append(b)
@@ -2760,6 +3074,10 @@ func (t *MKDIR3resfail) Decode(r *xdr.Reader) {
 func (*MKDIR3resfail) Skip(r *xdr.Reader, off uint) uint {
 	off = (*WccData)(nil).Skip(r, off)
 	return off
+}
+
+func (*MKDIR3resfail) Redact(x *xdr.Redactor) {
+	(*WccData)(nil).Redact(x)
 }
 
 func (t *MKDIR3resfail) Append(b []byte) []byte {
@@ -2807,6 +3125,16 @@ func (*MKDIR3res) Skip(r *xdr.Reader, off uint) uint {
 
 	}
 	return off
+}
+
+func (*MKDIR3res) Redact(x *xdr.Redactor) {
+	switch Nfsstat3(x.Word()) {
+	case NFS3_OK:
+		(*MKDIR3resok)(nil).Redact(x)
+	default:
+		(*MKDIR3resfail)(nil).Redact(x)
+
+	}
 }
 
 func (t *MKDIR3res) Append(b []byte) []byte {
@@ -2865,6 +3193,11 @@ func (*Symlinkdata3) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*Symlinkdata3) Redact(x *xdr.Redactor) {
+	(*Sattr3)(nil).Redact(x)
+	x.Item(xdr.Path, 0)
+}
+
 func (t *Symlinkdata3) Append(b []byte) []byte {
 	b = t.SymlinkAttributes.Append(b)
 	b = xdr.AppendData(b, t.SymlinkData)
@@ -2900,6 +3233,11 @@ func (*SYMLINK3args) Skip(r *xdr.Reader, off uint) uint {
 	off = (*Diropargs3)(nil).Skip(r, off)
 	off = (*Symlinkdata3)(nil).Skip(r, off)
 	return off
+}
+
+func (*SYMLINK3args) Redact(x *xdr.Redactor) {
+	(*Diropargs3)(nil).Redact(x)
+	(*Symlinkdata3)(nil).Redact(x)
 }
 
 func (t *SYMLINK3args) Append(b []byte) []byte {
@@ -2944,6 +3282,12 @@ func (*SYMLINK3resok) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*SYMLINK3resok) Redact(x *xdr.Redactor) {
+	(*PostOpFh3)(nil).Redact(x)
+	(*PostOpAttr)(nil).Redact(x)
+	(*WccData)(nil).Redact(x)
+}
+
 func (t *SYMLINK3resok) Append(b []byte) []byte {
 	b = t.Obj.Append(b)
 	b = t.ObjAttributes.Append(b)
@@ -2983,6 +3327,10 @@ func (t *SYMLINK3resfail) Decode(r *xdr.Reader) {
 func (*SYMLINK3resfail) Skip(r *xdr.Reader, off uint) uint {
 	off = (*WccData)(nil).Skip(r, off)
 	return off
+}
+
+func (*SYMLINK3resfail) Redact(x *xdr.Redactor) {
+	(*WccData)(nil).Redact(x)
 }
 
 func (t *SYMLINK3resfail) Append(b []byte) []byte {
@@ -3030,6 +3378,16 @@ func (*SYMLINK3res) Skip(r *xdr.Reader, off uint) uint {
 
 	}
 	return off
+}
+
+func (*SYMLINK3res) Redact(x *xdr.Redactor) {
+	switch Nfsstat3(x.Word()) {
+	case NFS3_OK:
+		(*SYMLINK3resok)(nil).Redact(x)
+	default:
+		(*SYMLINK3resfail)(nil).Redact(x)
+
+	}
 }
 
 func (t *SYMLINK3res) Append(b []byte) []byte {
@@ -3086,6 +3444,11 @@ func (*Devicedata3) Skip(r *xdr.Reader, off uint) uint {
 	return off + 8
 }
 
+func (*Devicedata3) Redact(x *xdr.Redactor) {
+	(*Sattr3)(nil).Redact(x)
+	x.Numbers(8)
+}
+
 func (t *Devicedata3) Append(b []byte) []byte {
 	b = t.DevAttributes.Append(b)
 	b = t.Spec.Append(b)
@@ -3137,6 +3500,17 @@ func (*Mknoddata3) Skip(r *xdr.Reader, off uint) uint {
 
 	}
 	return off
+}
+
+func (*Mknoddata3) Redact(x *xdr.Redactor) {
+	switch Ftype3(x.Word()) {
+	case NF3CHR, NF3BLK:
+		(*Devicedata3)(nil).Redact(x)
+	case NF3SOCK, NF3FIFO:
+		(*Sattr3)(nil).Redact(x)
+	default:
+
+	}
 }
 
 func (t *Mknoddata3) Append(b []byte) []byte {
@@ -3195,6 +3569,11 @@ func (*MKNOD3args) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*MKNOD3args) Redact(x *xdr.Redactor) {
+	(*Diropargs3)(nil).Redact(x)
+	(*Mknoddata3)(nil).Redact(x)
+}
+
 func (t *MKNOD3args) Append(b []byte) []byte {
 	b = t.Where.Append(b)
 	b = t.What.Append(b)
@@ -3237,6 +3616,12 @@ func (*MKNOD3resok) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*MKNOD3resok) Redact(x *xdr.Redactor) {
+	(*PostOpFh3)(nil).Redact(x)
+	(*PostOpAttr)(nil).Redact(x)
+	(*WccData)(nil).Redact(x)
+}
+
 func (t *MKNOD3resok) Append(b []byte) []byte {
 	b = t.Obj.Append(b)
 	b = t.ObjAttributes.Append(b)
@@ -3276,6 +3661,10 @@ func (t *MKNOD3resfail) Decode(r *xdr.Reader) {
 func (*MKNOD3resfail) Skip(r *xdr.Reader, off uint) uint {
 	off = (*WccData)(nil).Skip(r, off)
 	return off
+}
+
+func (*MKNOD3resfail) Redact(x *xdr.Redactor) {
+	(*WccData)(nil).Redact(x)
 }
 
 func (t *MKNOD3resfail) Append(b []byte) []byte {
@@ -3323,6 +3712,16 @@ func (*MKNOD3res) Skip(r *xdr.Reader, off uint) uint {
 
 	}
 	return off
+}
+
+func (*MKNOD3res) Redact(x *xdr.Redactor) {
+	switch Nfsstat3(x.Word()) {
+	case NFS3_OK:
+		(*MKNOD3resok)(nil).Redact(x)
+	default:
+		(*MKNOD3resfail)(nil).Redact(x)
+
+	}
 }
 
 func (t *MKNOD3res) Append(b []byte) []byte {
@@ -3377,6 +3776,10 @@ func (*REMOVE3args) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*REMOVE3args) Redact(x *xdr.Redactor) {
+	(*Diropargs3)(nil).Redact(x)
+}
+
 func (t *REMOVE3args) Append(b []byte) []byte {
 	b = t.Object.Append(b)
 	return b
@@ -3408,6 +3811,10 @@ func (*REMOVE3resok) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*REMOVE3resok) Redact(x *xdr.Redactor) {
+	(*WccData)(nil).Redact(x)
+}
+
 func (t *REMOVE3resok) Append(b []byte) []byte {
 	b = t.DirWcc.Append(b)
 	return b
@@ -3437,6 +3844,10 @@ func (t *REMOVE3resfail) Decode(r *xdr.Reader) {
 func (*REMOVE3resfail) Skip(r *xdr.Reader, off uint) uint {
 	off = (*WccData)(nil).Skip(r, off)
 	return off
+}
+
+func (*REMOVE3resfail) Redact(x *xdr.Redactor) {
+	(*WccData)(nil).Redact(x)
 }
 
 func (t *REMOVE3resfail) Append(b []byte) []byte {
@@ -3484,6 +3895,16 @@ func (*REMOVE3res) Skip(r *xdr.Reader, off uint) uint {
 
 	}
 	return off
+}
+
+func (*REMOVE3res) Redact(x *xdr.Redactor) {
+	switch Nfsstat3(x.Word()) {
+	case NFS3_OK:
+		(*REMOVE3resok)(nil).Redact(x)
+	default:
+		(*REMOVE3resfail)(nil).Redact(x)
+
+	}
 }
 
 func (t *REMOVE3res) Append(b []byte) []byte {
@@ -3538,6 +3959,10 @@ func (*RMDIR3args) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*RMDIR3args) Redact(x *xdr.Redactor) {
+	(*Diropargs3)(nil).Redact(x)
+}
+
 func (t *RMDIR3args) Append(b []byte) []byte {
 	b = t.Object.Append(b)
 	return b
@@ -3569,6 +3994,10 @@ func (*RMDIR3resok) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*RMDIR3resok) Redact(x *xdr.Redactor) {
+	(*WccData)(nil).Redact(x)
+}
+
 func (t *RMDIR3resok) Append(b []byte) []byte {
 	b = t.DirWcc.Append(b)
 	return b
@@ -3598,6 +4027,10 @@ func (t *RMDIR3resfail) Decode(r *xdr.Reader) {
 func (*RMDIR3resfail) Skip(r *xdr.Reader, off uint) uint {
 	off = (*WccData)(nil).Skip(r, off)
 	return off
+}
+
+func (*RMDIR3resfail) Redact(x *xdr.Redactor) {
+	(*WccData)(nil).Redact(x)
 }
 
 func (t *RMDIR3resfail) Append(b []byte) []byte {
@@ -3645,6 +4078,16 @@ func (*RMDIR3res) Skip(r *xdr.Reader, off uint) uint {
 
 	}
 	return off
+}
+
+func (*RMDIR3res) Redact(x *xdr.Redactor) {
+	switch Nfsstat3(x.Word()) {
+	case NFS3_OK:
+		(*RMDIR3resok)(nil).Redact(x)
+	default:
+		(*RMDIR3resfail)(nil).Redact(x)
+
+	}
 }
 
 func (t *RMDIR3res) Append(b []byte) []byte {
@@ -3702,6 +4145,11 @@ func (*RENAME3args) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*RENAME3args) Redact(x *xdr.Redactor) {
+	(*Diropargs3)(nil).Redact(x)
+	(*Diropargs3)(nil).Redact(x)
+}
+
 func (t *RENAME3args) Append(b []byte) []byte {
 	b = t.From.Append(b)
 	b = t.To.Append(b)
@@ -3741,6 +4189,11 @@ func (*RENAME3resok) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*RENAME3resok) Redact(x *xdr.Redactor) {
+	(*WccData)(nil).Redact(x)
+	(*WccData)(nil).Redact(x)
+}
+
 func (t *RENAME3resok) Append(b []byte) []byte {
 	b = t.FromdirWcc.Append(b)
 	b = t.TodirWcc.Append(b)
@@ -3778,6 +4231,11 @@ func (*RENAME3resfail) Skip(r *xdr.Reader, off uint) uint {
 	off = (*WccData)(nil).Skip(r, off)
 	off = (*WccData)(nil).Skip(r, off)
 	return off
+}
+
+func (*RENAME3resfail) Redact(x *xdr.Redactor) {
+	(*WccData)(nil).Redact(x)
+	(*WccData)(nil).Redact(x)
 }
 
 func (t *RENAME3resfail) Append(b []byte) []byte {
@@ -3830,6 +4288,16 @@ func (*RENAME3res) Skip(r *xdr.Reader, off uint) uint {
 
 	}
 	return off
+}
+
+func (*RENAME3res) Redact(x *xdr.Redactor) {
+	switch Nfsstat3(x.Word()) {
+	case NFS3_OK:
+		(*RENAME3resok)(nil).Redact(x)
+	default:
+		(*RENAME3resfail)(nil).Redact(x)
+
+	}
 }
 
 func (t *RENAME3res) Append(b []byte) []byte {
@@ -3887,6 +4355,11 @@ func (*LINK3args) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*LINK3args) Redact(x *xdr.Redactor) {
+	(*NfsFh3)(nil).Redact(x)
+	(*Diropargs3)(nil).Redact(x)
+}
+
 func (t *LINK3args) Append(b []byte) []byte {
 	b = t.File.Append(b)
 	b = t.Link.Append(b)
@@ -3926,6 +4399,11 @@ func (*LINK3resok) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*LINK3resok) Redact(x *xdr.Redactor) {
+	(*PostOpAttr)(nil).Redact(x)
+	(*WccData)(nil).Redact(x)
+}
+
 func (t *LINK3resok) Append(b []byte) []byte {
 	b = t.FileAttributes.Append(b)
 	b = t.LinkdirWcc.Append(b)
@@ -3963,6 +4441,11 @@ func (*LINK3resfail) Skip(r *xdr.Reader, off uint) uint {
 	off = (*PostOpAttr)(nil).Skip(r, off)
 	off = (*WccData)(nil).Skip(r, off)
 	return off
+}
+
+func (*LINK3resfail) Redact(x *xdr.Redactor) {
+	(*PostOpAttr)(nil).Redact(x)
+	(*WccData)(nil).Redact(x)
 }
 
 func (t *LINK3resfail) Append(b []byte) []byte {
@@ -4015,6 +4498,16 @@ func (*LINK3res) Skip(r *xdr.Reader, off uint) uint {
 
 	}
 	return off
+}
+
+func (*LINK3res) Redact(x *xdr.Redactor) {
+	switch Nfsstat3(x.Word()) {
+	case NFS3_OK:
+		(*LINK3resok)(nil).Redact(x)
+	default:
+		(*LINK3resfail)(nil).Redact(x)
+
+	}
 }
 
 func (t *LINK3res) Append(b []byte) []byte {
@@ -4085,6 +4578,11 @@ func (*READDIR3args) Skip(r *xdr.Reader, off uint) uint {
 	return off + 20
 }
 
+func (*READDIR3args) Redact(x *xdr.Redactor) {
+	(*NfsFh3)(nil).Redact(x)
+	x.Numbers(20)
+}
+
 func (t *READDIR3args) Append(b []byte) []byte {
 	b = t.Dir.Append(b)
 	b = xdr.AppendUint64(b, t.Cookie)
@@ -4129,6 +4627,12 @@ func (*Entry3) Skip(r *xdr.Reader, off uint) uint {
 	return off + 8
 }
 
+func (*Entry3) Redact(x *xdr.Redactor) {
+	x.Numbers(8)
+	x.Text(xdr.Name, 0)
+	x.Numbers(8)
+}
+
 func (t *Entry3) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.Fileid)
 	b = xdr.AppendOpaque(b, t.Name)
@@ -4171,6 +4675,13 @@ func (*Dirlist3) Skip(r *xdr.Reader, off uint) uint {
 		off = (*Entry3)(nil).Skip(r, off)
 	}
 	return off + 4
+}
+
+func (*Dirlist3) Redact(x *xdr.Redactor) {
+	for x.Word() != 0 {
+		(*Entry3)(nil).Redact(x)
+	}
+	x.Numbers(4)
 }
 
 func (t *Dirlist3) Append(b []byte) []byte {
@@ -4221,6 +4732,12 @@ func (*READDIR3resok) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*READDIR3resok) Redact(x *xdr.Redactor) {
+	(*PostOpAttr)(nil).Redact(x)
+	x.Numbers(8)
+	(*Dirlist3)(nil).Redact(x)
+}
+
 func (t *READDIR3resok) Append(b []byte) []byte {
 	b = t.DirAttributes.Append(b)
 	b = xdr.AppendFixed(b, t.Cookieverf[:])
@@ -4257,6 +4774,10 @@ func (t *READDIR3resfail) Decode(r *xdr.Reader) {
 func (*READDIR3resfail) Skip(r *xdr.Reader, off uint) uint {
 	off = (*PostOpAttr)(nil).Skip(r, off)
 	return off
+}
+
+func (*READDIR3resfail) Redact(x *xdr.Redactor) {
+	(*PostOpAttr)(nil).Redact(x)
 }
 
 func (t *READDIR3resfail) Append(b []byte) []byte {
@@ -4304,6 +4825,16 @@ func (*READDIR3res) Skip(r *xdr.Reader, off uint) uint {
 
 	}
 	return off
+}
+
+func (*READDIR3res) Redact(x *xdr.Redactor) {
+	switch Nfsstat3(x.Word()) {
+	case NFS3_OK:
+		(*READDIR3resok)(nil).Redact(x)
+	default:
+		(*READDIR3resfail)(nil).Redact(x)
+
+	}
 }
 
 func (t *READDIR3res) Append(b []byte) []byte {
@@ -4378,6 +4909,11 @@ func (*READDIRPLUS3args) Skip(r *xdr.Reader, off uint) uint {
 	return off + 24
 }
 
+func (*READDIRPLUS3args) Redact(x *xdr.Redactor) {
+	(*NfsFh3)(nil).Redact(x)
+	x.Numbers(24)
+}
+
 func (t *READDIRPLUS3args) Append(b []byte) []byte {
 	b = t.Dir.Append(b)
 	b = xdr.AppendUint64(b, t.Cookie)
@@ -4428,6 +4964,14 @@ func (*Entryplus3) Skip(r *xdr.Reader, off uint) uint {
 	off = (*PostOpAttr)(nil).Skip(r, off+8)
 	off = (*PostOpFh3)(nil).Skip(r, off)
 	return off
+}
+
+func (*Entryplus3) Redact(x *xdr.Redactor) {
+	x.Numbers(8)
+	x.Text(xdr.Name, 0)
+	x.Numbers(8)
+	(*PostOpAttr)(nil).Redact(x)
+	(*PostOpFh3)(nil).Redact(x)
 }
 
 func (t *Entryplus3) Append(b []byte) []byte {
@@ -4484,6 +5028,13 @@ func (*Dirlistplus3) Skip(r *xdr.Reader, off uint) uint {
 	return off + 4
 }
 
+func (*Dirlistplus3) Redact(x *xdr.Redactor) {
+	for x.Word() != 0 {
+		(*Entryplus3)(nil).Redact(x)
+	}
+	x.Numbers(4)
+}
+
 func (t *Dirlistplus3) Append(b []byte) []byte {
 	for i := range t.Entries {
 		b = xdr.AppendBool(b, true)
@@ -4532,6 +5083,12 @@ func (*READDIRPLUS3resok) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*READDIRPLUS3resok) Redact(x *xdr.Redactor) {
+	(*PostOpAttr)(nil).Redact(x)
+	x.Numbers(8)
+	(*Dirlistplus3)(nil).Redact(x)
+}
+
 func (t *READDIRPLUS3resok) Append(b []byte) []byte {
 	b = t.DirAttributes.Append(b)
 	b = xdr.AppendFixed(b, t.Cookieverf[:])
@@ -4568,6 +5125,10 @@ func (t *READDIRPLUS3resfail) Decode(r *xdr.Reader) {
 func (*READDIRPLUS3resfail) Skip(r *xdr.Reader, off uint) uint {
 	off = (*PostOpAttr)(nil).Skip(r, off)
 	return off
+}
+
+func (*READDIRPLUS3resfail) Redact(x *xdr.Redactor) {
+	(*PostOpAttr)(nil).Redact(x)
 }
 
 func (t *READDIRPLUS3resfail) Append(b []byte) []byte {
@@ -4615,6 +5176,16 @@ func (*READDIRPLUS3res) Skip(r *xdr.Reader, off uint) uint {
 
 	}
 	return off
+}
+
+func (*READDIRPLUS3res) Redact(x *xdr.Redactor) {
+	switch Nfsstat3(x.Word()) {
+	case NFS3_OK:
+		(*READDIRPLUS3resok)(nil).Redact(x)
+	default:
+		(*READDIRPLUS3resfail)(nil).Redact(x)
+
+	}
 }
 
 func (t *READDIRPLUS3res) Append(b []byte) []byte {
@@ -4667,6 +5238,10 @@ func (t *FSSTAT3args) Decode(r *xdr.Reader) {
 func (*FSSTAT3args) Skip(r *xdr.Reader, off uint) uint {
 	off = (*NfsFh3)(nil).Skip(r, off)
 	return off
+}
+
+func (*FSSTAT3args) Redact(x *xdr.Redactor) {
+	(*NfsFh3)(nil).Redact(x)
 }
 
 func (t *FSSTAT3args) Append(b []byte) []byte {
@@ -4732,6 +5307,11 @@ func (*FSSTAT3resok) Skip(r *xdr.Reader, off uint) uint {
 	return off + 52
 }
 
+func (*FSSTAT3resok) Redact(x *xdr.Redactor) {
+	(*PostOpAttr)(nil).Redact(x)
+	x.Numbers(52)
+}
+
 func (t *FSSTAT3resok) Append(b []byte) []byte {
 	b = t.ObjAttributes.Append(b)
 	b = xdr.AppendUint64(b, t.Tbytes)
@@ -4775,6 +5355,10 @@ func (t *FSSTAT3resfail) Decode(r *xdr.Reader) {
 func (*FSSTAT3resfail) Skip(r *xdr.Reader, off uint) uint {
 	off = (*PostOpAttr)(nil).Skip(r, off)
 	return off
+}
+
+func (*FSSTAT3resfail) Redact(x *xdr.Redactor) {
+	(*PostOpAttr)(nil).Redact(x)
 }
 
 func (t *FSSTAT3resfail) Append(b []byte) []byte {
@@ -4822,6 +5406,16 @@ func (*FSSTAT3res) Skip(r *xdr.Reader, off uint) uint {
 
 	}
 	return off
+}
+
+func (*FSSTAT3res) Redact(x *xdr.Redactor) {
+	switch Nfsstat3(x.Word()) {
+	case NFS3_OK:
+		(*FSSTAT3resok)(nil).Redact(x)
+	default:
+		(*FSSTAT3resfail)(nil).Redact(x)
+
+	}
 }
 
 func (t *FSSTAT3res) Append(b []byte) []byte {
@@ -4874,6 +5468,10 @@ func (t *FSINFO3args) Decode(r *xdr.Reader) {
 func (*FSINFO3args) Skip(r *xdr.Reader, off uint) uint {
 	off = (*NfsFh3)(nil).Skip(r, off)
 	return off
+}
+
+func (*FSINFO3args) Redact(x *xdr.Redactor) {
+	(*NfsFh3)(nil).Redact(x)
 }
 
 func (t *FSINFO3args) Append(b []byte) []byte {
@@ -4953,6 +5551,11 @@ func (*FSINFO3resok) Skip(r *xdr.Reader, off uint) uint {
 	return off + 48
 }
 
+func (*FSINFO3resok) Redact(x *xdr.Redactor) {
+	(*PostOpAttr)(nil).Redact(x)
+	x.Numbers(48)
+}
+
 func (t *FSINFO3resok) Append(b []byte) []byte {
 	b = t.ObjAttributes.Append(b)
 	b = xdr.AppendUint32(b, t.Rtmax)
@@ -5011,6 +5614,10 @@ func (*Timedelta3) Skip(r *xdr.Reader, off uint) uint {
 	return off + 8
 }
 
+func (*Timedelta3) Redact(x *xdr.Redactor) {
+	x.Numbers(8)
+}
+
 func (t *Timedelta3) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.Seconds)
 	b = xdr.AppendUint32(b, t.Nseconds)
@@ -5038,6 +5645,10 @@ func (t *FSINFO3resfail) Decode(r *xdr.Reader) {
 func (*FSINFO3resfail) Skip(r *xdr.Reader, off uint) uint {
 	off = (*PostOpAttr)(nil).Skip(r, off)
 	return off
+}
+
+func (*FSINFO3resfail) Redact(x *xdr.Redactor) {
+	(*PostOpAttr)(nil).Redact(x)
 }
 
 func (t *FSINFO3resfail) Append(b []byte) []byte {
@@ -5085,6 +5696,16 @@ func (*FSINFO3res) Skip(r *xdr.Reader, off uint) uint {
 
 	}
 	return off
+}
+
+func (*FSINFO3res) Redact(x *xdr.Redactor) {
+	switch Nfsstat3(x.Word()) {
+	case NFS3_OK:
+		(*FSINFO3resok)(nil).Redact(x)
+	default:
+		(*FSINFO3resfail)(nil).Redact(x)
+
+	}
 }
 
 func (t *FSINFO3res) Append(b []byte) []byte {
@@ -5137,6 +5758,10 @@ func (t *PATHCONF3args) Decode(r *xdr.Reader) {
 func (*PATHCONF3args) Skip(r *xdr.Reader, off uint) uint {
 	off = (*NfsFh3)(nil).Skip(r, off)
 	return off
+}
+
+func (*PATHCONF3args) Redact(x *xdr.Redactor) {
+	(*NfsFh3)(nil).Redact(x)
 }
 
 func (t *PATHCONF3args) Append(b []byte) []byte {
@@ -5198,6 +5823,11 @@ func (*PATHCONF3resok) Skip(r *xdr.Reader, off uint) uint {
 	return off + 24
 }
 
+func (*PATHCONF3resok) Redact(x *xdr.Redactor) {
+	(*PostOpAttr)(nil).Redact(x)
+	x.Numbers(24)
+}
+
 func (t *PATHCONF3resok) Append(b []byte) []byte {
 	b = t.ObjAttributes.Append(b)
 	b = xdr.AppendUint32(b, t.Linkmax)
@@ -5239,6 +5869,10 @@ func (t *PATHCONF3resfail) Decode(r *xdr.Reader) {
 func (*PATHCONF3resfail) Skip(r *xdr.Reader, off uint) uint {
 	off = (*PostOpAttr)(nil).Skip(r, off)
 	return off
+}
+
+func (*PATHCONF3resfail) Redact(x *xdr.Redactor) {
+	(*PostOpAttr)(nil).Redact(x)
 }
 
 func (t *PATHCONF3resfail) Append(b []byte) []byte {
@@ -5286,6 +5920,16 @@ func (*PATHCONF3res) Skip(r *xdr.Reader, off uint) uint {
 
 	}
 	return off
+}
+
+func (*PATHCONF3res) Redact(x *xdr.Redactor) {
+	switch Nfsstat3(x.Word()) {
+	case NFS3_OK:
+		(*PATHCONF3resok)(nil).Redact(x)
+	default:
+		(*PATHCONF3resfail)(nil).Redact(x)
+
+	}
 }
 
 func (t *PATHCONF3res) Append(b []byte) []byte {
@@ -5346,6 +5990,11 @@ func (*COMMIT3args) Skip(r *xdr.Reader, off uint) uint {
 	return off + 12
 }
 
+func (*COMMIT3args) Redact(x *xdr.Redactor) {
+	(*NfsFh3)(nil).Redact(x)
+	x.Numbers(12)
+}
+
 func (t *COMMIT3args) Append(b []byte) []byte {
 	b = t.File.Append(b)
 	b = xdr.AppendUint64(b, t.Offset)
@@ -5384,6 +6033,11 @@ func (*COMMIT3resok) Skip(r *xdr.Reader, off uint) uint {
 	return off + 8
 }
 
+func (*COMMIT3resok) Redact(x *xdr.Redactor) {
+	(*WccData)(nil).Redact(x)
+	x.Numbers(8)
+}
+
 func (t *COMMIT3resok) Append(b []byte) []byte {
 	b = t.FileWcc.Append(b)
 	b = xdr.AppendFixed(b, t.Verf[:])
@@ -5415,6 +6069,10 @@ func (t *COMMIT3resfail) Decode(r *xdr.Reader) {
 func (*COMMIT3resfail) Skip(r *xdr.Reader, off uint) uint {
 	off = (*WccData)(nil).Skip(r, off)
 	return off
+}
+
+func (*COMMIT3resfail) Redact(x *xdr.Redactor) {
+	(*WccData)(nil).Redact(x)
 }
 
 func (t *COMMIT3resfail) Append(b []byte) []byte {
@@ -5462,6 +6120,16 @@ func (*COMMIT3res) Skip(r *xdr.Reader, off uint) uint {
 
 	}
 	return off
+}
+
+func (*COMMIT3res) Redact(x *xdr.Redactor) {
+	switch Nfsstat3(x.Word()) {
+	case NFS3_OK:
+		(*COMMIT3resok)(nil).Redact(x)
+	default:
+		(*COMMIT3resfail)(nil).Redact(x)
+
+	}
 }
 
 func (t *COMMIT3res) Append(b []byte) []byte {

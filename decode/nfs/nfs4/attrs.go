@@ -201,14 +201,27 @@ type Attrs struct {
 	OpenArguments     OpenArguments4
 }
 
-// attrTable says how each attribute is encoded and shown, by its number. An attribute has a
-// value, or is a message with an XDR type name.
-var attrTable = [...]struct {
+type attrInfo struct {
 	name    string
 	value   func(*Attrs) value
 	typ     string
 	message func(*Attrs) xdr.Message
-}{
+}
+
+var noAttrs Attrs
+
+// redact copies the value of an attribute.
+func (t *attrInfo) redact(x *xdr.Redactor) {
+	if t.value != nil {
+		t.value(&noAttrs).redact(x)
+	} else {
+		t.message(&noAttrs).(xdr.Redactable).Redact(x)
+	}
+}
+
+// attrTable says how each attribute is encoded and shown, by its number. An attribute has a
+// value, or is a message with an XDR type name.
+var attrTable = [...]attrInfo{
 	FATTR4_SUPPORTED_ATTRS:    {name: "supported_attrs", value: func(a *Attrs) value { return (*bitmapValue)(&a.SupportedAttrs) }},
 	FATTR4_TYPE:               {name: "type", value: func(a *Attrs) value { return (*ftypeValue)(&a.Type) }},
 	FATTR4_FH_EXPIRE_TYPE:     {name: "fh_expire_type", value: func(a *Attrs) value { return (*fhExpireValue)(&a.FhExpireType) }},

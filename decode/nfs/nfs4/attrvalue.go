@@ -10,6 +10,7 @@ type value interface {
 	append(b []byte) []byte
 	size() int
 	walk(v xdr.Visitor, name string)
+	redact(x *xdr.Redactor) // does not look at the receiver
 }
 
 type uint32Value uint32
@@ -211,4 +212,28 @@ func (x *charsetValue) append(b []byte) []byte { return xdr.AppendUint32(b, uint
 func (x *charsetValue) size() int              { return 4 }
 func (x *charsetValue) walk(v xdr.Visitor, name string) {
 	v.Flags(name, uint64(*x), xdr.FlagNames(uint64(*x), charsetFlags))
+}
+
+// Redacting. Texts are those of owners.
+
+func (*uint32Value) redact(x *xdr.Redactor)      { x.Numbers(4) }
+func (*uint64Value) redact(x *xdr.Redactor)      { x.Numbers(8) }
+func (*boolValue) redact(x *xdr.Redactor)        { x.Numbers(4) }
+func (*timeValue) redact(x *xdr.Redactor)        { x.Numbers(12) }
+func (*textValue) redact(x *xdr.Redactor)        { x.Text(xdr.Who, 0) }
+func (*handleValue) redact(x *xdr.Redactor)      { x.Text(xdr.Handle, NFS4_FHSIZE) }
+func (*bitmapValue) redact(x *xdr.Redactor)      { x.Words() }
+func (*layoutTypesValue) redact(x *xdr.Redactor) { x.Words() }
+func (*ftypeValue) redact(x *xdr.Redactor)       { x.Numbers(4) }
+func (*statusValue) redact(x *xdr.Redactor)      { x.Numbers(4) }
+func (*changeTypeValue) redact(x *xdr.Redactor)  { x.Numbers(4) }
+func (*modeValue) redact(x *xdr.Redactor)        { x.Numbers(4) }
+func (*fhExpireValue) redact(x *xdr.Redactor)    { x.Numbers(4) }
+func (*aclSupportValue) redact(x *xdr.Redactor)  { x.Numbers(4) }
+func (*charsetValue) redact(x *xdr.Redactor)     { x.Numbers(4) }
+
+func (*aclValue) redact(x *xdr.Redactor) {
+	for n := x.Elements(0, 16); n > 0 && !x.Failed(); n-- {
+		(*Nfsace4)(nil).Redact(x)
+	}
 }

@@ -67,6 +67,9 @@ func (b *Bitmap4) Decode(r *xdr.Reader) {
 // Skip passes over a bitmap.
 func (*Bitmap4) Skip(r *xdr.Reader, off uint) uint { return r.SkipArray(off, 0, 4) }
 
+// Redact copies a bitmap.
+func (*Bitmap4) Redact(x *xdr.Redactor) { x.Words() }
+
 // Append appends the count and the words.
 func (b Bitmap4) Append(to []byte) []byte {
 	to = xdr.AppendUint32(to, uint32(len(b)/4))

@@ -20,6 +20,13 @@ func (c *CompoundArgs) Decode(r *xdr.Reader) {
 	c.decode(r, foreOps, false, "argarray")
 }
 
+// Redact copies the members, and each operation.
+func (*CompoundArgs) Redact(x *xdr.Redactor) {
+	x.Text(xdr.Name, 0)
+	x.Numbers(4)
+	redactOps(x, foreOps, false)
+}
+
 // Append appends c in XDR.
 func (c *CompoundArgs) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, c.Tag)
@@ -53,6 +60,13 @@ func (c *CompoundRes) Decode(r *xdr.Reader) {
 	c.Tag = r.Opaque(0)
 	r.Field("tag")
 	c.decode(r, foreOps, true, "resarray")
+}
+
+// Redact copies the members, and each operation.
+func (*CompoundRes) Redact(x *xdr.Redactor) {
+	x.Numbers(4)
+	x.Text(xdr.Name, 0)
+	redactOps(x, foreOps, true)
 }
 
 // Append appends c in XDR.
@@ -97,6 +111,13 @@ func (c *CbCompoundArgs) Decode(r *xdr.Reader) {
 	c.decode(r, cbOps, false, "argarray")
 }
 
+// Redact copies the members, and each operation.
+func (*CbCompoundArgs) Redact(x *xdr.Redactor) {
+	x.Text(xdr.Name, 0)
+	x.Numbers(8)
+	redactOps(x, cbOps, false)
+}
+
 // Append appends c in XDR.
 func (c *CbCompoundArgs) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, c.Tag)
@@ -131,6 +152,13 @@ func (c *CbCompoundRes) Decode(r *xdr.Reader) {
 	c.Tag = r.Opaque(0)
 	r.Field("tag")
 	c.decode(r, cbOps, true, "resarray")
+}
+
+// Redact copies the members, and each operation.
+func (*CbCompoundRes) Redact(x *xdr.Redactor) {
+	x.Numbers(4)
+	x.Text(xdr.Name, 0)
+	redactOps(x, cbOps, true)
 }
 
 // Append appends c in XDR.

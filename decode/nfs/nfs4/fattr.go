@@ -28,6 +28,20 @@ func (*Fattr4) Skip(r *xdr.Reader, off uint) uint {
 	return r.SkipOpaque(r.SkipArray(off, 0, 4), 0)
 }
 
+// Redact copies attributes up to the first that is not defined.
+func (*Fattr4) Redact(x *xdr.Redactor) {
+	mask := Bitmap4(x.Words())
+	x.Nested(func(x *xdr.Redactor) {
+		for n := mask.Next(0); n >= 0 && !x.Failed(); n = mask.Next(n + 1) {
+			if n >= len(attrTable) {
+				x.Ignore()
+				return
+			}
+			attrTable[n].redact(x)
+		}
+	})
+}
+
 // Append appends f in XDR.
 func (f *Fattr4) Append(b []byte) []byte {
 	b = f.Attrmask.Append(b)

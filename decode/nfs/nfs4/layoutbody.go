@@ -85,6 +85,17 @@ func (t bodyTypes) decode(typ Layouttype4, body []byte) (xdr.Message, string) {
 	return m, b.name
 }
 
+// redact copies a body, if it is known what it holds.
+func (t bodyTypes) redact(x *xdr.Redactor, typ Layouttype4) {
+	x.Nested(func(x *xdr.Redactor) {
+		if b, ok := t[typ]; ok {
+			b.make().(xdr.Redactable).Redact(x)
+		} else {
+			x.Ignore()
+		}
+	})
+}
+
 // walk visits a body: its content if it can be decoded, otherwise its bytes.
 func (t bodyTypes) walk(v xdr.Visitor, field string, typ Layouttype4, body []byte) {
 	m, name := t.decode(typ, body)
@@ -108,6 +119,9 @@ func (t *LayoutContent4) Content() xdr.Message {
 	return m
 }
 
+// Redact copies the type and the body.
+func (*LayoutContent4) Redact(x *xdr.Redactor) { layoutBodies.redact(x, Layouttype4(x.Word())) }
+
 // Walk visits the type and the body.
 func (t *LayoutContent4) Walk(v xdr.Visitor) {
 	v.Enum("loc_type", uint32(t.Type), t.Type.Symbol())
@@ -123,6 +137,9 @@ func (t *Layouthint4) Content() xdr.Message {
 	m, _ := hintBodies.decode(t.Type, t.Body)
 	return m
 }
+
+// Redact copies the type and the body.
+func (*Layouthint4) Redact(x *xdr.Redactor) { hintBodies.redact(x, Layouttype4(x.Word())) }
 
 // Walk visits the type and the body.
 func (t *Layouthint4) Walk(v xdr.Visitor) {
@@ -140,6 +157,9 @@ func (t *DeviceAddr4) Content() xdr.Message {
 	return m
 }
 
+// Redact copies the type and the body.
+func (*DeviceAddr4) Redact(x *xdr.Redactor) { deviceBodies.redact(x, Layouttype4(x.Word())) }
+
 // Walk visits the type and the body.
 func (t *DeviceAddr4) Walk(v xdr.Visitor) {
 	v.Enum("da_layout_type", uint32(t.Type), t.Type.Symbol())
@@ -155,6 +175,9 @@ func (t *Layoutupdate4) Content() xdr.Message {
 	m, _ := updateBodies.decode(t.Type, t.Body)
 	return m
 }
+
+// Redact copies the type and the body.
+func (*Layoutupdate4) Redact(x *xdr.Redactor) { updateBodies.redact(x, Layouttype4(x.Word())) }
 
 // Walk visits the type and the body.
 func (t *Layoutupdate4) Walk(v xdr.Visitor) {
@@ -212,6 +235,19 @@ func (*LAYOUTRETURN4args) Skip(r *xdr.Reader, off uint) uint {
 		return off
 	}
 	return r.SkipOpaque((*Stateid4)(nil).Skip(r, off+16), 0)
+}
+
+// Redact copies arguments of LAYOUTRETURN.
+func (*LAYOUTRETURN4args) Redact(x *xdr.Redactor) {
+	x.Numbers(4)
+	typ := Layouttype4(x.Word())
+	x.Numbers(4)
+	if LayoutreturnType4(x.Word()) != LAYOUTRETURN4_FILE {
+		return
+	}
+	x.Numbers(16)
+	(*Stateid4)(nil).Redact(x)
+	returnBodies.redact(x, typ)
 }
 
 // Append appends t in XDR.

@@ -578,6 +578,10 @@ func (*Nfstime4) Skip(r *xdr.Reader, off uint) uint {
 	return off + 12
 }
 
+func (*Nfstime4) Redact(x *xdr.Redactor) {
+	x.Numbers(12)
+}
+
 func (t *Nfstime4) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, uint64(t.Seconds))
 	b = xdr.AppendUint32(b, t.Nseconds)
@@ -641,6 +645,15 @@ func (*Settime4) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*Settime4) Redact(x *xdr.Redactor) {
+	switch TimeHow4(x.Word()) {
+	case SET_TO_CLIENT_TIME4:
+		x.Numbers(12)
+	default:
+
+	}
+}
+
 func (t *Settime4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.SetIt))
 	switch t.SetIt {
@@ -693,6 +706,10 @@ func (*Stateid4) Skip(r *xdr.Reader, off uint) uint {
 	return off + 16
 }
 
+func (*Stateid4) Redact(x *xdr.Redactor) {
+	x.Numbers(16)
+}
+
 func (t *Stateid4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.Seqid)
 	b = xdr.AppendFixed(b, t.Other[:])
@@ -731,6 +748,10 @@ func (*Fsid4) Skip(r *xdr.Reader, off uint) uint {
 	return off + 16
 }
 
+func (*Fsid4) Redact(x *xdr.Redactor) {
+	x.Numbers(16)
+}
+
 func (t *Fsid4) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.Major)
 	b = xdr.AppendUint64(b, t.Minor)
@@ -761,6 +782,10 @@ func (t *Specdata4) Decode(r *xdr.Reader) {
 
 func (*Specdata4) Skip(r *xdr.Reader, off uint) uint {
 	return off + 8
+}
+
+func (*Specdata4) Redact(x *xdr.Redactor) {
+	x.Numbers(8)
 }
 
 func (t *Specdata4) Append(b []byte) []byte {
@@ -805,6 +830,10 @@ func (*ChangeInfo4) Skip(r *xdr.Reader, off uint) uint {
 	return off + 20
 }
 
+func (*ChangeInfo4) Redact(x *xdr.Redactor) {
+	x.Numbers(20)
+}
+
 func (t *ChangeInfo4) Append(b []byte) []byte {
 	b = xdr.AppendBool(b, t.Atomic)
 	b = xdr.AppendUint64(b, t.Before)
@@ -843,6 +872,11 @@ func (*Netaddr4) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*Netaddr4) Redact(x *xdr.Redactor) {
+	x.Text(xdr.NetID, 0)
+	x.Text(xdr.Address, 0)
+}
+
 func (t *Netaddr4) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.NaRNetid)
 	b = xdr.AppendOpaque(b, t.NaRAddr)
@@ -877,6 +911,11 @@ func (t *StateOwner4) Decode(r *xdr.Reader) {
 func (*StateOwner4) Skip(r *xdr.Reader, off uint) uint {
 	off = r.SkipOpaque(off+8, 1024)
 	return off
+}
+
+func (*StateOwner4) Redact(x *xdr.Redactor) {
+	x.Numbers(8)
+	x.Text(xdr.Owner, 1024)
 }
 
 func (t *StateOwner4) Append(b []byte) []byte {
@@ -915,6 +954,12 @@ func (*NfsImplId4) Skip(r *xdr.Reader, off uint) uint {
 	off = r.SkipOpaque(off, 0)
 	off = r.SkipOpaque(off, 0)
 	return off + 12
+}
+
+func (*NfsImplId4) Redact(x *xdr.Redactor) {
+	x.Text(xdr.Host, 0)
+	x.Text(xdr.Name, 0)
+	x.Numbers(12)
 }
 
 func (t *NfsImplId4) Append(b []byte) []byte {
@@ -1012,6 +1057,11 @@ func (*Nfsace4) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*Nfsace4) Redact(x *xdr.Redactor) {
+	x.Numbers(12)
+	x.Text(xdr.Who, 0)
+}
+
 func (t *Nfsace4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Type))
 	b = xdr.AppendUint32(b, t.Flag)
@@ -1058,6 +1108,13 @@ func (*Nfsacl41) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*Nfsacl41) Redact(x *xdr.Redactor) {
+	x.Numbers(4)
+	for n0 := x.Elements(0, 16); n0 > 0 && !x.Failed(); n0-- {
+		(*Nfsace4)(nil).Redact(x)
+	}
+}
+
 func (t *Nfsacl41) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.Na41Flag)
 	b = xdr.AppendUint32(b, uint32(len(t.Na41Aces)))
@@ -1101,6 +1158,10 @@ func (*ModeMasked4) Skip(r *xdr.Reader, off uint) uint {
 	return off + 8
 }
 
+func (*ModeMasked4) Redact(x *xdr.Redactor) {
+	x.Numbers(8)
+}
+
 func (t *ModeMasked4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.MmValueToSet)
 	b = xdr.AppendUint32(b, t.MmMaskBits)
@@ -1133,6 +1194,10 @@ func (t *ModeUmask4) Decode(r *xdr.Reader) {
 
 func (*ModeUmask4) Skip(r *xdr.Reader, off uint) uint {
 	return off + 8
+}
+
+func (*ModeUmask4) Redact(x *xdr.Redactor) {
+	x.Numbers(8)
 }
 
 func (t *ModeUmask4) Append(b []byte) []byte {
@@ -1180,6 +1245,15 @@ func (*FsLocation4) Skip(r *xdr.Reader, off uint) uint {
 		off = r.SkipOpaque(off, 0)
 	}
 	return off
+}
+
+func (*FsLocation4) Redact(x *xdr.Redactor) {
+	for n0 := x.Elements(0, 4); n0 > 0 && !x.Failed(); n0-- {
+		x.Text(xdr.Host, 0)
+	}
+	for n0 := x.Elements(0, 4); n0 > 0 && !x.Failed(); n0-- {
+		x.Text(xdr.Name, 0)
+	}
 }
 
 func (t *FsLocation4) Append(b []byte) []byte {
@@ -1246,6 +1320,15 @@ func (*FsLocations4) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*FsLocations4) Redact(x *xdr.Redactor) {
+	for n0 := x.Elements(0, 4); n0 > 0 && !x.Failed(); n0-- {
+		x.Text(xdr.Name, 0)
+	}
+	for n0 := x.Elements(0, 8); n0 > 0 && !x.Failed(); n0-- {
+		(*FsLocation4)(nil).Redact(x)
+	}
+}
+
 func (t *FsLocations4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(len(t.FsRoot)))
 	for i := range t.FsRoot {
@@ -1302,6 +1385,12 @@ func (*FsLocationsServer4) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*FsLocationsServer4) Redact(x *xdr.Redactor) {
+	x.Numbers(4)
+	x.Text(xdr.Secret, 0)
+	x.Text(xdr.Host, 0)
+}
+
 func (t *FsLocationsServer4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.FlsCurrency))
 	b = xdr.AppendOpaque(b, t.FlsInfo)
@@ -1352,6 +1441,15 @@ func (*FsLocationsItem4) Skip(r *xdr.Reader, off uint) uint {
 		off = r.SkipOpaque(off, 0)
 	}
 	return off
+}
+
+func (*FsLocationsItem4) Redact(x *xdr.Redactor) {
+	for n0 := x.Elements(0, 12); n0 > 0 && !x.Failed(); n0-- {
+		(*FsLocationsServer4)(nil).Redact(x)
+	}
+	for n0 := x.Elements(0, 4); n0 > 0 && !x.Failed(); n0-- {
+		x.Text(xdr.Name, 0)
+	}
 }
 
 func (t *FsLocationsItem4) Append(b []byte) []byte {
@@ -1426,6 +1524,16 @@ func (*FsLocationsInfo4) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*FsLocationsInfo4) Redact(x *xdr.Redactor) {
+	x.Numbers(8)
+	for n0 := x.Elements(0, 4); n0 > 0 && !x.Failed(); n0-- {
+		x.Text(xdr.Name, 0)
+	}
+	for n0 := x.Elements(0, 8); n0 > 0 && !x.Failed(); n0-- {
+		(*FsLocationsItem4)(nil).Redact(x)
+	}
+}
+
 func (t *FsLocationsInfo4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.FliFlags)
 	b = xdr.AppendUint32(b, uint32(t.FliValidFor))
@@ -1485,6 +1593,10 @@ func (t *ChangePolicy4) Decode(r *xdr.Reader) {
 
 func (*ChangePolicy4) Skip(r *xdr.Reader, off uint) uint {
 	return off + 16
+}
+
+func (*ChangePolicy4) Redact(x *xdr.Redactor) {
+	x.Numbers(16)
 }
 
 func (t *ChangePolicy4) Append(b []byte) []byte {
@@ -1569,6 +1681,13 @@ func (*Fs4Status) Skip(r *xdr.Reader, off uint) uint {
 	return off + 16
 }
 
+func (*Fs4Status) Redact(x *xdr.Redactor) {
+	x.Numbers(8)
+	x.Text(xdr.Name, 0)
+	x.Text(xdr.Name, 0)
+	x.Numbers(16)
+}
+
 func (t *Fs4Status) Append(b []byte) []byte {
 	b = xdr.AppendBool(b, t.FssAbsent)
 	b = xdr.AppendUint32(b, uint32(t.FssType))
@@ -1617,6 +1736,12 @@ func (*ThresholdItem4) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*ThresholdItem4) Redact(x *xdr.Redactor) {
+	x.Numbers(4)
+	new(ThresholdBitmap4).Redact(x)
+	x.Text(xdr.Secret, 0)
+}
+
 func (t *ThresholdItem4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.ThiLayoutType))
 	b = t.ThiHintset.Append(b)
@@ -1657,6 +1782,12 @@ func (*Mdsthreshold4) Skip(r *xdr.Reader, off uint) uint {
 		off = (*ThresholdItem4)(nil).Skip(r, off)
 	}
 	return off
+}
+
+func (*Mdsthreshold4) Redact(x *xdr.Redactor) {
+	for n0 := x.Elements(0, 12); n0 > 0 && !x.Failed(); n0-- {
+		(*ThresholdItem4)(nil).Redact(x)
+	}
 }
 
 func (t *Mdsthreshold4) Append(b []byte) []byte {
@@ -1705,6 +1836,13 @@ func (*RetentionGet4) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*RetentionGet4) Redact(x *xdr.Redactor) {
+	x.Numbers(8)
+	for n0 := x.Elements(1, 12); n0 > 0 && !x.Failed(); n0-- {
+		x.Numbers(12)
+	}
+}
+
 func (t *RetentionGet4) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.RgDuration)
 	b = xdr.AppendUint32(b, uint32(len(t.RgBeginTime)))
@@ -1747,6 +1885,13 @@ func (t *RetentionSet4) Decode(r *xdr.Reader) {
 func (*RetentionSet4) Skip(r *xdr.Reader, off uint) uint {
 	off = r.SkipArray(off+4, 1, 8)
 	return off
+}
+
+func (*RetentionSet4) Redact(x *xdr.Redactor) {
+	x.Numbers(4)
+	for n0 := x.Elements(1, 8); n0 > 0 && !x.Failed(); n0-- {
+		x.Numbers(8)
+	}
 }
 
 func (t *RetentionSet4) Append(b []byte) []byte {
@@ -1818,6 +1963,10 @@ func (*LabelformatSpec4) Skip(r *xdr.Reader, off uint) uint {
 	return off + 8
 }
 
+func (*LabelformatSpec4) Redact(x *xdr.Redactor) {
+	x.Numbers(8)
+}
+
 func (t *LabelformatSpec4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.LfsLfs)
 	b = xdr.AppendUint32(b, t.LfsPi)
@@ -1848,6 +1997,11 @@ func (t *SecLabel4) Decode(r *xdr.Reader) {
 func (*SecLabel4) Skip(r *xdr.Reader, off uint) uint {
 	off = r.SkipOpaque(off+8, 0)
 	return off
+}
+
+func (*SecLabel4) Redact(x *xdr.Redactor) {
+	x.Numbers(8)
+	x.Text(xdr.Secret, 0)
 }
 
 func (t *SecLabel4) Append(b []byte) []byte {
@@ -1900,6 +2054,14 @@ func (*OpenArguments4) Skip(r *xdr.Reader, off uint) uint {
 	off = new(OpenArgsClaimBitmap4).Skip(r, off)
 	off = new(OpenArgsCreateBitmap4).Skip(r, off)
 	return off
+}
+
+func (*OpenArguments4) Redact(x *xdr.Redactor) {
+	new(OpenArgsAccessBitmap4).Redact(x)
+	new(OpenArgsDenyBitmap4).Redact(x)
+	new(OpenArgsWantBitmap4).Redact(x)
+	new(OpenArgsClaimBitmap4).Redact(x)
+	new(OpenArgsCreateBitmap4).Redact(x)
 }
 
 func (t *OpenArguments4) Append(b []byte) []byte {
@@ -2014,6 +2176,11 @@ func (*Layout4) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*Layout4) Redact(x *xdr.Redactor) {
+	x.Numbers(20)
+	new(LayoutContent4).Redact(x)
+}
+
 func (t *Layout4) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.LoOffset)
 	b = xdr.AppendUint64(b, t.LoLength)
@@ -2064,6 +2231,11 @@ func (*DeviceError4) Skip(r *xdr.Reader, off uint) uint {
 	return off + 24
 }
 
+func (*DeviceError4) Redact(x *xdr.Redactor) {
+	x.Bytes(xdr.Handle, 16)
+	x.Numbers(8)
+}
+
 func (t *DeviceError4) Append(b []byte) []byte {
 	b = xdr.AppendFixed(b, t.DeDeviceid[:])
 	b = xdr.AppendUint32(b, uint32(t.DeStatus))
@@ -2104,6 +2276,10 @@ func (t *IoInfo4) Decode(r *xdr.Reader) {
 
 func (*IoInfo4) Skip(r *xdr.Reader, off uint) uint {
 	return off + 16
+}
+
+func (*IoInfo4) Redact(x *xdr.Redactor) {
+	x.Numbers(16)
 }
 
 func (t *IoInfo4) Append(b []byte) []byte {
@@ -2183,6 +2359,19 @@ func (*Netloc4) Skip(r *xdr.Reader, off uint) uint {
 		return xdr.Beyond
 	}
 	return off
+}
+
+func (*Netloc4) Redact(x *xdr.Redactor) {
+	switch NetlocType4(x.Word()) {
+	case NL4_NAME:
+		x.Text(xdr.Host, 0)
+	case NL4_URL:
+		x.Text(xdr.Host, 0)
+	case NL4_NETADDR:
+		(*Netaddr4)(nil).Redact(x)
+	default:
+		x.Fail(xdr.Value, "nl_type")
+	}
 }
 
 func (t *Netloc4) Append(b []byte) []byte {
@@ -2268,6 +2457,11 @@ func (*AppDataBlock4) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*AppDataBlock4) Redact(x *xdr.Redactor) {
+	x.Numbers(44)
+	x.Text(xdr.Secret, 0)
+}
+
 func (t *AppDataBlock4) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.AdbOffset)
 	b = xdr.AppendUint64(b, t.AdbBlockSize)
@@ -2349,6 +2543,13 @@ func (t *WriteResponse4) Decode(r *xdr.Reader) {
 func (*WriteResponse4) Skip(r *xdr.Reader, off uint) uint {
 	off = r.SkipArray(off, 1, 16)
 	return off + 20
+}
+
+func (*WriteResponse4) Redact(x *xdr.Redactor) {
+	for n0 := x.Elements(1, 16); n0 > 0 && !x.Failed(); n0-- {
+		x.Numbers(16)
+	}
+	x.Numbers(20)
 }
 
 func (t *WriteResponse4) Append(b []byte) []byte {
@@ -2466,6 +2667,11 @@ func (*RpcsecGssInfo) Skip(r *xdr.Reader, off uint) uint {
 	return off + 8
 }
 
+func (*RpcsecGssInfo) Redact(x *xdr.Redactor) {
+	x.Text(xdr.Secret, 0)
+	x.Numbers(8)
+}
+
 func (t *RpcsecGssInfo) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.Oid)
 	b = xdr.AppendUint32(b, t.Qop)
@@ -2510,6 +2716,15 @@ func (*Secinfo4) Skip(r *xdr.Reader, off uint) uint {
 
 	}
 	return off
+}
+
+func (*Secinfo4) Redact(x *xdr.Redactor) {
+	switch Secflavor4(x.Word()) {
+	case RPCSEC_GSS:
+		(*RpcsecGssInfo)(nil).Redact(x)
+	default:
+
+	}
 }
 
 func (t *Secinfo4) Append(b []byte) []byte {
@@ -2922,6 +3137,10 @@ func (*Status4res) Skip(r *xdr.Reader, off uint) uint {
 	return off + 4
 }
 
+func (*Status4res) Redact(x *xdr.Redactor) {
+	x.Numbers(4)
+}
+
 func (t *Status4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Status))
 	return b
@@ -2949,6 +3168,10 @@ func (t *ACCESS4args) Decode(r *xdr.Reader) {
 
 func (*ACCESS4args) Skip(r *xdr.Reader, off uint) uint {
 	return off + 4
+}
+
+func (*ACCESS4args) Redact(x *xdr.Redactor) {
+	x.Numbers(4)
 }
 
 func (t *ACCESS4args) Append(b []byte) []byte {
@@ -2979,6 +3202,10 @@ func (t *ACCESS4resok) Decode(r *xdr.Reader) {
 
 func (*ACCESS4resok) Skip(r *xdr.Reader, off uint) uint {
 	return off + 8
+}
+
+func (*ACCESS4resok) Redact(x *xdr.Redactor) {
+	x.Numbers(8)
 }
 
 func (t *ACCESS4resok) Append(b []byte) []byte {
@@ -3021,6 +3248,15 @@ func (*ACCESS4res) Skip(r *xdr.Reader, off uint) uint {
 
 	}
 	return off
+}
+
+func (*ACCESS4res) Redact(x *xdr.Redactor) {
+	switch Nfsstat4(x.Word()) {
+	case NFS4_OK:
+		x.Numbers(8)
+	default:
+
+	}
 }
 
 func (t *ACCESS4res) Append(b []byte) []byte {
@@ -3079,6 +3315,10 @@ func (*CLOSE4args) Skip(r *xdr.Reader, off uint) uint {
 	return off + 20
 }
 
+func (*CLOSE4args) Redact(x *xdr.Redactor) {
+	x.Numbers(20)
+}
+
 func (t *CLOSE4args) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.Seqid)
 	b = t.OpenStateid.Append(b)
@@ -3127,6 +3367,15 @@ func (*CLOSE4res) Skip(r *xdr.Reader, off uint) uint {
 
 	}
 	return off
+}
+
+func (*CLOSE4res) Redact(x *xdr.Redactor) {
+	switch Nfsstat4(x.Word()) {
+	case NFS4_OK:
+		x.Numbers(16)
+	default:
+
+	}
 }
 
 func (t *CLOSE4res) Append(b []byte) []byte {
@@ -3179,6 +3428,10 @@ func (*COMMIT4args) Skip(r *xdr.Reader, off uint) uint {
 	return off + 12
 }
 
+func (*COMMIT4args) Redact(x *xdr.Redactor) {
+	x.Numbers(12)
+}
+
 func (t *COMMIT4args) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.Offset)
 	b = xdr.AppendUint32(b, t.Count)
@@ -3206,6 +3459,10 @@ func (t *COMMIT4resok) Decode(r *xdr.Reader) {
 
 func (*COMMIT4resok) Skip(r *xdr.Reader, off uint) uint {
 	return off + 8
+}
+
+func (*COMMIT4resok) Redact(x *xdr.Redactor) {
+	x.Numbers(8)
 }
 
 func (t *COMMIT4resok) Append(b []byte) []byte {
@@ -3246,6 +3503,15 @@ func (*COMMIT4res) Skip(r *xdr.Reader, off uint) uint {
 
 	}
 	return off
+}
+
+func (*COMMIT4res) Redact(x *xdr.Redactor) {
+	switch Nfsstat4(x.Word()) {
+	case NFS4_OK:
+		x.Numbers(8)
+	default:
+
+	}
 }
 
 func (t *COMMIT4res) Append(b []byte) []byte {
@@ -3316,6 +3582,17 @@ func (*Createtype4) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*Createtype4) Redact(x *xdr.Redactor) {
+	switch NfsFtype4(x.Word()) {
+	case NF4LNK:
+		x.Item(xdr.Path, 0)
+	case NF4BLK, NF4CHR:
+		x.Numbers(8)
+	default:
+
+	}
+}
+
 func (t *Createtype4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Type))
 	switch t.Type {
@@ -3375,6 +3652,12 @@ func (*CREATE4args) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*CREATE4args) Redact(x *xdr.Redactor) {
+	(*Createtype4)(nil).Redact(x)
+	x.Text(xdr.Name, 0)
+	new(Fattr4).Redact(x)
+}
+
 func (t *CREATE4args) Append(b []byte) []byte {
 	b = t.Objtype.Append(b)
 	b = xdr.AppendOpaque(b, t.Objname)
@@ -3415,6 +3698,11 @@ func (t *CREATE4resok) Decode(r *xdr.Reader) {
 func (*CREATE4resok) Skip(r *xdr.Reader, off uint) uint {
 	off = new(AttrBitmap4).Skip(r, off+20)
 	return off
+}
+
+func (*CREATE4resok) Redact(x *xdr.Redactor) {
+	x.Numbers(20)
+	new(AttrBitmap4).Redact(x)
 }
 
 func (t *CREATE4resok) Append(b []byte) []byte {
@@ -3461,6 +3749,15 @@ func (*CREATE4res) Skip(r *xdr.Reader, off uint) uint {
 
 	}
 	return off
+}
+
+func (*CREATE4res) Redact(x *xdr.Redactor) {
+	switch Nfsstat4(x.Word()) {
+	case NFS4_OK:
+		(*CREATE4resok)(nil).Redact(x)
+	default:
+
+	}
 }
 
 func (t *CREATE4res) Append(b []byte) []byte {
@@ -3510,6 +3807,10 @@ func (*DELEGPURGE4args) Skip(r *xdr.Reader, off uint) uint {
 	return off + 8
 }
 
+func (*DELEGPURGE4args) Redact(x *xdr.Redactor) {
+	x.Numbers(8)
+}
+
 func (t *DELEGPURGE4args) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.Clientid)
 	return b
@@ -3534,6 +3835,10 @@ func (t *DELEGRETURN4args) Decode(r *xdr.Reader) {
 
 func (*DELEGRETURN4args) Skip(r *xdr.Reader, off uint) uint {
 	return off + 16
+}
+
+func (*DELEGRETURN4args) Redact(x *xdr.Redactor) {
+	x.Numbers(16)
 }
 
 func (t *DELEGRETURN4args) Append(b []byte) []byte {
@@ -3566,6 +3871,10 @@ func (*GETATTR4args) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*GETATTR4args) Redact(x *xdr.Redactor) {
+	new(AttrBitmap4).Redact(x)
+}
+
 func (t *GETATTR4args) Append(b []byte) []byte {
 	b = t.AttrRequest.Append(b)
 	return b
@@ -3594,6 +3903,10 @@ func (t *GETATTR4resok) Decode(r *xdr.Reader) {
 func (*GETATTR4resok) Skip(r *xdr.Reader, off uint) uint {
 	off = new(Fattr4).Skip(r, off)
 	return off
+}
+
+func (*GETATTR4resok) Redact(x *xdr.Redactor) {
+	new(Fattr4).Redact(x)
 }
 
 func (t *GETATTR4resok) Append(b []byte) []byte {
@@ -3638,6 +3951,15 @@ func (*GETATTR4res) Skip(r *xdr.Reader, off uint) uint {
 
 	}
 	return off
+}
+
+func (*GETATTR4res) Redact(x *xdr.Redactor) {
+	switch Nfsstat4(x.Word()) {
+	case NFS4_OK:
+		(*GETATTR4resok)(nil).Redact(x)
+	default:
+
+	}
 }
 
 func (t *GETATTR4res) Append(b []byte) []byte {
@@ -3688,6 +4010,10 @@ func (*GETFH4resok) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*GETFH4resok) Redact(x *xdr.Redactor) {
+	x.Text(xdr.Handle, 128)
+}
+
 func (t *GETFH4resok) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.Object)
 	return b
@@ -3728,6 +4054,15 @@ func (*GETFH4res) Skip(r *xdr.Reader, off uint) uint {
 
 	}
 	return off
+}
+
+func (*GETFH4res) Redact(x *xdr.Redactor) {
+	switch Nfsstat4(x.Word()) {
+	case NFS4_OK:
+		(*GETFH4resok)(nil).Redact(x)
+	default:
+
+	}
 }
 
 func (t *GETFH4res) Append(b []byte) []byte {
@@ -3778,6 +4113,10 @@ func (*LINK4args) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*LINK4args) Redact(x *xdr.Redactor) {
+	x.Text(xdr.Name, 0)
+}
+
 func (t *LINK4args) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.Newname)
 	return b
@@ -3804,6 +4143,10 @@ func (t *LINK4resok) Decode(r *xdr.Reader) {
 
 func (*LINK4resok) Skip(r *xdr.Reader, off uint) uint {
 	return off + 20
+}
+
+func (*LINK4resok) Redact(x *xdr.Redactor) {
+	x.Numbers(20)
 }
 
 func (t *LINK4resok) Append(b []byte) []byte {
@@ -3853,6 +4196,15 @@ func (*LINK4res) Skip(r *xdr.Reader, off uint) uint {
 
 	}
 	return off
+}
+
+func (*LINK4res) Redact(x *xdr.Redactor) {
+	switch Nfsstat4(x.Word()) {
+	case NFS4_OK:
+		x.Numbers(20)
+	default:
+
+	}
 }
 
 func (t *LINK4res) Append(b []byte) []byte {
@@ -3945,6 +4297,11 @@ func (*OpenToLockOwner4) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*OpenToLockOwner4) Redact(x *xdr.Redactor) {
+	x.Numbers(24)
+	(*StateOwner4)(nil).Redact(x)
+}
+
 func (t *OpenToLockOwner4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.OpenSeqid)
 	b = t.OpenStateid.Append(b)
@@ -3991,6 +4348,10 @@ func (t *ExistLockOwner4) Decode(r *xdr.Reader) {
 
 func (*ExistLockOwner4) Skip(r *xdr.Reader, off uint) uint {
 	return off + 20
+}
+
+func (*ExistLockOwner4) Redact(x *xdr.Redactor) {
+	x.Numbers(20)
 }
 
 func (t *ExistLockOwner4) Append(b []byte) []byte {
@@ -4045,6 +4406,16 @@ func (*Locker4) Skip(r *xdr.Reader, off uint) uint {
 
 	}
 	return off
+}
+
+func (*Locker4) Redact(x *xdr.Redactor) {
+	switch x.Word() != 0 {
+	case true:
+		(*OpenToLockOwner4)(nil).Redact(x)
+	case false:
+		x.Numbers(20)
+
+	}
 }
 
 func (t *Locker4) Append(b []byte) []byte {
@@ -4117,6 +4488,11 @@ func (*LOCK4args) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*LOCK4args) Redact(x *xdr.Redactor) {
+	x.Numbers(24)
+	(*Locker4)(nil).Redact(x)
+}
+
 func (t *LOCK4args) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Locktype))
 	b = xdr.AppendBool(b, t.Reclaim)
@@ -4172,6 +4548,11 @@ func (*LOCK4denied) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*LOCK4denied) Redact(x *xdr.Redactor) {
+	x.Numbers(20)
+	(*StateOwner4)(nil).Redact(x)
+}
+
 func (t *LOCK4denied) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.Offset)
 	b = xdr.AppendUint64(b, t.Length)
@@ -4206,6 +4587,10 @@ func (t *LOCK4resok) Decode(r *xdr.Reader) {
 
 func (*LOCK4resok) Skip(r *xdr.Reader, off uint) uint {
 	return off + 16
+}
+
+func (*LOCK4resok) Redact(x *xdr.Redactor) {
+	x.Numbers(16)
 }
 
 func (t *LOCK4resok) Append(b []byte) []byte {
@@ -4259,6 +4644,17 @@ func (*LOCK4res) Skip(r *xdr.Reader, off uint) uint {
 
 	}
 	return off
+}
+
+func (*LOCK4res) Redact(x *xdr.Redactor) {
+	switch Nfsstat4(x.Word()) {
+	case NFS4_OK:
+		x.Numbers(16)
+	case NFS4ERR_DENIED:
+		(*LOCK4denied)(nil).Redact(x)
+	default:
+
+	}
 }
 
 func (t *LOCK4res) Append(b []byte) []byte {
@@ -4332,6 +4728,11 @@ func (*LOCKT4args) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*LOCKT4args) Redact(x *xdr.Redactor) {
+	x.Numbers(20)
+	(*StateOwner4)(nil).Redact(x)
+}
+
 func (t *LOCKT4args) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Locktype))
 	b = xdr.AppendUint64(b, t.Offset)
@@ -4380,6 +4781,15 @@ func (*LOCKT4res) Skip(r *xdr.Reader, off uint) uint {
 
 	}
 	return off
+}
+
+func (*LOCKT4res) Redact(x *xdr.Redactor) {
+	switch Nfsstat4(x.Word()) {
+	case NFS4ERR_DENIED:
+		(*LOCK4denied)(nil).Redact(x)
+	default:
+
+	}
 }
 
 func (t *LOCKT4res) Append(b []byte) []byte {
@@ -4450,6 +4860,10 @@ func (*LOCKU4args) Skip(r *xdr.Reader, off uint) uint {
 	return off + 40
 }
 
+func (*LOCKU4args) Redact(x *xdr.Redactor) {
+	x.Numbers(40)
+}
+
 func (t *LOCKU4args) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Locktype))
 	b = xdr.AppendUint32(b, t.Seqid)
@@ -4506,6 +4920,15 @@ func (*LOCKU4res) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*LOCKU4res) Redact(x *xdr.Redactor) {
+	switch Nfsstat4(x.Word()) {
+	case NFS4_OK:
+		x.Numbers(16)
+	default:
+
+	}
+}
+
 func (t *LOCKU4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Status))
 	switch t.Status {
@@ -4554,6 +4977,10 @@ func (*LOOKUP4args) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*LOOKUP4args) Redact(x *xdr.Redactor) {
+	x.Text(xdr.Name, 0)
+}
+
 func (t *LOOKUP4args) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.Objname)
 	return b
@@ -4582,6 +5009,10 @@ func (t *NVERIFY4args) Decode(r *xdr.Reader) {
 func (*NVERIFY4args) Skip(r *xdr.Reader, off uint) uint {
 	off = new(Fattr4).Skip(r, off)
 	return off
+}
+
+func (*NVERIFY4args) Redact(x *xdr.Redactor) {
+	new(Fattr4).Redact(x)
 }
 
 func (t *NVERIFY4args) Append(b []byte) []byte {
@@ -4646,6 +5077,11 @@ func (*Creatverfattr) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*Creatverfattr) Redact(x *xdr.Redactor) {
+	x.Numbers(8)
+	new(Fattr4).Redact(x)
+}
+
 func (t *Creatverfattr) Append(b []byte) []byte {
 	b = xdr.AppendFixed(b, t.CvaVerf[:])
 	b = t.CvaAttrs.Append(b)
@@ -4703,6 +5139,19 @@ func (*Createhow4) Skip(r *xdr.Reader, off uint) uint {
 		return xdr.Beyond
 	}
 	return off
+}
+
+func (*Createhow4) Redact(x *xdr.Redactor) {
+	switch Createmode4(x.Word()) {
+	case UNCHECKED4, GUARDED4:
+		new(Fattr4).Redact(x)
+	case EXCLUSIVE4:
+		x.Numbers(8)
+	case EXCLUSIVE4_1:
+		(*Creatverfattr)(nil).Redact(x)
+	default:
+		x.Fail(xdr.Value, "mode")
+	}
 }
 
 func (t *Createhow4) Append(b []byte) []byte {
@@ -4795,6 +5244,15 @@ func (*Openflag4) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*Openflag4) Redact(x *xdr.Redactor) {
+	switch Opentype4(x.Word()) {
+	case OPEN4_CREATE:
+		(*Createhow4)(nil).Redact(x)
+	default:
+
+	}
+}
+
 func (t *Openflag4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Opentype))
 	switch t.Opentype {
@@ -4864,6 +5322,10 @@ func (*NfsModifiedLimit4) Skip(r *xdr.Reader, off uint) uint {
 	return off + 8
 }
 
+func (*NfsModifiedLimit4) Redact(x *xdr.Redactor) {
+	x.Numbers(8)
+}
+
 func (t *NfsModifiedLimit4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.NumBlocks)
 	b = xdr.AppendUint32(b, t.BytesPerBlock)
@@ -4911,6 +5373,17 @@ func (*NfsSpaceLimit4) Skip(r *xdr.Reader, off uint) uint {
 		return xdr.Beyond
 	}
 	return off
+}
+
+func (*NfsSpaceLimit4) Redact(x *xdr.Redactor) {
+	switch LimitBy4(x.Word()) {
+	case NFS_LIMIT_SIZE:
+		x.Numbers(8)
+	case NFS_LIMIT_BLOCKS:
+		x.Numbers(8)
+	default:
+		x.Fail(xdr.Value, "limitby")
+	}
 }
 
 func (t *NfsSpaceLimit4) Append(b []byte) []byte {
@@ -5035,6 +5508,11 @@ func (*OpenClaimDelegateCur4) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*OpenClaimDelegateCur4) Redact(x *xdr.Redactor) {
+	x.Numbers(16)
+	x.Text(xdr.Name, 0)
+}
+
 func (t *OpenClaimDelegateCur4) Append(b []byte) []byte {
 	b = t.DelegateStateid.Append(b)
 	b = xdr.AppendOpaque(b, t.File)
@@ -5111,6 +5589,24 @@ func (*OpenClaim4) Skip(r *xdr.Reader, off uint) uint {
 		return xdr.Beyond
 	}
 	return off
+}
+
+func (*OpenClaim4) Redact(x *xdr.Redactor) {
+	switch OpenClaimType4(x.Word()) {
+	case CLAIM_NULL:
+		x.Text(xdr.Name, 0)
+	case CLAIM_PREVIOUS:
+		x.Numbers(4)
+	case CLAIM_DELEGATE_CUR:
+		(*OpenClaimDelegateCur4)(nil).Redact(x)
+	case CLAIM_DELEGATE_PREV:
+		x.Text(xdr.Name, 0)
+	case CLAIM_FH, CLAIM_DELEG_PREV_FH:
+	case CLAIM_DELEG_CUR_FH:
+		x.Numbers(16)
+	default:
+		x.Fail(xdr.Value, "claim")
+	}
 }
 
 func (t *OpenClaim4) Append(b []byte) []byte {
@@ -5200,6 +5696,15 @@ func (*OPEN4args) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*OPEN4args) Redact(x *xdr.Redactor) {
+	x.Numbers(4)
+	new(ShareAccess4).Redact(x)
+	x.Numbers(4)
+	(*StateOwner4)(nil).Redact(x)
+	(*Openflag4)(nil).Redact(x)
+	(*OpenClaim4)(nil).Redact(x)
+}
+
 func (t *OPEN4args) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.Seqid)
 	b = t.ShareAccess.Append(b)
@@ -5260,6 +5765,11 @@ func (*OpenReadDelegation4) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*OpenReadDelegation4) Redact(x *xdr.Redactor) {
+	x.Numbers(20)
+	(*Nfsace4)(nil).Redact(x)
+}
+
 func (t *OpenReadDelegation4) Append(b []byte) []byte {
 	b = t.Stateid.Append(b)
 	b = xdr.AppendBool(b, t.Recall)
@@ -5310,6 +5820,12 @@ func (*OpenWriteDelegation4) Skip(r *xdr.Reader, off uint) uint {
 	off = (*NfsSpaceLimit4)(nil).Skip(r, off+20)
 	off = (*Nfsace4)(nil).Skip(r, off)
 	return off
+}
+
+func (*OpenWriteDelegation4) Redact(x *xdr.Redactor) {
+	x.Numbers(20)
+	(*NfsSpaceLimit4)(nil).Redact(x)
+	(*Nfsace4)(nil).Redact(x)
 }
 
 func (t *OpenWriteDelegation4) Append(b []byte) []byte {
@@ -5416,6 +5932,17 @@ func (*OpenNoneDelegation4) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*OpenNoneDelegation4) Redact(x *xdr.Redactor) {
+	switch WhyNoDelegation4(x.Word()) {
+	case WND4_CONTENTION:
+		x.Numbers(4)
+	case WND4_RESOURCE:
+		x.Numbers(4)
+	default:
+
+	}
+}
+
 func (t *OpenNoneDelegation4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.OndWhy))
 	switch t.OndWhy {
@@ -5489,6 +6016,20 @@ func (*OpenDelegation4) Skip(r *xdr.Reader, off uint) uint {
 		return xdr.Beyond
 	}
 	return off
+}
+
+func (*OpenDelegation4) Redact(x *xdr.Redactor) {
+	switch OpenDelegationType4(x.Word()) {
+	case OPEN_DELEGATE_NONE:
+	case OPEN_DELEGATE_READ, OPEN_DELEGATE_READ_ATTRS_DELEG:
+		(*OpenReadDelegation4)(nil).Redact(x)
+	case OPEN_DELEGATE_WRITE, OPEN_DELEGATE_WRITE_ATTRS_DELEG:
+		(*OpenWriteDelegation4)(nil).Redact(x)
+	case OPEN_DELEGATE_NONE_EXT:
+		(*OpenNoneDelegation4)(nil).Redact(x)
+	default:
+		x.Fail(xdr.Value, "delegation_type")
+	}
 }
 
 func (t *OpenDelegation4) Append(b []byte) []byte {
@@ -5573,6 +6114,12 @@ func (*OPEN4resok) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*OPEN4resok) Redact(x *xdr.Redactor) {
+	x.Numbers(40)
+	new(AttrBitmap4).Redact(x)
+	(*OpenDelegation4)(nil).Redact(x)
+}
+
 func (t *OPEN4resok) Append(b []byte) []byte {
 	b = t.Stateid.Append(b)
 	b = t.Cinfo.Append(b)
@@ -5630,6 +6177,15 @@ func (*OPEN4res) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*OPEN4res) Redact(x *xdr.Redactor) {
+	switch Nfsstat4(x.Word()) {
+	case NFS4_OK:
+		(*OPEN4resok)(nil).Redact(x)
+	default:
+
+	}
+}
+
 func (t *OPEN4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Status))
 	switch t.Status {
@@ -5677,6 +6233,10 @@ func (*OPENATTR4args) Skip(r *xdr.Reader, off uint) uint {
 	return off + 4
 }
 
+func (*OPENATTR4args) Redact(x *xdr.Redactor) {
+	x.Numbers(4)
+}
+
 func (t *OPENATTR4args) Append(b []byte) []byte {
 	b = xdr.AppendBool(b, t.Createdir)
 	return b
@@ -5713,6 +6273,10 @@ func (*OPEN_CONFIRM4args) Skip(r *xdr.Reader, off uint) uint {
 	return off + 20
 }
 
+func (*OPEN_CONFIRM4args) Redact(x *xdr.Redactor) {
+	x.Numbers(20)
+}
+
 func (t *OPEN_CONFIRM4args) Append(b []byte) []byte {
 	b = t.OpenStateid.Append(b)
 	b = xdr.AppendUint32(b, t.Seqid)
@@ -5741,6 +6305,10 @@ func (t *OPEN_CONFIRM4resok) Decode(r *xdr.Reader) {
 
 func (*OPEN_CONFIRM4resok) Skip(r *xdr.Reader, off uint) uint {
 	return off + 16
+}
+
+func (*OPEN_CONFIRM4resok) Redact(x *xdr.Redactor) {
+	x.Numbers(16)
 }
 
 func (t *OPEN_CONFIRM4resok) Append(b []byte) []byte {
@@ -5789,6 +6357,15 @@ func (*OPEN_CONFIRM4res) Skip(r *xdr.Reader, off uint) uint {
 
 	}
 	return off
+}
+
+func (*OPEN_CONFIRM4res) Redact(x *xdr.Redactor) {
+	switch Nfsstat4(x.Word()) {
+	case NFS4_OK:
+		x.Numbers(16)
+	default:
+
+	}
 }
 
 func (t *OPEN_CONFIRM4res) Append(b []byte) []byte {
@@ -5854,6 +6431,12 @@ func (*OPEN_DOWNGRADE4args) Skip(r *xdr.Reader, off uint) uint {
 	return off + 4
 }
 
+func (*OPEN_DOWNGRADE4args) Redact(x *xdr.Redactor) {
+	x.Numbers(20)
+	new(ShareAccess4).Redact(x)
+	x.Numbers(4)
+}
+
 func (t *OPEN_DOWNGRADE4args) Append(b []byte) []byte {
 	b = t.OpenStateid.Append(b)
 	b = xdr.AppendUint32(b, t.Seqid)
@@ -5888,6 +6471,10 @@ func (t *OPEN_DOWNGRADE4resok) Decode(r *xdr.Reader) {
 
 func (*OPEN_DOWNGRADE4resok) Skip(r *xdr.Reader, off uint) uint {
 	return off + 16
+}
+
+func (*OPEN_DOWNGRADE4resok) Redact(x *xdr.Redactor) {
+	x.Numbers(16)
 }
 
 func (t *OPEN_DOWNGRADE4resok) Append(b []byte) []byte {
@@ -5936,6 +6523,15 @@ func (*OPEN_DOWNGRADE4res) Skip(r *xdr.Reader, off uint) uint {
 
 	}
 	return off
+}
+
+func (*OPEN_DOWNGRADE4res) Redact(x *xdr.Redactor) {
+	switch Nfsstat4(x.Word()) {
+	case NFS4_OK:
+		x.Numbers(16)
+	default:
+
+	}
 }
 
 func (t *OPEN_DOWNGRADE4res) Append(b []byte) []byte {
@@ -5988,6 +6584,10 @@ func (*PUTFH4args) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*PUTFH4args) Redact(x *xdr.Redactor) {
+	x.Text(xdr.Handle, 128)
+}
+
 func (t *PUTFH4args) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.Object)
 	return b
@@ -6030,6 +6630,10 @@ func (*READ4args) Skip(r *xdr.Reader, off uint) uint {
 	return off + 28
 }
 
+func (*READ4args) Redact(x *xdr.Redactor) {
+	x.Numbers(28)
+}
+
 func (t *READ4args) Append(b []byte) []byte {
 	b = t.Stateid.Append(b)
 	b = xdr.AppendUint64(b, t.Offset)
@@ -6065,6 +6669,11 @@ func (t *READ4resok) Decode(r *xdr.Reader) {
 func (*READ4resok) Skip(r *xdr.Reader, off uint) uint {
 	off = r.SkipData(off+4, 0)
 	return off
+}
+
+func (*READ4resok) Redact(x *xdr.Redactor) {
+	x.Numbers(4)
+	x.Item(xdr.Secret, 0)
 }
 
 func (t *READ4resok) Append(b []byte) []byte {
@@ -6109,6 +6718,15 @@ func (*READ4res) Skip(r *xdr.Reader, off uint) uint {
 
 	}
 	return off
+}
+
+func (*READ4res) Redact(x *xdr.Redactor) {
+	switch Nfsstat4(x.Word()) {
+	case NFS4_OK:
+		(*READ4resok)(nil).Redact(x)
+	default:
+
+	}
 }
 
 func (t *READ4res) Append(b []byte) []byte {
@@ -6179,6 +6797,11 @@ func (*READDIR4args) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*READDIR4args) Redact(x *xdr.Redactor) {
+	x.Numbers(24)
+	new(AttrBitmap4).Redact(x)
+}
+
 func (t *READDIR4args) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.Cookie)
 	b = xdr.AppendFixed(b, t.Cookieverf[:])
@@ -6222,6 +6845,12 @@ func (*Entry4) Skip(r *xdr.Reader, off uint) uint {
 	off = r.SkipOpaque(off+8, 0)
 	off = new(Fattr4).Skip(r, off)
 	return off
+}
+
+func (*Entry4) Redact(x *xdr.Redactor) {
+	x.Numbers(8)
+	x.Text(xdr.Name, 0)
+	new(Fattr4).Redact(x)
 }
 
 func (t *Entry4) Append(b []byte) []byte {
@@ -6271,6 +6900,13 @@ func (*Dirlist4) Skip(r *xdr.Reader, off uint) uint {
 	return off + 4
 }
 
+func (*Dirlist4) Redact(x *xdr.Redactor) {
+	for x.Word() != 0 {
+		(*Entry4)(nil).Redact(x)
+	}
+	x.Numbers(4)
+}
+
 func (t *Dirlist4) Append(b []byte) []byte {
 	for i := range t.Entries {
 		b = xdr.AppendBool(b, true)
@@ -6314,6 +6950,11 @@ func (t *READDIR4resok) Decode(r *xdr.Reader) {
 func (*READDIR4resok) Skip(r *xdr.Reader, off uint) uint {
 	off = (*Dirlist4)(nil).Skip(r, off+8)
 	return off
+}
+
+func (*READDIR4resok) Redact(x *xdr.Redactor) {
+	x.Numbers(8)
+	(*Dirlist4)(nil).Redact(x)
 }
 
 func (t *READDIR4resok) Append(b []byte) []byte {
@@ -6360,6 +7001,15 @@ func (*READDIR4res) Skip(r *xdr.Reader, off uint) uint {
 
 	}
 	return off
+}
+
+func (*READDIR4res) Redact(x *xdr.Redactor) {
+	switch Nfsstat4(x.Word()) {
+	case NFS4_OK:
+		(*READDIR4resok)(nil).Redact(x)
+	default:
+
+	}
 }
 
 func (t *READDIR4res) Append(b []byte) []byte {
@@ -6410,6 +7060,10 @@ func (*READLINK4resok) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*READLINK4resok) Redact(x *xdr.Redactor) {
+	x.Item(xdr.Path, 0)
+}
+
 func (t *READLINK4resok) Append(b []byte) []byte {
 	b = xdr.AppendData(b, t.Link)
 	return b
@@ -6450,6 +7104,15 @@ func (*READLINK4res) Skip(r *xdr.Reader, off uint) uint {
 
 	}
 	return off
+}
+
+func (*READLINK4res) Redact(x *xdr.Redactor) {
+	switch Nfsstat4(x.Word()) {
+	case NFS4_OK:
+		(*READLINK4resok)(nil).Redact(x)
+	default:
+
+	}
 }
 
 func (t *READLINK4res) Append(b []byte) []byte {
@@ -6500,6 +7163,10 @@ func (*REMOVE4args) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*REMOVE4args) Redact(x *xdr.Redactor) {
+	x.Text(xdr.Name, 0)
+}
+
 func (t *REMOVE4args) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.Target)
 	return b
@@ -6526,6 +7193,10 @@ func (t *REMOVE4resok) Decode(r *xdr.Reader) {
 
 func (*REMOVE4resok) Skip(r *xdr.Reader, off uint) uint {
 	return off + 20
+}
+
+func (*REMOVE4resok) Redact(x *xdr.Redactor) {
+	x.Numbers(20)
 }
 
 func (t *REMOVE4resok) Append(b []byte) []byte {
@@ -6575,6 +7246,15 @@ func (*REMOVE4res) Skip(r *xdr.Reader, off uint) uint {
 
 	}
 	return off
+}
+
+func (*REMOVE4res) Redact(x *xdr.Redactor) {
+	switch Nfsstat4(x.Word()) {
+	case NFS4_OK:
+		x.Numbers(20)
+	default:
+
+	}
 }
 
 func (t *REMOVE4res) Append(b []byte) []byte {
@@ -6629,6 +7309,11 @@ func (*RENAME4args) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*RENAME4args) Redact(x *xdr.Redactor) {
+	x.Text(xdr.Name, 0)
+	x.Text(xdr.Name, 0)
+}
+
 func (t *RENAME4args) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.Oldname)
 	b = xdr.AppendOpaque(b, t.Newname)
@@ -6670,6 +7355,10 @@ func (t *RENAME4resok) Decode(r *xdr.Reader) {
 
 func (*RENAME4resok) Skip(r *xdr.Reader, off uint) uint {
 	return off + 40
+}
+
+func (*RENAME4resok) Redact(x *xdr.Redactor) {
+	x.Numbers(40)
 }
 
 func (t *RENAME4resok) Append(b []byte) []byte {
@@ -6728,6 +7417,15 @@ func (*RENAME4res) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*RENAME4res) Redact(x *xdr.Redactor) {
+	switch Nfsstat4(x.Word()) {
+	case NFS4_OK:
+		x.Numbers(40)
+	default:
+
+	}
+}
+
 func (t *RENAME4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Status))
 	switch t.Status {
@@ -6775,6 +7473,10 @@ func (*RENEW4args) Skip(r *xdr.Reader, off uint) uint {
 	return off + 8
 }
 
+func (*RENEW4args) Redact(x *xdr.Redactor) {
+	x.Numbers(8)
+}
+
 func (t *RENEW4args) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.Clientid)
 	return b
@@ -6801,6 +7503,10 @@ func (t *SECINFO4args) Decode(r *xdr.Reader) {
 func (*SECINFO4args) Skip(r *xdr.Reader, off uint) uint {
 	off = r.SkipOpaque(off, 0)
 	return off
+}
+
+func (*SECINFO4args) Redact(x *xdr.Redactor) {
+	x.Text(xdr.Name, 0)
 }
 
 func (t *SECINFO4args) Append(b []byte) []byte {
@@ -6851,6 +7557,17 @@ func (*SECINFO4res) Skip(r *xdr.Reader, off uint) uint {
 
 	}
 	return off
+}
+
+func (*SECINFO4res) Redact(x *xdr.Redactor) {
+	switch Nfsstat4(x.Word()) {
+	case NFS4_OK:
+		for n0 := x.Elements(0, 4); n0 > 0 && !x.Failed(); n0-- {
+			(*Secinfo4)(nil).Redact(x)
+		}
+	default:
+
+	}
 }
 
 func (t *SECINFO4res) Append(b []byte) []byte {
@@ -6911,6 +7628,11 @@ func (*SETATTR4args) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*SETATTR4args) Redact(x *xdr.Redactor) {
+	x.Numbers(16)
+	new(Fattr4).Redact(x)
+}
+
 func (t *SETATTR4args) Append(b []byte) []byte {
 	b = t.Stateid.Append(b)
 	b = t.ObjAttributes.Append(b)
@@ -6950,6 +7672,11 @@ func (*SETATTR4res) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*SETATTR4res) Redact(x *xdr.Redactor) {
+	x.Numbers(4)
+	new(AttrBitmap4).Redact(x)
+}
+
 func (t *SETATTR4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Status))
 	b = t.Attrsset.Append(b)
@@ -6987,6 +7714,11 @@ func (*NfsClientId4) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*NfsClientId4) Redact(x *xdr.Redactor) {
+	x.Numbers(8)
+	x.Text(xdr.Owner, 1024)
+}
+
 func (t *NfsClientId4) Append(b []byte) []byte {
 	b = xdr.AppendFixed(b, t.Verifier[:])
 	b = xdr.AppendOpaque(b, t.Id)
@@ -7019,6 +7751,11 @@ func (t *CbClient4) Decode(r *xdr.Reader) {
 func (*CbClient4) Skip(r *xdr.Reader, off uint) uint {
 	off = (*Netaddr4)(nil).Skip(r, off+4)
 	return off
+}
+
+func (*CbClient4) Redact(x *xdr.Redactor) {
+	x.Numbers(4)
+	(*Netaddr4)(nil).Redact(x)
 }
 
 func (t *CbClient4) Append(b []byte) []byte {
@@ -7058,6 +7795,12 @@ func (*SETCLIENTID4args) Skip(r *xdr.Reader, off uint) uint {
 	off = (*NfsClientId4)(nil).Skip(r, off)
 	off = (*CbClient4)(nil).Skip(r, off)
 	return off + 4
+}
+
+func (*SETCLIENTID4args) Redact(x *xdr.Redactor) {
+	(*NfsClientId4)(nil).Redact(x)
+	(*CbClient4)(nil).Redact(x)
+	x.Numbers(4)
 }
 
 func (t *SETCLIENTID4args) Append(b []byte) []byte {
@@ -7105,6 +7848,10 @@ func (t *SETCLIENTID4resok) Decode(r *xdr.Reader) {
 
 func (*SETCLIENTID4resok) Skip(r *xdr.Reader, off uint) uint {
 	return off + 16
+}
+
+func (*SETCLIENTID4resok) Redact(x *xdr.Redactor) {
+	x.Numbers(16)
 }
 
 func (t *SETCLIENTID4resok) Append(b []byte) []byte {
@@ -7158,6 +7905,17 @@ func (*SETCLIENTID4res) Skip(r *xdr.Reader, off uint) uint {
 
 	}
 	return off
+}
+
+func (*SETCLIENTID4res) Redact(x *xdr.Redactor) {
+	switch Nfsstat4(x.Word()) {
+	case NFS4_OK:
+		x.Numbers(16)
+	case NFS4ERR_CLID_INUSE:
+		(*Netaddr4)(nil).Redact(x)
+	default:
+
+	}
 }
 
 func (t *SETCLIENTID4res) Append(b []byte) []byte {
@@ -7224,6 +7982,10 @@ func (*SETCLIENTID_CONFIRM4args) Skip(r *xdr.Reader, off uint) uint {
 	return off + 16
 }
 
+func (*SETCLIENTID_CONFIRM4args) Redact(x *xdr.Redactor) {
+	x.Numbers(16)
+}
+
 func (t *SETCLIENTID_CONFIRM4args) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.Clientid)
 	b = xdr.AppendFixed(b, t.SetclientidConfirm[:])
@@ -7252,6 +8014,10 @@ func (t *VERIFY4args) Decode(r *xdr.Reader) {
 func (*VERIFY4args) Skip(r *xdr.Reader, off uint) uint {
 	off = new(Fattr4).Skip(r, off)
 	return off
+}
+
+func (*VERIFY4args) Redact(x *xdr.Redactor) {
+	new(Fattr4).Redact(x)
 }
 
 func (t *VERIFY4args) Append(b []byte) []byte {
@@ -7302,6 +8068,11 @@ func (*WRITE4args) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*WRITE4args) Redact(x *xdr.Redactor) {
+	x.Numbers(28)
+	x.Item(xdr.Secret, 0)
+}
+
 func (t *WRITE4args) Append(b []byte) []byte {
 	b = t.Stateid.Append(b)
 	b = xdr.AppendUint64(b, t.Offset)
@@ -7350,6 +8121,10 @@ func (t *WRITE4resok) Decode(r *xdr.Reader) {
 
 func (*WRITE4resok) Skip(r *xdr.Reader, off uint) uint {
 	return off + 16
+}
+
+func (*WRITE4resok) Redact(x *xdr.Redactor) {
+	x.Numbers(16)
 }
 
 func (t *WRITE4resok) Append(b []byte) []byte {
@@ -7403,6 +8178,15 @@ func (*WRITE4res) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*WRITE4res) Redact(x *xdr.Redactor) {
+	switch Nfsstat4(x.Word()) {
+	case NFS4_OK:
+		x.Numbers(16)
+	default:
+
+	}
+}
+
 func (t *WRITE4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Status))
 	switch t.Status {
@@ -7448,6 +8232,10 @@ func (t *RELEASE_LOCKOWNER4args) Decode(r *xdr.Reader) {
 func (*RELEASE_LOCKOWNER4args) Skip(r *xdr.Reader, off uint) uint {
 	off = (*StateOwner4)(nil).Skip(r, off)
 	return off
+}
+
+func (*RELEASE_LOCKOWNER4args) Redact(x *xdr.Redactor) {
+	(*StateOwner4)(nil).Redact(x)
 }
 
 func (t *RELEASE_LOCKOWNER4args) Append(b []byte) []byte {
@@ -7501,6 +8289,15 @@ func (*AuthsysParms) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*AuthsysParms) Redact(x *xdr.Redactor) {
+	x.Numbers(4)
+	x.Text(xdr.Host, 255)
+	x.Numbers(8)
+	for n0 := x.Elements(16, 4); n0 > 0 && !x.Failed(); n0-- {
+		x.Numbers(4)
+	}
+}
+
 func (t *AuthsysParms) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.Stamp)
 	b = xdr.AppendOpaque(b, t.Machinename)
@@ -7550,6 +8347,12 @@ func (*GssCbHandles4) Skip(r *xdr.Reader, off uint) uint {
 	off = r.SkipOpaque(off+4, 0)
 	off = r.SkipOpaque(off, 0)
 	return off
+}
+
+func (*GssCbHandles4) Redact(x *xdr.Redactor) {
+	x.Numbers(4)
+	x.Text(xdr.Handle, 0)
+	x.Text(xdr.Handle, 0)
 }
 
 func (t *GssCbHandles4) Append(b []byte) []byte {
@@ -7605,6 +8408,18 @@ func (*CallbackSecParms4) Skip(r *xdr.Reader, off uint) uint {
 		return xdr.Beyond
 	}
 	return off
+}
+
+func (*CallbackSecParms4) Redact(x *xdr.Redactor) {
+	switch Secflavor4(x.Word()) {
+	case AUTH_NONE:
+	case AUTH_SYS:
+		(*AuthsysParms)(nil).Redact(x)
+	case RPCSEC_GSS:
+		(*GssCbHandles4)(nil).Redact(x)
+	default:
+		x.Fail(xdr.Value, "cb_secflavor")
+	}
 }
 
 func (t *CallbackSecParms4) Append(b []byte) []byte {
@@ -7671,6 +8486,13 @@ func (*BACKCHANNEL_CTL4args) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*BACKCHANNEL_CTL4args) Redact(x *xdr.Redactor) {
+	x.Numbers(4)
+	for n0 := x.Elements(64, 4); n0 > 0 && !x.Failed(); n0-- {
+		(*CallbackSecParms4)(nil).Redact(x)
+	}
+}
+
 func (t *BACKCHANNEL_CTL4args) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.BcaCbProgram)
 	b = xdr.AppendUint32(b, uint32(len(t.BcaSecParms)))
@@ -7709,6 +8531,10 @@ func (t *BACKCHANNEL_CTL4res) Decode(r *xdr.Reader) {
 
 func (*BACKCHANNEL_CTL4res) Skip(r *xdr.Reader, off uint) uint {
 	return off + 4
+}
+
+func (*BACKCHANNEL_CTL4res) Redact(x *xdr.Redactor) {
+	x.Numbers(4)
 }
 
 func (t *BACKCHANNEL_CTL4res) Append(b []byte) []byte {
@@ -7782,6 +8608,10 @@ func (*BIND_CONN_TO_SESSION4args) Skip(r *xdr.Reader, off uint) uint {
 	return off + 24
 }
 
+func (*BIND_CONN_TO_SESSION4args) Redact(x *xdr.Redactor) {
+	x.Numbers(24)
+}
+
 func (t *BIND_CONN_TO_SESSION4args) Append(b []byte) []byte {
 	b = xdr.AppendFixed(b, t.BctsaSessid[:])
 	b = xdr.AppendUint32(b, uint32(t.BctsaDir))
@@ -7850,6 +8680,10 @@ func (*BIND_CONN_TO_SESSION4resok) Skip(r *xdr.Reader, off uint) uint {
 	return off + 24
 }
 
+func (*BIND_CONN_TO_SESSION4resok) Redact(x *xdr.Redactor) {
+	x.Numbers(24)
+}
+
 func (t *BIND_CONN_TO_SESSION4resok) Append(b []byte) []byte {
 	b = xdr.AppendFixed(b, t.BctsrSessid[:])
 	b = xdr.AppendUint32(b, uint32(t.BctsrDir))
@@ -7899,6 +8733,15 @@ func (*BIND_CONN_TO_SESSION4res) Skip(r *xdr.Reader, off uint) uint {
 
 	}
 	return off
+}
+
+func (*BIND_CONN_TO_SESSION4res) Redact(x *xdr.Redactor) {
+	switch Nfsstat4(x.Word()) {
+	case NFS4_OK:
+		x.Numbers(24)
+	default:
+
+	}
 }
 
 func (t *BIND_CONN_TO_SESSION4res) Append(b []byte) []byte {
@@ -7954,6 +8797,11 @@ func (*ClientOwner4) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*ClientOwner4) Redact(x *xdr.Redactor) {
+	x.Numbers(8)
+	x.Text(xdr.Owner, 1024)
+}
+
 func (t *ClientOwner4) Append(b []byte) []byte {
 	b = xdr.AppendFixed(b, t.CoVerifier[:])
 	b = xdr.AppendOpaque(b, t.CoOwnerid)
@@ -7987,6 +8835,11 @@ func (t *ServerOwner4) Decode(r *xdr.Reader) {
 func (*ServerOwner4) Skip(r *xdr.Reader, off uint) uint {
 	off = r.SkipOpaque(off+8, 1024)
 	return off
+}
+
+func (*ServerOwner4) Redact(x *xdr.Redactor) {
+	x.Numbers(8)
+	x.Text(xdr.Owner, 1024)
 }
 
 func (t *ServerOwner4) Append(b []byte) []byte {
@@ -8023,6 +8876,11 @@ func (*StateProtectOps4) Skip(r *xdr.Reader, off uint) uint {
 	off = new(OpBitmap4).Skip(r, off)
 	off = new(OpBitmap4).Skip(r, off)
 	return off
+}
+
+func (*StateProtectOps4) Redact(x *xdr.Redactor) {
+	new(OpBitmap4).Redact(x)
+	new(OpBitmap4).Redact(x)
 }
 
 func (t *StateProtectOps4) Append(b []byte) []byte {
@@ -8082,6 +8940,17 @@ func (*SsvSpParms4) Skip(r *xdr.Reader, off uint) uint {
 		off = r.SkipOpaque(off, 0)
 	}
 	return off + 8
+}
+
+func (*SsvSpParms4) Redact(x *xdr.Redactor) {
+	(*StateProtectOps4)(nil).Redact(x)
+	for n0 := x.Elements(0, 4); n0 > 0 && !x.Failed(); n0-- {
+		x.Text(xdr.Secret, 0)
+	}
+	for n0 := x.Elements(0, 4); n0 > 0 && !x.Failed(); n0-- {
+		x.Text(xdr.Secret, 0)
+	}
+	x.Numbers(8)
 }
 
 func (t *SsvSpParms4) Append(b []byte) []byte {
@@ -8190,6 +9059,18 @@ func (*StateProtect4A) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*StateProtect4A) Redact(x *xdr.Redactor) {
+	switch StateProtectHow4(x.Word()) {
+	case SP4_NONE:
+	case SP4_MACH_CRED:
+		(*StateProtectOps4)(nil).Redact(x)
+	case SP4_SSV:
+		(*SsvSpParms4)(nil).Redact(x)
+	default:
+		x.Fail(xdr.Value, "spa_how")
+	}
+}
+
 func (t *StateProtect4A) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.SpaHow))
 	switch t.SpaHow {
@@ -8262,6 +9143,15 @@ func (*EXCHANGE_ID4args) Skip(r *xdr.Reader, off uint) uint {
 		off = (*NfsImplId4)(nil).Skip(r, off)
 	}
 	return off
+}
+
+func (*EXCHANGE_ID4args) Redact(x *xdr.Redactor) {
+	(*ClientOwner4)(nil).Redact(x)
+	x.Numbers(4)
+	(*StateProtect4A)(nil).Redact(x)
+	for n0 := x.Elements(1, 20); n0 > 0 && !x.Failed(); n0-- {
+		(*NfsImplId4)(nil).Redact(x)
+	}
 }
 
 func (t *EXCHANGE_ID4args) Append(b []byte) []byte {
@@ -8345,6 +9235,14 @@ func (*SsvProtInfo4) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*SsvProtInfo4) Redact(x *xdr.Redactor) {
+	(*StateProtectOps4)(nil).Redact(x)
+	x.Numbers(16)
+	for n0 := x.Elements(0, 4); n0 > 0 && !x.Failed(); n0-- {
+		x.Text(xdr.Handle, 0)
+	}
+}
+
 func (t *SsvProtInfo4) Append(b []byte) []byte {
 	b = t.SpiOps.Append(b)
 	b = xdr.AppendUint32(b, t.SpiHashAlg)
@@ -8419,6 +9317,18 @@ func (*StateProtect4R) Skip(r *xdr.Reader, off uint) uint {
 		return xdr.Beyond
 	}
 	return off
+}
+
+func (*StateProtect4R) Redact(x *xdr.Redactor) {
+	switch StateProtectHow4(x.Word()) {
+	case SP4_NONE:
+	case SP4_MACH_CRED:
+		(*StateProtectOps4)(nil).Redact(x)
+	case SP4_SSV:
+		(*SsvProtInfo4)(nil).Redact(x)
+	default:
+		x.Fail(xdr.Value, "spr_how")
+	}
 }
 
 func (t *StateProtect4R) Append(b []byte) []byte {
@@ -8512,6 +9422,16 @@ func (*EXCHANGE_ID4resok) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*EXCHANGE_ID4resok) Redact(x *xdr.Redactor) {
+	x.Numbers(16)
+	(*StateProtect4R)(nil).Redact(x)
+	(*ServerOwner4)(nil).Redact(x)
+	x.Text(xdr.Owner, 1024)
+	for n0 := x.Elements(1, 20); n0 > 0 && !x.Failed(); n0-- {
+		(*NfsImplId4)(nil).Redact(x)
+	}
+}
+
 func (t *EXCHANGE_ID4resok) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.EirClientid)
 	b = xdr.AppendUint32(b, t.EirSequenceid)
@@ -8580,6 +9500,15 @@ func (*EXCHANGE_ID4res) Skip(r *xdr.Reader, off uint) uint {
 
 	}
 	return off
+}
+
+func (*EXCHANGE_ID4res) Redact(x *xdr.Redactor) {
+	switch Nfsstat4(x.Word()) {
+	case NFS4_OK:
+		(*EXCHANGE_ID4resok)(nil).Redact(x)
+	default:
+
+	}
 }
 
 func (t *EXCHANGE_ID4res) Append(b []byte) []byte {
@@ -8664,6 +9593,13 @@ func (*ChannelAttrs4) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*ChannelAttrs4) Redact(x *xdr.Redactor) {
+	x.Numbers(24)
+	for n0 := x.Elements(1, 4); n0 > 0 && !x.Failed(); n0-- {
+		x.Numbers(4)
+	}
+}
+
 func (t *ChannelAttrs4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.CaHeaderpadsize)
 	b = xdr.AppendUint32(b, t.CaMaxrequestsize)
@@ -8743,6 +9679,16 @@ func (*CREATE_SESSION4args) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*CREATE_SESSION4args) Redact(x *xdr.Redactor) {
+	x.Numbers(16)
+	(*ChannelAttrs4)(nil).Redact(x)
+	(*ChannelAttrs4)(nil).Redact(x)
+	x.Numbers(4)
+	for n0 := x.Elements(64, 4); n0 > 0 && !x.Failed(); n0-- {
+		(*CallbackSecParms4)(nil).Redact(x)
+	}
+}
+
 func (t *CREATE_SESSION4args) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.CsaClientid)
 	b = xdr.AppendUint32(b, t.CsaSequence)
@@ -8818,6 +9764,12 @@ func (*CREATE_SESSION4resok) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*CREATE_SESSION4resok) Redact(x *xdr.Redactor) {
+	x.Numbers(24)
+	(*ChannelAttrs4)(nil).Redact(x)
+	(*ChannelAttrs4)(nil).Redact(x)
+}
+
 func (t *CREATE_SESSION4resok) Append(b []byte) []byte {
 	b = xdr.AppendFixed(b, t.CsrSessionid[:])
 	b = xdr.AppendUint32(b, t.CsrSequence)
@@ -8873,6 +9825,15 @@ func (*CREATE_SESSION4res) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*CREATE_SESSION4res) Redact(x *xdr.Redactor) {
+	switch Nfsstat4(x.Word()) {
+	case NFS4_OK:
+		(*CREATE_SESSION4resok)(nil).Redact(x)
+	default:
+
+	}
+}
+
 func (t *CREATE_SESSION4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.CsrStatus))
 	switch t.CsrStatus {
@@ -8922,6 +9883,10 @@ func (*DESTROY_SESSION4args) Skip(r *xdr.Reader, off uint) uint {
 	return off + 16
 }
 
+func (*DESTROY_SESSION4args) Redact(x *xdr.Redactor) {
+	x.Numbers(16)
+}
+
 func (t *DESTROY_SESSION4args) Append(b []byte) []byte {
 	b = xdr.AppendFixed(b, t.DsaSessionid[:])
 	return b
@@ -8947,6 +9912,10 @@ func (t *DESTROY_SESSION4res) Decode(r *xdr.Reader) {
 
 func (*DESTROY_SESSION4res) Skip(r *xdr.Reader, off uint) uint {
 	return off + 4
+}
+
+func (*DESTROY_SESSION4res) Redact(x *xdr.Redactor) {
+	x.Numbers(4)
 }
 
 func (t *DESTROY_SESSION4res) Append(b []byte) []byte {
@@ -8979,6 +9948,10 @@ func (*FREE_STATEID4args) Skip(r *xdr.Reader, off uint) uint {
 	return off + 16
 }
 
+func (*FREE_STATEID4args) Redact(x *xdr.Redactor) {
+	x.Numbers(16)
+}
+
 func (t *FREE_STATEID4args) Append(b []byte) []byte {
 	b = t.FsaStateid.Append(b)
 	return b
@@ -9006,6 +9979,10 @@ func (t *FREE_STATEID4res) Decode(r *xdr.Reader) {
 
 func (*FREE_STATEID4res) Skip(r *xdr.Reader, off uint) uint {
 	return off + 4
+}
+
+func (*FREE_STATEID4res) Redact(x *xdr.Redactor) {
+	x.Numbers(4)
 }
 
 func (t *FREE_STATEID4res) Append(b []byte) []byte {
@@ -9061,6 +10038,14 @@ func (*GET_DIR_DELEGATION4args) Skip(r *xdr.Reader, off uint) uint {
 	off = new(AttrBitmap4).Skip(r, off+24)
 	off = new(AttrBitmap4).Skip(r, off)
 	return off
+}
+
+func (*GET_DIR_DELEGATION4args) Redact(x *xdr.Redactor) {
+	x.Numbers(4)
+	new(NotifyBitmap4).Redact(x)
+	x.Numbers(24)
+	new(AttrBitmap4).Redact(x)
+	new(AttrBitmap4).Redact(x)
 }
 
 func (t *GET_DIR_DELEGATION4args) Append(b []byte) []byte {
@@ -9123,6 +10108,13 @@ func (*GET_DIR_DELEGATION4resok) Skip(r *xdr.Reader, off uint) uint {
 	off = new(AttrBitmap4).Skip(r, off)
 	off = new(AttrBitmap4).Skip(r, off)
 	return off
+}
+
+func (*GET_DIR_DELEGATION4resok) Redact(x *xdr.Redactor) {
+	x.Numbers(24)
+	new(NotifyBitmap4).Redact(x)
+	new(AttrBitmap4).Redact(x)
+	new(AttrBitmap4).Redact(x)
 }
 
 func (t *GET_DIR_DELEGATION4resok) Append(b []byte) []byte {
@@ -9207,6 +10199,17 @@ func (*GET_DIR_DELEGATION4res_non_fatal) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*GET_DIR_DELEGATION4res_non_fatal) Redact(x *xdr.Redactor) {
+	switch Gddrnf4Status(x.Word()) {
+	case GDD4_OK:
+		(*GET_DIR_DELEGATION4resok)(nil).Redact(x)
+	case GDD4_UNAVAIL:
+		x.Numbers(4)
+	default:
+		x.Fail(xdr.Value, "gddrnf_status")
+	}
+}
+
 func (t *GET_DIR_DELEGATION4res_non_fatal) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.GddrnfStatus))
 	switch t.GddrnfStatus {
@@ -9266,6 +10269,15 @@ func (*GET_DIR_DELEGATION4res) Skip(r *xdr.Reader, off uint) uint {
 
 	}
 	return off
+}
+
+func (*GET_DIR_DELEGATION4res) Redact(x *xdr.Redactor) {
+	switch Nfsstat4(x.Word()) {
+	case NFS4_OK:
+		(*GET_DIR_DELEGATION4res_non_fatal)(nil).Redact(x)
+	default:
+
+	}
 }
 
 func (t *GET_DIR_DELEGATION4res) Append(b []byte) []byte {
@@ -9334,6 +10346,12 @@ func (*GETDEVICEINFO4args) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*GETDEVICEINFO4args) Redact(x *xdr.Redactor) {
+	x.Bytes(xdr.Handle, 16)
+	x.Numbers(8)
+	new(DeviceidNotifyBitmap4).Redact(x)
+}
+
 func (t *GETDEVICEINFO4args) Append(b []byte) []byte {
 	b = xdr.AppendFixed(b, t.GdiaDeviceId[:])
 	b = xdr.AppendUint32(b, uint32(t.GdiaLayoutType))
@@ -9372,6 +10390,11 @@ func (*GETDEVICEINFO4resok) Skip(r *xdr.Reader, off uint) uint {
 	off = new(DeviceAddr4).Skip(r, off)
 	off = new(DeviceidNotifyBitmap4).Skip(r, off)
 	return off
+}
+
+func (*GETDEVICEINFO4resok) Redact(x *xdr.Redactor) {
+	new(DeviceAddr4).Redact(x)
+	new(DeviceidNotifyBitmap4).Redact(x)
 }
 
 func (t *GETDEVICEINFO4resok) Append(b []byte) []byte {
@@ -9425,6 +10448,17 @@ func (*GETDEVICEINFO4res) Skip(r *xdr.Reader, off uint) uint {
 
 	}
 	return off
+}
+
+func (*GETDEVICEINFO4res) Redact(x *xdr.Redactor) {
+	switch Nfsstat4(x.Word()) {
+	case NFS4_OK:
+		(*GETDEVICEINFO4resok)(nil).Redact(x)
+	case NFS4ERR_TOOSMALL:
+		x.Numbers(4)
+	default:
+
+	}
 }
 
 func (t *GETDEVICEINFO4res) Append(b []byte) []byte {
@@ -9499,6 +10533,10 @@ func (*GETDEVICELIST4args) Skip(r *xdr.Reader, off uint) uint {
 	return off + 24
 }
 
+func (*GETDEVICELIST4args) Redact(x *xdr.Redactor) {
+	x.Numbers(24)
+}
+
 func (t *GETDEVICELIST4args) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.GdlaLayoutType))
 	b = xdr.AppendUint32(b, t.GdlaMaxdevices)
@@ -9552,6 +10590,14 @@ func (*GETDEVICELIST4resok) Skip(r *xdr.Reader, off uint) uint {
 	return off + 4
 }
 
+func (*GETDEVICELIST4resok) Redact(x *xdr.Redactor) {
+	x.Numbers(16)
+	for n0 := x.Elements(0, 16); n0 > 0 && !x.Failed(); n0-- {
+		x.Bytes(xdr.Handle, 16)
+	}
+	x.Numbers(4)
+}
+
 func (t *GETDEVICELIST4resok) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.GdlrCookie)
 	b = xdr.AppendFixed(b, t.GdlrCookieverf[:])
@@ -9603,6 +10649,15 @@ func (*GETDEVICELIST4res) Skip(r *xdr.Reader, off uint) uint {
 
 	}
 	return off
+}
+
+func (*GETDEVICELIST4res) Redact(x *xdr.Redactor) {
+	switch Nfsstat4(x.Word()) {
+	case NFS4_OK:
+		(*GETDEVICELIST4resok)(nil).Redact(x)
+	default:
+
+	}
 }
 
 func (t *GETDEVICELIST4res) Append(b []byte) []byte {
@@ -9662,6 +10717,12 @@ func (*Newtime4) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*Newtime4) Redact(x *xdr.Redactor) {
+	if x.Word() != 0 {
+		x.Numbers(12)
+	}
+}
+
 func (t *Newtime4) Append(b []byte) []byte {
 	b = xdr.AppendBool(b, t.NtTimechanged)
 	if t.NtTimechanged {
@@ -9706,6 +10767,12 @@ func (*Newoffset4) Skip(r *xdr.Reader, off uint) uint {
 		off += 8
 	}
 	return off
+}
+
+func (*Newoffset4) Redact(x *xdr.Redactor) {
+	if x.Word() != 0 {
+		x.Numbers(8)
+	}
 }
 
 func (t *Newoffset4) Append(b []byte) []byte {
@@ -9772,6 +10839,13 @@ func (*LAYOUTCOMMIT4args) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*LAYOUTCOMMIT4args) Redact(x *xdr.Redactor) {
+	x.Numbers(36)
+	(*Newoffset4)(nil).Redact(x)
+	(*Newtime4)(nil).Redact(x)
+	new(Layoutupdate4).Redact(x)
+}
+
 func (t *LAYOUTCOMMIT4args) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.LocaOffset)
 	b = xdr.AppendUint64(b, t.LocaLength)
@@ -9832,6 +10906,12 @@ func (*Newsize4) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*Newsize4) Redact(x *xdr.Redactor) {
+	if x.Word() != 0 {
+		x.Numbers(8)
+	}
+}
+
 func (t *Newsize4) Append(b []byte) []byte {
 	b = xdr.AppendBool(b, t.NsSizechanged)
 	if t.NsSizechanged {
@@ -9867,6 +10947,10 @@ func (t *LAYOUTCOMMIT4resok) Decode(r *xdr.Reader) {
 func (*LAYOUTCOMMIT4resok) Skip(r *xdr.Reader, off uint) uint {
 	off = (*Newsize4)(nil).Skip(r, off)
 	return off
+}
+
+func (*LAYOUTCOMMIT4resok) Redact(x *xdr.Redactor) {
+	(*Newsize4)(nil).Redact(x)
 }
 
 func (t *LAYOUTCOMMIT4resok) Append(b []byte) []byte {
@@ -9911,6 +10995,15 @@ func (*LAYOUTCOMMIT4res) Skip(r *xdr.Reader, off uint) uint {
 
 	}
 	return off
+}
+
+func (*LAYOUTCOMMIT4res) Redact(x *xdr.Redactor) {
+	switch Nfsstat4(x.Word()) {
+	case NFS4_OK:
+		(*LAYOUTCOMMIT4resok)(nil).Redact(x)
+	default:
+
+	}
 }
 
 func (t *LAYOUTCOMMIT4res) Append(b []byte) []byte {
@@ -9995,6 +11088,10 @@ func (*LAYOUTGET4args) Skip(r *xdr.Reader, off uint) uint {
 	return off + 56
 }
 
+func (*LAYOUTGET4args) Redact(x *xdr.Redactor) {
+	x.Numbers(56)
+}
+
 func (t *LAYOUTGET4args) Append(b []byte) []byte {
 	b = xdr.AppendBool(b, t.LogaSignalLayoutAvail)
 	b = xdr.AppendUint32(b, uint32(t.LogaLayoutType))
@@ -10058,6 +11155,13 @@ func (*LAYOUTGET4resok) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*LAYOUTGET4resok) Redact(x *xdr.Redactor) {
+	x.Numbers(20)
+	for n0 := x.Elements(0, 28); n0 > 0 && !x.Failed(); n0-- {
+		(*Layout4)(nil).Redact(x)
+	}
+}
+
 func (t *LAYOUTGET4resok) Append(b []byte) []byte {
 	b = xdr.AppendBool(b, t.LogrReturnOnClose)
 	b = t.LogrStateid.Append(b)
@@ -10119,6 +11223,17 @@ func (*LAYOUTGET4res) Skip(r *xdr.Reader, off uint) uint {
 
 	}
 	return off
+}
+
+func (*LAYOUTGET4res) Redact(x *xdr.Redactor) {
+	switch Nfsstat4(x.Word()) {
+	case NFS4_OK:
+		(*LAYOUTGET4resok)(nil).Redact(x)
+	case NFS4ERR_LAYOUTTRYLATER:
+		x.Numbers(4)
+	default:
+
+	}
 }
 
 func (t *LAYOUTGET4res) Append(b []byte) []byte {
@@ -10216,6 +11331,12 @@ func (*LayoutreturnStateid) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*LayoutreturnStateid) Redact(x *xdr.Redactor) {
+	if x.Word() != 0 {
+		x.Numbers(16)
+	}
+}
+
 func (t *LayoutreturnStateid) Append(b []byte) []byte {
 	b = xdr.AppendBool(b, t.LrsPresent)
 	if t.LrsPresent {
@@ -10266,6 +11387,15 @@ func (*LAYOUTRETURN4res) Skip(r *xdr.Reader, off uint) uint {
 
 	}
 	return off
+}
+
+func (*LAYOUTRETURN4res) Redact(x *xdr.Redactor) {
+	switch Nfsstat4(x.Word()) {
+	case NFS4_OK:
+		(*LayoutreturnStateid)(nil).Redact(x)
+	default:
+
+	}
 }
 
 func (t *LAYOUTRETURN4res) Append(b []byte) []byte {
@@ -10340,6 +11470,10 @@ func (*SECINFO_NO_NAME4args) Skip(r *xdr.Reader, off uint) uint {
 	return off + 4
 }
 
+func (*SECINFO_NO_NAME4args) Redact(x *xdr.Redactor) {
+	x.Numbers(4)
+}
+
 func (t *SECINFO_NO_NAME4args) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Style))
 	return b
@@ -10386,6 +11520,10 @@ func (t *SEQUENCE4args) Decode(r *xdr.Reader) {
 
 func (*SEQUENCE4args) Skip(r *xdr.Reader, off uint) uint {
 	return off + 32
+}
+
+func (*SEQUENCE4args) Redact(x *xdr.Redactor) {
+	x.Numbers(32)
 }
 
 func (t *SEQUENCE4args) Append(b []byte) []byte {
@@ -10448,6 +11586,10 @@ func (*SEQUENCE4resok) Skip(r *xdr.Reader, off uint) uint {
 	return off + 36
 }
 
+func (*SEQUENCE4resok) Redact(x *xdr.Redactor) {
+	x.Numbers(36)
+}
+
 func (t *SEQUENCE4resok) Append(b []byte) []byte {
 	b = xdr.AppendFixed(b, t.SrSessionid[:])
 	b = xdr.AppendUint32(b, t.SrSequenceid)
@@ -10508,6 +11650,15 @@ func (*SEQUENCE4res) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*SEQUENCE4res) Redact(x *xdr.Redactor) {
+	switch Nfsstat4(x.Word()) {
+	case NFS4_OK:
+		x.Numbers(36)
+	default:
+
+	}
+}
+
 func (t *SEQUENCE4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.SrStatus))
 	switch t.SrStatus {
@@ -10560,6 +11711,11 @@ func (*SET_SSV4args) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*SET_SSV4args) Redact(x *xdr.Redactor) {
+	x.Text(xdr.Secret, 0)
+	x.Text(xdr.Secret, 0)
+}
+
 func (t *SET_SSV4args) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.SsaSsv)
 	b = xdr.AppendOpaque(b, t.SsaDigest)
@@ -10591,6 +11747,10 @@ func (t *SET_SSV4resok) Decode(r *xdr.Reader) {
 func (*SET_SSV4resok) Skip(r *xdr.Reader, off uint) uint {
 	off = r.SkipOpaque(off, 0)
 	return off
+}
+
+func (*SET_SSV4resok) Redact(x *xdr.Redactor) {
+	x.Text(xdr.Secret, 0)
 }
 
 func (t *SET_SSV4resok) Append(b []byte) []byte {
@@ -10633,6 +11793,15 @@ func (*SET_SSV4res) Skip(r *xdr.Reader, off uint) uint {
 
 	}
 	return off
+}
+
+func (*SET_SSV4res) Redact(x *xdr.Redactor) {
+	switch Nfsstat4(x.Word()) {
+	case NFS4_OK:
+		(*SET_SSV4resok)(nil).Redact(x)
+	default:
+
+	}
 }
 
 func (t *SET_SSV4res) Append(b []byte) []byte {
@@ -10687,6 +11856,12 @@ func (*TEST_STATEID4args) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*TEST_STATEID4args) Redact(x *xdr.Redactor) {
+	for n0 := x.Elements(0, 16); n0 > 0 && !x.Failed(); n0-- {
+		x.Numbers(16)
+	}
+}
+
 func (t *TEST_STATEID4args) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(len(t.TsStateids)))
 	for i := range t.TsStateids {
@@ -10726,6 +11901,12 @@ func (t *TEST_STATEID4resok) Decode(r *xdr.Reader) {
 func (*TEST_STATEID4resok) Skip(r *xdr.Reader, off uint) uint {
 	off = r.SkipArray(off, 0, 4)
 	return off
+}
+
+func (*TEST_STATEID4resok) Redact(x *xdr.Redactor) {
+	for n0 := x.Elements(0, 4); n0 > 0 && !x.Failed(); n0-- {
+		x.Numbers(4)
+	}
 }
 
 func (t *TEST_STATEID4resok) Append(b []byte) []byte {
@@ -10773,6 +11954,15 @@ func (*TEST_STATEID4res) Skip(r *xdr.Reader, off uint) uint {
 
 	}
 	return off
+}
+
+func (*TEST_STATEID4res) Redact(x *xdr.Redactor) {
+	switch Nfsstat4(x.Word()) {
+	case NFS4_OK:
+		(*TEST_STATEID4resok)(nil).Redact(x)
+	default:
+
+	}
 }
 
 func (t *TEST_STATEID4res) Append(b []byte) []byte {
@@ -10841,6 +12031,16 @@ func (*DelegClaim4) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*DelegClaim4) Redact(x *xdr.Redactor) {
+	switch OpenClaimType4(x.Word()) {
+	case CLAIM_FH, CLAIM_DELEG_PREV_FH:
+	case CLAIM_PREVIOUS:
+		x.Numbers(4)
+	default:
+		x.Fail(xdr.Value, "dc_claim")
+	}
+}
+
 func (t *DelegClaim4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.DcClaim))
 	switch t.DcClaim {
@@ -10888,6 +12088,11 @@ func (*WANT_DELEGATION4args) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*WANT_DELEGATION4args) Redact(x *xdr.Redactor) {
+	new(ShareAccess4).Redact(x)
+	(*DelegClaim4)(nil).Redact(x)
+}
+
 func (t *WANT_DELEGATION4args) Append(b []byte) []byte {
 	b = t.WdaWant.Append(b)
 	b = t.WdaClaim.Append(b)
@@ -10933,6 +12138,15 @@ func (*WANT_DELEGATION4res) Skip(r *xdr.Reader, off uint) uint {
 
 	}
 	return off
+}
+
+func (*WANT_DELEGATION4res) Redact(x *xdr.Redactor) {
+	switch Nfsstat4(x.Word()) {
+	case NFS4_OK:
+		(*OpenDelegation4)(nil).Redact(x)
+	default:
+
+	}
 }
 
 func (t *WANT_DELEGATION4res) Append(b []byte) []byte {
@@ -10984,6 +12198,10 @@ func (*DESTROY_CLIENTID4args) Skip(r *xdr.Reader, off uint) uint {
 	return off + 8
 }
 
+func (*DESTROY_CLIENTID4args) Redact(x *xdr.Redactor) {
+	x.Numbers(8)
+}
+
 func (t *DESTROY_CLIENTID4args) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.DcaClientid)
 	return b
@@ -11009,6 +12227,10 @@ func (t *DESTROY_CLIENTID4res) Decode(r *xdr.Reader) {
 
 func (*DESTROY_CLIENTID4res) Skip(r *xdr.Reader, off uint) uint {
 	return off + 4
+}
+
+func (*DESTROY_CLIENTID4res) Redact(x *xdr.Redactor) {
+	x.Numbers(4)
 }
 
 func (t *DESTROY_CLIENTID4res) Append(b []byte) []byte {
@@ -11042,6 +12264,10 @@ func (*RECLAIM_COMPLETE4args) Skip(r *xdr.Reader, off uint) uint {
 	return off + 4
 }
 
+func (*RECLAIM_COMPLETE4args) Redact(x *xdr.Redactor) {
+	x.Numbers(4)
+}
+
 func (t *RECLAIM_COMPLETE4args) Append(b []byte) []byte {
 	b = xdr.AppendBool(b, t.RcaOneFs)
 	return b
@@ -11067,6 +12293,10 @@ func (t *RECLAIM_COMPLETE4res) Decode(r *xdr.Reader) {
 
 func (*RECLAIM_COMPLETE4res) Skip(r *xdr.Reader, off uint) uint {
 	return off + 4
+}
+
+func (*RECLAIM_COMPLETE4res) Redact(x *xdr.Redactor) {
+	x.Numbers(4)
 }
 
 func (t *RECLAIM_COMPLETE4res) Append(b []byte) []byte {
@@ -11113,6 +12343,10 @@ func (*ALLOCATE4args) Skip(r *xdr.Reader, off uint) uint {
 	return off + 32
 }
 
+func (*ALLOCATE4args) Redact(x *xdr.Redactor) {
+	x.Numbers(32)
+}
+
 func (t *ALLOCATE4args) Append(b []byte) []byte {
 	b = t.AaStateid.Append(b)
 	b = xdr.AppendUint64(b, t.AaOffset)
@@ -11144,6 +12378,10 @@ func (t *ALLOCATE4res) Decode(r *xdr.Reader) {
 
 func (*ALLOCATE4res) Skip(r *xdr.Reader, off uint) uint {
 	return off + 4
+}
+
+func (*ALLOCATE4res) Redact(x *xdr.Redactor) {
+	x.Numbers(4)
 }
 
 func (t *ALLOCATE4res) Append(b []byte) []byte {
@@ -11215,6 +12453,13 @@ func (*COPY4args) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*COPY4args) Redact(x *xdr.Redactor) {
+	x.Numbers(64)
+	for n0 := x.Elements(0, 8); n0 > 0 && !x.Failed(); n0-- {
+		(*Netloc4)(nil).Redact(x)
+	}
+}
+
 func (t *COPY4args) Append(b []byte) []byte {
 	b = t.CaSrcStateid.Append(b)
 	b = t.CaDstStateid.Append(b)
@@ -11274,6 +12519,10 @@ func (*CopyRequirements4) Skip(r *xdr.Reader, off uint) uint {
 	return off + 8
 }
 
+func (*CopyRequirements4) Redact(x *xdr.Redactor) {
+	x.Numbers(8)
+}
+
 func (t *CopyRequirements4) Append(b []byte) []byte {
 	b = xdr.AppendBool(b, t.CrConsecutive)
 	b = xdr.AppendBool(b, t.CrSynchronous)
@@ -11303,6 +12552,11 @@ func (t *COPY4resok) Decode(r *xdr.Reader) {
 func (*COPY4resok) Skip(r *xdr.Reader, off uint) uint {
 	off = (*WriteResponse4)(nil).Skip(r, off)
 	return off + 8
+}
+
+func (*COPY4resok) Redact(x *xdr.Redactor) {
+	(*WriteResponse4)(nil).Redact(x)
+	x.Numbers(8)
 }
 
 func (t *COPY4resok) Append(b []byte) []byte {
@@ -11356,6 +12610,17 @@ func (*COPY4res) Skip(r *xdr.Reader, off uint) uint {
 
 	}
 	return off
+}
+
+func (*COPY4res) Redact(x *xdr.Redactor) {
+	switch Nfsstat4(x.Word()) {
+	case NFS4_OK:
+		(*COPY4resok)(nil).Redact(x)
+	case NFS4ERR_OFFLOAD_NO_REQS:
+		x.Numbers(8)
+	default:
+
+	}
 }
 
 func (t *COPY4res) Append(b []byte) []byte {
@@ -11415,6 +12680,11 @@ func (*COPY_NOTIFY4args) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*COPY_NOTIFY4args) Redact(x *xdr.Redactor) {
+	x.Numbers(16)
+	(*Netloc4)(nil).Redact(x)
+}
+
 func (t *COPY_NOTIFY4args) Append(b []byte) []byte {
 	b = t.CnaSrcStateid.Append(b)
 	b = t.CnaDestinationServer.Append(b)
@@ -11468,6 +12738,13 @@ func (*COPY_NOTIFY4resok) Skip(r *xdr.Reader, off uint) uint {
 		off = (*Netloc4)(nil).Skip(r, off)
 	}
 	return off
+}
+
+func (*COPY_NOTIFY4resok) Redact(x *xdr.Redactor) {
+	x.Numbers(28)
+	for n0 := x.Elements(0, 8); n0 > 0 && !x.Failed(); n0-- {
+		(*Netloc4)(nil).Redact(x)
+	}
 }
 
 func (t *COPY_NOTIFY4resok) Append(b []byte) []byte {
@@ -11525,6 +12802,15 @@ func (*COPY_NOTIFY4res) Skip(r *xdr.Reader, off uint) uint {
 
 	}
 	return off
+}
+
+func (*COPY_NOTIFY4res) Redact(x *xdr.Redactor) {
+	switch Nfsstat4(x.Word()) {
+	case NFS4_OK:
+		(*COPY_NOTIFY4resok)(nil).Redact(x)
+	default:
+
+	}
 }
 
 func (t *COPY_NOTIFY4res) Append(b []byte) []byte {
@@ -11589,6 +12875,10 @@ func (*DEALLOCATE4args) Skip(r *xdr.Reader, off uint) uint {
 	return off + 32
 }
 
+func (*DEALLOCATE4args) Redact(x *xdr.Redactor) {
+	x.Numbers(32)
+}
+
 func (t *DEALLOCATE4args) Append(b []byte) []byte {
 	b = t.DaStateid.Append(b)
 	b = xdr.AppendUint64(b, t.DaOffset)
@@ -11620,6 +12910,10 @@ func (t *DEALLOCATE4res) Decode(r *xdr.Reader) {
 
 func (*DEALLOCATE4res) Skip(r *xdr.Reader, off uint) uint {
 	return off + 4
+}
+
+func (*DEALLOCATE4res) Redact(x *xdr.Redactor) {
+	x.Numbers(4)
 }
 
 func (t *DEALLOCATE4res) Append(b []byte) []byte {
@@ -11670,6 +12964,11 @@ func (*IO_ADVISE4args) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*IO_ADVISE4args) Redact(x *xdr.Redactor) {
+	x.Numbers(32)
+	new(IoAdviseBitmap4).Redact(x)
+}
+
 func (t *IO_ADVISE4args) Append(b []byte) []byte {
 	b = t.IaaStateid.Append(b)
 	b = xdr.AppendUint64(b, t.IaaOffset)
@@ -11706,6 +13005,10 @@ func (t *IO_ADVISE4resok) Decode(r *xdr.Reader) {
 func (*IO_ADVISE4resok) Skip(r *xdr.Reader, off uint) uint {
 	off = new(IoAdviseBitmap4).Skip(r, off)
 	return off
+}
+
+func (*IO_ADVISE4resok) Redact(x *xdr.Redactor) {
+	new(IoAdviseBitmap4).Redact(x)
 }
 
 func (t *IO_ADVISE4resok) Append(b []byte) []byte {
@@ -11748,6 +13051,15 @@ func (*IO_ADVISE4res) Skip(r *xdr.Reader, off uint) uint {
 
 	}
 	return off
+}
+
+func (*IO_ADVISE4res) Redact(x *xdr.Redactor) {
+	switch Nfsstat4(x.Word()) {
+	case NFS4_OK:
+		(*IO_ADVISE4resok)(nil).Redact(x)
+	default:
+
+	}
 }
 
 func (t *IO_ADVISE4res) Append(b []byte) []byte {
@@ -11820,6 +13132,13 @@ func (*LAYOUTERROR4args) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*LAYOUTERROR4args) Redact(x *xdr.Redactor) {
+	x.Numbers(32)
+	for n0 := x.Elements(0, 24); n0 > 0 && !x.Failed(); n0-- {
+		(*DeviceError4)(nil).Redact(x)
+	}
+}
+
 func (t *LAYOUTERROR4args) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.LeaOffset)
 	b = xdr.AppendUint64(b, t.LeaLength)
@@ -11862,6 +13181,10 @@ func (t *LAYOUTERROR4res) Decode(r *xdr.Reader) {
 
 func (*LAYOUTERROR4res) Skip(r *xdr.Reader, off uint) uint {
 	return off + 4
+}
+
+func (*LAYOUTERROR4res) Redact(x *xdr.Redactor) {
+	x.Numbers(4)
 }
 
 func (t *LAYOUTERROR4res) Append(b []byte) []byte {
@@ -11924,6 +13247,12 @@ func (*LAYOUTSTATS4args) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*LAYOUTSTATS4args) Redact(x *xdr.Redactor) {
+	x.Numbers(64)
+	x.Bytes(xdr.Handle, 16)
+	new(Layoutupdate4).Redact(x)
+}
+
 func (t *LAYOUTSTATS4args) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.LsaOffset)
 	b = xdr.AppendUint64(b, t.LsaLength)
@@ -11973,6 +13302,10 @@ func (*LAYOUTSTATS4res) Skip(r *xdr.Reader, off uint) uint {
 	return off + 4
 }
 
+func (*LAYOUTSTATS4res) Redact(x *xdr.Redactor) {
+	x.Numbers(4)
+}
+
 func (t *LAYOUTSTATS4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.LsrStatus))
 	return b
@@ -12001,6 +13334,10 @@ func (t *OFFLOAD_CANCEL4args) Decode(r *xdr.Reader) {
 
 func (*OFFLOAD_CANCEL4args) Skip(r *xdr.Reader, off uint) uint {
 	return off + 16
+}
+
+func (*OFFLOAD_CANCEL4args) Redact(x *xdr.Redactor) {
+	x.Numbers(16)
 }
 
 func (t *OFFLOAD_CANCEL4args) Append(b []byte) []byte {
@@ -12032,6 +13369,10 @@ func (*OFFLOAD_CANCEL4res) Skip(r *xdr.Reader, off uint) uint {
 	return off + 4
 }
 
+func (*OFFLOAD_CANCEL4res) Redact(x *xdr.Redactor) {
+	x.Numbers(4)
+}
+
 func (t *OFFLOAD_CANCEL4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.OcrStatus))
 	return b
@@ -12060,6 +13401,10 @@ func (t *OFFLOAD_STATUS4args) Decode(r *xdr.Reader) {
 
 func (*OFFLOAD_STATUS4args) Skip(r *xdr.Reader, off uint) uint {
 	return off + 16
+}
+
+func (*OFFLOAD_STATUS4args) Redact(x *xdr.Redactor) {
+	x.Numbers(16)
 }
 
 func (t *OFFLOAD_STATUS4args) Append(b []byte) []byte {
@@ -12097,6 +13442,13 @@ func (t *OFFLOAD_STATUS4resok) Decode(r *xdr.Reader) {
 func (*OFFLOAD_STATUS4resok) Skip(r *xdr.Reader, off uint) uint {
 	off = r.SkipArray(off+8, 1, 4)
 	return off
+}
+
+func (*OFFLOAD_STATUS4resok) Redact(x *xdr.Redactor) {
+	x.Numbers(8)
+	for n0 := x.Elements(1, 4); n0 > 0 && !x.Failed(); n0-- {
+		x.Numbers(4)
+	}
 }
 
 func (t *OFFLOAD_STATUS4resok) Append(b []byte) []byte {
@@ -12146,6 +13498,15 @@ func (*OFFLOAD_STATUS4res) Skip(r *xdr.Reader, off uint) uint {
 
 	}
 	return off
+}
+
+func (*OFFLOAD_STATUS4res) Redact(x *xdr.Redactor) {
+	switch Nfsstat4(x.Word()) {
+	case NFS4_OK:
+		(*OFFLOAD_STATUS4resok)(nil).Redact(x)
+	default:
+
+	}
 }
 
 func (t *OFFLOAD_STATUS4res) Append(b []byte) []byte {
@@ -12210,6 +13571,10 @@ func (*READ_PLUS4args) Skip(r *xdr.Reader, off uint) uint {
 	return off + 28
 }
 
+func (*READ_PLUS4args) Redact(x *xdr.Redactor) {
+	x.Numbers(28)
+}
+
 func (t *READ_PLUS4args) Append(b []byte) []byte {
 	b = t.RpaStateid.Append(b)
 	b = xdr.AppendUint64(b, t.RpaOffset)
@@ -12245,6 +13610,11 @@ func (t *Data4) Decode(r *xdr.Reader) {
 func (*Data4) Skip(r *xdr.Reader, off uint) uint {
 	off = r.SkipData(off+8, 0)
 	return off
+}
+
+func (*Data4) Redact(x *xdr.Redactor) {
+	x.Numbers(8)
+	x.Item(xdr.Secret, 0)
 }
 
 func (t *Data4) Append(b []byte) []byte {
@@ -12285,6 +13655,10 @@ func (t *DataInfo4) Decode(r *xdr.Reader) {
 
 func (*DataInfo4) Skip(r *xdr.Reader, off uint) uint {
 	return off + 16
+}
+
+func (*DataInfo4) Redact(x *xdr.Redactor) {
+	x.Numbers(16)
 }
 
 func (t *DataInfo4) Append(b []byte) []byte {
@@ -12338,6 +13712,17 @@ func (*ReadPlusContent) Skip(r *xdr.Reader, off uint) uint {
 
 	}
 	return off
+}
+
+func (*ReadPlusContent) Redact(x *xdr.Redactor) {
+	switch DataContent4(x.Word()) {
+	case NFS4_CONTENT_DATA:
+		(*Data4)(nil).Redact(x)
+	case NFS4_CONTENT_HOLE:
+		x.Numbers(16)
+	default:
+
+	}
 }
 
 func (t *ReadPlusContent) Append(b []byte) []byte {
@@ -12404,6 +13789,13 @@ func (*ReadPlusRes4) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*ReadPlusRes4) Redact(x *xdr.Redactor) {
+	x.Numbers(4)
+	for n0 := x.Elements(0, 4); n0 > 0 && !x.Failed(); n0-- {
+		(*ReadPlusContent)(nil).Redact(x)
+	}
+}
+
 func (t *ReadPlusRes4) Append(b []byte) []byte {
 	b = xdr.AppendBool(b, t.RprEof)
 	b = xdr.AppendUint32(b, uint32(len(t.RprContents)))
@@ -12455,6 +13847,15 @@ func (*READ_PLUS4res) Skip(r *xdr.Reader, off uint) uint {
 
 	}
 	return off
+}
+
+func (*READ_PLUS4res) Redact(x *xdr.Redactor) {
+	switch Nfsstat4(x.Word()) {
+	case NFS4_OK:
+		(*ReadPlusRes4)(nil).Redact(x)
+	default:
+
+	}
 }
 
 func (t *READ_PLUS4res) Append(b []byte) []byte {
@@ -12517,6 +13918,10 @@ func (*SEEK4args) Skip(r *xdr.Reader, off uint) uint {
 	return off + 28
 }
 
+func (*SEEK4args) Redact(x *xdr.Redactor) {
+	x.Numbers(28)
+}
+
 func (t *SEEK4args) Append(b []byte) []byte {
 	b = t.SaStateid.Append(b)
 	b = xdr.AppendUint64(b, t.SaOffset)
@@ -12551,6 +13956,10 @@ func (t *SeekRes4) Decode(r *xdr.Reader) {
 
 func (*SeekRes4) Skip(r *xdr.Reader, off uint) uint {
 	return off + 12
+}
+
+func (*SeekRes4) Redact(x *xdr.Redactor) {
+	x.Numbers(12)
 }
 
 func (t *SeekRes4) Append(b []byte) []byte {
@@ -12593,6 +14002,15 @@ func (*SEEK4res) Skip(r *xdr.Reader, off uint) uint {
 
 	}
 	return off
+}
+
+func (*SEEK4res) Redact(x *xdr.Redactor) {
+	switch Nfsstat4(x.Word()) {
+	case NFS4_OK:
+		x.Numbers(12)
+	default:
+
+	}
 }
 
 func (t *SEEK4res) Append(b []byte) []byte {
@@ -12654,6 +14072,11 @@ func (*WRITE_SAME4args) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*WRITE_SAME4args) Redact(x *xdr.Redactor) {
+	x.Numbers(20)
+	(*AppDataBlock4)(nil).Redact(x)
+}
+
 func (t *WRITE_SAME4args) Append(b []byte) []byte {
 	b = t.WsaStateid.Append(b)
 	b = xdr.AppendUint32(b, uint32(t.WsaStable))
@@ -12702,6 +14125,15 @@ func (*WRITE_SAME4res) Skip(r *xdr.Reader, off uint) uint {
 
 	}
 	return off
+}
+
+func (*WRITE_SAME4res) Redact(x *xdr.Redactor) {
+	switch Nfsstat4(x.Word()) {
+	case NFS4_OK:
+		(*WriteResponse4)(nil).Redact(x)
+	default:
+
+	}
 }
 
 func (t *WRITE_SAME4res) Append(b []byte) []byte {
@@ -12774,6 +14206,10 @@ func (*CLONE4args) Skip(r *xdr.Reader, off uint) uint {
 	return off + 56
 }
 
+func (*CLONE4args) Redact(x *xdr.Redactor) {
+	x.Numbers(56)
+}
+
 func (t *CLONE4args) Append(b []byte) []byte {
 	b = t.ClSrcStateid.Append(b)
 	b = t.ClDstStateid.Append(b)
@@ -12813,6 +14249,10 @@ func (*CLONE4res) Skip(r *xdr.Reader, off uint) uint {
 	return off + 4
 }
 
+func (*CLONE4res) Redact(x *xdr.Redactor) {
+	x.Numbers(4)
+}
+
 func (t *CLONE4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.ClStatus))
 	return b
@@ -12841,6 +14281,10 @@ func (t *GETXATTR4args) Decode(r *xdr.Reader) {
 func (*GETXATTR4args) Skip(r *xdr.Reader, off uint) uint {
 	off = r.SkipOpaque(off, 0)
 	return off
+}
+
+func (*GETXATTR4args) Redact(x *xdr.Redactor) {
+	x.Text(xdr.Name, 0)
 }
 
 func (t *GETXATTR4args) Append(b []byte) []byte {
@@ -12884,6 +14328,15 @@ func (*GETXATTR4res) Skip(r *xdr.Reader, off uint) uint {
 
 	}
 	return off
+}
+
+func (*GETXATTR4res) Redact(x *xdr.Redactor) {
+	switch Nfsstat4(x.Word()) {
+	case NFS4_OK:
+		x.Text(xdr.Secret, 0)
+	default:
+
+	}
 }
 
 func (t *GETXATTR4res) Append(b []byte) []byte {
@@ -12965,6 +14418,12 @@ func (*SETXATTR4args) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*SETXATTR4args) Redact(x *xdr.Redactor) {
+	x.Numbers(4)
+	x.Text(xdr.Name, 0)
+	x.Text(xdr.Secret, 0)
+}
+
 func (t *SETXATTR4args) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.SxaOption))
 	b = xdr.AppendOpaque(b, t.SxaKey)
@@ -13019,6 +14478,15 @@ func (*SETXATTR4res) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*SETXATTR4res) Redact(x *xdr.Redactor) {
+	switch Nfsstat4(x.Word()) {
+	case NFS4_OK:
+		x.Numbers(20)
+	default:
+
+	}
+}
+
 func (t *SETXATTR4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.SxrStatus))
 	switch t.SxrStatus {
@@ -13071,6 +14539,10 @@ func (*LISTXATTRS4args) Skip(r *xdr.Reader, off uint) uint {
 	return off + 12
 }
 
+func (*LISTXATTRS4args) Redact(x *xdr.Redactor) {
+	x.Numbers(12)
+}
+
 func (t *LISTXATTRS4args) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.LxaCookie)
 	b = xdr.AppendUint32(b, t.LxaMaxcount)
@@ -13112,6 +14584,14 @@ func (*LISTXATTRS4resok) Skip(r *xdr.Reader, off uint) uint {
 		off = r.SkipOpaque(off, 0)
 	}
 	return off + 4
+}
+
+func (*LISTXATTRS4resok) Redact(x *xdr.Redactor) {
+	x.Numbers(8)
+	for n0 := x.Elements(0, 4); n0 > 0 && !x.Failed(); n0-- {
+		x.Text(xdr.Name, 0)
+	}
+	x.Numbers(4)
 }
 
 func (t *LISTXATTRS4resok) Append(b []byte) []byte {
@@ -13167,6 +14647,15 @@ func (*LISTXATTRS4res) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*LISTXATTRS4res) Redact(x *xdr.Redactor) {
+	switch Nfsstat4(x.Word()) {
+	case NFS4_OK:
+		(*LISTXATTRS4resok)(nil).Redact(x)
+	default:
+
+	}
+}
+
 func (t *LISTXATTRS4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.LxrStatus))
 	switch t.LxrStatus {
@@ -13217,6 +14706,10 @@ func (*REMOVEXATTR4args) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*REMOVEXATTR4args) Redact(x *xdr.Redactor) {
+	x.Text(xdr.Name, 0)
+}
+
 func (t *REMOVEXATTR4args) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.RxaName)
 	return b
@@ -13264,6 +14757,15 @@ func (*REMOVEXATTR4res) Skip(r *xdr.Reader, off uint) uint {
 
 	}
 	return off
+}
+
+func (*REMOVEXATTR4res) Redact(x *xdr.Redactor) {
+	switch Nfsstat4(x.Word()) {
+	case NFS4_OK:
+		x.Numbers(20)
+	default:
+
+	}
 }
 
 func (t *REMOVEXATTR4res) Append(b []byte) []byte {
@@ -13321,6 +14823,10 @@ func (*Nfsv41FileLayouthint4) Skip(r *xdr.Reader, off uint) uint {
 	return off + 12
 }
 
+func (*Nfsv41FileLayouthint4) Redact(x *xdr.Redactor) {
+	x.Numbers(12)
+}
+
 func (t *Nfsv41FileLayouthint4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.NflhCare)
 	b = xdr.AppendUint32(b, t.NflhUtil)
@@ -13372,6 +14878,17 @@ func (*Nfsv41FileLayoutDsAddr4) Skip(r *xdr.Reader, off uint) uint {
 		}
 	}
 	return off
+}
+
+func (*Nfsv41FileLayoutDsAddr4) Redact(x *xdr.Redactor) {
+	for n0 := x.Elements(0, 4); n0 > 0 && !x.Failed(); n0-- {
+		x.Numbers(4)
+	}
+	for n0 := x.Elements(0, 4); n0 > 0 && !x.Failed(); n0-- {
+		for n1 := x.Elements(0, 8); n1 > 0 && !x.Failed(); n1-- {
+			(*Netaddr4)(nil).Redact(x)
+		}
+	}
 }
 
 func (t *Nfsv41FileLayoutDsAddr4) Append(b []byte) []byte {
@@ -13456,6 +14973,14 @@ func (*Nfsv41FileLayout4) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*Nfsv41FileLayout4) Redact(x *xdr.Redactor) {
+	x.Bytes(xdr.Handle, 16)
+	x.Numbers(16)
+	for n0 := x.Elements(0, 4); n0 > 0 && !x.Failed(); n0-- {
+		x.Text(xdr.Handle, 128)
+	}
+}
+
 func (t *Nfsv41FileLayout4) Append(b []byte) []byte {
 	b = xdr.AppendFixed(b, t.NflDeviceid[:])
 	b = xdr.AppendUint32(b, t.NflUtil)
@@ -13531,6 +15056,11 @@ func (*PnfsBlockSigComponent4) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*PnfsBlockSigComponent4) Redact(x *xdr.Redactor) {
+	x.Numbers(8)
+	x.Text(xdr.Secret, 0)
+}
+
 func (t *PnfsBlockSigComponent4) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, uint64(t.BscSigOffset))
 	b = xdr.AppendOpaque(b, t.BscContents)
@@ -13568,6 +15098,12 @@ func (*PnfsBlockSimpleVolumeInfo4) Skip(r *xdr.Reader, off uint) uint {
 		off = (*PnfsBlockSigComponent4)(nil).Skip(r, off)
 	}
 	return off
+}
+
+func (*PnfsBlockSimpleVolumeInfo4) Redact(x *xdr.Redactor) {
+	for n0 := x.Elements(16, 12); n0 > 0 && !x.Failed(); n0-- {
+		(*PnfsBlockSigComponent4)(nil).Redact(x)
+	}
 }
 
 func (t *PnfsBlockSimpleVolumeInfo4) Append(b []byte) []byte {
@@ -13621,6 +15157,10 @@ func (*PnfsBlockSliceVolumeInfo4) Skip(r *xdr.Reader, off uint) uint {
 	return off + 20
 }
 
+func (*PnfsBlockSliceVolumeInfo4) Redact(x *xdr.Redactor) {
+	x.Numbers(20)
+}
+
 func (t *PnfsBlockSliceVolumeInfo4) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.BsvStart)
 	b = xdr.AppendUint64(b, t.BsvLength)
@@ -13655,6 +15195,12 @@ func (t *PnfsBlockConcatVolumeInfo4) Decode(r *xdr.Reader) {
 func (*PnfsBlockConcatVolumeInfo4) Skip(r *xdr.Reader, off uint) uint {
 	off = r.SkipArray(off, 0, 4)
 	return off
+}
+
+func (*PnfsBlockConcatVolumeInfo4) Redact(x *xdr.Redactor) {
+	for n0 := x.Elements(0, 4); n0 > 0 && !x.Failed(); n0-- {
+		x.Numbers(4)
+	}
 }
 
 func (t *PnfsBlockConcatVolumeInfo4) Append(b []byte) []byte {
@@ -13697,6 +15243,13 @@ func (t *PnfsBlockStripeVolumeInfo4) Decode(r *xdr.Reader) {
 func (*PnfsBlockStripeVolumeInfo4) Skip(r *xdr.Reader, off uint) uint {
 	off = r.SkipArray(off+8, 0, 4)
 	return off
+}
+
+func (*PnfsBlockStripeVolumeInfo4) Redact(x *xdr.Redactor) {
+	x.Numbers(8)
+	for n0 := x.Elements(0, 4); n0 > 0 && !x.Failed(); n0-- {
+		x.Numbers(4)
+	}
 }
 
 func (t *PnfsBlockStripeVolumeInfo4) Append(b []byte) []byte {
@@ -13771,6 +15324,21 @@ func (*PnfsBlockVolume4) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*PnfsBlockVolume4) Redact(x *xdr.Redactor) {
+	switch PnfsBlockVolumeType4(x.Word()) {
+	case PNFS_BLOCK_VOLUME_SIMPLE:
+		(*PnfsBlockSimpleVolumeInfo4)(nil).Redact(x)
+	case PNFS_BLOCK_VOLUME_SLICE:
+		x.Numbers(20)
+	case PNFS_BLOCK_VOLUME_CONCAT:
+		(*PnfsBlockConcatVolumeInfo4)(nil).Redact(x)
+	case PNFS_BLOCK_VOLUME_STRIPE:
+		(*PnfsBlockStripeVolumeInfo4)(nil).Redact(x)
+	default:
+		x.Fail(xdr.Value, "type")
+	}
+}
+
 func (t *PnfsBlockVolume4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Type))
 	switch t.Type {
@@ -13843,6 +15411,12 @@ func (*PnfsBlockDeviceaddr4) Skip(r *xdr.Reader, off uint) uint {
 		off = (*PnfsBlockVolume4)(nil).Skip(r, off)
 	}
 	return off
+}
+
+func (*PnfsBlockDeviceaddr4) Redact(x *xdr.Redactor) {
+	for n0 := x.Elements(0, 8); n0 > 0 && !x.Failed(); n0-- {
+		(*PnfsBlockVolume4)(nil).Redact(x)
+	}
 }
 
 func (t *PnfsBlockDeviceaddr4) Append(b []byte) []byte {
@@ -13931,6 +15505,11 @@ func (*PnfsBlockExtent4) Skip(r *xdr.Reader, off uint) uint {
 	return off + 44
 }
 
+func (*PnfsBlockExtent4) Redact(x *xdr.Redactor) {
+	x.Bytes(xdr.Handle, 16)
+	x.Numbers(28)
+}
+
 func (t *PnfsBlockExtent4) Append(b []byte) []byte {
 	b = xdr.AppendFixed(b, t.BexVolId[:])
 	b = xdr.AppendUint64(b, t.BexFileOffset)
@@ -13969,6 +15548,12 @@ func (t *PnfsBlockLayout4) Decode(r *xdr.Reader) {
 func (*PnfsBlockLayout4) Skip(r *xdr.Reader, off uint) uint {
 	off = r.SkipArray(off, 0, 44)
 	return off
+}
+
+func (*PnfsBlockLayout4) Redact(x *xdr.Redactor) {
+	for n0 := x.Elements(0, 44); n0 > 0 && !x.Failed(); n0-- {
+		(*PnfsBlockExtent4)(nil).Redact(x)
+	}
 }
 
 func (t *PnfsBlockLayout4) Append(b []byte) []byte {
@@ -14012,6 +15597,12 @@ func (*PnfsBlockLayoutupdate4) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*PnfsBlockLayoutupdate4) Redact(x *xdr.Redactor) {
+	for n0 := x.Elements(0, 44); n0 > 0 && !x.Failed(); n0-- {
+		(*PnfsBlockExtent4)(nil).Redact(x)
+	}
+}
+
 func (t *PnfsBlockLayoutupdate4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(len(t.BluCommitList)))
 	for i := range t.BluCommitList {
@@ -14046,6 +15637,10 @@ func (t *PnfsBlockLayouthint4) Decode(r *xdr.Reader) {
 
 func (*PnfsBlockLayouthint4) Skip(r *xdr.Reader, off uint) uint {
 	return off + 8
+}
+
+func (*PnfsBlockLayouthint4) Redact(x *xdr.Redactor) {
+	x.Numbers(8)
 }
 
 func (t *PnfsBlockLayouthint4) Append(b []byte) []byte {
@@ -14123,6 +15718,11 @@ func (*PnfsScsiExtent4) Skip(r *xdr.Reader, off uint) uint {
 	return off + 44
 }
 
+func (*PnfsScsiExtent4) Redact(x *xdr.Redactor) {
+	x.Bytes(xdr.Handle, 16)
+	x.Numbers(28)
+}
+
 func (t *PnfsScsiExtent4) Append(b []byte) []byte {
 	b = xdr.AppendFixed(b, t.SeVolId[:])
 	b = xdr.AppendUint64(b, t.SeFileOffset)
@@ -14161,6 +15761,12 @@ func (t *PnfsScsiLayout4) Decode(r *xdr.Reader) {
 func (*PnfsScsiLayout4) Skip(r *xdr.Reader, off uint) uint {
 	off = r.SkipArray(off, 0, 44)
 	return off
+}
+
+func (*PnfsScsiLayout4) Redact(x *xdr.Redactor) {
+	for n0 := x.Elements(0, 44); n0 > 0 && !x.Failed(); n0-- {
+		(*PnfsScsiExtent4)(nil).Redact(x)
+	}
 }
 
 func (t *PnfsScsiLayout4) Append(b []byte) []byte {
@@ -14208,6 +15814,10 @@ func (*PnfsScsiRange4) Skip(r *xdr.Reader, off uint) uint {
 	return off + 16
 }
 
+func (*PnfsScsiRange4) Redact(x *xdr.Redactor) {
+	x.Numbers(16)
+}
+
 func (t *PnfsScsiRange4) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.SrFileOffset)
 	b = xdr.AppendUint64(b, t.SrLength)
@@ -14240,6 +15850,12 @@ func (t *PnfsScsiLayoutupdate4) Decode(r *xdr.Reader) {
 func (*PnfsScsiLayoutupdate4) Skip(r *xdr.Reader, off uint) uint {
 	off = r.SkipArray(off, 0, 16)
 	return off
+}
+
+func (*PnfsScsiLayoutupdate4) Redact(x *xdr.Redactor) {
+	for n0 := x.Elements(0, 16); n0 > 0 && !x.Failed(); n0-- {
+		x.Numbers(16)
+	}
 }
 
 func (t *PnfsScsiLayoutupdate4) Append(b []byte) []byte {
@@ -14276,6 +15892,10 @@ func (t *PnfsScsiLayouthint4) Decode(r *xdr.Reader) {
 
 func (*PnfsScsiLayouthint4) Skip(r *xdr.Reader, off uint) uint {
 	return off + 8
+}
+
+func (*PnfsScsiLayouthint4) Redact(x *xdr.Redactor) {
+	x.Numbers(8)
 }
 
 func (t *PnfsScsiLayouthint4) Append(b []byte) []byte {
@@ -14393,6 +16013,12 @@ func (*PnfsScsiBaseVolumeInfo4) Skip(r *xdr.Reader, off uint) uint {
 	return off + 8
 }
 
+func (*PnfsScsiBaseVolumeInfo4) Redact(x *xdr.Redactor) {
+	x.Numbers(8)
+	x.Text(xdr.Secret, 0)
+	x.Numbers(8)
+}
+
 func (t *PnfsScsiBaseVolumeInfo4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.SbvCodeSet))
 	b = xdr.AppendUint32(b, uint32(t.SbvDesignatorType))
@@ -14441,6 +16067,10 @@ func (*PnfsScsiSliceVolumeInfo4) Skip(r *xdr.Reader, off uint) uint {
 	return off + 20
 }
 
+func (*PnfsScsiSliceVolumeInfo4) Redact(x *xdr.Redactor) {
+	x.Numbers(20)
+}
+
 func (t *PnfsScsiSliceVolumeInfo4) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.SsvStart)
 	b = xdr.AppendUint64(b, t.SsvLength)
@@ -14475,6 +16105,12 @@ func (t *PnfsScsiConcatVolumeInfo4) Decode(r *xdr.Reader) {
 func (*PnfsScsiConcatVolumeInfo4) Skip(r *xdr.Reader, off uint) uint {
 	off = r.SkipArray(off, 0, 4)
 	return off
+}
+
+func (*PnfsScsiConcatVolumeInfo4) Redact(x *xdr.Redactor) {
+	for n0 := x.Elements(0, 4); n0 > 0 && !x.Failed(); n0-- {
+		x.Numbers(4)
+	}
 }
 
 func (t *PnfsScsiConcatVolumeInfo4) Append(b []byte) []byte {
@@ -14517,6 +16153,13 @@ func (t *PnfsScsiStripeVolumeInfo4) Decode(r *xdr.Reader) {
 func (*PnfsScsiStripeVolumeInfo4) Skip(r *xdr.Reader, off uint) uint {
 	off = r.SkipArray(off+8, 0, 4)
 	return off
+}
+
+func (*PnfsScsiStripeVolumeInfo4) Redact(x *xdr.Redactor) {
+	x.Numbers(8)
+	for n0 := x.Elements(0, 4); n0 > 0 && !x.Failed(); n0-- {
+		x.Numbers(4)
+	}
 }
 
 func (t *PnfsScsiStripeVolumeInfo4) Append(b []byte) []byte {
@@ -14589,6 +16232,21 @@ func (*PnfsScsiVolume4) Skip(r *xdr.Reader, off uint) uint {
 		return xdr.Beyond
 	}
 	return off
+}
+
+func (*PnfsScsiVolume4) Redact(x *xdr.Redactor) {
+	switch PnfsScsiVolumeType4(x.Word()) {
+	case PNFS_SCSI_VOLUME_BASE:
+		(*PnfsScsiBaseVolumeInfo4)(nil).Redact(x)
+	case PNFS_SCSI_VOLUME_SLICE:
+		x.Numbers(20)
+	case PNFS_SCSI_VOLUME_CONCAT:
+		(*PnfsScsiConcatVolumeInfo4)(nil).Redact(x)
+	case PNFS_SCSI_VOLUME_STRIPE:
+		(*PnfsScsiStripeVolumeInfo4)(nil).Redact(x)
+	default:
+		x.Fail(xdr.Value, "type")
+	}
 }
 
 func (t *PnfsScsiVolume4) Append(b []byte) []byte {
@@ -14665,6 +16323,12 @@ func (*PnfsScsiDeviceaddr4) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*PnfsScsiDeviceaddr4) Redact(x *xdr.Redactor) {
+	for n0 := x.Elements(0, 8); n0 > 0 && !x.Failed(); n0-- {
+		(*PnfsScsiVolume4)(nil).Redact(x)
+	}
+}
+
 func (t *PnfsScsiDeviceaddr4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(len(t.SdaVolumes)))
 	for i := range t.SdaVolumes {
@@ -14724,6 +16388,10 @@ func (*FfDeviceVersions4) Skip(r *xdr.Reader, off uint) uint {
 	return off + 20
 }
 
+func (*FfDeviceVersions4) Redact(x *xdr.Redactor) {
+	x.Numbers(20)
+}
+
 func (t *FfDeviceVersions4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.FfdvVersion)
 	b = xdr.AppendUint32(b, t.FfdvMinorversion)
@@ -14773,6 +16441,15 @@ func (*FfDeviceAddr4) Skip(r *xdr.Reader, off uint) uint {
 	}
 	off = r.SkipArray(off, 0, 20)
 	return off
+}
+
+func (*FfDeviceAddr4) Redact(x *xdr.Redactor) {
+	for n0 := x.Elements(0, 8); n0 > 0 && !x.Failed(); n0-- {
+		(*Netaddr4)(nil).Redact(x)
+	}
+	for n0 := x.Elements(0, 20); n0 > 0 && !x.Failed(); n0-- {
+		x.Numbers(20)
+	}
 }
 
 func (t *FfDeviceAddr4) Append(b []byte) []byte {
@@ -14855,6 +16532,16 @@ func (*FfDataServer4) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*FfDataServer4) Redact(x *xdr.Redactor) {
+	x.Bytes(xdr.Handle, 16)
+	x.Numbers(20)
+	for n0 := x.Elements(0, 4); n0 > 0 && !x.Failed(); n0-- {
+		x.Text(xdr.Handle, 128)
+	}
+	x.Text(xdr.Who, 0)
+	x.Text(xdr.Who, 0)
+}
+
 func (t *FfDataServer4) Append(b []byte) []byte {
 	b = xdr.AppendFixed(b, t.FfdsDeviceid[:])
 	b = xdr.AppendUint32(b, t.FfdsEfficiency)
@@ -14913,6 +16600,12 @@ func (*FfMirror4) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*FfMirror4) Redact(x *xdr.Redactor) {
+	for n0 := x.Elements(0, 48); n0 > 0 && !x.Failed(); n0-- {
+		(*FfDataServer4)(nil).Redact(x)
+	}
+}
+
 func (t *FfMirror4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(len(t.FfmDataServers)))
 	for i := range t.FfmDataServers {
@@ -14966,6 +16659,14 @@ func (*FfLayout4) Skip(r *xdr.Reader, off uint) uint {
 		off = (*FfMirror4)(nil).Skip(r, off)
 	}
 	return off + 8
+}
+
+func (*FfLayout4) Redact(x *xdr.Redactor) {
+	x.Numbers(8)
+	for n0 := x.Elements(0, 4); n0 > 0 && !x.Failed(); n0-- {
+		(*FfMirror4)(nil).Redact(x)
+	}
+	x.Numbers(8)
 }
 
 func (t *FfLayout4) Append(b []byte) []byte {
@@ -15031,6 +16732,13 @@ func (t *FfIoerr4) Decode(r *xdr.Reader) {
 func (*FfIoerr4) Skip(r *xdr.Reader, off uint) uint {
 	off = r.SkipArray(off+32, 0, 24)
 	return off
+}
+
+func (*FfIoerr4) Redact(x *xdr.Redactor) {
+	x.Numbers(32)
+	for n0 := x.Elements(0, 24); n0 > 0 && !x.Failed(); n0-- {
+		(*DeviceError4)(nil).Redact(x)
+	}
 }
 
 func (t *FfIoerr4) Append(b []byte) []byte {
@@ -15104,6 +16812,10 @@ func (t *FfIoLatency4) Decode(r *xdr.Reader) {
 
 func (*FfIoLatency4) Skip(r *xdr.Reader, off uint) uint {
 	return off + 64
+}
+
+func (*FfIoLatency4) Redact(x *xdr.Redactor) {
+	x.Numbers(64)
 }
 
 func (t *FfIoLatency4) Append(b []byte) []byte {
@@ -15183,6 +16895,12 @@ func (*FfLayoutupdate4) Skip(r *xdr.Reader, off uint) uint {
 	return off + 144
 }
 
+func (*FfLayoutupdate4) Redact(x *xdr.Redactor) {
+	(*Netaddr4)(nil).Redact(x)
+	x.Text(xdr.Handle, 128)
+	x.Numbers(144)
+}
+
 func (t *FfLayoutupdate4) Append(b []byte) []byte {
 	b = t.FflAddr.Append(b)
 	b = xdr.AppendOpaque(b, t.FflFhandle)
@@ -15257,6 +16975,12 @@ func (*FfIostats4) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*FfIostats4) Redact(x *xdr.Redactor) {
+	x.Numbers(64)
+	x.Bytes(xdr.Handle, 16)
+	(*FfLayoutupdate4)(nil).Redact(x)
+}
+
 func (t *FfIostats4) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.FfisOffset)
 	b = xdr.AppendUint64(b, t.FfisLength)
@@ -15324,6 +17048,15 @@ func (*FfLayoutreturn4) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*FfLayoutreturn4) Redact(x *xdr.Redactor) {
+	for n0 := x.Elements(0, 36); n0 > 0 && !x.Failed(); n0-- {
+		(*FfIoerr4)(nil).Redact(x)
+	}
+	for n0 := x.Elements(0, 236); n0 > 0 && !x.Failed(); n0-- {
+		(*FfIostats4)(nil).Redact(x)
+	}
+}
+
 func (t *FfLayoutreturn4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(len(t.FflrIoerrReport)))
 	for i := range t.FflrIoerrReport {
@@ -15383,6 +17116,12 @@ func (*FfMirrorsHint) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*FfMirrorsHint) Redact(x *xdr.Redactor) {
+	if x.Word() != 0 {
+		x.Numbers(4)
+	}
+}
+
 func (t *FfMirrorsHint) Append(b []byte) []byte {
 	b = xdr.AppendBool(b, t.FfmcValid)
 	if t.FfmcValid {
@@ -15418,6 +17157,10 @@ func (t *FfLayouthint4) Decode(r *xdr.Reader) {
 func (*FfLayouthint4) Skip(r *xdr.Reader, off uint) uint {
 	off = (*FfMirrorsHint)(nil).Skip(r, off)
 	return off
+}
+
+func (*FfLayouthint4) Redact(x *xdr.Redactor) {
+	(*FfMirrorsHint)(nil).Redact(x)
 }
 
 func (t *FfLayouthint4) Append(b []byte) []byte {
@@ -15531,6 +17274,11 @@ func (*CB_GETATTR4args) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*CB_GETATTR4args) Redact(x *xdr.Redactor) {
+	x.Text(xdr.Handle, 128)
+	new(AttrBitmap4).Redact(x)
+}
+
 func (t *CB_GETATTR4args) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.Fh)
 	b = t.AttrRequest.Append(b)
@@ -15562,6 +17310,10 @@ func (t *CB_GETATTR4resok) Decode(r *xdr.Reader) {
 func (*CB_GETATTR4resok) Skip(r *xdr.Reader, off uint) uint {
 	off = new(Fattr4).Skip(r, off)
 	return off
+}
+
+func (*CB_GETATTR4resok) Redact(x *xdr.Redactor) {
+	new(Fattr4).Redact(x)
 }
 
 func (t *CB_GETATTR4resok) Append(b []byte) []byte {
@@ -15606,6 +17358,15 @@ func (*CB_GETATTR4res) Skip(r *xdr.Reader, off uint) uint {
 
 	}
 	return off
+}
+
+func (*CB_GETATTR4res) Redact(x *xdr.Redactor) {
+	switch Nfsstat4(x.Word()) {
+	case NFS4_OK:
+		(*CB_GETATTR4resok)(nil).Redact(x)
+	default:
+
+	}
 }
 
 func (t *CB_GETATTR4res) Append(b []byte) []byte {
@@ -15666,6 +17427,11 @@ func (t *CB_RECALL4args) Decode(r *xdr.Reader) {
 func (*CB_RECALL4args) Skip(r *xdr.Reader, off uint) uint {
 	off = r.SkipOpaque(off+20, 128)
 	return off
+}
+
+func (*CB_RECALL4args) Redact(x *xdr.Redactor) {
+	x.Numbers(20)
+	x.Text(xdr.Handle, 128)
 }
 
 func (t *CB_RECALL4args) Append(b []byte) []byte {
@@ -15744,6 +17510,11 @@ func (*LayoutrecallFile4) Skip(r *xdr.Reader, off uint) uint {
 	return off + 32
 }
 
+func (*LayoutrecallFile4) Redact(x *xdr.Redactor) {
+	x.Text(xdr.Handle, 128)
+	x.Numbers(32)
+}
+
 func (t *LayoutrecallFile4) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.LorFh)
 	b = xdr.AppendUint64(b, t.LorOffset)
@@ -15808,6 +17579,18 @@ func (*Layoutrecall4) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*Layoutrecall4) Redact(x *xdr.Redactor) {
+	switch LayoutrecallType4(x.Word()) {
+	case LAYOUTRECALL4_FILE:
+		(*LayoutrecallFile4)(nil).Redact(x)
+	case LAYOUTRECALL4_FSID:
+		x.Numbers(16)
+	case LAYOUTRECALL4_ALL:
+	default:
+		x.Fail(xdr.Value, "lor_recalltype")
+	}
+}
+
 func (t *Layoutrecall4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.LorRecalltype))
 	switch t.LorRecalltype {
@@ -15870,6 +17653,11 @@ func (*CB_LAYOUTRECALL4args) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*CB_LAYOUTRECALL4args) Redact(x *xdr.Redactor) {
+	x.Numbers(12)
+	(*Layoutrecall4)(nil).Redact(x)
+}
+
 func (t *CB_LAYOUTRECALL4args) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.CloraType))
 	b = xdr.AppendUint32(b, uint32(t.CloraIomode))
@@ -15905,6 +17693,10 @@ func (t *CB_LAYOUTRECALL4res) Decode(r *xdr.Reader) {
 
 func (*CB_LAYOUTRECALL4res) Skip(r *xdr.Reader, off uint) uint {
 	return off + 4
+}
+
+func (*CB_LAYOUTRECALL4res) Redact(x *xdr.Redactor) {
+	x.Numbers(4)
 }
 
 func (t *CB_LAYOUTRECALL4res) Append(b []byte) []byte {
@@ -15976,6 +17768,11 @@ func (*NotifyEntry4) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*NotifyEntry4) Redact(x *xdr.Redactor) {
+	x.Text(xdr.Name, 0)
+	new(Fattr4).Redact(x)
+}
+
 func (t *NotifyEntry4) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.NeFile)
 	b = t.NeAttrs.Append(b)
@@ -16013,6 +17810,11 @@ func (*PrevEntry4) Skip(r *xdr.Reader, off uint) uint {
 	return off + 8
 }
 
+func (*PrevEntry4) Redact(x *xdr.Redactor) {
+	(*NotifyEntry4)(nil).Redact(x)
+	x.Numbers(8)
+}
+
 func (t *PrevEntry4) Append(b []byte) []byte {
 	b = t.PePrevEntry.Append(b)
 	b = xdr.AppendUint64(b, t.PePrevEntryCookie)
@@ -16047,6 +17849,11 @@ func (t *NotifyRemove4) Decode(r *xdr.Reader) {
 func (*NotifyRemove4) Skip(r *xdr.Reader, off uint) uint {
 	off = (*NotifyEntry4)(nil).Skip(r, off)
 	return off + 8
+}
+
+func (*NotifyRemove4) Redact(x *xdr.Redactor) {
+	(*NotifyEntry4)(nil).Redact(x)
+	x.Numbers(8)
 }
 
 func (t *NotifyRemove4) Append(b []byte) []byte {
@@ -16114,6 +17921,20 @@ func (*NotifyAdd4) Skip(r *xdr.Reader, off uint) uint {
 	return off + 4
 }
 
+func (*NotifyAdd4) Redact(x *xdr.Redactor) {
+	for n0 := x.Elements(1, 20); n0 > 0 && !x.Failed(); n0-- {
+		(*NotifyRemove4)(nil).Redact(x)
+	}
+	(*NotifyEntry4)(nil).Redact(x)
+	for n0 := x.Elements(1, 8); n0 > 0 && !x.Failed(); n0-- {
+		x.Numbers(8)
+	}
+	for n0 := x.Elements(1, 20); n0 > 0 && !x.Failed(); n0-- {
+		(*PrevEntry4)(nil).Redact(x)
+	}
+	x.Numbers(4)
+}
+
 func (t *NotifyAdd4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(len(t.NadOldEntry)))
 	for i := range t.NadOldEntry {
@@ -16179,6 +18000,10 @@ func (*NotifyAttr4) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*NotifyAttr4) Redact(x *xdr.Redactor) {
+	(*NotifyEntry4)(nil).Redact(x)
+}
+
 func (t *NotifyAttr4) Append(b []byte) []byte {
 	b = t.NaChangedEntry.Append(b)
 	return b
@@ -16211,6 +18036,11 @@ func (*NotifyRename4) Skip(r *xdr.Reader, off uint) uint {
 	off = (*NotifyRemove4)(nil).Skip(r, off)
 	off = (*NotifyAdd4)(nil).Skip(r, off)
 	return off
+}
+
+func (*NotifyRename4) Redact(x *xdr.Redactor) {
+	(*NotifyRemove4)(nil).Redact(x)
+	(*NotifyAdd4)(nil).Redact(x)
 }
 
 func (t *NotifyRename4) Append(b []byte) []byte {
@@ -16256,6 +18086,10 @@ func (t *NotifyVerifier4) Decode(r *xdr.Reader) {
 
 func (*NotifyVerifier4) Skip(r *xdr.Reader, off uint) uint {
 	return off + 16
+}
+
+func (*NotifyVerifier4) Redact(x *xdr.Redactor) {
+	x.Numbers(16)
 }
 
 func (t *NotifyVerifier4) Append(b []byte) []byte {
@@ -16317,6 +18151,11 @@ func (*NotifyDeviceidDelete4) Skip(r *xdr.Reader, off uint) uint {
 	return off + 20
 }
 
+func (*NotifyDeviceidDelete4) Redact(x *xdr.Redactor) {
+	x.Numbers(4)
+	x.Bytes(xdr.Handle, 16)
+}
+
 func (t *NotifyDeviceidDelete4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.NddLayouttype))
 	b = xdr.AppendFixed(b, t.NddDeviceid[:])
@@ -16357,6 +18196,12 @@ func (t *NotifyDeviceidChange4) Decode(r *xdr.Reader) {
 
 func (*NotifyDeviceidChange4) Skip(r *xdr.Reader, off uint) uint {
 	return off + 24
+}
+
+func (*NotifyDeviceidChange4) Redact(x *xdr.Redactor) {
+	x.Numbers(4)
+	x.Bytes(xdr.Handle, 16)
+	x.Numbers(4)
 }
 
 func (t *NotifyDeviceidChange4) Append(b []byte) []byte {
@@ -16404,6 +18249,14 @@ func (*CB_NOTIFY4args) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*CB_NOTIFY4args) Redact(x *xdr.Redactor) {
+	x.Numbers(16)
+	x.Text(xdr.Handle, 128)
+	for n0 := x.Elements(0, 8); n0 > 0 && !x.Failed(); n0-- {
+		new(DirNotify4).Redact(x)
+	}
+}
+
 func (t *CB_NOTIFY4args) Append(b []byte) []byte {
 	b = t.CnaStateid.Append(b)
 	b = xdr.AppendOpaque(b, t.CnaFh)
@@ -16449,6 +18302,10 @@ func (*CB_NOTIFY4res) Skip(r *xdr.Reader, off uint) uint {
 	return off + 4
 }
 
+func (*CB_NOTIFY4res) Redact(x *xdr.Redactor) {
+	x.Numbers(4)
+}
+
 func (t *CB_NOTIFY4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.CnrStatus))
 	return b
@@ -16484,6 +18341,11 @@ func (*CB_PUSH_DELEG4args) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*CB_PUSH_DELEG4args) Redact(x *xdr.Redactor) {
+	x.Text(xdr.Handle, 128)
+	(*OpenDelegation4)(nil).Redact(x)
+}
+
 func (t *CB_PUSH_DELEG4args) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.CpdaFh)
 	b = t.CpdaDelegation.Append(b)
@@ -16516,6 +18378,10 @@ func (t *CB_PUSH_DELEG4res) Decode(r *xdr.Reader) {
 
 func (*CB_PUSH_DELEG4res) Skip(r *xdr.Reader, off uint) uint {
 	return off + 4
+}
+
+func (*CB_PUSH_DELEG4res) Redact(x *xdr.Redactor) {
+	x.Numbers(4)
 }
 
 func (t *CB_PUSH_DELEG4res) Append(b []byte) []byte {
@@ -16553,6 +18419,11 @@ func (*CB_RECALL_ANY4args) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*CB_RECALL_ANY4args) Redact(x *xdr.Redactor) {
+	x.Numbers(4)
+	new(RecallAnyBitmap4).Redact(x)
+}
+
 func (t *CB_RECALL_ANY4args) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.CraaObjectsToKeep)
 	b = t.CraaTypeMask.Append(b)
@@ -16582,6 +18453,10 @@ func (t *CB_RECALL_ANY4res) Decode(r *xdr.Reader) {
 
 func (*CB_RECALL_ANY4res) Skip(r *xdr.Reader, off uint) uint {
 	return off + 4
+}
+
+func (*CB_RECALL_ANY4res) Redact(x *xdr.Redactor) {
+	x.Numbers(4)
 }
 
 func (t *CB_RECALL_ANY4res) Append(b []byte) []byte {
@@ -16617,6 +18492,10 @@ func (*CB_RECALLABLE_OBJ_AVAIL4res) Skip(r *xdr.Reader, off uint) uint {
 	return off + 4
 }
 
+func (*CB_RECALLABLE_OBJ_AVAIL4res) Redact(x *xdr.Redactor) {
+	x.Numbers(4)
+}
+
 func (t *CB_RECALLABLE_OBJ_AVAIL4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.CroaStatus))
 	return b
@@ -16648,6 +18527,10 @@ func (*CB_RECALL_SLOT4args) Skip(r *xdr.Reader, off uint) uint {
 	return off + 4
 }
 
+func (*CB_RECALL_SLOT4args) Redact(x *xdr.Redactor) {
+	x.Numbers(4)
+}
+
 func (t *CB_RECALL_SLOT4args) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.RsaTargetHighestSlotid)
 	return b
@@ -16673,6 +18556,10 @@ func (t *CB_RECALL_SLOT4res) Decode(r *xdr.Reader) {
 
 func (*CB_RECALL_SLOT4res) Skip(r *xdr.Reader, off uint) uint {
 	return off + 4
+}
+
+func (*CB_RECALL_SLOT4res) Redact(x *xdr.Redactor) {
+	x.Numbers(4)
 }
 
 func (t *CB_RECALL_SLOT4res) Append(b []byte) []byte {
@@ -16707,6 +18594,10 @@ func (t *ReferringCall4) Decode(r *xdr.Reader) {
 
 func (*ReferringCall4) Skip(r *xdr.Reader, off uint) uint {
 	return off + 8
+}
+
+func (*ReferringCall4) Redact(x *xdr.Redactor) {
+	x.Numbers(8)
 }
 
 func (t *ReferringCall4) Append(b []byte) []byte {
@@ -16744,6 +18635,13 @@ func (t *ReferringCallList4) Decode(r *xdr.Reader) {
 func (*ReferringCallList4) Skip(r *xdr.Reader, off uint) uint {
 	off = r.SkipArray(off+16, 0, 8)
 	return off
+}
+
+func (*ReferringCallList4) Redact(x *xdr.Redactor) {
+	x.Numbers(16)
+	for n0 := x.Elements(0, 8); n0 > 0 && !x.Failed(); n0-- {
+		x.Numbers(8)
+	}
 }
 
 func (t *ReferringCallList4) Append(b []byte) []byte {
@@ -16816,6 +18714,13 @@ func (*CB_SEQUENCE4args) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*CB_SEQUENCE4args) Redact(x *xdr.Redactor) {
+	x.Numbers(32)
+	for n0 := x.Elements(0, 20); n0 > 0 && !x.Failed(); n0-- {
+		(*ReferringCallList4)(nil).Redact(x)
+	}
+}
+
 func (t *CB_SEQUENCE4args) Append(b []byte) []byte {
 	b = xdr.AppendFixed(b, t.CsaSessionid[:])
 	b = xdr.AppendUint32(b, t.CsaSequenceid)
@@ -16885,6 +18790,10 @@ func (*CB_SEQUENCE4resok) Skip(r *xdr.Reader, off uint) uint {
 	return off + 32
 }
 
+func (*CB_SEQUENCE4resok) Redact(x *xdr.Redactor) {
+	x.Numbers(32)
+}
+
 func (t *CB_SEQUENCE4resok) Append(b []byte) []byte {
 	b = xdr.AppendFixed(b, t.CsrSessionid[:])
 	b = xdr.AppendUint32(b, t.CsrSequenceid)
@@ -16942,6 +18851,15 @@ func (*CB_SEQUENCE4res) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*CB_SEQUENCE4res) Redact(x *xdr.Redactor) {
+	switch Nfsstat4(x.Word()) {
+	case NFS4_OK:
+		x.Numbers(32)
+	default:
+
+	}
+}
+
 func (t *CB_SEQUENCE4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.CsrStatus))
 	switch t.CsrStatus {
@@ -16994,6 +18912,10 @@ func (*CB_WANTS_CANCELLED4args) Skip(r *xdr.Reader, off uint) uint {
 	return off + 8
 }
 
+func (*CB_WANTS_CANCELLED4args) Redact(x *xdr.Redactor) {
+	x.Numbers(8)
+}
+
 func (t *CB_WANTS_CANCELLED4args) Append(b []byte) []byte {
 	b = xdr.AppendBool(b, t.CwcaContendedWantsCancelled)
 	b = xdr.AppendBool(b, t.CwcaResourcedWantsCancelled)
@@ -17021,6 +18943,10 @@ func (t *CB_WANTS_CANCELLED4res) Decode(r *xdr.Reader) {
 
 func (*CB_WANTS_CANCELLED4res) Skip(r *xdr.Reader, off uint) uint {
 	return off + 4
+}
+
+func (*CB_WANTS_CANCELLED4res) Redact(x *xdr.Redactor) {
+	x.Numbers(4)
 }
 
 func (t *CB_WANTS_CANCELLED4res) Append(b []byte) []byte {
@@ -17058,6 +18984,11 @@ func (*CB_NOTIFY_LOCK4args) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*CB_NOTIFY_LOCK4args) Redact(x *xdr.Redactor) {
+	x.Text(xdr.Handle, 128)
+	(*StateOwner4)(nil).Redact(x)
+}
+
 func (t *CB_NOTIFY_LOCK4args) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.CnlaFh)
 	b = t.CnlaLockOwner.Append(b)
@@ -17090,6 +19021,10 @@ func (t *CB_NOTIFY_LOCK4res) Decode(r *xdr.Reader) {
 
 func (*CB_NOTIFY_LOCK4res) Skip(r *xdr.Reader, off uint) uint {
 	return off + 4
+}
+
+func (*CB_NOTIFY_LOCK4res) Redact(x *xdr.Redactor) {
+	x.Numbers(4)
 }
 
 func (t *CB_NOTIFY_LOCK4res) Append(b []byte) []byte {
@@ -17131,6 +19066,12 @@ func (*CB_NOTIFY_DEVICEID4args) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*CB_NOTIFY_DEVICEID4args) Redact(x *xdr.Redactor) {
+	for n0 := x.Elements(0, 8); n0 > 0 && !x.Failed(); n0-- {
+		new(DeviceidNotify4).Redact(x)
+	}
+}
+
 func (t *CB_NOTIFY_DEVICEID4args) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(len(t.CndaChanges)))
 	for i := range t.CndaChanges {
@@ -17167,6 +19108,10 @@ func (t *CB_NOTIFY_DEVICEID4res) Decode(r *xdr.Reader) {
 
 func (*CB_NOTIFY_DEVICEID4res) Skip(r *xdr.Reader, off uint) uint {
 	return off + 4
+}
+
+func (*CB_NOTIFY_DEVICEID4res) Redact(x *xdr.Redactor) {
+	x.Numbers(4)
 }
 
 func (t *CB_NOTIFY_DEVICEID4res) Append(b []byte) []byte {
@@ -17215,6 +19160,16 @@ func (*OffloadInfo4) Skip(r *xdr.Reader, off uint) uint {
 
 	}
 	return off
+}
+
+func (*OffloadInfo4) Redact(x *xdr.Redactor) {
+	switch Nfsstat4(x.Word()) {
+	case NFS4_OK:
+		(*WriteResponse4)(nil).Redact(x)
+	default:
+		x.Numbers(8)
+
+	}
 }
 
 func (t *OffloadInfo4) Append(b []byte) []byte {
@@ -17275,6 +19230,12 @@ func (*CB_OFFLOAD4args) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*CB_OFFLOAD4args) Redact(x *xdr.Redactor) {
+	x.Text(xdr.Handle, 128)
+	x.Numbers(16)
+	(*OffloadInfo4)(nil).Redact(x)
+}
+
 func (t *CB_OFFLOAD4args) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.CoaFh)
 	b = t.CoaStateid.Append(b)
@@ -17315,6 +19276,10 @@ func (t *CB_OFFLOAD4res) Decode(r *xdr.Reader) {
 
 func (*CB_OFFLOAD4res) Skip(r *xdr.Reader, off uint) uint {
 	return off + 4
+}
+
+func (*CB_OFFLOAD4res) Redact(x *xdr.Redactor) {
+	x.Numbers(4)
 }
 
 func (t *CB_OFFLOAD4res) Append(b []byte) []byte {

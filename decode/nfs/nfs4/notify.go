@@ -50,6 +50,19 @@ func (n *Notify4) items(types []bodyType, do func(i int, m xdr.Message, typ stri
 	return r.Rest()
 }
 
+func redactNotify(x *xdr.Redactor, types []bodyType) {
+	mask := Bitmap4(x.Words())
+	x.Nested(func(x *xdr.Redactor) {
+		for i := mask.Next(0); i >= 0 && !x.Failed(); i = mask.Next(i + 1) {
+			if i >= len(types) || types[i].make == nil {
+				x.Ignore()
+				return
+			}
+			types[i].make().(xdr.Redactable).Redact(x)
+		}
+	})
+}
+
 func (n *Notify4) walk(v xdr.Visitor, types []bodyType) {
 	rest := n.items(types, func(i int, m xdr.Message, typ string) {
 		v.Begin("notify_vals", typ, i)
@@ -83,6 +96,9 @@ var dirNotifications = []bodyType{
 // *NotifyRename4, *NotifyVerifier4.
 func (n *DirNotify4) Contents() []xdr.Message { return n.contents(dirNotifications) }
 
+// Redact copies notifications.
+func (*DirNotify4) Redact(x *xdr.Redactor) { redactNotify(x, dirNotifications) }
+
 // Walk visits the mask and the notifications. The index of each is its
 // notify_type4.
 func (n *DirNotify4) Walk(v xdr.Visitor) {
@@ -101,6 +117,9 @@ var deviceidNotifications = []bodyType{
 // Contents decodes the notifications, in the order of the mask's bits, as far
 // as they can be read: *NotifyDeviceidChange4, *NotifyDeviceidDelete4.
 func (n *DeviceidNotify4) Contents() []xdr.Message { return n.contents(deviceidNotifications) }
+
+// Redact copies notifications.
+func (*DeviceidNotify4) Redact(x *xdr.Redactor) { redactNotify(x, deviceidNotifications) }
 
 // Walk visits the mask and the notifications. The index of each is its
 // notify_deviceid_type4.

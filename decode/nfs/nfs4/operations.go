@@ -118,6 +118,22 @@ func (c *Operations) decode(r *xdr.Reader, t opTable, results bool, field string
 	}
 }
 
+// redactOps copies an array of operations.
+func redactOps(x *xdr.Redactor, t opTable, results bool) {
+	for n := x.Word(); n > 0 && !x.Failed(); n-- {
+		info := t.info(x.Word())
+		if info == nil {
+			x.Fail(xdr.Value, "")
+			return
+		}
+		body := info.skipArgs
+		if results {
+			body = info.skipRes
+		}
+		body.(xdr.Redactable).Redact(x)
+	}
+}
+
 // hasData reports whether the length of the data at the end of m has been
 // read, and so everything before it.
 func hasData(m xdr.Message) bool {

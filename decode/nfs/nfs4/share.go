@@ -46,6 +46,9 @@ func (a *ShareAccess4) Decode(r *xdr.Reader) { *a = ShareAccess4(r.Uint32()) }
 // Skip passes over a number.
 func (*ShareAccess4) Skip(_ *xdr.Reader, off uint) uint { return off + 4 }
 
+// Redact copies a number.
+func (*ShareAccess4) Redact(x *xdr.Redactor) { x.Numbers(4) }
+
 // Append appends a in XDR.
 func (a ShareAccess4) Append(b []byte) []byte { return xdr.AppendUint32(b, uint32(a)) }
 

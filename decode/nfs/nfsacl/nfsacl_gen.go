@@ -64,6 +64,10 @@ func (*Aclent) Skip(r *xdr.Reader, off uint) uint {
 	return off + 12
 }
 
+func (*Aclent) Redact(x *xdr.Redactor) {
+	x.Numbers(12)
+}
+
 func (t *Aclent) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.Type)
 	b = xdr.AppendUint32(b, t.Id)
@@ -117,6 +121,17 @@ func (*Secattr) Skip(r *xdr.Reader, off uint) uint {
 	off = r.SkipArray(off+8, 1024, 12)
 	off = r.SkipArray(off+4, 1024, 12)
 	return off
+}
+
+func (*Secattr) Redact(x *xdr.Redactor) {
+	x.Numbers(8)
+	for n0 := x.Elements(1024, 12); n0 > 0 && !x.Failed(); n0-- {
+		x.Numbers(12)
+	}
+	x.Numbers(4)
+	for n0 := x.Elements(1024, 12); n0 > 0 && !x.Failed(); n0-- {
+		x.Numbers(12)
+	}
 }
 
 func (t *Secattr) Append(b []byte) []byte {
@@ -180,6 +195,11 @@ func (*GETACL2args) Skip(r *xdr.Reader, off uint) uint {
 	return off + 36
 }
 
+func (*GETACL2args) Redact(x *xdr.Redactor) {
+	x.Bytes(xdr.Handle, 32)
+	x.Numbers(4)
+}
+
 func (t *GETACL2args) Append(b []byte) []byte {
 	b = xdr.AppendFixed(b, t.Fh[:])
 	b = xdr.AppendUint32(b, t.Mask)
@@ -209,6 +229,11 @@ func (t *GETACL2resok) Decode(r *xdr.Reader) {
 func (*GETACL2resok) Skip(r *xdr.Reader, off uint) uint {
 	off = (*Secattr)(nil).Skip(r, off+68)
 	return off
+}
+
+func (*GETACL2resok) Redact(x *xdr.Redactor) {
+	x.Numbers(68)
+	(*Secattr)(nil).Redact(x)
 }
 
 func (t *GETACL2resok) Append(b []byte) []byte {
@@ -259,6 +284,15 @@ func (*GETACL2res) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*GETACL2res) Redact(x *xdr.Redactor) {
+	switch nfs2.Nfsstat(x.Word()) {
+	case nfs2.NFS_OK:
+		(*GETACL2resok)(nil).Redact(x)
+	default:
+
+	}
+}
+
 func (t *GETACL2res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Status))
 	switch t.Status {
@@ -307,6 +341,11 @@ func (t *SETACL2args) Decode(r *xdr.Reader) {
 func (*SETACL2args) Skip(r *xdr.Reader, off uint) uint {
 	off = (*Secattr)(nil).Skip(r, off+32)
 	return off
+}
+
+func (*SETACL2args) Redact(x *xdr.Redactor) {
+	x.Bytes(xdr.Handle, 32)
+	(*Secattr)(nil).Redact(x)
 }
 
 func (t *SETACL2args) Append(b []byte) []byte {
@@ -376,6 +415,15 @@ func (*SETACL2res) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*SETACL2res) Redact(x *xdr.Redactor) {
+	switch nfs2.Nfsstat(x.Word()) {
+	case nfs2.NFS_OK:
+		x.Numbers(68)
+	default:
+
+	}
+}
+
 func (t *SETACL2res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Status))
 	switch t.Status {
@@ -421,6 +469,10 @@ func (t *GETATTR2args) Decode(r *xdr.Reader) {
 
 func (*GETATTR2args) Skip(r *xdr.Reader, off uint) uint {
 	return off + 32
+}
+
+func (*GETATTR2args) Redact(x *xdr.Redactor) {
+	x.Bytes(xdr.Handle, 32)
 }
 
 func (t *GETATTR2args) Append(b []byte) []byte {
@@ -484,6 +536,15 @@ func (*GETATTR2res) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*GETATTR2res) Redact(x *xdr.Redactor) {
+	switch nfs2.Nfsstat(x.Word()) {
+	case nfs2.NFS_OK:
+		x.Numbers(68)
+	default:
+
+	}
+}
+
 func (t *GETATTR2res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Status))
 	switch t.Status {
@@ -540,6 +601,11 @@ func (*ACCESS2args) Skip(r *xdr.Reader, off uint) uint {
 	return off + 36
 }
 
+func (*ACCESS2args) Redact(x *xdr.Redactor) {
+	x.Bytes(xdr.Handle, 32)
+	x.Numbers(4)
+}
+
 func (t *ACCESS2args) Append(b []byte) []byte {
 	b = xdr.AppendFixed(b, t.Fh[:])
 	b = xdr.AppendUint32(b, t.Access)
@@ -591,6 +657,10 @@ func (t *ACCESS2resok) Decode(r *xdr.Reader) {
 
 func (*ACCESS2resok) Skip(r *xdr.Reader, off uint) uint {
 	return off + 72
+}
+
+func (*ACCESS2resok) Redact(x *xdr.Redactor) {
+	x.Numbers(72)
 }
 
 func (t *ACCESS2resok) Append(b []byte) []byte {
@@ -659,6 +729,15 @@ func (*ACCESS2res) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*ACCESS2res) Redact(x *xdr.Redactor) {
+	switch nfs2.Nfsstat(x.Word()) {
+	case nfs2.NFS_OK:
+		x.Numbers(72)
+	default:
+
+	}
+}
+
 func (t *ACCESS2res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Status))
 	switch t.Status {
@@ -715,6 +794,11 @@ func (*GETXATTRDIR2args) Skip(r *xdr.Reader, off uint) uint {
 	return off + 36
 }
 
+func (*GETXATTRDIR2args) Redact(x *xdr.Redactor) {
+	x.Bytes(xdr.Handle, 32)
+	x.Numbers(4)
+}
+
 func (t *GETXATTRDIR2args) Append(b []byte) []byte {
 	b = xdr.AppendFixed(b, t.Fh[:])
 	b = xdr.AppendBool(b, t.Create)
@@ -766,6 +850,11 @@ func (t *GETXATTRDIR2resok) Decode(r *xdr.Reader) {
 
 func (*GETXATTRDIR2resok) Skip(r *xdr.Reader, off uint) uint {
 	return off + 100
+}
+
+func (*GETXATTRDIR2resok) Redact(x *xdr.Redactor) {
+	x.Bytes(xdr.Handle, 32)
+	x.Numbers(68)
 }
 
 func (t *GETXATTRDIR2resok) Append(b []byte) []byte {
@@ -834,6 +923,15 @@ func (*GETXATTRDIR2res) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*GETXATTRDIR2res) Redact(x *xdr.Redactor) {
+	switch nfs2.Nfsstat(x.Word()) {
+	case nfs2.NFS_OK:
+		(*GETXATTRDIR2resok)(nil).Redact(x)
+	default:
+
+	}
+}
+
 func (t *GETXATTRDIR2res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Status))
 	switch t.Status {
@@ -884,6 +982,11 @@ func (*GETACL3args) Skip(r *xdr.Reader, off uint) uint {
 	return off + 4
 }
 
+func (*GETACL3args) Redact(x *xdr.Redactor) {
+	(*nfs3.NfsFh3)(nil).Redact(x)
+	x.Numbers(4)
+}
+
 func (t *GETACL3args) Append(b []byte) []byte {
 	b = t.Fh.Append(b)
 	b = xdr.AppendUint32(b, t.Mask)
@@ -920,6 +1023,11 @@ func (*GETACL3resok) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*GETACL3resok) Redact(x *xdr.Redactor) {
+	(*nfs3.PostOpAttr)(nil).Redact(x)
+	(*Secattr)(nil).Redact(x)
+}
+
 func (t *GETACL3resok) Append(b []byte) []byte {
 	b = t.Attr.Append(b)
 	b = t.Acl.Append(b)
@@ -954,6 +1062,10 @@ func (t *GETACL3resfail) Decode(r *xdr.Reader) {
 func (*GETACL3resfail) Skip(r *xdr.Reader, off uint) uint {
 	off = (*nfs3.PostOpAttr)(nil).Skip(r, off)
 	return off
+}
+
+func (*GETACL3resfail) Redact(x *xdr.Redactor) {
+	(*nfs3.PostOpAttr)(nil).Redact(x)
 }
 
 func (t *GETACL3resfail) Append(b []byte) []byte {
@@ -1001,6 +1113,16 @@ func (*GETACL3res) Skip(r *xdr.Reader, off uint) uint {
 
 	}
 	return off
+}
+
+func (*GETACL3res) Redact(x *xdr.Redactor) {
+	switch nfs3.Nfsstat3(x.Word()) {
+	case nfs3.NFS3_OK:
+		(*GETACL3resok)(nil).Redact(x)
+	default:
+		(*GETACL3resfail)(nil).Redact(x)
+
+	}
 }
 
 func (t *GETACL3res) Append(b []byte) []byte {
@@ -1058,6 +1180,11 @@ func (*SETACL3args) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*SETACL3args) Redact(x *xdr.Redactor) {
+	(*nfs3.NfsFh3)(nil).Redact(x)
+	(*Secattr)(nil).Redact(x)
+}
+
 func (t *SETACL3args) Append(b []byte) []byte {
 	b = t.Fh.Append(b)
 	b = t.Acl.Append(b)
@@ -1094,6 +1221,10 @@ func (*SETACL3resok) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*SETACL3resok) Redact(x *xdr.Redactor) {
+	(*nfs3.PostOpAttr)(nil).Redact(x)
+}
+
 func (t *SETACL3resok) Append(b []byte) []byte {
 	b = t.Attr.Append(b)
 	return b
@@ -1123,6 +1254,10 @@ func (t *SETACL3resfail) Decode(r *xdr.Reader) {
 func (*SETACL3resfail) Skip(r *xdr.Reader, off uint) uint {
 	off = (*nfs3.PostOpAttr)(nil).Skip(r, off)
 	return off
+}
+
+func (*SETACL3resfail) Redact(x *xdr.Redactor) {
+	(*nfs3.PostOpAttr)(nil).Redact(x)
 }
 
 func (t *SETACL3resfail) Append(b []byte) []byte {
@@ -1170,6 +1305,16 @@ func (*SETACL3res) Skip(r *xdr.Reader, off uint) uint {
 
 	}
 	return off
+}
+
+func (*SETACL3res) Redact(x *xdr.Redactor) {
+	switch nfs3.Nfsstat3(x.Word()) {
+	case nfs3.NFS3_OK:
+		(*SETACL3resok)(nil).Redact(x)
+	default:
+		(*SETACL3resfail)(nil).Redact(x)
+
+	}
 }
 
 func (t *SETACL3res) Append(b []byte) []byte {
@@ -1227,6 +1372,11 @@ func (*GETXATTRDIR3args) Skip(r *xdr.Reader, off uint) uint {
 	return off + 4
 }
 
+func (*GETXATTRDIR3args) Redact(x *xdr.Redactor) {
+	(*nfs3.NfsFh3)(nil).Redact(x)
+	x.Numbers(4)
+}
+
 func (t *GETXATTRDIR3args) Append(b []byte) []byte {
 	b = t.Fh.Append(b)
 	b = xdr.AppendBool(b, t.Create)
@@ -1263,6 +1413,11 @@ func (*GETXATTRDIR3resok) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*GETXATTRDIR3resok) Redact(x *xdr.Redactor) {
+	(*nfs3.NfsFh3)(nil).Redact(x)
+	(*nfs3.PostOpAttr)(nil).Redact(x)
+}
+
 func (t *GETXATTRDIR3resok) Append(b []byte) []byte {
 	b = t.Fh.Append(b)
 	b = t.Attr.Append(b)
@@ -1297,6 +1452,10 @@ func (t *GETXATTRDIR3resfail) Decode(r *xdr.Reader) {
 func (*GETXATTRDIR3resfail) Skip(r *xdr.Reader, off uint) uint {
 	off = (*nfs3.PostOpAttr)(nil).Skip(r, off)
 	return off
+}
+
+func (*GETXATTRDIR3resfail) Redact(x *xdr.Redactor) {
+	(*nfs3.PostOpAttr)(nil).Redact(x)
 }
 
 func (t *GETXATTRDIR3resfail) Append(b []byte) []byte {
@@ -1344,6 +1503,16 @@ func (*GETXATTRDIR3res) Skip(r *xdr.Reader, off uint) uint {
 
 	}
 	return off
+}
+
+func (*GETXATTRDIR3res) Redact(x *xdr.Redactor) {
+	switch nfs3.Nfsstat3(x.Word()) {
+	case nfs3.NFS3_OK:
+		(*GETXATTRDIR3resok)(nil).Redact(x)
+	default:
+		(*GETXATTRDIR3resfail)(nil).Redact(x)
+
+	}
 }
 
 func (t *GETXATTRDIR3res) Append(b []byte) []byte {

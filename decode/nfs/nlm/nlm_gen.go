@@ -240,6 +240,12 @@ func (*NlmHolder) Skip(r *xdr.Reader, off uint) uint {
 	return off + 8
 }
 
+func (*NlmHolder) Redact(x *xdr.Redactor) {
+	x.Numbers(8)
+	x.Text(xdr.Handle, 1024)
+	x.Numbers(8)
+}
+
 func (t *NlmHolder) Append(b []byte) []byte {
 	b = xdr.AppendBool(b, t.Exclusive)
 	b = xdr.AppendUint32(b, uint32(t.Svid))
@@ -290,6 +296,15 @@ func (*NlmTestrply) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*NlmTestrply) Redact(x *xdr.Redactor) {
+	switch NlmStats(x.Word()) {
+	case NlmDenied:
+		(*NlmHolder)(nil).Redact(x)
+	default:
+
+	}
+}
+
 func (t *NlmTestrply) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Stat))
 	switch t.Stat {
@@ -337,6 +352,10 @@ func (*NlmStat) Skip(r *xdr.Reader, off uint) uint {
 	return off + 4
 }
 
+func (*NlmStat) Redact(x *xdr.Redactor) {
+	x.Numbers(4)
+}
+
 func (t *NlmStat) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Stat))
 	return b
@@ -367,6 +386,11 @@ func (t *NlmRes) Decode(r *xdr.Reader) {
 func (*NlmRes) Skip(r *xdr.Reader, off uint) uint {
 	off = r.SkipOpaque(off, 1024)
 	return off + 4
+}
+
+func (*NlmRes) Redact(x *xdr.Redactor) {
+	x.Text(xdr.Handle, 1024)
+	x.Numbers(4)
 }
 
 func (t *NlmRes) Append(b []byte) []byte {
@@ -406,6 +430,11 @@ func (*NlmTestres) Skip(r *xdr.Reader, off uint) uint {
 	off = r.SkipOpaque(off, 1024)
 	off = (*NlmTestrply)(nil).Skip(r, off)
 	return off
+}
+
+func (*NlmTestres) Redact(x *xdr.Redactor) {
+	x.Text(xdr.Handle, 1024)
+	(*NlmTestrply)(nil).Redact(x)
 }
 
 func (t *NlmTestres) Append(b []byte) []byte {
@@ -460,6 +489,13 @@ func (*NlmLock) Skip(r *xdr.Reader, off uint) uint {
 	off = r.SkipOpaque(off, 1024)
 	off = r.SkipOpaque(off, 1024)
 	return off + 12
+}
+
+func (*NlmLock) Redact(x *xdr.Redactor) {
+	x.Text(xdr.Host, 1024)
+	x.Text(xdr.Handle, 1024)
+	x.Text(xdr.Handle, 1024)
+	x.Numbers(12)
 }
 
 func (t *NlmLock) Append(b []byte) []byte {
@@ -519,6 +555,13 @@ func (*NlmLockargs) Skip(r *xdr.Reader, off uint) uint {
 	return off + 8
 }
 
+func (*NlmLockargs) Redact(x *xdr.Redactor) {
+	x.Text(xdr.Handle, 1024)
+	x.Numbers(8)
+	(*NlmLock)(nil).Redact(x)
+	x.Numbers(8)
+}
+
 func (t *NlmLockargs) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.Cookie)
 	b = xdr.AppendBool(b, t.Block)
@@ -571,6 +614,12 @@ func (*NlmCancargs) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*NlmCancargs) Redact(x *xdr.Redactor) {
+	x.Text(xdr.Handle, 1024)
+	x.Numbers(8)
+	(*NlmLock)(nil).Redact(x)
+}
+
 func (t *NlmCancargs) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.Cookie)
 	b = xdr.AppendBool(b, t.Block)
@@ -616,6 +665,12 @@ func (*NlmTestargs) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*NlmTestargs) Redact(x *xdr.Redactor) {
+	x.Text(xdr.Handle, 1024)
+	x.Numbers(4)
+	(*NlmLock)(nil).Redact(x)
+}
+
 func (t *NlmTestargs) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.Cookie)
 	b = xdr.AppendBool(b, t.Exclusive)
@@ -654,6 +709,11 @@ func (*NlmUnlockargs) Skip(r *xdr.Reader, off uint) uint {
 	off = r.SkipOpaque(off, 1024)
 	off = (*NlmLock)(nil).Skip(r, off)
 	return off
+}
+
+func (*NlmUnlockargs) Redact(x *xdr.Redactor) {
+	x.Text(xdr.Handle, 1024)
+	(*NlmLock)(nil).Redact(x)
 }
 
 func (t *NlmUnlockargs) Append(b []byte) []byte {
@@ -705,6 +765,13 @@ func (*NlmShare) Skip(r *xdr.Reader, off uint) uint {
 	return off + 8
 }
 
+func (*NlmShare) Redact(x *xdr.Redactor) {
+	x.Text(xdr.Host, 1024)
+	x.Text(xdr.Handle, 1024)
+	x.Text(xdr.Handle, 1024)
+	x.Numbers(8)
+}
+
 func (t *NlmShare) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.CallerName)
 	b = xdr.AppendOpaque(b, t.Fh)
@@ -751,6 +818,12 @@ func (*NlmShareargs) Skip(r *xdr.Reader, off uint) uint {
 	return off + 4
 }
 
+func (*NlmShareargs) Redact(x *xdr.Redactor) {
+	x.Text(xdr.Handle, 1024)
+	(*NlmShare)(nil).Redact(x)
+	x.Numbers(4)
+}
+
 func (t *NlmShareargs) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.Cookie)
 	b = t.Share.Append(b)
@@ -794,6 +867,11 @@ func (*NlmShareres) Skip(r *xdr.Reader, off uint) uint {
 	return off + 8
 }
 
+func (*NlmShareres) Redact(x *xdr.Redactor) {
+	x.Text(xdr.Handle, 1024)
+	x.Numbers(8)
+}
+
 func (t *NlmShareres) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.Cookie)
 	b = xdr.AppendUint32(b, uint32(t.Stat))
@@ -831,6 +909,11 @@ func (t *NlmNotify) Decode(r *xdr.Reader) {
 func (*NlmNotify) Skip(r *xdr.Reader, off uint) uint {
 	off = r.SkipOpaque(off, 1025)
 	return off + 4
+}
+
+func (*NlmNotify) Redact(x *xdr.Redactor) {
+	x.Text(xdr.Host, 1025)
+	x.Numbers(4)
 }
 
 func (t *NlmNotify) Append(b []byte) []byte {
@@ -878,6 +961,12 @@ func (t *NlmReboot) Decode(r *xdr.Reader) {
 func (*NlmReboot) Skip(r *xdr.Reader, off uint) uint {
 	off = r.SkipOpaque(off, 1024)
 	return off + 20
+}
+
+func (*NlmReboot) Redact(x *xdr.Redactor) {
+	x.Text(xdr.Host, 1024)
+	x.Numbers(4)
+	x.Bytes(xdr.Secret, 16)
 }
 
 func (t *NlmReboot) Append(b []byte) []byte {
@@ -932,6 +1021,12 @@ func (*Nlm4Holder) Skip(r *xdr.Reader, off uint) uint {
 	return off + 16
 }
 
+func (*Nlm4Holder) Redact(x *xdr.Redactor) {
+	x.Numbers(8)
+	x.Text(xdr.Handle, 1024)
+	x.Numbers(16)
+}
+
 func (t *Nlm4Holder) Append(b []byte) []byte {
 	b = xdr.AppendBool(b, t.Exclusive)
 	b = xdr.AppendUint32(b, uint32(t.Svid))
@@ -982,6 +1077,15 @@ func (*Nlm4Testrply) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*Nlm4Testrply) Redact(x *xdr.Redactor) {
+	switch Nlm4Stats(x.Word()) {
+	case NLM4_DENIED:
+		(*Nlm4Holder)(nil).Redact(x)
+	default:
+
+	}
+}
+
 func (t *Nlm4Testrply) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Stat))
 	switch t.Stat {
@@ -1029,6 +1133,10 @@ func (*Nlm4Stat) Skip(r *xdr.Reader, off uint) uint {
 	return off + 4
 }
 
+func (*Nlm4Stat) Redact(x *xdr.Redactor) {
+	x.Numbers(4)
+}
+
 func (t *Nlm4Stat) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Stat))
 	return b
@@ -1059,6 +1167,11 @@ func (t *Nlm4Res) Decode(r *xdr.Reader) {
 func (*Nlm4Res) Skip(r *xdr.Reader, off uint) uint {
 	off = r.SkipOpaque(off, 1024)
 	return off + 4
+}
+
+func (*Nlm4Res) Redact(x *xdr.Redactor) {
+	x.Text(xdr.Handle, 1024)
+	x.Numbers(4)
 }
 
 func (t *Nlm4Res) Append(b []byte) []byte {
@@ -1098,6 +1211,11 @@ func (*Nlm4Testres) Skip(r *xdr.Reader, off uint) uint {
 	off = r.SkipOpaque(off, 1024)
 	off = (*Nlm4Testrply)(nil).Skip(r, off)
 	return off
+}
+
+func (*Nlm4Testres) Redact(x *xdr.Redactor) {
+	x.Text(xdr.Handle, 1024)
+	(*Nlm4Testrply)(nil).Redact(x)
 }
 
 func (t *Nlm4Testres) Append(b []byte) []byte {
@@ -1161,6 +1279,13 @@ func (*Nlm4Lock) Skip(r *xdr.Reader, off uint) uint {
 	return off + 20
 }
 
+func (*Nlm4Lock) Redact(x *xdr.Redactor) {
+	x.Text(xdr.Host, 1024)
+	x.Text(xdr.Handle, 1024)
+	x.Text(xdr.Handle, 1024)
+	x.Numbers(20)
+}
+
 func (t *Nlm4Lock) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.CallerName)
 	b = xdr.AppendOpaque(b, t.Fh)
@@ -1218,6 +1343,13 @@ func (*Nlm4Lockargs) Skip(r *xdr.Reader, off uint) uint {
 	return off + 8
 }
 
+func (*Nlm4Lockargs) Redact(x *xdr.Redactor) {
+	x.Text(xdr.Handle, 1024)
+	x.Numbers(8)
+	(*Nlm4Lock)(nil).Redact(x)
+	x.Numbers(8)
+}
+
 func (t *Nlm4Lockargs) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.Cookie)
 	b = xdr.AppendBool(b, t.Block)
@@ -1270,6 +1402,12 @@ func (*Nlm4Cancargs) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*Nlm4Cancargs) Redact(x *xdr.Redactor) {
+	x.Text(xdr.Handle, 1024)
+	x.Numbers(8)
+	(*Nlm4Lock)(nil).Redact(x)
+}
+
 func (t *Nlm4Cancargs) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.Cookie)
 	b = xdr.AppendBool(b, t.Block)
@@ -1315,6 +1453,12 @@ func (*Nlm4Testargs) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*Nlm4Testargs) Redact(x *xdr.Redactor) {
+	x.Text(xdr.Handle, 1024)
+	x.Numbers(4)
+	(*Nlm4Lock)(nil).Redact(x)
+}
+
 func (t *Nlm4Testargs) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.Cookie)
 	b = xdr.AppendBool(b, t.Exclusive)
@@ -1353,6 +1497,11 @@ func (*Nlm4Unlockargs) Skip(r *xdr.Reader, off uint) uint {
 	off = r.SkipOpaque(off, 1024)
 	off = (*Nlm4Lock)(nil).Skip(r, off)
 	return off
+}
+
+func (*Nlm4Unlockargs) Redact(x *xdr.Redactor) {
+	x.Text(xdr.Handle, 1024)
+	(*Nlm4Lock)(nil).Redact(x)
 }
 
 func (t *Nlm4Unlockargs) Append(b []byte) []byte {
@@ -1404,6 +1553,13 @@ func (*Nlm4Share) Skip(r *xdr.Reader, off uint) uint {
 	return off + 8
 }
 
+func (*Nlm4Share) Redact(x *xdr.Redactor) {
+	x.Text(xdr.Host, 1024)
+	x.Text(xdr.Handle, 1024)
+	x.Text(xdr.Handle, 1024)
+	x.Numbers(8)
+}
+
 func (t *Nlm4Share) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.CallerName)
 	b = xdr.AppendOpaque(b, t.Fh)
@@ -1450,6 +1606,12 @@ func (*Nlm4Shareargs) Skip(r *xdr.Reader, off uint) uint {
 	return off + 4
 }
 
+func (*Nlm4Shareargs) Redact(x *xdr.Redactor) {
+	x.Text(xdr.Handle, 1024)
+	(*Nlm4Share)(nil).Redact(x)
+	x.Numbers(4)
+}
+
 func (t *Nlm4Shareargs) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.Cookie)
 	b = t.Share.Append(b)
@@ -1493,6 +1655,11 @@ func (*Nlm4Shareres) Skip(r *xdr.Reader, off uint) uint {
 	return off + 8
 }
 
+func (*Nlm4Shareres) Redact(x *xdr.Redactor) {
+	x.Text(xdr.Handle, 1024)
+	x.Numbers(8)
+}
+
 func (t *Nlm4Shareres) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.Cookie)
 	b = xdr.AppendUint32(b, uint32(t.Stat))
@@ -1530,6 +1697,11 @@ func (t *Nlm4Notify) Decode(r *xdr.Reader) {
 func (*Nlm4Notify) Skip(r *xdr.Reader, off uint) uint {
 	off = r.SkipOpaque(off, 1025)
 	return off + 4
+}
+
+func (*Nlm4Notify) Redact(x *xdr.Redactor) {
+	x.Text(xdr.Host, 1025)
+	x.Numbers(4)
 }
 
 func (t *Nlm4Notify) Append(b []byte) []byte {

@@ -59,6 +59,10 @@ func (*SmName) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*SmName) Redact(x *xdr.Redactor) {
+	x.Text(xdr.Host, 1024)
+}
+
 func (t *SmName) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.MonName)
 	return b
@@ -96,6 +100,11 @@ func (t *MyId) Decode(r *xdr.Reader) {
 func (*MyId) Skip(r *xdr.Reader, off uint) uint {
 	off = r.SkipOpaque(off, 1024)
 	return off + 12
+}
+
+func (*MyId) Redact(x *xdr.Redactor) {
+	x.Text(xdr.Host, 1024)
+	x.Numbers(12)
 }
 
 func (t *MyId) Append(b []byte) []byte {
@@ -137,6 +146,11 @@ func (*MonId) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*MonId) Redact(x *xdr.Redactor) {
+	x.Text(xdr.Host, 1024)
+	(*MyId)(nil).Redact(x)
+}
+
 func (t *MonId) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.MonName)
 	b = t.MyId.Append(b)
@@ -172,6 +186,11 @@ func (t *Mon) Decode(r *xdr.Reader) {
 func (*Mon) Skip(r *xdr.Reader, off uint) uint {
 	off = (*MonId)(nil).Skip(r, off)
 	return off + 16
+}
+
+func (*Mon) Redact(x *xdr.Redactor) {
+	(*MonId)(nil).Redact(x)
+	x.Bytes(xdr.Secret, 16)
 }
 
 func (t *Mon) Append(b []byte) []byte {
@@ -211,6 +230,11 @@ func (*StatChge) Skip(r *xdr.Reader, off uint) uint {
 	return off + 4
 }
 
+func (*StatChge) Redact(x *xdr.Redactor) {
+	x.Text(xdr.Host, 1024)
+	x.Numbers(4)
+}
+
 func (t *StatChge) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.MonName)
 	b = xdr.AppendUint32(b, uint32(t.State))
@@ -244,6 +268,10 @@ func (*SmStat) Skip(r *xdr.Reader, off uint) uint {
 	return off + 4
 }
 
+func (*SmStat) Redact(x *xdr.Redactor) {
+	x.Numbers(4)
+}
+
 func (t *SmStat) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.State))
 	return b
@@ -272,6 +300,10 @@ func (t *SmStatRes) Decode(r *xdr.Reader) {
 
 func (*SmStatRes) Skip(r *xdr.Reader, off uint) uint {
 	return off + 8
+}
+
+func (*SmStatRes) Redact(x *xdr.Redactor) {
+	x.Numbers(8)
 }
 
 func (t *SmStatRes) Append(b []byte) []byte {
@@ -316,6 +348,12 @@ func (t *Status) Decode(r *xdr.Reader) {
 func (*Status) Skip(r *xdr.Reader, off uint) uint {
 	off = r.SkipOpaque(off, 1024)
 	return off + 20
+}
+
+func (*Status) Redact(x *xdr.Redactor) {
+	x.Text(xdr.Host, 1024)
+	x.Numbers(4)
+	x.Bytes(xdr.Secret, 16)
 }
 
 func (t *Status) Append(b []byte) []byte {

@@ -101,6 +101,10 @@ func (*Mapping) Skip(r *xdr.Reader, off uint) uint {
 	return off + 16
 }
 
+func (*Mapping) Redact(x *xdr.Redactor) {
+	x.Numbers(16)
+}
+
 func (t *Mapping) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.Prog)
 	b = xdr.AppendUint32(b, t.Vers)
@@ -131,6 +135,10 @@ func (t *Pmaplist) Decode(r *xdr.Reader) {
 
 func (*Pmaplist) Skip(r *xdr.Reader, off uint) uint {
 	return off + 16
+}
+
+func (*Pmaplist) Redact(x *xdr.Redactor) {
+	x.Numbers(16)
 }
 
 func (t *Pmaplist) Append(b []byte) []byte {
@@ -172,6 +180,11 @@ func (*CallArgs) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*CallArgs) Redact(x *xdr.Redactor) {
+	x.Numbers(12)
+	x.Text(xdr.Secret, 0)
+}
+
 func (t *CallArgs) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.Prog)
 	b = xdr.AppendUint32(b, t.Vers)
@@ -209,6 +222,11 @@ func (t *CallResult) Decode(r *xdr.Reader) {
 func (*CallResult) Skip(r *xdr.Reader, off uint) uint {
 	off = r.SkipOpaque(off+4, 0)
 	return off
+}
+
+func (*CallResult) Redact(x *xdr.Redactor) {
+	x.Numbers(4)
+	x.Text(xdr.Secret, 0)
 }
 
 func (t *CallResult) Append(b []byte) []byte {
@@ -257,6 +275,13 @@ func (*Rpcb) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*Rpcb) Redact(x *xdr.Redactor) {
+	x.Numbers(8)
+	x.Text(xdr.NetID, 0)
+	x.Text(xdr.Address, 0)
+	x.Text(xdr.Who, 0)
+}
+
 func (t *Rpcb) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.RProg)
 	b = xdr.AppendUint32(b, t.RVers)
@@ -294,6 +319,10 @@ func (t *RpList) Decode(r *xdr.Reader) {
 func (*RpList) Skip(r *xdr.Reader, off uint) uint {
 	off = (*Rpcb)(nil).Skip(r, off)
 	return off
+}
+
+func (*RpList) Redact(x *xdr.Redactor) {
+	(*Rpcb)(nil).Redact(x)
 }
 
 func (t *RpList) Append(b []byte) []byte {
@@ -337,6 +366,11 @@ func (*RpcbRmtcallargs) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*RpcbRmtcallargs) Redact(x *xdr.Redactor) {
+	x.Numbers(12)
+	x.Text(xdr.Secret, 0)
+}
+
 func (t *RpcbRmtcallargs) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.Prog)
 	b = xdr.AppendUint32(b, t.Vers)
@@ -375,6 +409,11 @@ func (*RpcbRmtcallres) Skip(r *xdr.Reader, off uint) uint {
 	off = r.SkipOpaque(off, 0)
 	off = r.SkipOpaque(off, 0)
 	return off
+}
+
+func (*RpcbRmtcallres) Redact(x *xdr.Redactor) {
+	x.Text(xdr.Address, 0)
+	x.Text(xdr.Secret, 0)
 }
 
 func (t *RpcbRmtcallres) Append(b []byte) []byte {
@@ -425,6 +464,14 @@ func (*RpcbEntry) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*RpcbEntry) Redact(x *xdr.Redactor) {
+	x.Text(xdr.Address, 0)
+	x.Text(xdr.NetID, 0)
+	x.Numbers(4)
+	x.Text(xdr.NetID, 0)
+	x.Text(xdr.NetID, 0)
+}
+
 func (t *RpcbEntry) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.RMaddr)
 	b = xdr.AppendOpaque(b, t.RNcNetid)
@@ -463,6 +510,10 @@ func (t *RpcbEntryList) Decode(r *xdr.Reader) {
 func (*RpcbEntryList) Skip(r *xdr.Reader, off uint) uint {
 	off = (*RpcbEntry)(nil).Skip(r, off)
 	return off
+}
+
+func (*RpcbEntryList) Redact(x *xdr.Redactor) {
+	(*RpcbEntry)(nil).Redact(x)
 }
 
 func (t *RpcbEntryList) Append(b []byte) []byte {
@@ -515,6 +566,11 @@ func (t *RpcbsAddrlist) Decode(r *xdr.Reader) {
 func (*RpcbsAddrlist) Skip(r *xdr.Reader, off uint) uint {
 	off = r.SkipOpaque(off+16, 0)
 	return off
+}
+
+func (*RpcbsAddrlist) Redact(x *xdr.Redactor) {
+	x.Numbers(16)
+	x.Text(xdr.NetID, 0)
 }
 
 func (t *RpcbsAddrlist) Append(b []byte) []byte {
@@ -581,6 +637,11 @@ func (t *RpcbsRmtcalllist) Decode(r *xdr.Reader) {
 func (*RpcbsRmtcalllist) Skip(r *xdr.Reader, off uint) uint {
 	off = r.SkipOpaque(off+24, 0)
 	return off
+}
+
+func (*RpcbsRmtcalllist) Redact(x *xdr.Redactor) {
+	x.Numbers(24)
+	x.Text(xdr.NetID, 0)
 }
 
 func (t *RpcbsRmtcalllist) Append(b []byte) []byte {
@@ -672,6 +733,16 @@ func (*RpcbStat) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*RpcbStat) Redact(x *xdr.Redactor) {
+	x.Numbers(60)
+	for x.Word() != 0 {
+		(*RpcbsAddrlist)(nil).Redact(x)
+	}
+	for x.Word() != 0 {
+		(*RpcbsRmtcalllist)(nil).Redact(x)
+	}
+}
+
 func (t *RpcbStat) Append(b []byte) []byte {
 	for i := range t.Info {
 		b = xdr.AppendUint32(b, uint32(t.Info[i]))
@@ -740,6 +811,11 @@ func (*Netbuf) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*Netbuf) Redact(x *xdr.Redactor) {
+	x.Numbers(4)
+	x.Text(xdr.Secret, 0)
+}
+
 func (t *Netbuf) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.Maxlen)
 	b = xdr.AppendOpaque(b, t.Buf)
@@ -773,6 +849,10 @@ func (*SuccessMessage) Skip(r *xdr.Reader, off uint) uint {
 	return off + 4
 }
 
+func (*SuccessMessage) Redact(x *xdr.Redactor) {
+	x.Numbers(4)
+}
+
 func (t *SuccessMessage) Append(b []byte) []byte {
 	b = xdr.AppendBool(b, t.Success)
 	return b
@@ -800,6 +880,10 @@ func (t *PortMessage) Decode(r *xdr.Reader) {
 
 func (*PortMessage) Skip(r *xdr.Reader, off uint) uint {
 	return off + 4
+}
+
+func (*PortMessage) Redact(x *xdr.Redactor) {
+	x.Numbers(4)
 }
 
 func (t *PortMessage) Append(b []byte) []byte {
@@ -837,6 +921,12 @@ func (*PmaplistPtrMessage) Skip(r *xdr.Reader, off uint) uint {
 		off += 16
 	}
 	return off
+}
+
+func (*PmaplistPtrMessage) Redact(x *xdr.Redactor) {
+	for x.Word() != 0 {
+		x.Numbers(16)
+	}
 }
 
 func (t *PmaplistPtrMessage) Append(b []byte) []byte {
@@ -879,6 +969,10 @@ func (*UaddrMessage) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*UaddrMessage) Redact(x *xdr.Redactor) {
+	x.Text(xdr.Address, 0)
+}
+
 func (t *UaddrMessage) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.Uaddr)
 	return b
@@ -916,6 +1010,12 @@ func (*RpcblistPtrMessage) Skip(r *xdr.Reader, off uint) uint {
 		off = (*RpList)(nil).Skip(r, off)
 	}
 	return off
+}
+
+func (*RpcblistPtrMessage) Redact(x *xdr.Redactor) {
+	for x.Word() != 0 {
+		(*RpList)(nil).Redact(x)
+	}
 }
 
 func (t *RpcblistPtrMessage) Append(b []byte) []byte {
@@ -960,6 +1060,10 @@ func (*TimeMessage) Skip(r *xdr.Reader, off uint) uint {
 	return off + 4
 }
 
+func (*TimeMessage) Redact(x *xdr.Redactor) {
+	x.Numbers(4)
+}
+
 func (t *TimeMessage) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.Time)
 	return b
@@ -995,6 +1099,12 @@ func (*RpcbEntryListPtrMessage) Skip(r *xdr.Reader, off uint) uint {
 		off = (*RpcbEntryList)(nil).Skip(r, off)
 	}
 	return off
+}
+
+func (*RpcbEntryListPtrMessage) Redact(x *xdr.Redactor) {
+	for x.Word() != 0 {
+		(*RpcbEntryList)(nil).Redact(x)
+	}
 }
 
 func (t *RpcbEntryListPtrMessage) Append(b []byte) []byte {
@@ -1042,6 +1152,12 @@ func (*RpcbStatByversMessage) Skip(r *xdr.Reader, off uint) uint {
 		off = (*RpcbStat)(nil).Skip(r, off)
 	}
 	return off
+}
+
+func (*RpcbStatByversMessage) Redact(x *xdr.Redactor) {
+	for range 3 {
+		(*RpcbStat)(nil).Redact(x)
+	}
 }
 
 func (t *RpcbStatByversMessage) Append(b []byte) []byte {

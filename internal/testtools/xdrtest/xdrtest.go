@@ -253,6 +253,8 @@ func check(t *testing.T, rnd *rand.Rand, c Constructor, m, reused xdr.Message) b
 	}
 	SkipsAsDecoded(t, c.New, want, nil)
 	SkipsAsDecoded(t, c.New, want[:rnd.Intn(len(want)+1)], nil)
+	Redacts(t, c.New, want, 0)
+	Redacts(t, c.New, want[:rnd.Intn(len(want)+1)], len(want))
 	decode(reused, want, 0)
 	if got, want := Walk(reused), Walk(fresh); got != want {
 		t.Errorf("reused message shows\n%swant\n%s", got, want)
@@ -301,6 +303,7 @@ func Fuzz(f *testing.F, all []Constructor, seeds map[string][]byte) {
 		c := all[int(which)%len(all)]
 		SkipsAsDecoded(t, c.New, b, nil)
 		SkipsAsDecoded(t, c.New, b, []xdr.Reduced{{Position: uint32(missing), Length: uint32(missing)}})
+		RedactsAsDecoded(t, c.New, b, len(b)+int(missing))
 		m := c.New()
 		r := decode(m, b, len(b)+int(missing))
 		Walk(m)

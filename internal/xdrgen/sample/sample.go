@@ -15,6 +15,9 @@ func (t *Tag) Decode(r *xdr.Reader) { *t = Tag(r.Uint32()) }
 // Skip passes over a number.
 func (*Tag) Skip(_ *xdr.Reader, off uint) uint { return off + 4 }
 
+// Redact copies a number.
+func (*Tag) Redact(x *xdr.Redactor) { x.Numbers(4) }
+
 // Append appends t in XDR.
 func (t *Tag) Append(b []byte) []byte { return xdr.AppendUint32(b, uint32(*t)) }
 
@@ -32,6 +35,9 @@ func (t *Blob) Decode(r *xdr.Reader) { t.Content = r.Opaque(0) }
 
 // Skip passes over an opaque.
 func (*Blob) Skip(r *xdr.Reader, off uint) uint { return r.SkipOpaque(off, 0) }
+
+// Redact copies an opaque.
+func (*Blob) Redact(x *xdr.Redactor) { x.Text(xdr.Secret, 0) }
 
 // Append appends t in XDR.
 func (t *Blob) Append(b []byte) []byte { return xdr.AppendOpaque(b, t.Content) }

@@ -89,6 +89,10 @@ func (*Instant) Skip(r *xdr.Reader, off uint) uint {
 	return off + 12
 }
 
+func (*Instant) Redact(x *xdr.Redactor) {
+	x.Numbers(12)
+}
+
 func (t *Instant) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, uint64(t.Sec))
 	b = xdr.AppendUint32(b, t.Nsec)
@@ -143,6 +147,12 @@ func (*Pair) Skip(r *xdr.Reader, off uint) uint {
 	return off + 36
 }
 
+func (*Pair) Redact(x *xdr.Redactor) {
+	x.Numbers(12)
+	x.Bytes(xdr.Secret, 3)
+	x.Numbers(20)
+}
+
 func (t *Pair) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.A))
 	b = xdr.AppendUint64(b, t.B)
@@ -181,6 +191,10 @@ func (*Node) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*Node) Redact(x *xdr.Redactor) {
+	x.Text(xdr.Secret, 0)
+}
+
 func (t *Node) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.Name)
 	return b
@@ -216,6 +230,13 @@ func (t *Chain) Decode(r *xdr.Reader) {
 func (*Chain) Skip(r *xdr.Reader, off uint) uint {
 	off = r.SkipArray(off+4, 0, 4)
 	return off
+}
+
+func (*Chain) Redact(x *xdr.Redactor) {
+	x.Numbers(4)
+	for n0 := x.Elements(0, 4); n0 > 0 && !x.Failed(); n0-- {
+		x.Numbers(4)
+	}
 }
 
 func (t *Chain) Append(b []byte) []byte {
@@ -270,6 +291,16 @@ func (*ByBool) Skip(r *xdr.Reader, off uint) uint {
 
 	}
 	return off
+}
+
+func (*ByBool) Redact(x *xdr.Redactor) {
+	switch x.Word() != 0 {
+	case true:
+		x.Numbers(4)
+	case false:
+		x.Text(xdr.Secret, 20)
+
+	}
 }
 
 func (t *ByBool) Append(b []byte) []byte {
@@ -337,6 +368,18 @@ func (*ByNumber) Skip(r *xdr.Reader, off uint) uint {
 		return xdr.Beyond
 	}
 	return off
+}
+
+func (*ByNumber) Redact(x *xdr.Redactor) {
+	switch int32(x.Word()) {
+	case -1, OCTAL:
+		for n0 := x.Elements(0, 4); n0 > 0 && !x.Failed(); n0-- {
+			x.Numbers(4)
+		}
+	case 16:
+	default:
+		x.Fail(xdr.Value, "n")
+	}
 }
 
 func (t *ByNumber) Append(b []byte) []byte {
@@ -424,6 +467,19 @@ func (*ByColour) Skip(r *xdr.Reader, off uint) uint {
 		return xdr.Beyond
 	}
 	return off
+}
+
+func (*ByColour) Redact(x *xdr.Redactor) {
+	switch Colour(x.Word()) {
+	case RED:
+		(*Pair)(nil).Redact(x)
+	case GREEN, BLUE:
+		for x.Word() != 0 {
+			(*Chain)(nil).Redact(x)
+		}
+	default:
+		x.Fail(xdr.Value, "c")
+	}
 }
 
 func (t *ByColour) Append(b []byte) []byte {
@@ -514,6 +570,19 @@ func (*Big) Skip(r *xdr.Reader, off uint) uint {
 
 	}
 	return off
+}
+
+func (*Big) Redact(x *xdr.Redactor) {
+	switch x.Word() {
+	case 1:
+		(*Pair)(nil).Redact(x)
+	case 2:
+		(*ByColour)(nil).Redact(x)
+	case 3:
+		x.Numbers(8)
+	default:
+
+	}
 }
 
 func (t *Big) Append(b []byte) []byte {
@@ -756,6 +825,59 @@ func (*Everything) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*Everything) Redact(x *xdr.Redactor) {
+	if x.Word() != 0 {
+		(*Pair)(nil).Redact(x)
+	}
+	if x.Word() != 0 {
+		for n1 := x.Elements(0, 4); n1 > 0 && !x.Failed(); n1-- {
+			x.Numbers(4)
+		}
+	}
+	for n0 := x.Elements(0, 4); n0 > 0 && !x.Failed(); n0-- {
+		for n1 := x.Elements(0, 4); n1 > 0 && !x.Failed(); n1-- {
+			x.Numbers(4)
+		}
+	}
+	for n0 := x.Elements(0, 4); n0 > 0 && !x.Failed(); n0-- {
+		x.Text(xdr.Secret, 0)
+	}
+	for n0 := x.Elements(3, 4); n0 > 0 && !x.Failed(); n0-- {
+		x.Bytes(xdr.Secret, 3)
+	}
+	for range 3 {
+		(*Pair)(nil).Redact(x)
+	}
+	x.Numbers(12)
+	for n0 := 0; x.Word() != 0; n0++ {
+		if n0 >= 3 {
+			x.Fail(xdr.Range, "")
+			return
+		}
+		(*Node)(nil).Redact(x)
+	}
+	for n0 := x.Elements(3, 4); n0 > 0 && !x.Failed(); n0-- {
+		(*Big)(nil).Redact(x)
+	}
+	(*ByBool)(nil).Redact(x)
+	(*ByNumber)(nil).Redact(x)
+	(*ByColour)(nil).Redact(x)
+	x.Numbers(8)
+	for n0 := x.Elements(0, 4); n0 > 0 && !x.Failed(); n0-- {
+		x.Numbers(4)
+	}
+	x.Numbers(8)
+	x.Text(xdr.Secret, 0)
+	x.Text(xdr.Secret, 0)
+	x.Item(xdr.Secret, 100)
+	x.Numbers(8)
+	new(Blob).Redact(x)
+	x.Numbers(12)
+	for n0 := x.Elements(0, 4); n0 > 0 && !x.Failed(); n0-- {
+		new(Tag).Redact(x)
+	}
+}
+
 func (t *Everything) Append(b []byte) []byte {
 	b = xdr.AppendBool(b, t.HasMaybe)
 	if t.HasMaybe {
@@ -948,6 +1070,10 @@ func (*Answer) Skip(r *xdr.Reader, off uint) uint {
 	return off + 8
 }
 
+func (*Answer) Redact(x *xdr.Redactor) {
+	x.Numbers(8)
+}
+
 func (t *Answer) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.First))
 	b = xdr.AppendUint32(b, uint32(t.How))
@@ -986,6 +1112,12 @@ func (*WordsMessage) Skip(r *xdr.Reader, off uint) uint {
 	return off
 }
 
+func (*WordsMessage) Redact(x *xdr.Redactor) {
+	for n0 := x.Elements(0, 4); n0 > 0 && !x.Failed(); n0-- {
+		x.Numbers(4)
+	}
+}
+
 func (t *WordsMessage) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(len(t.Words)))
 	for i := range t.Words {
@@ -1022,6 +1154,10 @@ func (*OutcomeMessage) Skip(r *xdr.Reader, off uint) uint {
 	return off + 4
 }
 
+func (*OutcomeMessage) Redact(x *xdr.Redactor) {
+	x.Numbers(4)
+}
+
 func (t *OutcomeMessage) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Outcome))
 	return b
@@ -1053,6 +1189,10 @@ func (*Uint64Message) Skip(r *xdr.Reader, off uint) uint {
 	return off + 8
 }
 
+func (*Uint64Message) Redact(x *xdr.Redactor) {
+	x.Numbers(8)
+}
+
 func (t *Uint64Message) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.Uint64)
 	return b
@@ -1081,6 +1221,10 @@ func (t *StringMessage) Decode(r *xdr.Reader) {
 func (*StringMessage) Skip(r *xdr.Reader, off uint) uint {
 	off = r.SkipOpaque(off, 0)
 	return off
+}
+
+func (*StringMessage) Redact(x *xdr.Redactor) {
+	x.Text(xdr.Secret, 0)
 }
 
 func (t *StringMessage) Append(b []byte) []byte {
@@ -1120,6 +1264,12 @@ func (*PathnameMessage) Skip(r *xdr.Reader, off uint) uint {
 		off = r.SkipOpaque(off, 0)
 	}
 	return off
+}
+
+func (*PathnameMessage) Redact(x *xdr.Redactor) {
+	for n0 := x.Elements(0, 4); n0 > 0 && !x.Failed(); n0-- {
+		x.Text(xdr.Secret, 0)
+	}
 }
 
 func (t *PathnameMessage) Append(b []byte) []byte {
@@ -1166,6 +1316,12 @@ func (*ChainPtrMessage) Skip(r *xdr.Reader, off uint) uint {
 		off = (*Chain)(nil).Skip(r, off)
 	}
 	return off
+}
+
+func (*ChainPtrMessage) Redact(x *xdr.Redactor) {
+	for x.Word() != 0 {
+		(*Chain)(nil).Redact(x)
+	}
 }
 
 func (t *ChainPtrMessage) Append(b []byte) []byte {
