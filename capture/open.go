@@ -70,7 +70,7 @@ func (o *Options) stdin() io.Reader {
 // Open and NewReader return are Tappers.
 type Tapper interface {
 	// Taps describes the taps seen so far; Packet.Tap is an index in it. It
-	// may be called while another goroutine reads.
+	// may be called while another goroutine reads, and must not be changed.
 	Taps() []Tap
 }
 

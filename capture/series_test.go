@@ -92,6 +92,10 @@ func TestSeries(t *testing.T) {
 	if ps, n := r.Problems(); n != 1 || ps[0].File != "empty" {
 		t.Errorf("%d problems: %v", n, ps)
 	}
+	// A writer asks for them with every new interface.
+	if n := testing.AllocsPerRun(10, func() { _ = r.(Tapper).Taps() }); n != 0 {
+		t.Errorf("Taps allocates %v times", n)
+	}
 	if taps := r.(Tapper).Taps(); len(taps) != 1 || taps[0].File != "a" {
 		t.Errorf("taps %v", taps)
 	}

@@ -317,7 +317,7 @@ func (r *Reader) Notes() []string { return r.notes }
 func (r *Reader) Taps() []capture.Tap {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return append([]capture.Tap(nil), r.taps...)
+	return r.taps[:len(r.taps):len(r.taps)] // taps are only ever appended
 }
 
 // Problems implements capture.Reader.

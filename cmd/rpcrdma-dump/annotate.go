@@ -67,6 +67,9 @@ func (o *annotateOptions) run(cmd *cobra.Command, s *cli.Streams, args []string)
 			return cli.Usagef("a capture is not written to a terminal")
 		}
 	}
+	if err := cli.Uncompressed(o.write); err != nil {
+		return err
+	}
 	o.need(o.write)
 	j, err := start(cmd, s, &o.inputOptions, args)
 	if err != nil {

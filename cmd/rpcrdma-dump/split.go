@@ -109,6 +109,9 @@ func (o *divideOptions) options() (split.Options, error) {
 	if o.write == "" {
 		return opt, cli.Usagef("name the files to write with -w")
 	}
+	if err := cli.Uncompressed(o.write); err != nil {
+		return opt, err
+	}
 	if o.by == "" && o.filter == "" {
 		return opt, cli.Usagef("say what to split by: --by, -Y, or both")
 	}

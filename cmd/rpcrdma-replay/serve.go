@@ -424,7 +424,14 @@ func (o *serveFlags) kept(s *cli.Streams) (*stable.Dir, error) {
 		return nil, nil
 	}
 	if o.state != "" {
-		d, err := stable.Open(o.state)
+		path, err := filepath.Abs(o.state) // what is looked at is what is opened, whatever ".." comes behind a link
+		if err == nil {
+			err = apart(path, o.dir)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("--state: %w", err)
+		}
+		d, err := stable.Open(path)
 		if err != nil {
 			return nil, fmt.Errorf("--state: %w", err)
 		}
@@ -432,6 +439,9 @@ func (o *serveFlags) kept(s *cli.Streams) (*stable.Dir, error) {
 	}
 	path, err := defaultState(o.dir)
 	if err == nil {
+		if err := apart(path, o.dir); err != nil {
+			return nil, err
+		}
 		var d *stable.Dir
 		if d, err = stable.Open(path); err == nil {
 			return d, nil
@@ -439,6 +449,32 @@ func (o *serveFlags) kept(s *cli.Streams) (*stable.Dir, error) {
 	}
 	cli.Tell(s.Err, "rpcrdma-replay", "note: clients cannot go on after a restart: %v; see --state", err)
 	return nil, nil
+}
+
+// apart refuses a state directory inside the directory that is served: it holds the key of the handles and the
+// records of all clients, which every client could then read.
+func apart(state, served string) error {
+	root, err := os.Stat(served)
+	if err != nil {
+		return err
+	}
+	at, err := filepath.Abs(state)
+	if err != nil {
+		return err
+	}
+	for {
+		if real, err := filepath.EvalSymlinks(at); err == nil {
+			at = real // from here up, everything exists
+		}
+		if st, err := os.Stat(at); err == nil && os.SameFile(st, root) {
+			return fmt.Errorf("the state directory %s is inside the served directory %s, whose clients could read its keys: name another one with --state, or --state none", state, served)
+		}
+		up := filepath.Dir(at)
+		if up == at {
+			return nil
+		}
+		at = up
+	}
 }
 
 // defaultState is where a server of a directory keeps its state.

@@ -344,8 +344,29 @@ func handler(from latest) http.Handler {
 	return mux
 }
 
+// named answers requests on a loopback address only if they name one: a page in a browser may have a name of its
+// own point to 127.0.0.1 (DNS rebinding), and then read what the browser's user may read.
+func (m *metricsServer) named(h http.Handler) http.Handler {
+	a, ok := m.l.Addr().(*net.TCPAddr)
+	if !ok || !a.IP.IsLoopback() {
+		return h
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host := r.Host
+		if name, _, err := net.SplitHostPort(host); err == nil {
+			host = name
+		}
+		host = strings.TrimSuffix(strings.Trim(host, "[]"), ".")
+		if ip := net.ParseIP(host); !strings.EqualFold(host, "localhost") && (ip == nil || !ip.IsLoopback()) {
+			http.Error(w, "rpcrdma-top: the metrics of a loopback address are served under localhost or that address only; see --listen", http.StatusForbidden)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
 func (m *metricsServer) serve(from latest) {
-	m.s = &http.Server{Handler: handler(from), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute}
+	m.s = &http.Server{Handler: m.named(handler(from)), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute}
 	go func() {
 		if err := m.s.Serve(m.l); err != nil && !errors.Is(err, http.ErrServerClosed) {
 			return // nobody can be told, and the screen continues

@@ -220,6 +220,28 @@ func TestHTTP(t *testing.T) {
 	}
 }
 
+// TestNames: on loopback, requests under another name are refused, since that name may be a stranger's.
+func TestNames(t *testing.T) {
+	m, err := listen(":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.close()
+	h := m.named(handler(at{ended(t, "rocev2-nfs41-recall.pcap")}))
+	for host, want := range map[string]int{
+		"localhost": 200, "localhost:9100": 200, "LOCALHOST.": 200, "127.0.0.1:9100": 200, "127.9.9.9": 200, "[::1]:9100": 200, "::1": 200,
+		"evil.example": 403, "evil.example:9100": 403, "localhost.evil.example": 403, "192.0.2.1:9100": 403, "": 403, "[::1": 200,
+	} {
+		w := httptest.NewRecorder()
+		r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
+		r.Host = host
+		h.ServeHTTP(w, r)
+		if w.Code != want {
+			t.Errorf("%q: %d, want %d", host, w.Code, want)
+		}
+	}
+}
+
 // TestListen wants an address without a host to be on this host only.
 func TestListen(t *testing.T) {
 	m, err := listen(":0")

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"io"
+	"path/filepath"
 
 	"github.com/rpcrdma/toolkit/internal/outfile"
 )
@@ -39,6 +40,14 @@ func Stream(files *outfile.Files, name string, stdout io.Writer) (*Output, error
 		return nil, err
 	}
 	return &Output{f, f}, nil
+}
+
+// Uncompressed refuses the name of a compressed file for a capture that is written as it is.
+func Uncompressed(name string) error {
+	if ext := filepath.Ext(name); ext == ".gz" || ext == ".zst" {
+		return Usagef("-w %s: this capture is written uncompressed; leave %s away and compress the file, or write to - and into a compressor", name, ext)
+	}
+	return nil
 }
 
 // ToStdout reports whether an output is standard output, which text for people must stay out of then.
