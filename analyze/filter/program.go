@@ -528,7 +528,7 @@ func (w *visitor) End() {
 
 func (w *visitor) Uint(name string, v uint64) {
 	if w.wanted(name, v == 0) {
-		w.s.uint(v)
+		w.s.Uint(v)
 	}
 }
 
@@ -540,13 +540,13 @@ func (w *visitor) Int(name string, v int64) {
 
 func (w *visitor) Bool(name string, v bool) {
 	if w.wanted(name, !v) {
-		w.s.bool(v)
+		w.s.Bool(v)
 	}
 }
 
 func (w *visitor) Enum(name string, v uint32, symbol string) {
 	if w.wanted(name, v == 0) {
-		w.s.enum(v, symbol)
+		w.s.Enum(v, symbol)
 	}
 }
 
@@ -564,13 +564,13 @@ func (w *visitor) Bytes(name string, v []byte) {
 		ok = !w.s.stop && !w.ended && (w.named || w.direct && ok)
 	}
 	if ok {
-		w.s.hex(v)
+		w.s.Hex(v)
 	}
 }
 
 func (w *visitor) String(name string, v []byte) {
 	if w.wanted(name, len(v) == 0) {
-		w.s.bytesText(v)
+		w.s.TextBytes(v)
 	}
 }
 
@@ -590,7 +590,7 @@ func (w *visitor) Data(name string, d xdr.Data) {
 	}
 	w.Begin(name, "", -1)
 	if w.at == w.last && w.is(w.last, "length") && !w.s.stop {
-		w.s.uint(uint64(d.Length))
+		w.s.Uint(uint64(d.Length))
 	}
 	w.End()
 	if name == w.stopAt && w.stopAt != "" && d.Chunk == 0 && uint64(len(d.Inline)) < uint64(d.Length) {

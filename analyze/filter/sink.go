@@ -9,9 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rpcrdma/toolkit/analyze/fields"
 	"github.com/rpcrdma/toolkit/decode/link"
-	"github.com/rpcrdma/toolkit/decode/oncrpc"
-	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 )
 
@@ -24,13 +23,13 @@ type sink struct {
 	collect bool
 	dst     []string
 
-	walk visitor
-	sys  oncrpc.Sys
-	buf  []byte
-
-	listed map[string]string // operations as listed
-	keys   rpc.ConnectionKeys
+	walk   visitor
+	buf    []byte
+	reader fields.Reader
 }
+
+// Stopped reports whether further values are of no use.
+func (s *sink) Stopped() bool { return s.stop }
 
 func (s *sink) result(ok bool) {
 	ok = ok != s.p.neg
@@ -97,8 +96,8 @@ func (s *sink) number(u uint64, k kindSet) {
 	}
 }
 
-// uint is a number.
-func (s *sink) uint(u uint64) {
+// Uint is a number.
+func (s *sink) Uint(u uint64) {
 	if s.collect {
 		s.text(strconv.FormatUint(u, 10))
 		return
@@ -108,13 +107,13 @@ func (s *sink) uint(u uint64) {
 	}
 }
 
-// count is a number of which 0 means "none".
-func (s *sink) count(u uint64) {
+// Count is a number of which 0 means "none".
+func (s *sink) Count(u uint64) {
 	if !s.collect && s.p.op == opExists {
 		s.result(u != 0)
 		return
 	}
-	s.uint(u)
+	s.Uint(u)
 }
 
 func (s *sink) signed(n int64, k kindSet) {
@@ -161,8 +160,8 @@ func (s *sink) int(n int64) {
 	s.signed(n, kInt)
 }
 
-// duration is one in nanoseconds.
-func (s *sink) duration(d time.Duration) {
+// Duration is one in nanoseconds.
+func (s *sink) Duration(d time.Duration) {
 	if s.collect {
 		s.text(strconv.FormatInt(int64(d), 10))
 		return
@@ -170,8 +169,8 @@ func (s *sink) duration(d time.Duration) {
 	s.signed(int64(d), kDuration)
 }
 
-// at is nanoseconds since 1970.
-func (s *sink) at(ns int64) {
+// Time is nanoseconds since 1970.
+func (s *sink) Time(ns int64) {
 	sec := ns / 1e9
 	if ns %= 1e9; ns < 0 {
 		sec, ns = sec-1, ns+1e9
@@ -222,8 +221,8 @@ func compareTime(sec int64, nsec uint32, l *literal) int {
 	return cmp.Compare(nsec, l.nsec)
 }
 
-// bool handles true or false. Alone in an expression the value must be true.
-func (s *sink) bool(b bool) {
+// Bool handles true or false. Alone in an expression the value must be true.
+func (s *sink) Bool(b bool) {
 	switch {
 	case s.collect:
 		s.text(strconv.FormatBool(b))
@@ -243,8 +242,8 @@ func (s *sink) bool(b bool) {
 	}
 }
 
-// str is a text.
-func (s *sink) str(t string) {
+// Text is a text.
+func (s *sink) Text(t string) {
 	if s.collect {
 		s.text(t)
 		return
@@ -275,8 +274,8 @@ func (s *sink) str(t string) {
 	s.result(ok)
 }
 
-// bytesText is a text in bytes.
-func (s *sink) bytesText(b []byte) {
+// TextBytes is a text in bytes.
+func (s *sink) TextBytes(b []byte) {
 	if s.collect {
 		s.text(string(b))
 		return
@@ -284,8 +283,8 @@ func (s *sink) bytesText(b []byte) {
 	s.octets(b, kString)
 }
 
-// hex is bytes.
-func (s *sink) hex(b []byte) {
+// Hex is bytes.
+func (s *sink) Hex(b []byte) {
 	if s.collect {
 		s.text(hex.EncodeToString(b))
 		return
@@ -376,8 +375,8 @@ func containsBytes(b []byte, t string) bool {
 	}
 }
 
-// enum handles a number with a symbol, which is empty if there is none.
-func (s *sink) enum(code uint32, symbol string) {
+// Enum handles a number with a symbol, which is empty if there is none.
+func (s *sink) Enum(code uint32, symbol string) {
 	if s.collect {
 		s.text(xdr.EnumString(code, symbol))
 		return
@@ -425,8 +424,8 @@ func (s *sink) enum(code uint32, symbol string) {
 	}
 }
 
-// symbol handles a symbol whose number does not count; it may be a number as text.
-func (s *sink) symbol(t string) {
+// Symbol handles a symbol whose number does not count; it may be a number as text.
+func (s *sink) Symbol(t string) {
 	if s.collect {
 		s.text(t)
 		return
@@ -541,8 +540,8 @@ func containsFold(s, t string) bool {
 	return false
 }
 
-// addr is an address.
-func (s *sink) addr(a netip.Addr) {
+// Addr is an address.
+func (s *sink) Addr(a netip.Addr) {
 	if s.collect {
 		if a.IsValid() {
 			s.text(link.AddrString(a))

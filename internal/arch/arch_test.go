@@ -139,7 +139,9 @@ var rules = []rule{
 		"analyze/account", "analyze/fabric", "analyze/ndjson", "analyze/state", "analyze/text", "decode", "decode/link", "decode/rdma", "decode/transaction",
 		"internal/snapshot", "internal/printable", "internal/table",
 	}},
-	{packages: "analyze/filter", own: []string{"decode/link", "decode/nfs/...", "decode/oncrpc", "decode/rdma", "decode/rpc", "decode/rpcrdma", "decode/transaction", "decode/xdr", "internal/nearest"}},
+	// The table of a transaction's attributes, which formats and filters take them from.
+	{packages: "analyze/fields", own: []string{"decode/link", "decode/nfs/...", "decode/oncrpc", "decode/rdma", "decode/rpc", "decode/rpcrdma", "decode/transaction", "decode/xdr"}},
+	{packages: "analyze/filter", own: []string{"analyze/fields", "decode/link", "decode/nfs/...", "decode/oncrpc", "decode/rdma", "decode/rpc", "decode/rpcrdma", "decode/transaction", "decode/xdr", "internal/nearest"}},
 
 	// What computes something of many transactions knows no format.
 	{packages: "analyze/check", own: []string{"analyze/state", "analyze/text", "decode/...", "internal/snapshot"}},

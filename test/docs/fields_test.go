@@ -1,0 +1,91 @@
+package docs_test
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rpcrdma/toolkit/analyze/fields"
+	"github.com/rpcrdma/toolkit/analyze/parquet"
+)
+
+// schemaKeys adds the keys of an object of a JSON schema, joined with dots, and those below it. Arrays have no part of a name.
+func schemaKeys(keys map[string]bool, doc, at map[string]any, prefix string) {
+	if ref, ok := at["$ref"].(string); ok {
+		at = doc["$defs"].(map[string]any)[strings.TrimPrefix(ref, "#/$defs/")].(map[string]any)
+	}
+	either, _ := at["anyOf"].([]any)
+	for _, x := range either {
+		schemaKeys(keys, doc, x.(map[string]any), prefix)
+	}
+	if items, ok := at["items"].(map[string]any); ok {
+		schemaKeys(keys, doc, items, prefix)
+	}
+	properties, _ := at["properties"].(map[string]any)
+	for name, x := range properties {
+		keys[prefix+name] = true
+		schemaKeys(keys, doc, x.(map[string]any), prefix+name+".")
+	}
+}
+
+// columnNames adds the columns of a record of Parquet, likewise.
+func columnNames(keys map[string]bool, t reflect.Type, prefix string) {
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
+		t = t.Elem()
+	}
+	if t.Kind() != reflect.Struct {
+		return
+	}
+	for f := range t.Fields() {
+		name, _, _ := strings.Cut(f.Tag.Get("parquet"), ",")
+		keys[prefix+name] = true
+		columnNames(keys, f.Type, prefix+name+".")
+	}
+}
+
+// TestFormatsHaveTheFields compares the formats with the table of attributes. That ndjson of all samples has no key beside those of its
+// schema is what TestSchemas says.
+func TestFormatsHaveTheFields(t *testing.T) {
+	keys, columns := make(map[string]bool), make(map[string]bool)
+	doc := loadSchemas(t).source["transaction"]
+	schemaKeys(keys, doc, doc, "")
+	columnNames(columns, reflect.TypeFor[parquet.Row](), "")
+	table := make(map[string]bool)
+	for _, f := range fields.All() {
+		if table[f.Name] {
+			t.Errorf("%s is in the table twice", f.Name)
+		}
+		table[f.Name] = true
+		if f.Doc == "" || (f.Missing == 0) != (f.Why == "") || (f.Read == nil) != (f.Type == fields.Group) {
+			t.Errorf("%s: an entry needs a sentence, a reason if a format lacks it, and a way to read its values", f.Name)
+		}
+		if want := unitOf(f.Name); want != fields.None && f.Unit != want {
+			t.Errorf("%s: its unit is %q, not %q", f.Name, f.Unit, want)
+		}
+		for format, has := range map[fields.Format]bool{fields.NDJSON: keys[f.Name], fields.Parquet: columns[f.Name]} {
+			if has != f.In(format) {
+				t.Errorf("%s: the table says %v of format %d, the format says %v", f.Name, f.In(format), format, has)
+			}
+		}
+	}
+	for _, list := range []map[string]bool{keys, columns} {
+		for _, name := range slices.Sorted(maps.Keys(list)) {
+			if !table[name] {
+				t.Errorf("%s is not in the table", name)
+			}
+		}
+	}
+}
+
+// unitOf is the unit that a name promises.
+func unitOf(name string) fields.Unit {
+	switch {
+	case strings.HasSuffix(name, "_bytes"):
+		return fields.Octets
+	case strings.HasSuffix(name, "_ns"):
+		return fields.Nanoseconds
+	}
+	return fields.None
+}
