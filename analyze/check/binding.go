@@ -9,7 +9,7 @@ type Binding struct {
 }
 
 // Bindings are the requirements B1, B2, …, starting at index 0. They come from RFC 8166 and RFC 8267;
-// docs/check.md explains how they relate to the summary in Lever 2016.
+// docs/reference/checks.md explains how they relate to the summary in Lever 2016.
 var Bindings = [...]Binding{
 	{"only eligible items are reduced", "RFC 8166, section 6.1; RFC 8267, sections 2, 3 and 5",
 		"A sender moves only items that the binding declares eligible through a Read or Write chunk."},

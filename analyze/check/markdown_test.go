@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// markdown describes the binding requirements and all rules, for docs/check.md.
+// markdown describes the binding requirements and all rules, for docs/reference/checks.md.
 func markdown() string {
 	var b strings.Builder
 	b.WriteString("\n| rule | number | rfc8166 | rfc5666 | linux | what |\n|---|---|---|---|---|---|\n")

@@ -91,7 +91,7 @@ func TestSelect(t *testing.T) {
 
 // The table in the documentation is made from the rules.
 func TestDocumentation(t *testing.T) {
-	file := filepath.Join("..", "..", "docs", "check.md")
+	file := filepath.Join("..", "..", "docs", "reference", "checks.md")
 	b, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)

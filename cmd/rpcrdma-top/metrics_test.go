@@ -309,7 +309,7 @@ func TestDashboard(t *testing.T) {
 			}
 		}
 	}
-	doc, err := os.ReadFile("../../docs/rpcrdma-top.md")
+	doc, err := os.ReadFile("../../docs/reference/metrics.md")
 	if err != nil {
 		t.Fatal(err)
 	}
