@@ -13,40 +13,45 @@ import (
 	"strconv"
 )
 
-// instructions counts what programs execute for captures, by program and capture. Valgrind counts exactly, however busy the
-// machine is, and knows neither the kernel nor AVX-512. One processor, no collection of garbage and no preemption: what is left of
-// chance are some 30 instructions a packet.
+// instructions counts what programs execute for captures, by program and capture.
 func instructions(ctx context.Context, programs []*program, inputs []*input) ([][]uint64, error) {
 	if inputs[0].packets == inputs[1].packets {
 		return nil, fmt.Errorf("%s and %s have as many packets: make one longer (internal/testtools/repeat -n)", inputs[0].path, inputs[1].path)
 	}
-	valgrind, err := exec.LookPath("valgrind")
-	if err != nil {
-		return nil, err
-	}
 	all := make([][]uint64, len(programs))
 	for i, p := range programs {
 		for _, in := range inputs {
-			cmd := exec.CommandContext(ctx, valgrind, append([]string{"--tool=callgrind", "--callgrind-out-file=/dev/null"}, p.args(in)...)...)
-			cmd.Env = append(os.Environ(), "GODEBUG=asyncpreemptoff=1", "GOGC=off", "GOMAXPROCS=1")
-			var stderr bytes.Buffer
-			cmd.Stderr = &stderr
-			err := cmd.Run()
-			if p.finds && cmd.ProcessState.ExitCode() == 1 {
-				err = nil
-			}
-			var n uint64
-			if err == nil {
-				n, err = collected(stderr.Bytes())
-			}
+			n, err := count(ctx, p, in)
 			if err != nil {
-				return nil, fmt.Errorf("%s: %w\n%s", cmd, err, stderr.Bytes())
+				return nil, err
 			}
 			all[i] = append(all[i], n)
 			fmt.Fprintf(os.Stderr, "%s %s: %d instructions\n", filepath.Base(in.path), p.name, n)
 		}
 	}
 	return all, nil
+}
+
+// count counts what a program executes for a capture. Valgrind counts exactly, however busy the machine is, and knows neither the
+// kernel nor AVX-512, nor everywhere RDTSCP. One processor, no collection of garbage and no preemption: what is left of chance are
+// some 30 instructions a packet.
+func count(ctx context.Context, p *program, in *input) (uint64, error) {
+	cmd := exec.CommandContext(ctx, "valgrind", append([]string{"--tool=callgrind", "--callgrind-out-file=/dev/null"}, p.args(in)...)...)
+	cmd.Env = append(os.Environ(), "GODEBUG=asyncpreemptoff=1,cpu.rdtscp=off", "GOGC=off", "GOMAXPROCS=1")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	err := cmd.Run()
+	if p.finds && cmd.ProcessState != nil && cmd.ProcessState.ExitCode() == 1 {
+		err = nil
+	}
+	var n uint64
+	if err == nil {
+		n, err = collected(stderr.Bytes())
+	}
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w\n%s", cmd, err, stderr.Bytes())
+	}
+	return n, nil
 }
 
 var collectedLine = regexp.MustCompile(`(?m)^==\d+== Collected : (\d+)$`)

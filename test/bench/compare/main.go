@@ -6,11 +6,13 @@
 //	go run ./test/bench/compare -consumers [-n 5] [-o report.md] FILE...
 //	go run ./test/bench/compare -compressed [-n 5] [-o report.md] FILE.zst FILE.gz...
 //	go run ./test/bench/compare -instructions [-o report.md] SHORT LONG
+//	go run ./test/bench/compare -gate [-update]
 //
 // With -consumers it measures what takes the transactions instead: listing, ndjson, reports, check, Parquet, relative
 // to "rpcrdma-dump -q" on the same file. With -compressed it measures programs that read compressed captures, relative to
 // one that only decompresses them. With -instructions it has valgrind count the instructions that the same programs as with
-// -consumers take for a packet: see instructions.
+// -consumers take for a packet: see count. With -gate it makes captures of its own, and fails if a packet takes more
+// instructions than the committed file instructions.tsv says; exit status 77 means that nothing could be judged.
 //
 // In each of n rounds every program runs once on every file, so that whatever
 // else the machine does falls on all of them. The report gives medians.
@@ -19,6 +21,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -47,11 +50,14 @@ func main() {
 	flag.BoolVar(&o.consumers, "consumers", false, "measure what takes transactions, relative to rpcrdma-dump -q; no tshark")
 	flag.BoolVar(&o.compressed, "compressed", false, "measure reading compressed captures, relative to zstdcat or pigz -dc; no tshark")
 	flag.BoolVar(&o.instructions, "instructions", false, "count instructions a packet with valgrind, in two captures of the same workload; no tshark")
+	flag.BoolVar(&o.gate, "gate", false, "fail if a packet takes more instructions than the committed figures say")
+	flag.BoolVar(&o.update, "update", false, "with -gate: write the figures anew")
+	flag.BoolVar(&o.base, "base", false, "with -gate -update -dump: write those of an rpcrdma-dump of the base")
 	flag.BoolVar(&o.release, "release", false, "compile the Go programs with the profile of releases, as people install them")
 	flag.StringVar(&o.procs, "procs", "", "GOMAXPROCS of the Go programs (default: all)")
 	flag.Parse()
 	o.files = flag.Args()
-	if len(o.files) == 0 || o.rounds < 1 || o.instructions && len(o.files) != 2 {
+	if (len(o.files) == 0) != o.gate || o.rounds < 1 || o.instructions && len(o.files) != 2 || o.update && !o.gate || o.base != (o.update && o.dump != "") {
 		flag.Usage()
 		os.Exit(2)
 	}
@@ -61,6 +67,10 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	err := run(ctx, &o)
 	stop()
+	if errors.Is(err, errNotRun) {
+		fmt.Fprintf(os.Stderr, "\n*** %v ***\n\n", err)
+		os.Exit(notRun)
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "compare:", err)
 		os.Exit(1)
@@ -75,6 +85,7 @@ type options struct {
 	compressed           bool
 	instructions         bool
 	release              bool
+	gate, update, base   bool
 	files                []string
 }
 
@@ -104,6 +115,9 @@ func run(ctx context.Context, o *options) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
+	if o.gate {
+		return gate(ctx, o, dir)
+	}
 	programs, err := prepare(ctx, o, dir)
 	if err != nil {
 		return err
@@ -172,30 +186,40 @@ const (
 	nameTshark = "tshark -q -z rpc,srt"
 )
 
-// prepare builds what is to be measured.
-func prepare(ctx context.Context, o *options, dir string) ([]*program, error) {
+// moduleRoot is the folder of this module.
+func moduleRoot(ctx context.Context) (string, error) {
 	root, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}").Output()
 	if err != nil {
-		return nil, fmt.Errorf("go list: %w", err)
+		return "", fmt.Errorf("go list: %w", err)
 	}
-	build := func(pkg string) (string, error) {
-		out := filepath.Join(dir, filepath.Base(pkg))
-		args := []string{"build", "-o", out, pkg}
-		if o.release {
-			args = []string{"build", "-pgo=release/rpcrdma.pgo", "-o", out, pkg}
-		}
-		cmd := exec.CommandContext(ctx, "go", args...)
-		cmd.Dir = strings.TrimSpace(string(root))
-		cmd.Stderr = os.Stderr
-		return out, cmd.Run()
+	return strings.TrimSpace(string(root)), nil
+}
+
+// build builds a program of this module into dir.
+func build(ctx context.Context, root, dir, pkg string, flags ...string) (string, error) {
+	out := filepath.Join(dir, filepath.Base(pkg))
+	cmd := exec.CommandContext(ctx, "go", slices.Concat([]string{"build", "-o", out}, flags, []string{pkg})...)
+	cmd.Dir, cmd.Stderr = root, os.Stderr
+	return out, cmd.Run()
+}
+
+// prepare builds what is to be measured.
+func prepare(ctx context.Context, o *options, dir string) ([]*program, error) {
+	root, err := moduleRoot(ctx)
+	if err != nil {
+		return nil, err
 	}
-	walk, err := build("./test/bench/walk")
+	var flags []string
+	if o.release {
+		flags = append(flags, "-pgo=release/rpcrdma.pgo")
+	}
+	walk, err := build(ctx, root, dir, "./test/bench/walk", flags...)
 	if err != nil {
 		return nil, err
 	}
 	dump := o.dump
 	if dump == "" {
-		if dump, err = build("./cmd/rpcrdma-dump"); err != nil {
+		if dump, err = build(ctx, root, dir, "./cmd/rpcrdma-dump", flags...); err != nil {
 			return nil, err
 		}
 	}

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -89,6 +91,51 @@ func TestInstructions(t *testing.T) {
 	for _, want := range []string{"| -q | 1500 | 1.00 |\n", "| report | 3000 | 2.00 |\n"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no line %q in:\n%s", want, b.String())
+		}
+	}
+}
+
+// TestFigures: the committed figures can be read, and what cannot be read says where it is.
+func TestFigures(t *testing.T) {
+	f, err := readFigures("instructions.tsv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "figures")
+	var again strings.Builder
+	f.write(&again)
+	if b, err := os.ReadFile("instructions.tsv"); err != nil || again.String() != string(b) {
+		t.Errorf("%v, written again:\n%s", err, again.String())
+	}
+	for _, test := range []struct{ change, to, want string }{
+		{"-q\t", "-Q\t", `"-Q", want a line for "-q" here`},
+		{"-q\t", "-q\tx\t", ":5: 5 columns, want 4"},
+		{"-q\t", "-q\t-", ":5: column 2: "},
+		{"listing\t", "# listing\t", "7 lines, want one for each of the 8 workloads"},
+	} {
+		if err := os.WriteFile(file, []byte(strings.Replace(again.String(), test.change, test.to, 1)), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := readFigures(file); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%q: %v", test.to, err)
+		}
+	}
+}
+
+func TestJudge(t *testing.T) {
+	committed := []figure{{"-q", 1000, 1000, 5}, {"report", 1200, 1000, 25}, {"check", 1240, 1000, 25}}
+	for _, test := range []struct {
+		counted []float64
+		over    int
+		want    string
+	}{
+		{[]float64{1030, 1236, 1250}, 0, "| -q | 1030 | 1000 | +3.0 % | 1000 | +3.0 % | +5 % |  |\n"},
+		{[]float64{1031, 1000, 900}, 1, "| -q | 1031 | 1000 | +3.1 % | 1000 | +3.1 % | +5 % | MORE THAN COMMITTED |\n"},
+		{[]float64{1000, 1237, 1251}, 2, "| check | 1251 | 1240 | +0.9 % | 1000 | +25.1 % | +25 % | MORE THAN ALLOWED |\n"},
+	} {
+		var b strings.Builder
+		if over := judge(&b, committed, test.counted); over != test.over || !strings.Contains(b.String(), test.want) {
+			t.Errorf("%v: %d\n%s", test.counted, over, b.String())
 		}
 	}
 }
