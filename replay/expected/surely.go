@@ -113,6 +113,12 @@ func (l *Ledger) fresh(c *Call, s *step) bool {
 // of them.
 func (l *Ledger) Whole(dir int) { l.whole[dir] = true }
 
+// AllKnown reports whether all names in a directory are known: Whole has said so, and there was room for them.
+func (l *Ledger) AllKnown(dir int) bool { return l.whole[dir] && !l.more }
+
+// Heard reports whether a name was there at any time, or may have been.
+func (l *Ledger) Heard(n Name) bool { return l.entry(n) != nil }
+
 // Listed notes the handle that a listing returned for a name.
 func (l *Ledger) Listed(dir int, name, handle []byte) {
 	if e := l.entry(Name{dir, string(name)}); e != nil && e.presence == Present {

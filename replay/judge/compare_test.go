@@ -93,6 +93,23 @@ func TestCompare(t *testing.T) {
 			t.Errorf("%+v, %v", x.different, x.equivalent)
 		}
 	})
+	t.Run("type bits in a mode", func(t *testing.T) {
+		mode := func(m uint32) *nfs3.GETATTR3res { return attr(func(a *nfs3.Fattr3) { a.Mode = m }) }
+		for now, want := range map[uint32]string{0o100644: "", 0o100755: "0755, was 0644"} {
+			var x comparison
+			x.reset()
+			x.want.fill(mode(0o644))
+			x.have.fill(mode(now))
+			x.run()
+			got := ""
+			for i := range x.different {
+				got += x.different[i].Now + ", was " + x.different[i].Was
+			}
+			if got != want {
+				t.Errorf("%o: %q, want %q", now, got, want)
+			}
+		}
+	})
 	t.Run("ignored", func(t *testing.T) {
 		x := comparison{ignore: map[string]bool{"size": false, "bogus": false}}
 		x.reset()

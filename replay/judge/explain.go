@@ -35,6 +35,7 @@ var explanations = []explanation{
 	{find: invented},
 	{find: unprepared},
 	{find: otherOne},
+	{find: otherUser, outcomes: true},
 	{find: planned},
 	{find: completed, outcomes: true},
 	{find: busy, outcomes: true},
@@ -246,6 +247,9 @@ func (j *Judge) unhappened(r *Reply) *verdict.Call {
 			return nil
 		}
 		if found = h.named[at.Entry]; found == nil {
+			found = h.unhappened[j.describes(r, at)] // it may have several names
+		}
+		if found == nil {
 			return nil
 		}
 	}

@@ -35,6 +35,8 @@ type history struct {
 	changes map[int]int
 	locks   locks
 	lacking lacking
+	// others are objects that calls with Kerberos credentials have made: here they belong to another user.
+	others map[int]bool
 }
 
 func (j *Judge) history(world int) *history {
@@ -43,6 +45,7 @@ func (j *Judge) history(world int) *history {
 		h = &history{
 			unhappened: map[int]*verdict.Call{}, named: map[string]*verdict.Call{}, listings: map[int]map[string]int{}, continues: map[int]int{},
 			ledger: expected.New(j.load), handles: handles{}, chains: map[int]*chain{}, changes: map[int]int{}, verifiers: map[int][8]byte{},
+			others: map[int]bool{},
 		}
 		j.worlds[world] = h
 	}
@@ -53,7 +56,7 @@ func (j *Judge) history(world int) *history {
 // one did not.
 func (j *Judge) remember(r *Reply) {
 	x := r.Op.Expect
-	if code, _ := StatusOf(r.Result); x != nil && x.RPC == "" && r.RPC == "" && x.Status == 0 && code != 0 {
+	if code, _ := StatusOf(r.Result); x != nil && x.RPC == "" && x.Status == 0 && (r.RPC != "" || code != 0) {
 		j.history(r.World).miss(j.load, r.Op)
 	} else if h := j.history(r.World); x != nil && x.Status != 0 && r.RPC == "" && code == 0 && r.Op.Modifies && len(h.onlyHere) < maxOnlyHere {
 		h.onlyHere = append(h.onlyHere, r.Op)

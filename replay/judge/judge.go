@@ -12,7 +12,7 @@ import (
 // New returns a Judge for the replies to the ops of a workload.
 func New(w *workload.Workload, o Options) *Judge {
 	j := &Judge{load: w, level: o.Level, want: workload.Results{}, worlds: map[int]*history{}, moments: newMoments(w, o.Relaxed), cuts: newCuts(w), doubtful: doubtful(w), madeUp: madeUp(w), moved: moved(w), tick: o.Tick, follow: o.Level == All || o.Follow}
-	j.cmp.subject = subject{directory: j.directory, exclusive: j.exclusive, moment: j.moment}
+	j.cmp.subject = subject{directory: j.directory, exclusive: j.exclusive, prepared: j.prepared, moment: j.moment}
 	j.cmp.ignore = map[string]bool{}
 	for _, f := range o.Ignore {
 		j.cmp.ignore[f] = false
@@ -78,6 +78,7 @@ func (j *Judge) Unmet() []string {
 
 // executed records what a call has changed on this server.
 func (j *Judge) executed(r *Reply) {
+	j.owned(r)
 	if r.RPC == "" && j.follow {
 		j.history(r.World).ledger.Done(&expected.Call{Op: r.Op, Result: r.Result, Sent: r.Issued, Replied: r.Replied})
 	}

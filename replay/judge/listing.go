@@ -8,6 +8,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/xdr"
+	"github.com/rpcrdma/toolkit/replay/expected"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/verdict"
 )
@@ -32,13 +33,25 @@ func (j *Judge) listing(v *verdict.Judgement, r *Reply, want xdr.Message) {
 	// The end of the list is judged here, not field by field.
 	c.different = slices.DeleteFunc(c.different, func(d verdict.Reason) bool { return d.At.Field == "eof" || d.At.Field == "lxr_eof" })
 	h := j.history(r.World)
+	dir := objectOf(r.Op, readdir(r.Op))
 	first := h.firstOf(r.Op)
+	if first < 0 {
+		// From where it begins again, the two servers list other parts of the directory.
+		known := func(n string) bool { return h.ledger.Presence(expected.Name{Dir: dir, Name: n}) == expected.Present }
+		c.missing, c.extra = slices.DeleteFunc(c.missing, known), slices.DeleteFunc(c.extra, known)
+	}
 	open := h.listings[first]
 	other := verdict.Reason{Code: verdict.Listing}
 	if len(c.missing) == 0 && len(c.extra) == 0 && len(open) == 0 {
-		if wantEnd != haveEnd {
+		if wantEnd != haveEnd || first < 0 {
 			v.Worsen(verdict.Equivalent, other)
 		}
+		return
+	}
+	if unknown := j.unknown(r, dir, c.extra); len(unknown) > 0 {
+		j.names = append(j.names, unknown...)
+		v.Worsen(verdict.Different, verdict.Reason{Code: verdict.NamesAdded, N: uint64(len(unknown)), Detail: some(unknown)})
+		delete(h.listings, first)
 		return
 	}
 	if open == nil {
@@ -67,8 +80,24 @@ func (j *Judge) listing(v *verdict.Judgement, r *Reply, want xdr.Message) {
 	}
 }
 
+// unknown are the names that this server lists in a directory which the replay has made, and where neither the capture nor the replay
+// knows them: no other order of the directory explains them.
+func (j *Judge) unknown(r *Reply, dir int, names []string) (list []string) {
+	h := j.history(r.World)
+	if lister(r.Op) != readdir(r.Op) || !h.ledger.AllKnown(dir) {
+		return nil
+	}
+	for _, n := range names {
+		if !h.ledger.Heard(expected.Name{Dir: dir, Name: n}) && h.lacking.name(expected.Name{Dir: dir, Name: n}) == nil {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
 // firstOf is the first op of a listing: op, unless it continues where another one ended. Two
-// clients may list a directory at the same time, and one may give up halfway.
+// clients may list a directory at the same time, and one may give up halfway. It is negative for
+// a listing that begins in the middle of a reply.
 func (h *history) firstOf(o *plan.Op) int {
 	args := o.Args
 	if at := lister(o); at >= 0 {
@@ -77,7 +106,9 @@ func (h *history) firstOf(o *plan.Op) int {
 	first := o.ID
 	for i := range args {
 		if a := &args[i]; a.Kind == plan.FieldCookie && a.Op > 0 {
-			if first = a.Op; h.continues[a.Op] != 0 {
+			if first = a.Op; !a.Zero {
+				first = -o.ID
+			} else if h.continues[a.Op] != 0 {
 				first = h.continues[a.Op]
 			}
 			h.continues[o.ID] = first

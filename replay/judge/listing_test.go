@@ -6,6 +6,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/xdr"
+	"github.com/rpcrdma/toolkit/replay/expected"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/verdict"
 	"github.com/rpcrdma/toolkit/replay/workload"
@@ -165,6 +166,47 @@ func TestMadeUpNames(t *testing.T) {
 		load.Tables.Objects = []plan.Object{{ID: 1, Type: "dir"}, {ID: 2, Type: "dir"}, {ID: 3, Type: "file", Parent: 1, Name: "unnamed-1", NameClass: plan.Synthesised}}
 		if v := New(load, Options{}).Judge(&Reply{Op: op, Result: listing(c.have...), Data: noData{}}); v.Verdict != c.want {
 			t.Errorf("%s: %+v", name, v)
+		}
+	}
+}
+
+// TestListingAgain: a client that begins in the middle of an earlier reply gets what this server has behind it. A name that nobody knows
+// is wrong wherever it comes.
+func TestListingAgain(t *testing.T) {
+	listing := func(end bool, names string) *nfs3.READDIR3res {
+		m := &nfs3.READDIR3res{}
+		m.Resok.Reply.Eof = end
+		for i := range names {
+			m.Resok.Reply.Entries = append(m.Resok.Reply.Entries, nfs3.Entry3{Cookie: uint64(i + 1), Name: []byte(names[i : i+1])})
+		}
+		return m
+	}
+	op := func(id int, cookie plan.Field, end bool, names string) *plan.Op {
+		return &plan.Op{ID: id, Program: nfs3.NFS_PROGRAM, Version: nfs3.NFS_V3, Procedure: nfs3.NFSPROC3_READDIR,
+			Args: []plan.Field{{Kind: plan.FieldHandle, Ref: 1}, cookie}, Expect: &plan.Expect{Results: listing(end, names).Append(nil)}}
+	}
+	for name, c := range map[string]struct {
+		cookie      plan.Field
+		first, have string
+		end         bool
+		want        [2]verdict.Verdict
+	}{
+		"the server's order":       {plan.Field{Kind: plan.FieldCookie, Op: 1, Value: 1}, "dcba", "ba", true, [2]verdict.Verdict{verdict.Same, verdict.Equivalent}},
+		"the end of the directory": {plan.Field{Kind: plan.FieldCookie, Op: 1, Value: 3, Zero: true}, "dcba", "ba", true, [2]verdict.Verdict{verdict.Same, verdict.Different}},
+		"invented":                 {plan.Field{Kind: plan.FieldCookie, Op: 1, Value: 1}, "dcba", "x", true, [2]verdict.Verdict{verdict.Same, verdict.Different}},
+		"invented without an end":  {plan.Field{Kind: plan.FieldU64}, "wxyz", "uv", false, [2]verdict.Verdict{verdict.Different, verdict.Different}},
+	} {
+		load := &workload.Workload{Ops: []*plan.Op{op(1, plan.Field{Kind: plan.FieldU64}, true, "abcd"), op(2, c.cookie, true, "cd")}}
+		load.Tables.Objects = []plan.Object{{ID: 1, Type: "dir"}}
+		j := New(load, Options{Follow: true})
+		for _, n := range []string{"a", "b", "c", "d"} {
+			j.Ledger(0).Link(expected.Name{Dir: 1, Name: n}, 0)
+		}
+		j.Ledger(0).Whole(1)
+		for i, m := range []*nfs3.READDIR3res{listing(c.end, c.first), listing(c.end, c.have)} {
+			if v := j.Judge(&Reply{Op: load.Ops[i], Result: m, Data: noData{}}); v.Verdict != c.want[i] {
+				t.Errorf("%s: call %d: %s %+v, want %s", name, i+1, v.Verdict, v.Reasons, c.want[i])
+			}
 		}
 	}
 }

@@ -22,6 +22,13 @@ func (j *Judge) results(v *verdict.Judgement, r *Reply) {
 		}
 		return
 	}
+	if none, modeOnly := keepsNone(want, r.Result); modeOnly {
+		v.Worsen(verdict.Equivalent, verdict.Reason{Code: verdict.ModeOnly})
+		return
+	} else if none && !j.history(r.World).ledger.Asked(objectOf(r.Op, -1)).Mode {
+		v.Worsen(verdict.Explained, verdict.Reason{Code: verdict.NoACLKept})
+		return
+	}
 	c := &j.cmp
 	c.subject.reading = r.Op.Compound == nil && r.Op.Program == nfs3.NFS_PROGRAM && r.Op.Procedure == nfs3.NFSPROC3_READ
 	c.want.fill(want)
@@ -77,6 +84,12 @@ func (j *Judge) captured(o *plan.Op) (xdr.Message, verdict.Code) {
 func (j *Judge) directory(i int) bool {
 	id := workload.ObjectAt(j.reply.Op, i)
 	return id > 0 && j.load.Tables.Objects[id-1].Type == "dir"
+}
+
+// prepared reports whether the object of operation i was made before the replay.
+func (j *Judge) prepared(i int) bool {
+	id := workload.ObjectAt(j.reply.Op, i)
+	return id > 0 && j.load.Tables.Objects[id-1].Origin == plan.Before
 }
 
 // moment is the reason why the reply may describe an object at a different time.

@@ -41,6 +41,10 @@ func (j *Judge) self(v *verdict.Judgement, r *Reply) {
 			h.self(v, objectOf(r.Op, i), args, c.Ops[i].Body)
 		case *nfs4.COMMIT4res:
 			h.self(v, objectOf(r.Op, i), nil, c.Ops[i].Body)
+		case *nfs4.SEEK4res:
+			if a, ok := j.args.Of(r.Op).(*nfs4.CompoundArgs); ok && i < len(a.Ops) {
+				j.seek(v, r, i, a.Ops[i].Body, c.Ops[i].Body)
+			}
 		}
 	}
 }
@@ -87,4 +91,24 @@ func (h *history) commit(v *verdict.Judgement, object int, now [8]byte) {
 		v.Worsen(verdict.Different, verdict.Reason{Code: verdict.VerifierChanged})
 	}
 	delete(h.verifiers, object)
+}
+
+// seek checks the result of SEEK (RFC 7862, section 15.11): it is not before the offset, and nothing but zeros is known of what the
+// server calls a hole. Which zeros are holes is up to the server.
+func (j *Judge) seek(v *verdict.Judgement, r *Reply, at int, args, res xdr.Message) {
+	a, ok1 := args.(*nfs4.SEEK4args)
+	m, ok2 := res.(*nfs4.SEEK4res)
+	if !ok1 || !ok2 || m.SaStatus != nfs4.NFS4_OK {
+		return
+	}
+	found := m.Resok4.SrOffset
+	switch {
+	case found < a.SaOffset && !m.Resok4.SrEof:
+		v.Worsen(verdict.Different, verdict.Reason{Code: verdict.SeeksBack, N: found, M: a.SaOffset})
+	case found < a.SaOffset:
+	case a.SaWhat == nfs4.NFS4_CONTENT_DATA:
+		j.hole(v, r, at, a.SaOffset, found-a.SaOffset)
+	case a.SaWhat == nfs4.NFS4_CONTENT_HOLE && !m.Resok4.SrEof:
+		j.hole(v, r, at, found, 1)
+	}
 }

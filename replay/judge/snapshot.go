@@ -41,6 +41,7 @@ type savedHistory struct {
 	// What is lacking here: names that a call did not give or take, and owners and modes that it did not set.
 	Lacking []savedLack           `json:"lacking,omitempty"`
 	Rights  map[int]*verdict.Call `json:"rights,omitempty"`
+	Others  map[int]bool          `json:"others,omitempty"`
 }
 
 type savedLack struct {
@@ -171,7 +172,7 @@ func (j *Judge) Snapshot(unread []*plan.Op) *Snapshot {
 func (h *history) snapshot() savedHistory {
 	s := savedHistory{Unhappened: h.unhappened, Listings: h.listings, Continues: h.continues, Ledger: h.ledger.Snapshot(), OnlyHere: h.onlyHere,
 		Verifiers: h.verifiers, Tick: h.clocks.tick, Fine: h.clocks.fine, Clocks: map[int]savedClock{}, Chains: map[int]savedChain{}, Changes: h.changes,
-		Rights: h.lacking.rights}
+		Rights: h.lacking.rights, Others: h.others}
 	for dir, names := range h.lacking.names {
 		for n, c := range names {
 			s.Lacking = append(s.Lacking, savedLack{dir, []byte(n), c})
@@ -268,6 +269,7 @@ func (h *history) restore(s *savedHistory) {
 	}
 	maps.Copy(h.verifiers, s.Verifiers)
 	maps.Copy(h.changes, s.Changes)
+	maps.Copy(h.others, s.Others)
 	h.clocks.tick, h.clocks.fine = s.Tick, s.Fine
 	reading := func(r savedReading) reading { return reading{r.Is, r.Since, r.Known} }
 	for id, c := range s.Clocks {

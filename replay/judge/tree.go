@@ -2,6 +2,7 @@ package judge
 
 import (
 	"encoding/hex"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -15,6 +16,9 @@ type tree struct {
 	data  []xdr.Data // file data, in order
 	open  []int32
 }
+
+// permissions are the bits of a mode that do not say of what type an object is.
+const permissions = 0o7777
 
 type leaf struct {
 	name  string
@@ -91,8 +95,12 @@ func (t *tree) Enum(name string, v uint32, symbol string) {
 	t.add(leaf{name: name, kind: enum, num: uint64(v), text: symbol, index: -1})
 }
 
-// Flags visits a bit mask.
+// Flags visits a bit mask. Some servers of NFSv3 return the type of an object in its mode, which has a field of its own.
 func (t *tree) Flags(name string, v uint64, symbols string) {
+	if name == "mode" {
+		v &= permissions
+		symbols = fmt.Sprintf("%04o", v)
+	}
 	t.add(leaf{name: name, kind: flags, num: v, text: symbols, index: -1})
 }
 
@@ -183,8 +191,8 @@ func (n *leaf) value() string {
 		}
 		return strconv.FormatUint(n.num, 10)
 	case opaque:
-		if len(n.bytes) > 16 {
-			return hex.EncodeToString(n.bytes[:16]) + "…"
+		if len(n.bytes) > shownBytes {
+			return hex.EncodeToString(n.bytes[:shownBytes]) + "…"
 		}
 		return hex.EncodeToString(n.bytes)
 	case text:
@@ -196,3 +204,33 @@ func (n *leaf) value() string {
 	}
 	return "present"
 }
+
+// shownBytes is how many bytes of an opaque are shown.
+const shownBytes = 16
+
+// values are two nodes that differ in readable form. If they look the same, the part that differs is shown.
+func values(want, have *leaf) (was, now string) {
+	was, now = want.value(), have.value()
+	if was != now {
+		return was, now
+	}
+	if want.kind != have.kind {
+		return want.kind.String(), have.kind.String()
+	}
+	if n := len(want.bytes); n != len(have.bytes) {
+		return fmt.Sprintf("%s (%d bytes)", was, n), fmt.Sprintf("%s (%d bytes)", now, len(have.bytes))
+	}
+	for i := range want.bytes {
+		if want.bytes[i] != have.bytes[i] {
+			part := func(b []byte) string {
+				return fmt.Sprintf("%s at byte %d", hex.EncodeToString(b[i:min(i+shownBytes, len(b))]), i)
+			}
+			return part(want.bytes), part(have.bytes)
+		}
+	}
+	return fmt.Sprintf("%s (%#x)", was, want.num), fmt.Sprintf("%s (%#x)", now, have.num)
+}
+
+var kindNames = [...]string{group: "a structure", number: "a number", signed: "a signed number", boolean: "a boolean", enum: "a symbol", flags: "a mask", opaque: "bytes", text: "text", data: "data", moment: "a time"}
+
+func (k valueKind) String() string { return kindNames[k] }

@@ -101,7 +101,11 @@ func (r *Recorder) count(o *Outcome) *OperationReport {
 	e.Count++
 	e.Verdicts[o.Verdict]++
 	for i := range o.Reasons {
-		r.reason(o.Verdict, &o.Reasons[i])
+		own := o.Verdict
+		if v := o.Reasons[i].Own; v != verdict.Same {
+			own = min(own, v)
+		}
+		r.reason(own, &o.Reasons[i])
 	}
 	if o.Verdict > verdict.Omitted {
 		r.differs(o)

@@ -120,7 +120,7 @@ type OperationReport struct {
 	captured, live samples
 }
 
-// ReasonReport says how often a reason was given for a verdict.
+// ReasonReport says how often a reason was given, and the verdict that it led to: of a call with several reasons, each has its own.
 type ReasonReport struct {
 	Verdict verdict.Verdict `json:"verdict"`
 	Code    verdict.Code    `json:"code"`

@@ -64,6 +64,8 @@ var sentences = [256]any{
 	verdict.DataNotCaptured:   "the capture lacks a part of the data: their length was compared",
 	verdict.NoReplyEither:     "no reply, as captured",
 
+	verdict.ModeOnly: "the server keeps no access control lists: the captured one says no more than the mode",
+
 	verdict.LayoutTooSmall: "the captured chunks do not fit this server's handles: the endpoint chose its own",
 	verdict.ReplyRoom:      "the captured chunks have no room for the reply at this inline threshold: the endpoint chose its own",
 	verdict.Undelegated:    "the server gave no delegation: an open or the anonymous state id was used instead",
@@ -140,6 +142,7 @@ var sentences = [256]any{
 	verdict.HandleShared: func(r *verdict.Reason) string {
 		return fmt.Sprintf("the handle of %q belongs to another file", r.Detail)
 	},
+	verdict.SeeksBack:   func(r *verdict.Reason) string { return fmt.Sprintf("SEEK from %d leads to %d", r.M, r.N) },
 	verdict.NameLost:    "the name was made, and is not there",
 	verdict.NameLeft:    "the name was removed, and is still there",
 	verdict.OtherObject: "the name leads to another object than the one that got it",
@@ -162,8 +165,9 @@ var sentences = [256]any{
 	verdict.Unsupported: func(r *verdict.Reason) string {
 		return fmt.Sprintf("%s%s: the server does not support it", at(r), r.Now)
 	},
-	verdict.NoACL:   func(r *verdict.Reason) string { return "the server does not have NFSACL: " + r.Now },
-	verdict.NoLocks: "the server's lock manager cannot be reached",
+	verdict.NoACL:     func(r *verdict.Reason) string { return "the server does not have NFSACL: " + r.Now },
+	verdict.NoACLKept: "the server keeps no access control lists",
+	verdict.NoLocks:   "the server's lock manager cannot be reached",
 	verdict.Together: func(r *verdict.Reason) string {
 		return fmt.Sprintf("%s was under way together with op %d (XID %08x), which changes the same object", r.Was, r.Call.ID, r.Call.XID)
 	},

@@ -12,11 +12,15 @@ type Judgement struct {
 }
 
 // Of returns a Judgement with one reason.
-func Of(v Verdict, r Reason) Judgement { return Judgement{v, []Reason{r}} }
+func Of(v Verdict, r Reason) Judgement {
+	r.Own = v
+	return Judgement{v, []Reason{r}}
+}
 
 // Worsen adds a reason, and makes the verdict v if that is worse.
 func (j *Judgement) Worsen(v Verdict, r Reason) {
 	j.Verdict = max(j.Verdict, v)
+	r.Own = v
 	if len(j.Reasons) < maxReasons && !slices.Contains(j.Reasons, r) {
 		j.Reasons = append(j.Reasons, r)
 	}
@@ -25,6 +29,6 @@ func (j *Judgement) Worsen(v Verdict, r Reason) {
 // Explain makes the verdict Explained: r is why all that the other reasons say
 // differs.
 func (j *Judgement) Explain(r Reason) {
-	j.Verdict = Explained
+	j.Verdict, r.Own = Explained, Explained
 	j.Reasons = slices.Insert(j.Reasons, 0, r)
 }

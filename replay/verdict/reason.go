@@ -12,6 +12,8 @@ type Reason struct {
 	Call     Call   // another call of the plan
 	Detail   string // text from elsewhere: of an error, of the plan
 	N, M     uint64 // numbers
+	// Own is the verdict that this reason alone would have led to. Judgement.Worsen sets it.
+	Own Verdict
 }
 
 // Place is where in a reply something differs.
@@ -76,6 +78,8 @@ const (
 	DataNotCaptured
 	// NoReplyEither: there was no reply, as in the capture.
 	NoReplyEither
+	// ModeOnly: the server keeps no access control lists, and the captured one says no more than the mode.
+	ModeOnly
 )
 
 // Codes of how a call went out.
@@ -190,6 +194,8 @@ const (
 	NameLeft
 	// OtherObject: the name leads to another object than the one that got it.
 	OtherObject
+	// SeeksBack: SEEK found something at N, before the offset M.
+	SeeksBack
 	// LockedTwice: the owner of Call has a lock that excludes this one.
 	LockedTwice
 )
@@ -224,6 +230,8 @@ const (
 	// LocksTogether: the call, Was, was under way together with Call, which locks or unlocks the
 	// same bytes for another owner.
 	LocksTogether
+	// NoACLKept: the server keeps no access control lists.
+	NoACLKept
 	// LockWaits: Call, of another owner, waits for a lock of the same bytes, and the server decides who
 	// gets it first.
 	LockWaits
@@ -269,7 +277,7 @@ var codeNames = [codes]string{
 	ServerLimits: "server_limits", Optional: "optional", DirectorySize: "directory_size", AboveBase: "above_base", LinkMode: "link_mode",
 	ExclusiveCreate: "exclusive_create", UserNames: "user_names", ACLOrder: "acl_order", StateProtection: "state_protection",
 	LockEnd: "lock_end", Listing: "listing", Holes: "holes", NotCaptured: "not_captured", PartialResults: "partial_results",
-	UnreadableResults: "unreadable_results", DataNotCaptured: "data_not_captured", NoReplyEither: "no_reply_either",
+	UnreadableResults: "unreadable_results", DataNotCaptured: "data_not_captured", NoReplyEither: "no_reply_either", ModeOnly: "mode_only",
 
 	LayoutTooSmall: "layout_too_small", ReplyRoom: "reply_room", Undelegated: "undelegated", Patience: "patience", StateMovedOn: "state_moved_on",
 	Restarted: "restarted", Stateless: "stateless", Uncalled: "uncalled", Unkept: "unkept",
@@ -284,9 +292,9 @@ var codeNames = [codes]string{
 	PatternDiffers: "pattern_differs", WrittenLost: "written_lost", HoleFilled: "hole_filled", ChunkDiffers: "chunk_differs",
 	NotStable: "not_stable", VerifierChanged: "verifier_changed", NameTwice: "name_twice",
 	WrittenDiffers: "written_differs", FileShort: "file_short", StoodStill: "stood_still", TimeNotSet: "time_not_set",
-	HandleShared: "handle_shared", NameLost: "name_lost", NameLeft: "name_left", OtherObject: "other_object", LockedTwice: "locked_twice",
+	HandleShared: "handle_shared", NameLost: "name_lost", NameLeft: "name_left", OtherObject: "other_object", LockedTwice: "locked_twice", SeeksBack: "seeks_back",
 
 	Cut: "cut", Strangers: "strangers", Unhappened: "unhappened", Planned: "planned", Unsupported: "unsupported", NoACL: "no_acl", NoLocks: "no_locks",
 	Together: "together", SentAgain: "sent_again", AnyOrder: "any_order", OnlyHere: "only_here",
-	LocksTogether: "locks_together", LockWaits: "lock_waits",
+	NoACLKept: "no_acl_kept", LocksTogether: "locks_together", LockWaits: "lock_waits",
 }
