@@ -1,0 +1,221 @@
+package simulate
+
+import "math/rand/v2"
+
+// Situation is a kind of slowness: which causes, with which ranges.
+type Situation struct {
+	Name  string
+	Mixed bool // queues mix: its time is known less exactly
+	set   func(r *rand.Rand, c *Config)
+}
+
+// Draw makes a run of a situation, with parameters drawn from a seed.
+func (s *Situation) Draw(seed uint64) Config {
+	c := Defaults(seed)
+	r := stream(seed, s.Name, 0)
+	c.Depth = 2 + r.IntN(7)
+	c.Calls = 150 + r.IntN(250)
+	c.LineRate = pick(r, int64(25e9), 100e9)
+	c.MTU = pick(r, uint32(1024), 4096)
+	c.Size = pick(r, 4, 16, 32, 64) << 10
+	c.Propagation = 300 + r.Int64N(2000)
+	c.AckTimeout = pick(r, 14, 14, 16)
+	c.Handshake = r.IntN(2) == 0
+	c.NFS4 = r.IntN(3) == 0
+	c.Snap = pick(r, 0, 512)
+	s.set(r, &c)
+	return c
+}
+
+func pick[T any](r *rand.Rand, list ...T) T { return list[r.IntN(len(list))] }
+
+// between draws a number of a range, evenly on a logarithmic scale.
+func between(r *rand.Rand, low, high int64) int64 {
+	for n := r.Int64N(64); ; {
+		v := low << n
+		if v <= 0 || v > high {
+			n = r.Int64N(max(n, 1))
+			continue
+		}
+		return min(v+r.Int64N(v), high)
+	}
+}
+
+const (
+	us = int64(1_000)
+	ms = 1_000 * us
+)
+
+// Situations are all of them. The parts of one that has two causes are called by the names of the others.
+func Situations() []Situation {
+	list := []Situation{
+		{"healthy", false, func(*rand.Rand, *Config) {}},
+		{"healthy, mixed sizes", false, func(r *rand.Rand, c *Config) { c.Size, c.Connections = 128<<10, 1+r.IntN(4) }},
+		{"healthy, 16 calls at a time", false, func(_ *rand.Rand, c *Config) { c.Depth = 16 }},
+		{"healthy, small calls", false, func(_ *rand.Rand, c *Config) { c.Mix = Mix{Small: 1} }},
+	}
+	list = append(list, pathSituations()...)
+	list = append(list, serverSituations()...)
+	list = append(list, clientSituations()...)
+	return append(list, pairs(list)...)
+}
+
+func pathSituations() []Situation {
+	return []Situation{
+		{"path-delay", false, func(r *rand.Rand, c *Config) {
+			c.PathDelay = &PathDelay{OneWay: between(r, 200*us, 20*ms), Share: r.Float64()}
+		}},
+		{"path-delay of one connection", false, func(r *rand.Rand, c *Config) {
+			c.Connections = 2 + r.IntN(3)
+			c.PathDelay = &PathDelay{OneWay: between(r, 500*us, 5*ms), Share: r.Float64(), Connection: 1 + r.IntN(c.Connections)}
+		}},
+		{"path-stall, unseen", true, stall(Unseen)},
+		{"path-stall, receiver pauses", true, stall(PausedByReceiver)},
+		{"path-stall, switch pauses", true, stall(PausedBySwitch)},
+		{"link-full", true, func(r *rand.Rand, c *Config) {
+			c.Size, c.Depth = 256<<10, 8+r.IntN(9)
+			c.Mix = pick(r, Mix{Read: 8, Small: 1}, Mix{Write: 8, Small: 1})
+			c.LinkFull = &LinkFull{Rate: between(r, 2e9, 10e9)}
+		}},
+		{"congestion", true, func(r *rand.Rand, c *Config) {
+			c.Size, c.Depth = 128<<10, 4+r.IntN(13)
+			server := r.IntN(3) > 0
+			c.Mix = Mix{Read: 8, Small: 1}
+			if !server {
+				c.Mix = Mix{Write: 8, Small: 1}
+			}
+			c.Congestion = &Congestion{Share: 0.03 + 0.12*r.Float64(), FromServer: server}
+		}},
+		{"loss", false, func(r *rand.Rand, c *Config) {
+			c.Loss = &Loss{Rate: 0.01 + 0.04*r.Float64(), FromServer: r.IntN(2) == 0, Place: Place(r.IntN(3))}
+		}},
+		{"tail loss", false, func(r *rand.Rand, c *Config) {
+			c.Depth = 1 + r.IntN(2)
+			c.Loss = &Loss{Rate: 0.02 + 0.03*r.Float64(), Tail: true, FromServer: true, Place: Place(r.IntN(3))}
+		}},
+	}
+}
+
+func stall(by Pauser) func(*rand.Rand, *Config) {
+	return func(r *rand.Rand, c *Config) {
+		c.Calls = 400 + r.IntN(200)
+		c.PathStall = &PathStall{Every: between(r, 300*us, 2*ms), For: between(r, 500*us, 6*ms), FromServer: r.IntN(2) == 0, By: by}
+	}
+}
+
+func serverSituations() []Situation {
+	return []Situation{
+		{"server-time", false, func(r *rand.Rand, c *Config) { c.ServerTime = &ServerTime{Extra: between(r, 500*us, 20*ms)} }},
+		{"server-time, COMMIT", false, func(r *rand.Rand, c *Config) {
+			c.Mix.Commit = 2
+			c.ServerTime = &ServerTime{Extra: between(r, 2*ms, 30*ms), Op: Commit}
+		}},
+		{"server-threads", true, func(r *rand.Rand, c *Config) {
+			c.Depth, c.Size = 8+r.IntN(25), 64<<10
+			c.Mix = pick(r, Mix{Write: 5, Small: 1}, Mix{Read: 3, Write: 3, Small: 2})
+			c.ServerThreads = &ServerThreads{Threads: 1}
+		}},
+		{"receiver-not-ready", false, func(r *rand.Rand, c *Config) {
+			c.ReceiverNotReady = &ReceiverNotReady{
+				Rate: 0.02 + 0.1*r.Float64(), Times: 1 + r.IntN(3), Timer: uint8(12 + r.IntN(8)), AtServer: r.IntN(3) > 0,
+			}
+		}},
+		{"credits, few granted", false, func(r *rand.Rand, c *Config) {
+			c.Depth = 16 + r.IntN(17)
+			c.Credits = &Credits{Granted: 1 + r.IntN(4)}
+		}},
+		{"credits, none granted", false, func(r *rand.Rand, c *Config) {
+			c.Depth = 8 + r.IntN(9)
+			c.Credits = &Credits{}
+		}},
+		{"credits, few asked for", false, func(r *rand.Rand, c *Config) {
+			c.Depth = 16 + r.IntN(17)
+			c.Credits = &Credits{Asked: 2 + r.IntN(3)}
+		}},
+		{"session-slots", false, func(r *rand.Rand, c *Config) {
+			c.Depth, c.NFS4 = 16+r.IntN(17), true
+			c.SessionSlots = &SessionSlots{Slots: 1 + r.IntN(4)}
+		}},
+		{"session-slots, by the client", false, func(r *rand.Rand, c *Config) {
+			c.Depth, c.NFS4 = 16+r.IntN(17), true
+			c.SessionSlots = &SessionSlots{Slots: 1 + r.IntN(4), ByClient: true}
+		}},
+		{"asked-to-wait", false, func(r *rand.Rand, c *Config) {
+			c.AskedToWait = &AskedToWait{Rate: 0.01 + 0.04*r.Float64(), Times: 1 + r.IntN(2), Wait: 100 * ms}
+			if !c.NFS4 {
+				c.AskedToWait.Wait = 5000 * ms
+			}
+		}},
+		{"outage, server", false, outage(false)},
+		{"outage, path", false, outage(true)},
+		{"neighbour", true, func(r *rand.Rand, c *Config) {
+			c.Threads, c.Depth = 2, 1+r.IntN(2)
+			c.Neighbour = &Neighbour{Depth: 16 + r.IntN(33), Calls: 1500, Extra: between(r, 50*us, 300*us)}
+		}},
+	}
+}
+
+func outage(path bool) func(*rand.Rand, *Config) {
+	return func(r *rand.Rand, c *Config) {
+		c.NFS4 = false
+		c.Outage = &Outage{AtCall: c.Calls/4 + r.IntN(c.Calls/2), For: between(r, 1000*ms, 6000*ms), Path: path}
+	}
+}
+
+func clientSituations() []Situation {
+	return []Situation{
+		{"read-depth", true, func(r *rand.Rand, c *Config) {
+			c.Depth, c.Size, c.Mix, c.Handshake = 8+r.IntN(9), 256<<10, Mix{Write: 6, Small: 2}, true
+			c.PathDelay = nil
+			c.Propagation = between(r, 10*us, 50*us)
+			c.ReadDepth = &ReadDepth{Depth: 1}
+		}},
+		{"client-read-response", false, func(r *rand.Rand, c *Config) {
+			c.Mix, c.Depth = Mix{Read: 1, Write: 5, Small: 1}, 1+r.IntN(3)
+			c.ClientReadResponse = &ClientReadResponse{Delay: between(r, 300*us, 5*ms)}
+		}},
+		{"client-idle", false, func(r *rand.Rand, c *Config) {
+			c.Depth = 1
+			c.ClientIdle = &ClientIdle{Think: between(r, 2*ms, 50*ms)}
+		}},
+		{"one-at-a-time", false, func(r *rand.Rand, c *Config) {
+			c.Depth, c.Size, c.Calls = 32, 4<<10, 600
+			c.OneAtATime = &OneAtATime{}
+		}},
+		{"capture-gaps", false, func(r *rand.Rand, c *Config) {
+			c.Calls = 600
+			c.CaptureGaps = &CaptureGaps{Rate: 0.01 + 0.06*r.Float64()}
+		}},
+	}
+}
+
+// pairs are situations of two causes.
+func pairs(list []Situation) []Situation {
+	var out []Situation
+	for _, p := range [][2]string{
+		{"path-delay", "server-time"},
+		{"path-delay", "loss"},
+		{"path-delay", "credits, few granted"},
+		{"server-time", "receiver-not-ready"},
+		{"server-time", "credits, few granted"},
+		{"server-time, COMMIT", "tail loss"},
+		{"server-time", "client-idle"},
+		{"loss", "client-idle"},
+		{"path-stall, unseen", "server-time"},
+		{"path-delay", "capture-gaps"},
+		{"server-time", "capture-gaps"},
+		{"asked-to-wait", "path-delay"},
+	} {
+		var a, b *Situation
+		for i := range list {
+			switch list[i].Name {
+			case p[0]:
+				a = &list[i]
+			case p[1]:
+				b = &list[i]
+			}
+		}
+		out = append(out, Situation{p[0] + " and " + p[1], true, func(r *rand.Rand, c *Config) { a.set(r, c); b.set(r, c) }})
+	}
+	return out
+}
