@@ -124,6 +124,9 @@ func recognise(head []byte, lim limits) decoder {
 	if d := newNgDecoder(head, lim); d != nil {
 		return d
 	}
+	if d := newErfDecoder(head); d != nil {
+		return d
+	}
 	return nil
 }
 

@@ -37,7 +37,7 @@ func (e *FormatError) Error() string {
 			fmt.Fprintf(&b, " (%s)", s)
 		}
 	}
-	b.WriteString("; supported are pcap and pcapng, also compressed with gzip or zstd")
+	b.WriteString("; supported are pcap, pcapng and ERF, also compressed with gzip or zstd")
 	return b.String()
 }
 

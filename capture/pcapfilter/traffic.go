@@ -41,6 +41,13 @@ var tunnels = []struct {
 	{"NSH", etherType(0x894f)},
 	{"Cisco metadata", etherType(0x8909)},
 	{"802.1ah", etherType(0x88e7)},
+	{"VN-tag, E-tag", or{etherType(0x8926), etherType(0x893f)}},
+	{"HSR", etherType(0x892f)},
+	{"Arista's time", etherType(0xd28b)},
+	{"TRILL", etherType(0x22f3)},
+	{"FabricPath", etherType(0x8903)},
+	{"EtherIP", ipProto(97)},
+	{"GTP-U", toUDP(2152)},
 	{"MACsec without encryption", and{etherType(0x88e5), clearMACsec{}}},
 }
 

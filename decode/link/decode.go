@@ -90,6 +90,12 @@ const (
 	etherPBB           = 0x88e7 // 802.1ah
 	etherCiscoMeta     = 0x8909
 	etherNSH           = 0x894f
+	etherTRILL         = 0x22f3
+	etherFabricPath    = 0x8903
+	etherVNTag         = 0x8926
+	etherHSR           = 0x892f
+	etherETag          = 0x893f
+	etherArista        = 0xd28b
 )
 
 // maxTags is how many VLAN tags are followed. Two are usual.
@@ -136,6 +142,9 @@ func decodeEtherType(etherType uint16, data []byte, n int, f *Frame) {
 		case etherNSH:
 			decodeNSH(data, n, f)
 			return
+		case etherVNTag, etherETag, etherHSR, etherArista, etherTRILL, etherFabricPath:
+			decodeSwitchTag(etherType, data, n, f)
+			return
 		case etherMACControl:
 			f.Unknown, f.Payload, f.PayloadLen = Unknown{EtherLayer, uint32(etherType)}, data, n
 			return
@@ -145,6 +154,24 @@ func decodeEtherType(etherType uint16, data []byte, n int, f *Frame) {
 		}
 	}
 	f.Problem = ProblemManyVLAN
+}
+
+// decodeSwitchTag continues with what a switch has put before the frame or its EtherType.
+func decodeSwitchTag(etherType uint16, data []byte, n int, f *Frame) {
+	switch etherType {
+	case etherVNTag:
+		decodeFixedTag(VNTag, vnTagSize, data, n, f)
+	case etherETag:
+		decodeFixedTag(ETag, eTagSize, data, n, f)
+	case etherHSR:
+		decodeFixedTag(HSR, hsrSize, data, n, f)
+	case etherArista:
+		decodeArista(data, n, f)
+	case etherTRILL:
+		decodeTRILL(data, n, f)
+	case etherFabricPath:
+		decodeFabricPath(data, n, f)
+	}
 }
 
 // decodeIP tells the IP version by the packet itself.

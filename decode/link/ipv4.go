@@ -14,6 +14,7 @@ const (
 	ipIPv6        = 41
 	ipGRE         = 47
 	ipMPLS        = 137 // RFC 4023
+	ipEtherIP     = 97  // RFC 3378
 	ipBTH         = 27  // InfiniBand transport after a GRH
 	ipRouting     = 43
 	ipFragment    = 44
@@ -106,6 +107,8 @@ func (f *Frame) transport(proto uint8, data []byte, n int) {
 		}
 	case ipMPLS:
 		decodeMPLS(data, n, f)
+	case ipEtherIP:
+		decodeEtherIP(data, n, f)
 	default:
 		f.Unknown = Unknown{IPLayer, uint32(proto)}
 	}

@@ -70,6 +70,12 @@ const (
 	ProblemGRHVersion
 	ProblemGRHNext
 	ProblemCutIPoIB
+	ProblemCutPortTag
+	ProblemCutTRILL
+	ProblemTRILLVersion
+	ProblemCutFabricPath
+	ProblemCutEtherIP
+	ProblemEtherIPVersion
 
 	endOfProblems
 )
@@ -138,6 +144,12 @@ var problemTexts = [endOfProblems]string{
 	ProblemGRHVersion:         "GRH version is not 6",
 	ProblemGRHNext:            "next header of the GRH is not a BTH",
 	ProblemCutIPoIB:           "IPoIB header cut",
+	ProblemCutPortTag:         "tag before the EtherType cut",
+	ProblemCutTRILL:           "TRILL header cut",
+	ProblemTRILLVersion:       "unknown version of TRILL",
+	ProblemCutFabricPath:      "FabricPath tag cut",
+	ProblemCutEtherIP:         "EtherIP header cut",
+	ProblemEtherIPVersion:     "unknown version of EtherIP",
 }
 
 // String is the problem in plain English; empty for NoProblem.

@@ -12,28 +12,36 @@ type TunnelType uint8
 
 // Wrappings that Decode takes off.
 const (
-	NoTunnel  TunnelType = iota
-	VXLAN                // RFC 7348
-	VXLANGPE             // draft-ietf-nvo3-vxlan-gpe
-	GENEVE               // RFC 8926
-	GRE                  // RFC 2784, 2890; over UDP RFC 8086
-	NVGRE                // RFC 7637
-	PPTP                 // RFC 2637: GRE version 1
-	ERSPAN               // draft-foschiano-erspan: types I, II and III
-	TZSP                 // TaZmen Sniffer Protocol
-	MPLS                 // RFC 3032, pseudowires RFC 4448; over UDP RFC 7510
-	PPPoE                // RFC 2516
-	IPIP                 // RFC 2003, 2473, 4213
-	NSH                  // RFC 8300
-	CiscoMeta            // EtherType 0x8909
-	MACsec               // IEEE 802.1AE
-	PBB                  // IEEE 802.1ah
-	IPoIB                // RFC 4391, RFC 4755: IP in messages of InfiniBand
+	NoTunnel   TunnelType = iota
+	VXLAN                 // RFC 7348
+	VXLANGPE              // draft-ietf-nvo3-vxlan-gpe
+	GENEVE                // RFC 8926
+	GRE                   // RFC 2784, 2890; over UDP RFC 8086
+	NVGRE                 // RFC 7637
+	PPTP                  // RFC 2637: GRE version 1
+	ERSPAN                // draft-foschiano-erspan: types I, II and III
+	TZSP                  // TaZmen Sniffer Protocol
+	MPLS                  // RFC 3032, pseudowires RFC 4448; over UDP RFC 7510
+	PPPoE                 // RFC 2516
+	IPIP                  // RFC 2003, 2473, 4213
+	NSH                   // RFC 8300
+	CiscoMeta             // EtherType 0x8909
+	MACsec                // IEEE 802.1AE
+	PBB                   // IEEE 802.1ah
+	IPoIB                 // RFC 4391, RFC 4755: IP in messages of InfiniBand
+	VNTag                 // EtherType 0x8926: ports of virtual machines
+	ETag                  // IEEE 802.1BR
+	HSR                   // IEC 62439-3: rings
+	Arista                // EtherType 0xd28b: a mirror's time
+	TRILL                 // RFC 6325
+	FabricPath            // EtherType 0x8903
+	EtherIP               // RFC 3378
+	GTP                   // 3GPP TS 29.281: GTP-U
 )
 
 var tunnelNames = [...]string{
 	"", "vxlan", "vxlan-gpe", "geneve", "gre", "nvgre", "pptp", "erspan", "tzsp", "mpls", "pppoe", "ipip", "nsh",
-	"cisco-metadata", "macsec", "pbb", "ipoib",
+	"cisco-metadata", "macsec", "pbb", "ipoib", "vn-tag", "e-tag", "hsr", "arista", "trill", "fabricpath", "etherip", "gtp",
 }
 
 // String is the name used in output and filters: "vxlan", "erspan", ….
@@ -49,8 +57,8 @@ func (t TunnelType) String() string {
 func (t TunnelType) Mirror() bool { return t == ERSPAN || t == TZSP }
 
 // separates reports whether equal addresses in tunnels of this type with different identifiers belong to
-// different hosts. The MPLS label and the NSH service path do not separate hosts: they differ between the two
-// directions of a connection.
+// different hosts. The MPLS label, the NSH service path and the tunnel endpoint of GTP do not separate hosts: they differ
+// between the two directions of a connection.
 func (t TunnelType) separates() bool {
 	switch t {
 	case VXLAN, VXLANGPE, GENEVE, NVGRE, GRE, PPPoE, PBB, IPoIB:
@@ -67,7 +75,7 @@ type Tunnel struct {
 	// Truncated means that the mirror cut the frame (ERSPAN: T).
 	Truncated bool
 	// ID is the VNI (VXLAN, GENEVE), VSID (NVGRE), key (GRE), call (PPTP),
-	// session (ERSPAN, PPPoE), bottom label (MPLS), service path (NSH), security
+	// session (ERSPAN, PPPoE), tunnel endpoint (GTP), bottom label (MPLS), service path (NSH), security
 	// group tag (Cisco metadata), I-SID (PBB) or partition (IPoIB: P_Key without
 	// the membership bit), if HasID is set.
 	ID uint32

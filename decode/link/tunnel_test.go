@@ -158,7 +158,7 @@ func TestTenant(t *testing.T) {
 		name := strings.Split(k.Name, "-")[0]
 		separate := k.Tunnel.HasID
 		switch k.Tunnel.Type {
-		case link.ERSPAN, link.MPLS, link.NSH, link.CiscoMeta:
+		case link.ERSPAN, link.MPLS, link.NSH, link.CiscoMeta, link.GTP:
 			separate = false
 		}
 		id := f.Tenant()

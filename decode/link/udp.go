@@ -26,7 +26,7 @@ func decodeUDP(data []byte, n int, f *Frame) {
 	f.Payload = data[8:end:end]
 	f.PayloadLen = n - 8
 	switch f.DstPort {
-	case udpVXLAN, udpVXLANOld, udpVXLANGPE, udpGENEVE, udpTZSP, udpGREPort, udpMPLS:
+	case udpVXLAN, udpVXLANOld, udpVXLANGPE, udpGENEVE, udpTZSP, udpGREPort, udpMPLS, udpGTP:
 		decodeUDPTunnel(f.DstPort, f.Payload, f.PayloadLen, f)
 	}
 }

@@ -86,19 +86,19 @@ func named(name, prefix string, value uint64, base int) string {
 // etherNames are EtherTypes that share a network with those of interest (IEEE 802 registry).
 var etherNames = map[uint16]string{
 	0x0806: "ARP", 0x0842: "Wake-on-LAN", 0x2000: "CDP", 0x22e7: "CN-TAG", 0x22ea: "SRP", 0x22f0: "AVTP",
-	0x22f3: "TRILL", 0x6003: "DECnet", 0x6004: "DEC LAT", 0x8035: "RARP", 0x809b: "AppleTalk", 0x80f3: "AARP",
+	0x6003: "DECnet", 0x6004: "DEC LAT", 0x8035: "RARP", 0x809b: "AppleTalk", 0x80f3: "AARP",
 	0x8137: "IPX", 0x86dd: "IPv6", 0x0800: "IPv4", 0x8808: "Ethernet flow control", 0x8809: "slow protocols (LACP)",
 	0x8863: "PPPoE discovery", 0x8870: "jumbo LLC", 0x887b: "HomePlug", 0x888e: "EAPOL", 0x8892: "PROFINET",
 	0x88a2: "ATA over Ethernet", 0x88a4: "EtherCAT", 0x88b5: "local experimental EtherType", 0x88b7: "OUI extended EtherType",
 	0x88b8: "GOOSE", 0x88cc: "LLDP", 0x88f5: "MVRP", 0x88f7: "PTP", 0x88f8: "NC-SI", 0x8902: "CFM", 0x8906: "FCoE",
-	0x890d: "802.11 fast roaming", 0x8914: "FIP", 0x892f: "HSR", 0x9000: "Ethernet loopback test", 0x9998: "batman",
-	0x4305: "batman-adv", 0xcafe: "Veritas LLT", 0x8903: "FabricPath", 0x893f: "802.1BR E-tag", 0x8926: "VN-tag",
+	0x890d: "802.11 fast roaming", 0x8914: "FIP", 0x9000: "Ethernet loopback test", 0x9998: "batman",
+	0x4305: "batman-adv", 0xcafe: "Veritas LLT", 0xd28b: "header of Arista",
 }
 
 // protocolNames are the IP protocols that Decode does not follow (IANA registry).
 var protocolNames = map[uint8]string{
 	1: "ICMP", 2: "IGMP", 8: "EGP", 9: "IGP", 27: "BTH in plain IP", 33: "DCCP", 46: "RSVP", 50: "ESP", 51: "AH", 58: "ICMPv6",
-	59: "IPv6 without next header", 88: "EIGRP", 89: "OSPF", 97: "EtherIP", 98: "ENCAP", 103: "PIM", 108: "IPComp",
+	59: "IPv6 without next header", 88: "EIGRP", 89: "OSPF", 98: "ENCAP", 103: "PIM", 108: "IPComp",
 	112: "VRRP", 115: "L2TP", 124: "IS-IS", 132: "SCTP", 133: "FC", 136: "UDP-Lite", 137: "MPLS in IP", 139: "HIP", 140: "Shim6",
 }
 

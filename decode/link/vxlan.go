@@ -4,6 +4,7 @@ import "encoding/binary"
 
 // UDP destination ports of tunnels.
 const (
+	udpGTP          = 2152  // 3GPP TS 29.281
 	udpGREPort      = 4754  // RFC 8086
 	udpVXLAN        = 4789  // RFC 7348
 	udpVXLANGPE     = 4790  // draft-ietf-nvo3-vxlan-gpe
@@ -35,6 +36,8 @@ func decodeUDPTunnel(port uint16, data []byte, n int, f *Frame) bool {
 		return decodeVXLANGPE(data, n, f)
 	case udpGENEVE:
 		return decodeGENEVE(data, n, f)
+	case udpGTP:
+		return decodeGTP(data, n, f)
 	case udpTZSP:
 		return decodeTZSP(data, n, f)
 	case udpGREPort:

@@ -341,6 +341,33 @@ func otherKinds(id uint32) []Kind {
 			}
 			w.ether(0x88e5)
 		}},
+		{"vn-tag", link.Tunnel{Type: link.VNTag}, capture.LinkEthernet, false, true, func(w *wrapper) { w.tag(0x8926, 0x80, 5, 0, 9) }},
+		{"e-tag", link.Tunnel{Type: link.ETag}, capture.LinkEthernet, false, true, func(w *wrapper) { w.tag(0x893f, 0, 0, 0, 7, 0, 0) }},
+		{"hsr", link.Tunnel{Type: link.HSR}, capture.LinkEthernet, false, true, func(w *wrapper) { w.tag(0x892f, append(u16(w.length(4)&0xfff), u16(int(w.count))...)...) }},
+		{"arista", link.Tunnel{Type: link.Arista}, capture.LinkEthernet, false, true, func(w *wrapper) {
+			w.tag(0xd28b, append([]byte{0, 1, 0, 0x10, 0, 0, 0, 1}, u32(int(w.count))...)...)
+		}},
+		{"arista-48", link.Tunnel{Type: link.Arista}, capture.LinkEthernet, false, true, func(w *wrapper) {
+			w.tag(0xd28b, append([]byte{0, 1, 1, 0x20, 0, 1}, u32(int(w.count))...)...)
+		}},
+		{"trill", link.Tunnel{Type: link.TRILL}, capture.LinkEthernet, false, true, func(w *wrapper) {
+			w.whole()
+			w.front(0, 0x54, 0, 2, 0, 1, 1, 2, 3, 4)
+			w.ether(0x22f3)
+		}},
+		{"fabricpath", link.Tunnel{Type: link.FabricPath}, capture.LinkEthernet, false, true, func(w *wrapper) {
+			w.whole()
+			w.front(0, 0x60)
+			w.ether(0x8903)
+		}},
+		{"etherip", link.Tunnel{Type: link.EtherIP}, capture.LinkEthernet, true, true, func(w *wrapper) {
+			w.whole()
+			w.front(0x30, 0)
+			w.ip4(97)
+			w.ether(0x0800)
+		}},
+		{"gtp", numbered(id, link.GTP), capture.LinkEthernet, true, false, ipOr(func(w *wrapper) { w.gtp(0x30, n) })},
+		{"gtp-extended", numbered(id, link.GTP), capture.LinkEthernet, true, false, ipOr(func(w *wrapper) { w.gtp(0x34, n, 0, 0, 0, 0x85, 1, 0x10, 1, 0) })},
 		{"pbb", numbered(id, link.PBB), capture.LinkEthernet, false, true, func(w *wrapper) { w.whole(); w.front(u32(n)...); w.ether(0x88e7) }},
 	}
 }
@@ -379,6 +406,22 @@ func linkKinds(id uint32) []Kind {
 			w.mpls(n)
 		}},
 	}
+}
+
+// tag puts a tag between the addresses of a frame and its EtherType.
+func (w *wrapper) tag(etherType int, tag ...byte) {
+	addresses := min(12, len(w.ethernet))
+	w.buf = append(w.buf, w.ethernet[addresses:]...)
+	w.front(append(u16(etherType), tag...)...)
+	w.front(w.ethernet[:addresses]...)
+}
+
+// gtp puts a header of GTP-U before an IP packet, with what its flags announce.
+func (w *wrapper) gtp(flags, id int, optional ...byte) {
+	w.front(optional...)
+	w.front(append(append([]byte{byte(flags), 0xff}, u16(w.length(0))...), u32(id)...)...)
+	w.udp(2152)
+	w.ether(0x0800)
 }
 
 func (w *wrapper) nsh(next byte, path int) {
