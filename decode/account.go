@@ -223,7 +223,7 @@ func compareServices(x, y Service) int {
 
 // Account returns what became of the packets so far.
 func (d *Decoder) Account() Account {
-	a := Account{Packets: d.stats.Packets, Transactions: d.stats.Transactions + d.tx.Taken(), Malformed: d.Orphans().Malformed}
+	a := Account{Packets: d.stats.Packets, Transactions: d.stats.Transactions, Malformed: d.Orphans().Malformed}
 	tally := &d.tally
 	if d.groups != nil {
 		tally = new(account)

@@ -34,10 +34,6 @@ type Options struct {
 	// is examined. It is called on whichever goroutine of Run has time, for one transaction after the other. The
 	// Connection of a transaction is then a copy, see transaction.Options. With less than 2 MiB of Memory it is called in turn.
 	Concurrent bool
-	// Alone, if set, is called for each transaction before emit, on the goroutine of Run or Batch, in the order of Packet and
-	// Observer. If it returns true, emit does not get the transaction. It may call Decoder.Await first, so that it follows those
-	// that emit got.
-	Alone func(*transaction.Transaction) bool
 	// Trackers has Run divide connections by their hosts among this many trackers that work side by side;
 	// 0 means one tracker for all. Transactions are the same, and come in the same order, for any number of
 	// them above 0. A single tracker is used if something has to be seen in the order of the capture, or is
@@ -237,9 +233,6 @@ func New(opt Options, emit func(*transaction.Transaction)) *Decoder {
 	d.account(&opt)
 	d.pauses, _ = opt.Watcher.(rdma.PauseWatcher)
 	opt.Transactions.Detach = opt.Transactions.Detach || opt.Concurrent
-	if opt.Alone != nil {
-		opt.Transactions.Take = opt.Alone
-	}
 	m, _ := opt.Observer.(MessageObserver)
 	if m != nil {
 		opt.Transactions.Messages = m
@@ -394,21 +387,12 @@ func (d *Decoder) emitted(tx *transaction.Transaction) {
 	}
 }
 
-// Await returns when emit has returned for all transactions that it was or is to be called for, with Options.Concurrent. It may be
-// called by Options.Alone, Packet, Ordinary and Closed, and by the Observer.
-func (d *Decoder) Await() {
-	if d.handover != nil {
-		d.handover.await()
-	}
-}
-
 // Stop makes Run return soon: after the current packet, or with Options.Concurrent a little later.
 func (d *Decoder) Stop() { d.stop.Store(true) }
 
 // Stats returns the counts so far.
 func (d *Decoder) Stats() Stats {
 	s := d.stats
-	s.Transactions += d.tx.Taken()
 	s.Misframed, s.Differing = d.tcp.iwarp.Misframed, d.tcp.differing
 	s.Differing.Add(d.roce.Differing)
 	s.Displaced, s.BadCRC = d.tcp.iwarp.Displaced, d.tcp.iwarp.BadCRC

@@ -174,26 +174,3 @@ func (h *handover) finish() {
 	p.mu.Unlock()
 	h.recycle()
 }
-
-// await waits until all has been consumed. The tracker may be at work: what was consumed is taken back later.
-func (h *handover) await() {
-	if h.sent > 0 {
-		p := h.p
-		p.mu.Lock()
-		for p.lists.len() > 0 || p.busy {
-			if !p.consume() {
-				p.wait(waitsForConsumer)
-			}
-		}
-		h.collect()
-		p.mu.Unlock()
-	}
-	if len(h.list.list) > 0 {
-		h.p.d.show(h.list.list, false)
-		if h.choice.near {
-			h.list.bytes = 0 // they were not counted
-		}
-		h.seen = append(h.seen, h.list)
-		h.list = parcel{}
-	}
-}

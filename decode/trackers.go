@@ -21,7 +21,7 @@ func (d *Decoder) Trackers() int {
 	t := &o.Transactions
 	switch {
 	case o.Trackers <= 0, d.memory.budget.Limit() < leastGrouped,
-		o.Packet != nil, o.Ordinary != nil, o.Observer != nil, o.Alone != nil, o.Watcher != nil, t.Attribute != nil, t.Ended != nil, t.Withdrawn != nil,
+		o.Packet != nil, o.Ordinary != nil, o.Observer != nil, o.Watcher != nil, t.Attribute != nil, t.Ended != nil, t.Withdrawn != nil,
 		t.Open > 0, t.Held > 0, o.RoCE.Connections > 0, o.RoCE.Assembly > 0, o.TCP.Connections > 0:
 		return 0
 	}

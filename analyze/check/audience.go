@@ -6,7 +6,7 @@ import "github.com/rpcrdma/toolkit/decode/rdma"
 type wording func() (expected, seen string)
 
 // audience is what is known of those who read findings. Most captures have some rule that thousands of transactions break, and of these only
-// the first few are shown: the others are counted, and nothing is put into words. One goroutine uses it; the other has its own.
+// the first few are shown: the others are counted, and nothing is put into words.
 type audience struct {
 	gone   [ruleCount]uint8             // severities of which nobody reads any more, one bit each
 	unread [ruleCount][Error + 1]uint64 // findings that nobody was told of
@@ -37,26 +37,15 @@ func (a *audience) counted(f *Finding) {
 	}
 }
 
-// merge adds what another goroutine has counted.
-func (a *audience) merge(o *audience) {
-	for r := range a.unread {
-		for s := range a.unread[r] {
-			a.unread[r][s] += o.unread[r][s]
-		}
-	}
-}
-
 // wanted reports whether somebody reads another finding of a rule. If it is false once, it stays so: what was not put into words
 // when it was found is not missed when it is reported.
-func (c *Checker) wanted(a *audience, r id, s Severity) bool {
+func (c *Checker) wanted(r id, s Severity) bool {
+	a := &c.audience
 	if a.gone[r]>>s&1 != 0 {
 		return false
 	}
 	if c.opt.Wanted == nil || c.apart.keeps() {
 		return true
-	}
-	if a == &c.audience {
-		c.inOrder() // those before may be the last that are read
 	}
 	if c.opt.Wanted(&rules[r], s) {
 		return true
@@ -69,7 +58,7 @@ func (c *Checker) wanted(a *audience, r id, s Severity) bool {
 func (c *Checker) breach(s *conn, r id, ref rdma.Ref, from rdma.Side, say wording) {
 	switch {
 	case c.on[r] == Off:
-	case c.wanted(&c.audience, r, c.on[r]):
+	case c.wanted(r, c.on[r]):
 		f := s.finding(r, ref, from, s.role(from))
 		f.Expected, f.Seen = say()
 		c.report(f)

@@ -26,21 +26,17 @@ type Options struct {
 	Wanted func(*Rule, Severity) bool
 	// Apart counts by connection, and keeps findings, so that State can save them.
 	Apart bool
-	// Await, if set, makes it possible to call Decoded in parallel: it returns once Decoded has returned for all transactions that
-	// Usual has accepted.
-	Await func()
 }
 
 // Checker finds breaches of rules. It is the Observer of a decode.Decoder whose Options.Packet, Options.Ordinary and
 // Options.Closed are its methods of these names, and it is passed each transaction. All calls must come from
-// one goroutine: do not set Options.Concurrent, unless as Usual says. Without Options.Ordinary it finds the same, and takes longer.
+// one goroutine: do not set Options.Concurrent. Without Options.Ordinary it finds the same, and takes longer.
 type Checker struct {
 	// What usual messages and transactions ask for lies together.
 	last   *conn
 	calls  transaction.States[callState]
 	seen   roce.Seen
 	tagged bool // the current Send belongs to a transaction
-	sums   bool // findings are neither limited to transactions nor told apart by connection
 
 	opt  Options
 	emit func(*Finding)
@@ -69,9 +65,6 @@ type Checker struct {
 	stats *table // of the current connection, if they are told apart
 	apart apart
 	full  bool // nothing is judged in one step: for tests
-
-	_     [64]byte // another processor may be there
-	later later
 }
 
 // Count is how often a rule was checked, and the results.
@@ -110,7 +103,6 @@ func New(opt Options, emit func(*Finding)) *Checker {
 		}
 	}
 	c.stats = &c.apart.rest
-	c.sums = opt.Match == nil && !opt.Apart
 	if opt.Apart {
 		c.apart.on, c.apart.byID = true, make(map[int]*own)
 	}
@@ -172,21 +164,9 @@ const (
 	maxUntold  = 16 // findings that wait for a stream
 )
 
-// report emits a finding that holds in any case.
+// report counts a finding that holds in any case, and emits it if somebody reads it.
 func (c *Checker) report(f *Finding) {
 	stats, total := c.apart.of(f)
-	c.found(f, stats, total, &c.audience)
-}
-
-// inOrder waits until what was found before has been reported.
-func (c *Checker) inOrder() {
-	if c.opt.Await != nil {
-		c.opt.Await()
-	}
-}
-
-// found counts a finding, and emits it if somebody reads it.
-func (c *Checker) found(f *Finding, stats *table, total *totals, a *audience) {
 	r := f.Rule.id
 	if c.on[r] == Off {
 		return
@@ -205,14 +185,11 @@ func (c *Checker) found(f *Finding, stats *table, total *totals, a *audience) {
 		n.First = f.Ref
 	}
 	total[sev]++
-	read := c.wanted(a, r, sev)
+	read := c.wanted(r, sev)
 	c.apart.keep(f)
 	if !read {
-		a.counted(f)
+		c.audience.counted(f)
 		return
-	}
-	if a == &c.audience {
-		c.inOrder()
 	}
 	c.emit(f)
 }
@@ -266,7 +243,6 @@ func (c *Checker) settle() {
 // does that).
 func (c *Checker) Finish() {
 	c.finishing = true
-	c.sumLater()
 	c.settle()
 	for _, k := range c.sorted() {
 		c.closed(k)

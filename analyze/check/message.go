@@ -397,7 +397,6 @@ func (c *Checker) refusal(s *conn, x *fatal, then string) {
 
 // named fills in what is known about a transaction that is still open.
 func (c *Checker) named(f *Finding, tx *transaction.Transaction) {
-	c.inOrder() // what opens the bodies learns from the transactions before
 	c.view.Set(tx)
 	f.HasXID, f.XID, f.Backward = true, tx.XID, tx.Backward
 	f.CallFrame, f.ReplyFrame = tx.Call.Last.Number, tx.Reply.Last.Number

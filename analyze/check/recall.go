@@ -83,7 +83,7 @@ func (c *Checker) recalled(v *rpc.View) {
 				}
 			}
 			r.f.Seen = string(b)
-			c.recalls[key], c.later.recalls = r, true
+			c.recalls[key] = r
 		}
 		r.sent++
 		r.answer = ""
@@ -94,7 +94,7 @@ func (c *Checker) recalled(v *rpc.View) {
 }
 
 // returned looks for delegations that a call returns.
-func (c *Checker) returned(v *rpc.View, report func(*Finding)) {
+func (c *Checker) returned(v *rpc.View) {
 	if _, ok := v.Args().(*nfs4.CompoundArgs); !ok {
 		return
 	}
@@ -119,10 +119,9 @@ func (c *Checker) returned(v *rpc.View, report func(*Finding)) {
 			r.failed = what + ": " + o.Status
 		default:
 			if !plain(r.f.Fabric) || !plain(tx.Connection.Fabric) {
-				report(r.finding(what + ": " + o.Status))
+				c.report(r.finding(what + ": " + o.Status))
 			}
 			delete(c.recalls, key)
-			c.later.recalls = len(c.recalls) > 0
 		}
 	}
 }
@@ -158,5 +157,4 @@ func (c *Checker) unreturned() {
 		c.report(r.finding(then))
 	}
 	clear(c.recalls)
-	c.later.recalls = false
 }

@@ -27,7 +27,6 @@ type txCheck struct {
 	misplaced   bool            // a Read chunk cannot be where it says
 	args        items
 	result      items
-	later       bool // Decoded asks
 	name        struct {
 		done               bool
 		program, operation string
@@ -40,8 +39,8 @@ func (c *Checker) Transaction(v *rpc.View) {
 	tx := v.Tx
 	c.apart.called(v)
 	c.leave()
-	if c.Recalls() {
-		c.returned(v, c.report)
+	if len(c.recalls) > 0 {
+		c.returned(v)
 	}
 	st := c.calls.Of(tx)
 	if st == nil {
@@ -132,8 +131,8 @@ func (t *txCheck) finding(r id, a about, deviation string, say wording) *Finding
 	} else {
 		t.faults++
 	}
-	if of := t.audience(); !t.c.wanted(of, r, t.c.severity(r, deviation)) {
-		return of.wordless(tx.Connection, r, deviation, ref, by)
+	if !t.c.wanted(r, t.c.severity(r, deviation)) {
+		return t.c.audience.wordless(tx.Connection, r, deviation, ref, by)
 	}
 	n := &t.name
 	if !n.done {
@@ -152,14 +151,6 @@ func (t *txCheck) finding(r id, a about, deviation string, say wording) *Finding
 	f.Expected, f.Seen = say()
 	f.Reaction = t.reaction(a)
 	return f
-}
-
-// audience returns the audience that this goroutine counts for.
-func (t *txCheck) audience() *audience {
-	if t.later {
-		return &t.c.later.audience
-	}
-	return &t.c.audience
 }
 
 // maxKey bounds an encoding key: lists may have thousands of segments.
@@ -198,10 +189,6 @@ func (t *txCheck) known(r id, a about, deviation string, say wording) {
 		if a == aboutCall {
 			t.faults--
 		}
-	}
-	if t.later {
-		t.c.later.found(t.c, f)
-		return
 	}
 	t.c.report(f)
 }

@@ -3,7 +3,6 @@ package check_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -23,9 +22,6 @@ type way int
 const (
 	inFull  way = iota // ordinary packets and transactions are judged as all others are
 	inShort            // in one step
-	beside             // usual transactions are decoded beside, too
-	inBrief            // and not all of them
-	alone              // the same with one processor
 	unread             // the same, and nobody reads what is found
 )
 
@@ -34,14 +30,7 @@ const finding = "found "
 
 // verdicts is what all rules say of packets, and what they know of a connection at its end.
 func verdicts(packets []capture.Packet, how way, batch int) (out []string) {
-	if how >= alone {
-		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	}
-	var d *decode.Decoder
 	options := check.Options{Rules: check.All()}
-	if how >= beside {
-		options.Await = func() { d.Await() }
-	}
 	if how == unread {
 		options.Wanted = func(*check.Rule, check.Severity) bool { return false }
 	}
@@ -50,7 +39,6 @@ func verdicts(packets []capture.Packet, how way, batch int) (out []string) {
 	})
 	opt := decode.Options{Observer: c, Packet: c.Packet, Ordinary: c.Ordinary}
 	opt.Closed = func(x *rdma.Connection) {
-		d.Await()
 		out = append(out, c.Known(x))
 		c.Closed(x)
 	}
@@ -59,39 +47,10 @@ func verdicts(packets []capture.Packet, how way, batch int) (out []string) {
 		c.InFull()
 	}
 	var v rpc.View
-	var b rpc.Brief
-	whole := func(tx *transaction.Transaction) {
+	traffic.Run(decode.New(opt, func(tx *transaction.Transaction) {
 		v.Set(tx)
 		c.Transaction(&v)
-	}
-	emit := whole
-	if how >= beside {
-		opt.Concurrent = true
-		opt.Alone = func(tx *transaction.Transaction) bool {
-			if c.Usual(tx) {
-				return false
-			}
-			d.Await()
-			whole(tx)
-			return true
-		}
-		emit = func(tx *transaction.Transaction) {
-			if how >= inBrief && !c.Recalls() && b.Set(tx) {
-				c.Executed()
-				return
-			}
-			v.Set(tx)
-			c.Decoded(&v)
-		}
-	}
-	d = decode.New(opt, emit)
-	if how >= beside {
-		if err := d.Run(&traffic.Reader{Packets: packets, Batch: batch}); err != nil {
-			panic(err)
-		}
-	} else {
-		traffic.Run(d, packets, batch)
-	}
+	}), packets, batch)
 	c.Finish()
 	left := c.Totals()
 	for _, r := range check.Rules() {
@@ -124,7 +83,7 @@ func same(t *testing.T, packets []capture.Packet, how way, what string) {
 	t.Fatalf("%s, way %d: more: %q", what, how, short[len(full):])
 }
 
-// TestUsual: whether ordinary packets and usual transactions are judged in one step, beside each other or by each rule, findings and
+// TestUsual: whether ordinary packets and usual transactions are judged in one step or by each rule, findings and
 // counts are the same, in captures as they are and changed at random.
 func TestUsual(t *testing.T) {
 	rounds := 15
@@ -139,7 +98,7 @@ func TestUsual(t *testing.T) {
 				program = append(program, byte(rng.Uint32()))
 			}
 			packets := traffic.Apply(uint8(which), program)
-			for _, how := range [...]way{inShort, beside, inBrief, alone, unread} {
+			for _, how := range [...]way{inShort, unread} {
 				same(t, packets, how, fmt.Sprintf("capture %d, program %v", which, program))
 			}
 		}

@@ -262,10 +262,6 @@ type checkRun struct {
 }
 
 func (r *checkRun) run(o *checkOptions, opt *check.Options, s *cli.Streams, saved *cli.Output) error {
-	beside := opt.Match == nil && !opt.Apart // transactions are decoded beside the rules of packets
-	if beside {
-		opt.Await = func() { r.d.Await() }
-	}
 	opt.Wanted = r.show.Wanted
 	r.check = check.New(*opt, r.show.Finding)
 	if opt.Match == nil && !r.check.Names() {
@@ -277,11 +273,7 @@ func (r *checkRun) run(o *checkOptions, opt *check.Options, s *cli.Streams, save
 	if o.blamed {
 		o.blame(&d)
 	}
-	emit := func(tx *transaction.Transaction) { r.judge(tx, r.check.Transaction) }
-	if beside {
-		d.Concurrent, d.Alone, emit = true, r.alone(), r.decoded()
-	}
-	r.d = decode.New(d, emit)
+	r.d = decode.New(d, r.judge)
 	r.show.Begin()
 	_, outTTY := cli.Terminal(s.Out)
 	_, errTTY := cli.Terminal(s.Err)
@@ -308,39 +300,14 @@ func (r *checkRun) found(err error) error {
 	return err
 }
 
-// alone takes transactions that are not usual.
-func (r *checkRun) alone() func(*transaction.Transaction) bool {
-	c := r.check
-	return func(tx *transaction.Transaction) bool {
-		if c.Usual(tx) {
-			return false
-		}
-		r.d.Await()
-		r.judge(tx, c.Transaction)
-		return true
-	}
-}
-
-// decoded takes transactions that are usual. Most of them need not be decoded: no rule is about their fields, unless something was recalled.
-func (r *checkRun) decoded() func(*transaction.Transaction) {
-	c, brief, names := r.check, new(rpc.Brief), r.view.Names
-	return func(tx *transaction.Transaction) {
-		if !c.Recalls() && brief.Learn(tx, names) {
-			c.Executed()
-			return
-		}
-		r.judge(tx, c.Decoded)
-	}
-}
-
 // judge decodes a transaction, and has it judged.
-func (r *checkRun) judge(tx *transaction.Transaction, rules func(*rpc.View)) {
+func (r *checkRun) judge(tx *transaction.Transaction) {
 	v := &r.view
 	v.Set(tx)
 	if v.Undecoded() {
 		r.notes.Message(v)
 	}
-	rules(v)
+	r.check.Transaction(v)
 	v.Learn()
 }
 

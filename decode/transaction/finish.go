@@ -531,11 +531,6 @@ func (t *Tracker) out(tx *Transaction) {
 func (t *Tracker) give(tx *Transaction) {
 	t.memory.Add(-tx.size)
 	tx.gen = 0 // what still points here must not touch it any more
-	if t.opt.Take != nil && t.opt.Take(tx) {
-		t.taken++
-		t.recycle(tx)
-		return
-	}
 	if t.opt.Detach {
 		tx.Connection = copyOf(tx.Connection)
 		t.emit(tx)
@@ -544,9 +539,6 @@ func (t *Tracker) give(tx *Transaction) {
 	t.emit(tx)
 	t.recycle(tx)
 }
-
-// Taken is how many transactions Options.Take has taken.
-func (t *Tracker) Taken() uint64 { return t.taken }
 
 // Recycle takes back a transaction that was emitted with Options.Detach.
 func (t *Tracker) Recycle(tx *Transaction) { t.recycle(tx) }

@@ -34,9 +34,6 @@ type Options struct {
 	Messages MessageHandler
 	// Strays, if set, is told of each other Send, with Messages.
 	Strays StrayHandler
-	// Take, if set, is shown each transaction before it is emitted. If it returns true,
-	// it is not emitted.
-	Take func(*Transaction) bool
 	// Carries, if set, is asked about a connection with a Send that is no message of RPC-over-RDMA, when nothing has
 	// shown what the connection carries: whether it is RPC-over-RDMA, and whether that is known at all. Otherwise
 	// the ports decide. See Malformed.
@@ -118,7 +115,6 @@ type Tracker struct {
 	peekErr   error
 	gen       uint64
 	entries   entries
-	taken     uint64 // by Options.Take
 
 	halves  []*half // of connections that are closed, for others
 	sent    reconnects
