@@ -18,16 +18,20 @@ type Call struct {
 	Waited  int64 // for a thread of the server
 	Served  int64 // by the server
 
-	client   *client
-	conn     *connection
-	xid      uint32
-	attempt  uint64
-	segments []rpcrdma.Segment
-	refused  int
-	delayed  bool // the server asks the client to wait
-	arrived  int64
-	slot     int
-	sequence uint32
+	client     *client
+	conn       *connection
+	pending    bool   // at the server
+	sentOn     uint32 // of the times its connection was made
+	xid        uint32
+	attempt    uint64
+	segments   []rpcrdma.Segment
+	refused    int
+	delayed    bool  // the server asks the client to wait
+	again      int64 // for how long
+	delegation *delegation
+	arrived    int64
+	slot       int
+	sequence   uint32
 }
 
 // id names a packet of a call, alike in all runs.
@@ -146,14 +150,36 @@ func (c *connection) send(call *Call) {
 	case call.Op == Read:
 		h.Writes = []rpcrdma.WriteChunk{call.segments}
 	}
-	c.ends[0].add(&request{kind: sendRequest, data: append(h.Append(nil), body...), call: call, role: roleCall})
+	c.post(call, append(h.Append(nil), body...))
 }
+
+// post sends a call, and again if the client's timer says so.
+func (c *connection) post(call *Call, data []byte) {
+	c.ends[0].add(&request{kind: sendRequest, data: data, call: call, role: roleCall})
+	o := c.n.Outage
+	if o == nil || o.Timer == 0 {
+		return
+	}
+	attempt, times := call.attempt, c.times
+	c.n.after(o.Timer, func() {
+		if call.attempt == attempt && c.times == times && slices.Contains(c.open, call) {
+			c.post(call, data)
+		}
+	})
+}
+
+// renewed reports whether the connection was made anew since a call came.
+func (c *connection) renewed(call *Call) bool { return c.times != call.sentOn }
 
 // maxSegment is the longest segment of a chunk in bytes.
 const maxSegment = 256 << 10
 
 // atClient takes a reply.
 func (c *connection) atClient(m []byte, call *Call) {
+	if call.Op == recalled {
+		call.client.giveBack(call)
+		return
+	}
 	i := slices.Index(c.open, call)
 	if i < 0 {
 		return // answered before the connection broke
@@ -166,16 +192,22 @@ func (c *connection) atClient(m []byte, call *Call) {
 	if call.delayed {
 		call.delayed = false
 		call.attempt++
-		cl.n.after(cl.n.AskedToWait.Wait, func() { cl.enter(call) })
+		cl.n.after(call.again, func() { cl.enter(call) })
 		return
 	}
 	call.Replied = c.n.now
+	if call.Op == Delegreturn {
+		return
+	}
 	cl.n.after(cl.n.think(cl, call), cl.issue)
 }
 
 // think is the time until the application makes its next call.
 func (n *network) think(cl *client, call *Call) int64 {
 	d := n.around(2000, 0.3, "application", uint64(call.Index))
+	if cl.base == holderCalls {
+		d += 5_000_000
+	}
 	if idle := n.ClientIdle; idle != nil && cl.base == 0 {
 		d += n.around(idle.Think, 0.3, "think", uint64(call.Index))
 	}

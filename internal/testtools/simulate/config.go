@@ -10,6 +10,7 @@ type Config struct {
 	Calls       int
 	Depth       int // calls of the application at a time
 	Connections int // of the client
+	Clients     int // that do the same kind of work
 	Mix         Mix
 	Size        int // of READ and WRITE in bytes
 	NFS4        bool
@@ -17,6 +18,8 @@ type Config struct {
 	MTU         uint32
 	LineRate    int64
 	Propagation int64 // of each of the two links
+	Jitter      int64 // besides, on average
+	AckTime     int64 // that an adapter needs to acknowledge
 	AckTimeout  int   // exponent of the acknowledgement timeout
 	Retries     int
 	Handshake   bool // the connections are set up in the capture
@@ -26,6 +29,7 @@ type Config struct {
 	PathStall          *PathStall
 	LinkFull           *LinkFull
 	Congestion         *Congestion
+	CrossTraffic       *CrossTraffic
 	Loss               *Loss
 	ReceiverNotReady   *ReceiverNotReady
 	ReadDepth          *ReadDepth
@@ -39,6 +43,7 @@ type Config struct {
 	AskedToWait        *AskedToWait
 	Outage             *Outage
 	Neighbour          *Neighbour
+	Recall             *Recall
 	CaptureGaps        *CaptureGaps
 }
 
@@ -47,6 +52,7 @@ type PathDelay struct {
 	OneWay     int64
 	Share      float64 // of it on the client's side of the switch
 	Connection int     // that takes the long way, from 1; 0 for all
+	First      bool    // only the first client's
 }
 
 // Pauser is who stops the path.
@@ -72,6 +78,12 @@ type LinkFull struct{ Rate int64 }
 // Congestion is a switch that marks, so that adapters send slower.
 type Congestion struct {
 	Share      float64 // of the link that other traffic leaves
+	FromServer bool
+}
+
+// CrossTraffic is bursts of others in a queue of the switch, which marks nothing.
+type CrossTraffic struct {
+	Every, For int64 // on average, and what a burst takes of the link
 	FromServer bool
 }
 
@@ -108,6 +120,7 @@ type ReadDepth struct{ Depth int }
 type ServerTime struct {
 	Extra int64
 	Op    Operation
+	Share float64 // of these calls; 0 for all
 }
 
 // ServerThreads is a server that serves few calls at a time.
@@ -142,7 +155,9 @@ type AskedToWait struct {
 type Outage struct {
 	AtCall int // that the application makes when it begins
 	For    int64
-	Path   bool // the path is cut; else the server is down
+	Path   bool  // the path is cut; else the server is down
+	Hang   bool  // the server's adapter goes on, its threads do not
+	Timer  int64 // of the client, after which it sends a call again on the same connection; 0 for never
 }
 
 // Neighbour is another client whose calls fill the server's queue.
@@ -150,6 +165,13 @@ type Neighbour struct {
 	Depth int
 	Calls int
 	Extra int64 // that the server works on each
+}
+
+// Recall is OPENs that wait until another client gives back its delegation.
+type Recall struct {
+	Rate float64 // of OPENs
+	Hold int64   // that the other client takes
+	Wait int64   // of the first, before it asks again; 0 if the server answers only when the delegation is back
 }
 
 // CaptureGaps are packets that the mirror loses.
@@ -163,6 +185,8 @@ func Defaults(seed uint64) Config {
 		Calls:       300,
 		Depth:       4,
 		Connections: 1,
+		Clients:     1,
+		AckTime:     600,
 		Mix:         Mix{Read: 4, Write: 3, Small: 4},
 		Size:        16 << 10,
 		Threads:     64,

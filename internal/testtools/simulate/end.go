@@ -36,6 +36,7 @@ type end struct {
 	turn      bool      // a response was sent last
 	message   []byte
 	receive   func(message []byte, call *Call)
+	came      [2]int64 // when the latest packet to it came to the switch, and from there
 
 	// Its rate.
 	paced int64 // when it may send again
@@ -81,7 +82,6 @@ const (
 const attempts = 15
 
 const (
-	ackTime  = 600 // that an adapter needs to acknowledge
 	doorbell = 400 // from posting to the adapter
 	mask24   = 1<<24 - 1
 )
@@ -448,7 +448,7 @@ func (e *end) read(p *packet) {
 		q.id = p.call.id(roleResponse, p.RETH.VA/uint64(e.n.MTU)+uint64(i), p.id&attempts)
 		list = append(list, q)
 	}
-	hold := int64(ackTime)
+	hold := e.n.AckTime
 	if s := e.n.ClientReadResponse; s != nil && e.h != e.n.server {
 		hold += e.n.around(s.Delay, 0.3, "read response", p.id)
 	}
@@ -470,7 +470,7 @@ func (e *end) ack() {
 		return
 	}
 	e.acking = true
-	e.slow = max(e.n.now+ackTime, e.slow)
+	e.slow = max(e.n.now+e.n.AckTime, e.slow)
 	e.n.at(e.slow, func() {
 		e.acking = false
 		e.answer((e.expected-1)&mask24, roce.ACKUnlimited)

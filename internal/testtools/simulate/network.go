@@ -40,7 +40,9 @@ type host struct {
 
 // hop is a queue of the switch, first in, first out.
 type hop struct {
-	until int64 // when it has sent what it holds
+	until  int64 // when it has sent what it holds
+	burst  int64 // when others send the next
+	bursts uint64
 }
 
 func (h *host) mac() []byte {
@@ -153,7 +155,7 @@ func (n *network) leave(p *packet) {
 	if n.loses(p, BeforeSwitch) || n.broken && !client {
 		return
 	}
-	n.at(n.now+n.delay(p, true), func() { n.forward(p) })
+	n.at(n.arrival(p, n.now, true), func() { n.forward(p) })
 }
 
 // forward queues a packet at the switch.
@@ -164,13 +166,14 @@ func (n *network) forward(p *packet) {
 	}
 	n.mark(p)
 	q := &p.dst.queue
+	n.cross(p.dst)
 	ready := n.now + switchTime
 	start := n.stalled(n.switchStalls(p.dst), max(ready, q.until))
 	q.until = start + p.onWire(n.rate(p.dst))
 	if n.loses(p, BehindSwitch) {
 		return
 	}
-	n.at(q.until+n.delay(p, false), func() { n.deliver(p) })
+	n.at(n.arrival(p, q.until, false), func() { n.deliver(p) })
 }
 
 // deliver gives a packet to its host.
@@ -196,11 +199,45 @@ func (n *network) deliver(p *packet) {
 // adapterTime is what an adapter needs to receive a packet.
 const adapterTime = 250
 
+// arrival is when a packet that leaves at a time has passed a link. Those of a queue pair stay in order.
+func (n *network) arrival(p *packet, t int64, before bool) int64 {
+	t += n.delay(p, before)
+	if n.Jitter == 0 || p.to == nil {
+		return t
+	}
+	side := 0
+	if before {
+		side = 1
+	}
+	r := stream(n.seed, "jitter", uint64(p.DestQP)<<32|uint64(p.PSN)<<2|uint64(side)<<1)
+	last := &p.to.came[side]
+	*last = max(t+int64(float64(n.Jitter)*r.ExpFloat64()), *last)
+	return *last
+}
+
+// cross lets the bursts of others into a queue that have come until now.
+func (n *network) cross(to *host) {
+	x := n.CrossTraffic
+	if x == nil || (to == n.server) == x.FromServer || n.now < n.Start {
+		return
+	}
+	q := &to.queue
+	for q.burst <= n.now {
+		if q.bursts > 0 {
+			q.until = max(q.until, q.burst) + n.around(x.For, 0.5, "burst for", q.bursts)
+		} else {
+			q.burst = n.Start
+		}
+		q.bursts++
+		q.burst += n.around(x.Every, 0.5, "burst every", q.bursts)
+	}
+}
+
 // delay is the time of a packet on the link before or behind the switch.
 func (n *network) delay(p *packet, before bool) int64 {
 	d := int64(n.Propagation)
 	far := n.PathDelay
-	if far == nil || p.to != nil && far.Connection > 0 && p.to.c.index != far.Connection-1 {
+	if far == nil || p.to != nil && (far.Connection > 0 && p.to.c.index != far.Connection-1 || far.First && p.to.c.client != n.mounts[0]) {
 		return d
 	}
 	share := far.Share // of the way on the client's link

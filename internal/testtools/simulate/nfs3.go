@@ -44,6 +44,9 @@ var procedures = [...]uint32{
 
 // handle is the file of a call: one of eight of its client.
 func handle(c *Call) []byte {
+	if c.delegation != nil {
+		c = c.delegation.call
+	}
 	b := make([]byte, 28)
 	b[0] = 1
 	binary.BigEndian.PutUint64(b[8:], uint64(c.client.h.index))

@@ -52,6 +52,7 @@ var stateid = nfs4.Stateid4{Seqid: 1, Other: [12]byte{1, 2, 3, 4}}
 // opnums are the operations of NFSv4.
 var opnums = [...]nfs4.NfsOpnum4{
 	Getattr: nfs4.OP_GETATTR, Lookup: nfs4.OP_GETATTR, Read: nfs4.OP_READ, Write: nfs4.OP_WRITE, Commit: nfs4.OP_COMMIT,
+	Open: nfs4.OP_OPEN, Delegreturn: nfs4.OP_DELEGRETURN,
 }
 
 // compound appends the arguments of a COMPOUND: SEQUENCE, PUTFH and what the call is for.
@@ -75,6 +76,12 @@ func (n *network) compound(b []byte, c *Call) []byte {
 		})
 	case nfs4.OP_COMMIT:
 		return appendOp(b, op, &nfs4.COMMIT4args{})
+	case nfs4.OP_OPEN:
+		open := &nfs4.OPEN4args{ShareAccess: nfs4.OPEN4_SHARE_ACCESS_READ, Owner: nfs4.StateOwner4{Clientid: 1, Owner: []byte("owner")}}
+		open.Claim.Claim = nfs4.CLAIM_FH
+		return appendOp(b, op, open)
+	case nfs4.OP_DELEGRETURN:
+		return appendOp(b, op, &nfs4.DELEGRETURN4args{DelegStateid: stateid})
 	}
 	return appendOp(b, op, &nfs4.GETATTR4args{AttrRequest: nfs4.AttrBitmap4{Bitmap4: nfs4.NewBitmap4(1, 4)}})
 }
@@ -114,6 +121,10 @@ func (n *network) compoundReply(b []byte, c *Call) []byte {
 		return appendResult(b, op, &nfs4.WRITE4resok{Count: uint32(c.Size)})
 	case nfs4.OP_COMMIT:
 		return appendResult(b, op, &nfs4.COMMIT4resok{})
+	case nfs4.OP_OPEN:
+		return appendResult(b, op, &nfs4.OPEN4resok{Stateid: stateid})
+	case nfs4.OP_DELEGRETURN:
+		return appendResult(b, op, nil)
 	}
 	r := nfs4.GETATTR4resok{ObjAttributes: nfs4.Fattr4{Attrmask: nfs4.AttrBitmap4{Bitmap4: nfs4.NewBitmap4(1, 4)}, AttrVals: make([]byte, 12)}}
 	r.ObjAttributes.AttrVals[3] = 1 // NF4REG

@@ -12,6 +12,8 @@ const (
 	Write
 	Commit
 	Open
+	Delegreturn
+	recalled // the server's callback
 )
 
 // operations say what each is called and costs a server, besides moving its data.
@@ -26,20 +28,23 @@ var operations = [...]struct {
 	Write:   {"WRITE", 22_000},
 	Commit:  {"COMMIT", 30_000},
 	Open:    {"OPEN", 25_000},
+
+	Delegreturn: {"DELEGRETURN", 20_000},
+	recalled:    {name: "CB_RECALL"},
 }
 
 func (o Operation) String() string { return operations[o].name }
 
 // Mix is how often each operation is drawn, in relation to the others.
 type Mix struct {
-	Read, Write, Commit, Small int
+	Read, Write, Commit, Small, Open int
 }
 
 // draw decides what a call does.
 func (n *network) draw(c *Call) {
 	r := stream(n.seed, "operation", uint64(c.Index))
 	m := n.Mix
-	k := r.IntN(m.Read + m.Write + m.Commit + m.Small)
+	k := r.IntN(m.Read + m.Write + m.Commit + m.Small + m.Open)
 	switch {
 	case k < m.Read:
 		c.Op = Read
@@ -47,6 +52,8 @@ func (n *network) draw(c *Call) {
 		c.Op = Write
 	case k < m.Read+m.Write+m.Commit:
 		c.Op = Commit
+	case k >= m.Read+m.Write+m.Commit+m.Small:
+		c.Op = Open
 	case n.NFS4 || r.IntN(2) == 0:
 		c.Op = Getattr
 	default:

@@ -26,6 +26,7 @@ type Result struct {
 	Config Config
 	Sums   Sums
 	Calls  []*Call // of the first client
+	others []*Call // of those that do the same work
 	taps   [Points][]record
 }
 
@@ -53,11 +54,21 @@ func Run(c Config) *Result {
 		depth = 1
 	}
 	first := n.mount(1, c.Connections, depth, c.Calls, 0)
+	var others []*client
+	for i := 1; i < c.Clients; i++ {
+		others = append(others, n.mount(i+2, c.Connections, depth, c.Calls, otherCalls*i))
+	}
+	if c.Recall != nil {
+		n.nfsd.holder = n.mount(holderIndex, 1, 1, c.Calls/10, holderCalls)
+	}
 	if o := c.Neighbour; o != nil {
 		n.mount(2, 1, o.Depth, o.Calls, neighbourCalls)
 	}
 	n.run()
 	r := &Result{Config: c, Calls: first.calls, Sums: sums(first.calls)}
+	for _, o := range others {
+		r.others = append(r.others, o.calls...)
+	}
 	r.Sums.Lost, r.Sums.Resent, r.Sums.Marked = n.lost, n.resent, n.marked
 	n.pauseFrames(c.Start + r.Sums.Wall)
 	for i := range n.taps {
@@ -70,8 +81,16 @@ func Run(c Config) *Result {
 // setupTime is for how long a run sets up its connections.
 const setupTime = 1_000_000
 
-// neighbourCalls is the first number of another client's calls.
-const neighbourCalls = 1 << 20
+// First numbers of the calls of other clients.
+const (
+	neighbourCalls = 1 << 20
+	holderCalls    = 1 << 21
+	recallCalls    = 1 << 22 // of the server
+	otherCalls     = 1 << 23
+)
+
+// holderIndex is the client that has delegations.
+const holderIndex = 99
 
 func (n *network) host(index int, addr string) *host {
 	return &host{n: n, index: index, addr: netip.MustParseAddr(addr), cnpSent: make(map[*end]int64)}
@@ -79,7 +98,7 @@ func (n *network) host(index int, addr string) *host {
 
 // mount makes a client.
 func (n *network) mount(index, connections, depth, calls, base int) *client {
-	h := n.host(index, fmt.Sprintf("10.1.0.%d", 10+index))
+	h := n.host(index, fmt.Sprintf("10.1.1.%d", index))
 	n.clients = append(n.clients, h)
 	cl := &client{n: n, h: h, depth: depth, total: calls, base: base}
 	cl.xid = stream(n.seed, "xid", uint64(index)).Uint32()
@@ -103,6 +122,14 @@ func (n *network) mount(index, connections, depth, calls, base int) *client {
 // outage takes the server away, and brings it back.
 func (n *network) outage() {
 	end := n.now + n.Outage.For
+	if n.Outage.Hang {
+		n.nfsd.hung = true
+		n.at(end, func() {
+			n.nfsd.hung = false
+			n.nfsd.start()
+		})
+		return
+	}
 	n.cut(true)
 	n.at(end, func() { n.cut(false) })
 	lost := n.now + n.ackTimeout()*int64(n.Retries+1)

@@ -10,6 +10,9 @@ type nfsd struct {
 	threads int
 	busy    int
 	line    []job
+	hung    bool
+	holder  *client // of delegations
+	recalls int
 }
 
 type job struct {
@@ -23,6 +26,10 @@ const readSize = 64 << 10
 
 // take queues a call.
 func (s *nfsd) take(c *connection, call *Call) {
+	if call.Op == recalled || call.pending && !call.conn.renewed(call) {
+		return // a callback's reply, or a call that is under way
+	}
+	call.pending, call.sentOn = true, c.times
 	s.n.after(wakeTime, func() {
 		call.arrived = s.n.now
 		s.line = append(s.line, job{c, c.ends[1], call})
@@ -35,7 +42,7 @@ const wakeTime = 1500
 
 // start gives calls to threads that are free.
 func (s *nfsd) start() {
-	for s.busy < s.threads && len(s.line) > 0 {
+	for s.busy < s.threads && len(s.line) > 0 && !s.hung {
 		j := s.line[0]
 		s.line = s.line[1:]
 		if j.e.dead || s.n.server.down {
@@ -73,9 +80,12 @@ func (s *nfsd) pull(j job) {
 // serve works, then answers.
 func (s *nfsd) serve(j job) {
 	n := s.n
+	if s.recall(j) {
+		return
+	}
 	d := n.service(j.call)
 	if w := n.AskedToWait; w != nil && j.call.attempt < uint64(w.Times) && n.chance(w.Rate, "asked to wait", uint64(j.call.Index)) {
-		j.call.delayed = true
+		j.call.delayed, j.call.again = true, w.Wait
 		d = 10_000
 	}
 	j.call.Served += d
@@ -103,6 +113,10 @@ func (n *network) granted() uint32 {
 // reply writes the data, and sends the reply.
 func (s *nfsd) reply(j job) {
 	call := j.call
+	call.pending = false
+	if call.Op == Delegreturn {
+		s.returned(call.delegation)
+	}
 	h := rpcrdma.Header{XID: call.xid, Version: rpcrdma.Version1, Credits: s.n.granted(), Type: rpcrdma.TypeMsg}
 	if call.Op == Read {
 		var used rpcrdma.WriteChunk
@@ -126,10 +140,10 @@ func (s *nfsd) reply(j job) {
 func (n *network) service(call *Call) int64 {
 	mean := operations[call.Op].service + int64(call.Size)/10 // 10 GB/s
 	d := n.around(mean, 0.25, "service", uint64(call.Index))
-	if t := n.ServerTime; t != nil && (t.Op == Any || t.Op == call.Op) {
+	if t := n.ServerTime; t != nil && (t.Op == Any || t.Op == call.Op) && (t.Share == 0 || n.chance(t.Share, "slow", uint64(call.Index))) {
 		d += n.around(t.Extra, 0.3, "server time", uint64(call.Index))
 	}
-	if o := n.Neighbour; o != nil && call.client.base > 0 {
+	if o := n.Neighbour; o != nil && call.client.base == neighbourCalls {
 		d += n.around(o.Extra, 0.3, "neighbour", uint64(call.Index))
 	}
 	return d

@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"bytes"
+	"math"
 	"testing"
 
 	"github.com/rpcrdma/toolkit/capture"
@@ -36,7 +37,8 @@ func pcap(t *testing.T, r *Result, p Point) []byte {
 func TestDecodes(t *testing.T) {
 	for _, name := range []string{
 		"healthy", "healthy, mixed sizes", "path-delay of one connection", "server-threads", "credits, none granted",
-		"session-slots", "loss", "receiver-not-ready", "congestion", "path-stall, receiver pauses",
+		"session-slots", "loss", "receiver-not-ready", "congestion", "path-stall, receiver pauses", "healthy, jitter",
+		"healthy, several clients", "recall", "outage, server hangs", "congestion by others, no marks",
 	} {
 		r := Run(draw(t, name, 3))
 		for p := range Point(Points) {
@@ -46,7 +48,7 @@ func TestDecodes(t *testing.T) {
 			}
 			complete := 0
 			d := decode.New(decode.Options{}, func(tx *transaction.Transaction) {
-				if tx.State == transaction.Complete {
+				if tx.State == transaction.Complete && tx.Client().Addr.String() == "10.1.1.1" {
 					complete++
 				}
 			})
@@ -77,12 +79,12 @@ func TestTruth(t *testing.T) {
 	c := draw(t, "healthy", 1)
 	c.Depth, c.Connections = 1, 1
 	c.PathDelay = &PathDelay{OneWay: 1_000_000}
-	_, truth := Tell(c)
+	truth := Tell(c).Truth(AtClient, 0, math.MaxInt64)
 	if len(truth.Causes) != 1 || truth.Causes[0].Code != "path-delay" {
 		t.Fatalf("causes are %+v, not the path's delay", truth.Causes)
 	}
 	// A call is one round trip, or two if the server reads its data.
-	if got := truth.Causes[0].Latency / int64(c.Calls); got < 2_000_000 || got > 4_000_000 {
+	if got := truth.Causes[0].Gone.Latency / int64(c.Calls); got < 2_000_000 || got > 4_000_000 {
 		t.Errorf("1 ms each way made calls %d ns longer, want one to two round trips", got)
 	}
 	for _, s := range Situations() {

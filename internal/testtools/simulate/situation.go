@@ -20,6 +20,8 @@ func (s *Situation) Draw(seed uint64) Config {
 	c.Size = pick(r, 4, 16, 32, 64) << 10
 	c.Propagation = 300 + r.Int64N(2000)
 	c.AckTimeout = pick(r, 14, 14, 16)
+	c.AckTime = pick(r, 300, 600, 2*us, 5*us)
+	c.Jitter = pick(r, 0, 200, 2*us)
 	c.Handshake = r.IntN(2) == 0
 	c.NFS4 = r.IntN(3) == 0
 	c.Snap = pick(r, 0, 512)
@@ -52,18 +54,42 @@ func Situations() []Situation {
 		{"healthy", false, func(*rand.Rand, *Config) {}},
 		{"healthy, mixed sizes", false, func(r *rand.Rand, c *Config) { c.Size, c.Connections = 128<<10, 1+r.IntN(4) }},
 		{"healthy, 16 calls at a time", false, func(_ *rand.Rand, c *Config) { c.Depth = 16 }},
+		{"healthy, jitter", false, func(r *rand.Rand, c *Config) { c.Jitter = between(r, 3*us, 20*us) }},
+		{"healthy, several clients", false, func(r *rand.Rand, c *Config) { c.Clients, c.Calls = 2+r.IntN(7), 100 }},
 		{"healthy, small calls", false, func(_ *rand.Rand, c *Config) { c.Mix = Mix{Small: 1} }},
 	}
 	list = append(list, pathSituations()...)
 	list = append(list, serverSituations()...)
 	list = append(list, clientSituations()...)
-	return append(list, pairs(list)...)
+	list = append(list, pairs(list)...)
+	return append(list, drawn(list)...)
+}
+
+// drawn are situations of two causes that are drawn.
+func drawn(list []Situation) []Situation {
+	two := func(r *rand.Rand, c *Config) {
+		list[r.IntN(len(list))].set(r, c)
+		list[r.IntN(len(list))].set(r, c)
+	}
+	return []Situation{{"two, drawn", true, two}, {"two others, drawn", true, two}}
 }
 
 func pathSituations() []Situation {
 	return []Situation{
 		{"path-delay", false, func(r *rand.Rand, c *Config) {
 			c.PathDelay = &PathDelay{OneWay: between(r, 200*us, 20*ms), Share: r.Float64()}
+		}},
+		{"path-delay, jitter", false, func(r *rand.Rand, c *Config) {
+			c.PathDelay = &PathDelay{OneWay: between(r, 500*us, 10*ms), Share: r.Float64()}
+			c.Jitter = c.PathDelay.OneWay / 40
+		}},
+		{"path-delay of one client of several", false, func(r *rand.Rand, c *Config) {
+			c.Clients = 2 + r.IntN(4)
+			c.PathDelay = &PathDelay{OneWay: between(r, 500*us, 5*ms), Share: 1, First: true}
+		}},
+		{"congestion by others, no marks", true, func(r *rand.Rand, c *Config) {
+			every := between(r, 500*us, 2*ms)
+			c.CrossTraffic = &CrossTraffic{Every: every, For: every * (30 + r.Int64N(40)) / 100, FromServer: r.IntN(2) == 0}
 		}},
 		{"path-delay of one connection", false, func(r *rand.Rand, c *Config) {
 			c.Connections = 2 + r.IntN(3)
@@ -106,6 +132,16 @@ func stall(by Pauser) func(*rand.Rand, *Config) {
 func serverSituations() []Situation {
 	return []Situation{
 		{"server-time", false, func(r *rand.Rand, c *Config) { c.ServerTime = &ServerTime{Extra: between(r, 500*us, 20*ms)} }},
+		{"server-time, cold READs", false, func(r *rand.Rand, c *Config) {
+			c.ServerTime = &ServerTime{Extra: between(r, 2*ms, 20*ms), Op: Read, Share: 0.2 + 0.5*r.Float64()}
+		}},
+		{"server-time, WRITE", false, func(r *rand.Rand, c *Config) {
+			c.ServerTime = &ServerTime{Extra: between(r, 1*ms, 10*ms), Op: Write}
+		}},
+		{"server-time, several clients", false, func(r *rand.Rand, c *Config) {
+			c.Clients, c.Calls = 2+r.IntN(4), 100
+			c.ServerTime = &ServerTime{Extra: between(r, 500*us, 20*ms)}
+		}},
 		{"server-time, COMMIT", false, func(r *rand.Rand, c *Config) {
 			c.Mix.Commit = 2
 			c.ServerTime = &ServerTime{Extra: between(r, 2*ms, 30*ms), Op: Commit}
@@ -148,6 +184,14 @@ func serverSituations() []Situation {
 		}},
 		{"outage, server", false, outage(false)},
 		{"outage, path", false, outage(true)},
+		{"outage, server hangs", false, func(r *rand.Rand, c *Config) {
+			outage(false)(r, c)
+			c.Outage.Hang, c.Outage.Timer = true, pick(r, 0, 600*ms)
+		}},
+		{"recall", false, func(r *rand.Rand, c *Config) {
+			c.NFS4, c.Mix.Open, c.Handshake = true, 2, false
+			c.Recall = &Recall{Rate: 0.1 + 0.3*r.Float64(), Hold: between(r, 20*ms, 200*ms), Wait: pick(r, 0, 100*ms)}
+		}},
 		{"neighbour", true, func(r *rand.Rand, c *Config) {
 			c.Threads, c.Depth = 2, 1+r.IntN(2)
 			c.Neighbour = &Neighbour{Depth: 16 + r.IntN(33), Calls: 1500, Extra: between(r, 50*us, 300*us)}
