@@ -36,6 +36,8 @@ const Legend = `Columns of the listing, one line for each transaction:
   status          "ok", or the name of the error without NFS3ERR_, NFS4ERR_;
                   "ok?" if the RPC succeeded but its result cannot be read
 
+Where two addresses do not fit, #1 is the connection, and a line explains it once.
+
 Sizes are exact; K, M and G stand for multiples of 1024, 1024² and 1024³.
 
 Chunks:
@@ -60,11 +62,10 @@ After the status:
 // Lister writes transactions as lines. The zero value lists for 120 columns
 // without colors.
 type Lister struct {
-	places [rpc.Places]place // first: each begins with a line of the cache
-
 	Clock Clock
-	// Width is the number of columns that a line should have; 0 means 120. A
-	// negative width never cuts a name.
+	// Width is the number of columns that a line has at most; 0 means 120. If the addresses leave too little room for the file,
+	// the lines name the connection by its number instead (see narrow). A negative width never cuts a name. A width of 0 keeps
+	// the addresses whatever they take, so that output into files has the same columns everywhere.
 	Width int
 	Color bool
 	// Name, if set, gives the name of a host; empty to show the address.
@@ -77,10 +78,10 @@ type Lister struct {
 	calls  [64]call
 	kinds  compound.Kinds
 	lists  [compound.Most]list
-	kept   [64]prepared
-	failed outcome    // of the last failure
-	other  line       // what of a call that calls and lists do not keep
-	whole  [1024]byte // what a row is about, before it is shortened
+	other  line // what of a call that calls and lists do not keep
+
+	explained map[int]struct{} // connections of which a line has told the addresses
+	piece     []byte           // of a narrow line
 }
 
 // call is what was written about the program and the procedure of a call that consists of no operations, with the spaces
@@ -105,6 +106,10 @@ const (
 	latencyWidth = 7
 	statusWidth  = 5 // NOENT
 	leastFile    = 16
+
+	// besideHosts is what a line takes besides the addresses: time, XID, what, file, chunks, latency and status with the spaces
+	// behind them.
+	besideHosts = len("05:33:11.644754 ") + 1 + len("01234567 ") + whatWidth + 1 + leastFile + 1 + len("W128K ") + latencyWidth + 1 + statusWidth
 )
 
 // line is a line that is being written, with its width in columns.
@@ -131,23 +136,18 @@ func (l *line) pad(to int) {
 // since adds the columns of what was appended to b since start.
 func (l *line) since(start int) { l.col += len(l.b) - start }
 
-// Append appends the line of a transaction, without a newline.
-func (s *Lister) Append(b []byte, v *rpc.View) []byte {
-	b, ok := s.usual(b, v)
-	if !ok {
-		b = s.any(b, v)
-	}
-	return b
-}
-
-// any appends the line of any transaction.
+// Append appends the line of a transaction, without a newline; in front of it the line that explains the number of a
+// connection, if lines are too narrow for addresses.
 //
 // Most transactions pass through here by the million, so what is the same for many of them is kept as it is written, and
 // col, the number of columns so far, is counted beside the bytes.
-func (s *Lister) any(b []byte, v *rpc.View) []byte {
+func (s *Lister) Append(b []byte, v *rpc.View) []byte {
 	tx := v.Tx
-	b, col := s.time(b, tx)
 	hosts := s.hosts.pair(s.Name, tx.Client().Addr, tx.Server().Addr, tx.Connection.ID)
+	if s.Width > 0 && s.Width < s.hosts.width+besideHosts {
+		return s.narrow(b, v, hosts)
+	}
+	b, col := s.time(b, tx)
 	b = append(b, hosts.text...)
 	b = append(digits.Hex32(b, tx.XID), ' ')
 	called := s.called(v)
@@ -169,7 +169,11 @@ func (s *Lister) any(b []byte, v *rpc.View) []byte {
 	if s.Width < 0 {
 		limit = 1 << 30
 	}
+	start := len(b)
 	b, file := subject(b, &s.path, v, max(limit, leastFile))
+	if s.Width > 0 && file > limit {
+		b, file = shorten(b, start, file, max(limit, 3))
+	}
 	col += file
 	b, col = pad(b, col+1, end-latencyWidth-1-len(s.chunks))
 	b = append(b, s.chunks...)

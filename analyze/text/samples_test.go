@@ -7,6 +7,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/mattn/go-runewidth"
+
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rpc"
@@ -55,20 +57,23 @@ func TestListerAllocations(t *testing.T) {
 	}
 }
 
-// Lines are as wide as asked for, unless what cannot be shortened pushes.
+// widths checks that no line is wider than it may be.
+func widths(t *testing.T, lines []byte, width int) {
+	t.Helper()
+	for line := range strings.Lines(string(lines)) {
+		if n := runewidth.StringWidth(strings.TrimSuffix(line, "\n")); n > width {
+			t.Errorf("%d columns, want %d: %s", n, width, line)
+		}
+	}
+}
+
+// TestListerWidth lists in all widths that a terminal may have. Names that do not fit are shortened, and the connection
+// stands for the addresses if there is no room for them.
 func TestListerWidth(t *testing.T) {
-	for _, width := range []int{80, 120, 200} {
-		l := Lister{Width: width}
-		wide := 0
-		n := 0
-		each(t, "rocev2-nfs41-recall.pcap", func(v *rpc.View) {
-			n++
-			if utf8.RuneCount(l.Append(nil, v)) > width {
-				wide++
-			}
-		})
-		if width >= 120 && wide > 0 {
-			t.Errorf("%d of %d lines are wider than %d", wide, n, width)
+	for _, name := range []string{"rocev2-nfs41-recall.pcap", "rocev2-nfs41-ipv6.pcap.zst", "rocev2-nfs3-loss.both.pcapng.zst", "rocev2-nfs3-bulk.pcap.zst"} {
+		for _, width := range []int{LeastWidth, 72, 80, 99, 100, 120, 200} {
+			l := Lister{Width: width}
+			each(t, name, func(v *rpc.View) { widths(t, l.Append(nil, v), width) })
 		}
 	}
 	l := Lister{Width: -1}

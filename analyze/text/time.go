@@ -129,26 +129,6 @@ func (c *Clock) Append(b []byte, ns int64) []byte {
 	return c.fraction(append(b, c.time[:]...), ns-c.from)
 }
 
-// put is Append for the time of day with microseconds and a space, where it has a place already.
-func (c *Clock) put(d *[timeWidth]byte, ns int64) {
-	frac := uint64(ns - c.from)
-	if frac >= 1e9 || c.from == 0 {
-		frac = c.next(ns)
-	}
-	c.last = ns
-	*(*[8]byte)(d[:]) = [8]byte(c.time[:])
-	binary.LittleEndian.PutUint64(d[8:], '.'|digits.MicroWord(uint32(frac)/1000)<<8|' '<<56)
-}
-
-// next begins with another second than that of the last time, or with the first one.
-func (c *Clock) next(ns int64) (frac uint64) {
-	if !c.started {
-		c.started, c.first = true, ns
-	}
-	c.turn(ns)
-	return uint64(ns - c.from)
-}
-
 // turn has the time of day of a second, 05:33:11. with the point, and when it began. It returns the start of the day.
 func (c *Clock) turn(ns int64) (day int64) {
 	sec, frac := split(ns)

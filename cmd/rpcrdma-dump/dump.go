@@ -141,8 +141,8 @@ const maxWidth = 10000
 
 // checkWidth checks the columns of a line; 0 stands for those of the terminal.
 func checkWidth(n int) error {
-	if n != 0 && (n < 40 || n > maxWidth) {
-		return cli.Usagef("--width is 40 to %d columns", maxWidth)
+	if n != 0 && (n < text.LeastWidth || n > maxWidth) {
+		return cli.Usagef("--width is %d to %d columns", text.LeastWidth, maxWidth)
 	}
 	return nil
 }
@@ -169,7 +169,7 @@ func (o *dumpOptions) printer(s *cli.Streams) (printer, error) {
 		}
 		width := o.width
 		if columns, ok := cli.Terminal(s.Out); width == 0 && ok {
-			width = max(columns, 80)
+			width = max(columns, text.LeastWidth)
 		}
 		var name func(netip.Addr) string
 		if o.resolve {
