@@ -26,15 +26,15 @@ import (
 )
 
 var (
-	wrappedSamples = flag.String("wrapped", "rocev2-nfs41-recall.pcap,iwarp-nfs41-recall.pcap", "samples whose wrapped copies are compared with tshark, by commas; docs/tunnels.md has the result of the default")
-	updateWrapped  = flag.Bool("update", false, "write the table of docs/tunnels.md instead of comparing with it")
+	wrappedSamples = flag.String("wrapped", "rocev2-nfs41-recall.pcap,iwarp-nfs41-recall.pcap", "samples whose wrapped copies are compared with tshark, by commas; docs/reference/tunnels.md has the result of the default")
+	updateWrapped  = flag.Bool("update", false, "write the table of docs/reference/tunnels.md instead of comparing with it")
 )
 
 // help is what tshark needs to look into a wrapping, or why it cannot.
 type help struct {
 	args    []string
 	refuses string // what it says about the whole file
-	text    string // of docs/tunnels.md; empty: nothing is needed
+	text    string // of docs/reference/tunnels.md; empty: nothing is needed
 }
 
 // helps are the wrappings that tshark 4.0 does not decode without more. What is not
@@ -261,12 +261,12 @@ func compareIDs(t *testing.T, tshark, file, field string, args []string, ids map
 }
 
 const (
-	tunnelsDocument = "../../docs/tunnels.md"
+	tunnelsDocument = "../../docs/reference/tunnels.md"
 	kindsBegin      = "<!-- kinds -->\n"
 	kindsEnd        = "<!-- end of kinds -->\n"
 )
 
-// checkTable compares the table of docs/tunnels.md with rows.
+// checkTable compares the table of docs/reference/tunnels.md with rows.
 func checkTable(t *testing.T, rows []string) {
 	t.Helper()
 	b, err := os.ReadFile(tunnelsDocument)
