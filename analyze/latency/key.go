@@ -55,7 +55,7 @@ func ParseKeys(s string) ([]Key, error) {
 	for _, word := range strings.Split(s, ",") {
 		found := false
 		for k, name := range keyNames {
-			if name != strings.TrimSpace(word) {
+			if w := strings.TrimSpace(word); name != w && (w != "op" || Key(k) != ByOperation) { // op is its name in filters
 				continue
 			}
 			found = true

@@ -168,7 +168,7 @@ func (o *dumpOptions) printer(s *cli.Streams) (printer, error) {
 			return nil, err
 		}
 		width := o.width
-		if columns, ok := cli.Terminal(s.Out); width == 0 && ok {
+		if columns, ok := cli.Terminal(s.Out); width == 0 && ok && columns > 0 {
 			width = max(columns, text.LeastWidth)
 		}
 		var name func(netip.Addr) string
@@ -309,6 +309,8 @@ type dump struct {
 	prints  bool   // transactions are printed, and nothing else
 	short   bool   // the summary is all that is wanted of a transaction
 	parts   parts  // of the summary, by group of hosts
+	missed  uint64 // transactions that the filter did not match
+	matched bool   // it matched one
 	count   uint64 // transactions still to be printed; 0 is no limit
 	failed  error  // of the extractor
 }
@@ -334,6 +336,9 @@ func (d *dump) run(o *dumpOptions, s *cli.Streams) error {
 	_, outTTY := cli.Terminal(s.Out)
 	_, errTTY := cli.Terminal(s.Err)
 	err := d.job.run(errTTY && (!outTTY || o.quiet))
+	if d.missed > 0 && !d.matched {
+		d.notes.Printf("note: %s, for none of which %s holds", text.Plural(d.missed, "transaction"), o.filter)
+	}
 	if d.printer != nil {
 		d.out.end(d.printer.finish(d.out.begin()))
 	}
@@ -377,10 +382,15 @@ func (d *dump) transaction(tx *transaction.Transaction) {
 	}
 	switch {
 	case d.match != nil && !d.match.Match(v):
+		d.missed++
 	case !d.prints:
+		d.matched = true
 		d.show(v)
-	case !d.out.end(d.printer.print(d.out.begin(), v)):
-		d.stop()
+	default:
+		d.matched = true
+		if !d.out.end(d.printer.print(d.out.begin(), v)) {
+			d.stop()
+		}
 	}
 	v.Learn()
 }

@@ -11,7 +11,9 @@ import (
 func main() {
 	cli.Catch()
 	cli.GrantMemory(0)
-	os.Exit(run(os.Args[1:], cli.Standard()))
+	code := run(os.Args[1:], cli.Standard())
+	cli.EndPager()
+	os.Exit(code)
 }
 
 // run runs the command line and returns the exit code.

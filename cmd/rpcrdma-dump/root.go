@@ -46,11 +46,15 @@ func newRootCommand(s *cli.Streams) *cobra.Command {
 		RunE:    func(cmd *cobra.Command, args []string) error { return o.run(cmd, s, args) },
 	}, s)
 	o.flags(cmd)
+	cmd.PersistentFlags().Bool("no-pager", false, "write to the terminal at once, without $PAGER or less")
+	cmd.PersistentPreRun = func(cmd *cobra.Command, _ []string) { cli.Pager(cmd, s) }
 	cli.Habits(cmd, map[string]string{
-		"f": "filters go with -Y, --filter; with -i, --capture-filter says what is captured",
-		"s": "with 'rpcrdma-dump capture', -s is how much is kept of each packet",
-		"w": "'rpcrdma-dump split -Y EXPRESSION -w FILE' writes packets of transactions, 'rpcrdma-dump capture -w FILE' what it captures",
-		"z": "statistics are commands, such as 'rpcrdma-dump report', 'connections' and 'operations'",
+		"f":    "filters go with -Y, --filter; with -i, --capture-filter says what is captured",
+		"s":    "with 'rpcrdma-dump capture', -s is how much is kept of each packet",
+		"w":    "'rpcrdma-dump split -Y EXPRESSION -w FILE' writes packets of transactions, 'rpcrdma-dump capture -w FILE' what it captures",
+		"json": "-T ndjson writes one object for each transaction, -T json a list of them",
+		"list": "--list-fields lists the fields of filters, --list-interfaces what can be captured on",
+		"z":    "statistics are commands, such as 'rpcrdma-dump report', 'connections' and 'operations'",
 	})
 	cmd.AddCommand(
 		newPacketsCommand(s),

@@ -35,7 +35,7 @@ func flagMistake(cmd *cobra.Command, err error) error {
 	return &UsageError{err}
 }
 
-// Habits says what stands for flags of other tools that a command does not have: by letter, the end of "unknown flag -w: …".
+// Habits says what stands for flags of other tools that a command does not have: by letter or name, the end of "unknown flag -w: …".
 func Habits(cmd *cobra.Command, says map[string]string) {
 	if cmd.Annotations == nil {
 		cmd.Annotations = make(map[string]string)
@@ -51,6 +51,9 @@ func unknownFlag(cmd *cobra.Command, e *pflag.NotExistError) error {
 	flags := cmd.Flags()
 	name, group := e.GetSpecifiedName(), e.GetSpecifiedShortnames()
 	if group == "" {
+		if says := cmd.Annotations[habit+name]; says != "" {
+			return Usagef("unknown flag --%s: %s", name, says)
+		}
 		return Usagef("unknown flag --%s%s", name, didYouMean("--"+name, longNames(flags)))
 	}
 	where := ""
@@ -194,6 +197,9 @@ func commandMistake(cmd *cobra.Command, arg string) error {
 var captureFilter = []string{"dst", "ether", "host", "icmp", "ip", "net", "not", "port", "portrange", "proto", "src", "tcp", "udp", "vlan"}
 
 func noCommand(cmd *cobra.Command, arg, what string) error {
+	if arg == "version" {
+		return Usagef("%s; did you mean --version?", what)
+	}
 	near := nearCommands(cmd, arg)
 	if len(near) == 0 {
 		return Usagef("%s; the commands are %s", what, strings.Join(commands(cmd), ", "))

@@ -47,6 +47,7 @@ func Catch() {
 		for sig := range ch {
 			if !offer(time.Now()) {
 				outfile.Cleanup()
+				EndPager()
 				die(sig)
 			}
 		}

@@ -10,6 +10,9 @@ import (
 
 // Terminal reports whether w is a terminal, and how many columns it has (0 if unknown).
 func Terminal(w io.Writer) (columns int, ok bool) {
+	if p, ok := w.(paged); ok {
+		return p.columns, true
+	}
 	f, isFile := w.(*os.File)
 	if !isFile || !term.IsTerminal(int(f.Fd())) {
 		return 0, false
