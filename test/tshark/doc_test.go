@@ -3,7 +3,7 @@
 //
 // The two programs share no code, so both would have to make a mistake for it to go
 // unnoticed. Where tshark is known to be wrong, or shows less, exceptions_test.go has an
-// exception with the reason; docs/tshark.md says how each was established. An exception holds for packets with a certain property,
+// exception with the reason; docs/tshark.md describes each. An exception holds for packets with a certain property,
 // not for a capture, and everything that it does not cover has to agree.
 //
 // The comparison needs tshark, so it is built with the tag tshark only: the
