@@ -151,6 +151,7 @@ func TestOpenErrors(t *testing.T) {
 		{[]string{file("gzgz", string(gz(gz([]byte("hello there")))))}, "gzip within compressed data"},
 		{[]string{file("gzempty", string(gz(nil)))}, "gzempty: empty file"},
 		{[]string{file("gzhead", "\x1f\x8b\x08")}, "gzhead: gzip: "},
+		{[]string{file("gzname", "\x1f\x8b\x08\x08\x00\x00\x00\x00\x00\x03"+strings.Repeat("name", 1000))}, "gzname: gzip: gzip: invalid header"},
 		{[]string{file("zstdhead", "\x28\xb5\x2f\xfd")}, "zstdhead: zstd: "},
 		{[]string{"-", "-"}, "named more than once"},
 		{[]string{good, dir + "/none"}, "none: no such file"},

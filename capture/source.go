@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
@@ -8,9 +9,8 @@ import (
 	"os"
 	"sync/atomic"
 
+	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
-
-	"github.com/rpcrdma/toolkit/capture/internal/inflate"
 )
 
 // errEmpty says that an input has no bytes at all.
@@ -120,7 +120,7 @@ func newSource(r io.Reader, waits bool, window int, consumed *atomic.Int64) (*so
 	case n == 0:
 		return nil, errEmpty
 	case n >= 2 && h[0] == 0x1f && h[1] == 0x8b: // RFC 1952 section 2.3.1
-		z, err := inflate.NewReader(s.r)
+		z, err := gzip.NewReader(bufio.NewReaderSize(s.r, 64<<10))
 		if err != nil {
 			return nil, fmt.Errorf("gzip: %w", err)
 		}
