@@ -12,9 +12,6 @@ const AETHSize = 4
 // AETH acknowledges requests, in Acknowledge and RDMA Read Response packets.
 type AETH []byte
 
-// IsValid reports whether h is long enough.
-func (h AETH) IsValid() bool { return len(h) >= AETHSize }
-
 // Syndrome reports whether it is an ACK or what kind of NAK.
 func (h AETH) Syndrome() Syndrome { return Syndrome(wire.Get8(h, 0)) }
 

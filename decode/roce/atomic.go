@@ -18,9 +18,6 @@ const (
 // AtomicETH is the operand of Compare Swap and Fetch Add.
 type AtomicETH []byte
 
-// IsValid reports whether h is long enough.
-func (h AtomicETH) IsValid() bool { return len(h) >= AtomicETHSize }
-
 // VA is the address of the 64-bit word.
 func (h AtomicETH) VA() uint64 { return wire.Get64(h, atomicVA) }
 
@@ -47,9 +44,6 @@ func (h AtomicETH) SetCompare(v uint64) { wire.Put64(h, atomicCompare, v) }
 
 // AtomicAckETH returns what the word held before an atomic operation.
 type AtomicAckETH []byte
-
-// IsValid reports whether h is long enough.
-func (h AtomicAckETH) IsValid() bool { return len(h) >= AtomicAckETHSize }
 
 // Original is the word's former value.
 func (h AtomicAckETH) Original() uint64 { return wire.Get64(h, 0) }

@@ -20,9 +20,6 @@ const (
 // DETH is the datagram header of UD and RD packets.
 type DETH []byte
 
-// IsValid reports whether h is long enough.
-func (h DETH) IsValid() bool { return len(h) >= DETHSize }
-
 // QKey is the key that the receiving queue pair expects.
 func (h DETH) QKey() uint32 { return wire.Get32(h, dethQKey) }
 
@@ -38,9 +35,6 @@ func (h DETH) SetSrcQP(v uint32) { wire.Put24(h, dethSrcQP, v) }
 // RDETH is the header of all reliable datagram packets.
 type RDETH []byte
 
-// IsValid reports whether h is long enough.
-func (h RDETH) IsValid() bool { return len(h) >= RDETHSize }
-
 // EEContext is the end-to-end context number, 24 bits.
 func (h RDETH) EEContext() uint32 { return wire.Get24(h, 1) }
 
@@ -49,9 +43,6 @@ func (h RDETH) SetEEContext(v uint32) { wire.Put24(h, 1, v) }
 
 // XRCETH is the header of extended reliable connection requests.
 type XRCETH []byte
-
-// IsValid reports whether h is long enough.
-func (h XRCETH) IsValid() bool { return len(h) >= XRCETHSize }
 
 // XRCSRQ is the number of the shared receive queue, 24 bits.
 func (h XRCETH) XRCSRQ() uint32 { return wire.Get24(h, 1) }

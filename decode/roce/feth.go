@@ -15,9 +15,6 @@ const (
 // FETH says what a FLUSH makes visible or persistent.
 type FETH []byte
 
-// IsValid reports whether h is long enough.
-func (h FETH) IsValid() bool { return len(h) >= FETHSize }
-
 // Placement is the placement type: 1 global visibility, 2 persistence, 3 both.
 func (h FETH) Placement() uint8 { return wire.Get8(h, fethByte) & maskPlacement }
 

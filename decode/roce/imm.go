@@ -11,9 +11,6 @@ const (
 // ImmDt is immediate data: one word for the receiver's completion.
 type ImmDt []byte
 
-// IsValid reports whether h is long enough.
-func (h ImmDt) IsValid() bool { return len(h) >= ImmDtSize }
-
 // Data is the immediate word.
 func (h ImmDt) Data() uint32 { return wire.Get32(h, 0) }
 
@@ -22,9 +19,6 @@ func (h ImmDt) SetData(v uint32) { wire.Put32(h, 0, v) }
 
 // IETH is the header of a Send with Invalidate.
 type IETH []byte
-
-// IsValid reports whether h is long enough.
-func (h IETH) IsValid() bool { return len(h) >= IETHSize }
 
 // RKey is the handle that the receiver shall invalidate.
 func (h IETH) RKey() uint32 { return wire.Get32(h, 0) }

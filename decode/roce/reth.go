@@ -14,9 +14,6 @@ const (
 // RETH names remote memory, in RDMA Write and RDMA Read Request packets.
 type RETH []byte
 
-// IsValid reports whether h is long enough.
-func (h RETH) IsValid() bool { return len(h) >= RETHSize }
-
 // VA is the address in the memory that RKey names.
 func (h RETH) VA() uint64 { return wire.Get64(h, rethVA) }
 

@@ -92,24 +92,11 @@ func Word(v uint32) (text uint64, n int) {
 // EightWord is the eight digits of a number below 10^8, the first in the lowest byte.
 func EightWord(v uint32) uint64 { return eight(v) + zeros }
 
-// Fixed appends a number with so many digits, the last ones if it has more.
-func Fixed(b []byte, v uint64, digits int) []byte {
-	if digits > 8 {
-		b = Fixed(b, v/tenTo8, digits-8)
-		return full(b, uint32(v%tenTo8))
-	}
-	n := len(b) + digits
-	return binary.LittleEndian.AppendUint64(b, (eight(uint32(v%tenTo8))+zeros)>>(64-8*digits))[:n]
-}
-
 // Micro appends a number below 10^6 as six digits.
 func Micro(b []byte, v uint32) []byte {
 	n := len(b) + 6
 	return binary.LittleEndian.AppendUint64(b, (eight(v)+zeros)>>16)[:n]
 }
-
-// MicroWord is what Micro appends: six bytes, the first the lowest. The others are 0.
-func MicroWord(v uint32) uint64 { return (eight(v) + zeros) >> 16 }
 
 // Nano appends a number below 10^9 as nine digits.
 func Nano(b []byte, v uint32) []byte {
@@ -158,9 +145,6 @@ func eight(v uint32) uint64 {
 
 // Hex32 appends eight hexadecimal digits.
 func Hex32(b []byte, v uint32) []byte { return binary.BigEndian.AppendUint64(b, hex(v)) }
-
-// HexWord is what Hex32 appends, the first digit in the highest byte.
-func HexWord(v uint32) uint64 { return hex(v) }
 
 // Hex appends bytes as hexadecimal digits, like encoding/hex.
 func Hex(b, v []byte) []byte {

@@ -61,21 +61,6 @@ func TestPut(t *testing.T) {
 	}
 }
 
-func TestFixed(t *testing.T) {
-	for i, v := range numbers() {
-		if i > 1000 && i%97 != 0 {
-			continue
-		}
-		for digits := range 25 {
-			want := fmt.Sprintf("%0*d", digits, v)
-			want = want[len(want)-digits:]
-			if got := string(Fixed([]byte("."), v, digits)); got != "."+want {
-				t.Fatalf("%d with %d digits: %q, want %q", v, digits, got, want)
-			}
-		}
-	}
-}
-
 func TestMicroNano(t *testing.T) {
 	for _, v := range numbers() {
 		micro, nano := uint32(v%1e6), uint32(v%1e9)
@@ -126,7 +111,7 @@ func TestHex(t *testing.T) {
 
 func TestAllocates(t *testing.T) {
 	b := make([]byte, 0, 64)
-	if n := testing.AllocsPerRun(100, func() { Hex32(Fixed(Append(b, math.MaxUint64), 12345, 6), 1) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { Hex32(Micro(Append(b, math.MaxUint64), 12345), 1) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }

@@ -18,9 +18,6 @@ const (
 
 var modes = [...]string{Auto: "auto", Require: "require", Off: "off"}
 
-// Modes are the values of --sandbox.
-func Modes() []string { return modes[:] }
-
 // Type implements pflag.Value.
 func (m *Mode) Type() string { return "mode" }
 

@@ -360,22 +360,3 @@ func (r *Reader) Problems() ([]*capture.Problem, int) { return nil, 0 }
 
 // Close implements capture.Reader.
 func (r *Reader) Close() error { return nil }
-
-// Write writes n of a flood as a pcap file.
-func (f *Flood) Write(w io.Writer, n int) error {
-	out := capture.NewWriter(w, capture.WriterOptions{})
-	number := uint64(0)
-	var err error
-	f.Make(n, func(b []byte) {
-		number++
-		if e := out.Write(&capture.Packet{
-			Time: start + int64(number)*1000, Number: number, Link: capture.LinkEthernet, Length: uint32(len(b)), Data: b,
-		}); err == nil {
-			err = e
-		}
-	})
-	if e := out.Flush(); err == nil {
-		err = e
-	}
-	return err
-}

@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"github.com/rpcrdma/toolkit/decode/rdma"
 )
 
 // The mutators change what a capture shows of the same traffic. None changes
@@ -35,11 +34,6 @@ func Only(records []Record, keep func(*Record) bool) []Record {
 		}
 	}
 	return out
-}
-
-// From keeps what one side sent.
-func From(records []Record, side rdma.Side) []Record {
-	return Only(records, func(r *Record) bool { return r.Packet.From == side })
 }
 
 // Double shows some packets twice.

@@ -72,9 +72,6 @@ func New(o Options) (*Login, error) {
 // Client is the principal that logs in.
 func (l *Login) Client() string { return l.client.String() }
 
-// Service is the principal that the tickets are for.
-func (l *Login) Service() string { return l.service.String() }
-
 // margin is how long a ticket must still be valid to be used again.
 const margin = time.Minute
 
