@@ -31,7 +31,7 @@ var (
 
 // documents whose console blocks are run.
 var documents = []string{
-	"README.md", "docs/coming-from.md", "docs/check.md", "docs/cookbook.md", "docs/fabric.md", "docs/kerberos.md", "docs/kernel.md",
+	"README.md", "docs/check.md", "docs/cookbook.md", "docs/fabric.md", "docs/kerberos.md", "docs/kernel.md",
 	"docs/plan.md", "docs/report.md", "docs/rpcrdma-dump.md", "docs/sessions.md", "docs/troubleshooting.md",
 	"docs/walks/administrator.md", "docs/walks/kernel.md", "docs/walks/network.md", "docs/walks/vendor.md",
 }
