@@ -82,6 +82,14 @@ func (w *Window[T]) At(number uint64) *T {
 	return &w.slot(number).value
 }
 
+// Packet returns a packet that is held, with its bytes; nil if it is not. It is valid until the next call of Add or At.
+func (w *Window[T]) Packet(number uint64) *capture.Packet {
+	if number < w.first || number >= w.next {
+		return nil
+	}
+	return &w.slot(number).packet
+}
+
 // Each visits the packets that are held, in their order. Neither the packet nor its bytes may be kept.
 func (w *Window[T]) Each(visit func(*capture.Packet, *T)) {
 	for n := w.first; n < w.next; n++ {

@@ -22,6 +22,7 @@ func TestExamples(t *testing.T) {
 			"after.pcap": "../../samples/rocev2-nfs3-longcall.pcap", "rdma.pcap": "../../samples/rocev2-nfs3-longcall.pcap",
 			"trace.pcapng.zst": "../../samples/rocev2-nfs3-loss.both.pcapng.zst",
 			"trace.client":     "../../samples/rocev2-nfs41-recall.trace.client", "trace.server": "../../samples/rocev2-nfs41-recall.trace.server",
+			"site.key": "../../samples/kerberos/rocev2-nfs3-krb5i.keytab", "tap1.pcap": recall,
 			"mountstats": "../../samples/rocev2-nfs41-recall.mountstats",
 		},
 		Elsewhere: regexp.MustCompile(`^(tcpdump|ssh|sudo|duckdb) | -i |/usr/local/| /data/`),

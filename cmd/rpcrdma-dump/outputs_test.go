@@ -32,7 +32,8 @@ func outputsProgram() *clitest.Program {
 			"rpcrdma-dump export parquet --write": out, "rpcrdma-dump export parquet --partition": n, "rpcrdma-dump export parquet --host": n,
 			"rpcrdma-dump annotate --write": out,
 			"rpcrdma-dump --resume-state":   out, "rpcrdma-dump export parquet --resume-state": out, "--resume-key": in,
-			"rpcrdma-dump split --write":   out,
+			"rpcrdma-dump split --write": out,
+			"rpcrdma-dump scrub --write": out, "rpcrdma-dump scrub --key": in, "rpcrdma-dump scrub --keep": n, "rpcrdma-dump scrub --map": out,
 			"rpcrdma-dump show --index":    out,
 			"rpcrdma-dump capture --write": out, "--sysfs": in,
 			"rpcrdma-dump --journal": n, "rpcrdma-dump extcap --fifo": out, "rpcrdma-dump extcap --extcap-interface": n, "rpcrdma-dump extcap --extcap-capture-filter": n,
@@ -65,6 +66,9 @@ func outputsProgram() *clitest.Program {
 			{Flag: "rpcrdma-dump --resume-state", Args: []string{"--resume-state", "OUT", "--resume-key", "IN", "OTHER"}, Only: links},
 			{Flag: "rpcrdma-dump export parquet --resume-state", Args: []string{"export", "parquet", "--resume-state", "OUT", "IN", "-w", "DIR/x"}, Only: links},
 			{Flag: "rpcrdma-dump annotate --write", Args: []string{"annotate", "-w", "OUT", "IN"}},
+			{Flag: "rpcrdma-dump scrub --write", Args: []string{"scrub", "-w", "OUT", "IN"}},
+			{Flag: "rpcrdma-dump scrub --map", Args: []string{"scrub", "--map", "OUT", "-w", "DIR/x", "IN"}},
+			{Flag: "rpcrdma-dump scrub --write", Args: []string{"scrub", "--key", "IN", "-w", "OUT", "OTHER"}, Data: aKeytab, Only: links},
 			{Flag: "rpcrdma-dump extcap --fifo", Args: []string{"extcap", "--capture", "--extcap-interface", "rpcrdma", "--device", "lo", "--fifo", "OUT"}},
 			{Flag: "rpcrdma-dump split --write", Args: []string{"split", "-Y", "xid", "-w", "OUT", "IN"}},
 			{Flag: "rpcrdma-dump split --write", Args: []string{"split", "--by", "connection", "-w", "DIR/part-{n}.pcap", "IN"}, In: "part-0001.pcap", Only: links[:1]},
@@ -106,5 +110,5 @@ func TestOutputLost(t *testing.T) {
 // TestNamesOfFiles names files that could be taken for lines of the output.
 func TestNamesOfFiles(t *testing.T) {
 	outputsProgram().CheckOneLine(t, "NAME", "CUT", "report CUT", "report NAME", "check CUT", "packets CUT", "show 1 CUT", "annotate -w DIR CUT", "export trace -w NAME/x CUT", "export parquet -w DIR/x CUT",
-		"report --html DIR CUT", "report --save-state NAME/x CUT", "report --ftrace NAME CUT", "split -Y xid -w DIR/x/y CUT", "capture -r CUT -w NAME/x", "--keytab NAME CUT", "--extract-data DIR CUT", "man CUT")
+		"report --html DIR CUT", "report --save-state NAME/x CUT", "report --ftrace NAME CUT", "split -Y xid -w DIR/x/y CUT", "scrub -w DIR/x/y CUT", "capture -r CUT -w NAME/x", "--keytab NAME CUT", "--extract-data DIR CUT", "man CUT")
 }

@@ -69,6 +69,7 @@ func newRootCommand(s *cli.Streams) *cobra.Command {
 		newExportCommand(s),
 		newAnnotateCommand(s),
 		newSplitCommand(s),
+		newScrubCommand(s),
 		newCaptureCommand(s),
 		newExtcapCommand(s),
 		cli.NewManCommand("rpcrdma-dump", s.Err),

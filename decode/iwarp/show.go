@@ -13,9 +13,10 @@ func (h *half) show(u []byte, length int, raw []byte, start uint64, from *span) 
 	s := &c.t.segment
 	*s = rdma.Segment{
 		From: c.side(h), Data: u, Length: length, First: from.first, Last: from.last,
-		Follows: !h.out.lost && (h.fpdus > 1 || !h.searched),
+		Follows: !h.out.lost && (h.fpdus > 1 || !h.searched), Sequence: c.streams[h.dir].Sequence(start), Marker: -1,
 	}
 	if h.marked {
+		s.Marker = int((h.base - start) % MarkerInterval)
 		s.Pointer, s.HasPointer = wrongMarker(raw, start-h.base)
 	}
 	c.t.shown.Segment(c.c, s)

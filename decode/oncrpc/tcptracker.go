@@ -191,6 +191,7 @@ func (s *tcpSide) deliver(r *Record) {
 	s.send = rdma.Send{
 		From: s.from, Data: r.Data, Length: r.Length,
 		First: r.First, Last: r.Last, Packets: r.Packets, Again: s.again + len(s.copies), Parts: r.Parts, Claimed: r.Claimed,
+		Sequence: s.stream.Sequence(r.Start),
 	}
 	if t.tracer != nil {
 		for _, p := range s.acks {

@@ -6,6 +6,10 @@ type Segment struct {
 	From   Side
 	Data   []byte // header and payload, without markers; cut if the capture cut it
 	Length int    // bytes of the whole, as the FPDU says
+	// Sequence is the TCP sequence number of the first byte of its FPDU, and Marker how many bytes of the stream precede the first
+	// marker from there on, which may be beyond the FPDU; −1 if there are no markers.
+	Sequence uint32
+	Marker   int
 	// First carried its first byte, Last made all of it readable.
 	First, Last Ref
 	// Follows says that nothing is missing before it: the segment before it was

@@ -329,6 +329,7 @@ type Send struct {
 	Solicited   bool
 	Parts       []Part // its packets, if there were several; only for a Tracer
 	Claimed     int    // of a record of TCP: what its mark says of its length, if that is not true
+	Sequence    uint32 // RPC over TCP: the sequence number of its first record mark
 }
 
 // OpKind tells RDMA operations apart.

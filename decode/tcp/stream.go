@@ -259,6 +259,9 @@ func (s *Stream) Buffered() int {
 // Stats returns the counts so far.
 func (s *Stream) Stats() Stats { return s.stats }
 
+// Sequence is the sequence number of the byte at an offset.
+func (s *Stream) Sequence(offset uint64) uint32 { return s.base + uint32(offset) }
+
 // sequence is the sequence number of the next byte to be delivered.
 func (s *Stream) sequence() uint32 { return s.base + uint32(s.next) }
 

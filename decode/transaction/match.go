@@ -64,6 +64,12 @@ func (t *Tracker) Send(c *rdma.Connection, s *rdma.Send) (tag rdma.Tag) {
 			t.opt.Strays.Stray(c, s)
 		}
 	}
+	if c.Fabric == rdma.UDP {
+		if tx, reply := t.OfSend(tag); reply && tx.Call.Seen() {
+			t.finish(tx) // nothing acknowledges it
+			return rdma.Tag{}
+		}
+	}
 	return tag
 }
 
@@ -314,10 +320,6 @@ func (t *Tracker) answer(c *rdma.Connection, s *rdma.Send, m said) rdma.Tag {
 		return rdma.Tag{}
 	}
 	t.recordReply(tx, h, s, m)
-	if c.Fabric == rdma.UDP && tx.Call.Seen() {
-		t.finish(tx) // nothing acknowledges it
-		return rdma.Tag{}
-	}
 	return tx.sendTag(true)
 }
 

@@ -9,15 +9,15 @@ type Class uint8
 // Classes.
 const (
 	Secret  Class = iota // file data, tokens, anything unlisted
-	Keep                 // chosen by the protocol or by chance: verifiers, ids of sessions and states
 	Name                 // the name of a file or an attribute
 	Path                 // names with slashes between them
-	Handle               // a file handle, or another opaque that is only compared
-	Who                  // a user or a group: "name@domain"
+	Handle               // what is only compared: a file handle, an id of a client, session or state, a verifier
+	Who                  // a user or a group: "name@domain", or the digits of its number
+	User                 // the number of a user or a group
 	Host                 // a name of a host or a domain
 	Owner                // a client, a server, or the owner of a lock: text or not
 	Address              // a universal address (RFC 5665)
-	NetID                // the name of a transport: "tcp", "rdma6"
+	Known                // one of the values that the specifications list, such as the name of a transport
 )
 
 // Redactable is a message that can be copied without what it tells of its senders. What the generator writes is one.
@@ -26,7 +26,7 @@ type Redactable interface {
 	Redact(x *Redactor)
 }
 
-// Redactor copies one message to another of the same length: numbers as they are, opaques and texts through Replace.
+// Redactor copies one message to another of the same length: numbers without a class as they are, opaques, texts and other numbers through Replace.
 // What nobody copies is zero: padding, what follows the message, and what cannot be decoded.
 type Redactor struct {
 	Reader
@@ -113,10 +113,8 @@ func (x *Redactor) text(c Class, at int, v []byte) {
 func (x *Redactor) length(at int) { copy(x.out[at:at+4], x.b[at:at+4]) }
 
 func (x *Redactor) replace(c Class, at int, v []byte) {
-	if dst := x.out[at : at+len(v)]; c == Keep {
-		copy(dst, v)
-	} else if c != Secret && len(v) > 0 {
-		x.Replace(c, dst, v)
+	if c != Secret && len(v) > 0 {
+		x.Replace(c, x.out[at:at+len(v)], v)
 	}
 }
 

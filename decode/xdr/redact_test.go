@@ -20,16 +20,16 @@ func TestRedactor(t *testing.T) {
 	b = AppendOpaque(b, AppendUint32(nil, 9))
 	b = append(b, "rest"...)
 	want := AppendUint32(nil, 7)
-	want = AppendOpaque(want, []byte("ccccc"))
+	want = AppendOpaque(want, []byte("bbbbb"))
 	want = AppendOpaque(want, make([]byte, 5))
-	want = AppendFixed(want, []byte("verifier"))
+	want = AppendFixed(want, []byte("dddddddd"))
 	want = AppendOpaque(want, AppendUint32(nil, 9))
 	want = append(want, 0, 0, 0, 0)
 	redact := func(x *Redactor) {
 		x.Numbers(4)
 		x.Text(Name, 0)
 		x.Item(Secret, 0)
-		x.Bytes(Keep, 8)
+		x.Bytes(Handle, 8)
 		x.Nested(func(x *Redactor) { x.Word() })
 	}
 	x := Redactor{Replace: replaceByX}

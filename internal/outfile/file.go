@@ -25,6 +25,7 @@ type File struct {
 	closed bool        // but still without its name
 	ended  bool
 	direct bool
+	hidden bool // from all but its owner
 }
 
 // Create begins a file that gets its name at Commit. Errors are *Conflict,
@@ -268,6 +269,25 @@ func (f *File) CommitNew(name func(n int) string, most int) error {
 	})
 }
 
+// Hide makes a file that nobody but its owner may read, also if it replaces one that others may.
+func (f *File) Hide() error {
+	if f.direct {
+		return nil
+	}
+	f.hidden = true
+	return f.f.Chmod(onlyOwner)
+}
+
+const onlyOwner = 0o600
+
+// mode is that of the file in the end.
+func (f *File) mode() fs.FileMode {
+	if f.hidden {
+		return onlyOwner
+	}
+	return f.old.Mode().Perm()
+}
+
 // Close ends the writing and leaves the file without its name, for Commit or
 // Discard to come: many files can wait for each other that way. A File that is
 // streamed is ended by it.
@@ -280,9 +300,13 @@ func (f *File) Close() error {
 	}
 	f.closed = true
 	err := f.err
-	if err == nil && f.old != nil {
+	switch {
+	case err != nil:
+	case f.old != nil:
 		keepOwner(f.f, f.old)
-		err = f.f.Chmod(f.old.Mode().Perm())
+		err = f.f.Chmod(f.mode())
+	case f.hidden:
+		err = f.f.Chmod(f.mode())
 	}
 	if err == nil {
 		// Some file systems know only now that they have no room; and a name

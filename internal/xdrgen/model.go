@@ -353,13 +353,13 @@ func (p pragma) text() bool {
 
 // classes are those of package xdr that a pragma may name.
 var classes = map[string]string{
-	"keep": "Keep", "name": "Name", "path": "Path", "handle": "Handle", "who": "Who", "host": "Host",
-	"owner": "Owner", "address": "Address", "netid": "NetID",
+	"name": "Name", "path": "Path", "handle": "Handle", "who": "Who", "host": "Host",
+	"owner": "Owner", "address": "Address", "known": "Known", "user": "User",
 }
 
 func (p pragma) redact() bool {
 	k := p.t.kind
-	if len(p.args) != 1 || k != kOpaque && k != kData && k != kOpaqueFixed {
+	if len(p.args) != 1 || k != kOpaque && k != kData && k != kOpaqueFixed && k != kUint32 && k != kUint64 {
 		return false
 	}
 	p.t.redact = classes[p.args[0]]

@@ -83,17 +83,19 @@ func (s *redacter) block(head string, t *typ) {
 	s.p("}")
 }
 
-// numbers is the size of a type that consists of numbers, and of opaques that are kept, without padding.
+// numbers is the size of a type that consists of numbers that are kept.
 func (s *redacter) numbers(t *typ) (int, bool) {
 	size, ok := s.fixedSize(t)
 	return size, ok && s.kept(t)
 }
 
-// kept reports whether a type of fixed size has no opaque that is replaced.
+// kept reports whether a type of fixed size has nothing that is replaced.
 func (s *redacter) kept(t *typ) bool {
 	switch t.kind {
 	case kOpaqueFixed:
-		return t.redact == "Keep" && t.n%4 == 0
+		return false
+	case kUint32, kUint64:
+		return t.redact == ""
 	case kArrayFixed:
 		return s.kept(t.elem)
 	case kStruct:
@@ -118,6 +120,10 @@ func (s *redacter) item(t *typ) {
 		class = "xdr.Secret"
 	}
 	switch t.kind {
+	case kUint32:
+		s.p("x.Bytes(%s, 4)", class)
+	case kUint64:
+		s.p("x.Bytes(%s, 8)", class)
 	case kOpaqueFixed:
 		s.p("x.Bytes(%s, %d)", class, t.n)
 	case kOpaque:

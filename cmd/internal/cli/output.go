@@ -68,6 +68,14 @@ func (o *Output) Discard() {
 	}
 }
 
+// Hide makes a file that nobody but its owner may read.
+func (o *Output) Hide() error {
+	if o.file == nil {
+		return nil
+	}
+	return o.file.Hide()
+}
+
 // Truncate cuts a capture after the last record that is whole, and does nothing to standard output.
 func (o *Output) Truncate(n int64) error {
 	if o.file == nil {

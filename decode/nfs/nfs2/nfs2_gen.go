@@ -293,7 +293,10 @@ func (*Fattr) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*Fattr) Redact(x *xdr.Redactor) {
-	x.Numbers(68)
+	x.Numbers(12)
+	x.Bytes(xdr.User, 4)
+	x.Bytes(xdr.User, 4)
+	x.Numbers(48)
 }
 
 func (t *Fattr) Append(b []byte) []byte {
@@ -378,7 +381,10 @@ func (*Sattr) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*Sattr) Redact(x *xdr.Redactor) {
-	x.Numbers(32)
+	x.Numbers(4)
+	x.Bytes(xdr.User, 4)
+	x.Bytes(xdr.User, 4)
+	x.Numbers(20)
 }
 
 func (t *Sattr) Append(b []byte) []byte {
@@ -455,7 +461,7 @@ func (*Attrstat) Skip(r *xdr.Reader, off uint) uint {
 func (*Attrstat) Redact(x *xdr.Redactor) {
 	switch Nfsstat(x.Word()) {
 	case NFS_OK:
-		x.Numbers(68)
+		(*Fattr)(nil).Redact(x)
 	default:
 
 	}
@@ -525,7 +531,7 @@ func (*Sattrargs) Skip(r *xdr.Reader, off uint) uint {
 
 func (*Sattrargs) Redact(x *xdr.Redactor) {
 	x.Bytes(xdr.Handle, 32)
-	x.Numbers(32)
+	(*Sattr)(nil).Redact(x)
 }
 
 func (t *Sattrargs) Append(b []byte) []byte {
@@ -625,7 +631,7 @@ func (*Diropok) Skip(r *xdr.Reader, off uint) uint {
 
 func (*Diropok) Redact(x *xdr.Redactor) {
 	x.Bytes(xdr.Handle, 32)
-	x.Numbers(68)
+	(*Fattr)(nil).Redact(x)
 }
 
 func (t *Diropok) Append(b []byte) []byte {
@@ -877,7 +883,7 @@ func (*Readokres) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*Readokres) Redact(x *xdr.Redactor) {
-	x.Numbers(68)
+	(*Fattr)(nil).Redact(x)
 	x.Item(xdr.Secret, 8192)
 }
 
@@ -1051,7 +1057,7 @@ func (*Createargs) Skip(r *xdr.Reader, off uint) uint {
 
 func (*Createargs) Redact(x *xdr.Redactor) {
 	(*Diropargs)(nil).Redact(x)
-	x.Numbers(32)
+	(*Sattr)(nil).Redact(x)
 }
 
 func (t *Createargs) Append(b []byte) []byte {
@@ -1183,7 +1189,7 @@ func (*Symlinkargs) Skip(r *xdr.Reader, off uint) uint {
 func (*Symlinkargs) Redact(x *xdr.Redactor) {
 	(*Diropargs)(nil).Redact(x)
 	x.Item(xdr.Path, 1024)
-	x.Numbers(32)
+	(*Sattr)(nil).Redact(x)
 }
 
 func (t *Symlinkargs) Append(b []byte) []byte {
@@ -1239,7 +1245,8 @@ func (*Readdirargs) Skip(r *xdr.Reader, off uint) uint {
 
 func (*Readdirargs) Redact(x *xdr.Redactor) {
 	x.Bytes(xdr.Handle, 32)
-	x.Numbers(8)
+	x.Bytes(xdr.Handle, 4)
+	x.Numbers(4)
 }
 
 func (t *Readdirargs) Append(b []byte) []byte {
@@ -1283,7 +1290,7 @@ func (*Entry) Skip(r *xdr.Reader, off uint) uint {
 func (*Entry) Redact(x *xdr.Redactor) {
 	x.Numbers(4)
 	x.Text(xdr.Name, 255)
-	x.Numbers(4)
+	x.Bytes(xdr.Handle, 4)
 }
 
 func (t *Entry) Append(b []byte) []byte {

@@ -374,7 +374,10 @@ func (*Fattr3) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*Fattr3) Redact(x *xdr.Redactor) {
-	x.Numbers(84)
+	x.Numbers(12)
+	x.Bytes(xdr.User, 4)
+	x.Bytes(xdr.User, 4)
+	x.Numbers(64)
 }
 
 func (t *Fattr3) Append(b []byte) []byte {
@@ -461,7 +464,7 @@ func (*PostOpAttr) Skip(r *xdr.Reader, off uint) uint {
 
 func (*PostOpAttr) Redact(x *xdr.Redactor) {
 	if x.Word() != 0 {
-		x.Numbers(84)
+		(*Fattr3)(nil).Redact(x)
 	}
 }
 
@@ -798,7 +801,7 @@ func (*SetUid3) Skip(r *xdr.Reader, off uint) uint {
 
 func (*SetUid3) Redact(x *xdr.Redactor) {
 	if x.Word() != 0 {
-		x.Numbers(4)
+		x.Bytes(xdr.User, 4)
 	}
 }
 
@@ -850,7 +853,7 @@ func (*SetGid3) Skip(r *xdr.Reader, off uint) uint {
 
 func (*SetGid3) Redact(x *xdr.Redactor) {
 	if x.Word() != 0 {
-		x.Numbers(4)
+		x.Bytes(xdr.User, 4)
 	}
 }
 
@@ -1231,7 +1234,7 @@ func (*GETATTR3resok) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*GETATTR3resok) Redact(x *xdr.Redactor) {
-	x.Numbers(84)
+	(*Fattr3)(nil).Redact(x)
 }
 
 func (t *GETATTR3resok) Append(b []byte) []byte {
@@ -1300,7 +1303,7 @@ func (*GETATTR3res) Skip(r *xdr.Reader, off uint) uint {
 func (*GETATTR3res) Redact(x *xdr.Redactor) {
 	switch Nfsstat3(x.Word()) {
 	case NFS3_OK:
-		x.Numbers(84)
+		(*GETATTR3resok)(nil).Redact(x)
 	default:
 
 	}
@@ -2513,7 +2516,8 @@ func (*WRITE3resok) Skip(r *xdr.Reader, off uint) uint {
 
 func (*WRITE3resok) Redact(x *xdr.Redactor) {
 	(*WccData)(nil).Redact(x)
-	x.Numbers(16)
+	x.Numbers(8)
+	x.Bytes(xdr.Handle, 8)
 }
 
 func (t *WRITE3resok) Append(b []byte) []byte {
@@ -2715,7 +2719,7 @@ func (*Createhow3) Redact(x *xdr.Redactor) {
 	case UNCHECKED, GUARDED:
 		(*Sattr3)(nil).Redact(x)
 	case EXCLUSIVE:
-		x.Numbers(8)
+		x.Bytes(xdr.Handle, 8)
 	default:
 		x.Fail(xdr.Value, "mode")
 	}
@@ -4580,7 +4584,9 @@ func (*READDIR3args) Skip(r *xdr.Reader, off uint) uint {
 
 func (*READDIR3args) Redact(x *xdr.Redactor) {
 	(*NfsFh3)(nil).Redact(x)
-	x.Numbers(20)
+	x.Numbers(8)
+	x.Bytes(xdr.Handle, 8)
+	x.Numbers(4)
 }
 
 func (t *READDIR3args) Append(b []byte) []byte {
@@ -4734,7 +4740,7 @@ func (*READDIR3resok) Skip(r *xdr.Reader, off uint) uint {
 
 func (*READDIR3resok) Redact(x *xdr.Redactor) {
 	(*PostOpAttr)(nil).Redact(x)
-	x.Numbers(8)
+	x.Bytes(xdr.Handle, 8)
 	(*Dirlist3)(nil).Redact(x)
 }
 
@@ -4911,7 +4917,9 @@ func (*READDIRPLUS3args) Skip(r *xdr.Reader, off uint) uint {
 
 func (*READDIRPLUS3args) Redact(x *xdr.Redactor) {
 	(*NfsFh3)(nil).Redact(x)
-	x.Numbers(24)
+	x.Numbers(8)
+	x.Bytes(xdr.Handle, 8)
+	x.Numbers(8)
 }
 
 func (t *READDIRPLUS3args) Append(b []byte) []byte {
@@ -5085,7 +5093,7 @@ func (*READDIRPLUS3resok) Skip(r *xdr.Reader, off uint) uint {
 
 func (*READDIRPLUS3resok) Redact(x *xdr.Redactor) {
 	(*PostOpAttr)(nil).Redact(x)
-	x.Numbers(8)
+	x.Bytes(xdr.Handle, 8)
 	(*Dirlistplus3)(nil).Redact(x)
 }
 
@@ -6035,7 +6043,7 @@ func (*COMMIT3resok) Skip(r *xdr.Reader, off uint) uint {
 
 func (*COMMIT3resok) Redact(x *xdr.Redactor) {
 	(*WccData)(nil).Redact(x)
-	x.Numbers(8)
+	x.Bytes(xdr.Handle, 8)
 }
 
 func (t *COMMIT3resok) Append(b []byte) []byte {

@@ -707,7 +707,8 @@ func (*Stateid4) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*Stateid4) Redact(x *xdr.Redactor) {
-	x.Numbers(16)
+	x.Numbers(4)
+	x.Bytes(xdr.Handle, 12)
 }
 
 func (t *Stateid4) Append(b []byte) []byte {
@@ -873,7 +874,7 @@ func (*Netaddr4) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*Netaddr4) Redact(x *xdr.Redactor) {
-	x.Text(xdr.NetID, 0)
+	x.Text(xdr.Known, 0)
 	x.Text(xdr.Address, 0)
 }
 
@@ -914,7 +915,7 @@ func (*StateOwner4) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*StateOwner4) Redact(x *xdr.Redactor) {
-	x.Numbers(8)
+	x.Bytes(xdr.Handle, 8)
 	x.Text(xdr.Owner, 1024)
 }
 
@@ -2547,9 +2548,10 @@ func (*WriteResponse4) Skip(r *xdr.Reader, off uint) uint {
 
 func (*WriteResponse4) Redact(x *xdr.Redactor) {
 	for n0 := x.Elements(1, 16); n0 > 0 && !x.Failed(); n0-- {
-		x.Numbers(16)
+		(*Stateid4)(nil).Redact(x)
 	}
-	x.Numbers(20)
+	x.Numbers(12)
+	x.Bytes(xdr.Handle, 8)
 }
 
 func (t *WriteResponse4) Append(b []byte) []byte {
@@ -2668,7 +2670,7 @@ func (*RpcsecGssInfo) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*RpcsecGssInfo) Redact(x *xdr.Redactor) {
-	x.Text(xdr.Secret, 0)
+	x.Text(xdr.Known, 0)
 	x.Numbers(8)
 }
 
@@ -3316,7 +3318,8 @@ func (*CLOSE4args) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*CLOSE4args) Redact(x *xdr.Redactor) {
-	x.Numbers(20)
+	x.Numbers(4)
+	(*Stateid4)(nil).Redact(x)
 }
 
 func (t *CLOSE4args) Append(b []byte) []byte {
@@ -3372,7 +3375,7 @@ func (*CLOSE4res) Skip(r *xdr.Reader, off uint) uint {
 func (*CLOSE4res) Redact(x *xdr.Redactor) {
 	switch Nfsstat4(x.Word()) {
 	case NFS4_OK:
-		x.Numbers(16)
+		(*Stateid4)(nil).Redact(x)
 	default:
 
 	}
@@ -3462,7 +3465,7 @@ func (*COMMIT4resok) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*COMMIT4resok) Redact(x *xdr.Redactor) {
-	x.Numbers(8)
+	x.Bytes(xdr.Handle, 8)
 }
 
 func (t *COMMIT4resok) Append(b []byte) []byte {
@@ -3508,7 +3511,7 @@ func (*COMMIT4res) Skip(r *xdr.Reader, off uint) uint {
 func (*COMMIT4res) Redact(x *xdr.Redactor) {
 	switch Nfsstat4(x.Word()) {
 	case NFS4_OK:
-		x.Numbers(8)
+		(*COMMIT4resok)(nil).Redact(x)
 	default:
 
 	}
@@ -3808,7 +3811,7 @@ func (*DELEGPURGE4args) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*DELEGPURGE4args) Redact(x *xdr.Redactor) {
-	x.Numbers(8)
+	x.Bytes(xdr.Handle, 8)
 }
 
 func (t *DELEGPURGE4args) Append(b []byte) []byte {
@@ -3838,7 +3841,7 @@ func (*DELEGRETURN4args) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*DELEGRETURN4args) Redact(x *xdr.Redactor) {
-	x.Numbers(16)
+	(*Stateid4)(nil).Redact(x)
 }
 
 func (t *DELEGRETURN4args) Append(b []byte) []byte {
@@ -4298,7 +4301,9 @@ func (*OpenToLockOwner4) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*OpenToLockOwner4) Redact(x *xdr.Redactor) {
-	x.Numbers(24)
+	x.Numbers(4)
+	(*Stateid4)(nil).Redact(x)
+	x.Numbers(4)
 	(*StateOwner4)(nil).Redact(x)
 }
 
@@ -4351,7 +4356,8 @@ func (*ExistLockOwner4) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*ExistLockOwner4) Redact(x *xdr.Redactor) {
-	x.Numbers(20)
+	(*Stateid4)(nil).Redact(x)
+	x.Numbers(4)
 }
 
 func (t *ExistLockOwner4) Append(b []byte) []byte {
@@ -4413,7 +4419,7 @@ func (*Locker4) Redact(x *xdr.Redactor) {
 	case true:
 		(*OpenToLockOwner4)(nil).Redact(x)
 	case false:
-		x.Numbers(20)
+		(*ExistLockOwner4)(nil).Redact(x)
 
 	}
 }
@@ -4590,7 +4596,7 @@ func (*LOCK4resok) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*LOCK4resok) Redact(x *xdr.Redactor) {
-	x.Numbers(16)
+	(*Stateid4)(nil).Redact(x)
 }
 
 func (t *LOCK4resok) Append(b []byte) []byte {
@@ -4649,7 +4655,7 @@ func (*LOCK4res) Skip(r *xdr.Reader, off uint) uint {
 func (*LOCK4res) Redact(x *xdr.Redactor) {
 	switch Nfsstat4(x.Word()) {
 	case NFS4_OK:
-		x.Numbers(16)
+		(*LOCK4resok)(nil).Redact(x)
 	case NFS4ERR_DENIED:
 		(*LOCK4denied)(nil).Redact(x)
 	default:
@@ -4861,7 +4867,9 @@ func (*LOCKU4args) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*LOCKU4args) Redact(x *xdr.Redactor) {
-	x.Numbers(40)
+	x.Numbers(8)
+	(*Stateid4)(nil).Redact(x)
+	x.Numbers(16)
 }
 
 func (t *LOCKU4args) Append(b []byte) []byte {
@@ -4923,7 +4931,7 @@ func (*LOCKU4res) Skip(r *xdr.Reader, off uint) uint {
 func (*LOCKU4res) Redact(x *xdr.Redactor) {
 	switch Nfsstat4(x.Word()) {
 	case NFS4_OK:
-		x.Numbers(16)
+		(*Stateid4)(nil).Redact(x)
 	default:
 
 	}
@@ -5078,7 +5086,7 @@ func (*Creatverfattr) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*Creatverfattr) Redact(x *xdr.Redactor) {
-	x.Numbers(8)
+	x.Bytes(xdr.Handle, 8)
 	new(Fattr4).Redact(x)
 }
 
@@ -5146,7 +5154,7 @@ func (*Createhow4) Redact(x *xdr.Redactor) {
 	case UNCHECKED4, GUARDED4:
 		new(Fattr4).Redact(x)
 	case EXCLUSIVE4:
-		x.Numbers(8)
+		x.Bytes(xdr.Handle, 8)
 	case EXCLUSIVE4_1:
 		(*Creatverfattr)(nil).Redact(x)
 	default:
@@ -5509,7 +5517,7 @@ func (*OpenClaimDelegateCur4) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*OpenClaimDelegateCur4) Redact(x *xdr.Redactor) {
-	x.Numbers(16)
+	(*Stateid4)(nil).Redact(x)
 	x.Text(xdr.Name, 0)
 }
 
@@ -5603,7 +5611,7 @@ func (*OpenClaim4) Redact(x *xdr.Redactor) {
 		x.Text(xdr.Name, 0)
 	case CLAIM_FH, CLAIM_DELEG_PREV_FH:
 	case CLAIM_DELEG_CUR_FH:
-		x.Numbers(16)
+		(*Stateid4)(nil).Redact(x)
 	default:
 		x.Fail(xdr.Value, "claim")
 	}
@@ -5766,7 +5774,8 @@ func (*OpenReadDelegation4) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*OpenReadDelegation4) Redact(x *xdr.Redactor) {
-	x.Numbers(20)
+	(*Stateid4)(nil).Redact(x)
+	x.Numbers(4)
 	(*Nfsace4)(nil).Redact(x)
 }
 
@@ -5823,7 +5832,8 @@ func (*OpenWriteDelegation4) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*OpenWriteDelegation4) Redact(x *xdr.Redactor) {
-	x.Numbers(20)
+	(*Stateid4)(nil).Redact(x)
+	x.Numbers(4)
 	(*NfsSpaceLimit4)(nil).Redact(x)
 	(*Nfsace4)(nil).Redact(x)
 }
@@ -6115,7 +6125,8 @@ func (*OPEN4resok) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*OPEN4resok) Redact(x *xdr.Redactor) {
-	x.Numbers(40)
+	(*Stateid4)(nil).Redact(x)
+	x.Numbers(24)
 	new(AttrBitmap4).Redact(x)
 	(*OpenDelegation4)(nil).Redact(x)
 }
@@ -6274,7 +6285,8 @@ func (*OPEN_CONFIRM4args) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*OPEN_CONFIRM4args) Redact(x *xdr.Redactor) {
-	x.Numbers(20)
+	(*Stateid4)(nil).Redact(x)
+	x.Numbers(4)
 }
 
 func (t *OPEN_CONFIRM4args) Append(b []byte) []byte {
@@ -6308,7 +6320,7 @@ func (*OPEN_CONFIRM4resok) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*OPEN_CONFIRM4resok) Redact(x *xdr.Redactor) {
-	x.Numbers(16)
+	(*Stateid4)(nil).Redact(x)
 }
 
 func (t *OPEN_CONFIRM4resok) Append(b []byte) []byte {
@@ -6362,7 +6374,7 @@ func (*OPEN_CONFIRM4res) Skip(r *xdr.Reader, off uint) uint {
 func (*OPEN_CONFIRM4res) Redact(x *xdr.Redactor) {
 	switch Nfsstat4(x.Word()) {
 	case NFS4_OK:
-		x.Numbers(16)
+		(*OPEN_CONFIRM4resok)(nil).Redact(x)
 	default:
 
 	}
@@ -6432,7 +6444,8 @@ func (*OPEN_DOWNGRADE4args) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*OPEN_DOWNGRADE4args) Redact(x *xdr.Redactor) {
-	x.Numbers(20)
+	(*Stateid4)(nil).Redact(x)
+	x.Numbers(4)
 	new(ShareAccess4).Redact(x)
 	x.Numbers(4)
 }
@@ -6474,7 +6487,7 @@ func (*OPEN_DOWNGRADE4resok) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*OPEN_DOWNGRADE4resok) Redact(x *xdr.Redactor) {
-	x.Numbers(16)
+	(*Stateid4)(nil).Redact(x)
 }
 
 func (t *OPEN_DOWNGRADE4resok) Append(b []byte) []byte {
@@ -6528,7 +6541,7 @@ func (*OPEN_DOWNGRADE4res) Skip(r *xdr.Reader, off uint) uint {
 func (*OPEN_DOWNGRADE4res) Redact(x *xdr.Redactor) {
 	switch Nfsstat4(x.Word()) {
 	case NFS4_OK:
-		x.Numbers(16)
+		(*OPEN_DOWNGRADE4resok)(nil).Redact(x)
 	default:
 
 	}
@@ -6631,7 +6644,8 @@ func (*READ4args) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*READ4args) Redact(x *xdr.Redactor) {
-	x.Numbers(28)
+	(*Stateid4)(nil).Redact(x)
+	x.Numbers(12)
 }
 
 func (t *READ4args) Append(b []byte) []byte {
@@ -6798,7 +6812,9 @@ func (*READDIR4args) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*READDIR4args) Redact(x *xdr.Redactor) {
-	x.Numbers(24)
+	x.Numbers(8)
+	x.Bytes(xdr.Handle, 8)
+	x.Numbers(8)
 	new(AttrBitmap4).Redact(x)
 }
 
@@ -6953,7 +6969,7 @@ func (*READDIR4resok) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*READDIR4resok) Redact(x *xdr.Redactor) {
-	x.Numbers(8)
+	x.Bytes(xdr.Handle, 8)
 	(*Dirlist4)(nil).Redact(x)
 }
 
@@ -7474,7 +7490,7 @@ func (*RENEW4args) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*RENEW4args) Redact(x *xdr.Redactor) {
-	x.Numbers(8)
+	x.Bytes(xdr.Handle, 8)
 }
 
 func (t *RENEW4args) Append(b []byte) []byte {
@@ -7629,7 +7645,7 @@ func (*SETATTR4args) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*SETATTR4args) Redact(x *xdr.Redactor) {
-	x.Numbers(16)
+	(*Stateid4)(nil).Redact(x)
 	new(Fattr4).Redact(x)
 }
 
@@ -7715,7 +7731,7 @@ func (*NfsClientId4) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*NfsClientId4) Redact(x *xdr.Redactor) {
-	x.Numbers(8)
+	x.Bytes(xdr.Handle, 8)
 	x.Text(xdr.Owner, 1024)
 }
 
@@ -7851,7 +7867,8 @@ func (*SETCLIENTID4resok) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*SETCLIENTID4resok) Redact(x *xdr.Redactor) {
-	x.Numbers(16)
+	x.Bytes(xdr.Handle, 8)
+	x.Bytes(xdr.Handle, 8)
 }
 
 func (t *SETCLIENTID4resok) Append(b []byte) []byte {
@@ -7910,7 +7927,7 @@ func (*SETCLIENTID4res) Skip(r *xdr.Reader, off uint) uint {
 func (*SETCLIENTID4res) Redact(x *xdr.Redactor) {
 	switch Nfsstat4(x.Word()) {
 	case NFS4_OK:
-		x.Numbers(16)
+		(*SETCLIENTID4resok)(nil).Redact(x)
 	case NFS4ERR_CLID_INUSE:
 		(*Netaddr4)(nil).Redact(x)
 	default:
@@ -7983,7 +8000,8 @@ func (*SETCLIENTID_CONFIRM4args) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*SETCLIENTID_CONFIRM4args) Redact(x *xdr.Redactor) {
-	x.Numbers(16)
+	x.Bytes(xdr.Handle, 8)
+	x.Bytes(xdr.Handle, 8)
 }
 
 func (t *SETCLIENTID_CONFIRM4args) Append(b []byte) []byte {
@@ -8069,7 +8087,8 @@ func (*WRITE4args) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*WRITE4args) Redact(x *xdr.Redactor) {
-	x.Numbers(28)
+	(*Stateid4)(nil).Redact(x)
+	x.Numbers(12)
 	x.Item(xdr.Secret, 0)
 }
 
@@ -8124,7 +8143,8 @@ func (*WRITE4resok) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*WRITE4resok) Redact(x *xdr.Redactor) {
-	x.Numbers(16)
+	x.Numbers(8)
+	x.Bytes(xdr.Handle, 8)
 }
 
 func (t *WRITE4resok) Append(b []byte) []byte {
@@ -8181,7 +8201,7 @@ func (*WRITE4res) Skip(r *xdr.Reader, off uint) uint {
 func (*WRITE4res) Redact(x *xdr.Redactor) {
 	switch Nfsstat4(x.Word()) {
 	case NFS4_OK:
-		x.Numbers(16)
+		(*WRITE4resok)(nil).Redact(x)
 	default:
 
 	}
@@ -8292,7 +8312,8 @@ func (*AuthsysParms) Skip(r *xdr.Reader, off uint) uint {
 func (*AuthsysParms) Redact(x *xdr.Redactor) {
 	x.Numbers(4)
 	x.Text(xdr.Host, 255)
-	x.Numbers(8)
+	x.Bytes(xdr.User, 4)
+	x.Bytes(xdr.User, 4)
 	for n0 := x.Elements(16, 4); n0 > 0 && !x.Failed(); n0-- {
 		x.Numbers(4)
 	}
@@ -8609,7 +8630,8 @@ func (*BIND_CONN_TO_SESSION4args) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*BIND_CONN_TO_SESSION4args) Redact(x *xdr.Redactor) {
-	x.Numbers(24)
+	x.Bytes(xdr.Handle, 16)
+	x.Numbers(8)
 }
 
 func (t *BIND_CONN_TO_SESSION4args) Append(b []byte) []byte {
@@ -8681,7 +8703,8 @@ func (*BIND_CONN_TO_SESSION4resok) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*BIND_CONN_TO_SESSION4resok) Redact(x *xdr.Redactor) {
-	x.Numbers(24)
+	x.Bytes(xdr.Handle, 16)
+	x.Numbers(8)
 }
 
 func (t *BIND_CONN_TO_SESSION4resok) Append(b []byte) []byte {
@@ -8738,7 +8761,7 @@ func (*BIND_CONN_TO_SESSION4res) Skip(r *xdr.Reader, off uint) uint {
 func (*BIND_CONN_TO_SESSION4res) Redact(x *xdr.Redactor) {
 	switch Nfsstat4(x.Word()) {
 	case NFS4_OK:
-		x.Numbers(24)
+		(*BIND_CONN_TO_SESSION4resok)(nil).Redact(x)
 	default:
 
 	}
@@ -8798,7 +8821,7 @@ func (*ClientOwner4) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*ClientOwner4) Redact(x *xdr.Redactor) {
-	x.Numbers(8)
+	x.Bytes(xdr.Handle, 8)
 	x.Text(xdr.Owner, 1024)
 }
 
@@ -8945,10 +8968,10 @@ func (*SsvSpParms4) Skip(r *xdr.Reader, off uint) uint {
 func (*SsvSpParms4) Redact(x *xdr.Redactor) {
 	(*StateProtectOps4)(nil).Redact(x)
 	for n0 := x.Elements(0, 4); n0 > 0 && !x.Failed(); n0-- {
-		x.Text(xdr.Secret, 0)
+		x.Text(xdr.Known, 0)
 	}
 	for n0 := x.Elements(0, 4); n0 > 0 && !x.Failed(); n0-- {
-		x.Text(xdr.Secret, 0)
+		x.Text(xdr.Known, 0)
 	}
 	x.Numbers(8)
 }
@@ -9423,7 +9446,8 @@ func (*EXCHANGE_ID4resok) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*EXCHANGE_ID4resok) Redact(x *xdr.Redactor) {
-	x.Numbers(16)
+	x.Bytes(xdr.Handle, 8)
+	x.Numbers(8)
 	(*StateProtect4R)(nil).Redact(x)
 	(*ServerOwner4)(nil).Redact(x)
 	x.Text(xdr.Owner, 1024)
@@ -9680,7 +9704,8 @@ func (*CREATE_SESSION4args) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*CREATE_SESSION4args) Redact(x *xdr.Redactor) {
-	x.Numbers(16)
+	x.Bytes(xdr.Handle, 8)
+	x.Numbers(8)
 	(*ChannelAttrs4)(nil).Redact(x)
 	(*ChannelAttrs4)(nil).Redact(x)
 	x.Numbers(4)
@@ -9765,7 +9790,8 @@ func (*CREATE_SESSION4resok) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*CREATE_SESSION4resok) Redact(x *xdr.Redactor) {
-	x.Numbers(24)
+	x.Bytes(xdr.Handle, 16)
+	x.Numbers(8)
 	(*ChannelAttrs4)(nil).Redact(x)
 	(*ChannelAttrs4)(nil).Redact(x)
 }
@@ -9884,7 +9910,7 @@ func (*DESTROY_SESSION4args) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*DESTROY_SESSION4args) Redact(x *xdr.Redactor) {
-	x.Numbers(16)
+	x.Bytes(xdr.Handle, 16)
 }
 
 func (t *DESTROY_SESSION4args) Append(b []byte) []byte {
@@ -9949,7 +9975,7 @@ func (*FREE_STATEID4args) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*FREE_STATEID4args) Redact(x *xdr.Redactor) {
-	x.Numbers(16)
+	(*Stateid4)(nil).Redact(x)
 }
 
 func (t *FREE_STATEID4args) Append(b []byte) []byte {
@@ -10111,7 +10137,8 @@ func (*GET_DIR_DELEGATION4resok) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*GET_DIR_DELEGATION4resok) Redact(x *xdr.Redactor) {
-	x.Numbers(24)
+	x.Bytes(xdr.Handle, 8)
+	(*Stateid4)(nil).Redact(x)
 	new(NotifyBitmap4).Redact(x)
 	new(AttrBitmap4).Redact(x)
 	new(AttrBitmap4).Redact(x)
@@ -10534,7 +10561,8 @@ func (*GETDEVICELIST4args) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*GETDEVICELIST4args) Redact(x *xdr.Redactor) {
-	x.Numbers(24)
+	x.Numbers(16)
+	x.Bytes(xdr.Handle, 8)
 }
 
 func (t *GETDEVICELIST4args) Append(b []byte) []byte {
@@ -10591,7 +10619,8 @@ func (*GETDEVICELIST4resok) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*GETDEVICELIST4resok) Redact(x *xdr.Redactor) {
-	x.Numbers(16)
+	x.Numbers(8)
+	x.Bytes(xdr.Handle, 8)
 	for n0 := x.Elements(0, 16); n0 > 0 && !x.Failed(); n0-- {
 		x.Bytes(xdr.Handle, 16)
 	}
@@ -10840,7 +10869,8 @@ func (*LAYOUTCOMMIT4args) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*LAYOUTCOMMIT4args) Redact(x *xdr.Redactor) {
-	x.Numbers(36)
+	x.Numbers(20)
+	(*Stateid4)(nil).Redact(x)
 	(*Newoffset4)(nil).Redact(x)
 	(*Newtime4)(nil).Redact(x)
 	new(Layoutupdate4).Redact(x)
@@ -11089,7 +11119,9 @@ func (*LAYOUTGET4args) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*LAYOUTGET4args) Redact(x *xdr.Redactor) {
-	x.Numbers(56)
+	x.Numbers(36)
+	(*Stateid4)(nil).Redact(x)
+	x.Numbers(4)
 }
 
 func (t *LAYOUTGET4args) Append(b []byte) []byte {
@@ -11156,7 +11188,8 @@ func (*LAYOUTGET4resok) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*LAYOUTGET4resok) Redact(x *xdr.Redactor) {
-	x.Numbers(20)
+	x.Numbers(4)
+	(*Stateid4)(nil).Redact(x)
 	for n0 := x.Elements(0, 28); n0 > 0 && !x.Failed(); n0-- {
 		(*Layout4)(nil).Redact(x)
 	}
@@ -11333,7 +11366,7 @@ func (*LayoutreturnStateid) Skip(r *xdr.Reader, off uint) uint {
 
 func (*LayoutreturnStateid) Redact(x *xdr.Redactor) {
 	if x.Word() != 0 {
-		x.Numbers(16)
+		(*Stateid4)(nil).Redact(x)
 	}
 }
 
@@ -11523,7 +11556,8 @@ func (*SEQUENCE4args) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*SEQUENCE4args) Redact(x *xdr.Redactor) {
-	x.Numbers(32)
+	x.Bytes(xdr.Handle, 16)
+	x.Numbers(16)
 }
 
 func (t *SEQUENCE4args) Append(b []byte) []byte {
@@ -11587,7 +11621,8 @@ func (*SEQUENCE4resok) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*SEQUENCE4resok) Redact(x *xdr.Redactor) {
-	x.Numbers(36)
+	x.Bytes(xdr.Handle, 16)
+	x.Numbers(20)
 }
 
 func (t *SEQUENCE4resok) Append(b []byte) []byte {
@@ -11653,7 +11688,7 @@ func (*SEQUENCE4res) Skip(r *xdr.Reader, off uint) uint {
 func (*SEQUENCE4res) Redact(x *xdr.Redactor) {
 	switch Nfsstat4(x.Word()) {
 	case NFS4_OK:
-		x.Numbers(36)
+		(*SEQUENCE4resok)(nil).Redact(x)
 	default:
 
 	}
@@ -11858,7 +11893,7 @@ func (*TEST_STATEID4args) Skip(r *xdr.Reader, off uint) uint {
 
 func (*TEST_STATEID4args) Redact(x *xdr.Redactor) {
 	for n0 := x.Elements(0, 16); n0 > 0 && !x.Failed(); n0-- {
-		x.Numbers(16)
+		(*Stateid4)(nil).Redact(x)
 	}
 }
 
@@ -12199,7 +12234,7 @@ func (*DESTROY_CLIENTID4args) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*DESTROY_CLIENTID4args) Redact(x *xdr.Redactor) {
-	x.Numbers(8)
+	x.Bytes(xdr.Handle, 8)
 }
 
 func (t *DESTROY_CLIENTID4args) Append(b []byte) []byte {
@@ -12344,7 +12379,8 @@ func (*ALLOCATE4args) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*ALLOCATE4args) Redact(x *xdr.Redactor) {
-	x.Numbers(32)
+	(*Stateid4)(nil).Redact(x)
+	x.Numbers(16)
 }
 
 func (t *ALLOCATE4args) Append(b []byte) []byte {
@@ -12454,7 +12490,9 @@ func (*COPY4args) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*COPY4args) Redact(x *xdr.Redactor) {
-	x.Numbers(64)
+	(*Stateid4)(nil).Redact(x)
+	(*Stateid4)(nil).Redact(x)
+	x.Numbers(32)
 	for n0 := x.Elements(0, 8); n0 > 0 && !x.Failed(); n0-- {
 		(*Netloc4)(nil).Redact(x)
 	}
@@ -12681,7 +12719,7 @@ func (*COPY_NOTIFY4args) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*COPY_NOTIFY4args) Redact(x *xdr.Redactor) {
-	x.Numbers(16)
+	(*Stateid4)(nil).Redact(x)
 	(*Netloc4)(nil).Redact(x)
 }
 
@@ -12741,7 +12779,8 @@ func (*COPY_NOTIFY4resok) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*COPY_NOTIFY4resok) Redact(x *xdr.Redactor) {
-	x.Numbers(28)
+	x.Numbers(12)
+	(*Stateid4)(nil).Redact(x)
 	for n0 := x.Elements(0, 8); n0 > 0 && !x.Failed(); n0-- {
 		(*Netloc4)(nil).Redact(x)
 	}
@@ -12876,7 +12915,8 @@ func (*DEALLOCATE4args) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*DEALLOCATE4args) Redact(x *xdr.Redactor) {
-	x.Numbers(32)
+	(*Stateid4)(nil).Redact(x)
+	x.Numbers(16)
 }
 
 func (t *DEALLOCATE4args) Append(b []byte) []byte {
@@ -12965,7 +13005,8 @@ func (*IO_ADVISE4args) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*IO_ADVISE4args) Redact(x *xdr.Redactor) {
-	x.Numbers(32)
+	(*Stateid4)(nil).Redact(x)
+	x.Numbers(16)
 	new(IoAdviseBitmap4).Redact(x)
 }
 
@@ -13133,7 +13174,8 @@ func (*LAYOUTERROR4args) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*LAYOUTERROR4args) Redact(x *xdr.Redactor) {
-	x.Numbers(32)
+	x.Numbers(16)
+	(*Stateid4)(nil).Redact(x)
 	for n0 := x.Elements(0, 24); n0 > 0 && !x.Failed(); n0-- {
 		(*DeviceError4)(nil).Redact(x)
 	}
@@ -13248,7 +13290,9 @@ func (*LAYOUTSTATS4args) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*LAYOUTSTATS4args) Redact(x *xdr.Redactor) {
-	x.Numbers(64)
+	x.Numbers(16)
+	(*Stateid4)(nil).Redact(x)
+	x.Numbers(32)
 	x.Bytes(xdr.Handle, 16)
 	new(Layoutupdate4).Redact(x)
 }
@@ -13337,7 +13381,7 @@ func (*OFFLOAD_CANCEL4args) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*OFFLOAD_CANCEL4args) Redact(x *xdr.Redactor) {
-	x.Numbers(16)
+	(*Stateid4)(nil).Redact(x)
 }
 
 func (t *OFFLOAD_CANCEL4args) Append(b []byte) []byte {
@@ -13404,7 +13448,7 @@ func (*OFFLOAD_STATUS4args) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*OFFLOAD_STATUS4args) Redact(x *xdr.Redactor) {
-	x.Numbers(16)
+	(*Stateid4)(nil).Redact(x)
 }
 
 func (t *OFFLOAD_STATUS4args) Append(b []byte) []byte {
@@ -13572,7 +13616,8 @@ func (*READ_PLUS4args) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*READ_PLUS4args) Redact(x *xdr.Redactor) {
-	x.Numbers(28)
+	(*Stateid4)(nil).Redact(x)
+	x.Numbers(12)
 }
 
 func (t *READ_PLUS4args) Append(b []byte) []byte {
@@ -13919,7 +13964,8 @@ func (*SEEK4args) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*SEEK4args) Redact(x *xdr.Redactor) {
-	x.Numbers(28)
+	(*Stateid4)(nil).Redact(x)
+	x.Numbers(12)
 }
 
 func (t *SEEK4args) Append(b []byte) []byte {
@@ -14073,7 +14119,8 @@ func (*WRITE_SAME4args) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*WRITE_SAME4args) Redact(x *xdr.Redactor) {
-	x.Numbers(20)
+	(*Stateid4)(nil).Redact(x)
+	x.Numbers(4)
 	(*AppDataBlock4)(nil).Redact(x)
 }
 
@@ -14207,7 +14254,9 @@ func (*CLONE4args) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*CLONE4args) Redact(x *xdr.Redactor) {
-	x.Numbers(56)
+	(*Stateid4)(nil).Redact(x)
+	(*Stateid4)(nil).Redact(x)
+	x.Numbers(24)
 }
 
 func (t *CLONE4args) Append(b []byte) []byte {
@@ -16534,7 +16583,8 @@ func (*FfDataServer4) Skip(r *xdr.Reader, off uint) uint {
 
 func (*FfDataServer4) Redact(x *xdr.Redactor) {
 	x.Bytes(xdr.Handle, 16)
-	x.Numbers(20)
+	x.Numbers(4)
+	(*Stateid4)(nil).Redact(x)
 	for n0 := x.Elements(0, 4); n0 > 0 && !x.Failed(); n0-- {
 		x.Text(xdr.Handle, 128)
 	}
@@ -16735,7 +16785,8 @@ func (*FfIoerr4) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*FfIoerr4) Redact(x *xdr.Redactor) {
-	x.Numbers(32)
+	x.Numbers(16)
+	(*Stateid4)(nil).Redact(x)
 	for n0 := x.Elements(0, 24); n0 > 0 && !x.Failed(); n0-- {
 		(*DeviceError4)(nil).Redact(x)
 	}
@@ -16976,7 +17027,9 @@ func (*FfIostats4) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*FfIostats4) Redact(x *xdr.Redactor) {
-	x.Numbers(64)
+	x.Numbers(16)
+	(*Stateid4)(nil).Redact(x)
+	x.Numbers(32)
 	x.Bytes(xdr.Handle, 16)
 	(*FfLayoutupdate4)(nil).Redact(x)
 }
@@ -17430,7 +17483,8 @@ func (*CB_RECALL4args) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*CB_RECALL4args) Redact(x *xdr.Redactor) {
-	x.Numbers(20)
+	(*Stateid4)(nil).Redact(x)
+	x.Numbers(4)
 	x.Text(xdr.Handle, 128)
 }
 
@@ -17512,7 +17566,8 @@ func (*LayoutrecallFile4) Skip(r *xdr.Reader, off uint) uint {
 
 func (*LayoutrecallFile4) Redact(x *xdr.Redactor) {
 	x.Text(xdr.Handle, 128)
-	x.Numbers(32)
+	x.Numbers(16)
+	(*Stateid4)(nil).Redact(x)
 }
 
 func (t *LayoutrecallFile4) Append(b []byte) []byte {
@@ -18089,7 +18144,8 @@ func (*NotifyVerifier4) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*NotifyVerifier4) Redact(x *xdr.Redactor) {
-	x.Numbers(16)
+	x.Bytes(xdr.Handle, 8)
+	x.Bytes(xdr.Handle, 8)
 }
 
 func (t *NotifyVerifier4) Append(b []byte) []byte {
@@ -18250,7 +18306,7 @@ func (*CB_NOTIFY4args) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*CB_NOTIFY4args) Redact(x *xdr.Redactor) {
-	x.Numbers(16)
+	(*Stateid4)(nil).Redact(x)
 	x.Text(xdr.Handle, 128)
 	for n0 := x.Elements(0, 8); n0 > 0 && !x.Failed(); n0-- {
 		new(DirNotify4).Redact(x)
@@ -18638,7 +18694,7 @@ func (*ReferringCallList4) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*ReferringCallList4) Redact(x *xdr.Redactor) {
-	x.Numbers(16)
+	x.Bytes(xdr.Handle, 16)
 	for n0 := x.Elements(0, 8); n0 > 0 && !x.Failed(); n0-- {
 		x.Numbers(8)
 	}
@@ -18715,7 +18771,8 @@ func (*CB_SEQUENCE4args) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*CB_SEQUENCE4args) Redact(x *xdr.Redactor) {
-	x.Numbers(32)
+	x.Bytes(xdr.Handle, 16)
+	x.Numbers(16)
 	for n0 := x.Elements(0, 20); n0 > 0 && !x.Failed(); n0-- {
 		(*ReferringCallList4)(nil).Redact(x)
 	}
@@ -18791,7 +18848,8 @@ func (*CB_SEQUENCE4resok) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*CB_SEQUENCE4resok) Redact(x *xdr.Redactor) {
-	x.Numbers(32)
+	x.Bytes(xdr.Handle, 16)
+	x.Numbers(16)
 }
 
 func (t *CB_SEQUENCE4resok) Append(b []byte) []byte {
@@ -18854,7 +18912,7 @@ func (*CB_SEQUENCE4res) Skip(r *xdr.Reader, off uint) uint {
 func (*CB_SEQUENCE4res) Redact(x *xdr.Redactor) {
 	switch Nfsstat4(x.Word()) {
 	case NFS4_OK:
-		x.Numbers(32)
+		(*CB_SEQUENCE4resok)(nil).Redact(x)
 	default:
 
 	}
@@ -19232,7 +19290,7 @@ func (*CB_OFFLOAD4args) Skip(r *xdr.Reader, off uint) uint {
 
 func (*CB_OFFLOAD4args) Redact(x *xdr.Redactor) {
 	x.Text(xdr.Handle, 128)
-	x.Numbers(16)
+	(*Stateid4)(nil).Redact(x)
 	(*OffloadInfo4)(nil).Redact(x)
 }
 

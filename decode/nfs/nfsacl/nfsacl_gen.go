@@ -65,7 +65,9 @@ func (*Aclent) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*Aclent) Redact(x *xdr.Redactor) {
-	x.Numbers(12)
+	x.Numbers(4)
+	x.Bytes(xdr.User, 4)
+	x.Numbers(4)
 }
 
 func (t *Aclent) Append(b []byte) []byte {
@@ -126,11 +128,11 @@ func (*Secattr) Skip(r *xdr.Reader, off uint) uint {
 func (*Secattr) Redact(x *xdr.Redactor) {
 	x.Numbers(8)
 	for n0 := x.Elements(1024, 12); n0 > 0 && !x.Failed(); n0-- {
-		x.Numbers(12)
+		(*Aclent)(nil).Redact(x)
 	}
 	x.Numbers(4)
 	for n0 := x.Elements(1024, 12); n0 > 0 && !x.Failed(); n0-- {
-		x.Numbers(12)
+		(*Aclent)(nil).Redact(x)
 	}
 }
 
@@ -232,7 +234,7 @@ func (*GETACL2resok) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*GETACL2resok) Redact(x *xdr.Redactor) {
-	x.Numbers(68)
+	(*nfs2.Fattr)(nil).Redact(x)
 	(*Secattr)(nil).Redact(x)
 }
 
@@ -418,7 +420,7 @@ func (*SETACL2res) Skip(r *xdr.Reader, off uint) uint {
 func (*SETACL2res) Redact(x *xdr.Redactor) {
 	switch nfs2.Nfsstat(x.Word()) {
 	case nfs2.NFS_OK:
-		x.Numbers(68)
+		(*nfs2.Fattr)(nil).Redact(x)
 	default:
 
 	}
@@ -539,7 +541,7 @@ func (*GETATTR2res) Skip(r *xdr.Reader, off uint) uint {
 func (*GETATTR2res) Redact(x *xdr.Redactor) {
 	switch nfs2.Nfsstat(x.Word()) {
 	case nfs2.NFS_OK:
-		x.Numbers(68)
+		(*nfs2.Fattr)(nil).Redact(x)
 	default:
 
 	}
@@ -660,7 +662,8 @@ func (*ACCESS2resok) Skip(r *xdr.Reader, off uint) uint {
 }
 
 func (*ACCESS2resok) Redact(x *xdr.Redactor) {
-	x.Numbers(72)
+	(*nfs2.Fattr)(nil).Redact(x)
+	x.Numbers(4)
 }
 
 func (t *ACCESS2resok) Append(b []byte) []byte {
@@ -732,7 +735,7 @@ func (*ACCESS2res) Skip(r *xdr.Reader, off uint) uint {
 func (*ACCESS2res) Redact(x *xdr.Redactor) {
 	switch nfs2.Nfsstat(x.Word()) {
 	case nfs2.NFS_OK:
-		x.Numbers(72)
+		(*ACCESS2resok)(nil).Redact(x)
 	default:
 
 	}
@@ -854,7 +857,7 @@ func (*GETXATTRDIR2resok) Skip(r *xdr.Reader, off uint) uint {
 
 func (*GETXATTRDIR2resok) Redact(x *xdr.Redactor) {
 	x.Bytes(xdr.Handle, 32)
-	x.Numbers(68)
+	(*nfs2.Fattr)(nil).Redact(x)
 }
 
 func (t *GETXATTRDIR2resok) Append(b []byte) []byte {

@@ -277,7 +277,7 @@ func (*Rpcb) Skip(r *xdr.Reader, off uint) uint {
 
 func (*Rpcb) Redact(x *xdr.Redactor) {
 	x.Numbers(8)
-	x.Text(xdr.NetID, 0)
+	x.Text(xdr.Known, 0)
 	x.Text(xdr.Address, 0)
 	x.Text(xdr.Who, 0)
 }
@@ -466,10 +466,10 @@ func (*RpcbEntry) Skip(r *xdr.Reader, off uint) uint {
 
 func (*RpcbEntry) Redact(x *xdr.Redactor) {
 	x.Text(xdr.Address, 0)
-	x.Text(xdr.NetID, 0)
+	x.Text(xdr.Known, 0)
 	x.Numbers(4)
-	x.Text(xdr.NetID, 0)
-	x.Text(xdr.NetID, 0)
+	x.Text(xdr.Known, 0)
+	x.Text(xdr.Known, 0)
 }
 
 func (t *RpcbEntry) Append(b []byte) []byte {
@@ -570,7 +570,7 @@ func (*RpcbsAddrlist) Skip(r *xdr.Reader, off uint) uint {
 
 func (*RpcbsAddrlist) Redact(x *xdr.Redactor) {
 	x.Numbers(16)
-	x.Text(xdr.NetID, 0)
+	x.Text(xdr.Known, 0)
 }
 
 func (t *RpcbsAddrlist) Append(b []byte) []byte {
@@ -641,7 +641,7 @@ func (*RpcbsRmtcalllist) Skip(r *xdr.Reader, off uint) uint {
 
 func (*RpcbsRmtcalllist) Redact(x *xdr.Redactor) {
 	x.Numbers(24)
-	x.Text(xdr.NetID, 0)
+	x.Text(xdr.Known, 0)
 }
 
 func (t *RpcbsRmtcalllist) Append(b []byte) []byte {

@@ -1,0 +1,161 @@
+package scrub
+
+import (
+	"io"
+
+	"github.com/rpcrdma/toolkit/analyze/window"
+	"github.com/rpcrdma/toolkit/capture"
+	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/link"
+	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/decode/roce"
+	"github.com/rpcrdma/toolkit/decode/rpcrdma"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/decode/xdr"
+)
+
+// Stats counts what a Scrubber did.
+type Stats struct {
+	Packets uint64
+	// Foreign counts packets that are zero beyond the headers of a link, or even there: they are neither IP nor InfiniBand, or in a tunnel.
+	Foreign uint64
+	// Fragments counts IP fragments, which are zero beyond their headers.
+	Fragments uint64
+	// Messages counts calls and replies whose arguments or results were copied without what they tell. The body of all others is zero: of
+	// Secured ones, which RPCSEC_GSS protects or creates a context for; of Unknown ones, whose program is not known, or that reply to a call
+	// which was not captured; of Malformed ones. Other counts Sends that are no call or reply at all.
+	Messages, Secured, Unknown, Malformed, Other uint64
+	// Late counts parts of messages whose packets had left the window before it was known what they are: they are zero.
+	Late uint64
+}
+
+// Options configures a Scrubber.
+type Options struct {
+	// Key decides what takes the place of names and addresses. The same key gives the same names.
+	Key []byte
+	// KeepNames leaves all texts and handles that have a class as they are, KeepAddresses the addresses.
+	KeepNames, KeepAddresses bool
+	// KeepExtensions leaves what follows the last dot of a name, if it is short.
+	KeepExtensions bool
+	// Users replaces numbers of users and groups, too.
+	Users bool
+	// DropData cuts packets of RoCE and InfiniBand that carry nothing but zeros behind their headers.
+	DropData bool
+	// Learn, if set, is told what takes the place of what; more than once if there is much.
+	Learn func(kind, from, to string)
+	// Window is how many bytes of packets and their copies are held; 0 means window.DefaultBytes.
+	Window int
+	// Write receives the packets, in their order. Data is valid during the call.
+	Write func(*capture.Packet) error
+}
+
+// Scrubber copies packets without what they tell. It is an observer of a Decoder.
+type Scrubber struct {
+	opt       Options
+	addresses *addresses
+	names     *names
+	window    *window.Window[held]
+	units     map[unitKey]unitRef
+	streams   streams
+	stats     Stats
+	err       error
+
+	frame  link.Frame
+	split  roce.Splitter
+	packet roce.Packet
+	double []byte
+	diff   []byte
+
+	procedures map[procedure]*redactables
+	header     rpcrdma.Header
+	redactor   xdr.Redactor
+	reduced    []xdr.Reduced
+	copied     []byte
+	raw, next  []byte
+	parts      []rdma.Part
+
+	fpdu      fpdu // the one whose operation is being told
+	untagged  map[sender][]fpdu
+	long      map[uint64]*long
+	transfers map[transferKey]transfer
+}
+
+// New makes a Scrubber.
+func New(opt Options) *Scrubber {
+	key := derive(opt.Key, "addresses")
+	s := &Scrubber{
+		opt: opt, addresses: newAddresses((*[addressKey]byte)(&key)),
+		units: make(map[unitKey]unitRef), streams: streams{parts: make(map[partKey][]segment)},
+		procedures: make(map[procedure]*redactables), untagged: make(map[sender][]fpdu),
+		long: make(map[uint64]*long), transfers: make(map[transferKey]transfer),
+	}
+	s.addresses.learn = opt.Learn
+	s.names = newNames(&s.opt)
+	s.redactor.Replace = s.replace
+	s.window = window.New(opt.Window, s.release)
+	return s
+}
+
+// replace is xdr.Redactor.Replace.
+func (s *Scrubber) replace(c xdr.Class, dst, src []byte) {
+	if s.opt.KeepNames && c != xdr.Address || s.opt.KeepAddresses && c == xdr.Address {
+		copy(dst, src)
+	} else {
+		s.names.replace(c, dst, src)
+	}
+}
+
+// Run copies all packets of r. opt says how they are decoded.
+func (s *Scrubber) Run(r capture.Reader, opt decode.Options) (*decode.Decoder, error) {
+	opt.Concurrent, opt.Trackers = false, 0
+	opt.Transactions.OnCompletion = true
+	opt.Transactions.Attribute = func(*transaction.Transaction, *transaction.Packet) {} // so that packets of messages are listed
+	opt.Transactions.Withdrawn = func(tx *transaction.Transaction) { s.forget(tx.Serial()) }
+	opt.Observer = (*observer)(s)
+	opt.Closed = func(c *rdma.Connection) {
+		delete(s.untagged, sender{c, 0})
+		delete(s.untagged, sender{c, 1})
+	}
+	d := decode.New(opt, s.ended)
+	var b capture.Batch
+	for {
+		err := r.Read(&b)
+		for i := range b.Packets {
+			s.hold(&b.Packets[i])
+		}
+		d.Batch(&b)
+		if s.err == nil && err == nil {
+			continue
+		}
+		d.Flush()
+		s.window.Flush()
+		if err == io.EOF {
+			err = nil
+		}
+		return d, err
+	}
+}
+
+// Err is the error of Options.Write that has ended the copying.
+func (s *Scrubber) Err() error { return s.err }
+
+// Stats are the counts so far.
+func (s *Scrubber) Stats() Stats { return s.stats }
+
+// release completes the copy of a packet that leaves the window, and writes it.
+func (s *Scrubber) release(p *capture.Packet, h *held) {
+	s.forgetUnits(p.Number, h)
+	if h.flow != 0 {
+		s.streams.forget(p.Number, h)
+	}
+	s.finish(h)
+	q := *p
+	q.Data = h.out
+	if s.opt.DropData {
+		q.Data = h.withoutData()
+	}
+	if s.err == nil {
+		s.err = s.opt.Write(&q)
+	}
+	h.data, h.out, h.flow = nil, nil, 0
+}

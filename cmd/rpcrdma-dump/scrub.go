@@ -1,0 +1,263 @@
+package main
+
+import (
+	"bufio"
+	"crypto/rand"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rpcrdma/toolkit/analyze/scrub"
+	"github.com/rpcrdma/toolkit/analyze/text"
+	"github.com/rpcrdma/toolkit/capture"
+	"github.com/rpcrdma/toolkit/cmd/internal/cli"
+	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/internal/outfile"
+	"github.com/rpcrdma/toolkit/internal/printable"
+)
+
+// scrubOptions are the flags of the command scrub.
+type scrubOptions struct {
+	inputOptions
+	write  string
+	key    string
+	keep   []string
+	users  bool
+	drop   bool
+	names  string
+	window size
+}
+
+const scrubLong = `Write a capture that may leave the house: a pcapng file with the same packets, of
+the same lengths and times, that decodes to the same transactions, without what it
+tells of people and files.
+
+Replaced, always by the same for the same key: names of files, paths, targets of
+symbolic links, file handles, names of users and groups, names of hosts and domains,
+what clients and servers call themselves, ids of clients, sessions and states,
+verifiers, IP and MAC addresses (those with a common prefix keep one of the same
+length).
+
+Zero: file data, wherever it travels; tokens, tickets and everything that Kerberos
+protects; extended attributes, security labels; private data of other protocols; and
+all that the decoder does not understand. Comments, names and descriptions of
+interfaces, and other blocks of the input are left out.
+
+As they were: headers of the fabric with their keys and sequence numbers, XIDs,
+procedures, statuses, offsets, sizes, times, numbers of users, groups and files.
+Checksums are as right as before, or as wrong.
+
+The capture is read once. Packets wait in memory, at most as much as --window
+allows, until it is known what they carry. What is not known by then stays zero
+beyond its headers; standard error says how much that is.`
+
+func newScrubCommand(s *cli.Streams) *cobra.Command {
+	o := &scrubOptions{}
+	cmd := &cobra.Command{
+		Use:   "scrub [flags] -w OUT.pcapng FILE...",
+		Short: "Write a capture without names, addresses and data",
+		Long:  scrubLong,
+		Example: "  rpcrdma-dump scrub -w support.pcapng trace.pcap\n" +
+			"  rpcrdma-dump scrub --key site.key -w tap1.scrubbed.pcapng tap1.pcap",
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, s, args) },
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVarP(&o.write, "write", "w", "", "write to this `file`; - is standard output")
+	f.StringVar(&o.key, "key", "", "take names from what is in this `file`, at least 16 bytes that nobody can guess: the same\nkey gives the same names (default: a new key each time)")
+	f.StringSliceVar(&o.keep, "keep", nil, "leave these as they are, a list of: `names` (and handles), extensions (of names), addresses")
+	f.BoolVar(&o.users, "users", false, "replace numbers of users and groups, too, but for root and nobody")
+	f.BoolVar(&o.drop, "drop-data", false, "cut packets of RDMA READ and RDMA WRITE to their headers (RoCE, InfiniBand)")
+	f.StringVar(&o.names, "map", "", "write what takes the place of what to this `file`, which only its owner may read: keep it")
+	f.Var(&o.window, "window", "memory for packets that wait and their copies, for example 256M (default 32M)")
+	o.fileFlags(f)
+	return cmd
+}
+
+// secret is the key, a new one if none is named.
+func (o *scrubOptions) secret() ([]byte, error) {
+	if o.key == "" {
+		key := make([]byte, 32)
+		_, err := rand.Read(key)
+		return key, err
+	}
+	key, _, err := readSmall(o.key, maxResumeKey)
+	if err != nil {
+		return nil, fmt.Errorf("--key: %w", err)
+	}
+	if len(key) < minResumeKey {
+		return nil, cli.Usagef("--key: %s has %d bytes: a key has at least %d", o.key, len(key), minResumeKey)
+	}
+	return key, nil
+}
+
+func (o *scrubOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) error {
+	if o.write == "" {
+		return cli.Usagef("name the file to write with -w; - is standard output")
+	}
+	if o.write == "-" {
+		if _, tty := cli.Terminal(s.Out); tty {
+			return cli.Usagef("a capture is not written to a terminal")
+		}
+	}
+	if err := cli.Uncompressed(o.write); err != nil {
+		return err
+	}
+	opt, err := o.options()
+	if err != nil {
+		return err
+	}
+	cli.GrantMemory(2 * int(o.window))
+	j, err := start(cmd, s, &o.inputOptions, args)
+	if err != nil {
+		return err
+	}
+	if o.key != "" {
+		j.files.Reads(o.key)
+	}
+	out, err := cli.Create(j.files, o.write, s.Out)
+	if err != nil {
+		return err
+	}
+	defer out.Discard()
+	names, err := newNameMap(j.files, o.names, s.Out)
+	if err != nil {
+		return err
+	}
+	defer names.discard()
+	w := capture.NewWriter(out, capture.WriterOptions{Taps: bareTaps(j.taps())})
+	opt.Write, opt.Learn = w.Write, names.learn()
+	x := scrub.New(opt)
+	err = j.scrub(x, o.decoder())
+	werr := x.Err()
+	if werr == nil {
+		werr = w.Flush()
+	}
+	if werr == nil {
+		werr = j.whole(o.write)
+	}
+	if werr == nil {
+		werr = names.commit()
+	}
+	if werr == nil {
+		werr = out.Commit()
+	}
+	if werr == nil {
+		scrubNotes(j.notes, x.Stats())
+	}
+	return j.finish(err, closed(werr))
+}
+
+// options are those of the Scrubber.
+func (o *scrubOptions) options() (opt scrub.Options, err error) {
+	opt = scrub.Options{Users: o.users, DropData: o.drop, Window: o.windowBytes(o.window)}
+	for _, k := range o.keep {
+		switch k {
+		case "names":
+			opt.KeepNames = true
+		case "extensions":
+			opt.KeepExtensions = true
+		case "addresses":
+			opt.KeepAddresses = true
+		default:
+			return opt, cli.Usagef("--keep: names, extensions or addresses, not %q", k)
+		}
+	}
+	opt.Key, err = o.secret()
+	return opt, err
+}
+
+// nameMap is the file of --map; nil if there is none.
+type nameMap struct {
+	out  *cli.Output
+	w    *bufio.Writer
+	line []byte
+}
+
+func newNameMap(files *outfile.Files, name string, stdout io.Writer) (*nameMap, error) {
+	if name == "" {
+		return nil, nil
+	}
+	out, err := cli.Create(files, name, stdout)
+	if err != nil {
+		return nil, err
+	}
+	if err := out.Hide(); err != nil {
+		out.Discard()
+		return nil, err
+	}
+	return &nameMap{out: out, w: bufio.NewWriter(out)}, nil
+}
+
+// learn writes a line: kind, what was there, what is there now.
+func (m *nameMap) learn() func(kind, from, to string) {
+	if m == nil {
+		return nil
+	}
+	return func(kind, from, to string) {
+		m.line = append(append(m.line[:0], kind...), '\t')
+		m.line = append(printable.Backslash(m.line, []byte(from)), '\t')
+		m.line = append(printable.Backslash(m.line, []byte(to)), '\n')
+		_, _ = m.w.Write(m.line) // commit tells of errors
+	}
+}
+
+func (m *nameMap) commit() error {
+	if m == nil {
+		return nil
+	}
+	if err := m.w.Flush(); err != nil {
+		return err
+	}
+	return m.out.Commit()
+}
+
+func (m *nameMap) discard() {
+	if m != nil {
+		m.out.Discard()
+	}
+}
+
+// scrub copies the whole input.
+func (j *job) scrub(x *scrub.Scrubber, opt decode.Options) (err error) {
+	defer j.interrupts()()
+	j.d, err = x.Run(j.in, opt)
+	return err
+}
+
+// bareTaps are the places of capture, without what they are called.
+func bareTaps(of func() []capture.Tap) func() []capture.Tap {
+	if of == nil {
+		return nil
+	}
+	return func() []capture.Tap {
+		var bare []capture.Tap
+		for _, t := range of() {
+			bare = append(bare, capture.Tap{Link: t.Link, SnapLen: t.SnapLen})
+		}
+		return bare
+	}
+}
+
+// scrubNotes says what became of the packets, and what of them nobody will be able to read.
+func scrubNotes(n *cli.Problems, st scrub.Stats) {
+	n.Printf("%s, %s without names and data", text.Plural(st.Packets, "packet"), text.Plural(st.Messages, "message"))
+	for _, x := range []struct {
+		count uint64
+		what  string
+		why   string
+	}{
+		{st.Secured, "message", "zero beyond the RPC header: Kerberos protects it, or it creates a context"},
+		{st.Unknown, "message", "zero beyond the RPC header: of a program that is not known, or without its call"},
+		{st.Malformed, "message", "zero beyond the RPC header: malformed"},
+		{st.Other, "message", "zero: no call or reply"},
+		{st.Late, "part", "of messages zero: their packets had left the window before (see --window)"},
+		{st.Fragments, "IP fragment", "zero beyond the header"},
+		{st.Foreign, "packet", "zero beyond the link header: neither IP nor InfiniBand, or in a tunnel"},
+	} {
+		if x.count > 0 {
+			n.Printf("note: %s %s", text.Plural(x.count, x.what), x.why)
+		}
+	}
+}
