@@ -92,6 +92,15 @@ const (
 	FATTR4_TIME_DELEG_ACCESS  = 84
 	FATTR4_TIME_DELEG_MODIFY  = 85
 	FATTR4_OPEN_ARGUMENTS     = 86
+
+	// draft-ietf-nfsv4-uncacheable-files, draft-ietf-nfsv4-uncacheable-directories
+	FATTR4_UNCACHEABLE_FILE_DATA       = 87
+	FATTR4_UNCACHEABLE_DIRENT_METADATA = 88
+	// draft-ietf-nfsv4-posix-acls
+	FATTR4_ACL_TRUEFORM       = 89
+	FATTR4_ACL_TRUEFORM_SCOPE = 90
+	FATTR4_POSIX_DEFAULT_ACL  = 91
+	FATTR4_POSIX_ACCESS_ACL   = 92
 )
 
 // Attrs holds the values of attributes, each under its name in the protocol.
@@ -199,6 +208,13 @@ type Attrs struct {
 	TimeDelegAccess   Nfstime4
 	TimeDelegModify   Nfstime4
 	OpenArguments     OpenArguments4
+
+	UncacheableFileData       bool
+	UncacheableDirentMetadata bool
+	AclTrueform               Aclmodel4
+	AclTrueformScope          Aclscope4
+	PosixDefaultAcl           Posixacl4
+	PosixAccessAcl            Posixacl4
 }
 
 type attrInfo struct {
@@ -309,4 +325,11 @@ var attrTable = [...]attrInfo{
 	FATTR4_TIME_DELEG_ACCESS:  {name: "time_deleg_access", value: func(a *Attrs) value { return (*timeValue)(&a.TimeDelegAccess) }},
 	FATTR4_TIME_DELEG_MODIFY:  {name: "time_deleg_modify", value: func(a *Attrs) value { return (*timeValue)(&a.TimeDelegModify) }},
 	FATTR4_OPEN_ARGUMENTS:     {name: "open_arguments", typ: "open_arguments4", message: func(a *Attrs) xdr.Message { return &a.OpenArguments }},
+
+	FATTR4_UNCACHEABLE_FILE_DATA:       {name: "uncacheable_file_data", value: func(a *Attrs) value { return (*boolValue)(&a.UncacheableFileData) }},
+	FATTR4_UNCACHEABLE_DIRENT_METADATA: {name: "uncacheable_dirent_metadata", value: func(a *Attrs) value { return (*boolValue)(&a.UncacheableDirentMetadata) }},
+	FATTR4_ACL_TRUEFORM:                {name: "acl_trueform", value: func(a *Attrs) value { return (*aclModelValue)(&a.AclTrueform) }},
+	FATTR4_ACL_TRUEFORM_SCOPE:          {name: "acl_trueform_scope", value: func(a *Attrs) value { return (*aclScopeValue)(&a.AclTrueformScope) }},
+	FATTR4_POSIX_DEFAULT_ACL:           {name: "posix_default_acl", typ: "posixacl4", message: func(a *Attrs) xdr.Message { return &a.PosixDefaultAcl }},
+	FATTR4_POSIX_ACCESS_ACL:            {name: "posix_access_acl", typ: "posixacl4", message: func(a *Attrs) xdr.Message { return &a.PosixAccessAcl }},
 }

@@ -152,6 +152,24 @@ func (x *changeTypeValue) walk(v xdr.Visitor, name string) {
 	v.Enum(name, uint32(*x), ChangeAttrType4(*x).Symbol())
 }
 
+type aclModelValue Aclmodel4
+
+func (x *aclModelValue) decode(r *xdr.Reader)   { *x = aclModelValue(r.Uint32()) }
+func (x *aclModelValue) append(b []byte) []byte { return xdr.AppendUint32(b, uint32(*x)) }
+func (x *aclModelValue) size() int              { return 4 }
+func (x *aclModelValue) walk(v xdr.Visitor, name string) {
+	v.Enum(name, uint32(*x), Aclmodel4(*x).Symbol())
+}
+
+type aclScopeValue Aclscope4
+
+func (x *aclScopeValue) decode(r *xdr.Reader)   { *x = aclScopeValue(r.Uint32()) }
+func (x *aclScopeValue) append(b []byte) []byte { return xdr.AppendUint32(b, uint32(*x)) }
+func (x *aclScopeValue) size() int              { return 4 }
+func (x *aclScopeValue) walk(v xdr.Visitor, name string) {
+	v.Enum(name, uint32(*x), Aclscope4(*x).Symbol())
+}
+
 // Masks.
 
 type modeValue uint32
@@ -227,6 +245,8 @@ func (*layoutTypesValue) redact(x *xdr.Redactor) { x.Words() }
 func (*ftypeValue) redact(x *xdr.Redactor)       { x.Numbers(4) }
 func (*statusValue) redact(x *xdr.Redactor)      { x.Numbers(4) }
 func (*changeTypeValue) redact(x *xdr.Redactor)  { x.Numbers(4) }
+func (*aclModelValue) redact(x *xdr.Redactor)    { x.Numbers(4) }
+func (*aclScopeValue) redact(x *xdr.Redactor)    { x.Numbers(4) }
 func (*modeValue) redact(x *xdr.Redactor)        { x.Numbers(4) }
 func (*fhExpireValue) redact(x *xdr.Redactor)    { x.Numbers(4) }
 func (*aclSupportValue) redact(x *xdr.Redactor)  { x.Numbers(4) }

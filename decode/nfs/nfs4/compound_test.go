@@ -217,7 +217,7 @@ func TestNames(t *testing.T) {
 		{OpName(25), "READ"}, {OpName(75), "REMOVEXATTR"}, {OpName(10044), "ILLEGAL"}, {OpName(0), "op 0"}, {OpName(999), "op 999"},
 		{CbOpName(15), "CB_OFFLOAD"}, {CbOpName(10044), "CB_ILLEGAL"}, {CbOpName(25), "op 25"},
 		{StatusName(0), "NFS4_OK"}, {StatusName(10096), "NFS4ERR_XATTR2BIG"}, {StatusName(19), "19"},
-		{AttrName(82), "xattr_support"}, {AttrName(86), "open_arguments"}, {AttrName(87), ""},
+		{AttrName(82), "xattr_support"}, {AttrName(86), "open_arguments"}, {AttrName(92), "posix_access_acl"}, {AttrName(93), ""},
 	} {
 		if c.got != c.want {
 			t.Errorf("%q, want %q", c.got, c.want)

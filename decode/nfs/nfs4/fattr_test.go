@@ -149,7 +149,7 @@ func TestAttrTable(t *testing.T) {
 		}
 		names[a.name] = true
 	}
-	if len(attrTable) != 87 {
+	if len(attrTable) != 93 {
 		t.Errorf("%d attributes", len(attrTable))
 	}
 }

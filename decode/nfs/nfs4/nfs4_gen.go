@@ -56,6 +56,9 @@ const (
 	ACL4_AUTO_INHERIT                = 1
 	ACL4_PROTECTED                   = 2
 	ACL4_DEFAULTED                   = 4
+	POSIXACE4_PERM_EXECUTE           = 1
+	POSIXACE4_PERM_WRITE             = 2
+	POSIXACE4_PERM_READ              = 4
 	ACL4_SUPPORT_ALLOW_ACL           = 1
 	ACL4_SUPPORT_DENY_ACL            = 2
 	ACL4_SUPPORT_AUDIT_ACL           = 4
@@ -2090,6 +2093,186 @@ func (t *OpenArguments4) Walk(v xdr.Visitor) {
 	t.OaShareAccessWant.WalkField(v, "oa_share_access_want")
 	t.OaOpenClaim.WalkField(v, "oa_open_claim")
 	t.OaCreateMode.WalkField(v, "oa_create_mode")
+}
+
+// Aclmodel4 is the XDR enum aclmodel4.
+//
+// draft-ietf-nfsv4-posix-acls
+type Aclmodel4 uint32
+
+// Values of Aclmodel4.
+const (
+	ACL_MODEL_NFS4        Aclmodel4 = 1
+	ACL_MODEL_POSIX_DRAFT Aclmodel4 = 2
+	ACL_MODEL_NONE        Aclmodel4 = 3
+)
+
+func (e Aclmodel4) Symbol() string {
+	switch e {
+	case ACL_MODEL_NFS4:
+		return "ACL_MODEL_NFS4"
+	case ACL_MODEL_POSIX_DRAFT:
+		return "ACL_MODEL_POSIX_DRAFT"
+	case ACL_MODEL_NONE:
+		return "ACL_MODEL_NONE"
+	}
+	return ""
+}
+
+func (e Aclmodel4) String() string { return xdr.EnumString(uint32(e), e.Symbol()) }
+
+// Aclscope4 is the XDR enum aclscope4.
+type Aclscope4 uint32
+
+// Values of Aclscope4.
+const (
+	ACL_SCOPE_FILE_OBJECT Aclscope4 = 1
+	ACL_SCOPE_FILE_SYSTEM Aclscope4 = 2
+	ACL_SCOPE_SERVER      Aclscope4 = 3
+)
+
+func (e Aclscope4) Symbol() string {
+	switch e {
+	case ACL_SCOPE_FILE_OBJECT:
+		return "ACL_SCOPE_FILE_OBJECT"
+	case ACL_SCOPE_FILE_SYSTEM:
+		return "ACL_SCOPE_FILE_SYSTEM"
+	case ACL_SCOPE_SERVER:
+		return "ACL_SCOPE_SERVER"
+	}
+	return ""
+}
+
+func (e Aclscope4) String() string { return xdr.EnumString(uint32(e), e.Symbol()) }
+
+// Posixacetag4 is the XDR enum posixacetag4.
+type Posixacetag4 uint32
+
+// Values of Posixacetag4.
+const (
+	POSIXACE4_TAG_USER_OBJ  Posixacetag4 = 1
+	POSIXACE4_TAG_USER      Posixacetag4 = 2
+	POSIXACE4_TAG_GROUP_OBJ Posixacetag4 = 3
+	POSIXACE4_TAG_GROUP     Posixacetag4 = 4
+	POSIXACE4_TAG_MASK      Posixacetag4 = 5
+	POSIXACE4_TAG_OTHER     Posixacetag4 = 6
+)
+
+func (e Posixacetag4) Symbol() string {
+	switch e {
+	case POSIXACE4_TAG_USER_OBJ:
+		return "POSIXACE4_TAG_USER_OBJ"
+	case POSIXACE4_TAG_USER:
+		return "POSIXACE4_TAG_USER"
+	case POSIXACE4_TAG_GROUP_OBJ:
+		return "POSIXACE4_TAG_GROUP_OBJ"
+	case POSIXACE4_TAG_GROUP:
+		return "POSIXACE4_TAG_GROUP"
+	case POSIXACE4_TAG_MASK:
+		return "POSIXACE4_TAG_MASK"
+	case POSIXACE4_TAG_OTHER:
+		return "POSIXACE4_TAG_OTHER"
+	}
+	return ""
+}
+
+func (e Posixacetag4) String() string { return xdr.EnumString(uint32(e), e.Symbol()) }
+
+// Posixace4 is the XDR struct posixace4.
+type Posixace4 struct {
+	Acetag Posixacetag4
+	Perm   uint32
+	Who    []byte
+}
+
+func (t *Posixace4) Decode(r *xdr.Reader) {
+	t.Acetag = Posixacetag4(r.Uint32())
+	r.Field("acetag")
+	t.Perm = r.Uint32()
+	r.Field("perm")
+	t.Who = r.Opaque(0)
+	r.Field("who")
+}
+
+func (*Posixace4) Skip(r *xdr.Reader, off uint) uint {
+	off = r.SkipOpaque(off+8, 0)
+	return off
+}
+
+func (*Posixace4) Redact(x *xdr.Redactor) {
+	x.Numbers(8)
+	x.Text(xdr.Who, 0)
+}
+
+func (t *Posixace4) Append(b []byte) []byte {
+	b = xdr.AppendUint32(b, uint32(t.Acetag))
+	b = xdr.AppendUint32(b, t.Perm)
+	b = xdr.AppendOpaque(b, t.Who)
+	return b
+}
+
+func (t *Posixace4) EncodedSize() int {
+	n := 8
+	n += xdr.SizeOpaque(len(t.Who))
+	return n
+}
+
+func (t *Posixace4) Walk(v xdr.Visitor) {
+	v.Enum("acetag", uint32(t.Acetag), t.Acetag.Symbol())
+	v.Flags("perm", uint64(t.Perm), xdr.FlagNames(uint64(t.Perm), flagsPosixaceperm4))
+	v.String("who", t.Who)
+}
+
+// Posixacl4 is the XDR struct posixacl4.
+type Posixacl4 struct {
+	Aces []Posixace4
+}
+
+func (t *Posixacl4) Decode(r *xdr.Reader) {
+	t.Aces = xdr.Reuse(t.Aces)
+	for i := r.Count(0, 12); i > 0 && r.More(); i-- {
+		t.Aces = xdr.Extend(t.Aces)
+		t.Aces[len(t.Aces)-1].Decode(r)
+	}
+	r.Field("aces")
+}
+
+func (*Posixacl4) Skip(r *xdr.Reader, off uint) uint {
+	var n0 uint32
+	for n0, off = r.SkipCount(off, 0, 12); n0 > 0 && off < xdr.Beyond; n0-- {
+		off = (*Posixace4)(nil).Skip(r, off)
+	}
+	return off
+}
+
+func (*Posixacl4) Redact(x *xdr.Redactor) {
+	for n0 := x.Elements(0, 12); n0 > 0 && !x.Failed(); n0-- {
+		(*Posixace4)(nil).Redact(x)
+	}
+}
+
+func (t *Posixacl4) Append(b []byte) []byte {
+	b = xdr.AppendUint32(b, uint32(len(t.Aces)))
+	for i := range t.Aces {
+		b = t.Aces[i].Append(b)
+	}
+	return b
+}
+
+func (t *Posixacl4) EncodedSize() int {
+	n := 4
+	for i := range t.Aces {
+		n += t.Aces[i].EncodedSize()
+	}
+	return n
+}
+
+func (t *Posixacl4) Walk(v xdr.Visitor) {
+	for i := range t.Aces {
+		v.Begin("aces", "posixace4", i)
+		t.Aces[i].Walk(v)
+		v.End()
+	}
 }
 
 // Layouttype4 is the XDR enum layouttype4.
@@ -19412,6 +19595,12 @@ var (
 
 	flagsFsli4ifFlags = []xdr.Flag{
 		{Mask: 0x1, Name: "FSLI4IF_VAR_SUB"},
+	}
+
+	flagsPosixaceperm4 = []xdr.Flag{
+		{Mask: 0x1, Name: "POSIXACE4_PERM_EXECUTE"},
+		{Mask: 0x2, Name: "POSIXACE4_PERM_WRITE"},
+		{Mask: 0x4, Name: "POSIXACE4_PERM_READ"},
 	}
 
 	flagsAccess4 = []xdr.Flag{
