@@ -309,7 +309,7 @@ func (t *txCheck) operations() {
 	if n := t.reply.Reply.Length(); n > 0 && n <= t.call.Reply.Length() {
 		t.bytes(transaction.ReplyChunk, 0, n)
 	}
-	if len(t.call.Reads) > 0 && !t.v.Failed() && t.succeeded() {
+	if len(t.call.Reads) > 0 && !t.v.StatusFailed() && t.succeeded() {
 		var offered uint64
 		for i := range t.call.Reads {
 			offered += uint64(t.call.Reads[i].Length)

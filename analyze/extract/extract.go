@@ -150,7 +150,7 @@ func (x *Extractor) Add(v *rpc.View) error {
 			return x.placed(v, v.ArgsErr == nil, a.File[:], uint64(a.Offset), r.Reply.Data, false)
 		}
 	case *nfs2.Writeargs:
-		if !v.Failed() {
+		if !v.StatusFailed() {
 			return x.placed(v, v.ArgsErr == nil || a.Data.Length > 0, a.File[:], uint64(a.Offset), a.Data, true)
 		}
 	case *nfs3.READ3args:
@@ -162,7 +162,7 @@ func (x *Extractor) Add(v *rpc.View) error {
 			return err
 		}
 	case *nfs3.SETATTR3args:
-		if !v.Failed() && v.ArgsErr == nil && a.NewAttributes.Size.SetIt {
+		if !v.StatusFailed() && v.ArgsErr == nil && a.NewAttributes.Size.SetIt {
 			x.truncate(a.Object.Data, a.NewAttributes.Size.Size)
 		}
 	case *nfs3.GETATTR3args:

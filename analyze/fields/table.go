@@ -217,6 +217,10 @@ func outcome() []Field {
 	return []Field{
 		{Name: "state", Type: Symbol, Doc: "whether it was seen whole", Symbols: fixed("complete", "no_reply", "no_call", "incomplete"),
 			Read: func(r *Reader, v *rpc.View) { r.Symbol(v.Tx.State.String()) }},
+		{Name: "call_delivery", Type: Symbol, Doc: "whether the call reached the responder's adapter", Symbols: transaction.Deliveries,
+			Read: func(r *Reader, v *rpc.View) { r.Symbol(v.Tx.CallDelivery().String()) }},
+		{Name: "reply_delivery", Type: Symbol, Doc: "whether the reply, and the data before it, reached the requester's adapter", Symbols: transaction.Deliveries,
+			Read: func(r *Reader, v *rpc.View) { r.Symbol(v.Tx.ReplyDelivery().String()) }},
 		{Name: "notes", Type: Text, Doc: "what is odd", Read: func(r *Reader, v *rpc.View) {
 			for _, n := range v.Tx.Notes {
 				if r.Text(n.String()); r.Stopped() {
@@ -308,7 +312,7 @@ func convenient() []Field {
 				r.Time(last.Time)
 			}
 		}},
-		{Name: "error", Type: Boolean, Doc: "status is a failure", Read: func(r *Reader, v *rpc.View) { r.Bool(v.Failed()) }},
+		{Name: "error", Type: Boolean, Doc: "status is a failure, or the reply was lost", Read: func(r *Reader, v *rpc.View) { r.Bool(v.Failed()) }},
 		{Name: "backward", Type: Boolean, Doc: "direction is backward", Read: func(r *Reader, v *rpc.View) { r.Bool(v.Tx.Backward) }},
 		{Name: "endpoint", Type: Number, Doc: "queue pair or port of either side", Read: func(r *Reader, v *rpc.View) {
 			if r.Uint(endpoint(v.Tx.Client())); !r.Stopped() {

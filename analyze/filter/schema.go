@@ -98,6 +98,8 @@ var statusColumn = sync.OnceValue(func() *field {
 			switch {
 			case v.Tx.State == transaction.NoReply:
 				s.Symbol("no reply")
+			case v.Tx.ReplyLost():
+				s.Symbol(v.Tx.ReplyDelivery().String())
 			case v.Status() == "":
 				s.Symbol("?")
 			case !v.Failed():

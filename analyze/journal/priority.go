@@ -33,7 +33,7 @@ func PriorityOf(v *rpc.View) Priority {
 	if v.Failed() {
 		p = Notice
 		// v.Reply is of RPC only if there was no error of the transport.
-		if v.ReplyErr != nil || !v.Reply().Succeeded() || slices.Contains(serious, text.ShortStatus(v)) {
+		if v.Tx.ReplyLost() || v.ReplyErr != nil || !v.Reply().Succeeded() || slices.Contains(serious, text.ShortStatus(v)) {
 			p = Error
 		}
 	} else if v.ReplyErr != nil || v.ResultErr != nil {

@@ -86,7 +86,7 @@ func (j *Join) Add(v *rpc.View) {
 		op:     j.names.number(operation{v.ProgramName(), tx.Version, text.Operation(v)}),
 		client: j.addrs.number(tx.Client().Addr.Unmap()), server: j.addrs.number(tx.Server().Addr.Unmap()),
 		first: tx.First().Time, callLast: tx.Call.Last.Time, replyFirst: tx.Reply.First.Time, last: tx.Reply.Last.Time,
-		callBytes: sentBytes(tx), replyBytes: tx.Reply.Bytes, failed: v.Failed(), unread: v.Unread(), partial: tx.State != transaction.Complete, again: int32(min(tx.Retransmits, 1<<30)),
+		callBytes: sentBytes(tx), replyBytes: tx.Reply.Bytes, failed: v.StatusFailed(), unread: v.Unread(), partial: tx.State != transaction.Complete, again: int32(min(tx.Retransmits, 1<<30)),
 	}
 	w.overRDMA, w.overTCP = isRDMA(tx), tx.Connection.Fabric == rdma.TCP
 	if p, ok := tx.Phases(); ok {

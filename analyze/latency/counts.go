@@ -52,8 +52,16 @@ func (c *Counts) add(v *rpc.View, failed bool) {
 	c.WriteBytes += tx.WriteBytes
 	c.Retransmits += uint64(tx.Retransmits)
 	if failed {
-		c.fail(v.Status())
+		c.fail(failure(v))
 	}
+}
+
+// failure is the status of a call that has failed: that its reply did not arrive, whatever it says, or what it says.
+func failure(v *rpc.View) string {
+	if tx := v.Tx; tx.ReplyLost() {
+		return "reply_" + tx.ReplyDelivery().String()
+	}
+	return v.Status()
 }
 
 // fail counts an error. It returns the status if that is counted by itself, and not with others; empty otherwise.

@@ -231,6 +231,9 @@ func sizeName(class uint8) string {
 
 // statusName is the outcome of a transaction as a word.
 func statusName(v *rpc.View) string {
+	if v.Tx.ReplyLost() {
+		return failure(v)
+	}
 	switch v.Tx.State {
 	case transaction.NoReply:
 		return "no reply"

@@ -71,11 +71,16 @@ func (e *Encoder) moving(b []byte, v *rpc.View) ([]byte, bool) {
 	}
 	n = putPhases(d, n, p)
 	n = waits(d, n, tx)
-	end := restOfQuiet
+	losses, end := nothingLost, acknowledged
 	if tx.Blame == nil {
-		end = restOfUnknown
+		losses = unknownLost
 	}
-	n += copy(d[n:], end) - len(ofFile)
+	if tx.ReplyDelivery() != transaction.Acknowledged { // what was lost is not complete
+		end = unconfirmed
+	}
+	n += copy(d[n:], losses)
+	n += copy(d[n:], end)
+	n += copy(d[n:], noNotes+ofFile) - len(ofFile)
 	return e.usualFile(b[:len(b)+n], (*[maxObject]byte)(d[n:]), 0, v), true
 }
 
@@ -204,10 +209,9 @@ var (
 )
 
 const (
-	noChunks      = `,"read_chunks":[],"write_chunks":[],"reply_chunk":null,"written_chunks":[],"written_reply_chunk":null`
-	noTransfers   = `,"rdma_reads":0,"rdma_read_bytes":0,"rdma_writes":0,"rdma_write_bytes":0`
-	restOfQuiet   = nothingLost + complete + noNotes + ofFile
-	restOfUnknown = `,"lost_ns":null` + complete + noNotes + ofFile
+	noChunks    = `,"read_chunks":[],"write_chunks":[],"reply_chunk":null,"written_chunks":[],"written_reply_chunk":null`
+	noTransfers = `,"rdma_reads":0,"rdma_read_bytes":0,"rdma_writes":0,"rdma_write_bytes":0`
+	unknownLost = `,"lost_ns":null`
 )
 
 // chunkLists writes what chunks does, and returns where that ends. lists is 0 if there are none.

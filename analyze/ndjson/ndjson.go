@@ -309,6 +309,8 @@ func latency(b []byte, p *transaction.Phases) []byte {
 func ended(b []byte, tx *transaction.Transaction) []byte {
 	b = lost(b, tx)
 	b = str(b, `,"state":`, tx.State.String())
+	b = str(b, `,"call_delivery":`, tx.CallDelivery().String())
+	b = str(b, `,"reply_delivery":`, tx.ReplyDelivery().String())
 	return notes(b, tx.Notes)
 }
 
@@ -375,7 +377,9 @@ func lossless(b *transaction.Blame) bool {
 // What most transactions have at their end.
 const (
 	nothingBefore = `,"credit_wait_ns":0,"slot_wait_ns":0`
-	complete      = `,"state":"complete"`
+	complete      = `,"state":"complete","call_delivery":"acknowledged","reply_delivery":`
+	acknowledged  = complete + `"acknowledged"`
+	unconfirmed   = complete + `"unknown"`
 	noNotes       = `,"notes":[],"note_codes":[]`
 )
 

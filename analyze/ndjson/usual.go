@@ -124,7 +124,8 @@ func (k *shape) put(d *[maxObject]byte, n int, asked, answered uint64) {
 
 const (
 	inOnePacket = `,"latency_ns":{"call_transfer":0,"argument_pull":0,"pull_wait":0,"server":`
-	usualEnd    = "}" + nothingBefore + nothingLost + complete + noNotes
+	usualEnd    = "}" + nothingBefore + nothingLost + acknowledged + noNotes
+	unackedEnd  = "}" + nothingBefore + nothingLost + unconfirmed + noNotes
 	replyFrame  = `,"reply_frame":`
 	noTransfer  = `,"result_push":0,"reply_transfer":0,"total":`
 	ackKey      = `,"ack":`
@@ -152,6 +153,7 @@ var (
 	noTransferText = [48]byte([]byte(noTransfer + "    "))
 	ackText        = [8]byte([]byte(ackKey + " "))
 	endText        = [len(usualEnd + ofFile)]byte([]byte(usualEnd + ofFile)) // most have a file
+	unackedText    = [len(unackedEnd + ofFile)]byte([]byte(unackedEnd + ofFile))
 	resultText     = [len(resultKey)]byte([]byte(resultKey))
 	offsetText     = [16]byte([]byte(offsetKey + "      "))
 	countText      = [16]byte([]byte(countKey + "       "))
@@ -187,6 +189,9 @@ func (e *Encoder) usual(b []byte, v *rpc.View) ([]byte, bool) {
 		*(*[len(ackText)]byte)(d[n&inObject:]) = ackText
 		n += len(ackKey)
 		n += digits.Put(number(d, n), uint64(acked))
+	} else {
+		*(*[len(unackedText)]byte)(d[n&inObject:]) = unackedText
+		return e.usualFile(b, d, n+len(unackedEnd), v), true
 	}
 	*(*[len(endText)]byte)(d[n&inObject:]) = endText
 	return e.usualFile(b, d, n+len(usualEnd), v), true

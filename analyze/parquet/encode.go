@@ -41,6 +41,7 @@ type encoder struct {
 	calling calling
 	framing framing
 	acked   bool
+	reached delivered
 	phases  transaction.Phases
 }
 
@@ -160,6 +161,7 @@ func (e *encoder) any(v *rpc.View) {
 	tx, c := v.Tx, e.rows
 	e.call(v)
 	e.frame(framing{tx.Call.TypeName(), tx.Reply.TypeName(), tx.Call.Credits(), tx.Reply.Credits()})
+	e.deliver(tx)
 	e.chunks(tx)
 	if tx.Reads|tx.Writes != 0 || tx.ReadBytes|tx.WriteBytes != 0 {
 		e.own(bunchTransfers)

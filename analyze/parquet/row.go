@@ -63,9 +63,13 @@ type Row struct {
 	// CreditWait is how long all credits were in use before the call.
 	CreditWait int64 `parquet:"credit_wait_ns"`
 	// SlotWait is how long all slots of the session were in use before the call.
-	SlotWait int64    `parquet:"slot_wait_ns"`
-	State    string   `parquet:"state,dict"`
-	Notes    []string `parquet:"notes,list" parquet-element:",dict"`
+	SlotWait int64  `parquet:"slot_wait_ns"`
+	State    string `parquet:"state,dict"`
+
+	CallDelivery  string `parquet:"call_delivery,dict"`
+	ReplyDelivery string `parquet:"reply_delivery,dict"`
+
+	Notes []string `parquet:"notes,list" parquet-element:",dict"`
 	// NoteCodes are the codes of Notes, in the same order.
 	NoteCodes []string `parquet:"note_codes,list" parquet-element:",dict"`
 	File      File     `parquet:"file"`

@@ -34,7 +34,7 @@ type rows struct {
 	total, ack                               optionalInt
 	lost                                     group
 	creditWait, slotWait                     *column.Ints
-	state                                    *column.Texts
+	state, callDelivery, replyDelivery       *column.Texts
 	notes, codes                             texts
 	file                                     struct {
 		handle, name, path, to, result, stable optionalText
@@ -100,7 +100,8 @@ func newRows(to io.Writer, opt column.Options) (*column.File, *rows) {
 		ack:     maybeInt("latency_ns.ack"),
 		lost:    members("lost_ns", "receiver_not_ready", "recovery", "congestion", "read_slot", "unknown", "total"),
 
-		creditWait: ints("credit_wait_ns"), slotWait: ints("slot_wait_ns"), state: strings("state"), notes: list("notes"), codes: list("note_codes"),
+		creditWait: ints("credit_wait_ns"), slotWait: ints("slot_wait_ns"), state: strings("state"),
+		callDelivery: strings("call_delivery"), replyDelivery: strings("reply_delivery"), notes: list("notes"), codes: list("note_codes"),
 	}
 	ops, statuses := f.Levels(), f.Levels()
 	r.operations = operations{

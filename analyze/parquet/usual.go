@@ -93,6 +93,7 @@ const (
 	bunchPhases                    // all but those of calm transactions: 0
 	bunchLost                      // nothing
 	bunchAcked                     // whether the reply was acknowledged: as before
+	bunchDelivered                 // the verdicts on both messages: as before
 	bunches
 )
 
@@ -108,6 +109,9 @@ type framing struct {
 	call, reply    string
 	asked, granted uint32
 }
+
+// delivered is the values of bunchDelivered.
+type delivered struct{ call, reply transaction.Delivery }
 
 // fill appends the rows of a bunch that were only counted. Those are all before this one that have not been appended.
 func (e *encoder) fill(g bunch) {
@@ -199,6 +203,9 @@ func (e *encoder) repeat(g bunch, n int) {
 		} else {
 			c.ack.Nulls(n)
 		}
+	case bunchDelivered:
+		c.callDelivery.Repeat(e.reached.call.String(), n)
+		c.replyDelivery.Repeat(e.reached.reply.String(), n)
 	}
 }
 
@@ -217,6 +224,7 @@ func (e *encoder) usual(v *rpc.View) bool {
 	e.call(v)
 	e.frame(framing{call.Header.Type.String(), reply.Header.Type.String(), call.Header.Credits, reply.Header.Credits})
 	e.ack(tx.Acked())
+	e.deliver(tx)
 	c.callFrame.Add(int64(call.Last.Number))
 	c.replyFrame.Add(int64(reply.Last.Number))
 	c.callBytes.Add(int64(call.Bytes))
@@ -252,6 +260,14 @@ func (e *encoder) ack(after time.Duration) {
 	}
 	if after >= 0 {
 		e.rows.ack.Add(int64(after))
+	}
+}
+
+// deliver counts a row of such verdicts.
+func (e *encoder) deliver(tx *transaction.Transaction) {
+	if x := (delivered{tx.CallDelivery(), tx.ReplyDelivery()}); x != e.reached {
+		e.fill(bunchDelivered)
+		e.reached = x
 	}
 }
 

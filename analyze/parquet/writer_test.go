@@ -268,7 +268,7 @@ func object(r *Row) string {
 		"written_chunks": writes(r.WrittenChunks), "written_reply_chunk": segments(r.WrittenReplyChunk),
 		"rdma_reads": r.Reads, "rdma_read_bytes": r.ReadBytes, "rdma_writes": r.Writes, "rdma_write_bytes": r.WriteBytes,
 		"call_bytes": r.CallBytes, "reply_bytes": r.ReplyBytes, "retransmits": r.Retransmits,
-		"state": r.State, "notes": append([]string{}, r.Notes...), "note_codes": append([]string{}, r.NoteCodes...), "latency_ns": nil, "lost_ns": nil, "credit_wait_ns": r.CreditWait, "slot_wait_ns": r.SlotWait,
+		"state": r.State, "call_delivery": r.CallDelivery, "reply_delivery": r.ReplyDelivery, "notes": append([]string{}, r.Notes...), "note_codes": append([]string{}, r.NoteCodes...), "latency_ns": nil, "lost_ns": nil, "credit_wait_ns": r.CreditWait, "slot_wait_ns": r.SlotWait,
 	}
 	set(o, "minor_version", r.MinorVersion)
 	if x := &r.Tunnel; x.Type != "" {

@@ -537,6 +537,8 @@ func ShortStatus(v *rpc.View) string {
 	switch {
 	case v.Tx.State == transaction.NoReply:
 		return "no reply"
+	case v.Tx.ReplyLost():
+		return "reply " + delivered(v.Tx.ReplyDelivery())
 	case status == "" && v.ReplyErr == nil:
 		return "ok?"
 	case status == "":
@@ -552,9 +554,12 @@ func ShortStatus(v *rpc.View) string {
 	return status
 }
 
+// delivered is a verdict of delivery in words.
+func delivered(d transaction.Delivery) string { return strings.ReplaceAll(d.String(), "_", " ") }
+
 // succeeded reports whether a result says so: the case of most transactions, told without names.
 func succeeded(v *rpc.View) bool {
-	return v.Tx.State != transaction.NoReply && v.Succeeded()
+	return v.Tx.State != transaction.NoReply && !v.Tx.ReplyLost() && v.Succeeded()
 }
 
 // outcome is the status and the marks after it, with their width. Without marks it is the status alone, otherwise tail

@@ -89,6 +89,10 @@ func (t *Tree) connection(b []byte, v *rpc.View) []byte {
 		b = strconv.AppendInt(b, int64(tx.Retransmits), 10)
 		b = append(b, " packets seen again"...)
 	}
+	if d := tx.CallDelivery(); tx.State == transaction.NoReply && d != transaction.DeliveryUnknown {
+		b = append(b, ", call "...)
+		b = append(b, delivered(d)...)
+	}
 	b = append(b, '\n')
 	if f := v.File(); f != nil && (f.Handle != nil || f.Result != nil) {
 		b = t.heading(b, "File:")

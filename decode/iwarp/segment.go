@@ -173,11 +173,13 @@ func (h *half) End(_ uint64, how tcp.Ending, ref rdma.Ref) {
 		c.ending = word + link.AddrString(c.c.Ends[c.side(h)].Addr)
 	}
 	if how == tcp.ByReset {
+		c.c.Ended = true
 		c.over(c.ending, ref)
 		return
 	}
 	if c.verdict == Yes {
 		c.terminated(c.ending)
+		c.c.Ended = true
 	}
 	if c.peer(h).ended {
 		c.over(c.ending, ref)

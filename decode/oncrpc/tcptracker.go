@@ -125,8 +125,10 @@ func (t *TCPTracker) Segment(f *link.Frame, ref rdma.Ref) bool {
 	s.segment = nil
 	switch {
 	case f.TCPFlags&tcp.RST != 0 && s.ended:
+		c.Ended = true
 		t.close("reset", ref)
 	case s.ended && peer.ended:
+		c.Ended = true
 		t.close("closed", ref)
 	}
 	return true

@@ -580,7 +580,7 @@ func (t *Tracker) unsettled(fl *flow, a *arrival) *flow {
 	case !c.closed && !late:
 		return fl
 	case !c.closed && continues && fl.started:
-		c.State, c.Terminated = rdma.Established, ""
+		c.State, c.Terminated, c.Ended = rdma.Established, "", false
 		c.Sent[fl.side].FalseEnds++
 		return fl
 	}

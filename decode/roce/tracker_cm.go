@@ -147,7 +147,7 @@ func (t *Tracker) ends(c *connection, why string, ref rdma.Ref) {
 	if c.Terminated == "" {
 		c.Terminated = why
 	}
-	c.State, c.closedAt = rdma.Closed, ref.Time
+	c.State, c.closedAt, c.Ended = rdma.Closed, ref.Time, true
 }
 
 func setup(m *ibcm.Message, ref rdma.Ref) rdma.Setup {

@@ -37,7 +37,7 @@ type Brief struct {
 // Set looks at a transaction. It is true for one that was seen as a whole, has the usual headers (see oncrpc.UsualCall),
 // and arguments and results without an error. Any other is left to a View.
 func (b *Brief) Set(tx *transaction.Transaction) bool {
-	if !tx.Named || !tx.Call.Seen() || !tx.Reply.Seen() {
+	if !tx.Named || !tx.Call.Seen() || !tx.Reply.Seen() || tx.ReplyLost() {
 		return false
 	}
 	m := b.catalog.known(tx)

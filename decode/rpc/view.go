@@ -348,18 +348,21 @@ func (v *View) succeeded() bool {
 // Unread reports whether a reply was captured that does not tell whether the call has failed: it is encrypted, or it was cut, or
 // cannot be decoded.
 func (v *View) Unread() bool {
-	return v.Tx.Reply.Seen() && !v.Succeeded() && !v.Failed() && v.Status() == ""
+	return v.Tx.Reply.Seen() && !v.Succeeded() && !v.StatusFailed() && v.Status() == ""
 }
 
-// Failed reports whether Status is a failure.
-func (v *View) Failed() bool {
+// Failed reports whether Status is a failure, or the reply did not reach the requester.
+func (v *View) Failed() bool { return v.StatusFailed() || v.Tx.ReplyLost() }
+
+// StatusFailed reports whether Status is a failure: whether the responder has done what it was asked for.
+func (v *View) StatusFailed() bool {
 	if v.usual != nil {
 		return v.brief.Failed
 	}
 	return v.fails()
 }
 
-// fails is Failed for a transaction that is not usual.
+// fails is StatusFailed for a transaction that is not usual.
 func (v *View) fails() bool {
 	tx := v.Tx
 	if !tx.Reply.Seen() {

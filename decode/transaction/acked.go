@@ -95,6 +95,9 @@ func (t *Tracker) SendAcked(c *rdma.Connection, from rdma.Side, tag rdma.Tag, re
 	if kindOf(tag) != sendTag {
 		return
 	}
+	if k, ok := c.Upper.(*conn); ok {
+		k.acknowledged(from)
+	}
 	tx := t.tagged(tag)
 	if tx == nil {
 		return

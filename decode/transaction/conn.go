@@ -10,6 +10,8 @@ type conn struct {
 	likely  uint8    // 1 + the side to which the first reply without a call went; 0 if there was none
 	calls   Calls
 	late    waiter // ends with the next message, see settle
+	// delivered is what is known of the delivery of messages, by their sender.
+	delivered [2]delivery
 	// carries says that the connection is known to carry RPC-over-RDMA. malformed are its Sends with headers that
 	// cannot be decoded, whether that is known or not.
 	carries   bool

@@ -65,13 +65,36 @@ func (t *Tracker) expire(now int64) {
 		w := t.waiting.q[t.waiting.head]
 		if !w.over() && w.tx.replied {
 			if now < w.tx.waitingUntil {
-				return
+				break
 			}
-			t.finish(w.tx)
+			if w.tx.missed() {
+				w.tx.waitingUntil += slowWait
+				t.overdue.push(w.tx, w.gen, t.open)
+			} else {
+				t.finish(w.tx)
+			}
 		}
 		t.waiting.head++
 	}
-	t.waiting.q, t.waiting.head = t.waiting.q[:0], 0
+	t.waiting.empty()
+	for t.overdue.head < len(t.overdue.q) {
+		w := t.overdue.q[t.overdue.head]
+		if !w.over() {
+			if now < w.tx.waitingUntil {
+				break
+			}
+			t.finish(w.tx)
+		}
+		t.overdue.head++
+	}
+	t.overdue.empty()
+}
+
+// empty begins anew if nothing waits.
+func (r *ring) empty() {
+	if r.head == len(r.q) {
+		r.q, r.head = r.q[:0], 0
+	}
 }
 
 // evict gives up the oldest open transaction other than except. It returns
@@ -172,6 +195,7 @@ func (t *Tracker) complete(tx *Transaction, h *half) {
 		}
 	}
 	tx.unproven = tx.unproven && !h.proven
+	tx.judge()
 	t.troubles(tx)
 	tx.order()
 	if t.tracing {

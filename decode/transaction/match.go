@@ -42,7 +42,7 @@ const (
 // Send implements rdma.Handler.
 func (t *Tracker) Send(c *rdma.Connection, s *rdma.Send) (tag rdma.Tag) {
 	t.enforce()
-	if t.waiting.head < len(t.waiting.q) {
+	if t.waiting.head < len(t.waiting.q) || t.overdue.head < len(t.overdue.q) {
 		t.expire(s.Last.Time)
 	}
 	if k, ok := c.Upper.(*conn); ok {

@@ -236,6 +236,7 @@ func (tx *Transaction) Release() {
 	tx.measured = len(tx.segments) == 0 && len(tx.served) == 0 && tx.measured
 	tx.segments, tx.served = tx.segments[:0], tx.served[:0]
 	tx.replied, tx.acked, tx.callAcked, tx.finished, tx.final = false, false, false, false, false
+	tx.callLost, tx.replyLost = DeliveryUnknown, DeliveryUnknown
 	tx.origin, tx.waitingUntil, tx.waiting = 0, 0, false
 	tx.prev, tx.next = nil, nil
 	tx.Call.recycle()

@@ -29,6 +29,7 @@ func (t *Tracker) Merged(into *rdma.Connection, side rdma.Side, from *rdma.Conne
 		if s != was {
 			to = side.Other()
 		}
+		k.delivered[to].merge(old.delivered[s])
 		if h := old.halves[s]; h != nil {
 			old.halves[s] = nil
 			t.join(into, to, h)

@@ -37,6 +37,7 @@ type result struct {
 	phased                bool
 	read                  []byte
 	written               [][]byte
+	delivered             [2]transaction.Delivery // call, reply
 }
 
 type message struct {
@@ -74,7 +75,8 @@ func keep(tx *transaction.Transaction) *result {
 		reads: tx.Reads, writes: tx.Writes, readBytes: tx.ReadBytes, writeBytes: tx.WriteBytes,
 		retransmits: tx.Retransmits, byRequester: tx.ReadsByRequester, done: tx.Done,
 		operations: slices.Clone(tx.Operations), lost: tx.OperationsLost,
-		read: bytes.Clone(tx.CallData(0)),
+		read:      bytes.Clone(tx.CallData(0)),
+		delivered: [2]transaction.Delivery{tx.CallDelivery(), tx.ReplyDelivery()},
 	}
 	r.phases, r.phased = tx.Phases()
 	for i := range tx.Reply.Header.Writes {

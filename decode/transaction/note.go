@@ -26,23 +26,28 @@ type NoteKind uint8
 // the machine output and never change.
 const (
 	// How messages were matched.
-	CallRepeated        NoteKind = iota + 1 // the call was sent again, with the same XID
-	XIDReused                               // another call with the same XID came before the reply
-	SecuredAgain                            // the call was sent again before the reply, with another sequence number of RPCSEC_GSS
-	SecuredCopy                             // the call was sent before, with another sequence number of RPCSEC_GSS
-	AssumedCall                             // taken for a call, but too little of it was captured to be sure
-	AssumedReply                            // taken for a reply without a call, but too little of it was captured to be sure
-	AssumedByLength                         // only the XID was captured; taken for a call or reply by its length
-	TakenForReply                           // what was taken for the reply proved to be a call
-	ReplyRepeated                           // the reply came again, with the same content
-	ReplyRepeatedOther                      // the reply came again before the end, with other content
-	SecondReply                             // a reply to an XID that was answered before, with other content
-	ResentOn                                // the call was sent again after a reconnect, on connection N
-	ResentFrom                              // the call was sent first on connection N, before a reconnect
-	ReplyStampedEarlier                     // the reply's timestamp is N nanoseconds before the call's
-	ReplyFirstSameTime                      // the reply was captured before the call, both with one timestamp
-	ReplyFirst                              // the reply was captured before the call, but has the later timestamp
-	ConnectionEnded                         // the connection ended before the reply; Why says how
+	CallRepeated         NoteKind = iota + 1 // the call was sent again, with the same XID
+	XIDReused                                // another call with the same XID came before the reply
+	SecuredAgain                             // the call was sent again before the reply, with another sequence number of RPCSEC_GSS
+	SecuredCopy                              // the call was sent before, with another sequence number of RPCSEC_GSS
+	AssumedCall                              // taken for a call, but too little of it was captured to be sure
+	AssumedReply                             // taken for a reply without a call, but too little of it was captured to be sure
+	AssumedByLength                          // only the XID was captured; taken for a call or reply by its length
+	TakenForReply                            // what was taken for the reply proved to be a call
+	ReplyRepeated                            // the reply came again, with the same content
+	ReplyRepeatedOther                       // the reply came again before the end, with other content
+	SecondReply                              // a reply to an XID that was answered before, with other content
+	ResentOn                                 // the call was sent again after a reconnect, on connection N
+	ResentFrom                               // the call was sent first on connection N, before a reconnect
+	ReplyStampedEarlier                      // the reply's timestamp is N nanoseconds before the call's
+	ReplyFirstSameTime                       // the reply was captured before the call, both with one timestamp
+	ReplyFirst                               // the reply was captured before the call, but has the later timestamp
+	ConnectionEnded                          // the connection ended before the reply; Why says how
+	CallRefused                              // packet N ended the connection before the call was acknowledged; Why says how
+	CallNotAcknowledged                      // the connection ended before the call was acknowledged; Why says how
+	ReplyRefused                             // packet N ended the connection before the reply was acknowledged; Why says how
+	ReplyNotAcknowledged                     // the connection ended before the reply was acknowledged; Why says how
+	LastCall                                 // no other call came between this one and the end of the connection
 
 	// What the tracker's limits have cut short.
 	GivenUpCalls        // too many calls are open
@@ -142,6 +147,12 @@ var noteTexts = [endOfKinds]struct{ code, format string }{
 	ReplyFirstSameTime:  {"reply_first_same_time", "reply captured before its call, with the same timestamp: no latency"},
 	ReplyFirst:          {"reply_first", "reply captured before its call, but stamped after it"},
 	ConnectionEnded:     {"connection_ended", "no reply before the connection ended: %w"},
+	CallRefused:         {"call_refused", "call refused in packet %n: %w"},
+	CallNotAcknowledged: {"call_not_acknowledged", "call not acknowledged before the connection ended: %w"},
+	ReplyRefused:        {"reply_refused", "reply refused in packet %n: %w"},
+
+	ReplyNotAcknowledged: {"reply_not_acknowledged", "reply not acknowledged before the connection ended: %w"},
+	LastCall:             {"last_call", "the last call before the connection ended"},
 
 	GivenUpCalls:        {"given_up_calls", "given up: too many open calls"},
 	GivenUpMemory:       {"given_up_memory", "given up: open calls hold too much memory"},

@@ -104,6 +104,8 @@ type Tracker struct {
 
 	// Transactions whose reply waits for an acknowledgement, oldest first.
 	waiting ring
+	// overdue are those that wait longer than ackWait, see slowWait.
+	overdue ring
 	// early are those whose call has not been seen, in the order of their
 	// coming from earlyAt on.
 	early   []waiter
@@ -154,6 +156,7 @@ type half struct {
 	side rdma.Side
 
 	open     openCalls
+	newest   uint64   // gen of the last transaction that began
 	memory   segments // offered by this side
 	recent   [32]recent
 	at       int
@@ -246,6 +249,7 @@ func (t *Tracker) begin(h *half, c *rdma.Connection, from rdma.Side, xid uint32)
 	tx.untraced = t.opt.TraceXID != nil && !t.opt.TraceXID(xid)
 	tx.Connection, tx.From, tx.XID = c, from, xid
 	h.open.put(xid, tx)
+	h.newest = tx.gen
 	t.tables(h)
 	t.open++
 	return tx

@@ -53,6 +53,9 @@ func (w *wire) ack(n uint64) {
 	w.tr.SendAcked(w.c, g.from, g.tag, w.ref())
 }
 
+// event tells of something that a side has sent.
+func (w *wire) event(from rdma.Side, e rdma.Event) { w.tr.Event(w.c, from, e, 0, w.ref()) }
+
 // op moves bytes by one operation.
 func (w *wire) op(kind rdma.OpKind, from rdma.Side, handle uint32, offset uint64, data []byte) {
 	ref := w.ref()

@@ -210,6 +210,8 @@ type Transaction struct {
 	counted      bool // among the calls that use a credit
 	acked        bool
 	callAcked    bool
+	callLost     Delivery // if nothing of the responder shows that it has it
+	replyLost    Delivery // if it was not acknowledged
 	finished     bool
 	final        bool // finished by finishUsual: nothing happens to it any more
 	empty        bool // released

@@ -42,6 +42,9 @@ func (t *Tracker) Event(c *rdma.Connection, from rdma.Side, e rdma.Event, value 
 	if t.tracing {
 		t.refused(c, from, e, value, ref)
 	}
+	if k, ok := c.Upper.(*conn); ok {
+		k.refuses(from, e, ref)
+	}
 	r := &t.events
 	r.newest = max(r.newest, ref.Number)
 	if len(r.ring) < maxEvents {

@@ -70,7 +70,7 @@ func (t *Tracker) setUsual(tx *Transaction, m *Message, s *rdma.Send) {
 // changed nothing, if there is more to it.
 func (t *Tracker) completeUsual(tx *Transaction) bool {
 	call, reply := &tx.Call, &tx.Reply
-	if !tx.usual || tx.late || tx.turned || call.Cut || reply.Cut || !tx.Named || tx.unproven || tx.noted != 0 || len(tx.segments)|len(tx.served) != 0 ||
+	if !tx.usual || !tx.acked || tx.late || tx.turned || call.Cut || reply.Cut || !tx.Named || tx.unproven || tx.noted != 0 || len(tx.segments)|len(tx.served) != 0 ||
 		t.events.newest >= call.First.Number || call.First.Time > reply.Last.Time {
 		return false
 	}

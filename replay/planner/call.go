@@ -245,7 +245,7 @@ func (c *call) add() {
 	readable := v.ResultErr == nil || v.ResultCut && len(v.ReplyBody().Data) >= 4
 	c.replied = v.ReplyErr == nil && tx.Reply.Seen() && v.Reply().Succeeded() && v.Result() != nil && readable
 	b.space.deaf = v.ResultErr != nil && tx.Version == 3
-	c.ok = c.replied && !v.Failed()
+	c.ok = c.replied && !v.StatusFailed()
 	c.layout(x)
 	reason := ""
 	switch s, _ := v.Result().(xdr.Status); {
