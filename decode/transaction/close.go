@@ -41,9 +41,6 @@ func (t *Tracker) Closed(c *rdma.Connection, ref rdma.Ref) {
 	}
 	// What is remembered of the connection goes; the connection itself may be
 	// kept by those who list it.
-	if k, ok := c.Upper.(*conn); ok {
-		k.late = waiter{}
-	}
 	for side := range rdma.Side(2) {
 		if h := halfOf(c, side); h != nil {
 			t.forget(h)

@@ -9,7 +9,6 @@ type conn struct {
 	forward uint8    // 1 + the side that sends forward calls; 0 if no call has shown it
 	likely  uint8    // 1 + the side to which the first reply without a call went; 0 if there was none
 	calls   Calls
-	late    waiter // ends with the next message, see settle
 	// delivered is what is known of the delivery of messages, by their sender.
 	delivered [2]delivery
 	// carries says that the connection is known to carry RPC-over-RDMA. malformed are its Sends with headers that

@@ -110,6 +110,7 @@ func (tx *Transaction) judge() {
 	switch d := &k.delivered[from&1]; {
 	case d.refused != 0 && c.Terminated != "":
 		tx.lose(Refused, Note{Why: c.Terminated, N: d.refused})
+	case c.Sent[0].Gaps|c.Sent[1].Gaps != 0 && tx.Retransmits == 0: // the capture may lack the acknowledgement
 	case d.acks && c.Ended:
 		tx.lose(NotAcknowledged, Note{Why: c.Terminated})
 	}

@@ -29,6 +29,7 @@ func TestDelivery(t *testing.T) {
 		{"capture ends", true, true, nil, false, acknowledged, unknown, transaction.Complete, 0},
 		{"no acknowledgement was captured", false, true, nil, true, acknowledged, unknown, transaction.Complete, 0},
 		{"reply not acknowledged", true, true, nil, true, acknowledged, missing, transaction.Incomplete, transaction.ReplyNotAcknowledged},
+		{"the capture lacks packets", true, true, func(w *wire, _, _ uint64) { w.c.Sent[0].Gaps = 1 }, true, acknowledged, unknown, transaction.Complete, 0},
 		{"reply refused", true, true, func(w *wire, _, _ uint64) { w.event(0, rdma.EventNAKAccess) }, false, acknowledged, refused, transaction.Incomplete, transaction.ReplyRefused},
 		{"acknowledged after all", true, true, func(w *wire, _, reply uint64) { w.event(0, rdma.EventNAKAccess); w.ack(reply) }, true, acknowledged, acknowledged, transaction.Complete, 0},
 		{"asked for again", true, true, func(w *wire, _, _ uint64) { w.event(0, rdma.EventNAKSequence) }, true, acknowledged, missing, transaction.Incomplete, transaction.ReplyNotAcknowledged},

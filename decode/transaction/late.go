@@ -87,28 +87,86 @@ func (t *Tracker) late(tx *Transaction, s *rdma.Send, transport, sure bool) rdma
 	}
 	t.traceSend(tx, CallPart, s, false)
 	t.resent(tx, t.half(tx.Connection, tx.From))
-	reads := len(tx.Call.Header.Reads)+len(tx.Call.Header.Call) > 0 && transport
-	if !reads && len(tx.served) == 0 && (tx.acked || tx.Connection.Fabric == rdma.UDP) {
-		// It ends with the next message: who is told of messages has to be told
-		// that this one is the call, which nobody knows any more when it has ended.
-		of(tx.Connection).late = waiter{tx, tx.gen}
-	}
+	// The call may get a reply of its own: see split.
 	tx.waitingUntil = max(tx.waitingUntil, s.Last.Time+ackWait)
 	return tx.sendTag(false)
 }
 
-// settle ends the transaction of which a call that came late was the last part, at the next message of the same
-// connection. A message of another one does not end it: whether packets that are seen again after the call count must
-// not depend on others.
-func (t *Tracker) settle(c *rdma.Connection) {
-	k, ok := c.Upper.(*conn)
-	if !ok || k.late.tx == nil {
-		return
+// split takes the reply of a call that came after what was taken for its reply: that one answers an earlier copy of the call, which the
+// capture lacks, and becomes a transaction of its own. It reports false if there is no room for it.
+func (t *Tracker) split(tx *Transaction, h *half) bool {
+	if t.open >= t.opt.Open {
+		return false // else begin could give up tx
 	}
-	w := k.late
-	k.late = waiter{}
-	if !w.over() {
-		t.finish(w.tx)
+	r := &tx.Reply
+	early := t.begin(h, tx.Connection, tx.From, tx.XID)
+	s := rdma.Send{
+		From: tx.From.Other(), Data: r.raw, Length: r.SendBytes, First: r.First, Last: r.Last, Packets: r.Packets, Invalidates: r.Invalidates, Handle: r.Handle,
+	}
+	if r.Transport {
+		t.decode(&s)
+	}
+	t.setMessage(early, &early.Reply, &s, r.Transport)
+	t.placed(early)
+	early.replied, early.acked, early.Times.Ack = true, tx.acked, tx.Times.Ack
+	t.moveEarlier(tx, early)
+	if t.opt.Messages != nil {
+		t.opt.Messages.Message(early, true, &s)
+	}
+	t.end(early)
+	h.open.put(tx.XID, tx) // begin has put the other one in its place
+
+	if len(tx.served) > 0 {
+		t.half(tx.Connection, tx.From.Other()).memory.withdraw(tx.served)
+		tx.served = tx.served[:0]
+	}
+	tx.late, tx.replied, tx.acked, tx.Times.Ack = false, false, false, rdma.Ref{}
+	tx.Reply.recycle()
+	return true
+}
+
+// moveEarlier gives the operations and packets before the call of tx to the transaction of the reply before it.
+func (t *Tracker) moveEarlier(tx, early *Transaction) {
+	first := tx.Call.First.Number
+	ops := tx.Operations
+	tx.Operations = tx.Operations[:0]
+	tx.Times.FirstPush, tx.Times.LastPush = rdma.Ref{}, rdma.Ref{}
+	for _, o := range ops {
+		to := tx
+		if o.First.Number < first {
+			to = early
+			t.list(early, o)
+		} else {
+			tx.Operations = append(tx.Operations, o)
+		}
+		if o.Kind != rdma.Write {
+			continue
+		}
+		if to == early {
+			tx.Writes, early.Writes = tx.Writes-1, early.Writes+1
+			tx.WriteBytes -= uint64(o.Bytes)
+			early.WriteBytes += uint64(o.Bytes)
+		}
+		if !to.Times.FirstPush.Seen() {
+			to.Times.FirstPush = o.First
+		}
+		to.Times.LastPush = o.Last
+	}
+	for i := range tx.segments {
+		if g := &tx.segments[i]; g.kind != ReadList {
+			g.cover.spans, g.cover.bytes = g.cover.spans[:0], 0
+		}
+	}
+	t.written(tx)
+	packets := tx.Packets
+	tx.Packets = tx.Packets[:0]
+	for _, p := range packets {
+		if p.Ref.Number < first {
+			early.Packets = append(early.Packets, p)
+			t.grew(early, packetSize)
+		} else {
+			tx.Packets = append(tx.Packets, p)
+		}
 	}
 }
 

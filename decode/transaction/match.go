@@ -2,6 +2,7 @@ package transaction
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
@@ -46,9 +47,6 @@ func (t *Tracker) Send(c *rdma.Connection, s *rdma.Send) (tag rdma.Tag) {
 		t.expire(s.Last.Time)
 	}
 	if k, ok := c.Upper.(*conn); ok {
-		if k.late.tx != nil {
-			t.settle(c)
-		}
 		if tx, reply := t.usual(k, c, s); tx != nil {
 			if t.opt.Messages != nil {
 				t.opt.Messages.Message(tx, reply, s)
@@ -269,6 +267,9 @@ func (t *Tracker) call(c *rdma.Connection, s *rdma.Send, m said) rdma.Tag {
 		case old.sameCall(s):
 			t.repeatedCall(old, s)
 			return old.sendTag(false)
+		case m.transport && t.registeredAnew(old):
+			t.offerAnew(old, s)
+			return old.sendTag(false)
 		case m.transport || c.Fabric == rdma.TCP || c.Fabric == rdma.UDP: // else it may be no call
 			copied = old.Call.SendBytes == s.Length && sameSecured(old.Call.raw, s.Data, s.Length)
 			switch {
@@ -299,6 +300,31 @@ func (tx *Transaction) sameCall(s *rdma.Send) bool {
 	return len(a) >= 12 && string(a[:8]) == string(b[:8]) && string(a[12:]) == string(b[12:])
 }
 
+// sameAsCaptured is how many bytes of two RPC messages have to be equal, at least, for one to be the other again: up to the credential.
+const sameAsCaptured = 28
+
+// registeredAnew reports whether the call at hand is that of an open transaction again, with other memory for its chunks: a requester that
+// registers its memory for each copy names other handles and offsets.
+func (t *Tracker) registeredAnew(tx *Transaction) bool {
+	a, b := &tx.Call.Header, &t.peek
+	if tx.replied || !tx.Call.Transport || a.Plain() || b.Plain() || a.Cut || b.Cut || t.peekErr != nil || a.Version != b.Version || a.Type != b.Type ||
+		a.PayloadLength != b.PayloadLength || len(a.Writes) != len(b.Writes) || a.HasReply != b.HasReply || a.Reply.Length() != b.Reply.Length() {
+		return false
+	}
+	n := min(len(a.Payload), len(b.Payload))
+	if n < min(a.PayloadLength, sameAsCaptured) || string(a.Payload[:n]) != string(b.Payload[:n]) {
+		return false
+	}
+	for i := range a.Writes {
+		if a.Writes[i].Length() != b.Writes[i].Length() {
+			return false
+		}
+	}
+	return a.PositionZero().Length == b.PositionZero().Length && slices.EqualFunc(a.ReadChunks(), b.ReadChunks(), func(x, y rpcrdma.ReadChunk) bool {
+		return x.Position == y.Position && x.Length == y.Length
+	})
+}
+
 // answer finds the call of a reply, or begins a transaction without one. A reply
 // that was seen before belongs to none.
 func (t *Tracker) answer(c *rdma.Connection, s *rdma.Send, m said) rdma.Tag {
@@ -314,6 +340,10 @@ func (t *Tracker) answer(c *rdma.Connection, s *rdma.Send, m said) rdma.Tag {
 		tx = t.begin(h, c, s.From.Other(), m.xid)
 		tx.bySide = m.bySide
 		t.recordUnasked(tx, s, other)
+	case tx.late && t.split(tx, h):
+		if m.transport {
+			t.decode(s)
+		}
 	case tx.replied:
 		t.Stats.Duplicates++
 		t.repeatedReply(tx, s)

@@ -7,9 +7,6 @@ import "github.com/rpcrdma/toolkit/decode/rdma"
 func (t *Tracker) Merged(into *rdma.Connection, side rdma.Side, from *rdma.Connection, was rdma.Side) {
 	k, old := of(into), of(from)
 	k.calls.add(old.calls)
-	if k.late.tx == nil { // else the other one ends when it has waited long enough
-		k.late, old.late = old.late, waiter{}
-	}
 	t.sameProtocol(k, old)
 	if f := forwardSide(from); f != unknownSide && forwardSide(into) == unknownSide {
 		if f != was {

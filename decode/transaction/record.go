@@ -10,6 +10,7 @@ import (
 
 // recordCall takes the first message of a new transaction of h.
 func (t *Tracker) recordCall(tx *Transaction, h *half, s *rdma.Send, m said) {
+	h.newest = tx.gen
 	t.setMessage(tx, &tx.Call, s, m.transport)
 	t.placed(tx)
 	if m.transport {
@@ -33,6 +34,19 @@ func (t *Tracker) repeatedCall(tx *Transaction, s *rdma.Send) {
 	tx.Call.shared = true
 	t.traceSend(tx, CallPart, s, true)
 	tx.note(CallRepeated)
+}
+
+// offerAnew notes that the call of an open transaction was sent again with other memory, which takes the place of the first: to register it
+// anew, the requester has invalidated that.
+func (t *Tracker) offerAnew(tx *Transaction, s *rdma.Send) {
+	t.repeatedCall(tx, s)
+	m := &tx.Call
+	first, last, original, packets, again := m.First, m.Last, m.original, m.Packets, tx.Retransmits
+	t.half(tx.Connection, tx.From).memory.withdraw(tx.segments)
+	tx.segments = tx.segments[:0]
+	t.setMessage(tx, m, s, true)
+	m.First, m.Last, m.original, m.Packets, tx.Retransmits = first, last, original, packets, again
+	t.offer(tx)
 }
 
 // recordUnasked begins a transaction with a reply. other says that the XID was

@@ -156,7 +156,7 @@ type half struct {
 	side rdma.Side
 
 	open     openCalls
-	newest   uint64   // gen of the last transaction that began
+	newest   uint64   // gen of the last transaction that began with a call
 	memory   segments // offered by this side
 	recent   [32]recent
 	at       int
@@ -249,7 +249,6 @@ func (t *Tracker) begin(h *half, c *rdma.Connection, from rdma.Side, xid uint32)
 	tx.untraced = t.opt.TraceXID != nil && !t.opt.TraceXID(xid)
 	tx.Connection, tx.From, tx.XID = c, from, xid
 	h.open.put(xid, tx)
-	h.newest = tx.gen
 	t.tables(h)
 	t.open++
 	return tx

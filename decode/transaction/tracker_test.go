@@ -706,3 +706,75 @@ func TestSizeOfCut(t *testing.T) {
 		}
 	}
 }
+
+// A reply, then a call with its XID, then another reply: the first one answers a call that was not captured.
+func TestReplyBeforeCallAndAfter(t *testing.T) {
+	for _, fabric := range []rdma.Fabric{rdma.RoCEv2, rdma.TCP, rdma.UDP} {
+		for _, others := range []bool{false, true} {
+			w := newWire(t, fabric)
+			m := func(xid uint32, reply bool) []byte {
+				if b := rpc(xid, reply, rocetest.Program, 8); fabric != rdma.RoCEv2 {
+					return b
+				} else {
+					return msg(v1(xid, rpcrdma.TypeMsg), b)
+				}
+			}
+			first := w.send(1, m(5, true))
+			if fabric != rdma.UDP {
+				w.ack(first)
+			}
+			call := w.send(0, m(5, false))
+			if others {
+				w.send(0, m(6, false))
+				w.send(1, m(6, true))
+			}
+			second := w.send(1, m(5, true))
+			if fabric != rdma.UDP {
+				w.ack(second)
+			}
+			var of []*result
+			for _, r := range w.end() {
+				if r.xid == 5 {
+					of = append(of, r)
+				}
+			}
+			w.want("a reply without a call, then a call with its reply", len(of) == 2 &&
+				of[0].state == transaction.NoCall && of[0].reply.first.Number == first &&
+				of[1].state == transaction.Complete && of[1].call.first.Number == call && of[1].reply.first.Number == second && len(of[1].notes) == 0)
+		}
+	}
+}
+
+// A call that was sent again with other memory is one transaction, whose data goes to the memory that was named last.
+func TestResentWithOtherMemory(t *testing.T) {
+	for _, c := range []struct {
+		name         string
+		length, body int // of the second copy
+		same         bool
+	}{
+		{"handle", 64, 8, true},
+		{"length", 65, 8, false},
+		{"message", 64, 12, false},
+	} {
+		w := newWire(t, rdma.RoCEv2)
+		call := func(handle uint32, length, body int) {
+			h := v1(7, rpcrdma.TypeMsg)
+			h.Writes = []rpcrdma.WriteChunk{{{Handle: handle, Length: uint32(length), Offset: uint64(handle) << 16}}}
+			w.send(0, msg(h, rpc(7, false, rocetest.Program, body)))
+		}
+		call(1, 64, 8)
+		w.now += 10e9
+		call(2, c.length, c.body)
+		w.op(rdma.Write, 1, 2, 2<<16, make([]byte, 64))
+		h := v1(7, rpcrdma.TypeMsg)
+		h.Writes = []rpcrdma.WriteChunk{{{Handle: 2, Length: 64, Offset: 2 << 16}}}
+		w.ack(w.send(1, msg(h, rpc(7, true, 0, 8))))
+		out := w.end()
+		if !c.same {
+			w.want(c.name+": two", len(out) == 2 && has(out[0], transaction.XIDReused))
+			continue
+		}
+		w.want(c.name+": one", len(out) == 1 && has(out[0], transaction.CallRepeated) && out[0].state == transaction.Complete && out[0].retransmits == 1 &&
+			out[0].writeBytes == 64 && out[0].phases.Total > 10e9 && len(out[0].written) == 1 && len(out[0].written[0]) == 64)
+	}
+}

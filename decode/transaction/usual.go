@@ -22,6 +22,7 @@ func (t *Tracker) usual(k *conn, c *rdma.Connection, s *rdma.Send) (tx *Transact
 			return nil, false
 		}
 		tx = t.begin(h, c, s.From, xid)
+		h.newest = tx.gen
 		t.setUsual(tx, &tx.Call, s)
 		t.placed(tx)
 		h.asked(tx)
