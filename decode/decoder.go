@@ -156,6 +156,8 @@ type Stats struct {
 	// Refused and Unanswered count the attempts to connect by TCP to a port of NFS or of rpcbind that were refused, and those of which the
 	// capture has only SYNs, once the connection is closed. First is the first SYN.
 	Refused, Unanswered rdma.Given
+	// Asked counts the connections over RDMA that one side asked for without an answer, once they are closed.
+	Asked Asked
 	// OneWay counts the connections of which the capture has messages of one side and nothing that the other one sent, and the bytes of the
 	// former, once the connection is closed. First is the first packet of such a connection.
 	OneWay rdma.Given
@@ -365,6 +367,7 @@ func (h *handler) Closed(c *rdma.Connection, ref rdma.Ref) {
 	if c.State == rdma.Rejected {
 		h.d.stats.Rejected.Add(rdma.Given{Count: 1, First: c.First.Number})
 	}
+	h.d.stats.Asked.closed(c)
 	if side, ok := c.OneWay(); ok {
 		h.d.stats.OneWay.Add(rdma.Given{Count: 1, Bytes: c.Sent[side].Bytes, First: c.First.Number})
 	}
@@ -441,6 +444,7 @@ func (s *Stats) add(o Stats) {
 	s.Rejected.Add(o.Rejected)
 	s.Refused.Add(o.Refused)
 	s.Unanswered.Add(o.Unanswered)
+	s.Asked.Add(o.Asked)
 	s.OneWay.Add(o.OneWay)
 }
 

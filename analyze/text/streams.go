@@ -33,8 +33,8 @@ func Streams(st *decode.Stats) []string {
 	return all
 }
 
-// Attempts returns a sentence for connections that were rejected, one for attempts to connect by TCP that were refused, and one for those
-// that had no answer.
+// Attempts returns a sentence for connections that were rejected, one for attempts to connect by TCP that were refused, and one each for
+// those by TCP and by RDMA that had no answer.
 func Attempts(st *decode.Stats) []string {
 	var all []string
 	for _, x := range []struct {
@@ -53,7 +53,45 @@ func Attempts(st *decode.Stats) []string {
 			all = append(all, fmt.Sprintf("%s %s; the first begins with packet %d", Plural(n, x.what), rest, x.count.First))
 		}
 	}
+	if s := asked(&st.Asked); s != "" {
+		all = append(all, s)
+	}
 	return all
+}
+
+// asked is a sentence about connections over RDMA that were asked for without an answer; empty if there are none.
+func asked(a *decode.Asked) string {
+	if a.Connections == 0 {
+		return ""
+	}
+	has := "has"
+	if a.Connections > 1 {
+		has = "have"
+	}
+	s := fmt.Sprintf("%s to connect by RDMA %s no answer in the capture: %s", Plural(a.Connections, "attempt"), has, Plural(a.Requests, "request"))
+	if a.Longest > 0 {
+		of := ""
+		if a.Connections > 1 {
+			of = "up to "
+		}
+		s += fmt.Sprintf(" within %s%s", of, Duration(nil, time.Duration(a.Longest)))
+	}
+	s += fmt.Sprintf("; the first is packet %d", a.First)
+	switch a.V1 {
+	case 0:
+	case a.Connections:
+		s += "; over RoCEv1, as with a GID of that type: a peer that expects RoCEv2 does not answer"
+	default:
+		s += fmt.Sprintf("; %d of the attempts over RoCEv1", a.V1)
+	}
+	switch a.BadICRC {
+	case 0:
+	case a.Requests:
+		s += "; every request has a wrong ICRC: the receiver drops it silently"
+	default:
+		s += fmt.Sprintf("; %d of the requests with a wrong ICRC", a.BadICRC)
+	}
+	return s
 }
 
 // Sequences is a sentence about the packets that the capture lacks by the sequence numbers of mirrors and tunnels; empty if it lacks none.

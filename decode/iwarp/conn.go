@@ -143,6 +143,9 @@ func (c *Conn) negotiate(h *half, f *MPAFrame, from *span) {
 		k.Setup[0], k.Setup[1] = k.Setup[1], k.Setup[0]
 	}
 	c.negotiated = true
+	if !f.Reply {
+		c.c.Requests++
+	}
 	setup := &c.c.Setup[c.side(h)]
 	*setup = rdma.Setup{
 		Message: rdma.SetupMPA, Frame: from.last, MPARevision: f.Revision, Markers: f.Markers, CRC: f.CRC,

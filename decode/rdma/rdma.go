@@ -249,6 +249,8 @@ type Connection struct {
 	MTU         uint32 // path MTU in bytes as known from setup or traffic, over iWARP the longest FPDU that came; 0 if unknown
 	Terminated  string // why it ended: disconnect, reset, Terminate message, NAK …; empty while open
 	Ended       bool   // Terminated is an end that was captured: else the capture, or what is remembered of it, ended before
+	// Requests counts the messages that asked for it, REQ or MPA Request, repetitions included; BadRequests those with a wrong ICRC.
+	Requests, BadRequests uint32
 	// Tenant tells equal addresses in different tunnels apart: 0 outside of
 	// tunnels.
 	Tenant uint64

@@ -88,7 +88,12 @@ func (t *Tracker) mad(ref rdma.Ref, tap int32, fabric rdma.Fabric, f *link.Frame
 	var c *connection
 	switch m.Attribute {
 	case ibcm.AttributeREQ:
-		c = t.connectRequest(ref, tap, fabric, f, m)
+		if c = t.connectRequest(ref, tap, fabric, f, m); c != nil && tap == c.tap {
+			c.Requests++
+			if icrc == Bad {
+				c.BadRequests++
+			}
+		}
 	case ibcm.AttributeREP:
 		c = t.connectReply(ref, tap, fabric, f, m)
 	default:

@@ -1,0 +1,59 @@
+package decode
+
+import "github.com/rpcrdma/toolkit/decode/rdma"
+
+// Asked counts connections over RDMA that one side asked for and that the capture has no answer to.
+type Asked struct {
+	Connections uint64
+	V1          uint64 // of these over RoCEv1
+	Requests    uint64
+	BadICRC     uint64 // of these with a wrong one
+	Longest     int64  // nanoseconds from the first request for a connection to the last
+	First       uint64 // packet number of the first request
+}
+
+// closed counts a connection that is over.
+func (a *Asked) closed(c *rdma.Connection) {
+	if c.Requests == 0 || c.MergedInto != nil || c.State == rdma.Rejected || c.Setup[1].Seen() || c.Sent[0].Sends|c.Sent[1].Sends != 0 {
+		return
+	}
+	x := Asked{Connections: 1, Requests: uint64(c.Requests), BadICRC: uint64(c.BadRequests), Longest: c.Last.Time - c.First.Time, First: c.First.Number}
+	switch c.Fabric {
+	case rdma.IWARP:
+		if c.Sent[1].Packets == 0 { // of a capture of one direction
+			return
+		}
+	default:
+		if c.State != rdma.Connecting || c.Sent[0].Packets|c.Sent[1].Packets != 0 {
+			return
+		}
+		if c.Fabric == rdma.RoCEv1 {
+			x.V1 = 1
+		}
+	}
+	a.Add(x)
+}
+
+// Add adds others.
+func (a *Asked) Add(o Asked) {
+	if a.Connections == 0 || o.Connections > 0 && o.First < a.First {
+		a.First = o.First
+	}
+	a.Connections += o.Connections
+	a.V1 += o.V1
+	a.Requests += o.Requests
+	a.BadICRC += o.BadICRC
+	a.Longest = max(a.Longest, o.Longest)
+}
+
+// Since takes off what had been counted before. First and Longest stay those of all.
+func (a Asked) Since(o Asked) Asked {
+	if a.Connections == o.Connections {
+		return Asked{}
+	}
+	a.Connections -= o.Connections
+	a.V1 -= o.V1
+	a.Requests -= o.Requests
+	a.BadICRC -= o.BadICRC
+	return a
+}
