@@ -73,6 +73,7 @@ var sentences = [256]any{
 	verdict.Patience:       "done at the second attempt or later: the server had asked for patience",
 	verdict.Stateless:      "the server has not given the state, or has lost it: an open or the anonymous state id was used instead",
 	verdict.Unkept:         "sent again after a reconnect: the server had not kept its reply",
+	verdict.Adapted:        "adapted to what the server supports, as a client does: attributes left out, or a create that is not exclusive",
 	verdict.Restarted:      "sent again: the server had forgotten its client, which was made anew",
 	verdict.StateMovedOn:   "done at the second attempt or later: a call under way together with it had moved its state id on",
 
@@ -82,6 +83,9 @@ var sentences = [256]any{
 	verdict.NoRoot:       "the directory given is the root: nothing stands for what was above the base",
 	verdict.NoState:      "the state was not established on this server",
 	verdict.NoValue:      detail,
+	verdict.Follows: func(r *verdict.Reason) string {
+		return fmt.Sprintf("needs what op %d (XID %08x, %s) was to give: %s", r.Call.ID, r.Call.XID, r.Call.What, r.Now)
+	},
 
 	verdict.Refused:  detail,
 	verdict.NoSlot:   "no slot of the session is left whose state is known",

@@ -90,6 +90,7 @@ func (e *engine) outcome(n *schedule.Entry, c *call, j verdict.Judgement) {
 			o.Queued = e.start
 		}
 	}
+	e.missing(n, c, j.Reasons)
 	e.record.Add(o)
 	if e.opt.Observe != nil {
 		kept := *o // the observer may keep it

@@ -51,6 +51,7 @@ type engine struct {
 	completed map[[2]int]bool // clients, by world, that have sent a RECLAIM_COMPLETE which the plan does not have
 	own       xdr.Message     // result of the latest call of callOwn, until the next call
 	restarts  restarts
+	roots     map[symbol]root
 	early     []early // recalls of what is not known yet
 	resumed   resumed
 

@@ -55,5 +55,8 @@ func (e *engine) unbuilt(c *call, err error) (verdict.Verdict, verdict.Reason) {
 		why.Code = verdict.Cut
 		return verdict.Explained, why
 	}
+	if root, ok := e.follows(c, err); ok {
+		why = root
+	}
 	return verdict.NotSent, why
 }

@@ -96,7 +96,7 @@ func (e *engine) reply(c *call) {
 		c.session().Sequence(c.form.Slot, r)
 	}
 	e.reconnected(c, res)
-	again := res != nil && (e.renewed(c, rpc, res) || e.postpone(c, rpc, res))
+	again := res != nil && (e.renewed(c, rpc, res) || e.postpone(c, rpc, res) || e.adapt(c, rpc, res))
 	e.giveSlot(c)
 	if again {
 		return
@@ -182,6 +182,22 @@ func (e *engine) postpone(c *call, rpc string, res xdr.Message) bool {
 	}
 	e.step(c.entry, schedule.Postpone)
 	e.later = append(e.later, postponed{time.Now().Add(wait), c})
+	return true
+}
+
+// adapt sends a call again, in another form, that asked for what the server does not support, unless the captured server refused it, too.
+func (e *engine) adapt(c *call, rpc string, res xdr.Message) bool {
+	o := c.form.Op
+	code, _ := judge.StatusOf(res)
+	if rpc != "" || code == 0 || c.own || e.stopping != "" || o.Expect != nil && o.Expect.Status == code || !c.world.Adapt(&c.form, res) {
+		return false
+	}
+	if r, ok := res.(*nfs4.CompoundRes); ok && o.Compound != nil {
+		c.world.LearnStates(o, r) // what came before the failure counts
+	}
+	c.release()
+	e.step(c.entry, schedule.Postpone)
+	e.later = append(e.later, postponed{time.Now(), c})
 	return true
 }
 

@@ -23,6 +23,8 @@ type wireKind struct {
 	change func(p *proxy, args, res xdr.Message) bool
 	// call changes the arguments on their way to the server instead, and reports whether it has.
 	call func(args xdr.Message) bool
+	// refuse gives the results of a call instead of the server; nil leaves it to that.
+	refuse func(args xdr.Message) xdr.Message
 	// raw changes the encoded reply instead, behind its XID.
 	raw func(p *proxy, proc string, b []byte) []byte
 }
@@ -78,8 +80,21 @@ func (p *proxy) ServeRPC(x transport.Exchange) {
 		p.to.ServeRPC(x)
 		return
 	}
+	if p.kind.refuse != nil {
+		if res := p.kind.refuse(args); res != nil {
+			p.strikes.Add(1)
+			r := oncrpc.Reply{XID: h.XID}
+			x.Reply(&transport.Message{Stream: res.Append(r.Append(nil))})
+			return
+		}
+		p.to.ServeRPC(x)
+		return
+	}
 	if p.kind.call != nil {
 		if !p.kind.call(args) {
+			if p.kind.change != nil {
+				x = &exchange{Exchange: x, p: p, proc: proc, args: args}
+			}
 			p.to.ServeRPC(x)
 			return
 		}

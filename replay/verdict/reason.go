@@ -103,6 +103,8 @@ const (
 	Uncalled
 	// Unkept: it was sent again, since the server had executed it and not kept its reply.
 	Unkept
+	// Adapted: the server does not support what it asked for, and was asked for what it does.
+	Adapted
 )
 
 // Codes of calls that are not sent because there is nothing to do.
@@ -119,6 +121,8 @@ const (
 	NoState
 	// NoValue: a symbol has no value here: Detail.
 	NoValue
+	// Follows: Call was to give what is needed; Now is what became of it.
+	Follows
 )
 
 // Codes of calls that cannot be sent, or have no reply.
@@ -280,9 +284,9 @@ var codeNames = [codes]string{
 	UnreadableResults: "unreadable_results", DataNotCaptured: "data_not_captured", NoReplyEither: "no_reply_either", ModeOnly: "mode_only",
 
 	LayoutTooSmall: "layout_too_small", ReplyRoom: "reply_room", Undelegated: "undelegated", Patience: "patience", StateMovedOn: "state_moved_on",
-	Restarted: "restarted", Stateless: "stateless", Uncalled: "uncalled", Unkept: "unkept",
+	Restarted: "restarted", Stateless: "stateless", Uncalled: "uncalled", Unkept: "unkept", Adapted: "adapted",
 
-	NoDelegation: "no_delegation", Returned: "returned", NoConfirm: "no_confirm", NoRoot: "no_root", NoState: "no_state", NoValue: "no_value",
+	NoDelegation: "no_delegation", Returned: "returned", NoConfirm: "no_confirm", NoRoot: "no_root", NoState: "no_state", NoValue: "no_value", Follows: "follows",
 
 	Refused: "refused", NoSlot: "no_slot", NoReply: "no_reply", BadReply: "bad_reply",
 

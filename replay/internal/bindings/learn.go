@@ -14,6 +14,7 @@ import (
 func (w *World) Learn(o *plan.Op, res xdr.Message) {
 	if c, ok := res.(*nfs4.CompoundRes); ok && o.Compound != nil { // it may be in one raw field
 		w.LearnStates(o, c)
+		w.supports(c)
 	} else if w.guards {
 		w.learnCtime(o, res)
 	}

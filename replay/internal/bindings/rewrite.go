@@ -3,6 +3,7 @@ package bindings
 import (
 	"slices"
 
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/verdict"
@@ -13,6 +14,11 @@ import (
 func (w *World) Rewritten(f *Form) *plan.Op {
 	o := f.Op
 	if o.Compound == nil {
+		if o.Program == nfs3.NFS_PROGRAM && o.Version == nfs3.NFS_V3 && o.Procedure == nfs3.NFSPROC3_CREATE && w.lacks != 0 {
+			if o = w.adapted3(f); f.Adapted != 0 {
+				f.Note = verdict.Adapted
+			}
+		}
 		return o
 	}
 	copied := false
@@ -38,6 +44,13 @@ func (w *World) Rewritten(f *Form) *plan.Op {
 				f.Note = verdict.Undelegated
 				replace(i, by)
 			}
+		}
+		if w.lacks == 0 {
+			continue
+		}
+		if by, ok := w.adapted4(f, &o.Compound.Ops[i]); ok {
+			f.Note = verdict.Adapted
+			replace(i, by)
 		}
 	}
 	return o

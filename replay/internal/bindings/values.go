@@ -22,6 +22,9 @@ type Form struct {
 	// It may be closed meanwhile. Values set it.
 	Substituted bool
 
+	// Adapted says what the server lacks, for which Rewritten has put something else.
+	Adapted Lacks
+
 	// Note says how the call differs from the captured one, RootReplaced that
 	// PUTROOTFH has become PUTFH. Rewritten and Values set them.
 	Note         verdict.Code

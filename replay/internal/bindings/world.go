@@ -36,6 +36,10 @@ type World struct {
 	args     workload.Arguments
 	opened   []int       // sessions that have got their slots since TakeOpened
 	outcome  ops.Outcome // of the result at hand
+
+	lacks     Lacks
+	supported nfs4.Bitmap4 // attributes; nil: not known
+	attrs     nfs4.Attrs   // at hand
 }
 
 // Object is a file, directory or other object.

@@ -1,0 +1,105 @@
+package run_test
+
+import (
+	"testing"
+
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/decode/xdr"
+	"github.com/rpcrdma/toolkit/replay/plan"
+	"github.com/rpcrdma/toolkit/replay/planner"
+	"github.com/rpcrdma/toolkit/replay/verdict"
+)
+
+// refuses3 is a server without some ways of creating a file.
+func refuses3(modes ...nfs3.Createmode3) *wireKind {
+	return &wireKind{refuse: func(args xdr.Message) xdr.Message {
+		if a, ok := args.(*nfs3.CREATE3args); ok {
+			for _, m := range modes {
+				if a.How.Mode == m {
+					return &nfs3.CREATE3res{Status: nfs3.NFS3ERR_NOTSUPP}
+				}
+			}
+		}
+		return nil
+	}}
+}
+
+// unmasked is a server without mode_umask, and says so in supported_attrs.
+var unmasked = &wireKind{
+	call: func(args xdr.Message) (done bool) {
+		c, ok := args.(*nfs4.CompoundArgs)
+		if !ok {
+			return false
+		}
+		refuse := func(f *nfs4.Fattr4) {
+			if f.Attrmask.Has(nfs4.FATTR4_MODE_UMASK) {
+				f.Attrmask.Bitmap4, f.AttrVals, done = nfs4.NewBitmap4(nfs4.FATTR4_ARCHIVE), make([]byte, 4), true
+			}
+		}
+		for i := range c.Ops {
+			switch a := c.Ops[i].Body.(type) {
+			case *nfs4.CREATE4args:
+				refuse(&a.Createattrs)
+			case *nfs4.OPEN4args:
+				refuse(&a.Openhow.How.Createattrs)
+				refuse(&a.Openhow.How.ChCreateboth.CvaAttrs)
+			}
+		}
+		return done
+	},
+	change: func(_ *proxy, _, res xdr.Message) (done bool) {
+		c, ok := res.(*nfs4.CompoundRes)
+		if !ok {
+			return false
+		}
+		for i := range c.Ops {
+			g, ok := c.Ops[i].Body.(*nfs4.GETATTR4res)
+			var a nfs4.Attrs
+			if !ok || g.Status != 0 || a.Decode(&g.Resok4.ObjAttributes) != nil || !a.Has(nfs4.FATTR4_SUPPORTED_ATTRS) {
+				continue
+			}
+			var less nfs4.Bitmap4
+			for n := a.SupportedAttrs.Next(0); n >= 0; n = a.SupportedAttrs.Next(n + 1) {
+				if n != nfs4.FATTR4_MODE_UMASK {
+					less = less.With(uint32(n))
+				}
+			}
+			a.SupportedAttrs.Bitmap4 = less
+			g.Resok4.ObjAttributes, done = a.Fattr4(), true
+		}
+		return done
+	},
+}
+
+// TestAdapted: what a server does not support is asked for in another way, once it is known, and the calls that depend on it are sent.
+func TestAdapted(t *testing.T) {
+	for _, x := range []struct {
+		name, sample string
+		kind         *wireKind
+		most         int // strikes: the first calls find out, the others know
+	}{
+		{"exclusive create", "rocev2-nfs3-basic", refuses3(nfs3.EXCLUSIVE), 5},
+		{"exclusive and guarded create", "rocev2-nfs3-basic", refuses3(nfs3.EXCLUSIVE, nfs3.GUARDED), 6},
+		{"mode_umask", "rocev2-nfs42-basic", unmasked, 40},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			w := load(t, sample(t, x.sample), planner.Options{Payload: plan.Pattern})
+			r, strikes := against(t, w, wrong{wire: x.kind}, nil)
+			if strikes == 0 || strikes > x.most {
+				t.Errorf("%d calls refused", strikes)
+			}
+			if !r.Explained() || r.NotDone != 0 || r.Totals[verdict.NotSent.String()] > 0 {
+				t.Errorf("%v, %d not done", r.Totals, r.NotDone)
+			}
+			for _, m := range r.Mismatches {
+				if !m.Verdict.Fine() {
+					t.Errorf("op %d %s: %s %q", m.Op, m.What, m.Verdict, m.Reasons)
+				}
+			}
+			for _, f := range r.ReadBack.Wrong {
+				t.Errorf("read back: %s: %s", f.Path, f.Reason)
+			}
+		})
+	}
+}
