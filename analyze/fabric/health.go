@@ -44,10 +44,9 @@ func (r *Recorder) Health(f func(*Health)) {
 func (r *Recorder) Active(f func(*Health)) {
 	var h Health
 	for i, k := range r.touched {
-		if k.touched = false; k.place < len(r.live) && r.live[k.place] == k {
-			r.health(k, &h)
-			f(&h)
-		}
+		k.touched = 0
+		r.health(k, &h)
+		f(&h)
 		r.touched[i] = nil
 	}
 	r.touched = r.touched[:0]
@@ -59,10 +58,22 @@ func (r *Recorder) Active(f func(*Health)) {
 
 // touch notes that something was seen of a connection.
 func (r *Recorder) touch(k *conn) {
-	if r.opt.Live && !k.touched {
-		k.touched = true
+	if r.opt.Live && k.touched == 0 {
 		r.touched = append(r.touched, k)
+		k.touched = len(r.touched)
 	}
+}
+
+// untouch forgets that: a connection that is gone is not held until somebody asks.
+func (r *Recorder) untouch(k *conn) {
+	if k.touched == 0 {
+		return
+	}
+	n := len(r.touched) - 1
+	last := r.touched[n]
+	r.touched[k.touched-1], last.touched = last, k.touched
+	r.touched[n] = nil
+	r.touched, k.touched = r.touched[:n], 0
 }
 
 // Watching is how many connections Health reports.
@@ -113,6 +124,7 @@ func (r *Recorder) left(k *conn, ended bool) {
 	r.live[k.place], last.place = last, k.place
 	r.live[len(r.live)-1] = nil
 	r.live = r.live[:len(r.live)-1]
+	r.untouch(k)
 	if !ended || k.c.ID == 0 {
 		return
 	}

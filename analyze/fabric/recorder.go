@@ -100,10 +100,9 @@ func New(opt Options) *Recorder {
 
 // conn is the state of a connection.
 type conn struct {
-	owner *Recorder
-	place int // in Recorder.live
-	// touched says that the connection is in Recorder.touched.
-	touched bool
+	owner   *Recorder
+	place   int // in Recorder.live
+	touched int // place in Recorder.touched, from 1; 0 if it is not there
 	c       *rdma.Connection
 	dirs    [2]direction
 	marks   [2]congestion

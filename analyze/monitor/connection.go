@@ -87,37 +87,65 @@ type conn struct {
 
 	total          Tally
 	cur, now       Tally // of the current interval; of the latest complete one
-	touched        bool  // it is in connections.touched
+	place          int   // in connections.all
+	touched        int   // in connections.touched, from 1; 0 if it is not there
 	asked, granted uint32
-	models         [128]uint64 // by latency.Model
+	models         []modelCount
 
-	used, backward, stuck int // at the latest look at open calls
-	gone                  bool
+	used, backward, stuck int         // at the latest look at open calls
 	last                  *Connection // what it was when it ended; its counts may still grow
+}
+
+// modelCount is how many transactions were transferred in one way.
+type modelCount struct {
+	model latency.Model
+	count uint64
+}
+
+// transferred counts transactions that were transferred in one way.
+func (x *conn) transferred(m latency.Model, n uint64) {
+	i := slices.IndexFunc(x.models, func(c modelCount) bool { return c.model == m })
+	if i < 0 {
+		i = len(x.models)
+		x.models = append(x.models, modelCount{model: m})
+	}
+	x.models[i].count += n
 }
 
 // connections are the connections with RPC messages.
 type connections struct {
 	by     map[*rdma.Connection]*conn
-	all    []*conn // the same in the order of their beginnings, and some that are gone
+	all    []*conn // the same in the order of their beginnings; nil for some that are gone
+	limit  int     // of by: maxConnections, or fewer
 	byID   map[int]*conn
 	last   *conn
 	ended  []*conn // latest last
 	health Health  // of ended connections
-	lost   bool
-	gone   int  // ended connections
-	listed bool // byID holds all connections
+	gone   int     // ended connections
+	listed bool    // byID holds all connections
 	// touched are those that something was counted of since the end of the latest interval, and
-	// shown those of the interval before: most connections do nothing in most intervals.
+	// shown those of the interval before: most connections do nothing in most intervals. One that is
+	// neither followed nor listed any more is not among touched: an interval may see any number of them.
 	touched, shown []*conn
 }
 
 // touch notes that something is counted.
 func (s *connections) touch(x *conn) {
-	if !x.touched {
-		x.touched = true
+	if x.touched == 0 {
 		s.touched = append(s.touched, x)
+		x.touched = len(s.touched)
 	}
+}
+
+func (s *connections) untouch(x *conn) {
+	if x.touched == 0 {
+		return
+	}
+	n := len(s.touched) - 1
+	last := s.touched[n]
+	s.touched[x.touched-1], last.touched = last, x.touched
+	s.touched[n] = nil
+	s.touched, x.touched = s.touched[:n], 0
 }
 
 // see records a connection that carries something.
@@ -130,15 +158,17 @@ func (s *connections) see(c *rdma.Connection) {
 		if s.by == nil {
 			s.by, s.byID = make(map[*rdma.Connection]*conn), make(map[int]*conn)
 		}
-		if len(s.by) >= maxConnections {
-			s.lost = true
+		if len(s.by) >= s.limit {
 			return
 		}
-		x = &conn{c: c}
-		s.by[c] = x
 		if len(s.all) > 2*len(s.by)+16 {
-			s.all = slices.DeleteFunc(s.all, func(x *conn) bool { return x.gone })
+			s.all = slices.DeleteFunc(s.all, func(x *conn) bool { return x == nil })
+			for i, x := range s.all {
+				x.place = i
+			}
 		}
+		x = &conn{c: c, place: len(s.all)}
+		s.by[c] = x
 		s.all = append(s.all, x)
 		s.listed = false
 	}
@@ -148,7 +178,10 @@ func (s *connections) see(c *rdma.Connection) {
 // forget removes a connection.
 func (s *connections) forget(x *conn) {
 	delete(s.by, x.c)
-	x.gone = true
+	s.all[x.place] = nil
+	if s.byID[x.c.ID] == x {
+		delete(s.byID, x.c.ID)
+	}
 	if s.last == x {
 		s.last = nil
 	}
@@ -188,7 +221,7 @@ func (s *connections) add(tx *transaction.Transaction, failed bool, total int64)
 	for _, t := range [...]*Tally{&x.total, &x.cur} {
 		t.one(failed, tx.Call.Bytes+tx.Reply.Bytes, tx.ReadBytes+tx.WriteBytes, total)
 	}
-	x.models[latency.ModelOf(tx)&127]++
+	x.transferred(latency.ModelOf(tx), 1)
 	if tx.Backward {
 		return
 	}
@@ -217,7 +250,7 @@ func (s *connections) roll() {
 		s.shown[i] = nil
 	}
 	for _, x := range s.touched {
-		x.touched = false
+		x.touched = 0
 		x.now, x.cur = x.cur, Tally{}
 	}
 	s.shown, s.touched = s.touched, s.shown[:0]
@@ -234,6 +267,9 @@ func (s *connections) closed(c *rdma.Connection) {
 			s.touch(y)
 			y.merge(x)
 		}
+		if x != nil {
+			s.untouch(x)
+		}
 		return
 	}
 	s.health.add(c)
@@ -241,15 +277,13 @@ func (s *connections) closed(c *rdma.Connection) {
 		return
 	}
 	s.gone++
-	if s.byID[c.ID] == x {
-		delete(s.byID, c.ID)
-	}
 	x.used, x.backward, x.stuck = 0, 0, 0
 	m := x.model()
 	x.last = &m
 	s.ended = append(s.ended, x)
 	if len(s.ended) > maxEnded {
-		s.ended = slices.Delete(s.ended, 0, len(s.ended)-maxEnded)
+		s.untouch(s.ended[0])
+		s.ended = slices.Delete(s.ended, 0, 1)
 	}
 }
 
@@ -257,14 +291,18 @@ func (s *connections) closed(c *rdma.Connection) {
 func (s *connections) idle() {
 	s.listed = false // connection numbers may have been assigned since
 	for _, x := range s.all {
+		if x == nil {
+			continue
+		}
 		x.used, x.backward, x.stuck = 0, 0, 0
-		if into := x.c.Resolve(); !x.gone && into != x.c {
+		if into := x.c.Resolve(); into != x.c {
 			// It was merged into another one.
 			if y := s.by[into]; y != nil {
 				s.touch(y)
 				y.merge(x)
 			}
 			s.forget(x)
+			s.untouch(x)
 		}
 	}
 }
@@ -276,8 +314,8 @@ func (x *conn) merge(o *conn) {
 	if x.asked == 0 && x.granted == 0 {
 		x.asked, x.granted = o.asked, o.granted
 	}
-	for i := range x.models {
-		x.models[i] += o.models[i]
+	for _, m := range o.models {
+		x.transferred(m.model, m.count)
 	}
 }
 
@@ -286,7 +324,7 @@ func (s *connections) list() ([]Connection, Health) {
 	out := make([]Connection, 0, len(s.by)+len(s.ended))
 	h := s.health
 	for _, x := range s.all {
-		if !x.gone && x.c.MergedInto == nil {
+		if x != nil && x.c.MergedInto == nil {
 			h.add(x.c)
 			out = append(out, x.model())
 		}
@@ -323,12 +361,11 @@ func (x *conn) model() Connection {
 // count sets what has been counted of the connection's transactions.
 func (x *conn) count(m *Connection) {
 	m.Tally, m.Now, m.Asked, m.Granted, m.Models = x.total, x.now, x.asked, x.granted, nil
-	for i, n := range x.models {
-		if n > 0 {
-			m.Models = append(m.Models, ModelShare{latency.Model(i).String(), n})
-		}
+	list := slices.Clone(x.models)
+	slices.SortFunc(list, func(a, b modelCount) int { return cmp.Or(cmp.Compare(b.count, a.count), cmp.Compare(a.model, b.model)) })
+	for _, n := range list {
+		m.Models = append(m.Models, ModelShare{n.model.String(), n.count})
 	}
-	slices.SortStableFunc(m.Models, func(a, b ModelShare) int { return cmp.Compare(b.Count, a.Count) })
 }
 
 func peer(c *rdma.Connection, side rdma.Side) Peer {

@@ -122,7 +122,7 @@ func TestLateTransaction(t *testing.T) {
 // turns out to be a part of.
 func TestMergedConnection(t *testing.T) {
 	a, b := &rdma.Connection{ID: 1}, &rdma.Connection{ID: 2}
-	var c connections
+	c := connections{limit: maxConnections}
 	c.see(b)
 	tx := &transaction.Transaction{Connection: &rdma.Connection{ID: 2}}
 	tx.Call.Bytes, tx.Call.Transport, tx.Call.Header.Credits = 100, true, 32

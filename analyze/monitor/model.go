@@ -132,6 +132,7 @@ func New(opt Options) *Model {
 	dec.Watcher, dec.Transactions.Ended = m.blame.Recorder, m.blame.Ended
 	m.d = decode.New(dec, m.transaction)
 	m.linger.free = m.d.Recycle
+	m.conns.limit = min(maxConnections, m.d.Memory().Limit()/bytesPerConnection)
 	m.all = newStats(0, opt.History)
 	if m.filter != nil {
 		m.some = newStats(0, opt.History)
