@@ -105,7 +105,7 @@ func (t *Tracker) SendAcked(c *rdma.Connection, from rdma.Side, tag rdma.Tag, re
 	reply := tx.isReply(tag)
 	if !reply {
 		if !tx.callAcked {
-			tx.callAcked = true
+			tx.callAcked, tx.Times.CallAck = true, ref
 			tx.Call.answered(c.Stamp)
 		}
 		return

@@ -6,7 +6,8 @@ import "github.com/rpcrdma/toolkit/decode/rdma"
 // have (RFC 8166, section 3.3.1).
 type credits struct {
 	waiting int    // calls without a reply
-	granted uint32 // by the newest reply; 0 before
+	granted uint32 // by the newest reply, at least 1; 0 before
+	holes   uint32 // times that the capture lacked packets of the responder
 	full    rdma.Ref
 	freed   rdma.Ref
 }
@@ -19,7 +20,7 @@ func (h *half) asked(tx *Transaction) {
 		tx.Credits = max(rdma.Between(k.full.Time, k.freed.Time), 0)
 		k.full, k.freed = rdma.Ref{}, rdma.Ref{}
 	}
-	tx.counted = true
+	tx.counted, tx.holes = true, k.holes
 	k.waiting++
 	if k.granted > 0 && uint32(k.waiting) >= k.granted && !k.full.Seen() {
 		k.full = tx.Call.First
@@ -31,10 +32,12 @@ func (h *half) settled(tx *Transaction, at rdma.Ref) {
 	k := &h.credits
 	if tx.counted {
 		tx.counted = false
-		k.waiting--
+		if tx.holes == k.holes {
+			k.waiting--
+		}
 	}
-	if n := tx.Reply.Credits(); n > 0 {
-		k.granted = n
+	if m := &tx.Reply; m.Transport && m.Header.Fixed() {
+		k.granted = max(m.Credits(), 1) // with a grant of 0 a client goes on with one call at a time, as Linux does: it could never ask again
 	}
 	switch {
 	case !k.full.Seen() || uint32(k.waiting) >= k.granted:
@@ -43,4 +46,11 @@ func (h *half) settled(tx *Transaction, at rdma.Ref) {
 	case !at.Seen():
 		k.full, k.freed = rdma.Ref{}, rdma.Ref{}
 	}
+}
+
+// hole forgets the calls that wait: the capture lacks packets of the responder, and their replies may be among them.
+func (h *half) hole() {
+	k := &h.credits
+	k.holes++
+	k.waiting, k.full, k.freed = 0, rdma.Ref{}, rdma.Ref{}
 }

@@ -57,3 +57,73 @@ func TestWaitedForCredits(t *testing.T) {
 		}
 	}
 }
+
+// creditTest plays calls and replies, and notes how long each call waited.
+type creditTest struct {
+	*wire
+	waited map[uint32]time.Duration
+	at     map[uint32]int64
+	grant  uint32
+}
+
+func newCreditTest(t *testing.T, grant uint32) *creditTest {
+	k := &creditTest{newWire(t, rdma.RoCEv2), make(map[uint32]time.Duration), make(map[uint32]int64), grant}
+	k.tr = transaction.NewTracker(keepData, func(tx *transaction.Transaction) { k.waited[tx.XID] = tx.Credits })
+	return k
+}
+
+func (k *creditTest) play(from rdma.Side, xid uint32) {
+	program := uint32(rocetest.Program)
+	if from == 1 {
+		program = 0
+	}
+	n := k.send(from, msg(rpcrdma.Header{XID: xid, Version: 1, Credits: k.grant, Type: rpcrdma.TypeMsg}, rpc(xid, from == 1, program, 8)))
+	k.at[xid+uint32(from)*1000] = k.now
+	k.ack(n)
+}
+
+// TestGrantOfNothing has a server that grants no credits: the client goes on with one call at a time.
+func TestGrantOfNothing(t *testing.T) {
+	k := newCreditTest(t, 0)
+	for xid := uint32(1); xid <= 3; xid++ {
+		k.play(0, xid)
+		k.play(1, xid)
+	}
+	k.end()
+	for xid := uint32(2); xid <= 3; xid++ {
+		// Nothing is granted before the first reply, so only the third call is known to have waited.
+		want := time.Duration(0)
+		if xid == 3 {
+			want = time.Duration(k.at[1002] - k.at[2])
+		}
+		if got := k.waited[xid]; got != want {
+			t.Errorf("call %d waited %v, want %v", xid, got, want)
+		}
+	}
+}
+
+// TestRepliesNotCaptured has a capture that lacks packets of the server: what seems to be in use may have been freed.
+func TestRepliesNotCaptured(t *testing.T) {
+	for _, gap := range []bool{false, true} {
+		k := newCreditTest(t, 2)
+		k.play(0, 1)
+		k.play(1, 1)
+		k.play(0, 2)
+		k.play(0, 3)
+		if gap {
+			k.tr.Event(k.c, 1, rdma.EventGap, 1, k.ref())
+		}
+		k.play(1, 2)
+		k.play(0, 4)
+		k.play(1, 3)
+		k.play(1, 4)
+		k.end()
+		want := time.Duration(k.at[1002] - k.at[3])
+		if gap {
+			want = 0
+		}
+		if k.waited[4] != want {
+			t.Errorf("gap %v: the call waited %v, want %v", gap, k.waited[4], want)
+		}
+	}
+}

@@ -218,7 +218,7 @@ func (h *half) ends(tx *Transaction) {
 		e.gen = tx.gen
 	}
 	if tx.Call.Seen() {
-		e.origin, e.number = tx.from(), tx.Call.First.Number
+		e.origin, e.number, e.first = tx.from(), tx.Call.First.Number, tx.FirstSent()
 		e.sum = tx.sum()
 	}
 }

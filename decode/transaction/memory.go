@@ -220,7 +220,7 @@ func (tx *Transaction) Release() {
 	tx.XID, tx.Program, tx.Version, tx.Procedure, tx.Named, tx.chunkless = 0, 0, 0, 0, false, false
 	tx.Times = Timeline{}
 	tx.Blame = nil
-	tx.Credits, tx.Slots, tx.took, tx.counted = 0, 0, 0, false
+	tx.Credits, tx.Slots, tx.took, tx.counted, tx.holes = 0, 0, 0, false, 0
 	tx.Operations, tx.OperationsLost = tx.Operations[:0], 0
 	tx.Reads, tx.Writes, tx.ReadBytes, tx.WriteBytes = 0, 0, 0, 0
 	tx.Retransmits, tx.ReadsByRequester = 0, 0
@@ -237,7 +237,7 @@ func (tx *Transaction) Release() {
 	tx.segments, tx.served = tx.segments[:0], tx.served[:0]
 	tx.replied, tx.acked, tx.callAcked, tx.finished, tx.final = false, false, false, false, false
 	tx.callLost, tx.replyLost = DeliveryUnknown, DeliveryUnknown
-	tx.origin, tx.waitingUntil, tx.waiting = 0, 0, false
+	tx.origin, tx.sentFirst, tx.waitingUntil, tx.waiting = 0, 0, 0, false
 	tx.prev, tx.next = nil, nil
 	tx.Call.recycle()
 	tx.Reply.recycle()

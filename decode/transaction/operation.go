@@ -140,6 +140,9 @@ func (t *Tracker) OpData(c *rdma.Connection, op *rdma.Op, f *rdma.Fragment) {
 		tx.ReadBytes += fresh
 		if op.From == tx.From {
 			tx.waitingUntil = f.Ref.Time + ackWait // RDMA_DONE comes after the last one
+			if tx.Times.LastFetch.Number < f.Ref.Number {
+				tx.Times.LastFetch = f.Ref
+			}
 		} else if tx.Times.LastRead.Number < f.Ref.Number {
 			tx.Times.LastRead = f.Ref
 		}

@@ -40,6 +40,7 @@ type pastCall struct {
 	sum    uint64
 	number uint64   // first packet
 	origin int      // connection of the first copy
+	first  int64    // when that was sent
 	tag    rdma.Tag // of the call, if it was open
 }
 
@@ -97,19 +98,19 @@ func (t *Tracker) resent(tx *Transaction, h *half) {
 			continue
 		}
 		if old := o.open.get(tx.XID); old != nil && old.Call.Seen() && old.Call.First.Number < c.First.Number && old.sum() == sum {
-			tx.again(old.from())
+			tx.again(old.from(), old.FirstSent())
 			old.Note(Note{Kind: ResentOn, N: uint64(c.ID)})
 			return
 		}
 		for j := range o.recent {
 			if r := &o.recent[j]; r.set && r.xid == tx.XID && r.sum == sum && r.number != 0 && r.number < c.First.Number {
-				tx.again(r.origin)
+				tx.again(r.origin, r.first)
 				return
 			}
 		}
 	}
 	if p, ok := t.sent.past[pastKey{h.hosts, tx.XID}]; ok && p.fabric == c.Fabric && p.sum == sum && p.number < c.First.Number {
-		tx.again(p.origin)
+		tx.again(p.origin, p.first)
 		if old, _ := t.OfSend(p.tag); old != nil {
 			old.Note(Note{Kind: ResentOn, N: uint64(c.ID)})
 		}
@@ -124,8 +125,8 @@ func (t *Transaction) from() int {
 	return t.Connection.Resolve().ID
 }
 
-func (t *Transaction) again(origin int) {
-	t.origin = origin
+func (t *Transaction) again(origin int, first int64) {
+	t.origin, t.sentFirst = origin, first
 	t.Note(Note{Kind: ResentFrom, N: uint64(origin)})
 }
 
@@ -173,12 +174,12 @@ func (r *reconnects) closed(h *half) {
 	k := h.hosts
 	for _, tx := range h.open.all() {
 		if tx.Call.Seen() {
-			r.keep(pastKey{k, tx.XID}, pastCall{h.c.Fabric, tx.sum(), tx.Call.First.Number, tx.from(), tx.sendTag(false)})
+			r.keep(pastKey{k, tx.XID}, pastCall{h.c.Fabric, tx.sum(), tx.Call.First.Number, tx.from(), tx.FirstSent(), tx.sendTag(false)})
 		}
 	}
 	for i := range h.recent {
 		if e := &h.recent[i]; e.set && e.number != 0 {
-			r.keep(pastKey{k, e.xid}, pastCall{h.c.Fabric, e.sum, e.number, e.origin, rdma.Tag{}})
+			r.keep(pastKey{k, e.xid}, pastCall{h.c.Fabric, e.sum, e.number, e.origin, e.first, rdma.Tag{}})
 		}
 	}
 }

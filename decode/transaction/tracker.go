@@ -188,7 +188,8 @@ const maxOrphans = 16
 type recent struct {
 	set    bool
 	xid    uint32
-	origin int // connection of the first copy of its call
+	origin int   // connection of the first copy of its call
+	first  int64 // when that was sent
 	sum    uint64
 	print  uint64 // of the reply
 	gen    uint64 // as in the tags of its messages; 0 if one of them was cut

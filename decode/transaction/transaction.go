@@ -108,6 +108,8 @@ type Timeline struct {
 	FirstPush rdma.Ref // first packet of the first RDMA Write
 	LastPush  rdma.Ref // last packet of the last RDMA Write
 	Ack       rdma.Ref // first packet that acknowledges the reply
+	CallAck   rdma.Ref // first packet that acknowledges the call
+	LastFetch rdma.Ref // last Read Response to the requester, which reads the reply's chunks (read-read model)
 }
 
 // Phases are the parts of a transaction's latency. The five sum to Total if it is Divided; if
@@ -207,7 +209,8 @@ type Transaction struct {
 	usualCall    bool // the call took the short way
 	usual        bool // so did the reply, and both lie as they came
 	replied      bool
-	counted      bool // among the calls that use a credit
+	counted      bool   // among the calls that use a credit
+	holes        uint32 // of credits.holes when it was counted
 	acked        bool
 	callAcked    bool
 	callLost     Delivery // if nothing of the responder shows that it has it
@@ -220,7 +223,8 @@ type Transaction struct {
 	lists        int  // of size, by the lists of the headers
 	spans        int  // of size, by the coverage of segments, if measured
 	measured     bool
-	origin       int // connection on which the call was sent first; 0 if on this one
+	origin       int   // connection on which the call was sent first; 0 if on this one
+	sentFirst    int64 // when it was, if on another one
 	waitingUntil int64
 	waiting      bool
 	chunkData    []chunkData

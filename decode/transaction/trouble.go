@@ -38,6 +38,11 @@ type events struct {
 
 // Event implements rdma.Handler.
 func (t *Tracker) Event(c *rdma.Connection, from rdma.Side, e rdma.Event, value uint32, ref rdma.Ref) {
+	if e == rdma.EventGap {
+		if h := halfOf(c, from.Other()); h != nil {
+			h.hole()
+		}
+	}
 	x := event{c, Trouble{Kind: e, From: from, Value: value, Ref: ref}}
 	if t.tracing {
 		t.refused(c, from, e, value, ref)
