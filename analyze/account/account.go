@@ -11,7 +11,7 @@ import (
 // Schema is the value of the key "schema" of an Account.
 const Schema = "rpcrdma.account/1"
 
-// Account is a decode.Account as JSON. It is documented in docs/schema.md.
+// Account is a decode.Account as JSON. It is documented in docs/reference/schema.md.
 type Account struct {
 	Schema       string    `json:"schema"`
 	Packets      uint64    `json:"packets"`

@@ -8,21 +8,24 @@ import (
 	"testing"
 )
 
-var guide = filepath.Join("..", "..", "docs", "filter.md")
+var (
+	guide     = filepath.Join("..", "..", "docs", "filter.md")
+	reference = filepath.Join("..", "..", "docs", "reference", "fields.md")
+)
 
 // between replaces what stands between two marks.
 func between(t *testing.T, text, name, content string) string {
 	begin, end := "<!-- "+name+": begin -->\n", "<!-- "+name+": end -->"
 	i, j := strings.Index(text, begin), strings.Index(text, end)
 	if i < 0 || j < i {
-		t.Fatalf("%s lacks the marks of %s", guide, name)
+		t.Fatalf("%s lacks the marks of %s", reference, name)
 	}
 	return text[:i+len(begin)] + content + text[j:]
 }
 
-// The lists of fields in the guide are generated.
+// The lists of fields in the reference are generated.
 func TestGuideListsFields(t *testing.T) {
-	b, err := os.ReadFile(guide)
+	b, err := os.ReadFile(reference)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,9 +59,9 @@ func TestGuideListsFields(t *testing.T) {
 		return
 	}
 	if !*update {
-		t.Fatalf("the lists of fields in %s are out of date: run go generate", guide)
+		t.Fatalf("the lists of fields in %s are out of date: run go generate", reference)
 	}
-	if err := os.WriteFile(guide, []byte(want), 0o644); err != nil {
+	if err := os.WriteFile(reference, []byte(want), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }

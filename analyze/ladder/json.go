@@ -12,7 +12,7 @@ import (
 // Schema is the value of the key "schema".
 const Schema = "rpcrdma.show/1"
 
-// Encoder converts transactions with their packets to JSON objects; see docs/schema.md.
+// Encoder converts transactions with their packets to JSON objects; see docs/reference/schema.md.
 type Encoder struct {
 	tx       ndjson.Encoder
 	segments segments

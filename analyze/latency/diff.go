@@ -13,7 +13,7 @@ import (
 const DiffSchema = "rpcrdma.diff/1"
 
 // Diff is the change from one report to another. Durations are in nanoseconds, sizes in bytes. It is
-// documented in docs/schema.md.
+// documented in docs/reference/schema.md.
 type Diff struct {
 	Schema string       `json:"schema"`
 	By     []string     `json:"by"`

@@ -12,7 +12,7 @@ import (
 const Schema = "rpcrdma.report/1"
 
 // Report is the result of a Recorder. Durations are in nanoseconds, sizes in bytes. It is documented in
-// docs/schema.md.
+// docs/reference/schema.md.
 type Report struct {
 	Schema string   `json:"schema"`
 	Inputs []string `json:"inputs"`

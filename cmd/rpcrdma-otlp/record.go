@@ -17,7 +17,7 @@ const schema = "rpcrdma.transaction/1"
 // maxLine bounds a line, which is a transaction with its segments and file names.
 const maxLine = 16 << 20
 
-// record is what is used of a line of ndjson; docs/schema.md describes it.
+// record is what is used of a line of ndjson; docs/reference/schema.md describes it.
 type record struct {
 	Schema        string    `json:"schema"`
 	Time          time.Time `json:"time"`

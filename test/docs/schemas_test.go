@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -373,77 +372,18 @@ func mutants(t *testing.T, kind string, s *schemas, name string, v map[string]an
 	}
 }
 
-var (
-	quoted   = regexp.MustCompile("`([^`]*)`")
-	keyTable = regexp.MustCompile(`(?m)^\| key \|.*\n\|[-|]+\n((?:\|.*\n?)*)`)
-)
-
-// TestSchemasDocumented wants docs/schema.md and the schemas to name the same keys.
-func TestSchemasDocumented(t *testing.T) {
-	text := read(t, "docs/schema.md")
-	s := loadSchemas(t)
-	sections := make(map[string]string)
-	for _, part := range strings.Split(text, "\n## ")[1:] {
-		if name, body, ok := strings.Cut(strings.TrimPrefix(part, "`rpcrdma."), "/1`"); ok && strings.HasPrefix(part, "`rpcrdma.") {
-			sections[name] = body
-		}
-	}
-	for name := range sections {
-		if s.source[name] == nil {
-			t.Errorf("docs/schema.md has rpcrdma.%s/1, and docs/schemas does not", name)
-		}
-	}
-	for name, doc := range s.source {
-		line := false
-		switch name {
-		case "plan": // its keys are described by docs/plan.md and by the schema itself
-			continue
-		case "session": // its value is an element of the arrays of
-			name, line = "sessions", true
-		}
-		body, ok := sections[name]
-		if !ok {
-			t.Errorf("docs/schema.md has no section rpcrdma.%s/1", name)
-			continue
-		}
-		keys := map[string]bool{"schema": true}
-		visit(doc, func(m map[string]any) {
-			if p, ok := m["properties"].(map[string]any); ok {
-				for k := range p {
-					keys[k] = true
-				}
-			}
-		})
-		for k := range keys {
-			if !strings.Contains(body, "`"+k+"`") && !strings.Contains(body, `"`+k+`"`) {
-				t.Errorf("docs/schema.md does not name %q of rpcrdma.%s/1", k, name)
-			}
-		}
-		for _, table := range keyTable.FindAllStringSubmatch(body, -1) {
-			for row := range strings.Lines(table[1]) {
-				for _, k := range quoted.FindAllStringSubmatch(strings.Split(row, "|")[1], -1) {
-					if !keys[k[1]] && !line {
-						t.Errorf("docs/schema.md has %q in rpcrdma.%s/1, and the schema does not", k[1], name)
-					}
-				}
-			}
-		}
-	}
-}
-
-// TestNoteCodes wants docs/schema.md to list the codes of notes.
+// TestNoteCodes wants docs/reference/notes.md to list the codes of notes.
 func TestNoteCodes(t *testing.T) {
-	_, text, _ := strings.Cut(read(t, "docs/schema.md"), "### Codes of notes\n")
-	text, _, _ = strings.Cut(text, "\n### ")
+	text := read(t, "docs/reference/notes.md")
 	n := 0
 	for kind := range transaction.NoteKinds() {
 		n++
 		row := "\n| `" + kind.Code() + "` | "
 		if !strings.Contains(text, row) {
-			t.Errorf("docs/schema.md does not list %s", kind.Code())
+			t.Errorf("docs/reference/notes.md does not list %s", kind.Code())
 		}
 	}
 	if rows := strings.Count(text, "\n| `"); rows != n {
-		t.Errorf("docs/schema.md lists %d codes, there are %d", rows, n)
+		t.Errorf("docs/reference/notes.md lists %d codes, there are %d", rows, n)
 	}
 }
