@@ -3,6 +3,7 @@ package monitor
 import (
 	"testing"
 
+	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 )
 
@@ -34,5 +35,24 @@ func TestConnectionsOfAnInterval(t *testing.T) {
 	}
 	if len(s.by) != s.limit {
 		t.Errorf("%d connections are followed, not %d", len(s.by), s.limit)
+	}
+}
+
+// Intervals may come as often as packets, and calls may stay open: the work grows as the packets, not as their square.
+func TestIntervalsOfOneCall(t *testing.T) {
+	const n = 4000
+	m := New(Options{})
+	m.Every(func() { m.Snapshot() })
+	var x traffic
+	var list []capture.Packet
+	for i := range n {
+		list = append(list, x.call(at(int64(i)*86_400*second), 0xc0000202, 900, uint32(i), 1))
+	}
+	m.Packets(list)
+	if most := n * (minVisits + visitsEach + maxOpenRows + 1); m.visited > most {
+		t.Errorf("%d visits to open transactions, at most %d", m.visited, most)
+	}
+	if s := m.Snapshot(); s.Open != n {
+		t.Errorf("%d calls are open, not %d", s.Open, n)
 	}
 }

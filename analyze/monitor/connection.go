@@ -287,14 +287,16 @@ func (s *connections) closed(c *rdma.Connection) {
 	}
 }
 
-// idle clears what the latest look at open calls found.
-func (s *connections) idle() {
+// idle finds connections that have become part of others, and clears what the latest look at open calls found.
+func (s *connections) idle(counts bool) {
 	s.listed = false // connection numbers may have been assigned since
 	for _, x := range s.all {
 		if x == nil {
 			continue
 		}
-		x.used, x.backward, x.stuck = 0, 0, 0
+		if counts {
+			x.used, x.backward, x.stuck = 0, 0, 0
+		}
 		if into := x.c.Resolve(); into != x.c {
 			// It was merged into another one.
 			if y := s.by[into]; y != nil {

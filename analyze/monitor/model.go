@@ -59,7 +59,9 @@ func (o *Options) defaults() {
 
 // Model is a decoder with the state of a live view. All its methods must be called from one goroutine.
 type Model struct {
-	visits int // visits to open transactions that intervals may still make
+	visits  int  // visits to open transactions that intervals, and the snapshots of them, may still make
+	visited int  // all that were made
+	closing bool // a snapshot is one of an interval, of which there may be as many as packets
 
 	opt Options
 	d   *decode.Decoder
@@ -244,6 +246,7 @@ func (m *Model) close(span time.Duration) {
 		m.visits -= open
 		open, stuck = 0, 0
 		for tx := range m.d.Open() {
+			m.visited++
 			if !tx.Reply.Seen() {
 				open++
 				if m.now-activity(tx) >= int64(m.opt.Stuck) {
@@ -266,7 +269,9 @@ func (m *Model) close(span time.Duration) {
 	m.mark, m.span, m.closed = st, span, true
 	m.raise()
 	if m.every != nil {
+		m.closing = true
 		m.every()
+		m.closing = false
 	}
 }
 
@@ -500,10 +505,21 @@ func (m *Model) operations(s *Snapshot, st *stats) {
 
 // openRows lists open transactions.
 func (m *Model) openRows(s *Snapshot) {
-	m.conns.idle()
+	// As in close: with too many open transactions for the number of packets, the first are listed, and counts of an
+	// earlier interval are kept.
+	all := !m.closing || m.open <= max(m.visits, maxOpenRows)
+	m.conns.idle(all)
 	m.listed = m.listed[:0]
 	tried := 0
 	for tx := range m.d.Open() {
+		if m.visited++; m.closing {
+			m.visits--
+		}
+		if !all && (len(s.Rows) >= maxOpenRows || tried >= maxOpenTried) {
+			s.Open, s.Stuck = max(s.Open, m.open), max(s.Stuck, m.stuck)
+			s.Beyond = s.Open - len(s.Rows)
+			return
+		}
 		stuck := false
 		if tx.Reply.Seen() {
 			s.Unacked++
@@ -517,7 +533,7 @@ func (m *Model) openRows(s *Snapshot) {
 				s.Oldest = max(m.now-tx.First().Time, 0)
 			}
 		}
-		if x := m.conns.by[tx.Connection.Resolve()]; x != nil && !tx.Reply.Seen() {
+		if x := m.conns.by[tx.Connection.Resolve()]; all && x != nil && !tx.Reply.Seen() {
 			if tx.Backward {
 				x.backward++
 			} else {
