@@ -22,6 +22,9 @@ func (c *Connection) code(k *state.Coder) {
 	codeRef(k, &c.First)
 	codeRef(k, &c.Last)
 	k.Text(&c.Terminated, maxWords)
+	k.Flag(&c.Ended)
+	state.Number(k, &c.Requests)
+	state.Number(k, &c.BadRequests)
 	state.Number(k, &c.Tenant)
 	codeTunnel(k, &c.Tunnel)
 	for side := range c.Ends {
