@@ -105,6 +105,7 @@ type fpdu struct {
 	header   int    // bytes of length and DDP header
 	length   int    // bytes of the payload
 	offset   uint32 // of the payload in its message, if it is untagged
+	follows  bool   // nothing is missing before it
 }
 
 // Sizes of MPA.
@@ -136,7 +137,7 @@ func (o *observer) Segment(c *rdma.Connection, x *rdma.Segment) {
 	}
 	g := fpdu{
 		flow: flowFrom(c, x.From), sequence: x.Sequence, marker: x.Marker,
-		header: iwarp.FPDUHeaderLen + u.HeaderLen(), length: x.Length - u.HeaderLen(),
+		header: iwarp.FPDUHeaderLen + u.HeaderLen(), length: x.Length - u.HeaderLen(), follows: x.Follows,
 	}
 	op := u.Control().Opcode()
 	payload := u[u.HeaderLen():]
@@ -190,6 +191,12 @@ func (s *Scrubber) rewrite(g *fpdu, payload []byte) {
 		size = marked(size, g.marker)
 	}
 	s.raw = s.read(s.raw[:0], g.flow, g.sequence, size)
+	if !g.trusted(s.raw, size) {
+		if !g.follows {
+			return
+		}
+		payload = nil
+	}
 	s.next = append(s.next[:0], s.raw...)
 	next, at := s.next, 0 // at: without markers
 	for i := range next {
@@ -207,6 +214,19 @@ func (s *Scrubber) rewrite(g *fpdu, payload []byte) {
 	}
 	s.crc(s.raw, next, size)
 	s.write(g.flow, g.sequence, s.raw, next)
+}
+
+// trusted reports whether an FPDU is what the decoder took it for: after a loss it may have been wrong about markers, and names are taken
+// for numbers. b is what was captured of it.
+func (g *fpdu) trusted(b []byte, size int) bool {
+	if len(b) < size {
+		return false
+	}
+	end := size - crcLen
+	if constant(b[end:size], 0) { // CRCs are off
+		return g.follows
+	}
+	return crc32.Checksum(b[:end], castagnoli) == binary.LittleEndian.Uint32(b[end:])
 }
 
 // marked is the size of an FPDU of n bytes with its markers.
