@@ -28,6 +28,7 @@ var modes = []struct {
 	{"summary", []string{"-q"}},
 	{"report", []string{"report", "--top", "3"}},
 	{"check", []string{"check", "--severity", "note", "--max", "3"}},
+	{"why", []string{"why"}},
 }
 
 func TestGolden(t *testing.T) {
@@ -55,7 +56,7 @@ func TestGolden(t *testing.T) {
 			switch m.name {
 			case "packets", "connections", "connections-detail":
 				continue // nothing of them is encrypted
-			case "summary", "report":
+			case "summary", "report", "why":
 				continue // see testdata/script/kerberos.txtar
 			}
 			for _, key := range []string{"", ".keytab"} {

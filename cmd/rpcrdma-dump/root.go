@@ -60,6 +60,7 @@ func newRootCommand(s *cli.Streams) *cobra.Command {
 		newPacketsCommand(s),
 		newConnectionsCommand(s),
 		newOperationsCommand(s),
+		newWhyCommand(s),
 		newSessionsCommand(s),
 		newShowCommand(s),
 		newReportCommand(s),

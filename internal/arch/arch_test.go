@@ -125,6 +125,9 @@ var rules = []rule{
 	// Sessions and layouts: what NFSv4.1 says of itself.
 	{packages: "analyze/session", own: []string{"analyze/state", "decode/...", "internal/snapshot"}},
 
+	// Why a mount is slow.
+	{packages: "analyze/diagnosis", own: []string{"analyze/blame", "analyze/fabric", "analyze/session", "decode/..."}},
+
 	// Charts and tables know nothing of what they show.
 	{packages: "analyze/plot"},
 	{packages: "analyze/window", own: []string{"capture"}},

@@ -201,6 +201,7 @@ func outputs(t *testing.T, validate func(schema, command string, v map[string]an
 		dumped("operations", "-T", "ndjson", file)
 		dumped("report", "-T", "json", "-Y", "frame > 0 || xid >= 0", file)
 		dumped("report", "--view", "fabric", "-T", "json", file)
+		dumped("why", "-T", "json", file)
 		dumped("sessions", "-T", "json", file)
 		if out := run(dump, "sessions", "-T", "ndjson", file); len(out) > 0 {
 			read("sessions of "+file, out)

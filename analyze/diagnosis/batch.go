@@ -1,0 +1,371 @@
+package diagnosis
+
+import (
+	"cmp"
+	"fmt"
+	"math/bits"
+	"slices"
+
+	"github.com/rpcrdma/toolkit/decode/rdma"
+)
+
+// batch are calls that are looked at together. The causes look one after the other; what one has taken of a call's latency is no
+// other's.
+type batch struct {
+	*Recorder
+	forward []*call          // in the order of their sending
+	lanes   map[int]*[2]lane // by the number of the connection
+
+	waited, opened int64 // of the batch: all latencies; the time in which a call was under way
+	from, to       int64
+	least          map[work]int64
+}
+
+// work is what calls have in common that take equally long if nothing holds them up.
+type work struct {
+	server, op uint16
+	size       int
+}
+
+func (x *call) work() work { return work{x.server, x.op, bits.Len32(x.bytes)} }
+
+// begin is when the application began to wait for a call.
+func (x *call) begin() int64 {
+	if x.asked1 != 0 {
+		return min(x.asked1, x.sent)
+	}
+	return x.sent
+}
+
+// chains joins calls that the server asked to wait with those that ask again.
+func (b *batch) chains() {
+	type key struct {
+		client uint16
+		thing  uint64
+	}
+	b.resent()
+	open := make(map[key]*call)
+	for _, x := range b.forward {
+		if x.end == 0 || x.thing == 0 {
+			continue
+		}
+		k := key{x.client, x.thing}
+		old := open[k]
+		switch {
+		case old == nil && (x.status == wait || x.status == grace):
+			open[k] = x
+		case old == nil || x.start < old.end:
+		case x.status == wait || x.status == grace:
+			x.asked1, old.again, open[k] = old.begin(), true, x
+		default:
+			x.asked1, old.again = old.begin(), true
+			delete(open, k)
+		}
+	}
+}
+
+// resent joins the copies of calls that were sent again on another connection. What else comes there before the first reply has waited
+// as well, though the capture point has not seen its first copy: the path may have been cut.
+func (b *batch) resent() {
+	first := make(map[callKey]*call)
+	again := false
+	for _, x := range b.forward {
+		k := callKey{x.client, x.xid}
+		if old := first[k]; old == nil {
+			first[k] = x
+		}
+		if x.from == x.conn.id || x.end == 0 {
+			continue
+		}
+		if old := first[k]; old.conn != x.conn && old.end != 0 && old.wayC >= 0 {
+			x.from, x.sent = x.conn.id, x.start // the client had a reply, and asks once more
+			continue
+		}
+		again = true
+		x.conn.after = max(x.conn.after, x.sent)
+	}
+	if !again {
+		return
+	}
+	for _, k := range b.order {
+		if k.after != 0 {
+			b.moved(k, first)
+		}
+	}
+	for _, x := range b.forward {
+		// Replies that the server sends again and again, though the client does not ask again: it had them before.
+		if x.conn.left != 0 && x.end-x.start >= awayLeast && x.lost[rdma.CauseRecovery]*2 > x.end-x.start {
+			x.again = true
+		}
+	}
+}
+
+// callKey tells calls of a client apart.
+type callKey struct {
+	client uint16
+	xid    uint32
+}
+
+// moved joins the calls that were moved to a connection with their first copies.
+func (b *batch) moved(k *conn, first map[callKey]*call) {
+	replied := int64(0)
+	k.each(func(x *call) {
+		if replied == 0 || x.end < replied {
+			replied = x.end
+		}
+	})
+	k.each(func(x *call) {
+		old := first[callKey{x.client, x.xid}]
+		switch {
+		case old != x && old.conn != x.conn:
+			x.sent, x.from, old.again = min(x.sent, old.sent), old.conn.id, true
+			old.conn.left = k.after
+		case x.from == k.id && x.start < replied && x.start-k.after >= awayLeast:
+			x.sent, x.from, x.guessed = k.after, 0, true
+		}
+	})
+}
+
+// floors finds how long calls take if nothing holds them up: as long as the quickest of their kind.
+func (b *batch) floors() {
+	all := make(map[work][]int64)
+	for _, x := range b.forward {
+		if x.app > 0 {
+			all[x.work()] = append(all[x.work()], x.app)
+		}
+	}
+	b.least = make(map[work]int64, len(all))
+	for w, list := range all {
+		slices.Sort(list)
+		b.least[w] = list[len(list)/50]
+	}
+}
+
+// held is how much longer than the quickest of its kind a call took, so far as nothing has explained it.
+func (b *batch) held(x *call) int64 { return min(x.app-b.least[x.work()], x.left) }
+
+// take takes up to n of a call's latency for a cause.
+func (x *call) take(n int64) int64 {
+	n = min(max(n, 0), x.left)
+	x.left -= n
+	return n
+}
+
+// finding collects what a cause takes of calls.
+type finding struct {
+	code      Code
+	side      Side
+	where     string
+	clock     Clock
+	certainty Certainty
+
+	time   int64
+	calls  int
+	events int
+	typical,
+	limit int64
+	what, who string
+	worst     []worst
+}
+
+type worst struct {
+	at call
+	n  int64
+}
+
+// shown is how many packets are named as evidence of a cause.
+const shown = 3
+
+// of adds time of a call.
+func (f *finding) of(x *call, n int64) {
+	if n <= 0 {
+		return
+	}
+	f.time += n
+	f.calls++
+	f.show(x, n)
+}
+
+// show keeps a call as evidence if it weighs more than others.
+func (f *finding) show(x *call, n int64) {
+	if len(f.worst) == shown && f.worst[shown-1].n >= n {
+		return
+	}
+	f.worst = append(f.worst, worst{*x, n})
+	slices.SortStableFunc(f.worst, func(a, b worst) int { return cmp.Compare(b.n, a.n) })
+	f.worst = f.worst[:min(len(f.worst), shown)]
+}
+
+// found adds what a cause has found in a batch.
+func (r *Recorder) found(f *finding) {
+	if f.time <= 0 && f.code != CaptureGaps {
+		return
+	}
+	key := causeKey{f.code, f.where}
+	old := r.sum[key]
+	if old == nil {
+		r.sum[key] = f
+		return
+	}
+	old.time += f.time
+	old.calls += f.calls
+	old.events += f.events
+	old.typical = max(old.typical, f.typical)
+	if rank(f.certainty) > rank(old.certainty) { // the weaker one holds for the whole
+		old.certainty = f.certainty
+	}
+	for i := range f.worst {
+		old.show(&f.worst[i].at, f.worst[i].n)
+	}
+}
+
+func rank(c Certainty) int {
+	switch c {
+	case Certain:
+		return 0
+	case Likely:
+		return 1
+	}
+	return 2
+}
+
+func (k *conn) where() string { return fmt.Sprintf("connection %d", k.id) }
+
+// look looks for all causes. The order is that of proof: what packets show comes before what is left to explain.
+func (b *batch) look() {
+	b.measure()
+	if len(b.forward) == 0 {
+		return
+	}
+	if b.watch != nil {
+		b.lanes = b.watch.copied()
+	}
+	b.outage()
+	b.recall()
+	b.askedToWait()
+	b.silence()
+	b.stalls()
+	b.tails()
+	b.congestion()
+	b.linkFull()
+	b.paused()
+	b.pathStall()
+	b.readDepth()
+	b.threads()
+	b.pathDelay()
+	b.readResponses()
+	b.serverTime()
+	b.windows()
+	b.oneAtATime()
+}
+
+// measure finds what all causes need.
+func (b *batch) measure() {
+	for _, k := range b.order {
+		k.measure()
+	}
+	for i := range b.calls {
+		if x := &b.calls[i]; !x.backward {
+			b.forward = append(b.forward, x)
+		}
+	}
+	b.chains()
+	busy := int64(0)
+	for _, x := range b.forward {
+		if x.end == 0 || x.again {
+			continue
+		}
+		x.app = max(x.done-x.begin(), 0) + max(x.conn.floor[1], 0)
+		x.left = x.app
+		b.waited += x.app
+		b.p99 = append(b.p99, x.app)
+		got := x.done + max(x.conn.floor[1], x.wayC/2) // when the client had it
+		b.opened += max(got-max(x.begin(), busy), 0)
+		busy = max(busy, got)
+	}
+	b.floors()
+	if len(b.forward) == 0 {
+		return
+	}
+	b.from, b.to = b.forward[0].start, b.forward[0].start
+	for _, x := range b.forward {
+		b.to = max(b.to, x.start, x.done)
+		b.from = min(b.from, x.sent)
+	}
+	b.total += b.waited
+	b.open += b.opened
+	b.count += len(b.forward)
+	if b.first == 0 {
+		b.first = b.from
+	}
+	b.last = max(b.last, b.to)
+	if len(b.p99) > 1<<18 {
+		slices.Sort(b.p99)
+		b.p99 = b.p99[len(b.p99)/2:] // the upper half keeps the high percentiles, a little too low
+	}
+}
+
+// measure finds the round trips of a connection: of TCP the least, since its acknowledgements may be delayed.
+func (k *conn) measure() {
+	var ways [2][]int64
+	var clear [2]int64 // the least of packets that no data of their own precedes
+	for _, x := range k.calls {
+		if x.backward || x.end == 0 || x.resent || x.lost[rdma.CauseRecovery]+x.lost[rdma.CauseNotReady] > 0 {
+			continue // of what was sent twice it is not known which one was acknowledged
+		}
+		for i, w := range [2]int64{x.wayS, x.wayC} {
+			if w < 0 {
+				continue
+			}
+			ways[i] = append(ways[i], w)
+			if (i == 0 || !x.pushed) && (clear[i] == 0 || w < clear[i]) {
+				clear[i] = max(w, 1)
+			}
+		}
+	}
+	for i, list := range ways {
+		if len(list) == 0 {
+			continue
+		}
+		slices.Sort(list)
+		k.ways[i], k.floor[i] = list[len(list)/2], clear[i]
+		if clear[i] == 0 {
+			k.floor[i] = list[0]
+		}
+		k.spread[i] = list[len(list)*3/4] - list[len(list)/4]
+		if k.fabric == rdma.IWARP || k.fabric == rdma.TCP {
+			k.ways[i] = list[len(list)/10]
+		}
+	}
+	k.samples = [2]int{len(ways[0]), len(ways[1])}
+}
+
+// toServer is the round trip from the capture point to the server that a call had, as far as it is known.
+func (x *call) toServer() int64 {
+	if x.wayS >= 0 && x.conn.fabric < rdma.IWARP {
+		return x.wayS
+	}
+	return max(x.conn.ways[0], 0)
+}
+
+// service is how long the server worked on a call, or let it wait: what its phases hold without the way.
+func (x *call) service() int64 {
+	w := x.toServer()
+	n := max(x.act-x.callEnd-w, 0)
+	if x.firstRead != 0 {
+		n += max(x.answer-max(x.lastRead, x.callEnd)-w, 0)
+	}
+	return n
+}
+
+// each calls f for the answered forward calls of a connection.
+func (k *conn) each(f func(x *call)) {
+	for _, x := range k.calls {
+		if !x.backward && x.end != 0 {
+			f(x)
+		}
+	}
+}
+
+// lanesOf are what the sides of a connection have sent; nil if that is not known.
+func (b *batch) lanesOf(k *conn) *[2]lane { return b.lanes[k.id] }

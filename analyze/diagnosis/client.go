@@ -1,0 +1,171 @@
+package diagnosis
+
+import (
+	"slices"
+
+	"github.com/rpcrdma/toolkit/decode/rdma"
+)
+
+// readResponses finds adapters of clients that answer RDMA Reads late.
+func (b *batch) readResponses() {
+	for _, k := range b.order {
+		if k.queued || k.samples[1] < 4 || k.fabric >= rdma.IWARP {
+			continue
+		}
+		var extra []int64
+		f := &finding{code: ClientReadResponse, side: Client, where: k.where(), clock: Calls, certainty: Likely}
+		perKiB := float64(0)
+		if l := b.lanesOf(k); l != nil {
+			perKiB = l[k.client].fastest()
+		}
+		late := func(x *call) int64 {
+			return x.lastRead - x.firstRead - max(k.floor[1], 0) - int64(perKiB*float64(x.bytes)/1024)
+		}
+		k.each(func(x *call) {
+			if x.firstRead == 0 || x.lost[rdma.CauseReadSlot] > 0 || x.lost[rdma.CauseRecovery] > 0 {
+				return
+			}
+			extra = append(extra, late(x))
+		})
+		if len(extra) < 8 {
+			continue
+		}
+		if f.typical = median(extra); f.typical < 150_000 || f.typical < 3*k.floor[1] || extra[len(extra)/10]*2 < f.typical {
+			continue
+		}
+		k.each(func(x *call) {
+			if x.firstRead != 0 {
+				f.of(x, x.take(late(x)))
+			}
+		})
+		b.Recorder.found(f)
+	}
+}
+
+// soon is how long after a reply a call comes that has waited for what the reply freed, besides the way of the reply to the client and back.
+const soon = 50_000
+
+// windows finds calls that had to wait for a credit or a slot: all were in use, and the call came as soon as a reply had freed one.
+func (b *batch) windows() {
+	for _, k := range b.order {
+		if k.gaps*200 > k.packets {
+			continue
+		}
+		b.window(k, Credits, func(x *call) int64 { return x.credits })
+		b.window(k, SessionSlots, func(x *call) int64 { return x.slots })
+	}
+}
+
+func (b *batch) window(k *conn, code Code, of func(*call) int64) {
+	f := &finding{code: code, side: Server, where: k.where(), clock: Wall, certainty: Likely, limit: -1}
+	prompt, n := 0, 0
+	last := int64(0)
+	// Replies in the order of their coming, to see which one was there before a call.
+	var ends []int64
+	k.each(func(x *call) { ends = append(ends, x.end) })
+	slices.Sort(ends)
+	zero, echo := 0, 0
+	for _, x := range k.calls {
+		if x.backward {
+			continue
+		}
+		if x.end != 0 && x.rawGrant == 0 {
+			zero++
+		}
+		w := of(x)
+		if w <= 0 {
+			continue
+		}
+		n++
+		i, _ := slices.BinarySearch(ends, x.start+1)
+		if i > 0 {
+			last = ends[i-1]
+			if x.start-last <= max(k.ways[1], 0)+soon {
+				prompt++
+			}
+		}
+		f.of(x, w)
+		f.limit = int64(x.granted)
+		if x.end != 0 && x.asked == x.granted {
+			echo++
+		}
+	}
+	calls := len(k.calls)
+	if n < 8 || prompt*10 < n*7 || prompt*2 < calls {
+		return
+	}
+	if code == Credits {
+		switch {
+		case zero*2 > len(k.calls):
+			f.what, f.limit = "zero", 0
+			if prompt*10 >= n*9 {
+				f.certainty = Certain
+			}
+		case echo*10 >= n*9:
+			f.what, f.side = "echo", Client
+		}
+	} else {
+		f.limit = 0
+	}
+	f.typical = f.time / int64(n)
+	// The calls that waited would have gone out at once. How many the application has to make shows only where they may go: some time
+	// is left.
+	f.time = int64(float64(k.calls[calls-1].start-k.calls[0].start) * float64(prompt) / float64(calls) * 0.8)
+	if k.queued {
+		f.certainty = Possible // more calls would wait for what these wait for
+	}
+	b.Recorder.found(f)
+}
+
+// oneAtATime finds clients that send a call only when the one before has been answered.
+func (b *batch) oneAtATime() {
+	byClient := make(map[uint16][]*call)
+	var clients []uint16
+	for _, x := range b.forward {
+		if x.end == 0 {
+			continue
+		}
+		if byClient[x.client] == nil {
+			clients = append(clients, x.client)
+		}
+		byClient[x.client] = append(byClient[x.client], x)
+	}
+	for _, c := range clients {
+		calls := byClient[c]
+		if len(calls) < 32 {
+			continue
+		}
+		var replied, end, open, data, bytes, held, app int64
+		alone, window := 0, 0
+		for _, x := range calls {
+			if x.start >= replied {
+				alone++
+			}
+			replied = max(replied, x.end)
+			if x.granted <= 1 || x.slots > 0 {
+				window++ // it may not send more
+			}
+			back := x.end + max(x.conn.ways[1], 0) // when the client had the reply
+			open += max(back-max(x.start, end), 0)
+			end = max(end, back)
+			held += max(x.app-b.least[x.work()], 0)
+			app += x.app
+			if x.bytes > 0 {
+				data++
+				bytes += int64(x.bytes)
+			}
+		}
+		if alone*20 < len(calls)*19 || open*2 < b.to-b.from || window*2 > len(calls) {
+			continue
+		}
+		f := &finding{code: OneAtATime, side: Client, where: "client " + b.names.name(c), clock: Wall, certainty: Possible, calls: len(calls)}
+		f.time, f.typical = open*15/16, open/int64(len(calls))
+		if data*2 > int64(len(calls)) && bytes <= data*64<<10 && open*10 >= (b.to-b.from)*7 && held*10 < app*3 {
+			f.certainty = Likely
+		}
+		for _, x := range calls[:min(len(calls), shown)] {
+			f.show(x, 1)
+		}
+		b.Recorder.found(f)
+	}
+}

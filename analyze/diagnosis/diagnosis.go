@@ -1,0 +1,108 @@
+package diagnosis
+
+// Schema names the form of a Report.
+const Schema = "rpcrdma.diagnosis/1"
+
+// Code is what a cause is.
+type Code string
+
+// Codes.
+const (
+	ServerTime         Code = "server-time"
+	ServerThreads      Code = "server-threads"
+	PathDelay          Code = "path-delay"
+	PathStall          Code = "path-stall"
+	Pause              Code = "pause"
+	LinkFull           Code = "link-full"
+	Congestion         Code = "congestion"
+	LossRecovery       Code = "loss-recovery"
+	ReceiverNotReady   Code = "receiver-not-ready"
+	ReadDepth          Code = "read-depth"
+	Credits            Code = "credits"
+	SessionSlots       Code = "session-slots"
+	ClientReadResponse Code = "client-read-response"
+	ClientIdle         Code = "client-idle"
+	OneAtATime         Code = "one-at-a-time"
+	Recall             Code = "recall"
+	AskedToWait        Code = "asked-to-wait"
+	Outage             Code = "outage"
+	Neighbour          Code = "neighbour"
+	CaptureGaps        Code = "capture-gaps"
+)
+
+// Side is where a cause lies.
+type Side string
+
+// Sides.
+const (
+	Client  Side = "client"
+	Server  Side = "server"
+	Network Side = "network"
+	Capture Side = "capture"
+)
+
+// Clock says what the time of a cause is measured on.
+type Clock string
+
+// Clocks: the latencies of all calls together, as the client's application saw them; or the time that passed.
+const (
+	Calls Clock = "calls"
+	Wall  Clock = "wall"
+)
+
+// Certainty is how sure a cause is.
+type Certainty string
+
+// Certainties.
+const (
+	Certain  Certainty = "certain"
+	Likely   Certainty = "likely"
+	Possible Certainty = "possible"
+)
+
+// Evidence is a packet that shows a cause.
+type Evidence struct {
+	File          string `json:"file,omitempty"`
+	Tap           string `json:"tap,omitempty"`
+	Frame         uint64 `json:"frame"`
+	Time          string `json:"time"`
+	ConnectionKey string `json:"connection_key,omitempty"`
+	XID           uint32 `json:"xid"`
+}
+
+// Cause is a reason why calls are slow.
+type Cause struct {
+	Code      Code       `json:"code"`
+	Side      Side       `json:"side"`
+	Where     string     `json:"where"`
+	Time      int64      `json:"time_ns"` // what would be gone without the cause
+	Clock     Clock      `json:"clock"`
+	Share     float64    `json:"share"` // of that clock
+	Certainty Certainty  `json:"certainty"`
+	Text      string     `json:"text"`
+	Evidence  []Evidence `json:"evidence"`
+	Next      []string   `json:"next"`
+
+	saves float64 // of the time that passed, to order causes by
+}
+
+// Report is the answer. Causes are in the order of how much sooner the application would have been done without them.
+type Report struct {
+	Schema  string   `json:"schema"`
+	Summary string   `json:"summary"`
+	Calls   int64    `json:"calls_ns"`
+	Wall    int64    `json:"wall_ns"`
+	Causes  []*Cause `json:"causes"`
+	// Point is where packets were captured: beside the client, beside the server, or between them; empty if that is not known.
+	Point string `json:"capture_point,omitempty"`
+}
+
+// Healthy reports whether nothing was found that is more than possible.
+func (r *Report) Healthy() bool {
+	for _, c := range r.Causes {
+		if c.Certainty != Possible {
+			return false
+		}
+	}
+	return true
+}

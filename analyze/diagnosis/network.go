@@ -1,0 +1,432 @@
+package diagnosis
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/rpcrdma/toolkit/decode/rdma"
+)
+
+// outage finds calls that were sent again, after a reconnect, on another connection.
+func (b *batch) outage() {
+	f := &finding{code: Outage, side: Server, where: "all connections", clock: Calls, certainty: Certain}
+	on := make(map[int]bool)
+	guessed := int64(0)
+	for _, x := range b.forward {
+		if x.end == 0 || x.from == x.conn.id || x.start <= x.sent {
+			continue
+		}
+		f.typical = max(f.typical, x.start-x.sent)
+		if x.guessed {
+			guessed += x.start - x.sent
+		}
+		f.of(x, x.take(x.start-x.sent))
+		if on[x.conn.id] = true; len(on) == 1 {
+			f.where = x.conn.where()
+		} else {
+			f.where = "several connections"
+		}
+	}
+	if guessed*2 > f.time {
+		f.certainty = Likely
+	}
+	if f.typical < awayLeast {
+		f.certainty = Possible // the client may have wanted another connection
+	}
+	b.Recorder.found(f)
+}
+
+// Silences of a server are no outage if they are shorter, or if fewer calls wait.
+const (
+	silentLeast = 500_000_000
+	silentCalls = 2
+)
+
+// silence finds times in which a server answered nothing, though it had several calls, and then all of them at once.
+func (b *batch) silence() {
+	byServer := make(map[uint16][]*call)
+	for _, x := range b.forward {
+		if x.end != 0 && !x.again && x.from == x.conn.id && x.asked1 == 0 {
+			byServer[x.server] = append(byServer[x.server], x)
+		}
+	}
+	for _, s := range b.servers() {
+		list := byServer[s]
+		slices.SortStableFunc(list, func(a, c *call) int { return cmp.Compare(a.act, c.act) })
+		f := &finding{code: Outage, side: Server, where: "server " + b.names.name(s), clock: Calls, certainty: Likely, what: "silent"}
+		last := int64(0)
+		for i, x := range list {
+			from := last
+			last = max(last, x.act, x.end)
+			if from == 0 || x.act-from < silentLeast {
+				continue
+			}
+			var waited []*call
+			begun := x.act
+			for _, y := range list[i:] {
+				if y.callEnd <= x.act-silentLeast/2 && y.act-x.act < (x.act-from)/10 {
+					waited = append(waited, y)
+					begun = min(begun, max(y.callEnd, from))
+				}
+			}
+			if len(waited) < silentCalls || x.act-begun < silentLeast {
+				continue
+			}
+			for _, y := range waited {
+				f.typical = max(f.typical, y.act-max(y.callEnd, from))
+				f.of(y, y.take(y.act-max(y.callEnd, from)))
+			}
+		}
+		b.Recorder.found(f)
+	}
+}
+
+// stalls takes what package blame has attributed.
+func (b *batch) stalls() {
+	for _, k := range b.order {
+		loss := &finding{code: LossRecovery, side: Network, where: k.where(), clock: Calls, certainty: Certain}
+		rnr := &finding{code: ReceiverNotReady, side: b.notReady(k), where: k.where(), clock: Calls, certainty: Certain}
+		depth := &finding{code: ReadDepth, side: k.shallow, where: k.where(), clock: Calls, certainty: Likely}
+		unknown := int64(0)
+		k.each(func(x *call) {
+			if n := x.lost[rdma.CauseNotReady]; n > 0 {
+				rnr.of(x, x.take(n))
+				b.heldBy(k, x, n, rnr)
+			}
+			loss.of(x, x.take(x.lost[rdma.CauseRecovery]))
+			depth.of(x, x.take(x.lost[rdma.CauseReadSlot]))
+			unknown += x.lost[rdma.CauseUnknown]
+		})
+		if l := b.lanesOf(k); l != nil && max(l[0].cnps, l[1].cnps) >= pacedLeast {
+			depth.certainty = Possible // Reads are under way for longer because their answers are paced
+		}
+		if unknown > loss.time/4 {
+			loss.certainty = Likely
+		}
+		if rnr.time > 0 && loss.time*10 < rnr.time {
+			loss.certainty = Possible // what follows a refused Send is sent again as well
+		}
+		b.Recorder.found(loss)
+		b.Recorder.found(rnr)
+		b.Recorder.found(depth)
+	}
+}
+
+// heldBy finds the calls that could not be sent while the receiver was not ready for x: they come right after it. They were posted when
+// others had been answered, about as long after x as a quick call takes.
+func (b *batch) heldBy(k *conn, x *call, n int64, f *finding) {
+	i, _ := slices.BinarySearchFunc(k.calls, x.callEnd, func(y *call, t int64) int { return cmp.Compare(y.start, t) })
+	for _, y := range k.calls[i:] {
+		if y.start > x.callEnd+held {
+			return
+		}
+		if y == x || y.end == 0 || y.backward || y.start == x.start {
+			continue
+		}
+		if d := n - b.least[y.work()]; d > 0 {
+			y.app, b.total = y.app+d, b.total+d
+			f.of(y, d)
+		}
+	}
+}
+
+// held is how soon after a call those come that waited behind it.
+const held = 20_000
+
+// notReady is the side whose adapter refused, or whose TCP did not read.
+func (b *batch) notReady(k *conn) Side {
+	l := b.lanesOf(k)
+	if l == nil {
+		return Server
+	}
+	if s := &l[k.client]; s.rnrs+s.zeroWindow > l[k.client.Other()].rnrs+l[k.client.Other()].zeroWindow {
+		return Client
+	}
+	return Server
+}
+
+// tails finds replies that came one timeout of the transport late: their packets, or what acknowledged them, were lost beyond the capture
+// point, with nothing behind them that would have shown it. One such delay says nothing; several that agree with the announced
+// timeout, and with each other, do.
+func (b *batch) tails() {
+	for _, k := range b.order {
+		if k.gaps*100 > k.packets || k.fabric >= rdma.IWARP {
+			continue
+		}
+		t := k.timeout
+		if t == 0 {
+			t = k.likelyTimeout()
+		}
+		if t > 0 {
+			b.tailsOf(k, t)
+		}
+	}
+}
+
+// quiet reports whether the silence of a call may be a timeout t: the server had the call long before, and nothing was sent again.
+func (x *call) quiet(t int64) bool {
+	return x.lost[rdma.CauseRecovery] < t/2 && x.wayS >= 0 && x.wayS < t/8
+}
+
+// likelyTimeout is the timeout with which most long silences agree: adapters have 4.096 µs times powers of two. It is 0 if fewer than three do.
+func (k *conn) likelyTimeout() int64 {
+	var counts [32]int
+	best := 0
+	k.each(func(x *call) {
+		n := x.silence()
+		for i := 8; i < 24; i++ {
+			if t := int64(4096) << i; n >= t-t/100 && n <= t+t/20 && x.quiet(t) {
+				if counts[i]++; counts[i] > counts[best] {
+					best = i
+				}
+			}
+		}
+	})
+	if counts[best] < 3 {
+		return 0
+	}
+	return 4096 << best
+}
+
+func (b *batch) tailsOf(k *conn, t int64) {
+	var late, near []*call
+	usual := make(map[uint16][]int64)
+	k.each(func(x *call) {
+		n := x.silence()
+		switch {
+		case near1(n, t):
+			if x.quiet(t) {
+				late = append(late, x)
+			}
+		case n > t/4:
+			near = append(near, x)
+		default:
+			usual[x.op] = append(usual[x.op], n)
+		}
+	})
+	if len(late) < 2 || len(near) > len(late) || len(late)*4 > len(k.calls) {
+		return
+	}
+	f := &finding{code: LossRecovery, side: Network, where: k.where(), clock: Calls, certainty: Likely, typical: t, what: tail}
+	for _, x := range late {
+		f.of(x, x.take(x.silence()-max(median(usual[x.op]), 0)))
+	}
+	f.events = f.calls
+	b.Recorder.found(f)
+}
+
+// tail says that a loss was not seen.
+const tail = "tail"
+
+// near1 reports whether n is the timeout t, or two of them, a little more.
+func near1(n, t int64) bool {
+	return n >= t-t/100 && n <= t+t/20 || n >= 2*t-t/50 && n <= 2*t+t/10
+}
+
+// silence is the longest time of a call in which the capture shows nothing of it that came from the server.
+func (x *call) silence() int64 {
+	n := max(x.act-x.callEnd, x.end-x.answer)
+	if x.firstRead != 0 {
+		n = max(n, x.answer-x.lastRead)
+	}
+	return n
+}
+
+// congestion finds the time in which a sender was paced after CNPs. All that waits behind the paced stream waits for it, whatever
+// transfer it belongs to.
+func (b *batch) congestion() {
+	for _, k := range b.order {
+		l := b.lanesOf(k)
+		if l == nil {
+			continue
+		}
+		for side := range l {
+			b.paced(k, &l[side], rdma.Side(side) != k.client)
+		}
+	}
+}
+
+// pacedLeast is how many CNPs make congestion.
+const pacedLeast = 3
+
+func (b *batch) paced(k *conn, l *lane, server bool) {
+	if l.cnps < pacedLeast || l.last.Time <= l.cnpFirst {
+		return
+	}
+	fast := l.fastest()
+	if fast == 0 {
+		return
+	}
+	// The time since the first CNP in which calls were under way.
+	open, busy := int64(0), l.cnpFirst
+	k.each(func(x *call) {
+		open += max(min(x.end, l.last.Time)-max(x.start, busy), 0)
+		busy = max(busy, min(x.end, l.last.Time))
+	})
+	if open <= 0 || l.sinceCNP == 0 {
+		return
+	}
+	slowed := 1 - fast*float64(l.sinceCNP)/1024/float64(open)
+	if slowed < 0.2 {
+		return
+	}
+	f := &finding{code: Congestion, side: Network, where: k.where(), clock: Calls, certainty: Likely, events: l.cnps, what: "server"}
+	if l.cnps >= 8 && slowed > 0.5 {
+		f.certainty = Certain
+	}
+	if !server {
+		f.what = "client"
+	}
+	k.each(func(x *call) {
+		n := int64(float64(min(x.end, l.last.Time)-max(x.start, l.cnpFirst)) * slowed)
+		if x.end > l.cnpFirst && x.start < l.last.Time {
+			n = max(n, b.held(x)*9/10) // some of it would be there without
+		}
+		f.of(x, x.take(n))
+	})
+	k.queued = f.time > 0
+	b.Recorder.found(f)
+}
+
+// pathStall finds times in which the path stood still: acknowledgements of all calls came late, together, and nothing was lost.
+func (b *batch) pathStall() {
+	for _, k := range b.order {
+		if k.fabric >= rdma.IWARP || k.queued || k.paused {
+			continue
+		}
+		for i := range 2 {
+			b.pathStallOf(k, i)
+		}
+	}
+}
+
+type still struct{ from, to int64 }
+
+func (b *batch) pathStallOf(k *conn, way int) {
+	least := max(500_000, 5*k.ways[way])
+	var list []still
+	samples := 0
+	k.each(func(x *call) {
+		w, at := x.wayS, x.callEnd
+		if way == 1 {
+			w, at = x.wayC, x.end
+		}
+		if w >= 0 {
+			samples++
+		}
+		if w < least || x.resent || x.lost[rdma.CauseRecovery] > 0 || x.lost[rdma.CauseNotReady] > 0 || k.timeout > 0 && near1(w, k.timeout) {
+			return
+		}
+		list = append(list, still{at, at + w})
+	})
+	if len(list) == 0 {
+		return
+	}
+	slices.SortFunc(list, func(a, c still) int { return cmp.Compare(a.from, c.from) })
+	merged := list[:1]
+	for _, s := range list[1:] {
+		if l := &merged[len(merged)-1]; s.from <= l.to {
+			l.to = max(l.to, s.to)
+			continue
+		}
+		merged = append(merged, s)
+	}
+	if len(merged) < 3 || len(list)*2 > samples || k.spread[way] > least/10 {
+		return
+	}
+	f := &finding{code: PathStall, side: Network, where: k.where(), clock: Calls, certainty: Likely, events: len(merged)}
+	for _, s := range merged {
+		f.typical = max(f.typical, s.to-s.from)
+	}
+	usual := b.usual(k)
+	k.each(func(x *call) {
+		end := x.end
+		if way == 1 {
+			end += max(x.wayC, 0)
+		}
+		n := int64(0)
+		for _, s := range merged[at(merged, x.start):] {
+			if s.from > end {
+				break
+			}
+			n += max(min(end, s.to)-max(x.start, s.from), 0)
+		}
+		more := max(x.wayC-k.ways[1], 0)
+		x.app += more // the reply was still on its way
+		x.left += more
+		f.of(x, x.take(min(n, max(x.app-usual[x.op], 0))))
+	})
+	b.Recorder.found(f)
+}
+
+// at is the first of the stills that ends after a time.
+func at(list []still, t int64) int {
+	n, _ := slices.BinarySearchFunc(list, t, func(s still, t int64) int { return cmp.Compare(s.to, t) })
+	return n
+}
+
+// usual is the median latency of each operation of a connection.
+func (b *batch) usual(k *conn) map[uint16]int64 {
+	all := make(map[uint16][]int64)
+	k.each(func(x *call) { all[x.op] = append(all[x.op], x.app) })
+	out := make(map[uint16]int64, len(all))
+	for op, list := range all {
+		out[op] = median(list)
+	}
+	return out
+}
+
+// Distances below the first are none that anybody would change; from the second on they are far.
+const (
+	nearby = 200_000
+	far    = 300_000
+)
+
+// steady reports whether nearly all round trips of a connection took about as long: distance does not change. Adapters in software,
+// and queues, make some acknowledgements late, and some not.
+func (k *conn) steady() bool {
+	return k.spread[0]+k.spread[1] <= (max(k.ways[0], 0)+max(k.ways[1], 0))/4
+}
+
+// round is what distance makes of a round trip between client and server.
+func (k *conn) round() int64 { return max(k.floor[0], 0) + max(k.floor[1], 0) }
+
+// delayedAcks reports whether what looks like distance may be the time that TCP lets acknowledgements wait.
+func (k *conn) delayedAcks() bool {
+	return k.fabric >= rdma.IWARP && max(k.floor[0], k.floor[1]) > 20_000_000
+}
+
+// pathDelay finds distance: the acknowledgements of the transport take as long as the way. Of several connections to a server, the
+// nearest one shows what the way need not take.
+func (b *batch) pathDelay() {
+	for _, k := range b.order {
+		if k.samples[0]+k.samples[1] < 4 {
+			continue
+		}
+		round := k.round()
+		usual := max(k.ways[0], 0) + max(k.ways[1], 0)
+		if round < nearby || k.delayedAcks() || usual > round*3/2 || (round < far || k.fabric >= rdma.IWARP) && !k.steady() {
+			continue // what changes is not distance
+		}
+		base := int64(0)
+		for _, o := range b.order {
+			if o != k && o.samples[0] >= 4 && len(o.calls) > 0 && len(k.calls) > 0 && o.calls[0].server == k.calls[0].server {
+				if n := o.round(); n < round/2 && (base == 0 || n < base) {
+					base = n
+				}
+			}
+		}
+		f := &finding{code: PathDelay, side: Network, where: k.where(), clock: Calls, certainty: Certain, typical: round, limit: base}
+		if round < far || k.samples[0] < 8 {
+			f.certainty = Likely
+		}
+		k.each(func(x *call) {
+			n := round - base
+			if x.firstRead != 0 {
+				n *= 2
+			}
+			f.of(x, x.take(n))
+		})
+		b.Recorder.found(f)
+	}
+}

@@ -1,0 +1,115 @@
+package diagnosis
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/rpcrdma/toolkit/decode/rdma"
+)
+
+// pausesLeast is how many stops make a cause.
+const pausesLeast = 3
+
+// paused finds what frames of flow control have stopped. Whose packets are absent until the frame that ends a stop, and come right after
+// it, is the side that was stopped. A frame that stops what comes to the end beside which it was captured is of that end's adapter: it
+// cannot take more. A frame that stops what this end sends is of the switch.
+func (b *batch) paused() {
+	stops := b.pausesSeen()
+	if len(stops) < pausesLeast {
+		return
+	}
+	for _, k := range b.order {
+		if !k.queued {
+			b.pausedOf(k, stops)
+		}
+	}
+}
+
+// moment is a packet of a side.
+type moment struct {
+	at   int64
+	from rdma.Side
+}
+
+// moments are the packets of a connection that its calls tell of.
+func (k *conn) moments() []moment {
+	var list []moment
+	server := k.client.Other()
+	k.each(func(x *call) {
+		list = append(list, moment{x.start, k.client}, moment{x.callEnd, k.client}, moment{x.act, server}, moment{x.answer, server}, moment{x.end, server})
+		if x.firstRead != 0 {
+			list = append(list, moment{x.firstRead, server}, moment{x.lastRead, k.client})
+		}
+	})
+	slices.SortFunc(list, func(a, c moment) int { return cmp.Compare(a.at, c.at) })
+	return list
+}
+
+// settled is how long packets that were under way may still come after a stop.
+const settled = 20_000
+
+// stoppedSide is the side whose packets stops have held; ok is false if that is not clear.
+func (k *conn) stoppedSide(stops []still) (side rdma.Side, ok bool) {
+	list := k.moments()
+	var inside, after [2]int
+	for _, s := range stops {
+		i, _ := slices.BinarySearchFunc(list, s.from+settled, func(m moment, t int64) int { return cmp.Compare(m.at, t) })
+		var seen [2]bool
+		for ; i < len(list) && list[i].at < s.to; i++ {
+			seen[list[i].from&1] = true
+		}
+		for j := range seen {
+			if seen[j] {
+				inside[j]++
+			}
+		}
+		if i < len(list) && list[i].at < s.to+soon {
+			after[list[i].from&1]++
+		}
+	}
+	for s := range rdma.Side(2) {
+		if n := after[0] + after[1]; n >= pausesLeast && after[s]*10 >= n*7 && inside[s]*10 <= len(stops) {
+			return s, true
+		}
+	}
+	return 0, false
+}
+
+func (b *batch) pausedOf(k *conn, stops []still) {
+	stopped, ok := k.stoppedSide(stops)
+	if !ok {
+		return
+	}
+	f := &finding{code: Pause, side: Network, where: k.where(), clock: Calls, certainty: Likely, what: "the switch"}
+	near := k.point()
+	switch {
+	case near == besideClient && stopped != k.client:
+		f.side, f.what, f.certainty = Client, "the client's adapter", Certain
+	case near == besideServer && stopped == k.client:
+		f.side, f.what, f.certainty = Server, "the server's adapter", Certain
+	case near == between || near == "":
+		f.certainty, f.what = Possible, "an adapter or a switch"
+	}
+	for _, s := range stops {
+		f.typical = max(f.typical, s.to-s.from)
+	}
+	f.events = len(stops)
+	k.each(func(x *call) {
+		n := int64(0)
+		for _, s := range stops[at(stops, x.start-soon):] {
+			if s.from > x.end {
+				break
+			}
+			if stopped == k.client && x.start >= s.to && x.start < s.to+soon {
+				d := s.to - s.from // it could not be sent
+				x.app, x.left, b.total = x.app+d, x.left+d, b.total+d
+				n += d
+				continue
+			}
+			n += max(min(x.end, s.to)-max(x.start, s.from), 0)
+		}
+		f.of(x, x.take(min(n, max(x.app-b.least[x.work()], 0))))
+	})
+	k.paused = f.time > 0
+	b.Recorder.found(f)
+}

@@ -1,0 +1,365 @@
+package diagnosis
+
+import (
+	"cmp"
+	"encoding/binary"
+	"hash/fnv"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+)
+
+// batchCalls is how many calls are looked at together. A longer capture is looked at in pieces, and the causes add up.
+const batchCalls = 1 << 16
+
+// Limits of what is remembered.
+const (
+	maxNames = 1 << 12 // operations, addresses
+	maxConns = 8192
+)
+
+// Options of a Recorder.
+type Options struct {
+	File string // name of the input, for evidence and for what to do next; empty if there are several
+}
+
+// Recorder takes the transactions of a capture.
+type Recorder struct {
+	opt   Options
+	watch *watcher
+	calls []call
+
+	mu    sync.Mutex
+	ended []ended
+
+	names names
+	conns map[int]*conn
+	order []*conn // by ID
+
+	sum   map[causeKey]*finding
+	total int64 // of all latencies, as the applications saw them
+	open  int64 // time in which a call was under way
+	first int64
+	last  int64
+	count int
+	p99   []int64
+
+	waits   int // replies that ask to wait
+	recalls int
+}
+
+type causeKey struct {
+	code  Code
+	where string
+}
+
+// call is what is kept of a transaction. Times are nanoseconds since 1970.
+type call struct {
+	conn           *conn
+	client, server uint16 // in names
+	op             uint16
+	xid            uint32
+	frame          uint64
+	sent           int64 // first, on whatever connection
+	from           int   // connection on which that was
+	start, end     int64 // first packet of the call, last of the reply; end is 0 without one
+	callEnd        int64
+	act            int64 // first that the server did after it had the call: read, write, or reply
+	firstRead      int64
+	lastRead       int64
+	answer         int64 // first RDMA Write, or first packet of the reply
+	done           int64 // when the client had all
+	wayS, wayC     int64 // transport round trips; -1 unknown
+	bytes          uint32
+	reads          uint16
+	credits, slots int64
+	lost           [rdma.NumCauses]int64
+	granted        uint32
+	asked          uint32
+	rawGrant       uint32
+	thing          uint64 // what the call is about: a sum of handle and name
+	status         status
+	kind           kind
+	pushed         bool // RDMA Writes carry data of the reply
+	resent         bool // packets of it came again
+	backward       bool
+
+	asked1  int64 // when the server was asked first, if it asked the client to wait
+	again   bool  // the call was sent again, under another number or on another connection: that one counts
+	guessed bool  // sent is not seen
+
+	// What the causes find out.
+	app  int64 // latency as the application saw it
+	left int64 // of it that no cause has taken
+}
+
+type status uint8
+
+const (
+	okay status = iota
+	wait        // JUKEBOX, DELAY
+	grace
+	failed
+	unanswered
+)
+
+type kind uint8
+
+const (
+	other kind = iota
+	opening
+	recalling
+	returning
+)
+
+// conn is a connection.
+type conn struct {
+	id      int
+	key     string
+	fabric  rdma.Fabric
+	timeout int64 // of the transport's acknowledgement, as announced; 0 unknown
+	calls   []*call
+	ways    [2]int64 // median round trip to the server, to the client
+	floor   [2]int64 // least round trips: what distance makes of them, without queues
+	spread  [2]int64 // of the middle half of them
+	samples [2]int
+	client  rdma.Side
+	depth   int   // RDMA Reads of the server at once, as announced; 0 unknown
+	shallow Side  // whose setup allows the fewest RDMA Reads at once
+	after   int64 // of calls sent again here: when the last of them was sent first
+	left    int64 // when its calls were sent again elsewhere, it was after this
+	paused  bool  // frames of flow control explain where its path stands still
+	queued  bool  // what its calls waited for has been found: what is left is no work of the server
+	gaps    uint64
+	packets uint64
+}
+
+// names numbers strings.
+type names struct {
+	list []string
+	at   map[string]uint16
+}
+
+func (n *names) of(s []byte) uint16 {
+	if i, ok := n.at[string(s)]; ok {
+		return i
+	}
+	if len(n.list) >= maxNames {
+		return 0
+	}
+	if n.at == nil {
+		n.at = make(map[string]uint16)
+		n.list = append(n.list, "others")
+	}
+	n.list = append(n.list, string(s))
+	n.at[string(s)] = uint16(len(n.list) - 1)
+	return uint16(len(n.list) - 1)
+}
+
+func (n *names) name(i uint16) string { return n.list[i] }
+
+// New makes a Recorder.
+func New(opt Options) *Recorder {
+	return &Recorder{opt: opt, conns: make(map[int]*conn), sum: make(map[causeKey]*finding)}
+}
+
+// conn is what is known of a connection; nil if there are too many.
+func (r *Recorder) conn(tx *transaction.Transaction) *conn {
+	c := tx.Connection.Resolve()
+	k := r.conns[c.ID]
+	if k == nil {
+		if len(r.conns) >= maxConns {
+			return nil
+		}
+		k = &conn{id: c.ID, fabric: c.Fabric, ways: [2]int64{-1, -1}, floor: [2]int64{-1, -1}, key: string(rpc.AppendConnectionKey(nil, c))}
+		r.conns[c.ID] = k
+		r.order = append(r.order, k)
+	}
+	if k.timeout == 0 {
+		for i := range c.Setup {
+			if s := &c.Setup[i]; s.Message == rdma.SetupREQ && s.AckTimeout != 0 {
+				k.timeout = 4096 << (s.AckTimeout & 31)
+			}
+		}
+	}
+	if !tx.Backward {
+		k.client = tx.From
+	}
+	if k.shallow == "" && !tx.Backward {
+		k.shallow = Server
+		a, z := &c.Setup[tx.From], &c.Setup[tx.From.Other()]
+		if a.Depths() && (!z.Depths() || a.ResponderDepth <= z.InitiatorDepth) {
+			k.shallow = Client
+		}
+		if a.Depths() && z.Depths() {
+			k.depth = int(min(a.ResponderDepth, z.InitiatorDepth))
+		}
+	}
+	k.gaps = max(k.gaps, c.Sent[0].Gaps+c.Sent[1].Gaps)
+	k.packets = c.Sent[0].Packets + c.Sent[1].Packets
+	return k
+}
+
+// ended is a connection that has ended.
+type ended struct {
+	id          int
+	hosts       [2]netip.Addr
+	first, last int64
+	sends       uint64
+	rejected    bool
+	gaps        uint64
+	packets     uint64
+}
+
+// Closed takes what is known of a connection at its end. It may be called while another goroutine calls other methods.
+func (r *Recorder) Closed(c *rdma.Connection) {
+	if c.MergedInto != nil || c.Fabric == rdma.UDP {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.ended) >= maxConns {
+		return
+	}
+	e := ended{
+		id: c.ID, hosts: [2]netip.Addr{c.Ends[0].Addr, c.Ends[1].Addr}, first: c.First.Time, last: c.Last.Time, sends: c.Sent[0].Sends + c.Sent[1].Sends,
+		rejected: c.State == rdma.Rejected, gaps: c.Sent[0].Gaps + c.Sent[1].Gaps, packets: c.Sent[0].Packets + c.Sent[1].Packets,
+	}
+	if e.hosts[1].Less(e.hosts[0]) {
+		e.hosts[0], e.hosts[1] = e.hosts[1], e.hosts[0]
+	}
+	r.ended = append(r.ended, e)
+}
+
+// Transaction takes a transaction.
+func (r *Recorder) Transaction(v *rpc.View) {
+	tx := v.Tx
+	if !tx.Call.Seen() || tx.Connection.Fabric == rdma.UDP {
+		return
+	}
+	k := r.conn(tx)
+	if k == nil {
+		return
+	}
+	if len(r.calls) == batchCalls {
+		r.flush()
+	}
+	var b [128]byte
+	x := call{
+		conn: k, xid: tx.XID, frame: tx.Call.Last.Number, sent: tx.FirstSent(), from: tx.FirstOn(),
+		start: tx.Call.First.Time, callEnd: tx.Call.Last.Time, credits: int64(tx.Credits), slots: int64(tx.Slots),
+		client: r.names.of([]byte(tx.Client().Addr.String())), server: r.names.of([]byte(tx.Server().Addr.String())),
+		op: r.names.of(v.AppendOperation(b[:0])), bytes: uint32(min(tx.ReadBytes+tx.WriteBytes, 1<<31)), reads: uint16(min(tx.Reads, 1<<15)),
+		granted: max(tx.Reply.Credits(), 1), rawGrant: tx.Reply.Credits(), asked: tx.Call.Credits(), backward: tx.Backward, resent: tx.Retransmits > 0,
+	}
+	x.kind = kindOf(v, tx, r.names.name(x.op))
+	if x.kind == recalling {
+		r.recalls++
+	}
+	w := tx.Ways()
+	x.wayS, x.wayC = int64(w.Server), int64(w.Client)
+	if _, ok := tx.Took(); ok {
+		r.replied(&x, v)
+	} else {
+		x.status = unanswered
+	}
+	if r.waits > 0 || r.recalls > 0 {
+		x.thing = r.thing(v, x.op)
+	}
+	r.calls = append(r.calls, x)
+}
+
+// replied notes what a call with a reply has in addition.
+func (r *Recorder) replied(x *call, v *rpc.View) {
+	tx := v.Tx
+	x.end, x.done = tx.Reply.Last.Time, tx.DataDone().Time
+	x.firstRead, x.lastRead = tx.Times.FirstRead.Time, tx.Times.LastRead.Time
+	x.answer = tx.Reply.First.Time
+	if p := tx.Times.FirstPush; p.Seen() && p.Time < x.answer {
+		x.answer, x.pushed = p.Time, true
+	}
+	x.act = x.answer
+	if x.firstRead != 0 && x.firstRead < x.act {
+		x.act = x.firstRead
+	}
+	if bl := tx.Blame; bl != nil && !bl.Quiet {
+		for i := range x.lost {
+			x.lost[i] = int64(bl.Of(rdma.Cause(i)))
+		}
+	}
+	if !v.Failed() {
+		return
+	}
+	switch s := v.Status(); {
+	case strings.HasSuffix(s, "ERR_DELAY") || strings.HasSuffix(s, "ERR_JUKEBOX"):
+		x.status = wait
+		r.waits++
+	case strings.HasSuffix(s, "ERR_GRACE"):
+		x.status = grace
+		r.waits++
+	default:
+		x.status = failed
+	}
+}
+
+// thing is a sum of what a call is about: calls of the same operation on the same file have the same.
+func (r *Recorder) thing(v *rpc.View, op uint16) uint64 {
+	f := v.File()
+	if f == nil {
+		return 0
+	}
+	var b [8]byte
+	h := fnv.New64a()
+	_, _ = h.Write(binary.BigEndian.AppendUint16(b[:0], op))
+	_, _ = h.Write(f.Handle)
+	_, _ = h.Write(f.Name)
+	_, _ = h.Write(binary.BigEndian.AppendUint64(b[:0], f.Offset))
+	return h.Sum64()
+}
+
+// kindOf tells the calls apart that a cause asks for.
+func kindOf(v *rpc.View, tx *transaction.Transaction, op string) kind {
+	switch {
+	case tx.Backward:
+		if strings.Contains(op, "CB_RECALL") {
+			return recalling
+		}
+		return other
+	case strings.Contains(op, "DELEGRETURN"):
+		return returning
+	case strings.Contains(op, "OPEN"), strings.Contains(op, "SETATTR"), strings.Contains(op, "REMOVE"), strings.Contains(op, "RENAME"):
+		return opening
+	}
+	return other
+}
+
+// flush looks for causes in the calls that have come.
+func (r *Recorder) flush() {
+	if len(r.calls) == 0 {
+		return
+	}
+	slices.SortStableFunc(r.calls, func(a, b call) int { return cmp.Compare(a.start, b.start) })
+	for _, k := range r.order {
+		k.calls, k.after, k.left = k.calls[:0], 0, 0
+	}
+	for i := range r.calls {
+		x := &r.calls[i]
+		x.conn.calls = append(x.conn.calls, x)
+	}
+	b := &batch{Recorder: r}
+	b.look()
+	r.calls = r.calls[:0]
+}
+
+func median(list []int64) int64 {
+	if len(list) == 0 {
+		return -1
+	}
+	slices.Sort(list)
+	return list[len(list)/2]
+}

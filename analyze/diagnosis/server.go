@@ -1,0 +1,300 @@
+package diagnosis
+
+import (
+	"cmp"
+	"slices"
+)
+
+// threadsMost is the most threads of a server that a queue before them is looked for with.
+const threadsMost = 16
+
+// queue is how the calls of a server waited in line.
+type queue struct {
+	calls []*call
+	wait  []int64 // of each, before a thread took it
+	took  []int64
+}
+
+// arrived is when a call had reached the server, by the clock of the capture point; answered, when a thread was done with it.
+func (x *call) arrived() int64  { return x.callEnd + x.toServer()/2 }
+func (x *call) answered() int64 { return x.answer - x.toServer()/2 }
+
+// threads finds servers that work on few calls at a time, while others wait in line. A server with n threads that take calls in the
+// order of their coming answers none before all but n−1 of those ahead of it.
+func (b *batch) threads() {
+	byServer := make(map[uint16][]*call)
+	for _, x := range b.forward {
+		if x.end != 0 && x.from == x.conn.id {
+			byServer[x.server] = append(byServer[x.server], x)
+		}
+	}
+	servers := make([]uint16, 0, len(byServer))
+	for s := range byServer {
+		servers = append(servers, s)
+	}
+	slices.Sort(servers)
+	for _, s := range servers {
+		if list := byServer[s]; len(list) >= 24 {
+			b.threadsOf(s, list)
+		}
+	}
+}
+
+func (b *batch) threadsOf(server uint16, calls []*call) {
+	for _, x := range calls {
+		if x.conn.queued || x.conn.gaps*100 > x.conn.packets {
+			return
+		}
+	}
+	slices.SortStableFunc(calls, func(a, c *call) int { return cmp.Compare(a.arrived(), c.arrived()) })
+	n := atOnce(calls)
+	if n > threadsMost {
+		return
+	}
+	q, ok := inLine(calls, n)
+	for !ok && n < threadsMost {
+		n++
+		q, ok = inLine(calls, n)
+	}
+	if !ok {
+		return
+	}
+	var waited, worked, all int64
+	deep := 0
+	for i, x := range q.calls {
+		waited += q.wait[i]
+		worked += q.took[i]
+		all += x.app
+		if q.wait[i] > q.took[i] {
+			deep++
+		}
+	}
+	if waited*2 < all || deep*3 < len(calls) {
+		return
+	}
+	loud := b.neighbours(server, q, n)
+	f := &finding{code: ServerThreads, side: Server, where: "server " + b.names.name(server), clock: Calls, certainty: Likely, limit: int64(n)}
+	mean := waited / int64(len(calls))
+	switch {
+	case mean < 200_000 || waited < 3*worked || loud:
+		f.certainty = Possible
+	case n == 1 && len(calls) >= 64:
+		f.certainty = Certain
+	}
+	for i, x := range q.calls {
+		f.of(x, x.take(q.wait[i]))
+	}
+	b.Recorder.found(f)
+}
+
+// atOnce is the least number of threads that could have answered the calls in the order in which they were.
+func atOnce(calls []*call) int {
+	order := make([]int, len(calls))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, c int) int { return cmp.Compare(calls[a].answered(), calls[c].answered()) })
+	n := 1
+	for done, rank := range order {
+		n = max(n, rank-done+1)
+	}
+	return n
+}
+
+// inLine lets calls wait for one of n threads. ok is false if the threads would then have worked on them for much less time than they do on
+// calls that need not wait: there are more threads.
+func inLine(calls []*call, n int) (q queue, ok bool) {
+	q = queue{calls: calls, wait: make([]int64, len(calls)), took: make([]int64, len(calls))}
+	ends := make([]int64, len(calls))
+	for i, x := range calls {
+		ends[i] = x.answered()
+	}
+	slices.Sort(ends)
+	least := make(map[uint16]int64)
+	for _, x := range calls {
+		d := max(x.answered()-x.arrived(), 1)
+		if old, ok := least[x.op]; !ok || d < old {
+			least[x.op] = d
+		}
+	}
+	busy, quick := 0, 0
+	for i, x := range calls {
+		start := x.arrived()
+		if i >= n {
+			start = max(start, ends[i-n])
+		}
+		start = min(start, x.answered())
+		q.wait[i], q.took[i] = start-x.arrived(), x.answered()-start
+		if q.wait[i] > 0 {
+			busy++
+			if q.took[i]*10 < least[x.op]*6 {
+				quick++
+			}
+		}
+	}
+	return q, quick*3 <= busy
+}
+
+// neighbours finds clients that waited behind the calls of another one.
+func (b *batch) neighbours(server uint16, q queue, threads int) (found bool) {
+	work := make(map[uint16]int64)
+	count := make(map[uint16]int)
+	for i, x := range q.calls {
+		work[x.client] += q.took[i]
+		count[x.client]++
+	}
+	if len(work) < 2 {
+		return false
+	}
+	var loud uint16
+	sum := int64(0)
+	for c, n := range work {
+		sum += n
+		if n > work[loud] || n == work[loud] && c < loud {
+			loud = c
+		}
+	}
+	if work[loud]*4 < sum*3 {
+		return false
+	}
+	share := float64(work[loud]) / float64(sum)
+	clients := make([]uint16, 0, len(work))
+	for c := range work {
+		if c != loud && count[c] >= 8 {
+			clients = append(clients, c)
+		}
+	}
+	slices.Sort(clients)
+	for _, c := range clients {
+		f := &finding{
+			code: Neighbour, side: Client, where: "client " + b.names.name(c), clock: Calls, certainty: Likely, who: b.names.name(loud),
+			what: b.names.name(server), limit: int64(threads),
+		}
+		for i, x := range q.calls {
+			if x.client == c {
+				f.of(x, x.take(int64(float64(q.wait[i])*share)))
+			}
+		}
+		b.Recorder.found(f)
+		found = found || f.time > 0
+	}
+	return found
+}
+
+// Times that a server may need for a call: less than the first is nothing to speak of, more than the second is long.
+const (
+	brisk = 300_000
+	long  = 1_000_000
+)
+
+// serverTime finds operations on which a server works long.
+func (b *batch) serverTime() {
+	type group struct{ server, op uint16 }
+	all := make(map[group][]*call)
+	var order []group
+	for _, x := range b.forward {
+		if x.end == 0 || x.conn.queued {
+			continue
+		}
+		g := group{x.server, x.op}
+		if all[g] == nil {
+			order = append(order, g)
+		}
+		all[g] = append(all[g], x)
+	}
+	found := make(map[uint16]*finding)
+	var servers []uint16
+	most := make(map[uint16]int64)
+	for _, g := range order {
+		var times []int64
+		sum, known, quick := int64(0), 0, 0
+		for _, x := range all[g] {
+			n := min(x.service(), x.left)
+			times = append(times, n)
+			sum += n
+			if x.wayS >= 0 {
+				known++
+				if x.wayS*10 < n {
+					quick++
+				}
+			}
+		}
+		mean, mid := sum/int64(len(times)), median(times)
+		if mean < brisk {
+			continue
+		}
+		f := found[g.server]
+		if f == nil {
+			f = &finding{code: ServerTime, side: Server, where: "server " + b.names.name(g.server), clock: Calls, certainty: Possible}
+			found[g.server] = f
+			servers = append(servers, g.server)
+		}
+		for _, x := range all[g] {
+			f.of(x, x.take(min(x.service(), x.left)))
+		}
+		if sum > most[g.server] {
+			most[g.server], f.what, f.typical = sum, b.names.name(g.op), mean
+			f.certainty = Possible
+			switch {
+			case len(times) < 16 || known*10 < len(times)*9 || b.soft(all[g]):
+			case mid >= long && quick*2 >= len(times):
+				f.certainty = Certain
+			case mid >= brisk || often(times):
+				f.certainty = Likely
+			}
+		}
+	}
+	for _, s := range servers {
+		b.Recorder.found(found[s])
+	}
+}
+
+// often reports whether a server is slow on some calls, though not on most, and not by the same time on each, which would be a timeout.
+// times are sorted.
+func often(times []int64) bool {
+	i, _ := slices.BinarySearch(times, long)
+	slow := times[i:]
+	return len(slow) >= 8 && len(slow)*10 >= len(times) && slow[len(slow)*3/4]*10 > slow[len(slow)/4]*11
+}
+
+// paced reports whether calls with data are done as if one thing after the other carried them, at one rate: it may be a link.
+func (k *conn) paced() bool {
+	type done struct {
+		at   int64
+		call *call
+	}
+	var list []done
+	k.each(func(x *call) {
+		switch {
+		case x.bytes < 4096:
+		case x.firstRead != 0:
+			list = append(list, done{x.answer, x})
+		default:
+			list = append(list, done{x.end, x})
+		}
+	})
+	slices.SortStableFunc(list, func(a, b done) int { return cmp.Compare(a.at, b.at) })
+	var pace []int64
+	for i := 1; i < len(list); i++ {
+		if x := list[i].call; x.callEnd < list[i-1].at {
+			pace = append(pace, (list[i].at-list[i-1].at)*1024/int64(x.bytes))
+		}
+	}
+	mid, near := median(pace), 0
+	for _, n := range pace {
+		if n*10 >= mid*6 && n*10 <= mid*15 {
+			near++
+		}
+	}
+	return len(pace) >= 24 && near*10 >= len(pace)*6
+}
+
+// soft reports whether the adapters of the calls need about as long for an acknowledgement as others for a call: they are made of software, and
+// what the server takes may be theirs.
+func (b *batch) soft(calls []*call) bool {
+	k := calls[0].conn
+	if k.paced() {
+		return true
+	}
+	return k.ways[0]+k.ways[1] >= brisk && !k.steady()
+}

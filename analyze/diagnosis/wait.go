@@ -1,0 +1,78 @@
+package diagnosis
+
+// askedToWait finds calls that the server did not serve at once, and asked to come again.
+func (b *batch) askedToWait() {
+	byServer := make(map[uint16]*finding)
+	for _, x := range b.forward {
+		if x.asked1 == 0 || x.again || x.end == 0 {
+			continue
+		}
+		f := byServer[x.server]
+		if f == nil {
+			f = &finding{code: AskedToWait, side: Server, where: "server " + b.names.name(x.server), clock: Calls, certainty: Certain, what: b.names.name(x.op)}
+			byServer[x.server] = f
+		}
+		f.of(x, x.take(x.start-x.asked1))
+	}
+	for _, s := range b.servers() {
+		if f := byServer[s]; f != nil {
+			b.Recorder.found(f)
+		}
+	}
+}
+
+// servers are all servers, in the order of their first calls.
+func (b *batch) servers() (list []uint16) {
+	seen := make(map[uint16]bool)
+	for _, x := range b.forward {
+		if !seen[x.server] {
+			seen[x.server] = true
+			list = append(list, x.server)
+		}
+	}
+	return list
+}
+
+// recall finds calls that waited until the holder of a delegation had given it back.
+func (b *batch) recall() {
+	if b.recalls == 0 {
+		return
+	}
+	for i := range b.calls {
+		c := &b.calls[i]
+		if c.kind != recalling {
+			continue
+		}
+		back := b.returned(c)
+		if back == nil {
+			continue
+		}
+		f := &finding{code: Recall, side: Client, where: "client " + b.names.name(c.server), who: b.names.name(c.server), clock: Calls, certainty: Likely}
+		for _, x := range b.forward {
+			if x.kind != opening || x.end == 0 || x.again || x.begin() >= back.end || x.end < back.callEnd || x.start-back.end > askedSoon {
+				continue
+			}
+			// It was there while the delegation was held, and was answered when it was no longer.
+			f.of(x, x.take(x.start-x.begin()+max(min(x.answer, back.end)-max(x.start, c.start), 0)))
+		}
+		if f.time == 0 {
+			f.certainty, f.clock, f.time, f.what = Possible, Wall, back.end-c.start, "elsewhere"
+			f.events = 1
+			f.show(c, f.time)
+		}
+		b.Recorder.found(f)
+	}
+}
+
+// askedSoon is how long after the return of a delegation a client that was asked to wait asks again, in nanoseconds.
+const askedSoon = 16_000_000_000
+
+// returned is the call that gave back what c recalled.
+func (b *batch) returned(c *call) *call {
+	for _, x := range b.forward {
+		if x.kind == returning && x.client == c.server && x.end > c.start && x.start > c.start {
+			return x
+		}
+	}
+	return nil
+}

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rpcrdma/toolkit/analyze/diagnosis"
+	"github.com/rpcrdma/toolkit/analyze/fabric"
+	"github.com/rpcrdma/toolkit/analyze/session"
+	"github.com/rpcrdma/toolkit/cmd/internal/cli"
+	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/printable"
+)
+
+const whyLong = `Say why a mount is slow: which side, what, how much time, how certain, on what
+evidence, and what to do or to ask next. The most important cause comes first.
+
+The time of a cause is what would be gone without it: of all calls together as the
+client's application saw them, or of the time that passed ("wall time") for what
+keeps calls from being sent. Causes that overlap do not add up.
+
+  certain   packets prove it
+  likely    the capture shows no other explanation
+  possible  worth a question
+
+If nothing is slow, the command says so in a sentence.`
+
+type whyOptions struct {
+	inputOptions
+	format string
+}
+
+func newWhyCommand(s *cli.Streams) *cobra.Command {
+	o := &whyOptions{}
+	cmd := &cobra.Command{
+		Use:     "why [flags] FILE...",
+		Short:   "Say why a mount is slow: network, server or client, with evidence",
+		Long:    whyLong,
+		Example: "  rpcrdma-dump why trace.pcap\n  rpcrdma-dump why -T json trace.pcap",
+		RunE:    func(cmd *cobra.Command, args []string) error { return o.run(cmd, s, args) },
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVarP(&o.format, "format", "T", "text", "output `format`: text or json")
+	o.inputOptions.flags(f)
+	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func (o *whyOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) error {
+	if o.format != "text" && o.format != "json" {
+		return cli.Usagef("-T is text or json, not %q", o.format)
+	}
+	j, err := start(cmd, s, &o.inputOptions, args)
+	if err != nil {
+		return err
+	}
+	o.memory.Reserve(16 << 20) // calls that are looked at together
+	var opt diagnosis.Options
+	if len(j.in.names) == 1 {
+		opt.File = filepath.Base(j.in.names[0])
+	}
+	r := diagnosis.New(opt)
+	sessions := session.New(j.keys.Peek())
+	sessions.Limit(o.memory.Scale(session.DefaultMemory / 2))
+	sessions.Live()
+	sessions.SlotsOnly()
+	dec := o.decoder()
+	dec.Concurrent = true
+	dec.Closed = r.Closed
+	r.Attach(&dec, o.memory.Scale(fabric.DefaultMemory), sessions)
+	v := rpc.View{Names: &rpc.Names{Limit: o.memory.Names()}, Unwrap: j.keys.Contexts}
+	j.d = decode.New(dec, func(tx *transaction.Transaction) {
+		v.Set(tx)
+		if v.Undecoded() {
+			j.notes.Message(&v)
+		}
+		r.Transaction(&v)
+	})
+	_, tty := cli.Terminal(s.Err)
+	err = j.run(tty)
+	rep := r.Report()
+	out := newOutput(s.Out, false, false)
+	var outErr error
+	if o.format == "json" {
+		outErr = printable.Indented(out, rep)
+	} else {
+		printWhy(printable.TextWriter(out), rep)
+	}
+	if outErr == nil {
+		outErr = out.close()
+	}
+	return j.finish(err, outErr)
+}
+
+// whyWidth is how wide the text is.
+const whyWidth = 80
+
+// printWhy writes the diagnosis as text.
+func printWhy(w io.Writer, rep *diagnosis.Report) {
+	healthy := rep.Healthy()
+	if healthy {
+		wrap(w, "", rep.Summary)
+	}
+	n := 0
+	for _, c := range rep.Causes {
+		if healthy && c.Code == diagnosis.ClientIdle {
+			continue // the summary says it
+		}
+		if n > 0 || healthy {
+			fmt.Fprintln(w)
+		}
+		n++
+		wrap(w, fmt.Sprintf("%d. ", n), c.Text)
+		for _, e := range c.Evidence {
+			fmt.Fprintf(w, "   frame %d, XID 0x%08x, %s\n", e.Frame, e.XID, e.Time)
+		}
+		for _, n := range c.Next {
+			fmt.Fprintf(w, "   > %s\n", n)
+		}
+	}
+	if rep.Point != "" {
+		fmt.Fprintf(w, "\nCaptured %s.\n", rep.Point)
+	}
+}
+
+// wrap writes a sentence in lines of whyWidth columns, the first behind a prefix.
+func wrap(w io.Writer, prefix, s string) {
+	line, n := prefix, utf8.RuneCountInString(prefix)
+	indent := strings.Repeat(" ", n)
+	for i, word := range strings.Fields(s) {
+		k := utf8.RuneCountInString(word)
+		switch {
+		case i == 0:
+		case n+1+k > whyWidth:
+			fmt.Fprintln(w, line)
+			line, n = indent, len(indent)
+		default:
+			line += " "
+			n++
+		}
+		line += word
+		n += k
+	}
+	fmt.Fprintln(w, line)
+}
