@@ -32,8 +32,7 @@ var (
 // documents whose console blocks are run.
 var documents = []string{
 	"README.md", "docs/check.md", "docs/cookbook.md", "docs/fabric.md", "docs/kerberos.md", "docs/kernel.md",
-	"docs/plan.md", "docs/report.md", "docs/rpcrdma-dump.md", "docs/sessions.md", "docs/troubleshooting.md",
-	"docs/walks/administrator.md", "docs/walks/kernel.md", "docs/walks/network.md", "docs/walks/vendor.md",
+	"docs/plan.md", "docs/report.md", "docs/rpcrdma-dump.md", "docs/sessions.md", "docs/find-the-cause.md",
 }
 
 // TestOutput runs the commands in the console blocks of the README and of
