@@ -26,7 +26,9 @@ func sessions(t *testing.T, file string) *session.Report {
 	defer in.Close()
 	r := session.New(nil)
 	v := rpc.View{Names: &rpc.Names{}}
-	d := decode.New(decode.Options{Observer: r}, func(tx *transaction.Transaction) {
+	opt := decode.Options{Observer: r}
+	opt.Transactions.Ended = r.Ended
+	d := decode.New(opt, func(tx *transaction.Transaction) {
 		v.Set(tx)
 		v.Learn()
 		r.Transaction(&v)

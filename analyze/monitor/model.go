@@ -131,7 +131,11 @@ func New(opt Options) *Model {
 	dec.Observer = (*observer)(m)
 	dec.Closed = m.conns.closed
 	m.blame = blame.New(fabric.Options{Lean: true, Live: true, Memory: opt.Fabric})
-	dec.Watcher, dec.Transactions.Ended = m.blame.Recorder, m.blame.Ended
+	dec.Watcher = m.blame.Recorder
+	dec.Transactions.Ended = func(tx *transaction.Transaction) {
+		m.blame.Ended(tx)
+		m.uses.Ended(tx)
+	}
 	m.d = decode.New(dec, m.transaction)
 	m.linger.free = m.d.Recycle
 	m.conns.limit = min(maxConnections, m.d.Memory().Limit()/bytesPerConnection)

@@ -61,7 +61,6 @@ func New(opt Options) *Pass {
 	if opt.Sessions > 0 {
 		p.sessions.Limit(opt.Sessions)
 	}
-	p.sessions.Apart()
 	p.parts = AttributeWith(&dec, opt.Fabric, p.sessions)
 	dec.Observer = &both{dec.Observer.(decode.MessageObserver), p.check}
 	dec.Packet, dec.Ordinary = p.check.Packet, p.check.Ordinary

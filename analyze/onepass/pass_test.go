@@ -32,7 +32,6 @@ func alone(t *testing.T, name string) []state.Section {
 	t.Helper()
 	c, sessions := latency.NewCollector(latency.Options{Top: 10}), session.New(nil)
 	opt := decode.Options{Concurrent: true, Closed: c.Closed, Observer: c.Observer()}
-	sessions.Apart()
 	AttributeWith(&opt, 0, sessions)
 	view := rpc.View{Names: &rpc.Names{}}
 	d := decode.New(opt, func(tx *transaction.Transaction) {

@@ -28,8 +28,8 @@ const (
 	maxText        = 128 // bytes of an owner or scope
 )
 
-// Recorder collects what the Report says, and fills in Transaction.Slots. It is a decode.MessageObserver, and is passed each transaction, on
-// another goroutine if decode.Options.Concurrent is set.
+// Recorder collects what the Report says, and fills in Transaction.Slots. It is a decode.MessageObserver, Ended is for
+// decode.Options.Transactions.Ended, and Transaction is passed each transaction, on another goroutine if decode.Options.Concurrent is set.
 type Recorder struct {
 	mu       sync.Mutex
 	sessions map[sessionKey]*session
@@ -38,20 +38,12 @@ type Recorder struct {
 	clients  map[clientKey]*client
 	byOrder  []*client
 	latest   *client // the one found last
-	open     transaction.Table[*openCall]
-	spare    []*openCall // for the next ones
-	paid     int         // open calls that held counts: those in the table, and at most maxSpare more
-	few      few         // calls that are open, and not in the table yet
-	recent   [16]recent  // by connection
-	view     rpc.View    // of calls that are open
-	callers  [maxCallers]caller
+	open     transaction.Table[openCall]
+	view     rpc.View // of calls that are open
 
 	live   bool
 	slots  bool // only Transaction.Slots is wanted
-	shared bool // Transaction changes what is open, too: without Apart and SlotsOnly
-	counts *[64]count
-	copies bool
-	number int // of sessions and clients
+	number int  // of sessions and clients
 
 	limit int // of held, in bytes
 	held  int // sessions, clients, open calls, owners and layouts
@@ -80,7 +72,7 @@ var (
 func New(peek rpc.Unwrapper) *Recorder {
 	r := &Recorder{
 		sessions: make(map[sessionKey]*session), owners: make(map[ownerKey]owner), clients: make(map[clientKey]*client),
-		limit: DefaultMemory, shared: true,
+		limit: DefaultMemory,
 	}
 	r.view.Unwrap = peek
 	r.pnfs.init()
@@ -185,7 +177,7 @@ func (l *conns) drop(r *Recorder) bool {
 		return false
 	}
 	c := l.list[at]
-	l.last, r.recent = nil, [len(r.recent)]recent{}
+	l.last = nil
 	maps.DeleteFunc(l.byID, func(_ int, x *conn) bool { return x == c })
 	l.list = slices.Delete(l.list, at, at+1)
 	l.held -= connSize
@@ -196,15 +188,8 @@ func (l *conns) drop(r *Recorder) bool {
 func (c *conn) opened(at int64) {
 	if c != nil {
 		c.last = max(c.last, at)
-		c.begun()
-	}
-}
-
-// begun counts an open call.
-func (c *conn) begun() {
-	c.open++
-	if c.open > c.most {
-		c.most = c.open
+		c.open++
+		c.most = max(c.most, c.open)
 	}
 }
 
@@ -232,70 +217,29 @@ type client struct {
 func (r *Recorder) ended(o *openCall, at int64) {
 	o.c.closed()
 	if o.g != nil {
-		r.left(o.g, at)
+		o.g.calls.leave(at)
 	}
 }
 
-// entered takes a call of a client without sessions. Only Uses and Roll tell when how many were open, and what was idle
-// longest is only dropped live: with Apart there is neither.
-func (r *Recorder) entered(g *client, at int64) {
-	if r.counts == nil {
-		g.calls.enter(at)
-		g.meter.last = max(g.meter.last, at)
-	}
-}
-
-// left takes its end; at is 0 if it got no reply.
-func (r *Recorder) left(g *client, at int64) {
-	if r.counts == nil {
-		g.calls.leave(at)
-	}
-}
+// compoundProcedure is the number of COMPOUND.
+const compoundProcedure = 1
 
 // Message implements decode.MessageObserver.
 func (r *Recorder) Message(tx *transaction.Transaction, reply bool, s *rdma.Send) {
-	if tx.Program == nfs3.NFS_PROGRAM && tx.Version < 4 {
-		switch f := &r.few; {
-		case r.slots:
-			return // versions without sessions have none
-		case !tx.Named:
-			return
-		case !reply:
-			if r.counts != nil && r.sole(tx) {
-				return
-			}
-		case f.only(tx) && r.open.Len() == 0 && r.paid <= maxSpare: // it answers the only one
-			c := &f.calls[f.place(tx)]
-			f.used, c.tx = 0, nil
-			c.of.c.closed()
-			return
-		}
-		if r.shared || !r.usual(tx, reply, s) {
-			r.message(tx, reply, false, s)
-		}
-		return
-	}
+	callback := tx.Program >= 0x40000000 && tx.Program < 0x60000000
 	switch {
-	case !tx.Named:
-	case tx.Program == nfs3.NFS_PROGRAM:
-		if r.shared || !r.usual(tx, reply, s) {
-			r.message(tx, reply, false, s)
-		}
-	case tx.Program >= 0x40000000 && tx.Program < 0x60000000: // a callback
-		r.message(tx, reply, true, s)
+	case !tx.Named || !callback && tx.Program != nfs3.NFS_PROGRAM:
+		return
+	case r.slots && !callback && tx.Version < 4:
+		return // versions without sessions have none
 	}
-}
-
-// message is Message for what is not usual.
-func (r *Recorder) message(tx *transaction.Transaction, reply, callback bool, s *rdma.Send) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.collect()
 	if reply {
 		r.replied(tx, s.Last.Time)
-		return
+	} else {
+		r.call(tx, callback, s)
 	}
-	r.call(tx, callback, s)
+	r.mu.Unlock()
 }
 
 // call takes a call.
@@ -304,15 +248,14 @@ func (r *Recorder) call(tx *transaction.Transaction, callback bool, s *rdma.Send
 		if o.first == s.First.Number || o.xid == tx.XID {
 			return // sent again
 		}
-		r.ended(o, 0) // without a reply
-		r.open.Take(tx)
-		r.recycle(o)
+		r.ended(&o, 0) // without a reply
+		r.close(tx)
 	}
 	if !callback && tx.Version < 4 {
 		r.began(tx, s.First.Time)
 		return
 	}
-	if tx.Procedure != 1 {
+	if tx.Procedure != compoundProcedure {
 		return // NULL
 	}
 	q, minor, g, ok := peekCall(tx.Call.Payload, callback)
@@ -332,21 +275,14 @@ func (r *Recorder) call(tx *transaction.Transaction, callback bool, s *rdma.Send
 			x.meter.last = max(x.meter.last, s.First.Time)
 		}
 		tx.Slots = x.table(callback).begin(r, &x.conns.held, q.slot, s.First.Time)
-		if o := r.keep(tx); o != nil {
-			o.s, o.c, o.slot, o.back, o.guard = x, c, q.slot, callback, g
-			if g == bare && !callback {
-				*r.recentOf(tx.Connection) = recent{c: c, s: x, k: tx.Connection, from: tx.From}
-			}
-		} else {
+		if !r.keep(tx, openCall{s: x, c: c, slot: q.slot, back: callback, guard: g}) {
 			c.closed()
 			x.table(callback).end(r, q.slot, 0)
 		}
 	case g != private && minor == 0 && !callback:
 		r.began(tx, s.First.Time)
 	case g != private:
-		if o := r.keep(tx); o != nil { // it may create a session
-			o.guard = g
-		}
+		r.keep(tx, openCall{guard: g}) // it may create a session
 	}
 }
 
@@ -358,13 +294,10 @@ func (r *Recorder) began(tx *transaction.Transaction, at int64) {
 	if g := r.client(tx); g != nil {
 		c := g.conns.of(r, tx.Connection, tx.From)
 		c.opened(at)
-		r.entered(g, at)
-		if o := r.keep(tx); o != nil {
-			o.c, o.g = c, g
-			*r.recentOf(tx.Connection) = recent{c: c, g: g, k: tx.Connection, from: tx.From}
-		} else {
-			c.closed()
-			r.left(g, 0)
+		g.calls.enter(at)
+		g.meter.last = max(g.meter.last, at)
+		if o := (openCall{c: c, g: g}); !r.keep(tx, o) {
+			r.ended(&o, 0)
 		}
 	}
 }
@@ -386,60 +319,32 @@ func (r *Recorder) opened(tx *transaction.Transaction) (q sequence, minor uint32
 	return q, minor, false
 }
 
-// keep notes that a call is open; nil if there is no room.
-func (r *Recorder) keep(tx *transaction.Transaction) *openCall {
-	if r.open.Len() >= r.paid {
-		if r.open.Len() >= maxOpen || !r.room(openSize) {
-			r.lost.Calls++
-			return nil
-		}
-		r.held += openSize
-		r.paid++
+// keep notes that a call is open; false if there is no room.
+func (r *Recorder) keep(tx *transaction.Transaction, o openCall) bool {
+	if r.open.Len() >= maxOpen || !r.room(openSize) {
+		r.lost.Calls++
+		return false
 	}
-	return r.put(tx, tx.XID, tx.Call.First.Number)
-}
-
-// put puts a call into the table.
-func (r *Recorder) put(tx *transaction.Transaction, xid uint32, first uint64) *openCall {
-	var o *openCall
-	if n := len(r.spare); n > 0 {
-		o = r.spare[n-1]
-		r.spare = r.spare[:n-1]
-	} else {
-		o = new(openCall)
-	}
-	o.xid, o.first = xid, first
+	r.held += openSize
+	o.xid, o.first = tx.XID, tx.Call.First.Number
 	r.open.Put(tx, o)
-	return o
+	return true
 }
 
-// recycle takes back a call that is open no more, and no longer in the table.
-func (r *Recorder) recycle(o *openCall) {
-	if r.manyPaid() {
+// close takes a call off the list of open ones.
+func (r *Recorder) close(tx *transaction.Transaction) (o openCall, ok bool) {
+	if o, ok = r.open.Take(tx); ok {
 		r.held -= openSize
-		r.paid--
 	}
-	*o = openCall{}
-	if len(r.spare) < maxSpare {
-		r.spare = append(r.spare, o)
-	}
+	return o, ok
 }
-
-// manyPaid reports whether held counts more open calls than are worth keeping for the next ones.
-func (r *Recorder) manyPaid() bool { return r.paid > r.pending()+maxSpare }
-
-// maxSpare is how many calls that are open no more are kept for the next ones.
-const maxSpare = 64
 
 // replied handles the reply to an open call.
 func (r *Recorder) replied(tx *transaction.Transaction, at int64) {
-	o, ok := r.open.Take(tx)
-	if !ok {
-		return
+	if o, ok := r.close(tx); ok {
+		r.ended(&o, at)
+		r.answered(&o, tx, at)
 	}
-	r.ended(o, at)
-	r.answered(o, tx, at)
-	r.recycle(o)
 }
 
 // answered looks at the reply to a call that is open no more.
@@ -483,10 +388,11 @@ func (r *Recorder) Merged(*rdma.Connection, rdma.Side, *rdma.Connection, rdma.Si
 // client is the sender of a call of a version without sessions.
 func (r *Recorder) client(tx *transaction.Transaction) *client {
 	key := clientKey{tx.Client().Addr, tx.Server().Addr, tx.Connection.Tenant, tx.Version}
-	if g := r.latest; g != nil && g.clientKey == key {
+	g := r.latest
+	if g != nil && g.version == key.version && g.client == key.client && g.server == key.server && g.tenant == key.tenant {
 		return g
 	}
-	g := r.clients[key]
+	g = r.clients[key]
 	if g == nil {
 		if len(r.clients) >= maxClients || !r.room(clientSize) {
 			r.lost.Clients++
@@ -510,7 +416,7 @@ func (r *Recorder) client(tx *transaction.Transaction) *client {
 
 // idlest drops the sessions and clients that were idle longest, with their open calls.
 func (r *Recorder) idlest() {
-	r.latest, r.recent = nil, [len(r.recent)]recent{}
+	r.latest = nil
 	if len(r.byOrder) > 0 && (len(r.sessions) < maxSessions || len(r.clients) >= maxClients) {
 		r.byOrder = newer(r.byOrder, func(g *client) *meter { return &g.meter }, func(g *client) {
 			delete(r.clients, g.clientKey)
@@ -523,10 +429,9 @@ func (r *Recorder) idlest() {
 			r.drop(&x.conns)
 		})
 	}
-	r.open.DeleteFunc(func(o *openCall) bool {
+	r.open.DeleteFunc(func(o openCall) bool {
 		if o.s != nil && o.s.conns.gone || o.g != nil && o.g.conns.gone {
 			r.held -= openSize
-			r.paid--
 			return true
 		}
 		return false
@@ -569,86 +474,37 @@ func (r *Recorder) session(k *rdma.Connection, id [16]byte, at rdma.Ref) *sessio
 	return x
 }
 
-// Ended takes a transaction at its end, instead of Transaction: for decode.Options.Transactions.Ended, if only
-// Transaction.Slots is wanted.
+// Ended takes a transaction at its end, on the goroutine that Message is called on. Without a reply the slot stays in use: the
+// client has to send the call again (RFC 8881, section 2.10.6.2).
 func (r *Recorder) Ended(tx *transaction.Transaction) {
-	// Most calls are not open any more: Message has seen their replies.
-	if int(r.few.used)|r.open.Len() != 0 || r.shared {
-		r.endedOpen(tx)
-	}
-}
-
-// endedOpen is Ended while calls are open.
-func (r *Recorder) endedOpen(tx *transaction.Transaction) {
-	if !r.shared && !r.few.has(tx) {
-		if r.open.Len() == 0 {
-			return
-		}
-		if _, ok := r.open.Get(tx); !ok {
-			return
-		}
-	}
 	r.mu.Lock()
-	r.collect()
-	r.over(tx)
-	r.mu.Unlock()
-}
-
-// over takes a call off the list of open ones. Without a reply the slot stays in use: the client has to send the call
-// again (RFC 8881, section 2.10.6.2).
-func (r *Recorder) over(tx *transaction.Transaction) {
+	defer r.mu.Unlock()
 	if tx.Reply.Seen() {
-		r.replied(tx, tx.Reply.Last.Time) // nobody has told of it
-	} else if o, ok := r.open.Take(tx); ok {
-		r.ended(o, 0)
-		r.recycle(o)
+		r.replied(tx, tx.Reply.Last.Time) // if Message was not told of it
+	} else if o, ok := r.close(tx); ok {
+		r.ended(&o, 0)
 	}
 }
 
 // Transaction takes a transaction at its end.
 func (r *Recorder) Transaction(v *rpc.View) {
 	tx := v.Tx
-	if r.counts != nil {
-		// Most are of a known connection, and move no bytes of a file: layouts do not matter. What is usual has a call and a reply.
-		n := r.countAt(tx.Connection)
-		if n.copy == tx.Connection && n.from == tx.From && v.Usual() && unmoved(tx) && tx.Reply.Last.Time >= tx.Call.First.Time {
-			n.both++
-			n.conn.time += tx.Reply.Last.Time - tx.Call.First.Time
-			return
-		}
-	}
-	if r.counts == nil || tx.Named && !r.counted(v) {
-		r.look(v)
-	}
-}
-
-// look is Transaction for one that has not been counted aside.
-func (r *Recorder) look(v *rpc.View) {
-	tx := v.Tx
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.counts == nil {
-		r.over(tx)
-	}
 	if !tx.Named {
 		return
 	}
-	switch a := v.Args().(type) {
-	case *nfs4.CompoundArgs:
-		if a.NoMinorversion || a.Minorversion > 0 && a.Incomplete && len(a.Ops) == 0 {
-			r.hidden++
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case tx.Program != nfs3.NFS_PROGRAM:
+		if _, ok := v.Args().(*nfs4.CbCompoundArgs); ok {
+			r.callback(v)
 		}
-		r.compound(v)
-	case *nfs4.CbCompoundArgs:
-		r.callback(v)
-	case nil:
-		if tx.Program == nfs3.NFS_PROGRAM && tx.Version == 4 && tx.Procedure == 1 {
-			r.hidden++
-		}
-	default:
-		if tx.Program == nfs3.NFS_PROGRAM && tx.Version < 4 {
+	case tx.Version < 4:
+		if v.Usual() || v.Args() != nil {
 			r.plain(v)
 		}
+	case tx.Procedure == compoundProcedure:
+		r.compound(v)
 	}
 	r.pnfs.io(r, v)
 }
@@ -717,127 +573,28 @@ func moved(v *rpc.View) (read, written uint64) {
 	return n, 0
 }
 
-// Apart makes Transaction count and do nothing else, on one goroutine, while another one calls Ended for each
-// transaction. The two then hardly wait for each other. Live must not be set. Uses and Roll know nothing of clients without
-// sessions; they and Held must not be called while packets are decoded.
-func (r *Recorder) Apart() { r.counts, r.shared = new([64]count), false }
-
-// Copies says that the connections of the transactions that Transaction takes are copies, as transaction.Options.Detach makes
-// them: the same copy says the same. Call it after Apart.
-func (r *Recorder) Copies() { r.copies = true }
-
-// count is what the calls of a client without sessions on a connection amount to, since settle added it up.
-type count struct {
-	id    int
-	from  rdma.Side
-	key   clientKey
-	g     *client          // nil: none yet
-	copy  *rdma.Connection // of the NFSv3 transaction counted last, with Copies; nil: none
-	conn  conn             // some counters of it
-	to    *conn
-	calls uint64 // without those of both
-	both  uint64 // that were answered in time, besides those of conn
-}
-
-// of reports whether a call is one of the same client on a connection.
-func (n *count) of(id int, tx *transaction.Transaction) bool {
-	ends := &tx.Connection.Ends
-	return n.g != nil && n.id == id && n.from == tx.From && n.key.version == tx.Version &&
-		n.key.client == ends[tx.From&1].Addr && n.key.server == ends[tx.From&1^1].Addr
-}
-
-// counted counts a call, without the lock, if it is one of a version without sessions that may be counted aside, or if brief can.
-func (r *Recorder) counted(v *rpc.View) bool {
-	tx := v.Tx
-	if tx.Program != nfs3.NFS_PROGRAM || len(r.pnfs.data) > 0 {
-		return false
-	}
-	switch {
-	case v.Usual():
-		minor, compound := v.MinorVersion()
-		if compound && minor != 0 {
-			return r.brief(v)
-		}
-		if !compound && tx.Version >= 4 {
-			return true // NULL
-		}
-	case tx.Version >= 4 || v.Args() == nil:
-		return false
-	}
-	n := r.countAt(tx.Connection)
-	if n.copy != tx.Connection || n.from != tx.From || n.key.version != tx.Version {
-		if n = r.countOf(tx); n == nil {
-			return false
-		}
-	}
-	n.count(tx)
-	if !unmoved(tx) {
-		read, written := moved(v)
-		n.conn.read += read
-		n.conn.sent += written
-	}
-	return true
-}
-
-// count counts a call, without the bytes that it moved.
-func (n *count) count(tx *transaction.Transaction) {
-	n.calls++
-	if d, ok := tx.Took(); ok {
-		n.conn.answered++
-		n.conn.time += int64(d)
-	}
-}
-
-// countAt is the place of a connection in Recorder.counts.
-func (r *Recorder) countAt(k *rdma.Connection) *count {
-	return &r.counts[uint(k.ID)%uint(len(r.counts))]
-}
-
-// countOf is where the calls of a client on a connection are counted; nil if there is no room.
-func (r *Recorder) countOf(tx *transaction.Transaction) *count {
-	id := tx.Connection.Resolve().ID
-	n := r.countAt(tx.Connection.Resolve())
-	if !n.of(id, tx) {
-		key := clientKey{tx.Client().Addr, tx.Server().Addr, tx.Connection.Tenant, tx.Version}
-		r.mu.Lock()
-		n.settle()
-		if g := r.client(tx); g != nil {
-			if c := g.conns.of(r, tx.Connection, tx.From); c != nil {
-				*n = count{id: id, from: tx.From, key: key, g: g, to: c}
-			}
-		}
-		r.mu.Unlock()
-		if n.g == nil {
-			return nil
-		}
-	}
-	if r.copies && tx.Version == 3 {
-		n.copy = tx.Connection
-	}
-	return n
-}
-
-// settle adds up what was counted aside.
-func (n *count) settle() {
-	if n.g != nil {
-		n.g.meter.calls += n.calls + n.both
-		n.g.meter.bytes += n.conn.read + n.conn.sent
-		n.to.calls += n.calls + n.both
-		n.to.answered += n.conn.answered + n.both
-		n.to.time += n.conn.time
-		n.to.read += n.conn.read
-		n.to.sent += n.conn.sent
-	}
-	*n = count{}
-}
-
 // compound handles a COMPOUND.
 func (r *Recorder) compound(v *rpc.View) {
-	ops := v.Operations()
-	if minor, ok := v.MinorVersion(); ok && minor == 0 {
-		r.plain(v)
-		return
+	if !v.Usual() {
+		a, ok := v.Args().(*nfs4.CompoundArgs)
+		if !ok || a.NoMinorversion || a.Minorversion > 0 && a.Incomplete && len(a.Ops) == 0 {
+			r.hidden++
+		}
+		if !ok {
+			return
+		}
 	}
+	switch minor, ok := v.MinorVersion(); {
+	case ok && minor == 0:
+		r.plain(v)
+	case !r.brief(v):
+		r.operations(v)
+	}
+}
+
+// operations handles the operations of a COMPOUND with sessions.
+func (r *Recorder) operations(v *rpc.View) {
+	ops := v.Operations()
 	for i := range ops {
 		o := &ops[i]
 		switch a := o.Args.(type) {

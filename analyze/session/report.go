@@ -196,11 +196,6 @@ func (t *table) report() Slots {
 func (r *Recorder) Report(inputs []string) *Report {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.counts != nil {
-		for i := range r.counts {
-			r.counts[i].settle()
-		}
-	}
 	rep := &Report{
 		Schema: ReportSchema, Inputs: append([]string{}, inputs...), Sessions: []Session{}, Trunks: []Trunk{}, Clients: []Client{}, Layouts: []Layout{},
 		Devices: append([]*Device{}, r.pnfs.byOrder...), Recalls: r.pnfs.recalls, Beyond: r.lost, Notes: []string{},

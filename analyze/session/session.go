@@ -84,9 +84,7 @@ func (s *session) targeted(highest uint32) {
 // replied frees the slot of a call, and notes the target of the server if the reply has one.
 func (s *session) replied(r *Recorder, slot uint32, tx *transaction.Transaction, at int64, g guard) {
 	s.fore.end(r, slot, at)
-	if a := answerOf(tx.Reply.Payload); a != nil && g == bare {
-		s.targeted(a.target())
-	} else if q, ok := peekReply(tx.Reply.Payload, g); ok {
+	if q, ok := peekReply(tx.Reply.Payload, g); ok {
 		s.targeted(q.target)
 	}
 }
@@ -125,20 +123,21 @@ func (r *Recorder) add(held *int, m *map[string]uint64, key string) {
 	(*m)[key]++
 }
 
+// took counts a call, with its slot and the highest one in use as the client says.
+func (s *session) took(r *Recorder, v *rpc.View, slot, highest uint32) {
+	s.calls++
+	s.meter.count(s.conns.of(r, v.Tx.Connection, v.Tx.From).count(v))
+	s.fore.used = max(s.fore.used, slots(slot))
+	s.fore.said = max(s.fore.said, slots(highest))
+}
+
 // sequence handles a call of a session.
 func (r *Recorder) sequence(v *rpc.View, o *rpc.Operation, a *nfs4.SEQUENCE4args) {
 	x := r.session(v.Tx.Connection, a.SaSessionid, v.Tx.Call.First)
 	if x == nil {
 		return
 	}
-	x.calls++
-	c := x.conns.of(r, v.Tx.Connection, v.Tx.From)
-	x.meter.count(c.count(v))
-	x.slot(a.SaSlotid, a.SaHighestSlotid)
-	if c != nil && r.counts != nil {
-		id := v.Tx.Connection.Resolve().ID
-		*r.callerAt(&x.id, id) = caller{x, c, id}
-	}
+	x.took(r, v, a.SaSlotid, a.SaHighestSlotid)
 	target := uint32(0)
 	if res, ok := o.Result.(*nfs4.SEQUENCE4res); ok && o.Status != "" {
 		if o.Code != 0 {

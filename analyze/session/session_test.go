@@ -34,7 +34,9 @@ func recordAll(t testing.TB, files ...string) *session.Report {
 	defer c.Close()
 	r := session.New(nil)
 	v := rpc.View{Names: &rpc.Names{}}
-	d := decode.New(decode.Options{Observer: r}, func(tx *transaction.Transaction) {
+	opt := decode.Options{Observer: r}
+	opt.Transactions.Ended = r.Ended
+	d := decode.New(opt, func(tx *transaction.Transaction) {
 		v.Set(tx)
 		v.Learn()
 		r.Transaction(&v)
@@ -92,7 +94,9 @@ func TestWaits(t *testing.T) {
 			r := session.New(nil)
 			v := rpc.View{}
 			n, sum := 0, int64(0)
-			d := decode.New(decode.Options{Observer: session.Beside(r, session.New(nil)), Concurrent: concurrent}, func(tx *transaction.Transaction) {
+			opt := decode.Options{Observer: session.Beside(r, session.New(nil)), Concurrent: concurrent}
+			opt.Transactions.Ended = r.Ended
+			d := decode.New(opt, func(tx *transaction.Transaction) {
 				v.Set(tx)
 				r.Transaction(&v)
 				if tx.Slots > 0 {

@@ -19,7 +19,9 @@ func TestUnread(t *testing.T) {
 		s := New(nil)
 		read, unread := 0, 0
 		v := rpc.View{Names: &rpc.Names{}}
-		d := decode.New(decode.Options{Observer: s}, func(tx *transaction.Transaction) {
+		opt := decode.Options{Observer: s}
+		opt.Transactions.Ended = s.Ended
+		d := decode.New(opt, func(tx *transaction.Transaction) {
 			v.Set(tx)
 			switch minor, ok := v.MinorVersion(); {
 			case tx.Backward || !v.Compound():

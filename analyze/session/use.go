@@ -97,9 +97,9 @@ func (m *meter) roll(t *table, at, span int64) {
 // without an end.
 func (r *Recorder) Live() { r.live = true }
 
-// SlotsOnly makes the Recorder do nothing but fill in Transaction.Slots, on one goroutine, with Ended. Calls of
-// versions without sessions are not looked at.
-func (r *Recorder) SlotsOnly() { r.slots, r.shared = true, false }
+// SlotsOnly makes the Recorder do nothing but fill in Transaction.Slots: Transaction need not be called. Calls of versions
+// without sessions are not looked at.
+func (r *Recorder) SlotsOnly() { r.slots = true }
 
 // Roll ends an interval of a length at a time, both in nanoseconds.
 func (r *Recorder) Roll(at, span int64) {

@@ -48,8 +48,6 @@ func analyse(
 	dec.Closed = r.Closed
 	dec.Observer = r.Observer()
 	if sessions != nil { // they find out about slots, too
-		sessions.Apart()
-		sessions.Copies() // see Concurrent
 		onepass.AttributeWith(&dec, in.memory.Scale(fabric.DefaultMemory), sessions)
 	} else {
 		in.blame(&dec)

@@ -12,26 +12,21 @@ import (
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
-// TestUsual: calls of versions without sessions are counted the same on one goroutine, under the lock, and apart from each other
-// without it.
-func TestUsual(t *testing.T) {
+// TestConcurrent: what is found is the same on one goroutine and on two.
+func TestConcurrent(t *testing.T) {
 	names, err := filepath.Glob("../../samples/*.pcap*")
 	if err != nil || len(names) == 0 {
 		t.Fatal("no samples", err)
 	}
-	report := func(name string, apart bool) string {
+	report := func(name string, concurrent bool) string {
 		r, err := capture.Open([]string{name}, capture.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer r.Close()
 		s := session.New(nil)
-		opt := decode.Options{Observer: session.Beside(nil, s), Concurrent: apart}
-		if apart {
-			s.Apart()
-			s.Copies()
-			opt.Transactions.Ended = s.Ended
-		}
+		opt := decode.Options{Observer: session.Beside(nil, s), Concurrent: concurrent}
+		opt.Transactions.Ended = s.Ended
 		v := rpc.View{Names: &rpc.Names{}}
 		if err := decode.New(opt, func(tx *transaction.Transaction) {
 			v.Set(tx)
@@ -47,8 +42,8 @@ func TestUsual(t *testing.T) {
 		return string(b)
 	}
 	for _, name := range names {
-		if one, apart := report(name, false), report(name, true); one != apart {
-			t.Errorf("%s: on one goroutine\n%s\napart\n%s", name, one, apart)
+		if one, two := report(name, false), report(name, true); one != two {
+			t.Errorf("%s: on one goroutine\n%s\non two\n%s", name, one, two)
 		}
 	}
 }
