@@ -80,7 +80,8 @@ func (n *network) compound(b []byte, c *Call) []byte {
 		open := &nfs4.OPEN4args{ShareAccess: nfs4.OPEN4_SHARE_ACCESS_READ, Owner: nfs4.StateOwner4{Clientid: 1, Owner: []byte("owner")}}
 		open.Claim.Claim = nfs4.CLAIM_FH
 		return appendOp(b, op, open)
-	case nfs4.OP_DELEGRETURN:
+	}
+	if c.Op == Delegreturn {
 		return appendOp(b, op, &nfs4.DELEGRETURN4args{DelegStateid: stateid})
 	}
 	return appendOp(b, op, &nfs4.GETATTR4args{AttrRequest: nfs4.AttrBitmap4{Bitmap4: nfs4.NewBitmap4(1, 4)}})
@@ -123,7 +124,8 @@ func (n *network) compoundReply(b []byte, c *Call) []byte {
 		return appendResult(b, op, &nfs4.COMMIT4resok{})
 	case nfs4.OP_OPEN:
 		return appendResult(b, op, &nfs4.OPEN4resok{Stateid: stateid})
-	case nfs4.OP_DELEGRETURN:
+	}
+	if c.Op == Delegreturn {
 		return appendResult(b, op, nil)
 	}
 	r := nfs4.GETATTR4resok{ObjAttributes: nfs4.Fattr4{Attrmask: nfs4.AttrBitmap4{Bitmap4: nfs4.NewBitmap4(1, 4)}, AttrVals: make([]byte, 12)}}
