@@ -76,7 +76,8 @@ func (n *network) compound(b []byte, c *Call) []byte {
 		})
 	case nfs4.OP_COMMIT:
 		return appendOp(b, op, &nfs4.COMMIT4args{})
-	case nfs4.OP_OPEN:
+	}
+	if c.Op == Open {
 		open := &nfs4.OPEN4args{ShareAccess: nfs4.OPEN4_SHARE_ACCESS_READ, Owner: nfs4.StateOwner4{Clientid: 1, Owner: []byte("owner")}}
 		open.Claim.Claim = nfs4.CLAIM_FH
 		return appendOp(b, op, open)
@@ -122,7 +123,8 @@ func (n *network) compoundReply(b []byte, c *Call) []byte {
 		return appendResult(b, op, &nfs4.WRITE4resok{Count: uint32(c.Size)})
 	case nfs4.OP_COMMIT:
 		return appendResult(b, op, &nfs4.COMMIT4resok{})
-	case nfs4.OP_OPEN:
+	}
+	if c.Op == Open {
 		return appendResult(b, op, &nfs4.OPEN4resok{Stateid: stateid})
 	}
 	if c.Op == Delegreturn {
