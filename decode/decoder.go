@@ -676,7 +676,11 @@ func (d *Decoder) placed(p *capture.Packet, u *full, packets []roce.Packet, ref 
 	if d.pauses != nil && u.frame.Unknown.Layer == link.EtherLayer {
 		var x link.Pause
 		if u.frame.Pause(&x) {
-			d.pauses.Paused(x.PerPriority, x.Priorities, &x.Quanta, ref)
+			w := rdma.Pause{PerPriority: x.PerPriority, Priorities: x.Priorities, Quanta: x.Quanta}
+			if p.Link == capture.LinkEthernet && len(u.frame.Tunnels) == 0 && len(p.Data) >= 12 {
+				copy(w.From[:], p.Data[6:])
+			}
+			d.pauses.Paused(&w, ref)
 		}
 	}
 	switch u.fabric {

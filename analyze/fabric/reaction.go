@@ -1,6 +1,9 @@
 package fabric
 
 import (
+	"net"
+	"slices"
+
 	"github.com/rpcrdma/toolkit/analyze/latency"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 )
@@ -133,13 +136,32 @@ func (r *Recorder) limited() string {
 
 // pauses count frames of flow control.
 type pauses struct {
-	list  [9]Pause // by priority; 8 is PAUSE, which has none
-	since [9]int64 // when it was stopped, if it is
-	until [9]int64 // when the newest stop has ended by itself, at the latest
+	list [9]Pause // by priority; 8 is PAUSE, which has none
+	held [9]held
+}
+
+// held is a stop that has not ended, with those that came before it would have ended by itself.
+type held struct {
+	since int64 // the first; 0: none
+	last  int64
+	until int64 // when the newest has ended by itself, at the latest
+	stops int64
+}
+
+// least is how long it has lasted at least, if it was repeated: each stop lasts until the next one, and so does the last.
+func (h *held) least() int64 {
+	if h.stops < 2 {
+		return 0
+	}
+	d := max(h.last-h.since, 0)
+	return d + d/(h.stops-1)
 }
 
 // pauseQuantum is how many nanoseconds a quantum of 512 bit times lasts at most: at 1 Gb/s.
 const pauseQuantum = 512
+
+// maxSenders bounds the senders that are named of one priority.
+const maxSenders = 8
 
 // Pause is flow control of a priority.
 type Pause struct {
@@ -150,39 +172,59 @@ type Pause struct {
 	// Stopped is the time from a stop to the next resume. A stop without one ends by itself,
 	// after a time that depends on the speed of the link.
 	Stopped int64 `json:"stopped_ns"`
+	// Held is the time of stops that no resume ended and that were repeated, from the first to the last and as long again as they
+	// are apart: who repeats them keeps the priority stopped.
+	Held int64 `json:"held_ns"`
+	// Senders are the MAC addresses that have sent such frames, where they are known.
+	Senders []string `json:"senders"`
+}
+
+// take takes a stop or, with 0 quanta, a resume.
+func (x *pauses) take(i int, q uint16, at int64) (stop bool) {
+	p, h := &x.list[i], &x.held[i]
+	if h.since != 0 && at > h.until { // nothing said when, but it has ended (IEEE 802.3, annex 31B.3)
+		p.Held += h.least()
+		*h = held{}
+	}
+	if q == 0 {
+		p.Resumes++
+		if h.since != 0 {
+			p.Stopped += max(at-h.since, 0)
+			*h = held{}
+		}
+		return false
+	}
+	p.Stops++
+	p.Quanta += uint64(q)
+	if h.since == 0 {
+		h.since = at
+	}
+	h.last, h.stops, h.until = at, h.stops+1, at+int64(q)*pauseQuantum
+	return true
+}
+
+// from notes who has sent a frame.
+func (p *Pause) from(mac [6]byte) {
+	if mac == ([6]byte{}) || len(p.Senders) == maxSenders {
+		return
+	}
+	if s := net.HardwareAddr(mac[:]).String(); !slices.Contains(p.Senders, s) {
+		p.Senders = append(p.Senders, s)
+	}
 }
 
 // Paused implements rdma.PauseWatcher.
-func (r *Recorder) Paused(perPriority bool, priorities uint8, quanta *[8]uint16, ref rdma.Ref) {
+func (r *Recorder) Paused(p *rdma.Pause, ref rdma.Ref) {
 	x := &r.pauses
-	take := func(i int, q uint16) (stop bool) {
-		p := &x.list[i]
-		if x.since[i] != 0 && ref.Time > x.until[i] {
-			x.since[i] = 0 // nothing said when, but it has ended (IEEE 802.3, annex 31B.3)
-		}
-		if q == 0 {
-			p.Resumes++
-			if x.since[i] != 0 {
-				p.Stopped += max(ref.Time-x.since[i], 0)
-				x.since[i] = 0
-			}
-			return false
-		}
-		p.Stops++
-		p.Quanta += uint64(q)
-		if x.since[i] == 0 {
-			x.since[i] = ref.Time
-		}
-		x.until[i] = ref.Time + int64(q)*pauseQuantum
-		return true
-	}
 	stop := false
-	if !perPriority {
-		stop = take(8, quanta[0])
+	if !p.PerPriority {
+		stop = x.take(8, p.Quanta[0], ref.Time)
+		x.list[8].from(p.From)
 	}
-	for i := range quanta {
-		if perPriority && priorities&(1<<i) != 0 {
-			stop = take(i, quanta[i]) || stop
+	for i, q := range p.Quanta {
+		if p.PerPriority && p.Priorities&(1<<i) != 0 {
+			stop = x.take(i, q, ref.Time) || stop
+			x.list[i].from(p.From)
 		}
 	}
 	if stop && !r.opt.Lean {
@@ -197,6 +239,8 @@ func (x *pauses) report() []Pause {
 			if p.Priority = i; i == 8 {
 				p.Priority = -1
 			}
+			p.Held += x.held[i].least()
+			p.Senders = append([]string{}, p.Senders...)
 			out = append(out, p)
 		}
 	}

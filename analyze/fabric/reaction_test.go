@@ -1,6 +1,7 @@
 package fabric_test
 
 import (
+	"reflect"
 	"slices"
 	"testing"
 
@@ -49,13 +50,16 @@ func TestReaction(t *testing.T) {
 func TestPauses(t *testing.T) {
 	rec := fabric.New(fabric.Options{})
 	at := func(us int64) rdma.Ref { return rdma.Ref{Time: us * 1000, Number: uint64(us) + 1} }
-	rec.Paused(true, 1<<3|1<<4, &[8]uint16{3: 65535}, at(10)) // 4 resumes
-	rec.Paused(true, 1<<3, &[8]uint16{3: 65535}, at(20))
-	rec.Paused(true, 1<<3, &[8]uint16{}, at(35))
-	rec.Paused(false, 0xff, &[8]uint16{5, 5, 5, 5, 5, 5, 5, 5}, at(40))
+	rec.Paused(&rdma.Pause{PerPriority: true, Priorities: 1<<3 | 1<<4, Quanta: [8]uint16{3: 65535}, From: [6]byte{2, 5: 1}}, at(10)) // 4 resumes
+	rec.Paused(&rdma.Pause{PerPriority: true, Priorities: 1 << 3, Quanta: [8]uint16{3: 65535}, From: [6]byte{2, 5: 1}}, at(20))
+	rec.Paused(&rdma.Pause{PerPriority: true, Priorities: 1 << 3, From: [6]byte{2, 5: 2}}, at(35))
+	rec.Paused(&rdma.Pause{Priorities: 0xff, Quanta: [8]uint16{5, 5, 5, 5, 5, 5, 5, 5}}, at(40))
 	r := rec.Report(nil)
-	want := []fabric.Pause{{Priority: 3, Stops: 2, Resumes: 1, Quanta: 131070, Stopped: 25000}, {Priority: 4, Resumes: 1}, {Priority: -1, Stops: 1, Quanta: 5}}
-	if !slices.Equal(r.Congestion.Pauses, want) {
+	want := []fabric.Pause{
+		{Priority: 3, Stops: 2, Resumes: 1, Quanta: 131070, Stopped: 25000, Senders: []string{"02:00:00:00:00:01", "02:00:00:00:00:02"}},
+		{Priority: 4, Resumes: 1, Senders: []string{"02:00:00:00:00:01"}}, {Priority: -1, Stops: 1, Quanta: 5, Senders: []string{}},
+	}
+	if !reflect.DeepEqual(r.Congestion.Pauses, want) {
 		t.Errorf("%+v", r.Congestion.Pauses)
 	}
 	if r.Series.Intervals[0].Pauses != 3 {
@@ -67,14 +71,34 @@ func TestPauses(t *testing.T) {
 func TestPauseExpires(t *testing.T) {
 	rec := fabric.New(fabric.Options{})
 	at := func(us int64) rdma.Ref { return rdma.Ref{Time: us * 1000, Number: uint64(us) + 1} }
-	stop, resume := &[8]uint16{3: 65535}, &[8]uint16{}
-	rec.Paused(true, 1<<3, stop, at(10))
-	rec.Paused(true, 1<<3, stop, at(10_000_000))
-	rec.Paused(true, 1<<3, resume, at(10_000_100))
-	rec.Paused(true, 1<<3, stop, at(20_000_000))
-	rec.Paused(true, 1<<3, resume, at(29_000_000))
-	want := []fabric.Pause{{Priority: 3, Stops: 3, Resumes: 2, Quanta: 3 * 65535, Stopped: 100_000}}
-	if got := rec.Report(nil).Congestion.Pauses; !slices.Equal(got, want) {
+	stop, resume := &rdma.Pause{PerPriority: true, Priorities: 1 << 3, Quanta: [8]uint16{3: 65535}}, &rdma.Pause{PerPriority: true, Priorities: 1 << 3}
+	rec.Paused(stop, at(10))
+	rec.Paused(stop, at(10_000_000))
+	rec.Paused(resume, at(10_000_100))
+	rec.Paused(stop, at(20_000_000))
+	rec.Paused(resume, at(29_000_000))
+	want := []fabric.Pause{{Priority: 3, Stops: 3, Resumes: 2, Quanta: 3 * 65535, Stopped: 100_000, Senders: []string{}}}
+	if got := rec.Report(nil).Congestion.Pauses; !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestPauseRepeated: stops that are repeated keep the priority stopped, also if nobody ends them; a report in between changes nothing.
+func TestPauseRepeated(t *testing.T) {
+	rec := fabric.New(fabric.Options{})
+	p := &rdma.Pause{PerPriority: true, Priorities: 1 << 3, Quanta: [8]uint16{3: 65535}}
+	for i := range int64(400) {
+		rec.Paused(p, rdma.Ref{Time: 1e9 + i*300e3, Number: uint64(i) + 1})
+		if i == 200 {
+			rec.Report(nil)
+		}
+	}
+	want := []fabric.Pause{{Priority: 3, Stops: 400, Quanta: 400 * 65535, Held: 120e6, Senders: []string{}}}
+	if got := rec.Report(nil).Congestion.Pauses; !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v", got)
+	}
+	rec.Paused(p, rdma.Ref{Time: 10e9, Number: 500})
+	if got := rec.Report(nil).Congestion.Pauses[0].Held; got != 120e6 {
+		t.Errorf("%d, then a single stop", got)
 	}
 }

@@ -93,7 +93,9 @@ var statusColumn = sync.OnceValue(func() *field {
 	status := schemaByName()["status"]
 	return &field{
 		name: status.name, kinds: status.kinds,
-		symbols: func() []string { return append(slices.Clone(statusSymbols()), "ok") },
+		symbols: func() []string {
+			return append(slices.Clone(statusSymbols()), "ok", transaction.Refused.String(), transaction.NotAcknowledged.String())
+		},
 		emit: func(s *sink, v *rpc.View) {
 			switch {
 			case v.Tx.State == transaction.NoReply:

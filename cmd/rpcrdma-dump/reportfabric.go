@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -465,13 +466,18 @@ func (p *fabricPrinter) pauses() {
 			name = fmt.Sprint(x.Priority)
 		}
 		stopped := "-" // stops that ended by themselves: how soon depends on the speed of the link
-		if x.Resumes > 0 {
+		switch {
+		case x.Held > 0:
+			stopped = "≥" + nanos(x.Stopped+x.Held)
+		case x.Resumes > 0:
 			stopped = nanos(x.Stopped)
 		}
-		rows = append(rows, []string{name, fmt.Sprint(x.Stops), fmt.Sprint(x.Resumes), fmt.Sprint(x.Quanta), stopped})
+		rows = append(rows, []string{name, fmt.Sprint(x.Stops), fmt.Sprint(x.Resumes), fmt.Sprint(x.Quanta), stopped, cmp.Or(strings.Join(x.Senders, " "), "-")})
 	}
-	header := []string{"PRIORITY", "STOPS", "RESUMES", "QUANTA", "STOPPED"}
-	p.table("Ethernet flow control (PFC, PAUSE): quanta are 512 bit times; stopped is the time from a stop to the resume behind it", header, rightFrom(1, len(header)), rows)
+	header := []string{"PRIORITY", "STOPS", "RESUMES", "QUANTA", "STOPPED", "BY"}
+	right := rightFrom(1, len(header))
+	right[5] = false
+	p.table("Ethernet flow control (PFC, PAUSE): quanta are 512 bit times; stopped is the time from a stop to the resume behind it,\nor of stops that were repeated before they ended", header, right, rows)
 }
 
 // curves draw the rate with marks and CNPs below each other, on one axis of time.

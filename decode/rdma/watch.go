@@ -144,12 +144,18 @@ func PlainWatcherOf(w Watcher) PlainWatcher {
 	return nil
 }
 
+// Pause is a frame of Ethernet flow control: PAUSE, or of one for each priority (PFC).
+type Pause struct {
+	PerPriority bool      // false for PAUSE, which does not tell priorities apart
+	Priorities  uint8     // that it speaks of, by bit
+	Quanta      [8]uint16 // for how long it stops each, in units of 512 bit times; 0 resumes
+	From        [6]byte   // MAC address of its sender; 0 if that is not known
+}
+
 // PauseWatcher is a Watcher that is told of Ethernet flow control as well.
 type PauseWatcher interface {
-	// Paused reports a frame of flow control: for how long it stops which priorities, by
-	// bit, in units of 512 bit times; 0 resumes. perPriority is false for PAUSE, which
-	// does not tell priorities apart.
-	Paused(perPriority bool, priorities uint8, quanta *[8]uint16, ref Ref)
+	// Paused reports a frame of flow control.
+	Paused(p *Pause, ref Ref)
 }
 
 // Observed is a Handler that has a Watcher, for trackers to call.
@@ -250,10 +256,10 @@ func (c *Connection) EachWatched(f func(any)) {
 	}
 }
 
-func (l watchers) Paused(perPriority bool, priorities uint8, quanta *[8]uint16, ref Ref) {
+func (l watchers) Paused(p *Pause, ref Ref) {
 	for _, w := range l {
-		if p, ok := w.(PauseWatcher); ok {
-			p.Paused(perPriority, priorities, quanta, ref)
+		if x, ok := w.(PauseWatcher); ok {
+			x.Paused(p, ref)
 		}
 	}
 }
