@@ -22,6 +22,7 @@ func (r *Recorder) brief(v *rpc.View) bool {
 	}
 	if x := r.session(tx.Connection, q.session, tx.Call.First); x != nil {
 		x.took(r, v, q.slot, q.highest)
+		x.status(a.flags)
 		x.series.add(tx.Call.First.Time, tx.Reply.Last.Time, slots(q.highest), slots(a.target))
 	}
 	return true

@@ -12,7 +12,7 @@ import (
 type sequence struct {
 	session       [16]byte
 	slot, highest uint32
-	target        uint32 // of a reply
+	target, flags uint32 // of a reply
 }
 
 // words reads XDR. After an error everything is 0, and ok is false.
@@ -151,7 +151,7 @@ func peekReply(b []byte, g guard) (s sequence, ok bool) {
 	}
 	s.session = w.id()
 	w.next()
-	s.slot, s.highest, s.target = w.next(), w.next(), w.next()
+	s.slot, s.highest, s.target, s.flags = w.next(), w.next(), w.next(), w.next()
 	return s, w.ok
 }
 

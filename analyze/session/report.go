@@ -47,6 +47,8 @@ type Session struct {
 	Slots       Slots             `json:"slots"`
 	BackSlots   Slots             `json:"backward_slots"`
 	Failed      map[string]uint64 `json:"sequence_errors"`
+	Replies     uint64            `json:"sequence_replies"` // without an error
+	StatusFlags map[string]uint64 `json:"status_flags"`     // in how many of these
 	Callbacks   map[string]uint64 `json:"callbacks"`
 	Connections []Connection      `json:"connections"`
 	Interval    int64             `json:"interval_ns"`
@@ -232,7 +234,7 @@ func (x *session) report() Session {
 	s := Session{
 		ID: hex.EncodeToString(x.id[:]), Client: x.owner.client, Server: x.owner.server, ServerMinor: x.owner.minor, Scope: x.owner.scope,
 		Captured: x.created.Seen(), Destroyed: x.destroyed.Seen(), Calls: x.calls, Slots: x.fore.report(), BackSlots: x.back.report(),
-		Failed: x.failed, Callbacks: x.callbacks, Connections: x.conns.report(), Interval: x.series.length, Series: append([]Interval{}, x.series.list...),
+		Failed: x.failed, Replies: x.replies, StatusFlags: x.statusFlags(), Callbacks: x.callbacks, Connections: x.conns.report(), Interval: x.series.length, Series: append([]Interval{}, x.series.list...),
 	}
 	if s.Failed == nil {
 		s.Failed = map[string]uint64{}

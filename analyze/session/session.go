@@ -1,6 +1,8 @@
 package session
 
 import (
+	"math/bits"
+
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
@@ -38,8 +40,29 @@ type session struct {
 	calls      uint64
 	failed     map[string]uint64 // SEQUENCE by status
 	callbacks  map[string]uint64 // by operation
+	replies    uint64            // to SEQUENCE, without an error
+	flagged    [32]uint64        // of these with a status flag, by bit
 	series     series
 	meter      meter
+}
+
+// status counts the flags of a reply to SEQUENCE.
+func (s *session) status(flags uint32) {
+	s.replies++
+	for ; flags != 0; flags &= flags - 1 {
+		s.flagged[bits.TrailingZeros32(flags)]++
+	}
+}
+
+// statusFlags are the counts by name.
+func (s *session) statusFlags() map[string]uint64 {
+	m := map[string]uint64{}
+	for i, n := range s.flagged {
+		if n > 0 {
+			m[nfs4.SequenceStatusName(uint32(1)<<i)] = n
+		}
+	}
+	return m
 }
 
 // Channel is what CREATE_SESSION said about a channel.
@@ -144,6 +167,7 @@ func (r *Recorder) sequence(v *rpc.View, o *rpc.Operation, a *nfs4.SEQUENCE4args
 			r.add(&x.conns.held, &x.failed, o.Status)
 		} else {
 			target = slots(res.SrResok4.SrTargetHighestSlotid)
+			x.status(res.SrResok4.SrStatusFlags)
 		}
 	}
 	if tx := v.Tx; tx.Call.Seen() && tx.Reply.Seen() {

@@ -215,6 +215,9 @@ func (p *sessionPrinter) session(s *session.Session) {
 	if len(s.Failed) > 0 {
 		p.printf("  SEQUENCE failed: %s\n", counts(s.Failed))
 	}
+	for _, name := range slices.Sorted(maps.Keys(s.StatusFlags)) {
+		p.printf("  the server says %s in %d of %s\n", name, s.StatusFlags[name], text.Plural(s.Replies, "reply"))
+	}
 	if s.BackSlots.Used > 0 {
 		p.printf("  backward: %s; %s used, %d at once\n", counts(s.Callbacks), text.Plural(uint64(s.BackSlots.Used), "slot"), s.BackSlots.Most)
 	}

@@ -1,6 +1,10 @@
 package nfs4
 
-import "strconv"
+import (
+	"strconv"
+
+	"github.com/rpcrdma/toolkit/decode/xdr"
+)
 
 // OpName is the name of an operation, without its prefix: "READ", or
 // "op 99" for a number that is not defined.
@@ -25,6 +29,14 @@ func opSymbol(op uint32) string {
 		return i.name
 	}
 	return ""
+}
+
+// SequenceStatusName is the name of a status flag of SEQUENCE (RFC 8881, section 18.46.3), or its number.
+func SequenceStatusName(flag uint32) string {
+	if s := xdr.FlagNames(uint64(flag), flagsSeq4StatusFlags); s != "" {
+		return s
+	}
+	return "0x" + strconv.FormatUint(uint64(flag), 16)
 }
 
 // StatusName is the symbol of an nfsstat4, or its number.
