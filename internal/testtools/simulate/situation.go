@@ -131,7 +131,7 @@ func stall(by Pauser) func(*rand.Rand, *Config) {
 
 func serverSituations() []Situation {
 	return []Situation{
-		{"server-time", false, func(r *rand.Rand, c *Config) { c.ServerTime = &ServerTime{Extra: between(r, 500*us, 20*ms)} }},
+		{"server-time", false, func(r *rand.Rand, c *Config) { c.ServerTime = &ServerTime{Extra: between(r, 1*ms, 20*ms)} }},
 		{"server-time, cold READs", false, func(r *rand.Rand, c *Config) {
 			c.ServerTime = &ServerTime{Extra: between(r, 2*ms, 20*ms), Op: Read, Share: 0.2 + 0.5*r.Float64()}
 		}},
@@ -140,7 +140,7 @@ func serverSituations() []Situation {
 		}},
 		{"server-time, several clients", false, func(r *rand.Rand, c *Config) {
 			c.Clients, c.Calls = 2+r.IntN(4), 100
-			c.ServerTime = &ServerTime{Extra: between(r, 500*us, 20*ms)}
+			c.ServerTime = &ServerTime{Extra: between(r, 1*ms, 20*ms)}
 		}},
 		{"server-time, COMMIT", false, func(r *rand.Rand, c *Config) {
 			c.Mix.Commit = 2
