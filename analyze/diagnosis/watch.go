@@ -147,13 +147,13 @@ func (w *watcher) Saw(c *rdma.Connection, s *rdma.Sighting) {
 }
 
 // Paused implements rdma.PauseWatcher.
-func (w *watcher) Paused(perPriority bool, priorities uint8, quanta *[8]uint16, ref rdma.Ref) {
-	w.Recorder.Paused(perPriority, priorities, quanta, ref)
+func (w *watcher) Paused(p *rdma.Pause, ref rdma.Ref) {
+	w.Recorder.Paused(p, ref)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	most := uint16(0)
-	for i, q := range quanta {
-		if !perPriority || priorities&(1<<i) != 0 {
+	for i, q := range p.Quanta {
+		if !p.PerPriority || p.Priorities&(1<<i) != 0 {
 			most = max(most, q)
 		}
 	}
