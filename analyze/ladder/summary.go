@@ -80,7 +80,7 @@ func missing(tx *transaction.Transaction) string {
 // summary is the transaction's line of the listing, with totals.
 func (d *Drawer) summary(b []byte, v *rpc.View) []byte {
 	tx := v.Tx
-	d.list.Width, d.list.Color = d.width(), d.Color
+	d.list.Width, d.list.Color = -80, d.Color // names are whole: long breaks the line
 	d.b = d.list.Append(d.b[:0], v)
 	b = d.long(b, d.b)
 	start := len(b)

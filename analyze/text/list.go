@@ -64,8 +64,9 @@ After the status:
 type Lister struct {
 	Clock Clock
 	// Width is the number of columns that a line has at most; 0 means 120. If the addresses leave too little room for the file,
-	// the lines name the connection by its number instead (see narrow). A negative width never cuts a name. A width of 0 keeps
-	// the addresses whatever they take, so that output into files has the same columns everywhere.
+	// the lines name the connection by its number instead (see narrow). A negative width fills lines to as many columns (-1: 120)
+	// and lets whole names push beyond. A width of 0 keeps the addresses whatever they take, so that output into files has the
+	// same columns everywhere.
 	Width int
 	Color bool
 	// Name, if set, gives the name of a host; empty to show the address.
@@ -160,8 +161,8 @@ func (s *Lister) Append(b []byte, v *rpc.View) []byte {
 	s.chunks = Chunks(s.chunks[:0], tx)
 	var room [32]byte
 	latency, width := s.latency(room[:0], tx)
-	end := s.Width
-	if end <= 0 {
+	end := max(s.Width, -s.Width)
+	if end <= 1 {
 		end = defaultWidth
 	}
 	end -= 1 + max(tail, statusWidth)
