@@ -674,14 +674,7 @@ func (d *Decoder) placed(p *capture.Packet, u *full, packets []roce.Packet, ref 
 	var c *rdma.Connection
 	kind := kindOf(&u.frame)
 	if d.pauses != nil && u.frame.Unknown.Layer == link.EtherLayer {
-		var x link.Pause
-		if u.frame.Pause(&x) {
-			w := rdma.Pause{PerPriority: x.PerPriority, Priorities: x.Priorities, Quanta: x.Quanta}
-			if p.Link == capture.LinkEthernet && len(u.frame.Tunnels) == 0 && len(p.Data) >= 12 {
-				copy(w.From[:], p.Data[6:])
-			}
-			d.pauses.Paused(&w, ref)
-		}
+		d.paused(p, &u.frame, ref)
 	}
 	switch u.fabric {
 	case rdma.RoCEv2, rdma.RoCEv1, rdma.InfiniBand:
@@ -737,6 +730,19 @@ func (d *Decoder) placed(p *capture.Packet, u *full, packets []roce.Packet, ref 
 	if d.opt.Packet != nil {
 		d.report(p, u, packets, c, tenant)
 	}
+}
+
+// paused reports a frame of flow control, if it is one, with its sender where its Ethernet header is the outermost.
+func (d *Decoder) paused(p *capture.Packet, f *link.Frame, ref rdma.Ref) {
+	var x link.Pause
+	if !f.Pause(&x) {
+		return
+	}
+	w := rdma.Pause{PerPriority: x.PerPriority, Priorities: x.Priorities, Quanta: x.Quanta}
+	if p.Link == capture.LinkEthernet && len(f.Tunnels) == 0 && len(p.Data) >= 12 {
+		copy(w.From[:], p.Data[6:])
+	}
+	d.pauses.Paused(&w, ref)
 }
 
 // inTunnel tracks an ordinary packet whose frame was decoded, because it came in a tunnel or with an unusual link header.

@@ -21,7 +21,7 @@ func FuzzText(f *testing.F) {
 		packets := traffic.Apply(which, program)
 		var out []byte
 		list, tree := Lister{Width: int(how >> 2)}, Tree{Level: 1}
-			var opt decode.Options
+		var opt decode.Options
 		switch how & 3 {
 		case 1:
 			tree.Level = 2

@@ -19,7 +19,7 @@ func TestPausesWithoutResume(t *testing.T) {
 	var out bytes.Buffer
 	p := fabricPrinter{w: &out, rep: rep}
 	p.pauses()
-	for _, want := range []string{`(?m)^3 +4 +0 262140 +-$`, `(?m)^5 +2 +2 +131070 1.500µs$`, `(?m)^all \(PAUSE\) +0 +1 +0 +0ns$`} {
+	for _, want := range []string{`(?m)^3 +4 +0 262140 +- +-$`, `(?m)^5 +2 +2 +131070 1.500µs +-$`, `(?m)^all \(PAUSE\) +0 +1 +0 +0ns +-$`} {
 		if !regexp.MustCompile(want).Match(out.Bytes()) {
 			t.Errorf("%s\nwant %s", &out, want)
 		}

@@ -88,11 +88,8 @@ func (t *Tracker) mad(ref rdma.Ref, tap int32, fabric rdma.Fabric, f *link.Frame
 	var c *connection
 	switch m.Attribute {
 	case ibcm.AttributeREQ:
-		if c = t.connectRequest(ref, tap, fabric, f, m); c != nil && tap == c.tap {
-			c.Requests++
-			if icrc == Bad {
-				c.BadRequests++
-			}
+		if c = t.connectRequest(ref, tap, fabric, f, m); c != nil {
+			c.asked(tap, icrc)
 		}
 	case ibcm.AttributeREP:
 		c = t.connectReply(ref, tap, fabric, f, m)
@@ -144,6 +141,17 @@ func (t *Tracker) mad(ref rdma.Ref, tap int32, fabric rdma.Fabric, f *link.Frame
 	c.used = true
 	c.Last = ref
 	return c.Connection
+}
+
+// asked counts a REQ, at the capture point at which the connection is followed.
+func (c *connection) asked(tap int32, icrc Verdict) {
+	if tap != c.tap {
+		return
+	}
+	c.Requests++
+	if icrc == Bad {
+		c.BadRequests++
+	}
 }
 
 // ends notes that a message has ended c, which is not closed yet: stragglers may follow, and what is sent may contradict

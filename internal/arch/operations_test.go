@@ -34,7 +34,7 @@ var mayList = map[string]string{
 	"replay/expected":                              "what operations make of files, their names and attributes",
 	"replay/judge/clock.go":                        "where results have attributes",
 	"replay/judge/handles.go:handles":              "where results have handles and file numbers",
-	"analyze/session/recorder.go:operations":         "what makes sessions and layouts",
+	"analyze/session/recorder.go:operations":       "what makes sessions and layouts",
 	"replay/judge/self.go:self":                    "what results say of other calls",
 	"replay/internal/bindings/learn.go:learnCtime": "where results have attributes",
 	"replay/internal/bindings/steps.go:step":       "what opens and locks are reclaimed with",

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"math/rand/v2"
 	"slices"
-
 )
 
 // The mutators change what a capture shows of the same traffic. None changes
