@@ -30,6 +30,24 @@ func (s *Findings) Begin() {
 	}
 }
 
+// Object writes an object of JSON that is no finding; without effect on text.
+func (s *Findings) Object(v any) {
+	if s.Format == "text" {
+		return
+	}
+	s.Write(func(b []byte) []byte {
+		return s.object(b, func(b []byte) []byte { return trim(printable.AppendValue(b, v)) })
+	})
+}
+
+// trim removes the end of a line.
+func trim(b []byte) []byte {
+	if n := len(b); n > 0 && b[n-1] == '\n' {
+		return b[:n-1]
+	}
+	return b
+}
+
 // object appends an object with what is before and after it.
 func (s *Findings) object(b []byte, value func([]byte) []byte) []byte {
 	if s.Format == "json" {
