@@ -1,5 +1,7 @@
 package bindings
 
+import "github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+
 // Snapshot is what a World holds, for a run that goes on in another process. Objects and the like
 // are by ID; those that have no value are left out.
 type Snapshot struct {
@@ -14,6 +16,9 @@ type Snapshot struct {
 	Owners   map[int]uint32       `json:"owners,omitempty"`
 	Listings []savedListing       `json:"listings,omitempty"` // by age
 	Latest   map[int]bool         `json:"latest,omitempty"`   // states that are the latest with their state id
+
+	Lacks     Lacks        `json:"lacks,omitempty"`
+	Supported nfs4.Bitmap4 `json:"supported,omitempty"` // bitmap of attributes
 }
 
 type savedObject struct {
@@ -67,7 +72,8 @@ type savedListing struct {
 // Snapshot returns what the world holds. No call is in flight.
 func (w *World) Snapshot() *Snapshot {
 	s := &Snapshot{Base: w.Base, Root: w.Root, NoRoot: w.NoRoot, Names: w.Names, Objects: map[int]savedObject{}, States: map[int]savedState{},
-		Clients: map[int]savedClient{}, Sessions: map[int]savedSession{}, Owners: map[int]uint32{}, Latest: map[int]bool{}}
+		Clients: map[int]savedClient{}, Sessions: map[int]savedSession{}, Owners: map[int]uint32{}, Latest: map[int]bool{},
+		Lacks: w.lacks, Supported: w.supported}
 	for id := range w.Objects {
 		o := &w.Objects[id]
 		x := savedObject{Handle: o.Handle, Prepared: o.Prepared, Emptied: o.Emptied, Filled: o.Filled, Size: o.Size}
@@ -132,6 +138,7 @@ func (w *World) Restore(s *Snapshot) bool {
 		return ok
 	}
 	w.Base, w.Root, w.NoRoot = s.Base, s.Root, s.NoRoot
+	w.lacks, w.supported = s.Lacks, s.Supported
 	for id, n := range s.Names {
 		if in(id, len(w.Objects)) {
 			w.Names[id] = n
