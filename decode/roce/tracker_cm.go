@@ -88,9 +88,8 @@ func (t *Tracker) mad(ref rdma.Ref, tap int32, fabric rdma.Fabric, f *link.Frame
 	var c *connection
 	switch m.Attribute {
 	case ibcm.AttributeREQ:
-		if c = t.connectRequest(ref, tap, fabric, f, m); c != nil {
-			c.asked(tap, icrc)
-		}
+		c = t.connectRequest(ref, tap, fabric, f, m)
+		c.asked(tap, icrc)
 	case ibcm.AttributeREP:
 		c = t.connectReply(ref, tap, fabric, f, m)
 	default:
@@ -143,9 +142,9 @@ func (t *Tracker) mad(ref rdma.Ref, tap int32, fabric rdma.Fabric, f *link.Frame
 	return c.Connection
 }
 
-// asked counts a REQ, at the capture point at which the connection is followed.
+// asked counts a REQ, at the capture point at which the connection is followed. c may be nil: the REQ began none.
 func (c *connection) asked(tap int32, icrc Verdict) {
-	if tap != c.tap {
+	if c == nil || tap != c.tap {
 		return
 	}
 	c.Requests++
