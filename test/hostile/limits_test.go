@@ -90,7 +90,7 @@ var rows = []row{
 	{name: dump + " report", args: "--interval 1ms %f"},
 	{name: dump + " report", args: "--html %d/report.html --by file %f"},
 	{name: dump + " why", args: "%f"},
-	{name: dump + " why", args: "-T json %f %f"},
+	{name: dump + " why", args: "-T json %f"},
 	{name: dump + " scrub", args: "-w %d/s.pcapng %f"},
 	{name: dump + " check", args: "%f", fails: true, hard: []hard{{"mistakes", 10000}}},
 	{name: dump + " check", args: "-T ndjson --profile linux %f", fails: true},
