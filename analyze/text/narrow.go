@@ -37,10 +37,7 @@ func (s *Lister) narrow(b []byte, v *rpc.View, hosts *pair) []byte {
 	l.str(" ")
 	l.pad(program + narrowProgram + 1)
 
-	status, marks := s.outcome(v)
-	if status != "" {
-		s.tail.b, s.tail.col = append(s.tail.b[:0], status...), len(status)
-	}
+	marks := s.marks(v)
 	s.chunks = Chunks(s.chunks[:0], tx)
 	var room [32]byte
 	latency, latencyColumns := s.latency(room[:0], tx)
@@ -69,10 +66,23 @@ func (s *Lister) narrow(b []byte, v *rpc.View, hosts *pair) []byte {
 	l.pad(end - latencyColumns)
 	l.b, l.col = append(l.b, latency...), l.col+latencyColumns
 	l.str(" ")
-	if left := s.Width - l.col; s.tail.col > left && !s.Color {
+	if left := s.Width - l.col; s.tail.col > left {
+		color := s.Color
+		s.Color = false // only plain text can be cut
+		s.marks(v)
+		s.Color = color
 		s.tail.b, s.tail.col = shorten(s.tail.b, 0, s.tail.col, max(left, 1))
 	}
 	return append(l.b, s.tail.b...)
+}
+
+// marks puts the status and what follows it into tail, and returns how many columns they take.
+func (s *Lister) marks(v *rpc.View) int {
+	status, columns := s.outcome(v)
+	if status != "" {
+		s.tail.b, s.tail.col = append(s.tail.b[:0], status...), columns
+	}
+	return columns
 }
 
 // operation writes the operation in at most limit columns, and returns the column in which it begins.

@@ -2,6 +2,7 @@ package text
 
 import (
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"unicode"
@@ -57,6 +58,9 @@ func TestListerAllocations(t *testing.T) {
 	}
 }
 
+// escapes are colors.
+var escapes = regexp.MustCompile(`\x1b\[[0-9;]*m`)
+
 // widths checks that no line is wider than it may be.
 func widths(t *testing.T, lines []byte, width int) {
 	t.Helper()
@@ -73,7 +77,11 @@ func TestListerWidth(t *testing.T) {
 	for _, name := range []string{"rocev2-nfs41-recall.pcap", "rocev2-nfs41-ipv6.pcap.zst", "rocev2-nfs3-loss.both.pcapng.zst", "rocev2-nfs3-bulk.pcap.zst"} {
 		for _, width := range []int{LeastWidth, 72, 80, 99, 100, 120, 200} {
 			l := Lister{Width: width}
-			each(t, name, func(v *rpc.View) { widths(t, l.Append(nil, v), width) })
+			painted := Lister{Width: width, Color: true}
+			each(t, name, func(v *rpc.View) {
+				widths(t, l.Append(nil, v), width)
+				widths(t, escapes.ReplaceAll(painted.Append(nil, v), nil), width)
+			})
 		}
 	}
 	l := Lister{Width: -1}
