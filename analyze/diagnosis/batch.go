@@ -9,8 +9,8 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rdma"
 )
 
-// batch are calls that are looked at together. The causes look one after the other; what one has taken of a call's latency is no
-// other's.
+// batch is a number of calls that are analyzed together. The causes are searched one after the other, and no time of a call is counted for
+// two of them.
 type batch struct {
 	*Recorder
 	forward []*call          // in the order of their sending
@@ -231,8 +231,8 @@ func rank(c Certainty) int {
 
 func (k *conn) where() string { return fmt.Sprintf("connection %d", k.id) }
 
-// look looks for all causes. The order is that of proof: what packets show comes before what is left to explain.
-func (b *batch) look() {
+// causes looks for all causes. Those that packets prove come first: each takes its part of the latencies, and the others explain what is left.
+func (b *batch) causes() {
 	b.measure()
 	if len(b.forward) == 0 {
 		return
@@ -291,6 +291,12 @@ func (b *batch) measure() {
 	for _, x := range b.forward {
 		b.to = max(b.to, x.start, x.done)
 		b.from = min(b.from, x.sent)
+	}
+	for _, x := range b.forward {
+		if x.end == 0 && !x.again {
+			b.unanswered++
+			b.hanging = max(b.hanging, b.to-x.start)
+		}
 	}
 	b.total += b.waited
 	b.open += b.opened

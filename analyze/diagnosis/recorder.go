@@ -19,7 +19,7 @@ const batchCalls = 1 << 16
 
 // Limits of what is remembered.
 const (
-	maxNames = 1 << 12 // operations, addresses
+	maxNames = 1 << 14 // operations, addresses
 	maxConns = 8192
 )
 
@@ -51,7 +51,14 @@ type Recorder struct {
 
 	waits   int // replies that ask to wait
 	recalls int
+
+	unanswered int   // calls without a reply
+	hanging    int64 // how long the oldest of them had waited when the last packet of a call or reply came
+	beyond     uint64
 }
+
+// Beyond is how many calls were left out, since they belong to connections or hosts beyond the number that is looked at.
+func (r *Recorder) Beyond() uint64 { return r.beyond }
 
 type causeKey struct {
 	code  Code
@@ -243,7 +250,9 @@ func (r *Recorder) Transaction(v *rpc.View) {
 		return
 	}
 	k := r.conn(tx)
-	if k == nil {
+	client, server := r.names.of([]byte(tx.Client().Addr.String())), r.names.of([]byte(tx.Server().Addr.String()))
+	if k == nil || client == 0 || server == 0 { // who is not known is somebody else
+		r.beyond++
 		return
 	}
 	if len(r.calls) == batchCalls {
@@ -253,7 +262,7 @@ func (r *Recorder) Transaction(v *rpc.View) {
 	x := call{
 		conn: k, xid: tx.XID, frame: tx.Call.Last.Number, sent: tx.FirstSent(), from: tx.FirstOn(),
 		start: tx.Call.First.Time, callEnd: tx.Call.Last.Time, credits: int64(tx.Credits), slots: int64(tx.Slots),
-		client: r.names.of([]byte(tx.Client().Addr.String())), server: r.names.of([]byte(tx.Server().Addr.String())),
+		client: client, server: server,
 		op: r.names.of(v.AppendOperation(b[:0])), bytes: uint32(min(tx.ReadBytes+tx.WriteBytes, 1<<31)), reads: uint16(min(tx.Reads, 1<<15)),
 		granted: max(tx.Reply.Credits(), 1), rawGrant: tx.Reply.Credits(), asked: tx.Call.Credits(), backward: tx.Backward, resent: tx.Retransmits > 0,
 	}
@@ -352,7 +361,7 @@ func (r *Recorder) flush() {
 		x.conn.calls = append(x.conn.calls, x)
 	}
 	b := &batch{Recorder: r}
-	b.look()
+	b.causes()
 	r.calls = r.calls[:0]
 }
 

@@ -4,7 +4,11 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/rpcrdma/toolkit/analyze/text"
 )
+
+func plural(n int, noun string) string { return text.Plural(uint64(n), noun) }
 
 // say is a time with at most three figures.
 func say(ns int64) string {
@@ -26,14 +30,6 @@ func say(ns int64) string {
 		return unit(float64(ns)/1e6, "ms")
 	}
 	return unit(float64(ns)/1e9, "s")
-}
-
-// plural is a number with its noun.
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // of says how much of its clock a cause has.
@@ -59,7 +55,7 @@ func (r *Recorder) text(f *finding, rep *Report) string {
 	case LossRecovery:
 		if f.what == tail {
 			return fmt.Sprintf("Tail loss, server to client, %s (%s): %s came one ACK timeout, %s, late on %s, and no packet behind them showed the loss.",
-				say(f.time), f.certainty, replies(f.calls), say(f.typical), f.where)
+				say(f.time), f.certainty, plural(f.calls, "reply"), say(f.typical), f.where)
 		}
 		return head("Losses") + fmt.Sprintf("%s waited on %s for packets that were lost, or came out of order, and were sent again.", plural(f.calls, "call"), f.where)
 	case Congestion:
@@ -129,13 +125,6 @@ func times(n int) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-func replies(n int) string {
-	if n == 1 {
-		return "1 reply"
-	}
-	return fmt.Sprintf("%d replies", n)
-}
-
 // disk adds what usually takes the time of an operation.
 func disk(op string) string {
 	if strings.Contains(op, "COMMIT") {
@@ -186,7 +175,7 @@ func (r *Recorder) summary(rep *Report) string {
 		return "No call was answered in this capture."
 	}
 	s := fmt.Sprintf("Nothing is slow: P99 is %s", say(r.percentile99()))
-	if p := r.percentile99(); p > 5_000_000 {
+	if p := r.percentile99(); p > 5_000_000 || r.hanging > 10*p {
 		s = fmt.Sprintf("None of the known causes: P99 is %s", say(p))
 	}
 	lost := ", nothing was lost"
@@ -195,7 +184,14 @@ func (r *Recorder) summary(rep *Report) string {
 			lost = ", losses cost next to nothing"
 		}
 	}
-	s += lost + ", nobody waited."
+	switch {
+	case r.unanswered == 0:
+		s += lost + ", nobody waited."
+	case r.hanging == 0:
+		s += lost + fmt.Sprintf("; no reply to %s.", text.Plural(uint64(r.unanswered), "call"))
+	default:
+		s += lost + fmt.Sprintf("; no reply to %s, the oldest sent %s before the last packet.", text.Plural(uint64(r.unanswered), "call"), say(r.hanging))
+	}
 	if len(rep.Causes) > 0 && rep.Causes[0].Code == ClientIdle {
 		s += " The mount is mostly idle."
 	}

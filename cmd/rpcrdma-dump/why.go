@@ -12,6 +12,7 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/diagnosis"
 	"github.com/rpcrdma/toolkit/analyze/fabric"
 	"github.com/rpcrdma/toolkit/analyze/session"
+	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rpc"
@@ -87,6 +88,9 @@ func (o *whyOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) erro
 	_, tty := cli.Terminal(s.Err)
 	err = j.run(tty)
 	rep := r.Report()
+	if n := r.Beyond(); n > 0 {
+		j.notes.Printf("note: %s left out, of connections or hosts beyond the limit", text.Plural(n, "call"))
+	}
 	out := newOutput(s.Out, false, false)
 	var outErr error
 	if o.format == "json" {
