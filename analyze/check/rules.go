@@ -230,7 +230,7 @@ var rules = [ruleCount]Rule{
 	rulePadWritten: {
 		ID: "write-chunk-pad-written", Number: "L8.1", Title: "padding written into a Write chunk",
 		Source: "RFC 8166, section 3.4.6.2; Lever 2016, section 3.8", Severity: sev(Error, Warning, Error), Needs: NeedReply | NeedArguments, Bindings: []int{4},
-		Text: "A responder writes no padding, even if there is room for it: the returned length is that of the item.",
+		Text: "A responder writes no padding, even if there is room for it: the returned length counts the item alone.",
 	},
 	ruleWrittenLength: {
 		ID: "write-chunk-not-one-item", Number: "L8.2", Title: "returned Write chunk is not as long as the result",

@@ -161,7 +161,7 @@ func (n *names) name(dst, src []byte) {
 	}
 }
 
-// dots reports whether a name is that of a directory in itself.
+// dots reports whether a name is "." or "..", which stand for directories and are no secret.
 func dots(b []byte) bool { return len(b) > 0 && len(b) <= 2 && constant(b, '.') }
 
 // split replaces what stands between separators.

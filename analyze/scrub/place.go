@@ -172,7 +172,7 @@ func (s *Scrubber) noteSegment(k sender, g *fpdu) {
 	s.untagged[k] = append(list, *g)
 }
 
-// segments are those of a Send that is being told.
+// segments returns the FPDUs that carried a Send over iWARP, nil on other fabrics.
 func (s *Scrubber) segments(c *rdma.Connection, x *rdma.Send) []fpdu {
 	if c.Fabric != rdma.IWARP {
 		return nil

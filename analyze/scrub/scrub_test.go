@@ -19,7 +19,7 @@ import (
 	"github.com/rpcrdma/toolkit/internal/testtools/mutate"
 )
 
-// packets are those of a file, or of tests.
+// packets is a capture in memory.
 type packets []capture.Packet
 
 // Read implements capture.Reader.

@@ -2,8 +2,8 @@ package scrub
 
 import "bytes"
 
-// copies finds out which packets in the window have the same place in the same sequence as u. If they carry the same, the copy of the newest one
-// is that of u, too.
+// copies finds retransmissions of u in the window: packets with its PSN and queue pair. If the newest one has the same payload, u gets the same
+// scrubbed payload.
 func (s *Scrubber) copies(number uint64, h *held, u *unit) {
 	here := unitRef{number, len(h.units)}
 	if last, ok := s.units[u.key]; ok {

@@ -149,7 +149,7 @@ func (o *scrubOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) er
 	return j.finish(err, closed(werr))
 }
 
-// options are those of the Scrubber.
+// options returns what the flags say, for the Scrubber.
 func (o *scrubOptions) options() (opt scrub.Options, err error) {
 	opt = scrub.Options{Users: o.users, DropData: o.drop, Window: o.windowBytes(o.window)}
 	for _, k := range o.keep {

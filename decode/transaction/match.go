@@ -303,8 +303,8 @@ func (tx *Transaction) sameCall(s *rdma.Send) bool {
 // sameAsCaptured is how many bytes of two RPC messages have to be equal, at least, for one to be the other again: up to the credential.
 const sameAsCaptured = 28
 
-// registeredAnew reports whether the call at hand is that of an open transaction again, with other memory for its chunks: a requester that
-// registers its memory for each copy names other handles and offsets.
+// registeredAnew reports whether the call at hand retransmits the call of an open transaction with memory that was registered again: the handles
+// and offsets of its chunks differ, everything else is equal.
 func (t *Tracker) registeredAnew(tx *Transaction) bool {
 	a, b := &tx.Call.Header, &t.peek
 	if tx.replied || !tx.Call.Transport || a.Plain() || b.Plain() || a.Cut || b.Cut || t.peekErr != nil || a.Version != b.Version || a.Type != b.Type ||

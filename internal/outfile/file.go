@@ -280,7 +280,7 @@ func (f *File) Hide() error {
 
 const onlyOwner = 0o600
 
-// mode is that of the file in the end.
+// mode returns the permissions that the finished file gets.
 func (f *File) mode() fs.FileMode {
 	if f.hidden {
 		return onlyOwner

@@ -5,7 +5,7 @@
 //	test/same/run HEAD                 what is not committed yet
 //	test/same/run -only 'ndjson|-v' X  only cases whose name matches: the command, a space, the file
 //
-// The captures are those of samples/ and of the folder that RPCRDMA_CAPTURES names. Differences that are meant are
+// It reads the captures in samples/ and in the folder that RPCRDMA_CAPTURES names. Intended differences are
 // declared in the file differences, with a reason.
 //
 // Exit status: 0 all is the same, 1 there are differences, or something could not be built or run.

@@ -247,7 +247,7 @@ func (n *network) delay(p *packet, before bool) int64 {
 	return d + int64(share*float64(far.OneWay))
 }
 
-// rate is that of the link from the switch to a host.
+// rate returns the rate of the link from the switch to a host, in bits a second.
 func (n *network) rate(to *host) int64 {
 	if n.LinkFull != nil {
 		return n.LinkFull.Rate
