@@ -87,11 +87,13 @@ func (b *batch) stalls() {
 		loss := &finding{code: LossRecovery, side: Network, where: k.where(), clock: Calls, certainty: Certain}
 		rnr := &finding{code: ReceiverNotReady, side: b.notReady(k), where: k.where(), clock: Calls, certainty: Certain}
 		depth := &finding{code: ReadDepth, side: k.shallow, where: k.where(), clock: Calls, certainty: Likely}
-		unknown := int64(0)
+		unknown, seen := int64(0), int64(0)
 		k.each(func(x *call) {
 			if n := x.lost[rdma.CauseNotReady]; n > 0 {
-				rnr.of(x, x.take(n))
-				b.heldBy(k, x, n, rnr)
+				n = x.take(n)
+				seen += n
+				rnr.of(x, n)
+				b.heldBy(k, x, x.lost[rdma.CauseNotReady], rnr)
 			}
 			loss.of(x, x.take(x.lost[rdma.CauseRecovery]))
 			depth.of(x, x.take(x.lost[rdma.CauseReadSlot]))
@@ -102,6 +104,9 @@ func (b *batch) stalls() {
 		}
 		if unknown > loss.time/4 {
 			loss.certainty = Likely
+		}
+		if rnr.time > seen*3/2 {
+			rnr.certainty = Likely // most of the time is of calls that were not there yet
 		}
 		if rnr.time > 0 && loss.time*10 < rnr.time {
 			loss.certainty = Possible // what follows a refused Send is sent again as well

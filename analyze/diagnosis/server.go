@@ -205,6 +205,15 @@ func (b *batch) serverTime() {
 	found := make(map[uint16]*finding)
 	var servers []uint16
 	most := make(map[uint16]int64)
+	client := make(map[uint16]uint16) // of each server, if it is the only one
+	alone := make(map[uint16]bool)
+	for _, x := range b.forward {
+		if c, ok := client[x.server]; !ok {
+			client[x.server], alone[x.server] = x.client, true
+		} else if c != x.client {
+			alone[x.server] = false
+		}
+	}
 	for _, g := range order {
 		var times []int64
 		sum, known, quick := int64(0), 0, 0
@@ -237,7 +246,7 @@ func (b *batch) serverTime() {
 			f.certainty = Possible
 			switch {
 			case len(times) < 16 || known*10 < len(times)*9 || b.soft(all[g]):
-			case mid >= long && quick*2 >= len(times):
+			case mid >= long && quick*2 >= len(times) && alone[g.server]: // else calls of other clients may be what it works on
 				f.certainty = Certain
 			case mid >= brisk || often(times):
 				f.certainty = Likely

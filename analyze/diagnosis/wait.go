@@ -12,6 +12,9 @@ func (b *batch) askedToWait() {
 			f = &finding{code: AskedToWait, side: Server, where: "server " + b.names.name(x.server), clock: Calls, certainty: Certain, what: b.names.name(x.op)}
 			byServer[x.server] = f
 		}
+		if x.kind == opening {
+			f.certainty = Likely // the server may itself have waited for a delegation that somebody else holds
+		}
 		f.of(x, x.take(x.start-x.asked1))
 	}
 	for _, s := range b.servers() {

@@ -94,7 +94,7 @@ func (o *outcome) add(name string, v *verdict) {
 
 // Shares that a table may have at most.
 const (
-	mostWrongCertain = 0.05
+	mostWrongCertain = 0.03
 	mostWrongLikely  = 0.25
 	mostNotFirst     = 0.30
 	mostWrongTimes   = 0.25
