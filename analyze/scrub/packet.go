@@ -2,6 +2,7 @@ package scrub
 
 import (
 	"encoding/binary"
+	"slices"
 	"unsafe"
 
 	"github.com/rpcrdma/toolkit/capture"
@@ -14,11 +15,12 @@ import (
 type held struct {
 	data, out []byte
 
-	proto     link.Proto
 	net       span // IP header, GRH, or LRH and GRH
 	transport span // UDP or TCP header
-	payload   span // of UDP or TCP, as captured
+	payload   span // of UDP or TCP but for RoCE, as captured
 	places    []place
+	sums      []summed // outermost first
+	within    int      // how many of them are outside of units
 	units     []unit
 
 	flow     uint64 // of TCP
@@ -61,7 +63,7 @@ type unitRef struct {
 }
 
 func (h *held) reset() {
-	*h = held{places: h.places[:0], units: h.units[:0]}
+	*h = held{places: h.places[:0], sums: h.sums[:0], units: h.units[:0]}
 }
 
 // keep copies a part as it is.
@@ -102,43 +104,28 @@ func (s *Scrubber) hold(p *capture.Packet) {
 	}
 }
 
-// headers copies what is known of the headers of a packet. It returns false if that is next to nothing.
+// headers copies what is known of the headers of a packet. It returns false if that is not to its end.
 func (s *Scrubber) headers(p *capture.Packet, h *held) bool {
 	f := &s.frame
-	link.Decode(p.Link, h.data, p.Length, f)
+	s.layers = s.layers[:0]
+	link.DecodeParts(p.Link, h.data, p.Length, f, &s.layers)
 	f.Segment = p.Segment
-	if len(f.Tunnels) > 0 {
+	known := understood(f)
+	if f.Proto == link.InfiniBand && f.Net[0]&lrhVersion != 0 || !known && !identified(p.Link, s.layers) {
 		return false
 	}
-	if len(f.Net) == 0 {
-		return s.noNetwork(p.Link, h, f)
+	h.layers(s.layers, known)
+	if !known || len(f.Net) == 0 {
+		return known
 	}
-	h.proto = f.Proto
 	h.net = within(h.data, f.Net)
-	if !h.link(p.Link, h.net.from) {
-		h.places = h.places[:0]
-		return false
-	}
-	if !h.network(f) {
-		return false
-	}
 	switch f.Proto {
 	case link.UDP, link.TCP:
-		if len(f.Transport) == 0 {
-			return true
-		}
 		h.transport = within(h.data, f.Transport)
-		h.payload = span{h.transport.to, h.transport.to}
-		if len(f.Payload) > 0 {
-			h.payload = within(h.data, f.Payload)
-		}
-		if f.Proto == link.TCP {
-			s.tcp(p.Number, h, f)
-			return true
-		}
-		h.keep(h.transport.from, h.transport.to)
-		if f.DstPort == roce.Port {
+		if f.Proto == link.UDP && f.DstPort == roce.Port {
 			s.roce(p.Number, h, f)
+		} else {
+			s.carried(p.Number, h, f)
 		}
 	case link.RoCEv1, link.InfiniBand:
 		s.roce(p.Number, h, f)
@@ -150,80 +137,40 @@ func (s *Scrubber) headers(p *capture.Packet, h *held) bool {
 	return true
 }
 
-// Headers of the link layer.
-const (
-	etherSize   = 14
-	etherTypeAt = 12
-	vlanSize    = 4
-	sllSize     = 16
-	sll2Size    = 20
-)
-
-// typeAt is where the type of what follows stands, for links that may have VLAN tags.
-var typeAt = map[capture.LinkType]int{capture.LinkEthernet: etherTypeAt, capture.LinkSLL: 14, capture.LinkSLL2: 0}
-
-func isVLAN(etherType uint16) bool {
-	return etherType == 0x8100 || etherType == 0x88a8 || etherType == 0x9100
+// carried notes the payload of UDP or TCP.
+func (s *Scrubber) carried(number uint64, h *held, f *link.Frame) {
+	if len(f.Payload) == 0 {
+		return
+	}
+	h.payload = within(h.data, f.Payload)
+	if f.Proto != link.TCP {
+		return
+	}
+	h.mpa()
+	h.flow, h.sequence = s.flowOf(f), f.TCPSeq
+	if f.TCPFlags&2 != 0 { // SYN takes a number
+		h.sequence++
+	}
+	s.streams.add(s, number, h)
 }
 
-// link copies the header of the link layer, which ends at end. It returns false for one that is not known.
-func (h *held) link(t capture.LinkType, end int) bool {
-	size, ok := linkSizes[t]
-	if !ok || size > end {
-		return false
-	}
-	at := size
-	for from, has := typeAt[t]; has && at < end && isVLAN(binary.BigEndian.Uint16(h.data[from:])); at += vlanSize {
-		from = at + 2
-	}
-	if at != end {
-		return false
-	}
-	h.keep(0, end)
-	switch t {
-	case capture.LinkEthernet:
-		h.address(0, placeMAC)
-		h.address(6, placeMAC)
-	case capture.LinkSLL:
-		h.linkAddress(6, int(binary.BigEndian.Uint16(h.data[4:])))
-	case capture.LinkSLL2:
-		h.linkAddress(12, int(h.data[11]))
-	}
-	return true
+// understood reports whether a frame carries what has a name. What a tunnel seems to carry may be no frame at all.
+func understood(f *link.Frame) bool { return f.Proto != link.None || f.Unknown.Named() }
+
+// identified reports whether something before all tunnels says what a frame is.
+func identified(t capture.LinkType, layers []link.Part) bool {
+	return t == capture.LinkEthernet || slices.ContainsFunc(layers, func(x link.Part) bool {
+		return x.Tunnels == 0 && (x.Kind == link.PartIPv4 || x.Kind == link.PartIPv6)
+	})
 }
 
-// linkSizes are the sizes of link headers that are known, without tags.
-var linkSizes = map[capture.LinkType]int{
-	capture.LinkEthernet: etherSize, capture.LinkSLL: sllSize, capture.LinkSLL2: sll2Size, capture.LinkInfiniBand: 0,
-	capture.LinkRaw: 0, capture.LinkRawBSD: 0, capture.LinkRawOpenBSD: 0, capture.LinkIPv4: 0, capture.LinkIPv6: 0,
-	capture.LinkNull: 4, capture.LinkLoop: 4,
-}
+const lrhVersion = 0x0f
 
-// linkAddress notes the address in eight bytes of a cooked header. One of another kind than Ethernet's is not copied.
-func (h *held) linkAddress(at, size int) {
-	clear(h.out[at : at+8])
-	if size == placeSizes[placeMAC] {
-		h.address(at, placeMAC)
-	}
-}
-
-// noNetwork copies what there is of a packet without a network header.
-func (s *Scrubber) noNetwork(t capture.LinkType, h *held, f *link.Frame) bool {
-	const (
-		macControl  = 0x8808
-		controlSize = 20 // opcode, class enable vector, eight times
-	)
-	if t != capture.LinkEthernet || len(h.data) < etherSize {
-		return false
-	}
-	h.keep(etherTypeAt, etherSize)
-	h.address(0, placeMAC)
-	h.address(6, placeMAC)
-	if binary.BigEndian.Uint16(h.data[etherTypeAt:]) == macControl && len(f.Payload) > 0 {
-		h.keep(etherSize, etherSize+controlSize)
-		return true
-	}
-	return false
+// summed is a header with a checksum.
+type summed struct {
+	kind       link.PartKind
+	head, body span
+	addresses  span // of the IP header before it
 }
 
 // Parts of network headers.
@@ -234,48 +181,48 @@ const (
 	ipv6Size = 40
 	ipv6Src  = 8
 	ipv6Dst  = 24
-	lrhSize  = 8
-
-	lrhVersion = 0x0f
 )
 
-// network copies the network header, without options. It returns false for one of another version of InfiniBand.
-func (h *held) network(f *link.Frame) bool {
-	at := h.net.from
-	if f.Proto == link.InfiniBand {
-		if h.data[at]&lrhVersion != 0 {
-			return false
+// layers copies headers, of those in tunnels only if all of them are known.
+func (h *held) layers(all []link.Part, known bool) {
+	var addresses span
+	for i := range all {
+		p := &all[i]
+		if len(p.Head) == 0 || p.Tunnels > 0 && !known {
+			continue
 		}
-		h.keep(at, at+lrhSize)
-		at += lrhSize
-		if at == h.net.to {
-			return true
+		x := summed{kind: p.Kind, head: within(h.data, p.Head), addresses: addresses}
+		if x.body = (span{x.head.to, x.head.to}); len(p.Body) > 0 {
+			x.body = within(h.data, p.Body)
 		}
-	}
-	if f.Proto != link.InfiniBand && h.data[at]>>4 == 4 {
-		h.keep(at, at+ipv4Size)
-		h.address(at+ipv4Src, placeIPv4)
-		h.address(at+ipv4Dst, placeIPv4)
-		return true
-	}
-	h.keep(at, at+ipv6Size)
-	h.address(at+ipv6Src, placeIPv6)
-	h.address(at+ipv6Dst, placeIPv6)
-	h.extensions(h.data[at+6], at+ipv6Size)
-	return true
-}
-
-// extensions copies the frames of IPv6 extension headers, not what is in them.
-func (h *held) extensions(next uint8, at int) {
-	const fragment = 44
-	for at+8 <= h.net.to {
-		size := 8 + 8*int(h.data[at+1])
-		h.keep(at, at+2)
-		if next == fragment {
-			size = 8
-			h.keep(at, at+size)
+		at := x.head.from
+		switch p.Kind {
+		case link.PartMAC:
+			h.address(at, placeMAC)
+			continue
+		case link.PartGID:
+			h.address(at, placeIPv6)
+			continue
+		case link.PartIPv4:
+			h.keep(at, at+ipv4Size)
+			h.address(at+ipv4Src, placeIPv4)
+			h.address(at+ipv4Dst, placeIPv4)
+			addresses = span{at + ipv4Src, at + ipv4Size}
+		case link.PartIPv6:
+			h.keep(at, at+ipv6Size)
+			h.address(at+ipv6Src, placeIPv6)
+			h.address(at+ipv6Dst, placeIPv6)
+			addresses = span{at + ipv6Src, at + ipv6Size}
+			continue
+		case link.PartTCP:
+			h.tcp(x.head)
+		default:
+			h.keep(at, x.head.to)
+			if p.Kind == link.PartNumbers {
+				continue
+			}
 		}
-		next, at = h.data[at], at+size
+		h.sums = append(h.sums, x)
 	}
 }
 
@@ -289,21 +236,21 @@ const (
 
 var tcpOptions = [...]bool{2: true, 3: true, 4: true, 5: true, tcpTimestamps: true}
 
-// tcp copies a TCP header, and the frame of MPA if there is one.
-func (s *Scrubber) tcp(number uint64, h *held, f *link.Frame) {
-	h.keep(h.transport.from, h.transport.from+tcpSize)
-	for at := h.transport.from + tcpSize; at < h.transport.to && h.data[at] != tcpEnd; {
+// tcp copies a TCP header.
+func (h *held) tcp(x span) {
+	h.keep(x.from, x.from+tcpSize)
+	for at := x.from + tcpSize; at < x.to && h.data[at] != tcpEnd; {
 		kind := h.data[at]
 		if kind == tcpNop {
 			h.keep(at, at+1)
 			at++
 			continue
 		}
-		if at+2 > h.transport.to {
+		if at+2 > x.to {
 			break
 		}
 		size := int(h.data[at+1])
-		if size < 2 || at+size > h.transport.to {
+		if size < 2 || at+size > x.to {
 			break
 		}
 		h.keep(at, at+2)
@@ -311,14 +258,6 @@ func (s *Scrubber) tcp(number uint64, h *held, f *link.Frame) {
 			h.keep(at, at+size)
 		}
 		at += size
-	}
-	if h.payload.len() > 0 {
-		h.mpa()
-		h.flow, h.sequence = s.flowOf(f), f.TCPSeq
-		if f.TCPFlags&2 != 0 { // SYN takes a number
-			h.sequence++
-		}
-		s.streams.add(s, number, h)
 	}
 }
 
@@ -361,6 +300,7 @@ func (s *Scrubber) roce(number uint64, h *held, f *link.Frame) {
 	}
 	end := at + len(f.Payload)
 	p := &s.packet
+	h.within = len(h.sums)
 	for s.split.Reset(f); s.split.Next(p) && at < end; {
 		size := roce.BTHSize + p.Opcode.Headers().Size()
 		h.keep(at, at+roce.BTHSize)
@@ -377,13 +317,28 @@ func (s *Scrubber) roce(number uint64, h *held, f *link.Frame) {
 		}
 		if p.DestQP == 1 && p.Opcode.Service() == roce.ServiceUD {
 			h.management(u.payload)
-		} else if u.payload.len() > 0 {
+		} else if u.payload.len() > 0 && !s.ipoib(number, h, f, p) {
 			u.key = unitKey{to: f.Dst.As16(), qpn: p.DestQP, psn: p.PSN, request: !p.Opcode.IsReadResponse()}
 			s.copies(number, h, &u)
 		}
 		h.units = append(h.units, u)
 		at = next
 	}
+}
+
+// ipoib copies the headers of an IP packet in a message of one packet of InfiniBand (RFC 4391, RFC 4755), if there is one.
+func (s *Scrubber) ipoib(number uint64, h *held, f *link.Frame, p *roce.Packet) bool {
+	n := len(s.layers)
+	if f.Proto != link.InfiniBand || !p.Opcode.IsSend() || !p.Opcode.IsOnly() || !link.DecodeIPoIB(f, p.PKey, p.Payload, p.PayloadLen, &s.inner) {
+		return false
+	}
+	if !understood(&s.inner) {
+		s.layers = s.layers[:n]
+		return true
+	}
+	h.layers(s.layers[n:], true)
+	s.carried(number, h, &s.inner)
+	return true
 }
 
 // withoutData is the copy of a packet, up to its headers if nothing but zeros follows.

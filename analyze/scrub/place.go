@@ -62,9 +62,8 @@ func (s *Scrubber) datagram(number uint64, was, is []byte) {
 		s.stats.Late++
 		return
 	}
-	if h := s.window.At(number); len(h.units) == 0 {
-		put(h.data, h.out, h.payload, was, is)
-	}
+	h := s.window.At(number)
+	put(h.data, h.out, h.payload, was, is)
 }
 
 // Record marks (RFC 5531, section 11).

@@ -17,7 +17,7 @@ import (
 // Stats counts what a Scrubber did.
 type Stats struct {
 	Packets uint64
-	// Foreign counts packets that are zero beyond the headers of a link, or even there: they are neither IP nor InfiniBand, or in a tunnel.
+	// Foreign counts packets that are zero beyond the headers of link and network, or even there: they carry neither TCP, UDP nor InfiniBand.
 	Foreign uint64
 	// Fragments counts IP fragments, which are zero beyond their headers.
 	Fragments uint64
@@ -61,6 +61,8 @@ type Scrubber struct {
 	err       error
 
 	frame  link.Frame
+	layers []link.Part
+	inner  link.Frame // that InfiniBand carries
 	split  roce.Splitter
 	packet roce.Packet
 	double []byte

@@ -20,17 +20,18 @@ func (s *Scrubber) finish(h *held) {
 			s.addresses.replace(p.kind, h.out[p.at:to], h.data[p.at:to])
 		}
 	}
+	if len(h.units) == 0 {
+		h.within = len(h.sums)
+	}
+	for i := len(h.sums) - 1; i >= h.within; i-- { // what is inside comes first
+		h.checksum(&h.sums[i])
+	}
 	for i := range h.units {
 		s.icrc(h, &h.units[i])
 	}
-	h.checksum()
-	if h.ipv4() {
-		h.repair(h.net.from+10, h.net)
+	for i := h.within - 1; i >= 0; i-- {
+		h.checksum(&h.sums[i])
 	}
-}
-
-func (h *held) ipv4() bool {
-	return h.net.len() >= ipv4Size && h.proto != link.InfiniBand && h.proto != link.RoCEv1 && h.data[h.net.from]>>4 == 4
 }
 
 // icrc completes the invariant CRC of a packet of RoCE or InfiniBand. What it leaves out does not differ.
@@ -62,30 +63,29 @@ func (s *Scrubber) differ(a, b []byte) {
 // linear is a CRC without what is added to it at its beginning and its end.
 func linear(t *crc32.Table, b []byte) uint32 { return ^crc32.Update(^uint32(0), t, b) }
 
-// checksum completes the checksum of UDP or TCP.
-func (h *held) checksum() {
-	at := 0
-	switch h.proto {
-	case link.UDP:
-		at = 6
-	case link.TCP:
-		at = 16
+// checksum completes the checksum of a header.
+func (h *held) checksum(x *summed) {
+	const greChecksum = 0x80
+	at, parts := x.head.from, [3]span{x.addresses, x.head, x.body}
+	switch x.kind {
+	case link.PartIPv4:
+		at, parts = at+10, [3]span{x.head}
+	case link.PartUDP:
+		if at += 6; binary.BigEndian.Uint16(h.data[at:]) == 0 {
+			return // none
+		}
+	case link.PartTCP:
+		at += 16
+	case link.PartGRE:
+		if h.data[at]&greChecksum == 0 {
+			return
+		}
+		at, parts = at+4, [3]span{x.head, x.body}
 	default:
 		return
 	}
-	if h.transport.len() < at+2 {
-		return
-	}
-	at += h.transport.from
-	if h.proto == link.UDP && binary.BigEndian.Uint16(h.data[at:]) == 0 {
-		return // none
-	}
-	addresses := span{h.net.from + ipv6Src, h.net.from + ipv6Size}
-	if h.ipv4() {
-		addresses = span{h.net.from + ipv4Src, h.net.from + ipv4Size}
-	}
-	h.repair(at, addresses, h.transport, h.payload)
-	if h.proto == link.UDP && binary.BigEndian.Uint16(h.out[at:]) == 0 {
+	h.repair(at, parts[:]...)
+	if x.kind == link.PartUDP && binary.BigEndian.Uint16(h.out[at:]) == 0 {
 		binary.BigEndian.PutUint16(h.out[at:], 0xffff)
 	}
 }

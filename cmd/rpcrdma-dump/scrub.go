@@ -254,7 +254,7 @@ func scrubNotes(n *cli.Problems, st scrub.Stats) {
 		{st.Other, "message", "zero: no call or reply"},
 		{st.Late, "part", "of messages zero: their packets had left the window before (see --window)"},
 		{st.Fragments, "IP fragment", "zero beyond the header"},
-		{st.Foreign, "packet", "zero beyond the link header: neither IP nor InfiniBand, or in a tunnel"},
+		{st.Foreign, "packet", "zero beyond the headers of link and network: neither TCP, UDP nor InfiniBand"},
 	} {
 		if x.count > 0 {
 			n.Printf("note: %s %s", text.Plural(x.count, x.what), x.why)

@@ -21,6 +21,7 @@ func decodeTRILL(data []byte, n int, f *Frame) {
 	case len(data) < size:
 		f.Problem = ProblemCutTRILL
 	case f.enter(Tunnel{Type: TRILL}):
+		f.numbers(data[:6])
 		decodeEthernet(data[size:], n-size, f)
 	}
 }
@@ -32,6 +33,7 @@ func decodeFabricPath(data []byte, n int, f *Frame) {
 		return
 	}
 	if f.enter(Tunnel{Type: FabricPath}) {
+		f.numbers(data[:2])
 		decodeEthernet(data[2:], n-2, f)
 	}
 }
@@ -44,6 +46,7 @@ func decodeEtherIP(data []byte, n int, f *Frame) {
 	case data[0]>>4 != 3:
 		f.Problem = ProblemEtherIPVersion
 	case f.enter(Tunnel{Type: EtherIP}):
+		f.numbers(data[:2])
 		decodeEthernet(data[2:], n-2, f)
 	}
 }

@@ -9,6 +9,9 @@ func decodeSLL(data []byte, n int, f *Frame) {
 		f.Problem = ProblemCutSLL
 		return
 	}
+	f.numbers(data[:6])
+	f.cooked(data[6:14], int(binary.BigEndian.Uint16(data[4:])))
+	f.numbers(data[14:16])
 	decodeEtherType(binary.BigEndian.Uint16(data[14:]), data[16:], n-16, f)
 }
 
@@ -19,6 +22,8 @@ func decodeSLL2(data []byte, n int, f *Frame) {
 		f.Problem = ProblemCutSLL2
 		return
 	}
+	f.numbers(data[:12])
+	f.cooked(data[12:20], int(data[11]))
 	decodeEtherType(binary.BigEndian.Uint16(data), data[20:], n-20, f)
 }
 
@@ -35,8 +40,10 @@ func decodeNull(data []byte, n int, f *Frame) {
 	}
 	switch family {
 	case 2:
+		f.numbers(data[:4])
 		decodeIPv4(data[4:], n-4, f)
 	case 10, 23, 24, 28, 30: // AF_INET6 of Linux, Windows, NetBSD and OpenBSD, FreeBSD, Darwin
+		f.numbers(data[:4])
 		decodeIPv6(data[4:], n-4, f)
 	default:
 		f.Unknown = Unknown{FamilyLayer, family}

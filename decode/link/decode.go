@@ -55,6 +55,7 @@ func decodeLink(lt capture.LinkType, data []byte, n int, f *Frame) {
 			f.Problem = ProblemCutPPP
 			return
 		}
+		f.numbers(data[:1])
 		decodePPP(data[1:], n-1, f)
 	case capture.LinkPPPHDLC, capture.LinkCiscoHDLC:
 		decodeHDLC(data, n, f)
@@ -122,6 +123,7 @@ func decodeEtherType(etherType uint16, data []byte, n int, f *Frame) {
 			}
 			f.VLAN = binary.BigEndian.Uint16(data) & 0x0fff
 			f.Priority = data[0] >> 5
+			f.numbers(data[:4])
 			etherType = binary.BigEndian.Uint16(data[2:])
 			data, n = data[4:], n-4
 		case etherMPLS, etherMPLSMulticast:
@@ -147,6 +149,7 @@ func decodeEtherType(etherType uint16, data []byte, n int, f *Frame) {
 			return
 		case etherMACControl:
 			f.Unknown, f.Payload, f.PayloadLen = Unknown{EtherLayer, uint32(etherType)}, data, n
+			f.numbers(data[:min(len(data), pauseSize)])
 			return
 		default: // other protocols, and lengths of 802.3 frames (below 0x600)
 			f.Unknown = Unknown{EtherLayer, uint32(etherType)}

@@ -27,6 +27,7 @@ func decodeERF(data []byte, n int, f *Frame) {
 		return
 	}
 	typ, more := data[8]&0x7f, data[8]&0x80 != 0
+	f.numbers(data[:16])
 	data, n = data[16:], n-16
 	for i := 0; more; i++ {
 		if len(data) < 8 {
@@ -38,6 +39,7 @@ func decodeERF(data []byte, n int, f *Frame) {
 			return
 		}
 		more = data[0]&0x80 != 0
+		f.numbers(data[:1])
 		data, n = data[8:], n-8
 	}
 	switch typ {
@@ -46,6 +48,7 @@ func decodeERF(data []byte, n int, f *Frame) {
 			f.Problem = ProblemCutERF
 			return
 		}
+		f.numbers(data[:2])
 		decodeEthernet(data[2:], n-2, f)
 	case erfInfiniBand:
 		decodeLRH(data, f)

@@ -71,6 +71,7 @@ func decodeERSPAN(h *greHeader, data []byte, n int, f *Frame) {
 	if !f.enter(t) {
 		return
 	}
+	f.numbers(data[:head])
 	switch frame {
 	case erspanEthernet:
 		decodeEthernet(data[head:], n-head, f)

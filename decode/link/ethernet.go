@@ -8,5 +8,6 @@ func decodeEthernet(data []byte, n int, f *Frame) {
 		f.Problem = ProblemCutEthernet
 		return
 	}
+	f.ethernet(data)
 	decodeEtherType(binary.BigEndian.Uint16(data[12:]), data[14:], n-14, f)
 }

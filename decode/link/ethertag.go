@@ -20,6 +20,7 @@ func decodeCiscoMeta(data []byte, n int, f *Frame) {
 		t.HasID, t.ID = true, uint32(binary.BigEndian.Uint16(data[4:]))
 	}
 	if f.enter(t) {
+		f.numbers(data[:head+2])
 		decodeEtherType(binary.BigEndian.Uint16(data[head:]), data[head+2:], n-head-2, f)
 	}
 }
@@ -60,6 +61,7 @@ func decodeMACsec(data []byte, n int, f *Frame) {
 	if !f.enter(Tunnel{Type: MACsec}) {
 		return
 	}
+	f.numbers(data[:6])
 	if tci&(macsecEncrypted|macsecChanged) != 0 {
 		f.Unknown = Unknown{MACsecLayer, uint32(tci)}
 		return
@@ -78,6 +80,11 @@ func decodeMACsec(data []byte, n int, f *Frame) {
 		f.Problem = ProblemCutMACsec
 		return
 	}
+	if tci&macsecSCI != 0 { // the address of the sender, and its port
+		f.part(PartMAC, data[6:12], nil)
+		f.numbers(data[12:14])
+	}
+	f.numbers(data[head : head+2])
 	decodeEtherType(binary.BigEndian.Uint16(data[head:]), data[head+2:end], n-head-2, f)
 }
 
@@ -89,6 +96,7 @@ func decodePBB(data []byte, n int, f *Frame) {
 		return
 	}
 	if f.enter(Tunnel{Type: PBB, HasID: true, ID: binary.BigEndian.Uint32(data) & 0xffffff}) {
+		f.numbers(data[:4])
 		decodeEthernet(data[4:], n-4, f)
 	}
 }

@@ -81,6 +81,8 @@ type Frame struct {
 
 	// Problem is why a frame of interest could not be decoded; empty if there was no problem.
 	Problem Problem
+
+	parts *[]Part // see DecodeParts
 }
 
 // Cut reports whether less of the payload is there than the headers declare.

@@ -29,6 +29,8 @@ func decodeGENEVE(data []byte, n int, f *Frame) bool {
 		f.Problem = ProblemCutGENEVE
 		return true
 	}
+	f.numbers(data[:8])
+	f.geneveOptions(data[8:head])
 	decodeBridged(binary.BigEndian.Uint16(data[2:]), data[head:], n-head, f)
 	return true
 }

@@ -100,7 +100,9 @@ func decodeGRE(data []byte, n int, f *Frame) {
 		f.Problem = p
 		return
 	}
+	head := data[:h.size()]
 	data, n = data[h.size():], n-h.size()
+	f.part(PartGRE, head, data)
 	switch {
 	case h.version() == 1:
 		// RFC 2637, section 4.1: the key is payload length 16, call 16.

@@ -37,6 +37,7 @@ func decodeGTP(data []byte, n int, f *Frame) bool {
 	}
 	id := binary.BigEndian.Uint32(data[4:])
 	if f.enter(Tunnel{Type: GTP, HasID: true, ID: id}) {
+		f.extensions(data[:size])
 		decodeIP(data[size:], n-size, f)
 	}
 	return true

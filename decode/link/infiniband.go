@@ -28,6 +28,9 @@ func decodeLRH(data []byte, f *Frame) {
 		return
 	}
 	data = data[:min(n, len(data))]
+	if data[0]&0xf == 0 { // the version
+		f.numbers(data[:8])
+	}
 	switch data[1] & 3 {
 	case 2: // BTH follows
 		f.Src = LID(binary.BigEndian.Uint16(data[6:]))
@@ -80,6 +83,7 @@ func decodeGRH(data []byte, n int, f *Frame) bool {
 		n = 40 + payload
 	}
 	data = data[:min(n, len(data))]
+	f.part(PartIPv6, data[:40], nil)
 	f.Src = netip.AddrFrom16([16]byte(data[8:24])).Unmap()
 	f.Dst = netip.AddrFrom16([16]byte(data[24:40])).Unmap()
 	f.ECN = data[1] >> 4 & 3

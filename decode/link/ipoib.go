@@ -14,6 +14,8 @@ func decodeIPoIBCapture(data []byte, n int, f *Frame) {
 		f.Problem = ProblemCutIPoIB
 		return
 	}
+	f.part(PartGID, data[8:24], nil)
+	f.part(PartGID, data[24:40], nil)
 	decodeIPoIB(data[40:], n-40, f)
 }
 
@@ -23,6 +25,7 @@ func decodeIPoIB(data []byte, n int, f *Frame) {
 		f.Problem = ProblemCutIPoIB
 		return
 	}
+	f.numbers(data[:ipoibHeader])
 	decodeEtherType(binary.BigEndian.Uint16(data), data[ipoibHeader:], n-ipoibHeader, f)
 }
 
@@ -34,7 +37,7 @@ func DecodeIPoIB(outer *Frame, pkey uint16, data []byte, n int, f *Frame) bool {
 	if !StartsIPoIB(data, n) {
 		return false
 	}
-	*f = Frame{Src: outer.Src, Dst: outer.Dst, Tunnels: append(f.Tunnels[:0], outer.Tunnels...)}
+	*f = Frame{Src: outer.Src, Dst: outer.Dst, Tunnels: append(f.Tunnels[:0], outer.Tunnels...), parts: outer.parts}
 	if f.enter(Tunnel{Type: IPoIB, HasID: true, ID: uint32(pkey & 0x7fff)}) {
 		decodeIPoIB(data, n, f)
 	}

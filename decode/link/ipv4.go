@@ -70,6 +70,7 @@ func decodeIPv4(data []byte, n int, f *Frame) {
 	f.IPID = binary.BigEndian.Uint16(data[4:])
 	f.ECN = data[1] & 3
 	f.TTL = data[8]
+	f.part(PartIPv4, f.Net, nil)
 	if frag := binary.BigEndian.Uint16(data[6:]); frag&0x3fff != 0 {
 		f.FragmentID = uint32(f.IPID)
 		f.fragment(uint32(frag&0x1fff)*8, frag&0x2000 != 0, data[9], data[head:], n-head)

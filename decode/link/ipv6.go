@@ -30,6 +30,7 @@ func decodeIPv6(data []byte, n int, f *Frame) {
 	f.Src = netip.AddrFrom16([16]byte(data[8:24]))
 	f.Dst = netip.AddrFrom16([16]byte(data[24:40]))
 	f.Net = data[:40:40]
+	f.part(PartIPv6, f.Net, nil)
 	f.ECN = data[1] >> 4 & 3
 	f.TTL = data[7]
 	next := data[6]
@@ -60,11 +61,13 @@ func decodeIPv6(data []byte, n int, f *Frame) {
 			return
 		}
 		header := data[at : at+size]
+		f.numbers(header[:2])
 		at += size
 		if next == ipFragment {
 			// Next header 8, reserved 8; offset 13 in units of 8 bytes,
 			// reserved 2, more 1; identification 32. Offset 0 and no more is
 			// an "atomic" fragment, a whole datagram (RFC 6946).
+			f.numbers(header)
 			if frag := binary.BigEndian.Uint16(header[2:]); frag&0xfff9 != 0 {
 				f.Net = data[:at:at]
 				f.FragmentID = binary.BigEndian.Uint32(header[4:])

@@ -11,6 +11,7 @@ const maxLabels = 16
 // word that begins with 0 (RFC 4385, section 3), or none.
 func decodeMPLS(data []byte, n int, f *Frame) {
 	var label uint32
+	stack := data
 	for i := 0; ; i++ {
 		if len(data) < 4 {
 			f.Problem = ProblemCutMPLS
@@ -30,12 +31,14 @@ func decodeMPLS(data []byte, n int, f *Frame) {
 	if !f.enter(Tunnel{Type: MPLS, HasID: true, ID: label}) {
 		return
 	}
+	f.numbers(stack[:len(stack)-len(data)])
 	switch {
 	case len(data) == 0:
 		f.Problem = ProblemCutMPLSPayload
 	case plausibleIP(data, n):
 		decodeIP(data, n, f)
 	case data[0]>>4 == 0 && len(data) >= 4 && (plausibleEthernet(data[4:]) || !plausibleEthernet(data)):
+		f.numbers(data[:4])
 		decodeEthernet(data[4:], n-4, f)
 	case data[0]>>4 == 1 && !plausibleEthernet(data): // associated channel (RFC 4385, section 5)
 		f.Unknown = Unknown{EtherLayer, 0x8902} // what it carries is operation and maintenance

@@ -17,6 +17,7 @@ func decodeNFLOG(data []byte, n int, f *Frame) {
 	}
 	family := data[0]
 	rest := data[4:]
+	f.numbers(data[:4])
 	n -= 4
 	for len(rest) >= 4 {
 		size, kind := int(binary.LittleEndian.Uint16(rest)), binary.LittleEndian.Uint16(rest[2:])
@@ -27,6 +28,7 @@ func decodeNFLOG(data []byte, n int, f *Frame) {
 			f.Problem = ProblemNFLOGAttribute
 			return
 		}
+		f.numbers(rest[:4])
 		if kind == nflogPayload {
 			switch family {
 			case 2, 10, 7: // AF_INET, AF_INET6, AF_BRIDGE: the packet tells its version
@@ -64,6 +66,7 @@ func decodePPI(data []byte, n int, f *Frame) {
 	case lt == uint32(linkPPI) || lt > 0xffff: // no frame within a frame without end
 		f.Unknown = Unknown{LinkLayer, lt}
 	default:
+		f.numbers(data[:8])
 		decodeLink(linkType(lt), data[head:], n-head, f)
 	}
 }

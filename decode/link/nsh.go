@@ -26,5 +26,6 @@ func decodeNSH(data []byte, n int, f *Frame) {
 		f.Problem = ProblemCutNSH
 		return
 	}
+	f.numbers(data[:8])
 	decodeNext(data[3], data[head:], n-head, f)
 }

@@ -11,6 +11,7 @@ const (
 	etherMACControl = 0x8808
 	opcodePause     = 0x0001 // IEEE 802.3, annex 31B
 	opcodePFC       = 0x0101 // IEEE 802.1Qbb, annex 31D of IEEE 802.3
+	pauseSize       = 20     // of PFC
 )
 
 // Pause is a PAUSE frame, or one of priority-based flow control.
@@ -38,7 +39,7 @@ func (p *Pause) Decode(b []byte) bool {
 		}
 		return true
 	case opcodePFC:
-		if len(b) < 20 {
+		if len(b) < pauseSize {
 			return false
 		}
 		p.PerPriority, p.Priorities = true, b[3]

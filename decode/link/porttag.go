@@ -11,6 +11,7 @@ func decodeFixedTag(t TunnelType, size int, data []byte, n int, f *Frame) {
 		return
 	}
 	if f.enter(Tunnel{Type: t}) {
+		f.numbers(data[:size])
 		decodeEtherType(binary.BigEndian.Uint16(data[size-2:]), data[size:], n-size, f)
 	}
 }

@@ -29,6 +29,7 @@ func decodePPPoE(data []byte, n int, f *Frame) {
 	}
 	session := uint32(binary.BigEndian.Uint16(data[2:]))
 	if f.enter(Tunnel{Type: PPPoE, HasID: true, ID: session}) {
+		f.numbers(data[:6])
 		decodePPP(data[6:min(len(data), n)], n-6, f)
 	}
 }
@@ -38,6 +39,7 @@ func decodePPPoE(data []byte, n int, f *Frame) {
 // sections 2 and 6.5).
 func decodePPP(data []byte, n int, f *Frame) {
 	if len(data) >= 2 && data[0] == 0xff && data[1] == 0x03 {
+		f.numbers(data[:2])
 		data, n = data[2:], n-2
 	}
 	if len(data) < 2 {
@@ -48,6 +50,7 @@ func decodePPP(data []byte, n int, f *Frame) {
 	if data[0]&1 != 0 {
 		protocol, head = uint16(data[0]), 1
 	}
+	f.numbers(data[:head])
 	data, n = data[head:], n-head
 	switch protocol {
 	case pppIPv4:
@@ -69,6 +72,7 @@ func decodeHDLC(data []byte, n int, f *Frame) {
 	case len(data) < 4:
 		f.Problem = ProblemCutHDLC
 	case data[0] == 0x0f || data[0] == 0x8f:
+		f.numbers(data[:4])
 		decodeEtherType(binary.BigEndian.Uint16(data[2:]), data[4:], n-4, f)
 	default:
 		decodePPP(data, n, f)

@@ -31,6 +31,7 @@ func decodeTCP(data []byte, n int, f *Frame) {
 	f.Transport = data[:cut:cut]
 	f.Payload = data[cut:end:end]
 	f.PayloadLen = n - head
+	f.part(PartTCP, f.Transport, f.Payload)
 	f.HasTimestamps, f.DSACK = false, false
 	if cut >= 32 {
 		f.options(data[20:cut])

@@ -106,13 +106,13 @@ const (
 // nesting is too deep.
 func (f *Frame) enter(t Tunnel) bool {
 	if len(f.Tunnels) == maxTunnels {
-		*f = Frame{Tunnels: f.Tunnels, Problem: ProblemManyTunnels}
+		*f = Frame{Tunnels: f.Tunnels, Problem: ProblemManyTunnels, parts: f.parts}
 		return false
 	}
 	t.Src, t.Dst = f.Src, f.Dst
-	tunnels := append(f.Tunnels, t)
+	tunnels, parts := append(f.Tunnels, t), f.parts
 	*f = Frame{}
-	f.Tunnels = tunnels
+	f.Tunnels, f.parts = tunnels, parts
 	return true
 }
 

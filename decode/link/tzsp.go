@@ -38,6 +38,8 @@ func decodeTZSP(data []byte, n int, f *Frame) bool {
 	if !f.enter(Tunnel{Type: TZSP}) {
 		return true
 	}
+	f.numbers(data[:4])
+	f.tags(data[4:at])
 	if protocol != tzspEthernet {
 		f.Unknown = Unknown{TZSPLayer, uint32(protocol)}
 		return true

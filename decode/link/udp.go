@@ -25,6 +25,7 @@ func decodeUDP(data []byte, n int, f *Frame) {
 	end := min(n, len(data))
 	f.Payload = data[8:end:end]
 	f.PayloadLen = n - 8
+	f.part(PartUDP, f.Transport, f.Payload)
 	switch f.DstPort {
 	case udpVXLAN, udpVXLANOld, udpVXLANGPE, udpGENEVE, udpTZSP, udpGREPort, udpMPLS, udpGTP:
 		decodeUDPTunnel(f.DstPort, f.Payload, f.PayloadLen, f)

@@ -65,6 +65,21 @@ func (u Unknown) String() string {
 	return ""
 }
 
+// Named reports whether String has a name for it, and no more than a number.
+func (u Unknown) Named() bool {
+	switch u.Layer {
+	case EtherLayer, GRELayer:
+		return etherNames[uint16(u.Value)] != ""
+	case IPLayer:
+		return protocolNames[uint8(u.Value)] != ""
+	case PPPLayer:
+		return pppNames[uint16(u.Value)] != ""
+	case LRHLayer, MACsecLayer:
+		return true
+	}
+	return false
+}
+
 // Kind is u without a value that its name does not show, such as the length of an 802.3 frame: what has one name is of one kind.
 func (u Unknown) Kind() Unknown {
 	switch {

@@ -77,6 +77,7 @@ func decodeVXLAN(data []byte, n int, f *Frame) bool {
 		return decodeVXLANGPE(data, n, f)
 	}
 	if f.enter(Tunnel{Type: VXLAN, HasID: true, ID: binary.BigEndian.Uint32(data[4:]) >> 8}) {
+		f.numbers(data[:vxlanHeaderSize])
 		decodeEthernet(data[vxlanHeaderSize:], n-vxlanHeaderSize, f)
 	}
 	return true
@@ -100,6 +101,7 @@ func decodeVXLANGPE(data []byte, n int, f *Frame) bool {
 		t.ID = binary.BigEndian.Uint32(data[4:]) >> 8
 	}
 	if f.enter(t) {
+		f.numbers(data[:vxlanHeaderSize])
 		decodeNext(next, data[vxlanHeaderSize:], n-vxlanHeaderSize, f)
 	}
 	return true
