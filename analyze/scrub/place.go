@@ -190,7 +190,7 @@ func (s *Scrubber) rewrite(g *fpdu, payload []byte) {
 		size = marked(size, g.marker)
 	}
 	s.raw = s.read(s.raw[:0], g.flow, g.sequence, size)
-	if !g.trusted(s.raw, size) {
+	if !s.trusted(g, s.raw, size) {
 		if !g.follows {
 			return
 		}
@@ -217,13 +217,13 @@ func (s *Scrubber) rewrite(g *fpdu, payload []byte) {
 
 // trusted reports whether an FPDU is what the decoder took it for: after a loss it may have been wrong about markers, and names are taken
 // for numbers. b is what was captured of it.
-func (g *fpdu) trusted(b []byte, size int) bool {
+func (s *Scrubber) trusted(g *fpdu, b []byte, size int) bool {
 	if len(b) < size {
 		return false
 	}
 	end := size - crcLen
 	if constant(b[end:size], 0) { // CRCs are off
-		return g.follows
+		return g.follows || s.aligned(g.flow, g.sequence, size)
 	}
 	return crc32.Checksum(b[:end], castagnoli) == binary.LittleEndian.Uint32(b[end:])
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"hash/maphash"
 	"net/netip"
+	"slices"
 
 	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/rdma"
@@ -175,4 +176,13 @@ func (s *Scrubber) read(b []byte, flow uint64, sequence uint32, n int) []byte {
 		n -= got
 	}
 	return b
+}
+
+// aligned reports whether a segment begins where n bytes of a stream do, and one ends where they end.
+func (s *Scrubber) aligned(flow uint64, sequence uint32, n int) bool {
+	end := sequence + uint32(n)
+	begins := func(g segment) bool { return g.sequence == sequence }
+	ends := func(g segment) bool { return g.sequence+g.size == end }
+	return slices.ContainsFunc(s.streams.parts[partKey{flow, sequence >> partShift}], begins) &&
+		slices.ContainsFunc(s.streams.parts[partKey{flow, (end - 1) >> partShift}], ends)
 }
