@@ -102,13 +102,12 @@ func (g *group) countCalm(s *series) {
 	if len(list) == 0 {
 		return
 	}
-	var small, none [lateCalm]uint16
-	sum := tallyOf(list)
-	c.took.addAll(list, &sum, small[:], s.mem)
-	s.give(list, &sum, small[:len(list)])
-	if acks := c.acks[:c.acked]; len(acks) > 0 {
-		sum = tallyOf(acks)
-		g.phases[transaction.PhaseAck].addAll(acks, &sum, none[:], s.mem)
+	for _, v := range list {
+		c.took.add(v, s.mem)
+	}
+	s.give(list)
+	for _, v := range c.acks[:c.acked] {
+		g.phases[transaction.PhaseAck].add(v, s.mem)
 	}
 	c.n += uint64(c.kept)
 	c.kept, c.acked = 0, 0

@@ -7,7 +7,6 @@ import (
 	"reflect"
 	"strconv"
 	"testing"
-	"time"
 
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rdma"
@@ -124,78 +123,6 @@ func TestCalmOften(t *testing.T) {
 	}
 	for which := range min(traffic.Count(), 3) {
 		calmly(t, uint8(which), nil, calmOptions[0], again/(1+which))
-	}
-}
-
-// TestFollowCalm compares calls in flight and the intervals with what they are the long way.
-func TestFollowCalm(t *testing.T) {
-	r := rand.New(rand.NewPCG(3, 71))
-	for _, interval := range []time.Duration{0, 5000} {
-		short, long := New(Options{Interval: interval}), New(Options{Interval: interval})
-		conns := [...]*rdma.Connection{{ID: 1, Fabric: rdma.RoCEv2}, {ID: 65, Fabric: rdma.TCP}}
-		at, busy, soles, longest := int64(1e15), 0, 0, uint64(0)
-		c, credits := conns[0], uint32(0)
-		for i := range 40000 {
-			if r.IntN(30) == 0 {
-				c, busy, credits = conns[r.IntN(2)], 60*r.IntN(2), uint32(r.IntN(4))
-			}
-			if at += 1 + r.Int64N(60); r.IntN(100) == 0 {
-				at -= r.Int64N(100)
-			}
-			end := at + 1 + r.Int64N(int64(10+busy))
-			if to := short.series.to; r.IntN(8) == 0 && to > at && to-at < 1e9 { // float64 has all sums exactly
-				end = to - r.Int64N(2)
-			}
-			tx := &transaction.Transaction{Connection: c, Backward: r.IntN(40) == 0}
-			for _, m := range []*transaction.Message{&tx.Call, &tx.Reply} {
-				m.First.Number, m.Last.Number, m.Bytes, m.Transport = uint64(i+1), uint64(i+1), r.Uint64N(100), r.IntN(40) > 0
-				if m.Header.Credits = credits; r.IntN(20) == 0 {
-					m.Header.Credits = uint32(r.IntN(4))
-				}
-			}
-			tx.Call.First.Time, tx.Call.Last.Time, tx.Reply.First.Time, tx.Reply.Last.Time = at, at, end, end
-			at = end
-			failed := r.IntN(4) == 0
-			if busy > 0 {
-				at -= r.Int64N(int64(busy))
-			}
-			if short.all.sole != nil {
-				soles++
-			}
-			if r.IntN(20) == 0 { // without a reply
-				tx.Reply = transaction.Message{}
-				for _, x := range []*Recorder{short, long} {
-					x.follow(tx)
-					x.series.at(at).add(tx, failed)
-				}
-				continue
-			}
-			got := 1
-			if x := &short.stretch; !tx.Call.Transport || !tx.Reply.Transport || tx.Backward || r.IntN(50) == 0 || !x.continues(tx) {
-				got = short.followCalm(tx, failed)
-			} else {
-				x.add(tx, end-tx.Call.First.Time, failed)
-			}
-			want := long.follow(tx)
-			long.series.at(tx.Call.First.Time).add(tx, failed)
-			if got != want {
-				t.Fatalf("call %d: %d in flight; the long way %d", i, got, want)
-			}
-			longest = max(longest, short.stretch.n)
-			if i%100 != 0 {
-				continue
-			}
-			short.settleStretch()
-			if !reflect.DeepEqual(short.flows, long.flows) || !reflect.DeepEqual(short.series.slots, long.series.slots) {
-				t.Fatalf("up to call %d: %+v; the long way %+v", i, [2]any{*short.flows[1], *short.flows[65]}, [2]any{*long.flows[1], *long.flows[65]})
-			}
-		}
-		if soles < 10000 {
-			t.Errorf("%d times the calls of one connection were the only ones", soles)
-		}
-		if longest < 10 {
-			t.Errorf("the longest stretch has %d calls", longest)
-		}
 	}
 }
 

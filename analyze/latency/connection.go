@@ -66,7 +66,6 @@ type recentFlow struct {
 // follow records a transaction as in flight and returns how many calls of the connection are now in flight; 0
 // if the connection is not followed.
 func (r *Recorder) follow(tx *transaction.Transaction) int {
-	r.settleStretch()
 	f := r.flow(tx.Connection)
 	if f == nil {
 		return 0
@@ -94,13 +93,12 @@ func (r *Recorder) follow(tx *transaction.Transaction) int {
 		return 0
 	}
 	l := &f.calls[way]
-	if s := r.series.at(start); true {
-		s.most = max(s.most, r.all.enter(l, start, end, granted, s.most, &r.events))
-		if isRDMA(tx.Connection.Fabric) && way == 0 {
-			s.creditsUsed = max(s.creditsUsed, l.n)
-			if granted > 0 && (s.granted == 0 || granted < s.granted) {
-				s.granted = granted
-			}
+	s := r.series.at(start)
+	s.most = max(s.most, r.all.enter(l, start, end, granted, s.most, &r.events))
+	if isRDMA(tx.Connection.Fabric) && way == 0 {
+		s.creditsUsed = max(s.creditsUsed, l.n)
+		if granted > 0 && (s.granted == 0 || granted < s.granted) {
+			s.granted = granted
 		}
 	}
 	r.series.flight(start, end)

@@ -24,9 +24,6 @@ type dist struct {
 	pending []int64
 	memory  int // bytes accounted for
 	array   int // bytes of an array that there was no room for; 0 if none was tried
-
-	near       *near // nil: none; never together with dense
-	nearMemory int   // bytes of it, which are not in memory
 }
 
 // tally is how many values there are, and what they add up to.
@@ -61,8 +58,6 @@ func (d *dist) add(v int64, m *memory) {
 	}
 	switch {
 	case v == 0: // the case of most phases of most transactions
-	case d.near != nil:
-		d.addNear(v, m)
 	case d.dense != nil && v <= d.dense.HighestTrackableValue():
 		if d.pending == nil {
 			d.pending = make([]int64, 0, pendingValues)
@@ -189,14 +184,8 @@ func (d *dist) pack(m *memory) {
 		d.digits, m.scarce = 1, true
 	}
 	d.packed = hdr.NewPacked(1, maxValue, int(d.digits))
-	if d.nearer(m); d.near != nil {
-		for list := range slices.Chunk(d.exact, lateValues) {
-			d.countNear(list, make([]uint16, lateValues), m)
-		}
-	} else {
-		for _, v := range d.exact {
-			_ = d.packed.RecordValue(min(v, maxValue))
-		}
+	for _, v := range d.exact {
+		_ = d.packed.RecordValue(min(v, maxValue))
 	}
 	if len(d.few) > 0 {
 		d.eachFew(func(low, _ int64, n uint64) { _ = d.packed.RecordValues(low, int64(n)) })
@@ -211,11 +200,13 @@ func (d *dist) account(m *memory) {
 	size := d.packed.GetMemorySize()
 	m.used += size - d.memory
 	d.memory = size
-	d.nearer(m)
-	values := d.count - d.zeros
-	if d.near == nil && values >= denseFrom && m.used+d.array-d.memory <= m.limit {
+	values, limit := d.count-d.zeros, m.limit
+	if values < denseFrom {
+		limit /= 8
+	}
+	if (values >= denseFrom || values >= earlyFrom && d.small == 0) && m.used+d.array-d.memory <= limit {
 		h := hdr.New(1, room(d.longest), int(d.packed.SignificantFigures()))
-		if m.used+h.ByteSize()-d.memory <= m.limit {
+		if m.used+h.ByteSize()-d.memory <= limit {
 			d.packed.MergeInto(h)
 			m.used += h.ByteSize() - d.memory
 			d.dense, d.packed, d.memory = h, nil, h.ByteSize()
@@ -225,7 +216,6 @@ func (d *dist) account(m *memory) {
 	}
 	if m.used > m.limit && d.digits > 1 {
 		m.scarce = true
-		d.leave(m)
 		p := hdr.NewPacked(1, maxValue, 1)
 		d.packed.ForEachBucket(func(v, n int64) bool {
 			_ = p.RecordValues(v, n)
@@ -295,10 +285,6 @@ func (d *dist) merge(o *dist, m *memory) {
 			x.pack(m)
 		}
 	}
-	if d.near != nil && o.near != nil {
-		d.mergeNear(o, m)
-	}
-	o.leave(m)
 	if d.packed != nil && o.packed != nil && d.packed.SignificantFigures() == o.packed.SignificantFigures() {
 		d.packed.Merge(o.packed)
 	} else {
@@ -340,12 +326,7 @@ func (d *dist) mergeSums(o *dist) {
 func (d *dist) clone(m *memory) dist {
 	d.flush()
 	c := *d
-	c.pending, c.nearMemory = nil, 0
-	if c.near = d.cloneNear(m); c.near != nil {
-		c.nearMemory = d.nearMemory
-	} else {
-		d.gather()
-	}
+	c.pending = nil
 	if c.digits == 0 {
 		c.exact = slices.Clone(c.exact)
 		return c
@@ -368,8 +349,6 @@ func (d *dist) each(f func(low, high int64, n uint64)) {
 	switch {
 	case d.loose():
 		d.eachFew(f)
-	case d.near != nil:
-		d.eachNear(f)
 	case d.digits != 0:
 		p := d.packed
 		if p == nil {
@@ -433,16 +412,9 @@ func (d *dist) distribution() *Distribution {
 	if d.zeros > 0 {
 		x.buckets = append(x.buckets, bucket{0, d.zeros})
 	}
-	if d.near != nil {
-		d.settleLate()
-	}
-	if d.near != nil && d.packed.Populated() == 0 { // as with most of them
-		x.buckets = d.near.appendTo(x.buckets, d.least, d.longest)
-	} else {
-		d.each(func(_, high int64, n uint64) {
-			x.buckets = append(x.buckets, bucket{min(max(high, d.least), d.longest), n})
-		})
-	}
+	d.each(func(_, high int64, n uint64) {
+		x.buckets = append(x.buckets, bucket{min(max(high, d.least), d.longest), n})
+	})
 	x.percentiles()
 	return x
 }

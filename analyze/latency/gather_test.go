@@ -78,7 +78,7 @@ func TestGathered(t *testing.T) {
 				t.Fatalf("group %d: %d of %d; %+v and %+v, want %+v and %+v", i, g.calm.n, want.Count, got, acks, want, wantAcks)
 			}
 			for _, d := range []*dist{&g.calm.took, &g.phases[transaction.PhaseAck]} {
-				m.used -= d.memory + d.nearMemory
+				m.used -= d.memory
 			}
 		}
 		if len(a.slots) != len(b.slots) {
@@ -135,7 +135,7 @@ func (s *series) inUse(t *testing.T) {
 	}
 	for i := range s.slots {
 		d := &s.slots[i].latency
-		used -= d.memory + d.nearMemory
+		used -= d.memory
 	}
 	if used != 0 {
 		t.Fatalf("%d bytes are lost", used)

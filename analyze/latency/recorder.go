@@ -54,7 +54,6 @@ type Recorder struct {
 	leastInline uint64
 	recentOps   [64]recentOp
 	called      [64]called
-	stretch     stretch // see settleStretch
 	other       *group
 	key         []byte
 	names       *rpc.Names
@@ -113,58 +112,7 @@ func New(opt Options) *Recorder {
 // transaction's group in Groups.
 func (r *Recorder) Add(v *rpc.View) int {
 	tx := v.Tx
-	latency, ok := tx.CalmUsual()
-	if !ok || !r.calms || !v.Usual() {
-		return r.add(v)
-	}
-	var g *group
-	if x := r.calledBy(v); x.of(v) {
-		g = x.g
-	} else if g = r.compoundOf(v); g == nil {
-		return r.add(v)
-	}
-	// Nearly all transactions come here.
-	took := int64(latency)
-	c := &g.calm
-	call, reply := tx.Call.Bytes, tx.Reply.Bytes
-	c.callBytes += call
-	c.replyBytes += reply
-	if max(call, reply) <= r.leastInline {
-		c.inline++
-		c.sent += uint64(tx.Call.SendBytes) + uint64(tx.Reply.SendBytes)
-	} else {
-		g.addChunks(tx, r.opt.Inline)
-	}
-	c.time += took
-	failed := v.Failed()
-	if failed {
-		g.failCalm(v.Status())
-	}
-	inFlight := 1
-	if x := &r.stretch; x.continues(tx) {
-		x.add(tx, took, failed)
-	} else {
-		inFlight = r.followCalm(tx, failed)
-	}
-	// As tookCalm does it.
-	if c.kept == 0 || r.series.late.slot != r.series.last {
-		r.series.wait(g)
-	}
-	if c.times(took, int64(tx.Acked())) {
-		g.countCalm(&r.series)
-	}
-	if r.opt.Ran || r.slow.wants(took) {
-		r.showCalm(v, g, took, inFlight)
-	}
-	return g.index
-}
-
-// add is Add for whatever transaction.
-func (r *Recorder) add(v *rpc.View) int {
-	tx := v.Tx
-	if r.names != v.Names {
-		r.names = v.Names
-	}
+	r.names = v.Names
 	g := r.group(v)
 	failed := v.Failed()
 	if took, ok := tx.Calm(); ok && r.calms {
@@ -223,10 +171,20 @@ func (r *Recorder) add(v *rpc.View) int {
 
 // addCalm is Add for a calm transaction.
 func (r *Recorder) addCalm(v *rpc.View, g *group, took int64, failed bool) {
+	tx := v.Tx
 	g.addCalm(v, took, failed, &r.opt, r.leastInline)
-	inFlight := r.followCalm(v.Tx, failed)
-	r.series.tookCalm(g, took, int64(v.Tx.Acked()))
-	r.showCalm(v, g, took, inFlight)
+	inFlight := r.follow(tx)
+	s := r.series.at(tx.Call.First.Time)
+	s.add(tx, failed)
+	r.series.tookCalm(g, took, int64(tx.Acked()))
+	if r.opt.Ran {
+		r.ran(s, g, v, took)
+	}
+	if r.slow.wants(took) {
+		var p transaction.Phases
+		tx.SetPhases(&p)
+		r.slowIf(v, &p, 0, inFlight)
+	}
 }
 
 // slowIf keeps a transaction if it is among the slowest.

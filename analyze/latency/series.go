@@ -241,19 +241,19 @@ func (s *series) giveOthers() {
 	if l.n = 0; len(list) == 0 {
 		return
 	}
-	var small [lateCalm]uint16
-	sum := tallyOf(list)
-	s.give(list, &sum, appendBuckets(small[:0], list))
+	s.give(list)
 }
 
-// give adds values above 0 to the slot of late, as dist.add does one by one. The tally is of them, and small has their buckets.
-func (s *series) give(list []int64, sum *tally, small []uint16) {
+// give adds values above 0, at most lateCalm, to the slot of late, as dist.add does one by one.
+func (s *series) give(list []int64) {
 	l, m := &s.late, s.mem
+	var buckets [lateCalm]uint16
+	small, sum := appendBuckets(buckets[:0], list), tallyOf(list)
 	d := &s.slots[l.slot].latency
 	n := len(d.exact) + len(list)
 	switch {
 	case l.held == 0 && d.loosens(len(list), m) && (n >= exactSlot || d.digits != 0):
-		d.tally.merge(sum)
+		d.tally.merge(&sum)
 		d.loosen(small, m)
 	case d.digits == 0 && (n < exactSlot || m.used > m.limit) || d.dense != nil || !l.made(m):
 		if d.loose() {
@@ -267,7 +267,7 @@ func (s *series) give(list []int64, sum *tally, small []uint16) {
 		if l.held > gatheredHeld-lateCalm-exactSlot-looseValues {
 			l.record(d, m)
 		}
-		d.tally.merge(sum)
+		d.tally.merge(&sum)
 		for _, bucket := range small {
 			l.add1(bucket)
 		}

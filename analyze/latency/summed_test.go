@@ -3,6 +3,7 @@ package latency
 import (
 	"cmp"
 	"math"
+	"math/bits"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -56,9 +57,9 @@ func TestPlaceOf(t *testing.T) {
 		for range 200 {
 			v := int64(1)<<shift + rng.Int64N(1<<shift)
 			place, whole := placeOf(v)
-			span, at := near{}.places(v)
-			low := near{}.least(span, at)
-			if last := highest(low, nearDigits); place != span<<nearBits+at || whole != (v == last) || lastOf(place) != last {
+			cut := max(bits.Len64(uint64(v))-fineBits-1, 0)
+			low := v >> cut << cut
+			if last := highest(low, 3); whole != (v == last) || lastOf(place) != last {
 				t.Fatalf("%d: place %d, whole %v, up to %d; it is in the bucket from %d to %d", v, place, whole, lastOf(place), low, last)
 			}
 		}

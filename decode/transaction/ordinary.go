@@ -49,15 +49,6 @@ func (t *Transaction) Calm() (took time.Duration, ok bool) {
 	return t.Ordinary()
 }
 
-// CalmUsual is Calm for what nearly all calm transactions are: Usual, Chunkless and not Backward. It is false for few that are all of that.
-func (t *Transaction) CalmUsual() (took time.Duration, ok bool) {
-	b := t.Blame
-	if b == nil || !b.ordinary || !t.final || t.Backward || t.Credits|t.Slots != 0 {
-		return 0, false
-	}
-	return b.Shares[PhaseServer][rdma.CauseRest], true
-}
-
 // Chunkless reports whether a message was captured with an RPC-over-RDMA header that was read as a
 // whole and has no chunks.
 func (m *Message) Chunkless() bool {
