@@ -120,7 +120,7 @@ func (d *dist) read(c *state.Coder, n int, m *memory) {
 
 // code codes a group.
 func (g *group) code(c *state.Coder, t *terms, m *memory) {
-	if g.settle(m); c.Reading() {
+	if g.settle(); c.Reading() {
 		g.labels, g.inline, g.filePart, g.apart = make([]string, len(t.by)), make([]Inline, len(t.inline)), -1, true
 	}
 	for i := range g.labels {

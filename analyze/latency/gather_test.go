@@ -2,14 +2,11 @@ package latency
 
 import (
 	"math/rand/v2"
-	"reflect"
 	"slices"
 	"testing"
 	"time"
 
 	hdr "github.com/HdrHistogram/hdrhistogram-go"
-
-	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
 // TestBuckets checks that the least value of a bucket leads to the bucket of the histogram that the value itself leads to.
@@ -42,8 +39,6 @@ func TestGathered(t *testing.T) {
 		interval := time.Duration(round%2) * time.Hour // or chosen
 		a, b := series{spans: newSpans(interval), mem: &m}, series{spans: newSpans(interval), mem: &plain}
 		at, span := int64(1e15), int64(1)<<(10+rand.IntN(20))
-		var groups [3]group
-		var took, acked [3]dist
 		for i := range 30000 {
 			if at += rand.Int64N(span); rand.IntN(50) == 0 {
 				at -= rand.Int64N(20 * span)
@@ -53,16 +48,7 @@ func TestGathered(t *testing.T) {
 				v = maxValue + rand.Int64N(1<<60)
 			}
 			a.at(at)
-			if g := rand.IntN(4); g < len(groups) && v > 0 {
-				ack := rand.Int64N(9000) - 1
-				a.tookCalm(&groups[g], v, ack)
-				took[g].add(v, &plain)
-				if ack > 0 {
-					acked[g].add(ack, &plain)
-				}
-			} else {
-				a.took(v)
-			}
+			a.took(v)
 			b.at(at).latency.add(v, &plain)
 			if i%7001 == 0 {
 				a.gather() // as for a live view
@@ -70,17 +56,6 @@ func TestGathered(t *testing.T) {
 		}
 		a.settle()
 		b.settle()
-		for i := range groups {
-			g := &groups[i]
-			got, want := g.calm.took.distribution(), took[i].distribution()
-			acks, wantAcks := g.phases[transaction.PhaseAck].distribution(), acked[i].distribution()
-			if g.calm.n != want.Count || g.calm.kept+g.calm.acked > 0 || !reflect.DeepEqual(got, want) || !reflect.DeepEqual(acks, wantAcks) {
-				t.Fatalf("group %d: %d of %d; %+v and %+v, want %+v and %+v", i, g.calm.n, want.Count, got, acks, want, wantAcks)
-			}
-			for _, d := range []*dist{&g.calm.took, &g.phases[transaction.PhaseAck]} {
-				m.used -= d.memory
-			}
-		}
 		if len(a.slots) != len(b.slots) {
 			t.Fatalf("%d and %d slots", len(a.slots), len(b.slots))
 		}

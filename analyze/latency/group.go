@@ -10,7 +10,6 @@ import (
 // group collects the transactions that share a key.
 type group struct {
 	clean touched // by no trouble
-	calm  calm    // that all others do not have yet
 
 	key      string
 	index    int // in Recorder.order
@@ -64,8 +63,7 @@ func (g *group) phase(ph transaction.Phase, d time.Duration, m *memory) {
 }
 
 // settle adds up what is not in the counts and the phases yet.
-func (g *group) settle(m *memory) {
-	g.settleCalm(m)
+func (g *group) settle() {
 	for i, n := range g.zeros {
 		if n > 0 {
 			g.phases[i].zero(n)

@@ -49,14 +49,12 @@ type Recorder struct {
 	order     []*group
 	recent    [64]*group // by recentOf: the map costs several times as much
 	byOp      bool       // groups are formed by operation alone
-	calms     bool       // calm transactions are summed up
 	// leastInline is the longest message that fits all of Options.Inline.
-	leastInline uint64
-	recentOps   [64]recentOp
-	called      [64]called
-	other       *group
-	key         []byte
-	names       *rpc.Names
+	recentOps [64]recentOp
+	called    [64]called
+	other     *group
+	key       []byte
+	names     *rpc.Names
 
 	groupsLost  uint64 // transactions in "other"
 	series      series
@@ -100,7 +98,6 @@ func New(opt Options) *Recorder {
 		groups: make(map[string]*group), flows: make(map[int]*flow), events: maxEvents,
 		slow: newSlowest(opt.Top), drawn: newSlowest(min(opt.Top, maxDrawn)),
 	}
-	r.calms, r.leastInline = !opt.Unordered, leastInline(opt.Inline)
 	r.byOp = len(opt.By) == 1 && opt.By[0] == ByOperation
 	r.series = series{spans: newSpans(opt.Interval), mem: &r.mem}
 	r.again.spans = newSpans(opt.Interval)
@@ -115,10 +112,6 @@ func (r *Recorder) Add(v *rpc.View) int {
 	r.names = v.Names
 	g := r.group(v)
 	failed := v.Failed()
-	if took, ok := tx.Calm(); ok && r.calms {
-		r.addCalm(v, g, int64(took), failed)
-		return g.index
-	}
 	g.add(v, failed)
 	set := troublesOf(tx)
 	var p transaction.Phases
@@ -167,24 +160,6 @@ func (r *Recorder) Add(v *rpc.View) int {
 	}
 	r.slowIf(v, &p, set, inFlight)
 	return g.index
-}
-
-// addCalm is Add for a calm transaction.
-func (r *Recorder) addCalm(v *rpc.View, g *group, took int64, failed bool) {
-	tx := v.Tx
-	g.addCalm(v, took, failed, &r.opt, r.leastInline)
-	inFlight := r.follow(tx)
-	s := r.series.at(tx.Call.First.Time)
-	s.add(tx, failed)
-	r.series.tookCalm(g, took, int64(tx.Acked()))
-	if r.opt.Ran {
-		r.ran(s, g, v, took)
-	}
-	if r.slow.wants(took) {
-		var p transaction.Phases
-		tx.SetPhases(&p)
-		r.slowIf(v, &p, 0, inFlight)
-	}
 }
 
 // slowIf keeps a transaction if it is among the slowest.

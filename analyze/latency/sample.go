@@ -29,7 +29,7 @@ func (r *Recorder) Groups() []*Group {
 	r.series.gather()
 	out := make([]*Group, len(r.order))
 	for i, g := range r.order {
-		g.settle(&r.mem)
+		g.settle()
 		if g.shown != nil && g.shown.Count == g.Count {
 			out[i] = g.shown
 			continue

@@ -147,15 +147,15 @@ type series struct {
 // and most are in the same few buckets.
 type gathered struct {
 	slot   int
-	groups []*group        // with calm transactions of the slot
-	list   [lateCalm]int64 // of other transactions, none of them 0
-	n      int             // of list
-	counts []uint16        // by bucket: of values that the sums of the slot have, and its histogram not
-	used   []uint16        // buckets that are not 0
-	held   int             // values in counts
+	list   [gatheredList]int64 // none of them 0
+	n      int                 // of list
+	counts []uint16            // by bucket: of values that the sums of the slot have, and its histogram not
+	used   []uint16            // buckets that are not 0
+	held   int                 // values in counts
 }
 
 const (
+	gatheredList   = 32        // values that are counted together
 	gatheredDigits = 2         // of the histograms of slots
 	gatheredBits   = 7         // magnitudes of these
 	gatheredHeld   = 1<<16 - 1 // values in counts, with those that record adds
@@ -191,63 +191,29 @@ func (s *series) took(v int64) {
 		s.gather()
 		l.slot = s.last
 	}
-	l.list[l.n%lateCalm] = v
-	if l.n++; l.n == lateCalm {
-		s.giveOthers()
+	l.list[l.n%gatheredList] = v
+	if l.n++; l.n == gatheredList {
+		s.give()
 	}
 }
 
-// tookCalm adds the times of a calm transaction to its group, which gives the latency to the slot found last.
-func (s *series) tookCalm(g *group, took, acked int64) {
-	if c := &g.calm; c.kept == 0 || s.late.slot != s.last {
-		s.wait(g)
-	}
-	if g.calm.times(took, acked) {
-		g.countCalm(s)
-	}
-}
-
-// wait notes that a group is going to have times of the slot found last.
-func (s *series) wait(g *group) {
-	l := &s.late
-	if l.slot != s.last {
-		s.gather()
-		l.slot = s.last
-	}
-	if !g.calm.waiting {
-		g.calm.waiting = true
-		l.groups = append(l.groups, g)
-	}
-}
-
-// gather gives a slot, and groups, the latencies that they do not have yet.
+// gather gives a slot the latencies that it does not have yet.
 func (s *series) gather() {
 	l := &s.late
-	for _, g := range l.groups {
-		g.countCalm(s)
-		g.calm.waiting = false
-	}
-	l.groups = l.groups[:0]
-	s.giveOthers()
+	s.give()
 	if len(l.used) > 0 {
 		l.record(&s.slots[l.slot].latency, s.mem)
 	}
 }
 
-// giveOthers gives the slot what is in the list.
-func (s *series) giveOthers() {
-	l := &s.late
+// give gives the slot what is in the list, as dist.add does one by one.
+func (s *series) give() {
+	l, m := &s.late, s.mem
 	list := l.list[:l.n]
 	if l.n = 0; len(list) == 0 {
 		return
 	}
-	s.give(list)
-}
-
-// give adds values above 0, at most lateCalm, to the slot of late, as dist.add does one by one.
-func (s *series) give(list []int64) {
-	l, m := &s.late, s.mem
-	var buckets [lateCalm]uint16
+	var buckets [gatheredList]uint16
 	small, sum := appendBuckets(buckets[:0], list), tallyOf(list)
 	d := &s.slots[l.slot].latency
 	n := len(d.exact) + len(list)
@@ -264,7 +230,7 @@ func (s *series) give(list []int64) {
 		}
 	default:
 		// In a long interval, most are in the same buckets as others before: the histogram gets all of them at once.
-		if l.held > gatheredHeld-lateCalm-exactSlot-looseValues {
+		if l.held > gatheredHeld-gatheredList-exactSlot-looseValues {
 			l.record(d, m)
 		}
 		d.tally.merge(&sum)
