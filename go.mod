@@ -3,7 +3,6 @@ module github.com/rpcrdma/toolkit
 go 1.26.0
 
 require (
-	github.com/HdrHistogram/hdrhistogram-go v1.4.0
 	github.com/aymanbagabas/go-osc52/v2 v2.0.1
 	github.com/google/gopacket v1.1.19
 	github.com/jcmturner/gokrb5/v8 v8.4.4

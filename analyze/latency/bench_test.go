@@ -17,7 +17,7 @@ func TestAddAllocations(t *testing.T) {
 	for _, by := range lists {
 		r := New(Options{By: by, Inline: DefaultInline, Top: 10})
 		record(t, filepath.Join(samples, "rocev2-nfs41-recall.pcap"), Options{}, func(v *rpc.View) {
-			for range 3 * denseFrom / 2 {
+			for range 12000 {
 				r.Add(v)
 			}
 			if n := testing.AllocsPerRun(50, func() { r.Add(v) }); n != 0 {
@@ -31,7 +31,7 @@ func TestAddAllocations(t *testing.T) {
 func TestCollectAllocations(t *testing.T) {
 	c := NewCollector(Options{Inline: DefaultInline, Top: 10})
 	record(t, filepath.Join(samples, "rocev2-nfs41-recall.pcap"), Options{}, func(v *rpc.View) {
-		for range 3 * denseFrom / 2 {
+		for range 12000 {
 			c.Add(v)
 		}
 		if n := testing.AllocsPerRun(50, func() { c.Add(v) }); n != 0 {

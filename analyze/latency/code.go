@@ -6,8 +6,6 @@ import (
 	"slices"
 	"time"
 
-	hdr "github.com/HdrHistogram/hdrhistogram-go"
-
 	"github.com/rpcrdma/toolkit/analyze/state"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
@@ -59,10 +57,7 @@ func (d *dist) code(c *state.Coder, small uint8, m *memory) {
 
 // read reads n values with their counts.
 func (d *dist) read(c *state.Coder, n int, m *memory) {
-	limit, exact := uint8(3), uint64(exactValues)
-	if d.small != 0 {
-		limit, exact = 2, exactSlot
-	}
+	exact, limit := d.most()
 	if d.digits != 0 && d.digits != limit && d.digits != 1 {
 		c.Fail("a histogram of %d digits", d.digits)
 		return
@@ -71,11 +66,8 @@ func (d *dist) read(c *state.Coder, n int, m *memory) {
 		c.Fail("a distribution of too many values")
 		return
 	}
-	var h *hdr.PackedHistogram
-	if d.digits != 0 {
-		h = hdr.NewPacked(1, maxValue, int(d.digits))
-		d.packed = h
-	}
+	magnitude := magnitudes[d.digits]
+	d.counts.magnitude = magnitude
 	at := int64(0)
 	for range n {
 		var step, count uint64
@@ -94,28 +86,29 @@ func (d *dist) read(c *state.Coder, n int, m *memory) {
 		at += int64(step)
 		d.count += count
 		switch {
-		case h == nil && d.count-d.zeros >= exact:
+		case d.digits == 0 && d.count-d.zeros >= uint64(exact):
 			c.Fail("a distribution of too many values that are exact")
 			return
-		case h == nil:
+		case d.digits == 0:
 			for range count {
 				d.exact = append(d.exact, at)
 			}
-		case at > maxValue || at&(highest(at, int(d.digits))-at) != 0:
+		case !begins(at, magnitude):
 			c.Fail("a histogram has no bucket that begins with %d", at)
 			return
 		default:
-			_ = h.RecordValues(at, int64(count))
+			d.record(at, count, m)
 		}
 	}
-	if h != nil {
-		if n == 0 {
-			c.Fail("a histogram without values")
-			return
-		}
-		d.longest = at // as far as is known yet: an array has room for it
-		d.account(m)
+	if d.digits != 0 && n == 0 {
+		c.Fail("a histogram without values")
 	}
+}
+
+// begins reports whether a bucket begins with a value.
+func begins(v int64, magnitude uint8) bool {
+	least, _ := boundsOf(bucketOf(min(v, maxValue), magnitude), magnitude)
+	return v == least
 }
 
 // code codes a group.

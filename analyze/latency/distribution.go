@@ -3,7 +3,6 @@ package latency
 import (
 	"cmp"
 	"math"
-	"math/bits"
 	"slices"
 )
 
@@ -205,19 +204,16 @@ func countWhole(counts []uint64, first int, list []bucket) (others int) {
 	return others
 }
 
-// fineBits are the magnitudes of a histogram of three digits.
-const fineBits = 10
-
 // placeOf is the number of the bucket of three digits that a value belongs to, and whether the value is the last one in there.
 func placeOf(v int64) (place int, whole bool) {
-	shift := bits.Len64(uint64(v)>>(fineBits+1)) & 63
-	return shift<<fineBits + int(v>>shift), (v+1)&(1<<shift-1) == 0
+	place = bucketOf(v, magnitudes[3])
+	return place, v == lastOf(place)
 }
 
-// lastOf is the last value of a bucket.
+// lastOf is the last value of a bucket of three digits.
 func lastOf(place int) int64 {
-	shift := max(place>>fineBits-1, 0)
-	return int64(place-shift<<fineBits+1)<<shift - 1
+	_, last := boundsOf(place, magnitudes[3])
+	return last
 }
 
 // joined makes one bucket of those of the same value, which follow one another.

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	hdr "github.com/HdrHistogram/hdrhistogram-go"
-
 	"github.com/rpcrdma/toolkit/analyze/state"
 )
 
@@ -33,12 +31,12 @@ func TestHostileState(t *testing.T) {
 		{"sum too large for the count", func(_ *State, p *part) { p.groups[0].total.sumHigh = math.MaxUint64 }},
 		{"least above longest", func(_ *State, p *part) { p.groups[0].total.least = p.groups[0].total.longest + 1 }},
 		{"empty histogram", func(_ *State, p *part) {
-			p.groups[0].total = dist{digits: 3, packed: hdr.NewPacked(1, maxValue, 3)}
+			p.groups[0].total = dist{digits: 3}
 		}},
 		{"digits of another kind", func(_ *State, p *part) {
 			d := dist{small: 1}
 			d.add(5, &memory{limit: 1 << 20})
-			d.pack(&memory{limit: 1 << 20})
+			d.begin(&memory{limit: 1 << 20})
 			p.groups[0].total = d
 		}},
 		{"too many exact values", func(_ *State, p *part) {

@@ -20,7 +20,4 @@ const (
 	maxThresholds  = 8       // inline thresholds to try
 	exactValues    = 256     // values kept as they are
 	exactSlot      = 64      // the same, in an interval of a time series
-	looseValues    = 8192    // values of a loose histogram
-	denseFrom      = 8192    // number of values at which a histogram may get its own array
-	earlyFrom      = 512     // the same, of a group, while an eighth of the memory has room for it
 )

@@ -37,7 +37,6 @@ type part struct {
 
 // part is what a Recorder found. The Recorder must not be used afterwards.
 func (r *Recorder) part() *part {
-	r.series.gather()
 	p := &part{
 		order: r.order, series: r.series, again: r.again, events: r.wire.events, kinds: r.wire.kinds, troubles: r.troubles, slow: r.slow.heap,
 		groupsLost: r.groupsLost, groupsMost: r.maxGroups, unlisted: r.unlisted, auditLost: r.wire.lost, flowsLost: r.flowsLost,

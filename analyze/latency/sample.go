@@ -26,7 +26,6 @@ func (s *Sample) Reset() { *s = Sample{d: dist{exact: s.d.exact[:0]}} }
 // They share no mutable data with the Recorder, which may continue; another goroutine may read them. Nobody may
 // change them: a group to which nothing was added is returned again.
 func (r *Recorder) Groups() []*Group {
-	r.series.gather()
 	out := make([]*Group, len(r.order))
 	for i, g := range r.order {
 		g.settle()

@@ -31,7 +31,4 @@ func (x *Sampler) Count() uint64 { return x.d.count }
 func (x *Sampler) Distribution() *Distribution { return x.d.distribution() }
 
 // Include adds to x what o holds, and leaves o as it is.
-func (s *Samplers) Include(x, o *Sampler) {
-	c := o.d.clone(&s.m)
-	x.d.merge(&c, &s.m)
-}
+func (s *Samplers) Include(x, o *Sampler) { x.d.include(&o.d, &s.m) }

@@ -2,11 +2,7 @@ package latency
 
 import (
 	"math"
-	"math/bits"
-	"slices"
 	"time"
-
-	hdr "github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
@@ -140,156 +136,10 @@ type series struct {
 	last  int // the slot found last, and the times that it covers
 	from  int64
 	to    int64
-	late  gathered
-}
-
-// gathered are latencies of one slot that it does not have yet: to add one of them to its sparse histogram costs a search,
-// and most are in the same few buckets.
-type gathered struct {
-	slot   int
-	list   [gatheredList]int64 // none of them 0
-	n      int                 // of list
-	counts []uint16            // by bucket: of values that the sums of the slot have, and its histogram not
-	used   []uint16            // buckets that are not 0
-	held   int                 // values in counts
-}
-
-const (
-	gatheredList   = 32        // values that are counted together
-	gatheredDigits = 2         // of the histograms of slots
-	gatheredBits   = 7         // magnitudes of these
-	gatheredHeld   = 1<<16 - 1 // values in counts, with those that record adds
-	gatheredSize   = (2 + 2) * (64 << gatheredBits)
-)
-
-// bucketOf is the bucket of a histogram of a slot that a value belongs to, and leastOf the least value of a bucket.
-func bucketOf(v int64) int {
-	shift := (bits.Len64(uint64(v)|1<<gatheredBits) - gatheredBits - 1) & 63
-	return shift<<gatheredBits + int(v>>shift)
-}
-
-func leastOf(bucket int) int64 {
-	least, _ := boundsOf(bucket)
-	return least
-}
-
-// boundsOf are the least and the largest value of a bucket.
-func boundsOf(bucket int) (least, largest int64) {
-	shift := max(bucket>>gatheredBits-1, 0)
-	least = int64(bucket-shift<<gatheredBits) << shift
-	return least, least + 1<<shift - 1
 }
 
 // took adds the latency of a transaction to the slot found last.
-func (s *series) took(v int64) {
-	if v == 0 {
-		s.slots[s.last].latency.zero(1)
-		return
-	}
-	l := &s.late
-	if l.slot != s.last {
-		s.gather()
-		l.slot = s.last
-	}
-	l.list[l.n%gatheredList] = v
-	if l.n++; l.n == gatheredList {
-		s.give()
-	}
-}
-
-// gather gives a slot the latencies that it does not have yet.
-func (s *series) gather() {
-	l := &s.late
-	s.give()
-	if len(l.used) > 0 {
-		l.record(&s.slots[l.slot].latency, s.mem)
-	}
-}
-
-// give gives the slot what is in the list, as dist.add does one by one.
-func (s *series) give() {
-	l, m := &s.late, s.mem
-	list := l.list[:l.n]
-	if l.n = 0; len(list) == 0 {
-		return
-	}
-	var buckets [gatheredList]uint16
-	small, sum := appendBuckets(buckets[:0], list), tallyOf(list)
-	d := &s.slots[l.slot].latency
-	n := len(d.exact) + len(list)
-	switch {
-	case l.held == 0 && d.loosens(len(list), m) && (n >= exactSlot || d.digits != 0):
-		d.tally.merge(&sum)
-		d.loosen(small, m)
-	case d.digits == 0 && (n < exactSlot || m.used > m.limit) || d.dense != nil || !l.made(m):
-		if d.loose() {
-			d.pack(m)
-		}
-		for _, v := range list {
-			d.add(v, m)
-		}
-	default:
-		// In a long interval, most are in the same buckets as others before: the histogram gets all of them at once.
-		if l.held > gatheredHeld-gatheredList-exactSlot-looseValues {
-			l.record(d, m)
-		}
-		d.tally.merge(&sum)
-		for _, bucket := range small {
-			l.add1(bucket)
-		}
-		l.held += len(list)
-	}
-}
-
-// made makes room, and returns false if there is none.
-func (l *gathered) made(m *memory) bool {
-	if l.counts != nil {
-		return true
-	}
-	if m.used+gatheredSize > m.limit {
-		return false
-	}
-	m.used += gatheredSize
-	l.counts, l.used = make([]uint16, 64<<gatheredBits), make([]uint16, 0, 64<<gatheredBits)
-	return true
-}
-
-// add1 counts a value of a bucket.
-func (l *gathered) add1(bucket uint16) {
-	if l.counts[bucket] == 0 {
-		l.used = append(l.used, bucket)
-	}
-	l.counts[bucket]++
-}
-
-// record gives the histogram of d what was counted: an array, if it has one, or a sparse one.
-func (l *gathered) record(d *dist, m *memory) {
-	if d.packed == nil && d.dense == nil { // as in pack
-		for _, i := range appendBuckets(d.few, d.exact) {
-			l.add1(i)
-		}
-		d.digits, d.packed, d.exact, d.few = gatheredDigits, hdr.NewPacked(1, maxValue, gatheredDigits), nil, nil
-	}
-	// In ascending order, a sparse histogram need not move what it has.
-	first := slices.Min(l.used)
-	for i, n := range l.counts[first : slices.Max(l.used)+1] {
-		if n == 0 {
-			continue
-		}
-		if v := leastOf(int(first) + i); d.packed != nil {
-			_ = d.packed.RecordValues(v, int64(n))
-		} else {
-			d.record(v, int64(n), m)
-		}
-	}
-	for _, i := range l.used {
-		l.counts[i] = 0
-	}
-	l.used, l.held = l.used[:0], 0
-	if d.packed != nil {
-		d.account(m)
-	}
-}
+func (s *series) took(v int64) { s.slots[s.last].latency.add(v, s.mem) }
 
 // at returns the slot of a time. It is valid until the next call.
 func (s *series) at(t int64) *slot {
@@ -298,7 +148,6 @@ func (s *series) at(t int64) *slot {
 	}
 	i, before := s.place(t, s.coarsen)
 	if before > 0 {
-		s.gather()
 		s.slots = append(make([]slot, before, before+len(s.slots)), s.slots...)
 	}
 	for len(s.slots) < s.n {
@@ -343,7 +192,6 @@ func (s *series) coarsen(f int64) {
 
 // settle converts the differences to areas.
 func (s *series) settle() {
-	s.gather()
 	level := 0
 	for i := range s.slots {
 		level += s.slots[i].full

@@ -3,7 +3,6 @@ package latency
 import (
 	"cmp"
 	"math"
-	"math/bits"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -47,22 +46,6 @@ func TestSummed(t *testing.T) {
 	}
 	if many < 100 {
 		t.Errorf("%d times there were many values", many)
-	}
-}
-
-// TestPlaceOf compares places with the buckets of histograms of three digits.
-func TestPlaceOf(t *testing.T) {
-	rng := rand.New(rand.NewPCG(4, 5))
-	for shift := range 63 {
-		for range 200 {
-			v := int64(1)<<shift + rng.Int64N(1<<shift)
-			place, whole := placeOf(v)
-			cut := max(bits.Len64(uint64(v))-fineBits-1, 0)
-			low := v >> cut << cut
-			if last := highest(low, 3); whole != (v == last) || lastOf(place) != last {
-				t.Fatalf("%d: place %d, whole %v, up to %d; it is in the bucket from %d to %d", v, place, whole, lastOf(place), low, last)
-			}
-		}
 	}
 }
 

@@ -154,7 +154,7 @@ var rules = []rule{
 	{packages: "analyze/latency", own: []string{
 		"analyze/account", "analyze/state", "analyze/text", "decode", "decode/link", "decode/rdma", "decode/rpc", "decode/rpcrdma", "decode/transaction", "decode/xdr",
 		"internal/snapshot",
-	}, foreign: []string{"github.com/HdrHistogram/hdrhistogram-go"}},
+	}},
 	// All of it from one decoder.
 	{packages: "analyze/onepass", own: []string{
 		"analyze/blame", "analyze/check", "analyze/connections", "analyze/filter", "analyze/latency", "analyze/session", "analyze/state", "capture", "decode/...", "internal/snapshot",
