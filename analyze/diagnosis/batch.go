@@ -18,16 +18,71 @@ type batch struct {
 
 	waited, opened int64 // of the batch: all latencies; the time in which a call was under way
 	from, to       int64
-	least          map[work]int64
+	least          []int64 // of each work
 }
 
 // work is what calls have in common that take equally long if nothing holds them up.
 type work struct {
 	server, op uint16
-	size       int
+	size       uint8
 }
 
-func (x *call) work() work { return work{x.server, x.op, bits.Len32(x.bytes)} }
+// number numbers the work of each call, and the operations of each server. It returns how many works there are.
+func (b *batch) number() int {
+	type group struct{ server, op uint16 }
+	groups := make(map[group]uint32)
+	works := make(map[work]uint32)
+	type known struct { // the last of an operation
+		work          work
+		number, group uint32
+		ok            bool
+	}
+	last := make([]known, len(b.names.list))
+	for _, x := range b.forward {
+		w := work{x.server, x.op, uint8(bits.Len32(x.bytes))}
+		l := &last[x.op]
+		if !l.ok || l.work != w {
+			g := group{x.server, x.op}
+			if _, ok := groups[g]; !ok {
+				groups[g] = uint32(len(groups))
+			}
+			if _, ok := works[w]; !ok {
+				works[w] = uint32(len(works))
+			}
+			*l = known{w, works[w], groups[g], true}
+		}
+		x.work, x.group = l.number, l.group
+	}
+	return len(works)
+}
+
+// apart splits the calls that f takes by the number it has for them, in their order; f returns −1 for the others. The numbers are less than n.
+func (b *batch) apart(n int, f func(*call) int) [][]*call {
+	ends := make([]int, n)
+	for _, x := range b.forward {
+		if k := f(x); k >= 0 {
+			ends[k]++
+		}
+	}
+	sum := 0
+	for k, c := range ends {
+		ends[k] = sum
+		sum += c
+	}
+	list := make([]*call, sum)
+	for _, x := range b.forward {
+		if k := f(x); k >= 0 {
+			list[ends[k]] = x
+			ends[k]++
+		}
+	}
+	out, from := make([][]*call, n), 0
+	for k, end := range ends {
+		out[k] = list[from:end:end]
+		from = end
+	}
+	return out
+}
 
 // begin is when the application began to wait for a call.
 func (x *call) begin() int64 {
@@ -67,6 +122,9 @@ func (b *batch) chains() {
 // resent joins the copies of calls that were sent again on another connection. What else comes there before the first reply has waited
 // as well, though the capture point has not seen its first copy: the path may have been cut.
 func (b *batch) resent() {
+	if !slices.ContainsFunc(b.forward, func(x *call) bool { return x.from != x.conn.id && x.end != 0 }) {
+		return
+	}
 	first := make(map[callKey]*call)
 	again := false
 	for _, x := range b.forward {
@@ -128,21 +186,27 @@ func (b *batch) moved(k *conn, first map[callKey]*call) {
 
 // floors finds how long calls take if nothing holds them up: as long as the quickest of their kind.
 func (b *batch) floors() {
-	all := make(map[work][]int64)
-	for _, x := range b.forward {
-		if x.app > 0 {
-			all[x.work()] = append(all[x.work()], x.app)
+	works := b.number()
+	b.least = make([]int64, works)
+	var list []int64
+	for w, calls := range b.apart(works, func(x *call) int {
+		if x.app <= 0 {
+			return -1
 		}
-	}
-	b.least = make(map[work]int64, len(all))
-	for w, list := range all {
-		slices.Sort(list)
-		b.least[w] = list[len(list)/50]
+		return int(x.work)
+	}) {
+		list = list[:0]
+		for _, x := range calls {
+			list = append(list, x.app)
+		}
+		if len(list) > 0 {
+			b.least[w] = nth(list, len(list)/50)
+		}
 	}
 }
 
 // held is how much longer than the quickest of its kind a call took, so far as nothing has explained it.
-func (b *batch) held(x *call) int64 { return min(x.app-b.least[x.work()], x.left) }
+func (b *batch) held(x *call) int64 { return min(x.app-b.least[x.work], x.left) }
 
 // take takes up to n of a call's latency for a cause.
 func (x *call) take(n int64) int64 {
@@ -264,6 +328,7 @@ func (b *batch) measure() {
 	for _, k := range b.order {
 		k.measure()
 	}
+	b.forward = make([]*call, 0, len(b.calls))
 	for i := range b.calls {
 		if x := &b.calls[i]; !x.backward {
 			b.forward = append(b.forward, x)
@@ -306,14 +371,14 @@ func (b *batch) measure() {
 	}
 	b.last = max(b.last, b.to)
 	if len(b.p99) > 1<<18 {
-		slices.Sort(b.p99)
-		b.p99 = b.p99[len(b.p99)/2:] // the upper half keeps the high percentiles, a little too low
+		nth(b.p99, len(b.p99)/2)
+		b.p99 = b.p99[:copy(b.p99, b.p99[len(b.p99)/2:])] // the upper half keeps the high percentiles, a little too low
 	}
 }
 
 // measure finds the round trips of a connection: of TCP the least, since its acknowledgements may be delayed.
 func (k *conn) measure() {
-	var ways [2][]int64
+	ways := [2][]int64{make([]int64, 0, len(k.calls)), make([]int64, 0, len(k.calls))}
 	var clear [2]int64 // the least of packets that no data of their own precedes
 	for _, x := range k.calls {
 		if x.backward || x.end == 0 || x.resent || x.lost[rdma.CauseRecovery]+x.lost[rdma.CauseNotReady] > 0 {
@@ -333,14 +398,13 @@ func (k *conn) measure() {
 		if len(list) == 0 {
 			continue
 		}
-		slices.Sort(list)
-		k.ways[i], k.floor[i] = list[len(list)/2], clear[i]
+		k.ways[i], k.floor[i] = nth(list, len(list)/2), clear[i]
 		if clear[i] == 0 {
-			k.floor[i] = list[0]
+			k.floor[i] = slices.Min(list)
 		}
-		k.spread[i] = list[len(list)*3/4] - list[len(list)/4]
+		k.spread[i] = nth(list, len(list)*3/4) - nth(list, len(list)/4)
 		if k.fabric == rdma.IWARP || k.fabric == rdma.TCP {
-			k.ways[i] = list[len(list)/10]
+			k.ways[i] = nth(list, len(list)/10)
 		}
 	}
 	k.samples = [2]int{len(ways[0]), len(ways[1])}

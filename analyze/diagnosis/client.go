@@ -30,7 +30,7 @@ func (b *batch) readResponses() {
 		if len(extra) < 8 {
 			continue
 		}
-		if f.typical = median(extra); f.typical < 150_000 || f.typical < 3*k.floor[1] || extra[len(extra)/10]*2 < f.typical {
+		if f.typical = median(extra); f.typical < 150_000 || f.typical < 3*k.floor[1] || nth(extra, len(extra)/10)*2 < f.typical {
 			continue
 		}
 		k.each(func(x *call) {
@@ -60,6 +60,9 @@ func (b *batch) window(k *conn, code Code, of func(*call) int64) {
 	f := &finding{code: code, side: Server, where: k.where(), clock: Wall, certainty: Likely, limit: -1}
 	prompt, n := 0, 0
 	last := int64(0)
+	if !slices.ContainsFunc(k.calls, func(x *call) bool { return !x.backward && of(x) > 0 }) {
+		return
+	}
 	// Replies in the order of their coming, to see which one was there before a call.
 	var ends []int64
 	k.each(func(x *call) { ends = append(ends, x.end) })
@@ -119,19 +122,12 @@ func (b *batch) window(k *conn, code Code, of func(*call) int64) {
 
 // oneAtATime finds clients that send a call only when the one before has been answered.
 func (b *batch) oneAtATime() {
-	byClient := make(map[uint16][]*call)
-	var clients []uint16
-	for _, x := range b.forward {
+	for c, calls := range b.apart(len(b.names.list), func(x *call) int {
 		if x.end == 0 {
-			continue
+			return -1
 		}
-		if byClient[x.client] == nil {
-			clients = append(clients, x.client)
-		}
-		byClient[x.client] = append(byClient[x.client], x)
-	}
-	for _, c := range clients {
-		calls := byClient[c]
+		return int(x.client)
+	}) {
 		if len(calls) < 32 {
 			continue
 		}
@@ -148,7 +144,7 @@ func (b *batch) oneAtATime() {
 			back := x.end + max(x.conn.ways[1], 0) // when the client had the reply
 			open += max(back-max(x.start, end), 0)
 			end = max(end, back)
-			held += max(x.app-b.least[x.work()], 0)
+			held += max(x.app-b.least[x.work], 0)
 			app += x.app
 			if x.bytes > 0 {
 				data++
@@ -158,7 +154,7 @@ func (b *batch) oneAtATime() {
 		if alone*20 < len(calls)*19 || open*2 < b.to-b.from || window*2 > len(calls) {
 			continue
 		}
-		f := &finding{code: OneAtATime, side: Client, where: "client " + b.names.name(c), clock: Wall, certainty: Possible, calls: len(calls)}
+		f := &finding{code: OneAtATime, side: Client, where: "client " + b.names.list[c], clock: Wall, certainty: Possible, calls: len(calls)}
 		f.time, f.typical = open*15/16, open/int64(len(calls))
 		if data*2 > int64(len(calls)) && bytes <= data*64<<10 && open*10 >= (b.to-b.from)*7 && held*10 < app*3 {
 			f.certainty = Likely

@@ -44,16 +44,17 @@ const (
 
 // silence finds times in which a server answered nothing, though it had several calls, and then all of them at once.
 func (b *batch) silence() {
-	byServer := make(map[uint16][]*call)
-	for _, x := range b.forward {
-		if x.end != 0 && !x.again && x.from == x.conn.id && x.asked1 == 0 {
-			byServer[x.server] = append(byServer[x.server], x)
+	for s, list := range b.apart(len(b.names.list), func(x *call) int {
+		if x.end == 0 || x.again || x.from != x.conn.id || x.asked1 != 0 {
+			return -1
 		}
-	}
-	for _, s := range b.servers() {
-		list := byServer[s]
+		return int(x.server)
+	}) {
+		if len(list) < silentCalls {
+			continue
+		}
 		slices.SortStableFunc(list, func(a, c *call) int { return cmp.Compare(a.act, c.act) })
-		f := &finding{code: Outage, side: Server, where: "server " + b.names.name(s), clock: Calls, certainty: Likely, what: "silent"}
+		f := &finding{code: Outage, side: Server, where: "server " + b.names.list[s], clock: Calls, certainty: Likely, what: "silent"}
 		last := int64(0)
 		for i, x := range list {
 			from := last
@@ -64,7 +65,10 @@ func (b *batch) silence() {
 			var waited []*call
 			begun := x.act
 			for _, y := range list[i:] {
-				if y.callEnd <= x.act-silentLeast/2 && y.act-x.act < (x.act-from)/10 {
+				if y.act-x.act >= (x.act-from)/10 {
+					break
+				}
+				if y.callEnd <= x.act-silentLeast/2 {
 					waited = append(waited, y)
 					begun = min(begun, max(y.callEnd, from))
 				}
@@ -128,7 +132,7 @@ func (b *batch) heldBy(k *conn, x *call, n int64, f *finding) {
 		if y == x || y.end == 0 || y.backward || y.start == x.start {
 			continue
 		}
-		if d := n - b.least[y.work()]; d > 0 {
+		if d := n - b.least[y.work]; d > 0 {
 			y.app, b.total = y.app+d, b.total+d
 			f.of(y, d)
 		}
@@ -194,24 +198,26 @@ func (k *conn) likelyTimeout() int64 {
 }
 
 func (b *batch) tailsOf(k *conn, t int64) {
-	var late, near []*call
+	var late []*call
+	near := 0
+	k.each(func(x *call) {
+		switch n := x.silence(); {
+		case n <= t/4:
+		case !near1(n, t):
+			near++
+		case x.quiet(t):
+			late = append(late, x)
+		}
+	})
+	if len(late) < 2 || near > len(late) || len(late)*4 > len(k.calls) {
+		return
+	}
 	usual := make(map[uint16][]int64)
 	k.each(func(x *call) {
-		n := x.silence()
-		switch {
-		case near1(n, t):
-			if x.quiet(t) {
-				late = append(late, x)
-			}
-		case n > t/4:
-			near = append(near, x)
-		default:
+		if n := x.silence(); n <= t/4 {
 			usual[x.op] = append(usual[x.op], n)
 		}
 	})
-	if len(late) < 2 || len(near) > len(late) || len(late)*4 > len(k.calls) {
-		return
-	}
 	f := &finding{code: LossRecovery, side: Network, where: k.where(), clock: Calls, certainty: Likely, typical: t, what: tail}
 	for _, x := range late {
 		f.of(x, x.take(x.silence()-max(median(usual[x.op]), 0)))

@@ -108,7 +108,7 @@ func (b *batch) pausedOf(k *conn, stops []still) {
 			}
 			n += max(min(x.end, s.to)-max(x.start, s.from), 0)
 		}
-		f.of(x, x.take(min(n, max(x.app-b.least[x.work()], 0))))
+		f.of(x, x.take(min(n, max(x.app-b.least[x.work], 0))))
 	})
 	k.paused = f.time > 0
 	b.Recorder.found(f)

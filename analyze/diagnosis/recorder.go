@@ -15,7 +15,10 @@ import (
 )
 
 // batchCalls is how many calls are looked at together. A longer capture is looked at in pieces, and the causes add up.
-const batchCalls = 1 << 16
+const batchCalls = 1 << 14
+
+// manyCalls is from how many calls on room is made for a whole batch.
+const manyCalls = 1 << 10
 
 // Limits of what is remembered.
 const (
@@ -38,6 +41,7 @@ type Recorder struct {
 	ended []ended
 
 	names names
+	kinds []kind // of names
 	conns map[int]*conn
 	order []*conn // by ID
 
@@ -101,8 +105,10 @@ type call struct {
 	guessed bool  // sent is not seen
 
 	// What the causes find out.
-	app  int64 // latency as the application saw it
-	left int64 // of it that no cause has taken
+	work  uint32 // number of its work
+	group uint32 // of the operation of its server
+	app   int64  // latency as the application saw it
+	left  int64  // of it that no cause has taken
 }
 
 type status uint8
@@ -135,6 +141,7 @@ type conn struct {
 	floor   [2]int64 // least round trips: what distance makes of them, without queues
 	spread  [2]int64 // of the middle half of them
 	samples [2]int
+	hosts   [2]host // of both sides
 	client  rdma.Side
 	depth   int   // RDMA Reads of the server at once, as announced; 0 unknown
 	shallow Side  // whose setup allows the fewest RDMA Reads at once
@@ -144,6 +151,12 @@ type conn struct {
 	queued  bool  // what its calls waited for has been found: what is left is no work of the server
 	gaps    uint64
 	packets uint64
+}
+
+// host is an address, and its number in names.
+type host struct {
+	addr netip.Addr
+	name uint16
 }
 
 // names numbers strings.
@@ -250,37 +263,40 @@ func (r *Recorder) Transaction(v *rpc.View) {
 		return
 	}
 	k := r.conn(tx)
-	client, server := r.names.of([]byte(tx.Client().Addr.String())), r.names.of([]byte(tx.Server().Addr.String()))
-	if k == nil || client == 0 || server == 0 { // who is not known is somebody else
+	client, server := r.host(k, tx, tx.From), r.host(k, tx, tx.From.Other())
+	if client == 0 || server == 0 { // who is not known is somebody else
 		r.beyond++
 		return
 	}
-	if len(r.calls) == batchCalls {
+	switch len(r.calls) {
+	case batchCalls:
 		r.flush()
+	case manyCalls:
+		r.calls = slices.Grow(r.calls, batchCalls-manyCalls)
 	}
 	var b [128]byte
-	x := call{
+	r.calls = append(r.calls, call{
 		conn: k, xid: tx.XID, frame: tx.Call.Last.Number, sent: tx.FirstSent(), from: tx.FirstOn(),
 		start: tx.Call.First.Time, callEnd: tx.Call.Last.Time, credits: int64(tx.Credits), slots: int64(tx.Slots),
 		client: client, server: server,
 		op: r.names.of(v.AppendOperation(b[:0])), bytes: uint32(min(tx.ReadBytes+tx.WriteBytes, 1<<31)), reads: uint16(min(tx.Reads, 1<<15)),
 		granted: max(tx.Reply.Credits(), 1), rawGrant: tx.Reply.Credits(), asked: tx.Call.Credits(), backward: tx.Backward, resent: tx.Retransmits > 0,
-	}
-	x.kind = kindOf(v, tx, r.names.name(x.op))
+	})
+	x := &r.calls[len(r.calls)-1]
+	x.kind = r.kindOf(tx, x.op)
 	if x.kind == recalling {
 		r.recalls++
 	}
 	w := tx.Ways()
 	x.wayS, x.wayC = int64(w.Server), int64(w.Client)
 	if _, ok := tx.Took(); ok {
-		r.replied(&x, v)
+		r.replied(x, v)
 	} else {
 		x.status = unanswered
 	}
 	if r.waits > 0 || r.recalls > 0 {
 		x.thing = r.thing(v, x.op)
 	}
-	r.calls = append(r.calls, x)
 }
 
 // replied notes what a call with a reply has in addition.
@@ -331,14 +347,34 @@ func (r *Recorder) thing(v *rpc.View, op uint16) uint64 {
 	return h.Sum64()
 }
 
+// host is the name of the address of a side of a connection; 0 if there are too many.
+func (r *Recorder) host(k *conn, tx *transaction.Transaction, side rdma.Side) uint16 {
+	if k == nil {
+		return 0
+	}
+	h, addr := &k.hosts[side&1], tx.Connection.Ends[side&1].Addr
+	if h.name == 0 || h.addr != addr {
+		*h = host{addr, r.names.of([]byte(addr.String()))}
+	}
+	return h.name
+}
+
 // kindOf tells the calls apart that a cause asks for.
-func kindOf(v *rpc.View, tx *transaction.Transaction, op string) kind {
+func (r *Recorder) kindOf(tx *transaction.Transaction, op uint16) kind {
+	for len(r.kinds) <= int(op) {
+		r.kinds = append(r.kinds, kindNamed(r.names.name(uint16(len(r.kinds)))))
+	}
+	if k := r.kinds[op]; (k == recalling) == tx.Backward {
+		return k
+	}
+	return other
+}
+
+// kindNamed is the kind of calls of an operation.
+func kindNamed(op string) kind {
 	switch {
-	case tx.Backward:
-		if strings.Contains(op, "CB_RECALL") {
-			return recalling
-		}
-		return other
+	case strings.Contains(op, "CB_RECALL"):
+		return recalling
 	case strings.Contains(op, "DELEGRETURN"):
 		return returning
 	case strings.Contains(op, "OPEN"), strings.Contains(op, "SETATTR"), strings.Contains(op, "REMOVE"), strings.Contains(op, "RENAME"):
@@ -369,6 +405,40 @@ func median(list []int64) int64 {
 	if len(list) == 0 {
 		return -1
 	}
-	slices.Sort(list)
-	return list[len(list)/2]
+	return nth(list, len(list)/2)
 }
+
+// nth is the n-th least of a list. It changes the order of the list.
+func nth(list []int64, n int) int64 {
+	for len(list) > 16 {
+		// What is less than the middle one of three goes before it, what is more behind it.
+		mid := middle(list[0], list[len(list)/2], list[len(list)-1])
+		i, j := 0, len(list)-1
+		for i <= j {
+			for list[i] < mid {
+				i++
+			}
+			for list[j] > mid {
+				j--
+			}
+			if i <= j {
+				list[i], list[j] = list[j], list[i]
+				i++
+				j--
+			}
+		}
+		switch {
+		case n <= j:
+			list = list[:j+1]
+		case n >= i:
+			list, n = list[i:], n-i
+		default:
+			return mid
+		}
+	}
+	slices.Sort(list)
+	return list[n]
+}
+
+// middle is the second least of three.
+func middle(a, b, c int64) int64 { return max(min(a, b), min(max(a, b), c)) }

@@ -22,20 +22,14 @@ func (x *call) answered() int64 { return x.answer - x.toServer()/2 }
 // threads finds servers that work on few calls at a time, while others wait in line. A server with n threads that take calls in the
 // order of their coming answers none before all but n−1 of those ahead of it.
 func (b *batch) threads() {
-	byServer := make(map[uint16][]*call)
-	for _, x := range b.forward {
-		if x.end != 0 && x.from == x.conn.id {
-			byServer[x.server] = append(byServer[x.server], x)
+	for s, list := range b.apart(len(b.names.list), func(x *call) int {
+		if x.end == 0 || x.from != x.conn.id {
+			return -1
 		}
-	}
-	servers := make([]uint16, 0, len(byServer))
-	for s := range byServer {
-		servers = append(servers, s)
-	}
-	slices.Sort(servers)
-	for _, s := range servers {
-		if list := byServer[s]; len(list) >= 24 {
-			b.threadsOf(s, list)
+		return int(x.server)
+	}) {
+		if len(list) >= 24 {
+			b.threadsOf(uint16(s), list)
 		}
 	}
 }
@@ -47,6 +41,16 @@ func (b *batch) threadsOf(server uint16, calls []*call) {
 		}
 	}
 	slices.SortStableFunc(calls, func(a, c *call) int { return cmp.Compare(a.arrived(), c.arrived()) })
+	behind, done := 0, int64(0) // calls that came while others were with the server
+	for _, x := range calls {
+		if x.arrived() < done {
+			behind++
+		}
+		done = max(done, x.answered())
+	}
+	if behind*3 < len(calls) {
+		return
+	}
 	n := atOnce(calls)
 	if n > threadsMost {
 		return
@@ -187,37 +191,44 @@ const (
 	long  = 1_000_000
 )
 
-// serverTime finds operations on which a server works long.
-func (b *batch) serverTime() {
-	type group struct{ server, op uint16 }
-	all := make(map[group][]*call)
-	var order []group
-	for _, x := range b.forward {
-		if x.end == 0 || x.conn.queued {
+// alone are the servers that have one client.
+func (b *batch) alone() map[uint16]bool {
+	client := make(map[uint16]uint16)
+	alone := make(map[uint16]bool)
+	for i, x := range b.forward {
+		if i > 0 && b.forward[i-1].client == x.client && b.forward[i-1].server == x.server {
 			continue
 		}
-		g := group{x.server, x.op}
-		if all[g] == nil {
-			order = append(order, g)
-		}
-		all[g] = append(all[g], x)
-	}
-	found := make(map[uint16]*finding)
-	var servers []uint16
-	most := make(map[uint16]int64)
-	client := make(map[uint16]uint16) // of each server, if it is the only one
-	alone := make(map[uint16]bool)
-	for _, x := range b.forward {
 		if c, ok := client[x.server]; !ok {
 			client[x.server], alone[x.server] = x.client, true
 		} else if c != x.client {
 			alone[x.server] = false
 		}
 	}
-	for _, g := range order {
-		var times []int64
+	return alone
+}
+
+// serverTime finds operations on which a server works long.
+func (b *batch) serverTime() {
+	all := b.apart(len(b.least), func(x *call) int {
+		if x.end == 0 || x.conn.queued {
+			return -1
+		}
+		return int(x.group)
+	})
+	found := make(map[uint16]*finding)
+	var servers []uint16
+	most := make(map[uint16]int64)
+	alone := b.alone()
+	var times []int64
+	for _, calls := range all {
+		if len(calls) == 0 {
+			continue
+		}
+		server := calls[0].server
+		times = times[:0]
 		sum, known, quick := int64(0), 0, 0
-		for _, x := range all[g] {
+		for _, x := range calls {
 			n := min(x.service(), x.left)
 			times = append(times, n)
 			sum += n
@@ -228,25 +239,26 @@ func (b *batch) serverTime() {
 				}
 			}
 		}
-		mean, mid := sum/int64(len(times)), median(times)
+		mean := sum / int64(len(times))
 		if mean < brisk {
 			continue
 		}
-		f := found[g.server]
+		f := found[server]
 		if f == nil {
-			f = &finding{code: ServerTime, side: Server, where: "server " + b.names.name(g.server), clock: Calls, certainty: Possible}
-			found[g.server] = f
-			servers = append(servers, g.server)
+			f = &finding{code: ServerTime, side: Server, where: "server " + b.names.name(server), clock: Calls, certainty: Possible}
+			found[server] = f
+			servers = append(servers, server)
 		}
-		for _, x := range all[g] {
+		for _, x := range calls {
 			f.of(x, x.take(min(x.service(), x.left)))
 		}
-		if sum > most[g.server] {
-			most[g.server], f.what, f.typical = sum, b.names.name(g.op), mean
+		if sum > most[server] {
+			most[server], f.what, f.typical = sum, b.names.name(calls[0].op), mean
+			mid := median(times)
 			f.certainty = Possible
 			switch {
-			case len(times) < 16 || known*10 < len(times)*9 || b.soft(all[g]):
-			case mid >= long && quick*2 >= len(times) && alone[g.server]: // else calls of other clients may be what it works on
+			case len(times) < 16 || known*10 < len(times)*9 || b.soft(calls):
+			case mid >= long && quick*2 >= len(times) && alone[server]: // else calls of other clients may be what it works on
 				f.certainty = Certain
 			case mid >= brisk || often(times):
 				f.certainty = Likely
@@ -259,8 +271,8 @@ func (b *batch) serverTime() {
 }
 
 // often reports whether a server is slow on some calls, though not on most, and not by the same time on each, which would be a timeout.
-// times are sorted.
 func often(times []int64) bool {
+	slices.Sort(times)
 	i, _ := slices.BinarySearch(times, long)
 	slow := times[i:]
 	return len(slow) >= 8 && len(slow)*10 >= len(times) && slow[len(slow)*3/4]*10 > slow[len(slow)/4]*11
