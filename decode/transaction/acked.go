@@ -96,7 +96,7 @@ func (t *Tracker) SendAcked(c *rdma.Connection, from rdma.Side, tag rdma.Tag, re
 		return
 	}
 	if k, ok := c.Upper.(*conn); ok {
-		k.acknowledged(from)
+		k.acknowledged(from, ref)
 	}
 	tx := t.tagged(tag)
 	if tx == nil {

@@ -9,13 +9,13 @@ type Delivery uint8
 // Verdicts.
 const (
 	// DeliveryUnknown: the message or the packets of its receiver were not captured, the capture or the memory ended
-	// before the connection did, or there are no acknowledgements (UDP, UC).
+	// before the connection did, there are no acknowledgements (UDP, UC), or nothing shows that the capture has the one that is missing.
 	DeliveryUnknown Delivery = iota
 	// Acknowledged by a packet of the receiver, or by what it did then.
 	Acknowledged
 	// Refused: the receiver ended the connection with a NAK or a Terminate, and had not acknowledged the message.
 	Refused
-	// NotAcknowledged before the connection ended, although acknowledgements of the receiver were captured.
+	// NotAcknowledged before the connection ended: its sender sent it again, or the receiver acknowledged less after it.
 	NotAcknowledged
 )
 
@@ -51,13 +51,16 @@ func (t *Transaction) ReplyLost() bool { return t.replyLost != DeliveryUnknown }
 type delivery struct {
 	acks    bool   // acknowledgements of the receiver are in the capture
 	refused uint64 // packet that ended the connection; 0: none
+	latest  uint64 // packet by which the receiver last acknowledged a message, or asked for one
 }
 
 // acknowledged notes that a Send of a side was acknowledged: nothing before it was refused.
-func (k *conn) acknowledged(from rdma.Side) {
-	if d := &k.delivered[from&1]; !d.acks || d.refused != 0 {
+func (k *conn) acknowledged(from rdma.Side, ref rdma.Ref) {
+	d := &k.delivered[from&1]
+	if !d.acks || d.refused != 0 {
 		*d = delivery{acks: true}
 	}
+	d.latest = ref.Number
 }
 
 // refuses notes what ends a connection: its sender takes nothing more.
@@ -65,6 +68,8 @@ func (k *conn) refuses(from rdma.Side, e rdma.Event, ref rdma.Ref) {
 	switch e {
 	case rdma.EventNAKInvalid, rdma.EventNAKAccess, rdma.EventNAKOperation, rdma.EventNAKOther, rdma.EventTerminate:
 		k.delivered[from.Other()&1].refused = ref.Number
+	case rdma.EventNAKSequence, rdma.EventRNR:
+		k.delivered[from.Other()&1].latest = ref.Number
 	}
 }
 
@@ -72,6 +77,7 @@ func (k *conn) refuses(from rdma.Side, e rdma.Event, ref rdma.Ref) {
 func (d *delivery) merge(o delivery) {
 	d.acks = d.acks || o.acks
 	d.refused = max(d.refused, o.refused)
+	d.latest = max(d.latest, o.latest)
 }
 
 // slowWait is how long a reply waits for its acknowledgement, in nanoseconds of capture time, if others of its side were
@@ -94,9 +100,9 @@ func (tx *Transaction) judge() {
 	if !ok || c.MergedInto != nil {
 		return
 	}
-	from := tx.From.Other()
+	from, sent := tx.From.Other(), &tx.Reply
 	if !tx.replied {
-		from = tx.From
+		from, sent = tx.From, &tx.Call
 		if h := k.halves[from&1]; h != nil && c.Ended && h.newest == tx.gen {
 			tx.note(LastCall)
 		}
@@ -111,6 +117,7 @@ func (tx *Transaction) judge() {
 	case d.refused != 0 && c.Terminated != "":
 		tx.lose(Refused, Note{Why: c.Terminated, N: d.refused})
 	case c.Sent[0].Gaps|c.Sent[1].Gaps != 0 && tx.Retransmits == 0: // the capture may lack the acknowledgement
+	case tx.Retransmits == 0 && d.latest <= sent.Last.Number: // that alone may be missing: its sender did not miss it
 	case d.acks && c.Ended:
 		tx.lose(NotAcknowledged, Note{Why: c.Terminated})
 	}

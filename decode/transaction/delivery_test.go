@@ -28,13 +28,16 @@ func TestDelivery(t *testing.T) {
 		{"all there", true, true, func(w *wire, call, reply uint64) { w.ack(call); w.ack(reply) }, true, acknowledged, acknowledged, transaction.Complete, 0},
 		{"capture ends", true, true, nil, false, acknowledged, unknown, transaction.Complete, 0},
 		{"no acknowledgement was captured", false, true, nil, true, acknowledged, unknown, transaction.Complete, 0},
-		{"reply not acknowledged", true, true, nil, true, acknowledged, missing, transaction.Incomplete, transaction.ReplyNotAcknowledged},
+		{"the acknowledgement alone is missing", true, true, nil, true, acknowledged, unknown, transaction.Complete, 0},
+		{"reply sent again", true, true, func(w *wire, _, reply uint64) { w.again(reply) }, true, acknowledged, missing, transaction.Incomplete, transaction.ReplyNotAcknowledged},
+		{"receiver not ready", true, true, func(w *wire, _, _ uint64) { w.event(0, rdma.EventRNR) }, true, acknowledged, missing, transaction.Incomplete, transaction.ReplyNotAcknowledged},
 		{"the capture lacks packets", true, true, func(w *wire, _, _ uint64) { w.c.Sent[0].Gaps = 1 }, true, acknowledged, unknown, transaction.Complete, 0},
 		{"reply refused", true, true, func(w *wire, _, _ uint64) { w.event(0, rdma.EventNAKAccess) }, false, acknowledged, refused, transaction.Incomplete, transaction.ReplyRefused},
 		{"acknowledged after all", true, true, func(w *wire, _, reply uint64) { w.event(0, rdma.EventNAKAccess); w.ack(reply) }, true, acknowledged, acknowledged, transaction.Complete, 0},
 		{"asked for again", true, true, func(w *wire, _, _ uint64) { w.event(0, rdma.EventNAKSequence) }, true, acknowledged, missing, transaction.Incomplete, transaction.ReplyNotAcknowledged},
 		{"the requester's own message refused", true, true, func(w *wire, _, reply uint64) { w.event(1, rdma.EventTerminate); w.ack(reply) }, true, acknowledged, acknowledged, transaction.Complete, 0},
-		{"call not acknowledged", true, false, nil, true, missing, unknown, transaction.NoReply, transaction.CallNotAcknowledged},
+		{"the call's acknowledgement alone is missing", true, false, nil, true, unknown, unknown, transaction.NoReply, transaction.LastCall},
+		{"call not acknowledged", true, false, func(w *wire, call, _ uint64) { w.again(call) }, true, missing, unknown, transaction.NoReply, transaction.CallNotAcknowledged},
 		{"call refused", true, false, func(w *wire, _, _ uint64) { w.event(1, rdma.EventNAKInvalid) }, true, refused, unknown, transaction.NoReply, transaction.CallRefused},
 		{"call acknowledged", true, false, func(w *wire, call, _ uint64) { w.ack(call) }, true, acknowledged, unknown, transaction.NoReply, transaction.LastCall},
 		{"call, capture ends", true, false, nil, false, unknown, unknown, transaction.NoReply, 0},
@@ -79,6 +82,7 @@ func TestDeliveryLate(t *testing.T) {
 	w.now += 30e9
 	w.ack(w.send(0, msg(v1(2, rpcrdma.TypeMsg), rpc(2, false, rocetest.Program, 8))))
 	w.c.Terminated, w.c.Ended = "an end", true
+	w.ack(w.send(1, msg(v1(2, rpcrdma.TypeMsg), rpc(2, true, 0, 8))))
 	out := w.end()
 	w.want("lost", len(out) == 3 && out[1].delivered[1] == transaction.NotAcknowledged)
 }

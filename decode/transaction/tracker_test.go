@@ -53,6 +53,12 @@ func (w *wire) ack(n uint64) {
 	w.tr.SendAcked(w.c, g.from, g.tag, w.ref())
 }
 
+// again sends a message once more.
+func (w *wire) again(n uint64) {
+	g := w.tags[n]
+	w.tr.SendAgain(w.c, g.from, g.tag, w.ref(), true)
+}
+
 // event tells of something that a side has sent.
 func (w *wire) event(from rdma.Side, e rdma.Event) { w.tr.Event(w.c, from, e, 0, w.ref()) }
 
