@@ -72,7 +72,7 @@ func (s *conn) settle(l *roce.Lean, from rdma.Side, seen *roce.Seen) {
 	}
 	q.streak = 0
 	m := &d.messages
-	if s.taps[0] != s.taps[1] || s.misses() != s.gaps || !m.based || !d.acked.seen || d.acked.again || d.reads.n > 0 || d.reads.suspect.Seen() || d.nak.open {
+	if s.taps[0] != s.taps[1] || s.misses() != s.gaps || !m.based || !d.acked.seen || d.acked.again || d.reads.n > 0 || d.reads.suspect.Seen() || d.nak.open || d.dropped.open {
 		return
 	}
 	known := 0

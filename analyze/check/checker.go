@@ -52,6 +52,10 @@ type Checker struct {
 
 	attempts attempts
 	recalls  recalls
+	channels map[channel]*backchannel
+	unread   map[*rdma.Connection]bool // connections with COMPOUNDs that cannot be read
+	astray   []int                     // connections with callbacks that no backchannel was bound to
+	pairs    map[pair]*forms
 
 	audience  audience
 	pending   []pending
@@ -96,6 +100,7 @@ func New(opt Options, emit func(*Finding)) *Checker {
 	c := &Checker{
 		opt: opt, emit: emit,
 		conns: make(map[*rdma.Connection]*conn), recalls: make(recalls),
+		channels: make(map[channel]*backchannel), unread: make(map[*rdma.Connection]bool), pairs: make(map[pair]*forms),
 	}
 	for i := range rules {
 		if opt.Rules[i] {
@@ -250,6 +255,7 @@ func (c *Checker) Finish() {
 	c.settle()
 	c.leave()
 	c.unreturned()
+	c.oneForm()
 }
 
 // program is the name and version of a program.

@@ -314,6 +314,7 @@ func (c *Checker) closed(s *conn) {
 	c.doubled(s, true)
 	c.unrefused(s)
 	c.fatals(s)
+	c.unbound(s.c)
 	c.health(s)
 	c.forget(s.c)
 	c.gone[c.goneAt] = s.c
@@ -400,7 +401,10 @@ func (c *Checker) health(s *conn) {
 			f.Expected = "right checksums"
 			f.Seen = fmt.Sprintf("%d of %d packets with a wrong checksum", n.BadCRC, n.Packets)
 			f.Reaction = "a receiver drops such packets; they are sent again"
-			if 5*n.BadCRC > n.Packets {
+			switch {
+			case s.c.Fabric == rdma.IWARP:
+				s.badCRC32C(f, side)
+			case 5*n.BadCRC > n.Packets:
 				f.Reaction = "so many that the place of capture is to blame"
 			}
 			c.report(f)
@@ -424,6 +428,31 @@ func (c *Checker) health(s *conn) {
 			f.Expected, f.Seen = "all packets", plural(int(n.Gaps), unit)+" missing"
 			c.report(f)
 		}
+	}
+}
+
+// badCRC32C says of FPDUs with a wrong CRC why it is wrong, if that is known, and what comes of them: TCP has delivered them, so that nothing is
+// sent again (RFC 5044, section 8).
+func (s *conn) badCRC32C(f *Finding, side rdma.Side) {
+	n := &s.c.Sent[side]
+	f.Seen = fmt.Sprintf("%s with a wrong checksum", plural(int(n.BadCRC), "FPDU"))
+	f.Reaction = "a receiver ends the connection: nothing is sent again"
+	if why := s.c.Resolve().Terminated; strings.HasPrefix(why, "Terminate: MPA") {
+		f.Reaction = "the receiver ended the connection: " + why
+	}
+	if n.ZeroCRC < n.BadCRC {
+		return
+	}
+	f.By = s.role(side)
+	f.Seen += ", which is 0: the sender makes none"
+	asked := func(who rdma.Side) bool { return s.c.Setup[who].Seen() && s.c.Setup[who].CRC }
+	switch {
+	case asked(side.Other()) && s.c.Setup[side].Seen() && !s.c.Setup[side].CRC:
+		f.Seen += ", although the peer's MPA frame has the C flag (its own has not): one of the two is enough"
+	case asked(side.Other()):
+		f.Seen += ", although the peer's MPA frame has the C flag"
+	case asked(side):
+		f.Seen += ", although its own MPA frame has the C flag"
 	}
 }
 

@@ -20,6 +20,7 @@ type requests struct {
 	reads    reads
 	asked    asked
 	answer   reply
+	dropped  dropped
 	// repeating means that the newest request was one that had been sent before.
 	repeating bool
 
@@ -217,6 +218,7 @@ func (c *Checker) fabricRequest(s *conn, p *packet, from rdma.Side) {
 // again handles a request that was sent before, or comes late.
 func (c *Checker) again(s *conn, d *requests, p *packet, from rdma.Side) {
 	d.acked.again, d.asked.open, d.repeating = true, false, true
+	d.dropped.again(s, p)
 	n := &d.nak
 	switch {
 	case !n.open:
@@ -639,6 +641,8 @@ const cnpReserved = 16
 func (c *Checker) fabricHealth(s *conn) {
 	for side := range rdma.Side(2) {
 		m := &s.marks[side]
+		c.notResumed(s, side)
+		c.numbered(s, side)
 		switch {
 		case m.cnpFast > 0:
 			c.breach(s, ruleCNPRate, m.cnpFirst, side, func() (string, string) {

@@ -50,6 +50,18 @@ func (s *scene) cnp(from rdma.Side) *rocetest.Packet {
 
 // fabricBreaches are on connections whose upper layer is not known.
 var fabricBreaches = []breach{
+	{rule: "psn-reused", by: Responder, play: func(s *scene) {
+		s.strange()
+		s.read(server, memoryAt(0x100, 3000), make([]byte, 3000))
+		s.back(server, 1)
+		s.bare(server, 1)
+	}},
+	{rule: "ack-never-sent", by: Responder, play: func(s *scene) {
+		s.strange()
+		s.bare(client, 2)
+		s.answerTo(server, 1<<22, roce.ACKUnlimited, 2)
+	}},
+	{rule: "rest-not-resent", by: Requester, with: []string{"packets-resent"}, play: func(s *scene) { s.notReadyFor(1) }},
 	{rule: "nak-not-obeyed", by: Requester, with: []string{"packets-resent"}, play: func(s *scene) {
 		s.strange()
 		s.bare(client, 4)
@@ -225,6 +237,12 @@ func TestGoodFabric(t *testing.T) {
 	s.answerTo(server, 2, roce.NAKPSNSequence, s.msn[client]-3)
 	s.back(client, 3)
 	s.bare(client, 3)
+	s.ack(server)
+	s.bare(client, 3)
+	s.answerTo(server, 1, roce.RNR(1), s.msn[client]-2)
+	s.wait(1e6)
+	s.back(client, 2)
+	s.bare(client, 2)
 	s.ack(server)
 	s.disconnect(client)
 	for i := range s.recs {

@@ -1,10 +1,12 @@
 package check
 
 import (
+	"encoding/binary"
 	"fmt"
 	"slices"
 
 	"github.com/rpcrdma/toolkit/analyze/text"
+	"github.com/rpcrdma/toolkit/decode/iwarp"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
@@ -327,9 +329,18 @@ func (c *Checker) Event(k *rdma.Connection, from rdma.Side, e rdma.Event, value 
 		s.wire[from.Other()].disturbed = true
 	case rdma.EventRNR:
 		s.wire[from.Other()].disturbed = true
+		s.requests[from.Other()].drops(value, ref)
 		if s.rpc {
 			c.notReady(s, from, ref)
 		}
+	case rdma.EventReused:
+		c.reused(s, from, ref)
+	case rdma.EventDiffers:
+		if k.Fabric != rdma.IWARP {
+			c.differs(s, from, value, ref)
+		}
+	case rdma.EventAckUnsent:
+		c.ackUnsent(s, from, value, ref)
 	case rdma.EventNAKInvalid, rdma.EventNAKAccess, rdma.EventNAKOperation, rdma.EventNAKOther, rdma.EventTerminate:
 		c.fatal(s, fatal{from: from, event: e, value: value, ref: ref})
 	}
@@ -387,7 +398,7 @@ func (c *Checker) refusal(s *conn, x *fatal, then string) {
 	f.Expected = "operations that the peer can execute"
 	f.Seen = fatalNames[x.event]
 	if x.event == rdma.EventTerminate {
-		f.Seen += fmt.Sprintf(" 0x%08x", x.value)
+		f.Seen += ": " + iwarp.Terminate(binary.BigEndian.AppendUint32(nil, x.value)).String()
 	} else {
 		f.Seen += fmt.Sprintf(" for PSN %d", x.value)
 	}

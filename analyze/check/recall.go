@@ -154,6 +154,9 @@ func (c *Checker) unreturned() {
 		if r.failed != "" {
 			then += "; last " + r.failed
 		}
+		if slices.Contains(c.astray, r.f.Connection) {
+			then += "; the server sent it on a connection that is not bound to its backchannel"
+		}
 		c.report(r.finding(then))
 	}
 	clear(c.recalls)

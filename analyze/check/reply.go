@@ -180,6 +180,9 @@ func (t *txCheck) refusal() {
 	if t.faults > 0 || t.tx.Backward && t.call.Key() != "0; 0; 0" {
 		return
 	}
+	if t.roomRefused() {
+		return
+	}
 	t.breach(ruleChunksRefused, aboutReply, func() (string, string) {
 		if !t.call.HasReply {
 			return "a reply", "ERR_CHUNK; no Reply chunk offered"

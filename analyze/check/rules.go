@@ -118,6 +118,12 @@ const (
 	ruleMarker
 	ruleFPDUSize
 	ruleDepthAgreed
+	ruleReplyRoom
+	ruleReused
+	ruleAckUnsent
+	ruleNotResumed
+	ruleCallbackUnbound
+	ruleOneForm
 	ruleCount
 )
 
@@ -711,5 +717,35 @@ var rules = [ruleCount]Rule{
 		ID: "mpa-depth-over-request", Number: "F8.8", Title: "MPA Reply with a depth beyond that of the Request",
 		Source: "RFC 6581, section 9", Severity: all(Warning), Needs: NeedSetup,
 		Text: "The responder starts no more RDMA Reads at once (ORD) than the initiator answers at once (IRD).",
+	},
+	ruleReplyRoom: {
+		ID: "reply-room-too-small", Number: "L11.4", Title: "call refused whose results may need more room than it offers",
+		Source: "RFC 8166, sections 3.4.6, 4.3.3 and 6.2; RFC 8267, section 5", Severity: all(Error), Needs: NeedCall | NeedReply | NeedArguments, Bindings: []int{10},
+		Text: "A requester that cannot know that the reply fits inline offers a Reply chunk for the longest one that its arguments allow. Judged if the responder refused the call with ERR_CHUNK.",
+	},
+	ruleReused: {
+		ID: "psn-reused", Number: "N2.6", Title: "PSN used again for something else",
+		Source: "IBTA volume 1, sections 9.7.2 and 9.7.5", Severity: all(Error), Needs: NeedPackets | NeedSetup,
+		Text: "Each request takes the PSNs behind the one before; an RDMA Read takes one for each packet of its response. A responder drops what has an older PSN as a repetition, and acknowledges it: what was sent is lost, and its sender does not learn of that.",
+	},
+	ruleAckUnsent: {
+		ID: "ack-never-sent", Number: "F1.4", Title: "acknowledgement of a PSN that was never sent",
+		Source: "IBTA volume 1, section 9.7.5", Severity: all(Error), Needs: NeedPackets | NeedSetup,
+		Text: "An acknowledgement has the PSN of a request that was received. Judged for PSNs from before the first one of the setup, and for those that are as far from all requests as from all acknowledgements before.",
+	},
+	ruleNotResumed: {
+		ID: "rest-not-resent", Number: "F1.5", Title: "requester did not go on behind the packet that an RNR NAK refused",
+		Source: "IBTA volume 1, sections 9.7.5.2.8 and 9.9.2", Severity: all(Warning), Needs: NeedPackets,
+		Text: "A receiver that is not ready drops the packet that it refuses and all that follow. The requester has to send all of them again, not only the first.",
+	},
+	ruleCallbackUnbound: {
+		ID: "callback-unbound", Number: "N3.9", Title: "callback on a connection that is not bound to the backchannel",
+		Source: "RFC 8881, sections 2.10.3.1, 18.34 and 18.36", Severity: all(Error), Needs: NeedCall | NeedSetup | NeedArguments,
+		Text: "A connection carries callbacks of a session only if CREATE_SESSION or BIND_CONN_TO_SESSION has bound it to the backchannel. Calls of the session on it bind it to the fore channel only; the client need not answer callbacks there.",
+	},
+	ruleOneForm: {
+		ID: "form-unanswered", Number: "N3.10", Title: "all calls with a chunk of one kind stay without a reply",
+		Source: "this toolkit", Severity: all(Warning), Needs: NeedCall | NeedBefore,
+		Text: "Between two hosts, no call with such a chunk was answered, at least two of them stayed without a reply, and others were answered. The responder, or what is between the two, fails at this kind of chunk. One finding covers all connections.",
 	},
 }

@@ -316,6 +316,11 @@ var breaches = []breach{
 	}},
 	{rule: "chunks-refused", by: Responder, play: func(s *scene) {
 		h := s.next()
+		s.send(client, message(h, getattr(h.XID)))
+		s.send(server, refuse(h))
+	}},
+	{rule: "reply-room-too-small", by: Requester, play: func(s *scene) {
+		h := s.next()
 		s.send(client, message(h, readdir3(h.XID)))
 		s.send(server, refuse(h))
 	}},
@@ -703,6 +708,12 @@ var breaches = []breach{
 		s.wait(3e6)
 		s.giveBack("delegation 1", 0)
 		s.giveBack("delegation 2", 0) // nobody has asked for that one
+	}},
+	{rule: "callback-unbound", by: Requester, play: func(s *scene) { s.sessionCallback() }},
+	{rule: "form-unanswered", by: Responder, with: []string{"call-unanswered", "call-unanswered", "closed-by-responder"}, play: func(s *scene) {
+		s.small()
+		s.unanswered(2)
+		s.disconnect(server)
 	}},
 	{rule: "bad-crc", by: Unknown, play: func(s *scene) {
 		s.small()

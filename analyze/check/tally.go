@@ -22,6 +22,7 @@ type tally struct {
 func (c *Checker) tallied(s *conn) {
 	n := s.tally
 	s.tally = tally{}
+	c.answeredPlainly(s, n.usual)
 	stats := c.statsOf(s)
 	add := func(n uint64, list ...id) {
 		for _, r := range list {

@@ -59,6 +59,8 @@ func (c *Checker) Transaction(v *rpc.View) {
 	t.faults, t.misplaced = 0, false
 	c.enter(t.k)
 	c.recalled(v)
+	c.binds(v)
+	c.callback(v)
 	t.name.done = false
 	if !t.usual() {
 		t.run()
@@ -398,8 +400,9 @@ func (t *txCheck) lifetime() {
 	case t.k.misses() != [2]uint64{}:
 		c.skip(ruleUnanswered, Gaps)
 	default:
-		t.failWhole(ruleUnanswered, aboutCall, ofResponder, func() (string, string) { return "a reply", "none" })
+		t.failWhole(ruleUnanswered, aboutCall, ofResponder, func() (string, string) { return "a reply", t.unansweredFacts() })
 	}
+	t.countForm()
 	switch {
 	case t.st.twice == nil:
 		if t.call != nil {

@@ -62,7 +62,7 @@ func (c *Checker) usualAck(s *conn, l *roce.Lean, ref rdma.Ref, to rdma.Side) bo
 	d, w := &s.requests[to&1], &s.wire[to&1]
 	a, m := &d.acked, &d.messages
 	switch {
-	case !l.Syndrome.IsACK(), !d.known || reached(l.PSN, d.high) || d.reads.suspect.Seen() || d.nak.open,
+	case !l.Syndrome.IsACK(), !d.known || reached(l.PSN, d.high) || d.reads.suspect.Seen() || d.nak.open || d.dropped.open,
 		a.seen && (a.again || !reached(l.PSN, a.psn)),
 		!w.started || (l.PSN-w.next)&psnMask < 1<<16:
 		return false

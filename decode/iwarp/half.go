@@ -426,7 +426,11 @@ func (h *half) fpdu(raw []byte, size int, start uint64, from *span) bool {
 		if h.unproven && c.goodCRCs > 0 {
 			return false
 		}
-		c.c.Sent[c.side(h)].BadCRC++
+		sent := &c.c.Sent[c.side(h)]
+		sent.BadCRC++
+		if binary.LittleEndian.Uint32(raw[len(raw)-CRCLen:]) == 0 {
+			sent.ZeroCRC++
+		}
 		c.t.BadCRC++
 	}
 	h.unproven = false

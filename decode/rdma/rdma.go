@@ -170,6 +170,7 @@ type Counters struct {
 	CNPs          uint64
 	Gaps          uint64 // packets (RoCE) or bytes (TCP) that the capture lacks; also the bytes of FPDUs given up for a wrong length
 	BadCRC        uint64 // ICRC or CRC32C wrong
+	ZeroCRC       uint64 // of these, CRC32Cs of 0: the sender makes none
 	Resyncs       uint64 // times that the packet sequence numbers contradicted what was known, and tracking restarted
 	FalseEnds     uint64 // RoCE: times that a message or a NAK had ended the connection, and this side went on as before
 }
@@ -217,6 +218,7 @@ func (n *Counters) Add(o *Counters) {
 	n.CNPs += o.CNPs
 	n.Gaps += o.Gaps
 	n.BadCRC += o.BadCRC
+	n.ZeroCRC += o.ZeroCRC
 	n.Resyncs += o.Resyncs
 	n.FalseEnds += o.FalseEnds
 }
@@ -251,6 +253,8 @@ type Connection struct {
 	Ended       bool   // Terminated is an end that was captured: else the capture, or what is remembered of it, ended before
 	// Requests counts the messages that asked for it, REQ or MPA Request, repetitions included; BadRequests those with a wrong ICRC.
 	Requests, BadRequests uint32
+	// Reused is the latest EventReused of each side.
+	Reused [2]Reused
 	// Tenant tells equal addresses in different tunnels apart: 0 outside of
 	// tunnels.
 	Tenant uint64
@@ -395,7 +399,15 @@ const (
 	EventMPARejected // the first FPDU after the MPA Request was rejected
 	EventMPARevision // the first FPDU after an MPA frame of a revision that is not defined: value
 	EventMPAMarkers  // the first FPDU is without the markers that the peer asked for, or has some that it did not; value is 1 if it asked
+	EventReused      // a request with a PSN, value, of another one that it does not repeat: see Connection.Reused
+	EventAckUnsent   // an acknowledgement of a PSN, value, that was never sent
 )
+
+// Reused is a request of RoCE that has a PSN of an earlier one without repeating it.
+type Reused struct {
+	Kind, Of          WorkKind // of the request, and of the earlier one
+	PSN, Start, Count uint32   // of the request; of the earlier one: its first PSN, and how many it takes
+}
 
 // Handler receives what the trackers of the fabrics find, in capture order. Its arguments must not be kept
 // beyond the call, except the *Connection.

@@ -41,7 +41,7 @@ func (t *Tracker) Lean(p *capture.Packet, tap uint16, tenant uint64, l *Lean) *r
 	switch l.Opcode {
 	case RCAcknowledge:
 		// ack leaves the sets of PSNs alone as long as nothing is missing.
-		if !fl.plain.acks || !l.Syndrome.IsACK() {
+		if !fl.plain.acks || !l.Syndrome.IsACK() || fl.plain.peer.strange(l.PSN) {
 			return t.unplain(p, tap, tenant, l)
 		}
 		ref := fl.took(p, l)

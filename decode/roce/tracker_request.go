@@ -127,9 +127,15 @@ func (t *Tracker) distance(fl *flow, p *Packet, ref rdma.Ref) int32 {
 		t.adopt(fl, p.PSN, ref)
 	}
 	d := psnDiff(p.PSN, fl.next)
-	if d < 0 && (t.contradicts(fl, p) || fl.beginsAgain(p.PSN, ref)) {
-		t.resync(fl, p.PSN, ref)
-		d = 0
+	if d < 0 {
+		again := fl.beginsAgain(p.PSN, ref)
+		if again || t.contradicts(fl, p) {
+			if !again {
+				t.reused(fl, p, ref)
+			}
+			t.resync(fl, p.PSN, ref)
+			d = 0
+		}
 	}
 	return d
 }

@@ -9,6 +9,7 @@ import (
 
 // response handles an acknowledgement or a Read Response: fl answers requests of its peer.
 func (t *Tracker) response(fl *flow, p *Packet, ref rdma.Ref) {
+	before, first := fl.lastResp, !fl.hasResp
 	fl.hasResp, fl.lastResp = true, p.PSN
 	peer := fl.peer()
 	sent := &fl.c.Sent[fl.side]
@@ -30,6 +31,9 @@ func (t *Tracker) response(fl *flow, p *Packet, ref rdma.Ref) {
 	case RCAcknowledge:
 		switch p.AETH.Syndrome & syndromeKind {
 		case 0:
+			if peer.strange(p.PSN) {
+				t.unsent(fl, peer, p.PSN, before, first, ref)
+			}
 			t.ack(peer, p.PSN, ref)
 		case syndromeRNR:
 			sent.RNRs++

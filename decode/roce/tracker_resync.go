@@ -17,6 +17,8 @@ const (
 	// maxSilence is the time, in nanoseconds, after which nobody repeats what was acknowledged: a requester that has not received
 	// the acknowledgement gives up much earlier.
 	maxSilence = 60e9
+	// maxCounted is how many PSNs may have been used since a setup for those before its first one not to have come round.
+	maxCounted = 1 << 22
 )
 
 // print is what is remembered of a message to recognise a retransmission: the PSN of its first packet, and a
@@ -185,6 +187,53 @@ func (fl *flow) beginsAgain(psn uint32, ref rdma.Ref) bool {
 		return false
 	}
 	return fl.acked == fl.head || psnDiff(psn, fl.request(fl.acked).start) < 0
+}
+
+var workOf = [...]rdma.WorkKind{sendRequest: rdma.WorkSend, writeRequest: rdma.WorkWrite, readRequest: rdma.WorkRead, atomicRequest: rdma.WorkAtomic}
+
+// reused reports a request that has a PSN of an earlier one, which it does not repeat: its sender has counted wrong. It says nothing if another
+// connection may have taken over the queue pair, if a packet of either may be damaged, or if it is not certain how many PSNs the earlier one takes.
+func (t *Tracker) reused(fl *flow, p *Packet, ref rdma.Ref) {
+	c, r := fl.c, fl.find(p.PSN)
+	switch {
+	case r == nil || r.guess || !c.set() || c.State != rdma.Established || c.closed || fl.bad > 0:
+		return
+	case !r.contradicts(p, p.Opcode.Starts(), kindOf(p)):
+		return
+	case r.kind == readRequest && r.got < r.count && c.mtu != c.Setup[0].PathMTU:
+		return
+	}
+	c.Reused[fl.side] = rdma.Reused{Kind: workOf[kindOf(p)], Of: workOf[r.kind], PSN: p.PSN, Start: r.start, Count: r.count}
+	t.h.Event(c.Connection, fl.side, rdma.EventReused, p.PSN, ref)
+}
+
+// strange reports whether an acknowledgement may be of a PSN that was never sent: see unsent.
+func (fl *flow) strange(psn uint32) bool {
+	d := psnDiff(psn, fl.next)
+	return d >= maxJump || d <= -maxJump || fl.opening && psnDiff(psn, fl.floor) < 0
+}
+
+// unsent reports an acknowledgement of a PSN that the requester, asked, cannot have used: one from before its first, or one that is as far from
+// everything that it sent as from what was acknowledged before, which is before. A capture that lacks requests shows acknowledgements beyond them, but
+// these go on from one another.
+func (t *Tracker) unsent(fl, asked *flow, psn uint32, before uint32, first bool, ref rdma.Ref) {
+	c := fl.c
+	start, ok := c.Setup[fl.side].Start()
+	if !ok || !c.set() || c.State != rdma.Established || c.closed || asked.announced || asked.unsure || asked.blind || fl.bad > 0 {
+		return
+	}
+	sent := psnDiff(asked.next, start)
+	if sent < 0 || sent >= maxCounted || c.Sent[0].Packets+c.Sent[1].Packets >= maxCounted {
+		return // the numbers may have begun anew
+	}
+	if first {
+		before = start
+	}
+	far := func(a, b uint32) bool { d := psnDiff(a, b); return d >= maxJump || d <= -maxJump }
+	if psnDiff(psn, start) >= 0 && !(far(psn, asked.next) && far(psn, before)) {
+		return
+	}
+	t.h.Event(c.Connection, fl.side, rdma.EventAckUnsent, psn, ref)
 }
 
 // contradicts reports whether a packet with one of r's PSNs cannot be its retransmission, which may resume in

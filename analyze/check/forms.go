@@ -1,0 +1,162 @@
+package check
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/rpcrdma/toolkit/decode/transaction"
+)
+
+// pair is a client and a server.
+type pair struct {
+	tenant         uint64
+	client, server netip.Addr
+}
+
+// maxHostPairs is how many are told apart.
+const maxHostPairs = 1024
+
+// Kinds of chunks that a call may have.
+const (
+	withRead = iota
+	withWrite
+	withReply
+	chunkKinds
+)
+
+var chunkNames = [chunkKinds]string{"Read chunk", "Write chunk", "Reply chunk"}
+
+// forms is what became of calls over all connections of a pair.
+type forms struct {
+	answered uint64 // all calls
+	kinds    [chunkKinds]formCount
+}
+
+// formCount is what became of the calls with one kind of chunk.
+type formCount struct {
+	answered, unanswered, proven uint64 // proven: nothing is missing from the capture, and the connection ended
+	last                         uint64 // each the last call before the end of its connection
+	unread                       uint64 // no part of the Read list was read
+	connections                  int
+	connection                   int // of the newest
+	f                            *Finding
+}
+
+// form is the entry of a pair; nil beyond the limit.
+func (c *Checker) form(p pair) *forms {
+	x := c.pairs[p]
+	if x == nil {
+		if len(c.pairs) >= maxHostPairs {
+			return nil
+		}
+		x = new(forms)
+		c.pairs[p] = x
+	}
+	return x
+}
+
+// countForm notes whether a call was answered, by the chunks that it has.
+func (t *txCheck) countForm() {
+	tx, c := t.tx, t.c
+	if c.on[ruleOneForm] == Off || tx.Backward || t.call == nil || t.k.many {
+		return
+	}
+	x := c.form(pair{tx.Connection.Tenant, tx.Client().Addr, tx.Server().Addr})
+	if x == nil {
+		return
+	}
+	if tx.Reply.Seen() {
+		x.answered++
+	}
+	h := t.call
+	for kind, has := range [chunkKinds]bool{len(h.Reads) > 0, len(h.Writes) > 0, h.HasReply} {
+		if !has {
+			continue
+		}
+		n := &x.kinds[kind]
+		if tx.Reply.Seen() {
+			n.answered++
+			continue
+		}
+		n.unanswered++
+		if t.ended() && t.k.misses() == [2]uint64{} {
+			n.proven++
+		}
+		if len(h.Reads) > 0 && tx.Reads == 0 {
+			n.unread++
+		}
+		if slices.ContainsFunc(tx.Notes, func(n transaction.Note) bool { return n.Kind == transaction.LastCall }) {
+			n.last++
+		}
+		if id := tx.Connection.Resolve().ID; id != n.connection {
+			n.connection = id
+			n.connections++
+		}
+		if n.f == nil {
+			n.f = t.finding(ruleOneForm, aboutCall, "", func() (string, string) { return "replies, as to other calls", "" })
+			n.f.By, n.f.From, n.f.To = Responder, n.f.To, n.f.From
+			t.faults--
+		}
+	}
+}
+
+// answeredPlainly notes calls without chunks that were answered.
+func (c *Checker) answeredPlainly(s *conn, n uint64) {
+	fwd, ok := s.forward()
+	if c.on[ruleOneForm] == Off || n == 0 || !ok {
+		return
+	}
+	if x := c.form(pair{s.c.Tenant, s.c.Ends[fwd].Addr, s.c.Ends[fwd.Other()].Addr}); x != nil {
+		x.answered += n
+	}
+}
+
+// oneForm reports the kinds of chunks with which no call was answered.
+func (c *Checker) oneForm() {
+	var list []*Finding
+	for _, x := range c.pairs {
+		for kind := range x.kinds {
+			n := &x.kinds[kind]
+			if n.unanswered < 2 || n.proven == 0 || n.answered > 0 || x.answered == 0 {
+				continue
+			}
+			facts := []string{fmt.Sprintf("no reply to %d of %d calls with a %s, on %s", n.unanswered, n.unanswered, chunkNames[kind], plural(n.connections, "connection"))}
+			if n.last > 0 {
+				facts = append(facts, fmt.Sprintf("%d the last before its connection ended", n.last))
+			}
+			if n.unread > 0 {
+				facts = append(facts, fmt.Sprintf("the Read list of %d was never read", n.unread))
+			}
+			facts = append(facts, fmt.Sprintf("%s without one answered", plural(int(x.answered), "call")))
+			n.f.Seen, n.f.Reaction = strings.Join(facts, "; "), ""
+			list = append(list, n.f)
+		}
+	}
+	slices.SortFunc(list, func(a, b *Finding) int {
+		return cmp.Or(cmp.Compare(a.Ref.Number, b.Ref.Number), cmp.Compare(a.Seen, b.Seen))
+	})
+	for _, f := range list {
+		c.report(f)
+	}
+	clear(c.pairs)
+}
+
+// unansweredFacts is what is known of a call without a reply.
+func (t *txCheck) unansweredFacts() string {
+	facts := "none"
+	if t.tx.CallDelivery() == transaction.Acknowledged {
+		facts += "; the call was acknowledged"
+	}
+	for _, n := range t.tx.Notes {
+		switch n.Kind {
+		case transaction.NotPulled:
+			facts += "; its Read list was never read"
+		case transaction.LastCall:
+			facts += "; the last call before the connection ended"
+		}
+	}
+	return facts
+}
