@@ -53,9 +53,9 @@ func TestTrackersMemory(t *testing.T) {
 			s.list = append(s.list, f.Read(f.N/part))
 		}
 		var got []string
-		opt := decode.Options{Memory: limit, Trackers: n, Closed: func(c *rdma.Connection) {
+		opt := decode.Options{Memory: limit, Trackers: n, Observers: []decode.Observer{{Closed: func(c *rdma.Connection) {
 			got = append(got, fmt.Sprint(c.ID, c.Fabric, c.First.Number, c.Last.Number, c.Terminated))
-		}}
+		}}}}
 		d := decode.New(opt, func(tx *transaction.Transaction) {
 			got = append(got, fmt.Sprint(tx.Connection.ID, tx.XID, tx.State, tx.Notes, tx.First().Number, tx.Memory()))
 		})

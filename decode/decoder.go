@@ -7,6 +7,7 @@ package decode
 
 import (
 	"iter"
+	"slices"
 	"sync/atomic"
 
 	"github.com/rpcrdma/toolkit/capture"
@@ -44,44 +45,12 @@ type Options struct {
 	// not to get. Different groups are consumed in parallel, each in its own order, with connections and serials
 	// numbered for itself. Which hosts make a group does not depend on the number of trackers.
 	Group func(group int) func(*transaction.Transaction) (taken bool)
-	// Packet, if set, is called for each packet after it has been tracked. No packet takes the fast path then, unless
-	// Ordinary is set as well.
-	Packet func(*PacketView)
-	// Ordinary, if set, is called in place of Packet for ordinary packets of RoCEv2, which are nearly all of them: those
-	// that roce.LeanDecoder decodes. With SkipICRC no packet is ordinary.
-	Ordinary func(*OrdinaryView)
-	// Observer, if set, receives each operation that the transaction tracker receives, on the goroutine of
-	// Run or Batch.
-	Observer Observer
-	// Watcher, if set, is told of each packet and operation of RDMA as the fabric
-	// carries it, on the goroutine of Run or Batch: see rdma.Watchers for several.
-	Watcher rdma.Watcher
-	// Closed, if set, is called for each connection at its end, or at the end
-	// of the capture.
-	Closed func(*rdma.Connection)
+	// Observers are told of packets, messages, operations and connections, in this order. See Observe.
+	Observers []Observer
 }
 
-// Observer sees the operations that transactions consist of. Its arguments must not be kept beyond the call,
-// except the *Connection. One that is a rdma.SegmentHandler is shown the DDP segments of iWARP, too.
-type Observer interface {
-	Send(c *rdma.Connection, s *rdma.Send)
-	OpStart(c *rdma.Connection, op *rdma.Op, ref rdma.Ref)
-	OpData(c *rdma.Connection, op *rdma.Op, f *rdma.Fragment)
-	Event(c *rdma.Connection, from rdma.Side, e rdma.Event, value uint32, ref rdma.Ref)
-}
-
-// MessageObserver is an Observer that also receives the transactions that Sends and operations belong to.
-type MessageObserver interface {
-	Observer
-	// Message reports a Send that is a call or a reply of tx, or repeats one on the same connection. It
-	// precedes Observer.Send. The transaction is not complete yet and must not be kept.
-	Message(tx *transaction.Transaction, reply bool, s *rdma.Send)
-	// Operation reports the start of an operation on memory that an open transaction has offered, before
-	// Observer.OpStart; tx is nil if none has.
-	Operation(tx *transaction.Transaction, op *rdma.Op)
-	// Merged implements rdma.Handler.
-	Merged(into *rdma.Connection, side rdma.Side, from *rdma.Connection, was rdma.Side)
-}
+// Observe adds an Observer, behind those that there are.
+func (o *Options) Observe(x Observer) { o.Observers = append(slices.Clip(o.Observers), x) }
 
 // PacketView is one decoded packet. It is valid during the call.
 type PacketView struct {
@@ -217,8 +186,7 @@ type Decoder struct {
 	tally   account
 	stop    atomic.Bool
 
-	pauses   rdma.PauseWatcher // nil: nobody wants to know
-	strays   StrayObserver     // the Observer, if it is one
+	observer Observer // all of Options.Observers
 	emit     func(*transaction.Transaction)
 	group    *group     // of which it is the tracker; nil: it is the whole
 	groups   *groups    // with Options.Trackers, from Run on
@@ -231,33 +199,25 @@ type Decoder struct {
 
 // New makes a Decoder that calls emit for each transaction. emit must not keep its argument.
 func New(opt Options, emit func(*transaction.Transaction)) *Decoder {
-	d := &Decoder{opt: opt, emit: emit}
+	d := &Decoder{opt: opt, emit: emit, observer: join(opt.Observers)}
 	d.account(&opt)
-	d.pauses, _ = opt.Watcher.(rdma.PauseWatcher)
 	opt.Transactions.Detach = opt.Transactions.Detach || opt.Concurrent
-	m, _ := opt.Observer.(MessageObserver)
-	if m != nil {
-		opt.Transactions.Messages = m
-		d.strays, _ = opt.Observer.(StrayObserver)
-		opt.Transactions.Strays = d.strays
-	}
+	opt.Transactions.Message, opt.Transactions.Stray = d.observer.Message, d.observer.Stray
 	d.tx = transaction.NewTracker(opt.Transactions, d.emitted)
+	hooks := d.tx.Hooks()
+	hooks.Watcher, hooks.Runs, hooks.Segment = d.observer.Watcher, d.observer.Runs, d.observer.Segment
 	var h rdma.Handler = &handler{Tracker: d.tx, d: d}
-	if opt.Observer != nil {
-		o := &observed{handler{Tracker: d.tx, d: d}, opt.Observer, m}
-		h = o
-		if sendless, ok := opt.Observer.(Sendless); d.strays == nil && (!ok || !sendless.Sendless()) {
-			h = &observedSends{o}
-		}
+	if d.observer.handles() {
+		h = &observed{handler{Tracker: d.tx, d: d}}
 	}
-	d.roce = roce.NewTracker(h, &d.numbers, opt.RoCE)
-	d.tcp.init(h, &d.numbers, opt.TCP, d.memory.connections)
+	d.roce = roce.NewTracker(h, hooks, &d.numbers, opt.RoCE)
+	d.tcp.init(h, hooks, &d.numbers, opt.TCP, d.memory.connections)
 	d.udp.init(h, &d.numbers, d.memory.connections)
 	for i := range d.frags {
 		d.frags[i] = link.NewReassembler(link.ReassemblerOptions{Bytes: min(8<<20, d.memory.budget.Limit()/8)})
 	}
-	d.single.set(opt)
-	d.joined.set(opt)
+	d.single.set(&opt, &d.observer)
+	d.joined.set(&opt, &d.observer)
 	return d
 }
 
@@ -267,86 +227,21 @@ type handler struct {
 	d *Decoder
 }
 
-// observed passes everything that the transaction tracker receives to an Observer.
-type observed struct {
-	handler
-	o Observer
-	m MessageObserver // o, if it is one; the tracker tells it of messages
-}
-
-// observedSends passes Sends, too.
-type observedSends struct{ *observed }
-
-// Sendless is an Observer that may have no use for Send, which is not called then. It always says the same.
-type Sendless interface{ Sendless() bool }
-
-// StrayObserver is a MessageObserver that is told of Sends without a transaction, of which Message says nothing. Send is not called
-// then.
-type StrayObserver interface {
-	MessageObserver
-	Stray(c *rdma.Connection, s *rdma.Send)
-}
-
-// Send implements rdma.Handler.
-func (h *observedSends) Send(c *rdma.Connection, s *rdma.Send) rdma.Tag {
-	tag := h.handler.Send(c, s)
-	h.o.Send(c, s)
-	return tag
-}
-
-// OpStart implements rdma.Handler.
-func (h *observed) OpStart(c *rdma.Connection, op *rdma.Op, ref rdma.Ref) {
-	h.handler.OpStart(c, op, ref)
-	if h.m != nil {
-		h.m.Operation(h.OfOperation(op), op)
-	}
-	h.o.OpStart(c, op, ref)
-}
-
-// OpData implements rdma.Handler.
-func (h *observed) OpData(c *rdma.Connection, op *rdma.Op, f *rdma.Fragment) {
-	h.handler.OpData(c, op, f)
-	h.o.OpData(c, op, f)
-}
-
-// Event implements rdma.Handler.
-func (h *observed) Event(c *rdma.Connection, from rdma.Side, e rdma.Event, value uint32, ref rdma.Ref) {
-	h.handler.Event(c, from, e, value, ref)
-	h.o.Event(c, from, e, value, ref)
-}
-
-// Segments implements rdma.Segmented.
-func (h *observed) Segments() rdma.SegmentHandler {
-	s, _ := h.o.(rdma.SegmentHandler)
-	return s
-}
-
-// Merged implements rdma.Handler.
-func (h *observed) Merged(into *rdma.Connection, side rdma.Side, from *rdma.Connection, was rdma.Side) {
-	h.handler.Merged(into, side, from, was)
-	if h.m != nil {
-		h.m.Merged(into, side, from, was)
-	}
-}
-
 // Send implements rdma.Handler.
 func (h *handler) Send(c *rdma.Connection, s *rdma.Send) rdma.Tag {
 	if c.Fabric == rdma.InfiniBand && h.d.at.packet != nil && link.StartsIPoIB(s.Data, s.Length) && h.d.message(s) {
-		if h.d.strays != nil {
-			h.d.strays.Stray(c, s)
+		if stray := h.d.observer.Stray; stray != nil {
+			stray(c, s)
 		}
 		return rdma.Tag{}
 	}
 	return h.Tracker.Send(c, s)
 }
 
-// Watcher implements rdma.Observed.
-func (h *handler) Watcher() rdma.Watcher { return h.d.opt.Watcher }
-
 // Merged implements rdma.Handler.
 func (h *handler) Merged(into *rdma.Connection, side rdma.Side, from *rdma.Connection, was rdma.Side) {
 	h.Tracker.Merged(into, side, from, was)
-	if w := h.d.opt.Watcher; w != nil {
+	if w := h.d.observer.Watcher; w != nil {
 		w.Merged(into, side, from, was)
 	}
 }
@@ -357,7 +252,7 @@ func (h *handler) Closed(c *rdma.Connection, ref rdma.Ref) {
 		g.closing(c)
 	}
 	h.Tracker.Closed(c, ref)
-	if w := h.d.opt.Watcher; w != nil {
+	if w := h.d.observer.Watcher; w != nil {
 		w.Closed(c, ref)
 	}
 	h.d.tally.closed(c)
@@ -371,8 +266,8 @@ func (h *handler) Closed(c *rdma.Connection, ref rdma.Ref) {
 	if side, ok := c.OneWay(); ok {
 		h.d.stats.OneWay.Add(rdma.Given{Count: 1, Bytes: c.Sent[side].Bytes, First: c.First.Number})
 	}
-	if h.d.opt.Closed != nil {
-		h.d.opt.Closed(c)
+	if closed := h.d.observer.Closed; closed != nil {
+		closed(c)
 	}
 }
 
@@ -514,7 +409,7 @@ func (d *Decoder) dissected(b *capture.Batch, x *dissection, from int) {
 		}
 		d.counted(1, uint64(p.Length))
 		c := d.roce.Lean(p, tap, tenant, &u.Lean)
-		if d.opt.Ordinary != nil && !d.roce.Noted() {
+		if d.observer.Ordinary != nil && !d.roce.Noted() {
 			d.showOrdinary(p, u, c)
 		}
 		d.memory.budget.Enforce()
@@ -581,7 +476,7 @@ func (d *Decoder) showOrdinary(p *capture.Packet, u *roce.Unit, c *rdma.Connecti
 	// Field by field: to assign the whole costs several times as much.
 	d.usual.Packet, d.usual.Lean, d.usual.Connection = p, &u.Lean, c
 	d.usual.From, d.usual.Plain = d.roce.Plain()
-	d.opt.Ordinary(&d.usual)
+	d.observer.Ordinary(&d.usual)
 	if q := d.usual.Calm; q != nil {
 		d.usual.Calm = nil
 		d.roce.Expect(&u.Lean, q)
@@ -637,7 +532,7 @@ func (d *Decoder) defragment(p *capture.Packet, u *full) *link.Frame {
 	d.countFragments()
 	if f == nil {
 		d.tally.add(kindOf(&u.frame), p.Length)
-		if d.opt.Packet != nil {
+		if d.observer.Packet != nil {
 			d.report(p, u, nil, nil, 0)
 		}
 		return nil
@@ -673,7 +568,7 @@ func (d *Decoder) placed(p *capture.Packet, u *full, packets []roce.Packet, ref 
 	}
 	var c *rdma.Connection
 	kind := kindOf(&u.frame)
-	if d.pauses != nil && u.frame.Unknown.Layer == link.EtherLayer {
+	if d.observer.Watcher != nil && u.frame.Unknown.Layer == link.EtherLayer {
 		d.paused(p, &u.frame, ref)
 	}
 	switch u.fabric {
@@ -727,7 +622,7 @@ func (d *Decoder) placed(p *capture.Packet, u *full, packets []roce.Packet, ref 
 		}
 	}
 	d.tally.add(kind, p.Length)
-	if d.opt.Packet != nil {
+	if d.observer.Packet != nil {
 		d.report(p, u, packets, c, tenant)
 	}
 }
@@ -742,7 +637,7 @@ func (d *Decoder) paused(p *capture.Packet, f *link.Frame, ref rdma.Ref) {
 	if p.Link == capture.LinkEthernet && len(f.Tunnels) == 0 && len(p.Data) >= 12 {
 		copy(w.From[:], p.Data[6:])
 	}
-	d.pauses.Paused(&w, ref)
+	d.observer.Watcher.Paused(&w, ref)
 }
 
 // inTunnel tracks an ordinary packet whose frame was decoded, because it came in a tunnel or with an unusual link header.
@@ -836,7 +731,7 @@ func (d *Decoder) cutBefore(p *capture.Packet, f *link.Frame) {
 
 func (d *Decoder) report(p *capture.Packet, u *full, packets []roce.Packet, c *rdma.Connection, tenant uint64) {
 	d.view = PacketView{Packet: p, Frame: &u.frame, Fabric: u.fabric, RoCE: packets, Connection: c, Tenant: tenant}
-	d.opt.Packet(&d.view)
+	d.observer.Packet(&d.view)
 }
 
 // flushFragments gives up datagrams of which fragments are missing.

@@ -159,7 +159,7 @@ func TestSuperPackets(t *testing.T) {
 		state                        transaction.State
 	}
 	collect := func(packets []capture.Packet) (list []facts, bytes uint64, stats decode.Stats) {
-		d := decode.New(decode.Options{Closed: func(c *rdma.Connection) { bytes += c.Sent[0].Bytes + c.Sent[1].Bytes }}, func(tx *transaction.Transaction) {
+		d := decode.New(decode.Options{Observers: []decode.Observer{{Closed: func(c *rdma.Connection) { bytes += c.Sent[0].Bytes + c.Sent[1].Bytes }}}}, func(tx *transaction.Transaction) {
 			list = append(list, facts{tx.XID, tx.Reads, tx.Writes, tx.ReadBytes, tx.WriteBytes, uint64(tx.Retransmits), tx.State})
 		})
 		if err := d.Run(&slice{packets: packets, batch: 100}); err != nil {
@@ -182,11 +182,11 @@ func TestStop(t *testing.T) {
 	for _, batch := range []int{1, 1000} {
 		var d *decode.Decoder
 		n := 0
-		d = decode.New(decode.Options{Packet: func(*decode.PacketView) {
+		d = decode.New(decode.Options{Observers: []decode.Observer{{Packet: func(*decode.PacketView) {
 			if n++; n == 10 {
 				d.Stop()
 			}
-		}}, func(*transaction.Transaction) {})
+		}}}}, func(*transaction.Transaction) {})
 		if err := d.Run(&slice{packets: packets, batch: batch}); err != nil {
 			t.Error(err)
 		}
@@ -213,7 +213,7 @@ func TestReadError(t *testing.T) {
 func TestViews(t *testing.T) {
 	packets := mixed(2)
 	n, known := 0, 0
-	d := decode.New(decode.Options{Packet: func(v *decode.PacketView) {
+	d := decode.New(decode.Options{Observers: []decode.Observer{{Packet: func(v *decode.PacketView) {
 		n++
 		if v.Packet.Number != uint64(n) {
 			t.Fatalf("packet %d is number %d", n, v.Packet.Number)
@@ -227,7 +227,7 @@ func TestViews(t *testing.T) {
 		if v.Fabric == rdma.RoCEv2 && len(v.RoCE) != 1 {
 			t.Errorf("packet %d holds %d", n, len(v.RoCE))
 		}
-	}}, func(*transaction.Transaction) {})
+	}}}}, func(*transaction.Transaction) {})
 	if err := d.Run(&slice{packets: packets, batch: 100}); err != nil {
 		t.Error(err)
 	}
@@ -243,12 +243,12 @@ func TestMergedConnections(t *testing.T) {
 		packets := load(t, "../samples/"+name)
 		for _, trackers := range []int{0, 4} {
 			closed, last := 0, 0
-			d := decode.New(decode.Options{Trackers: trackers, Closed: func(c *rdma.Connection) {
+			d := decode.New(decode.Options{Trackers: trackers, Observers: []decode.Observer{{Closed: func(c *rdma.Connection) {
 				last = max(last, c.ID)
 				if c.MergedInto == nil {
 					closed++
 				}
-			}}, func(*transaction.Transaction) {})
+			}}}}, func(*transaction.Transaction) {})
 			if err := d.Run(&slice{packets: packets[len(packets)/2:], batch: 100}); err != nil {
 				t.Error(err)
 			}
@@ -266,7 +266,7 @@ func TestMergedConnections(t *testing.T) {
 // TestOrderOfClosing closes connections in the order of their beginnings.
 func TestOrderOfClosing(t *testing.T) {
 	var ids []int
-	d := decode.New(decode.Options{Closed: func(c *rdma.Connection) { ids = append(ids, c.ID) }}, func(*transaction.Transaction) {})
+	d := decode.New(decode.Options{Observers: []decode.Observer{{Closed: func(c *rdma.Connection) { ids = append(ids, c.ID) }}}}, func(*transaction.Transaction) {})
 	if err := d.Run(&slice{packets: mixed(3), batch: 100}); err != nil {
 		t.Error(err)
 	}

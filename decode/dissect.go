@@ -42,10 +42,10 @@ type dissection struct {
 	inner    bool // what is in tunnels may be ordinary
 }
 
-func (d *dissection) set(opt Options) {
+func (d *dissection) set(opt *Options, o *Observer) {
 	d.splitter.SkipICRC = opt.SkipICRC
-	d.inFull = opt.Packet != nil && opt.Ordinary == nil || opt.SkipICRC
-	d.inner = opt.Packet == nil && opt.Ordinary == nil && !opt.SkipICRC
+	d.inFull = o.Packet != nil && o.Ordinary == nil || opt.SkipICRC
+	d.inner = o.Packet == nil && !opt.SkipICRC
 }
 
 // batch dissects a batch.

@@ -131,11 +131,11 @@ func TestTapForEachDirection(t *testing.T) {
 func TestRejectedAtAnotherTap(t *testing.T) {
 	packets := load(t, "../samples/rocev2-nfs41-restart.pcap.zst")
 	rejected := func() (n int) {
-		run(t, packets, 64, decode.Options{Closed: func(c *rdma.Connection) {
+		run(t, packets, 64, decode.Options{Observers: []decode.Observer{{Closed: func(c *rdma.Connection) {
 			if c.State == rdma.Rejected {
 				n++
 			}
-		}})
+		}}}})
 		return n
 	}
 	want := rejected()
@@ -249,7 +249,7 @@ func TestBareAndCut(t *testing.T) {
 
 // decodedWithSetups returns the transactions, and what was captured of the setup of each connection.
 func decodedWithSetups(packets []capture.Packet) (lines, setups []string) {
-	lines = content(sequential(packets, 64, decode.Options{Closed: func(c *rdma.Connection) {
+	lines = content(sequential(packets, 64, decode.Options{Observers: []decode.Observer{{Closed: func(c *rdma.Connection) {
 		if c.Fabric != rdma.RoCEv2 {
 			return
 		}
@@ -257,7 +257,7 @@ func decodedWithSetups(packets []capture.Packet) (lines, setups []string) {
 			c.Setup[i].Frame = rdma.Ref{}
 		}
 		setups = append(setups, fmt.Sprintf("%+v %+v %d %v", c.Ends, c.Setup, c.MTU, c.State))
-	}}))
+	}}}}))
 	return lines, setups
 }
 

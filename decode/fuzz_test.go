@@ -88,7 +88,7 @@ func FuzzDecoder(f *testing.F) {
 			sameDigests(t, "by 7", digests(packets, 7, opt), whole)
 		case 2:
 			lean := digests(packets, 16, opt)
-			opt.Packet = func(*decode.PacketView) {}
+			opt.Observe(decode.Observer{Packet: func(*decode.PacketView) {}})
 			sameDigests(t, "all in full", digests(packets, 16, opt), lean)
 		case 3:
 			if opt.RoCE.Connections == 0 && len(packets) > 0 { // limits are shared
@@ -103,12 +103,12 @@ func FuzzDecoder(f *testing.F) {
 func consistent(t *testing.T, packets []capture.Packet, opt decode.Options) {
 	n := uint64(0)
 	open := map[*rdma.Connection]bool{}
-	opt.Closed = func(c *rdma.Connection) {
+	opt.Observe(decode.Observer{Closed: func(c *rdma.Connection) {
 		if open[c] {
 			t.Fatalf("connection %d ends twice", c.ID)
 		}
 		open[c] = true
-	}
+	}})
 	var v rpcview.View
 	d := decode.New(opt, func(tx *transaction.Transaction) {
 		n++

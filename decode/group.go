@@ -29,9 +29,9 @@ func (d *Decoder) newGroup(index, limit int) *group {
 	opt := d.opt
 	opt.Trackers, opt.Group, opt.Concurrent = 0, nil, false
 	opt.Memory = limit
-	opt.Closed = nil
-	if d.opt.Closed != nil {
-		opt.Closed = g.closed
+	opt.Observers = nil
+	if d.observer.Closed != nil {
+		opt.Observe(Observer{Closed: g.closed})
 	}
 	opt.Transactions.Detach = true
 	if d.opt.Group != nil {

@@ -23,26 +23,23 @@ func TestInTunnel(t *testing.T) {
 		all := func(opt decode.Options) (lines []string, stats decode.Stats, account decode.Account) {
 			t.Helper()
 			var connections []string
-			opt.Closed = func(c *rdma.Connection) {
+			opt.Observe(decode.Observer{Closed: func(c *rdma.Connection) {
 				connections = append(connections, fmt.Sprintf("%d %v %d %+v %+v %+v %v %v", c.ID, c.Fabric, c.Tenant, c.Tunnel, c.Ends, c.Sent, c.First, c.Last))
-			}
+			}})
 			d := decode.New(opt, func(tx *transaction.Transaction) { lines = append(lines, line(tx)) })
 			if err := d.Run(&slice{packets: packets, batch: 64}); err != nil {
 				t.Error(err)
 			}
 			return append(lines, connections...), d.Stats(), d.Account()
 		}
-		want, stats, account := all(decode.Options{Packet: func(*decode.PacketView) {}})
+		want, stats, account := all(decode.Options{Observers: []decode.Observer{{Packet: func(*decode.PacketView) {}}}})
 		got, gotStats, gotAccount := all(decode.Options{})
 		same(t, k.Name, got, want)
 		if gotStats != stats || fmt.Sprint(gotAccount) != fmt.Sprint(account) {
 			t.Errorf("%s: %+v\n%+v\nwant %+v\n%+v", k.Name, gotStats, gotAccount, stats, account)
 		}
 		shown := 0
-		got, gotStats, _ = all(decode.Options{
-			Packet:   func(*decode.PacketView) { shown++ },
-			Ordinary: func(*decode.OrdinaryView) { shown++ },
-		})
+		got, gotStats, _ = all(decode.Options{Observers: []decode.Observer{{Packet: func(*decode.PacketView) { shown++ }, Ordinary: func(*decode.OrdinaryView) { shown++ }}}})
 		same(t, k.Name+" with checks", got, want)
 		if gotStats != stats || shown != len(packets) {
 			t.Errorf("%s: %d of %d packets were shown", k.Name, shown, len(packets))

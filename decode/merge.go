@@ -73,7 +73,7 @@ func (m *merger) event(e *event) {
 	if into := e.c.MergedInto; into != nil && into.ID > 0 {
 		into.ID = m.numbers[e.group][into.ID-1]
 	}
-	m.d.opt.Closed(e.c)
+	m.d.observer.Closed(e.c)
 }
 
 // asEnded emits the transactions of a batch as they have ended.

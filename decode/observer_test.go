@@ -9,7 +9,7 @@ import (
 	"github.com/rpcrdma/toolkit/internal/testtools/rocetest"
 )
 
-// messages counts what a MessageObserver is told.
+// messages counts what an Observer is told.
 type messages struct {
 	calls, replies, sends, tagged int
 	operations, orphans, starts   int
@@ -56,18 +56,17 @@ func (m *messages) Operation(tx *transaction.Transaction, op *rdma.Op) {
 	}
 }
 
-func (m *messages) OpData(*rdma.Connection, *rdma.Op, *rdma.Fragment)               {}
-func (m *messages) Event(*rdma.Connection, rdma.Side, rdma.Event, uint32, rdma.Ref) {}
 func (m *messages) Merged(*rdma.Connection, rdma.Side, *rdma.Connection, rdma.Side) { m.merged++ }
 
-// A MessageObserver is told of each call and each reply, before the Send, and
+// An Observer is told of each call and each reply, before the Send, and
 // of the connections that are joined; operations know their transaction.
-func TestMessageObserver(t *testing.T) {
+func TestObserver(t *testing.T) {
 	for _, cm := range []bool{true, false} {
 		traffic := rocetest.Make(rocetest.Config{Seed: 3, Calls: 60, Callbacks: 5, CM: cm})
 		m := &messages{}
 		transactions := 0
-		d := New(Options{Observer: m}, func(*transaction.Transaction) { transactions++ })
+		o := Observer{Message: m.Message, Send: m.Send, OpStart: m.OpStart, Operation: m.Operation, Merged: m.Merged}
+		d := New(Options{Observers: []Observer{o}}, func(*transaction.Transaction) { transactions++ })
 		d.Batch(&capture.Batch{Packets: rocetest.Frames(traffic.Taps[1])})
 		d.Flush()
 		ops := 0

@@ -25,11 +25,11 @@ func TestOneWay(t *testing.T) {
 		}
 		run := func(packets []capture.Packet, trackers int) (conns []*rdma.Connection, client map[int]string, st decode.Stats) {
 			client = map[int]string{}
-			d := decode.New(decode.Options{Trackers: trackers, Concurrent: true, Closed: func(c *rdma.Connection) {
+			d := decode.New(decode.Options{Trackers: trackers, Concurrent: true, Observers: []decode.Observer{{Closed: func(c *rdma.Connection) {
 				if c.MergedInto == nil {
 					conns = append(conns, c)
 				}
-			}}, func(tx *transaction.Transaction) {
+			}}}}, func(tx *transaction.Transaction) {
 				from := tx.From
 				if tx.Backward {
 					from = from.Other()

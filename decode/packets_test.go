@@ -122,13 +122,13 @@ func TestPacketsCovered(t *testing.T) {
 		left := make(map[uint64]bool)
 		opt := Options{}
 		opt.Transactions.Attribute = func(tx *transaction.Transaction, p *transaction.Packet) { known[p.Ref.Number] = true }
-		opt.Packet = func(v *PacketView) {
+		opt.Observe(Observer{Packet: func(v *PacketView) {
 			switch {
 			case v.Connection == nil:
 			case len(v.RoCE) > 0 && v.RoCE[0].DestQP > 1, len(v.RoCE) == 0 && v.Connection.Fabric == rdma.IWARP:
 				left[v.Packet.Number] = true
 			}
-		}
+		}})
 		traced(t, filepath.Join("../samples", sample), opt, func(*transaction.Transaction) {})
 		n := 0
 		for f := range left {

@@ -83,7 +83,7 @@ func newPipeline(d *Decoder, r capture.Reader) *pipeline {
 	p.help.L, p.track.L = &p.mu, &p.mu
 	for range p.jobs {
 		j := new(job)
-		j.set(d.opt)
+		j.set(&d.opt, &d.observer)
 		p.free = append(p.free, j)
 	}
 	return p

@@ -86,13 +86,13 @@ func StateNotes(state []byte, opt StateOptions) ([]StateNote, error) {
 func (d *Decoder) plan(opt *StateOptions) (*snapshot.Plan, snapshot.Options) {
 	p := snapshot.NewPlan(buildVersion())
 	p.Fixed(d)
-	snapshot.Leave[Decoder](p, "opt", "frags", "inIB", "at", "memory", "stop", "pauses", "emit", "group", "groups", "handover", "single", "joined", "view")
+	snapshot.Leave[Decoder](p, "opt", "frags", "inIB", "at", "memory", "stop", "observer", "emit", "group", "groups", "handover", "single", "joined", "view")
 	d.tx.Snapshot(p)
 	d.roce.Snapshot(p)
-	snapshot.Leave[tcpDemux](p, "h", "iwarp", "pool", "limit", "memory", "last")
+	snapshot.Leave[tcpDemux](p, "h", "tracer", "iwarp", "pool", "limit", "memory", "last")
 	h := d.tcp.h.(*numbered)
 	p.Fixed(h)
-	snapshot.Leave[numbered](p, "Handler", "tracer", "numbers")
+	snapshot.Leave[numbered](p, "Handler", "numbers")
 	d.tcp.last = nil
 	d.tcp.pool.Snapshot(p)
 	d.tcp.iwarp.Snapshot(p)
@@ -114,7 +114,10 @@ func (d *Decoder) plan(opt *StateOptions) (*snapshot.Plan, snapshot.Options) {
 	if f.Limit <= 0 {
 		f.Limit = 4*d.memory.budget.Limit() + 256<<20
 	}
-	f.Settings = settings(nil, "", reflect.ValueOf(d.opt))
+	o := d.opt
+	o.Observers = nil // what counts is what they are told together
+	f.Settings = settings(nil, "", reflect.ValueOf(o))
+	f.Settings = settings(f.Settings, "Observers.", reflect.ValueOf(d.observer))
 	f.Settings = append(f.Settings, snapshot.Pair{Name: "Parts", Value: strings.Join(parts, " ")})
 	f.Settings = append(f.Settings, opt.Settings...)
 	return p, f

@@ -25,14 +25,15 @@ const patience = 64
 
 // tcpDemux separates TCP connections and determines which carry iWARP, and which RPC with record marking.
 type tcpDemux struct {
-	h     rdma.Handler
-	iwarp *iwarp.Tracker
-	pool  *tcp.Pool
-	limit TCPLimits
-	conns map[tcpKey]*tcpConn
-	order []*tcpConn
-	hand  int
-	last  *tcpConn // of the current packet; nil if it has none
+	h      rdma.Handler
+	tracer rdma.Tracer
+	iwarp  *iwarp.Tracker
+	pool   *tcp.Pool
+	limit  TCPLimits
+	conns  map[tcpKey]*tcpConn
+	order  []*tcpConn
+	hand   int
+	last   *tcpConn // of the current packet; nil if it has none
 
 	doubtful  []waitingConn // by time, from overdueAt on
 	overdueAt int
@@ -84,29 +85,8 @@ type tcpConn struct {
 // of no interest.
 type numbered struct {
 	rdma.Handler
-	tracer  rdma.Tracer // Handler, if it traces
 	numbers *rdma.Numbers
 	differs *rdma.Given // what EventDiffers reported
-}
-
-// Tracing implements rdma.Tracer.
-func (n *numbered) Tracing() bool { return n.tracer != nil }
-
-// Watcher implements rdma.Observed.
-func (n *numbered) Watcher() rdma.Watcher { return rdma.WatcherOf(n.Handler) }
-
-// Segments implements rdma.Segmented.
-func (n *numbered) Segments() rdma.SegmentHandler {
-	if rdma.SegmentsOf(n.Handler) == nil {
-		return nil
-	}
-	return n
-}
-
-// Segment implements rdma.SegmentHandler.
-func (n *numbered) Segment(c *rdma.Connection, s *rdma.Segment) {
-	n.numbers.Assign(c)
-	rdma.SegmentsOf(n.Handler).Segment(c, s)
 }
 
 // Event implements rdma.Handler.
@@ -115,14 +95,6 @@ func (n *numbered) Event(c *rdma.Connection, from rdma.Side, e rdma.Event, value
 		n.differs.Add(rdma.Given{Count: 1, Bytes: uint64(value), First: ref.Number})
 	}
 	n.Handler.Event(c, from, e, value, ref)
-}
-
-// Early implements rdma.Tracer: it is not called for TCP.
-func (n *numbered) Early(*rdma.Connection, rdma.Side, uint32, rdma.Ref) {}
-
-// Acked implements rdma.Tracer.
-func (n *numbered) Acked(c *rdma.Connection, from rdma.Side, tag rdma.Tag, ref rdma.Ref) {
-	n.tracer.Acked(c, from, tag, ref)
 }
 
 func (n *numbered) Send(c *rdma.Connection, s *rdma.Send) rdma.Tag {
@@ -140,15 +112,21 @@ func (n *numbered) Closed(c *rdma.Connection, ref rdma.Ref) {
 	n.Handler.Closed(c, ref)
 }
 
-func (t *tcpDemux) init(h rdma.Handler, numbers *rdma.Numbers, limit TCPLimits, m *memory.Account) {
+func (t *tcpDemux) init(h rdma.Handler, hooks rdma.Hooks, numbers *rdma.Numbers, limit TCPLimits, m *memory.Account) {
 	t.memory = m
 	if limit.Connections <= 0 {
 		limit.Connections = 4096
 	}
-	t.h = &numbered{h, rdma.TracerOf(h), numbers, &t.differing}
+	t.h, t.tracer = &numbered{h, numbers, &t.differing}, hooks.Tracer
+	if show := hooks.Segment; show != nil {
+		hooks.Segment = func(c *rdma.Connection, s *rdma.Segment) {
+			numbers.Assign(c)
+			show(c, s)
+		}
+	}
 	t.limit = limit
 	t.pool = tcp.NewPool(tcp.Options{Total: min(16<<20, m.Limit()/4)})
-	t.iwarp = iwarp.NewTracker(t.h, iwarp.Options{Pool: t.pool})
+	t.iwarp = iwarp.NewTracker(t.h, iwarp.Options{Pool: t.pool, Hooks: hooks})
 	t.conns = make(map[tcpKey]*tcpConn)
 }
 
@@ -344,7 +322,7 @@ func (t *tcpDemux) feed(c *tcpConn, dir int, f *link.Frame, ref rdma.Ref) bool {
 		c.iwarp = nil
 		c.Fabric = rdma.TCP
 		c.Sent = [2]rdma.Counters{}
-		c.rpc = oncrpc.NewTCPTracker(c.Connection, t.h, t.pool, t.limit.Record)
+		c.rpc = oncrpc.NewTCPTracker(c.Connection, t.h, t.tracer, t.pool, t.limit.Record)
 		return c.rpc.Segment(f, ref)
 	}
 	if c.iwarp.Verdict() == iwarp.No {

@@ -13,15 +13,15 @@ package decode
 var leastGrouped = 16 << 20
 
 // Trackers is how many trackers Run uses side by side: 0 means one for everything. That is so without
-// Options.Trackers; with callbacks that have to see packets or operations in the order of the capture (Packet,
-// Ordinary, Observer, Watcher, and Attribute, Ended and Withdrawn of transactions); with limits on the number of connections
+// Options.Trackers; with Observers that have to be told in the order of the capture (of more than closed connections), and
+// Attribute, Ended and Withdrawn of transactions; with limits on the number of connections
 // or calls, which are limits on all of them together; and with less than 16 MiB of Memory.
 func (d *Decoder) Trackers() int {
 	o := &d.opt
 	t := &o.Transactions
 	switch {
 	case o.Trackers <= 0, d.memory.budget.Limit() < leastGrouped,
-		o.Packet != nil, o.Ordinary != nil, o.Observer != nil, o.Watcher != nil, t.Attribute != nil, t.Ended != nil, t.Withdrawn != nil,
+		d.observer.ordered(), t.Attribute != nil, t.Ended != nil, t.Withdrawn != nil,
 		t.Open > 0, t.Held > 0, o.RoCE.Connections > 0, o.RoCE.Assembly > 0, o.TCP.Connections > 0:
 		return 0
 	}

@@ -64,7 +64,7 @@ func FuzzTrackers(f *testing.F) {
 		var closed [2][]gone
 		var d [2]*decode.Decoder
 		for i, n := range []int{1, 3} {
-			opt.Closed = func(c *rdma.Connection) { closed[i] = append(closed[i], goneOf(c, c.ID)) }
+			opt.Observers = []decode.Observer{{Closed: func(c *rdma.Connection) { closed[i] = append(closed[i], goneOf(c, c.ID)) }}}
 			d[i] = decode.New(opt, func(tx *transaction.Transaction) {
 				out[i] = append(out[i], holds.Digest(binary.BigEndian.AppendUint32(nil, uint32(tx.Connection.ID)), tx))
 				holds.Transaction(t, tx)
@@ -132,7 +132,7 @@ func alone(t *testing.T, packets []capture.Packet, opt decode.Options, completio
 	var d [2]*decode.Decoder
 	for i, trackers := range []int{3, 0} {
 		opt.Trackers = trackers
-		opt.Closed = func(c *rdma.Connection) { closed[i] = append(closed[i], goneOf(c, 0)) }
+		opt.Observers = []decode.Observer{{Closed: func(c *rdma.Connection) { closed[i] = append(closed[i], goneOf(c, 0)) }}}
 		d[i] = decode.New(opt, func(tx *transaction.Transaction) { out[i] = append(out[i], holds.Digest(nil, tx)) })
 	}
 	d[0].RunInTurn(&traffic.Reader{Packets: packets, Batch: 24}, 3, 0)

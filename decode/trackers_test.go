@@ -33,9 +33,9 @@ func grouped(t *testing.T, opt decode.Options, names ...string) []byte {
 func written(t *testing.T, opt decode.Options, r capture.Reader, turns int) []byte {
 	t.Helper()
 	var out, closed bytes.Buffer
-	opt.Closed = func(c *rdma.Connection) {
+	opt.Observe(decode.Observer{Closed: func(c *rdma.Connection) {
 		fmt.Fprintln(&closed, c.ID, c.Fabric, c.State, c.Ends, c.First, c.Last, c.Sent, c.MTU, c.Terminated, c.Tenant, transaction.CallsOf(c))
-	}
+	}})
 	d := decode.New(opt, func(tx *transaction.Transaction) {
 		c := tx.Connection
 		fmt.Fprintf(&out, "%d %v %v %q\n", c.ID, c.Ends, tx.Notes, holds.Digest(nil, tx))

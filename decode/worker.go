@@ -28,8 +28,8 @@ const fetched = 256
 
 func newWorker(d *Decoder, index int) *worker {
 	w := &worker{d: d, index: index, far: runtime.GOMAXPROCS(0) > 1}
-	w.x.set(d.opt)
-	w.joined.set(d.opt)
+	w.x.set(&d.opt, &d.observer)
+	w.joined.set(&d.opt, &d.observer)
 	return w
 }
 

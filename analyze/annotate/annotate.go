@@ -102,7 +102,7 @@ func (a *Annotator) Options(opt *decode.Options) {
 	opt.Transactions.OnCompletion = true
 	opt.Transactions.Attribute = a.attribute
 	opt.Transactions.Withdrawn = a.withdrawn
-	opt.Packet = func(v *decode.PacketView) { a.held.Add(v.Packet) }
+	opt.Observe(decode.Observer{Packet: func(v *decode.PacketView) { a.held.Add(v.Packet) }})
 }
 
 // attribute records what a packet is.

@@ -24,7 +24,7 @@ func run(t testing.TB, file string, f func(*transaction.Transaction)) {
 	}
 	defer r.Close()
 	b := blame.Lean(0)
-	opt := decode.Options{Watcher: b.Recorder}
+	opt := decode.Options{Observers: []decode.Observer{b.Recorder.Observer()}}
 	opt.Transactions.Ended = b.Ended
 	if err := decode.New(opt, f).Run(r); err != nil {
 		t.Fatal(err)

@@ -3,5 +3,5 @@
 // connections stalled; this package intersects that with the phases of the transactions.
 //
 //	b := blame.New(fabric.Options{})
-//	opt.Watcher, opt.Transactions.Ended = b.Recorder, b.Ended
+//	opt.Observe(b.Recorder.Observer()); opt.Transactions.Ended = b.Ended
 package blame

@@ -23,12 +23,12 @@ func FuzzBlame(f *testing.F) {
 	f.Fuzz(func(t *testing.T, which uint8, small bool, program []byte) {
 		var opt decode.Options
 		b := blame.Lean(0)
-		opt.Watcher = b.Recorder
 		if small {
 			opt.RoCE = roce.Limits{Connections: 4, SendBytes: 1 << 12, Requests: 16, Assembly: 1 << 14}
 			b = blame.New(fabric.Options{Memory: 1})
-			opt.Watcher = rdma.Watchers(fabric.New(fabric.Options{}), b.Recorder)
+			opt.Observe(fabric.New(fabric.Options{}).Observer())
 		}
+		opt.Observe(b.Recorder.Observer())
 		opt.Transactions.Ended = b.Ended
 		holds.Each(t, traffic.Apply(which, program), opt, func(v *rpc.View) {
 			if p, ok := v.Tx.Phases(); ok && p.Divided() && v.Tx.Blame == nil && v.Tx.Connection.Fabric < rdma.TCP && !small {

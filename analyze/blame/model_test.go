@@ -24,7 +24,7 @@ type sums struct {
 func add(t testing.TB, packets []capture.Packet) (s sums) {
 	t.Helper()
 	b := blame.Lean(0)
-	opt := decode.Options{Watcher: b.Recorder}
+	opt := decode.Options{Observers: []decode.Observer{b.Recorder.Observer()}}
 	opt.Transactions.Ended = b.Ended
 	traffic.Run(decode.New(opt, func(tx *transaction.Transaction) {
 		holds.Transaction(t, tx)

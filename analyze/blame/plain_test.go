@@ -9,21 +9,18 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/blame"
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode"
-	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/internal/testtools/mutate/traffic"
 )
 
-// inFull is a Watcher that is told of each packet in full.
-type inFull struct{ rdma.Watcher }
-
 // blamed is what the time of the transactions in packets was lost to, and what the Recorder says in the end.
 func blamed(packets []capture.Packet, full bool) (out []string) {
 	b := blame.Lean(0)
-	opt := decode.Options{Watcher: b.Recorder}
+	o := b.Recorder.Observer()
 	if full {
-		opt.Watcher = inFull{b.Recorder}
+		o.Runs = nil
 	}
+	opt := decode.Options{Observers: []decode.Observer{o}}
 	opt.Transactions.Ended = b.Ended
 	traffic.Run(decode.New(opt, func(tx *transaction.Transaction) {
 		s := fmt.Sprintf("XID %#x at %d:", tx.XID, tx.Call.First.Number)

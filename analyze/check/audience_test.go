@@ -19,7 +19,7 @@ func batchOf(packets []capture.Packet) *capture.Batch { return &capture.Batch{Pa
 func checked(opt Options, emit func(*Finding)) (*Checker, *decode.Decoder) {
 	c := New(opt, emit)
 	v := new(rpc.View)
-	return c, decode.New(decode.Options{Observer: c, Packet: c.Packet, Ordinary: c.Ordinary, Closed: c.Closed}, func(tx *transaction.Transaction) {
+	return c, decode.New(decode.Options{Observers: []decode.Observer{c.Observer()}}, func(tx *transaction.Transaction) {
 		v.Set(tx)
 		c.Transaction(v)
 	})

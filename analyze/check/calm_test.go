@@ -153,12 +153,13 @@ func TestNoted(t *testing.T) {
 	}
 	c := New(Options{Rules: All()}, func(*Finding) {})
 	shown := 0
-	opt := decode.Options{Observer: c, Packet: c.Packet, Closed: c.Closed, Ordinary: func(v *decode.OrdinaryView) {
+	o := c.Observer()
+	o.Ordinary = func(v *decode.OrdinaryView) {
 		shown++
 		c.Ordinary(v)
-	}}
+	}
 	var v rpc.View
-	d := decode.New(opt, func(tx *transaction.Transaction) {
+	d := decode.New(decode.Options{Observers: []decode.Observer{o}}, func(tx *transaction.Transaction) {
 		v.Set(tx)
 		c.Transaction(&v)
 	})

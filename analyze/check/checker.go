@@ -28,15 +28,13 @@ type Options struct {
 	Apart bool
 }
 
-// Checker finds breaches of rules. It is the Observer of a decode.Decoder whose Options.Packet, Options.Ordinary and
-// Options.Closed are its methods of these names, and it is passed each transaction. All calls must come from
-// one goroutine: do not set Options.Concurrent. Without Options.Ordinary it finds the same, and takes longer.
+// Checker finds breaches of rules. A Decoder has its Observer, and it is passed each transaction. All calls must come from
+// one goroutine: do not set Options.Concurrent. Without Observer.Ordinary it finds the same, and takes longer.
 type Checker struct {
 	// What usual messages and transactions ask for lies together.
-	last   *conn
-	calls  transaction.States[callState]
-	seen   roce.Seen
-	tagged bool // the current Send belongs to a transaction
+	last  *conn
+	calls transaction.States[callState]
+	seen  roce.Seen
 
 	opt  Options
 	emit func(*Finding)
@@ -90,10 +88,13 @@ func (c *Count) Skipped() (n uint64) {
 	return n
 }
 
-var (
-	_ decode.MessageObserver = (*Checker)(nil)
-	_ decode.StrayObserver   = (*Checker)(nil)
-)
+// Observer returns what a Decoder has to tell the Checker.
+func (c *Checker) Observer() decode.Observer {
+	return decode.Observer{
+		Packet: c.Packet, Ordinary: c.Ordinary, Message: c.Message, Stray: c.Stray, Operation: c.Operation,
+		OpStart: c.OpStart, OpData: c.OpData, Event: c.Event, Segment: c.Segment, Merged: c.Merged, Closed: c.Closed,
+	}
+}
 
 // New makes a Checker that reports to emit, which may keep the Finding.
 func New(opt Options, emit func(*Finding)) *Checker {

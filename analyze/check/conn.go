@@ -264,7 +264,7 @@ func (s *conn) badCRC(ref rdma.Ref) {
 	}
 }
 
-// Merged implements decode.MessageObserver. The states of the two connections are not joined: both began
+// Merged is decode.Observer.Merged. The states of the two connections are not joined: both began
 // before the capture, so little of them is judged anyway.
 func (c *Checker) Merged(into *rdma.Connection, _ rdma.Side, from *rdma.Connection, _ rdma.Side) {
 	old := c.conns[from]
@@ -290,7 +290,7 @@ func (c *Checker) Merged(into *rdma.Connection, _ rdma.Side, from *rdma.Connecti
 	s.requests, s.marks = [2]requests{}, [2]marking{}
 }
 
-// Closed is meant for decode.Options.Closed.
+// Closed is decode.Observer.Closed.
 func (c *Checker) Closed(k *rdma.Connection) {
 	s := c.conns[k]
 	if s == nil {

@@ -19,7 +19,9 @@ func allocations(packets []capture.Packet, checked bool) (mallocs, bytes uint64)
 	var v rpc.View
 	opt := decode.Options{}
 	if checked {
-		opt.Observer, opt.Packet, opt.Closed = c, c.Packet, c.Closed
+		o := c.Observer()
+		o.Ordinary = nil
+		opt.Observe(o)
 	}
 	d := decode.New(opt, func(tx *transaction.Transaction) {
 		v.Set(tx)

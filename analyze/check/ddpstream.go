@@ -64,7 +64,7 @@ func (x *openRead) holds(part *openRead) bool {
 
 func (r *openReads) at(n uint64) *openRead { return &r.ring[n%uint64(len(r.ring))] }
 
-// Segment implements rdma.SegmentHandler.
+// Segment is decode.Observer.Segment.
 func (c *Checker) Segment(k *rdma.Connection, g *rdma.Segment) {
 	s := c.used(k)
 	if s == nil {

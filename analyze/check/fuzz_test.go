@@ -49,11 +49,11 @@ func FuzzCheck(f *testing.F) {
 				out = append(out, string(b))
 			})
 			var v rpc.View
-			opt := decode.Options{Observer: c, Packet: c.Packet, Ordinary: c.Ordinary, Closed: c.Closed}
+			o := c.Observer()
 			if inFull {
-				opt.Ordinary = nil
+				o.Ordinary = nil
 			}
-			d := decode.New(opt, func(tx *transaction.Transaction) {
+			d := decode.New(decode.Options{Observers: []decode.Observer{o}}, func(tx *transaction.Transaction) {
 				holds.Transaction(t, tx)
 				v.Set(tx)
 				c.Transaction(&v)

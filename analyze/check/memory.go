@@ -257,7 +257,7 @@ func (m *memory) answer(k *conn, tx *transaction.Transaction, key uint32, seq ui
 	return seq + 1
 }
 
-// Operation implements decode.MessageObserver.
+// Operation is decode.Observer.Operation.
 func (c *Checker) Operation(tx *transaction.Transaction, _ *rdma.Op) { c.owner = tx }
 
 // OpStart implements decode.Observer.

@@ -25,11 +25,10 @@ type callState struct {
 	overtaken bool
 }
 
-// Message implements decode.MessageObserver. It takes what nearly all messages are in one step: a call for which there is a credit, and its
+// Message is decode.Observer.Message. It takes what nearly all messages are in one step: a call for which there is a credit, and its
 // reply, both without chunks, on a connection with nothing unusual. For these it does what message does: TestUsual and FuzzCheck
 // compare the two.
 func (c *Checker) Message(tx *transaction.Transaction, reply bool, s *rdma.Send) {
-	c.tagged = true
 	k := c.last
 	if k == nil || k.c != tx.Connection {
 		if k = c.recent[uint(tx.Connection.ID)%lastUsed]; k == nil || k.c != tx.Connection {
@@ -131,16 +130,7 @@ func (c *Checker) message(tx *transaction.Transaction, reply bool, s *rdma.Send)
 	}
 }
 
-// Send implements decode.Observer, for those who do not know decode.StrayObserver.
-func (c *Checker) Send(k *rdma.Connection, s *rdma.Send) {
-	tagged := c.tagged
-	c.tagged = false
-	if !tagged {
-		c.Stray(k, s)
-	}
-}
-
-// Stray implements decode.StrayObserver. It checks Sends that belong to no transaction.
+// Stray is decode.Observer.Stray. It checks Sends that belong to no transaction.
 func (c *Checker) Stray(k *rdma.Connection, s *rdma.Send) {
 	if k.Fabric == rdma.TCP || k.Fabric == rdma.UDP || s.Length == 0 {
 		return

@@ -58,7 +58,7 @@ func (p *packet) ordinary(v *decode.OrdinaryView) {
 	p.dmaLen, p.va = l.DMALen, l.VA
 }
 
-// Packet is meant for decode.Options.Packet.
+// Packet is decode.Observer.Packet.
 func (c *Checker) Packet(v *decode.PacketView) {
 	c.seen.Latest = rdma.Ref{Time: v.Packet.Time, Number: v.Packet.Number}
 	if v.Fabric == rdma.TCP && v.Frame.TCPFlags&(tcp.SYN|tcp.RST) != 0 {
@@ -93,7 +93,7 @@ func (c *Checker) Packet(v *decode.PacketView) {
 	c.tracked()
 }
 
-// Ordinary is meant for decode.Options.Ordinary.
+// Ordinary is decode.Observer.Ordinary.
 func (c *Checker) Ordinary(v *decode.OrdinaryView) {
 	c.seen.Latest.Time, c.seen.Latest.Number = v.Packet.Time, v.Packet.Number
 	if v.Connection == nil {

@@ -463,7 +463,7 @@ func runBy(opt Options, packets []capture.Packet, inFull bool) result {
 	var r result
 	r.check = New(opt, func(f *Finding) { r.findings = append(r.findings, f) })
 	var v rpc.View
-	how := decode.Options{Observer: r.check, Packet: r.check.Packet, Ordinary: r.check.Ordinary, Closed: r.check.Closed}
+	how := r.check.Observer()
 	how.Closed = func(k *rdma.Connection) {
 		r.known = append(r.known, r.check.Known(k))
 		r.check.Closed(k)
@@ -472,7 +472,7 @@ func runBy(opt Options, packets []capture.Packet, inFull bool) result {
 		how.Ordinary = nil
 		r.check.InFull()
 	}
-	d := decode.New(how, func(tx *transaction.Transaction) {
+	d := decode.New(decode.Options{Observers: []decode.Observer{how}}, func(tx *transaction.Transaction) {
 		v.Set(tx)
 		r.check.Transaction(&v)
 	})

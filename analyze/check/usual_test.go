@@ -37,17 +37,17 @@ func verdicts(packets []capture.Packet, how way, batch int) (out []string) {
 	c := check.New(options, func(f *check.Finding) {
 		out = append(out, fmt.Sprintf(finding+"%s packet %d: %s, %s, %s; %d %d", f.Rule.ID, f.Ref.Number, f.Expected, f.Seen, f.Reaction, f.Connection, f.XID))
 	})
-	opt := decode.Options{Observer: c, Packet: c.Packet, Ordinary: c.Ordinary}
-	opt.Closed = func(x *rdma.Connection) {
+	o := c.Observer()
+	o.Closed = func(x *rdma.Connection) {
 		out = append(out, c.Known(x))
 		c.Closed(x)
 	}
 	if how == inFull {
-		opt.Ordinary = nil
+		o.Ordinary = nil
 		c.InFull()
 	}
 	var v rpc.View
-	traffic.Run(decode.New(opt, func(tx *transaction.Transaction) {
+	traffic.Run(decode.New(decode.Options{Observers: []decode.Observer{o}}, func(tx *transaction.Transaction) {
 		v.Set(tx)
 		c.Transaction(&v)
 	}), packets, batch)

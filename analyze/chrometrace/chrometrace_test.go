@@ -69,7 +69,7 @@ func export(t testing.TB, file string, f func(*Writer, *rpc.View)) ([]byte, Stat
 	var d *decode.Decoder
 	w := New(&out, func() int64 { return d.Stats().First.Time })
 	view := rpc.View{Names: &rpc.Names{}}
-	d = decode.New(decode.Options{Observer: w.Observer()}, func(tx *transaction.Transaction) {
+	d = decode.New(decode.Options{Observers: []decode.Observer{w.Observer()}}, func(tx *transaction.Transaction) {
 		view.Set(tx)
 		if err := w.Add(&view); err != nil {
 			t.Fatal(err)

@@ -7,18 +7,8 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rdma"
 )
 
-// Observer returns an observer that reports troubles of connections to the Writer. It is for
-// decode.Options.Observer, without Options.Concurrent.
-func (w *Writer) Observer() decode.Observer { return observer{w} }
-
-type observer struct{ w *Writer }
-
-func (observer) Send(*rdma.Connection, *rdma.Send)                 {}
-func (observer) OpStart(*rdma.Connection, *rdma.Op, rdma.Ref)      {}
-func (observer) OpData(*rdma.Connection, *rdma.Op, *rdma.Fragment) {}
-func (o observer) Event(c *rdma.Connection, from rdma.Side, e rdma.Event, value uint32, ref rdma.Ref) {
-	o.w.Event(c, from, e, value, ref)
-}
+// Observer returns what reports troubles of connections to the Writer. It is for a Decoder without Options.Concurrent.
+func (w *Writer) Observer() decode.Observer { return decode.Observer{Event: w.Event} }
 
 // Event writes something that happened to a connection.
 func (w *Writer) Event(c *rdma.Connection, from rdma.Side, e rdma.Event, value uint32, ref rdma.Ref) {

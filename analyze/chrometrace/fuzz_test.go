@@ -26,7 +26,7 @@ func FuzzWriter(f *testing.F) {
 		v := rpc.View{Names: &rpc.Names{}}
 		var d *decode.Decoder
 		w := New(&out, func() int64 { return d.Stats().First.Time })
-		d = decode.New(decode.Options{Observer: w.Observer()}, func(tx *transaction.Transaction) {
+		d = decode.New(decode.Options{Observers: []decode.Observer{w.Observer()}}, func(tx *transaction.Transaction) {
 			n++
 			holds.Transaction(t, tx)
 			v.Set(tx)

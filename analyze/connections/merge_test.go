@@ -52,12 +52,12 @@ func saved(tb testing.TB, name string, tap int) (*state.Unit, []byte) {
 	defer in.Close()
 	r, list := &Recorder{}, NewList(1<<20)
 	defer list.Close()
-	opt := decode.Options{Closed: func(c *rdma.Connection) {
+	opt := decode.Options{Observers: []decode.Observer{{Closed: func(c *rdma.Connection) {
 		r.Closed(c)
 		if c.MergedInto == nil {
 			list.Add(New(c))
 		}
-	}}
+	}}}}
 	d := decode.New(opt, func(tx *transaction.Transaction) { r.Transaction(tx) })
 	if err := d.Run(&oneTap{in, tap}); err != nil {
 		tb.Fatal(err)

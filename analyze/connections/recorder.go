@@ -76,7 +76,7 @@ func (r *Recorder) of(id int) *called {
 	return k
 }
 
-// Closed remembers a connection at its end, or at the end of the capture: see decode.Options.Closed.
+// Closed remembers a connection at its end, or at the end of the capture: see decode.Observer.Closed.
 func (r *Recorder) Closed(c *rdma.Connection) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -26,7 +26,7 @@ func diagnose(t *testing.T, run *simulate.Told, p simulate.Point) *diagnosis.Rep
 		t.Fatal(err)
 	}
 	r := diagnosis.New(diagnosis.Options{File: p.String()})
-	opt := decode.Options{Closed: r.Closed}
+	opt := decode.Options{Observers: []decode.Observer{{Closed: r.Closed}}}
 	r.Attach(&opt, 64<<20, nil)
 	var v rpc.View
 	d := decode.New(opt, func(tx *transaction.Transaction) { v.Set(tx); r.Transaction(&v) })

@@ -146,7 +146,7 @@ func (w *watcher) Saw(c *rdma.Connection, s *rdma.Sighting) {
 	}
 }
 
-// Paused implements rdma.PauseWatcher.
+// Paused implements rdma.Watcher.
 func (w *watcher) Paused(p *rdma.Pause, ref rdma.Ref) {
 	w.Recorder.Paused(p, ref)
 	w.mu.Lock()
@@ -223,18 +223,18 @@ func (l *lane) usual() (perKiB float64, took int64) {
 	return float64(took) * 1024 / float64(bytes), took
 }
 
-// Attach lets a decoder find out what the diagnosis is made of. The Observer has to be set before. memory is fabric.Options.Memory; sessions
+// Attach lets a decoder find out what the diagnosis is made of. memory is fabric.Options.Memory; sessions
 // may be nil, else it finds out about slots, perhaps among other things.
 func (r *Recorder) Attach(opt *decode.Options, memory int, sessions *session.Recorder) {
 	b := blame.Lean(memory)
 	r.watch = &watcher{Recorder: b.Recorder, lanes: make(map[*rdma.Connection]*[2]lane)}
-	opt.Watcher = rdma.Watchers(opt.Watcher, r.watch)
+	opt.Observe(decode.Observer{Watcher: r.watch, Runs: r.watch})
 	if sessions == nil {
 		sessions = session.New(nil)
 		sessions.Live()
 		sessions.SlotsOnly()
 	}
-	opt.Observer = session.Beside(opt.Observer, sessions)
+	opt.Observe(sessions.Observer())
 	opt.Transactions.Ended = func(tx *transaction.Transaction) {
 		b.Ended(tx)
 		sessions.Ended(tx)

@@ -22,6 +22,8 @@ func (nobody) WorkDone(*rdma.Connection, rdma.Side, uint64, uint32, []byte, rdma
 
 func (nobody) WorkAcked(*rdma.Connection, rdma.Side, uint64, rdma.Ref) {}
 
+func (nobody) Paused(*rdma.Pause, rdma.Ref) {}
+
 func (nobody) Merged(*rdma.Connection, rdma.Side, *rdma.Connection, rdma.Side) {}
 
 func (nobody) Closed(*rdma.Connection, rdma.Ref) {}
@@ -39,7 +41,7 @@ type rounds struct {
 }
 
 func newRounds(w rdma.Watcher) *rounds {
-	x := &rounds{t: roce.NewTracker(&handler{w}, new(rdma.Numbers), roce.Limits{}), psn: [2]uint32{100, 200}}
+	x := &rounds{t: roce.NewTracker(&handler{w}, rdma.Hooks{Watcher: w}, new(rdma.Numbers), roce.Limits{}), psn: [2]uint32{100, 200}}
 	x.f[0] = link.Frame{Proto: link.UDP, Src: a, Dst: b, SrcPort: 0xc001, DstPort: 4791}
 	x.f[1] = link.Frame{Proto: link.UDP, Src: b, Dst: a, SrcPort: 0xc001, DstPort: 4791}
 	return x
@@ -111,7 +113,7 @@ func BenchmarkTracker(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			x := newRounds(c.w)
 			if c.w == nil {
-				x.t = roce.NewTracker(&struct{ rdma.Handler }{&quiet{}}, new(rdma.Numbers), roce.Limits{})
+				x.t = roce.NewTracker(&quiet{}, rdma.Hooks{}, new(rdma.Numbers), roce.Limits{})
 			}
 			for range 2000 {
 				x.round()

@@ -27,8 +27,8 @@ func FuzzRecorder(f *testing.F) {
 			opt.RoCE = roce.Limits{Connections: 4, SendBytes: 1 << 12, Requests: 16, Assembly: 1 << 14}
 			opt.TCP = decode.TCPLimits{Connections: 4}
 		}
-		run := func(w rdma.Watcher) (out [][]byte) {
-			opt.Watcher = w
+		run := func(observers ...decode.Observer) (out [][]byte) {
+			opt.Observers = observers
 			d := decode.New(opt, func(tx *transaction.Transaction) { out = append(out, holds.Digest(nil, tx)) })
 			traffic.Run(d, packets, 16)
 			return out
@@ -58,7 +58,7 @@ func FuzzRecorder(f *testing.F) {
 				}
 			},
 		})
-		watched, alone := run(r), run(nil)
+		watched, alone := run(r.Observer()), run()
 		if len(watched) != len(alone) {
 			t.Fatalf("%d transactions while somebody watches, %d alone", len(watched), len(alone))
 		}

@@ -46,11 +46,11 @@ func TestLostWithin(t *testing.T) {
 					lengths += uint64(o.Length)
 				}
 			}})
-			d := decode.New(decode.Options{Watcher: rec, Closed: func(c *rdma.Connection) {
+			d := decode.New(decode.Options{Observers: []decode.Observer{rec.Observer(), {Closed: func(c *rdma.Connection) {
 				if c.MergedInto == nil {
 					sent += c.Sent[0].WriteBytes + c.Sent[1].WriteBytes
 				}
-			}}, func(*transaction.Transaction) {})
+			}}}}, func(*transaction.Transaction) {})
 			traffic.Run(d, slices.Delete(slices.Clone(packets), i, i+1), 64)
 			if wrote != sent {
 				t.Errorf("%s without packet %d: %d bytes of operations, %d of connections", name, i+1, wrote, sent)

@@ -7,7 +7,6 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/fabric"
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode"
-	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/roce"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/internal/testtools/rocetest"
@@ -46,7 +45,7 @@ func recordTap(t *testing.T, tap uint16) *found {
 		kept.Lost = append([]fabric.Range{}, e.Lost...)
 		f.episodes = append(f.episodes, kept)
 	}})
-	d := decode.New(decode.Options{Watcher: rec}, func(*transaction.Transaction) {})
+	d := decode.New(decode.Options{Observers: []decode.Observer{rec.Observer()}}, func(*transaction.Transaction) {})
 	if err := d.Run(&oneTap{r, tap}); err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +97,7 @@ func TestModel(t *testing.T) {
 				Kinds: []rocetest.Kind{rocetest.Small, rocetest.ReadData, rocetest.LongReply, rocetest.Unused},
 			})
 			s := newScene(fabric.Options{})
-			tr := rocetest.Feeder{Tracker: roce.NewTracker(&handler{s.rec}, new(rdma.Numbers), roce.Limits{})}
+			tr := rocetest.Feeder{Tracker: newTracker(s.rec)}
 			resent, naks, rnrs := uint64(0), uint32(0), uint32(0)
 			for _, r := range m.Taps[0] {
 				if r.Resent {

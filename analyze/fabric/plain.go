@@ -1,14 +1,20 @@
 package fabric
 
-import "github.com/rpcrdma/toolkit/decode/rdma"
+import (
+	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/rdma"
+)
 
-var _ rdma.PlainWatcher = (*Recorder)(nil)
+// Observer returns what tells the Recorder of the fabric. Whoever wants only stalls needs little of packets that are the next expected.
+func (r *Recorder) Observer() decode.Observer {
+	if r.opt.told() {
+		return decode.Observer{Watcher: r}
+	}
+	return decode.Observer{Watcher: r, Runs: r}
+}
 
-// Plain implements rdma.PlainWatcher. Whoever wants only stalls needs little of ordinary packets.
-func (r *Recorder) Plain() bool { return !r.opt.told() }
-
-// PlainSend implements rdma.PlainWatcher.
-func (r *Recorder) PlainSend(c *rdma.Connection, s *rdma.Send, seq uint64, psn uint32) *rdma.Run {
+// NextSend implements rdma.RunWatcher.
+func (r *Recorder) NextSend(c *rdma.Connection, s *rdma.Send, seq uint64, psn uint32) *rdma.Run {
 	k := r.conn(c)
 	if k == nil {
 		return nil
@@ -26,7 +32,7 @@ func (r *Recorder) PlainSend(c *rdma.Connection, s *rdma.Send, seq uint64, psn u
 		k.guess(s.Data, uint32(s.Length), s.From)
 	}
 	d.requested(r, psn, 1, s.First)
-	// If nothing is open, and nothing awaited, what PlainSend, PlainAcked and PlainAck change is in the Run.
+	// If nothing is open, and nothing awaited, what NextSend, NextSendAcked and NextAck change is in the Run.
 	if g.first != g.next || !k.guessed || !d.HasAcked || !d.calm() || r.opt.Live {
 		return nil
 	}
@@ -42,14 +48,14 @@ func (r *Recorder) listed(k *conn, s *rdma.Send, seq uint64) {
 	o.First, o.Last, o.done, o.live = s.First, s.First, true, true
 }
 
-// PlainAcked implements rdma.PlainWatcher.
-func (r *Recorder) PlainAcked(c *rdma.Connection, from rdma.Side, seq uint64, psn uint32, ref rdma.Ref) {
+// NextSendAcked implements rdma.RunWatcher.
+func (r *Recorder) NextSendAcked(c *rdma.Connection, from rdma.Side, seq uint64, psn uint32, ref rdma.Ref) {
 	r.WorkAcked(c, from.Other(), seq, ref)
-	r.PlainAck(c, from, psn, ref)
+	r.NextAck(c, from, psn, ref)
 }
 
-// PlainAck implements rdma.PlainWatcher.
-func (r *Recorder) PlainAck(c *rdma.Connection, from rdma.Side, psn uint32, ref rdma.Ref) {
+// NextAck implements rdma.RunWatcher.
+func (r *Recorder) NextAck(c *rdma.Connection, from rdma.Side, psn uint32, ref rdma.Ref) {
 	k := r.conn(c)
 	if k == nil {
 		return

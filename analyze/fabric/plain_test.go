@@ -33,7 +33,7 @@ func (b *both) send(kind rdma.WorkKind) {
 			b.run.Send(b.psn, b.ref)
 			b.noted++
 		} else {
-			b.run = b.short.PlainSend(b.c[0], &rdma.Send{Data: message, Length: len(message), First: b.ref, Last: b.ref}, b.seq, b.psn)
+			b.run = b.short.NextSend(b.c[0], &rdma.Send{Data: message, Length: len(message), First: b.ref, Last: b.ref}, b.seq, b.psn)
 		}
 	} else {
 		b.run = nil
@@ -64,9 +64,9 @@ func (b *both) ack(n int) {
 	if b.run != nil {
 		b.run.Ack(psn, b.ref)
 	} else if sole {
-		b.short.PlainAcked(b.c[0], 1, b.list[0].Seq, psn, b.ref)
+		b.short.NextSendAcked(b.c[0], 1, b.list[0].Seq, psn, b.ref)
 	} else {
-		b.short.PlainAck(b.c[0], 1, psn, b.ref)
+		b.short.NextAck(b.c[0], 1, psn, b.ref)
 	}
 	b.full.Saw(b.c[1], &rdma.Sighting{Ref: b.ref, From: 1, Class: rdma.ClassAck, Novelty: rdma.NoveltyNew, PSN: psn})
 	b.list = b.list[n:]

@@ -213,7 +213,7 @@ func (p *Pause) from(mac [6]byte) {
 	}
 }
 
-// Paused implements rdma.PauseWatcher.
+// Paused implements rdma.Watcher.
 func (r *Recorder) Paused(p *rdma.Pause, ref rdma.Ref) {
 	x := &r.pauses
 	stop := false

@@ -58,11 +58,11 @@ func record(t testing.TB, files ...string) *found {
 			f.episodes = append(f.episodes, kept)
 		},
 	})
-	d := decode.New(decode.Options{Watcher: rec, Closed: func(c *rdma.Connection) {
+	d := decode.New(decode.Options{Observers: []decode.Observer{rec.Observer(), {Closed: func(c *rdma.Connection) {
 		if c.MergedInto == nil && c.Fabric != rdma.TCP && c.Fabric != rdma.UDP {
 			f.conns = append(f.conns, c)
 		}
-	}}, func(*transaction.Transaction) {})
+	}}}}, func(*transaction.Transaction) {})
 	if err := d.Run(r); err != nil {
 		t.Fatal(err)
 	}

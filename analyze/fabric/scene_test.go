@@ -15,7 +15,11 @@ import (
 // handler is the minimal handler that a tracker needs for a Recorder.
 type handler struct{ rec rdma.Watcher }
 
-func (h *handler) Watcher() rdma.Watcher { return h.rec }
+// newTracker makes a tracker that tells a Recorder.
+func newTracker(r *fabric.Recorder) *roce.Tracker {
+	o := r.Observer()
+	return roce.NewTracker(&handler{r}, rdma.Hooks{Watcher: o.Watcher, Runs: o.Runs}, new(rdma.Numbers), roce.Limits{})
+}
 
 func (h *handler) Send(*rdma.Connection, *rdma.Send) rdma.Tag { return rdma.Tag{} }
 
@@ -66,7 +70,7 @@ func newScene(opt fabric.Options) *scene {
 		s.episodes = append(s.episodes, kept)
 	}
 	s.rec = fabric.New(opt)
-	s.t = roce.NewTracker(&handler{s.rec}, new(rdma.Numbers), roce.Limits{})
+	s.t = newTracker(s.rec)
 	f := rocetest.Feeder{Tracker: s.t}
 	for _, r := range rocetest.Make(rocetest.Config{
 		CM: true, Calls: 1, Kinds: []rocetest.Kind{rocetest.Small}, StayOpen: true, QPN: [2]uint32{5, 9}, PSN: [2]uint32{psnA, psnB}, Addr: [2]netip.Addr{a, b},

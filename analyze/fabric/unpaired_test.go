@@ -5,7 +5,6 @@ import (
 
 	"github.com/rpcrdma/toolkit/analyze/fabric"
 	"github.com/rpcrdma/toolkit/decode/link"
-	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/roce"
 )
 
@@ -13,7 +12,7 @@ import (
 func bareScene() *scene {
 	s := &scene{found: &found{}}
 	s.rec = fabric.New(fabric.Options{Operation: func(o *fabric.Operation) { s.ops = append(s.ops, *o) }})
-	s.t = roce.NewTracker(&handler{s.rec}, new(rdma.Numbers), roce.Limits{})
+	s.t = newTracker(s.rec)
 	return s
 }
 

@@ -21,7 +21,7 @@ func fabricReport(t *testing.T, file string) *fabric.Report {
 	}
 	defer in.Close()
 	r := fabric.New(fabric.Options{Top: 5})
-	if err := decode.New(decode.Options{Watcher: r}, func(*transaction.Transaction) {}).Run(in); err != nil {
+	if err := decode.New(decode.Options{Observers: []decode.Observer{r.Observer()}}, func(*transaction.Transaction) {}).Run(in); err != nil {
 		t.Fatal(err)
 	}
 	return r.Report([]string{filepath.Base(file)})

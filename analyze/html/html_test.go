@@ -34,7 +34,7 @@ func reportOf(tb testing.TB, in capture.Reader, file string, opt latency.Options
 	tb.Helper()
 	r := latency.New(opt)
 	v := rpc.View{Names: &rpc.Names{}}
-	d := decode.New(decode.Options{Closed: r.Closed, Observer: r.Observer()}, func(tx *transaction.Transaction) {
+	d := decode.New(decode.Options{Observers: []decode.Observer{r.Observer()}}, func(tx *transaction.Transaction) {
 		v.Set(tx)
 		r.Add(&v)
 		v.Learn()

@@ -32,7 +32,7 @@ func full(tb testing.TB, file string, opt latency.Options, change func(*rpc.View
 	opt.Ran = true
 	r := latency.New(opt)
 	v := rpc.View{Names: &rpc.Names{}}
-	d := decode.New(decode.Options{Closed: r.Closed, Observer: r.Observer()}, func(tx *transaction.Transaction) {
+	d := decode.New(decode.Options{Observers: []decode.Observer{r.Observer()}}, func(tx *transaction.Transaction) {
 		v.Set(tx)
 		if change != nil {
 			change(&v)

@@ -26,7 +26,7 @@ func sessions(t *testing.T, file string) *session.Report {
 	defer in.Close()
 	r := session.New(nil)
 	v := rpc.View{Names: &rpc.Names{}}
-	opt := decode.Options{Observer: r}
+	opt := decode.Options{Observers: []decode.Observer{r.Observer()}}
 	opt.Transactions.Ended = r.Ended
 	d := decode.New(opt, func(tx *transaction.Transaction) {
 		v.Set(tx)

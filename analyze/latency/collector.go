@@ -179,26 +179,21 @@ func (w *wire) merge(o *wire) {
 	}
 }
 
-// Observer returns an observer that counts each event of a connection once: set it as decode.Options.Observer.
-func (c *Collector) Observer() decode.Observer { return &collected{c: c} }
-
-// collected is a decode.Observer that counts events by connection.
-type collected struct {
-	Events
-	c *Collector
+// Observer returns what counts each event of a connection once, and records connections at their end.
+func (c *Collector) Observer() decode.Observer {
+	return decode.Observer{Event: c.event, Closed: c.Closed}
 }
 
-// Event implements decode.Observer.
-func (e *collected) Event(k *rdma.Connection, _ rdma.Side, what rdma.Event, _ uint32, ref rdma.Ref) {
+func (c *Collector) event(k *rdma.Connection, _ rdma.Side, what rdma.Event, _ uint32, ref rdma.Ref) {
 	kind, ok := troubleOf(what)
 	if !ok {
 		return
 	}
-	e.c.mu.Lock()
-	w := e.c.wire(k.Resolve().ID)
+	c.mu.Lock()
+	w := c.wire(k.Resolve().ID)
 	w.kinds[kind]++
 	w.events.add(ref.Time, kind)
-	e.c.mu.Unlock()
+	c.mu.Unlock()
 }
 
 // networks counts the groups in which several networks are added up once the connections are: like Recorder.part, which

@@ -32,7 +32,7 @@ func FuzzReport(f *testing.F) {
 		r := New(opt)
 		v := rpc.View{Names: &rpc.Names{}}
 		n := uint64(0)
-		d := decode.New(decode.Options{Closed: r.Closed, Observer: r.Observer()}, func(tx *transaction.Transaction) {
+		d := decode.New(decode.Options{Observers: []decode.Observer{r.Observer()}}, func(tx *transaction.Transaction) {
 			holds.Transaction(t, tx)
 			v.Set(tx)
 			r.Add(&v)

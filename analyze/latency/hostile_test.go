@@ -16,7 +16,7 @@ import (
 func spoiled(t *testing.T, change func(*State, *part)) (*Merger, error) {
 	t.Helper()
 	c := NewCollector(Options{Top: 2, Inline: []uint32{1024}})
-	src := collect(t, filepath.Join(samples, "rocev2-nfs3-longcall.pcap"), c, c.Observer(), c.Add)
+	src := collect(t, filepath.Join(samples, "rocev2-nfs3-longcall.pcap"), c.Observer(), c.Add)
 	s := c.State(src)
 	change(s, s.tap.pieces[0].part)
 	return FromUnits(state.Units{state.NewUnit(s.Section())})
@@ -81,7 +81,7 @@ func TestOverflow(t *testing.T) {
 	var units state.Units
 	for i := range 3 {
 		c := NewCollector(Options{})
-		src := collect(t, filepath.Join(samples, "rocev2-nfs3-longcall.pcap"), c, c.Observer(), c.Add)
+		src := collect(t, filepath.Join(samples, "rocev2-nfs3-longcall.pcap"), c.Observer(), c.Add)
 		s := c.State(src)
 		x := s.tap.pieces[0]
 		x.seen.Ends[0].QPN += uint32(i) // other connections
@@ -126,11 +126,11 @@ func TestLimits(t *testing.T) {
 	file := filepath.Join(samples, "rocev2-nfs3-meta.pcap.zst")
 	opt := Options{Top: 3}
 	c := NewCollector(opt)
-	src := collect(t, file, c, c.Observer(), c.Add)
+	src := collect(t, file, c.Observer(), c.Add)
 	want := reportJSON(t, c.State(src).Report())
 	c = NewCollector(opt)
 	c.limit = 2 * c.fixed()
-	src = collect(t, file, c, c.Observer(), c.Add)
+	src = collect(t, file, c.Observer(), c.Add)
 	s := c.State(src)
 	if s.tap.beyond == 0 {
 		t.Fatal("all connections were told apart")

@@ -399,32 +399,17 @@ func (r *Recorder) Closed(c *rdma.Connection) {
 	w.closed = append(w.closed, ended{c.Copy(), client})
 }
 
-// Observer returns an observer that counts each event of a connection once: set it as
-// decode.Options.Observer.
-func (r *Recorder) Observer() decode.Observer { return &Events{r: r} }
+// Observer returns what counts each event of a connection once, and records connections at their end.
+func (r *Recorder) Observer() decode.Observer {
+	return decode.Observer{Event: r.event, Closed: r.Closed}
+}
 
-// Events is a decode.Observer that counts transport events of connections.
-type Events struct{ r *Recorder }
-
-// Sendless implements decode.Sendless.
-func (*Events) Sendless() bool { return true }
-
-// Send implements decode.Observer.
-func (*Events) Send(*rdma.Connection, *rdma.Send) {}
-
-// OpStart implements decode.Observer.
-func (*Events) OpStart(*rdma.Connection, *rdma.Op, rdma.Ref) {}
-
-// OpData implements decode.Observer.
-func (*Events) OpData(*rdma.Connection, *rdma.Op, *rdma.Fragment) {}
-
-// Event implements decode.Observer.
-func (e *Events) Event(_ *rdma.Connection, _ rdma.Side, what rdma.Event, _ uint32, ref rdma.Ref) {
+func (r *Recorder) event(_ *rdma.Connection, _ rdma.Side, what rdma.Event, _ uint32, ref rdma.Ref) {
 	k, ok := troubleOf(what)
 	if !ok {
 		return
 	}
-	w := &e.r.wire
+	w := &r.wire
 	w.Lock()
 	w.kinds[k]++
 	w.events.add(ref.Time, k)

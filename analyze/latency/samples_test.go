@@ -38,7 +38,7 @@ func record(tb testing.TB, file string, opt Options, also func(*rpc.View)) *Repo
 	defer in.Close()
 	r := New(opt)
 	v := rpc.View{Names: &rpc.Names{}}
-	d := decode.New(decode.Options{Concurrent: true, Closed: r.Closed, Observer: r.Observer()}, func(tx *transaction.Transaction) {
+	d := decode.New(decode.Options{Concurrent: true, Observers: []decode.Observer{r.Observer()}}, func(tx *transaction.Transaction) {
 		v.Set(tx)
 		r.Add(&v)
 		if also != nil {

@@ -9,15 +9,12 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/state"
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode"
-	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
-// collect passes a capture to a Recorder or a Collector.
-func collect(tb testing.TB, file string, to interface {
-	Closed(*rdma.Connection)
-}, observer decode.Observer, add func(*rpc.View)) Source {
+// collect passes a capture to the observer of a Recorder or a Collector, and its transactions to add.
+func collect(tb testing.TB, file string, observer decode.Observer, add func(*rpc.View)) Source {
 	tb.Helper()
 	in, err := capture.Open([]string{file}, capture.Options{})
 	if err != nil {
@@ -25,7 +22,7 @@ func collect(tb testing.TB, file string, to interface {
 	}
 	defer in.Close()
 	v := rpc.View{Names: &rpc.Names{}}
-	d := decode.New(decode.Options{Concurrent: true, Closed: to.Closed, Observer: observer}, func(tx *transaction.Transaction) {
+	d := decode.New(decode.Options{Concurrent: true, Observers: []decode.Observer{observer}}, func(tx *transaction.Transaction) {
 		v.Set(tx)
 		add(&v)
 		v.Learn()
@@ -41,7 +38,7 @@ func collect(tb testing.TB, file string, to interface {
 func unit(tb testing.TB, file string, opt Options) *state.Unit {
 	tb.Helper()
 	c := NewCollector(opt)
-	src := collect(tb, file, c, c.Observer(), c.Add)
+	src := collect(tb, file, c.Observer(), c.Add)
 	return state.NewUnit(c.State(src).Section())
 }
 
@@ -87,11 +84,11 @@ func TestStateIsReport(t *testing.T) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			opt := Options{Top: 5, Inline: DefaultInline, By: [][]Key{nil, {ByConnection, ByOperation}, {ByFile}, {BySize}}[i%4]}
 			r := New(opt)
-			src := collect(t, file, r, r.Observer(), func(v *rpc.View) { r.Add(v) })
+			src := collect(t, file, r.Observer(), func(v *rpc.View) { r.Add(v) })
 			want := reportJSON(t, r.Report(src))
 
 			c := NewCollector(opt)
-			src = collect(t, file, c, c.Observer(), c.Add)
+			src = collect(t, file, c.Observer(), c.Add)
 			s := c.State(src)
 			saved := (&state.File{})
 			saved.Add(state.NewUnit(s.Section()))

@@ -52,7 +52,7 @@ func atTap(t *testing.T, name string, tap uint16, clock int64, skip int) *State 
 	defer in.Close()
 	c := NewCollector(Options{Top: 5, Inline: DefaultInline})
 	v := rpc.View{Names: &rpc.Names{}}
-	d := decode.New(decode.Options{Closed: c.Closed, Observer: c.Observer()}, func(tx *transaction.Transaction) {
+	d := decode.New(decode.Options{Observers: []decode.Observer{c.Observer()}}, func(tx *transaction.Transaction) {
 		v.Set(tx)
 		c.Add(&v)
 		v.Learn()

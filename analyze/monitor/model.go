@@ -128,10 +128,10 @@ func New(opt Options) *Model {
 	if opt.Sessions > 0 {
 		m.uses.Limit(opt.Sessions)
 	}
-	dec.Observer = (*observer)(m)
-	dec.Closed = m.conns.closed
+	dec.Observe(m.uses.Observer())
+	dec.Observe(decode.Observer{Send: func(c *rdma.Connection, _ *rdma.Send) { m.conns.see(c) }, Closed: m.conns.closed})
 	m.blame = blame.New(fabric.Options{Lean: true, Live: true, Memory: opt.Fabric})
-	dec.Watcher = m.blame.Recorder
+	dec.Observe(m.blame.Recorder.Observer())
 	dec.Transactions.Ended = func(tx *transaction.Transaction) {
 		m.blame.Ended(tx)
 		m.uses.Ended(tx)
@@ -161,22 +161,6 @@ func (m *Model) anew(f *filter.Filter, page *uint64) *Model {
 	}
 	return x
 }
-
-// observer learns of connections, and of slots in use.
-type observer Model
-
-var _ decode.MessageObserver = (*observer)(nil)
-
-func (o *observer) Message(tx *transaction.Transaction, reply bool, s *rdma.Send) {
-	o.uses.Message(tx, reply, s)
-}
-func (o *observer) Operation(*transaction.Transaction, *rdma.Op)                    {}
-func (o *observer) Merged(*rdma.Connection, rdma.Side, *rdma.Connection, rdma.Side) {}
-
-func (o *observer) Send(c *rdma.Connection, _ *rdma.Send)                           { o.conns.see(c) }
-func (o *observer) OpStart(*rdma.Connection, *rdma.Op, rdma.Ref)                    {}
-func (o *observer) OpData(*rdma.Connection, *rdma.Op, *rdma.Fragment)               {}
-func (o *observer) Event(*rdma.Connection, rdma.Side, rdma.Event, uint32, rdma.Ref) {}
 
 // Packets decodes packets in capture order, and closes the intervals that they complete.
 func (m *Model) Packets(list []capture.Packet) {

@@ -39,7 +39,7 @@ func report(t *testing.T, file string) (*latency.Report, Health) {
 			health.add(c)
 		}
 	}
-	d := decode.New(decode.Options{Closed: closed}, func(tx *transaction.Transaction) {
+	d := decode.New(decode.Options{Observers: []decode.Observer{{Closed: closed}}}, func(tx *transaction.Transaction) {
 		view.Set(tx)
 		rec.Add(&view)
 		view.Learn()

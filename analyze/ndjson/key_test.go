@@ -61,11 +61,11 @@ func TestKeys(t *testing.T) {
 			}
 			keys[c.ID], of[k] = k, c.ID
 		}
-		d := decode.New(decode.Options{Closed: func(c *rdma.Connection) {
+		d := decode.New(decode.Options{Observers: []decode.Observer{{Closed: func(c *rdma.Connection) {
 			if c.MergedInto == nil && c.ID != 0 {
 				see(c)
 			}
-		}}, func(tx *transaction.Transaction) { see(tx.Connection) })
+		}}}}, func(tx *transaction.Transaction) { see(tx.Connection) })
 		if err := d.Run(r); err != nil {
 			t.Fatal(err)
 		}

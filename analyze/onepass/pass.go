@@ -9,7 +9,6 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/state"
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode"
-	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
@@ -57,18 +56,13 @@ func New(opt Options) *Pass {
 	p.view.Names = &rpc.Names{Limit: opt.Names}
 	dec := opt.Decode
 	dec.Concurrent = false // check wants one goroutine
-	dec.Observer = p.report.Observer()
+	dec.Observe(p.report.Observer())
 	if opt.Sessions > 0 {
 		p.sessions.Limit(opt.Sessions)
 	}
 	p.parts = AttributeWith(&dec, opt.Fabric, p.sessions)
-	dec.Observer = &both{dec.Observer.(decode.MessageObserver), p.check}
-	dec.Packet, dec.Ordinary = p.check.Packet, p.check.Ordinary
-	dec.Closed = func(c *rdma.Connection) {
-		p.report.Closed(c)
-		p.check.Closed(c)
-		p.conns.Closed(c)
-	}
+	dec.Observe(p.check.Observer())
+	dec.Observe(decode.Observer{Closed: p.conns.Closed})
 	p.d = decode.New(dec, p.transaction)
 	return p
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/state"
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode"
-	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
@@ -31,7 +30,7 @@ func open(t *testing.T, name string) capture.Reader {
 func alone(t *testing.T, name string) []state.Section {
 	t.Helper()
 	c, sessions := latency.NewCollector(latency.Options{Top: 10}), session.New(nil)
-	opt := decode.Options{Concurrent: true, Closed: c.Closed, Observer: c.Observer()}
+	opt := decode.Options{Concurrent: true, Observers: []decode.Observer{c.Observer()}}
 	AttributeWith(&opt, 0, sessions)
 	view := rpc.View{Names: &rpc.Names{}}
 	d := decode.New(opt, func(tx *transaction.Transaction) {
@@ -50,11 +49,9 @@ func alone(t *testing.T, name string) []state.Section {
 	k := check.New(check.Options{Rules: check.All(), Apart: true}, func(*check.Finding) {})
 	other := rpc.View{Names: &rpc.Names{}}
 	conns := &connections.Recorder{}
-	closed := func(c *rdma.Connection) {
-		k.Closed(c)
-		conns.Closed(c)
-	}
-	d = decode.New(decode.Options{Observer: k, Packet: k.Packet, Closed: closed}, func(tx *transaction.Transaction) {
+	o := k.Observer()
+	o.Ordinary = nil
+	d = decode.New(decode.Options{Observers: []decode.Observer{o, {Closed: conns.Closed}}}, func(tx *transaction.Transaction) {
 		other.Set(tx)
 		conns.Transaction(tx)
 		k.Transaction(&other)

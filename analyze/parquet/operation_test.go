@@ -29,7 +29,7 @@ func TestOperations(t *testing.T) {
 			t.Fatal(err)
 		}
 	}})
-	if err := decode.New(decode.Options{Watcher: rec}, func(*transaction.Transaction) {}).Run(r); err != nil {
+	if err := decode.New(decode.Options{Observers: []decode.Observer{rec.Observer()}}, func(*transaction.Transaction) {}).Run(r); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.Close(); err != nil {

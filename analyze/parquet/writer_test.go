@@ -214,7 +214,7 @@ func each(t testing.TB, file string, f func(*rpc.View)) {
 	defer r.Close()
 	view := rpc.View{Names: &rpc.Names{}}
 	b := blame.Lean(0)
-	opt := decode.Options{Watcher: b.Recorder}
+	opt := decode.Options{Observers: []decode.Observer{b.Recorder.Observer()}}
 	opt.Transactions.Ended = b.Ended
 	d := decode.New(opt, func(tx *transaction.Transaction) {
 		view.Set(tx)

@@ -78,7 +78,7 @@ func keyOf(c *rdma.Connection, op *rdma.Op) transferKey {
 	return transferKey{c, op.From, op.Kind, op.Handle, op.Offset, op.First.Number}
 }
 
-// Operation implements decode.MessageObserver: it finds the operations that move messages, not data.
+// Operation is decode.Observer.Operation: it finds the operations that move messages, not data.
 func (o *observer) Operation(tx *transaction.Transaction, op *rdma.Op) {
 	s := (*Scrubber)(o)
 	if tx == nil {
@@ -126,7 +126,7 @@ func messageAt(h *rpcrdma.Header, op *rdma.Op) (transfer, bool) {
 	return transfer{}, false
 }
 
-// OpData implements decode.Observer.
+// OpData is decode.Observer.OpData.
 func (o *observer) OpData(c *rdma.Connection, op *rdma.Op, f *rdma.Fragment) {
 	s := (*Scrubber)(o)
 	if len(s.transfers) == 0 {

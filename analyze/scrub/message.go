@@ -238,19 +238,7 @@ func (s *Scrubber) created(m *message, b *oncrpc.Body) {
 // observer is the Scrubber as the Decoder sees it.
 type observer Scrubber
 
-// Send implements decode.Observer.
-func (*observer) Send(*rdma.Connection, *rdma.Send) {}
-
-// Event implements decode.Observer.
-func (*observer) Event(*rdma.Connection, rdma.Side, rdma.Event, uint32, rdma.Ref) {}
-
-// Merged implements decode.MessageObserver.
-func (*observer) Merged(*rdma.Connection, rdma.Side, *rdma.Connection, rdma.Side) {}
-
-// OpStart implements decode.Observer.
-func (*observer) OpStart(*rdma.Connection, *rdma.Op, rdma.Ref) {}
-
-// Message implements decode.MessageObserver: the Send is written to its packets as soon as it is known what it is.
+// Message is decode.Observer.Message: the Send is written to its packets as soon as it is known what it is.
 func (o *observer) Message(tx *transaction.Transaction, reply bool, x *rdma.Send) {
 	s := (*Scrubber)(o)
 	if reply && len(tx.Call.Payload) == 0 && tx.Call.Seen() {
@@ -263,7 +251,13 @@ func (o *observer) Message(tx *transaction.Transaction, reply bool, x *rdma.Send
 	s.send(tx, reply, tx.Connection, x, s.segments(tx.Connection, x))
 }
 
-// Stray implements decode.StrayObserver: of a Send that is no call or reply, no more than a transport header is known.
+// Closed is decode.Observer.Closed.
+func (o *observer) Closed(c *rdma.Connection) {
+	delete(o.untagged, sender{c, 0})
+	delete(o.untagged, sender{c, 1})
+}
+
+// Stray is decode.Observer.Stray: of a Send that is no call or reply, no more than a transport header is known.
 func (o *observer) Stray(c *rdma.Connection, x *rdma.Send) {
 	s := (*Scrubber)(o)
 	s.stats.Other++

@@ -126,7 +126,7 @@ const (
 	maxSegments = 4096
 )
 
-// Segment implements rdma.SegmentHandler: the headers of an FPDU are known, and what it carries if that is one of them.
+// Segment is decode.Observer.Segment: the headers of an FPDU are known, and what it carries if that is one of them.
 func (o *observer) Segment(c *rdma.Connection, x *rdma.Segment) {
 	s := (*Scrubber)(o)
 	s.fpdu = fpdu{}

@@ -113,11 +113,10 @@ func (s *Scrubber) Run(r capture.Reader, opt decode.Options) (*decode.Decoder, e
 	opt.Transactions.OnCompletion = true
 	opt.Transactions.Attribute = func(*transaction.Transaction, *transaction.Packet) {} // so that packets of messages are listed
 	opt.Transactions.Withdrawn = func(tx *transaction.Transaction) { s.forget(tx.Serial()) }
-	opt.Observer = (*observer)(s)
-	opt.Closed = func(c *rdma.Connection) {
-		delete(s.untagged, sender{c, 0})
-		delete(s.untagged, sender{c, 1})
-	}
+	o := (*observer)(s)
+	opt.Observe(decode.Observer{
+		Message: o.Message, Stray: o.Stray, Operation: o.Operation, OpData: o.OpData, Segment: o.Segment, Closed: o.Closed,
+	})
 	d := decode.New(opt, s.ended)
 	var b capture.Batch
 	for {

@@ -161,17 +161,12 @@ func (c collected) Data(name string, d xdr.Data) {
 	c.addData(d.Inline)
 }
 
-// dataOf is an Observer that collects what chunks carry, but for messages.
+// dataOf collects what chunks carry, but for messages.
 type dataOf struct {
 	*secrets
 	moves map[transferKey]bool
 }
 
-func (d *dataOf) Send(*rdma.Connection, *rdma.Send)                               {}
-func (d *dataOf) OpStart(*rdma.Connection, *rdma.Op, rdma.Ref)                    {}
-func (d *dataOf) Event(*rdma.Connection, rdma.Side, rdma.Event, uint32, rdma.Ref) {}
-func (d *dataOf) Message(*transaction.Transaction, bool, *rdma.Send)              {}
-func (d *dataOf) Merged(*rdma.Connection, rdma.Side, *rdma.Connection, rdma.Side) {}
 func (d *dataOf) Stray(_ *rdma.Connection, s *rdma.Send) {
 	if len(s.Data) > dataWindow { // not an address with its key, which rping sends, and which its RDMA READ names
 		d.addData(s.Data)
@@ -195,7 +190,8 @@ func (d *dataOf) OpData(c *rdma.Connection, op *rdma.Op, f *rdma.Fragment) {
 func secretsOf(t testing.TB, in packets) *secrets {
 	s := &secrets{byHead: map[[leastSecret]byte][]secret{}, data: map[[dataWindow]byte]bool{}}
 	var view rpc.View
-	opt := decode.Options{Observer: &dataOf{s, map[transferKey]bool{}}}
+	o := &dataOf{s, map[transferKey]bool{}}
+	opt := decode.Options{Observers: []decode.Observer{{Stray: o.Stray, Operation: o.Operation, OpData: o.OpData}}}
 	d := decode.New(opt, func(tx *transaction.Transaction) {
 		view.SetAll(tx)
 		for _, m := range []xdr.Message{view.Args(), view.Result()} {

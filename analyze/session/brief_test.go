@@ -172,7 +172,7 @@ func onRDMA(xid uint32, b []byte) []byte {
 func sequenced(t *testing.T, seed uint64, full bool) string {
 	t.Helper()
 	m, s := newCompounds(seed), New(nil)
-	opt := transaction.Options{Messages: s, Detach: true, Ended: s.Ended}
+	opt := transaction.Options{Message: s.Message, Detach: true, Ended: s.Ended}
 	if seed%8 == 7 { // I/O goes to a server of data
 		l := &layout{handle: "x", server: "192.0.2.99"}
 		s.pnfs.data[string([]byte{4, 3, 2, 1})], s.pnfs.order = l, append(s.pnfs.order, l)

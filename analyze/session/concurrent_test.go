@@ -25,7 +25,7 @@ func TestConcurrent(t *testing.T) {
 		}
 		defer r.Close()
 		s := session.New(nil)
-		opt := decode.Options{Observer: session.Beside(nil, s), Concurrent: concurrent}
+		opt := decode.Options{Observers: []decode.Observer{s.Observer()}, Concurrent: concurrent}
 		opt.Transactions.Ended = s.Ended
 		v := rpc.View{Names: &rpc.Names{}}
 		if err := decode.New(opt, func(tx *transaction.Transaction) {

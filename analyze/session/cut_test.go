@@ -16,7 +16,7 @@ import (
 
 // decoderOf has a decoder for a Recorder.
 func decoderOf(s *Recorder) *decode.Decoder {
-	opt := decode.Options{Observer: s}
+	opt := decode.Options{Observers: []decode.Observer{s.Observer()}}
 	opt.Transactions.Ended = s.Ended
 	v := rpc.View{Names: &rpc.Names{}}
 	return decode.New(opt, func(tx *transaction.Transaction) {

@@ -28,7 +28,7 @@ const (
 	maxText        = 128 // bytes of an owner or scope
 )
 
-// Recorder collects what the Report says, and fills in Transaction.Slots. It is a decode.MessageObserver, Ended is for
+// Recorder collects what the Report says, and fills in Transaction.Slots. A Decoder has its Observer, Ended is for
 // decode.Options.Transactions.Ended, and Transaction is passed each transaction, on another goroutine if decode.Options.Concurrent is set.
 type Recorder struct {
 	mu       sync.Mutex
@@ -62,11 +62,6 @@ type Lost struct {
 	Calls       uint64 `json:"calls"` // open at once
 	Layouts     uint64 `json:"layouts"`
 }
-
-var (
-	_ decode.MessageObserver = (*Recorder)(nil) // a Decoder tells an Observer that is none of messages nothing
-	_ decode.Sendless        = (*Recorder)(nil)
-)
 
 // New makes a Recorder. peek opens what RPCSEC_GSS has wrapped in calls; it may be nil.
 func New(peek rpc.Unwrapper) *Recorder {
@@ -224,7 +219,10 @@ func (r *Recorder) ended(o *openCall, at int64) {
 // compoundProcedure is the number of COMPOUND.
 const compoundProcedure = 1
 
-// Message implements decode.MessageObserver.
+// Observer returns what tells the Recorder of messages.
+func (r *Recorder) Observer() decode.Observer { return decode.Observer{Message: r.Message} }
+
+// Message is decode.Observer.Message.
 func (r *Recorder) Message(tx *transaction.Transaction, reply bool, s *rdma.Send) {
 	callback := tx.Program >= 0x40000000 && tx.Program < 0x60000000
 	switch {
@@ -362,28 +360,6 @@ func (r *Recorder) answered(o *openCall, tx *transaction.Transaction, at int64) 
 		}
 	}
 }
-
-// Operation implements decode.MessageObserver.
-func (r *Recorder) Operation(*transaction.Transaction, *rdma.Op) {}
-
-// Sendless implements decode.Sendless.
-func (r *Recorder) Sendless() bool { return true }
-
-// Send implements decode.Observer.
-func (r *Recorder) Send(*rdma.Connection, *rdma.Send) {}
-
-// OpStart implements decode.Observer.
-func (r *Recorder) OpStart(*rdma.Connection, *rdma.Op, rdma.Ref) {}
-
-// OpData implements decode.Observer.
-func (r *Recorder) OpData(*rdma.Connection, *rdma.Op, *rdma.Fragment) {}
-
-// Event implements decode.Observer.
-func (r *Recorder) Event(*rdma.Connection, rdma.Side, rdma.Event, uint32, rdma.Ref) {}
-
-// Merged implements decode.MessageObserver. Connections are looked up by the one that they were
-// merged into.
-func (r *Recorder) Merged(*rdma.Connection, rdma.Side, *rdma.Connection, rdma.Side) {}
 
 // client is the sender of a call of a version without sessions.
 func (r *Recorder) client(tx *transaction.Transaction) *client {

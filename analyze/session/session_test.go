@@ -34,7 +34,7 @@ func recordAll(t testing.TB, files ...string) *session.Report {
 	defer c.Close()
 	r := session.New(nil)
 	v := rpc.View{Names: &rpc.Names{}}
-	opt := decode.Options{Observer: r}
+	opt := decode.Options{Observers: []decode.Observer{r.Observer()}}
 	opt.Transactions.Ended = r.Ended
 	d := decode.New(opt, func(tx *transaction.Transaction) {
 		v.Set(tx)
@@ -94,7 +94,7 @@ func TestWaits(t *testing.T) {
 			r := session.New(nil)
 			v := rpc.View{}
 			n, sum := 0, int64(0)
-			opt := decode.Options{Observer: session.Beside(r, session.New(nil)), Concurrent: concurrent}
+			opt := decode.Options{Observers: []decode.Observer{r.Observer(), session.New(nil).Observer()}, Concurrent: concurrent}
 			opt.Transactions.Ended = r.Ended
 			d := decode.New(opt, func(tx *transaction.Transaction) {
 				v.Set(tx)

@@ -21,7 +21,7 @@ func waited(t *testing.T, seed uint64, only bool) (waits []time.Duration) {
 	if only {
 		s.SlotsOnly()
 	}
-	opt := transaction.Options{Messages: s, Ended: s.Ended}
+	opt := transaction.Options{Message: s.Message, Ended: s.Ended}
 	tracker := transaction.NewTracker(opt, func(tx *transaction.Transaction) { waits = append(waits, tx.Slots) })
 	conns := make([]rdma.Connection, 1+m.rng.IntN(4))
 	if seed%5 == 0 {
@@ -100,7 +100,7 @@ func TestSlotsOnlyChanged(t *testing.T) {
 			s.Live()
 			s.SlotsOnly()
 		}
-		opt := decode.Options{Observer: s}
+		opt := decode.Options{Observers: []decode.Observer{s.Observer()}}
 		opt.Transactions.Ended = s.Ended
 		traffic.Run(decode.New(opt, func(tx *transaction.Transaction) {
 			waits = append(waits, tx.Slots)

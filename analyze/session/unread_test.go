@@ -19,7 +19,7 @@ func TestUnread(t *testing.T) {
 		s := New(nil)
 		read, unread := 0, 0
 		v := rpc.View{Names: &rpc.Names{}}
-		opt := decode.Options{Observer: s}
+		opt := decode.Options{Observers: []decode.Observer{s.Observer()}}
 		opt.Transactions.Ended = s.Ended
 		d := decode.New(opt, func(tx *transaction.Transaction) {
 			v.Set(tx)

@@ -24,7 +24,8 @@ func TestUses(t *testing.T) {
 		r.Live()
 		v := rpc.View{Names: &rpc.Names{}}
 		var opt decode.Options
-		opt.Observer, opt.Transactions.Ended = r, r.Ended
+		opt.Observe(r.Observer())
+		opt.Transactions.Ended = r.Ended
 		opt.Transactions.OnCompletion, opt.Transactions.Detach = true, true
 		d := decode.New(opt, func(tx *transaction.Transaction) {
 			v.Set(tx)

@@ -187,8 +187,7 @@ func (s *Splitter) Unwrap(u rpc.Unwrapper) { s.view.Unwrap = u }
 func (s *Splitter) Options(opt *decode.Options) {
 	opt.Concurrent = false
 	opt.Transactions.OnCompletion = true
-	opt.Packet = s.packet
-	opt.Closed = s.conns.closed
+	opt.Observe(decode.Observer{Packet: s.packet, Closed: s.conns.closed})
 	if s.opt.Match != nil || s.opt.By == Time {
 		opt.Transactions.Attribute = s.attribute
 		opt.Transactions.Withdrawn = func(tx *transaction.Transaction) { s.over(s.known[tx.Serial()]) }

@@ -30,7 +30,7 @@ func FuzzText(f *testing.F) {
 			packets = packets[:min(len(packets), 20)]
 		case 3:
 			lister := PacketLister{}
-			opt.Packet = func(p *decode.PacketView) { out = lister.Append(out, p) }
+			opt.Observe(decode.Observer{Packet: func(p *decode.PacketView) { out = lister.Append(out, p) }})
 		}
 		holds.Each(t, packets, opt, func(v *rpc.View) {
 			if how&3 == 0 {

@@ -11,14 +11,12 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/session"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/decode"
-	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
 // recorder is a latency.Recorder or a latency.Collector.
 type recorder interface {
-	Closed(*rdma.Connection)
 	Observer() decode.Observer
 	State(latency.Source) *latency.State
 }
@@ -45,8 +43,7 @@ func analyse(
 	a.plain = a.match == nil && a.join == nil && a.recorder != nil && a.sessions != nil
 	dec := in.decoder()
 	dec.Concurrent = true
-	dec.Closed = r.Closed
-	dec.Observer = r.Observer()
+	dec.Observe(r.Observer())
 	if sessions != nil { // they find out about slots, too
 		onepass.AttributeWith(&dec, in.memory.Scale(fabric.DefaultMemory), sessions)
 	} else {

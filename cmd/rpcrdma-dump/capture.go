@@ -384,7 +384,7 @@ func newStopper(rules []stopRule, findings *check.Selection, blamed bool, memory
 	if findings != nil {
 		t.check = check.New(check.Options{Rules: *findings}, t.finding)
 		opt.Transactions.OnCompletion = false // check wants them in the order of their calls
-		opt.Observer, opt.Packet, opt.Ordinary, opt.Closed = t.check, t.check.Packet, t.check.Ordinary, t.check.Closed
+		opt.Observe(t.check.Observer())
 	}
 	if blamed {
 		attribute(&opt, memory)

@@ -269,7 +269,7 @@ func (r *checkRun) run(o *checkOptions, opt *check.Options, s *cli.Streams, save
 	}
 	o.memory.Reserve(8 << 20) // memory that connections have offered, calls that are followed
 	d := o.decoder()
-	d.Observer, d.Packet, d.Ordinary, d.Closed = r.check, r.check.Packet, r.check.Ordinary, r.check.Closed
+	d.Observe(r.check.Observer())
 	if o.blamed {
 		o.blame(&d)
 	}

@@ -110,14 +110,14 @@ func (o *connectionsOptions) run(cmd *cobra.Command, s *cli.Streams, args []stri
 	defer list.Close()
 	opt.Transactions.OnCompletion = true // only the counts of connections matter
 	var saved *connections.Recorder
-	opt.Closed = func(c *rdma.Connection) {
+	opt.Observe(decode.Observer{Closed: func(c *rdma.Connection) {
 		if c.MergedInto == nil {
 			list.Add(connections.New(c))
 		}
 		if saved != nil {
 			saved.Closed(c)
 		}
-	}
+	}})
 	ended := func(*transaction.Transaction) {}
 	if o.save != "" {
 		saved = &connections.Recorder{}

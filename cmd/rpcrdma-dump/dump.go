@@ -284,7 +284,7 @@ func (o *dumpOptions) confine() {
 // quiet has a summary instead of lines.
 func (d *dump) quiet(opt *decode.Options) {
 	d.printer, d.summary = nil, newSummary()
-	opt.Closed = d.summary.closed
+	opt.Observe(decode.Observer{Closed: d.summary.closed})
 	if d.match != nil || d.extract != nil {
 		return
 	}

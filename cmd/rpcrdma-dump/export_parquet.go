@@ -195,7 +195,7 @@ func (o *parquetOptions) writeOperations(cmd *cobra.Command, s *cli.Streams, arg
 	})
 	opt := o.decoder()
 	opt.Transactions.OnCompletion = true // nobody looks at them
-	opt.Watcher = r
+	opt.Observe(r.Observer())
 	opt.Transactions.Carries = fabric.Carries(services)
 	j.d = decode.New(opt, func(*transaction.Transaction) {})
 	_, tty := cli.Terminal(s.Err)

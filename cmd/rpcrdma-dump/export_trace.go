@@ -58,7 +58,7 @@ func runExportTrace(cmd *cobra.Command, s *cli.Streams, o *exportOptions, args [
 	}
 	w := chrometrace.New(out, func() int64 { return j.d.Stats().First.Time })
 	opt := o.decoder()
-	opt.Observer = w.Observer()
+	opt.Observe(w.Observer())
 	if match.Blame() {
 		o.blame(&opt)
 	}

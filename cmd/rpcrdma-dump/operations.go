@@ -126,7 +126,7 @@ func (o *operationsOptions) run(cmd *cobra.Command, s *cli.Streams, args []strin
 	})
 	opt := o.decoder()
 	opt.Transactions.OnCompletion = true // nobody looks at them
-	opt.Watcher = r
+	opt.Observe(r.Observer())
 	opt.Transactions.Carries = fabric.Carries(services)
 	j.d = decode.New(opt, func(*transaction.Transaction) {})
 	_, outTTY := cli.Terminal(s.Out)

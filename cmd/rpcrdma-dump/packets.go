@@ -78,7 +78,7 @@ func (o *packetsOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) 
 	opt := o.decoder()
 	left := o.count
 	listed, others := false, uint64(0)
-	opt.Packet = func(v *decode.PacketView) {
+	packet := func(v *decode.PacketView) {
 		if j.stopped {
 			return
 		}
@@ -100,6 +100,7 @@ func (o *packetsOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) 
 			}
 		}
 	}
+	opt.Observe(decode.Observer{Packet: packet})
 	j.d = decode.New(opt, func(*transaction.Transaction) {})
 	_, outTTY := cli.Terminal(s.Out)
 	_, errTTY := cli.Terminal(s.Err)

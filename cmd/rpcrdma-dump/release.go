@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -28,12 +29,17 @@ func release(a *annotate.Annotator, opt *decode.Options, delay time.Duration) *r
 	if delay <= 0 {
 		return r
 	}
-	packet, attribute, withdrawn := opt.Packet, opt.Transactions.Attribute, opt.Transactions.Withdrawn
-	opt.Packet = func(v *decode.PacketView) {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		packet(v)
+	opt.Observers = slices.Clone(opt.Observers)
+	for i := range opt.Observers {
+		if packet := opt.Observers[i].Packet; packet != nil {
+			opt.Observers[i].Packet = func(v *decode.PacketView) {
+				r.mu.Lock()
+				defer r.mu.Unlock()
+				packet(v)
+			}
+		}
 	}
+	attribute, withdrawn := opt.Transactions.Attribute, opt.Transactions.Withdrawn
 	opt.Transactions.Attribute = func(tx *transaction.Transaction, p *transaction.Packet) {
 		r.mu.Lock()
 		defer r.mu.Unlock()

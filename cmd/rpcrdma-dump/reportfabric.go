@@ -84,7 +84,7 @@ func (o *reportOptions) runFabric(cmd *cobra.Command, s *cli.Streams, args []str
 	})
 	opt := o.decoder()
 	opt.Transactions.OnCompletion = true // nobody looks at them
-	opt.Watcher = r
+	opt.Observe(r.Observer())
 	opt.Transactions.Carries = fabric.Carries(services)
 	j.d = decode.New(opt, func(*transaction.Transaction) {})
 	_, tty := cli.Terminal(s.Err)

@@ -66,7 +66,8 @@ func (o *sessionsOptions) run(cmd *cobra.Command, s *cli.Streams, args []string)
 	r := session.New(j.keys.Peek())
 	r.Limit(o.memory.Scale(session.DefaultMemory))
 	opt := o.decoder()
-	opt.Observer, opt.Transactions.Ended = r, r.Ended
+	opt.Observe(r.Observer())
+	opt.Transactions.Ended = r.Ended
 	j.d = decode.New(opt, func(tx *transaction.Transaction) {
 		v.Set(tx)
 		if v.Undecoded() {

@@ -75,7 +75,7 @@ func (o *whyOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) erro
 	sessions.SlotsOnly()
 	dec := o.decoder()
 	dec.Concurrent = true
-	dec.Closed = r.Closed
+	dec.Observe(decode.Observer{Closed: r.Closed})
 	r.Attach(&dec, o.memory.Scale(fabric.DefaultMemory), sessions)
 	v := rpc.View{Names: &rpc.Names{Limit: o.memory.Names()}, Unwrap: j.keys.Contexts}
 	j.d = decode.New(dec, func(tx *transaction.Transaction) {

@@ -19,6 +19,7 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/session"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/cmd/internal/sandbox"
+	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/internal/outfile"
 )
 
@@ -369,7 +370,7 @@ func (o *options) model(match *filter.Filter, src *source, notes *cli.Problems, 
 	if src.live && o.keep > 0 {
 		cli.GrantMemory(2 * int(o.keep)) // a copy is made to write from
 		kept = newKeeper(int(o.keep))
-		opt.Decode.Packet = kept.packet
+		opt.Decode.Observe(decode.Observer{Packet: kept.packet})
 	}
 	m := monitor.New(opt)
 	if src.drops != nil {

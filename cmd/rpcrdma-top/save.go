@@ -24,7 +24,6 @@ import (
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/decode"
-	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/internal/outfile"
@@ -268,11 +267,11 @@ func (s *saver) done(out *outfile.File, st *split.Stats, x *selection) (string, 
 // blame lets the decoder find out what fields of the filter need.
 func (s *saver) blame(opt *decode.Options) {
 	b := blame.Lean(s.lean)
-	opt.Watcher = rdma.Watchers(opt.Watcher, b.Recorder)
+	opt.Observe(b.Recorder.Observer())
 	slots := session.New(nil)
 	slots.Live()
 	slots.Limit(s.slots)
-	opt.Observer = session.Beside(opt.Observer, slots)
+	opt.Observe(slots.Observer())
 	opt.Transactions.Ended = func(tx *transaction.Transaction) {
 		b.Ended(tx)
 		slots.Ended(tx)

@@ -209,7 +209,7 @@ func TestSaveRefuses(t *testing.T) {
 // hold decodes a sample with a keeper.
 func hold(t *testing.T, name string, bytes int) *keeper {
 	k := newKeeper(bytes)
-	m := monitor.New(monitor.Options{Decode: decode.Options{Packet: k.packet}})
+	m := monitor.New(monitor.Options{Decode: decode.Options{Observers: []decode.Observer{{Packet: k.packet}}}})
 	r, err := capture.Open([]string{name}, capture.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -6,7 +6,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rdma"
 )
 
-// show passes a DDP segment to the SegmentHandler. raw is the captured part of
+// show passes a DDP segment to Hooks.Segment. raw is the captured part of
 // its FPDU, markers included, which begins at stream offset start.
 func (h *half) show(u []byte, length int, raw []byte, start uint64, from *span) {
 	c := h.conn
@@ -19,7 +19,7 @@ func (h *half) show(u []byte, length int, raw []byte, start uint64, from *span) 
 		s.Marker = int((h.base - start) % MarkerInterval)
 		s.Pointer, s.HasPointer = wrongMarker(raw, start-h.base)
 	}
-	c.t.shown.Segment(c.c, s)
+	c.t.shown(c.c, s)
 }
 
 // showMalformed passes what stands in the place of a DDP segment.
@@ -42,7 +42,7 @@ func (h *half) showMalformed(raw []byte, start uint64, from *span) {
 		From: c.side(h), Data: b[FPDUHeaderLen:min(FPDUHeaderLen+length, len(b))], Length: length,
 		First: from.first, Last: from.last, Follows: true, Malformed: true,
 	}
-	c.t.shown.Segment(c.c, s)
+	c.t.shown(c.c, s)
 }
 
 // wrongMarker is the first marker in an FPDU that does not hold the distance to

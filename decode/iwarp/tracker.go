@@ -15,6 +15,8 @@ type Options struct {
 	Ports []uint16
 	// NoCRC leaves CRCs unchecked.
 	NoCRC bool
+	// Hooks are called besides the Handler.
+	Hooks rdma.Hooks
 	// Pool buffers what TCP delivers out of order, for Conn.Segment. nil means the Tracker's own pool.
 	Pool *tcp.Pool
 }
@@ -35,9 +37,9 @@ const (
 // is not safe for concurrent use.
 type Tracker struct {
 	handler rdma.Handler
-	tracer  rdma.Tracer         // handler, if it traces
-	watcher rdma.Watcher        // of handler, if it has one
-	shown   rdma.SegmentHandler // the same
+	tracer  rdma.Tracer                           // of Options.Hooks
+	watcher rdma.Watcher                          // the same
+	shown   func(*rdma.Connection, *rdma.Segment) // the same
 	o       Options
 	spare   [][]byte
 
@@ -71,7 +73,7 @@ func NewTracker(h rdma.Handler, o Options) *Tracker {
 	if o.Ports == nil {
 		o.Ports = []uint16{20049}
 	}
-	return &Tracker{handler: h, tracer: rdma.TracerOf(h), watcher: rdma.WatcherOf(h), shown: rdma.SegmentsOf(h), o: o}
+	return &Tracker{handler: h, tracer: o.Hooks.Tracer, watcher: o.Hooks.Watcher, shown: o.Hooks.Segment, o: o}
 }
 
 // misplaced counts a segment of an untagged message that stands at a wrong place of it, or of a message that has not begun.

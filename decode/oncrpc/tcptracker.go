@@ -13,7 +13,7 @@ import (
 type TCPTracker struct {
 	conn    *rdma.Connection
 	handler rdma.Handler
-	tracer  rdma.Tracer // handler, if it traces
+	tracer  rdma.Tracer // nil: packets are not listed
 	sides   [2]tcpSide
 	closed  bool
 
@@ -69,10 +69,10 @@ const maxAhead = 1 << 30
 const ackFlag = 0x10
 
 // NewTCPTracker makes a tracker for c, whose Ends tell the two directions
-// apart. limit is how many bytes of a record are kept; 0 means
+// apart. tracer may be nil. limit is how many bytes of a record are kept; 0 means
 // DefaultRecordLimit. The pool is shared by the trackers of a goroutine.
-func NewTCPTracker(c *rdma.Connection, h rdma.Handler, pool *tcp.Pool, limit int) *TCPTracker {
-	t := &TCPTracker{conn: c, handler: h, tracer: rdma.TracerOf(h)}
+func NewTCPTracker(c *rdma.Connection, h rdma.Handler, tracer rdma.Tracer, pool *tcp.Pool, limit int) *TCPTracker {
+	t := &TCPTracker{conn: c, handler: h, tracer: tracer}
 	for i := range t.sides {
 		s := &t.sides[i]
 		s.tracker, s.from = t, rdma.Side(i)

@@ -77,7 +77,7 @@ var wireEnds = [2]rdma.End{
 func newWire(t *testing.T) *wire {
 	w := &wire{t: t, rec: new(recorder), start: [2]uint32{0xffffff80, 5000}}
 	w.conn = &rdma.Connection{ID: 1, Fabric: rdma.TCP, Ends: wireEnds}
-	w.tracker = NewTCPTracker(w.conn, w.rec, tcp.NewPool(tcp.Options{}), 0)
+	w.tracker = NewTCPTracker(w.conn, w.rec, nil, tcp.NewPool(tcp.Options{}), 0)
 	return w
 }
 
@@ -373,7 +373,7 @@ func FuzzTCPTracker(f *testing.F) {
 
 func BenchmarkTCPTracker(b *testing.B) {
 	c := &rdma.Connection{ID: 1, Fabric: rdma.TCP, Ends: wireEnds}
-	tr := NewTCPTracker(c, &recorder{quiet: true}, tcp.NewPool(tcp.Options{}), 0)
+	tr := NewTCPTracker(c, &recorder{quiet: true}, nil, tcp.NewPool(tcp.Options{}), 0)
 	p := AppendRecord(nil, call(1, 100))
 	f := link.Frame{Proto: link.TCP, Src: wireEnds[0].Addr, Dst: wireEnds[1].Addr, SrcPort: 900, DstPort: 2049, Payload: p, PayloadLen: len(p)}
 	g := link.Frame{Proto: link.TCP, Src: wireEnds[1].Addr, Dst: wireEnds[0].Addr, SrcPort: 2049, DstPort: 900, TCPFlags: ackFlag}

@@ -1,7 +1,7 @@
 package rdma
 
 // Segment is a DDP segment of iWARP (RFC 5041), as one FPDU carried it. It is
-// valid during the call of SegmentHandler.Segment.
+// valid during the call of Hooks.Segment.
 type Segment struct {
 	From   Side
 	Data   []byte // header and payload, without markers; cut if the capture cut it
@@ -23,21 +23,4 @@ type Segment struct {
 	// beginning, if HasPointer is set (RFC 5044, section 4.3).
 	Pointer    uint16
 	HasPointer bool
-}
-
-// SegmentHandler is shown the DDP segments of iWARP connections one by one, in
-// the order of each stream, before the operations that they are part of.
-type SegmentHandler interface {
-	Segment(c *Connection, s *Segment)
-}
-
-// Segmented is a Handler that has a SegmentHandler, for trackers to call.
-type Segmented interface{ Segments() SegmentHandler }
-
-// SegmentsOf returns the SegmentHandler of h, nil if it has none.
-func SegmentsOf(h Handler) SegmentHandler {
-	if s, ok := h.(Segmented); ok {
-		return s.Segments()
-	}
-	return nil
 }

@@ -440,20 +440,6 @@ type Handler interface {
 	FindCall(c *Connection, xid uint32) (from Side, ok bool)
 }
 
-// MemoryFinder is a Handler that knows the memory offered by the calls of a connection. It helps a tracker
-// pair the two halves of a connection.
-type MemoryFinder interface {
-	// FindMemory returns the side of c that offers the memory.
-	FindMemory(c *Connection, handle uint32, offset uint64, length uint32) (side Side, ok bool)
-}
-
-// SendKeeper is a Handler that keeps for a while what Sends carried. It tells a tracker whether a retransmission is one.
-type SendKeeper interface {
-	// Differs reports whether data contradicts what is kept of the Send with the tag, from byte at on. It is false if nothing is kept. The
-	// Send is from a side of c and has length bytes; 0 if the tracker does not know.
-	Differs(c *Connection, from Side, tag Tag, at, length int, data []byte) bool
-}
-
 // Is reports whether two ends are equal. Field by field it takes half as long as == in a loop.
 func (e *End) Is(o *End) bool { return e.QPN == o.QPN && e.Port == o.Port && e.Addr == o.Addr }
 

@@ -1,7 +1,7 @@
 package rdma
 
-// Run is what a PlainWatcher knows of the requests of one side of a connection of RoCE. While packets are plain, the tracker notes
-// them here, instead of telling the watcher of each: see PlainWatcher.PlainSend.
+// Run is what a RunWatcher knows of the requests of one side of a connection of RoCE. While packets are the next ones expected, the
+// tracker notes them here, instead of telling the watcher of each: see RunWatcher.NextSend.
 type Run struct {
 	Sends    uint64 // that were noted here
 	High     uint32 // PSN behind the newest request

@@ -57,11 +57,8 @@ func AddPart(list []Part, p Part) []Part {
 	return append(list, p)
 }
 
-// Tracer is a Handler that can list the packets of operations one by one.
+// Tracer lists the packets of operations one by one: see Hooks.
 type Tracer interface {
-	// Tracing reports whether it does. Only then trackers set
-	// Connection.Header, Send.Parts and Fragment.Parts, and call Acked.
-	Tracing() bool
 	// Acked reports an acknowledgement of a Send or an operation, or of a part
 	// of it, given the tag that belongs to the Handler. from is the side that
 	// sent what is acknowledged; the packet is one of the other side.
@@ -70,12 +67,4 @@ type Tracer interface {
 	// the beginning of its message is not known. It will be, when the packet
 	// with that PSN comes again.
 	Early(c *Connection, from Side, psn uint32, ref Ref)
-}
-
-// TracerOf returns h as a Tracer if it is one and does trace, else nil.
-func TracerOf(h Handler) Tracer {
-	if t, ok := h.(Tracer); ok && t.Tracing() {
-		return t
-	}
-	return nil
 }

@@ -95,7 +95,7 @@ type Sighting struct {
 }
 
 // Watcher sees the packets and operations of all RDMA connections, with or
-// without RPC: see Observed. It is told in the order of the capture. Nothing
+// without RPC: see Hooks. It is told in the order of the capture. Nothing
 // that it is given may be kept beyond the call, except the *Connection.
 type Watcher interface {
 	// Saw reports a packet, after what it did to operations.
@@ -112,36 +112,27 @@ type Watcher interface {
 	// WorkAcked reports the packet that acknowledges all of an operation. ref is not seen if it is not known which one
 	// did, or if none is needed.
 	WorkAcked(c *Connection, from Side, seq uint64, ref Ref)
+	// Paused reports a frame of Ethernet flow control.
+	Paused(p *Pause, ref Ref)
 	// Merged and Closed are the same as in Handler.
 	Merged(into *Connection, side Side, from *Connection, was Side)
 	Closed(c *Connection, ref Ref)
 }
 
-// PlainWatcher is a Watcher that can be told of ordinary packets of RoCE with fewer calls.
-type PlainWatcher interface {
-	Watcher
-	// Plain reports whether it wants to be. It always says the same.
-	Plain() bool
-	// PlainSend reports a Send of one packet, the next of its sender, with nothing missing before it: it stands for
+// RunWatcher is told of packets of RoCE that are the next ones expected with fewer calls than a Watcher: see Hooks.Runs.
+type RunWatcher interface {
+	// NextSend reports a Send of one packet, the next of its sender, with nothing missing before it: it stands for
 	// WorkStarted, WorkData, WorkDone and Saw. It is called before a transaction learns of the Send.
 	//
 	// If it returns a Run, the tracker may note Sends like this one, and acknowledgements of this sender's requests, in it, in place of
-	// PlainSend, PlainAcked and PlainAck, until the watcher is told of anything else.
-	PlainSend(c *Connection, s *Send, seq uint64, psn uint32) *Run
-	// PlainAcked reports the acknowledgement of a Send of one packet, with nothing missing and no other operation under way: it
+	// NextSend, NextSendAcked and NextAck, until the watcher is told of anything else.
+	NextSend(c *Connection, s *Send, seq uint64, psn uint32) *Run
+	// NextSendAcked reports the acknowledgement of a Send of one packet, with nothing missing and no other operation under way: it
 	// stands for WorkAcked and Saw. It is called after a transaction has learned of it.
-	PlainAcked(c *Connection, from Side, seq uint64, psn uint32, ref Ref)
-	// PlainAck reports any other acknowledgement of all up to psn that from sent, with nothing missing: it stands for Saw, after
+	NextSendAcked(c *Connection, from Side, seq uint64, psn uint32, ref Ref)
+	// NextAck reports any other acknowledgement of all up to psn that from sent, with nothing missing: it stands for Saw, after
 	// WorkAcked.
-	PlainAck(c *Connection, from Side, psn uint32, ref Ref)
-}
-
-// PlainWatcherOf returns w if it is a PlainWatcher that wants to be one, otherwise nil.
-func PlainWatcherOf(w Watcher) PlainWatcher {
-	if p, ok := w.(PlainWatcher); ok && p.Plain() {
-		return p
-	}
-	return nil
+	NextAck(c *Connection, from Side, psn uint32, ref Ref)
 }
 
 // Pause is a frame of Ethernet flow control: PAUSE, or of one for each priority (PFC).
@@ -150,23 +141,6 @@ type Pause struct {
 	Priorities  uint8     // that it speaks of, by bit
 	Quanta      [8]uint16 // for how long it stops each, in units of 512 bit times; 0 resumes
 	From        [6]byte   // MAC address of its sender; 0 if that is not known
-}
-
-// PauseWatcher is a Watcher that is told of Ethernet flow control as well.
-type PauseWatcher interface {
-	// Paused reports a frame of flow control.
-	Paused(p *Pause, ref Ref)
-}
-
-// Observed is a Handler that has a Watcher, for trackers to call.
-type Observed interface{ Watcher() Watcher }
-
-// WatcherOf returns the Watcher of h, nil if it has none.
-func WatcherOf(h Handler) Watcher {
-	if o, ok := h.(Observed); ok {
-		return o.Watcher()
-	}
-	return nil
 }
 
 // Watchers makes one Watcher of several. Each has Connection.Watched for itself.
@@ -258,8 +232,6 @@ func (c *Connection) EachWatched(f func(any)) {
 
 func (l watchers) Paused(p *Pause, ref Ref) {
 	for _, w := range l {
-		if x, ok := w.(PauseWatcher); ok {
-			x.Paused(p, ref)
-		}
+		w.Paused(p, ref)
 	}
 }

@@ -24,6 +24,8 @@ func (w *counter) WorkDone(c *Connection, _ Side, _ uint64, _ uint32, _ []byte, 
 
 func (w *counter) WorkAcked(c *Connection, _ Side, _ uint64, _ Ref) { w.count(c) }
 
+func (w *counter) Paused(*Pause, Ref) {}
+
 func (w *counter) Merged(into *Connection, _ Side, from *Connection, _ Side) {
 	a, _ := into.Watched.(number)
 	b, _ := from.Watched.(number)

@@ -8,7 +8,7 @@ import (
 
 // TestPush: a request that still waits for responses is not overwritten by later ones, although they are acknowledged.
 func TestPush(t *testing.T) {
-	tr := NewTracker(nil, new(rdma.Numbers), Limits{})
+	tr := NewTracker(nil, rdma.Hooks{}, new(rdma.Numbers), Limits{})
 	fl := &flow{c: &connection{Connection: new(rdma.Connection)}}
 	for i := range uint32(40) {
 		r := tr.push(fl, i, 0)

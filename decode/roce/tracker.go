@@ -159,12 +159,11 @@ type Tracker struct {
 	Differing rdma.Given
 
 	h       rdma.Handler
-	memory  rdma.MemoryFinder // h, if it is one
-	keeper  rdma.SendKeeper   // h, if it is one
-	tracer  rdma.Tracer       // h, if it traces
-	watcher rdma.Watcher      // of h, if it has one
-	plainly rdma.PlainWatcher // watcher, if it is told of ordinary packets in this way
-	whole   bool              // a watcher or a tracer has to see each packet in full
+	hooks   rdma.Hooks
+	tracer  rdma.Tracer     // of hooks
+	watcher rdma.Watcher    // of hooks
+	runs    rdma.RunWatcher // of hooks
+	whole   bool            // a watcher or a tracer has to see each packet in full
 	numbers *rdma.Numbers
 	limits  Limits
 
@@ -213,17 +212,14 @@ type addrPair struct {
 	tenant   uint64
 }
 
-// NewTracker makes a tracker that reports to h.
-func NewTracker(h rdma.Handler, numbers *rdma.Numbers, limits Limits) *Tracker {
+// NewTracker makes a tracker that reports to h and hooks.
+func NewTracker(h rdma.Handler, hooks rdma.Hooks, numbers *rdma.Numbers, limits Limits) *Tracker {
 	limits.defaults()
-	memory, _ := h.(rdma.MemoryFinder)
-	keeper, _ := h.(rdma.SendKeeper)
-	tracer, watcher := rdma.TracerOf(h), rdma.WatcherOf(h)
-	plainly := rdma.PlainWatcherOf(watcher)
+	tracer, watcher := hooks.Tracer, hooks.Watcher
 	return &Tracker{
-		h: h, memory: memory, keeper: keeper, tracer: tracer, watcher: watcher, plainly: plainly, numbers: numbers, limits: limits,
-		aside:  plainly != nil,
-		whole:  tracer != nil || watcher != nil && plainly == nil,
+		h: h, hooks: hooks, tracer: tracer, watcher: watcher, runs: hooks.Runs, numbers: numbers, limits: limits,
+		aside:  hooks.Runs != nil,
+		whole:  tracer != nil || watcher != nil && hooks.Runs == nil,
 		epoch:  1, // not that of a new flow
 		flows:  make(map[flowKey]*flow),
 		lone:   make(map[addrPair]*flow),

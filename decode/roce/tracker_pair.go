@@ -159,8 +159,8 @@ func (t *Tracker) evidence(fl, g *flow, p *Packet) (e int) {
 		if ok && from == g.side {
 			e = matchingRPC
 		}
-	} else if p.Opcode.HasRETH() && t.memory != nil {
-		side, ok := t.memory.FindMemory(g.c.Connection, p.RETH.RKey, p.RETH.VA, p.RETH.DMALen)
+	} else if p.Opcode.HasRETH() && t.hooks.FindMemory != nil {
+		side, ok := t.hooks.FindMemory(g.c.Connection, p.RETH.RKey, p.RETH.VA, p.RETH.DMALen)
 		if ok && side == g.side {
 			e = matchingRPC
 		}

@@ -58,7 +58,7 @@ func (t *Tracker) Lean(p *capture.Packet, tap uint16, tenant uint64, l *Lean) *r
 			t.ack(peer, l.PSN, ref)
 		}
 		if t.aside {
-			if t.plainly != nil {
+			if t.runs != nil {
 				if run := t.noted(peer); run != nil {
 					run.Ack(l.PSN, ref)
 				} else {
@@ -87,13 +87,13 @@ func (t *Tracker) Lean(p *capture.Packet, tap uint16, tenant uint64, l *Lean) *r
 			s.Invalidates, s.Handle = true, l.RKey
 		}
 		work := uint64(0)
-		if t.plainly != nil {
+		if t.runs != nil {
 			work = fl.works
 			fl.works++
 			if run := fl.plain.run; run.Room(l.PSN) {
 				run.Send(l.PSN, ref)
 			} else {
-				fl.plain.run = t.plainly.PlainSend(known, s, work, l.PSN)
+				fl.plain.run = t.runs.NextSend(known, s, work, l.PSN)
 			}
 		}
 		tag := t.h.Send(known, s)

@@ -165,11 +165,11 @@ func (w *twice) compare(t *testing.T) {
 	}
 }
 
-// acks is a PlainWatcher that notes what is acknowledged, and by which packet; the operations of a connection have different
+// acks is a RunWatcher that notes what is acknowledged, and by which packet; the operations of a connection have different
 // numbers.
 type acks struct{ by map[string]uint64 }
 
-var _ rdma.PlainWatcher = acks{}
+var _ rdma.RunWatcher = acks{}
 
 func (acks) WorkStarted(*rdma.Connection, *rdma.Work, rdma.Ref)                     {}
 func (acks) WorkData(*rdma.Connection, rdma.Side, uint64, uint32, bool, rdma.Ref)   {}
@@ -177,29 +177,21 @@ func (acks) WorkDone(*rdma.Connection, rdma.Side, uint64, uint32, []byte, rdma.R
 func (acks) Saw(*rdma.Connection, *rdma.Sighting)                                   {}
 func (acks) Merged(*rdma.Connection, rdma.Side, *rdma.Connection, rdma.Side)        {}
 func (acks) Closed(*rdma.Connection, rdma.Ref)                                      {}
-func (acks) Plain() bool                                                            { return true }
-func (acks) PlainSend(*rdma.Connection, *rdma.Send, uint64, uint32) *rdma.Run       { return nil }
-func (acks) PlainAck(*rdma.Connection, rdma.Side, uint32, rdma.Ref)                 {}
-func (a acks) PlainAcked(c *rdma.Connection, from rdma.Side, seq uint64, _ uint32, ref rdma.Ref) {
+func (acks) Paused(*rdma.Pause, rdma.Ref)                                           {}
+func (acks) NextSend(*rdma.Connection, *rdma.Send, uint64, uint32) *rdma.Run        { return nil }
+func (acks) NextAck(*rdma.Connection, rdma.Side, uint32, rdma.Ref)                  {}
+func (a acks) NextSendAcked(c *rdma.Connection, from rdma.Side, seq uint64, _ uint32, ref rdma.Ref) {
 	a.WorkAcked(c, from.Other(), seq, ref)
 }
 func (a acks) WorkAcked(c *rdma.Connection, from rdma.Side, seq uint64, ref rdma.Ref) {
 	a.by[fmt.Sprintf("operation %d of side %d of connection %d", seq, from, c.First.Number)] = ref.Number
 }
 
-// watched is a recorder with a Watcher.
-type watched struct {
-	*recorder
-	acks acks
-}
-
-func (w watched) Watcher() rdma.Watcher { return w.acks }
-
 // watch gives both trackers, which have seen nothing yet, a Watcher.
 func (w *twice) watch() {
 	for _, x := range []*wire{w.lean, w.full} {
 		x.acks = acks{make(map[string]uint64)}
-		x.t = roce.NewTracker(watched{x.rec, x.acks}, new(rdma.Numbers), roce.Limits{})
+		x.t = roce.NewTracker(x.rec, rdma.Hooks{Watcher: x.acks, Runs: x.acks}, new(rdma.Numbers), roce.Limits{})
 	}
 }
 

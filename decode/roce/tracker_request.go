@@ -324,7 +324,7 @@ func (t *Tracker) again(fl *flow, p *Packet, ref rdma.Ref) {
 	switch r.kind {
 	case sendRequest:
 		t.carried(fl, r.work, uint32(p.PayloadLen), true, ref)
-		if t.keeper != nil && t.keeper.Differs(c.Connection, fl.side, r.tag, int(psnDiff(p.PSN, r.start))*int(r.mtu), r.size(p), p.Payload) {
+		if t.hooks.Differs != nil && t.hooks.Differs(c.Connection, fl.side, r.tag, int(psnDiff(p.PSN, r.start))*int(r.mtu), r.size(p), p.Payload) {
 			t.differs(fl, p, ref)
 		}
 		last := p.PSN == psnAdd(r.start, r.count-1)

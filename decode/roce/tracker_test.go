@@ -90,7 +90,7 @@ type wire struct {
 
 func newWire() *wire {
 	w := &wire{rec: new(recorder)}
-	w.t = roce.NewTracker(w.rec, new(rdma.Numbers), roce.Limits{})
+	w.t = roce.NewTracker(w.rec, rdma.Hooks{}, new(rdma.Numbers), roce.Limits{})
 	return w
 }
 
@@ -377,7 +377,7 @@ func TestPairedSoon(t *testing.T) {
 
 func TestLimits(t *testing.T) {
 	rec := &recorder{}
-	tr := roce.NewTracker(rec, new(rdma.Numbers), roce.Limits{Connections: 4, SendBytes: 2048, Requests: 16})
+	tr := roce.NewTracker(rec, rdma.Hooks{}, new(rdma.Numbers), roce.Limits{Connections: 4, SendBytes: 2048, Requests: 16})
 	w := &wire{rec: rec, t: tr}
 	for i := range uint32(10) {
 		w.packet(0, roce.RCSendOnly, 1, 4, func(p *roce.Packet) { p.DestQP = 20 + i })
@@ -398,7 +398,7 @@ func TestLimits(t *testing.T) {
 // all are wrong.
 func TestDamagedPackets(t *testing.T) {
 	rec := &recorder{}
-	tr := roce.NewTracker(rec, new(rdma.Numbers), roce.Limits{})
+	tr := roce.NewTracker(rec, rdma.Hooks{}, new(rdma.Numbers), roce.Limits{})
 	f := &link.Frame{Proto: link.UDP, Src: a, Dst: b, DstPort: 4791}
 	feed := func(psn uint32, v roce.Verdict) {
 		p := &roce.Packet{Opcode: roce.RCSendOnly, DestQP: 9, PSN: psn, Payload: []byte{1}, PayloadLen: 1}
@@ -412,7 +412,7 @@ func TestDamagedPackets(t *testing.T) {
 	if rec.sends != 21 {
 		t.Errorf("%d Sends, want 21", rec.sends)
 	}
-	tr = roce.NewTracker(rec, new(rdma.Numbers), roce.Limits{})
+	tr = roce.NewTracker(rec, rdma.Hooks{}, new(rdma.Numbers), roce.Limits{})
 	for i := range uint32(20) {
 		feed(1+i, roce.Bad)
 	}
@@ -438,7 +438,7 @@ func FuzzTracker(f *testing.F) {
 	script([8]byte{0, 4, 250, 1}, [8]byte{2, 4, 252, 9}, [8]byte{0, 4, 251, 1}, [8]byte{4, 4, 0x80, 1}, [8]byte{17, 5, 251, 0, 0x22})
 	f.Fuzz(func(t *testing.T, in []byte) {
 		rec := &recorder{quiet: true}
-		tr := roce.NewTracker(rec, new(rdma.Numbers), roce.Limits{Connections: 6, SendBytes: 8192, Requests: 16, Assembly: 32768})
+		tr := roce.NewTracker(rec, rdma.Hooks{}, new(rdma.Numbers), roce.Limits{Connections: 6, SendBytes: 8192, Requests: 16, Assembly: 32768})
 		var last rdma.Ref
 		payload := make([]byte, 4096)
 		packets := uint64(0)

@@ -39,9 +39,9 @@ func (t *Tracker) noted(fl *flow) *rdma.Run {
 func (t *Tracker) plainAck(fl *flow, r *request, psn uint32, ref rdma.Ref) {
 	c, from := fl.c.Connection, fl.side.Other()
 	if r != nil {
-		t.plainly.PlainAcked(c, from, r.work, psn, ref)
+		t.runs.NextSendAcked(c, from, r.work, psn, ref)
 	} else {
-		t.plainly.PlainAck(c, from, psn, ref)
+		t.runs.NextAck(c, from, psn, ref)
 	}
 }
 

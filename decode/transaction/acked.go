@@ -39,8 +39,8 @@ func (t *Tracker) SendAgain(c *rdma.Connection, from rdma.Side, tag rdma.Tag, re
 	}
 }
 
-// Differs implements rdma.SendKeeper.
-func (t *Tracker) Differs(c *rdma.Connection, from rdma.Side, tag rdma.Tag, at, length int, data []byte) bool {
+// differs is rdma.Hooks.Differs.
+func (t *Tracker) differs(c *rdma.Connection, from rdma.Side, tag rdma.Tag, at, length int, data []byte) bool {
 	if kindOf(tag) != sendTag {
 		return false
 	}
@@ -59,7 +59,7 @@ func (t *Tracker) Differs(c *rdma.Connection, from rdma.Side, tag rdma.Tag, at, 
 	return string(m.raw[at:at+n]) != string(data[:n])
 }
 
-// differsFromEnded is Differs for a transaction that has ended: the tracker still has the prints of the messages of the last ones. A print
+// differsFromEnded is differs for a transaction that has ended: the tracker still has the prints of the messages of the last ones. A print
 // covers only the beginning of a message. data is the payload of the Send.
 func (t *Tracker) differsFromEnded(c *rdma.Connection, from rdma.Side, tag rdma.Tag, length int, data []byte) bool {
 	for side := range rdma.Side(2) {

@@ -40,7 +40,7 @@ func noAllocations(t *testing.T, opt transaction.Options) {
 		traffic := rocetest.Make(l.config)
 		records := traffic.Taps[0]
 		tx := transaction.NewTracker(opt, func(*transaction.Transaction) {})
-		f := rocetest.Feeder{Tracker: roce.NewTracker(tx, new(rdma.Numbers), roce.Limits{})}
+		f := rocetest.Feeder{Tracker: roce.NewTracker(tx, tx.Hooks(), new(rdma.Numbers), roce.Limits{})}
 		at := len(records) * 3 / 4
 		for i := range at {
 			f.Feed(&records[i])
@@ -74,7 +74,7 @@ func BenchmarkTrackers(b *testing.B) {
 			for b.Loop() {
 				b.StopTimer()
 				tx := transaction.NewTracker(transaction.Options{}, func(*transaction.Transaction) {})
-				f := rocetest.Feeder{Tracker: roce.NewTracker(tx, new(rdma.Numbers), roce.Limits{})}
+				f := rocetest.Feeder{Tracker: roce.NewTracker(tx, tx.Hooks(), new(rdma.Numbers), roce.Limits{})}
 				b.StartTimer()
 				f.All(records)
 				tx.Flush()

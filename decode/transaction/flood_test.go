@@ -37,7 +37,7 @@ func newPipe(opt transaction.Options, limits roce.Limits) *pipe {
 			p.notes[n.Kind]++
 		}
 	})
-	p.roce = roce.NewTracker(p.tx, new(rdma.Numbers), limits)
+	p.roce = roce.NewTracker(p.tx, p.tx.Hooks(), new(rdma.Numbers), limits)
 	return p
 }
 

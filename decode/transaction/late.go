@@ -110,8 +110,8 @@ func (t *Tracker) split(tx *Transaction, h *half) bool {
 	t.placed(early)
 	early.replied, early.acked, early.Times.Ack = true, tx.acked, tx.Times.Ack
 	t.moveEarlier(tx, early)
-	if t.opt.Messages != nil {
-		t.opt.Messages.Message(early, true, &s)
+	if t.opt.Message != nil {
+		t.opt.Message(early, true, &s)
 	}
 	t.end(early)
 	h.open.put(tx.XID, tx) // begin has put the other one in its place

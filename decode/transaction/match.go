@@ -48,19 +48,15 @@ func (t *Tracker) Send(c *rdma.Connection, s *rdma.Send) (tag rdma.Tag) {
 	}
 	if k, ok := c.Upper.(*conn); ok {
 		if tx, reply := t.usual(k, c, s); tx != nil {
-			if t.opt.Messages != nil {
-				t.opt.Messages.Message(tx, reply, s)
+			if t.opt.Message != nil {
+				t.opt.Message(tx, reply, s)
 			}
 			return tx.sendTag(reply)
 		}
 	}
 	tag = t.any(c, s)
-	if t.opt.Messages != nil {
-		if tx, reply := t.OfSend(tag); tx != nil {
-			t.opt.Messages.Message(tx, reply, s)
-		} else if t.opt.Strays != nil {
-			t.opt.Strays.Stray(c, s)
-		}
+	if t.opt.Message != nil || t.opt.Stray != nil {
+		t.report(tag, c, s)
 	}
 	if c.Fabric == rdma.UDP {
 		if tx, reply := t.OfSend(tag); reply && tx.Call.Seen() {
@@ -69,6 +65,17 @@ func (t *Tracker) Send(c *rdma.Connection, s *rdma.Send) (tag rdma.Tag) {
 		}
 	}
 	return tag
+}
+
+// report tells of a Send, which got this tag.
+func (t *Tracker) report(tag rdma.Tag, c *rdma.Connection, s *rdma.Send) {
+	if tx, reply := t.OfSend(tag); tx == nil {
+		if t.opt.Stray != nil {
+			t.opt.Stray(c, s)
+		}
+	} else if t.opt.Message != nil {
+		t.opt.Message(tx, reply, s)
+	}
 }
 
 // any is Send for whatever it is.

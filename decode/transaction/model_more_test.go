@@ -170,7 +170,7 @@ func TestRecycledMemory(t *testing.T) {
 			}
 			records := rocetest.Drop(rocetest.Make(c).Taps[0], seed, 0.02, 2)
 			old = nil
-			f := rocetest.Feeder{Tracker: roce.NewTracker(shared, new(rdma.Numbers), roce.Limits{})}
+			f := rocetest.Feeder{Tracker: roce.NewTracker(shared, shared.Hooks(), new(rdma.Numbers), roce.Limits{})}
 			f.All(records)
 			shared.Flush()
 			fresh := track(records, keepData, roce.Limits{})

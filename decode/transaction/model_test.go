@@ -102,7 +102,7 @@ func (r *result) String() string {
 func track(records []rocetest.Record, opt transaction.Options, limits roce.Limits) []*result {
 	var out []*result
 	tx := transaction.NewTracker(opt, func(t *transaction.Transaction) { out = append(out, keep(t)) })
-	f := rocetest.Feeder{Tracker: roce.NewTracker(tx, new(rdma.Numbers), limits)}
+	f := rocetest.Feeder{Tracker: roce.NewTracker(tx, tx.Hooks(), new(rdma.Numbers), limits)}
 	f.All(records)
 	tx.Flush()
 	return out

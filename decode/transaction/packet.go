@@ -201,9 +201,6 @@ func ackOf(ref rdma.Ref, h rdma.Header, from rdma.Side) Packet {
 	return p
 }
 
-// Tracing implements rdma.Tracer.
-func (t *Tracker) Tracing() bool { return t.tracing }
-
 // Acked implements rdma.Tracer.
 func (t *Tracker) Acked(c *rdma.Connection, from rdma.Side, tag rdma.Tag, ref rdma.Ref) {
 	p := ackOf(ref, c.Header, from)

@@ -33,7 +33,7 @@ func TestPlain(t *testing.T) {
 				t.Fatalf("%d bytes, counted as %d", want, tx.size)
 			}
 		})
-		f := rocetest.Feeder{Tracker: roce.NewTracker(tr, new(rdma.Numbers), roce.Limits{})}
+		f := rocetest.Feeder{Tracker: roce.NewTracker(tr, tr.Hooks(), new(rdma.Numbers), roce.Limits{})}
 		f.All(rocetest.Make(c).Taps[0])
 		tr.Flush()
 		if n == 0 || plain == 0 || plain == n != (len(c.Kinds) == 1) {

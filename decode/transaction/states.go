@@ -1,6 +1,6 @@
 package transaction
 
-// States has a value for each of some transactions, for whoever observes them: see decode.MessageObserver. A value is where
+// States has a value for each of some transactions, for whoever observes them: see decode.Observer. A value is where
 // the entry of its transaction says, so that to find it takes no search. The zero value is empty. It is as long as the most
 // transactions that a Tracker has held at a time.
 type States[V any] struct {

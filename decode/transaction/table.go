@@ -2,7 +2,7 @@ package transaction
 
 import "math/bits"
 
-// Table has a value for each of some open transactions, for whoever observes them: see decode.MessageObserver. Some of them
+// Table has a value for each of some open transactions, for whoever observes them: see decode.Observer. Some of them
 // are in an array: most calls are answered while few others are open, and a map costs several times as much. The zero
 // value is empty.
 type Table[V any] struct {

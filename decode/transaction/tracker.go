@@ -30,10 +30,11 @@ type Options struct {
 	// emitted, in the order in which they end and on the goroutine of the tracker: to
 	// fill in Transaction.Blame. The Connection is not a copy.
 	Ended func(*Transaction)
-	// Messages, if set, is told of each call and each reply as soon as it is known to be one: of copies, too.
-	Messages MessageHandler
-	// Strays, if set, is told of each other Send, with Messages.
-	Strays StrayHandler
+	// Message, if set, is told of each call and each reply as soon as it is known to be one: of copies, too. The transaction is not
+	// complete yet and must not be kept.
+	Message func(tx *Transaction, reply bool, s *rdma.Send)
+	// Stray, if set, is told of each other Send.
+	Stray func(c *rdma.Connection, s *rdma.Send)
 	// Carries, if set, is asked about a connection with a Send that is no message of RPC-over-RDMA, when nothing has
 	// shown what the connection carries: whether it is RPC-over-RDMA, and whether that is known at all. Otherwise
 	// the ports decide. See Malformed.
@@ -56,16 +57,6 @@ type Options struct {
 	Assembly   int // bytes of one message or chunk assembled from RDMA (4 MiB)
 	Operations int // RDMA operations listed of one transaction (4096, at most 65534)
 	Segments   int // of one message's chunk lists that are followed (4096)
-}
-
-// MessageHandler is told of messages. The transaction is not complete yet and must not be kept.
-type MessageHandler interface {
-	Message(tx *Transaction, reply bool, s *rdma.Send)
-}
-
-// StrayHandler is told of Sends that belong to no transaction.
-type StrayHandler interface {
-	Stray(c *rdma.Connection, s *rdma.Send)
 }
 
 func (o *Options) defaults() {
@@ -293,8 +284,17 @@ func (t *Tracker) FindCall(c *rdma.Connection, xid uint32) (rdma.Side, bool) {
 	return 0, false
 }
 
-// FindMemory implements rdma.MemoryFinder.
-func (t *Tracker) FindMemory(c *rdma.Connection, handle uint32, offset uint64, length uint32) (rdma.Side, bool) {
+// Hooks returns what the Tracker can do for the trackers of the fabrics besides being their Handler.
+func (t *Tracker) Hooks() rdma.Hooks {
+	h := rdma.Hooks{FindMemory: t.findMemory, Differs: t.differs}
+	if t.tracing {
+		h.Tracer = t
+	}
+	return h
+}
+
+// findMemory is rdma.Hooks.FindMemory.
+func (t *Tracker) findMemory(c *rdma.Connection, handle uint32, offset uint64, length uint32) (rdma.Side, bool) {
 	for side := range rdma.Side(2) {
 		if h := halfOf(c, side); h != nil && h.memory.offers(handle, offset, length) {
 			return side, true

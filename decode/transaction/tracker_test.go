@@ -167,7 +167,7 @@ func TestWhichCopy(t *testing.T) {
 func TestDiffers(t *testing.T) {
 	w := newWire(t, rdma.RoCEv2)
 	of := func(n uint64, at int, data []byte) bool {
-		return w.tr.Differs(w.c, w.tags[n].from, w.tags[n].tag, at, 0, data)
+		return w.tr.Hooks().Differs(w.c, w.tags[n].from, w.tags[n].tag, at, 0, data)
 	}
 	call := msg(v1(1, rpcrdma.TypeMsg), rpc(1, false, rocetest.Program, 8))
 	other := append(slices.Clone(call[40:]), 0)
@@ -175,7 +175,7 @@ func TestDiffers(t *testing.T) {
 	n := w.send(0, call)
 	w.want("the call", !of(n, 0, call) && !of(n, 40, call[40:]) && !of(n, 0, call[:20]) && !of(n, len(call), other))
 	w.want("another one", of(n, 40, other) && of(n, 41, call[40:]))
-	w.want("of nothing", !w.tr.Differs(w.c, 0, rdma.Tag{}, 40, 0, other))
+	w.want("of nothing", !w.tr.Hooks().Differs(w.c, 0, rdma.Tag{}, 40, 0, other))
 
 	// The client sends it once more in another Send: with the same tag, but it grants other credits.
 	again := v1(1, rpcrdma.TypeMsg)
@@ -194,7 +194,7 @@ func TestDiffers(t *testing.T) {
 func TestDiffersAfterEnd(t *testing.T) {
 	w := newWire(t, rdma.RoCEv2)
 	of := func(n uint64, length int, data []byte) bool {
-		return w.tr.Differs(w.c, w.tags[n].from, w.tags[n].tag, 0, length, data)
+		return w.tr.Hooks().Differs(w.c, w.tags[n].from, w.tags[n].tag, 0, length, data)
 	}
 	changed := func(b []byte, at int) []byte {
 		b = slices.Clone(b)
@@ -217,7 +217,7 @@ func TestDiffersAfterEnd(t *testing.T) {
 	w.want("what is not remembered", !of(n, len(call), changed(call, 28+256)) && !of(m, len(reply), changed(reply, 64)))
 	w.want("too little of it", !of(n, len(call), changed(call, 60)[:28+200]) && !of(m, len(reply), changed(reply, 52)[:60]))
 	w.want("of unknown length", !of(n, 0, changed(call, 60)) && !of(m, 0, changed(reply, 52)))
-	w.want("not from its beginning", !w.tr.Differs(w.c, 0, w.tags[n].tag, 4, len(call), changed(call, 60)))
+	w.want("not from its beginning", !w.tr.Hooks().Differs(w.c, 0, w.tags[n].tag, 4, len(call), changed(call, 60)))
 
 	// What the capture had cut cannot be compared.
 	cut := msg(v1(20, rpcrdma.TypeMsg), rpc(20, false, rocetest.Program, 400))

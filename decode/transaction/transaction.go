@@ -168,7 +168,7 @@ type Transaction struct {
 	Credits time.Duration
 	// Slots is how long all slots of the session were in use before a reply freed one,
 	// for the first call since: at most so long it waited. It lies before the call, too.
-	// A decode.MessageObserver that knows NFSv4.1 fills it in: package analyze/session.
+	// A decode.Observer that knows NFSv4.1 fills it in: package analyze/session.
 	Slots time.Duration
 
 	took time.Duration // of an ordinary transaction, if setOrdinary has found that it is; else 0

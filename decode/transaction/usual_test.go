@@ -120,8 +120,8 @@ func TestUsual(t *testing.T) {
 		}
 		p := newPair(t, opt)
 		h := p.handlers()
-		a := rocetest.Feeder{Tracker: roce.NewTracker(h[0], new(rdma.Numbers), roce.Limits{})}
-		b := rocetest.Feeder{Tracker: roce.NewTracker(h[1], new(rdma.Numbers), roce.Limits{})}
+		a := rocetest.Feeder{Tracker: roce.NewTracker(h[0], p.trackers[0].Hooks(), new(rdma.Numbers), roce.Limits{})}
+		b := rocetest.Feeder{Tracker: roce.NewTracker(h[1], p.trackers[1].Hooks(), new(rdma.Numbers), roce.Limits{})}
 		records := rocetest.Make(c).Taps[0]
 		for i := range records {
 			a.Feed(&records[i])

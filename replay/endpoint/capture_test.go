@@ -99,7 +99,7 @@ func TestCapture(t *testing.T) {
 			})
 			seen := 0
 			var view rpc.View
-			opt := decode.Options{Observer: checker, Packet: checker.Packet, Ordinary: checker.Ordinary, Closed: checker.Closed}
+			opt := decode.Options{Observers: []decode.Observer{checker.Observer()}}
 			opt.Transactions.KeepData = true
 			d := decode.New(opt, func(tx *transaction.Transaction) {
 				view.Set(tx)

@@ -94,7 +94,7 @@ func TestReadRead(t *testing.T) {
 			})
 			var view rpc.View
 			seen := 0
-			opt := decode.Options{Observer: checker, Packet: checker.Packet, Ordinary: checker.Ordinary, Closed: checker.Closed}
+			opt := decode.Options{Observers: []decode.Observer{checker.Observer()}}
 			opt.Transactions.KeepData = true
 			opt.Transactions.Packets = 1000
 			d := decode.New(opt, func(tx *transaction.Transaction) {

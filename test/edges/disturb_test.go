@@ -57,7 +57,7 @@ func judged(packets []capture.Packet, list bool) *outcome {
 			o.told = append(o.told, f)
 		}
 	})
-	opt.Observer, opt.Packet, opt.Ordinary, opt.Closed = c, c.Packet, c.Ordinary, c.Closed
+	opt.Observe(c.Observer())
 	var v rpc.View
 	numbered := slices.Clone(packets)
 	for i := range numbered {

@@ -106,11 +106,11 @@ func record(t *testing.T, file string, lost map[uint64]bool) *found {
 		kept.Lost = slices.Clone(e.Lost)
 		f.episodes = append(f.episodes, kept)
 	}})
-	d := decode.New(decode.Options{Watcher: rec, Packet: func(v *decode.PacketView) {
+	d := decode.New(decode.Options{Observers: []decode.Observer{rec.Observer(), {Packet: func(v *decode.PacketView) {
 		if x := read(v.Packet); x != nil {
 			f.frames[x.number] = x
 		}
-	}, Closed: func(c *rdma.Connection) { f.conns[c] = true }}, func(*transaction.Transaction) {})
+	}, Closed: func(c *rdma.Connection) { f.conns[c] = true }}}}, func(*transaction.Transaction) {})
 	if err := d.Run(&without{r, lost}); err != nil {
 		t.Fatal(err)
 	}

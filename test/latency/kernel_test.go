@@ -28,7 +28,7 @@ func report(t *testing.T, file string, by ...latency.Key) *latency.Report {
 	defer in.Close()
 	r := latency.New(latency.Options{By: by, Inline: latency.DefaultInline})
 	v := rpc.View{Names: &rpc.Names{}}
-	d := decode.New(decode.Options{Concurrent: true, Closed: r.Closed, Observer: r.Observer()}, func(tx *transaction.Transaction) {
+	d := decode.New(decode.Options{Concurrent: true, Observers: []decode.Observer{r.Observer()}}, func(tx *transaction.Transaction) {
 		v.Set(tx)
 		r.Add(&v)
 		v.Learn()

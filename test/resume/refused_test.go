@@ -37,7 +37,7 @@ func TestRefused(t *testing.T) {
 		{"the same", decode.Options{}, keep, nil, ""},
 		{"more data", decode.Options{Transactions: transaction.Options{KeepData: true}}, keep, decode.ErrStateSettings,
 			`Transactions.KeepData was "false" and is "true"`},
-		{"observed", decode.Options{Observer: &watch{}}, keep, decode.ErrStateSettings, `Observer was "not set" and is "set"`},
+		{"observed", decode.Options{Observers: []decode.Observer{{Send: (&watch{}).Send}}}, keep, decode.ErrStateSettings, `Observers.Send was "not set" and is "set"`},
 		{"no names", decode.Options{}, decode.StateOptions{Settings: keep.Settings}, decode.ErrStateSettings, `Parts was "*rpc.Names" and is ""`},
 		{"another site", decode.Options{}, decode.StateOptions{Parts: keep.Parts}, decode.ErrStateSettings, "site was"},
 	} {

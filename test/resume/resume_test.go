@@ -176,8 +176,9 @@ func number(b bool) int64 {
 func (v *variant) new(out, events *record) *decoder {
 	x := &decoder{out: out}
 	opt := v.opt()
-	opt.Observer = &watch{out: events}
-	opt.Closed = func(c *rdma.Connection) {
+	w := &watch{out: events}
+	opt.Observe(decode.Observer{Send: w.Send, OpStart: w.OpStart, OpData: w.OpData, Event: w.Event})
+	opt.Observe(decode.Observer{Closed: func(c *rdma.Connection) {
 		k := c.Copy()
 		if x.keeps {
 			x.closed = append(x.closed, end{k, transaction.CallsOf(c), c.Resolve().ID})
@@ -186,15 +187,15 @@ func (v *variant) new(out, events *record) *decoder {
 		tunnel := k.Tunnel
 		k.Tunnel, k.MergedInto = nil, nil
 		fmt.Fprintf(events, "closed %+v %+v %v %v\n", k, tunnel, c.Resolve().ID, transaction.CallsOf(c))
-	}
+	}})
 	x.parts = []decode.StatePart{&x.names, &x.list}
 	if v.blame {
 		b := blame.Lean(fabric.DefaultMemory)
 		slots := session.New(nil)
 		slots.Live()
 		x.slots = slots
-		opt.Watcher = b.Recorder
-		opt.Observer = session.Beside(opt.Observer, slots)
+		opt.Observe(b.Recorder.Observer())
+		opt.Observe(slots.Observer())
 		opt.Transactions.Ended = func(tx *transaction.Transaction) {
 			b.Ended(tx)
 			slots.Ended(tx)

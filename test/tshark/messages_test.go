@@ -84,25 +84,22 @@ func decodeCapture(t *testing.T, file string) *ours {
 		view.Unwrap = krb5.New(k, krb5.Options{})
 	}
 	taps := map[uint16]bool{}
-	d := decode.New(decode.Options{
-		Transactions: transaction.Options{KeepData: true},
-		Packet: func(p *decode.PacketView) {
-			f := &frame{
-				values: values{}, time: p.Packet.Time,
-				cut: uint64(len(p.Packet.Data)) < uint64(p.Packet.Length),
-				src: p.Frame.Src,
-			}
-			o.frames[p.Packet.Number] = f
-			taps[p.Packet.Tap] = true
-			switch p.Fabric {
-			case rdma.RoCEv2, rdma.RoCEv1, rdma.InfiniBand:
-				f.infiniband(p)
-			case rdma.TCP:
-				f.tcp = true
-				o.streams.segment(p.Frame, rdma.Ref{Time: p.Packet.Time, Number: p.Packet.Number})
-			}
-		},
-	}, func(tx *transaction.Transaction) {
+	d := decode.New(decode.Options{Transactions: transaction.Options{KeepData: true}, Observers: []decode.Observer{{Packet: func(p *decode.PacketView) {
+		f := &frame{
+			values: values{}, time: p.Packet.Time,
+			cut: uint64(len(p.Packet.Data)) < uint64(p.Packet.Length),
+			src: p.Frame.Src,
+		}
+		o.frames[p.Packet.Number] = f
+		taps[p.Packet.Tap] = true
+		switch p.Fabric {
+		case rdma.RoCEv2, rdma.RoCEv1, rdma.InfiniBand:
+			f.infiniband(p)
+		case rdma.TCP:
+			f.tcp = true
+			o.streams.segment(p.Frame, rdma.Ref{Time: p.Packet.Time, Number: p.Packet.Number})
+		}
+	}}}}, func(tx *transaction.Transaction) {
 		view.Set(tx)
 		o.transaction(&view)
 	})

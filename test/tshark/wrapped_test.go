@@ -106,11 +106,11 @@ func told(t *testing.T, file string) (transactions []string, ids map[uint64]uint
 	ids = map[uint64]uint32{}
 	v := rpc.View{Names: &rpc.Names{}}
 	var e ndjson.Encoder
-	d := decode.New(decode.Options{Packet: func(p *decode.PacketView) {
+	d := decode.New(decode.Options{Observers: []decode.Observer{{Packet: func(p *decode.PacketView) {
 		if o := p.Frame.Outermost(); o != nil && o.HasID {
 			ids[p.Packet.Number] = o.ID
 		}
-	}}, func(tx *transaction.Transaction) {
+	}}}}, func(tx *transaction.Transaction) {
 		v.Set(tx)
 		var fields map[string]json.RawMessage
 		if err := json.Unmarshal(e.Append(nil, &v), &fields); err != nil {

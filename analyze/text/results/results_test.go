@@ -33,7 +33,7 @@ func all(t *testing.T, name string, join *kernel.Join) (*latency.Report, *check.
 	var found []*check.Finding
 	c := check.New(check.Options{Rules: check.All()}, func(f *check.Finding) { found = append(found, f) })
 	v := rpc.View{Names: &rpc.Names{}}
-	d := decode.New(decode.Options{Closed: c.Closed, Packet: c.Packet, Ordinary: c.Ordinary, Observer: c}, func(tx *transaction.Transaction) {
+	d := decode.New(decode.Options{Observers: []decode.Observer{c.Observer()}}, func(tx *transaction.Transaction) {
 		v.Set(tx)
 		r.Add(&v)
 		c.Transaction(&v)

@@ -35,12 +35,12 @@ func told(t *testing.T, files ...string) (lines []string, ends map[string]bool) 
 	defer in.Close()
 	ends = make(map[string]bool)
 	start := int64(0)
-	opt := decode.Options{Closed: func(c *rdma.Connection) {
+	opt := decode.Options{Observers: []decode.Observer{{Closed: func(c *rdma.Connection) {
 		if c.MergedInto == nil {
 			s := c.Setup
 			lines = append(lines, fmt.Sprintf("%d %s %s %d-%d %+v %+v %d %d %s", c.ID, c.Fabric, c.State, c.First.Number, c.Last.Number, c.Sent, s, c.Ends[0].QPN, c.Ends[1].QPN, strings.Split(c.Terminated, " from ")[0]))
 		}
-	}}
+	}}}}
 	d := decode.New(opt, func(tx *transaction.Transaction) {
 		if start == 0 {
 			start = tx.First().Time

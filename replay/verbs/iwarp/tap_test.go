@@ -22,6 +22,11 @@ type operations struct {
 	events int
 }
 
+// Observer returns what a Decoder tells it.
+func (o *operations) Observer() decode.Observer {
+	return decode.Observer{Send: o.Send, OpStart: o.OpStart, OpData: o.OpData, Event: o.Event}
+}
+
 func (o *operations) Send(_ *rdma.Connection, s *rdma.Send) {
 	o.log = append(o.log, fmt.Sprintf("send %d %d inv %v", s.From, s.Length, s.Invalidates))
 }
@@ -101,17 +106,13 @@ func testTap(t *testing.T, listen string, o Options, atServer bool) {
 	x := &operations{bytes: make(map[string]int)}
 	var conns []*rdma.Connection
 	packets := 0
-	d := decode.New(decode.Options{
-		Observer: x,
-		Closed:   func(c *rdma.Connection) { conns = append(conns, c) },
-		Packet: func(v *decode.PacketView) {
-			packets++
-			if v.Frame.Proto != link.TCP {
-				t.Errorf("packet %d is no TCP", packets)
-			}
-			checkSums(t, v.Packet.Data)
-		},
-	}, func(*transaction.Transaction) {})
+	d := decode.New(decode.Options{Observers: []decode.Observer{x.Observer(), {Closed: func(c *rdma.Connection) { conns = append(conns, c) }, Packet: func(v *decode.PacketView) {
+		packets++
+		if v.Frame.Proto != link.TCP {
+			t.Errorf("packet %d is no TCP", packets)
+		}
+		checkSums(t, v.Packet.Data)
+	}}}}, func(*transaction.Transaction) {})
 	reader, err := capture.NewReader(bytes.NewReader(file.Bytes()), "self", capture.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -28,6 +28,11 @@ type operations struct {
 	bad   []string
 }
 
+// Observer returns what a Decoder tells it.
+func (o *operations) Observer() decode.Observer {
+	return decode.Observer{Send: o.Send, OpStart: o.OpStart, OpData: o.OpData, Event: o.Event}
+}
+
 func (o *operations) Send(_ *rdma.Connection, s *rdma.Send) {
 	o.ops = append(o.ops, fmt.Sprintf("send from %d: %d bytes, invalidate %v %#x", s.From, s.Length, s.Invalidates, s.Handle))
 	if s.Again > 0 {
@@ -183,17 +188,13 @@ func TestCaptureDecodes(t *testing.T) {
 				t.Fatal(err)
 			}
 			var connection *rdma.Connection
-			d := decode.New(decode.Options{
-				Observer: o,
-				Closed:   func(c *rdma.Connection) { connection = c },
-				Packet: func(v *decode.PacketView) {
-					for i := range v.RoCE {
-						if p := v.RoCE[i].Problem; p != roce.NoProblem {
-							t.Errorf("packet %d: %s", v.Packet.Number, p)
-						}
+			d := decode.New(decode.Options{Observers: []decode.Observer{o.Observer(), {Closed: func(c *rdma.Connection) { connection = c }, Packet: func(v *decode.PacketView) {
+				for i := range v.RoCE {
+					if p := v.RoCE[i].Problem; p != roce.NoProblem {
+						t.Errorf("packet %d: %s", v.Packet.Number, p)
 					}
-				},
-			}, func(*transaction.Transaction) {})
+				}
+			}}}}, func(*transaction.Transaction) {})
 			if err := d.Run(rd); err != nil {
 				t.Fatal(err)
 			}
