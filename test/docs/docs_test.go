@@ -418,6 +418,19 @@ func TestLinks(t *testing.T) {
 	}
 }
 
+// TestLifeOfAPacket finds each function that the page names in the file beside it.
+func TestLifeOfAPacket(t *testing.T) {
+	rows := regexp.MustCompile(`(?m)^\| \d+ \| .(\w+). \| \[([^]]+)\]`).FindAllStringSubmatch(read(t, "docs/life-of-a-packet.md"), -1)
+	if len(rows) != 10 {
+		t.Errorf("%d rows, want 10", len(rows))
+	}
+	for _, row := range rows {
+		if !regexp.MustCompile(`(?m)^func \([^)]*\) ` + row[1] + `\(`).MatchString(read(t, row[2])) {
+			t.Errorf("%s has no method %s", row[2], row[1])
+		}
+	}
+}
+
 // TestSamplesListed makes sure that samples/README.md describes every sample.
 func TestSamplesListed(t *testing.T) {
 	text := read(t, "samples/README.md")
