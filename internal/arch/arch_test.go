@@ -54,7 +54,6 @@ var rules = []rule{
 	// Memory to files and back: of a state it knows no part.
 	{packages: "internal/snapshot", foreign: []string{"github.com/klauspost/compress"}},
 	{packages: "internal/nearest"},
-	{packages: "internal/crc", foreign: []string{"golang.org/x/sys"}},
 	// Tables for people. It is the one way to a library that draws for those who are
 	// no command, and for commands and benchmarks only.
 	{packages: "internal/table", foreign: []string{"github.com/olekukonko/tablewriter"}},
@@ -236,7 +235,7 @@ var rules = []rule{
 	{packages: "internal/testtools/verbstest", own: []string{"replay/verbs"}, foreign: []string{"golang.org/x/sys"}},
 	{packages: "replay/verbs/auto", own: []string{"replay/verbs", "replay/verbs/iwarp", "replay/verbs/rdma", "replay/verbs/rocev2"}},
 	{packages: "replay/verbs/iwarp", own: append([]string{"decode/iwarp"}, provider...), foreign: []string{"golang.org/x/sys"}, tests: []string{"decode/..."}},
-	{packages: "replay/verbs/rocev2", own: append([]string{"decode/ibcm", "decode/roce", "internal/crc"}, provider...), foreign: []string{"golang.org/x/sys"}, tests: []string{"decode/..."}},
+	{packages: "replay/verbs/rocev2", own: append([]string{"decode/ibcm", "decode/roce"}, provider...), foreign: []string{"golang.org/x/sys"}, tests: []string{"decode/..."}},
 	{packages: "replay/verbs/rdma", own: append([]string{"replay/internal/arena"}, provider...), cgo: true},
 	{packages: "replay/verbs/...", own: provider},
 

@@ -2,11 +2,11 @@
 
 package rocev2
 
-import "github.com/rpcrdma/toolkit/internal/crc"
+import "hash/crc32"
 
 // checksum adds payload to a CRC.
 func checksum(sum uint32, payload []byte) uint32 {
-	return crc.Update(sum, payload)
+	return crc32.Update(sum, crc32.IEEETable, payload)
 }
 
 // snapshot appends payload to b.

@@ -3,10 +3,10 @@
 package rocev2
 
 import (
+	"hash/crc32"
 	"slices"
 
 	"github.com/rpcrdma/toolkit/decode/roce"
-	"github.com/rpcrdma/toolkit/internal/crc"
 )
 
 // checksum adds payload to a CRC. Memory that is open to the peer may be read at any
@@ -15,7 +15,7 @@ import (
 // peer ignores it. The race detector must not report this.
 func checksum(sum uint32, payload []byte) uint32 {
 	var b [roce.MaxMTU]byte
-	return crc.Update(sum, snapshot(b[:0], payload))
+	return crc32.Update(sum, crc32.IEEETable, snapshot(b[:0], payload))
 }
 
 // snapshot appends payload to b, byte by byte, because the race detector checks the copy

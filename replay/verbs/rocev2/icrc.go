@@ -7,7 +7,6 @@ import (
 	"net/netip"
 
 	"github.com/rpcrdma/toolkit/decode/roce"
-	"github.com/rpcrdma/toolkit/internal/crc"
 )
 
 const (
@@ -102,7 +101,7 @@ func (c *icrc) check(packet []byte, index uint16, mode ICRCCheck) (id uint16, ok
 	stored := binary.LittleEndian.Uint32(packet[end:])
 	n, rest := c.start(len(packet), index, packet[:roce.BTHSize]), packet[roce.BTHSize:end]
 	k := copy(c.b[n:], rest[:beside(n, len(rest))])
-	sum := crc.Update(crc32.Update(0, crc32.IEEETable, c.b[:n+k]), rest[k:])
+	sum := crc32.Update(crc32.Update(0, crc32.IEEETable, c.b[:n+k]), crc32.IEEETable, rest[k:])
 	switch {
 	case sum == stored:
 		return index, true
