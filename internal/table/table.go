@@ -25,14 +25,6 @@ type Table struct {
 
 // Write writes the table. No line ends with blanks.
 func (t *Table) Write(w io.Writer) error {
-	if widths, ok := t.usual(); ok {
-		return t.lines(w, widths)
-	}
-	return t.writeAny(w)
-}
-
-// writeAny is Write for any cells.
-func (t *Table) writeAny(w io.Writer) error {
 	align := make([]tw.Align, len(t.Header))
 	for i := range align {
 		align[i] = tw.AlignLeft
