@@ -3,7 +3,7 @@
 //
 // To add an attribute:
 //  1. add an entry to the table (table.go); if reading it takes more than a line, write a function in read.go;
-//  2. write it in analyze/ndjson and analyze/parquet, or say in Missing and Why which of them lacks it;
+//  2. write it in analyze/parquet, or say in Missing and Why that files of Parquet lack it; ndjson has it;
 //  3. describe its key in docs/schema.md and docs/schemas/transaction-1.schema.json;
 //  4. run go generate ./analyze/filter: the filter, -T fields and docs/filter.md have it;
 //  5. go test ./test/docs compares the formats with the table.
@@ -16,6 +16,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
 // Field is an attribute of a transaction.
@@ -26,8 +27,15 @@ type Field struct {
 	Unit Unit
 	// Doc says in a phrase what it means.
 	Doc string
-	// Read passes its values on, in the order in which they appear. It is nil for a Group.
+	// Read passes its values on, in the order in which they appear. It is nil for a Group. The table has it for attributes of which there
+	// may be several values; for others it is made of one of the functions that follow.
 	Read func(r *Reader, v *rpc.View)
+	// Uint is the value of a Number, a Count, a Duration, a Time or a Boolean, and whether there is one.
+	Uint func(r *Reader, v *rpc.View) (uint64, bool)
+	// Bytes is the value of a Text or of Bytes; nil if there is none. It is valid until the next one is read.
+	Bytes func(r *Reader, v *rpc.View) []byte
+	// Symbol is the value of a Symbol; empty if there is none.
+	Symbol func(r *Reader, v *rpc.View) string
 
 	// Symbols lists the values of a Symbol or an Enum, if they are the same in all protocols. Otherwise Words
 	// says whose names they are.
@@ -36,6 +44,9 @@ type Field struct {
 	Joined  bool // the symbols are joined by "+", some with a count: LOOKUP*2+GETATTR
 	Cost    Cost
 	Blame   bool // Read needs Transaction.Blame
+
+	Absent Absent // what ndjson has if there is no value
+	Of     Scope  // which transactions have the same value
 
 	// Missing are the formats without this attribute, and Why says the reason.
 	Missing Format
@@ -84,6 +95,31 @@ const (
 
 // In reports whether a format has the attribute.
 func (f *Field) In(format Format) bool { return f.Missing&format == 0 }
+
+// Absent is what an object of JSON has in place of a value.
+type Absent uint8
+
+// What stands for no value.
+const (
+	Omitted Absent = iota // not even the key
+	Null
+	Empty // an empty string
+	Zero
+	Never // there is always a value
+)
+
+// Scope says which transactions have the same value, so that writers of rows can keep the text.
+type Scope uint8
+
+// The scopes of values.
+const (
+	Each      Scope = iota // none
+	OfParties              // those of the same connection and direction
+	OfKind                 // those of the same call with the same status and delivery, and with headers of the same types and credits
+	OfPlain                // those without chunks and RDMA operations
+	OfQuiet                // complete ones without retransmissions, waits, losses, notes and remote invalidation
+	OfShort                // those with no time in a phase but the server's
+)
 
 // Words is a vocabulary of the protocols.
 type Words uint8
@@ -134,8 +170,86 @@ type Reader struct {
 	sys    oncrpc.Sys
 	listed map[string]string // operations as listed
 	keys   rpc.ConnectionKeys
+	phases transaction.Phases
+	timed  timed
+	path   []byte
+	looked bool // for the path
+}
+
+// timed says whether a Reader has the phases of the transaction.
+type timed uint8
+
+const (
+	notAsked timed = iota
+	hasPhases
+	noPhases
+)
+
+// Reset says that the next values are those of another transaction.
+func (r *Reader) Reset() { r.timed, r.looked = notAsked, false }
+
+// Phases are those of the transaction since Reset; nil if it has none.
+func (r *Reader) Phases(v *rpc.View) *transaction.Phases {
+	if r.timed == hasPhases {
+		return &r.phases
+	}
+	return r.setPhases(v)
+}
+
+func (r *Reader) setPhases(v *rpc.View) *transaction.Phases {
+	if r.timed == notAsked {
+		if r.timed = noPhases; v.Tx.SetPhases(&r.phases) {
+			r.timed = hasPhases
+			return &r.phases
+		}
+	}
+	return nil
 }
 
 // All is the table: the keys of rpcrdma.transaction/1, then names for filters only. It must not be
 // changed.
-var All = sync.OnceValue(table)
+var All = sync.OnceValue(func() []Field {
+	list := table()
+	for i := range list {
+		list[i].complete()
+	}
+	return list
+})
+
+// complete makes Read of the function that reads the only value.
+func (f *Field) complete() {
+	switch {
+	case f.Uint != nil:
+		pass := numbers[f.Type]
+		f.Read = func(r *Reader, v *rpc.View) {
+			if n, ok := f.Uint(r, v); ok {
+				pass(r, n)
+			}
+		}
+	case f.Bytes != nil:
+		f.Read = func(r *Reader, v *rpc.View) {
+			if b := f.Bytes(r, v); b == nil {
+				return
+			} else if f.Type == Bytes {
+				r.Hex(b)
+			} else {
+				r.TextBytes(b)
+			}
+		}
+	case f.Symbol != nil:
+		f.Read = func(r *Reader, v *rpc.View) {
+			if s := f.Symbol(r, v); s != "" {
+				r.Symbol(s)
+			}
+		}
+	}
+}
+
+// numbers pass a number on as what it is.
+var numbers = map[Type]func(*Reader, uint64){
+	Number:   func(r *Reader, n uint64) { r.Uint(n) },
+	Count:    func(r *Reader, n uint64) { r.Count(n) },
+	Duration: func(r *Reader, n uint64) { r.Duration(time.Duration(n)) },
+	Time:     func(r *Reader, n uint64) { r.Time(int64(n)) },
+	Boolean:  func(r *Reader, n uint64) { r.Bool(n != 0) },
+}

@@ -23,24 +23,14 @@ func endpoint(e rdma.End) uint64 {
 }
 
 func messageType(r *Reader, m *transaction.Message) {
-	if m.Seen() && m.Transport {
+	if m.Seen() && m.Transport && m.Header.Fixed() {
 		r.Enum(uint32(m.Header.Type), m.Header.Type.String())
 	}
 }
 
-func credits(r *Reader, m *transaction.Message) {
-	if m.Transport {
-		r.Uint(uint64(m.Header.Credits))
-	} else {
-		r.Uint(0)
-	}
-}
+func credits(m *transaction.Message) (uint64, bool) { return uint64(m.Credits()), true }
 
-func frame(r *Reader, at rdma.Ref) {
-	if at.Seen() {
-		r.Uint(at.Number)
-	}
-}
+func frame(at rdma.Ref) (uint64, bool) { return at.Number, at.Seen() }
 
 // part selects a member of a segment.
 type part uint8
@@ -103,12 +93,11 @@ func writeSegments(r *Reader, m *transaction.Message, p part) {
 	}
 }
 
-func writeCount(r *Reader, m *transaction.Message) {
-	n := 0
-	if m.Transport {
-		n = len(m.Header.Writes)
+func writeCount(m *transaction.Message) (uint64, bool) {
+	if !m.Transport {
+		return 0, true
 	}
-	r.Count(uint64(n))
+	return uint64(len(m.Header.Writes)), true
 }
 
 func replySegments(r *Reader, m *transaction.Message, p part) {
@@ -123,10 +112,8 @@ func replySegments(r *Reader, m *transaction.Message, p part) {
 }
 
 // replyCount is the number of segments of a Reply chunk; it may have none.
-func replyCount(r *Reader, m *transaction.Message) {
-	if m.Transport && m.Header.HasReply {
-		r.Uint(uint64(len(m.Header.Reply)))
-	}
+func replyCount(m *transaction.Message) (uint64, bool) {
+	return uint64(len(m.Header.Reply)), m.Transport && m.Header.HasReply
 }
 
 func allHandles(r *Reader, v *rpc.View) {
@@ -180,10 +167,10 @@ func operationNames(r *Reader, v *rpc.View) {
 // maxListed bounds the distinct operation lists that a Reader remembers: a capture may hold any combination.
 const maxListed = 1024
 
-// listedOperation emits the operation as listings show it, without allocating for one that was seen before.
-func listedOperation(r *Reader, v *rpc.View) {
+// listedOperation is the operation as listings show it, without allocating for one that was seen before.
+func listedOperation(r *Reader, v *rpc.View) string {
 	if !v.Tx.Named {
-		return
+		return ""
 	}
 	r.buf = v.AppendOperation(r.buf[:0])
 	name, ok := r.listed[string(r.buf)]
@@ -194,7 +181,7 @@ func listedOperation(r *Reader, v *rpc.View) {
 		name = string(r.buf)
 		r.listed[name] = name
 	}
-	r.Symbol(name)
+	return name
 }
 
 func operationStatuses(r *Reader, v *rpc.View) {
@@ -234,14 +221,13 @@ func sys(r *Reader, v *rpc.View) *oncrpc.Sys {
 	return &r.sys
 }
 
-func readCount(r *Reader, m *transaction.Message) { r.Count(uint64(len(readChunks(m)))) }
+func readCount(m *transaction.Message) (uint64, bool) { return uint64(len(readChunks(m))), true }
 
-func readSegmentCount(r *Reader, m *transaction.Message) {
-	n := 0
-	if m.Transport {
-		n = len(m.Header.Reads)
+func readSegmentCount(m *transaction.Message) (uint64, bool) {
+	if !m.Transport {
+		return 0, true
 	}
-	r.Count(uint64(n))
+	return uint64(len(m.Header.Reads)), true
 }
 
 func bothAddresses(r *Reader, v *rpc.View) {
@@ -250,44 +236,47 @@ func bothAddresses(r *Reader, v *rpc.View) {
 	}
 }
 
-func total(r *Reader, v *rpc.View) {
-	if p, ok := v.Tx.Phases(); ok {
-		r.Duration(p.Total)
+func total(r *Reader, v *rpc.View) (uint64, bool) {
+	if p := r.Phases(v); p != nil {
+		return uint64(p.Total), true
 	}
+	return 0, false
 }
 
 // phase is the attribute of a phase.
 func phase(ph transaction.Phase, doc string) Field {
-	return Field{Name: "latency_ns." + ph.String(), Type: Duration, Unit: Nanoseconds, Doc: doc, Read: func(r *Reader, v *rpc.View) {
-		if p, ok := v.Tx.Phases(); ok {
-			if d := p.Of(ph); d >= 0 {
-				r.Duration(d)
-			}
+	return Field{Name: "latency_ns." + ph.String(), Type: Duration, Unit: Nanoseconds, Doc: doc, Uint: func(r *Reader, v *rpc.View) (uint64, bool) {
+		if p := r.Phases(v); p != nil {
+			d := p.Of(ph)
+			return uint64(d), d >= 0
 		}
+		return 0, false
 	}}
 }
 
 // lost is an attribute of what the time was lost to.
-func lost(name, doc string, read func(*Reader, *transaction.Blame)) Field {
-	return Field{Name: "lost_ns" + name, Type: Duration, Unit: Nanoseconds, Doc: doc, Blame: true, Read: func(r *Reader, v *rpc.View) {
-		if b := v.Tx.Blame; b != nil {
-			read(r, b)
+func lost(name, doc string, read func(*transaction.Blame) time.Duration) Field {
+	return Field{Name: "lost_ns" + name, Of: OfQuiet, Absent: Null, Type: Duration, Unit: Nanoseconds, Doc: doc, Blame: true, Uint: func(_ *Reader, v *rpc.View) (uint64, bool) {
+		b := v.Tx.Blame
+		if b == nil {
+			return 0, false
 		}
+		return uint64(read(b)), true
 	}}
 }
 
-func totalLost(r *Reader, b *transaction.Blame) {
-	sum := time.Duration(0)
+func totalLost(b *transaction.Blame) (sum time.Duration) {
 	for c := rdma.CauseRest + 1; int(c) < rdma.NumCauses; c++ {
 		sum += b.Of(c)
 	}
-	r.Duration(sum)
+	return sum
 }
 
-func worst(r *Reader, v *rpc.View) {
+func worst(_ *Reader, v *rpc.View) string {
 	if b := v.Tx.Blame; b != nil && b.Worst() != rdma.CauseRest {
-		r.Symbol(b.Worst().String())
+		return b.Worst().String()
 	}
+	return ""
 }
 
 var lostTo = [rdma.NumCauses]string{
@@ -303,11 +292,9 @@ func lostPhases(causes []string) []Field {
 		list = append(list, Field{Name: "lost_ns.phases." + ph.String(), Doc: "the part of " + ph.String() + " that was lost"})
 		for i, cause := range causes {
 			c := rdma.CauseRest + 1 + rdma.Cause(i)
-			list = append(list, lost(".phases."+ph.String()+"."+cause, lostTo[c]+", of "+ph.String(), func(r *Reader, b *transaction.Blame) {
-				if d := b.Shares[ph][c]; d != 0 {
-					r.Duration(d)
-				}
-			}))
+			f := lost(".phases."+ph.String()+"."+cause, lostTo[c]+", of "+ph.String(), func(b *transaction.Blame) time.Duration { return b.Shares[ph][c] })
+			f.Absent = Omitted
+			list = append(list, f)
 		}
 	}
 	for i := range list {
@@ -318,43 +305,59 @@ func lostPhases(causes []string) []Field {
 
 // waited is a time before the call.
 func waited(name, doc string, blame bool, of func(*transaction.Transaction) time.Duration) Field {
-	return Field{Name: name, Type: Duration, Unit: Nanoseconds, Doc: doc, Blame: blame, Read: func(r *Reader, v *rpc.View) {
-		if v.Tx.Call.Seen() {
-			r.Duration(of(v.Tx))
-		}
+	return Field{Name: name, Absent: Zero, Type: Duration, Unit: Nanoseconds, Doc: doc, Blame: blame, Uint: func(_ *Reader, v *rpc.View) (uint64, bool) {
+		return uint64(of(v.Tx)), v.Tx.Call.Seen()
 	}}
 }
 
-func fileField(name, doc string, typ Type, read func(r *Reader, f *rpc.File)) Field {
-	return Field{Name: "file." + name, Type: typ, Doc: doc, Cost: Decoded, Read: func(r *Reader, v *rpc.View) {
+// fileNumber is a number of the file.
+func fileNumber(name, doc string, typ Type, unit Unit, read func(*rpc.File) (uint64, bool)) Field {
+	return Field{Name: "file." + name, Type: typ, Unit: unit, Doc: doc, Cost: Decoded, Uint: func(r *Reader, v *rpc.View) (uint64, bool) {
 		if f := v.File(); f != nil {
-			read(r, f)
+			return read(f)
 		}
+		return 0, false
 	}}
 }
 
-// filePath is the path, as far as it is known.
-func filePath(r *Reader, v *rpc.View) {
-	if r.buf = v.AppendPath(r.buf[:0]); len(r.buf) > 0 {
-		r.TextBytes(r.buf)
+// fileBytes is a name or a handle of the file.
+func fileBytes(name, doc string, typ Type, read func(*rpc.File) []byte) Field {
+	return Field{Name: "file." + name, Type: typ, Doc: doc, Cost: Decoded, Bytes: func(r *Reader, v *rpc.View) []byte {
+		if f := v.File(); f != nil {
+			return read(f)
+		}
+		return nil
+	}}
+}
+
+// Path is the path of the file, as far as it is known; nil if it is not.
+func (r *Reader) Path(v *rpc.View) []byte {
+	if !r.looked {
+		r.looked = true
+		r.path = v.AppendPath(r.path[:0])
 	}
+	if len(r.path) == 0 {
+		return nil
+	}
+	return r.path
 }
 
 // fileName is the path, else the name, else the handle.
-func fileName(r *Reader, v *rpc.View) {
+func fileName(r *Reader, v *rpc.View) []byte {
 	f := v.File()
 	if f == nil || f.Unnamed {
-		return
+		return nil
 	}
-	switch r.buf = v.AppendPath(r.buf[:0]); {
-	case len(r.buf) > 0:
-		r.TextBytes(r.buf)
+	switch path := r.Path(v); {
+	case path != nil:
+		return path
 	case f.Name != nil:
-		r.TextBytes(f.Name)
+		return f.Name
 	case f.Handle != nil:
-		r.buf = hex.AppendEncode(r.buf, f.Handle)
-		r.TextBytes(r.buf)
+		r.buf = hex.AppendEncode(r.buf[:0], f.Handle)
+		return r.buf
 	}
+	return nil
 }
 
 type messageOf func(*transaction.Transaction) *transaction.Message
@@ -366,13 +369,14 @@ func message(name, doc string, typ Type, pick messageOf, read func(*Reader, *tra
 	return Field{Name: name, Type: typ, Doc: doc, Read: func(r *Reader, v *rpc.View) { read(r, pick(v.Tx)) }}
 }
 
-// number is an attribute that is a Number or a Count.
+// counted is a number of a message.
+func counted(name, doc string, typ Type, pick messageOf, read func(*transaction.Message) (uint64, bool)) Field {
+	return Field{Name: name, Absent: Never, Type: typ, Doc: doc, Uint: func(_ *Reader, v *rpc.View) (uint64, bool) { return read(pick(v.Tx)) }}
+}
+
+// number is a number that is always there.
 func number(name, doc string, typ Type, unit Unit, pick func(*transaction.Transaction) uint64) Field {
-	read := func(r *Reader, v *rpc.View) { r.Uint(pick(v.Tx)) }
-	if typ == Count {
-		read = func(r *Reader, v *rpc.View) { r.Count(pick(v.Tx)) }
-	}
-	return Field{Name: name, Type: typ, Unit: unit, Doc: doc, Read: read}
+	return Field{Name: name, Absent: Never, Type: typ, Unit: unit, Doc: doc, Uint: func(_ *Reader, v *rpc.View) (uint64, bool) { return pick(v.Tx), true }}
 }
 
 func segments(prefix, what string, pick messageOf, read func(*Reader, *transaction.Message, part)) (all []Field) {
@@ -386,13 +390,26 @@ func segments(prefix, what string, pick messageOf, read func(*Reader, *transacti
 	return all
 }
 
-func inBytes(f Field) Field {
-	f.Unit = Octets
+func of(s Scope, list ...Field) []Field {
+	for i := range list {
+		list[i].Of = s
+	}
+	return list
+}
+
+// short is a phase that takes no time if the messages are short.
+func short(f Field) Field {
+	f.Of = OfShort
 	return f
 }
 
-func symbols(f Field, list ...string) Field {
-	f.Symbols = fixed(list...)
+func orNull(f Field) Field {
+	f.Absent = Null
+	return f
+}
+
+func omitted(f Field) Field {
+	f.Absent = Omitted
 	return f
 }
 
@@ -422,10 +439,11 @@ func tunnelTypes() (all []string) {
 	return all
 }
 
-func tunnelVersion(r *Reader, v *rpc.View) {
-	if t := v.Tx.Connection.Tunnel; t != nil && t.Version != 0 {
-		r.Uint(uint64(t.Version))
+func tunnelVersion(_ *Reader, v *rpc.View) (uint64, bool) {
+	if t := v.Tx.Connection.Tunnel; t != nil {
+		return uint64(t.Version), t.Version != 0
 	}
+	return 0, false
 }
 
 // outer emits the outer address of a tunnel end: the requester's if other is 0, the responder's if it is 1.

@@ -67,6 +67,7 @@ var schemaFields = sync.OnceValue(func() []field {
 			name: a.Name, kinds: kindOf[a.Type], desc: a.Doc, cost: int(a.Cost), symbols: a.Symbols, textual: a.Type == fields.Symbol, joined: a.Joined, blame: a.Blame,
 			emit: func(s *sink, v *rpc.View) {
 				s.reader.Values = s
+				s.reader.Reset()
 				a.Read(&s.reader, v)
 			},
 		}

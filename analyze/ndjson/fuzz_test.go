@@ -6,12 +6,12 @@ import (
 	"encoding/json"
 	"math/rand/v2"
 	"path/filepath"
-	"strconv"
 	"testing"
 	"time"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/rpcrdma/toolkit/analyze/fields"
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
@@ -19,7 +19,6 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
-	"github.com/rpcrdma/toolkit/internal/digits"
 	"github.com/rpcrdma/toolkit/internal/testtools/mutate/holds"
 	"github.com/rpcrdma/toolkit/internal/testtools/mutate/traffic"
 )
@@ -105,116 +104,68 @@ func object(t *testing.T, b []byte, all bool) {
 	}
 }
 
-// alike compares the usual way with the way of all transactions, as if nothing had been lost.
+// alike compares an object made of the template of its kind with one of which every attribute is a hole. It reports whether there is such
+// a template.
 func alike(t *testing.T, e *Encoder, v *rpc.View) bool {
 	t.Helper()
-	if p, ok := v.Tx.Phases(); ok && p.Divided() && v.Tx.Blame == nil {
-		v.Tx.NewQuiet(&p)
+	var all Encoder
+	full := general().append(all.begin(), nil, v)
+	if b := e.Append([]byte("before"), v); string(b) != "before"+string(full) {
+		t.Fatalf("%s\nwant %s", b, full)
 	}
-	var room [5000]byte // what was in it before does not matter
-	for i := range room {
-		room[i] = byte(i)
+	if !json.Valid(full) {
+		t.Fatalf("%s", full)
 	}
-	before := room[:v.Tx.XID%900]
-	full := append(new(Encoder).any(nil, v), '}')
-	check := func(how string, short []byte) {
-		if !bytes.Equal(short[:len(before)], before) {
-			t.Fatal("what was there before has changed")
-		}
-		if short = short[len(before):]; !bytes.Equal(short, full) {
-			t.Errorf("%s: %s\nwant %s", how, short, full)
-		}
-	}
-	if moving, ok := e.moving(before, v); ok {
-		check("moving", moving)
-	}
-	short, ok := e.usual(before, v)
-	if ok {
-		check("usual", short)
-	}
-	return ok
+	return e.template(v) != general()
 }
 
-// TestUsual writes the transactions of all captures in both ways.
-func TestUsual(t *testing.T) {
-	usual, all := 0, 0
+// TestTemplates writes the transactions of all captures in both ways.
+func TestTemplates(t *testing.T) {
+	known, all := 0, 0
 	for i := range traffic.Count() {
 		var e Encoder
 		var opt decode.Options
 		opt.Transactions.Detach = i%2 == 0
 		holds.Each(t, traffic.Apply(uint8(i), nil), opt, func(v *rpc.View) {
+			if p, ok := v.Tx.Phases(); ok && p.Divided() && v.Tx.Blame == nil {
+				v.Tx.NewQuiet(&p)
+			}
 			if alike(t, &e, v) {
-				usual++
+				known++
 			}
 			all++
 		})
 	}
-	t.Logf("%d of %d transactions are usual", usual, all)
-	if usual == 0 {
-		t.Error("none")
-	}
-}
-
-// TestUsualFiles writes the transactions of a capture in both ways, and changes what they are about, and their numbers.
-func TestUsualFiles(t *testing.T) {
-	r, err := capture.Open([]string{filepath.Join("..", "..", "samples", "rocev2-nfs3-meta.pcap.zst")}, capture.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	random := rand.New(rand.NewPCG(2, 7))
-	var e Encoder
-	long := bytes.Repeat([]byte("long-name"), 300)
-	upTo := func(n int) []byte { // or a little more, or far more
-		if random.IntN(4) == 0 {
-			n = len(long) - 9
-		}
-		return long[:random.IntN(n+9)]
-	}
-	usual, all, number := 0, 0, uint64(1)
-	v := rpc.View{Names: &rpc.Names{}}
-	d := decode.New(decode.Options{}, func(tx *transaction.Transaction) {
-		if tx.Procedure == nfs3.NFSPROC3_REMOVE && len(tx.Reply.Payload) > 28 { // of the same length, whether it fails or not
-			binary.BigEndian.PutUint32(tx.Reply.Payload[24:], []uint32{0, 2, 13}[random.IntN(3)])
-		}
-		v.Set(tx)
-		if f := v.File(); f != nil {
-			holds.ChangeFile(random, f)
-			if all%5 == 0 {
-				f.To, f.Name, f.Result, f.Stable = nil, upTo(maxName), upTo(maxResult), string(upTo(maxStable))
-			}
-		}
-		if all%3 > 0 { // numbers of as many digits, or more
-			if all%64 == 1 {
-				number = random.Uint64() >> (8 + random.Uint32()%56)
-			}
-			number += 1 + random.Uint64N(5)
-			tx.Call.Last.Number = number
-			number += random.Uint64N(3)
-			tx.Reply.Last.Number = number
-			tx.XID = uint32(random.Uint64() >> (32 + random.Uint32()%32))
-		}
-		all++
-		if alike(t, &e, &v) {
-			usual++
-		}
-		v.Learn()
-	})
-	if err := d.Run(r); err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("%d of %d transactions are usual", usual, all)
-	if usual < all/2 {
+	t.Logf("%d of %d transactions have a template", known, all)
+	if known < all/2 {
 		t.Error("too few")
 	}
 }
 
-// TestMoving writes the transactions of captures in both ways, and changes their numbers, chunks and files.
-func TestMoving(t *testing.T) {
+// TestParts looks for members of objects whose presence is no part of a kind.
+func TestParts(t *testing.T) {
+	for _, p := range general().pieces {
+		if p.open == nil || p.field.Of == fields.OfParties {
+			continue
+		}
+		for _, m := range append(p.members.pieces, p) {
+			if partOf[m.field.Name] == 0 {
+				t.Errorf("%s has no part", m.field.Name)
+			}
+		}
+	}
+}
+
+// TestChanged writes the transactions of captures in both ways, and changes their numbers, chunks, files and losses.
+func TestChanged(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 7))
 	number := func() uint64 { return random.Uint64() >> (random.Uint32() % 64) }
-	moving, all := 0, 0
-	for _, name := range []string{"rocev2-nfs3-bulk.pcap.zst", "rocev2-nfs42-basic.pcap.zst", "rocev2-nfs41-recall.pcap", "iwarp-nfs40-basic.pcap.zst", "kerberos/rocev2-nfs3-krb5i.pcap.zst"} {
+	known, all := 0, 0
+	long := bytes.Repeat([]byte("long-name"), 300)
+	for _, name := range []string{
+		"rocev2-nfs3-meta.pcap.zst", "rocev2-nfs3-bulk.pcap.zst", "rocev2-nfs42-basic.pcap.zst", "rocev2-nfs41-recall.pcap", "iwarp-nfs40-basic.pcap.zst",
+		"kerberos/rocev2-nfs3-krb5i.pcap.zst",
+	} {
 		r, err := capture.Open([]string{filepath.Join("..", "..", "samples", name)}, capture.Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -222,9 +173,15 @@ func TestMoving(t *testing.T) {
 		var e Encoder
 		v := rpc.View{Names: &rpc.Names{}}
 		d := decode.New(decode.Options{}, func(tx *transaction.Transaction) {
+			if tx.Procedure == nfs3.NFSPROC3_REMOVE && len(tx.Reply.Payload) > 28 { // of the same length, whether it fails or not
+				binary.BigEndian.PutUint32(tx.Reply.Payload[24:], []uint32{0, 2, 13}[random.IntN(3)])
+			}
 			v.Set(tx)
 			if f := v.File(); f != nil {
 				holds.ChangeFile(random, f)
+				if all%5 == 0 {
+					f.To, f.Name, f.Result, f.Stable = nil, long[:random.IntN(len(long))], long[:random.IntN(200)], "UNSTABLE"
+				}
 			}
 			if p, ok := tx.Phases(); ok && random.IntN(3) > 0 {
 				tx.NewQuiet(&p)
@@ -235,18 +192,8 @@ func TestMoving(t *testing.T) {
 			}
 			change(random, tx, number)
 			all++
-			full := append(new(Encoder).any(nil, &v), '}')
-			b, ok := e.moving([]byte("before"), &v)
-			if ok {
-				moving++
-				if string(b) != "before"+string(full) {
-					t.Fatalf("%s\nwant %s", b, full)
-				}
-			} else if string(b) != "before" {
-				t.Fatalf("%s", b)
-			}
-			if !json.Valid(full) {
-				t.Fatalf("%s", full)
+			if alike(t, &e, &v) {
+				known++
 			}
 			v.Learn()
 		})
@@ -255,8 +202,8 @@ func TestMoving(t *testing.T) {
 		}
 		r.Close()
 	}
-	t.Logf("%d of %d transactions", moving, all)
-	if moving < all/3 {
+	t.Logf("%d of %d transactions have a template", known, all)
+	if known < all/2 {
 		t.Error("too few")
 	}
 }
@@ -302,73 +249,6 @@ func change(random *rand.Rand, tx *transaction.Transaction, number func() uint64
 	}
 }
 
-// TestFrames writes the types of all pairs of headers, with the longest credits.
-func TestFrames(t *testing.T) {
-	var types []rpcrdma.Type
-	for i := range rpcrdma.Type(1000) {
-		if i.String() != "" {
-			types = append(types, i)
-		}
-	}
-	var e Encoder
-	message := func(of rpcrdma.Type) *transaction.Message {
-		m := &transaction.Message{Transport: true, Last: rdma.Ref{Number: 1}}
-		m.Header.Type, m.Header.Credits, m.Header.Length = of, 1<<32-1, 100
-		return m
-	}
-	none := &transaction.Message{Last: rdma.Ref{Number: 1}}
-	for _, a := range types {
-		for _, b := range types {
-			for _, pair := range [][2]*transaction.Message{{message(a), message(b)}, {message(a), none}, {none, message(b)}, {none, none}} {
-				k, want := e.frames(pair[0], pair[1]), framing(nil, pair[0], pair[1])
-				if k == nil || string(k.text[:k.size]) != string(want) {
-					t.Fatalf("%+v, want %s", k, want)
-				}
-			}
-		}
-	}
-	if len(types) < 5 {
-		t.Errorf("%d types", len(types))
-	}
-	cut, unknown := message(types[0]), message(1<<30)
-	cut.Header.Cut, cut.Header.Length = true, 4
-	for _, m := range []*transaction.Message{cut, unknown, message(1 << 31)} {
-		if e.frames(m, none) != nil || e.frames(none, m) != nil {
-			t.Errorf("%+v", m.Header)
-		}
-	}
-}
-
-// TestMovingRoom writes an object with as many segments as it may have, of the longest numbers, into room that is no larger than it asks for.
-func TestMovingRoom(t *testing.T) {
-	var e Encoder
-	longest := 0
-	var opt decode.Options
-	holds.Each(t, traffic.Apply(1, nil), opt, func(v *rpc.View) {
-		h := &v.Tx.Call.Header
-		if h.Plain() {
-			return
-		}
-		h.Reads, h.Writes, h.Reply, h.HasReply = nil, nil, nil, false
-		for len(h.Reads) < 100 {
-			h.Reads = append(h.Reads, rpcrdma.ReadSegment{Position: 1<<32 - 1 - uint32(len(h.Reads)), Segment: rpcrdma.Segment{Handle: 1<<32 - 1, Length: 1<<32 - 1, Offset: 1<<64 - 1}})
-		}
-		v.Tx.Times.LastRead = v.Tx.Call.Last // else it lacks them
-		full := append(new(Encoder).any(nil, v), '}')
-		b, ok := e.moving(make([]byte, 0), v)
-		if !ok {
-			return
-		}
-		if !bytes.Equal(b, full) {
-			t.Fatalf("%s\nwant %s", b, full)
-		}
-		longest = max(longest, len(b))
-	})
-	if longest < 8000 {
-		t.Errorf("%d bytes", longest)
-	}
-}
-
 // TestEncoderAllocations writes each transaction of captures twice: the second time nothing is allocated, whatever it is.
 func TestEncoderAllocations(t *testing.T) {
 	for which := range traffic.Count() {
@@ -398,82 +278,11 @@ func TestTime(t *testing.T) {
 	}
 }
 
-// TestPlaced writes files of paths and handles of all lengths, and names in them, as file does.
-func TestPlaced(t *testing.T) {
-	long := bytes.Repeat([]byte("path/of/some-file.of.a length "), 10)
-	kept := 0
-	for _, size := range []int{1, 16, 20, 28, 32, 53, 54, 64} {
-		for n := range 200 {
-			p := &rpc.Place{Stamp: uint64(n + 1), Path: long[:n]}
-			handle := long[len(long)-size:]
-			var k placed
-			if k.write(p, handle); k.handle == 0 {
-				continue
-			}
-			kept++
-			whole, named := append(digits.Hex(nil, handle), '"'), append(digits.Hex(nil, handle), `","name":"n1`...)
-			named = append(named, inPath...)
-			if n > 0 {
-				whole = append(append(append(whole, ofPath...), p.Path...), '"')
-				named = append(append(named, p.Path...), '/')
-			}
-			named = append(named, `n1"`...)
-			var d [maxFile]byte
-			if k.copy(&d); string(d[:k.whole]) != string(whole) {
-				t.Fatalf("%d, %d: %s, want %s", size, n, d[:k.whole], whole)
-			}
-			if m := k.name(&d, []byte("n1")); string(d[:m]) != string(named) {
-				t.Fatalf("%d, %d: %s, want %s", size, n, d[:m], named)
-			}
-		}
-	}
-	if kept < 700 {
-		t.Errorf("%d are kept", kept)
-	}
-}
-
-// TestPacket writes numbers around each power of ten, and each multiple of 10^8, where another one was.
-func TestPacket(t *testing.T) {
-	var numbers []uint64
-	for p := uint64(1); p < 1e19; p *= 10 {
-		numbers = append(numbers, p-1, p, p+1, 3*p, 7*p+5)
-	}
-	for i := uint64(1); i < 4; i++ {
-		numbers = append(numbers, i*1e8-1, i*1e8, i*1e8+1)
-	}
-	fits := 0
-	for _, was := range numbers {
-		const front, behind = "front", ",behind,"
-		text := front + strconv.FormatUint(was, 10)
-		p := newPacket(was, len(text), binary.LittleEndian.Uint64([]byte(behind)))
-		for _, number := range numbers {
-			same := len(strconv.FormatUint(was, 10)) == len(strconv.FormatUint(number, 10)) && was/1e8 == number/1e8
-			if p.has(number) != same {
-				t.Fatalf("%d in place of %d: %t", number, was, !same)
-			}
-			if !same {
-				continue
-			}
-			fits++
-			var d [maxObject]byte
-			copy(d[10:], text+behind)
-			k := shape{asked: p, answered: p}
-			k.put(&d, 10, number, number)
-			if want := front + strconv.FormatUint(number, 10) + behind; string(d[10:10+len(want)]) != want {
-				t.Fatalf("%d in place of %d: %q", number, was, d[10:10+len(want)])
-			}
-		}
-	}
-	if fits < len(numbers) {
-		t.Errorf("%d fit", fits)
-	}
-}
-
 // TestSettled writes transactions of connections that do not change, of which several are kept in the same place.
 func TestSettled(t *testing.T) {
 	var conns []*rdma.Connection
 	var e Encoder
-	usual := 0
+	known := 0
 	var opt decode.Options
 	opt.Transactions.Detach = true
 	holds.Each(t, traffic.Apply(0, nil), opt, func(v *rpc.View) {
@@ -481,7 +290,7 @@ func TestSettled(t *testing.T) {
 		if conns == nil {
 			for i := range 3 {
 				x := *c
-				x.ID += len(e.shapes) / 2 * i
+				x.ID += len(e.ends) / 2 * i
 				x.Ends[0].QPN += uint32(i)
 				x.Settled = i > 0
 				conns = append(conns, &x)
@@ -490,13 +299,13 @@ func TestSettled(t *testing.T) {
 		for _, i := range []int{0, 1, 0, 2, 1, 2, 2} {
 			v.Tx.Connection = conns[i]
 			if alike(t, &e, v) {
-				usual++
+				known++
 			}
 		}
 		conns[0].Ends[0].QPN++ // that of an unsettled one may
 		v.Tx.Connection = c
 	})
-	if usual == 0 {
-		t.Error("none is usual")
+	if known == 0 {
+		t.Error("none has a template")
 	}
 }
