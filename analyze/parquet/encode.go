@@ -62,9 +62,7 @@ func (e *encoder) encode(v *rpc.View) int {
 	e.party(tx)
 	e.called(v)
 	c.status.Add(v.Status())
-	if !e.usual(v) {
-		e.any(v)
-	}
+	e.rest(v)
 	e.file(v)
 	e.begun++
 	return e.size
@@ -156,8 +154,8 @@ func (e *encoder) compound(v *rpc.View, kind *compound.Kind) {
 	}
 }
 
-// any appends what usual counts.
-func (e *encoder) any(v *rpc.View) {
+// rest appends what follows the status, up to the file.
+func (e *encoder) rest(v *rpc.View) {
 	tx, c := v.Tx, e.rows
 	e.call(v)
 	e.frame(framing{tx.Call.TypeName(), tx.Reply.TypeName(), tx.Call.Credits(), tx.Reply.Credits()})

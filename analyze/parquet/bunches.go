@@ -209,31 +209,6 @@ func (e *encoder) repeat(g bunch, n int) {
 	}
 }
 
-// usual appends a row of a usual transaction up to its file: one with messages of one packet without chunks, of which nothing was lost.
-// It is false for all others.
-func (e *encoder) usual(v *rpc.View) bool {
-	tx, c := v.Tx, e.rows
-	call, reply := &tx.Call, &tx.Reply
-	took, ok := tx.Calm()
-	switch {
-	case !ok || tx.Blame == nil || reply.Invalidates || !call.Chunkless() || !reply.Chunkless(),
-		call.Header.Type.String() == "" || reply.Header.Type.String() == "",
-		v.Program == nil || v.Procedure == nil || v.Wrapped() != "" || v.Principal != "":
-		return false
-	}
-	e.call(v)
-	e.frame(framing{call.Header.Type.String(), reply.Header.Type.String(), call.Header.Credits, reply.Header.Credits})
-	e.ack(tx.Acked())
-	e.deliver(tx)
-	c.callFrame.Add(int64(call.Last.Number))
-	c.replyFrame.Add(int64(reply.Last.Number))
-	c.callBytes.Add(int64(call.Bytes))
-	c.replyBytes.Add(int64(reply.Bytes))
-	c.latency.list[server].Add(int64(took))
-	c.total.Add(int64(took))
-	return true
-}
-
 // call counts a row of what was called.
 func (e *encoder) call(v *rpc.View) {
 	x := calling{program: v.ProgramName(), version: v.Tx.Version}

@@ -15,7 +15,7 @@ import (
 	"github.com/rpcrdma/toolkit/internal/testtools/mutate/traffic"
 )
 
-// FuzzUsual writes the transactions of changed captures, as if nothing had been lost, as usual rows and as any others.
+// FuzzUsual writes the transactions of changed captures, as if nothing had been lost, with rows that are counted and with each row at once.
 // The files are the same.
 func FuzzUsual(f *testing.F) {
 	for i := range traffic.Count() {
