@@ -111,6 +111,7 @@ func (m *module) instrument(pkg string) []string {
 // their own.
 var unheeded = map[string][]string{
 	"decode":          {"decode/nfs"},
+	"analyze/parquet": {"decode"},
 	"analyze/monitor": {"decode/nfs"},
 	"replay/planner":  {"decode/nfs"},
 	"test/resume":     {"decode/nfs", "analyze"},
