@@ -1,3 +1,5 @@
+//go:build hostile
+
 // Package hostile_test damages every sample in many ways. In all cases decoding ends, reports
 // what is wrong, stays within its memory, and reports everything before the damage as if there
 // were none.
