@@ -1,5 +1,7 @@
 package diagnosis
 
+import "slices"
+
 // Schema names the form of a Report.
 const Schema = "rpcrdma.diagnosis/1"
 
@@ -95,6 +97,14 @@ type Report struct {
 	Causes  []*Cause `json:"causes"`
 	// Point is where packets were captured: beside the client, beside the server, or between them; empty if that is not known.
 	Point string `json:"capture_point,omitempty"`
+}
+
+// Shown are the causes worth a line of their own: an idle mount is in the summary.
+func (r *Report) Shown() []*Cause {
+	if !r.Healthy() {
+		return r.Causes
+	}
+	return slices.DeleteFunc(slices.Clone(r.Causes), func(c *Cause) bool { return c.Code == ClientIdle })
 }
 
 // Healthy reports whether nothing was found that is more than possible.

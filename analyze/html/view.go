@@ -61,6 +61,7 @@ type view struct {
 	Inline   []latency.Inline
 	Copied   []string
 	Sessions *sessionsView
+	Why      *whyView // nil: not known
 	Conns    []connRow
 	MoreConn int
 	Notes    []string

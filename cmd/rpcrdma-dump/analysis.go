@@ -3,6 +3,7 @@ package main
 import (
 	"path/filepath"
 
+	"github.com/rpcrdma/toolkit/analyze/diagnosis"
 	"github.com/rpcrdma/toolkit/analyze/fabric"
 	"github.com/rpcrdma/toolkit/analyze/filter"
 	"github.com/rpcrdma/toolkit/analyze/kernel"
@@ -22,15 +23,15 @@ type recorder interface {
 }
 
 // analyse decodes the input of a job and finds out what its report is made of; apart tells connections apart, so that
-// it can be merged. Transactions that pass the filter also go to join, if there is one.
+// it can be merged. Transactions that pass the filter also go to join, if there is one. All of them go to why, if there is one.
 func analyse(
-	j *job, s *cli.Streams, in *inputOptions, opt latency.Options, match *filter.Filter, expression string, join *kernel.Join, sessions *session.Recorder, apart bool,
+	j *job, s *cli.Streams, in *inputOptions, opt latency.Options, match *filter.Filter, expression string, join *kernel.Join, sessions *session.Recorder, why *diagnosis.Recorder, apart bool,
 ) (*latency.State, error) {
 	in.memory.Reserve(8 << 20) // connections that have ended, sessions, what stalled
 	opt.Memory = in.memory.Scale(latency.DefaultMemory)
 	a := &analysis{
 		view:  rpc.View{Names: &rpc.Names{Limit: in.memory.Names()}, Unwrap: j.keys.Contexts},
-		notes: j.notes, match: match, join: join, sessions: sessions,
+		notes: j.notes, match: match, join: join, sessions: sessions, why: why,
 	}
 	var r recorder
 	if apart {
@@ -44,9 +45,14 @@ func analyse(
 	dec := in.decoder()
 	dec.Concurrent = true
 	dec.Observe(r.Observer())
-	if sessions != nil { // they find out about slots, too
+	switch {
+	case why != nil:
+		in.memory.Reserve(16 << 20) // calls that are looked at together
+		dec.Observe(decode.Observer{Closed: why.Closed})
+		why.Attach(&dec, in.memory.Scale(fabric.DefaultMemory), sessions)
+	case sessions != nil: // they find out about slots, too
 		onepass.AttributeWith(&dec, in.memory.Scale(fabric.DefaultMemory), sessions)
-	} else {
+	default:
 		in.blame(&dec)
 	}
 	if opt.Draw != nil && opt.Top > 0 {
@@ -59,6 +65,9 @@ func analyse(
 			a.recorder.Add(v)
 			v.Learn()
 			a.sessions.Transaction(v)
+			if a.why != nil {
+				a.why.Transaction(v)
+			}
 			return
 		}
 		a.other(v)
@@ -84,8 +93,9 @@ type analysis struct {
 	match *filter.Filter // nil: all
 	join  *kernel.Join   // nil: none
 
-	sessions *session.Recorder // nil: none
-	recorder *latency.Recorder // or apart
+	why      *diagnosis.Recorder // nil: none
+	sessions *session.Recorder   // nil: none
+	recorder *latency.Recorder   // or apart
 	apart    *latency.Collector
 	plain    bool // there is no filter and no join, but a recorder and sessions
 }
@@ -106,6 +116,9 @@ func (a *analysis) other(v *rpc.View) {
 		}
 	}
 	v.Learn()
+	if a.why != nil {
+		a.why.Transaction(v)
+	}
 	if a.sessions != nil { // all calls, also with a filter: slots are counted as they pass
 		a.sessions.Transaction(v)
 	}

@@ -90,7 +90,7 @@ func (o *diffOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) err
 		if err != nil {
 			return err
 		}
-		st, err := analyse(j, s, &o.inputOptions, opt, match, o.filter, nil, nil, false)
+		st, err := analyse(j, s, &o.inputOptions, opt, match, o.filter, nil, nil, nil, false)
 		if page != nil && err == nil {
 			err = j.whole(o.html)
 		}

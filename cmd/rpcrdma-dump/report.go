@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rpcrdma/toolkit/analyze/diagnosis"
 	"github.com/rpcrdma/toolkit/analyze/filter"
 	"github.com/rpcrdma/toolkit/analyze/html"
 	"github.com/rpcrdma/toolkit/analyze/kernel"
@@ -231,47 +232,44 @@ func (o *reportOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) e
 	}
 	sessions := session.New(nil)
 	sessions.Limit(o.memory.Scale(session.DefaultMemory / 2))
-	st, err := analyse(j, s, &o.inputOptions, opt, match, o.filter, join, sessions, o.save != "")
+	why := diagnosis.New(whyOf(j))
+	st, err := analyse(j, s, &o.inputOptions, opt, match, o.filter, join, sessions, why, o.save != "")
 	var sections []state.Section
 	if o.save != "" {
 		sections = append(sections, st.Section())
 	}
-	rep := st.Report()
-	var recorded *kernel.Result
+	rep := &wholeReport{Report: st.Report(), Diagnosis: why.Report()}
 	if join != nil {
-		recorded = join.Result()
-		j.noteStrange(recorded)
+		rep.Kernel = join.Result()
+		j.noteStrange(rep.Kernel)
 	}
-	spread := sessions.Report(rep.Inputs)
-	if !spread.Spread() {
-		spread = nil
+	if x := sessions.Report(rep.Inputs); x.Spread() {
+		rep.Sessions = x
 	}
 	if o.save != "" {
-		if spread != nil {
-			x, sectionErr := spread.Section()
+		if rep.Sessions != nil {
+			x, sectionErr := rep.Sessions.Section()
 			sections, err = append(sections, x), errors.Join(err, sectionErr)
 		}
 		out := newOutput(s.Out, false, false)
-		outErr := o.print(out, rep, recorded, spread, cmd.Flags().Changed("interval"))
+		outErr := o.print(out, rep, cmd.Flags().Changed("interval"))
 		return j.commitState(made, o.save, j.finish(err, errors.Join(outErr, out.close())), sections...)
 	}
-	return j.finish(err, o.show(cmd, s, j, made, rep, recorded, spread, err))
+	return j.finish(err, o.show(cmd, s, j, made, rep, err))
 }
 
 // show writes the report, to the page if there is one; err is the error of the run.
-func (o *reportOptions) show(
-	cmd *cobra.Command, s *cli.Streams, j *job, page *cli.Output, rep *latency.Report, recorded *kernel.Result, sessions *session.Report, err error,
-) error {
+func (o *reportOptions) show(cmd *cobra.Command, s *cli.Streams, j *job, page *cli.Output, rep *wholeReport, err error) error {
 	out := newOutput(s.Out, false, false)
 	var outErr error
 	if page != nil {
-		outErr = commitPage(j, page, o.html, rep, sessions, err)
+		outErr = commitPage(j, page, o.html, rep, err)
 	}
 	switch {
 	case o.html == "-":
-		outErr = html.Write(out, rep, sessions)
+		outErr = html.Write(out, rep.Report, rep.Sessions, rep.Diagnosis)
 	case o.html == "" || cmd.Flags().Changed("format"): // otherwise the page is what was asked for
-		outErr = errors.Join(outErr, o.print(out, rep, recorded, sessions, cmd.Flags().Changed("interval")))
+		outErr = errors.Join(outErr, o.print(out, rep, cmd.Flags().Changed("interval")))
 	}
 	return errors.Join(outErr, out.close())
 }
@@ -323,7 +321,7 @@ func (o *reportOptions) runStates(cmd *cobra.Command, s *cli.Streams, args []str
 	}
 	out := newOutput(s.Out, false, false)
 	// Saved words are whatever their author wrote.
-	err = errors.Join(o.print(printable.TextWriter(out), rep, nil, sessions, series), out.close())
+	err = errors.Join(o.print(printable.TextWriter(out), &wholeReport{Report: rep, Sessions: sessions}, series), out.close())
 	if err = errors.Join(err, writeState(saved, all)); err != nil {
 		return err
 	}
@@ -331,43 +329,44 @@ func (o *reportOptions) runStates(cmd *cobra.Command, s *cli.Streams, args []str
 }
 
 // commitPage writes an HTML page, unless the report is incomplete.
-func commitPage(j *job, page *cli.Output, name string, rep *latency.Report, sessions *session.Report, err error) error {
+func commitPage(j *job, page *cli.Output, name string, rep *wholeReport, err error) error {
 	if err != nil {
 		return err
 	}
 	if err := j.whole(name); err != nil {
 		return err
 	}
-	if err := html.Write(page, rep, sessions); err != nil {
+	if err := html.Write(page, rep.Report, rep.Sessions, rep.Diagnosis); err != nil {
 		return err
 	}
 	return page.Commit()
 }
 
-// print writes the report as text or JSON; sessions may be nil.
-func (o *reportOptions) print(w io.Writer, rep *latency.Report, recorded *kernel.Result, sessions *session.Report, series bool) error {
+// print writes the report as text or JSON.
+func (o *reportOptions) print(w io.Writer, rep *wholeReport, series bool) error {
 	if o.format == "json" {
-		return printable.Indented(w, reportAndKernel{rep, recorded, sessions})
+		return printable.Indented(w, rep)
 	}
-	err := results.Report(w, rep, results.ReportOptions{Verbose: o.verbose, Series: series})
-	if sessions != nil && err == nil {
+	err := results.Report(w, rep.Report, results.ReportOptions{Verbose: o.verbose, Series: series, Diagnosis: rep.Diagnosis})
+	if rep.Sessions != nil && err == nil {
 		fmt.Fprint(w, "\nSessions and connections (rpcrdma-dump sessions)\n\n")
-		p := sessionPrinter{w: w, rep: sessions}
+		p := sessionPrinter{w: w, rep: rep.Sessions}
 		err = p.print()
 	}
-	if recorded != nil {
+	if rep.Kernel != nil {
 		fmt.Fprint(w, "\nWhat the kernels recorded (rpcrdma-dump kernel --help explains the columns)\n\n")
-		results.Kernel(w, recorded)
+		results.Kernel(w, rep.Kernel)
 	}
 	return err
 }
 
-// reportAndKernel is a report with the records of the kernels, if requested, and with sessions, if they tell more
-// than connections do.
-type reportAndKernel struct {
+// wholeReport is a report with why it is slow, unless it is made of saved states; with the records of the kernels, if requested; and with
+// sessions, if they tell more than connections do.
+type wholeReport struct {
 	*latency.Report
-	Kernel   *kernel.Result  `json:"kernel,omitempty"`
-	Sessions *session.Report `json:"sessions,omitempty"`
+	Diagnosis *diagnosis.Report `json:"diagnosis,omitempty"`
+	Kernel    *kernel.Result    `json:"kernel,omitempty"`
+	Sessions  *session.Report   `json:"sessions,omitempty"`
 }
 
 // Bounds of the drawing of a transaction on a page.

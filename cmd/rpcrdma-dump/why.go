@@ -1,11 +1,7 @@
 package main
 
 import (
-	"fmt"
-	"io"
 	"path/filepath"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -13,6 +9,7 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/fabric"
 	"github.com/rpcrdma/toolkit/analyze/session"
 	"github.com/rpcrdma/toolkit/analyze/text"
+	"github.com/rpcrdma/toolkit/analyze/text/results"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rpc"
@@ -32,6 +29,9 @@ keeps calls from being sent. Causes that overlap do not add up.
   possible  worth a question
 
 If nothing is slow, the command says so in a sentence.`
+
+// whyWidth is how wide the text is.
+const whyWidth = 80
 
 type whyOptions struct {
 	inputOptions
@@ -64,11 +64,7 @@ func (o *whyOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) erro
 		return err
 	}
 	o.memory.Reserve(16 << 20) // calls that are looked at together
-	var opt diagnosis.Options
-	if len(j.in.names) == 1 {
-		opt.File = filepath.Base(j.in.names[0])
-	}
-	r := diagnosis.New(opt)
+	r := diagnosis.New(whyOf(j))
 	sessions := session.New(j.keys.Peek())
 	sessions.Limit(o.memory.Scale(session.DefaultMemory / 2))
 	sessions.Live()
@@ -96,7 +92,7 @@ func (o *whyOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) erro
 	if o.format == "json" {
 		outErr = printable.Indented(out, rep)
 	} else {
-		printWhy(printable.TextWriter(out), rep)
+		results.Diagnosis(printable.TextWriter(out), rep, whyWidth, true)
 	}
 	if outErr == nil {
 		outErr = out.close()
@@ -104,54 +100,10 @@ func (o *whyOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) erro
 	return j.finish(err, outErr)
 }
 
-// whyWidth is how wide the text is.
-const whyWidth = 80
-
-// printWhy writes the diagnosis as text.
-func printWhy(w io.Writer, rep *diagnosis.Report) {
-	healthy := rep.Healthy()
-	if healthy {
-		wrap(w, "", rep.Summary)
+// whyOf are the options for the input of a job.
+func whyOf(j *job) (opt diagnosis.Options) {
+	if len(j.in.names) == 1 {
+		opt.File = filepath.Base(j.in.names[0])
 	}
-	n := 0
-	for _, c := range rep.Causes {
-		if healthy && c.Code == diagnosis.ClientIdle {
-			continue // the summary says it
-		}
-		if n > 0 || healthy {
-			fmt.Fprintln(w)
-		}
-		n++
-		wrap(w, fmt.Sprintf("%d. ", n), c.Text)
-		for _, e := range c.Evidence {
-			fmt.Fprintf(w, "   frame %d, XID 0x%08x, %s\n", e.Frame, e.XID, e.Time)
-		}
-		for _, n := range c.Next {
-			fmt.Fprintf(w, "   > %s\n", n)
-		}
-	}
-	if rep.Point != "" {
-		fmt.Fprintf(w, "\nCaptured %s.\n", rep.Point)
-	}
-}
-
-// wrap writes a sentence in lines of whyWidth columns, the first behind a prefix.
-func wrap(w io.Writer, prefix, s string) {
-	line, n := prefix, utf8.RuneCountInString(prefix)
-	indent := strings.Repeat(" ", n)
-	for i, word := range strings.Fields(s) {
-		k := utf8.RuneCountInString(word)
-		switch {
-		case i == 0:
-		case n+1+k > whyWidth:
-			fmt.Fprintln(w, line)
-			line, n = indent, len(indent)
-		default:
-			line += " "
-			n++
-		}
-		line += word
-		n += k
-	}
-	fmt.Fprintln(w, line)
+	return opt
 }

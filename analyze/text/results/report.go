@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rpcrdma/toolkit/analyze/diagnosis"
 	"github.com/rpcrdma/toolkit/analyze/latency"
 	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/decode/rdma"
@@ -20,6 +21,8 @@ import (
 type ReportOptions struct {
 	Verbose bool // phases and histograms of all groups, all connections
 	Series  bool // a table over time, not a few lines of bars
+	// Diagnosis, if there is one, comes before all tables. It says what the time was lost to.
+	Diagnosis *diagnosis.Report
 }
 
 const (
@@ -36,6 +39,7 @@ const (
 func Report(w io.Writer, rep *latency.Report, opt ReportOptions) error {
 	p := &reportPrinter{w: w, rep: rep, opt: opt}
 	p.head()
+	p.why()
 	if rep.All.Count > 0 {
 		p.latency()
 		p.shares()
@@ -91,6 +95,21 @@ func (p *reportPrinter) head() {
 		}
 	}
 	p.printf("\n")
+}
+
+// why says what slows the calls down.
+func (p *reportPrinter) why() {
+	if p.opt.Diagnosis == nil || p.rep.All.Count == 0 && p.rep.Filter == "" {
+		return
+	}
+	p.printf("\n")
+	if p.rep.Filter != "" {
+		p.printf("Of all calls, whatever the filter:\n")
+	}
+	Diagnosis(p.w, p.opt.Diagnosis, reportWidth, false)
+	if len(p.opt.Diagnosis.Shown()) > 0 {
+		p.printf("rpcrdma-dump why shows the evidence.\n")
+	}
 }
 
 func (p *reportPrinter) latency() {
@@ -175,7 +194,12 @@ func (p *reportPrinter) shares() {
 	if len(lost) > 0 {
 		p.printf("%s\n", lostLegend)
 	}
-	p.lost()
+	switch {
+	case p.opt.Diagnosis == nil || p.opt.Verbose:
+		p.lost()
+	case p.rep.All.Lost != nil: // the diagnosis says the rest
+		p.waits(p.rep.All.Lost)
+	}
 }
 
 const lostLegend = `columns behind wait: the part of all phases together that was lost to recovery from losses, to a
