@@ -18,7 +18,8 @@ type batch struct {
 
 	waited, opened int64 // of the batch: all latencies; the time in which a call was under way
 	from, to       int64
-	least          []int64 // of each work
+	least          []int64        // of each work
+	inOrder        map[uint16]int // by server: the least threads that answer in the order in which calls came
 }
 
 // work is what calls have in common that take equally long if nothing holds them up.
@@ -92,29 +93,30 @@ func (x *call) begin() int64 {
 	return x.sent
 }
 
-// chains joins calls that the server asked to wait with those that ask again.
+// againLeast is how soon a client asks again that was asked to wait, in nanoseconds: Linux waits 100 ms at least.
+const againLeast = 50_000_000
+
+// chains joins calls that the server asked to wait with those that ask again. What comes sooner is a call of somebody else for the same.
 func (b *batch) chains() {
 	type key struct {
 		client uint16
 		thing  uint64
 	}
 	b.resent()
-	open := make(map[key]*call)
+	open := make(map[key][]*call)
 	for _, x := range b.forward {
 		if x.end == 0 || x.thing == 0 {
 			continue
 		}
 		k := key{x.client, x.thing}
-		old := open[k]
-		switch {
-		case old == nil && (x.status == wait || x.status == grace):
-			open[k] = x
-		case old == nil || x.start < old.end:
-		case x.status == wait || x.status == grace:
-			x.asked1, old.again, open[k] = old.begin(), true, x
-		default:
-			x.asked1, old.again = old.begin(), true
-			delete(open, k)
+		list := open[k]
+		if i := slices.IndexFunc(list, func(old *call) bool { return x.start-old.end >= againLeast }); i >= 0 {
+			x.asked1, list[i].again = list[i].begin(), true
+			list = slices.Delete(list, i, i+1)
+			open[k] = list
+		}
+		if x.status == wait || x.status == grace {
+			open[k] = append(list, x)
 		}
 	}
 }

@@ -92,8 +92,9 @@ func (b *batch) stalls() {
 		rnr := &finding{code: ReceiverNotReady, side: b.notReady(k), where: k.where(), clock: Calls, certainty: Certain}
 		depth := &finding{code: ReadDepth, side: k.shallow, where: k.where(), clock: Calls, certainty: Likely}
 		unknown, seen := int64(0), int64(0)
+		b.behindRefused(k, rnr)
 		k.each(func(x *call) {
-			if n := x.lost[rdma.CauseNotReady]; n > 0 {
+			if n := x.lost[rdma.CauseNotReady]; n > 0 && rnr.side == Server {
 				n = x.take(n)
 				seen += n
 				rnr.of(x, n)
@@ -103,13 +104,13 @@ func (b *batch) stalls() {
 			depth.of(x, x.take(x.lost[rdma.CauseReadSlot]))
 			unknown += x.lost[rdma.CauseUnknown]
 		})
-		if l := b.lanesOf(k); l != nil && max(l[0].cnps, l[1].cnps) >= pacedLeast {
+		if b.slowed(k) {
 			depth.certainty = Possible // Reads are under way for longer because their answers are paced
 		}
-		if unknown > loss.time/4 {
-			loss.certainty = Likely
+		if l := b.lanesOf(k); unknown > loss.time/4 || l != nil && l[0].unseen+l[1].unseen > 0 {
+			loss.certainty, loss.what = Likely, before // others may have been lost there that nothing shows
 		}
-		if rnr.time > seen*3/2 {
+		if rnr.side == Server && rnr.time > seen*3/2 {
 			rnr.certainty = Likely // most of the time is of calls that were not there yet
 		}
 		if rnr.time > 0 && loss.time*10 < rnr.time {
@@ -119,6 +120,31 @@ func (b *batch) stalls() {
 		b.Recorder.found(rnr)
 		b.Recorder.found(depth)
 	}
+}
+
+// behindRefused finds what waited in the server's adapter behind a reply that the client had no buffer for: whatever was ready meanwhile
+// came when that was sent again.
+func (b *batch) behindRefused(k *conn, f *finding) {
+	l := b.lanesOf(k)
+	if l == nil || f.side != Client {
+		return
+	}
+	list := l[k.client.Other()].refused
+	k.each(func(x *call) {
+		n := int64(0)
+		for _, stage := range [3]still{{x.callEnd, x.act}, {x.lastRead, x.answer}, {x.answer, x.end}} {
+			if stage.from == 0 || stage.from < x.callEnd {
+				continue
+			}
+			for _, s := range list[at(list, stage.from):] {
+				if s.to > stage.to {
+					break
+				}
+				n += s.to - max(s.from, stage.from)
+			}
+		}
+		f.of(x, x.take(min(n, b.held(x))))
+	})
 }
 
 // heldBy finds the calls that could not be sent while the receiver was not ready for x: they come right after it. They were posted when
@@ -226,8 +252,11 @@ func (b *batch) tailsOf(k *conn, t int64) {
 	b.Recorder.found(f)
 }
 
-// tail says that a loss was not seen.
-const tail = "tail"
+// What is said of losses.
+const (
+	tail   = "tail"   // it was not seen
+	before = "before" // some were lost before the capture point
+)
 
 // near1 reports whether n is the timeout t, or two of them, a little more.
 func near1(n, t int64) bool {
@@ -314,47 +343,41 @@ func (b *batch) pathStall() {
 type still struct{ from, to int64 }
 
 func (b *batch) pathStallOf(k *conn, way int) {
-	least := max(500_000, 5*k.ways[way])
-	var list []still
-	samples := 0
-	k.each(func(x *call) {
-		w, at := x.wayS, x.callEnd
-		if way == 1 {
-			w, at = x.wayC, x.end
-		}
-		if w >= 0 {
-			samples++
-		}
-		if w < least || x.resent || x.lost[rdma.CauseRecovery] > 0 || x.lost[rdma.CauseNotReady] > 0 || k.timeout > 0 && near1(w, k.timeout) {
-			return
-		}
-		list = append(list, still{at, at + w})
-	})
-	if len(list) == 0 {
+	all := k.trips(way)
+	if len(all) < 16 {
 		return
 	}
-	slices.SortFunc(list, func(a, c still) int { return cmp.Compare(a.from, c.from) })
-	merged := list[:1]
-	for _, s := range list[1:] {
-		if l := &merged[len(merged)-1]; s.from <= l.to {
-			l.to = max(l.to, s.to)
-			continue
-		}
-		merged = append(merged, s)
+	low := make([]int64, len(all))
+	for i, s := range all {
+		low[i] = s.to - s.from
 	}
-	if len(merged) < 3 || len(list)*2 > samples || k.spread[way] > least/10 {
+	slices.Sort(low)
+	quick := low[len(low)/5]
+	least := max(stillLeast, 5*quick)
+	var list []still
+	for _, s := range all {
+		if s.to-s.from >= least {
+			list = append(list, s)
+		}
+	}
+	merged, together := merge(list)
+	// What left at different times is acknowledged together when the path goes on. Adapters in software are late with single packets.
+	if len(merged) < 3 || len(list)*10 > len(all)*8 || together*10 < len(list)*4 {
 		return
 	}
 	f := &finding{code: PathStall, side: Network, where: k.where(), clock: Calls, certainty: Likely, events: len(merged)}
+	if len(b.pausesSeen()) >= pausesLeast {
+		f.certainty = Possible // it is not clear who stops whom
+	}
 	for _, s := range merged {
 		f.typical = max(f.typical, s.to-s.from)
 	}
-	usual := b.usual(k)
 	k.each(func(x *call) {
-		end := x.end
-		if way == 1 {
-			end += max(x.wayC, 0)
+		more := int64(0) // the reply was still on its way, or the next call
+		if x.wayC >= least {
+			more = x.wayC
 		}
+		end := x.end + more
 		n := int64(0)
 		for _, s := range merged[at(merged, x.start):] {
 			if s.from > end {
@@ -362,29 +385,55 @@ func (b *batch) pathStallOf(k *conn, way int) {
 			}
 			n += max(min(end, s.to)-max(x.start, s.from), 0)
 		}
-		more := max(x.wayC-k.ways[1], 0)
-		x.app += more // the reply was still on its way
-		x.left += more
-		f.of(x, x.take(min(n, max(x.app-usual[x.op], 0))))
+		more = min(more, n)
+		x.app, x.left, b.total = x.app+more, x.left+more, b.total+more
+		f.of(x, x.take(min(n, max(b.held(x), more))))
 	})
 	b.Recorder.found(f)
+}
+
+// stillLeast is the least time for which a path stands still, in nanoseconds.
+const stillLeast = 300_000
+
+// trips are the times in which packets of calls, or of replies, went and were acknowledged.
+func (k *conn) trips(way int) []still {
+	var list []still
+	k.each(func(x *call) {
+		w, at := x.wayS, x.callEnd
+		if way == 1 {
+			w, at = x.wayC, x.end
+		}
+		if w < 0 || x.resent || x.lost[rdma.CauseRecovery] > 0 || x.lost[rdma.CauseNotReady] > 0 || k.timeout > 0 && near1(w, k.timeout) {
+			return
+		}
+		list = append(list, still{at, at + w})
+	})
+	return list
+}
+
+// merge joins those that overlap. together is how many of them end together with others that began before.
+func merge(list []still) (merged []still, together int) {
+	slices.SortFunc(list, func(a, c still) int { return cmp.Compare(a.to, c.to) })
+	for i, s := range list {
+		if i > 0 && s.to-list[i-1].to <= held || i+1 < len(list) && list[i+1].to-s.to <= held {
+			together++
+		}
+	}
+	slices.SortFunc(list, func(a, c still) int { return cmp.Compare(a.from, c.from) })
+	for _, s := range list {
+		if n := len(merged); n > 0 && s.from <= merged[n-1].to {
+			merged[n-1].to = max(merged[n-1].to, s.to)
+			continue
+		}
+		merged = append(merged, s)
+	}
+	return merged, together
 }
 
 // at is the first of the stills that ends after a time.
 func at(list []still, t int64) int {
 	n, _ := slices.BinarySearchFunc(list, t, func(s still, t int64) int { return cmp.Compare(s.to, t) })
 	return n
-}
-
-// usual is the median latency of each operation of a connection.
-func (b *batch) usual(k *conn) map[uint16]int64 {
-	all := make(map[uint16][]int64)
-	k.each(func(x *call) { all[x.op] = append(all[x.op], x.app) })
-	out := make(map[uint16]int64, len(all))
-	for op, list := range all {
-		out[op] = median(list)
-	}
-	return out
 }
 
 // Distances below the first are none that anybody would change; from the second on they are far.
@@ -405,6 +454,12 @@ func (k *conn) round() int64 { return max(k.floor[0], 0) + max(k.floor[1], 0) }
 // delayedAcks reports whether what looks like distance may be the time that TCP lets acknowledgements wait.
 func (k *conn) delayedAcks() bool {
 	return k.fabric >= rdma.IWARP && max(k.floor[0], k.floor[1]) > 20_000_000
+}
+
+// slowed reports whether a side of a connection was told of congestion.
+func (b *batch) slowed(k *conn) bool {
+	l := b.lanesOf(k)
+	return l != nil && max(l[0].cnps, l[1].cnps) >= pacedLeast
 }
 
 // pathDelay finds distance: the acknowledgements of the transport take as long as the way. Of several connections to a server, the
@@ -430,6 +485,9 @@ func (b *batch) pathDelay() {
 		f := &finding{code: PathDelay, side: Network, where: k.where(), clock: Calls, certainty: Certain, typical: round, limit: base}
 		if round < far || k.samples[0] < 8 {
 			f.certainty = Likely
+		}
+		if k.queued || b.slowed(k) {
+			f.certainty = Possible // acknowledgements wait behind paced data
 		}
 		k.each(func(x *call) {
 			n := round - base

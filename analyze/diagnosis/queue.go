@@ -79,15 +79,21 @@ func (b *batch) full(k *conn, l *lane, server bool) {
 	if k.queued || l.cnps >= pacedLeast {
 		return
 	}
-	pace, took := l.usual()
 	var open, busy, app int64
 	k.each(func(x *call) {
 		open += max(x.end-max(x.start, busy), 0)
 		busy = max(busy, x.end)
 		app += x.app
 	})
-	if pace < slowLink || pace > slowest || l.fastest()*2 < pace || open <= 0 || took*10 < open*8 || app < 3*open {
-		return // packets that come closer to each other than usual have had a gap before them
+	if open <= 0 || app < 3*open {
+		return
+	}
+	pace, took := l.usual()
+	if took*10 < open*8 || fastest(&l.chunks)*1.6 < pace { // what comes closer to each other than usual has had a gap before it
+		pace = k.drained(open, server)
+	}
+	if pace < slowLink || pace > slowest {
+		return
 	}
 	f := &finding{code: LinkFull, side: Network, where: k.where(), clock: Calls, certainty: Likely, what: "server", typical: int64(8 * 1024 / pace * 1e9)}
 	if !server {
@@ -98,3 +104,67 @@ func (b *batch) full(k *conn, l *lane, server bool) {
 	k.queued = f.time > 0
 	b.Recorder.found(f)
 }
+
+// drainedLeast is how many bytes tell the rate at which a queue is emptied.
+const drainedLeast = 64 << 10
+
+// drained is the rate at which a queue behind the capture point is emptied, in nanoseconds for a KiB; 0 if there is none, or it is empty
+// half of the time. Packets of a side that are sent behind its data are acknowledged when the data have left the queue: between two
+// acknowledgements, the data between their packets have passed.
+func (k *conn) drained(open int64, server bool) float64 {
+	way := 1
+	if !server {
+		way = 0
+	}
+	if k.spread[way]*10 < k.ways[way] || k.ways[way] < queueLeast {
+		return 0 // distance does not change
+	}
+	type point struct{ at, acked, bytes int64 }
+	var list []point
+	k.each(func(x *call) {
+		switch {
+		case server && x.wayC >= 0:
+			list = append(list, point{x.end, x.end + x.wayC, 0})
+		case !server && x.wayS >= 0:
+			list = append(list, point{x.callEnd, x.callEnd + x.wayS, 0})
+		}
+		switch {
+		case server && x.pushed:
+			list = append(list, point{x.end, 0, int64(x.bytes)})
+		case !server && x.firstRead != 0:
+			list = append(list, point{x.lastRead, 0, int64(x.bytes)})
+		}
+	})
+	slices.SortStableFunc(list, func(a, c point) int { return cmp.Compare(a.at, c.at) })
+	var paces []int64
+	var times []int64
+	sent, from, fromAcked := int64(0), int64(0), int64(0)
+	for _, p := range list {
+		sent += p.bytes
+		switch {
+		case p.acked == 0:
+		case fromAcked == 0:
+			from, fromAcked = sent, p.acked
+		case sent-from >= drainedLeast && p.acked > fromAcked:
+			paces = append(paces, (p.acked-fromAcked)*1024/(sent-from))
+			times = append(times, p.acked-fromAcked)
+			from, fromAcked = sent, p.acked
+		}
+	}
+	if len(paces) < 16 {
+		return 0
+	}
+	mid, near := median(slices.Clone(paces)), int64(0)
+	for i, n := range paces {
+		if n*10 >= mid*6 && n*10 <= mid*15 {
+			near += times[i]
+		}
+	}
+	if near*10 < open*6 {
+		return 0
+	}
+	return float64(mid)
+}
+
+// queueLeast is how long packets are queued on a link that is full, in nanoseconds.
+const queueLeast = 200_000

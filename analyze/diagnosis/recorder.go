@@ -147,6 +147,7 @@ type conn struct {
 	shallow Side  // whose setup allows the fewest RDMA Reads at once
 	after   int64 // of calls sent again here: when the last of them was sent first
 	left    int64 // when its calls were sent again elsewhere, it was after this
+	session bool  // of NFSv4.1: its slots may limit the client
 	paused  bool  // frames of flow control explain where its path stands still
 	queued  bool  // what its calls waited for has been found: what is left is no work of the server
 	gaps    uint64
@@ -287,6 +288,10 @@ func (r *Recorder) Transaction(v *rpc.View) {
 	if x.kind == recalling {
 		r.recalls++
 	}
+	if !k.session {
+		minor, ok := v.MinorVersion()
+		k.session = ok && minor > 0
+	}
 	w := tx.Ways()
 	x.wayS, x.wayC = int64(w.Server), int64(w.Client)
 	if _, ok := tx.Took(); ok {
@@ -303,6 +308,9 @@ func (r *Recorder) Transaction(v *rpc.View) {
 func (r *Recorder) replied(x *call, v *rpc.View) {
 	tx := v.Tx
 	x.end, x.done = tx.Reply.Last.Time, tx.DataDone().Time
+	if a := tx.Times.Ack; x.resent && a.Seen() && a.Time < x.end && !tx.Times.FirstPush.Seen() {
+		x.end, x.done = tx.Reply.First.Time, max(tx.Reply.First.Time, min(x.done, a.Time)) // what came later is a copy
+	}
 	x.firstRead, x.lastRead = tx.Times.FirstRead.Time, tx.Times.LastRead.Time
 	x.answer = tx.Reply.First.Time
 	if p := tx.Times.FirstPush; p.Seen() && p.Time < x.answer {

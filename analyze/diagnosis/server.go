@@ -55,6 +55,10 @@ func (b *batch) threadsOf(server uint16, calls []*call) {
 	if n > threadsMost {
 		return
 	}
+	if b.inOrder == nil {
+		b.inOrder = make(map[uint16]int)
+	}
+	b.inOrder[server] = n
 	q, ok := inLine(calls, n)
 	for !ok && n < threadsMost {
 		n++
@@ -258,6 +262,7 @@ func (b *batch) serverTime() {
 			f.certainty = Possible
 			switch {
 			case len(times) < 16 || known*10 < len(times)*9 || b.soft(calls):
+			case !alone[server] && b.lined(server): // they may wait for others in line
 			case mid >= long && quick*2 >= len(times) && alone[server]: // else calls of other clients may be what it works on
 				f.certainty = Certain
 			case mid >= brisk || often(times):
@@ -268,6 +273,23 @@ func (b *batch) serverTime() {
 	for _, s := range servers {
 		b.Recorder.found(found[s])
 	}
+}
+
+// lined reports whether a server answers calls in the order in which they come, though many more are with it than it may work on.
+func (b *batch) lined(server uint16) bool {
+	n := b.inOrder[server]
+	if n == 0 {
+		return false
+	}
+	var open, busy, sum int64
+	for _, x := range b.forward {
+		if x.end != 0 && x.server == server {
+			open += max(x.end-max(x.start, busy), 0)
+			busy = max(busy, x.end)
+			sum += x.end - x.start
+		}
+	}
+	return sum > 2*int64(n)*open
 }
 
 // often reports whether a server is slow on some calls, though not on most, and not by the same time on each, which would be a timeout.

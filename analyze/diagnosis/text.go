@@ -57,7 +57,11 @@ func (r *Recorder) text(f *finding, rep *Report) string {
 			return fmt.Sprintf("Tail loss, server to client, %s (%s): %s came one ACK timeout, %s, late on %s, and no packet behind them showed the loss.",
 				say(f.time), f.certainty, plural(f.calls, "reply"), say(f.typical), f.where)
 		}
-		return head("Losses") + fmt.Sprintf("%s waited on %s for packets that were lost, or came out of order, and were sent again.", plural(f.calls, "call"), f.where)
+		s := head("Losses") + fmt.Sprintf("%s waited on %s for packets that were lost, or came out of order, and were sent again.", plural(f.calls, "call"), f.where)
+		if f.what == before {
+			s += " Some were lost before the capture point: there may be more than it shows."
+		}
+		return s
 	case Congestion:
 		return head("Congestion") + fmt.Sprintf("%d notifications (CNP) slowed the %s's adapter on %s; everything behind the paced data waits.", f.events, f.what, f.where)
 	case PathStall:

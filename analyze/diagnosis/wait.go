@@ -41,6 +41,8 @@ func (b *batch) recall() {
 	if b.recalls == 0 {
 		return
 	}
+	waited, elsewhere := make(map[uint16]*finding), make(map[uint16]*finding)
+	var holders []uint16
 	for i := range b.calls {
 		c := &b.calls[i]
 		if c.kind != recalling {
@@ -50,20 +52,36 @@ func (b *batch) recall() {
 		if back == nil {
 			continue
 		}
-		f := &finding{code: Recall, side: Client, where: "client " + b.names.name(c.server), who: b.names.name(c.server), clock: Calls, certainty: Likely}
+		h := c.server
+		if waited[h] == nil {
+			holders = append(holders, h)
+			who := b.names.name(h)
+			waited[h] = &finding{code: Recall, side: Client, where: "client " + who, who: who, clock: Calls, certainty: Likely}
+			elsewhere[h] = &finding{code: Recall, side: Client, where: "client " + who, who: who, clock: Wall, certainty: Possible, what: "elsewhere"}
+		}
+		f, found := waited[h], false
 		for _, x := range b.forward {
 			if x.kind != opening || x.end == 0 || x.again || x.begin() >= back.end || x.end < back.callEnd || x.start-back.end > askedSoon {
 				continue
 			}
 			// It was there while the delegation was held, and was answered when it was no longer.
-			f.of(x, x.take(x.start-x.begin()+max(min(x.answer, back.end)-max(x.start, c.start), 0)))
+			n := x.take(x.start - x.begin() + max(min(x.answer, back.end)-max(x.start, c.start), 0))
+			f.of(x, n)
+			found = found || n > 0
 		}
-		if f.time == 0 {
-			f.certainty, f.clock, f.time, f.what = Possible, Wall, back.end-c.start, "elsewhere"
-			f.events = 1
-			f.show(c, f.time)
+		if !found {
+			e := elsewhere[h]
+			e.time += back.end - c.start
+			e.events++
+			e.show(c, back.end-c.start)
 		}
-		b.Recorder.found(f)
+	}
+	for _, h := range holders {
+		if f := waited[h]; f.time > 0 {
+			b.Recorder.found(f)
+		} else {
+			b.Recorder.found(elsewhere[h])
+		}
 	}
 }
 

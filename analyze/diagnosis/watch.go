@@ -22,6 +22,8 @@ type watcher struct {
 	known  *[2]lane
 	lanes  map[*rdma.Connection]*[2]lane
 	pauses pauses
+
+	refusals uint64 // for want of a buffer; only Saw uses it
 }
 
 // pauses is what was seen of Ethernet flow control.
@@ -62,13 +64,41 @@ type lane struct {
 	bytes       uint64
 	first, last rdma.Ref
 	paces       [paceClasses]pace
+	chunks      [paceClasses]pace // the same of chunkLeast bytes and more, in which jitter does not count
+	chunk       uint64
+	chunkFrom   int64
 	cnps        int // that asked its sender to slow down
 	cnpFirst    int64
 	cnpLast     int64
 	sinceCNP    uint64 // bytes sent since the first
 	marked      uint64
 	zeroWindow  uint64
-	rnrs        uint64
+	rnrs        uint64  // that it sent
+	unseen      uint64  // lost before the capture point: they came late, or a Read was asked again
+	refused     []still // when its Sends found no buffer, until they were sent again
+	refusedAt   int64   // since when one waits, if it does; its number
+	refusedPSN  uint32
+}
+
+// maxRefused is how many refusals of a direction are remembered.
+const maxRefused = 1 << 12
+
+// refuse notes that a Send of the lane found no buffer.
+func (l *lane) refuse(psn uint32, at int64) {
+	if l.refusedAt == 0 || l.refusedPSN != psn {
+		l.refusedAt, l.refusedPSN = at, psn
+	}
+}
+
+// again notes that a request was sent, perhaps one that was refused.
+func (l *lane) again(psn uint32, at int64) {
+	if psn != l.refusedPSN {
+		return
+	}
+	if len(l.refused) < maxRefused {
+		l.refused = append(l.refused, still{l.refusedAt, at})
+	}
+	l.refusedAt = 0
 }
 
 // pace sums up packets that followed on one before at about the same rate.
@@ -82,6 +112,33 @@ const paceClasses = 128
 // dataLeast is the least payload of a packet that tells a rate.
 const dataLeast = 512
 
+// chunkLeast is how many bytes make a chunk.
+const chunkLeast = 16 << 10
+
+// data notes a packet of a lane with n bytes of data.
+func (l *lane) data(n uint32, ref rdma.Ref) {
+	if gap := ref.Time - l.last.Time; l.last.Seen() && gap > 0 {
+		p := &l.paces[paceOf(n, gap)]
+		p.bytes += uint64(n)
+		p.time += gap
+	}
+	if !l.first.Seen() {
+		l.first, l.chunkFrom = ref, ref.Time
+	} else if l.chunk += uint64(n); l.chunk >= chunkLeast {
+		if gap := ref.Time - l.chunkFrom; gap > 0 {
+			p := &l.chunks[paceOf(uint32(min(l.chunk, 1<<31)), gap)]
+			p.bytes += l.chunk
+			p.time += gap
+		}
+		l.chunk, l.chunkFrom = 0, ref.Time
+	}
+	l.last = ref
+	l.bytes += uint64(n)
+	if l.cnps > 0 {
+		l.sinceCNP += uint64(n)
+	}
+}
+
 // paceOf is the class of a rate: four to the octave, by nanoseconds for a KiB.
 func paceOf(bytes uint32, gap int64) int {
 	if gap <= 0 {
@@ -94,7 +151,9 @@ func paceOf(bytes uint32, gap int64) int {
 // Saw implements rdma.Watcher.
 func (w *watcher) Saw(c *rdma.Connection, s *rdma.Sighting) {
 	w.Recorder.Saw(c, s)
-	if s.Bytes < dataLeast && s.Class != rdma.ClassCNP && s.Class != rdma.ClassRNR && !s.Marked && !s.ZeroWindow {
+	refused := w.refusals > 0 && s.Class == rdma.ClassRequest
+	unseen := s.Novelty == rdma.NoveltyLate || s.Novelty == rdma.NoveltyAgain && s.Read
+	if s.Bytes < dataLeast && s.Class != rdma.ClassCNP && s.Class != rdma.ClassRNR && !s.Marked && !s.ZeroWindow && !refused && !unseen {
 		return
 	}
 	w.mu.Lock()
@@ -120,30 +179,25 @@ func (w *watcher) Saw(c *rdma.Connection, s *rdma.Sighting) {
 		peer.cnpLast = s.Ref.Time
 		return
 	case s.Class == rdma.ClassRNR:
-		l[s.From&1].rnrs++
+		mine.rnrs++
+		w.refusals++
+		l[s.From.Other()&1].refuse(s.PSN, s.Ref.Time)
 		return
 	case s.ZeroWindow:
 		mine.zeroWindow++
+	case refused && mine.refusedAt != 0:
+		mine.again(s.PSN, s.Ref.Time)
 	}
 	if s.Marked {
 		mine.marked++
 	}
+	if unseen {
+		mine.unseen++
+	}
 	if s.Bytes < dataLeast {
 		return
 	}
-	if gap := s.Ref.Time - mine.last.Time; mine.last.Seen() && gap > 0 {
-		p := &mine.paces[paceOf(s.Bytes, gap)]
-		p.bytes += uint64(s.Bytes)
-		p.time += gap
-	}
-	if !mine.first.Seen() {
-		mine.first = s.Ref
-	}
-	mine.last = s.Ref
-	mine.bytes += uint64(s.Bytes)
-	if mine.cnps > 0 {
-		mine.sinceCNP += uint64(s.Bytes)
-	}
+	mine.data(s.Bytes, s.Ref)
 }
 
 // Paused implements rdma.Watcher.
@@ -185,18 +239,20 @@ func (w *watcher) Merged(into *rdma.Connection, side rdma.Side, from *rdma.Conne
 }
 
 // fastest is the rate of the fastest tenth of the data, in nanoseconds for a KiB; 0 if there is too little.
-func (l *lane) fastest() float64 {
+func (l *lane) fastest() float64 { return fastest(&l.paces) }
+
+func fastest(paces *[paceClasses]pace) float64 {
 	var sum, all uint64
 	var took int64
-	for i := range l.paces {
-		all += l.paces[i].bytes
+	for i := range paces {
+		all += paces[i].bytes
 	}
 	if all < 16<<10 {
 		return 0
 	}
-	for i := range l.paces {
-		sum += l.paces[i].bytes
-		took += l.paces[i].time
+	for i := range paces {
+		sum += paces[i].bytes
+		took += paces[i].time
 		if sum >= all/10 && sum >= 4<<10 {
 			return float64(took) * 1024 / float64(sum)
 		}
@@ -204,11 +260,11 @@ func (l *lane) fastest() float64 {
 	return 0
 }
 
-// usual is the rate at which most data followed, and how much time it took at that rate, a quarter more or less.
+// usual is the rate at which most chunks followed, and how much time it took at that rate, a quarter more or less.
 func (l *lane) usual() (perKiB float64, took int64) {
 	best, most := -1, uint64(0)
-	for i := range l.paces {
-		if n := l.paces[i].bytes; n > most {
+	for i := range l.chunks {
+		if n := l.chunks[i].bytes; n > most {
 			best, most = i, n
 		}
 	}
@@ -217,8 +273,8 @@ func (l *lane) usual() (perKiB float64, took int64) {
 	}
 	var bytes uint64
 	for i := max(best-1, 0); i <= min(best+1, paceClasses-1); i++ {
-		bytes += l.paces[i].bytes
-		took += l.paces[i].time
+		bytes += l.chunks[i].bytes
+		took += l.chunks[i].time
 	}
 	return float64(took) * 1024 / float64(bytes), took
 }
