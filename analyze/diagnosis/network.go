@@ -362,7 +362,7 @@ func (b *batch) pathStallOf(k *conn, way int) {
 	}
 	merged, together := merge(list)
 	// What left at different times is acknowledged together when the path goes on. Adapters in software are late with single packets.
-	if len(merged) < 3 || len(list)*10 > len(all)*8 || together*10 < len(list)*4 {
+	if len(merged) < 3 || len(list)*10 > len(all)*8 || together*10 < len(list)*4 || quick > softAck {
 		return
 	}
 	f := &finding{code: PathStall, side: Network, where: k.where(), clock: Calls, certainty: Likely, events: len(merged)}
@@ -391,6 +391,9 @@ func (b *batch) pathStallOf(k *conn, way int) {
 	})
 	b.Recorder.found(f)
 }
+
+// softAck is from how long on an acknowledgement may be that of an adapter in software, in nanoseconds.
+const softAck = 100_000
 
 // stillLeast is the least time for which a path stands still, in nanoseconds.
 const stillLeast = 300_000

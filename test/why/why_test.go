@@ -94,10 +94,10 @@ func (o *outcome) add(name string, v *verdict) {
 
 // Shares that a table may have at most.
 const (
-	mostWrongCertain = 0.03
-	mostWrongLikely  = 0.25
-	mostNotFirst     = 0.30
-	mostWrongTimes   = 0.25
+	mostWrongCertain = 0
+	mostWrongLikely  = 0.07
+	mostNotFirst     = 0.15
+	mostWrongTimes   = 0.12
 )
 
 func newOutcome() *outcome { return &outcome{claims: map[string]int{}, wrong: map[string]int{}} }
