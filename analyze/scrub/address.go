@@ -13,6 +13,7 @@ type addresses struct {
 	block cipher.Block
 	pad   [aes.BlockSize]byte
 	known map[address]address
+	last  [16]replacement             // by their last bits: mostly, a few hosts talk
 	learn func(kind, from, to string) // Options.Learn
 	in    [aes.BlockSize]byte
 	out   [aes.BlockSize]byte
@@ -73,11 +74,23 @@ func (a *addresses) replace(kind placeKind, dst, src []byte) {
 	}
 	from := address{kind: kind}
 	copy(from.bytes[:], src)
+	last := &a.last[int(src[len(src)-1])%len(a.last)]
+	if last.from != from {
+		*last = replacement{from, a.find(from)}
+	}
+	copy(dst, last.to.bytes[:])
+}
+
+// replacement is an address with what takes its place.
+type replacement struct{ from, to address }
+
+// find returns what takes the place of an address.
+func (a *addresses) find(from address) address {
 	to, ok := a.known[from]
 	if !ok {
 		to = from
-		a.pan(to.bytes[:placeSizes[kind]])
-		if kind == placeMAC {
+		a.pan(to.bytes[:placeSizes[from.kind]])
+		if from.kind == placeMAC {
 			const flags = 3 // to a group, and administered locally
 			to.bytes[0] = to.bytes[0]&^flags | from.bytes[0]&flags
 		}
@@ -89,7 +102,7 @@ func (a *addresses) replace(kind placeKind, dst, src []byte) {
 			a.learn("address", from.String(), to.String())
 		}
 	}
-	copy(dst, to.bytes[:])
+	return to
 }
 
 // pan is Crypto-PAn.

@@ -8,10 +8,13 @@ import (
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
-// long is a transaction with a message that travels in a chunk: it is known when all of it has come.
+// long is a transaction with something in chunks that is copied: a message, which is known when all of it has come, or data on request.
 type long struct {
 	call, reply []carried
-	waiting     *rdma.Send // a reply that waits for its call
+	moved       [2][]carried // by chunks of data of the call and of the reply
+	data        bool         // what the call moves is data of files
+	results     bool         // and what the reply moves
+	waiting     *rdma.Send   // a reply that waits for its call
 	segments    []fpdu
 	transfers   []transferKey
 }
@@ -39,6 +42,7 @@ type transferKey struct {
 type transfer struct {
 	of     uint64 // serial of the transaction
 	reply  bool
+	data   bool   // no message
 	offset uint64 // in the message, of what begins at the operation's offset
 }
 
@@ -46,7 +50,7 @@ type transfer struct {
 const (
 	maxLong      = 4096
 	maxTransfers = 16384
-	maxCarried   = 8192 // parts of one message
+	maxCarried   = 1 << 16 // parts of all of them
 	mostWaiting  = 64 << 10
 )
 
@@ -85,6 +89,9 @@ func (o *observer) Operation(tx *transaction.Transaction, op *rdma.Op) {
 		return
 	}
 	x, ok := messageAt(&tx.Call.Header, op)
+	if !ok && s.opt.KeepData {
+		x, ok = transfer{reply: op.Kind == rdma.Write, data: true}, true
+	}
 	if !ok || len(s.transfers) >= maxTransfers {
 		return
 	}
@@ -143,19 +150,28 @@ func (o *observer) OpData(c *rdma.Connection, op *rdma.Op, f *rdma.Fragment) {
 	}
 	p := carried{offset: int(offset), size: len(f.Data), fabric: c.Fabric, number: f.Ref.Number, psn: c.Header.PSN, fpdu: s.fpdu}
 	list := &l.call
-	if x.reply {
+	switch {
+	case x.data && x.reply:
+		list = &l.moved[1]
+	case x.data:
+		list = &l.moved[0]
+	case x.reply:
 		list = &l.reply
 	}
-	if len(*list) < maxCarried {
+	if s.carriedBy < maxCarried {
 		*list = append(*list, p)
+		s.carriedBy++
 	}
 }
 
 // mostMessage is the longest message in a chunk that is looked at.
 const mostMessage = 1 << 30
 
-// ended copies the messages of a transaction that travelled in chunks, when it ends.
+// ended copies what a transaction had in chunks, when it ends.
 func (s *Scrubber) ended(tx *transaction.Transaction) {
+	if s.opt.Unwrap != nil && s.opt.Learn != nil {
+		s.unwrap(tx)
+	}
 	l := s.long[tx.Serial()]
 	if l == nil {
 		return
@@ -165,15 +181,23 @@ func (s *Scrubber) ended(tx *transaction.Transaction) {
 		m.out = s.zeros(len(m.b))
 		s.call(&m)
 		s.carry(l.call, m.b, m.out)
+		l.data = l.data || m.data
 	}
 	if len(l.reply) > 0 && tx.Reply.Header.Type == rpcrdma.TypeNoMsg {
 		m := message{b: tx.Reply.Payload, full: tx.Reply.PayloadLength, header: &tx.Reply.Header}
 		m.out = s.zeros(len(m.b))
 		s.reply(&m, tx.Call.Payload, tx.Call.PayloadLength)
 		s.carry(l.reply, m.b, m.out)
+		l.results = l.results || m.data
 	}
 	if l.waiting != nil {
 		s.send(tx, true, tx.Connection, l.waiting, l.segments)
+	}
+	if l.data {
+		s.restore(l.moved[0])
+	}
+	if l.results {
+		s.restore(l.moved[1])
 	}
 	s.forget(tx.Serial())
 }
@@ -184,7 +208,19 @@ func (s *Scrubber) forget(serial uint64) {
 		for _, k := range l.transfers {
 			delete(s.transfers, k)
 		}
+		s.carriedBy -= len(l.call) + len(l.reply) + len(l.moved[0]) + len(l.moved[1])
 		delete(s.long, serial)
+	}
+}
+
+// restore leaves data in the packets that carried it.
+func (s *Scrubber) restore(list []carried) {
+	for i := range list {
+		if p := &list[i]; p.fabric == rdma.IWARP {
+			s.rewrite(&p.fpdu, nil, true)
+		} else {
+			s.leave(p.number, p.psn)
+		}
 	}
 }
 
@@ -196,7 +232,7 @@ func (s *Scrubber) carry(list []carried, was, is []byte) {
 		switch {
 		case p.offset >= to:
 		case p.fabric == rdma.IWARP:
-			s.rewrite(&p.fpdu, is[p.offset:to])
+			s.rewrite(&p.fpdu, is[p.offset:to], false)
 		default:
 			s.change(p.number, p.psn, was[p.offset:to], is[p.offset:to])
 		}

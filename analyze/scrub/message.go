@@ -50,6 +50,7 @@ func (s *Scrubber) messagesOf(p procedure) *redactables {
 
 // message is an RPC message to be copied, or what was captured of it.
 type message struct {
+	data   bool // it was copied, and what its chunks hold is data of files
 	out, b []byte
 	full   int
 	header *rpcrdma.Header // that it came with; nil over TCP and UDP
@@ -179,6 +180,7 @@ func (s *Scrubber) body(m *message, b *oncrpc.Body, what xdr.Redactable, reply b
 		return
 	}
 	s.stats.Messages++
+	m.data = !x.Failed() && x.DataMoved && !x.OtherMoved
 }
 
 // reply copies a reply. call is its call as far as it is known.
@@ -309,4 +311,16 @@ func (s *Scrubber) send(tx *transaction.Transaction, reply bool, c *rdma.Connect
 		s.call(&m)
 	}
 	s.place(c, x, out, segments)
+	s.hasData(tx, reply, m.data)
+}
+
+// hasData notes that the chunks of a transaction hold data of files in this direction.
+func (s *Scrubber) hasData(tx *transaction.Transaction, reply, data bool) {
+	if !data || !s.opt.KeepData {
+		return
+	}
+	if l := s.longOf(tx); l != nil {
+		l.data = l.data || !reply
+		l.results = l.results || reply
+	}
 }

@@ -44,16 +44,23 @@ type unit struct {
 	payload span // as captured
 	icrc    int  // −1 if it was not captured
 	data    bool // of an RDMA WRITE or RDMA READ
-	key     unitKey
+	psn     uint32
+	key     unitKey // 0: none
 	prev    unitRef // the copy that came before
 }
 
-// unitKey tells packets of RoCE apart; copies have the same.
-type unitKey struct {
-	to      [16]byte
-	qpn     uint32
-	psn     uint32
-	request bool // packets of both directions may go to the same queue pair number
+// unitKey is a hash that tells packets of RoCE apart; copies have the same. What happens to have the same differs in its bytes.
+type unitKey uint64
+
+func unitKeyOf(f *link.Frame, p *roce.Packet) unitKey {
+	const prime = 0x9e3779b97f4a7c15 // of Knuth's multiplicative hashing
+	to := f.Dst.As16()
+	k := binary.BigEndian.Uint64(to[:])*prime ^ binary.BigEndian.Uint64(to[8:])
+	k = k*prime ^ uint64(p.DestQP)<<24 ^ uint64(p.PSN)
+	if p.Opcode.IsReadResponse() { // packets of both directions may go to the same queue pair number
+		k ^= 1 << 63
+	}
+	return unitKey(k | 1<<62)
 }
 
 // unitRef names a unit in the window.
@@ -309,7 +316,7 @@ func (s *Scrubber) roce(number uint64, h *held, f *link.Frame) {
 		}
 		h.keep(at, at+size)
 		h.operands(p, at+roce.BTHSize)
-		u := unit{bth: at, payload: span{at + size, at + size + len(p.Payload)}, icrc: -1, data: p.Opcode.IsWrite() || p.Opcode.IsReadResponse()}
+		u := unit{bth: at, payload: span{at + size, at + size + len(p.Payload)}, icrc: -1, psn: p.PSN, data: p.Opcode.IsWrite() || p.Opcode.IsReadResponse()}
 		next := at + size + p.PayloadLen + int(p.Pad) + roce.ICRCSize
 		if next <= end {
 			u.icrc = next - roce.ICRCSize
@@ -318,7 +325,7 @@ func (s *Scrubber) roce(number uint64, h *held, f *link.Frame) {
 		if p.DestQP == 1 && p.Opcode.Service() == roce.ServiceUD {
 			h.management(u.payload)
 		} else if u.payload.len() > 0 && !s.ipoib(number, h, f, p) {
-			u.key = unitKey{to: f.Dst.As16(), qpn: p.DestQP, psn: p.PSN, request: !p.Opcode.IsReadResponse()}
+			u.key = unitKeyOf(f, p)
 			s.copies(number, h, &u)
 		}
 		h.units = append(h.units, u)

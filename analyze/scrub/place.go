@@ -21,7 +21,7 @@ func (s *Scrubber) place(c *rdma.Connection, x *rdma.Send, out []byte, segments 
 		for i := range segments {
 			g := &segments[i]
 			if from := int(g.offset); from < len(out) {
-				s.rewrite(g, out[from:min(from+g.length, len(out))])
+				s.rewrite(g, out[from:min(from+g.length, len(out))], false)
 			}
 		}
 	default:
@@ -150,7 +150,7 @@ func (o *observer) Segment(c *rdma.Connection, x *rdma.Segment) {
 		payload = nil
 	}
 	s.fpdu = g
-	s.rewrite(&g, payload)
+	s.rewrite(&g, payload, false)
 }
 
 // mostTerminate is the size of the longest Terminate message: its word, and the headers that it quotes (RFC 5040, section 4.8).
@@ -179,8 +179,8 @@ func (s *Scrubber) segments(c *rdma.Connection, x *rdma.Send) []fpdu {
 	return s.untagged[sender{c, x.From}]
 }
 
-// rewrite copies an FPDU with this payload, as far as it goes; the rest is zero.
-func (s *Scrubber) rewrite(g *fpdu, payload []byte) {
+// rewrite copies an FPDU with this payload, as far as it goes; the rest is zero. With all, it is copied as it is.
+func (s *Scrubber) rewrite(g *fpdu, payload []byte, all bool) {
 	if g.flow == 0 {
 		return
 	}
@@ -194,7 +194,11 @@ func (s *Scrubber) rewrite(g *fpdu, payload []byte) {
 		if !g.follows {
 			return
 		}
-		payload = nil
+		payload, all = nil, false
+	}
+	if all {
+		s.write(g.flow, g.sequence, s.raw, s.raw)
+		return
 	}
 	s.next = append(s.next[:0], s.raw...)
 	next, at := s.next, 0 // at: without markers

@@ -9,6 +9,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/roce"
+	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/decode/xdr"
@@ -35,6 +36,8 @@ type Options struct {
 	Key []byte
 	// KeepNames leaves all texts and handles that have a class as they are, KeepAddresses the addresses.
 	KeepNames, KeepAddresses bool
+	// KeepData leaves the data of files that calls read and write, but for what Kerberos protects.
+	KeepData bool
 	// KeepExtensions leaves what follows the last dot of a name, if it is short.
 	KeepExtensions bool
 	// Users replaces numbers of users and groups, too.
@@ -43,11 +46,19 @@ type Options struct {
 	DropData bool
 	// Learn, if set, is told what takes the place of what; more than once if there is much.
 	Learn func(kind, from, to string)
-	// Window is how many bytes of packets and their copies are held; 0 means window.DefaultBytes.
+	// Unwrap, if set, opens what Kerberos protects, so that Learn is told of the names in it. They stay zero in the copy.
+	Unwrap rpc.Unwrapper
+	// Window is how many bytes of packets and their copies are held; 0 means DefaultWindow.
 	Window int
 	// Write receives the packets, in their order. Data is valid during the call.
 	Write func(*capture.Packet) error
 }
+
+// DefaultWindow is how much memory packets take that wait, unless Options.Window says otherwise.
+const DefaultWindow = 16 << 20
+
+// keptOfPacket is about what a packet takes beside its bytes: headers, addresses, and what finds its copies.
+const keptOfPacket = 600
 
 // Scrubber copies packets without what they tell. It is an observer of a Decoder.
 type Scrubber struct {
@@ -80,6 +91,9 @@ type Scrubber struct {
 	untagged  map[sender][]fpdu
 	long      map[uint64]*long
 	transfers map[transferKey]transfer
+	carriedBy int // parts of all long transactions
+
+	view rpc.View // of Options.Unwrap
 }
 
 // New makes a Scrubber.
@@ -93,8 +107,13 @@ func New(opt Options) *Scrubber {
 	}
 	s.addresses.learn = opt.Learn
 	s.names = newNames(&s.opt)
-	s.redactor.Replace = s.replace
-	s.window = window.New(opt.Window, s.release)
+	s.redactor.Replace, s.redactor.KeepData = s.replace, opt.KeepData
+	s.view.Unwrap = opt.Unwrap
+	if opt.Window <= 0 {
+		s.opt.Window = DefaultWindow
+	}
+	s.window = window.New(s.opt.Window, s.release)
+	s.window.Keeps(keptOfPacket)
 	return s
 }
 
@@ -109,6 +128,42 @@ func (s *Scrubber) replace(c xdr.Class, dst, src []byte) {
 
 // Run copies all packets of r. opt says how they are decoded.
 func (s *Scrubber) Run(r capture.Reader, opt decode.Options) (*decode.Decoder, error) {
+	d := s.decoder(opt)
+	var b capture.Batch
+	for {
+		if err := s.step(r, d, &b); err != nil || s.err != nil {
+			if err == nil {
+				s.end(d)
+			}
+			if err == io.EOF {
+				err = nil
+			}
+			return d, err
+		}
+	}
+}
+
+// step takes a batch of packets. After an error, which may be the end of the capture, all have been written.
+func (s *Scrubber) step(r capture.Reader, d *decode.Decoder, b *capture.Batch) error {
+	err := r.Read(b)
+	for i := range b.Packets {
+		s.hold(&b.Packets[i])
+	}
+	d.Batch(b)
+	if err != nil {
+		s.end(d)
+	}
+	return err
+}
+
+// end writes what waits.
+func (s *Scrubber) end(d *decode.Decoder) {
+	d.Flush()
+	s.window.Flush()
+}
+
+// decoder makes the Decoder that explains packets.
+func (s *Scrubber) decoder(opt decode.Options) *decode.Decoder {
 	opt.Concurrent, opt.Trackers = false, 0
 	opt.Transactions.OnCompletion = true
 	opt.Transactions.Attribute = func(*transaction.Transaction, *transaction.Packet) {} // so that packets of messages are listed
@@ -117,24 +172,7 @@ func (s *Scrubber) Run(r capture.Reader, opt decode.Options) (*decode.Decoder, e
 	opt.Observe(decode.Observer{
 		Message: o.Message, Stray: o.Stray, Operation: o.Operation, OpData: o.OpData, Segment: o.Segment, Closed: o.Closed,
 	})
-	d := decode.New(opt, s.ended)
-	var b capture.Batch
-	for {
-		err := r.Read(&b)
-		for i := range b.Packets {
-			s.hold(&b.Packets[i])
-		}
-		d.Batch(&b)
-		if s.err == nil && err == nil {
-			continue
-		}
-		d.Flush()
-		s.window.Flush()
-		if err == io.EOF {
-			err = nil
-		}
-		return d, err
-	}
+	return decode.New(opt, s.ended)
 }
 
 // Err is the error of Options.Write that has ended the copying.

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/rpcrdma/toolkit/capture"
@@ -364,6 +366,31 @@ func TestSame(t *testing.T) {
 		if !bytes.Equal(one[i].Data, two[i].Data) {
 			t.Fatalf("packet %d differs", one[i].Number)
 		}
+	}
+}
+
+// TestKeepData: data of files stays on request, and nothing else that would not.
+func TestKeepData(t *testing.T) {
+	for _, name := range []string{"rocev2-nfs41-recall.pcap", "iwarp-nfs41-recall.pcap", "iwarp-nfs3-offload.pcap.zst", "rocev2-nfs3-loss.both.pcapng.zst", "kerberos/rocev2-nfs3-krb5i.pcap.zst"} {
+		in := read(t, filepath.Join("../../samples", name))
+		out, st := scrubbed(t, in, Options{KeepData: true})
+		s := secretsOf(t, in)
+		found := 0
+		for i := range out {
+			for at := range max(len(out[i].Data)-dataWindow, 0) {
+				if s.data[[dataWindow]byte(out[i].Data[at:])] {
+					found++
+				}
+			}
+		}
+		if found*10 < len(s.data)*9 != strings.HasPrefix(name, "kerberos/") || st.Late > 0 {
+			t.Errorf("%s: %d of %d windows of data; %+v", name, found, len(s.data), st)
+		}
+		clear(s.data)
+		for head, all := range s.byHead { // the lines of these files have their names
+			s.byHead[head] = slices.DeleteFunc(all, func(x secret) bool { return strings.HasPrefix(x.what, "data") || strings.HasPrefix(x.what, "text") })
+		}
+		search(t, s, out)
 	}
 }
 

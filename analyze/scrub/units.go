@@ -39,12 +39,28 @@ func (s *Scrubber) change(number uint64, psn uint32, was, is []byte) {
 	h := s.window.At(number)
 	for i := range h.units {
 		u := &h.units[i]
-		if u.key == (unitKey{}) || len(h.units) > 1 && u.key.psn != psn {
+		if u.key == 0 || len(h.units) > 1 && u.psn != psn {
 			continue
 		}
 		if put(h.data, h.out, u.payload, was, is) {
 			s.others(unitRef{number, i}, u.key, was, is)
 			return
+		}
+	}
+}
+
+// leave copies the payload of a packet, and of its copies, as it is.
+func (s *Scrubber) leave(number uint64, psn uint32) {
+	if s.window.Packet(number) == nil {
+		s.stats.Late++
+		return
+	}
+	h := s.window.At(number)
+	for i := range h.units {
+		if u := &h.units[i]; u.key != 0 && u.psn == psn {
+			b := h.data[u.payload.from:u.payload.to]
+			put(h.data, h.out, u.payload, b, b)
+			s.others(unitRef{number, i}, u.key, b, b)
 		}
 	}
 }
@@ -78,7 +94,7 @@ func put(data, out []byte, payload span, was, is []byte) bool {
 // forgetUnits removes a packet that leaves the window.
 func (s *Scrubber) forgetUnits(number uint64, h *held) {
 	for i := range h.units {
-		if u := &h.units[i]; u.key != (unitKey{}) && s.units[u.key] == (unitRef{number, i}) {
+		if u := &h.units[i]; u.key != 0 && s.units[u.key] == (unitRef{number, i}) {
 			delete(s.units, u.key)
 		}
 	}

@@ -7,8 +7,7 @@ import "github.com/rpcrdma/toolkit/capture"
 // DefaultBytes is how much memory a Window takes unless it is told otherwise.
 const DefaultBytes = 32 << 20
 
-// overhead is what a packet counts for beside its bytes: its place, and what
-// the owner of the window keeps of it.
+// overhead is what a packet counts for beside its bytes, unless the owner of the window keeps more of it.
 const overhead = 256
 
 // slabSize is how much memory is made at once for the bytes of packets.
@@ -26,8 +25,9 @@ type Window[T any] struct {
 	next  uint64 // number of the packet that comes next
 	bytes int
 
-	slabs []slab
-	spare [][]byte
+	slabs    []slab
+	spare    [][]byte
+	overhead int
 	// Forced counts packets that left because there was no room.
 	Forced uint64
 }
@@ -50,8 +50,11 @@ func New[T any](limit int, release func(*capture.Packet, *T)) *Window[T] {
 	if limit <= 0 {
 		limit = DefaultBytes
 	}
-	return &Window[T]{limit: limit, release: release, ring: make([]entry[T], 64), first: 1, next: 1}
+	return &Window[T]{limit: limit, release: release, overhead: overhead, ring: make([]entry[T], 64), first: 1, next: 1}
 }
+
+// Keeps says how many bytes the owner of the window keeps of a packet, beside its place and its own bytes.
+func (w *Window[T]) Keeps(bytes int) { w.overhead = overhead + bytes }
 
 // Add takes the next packet and lets the oldest ones go for it, if need be. The
 // value that it returns is valid until the next call of Add or At.
@@ -60,7 +63,7 @@ func (w *Window[T]) Add(p *capture.Packet) *T {
 		w.Flush()
 		w.first, w.next = p.Number, p.Number
 	}
-	size := len(p.Data) + overhead
+	size := len(p.Data) + w.overhead
 	for w.first < w.next && w.bytes+size > w.limit {
 		w.Forced++
 		w.pop()
@@ -130,7 +133,7 @@ func (w *Window[T]) slot(number uint64) *entry[T] {
 func (w *Window[T]) pop() {
 	e := w.slot(w.first)
 	w.release(&e.packet, &e.value)
-	w.bytes -= len(e.packet.Data) + overhead
+	w.bytes -= len(e.packet.Data) + w.overhead
 	e.packet.Data = nil
 	for len(w.slabs) > 1 && w.slabs[0].last <= w.first {
 		w.recycle(w.slabs[0].buf)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/analyze/annotate"
 	"github.com/rpcrdma/toolkit/analyze/text"
+	"github.com/rpcrdma/toolkit/analyze/window"
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/decode"
@@ -82,7 +83,7 @@ func (o *annotateOptions) run(cmd *cobra.Command, s *cli.Streams, args []string)
 	defer out.Discard()
 	w := capture.NewWriter(out, capture.WriterOptions{Taps: j.taps(), Application: "rpcrdma-dump " + cli.Version()})
 	cli.GrantMemory(2 * int(o.window))
-	a := annotate.New(w, o.windowBytes(o.window))
+	a := annotate.New(w, o.windowBytes(o.window, window.DefaultBytes))
 	a.LimitNames(o.memory.Names())
 	a.Unwrap(j.keys.Contexts)
 	a.Malformed(j.notes.Message)

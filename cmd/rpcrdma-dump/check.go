@@ -101,6 +101,7 @@ func newCheckCommand(s *cli.Streams) *cobra.Command {
 	_ = f.MarkHidden("cpuprofile")
 	o.stateOption.register(f)
 	o.inputOptions.flags(f)
+	o.scrubFlag(f)
 	for flag, values := range map[string][]string{
 		"format":   {"text", "ndjson", "json"},
 		"color":    {"auto", "always", "never"},

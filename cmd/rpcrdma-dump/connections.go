@@ -67,6 +67,7 @@ func newConnectionsCommand(s *cli.Streams) *cobra.Command {
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "show everything that is known")
 	o.stateOption.register(f)
 	o.inputOptions.flags(f)
+	o.scrubFlag(f)
 	o.trackersFlag(f)
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "ndjson", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd

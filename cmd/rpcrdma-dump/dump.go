@@ -68,6 +68,7 @@ func (o *dumpOptions) flags(cmd *cobra.Command) {
 	f.Var(&o.holes, "limit-holes", "with --extract-data: how many zeros may fill gaps in files, for example 1G\n"+
 		"(default: as much as the capture holds)")
 	o.inputOptions.flags(f)
+	o.scrubFlag(f)
 	o.trackersFlag(f)
 	o.resume.flags(cmd)
 	o.links.Flag(f)

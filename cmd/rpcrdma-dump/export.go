@@ -41,6 +41,7 @@ func (o *exportOptions) flags(cmd *cobra.Command, what string) {
 	f.StringVarP(&o.filter, "filter", "Y", "", "only transactions for which the display filter `expression` holds")
 	f.Uint64VarP(&o.count, "count", "c", 0, "stop after writing `n` transactions; 0 writes all")
 	o.inputOptions.flags(f)
+	o.scrubFlag(f)
 }
 
 func (o *exportOptions) check() (*filter.Filter, error) {

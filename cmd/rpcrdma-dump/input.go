@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/rpcrdma/toolkit/analyze/window"
+	"github.com/rpcrdma/toolkit/analyze/scrub"
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/capture/live"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
@@ -33,6 +33,7 @@ type inputOptions struct {
 	follow      bool
 	clock       clockFlag
 	keytab      string
+	scrub       string // file with a key
 	noICRC      bool
 	openCalls   int
 	connections int
@@ -139,14 +140,14 @@ func (o *inputOptions) decoder() decode.Options {
 	}
 }
 
-// windowBytes is how many bytes of packets a window holds; given is the value of the flag, 0 for as much as
+// windowBytes is how many bytes of packets a window holds; given is the value of the flag, 0 for as much as is usual, or as
 // there is memory for.
-func (o *inputOptions) windowBytes(given size) int {
+func (o *inputOptions) windowBytes(given size, usual int) int {
 	switch {
 	case given == 0 && o.memory.Given(): // what is known of the packets takes as much again
-		return o.memory.Scale(window.DefaultBytes / 2)
+		return o.memory.Scale(usual / 2)
 	case given == 0:
-		return window.DefaultBytes
+		return usual
 	}
 	return int(given)
 }
@@ -184,6 +185,8 @@ type input struct {
 	short     bool      // it came before the end of the input; for the goroutine that reads, and after it
 	cut       atomic.Uint64
 	size      atomic.Uint64 // bytes of packets, as captured
+
+	scrubbed *scrub.Reader // not nil: packets are read through it
 
 	spare   capture.Batch
 	request chan struct{}
@@ -260,7 +263,7 @@ func (in *input) Read(b *capture.Batch) error {
 	default:
 	}
 	if !in.live || in.iface != nil {
-		err := in.Reader.Read(b)
+		err := in.read(b)
 		in.count(b)
 		return err
 	}
@@ -270,7 +273,7 @@ func (in *input) Read(b *capture.Batch) error {
 		in.request, in.answer = make(chan struct{}), make(chan error, 1)
 		go func() {
 			for range in.request {
-				in.answer <- in.Reader.Read(&in.spare)
+				in.answer <- in.read(&in.spare)
 			}
 		}()
 	}
@@ -284,6 +287,14 @@ func (in *input) Read(b *capture.Batch) error {
 		b.Packets = b.Packets[:0]
 		return io.EOF
 	}
+}
+
+// read reads from the source.
+func (in *input) read(b *capture.Batch) error {
+	if in.scrubbed != nil {
+		return in.scrubbed.Read(b)
+	}
+	return in.Reader.Read(b)
 }
 
 // doubled reports whether packets come twice, as far as has been read.
@@ -347,6 +358,9 @@ func (o *inputOptions) claim(s *cli.Streams, args []string, others ...string) (*
 		}
 	}
 	cli.ClaimKeytab(files, o.keytab)
+	if o.scrub != "" {
+		files.Reads(o.scrub)
+	}
 	files.Prints(s.Out)
 	return files, files.CheckStream("standard output", s.Out)
 }
@@ -409,6 +423,10 @@ func open(cmd *cobra.Command, s *cli.Streams, o *inputOptions, args []string) (*
 		j.in, err = o.openLive(names)
 	}
 	if err != nil {
+		return nil, err
+	}
+	if err := j.scrubbed(o); err != nil {
+		j.in.Close()
 		return nil, err
 	}
 	if r := j.in.iface; r != nil {
@@ -528,6 +546,9 @@ func (j *job) finish(err, out error) error {
 	}
 	inputProblems(j.notes, j.in, j.d, j.stopped, j.resume)
 	j.keys.Notes(j.notes.Printf)
+	if j.in.scrubbed != nil {
+		scrubZeros(j.notes, j.in.scrubbed.Stats())
+	}
 	if r := j.in.iface; r != nil {
 		counters(j.notes, r)
 		r.Close()

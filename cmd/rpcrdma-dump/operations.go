@@ -81,6 +81,7 @@ func newOperationsCommand(s *cli.Streams) *cobra.Command {
 	o.time.register(f)
 	f.BoolVarP(&o.lines, "line-buffered", "l", false, "write each line at once")
 	o.inputOptions.flags(f)
+	o.scrubFlag(f)
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "ndjson"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }

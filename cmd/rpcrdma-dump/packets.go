@@ -48,6 +48,7 @@ func newPacketsCommand(s *cli.Streams) *cobra.Command {
 	f.StringVar(&o.color, "color", "auto", "`when` to use colors: auto, always or never")
 	f.BoolVarP(&o.lines, "line-buffered", "l", false, "write each line at once")
 	o.inputOptions.flags(f)
+	o.scrubFlag(f)
 	_ = cmd.RegisterFlagCompletionFunc("color", cobra.FixedCompletions([]string{"auto", "always", "never"}, cobra.ShellCompDirectiveNoFileComp))
 	cli.Habits(cmd, map[string]string{
 		"Y": "packets are chosen by --connection; 'rpcrdma-dump show XID' has those of a transaction, 'rpcrdma-dump split -Y EXPRESSION -w FILE' writes those of many",

@@ -111,6 +111,7 @@ func newReportCommand(s *cli.Streams) *cobra.Command {
 	o.stateOption.register(f)
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "show phases and histograms of all groups")
 	o.inputOptions.flags(f)
+	o.scrubFlag(f)
 	_ = cmd.RegisterFlagCompletionFunc("view", cobra.FixedCompletions(views, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
@@ -193,6 +194,8 @@ func (o *reportOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) e
 		return cli.Usagef("--decode-as goes with --view fabric")
 	case o.save != "" && (o.html != "" || len(o.kernelFlags.names()) > 0):
 		return cli.Usagef("--save-state goes neither with --html nor with records of a kernel")
+	case o.scrub != "" && len(o.kernelFlags.names()) > 0:
+		return cli.Usagef("a kernel's records have names and addresses of their own: --ftrace and --mountstats do not go with --scrub")
 	}
 	files, err := o.claim(s, args, o.kernelFlags.names()...)
 	if err != nil {

@@ -187,6 +187,9 @@ func (r *resume) begin(j *job, what string, parts []decode.StatePart) error {
 	if j.keys.Keytab() {
 		return cli.Usagef("--resume-state does not go with a keytab (--keytab, KRB5_KTNAME): session keys are not written to a file")
 	}
+	if j.in.scrubbed != nil {
+		return cli.Usagef("--resume-state does not go with --scrub: packets that wait are not written to a file")
+	}
 	if err := j.files.Check(r.state); err != nil {
 		return err
 	}

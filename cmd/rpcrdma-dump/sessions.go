@@ -50,6 +50,7 @@ func newSessionsCommand(s *cli.Streams) *cobra.Command {
 	f.StringVarP(&o.format, "format", "T", "text", "output `format`: text, json or ndjson")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "show the use of slots over time, too")
 	o.inputOptions.flags(f)
+	o.scrubFlag(f)
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "json", "ndjson"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/analyze/split"
 	"github.com/rpcrdma/toolkit/analyze/text"
+	"github.com/rpcrdma/toolkit/analyze/window"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/link"
@@ -105,7 +106,7 @@ var ways = map[string]struct {
 // options turns the flags into those of the library.
 func (o *divideOptions) options() (split.Options, error) {
 	cli.GrantMemory(2 * int(o.window))
-	opt := split.Options{NoSetup: !o.setup, Rest: o.rest, Window: o.windowBytes(o.window), OpenFiles: o.open, Files: o.files}
+	opt := split.Options{NoSetup: !o.setup, Rest: o.rest, Window: o.windowBytes(o.window, window.DefaultBytes), OpenFiles: o.open, Files: o.files}
 	if o.write == "" {
 		return opt, cli.Usagef("name the files to write with -w")
 	}

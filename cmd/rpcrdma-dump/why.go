@@ -51,6 +51,7 @@ func newWhyCommand(s *cli.Streams) *cobra.Command {
 	f.SortFlags = false
 	f.StringVarP(&o.format, "format", "T", "text", "output `format`: text or json")
 	o.inputOptions.flags(f)
+	o.scrubFlag(f)
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }

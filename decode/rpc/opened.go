@@ -96,11 +96,12 @@ func (v *View) Opening() Opening {
 	return max(v.CallOpened.How, v.ReplyOpened.How)
 }
 
-// argsData and resultData are the bytes that arguments and results are decoded
-// from, and how many there were before the capture cut them.
-func (v *View) argsData() ([]byte, int) { return opened(&v.callBody, &v.CallOpened) }
+// ArgsData is the bytes that the arguments are decoded from, and how many there
+// were before the capture cut them.
+func (v *View) ArgsData() ([]byte, int) { return opened(&v.callBody, &v.CallOpened) }
 
-func (v *View) resultData() ([]byte, int) { return opened(&v.replyBody, &v.ReplyOpened) }
+// ResultData is the same of the results.
+func (v *View) ResultData() ([]byte, int) { return opened(&v.replyBody, &v.ReplyOpened) }
 
 func opened(b *oncrpc.Body, o *Opened) ([]byte, int) {
 	if b.Kind == oncrpc.BodyPrivacy && o.clear() {

@@ -164,7 +164,7 @@ func (v *View) decodeArgs(m *messages) {
 		if !readable(b, &v.CallOpened) {
 			return
 		}
-		data, full = v.argsData()
+		data, full = v.ArgsData()
 	}
 	r := &v.brief.body.reader
 	r.Reset(data, full)
@@ -188,7 +188,7 @@ func (v *View) decodeResult(m *messages) {
 		if !readable(b, &v.ReplyOpened) {
 			return
 		}
-		data, full = v.resultData()
+		data, full = v.ResultData()
 	}
 	r := &v.brief.body.reader
 	r.Reset(data, full)
@@ -389,7 +389,7 @@ func (v *View) fails() bool {
 
 // statusRead reports whether results that begin with a status are there so far. If not, the status of the message is zero, as if it were success.
 func (v *View) statusRead() bool {
-	data, _ := v.resultData()
+	data, _ := v.ResultData()
 	return len(data) >= 4
 }
 

@@ -32,6 +32,10 @@ type Redactor struct {
 	Reader
 	// Replace fills dst, which is zero, with what takes the place of src. Both have the same length.
 	Replace func(c Class, dst, src []byte)
+	// KeepData copies file data: the items that may travel in chunks and have no class.
+	KeepData bool
+	// DataMoved says that a chunk holds file data, OtherMoved that one holds something else, such as the target of a link.
+	DataMoved, OtherMoved bool
 
 	out []byte
 }
@@ -41,6 +45,7 @@ type Redactor struct {
 func (x *Redactor) ResetTo(out, b []byte, full int) {
 	x.Reset(b, full)
 	x.out = out[:len(b)]
+	x.DataMoved, x.OtherMoved = false, false
 }
 
 // copied copies the bytes from offset at to the cursor.
@@ -91,6 +96,12 @@ func (x *Redactor) Text(c Class, limit uint32) {
 func (x *Redactor) Item(c Class, limit uint32) {
 	at := x.Offset()
 	d := x.Data(limit)
+	if d.Chunk > 0 {
+		x.DataMoved, x.OtherMoved = x.DataMoved || c == Secret, x.OtherMoved || c != Secret
+	}
+	if c == Secret && x.KeepData && len(d.Inline) > 0 {
+		copy(x.out[at+4:], d.Inline)
+	}
 	if x.Failed() && len(d.Inline) > 0 { // cut: what is left of a name is none
 		x.length(at)
 		return
