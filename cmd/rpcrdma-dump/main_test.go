@@ -11,6 +11,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if filepath.Base(os.Args[0]) != "rpcrdma-dump" { // not as a command of a script, which has its own
+		os.Setenv("XDG_CONFIG_HOME", "/nonexistent") // nor the configuration of who runs the tests
+	}
 	testscript.Main(m, map[string]func(){"rpcrdma-dump": main})
 }
 

@@ -47,7 +47,15 @@ func newRootCommand(s *cli.Streams) *cobra.Command {
 	}, s)
 	o.flags(cmd)
 	cmd.PersistentFlags().Bool("no-pager", false, "write to the terminal at once, without $PAGER or less")
-	cmd.PersistentPreRun = func(cmd *cobra.Command, _ []string) { cli.Pager(cmd, s) }
+	config := ""
+	cmd.PersistentFlags().StringVar(&config, "config", "", "read defaults and filters from this `file`, or none\n(default: rpcrdma/dump.toml in $XDG_CONFIG_HOME or ~/.config)")
+	cmd.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		if err := configure(cmd, config); err != nil {
+			return err
+		}
+		cli.Pager(cmd, s)
+		return nil
+	}
 	cli.Habits(cmd, map[string]string{
 		"f":    "filters go with -Y, --filter; with -i, --capture-filter says what is captured",
 		"s":    "with 'rpcrdma-dump capture', -s is how much is kept of each packet",

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rpcrdma/toolkit/analyze/monitor"
+	"github.com/rpcrdma/toolkit/cmd/internal/settings"
 	"github.com/rpcrdma/toolkit/internal/outfile"
 )
 
@@ -49,12 +50,12 @@ func TestConfigExample(t *testing.T) {
 	if err := o.check(); err == nil || !strings.Contains(err.Error(), "no input") {
 		t.Error(err)
 	}
-	d, err := parseConfig("example", []byte(text))
+	d, err := settings.Parse("example", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range settings() {
-		if _, ok := d.values[s.key]; !ok && !strings.HasPrefix(s.key, "columns.") && !strings.HasPrefix(s.key, "sort.") {
+	for _, s := range keys() {
+		if _, ok := d.Values[s.key]; !ok && !strings.HasPrefix(s.key, "columns.") && !strings.HasPrefix(s.key, "sort.") {
 			t.Errorf("the example lacks %s", s.key)
 		}
 	}
@@ -108,7 +109,7 @@ func TestConfigMistakes(t *testing.T) {
 		"theme = 'x'\nbell = 1\n":                   {":1: theme", ":2: bell"},
 		"\x00":                                      {":1:"},
 		"[[columns]]\nfiles = ['file']":             {`no key "columns"`},
-		strings.Repeat("# much\n", maxConfig/7+10):  {"too long"},
+		strings.Repeat("# much\n", settings.Most/7+10):  {"too long"},
 		strings.Repeat("[a.a.a.a.a.a.a]\nb=1\n", 1): {`no key "a.a.a`},
 	} {
 		_, err := configured(t, text)
@@ -129,7 +130,7 @@ func TestConfigPath(t *testing.T) {
 	t.Setenv("HOME", "/home/someone")
 	for dir, want := range map[string]string{"/x": "/x/rpcrdma/top.toml", "": "/home/someone/.config/rpcrdma/top.toml", "relative": "/home/someone/.config/rpcrdma/top.toml"} {
 		t.Setenv("XDG_CONFIG_HOME", dir)
-		if got := configPath(); got != want {
+		if got := settings.Path(configName); got != want {
 			t.Errorf("%q: %s, want %s", dir, got, want)
 		}
 	}
@@ -138,7 +139,7 @@ func TestConfigPath(t *testing.T) {
 	if err := o.configure(nil); err != nil || o.configFile == nil {
 		t.Errorf("no file: %v", err)
 	}
-	o = &options{config: noConfig}
+	o = &options{config: settings.None}
 	if err := o.configure(nil); err != nil || o.configFile != nil {
 		t.Errorf("none: %v", err)
 	}
@@ -186,11 +187,11 @@ func TestConfigKeep(t *testing.T) {
 		if err := c.keep("files", nil, ""); err != nil {
 			t.Errorf("%q: %v", before, err)
 		}
-		back, err := readConfig(path, true)
+		back, err := settings.Read(path, true)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for k := range back.values {
+		for k := range back.Values {
 			if strings.HasSuffix(k, ".files") {
 				t.Errorf("%q: %s is left", before, k)
 			}
@@ -214,18 +215,18 @@ func FuzzConfig(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		d, err := parseConfig("x", text)
+		d, err := settings.Parse("x", text)
 		if err != nil {
 			return
 		}
-		_ = d.apply("x", &options{inks: make(map[tone]*string)}, func(string) bool { return false })
-		n, err := d.change("columns", "files", `["file"]`)
+		_ = apply(d, "x", &options{inks: make(map[tone]*string)}, func(string) bool { return false })
+		n, err := d.Change("columns", "files", `["file"]`)
 		if err != nil {
 			return // the caller gives up
 		}
-		for k, v := range d.values {
-			if k != "columns.files" && !reflect.DeepEqual(n.values[k], v) && !isEmpty(v) && !strings.HasPrefix(k, "columns") {
-				t.Errorf("%q: %s is %v, was %v: %q", text, k, n.values[k], v, n.text)
+		for k, v := range d.Values {
+			if k != "columns.files" && !reflect.DeepEqual(n.Values[k], v) && !settings.Empty(v) && !strings.HasPrefix(k, "columns") {
+				t.Errorf("%q: %s is %v, was %v: %q", text, k, n.Values[k], v, n.Text)
 			}
 		}
 	})

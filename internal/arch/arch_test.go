@@ -309,6 +309,7 @@ var rules = []rule{
 	{packages: "cmd/internal/cli", own: []string{"analyze/filter", "analyze/text", "capture/...", "decode", "decode/duplicates", "decode/krb5", "decode/rpc", "decode/transaction", "internal/nearest", "internal/outfile", "internal/printable", "internal/table"}, foreign: []string{
 		"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term",
 	}},
+	{packages: "cmd/internal/settings", own: []string{"cmd/internal/cli", "internal/nearest"}, foreign: []string{"github.com/pelletier/go-toml/v2"}},
 	{packages: "cmd/internal/show", own: []string{"analyze/check", "analyze/ndjson", "analyze/text/results", "internal/printable"}},
 	{packages: "internal/testtools/helppage", foreign: []string{"github.com/spf13/cobra"}},
 	{packages: "internal/testtools/clitest", own: []string{"capture", "decode/link", "decode/roce", "internal/testtools/wrap"}, foreign: []string{"github.com/klauspost/compress/zstd", "github.com/rogpeppe/go-internal/testscript", "github.com/spf13/cobra", "github.com/spf13/pflag"}},
@@ -324,7 +325,7 @@ var rules = []rule{
 		"github.com/spf13/cobra", "github.com/spf13/pflag",
 	}},
 	{packages: "cmd/rpcrdma-top", own: []string{"analyze/...", "capture/...", "cmd/internal/...", "decode/...", "internal/nearest", "internal/outfile", "internal/printable", "internal/table"}, foreign: []string{
-		"github.com/aymanbagabas/go-osc52/v2", "github.com/charmbracelet", "github.com/mattn/go-runewidth", "github.com/muesli/termenv", "github.com/pelletier/go-toml/v2", "github.com/prometheus/client_golang", "github.com/spf13/cobra", "github.com/spf13/pflag",
+		"github.com/aymanbagabas/go-osc52/v2", "github.com/charmbracelet", "github.com/mattn/go-runewidth", "github.com/muesli/termenv", "github.com/prometheus/client_golang", "github.com/spf13/cobra", "github.com/spf13/pflag",
 	}},
 
 	// The generator writes what decode is made of, so it stands on nothing.
