@@ -18,8 +18,7 @@ type batch struct {
 
 	waited, opened int64 // of the batch: all latencies; the time in which a call was under way
 	from, to       int64
-	least          []int64        // of each work
-	inOrder        map[uint16]int // by server: the least threads that answer in the order in which calls came
+	least          []int64 // of each work
 }
 
 // work is what calls have in common that take equally long if nothing holds them up.

@@ -94,14 +94,28 @@ func (b *batch) pausedOf(k *conn, stops []still) {
 		f.typical = max(f.typical, s.to-s.from)
 	}
 	f.events = len(stops)
+	// A call that could not be sent waited since the reply that had made room for it.
+	var replies []int64
+	if stopped == k.client {
+		k.each(func(x *call) { replies = append(replies, x.end) })
+		slices.Sort(replies)
+	}
+	used := make([]int, len(stops))
 	k.each(func(x *call) {
 		n := int64(0)
-		for _, s := range stops[at(stops, x.start-soon):] {
+		first := at(stops, x.start-soon)
+		for j, s := range stops[first:] {
 			if s.from > x.end {
 				break
 			}
 			if stopped == k.client && x.start >= s.to && x.start < s.to+soon {
-				d := s.to - s.from // it could not be sent
+				i, _ := slices.BinarySearch(replies, s.from)
+				i += used[first+j]
+				used[first+j]++
+				if i >= len(replies) || replies[i] >= s.to {
+					continue
+				}
+				d := s.to - max(s.from, replies[i])
 				x.app, x.left, b.total = x.app+d, x.left+d, b.total+d
 				n += d
 				continue

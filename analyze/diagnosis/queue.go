@@ -108,6 +108,9 @@ func (b *batch) full(k *conn, l *lane, server bool) {
 // drainedLeast is how many bytes tell the rate at which a queue is emptied.
 const drainedLeast = 64 << 10
 
+// waiting reports whether packets to the server wait in a queue of the path: their acknowledgements take much longer than they need.
+func (k *conn) waiting() bool { return k.ways[0] >= queueLeast && k.ways[0] >= 4*k.floor[0] }
+
 // drained is the rate at which a queue behind the capture point is emptied, in nanoseconds for a KiB; 0 if there is none, or it is empty
 // half of the time. Packets of a side that are sent behind its data are acknowledged when the data have left the queue: between two
 // acknowledgements, the data between their packets have passed.
@@ -116,7 +119,7 @@ func (k *conn) drained(open int64, server bool) float64 {
 	if !server {
 		way = 0
 	}
-	if k.spread[way]*10 < k.ways[way] || k.ways[way] < queueLeast {
+	if k.ways[way] < queueLeast || k.spread[way]*10 < k.ways[way] && k.floor[way]*4 > k.ways[way] {
 		return 0 // distance does not change
 	}
 	type point struct{ at, acked, bytes int64 }

@@ -55,10 +55,6 @@ func (b *batch) threadsOf(server uint16, calls []*call) {
 	if n > threadsMost {
 		return
 	}
-	if b.inOrder == nil {
-		b.inOrder = make(map[uint16]int)
-	}
-	b.inOrder[server] = n
 	q, ok := inLine(calls, n)
 	for !ok && n < threadsMost {
 		n++
@@ -262,7 +258,8 @@ func (b *batch) serverTime() {
 			f.certainty = Possible
 			switch {
 			case len(times) < 16 || known*10 < len(times)*9 || b.soft(calls):
-			case !alone[server] && b.lined(server): // they may wait for others in line
+			case !alone[server] && b.loud(server): // they may wait for its calls
+			case calls[0].conn.waiting(): // their data may wait there as well
 			case mid >= long && quick*2 >= len(times) && alone[server]: // else calls of other clients may be what it works on
 				f.certainty = Certain
 			case mid >= brisk || often(times):
@@ -275,21 +272,22 @@ func (b *batch) serverTime() {
 	}
 }
 
-// lined reports whether a server answers calls in the order in which they come, though many more are with it than it may work on.
-func (b *batch) lined(server uint16) bool {
-	n := b.inOrder[server]
-	if n == 0 {
-		return false
-	}
-	var open, busy, sum int64
+// loud reports whether most of the time that calls are with a server is of those of one client among several.
+func (b *batch) loud(server uint16) bool {
+	times := make(map[uint16]int64)
+	sum := int64(0)
 	for _, x := range b.forward {
 		if x.end != 0 && x.server == server {
-			open += max(x.end-max(x.start, busy), 0)
-			busy = max(busy, x.end)
+			times[x.client] += x.end - x.start
 			sum += x.end - x.start
 		}
 	}
-	return sum > 2*int64(n)*open
+	for _, n := range times {
+		if len(times) > 1 && n*10 > sum*7 {
+			return true
+		}
+	}
+	return false
 }
 
 // often reports whether a server is slow on some calls, though not on most, and not by the same time on each, which would be a timeout.

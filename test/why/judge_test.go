@@ -278,6 +278,9 @@ func expect(s *simulate.Situation, c *simulate.Config, t simulate.Truth, p simul
 			}
 		case "path-stall":
 			e.codes = append(e.codes, "pause")
+			if (p == simulate.AtServer) == c.PathStall.FromServer && p != simulate.AtSwitch {
+				e.sides = append(e.sides, "network") // no frame of the receiver comes by
+			}
 		case "neighbour":
 			// The calls of the server's other clients do not come by a client's capture point.
 			if p == simulate.AtClient {
