@@ -95,7 +95,7 @@ func (o *outcome) add(name string, v *verdict) {
 // Shares that a table may have at most.
 const (
 	mostWrongCertain = 0
-	mostWrongLikely  = 0.07
+	mostWrongLikely  = 0.03
 	mostNotFirst     = 0.15
 	mostWrongTimes   = 0.12
 )
