@@ -88,12 +88,13 @@ type Stats struct {
 	Connections  int // that have ended; those that turned out to be part of others do not count
 	BadICRC      uint64
 	GoodICRC     uint64
-	NotChecked   uint64 // RoCE and InfiniBand packets whose ICRC could not be checked
-	Undecodable  uint64 // packets of a known kind with damaged headers
-	CutShort     uint64 // those among Undecodable that were cut within their headers, by the capture or before
-	CutBefore    uint64 // packets shorter than their headers say, though the capture has all of them: a mirror has cut them
-	Other        uint64 // packets that are none of a known kind
-	Fragments    uint64 // IP fragments
+	Misfits      roce.Misfits // of those with a wrong ICRC
+	NotChecked   uint64       // RoCE and InfiniBand packets whose ICRC could not be checked
+	Undecodable  uint64       // packets of a known kind with damaged headers
+	CutShort     uint64       // those among Undecodable that were cut within their headers, by the capture or before
+	CutBefore    uint64       // packets shorter than their headers say, though the capture has all of them: a mirror has cut them
+	Other        uint64       // packets that are none of a known kind
+	Fragments    uint64       // IP fragments
 	// Joined counts the datagrams that held several RoCE packets, as segmentation offload shows them, and
 	// JoinedPackets these packets. NotSplit counts the datagrams that cannot be one packet and were not
 	// split, or not completely: cut, damaged, or without ICRCs. They are in Undecodable, too.
@@ -316,6 +317,7 @@ func (s *Stats) add(o Stats) {
 	s.Transactions += o.Transactions
 	s.Connections += o.Connections
 	s.BadICRC += o.BadICRC
+	s.Misfits.Add(&o.Misfits)
 	s.GoodICRC += o.GoodICRC
 	s.NotChecked += o.NotChecked
 	s.Undecodable += o.Undecodable
@@ -585,6 +587,9 @@ func (d *Decoder) placed(p *capture.Packet, u *full, packets []roce.Packet, ref 
 				d.stats.GoodICRC++
 			case roce.Bad:
 				d.stats.BadICRC++
+				if len(packets) == 1 {
+					d.stats.Misfits.Look(&u.frame, p.Number)
+				}
 			default:
 				d.stats.NotChecked++
 			}

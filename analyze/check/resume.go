@@ -96,9 +96,9 @@ func psns(first, last uint32) string {
 	return fmt.Sprintf("PSN %d to %d", first, last)
 }
 
-// workName is the name of an operation in a sentence.
+// workName is an operation in a sentence.
 func workName(k rdma.WorkKind) string {
-	return [...]string{rdma.WorkSend: "Send", rdma.WorkWrite: "RDMA Write", rdma.WorkRead: "RDMA Read", rdma.WorkAtomic: "atomic operation"}[k]
+	return [...]string{rdma.WorkSend: "a Send", rdma.WorkWrite: "an RDMA Write", rdma.WorkRead: "an RDMA Read", rdma.WorkAtomic: "an atomic operation"}[k]
 }
 
 // reused reports a request with a PSN of an earlier one.
@@ -106,8 +106,8 @@ func (c *Checker) reused(s *conn, from rdma.Side, ref rdma.Ref) {
 	r := s.c.Reused[from]
 	c.breach(s, ruleReused, ref, from, func() (string, string) {
 		last := (r.Start + r.Count - 1) & psnMask
-		return fmt.Sprintf("PSN %d or a later one: %s belongs to a %s before (%s)", (last+1)&psnMask, psns(r.Start, last), workName(r.Of), plural(int(r.Count), "packet")),
-			fmt.Sprintf("PSN %d again, of another %s", r.PSN, workName(r.Kind))
+		return fmt.Sprintf("PSN %d or a later one: %s belongs to %s before (%s)", (last+1)&psnMask, psns(r.Start, last), workName(r.Of), plural(int(r.Count), "packet")),
+			fmt.Sprintf("%s with PSN %d", workName(r.Kind), r.PSN)
 	})
 }
 

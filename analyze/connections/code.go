@@ -32,6 +32,9 @@ func (c *Connection) code(k *state.Coder) {
 		codeSetup(k, &c.Setup[side])
 		codeCounters(k, &c.Sent[side])
 	}
+	for side := range c.Headers {
+		c.Headers[side].code(k)
+	}
 	k.Text(&c.Tap, maxWords)
 	state.Number(k, &c.Taps)
 }
@@ -95,7 +98,7 @@ func codeRef(k *state.Coder, r *rdma.Ref) {
 func codeCounters(k *state.Coder, n *rdma.Counters) {
 	for _, v := range [...]*uint64{
 		&n.Packets, &n.Bytes, &n.Sends, &n.Writes, &n.Reads, &n.Atomics, &n.WriteBytes, &n.ReadBytes,
-		&n.Acks, &n.Retransmitted, &n.NAKs, &n.RNRs, &n.ECN, &n.CNPs, &n.Gaps, &n.BadCRC, &n.Resyncs, &n.FalseEnds,
+		&n.Acks, &n.Retransmitted, &n.NAKs, &n.RNRs, &n.ECN, &n.CNPs, &n.Gaps, &n.BadCRC, &n.Resyncs, &n.FalseEnds, &n.ZeroCRC,
 	} {
 		state.Number(k, v)
 	}

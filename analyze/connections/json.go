@@ -129,5 +129,9 @@ func (c *Connection) appendSide(b []byte, side rdma.Side) []byte {
 	if n.FalseEnds > 0 {
 		b = fmt.Appendf(b, `,"false_ends":%d`, n.FalseEnds)
 	}
+	if h := &c.Headers[side]; h.seen() {
+		b = append(b, `,"headers":`...)
+		b = h.append(b)
+	}
 	return append(b, '}')
 }

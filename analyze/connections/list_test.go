@@ -56,8 +56,8 @@ func connectionAt(id int, r *rand.Rand) *Connection {
 		c.Setup[i].Message = rdma.SetupREQ + rdma.SetupMessage(r.IntN(int(rdma.SetupMessages-rdma.SetupREQ)))
 		c.Setup[i].PrivateBytesLen = uint8(len(c.Setup[i].PrivateBytes))
 	}
-	// These belong to the current packet, to a connection that is part of another, and to a copy that is not read again.
-	c.Stamp, c.Header, c.Turned, c.Settled = rdma.Stamp{}, rdma.Header{}, false, false
+	// These belong to the current packet or event, to a connection that is part of another, and to a copy that is not read again.
+	c.Stamp, c.Header, c.Reused, c.Turned, c.Settled = rdma.Stamp{}, rdma.Header{}, [2]rdma.Reused{}, false, false
 	return c
 }
 

@@ -78,6 +78,11 @@ func (r *Recorder) of(id int) *called {
 
 // Closed remembers a connection at its end, or at the end of the capture: see decode.Observer.Closed.
 func (r *Recorder) Closed(c *rdma.Connection) {
+	r.Add(New(c))
+}
+
+// Add is Closed for a connection of which more is known.
+func (r *Recorder) Add(c *Connection) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if c.MergedInto != nil {
@@ -95,8 +100,8 @@ func (r *Recorder) Closed(c *rdma.Connection) {
 		return
 	}
 	k := state.NewWriter(nil)
-	New(c).code(k)
-	r.ended = append(r.ended, &piece{seen: state.NewSeen(c, state.Calls{}), body: k.Bytes(), id: c.ID})
+	c.code(k)
+	r.ended = append(r.ended, &piece{seen: state.NewSeen(c.Connection, state.Calls{}), body: k.Bytes(), id: c.ID})
 }
 
 // Section encodes what was recorded; inputs are the names of the captures, and a is nil if it is not known.

@@ -34,7 +34,13 @@ func Table(w io.Writer, list *List) error {
 		return err
 	}
 	fmt.Fprintln(w)
-	return list.Each(func(c *Connection) { fmt.Fprintf(w, "%d: %s\n", c.ID, c.life()) })
+	var same ports
+	err = list.Each(func(c *Connection) {
+		fmt.Fprintf(w, "%d: %s\n", c.ID, c.life())
+		same.add(c)
+	})
+	same.print(w)
+	return err
 }
 
 type setup rdma.Setup
@@ -109,6 +115,9 @@ func (c *Connection) Detail(w io.Writer) {
 			c.setupDetail(w, side)
 		} else if isRDMA(c.Fabric) {
 			fmt.Fprintf(w, "    setup not captured\n")
+		}
+		if h := &c.Headers[side]; h.seen() {
+			fmt.Fprintf(w, "    headers: %s\n", h.detail())
 		}
 		if !isRDMA(c.Fabric) {
 			fmt.Fprintf(w, "    sent %d packets, %d bytes, %d messages; %d packets seen again, %d bytes missing\n",

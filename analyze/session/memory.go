@@ -31,6 +31,7 @@ const (
 	connSize      = int(unsafe.Sizeof(conn{})+unsafe.Sizeof(rdma.Connection{})) + 8 + 2*8 + 8 + memory.MapEntry
 	openSize      = int(unsafe.Sizeof(openCall{})) + int(unsafe.Sizeof((*transaction.Transaction)(nil))) + memory.MapEntry
 	ownerSize     = int(unsafe.Sizeof(owner{})) + 3*2*maxText + 8 + memory.MapEntry
+	greetingSize  = 2*(int(unsafe.Sizeof(greeting{}))+5*2*maxText) + 8 + memory.MapEntry
 	statusSize    = 16 + 8 + 32 + memory.MapEntry
 	layoutSize    = int(unsafe.Sizeof(layout{})) + 16 + 2*8 + 8 + memory.MapEntry + maxOfLayout*(16+8+int(unsafe.Sizeof(DataIO{}))+64)
 	dataSize      = 16 + 8 + memory.MapEntry

@@ -35,6 +35,8 @@ type Recorder struct {
 	sessions map[sessionKey]*session
 	order    []*session
 	owners   map[ownerKey]owner
+	greeted  map[greeting]bool // addresses that EXCHANGE_ID succeeded at
+	greets   []greeting        // in order
 	clients  map[clientKey]*client
 	byOrder  []*client
 	latest   *client // the one found last
@@ -66,7 +68,7 @@ type Lost struct {
 // New makes a Recorder. peek opens what RPCSEC_GSS has wrapped in calls; it may be nil.
 func New(peek rpc.Unwrapper) *Recorder {
 	r := &Recorder{
-		sessions: make(map[sessionKey]*session), owners: make(map[ownerKey]owner), clients: make(map[clientKey]*client),
+		sessions: make(map[sessionKey]*session), owners: make(map[ownerKey]owner), greeted: make(map[greeting]bool), clients: make(map[clientKey]*client),
 		limit: DefaultMemory,
 	}
 	r.view.Unwrap = peek
@@ -97,6 +99,7 @@ type conn struct {
 	c          *rdma.Connection
 	client     rdma.Side
 	bound      Bound
+	back       bool // bound to the backchannel
 	calls      uint64
 	callbacks  uint64
 	read, sent uint64 // bytes of files
@@ -585,6 +588,7 @@ func (r *Recorder) operations(v *rpc.View) {
 				if x := r.session(v.Tx.Connection, res.BctsrResok4.BctsrSessid, v.Tx.Call.First); x != nil {
 					if c := x.conns.of(r, v.Tx.Connection, v.Tx.From); c != nil {
 						c.bound = BoundByBind
+						c.back = c.back || res.BctsrResok4.BctsrDir != nfs4.CDFS4_FORE
 					}
 				}
 			}
@@ -619,6 +623,39 @@ func (r *Recorder) exchanged(v *rpc.View, o *rpc.Operation, a *nfs4.EXCHANGE_ID4
 		client: readable(a.EiaClientowner.CoOwnerid), server: readable(k.EirServerOwner.SoMajorId), minor: k.EirServerOwner.SoMinorId,
 		scope: readable(k.EirServerScope),
 	}
+	g := greeting{
+		tenant: v.Tx.Connection.Tenant, address: v.Tx.Server().Addr, owner: r.owners[key],
+		clientProgram: implementation(a.EiaClientImplId), serverProgram: implementation(k.EirServerImplId),
+	}
+	if r.greeted[g] {
+		return
+	}
+	if len(r.greets) >= maxOwners || !r.room(greetingSize) {
+		return
+	}
+	r.held += greetingSize
+	r.greeted[g] = true
+	r.greets = append(r.greets, g)
+}
+
+// greeting is a successful EXCHANGE_ID at an address of a server.
+type greeting struct {
+	tenant  uint64
+	address netip.Addr
+	owner
+	clientProgram, serverProgram string // as they name themselves; empty if they do not
+}
+
+// implementation is a name from an implementation id (RFC 8881, section 3.3.21).
+func implementation(list []nfs4.NfsImplId4) string {
+	if len(list) == 0 {
+		return ""
+	}
+	name, domain := readable(list[0].NiiName), readable(list[0].NiiDomain)
+	if domain == "" {
+		return name
+	}
+	return name + " (" + domain + ")"
 }
 
 // readable is text unchanged, other bytes as hexadecimal digits.

@@ -3,6 +3,7 @@ package session
 import (
 	"encoding/hex"
 	"fmt"
+	"net/netip"
 	"slices"
 
 	"github.com/rpcrdma/toolkit/decode/link"
@@ -20,6 +21,7 @@ type Report struct {
 	Inputs   []string  `json:"inputs"`
 	Sessions []Session `json:"sessions"`
 	Trunks   []Trunk   `json:"trunks"`
+	Servers  []Server  `json:"servers,omitempty"` // where EXCHANGE_ID succeeded
 	Clients  []Client  `json:"clients"` // of versions without sessions
 	Layouts  []Layout  `json:"layouts"`
 	Devices  []*Device `json:"devices"`
@@ -85,6 +87,20 @@ type Connection struct {
 	Bytes     float64 `json:"bytes_share"`
 	InFlight  int     `json:"in_flight_max"`
 	Mean      int64   `json:"mean_ns"` // from call to reply; 0 if none was answered
+}
+
+// Server is an address at which EXCHANGE_ID succeeded.
+type Server struct {
+	Address       string `json:"address"`
+	Owner         string `json:"server_owner"`
+	Minor         uint64 `json:"server_minor_id"`
+	Scope         string `json:"server_scope"`
+	Client        string `json:"client_owner"`
+	ServerProgram string `json:"server_implementation"` // empty if it does not name itself
+	ClientProgram string `json:"client_implementation"`
+	Used          bool   `json:"used"` // sessions have connections to it
+	// SameAs is another address of the same server that sessions use; empty if there is none.
+	SameAs string `json:"same_as,omitempty"`
 }
 
 // Trunk are sessions of one client with one server, or a session over several addresses.
@@ -226,6 +242,7 @@ func (r *Recorder) Report(inputs []string) *Report {
 		rep.Layouts = append(rep.Layouts, x)
 	}
 	r.trunks(rep)
+	r.servers(rep)
 	r.notes(rep)
 	return rep
 }
@@ -294,6 +311,35 @@ func (r *Recorder) trunks(rep *Report) {
 	}
 }
 
+// servers lists where EXCHANGE_ID succeeded, and which of these addresses are of one server (RFC 8881, section 2.10.5): same major id and scope.
+func (r *Recorder) servers(rep *Report) {
+	type place struct {
+		tenant  uint64
+		address netip.Addr
+	}
+	used := make(map[place]bool)
+	for _, x := range r.order {
+		for _, c := range x.conns.list {
+			used[place{x.tenant, c.c.Resolve().Ends[c.client.Other()].Addr}] = true
+		}
+	}
+	for i := range r.greets {
+		g := &r.greets[i]
+		s := Server{
+			Address: link.AddrString(g.address), Owner: g.server, Minor: g.minor, Scope: g.scope, Client: g.client,
+			ServerProgram: g.serverProgram, ClientProgram: g.clientProgram, Used: used[place{g.tenant, g.address}],
+		}
+		for j := range r.greets {
+			o := &r.greets[j]
+			if o.tenant == g.tenant && o.server == g.server && o.scope == g.scope && o.address != g.address && used[place{o.tenant, o.address}] {
+				s.SameAs = link.AddrString(o.address)
+				break
+			}
+		}
+		rep.Servers = append(rep.Servers, s)
+	}
+}
+
 func with(list []string, s string) []string {
 	if !slices.Contains(list, s) {
 		list = append(list, s)
@@ -314,6 +360,15 @@ func (r *Recorder) notes(rep *Report) {
 	note(r.lost.Slots, "%d calls used slots beyond the limit of slots")
 	note(r.lost.Calls, "%d calls were beyond the limit of open calls")
 	note(r.lost.Layouts, "%d layouts, handles or devices were beyond their limits")
+	for _, x := range r.order {
+		for _, c := range x.conns.list {
+			k := c.c.Resolve()
+			if c.callbacks > 0 && !c.back && (x.created.Seen() || k.Setup[0].Seen() && k.Setup[1].Seen()) && r.hidden == 0 {
+				rep.Notes = append(rep.Notes, fmt.Sprintf(
+					"%d callbacks of session %s came on connection %d, which is not bound to its backchannel: the client need not answer them there", c.callbacks, hex.EncodeToString(x.id[:]), k.ID))
+			}
+		}
+	}
 	if len(rep.Sessions) > 0 {
 		rep.Notes = append(rep.Notes, "a client that waits for a slot sends nothing: a capture shows that all slots were in use and that a call followed as one became free, not how long the call had waited")
 	}

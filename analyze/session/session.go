@@ -129,6 +129,7 @@ func (r *Recorder) created(v *rpc.View, o *rpc.Operation, a *nfs4.CREATE_SESSION
 	x.back.limit = x.backGranted.Slots
 	if c := x.conns.of(r, v.Tx.Connection, v.Tx.From); c != nil {
 		c.bound = BoundByCreate
+		c.back = k.CsrFlags&nfs4.CREATE_SESSION4_FLAG_CONN_BACK_CHAN != 0
 	}
 }
 

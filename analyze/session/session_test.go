@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -217,11 +219,16 @@ func (w *world) ref() rdma.Ref {
 
 func op(n nfs4.NfsOpnum4, body xdr.Message) nfs4.Op { return nfs4.Op{Number: uint32(n), Body: body} }
 
-// call begins a COMPOUND.
+// call begins a COMPOUND with a SEQUENCE.
 func (w *world) call(c *rdma.Connection, slot, highest uint32, ops ...nfs4.Op) *transaction.Transaction {
+	first := op(nfs4.OP_SEQUENCE, &nfs4.SEQUENCE4args{SaSessionid: w.id, SaSlotid: slot, SaHighestSlotid: highest})
+	return w.compound(c, append([]nfs4.Op{first}, ops...)...)
+}
+
+// compound begins a COMPOUND.
+func (w *world) compound(c *rdma.Connection, ops ...nfs4.Op) *transaction.Transaction {
 	a := nfs4.CompoundArgs{Minorversion: 1}
-	a.Ops = append(a.Ops, op(nfs4.OP_SEQUENCE, &nfs4.SEQUENCE4args{SaSessionid: w.id, SaSlotid: slot, SaHighestSlotid: highest}))
-	a.Ops = append(a.Ops, ops...)
+	a.Ops = ops
 	head := []byte{0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 2, 0, 1, 0x86, 0xa3, 0, 0, 0, 4, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 	tx := &transaction.Transaction{Connection: c, XID: 9, Program: 100003, Version: 4, Procedure: 1, Named: true}
 	tx.Call.Payload = a.Append(head)
@@ -234,9 +241,14 @@ func (w *world) call(c *rdma.Connection, slot, highest uint32, ops ...nfs4.Op) *
 
 // answer ends it. target is the highest slot that the server wants.
 func (w *world) answer(tx *transaction.Transaction, target uint32, ops ...nfs4.Op) {
+	first := op(nfs4.OP_SEQUENCE, &nfs4.SEQUENCE4res{SrResok4: nfs4.SEQUENCE4resok{SrSessionid: w.id, SrTargetHighestSlotid: target}})
+	w.results(tx, append([]nfs4.Op{first}, ops...)...)
+}
+
+// results ends a COMPOUND.
+func (w *world) results(tx *transaction.Transaction, ops ...nfs4.Op) {
 	res := nfs4.CompoundRes{}
-	res.Ops = append(res.Ops, op(nfs4.OP_SEQUENCE, &nfs4.SEQUENCE4res{SrResok4: nfs4.SEQUENCE4resok{SrSessionid: w.id, SrTargetHighestSlotid: target}}))
-	res.Ops = append(res.Ops, ops...)
+	res.Ops = ops
 	tx.Reply.Payload = res.Append([]byte{0, 0, 0, 9, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0})
 	tx.Reply.PayloadLength = len(tx.Reply.Payload)
 	tx.Reply.First = w.ref()
@@ -247,6 +259,71 @@ func (w *world) answer(tx *transaction.Transaction, target uint32, ops ...nfs4.O
 		w.t.Fatal(w.v.CallErr, w.v.ReplyErr, w.v.ArgsErr, w.v.ResultErr)
 	}
 	w.v.Learn()
+	w.r.Transaction(&w.v)
+}
+
+// Addresses of servers: which are of one server, and which no session uses.
+func TestServers(t *testing.T) {
+	w := newWorld(t)
+	greet := func(c *rdma.Connection, major, scope string) {
+		name := []nfs4.NfsImplId4{{NiiDomain: []byte("example.org"), NiiName: []byte("server 1")}}
+		tx := w.compound(c, op(nfs4.OP_EXCHANGE_ID, &nfs4.EXCHANGE_ID4args{EiaClientowner: nfs4.ClientOwner4{CoOwnerid: []byte("me")}}))
+		w.results(tx, op(nfs4.OP_EXCHANGE_ID, &nfs4.EXCHANGE_ID4res{EirResok4: nfs4.EXCHANGE_ID4resok{
+			EirServerOwner: nfs4.ServerOwner4{SoMajorId: []byte(major)}, EirServerScope: []byte(scope), EirServerImplId: name,
+		}}))
+	}
+	first, second := connection(1, "192.0.2.9", "192.0.2.1"), connection(2, "192.0.2.9", "192.0.2.2")
+	greet(first, "a", "scope")
+	w.answer(w.call(first, 0, 0), 9)
+	greet(second, "a", "scope")
+	greet(second, "a", "scope")
+	greet(connection(3, "192.0.2.9", "192.0.2.3"), "b", "scope")
+	greet(connection(4, "192.0.2.9", "192.0.2.4"), "a", "another scope")
+	var got []string
+	for _, s := range w.r.Report(nil).Servers {
+		got = append(got, fmt.Sprint(s.Address, " ", s.Used, " ", s.SameAs, " ", s.ServerProgram))
+	}
+	want := []string{
+		"192.0.2.1 true  server 1 (example.org)", "192.0.2.2 false 192.0.2.1 server 1 (example.org)",
+		"192.0.2.3 false  server 1 (example.org)", "192.0.2.4 false  server 1 (example.org)",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+}
+
+// Callbacks on a connection that carries calls only, and on one that was bound to the backchannel.
+func TestUnboundCallbacks(t *testing.T) {
+	for direction, want := range map[nfs4.ChannelDirFromServer4]bool{0: true, nfs4.CDFS4_FORE: true, nfs4.CDFS4_BACK: false, nfs4.CDFS4_BOTH: false} {
+		w := newWorld(t)
+		c := connection(1, "192.0.2.9", "192.0.2.1")
+		c.Setup[0].Message, c.Setup[1].Message = rdma.SetupREQ, rdma.SetupREP
+		w.answer(w.call(c, 0, 0), 9)
+		if direction != 0 {
+			tx := w.compound(c, op(nfs4.OP_BIND_CONN_TO_SESSION, &nfs4.BIND_CONN_TO_SESSION4args{BctsaSessid: w.id}))
+			w.results(tx, op(nfs4.OP_BIND_CONN_TO_SESSION, &nfs4.BIND_CONN_TO_SESSION4res{
+				BctsrResok4: nfs4.BIND_CONN_TO_SESSION4resok{BctsrSessid: w.id, BctsrDir: direction},
+			}))
+		}
+		w.callback(c)
+		notes := strings.Join(w.r.Report(nil).Notes, "; ")
+		if got := strings.Contains(notes, "1 callbacks of session 01020300"); got != want {
+			t.Errorf("%v: %s", direction, notes)
+		}
+	}
+}
+
+// callback is a CB_SEQUENCE without a reply.
+func (w *world) callback(c *rdma.Connection) {
+	a := nfs4.CbCompoundArgs{Minorversion: 1}
+	a.Ops = []nfs4.Op{op(nfs4.NfsOpnum4(nfs4.OP_CB_SEQUENCE), &nfs4.CB_SEQUENCE4args{CsaSessionid: w.id})}
+	head := []byte{0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 2, 0x40, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+	tx := &transaction.Transaction{Connection: c, From: 1, Backward: true, XID: 7, Program: 0x40000000, Version: 1, Procedure: 1, Named: true}
+	tx.Call.Payload = a.Append(head)
+	tx.Call.PayloadLength = len(tx.Call.Payload)
+	tx.Call.First = w.ref()
+	tx.Call.Last = tx.Call.First
+	w.v.Set(tx)
 	w.r.Transaction(&w.v)
 }
 

@@ -1,10 +1,13 @@
 package text
 
 import (
+	"fmt"
+	"net"
 	"net/netip"
 	"strconv"
 	"strings"
 
+	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/ibcm"
 	"github.com/rpcrdma/toolkit/decode/link"
@@ -38,6 +41,9 @@ are shown with ids, queue pairs and private data.
 A packet that came out of a tunnel or mirror ends with "in", the wrapping and
 its VNI, key, session or label, the outermost first.
 
+With --headers, "[…]" has the UDP source port, DSCP, ECN (ect0 and ect1: capable),
+TTL, VLAN and priority if there is a tag, P_Key, and the MAC addresses.
+
 Marks at the end of a line:
 
   again      seen before: retransmitted, or duplicated on the way
@@ -57,6 +63,8 @@ const (
 type PacketLister struct {
 	Clock Clock
 	Color bool
+	// Headers adds the values of the headers below the fabric.
+	Headers bool
 	// Name, if set, gives the name of a host; empty to show the address.
 	Name func(netip.Addr) string
 
@@ -143,6 +151,13 @@ func (p *PacketLister) end(v *decode.PacketView, q *roce.Packet, marks string) [
 			p.dec(" ", uint64(t.ID))
 		}
 	}
+	if p.Headers && v.Frame.Src.IsValid() {
+		l.str(" [")
+		s := len(l.b)
+		l.b = appendHeaders(l.b, v, q)
+		l.since(s)
+		l.str("]")
+	}
 	if marks != "" {
 		mark(marks, colorYellow)
 	}
@@ -168,6 +183,30 @@ func (p *PacketLister) end(v *decode.PacketView, q *roce.Packet, marks string) [
 	l.b = append(l.b, '\n')
 	b := l.b
 	l.b = nil
+	return b
+}
+
+// ecnCodes are the two bits of ECN (RFC 3168, section 5).
+var ecnCodes = [4]string{"not-ect", "ect1", "ect0", "ce"}
+
+// appendHeaders appends what the headers below the fabric say.
+func appendHeaders(b []byte, v *decode.PacketView, q *roce.Packet) []byte {
+	f := v.Frame
+	if v.Fabric == rdma.RoCEv2 {
+		b = fmt.Appendf(b, "port %d ", f.SrcPort)
+	}
+	if f.Proto != link.InfiniBand {
+		b = fmt.Appendf(b, "dscp %d %s ttl %d", f.DSCP(), ecnCodes[f.ECN&3], f.TTL)
+	}
+	if f.VLAN|uint16(f.Priority) != 0 {
+		b = fmt.Appendf(b, " vlan %d prio %d", f.VLAN, f.Priority)
+	}
+	if q != nil {
+		b = fmt.Appendf(b, " pkey 0x%04x", q.PKey)
+	}
+	if d := v.Packet.Data; v.Packet.Link == capture.LinkEthernet && len(f.Tunnels) == 0 && len(d) >= 12 {
+		b = fmt.Appendf(b, " %s > %s", net.HardwareAddr(d[6:12]), net.HardwareAddr(d[:6]))
+	}
 	return b
 }
 

@@ -35,6 +35,9 @@ sent, then the server. The client is the side that sends forward calls.
   CRC      packets with a wrong ICRC, or FPDUs with a wrong CRC32C
 
 Below the table, a line for each connection shows when it was seen and how it ended.
+With -v, and in JSON, each side has the header values of what it sent: UDP source
+port, DSCP, ECN, VLAN, priority, TTL, MAC addresses, P_Key; several if they vary.
+--trackers leaves them out.
 
 With --save-state, the list is saved. The command reads saved states in place of
 captures and merges those of several taps: a connection that several of them saw is
@@ -111,14 +114,23 @@ func (o *connectionsOptions) run(cmd *cobra.Command, s *cli.Streams, args []stri
 	defer list.Close()
 	opt.Transactions.OnCompletion = true // only the counts of connections matter
 	var saved *connections.Recorder
-	opt.Observe(decode.Observer{Closed: func(c *rdma.Connection) {
+	var headers connections.HeaderRecorder
+	watch := decode.Observer{Closed: func(c *rdma.Connection) {
+		x := connections.New(c)
 		if c.MergedInto == nil {
-			list.Add(connections.New(c))
+			x.Headers = headers.Take(c)
+			list.Add(x)
+		} else {
+			headers.Merge(c)
 		}
 		if saved != nil {
-			saved.Closed(c)
+			saved.Add(x)
 		}
-	}})
+	}}
+	if o.trackers == 0 {
+		watch.Packet = headers.Packet
+	}
+	opt.Observe(watch)
 	ended := func(*transaction.Transaction) {}
 	if o.save != "" {
 		saved = &connections.Recorder{}

@@ -21,6 +21,7 @@ type packetsOptions struct {
 	connection int
 	all        bool
 	hex        bool
+	headers    bool
 	numeric    bool
 	resolve    bool
 	lines      bool
@@ -42,6 +43,7 @@ func newPacketsCommand(s *cli.Streams) *cobra.Command {
 	f.BoolVarP(&o.all, "all", "a", false, "also packets that have nothing to do with RPC or RDMA")
 	f.Uint64VarP(&o.count, "count", "c", 0, "stop after printing `n` packets; 0 prints all")
 	f.BoolVarP(&o.hex, "hex", "x", false, "also show the bytes of the packets")
+	f.BoolVar(&o.headers, "headers", false, "also show UDP source port, DSCP, ECN, TTL, VLAN, priority, P_Key and MAC addresses")
 	o.time.register(f)
 	f.BoolVarP(&o.numeric, "numeric", "n", false, "do not look up names of hosts; this is the default")
 	f.BoolVar(&o.resolve, "resolve", false, "look up names of hosts")
@@ -75,7 +77,7 @@ func (o *packetsOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) 
 		return err
 	}
 	out := newOutput(s.Out, j.in.live, o.lines)
-	list := &text.PacketLister{Clock: text.Clock{Format: o.time.format}, Color: color, Name: name}
+	list := &text.PacketLister{Clock: text.Clock{Format: o.time.format}, Color: color, Headers: o.headers, Name: name}
 	opt := o.decoder()
 	left := o.count
 	listed, others := false, uint64(0)

@@ -123,6 +123,11 @@ func printSessionLines(w io.Writer, rep *session.Report) error {
 			return err
 		}
 	}
+	for i := range rep.Servers {
+		if err := line("server", &rep.Servers[i]); err != nil {
+			return err
+		}
+	}
 	for i := range rep.Clients {
 		if err := line("client", &rep.Clients[i]); err != nil {
 			return err
@@ -174,6 +179,7 @@ func (p *sessionPrinter) print() error {
 		p.printf("\n%s: client %s, server %s, %s from %s to %s\n", t.Kind, safe(t.Client), safe(t.Server),
 			text.Plural(uint64(len(t.Sessions)), "session"), strings.Join(t.Clients, ", "), strings.Join(t.Servers, ", "))
 	}
+	p.servers()
 	for i := range p.rep.Clients {
 		c := &p.rep.Clients[i]
 		if i > 0 || len(p.rep.Sessions) > 0 {
@@ -190,6 +196,31 @@ func (p *sessionPrinter) print() error {
 		p.printf("note: %s\n", n)
 	}
 	return p.err
+}
+
+// servers names the addresses at which EXCHANGE_ID succeeded, and those that the client then gave up.
+func (p *sessionPrinter) servers() {
+	for i := range p.rep.Servers {
+		if i == 0 {
+			p.printf("\n")
+		}
+		s := &p.rep.Servers[i]
+		p.printf("EXCHANGE_ID at %s: server %s (minor ID %d), scope %s", s.Address, safe(s.Owner), s.Minor, safe(s.Scope))
+		if s.ServerProgram != "" {
+			p.printf("; it is %s", safe(s.ServerProgram))
+		}
+		if s.ClientProgram != "" {
+			p.printf("; the client is %s", safe(s.ClientProgram))
+		}
+		switch {
+		case s.Used:
+		case s.SameAs != "":
+			p.printf("; the same server as at %s; given up after EXCHANGE_ID: no session uses it", s.SameAs)
+		default:
+			p.printf("; no session uses it")
+		}
+		p.printf("\n")
+	}
 }
 
 func (p *sessionPrinter) session(s *session.Session) {

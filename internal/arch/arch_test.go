@@ -134,11 +134,12 @@ var rules = []rule{
 	// What rows of COMPOUNDs have in common, for those who write them.
 	{packages: "analyze/compound", own: []string{"decode/rpc", "decode/xdr"}},
 	// The words that all consumers of transactions share, and transactions as text.
-	{packages: "analyze/text", own: []string{"analyze/compound", "decode/...", "internal/digits", "internal/printable", "internal/snapshot"}, foreign: []string{"github.com/mattn/go-runewidth"}},
+	{packages: "analyze/text", own: []string{"analyze/compound", "capture", "decode/...", "internal/digits", "internal/printable", "internal/snapshot"}, foreign: []string{"github.com/mattn/go-runewidth"}},
 	{packages: "analyze/account", own: []string{"analyze/text", "decode", "decode/rdma"}},
 	// The list of connections, of one tap or of many, with its forms of output.
 	{packages: "analyze/connections", own: []string{
-		"analyze/account", "analyze/fabric", "analyze/ndjson", "analyze/state", "analyze/text", "decode", "decode/link", "decode/rdma", "decode/transaction",
+		"analyze/account", "analyze/fabric", "analyze/ndjson", "analyze/state", "analyze/text", "capture",
+		"decode", "decode/link", "decode/rdma", "decode/roce", "decode/transaction",
 		"internal/snapshot", "internal/printable", "internal/table",
 	}},
 	// The table of a transaction's attributes, which formats and filters take them from.

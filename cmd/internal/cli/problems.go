@@ -159,8 +159,8 @@ func (p *Problems) Packets(st *decode.Stats, problems int) {
 	if st.NotSplit > 0 {
 		p.Printf("note: %s of several packets, as segmentation offload makes them, that could not be taken apart", text.Plural(st.NotSplit, "datagram"))
 	}
-	if st.BadICRC > 0 {
-		p.Printf("note: %s with a wrong ICRC, of %d checked", text.Plural(st.BadICRC, "packet"), st.BadICRC+st.GoodICRC)
+	if s := text.WrongICRCs(st); s != "" {
+		p.Printf("note: %s", s)
 	}
 	if st.BadCRC > 0 {
 		p.Printf("note: %s with a wrong CRC", text.Plural(st.BadCRC, "FPDU"))
