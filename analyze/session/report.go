@@ -22,7 +22,7 @@ type Report struct {
 	Sessions []Session `json:"sessions"`
 	Trunks   []Trunk   `json:"trunks"`
 	Servers  []Server  `json:"servers,omitempty"` // where EXCHANGE_ID succeeded
-	Clients  []Client  `json:"clients"` // of versions without sessions
+	Clients  []Client  `json:"clients"`           // of versions without sessions
 	Layouts  []Layout  `json:"layouts"`
 	Devices  []*Device `json:"devices"`
 	Recalls  uint64    `json:"layout_recalls"`
