@@ -138,10 +138,20 @@ func (s *Scrubber) headers(p *capture.Packet, h *held) bool {
 		s.roce(p.Number, h, f)
 	case link.Fragment:
 		s.stats.Fragments++
+		h.fragment(f)
 	default:
 		return false
 	}
 	return true
+}
+
+// fragment copies the ports and the length of a UDP datagram in its first fragment. Its checksum is zero, as of one that has none.
+func (h *held) fragment(f *link.Frame) {
+	const udp, portsAndLength = 17, 6
+	if f.FragmentOffset == 0 && f.FragmentProto == udp && len(f.Payload) > 0 {
+		at := within(h.data, f.Payload)
+		h.keep(at.from, min(at.from+portsAndLength, at.to))
+	}
 }
 
 // carried notes the payload of UDP or TCP.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
+	"github.com/rpcrdma/toolkit/internal/testtools/scrubtest"
 )
 
 // ngBlock is a block of pcapng with options: pairs of a code and a value.
@@ -96,6 +97,27 @@ func TestScrubDamaged(t *testing.T) {
 		code := run([]string{"scrub", "-w", "-", "-"}, &cli.Streams{In: bytes.NewReader(b[:n]), Out: &out, Err: &diag})
 		if code != cli.ExitDamaged || bytes.Contains(out.Bytes(), []byte("deleg")) {
 			t.Errorf("%d bytes: exit code %d, %s", n, code, &diag)
+		}
+	}
+}
+
+// TestScrubSame: reports of a copy say the same but for names and addresses. test/scrub compares all captures.
+func TestScrubSame(t *testing.T) {
+	for _, name := range []string{"rocev2-nfs41-recall.pcap", "iwarp-nfs41-midstream.pcap.zst", "rocev2-nfs3-loss.both.pcapng.zst", "rocev2-nfs3-snaplen256.pcap.zst"} {
+		in := filepath.Join(samples, name)
+		copied := filepath.Join(t.TempDir(), name+".pcapng")
+		say := func(args ...string) []byte {
+			var out, diag bytes.Buffer
+			if code := run(args, &cli.Streams{Out: &out, Err: &diag}); code != cli.ExitOK {
+				t.Errorf("%v: exit code %d, %s", args, code, &diag)
+			}
+			return bytes.ReplaceAll(out.Bytes(), []byte(name+".pcapng"), []byte(name))
+		}
+		say("scrub", "-w", copied, in)
+		for _, command := range []string{"report", "check", "why", "connections", "sessions"} {
+			if d := scrubtest.Differ(say(command, "-T", "json", in), say(command, "-T", "json", copied)); d != "" {
+				t.Errorf("%s: %s: %s", name, command, d)
+			}
 		}
 	}
 }
