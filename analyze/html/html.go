@@ -98,12 +98,13 @@ func oneLine(n parse.Node) {
 var page = parsed("page", pageText)
 
 // Write writes the page, with a section on sessions and connections unless
-// sessions is nil, and with what slows calls down unless why is nil. Names of files and whatever else comes from the
+// sessions is nil, and with what slows calls down unless why is nil. tool is the program that made it, with its version. Names of files and whatever else comes from the
 // capture is hostile: html/template escapes it for the place where it stands, and
 // characters that are not to be shown as they are become \xNN (package printable).
-func Write(w io.Writer, rep *latency.Report, sessions *session.Report, why *diagnosis.Report) error {
+func Write(w io.Writer, rep *latency.Report, sessions *session.Report, why *diagnosis.Report, tool string) error {
 	v := newView(rep)
 	v.Sessions = newSessionsView(sessions)
 	v.Why = newWhyView(why)
+	v.Tool = tool
 	return page().Execute(printable.TextWriter(w), v)
 }

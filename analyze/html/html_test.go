@@ -49,7 +49,7 @@ func reportOf(tb testing.TB, in capture.Reader, file string, opt latency.Options
 func write(tb testing.TB, rep *latency.Report) string {
 	tb.Helper()
 	var b bytes.Buffer
-	if err := Write(&b, rep, nil, nil); err != nil {
+	if err := Write(&b, rep, nil, nil, "rpcrdma-dump 1.0"); err != nil {
 		tb.Fatal(err)
 	}
 	return b.String()

@@ -43,7 +43,7 @@ func sessions(t *testing.T, file string) *session.Report {
 func section(t *testing.T, rep *session.Report) (string, int) {
 	t.Helper()
 	var b bytes.Buffer
-	if err := Write(&b, latency.New(latency.Options{}).Report(latency.Source{}), rep, nil); err != nil {
+	if err := Write(&b, latency.New(latency.Options{}).Report(latency.Source{}), rep, nil, ""); err != nil {
 		t.Fatal(err)
 	}
 	page := b.String()

@@ -62,6 +62,7 @@ type view struct {
 	Copied   []string
 	Sessions *sessionsView
 	Why      *whyView // nil: not known
+	Tool     string
 	Conns    []connRow
 	MoreConn int
 	Notes    []string

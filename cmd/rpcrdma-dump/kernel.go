@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/spf13/cobra"
@@ -94,6 +95,9 @@ func (o *kernelFlags) load() (*kernel.Join, error) {
 	return j, nil
 }
 
+// errNoRecords says that there is nothing to compare transactions with.
+var errNoRecords = errors.New("no file has records of the kernel: see rpcrdma-dump kernel --help for how to get them")
+
 type kernelOptions struct {
 	inputOptions
 	kernelFlags
@@ -161,6 +165,9 @@ func (o *kernelOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) e
 	err = j.run(errTTY)
 	r := join.Result()
 	j.noteStrange(r)
+	if err == nil && !slices.ContainsFunc(r.Files, func(f kernel.File) bool { return f.Events > 0 || f.Mounts > 0 }) {
+		err = errNoRecords
+	}
 	out := newOutput(s.Out, false, false)
 	if o.format == "json" {
 		err = errors.Join(err, printable.Indented(out, r))
@@ -174,7 +181,7 @@ func (o *kernelOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) e
 func (j *job) noteStrange(r *kernel.Result) {
 	for _, f := range r.Files {
 		if f.Events == 0 && f.Mounts == 0 {
-			j.notes.Printf("note: --%s %s: nothing in it is what this flag reads%s", f.Kind, f.Name, kernelHint[f.Kind])
+			j.notes.Printf("note: --%s %s: the file has no records for this flag%s", f.Kind, f.Name, kernelHint[f.Kind])
 		}
 	}
 }

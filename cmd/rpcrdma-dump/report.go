@@ -19,6 +19,7 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/latency"
 	"github.com/rpcrdma/toolkit/analyze/session"
 	"github.com/rpcrdma/toolkit/analyze/state"
+	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/analyze/text/results"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/decode/rpc"
@@ -62,6 +63,7 @@ type reportOptions struct {
 	interval time.Duration
 	top      int
 	inline   string
+	width    int
 	html     string
 	verbose  bool
 }
@@ -106,6 +108,7 @@ func newReportCommand(s *cli.Streams) *cobra.Command {
 	cli.DurationVarP(f, &o.interval, "interval", "d", 0, "`length` of the intervals of the table over time, in seconds or such as 100ms")
 	f.IntVar(&o.top, "top", 10, "show the `n` slowest transactions, or longest recoveries")
 	f.StringVar(&o.inline, "inline", "1024,4096,16384,65536", "inline thresholds to try, in `bytes`, separated by commas")
+	f.IntVar(&o.width, "width", 0, "`columns` of a line of text (default: those of the terminal, else 100)")
 	f.StringVar(&o.html, "html", "", "write a page for browsers to this `file`; - is standard output")
 	o.kernelFlags.register(f)
 	o.stateOption.register(f)
@@ -161,6 +164,9 @@ func (o *reportOptions) check(cmd *cobra.Command) (opt latency.Options, match *f
 	if !slices.Contains(views, o.view) {
 		return opt, nil, cli.Usagef("--view is %s, not %q", strings.Join(views, " or "), o.view)
 	}
+	if err := checkWidth(o.width); err != nil {
+		return opt, nil, err
+	}
 	if o.top < 0 {
 		return opt, nil, cli.Usagef("--top is a number of transactions")
 	}
@@ -181,6 +187,9 @@ func (o *reportOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) e
 	opt, match, err := o.check(cmd)
 	if err != nil {
 		return err
+	}
+	if columns, ok := cli.Terminal(s.Out); o.width == 0 && ok {
+		o.width = max(columns, text.LeastWidth)
 	}
 	if saved, err := areStates(append(slices.Clone(o.inputOptions.read), args...)); err != nil {
 		return err
@@ -250,6 +259,8 @@ func (o *reportOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) e
 		rep.Sessions = x
 	}
 	if o.save != "" {
+		x, sectionErr := rep.Diagnosis.Section()
+		sections, err = append(sections, x), errors.Join(err, sectionErr)
 		if rep.Sessions != nil {
 			x, sectionErr := rep.Sessions.Section()
 			sections, err = append(sections, x), errors.Join(err, sectionErr)
@@ -270,7 +281,7 @@ func (o *reportOptions) show(cmd *cobra.Command, s *cli.Streams, j *job, page *c
 	}
 	switch {
 	case o.html == "-":
-		outErr = html.Write(out, rep.Report, rep.Sessions, rep.Diagnosis)
+		outErr = html.Write(out, rep.Report, rep.Sessions, rep.Diagnosis, "rpcrdma-dump "+cli.Version())
 	case o.html == "" || cmd.Flags().Changed("format"): // otherwise the page is what was asked for
 		outErr = errors.Join(outErr, o.print(out, rep, cmd.Flags().Changed("interval")))
 	}
@@ -287,7 +298,7 @@ func (o *reportOptions) output(files *outfile.Files) (*cli.Output, error) {
 
 // runStates makes the report of saved states.
 func (o *reportOptions) runStates(cmd *cobra.Command, s *cli.Streams, args []string) error {
-	if err := onlyWith(cmd, "read", "format", "top", "verbose", "save-state", "limit-memory"); err != nil {
+	if err := onlyWith(cmd, "read", "format", "top", "verbose", "width", "save-state", "limit-memory"); err != nil {
 		return err
 	}
 	files, err := o.claim(s, args)
@@ -314,6 +325,10 @@ func (o *reportOptions) runStates(cmd *cobra.Command, s *cli.Streams, args []str
 	if err != nil {
 		return err
 	}
+	why, err := diagnosis.FromUnits(all)
+	if err != nil {
+		return err
+	}
 	_, series := st.Interval()
 	rep, err := st.Report(all)
 	if err != nil {
@@ -324,7 +339,7 @@ func (o *reportOptions) runStates(cmd *cobra.Command, s *cli.Streams, args []str
 	}
 	out := newOutput(s.Out, false, false)
 	// Saved words are whatever their author wrote.
-	err = errors.Join(o.print(printable.TextWriter(out), &wholeReport{Report: rep, Sessions: sessions}, series), out.close())
+	err = errors.Join(o.print(printable.TextWriter(out), &wholeReport{Report: rep, Diagnosis: why, Sessions: sessions}, series), out.close())
 	if err = errors.Join(err, writeState(saved, all)); err != nil {
 		return err
 	}
@@ -339,7 +354,7 @@ func commitPage(j *job, page *cli.Output, name string, rep *wholeReport, err err
 	if err := j.whole(name); err != nil {
 		return err
 	}
-	if err := html.Write(page, rep.Report, rep.Sessions, rep.Diagnosis); err != nil {
+	if err := html.Write(page, rep.Report, rep.Sessions, rep.Diagnosis, "rpcrdma-dump "+cli.Version()); err != nil {
 		return err
 	}
 	return page.Commit()
@@ -350,7 +365,7 @@ func (o *reportOptions) print(w io.Writer, rep *wholeReport, series bool) error 
 	if o.format == "json" {
 		return printable.Indented(w, rep)
 	}
-	err := results.Report(w, rep.Report, results.ReportOptions{Verbose: o.verbose, Series: series, Diagnosis: rep.Diagnosis})
+	err := results.Report(w, rep.Report, results.ReportOptions{Verbose: o.verbose, Series: series, Width: o.width, Diagnosis: rep.Diagnosis})
 	if rep.Sessions != nil && err == nil {
 		fmt.Fprint(w, "\nSessions and connections (rpcrdma-dump sessions)\n\n")
 		p := sessionPrinter{w: w, rep: rep.Sessions}
@@ -363,7 +378,7 @@ func (o *reportOptions) print(w io.Writer, rep *wholeReport, series bool) error 
 	return err
 }
 
-// wholeReport is a report with why it is slow, unless it is made of saved states; with the records of the kernels, if requested; and with
+// wholeReport is a report with why it is slow, unless it is made of several saved states; with the records of the kernels, if requested; and with
 // sessions, if they tell more than connections do.
 type wholeReport struct {
 	*latency.Report

@@ -1,8 +1,10 @@
 package results
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/rpcrdma/toolkit/analyze/check"
@@ -14,6 +16,7 @@ import (
 // what was left out.
 type Shown struct {
 	Findings map[*check.Rule]uint64 // of the severities asked for
+	Known    map[*check.Rule]uint64 // known deviations, which are not among Findings: each rule gets a line
 	Max      uint64                 // at most so many of a rule were printed; 0: all
 	Hidden   uint64                 // of lesser severity
 	Quiet    bool                   // none was printed
@@ -25,7 +28,7 @@ var checkRight = []bool{false, false, false, true, false, true, true, false}
 // CheckSummary writes the table of the rules that were broken or could not be
 // judged, and how many findings were left out.
 func CheckSummary(w io.Writer, c *check.Checker, shown *Shown) {
-	var rows [][]string
+	var list []*check.Rule
 	var clean, idle, judged uint64
 	for _, rule := range check.Rules() {
 		if !c.Enabled(rule) {
@@ -41,17 +44,15 @@ func CheckSummary(w io.Writer, c *check.Checker, shown *Shown) {
 			}
 			continue
 		}
-		rows = append(rows, checkRow(rule, n))
+		list = append(list, rule)
 	}
 	if !shown.Quiet {
-		for _, rule := range check.Rules() {
-			if n := shown.Findings[rule]; shown.Max > 0 && n > shown.Max {
-				fmt.Fprintf(w, "%s: %s more not shown (--max)\n", rule.ID, text.Plural(n-shown.Max, "finding"))
-			}
-		}
-		if len(shown.Findings) > 0 {
-			fmt.Fprintln(w)
-		}
+		left(w, c, shown)
+	}
+	slices.SortStableFunc(list, func(a, b *check.Rule) int { return cmp.Compare(worst(c.Count(b)), worst(c.Count(a))) })
+	rows := make([][]string, len(list))
+	for i, rule := range list {
+		rows[i] = checkRow(rule, c.Count(rule))
 	}
 	if len(rows) > 0 {
 		_ = table.Print(w, checkHeader, checkRight, rows)
@@ -67,6 +68,41 @@ func CheckSummary(w io.Writer, c *check.Checker, shown *Shown) {
 		fmt.Fprintf(w, " (%d not shown: --severity note)", shown.Hidden)
 	}
 	fmt.Fprintf(w, "; %s without a finding, %d had nothing to judge\n", text.Plural(clean, "rule"), idle)
+}
+
+// worst is the severity of what was found of a rule; −1 without.
+func worst(n *check.Count) int {
+	if n.Found == 0 {
+		return -1
+	}
+	return int(n.Worst)
+}
+
+// left says what was not printed one by one: known deviations, and what is beyond the most of a rule.
+func left(w io.Writer, c *check.Checker, shown *Shown) {
+	lines := len(shown.Findings)
+	for _, rule := range check.Rules() {
+		n, known := shown.Findings[rule], shown.Known[rule]
+		if known > 0 {
+			all := c.Count(rule)
+			n -= min(n, all.Known-min(all.Known, known))
+			fmt.Fprintf(w, "%-7s %s  %s, known, %s: %s\n", all.Worst, rule.ID, rule.Number, times(all.Known), rule.Known)
+			lines++
+		}
+		if shown.Max > 0 && n > shown.Max {
+			fmt.Fprintf(w, "%s: %s more not shown (--max)\n", rule.ID, text.Plural(n-shown.Max, "finding"))
+		}
+	}
+	if lines > 0 {
+		fmt.Fprintln(w)
+	}
+}
+
+func times(n uint64) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
 }
 
 func checkRow(rule *check.Rule, n *check.Count) []string {

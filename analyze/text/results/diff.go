@@ -63,7 +63,7 @@ func DiffTables(d *latency.Diff) []Table {
 }
 
 func newDiffPrinter(w io.Writer, d *latency.Diff) *diffPrinter {
-	return &diffPrinter{reportPrinter: reportPrinter{w: w, rep: &latency.Report{By: d.By}}, d: d}
+	return &diffPrinter{reportPrinter: reportPrinter{w: w, rep: &latency.Report{By: d.By}, width: reportWidth}, d: d}
 }
 
 // Diff writes a comparison of two reports as tables.

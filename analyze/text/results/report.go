@@ -1,6 +1,7 @@
 package results
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -8,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/rpcrdma/toolkit/analyze/diagnosis"
 	"github.com/rpcrdma/toolkit/analyze/latency"
@@ -21,15 +23,16 @@ import (
 type ReportOptions struct {
 	Verbose bool // phases and histograms of all groups, all connections
 	Series  bool // a table over time, not a few lines of bars
+	Width   int  // columns of a line, of tables as well; 0: lines of 100, and tables as wide as they are
 	// Diagnosis, if there is one, comes before all tables. It says what the time was lost to.
 	Diagnosis *diagnosis.Report
 }
 
 const (
-	reportWidth   = 100
-	shownGroups   = 50 // groups that are shown without -v
-	shownPhases   = 6  // groups whose phases are shown without -v
-	shownConns    = 16 // connections that are shown without -v
+	reportWidth   = 100 // by default
+	shownGroups   = 50  // groups that are shown without -v
+	shownPhases   = 6   // groups whose phases are shown without -v
+	shownConns    = 16  // connections that are shown without -v
 	shownXIDs     = 4
 	histogramBars = 40
 	barWidth      = 36 // of the slowest transactions
@@ -37,7 +40,7 @@ const (
 
 // Report writes a latency report as tables.
 func Report(w io.Writer, rep *latency.Report, opt ReportOptions) error {
-	p := &reportPrinter{w: w, rep: rep, opt: opt}
+	p := &reportPrinter{w: w, rep: rep, opt: opt, width: cmp.Or(opt.Width, reportWidth)}
 	p.head()
 	p.why()
 	if rep.All.Count > 0 {
@@ -55,6 +58,9 @@ func Report(w io.Writer, rep *latency.Report, opt ReportOptions) error {
 	}
 	p.setup()
 	p.notes()
+	if len(p.without) > 0 {
+		p.wrapped("", "no room for the columns "+strings.Join(p.without, ", ")+": --width shows them")
+	}
 	return p.err
 }
 
@@ -63,6 +69,9 @@ type reportPrinter struct {
 	rep *latency.Report
 	opt ReportOptions
 	err error
+
+	width   int
+	without []string // columns for which there was no room
 }
 
 func (p *reportPrinter) head() {
@@ -71,10 +80,10 @@ func (p *reportPrinter) head() {
 		p.printf("%s: no packets\n", safe(strings.Join(r.Inputs, ", ")))
 		return
 	}
-	p.printf("%s: %s, %s bytes in %s from %s\n", safe(strings.Join(r.Inputs, ", ")), text.Plural(r.Packets, "packet"), bytesText(r.Bytes),
-		r.Span, r.Start)
+	p.line(fmt.Sprintf("%s: %s, %s bytes in %s from %s", safe(strings.Join(r.Inputs, ", ")), text.Plural(r.Packets, "packet"), bytesText(r.Bytes),
+		r.Span, r.Start))
 	if r.Account != nil {
-		p.printf("%s\n", r.Account.Line)
+		p.line(r.Account.Line)
 	}
 	a := r.All
 	p.printf("%s", text.Plural(a.Count, "transaction"))
@@ -106,14 +115,14 @@ func (p *reportPrinter) why() {
 	if p.rep.Filter != "" {
 		p.printf("Of all calls, whatever the filter:\n")
 	}
-	Diagnosis(p.w, p.opt.Diagnosis, reportWidth, false)
+	Diagnosis(p.w, p.opt.Diagnosis, p.width, false)
 	if len(p.opt.Diagnosis.Shown()) > 0 {
 		p.printf("rpcrdma-dump why shows the evidence.\n")
 	}
 }
 
 func (p *reportPrinter) latency() {
-	p.title("Latency%s: first packet of the call to last packet of the reply", byText(p.rep.By))
+	p.title("Latency%s, most time in all first: first packet of the call to last packet of the reply", byText(p.rep.By))
 	header := append(p.keyHeader(), "COUNT", "/S", "ERRORS", "TIMED", "MEAN", "MIN", "P50", "P90", "P99", "P99.9", "MAX")
 	p.table(header, len(p.keyHeader()), p.rows(func(g *latency.Group) []string {
 		d := g.Latency
@@ -190,9 +199,10 @@ func (p *reportPrinter) shares() {
 	if undivided {
 		legend += "; ? not known"
 	}
-	p.printf("\n%s\n", legend)
+	p.printf("\n")
+	p.wrapped("", legend)
 	if len(lost) > 0 {
-		p.printf("%s\n", lostLegend)
+		p.wrapped("", lostLegend)
 	}
 	switch {
 	case p.opt.Diagnosis == nil || p.opt.Verbose:
@@ -202,9 +212,8 @@ func (p *reportPrinter) shares() {
 	}
 }
 
-const lostLegend = `columns behind wait: the part of all phases together that was lost to recovery from losses, to a
-receiver that was not ready (rnr), to pacing after CNPs or to a TCP window that a loss has reduced
-(congested), to the depth of RDMA Reads`
+const lostLegend = "columns behind wait: the part of all phases together that was lost to recovery from losses, to a receiver that was not ready (rnr), " +
+	"to pacing after CNPs or to a TCP window that a loss has reduced (congested), to the depth of RDMA Reads"
 
 // lostColumns are the causes that something was lost to; the recovery is always shown
 // if anything was.
@@ -265,10 +274,12 @@ func (p *reportPrinter) lost() {
 // waits says what calls may have waited for before they began.
 func (p *reportPrinter) waits(l *latency.Lost) {
 	if l.CreditWaits > 0 {
-		p.printf("\n%s came when a reply had just freed a credit: all had been in use for %s before them\n", text.Plural(l.CreditWaits, "call"), duration(l.CreditWait))
+		p.printf("\n")
+		p.wrapped("", fmt.Sprintf("%s came when a reply had just freed a credit: all had been in use for %s before them", text.Plural(l.CreditWaits, "call"), duration(l.CreditWait)))
 	}
 	if l.SlotWaits > 0 {
-		p.printf("\n%s came when a reply had freed a slot of the session: all had been in use for %s before them\n", text.Plural(l.SlotWaits, "call"), duration(l.SlotWait))
+		p.printf("\n")
+		p.wrapped("", fmt.Sprintf("%s came when a reply had freed a slot of the session: all had been in use for %s before them", text.Plural(l.SlotWaits, "call"), duration(l.SlotWait)))
 	}
 }
 
@@ -333,7 +344,7 @@ func (p *reportPrinter) phases() {
 			}
 			x := d.WithoutZeros()
 			rows = append(rows, []string{
-				key, ph.String(), fmt.Sprint(x.Count), Percent(d.Share), duration(x.Mean),
+				key, ph.Short(), fmt.Sprint(x.Count), Percent(d.Share), duration(x.Mean),
 				duration(x.P50), duration(x.P90), duration(x.P99), duration(x.P999), duration(x.Max),
 			})
 			key = ""
@@ -487,12 +498,31 @@ func (p *reportPrinter) inline() {
 	p.table([]string{
 		"THRESHOLD", "CALLS FIT", "REPLIES FIT", "BOTH", "CALLS FREED", "REPLIES FREED", "COPIED", "OPS SAVED", "NEW CALLS", "NEW REPLIES",
 	}, 0, rows)
-	p.printf("\n%s\n%s\n", "freed: used chunks and would no longer need them, so COPIED bytes are copied and OPS SAVED RDMA",
-		"operations do not take place; new: inline now, and would need a chunk")
+	p.printf("\n")
+	p.wrapped("", "freed: had chunks, and would fit inline: COPIED bytes are copied, OPS SAVED operations of RDMA do not take place; new: are inline, and would need a chunk")
 }
 
 func (p *reportPrinter) title(format string, args ...any) {
-	p.printf("\n"+format+"\n\n", args...)
+	p.printf("\n")
+	p.wrapped("", fmt.Sprintf(format, args...))
+	p.printf("\n")
+}
+
+// line writes a line that scripts look for: it is wrapped if a width was asked for.
+func (p *reportPrinter) line(s string) {
+	if p.opt.Width == 0 {
+		p.printf("%s\n", s)
+		return
+	}
+	p.wrapped("", s)
+}
+
+// wrapped writes a sentence in lines that fit, with a prefix before the first.
+func (p *reportPrinter) wrapped(prefix, s string) {
+	for _, line := range wrap(s, p.width-len(prefix)) {
+		p.printf("%s%s\n", prefix, line)
+		prefix = strings.Repeat(" ", len(prefix))
+	}
 }
 
 func (p *reportPrinter) printf(format string, args ...any) { fmt.Fprintf(p.w, format, args...) }
@@ -502,9 +532,47 @@ func (p *reportPrinter) printf(format string, args ...any) { fmt.Fprintf(p.w, fo
 // space, are text; the others are numbers.
 func (p *reportPrinter) table(header []string, left int, rows [][]string) {
 	h, right, cut := columns(header, left, rows)
+	if p.opt.Width > 0 {
+		h, right, cut = p.fit(h, right, cut)
+	}
 	if err := table.Print(p.w, h, right, cut); err != nil && p.err == nil {
 		p.err = err
 	}
+}
+
+// dispensable are columns that are left out first if a table is wider than a line.
+var dispensable = []string{"P99.9", "MIN", "MEAN", "NEW REPLIES", "NEW CALLS", "OPS SAVED", "COPIED", "P90", "UNUSED", "SEGMENTS", "/S", "BYTES/S", "BAR", "OTHERS", "NO TIME", "CALL", "WAIT"}
+
+// fit leaves columns out until a table fits, and notes which.
+func (p *reportPrinter) fit(h []string, right []bool, rows [][]string) (fh []string, fr []bool, cut [][]string) {
+	cut = rows
+	for _, name := range dispensable {
+		width := -1
+		for c := range h {
+			w := utf8.RuneCountInString(h[c])
+			for _, r := range cut {
+				w = max(w, utf8.RuneCountInString(r[c]))
+			}
+			width += w + 1
+		}
+		if width <= p.width {
+			break
+		}
+		c := slices.Index(h, name)
+		if c < 0 {
+			continue
+		}
+		h, right = slices.Delete(slices.Clone(h), c, c+1), slices.Delete(slices.Clone(right), c, c+1)
+		less := make([][]string, len(cut))
+		for i, r := range cut {
+			less[i] = slices.Delete(slices.Clone(r), c, c+1)
+		}
+		cut = less
+		if !slices.Contains(p.without, name) {
+			p.without = append(p.without, name)
+		}
+	}
+	return h, right, cut
 }
 
 // columns leaves out the columns that say nothing, and says which are numbers.

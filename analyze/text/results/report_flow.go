@@ -58,7 +58,7 @@ func (p *reportPrinter) overTime() {
 		p.seriesTable()
 		return
 	}
-	const width = 72
+	width := min(72, p.width-24)
 	per := (len(s.Slots) + width - 1) / width
 	p.title("Over time: %s a column, from %s", time.Duration(s.Interval*int64(per)), s.Slots[0].Start.Format("15:04:05.000"))
 	for _, line := range []struct {
@@ -178,7 +178,7 @@ func (p *reportPrinter) flight() {
 		"CONNECTION", "FABRIC", "MOST", "MEAN", "BUSY %", "ASKED", "GRANTED", "CHANGES", "AT LIMIT", "READS/DEPTH", "MEAN", "AT DEPTH",
 	}, 2, rows)
 	if left > 0 {
-		p.printf("%s with one call at a time, or beyond the first %d; -v shows them\n", text.Plural(left, "more connection"), shownConns)
+		p.wrapped("", fmt.Sprintf("%s with one call at a time, or beyond the first %d; -v shows them", text.Plural(left, "more connection"), shownConns))
 	}
 	p.levels()
 }
@@ -246,7 +246,7 @@ func (p *reportPrinter) troubles() {
 			}
 		}
 		var xids []string
-		for _, x := range t.XIDs[:min(len(t.XIDs), shownXIDs)] {
+		for _, x := range t.XIDs[:min(len(t.XIDs), shownXIDs, p.width/9-5)] {
 			xids = append(xids, fmt.Sprintf("%08x", x.XID))
 		}
 		if t.Transactions > uint64(len(xids)) {
@@ -272,8 +272,9 @@ func (p *reportPrinter) slowest() {
 		if x.File != "" {
 			what += " " + x.File
 		}
-		b := text.Shorten([]byte(what), reportWidth-barWidth-22)
-		p.printf("%9s |%s| %08x %s\n", duration(x.Total), waterfall(parts[:], x.Total, barWidth), x.XID, b)
+		bar := min(barWidth, p.width/2-14)
+		b := text.Shorten([]byte(what), p.width-bar-22)
+		p.printf("%9s |%s| %08x %s\n", duration(x.Total), waterfall(parts[:], x.Total, bar), x.XID, b)
 		line := fmt.Sprintf("connection %d, frames %d-%d, %s, %s", x.Connection, x.CallFrame, x.ReplyFrame, x.Model, shortStatus(x))
 		if x.Count > 0 {
 			line += fmt.Sprintf(", %s at %s", text.Size(nil, x.Count), text.Size(nil, x.Offset))
@@ -287,12 +288,12 @@ func (p *reportPrinter) slowest() {
 				line += fmt.Sprintf(" (%s again)", text.Plural(uint64(x.Retransmit), "packet"))
 			}
 		}
-		p.printf("          %s\n", line)
+		p.wrapped("          ", line)
 		if x.Cause != "" {
-			p.printf("          %s\n", lostLine(x))
+			p.wrapped("          ", lostLine(x))
 		}
 		for _, n := range x.Notes {
-			p.printf("          note: %s\n", safe(n))
+			p.wrapped("          ", "note: "+safe(n))
 		}
 	}
 }
@@ -324,7 +325,7 @@ func (p *reportPrinter) setup() {
 		if !isRDMAName(c.Fabric) && len(c.Remarks) == 0 {
 			continue
 		}
-		s := setupText(c)
+		s := p.setupText(c)
 		if ids[s] == nil {
 			order = append(order, s)
 		}
@@ -343,12 +344,19 @@ func (p *reportPrinter) setup() {
 		if len(list) > 8 {
 			list = append(append([]string{}, list[:7]...), fmt.Sprintf("… (%d in all)", len(ids[s])))
 		}
-		p.printf("%s: %s", strings.Join(list, ", "), s)
+		head, rest, _ := strings.Cut(s, "\n")
+		for i, line := range wrap(strings.Join(list, ", ")+": "+head, p.width) {
+			if i > 0 {
+				line = "   " + line
+			}
+			p.printf("%s\n", line)
+		}
+		p.printf("%s", rest)
 	}
 }
 
 // setupText describes the setup of a connection.
-func setupText(c *latency.Connection) string {
+func (p *reportPrinter) setupText(c *latency.Connection) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s > %s", c.Fabric, c.Client.Address, c.Server.Address)
 	if c.MTU > 0 {
@@ -378,7 +386,7 @@ func setupText(c *latency.Connection) string {
 		if r.Level == "warning" {
 			mark = "!"
 		}
-		for i, line := range wrap(r.Text, reportWidth-6) {
+		for i, line := range wrap(r.Text, p.width-6) {
 			if i > 0 {
 				mark = " "
 			}
@@ -419,6 +427,6 @@ func (p *reportPrinter) notes() {
 		if i == 0 {
 			p.printf("\n")
 		}
-		p.printf("note: %s\n", n)
+		p.line("note: " + n)
 	}
 }
