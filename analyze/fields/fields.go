@@ -3,7 +3,8 @@
 //
 // To add an attribute:
 //  1. add an entry to the table (table.go); if reading it takes more than a line, write a function in read.go;
-//  2. write it in analyze/parquet, or say in Missing and Why that files of Parquet lack it; ndjson has it;
+//  2. add its column to analyze/parquet (row.go), or say in Missing and Why that files of Parquet lack it; what is no number has to be
+//     written there, too (rows.go, encode.go); ndjson has it;
 //  3. describe its key in docs/schema.md and docs/schemas/transaction-1.schema.json;
 //  4. run go generate ./analyze/filter: the filter, -T fields and docs/filter.md have it;
 //  5. go test ./test/docs compares the formats with the table.

@@ -243,6 +243,24 @@ func total(r *Reader, v *rpc.View) (uint64, bool) {
 	return 0, false
 }
 
+func path(r *Reader, v *rpc.View) (uint64, bool) {
+	if p := r.Phases(v); p != nil {
+		d, ok := v.Tx.PathOf(p)
+		return uint64(d), ok
+	}
+	return 0, false
+}
+
+func dataDone(_ *Reader, v *rpc.View) (uint64, bool) {
+	last := v.Tx.DataDone()
+	return uint64(last.Time), last.Seen() && last != v.Tx.Reply.Last
+}
+
+func firstSent(_ *Reader, v *rpc.View) (uint64, bool) {
+	first := v.Tx.FirstSent()
+	return uint64(first), first != v.Tx.Call.First.Time
+}
+
 // phase is the attribute of a phase.
 func phase(ph transaction.Phase, doc string) Field {
 	return Field{Name: "latency_ns." + ph.String(), Type: Duration, Unit: Nanoseconds, Doc: doc, Uint: func(r *Reader, v *rpc.View) (uint64, bool) {

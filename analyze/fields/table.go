@@ -211,6 +211,13 @@ func times() []Field {
 		short(phase(transaction.PhaseReply, "until the reply's last packet")),
 		{Name: "latency_ns.total", Type: Duration, Unit: Nanoseconds, Doc: "call's first packet to the reply's last", Uint: total},
 		phase(transaction.PhaseAck, "reply's last packet to its acknowledgement"),
+		{Name: "path", Type: Duration, Unit: Nanoseconds, Doc: "the part of the latency when packets were on their way, from what the transport acknowledged", Uint: path},
+		{Name: "data_done", Of: OfPlain, Type: Time, Doc: "last Read Response, if the requester read the result after the reply", Uint: dataDone},
+		{Name: "first_sent", Of: OfQuiet, Type: Time, Doc: "when the call was sent first, if that was on a connection before", Uint: firstSent},
+		{Name: "app_latency", Type: Duration, Unit: Nanoseconds, Doc: "first sending of the call to data_done, or to the reply's last packet", Uint: func(_ *Reader, v *rpc.View) (uint64, bool) {
+			d, ok := v.Tx.AppLatency()
+			return uint64(d), ok
+		}},
 	}
 	list = append(list, of(OfQuiet,
 		waited("credit_wait_ns", "time before the call when all credits were in use: at most so long it waited", false, func(t *transaction.Transaction) time.Duration { return t.Credits }),

@@ -82,8 +82,9 @@ func (p *piece) fill(e *Encoder, b []byte, v *rpc.View) []byte {
 	before := len(b)
 	switch p.hole {
 	case stamp:
-		n, _ := p.uint(&e.reader, v)
-		return append(e.clock.append(append(b, '"'), int64(n)), '"')
+		if n, ok := p.uint(&e.reader, v); ok {
+			return append(e.clock.append(append(b, '"'), int64(n)), '"')
+		}
 	case quoted, handle:
 		if s := p.field.Bytes(&e.reader, v); s != nil {
 			return p.bytes(b, s)

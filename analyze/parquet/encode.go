@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/rpcrdma/toolkit/analyze/compound"
+	"github.com/rpcrdma/toolkit/analyze/fields"
 	"github.com/rpcrdma/toolkit/analyze/parquet/column"
 	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/rdma"
@@ -42,7 +43,7 @@ type encoder struct {
 	framing framing
 	acked   bool
 	reached delivered
-	phases  transaction.Phases
+	reader  fields.Reader
 }
 
 // maxKept is how many bytes of a name are kept room for: what one hostile message made grow is
@@ -54,6 +55,7 @@ func (e *encoder) encode(v *rpc.View) int {
 	tx := v.Tx
 	const fixed = 256 // what every row takes
 	e.size = fixed
+	e.reader.Reset()
 	c := e.rows
 	at := tx.First().Time
 	c.time.Add(at)
@@ -185,7 +187,15 @@ func (e *encoder) rest(v *rpc.View) {
 		c.state.Add(tx.State.String())
 		e.notes(tx.Notes)
 	}
-	e.latency(tx)
+	e.latency(v)
+	for i := range c.others {
+		o := &c.others[i]
+		if n, ok := o.read(&e.reader, v); ok {
+			o.add(int64(n))
+		} else {
+			o.null()
+		}
+	}
 	e.blame(tx)
 }
 
@@ -304,9 +314,9 @@ func (c *ranges) add(s *rpcrdma.Segment) {
 // server is the place of a phase among the columns of the latency.
 const server = 3
 
-func (e *encoder) latency(tx *transaction.Transaction) {
-	c, p := &e.rows.latency, &e.phases
-	if ok := tx.SetPhases(p); !ok {
+func (e *encoder) latency(v *rpc.View) {
+	tx, c, p := v.Tx, &e.rows.latency, e.reader.Phases(v)
+	if p == nil {
 		e.own(bunchSeen)
 		e.own(bunchPhases)
 		frame(e.callFrame, tx.Call.Last)

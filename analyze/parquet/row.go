@@ -60,6 +60,13 @@ type Row struct {
 
 	Latency Latency `parquet:"latency_ns"`
 	Lost    Lost    `parquet:"lost_ns"`
+	// Path is the part of the latency when packets were on their way. DataDone is when the requester had read the result after the
+	// reply, FirstSent when the call was sent on a connection before, AppLatency from the first sending until the requester had all. They are null where
+	// there is nothing of this, or it is not known.
+	Path       *int64 `parquet:"path,optional"`
+	DataDone   int64  `parquet:"data_done,optional,timestamp(nanosecond:utc),delta"`
+	FirstSent  int64  `parquet:"first_sent,optional,timestamp(nanosecond:utc),delta"`
+	AppLatency *int64 `parquet:"app_latency,optional"`
 	// CreditWait is how long all credits were in use before the call.
 	CreditWait int64 `parquet:"credit_wait_ns"`
 	// SlotWait is how long all slots of the session were in use before the call.

@@ -4,8 +4,10 @@ import (
 	"io"
 	"sync"
 
+	"github.com/rpcrdma/toolkit/analyze/fields"
 	"github.com/rpcrdma/toolkit/analyze/parquet/column"
 	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/decode/rpc"
 )
 
 // rows are the columns of a file of transactions: those of Row.
@@ -36,11 +38,18 @@ type rows struct {
 	creditWait, slotWait                     *column.Ints
 	state, callDelivery, replyDelivery       *column.Texts
 	notes, codes                             texts
+	others                                   []numbers
 	file                                     struct {
 		handle, name, path, to, result, stable optionalText
 		offset, count, moved                   optionalInt
 		eof                                    optionalBool
 	}
+}
+
+// numbers is the column of an attribute that is a number, or null, and is appended as the table of attributes reads it.
+type numbers struct {
+	optionalInt
+	read func(*fields.Reader, *rpc.View) (uint64, bool)
 }
 
 // schema is made once: it takes as long as a thousand rows.
@@ -117,6 +126,13 @@ func newRows(to io.Writer, opt column.Options) (*column.File, *rows) {
 	x.result.Hex()
 	l := f.Levels()
 	x.eof = optionalBool{l, f.Bools("file.eof", l)}
+	for _, a := range fields.All() {
+		if a.Uint != nil && a.In(fields.Parquet) && f.Lacks(a.Name) {
+			c := maybeInt(a.Name)
+			c.Delta()
+			r.others = append(r.others, numbers{c, a.Uint})
+		}
+	}
 	f.Ready()
 	return f, r
 }

@@ -271,6 +271,13 @@ func object(r *Row) string {
 		"state": r.State, "call_delivery": r.CallDelivery, "reply_delivery": r.ReplyDelivery, "notes": append([]string{}, r.Notes...), "note_codes": append([]string{}, r.NoteCodes...), "latency_ns": nil, "lost_ns": nil, "credit_wait_ns": r.CreditWait, "slot_wait_ns": r.SlotWait,
 	}
 	set(o, "minor_version", r.MinorVersion)
+	set(o, "path", r.Path)
+	set(o, "app_latency", r.AppLatency)
+	for name, at := range map[string]int64{"data_done": r.DataDone, "first_sent": r.FirstSent} {
+		if at != 0 {
+			o[name] = time.Unix(0, at).UTC().Format("2006-01-02T15:04:05.000000000Z")
+		}
+	}
 	if x := &r.Tunnel; x.Type != "" {
 		m := map[string]any{"type": x.Type}
 		set(m, "version", x.Version)

@@ -57,8 +57,16 @@ func (t *Transaction) Ways() (w Ways) {
 // was not seen, or the phases are not known.
 func (t *Transaction) Path() (d time.Duration, ok bool) {
 	var p Phases
+	if !t.SetPhases(&p) {
+		return 0, false
+	}
+	return t.PathOf(&p)
+}
+
+// PathOf is Path for those who have the phases.
+func (t *Transaction) PathOf(p *Phases) (d time.Duration, ok bool) {
 	w := t.Ways()
-	if w.Server < 0 || !t.SetPhases(&p) || !p.Divided() {
+	if w.Server < 0 || !p.Divided() {
 		return 0, false
 	}
 	d = min(w.Server, p.Server+p.ResultPush)

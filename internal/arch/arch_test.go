@@ -169,7 +169,7 @@ var rules = []rule{
 	{packages: "analyze/index", own: []string{"capture", "decode", "decode/transaction"}, foreign: []string{"github.com/klauspost/compress"}, tests: []string{"decode/rpc"}},
 	{packages: "analyze/ladder", own: []string{"analyze/ndjson", "analyze/text", "decode/..."}},
 	{packages: "analyze/chrometrace", own: []string{"analyze/ndjson", "analyze/text", "decode/..."}},
-	{packages: "analyze/parquet", own: []string{"analyze/compound", "analyze/fabric", "analyze/parquet/column", "decode/...", "internal/outfile", "internal/printable"}, foreign: []string{"github.com/klauspost/compress", "github.com/parquet-go/parquet-go"}},
+	{packages: "analyze/parquet", own: []string{"analyze/compound", "analyze/fabric", "analyze/fields", "analyze/parquet/column", "decode/...", "internal/outfile", "internal/printable"}, foreign: []string{"github.com/klauspost/compress", "github.com/parquet-go/parquet-go"}},
 	{packages: "analyze/parquet/column", own: []string{"internal/digits"}, foreign: []string{"github.com/parquet-go/parquet-go"}},
 
 	// Captures and files made of captures.
