@@ -66,20 +66,6 @@ type PacketView struct {
 	Tenant uint64
 }
 
-// OrdinaryView is one ordinary packet of RoCEv2. It is valid during the call.
-type OrdinaryView struct {
-	Packet *capture.Packet
-	Lean   *roce.Lean
-	// Connection is the packet's connection, if known.
-	Connection *rdma.Connection
-	// Plain is what roce.Tracker.Plain says of the packet, and From the side that sent it, if it is true.
-	Plain bool
-	From  rdma.Side
-	// Calm may be set to what is expected of the requests that a plain packet is one of, or answers. Then what is expected changes it,
-	// and is not shown, until something unusual happens: see roce.Tracker.Expect.
-	Calm *roce.Calm
-}
-
 // Stats counts what passed through a Decoder.
 type Stats struct {
 	Packets      uint64
@@ -195,7 +181,6 @@ type Decoder struct {
 	single   dissection // of Batch
 	joined   dissection // of reassembled frames
 	view     PacketView
-	usual    OrdinaryView
 }
 
 // New makes a Decoder that calls emit for each transaction. emit must not keep its argument.
@@ -411,8 +396,8 @@ func (d *Decoder) dissected(b *capture.Batch, x *dissection, from int) {
 		}
 		d.counted(1, uint64(p.Length))
 		c := d.roce.Lean(p, tap, tenant, &u.Lean)
-		if d.observer.Ordinary != nil && !d.roce.Noted() {
-			d.showOrdinary(p, u, c)
+		if headers := d.observer.Headers; headers != nil {
+			headers(p, &u.Lean, c)
 		}
 		d.memory.budget.Enforce()
 	}
@@ -471,18 +456,6 @@ func (d *Decoder) counted(packets, bytes uint64) {
 	d.stats.GoodICRC += packets
 	d.tally.lean += packets
 	d.tally.leanBytes += bytes
-}
-
-// showOrdinary shows an ordinary packet to whoever wants to see it.
-func (d *Decoder) showOrdinary(p *capture.Packet, u *roce.Unit, c *rdma.Connection) {
-	// Field by field: to assign the whole costs several times as much.
-	d.usual.Packet, d.usual.Lean, d.usual.Connection = p, &u.Lean, c
-	d.usual.From, d.usual.Plain = d.roce.Plain()
-	d.observer.Ordinary(&d.usual)
-	if q := d.usual.Calm; q != nil {
-		d.usual.Calm = nil
-		d.roce.Expect(&u.Lean, q)
-	}
 }
 
 // extraordinary takes packet i of b, which is more than a Lean can say: f, with its InfiniBand packets in list.

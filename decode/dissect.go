@@ -44,7 +44,7 @@ type dissection struct {
 
 func (d *dissection) set(opt *Options, o *Observer) {
 	d.splitter.SkipICRC = opt.SkipICRC
-	d.inFull = o.Packet != nil && o.Ordinary == nil || opt.SkipICRC
+	d.inFull = o.Packet != nil && o.Headers == nil || opt.SkipICRC
 	d.inner = o.Packet == nil && !opt.SkipICRC
 }
 

@@ -5,8 +5,10 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/decode/roce"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/internal/testtools/wrap"
 )
@@ -39,7 +41,7 @@ func TestInTunnel(t *testing.T) {
 			t.Errorf("%s: %+v\n%+v\nwant %+v\n%+v", k.Name, gotStats, gotAccount, stats, account)
 		}
 		shown := 0
-		got, gotStats, _ = all(decode.Options{Observers: []decode.Observer{{Packet: func(*decode.PacketView) { shown++ }, Ordinary: func(*decode.OrdinaryView) { shown++ }}}})
+		got, gotStats, _ = all(decode.Options{Observers: []decode.Observer{{Packet: func(*decode.PacketView) { shown++ }, Headers: func(*capture.Packet, *roce.Lean, *rdma.Connection) { shown++ }}}})
 		same(t, k.Name+" with checks", got, want)
 		if gotStats != stats || shown != len(packets) {
 			t.Errorf("%s: %d of %d packets were shown", k.Name, shown, len(packets))

@@ -1,19 +1,20 @@
 package decode
 
 import (
+	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/decode/roce"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
 // Observer is told what passes by, on the goroutine of Run or Batch, in the order of the capture. What is nil is not told, and a Decoder
 // saves the work for what no Observer wants. Arguments must not be kept beyond the call, except a *rdma.Connection.
 type Observer struct {
-	// Packet is called for each packet after it has been tracked. No packet takes the fast path then, unless
-	// Ordinary is set as well.
+	// Packet is called for each packet after it has been tracked. To decode all headers of all packets takes time: see Headers.
 	Packet func(*PacketView)
-	// Ordinary, if set, is called in place of Packet for ordinary packets of RoCEv2, which are nearly all of them: those
-	// that roce.LeanDecoder decodes. With SkipICRC, or if another Observer has a Packet, no packet is ordinary.
-	Ordinary func(*OrdinaryView)
+	// Headers, if set, is called in place of Packet for the packets of RoCEv2 of which a roce.Lean says all, which are nearly
+	// all of them. c is the packet's connection, if known. With SkipICRC, or if another Observer has a Packet, Packet is called for all.
+	Headers func(p *capture.Packet, l *roce.Lean, c *rdma.Connection)
 
 	// Message reports a Send that is a call or a reply of tx, or repeats one on the same connection. It
 	// precedes Send. The transaction is not complete yet.
@@ -57,7 +58,7 @@ func join(list []Observer) (o Observer) {
 		}
 		if x.Packet != nil {
 			packets++
-			o.Packet, o.Ordinary = both1(o.Packet, x.Packet), x.Ordinary
+			o.Packet, o.Headers = both1(o.Packet, x.Packet), x.Headers
 		}
 		o.Message = both3(o.Message, x.Message)
 		o.Stray = both2(o.Stray, x.Stray)
@@ -75,7 +76,7 @@ func join(list []Observer) (o Observer) {
 		o.Runs = nil
 	}
 	if packets > 1 {
-		o.Ordinary = nil
+		o.Headers = nil
 	}
 	return o
 }

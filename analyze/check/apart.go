@@ -126,9 +126,6 @@ func (a *apart) merged(into, from *own) {
 
 // called remembers a call of a connection.
 func (a *apart) called(v *rpc.View) {
-	if !a.on {
-		return
-	}
 	tx := v.Tx
 	o := a.byID[tx.Connection.ID]
 	if o == nil {

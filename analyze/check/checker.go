@@ -5,7 +5,6 @@ import (
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/nfs"
 	"github.com/rpcrdma/toolkit/decode/rdma"
-	"github.com/rpcrdma/toolkit/decode/roce"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
@@ -29,12 +28,11 @@ type Options struct {
 }
 
 // Checker finds breaches of rules. A Decoder has its Observer, and it is passed each transaction. All calls must come from
-// one goroutine: do not set Options.Concurrent. Without Observer.Ordinary it finds the same, and takes longer.
+// one goroutine: do not set Options.Concurrent. Without Observer.Headers it finds the same, and takes longer.
 type Checker struct {
 	// What usual messages and transactions ask for lies together.
 	last  *conn
 	calls transaction.States[callState]
-	seen  roce.Seen
 
 	opt  Options
 	emit func(*Finding)
@@ -60,7 +58,6 @@ type Checker struct {
 	finishing bool
 	view      rpc.View                 // of a transaction that is still open
 	owner     *transaction.Transaction // of the memory that the current operation is on
-	doubts    []*conn                  // those with suspects or repeats, at least
 	packet    packet                   // at hand
 	tc        txCheck
 
@@ -91,7 +88,7 @@ func (c *Count) Skipped() (n uint64) {
 // Observer returns what a Decoder has to tell the Checker.
 func (c *Checker) Observer() decode.Observer {
 	return decode.Observer{
-		Packet: c.Packet, Ordinary: c.Ordinary, Message: c.Message, Stray: c.Stray, Operation: c.Operation,
+		Packet: c.Packet, Headers: c.headers(), Message: c.Message, Stray: c.Stray, Operation: c.Operation,
 		OpStart: c.OpStart, OpData: c.OpData, Event: c.Event, Segment: c.Segment, Merged: c.Merged, Closed: c.Closed,
 	}
 }
@@ -207,7 +204,6 @@ func (c *Checker) await(p pending) {
 		return
 	}
 	c.pending = append(c.pending, p)
-	c.seen.Each = true
 }
 
 // settle decides about the pending findings.
@@ -232,7 +228,7 @@ func (c *Checker) settle() {
 			c.skip(p.f.Rule.id, Gaps)
 		case p.late:
 			c.skip(p.f.Rule.id, Reordered)
-		case c.seen.Latest.Time < p.until:
+		case c.packet.ref.Time < p.until:
 			c.skip(p.f.Rule.id, NotAcked)
 		default:
 			c.report(p.f)

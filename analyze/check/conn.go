@@ -10,6 +10,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/decode/roce"
 	"github.com/rpcrdma/toolkit/decode/tcp"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
@@ -23,7 +24,6 @@ type conn struct {
 	ended   bool
 	done    bool      // what follows is no longer counted in tally
 	many    bool      // several capture points
-	doubted bool      // it is among Checker.doubts
 	version uint32    // of forward calls, plus 1
 	cut     [2]uint64 // signs of missing packets that are no gaps
 	settled [2]uint64 // packet number of the latest call of a side that was answered and acknowledged
@@ -42,14 +42,13 @@ type conn struct {
 	// clipped is the time of the last Send of each side whose chunk lists the capture has cut, or never: it offered more than is known.
 	clipped [2]int64
 
-	stretch  stretch
-	calm     [2]calm     // by requester
 	requests [2]requests // by requester, RoCE and InfiniBand
 	marks    [2]marking  // by sender
 	wire     [2]wire     // by sender
 	sent     [2]sent     // by sender, iWARP
 	ddp      *ddpStreams // iWARP, once there was a segment
 	taps     [2]int32
+	routes   [2]*roce.Route // by sender, of the newest packets of which there are the headers
 
 	crc       [2]rdma.Ref // first packet with a wrong CRC
 	suspects  []suspect
@@ -113,9 +112,6 @@ func (c *Checker) used(k *rdma.Connection) *conn {
 
 // forget drops the state of a connection.
 func (c *Checker) forget(k *rdma.Connection) {
-	if s := c.conns[k]; s != nil && s.doubted {
-		c.doubts = slices.DeleteFunc(c.doubts, func(x *conn) bool { return x == s })
-	}
 	delete(c.conns, k)
 	if s := c.recent[uint(k.ID)%lastUsed]; s != nil && s.c == k {
 		c.recent[uint(k.ID)%lastUsed] = nil
@@ -270,9 +266,7 @@ func (c *Checker) Merged(into *rdma.Connection, _ rdma.Side, from *rdma.Connecti
 	old := c.conns[from]
 	c.forget(from)
 	s := c.conn(into)
-	c.stir(s)
 	if old != nil {
-		c.stir(old)
 		c.tallied(old)
 		old.done = true
 	}
@@ -283,11 +277,11 @@ func (c *Checker) Merged(into *rdma.Connection, _ rdma.Side, from *rdma.Connecti
 	if old != nil {
 		c.apart.merged(s.own, old.own)
 	}
-	s.lost = [2]int64{c.seen.Latest.Time, c.seen.Latest.Time}
+	s.lost = [2]int64{c.packet.ref.Time, c.packet.ref.Time}
 	s.gaps = s.misses()
 	s.flow = [2]flow{}
 	s.wire = [2]wire{}
-	s.requests, s.marks = [2]requests{}, [2]marking{}
+	s.requests, s.marks, s.routes = [2]requests{}, [2]marking{}, [2]*roce.Route{}
 }
 
 // Closed is decode.Observer.Closed.
@@ -297,18 +291,17 @@ func (c *Checker) Closed(k *rdma.Connection) {
 		return
 	}
 	s.ended = true
-	s.losses(c.seen.Latest.Time)
+	s.losses(c.packet.ref.Time)
 	c.closed(s)
 }
 
 // closed checks what had to wait for the end of a connection.
 func (c *Checker) closed(s *conn) {
-	c.stir(s)
 	c.tallied(s)
 	s.done = true
 	c.enter(s)
 	s.own.closed(s.c)
-	s.losses(c.seen.Latest.Time)
+	s.losses(c.packet.ref.Time)
 	c.unconfirmed(s)
 	c.suspected(s, true)
 	c.doubled(s, true)

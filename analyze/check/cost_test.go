@@ -20,7 +20,7 @@ func allocations(packets []capture.Packet, checked bool) (mallocs, bytes uint64)
 	opt := decode.Options{}
 	if checked {
 		o := c.Observer()
-		o.Ordinary = nil
+		o.Headers = nil
 		opt.Observe(o)
 	}
 	d := decode.New(opt, func(tx *transaction.Transaction) {

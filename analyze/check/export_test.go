@@ -24,7 +24,6 @@ func (c *Checker) Known(x *rdma.Connection) string {
 	if s == nil {
 		return ""
 	}
-	c.stir(s)
 	c.tallied(s)
 	return fmt.Sprintf("connection %d: %v %v %v %v %+v %+v %+v", x.ID, s.first, s.gaps, s.cut, s.lost, s.requests, s.marks, s.wire)
 }

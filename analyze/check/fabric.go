@@ -146,73 +146,44 @@ const (
 	samePacket = 1e6
 )
 
-// fabricPacket checks the rules for packets of any upper layer.
-func (c *Checker) fabricPacket(s *conn, p *packet, from rdma.Side) {
-	op := p.opcode
-	if op.IsCNP() {
-		c.cnp(s, p, from)
-		return
-	}
-	if p.marked && !s.marks[from].marked.Seen() {
-		s.marks[from].marked = p.ref
-	}
-	ack := op.IsAcknowledge()
-	if !ack {
-		c.marking(s, p.class, p.ref, from)
-	}
-	if s.many || c.opt.Match != nil {
-		return
-	}
-	if !ack {
-		c.stalled(s, p, from)
-	}
-	if op.IsResponse() {
-		c.fabricResponse(s, p, from)
-	} else {
-		c.fabricRequest(s, p, from)
-	}
-}
-
-// fabricRequest handles a request of side from.
-func (c *Checker) fabricRequest(s *conn, p *packet, from rdma.Side) {
-	d := &s.requests[from]
-	op := p.opcode
+// request handles a request of side from.
+func (c *Checker) request(s *conn, p *packet, from rdma.Side) {
+	d := &s.requests[from&1]
 	if !d.known {
-		d.known, d.high = true, p.psn
-		d.messages.restart(p.psn)
-		if psn, ok := s.c.Setup[from.Other()].Start(); ok && psn == p.psn && s.c.Setup[from].Seen() {
+		d.known, d.high = true, p.PSN
+		d.messages.restart(p.PSN)
+		if psn, ok := s.c.Setup[from.Other()].Start(); ok && psn == p.PSN && s.c.Setup[from].Seen() {
 			d.messages.based = true // the responder has counted nothing yet
 		}
 	}
-	ahead := int32((p.psn-d.high)<<8) >> 8
-	if ahead < 0 {
-		c.again(s, d, p, from)
-		return
-	}
-	d.repeating = false
-	if ahead > 0 {
-		d.messages.restart(p.psn)
+	if p.PSN != d.high {
+		if int32((p.PSN-d.high)<<8) < 0 {
+			c.again(s, d, p, from)
+			return
+		}
+		d.messages.restart(p.PSN)
 		d.reads.unknown = true
 	}
+	d.repeating = false
 	count := uint32(1)
-	if op.IsReadRequest() {
-		if n, ok := s.responses(p.dmaLen); ok {
+	if p.kind&kindRead != 0 {
+		if n, ok := s.responses(p.DMALen); ok {
 			count = n
 		} else {
 			d.known, d.reads.unknown = false, true
 		}
 	}
-	d.high = (p.psn + count) & psnMask
-	if op.IsSend() && op.Starts() {
+	d.high = (p.PSN + count) & psnMask
+	if d.limited && d.messages.based && p.kind&(kindSend|kindStarts) == kindSend|kindStarts {
 		c.credit(s, d, p, from)
 	}
-	if op.IsReadRequest() || op.IsAtomic() {
-		c.depth(s, d, extent{p.psn, p.dmaLen, op.IsReadRequest()}, p.ref, from)
+	if p.kind&(kindRead|kindAtomic) != 0 {
+		c.depth(s, d, extent{p.PSN, p.DMALen, p.kind&kindRead != 0}, p.ref, from)
 	}
-	if !(op.IsSend() || op.IsWrite()) || op.Ends() {
-		d.messages.ended(p.psn)
+	if p.kind&kindEnds != 0 {
+		d.messages.ended(p.PSN)
 	}
-	d.asked.open, d.asked.psn, d.asked.ref = p.ackReq && count == 1, p.psn, p.ref
+	d.asked.open, d.asked.psn, d.asked.ref = p.AckReq && count == 1, p.PSN, p.ref
 }
 
 // again handles a request that was sent before, or comes late.
@@ -222,7 +193,7 @@ func (c *Checker) again(s *conn, d *requests, p *packet, from rdma.Side) {
 	n := &d.nak
 	switch {
 	case !n.open:
-	case p.psn == n.psn || p.opcode.IsReadRequest() && reached(n.psn, p.psn):
+	case p.PSN == n.psn || p.Opcode.IsReadRequest() && reached(n.psn, p.PSN):
 		n.open = false
 		if !n.passed || p.ref.Time-n.suspect.Time < samePacket {
 			c.ok(ruleNotGoneBack)
@@ -233,54 +204,75 @@ func (c *Checker) again(s *conn, d *requests, p *packet, from rdma.Side) {
 		f.Seen = fmt.Sprintf("PSN %d sent again first", n.instead)
 		f.Reaction = fmt.Sprintf("PSN %d came %v later in frame %d", n.psn, time.Duration(p.ref.Time-n.suspect.Time), p.ref.Number)
 		c.report(f)
-	case reached(p.psn, n.psn) && !n.passed:
-		n.passed, n.suspect, n.instead = true, p.ref, p.psn
+	case reached(p.PSN, n.psn) && !n.passed:
+		n.passed, n.suspect, n.instead = true, p.ref, p.PSN
 	}
 }
 
-// fabricResponse handles a response to requests of the side other than from.
-func (c *Checker) fabricResponse(s *conn, p *packet, from rdma.Side) {
-	d := &s.requests[from.Other()]
-	op := p.opcode
+// ack handles an acknowledgement of requests of the side other than from.
+func (c *Checker) ack(s *conn, p *packet, from rdma.Side) {
+	d := &s.requests[(from^1)&1]
 	if !d.known {
 		return
 	}
-	newest := p.psn
-	isNAK := op.IsAcknowledge() && !p.syndrome.IsACK()
+	newest, isNAK := p.PSN, !p.Syndrome.IsACK()
 	if isNAK {
-		newest = (p.psn - 1) & psnMask // it acknowledges all before
+		newest = (p.PSN - 1) & psnMask // it acknowledges all before
 	}
-	if int32((newest-d.high)<<8)>>8 >= 0 {
+	c.answered(s, d, p, newest, from)
+	a := &d.acked
+	back := a.seen && !reached(newest, a.psn)
+	if !isNAK {
+		if a.seen && !a.again { // a repeated request is acknowledged again
+			if back {
+				c.wentBack(s, d, p, from)
+			} else {
+				c.ok(ruleAckWentBack)
+			}
+		}
+		if d.answers(p.PSN) {
+			c.inTime(s, d, p, from)
+		}
+	} else if p.Syndrome == roce.NAKPSNSequence {
+		c.refusedAgain(s, d, p, from)
+	}
+	if !back { // that of an old PSN counts what was completed later, too
+		c.count(s, d, p, newest, from)
+	}
+	d.acknowledge(newest)
+}
+
+// response handles a response to a Read of the side other than from.
+func (c *Checker) response(s *conn, p *packet, from rdma.Side) {
+	d := &s.requests[(from^1)&1]
+	if !d.known {
+		return
+	}
+	c.readLength(s, d, p, from)
+	c.answered(s, d, p, p.PSN, from)
+	// The AETH of a Read Response grants credits, too (IBTA volume 1, section 9.7.7.2).
+	if p.Opcode.HasAETH() && p.Syndrome.IsACK() && d.messages.based && (!d.acked.seen || reached(p.PSN, d.acked.psn)) {
+		d.grant(p.Syndrome, p.MSN)
+	}
+	d.acknowledge(p.PSN)
+}
+
+// answered handles a response to all requests up to newest.
+func (c *Checker) answered(s *conn, d *requests, p *packet, newest uint32, from rdma.Side) {
+	if int32((newest-d.high)<<8) >= 0 {
 		// The capture lacks requests, or has them after their acknowledgement.
 		d.high = (newest + 1) & psnMask
 		d.messages.restart(d.high)
 		d.reads.unknown = true
 	}
-	if op.IsReadResponse() {
-		c.readLength(s, d, p, from)
+	if d.reads.suspect.Seen() {
+		c.depthDone(s, d, p, newest, from.Other())
 	}
-	c.depthDone(s, d, op, p.psn, newest, from.Other())
+	d.reads.answered(newest)
 	if d.nak.open && reached(newest, d.nak.psn) {
 		d.nak.open = false
 		c.skip(ruleNotGoneBack, Gaps) // the packet was not seen again, but received
 	}
-	if !op.IsAcknowledge() {
-		// The AETH of a Read Response grants credits, too (IBTA volume 1, section 9.7.7.2).
-		if op.HasAETH() && p.syndrome.IsACK() && d.messages.based && (!d.acked.seen || reached(newest, d.acked.psn)) {
-			d.grant(p.syndrome, p.msn)
-		}
-		d.acknowledge(newest)
-		return
-	}
-	if isNAK && p.syndrome == roce.NAKPSNSequence {
-		c.refusedAgain(s, d, p, from)
-	}
-	if !isNAK {
-		c.order(s, d, p, from)
-		c.inTime(s, d, p, from)
-	}
-	c.count(s, d, p, newest, from)
-	d.acknowledge(newest)
 }
 
 func (d *requests) acknowledge(psn uint32) {
@@ -298,45 +290,35 @@ func (d *requests) acknowledge(psn uint32) {
 // refusedAgain handles a NAK of a sequence error.
 func (c *Checker) refusedAgain(s *conn, d *requests, p *packet, from rdma.Side) {
 	n := &d.nak
-	if n.seen && n.psn == p.psn && p.ref.Time-n.ref.Time > samePacket {
+	if n.seen && n.psn == p.PSN && p.ref.Time-n.ref.Time > samePacket {
 		c.breach(s, ruleNAKRepeated, p.ref, from, func() (string, string) {
-			return fmt.Sprintf("one NAK for PSN %d, as in frame %d, until it comes", p.psn, n.ref.Number),
-				fmt.Sprintf("another NAK for PSN %d", p.psn)
+			return fmt.Sprintf("one NAK for PSN %d, as in frame %d, until it comes", p.PSN, n.ref.Number),
+				fmt.Sprintf("another NAK for PSN %d", p.PSN)
 		})
 		return
 	}
 	c.ok(ruleNAKRepeated)
-	*n = nak{seen: true, psn: p.psn, ref: p.ref, open: !d.repeating}
+	*n = nak{seen: true, psn: p.PSN, ref: p.ref, open: !d.repeating}
 }
 
-// order checks that acknowledgements do not go back.
-func (c *Checker) order(s *conn, d *requests, p *packet, from rdma.Side) {
+// wentBack judges an acknowledgement of less than was acknowledged before.
+func (c *Checker) wentBack(s *conn, d *requests, p *packet, from rdma.Side) {
 	a := &d.acked
-	if !a.seen || a.again {
-		return // a repeated request is acknowledged again
-	}
-	if reached(p.psn, a.psn) {
-		c.ok(ruleAckWentBack)
-		return
-	}
 	// An overtaken acknowledgement was made earlier, and counts fewer messages.
-	older, ok := d.messages.upTo(p.psn)
+	older, ok := d.messages.upTo(p.PSN)
 	newer, known := d.messages.upTo(a.psn)
-	if !ok || !known || older == newer || p.msn != (d.messages.base+newer)&psnMask || !d.messages.based {
+	if !ok || !known || older == newer || p.MSN != (d.messages.base+newer)&psnMask || !d.messages.based {
 		c.skip(ruleAckWentBack, Reordered)
 		return
 	}
 	c.breach(s, ruleAckWentBack, p.ref, from, func() (string, string) {
-		return fmt.Sprintf("PSN %d or a later one: it is acknowledged", a.psn), fmt.Sprintf("acknowledgement of PSN %d", p.psn)
+		return fmt.Sprintf("PSN %d or a later one: it is acknowledged", a.psn), fmt.Sprintf("acknowledgement of PSN %d", p.PSN)
 	})
 }
 
 // inTime checks that an acknowledgement came before the requester's timeout.
 func (c *Checker) inTime(s *conn, d *requests, p *packet, from rdma.Side) {
 	a := &d.asked
-	if !d.answers(p.psn) {
-		return
-	}
 	limit := s.ackTimeout()
 	if limit == 0 {
 		c.skip(ruleAckLate, NoSetup)
@@ -345,7 +327,7 @@ func (c *Checker) inTime(s *conn, d *requests, p *packet, from rdma.Side) {
 	if took := time.Duration(p.ref.Time - a.ref.Time); took > limit {
 		c.breach(s, ruleAckLate, p.ref, from, func() (string, string) {
 			return fmt.Sprintf("an acknowledgement within %v", limit),
-				fmt.Sprintf("%v after PSN %d asked for it in frame %d", took, p.psn, a.ref.Number)
+				fmt.Sprintf("%v after PSN %d asked for it in frame %d", took, p.PSN, a.ref.Number)
 		})
 		return
 	}
@@ -372,24 +354,21 @@ func (c *Checker) count(s *conn, d *requests, p *packet, newest uint32, from rdm
 	m := &d.messages
 	n, ok := m.upTo(newest)
 	switch {
-	case d.acked.seen && !reached(newest, d.acked.psn):
-		// That of an old PSN counts what was completed later, too.
-		return
 	case !ok:
 		c.skip(ruleMSN, Gaps)
 		return
 	case !m.based:
-		m.based, m.base = true, (p.msn-n)&psnMask
-	case (m.base+n)&psnMask == p.msn:
+		m.based, m.base = true, (p.MSN-n)&psnMask
+	case (m.base+n)&psnMask == p.MSN:
 		c.ok(ruleMSN)
 	default:
 		c.breach(s, ruleMSN, p.ref, from, func() (string, string) {
-			return fmt.Sprintf("MSN %d up to PSN %d", (m.base+n)&psnMask, newest), fmt.Sprintf("MSN %d", p.msn)
+			return fmt.Sprintf("MSN %d up to PSN %d", (m.base+n)&psnMask, newest), fmt.Sprintf("MSN %d", p.MSN)
 		})
-		m.base = (p.msn - n) & psnMask
+		m.base = (p.MSN - n) & psnMask
 	}
-	if p.syndrome.IsACK() {
-		d.grant(p.syndrome, p.msn)
+	if p.Syndrome.IsACK() {
+		d.grant(p.Syndrome, p.MSN)
 	}
 }
 
@@ -406,19 +385,16 @@ func (m *messages) number() uint32 { return (m.base + m.count + 1) & psnMask }
 // allowed, to ask for new credits.
 func (d *requests) credited() bool { return reached((d.limit+1)&psnMask, d.messages.number()) }
 
-// credit checks that the responder has granted a credit for a Send.
+// credit checks that the responder has granted a credit for a Send, if it grants any.
 func (c *Checker) credit(s *conn, d *requests, p *packet, from rdma.Side) {
 	m := &d.messages
-	if !d.limited || !m.based {
-		return
-	}
 	if d.credited() {
 		c.ok(ruleNoCredit)
 		return
 	}
 	c.breach(s, ruleNoCredit, p.ref, from, func() (string, string) {
 		return fmt.Sprintf("no Send beyond message %d, the last with a credit, and one more", d.limit),
-			fmt.Sprintf("message %d with PSN %d", m.number(), p.psn)
+			fmt.Sprintf("message %d with PSN %d", m.number(), p.PSN)
 	})
 }
 
@@ -485,35 +461,35 @@ func (d *requests) follow(psn, n uint32, starts, ends bool) (a reply, length int
 
 // readLength judges the length of a packet that responds to a Read.
 func (c *Checker) readLength(s *conn, d *requests, p *packet, from rdma.Side) {
-	a, length := d.follow(p.psn, p.payloadLen, p.opcode.Starts(), p.opcode.Ends())
+	a, length := d.follow(p.PSN, uint32(p.PayloadLen), p.kind&kindStarts != 0, p.kind&kindEnds != 0)
 	d.answer = a
 	switch length {
 	case lengthRight:
 		c.ok(ruleDMALength)
 	case lengthWrong:
 		c.breach(s, ruleDMALength, p.ref, from, func() (string, string) {
-			return fmt.Sprintf("%d bytes left of the Read", a.left), fmt.Sprintf("%v with %d bytes", p.opcode, p.payloadLen)
+			return fmt.Sprintf("%d bytes left of the Read", a.left), fmt.Sprintf("%v with %d bytes", p.Opcode, uint32(p.PayloadLen))
 		})
 	}
 }
 
-// depthDone handles a response that ends Reads.
-func (c *Checker) depthDone(s *conn, d *requests, op roce.Opcode, psn, newest uint32, from rdma.Side) {
+// depthDone handles a response while it is not known yet whether there were too many Reads.
+func (c *Checker) depthDone(s *conn, d *requests, p *packet, newest uint32, from rdma.Side) {
 	r := &d.reads
-	if r.suspect.Seen() && reached(newest, r.oldest) {
-		// If the oldest is answered only now, it was outstanding. If a later one is answered, the
-		// capture lacks the end of the oldest.
-		if psn == r.oldest && (op.IsReadResponse() || op.IsAcknowledge() && op.IsAtomic()) {
-			c.breach(s, ruleReadDepth, r.suspect, from, func() (string, string) {
-				return fmt.Sprintf("at most %d Reads at once, as its peer announced", s.c.Setup[from.Other()].ResponderDepth),
-					fmt.Sprintf("%d under way", r.open)
-			})
-		} else {
-			c.skip(ruleReadDepth, Gaps)
-		}
-		r.suspect = rdma.Ref{}
+	if !reached(newest, r.oldest) {
+		return
 	}
-	r.answered(newest)
+	// If the oldest is answered only now, it was outstanding. If a later one is answered, the
+	// capture lacks the end of the oldest.
+	if p.PSN == r.oldest && (p.kind&kindReadResponse != 0 || p.Opcode.IsAtomic()) {
+		c.breach(s, ruleReadDepth, r.suspect, from, func() (string, string) {
+			return fmt.Sprintf("at most %d Reads at once, as its peer announced", s.c.Setup[from.Other()].ResponderDepth),
+				fmt.Sprintf("%d under way", r.open)
+		})
+	} else {
+		c.skip(ruleReadDepth, Gaps)
+	}
+	r.suspect = rdma.Ref{}
 }
 
 // answered forgets the Reads that ended at psn or before it.
@@ -528,20 +504,19 @@ func (r *reads) answered(psn uint32) {
 
 // stalled checks that a message continues once it has begun.
 func (c *Checker) stalled(s *conn, p *packet, from rdma.Side) {
-	op, m := p.opcode, &s.marks[from]
-	if !op.IsSend() && !op.IsWrite() && !op.IsReadResponse() {
-		return
-	}
+	m := &s.marks[from&1]
 	// Only packets seen for the first time: recovery has its own times.
-	first := !m.sent || reached(p.psn, (m.top+1)&psnMask)
-	if !op.IsReadResponse() {
-		d := &s.requests[from]
-		first = !d.known || reached(p.psn, d.high)
-		first = first && !(d.nak.seen && d.nak.ref.Number > m.last.Number)
-	} else if first {
-		m.sent, m.top = true, p.psn
+	first := true
+	switch {
+	case p.kind&kindReadResponse != 0:
+		if first = !m.sent || reached(p.PSN, (m.top+1)&psnMask); first {
+			m.sent, m.top = true, p.PSN
+		}
+	case p.kind&(kindStarts|kindEnds) != kindStarts|kindEnds:
+		d := &s.requests[from&1]
+		first = (!d.known || reached(p.PSN, d.high)) && !(d.nak.seen && d.nak.ref.Number > m.last.Number)
 	}
-	if m.inside && first && !op.Starts() && p.psn == (m.lastPSN+1)&psnMask {
+	if m.inside && first && p.kind&kindStarts == 0 && p.PSN == (m.lastPSN+1)&psnMask {
 		if took := p.ref.Time - m.last.Time; took >= stall {
 			c.breach(s, ruleStalled, p.ref, from, func() (string, string) {
 				return "a message that goes on once it has begun",
@@ -551,7 +526,7 @@ func (c *Checker) stalled(s *conn, p *packet, from rdma.Side) {
 			c.ok(ruleStalled)
 		}
 	}
-	m.inside, m.last, m.lastPSN = first && !op.Ends(), p.ref, p.psn
+	m.inside, m.last, m.lastPSN = first && p.kind&kindEnds == 0, p.ref, p.PSN
 }
 
 // marking checks that a side's packets have one priority.
@@ -599,9 +574,9 @@ func (c *Checker) cnp(s *conn, p *packet, from rdma.Side) {
 	switch {
 	case !q.BECN || q.FECN:
 		wrong = "BECN clear or FECN set"
-	case p.psn != 0:
-		wrong = fmt.Sprintf("PSN %d", p.psn)
-	case p.ackReq || q.SE:
+	case p.PSN != 0:
+		wrong = fmt.Sprintf("PSN %d", p.PSN)
+	case p.AckReq || q.SE:
 		wrong = "AckReq or SE set"
 	case q.Pad != 0 || q.PayloadLen != cnpReserved:
 		wrong = fmt.Sprintf("%d bytes behind the BTH", q.PayloadLen+int(q.Pad))

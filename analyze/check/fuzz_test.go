@@ -51,7 +51,7 @@ func FuzzCheck(f *testing.F) {
 			var v rpc.View
 			o := c.Observer()
 			if inFull {
-				o.Ordinary = nil
+				o.Headers = nil
 			}
 			d := decode.New(decode.Options{Observers: []decode.Observer{o}}, func(tx *transaction.Transaction) {
 				holds.Transaction(t, tx)

@@ -408,8 +408,6 @@ func (c *Checker) stray(k *conn, op *rdma.Op, ref rdma.Ref) {
 			f.Expected = "a Read from Read chunks, a Write to Write and Reply chunks"
 		}
 	}
-	c.doubt(k)
-	c.stir(k) // for what it knows of the owner's requests
 	k.suspects = append(k.suspects, suspect{what, f, rule, ref, k.wire[owner].next, k.wire[owner].started && !k.wire[owner].announced})
 }
 
@@ -496,7 +494,6 @@ func (s *conn) later(x *suspect) bool {
 // suspected checks suspect operations where that is possible: once later requests of the same side have been
 // acknowledged, or at the end.
 func (c *Checker) suspected(k *conn, all bool) {
-	c.stir(k)
 	n := 0
 	for i := range k.suspects {
 		x := &k.suspects[i]

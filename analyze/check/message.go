@@ -178,7 +178,6 @@ func (c *Checker) repeated(k *conn, s *rdma.Send, h *rpcrdma.Header) {
 		c.skip(ruleReplyTwice, Limit)
 		return
 	}
-	c.doubt(k)
 	k.repeats = append(k.repeats, repeat{*s, *h})
 	k.repeats[len(k.repeats)-1].s.Data, k.repeats[len(k.repeats)-1].s.Parts = nil, nil
 }
@@ -194,7 +193,7 @@ const maxRepeats = 16
 // doubled reports replies whose call did not follow within a few packets; with all set, it reports all of
 // them.
 func (c *Checker) doubled(k *conn, all bool) {
-	for len(k.repeats) > 0 && (all || k.repeats[0].s.Last.Number+maxOvertaken < c.seen.Latest.Number) {
+	for len(k.repeats) > 0 && (all || k.repeats[0].s.Last.Number+maxOvertaken < c.packet.ref.Number) {
 		r := k.repeats[0]
 		k.repeats = slices.Delete(k.repeats, 0, 1)
 		c.alone(k, &r.s, ruleReplyTwice, &r.h, "one reply to each call", "another "+r.h.Type.String()+" for a call that has been answered", Responder)
@@ -311,7 +310,6 @@ func (c *Checker) Event(k *rdma.Connection, from rdma.Side, e rdma.Event, value 
 		return
 	}
 	s := c.conn(k)
-	c.stir(s)
 	switch e {
 	case rdma.EventGap:
 		s.losses(ref.Time)

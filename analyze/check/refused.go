@@ -69,7 +69,7 @@ func (c *Checker) attempted(v *decode.PacketView) {
 		if a.find(v.Tenant, src, dst, func(t *attempt) bool { return t.sequence == f.TCPSeq+1 }) != nil {
 			return
 		}
-		t := attempt{tenant: v.Tenant, from: src, to: dst, sequence: f.TCPSeq + 1, length: uint32(f.PayloadLen), ref: c.seen.Latest}
+		t := attempt{tenant: v.Tenant, from: src, to: dst, sequence: f.TCPSeq + 1, length: uint32(f.PayloadLen), ref: c.packet.ref}
 		if len(a.ring) < maxAttempts {
 			a.ring = append(a.ring, t)
 			return
@@ -96,7 +96,7 @@ func (c *Checker) attempted(v *decode.PacketView) {
 			return
 		}
 		c.report(&Finding{
-			Rule: &rules[ruleRejected], Ref: c.seen.Latest, Fabric: rdma.IWARP, By: Responder,
+			Rule: &rules[ruleRejected], Ref: c.packet.ref, Fabric: rdma.IWARP, By: Responder,
 			From:     rdma.End{Addr: f.Src, Port: f.SrcPort},
 			To:       rdma.End{Addr: f.Dst, Port: f.DstPort},
 			Expected: "a connection",

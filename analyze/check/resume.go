@@ -26,23 +26,23 @@ func (d *requests) drops(psn uint32, ref rdma.Ref) {
 
 // again takes a request that was sent before.
 func (x *dropped) again(s *conn, p *packet) {
-	if !x.open || !reached(p.psn, x.psn) {
+	if !x.open || !reached(p.PSN, x.psn) {
 		return
 	}
-	if p.psn != x.next {
-		x.aside = x.aside || !reached(x.next, p.psn)
+	if p.PSN != x.next {
+		x.aside = x.aside || !reached(x.next, p.PSN)
 		return
 	}
 	count := uint32(1)
-	if p.opcode.IsReadRequest() {
-		n, known := s.responses(p.dmaLen)
+	if p.Opcode.IsReadRequest() {
+		n, known := s.responses(p.DMALen)
 		if !known {
 			x.open = false
 			return
 		}
 		count = n
 	}
-	x.next, x.last = (p.psn+count)&psnMask, p.ref
+	x.next, x.last = (p.PSN+count)&psnMask, p.ref
 	x.open = !reached(x.next, x.high)
 }
 

@@ -469,7 +469,7 @@ func runBy(opt Options, packets []capture.Packet, inFull bool) result {
 		r.check.Closed(k)
 	}
 	if inFull {
-		how.Ordinary = nil
+		how.Headers = nil
 		r.check.InFull()
 	}
 	d := decode.New(decode.Options{Observers: []decode.Observer{how}}, func(tx *transaction.Transaction) {
@@ -546,3 +546,6 @@ func describeFinding(f *Finding) string {
 func segmentAt(handle uint32, offset uint64) rpcrdma.Segment {
 	return rpcrdma.Segment{Handle: handle, Offset: offset}
 }
+
+// edit returns the packet of a record, to be changed.
+func (s *scene) edit(at int) *rocetest.Packet { return s.recs[at].Packet }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/rpcrdma/toolkit/analyze/text"
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/nfs/ops"
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/decode/rdma"
@@ -37,8 +38,10 @@ type txCheck struct {
 // Transaction checks a transaction.
 func (c *Checker) Transaction(v *rpc.View) {
 	tx := v.Tx
-	c.apart.called(v)
-	c.leave()
+	if c.apart.on {
+		c.apart.called(v)
+		c.leave()
+	}
 	if len(c.recalls) > 0 {
 		c.returned(v)
 	}
@@ -58,9 +61,12 @@ func (c *Checker) Transaction(v *rpc.View) {
 	t.call, t.reply = t.header(&tx.Call), t.header(&tx.Reply)
 	t.faults, t.misplaced = 0, false
 	c.enter(t.k)
-	c.recalled(v)
-	c.binds(v)
-	c.callback(v)
+	if tx.Program >= nfs4.NFS4_CALLBACK {
+		c.recalled(v)
+		c.callback(v)
+	} else {
+		c.binds(v)
+	}
 	t.name.done = false
 	if !t.usual() {
 		t.run()

@@ -43,7 +43,7 @@ func verdicts(packets []capture.Packet, how way, batch int) (out []string) {
 		c.Closed(x)
 	}
 	if how == inFull {
-		o.Ordinary = nil
+		o.Headers = nil
 		c.InFull()
 	}
 	var v rpc.View

@@ -32,10 +32,13 @@ func (w *wire) proves(psn uint32) bool {
 func reached(psn, other uint32) bool { return (psn-other)&psnMask < 1<<23 }
 
 const (
-	openNone uint8 = iota
-	openSend
-	openWrite
+	openNone  uint8 = 0
+	openSend        = uint8(kindSend)
+	openWrite       = uint8(kindWrite)
 )
+
+// message is the message that a request is part of, if it may have several packets.
+func (k kind) message() uint8 { return uint8(k & (kindSend | kindWrite)) }
 
 // idle is how long, in nanoseconds, after its last packet a sender may have timed out waiting for an
 // acknowledgement, so that it resumes in the middle of a message.
@@ -43,105 +46,118 @@ const idle = 2e6
 
 const psnMask = 1<<24 - 1
 
-// wirePacket checks one packet of a request stream.
+// wirePacket checks one packet of RoCE or InfiniBand.
 func (c *Checker) wirePacket(s *conn, p *packet) {
-	op := p.opcode
-	if !op.IsDefined() {
+	kind := kinds[p.Opcode]
+	if kind == 0 {
 		return
 	}
-	switch op.Service() {
-	case roce.ServiceRC, roce.ServiceXRC:
-	default:
-		if !op.IsCNP() {
-			return
-		}
-	}
-	s.calm[0].streak, s.calm[1].streak = 0, 0
+	p.kind = kind
 	from, ok := s.sender(p)
 	if !ok {
 		return
 	}
-	c.fabricPacket(s, p, from)
-	if op.IsCNP() {
+	if kind&kindCNP != 0 {
+		c.cnp(s, p, from)
 		return
 	}
-	if s.first[from] == 0 && !op.IsResponse() {
-		s.first[from] = p.ref.Number
+	if p.Marked() && !s.marks[from&1].marked.Seen() {
+		s.marks[from&1].marked = p.ref
 	}
-	if op.IsAcknowledge() {
-		s.expect(from.Other())
-		s.unseen(from.Other(), p)
-		if w := &s.wire[from.Other()]; p.syndrome.IsACK() {
-			w.acked, w.hasAck = p.psn, true
+	judged := !s.many && c.opt.Match == nil
+	if kind&kindAck != 0 {
+		if judged {
+			c.ack(s, p, from)
+		}
+		to := (from ^ 1) & 1
+		w := &s.wire[to]
+		if !w.started {
+			s.expect(to)
+		}
+		if p.Syndrome.IsACK() {
+			if w.started && (p.PSN-w.next)&psnMask < 1<<16 {
+				s.unseen(to, p)
+			}
+			w.acked, w.hasAck = p.PSN, true
 		}
 		return
+	}
+	c.marking(s, class{p.DSCP(), p.Priority(), p.VLAN() != 0}, p.ref, from)
+	if judged {
+		if kind&kindPayload != 0 {
+			c.stalled(s, p, from)
+		}
+		if kind&kindRequest != 0 {
+			c.request(s, p, from)
+		} else {
+			c.response(s, p, from)
+		}
+	}
+	if s.first[from&1] == 0 && kind&kindRequest != 0 {
+		s.first[from&1] = p.ref.Number
 	}
 	if s.many {
 		return
 	}
-	w := &s.wire[from]
-	mtu := s.c.Setup[0].PathMTU
-	c.size(s, p, from, mtu)
-	if op.IsReadResponse() {
-		return
+	if kind&kindPayload != 0 {
+		c.size(s, p, from)
 	}
-	started := w.started && !w.announced
-	follows := started && p.psn == w.next
-	if started && !follows && int32((p.psn-w.next)<<8) < 0 {
-		w.disturbed = true // retransmitted
-	}
-	if p.ref.Time-w.at > idle {
-		w.disturbed = w.disturbed || w.open != openNone
-	}
-	w.at = p.ref.Time
-	w.started, w.announced = true, false
-	w.next = (p.psn + 1) & psnMask
-
-	c.sequence(s, w, p, from, follows)
-	if op.IsReadRequest() {
-		n, known := s.responses(p.dmaLen)
-		w.next = (p.psn + n) & psnMask
-		w.started = known // else the end of its responses is unknown
+	if kind&kindRequest != 0 {
+		c.sequence(s, p, from)
 	}
 }
 
-// sequence checks the place of a packet in its message: at the beginning, in the middle or at the end.
-// follows means that its PSN is the next one.
-func (c *Checker) sequence(s *conn, w *wire, p *packet, from rdma.Side, follows bool) {
-	op := p.opcode
-	kind := openNone
-	switch {
-	case op.IsSend():
-		kind = openSend
-	case op.IsWrite():
-		kind = openWrite
+// sequence checks the place of a request in the stream of its sender, and in its message: at the beginning, in the middle or at the end.
+func (c *Checker) sequence(s *conn, p *packet, from rdma.Side) {
+	w, open := &s.wire[from&1], p.kind.message()
+	starts, ends := p.kind&kindStarts != 0, p.kind&kindEnds != 0
+	follows := false // it is the next one
+	if w.started && !w.announced {
+		if follows = p.PSN == w.next; !follows && int32((p.PSN-w.next)<<8) < 0 {
+			w.disturbed = true // retransmitted
+		}
 	}
-	starts, ends := kind == openNone || op.Starts(), kind == openNone || op.Ends()
+	if w.open != openNone && p.ref.Time-w.at > idle {
+		w.disturbed = true
+	}
+	w.started, w.announced, w.at = true, false, p.ref.Time
+	w.next = (p.PSN + 1) & psnMask
+
+	before := open
+	if starts {
+		before = openNone
+	}
 	switch {
 	case !follows || w.disturbed:
-	case starts && w.open != openNone, !starts && w.open != kind:
-		if c.opt.Match == nil {
-			c.breach(s, ruleOpcodeSequence, p.ref, from, func() (string, string) {
-				return [...]string{"the beginning of a message", "Middle or Last of a Send", "Middle or Last of an RDMA Write"}[w.open],
-					fmt.Sprintf("%v with PSN %d, right after PSN %d", op, p.psn, (p.psn-1)&psnMask)
-			})
-		}
+	case w.open != before:
+		c.outOfPlace(s, w, p, from)
 	default:
 		c.ok(ruleOpcodeSequence)
 	}
 
-	if kind == openWrite {
+	if open == openWrite {
 		c.writeLength(s, w, p, from, starts, ends, follows)
 	}
-	if starts {
-		w.disturbed = w.disturbed && !ends
-	} else if ends {
-		w.disturbed = false
-	}
-	w.open = kind
+	w.open = open
 	if ends {
-		w.open = openNone
+		w.disturbed, w.open = false, openNone
 	}
+	if p.kind&kindRead != 0 {
+		n, known := s.responses(p.DMALen)
+		w.next = (p.PSN + n) & psnMask
+		w.started = known // else the end of its responses is unknown
+	}
+}
+
+// outOfPlace reports a packet that begins a message within another one, or goes on with one that has not begun.
+func (c *Checker) outOfPlace(s *conn, w *wire, p *packet, from rdma.Side) {
+	if c.opt.Match != nil {
+		return
+	}
+	c.breach(s, ruleOpcodeSequence, p.ref, from, func() (string, string) {
+		return [...]string{"the beginning of a message", "Middle or Last of a Send", "Middle or Last of an RDMA Write"}[w.open],
+			fmt.Sprintf("%v with PSN %d, right after PSN %d", p.Opcode, p.PSN, (p.PSN-1)&psnMask)
+	})
 }
 
 // responses is how many packets respond to an RDMA Read Request for n bytes, if that is known.
@@ -171,27 +187,24 @@ func (s *conn) expect(side rdma.Side) {
 // unseen records an acknowledgement of packets that were not captured.
 func (s *conn) unseen(side rdma.Side, p *packet) {
 	w := &s.wire[side]
-	ahead := (p.psn - w.next) & psnMask
-	if w.started && p.syndrome.IsACK() && ahead < 1<<16 {
-		s.cut[side]++
-		w.next = (p.psn + 1) & psnMask
-		w.disturbed = true
-		s.losses(p.ref.Time)
-	}
+	s.cut[side]++
+	w.next = (p.PSN + 1) & psnMask
+	w.disturbed = true
+	s.losses(p.ref.Time)
 }
 
 // writeLength compares the payload of an RDMA Write with its length.
 func (c *Checker) writeLength(s *conn, w *wire, p *packet, from rdma.Side, starts, ends, follows bool) {
 	switch {
 	case starts:
-		w.counted, w.left, w.va = true, uint64(p.dmaLen), p.va
+		w.counted, w.left, w.va = true, uint64(p.DMALen), p.VA
 	case !follows || w.disturbed:
 		w.counted = false
 	}
 	if !w.counted {
 		return
 	}
-	n := uint64(p.payloadLen)
+	n := uint64(p.PayloadLen)
 	if n <= w.left && (!ends || n == w.left) && (ends || n < w.left) {
 		w.left -= n
 		if ends {
@@ -205,21 +218,18 @@ func (c *Checker) writeLength(s *conn, w *wire, p *packet, from rdma.Side, start
 	}
 	c.breach(s, ruleDMALength, p.ref, from, func() (string, string) {
 		return fmt.Sprintf("%d bytes left of the Write", w.left),
-			fmt.Sprintf("%v with %d bytes, offset 0x%x", p.opcode, n, w.va)
+			fmt.Sprintf("%v with %d bytes, offset 0x%x", p.Opcode, n, w.va)
 	})
 }
 
 // size checks the payload of a packet against the path MTU.
-func (c *Checker) size(s *conn, p *packet, from rdma.Side, mtu uint32) {
-	op, n := p.opcode, p.payloadLen
-	if !op.IsSend() && !op.IsWrite() && !op.IsReadResponse() {
-		return
-	}
+func (c *Checker) size(s *conn, p *packet, from rdma.Side) {
+	n, mtu := uint32(p.PayloadLen), s.c.Setup[0].PathMTU
 	rule, bad := ruleFirstNotMTU, false
 	switch {
-	case !op.Ends() && mtu != 0:
+	case p.kind&kindEnds == 0 && mtu != 0:
 		bad = n != mtu
-	case !op.Ends():
+	case p.kind&kindEnds == 0:
 		bad = n < 256 || n > roce.MaxMTU || n&(n-1) != 0
 	case mtu == 0:
 		c.skip(rulePayloadOverMTU, NoSetup)
@@ -231,9 +241,15 @@ func (c *Checker) size(s *conn, p *packet, from rdma.Side, mtu uint32) {
 		c.ok(rule)
 		return
 	}
+	c.wrongSize(s, rule, p, from)
+}
+
+// wrongSize reports a packet whose payload does not fit.
+func (c *Checker) wrongSize(s *conn, rule id, p *packet, from rdma.Side) {
 	if c.opt.Match != nil {
 		return
 	}
+	n, mtu := uint32(p.PayloadLen), s.c.Setup[0].PathMTU
 	c.breach(s, rule, p.ref, from, func() (expected, seen string) {
 		switch {
 		case mtu == 0:
@@ -243,29 +259,51 @@ func (c *Checker) size(s *conn, p *packet, from rdma.Side, mtu uint32) {
 		default:
 			expected = fmt.Sprintf("at most %d bytes, the path MTU", mtu)
 		}
-		return expected, fmt.Sprintf("%v with %d bytes", op, n)
+		return expected, fmt.Sprintf("%v with %d bytes", p.Opcode, n)
 	})
 }
 
 // sender is the side that sent a packet.
 func (s *conn) sender(p *packet) (rdma.Side, bool) {
-	a, b := &s.c.Ends[0], &s.c.Ends[1]
-	if a.Addr != b.Addr {
-		switch *p.src {
-		case a.Addr:
-			return 0, true
-		case b.Addr:
-			return 1, true
-		}
-		return 0, false
-	}
-	if a.QPN == b.QPN {
-		return 0, false
-	}
-	switch p.destQP {
-	case b.QPN:
+	switch p.Route {
+	case s.routes[0]:
 		return 0, true
-	case a.QPN:
+	case s.routes[1]:
+		return 1, true
+	}
+	return s.findSender(p)
+}
+
+// findSender is sender for a Route that was not seen before.
+func (s *conn) findSender(p *packet) (rdma.Side, bool) {
+	a, b := &s.c.Ends[0], &s.c.Ends[1]
+	switch {
+	case a.Addr == b.Addr:
+		return s.senderAt(p)
+	case p.Route.Src == a.Addr:
+		return s.sends(p, 0), true
+	case p.Route.Src == b.Addr:
+		return s.sends(p, 1), true
+	}
+	return 0, false
+}
+
+// sends notes the Route of the packets that a side sends.
+func (s *conn) sends(p *packet, side rdma.Side) rdma.Side {
+	if p.Route != &p.route {
+		s.routes[side] = p.Route
+	}
+	return side
+}
+
+// senderAt is sender if both sides have one address.
+func (s *conn) senderAt(p *packet) (rdma.Side, bool) {
+	a, b := &s.c.Ends[0], &s.c.Ends[1]
+	switch {
+	case a.QPN == b.QPN:
+	case p.DestQP == b.QPN:
+		return 0, true
+	case p.DestQP == a.QPN:
 		return 1, true
 	}
 	return 0, false

@@ -50,7 +50,7 @@ func alone(t *testing.T, name string) []state.Section {
 	other := rpc.View{Names: &rpc.Names{}}
 	conns := &connections.Recorder{}
 	o := k.Observer()
-	o.Ordinary = nil
+	o.Headers = nil
 	d = decode.New(decode.Options{Observers: []decode.Observer{o, {Closed: conns.Closed}}}, func(tx *transaction.Transaction) {
 		other.Set(tx)
 		conns.Transaction(tx)

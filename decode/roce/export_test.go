@@ -28,3 +28,6 @@ func (t *Tracker) State() (lines []string) {
 	}
 	return lines
 }
+
+// Epoch changes with each packet that is not plain.
+func (t *Tracker) Epoch() uint64 { return t.epoch }

@@ -200,11 +200,9 @@ type Tracker struct {
 	saw  rdma.Sighting // the packet at hand, for the watcher
 	work rdma.Work     // for the watcher
 
-	tenant  uint64       // of the current packet
-	tunnel  *link.Tunnel // of the current packet: its outermost
-	within  *link.Tunnel // what LeanWithin was told; nil otherwise
-	plainBy int8         // the side that sent the packet Lean took last, if plain did; otherwise -1. See Tracker.Noted
-	aside   bool         // packets may be noted for somebody who is not told of each
+	tenant uint64       // of the current packet
+	tunnel *link.Tunnel // of the current packet: its outermost
+	within *link.Tunnel // what LeanWithin was told; nil otherwise
 }
 
 type addrPair struct {
@@ -218,7 +216,6 @@ func NewTracker(h rdma.Handler, hooks rdma.Hooks, numbers *rdma.Numbers, limits 
 	tracer, watcher := hooks.Tracer, hooks.Watcher
 	return &Tracker{
 		h: h, hooks: hooks, tracer: tracer, watcher: watcher, runs: hooks.Runs, numbers: numbers, limits: limits,
-		aside:  hooks.Runs != nil,
 		whole:  tracer != nil || watcher != nil && hooks.Runs == nil,
 		epoch:  1, // not that of a new flow
 		flows:  make(map[flowKey]*flow),
@@ -245,10 +242,6 @@ func (t *Tracker) Packet(ref rdma.Ref, tap uint16, tenant uint64, fabric rdma.Fa
 	fl := t.flow(flowKey{f.Src, f.Dst, tenant, p.DestQP}, ref, int32(tap), fabric)
 	return t.connected(fl, &arrival{ref: ref, p: p, tap: int32(tap), port: f.SrcPort, fabric: fabric, marked: f.ECN == ecnCE, icrc: icrc})
 }
-
-// Plain reports whether the packet that Lean took last was the one expected of its sender, which is then returned: a Send
-// of one packet or an acknowledgement, of a connection with nothing unusual. It may be false nevertheless.
-func (t *Tracker) Plain() (from rdma.Side, ok bool) { return rdma.Side(t.plainBy) & 1, t.plainBy >= 0 }
 
 // Headless handles a packet whose extension headers the capture cut. It still shows that the PSN was sent.
 func (t *Tracker) Headless(ref rdma.Ref, tap uint16, tenant uint64, fabric rdma.Fabric, f *link.Frame, p *Packet) *rdma.Connection {

@@ -19,7 +19,6 @@ type plainness struct {
 	peer        *flow
 	sends, acks bool
 	run         *rdma.Run // of the requests; nil if the watcher is to be told of them
-	calm        *Calm     // of the requests; nil if nothing is expected: see Tracker.Expect
 }
 
 // Lean is Packet for an ordinary packet of RoCEv2. Tap and tenant may differ from those of p if it was captured in a tunnel.
@@ -37,7 +36,6 @@ func (t *Tracker) Lean(p *capture.Packet, tap uint16, tenant uint64, l *Lean) *r
 		return t.unplain(p, tap, tenant, l)
 	}
 	known, sent := fl.plain.known, fl.plain.sent
-	t.plainBy = int8(fl.side)
 	switch l.Opcode {
 	case RCAcknowledge:
 		// ack leaves the sets of PSNs alone as long as nothing is missing.
@@ -57,16 +55,11 @@ func (t *Tracker) Lean(p *capture.Packet, tap uint16, tenant uint64, l *Lean) *r
 		} else {
 			t.ack(peer, l.PSN, ref)
 		}
-		if t.aside {
-			if t.runs != nil {
-				if run := t.noted(peer); run != nil {
-					run.Ack(l.PSN, ref)
-				} else {
-					t.plainAck(peer, r, l.PSN, ref)
-				}
-			}
-			if t.expects(peer) && peer.plain.calm.Ack(p, l) {
-				t.plainBy += notedBy
+		if t.runs != nil {
+			if run := t.noted(peer); run != nil {
+				run.Ack(l.PSN, ref)
+			} else {
+				t.plainAck(peer, r, l.PSN, ref)
 			}
 		}
 	case RCSendOnly, RCSendOnlyInvalidate:
@@ -100,9 +93,6 @@ func (t *Tracker) Lean(p *capture.Packet, tap uint16, tenant uint64, l *Lean) *r
 		fl.carriesRPC(tag)
 		r := t.push(fl, l.PSN, sendPrint(s.Data, s.Length))
 		r.kind, r.count, r.tag, r.at, r.work, r.mtu = sendRequest, 1, tag, ref.Time, work, 0
-		if t.aside && t.expects(fl) && fl.plain.calm.Send(p, l) {
-			t.plainBy += notedBy
-		}
 		return known // it has a number
 	default:
 		return t.unplain(p, tap, tenant, l)
@@ -177,7 +167,6 @@ func (t *Tracker) examine(fl *flow) bool {
 // unplain is Lean for a packet that is not plain.
 func (t *Tracker) unplain(p *capture.Packet, tap uint16, tenant uint64, l *Lean) *rdma.Connection {
 	t.epoch++
-	t.plainBy = -1
 	t.tenant, t.tunnel = tenant, t.within
 	ref := rdma.Ref{Time: p.Time, Number: p.Number}
 	fl := t.cache[flowSlot(l.Route.hash, l.DestQP)]
