@@ -106,6 +106,9 @@ func objects(t *testing.T, r capture.Reader, match func(*rpc.View) bool) []strin
 			delete(o, "reply_frame")
 			delete(o, "connection")
 			delete(o, "connection_key") // the part may not have the first packet
+			delete(o, "path")           // nor what shows when the call was acknowledged
+			delete(o, "first_sent")     // nor the connection that it was sent on before
+			delete(o, "app_latency")
 			if f, ok := o["file"].(map[string]any); ok {
 				delete(f, "path")
 			}

@@ -26,6 +26,7 @@ func checkOf(t *testing.T, sample string, flags ...string) string {
 // TestCheckCounts: of findings that are not shown the same is counted as of those that are.
 func TestCheckCounts(t *testing.T) {
 	shown := regexp.MustCompile(`(?m)^(?:note|warning|error) +([a-z0-9-]+)  \S+ frame `)
+	known := regexp.MustCompile(`(?m)^(?:note|warning|error) +([a-z0-9-]+)  \S+, known, (\d+) times?:`)
 	more := regexp.MustCompile(`(?m)^([a-z0-9-]+): (\d+) findings? more not shown`)
 	hidden := regexp.MustCompile(`(\d+) notes? \((\d+) not shown`)
 	for _, sample := range []string{"rocev2-nfs3-meta.pcap.zst", "rocev2-nfs41-recall.pcap", "iwarp-nfs3-loss.pcap.zst"} {
@@ -48,7 +49,7 @@ func TestCheckCounts(t *testing.T) {
 							t.Errorf("%s %q --max %d: %d of %s", sample, flags, most, have[m[1]], m[1])
 						}
 					}
-					for _, m := range more.FindAllStringSubmatch(out, -1) {
+					for _, m := range append(more.FindAllStringSubmatch(out, -1), known.FindAllStringSubmatch(out, -1)...) {
 						n, _ := strconv.Atoi(m[2])
 						have[m[1]] += n
 					}

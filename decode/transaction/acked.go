@@ -105,7 +105,10 @@ func (t *Tracker) SendAcked(c *rdma.Connection, from rdma.Side, tag rdma.Tag, re
 	reply := tx.isReply(tag)
 	if !reply {
 		if !tx.callAcked {
-			tx.callAcked, tx.Times.CallAck = true, ref
+			tx.callAcked = true
+			if !tx.ackMissed {
+				tx.Times.CallAck = ref
+			}
 			tx.Call.answered(c.Stamp)
 		}
 		return

@@ -235,7 +235,7 @@ func (tx *Transaction) Release() {
 	tx.Notes, tx.noted = tx.Notes[:0], 0
 	tx.measured = len(tx.segments) == 0 && len(tx.served) == 0 && tx.measured
 	tx.segments, tx.served = tx.segments[:0], tx.served[:0]
-	tx.replied, tx.acked, tx.callAcked, tx.finished, tx.final = false, false, false, false, false
+	tx.replied, tx.acked, tx.callAcked, tx.ackMissed, tx.finished, tx.final = false, false, false, false, false, false
 	tx.callLost, tx.replyLost = DeliveryUnknown, DeliveryUnknown
 	tx.origin, tx.sentFirst, tx.waitingUntil, tx.waiting = 0, 0, 0, false
 	tx.prev, tx.next = nil, nil

@@ -32,6 +32,9 @@ func (t *Tracker) Merged(into *rdma.Connection, side rdma.Side, from *rdma.Conne
 			t.join(into, to, h)
 		}
 		if h := k.halves[to]; h != nil {
+			for _, tx := range h.open.all() {
+				tx.ackMissed = true // of two flows, each alone, none shows what it acknowledges
+			}
 			t.tables(h)
 		}
 	}

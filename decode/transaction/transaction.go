@@ -213,6 +213,7 @@ type Transaction struct {
 	holes        uint32 // of credits.holes when it was counted
 	acked        bool
 	callAcked    bool
+	ackMissed    bool     // an acknowledgement of the call may have come before it was known whose it is
 	callLost     Delivery // if nothing of the responder shows that it has it
 	replyLost    Delivery // if it was not acknowledged
 	finished     bool

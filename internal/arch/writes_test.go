@@ -41,6 +41,7 @@ var mayWrite = map[string]string{
 	"analyze/connections/list.go":           "a temporary file without a name, for what memory does not hold",
 	"analyze/state/chooser.go":              "a temporary file without a name, for what memory does not hold",
 	"cmd/rpcrdma-top/config.go":             "MkdirAll of the directory of the configuration file, which package outfile makes",
+	"analyze/diagnosis/state.go":            "JSON inside a saved state, which only the package itself reads",
 	"analyze/session/state.go":              "JSON inside a saved state, which only the package itself reads",
 	"analyze/state/coder.go":                "JSON inside a saved state, which only packages of analyze read",
 	"cmd/rpcrdma-dump/resume.go":            "removes the state of a series that has ended, if it is still the file that was read",

@@ -34,7 +34,7 @@ const (
 	otherTap
 	// pairedLate: the part does not have the connection's setup, and which two queue
 	// pairs belong together was proven after the call came: it is not known which of
-	// its copies was acknowledged.
+	// its copies was acknowledged, nor when, so that the path has no time.
 	pairedLate
 
 	// What an edge cuts in two.
@@ -145,7 +145,7 @@ func overlap(a, b []uint64) bool {
 
 // ofTap has the fields that depend on where a packet was captured.
 var ofTap = map[string]bool{
-	"time": true, "call_frame": true, "reply_frame": true, "latency_ns": true, "connection": true, "retransmits": true,
+	"time": true, "call_frame": true, "reply_frame": true, "latency_ns": true, "connection": true, "retransmits": true, "path": true, "app_latency": true,
 }
 
 // judge reports the outcome of a transaction of the whole in the part. r is nil if the part
@@ -175,12 +175,18 @@ func (p *part) judgeWhole(w, r *row) (reason, *row, []string) {
 	}
 	remembered := p.numbers.renumbered(r.remembered)
 	rest := differing(w.fields, remembered)
+	if r.fields["path"] == nil && len(r.call) > 0 && r.call[0] < p.proof(r.conn) {
+		isPath := func(f string) bool { return f == "path" }
+		diff, rest = slices.DeleteFunc(diff, isPath), slices.DeleteFunc(rest, isPath)
+	}
 	switch {
+	case len(diff) == 0:
+		return pairedLate, r, nil
 	case len(rest) == 0 && slices.Equal(diff, []string{"file"}):
 		return nameBefore, r, nil
 	case len(rest) == 0:
 		return contextBefore, r, nil
-	case onlyNotes(rest) && p.sentBefore(w, remembered):
+	case onlySending(rest) && p.sentBefore(w, remembered):
 		return sentBefore, r, nil
 	case !slices.ContainsFunc(rest, func(f string) bool { return f != "call_frame" && f != "latency_ns" }) && p.pairedLate(w, r):
 		return pairedLate, r, nil
@@ -194,8 +200,11 @@ func (p *part) judgeWhole(w, r *row) (reason, *row, []string) {
 	return unexplained, r, rest
 }
 
-func onlyNotes(fields []string) bool {
-	return !slices.ContainsFunc(fields, func(f string) bool { return f != "notes" && f != "note_codes" })
+// ofSending are the fields that say where and when a call was sent first.
+var ofSending = map[string]bool{"notes": true, "note_codes": true, "first_sent": true, "app_latency": true}
+
+func onlySending(fields []string) bool {
+	return !slices.ContainsFunc(fields, func(f string) bool { return !ofSending[f] })
 }
 
 // elsewhere reports whether r was captured at another point than w.

@@ -75,7 +75,7 @@ func TestPrintable(t *testing.T) {
 		if err := Report(&b, rep, opt); err != nil {
 			t.Fatal(err)
 		}
-		shown(t, "report", b.String(), "a\\x1b[31m\\n", "Where the time went", "CALL", "REPLY", "WAIT", "argument_pull")
+		shown(t, "report", b.String(), "a\\x1b[31m\\n", "Where the time went", "CALL", "REPLY", "WAIT", "pull")
 	}
 	var b bytes.Buffer
 	if err := Diff(&b, latency.Compare(rep, other)); err != nil {

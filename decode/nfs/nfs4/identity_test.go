@@ -159,10 +159,7 @@ func messages() map[string]func() xdr.Message {
 // them again.
 func TestIdentity(t *testing.T) {
 	f := newFiller(1)
-	rounds := 40
-	if testing.Short() {
-		rounds = 10
-	}
+	const rounds = 40
 	for name, make := range messages() {
 		used, good := make(), 0
 		for range rounds {

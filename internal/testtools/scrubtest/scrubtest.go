@@ -15,7 +15,7 @@ import (
 var told = map[string]bool{
 	"filehandle": true, "new_filehandle": true, "name": true, "path": true, "to": true, "file": true, "client_owner": true,
 	"server_owner": true, "server_scope": true, "session": true, "client_id": true, "device": true, "devices": true, "handle": true,
-	"machine": true, "owner": true, "fh": true,
+	"machine": true, "owner": true, "fh": true, "client_implementation": true, "server_implementation": true,
 }
 
 // addresses are those of IPv4, IPv6 and Ethernet, with blanks that fill a column.
