@@ -86,9 +86,3 @@ func (e *ends) take(l *level, budget *int) {
 	e.level.heap = append(e.level.heap[:0], l.heap...)
 	*budget -= len(l.heap)
 }
-
-// reset forgets all calls in flight.
-func (e *ends) reset(budget *int) {
-	*budget += len(e.level.heap)
-	e.n, e.many, e.level.heap = 0, false, e.level.heap[:0]
-}

@@ -196,15 +196,11 @@ func (o *reportOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) e
 	} else if saved {
 		return o.runStates(cmd, s, args)
 	}
-	switch {
-	case o.view == "fabric":
+	if o.view == "fabric" {
 		return o.runFabric(cmd, s, args)
-	case len(o.decodeAs) > 0:
-		return cli.Usagef("--decode-as goes with --view fabric")
-	case o.save != "" && (o.html != "" || len(o.kernelFlags.names()) > 0):
-		return cli.Usagef("--save-state goes neither with --html nor with records of a kernel")
-	case o.scrub != "" && len(o.kernelFlags.names()) > 0:
-		return cli.Usagef("a kernel's records have names and addresses of their own: --ftrace and --mountstats do not go with --scrub")
+	}
+	if err := o.together(); err != nil {
+		return err
 	}
 	files, err := o.claim(s, args, o.kernelFlags.names()...)
 	if err != nil {
@@ -270,6 +266,20 @@ func (o *reportOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) e
 		return j.commitState(made, o.save, j.finish(err, errors.Join(outErr, out.close())), sections...)
 	}
 	return j.finish(err, o.show(cmd, s, j, made, rep, err))
+}
+
+// together checks which flags go with each other, without --view fabric.
+func (o *reportOptions) together() error {
+	kernel := len(o.kernelFlags.names()) > 0
+	switch {
+	case len(o.decodeAs) > 0:
+		return cli.Usagef("--decode-as goes with --view fabric")
+	case o.save != "" && (o.html != "" || kernel):
+		return cli.Usagef("--save-state goes neither with --html nor with records of a kernel")
+	case o.scrub != "" && kernel:
+		return cli.Usagef("a kernel's records have names and addresses of their own: --ftrace and --mountstats do not go with --scrub")
+	}
+	return nil
 }
 
 // show writes the report, to the page if there is one; err is the error of the run.

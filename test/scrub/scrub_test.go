@@ -98,7 +98,8 @@ func reports(t *testing.T, dump, in, copied string) {
 	}
 }
 
-// replays compares the verdicts of a replay against the built-in server.
+// replays compares the verdicts of a replay against the built-in server. How many replies are the same, or another one that is as
+// good, depends on the moment at which a delegation is recalled.
 func replays(t *testing.T, replay, in, copied string) {
 	verdicts := func(file string) string {
 		var r struct {
@@ -112,6 +113,9 @@ func replays(t *testing.T, replay, in, copied string) {
 		}
 		if err := json.Unmarshal(out, &r); err != nil {
 			t.Errorf("replay: %v", err)
+		}
+		for _, fine := range []string{"same", "equivalent", "explained", "omitted"} {
+			delete(r.Verdicts, fine)
 		}
 		b, _ := json.Marshal(r) // of numbers
 		return string(b)
