@@ -26,7 +26,7 @@ type Observer struct {
 	// Operation reports the start of an operation on memory that an open transaction has offered, before
 	// OpStart; tx is nil if none has.
 	Operation func(tx *transaction.Transaction, op *rdma.Op)
-	// OpStart, OpData and Event are those of rdma.Handler.
+	// OpStart, OpData and Event are called as the methods of rdma.Handler with these names.
 	OpStart func(c *rdma.Connection, op *rdma.Op, ref rdma.Ref)
 	OpData  func(c *rdma.Connection, op *rdma.Op, f *rdma.Fragment)
 	Event   func(c *rdma.Connection, from rdma.Side, e rdma.Event, value uint32, ref rdma.Ref)

@@ -65,7 +65,7 @@ func (h *Headers) seen() bool { return len(h[headerTTL].List)+len(h[headerPKey].
 // ECN codes of the IP header (RFC 3168, section 5).
 var ecnNames = [4]string{"not ECN-capable", "ECT(1)", "ECT(0)", "CE"}
 
-// values are those of one packet.
+// values are what one packet has in its headers.
 type values [headerFields]uint64
 
 // absent stands for a value that a packet does not have.

@@ -61,7 +61,7 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// The headers of two halves that turn out to be one connection are those of its two sides.
+// TestHeadersMerged: when two halves turn out to be one connection, each side has the headers of its half.
 func TestHeadersMerged(t *testing.T) {
 	a := &rdma.Connection{ID: 1, Fabric: rdma.RoCEv2, Ends: [2]rdma.End{{Addr: hosts[0]}, {Addr: hosts[1], QPN: 2}}}
 	b := &rdma.Connection{ID: 2, Fabric: rdma.RoCEv2, Ends: [2]rdma.End{{Addr: hosts[1]}, {Addr: hosts[0], QPN: 1}}}

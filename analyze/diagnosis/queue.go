@@ -111,8 +111,8 @@ const drainedLeast = 64 << 10
 // waiting reports whether packets to the server wait in a queue of the path: their acknowledgements take much longer than they need.
 func (k *conn) waiting() bool { return k.ways[0] >= queueLeast && k.ways[0] >= 4*k.floor[0] }
 
-// drained is the rate at which a queue behind the capture point is emptied, in nanoseconds for a KiB; 0 if there is none, or it is empty
-// half of the time. Packets of a side that are sent behind its data are acknowledged when the data have left the queue: between two
+// drained returns the rate at which a queue behind the capture point empties, in nanoseconds for each KiB; 0 if there is no queue, or
+// it is empty half of the time. Packets of a side that are sent behind its data are acknowledged when the data have left the queue: between two
 // acknowledgements, the data between their packets have passed.
 func (k *conn) drained(open int64, server bool) float64 {
 	way := 1

@@ -272,7 +272,7 @@ func (b *batch) serverTime() {
 	}
 }
 
-// loud reports whether most of the time that calls are with a server is of those of one client among several.
+// loud reports whether one client among several causes most of the time that calls are with a server.
 func (b *batch) loud(server uint16) bool {
 	times := make(map[uint16]int64)
 	sum := int64(0)

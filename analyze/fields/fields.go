@@ -115,9 +115,9 @@ type Scope uint8
 // The scopes of values.
 const (
 	Each      Scope = iota // none
-	OfParties              // those of the same connection and direction
-	OfKind                 // those of the same call with the same status and delivery, and with headers of the same types and credits
-	OfPlain                // those without chunks and RDMA operations
+	OfParties              // transactions of the same connection and direction
+	OfKind                 // transactions of the same call with the same status and delivery, and with headers of the same types and credits
+	OfPlain                // transactions without chunks and RDMA operations
 	OfQuiet                // complete ones without retransmissions, waits, losses, notes and remote invalidation
 	OfShort                // those with no time in a phase but the server's
 )
@@ -186,10 +186,10 @@ const (
 	noPhases
 )
 
-// Reset says that the next values are those of another transaction.
+// Reset prepares the Reader for another transaction.
 func (r *Reader) Reset() { r.timed, r.looked = notAsked, false }
 
-// Phases are those of the transaction since Reset; nil if it has none.
+// Phases returns the phases of the transaction, computed once after Reset; nil if it has none.
 func (r *Reader) Phases(v *rpc.View) *transaction.Phases {
 	if r.timed == hasPhases {
 		return &r.phases

@@ -9,7 +9,7 @@
 //
 // The p-th percentile of n values is the nearest rank: the ⌈p/100·n⌉-th smallest. Up to 256 values other than
 // zero are kept as they are, so that percentiles of small groups are exact. More of them go into a histogram
-// of three significant digits, whose buckets are those of HdrHistogram. There a percentile is the upper end
+// of three significant digits, with the buckets of HdrHistogram. There a percentile is the upper end
 // of its bucket: at most 1/1024 above the exact value and never below it or above the maximum. Count, sum,
 // mean, minimum and maximum are exact always. Latencies over time have two digits (1/128). Should memory run
 // short, [Distribution.Precision] says what was left of the digits.

@@ -2,7 +2,7 @@ package latency
 
 import "math/bits"
 
-// histogram counts values above 0 in buckets whose width grows with the value, as those of HdrHistogram do: each power of two is
+// histogram counts values above 0 in the buckets of HdrHistogram, whose width grows with the value: each power of two is
 // divided into 2^magnitude buckets. It has the pages that are in use only, since the values of a group are near one another.
 type histogram struct {
 	magnitude uint8

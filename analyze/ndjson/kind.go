@@ -117,7 +117,7 @@ var partOf = map[string]parts{
 	"file.offset": ranged, "file.count": ranged, "file.stable": stable, "file.moved": moved, "file.eof": atEnd,
 }
 
-// partsOf are those of the phases and the file.
+// partsOf returns the parts of the phases and of the file.
 func (e *Encoder) partsOf(v *rpc.View) (has parts) {
 	set := func(there bool, p parts) {
 		if there {

@@ -1,6 +1,6 @@
 // Package ndjson writes transactions as JSON, one object a line: schema
-// "rpcrdma.transaction/1", documented in docs/schema.md. The keys are those of
-// the table of attributes, package fields.
+// "rpcrdma.transaction/1", documented in docs/schema.md. The keys come
+// from the table of attributes, package fields.
 package ndjson
 
 import (

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -44,8 +45,11 @@ func configure(cmd *cobra.Command, path string) error {
 		switch name, ok := strings.CutPrefix(key, filterTable); {
 		case ok:
 			filters[name], ok = value.(string)
-			if !ok {
+			switch {
+			case !ok:
 				err = errors.New("not a string")
+			case name != strings.Map(keepName, name):
+				err = errors.New("a name of a filter has letters, digits, - and _ only")
 			}
 		case slices.Contains(configurable, key):
 			err = setDefault(cmd, key, value)
@@ -129,6 +133,14 @@ func expand(expression string, filters map[string]string) (string, error) {
 
 func nameByte(c byte) bool {
 	return c == '_' || c == '-' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+}
+
+// keepName is c if it may be part of a name, and otherwise -1.
+func keepName(c rune) rune {
+	if c < utf8.RuneSelf && nameByte(byte(c)) {
+		return c
+	}
+	return -1
 }
 
 // unknownFilter is the mistake of a name that the configuration file does not have.

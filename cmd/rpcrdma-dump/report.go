@@ -347,6 +347,9 @@ func (o *reportOptions) runStates(cmd *cobra.Command, s *cli.Streams, args []str
 	if note != "" {
 		rep.Notes = append(rep.Notes, note)
 	}
+	if why == nil {
+		cli.NewProblems("rpcrdma-dump", s.Err).Printf("note: states that are merged, or were saved by an older version, do not say why it is slow; 'rpcrdma-dump why CAPTURE...' does")
+	}
 	out := newOutput(s.Out, false, false)
 	// Saved words are whatever their author wrote.
 	err = errors.Join(o.print(printable.TextWriter(out), &wholeReport{Report: rep, Diagnosis: why, Sessions: sessions}, series), out.close())

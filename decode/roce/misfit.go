@@ -64,7 +64,7 @@ var fieldPlaces = map[kind]map[Field]fieldPlace{
 	},
 }
 
-// Misfits are wrong ICRCs that were looked into: which single header field would make them right with another value. The zero value is none.
+// Misfits counts wrong ICRCs by the single header field that would make them right with another value. The zero value is ready for use.
 type Misfits struct {
 	Looked uint64 // packets
 	Fields [fields]Misfit

@@ -15,7 +15,7 @@ import (
 	"github.com/rpcrdma/toolkit/internal/testtools/scrubtest"
 )
 
-// captures are those of the samples, and of the directories in RPCRDMA_CAPTURES.
+// captures lists the samples, and the captures in the directories of RPCRDMA_CAPTURES.
 func captures(t *testing.T) (files []string) {
 	t.Helper()
 	for _, dir := range append([]string{"../../samples", "../../samples/kerberos"}, filepath.SplitList(os.Getenv("RPCRDMA_CAPTURES"))...) {

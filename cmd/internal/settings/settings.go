@@ -166,7 +166,8 @@ func (d *Document) Keys() []string {
 	})
 }
 
-// Unknown is the mistake of a key that is none of those that exist. An empty table of theirs is no mistake: nil.
+// Unknown returns the error for a key that does not exist; names are the keys that do. An empty table with one of their names is
+// allowed, and gives nil.
 func (d *Document) Unknown(path, key string, names []string) error {
 	if Empty(d.Values[key]) && slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, key+".") }) {
 		return nil

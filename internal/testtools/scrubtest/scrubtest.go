@@ -18,7 +18,7 @@ var told = map[string]bool{
 	"machine": true, "owner": true, "fh": true, "client_implementation": true, "server_implementation": true,
 }
 
-// addresses are those of IPv4, IPv6 and Ethernet, with blanks that fill a column.
+// addresses matches IPv4, IPv6 and Ethernet addresses, with the blanks that fill a column.
 var addresses = regexp.MustCompile(`(\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}|[0-9a-f]*:[0-9a-f:]*:[0-9a-f:.]+) *`)
 
 // Differ compares two outputs in JSON: of a capture, and of its copy. It returns where they differ but for names, addresses, and the order of
