@@ -563,10 +563,9 @@ func (r *Recorder) compound(v *rpc.View) {
 			return
 		}
 	}
-	switch minor, ok := v.MinorVersion(); {
-	case ok && minor == 0:
+	if minor, ok := v.MinorVersion(); ok && minor == 0 {
 		r.plain(v)
-	case !r.brief(v):
+	} else {
 		r.operations(v)
 	}
 }
