@@ -351,8 +351,10 @@ func (b *batch) pathStallOf(k *conn, way int) {
 	for i, s := range all {
 		low[i] = s.to - s.from
 	}
-	slices.Sort(low)
-	quick := low[len(low)/5]
+	quick := nth(low, len(low)/5)
+	if quick > softAck {
+		return
+	}
 	least := max(stillLeast, 5*quick)
 	var list []still
 	for _, s := range all {
@@ -360,9 +362,12 @@ func (b *batch) pathStallOf(k *conn, way int) {
 			list = append(list, s)
 		}
 	}
+	if len(list)*10 > len(all)*8 {
+		return
+	}
 	merged, together := merge(list)
 	// What left at different times is acknowledged together when the path goes on. Adapters in software are late with single packets.
-	if len(merged) < 3 || len(list)*10 > len(all)*8 || together*10 < len(list)*4 || quick > softAck {
+	if len(merged) < 3 || together*10 < len(list)*4 {
 		return
 	}
 	f := &finding{code: PathStall, side: Network, where: k.where(), clock: Calls, certainty: Likely, events: len(merged)}
@@ -400,7 +405,7 @@ const stillLeast = 300_000
 
 // trips are the times in which packets of calls, or of replies, went and were acknowledged.
 func (k *conn) trips(way int) []still {
-	var list []still
+	list := make([]still, 0, len(k.calls))
 	k.each(func(x *call) {
 		w, at := x.wayS, x.callEnd
 		if way == 1 {
