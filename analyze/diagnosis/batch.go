@@ -302,7 +302,10 @@ func (b *batch) causes() {
 	if len(b.forward) == 0 {
 		return
 	}
-	if b.watch != nil {
+	switch {
+	case b.interval.lanes != nil:
+		b.lanes = b.interval.lanes
+	case b.watch != nil:
 		b.lanes = b.watch.copied()
 	}
 	b.outage()

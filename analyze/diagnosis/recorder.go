@@ -22,13 +22,29 @@ const manyCalls = 1 << 10
 
 // Limits of what is remembered.
 const (
-	maxNames = 1 << 14 // operations, addresses
-	maxConns = 8192
+	maxNames    = 1 << 14 // operations, addresses
+	maxConns    = 8192
+	maxFindings = 1024 // those that cost least are left out
 )
 
 // Options of a Recorder.
 type Options struct {
 	File string // name of the input, for evidence and for what to do next; empty if there are several
+	// Live has the Recorder look back at the latest interval, and forget connections that have ended: see Roll.
+	Live bool
+	// Calls is how many calls are looked at together: 16,384, or fewer.
+	Calls int
+	// Connections is how many connections are followed: 8192, or fewer.
+	Connections int
+}
+
+func (o *Options) defaults() {
+	if o.Calls <= 0 || o.Calls > batchCalls {
+		o.Calls = batchCalls
+	}
+	if o.Connections <= 0 || o.Connections > maxConns {
+		o.Connections = maxConns
+	}
 }
 
 // Recorder takes the transactions of a capture.
@@ -45,13 +61,19 @@ type Recorder struct {
 	conns map[int]*conn
 	order []*conn // by ID
 
-	sum   map[causeKey]*finding
+	sum map[causeKey]*finding
+	p99 []int64
+	figures
+	interval interval // with Options.Live
+}
+
+// figures are counts of all calls.
+type figures struct {
 	total int64 // of all latencies, as the applications saw them
 	open  int64 // time in which a call was under way
 	first int64
 	last  int64
 	count int
-	p99   []int64
 
 	waits   int // replies that ask to wait
 	recalls int
@@ -59,6 +81,8 @@ type Recorder struct {
 	unanswered int   // calls without a reply
 	hanging    int64 // how long the oldest of them had waited when the last packet of a call or reply came
 	beyond     uint64
+
+	gaps, packets uint64 // of connections that were forgotten
 }
 
 // Beyond is how many calls were left out, since they belong to connections or hosts beyond the number that is looked at.
@@ -133,6 +157,7 @@ const (
 // conn is a connection.
 type conn struct {
 	id      int
+	place   int // in Recorder.order
 	key     string
 	fabric  rdma.Fabric
 	timeout int64 // of the transport's acknowledgement, as announced; 0 unknown
@@ -186,6 +211,7 @@ func (n *names) name(i uint16) string { return n.list[i] }
 
 // New makes a Recorder.
 func New(opt Options) *Recorder {
+	opt.defaults()
 	return &Recorder{opt: opt, conns: make(map[int]*conn), sum: make(map[causeKey]*finding)}
 }
 
@@ -194,10 +220,10 @@ func (r *Recorder) conn(tx *transaction.Transaction) *conn {
 	c := tx.Connection.Resolve()
 	k := r.conns[c.ID]
 	if k == nil {
-		if len(r.conns) >= maxConns {
+		if len(r.conns) >= r.opt.Connections {
 			return nil
 		}
-		k = &conn{id: c.ID, fabric: c.Fabric, ways: [2]int64{-1, -1}, floor: [2]int64{-1, -1}, key: string(rpc.AppendConnectionKey(nil, c))}
+		k = &conn{id: c.ID, place: len(r.order), fabric: c.Fabric, ways: [2]int64{-1, -1}, floor: [2]int64{-1, -1}, key: string(rpc.AppendConnectionKey(nil, c))}
 		r.conns[c.ID] = k
 		r.order = append(r.order, k)
 	}
@@ -269,11 +295,10 @@ func (r *Recorder) Transaction(v *rpc.View) {
 		r.beyond++
 		return
 	}
-	switch len(r.calls) {
-	case batchCalls:
+	if n := len(r.calls); n == r.opt.Calls {
 		r.flush()
-	case manyCalls:
-		r.calls = slices.Grow(r.calls, batchCalls-manyCalls)
+	} else if n == manyCalls {
+		r.calls = slices.Grow(r.calls, max(r.opt.Calls-manyCalls, 0))
 	}
 	var b [128]byte
 	r.calls = append(r.calls, call{
@@ -301,6 +326,9 @@ func (r *Recorder) Transaction(v *rpc.View) {
 	}
 	if r.waits > 0 || r.recalls > 0 {
 		x.thing = r.thing(v, x.op)
+	}
+	if r.opt.Live {
+		r.interval.add(x)
 	}
 }
 
@@ -407,6 +435,49 @@ func (r *Recorder) flush() {
 	b := &batch{Recorder: r}
 	b.causes()
 	r.calls = r.calls[:0]
+	r.least()
+}
+
+// least leaves out the findings that cost least if there are too many.
+func (r *Recorder) least() {
+	if len(r.sum) <= maxFindings {
+		return
+	}
+	list := make([]*finding, 0, len(r.sum))
+	for _, f := range r.sum {
+		list = append(list, f)
+	}
+	slices.SortFunc(list, func(a, b *finding) int {
+		return cmp.Or(cmp.Compare(b.time, a.time), cmp.Compare(a.code, b.code), cmp.Compare(a.where, b.where))
+	})
+	for _, f := range list[maxFindings/2:] {
+		delete(r.sum, causeKey{f.code, f.where})
+	}
+}
+
+// copied is a Recorder that knows the same, and may be changed.
+func (r *Recorder) copied() *Recorder {
+	c := &Recorder{
+		opt: r.opt, watch: r.watch, names: r.names, kinds: r.kinds, figures: r.figures, sum: make(map[causeKey]*finding, len(r.sum)),
+		calls: slices.Clone(r.calls), p99: slices.Clone(r.p99), order: make([]*conn, len(r.order)),
+	}
+	list := make([]conn, len(r.order))
+	for i, k := range r.order {
+		list[i], c.order[i] = *k, &list[i]
+		list[i].calls = nil
+	}
+	for i := range c.calls {
+		c.calls[i].conn = c.order[c.calls[i].conn.place]
+	}
+	for key, f := range r.sum {
+		x := *f
+		x.worst = slices.Clone(f.worst)
+		c.sum[key] = &x
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c.ended = slices.Clone(r.ended)
+	return c
 }
 
 func median(list []int64) int64 {

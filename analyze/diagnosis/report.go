@@ -14,11 +14,12 @@ const (
 	leastProved = 0.01 // if packets prove it
 )
 
-// Report is what has been found so far. It ends the Recorder.
-func (r *Recorder) Report() *Report {
+// Report is what has been found so far. It may be asked for again.
+func (r *Recorder) Report() *Report { return r.copied().report() }
+
+// report ends the Recorder.
+func (r *Recorder) report() *Report {
 	r.flush()
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	r.missing()
 	r.away()
 	rep := &Report{Schema: Schema, Calls: r.total, Wall: max(r.last-r.first, 0), Causes: []*Cause{}, Point: r.point()}
@@ -115,7 +116,8 @@ func (r *Recorder) cause(f *finding, rep *Report) *Cause {
 // missing finds packets that the capture lacks, though they were received.
 func (r *Recorder) missing() {
 	f := &finding{code: CaptureGaps, side: Capture, where: "capture", clock: Calls, certainty: Certain}
-	var packets uint64
+	packets := r.packets
+	f.events = int(r.gaps)
 	for i := range r.ended {
 		packets += r.ended[i].packets
 		f.events += int(r.ended[i].gaps)

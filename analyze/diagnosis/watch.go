@@ -21,6 +21,10 @@ type watcher struct {
 	last   *rdma.Connection
 	known  *[2]lane
 	lanes  map[*rdma.Connection]*[2]lane
+	most   int                           // of lanes
+	older  map[*rdma.Connection]*[2]lane // with Options.Live: what was sent before the current interval, which lanes has
+	latest map[int]*[2]lane              // and in the latest complete interval
+	spare  []*[2]lane
 	pauses pauses
 
 	refusals uint64 // for want of a buffer; only Saw uses it
@@ -55,9 +59,6 @@ func (p *pauses) take(quanta uint16, at int64) {
 	}
 	p.until = at + int64(quanta)*pauseQuantum
 }
-
-// maxLanes is how many connections the watcher follows.
-const maxLanes = 8192
 
 // lane is one direction of a connection: the data that a side sent.
 type lane struct {
@@ -161,11 +162,9 @@ func (w *watcher) Saw(c *rdma.Connection, s *rdma.Sighting) {
 	l := w.known
 	if w.last != c {
 		if l = w.lanes[c]; l == nil {
-			if len(w.lanes) >= maxLanes {
+			if l = w.lane(c); l == nil {
 				return
 			}
-			l = new([2]lane)
-			w.lanes[c] = l
 		}
 		w.last, w.known = c, l
 	}
@@ -219,16 +218,23 @@ func (w *watcher) Merged(into *rdma.Connection, side rdma.Side, from *rdma.Conne
 	w.Recorder.Merged(into, side, from, was)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	old := w.lanes[from]
-	delete(w.lanes, from)
 	w.last, w.known = nil, nil
+	for _, m := range [...]map[*rdma.Connection]*[2]lane{w.lanes, w.older} {
+		join(m, into, side, from, was)
+	}
+}
+
+// join gives what a connection sent to the one that it has become part of.
+func join(m map[*rdma.Connection]*[2]lane, into *rdma.Connection, side rdma.Side, from *rdma.Connection, was rdma.Side) {
+	old := m[from]
+	delete(m, from)
 	if old == nil {
 		return
 	}
-	l := w.lanes[into]
+	l := m[into]
 	if l == nil {
 		l = new([2]lane)
-		w.lanes[into] = l
+		m[into] = l
 	}
 	for i := range l {
 		a, b := &l[(int(side)+i)&1], &old[(int(was)+i)&1]
@@ -282,8 +288,8 @@ func (l *lane) usual() (perKiB float64, took int64) {
 // Attach lets a decoder find out what the diagnosis is made of. memory is fabric.Options.Memory; sessions
 // may be nil, else it finds out about slots, perhaps among other things.
 func (r *Recorder) Attach(opt *decode.Options, memory int, sessions *session.Recorder) {
-	b := blame.Lean(memory)
-	r.watch = &watcher{Recorder: b.Recorder, lanes: make(map[*rdma.Connection]*[2]lane)}
+	b := blame.New(fabric.Options{Lean: true, Live: r.opt.Live, Memory: memory})
+	r.watch = &watcher{Recorder: b.Recorder, lanes: make(map[*rdma.Connection]*[2]lane), most: r.opt.Connections}
 	opt.Observe(decode.Observer{Watcher: r.watch, Runs: r.watch})
 	if sessions == nil {
 		sessions = session.New(nil)
@@ -297,16 +303,31 @@ func (r *Recorder) Attach(opt *decode.Options, memory int, sessions *session.Rec
 	}
 }
 
+// Fabric is the Recorder of what RDMA suffered, after Attach.
+func (r *Recorder) Fabric() *fabric.Recorder { return r.watch.Recorder }
+
 // copied is what the sides of each connection have sent so far.
 func (w *watcher) copied() map[int]*[2]lane {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	m := make(map[int]*[2]lane, len(w.lanes))
+	m := make(map[int]*[2]lane, max(len(w.lanes), len(w.older)))
+	for c, l := range w.older {
+		m[c.ID] = copyOf(l)
+	}
 	for c, l := range w.lanes {
-		x := *l
-		m[c.ID] = &x
+		if before := m[c.ID]; before != nil {
+			before[0].add(&l[0])
+			before[1].add(&l[1])
+			continue
+		}
+		m[c.ID] = copyOf(l)
 	}
 	return m
+}
+
+func copyOf(l *[2]lane) *[2]lane {
+	x := *l
+	return &x
 }
 
 // pausesSeen are the times in which frames have stopped senders.

@@ -1,0 +1,196 @@
+package diagnosis
+
+import (
+	"maps"
+	"slices"
+	"unsafe"
+
+	"github.com/rpcrdma/toolkit/decode/rdma"
+)
+
+// interval is what is kept of the current interval, and of the one before.
+type interval struct {
+	calls, before []call
+	beyond, left  uint64           // calls of both that were not kept
+	lanes         map[int]*[2]lane // of a Recorder that looks at one interval: what was sent in it
+}
+
+// intervalCalls is how many calls of an interval are looked at: the first ones.
+const intervalCalls = 1 << 12
+
+// add keeps a call.
+func (i *interval) add(x *call) {
+	if len(i.calls) == intervalCalls {
+		i.beyond++
+		return
+	}
+	i.calls = append(i.calls, *x)
+}
+
+// LiveOptions are Options with Live for a Recorder that takes no more than so many bytes.
+func LiveOptions(memory int) Options {
+	const calls = int(unsafe.Sizeof(call{}))
+	const conns = int(4*unsafe.Sizeof([2]lane{}) + 2*unsafe.Sizeof(conn{}))
+	// Reports copy the calls; intervals keep a quarter of them each.
+	return Options{Live: true, Calls: max(memory/2/(3*calls), 256), Connections: max(memory/2/conns, 16)}
+}
+
+// Roll ends an interval. It needs Options.Live, and the goroutine on which calls and packets come.
+func (r *Recorder) Roll() {
+	i := &r.interval
+	i.calls, i.before = i.before[:0], i.calls
+	i.beyond, i.left = 0, i.beyond
+	r.forget()
+	if r.watch != nil {
+		r.watch.roll()
+	}
+}
+
+// Interval says why the calls took long that ended in the latest complete interval; nil if there were none. left is how many others
+// ended in it.
+func (r *Recorder) Interval() (rep *Report, left uint64) {
+	i := &r.interval
+	if len(i.before) == 0 {
+		return nil, 0
+	}
+	c := &Recorder{opt: r.opt, watch: r.watch, names: r.names, kinds: r.kinds, sum: make(map[causeKey]*finding), calls: slices.Clone(i.before)}
+	c.interval.lanes = map[int]*[2]lane{}
+	if r.watch != nil {
+		c.interval.lanes = r.watch.latest
+	}
+	copies := make(map[*conn]*conn)
+	for n := range c.calls {
+		x := &c.calls[n]
+		k := copies[x.conn]
+		if k == nil {
+			k = new(conn)
+			*k = *x.conn
+			k.calls, k.queued, k.paused, k.place = nil, false, false, len(c.order)
+			copies[x.conn] = k
+			c.order = append(c.order, k)
+		}
+		if x.conn = k; x.status == wait || x.status == grace {
+			c.waits++
+		}
+		if x.kind == recalling {
+			c.recalls++
+		}
+	}
+	return c.report(), i.left
+}
+
+// forget forgets the connections that have ended, once there are many of them, after a look at their calls.
+func (r *Recorder) forget() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.ended) < max(r.opt.Connections/2, 1) {
+		return
+	}
+	r.flush()
+	gone := make(map[int]bool, len(r.ended))
+	for i := range r.ended {
+		e := &r.ended[i]
+		gone[e.id] = true
+		r.gaps += e.gaps
+		r.packets += e.packets
+	}
+	r.ended = r.ended[:0]
+	maps.DeleteFunc(r.conns, func(id int, _ *conn) bool { return gone[id] })
+	r.order = slices.DeleteFunc(r.order, func(k *conn) bool { return gone[k.id] })
+	for i, k := range r.order {
+		k.place = i
+	}
+	if r.watch != nil {
+		r.watch.forget(gone)
+	}
+}
+
+// forget forgets connections by their numbers.
+func (w *watcher) forget(gone map[int]bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.last, w.known = nil, nil
+	for _, m := range [...]map[*rdma.Connection]*[2]lane{w.lanes, w.older} {
+		maps.DeleteFunc(m, func(c *rdma.Connection, _ *[2]lane) bool { return gone[c.ID] })
+	}
+}
+
+// roll begins an interval: what was sent in the one before becomes a part of what is older.
+func (w *watcher) roll() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.last, w.known = nil, nil
+	if w.older == nil {
+		w.older, w.latest = make(map[*rdma.Connection]*[2]lane), make(map[int]*[2]lane)
+	}
+	for _, l := range w.latest {
+		*l = [2]lane{}
+		w.spare = append(w.spare, l)
+	}
+	clear(w.latest)
+	for c, l := range w.lanes {
+		if old := w.older[c]; old != nil {
+			old[0].add(&l[0])
+			old[1].add(&l[1])
+		} else {
+			w.older[c] = copyOf(l)
+		}
+		w.latest[c.ID] = l
+	}
+	clear(w.lanes)
+}
+
+// lane makes room for what a connection sends; nil if there is none.
+func (w *watcher) lane(c *rdma.Connection) *[2]lane {
+	old := w.older[c]
+	if len(w.lanes) >= w.most || old == nil && len(w.older) >= w.most {
+		return nil
+	}
+	l := new([2]lane)
+	if n := len(w.spare); n > 0 {
+		l, w.spare = w.spare[n-1], w.spare[:n-1]
+	}
+	if old != nil {
+		for i := range l {
+			l[i].refusedAt, l[i].refusedPSN = old[i].refusedAt, old[i].refusedPSN
+		}
+	}
+	w.lanes[c] = l
+	return l
+}
+
+// add adds what was sent later.
+func (l *lane) add(o *lane) {
+	if l.cnps > 0 {
+		l.sinceCNP += o.bytes
+	} else {
+		l.sinceCNP, l.cnpFirst = o.sinceCNP, o.cnpFirst
+	}
+	if l.cnps += o.cnps; o.cnps > 0 {
+		l.cnpLast = o.cnpLast
+	}
+	if !l.first.Seen() {
+		l.first = o.first
+	}
+	if o.last.Seen() {
+		l.last = o.last
+	}
+	for i := range l.paces {
+		l.paces[i].add(&o.paces[i])
+		l.chunks[i].add(&o.chunks[i])
+	}
+	l.bytes += o.bytes
+	l.marked += o.marked
+	l.zeroWindow += o.zeroWindow
+	l.rnrs += o.rnrs
+	l.unseen += o.unseen
+	if n := min(len(o.refused), maxRefused-len(l.refused)); n > 0 {
+		l.refused = slices.Concat(l.refused, o.refused[:n]) // others may have a copy of the lane
+	}
+	l.refusedAt, l.refusedPSN = o.refusedAt, o.refusedPSN
+}
+
+func (p *pace) add(o *pace) {
+	p.bytes += o.bytes
+	p.time += o.time
+}
