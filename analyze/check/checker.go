@@ -30,7 +30,7 @@ type Options struct {
 // Checker finds breaches of rules. A Decoder has its Observer, and it is passed each transaction. All calls must come from
 // one goroutine: do not set Options.Concurrent. Without Observer.Headers it finds the same, and takes longer.
 type Checker struct {
-	// What usual messages and transactions ask for lies together.
+	// What most messages and transactions ask for lies together.
 	last  *conn
 	calls transaction.States[callState]
 
@@ -63,7 +63,6 @@ type Checker struct {
 
 	stats *table // of the current connection, if they are told apart
 	apart apart
-	full  bool // nothing is judged in one step: for tests
 }
 
 // Count is how often a rule was checked, and the results.

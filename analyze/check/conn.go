@@ -17,18 +17,16 @@ import (
 
 // conn is what a Checker remembers of a connection.
 type conn struct {
-	// What each usual message and transaction asks for lies together.
+	// What most messages and transactions ask for lies together.
 	c       *rdma.Connection
 	number  uint64 // of the connections that were remembered
 	rpc     bool   // it carries RPC-over-RDMA
 	ended   bool
-	done    bool      // what follows is no longer counted in tally
 	many    bool      // several capture points
 	version uint32    // of forward calls, plus 1
 	cut     [2]uint64 // signs of missing packets that are no gaps
 	settled [2]uint64 // packet number of the latest call of a side that was answered and acknowledged
 	repeats []repeat
-	tally   tally
 	flow    [2]flow // by requester
 
 	// first is the number of the first packet of each side that could carry a
@@ -88,7 +86,7 @@ func (c *Checker) conn(k *rdma.Connection) *conn {
 			c.leave()
 			return c.void(k)
 		}
-		s = &conn{c: k, number: c.number(), done: c.full, lost: [2]int64{never, never}, clipped: [2]int64{never, never}, taps: [2]int32{rdma.NoTap, rdma.NoTap}}
+		s = &conn{c: k, number: c.number(), lost: [2]int64{never, never}, clipped: [2]int64{never, never}, taps: [2]int32{rdma.NoTap, rdma.NoTap}}
 		s.gaps = [2]uint64{k.Sent[0].Gaps, k.Sent[1].Gaps}
 		s.own = c.apart.own(k)
 		c.conns[k] = s
@@ -267,14 +265,8 @@ func (c *Checker) Merged(into *rdma.Connection, _ rdma.Side, from *rdma.Connecti
 	c.forget(from)
 	s := c.conn(into)
 	if old != nil {
-		c.tallied(old)
-		old.done = true
-	}
-	s.rpc = s.rpc || old != nil && old.rpc
-	if old != nil {
+		s.rpc = s.rpc || old.rpc
 		c.fatals(old)
-	}
-	if old != nil {
 		c.apart.merged(s.own, old.own)
 	}
 	s.lost = [2]int64{c.packet.ref.Time, c.packet.ref.Time}
@@ -297,8 +289,6 @@ func (c *Checker) Closed(k *rdma.Connection) {
 
 // closed checks what had to wait for the end of a connection.
 func (c *Checker) closed(s *conn) {
-	c.tallied(s)
-	s.done = true
 	c.enter(s)
 	s.own.closed(s.c)
 	s.losses(c.packet.ref.Time)
@@ -325,7 +315,7 @@ func (c *Checker) isGone(k *rdma.Connection) bool { return slices.Contains(c.gon
 
 // void is the state for stragglers, which are not judged.
 func (c *Checker) void(k *rdma.Connection) *conn {
-	return &conn{c: k, number: c.number(), many: true, done: true, taps: [2]int32{rdma.NoTap, rdma.NoTap}}
+	return &conn{c: k, number: c.number(), many: true, taps: [2]int32{rdma.NoTap, rdma.NoTap}}
 }
 
 // endedBy is the address of the peer that ended the connection, in an orderly way or by a reset; empty if

@@ -39,13 +39,10 @@ const maxExcess = 16
 
 // limit is how many calls may be outstanding. A grant of zero is the responder's fault and counts as one,
 // since the requester can do nothing else.
-func (f *flow) limit() uint32 { return f.limitFor(f.requested) }
-
-// limitFor is limit for a call that requests so many credits.
-func (f *flow) limitFor(requested uint32) uint32 {
+func (f *flow) limit() uint32 {
 	n := max(f.granted, f.former)
-	if requested > 0 {
-		n = min(n, requested)
+	if f.requested > 0 {
+		n = min(n, f.requested)
 	}
 	return max(n, 1)
 }
@@ -94,11 +91,7 @@ func (c *Checker) called(k *conn, st *callState, tx *transaction.Transaction, s 
 	}
 	if f.out <= limit {
 		f.base = k.misses()
-		if rule == ruleCreditsExceeded && !k.done {
-			k.tally.within++
-		} else {
-			c.ok(rule)
-		}
+		c.ok(rule)
 		return
 	}
 	if c.on[rule] == Off {

@@ -15,15 +15,11 @@ func Breaches(f func(*Checker, []*Finding)) {
 	}
 }
 
-// InFull has each rule judge all.
-func (c *Checker) InFull() { c.full = true }
-
 // Known is what the Checker knows of the packets of a connection, in words.
 func (c *Checker) Known(x *rdma.Connection) string {
 	s := c.conns[x]
 	if s == nil {
 		return ""
 	}
-	c.tallied(s)
 	return fmt.Sprintf("connection %d: %v %v %v %v %+v %+v %+v", x.ID, s.first, s.gaps, s.cut, s.lost, s.requests, s.marks, s.wire)
 }

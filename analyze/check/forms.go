@@ -103,17 +103,6 @@ func (t *txCheck) countForm() {
 	}
 }
 
-// answeredPlainly notes calls without chunks that were answered.
-func (c *Checker) answeredPlainly(s *conn, n uint64) {
-	fwd, ok := s.forward()
-	if c.on[ruleOneForm] == Off || n == 0 || !ok {
-		return
-	}
-	if x := c.form(pair{s.c.Tenant, s.c.Ends[fwd].Addr, s.c.Ends[fwd.Other()].Addr}); x != nil {
-		x.answered += n
-	}
-}
-
 // oneForm reports the kinds of chunks with which no call was answered.
 func (c *Checker) oneForm() {
 	var list []*Finding

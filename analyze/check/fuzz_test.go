@@ -31,7 +31,7 @@ func FuzzCheck(f *testing.F) {
 	f.Fuzz(func(t *testing.T, which, how uint8, program []byte) {
 		packets := traffic.Apply(which, program)
 		memory.Start()
-		texts := func(batch int, inFull bool) (out []string) {
+		texts := func(batch int, decoded bool) (out []string) {
 			var e ndjson.Encoder
 			var form results.Findings
 			c := check.New(check.Options{Rules: check.All()}, func(f *check.Finding) {
@@ -50,7 +50,7 @@ func FuzzCheck(f *testing.F) {
 			})
 			var v rpc.View
 			o := c.Observer()
-			if inFull {
+			if decoded {
 				o.Headers = nil
 			}
 			d := decode.New(decode.Options{Observers: []decode.Observer{o}}, func(tx *transaction.Transaction) {
@@ -74,7 +74,7 @@ func FuzzCheck(f *testing.F) {
 			}
 		}
 		if how&7 == 5 {
-			same(t, packets, inShort, "changed")
+			same(t, packets, headers, "changed")
 			same(t, packets, unread, "changed")
 		}
 		memory.End(t)

@@ -25,56 +25,8 @@ type callState struct {
 	overtaken bool
 }
 
-// Message is decode.Observer.Message. It takes what nearly all messages are in one step: a call for which there is a credit, and its
-// reply, both without chunks, on a connection with nothing unusual. For these it does what message does: TestUsual and FuzzCheck
-// compare the two.
+// Message is decode.Observer.Message.
 func (c *Checker) Message(tx *transaction.Transaction, reply bool, s *rdma.Send) {
-	k := c.last
-	if k == nil || k.c != tx.Connection {
-		if k = c.recent[uint(tx.Connection.ID)%lastUsed]; k == nil || k.c != tx.Connection {
-			c.message(tx, reply, s)
-			return
-		}
-	}
-	if !k.rpc || k.done || k.many || len(k.repeats) > 0 || !tx.UsualCall() {
-		c.message(tx, reply, s)
-		return
-	}
-	f := &k.flow[tx.From&1]
-	st := c.calls.Of(tx)
-	if reply {
-		if st == nil || !tx.Usual() || st.seq == 0 || f.out == 0 || len(f.excess) > 0 {
-			c.message(tx, reply, s)
-			return
-		}
-		st.replied, st.before = true, f.granted
-		f.out--
-		f.replied = true
-		f.grant(tx.Reply.Header.Credits)
-		k.tally.replies++
-	} else {
-		credits := tx.Call.Header.Credits
-		if st != nil || !f.replied || f.out >= f.limitFor(credits) {
-			c.message(tx, reply, s)
-			return
-		}
-		st = c.calls.Begin(tx)
-		// One by one: to copy both at once, the processor has to wait until they are stored.
-		a, b := k.missing(0), k.missing(1)
-		f.base[0], f.base[1], st.gaps[0], st.gaps[1] = a, b, a, b
-		f.out++
-		f.seq++
-		f.requested = credits
-		st.k, st.seq = k, f.seq
-		k.tally.within++
-	}
-	k.tally.messages++
-	c.last = k
-	c.enter(k)
-}
-
-// message is Message for whatever it is.
-func (c *Checker) message(tx *transaction.Transaction, reply bool, s *rdma.Send) {
 	if f := tx.Connection.Fabric; f == rdma.TCP || f == rdma.UDP {
 		return
 	}
@@ -85,13 +37,9 @@ func (c *Checker) message(tx *transaction.Transaction, reply bool, s *rdma.Send)
 			c.attempts.learn(k.c.Ends[fwd.Other()].Port)
 		}
 	}
-	if k.done {
-		c.ok(ruleHeaderMalformed)
-		c.ok(ruleDone)
-		c.ok(ruleRNR)
-	} else {
-		k.tally.messages++
-	}
+	c.ok(ruleHeaderMalformed)
+	c.ok(ruleDone)
+	c.ok(ruleRNR)
 	st := c.calls.Of(tx)
 	if st == nil {
 		st = c.calls.Begin(tx)
@@ -110,11 +58,7 @@ func (c *Checker) message(tx *transaction.Transaction, reply bool, s *rdma.Send)
 		return
 	}
 	if reply {
-		if k.done {
-			c.ok(ruleReplyTwice)
-		} else {
-			k.tally.replies++
-		}
+		c.ok(ruleReplyTwice)
 		c.replied(k, st, tx)
 		return
 	}

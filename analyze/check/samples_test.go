@@ -78,7 +78,7 @@ func TestSamples(t *testing.T) {
 			if Profile(p) != RFC8166 {
 				continue
 			}
-			sameInFull(t, name, r, runBy(Options{Profile: Profile(p), Rules: All()}, packets, true))
+			sameDecoded(t, name, r, runBy(Options{Profile: Profile(p), Rules: All()}, packets, true))
 			for _, rule := range Rules() {
 				n := r.check.Count(rule)
 				if n.Found == 0 && n.Skipped() == 0 {
@@ -116,15 +116,15 @@ func TestSamples(t *testing.T) {
 	}
 }
 
-// sameInFull compares what is found with ordinary packets, and with all headers of all packets.
-func sameInFull(t *testing.T, name string, r, full result) {
+// sameDecoded compares what is found by Observer.Headers with what is found in decoded packets.
+func sameDecoded(t *testing.T, name string, r, full result) {
 	t.Helper()
 	if !slices.EqualFunc(r.findings, full.findings, func(a, b *Finding) bool { return *a == *b }) {
-		t.Errorf("%s: %d findings, %d in full, or others", name, len(r.findings), len(full.findings))
+		t.Errorf("%s: %d findings, %d in decoded packets, or others", name, len(r.findings), len(full.findings))
 	}
 	for _, rule := range Rules() {
 		if a, b := r.check.Count(rule), full.check.Count(rule); *a != *b {
-			t.Errorf("%s: %s: %+v, in full %+v", name, rule.ID, *a, *b)
+			t.Errorf("%s: %s: %+v, of decoded packets %+v", name, rule.ID, *a, *b)
 		}
 	}
 }

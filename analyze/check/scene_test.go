@@ -458,8 +458,8 @@ type result struct {
 // run checks packets.
 func run(opt Options, packets []capture.Packet) result { return runBy(opt, packets, false) }
 
-// runBy checks packets. inFull says that all headers of all packets are decoded.
-func runBy(opt Options, packets []capture.Packet, inFull bool) result {
+// runBy checks packets. decoded says that no packet is told of by Observer.Headers.
+func runBy(opt Options, packets []capture.Packet, decoded bool) result {
 	var r result
 	r.check = New(opt, func(f *Finding) { r.findings = append(r.findings, f) })
 	var v rpc.View
@@ -468,9 +468,8 @@ func runBy(opt Options, packets []capture.Packet, inFull bool) result {
 		r.known = append(r.known, r.check.Known(k))
 		r.check.Closed(k)
 	}
-	if inFull {
+	if decoded {
 		how.Headers = nil
-		r.check.InFull()
 	}
 	d := decode.New(decode.Options{Observers: []decode.Observer{how}}, func(tx *transaction.Transaction) {
 		v.Set(tx)

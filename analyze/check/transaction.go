@@ -68,9 +68,7 @@ func (c *Checker) Transaction(v *rpc.View) {
 		c.binds(v)
 	}
 	t.name.done = false
-	if !t.usual() {
-		t.run()
-	}
+	t.run()
 	t.v, t.tx, t.call, t.reply = nil, nil, nil, nil
 }
 

@@ -20,8 +20,8 @@ import (
 type way int
 
 const (
-	inFull  way = iota // ordinary packets and transactions are judged as all others are
-	inShort            // in one step
+	decoded way = iota // packets with all of their headers decoded
+	headers            // Observer.Headers, where they say all
 	unread             // the same, and nobody reads what is found
 )
 
@@ -42,9 +42,8 @@ func verdicts(packets []capture.Packet, how way, batch int) (out []string) {
 		out = append(out, c.Known(x))
 		c.Closed(x)
 	}
-	if how == inFull {
+	if how == decoded {
 		o.Headers = nil
-		c.InFull()
 	}
 	var v rpc.View
 	traffic.Run(decode.New(decode.Options{Observers: []decode.Observer{o}}, func(tx *transaction.Transaction) {
@@ -68,7 +67,7 @@ func verdicts(packets []capture.Packet, how way, batch int) (out []string) {
 // same compares two ways.
 func same(t *testing.T, packets []capture.Packet, how way, what string) {
 	t.Helper()
-	short, full := verdicts(packets, how, 64), verdicts(packets, inFull, 64)
+	short, full := verdicts(packets, how, 64), verdicts(packets, decoded, 64)
 	if how == unread {
 		full = slices.DeleteFunc(full, func(s string) bool { return strings.HasPrefix(s, finding) })
 	}
@@ -77,15 +76,15 @@ func same(t *testing.T, packets []capture.Packet, how way, what string) {
 	}
 	for i := range full {
 		if i >= len(short) || short[i] != full[i] {
-			t.Fatalf("%s, way %d:\n%q\nby each rule\n%q", what, how, short[min(i, len(short)-1)], full[i])
+			t.Fatalf("%s, way %d:\n%q\nof decoded packets\n%q", what, how, short[min(i, len(short)-1)], full[i])
 		}
 	}
 	t.Fatalf("%s, way %d: more: %q", what, how, short[len(full):])
 }
 
-// TestUsual: whether ordinary packets and usual transactions are judged in one step or by each rule, findings and
-// counts are the same, in captures as they are and changed at random.
-func TestUsual(t *testing.T) {
+// TestHeaders: findings and counts do not depend on whether the Checker is told of packets by Observer.Headers, in captures as
+// they are and changed at random.
+func TestHeaders(t *testing.T) {
 	rounds := 15
 	if testing.Short() {
 		rounds = 3
@@ -98,7 +97,7 @@ func TestUsual(t *testing.T) {
 				program = append(program, byte(rng.Uint32()))
 			}
 			packets := traffic.Apply(uint8(which), program)
-			for _, how := range [...]way{inShort, unread} {
+			for _, how := range [...]way{headers, unread} {
 				same(t, packets, how, fmt.Sprintf("capture %d, program %v", which, program))
 			}
 		}
