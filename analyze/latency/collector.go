@@ -55,7 +55,6 @@ const (
 func NewCollector(opt Options) *Collector {
 	opt.Draw, opt.Ran, opt.Unordered = nil, false, false
 	rest := New(opt)
-	rest.all.apart = true
 	return &Collector{
 		opt: rest.opt, rest: rest, cells: make(map[int]*cell), events: make(map[int]*wire),
 		limit: rest.opt.Memory / 2, limits: rest.mem.limit,
@@ -79,7 +78,6 @@ func (c *Collector) cell(tx *transaction.Transaction) *cell {
 			return nil
 		}
 		k = &cell{rec: New(c.opt), sized: c.fixed()}
-		k.rec.all.apart = true
 		k.seen = state.NewSeen(&rdma.Connection{
 			Fabric: tx.Connection.Fabric, Ends: tx.Connection.Ends, Tenant: tx.Connection.Tenant, First: tx.First(), Last: tx.First(),
 		}, state.Calls{})
@@ -135,7 +133,7 @@ func (c *Collector) inFlight(tx *transaction.Transaction) {
 		return
 	}
 	s := r.series.at(start)
-	s.most = max(s.most, r.all.own.enter(start, end, s.most, &r.events))
+	s.most = max(s.most, r.all.enter(start, end, 0, &r.events))
 }
 
 // Closed records a connection at its end, or at the end of the capture.

@@ -93,8 +93,9 @@ func (r *Recorder) follow(tx *transaction.Transaction) int {
 		return 0
 	}
 	l := &f.calls[way]
+	l.enter(start, end, granted, &r.events)
 	s := r.series.at(start)
-	s.most = max(s.most, r.all.enter(l, start, end, granted, s.most, &r.events))
+	s.most = max(s.most, r.all.enter(start, end, 0, &r.events))
 	if isRDMA(tx.Connection.Fabric) && way == 0 {
 		s.creditsUsed = max(s.creditsUsed, l.n)
 		if granted > 0 && (s.granted == 0 || granted < s.granted) {
@@ -104,9 +105,6 @@ func (r *Recorder) follow(tx *transaction.Transaction) int {
 	r.series.flight(start, end)
 
 	if tx.Reads > 0 {
-		if r.all.sole != nil && r.events-len(l.heap)-2*len(tx.Operations) < soleRoom {
-			r.all.leave(&r.events)
-		}
 		r.followReads(f, tx, start)
 	}
 	return l.n

@@ -69,7 +69,7 @@ func (r *Recorder) part() *part {
 			p.levelLost += f.calls[i].lost + f.reads[i].lost
 		}
 	}
-	p.levelLost += r.all.own.level.lost
+	p.levelLost += r.all.lost
 	p.scarce = r.mem.scarce
 	p.series.settle()
 	sort.Slice(r.wire.closed, func(i, j int) bool { return r.wire.closed[i].ID < r.wire.closed[j].ID })

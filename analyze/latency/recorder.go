@@ -63,8 +63,8 @@ type Recorder struct {
 	lastID      int
 	recentFlows [64]recentFlow
 	flowsLost   bool
-	all         crowd
-	events      int // remaining room in the heaps
+	all         level // calls of all connections
+	events      int   // remaining room in the heaps
 	slow        slowest
 	drawn       slowest // those of slow that have drawings
 	troubles    [numTroubles]trouble

@@ -75,6 +75,14 @@ func (l *level) pop(budget *int) event {
 	return top
 }
 
+// enter takes a call, and returns how many are in flight then. granted is what its reply grants; 0 if it does not matter.
+func (l *level) enter(start, end int64, granted uint32, budget *int) int {
+	l.advance(start, budget)
+	l.step(event{at: start, change: 1})
+	l.push(event{at: end, change: -1, granted: granted}, budget)
+	return l.n
+}
+
 // step processes one event, and accounts for the time up to it.
 func (l *level) step(e event) {
 	if !l.started {
