@@ -19,6 +19,8 @@ locks_siw
 locks_rxe
 krb5_siw
 krb5_rxe
+why_siw
+why_rxe
 X
 }
 
@@ -372,6 +374,45 @@ X
 }
 run_krb5_siw() { kerberos siw iwarp; }
 run_krb5_rxe() { kerberos rxe rocev2; }
+
+# slowed SCENARIO NAME CODES OPTIONS WORKLOAD [SERVER [CLIENT]]: the kernel's client works on the kernel's server while
+# commands on either have made it slow; why has to say one of CODES of the server's capture.
+slowed() {
+    local s=$1 n=$1-$2 line what
+    what="$2: $5"
+    on client ". /rig/guest/causes; cause none; ${7:-true}" >/dev/null
+    on server "${6:+. /rig/guest/causes; $6}" 200 >/dev/null || { row $s "$what" FAILED "the server could not be made slow"; return 1; }
+    on server "capture $n" || return 1
+    on client ". /rig/guest/causes; slow_mount $4 && $5; counted; umount /mnt; cause none" 200 >"$rundir/$n.log" 2>&1
+    on server "capture_stop $n" >/dev/null || { row $s "$what" FAILED "no capture"; return 1; }
+    "$rundir/bin/rpcrdma-dump" why -T json "$rundir/rig/out/$n.pcap" >"$rundir/$n.json" 2>"$rundir/$n.err"
+    if line=$("$rundir/bin/judge" why "$rundir/$n.json" "$3" 2>&1); then
+        row $s "$what" passed "${line//$'\n'/; } Kernel: $(tail -1 "$rundir/$n.log")"
+    else
+        row $s "$what" FAILED "${line//$'\n'/; } Kernel: $(tail -1 "$rundir/$n.log")"
+    fi
+}
+
+# reasons KERNEL-DEVICE: known causes in the kernel's client and server, and between them.
+reasons() {
+    local s=why_$1
+    step $s "nfsd over $1" server "device $1 && nfsd_up" || return 1
+    step $s "kernel's client over $1" client "device $1 && client_up" || return 1
+    slowed $s healthy none,one-at-a-time,server-time vers=4.2 serial "disk fast"
+    slowed $s distance path-delay vers=4.2 serial "" "cause delay"
+    slowed $s losses loss-recovery vers=3,mountproto=tcp parallel "" "cause loss"
+    slowed $s link link-full,congestion vers=4.1 writers "" "cause rate"
+    slowed $s idle none,client-idle vers=4.1 patient
+    slowed $s outage outage vers=4.1 serial "(sleep 2; rpc.nfsd 0; sleep 5; rpc.nfsd 8; echo 'rdma 20049' >/proc/fs/nfsd/portlist) >/dev/null 2>&1 &"
+    slowed $s disk server-time vers=4.2 serial "disk slow"
+    slowed $s thread server-threads vers=4.1 parallel "disk slow; rpc.nfsd 1"
+    slowed $s credits credits vers=3,mountproto=tcp parallel "disk slow" "sysctl -qw sunrpc.rdma_slot_table_entries=2"
+    slowed $s slots session-slots vers=4.1 parallel "disk slow" "sysctl -qw sunrpc.rdma_slot_table_entries=128; echo 2 >/sys/module/nfs/parameters/max_session_slots"
+    on client "echo 64 >/sys/module/nfs/parameters/max_session_slots; umount -a -t nfs,nfs4" >/dev/null
+    on server "nfsd_down" >/dev/null
+}
+run_why_siw() { reasons siw; }
+run_why_rxe() { reasons rxe; }
 
 # table FILE...: the results in Markdown.
 table() {

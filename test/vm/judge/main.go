@@ -9,6 +9,10 @@
 //	                             Replies with KNOWN, a known fault of the server, in
 //	                             a reason are counted by themselves
 //	judge rest REPORT            the calls that were neither, one by one
+//	judge why DIAGNOSIS CODES    one line about what rpcrdma-dump why says; status 1
+//	                             if its first cause is not among CODES, separated by
+//	                             commas ("none": nothing is slow), or a cause that is
+//	                             not among them is claimed to be certain
 //
 // TRUTH is NAME.truth.json of samples, or a file of md5sum.
 package main
@@ -26,6 +30,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rpcrdma/toolkit/analyze/diagnosis"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/report"
 	"github.com/rpcrdma/toolkit/replay/verdict"
@@ -37,8 +42,8 @@ const enough = 99
 var errBelow = errors.New("not as it should be")
 
 func main() {
-	if n := len(os.Args); n < 3 || n > 4 || n == 4 && os.Args[1] == "rest" || n == 3 && os.Args[1] == "sums" {
-		fmt.Fprintln(os.Stderr, "usage: judge report REPORT [KNOWN], judge rest REPORT, judge sums TRUTH PLAN")
+	if n := len(os.Args); n < 3 || n > 4 || n == 4 && os.Args[1] == "rest" || n == 3 && (os.Args[1] == "sums" || os.Args[1] == "why") {
+		fmt.Fprintln(os.Stderr, "usage: judge report REPORT [KNOWN], judge rest REPORT, judge sums TRUTH PLAN, judge why DIAGNOSIS CODES")
 		os.Exit(2)
 	}
 	if err := act(os.Stdout, os.Args[1], os.Args[2:]...); err != nil {
@@ -60,6 +65,8 @@ func act(w io.Writer, what string, files ...string) error {
 			return err
 		}
 		return sums(w, b, part)
+	case "why":
+		return why(w, b, strings.Split(files[1], ","))
 	case "report", "rest":
 		var r replayed
 		if err := json.Unmarshal(b, &r); err != nil {
@@ -78,6 +85,34 @@ func act(w io.Writer, what string, files ...string) error {
 		return r.rest(w)
 	}
 	return fmt.Errorf("%q is not known", what)
+}
+
+// why compares the causes that were found with those that may be.
+func why(w io.Writer, b []byte, codes []string) error {
+	var r diagnosis.Report
+	if err := json.Unmarshal(b, &r); err != nil {
+		return err
+	}
+	if r.Schema != diagnosis.Schema {
+		return errors.New("this is no diagnosis")
+	}
+	fmt.Fprintln(w, r.Summary)
+	first := "none"
+	for _, c := range r.Causes {
+		if c.Certainty == diagnosis.Possible {
+			continue
+		}
+		if first == "none" {
+			first = string(c.Code)
+		}
+		if c.Certainty == diagnosis.Certain && !slices.Contains(codes, string(c.Code)) {
+			return fmt.Errorf("%s is claimed to be certain", c.Code)
+		}
+	}
+	if !slices.Contains(codes, first) {
+		return fmt.Errorf("%s is said first, not %s", first, strings.Join(codes, " or "))
+	}
+	return nil
 }
 
 // parts are the paths of files from before a capture that were not read completely: the rest of

@@ -109,3 +109,35 @@ func TestKnownFault(t *testing.T) {
 		}
 	}
 }
+
+func TestWhy(t *testing.T) {
+	cause := func(code, certainty string) string {
+		return `{"code":"` + code + `","certainty":"` + certainty + `"}`
+	}
+	for _, c := range []struct {
+		name, causes, codes string
+		good                bool
+	}{
+		{"first", cause("outage", "likely") + "," + cause("credits", "likely"), "outage", true},
+		{"second", cause("outage", "likely") + "," + cause("credits", "likely"), "credits", false},
+		{"nothing", "", "none,client-idle", true},
+		{"only possible", cause("server-time", "possible"), "none", true},
+		{"a cause where none is", cause("server-time", "likely"), "none", false},
+		{"another one is certain", cause("outage", "certain") + "," + cause("credits", "certain"), "outage", false},
+		{"not found", "", "outage", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "diagnosis")
+			if err := os.WriteFile(file, []byte(`{"schema":"rpcrdma.diagnosis/1","summary":"…","causes":[`+c.causes+`]}`), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			var out strings.Builder
+			if err := act(&out, "why", file, c.codes); (err == nil) != c.good {
+				t.Errorf("%v", err)
+			}
+			if out.String() != "…\n" {
+				t.Errorf("%q", out.String())
+			}
+		})
+	}
+}
