@@ -33,6 +33,9 @@ type Block struct {
 	live  int      // buffers in use
 }
 
+// Mem returns the whole block, for a provider that registers it (the build tag verbs).
+func (b *Block) Mem() []byte { return b.mem }
+
 func (b *Block) base() uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(b.mem))) }
 
 // Pool is a set of blocks. Its zero value is ready; all methods may be called
