@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/rpcrdma/toolkit/analyze/ladder"
-	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 // append appends the comment.
@@ -31,13 +31,13 @@ func (m *mark) append(b []byte) []byte {
 		b = append(b, "; "...)
 		b = append(b, x.status...)
 		b = append(b, " in "...)
-		b = text.Duration(b, x.time.Total)
+		b = units.AppendDuration(b, x.time.Total)
 		for i := range transaction.Parts() {
 			if d := x.time.Durations[i]; d > 0 {
 				b = append(b, ", "...)
 				b = append(b, i.String()...)
 				b = append(b, ' ')
-				b = text.Duration(b, d)
+				b = units.AppendDuration(b, d)
 			}
 		}
 		if x.retransmit > 0 {
@@ -51,10 +51,10 @@ func (m *mark) append(b []byte) []byte {
 			b = append(b, "; "...)
 			b = append(b, phase.String()...)
 			b = append(b, " phase "...)
-			b = text.Duration(b, x.time.Durations[phase])
+			b = units.AppendDuration(b, x.time.Durations[phase])
 		}
 		b = append(b, ", +"...)
-		b = text.Duration(b, time.Duration(p.Ref.Time-x.time.Start))
+		b = units.AppendDuration(b, time.Duration(p.Ref.Time-x.time.Start))
 	}
 	return b
 }

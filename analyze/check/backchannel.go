@@ -10,6 +10,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 // channel is a connection as a session uses it.
@@ -143,7 +144,7 @@ func (c *Checker) unbound(k *rdma.Connection) {
 	}
 	slices.SortFunc(list, func(a, b *backchannel) int { return cmp.Compare(a.f.Ref.Number, b.f.Ref.Number) })
 	for _, b := range list {
-		b.f.Seen = plural(b.calls, "callback") + " on a connection that it only uses for calls"
+		b.f.Seen = units.Plural(b.calls, "callback") + " on a connection that it only uses for calls"
 		c.report(b.f)
 		c.astray = append(c.astray, b.f.Connection)
 	}

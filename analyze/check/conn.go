@@ -13,6 +13,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/roce"
 	"github.com/rpcrdma/toolkit/decode/tcp"
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 // conn is what a Checker remembers of a connection.
@@ -333,14 +334,14 @@ func (s *conn) endedBy() string {
 func (s *conn) resent(side rdma.Side) string {
 	n, peer := &s.c.Sent[side], &s.c.Sent[side.Other()]
 	if s.c.Fabric == rdma.IWARP {
-		return fmt.Sprintf("%d of %s seen again", n.Retransmitted, plural(int(n.Packets), "TCP segment"))
+		return fmt.Sprintf("%d of %s seen again", n.Retransmitted, units.Plural(int(n.Packets), "TCP segment"))
 	}
 	here, there := link.AddrString(s.c.Ends[side].Addr), link.AddrString(s.c.Ends[side.Other()].Addr)
 	if here == there {
 		here, there = "this side", "the peer"
 	}
-	return fmt.Sprintf("%d of %s seen again; %s from %s, %d from %s", n.Retransmitted, plural(int(n.Packets), "packet"),
-		plural(int(peer.NAKs), "NAK"), there, n.NAKs, here)
+	return fmt.Sprintf("%d of %s seen again; %s from %s, %d from %s", n.Retransmitted, units.Plural(int(n.Packets), "packet"),
+		units.Plural(int(peer.NAKs), "NAK"), there, n.NAKs, here)
 }
 
 // health reports findings about all packets of a connection.
@@ -408,7 +409,7 @@ func (c *Checker) health(s *conn) {
 				unit = "byte"
 			}
 			f := s.finding(ruleGaps, s.c.Last, side, Unknown)
-			f.Expected, f.Seen = "all packets", plural(int(n.Gaps), unit)+" missing"
+			f.Expected, f.Seen = "all packets", units.Plural(int(n.Gaps), unit)+" missing"
 			c.report(f)
 		}
 	}
@@ -418,7 +419,7 @@ func (c *Checker) health(s *conn) {
 // sent again (RFC 5044, section 8).
 func (s *conn) badCRC32C(f *Finding, side rdma.Side) {
 	n := &s.c.Sent[side]
-	f.Seen = fmt.Sprintf("%s with a wrong checksum", plural(int(n.BadCRC), "FPDU"))
+	f.Seen = fmt.Sprintf("%s with a wrong checksum", units.Plural(int(n.BadCRC), "FPDU"))
 	f.Reaction = "a receiver ends the connection: nothing is sent again"
 	if why := s.c.Resolve().Terminated; strings.HasPrefix(why, "Terminate: MPA") {
 		f.Reaction = "the receiver ended the connection: " + why

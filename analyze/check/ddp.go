@@ -8,6 +8,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/nfs/ops"
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 	"github.com/rpcrdma/toolkit/decode/xdr"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 // items collects the data items of a message that are eligible for direct data placement: those that the
@@ -263,7 +264,7 @@ func (t *txCheck) returnedWrites() {
 	}
 	if len(h.Writes) != len(r.Writes) {
 		t.breach(ruleWriteListCount, aboutReply, func() (string, string) {
-			return plural(len(h.Writes), "Write chunk"), plural(len(r.Writes), "Write chunk")
+			return units.Plural(len(h.Writes), "Write chunk"), units.Plural(len(r.Writes), "Write chunk")
 		})
 		return
 	}
@@ -282,16 +283,16 @@ func (t *txCheck) returned(offered, w rpcrdma.WriteChunk) bool {
 	c := t.c
 	switch {
 	case len(offered) == 0 && len(w) != 0:
-		t.breach(ruleEmptyChunkUsed, aboutReply, func() (string, string) { return "an empty Write chunk", plural(len(w), "segment") })
+		t.breach(ruleEmptyChunkUsed, aboutReply, func() (string, string) { return "an empty Write chunk", units.Plural(len(w), "segment") })
 		return false
 	case len(offered) == 0:
 		c.ok(ruleEmptyChunkUsed)
 		return true
 	case len(w) == 0:
-		t.breach(ruleUnusedEmpty, aboutReply, func() (string, string) { return plural(len(offered), "segment") + " of length 0", "no segments" })
+		t.breach(ruleUnusedEmpty, aboutReply, func() (string, string) { return units.Plural(len(offered), "segment") + " of length 0", "no segments" })
 		return false
 	case len(w) != len(offered):
-		t.breach(ruleWriteSegmentCount, aboutReply, func() (string, string) { return plural(len(offered), "segment"), plural(len(w), "segment") })
+		t.breach(ruleWriteSegmentCount, aboutReply, func() (string, string) { return units.Plural(len(offered), "segment"), units.Plural(len(w), "segment") })
 		return false
 	}
 	c.ok(ruleUnusedEmpty)
@@ -362,7 +363,7 @@ func (t *txCheck) results() {
 		case item != nil:
 			if t.broken(ruleWriteChunkIgnored, item.Length > 0 && len(h.Writes[i]) > 0) {
 				t.breach(ruleWriteChunkIgnored, aboutReply, func() (string, string) {
-					return "the result in the Write chunk", plural(int(item.Length), "byte") + " inline"
+					return "the result in the Write chunk", units.Plural(int(item.Length), "byte") + " inline"
 				})
 			}
 		case n == 0:
@@ -370,11 +371,11 @@ func (t *txCheck) results() {
 			c.ok(ruleResultNotEligible)
 		case t.moved(i) > 0:
 			t.breach(ruleResultNotEligible, aboutReply, func() (string, string) {
-				return "no bytes in Write chunks", plural(int(n), "byte") + " in a Write chunk; the result has no eligible item for it"
+				return "no bytes in Write chunks", units.Plural(int(n), "byte") + " in a Write chunk; the result has no eligible item for it"
 			})
 		default:
 			t.breach(ruleUnusedNotZero, aboutReply, func() (string, string) {
-				return "segments of length 0", plural(int(n), "byte") + "; none were written"
+				return "segments of length 0", units.Plural(int(n), "byte") + "; none were written"
 			})
 		}
 	}
@@ -387,12 +388,12 @@ func (t *txCheck) written(i int, length, n uint64) {
 		t.c.ok(ruleWrittenLength)
 		t.c.ok(rulePadWritten)
 	case n == (length+3)&^3 && length > 0:
-		t.breach(rulePadWritten, aboutReply, func() (string, string) { return plural(int(length), "byte"), plural(int(n), "byte") })
+		t.breach(rulePadWritten, aboutReply, func() (string, string) { return units.Plural(int(length), "byte"), units.Plural(int(n), "byte") })
 	case length == 0 && t.moved(i) == 0:
-		t.breach(ruleUnusedNotZero, aboutReply, func() (string, string) { return "segments of length 0", plural(int(n), "byte") })
+		t.breach(ruleUnusedNotZero, aboutReply, func() (string, string) { return "segments of length 0", units.Plural(int(n), "byte") })
 	default:
 		t.breach(ruleWrittenLength, aboutReply, func() (string, string) {
-			return plural(int(length), "byte") + ", as the item", plural(int(n), "byte")
+			return units.Plural(int(length), "byte") + ", as the item", units.Plural(int(n), "byte")
 		})
 	}
 }
@@ -420,11 +421,4 @@ func (t *txCheck) used() (n uint64) {
 		n += w.Length()
 	}
 	return n
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/roce"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 // requests is what a side requests on RoCE or InfiniBand and how it is answered, as far as the rules of the
@@ -634,7 +635,7 @@ func (c *Checker) fabricHealth(s *conn) {
 			c.ok(ruleNoCNP)
 		} else {
 			c.breach(s, ruleNoCNP, m.marked, other, func() (string, string) {
-				return "CNPs", fmt.Sprintf("none, for %s marked “congestion experienced”", plural(int(s.c.Sent[side].ECN), "packet"))
+				return "CNPs", fmt.Sprintf("none, for %s marked “congestion experienced”", units.Plural(int(s.c.Sent[side].ECN), "packet"))
 			})
 		}
 	}

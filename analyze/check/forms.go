@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 // pair is a client and a server.
@@ -112,14 +113,14 @@ func (c *Checker) oneForm() {
 			if n.unanswered < 2 || n.proven == 0 || n.answered > 0 || x.answered == 0 {
 				continue
 			}
-			facts := []string{fmt.Sprintf("no reply to %d of %d calls with a %s, on %s", n.unanswered, n.unanswered, chunkNames[kind], plural(n.connections, "connection"))}
+			facts := []string{fmt.Sprintf("no reply to %d of %d calls with a %s, on %s", n.unanswered, n.unanswered, chunkNames[kind], units.Plural(n.connections, "connection"))}
 			if n.last > 0 {
 				facts = append(facts, fmt.Sprintf("%d the last before its connection ended", n.last))
 			}
 			if n.unread > 0 {
 				facts = append(facts, fmt.Sprintf("the Read list of %d was never read", n.unread))
 			}
-			facts = append(facts, fmt.Sprintf("%s without one answered", plural(int(x.answered), "call")))
+			facts = append(facts, fmt.Sprintf("%s without one answered", units.Plural(int(x.answered), "call")))
 			n.f.Seen, n.f.Reaction = strings.Join(facts, "; "), ""
 			list = append(list, n.f)
 		}

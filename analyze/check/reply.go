@@ -7,6 +7,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 // checkReply checks the header of a reply.
@@ -201,11 +202,11 @@ func (t *txCheck) returnedReply() {
 		t.fail(ruleReplyChunkNotReturned, aboutReply, "the Reply chunk with lengths of 0", "none")
 		return
 	case !h.HasReply:
-		t.breach(ruleReplyChunkChanged, aboutReply, func() (string, string) { return "no Reply chunk", plural(len(r.Reply), "segment") })
+		t.breach(ruleReplyChunkChanged, aboutReply, func() (string, string) { return "no Reply chunk", units.Plural(len(r.Reply), "segment") })
 		return
 	case len(h.Reply) != len(r.Reply):
 		t.breach(ruleReplyChunkChanged, aboutReply, func() (string, string) {
-			return plural(len(h.Reply), "segment"), plural(len(r.Reply), "segment")
+			return units.Plural(len(h.Reply), "segment"), units.Plural(len(r.Reply), "segment")
 		})
 		return
 	}
@@ -330,7 +331,7 @@ func (t *txCheck) operations() {
 			c.ok(ruleReadNotPulled)
 		} else {
 			t.failWhole(ruleReadNotPulled, aboutReply, ofResponder, func() (string, string) {
-				return plural(int(offered), "byte") + " read", plural(int(asked), "byte")
+				return units.Plural(int(offered), "byte") + " read", units.Plural(int(asked), "byte")
 			})
 		}
 	}
@@ -360,7 +361,7 @@ func (t *txCheck) bytes(kind transaction.ChunkKind, index int, want uint64) {
 		return
 	}
 	t.failWhole(ruleBytesMissing, aboutReply, ofResponder, func() (string, string) {
-		return plural(int(want), "byte") + " written", plural(int(have), "byte")
+		return units.Plural(int(want), "byte") + " written", units.Plural(int(have), "byte")
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 // dropped is what a receiver that was not ready has dropped of a requester's packets: all from psn on.
@@ -106,7 +107,7 @@ func (c *Checker) reused(s *conn, from rdma.Side, ref rdma.Ref) {
 	r := s.c.Reused[from]
 	c.breach(s, ruleReused, ref, from, func() (string, string) {
 		last := (r.Start + r.Count - 1) & psnMask
-		return fmt.Sprintf("PSN %d or a later one: %s belongs to %s before (%s)", (last+1)&psnMask, psns(r.Start, last), workName(r.Of), plural(int(r.Count), "packet")),
+		return fmt.Sprintf("PSN %d or a later one: %s belongs to %s before (%s)", (last+1)&psnMask, psns(r.Start, last), workName(r.Of), units.Plural(int(r.Count), "packet")),
 			fmt.Sprintf("%s with PSN %d", workName(r.Kind), r.PSN)
 	})
 }

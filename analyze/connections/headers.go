@@ -8,12 +8,12 @@ import (
 	"strings"
 
 	"github.com/rpcrdma/toolkit/analyze/state"
-	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/roce"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 // Header values that people are asked for.
@@ -353,6 +353,6 @@ func (p *ports) print(w io.Writer) {
 			first = false
 		}
 		fmt.Fprintf(w, "note: %s from %s to %s share UDP source port %d: a network that spreads by ports (ECMP, LAG) sends all on one path\n",
-			text.Plural(uint64(s.connections), "connection"), link.AddrString(x.from), link.AddrString(x.to), s.port)
+			units.Plural(s.connections, "connection"), link.AddrString(x.from), link.AddrString(x.to), s.port)
 	}
 }

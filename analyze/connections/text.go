@@ -9,6 +9,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/internal/table"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 // Table writes a table, and below it a line for each connection. It goes through the list three times: for the widths of
@@ -67,15 +68,15 @@ func (c *Connection) rows() (rows [2][]string) {
 			row[7] = (*setup)(s).inline()
 		}
 		if i == 0 {
-			row[0], row[1], row[2], row[8] = fmt.Sprint(c.ID), c.Fabric.String(), c.service(), table.Number(uint64(c.MTU))
+			row[0], row[1], row[2], row[8] = fmt.Sprint(c.ID), c.Fabric.String(), c.service(), units.Number(uint64(c.MTU))
 		}
-		nak := table.Number(n.NAKs)
+		nak := units.Number(n.NAKs)
 		if n.RNRs > 0 {
 			nak = fmt.Sprintf("%d/%d", n.NAKs, n.RNRs)
 		}
 		rows[i] = append(row,
-			fmt.Sprint(n.Packets), string(text.Size(nil, n.Bytes)), table.Number(n.Sends), table.Number(n.Reads), table.Number(n.Writes),
-			table.Number(n.Retransmitted), nak, table.Number(n.ECN), table.Number(n.CNPs), table.Number(n.Gaps), table.Number(n.BadCRC))
+			fmt.Sprint(n.Packets), units.Size(n.Bytes), units.Number(n.Sends), units.Number(n.Reads), units.Number(n.Writes),
+			units.Number(n.Retransmitted), nak, units.Number(n.ECN), units.Number(n.CNPs), units.Number(n.Gaps), units.Number(n.BadCRC))
 	}
 	return rows
 }
@@ -153,8 +154,8 @@ func endpoint(e rdma.End) string {
 
 // life tells when a connection was seen and how it ended.
 func (c *Connection) life() string {
-	s := fmt.Sprintf("%s to %s (%s), frames %d-%d, %s", clock(c.First.Time), clock(c.Last.Time),
-		text.Within(c.First.Time, c.Last.Time), c.First.Number, c.Last.Number, text.Plural(uint64(c.Calls.Ended), "transaction"))
+	s := fmt.Sprintf("%s to %s (%s), frames %d-%d, %s", units.Clock(c.First.Time), units.Clock(c.Last.Time),
+		text.Within(c.First.Time, c.Last.Time), c.First.Number, c.Last.Number, units.Plural(c.Calls.Ended, "transaction"))
 	if n := c.Calls.Unanswered; n > 0 {
 		s += fmt.Sprintf(", %d without reply", n)
 	}
@@ -162,7 +163,7 @@ func (c *Connection) life() string {
 		s += fmt.Sprintf(", %d incomplete or without call", n)
 	}
 	if n := c.Malformed; n > 0 {
-		s += ", " + text.Plural(n, "malformed RPC-over-RDMA header")
+		s += ", " + units.Plural(n, "malformed RPC-over-RDMA header")
 	}
 	if c.Tunnel != nil {
 		s += "; in " + string(text.Tunnel(nil, c.Tunnel, c.order()[0]))
@@ -186,8 +187,6 @@ func (c *Connection) ending() string {
 	}
 	return "open at the end of the capture"
 }
-
-func clock(ns int64) string { return time.Unix(0, ns).UTC().Format("15:04:05.000000") }
 
 func isRDMA(f rdma.Fabric) bool { return f != rdma.TCP && f != rdma.UDP }
 
@@ -244,5 +243,5 @@ func ackTimeout(exponent uint8) string {
 	if exponent == 0 {
 		return "none"
 	}
-	return string(text.Duration(nil, 4096*time.Nanosecond<<(exponent&31)))
+	return units.Duration(4096 * time.Nanosecond << (exponent & 31))
 }

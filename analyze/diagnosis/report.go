@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"slices"
 	"time"
+
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 // Least shares of a clock that a cause has to be worth a word.
@@ -174,7 +176,7 @@ func (r *Recorder) idle(rep *Report) *Cause {
 	share := float64(n) / float64(rep.Wall)
 	return &Cause{
 		Code: ClientIdle, Side: Client, Where: "capture", Time: n, Clock: Wall, Share: share, Certainty: Possible, Evidence: []Evidence{}, Next: []string{},
-		Text: fmt.Sprintf("The mount is idle %s of %s: no call is open, it waits for the application.", say(n), say(rep.Wall)),
+		Text: fmt.Sprintf("The mount is idle %s of %s: no call is open, it waits for the application.", units.DurationText(n), units.DurationText(rep.Wall)),
 	}
 }
 

@@ -3,41 +3,16 @@ package diagnosis
 import (
 	"fmt"
 	"strings"
-	"time"
 
-	"github.com/rpcrdma/toolkit/analyze/text"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
-
-func plural(n int, noun string) string { return text.Plural(uint64(n), noun) }
-
-// say is a time with at most three figures.
-func say(ns int64) string {
-	d := time.Duration(ns)
-	unit := func(n float64, u string) string {
-		switch {
-		case n < 9.95:
-			return fmt.Sprintf("%.1f %s", n, u)
-		default:
-			return fmt.Sprintf("%.0f %s", n, u)
-		}
-	}
-	switch {
-	case d < time.Microsecond:
-		return fmt.Sprintf("%d ns", ns)
-	case d < 999500*time.Nanosecond:
-		return unit(float64(ns)/1e3, "µs")
-	case d < 999500*time.Microsecond:
-		return unit(float64(ns)/1e6, "ms")
-	}
-	return unit(float64(ns)/1e9, "s")
-}
 
 // of says how much of its clock a cause has.
 func of(f *finding, rep *Report) string {
 	if f.clock == Wall {
-		return say(f.time) + " of " + say(rep.Wall) + " wall time"
+		return units.DurationText(f.time) + " of " + units.DurationText(rep.Wall) + " wall time"
 	}
-	return say(f.time) + " of " + say(rep.Calls)
+	return units.DurationText(f.time) + " of " + units.DurationText(rep.Calls)
 }
 
 // text says a cause in a sentence or two: what, how much, how certain, and why.
@@ -46,18 +21,18 @@ func (r *Recorder) text(f *finding, rep *Report) string {
 	switch f.code {
 	case Outage:
 		if f.clock == Wall {
-			return head("Outage") + fmt.Sprintf("the server refused %s before it took %s.", plural(f.events, "connection"), f.where)
+			return head("Outage") + fmt.Sprintf("the server refused %s before it took %s.", units.Plural(f.events, "connection"), f.where)
 		}
 		if f.what == "silent" {
-			return fmt.Sprintf("Outage, %s (%s): %s answered nothing; %s waited %s in all, and were answered together.", say(f.typical), f.certainty, f.where, plural(f.calls, "call"), say(f.time))
+			return fmt.Sprintf("Outage, %s (%s): %s answered nothing; %s waited %s in all, and were answered together.", units.DurationText(f.typical), f.certainty, f.where, units.Plural(f.calls, "call"), units.DurationText(f.time))
 		}
-		return fmt.Sprintf("Outage, %s (%s): %s waited %s in all and had to be sent again on %s.", say(f.typical), f.certainty, plural(f.calls, "call"), say(f.time), f.where)
+		return fmt.Sprintf("Outage, %s (%s): %s waited %s in all and had to be sent again on %s.", units.DurationText(f.typical), f.certainty, units.Plural(f.calls, "call"), units.DurationText(f.time), f.where)
 	case LossRecovery:
 		if f.what == tail {
 			return fmt.Sprintf("Tail loss, server to client, %s (%s): %s came one ACK timeout, %s, late on %s, and no packet behind them showed the loss.",
-				say(f.time), f.certainty, plural(f.calls, "reply"), say(f.typical), f.where)
+				units.DurationText(f.time), f.certainty, units.Plural(f.calls, "reply"), units.DurationText(f.typical), f.where)
 		}
-		s := head("Losses") + fmt.Sprintf("%s waited on %s for packets that were lost, or came out of order, and were sent again.", plural(f.calls, "call"), f.where)
+		s := head("Losses") + fmt.Sprintf("%s waited on %s for packets that were lost, or came out of order, and were sent again.", units.Plural(f.calls, "call"), f.where)
 		if f.what == before {
 			s += " Some were lost before the capture point: there may be more than it shows."
 		}
@@ -65,13 +40,13 @@ func (r *Recorder) text(f *finding, rep *Report) string {
 	case Congestion:
 		return head("Congestion") + fmt.Sprintf("%d notifications (CNP) slowed the %s's adapter on %s; everything behind the paced data waits.", f.events, f.what, f.where)
 	case PathStall:
-		return head("Path stalls") + fmt.Sprintf("%d times the path of %s stood still, up to %s; nothing was lost, so something upstream paused it.", f.events, f.where, say(f.typical))
+		return head("Path stalls") + fmt.Sprintf("%d times the path of %s stood still, up to %s; nothing was lost, so something upstream paused it.", f.events, f.where, units.DurationText(f.typical))
 	case Pause:
-		return head("Pause frames") + fmt.Sprintf("%s stopped the packets of %s %s, for up to %s.", f.what, f.where, times(f.events), say(f.typical))
+		return head("Pause frames") + fmt.Sprintf("%s stopped the packets of %s %s, for up to %s.", f.what, f.where, units.Times(f.events), units.DurationText(f.typical))
 	case LinkFull:
 		return head("Link full") + fmt.Sprintf("packets of the %s follow without a gap on %s, at %.1f Gb/s; calls wait for room.", f.what, f.where, float64(f.typical)/1e9)
 	case ReceiverNotReady:
-		return head("Receiver not ready") + fmt.Sprintf("the %s had no buffer for %s on %s.", f.side, plural(f.calls, "call"), f.where)
+		return head("Receiver not ready") + fmt.Sprintf("the %s had no buffer for %s on %s.", f.side, units.Plural(f.calls, "call"), f.where)
 	case ReadDepth:
 		return head("Depth of Reads") + fmt.Sprintf("as many RDMA Reads were under way on %s as the %s allows; others waited.", f.where, f.side)
 	case Credits:
@@ -79,9 +54,9 @@ func (r *Recorder) text(f *finding, rep *Report) string {
 		case "zero":
 			return head("Credits") + fmt.Sprintf("the server grants 0 credits on %s; the client goes on with one call at a time.", f.where)
 		case "echo":
-			return head("Credits") + fmt.Sprintf("the client asks for no more than %d credits on %s, and all were in use %s.", f.limit, f.where, times(f.calls))
+			return head("Credits") + fmt.Sprintf("the client asks for no more than %d credits on %s, and all were in use %s.", f.limit, f.where, units.Times(f.calls))
 		}
-		return head("Credits") + fmt.Sprintf("the server grants %d on %s, and all were in use %s when a call came.", f.limit, f.where, times(f.calls))
+		return head("Credits") + fmt.Sprintf("the server grants %d on %s, and all were in use %s when a call came.", f.limit, f.where, units.Times(f.calls))
 	}
 	return r.textOfHosts(f, head)
 }
@@ -90,43 +65,36 @@ func (r *Recorder) text(f *finding, rep *Report) string {
 func (r *Recorder) textOfHosts(f *finding, head func(string) string) string {
 	switch f.code {
 	case PathDelay:
-		s := head("Distance") + fmt.Sprintf("each round trip to the server takes %s", say(f.typical))
+		s := head("Distance") + fmt.Sprintf("each round trip to the server takes %s", units.DurationText(f.typical))
 		if f.limit > 0 {
-			return s + fmt.Sprintf(" on %s; another connection needs %s.", f.where, say(f.limit))
+			return s + fmt.Sprintf(" on %s; another connection needs %s.", f.where, units.DurationText(f.limit))
 		}
 		return s + fmt.Sprintf(" on %s, as the transport's own acknowledgements show.", f.where)
 	case ServerTime:
-		return head("Server") + fmt.Sprintf("it works long on %s, %s each on average%s.", f.what, say(f.typical), disk(f.what))
+		return head("Server") + fmt.Sprintf("it works long on %s, %s each on average%s.", f.what, units.DurationText(f.typical), disk(f.what))
 	case ServerThreads:
-		at := plural(int(f.limit), "call") + " at a time"
+		at := units.Plural(int(f.limit), "call") + " at a time"
 		return head("Server") + fmt.Sprintf("it serves %s while others wait in line. More threads (nfsd) would help.", at)
 	case Neighbour:
 		return head("Neighbour") + fmt.Sprintf("calls of %s waited behind those of %s, which keep server %s busy.", strings.TrimPrefix(f.where, "client "), f.who, f.what)
 	case SessionSlots:
-		return head("Session slots") + fmt.Sprintf("all slots were in use %s when a call came on %s.", times(f.calls), f.where)
+		return head("Session slots") + fmt.Sprintf("all slots were in use %s when a call came on %s.", units.Times(f.calls), f.where)
 	case ClientReadResponse:
-		return head("Client") + fmt.Sprintf("its adapter answers RDMA Reads late on %s, %s each.", f.where, say(f.typical))
+		return head("Client") + fmt.Sprintf("its adapter answers RDMA Reads late on %s, %s each.", f.where, units.DurationText(f.typical))
 	case OneAtATime:
-		return head("One call at a time") + fmt.Sprintf("%s, each sent after the reply to the one before, %s each. More in parallel would help.", plural(f.calls, "call"), say(f.typical))
+		return head("One call at a time") + fmt.Sprintf("%s, each sent after the reply to the one before, %s each. More in parallel would help.", units.Plural(f.calls, "call"), units.DurationText(f.typical))
 	case Recall:
 		if f.what == "elsewhere" {
-			return head("Recall") + fmt.Sprintf("the server recalled %s of %s; no call in the capture waited for that.", plural(f.events, "delegation"), f.who)
+			return head("Recall") + fmt.Sprintf("the server recalled %s of %s; no call in the capture waited for that.", units.Plural(f.events, "delegation"), f.who)
 		}
-		return head("Recall") + fmt.Sprintf("%s waited until %s had returned a delegation.", plural(f.calls, "call"), f.who)
+		return head("Recall") + fmt.Sprintf("%s waited until %s had returned a delegation.", units.Plural(f.calls, "call"), f.who)
 	case AskedToWait:
-		return head("Asked to wait") + fmt.Sprintf("the server put off %s, most of them %s, and was asked again until it served them.", plural(f.calls, "call"), f.what)
+		return head("Asked to wait") + fmt.Sprintf("the server put off %s, most of them %s, and was asked again until it served them.", units.Plural(f.calls, "call"), f.what)
 	case CaptureGaps:
 		return fmt.Sprintf("The capture lacks packets (%s): %d of %d that were received are not in it. Nothing may be concluded from what is not there.",
 			f.certainty, f.events, f.limit+int64(f.events))
 	}
 	return string(f.code)
-}
-
-func times(n int) string {
-	if n == 1 {
-		return "once"
-	}
-	return fmt.Sprintf("%d times", n)
 }
 
 // disk adds what usually takes the time of an operation.
@@ -178,9 +146,9 @@ func (r *Recorder) summary(rep *Report) string {
 	case rep.Calls == 0:
 		return "No call was answered in this capture."
 	}
-	s := fmt.Sprintf("Nothing is slow: P99 is %s", say(r.percentile99()))
+	s := fmt.Sprintf("Nothing is slow: P99 is %s", units.DurationText(r.percentile99()))
 	if p := r.percentile99(); p > 5_000_000 || r.hanging > 10*p {
-		s = fmt.Sprintf("None of the known causes: P99 is %s", say(p))
+		s = fmt.Sprintf("None of the known causes: P99 is %s", units.DurationText(p))
 	}
 	lost := ", nothing was lost"
 	for k := range r.sum {
@@ -192,9 +160,9 @@ func (r *Recorder) summary(rep *Report) string {
 	case r.unanswered == 0:
 		s += lost + ", nobody waited."
 	case r.hanging == 0:
-		s += lost + fmt.Sprintf("; no reply to %s.", text.Plural(uint64(r.unanswered), "call"))
+		s += lost + fmt.Sprintf("; no reply to %s.", units.Plural(r.unanswered, "call"))
 	default:
-		s += lost + fmt.Sprintf("; no reply to %s, the oldest sent %s before the last packet.", text.Plural(uint64(r.unanswered), "call"), say(r.hanging))
+		s += lost + fmt.Sprintf("; no reply to %s, the oldest sent %s before the last packet.", units.Plural(r.unanswered, "call"), units.DurationText(r.hanging))
 	}
 	if len(rep.Causes) > 0 && rep.Causes[0].Code == ClientIdle {
 		s += " The mount is mostly idle."

@@ -10,6 +10,7 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 // OperationSchema is the value of the key "schema" of an operation.
@@ -127,7 +128,7 @@ func (e *Encoder) AppendText(b []byte, o *Operation) []byte {
 	b = strconv.AppendUint(b, uint64(o.Length), 10)
 	b = append(b, " bytes, "...)
 	if d, ok := o.Latency(); ok {
-		b = text.Duration(b, d)
+		b = units.AppendDuration(b, d)
 	} else {
 		b = append(b, o.Status.String()...)
 	}
@@ -149,7 +150,7 @@ func (e *Encoder) AppendText(b []byte, o *Operation) []byte {
 	for c, n := range o.Lost {
 		if c := rdma.Cause(c); n > 0 && c != rdma.CauseRest {
 			b = append(b, ", "...)
-			b = text.Duration(b, time.Duration(n))
+			b = units.AppendDuration(b, time.Duration(n))
 			b = append(b, " lost to "...)
 			b = append(b, strings.ReplaceAll(c.String(), "_", " ")...)
 		}

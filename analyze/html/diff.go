@@ -10,6 +10,7 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/latency"
 	"github.com/rpcrdma/toolkit/analyze/plot"
 	"github.com/rpcrdma/toolkit/internal/printable"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 //go:embed diff.tmpl
@@ -49,7 +50,7 @@ func WriteDiff(w io.Writer, d *latency.Diff, tables []Table) error {
 			name string
 			c    latency.Change
 		}{{"mean latency", d.All.Mean}, {"median", d.All.P50.Change}, {"p99", d.All.P99.Change}, {"longest", d.All.Max}} {
-			c := card{x.name, duration(int64(x.c.B)), "A: " + duration(int64(x.c.A))}
+			c := card{x.name, units.Duration(int64(x.c.B)), "A: " + units.Duration(int64(x.c.A))}
 			if x.c.Percent != nil {
 				c.Note += fmt.Sprintf(", %+.1f %%", *x.c.Percent)
 			}
@@ -109,7 +110,7 @@ func (v *diffView) ranges(d *latency.Diff) {
 			a, b, m := s.at(int64(p50)), s.at(int64(p99)), s.at(int64(most))
 			p.AddLine(b, y+4.5, m, y+4.5, "whisker")
 			p.AddRect(a, y, max(b-a, 1), 9, [...]string{"side-a", "side-b"}[row], 0, fmt.Sprintf("%s, %s: %.0f timed, p50 %s, p99 %s, max %s", label,
-				[...]string{"A", "B"}[row], timed, duration(int64(p50)), duration(int64(p99)), duration(int64(most))))
+				[...]string{"A", "B"}[row], timed, units.Duration(int64(p50)), units.Duration(int64(p99)), units.Duration(int64(most))))
 			p.AddLine(a, y-1, a, y+10, "median")
 		})
 	}

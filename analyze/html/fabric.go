@@ -11,8 +11,8 @@ import (
 
 	"github.com/rpcrdma/toolkit/analyze/fabric"
 	"github.com/rpcrdma/toolkit/analyze/plot"
-	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/internal/printable"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 //go:embed fabric.tmpl
@@ -61,11 +61,11 @@ func WriteFabric(w io.Writer, rep *fabric.Report, tables []Table) error {
 	v := &fabricView{
 		Title: strings.Join(rep.Inputs, ", "), Notes: rep.Notes,
 		Cards: []card{
-			{"packets", text.Rounded(float64(t.Packets), 1000), bytesText(float64(t.Bytes))},
+			{"packets", units.Rounded(float64(t.Packets), 1000), units.BytesUnit(float64(t.Bytes))},
 			{"connections", fmt.Sprint(len(rep.Connections)), ""},
 			{"losses", fmt.Sprint(t.Episodes), fmt.Sprintf("%d packets sent again, %d needlessly", t.Resent, t.Needless)},
-			{"marked", text.Rounded(float64(t.Marked), 1000), fmt.Sprintf("%.2f %% of the packets", 100*rep.Congestion.Share)},
-			{"CNPs", text.Rounded(float64(t.CNPs), 1000), ""},
+			{"marked", units.Rounded(float64(t.Marked), 1000), fmt.Sprintf("%.2f %% of the packets", 100*rep.Congestion.Share)},
+			{"CNPs", units.Rounded(float64(t.CNPs), 1000), ""},
 			{"fatal NAKs", fmt.Sprint(t.FatalNAKs), ""},
 		},
 	}
@@ -160,7 +160,7 @@ func (v *fabricView) over(rep *fabric.Report) {
 	for most >= unit*1024 && unit < 1<<50 {
 		unit *= 1024
 	}
-	y := p.Linear(most/unit, false, func(f float64) string { return bytesText(f*unit) + "/s" })
+	y := p.Linear(most/unit, false, func(f float64) string { return units.BytesUnit(f*unit) + "/s" })
 	field := p.Y1
 	p.Y1 = bottom
 	t := newTimes(p, len(list), rep.Series.Length)
@@ -168,7 +168,7 @@ func (v *fabricView) over(rep *fabric.Report) {
 	for i := range list {
 		if f := float64(list[i].Bytes) / seconds; f > 0 {
 			top := y(f / unit)
-			p.AddRect(t.x(i), top, max(t.w-0.4, 0.6), p.Y1-top, "bar", 0, fmt.Sprintf("%s: %s/s", duration(list[i].Start), bytesText(f)))
+			p.AddRect(t.x(i), top, max(t.w-0.4, 0.6), p.Y1-top, "bar", 0, fmt.Sprintf("%s: %s/s", units.Duration(list[i].Start), units.BytesUnit(f)))
 		}
 	}
 	p.AddLine(p.X0, p.Y1, p.X1, p.Y1, "axis")
@@ -184,7 +184,7 @@ func (v *fabricView) over(rep *fabric.Report) {
 		for i := range list {
 			if n := of(&list[i])[j]; n > 0 {
 				h := 3 + (band-7)*float64(n)/float64(marks[j])
-				p.AddRect(t.x(i), at-h, max(t.w-0.4, 1), h, class, 0, fmt.Sprintf("%s: %d %s", duration(list[i].Start), n, name))
+				p.AddRect(t.x(i), at-h, max(t.w-0.4, 1), h, class, 0, fmt.Sprintf("%s: %d %s", units.Duration(list[i].Start), n, name))
 			}
 		}
 	}
@@ -192,7 +192,7 @@ func (v *fabricView) over(rep *fabric.Report) {
 	p.Frame()
 	p.XTitle("seconds since the first packet")
 	v.Over = &p.Chart
-	v.OverNote = fmt.Sprintf("An interval is %s long.", duration(rep.Series.Length))
+	v.OverNote = fmt.Sprintf("An interval is %s long.", units.Duration(rep.Series.Length))
 }
 
 // reaction draws the rate behind CNPs.
@@ -213,16 +213,16 @@ func (v *fabricView) reaction(rep *fabric.Report) {
 	for most >= unit*1024 && unit < 1<<50 {
 		unit *= 1024
 	}
-	y := p.Linear(most/unit, false, func(f float64) string { return bytesText(f*unit) + "/s" })
+	y := p.Linear(most/unit, false, func(f float64) string { return units.BytesUnit(f*unit) + "/s" })
 	w := (p.X1 - p.X0) / float64(len(list))
 	for i, x := range list {
 		left := p.X0 + float64(i)*w
 		name := "before"
 		if x.From >= 0 {
-			name = duration(x.From)
+			name = units.Duration(x.From)
 		}
 		top := y(x.Rate / unit)
-		p.AddRect(left+2, top, w-4, p.Y1-top, "bar", 0, fmt.Sprintf("%s: %s/s", name, bytesText(x.Rate)))
+		p.AddRect(left+2, top, w-4, p.Y1-top, "bar", 0, fmt.Sprintf("%s: %s/s", name, units.BytesUnit(x.Rate)))
 		p.XTick(left+w/2, name)
 	}
 	p.Frame()

@@ -130,15 +130,6 @@ func TestSamples(t *testing.T) {
 	}
 }
 
-// TestBytes: units with B alone are powers of 1000 in this project (docs/filter.md), and these are not.
-func TestBytes(t *testing.T) {
-	for n, want := range map[float64]string{0: "0B", 670: "670B", 1023: "1023B", 1024: "1.00KiB", 100848: "98.5KiB", 1445888: "1.38MiB", 1 << 33: "8.00GiB"} {
-		if got := bytesText(n); got != want {
-			t.Errorf("%v: %s, want %s", n, got, want)
-		}
-	}
-}
-
 // What comes from a capture cannot become part of the page's code, wherever it
 // stands.
 func TestHostile(t *testing.T) {

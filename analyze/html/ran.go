@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rpcrdma/toolkit/analyze/latency"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 // Bounds of what is said of an interval.
@@ -42,7 +43,7 @@ func (v *view) ran(rep *latency.Report) {
 		}
 		r := ranRow{ID: "t" + strconv.Itoa(i), Cells: []string{fmt.Sprint(s.Calls), fmt.Sprint(s.Errors), "–", "–", "–", fmt.Sprint(s.MostFlight)}}
 		if s.Timed > 0 {
-			r.Cells[2], r.Cells[3], r.Cells[4] = duration(s.P50), duration(s.P99), duration(s.Max)
+			r.Cells[2], r.Cells[3], r.Cells[4] = units.Duration(s.P50), units.Duration(s.P99), units.Duration(s.Max)
 		}
 		r.Cells = append([]string{s.Start.Format("15:04:05.000")}, r.Cells...)
 		groups, slowest := s.Ran()
@@ -61,7 +62,7 @@ func (v *view) ran(rep *latency.Report) {
 		}
 		r.Groups = strings.Join(names, ", ")
 		if slowest.Total > 0 {
-			r.Slowest = fmt.Sprintf("slowest %s %08x %s, connection %d, frames %d–%d", duration(slowest.Total), slowest.XID, clipped(slowest.Operation),
+			r.Slowest = fmt.Sprintf("slowest %s %08x %s, connection %d, frames %d–%d", units.Duration(slowest.Total), slowest.XID, clipped(slowest.Operation),
 				slowest.Connection, slowest.CallFrame, slowest.ReplyFrame)
 		}
 		for j, x := range rep.Slowest {

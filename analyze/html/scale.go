@@ -9,6 +9,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/analyze/latency"
 	"github.com/rpcrdma/toolkit/analyze/plot"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 // logScale maps durations to pixels.
@@ -23,21 +24,8 @@ func (s logScale) at(ns int64) float64 { return s.At(float64(max(ns, 1))) }
 // decades calls f for each power of ten.
 func (s logScale) decades(f func(pos float64, text string)) {
 	for pos, v := range s.Decades() {
-		f(pos, round(time.Duration(v)))
+		f(pos, units.Round(time.Duration(v)))
 	}
-}
-
-// round is a round duration in one unit: 100µs, 2s.
-func round(d time.Duration) string {
-	for _, u := range []struct {
-		d    time.Duration
-		name string
-	}{{time.Second, "s"}, {time.Millisecond, "ms"}, {time.Microsecond, "µs"}, {time.Nanosecond, "ns"}} {
-		if d >= u.d || u.d == 1 {
-			return strconv.FormatFloat(float64(d)/float64(u.d), 'g', 6, 64) + " " + u.name
-		}
-	}
-	return ""
 }
 
 // times maps the intervals of a series to pixels.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/analyze/latency"
 	"github.com/rpcrdma/toolkit/analyze/plot"
-	"github.com/rpcrdma/toolkit/analyze/text"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 const seriesHeight = 190.0
@@ -37,7 +37,7 @@ func (v *view) heat(rep *latency.Report) {
 	height := (p.Y1 - p.Y0) / float64(rows)
 	v.Cells = &heatCells{Bottom: p.Y1, Height: height}
 	for row := range rows {
-		v.Cells.Rows = append(v.Cells.Rows, duration(int64(math.Pow(10, s.From+float64(row)/8)))+" to "+duration(int64(math.Pow(10, s.From+float64(row+1)/8))))
+		v.Cells.Rows = append(v.Cells.Rows, units.Duration(int64(math.Pow(10, s.From+float64(row)/8)))+" to "+units.Duration(int64(math.Pow(10, s.From+float64(row+1)/8))))
 	}
 	most := uint64(0)
 	for i := range slots {
@@ -75,12 +75,12 @@ func (v *view) heat(rep *latency.Report) {
 		if x.Timed == 0 {
 			return fmt.Sprintf("%d calls", x.Calls)
 		}
-		return fmt.Sprintf("%d calls, p50 %s, p99 %s, max %s", x.Calls, duration(x.P50), duration(x.P99), duration(x.Max))
+		return fmt.Sprintf("%d calls, p50 %s, p99 %s, max %s", x.Calls, units.Duration(x.P50), units.Duration(x.P99), units.Duration(x.Max))
 	})
 	p.Frame()
 	p.XTitle("time since " + slots[0].Start.Format("15:04:05.000 UTC") + "; latency is on a logarithmic scale")
 	v.Heat = &p.Chart
-	v.HeatNote = fmt.Sprintf("The darkest field stands for %d calls; an interval is %s long. Calls stand where they began.", most, round(time.Duration(rep.Series.Interval)))
+	v.HeatNote = fmt.Sprintf("The darkest field stands for %d calls; an interval is %s long. Calls stand where they began.", most, units.Round(time.Duration(rep.Series.Interval)))
 }
 
 // heatShades is how many shades the heat map has.
@@ -139,8 +139,8 @@ func (v *view) rates(rep *latency.Report) {
 		p.XTitle("time since " + slots[0].Start.Format("15:04:05.000 UTC"))
 		return &p.Chart
 	}
-	v.Rates = draw("Calls per second", func(s *latency.Slot) float64 { return float64(s.Calls) }, 1000, func(f float64) string { return text.Rounded(f, 1000) + "/s" })
-	v.Volume = draw("Bytes of RPC messages per second", func(s *latency.Slot) float64 { return float64(s.Bytes) }, 1024, func(f float64) string { return bytesText(f) + "/s" })
+	v.Rates = draw("Calls per second", func(s *latency.Slot) float64 { return float64(s.Calls) }, 1000, func(f float64) string { return units.Rounded(f, 1000) + "/s" })
+	v.Volume = draw("Bytes of RPC messages per second", func(s *latency.Slot) float64 { return float64(s.Bytes) }, 1024, func(f float64) string { return units.BytesUnit(f) + "/s" })
 }
 
 // flight draws calls in flight, and on an axis of their own the credits granted.
@@ -156,7 +156,7 @@ func (v *view) flight(rep *latency.Report) {
 	}
 	v.Credits = granted > 0
 	p := newTimePlot(seriesHeight+30, "Calls in flight and credits")
-	whole := func(f float64) string { return text.Rounded(f, 1000) }
+	whole := func(f float64) string { return units.Rounded(f, 1000) }
 	y := p.Linear(most, true, whole)
 	t := newTimes(p, len(slots), rep.Series.Interval)
 	credits := make([]float64, len(slots))
@@ -233,7 +233,7 @@ func (v *view) troubles(rep *latency.Report) {
 		v.Kinds = append(v.Kinds, legend{kindClass(i), k, note})
 	}
 	p := newTimePlot(seriesHeight, "Troubles over time")
-	y := p.Linear(float64(most), true, func(f float64) string { return text.Rounded(f, 1000) })
+	y := p.Linear(float64(most), true, func(f float64) string { return units.Rounded(f, 1000) })
 	t := newTimes(p, len(slots), rep.Series.Interval)
 	sums := make([]uint64, len(slots))
 	for j, k := range kinds {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/analyze/plot"
 	"github.com/rpcrdma/toolkit/analyze/session"
-	"github.com/rpcrdma/toolkit/analyze/text"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 //go:embed sessions.tmpl
@@ -71,7 +71,7 @@ func newSessionsView(rep *session.Report) *sessionsView {
 	v.MoreTrunks = max(len(rep.Trunks)-maxSessions, 0)
 	for _, t := range rep.Trunks[:len(rep.Trunks)-v.MoreTrunks] {
 		v.Trunks = append(v.Trunks, fmt.Sprintf("%s: client %s, server %s, %s from %s to %s", t.Kind, t.Client, t.Server,
-			text.Plural(uint64(len(t.Sessions)), "session"), strings.Join(t.Clients, ", "), strings.Join(t.Servers, ", ")))
+			units.Plural(len(t.Sessions), "session"), strings.Join(t.Clients, ", "), strings.Join(t.Servers, ", ")))
 	}
 	v.MoreClients = max(len(rep.Clients)-maxSessions, 0)
 	for i := range rep.Clients[:len(rep.Clients)-v.MoreClients] {
@@ -95,8 +95,8 @@ func newClientRow(title string, list []session.Connection, bound bool) clientRow
 		x := carriedRow{
 			Connection: c, CallShare: share(c.Share), ByteShare: share(c.Bytes), MeanCell: cell{"–", "-1"},
 			Calls: shareBar(c.Share, "share of the calls"), Bytes: shareBar(c.Bytes, "share of the bytes"),
-			ReadCell:    cell{bytesText(float64(c.Read)), fmt.Sprint(c.Read)},
-			WrittenCell: cell{bytesText(float64(c.Written)), fmt.Sprint(c.Written)},
+			ReadCell:    cell{units.BytesUnit(float64(c.Read)), fmt.Sprint(c.Read)},
+			WrittenCell: cell{units.BytesUnit(float64(c.Written)), fmt.Sprint(c.Written)},
 		}
 		if c.Mean > 0 {
 			x.MeanCell = nsCell(c.Mean)
@@ -128,7 +128,7 @@ func newSessionRow(s *session.Session) sessionRow {
 	if s.Granted != nil {
 		fact("client ID", s.ClientID)
 		fact("slots asked for / granted", fmt.Sprintf("%d / %d", s.Asked.Slots, s.Granted.Slots))
-		fact("request / reply, most", bytesText(float64(s.Granted.Request))+" / "+bytesText(float64(s.Granted.Response)))
+		fact("request / reply, most", units.BytesUnit(float64(s.Granted.Request))+" / "+units.BytesUnit(float64(s.Granted.Response)))
 		fact("operations, most", fmt.Sprint(s.Granted.Ops))
 		fact("backward slots", fmt.Sprint(s.Backward.Slots))
 	} else {
@@ -145,7 +145,7 @@ func newSessionRow(s *session.Session) sessionRow {
 	}
 	fact("highest slot used", fmt.Sprint(t.Used))
 	fact("slots in use, most / mean", fmt.Sprintf("%d / %.2f", t.Most, t.Mean))
-	fact("all slots in use for", duration(t.Full)+", "+percent(float64(t.Full), float64(t.Time)))
+	fact("all slots in use for", units.Duration(t.Full)+", "+units.Part(t.Full, t.Time)+" %")
 	if s.BackSlots.Used > 0 {
 		fact("callbacks", counted(s.Callbacks))
 		fact("backward slots used, in use at most", fmt.Sprintf("%d, %d", s.BackSlots.Used, s.BackSlots.Most))
@@ -158,7 +158,7 @@ func newSessionRow(s *session.Session) sessionRow {
 	}
 	if t.After > 0 {
 		r.Remarks = append(r.Remarks, fmt.Sprintf("%s came after all slots had been in use: the soonest %s after one became free, %s on average. They may have waited for it.",
-			text.Plural(t.After, "call"), duration(t.Soonest), duration(t.Soon)))
+			units.Plural(t.After, "call"), units.Duration(t.Soonest), units.Duration(t.Soon)))
 	}
 	if len(s.Failed) > 0 {
 		r.Remarks = append(r.Remarks, "SEQUENCE failed: "+counted(s.Failed))
@@ -217,7 +217,7 @@ func (r *sessionRow) slots(s *session.Session) {
 		if x.Highest > 0 {
 			top := y(float64(x.Highest))
 			p.AddRect(t.x(i), top, max(t.w-0.4, 0.6), p.Y1-top, "most", 0,
-				fmt.Sprintf("from %s: %s began; slots up to %d in use, as the client said, %.2f on average", duration(x.Start), text.Plural(x.Calls, "call"), x.Highest, mean[i]))
+				fmt.Sprintf("from %s: %s began; slots up to %d in use, as the client said, %.2f on average", units.Duration(x.Start), units.Plural(x.Calls, "call"), x.Highest, mean[i]))
 		}
 	}
 	p.AddPath(t.steps(mean, y), "line-mean")
@@ -227,7 +227,7 @@ func (r *sessionRow) slots(s *session.Session) {
 	p.Frame()
 	p.XTitle("seconds since the first call of the session")
 	r.Slots = &p.Chart
-	r.SlotNote = fmt.Sprintf("An interval is %s long.%s", round(time.Duration(s.Interval)), r.SlotNote)
+	r.SlotNote = fmt.Sprintf("An interval is %s long.%s", units.Round(time.Duration(s.Interval)), r.SlotNote)
 }
 
 func (v *sessionsView) layouts(rep *session.Report) {
@@ -249,7 +249,7 @@ func (v *sessionsView) layouts(rep *session.Report) {
 			}
 			var io []string
 			for _, d := range l.IO {
-				io = append(io, fmt.Sprintf("%s: %d READ of %s, %d WRITE of %s", d.Server, d.Reads, bytesText(float64(d.Read)), d.Writes, bytesText(float64(d.Written))))
+				io = append(io, fmt.Sprintf("%s: %d READ of %s, %d WRITE of %s", d.Server, d.Reads, units.BytesUnit(float64(d.Read)), d.Writes, units.BytesUnit(float64(d.Written))))
 			}
 			t.Rows = append(t.Rows, []string{
 				name, l.Server, l.Type, fmt.Sprint(l.Read), fmt.Sprint(l.Write), refused, fmt.Sprint(l.Returned),

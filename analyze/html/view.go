@@ -15,6 +15,7 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 // Bounds of the page: a browser has to draw it.
@@ -138,23 +139,12 @@ type phase struct {
 // class colors it.
 func (p phase) class() string { return p.Short() }
 
-func duration(ns int64) string { return string(text.Duration(nil, time.Duration(ns))) }
-
-// bytesText is a number of bytes: 1.38MiB.
-func bytesText(n float64) string {
-	s := text.Rounded(n, 1024)
-	if last := s[len(s)-1]; last > '9' {
-		s += "i"
-	}
-	return s + "B"
-}
-
-func nsCell(ns int64) cell { return cell{duration(ns), fmt.Sprint(ns)} }
+func nsCell(ns int64) cell { return cell{units.Duration(ns), fmt.Sprint(ns)} }
 
 func newView(rep *latency.Report) *view {
 	v := &view{
 		Title: strings.Join(rep.Inputs, ", "), By: rep.By, Notes: rep.Notes,
-		Interval: round(time.Duration(rep.Series.Interval)), Start: rep.Start.String(),
+		Interval: units.Round(time.Duration(rep.Series.Interval)), Start: rep.Start.String(),
 	}
 	if v.Title == "" {
 		v.Title = "capture"
@@ -198,21 +188,14 @@ func (v *view) cards(rep *latency.Report) {
 	d := a.Latency
 	v.Cards = []card{
 		{"transactions", fmt.Sprint(a.Count), a.Rate.Rounded(1000) + " a second"},
-		{"failed", fmt.Sprint(a.Errors), percent(float64(a.Errors), float64(a.Count))},
+		{"failed", fmt.Sprint(a.Errors), units.Part(a.Errors, a.Count) + " %"},
 		{"not whole", fmt.Sprint(a.NoReply + a.NoCall + a.Incomplete), fmt.Sprintf("%d without reply", a.NoReply)},
-		{"mean latency", duration(d.Mean), fmt.Sprintf("of %d", d.Count)},
-		{"median", duration(d.P50), "p50"},
-		{"p99", duration(d.P99), "max " + duration(d.Max)},
-		{"moved by RDMA", bytesText(float64(a.ReadBytes + a.WriteBytes)), fmt.Sprintf("%s read, %s written", bytesText(float64(a.ReadBytes)), bytesText(float64(a.WriteBytes)))},
+		{"mean latency", units.Duration(d.Mean), fmt.Sprintf("of %d", d.Count)},
+		{"median", units.Duration(d.P50), "p50"},
+		{"p99", units.Duration(d.P99), "max " + units.Duration(d.Max)},
+		{"moved by RDMA", units.BytesUnit(float64(a.ReadBytes + a.WriteBytes)), fmt.Sprintf("%s read, %s written", units.BytesUnit(float64(a.ReadBytes)), units.BytesUnit(float64(a.WriteBytes)))},
 		{"packets again", fmt.Sprint(a.Retransmits), "of transactions"},
 	}
-}
-
-func percent(part, whole float64) string {
-	if whole == 0 {
-		return "0 %"
-	}
-	return fmt.Sprintf("%.1f %%", 100*part/whole)
 }
 
 func (v *view) groups(rep *latency.Report) {
@@ -310,7 +293,7 @@ func (v *view) ranges(rep *latency.Report) {
 		a, b := s.at(d.P50), s.at(d.P99)
 		p.AddRect(a, y-5, max(b-a, 1), 10, "p99", 0,
 			fmt.Sprintf("%s: %d timed, min %s, p50 %s, p90 %s, p99 %s, p99.9 %s, max %s", name(g), d.Count,
-				duration(d.Min), duration(d.P50), duration(d.P90), duration(d.P99), duration(d.P999), duration(d.Max)))
+				units.Duration(d.Min), units.Duration(d.P50), units.Duration(d.P90), units.Duration(d.P99), units.Duration(d.P999), units.Duration(d.Max)))
 		p.AddRect(a, y-5, max(s.at(d.P90)-a, 1), 10, "p90", 0, "")
 		p.AddLine(a, y-8, a, y+8, "median")
 		x := s.at(d.P999)
@@ -341,7 +324,7 @@ func (v *view) shares(rep *latency.Report) {
 	for i, g := range groups {
 		y := p.Y0 + (float64(i)+0.5)*rowHeight
 		p.AddText(p.X0-8, y+4, "end", "name", name(g))
-		p.AddText(p.X1+8, y+4, "start", "tick", duration(g.Latency.Mean))
+		p.AddText(p.X1+8, y+4, "start", "tick", units.Duration(g.Latency.Mean))
 		if g.Latency.Sum == 0 {
 			continue
 		}
@@ -371,7 +354,7 @@ func phaseBars(p *plot.Chart, x, y, width, height float64, parts []int64, total 
 	}
 	for i, ph := range phases {
 		n := parts[i]
-		title := fmt.Sprintf("%s%s %s, %.1f %%", prefix, ph.Short(), duration(n), 100*float64(n)/float64(total))
+		title := fmt.Sprintf("%s%s %s, %.1f %%", prefix, ph.Short(), units.Duration(n), 100*float64(n)/float64(total))
 		if ph.Phase == transaction.PhasePull {
 			n -= parts[i-1]
 		}
@@ -393,14 +376,14 @@ func (v *view) chunks(rep *latency.Report) {
 		if k.use.Messages == 0 {
 			continue
 		}
-		v.Chunks = append(v.Chunks, chunkRow{k.name, k.use, bytesText(float64(k.use.Offered)), bytesText(float64(k.use.Used)),
-			bytesText(float64(k.use.Wasted)), percent(float64(k.use.Wasted), float64(k.use.Offered))})
+		v.Chunks = append(v.Chunks, chunkRow{k.name, k.use, units.BytesUnit(float64(k.use.Offered)), units.BytesUnit(float64(k.use.Used)),
+			units.BytesUnit(float64(k.use.Wasted)), units.Part(k.use.Wasted, k.use.Offered) + " %"})
 	}
 	if c.Transactions > 0 {
 		v.Inline = rep.All.Inline
 	}
 	for i := range v.Inline {
-		v.Copied = append(v.Copied, bytesText(float64(v.Inline[i].Copied)))
+		v.Copied = append(v.Copied, units.BytesUnit(float64(v.Inline[i].Copied)))
 	}
 }
 
@@ -418,7 +401,7 @@ func (v *view) slow(rep *latency.Report) {
 		}
 		phaseBars(p, 0, 0, slowWidth, slowHeight, parts, x.Total, "")
 		r := slowRow{
-			Total: duration(x.Total), Sort: fmt.Sprint(x.Total), XID: fmt.Sprintf("%08x", x.XID), What: x.Operation,
+			Total: units.Duration(x.Total), Sort: fmt.Sprint(x.Total), XID: fmt.Sprintf("%08x", x.XID), What: x.Operation,
 			Time: x.Time.Format("15:04:05.000000"), Bar: p, Notes: x.Notes, Bad: x.Failed,
 		}
 		if len(x.Drawing) > 0 {
@@ -432,7 +415,7 @@ func (v *view) slow(rep *latency.Report) {
 			r.What += " " + x.File
 		}
 		if x.Count > 0 {
-			r.What += fmt.Sprintf(" @%s+%s", text.Size(nil, x.Offset), text.Size(nil, x.Count))
+			r.What += fmt.Sprintf(" @%s+%s", units.Size(x.Offset), units.Size(x.Count))
 		}
 		details := []string{
 			fmt.Sprintf("connection %d", x.Connection), fmt.Sprintf("frames %d–%d", x.CallFrame, x.ReplyFrame), x.Model, x.Status,
@@ -444,7 +427,7 @@ func (v *view) slow(rep *latency.Report) {
 			details = append(details, fmt.Sprintf("%d packets again", x.Retransmit))
 		}
 		if x.Cause != "" {
-			details = append(details, fmt.Sprintf("%s lost to %s", duration(x.Lost[x.Cause]), strings.ReplaceAll(x.Cause, "_", " ")))
+			details = append(details, fmt.Sprintf("%s lost to %s", units.Duration(x.Lost[x.Cause]), strings.ReplaceAll(x.Cause, "_", " ")))
 		}
 		r.Details = strings.Join(append(details, x.Troubles...), ", ")
 		v.Slow = append(v.Slow, r)
@@ -463,21 +446,21 @@ func (v *view) lost(rep *latency.Report) {
 		if x.Time == 0 {
 			continue
 		}
-		r := lostRow{Cause: strings.ReplaceAll(c.String(), "_", " "), Time: duration(x.Time), Share: fmt.Sprintf("%.1f %%", 100*x.Share), Touched: x.Transactions}
+		r := lostRow{Cause: strings.ReplaceAll(c.String(), "_", " "), Time: units.Duration(x.Time), Share: fmt.Sprintf("%.1f %%", 100*x.Share), Touched: x.Transactions}
 		for ph := range transaction.Parts() {
-			r.Phases = append(r.Phases, duration(x.Phases[ph.String()]))
+			r.Phases = append(r.Phases, units.Duration(x.Phases[ph.String()]))
 		}
 		v.Lost = append(v.Lost, r)
 	}
 	var notes []string
 	if l.Looked() {
-		notes = append(notes, fmt.Sprintf("Of %s over RDMA.", text.Plural(l.Transactions, "transaction")))
+		notes = append(notes, fmt.Sprintf("Of %s over RDMA.", units.Plural(l.Transactions, "transaction")))
 	}
 	if l.CreditWaits > 0 {
-		notes = append(notes, fmt.Sprintf("%s came when a reply had just freed a credit: all had been in use for %s before them.", text.Plural(l.CreditWaits, "call"), duration(l.CreditWait)))
+		notes = append(notes, fmt.Sprintf("%s came when a reply had just freed a credit: all had been in use for %s before them.", units.Plural(l.CreditWaits, "call"), units.Duration(l.CreditWait)))
 	}
 	if l.SlotWaits > 0 {
-		notes = append(notes, fmt.Sprintf("%s came when a reply had freed a slot of the session: all had been in use for %s before them.", text.Plural(l.SlotWaits, "call"), duration(l.SlotWait)))
+		notes = append(notes, fmt.Sprintf("%s came when a reply had freed a slot of the session: all had been in use for %s before them.", units.Plural(l.SlotWaits, "call"), units.Duration(l.SlotWait)))
 	}
 	v.LostNote = strings.Join(notes, " ")
 }
@@ -487,7 +470,7 @@ func (v *view) costs(rep *latency.Report) {
 		t := &rep.Troubles[i]
 		r := costRow{Kind: t.Kind, Events: t.Events, Touched: t.Transactions, Mean: "–", Others: "–", Slower: "–"}
 		if t.Compared > 0 {
-			r.Mean, r.Others = duration(t.Mean), duration(t.Others)
+			r.Mean, r.Others = units.Duration(t.Mean), units.Duration(t.Others)
 			if t.Others > 0 {
 				r.Slower = fmt.Sprintf("%+.0f %%", 100*(float64(t.Mean)/float64(t.Others)-1))
 			}
@@ -538,7 +521,7 @@ func (v *view) connections(rep *latency.Report) {
 				fact("RNR retries, client / server", fmt.Sprintf("%d / %d", a.RNRRetryCount, b.RNRRetryCount))
 				timeout := "none"
 				if a.AckTimeout > 0 {
-					timeout = duration(a.AckTimeout)
+					timeout = units.Duration(a.AckTimeout)
 				}
 				fact("ACK timeout", timeout)
 			}
@@ -547,12 +530,12 @@ func (v *view) connections(rep *latency.Report) {
 			fact("calls in flight, most / mean", fmt.Sprintf("%d / %.2f", f.Most, f.Mean))
 			if f.Granted.Max > 0 {
 				fact("credits asked / granted", fmt.Sprintf("%d / %d", f.Requested.Max, f.Granted.Max))
-				fact("time at the credit limit", duration(f.AtLimit))
+				fact("time at the credit limit", units.Duration(f.AtLimit))
 			}
 		}
 		if x := c.Reads; x != nil {
 			fact("RDMA Reads in flight, most / mean", fmt.Sprintf("%d / %.2f", x.Most, x.Mean))
-			fact("time at the Read depth", duration(x.AtLimit))
+			fact("time at the Read depth", units.Duration(x.AtLimit))
 		}
 		if c.Ending != "" {
 			fact("ended", c.Ending)

@@ -12,6 +12,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 // Drawer draws transactions. The zero value draws them for 100 columns.
@@ -247,14 +248,14 @@ func (d *Drawer) ladder(b []byte, v *rpc.View) []byte {
 // heading is the line where a phase begins.
 func (d *Drawer) heading(b []byte, tx *transaction.Transaction, p transaction.Phase) []byte {
 	g := d.glyphs()
-	s := p.String() + " " + string(text.Duration(nil, d.time.Durations[p]))
+	s := p.String() + " " + units.Duration(d.time.Durations[p])
 	switch {
 	case p == After && d.time.Durations[p] >= 0:
-		s = After.String() + " " + string(text.Duration(nil, d.time.Durations[p])) + " after the reply"
+		s = After.String() + " " + units.Duration(d.time.Durations[p]) + " after the reply"
 	case p == After:
 		s = "after the reply"
 	case p == transaction.PhasePull && d.time.PullWait > 0:
-		s += ", of it " + transaction.PhaseWait.String() + " " + string(text.Duration(nil, d.time.PullWait))
+		s += ", of it " + transaction.PhaseWait.String() + " " + units.Duration(d.time.PullWait)
 	}
 	at := ""
 	if p != After {
@@ -273,24 +274,14 @@ func (d *Drawer) stamp(tx *transaction.Transaction, at int64) string {
 	if d.Clock != nil {
 		return string(d.Clock.Append(nil, at))
 	}
-	return micros(time.Duration(at - tx.First().Time))
-}
-
-// micros is a number of microseconds with one digit after the point.
-func micros(d time.Duration) string {
-	neg := ""
-	if d < 0 {
-		neg, d = "-", -d
-	}
-	d = (d + 50*time.Nanosecond) / (100 * time.Nanosecond)
-	return neg + strconv.FormatInt(int64(d/10), 10) + "." + strconv.FormatInt(int64(d%10), 10)
+	return units.Micros(time.Duration(at - tx.First().Time))
 }
 
 func (d *Drawer) rowLine(b []byte, v *rpc.View, r *row, delta int64) []byte {
 	tx := v.Tx
 	g := d.glyphs()
 	p, q := &tx.Packets[r.first], &tx.Packets[r.last]
-	b = append(b, d.margin(span(p.Ref.Number, q.Ref.Number), d.stamp(tx, p.Ref.Time), micros(time.Duration(delta)))...)
+	b = append(b, d.margin(span(p.Ref.Number, q.Ref.Number), d.stamp(tx, p.Ref.Time), units.Micros(time.Duration(delta)))...)
 	if r.fold {
 		b = append(b, g.rail...)
 		b = append(b, padRight(" "+g.fall, railsWidth-2)...)
@@ -388,34 +379,24 @@ func (d *Drawer) rails(b []byte) []byte {
 func foldText(tx *transaction.Transaction, r *row) string {
 	var parts []string
 	if r.writePackets > 0 {
-		parts = append(parts, plural(r.writes, "Write"))
+		parts = append(parts, units.Plural(r.writes, "Write"))
 	}
 	if r.requests > 0 {
-		parts = append(parts, plural(r.requests, "Read Request"))
+		parts = append(parts, units.Plural(r.requests, "Read Request"))
 	}
 	if r.responses > 0 {
-		parts = append(parts, plural(r.responses, "Read Response"))
+		parts = append(parts, units.Plural(r.responses, "Read Response"))
 	}
 	if r.acks > 0 {
-		parts = append(parts, plural(r.acks, "ACK"))
+		parts = append(parts, units.Plural(r.acks, "ACK"))
 	}
 	s := strings.Join(parts, ", ")
 	if r.bytes > 0 {
-		s += ", " + size(r.bytes)
+		s += ", " + units.Size(r.bytes)
 	}
 	return s + " in " + took(tx, r)
 }
 
 func took(tx *transaction.Transaction, r *row) string {
-	return string(text.Duration(nil, time.Duration(tx.Packets[r.last].Ref.Time-tx.Packets[r.first].Ref.Time)))
-}
-
-// size is a number of bytes as in the listing: 20K, 1M, 123.
-func size(n uint64) string { return string(text.Size(nil, n)) }
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return strconv.Itoa(n) + " " + what + "s"
+	return units.Duration(tx.Packets[r.last].Ref.Time - tx.Packets[r.first].Ref.Time)
 }

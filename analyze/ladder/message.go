@@ -9,6 +9,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 // rowText describes the role of a row in its transaction.
@@ -27,20 +28,20 @@ func (d *Drawer) rowText(v *rpc.View, r *row) string {
 		s = "#" + strconv.Itoa(p.Operation)
 		if o := d.operation(tx, p); o != nil {
 			if r.segment != nil {
-				s += fmt.Sprintf(" pulls %s+%s, %s", r.segment.appendName(nil), size(o.Offset-r.segment.Offset), size(uint64(o.Length)))
+				s += fmt.Sprintf(" pulls %s+%s, %s", r.segment.appendName(nil), units.Size(o.Offset-r.segment.Offset), units.Size(uint64(o.Length)))
 			} else {
-				s += " pulls " + size(uint64(o.Length))
+				s += " pulls " + units.Size(uint64(o.Length))
 			}
 		}
 	case transaction.WriteData, transaction.ReadResponse:
 		s = "#" + strconv.Itoa(p.Operation)
 		if r.segment != nil {
-			s += fmt.Sprintf(" %s %s", r.segment.appendName(nil), size(r.bytes))
+			s += fmt.Sprintf(" %s %s", r.segment.appendName(nil), units.Size(r.bytes))
 			if !p.Again {
-				s += fmt.Sprintf(", %s/%s", size(r.done), size(uint64(r.segment.Length)))
+				s += fmt.Sprintf(", %s/%s", units.Size(r.done), units.Size(uint64(r.segment.Length)))
 			}
 		} else {
-			s += " " + size(r.bytes)
+			s += " " + units.Size(r.bytes)
 		}
 		if r.packets > 1 {
 			s += " " + took(tx, r)

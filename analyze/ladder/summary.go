@@ -10,6 +10,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 // waterfall draws the phases on a common scale.
@@ -24,7 +25,7 @@ func (d *Drawer) waterfall(b []byte, tx *transaction.Transaction) []byte {
 	b = append(b, d.paint(colorDim, padRight("phase", name)+padLeft("time", number)+padLeft("share", share))...)
 	b = append(b, "  "...)
 	total := t.Total
-	right := string(text.Duration(nil, total))
+	right := units.Duration(total)
 	b = append(b, d.paint(colorDim, "0"+padLeft(right, scale-1))...)
 	b = append(b, '\n')
 	column := func(at time.Duration) int {
@@ -35,7 +36,7 @@ func (d *Drawer) waterfall(b []byte, tx *transaction.Transaction) []byte {
 	}
 	for p := range transaction.Parts() {
 		dur := t.Durations[p]
-		line := padRight(p.String(), name) + padLeft(string(text.Duration(nil, dur)), number)
+		line := padRight(p.String(), name) + padLeft(units.Duration(dur), number)
 		bar := ""
 		if total > 0 {
 			line += padLeft(fmt.Sprintf("%.1f%%", 100*float64(dur)/float64(total)), share)
@@ -51,12 +52,12 @@ func (d *Drawer) waterfall(b []byte, tx *transaction.Transaction) []byte {
 		b = append(b, strings.TrimRight(line+"  "+bar, " ")...)
 		b = append(b, '\n')
 		if p == transaction.PhasePull && t.PullWait > 0 {
-			b = fmt.Appendf(b, "%s%s\n", padRight("  "+transaction.PhaseWait.String(), name), padLeft(string(text.Duration(nil, t.PullWait)), number))
+			b = fmt.Appendf(b, "%s%s\n", padRight("  "+transaction.PhaseWait.String(), name), padLeft(units.Duration(t.PullWait), number))
 		}
 	}
 	b = fmt.Appendf(b, "%s%s\n", padRight("total", name), padLeft(right, number))
 	if ack := t.Durations[After]; ack >= 0 {
-		b = fmt.Appendf(b, "%s%s  after the reply, frame %d\n", padRight(After.String(), name), padLeft(string(text.Duration(nil, ack)), number), tx.Times.Ack.Number)
+		b = fmt.Appendf(b, "%s%s  after the reply, frame %d\n", padRight(After.String(), name), padLeft(units.Duration(ack), number), tx.Times.Ack.Number)
 	}
 	return append(b, '\n')
 }
@@ -84,16 +85,16 @@ func (d *Drawer) summary(b []byte, v *rpc.View) []byte {
 	d.b = d.list.Append(d.b[:0], v)
 	b = d.long(b, d.b)
 	start := len(b)
-	b = fmt.Appendf(b, "%s, %s", tx.State, plural(len(tx.Packets)+tx.PacketsLost, "packet"))
+	b = fmt.Appendf(b, "%s, %s", tx.State, units.Plural(len(tx.Packets)+tx.PacketsLost, "packet"))
 	if tx.Reads > 0 {
-		b = fmt.Appendf(b, ", %s of %d bytes", plural(tx.Reads, "RDMA Read"), tx.ReadBytes)
+		b = fmt.Appendf(b, ", %s of %d bytes", units.Plural(tx.Reads, "RDMA Read"), tx.ReadBytes)
 	}
 	if tx.Writes > 0 {
-		b = fmt.Appendf(b, ", %s of %d bytes", plural(tx.Writes, "RDMA Write"), tx.WriteBytes)
+		b = fmt.Appendf(b, ", %s of %d bytes", units.Plural(tx.Writes, "RDMA Write"), tx.WriteBytes)
 	}
 	if tx.Retransmits > 0 {
 		b = append(b, ", "...)
-		b = append(b, d.paint(colorYellow, plural(tx.Retransmits, "packet")+" seen again")...)
+		b = append(b, d.paint(colorYellow, units.Plural(tx.Retransmits, "packet")+" seen again")...)
 	}
 	n, gaps := 0, 0
 	for i := range tx.Troubles {
@@ -106,11 +107,11 @@ func (d *Drawer) summary(b []byte, v *rpc.View) []byte {
 	}
 	if n > 0 {
 		b = append(b, ", "...)
-		b = append(b, d.paint(colorRed, plural(n, "NAK")+" on the connection meanwhile")...)
+		b = append(b, d.paint(colorRed, units.Plural(n, "NAK")+" on the connection meanwhile")...)
 	}
 	if gaps > 0 {
 		b = append(b, ", "...)
-		b = append(b, d.paint(colorYellow, plural(gaps, "gap")+" in the capture of it meanwhile")...)
+		b = append(b, d.paint(colorYellow, units.Plural(gaps, "gap")+" in the capture of it meanwhile")...)
 	}
 	d.b = append(d.b[:0], b[start:]...)
 	return d.long(b[:start], d.b)
@@ -169,7 +170,7 @@ func (d *Drawer) table(b []byte, tx *transaction.Transaction) []byte {
 			if x.list == 'R' || x.list == 'Z' || x.list == 'S' {
 				kind = "RDMA Read"
 			}
-			by = plural(x.ops, kind) + ": #" + fmt.Sprint(x.first)
+			by = units.Plural(x.ops, kind) + ": #" + fmt.Sprint(x.first)
 			if x.last != x.first {
 				sep := "-"
 				if x.last-x.first+1 != x.ops {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rpcrdma/toolkit/analyze/text"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 // terms are the options that determine what a report has. States with different ones cannot be merged.
@@ -278,7 +278,7 @@ func (rep *Report) note(f *fold) {
 		if !slices.Contains(f.by, ByTunnel) {
 			apart = fmt.Sprintf(": --by tunnel,%s tells apart those whose outermost wrappings differ", strings.Join(rep.By, ","))
 		}
-		add("in %s, several networks with equal addresses are added up%s", text.Plural(f.several, "group"), apart)
+		add("in %s, several networks with equal addresses are added up%s", units.Plural(f.several, "group"), apart)
 	}
 	if f.flowsLost {
 		add("more than %d connections: calls in flight are not known of the others", maxConnections)
@@ -306,7 +306,7 @@ func (rep *Report) note(f *fold) {
 	}
 	if n := rep.All.Undivided; n > 0 {
 		add("of %s the capture lacks chunk lists, or RDMA Reads or Writes: %s of latency cannot be divided into phases",
-			text.Plural(n, "transaction"), text.Duration(nil, time.Duration(min(rep.All.UndividedTime, math.MaxInt64))))
+			units.Plural(n, "transaction"), units.Duration(int64(min(rep.All.UndividedTime, math.MaxInt64))))
 	}
 	if f.overflow {
 		add("some sums do not fit into 64 bits: they are the largest numbers that do")

@@ -13,6 +13,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 // Key is a property that transactions are grouped by.
@@ -226,7 +227,7 @@ func sizeName(class uint8) string {
 	if class-2 >= 64 {
 		return ">8E"
 	}
-	return "≤" + string(text.Size(nil, 1<<(class-2)))
+	return "≤" + units.Size(1<<(class-2))
 }
 
 // statusName is the outcome of a transaction as a word.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 // Span is how long a capture lasted, in nanoseconds; negative if the time of its packets goes back behind the first one, so that nobody
@@ -43,7 +44,7 @@ func (r Rate) Rounded(unit float64) string {
 	if r < 0 {
 		return "-"
 	}
-	return text.Rounded(float64(r), unit)
+	return units.Rounded(float64(r), unit)
 }
 
 // MarshalJSON implements json.Marshaler.

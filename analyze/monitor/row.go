@@ -9,6 +9,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 // Row is a transaction in a listing.
@@ -176,10 +177,10 @@ func (x *Row) ChunkList() string {
 			b.WriteByte(' ')
 		}
 		b.WriteString(KindLetter(c))
-		b.Write(text.Size(nil, c.Offered))
+		b.WriteString(units.Size(c.Offered))
 		if c.Moved != c.Offered {
 			b.WriteByte(':')
-			b.WriteString(text.Rounded(float64(c.Moved), 1024))
+			b.WriteString(units.Rounded(float64(c.Moved), 1024))
 		}
 	}
 	if b.Len() == 0 {

@@ -7,6 +7,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 // fabricTitles are the usual spellings of the fabrics.
@@ -79,11 +80,7 @@ func ServiceOf(b []byte, s *decode.Service) []byte {
 // Account describes in one line what the packets of an input were: the most frequent kinds first, at most
 // that many, then the rest.
 func Account(b []byte, a *decode.Account, most int) []byte {
-	b = strconv.AppendUint(b, a.Packets, 10)
-	b = append(b, " packets"...)
-	if a.Packets == 1 {
-		b = b[:len(b)-1]
-	}
+	b = units.AppendPlural(b, a.Packets, "packet")
 	sep := ": "
 	for i := range a.Kinds {
 		if i == most && len(a.Kinds) > most+1 {
@@ -127,7 +124,7 @@ func MalformedSends(b []byte, n uint64) []byte {
 		return b
 	}
 	b = append(b, "; "...)
-	b = append(b, Plural(n, "malformed RPC-over-RDMA header")...)
+	b = append(b, units.Plural(n, "malformed RPC-over-RDMA header")...)
 	return b
 }
 

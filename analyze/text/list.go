@@ -15,6 +15,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/internal/digits"
 	"github.com/rpcrdma/toolkit/internal/printable"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 // Legend explains the columns and abbreviations of the listing.
@@ -391,17 +392,17 @@ func appendRange(b []byte, f *rpc.File) []byte {
 		return b
 	}
 	b = append(b, '@')
-	b = Size(b, f.Offset)
+	b = units.AppendSize(b, f.Offset)
 	b = append(b, '+')
 	switch {
 	case f.Count == 1<<64-1:
 		b = append(b, "end"...)
 	default:
-		b = Size(b, f.Count)
+		b = units.AppendSize(b, f.Count)
 	}
 	if f.HasMoved && f.Moved != f.Count {
 		b = append(b, '=')
-		b = Size(b, f.Moved)
+		b = units.AppendSize(b, f.Moved)
 	}
 	return b
 }
@@ -494,13 +495,13 @@ func appendChunk(b []byte, kind byte, segments int, total uint64, equal bool) []
 	b = append(b, kind)
 	switch {
 	case segments <= 1:
-		b = Size(b, total)
+		b = units.AppendSize(b, total)
 	case equal:
-		b = Size(b, total/uint64(segments))
+		b = units.AppendSize(b, total/uint64(segments))
 		b = append(b, 'x')
 		b = strconv.AppendInt(b, int64(segments), 10)
 	default:
-		b = Size(b, total)
+		b = units.AppendSize(b, total)
 		b = append(b, '/')
 		b = strconv.AppendInt(b, int64(segments), 10)
 	}
@@ -512,7 +513,7 @@ func appendUsed(b []byte, offered, used uint64) []byte {
 		return b
 	}
 	b = append(b, ':')
-	return Size(b, used)
+	return units.AppendSize(b, used)
 }
 
 // latency writes the latency, and returns how many columns it takes.
@@ -521,9 +522,9 @@ func (s *Lister) latency(b []byte, tx *transaction.Transaction) ([]byte, int) {
 		return append(b, '-'), 1
 	}
 	if start, end := tx.Call.First.Time, tx.Reply.Last.Time; end > start { // as Phases says
-		return duration(b, rdma.Between(start, end))
+		return units.DurationColumns(b, rdma.Between(start, end))
 	}
-	return duration(b, 0)
+	return units.DurationColumns(b, 0)
 }
 
 // statusPrefixes are omitted from error names.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/roce"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 // WrongICRCs says how many packets have a wrong ICRC, and why if one header field explains them; empty if there are none.
@@ -14,7 +15,7 @@ func WrongICRCs(st *decode.Stats) string {
 	if st.BadICRC == 0 {
 		return ""
 	}
-	s := fmt.Sprintf("%s with a wrong ICRC, of %d checked", Plural(st.BadICRC, "packet"), st.BadICRC+st.GoodICRC)
+	s := fmt.Sprintf("%s with a wrong ICRC, of %d checked", units.Plural(st.BadICRC, "packet"), st.BadICRC+st.GoodICRC)
 	f, x, ok := st.Misfits.Fits()
 	if !ok {
 		return s

@@ -18,6 +18,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/internal/digits"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 // PacketLegend explains the listing of packets.
@@ -334,7 +335,7 @@ func (p *PacketLister) infiniband(v *decode.PacketView, q *roce.Packet) {
 		if s.IsRNR() {
 			l.str(" wait ")
 			start := len(l.b)
-			l.b = Duration(l.b, s.RNRTimer())
+			l.b = units.AppendDuration(l.b, s.RNRTimer())
 			l.since(start)
 		}
 		p.dec(" MSN ", uint64(q.AETH.MSN))

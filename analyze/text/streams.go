@@ -2,10 +2,10 @@ package text
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 // Streams returns a sentence for each way in which the streams of a capture contradict themselves: FPDUs whose length
@@ -16,19 +16,19 @@ func Streams(st *decode.Stats) []string {
 	var all []string
 	if g := &st.Misframed; g.Count > 0 {
 		all = append(all, fmt.Sprintf("%s with a length or header that contradicts those around it: %s given up; the first is in packet %d, at offset %d of its TCP stream",
-			Plural(g.Count, "FPDU"), Plural(g.Bytes, "byte"), g.First, g.Offset))
+			units.Plural(g.Count, "FPDU"), units.Plural(g.Bytes, "byte"), g.First, g.Offset))
 	}
 	if g := &st.Mismarked; g.Count > 0 {
 		all = append(all, fmt.Sprintf("%s of RPC over TCP with a mark or header that makes no sense: %s passed over; the first is in packet %d, at offset %d of its TCP stream",
-			Plural(g.Count, "record"), Plural(g.Bytes, "byte"), g.First, g.Offset))
+			units.Plural(g.Count, "record"), units.Plural(g.Bytes, "byte"), g.First, g.Offset))
 	}
 	if g := &st.Differing; g.Count > 0 {
 		all = append(all, fmt.Sprintf("%s repeated with other bytes, %s in all: the first ones count; the first is packet %d",
-			Plural(g.Count, "packet"), Plural(g.Bytes, "byte"), g.First))
+			units.Plural(g.Count, "packet"), units.Plural(g.Bytes, "byte"), g.First))
 	}
 	if g := &st.Displaced; g.Count > 0 {
 		all = append(all, fmt.Sprintf("%s of TCP connections with segments far out of order: %s came too late and could not be decoded; the first such connection begins with packet %d",
-			Plural(g.Count, "direction"), Plural(g.Bytes, "byte"), g.First))
+			units.Plural(g.Count, "direction"), units.Plural(g.Bytes, "byte"), g.First))
 	}
 	return all
 }
@@ -50,7 +50,7 @@ func Attempts(st *decode.Stats) []string {
 			if n == 1 {
 				rest = x.one
 			}
-			all = append(all, fmt.Sprintf("%s %s; the first begins with packet %d", Plural(n, x.what), rest, x.count.First))
+			all = append(all, fmt.Sprintf("%s %s; the first begins with packet %d", units.Plural(n, x.what), rest, x.count.First))
 		}
 	}
 	if s := asked(&st.Asked); s != "" {
@@ -68,13 +68,13 @@ func asked(a *decode.Asked) string {
 	if a.Connections > 1 {
 		has = "have"
 	}
-	s := fmt.Sprintf("%s to connect by RDMA %s no answer in the capture: %s", Plural(a.Connections, "attempt"), has, Plural(a.Requests, "request"))
+	s := fmt.Sprintf("%s to connect by RDMA %s no answer in the capture: %s", units.Plural(a.Connections, "attempt"), has, units.Plural(a.Requests, "request"))
 	if a.Longest > 0 {
 		of := ""
 		if a.Connections > 1 {
 			of = "up to "
 		}
-		s += fmt.Sprintf(" within %s%s", of, Duration(nil, time.Duration(a.Longest)))
+		s += fmt.Sprintf(" within %s%s", of, units.Duration(a.Longest))
 	}
 	s += fmt.Sprintf("; the first is packet %d", a.First)
 	switch a.V1 {
@@ -107,7 +107,7 @@ func Sequences(s *decode.Sequences) string {
 		of = "GRE"
 	}
 	return fmt.Sprintf("by the sequence numbers of %s, the capture has %s and lacks %d: the mirror or the way to here lost them, or a filter left them out; the first is missing before packet %d",
-		of, Plural(s.Packets, "packet"), s.Missing, s.First)
+		of, units.Plural(s.Packets, "packet"), s.Missing, s.First)
 }
 
 // CutBefore is a sentence about packets that were cut before they were captured; empty if there are none.
@@ -115,7 +115,7 @@ func CutBefore(st *decode.Stats) string {
 	if st.CutBefore == 0 {
 		return ""
 	}
-	return Plural(st.CutBefore, "packet") + " cut before the capture, as by a mirror: the headers announce more; what is missing is not decoded"
+	return units.Plural(st.CutBefore, "packet") + " cut before the capture, as by a mirror: the headers announce more; what is missing is not decoded"
 }
 
 // Backwards is a sentence about the places where the time of a capture goes back; empty if there are none.
@@ -132,5 +132,5 @@ func Backwards(b *decode.Backwards) string {
 		was, far = "are", "by up to"
 	}
 	return fmt.Sprintf("%s %s stamped earlier than the packet before, %s %s: the clock was set back, or the packets are not in the order of time; what spans such a place cannot be measured%s",
-		Plural(b.Count, "packet"), was, far, Duration(nil, time.Duration(b.Most)), first)
+		units.Plural(b.Count, "packet"), was, far, units.Duration(b.Most), first)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/decode/xdr"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 // Tree shows transactions in full: timeline, transport headers with their
@@ -257,7 +258,7 @@ func (t *Tree) parts(b []byte, tx *transaction.Transaction, p *transaction.Phase
 		b = append(b, ", "...)
 		b = append(b, transaction.PhaseWait.String()...)
 		b = append(b, ' ')
-		b = Duration(b, p.PullWait)
+		b = units.AppendDuration(b, p.PullWait)
 	} else {
 		b = append(b, '-')
 	}
@@ -284,7 +285,7 @@ func (t *Tree) phase(b []byte, name string, d time.Duration) []byte {
 	b = append(b, name...)
 	b = t.spaces(b, phaseWidth-len(name))
 	var digits [32]byte
-	s := Duration(digits[:0], d)
+	s := units.AppendDuration(digits[:0], d)
 	width := 0
 	for _, c := range s {
 		if c&0xc0 != 0x80 {
@@ -298,13 +299,7 @@ func (t *Tree) phase(b []byte, name string, d time.Duration) []byte {
 
 // moved appends "3 RDMA Reads of 61440 bytes".
 func moved(b []byte, n int, bytes uint64, what string) []byte {
-	b = strconv.AppendInt(b, int64(n), 10)
-	b = append(b, ' ')
-	b = append(b, what...)
-	if n != 1 {
-		b = append(b, 's')
-	}
-	b = append(b, " of "...)
+	b = append(units.AppendPlural(b, n, what), " of "...)
 	b = strconv.AppendUint(b, bytes, 10)
 	return append(b, " bytes"...)
 }
@@ -519,12 +514,7 @@ func (t *Tree) rest(b []byte, i, total, most int) []byte {
 }
 
 func segments(b []byte, n int, bytes uint64) []byte {
-	b = strconv.AppendInt(b, int64(n), 10)
-	b = append(b, " segment"...)
-	if n != 1 {
-		b = append(b, 's')
-	}
-	b = append(b, ", "...)
+	b = append(units.AppendPlural(b, n, "segment"), ", "...)
 	b = strconv.AppendUint(b, bytes, 10)
 	return append(b, " bytes"...)
 }
@@ -600,7 +590,7 @@ func (t *Tree) operations(b []byte, tx *transaction.Transaction) []byte {
 		if o.First.Time >= start { // those of a call that was not captured are before the reply
 			b = append(b, '+')
 		}
-		b = Duration(b, time.Duration(o.First.Time-start))
+		b = units.AppendDuration(b, time.Duration(o.First.Time-start))
 		if o.Again > 0 {
 			b = append(b, ", "...)
 			b = strconv.AppendInt(b, int64(o.Again), 10)

@@ -8,12 +8,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rpcrdma/toolkit/analyze/annotate"
-	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/analyze/window"
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 // annotateOptions are the flags of the command annotate.
@@ -106,22 +106,22 @@ func (o *annotateOptions) run(cmd *cobra.Command, s *cli.Streams, args []string)
 	if werr != nil {
 		packets, whole := w.Stored()
 		if o.write != "-" {
-			werr = fmt.Errorf("%s holds the first %s only: %w", o.write, text.Plural(packets, "packet"), werr)
+			werr = fmt.Errorf("%s holds the first %s only: %w", o.write, units.Plural(packets, "packet"), werr)
 		}
 		werr = errors.Join(werr, out.Truncate(whole))
 	} else {
 		werr = out.Commit()
 	}
 	if werr == nil {
-		j.notes.Printf("%d of %s annotated", st.Annotated, text.Plural(st.Packets, "packet"))
+		j.notes.Printf("%d of %s annotated", st.Annotated, units.Plural(st.Packets, "packet"))
 		if st.Open > 0 {
-			j.notes.Printf("note: %s on packets that left the window before their transaction ended: see --window", text.Plural(st.Open, "comment"))
+			j.notes.Printf("note: %s on packets that left the window before their transaction ended: see --window", units.Plural(st.Open, "comment"))
 		}
 		if st.Late > 0 {
 			j.notes.Printf("note: what %s to was found only after leaving the window: see --window", belong(st.Late))
 		}
 		if st.Dropped > 0 {
-			j.notes.Printf("note: %s left out of packets that have too many", text.Plural(st.Dropped, "comment"))
+			j.notes.Printf("note: %s left out of packets that have too many", units.Plural(st.Dropped, "comment"))
 		}
 	}
 	return j.finish(err, closed(werr))
@@ -131,7 +131,7 @@ func belong(n uint64) string {
 	if n == 1 {
 		return "1 packet belongs"
 	}
-	return text.Plural(n, "packet") + " belong"
+	return units.Plural(n, "packet") + " belong"
 }
 
 // taps are the places of capture of the input.

@@ -19,6 +19,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 const captureLong = `Capture packets from network interfaces and write them to a file, or to a series
@@ -343,15 +344,15 @@ func (c *capturing) report() {
 	n := c.out.Count()
 	in := ""
 	if n.Files > 1 || c.o.keep > 0 {
-		in = " in " + text.Plural(uint64(n.Files), "file")
+		in = " in " + units.Plural(n.Files, "file")
 	}
 	switch {
 	case n.Least:
-		c.notes.Printf("at least %s written%s; the compression of the last file was not ended", text.Plural(n.Packets, "packet"), in)
+		c.notes.Printf("at least %s written%s; the compression of the last file was not ended", units.Plural(n.Packets, "packet"), in)
 	case n.Cut:
-		c.notes.Printf("%s written%s; the compression of the last file was not ended", text.Plural(n.Packets, "packet"), in)
+		c.notes.Printf("%s written%s; the compression of the last file was not ended", units.Plural(n.Packets, "packet"), in)
 	default:
-		c.notes.Printf("%s written, %d bytes%s", text.Plural(n.Packets, "packet"), n.Bytes, in)
+		c.notes.Printf("%s written, %d bytes%s", units.Plural(n.Packets, "packet"), n.Bytes, in)
 	}
 	if c.in.iface != nil {
 		counters(c.notes, c.in.iface)

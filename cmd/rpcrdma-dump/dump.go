@@ -15,6 +15,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 // dumpOptions are the flags of the command itself, which lists transactions.
@@ -338,7 +339,7 @@ func (d *dump) run(o *dumpOptions, s *cli.Streams) error {
 	_, errTTY := cli.Terminal(s.Err)
 	err := d.job.run(errTTY && (!outTTY || o.quiet))
 	if d.missed > 0 && !d.matched {
-		d.notes.Printf("note: %s, for none of which %s holds", text.Plural(d.missed, "transaction"), o.filter)
+		d.notes.Printf("note: %s, for none of which %s holds", units.Plural(d.missed, "transaction"), o.filter)
 	}
 	if d.printer != nil {
 		d.out.end(d.printer.finish(d.out.begin()))
@@ -356,10 +357,10 @@ func (d *dump) run(o *dumpOptions, s *cli.Streams) error {
 			d.extract.Carried(d.in.size.Load())
 			n, e := d.extract.Close(d.view.Names)
 			d.failed = e
-			d.notes.Printf("%s extracted to %s", text.Plural(uint64(n), "file"), o.extract)
+			d.notes.Printf("%s extracted to %s", units.Plural(n, "file"), o.extract)
 			if n := d.extract.Packed(); n > 0 {
 				d.notes.Printf("note: %s would be longer than the capture with the parts that were not seen: packed, see manifest.ndjson and --limit-holes",
-					text.Plural(uint64(n), "file"))
+					units.Plural(n, "file"))
 			}
 		}
 	}

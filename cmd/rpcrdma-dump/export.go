@@ -6,11 +6,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rpcrdma/toolkit/analyze/filter"
-	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 func newExportCommand(s *cli.Streams) *cobra.Command {
@@ -118,5 +118,5 @@ func written(s *cli.Streams, err error, rows uint64, to string) {
 	if err != nil && !errors.Is(err, cli.ErrDamaged) {
 		return
 	}
-	cli.Tell(s.Err, "rpcrdma-dump", "%s written to %s", text.Plural(rows, "transaction"), to)
+	cli.Tell(s.Err, "rpcrdma-dump", "%s written to %s", units.Plural(rows, "transaction"), to)
 }

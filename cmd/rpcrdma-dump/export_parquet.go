@@ -9,10 +9,10 @@ import (
 
 	"github.com/rpcrdma/toolkit/analyze/fabric"
 	"github.com/rpcrdma/toolkit/analyze/parquet"
-	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 const exportParquetLong = `Write one row for each transaction to an Apache Parquet file, for DuckDB,
@@ -124,7 +124,7 @@ func (o *parquetOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) 
 		t.Outputs, t.AtOnce, t.Group = j.files, !j.in.live, o.group()
 		defer t.Discard()
 		err = o.export(j, opt, match, t.Add, t.Close)
-		written(s, err, t.Rows(), fmt.Sprintf("%s in %s", text.Plural(uint64(t.Files()), "file"), o.out))
+		written(s, err, t.Rows(), fmt.Sprintf("%s in %s", units.Plural(t.Files(), "file"), o.out))
 		return err
 	}
 	out, err := o.create(j)
@@ -212,7 +212,7 @@ func (o *parquetOptions) writeOperations(cmd *cobra.Command, s *cli.Streams, arg
 	}
 	err = j.finish(err, closed(failed))
 	if err == nil || errors.Is(err, cli.ErrDamaged) {
-		cli.Tell(s.Err, "rpcrdma-dump", "%s written to %s", text.Plural(w.Rows(), "operation"), o.out)
+		cli.Tell(s.Err, "rpcrdma-dump", "%s written to %s", units.Plural(w.Rows(), "operation"), o.out)
 	}
 	return err
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rpcrdma/toolkit/analyze/chrometrace"
-	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 const exportTraceLong = `Write transactions in the Trace Event Format for Perfetto (ui.perfetto.dev) or
@@ -74,10 +74,10 @@ func runExportTrace(cmd *cobra.Command, s *cli.Streams, o *exportOptions, args [
 		j.notes.Printf("note: %d transactions and events are not shown: too many calls or connections at once", n.LeftOut)
 	}
 	if n.HiddenOperations > 0 {
-		j.notes.Printf("note: %s not shown: too many at once", text.Plural(n.HiddenOperations, "RDMA operation"))
+		j.notes.Printf("note: %s not shown: too many at once", units.Plural(n.HiddenOperations, "RDMA operation"))
 	}
 	if n.Late > 0 {
-		j.notes.Printf("note: the counters lack %s that came too late", text.Plural(n.Late, "call"))
+		j.notes.Printf("note: the counters lack %s that came too late", units.Plural(n.Late, "call"))
 	}
 	return err
 }

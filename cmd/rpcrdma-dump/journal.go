@@ -12,6 +12,7 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 // journalSocket is where the journal takes entries by its native protocol.
@@ -84,7 +85,7 @@ func (p *journalPrinter) print(b []byte, v *rpc.View) []byte {
 	switch {
 	case err == nil:
 		if p.row > 0 {
-			p.notes.Printf("the journal takes entries again; it did not take %s", text.Plural(p.row, "transaction"))
+			p.notes.Printf("the journal takes entries again; it did not take %s", units.Plural(p.row, "transaction"))
 			p.row = 0
 		}
 		p.sent++
@@ -107,8 +108,8 @@ func (p *journalPrinter) result() error {
 	case p.failed != nil:
 		return fmt.Errorf("journal: %w; %d sent, %d not; start again to connect again", p.failed, p.sent, p.lost)
 	case p.lost > 0:
-		return fmt.Errorf("journal: %s did not take %s; %d sent", p.socket, text.Plural(p.lost, "transaction"), p.sent)
+		return fmt.Errorf("journal: %s did not take %s; %d sent", p.socket, units.Plural(p.lost, "transaction"), p.sent)
 	}
-	p.notes.Printf("%s sent to the journal", text.Plural(p.sent, "transaction"))
+	p.notes.Printf("%s sent to the journal", units.Plural(p.sent, "transaction"))
 	return nil
 }

@@ -13,12 +13,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 // listenJournal stands in for the journal.
@@ -65,7 +65,7 @@ func TestJournal(t *testing.T) {
 		t.Fatal(err)
 	}
 	list := <-got
-	if code != cli.ExitOK || out != "" || len(list) == 0 || !strings.Contains(diag, text.Plural(uint64(len(list)), "transaction")+" sent to the journal") {
+	if code != cli.ExitOK || out != "" || len(list) == 0 || !strings.Contains(diag, units.Plural(len(list), "transaction")+" sent to the journal") {
 		t.Fatalf("exit code %d, %d entries, %q, %q", code, len(list), out, diag)
 	}
 	for _, e := range list {

@@ -8,11 +8,11 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/capture/live"
 	"github.com/rpcrdma/toolkit/capture/pcapfilter"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/cmd/internal/sandbox"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 // liveOptions are the flags for captures from network interfaces. All commands that read captures have them.
@@ -166,9 +166,9 @@ func (s *fileSize) Set(v string) error {
 // counters notes what the kernel counted.
 func counters(n *cli.Problems, r *live.Reader) {
 	for _, s := range r.Stats() {
-		n.Printf("%s: %s captured, %d dropped for lack of room%s", s.Interface, text.Plural(s.Received-min(s.Received, s.Dropped), "packet"), s.Dropped, missed(s.Missed))
+		n.Printf("%s: %s captured, %d dropped for lack of room%s", s.Interface, units.Plural(s.Received-min(s.Received, s.Dropped), "packet"), s.Dropped, missed(s.Missed))
 		for i, p := range s.Rings {
-			n.Printf("%s: ring %d: %s captured, %d dropped", s.Interface, i+1, text.Plural(p.Received-min(p.Received, p.Dropped), "packet"), p.Dropped)
+			n.Printf("%s: ring %d: %s captured, %d dropped", s.Interface, i+1, units.Plural(p.Received-min(p.Received, p.Dropped), "packet"), p.Dropped)
 		}
 		if s.Dropped > 0 {
 			n.Printf("%s: note: a larger buffer (-B) or a narrower filter avoids drops", s.Interface)

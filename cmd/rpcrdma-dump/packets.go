@@ -10,6 +10,7 @@ import (
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 // packetsOptions are the flags of the command packets.
@@ -111,7 +112,7 @@ func (o *packetsOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) 
 	if o.connection != 0 && !listed && !j.stopped {
 		j.notes.Printf("note: no packet of a connection %d: 'rpcrdma-dump connections' lists what there is", o.connection)
 	} else if others > 0 && o.connection == 0 && !j.stopped {
-		j.notes.Printf("note: %s without RDMA or RPC not listed: -a lists them", text.Plural(others, "packet"))
+		j.notes.Printf("note: %s without RDMA or RPC not listed: -a lists them", units.Plural(others, "packet"))
 	}
 	return j.finish(err, out.close())
 }

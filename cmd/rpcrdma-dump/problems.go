@@ -8,6 +8,7 @@ import (
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 // inputProblems reports what is wrong with the files and packets. stopped means that the command did not want
@@ -59,10 +60,10 @@ func (o *outcome) print(n *cli.Problems, list []*capture.Problem) {
 		if g.Count == 1 {
 			were = "was"
 		}
-		n.Printf("note: %s %s captured in one direction only; the first begins with packet %d", text.Plural(g.Count, "connection"), were, g.First)
+		n.Printf("note: %s %s captured in one direction only; the first begins with packet %d", units.Plural(g.Count, "connection"), were, g.First)
 	}
 	if o.timeless() {
-		n.Printf("note: the first and the last of %s have the same time: a capture without times does not tell how long anything took", text.Plural(st.Packets, "packet"))
+		n.Printf("note: the first and the last of %s have the same time: a capture without times does not tell how long anything took", units.Plural(st.Packets, "packet"))
 	}
 	n.Backwards(st)
 	n.Headers(&o.Malformed)

@@ -14,7 +14,6 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/fabric"
 	"github.com/rpcrdma/toolkit/analyze/html"
 	"github.com/rpcrdma/toolkit/analyze/latency"
-	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/analyze/text/results"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/decode"
@@ -22,6 +21,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/internal/printable"
 	"github.com/rpcrdma/toolkit/internal/table"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 // shownConns is how many connections are shown without -v.
@@ -160,7 +160,7 @@ func (p *fabricPrinter) table(title string, header []string, right []bool, rows 
 
 func (p *fabricPrinter) print() error {
 	t := &p.rep.Totals
-	p.printf("%s of RDMA, %s bytes, on %s\n", text.Plural(t.Packets, "packet"), text.Size(nil, t.Bytes), text.Plural(uint64(len(p.rep.Connections)), "connection"))
+	p.printf("%s of RDMA, %s bytes, on %s\n", units.Plural(t.Packets, "packet"), units.Size(t.Bytes), units.Plural(len(p.rep.Connections), "connection"))
 	p.operations()
 	p.lost()
 	p.connections()
@@ -183,19 +183,17 @@ var latencyColumns = []string{"COUNT", "DONE", "BYTES", "AGAIN", "IN FLIGHT", "M
 
 // latencyRow are the cells of a group below latencyColumns.
 func latencyRow(g *fabric.Group) []string {
-	row := []string{fmt.Sprint(g.Count), fmt.Sprint(g.Completed), string(text.Size(nil, g.Bytes)), table.Number(g.Again), fmt.Sprint(g.InFlight)}
+	row := []string{fmt.Sprint(g.Count), fmt.Sprint(g.Completed), units.Size(g.Bytes), units.Number(g.Again), fmt.Sprint(g.InFlight)}
 	d := g.Latency
 	for _, v := range []int64{d.Mean, d.Min, d.P50, d.P90, d.P99, d.P999, d.Max} {
 		if d.Count == 0 {
 			row = append(row, "-")
 		} else {
-			row = append(row, nanos(v))
+			row = append(row, units.Duration(v))
 		}
 	}
 	return row
 }
-
-func nanos(v int64) string { return string(text.Duration(nil, time.Duration(v))) }
 
 // rightFrom says that the columns from n on are numbers.
 func rightFrom(n, columns int) []bool {
@@ -260,23 +258,23 @@ func (p *fabricPrinter) lost() {
 		if sum == 0 {
 			continue
 		}
-		row := []string{serviceName(g.Service, g.Source), g.Kind, nanos(sum)}
+		row := []string{serviceName(g.Service, g.Source), g.Kind, units.Duration(sum)}
 		for _, c := range causes {
 			n := g.Lost[c.String()]
 			if n == 0 {
 				row = append(row, "-", "-")
 				continue
 			}
-			row = append(row, nanos(n), results.Percent(float64(n)/float64(sum)))
+			row = append(row, units.Duration(n), units.Percent(float64(n)/float64(sum)))
 		}
-		rows = append(rows, append(row, nanos(g.Lost[rdma.CauseRest.String()])))
+		rows = append(rows, append(row, units.Duration(g.Lost[rdma.CauseRest.String()])))
 	}
 	p.table("What the time of operations was lost to, all latencies together", header, rightFrom(2, len(header)), rows)
 }
 
 func sizeText(s string) string {
 	n, _ := strconv.ParseUint(s, 10, 64)
-	return "≤" + string(text.Size(nil, n))
+	return "≤" + units.Size(n)
 }
 
 func (p *fabricPrinter) connections() {
@@ -304,17 +302,17 @@ func (p *fabricPrinter) connections() {
 		}
 		for side := range c.Ends {
 			e := &c.Ends[side]
-			row := []string{"", "", "", e.Address, fmt.Sprint(e.Packets), string(text.Size(nil, e.Bytes)), "", "", "",
-				table.Number(e.Again), table.Number(e.NAKs), table.Number(e.RNRs), table.Number(e.Marked), table.Number(e.CNPs), "", ""}
+			row := []string{"", "", "", e.Address, fmt.Sprint(e.Packets), units.Size(e.Bytes), "", "", "",
+				units.Number(e.Again), units.Number(e.NAKs), units.Number(e.RNRs), units.Number(e.Marked), units.Number(e.CNPs), "", ""}
 			if side == 0 {
 				row[0], row[1], row[2] = fmt.Sprint(c.ID), c.Fabric, serviceName(c.Service, c.Source)
-				row[6], row[14] = fmt.Sprint(ops), table.Number(losses)
+				row[6], row[14] = fmt.Sprint(ops), units.Number(losses)
 				row[15] = "-"
 				if losses > 0 {
-					row[15] = nanos(spent)
+					row[15] = units.Duration(spent)
 				}
 				if most != nil && most.Latency.Count > 0 {
-					row[7], row[8] = nanos(most.Latency.P50), nanos(most.Latency.P99)
+					row[7], row[8] = units.Duration(most.Latency.P50), units.Duration(most.Latency.P99)
 				}
 			}
 			rows = append(rows, row)
@@ -324,7 +322,7 @@ func (p *fabricPrinter) connections() {
 	right[0] = true
 	p.table("Connections: P50 and P99 are of the kind with most operations; NAK, RNR and CNP are what that side sent", header, right, rows)
 	if more := len(list) - shown; more > 0 {
-		p.printf("%s: -v shows them\n", text.Plural(uint64(more), "more connection"))
+		p.printf("%s: -v shows them\n", units.Plural(more, "more connection"))
 	}
 }
 
@@ -334,7 +332,7 @@ func (p *fabricPrinter) recovery() {
 	if t.Episodes == 0 {
 		p.printf("none seen")
 	} else {
-		p.printf("%s, %s sent again (%s bytes), %d of them needlessly", text.Plural(t.Episodes, "episode"), text.Plural(t.Resent, "packet"), text.Size(nil, t.ResentBytes), t.Needless)
+		p.printf("%s, %s sent again (%s bytes), %d of them needlessly", units.Plural(t.Episodes, "episode"), units.Plural(t.Resent, "packet"), units.Size(t.ResentBytes), t.Needless)
 	}
 	for _, x := range []struct {
 		n    uint64
@@ -349,10 +347,10 @@ func (p *fabricPrinter) recovery() {
 	for _, g := range p.rep.Recovery {
 		mean := "-"
 		if n := g.Count - g.NotRecovered; n > 0 {
-			mean = nanos(g.Time / int64(n))
+			mean = units.Duration(g.Time / int64(n))
 		}
-		rows = append(rows, []string{g.Notice, fmt.Sprint(g.Count), table.Number(g.NotRecovered), table.Number(g.NAKs), table.Number(g.Timeouts), fmt.Sprint(g.Resent),
-			table.Number(g.Needless), table.Number(g.GoBackN), table.Number(g.Selective), table.Number(g.Partly), nanos(g.Time), mean})
+		rows = append(rows, []string{g.Notice, fmt.Sprint(g.Count), units.Number(g.NotRecovered), units.Number(g.NAKs), units.Number(g.Timeouts), fmt.Sprint(g.Resent),
+			units.Number(g.Needless), units.Number(g.GoBackN), units.Number(g.Selective), units.Number(g.Partly), units.Duration(g.Time), mean})
 	}
 	header := []string{"NOTICED BY", "EPISODES", "NOT ENDED", "NAKS", "TIMEOUTS", "RESENT", "NEEDLESS", "GO-BACK-N", "SELECTIVE", "PARTLY", "TIME", "MEAN"}
 	p.table("By who noticed, and how", header, rightFrom(1, len(header)), rows)
@@ -369,7 +367,7 @@ func (p *fabricPrinter) episodes() {
 			if d < 0 {
 				return "-"
 			}
-			return nanos(int64(d))
+			return units.Duration(int64(d))
 		}
 		lost := "?"
 		if len(e.Lost) > 0 {
@@ -389,17 +387,17 @@ func (p *fabricPrinter) episodes() {
 		}
 		took := "not ended"
 		if e.Duration != nil {
-			took = nanos(*e.Duration)
+			took = units.Duration(*e.Duration)
 		}
 		waited := "-"
 		if e.Waited > 0 {
-			waited = nanos(e.Waited)
+			waited = units.Duration(e.Waited)
 			if e.Announced > 0 {
-				waited += " of " + nanos(e.Announced)
+				waited += " of " + units.Duration(e.Announced)
 			}
 		}
-		rows = append(rows, []string{clock(e.Start), fmt.Sprint(e.Connection), e.Requester, e.Notice, lost,
-			cell(ph.Detection), cell(ph.NAK), cell(ph.Reaction), cell(ph.CatchUp), took, waited, fmt.Sprint(e.Resent), table.Number(uint64(e.Needless)), e.Repeat})
+		rows = append(rows, []string{units.Clock(e.Start), fmt.Sprint(e.Connection), e.Requester, e.Notice, lost,
+			cell(ph.Detection), cell(ph.NAK), cell(ph.Reaction), cell(ph.CatchUp), took, waited, fmt.Sprint(e.Resent), units.Number(uint64(e.Needless)), e.Repeat})
 	}
 	header := []string{"TIME", "ID", "REQUESTER", "NOTICED BY", "LOST", "DETECT", "NAK", "REACT", "CATCH UP", "TOTAL", "WAITED", "RESENT", "NEEDLESS", "REPEATED"}
 	p.table("The longest episodes: lost packet to the next behind it, to the NAK, to the first packet sent again, to the end;\nLOST are PSNs (iWARP: bytes of the stream), with … if there may be more", header, rightFrom(5, len(header)), rows)
@@ -412,7 +410,7 @@ func (p *fabricPrinter) congestion() {
 		p.printf("no packet marked, no CNP\n")
 		return
 	}
-	p.printf("%s marked (%s %%), %s, %d of them without a mark before\n", text.Plural(c.Marked, "packet"), results.Percent(c.Share), text.Plural(c.CNPs, "CNP"), c.WithoutMark)
+	p.printf("%s marked (%s %%), %s, %d of them without a mark before\n", units.Plural(c.Marked, "packet"), units.Percent(c.Share), units.Plural(c.CNPs, "CNP"), c.WithoutMark)
 	var rows [][]string
 	for _, x := range []struct {
 		name string
@@ -422,7 +420,7 @@ func (p *fabricPrinter) congestion() {
 		{"between CNPs from one address to another", c.PerAddresses}, {"between CNPs from one address", c.PerSender},
 	} {
 		if d := x.d; d != nil {
-			rows = append(rows, []string{x.name, fmt.Sprint(d.Count), nanos(d.Min), nanos(d.P50), nanos(d.P90), nanos(d.P99), nanos(d.Max)})
+			rows = append(rows, []string{x.name, fmt.Sprint(d.Count), units.Duration(d.Min), units.Duration(d.P50), units.Duration(d.P90), units.Duration(d.P99), units.Duration(d.Max)})
 		}
 	}
 	header := []string{"", "COUNT", "MIN", "P50", "P90", "P99", "MAX"}
@@ -447,9 +445,9 @@ func (p *fabricPrinter) reaction() {
 	for _, x := range list {
 		from := "before the first"
 		if x.From >= 0 {
-			from = nanos(x.From)
+			from = units.Duration(x.From)
 		}
-		rows = append(rows, []string{from, string(text.Size(nil, x.Bytes)), nanos(x.Time), text.Rounded(x.Rate, 1024) + "B/s", strings.Repeat("#", int(x.Rate/most*40+0.5))})
+		rows = append(rows, []string{from, units.Size(x.Bytes), units.Duration(x.Time), units.Rounded(x.Rate, 1024) + "B/s", strings.Repeat("#", int(x.Rate/most*40+0.5))})
 	}
 	header := []string{"SINCE CNP", "BYTES", "TIME", "RATE", " "}
 	right := rightFrom(1, len(header))
@@ -468,9 +466,9 @@ func (p *fabricPrinter) pauses() {
 		stopped := "-" // stops that ended by themselves: how soon depends on the speed of the link
 		switch {
 		case x.Held > 0:
-			stopped = "≥" + nanos(x.Stopped+x.Held)
+			stopped = "≥" + units.Duration(x.Stopped+x.Held)
 		case x.Resumes > 0:
-			stopped = nanos(x.Stopped)
+			stopped = units.Duration(x.Stopped)
 		}
 		rows = append(rows, []string{name, fmt.Sprint(x.Stops), fmt.Sprint(x.Resumes), fmt.Sprint(x.Quanta), stopped, cmp.Or(strings.Join(x.Senders, " "), "-")})
 	}
@@ -488,7 +486,7 @@ func (p *fabricPrinter) curves() {
 	list := p.rep.Series.Intervals
 	const width = 72
 	per := (len(list) + width - 1) / width
-	p.printf("\nOver time: %s a column\n\n", nanos(p.rep.Series.Length*int64(per)))
+	p.printf("\nOver time: %s a column\n\n", units.Duration(p.rep.Series.Length*int64(per)))
 	for _, x := range []struct {
 		name string
 		of   func(*fabric.Interval) uint64
@@ -507,7 +505,7 @@ func (p *fabricPrinter) curves() {
 			most = max(most, sums[len(sums)-1])
 		}
 		if most > 0 {
-			p.printf("  %-8s%9s |%s|\n", x.name, text.Size(nil, uint64(most)), results.Spark(sums))
+			p.printf("  %-8s%9s |%s|\n", x.name, units.Size(uint64(most)), results.Spark(sums))
 		}
 	}
 	p.printf("\nthe number is the value of the highest bar\n")
@@ -523,12 +521,9 @@ func (p *fabricPrinter) overTime() {
 		if v.Packets > 0 {
 			share = float64(v.Marked) / float64(v.Packets)
 		}
-		rows = append(rows, []string{nanos(v.Start), fmt.Sprint(v.Packets), string(text.Size(nil, v.Bytes)), table.Number(v.Marked), results.Percent(share),
-			table.Number(v.CNPs), table.Number(v.NAKs), table.Number(v.Again)})
+		rows = append(rows, []string{units.Duration(v.Start), fmt.Sprint(v.Packets), units.Size(v.Bytes), units.Number(v.Marked), units.Percent(share),
+			units.Number(v.CNPs), units.Number(v.NAKs), units.Number(v.Again)})
 	}
 	header := []string{"FROM", "PACKETS", "BYTES", "MARKED", "%", "CNP", "NAK", "AGAIN"}
-	p.table("Over time, in intervals of "+nanos(p.rep.Series.Length), header, rightFrom(0, len(header)), rows)
+	p.table("Over time, in intervals of "+units.Duration(p.rep.Series.Length), header, rightFrom(0, len(header)), rows)
 }
-
-// clock is the time of day of a moment in nanoseconds since 1970.
-func clock(ns int64) string { return time.Unix(0, ns).UTC().Format("15:04:05.000000") }

@@ -13,11 +13,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 // resumeOptions are the flags of commands that can go on where an earlier run stopped.
@@ -291,7 +291,7 @@ func (r *resume) save(j *job) error {
 		return err
 	}
 	if n := j.d.OpenCount(); n > 0 {
-		j.notes.Printf("%s still open, kept in %s: the next file may have the rest", text.Plural(uint64(n), "transaction"), r.state)
+		j.notes.Printf("%s still open, kept in %s: the next file may have the rest", units.Plural(n, "transaction"), r.state)
 	}
 	return nil
 }

@@ -14,12 +14,12 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/rpcrdma/toolkit/analyze/scrub"
-	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/internal/outfile"
 	"github.com/rpcrdma/toolkit/internal/printable"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 // scrubOptions are the flags of the command scrub.
@@ -364,7 +364,7 @@ func bareTaps(of func() []capture.Tap) func() []capture.Tap {
 
 // scrubNotes says what became of the packets, and what of them nobody will be able to read.
 func scrubNotes(n *cli.Problems, st scrub.Stats) {
-	n.Printf("%s, %s without names and data", text.Plural(st.Packets, "packet"), text.Plural(st.Messages, "message"))
+	n.Printf("%s, %s without names and data", units.Plural(st.Packets, "packet"), units.Plural(st.Messages, "message"))
 	scrubZeros(n, st)
 }
 
@@ -384,7 +384,7 @@ func scrubZeros(n *cli.Problems, st scrub.Stats) {
 		{st.Foreign, "packet", "zero beyond the headers of link and network: neither TCP, UDP nor InfiniBand"},
 	} {
 		if x.count > 0 {
-			n.Printf("note: %s %s", text.Plural(x.count, x.what), x.why)
+			n.Printf("note: %s %s", units.Plural(x.count, x.what), x.why)
 		}
 	}
 }

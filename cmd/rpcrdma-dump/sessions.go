@@ -13,13 +13,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rpcrdma/toolkit/analyze/session"
-	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/internal/printable"
 	"github.com/rpcrdma/toolkit/internal/table"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 const sessionsLong = `Show NFSv4.1 sessions across their connections: slots granted, targeted and in
@@ -177,7 +177,7 @@ func (p *sessionPrinter) print() error {
 	}
 	for _, t := range p.rep.Trunks {
 		p.printf("\n%s: client %s, server %s, %s from %s to %s\n", t.Kind, safe(t.Client), safe(t.Server),
-			text.Plural(uint64(len(t.Sessions)), "session"), strings.Join(t.Clients, ", "), strings.Join(t.Servers, ", "))
+			units.Plural(len(t.Sessions), "session"), strings.Join(t.Clients, ", "), strings.Join(t.Servers, ", "))
 	}
 	p.servers()
 	for i := range p.rep.Clients {
@@ -240,19 +240,19 @@ func (p *sessionPrinter) session(s *session.Session) {
 	}
 	t := &s.Slots
 	p.printf("  slots: target %s, highest used %d, in use %.2f on average, %d at most; all in use %s of %v\n",
-		target(t), t.Used, t.Mean, t.Most, percentOf(t.Full, t.Time), time.Duration(t.Time).Round(time.Microsecond))
+		target(t), t.Used, t.Mean, t.Most, units.Part(t.Full, t.Time)+"%", time.Duration(t.Time).Round(time.Microsecond))
 	if t.After > 0 {
 		p.printf("  %s came after all slots had been in use, the soonest %v after one became free, %v on average\n",
-			text.Plural(t.After, "call"), time.Duration(t.Soonest).Round(time.Microsecond), time.Duration(t.Soon).Round(time.Microsecond))
+			units.Plural(t.After, "call"), time.Duration(t.Soonest).Round(time.Microsecond), time.Duration(t.Soon).Round(time.Microsecond))
 	}
 	if len(s.Failed) > 0 {
 		p.printf("  SEQUENCE failed: %s\n", counts(s.Failed))
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.StatusFlags)) {
-		p.printf("  the server says %s in %d of %s\n", name, s.StatusFlags[name], text.Plural(s.Replies, "reply"))
+		p.printf("  the server says %s in %d of %s\n", name, s.StatusFlags[name], units.Plural(s.Replies, "reply"))
 	}
 	if s.BackSlots.Used > 0 {
-		p.printf("  backward: %s; %s used, %d at once\n", counts(s.Callbacks), text.Plural(uint64(s.BackSlots.Used), "slot"), s.BackSlots.Most)
+		p.printf("  backward: %s; %s used, %d at once\n", counts(s.Callbacks), units.Plural(s.BackSlots.Used, "slot"), s.BackSlots.Most)
 	}
 	if s.Destroyed {
 		p.printf("  destroyed\n")
@@ -286,13 +286,6 @@ func target(t *session.Slots) string {
 	return strconv.Itoa(int(t.Target))
 }
 
-func percentOf(part, whole int64) string {
-	if whole <= 0 {
-		return "0%"
-	}
-	return fmt.Sprintf("%.1f%%", 100*float64(part)/float64(whole))
-}
-
 // counts is "NAME 3, NAME 1", by name.
 func counts(m map[string]uint64) string {
 	var out []string
@@ -316,7 +309,7 @@ func (p *sessionPrinter) connections(list []session.Connection, bound bool) {
 		}
 		row := []string{
 			strconv.Itoa(c.ID), c.Client, c.Server, strconv.FormatUint(c.Calls, 10), fmt.Sprintf("%.1f%%", 100*c.Share),
-			string(text.Size(nil, c.Read)), string(text.Size(nil, c.Written)), fmt.Sprintf("%.1f%%", 100*c.Bytes), strconv.Itoa(c.InFlight), mean,
+			units.Size(c.Read), units.Size(c.Written), fmt.Sprintf("%.1f%%", 100*c.Bytes), strconv.Itoa(c.InFlight), mean,
 			strconv.FormatUint(c.Callbacks, 10), c.Bound,
 		}
 		if !bound {
@@ -353,7 +346,7 @@ func (p *sessionPrinter) layouts() {
 			}
 			var io []string
 			for _, d := range l.IO {
-				io = append(io, fmt.Sprintf("%s: %d READ of %s, %d WRITE of %s", d.Server, d.Reads, text.Size(nil, d.Read), d.Writes, text.Size(nil, d.Written)))
+				io = append(io, fmt.Sprintf("%s: %d READ of %s, %d WRITE of %s", d.Server, d.Reads, units.Size(d.Read), d.Writes, units.Size(d.Written)))
 			}
 			rows = append(rows, []string{safe(name), l.Type, got, strconv.FormatUint(l.Returned, 10), strings.Join(l.Devices, " "), strings.Join(io, "; ")})
 		}

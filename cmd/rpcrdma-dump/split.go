@@ -20,6 +20,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/internal/outfile"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 // divideOptions are the flags of the command split.
@@ -194,7 +195,7 @@ func (o *divideOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) e
 		o.notes(j, &st)
 		names.notes(j.notes)
 	} else {
-		j.notes.Printf("not all could be written: %s reached %s", text.Plural(st.Stored, "packet"), text.Plural(uint64(st.Files), "file"))
+		j.notes.Printf("not all could be written: %s reached %s", units.Plural(st.Stored, "packet"), units.Plural(st.Files, "file"))
 	}
 	err = j.finish(err, closed(werr))
 	if (err == nil || err == cli.ErrDamaged) && !st.Whole() {
@@ -209,31 +210,31 @@ var errNotWhole = fmt.Errorf("not all could be put where it belongs")
 // notes says what became of the packets.
 func (o *divideOptions) notes(j *job, st *split.Stats) {
 	n := j.notes
-	n.Printf("%d of %s written to %s", st.Kept, text.Plural(st.Packets, "packet"), text.Plural(uint64(st.Files), "file"))
+	n.Printf("%d of %s written to %s", st.Kept, units.Plural(st.Packets, "packet"), units.Plural(st.Files, "file"))
 	if o.filter != "" {
-		n.Printf("%s chosen", text.Plural(st.Chosen, "transaction"))
+		n.Printf("%s chosen", units.Plural(st.Chosen, "transaction"))
 	}
 	if st.Setup > 0 {
-		n.Printf("%s of connection setup added", text.Plural(st.Setup, "packet"))
+		n.Printf("%s of connection setup added", units.Plural(st.Setup, "packet"))
 	}
 	if st.NoConnection > 0 {
 		n.Printf("note: %s to no known connection: left out (--rest keeps them)", belong(st.NoConnection))
 	}
 	if st.SetupLost > 0 {
-		n.Printf("note: the setup of %s was forgotten for lack of memory", text.Plural(st.SetupLost, "connection"))
+		n.Printf("note: the setup of %s was forgotten for lack of memory", units.Plural(st.SetupLost, "connection"))
 	}
 	if st.Lost > 0 {
 		n.Printf("%s of %s had left the window before it was known that they were wanted: see --window",
-			text.Plural(st.Lost, "packet"), text.Plural(st.Torn, "chosen transaction"))
+			units.Plural(st.Lost, "packet"), units.Plural(st.Torn, "chosen transaction"))
 	}
 	if st.Misplaced > 0 {
-		n.Printf("%s went to the interval of their own time, as they left the window too early: see --window", text.Plural(st.Misplaced, "packet"))
+		n.Printf("%s went to the interval of their own time, as they left the window too early: see --window", units.Plural(st.Misplaced, "packet"))
 	}
 	if st.Overflow > 0 {
-		n.Printf("%s left out: they need more files than --limit-files allows", text.Plural(st.Overflow, "packet"))
+		n.Printf("%s left out: they need more files than --limit-files allows", units.Plural(st.Overflow, "packet"))
 	}
 	if st.Divided > 0 {
-		n.Printf("%s divided between two files: where they belong was known too late", text.Plural(st.Divided, "connection"))
+		n.Printf("%s divided between two files: where they belong was known too late", units.Plural(st.Divided, "connection"))
 	}
 }
 
@@ -355,7 +356,7 @@ func (s *splitNames) notes(n *cli.Problems) {
 		n.Printf("note: %s", line)
 	}
 	if s.more > 0 {
-		n.Printf("note: %s with the address of another one", text.Plural(s.more, "more host"))
+		n.Printf("note: %s with the address of another one", units.Plural(s.more, "more host"))
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/internal/table"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 // summary counts transactions by program and operation.
@@ -263,8 +264,8 @@ func (s *summary) print(w io.Writer, d *decode.Decoder) {
 		for _, r := range rows {
 			mean, longest := "-", "-"
 			if r.timed > 0 {
-				mean = string(text.Duration(nil, r.sum/time.Duration(r.timed)))
-				longest = string(text.Duration(nil, r.longest))
+				mean = units.Duration(r.sum / time.Duration(r.timed))
+				longest = units.Duration(r.longest)
 			}
 			operation := r.operation
 			if operation == "" {
@@ -318,7 +319,7 @@ func (s *summary) print(w io.Writer, d *decode.Decoder) {
 		fmt.Fprintf(w, "ICRC          %d good, %d wrong, %d not checked\n", st.GoodICRC, st.BadICRC, st.NotChecked)
 	}
 	if st.Joined > 0 {
-		fmt.Fprintf(w, "offload       %s of %d packets\n", text.Plural(st.Joined, "datagram"), st.JoinedPackets)
+		fmt.Fprintf(w, "offload       %s of %d packets\n", units.Plural(st.Joined, "datagram"), st.JoinedPackets)
 	}
 	a := d.Account()
 	fmt.Fprintf(w, "account       %s\n", text.Account(nil, &a, 12))
@@ -340,6 +341,6 @@ func (s *summary) print(w io.Writer, d *decode.Decoder) {
 		}
 	}
 	for f, n := range o.Malformed.Faults() {
-		fmt.Fprintf(w, "besides       %s: %s\n", text.Plural(n, "malformed RPC-over-RDMA header"), f)
+		fmt.Fprintf(w, "besides       %s: %s\n", units.Plural(n, "malformed RPC-over-RDMA header"), f)
 	}
 }

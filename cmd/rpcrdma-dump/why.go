@@ -8,13 +8,13 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/diagnosis"
 	"github.com/rpcrdma/toolkit/analyze/fabric"
 	"github.com/rpcrdma/toolkit/analyze/session"
-	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/analyze/text/results"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/internal/printable"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 const whyLong = `Say why a mount is slow: which side, what, how much time, how certain, on what
@@ -86,7 +86,7 @@ func (o *whyOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) erro
 	err = j.run(tty)
 	rep := r.Report()
 	if n := r.Beyond(); n > 0 {
-		j.notes.Printf("note: %s left out, of connections or hosts beyond the limit", text.Plural(n, "call"))
+		j.notes.Printf("note: %s left out, of connections or hosts beyond the limit", units.Plural(n, "call"))
 	}
 	out := newOutput(s.Out, false, false)
 	var outErr error

@@ -581,7 +581,7 @@ func TestLane(t *testing.T) {
 	l.caps = dir
 	laneCaptures(t, dir)
 	l.s.put(t, dir)
-	units(t, func(tap int) string { return l.s.at(fmt.Sprintf("caps/tap-[%d]/*.pcap*", tap)) }, laneTaps, l.s.at("out/alone"), "--part", part, "--limit-memory", memory)
+	decodeAlone(t, func(tap int) string { return l.s.at(fmt.Sprintf("caps/tap-[%d]/*.pcap*", tap)) }, laneTaps, l.s.at("out/alone"), "--part", part, "--limit-memory", memory)
 	l.want = results(t, filepath.Join(l.s.root, "out/alone"))
 	t.Logf("%d results of one process", len(l.want))
 	if len(l.want) < 4*laneTaps {

@@ -11,10 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/job"
 	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/queue"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 type runOptions struct {
@@ -71,7 +71,7 @@ func (o *runOptions) run(ctx context.Context, s *cli.Streams, args []string) err
 	defer t.store.Close()
 	t.tidy(ctx) // the queue of an earlier run has ended with it
 	if len(t.todo) > 0 {
-		notes.Printf("%s, of which %d done before", text.Plural(uint64(len(t.job.Units)), "unit"), len(t.done))
+		notes.Printf("%s, of which %d done before", units.Plural(len(t.job.Units), "unit"), len(t.done))
 		c := conditions{Most: int64(o.work.memory), Key: key}
 		if c.Allow, err = t.places(ctx); err == nil {
 			err = o.decode(ctx, t, c, notes)

@@ -125,8 +125,8 @@ func same(t *testing.T, what string, got, want map[string]string) {
 	}
 }
 
-// units decodes each tap by itself, without an engine: what all else is compared with.
-func units(t *testing.T, pattern func(tap int) string, n int, out string, more ...string) {
+// decodeAlone decodes each tap by itself, without an engine: what all else is compared with.
+func decodeAlone(t *testing.T, pattern func(tap int) string, n int, out string, more ...string) {
 	t.Helper()
 	for i := range n {
 		if status, _, stderr := command(t, append([]string{"unit", pattern(i), "-w", out}, more...)...); status != 0 && status != 3 {
@@ -152,7 +152,7 @@ func TestRun(t *testing.T) {
 	captures(t, filepath.Join(dir, "caps"), 4, 5)
 	pattern := filepath.Join(dir, "caps", "*", "*.pcap")
 	alone := filepath.Join(dir, "alone")
-	units(t, func(tap int) string { return filepath.Join(dir, "caps", fmt.Sprintf("tap-*[%d]", tap), "*.pcap") }, 4, alone, "--part", "40K")
+	decodeAlone(t, func(tap int) string { return filepath.Join(dir, "caps", fmt.Sprintf("tap-*[%d]", tap), "*.pcap") }, 4, alone, "--part", "40K")
 	want := results(t, alone)
 	if len(want) < 4*4 {
 		t.Fatalf("%d results", len(want))

@@ -11,12 +11,12 @@ import (
 
 	"github.com/rpcrdma/toolkit/analyze/check"
 	"github.com/rpcrdma/toolkit/analyze/latency"
-	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/layout"
 	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/store"
 	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/unit"
 	"github.com/rpcrdma/toolkit/internal/printable"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 const unitLong = `Decode the captures of one tap, in their order, and write what reports are made from,
@@ -208,8 +208,8 @@ func told(s *cli.Streams, notes *cli.Problems, d *layout.Done) error {
 	for _, n := range d.Notes {
 		notes.Printf("note: %s", n)
 	}
-	_, err := fmt.Fprintf(s.Out, "unit %s: tap %s, %s, %s, %s, %s of Parquet\n", d.Unit, printable.Line(d.Tap), text.Plural(uint64(d.Counts.Files), "file"),
-		text.Plural(d.Counts.Packets, "packet"), text.Plural(d.Counts.Transactions, "transaction"), text.Plural(uint64(len(d.Results)), "file"))
+	_, err := fmt.Fprintf(s.Out, "unit %s: tap %s, %s, %s, %s, %s of Parquet\n", d.Unit, printable.Line(d.Tap), units.Plural(d.Counts.Files, "file"),
+		units.Plural(d.Counts.Packets, "packet"), units.Plural(d.Counts.Transactions, "transaction"), units.Plural(len(d.Results), "file"))
 	if err != nil {
 		return err
 	}

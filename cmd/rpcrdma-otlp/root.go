@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 // options are the flags.
@@ -111,7 +111,7 @@ func (o *options) run(ctx context.Context, s *cli.Streams, args []string) error 
 		err = nil
 	}
 	lost := x.close(o.wait)
-	notes.Printf("%s read; %s sent, %d not accepted", text.Plural(in.transactions, "transaction"), text.Plural(x.sent.Load(), "span"), x.lost.Load())
+	notes.Printf("%s read; %s sent, %d not accepted", units.Plural(in.transactions, "transaction"), units.Plural(x.sent.Load(), "span"), x.lost.Load())
 	switch {
 	case err != nil:
 		return err
@@ -122,7 +122,7 @@ func (o *options) run(ctx context.Context, s *cli.Streams, args []string) error 
 		if in.transactions == 0 {
 			hint = "; the input is what rpcrdma-dump -T ndjson prints"
 		}
-		notes.Printf("note: %s of the input skipped: no transactions%s", text.Plural(in.skipped, "line"), hint)
+		notes.Printf("note: %s of the input skipped: no transactions%s", units.Plural(in.skipped, "line"), hint)
 		return cli.ErrDamaged
 	}
 	return nil

@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	"github.com/rpcrdma/toolkit/analyze/monitor"
-	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/internal/nearest"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 // thresholds reads the flags --alarm, which change t.
@@ -86,7 +86,7 @@ func raised(w io.Writer, s *monitor.Snapshot) bool {
 		}
 		any = true
 		fmt.Fprintf(w, "rpcrdma-top: alarm %s in %s of %s, first at %s\n",
-			monitor.Alarm(a), text.Plural(r.Intervals, "interval"), s.Interval, clockText(r.First))
+			monitor.Alarm(a), units.Plural(r.Intervals, "interval"), s.Interval, clockText(r.First))
 	}
 	return any
 }

@@ -3,9 +3,6 @@ package main
 import (
 	"math"
 	"strings"
-	"time"
-
-	"github.com/rpcrdma/toolkit/analyze/text"
 )
 
 // glyphs are the characters that pictures are made of.
@@ -122,58 +119,4 @@ func shares(parts []int64, width int) []int {
 		drawn = max(end, drawn)
 	}
 	return out
-}
-
-func duration(ns int64) string {
-	if ns < 0 {
-		return "-"
-	}
-	if d := time.Duration(ns); d >= 1000*time.Second {
-		// 1h02m rather than 3720s
-		return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
-	}
-	return string(text.Duration(nil, time.Duration(ns)))
-}
-
-func latencyText(ns int64) string {
-	if ns <= 0 {
-		return "-"
-	}
-	return duration(ns)
-}
-
-// count is a number in few columns.
-func count(n uint64) string {
-	if n < 100000 {
-		return number(n)
-	}
-	return text.Rounded(float64(n), 1000)
-}
-
-func rate(f float64) string {
-	if f <= 0 {
-		return "-"
-	}
-	return text.Rounded(f, 1000)
-}
-
-func byteRate(f float64) string {
-	if f <= 0 {
-		return "-"
-	}
-	return text.Rounded(f, 1024)
-}
-
-func bytesText(n uint64) string {
-	if n == 0 {
-		return "-"
-	}
-	return text.Rounded(float64(n), 1024)
-}
-
-func dash(n uint64) string {
-	if n == 0 {
-		return "-"
-	}
-	return count(n)
 }

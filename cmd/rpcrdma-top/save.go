@@ -19,7 +19,6 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/filter"
 	"github.com/rpcrdma/toolkit/analyze/session"
 	"github.com/rpcrdma/toolkit/analyze/split"
-	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/analyze/window"
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
@@ -27,6 +26,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/internal/outfile"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 // selection is what packets are written of: one transaction, whole connections, or the transactions that a filter lets
@@ -251,13 +251,13 @@ func (s *saver) done(out *outfile.File, st *split.Stats, x *selection) (string, 
 	if err := out.Commit(); err != nil {
 		return "", err
 	}
-	msg := text.Plural(st.Kept+st.Setup, "packet") + " written to " + out.Name()
+	msg := units.Plural(st.Kept+st.Setup, "packet") + " written to " + out.Name()
 	if x != nil && x.frame == 0 && len(x.connections) == 0 {
-		msg = text.Plural(st.Chosen, "transaction") + ", " + msg
+		msg = units.Plural(st.Chosen, "transaction") + ", " + msg
 	}
 	switch {
 	case st.Lost > 0:
-		msg += fmt.Sprintf("; %s missing, they left memory too early", text.Plural(st.Lost, "packet"))
+		msg += fmt.Sprintf("; %s missing, they left memory too early", units.Plural(st.Lost, "packet"))
 	case s.live:
 		msg += ", of those that are held"
 	}

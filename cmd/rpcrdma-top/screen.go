@@ -9,6 +9,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/analyze/monitor"
 	"github.com/rpcrdma/toolkit/analyze/text"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 // markWidth is the room for the cursor and the mark of a row.
@@ -102,7 +103,7 @@ func (u *ui) counts() []span {
 		out = append(out, span{", ", normal}, span{fmt.Sprintf("%d stuck", s.Stuck), bad})
 	}
 	if s.Open > 0 {
-		out = append(out, span{", oldest " + u.g.plain(duration(s.Oldest)), normal})
+		out = append(out, span{", oldest " + u.g.plain(units.Elapsed(s.Oldest)), normal})
 	}
 	if s.Unacked > 0 {
 		out = append(out, span{fmt.Sprintf(", %d replies not acknowledged", s.Unacked), normal})
@@ -259,14 +260,14 @@ func (u *ui) detailLines(height int) []string {
 	t := phaseTone(x.Phase)
 	switch {
 	case x.Stuck:
-		state, t = "stuck in "+x.Phase.Short()+": nothing for "+u.g.plain(duration(x.Idle)), bad
+		state, t = "stuck in "+x.Phase.Short()+": nothing for "+u.g.plain(units.Elapsed(x.Idle)), bad
 	case x.Ended != 0:
 		state, t = x.State.String()+" "+x.Status, normal
 	case !d.Found:
 		state, t = "ended; no longer kept", warn
 	}
 	put(span{fmt.Sprintf("XID 0x%08x ", x.XID), bold}, span{u.g.plain(x.Operation) + " ", normal},
-		span{u.g.plain(duration(x.Age)) + "  ", normal}, span{state, t})
+		span{u.g.plain(units.Elapsed(x.Age)) + "  ", normal}, span{state, t})
 	for i := range x.Progress {
 		if i == 4 && len(x.Progress) > 5 {
 			put(span{fmt.Sprintf("  and %d more chunks", len(x.Progress)-i), dim})
@@ -298,13 +299,13 @@ func (u *ui) chunk(kind, letter string, index, segments, flying int, offered, as
 	w := min(max(u.width-68, 6), 40)
 	out := []span{
 		{u.g.fit(name, 17, false), normal}, {u.g.bar(moved, offered, w), part3},
-		{" " + text.Rounded(float64(moved), 1024) + " of " + string(text.Size(nil, offered)) + " bytes", normal},
+		{" " + units.Rounded(float64(moved), 1024) + " of " + units.Size(offered) + " bytes", normal},
 	}
 	if segments > 1 {
 		out = append(out, span{fmt.Sprintf(" in %d segments", segments), normal})
 	}
 	if asked > moved {
-		out = append(out, span{fmt.Sprintf(", %s asked for", text.Rounded(float64(asked-moved), 1024)), accent})
+		out = append(out, span{fmt.Sprintf(", %s asked for", units.Rounded(float64(asked-moved), 1024)), accent})
 	}
 	if flying > 0 {
 		out = append(out, span{fmt.Sprintf(", %d in flight", flying), accent})
@@ -434,11 +435,11 @@ func (u *ui) connectionLines() []string {
 	put("credits", credits)
 	var models []string
 	for _, m := range c.Models {
-		models = append(models, fmt.Sprintf("%s %s (%s)", m.Model, count(m.Count), percent(m.Count, c.Count)))
+		models = append(models, fmt.Sprintf("%s %s (%s)", m.Model, units.Count(m.Count), units.PartCell(m.Count, c.Count)))
 	}
 	put("model", strings.Join(models, ", "))
 	for i, p := range [2]*monitor.Peer{&c.Client, &c.Server} {
-		s := fmt.Sprintf("%s packets, %s bytes", count(p.Packets), bytesText(p.Bytes))
+		s := fmt.Sprintf("%s packets, %s bytes", units.Count(p.Packets), units.Bytes(p.Bytes))
 		for _, x := range []struct {
 			name string
 			n    uint64
@@ -446,7 +447,7 @@ func (u *ui) connectionLines() []string {
 			{"seen again", p.Retransmits}, {"NAKs", p.NAKs}, {"RNR", p.RNRs}, {"CNPs", p.CNPs}, {"ECN marks", p.ECN}, {"missing", p.Gaps}, {"wrong CRC", p.BadCRC},
 		} {
 			if x.n > 0 {
-				s += fmt.Sprintf(", %s %s", count(x.n), x.name)
+				s += fmt.Sprintf(", %s %s", units.Count(x.n), x.name)
 			}
 		}
 		put([2]string{"client", "server"}[i], s)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/analyze/monitor"
 	"github.com/rpcrdma/toolkit/analyze/session"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 // sessionName is the ID of a session without zeros at its end, or the version of a client without sessions.
@@ -81,16 +82,16 @@ func (d *drawing) sessionsTable(s *monitor.Snapshot, totals bool) *table {
 			{text: d.hosts.name(x.Client)},
 			{text: d.hosts.name(x.Server)},
 			{text: strconv.Itoa(len(x.Connections)), key: float64(len(x.Connections))},
-			{text: rate(ops), key: ops},
-			{text: byteRate(bytes), key: bytes},
+			{text: units.Rate(ops), key: ops},
+			{text: units.Bytes(bytes), key: bytes},
 			{text: slots, key: float64(x.InUse), tone: slotTone},
 			{text: strconv.FormatFloat(w.Mean(), 'f', 2, 64), key: w.Mean()},
 			{text: fullText, key: full, tone: toneIf(full > 0, warn)},
-			{text: dash(w.After), key: float64(w.After), tone: toneIf(w.After > 0, warn)},
+			{text: units.CountCell(w.After), key: float64(w.After), tone: toneIf(w.After > 0, warn)},
 			{text: uneven(calls, busy), key: calls},
-			{text: dash(x.Total.Calls), key: float64(x.Total.Calls)},
-			{text: dash(x.Refused), key: float64(x.Refused), tone: toneIf(x.Refused > 0, bad)},
-			{text: dash(x.Callbacks), key: float64(x.Callbacks)},
+			{text: units.CountCell(x.Total.Calls), key: float64(x.Total.Calls)},
+			{text: units.CountCell(x.Refused), key: float64(x.Refused), tone: toneIf(x.Refused > 0, bad)},
+			{text: units.CountCell(x.Callbacks), key: float64(x.Callbacks)},
 			{key: w.Mean(), draw: func(w int) []span { return []span{{d.g.sparkline(x.Past, w), accent}} }},
 		}}
 		if x.Destroyed || !totals && w.Calls == 0 && x.InUse == 0 {
@@ -139,15 +140,15 @@ func (d *drawing) carriedTable(list []session.Use) *table {
 				{text: strconv.Itoa(c.ID), key: -float64(c.ID)},
 				{text: d.hosts.name(c.Client)},
 				{text: d.hosts.name(c.Server)},
-				{text: dash(c.Calls), key: float64(c.Calls)},
+				{text: units.CountCell(c.Calls), key: float64(c.Calls)},
 				share(c.Share),
 				{key: c.Share, draw: bar(c.Share)},
-				{text: bytesText(c.Read), key: float64(c.Read)},
-				{text: bytesText(c.Written), key: float64(c.Written)},
+				{text: units.Bytes(c.Read), key: float64(c.Read)},
+				{text: units.Bytes(c.Written), key: float64(c.Written)},
 				share(c.Bytes),
 				{key: c.Bytes, draw: bar(c.Bytes)},
 				{text: strconv.Itoa(c.InFlight), key: float64(c.InFlight)},
-				{text: latencyText(c.Mean), key: float64(c.Mean)},
+				{text: units.Latency(c.Mean), key: float64(c.Mean)},
 				{text: bound},
 			}}
 			t.rows = append(t.rows, r)

@@ -9,12 +9,12 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/capture/live"
 	"github.com/rpcrdma/toolkit/capture/pcapfilter"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/decode/duplicates"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 // source is where packets come from.
@@ -62,7 +62,7 @@ func openSource(o *options, stdin io.Reader) (*source, error) {
 		name = "standard input"
 	}
 	if n := len(o.read); n > 1 {
-		name += " and " + text.Plural(uint64(n-1), "more file")
+		name += " and " + units.Plural(n-1, "more file")
 	}
 	return &source{Reader: r, name: name, again: o.reopen()}, nil
 }
@@ -124,5 +124,5 @@ func (s *source) end() {
 // counters tells what the kernel could not deliver.
 func (s *source) counters(w io.Writer) {
 	n, _ := s.drops()
-	fmt.Fprintf(w, "rpcrdma-top: %s: %s dropped for lack of room\n", s.name, text.Plural(n, "packet"))
+	fmt.Fprintf(w, "rpcrdma-top: %s: %s dropped for lack of room\n", s.name, units.Plural(n, "packet"))
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/analyze/filter"
 	"github.com/rpcrdma/toolkit/analyze/monitor"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 // feeder is what the screens want of a monitor.Feed.
@@ -715,9 +716,9 @@ func (u *ui) title() string {
 	if s.Time != 0 {
 		clock = time.Unix(0, s.Time).UTC().Format("15:04:05")
 	}
-	right := fmt.Sprintf("%s  %s  %s pkts ", clock, s.Interval, count(s.Decoder.Packets))
+	right := fmt.Sprintf("%s  %s  %s pkts ", clock, s.Interval, units.Count(s.Decoder.Packets))
 	if s.HasNow && !s.Ended {
-		right = fmt.Sprintf("%s  %s  %s pkts/s ", clock, s.Interval, strings.ReplaceAll(rate(s.Rate(s.Packets)), "-", "0"))
+		right = fmt.Sprintf("%s  %s  %s pkts/s ", clock, s.Interval, strings.ReplaceAll(units.Rate(s.Rate(s.Packets)), "-", "0"))
 	}
 	alarm := ""
 	if names := alarmText(s); names != "" {

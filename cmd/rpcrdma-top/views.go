@@ -12,6 +12,7 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 // view is one of the screens.
@@ -150,14 +151,14 @@ func (d *drawing) operationsTable(s *monitor.Snapshot, totals bool) *table {
 		}
 		r := row{id: o.Name, cells: []cell{
 			{text: o.Name},
-			{text: rate(ops), key: ops},
-			{text: byteRate(bytes), key: bytes},
-			{text: latencyText(p50), key: float64(p50)},
-			{text: latencyText(p99), key: float64(p99)},
-			{text: latencyText(most), key: float64(most)},
+			{text: units.Rate(ops), key: ops},
+			{text: units.Bytes(bytes), key: bytes},
+			{text: units.Latency(p50), key: float64(p50)},
+			{text: units.Latency(p99), key: float64(p99)},
+			{text: units.Latency(most), key: float64(most)},
 			{text: share, key: shareKey},
-			{text: dash(errors), key: float64(errors), tone: toneIf(errors > 0, bad)},
-			{text: dash(total), key: float64(total)},
+			{text: units.CountCell(errors), key: float64(errors), tone: toneIf(errors > 0, bad)},
+			{text: units.CountCell(total), key: float64(total)},
 			{key: ops, draw: func(w int) []span { return []span{{d.g.sparkline(rates, w), accent}} }},
 			{key: float64(p99), draw: func(w int) []span { return []span{{d.g.sparkline(slow, w), warn}} }},
 			{key: float64(sum(parts)), draw: func(w int) []span { return d.stack(parts, w) }},
@@ -223,11 +224,11 @@ func (d *drawing) headRates(s *monitor.Snapshot, half int, totals bool) [][]span
 	join := func(a, b []span) []span { return append(append(a, span{"  ", normal}), b...) }
 	return [][]span{
 		join(
-			pair("ops/s", rate(ops), accent, func(x *monitor.Slot) float64 { return float64(x.Count) }),
-			pair("bytes/s", byteRate(bytes), accent, func(x *monitor.Slot) float64 { return float64(x.Bytes) })),
+			pair("ops/s", units.Rate(ops), accent, func(x *monitor.Slot) float64 { return float64(x.Count) }),
+			pair("bytes/s", units.Bytes(bytes), accent, func(x *monitor.Slot) float64 { return float64(x.Bytes) })),
 		join(
-			pair("p50", latencyText(p50), warn, func(x *monitor.Slot) float64 { return float64(x.P50) }),
-			pair("p99", latencyText(p99), warn, func(x *monitor.Slot) float64 { return float64(x.P99) })),
+			pair("p50", units.Latency(p50), warn, func(x *monitor.Slot) float64 { return float64(x.P50) }),
+			pair("p99", units.Latency(p99), warn, func(x *monitor.Slot) float64 { return float64(x.P99) })),
 	}
 }
 
@@ -246,7 +247,7 @@ func (d *drawing) headFlight(s *monitor.Snapshot, totals bool) []span {
 		line = append(line, span{fmt.Sprintf(", %d stuck", s.Stuck), bad})
 	}
 	if s.Stuck > 0 || s.Open > 0 {
-		line = append(line, span{", oldest " + d.g.plain(duration(s.Oldest)), normal})
+		line = append(line, span{", oldest " + d.g.plain(units.Elapsed(s.Oldest)), normal})
 	}
 	if used, granted, at := credits(s); granted > 0 {
 		line = append(line, span{"  credits ", dim}, span{fmt.Sprintf("%d/%d", used, granted), toneIf(used >= int(granted), bad)},
@@ -259,11 +260,11 @@ func (d *drawing) headFlight(s *monitor.Snapshot, totals bool) []span {
 func headWire(s *monitor.Snapshot) []span {
 	drops := span{"-", normal}
 	if s.HasDrops {
-		drops = span{count(s.Drops), toneIf(s.Drops > 0, bad)}
+		drops = span{units.Count(s.Drops), toneIf(s.Drops > 0, bad)}
 	}
 	h := &s.Health
 	line := []span{
-		{"wire       ", dim}, {"retransmits ", normal}, {dash(h.Retransmits), toneIf(h.Retransmits > 0, warn)}, {"  drops ", normal}, drops,
+		{"wire       ", dim}, {"retransmits ", normal}, {units.CountCell(h.Retransmits), toneIf(h.Retransmits > 0, warn)}, {"  drops ", normal}, drops,
 	}
 	for _, x := range []struct {
 		name string
@@ -272,7 +273,7 @@ func headWire(s *monitor.Snapshot) []span {
 	}{
 		{"NAK", h.NAKs, bad}, {"RNR", h.RNRs, bad}, {"CNP", h.CNPs, warn}, {"ECN", h.ECN, warn}, {"gaps", h.Gaps, warn}, {"CRC", h.BadCRC, bad},
 	} {
-		line = append(line, span{"  ", normal}, span{x.name + " ", normal}, span{dash(x.n), toneIf(x.n > 0, x.t)})
+		line = append(line, span{"  ", normal}, span{x.name + " ", normal}, span{units.CountCell(x.n), toneIf(x.n > 0, x.t)})
 	}
 	if s.Alarms > 0 {
 		line = append(line, span{"  alarms ", normal}, span{strconv.Itoa(s.Alarms), bad})
@@ -299,7 +300,7 @@ func headMalformed(s *monitor.Snapshot) []span {
 		if line != nil {
 			sep = span{", ", normal}
 		}
-		line = append(line, sep, span{text.Plural(x.n, x.what), bad})
+		line = append(line, sep, span{units.Plural(x.n, x.what), bad})
 		if f := &m.First; x.n == m.Total() && f.Ref.Seen() && len(line) == 2 {
 			line = append(line, span{fmt.Sprintf(" (first: packet %d, byte %d)", f.Ref.Number, f.Offset), normal})
 		}
@@ -419,7 +420,7 @@ func (d *drawing) transactionsTable(s *monitor.Snapshot) *table {
 			operation = "<" + operation
 		}
 		r := row{id: strconv.FormatUint(x.Serial, 10), cells: []cell{
-			{text: duration(x.Age), key: float64(x.Age)},
+			{text: units.Elapsed(x.Age), key: float64(x.Age)},
 			{text: fmt.Sprintf("%08x", x.XID), key: float64(x.XID)},
 			{text: operation, tone: toneIf(x.Open, bold)},
 			{text: x.Subject},
@@ -430,8 +431,8 @@ func (d *drawing) transactionsTable(s *monitor.Snapshot) *table {
 			{text: strconv.Itoa(x.Connection), key: float64(x.Connection)},
 			{text: d.hosts.name(x.Client)},
 			{text: d.hosts.name(x.Server)},
-			{text: bytesText(moved), key: float64(moved)},
-			{text: dash(uint64(x.Retransmit)), key: float64(x.Retransmit), tone: toneIf(x.Retransmit > 0, warn)},
+			{text: units.Bytes(moved), key: float64(moved)},
+			{text: units.CountCell(uint64(x.Retransmit)), key: float64(x.Retransmit), tone: toneIf(x.Retransmit > 0, warn)},
 		}}
 		switch {
 		case x.Stuck:
@@ -505,7 +506,7 @@ func (d *drawing) fabricTable(s *monitor.Snapshot, totals bool) *table {
 		if ns == 0 {
 			return cell{text: "-"}
 		}
-		return cell{text: duration(ns), key: float64(ns), tone: warn}
+		return cell{text: units.Elapsed(ns), key: float64(ns), tone: warn}
 	}
 	for i := range s.Fabric {
 		x := &s.Fabric[i]
@@ -522,7 +523,7 @@ func (d *drawing) fabricTable(s *monitor.Snapshot, totals bool) *table {
 			alarms = append(alarms, a.String())
 		}
 		if x.Recovering > 0 {
-			alarms = append(alarms, "lost for "+duration(x.Recovering))
+			alarms = append(alarms, "lost for "+units.Elapsed(x.Recovering))
 		}
 		bytes := 0.0
 		if seconds > 0 {
@@ -534,14 +535,14 @@ func (d *drawing) fabricTable(s *monitor.Snapshot, totals bool) *table {
 			{text: d.hosts.name(x.Ends[1])},
 			{text: service},
 			spent(w.Stalled()),
-			{text: dash(w.Episodes), key: float64(w.Episodes), tone: toneIf(w.Episodes > 0, warn)},
-			{text: dash(w.Again), key: float64(w.Again), tone: toneIf(w.Again > 0, warn)},
+			{text: units.CountCell(w.Episodes), key: float64(w.Episodes), tone: toneIf(w.Episodes > 0, warn)},
+			{text: units.CountCell(w.Again), key: float64(w.Again), tone: toneIf(w.Again > 0, warn)},
 			{text: share(w.Again, w.Packets), key: float64(w.Again) / float64(max(w.Packets, 1))},
-			{text: dash(w.RNRs), key: float64(w.RNRs), tone: toneIf(w.RNRs > 0, bad)},
-			{text: dash(w.CNPs), key: float64(w.CNPs), tone: toneIf(w.CNPs > 0, warn)},
+			{text: units.CountCell(w.RNRs), key: float64(w.RNRs), tone: toneIf(w.RNRs > 0, bad)},
+			{text: units.CountCell(w.CNPs), key: float64(w.CNPs), tone: toneIf(w.CNPs > 0, warn)},
 			{text: share(w.Marked, w.Packets), key: float64(w.Marked) / float64(max(w.Packets, 1)), tone: toneIf(w.Marked > 0, warn)},
 			{text: strings.Join(alarms, " "), key: float64(len(alarms)), tone: bad},
-			{text: byteRate(bytes), key: bytes},
+			{text: units.Bytes(bytes), key: bytes},
 			spent(w.Lost[rdma.CauseRecovery]),
 			spent(w.Lost[rdma.CauseNotReady]),
 			spent(w.Lost[rdma.CauseCongestion]),
@@ -615,12 +616,12 @@ func (d *drawing) connectionsTable(s *monitor.Snapshot, totals bool) *table {
 		}
 		var model []string
 		for _, m := range c.Models {
-			model = append(model, fmt.Sprintf("%s %s", m.Model, percent(m.Count, c.Count)))
+			model = append(model, fmt.Sprintf("%s %s", m.Model, units.PartCell(m.Count, c.Count)))
 		}
 		faults, n := faultsOf(c)
 		inline := "-"
 		if c.InlineCall > 0 {
-			inline = string(append(append(text.Size(nil, uint64(c.InlineCall)), '/'), text.Size(nil, uint64(c.InlineReply))...))
+			inline = units.Size(c.InlineCall) + "/" + units.Size(c.InlineReply)
 		}
 		ops, bytes := rates(s, c.Now.Count, c.Now.Bytes, c.Count, c.Bytes, totals, s.First)
 		mean := int64(0)
@@ -634,16 +635,16 @@ func (d *drawing) connectionsTable(s *monitor.Snapshot, totals bool) *table {
 			{text: d.hosts.name(c.Server.Address)},
 			{text: c.Server.Endpoint},
 			{text: c.Fabric},
-			{text: rate(ops), key: ops},
-			{text: byteRate(bytes), key: bytes},
+			{text: units.Rate(ops), key: ops},
+			{text: units.Bytes(bytes), key: bytes},
 			{text: creditText, key: float64(c.Used), tone: creditTone},
 			{text: faults, key: float64(n), tone: toneIf(n > 0, warn)},
 			{text: strings.Join(model, ", ")},
 			{text: state, tone: toneIf(c.State != "open", warn)},
-			{text: dash(uint64(c.MTU)), key: float64(c.MTU)},
-			{text: dash(c.Count), key: float64(c.Count)},
+			{text: units.CountCell(uint64(c.MTU)), key: float64(c.MTU)},
+			{text: units.CountCell(c.Count), key: float64(c.Count)},
 			{text: inline, key: float64(c.InlineCall)},
-			{text: latencyText(mean), key: float64(mean)},
+			{text: units.Latency(mean), key: float64(mean)},
 		}}
 		if c.Stuck > 0 {
 			r.mark = "!"
@@ -701,15 +702,15 @@ func (d *drawing) usageTable(s *monitor.Snapshot, list []monitor.Usage, all int6
 		}
 		r := row{id: id, cells: []cell{
 			{text: name},
-			{text: rate(ops), key: ops},
-			{text: byteRate(bytes), key: bytes},
-			{text: latencyText(mean), key: float64(mean)},
-			{text: dash(x.Count), key: float64(x.Count)},
-			{text: bytesText(x.Bytes), key: float64(x.Bytes)},
-			{text: latencyText(x.Time), key: float64(x.Time)},
+			{text: units.Rate(ops), key: ops},
+			{text: units.Bytes(bytes), key: bytes},
+			{text: units.Latency(mean), key: float64(mean)},
+			{text: units.CountCell(x.Count), key: float64(x.Count)},
+			{text: units.Bytes(x.Bytes), key: float64(x.Bytes)},
+			{text: units.Latency(x.Time), key: float64(x.Time)},
 			{text: strconv.FormatFloat(share, 'f', 1, 64), key: share},
-			{text: dash(x.Errors), key: float64(x.Errors), tone: toneIf(x.Errors > 0, bad)},
-			{text: duration(max(s.Time-x.Last, 0)), key: float64(s.Time - x.Last)},
+			{text: units.CountCell(x.Errors), key: float64(x.Errors), tone: toneIf(x.Errors > 0, bad)},
+			{text: units.Elapsed(max(s.Time-x.Last, 0)), key: float64(s.Time - x.Last)},
 			{key: share, draw: func(w int) []span {
 				return []span{{d.g.fit(strings.Repeat(d.g.full, int(float64(w)*float64(spent)/float64(max(most, 1))+0.5)), w, false), accent}}
 			}},
@@ -730,17 +731,6 @@ func inNetwork(x *monitor.Usage) string {
 		s += " && tunnel.id == " + strconv.FormatUint(uint64(t.ID), 10)
 	}
 	return s
-}
-
-func percent(part, whole uint64) string {
-	if whole == 0 {
-		return "-"
-	}
-	p := 100 * float64(part) / float64(whole)
-	if p > 0 && p < 0.5 {
-		return "<1%"
-	}
-	return strconv.FormatFloat(p, 'f', 0, 64) + "%"
 }
 
 // heatLines draws latencies over time: a column for each interval, the latest
@@ -786,7 +776,7 @@ func (d *drawing) heatLines(s *monitor.Snapshot, width, height int) [][]span {
 	}
 	var out [][]span
 	for l := lines - 1; l >= 0; l-- {
-		line := []span{{d.g.fit(d.g.plain(roundDuration(monitor.HeatFrom(lo+l*per))), label-1, true) + " ", dim}}
+		line := []span{{d.g.fit(d.g.plain(units.Edge(monitor.HeatFrom(lo+l*per))), label-1, true) + " ", dim}}
 		line = append(line, span{strings.Repeat(" ", cols-len(hist)), normal})
 		for i := range hist {
 			step := heatStep(at(&hist[i], l), top)
@@ -804,7 +794,7 @@ func (d *drawing) heatLines(s *monitor.Snapshot, width, height int) [][]span {
 	axis = append(axis, span{left + strings.Repeat(" ", max(pad, 1)) + "now", dim})
 	legend := []span{{strings.Repeat(" ", label) + "transactions in an interval of " + s.Interval.String() + ":", dim}}
 	for step := 1; step < len(d.g.heat); step++ {
-		legend = append(legend, span{" ", normal}, span{d.g.heat[step], heat0 + tone(step)}, span{" " + dash(heatFrom(step, top)) + "+", dim})
+		legend = append(legend, span{" ", normal}, span{d.g.heat[step], heat0 + tone(step)}, span{" " + units.CountCell(heatFrom(step, top)) + "+", dim})
 	}
 	return append(out, axis, legend)
 }
@@ -850,19 +840,6 @@ func root(n uint64) uint64 {
 	return r
 }
 
-// roundDuration formats the edges of bands, powers of two of nanoseconds, with three digits.
-func roundDuration(ns int64) string {
-	switch {
-	case ns == 0:
-		return "0"
-	case ns < 1e6:
-		return fmt.Sprintf("%.3gµs", float64(ns)/1e3)
-	case ns < 1e9:
-		return fmt.Sprintf("%.3gms", float64(ns)/1e6)
-	}
-	return fmt.Sprintf("%.3gs", float64(ns)/1e9)
-}
-
 // faultsOf lists the transport troubles of a connection, both ends together.
 func faultsOf(c *monitor.Connection) (s string, total uint64) {
 	a, b := &c.Client, &c.Server
@@ -875,7 +852,7 @@ func faultsOf(c *monitor.Connection) (s string, total uint64) {
 		{"gap", a.Gaps + b.Gaps}, {"ecn", a.ECN + b.ECN}, {"cnp", a.CNPs + b.CNPs}, {"failed", c.Errors},
 	} {
 		if x.n > 0 {
-			parts = append(parts, fmt.Sprintf("%s %s", x.name, count(x.n)))
+			parts = append(parts, fmt.Sprintf("%s %s", x.name, units.Count(x.n)))
 			total += x.n
 		}
 	}

@@ -51,6 +51,8 @@ var rules = []rule{
 	{packages: "internal/outfile", foreign: []string{"golang.org/x/sys"}},
 	{packages: "internal/printable"},
 	{packages: "internal/digits"},
+	// Numbers for people.
+	{packages: "internal/units", own: []string{"internal/digits"}},
 	// Memory to files and back: of a state it knows no part.
 	{packages: "internal/snapshot", foreign: []string{"github.com/klauspost/compress"}},
 	{packages: "internal/nearest"},
@@ -117,7 +119,7 @@ var rules = []rule{
 	// What RDMA itself does, whatever the layer above: of the others it takes
 	// histograms and forms of output. Only its tests know transactions, which the
 	// linter sees to.
-	{packages: "analyze/fabric", own: []string{"analyze/latency", "analyze/ndjson", "analyze/text", "decode/...", "internal/snapshot"}},
+	{packages: "analyze/fabric", own: []string{"analyze/latency", "analyze/ndjson", "analyze/text", "decode/...", "internal/snapshot", "internal/units"}},
 
 	// What the time of transactions was lost to: RDMA, laid over phases.
 	{packages: "analyze/blame", own: []string{"analyze/fabric", "decode/rdma", "decode/transaction"}},
@@ -125,7 +127,7 @@ var rules = []rule{
 	{packages: "analyze/session", own: []string{"analyze/state", "decode/...", "internal/snapshot"}},
 
 	// Why a mount is slow.
-	{packages: "analyze/diagnosis", own: []string{"analyze/blame", "analyze/fabric", "analyze/session", "analyze/state", "analyze/text", "decode/..."}},
+	{packages: "analyze/diagnosis", own: []string{"analyze/blame", "analyze/fabric", "analyze/session", "analyze/state", "analyze/text", "decode/...", "internal/units"}},
 
 	// Charts and tables know nothing of what they show.
 	{packages: "analyze/plot"},
@@ -134,46 +136,46 @@ var rules = []rule{
 	// What rows of COMPOUNDs have in common, for those who write them.
 	{packages: "analyze/compound", own: []string{"decode/rpc", "decode/xdr"}},
 	// The words that all consumers of transactions share, and transactions as text.
-	{packages: "analyze/text", own: []string{"analyze/compound", "capture", "decode/...", "internal/digits", "internal/printable", "internal/snapshot"}, foreign: []string{"github.com/mattn/go-runewidth"}},
+	{packages: "analyze/text", own: []string{"analyze/compound", "capture", "decode/...", "internal/digits", "internal/printable", "internal/snapshot", "internal/units"}, foreign: []string{"github.com/mattn/go-runewidth"}},
 	{packages: "analyze/account", own: []string{"analyze/text", "decode", "decode/rdma"}},
 	// The list of connections, of one tap or of many, with its forms of output.
 	{packages: "analyze/connections", own: []string{
 		"analyze/account", "analyze/fabric", "analyze/ndjson", "analyze/state", "analyze/text", "capture",
 		"decode", "decode/link", "decode/rdma", "decode/roce", "decode/transaction",
-		"internal/snapshot", "internal/printable", "internal/table",
+		"internal/snapshot", "internal/printable", "internal/table", "internal/units",
 	}},
 	// The table of a transaction's attributes, which formats and filters take them from.
 	{packages: "analyze/fields", own: []string{"decode/link", "decode/nfs/...", "decode/oncrpc", "decode/rdma", "decode/rpc", "decode/rpcrdma", "decode/transaction", "decode/xdr"}},
 	{packages: "analyze/filter", own: []string{"analyze/fields", "decode/link", "decode/nfs/...", "decode/oncrpc", "decode/rdma", "decode/rpc", "decode/rpcrdma", "decode/transaction", "decode/xdr", "internal/nearest"}},
 
 	// What computes something of many transactions knows no format.
-	{packages: "analyze/check", own: []string{"analyze/state", "capture", "analyze/text", "decode/...", "internal/snapshot"}},
+	{packages: "analyze/check", own: []string{"analyze/state", "capture", "analyze/text", "decode/...", "internal/snapshot", "internal/units"}},
 	{packages: "analyze/kernel", own: []string{"analyze/kernel/...", "analyze/text", "decode/rdma", "decode/rpc", "decode/transaction"}},
 	// Keys of connections, and the form in which analyzers save what they found.
 	{packages: "analyze/state", own: []string{"decode/rdma"}, foreign: []string{"github.com/klauspost/compress"}},
 	{packages: "analyze/latency", own: []string{
 		"analyze/account", "analyze/state", "analyze/text", "decode", "decode/link", "decode/rdma", "decode/rpc", "decode/rpcrdma", "decode/transaction", "decode/xdr",
-		"internal/snapshot",
+		"internal/snapshot", "internal/units",
 	}},
 	// All of it from one decoder.
 	{packages: "analyze/onepass", own: []string{
 		"analyze/blame", "analyze/check", "analyze/connections", "analyze/filter", "analyze/latency", "analyze/session", "analyze/state", "capture", "decode/...", "internal/snapshot",
 	}},
-	{packages: "analyze/monitor", own: []string{"analyze/blame", "analyze/fabric", "analyze/filter", "analyze/ladder", "analyze/latency", "analyze/session", "analyze/text", "capture", "decode/..."}},
+	{packages: "analyze/monitor", own: []string{"analyze/blame", "analyze/fabric", "analyze/filter", "analyze/ladder", "analyze/latency", "analyze/session", "analyze/text", "capture", "decode/...", "internal/units"}},
 
 	// Formats of single transactions, and of what others computed.
-	{packages: "analyze/text/results", own: []string{"analyze/check", "analyze/diagnosis", "analyze/kernel", "analyze/latency", "analyze/text", "decode/...", "internal/printable", "internal/table"}},
+	{packages: "analyze/text/results", own: []string{"analyze/check", "analyze/diagnosis", "analyze/kernel", "analyze/latency", "analyze/text", "decode/...", "internal/printable", "internal/table", "internal/units"}},
 	{packages: "analyze/ndjson", own: []string{"analyze/check", "analyze/compound", "analyze/fields", "analyze/text", "decode/...", "internal/digits", "internal/printable"}},
-	{packages: "analyze/html", own: []string{"analyze/diagnosis", "analyze/fabric", "analyze/latency", "analyze/plot", "analyze/session", "analyze/text", "decode/rdma", "decode/transaction", "internal/printable"}},
+	{packages: "analyze/html", own: []string{"analyze/diagnosis", "analyze/fabric", "analyze/latency", "analyze/plot", "analyze/session", "analyze/text", "decode/rdma", "decode/transaction", "internal/printable", "internal/units"}},
 	{packages: "analyze/journal", own: []string{"analyze/filter", "analyze/text", "decode/rpc", "decode/transaction", "internal/printable"}},
 	{packages: "analyze/index", own: []string{"capture", "decode", "decode/transaction"}, foreign: []string{"github.com/klauspost/compress"}, tests: []string{"decode/rpc"}},
-	{packages: "analyze/ladder", own: []string{"analyze/ndjson", "analyze/text", "decode/..."}},
+	{packages: "analyze/ladder", own: []string{"analyze/ndjson", "analyze/text", "decode/...", "internal/units"}},
 	{packages: "analyze/chrometrace", own: []string{"analyze/ndjson", "analyze/text", "decode/..."}},
 	{packages: "analyze/parquet", own: []string{"analyze/compound", "analyze/fabric", "analyze/fields", "analyze/parquet/column", "decode/...", "internal/outfile", "internal/printable"}, foreign: []string{"github.com/klauspost/compress", "github.com/parquet-go/parquet-go"}},
 	{packages: "analyze/parquet/column", own: []string{"internal/digits"}, foreign: []string{"github.com/parquet-go/parquet-go"}},
 
 	// Captures and files made of captures.
-	{packages: "analyze/annotate", own: []string{"analyze/ladder", "analyze/text", "analyze/window", "capture", "decode", "decode/nfs", "decode/rpc", "decode/transaction"}},
+	{packages: "analyze/annotate", own: []string{"analyze/ladder", "analyze/text", "analyze/window", "capture", "decode", "decode/nfs", "decode/rpc", "decode/transaction", "internal/units"}},
 	{packages: "analyze/scrub", own: []string{"analyze/window", "capture", "decode", "decode/ibcm", "decode/iwarp", "decode/link", "decode/nfs", "decode/nfs/nfs4", "decode/oncrpc", "decode/rdma", "decode/roce", "decode/rpc", "decode/rpcrdma", "decode/transaction", "decode/xdr"}, tests: []string{"analyze/fields"}},
 	{packages: "analyze/split", own: []string{"analyze/window", "capture", "decode", "decode/iwarp", "decode/link", "decode/rdma", "decode/roce", "decode/rpc", "decode/tcp", "decode/transaction"}},
 	{packages: "analyze/extract", own: []string{
@@ -193,7 +195,7 @@ var rules = []rule{
 
 	// A replay. What is known before a server is asked: the plan in memory, when its
 	// calls may go, and the words in which a comparison is told.
-	{packages: "replay/workload", own: []string{"decode/nfs", "decode/nfs/nfs4", "decode/nfs/ops", "decode/xdr", "replay/plan"}},
+	{packages: "replay/workload", own: []string{"decode/nfs", "decode/nfs/nfs4", "decode/nfs/ops", "decode/xdr", "replay/plan", "internal/units"}},
 	{packages: "replay/internal/schedule", own: []string{"decode/nfs/ops", "replay/plan"}, tests: []string{"decode/nfs/nfs4"}},
 	{packages: "replay/verdict"},
 	// What is known of one server; how its replies compare; what is told in the end.
@@ -201,7 +203,7 @@ var rules = []rule{
 	{packages: "replay/internal/bindings", own: []string{"decode/nfs/...", "decode/xdr", "replay/plan", "replay/verdict", "replay/workload"}},
 	{packages: "replay/expected", own: []string{"decode/nfs/...", "decode/xdr", "replay/plan", "replay/verdict", "replay/workload"}},
 	{packages: "replay/judge", own: []string{"decode/nfs/...", "decode/oncrpc", "decode/xdr", "replay/expected", "replay/plan", "replay/verdict", "replay/workload"}},
-	{packages: "replay/report", own: []string{"analyze/latency", "decode/nfs/...", "replay/plan", "replay/transport", "replay/verdict"}},
+	{packages: "replay/report", own: []string{"analyze/latency", "decode/nfs/...", "replay/plan", "replay/transport", "replay/verdict", "internal/units"}},
 	{packages: "replay/selfcheck", own: []string{"capture", "decode", "decode/nfs/...", "decode/rpc", "decode/transaction", "replay/plan", "replay/report"}},
 	// What talks to the server: the files, its calls back, and the loop that joins all.
 	{packages: "replay/internal/alarm", foreign: []string{"golang.org/x/sys"}},
@@ -294,7 +296,7 @@ var rules = []rule{
 	{packages: "replay/client", own: []string{
 		"decode/nfs/mount", "decode/nfs/nfs3", "decode/nfs/nfs4", "decode/nfs/nfsacl", "decode/nfs/ops", "decode/oncrpc", "decode/xdr", "replay/transport",
 	}},
-	{packages: "replay/bench", own: []string{"analyze/plot", "internal/table", "replay/client", "replay/endpoint", "replay/verbs"}, foreign: []string{"golang.org/x/sys"}},
+	{packages: "replay/bench", own: []string{"analyze/plot", "internal/table", "internal/units", "replay/client", "replay/endpoint", "replay/verbs"}, foreign: []string{"golang.org/x/sys"}},
 	{packages: "replay/providers", own: []string{
 		"decode/nfs/nlm", "decode/nfs/nsm", "decode/nfs/rpcbind", "decode/oncrpc",
 		"replay/client", "replay/endpoint", "replay/gss/accept", "replay/nfsserver/...", "replay/portmap", "replay/tcprpc", "replay/transport", "replay/transport/budget", "replay/udprpc",
@@ -307,7 +309,7 @@ var rules = []rule{
 		"golang.org/x/sys", "github.com/spf13/pflag",
 	}},
 	// What the commands share knows none of them.
-	{packages: "cmd/internal/cli", own: []string{"analyze/filter", "analyze/text", "capture/...", "decode", "decode/duplicates", "decode/krb5", "decode/rpc", "decode/transaction", "internal/nearest", "internal/outfile", "internal/printable", "internal/table"}, foreign: []string{
+	{packages: "cmd/internal/cli", own: []string{"analyze/filter", "analyze/text", "capture/...", "decode", "decode/duplicates", "decode/krb5", "decode/rpc", "decode/transaction", "internal/nearest", "internal/outfile", "internal/printable", "internal/table", "internal/units"}, foreign: []string{
 		"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term",
 	}},
 	{packages: "cmd/internal/settings", own: []string{"cmd/internal/cli", "internal/nearest"}, foreign: []string{"github.com/pelletier/go-toml/v2"}},
@@ -315,17 +317,17 @@ var rules = []rule{
 	{packages: "internal/testtools/helppage", foreign: []string{"github.com/spf13/cobra"}},
 	{packages: "internal/testtools/clitest", own: []string{"capture", "decode/link", "decode/roce", "internal/testtools/wrap"}, foreign: []string{"github.com/klauspost/compress/zstd", "github.com/rogpeppe/go-internal/testscript", "github.com/spf13/cobra", "github.com/spf13/pflag"}},
 	// Commands: flags, files, terminals.
-	{packages: "cmd/rpcrdma-dump", own: []string{"analyze/...", "capture/...", "cmd/internal/...", "decode/...", "internal/outfile", "internal/printable", "internal/table"}, foreign: []string{
+	{packages: "cmd/rpcrdma-dump", own: []string{"analyze/...", "capture/...", "cmd/internal/...", "decode/...", "internal/outfile", "internal/printable", "internal/table", "internal/units"}, foreign: []string{
 		"github.com/klauspost/compress", "github.com/schollz/progressbar", "github.com/spf13/cobra", "github.com/spf13/pflag",
 	}},
 	// It reads what rpcrdma-dump prints, and knows no packets.
-	{packages: "cmd/rpcrdma-otlp", own: []string{"analyze/text", "cmd/internal/cli", "internal/printable"}, foreign: []string{
+	{packages: "cmd/rpcrdma-otlp", own: []string{"analyze/text", "cmd/internal/cli", "internal/printable", "internal/units"}, foreign: []string{
 		"github.com/spf13/cobra", "go.opentelemetry.io",
 	}},
 	{packages: "cmd/rpcrdma-replay", own: []string{"analyze/latency", "analyze/text", "capture/...", "cmd/internal/...", "decode/...", "replay/...", "internal/nearest", "internal/outfile", "internal/printable", "internal/table"}, foreign: []string{
 		"github.com/spf13/cobra", "github.com/spf13/pflag",
 	}},
-	{packages: "cmd/rpcrdma-top", own: []string{"analyze/...", "capture/...", "cmd/internal/...", "decode/...", "internal/nearest", "internal/outfile", "internal/printable", "internal/table"}, foreign: []string{
+	{packages: "cmd/rpcrdma-top", own: []string{"analyze/...", "capture/...", "cmd/internal/...", "decode/...", "internal/nearest", "internal/outfile", "internal/printable", "internal/table", "internal/units"}, foreign: []string{
 		"github.com/aymanbagabas/go-osc52/v2", "github.com/charmbracelet", "github.com/mattn/go-runewidth", "github.com/muesli/termenv", "github.com/prometheus/client_golang", "github.com/spf13/cobra", "github.com/spf13/pflag",
 	}},
 

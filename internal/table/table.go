@@ -4,7 +4,6 @@ package table
 
 import (
 	"bytes"
-	"fmt"
 	"io"
 
 	"github.com/olekukonko/tablewriter"
@@ -77,12 +76,4 @@ func (t *Table) Write(w io.Writer) error {
 func Print(w io.Writer, header []string, right []bool, rows [][]string) error {
 	t := Table{Header: header, Right: right, Rows: rows}
 	return t.Write(w)
-}
-
-// Number is a number for a cell: "-" for zero.
-func Number(n uint64) string {
-	if n == 0 {
-		return "-"
-	}
-	return fmt.Sprint(n)
 }

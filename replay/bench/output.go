@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rpcrdma/toolkit/internal/table"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 // columns describe what was measured. A table omits columns in which all rows are
@@ -29,16 +30,12 @@ var columns = []struct {
 	{"UNDER WAY", func(r *Result) string { return strconv.Itoa(r.Outstanding) }},
 }
 
+// size is a number of bytes, and nothing where none is meant.
 func size(n int) string {
-	switch {
-	case n == 0:
+	if n == 0 {
 		return ""
-	case n%(1<<20) == 0:
-		return fmt.Sprintf("%dM", n>>20)
-	case n%1024 == 0:
-		return fmt.Sprintf("%dK", n>>10)
 	}
-	return strconv.Itoa(n)
+	return units.Size(n)
 }
 
 // differs reports which columns differ among results.

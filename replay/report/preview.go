@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rpcrdma/toolkit/internal/units"
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
@@ -48,7 +49,7 @@ func (v *Preview) Text(w io.Writer) error {
 	switch {
 	case v.Make && v.Write:
 		d := &v.Prepared
-		p.f("make there: %s, %s, %s, %s of data", count(d.Directories, "directory"), count(d.Files, "file"), count(d.Others, "other object"), bytesText(d.Bytes))
+		p.f("make there: %s, %s, %s, %s of data", units.Plural(d.Directories, "directory"), units.Plural(d.Files, "file"), units.Plural(d.Others, "other object"), units.BytesText(d.Bytes))
 		if v.Clones > 1 {
 			p.f(", %d times", v.Clones)
 		}
@@ -66,9 +67,9 @@ func (v *Preview) Text(w io.Writer) error {
 	if v.MaxCalls > 0 {
 		send = min(send, v.MaxCalls)
 	}
-	p.f("send %s", count(send, "call"))
+	p.f("send %s", units.Plural(send, "call"))
 	if v.AsCaptured {
-		p.f(" within %s", round(v.Duration))
+		p.f(" within %s", units.Short(v.Duration))
 	}
 	p.f(", timing %s", v.Timing)
 	if v.AsCaptured && v.Speed != 1 {
@@ -79,11 +80,11 @@ func (v *Preview) Text(w io.Writer) error {
 		p.f("  %d of them only if it gives delegations\n", v.Delegated*v.Clones)
 	}
 	if more := v.SendIfThere - v.Send; more > 0 {
-		p.f("send %s more if the files that the workload expects are there already\n", count(more*v.Clones, "call"))
+		p.f("send %s more if the files that the workload expects are there already\n", units.Plural(more*v.Clones, "call"))
 	}
 	p.refused(v)
 	if all > send {
-		p.f("not send %s: the run ends after %d\n", count(all-send, "call"), v.MaxCalls)
+		p.f("not send %s: the run ends after %d\n", units.Plural(all-send, "call"), v.MaxCalls)
 	}
 	if v.Skipped > 0 {
 		p.f("%d transactions of the capture are not in the plan\n", v.Skipped)
@@ -109,7 +110,7 @@ func (p *printer) refused(v *Preview) {
 		return
 	}
 	slices.SortFunc(reasons, func(a, b string) int { return cmp.Or(cmp.Compare(v.Refused[b], v.Refused[a]), cmp.Compare(a, b)) })
-	p.f("not send %s:\n", count(all*v.Clones, "call"))
+	p.f("not send %s:\n", units.Plural(all*v.Clones, "call"))
 	for _, why := range reasons {
 		p.f("  %6d  %s\n", v.Refused[why]*v.Clones, why)
 	}

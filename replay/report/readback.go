@@ -1,6 +1,9 @@
 package report
 
-import "github.com/rpcrdma/toolkit/replay/verdict"
+import (
+	"github.com/rpcrdma/toolkit/internal/units"
+	"github.com/rpcrdma/toolkit/replay/verdict"
+)
 
 // ReadBack says how what a run has written and removed was read back at its end.
 type ReadBack struct {
@@ -53,20 +56,20 @@ type NeverBytes struct {
 // written tells what became of the bytes that were written.
 func (p *printer) written(r *Report) {
 	if w := &r.Written; w.Bytes > 0 {
-		p.f("\nWritten: %s, of which %s were compared during the run, %s only at the end, %s never\n", bytesText(w.Bytes), bytesText(w.Run), bytesText(w.End), bytesText(w.Never))
+		p.f("\nWritten: %s, of which %s were compared during the run, %s only at the end, %s never\n", units.BytesText(w.Bytes), units.BytesText(w.Run), units.BytesText(w.End), units.BytesText(w.Never))
 		for _, n := range w.Why {
-			p.f("  %s never: %s\n", bytesText(n.Bytes), n.Reason)
+			p.f("  %s never: %s\n", units.BytesText(n.Bytes), n.Reason)
 		}
 	}
 	b := r.ReadBack
 	if b == nil {
 		return
 	}
-	p.f("\nRead back: %s, %s with %s, %s of data: ", count(b.Names, "name"), count(b.Objects, "object"), count(b.Attributes, "attribute"), bytesText(b.Bytes))
+	p.f("\nRead back: %s, %s with %s, %s of data: ", units.Plural(b.Names, "name"), units.Plural(b.Objects, "object"), units.Plural(b.Attributes, "attribute"), units.BytesText(b.Bytes))
 	if len(b.Wrong) == 0 {
 		p.f("all as the run has left it\n")
 	} else {
-		p.f("%s\n", count(len(b.Wrong)+b.More, "mistake"))
+		p.f("%s\n", units.Plural(len(b.Wrong)+b.More, "mistake"))
 	}
 	for i := range b.Wrong {
 		f := &b.Wrong[i]

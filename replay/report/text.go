@@ -7,6 +7,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/rpcrdma/toolkit/internal/units"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/verdict"
 )
@@ -20,9 +21,9 @@ func (r *Report) Text(w io.Writer) error {
 	}
 	p.f(":\n")
 	p.f("  directory %s, timing %s, %s, %s, layout %s\n", r.Setup.Directory, r.Setup.Timing,
-		count(r.Setup.Clones, "clone"), count(r.Setup.Connections, "connection"), r.Setup.Layout)
+		units.Plural(r.Setup.Clones, "clone"), units.Plural(r.Setup.Connections, "connection"), r.Setup.Layout)
 	if pr := r.Setup.Prepared; pr != (Prepared{}) {
-		p.f("  prepared %s, %s, %s, %s of data", count(pr.Directories, "directory"), count(pr.Files, "file"), count(pr.Others, "other object"), bytesText(pr.Bytes))
+		p.f("  prepared %s, %s, %s, %s of data", units.Plural(pr.Directories, "directory"), units.Plural(pr.Files, "file"), units.Plural(pr.Others, "other object"), units.BytesText(pr.Bytes))
 		if pr.Sparse > 0 {
 			p.f(", %d of them sparse", pr.Sparse)
 		}
@@ -32,7 +33,7 @@ func (r *Report) Text(w io.Writer) error {
 		p.f("\n")
 	}
 	if r.Stopped != "" {
-		p.f("  STOPPED after %s: %s; %d of %d calls were not over\n", round(r.Took), r.Stopped, r.NotDone, r.Planned)
+		p.f("  STOPPED after %s: %s; %d of %d calls were not over\n", units.Short(r.Took), r.Stopped, r.NotDone, r.Planned)
 	}
 	if r.Planned == 0 {
 		if r.Empty {
@@ -40,11 +41,11 @@ func (r *Report) Text(w io.Writer) error {
 		}
 		return p.err
 	}
-	p.f("\n%d calls in %s", r.Sent, round(r.Took))
+	p.f("\n%d calls in %s", r.Sent, units.Short(r.Took))
 	if r.Took > 0 {
 		p.f(" (%.0f/s)", float64(r.Sent)/r.Took.Seconds())
 	}
-	p.f(", %s of data", bytesText(r.Bytes))
+	p.f(", %s of data", units.BytesText(r.Bytes))
 	if r.Retried > 0 {
 		p.f("; %d sent again because the server asked for it", r.Retried)
 	}
@@ -83,7 +84,7 @@ func (p *printer) recoveries(r *Report) {
 	p.f("\nClients that the server had forgotten\n")
 	for i := range r.Recoveries {
 		x := &r.Recoveries[i]
-		p.f("  after %s", round(x.At))
+		p.f("  after %s", units.Short(x.At))
 		if r.Setup.Clones > 1 {
 			p.f(", clone %d", x.Clone+1)
 		}
@@ -92,14 +93,14 @@ func (p *printer) recoveries(r *Report) {
 			p.f("not made anew: %s\n", x.Failed)
 			continue
 		}
-		p.f("%s, %s and %s reclaimed", count(x.Sessions, "new session"), count(x.Opens, "open"), count(x.Locks, "lock"))
+		p.f("%s, %s and %s reclaimed", units.Plural(x.Sessions, "new session"), units.Plural(x.Opens, "open"), units.Plural(x.Locks, "lock"))
 		if x.Reopened > 0 {
 			p.f(", %d opened again without a reclaim", x.Reopened)
 		}
 		if x.Lost > 0 {
 			p.f(", %d lost", x.Lost)
 		}
-		p.f(", in %s\n", round(x.Took))
+		p.f(", in %s\n", units.Short(x.Took))
 		for _, d := range x.Details {
 			p.f("    lost: %s\n", d)
 		}
@@ -145,43 +146,6 @@ func (p *printer) table(left int, rows [][]string) {
 	}
 }
 
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	if strings.HasSuffix(what, "y") {
-		return fmt.Sprintf("%d %sies", n, what[:len(what)-1])
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
-func bytesText(n uint64) string {
-	switch {
-	case n >= 10<<30:
-		return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
-	case n >= 10<<20:
-		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
-	case n >= 10<<10:
-		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
-	}
-	return fmt.Sprintf("%d bytes", n)
-}
-
-// round rounds a duration to about four digits.
-func round(d time.Duration) string {
-	switch a := d.Abs(); {
-	case a >= 10*time.Second:
-		return d.Round(10 * time.Millisecond).String()
-	case a >= time.Second:
-		return d.Round(time.Millisecond).String()
-	case a >= time.Millisecond:
-		return d.Round(time.Microsecond).String()
-	case a >= 10*time.Microsecond:
-		return d.Round(100 * time.Nanosecond).String()
-	}
-	return d.String()
-}
-
 func (p *printer) verdicts(r *Report) {
 	var parts []string
 	for v := range verdict.Count {
@@ -203,7 +167,7 @@ func (p *printer) impossible(list []plan.Reason) {
 	for _, x := range list {
 		n += x.Count
 	}
-	p.f("not in the plan, because they cannot be replayed: %s\n", count(n, "call"))
+	p.f("not in the plan, because they cannot be replayed: %s\n", units.Plural(n, "call"))
 	for _, x := range list {
 		p.f("  %6d  %s\n", x.Count, x.Reason)
 	}
@@ -233,7 +197,7 @@ func (p *printer) operations(r *Report) {
 			}
 		}
 		if o.Live.Count > 0 {
-			row = append(row, round(o.Captured.P50), round(o.Live.P50), round(o.Captured.P99), round(o.Live.P99))
+			row = append(row, units.Short(o.Captured.P50), units.Short(o.Live.P50), units.Short(o.Captured.P99), units.Short(o.Live.P99))
 		} else {
 			row = append(row, "-", "-", "-", "-")
 		}
@@ -307,7 +271,7 @@ func clipText(s string, n int) string {
 func (p *printer) times(r *Report) {
 	p.f("\nTimes\n")
 	row := func(name string, s Spread) []string {
-		return []string{name, fmt.Sprint(s.Count), round(s.Mean), round(s.P50), round(s.P90), round(s.P99), round(s.Max)}
+		return []string{name, fmt.Sprint(s.Count), units.Short(s.Mean), units.Short(s.P50), units.Short(s.P90), units.Short(s.P99), units.Short(s.Max)}
 	}
 	p.table(1, [][]string{{"", "COUNT", "MEAN", "P50", "P90", "P99", "MAX"}, row("schedule slip", r.Slip), row("wait to be sent", r.CreditWait)})
 }
@@ -331,7 +295,7 @@ func (p *printer) overlay(r *Report) {
 		} else {
 			line[x] = 'x'
 		}
-		p.f("  %10s |%s\n", round(b.From), strings.TrimRight(string(line), " "))
+		p.f("  %10s |%s\n", units.Short(b.From), strings.TrimRight(string(line), " "))
 	}
 }
 
@@ -342,7 +306,7 @@ func (p *printer) diff(r *Report) {
 	}
 	p.f("\nLatency on the wire: original (A) and replay (B)\n")
 	rows := [][]string{{"OPERATION", "COUNT A", "B", "P50 A", "B", "MEAN A", "B", "SERVER A", "B", "PULL A", "B", "PUSH A", "B"}}
-	ns := func(v float64) string { return round(time.Duration(v)) }
+	ns := func(v float64) string { return units.Short(time.Duration(v)) }
 	for _, g := range r.Diff.Groups {
 		if g.In != "both" || g.Timed.A == 0 || g.Timed.B == 0 {
 			continue

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/rpcrdma/toolkit/internal/units"
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
@@ -20,11 +21,7 @@ func (e *NothingError) Error() string {
 		n += r.Count
 		why = append(why, fmt.Sprintf("%d: %s", r.Count, r.Reason))
 	}
-	calls := "calls"
-	if n == 1 {
-		calls = "call"
-	}
-	s := fmt.Sprintf("nothing of this capture's workload can be replayed: %d %s cannot (%s)", n, calls, strings.Join(why, "; "))
+	s := fmt.Sprintf("nothing of this capture's workload can be replayed: %s cannot (%s)", units.Plural(n, "call"), strings.Join(why, "; "))
 	if e.Left > 0 {
 		s += fmt.Sprintf("; the other %d only set up and tear down sessions, or do nothing", e.Left)
 	}

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/rpcrdma/toolkit/analyze/check"
-	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/internal/table"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 // Shown tells which findings were printed above a summary, so that it can name
@@ -63,11 +63,11 @@ func CheckSummary(w io.Writer, c *check.Checker, shown *Shown) {
 		return
 	}
 	t := c.Totals()
-	fmt.Fprintf(w, "%s, %s, %s", text.Plural(t[check.Error], "error"), text.Plural(t[check.Warning], "warning"), text.Plural(t[check.Note], "note"))
+	fmt.Fprintf(w, "%s, %s, %s", units.Plural(t[check.Error], "error"), units.Plural(t[check.Warning], "warning"), units.Plural(t[check.Note], "note"))
 	if shown.Hidden > 0 {
 		fmt.Fprintf(w, " (%d not shown: --severity note)", shown.Hidden)
 	}
-	fmt.Fprintf(w, "; %s without a finding, %d had nothing to judge\n", text.Plural(clean, "rule"), idle)
+	fmt.Fprintf(w, "; %s without a finding, %d had nothing to judge\n", units.Plural(clean, "rule"), idle)
 }
 
 // worst is the severity of what was found of a rule; −1 without.
@@ -86,23 +86,16 @@ func left(w io.Writer, c *check.Checker, shown *Shown) {
 		if known > 0 {
 			all := c.Count(rule)
 			n -= min(n, all.Known-min(all.Known, known))
-			fmt.Fprintf(w, "%-7s %s  %s, known, %s: %s\n", all.Worst, rule.ID, rule.Number, times(all.Known), rule.Known)
+			fmt.Fprintf(w, "%-7s %s  %s, known, %s: %s\n", all.Worst, rule.ID, rule.Number, units.Times(all.Known), rule.Known)
 			lines++
 		}
 		if shown.Max > 0 && n > shown.Max {
-			fmt.Fprintf(w, "%s: %s more not shown (--max)\n", rule.ID, text.Plural(n-shown.Max, "finding"))
+			fmt.Fprintf(w, "%s: %s more not shown (--max)\n", rule.ID, units.Plural(n-shown.Max, "finding"))
 		}
 	}
 	if lines > 0 {
 		fmt.Fprintln(w)
 	}
-}
-
-func times(n uint64) string {
-	if n == 1 {
-		return "once"
-	}
-	return fmt.Sprintf("%d times", n)
 }
 
 func checkRow(rule *check.Rule, n *check.Count) []string {

@@ -10,6 +10,7 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/latency"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 type diffPrinter struct {
@@ -122,7 +123,7 @@ func timeOr(v float64, ok bool) string {
 	if !ok {
 		return "-"
 	}
-	return duration(int64(v))
+	return units.Duration(int64(v))
 }
 
 func mark(q latency.Quantile) string {
@@ -141,8 +142,8 @@ func (p *diffPrinter) time() {
 			return nil
 		}
 		return []string{
-			duration(int64(g.Mean.A)), duration(int64(g.Mean.B)), signed(g.Mean.Delta), changeText(g.Mean),
-			duration(int64(g.Sum.A)), duration(int64(g.Sum.B)), signed(g.Sum.Delta), changeText(g.Sum),
+			units.Duration(int64(g.Mean.A)), units.Duration(int64(g.Mean.B)), signed(g.Mean.Delta), changeText(g.Mean),
+			units.Duration(int64(g.Sum.A)), units.Duration(int64(g.Sum.B)), signed(g.Sum.Delta), changeText(g.Sum),
 		}
 	}))
 }
@@ -180,7 +181,7 @@ func (p *diffPrinter) lost() {
 		if x.A == 0 && x.B == 0 {
 			continue
 		}
-		rows = append(rows, []string{strings.ReplaceAll(c.String(), "_", " "), duration(int64(x.A)), duration(int64(x.B)), signed(x.Delta), changeText(x)})
+		rows = append(rows, []string{strings.ReplaceAll(c.String(), "_", " "), units.Duration(int64(x.A)), units.Duration(int64(x.B)), signed(x.Delta), changeText(x)})
 	}
 	if len(rows) < 2 {
 		return
@@ -195,7 +196,7 @@ func (p *diffPrinter) lost() {
 	case *e > 1:
 		p.printf("\nthe change is explained, and would have been greater: the rest changed in the other direction, by %s\n", signed(rest))
 	default:
-		p.printf("\n%s %% of the change are explained: they are not in the rest\n", Percent(*e))
+		p.printf("\n%s %% of the change are explained: they are not in the rest\n", units.Percent(*e))
 	}
 }
 
@@ -223,7 +224,7 @@ func signed(ns float64) string {
 	if ns == 0 {
 		return "-"
 	}
-	s := duration(int64(ns))
+	s := units.Duration(int64(ns))
 	if ns > 0 {
 		s = "+" + s
 	}
@@ -234,8 +235,8 @@ func signed(ns float64) string {
 func (p *diffPrinter) others() {
 	var rows [][]string
 	number := func(f float64) string { return fmt.Sprintf("%.0f", f) }
-	size := func(f float64) string { return rateText(f, 1024) }
-	rate := func(f float64) string { return rateText(f, 1000) }
+	size := func(f float64) string { return units.Rounded(f, 1024) }
+	rate := func(f float64) string { return units.Rounded(f, 1000) }
 	groups := slices.DeleteFunc(slices.Clone(p.d.Groups), func(g *latency.DiffGroup) bool { return g.In != "both" })
 	for _, g := range append(groups, p.d.All) {
 		key := strings.Join(p.cells(g), " ")
@@ -320,7 +321,7 @@ func (p *diffPrinter) only(in, title string) {
 		}
 		line := fmt.Sprintf("  %s: %.0f", strings.Join(p.cells(g), " "), pick(g.Count))
 		if pick(g.Timed) > 0 {
-			line += fmt.Sprintf(", mean %s, p99 %s, %s in all", duration(int64(pick(g.Mean))), duration(int64(pick(g.P99.Change))), duration(int64(pick(g.Sum))))
+			line += fmt.Sprintf(", mean %s, p99 %s, %s in all", units.Duration(int64(pick(g.Mean))), units.Duration(int64(pick(g.P99.Change))), units.Duration(int64(pick(g.Sum))))
 		}
 		if n := pick(g.Errors); n > 0 {
 			line += fmt.Sprintf(", %.0f failed", n)

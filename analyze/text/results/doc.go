@@ -3,19 +3,7 @@
 // findings of checks. Package text shows a single transaction.
 package results
 
-import (
-	"time"
-
-	"github.com/rpcrdma/toolkit/analyze/text"
-)
+import "github.com/rpcrdma/toolkit/analyze/text"
 
 // safe is text from a capture or a file that can be shown on a terminal.
 func safe(s string) string { return text.SafeString(s) }
-
-// duration is a number of nanoseconds with its unit.
-func duration(ns int64) string {
-	if ns < 0 {
-		return "-" + duration(-ns)
-	}
-	return string(text.Duration(nil, time.Duration(ns)))
-}

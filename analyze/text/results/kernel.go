@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	"github.com/rpcrdma/toolkit/analyze/kernel"
-	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/internal/printable"
 	"github.com/rpcrdma/toolkit/internal/table"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 // Kernel writes what transactions and the kernels' records have in common, and
@@ -21,15 +21,15 @@ func Kernel(w io.Writer, r *kernel.Result) {
 		f := &r.Files[i]
 		fmt.Fprintf(w, "%-11s %s: ", f.Kind, safe(filepath.Base(f.Name)))
 		if f.Kind == "mountstats" {
-			fmt.Fprintf(w, "%s of NFS", text.Plural(uint64(f.Mounts), "mount"))
+			fmt.Fprintf(w, "%s of NFS", units.Plural(f.Mounts, "mount"))
 		} else {
-			fmt.Fprintf(w, "%s; %s of a client, %s to a server", text.Plural(f.Events, "event"), text.Plural(uint64(f.Calls), "call"), text.Plural(uint64(f.Requests), "request"))
+			fmt.Fprintf(w, "%s; %s of a client, %s to a server", units.Plural(f.Events, "event"), units.Plural(f.Calls, "call"), units.Plural(f.Requests, "request"))
 		}
 		if f.Lost > 0 {
-			fmt.Fprintf(w, "; %s lost by the ring buffer", text.Plural(f.Lost, "event"))
+			fmt.Fprintf(w, "; %s lost by the ring buffer", units.Plural(f.Lost, "event"))
 		}
 		if f.Unread > 0 {
-			fmt.Fprintf(w, "; %s not understood", text.Plural(f.Unread, "line"))
+			fmt.Fprintf(w, "; %s not understood", units.Plural(f.Unread, "line"))
 		}
 		fmt.Fprintln(w)
 	}
@@ -66,21 +66,13 @@ func printClock(w io.Writer, c *kernel.Clock) {
 	fmt.Fprintf(w, "%-11s %s (%s): ", "clock", safe(filepath.Base(c.File)), c.Side)
 	switch {
 	case !c.Known:
-		fmt.Fprintf(w, "not known: %s limit it from one side only\n", text.Plural(uint64(c.Calls), "call"))
+		fmt.Fprintf(w, "not known: %s limit it from one side only\n", units.Plural(c.Calls, "call"))
 	case c.Uncertainty < 0:
 		fmt.Fprintf(w, "capture is ahead by %s, but %s contradict each other by %s: the clocks ran apart\n",
-			inSeconds(c.Offset), text.Plural(uint64(c.Calls), "call"), duration(-2*c.Uncertainty))
+			units.Seconds(c.Offset), units.Plural(c.Calls, "call"), units.Duration(-2*c.Uncertainty))
 	default:
-		fmt.Fprintf(w, "capture is ahead by %s ± %s, from %s\n", inSeconds(c.Offset), duration(c.Uncertainty), text.Plural(uint64(c.Calls), "call"))
+		fmt.Fprintf(w, "capture is ahead by %s ± %s, from %s\n", units.Seconds(c.Offset), units.Duration(c.Uncertainty), units.Plural(c.Calls, "call"))
 	}
-}
-
-func inSeconds(ns int64) string {
-	sign := ""
-	if ns < 0 {
-		sign, ns = "-", -ns
-	}
-	return fmt.Sprintf("%s%d.%06d s", sign, ns/1e9, ns%1e9/1e3)
 }
 
 func printRecords(w io.Writer, side string, n *kernel.Records) {
@@ -125,7 +117,7 @@ func printClientOps(w io.Writer, r *kernel.Result) {
 	for _, o := range r.Client {
 		rows = append(rows, []string{
 			fmt.Sprintf("%s%d %s", o.Program, o.Version, o.Operation), strconv.Itoa(o.Calls), median(o.Queue), median(o.RTT), median(o.Wire),
-			wholePercent(o.Explained), duration(o.Outside.Min), duration(o.Outside.Median), duration(o.Outside.Max), median(o.SendSide), median(o.ReplySide), median(o.After),
+			units.WholePercent(o.Explained), units.Duration(o.Outside.Min), units.Duration(o.Outside.Median), units.Duration(o.Outside.Max), median(o.SendSide), median(o.ReplySide), median(o.After),
 		})
 	}
 	_ = table.Print(w, header, right, rows)
@@ -144,7 +136,7 @@ func printServerOps(w io.Writer, r *kernel.Result) {
 	for _, o := range r.Server {
 		rows = append(rows, []string{
 			fmt.Sprintf("%s%d %s", o.Program, o.Version, o.Operation), strconv.Itoa(o.Calls), median(o.Phase), median(o.Execute),
-			wholePercent(o.Explained), duration(o.Rest.Min), duration(o.Rest.Median), duration(o.Rest.Max), median(o.Before), median(o.Behind),
+			units.WholePercent(o.Explained), units.Duration(o.Rest.Min), units.Duration(o.Rest.Median), units.Duration(o.Rest.Max), median(o.Before), median(o.Behind),
 		})
 	}
 	_ = table.Print(w, header, right, rows)
@@ -162,19 +154,19 @@ func printApart(w io.Writer, clocks []*kernel.Clock, side, columns string) {
 }
 
 func printOrder(w io.Writer, o *kernel.Order, a, b, part, whole string) {
-	fmt.Fprintf(w, "%s", text.Plural(uint64(o.Pairs), "pair"))
+	fmt.Fprintf(w, "%s", units.Plural(o.Pairs, "pair"))
 	if o.Correlation != nil {
 		fmt.Fprintf(w, ": rank correlation of %s and %s %.4f", a, b, *o.Correlation)
 	}
 	fmt.Fprintf(w, "; %s longer than %s: %d\n", part, whole, o.Violations)
 	for i := range o.List {
 		v := &o.List[i]
-		fmt.Fprintf(w, "  0x%08x %s: wire %s, kernel %s", v.XID, v.Operation, duration(v.Wire), duration(v.Kernel))
+		fmt.Fprintf(w, "  0x%08x %s: wire %s, kernel %s", v.XID, v.Operation, units.Duration(v.Wire), units.Duration(v.Kernel))
 		if v.Transactions > 1 || v.Sends > 1 {
-			fmt.Fprintf(w, " (%s, put together %s)", text.Plural(uint64(v.Transactions), "transaction"), text.Plural(uint64(v.Sends), "time"))
+			fmt.Fprintf(w, " (%s, put together %s)", units.Plural(v.Transactions, "transaction"), units.Plural(v.Sends, "time"))
 		}
 		if v.Again > 0 {
-			fmt.Fprintf(w, " (%s of it seen again)", text.Plural(uint64(v.Again), "packet"))
+			fmt.Fprintf(w, " (%s of it seen again)", units.Plural(v.Again, "packet"))
 		}
 		fmt.Fprintln(w)
 	}
@@ -215,7 +207,7 @@ func printMount(w io.Writer, m *kernel.MountResult) {
 			}
 		}
 		row := []string{
-			shorten(strings.Join(o.Names, "+")), both(k.Calls, x.Calls), both(k.Sent, x.Sent), table.Number(k.Timeouts), errs,
+			shorten(strings.Join(o.Names, "+")), both(k.Calls, x.Calls), both(k.Sent, x.Sent), units.Number(k.Timeouts), errs,
 			both(k.SentBytes, x.SentBytes), both(k.RecvBytes, x.RecvBytes), "-", "-", "-", "-",
 		}
 		if len(o.Unlisted) == len(o.Names) {
@@ -225,14 +217,14 @@ func printMount(w io.Writer, m *kernel.MountResult) {
 			row[3] = "?"
 		}
 		if k.Calls > 0 {
-			row[7] = duration(int64(float64(k.Queue) * 1e6 / float64(k.Calls)))
-			row[8] = duration(o.RTT)
+			row[7] = units.Duration(int64(float64(k.Queue) * 1e6 / float64(k.Calls)))
+			row[8] = units.Duration(o.RTT)
 		}
 		if x.Whole > 0 {
-			row[9] = duration(x.Mean)
+			row[9] = units.Duration(x.Mean)
 		}
 		if k.Calls > 0 && x.Whole > 0 {
-			row[10] = duration(o.Distance)
+			row[10] = units.Duration(o.Distance)
 		}
 		rows = append(rows, row)
 	}
@@ -242,13 +234,13 @@ func printMount(w io.Writer, m *kernel.MountResult) {
 		fmt.Fprintf(w, "the file has no line for %s: it may be cut\n", abridged(unlisted))
 	}
 	if m.Unnamed > 0 {
-		fmt.Fprintf(w, "%s of the capture with this server not counted: it does not show their program\n", text.Plural(m.Unnamed, "transaction"))
+		fmt.Fprintf(w, "%s of the capture with this server not counted: it does not show their program\n", units.Plural(m.Unnamed, "transaction"))
 	}
 	if unread > 0 {
-		fmt.Fprintf(w, "%s on the wire whose outcome cannot be read, since it is encrypted or cut: ERRORS has a ? there\n", text.Plural(unread, "call"))
+		fmt.Fprintf(w, "%s on the wire whose outcome cannot be read, since it is encrypted or cut: ERRORS has a ? there\n", units.Plural(unread, "call"))
 	}
 	if incomplete > 0 {
-		fmt.Fprintf(w, "%s of the capture incomplete: bytes and errors on the wire are counted as far as they were captured\n", text.Plural(incomplete, "transaction"))
+		fmt.Fprintf(w, "%s of the capture incomplete: bytes and errors on the wire are counted as far as they were captured\n", units.Plural(incomplete, "transaction"))
 	}
 }
 
@@ -288,7 +280,5 @@ func median(s kernel.Spread) string {
 	if s.Count == 0 {
 		return "-"
 	}
-	return duration(s.Median)
+	return units.Duration(s.Median)
 }
-
-func wholePercent(f float64) string { return strconv.FormatFloat(100*f, 'f', 0, 64) + "%" }

@@ -6,7 +6,6 @@ import (
 	"io"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -17,6 +16,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/internal/table"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 // ReportOptions say how much of a report is printed.
@@ -80,13 +80,13 @@ func (p *reportPrinter) head() {
 		p.printf("%s: no packets\n", safe(strings.Join(r.Inputs, ", ")))
 		return
 	}
-	p.line(fmt.Sprintf("%s: %s, %s bytes in %s from %s", safe(strings.Join(r.Inputs, ", ")), text.Plural(r.Packets, "packet"), bytesText(r.Bytes),
+	p.line(fmt.Sprintf("%s: %s, %s bytes in %s from %s", safe(strings.Join(r.Inputs, ", ")), units.Plural(r.Packets, "packet"), units.Bytes(r.Bytes),
 		r.Span, r.Start))
 	if r.Account != nil {
 		p.line(r.Account.Line)
 	}
 	a := r.All
-	p.printf("%s", text.Plural(a.Count, "transaction"))
+	p.printf("%s", units.Plural(a.Count, "transaction"))
 	if r.Filter != "" {
 		p.printf(" for which %s holds", safe(r.Filter))
 	}
@@ -126,19 +126,19 @@ func (p *reportPrinter) latency() {
 	header := append(p.keyHeader(), "COUNT", "/S", "ERRORS", "TIMED", "MEAN", "MIN", "P50", "P90", "P99", "P99.9", "MAX")
 	p.table(header, len(p.keyHeader()), p.rows(func(g *latency.Group) []string {
 		d := g.Latency
-		cells := []string{fmt.Sprint(g.Count), g.Rate.Rounded(1000), table.Number(g.Errors), "-", "-", "-", "-", "-", "-", "-", "-"}
+		cells := []string{fmt.Sprint(g.Count), g.Rate.Rounded(1000), units.Number(g.Errors), "-", "-", "-", "-", "-", "-", "-", "-"}
 		if d.Count != g.Count {
 			cells[3] = fmt.Sprint(d.Count)
 		}
 		if d.Count > 0 {
 			for i, v := range []int64{d.Mean, d.Min, d.P50, d.P90, d.P99, d.P999, d.Max} {
-				cells[4+i] = duration(v)
+				cells[4+i] = units.Duration(v)
 			}
 		}
 		return cells
 	}))
 	if n := len(p.rep.Groups) - shownGroups; n > 0 && !p.opt.Verbose {
-		p.printf("\n%s than are shown; -v shows them\n", text.Plural(uint64(n), "more group"))
+		p.printf("\n%s than are shown; -v shows them\n", units.Plural(n, "more group"))
 	}
 	first := true
 	for _, g := range p.rep.Groups {
@@ -182,16 +182,16 @@ func (p *reportPrinter) shares() {
 		if g.Latency.Count == 0 {
 			return nil
 		}
-		cells := []string{duration(g.Latency.Sum), Percent(float64(g.Latency.Sum) / float64(p.rep.All.Latency.Sum))}
+		cells := []string{units.Duration(g.Latency.Sum), units.Percent(float64(g.Latency.Sum) / float64(p.rep.All.Latency.Sum))}
 		for ph := range transaction.Parts() {
-			cells = append(cells, Percent(g.Phase(ph).Share))
+			cells = append(cells, units.Percent(g.Phase(ph).Share))
 		}
-		cells = append(cells, Percent(g.Phase(transaction.PhaseWait).Share))
+		cells = append(cells, units.Percent(g.Phase(transaction.PhaseWait).Share))
 		if undivided {
-			cells = append(cells, Percent(float64(g.UndividedTime)/float64(g.Latency.Sum)))
+			cells = append(cells, units.Percent(float64(g.UndividedTime)/float64(g.Latency.Sum)))
 		}
 		for _, c := range lost {
-			cells = append(cells, Percent(float64(g.Lost.To(c).Time)/float64(g.Latency.Sum)))
+			cells = append(cells, units.Percent(float64(g.Lost.To(c).Time)/float64(g.Latency.Sum)))
 		}
 		return append(cells, bar(g, 20))
 	}))
@@ -236,7 +236,7 @@ func (p *reportPrinter) lost() {
 		if l.Looked() {
 			p.printf("nothing was lost to recovery, receivers that were not ready, congestion or the depth of Reads")
 			if p.rep.All.Undivided > 0 {
-				p.printf(" by the %s whose phases are known", text.Plural(l.Transactions, "transaction"))
+				p.printf(" by the %s whose phases are known", units.Plural(l.Transactions, "transaction"))
 			}
 			p.printf("\n")
 		}
@@ -245,7 +245,7 @@ func (p *reportPrinter) lost() {
 		}
 		return
 	}
-	p.title("What the time was lost to, of %s with RDMA and %s", text.Plural(l.Transactions, "transaction"), duration(l.Time))
+	p.title("What the time was lost to, of %s with RDMA and %s", units.Plural(l.Transactions, "transaction"), units.Duration(l.Time))
 	header := []string{"CAUSE", "TOUCHED", "TIME", "%"}
 	for ph := range transaction.Parts() {
 		header = append(header, strings.ToUpper(ph.Short()))
@@ -257,10 +257,10 @@ func (p *reportPrinter) lost() {
 		if x.Time == 0 {
 			continue
 		}
-		row := []string{strings.ReplaceAll(c.String(), "_", " "), fmt.Sprint(x.Transactions), duration(x.Time), Percent(x.Share)}
+		row := []string{strings.ReplaceAll(c.String(), "_", " "), fmt.Sprint(x.Transactions), units.Duration(x.Time), units.Percent(x.Share)}
 		for ph := range transaction.Parts() {
 			if d := x.Phases[ph.String()]; d > 0 {
-				row = append(row, duration(d))
+				row = append(row, units.Duration(d))
 			} else {
 				row = append(row, "-")
 			}
@@ -275,11 +275,11 @@ func (p *reportPrinter) lost() {
 func (p *reportPrinter) waits(l *latency.Lost) {
 	if l.CreditWaits > 0 {
 		p.printf("\n")
-		p.wrapped("", fmt.Sprintf("%s came when a reply had just freed a credit: all had been in use for %s before them", text.Plural(l.CreditWaits, "call"), duration(l.CreditWait)))
+		p.wrapped("", fmt.Sprintf("%s came when a reply had just freed a credit: all had been in use for %s before them", units.Plural(l.CreditWaits, "call"), units.Duration(l.CreditWait)))
 	}
 	if l.SlotWaits > 0 {
 		p.printf("\n")
-		p.wrapped("", fmt.Sprintf("%s came when a reply had freed a slot of the session: all had been in use for %s before them", text.Plural(l.SlotWaits, "call"), duration(l.SlotWait)))
+		p.wrapped("", fmt.Sprintf("%s came when a reply had freed a slot of the session: all had been in use for %s before them", units.Plural(l.SlotWaits, "call"), units.Duration(l.SlotWait)))
 	}
 }
 
@@ -344,15 +344,15 @@ func (p *reportPrinter) phases() {
 			}
 			x := d.WithoutZeros()
 			rows = append(rows, []string{
-				key, ph.Short(), fmt.Sprint(x.Count), Percent(d.Share), duration(x.Mean),
-				duration(x.P50), duration(x.P90), duration(x.P99), duration(x.P999), duration(x.Max),
+				key, ph.Short(), fmt.Sprint(x.Count), units.Percent(d.Share), units.Duration(x.Mean),
+				units.Duration(x.P50), units.Duration(x.P90), units.Duration(x.P99), units.Duration(x.P999), units.Duration(x.Max),
 			})
 			key = ""
 		}
 	}
 	p.table([]string{"GROUP", "PHASE", "COUNT", "SHARE", "MEAN", "P50", "P90", "P99", "P99.9", "MAX"}, 2, rows)
 	if left > 0 {
-		p.printf("\n%s; -v shows them\n", text.Plural(uint64(left), "more group"))
+		p.printf("\n%s; -v shows them\n", units.Plural(left, "more group"))
 	}
 }
 
@@ -378,22 +378,19 @@ func (p *reportPrinter) histogram() {
 			if n == 0 && b.Count > 0 {
 				n = 1
 			}
-			line := fmt.Sprintf("  up to %7s %9d %6.2f%% %s", shortDuration(b.To), b.Count, 100*float64(sum)/float64(g.Latency.Count), strings.Repeat("#", n))
+			line := fmt.Sprintf("  up to %7s %9d %6.2f%% %s", time.Duration(b.To), b.Count, 100*float64(sum)/float64(g.Latency.Count), strings.Repeat("#", n))
 			p.printf("%s\n", strings.TrimRight(line, " "))
 		}
 	}
 }
-
-// shortDuration is a round duration without zeros after the point.
-func shortDuration(ns int64) string { return time.Duration(ns).String() }
 
 func (p *reportPrinter) bytes() {
 	p.title("Bytes of RPC messages, and how many of them RDMA moved")
 	header := append(p.keyHeader(), "CALLS", "REPLIES", "RDMA READ", "RDMA WRITE", "BYTES/S", "AGAIN")
 	p.table(header, len(p.keyHeader()), p.rows(func(g *latency.Group) []string {
 		return []string{
-			bytesText(g.CallBytes), bytesText(g.ReplyBytes), bytesText(g.ReadBytes), bytesText(g.WriteBytes),
-			g.ByteRate.Rounded(1024), table.Number(g.Retransmits),
+			units.Bytes(g.CallBytes), units.Bytes(g.ReplyBytes), units.Bytes(g.ReadBytes), units.Bytes(g.WriteBytes),
+			g.ByteRate.Rounded(1024), units.Number(g.Retransmits),
 		}
 	}))
 }
@@ -456,11 +453,11 @@ func (p *reportPrinter) chunks() {
 			}
 			unused := "-"
 			if k.c.Offered > 0 {
-				unused = Percent(float64(k.c.Wasted) / float64(k.c.Offered))
+				unused = units.Percent(float64(k.c.Wasted) / float64(k.c.Offered))
 			}
 			rows = append(rows, []string{
 				key, k.name, fmt.Sprint(k.c.Messages), fmt.Sprint(k.c.Chunks), fmt.Sprint(k.c.Segments),
-				bytesText(k.c.Offered), bytesText(k.c.Used), bytesText(k.c.Wasted), unused,
+				units.Bytes(k.c.Offered), units.Bytes(k.c.Used), units.Bytes(k.c.Wasted), unused,
 			})
 			key = ""
 		}
@@ -492,7 +489,7 @@ func (p *reportPrinter) inline() {
 	for _, x := range p.rep.All.Inline {
 		rows = append(rows, []string{
 			fmt.Sprint(x.Threshold), fmt.Sprint(x.Calls), fmt.Sprint(x.Replies), fmt.Sprint(x.Both),
-			table.Number(x.FreedCalls), table.Number(x.FreedReplies), bytesText(x.Copied), table.Number(x.Saved), table.Number(x.NewCalls), table.Number(x.NewReplies),
+			units.Number(x.FreedCalls), units.Number(x.FreedReplies), units.Bytes(x.Copied), units.Number(x.Saved), units.Number(x.NewCalls), units.Number(x.NewReplies),
 		})
 	}
 	p.table([]string{
@@ -597,23 +594,4 @@ func columns(header []string, left int, rows [][]string) (h []string, right []bo
 		}
 	}
 	return h, right, cut
-}
-
-// bytesText is a number of bytes with four digits: K, M, G are 1024, 1024² …
-func bytesText(n uint64) string {
-	if n == 0 {
-		return "-"
-	}
-	return rateText(float64(n), 1024)
-}
-
-// rateText is a rounded number.
-func rateText(f, unit float64) string { return text.Rounded(f, unit) }
-
-// Percent is a share as a number with one digit after the point.
-func Percent(share float64) string {
-	if share == 0 {
-		return "-"
-	}
-	return strconv.FormatFloat(100*share, 'f', 1, 64)
 }

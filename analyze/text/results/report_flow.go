@@ -12,7 +12,7 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/latency"
 	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/decode/transaction"
-	"github.com/rpcrdma/toolkit/internal/table"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 func sortedStatuses(m map[string]uint64) []string {
@@ -67,12 +67,12 @@ func (p *reportPrinter) overTime() {
 		sum  bool // of several intervals the sum, not the largest
 		of   func(*latency.Slot) float64
 	}{
-		{"calls/s", func(f float64) string { return rateText(f*1e9/float64(s.Interval*int64(per)), 1000) }, true,
+		{"calls/s", func(f float64) string { return units.Rounded(f*1e9/float64(s.Interval*int64(per)), 1000) }, true,
 			func(x *latency.Slot) float64 { return float64(x.Calls) }},
-		{"bytes/s", func(f float64) string { return rateText(f*1e9/float64(s.Interval*int64(per)), 1024) }, true,
+		{"bytes/s", func(f float64) string { return units.Rounded(f*1e9/float64(s.Interval*int64(per)), 1024) }, true,
 			func(x *latency.Slot) float64 { return float64(x.Bytes) }},
-		{"p50", func(f float64) string { return duration(int64(f)) }, false, func(x *latency.Slot) float64 { return float64(x.P50) }},
-		{"p99", func(f float64) string { return duration(int64(f)) }, false, func(x *latency.Slot) float64 { return float64(x.P99) }},
+		{"p50", func(f float64) string { return units.Duration(int64(f)) }, false, func(x *latency.Slot) float64 { return float64(x.P50) }},
+		{"p99", func(f float64) string { return units.Duration(int64(f)) }, false, func(x *latency.Slot) float64 { return float64(x.P99) }},
 		{"in flight", func(f float64) string { return fmt.Sprint(int(f)) }, false, func(x *latency.Slot) float64 { return float64(x.MostFlight) }},
 		{"troubles", func(f float64) string { return fmt.Sprint(int(f)) }, true, func(x *latency.Slot) float64 {
 			n := uint64(0)
@@ -110,16 +110,16 @@ func (p *reportPrinter) seriesTable() {
 			events = append(events, fmt.Sprintf("%s=%d", k, x.Events[k]))
 		}
 		row := []string{
-			x.Start.Format("15:04:05.000"), table.Number(x.Calls), "-", "-", table.Number(x.Errors), "-", "-", "-", "-", "-", "-", strings.Join(events, " "),
+			x.Start.Format("15:04:05.000"), units.Number(x.Calls), "-", "-", units.Number(x.Errors), "-", "-", "-", "-", "-", "-", strings.Join(events, " "),
 		}
 		if x.Calls > 0 {
-			row[2], row[3] = rateText(float64(x.Calls)/seconds, 1000), rateText(float64(x.Bytes)/seconds, 1024)
+			row[2], row[3] = units.Rounded(float64(x.Calls)/seconds, 1000), units.Rounded(float64(x.Bytes)/seconds, 1024)
 		}
 		if x.MostFlight > 0 {
 			row[9], row[10] = fmt.Sprintf("%.2f", x.InFlight), fmt.Sprint(x.MostFlight)
 		}
 		if x.Timed > 0 {
-			row[5], row[6], row[7], row[8] = duration(x.Mean), duration(x.P50), duration(x.P99), duration(x.Max)
+			row[5], row[6], row[7], row[8] = units.Duration(x.Mean), units.Duration(x.P50), units.Duration(x.P99), units.Duration(x.Max)
 		}
 		rows = append(rows, row)
 	}
@@ -144,7 +144,7 @@ func (p *reportPrinter) flight() {
 				continue
 			}
 			row := []string{
-				fmt.Sprintf("%d%s", c.Connection, way.name), c.Fabric, fmt.Sprint(f.Most), fmt.Sprintf("%.2f", f.Mean), Percent(f.Busy),
+				fmt.Sprintf("%d%s", c.Connection, way.name), c.Fabric, fmt.Sprint(f.Most), fmt.Sprintf("%.2f", f.Mean), units.Percent(f.Busy),
 				"-", "-", "-", "-", "-", "-", "-",
 			}
 			if f.Requested.Max > 0 {
@@ -152,10 +152,10 @@ func (p *reportPrinter) flight() {
 			}
 			if f.Granted.Max > 0 {
 				row[6] = rangeText(f.Granted.Min, f.Granted.Max)
-				row[7] = table.Number(f.Granted.Changes)
+				row[7] = units.Number(f.Granted.Changes)
 			}
 			if f.AtLimit > 0 {
-				row[8] = duration(f.AtLimit)
+				row[8] = units.Duration(f.AtLimit)
 			}
 			if r := c.Reads; r != nil && way.f == c.Forward {
 				row[9] = fmt.Sprint(r.Most)
@@ -164,7 +164,7 @@ func (p *reportPrinter) flight() {
 				}
 				row[10] = fmt.Sprintf("%.2f", r.Mean)
 				if r.AtLimit > 0 {
-					row[11] = duration(r.AtLimit)
+					row[11] = units.Duration(r.AtLimit)
 				}
 			}
 			rows = append(rows, row)
@@ -178,7 +178,7 @@ func (p *reportPrinter) flight() {
 		"CONNECTION", "FABRIC", "MOST", "MEAN", "BUSY %", "ASKED", "GRANTED", "CHANGES", "AT LIMIT", "READS/DEPTH", "MEAN", "AT DEPTH",
 	}, 2, rows)
 	if left > 0 {
-		p.wrapped("", fmt.Sprintf("%s with one call at a time, or beyond the first %d; -v shows them", text.Plural(left, "more connection"), shownConns))
+		p.wrapped("", fmt.Sprintf("%s with one call at a time, or beyond the first %d; -v shows them", units.Plural(left, "more connection"), shownConns))
 	}
 	p.levels()
 }
@@ -238,9 +238,9 @@ func (p *reportPrinter) troubles() {
 	p.title("Trouble: affected transactions, compared with unaffected ones of the same groups")
 	var rows [][]string
 	for _, t := range p.rep.Troubles {
-		row := []string{t.Kind, table.Number(t.Events), table.Number(t.Transactions), table.Number(t.Unfinished), "-", "-", "-", ""}
+		row := []string{t.Kind, units.Number(t.Events), units.Number(t.Transactions), units.Number(t.Unfinished), "-", "-", "-", ""}
 		if t.Compared > 0 {
-			row[4], row[5] = duration(t.Mean), duration(t.Others)
+			row[4], row[5] = units.Duration(t.Mean), units.Duration(t.Others)
 			if t.Others > 0 {
 				row[6] = fmt.Sprintf("%+.0f%%", 100*(float64(t.Mean)/float64(t.Others)-1))
 			}
@@ -274,10 +274,10 @@ func (p *reportPrinter) slowest() {
 		}
 		bar := min(barWidth, p.width/2-14)
 		b := text.Shorten([]byte(what), p.width-bar-22)
-		p.printf("%9s |%s| %08x %s\n", duration(x.Total), waterfall(parts[:], x.Total, bar), x.XID, b)
+		p.printf("%9s |%s| %08x %s\n", units.Duration(x.Total), waterfall(parts[:], x.Total, bar), x.XID, b)
 		line := fmt.Sprintf("connection %d, frames %d-%d, %s, %s", x.Connection, x.CallFrame, x.ReplyFrame, x.Model, shortStatus(x))
 		if x.Count > 0 {
-			line += fmt.Sprintf(", %s at %s", text.Size(nil, x.Count), text.Size(nil, x.Offset))
+			line += fmt.Sprintf(", %s at %s", units.Size(x.Count), units.Size(x.Offset))
 		}
 		if x.InFlight > 1 {
 			line += fmt.Sprintf(", %d in flight", x.InFlight)
@@ -285,7 +285,7 @@ func (p *reportPrinter) slowest() {
 		if len(x.Troubles) > 0 {
 			line += ", " + strings.Join(x.Troubles, " ")
 			if x.Retransmit > 0 {
-				line += fmt.Sprintf(" (%s again)", text.Plural(uint64(x.Retransmit), "packet"))
+				line += fmt.Sprintf(" (%s again)", units.Plural(x.Retransmit, "packet"))
 			}
 		}
 		p.wrapped("          ", line)
@@ -303,7 +303,7 @@ func lostLine(x *latency.Slow) string {
 	names := slices.Collect(maps.Keys(x.Lost))
 	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(x.Lost[b], x.Lost[a]), cmp.Compare(a, b)) })
 	for i, n := range names {
-		names[i] = fmt.Sprintf("%s (%s %%) to %s", duration(x.Lost[n]), Percent(float64(x.Lost[n])/float64(x.Total)), strings.ReplaceAll(n, "_", " "))
+		names[i] = fmt.Sprintf("%s (%s %%) to %s", units.Duration(x.Lost[n]), units.Percent(float64(x.Lost[n])/float64(x.Total)), strings.ReplaceAll(n, "_", " "))
 	}
 	return "lost " + strings.Join(names, ", ")
 }
@@ -337,7 +337,7 @@ func (p *reportPrinter) setup() {
 	p.title("Setup of the connections")
 	for i, s := range order {
 		if i >= shownConns && !p.opt.Verbose {
-			p.printf("%s of setup; -v shows them\n", text.Plural(uint64(len(order)-shownConns), "more kind"))
+			p.printf("%s of setup; -v shows them\n", units.Plural(len(order)-shownConns, "more kind"))
 			break
 		}
 		list := ids[s]
@@ -375,7 +375,7 @@ func (p *reportPrinter) setupText(c *latency.Connection) string {
 		} else {
 			timeout := "none"
 			if s.AckTimeout > 0 {
-				timeout = duration(s.AckTimeout)
+				timeout = units.Duration(s.AckTimeout)
 			}
 			fmt.Fprintf(&b, ",\n   retries %d, RNR retries %d/%d, ACK timeout %s", s.RetryCount, s.RNRRetryCount, o.RNRRetryCount, timeout)
 		}

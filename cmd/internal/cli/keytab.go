@@ -8,6 +8,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/decode/krb5"
 	"github.com/rpcrdma/toolkit/internal/outfile"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 // KeytabFlag adds --keytab to the flags of a command.
@@ -78,25 +79,18 @@ func (k *Keys) Notes(printf func(format string, args ...any)) {
 		default:
 			why = "no --keytab can open them: their tokens are not Kerberos tokens, or are cut"
 		}
-		printf("note: %s not opened: %s", contexts(s.Closed), why)
+		printf("note: %s not opened: %s", units.Plural(s.Closed, "Kerberos context"), why)
 		if k.problem != nil {
 			printf("note: KRB5_KTNAME: %v", k.problem)
 		}
 	}
 	if s.Unknown > 0 {
-		printf("note: %s not opened: their creation was not captured, so no keytab can open them", contexts(s.Unknown))
+		printf("note: %s not opened: their creation was not captured, so no keytab can open them", units.Plural(s.Unknown, "Kerberos context"))
 	}
 	if s.Refused > 0 {
 		printf("note: %d transactions with a wrong or malformed Kerberos checksum", s.Refused)
 	}
 	if s.Evicted > 0 {
-		printf("note: %s forgotten for lack of memory", contexts(s.Evicted))
+		printf("note: %s forgotten for lack of memory", units.Plural(s.Evicted, "Kerberos context"))
 	}
-}
-
-func contexts(n uint64) string {
-	if n == 1 {
-		return "1 Kerberos context"
-	}
-	return fmt.Sprintf("%d Kerberos contexts", n)
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"sync"
-	"time"
 
 	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/capture"
@@ -13,6 +12,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/internal/printable"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 // maxMessages is how many malformed messages are named one by one.
@@ -104,11 +104,11 @@ func (p *Problems) Files(list []*capture.Problem, total int, st *decode.Stats) {
 	}
 	if bad := st.Undecodable - st.CutShort; bad > 0 {
 		p.damaged = true
-		p.printf("%s with malformed headers", text.Plural(bad, "packet"))
+		p.printf("%s with malformed headers", units.Plural(bad, "packet"))
 	}
 	if n := st.OddFragments; n > 0 {
 		p.damaged = true
-		p.printf("%s that cannot be part of a datagram, or contradicted by others", text.Plural(n, "IP fragment"))
+		p.printf("%s that cannot be part of a datagram, or contradicted by others", units.Plural(n, "IP fragment"))
 	}
 	for _, line := range text.Streams(st) {
 		p.damaged = true
@@ -119,7 +119,7 @@ func (p *Problems) Files(list []*capture.Problem, total int, st *decode.Stats) {
 // Snapped notes packets that were captured in part only.
 func (p *Problems) Snapped(packets uint64) {
 	if packets > 0 {
-		p.Printf("note: %s cut to the capture's snapshot length; what is missing is not decoded", text.Plural(packets, "packet"))
+		p.Printf("note: %s cut to the capture's snapshot length; what is missing is not decoded", units.Plural(packets, "packet"))
 	}
 }
 
@@ -141,13 +141,13 @@ func (p *Problems) Doubled(r capture.Reader) {
 		if f.Tap.Interface > 0 {
 			where = fmt.Sprintf("%s, interface %d,", where, f.Tap.Interface)
 		}
-		apart := text.Duration(nil, time.Duration(f.Delay.Typical))
+		apart := units.Duration(f.Delay.Typical)
 		often, points := fmt.Sprintf("twice, %s apart", apart), "a second capture point has"
 		if n := f.Delay.Times; n > 2 {
 			often, points = fmt.Sprintf("%d times within %s", n, apart), "other capture points have"
 		}
 		p.Printf("note: %s shows packets %s, as captures do that were merged, or a mirror of several ports: %s taken for what %s seen",
-			where, often, text.Plural(f.Copies, "packet"), points)
+			where, often, units.Plural(f.Copies, "packet"), points)
 	}
 }
 
@@ -157,19 +157,19 @@ func (p *Problems) Packets(st *decode.Stats, problems int) {
 		p.Printf("note: %s", s)
 	}
 	if st.NotSplit > 0 {
-		p.Printf("note: %s of several packets, as segmentation offload makes them, that could not be taken apart", text.Plural(st.NotSplit, "datagram"))
+		p.Printf("note: %s of several packets, as segmentation offload makes them, that could not be taken apart", units.Plural(st.NotSplit, "datagram"))
 	}
 	if s := text.WrongICRCs(st); s != "" {
 		p.Printf("note: %s", s)
 	}
 	if st.BadCRC > 0 {
-		p.Printf("note: %s with a wrong CRC", text.Plural(st.BadCRC, "FPDU"))
+		p.Printf("note: %s with a wrong CRC", units.Plural(st.BadCRC, "FPDU"))
 	}
 	if n := st.IncompleteDatagrams; n > 0 {
-		p.Printf("note: %s with fragments that are not in the capture: not decoded", text.Plural(n, "IP datagram"))
+		p.Printf("note: %s with fragments that are not in the capture: not decoded", units.Plural(n, "IP datagram"))
 	}
 	if g := &st.Sealed; g.Count > 0 {
-		p.Printf("note: %s of RPC connections over TCP with TLS: %s not decoded; the first begins with packet %d", text.Plural(g.Count, "direction"), text.Plural(g.Bytes, "encrypted byte"), g.First)
+		p.Printf("note: %s of RPC connections over TCP with TLS: %s not decoded; the first begins with packet %d", units.Plural(g.Count, "direction"), units.Plural(g.Bytes, "encrypted byte"), g.First)
 	}
 	for _, s := range text.Attempts(st) {
 		p.Printf("note: %s", s)
@@ -192,19 +192,19 @@ func (p *Problems) Headers(m *transaction.Malformed) {
 	if f := &m.First; f.Ref.Seen() {
 		p.Printf("packet %d: malformed RPC-over-RDMA header at byte %d of the Send: %v", f.Ref.Number, f.Offset, f.Fault)
 	}
-	p.Printf("%s in all: %s", text.Plural(n, "malformed RPC-over-RDMA header"), text.HeaderFaults(nil, m))
+	p.Printf("%s in all: %s", units.Plural(n, "malformed RPC-over-RDMA header"), text.HeaderFaults(nil, m))
 }
 
 // GivenUp notes what a decoder no longer followed because of its limits. see names the flags that raise them.
 func (p *Problems) GivenUp(calls uint64, st *decode.Stats, see Limits) {
 	if calls > 0 {
-		p.Printf("note: %s given up for lack of memory%s", text.Plural(calls, "open call"), see.Calls)
+		p.Printf("note: %s given up for lack of memory%s", units.Plural(calls, "open call"), see.Calls)
 	}
 	if n := st.EvictedConnections; n > 0 {
-		p.Printf("note: %s no longer followed for lack of memory, and shown as evicted%s", text.Plural(n, "connection"), see.Connections)
+		p.Printf("note: %s no longer followed for lack of memory, and shown as evicted%s", units.Plural(n, "connection"), see.Connections)
 	}
 	if n := st.EvictedDatagrams; n > 0 {
-		p.Printf("note: %s given up before all fragments had come", text.Plural(n, "IP datagram"))
+		p.Printf("note: %s given up before all fragments had come", units.Plural(n, "IP datagram"))
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/rpcrdma/toolkit/analyze/monitor"
-	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/capture/live"
 	"github.com/rpcrdma/toolkit/capture/pcapfilter"
@@ -20,6 +19,7 @@ import (
 	fleet "github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/live"
 	"github.com/rpcrdma/toolkit/decode/duplicates"
 	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 // Orders are what an observer is told.
@@ -194,7 +194,7 @@ func Observe(ctx context.Context, o *Orders, to io.Writer) error {
 	}
 	if parts != nil && err == nil {
 		if n, why := parts.Lost(); n > 0 {
-			return fmt.Errorf("%s could not be written: %w", text.Plural(n, "transaction"), why)
+			return fmt.Errorf("%s could not be written: %w", units.Plural(n, "transaction"), why)
 		}
 	}
 	return err
@@ -225,7 +225,7 @@ func (x *observation) interval(s *monitor.Snapshot) bool {
 // tell says that transactions are not written.
 func (x *observation) tell() {
 	if n, err := x.parts.Lost(); n > x.lost {
-		x.w.note("%s could not be written to a file: %v", text.Plural(n-x.lost, "transaction"), err)
+		x.w.note("%s could not be written to a file: %v", units.Plural(n-x.lost, "transaction"), err)
 		x.lost = n
 	}
 }

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/job"
 	"github.com/rpcrdma/toolkit/internal/printable"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 // Schema is the value of the key "schema" of Units.
@@ -65,7 +65,7 @@ func (u *Units) count(x *job.Standing) {
 // Line is the first line of a result.
 func (u *Units) Line() string {
 	var b strings.Builder
-	b.WriteString(text.Plural(uint64(u.Units), "unit"))
+	b.WriteString(units.Plural(u.Units, "unit"))
 	if u.Job != "" {
 		b.WriteString(" of job " + u.Job)
 	}

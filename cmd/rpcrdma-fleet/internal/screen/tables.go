@@ -11,6 +11,7 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/live"
 	"github.com/rpcrdma/toolkit/internal/table"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 // Lines of the head that stand above each list of taps.
@@ -19,20 +20,20 @@ func head(f *live.Fleet, now time.Time) []string {
 	lines := []string{
 		fmt.Sprintf("%s  %s", now.UTC().Format("15:04:05"), taps(&t)),
 		fmt.Sprintf("%s tx/s, %s errors/s, %s/s of RPC; P50 %s, P99 %s, max %s; %d open, %d stuck; %s retransmissions/s",
-			rate(t.Transactions), rate(t.Errors), size(t.Bytes), upTo(t.P50), upTo(t.P99), duration(t.Max), t.Open, t.Stuck, rate(t.Retransmits)),
+			rate(t.Transactions), rate(t.Errors), units.SizeCell(uint64(t.Bytes)), upTo(t.P50), upTo(t.P99), units.DurationCell(t.Max), t.Open, t.Stuck, rate(t.Retransmits)),
 	}
 	var missing []string
 	if t.PacketsLost > 0 {
-		missing = append(missing, text.Plural(t.PacketsLost, "packet")+" lost by taps in the latest intervals")
+		missing = append(missing, units.Plural(t.PacketsLost, "packet")+" lost by taps in the latest intervals")
 	}
 	if t.Missing > 0 {
-		missing = append(missing, text.Plural(t.Missing, "summary")+" missing")
+		missing = append(missing, units.Plural(t.Missing, "summary")+" missing")
 	}
 	if f.Refused > 0 {
-		missing = append(missing, fmt.Sprintf("%s refused, the latest: %s", text.Plural(f.Refused, "message"), text.SafeString(f.Wrong)))
+		missing = append(missing, fmt.Sprintf("%s refused, the latest: %s", units.Plural(f.Refused, "message"), text.SafeString(f.Wrong)))
 	}
 	if f.TooMany > 0 {
-		missing = append(missing, text.Plural(f.TooMany, "message")+" of taps beyond the first 10,000 left out")
+		missing = append(missing, units.Plural(f.TooMany, "message")+" of taps beyond the first 10,000 left out")
 	}
 	if len(missing) > 0 {
 		lines = append(lines, "INCOMPLETE: "+strings.Join(missing, "; "))
@@ -41,7 +42,7 @@ func head(f *live.Fleet, now time.Time) []string {
 }
 
 func taps(t *live.Totals) string {
-	s := text.Plural(uint64(t.Taps), "tap")
+	s := units.Plural(t.Taps, "tap")
 	if t.Silent > 0 {
 		s += fmt.Sprintf(", %d silent", t.Silent)
 	}
@@ -76,9 +77,9 @@ func tapRow(t *live.Tap, now time.Time) []string {
 		state = strings.TrimSpace(fmt.Sprintf("%s %d agents", state, t.Agents))
 	}
 	return []string{
-		text.SafeString(t.Name), age(now.Sub(t.Came)), rate(float64(s.Transactions) * per), rate(float64(s.Errors) * per), size(float64(s.Bytes) * per),
-		duration(s.P50), duration(s.P99), duration(s.Max), count(s.Open.Calls), count(s.Open.Stuck),
-		table.Number(s.RDMA.Retransmits), table.Number(s.Lost), table.Number(t.Missing), state,
+		text.SafeString(t.Name), age(now.Sub(t.Came)), rate(float64(s.Transactions) * per), rate(float64(s.Errors) * per), units.SizeCell(uint64(float64(s.Bytes) * per)),
+		units.DurationCell(s.P50), units.DurationCell(s.P99), units.DurationCell(s.Max), units.Number(s.Open.Calls), units.Number(s.Open.Stuck),
+		units.Number(s.RDMA.Retransmits), units.Number(s.Lost), units.Number(t.Missing), state,
 	}
 }
 
@@ -100,7 +101,7 @@ func sections(t *live.Tap) []section {
 	ops := section{title: "Operations", header: []string{"OPERATION", "TX/s", "ERR/s", "B/s", "P50", "P99", "MAX"}, right: numbers, rest: s.Rest.Operations}
 	for i := range s.Ops {
 		o := &s.Ops[i]
-		ops.rows = append(ops.rows, []string{text.SafeString(o.Name), rate(float64(o.Transactions) * per), rate(float64(o.Errors) * per), size(float64(o.Bytes) * per), duration(o.P50), duration(o.P99), duration(o.Max)})
+		ops.rows = append(ops.rows, []string{text.SafeString(o.Name), rate(float64(o.Transactions) * per), rate(float64(o.Errors) * per), units.SizeCell(uint64(float64(o.Bytes) * per)), units.DurationCell(o.P50), units.DurationCell(o.P99), units.DurationCell(o.Max)})
 	}
 	slow := section{title: "Slowest transactions, and stuck calls", header: []string{"LATENCY", "XID", "CLIENT", "SERVER", "OPERATION", "FILE AND RANGE", "CHUNKS", "STATUS"}, right: []bool{true}}
 	for i := range s.Slow {
@@ -109,12 +110,12 @@ func sections(t *live.Tap) []section {
 		if x.Open {
 			status = "open"
 		}
-		slow.rows = append(slow.rows, []string{duration(x.Latency), fmt.Sprintf("%08x", x.XID), text.SafeString(x.Client), text.SafeString(x.Server), text.SafeString(x.Operation), text.SafeString(x.Subject), text.SafeString(x.Chunks), text.SafeString(status)})
+		slow.rows = append(slow.rows, []string{units.DurationCell(x.Latency), fmt.Sprintf("%08x", x.XID), text.SafeString(x.Client), text.SafeString(x.Server), text.SafeString(x.Operation), text.SafeString(x.Subject), text.SafeString(x.Chunks), text.SafeString(status)})
 	}
 	conn := section{title: "Connections with the most bytes", header: []string{"FABRIC", "CLIENT", "SERVER", "STATE", "TX/s", "B/s", "STUCK"}, right: []bool{false, false, false, false, true, true, true}, rest: s.Rest.Connections}
 	for i := range s.Conn {
 		c := &s.Conn[i]
-		conn.rows = append(conn.rows, []string{text.SafeString(c.Fabric), text.SafeString(c.Client), text.SafeString(c.Server), text.SafeString(c.State), rate(float64(c.Transactions) * per), size(float64(c.Bytes) * per), count(c.Stuck)})
+		conn.rows = append(conn.rows, []string{text.SafeString(c.Fabric), text.SafeString(c.Client), text.SafeString(c.Server), text.SafeString(c.State), rate(float64(c.Transactions) * per), units.SizeCell(uint64(float64(c.Bytes) * per)), units.Number(c.Stuck)})
 	}
 	list = append(list, ops, slow, conn)
 	for _, u := range []struct {
@@ -125,13 +126,13 @@ func sections(t *live.Tap) []section {
 		x := section{title: u.title, header: []string{u.head, "TX/s", "ERR/s", "B/s", "CALLS"}, right: numbers, rest: u.rest}
 		for i := range u.list {
 			n := &u.list[i]
-			x.rows = append(x.rows, []string{text.SafeString(n.Name), rate(float64(n.Transactions) * per), rate(float64(n.Errors) * per), size(float64(n.Bytes) * per), fmt.Sprintf("%.2f", float64(n.Time)/float64(s.Span))})
+			x.rows = append(x.rows, []string{text.SafeString(n.Name), rate(float64(n.Transactions) * per), rate(float64(n.Errors) * per), units.SizeCell(uint64(float64(n.Bytes) * per)), fmt.Sprintf("%.2f", float64(n.Time)/float64(s.Span))})
 		}
 		list = append(list, x)
 	}
 	f := &s.RDMA
 	wire := section{title: "RDMA", header: []string{"PACKETS/s", "RESENT", "NAK", "RNR", "CNP", "ECN", "MISSING", "BAD CRC", "STALLED"}, right: []bool{true, true, true, true, true, true, true, true, true}}
-	wire.rows = [][]string{{rate(float64(s.Packets) * per), table.Number(f.Retransmits), table.Number(f.NAKs), table.Number(f.RNRs), table.Number(f.CNPs), table.Number(f.Marked), table.Number(f.Missing), table.Number(f.BadCRC), duration(f.Stalled)}}
+	wire.rows = [][]string{{rate(float64(s.Packets) * per), units.Number(f.Retransmits), units.Number(f.NAKs), units.Number(f.RNRs), units.Number(f.CNPs), units.Number(f.Marked), units.Number(f.Missing), units.Number(f.BadCRC), units.DurationCell(f.Stalled)}}
 	return append(list, wire)
 }
 
@@ -183,29 +184,13 @@ func rate(f float64) string {
 	return strconv.FormatFloat(f, 'f', 0, 64)
 }
 
-func size(f float64) string {
-	if f == 0 {
-		return "-"
-	}
-	return string(text.Size(nil, uint64(f)))
-}
-
-func duration(ns int64) string {
-	if ns == 0 {
-		return "-"
-	}
-	return string(text.Duration(nil, time.Duration(ns)))
-}
-
 // upTo is the upper end of a band in which a percentile of all taps lies.
 func upTo(ns int64) string {
 	if ns == 0 {
 		return "-"
 	}
-	return "≤" + duration(ns)
+	return "≤" + units.DurationCell(ns)
 }
-
-func count(n int) string { return table.Number(uint64(max(n, 0))) }
 
 // age is in whole seconds.
 func age(d time.Duration) string { return max(d, 0).Truncate(time.Second).String() }

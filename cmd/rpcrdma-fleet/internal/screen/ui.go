@@ -11,6 +11,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/live"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 // UI is the screen: the list of taps, and one tap in detail. It implements tea.Model.
@@ -239,7 +240,7 @@ func (u *UI) View() string {
 	if t := u.Fleet.Tap(u.selected); u.detail && t != nil {
 		var body []string
 		body = append(body, (&section{title: t.Name, header: tapHeader, right: tapRight, rows: [][]string{tapRow(t, now)}}).lines()[2:]...)
-		body = append(body, "", "P99 of the last "+text.Plural(uint64(len(t.History)), "interval")+":  "+spark(t.History))
+		body = append(body, "", "P99 of the last "+units.Plural(len(t.History), "interval")+":  "+spark(t.History))
 		for _, x := range sections(t) {
 			if len(x.rows) > 0 {
 				body = append(body, x.lines()...)
@@ -318,7 +319,7 @@ func spark(list []live.Sample) string {
 	for i := range list {
 		b.WriteRune(bars[int(float64(list[i].P99)/float64(most)*float64(len(bars)-1)+0.5)])
 	}
-	return b.String() + "  " + duration(most)
+	return b.String() + "  " + units.DurationCell(most)
 }
 
 // Notef makes a Note.

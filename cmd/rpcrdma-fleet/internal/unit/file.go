@@ -13,6 +13,7 @@ import (
 	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/store"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/internal/printable"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 const (
@@ -208,16 +209,16 @@ func (r *run) done() *layout.Done {
 	}
 	if bad := st.Undecodable - st.CutShort; bad > 0 {
 		d.Damage += bad
-		d.Notes = append(d.Notes, text.Plural(bad, "packet")+" with malformed headers")
+		d.Notes = append(d.Notes, units.Plural(bad, "packet")+" with malformed headers")
 	}
 	if n := st.OddFragments; n > 0 {
 		d.Damage += n
-		d.Notes = append(d.Notes, text.Plural(n, "IP fragment")+" that cannot be part of a datagram, or contradicted by others")
+		d.Notes = append(d.Notes, units.Plural(n, "IP fragment")+" that cannot be part of a datagram, or contradicted by others")
 	}
 	if m := dec.Orphans().Malformed; m.Total() > 0 {
 		d.Damage += m.Total()
 		d.Notes = append(d.Notes, fmt.Sprintf("%s, the first in packet %d: %s",
-			text.Plural(m.Total(), "malformed RPC-over-RDMA header"), m.First.Ref.Number, text.HeaderFaults(nil, &m)))
+			units.Plural(m.Total(), "malformed RPC-over-RDMA header"), m.First.Ref.Number, text.HeaderFaults(nil, &m)))
 	}
 	d.Damage += st.Misframed.Count + st.Differing.Count + st.Displaced.Count + st.Mismarked.Count
 	d.Notes = append(d.Notes, text.Streams(&st)...)
@@ -226,11 +227,11 @@ func (r *run) done() *layout.Done {
 		d.Notes = append(d.Notes, s)
 	}
 	if g := &st.Sealed; g.Count > 0 {
-		d.Notes = append(d.Notes, fmt.Sprintf("%s of RPC connections over TCP with TLS: %s not decoded", text.Plural(g.Count, "direction"), text.Plural(g.Bytes, "encrypted byte")))
+		d.Notes = append(d.Notes, fmt.Sprintf("%s of RPC connections over TCP with TLS: %s not decoded", units.Plural(g.Count, "direction"), units.Plural(g.Bytes, "encrypted byte")))
 	}
 	note := func(n uint64, what, rest string) {
 		if n > 0 {
-			d.Notes = append(d.Notes, text.Plural(n, what)+" "+rest)
+			d.Notes = append(d.Notes, units.Plural(n, what)+" "+rest)
 		}
 	}
 	note(uint64(k.skipped), "file", "without a capture in them")
@@ -254,7 +255,7 @@ func (r *run) done() *layout.Done {
 	note(st.EvictedDatagrams, "IP datagram", "given up before all fragments had come")
 	if k.lost > 0 {
 		d.Damage += k.lost
-		d.Notes = append(d.Notes, text.Plural(k.lost, "transaction")+" not written to Parquet: the times in the captures jump about")
+		d.Notes = append(d.Notes, units.Plural(k.lost, "transaction")+" not written to Parquet: the times in the captures jump about")
 	}
 	if d.Damage > 0 {
 		d.Status = 3
