@@ -57,9 +57,9 @@ type Recorder struct {
 
 // Lost counts what exceeded the limits.
 type Lost struct {
-	Sessions    uint64 `json:"sessions"`
-	Clients     uint64 `json:"clients"`
-	Connections uint64 `json:"connections"`
+	Sessions    uint64 `json:"sessions"`    // calls of sessions that are not listed
+	Clients     uint64 `json:"clients"`     // calls of clients that are not listed
+	Connections uint64 `json:"connections"` // calls on connections that are not listed
 	Slots       uint64 `json:"slots"`
 	Calls       uint64 `json:"calls"` // open at once
 	Layouts     uint64 `json:"layouts"`
@@ -144,14 +144,7 @@ func (l *conns) of(r *Recorder, k *rdma.Connection, client rdma.Side) *conn {
 		l.last, l.lastID = c, k.ID
 		return c
 	}
-	if len(l.list) >= maxConnections {
-		r.lost.Connections++
-		if !r.live || !l.drop(r) {
-			return nil
-		}
-	}
-	if !r.take(&l.held, connSize) {
-		r.lost.Connections++
+	if len(l.list) >= maxConnections && (!r.live || !l.drop(r)) || !r.take(&l.held, connSize) {
 		return nil
 	}
 	if l.byID == nil {
@@ -160,6 +153,15 @@ func (l *conns) of(r *Recorder, k *rdma.Connection, client rdma.Side) *conn {
 	c := &conn{c: k, client: client}
 	l.byID[k.ID] = c
 	l.list = append(l.list, c)
+	return c
+}
+
+// carried is the entry of the connection that a call came on which has ended.
+func (l *conns) carried(r *Recorder, tx *transaction.Transaction, client rdma.Side) *conn {
+	c := l.of(r, tx.Connection, client)
+	if c == nil {
+		r.lost.Connections++
+	}
 	return c
 }
 
@@ -374,7 +376,6 @@ func (r *Recorder) client(tx *transaction.Transaction) *client {
 	g = r.clients[key]
 	if g == nil {
 		if len(r.clients) >= maxClients || !r.room(clientSize) {
-			r.lost.Clients++
 			if !r.live {
 				return nil
 			}
@@ -435,7 +436,6 @@ func (r *Recorder) session(k *rdma.Connection, id [16]byte, at rdma.Ref) *sessio
 	x := r.sessions[key]
 	if x == nil {
 		if len(r.sessions) >= maxSessions || !r.room(sessionSize) {
-			r.lost.Sessions++
 			if !r.live {
 				return nil
 			}
@@ -449,6 +449,15 @@ func (r *Recorder) session(k *rdma.Connection, id [16]byte, at rdma.Ref) *sessio
 		r.take(&x.conns.held, sessionSize)
 		r.sessions[key] = x
 		r.order = append(r.order, x)
+	}
+	return x
+}
+
+// called is the session of a call that has ended.
+func (r *Recorder) called(v *rpc.View, id [16]byte) *session {
+	x := r.session(v.Tx.Connection, id, v.Tx.Call.First)
+	if x == nil {
+		r.lost.Sessions++
 	}
 	return x
 }
@@ -492,9 +501,10 @@ func (r *Recorder) Transaction(v *rpc.View) {
 func (r *Recorder) plain(v *rpc.View) {
 	g := r.client(v.Tx)
 	if g == nil {
+		r.lost.Clients++
 		return
 	}
-	g.meter.count(g.conns.of(r, v.Tx.Connection, v.Tx.From).count(v))
+	g.meter.count(g.conns.carried(r, v.Tx, v.Tx.From).count(v))
 }
 
 // count adds a call to what a connection carried.
@@ -584,8 +594,8 @@ func (r *Recorder) operations(v *rpc.View) {
 			r.created(v, o, a)
 		case *nfs4.BIND_CONN_TO_SESSION4args:
 			if res, ok := o.Result.(*nfs4.BIND_CONN_TO_SESSION4res); ok && o.Code == 0 && o.Status != "" {
-				if x := r.session(v.Tx.Connection, res.BctsrResok4.BctsrSessid, v.Tx.Call.First); x != nil {
-					if c := x.conns.of(r, v.Tx.Connection, v.Tx.From); c != nil {
+				if x := r.called(v, res.BctsrResok4.BctsrSessid); x != nil {
+					if c := x.conns.carried(r, v.Tx, v.Tx.From); c != nil {
 						c.bound = BoundByBind
 						c.back = c.back || res.BctsrResok4.BctsrDir != nfs4.CDFS4_FORE
 					}

@@ -354,9 +354,9 @@ func (r *Recorder) notes(rep *Report) {
 		}
 	}
 	note(r.hidden, "COMPOUNDs that could not be decoded: %d; what session they belong to is not known")
-	note(r.lost.Sessions, "%d times a session was beyond the limit of sessions")
-	note(r.lost.Clients, "%d calls came from clients beyond the limit of clients")
-	note(r.lost.Connections, "%d times a connection was beyond the limit of connections of a session or client")
+	note(r.lost.Sessions, "calls of sessions beyond the limit of sessions: %d")
+	note(r.lost.Clients, "calls from clients beyond the limit of clients: %d")
+	note(r.lost.Connections, "calls on connections beyond the limit of connections of a session or client: %d")
 	note(r.lost.Slots, "%d calls used slots beyond the limit of slots")
 	note(r.lost.Calls, "%d calls were beyond the limit of open calls")
 	note(r.lost.Layouts, "%d layouts, handles or devices were beyond their limits")

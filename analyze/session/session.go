@@ -119,7 +119,7 @@ func (r *Recorder) created(v *rpc.View, o *rpc.Operation, a *nfs4.CREATE_SESSION
 		return
 	}
 	k := &res.CsrResok4
-	x := r.session(v.Tx.Connection, k.CsrSessionid, v.Tx.Call.First)
+	x := r.called(v, k.CsrSessionid)
 	if x == nil {
 		return
 	}
@@ -127,7 +127,7 @@ func (r *Recorder) created(v *rpc.View, o *rpc.Operation, a *nfs4.CREATE_SESSION
 	x.created, x.first, x.flags = v.Tx.Reply.Last, v.Tx.Call.First, k.CsrFlags
 	x.granted, x.asked, x.backGranted = channel(&k.CsrForeChanAttrs), channel(&a.CsaForeChanAttrs), channel(&k.CsrBackChanAttrs)
 	x.back.limit = x.backGranted.Slots
-	if c := x.conns.of(r, v.Tx.Connection, v.Tx.From); c != nil {
+	if c := x.conns.carried(r, v.Tx, v.Tx.From); c != nil {
 		c.bound = BoundByCreate
 		c.back = k.CsrFlags&nfs4.CREATE_SESSION4_FLAG_CONN_BACK_CHAN != 0
 	}
@@ -150,14 +150,14 @@ func (r *Recorder) add(held *int, m *map[string]uint64, key string) {
 // took counts a call, with its slot and the highest one in use as the client says.
 func (s *session) took(r *Recorder, v *rpc.View, slot, highest uint32) {
 	s.calls++
-	s.meter.count(s.conns.of(r, v.Tx.Connection, v.Tx.From).count(v))
+	s.meter.count(s.conns.carried(r, v.Tx, v.Tx.From).count(v))
 	s.fore.used = max(s.fore.used, slots(slot))
 	s.fore.said = max(s.fore.said, slots(highest))
 }
 
 // sequence handles a call of a session.
 func (r *Recorder) sequence(v *rpc.View, o *rpc.Operation, a *nfs4.SEQUENCE4args) {
-	x := r.session(v.Tx.Connection, a.SaSessionid, v.Tx.Call.First)
+	x := r.called(v, a.SaSessionid)
 	if x == nil {
 		return
 	}
@@ -186,12 +186,12 @@ func (r *Recorder) callback(v *rpc.View) {
 	if !ok {
 		return
 	}
-	x := r.session(v.Tx.Connection, a.CsaSessionid, v.Tx.Call.First)
+	x := r.called(v, a.CsaSessionid)
 	if x == nil {
 		return
 	}
 	x.back.used = max(x.back.used, slots(a.CsaSlotid))
-	if c := x.conns.of(r, v.Tx.Connection, v.Tx.From.Other()); c != nil {
+	if c := x.conns.carried(r, v.Tx, v.Tx.From.Other()); c != nil {
 		c.callbacks++
 	}
 	for i := 1; i < len(ops); i++ {

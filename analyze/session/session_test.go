@@ -393,7 +393,7 @@ func TestBounded(t *testing.T) {
 		w.answer(w.call(connection(i, "192.0.2.2", "192.0.2.1"), 0xffffffff, 0xffffffff), 0xffffffff)
 	}
 	rep := w.r.Report(nil)
-	if len(rep.Sessions) != 1024 || rep.Beyond.Sessions == 0 || rep.Beyond.Slots == 0 {
+	if len(rep.Sessions) != 1024 || rep.Beyond.Sessions != 1100-1024 || rep.Beyond.Slots == 0 {
 		t.Errorf("%d sessions, %+v", len(rep.Sessions), rep.Beyond)
 	}
 	w = newWorld(t)
@@ -401,7 +401,7 @@ func TestBounded(t *testing.T) {
 		w.answer(w.call(connection(i, "192.0.2.2", "192.0.2.1"), uint32(i), 0), 3)
 	}
 	rep = w.r.Report(nil)
-	if len(rep.Sessions[0].Connections) != 64 || rep.Beyond.Connections == 0 {
+	if len(rep.Sessions[0].Connections) != 64 || rep.Beyond.Connections != 100-64 {
 		t.Errorf("%d connections, %+v", len(rep.Sessions[0].Connections), rep.Beyond)
 	}
 }

@@ -381,7 +381,7 @@ func (o *reportOptions) print(w io.Writer, rep *wholeReport, series bool) error 
 	err := results.Report(w, rep.Report, results.ReportOptions{Verbose: o.verbose, Series: series, Width: o.width, Diagnosis: rep.Diagnosis})
 	if rep.Sessions != nil && err == nil {
 		fmt.Fprint(w, "\nSessions and connections (rpcrdma-dump sessions)\n\n")
-		p := sessionPrinter{w: w, rep: rep.Sessions}
+		p := sessionPrinter{w: w, rep: rep.Sessions, short: !o.verbose}
 		err = p.print()
 	}
 	if rep.Kernel != nil {

@@ -353,9 +353,9 @@ func bareTaps(of func() []capture.Tap) func() []capture.Tap {
 	if of == nil {
 		return nil
 	}
+	var bare []capture.Tap
 	return func() []capture.Tap {
-		var bare []capture.Tap
-		for _, t := range of() {
+		for _, t := range of()[len(bare):] { // taps are only ever appended
 			bare = append(bare, capture.Tap{Link: t.Link, SnapLen: t.SnapLen})
 		}
 		return bare

@@ -151,6 +151,7 @@ type sessionPrinter struct {
 	w       io.Writer
 	rep     *session.Report
 	verbose bool
+	short   bool // a part of a report: see brief
 	err     error
 }
 
@@ -169,20 +170,22 @@ func (p *sessionPrinter) print() error {
 	if len(p.rep.Sessions)+len(p.rep.Clients) == 0 {
 		p.printf("no NFS\n")
 	}
-	for i := range p.rep.Sessions {
-		if i > 0 {
+	sessions := brief(p, p.rep.Sessions, "session", func(s *session.Session) []session.Connection { return s.Connections }, unusual)
+	for i, x := range sessions {
+		if i > 0 || len(sessions) < len(p.rep.Sessions) {
 			p.printf("\n")
 		}
-		p.session(&p.rep.Sessions[i])
+		p.session(x)
 	}
-	for _, t := range p.rep.Trunks {
-		p.printf("\n%s: client %s, server %s, %s from %s to %s\n", t.Kind, safe(t.Client), safe(t.Server),
-			units.Plural(len(t.Sessions), "session"), strings.Join(t.Clients, ", "), strings.Join(t.Servers, ", "))
-	}
+	p.trunks()
 	p.servers()
-	for i := range p.rep.Clients {
-		c := &p.rep.Clients[i]
-		if i > 0 || len(p.rep.Sessions) > 0 {
+	if len(p.rep.Sessions) > 0 && len(p.rep.Clients) > maxListed {
+		p.printf("\n")
+	}
+	clients := brief(p, p.rep.Clients, "client", func(c *session.Client) []session.Connection { return c.Connections },
+		func(c *session.Client) bool { return uneven(c.Connections) })
+	for i, c := range clients {
+		if i > 0 || len(p.rep.Sessions) > 0 || len(clients) < len(p.rep.Clients) {
 			p.printf("\n")
 		}
 		p.printf("NFSv%s client %s, server %s\n\n", c.Version, c.Client, c.Server)
@@ -200,26 +203,28 @@ func (p *sessionPrinter) print() error {
 
 // servers names the addresses at which EXCHANGE_ID succeeded, and those that the client then gave up.
 func (p *sessionPrinter) servers() {
+	var lines []string
 	for i := range p.rep.Servers {
-		if i == 0 {
-			p.printf("\n")
-		}
 		s := &p.rep.Servers[i]
-		p.printf("EXCHANGE_ID at %s: server %s (minor ID %d), scope %s", s.Address, safe(s.Owner), s.Minor, safe(s.Scope))
+		l := fmt.Sprintf("EXCHANGE_ID at %s: server %s (minor ID %d), scope %s", s.Address, safe(s.Owner), s.Minor, safe(s.Scope))
 		if s.ServerProgram != "" {
-			p.printf("; it is %s", safe(s.ServerProgram))
+			l += "; it is " + safe(s.ServerProgram)
 		}
 		if s.ClientProgram != "" {
-			p.printf("; the client is %s", safe(s.ClientProgram))
+			l += "; the client is " + safe(s.ClientProgram)
 		}
 		switch {
 		case s.Used:
 		case s.SameAs != "":
-			p.printf("; the same server as at %s; given up after EXCHANGE_ID: no session uses it", s.SameAs)
+			l += fmt.Sprintf("; the same server as at %s; given up after EXCHANGE_ID: no session uses it", s.SameAs)
 		default:
-			p.printf("; no session uses it")
+			l += "; no session uses it"
 		}
+		lines = append(lines, l)
+	}
+	if len(lines) > 0 {
 		p.printf("\n")
+		p.limited(lines)
 	}
 }
 

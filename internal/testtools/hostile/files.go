@@ -48,6 +48,21 @@ func clients(g *gen, n int) {
 	}
 }
 
+// crowd are clients that call in turn, each over the one connection that it keeps.
+func crowd(g *gen, n int) {
+	const rounds = 20
+	list := make([]*peer, n)
+	for i := range list {
+		list[i] = g.rdma(1 + i)
+	}
+	for r := range rounds {
+		for i, p := range list {
+			p.do(nfs, 3, 6, &nfs3.READ3args{File: fh(handle(i)), Offset: uint64(8 * r), Count: 8},
+				&nfs3.READ3res{Resok: nfs3.READ3resok{Count: 8, Data: inline([]byte("contents"))}})
+		}
+	}
+}
+
 // names are LOOKUPs of different names in one directory.
 func names(g *gen, n int) {
 	p := g.rdma(1)

@@ -22,6 +22,7 @@ var kinds = []Kind{
 	{"same-xid", "calls with one XID", 200_000, 5000, sameXID},
 	{"garbage", "messages of noise", 200_000, 3000, garbage},
 	{"clients", "connections of many clients", 200_000, 4000, clients},
+	{"crowd", "clients that call twenty times, in turn", 20_000, 200, crowd},
 	{"names", "names in a directory", 200_000, 5000, names},
 	{"deep-names", "directories in each other", 100_000, 3000, deepNames},
 	{"long-names", "names of 60,000 bytes", 2000, 50, longNames},
