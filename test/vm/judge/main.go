@@ -10,9 +10,10 @@
 //	                             a reason are counted by themselves
 //	judge rest REPORT            the calls that were neither, one by one
 //	judge why DIAGNOSIS CODES    one line about what rpcrdma-dump why says; status 1
-//	                             if its first cause is not among CODES, separated by
-//	                             commas ("none": nothing is slow), or a cause that is
-//	                             not among them is claimed to be certain
+//	                             if the first cause that is more than possible, or else
+//	                             the first, is not among CODES, separated by commas
+//	                             ("none": nothing is slow), or a cause that is not
+//	                             among them is claimed to be certain
 //
 // TRUTH is NAME.truth.json of samples, or a file of md5sum.
 package main
@@ -97,14 +98,15 @@ func why(w io.Writer, b []byte, codes []string) error {
 		return errors.New("this is no diagnosis")
 	}
 	fmt.Fprintln(w, r.Summary)
+	sure := slices.DeleteFunc(slices.Clone(r.Causes), func(c *diagnosis.Cause) bool { return c.Certainty == diagnosis.Possible })
 	first := "none"
-	for _, c := range r.Causes {
-		if c.Certainty == diagnosis.Possible {
-			continue
-		}
-		if first == "none" {
-			first = string(c.Code)
-		}
+	switch {
+	case len(sure) > 0:
+		first = string(sure[0].Code)
+	case len(r.Causes) > 0 && !slices.Contains(codes, "none"):
+		first = string(r.Causes[0].Code)
+	}
+	for _, c := range sure {
 		if c.Certainty == diagnosis.Certain && !slices.Contains(codes, string(c.Code)) {
 			return fmt.Errorf("%s is claimed to be certain", c.Code)
 		}
