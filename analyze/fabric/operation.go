@@ -74,12 +74,9 @@ type ring struct {
 	live        int
 }
 
-// lacks reports whether no operation with that number can be in flight.
-func (g *ring) lacks(seq uint64) bool { return seq < g.first || seq >= g.next || len(g.slots) == 0 }
-
 // at is the operation with that number, nil if it has ended.
 func (g *ring) at(seq uint64) *Operation {
-	if g.lacks(seq) {
+	if seq < g.first || seq >= g.next || len(g.slots) == 0 {
 		return nil
 	}
 	if o := &g.slots[seq&uint64(len(g.slots)-1)]; o.live {
@@ -183,11 +180,7 @@ func (r *Recorder) WorkData(c *rdma.Connection, from rdma.Side, seq uint64, byte
 		if o.Kind == rdma.WorkRead {
 			sender ^= 1
 		}
-		if m, gap := &k.marks[sender], ref.Time-o.Last.Time; m.limited {
-			r.paced(d, m, o.Last, ref)
-		} else if gap >= 0 {
-			m.went(gap)
-		}
+		r.paced(d, &k.marks[sender], o.Last, ref)
 	}
 	o.Packets++
 	o.Bytes += uint64(bytes)
@@ -216,14 +209,6 @@ func (r *Recorder) WorkDone(c *rdma.Connection, from rdma.Side, seq uint64, leng
 
 // WorkAcked implements rdma.Watcher.
 func (r *Recorder) WorkAcked(c *rdma.Connection, from rdma.Side, seq uint64, ref rdma.Ref) {
-	if k := r.last; k != nil && k.c == c && k.dirs[from].open.lacks(seq) {
-		return // as most are: their Sends were plain
-	}
-	r.acked(c, from, seq, ref)
-}
-
-// acked is WorkAcked for an operation that may be in flight.
-func (r *Recorder) acked(c *rdma.Connection, from rdma.Side, seq uint64, ref rdma.Ref) {
 	k := r.conn(c)
 	if k == nil {
 		return

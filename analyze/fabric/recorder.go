@@ -178,13 +178,9 @@ func (r *Recorder) group(k *conn, kind rdma.WorkKind) *group {
 // Saw implements rdma.Watcher.
 func (r *Recorder) Saw(c *rdma.Connection, s *rdma.Sighting) {
 	k := r.conn(c)
-	if k != nil && !(r.opt.Lean && k.sawUsual(r, s)) {
-		r.saw(k, s)
+	if k == nil {
+		return
 	}
-}
-
-// saw is Saw for whatever packet.
-func (r *Recorder) saw(k *conn, s *rdma.Sighting) {
 	if s.Restarted {
 		r.giveUp(k, s.From, Interrupted)
 		r.abandon(k, &k.dirs[s.From])

@@ -9,7 +9,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/roce"
 )
 
-// both are a Recorder that is told of ordinary packets in one call, and one that is told in full.
+// both are a Recorder that takes Runs, and one that is told of each packet.
 type both struct {
 	t           *testing.T
 	short, full *Recorder
@@ -96,8 +96,8 @@ func (b *both) compare() {
 	}
 }
 
-// unusual tells both in full of a packet that is not ordinary.
-func (b *both) unusual(next func(n int) int) {
+// other tells both of a packet that no Run stands for.
+func (b *both) other(next func(n int) int) {
 	b.run = nil
 	s := rdma.Sighting{Ref: b.ref, Class: rdma.ClassRequest, Novelty: rdma.NoveltyNew, PSN: b.psn, Count: 1}
 	switch next(6) {
@@ -122,8 +122,8 @@ func (b *both) unusual(next func(n int) int) {
 	}
 }
 
-// plainly runs what next chooses. It returns how many Sends the Recorder was not told of, since they were noted in a Run.
-func plainly(t *testing.T, next func(n int) int, packets int) (noted int) {
+// followRuns runs what next chooses. It returns how many Sends the Recorder was not told of, since they were noted in a Run.
+func followRuns(t *testing.T, next func(n int) int, packets int) (noted int) {
 	b := both{t: t, short: New(Options{Lean: true}), full: New(Options{Lean: true}), psn: 3 + (1<<24-100)*uint32(next(2))}
 	for i := range b.c {
 		b.c[i] = &rdma.Connection{ID: 1, Fabric: rdma.RoCEv2}
@@ -136,7 +136,7 @@ func plainly(t *testing.T, next func(n int) int, packets int) (noted int) {
 		}
 		switch n := len(b.list); {
 		case next(12) == 0:
-			b.unusual(next)
+			b.other(next)
 		case n > busy:
 			b.ack(1 + next(n))
 		case next(20) == 0:
@@ -149,21 +149,21 @@ func plainly(t *testing.T, next func(n int) int, packets int) (noted int) {
 	return b.noted
 }
 
-// TestPlain compares what is known of a direction after each packet.
-func TestPlain(t *testing.T) {
+// TestRuns compares what is known of a direction after each packet.
+func TestRuns(t *testing.T) {
 	for seed := range uint64(20) {
-		if n := plainly(t, rand.New(rand.NewPCG(seed, 99)).IntN, 5000); n < 100 {
+		if n := followRuns(t, rand.New(rand.NewPCG(seed, 99)).IntN, 5000); n < 100 {
 			t.Errorf("only %d Sends were noted in a Run", n)
 		}
 	}
 }
 
-func FuzzPlain(f *testing.F) {
+func FuzzRuns(f *testing.F) {
 	f.Add([]byte("one after the other"))
 	f.Add([]byte{9, 0, 200, 1, 7, 0, 0, 3, 3, 3})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		i := 0
-		plainly(t, func(n int) int {
+		followRuns(t, func(n int) int {
 			if len(data) == 0 {
 				return 1 % n
 			}

@@ -33,7 +33,7 @@ func (r *Recorder) NextSend(c *rdma.Connection, s *rdma.Send, seq uint64, psn ui
 	}
 	d.requested(r, psn, 1, s.First)
 	// If nothing is open, and nothing awaited, what NextSend, NextSendAcked and NextAck change is in the Run.
-	if g.first != g.next || !k.guessed || !d.HasAcked || !d.calm() || r.opt.Live {
+	if g.first != g.next || !k.guessed || !d.HasAcked || !d.idle() || r.opt.Live {
 		return nil
 	}
 	return &d.Run
@@ -60,54 +60,11 @@ func (r *Recorder) NextAck(c *rdma.Connection, from rdma.Side, psn uint32, ref r
 	if k == nil {
 		return
 	}
-	if d := &k.dirs[from.Other()]; d.calm() {
-		d.advanced(psn, ref)
-	} else {
-		r.advance(k, from.Other(), d, psn, ref)
-	}
+	r.advance(k, from.Other(), &k.dirs[from.Other()], psn, ref)
 }
 
-// advanced is Recorder.advance while nothing is awaited.
-func (d *direction) advanced(psn uint32, ref rdma.Ref) {
-	if !d.HasAcked || rdma.PSNDiff(psn, d.Acked) > 0 {
-		d.HasAcked, d.Acked, d.Progress = true, psn, ref
-	}
-}
-
-// sawUsual is Recorder.Saw of RoCE for whoever wants only stalls, for packets that are new, with nothing missing before them. It returns
-// false, and has changed nothing, if it is another one.
-func (k *conn) sawUsual(r *Recorder, s *rdma.Sighting) bool {
-	if s.Restarted || s.Novelty != rdma.NoveltyNew || s.Gap != 0 {
-		return false
-	}
-	switch s.Class {
-	case rdma.ClassRequest:
-		k.dirs[s.From&1].requested(r, s.PSN, max(s.Count, 1), s.Ref)
-		return true
-	case rdma.ClassReadResponse:
-		d := &k.dirs[s.From&1^1]
-		if !d.calm() {
-			return false
-		}
-		if !d.hasAnswer || rdma.PSNDiff(s.PSN, d.answered) > 0 {
-			d.hasAnswer, d.answered = true, s.PSN
-		}
-		d.answers.note(r, s.PSN, s.Ref, max(d.Window, 64))
-		d.advanced(s.PSN, s.Ref)
-		return true
-	case rdma.ClassAck:
-		d := &k.dirs[s.From&1^1]
-		if !d.calm() {
-			return false
-		}
-		d.advanced(s.PSN, s.Ref)
-		return true
-	}
-	return false
-}
-
-// calm reports whether nothing is awaited: an acknowledgement says nothing then but how far it goes.
-func (d *direction) calm() bool {
+// idle reports whether nothing is awaited: an acknowledgement says nothing then but how far it goes.
+func (d *direction) idle() bool {
 	return d.wait.since.Number|d.late.ref.Number == 0 && !d.active && len(d.gaps.list) == 0
 }
 
