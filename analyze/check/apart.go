@@ -58,21 +58,6 @@ func (a *apart) own(k *rdma.Connection) *own {
 	return o
 }
 
-// enter makes the rules count for a connection.
-func (c *Checker) enter(s *conn) {
-	if !c.apart.on {
-		return
-	}
-	if s.own != nil {
-		c.stats = &s.own.stats
-		return
-	}
-	c.stats = &c.apart.rest
-}
-
-// leave makes the rules count for no connection.
-func (c *Checker) leave() { c.stats = &c.apart.rest }
-
 // of is where a finding counts.
 func (a *apart) of(f *Finding) (*table, *totals) {
 	if o := a.byID[f.Connection]; o != nil {

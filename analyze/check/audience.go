@@ -39,7 +39,7 @@ func (a *audience) counted(f *Finding) {
 
 // wanted reports whether somebody reads another finding of a rule. If it is false once, it stays so: what was not put into words
 // when it was found is not missed when it is reported.
-func (c *Checker) wanted(r id, s Severity) bool {
+func (c *verdicts) wanted(r id, s Severity) bool {
 	a := &c.audience
 	if a.gone[r]>>s&1 != 0 {
 		return false
@@ -52,27 +52,6 @@ func (c *Checker) wanted(r id, s Severity) bool {
 	}
 	a.gone[r] |= 1 << s
 	return false
-}
-
-// breach reports that a side broke a rule.
-func (c *Checker) breach(s *conn, r id, ref rdma.Ref, from rdma.Side, say wording) {
-	switch {
-	case c.on[r] == Off:
-	case c.wanted(r, c.on[r]):
-		f := s.finding(r, ref, from, s.role(from))
-		f.Expected, f.Seen = say()
-		c.report(f)
-	default:
-		c.report(c.audience.wordless(s.c, r, "", ref, s.role(from)))
-	}
-}
-
-// severity returns the severity of a finding in the profile that is checked.
-func (c *Checker) severity(r id, known string) Severity {
-	if known != "" && c.opt.Profile == Linux {
-		return Note
-	}
-	return c.on[r]
 }
 
 // Names reports whether findings may name files, for which the View of transactions needs Names.

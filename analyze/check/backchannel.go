@@ -13,6 +13,15 @@ import (
 	"github.com/rpcrdma/toolkit/internal/units"
 )
 
+// callbackRules judge callbacks: their connections, and whether delegations that they recall are returned.
+type callbackRules struct {
+	*verdicts
+	recalls  recalls
+	channels map[channel]*backchannel
+	unread   map[*rdma.Connection]bool // connections with COMPOUNDs that cannot be read
+	astray   []int                     // connections with callbacks that no backchannel was bound to
+}
+
 // channel is a connection as a session uses it.
 type channel struct {
 	connection *rdma.Connection
@@ -30,7 +39,7 @@ type backchannel struct {
 const maxChannels = 4096
 
 // channel returns what is known of a session on a connection, and makes it if it is new; nil beyond the limit.
-func (c *Checker) channel(k *rdma.Connection, session [16]byte) *backchannel {
+func (c *callbackRules) channel(k *rdma.Connection, session [16]byte) *backchannel {
 	key := channel{k.Resolve(), session}
 	b := c.channels[key]
 	if b == nil {
@@ -44,7 +53,7 @@ func (c *Checker) channel(k *rdma.Connection, session [16]byte) *backchannel {
 }
 
 // binds takes what COMPOUNDs say of the backchannels of sessions (RFC 8881, sections 18.34 and 18.36).
-func (c *Checker) binds(v *rpc.View) {
+func (c *callbackRules) binds(v *rpc.View) {
 	tx := v.Tx
 	if c.on[ruleCallbackUnbound] == Off || !tx.Named || tx.Program != nfs4.NFS4_PROGRAM || tx.Version != 4 || plain(tx.Connection.Fabric) {
 		return
@@ -82,7 +91,7 @@ func (c *Checker) binds(v *rpc.View) {
 }
 
 // callback takes a callback of a session.
-func (c *Checker) callback(v *rpc.View) {
+func (c *callbackRules) callback(v *rpc.View) {
 	tx := v.Tx
 	if c.on[ruleCallbackUnbound] == Off || !tx.Named || tx.Program < nfs4.NFS4_CALLBACK || plain(tx.Connection.Fabric) {
 		return
@@ -121,7 +130,7 @@ func (c *Checker) callback(v *rpc.View) {
 
 // unbound reports the callbacks of a connection to which no backchannel was bound. One of which the capture lacks a part, or that has calls that
 // cannot be read, is not judged.
-func (c *Checker) unbound(k *rdma.Connection) {
+func (c *callbackRules) unbound(k *rdma.Connection) {
 	var list []*backchannel
 	for key, b := range c.channels {
 		if key.connection != k {

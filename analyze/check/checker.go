@@ -31,38 +31,23 @@ type Options struct {
 // one goroutine: do not set Options.Concurrent. Without Observer.Headers it finds the same, and takes longer.
 type Checker struct {
 	// What most messages and transactions ask for lies together.
-	last  *conn
 	calls transaction.States[callState]
+	conns connTable
+	verdicts
 
-	opt  Options
-	emit func(*Finding)
-	on   [ruleCount]Severity // Off if not selected
+	// The rules, by what they judge; those about whole transactions are in transaction.
+	fabric    fabricRules
+	streams   streamRules
+	strays    strayRules
+	credits   creditRules
+	memory    memoryRules
+	callbacks callbackRules
+	forms     formRules
+	attempts  attempts
 
-	conns  map[*rdma.Connection]*conn
-	recent [lastUsed]*conn      // by the ID of the connection
-	gone   [64]*rdma.Connection // recently closed
-	goneAt int
-	mem    memory
-
-	numbers uint64 // of conns
-
-	attempts attempts
-	recalls  recalls
-	channels map[channel]*backchannel
-	unread   map[*rdma.Connection]bool // connections with COMPOUNDs that cannot be read
-	astray   []int                     // connections with callbacks that no backchannel was bound to
-	pairs    map[pair]*forms
-
-	audience  audience
-	pending   []pending
-	finishing bool
-	view      rpc.View                 // of a transaction that is still open
-	owner     *transaction.Transaction // of the memory that the current operation is on
-	packet    packet                   // at hand
-	tc        txCheck
-
-	stats *table // of the current connection, if they are told apart
-	apart apart
+	finishing   bool
+	packet      packet // at hand
+	transaction txCheck
 }
 
 // Count is how often a rule was checked, and the results.
@@ -94,11 +79,13 @@ func (c *Checker) Observer() decode.Observer {
 
 // New makes a Checker that reports to emit, which may keep the Finding.
 func New(opt Options, emit func(*Finding)) *Checker {
-	c := &Checker{
-		opt: opt, emit: emit,
-		conns: make(map[*rdma.Connection]*conn), recalls: make(recalls),
-		channels: make(map[channel]*backchannel), unread: make(map[*rdma.Connection]bool), pairs: make(map[pair]*forms),
-	}
+	c := &Checker{verdicts: verdicts{opt: opt, emit: emit}}
+	v := &c.verdicts
+	c.conns = connTable{verdicts: v, all: make(map[*rdma.Connection]*conn)}
+	c.fabric.verdicts, c.streams.verdicts, c.strays.verdicts, c.credits.verdicts = v, v, v, v
+	c.memory = memoryRules{verdicts: v, mem: memory{newest: make(map[handle]uint64)}}
+	c.callbacks = callbackRules{verdicts: v, recalls: make(recalls), channels: make(map[channel]*backchannel), unread: make(map[*rdma.Connection]bool)}
+	c.forms = formRules{verdicts: v, pairs: make(map[pair]*forms)}
 	for i := range rules {
 		if opt.Rules[i] {
 			c.on[i] = rules[i].Severity[opt.Profile]
@@ -109,8 +96,7 @@ func New(opt Options, emit func(*Finding)) *Checker {
 		c.apart.on, c.apart.byID = true, make(map[int]*own)
 	}
 	c.view.Unwrap = opt.Peek
-	c.mem.init()
-	c.tc.c = c
+	c.transaction.c = c
 	return c
 }
 
@@ -130,79 +116,6 @@ func (c *Checker) Count(r *Rule) *Count { return &c.apart.rest[r.id] }
 // Totals counts findings by severity, like Count.
 func (c *Checker) Totals() (n [Error + 1]uint64) {
 	return c.apart.total
-}
-
-func (c *Checker) ok(r id) {
-	if c.on[r] != Off {
-		c.stats[r].Judged++
-	}
-}
-
-func (c *Checker) skip(r id, why Reason) {
-	if c.on[r] != Off {
-		c.stats[r].NotJudged[why]++
-	}
-}
-
-// pending is a finding that holds only if the capture lacks no packets. That is known once the current packet
-// has been tracked.
-type pending struct {
-	f    *Finding
-	c    *conn
-	gaps [2]uint64 // values that the counters of both sides must still have
-	side uint8     // sides that matter, one bit each
-	// until is a time that the capture must have reached.
-	until int64
-	// If told is not nil, the finding waits until a side's stream goes on, which shows what the capture lacks: told counts its segments,
-	// and was as many at first. late says that the Read Request came then.
-	told *uint64
-	was  uint64
-	late bool
-	part openRead // the Read Response that came first
-}
-
-const (
-	maxPending = 4096
-	maxUntold  = 16 // findings that wait for a stream
-)
-
-// report counts a finding that holds in any case, and emits it if somebody reads it.
-func (c *Checker) report(f *Finding) {
-	stats, total := c.apart.of(f)
-	r := f.Rule.id
-	if c.on[r] == Off {
-		return
-	}
-	sev := c.severity(r, f.Known)
-	f.Severity = sev
-	n := &stats[r]
-	n.Judged++
-	n.Found++
-	if f.Known != "" {
-		n.Known++
-	}
-	n.Worst = max(n.Worst, sev)
-	n.By[f.By]++
-	if !n.First.Seen() || f.Ref.Number < n.First.Number {
-		n.First = f.Ref
-	}
-	total[sev]++
-	read := c.wanted(r, sev)
-	c.apart.keep(f)
-	if !read {
-		c.audience.counted(f)
-		return
-	}
-	c.emit(f)
-}
-
-// await defers a finding until the current packet has been tracked.
-func (c *Checker) await(p pending) {
-	if len(c.pending) >= maxPending {
-		c.skip(p.f.Rule.id, Limit)
-		return
-	}
-	c.pending = append(c.pending, p)
 }
 
 // settle decides about the pending findings.
@@ -235,8 +148,8 @@ func (c *Checker) settle() {
 	}
 	clear(c.pending[kept:])
 	c.pending = c.pending[:kept]
-	if c.last != nil {
-		c.enter(c.last)
+	if c.conns.last != nil {
+		c.enter(c.conns.last)
 	}
 }
 
@@ -245,13 +158,13 @@ func (c *Checker) settle() {
 func (c *Checker) Finish() {
 	c.finishing = true
 	c.settle()
-	for _, k := range c.sorted() {
+	for _, k := range c.conns.sorted() {
 		c.closed(k)
 	}
 	c.settle()
 	c.leave()
-	c.unreturned()
-	c.oneForm()
+	c.callbacks.unreturned()
+	c.forms.oneForm()
 }
 
 // program is the name and version of a program.

@@ -65,6 +65,17 @@ type sent struct {
 	next  uint32
 }
 
+// connTable finds what a Checker remembers of a connection.
+type connTable struct {
+	*verdicts
+	last    *conn // the one used last
+	all     map[*rdma.Connection]*conn
+	recent  [lastUsed]*conn      // by the ID of the connection
+	gone    [64]*rdma.Connection // recently closed
+	goneAt  int
+	numbers uint64 // of all
+}
+
 // lastUsed is how many connections at most are found without a search: those used last.
 const lastUsed = 64
 
@@ -74,14 +85,14 @@ const never = math.MinInt64
 // that clients wait before they give up.
 const quiet = 60e9
 
-// conn returns the state of a connection. It makes one if there is none.
-func (c *Checker) conn(k *rdma.Connection) *conn {
+// of returns the state of a connection. It makes one if there is none.
+func (c *connTable) of(k *rdma.Connection) *conn {
 	k = k.Resolve()
 	if s := c.used(k); s != nil {
 		c.enter(s)
 		return s
 	}
-	s := c.conns[k]
+	s := c.all[k]
 	if s == nil {
 		if c.isGone(k) {
 			c.leave()
@@ -90,7 +101,7 @@ func (c *Checker) conn(k *rdma.Connection) *conn {
 		s = &conn{c: k, number: c.number(), lost: [2]int64{never, never}, clipped: [2]int64{never, never}, taps: [2]int32{rdma.NoTap, rdma.NoTap}}
 		s.gaps = [2]uint64{k.Sent[0].Gaps, k.Sent[1].Gaps}
 		s.own = c.apart.own(k)
-		c.conns[k] = s
+		c.all[k] = s
 	}
 	c.last, c.recent[uint(k.ID)%lastUsed] = s, s
 	c.enter(s)
@@ -98,7 +109,7 @@ func (c *Checker) conn(k *rdma.Connection) *conn {
 }
 
 // used returns the state of a connection if it is one of the last that were used, and makes it the last. Otherwise it returns nil.
-func (c *Checker) used(k *rdma.Connection) *conn {
+func (c *connTable) used(k *rdma.Connection) *conn {
 	s := c.last
 	if s == nil || s.c != k {
 		if s = c.recent[uint(k.ID)%lastUsed]; s == nil || s.c != k {
@@ -110,14 +121,21 @@ func (c *Checker) used(k *rdma.Connection) *conn {
 }
 
 // forget drops the state of a connection.
-func (c *Checker) forget(k *rdma.Connection) {
-	delete(c.conns, k)
+func (c *connTable) forget(k *rdma.Connection) {
+	delete(c.all, k)
 	if s := c.recent[uint(k.ID)%lastUsed]; s != nil && s.c == k {
 		c.recent[uint(k.ID)%lastUsed] = nil
 	}
 	if s := c.last; s != nil && s.c == k {
 		c.last = nil
 	}
+}
+
+// ended forgets a connection that is over.
+func (c *connTable) ended(s *conn) {
+	c.forget(s.c)
+	c.gone[c.goneAt] = s.c
+	c.goneAt = (c.goneAt + 1) % len(c.gone)
 }
 
 // missing is the number of packets from a side that the capture lacks.
@@ -262,9 +280,9 @@ func (s *conn) badCRC(ref rdma.Ref) {
 // Merged is decode.Observer.Merged. The states of the two connections are not joined: both began
 // before the capture, so little of them is judged anyway.
 func (c *Checker) Merged(into *rdma.Connection, _ rdma.Side, from *rdma.Connection, _ rdma.Side) {
-	old := c.conns[from]
-	c.forget(from)
-	s := c.conn(into)
+	old := c.conns.all[from]
+	c.conns.forget(from)
+	s := c.conns.of(into)
 	if old != nil {
 		s.rpc = s.rpc || old.rpc
 		c.fatals(old)
@@ -279,7 +297,7 @@ func (c *Checker) Merged(into *rdma.Connection, _ rdma.Side, from *rdma.Connecti
 
 // Closed is decode.Observer.Closed.
 func (c *Checker) Closed(k *rdma.Connection) {
-	s := c.conns[k]
+	s := c.conns.all[k]
 	if s == nil {
 		return
 	}
@@ -293,29 +311,27 @@ func (c *Checker) closed(s *conn) {
 	c.enter(s)
 	s.own.closed(s.c)
 	s.losses(c.packet.ref.Time)
-	c.unconfirmed(s)
-	c.suspected(s, true)
-	c.doubled(s, true)
-	c.unrefused(s)
+	c.credits.unconfirmed(s)
+	c.memory.suspected(s, true)
+	c.strays.doubled(s, c.packet.ref.Number, true)
+	c.strays.unrefused(s)
 	c.fatals(s)
-	c.unbound(s.c)
+	c.callbacks.unbound(s.c)
 	c.health(s)
-	c.forget(s.c)
-	c.gone[c.goneAt] = s.c
-	c.goneAt = (c.goneAt + 1) % len(c.gone)
+	c.conns.ended(s)
 }
 
 // number numbers what is remembered of connections.
-func (c *Checker) number() uint64 {
+func (c *connTable) number() uint64 {
 	c.numbers++
 	return c.numbers
 }
 
 // isGone reports whether a connection was closed recently: stragglers must not bring it back.
-func (c *Checker) isGone(k *rdma.Connection) bool { return slices.Contains(c.gone[:], k) }
+func (c *connTable) isGone(k *rdma.Connection) bool { return slices.Contains(c.gone[:], k) }
 
 // void is the state for stragglers, which are not judged.
-func (c *Checker) void(k *rdma.Connection) *conn {
+func (c *connTable) void(k *rdma.Connection) *conn {
 	return &conn{c: k, number: c.number(), many: true, taps: [2]int32{rdma.NoTap, rdma.NoTap}}
 }
 
@@ -371,8 +387,8 @@ func (c *Checker) health(s *conn) {
 		}
 	}
 	c.inline(s)
-	c.fabricHealth(s)
-	c.streamHealth(s)
+	c.fabric.fabricHealth(s)
+	c.streams.streamHealth(s)
 	for side := range rdma.Side(2) {
 		n := &s.c.Sent[side]
 		if n.Packets == 0 {
@@ -441,9 +457,9 @@ func (s *conn) badCRC32C(f *Finding, side rdma.Side) {
 }
 
 // sorted returns the connections by number.
-func (c *Checker) sorted() []*conn {
-	out := make([]*conn, 0, len(c.conns))
-	for _, s := range c.conns {
+func (c *connTable) sorted() []*conn {
+	out := make([]*conn, 0, len(c.all))
+	for _, s := range c.all {
 		out = append(out, s)
 	}
 	slices.SortFunc(out, func(a, b *conn) int { return cmp.Compare(a.c.ID, b.c.ID) })

@@ -68,7 +68,7 @@ func TestAllocations(t *testing.T) {
 // What a Checker remembers is bounded, however long the capture is.
 func TestMemory(t *testing.T) {
 	c := New(Options{Rules: All()}, func(*Finding) {})
-	m, k := &c.mem, &conn{}
+	m, k := &c.memory.mem, &conn{}
 	add := func(key uint32) *offered {
 		h := k.handle(0, key)
 		o, _, _ := m.add(k, h, m.of(h))
@@ -97,7 +97,7 @@ func TestMemory(t *testing.T) {
 func TestOpenSegments(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 11))
 	c := New(Options{Rules: All()}, func(*Finding) {})
-	m, k, tx := &c.mem, &conn{}, transaction.Transaction{}
+	m, k, tx := &c.memory.mem, &conn{}, transaction.Transaction{}
 	check := func(step int) {
 		open := make(map[handle]uint32)
 		for seq := m.next - min(m.next, maxMemory); seq < m.next; seq++ {

@@ -8,6 +8,9 @@ import (
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
+// creditRules judge how many calls are sent for the credits that were granted.
+type creditRules struct{ *verdicts }
+
 // flow is the flow control of one requester on a connection.
 type flow struct {
 	seq       uint64
@@ -59,7 +62,7 @@ func (f *flow) grant(credits uint32) {
 }
 
 // called counts a call.
-func (c *Checker) called(k *conn, st *callState, tx *transaction.Transaction, s *rdma.Send) {
+func (c *creditRules) called(k *conn, st *callState, tx *transaction.Transaction, s *rdma.Send) {
 	f := &k.flow[s.From]
 	if f.out == 0 {
 		f.base = k.misses()
@@ -113,12 +116,9 @@ func (c *Checker) called(k *conn, st *callState, tx *transaction.Transaction, s 
 }
 
 // replied counts a reply.
-func (c *Checker) replied(k *conn, st *callState, tx *transaction.Transaction) {
+func (c *creditRules) replied(k *conn, st *callState, tx *transaction.Transaction) {
 	st.replied = true
 	f := &k.flow[tx.From]
-	if !tx.Call.Header.Plain() {
-		c.mem.answered(k, tx)
-	}
 	if st.seq > 0 {
 		if f.out > 0 {
 			f.out--
@@ -166,7 +166,7 @@ func (s *conn) ordered(x *excess, tx *transaction.Transaction) (Reason, bool) {
 
 // unconfirmed checks calls that still seem to exceed the grant when their connection ends. The reason why
 // replies are missing may be what broke the connection.
-func (c *Checker) unconfirmed(k *conn) {
+func (c *creditRules) unconfirmed(k *conn) {
 	for side := range k.flow {
 		f := &k.flow[side]
 		for i := range f.excess {
@@ -186,7 +186,7 @@ func (c *Checker) unconfirmed(k *conn) {
 }
 
 // notReady handles an RNR NAK from a side.
-func (c *Checker) notReady(k *conn, from rdma.Side, ref rdma.Ref) {
+func (c *creditRules) notReady(k *conn, from rdma.Side, ref rdma.Ref) {
 	if c.opt.Match != nil {
 		return
 	}

@@ -7,6 +7,9 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rdma"
 )
 
+// streamRules judge the DDP streams of iWARP connections.
+type streamRules struct{ *verdicts }
+
 // ddpStreams are the DDP streams of an iWARP connection, by sender.
 type ddpStreams [2]ddpStream
 
@@ -66,9 +69,9 @@ func (r *openReads) at(n uint64) *openRead { return &r.ring[n%uint64(len(r.ring)
 
 // Segment is decode.Observer.Segment.
 func (c *Checker) Segment(k *rdma.Connection, g *rdma.Segment) {
-	s := c.used(k)
+	s := c.conns.used(k)
 	if s == nil {
-		s = c.conn(k)
+		s = c.conns.of(k)
 	}
 	c.enter(s)
 	if s.many || c.opt.Match != nil {
@@ -91,7 +94,7 @@ func (c *Checker) Segment(k *rdma.Connection, g *rdma.Segment) {
 		d.restart()
 		other.reads.unsure, other.reads.holes = true, true
 	}
-	c.marker(s, d, g)
+	c.streams.marker(s, d, g)
 	if n := iwarp.FPDULen(g.Length); n > d.largest {
 		d.largest, d.longest = n, g.First
 	}
@@ -106,9 +109,9 @@ func (c *Checker) Segment(k *rdma.Connection, g *rdma.Segment) {
 	first := !d.begun && g.Follows
 	d.begun = true
 	if op := u.Control().Opcode(); op.Tagged() {
-		c.taggedSegment(s, d, g, op)
+		c.streams.taggedSegment(s, d, g, op)
 	} else {
-		c.untaggedSegment(s, d, g, op, first)
+		c.streams.untaggedSegment(s, d, g, op, first)
 	}
 }
 
@@ -123,7 +126,7 @@ func (d *ddpStream) restart() {
 }
 
 // taggedSegment checks a segment of an RDMA Write or a Read Response.
-func (c *Checker) taggedSegment(s *conn, d *ddpStream, g *rdma.Segment, op iwarp.Opcode) {
+func (c *streamRules) taggedSegment(s *conn, d *ddpStream, g *rdma.Segment, op iwarp.Opcode) {
 	u := iwarp.Tagged(g.Data)
 	length := g.Length - iwarp.TaggedLen
 	switch {
@@ -146,7 +149,7 @@ func (c *Checker) taggedSegment(s *conn, d *ddpStream, g *rdma.Segment, op iwarp
 }
 
 // untaggedSegment checks a segment of any other message. first says that it is the first one of its stream.
-func (c *Checker) untaggedSegment(s *conn, d *ddpStream, g *rdma.Segment, op iwarp.Opcode, first bool) {
+func (c *streamRules) untaggedSegment(s *conn, d *ddpStream, g *rdma.Segment, op iwarp.Opcode, first bool) {
 	u := iwarp.Untagged(g.Data)
 	length := g.Length - iwarp.UntaggedLen
 	msn, mo := u.MSN(), uint64(u.MO())
@@ -194,7 +197,7 @@ func emptyRead(u []byte) bool {
 }
 
 // streamMSN checks the number of a message that begins. ready says that it is MPA's ready-to-receive message.
-func (c *Checker) streamMSN(s *conn, d *ddpStream, g *rdma.Segment, op iwarp.Opcode, ready bool) {
+func (c *streamRules) streamMSN(s *conn, d *ddpStream, g *rdma.Segment, op iwarp.Opcode, ready bool) {
 	number, msn := op.Queue(), iwarp.Untagged(g.Data).MSN()
 	q := &d.queues[number]
 	want := q.next
@@ -218,7 +221,7 @@ func (c *Checker) streamMSN(s *conn, d *ddpStream, g *rdma.Segment, op iwarp.Opc
 }
 
 // interleaved reports a message within another.
-func (c *Checker) interleaved(s *conn, d *ddpStream, g *rdma.Segment, op iwarp.Opcode) {
+func (c *streamRules) interleaved(s *conn, d *ddpStream, g *rdma.Segment, op iwarp.Opcode) {
 	c.breach(s, ruleSegmentOrder, g.Last, g.From, func() (string, string) {
 		return fmt.Sprintf("the rest of the %v", d.op), op.String()
 	})
@@ -226,7 +229,7 @@ func (c *Checker) interleaved(s *conn, d *ddpStream, g *rdma.Segment, op iwarp.O
 }
 
 // readRequest takes a Read Request.
-func (c *Checker) readRequest(s *conn, d *ddpStream, g *rdma.Segment, q iwarp.ReadRequest) {
+func (c *streamRules) readRequest(s *conn, d *ddpStream, g *rdma.Segment, q iwarp.ReadRequest) {
 	r := &d.reads
 	limit := uint64(s.c.Setup[g.From.Other()].ResponderDepth)
 	switch {
@@ -257,7 +260,7 @@ func (c *Checker) readRequest(s *conn, d *ddpStream, g *rdma.Segment, q iwarp.Re
 
 // readResponse takes a segment of a Read Response, which has to be the next part of what the oldest open
 // Read Request asks for.
-func (c *Checker) readResponse(s *conn, g *rdma.Segment, u iwarp.Tagged, length uint32) {
+func (c *streamRules) readResponse(s *conn, g *rdma.Segment, u iwarp.Tagged, length uint32) {
 	r := &s.ddp[g.From.Other()].reads
 	requester := g.From.Other()
 	switch {
@@ -343,7 +346,7 @@ func (r *openReads) resume(u iwarp.Tagged, length uint32) bool {
 }
 
 // terminated checks a Terminate message.
-func (c *Checker) terminated(s *conn, d *ddpStream, g *rdma.Segment) {
+func (c *streamRules) terminated(s *conn, d *ddpStream, g *rdma.Segment) {
 	d.ended = g.Last
 	b := g.Data[iwarp.UntaggedLen:]
 	wrong := ""
@@ -368,7 +371,7 @@ func (c *Checker) terminated(s *conn, d *ddpStream, g *rdma.Segment) {
 }
 
 // marker checks the markers within an FPDU.
-func (c *Checker) marker(s *conn, d *ddpStream, g *rdma.Segment) {
+func (c *streamRules) marker(s *conn, d *ddpStream, g *rdma.Segment) {
 	switch {
 	case !s.c.Setup[g.From.Other()].Markers:
 	case !g.HasPointer:
@@ -382,7 +385,7 @@ func (c *Checker) marker(s *conn, d *ddpStream, g *rdma.Segment) {
 }
 
 // streamHealth reports what is told once for an iWARP connection.
-func (c *Checker) streamHealth(s *conn) {
+func (c *streamRules) streamHealth(s *conn) {
 	if s.c.Fabric != rdma.IWARP {
 		return
 	}

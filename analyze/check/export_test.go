@@ -17,7 +17,7 @@ func Breaches(f func(*Checker, []*Finding)) {
 
 // Known is what the Checker knows of the packets of a connection, in words.
 func (c *Checker) Known(x *rdma.Connection) string {
-	s := c.conns[x]
+	s := c.conns.all[x]
 	if s == nil {
 		return ""
 	}

@@ -9,6 +9,9 @@ import (
 	"github.com/rpcrdma/toolkit/internal/units"
 )
 
+// fabricRules judge the packets of RoCE and InfiniBand.
+type fabricRules struct{ *verdicts }
+
 // requests is what a side requests on RoCE or InfiniBand and how it is answered, as far as the rules of the
 // fabric need it.
 type requests struct {
@@ -148,7 +151,7 @@ const (
 )
 
 // request handles a request of side from.
-func (c *Checker) request(s *conn, p *packet, from rdma.Side) {
+func (c *fabricRules) request(s *conn, p *packet, from rdma.Side) {
 	d := &s.requests[from&1]
 	if !d.known {
 		d.known, d.high = true, p.PSN
@@ -188,7 +191,7 @@ func (c *Checker) request(s *conn, p *packet, from rdma.Side) {
 }
 
 // again handles a request that was sent before, or comes late.
-func (c *Checker) again(s *conn, d *requests, p *packet, from rdma.Side) {
+func (c *fabricRules) again(s *conn, d *requests, p *packet, from rdma.Side) {
 	d.acked.again, d.asked.open, d.repeating = true, false, true
 	d.dropped.again(s, p)
 	n := &d.nak
@@ -211,7 +214,7 @@ func (c *Checker) again(s *conn, d *requests, p *packet, from rdma.Side) {
 }
 
 // ack handles an acknowledgement of requests of the side other than from.
-func (c *Checker) ack(s *conn, p *packet, from rdma.Side) {
+func (c *fabricRules) ack(s *conn, p *packet, from rdma.Side) {
 	d := &s.requests[(from^1)&1]
 	if !d.known {
 		return
@@ -244,7 +247,7 @@ func (c *Checker) ack(s *conn, p *packet, from rdma.Side) {
 }
 
 // response handles a response to a Read of the side other than from.
-func (c *Checker) response(s *conn, p *packet, from rdma.Side) {
+func (c *fabricRules) response(s *conn, p *packet, from rdma.Side) {
 	d := &s.requests[(from^1)&1]
 	if !d.known {
 		return
@@ -259,7 +262,7 @@ func (c *Checker) response(s *conn, p *packet, from rdma.Side) {
 }
 
 // answered handles a response to all requests up to newest.
-func (c *Checker) answered(s *conn, d *requests, p *packet, newest uint32, from rdma.Side) {
+func (c *fabricRules) answered(s *conn, d *requests, p *packet, newest uint32, from rdma.Side) {
 	if int32((newest-d.high)<<8) >= 0 {
 		// The capture lacks requests, or has them after their acknowledgement.
 		d.high = (newest + 1) & psnMask
@@ -289,7 +292,7 @@ func (d *requests) acknowledge(psn uint32) {
 }
 
 // refusedAgain handles a NAK of a sequence error.
-func (c *Checker) refusedAgain(s *conn, d *requests, p *packet, from rdma.Side) {
+func (c *fabricRules) refusedAgain(s *conn, d *requests, p *packet, from rdma.Side) {
 	n := &d.nak
 	if n.seen && n.psn == p.PSN && p.ref.Time-n.ref.Time > samePacket {
 		c.breach(s, ruleNAKRepeated, p.ref, from, func() (string, string) {
@@ -303,7 +306,7 @@ func (c *Checker) refusedAgain(s *conn, d *requests, p *packet, from rdma.Side) 
 }
 
 // wentBack judges an acknowledgement of less than was acknowledged before.
-func (c *Checker) wentBack(s *conn, d *requests, p *packet, from rdma.Side) {
+func (c *fabricRules) wentBack(s *conn, d *requests, p *packet, from rdma.Side) {
 	a := &d.acked
 	// An overtaken acknowledgement was made earlier, and counts fewer messages.
 	older, ok := d.messages.upTo(p.PSN)
@@ -318,7 +321,7 @@ func (c *Checker) wentBack(s *conn, d *requests, p *packet, from rdma.Side) {
 }
 
 // inTime checks that an acknowledgement came before the requester's timeout.
-func (c *Checker) inTime(s *conn, d *requests, p *packet, from rdma.Side) {
+func (c *fabricRules) inTime(s *conn, d *requests, p *packet, from rdma.Side) {
 	a := &d.asked
 	limit := s.ackTimeout()
 	if limit == 0 {
@@ -351,7 +354,7 @@ func (s *conn) ackTimeout() time.Duration {
 }
 
 // count checks the number of messages that a responder has completed, and takes its credits.
-func (c *Checker) count(s *conn, d *requests, p *packet, newest uint32, from rdma.Side) {
+func (c *fabricRules) count(s *conn, d *requests, p *packet, newest uint32, from rdma.Side) {
 	m := &d.messages
 	n, ok := m.upTo(newest)
 	switch {
@@ -387,7 +390,7 @@ func (m *messages) number() uint32 { return (m.base + m.count + 1) & psnMask }
 func (d *requests) credited() bool { return reached((d.limit+1)&psnMask, d.messages.number()) }
 
 // credit checks that the responder has granted a credit for a Send, if it grants any.
-func (c *Checker) credit(s *conn, d *requests, p *packet, from rdma.Side) {
+func (c *fabricRules) credit(s *conn, d *requests, p *packet, from rdma.Side) {
 	m := &d.messages
 	if d.credited() {
 		c.ok(ruleNoCredit)
@@ -400,7 +403,7 @@ func (c *Checker) credit(s *conn, d *requests, p *packet, from rdma.Side) {
 }
 
 // depth checks how many Reads are outstanding. The newest one is x.
-func (c *Checker) depth(s *conn, d *requests, x extent, ref rdma.Ref, from rdma.Side) {
+func (c *fabricRules) depth(s *conn, d *requests, x extent, ref rdma.Ref, from rdma.Side) {
 	m := &s.c.Setup[from.Other()]
 	r, last := &d.reads, d.high-1
 	if r.n == len(r.last) {
@@ -461,7 +464,7 @@ func (d *requests) follow(psn, n uint32, starts, ends bool) (a reply, length int
 }
 
 // readLength judges the length of a packet that responds to a Read.
-func (c *Checker) readLength(s *conn, d *requests, p *packet, from rdma.Side) {
+func (c *fabricRules) readLength(s *conn, d *requests, p *packet, from rdma.Side) {
 	a, length := d.follow(p.PSN, uint32(p.PayloadLen), p.kind&kindStarts != 0, p.kind&kindEnds != 0)
 	d.answer = a
 	switch length {
@@ -475,7 +478,7 @@ func (c *Checker) readLength(s *conn, d *requests, p *packet, from rdma.Side) {
 }
 
 // depthDone handles a response while it is not known yet whether there were too many Reads.
-func (c *Checker) depthDone(s *conn, d *requests, p *packet, newest uint32, from rdma.Side) {
+func (c *fabricRules) depthDone(s *conn, d *requests, p *packet, newest uint32, from rdma.Side) {
 	r := &d.reads
 	if !reached(newest, r.oldest) {
 		return
@@ -504,7 +507,7 @@ func (r *reads) answered(psn uint32) {
 }
 
 // stalled checks that a message continues once it has begun.
-func (c *Checker) stalled(s *conn, p *packet, from rdma.Side) {
+func (c *fabricRules) stalled(s *conn, p *packet, from rdma.Side) {
 	m := &s.marks[from&1]
 	// Only packets seen for the first time: recovery has its own times.
 	first := true
@@ -531,7 +534,7 @@ func (c *Checker) stalled(s *conn, p *packet, from rdma.Side) {
 }
 
 // marking checks that a side's packets have one priority.
-func (c *Checker) marking(s *conn, x class, ref rdma.Ref, from rdma.Side) {
+func (c *fabricRules) marking(s *conn, x class, ref rdma.Ref, from rdma.Side) {
 	m := &s.marks[from]
 	if !m.seen {
 		m.seen, m.dscp, m.priority, m.number = true, x.dscp, x.priority, ref.Number
@@ -566,7 +569,7 @@ func (c *Checker) marking(s *conn, x class, ref rdma.Ref, from rdma.Side) {
 }
 
 // cnp checks a congestion notification packet.
-func (c *Checker) cnp(s *conn, p *packet, from rdma.Side) {
+func (c *fabricRules) cnp(s *conn, p *packet, from rdma.Side) {
 	if c.opt.Match != nil {
 		return
 	}
@@ -614,7 +617,7 @@ func (c *Checker) cnp(s *conn, p *packet, from rdma.Side) {
 const cnpReserved = 16
 
 // fabricHealth reports the findings made once for each connection.
-func (c *Checker) fabricHealth(s *conn) {
+func (c *fabricRules) fabricHealth(s *conn) {
 	for side := range rdma.Side(2) {
 		m := &s.marks[side]
 		c.notResumed(s, side)

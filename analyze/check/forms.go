@@ -46,8 +46,14 @@ type formCount struct {
 	f                            *Finding
 }
 
+// formRules judge which forms of calls are answered between two hosts.
+type formRules struct {
+	*verdicts
+	pairs map[pair]*forms
+}
+
 // form is the entry of a pair; nil beyond the limit.
-func (c *Checker) form(p pair) *forms {
+func (c *formRules) form(p pair) *forms {
 	x := c.pairs[p]
 	if x == nil {
 		if len(c.pairs) >= maxHostPairs {
@@ -65,7 +71,7 @@ func (t *txCheck) countForm() {
 	if c.on[ruleOneForm] == Off || tx.Backward || t.call == nil || t.k.many {
 		return
 	}
-	x := c.form(pair{tx.Connection.Tenant, tx.Client().Addr, tx.Server().Addr})
+	x := c.forms.form(pair{tx.Connection.Tenant, tx.Client().Addr, tx.Server().Addr})
 	if x == nil {
 		return
 	}
@@ -105,7 +111,7 @@ func (t *txCheck) countForm() {
 }
 
 // oneForm reports the kinds of chunks with which no call was answered.
-func (c *Checker) oneForm() {
+func (c *formRules) oneForm() {
 	var list []*Finding
 	for _, x := range c.pairs {
 		for kind := range x.kinds {

@@ -8,6 +8,13 @@ import (
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
+// memoryRules judge which memory is offered, and what is accessed.
+type memoryRules struct {
+	*verdicts
+	mem   memory
+	owner *transaction.Transaction // of the memory that the current operation is on
+}
+
 // memory remembers the segments that calls offered, past the end of the calls: the latest of all connections,
 // in a ring. Segments with the same handle are chained from newest to oldest.
 type memory struct {
@@ -69,8 +76,6 @@ const (
 	segmentAnswered
 	segmentInvalidated
 )
-
-func (m *memory) init() { m.newest = make(map[handle]uint64) }
 
 func (m *memory) at(seq uint64) *offered {
 	return &m.ring[seq%maxMemory/memoryPage][seq%memoryPage]
@@ -170,7 +175,7 @@ func (o *offered) overlaps(offset uint64, length uint32) bool {
 }
 
 // offered records the memory that a call offers.
-func (c *Checker) offered(k *conn, st *callState, tx *transaction.Transaction) {
+func (c *memoryRules) offered(k *conn, st *callState, tx *transaction.Transaction) {
 	h, number := &tx.Call.Header, tx.Call.First.Number
 	c.mem.calls[number%uint64(len(c.mem.calls))] = callSegments{number, c.mem.next}
 	for i := range h.Reads {
@@ -186,7 +191,7 @@ func (c *Checker) offered(k *conn, st *callState, tx *transaction.Transaction) {
 	}
 }
 
-func (c *Checker) offer(k *conn, st *callState, tx *transaction.Transaction, s *rpcrdma.Segment, read bool) {
+func (c *memoryRules) offer(k *conn, st *callState, tx *transaction.Transaction, s *rpcrdma.Segment, read bool) {
 	h := k.handle(tx.From, s.Handle)
 	newest := c.mem.of(h)
 	if k.strays != nil && k.strays.ahead(tx.From, s, read, tx.Call.First.Number) {
@@ -258,11 +263,11 @@ func (m *memory) answer(k *conn, tx *transaction.Transaction, key uint32, seq ui
 }
 
 // Operation is decode.Observer.Operation.
-func (c *Checker) Operation(tx *transaction.Transaction, _ *rdma.Op) { c.owner = tx }
+func (c *Checker) Operation(tx *transaction.Transaction, _ *rdma.Op) { c.memory.owner = tx }
 
 // OpStart implements decode.Observer.
 func (c *Checker) OpStart(k *rdma.Connection, op *rdma.Op, ref rdma.Ref) {
-	s := c.conn(k)
+	s := c.conns.of(k)
 	if op.Kind == rdma.Atomic {
 		return
 	}
@@ -271,10 +276,10 @@ func (c *Checker) OpStart(k *rdma.Connection, op *rdma.Op, ref rdma.Ref) {
 		s.strayed(stray{owner: op.From.Other(), kind: op.Kind, handle: op.Handle, offset: op.Offset, at: ref.Number})
 		return
 	}
-	tx := c.owner
-	c.owner = nil
+	tx := c.memory.owner
+	c.memory.owner = nil
 	if fwd, ok := s.forward(); ok && (tx == nil && op.From == fwd || tx != nil && tx.From == op.From) {
-		c.byRequester(s, op, tx, ref)
+		c.memory.byRequester(s, op, tx, ref)
 		return
 	}
 	if tx != nil {
@@ -286,7 +291,7 @@ func (c *Checker) OpStart(k *rdma.Connection, op *rdma.Op, ref rdma.Ref) {
 	if op.Late || op.Length == 0 && op.Kind == rdma.Write && s.c.Fabric == rdma.IWARP {
 		return
 	}
-	c.stray(s, op, ref)
+	c.memory.stray(s, op, ref)
 }
 
 // OpData implements decode.Observer.
@@ -300,7 +305,7 @@ func kindName(k rdma.OpKind) string {
 }
 
 // byRequester reports an operation by the side that must not start any.
-func (c *Checker) byRequester(k *conn, op *rdma.Op, tx *transaction.Transaction, ref rdma.Ref) {
+func (c *memoryRules) byRequester(k *conn, op *rdma.Op, tx *transaction.Transaction, ref rdma.Ref) {
 	if c.on[ruleRequesterRDMA] == Off || tx == nil && c.opt.Match != nil {
 		return
 	}
@@ -330,7 +335,7 @@ type suspect struct {
 const maxSuspects = 64
 
 // stray checks an operation that belongs to no open call.
-func (c *Checker) stray(k *conn, op *rdma.Op, ref rdma.Ref) {
+func (c *memoryRules) stray(k *conn, op *rdma.Op, ref rdma.Ref) {
 	owner := op.From.Other()
 	rule := ruleAccessNotOffered
 	var hit *offered
@@ -466,7 +471,7 @@ func (x *stray) is(owner rdma.Side, s *rpcrdma.Segment, read bool, call uint64) 
 }
 
 // overtaken drops the suspicion about operations on a segment that is offered now.
-func (c *Checker) overtaken(k *conn, s *rpcrdma.Segment, owner rdma.Side, read bool, call uint64) {
+func (c *memoryRules) overtaken(k *conn, s *rpcrdma.Segment, owner rdma.Side, read bool, call uint64) {
 	n := 0
 	for i := range k.suspects {
 		x := &k.suspects[i]
@@ -493,7 +498,7 @@ func (s *conn) later(x *suspect) bool {
 
 // suspected checks suspect operations where that is possible: once later requests of the same side have been
 // acknowledged, or at the end.
-func (c *Checker) suspected(k *conn, all bool) {
+func (c *memoryRules) suspected(k *conn, all bool) {
 	n := 0
 	for i := range k.suspects {
 		x := &k.suspects[i]

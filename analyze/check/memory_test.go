@@ -46,17 +46,17 @@ func TestAnswered(t *testing.T) {
 			tx := call()
 			open = append(open, tx)
 			for i, c := range of {
-				c.offered(k[i], &callState{}, tx)
+				c.memory.offered(k[i], &callState{}, tx)
 			}
 		} else {
 			at := random.IntN(len(open))
-			of[1].mem.calls = [len(of[1].mem.calls)]callSegments{}
+			of[1].memory.mem.calls = [len(of[1].memory.mem.calls)]callSegments{}
 			for i, c := range of {
-				c.mem.answered(k[i], open[at])
+				c.memory.mem.answered(k[i], open[at])
 			}
 			open = slices.Delete(open, at, at+1)
 		}
-		a, b := &of[0].mem, &of[1].mem
+		a, b := &of[0].memory.mem, &of[1].memory.mem
 		for seq := a.next - min(a.next, 64); seq < a.next; seq++ {
 			x, y := *a.at(seq), *b.at(seq)
 			x.k, y.k = nil, nil
@@ -65,8 +65,8 @@ func TestAnswered(t *testing.T) {
 			}
 		}
 	}
-	for seq := range of[0].mem.next {
-		if o := of[0].mem.at(seq); o.state == segmentOpen && !slices.ContainsFunc(open, func(tx *transaction.Transaction) bool { return tx.Call.First.Number == o.call }) {
+	for seq := range of[0].memory.mem.next {
+		if o := of[0].memory.mem.at(seq); o.state == segmentOpen && !slices.ContainsFunc(open, func(tx *transaction.Transaction) bool { return tx.Call.First.Number == o.call }) {
 			t.Fatalf("segment %d is open, and its call was answered", seq)
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/decode/iwarp"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
@@ -30,7 +29,7 @@ func (c *Checker) Message(tx *transaction.Transaction, reply bool, s *rdma.Send)
 	if f := tx.Connection.Fabric; f == rdma.TCP || f == rdma.UDP {
 		return
 	}
-	k := c.conn(tx.Connection)
+	k := c.conns.of(tx.Connection)
 	if !k.rpc {
 		k.rpc = true
 		if fwd, ok := k.forward(); ok && k.c.Fabric == rdma.IWARP {
@@ -47,9 +46,9 @@ func (c *Checker) Message(tx *transaction.Transaction, reply bool, s *rdma.Send)
 	} else if !reply && s.First == tx.Call.First {
 		// The capture has the call after its reply.
 		st.overtaken = true
-		c.answeredAhead(k, tx)
-		c.offered(k, st, tx)
-		c.mem.answered(k, tx)
+		c.strays.answeredAhead(k, tx)
+		c.memory.offered(k, st, tx)
+		c.memory.mem.answered(k, tx)
 		return
 	} else if !reply {
 		if st.again == 0 {
@@ -59,18 +58,21 @@ func (c *Checker) Message(tx *transaction.Transaction, reply bool, s *rdma.Send)
 	}
 	if reply {
 		c.ok(ruleReplyTwice)
-		c.replied(k, st, tx)
+		if !tx.Call.Header.Plain() {
+			c.memory.mem.answered(k, tx)
+		}
+		c.credits.replied(k, st, tx)
 		return
 	}
 	if len(k.repeats) > 0 {
-		c.answeredAhead(k, tx)
+		c.strays.answeredAhead(k, tx)
 	}
 	if tx.Call.Header.Cut {
 		k.clipped[s.From] = s.First.Time
 	}
-	c.called(k, st, tx, s)
+	c.credits.called(k, st, tx, s)
 	if !tx.Call.Header.Plain() {
-		c.offered(k, st, tx)
+		c.memory.offered(k, st, tx)
 	}
 }
 
@@ -79,7 +81,7 @@ func (c *Checker) Stray(k *rdma.Connection, s *rdma.Send) {
 	if k.Fabric == rdma.TCP || k.Fabric == rdma.UDP || s.Length == 0 {
 		return
 	}
-	n := c.conn(k)
+	n := c.conns.of(k)
 	if !n.rpc {
 		return
 	}
@@ -89,22 +91,25 @@ func (c *Checker) Stray(k *rdma.Connection, s *rdma.Send) {
 		err := h.Decode(s.Data, s.Length)
 		switch {
 		case h.Type == rpcrdma.TypeDone:
-			c.done(n, s, &h)
+			c.strays.done(n, s, &h)
 		case h.Cut || err != nil || h.Version == rpcrdma.Version2:
 		default:
-			c.repeated(n, s, &h)
+			c.strays.repeated(n, s, &h)
 		}
 	case len(s.Data) < s.Length:
 		n.clipped[s.From] = s.First.Time // it may have been a call
 		c.skip(ruleHeaderMalformed, Cut)
 	default:
 		err := h.Decode(s.Data, s.Length)
-		c.malformed(n, s, &h, err)
+		c.strays.malformed(n, s, &h, err)
 	}
 }
 
+// strayRules judge Sends that belong to no transaction.
+type strayRules struct{ *verdicts }
+
 // done handles an RDMA_DONE.
-func (c *Checker) done(k *conn, s *rdma.Send, h *rpcrdma.Header) {
+func (c *strayRules) done(k *conn, s *rdma.Send, h *rpcrdma.Header) {
 	if h.Version != rpcrdma.Version1 {
 		return
 	}
@@ -112,7 +117,7 @@ func (c *Checker) done(k *conn, s *rdma.Send, h *rpcrdma.Header) {
 }
 
 // repeated handles a reply to a call that was already answered.
-func (c *Checker) repeated(k *conn, s *rdma.Send, h *rpcrdma.Header) {
+func (c *strayRules) repeated(k *conn, s *rdma.Send, h *rpcrdma.Header) {
 	to := s.From.Other()
 	if why, ok := k.whole(to, s.First.Time); !ok {
 		c.skip(ruleReplyTwice, why)
@@ -135,9 +140,9 @@ type repeat struct {
 const maxRepeats = 16
 
 // doubled reports replies whose call did not follow within a few packets; with all set, it reports all of
-// them.
-func (c *Checker) doubled(k *conn, all bool) {
-	for len(k.repeats) > 0 && (all || k.repeats[0].s.Last.Number+maxOvertaken < c.packet.ref.Number) {
+// them. now is the number of the packet at hand.
+func (c *strayRules) doubled(k *conn, now uint64, all bool) {
+	for len(k.repeats) > 0 && (all || k.repeats[0].s.Last.Number+maxOvertaken < now) {
 		r := k.repeats[0]
 		k.repeats = slices.Delete(k.repeats, 0, 1)
 		c.alone(k, &r.s, ruleReplyTwice, &r.h, "one reply to each call", "another "+r.h.Type.String()+" for a call that has been answered", Responder)
@@ -145,7 +150,7 @@ func (c *Checker) doubled(k *conn, all bool) {
 }
 
 // answeredAhead drops the suspicion of a reply that came before its call.
-func (c *Checker) answeredAhead(k *conn, tx *transaction.Transaction) {
+func (c *strayRules) answeredAhead(k *conn, tx *transaction.Transaction) {
 	k.repeats = slices.DeleteFunc(k.repeats, func(r repeat) bool {
 		ahead := r.h.XID == tx.XID && r.s.From != tx.From
 		if ahead {
@@ -156,7 +161,7 @@ func (c *Checker) answeredAhead(k *conn, tx *transaction.Transaction) {
 }
 
 // alone reports a Send that belongs to no transaction.
-func (c *Checker) alone(k *conn, s *rdma.Send, r id, h *rpcrdma.Header, expected, seen string, by Party) {
+func (c *strayRules) alone(k *conn, s *rdma.Send, r id, h *rpcrdma.Header, expected, seen string, by Party) {
 	if c.on[r] == Off || c.opt.Match != nil {
 		return
 	}
@@ -179,7 +184,7 @@ const (
 	minHeader    = 28 // RFC 8166, section 4.5: shorter messages are dropped
 )
 
-func (c *Checker) malformed(k *conn, s *rdma.Send, h *rpcrdma.Header, err error) {
+func (c *strayRules) malformed(k *conn, s *rdma.Send, h *rpcrdma.Header, err error) {
 	if c.opt.Match == nil {
 		f := k.finding(ruleHeaderMalformed, s.Last, s.From, k.role(s.From))
 		f.Expected = "an RPC-over-RDMA message"
@@ -205,7 +210,7 @@ func (c *Checker) malformed(k *conn, s *rdma.Send, h *rpcrdma.Header, err error)
 }
 
 // refused handles an answer to a call that was not recognised as one.
-func (c *Checker) refused(k *conn, tx *transaction.Transaction) bool {
+func (c *strayRules) refused(k *conn, tx *transaction.Transaction) bool {
 	for i := range k.malformed {
 		m := &k.malformed[i]
 		if m.xid != tx.XID || m.from != tx.From {
@@ -223,7 +228,7 @@ func (c *Checker) refused(k *conn, tx *transaction.Transaction) bool {
 }
 
 // unrefused checks what was not answered when a connection ends.
-func (c *Checker) unrefused(k *conn) {
+func (c *strayRules) unrefused(k *conn) {
 	for i := range k.malformed {
 		m := &k.malformed[i]
 		switch {
@@ -238,7 +243,7 @@ func (c *Checker) unrefused(k *conn) {
 	k.malformed = nil
 }
 
-func (c *Checker) notRefused(k *conn, m *malformed, seen string) {
+func (c *strayRules) notRefused(k *conn, m *malformed, seen string) {
 	if c.opt.Match != nil {
 		return
 	}
@@ -253,7 +258,7 @@ func (c *Checker) Event(k *rdma.Connection, from rdma.Side, e rdma.Event, value 
 	if k.Fabric == rdma.TCP || k.Fabric == rdma.UDP {
 		return
 	}
-	s := c.conn(k)
+	s := c.conns.of(k)
 	switch e {
 	case rdma.EventGap:
 		s.losses(ref.Time)
@@ -263,16 +268,16 @@ func (c *Checker) Event(k *rdma.Connection, from rdma.Side, e rdma.Event, value 
 		s.wire[from.Other()].disturbed = true
 		s.requests[from.Other()].drops(value, ref)
 		if s.rpc {
-			c.notReady(s, from, ref)
+			c.credits.notReady(s, from, ref)
 		}
 	case rdma.EventReused:
-		c.reused(s, from, ref)
+		c.fabric.reused(s, from, ref)
 	case rdma.EventDiffers:
 		if k.Fabric != rdma.IWARP {
-			c.differs(s, from, value, ref)
+			c.fabric.differs(s, from, value, ref)
 		}
 	case rdma.EventAckUnsent:
-		c.ackUnsent(s, from, value, ref)
+		c.fabric.ackUnsent(s, from, value, ref)
 	case rdma.EventNAKInvalid, rdma.EventNAKAccess, rdma.EventNAKOperation, rdma.EventNAKOther, rdma.EventTerminate:
 		c.fatal(s, fatal{from: from, event: e, value: value, ref: ref})
 	}
@@ -302,7 +307,7 @@ func (c *Checker) fatal(s *conn, f fatal) {
 		return
 	}
 	f.resume = s.resumed()
-	if c.conns[s.c] == s && len(s.fatals) < maxFatal {
+	if c.conns.all[s.c] == s && len(s.fatals) < maxFatal {
 		s.fatals = append(s.fatals, f)
 		return
 	}
@@ -336,14 +341,6 @@ func (c *Checker) refusal(s *conn, x *fatal, then string) {
 	}
 	f.Reaction = then
 	c.report(f)
-}
-
-// named fills in what is known about a transaction that is still open.
-func (c *Checker) named(f *Finding, tx *transaction.Transaction) {
-	c.view.Set(tx)
-	f.HasXID, f.XID, f.Backward = true, tx.XID, tx.Backward
-	f.CallFrame, f.ReplyFrame = tx.Call.Last.Number, tx.Reply.Last.Number
-	f.Program, f.Operation = program(&c.view), text.Operation(&c.view)
 }
 
 func be32(b []byte) uint32 {

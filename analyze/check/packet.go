@@ -51,7 +51,7 @@ func (c *Checker) Packet(v *decode.PacketView) {
 		c.attempted(v)
 	}
 	if v.Connection != nil {
-		s := c.conn(v.Connection)
+		s := c.conns.of(v.Connection)
 		s.routes = [2]*roce.Route{} // addresses may change with the setup
 		if s.c.Fabric == rdma.IWARP && uint32(len(v.Packet.Data)) < v.Packet.Length {
 			// It is not known whether operations are missing.
@@ -67,7 +67,7 @@ func (c *Checker) Packet(v *decode.PacketView) {
 		for i := range v.RoCE {
 			if q := &v.RoCE[i]; q.Problem == roce.NoProblem && q.ICRC != roce.Bad {
 				c.packet.set(v, q)
-				c.wirePacket(s, &c.packet)
+				c.fabric.wirePacket(s, &c.packet)
 			}
 		}
 	}
@@ -83,9 +83,9 @@ func (c *Checker) headers() func(p *capture.Packet, l *roce.Lean, k *rdma.Connec
 			c.tracked()
 			return
 		}
-		s := c.last
+		s := c.conns.last
 		if s == nil || s.c != k {
-			s = c.conn(k)
+			s = c.conns.of(k)
 		}
 		c.enter(s)
 		if s.missing(0) != s.gaps[0] || s.missing(1) != s.gaps[1] {
@@ -98,7 +98,7 @@ func (c *Checker) headers() func(p *capture.Packet, l *roce.Lean, k *rdma.Connec
 			s.badCRC(x.ref)
 		}
 		x.Lean = l
-		c.wirePacket(s, x)
+		c.fabric.wirePacket(s, x)
 		if len(c.pending)|len(s.suspects)|len(s.repeats) != 0 {
 			c.tracked()
 		}
@@ -110,11 +110,11 @@ func (c *Checker) tracked() {
 	if len(c.pending) > 0 {
 		c.settle()
 	}
-	if s := c.last; s != nil && len(s.suspects) > 0 {
-		c.suspected(s, false)
+	if s := c.conns.last; s != nil && len(s.suspects) > 0 {
+		c.memory.suspected(s, false)
 	}
-	if s := c.last; s != nil && len(s.repeats) > 0 {
-		c.doubled(s, false)
+	if s := c.conns.last; s != nil && len(s.repeats) > 0 {
+		c.strays.doubled(s, c.packet.ref.Number, false)
 	}
 }
 
@@ -135,7 +135,7 @@ func (c *Checker) segment(s *conn, v *decode.PacketView) {
 			s.ddp[i].payload = max(s.ddp[i].payload, v.Frame.PayloadLen)
 		}
 		if v.Frame.PayloadLen > 0 && s.c.Ends[0].Addr != s.c.Ends[1].Addr {
-			c.marking(s, classOf(v.Frame), c.packet.ref, rdma.Side(i))
+			c.fabric.marking(s, classOf(v.Frame), c.packet.ref, rdma.Side(i))
 		}
 	}
 }

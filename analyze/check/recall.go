@@ -43,7 +43,7 @@ func plain(f rdma.Fabric) bool { return f == rdma.TCP || f == rdma.UDP }
 
 // recalled records the delegations that a callback recalls. Callbacks of NFSv4.0 come over TCP; they count if
 // the delegation is returned over RDMA.
-func (c *Checker) recalled(v *rpc.View) {
+func (c *callbackRules) recalled(v *rpc.View) {
 	if c.on[ruleRecalled] == Off || !v.Tx.Named || v.Tx.Program < nfs4.NFS4_CALLBACK {
 		return // to ask for the arguments is to decode them
 	}
@@ -94,7 +94,7 @@ func (c *Checker) recalled(v *rpc.View) {
 }
 
 // returned looks for delegations that a call returns.
-func (c *Checker) returned(v *rpc.View) {
+func (c *callbackRules) returned(v *rpc.View) {
 	if _, ok := v.Args().(*nfs4.CompoundArgs); !ok {
 		return
 	}
@@ -139,7 +139,7 @@ func (r *recall) finding(then string) *Finding {
 }
 
 // unreturned reports delegations that are still out at the end of the capture.
-func (c *Checker) unreturned() {
+func (c *callbackRules) unreturned() {
 	left := make([]*recall, 0, len(c.recalls))
 	for _, r := range c.recalls {
 		if !plain(r.f.Fabric) {

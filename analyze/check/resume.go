@@ -48,7 +48,7 @@ func (x *dropped) again(s *conn, p *packet) {
 }
 
 // notResumed reports a requester that sent again what an RNR NAK refused, but not what it had sent behind that.
-func (c *Checker) notResumed(s *conn, from rdma.Side) {
+func (c *fabricRules) notResumed(s *conn, from rdma.Side) {
 	d := &s.requests[from]
 	x := &d.dropped
 	switch {
@@ -77,7 +77,7 @@ func (c *Checker) notResumed(s *conn, from rdma.Side) {
 }
 
 // numbered counts that a side used each PSN once, and acknowledged what was sent: the tracker tells of anything else.
-func (c *Checker) numbered(s *conn, from rdma.Side) {
+func (c *fabricRules) numbered(s *conn, from rdma.Side) {
 	switch {
 	case s.c.Fabric == rdma.IWARP || s.c.Sent[from].Packets == 0:
 	case s.began():
@@ -103,7 +103,7 @@ func workName(k rdma.WorkKind) string {
 }
 
 // reused reports a request with a PSN of an earlier one.
-func (c *Checker) reused(s *conn, from rdma.Side, ref rdma.Ref) {
+func (c *fabricRules) reused(s *conn, from rdma.Side, ref rdma.Ref) {
 	r := s.c.Reused[from]
 	c.breach(s, ruleReused, ref, from, func() (string, string) {
 		last := (r.Start + r.Count - 1) & psnMask
@@ -113,14 +113,14 @@ func (c *Checker) reused(s *conn, from rdma.Side, ref rdma.Ref) {
 }
 
 // differs reports a packet of a Send that came again with other contents.
-func (c *Checker) differs(s *conn, from rdma.Side, bytes uint32, ref rdma.Ref) {
+func (c *fabricRules) differs(s *conn, from rdma.Side, bytes uint32, ref rdma.Ref) {
 	c.breach(s, ruleReused, ref, from, func() (string, string) {
 		return "the same bytes, if a packet is sent again", fmt.Sprintf("a packet of a Send again, with %d bytes that are not those of the first time", bytes)
 	})
 }
 
 // ackUnsent reports an acknowledgement of a PSN that was never sent.
-func (c *Checker) ackUnsent(s *conn, from rdma.Side, psn uint32, ref rdma.Ref) {
+func (c *fabricRules) ackUnsent(s *conn, from rdma.Side, psn uint32, ref rdma.Ref) {
 	c.breach(s, ruleAckUnsent, ref, from, func() (string, string) {
 		expected := "the PSN of a request"
 		if d := &s.requests[from.Other()]; d.known {

@@ -42,17 +42,17 @@ func (c *Checker) Transaction(v *rpc.View) {
 		c.apart.called(v)
 		c.leave()
 	}
-	if len(c.recalls) > 0 {
-		c.returned(v)
+	if len(c.callbacks.recalls) > 0 {
+		c.callbacks.returned(v)
 	}
 	st := c.calls.Of(tx)
 	if st == nil {
 		if plain(tx.Connection.Fabric) && (c.opt.Match == nil || c.opt.Match(v)) {
-			c.recalled(v)
+			c.callbacks.recalled(v)
 		}
 		return
 	}
-	t := &c.tc
+	t := &c.transaction
 	t.v, t.tx, t.st = v, tx, *st
 	t.k = c.ended(tx, st)
 	if c.opt.Match != nil && !c.opt.Match(v) {
@@ -62,10 +62,10 @@ func (c *Checker) Transaction(v *rpc.View) {
 	t.faults, t.misplaced = 0, false
 	c.enter(t.k)
 	if tx.Program >= nfs4.NFS4_CALLBACK {
-		c.recalled(v)
-		c.callback(v)
+		c.callbacks.recalled(v)
+		c.callbacks.callback(v)
 	} else {
-		c.binds(v)
+		c.callbacks.binds(v)
 	}
 	t.name.done = false
 	t.run()
@@ -77,7 +77,7 @@ func (c *Checker) ended(tx *transaction.Transaction, st *callState) *conn {
 	k := st.k
 	c.calls.End(tx)
 	if k.c.MergedInto != nil {
-		if into := c.conns[k.c.Resolve()]; into != nil {
+		if into := c.conns.all[k.c.Resolve()]; into != nil {
 			k = into
 		}
 	}
@@ -427,7 +427,7 @@ func (t *txCheck) lifetime() {
 // withoutCall checks a reply whose call was not seen.
 func (t *txCheck) withoutCall() {
 	tx, c := t.tx, t.c
-	if c.refused(t.k, tx) {
+	if c.strays.refused(t.k, tx) {
 		return
 	}
 	if tx.Reply.Header.Type != rpcrdma.TypeError || t.k.role(t.responder()) != Requester {

@@ -47,7 +47,7 @@ const idle = 2e6
 const psnMask = 1<<24 - 1
 
 // wirePacket checks one packet of RoCE or InfiniBand.
-func (c *Checker) wirePacket(s *conn, p *packet) {
+func (c *fabricRules) wirePacket(s *conn, p *packet) {
 	kind := kinds[p.Opcode]
 	if kind == 0 {
 		return
@@ -108,7 +108,7 @@ func (c *Checker) wirePacket(s *conn, p *packet) {
 }
 
 // sequence checks the place of a request in the stream of its sender, and in its message: at the beginning, in the middle or at the end.
-func (c *Checker) sequence(s *conn, p *packet, from rdma.Side) {
+func (c *fabricRules) sequence(s *conn, p *packet, from rdma.Side) {
 	w, open := &s.wire[from&1], p.kind.message()
 	starts, ends := p.kind&kindStarts != 0, p.kind&kindEnds != 0
 	follows := false // it is the next one
@@ -150,7 +150,7 @@ func (c *Checker) sequence(s *conn, p *packet, from rdma.Side) {
 }
 
 // outOfPlace reports a packet that begins a message within another one, or goes on with one that has not begun.
-func (c *Checker) outOfPlace(s *conn, w *wire, p *packet, from rdma.Side) {
+func (c *fabricRules) outOfPlace(s *conn, w *wire, p *packet, from rdma.Side) {
 	if c.opt.Match != nil {
 		return
 	}
@@ -194,7 +194,7 @@ func (s *conn) unseen(side rdma.Side, p *packet) {
 }
 
 // writeLength compares the payload of an RDMA Write with its length.
-func (c *Checker) writeLength(s *conn, w *wire, p *packet, from rdma.Side, starts, ends, follows bool) {
+func (c *fabricRules) writeLength(s *conn, w *wire, p *packet, from rdma.Side, starts, ends, follows bool) {
 	switch {
 	case starts:
 		w.counted, w.left, w.va = true, uint64(p.DMALen), p.VA
@@ -223,7 +223,7 @@ func (c *Checker) writeLength(s *conn, w *wire, p *packet, from rdma.Side, start
 }
 
 // size checks the payload of a packet against the path MTU.
-func (c *Checker) size(s *conn, p *packet, from rdma.Side) {
+func (c *fabricRules) size(s *conn, p *packet, from rdma.Side) {
 	n, mtu := uint32(p.PayloadLen), s.c.Setup[0].PathMTU
 	rule, bad := ruleFirstNotMTU, false
 	switch {
@@ -245,7 +245,7 @@ func (c *Checker) size(s *conn, p *packet, from rdma.Side) {
 }
 
 // wrongSize reports a packet whose payload does not fit.
-func (c *Checker) wrongSize(s *conn, rule id, p *packet, from rdma.Side) {
+func (c *fabricRules) wrongSize(s *conn, rule id, p *packet, from rdma.Side) {
 	if c.opt.Match != nil {
 		return
 	}
