@@ -238,6 +238,16 @@ func (in *input) stop() {
 	in.once.Do(func() { close(in.interrupt) })
 }
 
+// end closes the input after the last Read, which may have come before the end of the files.
+func (in *input) end() {
+	if in.request == nil {
+		in.Close()
+		return
+	}
+	close(in.request) // its goroutine may still wait for the source, which stays open for it
+	in.request = nil
+}
+
 // mayWait reports whether reading a file may wait for a writer.
 func mayWait(name string, stdin io.Reader) bool {
 	if name == "-" {
@@ -551,8 +561,8 @@ func (j *job) finish(err, out error) error {
 	}
 	if r := j.in.iface; r != nil {
 		counters(j.notes, r)
-		r.Close()
 	}
+	j.in.end()
 	if err == nil {
 		err = j.cutShort()
 	}

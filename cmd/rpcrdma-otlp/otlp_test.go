@@ -25,6 +25,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/internal/testtools/clitest"
+	"github.com/rpcrdma/toolkit/internal/testtools/programs"
 )
 
 func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"rpcrdma-otlp": main}) }
@@ -117,16 +118,27 @@ func newCollector(t *testing.T) *collector {
 	return c
 }
 
+// listings are the ndjson of samples, by their names.
+var listings = map[string]string{}
+
 // listing is the ndjson of a sample.
 func listing(t *testing.T, name string) string {
 	t.Helper()
-	cmd := exec.Command("go", "run", "../rpcrdma-dump", "-T", "ndjson", filepath.Join("../../samples", name))
+	if text, ok := listings[name]; ok {
+		return text
+	}
+	dir := t.TempDir()
+	if err := programs.Build(dir, "./cmd/rpcrdma-dump"); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(filepath.Join(dir, "rpcrdma-dump"), "-T", "ndjson", filepath.Join("../../samples", name))
 	cmd.Stderr = os.Stderr
 	b, err := cmd.Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(b)
+	listings[name] = string(b)
+	return listings[name]
 }
 
 // send runs the program.

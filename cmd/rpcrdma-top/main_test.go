@@ -14,6 +14,7 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/monitor"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/internal/testtools/clitest"
+	"github.com/rpcrdma/toolkit/internal/testtools/programs"
 )
 
 func TestMain(m *testing.M) {
@@ -63,10 +64,11 @@ func exitCodeIs(ts *testscript.TestScript, neg bool, args []string) {
 // TestReport compares the totals at the end of each sample with what
 // rpcrdma-dump report says of it.
 func TestReport(t *testing.T) {
-	bin := filepath.Join(t.TempDir(), "rpcrdma-dump")
-	if out, err := exec.Command("go", "build", "-buildvcs=false", "-o", bin, "../rpcrdma-dump").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
+	dir := t.TempDir()
+	if err := programs.Build(dir, "./cmd/rpcrdma-dump"); err != nil {
+		t.Fatal(err)
 	}
+	bin := filepath.Join(dir, "rpcrdma-dump")
 	files, err := filepath.Glob(filepath.Join(samples, "*.pcap*"))
 	if err != nil || len(files) == 0 {
 		t.Fatal("no samples")

@@ -314,6 +314,7 @@ var rules = []rule{
 	}},
 	{packages: "cmd/internal/settings", own: []string{"cmd/internal/cli", "internal/nearest"}, foreign: []string{"github.com/pelletier/go-toml/v2"}},
 	{packages: "cmd/internal/show", own: []string{"analyze/check", "analyze/ndjson", "analyze/text/results", "internal/printable"}},
+	{packages: "internal/testtools/programs"},
 	{packages: "internal/testtools/helppage", foreign: []string{"github.com/spf13/cobra"}},
 	{packages: "internal/testtools/clitest", own: []string{"capture", "decode/link", "decode/roce", "internal/testtools/wrap"}, foreign: []string{"github.com/klauspost/compress/zstd", "github.com/rogpeppe/go-internal/testscript", "github.com/spf13/cobra", "github.com/spf13/pflag"}},
 	// Commands: flags, files, terminals.

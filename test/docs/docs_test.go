@@ -16,14 +16,16 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+
+	"github.com/rpcrdma/toolkit/internal/testtools/programs"
 )
 
 const root = "../.."
 
-// programs whose output the documents show. Those of examples are written "go run ./examples/NAME".
+// documented are programs whose output the documents show. Those of examples are written "go run ./examples/NAME".
 var (
-	programs = []string{"rpcrdma-dump", "rpcrdma-replay", "rpcrdma-top"}
-	examples = []string{"congest"}
+	documented = []string{"rpcrdma-dump", "rpcrdma-replay", "rpcrdma-top"}
+	examples   = []string{"congest"}
 	// filters are what the output of a program may be piped into: every system has them, and
 	// they give the same output in the C locale.
 	filters = []string{"grep", "head", "sort", "tail", "uniq", "wc"}
@@ -38,7 +40,7 @@ var documents = []string{
 // TestOutput runs the commands in the console blocks of the README and of
 // the guides in docs:
 //
-//	$ rpcrdma-dump ARGUMENTS (or another of programs)
+//	$ rpcrdma-dump ARGUMENTS (or another of documented)
 //	output
 //	…
 //	output
@@ -177,8 +179,8 @@ func arguments(line string) (pipe [][]string, err error) {
 			pipe[0] = args
 			continue
 		}
-		if len(args) == 0 || !slices.Contains(programs, args[0]) && (i == 0 || !slices.Contains(filters, args[0])) {
-			return nil, fmt.Errorf("part %d of the pipe is not one of %v, %v", i+1, programs, filters)
+		if len(args) == 0 || !slices.Contains(documented, args[0]) && (i == 0 || !slices.Contains(filters, args[0])) {
+			return nil, fmt.Errorf("part %d of the pipe is not one of %v, %v", i+1, documented, filters)
 		}
 	}
 	return pipe, nil
@@ -229,33 +231,21 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// build makes the programs in a folder, once. It reads every source file first, so that go test
-// knows that a cached result of this test depends on them.
+// build makes the programs in a folder, once.
 func build(t *testing.T) string {
 	t.Helper()
 	if built {
 		return bin
 	}
-	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
-		if err == nil && strings.HasSuffix(name, ".go") {
-			_, err = os.Stat(name)
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	args := []string{"build", "-buildvcs=false", "-o", bin + string(filepath.Separator)}
-	for _, p := range programs {
-		args = append(args, "./cmd/"+p)
+	var packages []string
+	for _, p := range documented {
+		packages = append(packages, "./cmd/"+p)
 	}
 	for _, p := range examples {
-		args = append(args, "./examples/"+p)
+		packages = append(packages, "./examples/"+p)
 	}
-	cmd := exec.Command("go", args...)
-	cmd.Dir = root
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
+	if err := programs.Build(bin, packages...); err != nil {
+		t.Fatal(err)
 	}
 	built = true
 	return bin

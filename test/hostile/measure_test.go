@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/rpcrdma/toolkit/internal/testtools/programs"
 )
 
 // cost is what a run of a program cost.
@@ -119,9 +121,5 @@ func build() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	out, err := exec.Command("go", "build", "-o", dir+string(filepath.Separator), "../../cmd/...").CombinedOutput()
-	if err != nil {
-		return dir, fmt.Errorf("%w: %s", err, out)
-	}
-	return dir, nil
+	return dir, programs.Build(dir, "./cmd/rpcrdma-dump", "./cmd/rpcrdma-otlp", "./cmd/rpcrdma-replay", "./cmd/rpcrdma-top")
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rpcrdma/toolkit/internal/testtools/programs"
 	"github.com/rpcrdma/toolkit/internal/testtools/scrubtest"
 )
 
@@ -36,11 +37,10 @@ func captures(t *testing.T) (files []string) {
 // program builds a program of this module.
 func program(t *testing.T, dir, name string) string {
 	t.Helper()
-	file := filepath.Join(dir, name)
-	if out, err := exec.Command("go", "build", "-o", file, "../../cmd/"+name).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	if err := programs.Build(dir, "./cmd/"+name); err != nil {
+		t.Fatal(err)
 	}
-	return file
+	return filepath.Join(dir, name)
 }
 
 // output is what a program prints, whatever its exit code.

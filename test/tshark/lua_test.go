@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/rpcrdma/toolkit/internal/testtools/programs"
 )
 
 // TestLua gives annotated captures to tshark with docs/wireshark/transactions.lua and compares the fields that
@@ -21,10 +23,10 @@ func TestLua(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	exe := filepath.Join(dir, "rpcrdma-dump")
-	if out, err := exec.Command("go", "build", "-o", exe, "../../cmd/rpcrdma-dump").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+	if err := programs.Build(dir, "./cmd/rpcrdma-dump"); err != nil {
+		t.Fatal(err)
 	}
+	exe := filepath.Join(dir, "rpcrdma-dump")
 	for _, name := range []string{"rocev2-nfs41-recall.pcap", "rocev2-nfs3-basic.pcap.zst", "iwarp-nfs40-basic.pcap.zst"} {
 		file, annotated := filepath.Join("../../samples", name), filepath.Join(dir, name+".pcapng")
 		if out, err := exec.Command(exe, "annotate", "-w", annotated, file).CombinedOutput(); err != nil {

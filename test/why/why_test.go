@@ -18,6 +18,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/rpcrdma/toolkit/internal/testtools/programs"
 	"github.com/rpcrdma/toolkit/internal/testtools/simulate"
 )
 
@@ -107,11 +108,11 @@ func built(t *testing.T) string {
 	if *program != "" {
 		return *program
 	}
-	path := filepath.Join(t.TempDir(), "rpcrdma-dump")
-	if out, err := exec.Command("go", "build", "-o", path, "../../cmd/rpcrdma-dump").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	dir := t.TempDir()
+	if err := programs.Build(dir, "./cmd/rpcrdma-dump"); err != nil {
+		t.Fatal(err)
 	}
-	return path
+	return filepath.Join(dir, "rpcrdma-dump")
 }
 
 func TestWhy(t *testing.T) {

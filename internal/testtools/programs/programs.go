@@ -1,0 +1,64 @@
+// Package programs builds the programs of this module for tests that run them.
+package programs
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// Build puts programs into a folder. A package is named from the root of the module, as ./cmd/rpcrdma-dump. All tests
+// build with the same flags and by go run, which keeps what it links in the build cache: a program is linked once,
+// however many test packages run it, and again only after a change.
+func Build(dir string, packages ...string) error {
+	root, err := moduleRoot()
+	if err != nil {
+		return err
+	}
+	if err := sources(root); err != nil {
+		return err
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return err
+	}
+	for _, p := range packages {
+		cmd := exec.Command("go", "run", "-buildvcs=false", "-ldflags=-s", "-exec", "cp", p, filepath.Join(dir, filepath.Base(p)))
+		cmd.Dir = root
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("cannot build %s: %w\n%s", p, err, out)
+		}
+	}
+	return nil
+}
+
+// moduleRoot is the folder of go.mod, at or above the working folder.
+func moduleRoot() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir, nil
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			return "", errors.New("no go.mod above the working folder")
+		}
+		dir = up
+	}
+}
+
+// sources looks at every source file, so that go test knows that the result of the test depends on them.
+func sources(root string) error {
+	return filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(name, ".go") {
+			_, err = os.Stat(name)
+		}
+		return err
+	})
+}
