@@ -50,6 +50,7 @@ type Writer struct {
 	slots   int
 	tracks  lanes
 	scratch []byte
+	args    args
 	stats   Stats
 }
 
@@ -228,32 +229,7 @@ func (w *Writer) slice(v *rpc.View, pid, tid int, start, end int64) {
 	b = append(b, `,"args":{"xid":"0x`...)
 	b = hex8(b, tx.XID)
 	b = append(b, '"')
-	b = str(b, "status", v.Status())
-	b = str(b, "state", tx.State.String())
-	if f := v.File(); f != nil {
-		if w.scratch = v.AppendPath(w.scratch[:0]); len(w.scratch) == 0 {
-			w.scratch = append(w.scratch, f.Name...)
-		}
-		if len(w.scratch) > 0 {
-			b = append(b, `,"file":`...)
-			b = ndjson.QuoteBytes(b, w.scratch)
-		}
-		if f.HasRange {
-			b = num(b, "offset", f.Offset)
-			b = num(b, "count", f.Count)
-		}
-	}
-	if tx.Call.Seen() {
-		b = num(b, "call_frame", tx.Call.Last.Number)
-		b = num(b, "call_bytes", tx.Call.Bytes)
-	}
-	if tx.Reply.Seen() {
-		b = num(b, "reply_frame", tx.Reply.Last.Number)
-		b = num(b, "reply_bytes", tx.Reply.Bytes)
-	}
-	if tx.Retransmits > 0 {
-		b = num(b, "retransmits", uint64(tx.Retransmits))
-	}
+	b = w.args.append(b, v)
 	for i, n := range tx.Notes {
 		b = append(b, `,"note`...)
 		b = strconv.AppendInt(b, int64(i+1), 10)

@@ -6,8 +6,10 @@
 //  2. add its column to analyze/parquet (row.go), or say in Missing and Why that files of Parquet lack it; what is no number has to be
 //     written there, too (rows.go, encode.go); ndjson has it;
 //  3. describe its key in docs/schema.md and docs/schemas/transaction-1.schema.json;
-//  4. run go generate ./analyze/filter: the filter, -T fields and docs/filter.md have it;
-//  5. go test ./test/docs compares the formats with the table.
+//  4. run go generate ./analyze/filter.
+//
+// The filter, -T fields, timelines, the journal and spans have it without more. Tests of these packages, and of test/docs, compare each
+// format with the table.
 package fields
 
 import (
@@ -38,6 +40,9 @@ type Field struct {
 	// Symbol is the value of a Symbol; empty if there is none.
 	Symbol func(r *Reader, v *rpc.View) string
 
+	// Several means that one transaction may have several values.
+	Several bool
+
 	// Symbols lists the values of a Symbol or an Enum, if they are the same in all protocols. Otherwise Words
 	// says whose names they are.
 	Symbols func() []string
@@ -48,6 +53,9 @@ type Field struct {
 
 	Absent Absent // what ndjson has if there is no value
 	Of     Scope  // which transactions have the same value
+
+	// Attribute is the name in OTLP if it is not "rpcrdma." and Name.
+	Attribute string
 
 	// Missing are the formats without this attribute, and Why says the reason.
 	Missing Format
@@ -89,9 +97,14 @@ type Format uint8
 
 // The formats that show attributes of transactions.
 const (
-	Filter  Format = 1 << iota // display filter and -T fields
-	NDJSON                     // rpcrdma.transaction/1: ndjson, json, show, and the JSON schema
-	Parquet                    // columns of Parquet files
+	Filter   Format = 1 << iota // display filter and -T fields
+	NDJSON                      // rpcrdma.transaction/1: ndjson, json, show, and the JSON schema
+	Parquet                     // columns of Parquet files
+	Timeline                    // what a slice of rpcrdma.trace/1 says of itself
+	Journal                     // entries of the systemd journal; those that are not in all can be asked for
+	OTLP                        // attributes of spans
+
+	everything = Filter | NDJSON | Parquet | Timeline | Journal | OTLP
 )
 
 // In reports whether a format has the attribute.

@@ -316,7 +316,7 @@ func lostPhases(causes []string) []Field {
 		}
 	}
 	for i := range list {
-		list[i].Missing, list[i].Why = Filter|Parquet, whyPhases
+		list[i].Missing, list[i].Why = everything&^NDJSON, whyPhases
 	}
 	return list
 }
@@ -384,7 +384,7 @@ func callOf(t *transaction.Transaction) *transaction.Message  { return &t.Call }
 func replyOf(t *transaction.Transaction) *transaction.Message { return &t.Reply }
 
 func message(name, doc string, typ Type, pick messageOf, read func(*Reader, *transaction.Message)) Field {
-	return Field{Name: name, Type: typ, Doc: doc, Read: func(r *Reader, v *rpc.View) { read(r, pick(v.Tx)) }}
+	return Field{Name: name, Type: typ, Doc: doc, Several: typ == Number, Read: func(r *Reader, v *rpc.View) { read(r, pick(v.Tx)) }}
 }
 
 // counted is a number of a message.

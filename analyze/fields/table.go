@@ -2,6 +2,7 @@ package fields
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/rpcrdma/toolkit/decode/rdma"
@@ -15,24 +16,78 @@ const schema = "rpcrdma.transaction/1"
 // Why some formats lack some attributes.
 const (
 	whyConvenience = "another name for an attribute, or several at once: for expressions only"
-	whySchema      = "the columns of a file have one schema, which is not a value"
+	whySchema      = "a file or an entry of the format says itself what it is"
 	whyPhases      = "thirty values that nearly always are not there: ndjson has them for those who take the time apart"
-	whyMembers     = "an object; filters test its members"
+	whyMembers     = "an object of which the members are there"
 	whyTimeNS      = "for engines that round the timestamps of Parquet"
 )
 
 func table() []Field {
-	return slices.Concat(identity(), of(OfParties, parties()...), of(OfKind, called()...), frames(), headers(), moved(), times(), outcome(), file(),
+	list := slices.Concat(identity(), of(OfParties, parties()...), of(OfKind, called()...), frames(), headers(), moved(), times(), outcome(), file(),
 		convenient())
+	for i := range list {
+		f := &list[i]
+		f.Attribute = attributes[f.Name]
+		for _, x := range exceptions {
+			if !slices.ContainsFunc(x.names, f.under) {
+				continue
+			}
+			f.Missing |= x.formats
+			if f.Why == "" {
+				f.Why = x.why
+			} else if f.Why != x.why {
+				f.Why += "; " + x.why
+			}
+		}
+	}
+	return list
+}
+
+// under reports whether a field is the one of a name, or, if that ends in a dot, a member of it.
+func (f *Field) under(name string) bool {
+	return f.Name == name || strings.HasSuffix(name, ".") && strings.HasPrefix(f.Name, name)
+}
+
+// exceptions say what formats with an event for each transaction lack. A name that ends in a dot stands for all members.
+var exceptions = []struct {
+	formats Format
+	why     string
+	names   []string
+}{
+	{Timeline | Journal | OTLP, "lists of pieces of memory are for who looks into one transaction: -e adds them to the journal", []string{
+		"read_chunks", "read_chunks.", "write_chunks", "write_chunks.", "reply_chunk", "reply_chunk.", "written_chunks", "written_chunks.",
+		"written_reply_chunk", "written_reply_chunk.", "reply_read_chunks", "reply_read_chunks.",
+	}},
+	{Timeline | Journal, "what is lost is not computed for these: -e adds it to the journal", []string{"lost_ns", "lost_ns.", "slot_wait_ns"}},
+	{Timeline, "process, thread, name and category of the slice tell it", []string{
+		"connection", "connection_key", "fabric", "client", "server", "client_endpoint", "server_endpoint", "direction",
+		"program", "version", "procedure", "operation",
+	}},
+	{Timeline | OTLP, "slices and spans have times and lengths of their own", []string{
+		"time", "latency_ns", "latency_ns.call_transfer", "latency_ns.argument_pull", "latency_ns.server", "latency_ns.result_push",
+		"latency_ns.reply_transfer", "latency_ns.total",
+	}},
+	{Timeline | OTLP, "operations.op has one value for each", []string{"operations"}},
+	{OTLP, "the number holds within one capture only; connection_key is sent", []string{"connection"}},
+	{OTLP, whyMembers, []string{"file", "lost_ns"}},
+}
+
+// attributes are the names in OTLP of attributes for which a convention has one, and of the first that were sent.
+var attributes = map[string]string{
+	"connection_key": "rpcrdma.connection", "client": "client.address", "server": "server.address",
+	"program": "onc_rpc.program.name", "version": "onc_rpc.version", "procedure": "onc_rpc.procedure.name", "minor_version": "rpcrdma.nfs.minor_version",
+	"call_frame": "rpcrdma.call.frame", "reply_frame": "rpcrdma.reply.frame", "call_bytes": "rpcrdma.call.size", "reply_bytes": "rpcrdma.reply.size",
+	"rdma_read_bytes": "rpcrdma.read.size", "rdma_write_bytes": "rpcrdma.write.size", "retransmits": "rpcrdma.retransmitted_packets",
+	"notes": "rpcrdma.note_texts", "note_codes": "rpcrdma.notes", "file.path": "file.path", "file.name": "file.name",
 }
 
 // identity tells the transaction from others.
 func identity() []Field {
 	return []Field{
 		{Name: "schema", Of: OfKind, Absent: Never, Type: Text, Doc: schema, Read: func(r *Reader, _ *rpc.View) { r.Text(schema) },
-			Missing: Parquet, Why: whySchema},
+			Missing: everything &^ (Filter | NDJSON), Why: whySchema},
 		{Name: "time", Absent: Never, Type: Time, Doc: "first packet of the call", Uint: func(_ *Reader, v *rpc.View) (uint64, bool) { return uint64(v.Tx.First().Time), true }},
-		{Name: "time_ns", Type: Number, Unit: Nanoseconds, Doc: "time in nanoseconds since 1970", Missing: Filter | NDJSON, Why: whyTimeNS,
+		{Name: "time_ns", Type: Number, Unit: Nanoseconds, Doc: "time in nanoseconds since 1970", Missing: everything &^ Parquet, Why: whyTimeNS,
 			Uint: func(_ *Reader, v *rpc.View) (uint64, bool) { return uint64(v.Tx.First().Time), true }},
 		number("xid", "transaction id", Number, None, func(t *transaction.Transaction) uint64 { return uint64(t.XID) }),
 	}
@@ -56,7 +111,7 @@ func parties() []Field {
 				}
 				return "forward"
 			}},
-		{Name: "tunnel", Type: Group, Doc: "outermost wrapping of the packets", Missing: Filter, Why: whyMembers},
+		{Name: "tunnel", Type: Group, Doc: "outermost wrapping of the packets", Missing: everything &^ (NDJSON | Parquet), Why: whyMembers},
 		{Name: "tunnel.type", Type: Symbol, Doc: "outermost wrapping of the packets", Symbols: tunnelTypes, Symbol: func(_ *Reader, v *rpc.View) string {
 			if t := v.Tx.Connection.Tunnel; t != nil {
 				return t.Type
@@ -113,8 +168,8 @@ func called() []Field {
 				return ""
 			}},
 		{Name: "operations", Type: Count, Doc: "number of operations of a COMPOUND", Cost: Decoded, Uint: func(_ *Reader, v *rpc.View) (uint64, bool) { return uint64(len(v.Steps())), true }},
-		{Name: "operations.op", Type: Symbol, Doc: "operations of a COMPOUND", Words: Operations, Read: operationNames},
-		{Name: "operations.status", Type: Enum, Doc: "their statuses", Words: Statuses, Cost: Decoded, Read: operationStatuses},
+		{Name: "operations.op", Several: true, Type: Symbol, Doc: "operations of a COMPOUND", Words: Operations, Read: operationNames},
+		{Name: "operations.status", Several: true, Type: Enum, Doc: "their statuses", Words: Statuses, Cost: Decoded, Read: operationStatuses},
 		{Name: "status", Absent: Empty, Type: Enum, Doc: "outcome: of the program, or failure of RPC or transport", Words: Statuses, Read: status},
 		{Name: "gss", Type: Symbol, Doc: "how RPCSEC_GSS wraps the messages", Symbols: fixed("integrity", "privacy", "init", "unknown"),
 			Symbol: func(_ *Reader, v *rpc.View) string { return v.Wrapped() }},
@@ -232,7 +287,7 @@ func times() []Field {
 	list = append(list, lost(".total", "time lost to all of these together", totalLost))
 	return append(append(list, lostPhases(causes)...),
 		Field{Name: "lost.cause", Type: Symbol, Doc: "what most was lost to", Symbols: fixed(causes...), Blame: true, Symbol: worst,
-			Missing: NDJSON | Parquet, Why: whyConvenience},
+			Missing: everything &^ Filter, Why: whyConvenience},
 	)
 }
 
@@ -245,14 +300,14 @@ func outcome() []Field {
 			Symbol: func(_ *Reader, v *rpc.View) string { return v.Tx.CallDelivery().String() }},
 		{Name: "reply_delivery", Of: OfKind, Absent: Never, Type: Symbol, Doc: "whether the reply, and the data before it, reached the requester's adapter",
 			Symbols: transaction.Deliveries, Symbol: func(_ *Reader, v *rpc.View) string { return v.Tx.ReplyDelivery().String() }},
-		{Name: "notes", Of: OfQuiet, Absent: Never, Type: Text, Doc: "what is odd", Read: func(r *Reader, v *rpc.View) {
+		{Name: "notes", Several: true, Of: OfQuiet, Absent: Never, Type: Text, Doc: "what is odd", Read: func(r *Reader, v *rpc.View) {
 			for _, n := range v.Tx.Notes {
 				if r.Text(n.String()); r.Stopped() {
 					return
 				}
 			}
 		}},
-		{Name: "note_codes", Of: OfQuiet, Absent: Never, Type: Symbol, Doc: "stable codes of the notes", Symbols: noteCodes, Read: func(r *Reader, v *rpc.View) {
+		{Name: "note_codes", Several: true, Of: OfQuiet, Absent: Never, Type: Symbol, Doc: "stable codes of the notes", Symbols: noteCodes, Read: func(r *Reader, v *rpc.View) {
 			for _, n := range v.Tx.Notes {
 				if r.Symbol(n.Kind.Code()); r.Stopped() {
 					return
@@ -368,7 +423,7 @@ func convenient() []Field {
 		}},
 	}
 	for i := range list {
-		list[i].Missing, list[i].Why = NDJSON|Parquet, whyConvenience
+		list[i].Missing, list[i].Why = everything&^Filter, whyConvenience
 	}
 	return list
 }

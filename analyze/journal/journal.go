@@ -6,8 +6,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
+	"github.com/rpcrdma/toolkit/analyze/fields"
 	"github.com/rpcrdma/toolkit/analyze/filter"
 	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/decode/rpc"
@@ -23,11 +25,15 @@ const (
 	MaxEntry = maxMessage + maxFields + 1<<10
 )
 
-// Standard are the fields of every entry, as far as a transaction has them; RPCRDMA_XID comes before them.
-var Standard = []string{
-	"time", "connection_key", "fabric", "direction", "client", "server", "program", "version", "procedure", "operation",
-	"status", "state", "latency_ns", "retransmits", "call_frame", "reply_frame", "note_codes", "file",
-}
+// standard are the fields of every entry, as far as a transaction has them; RPCRDMA_XID comes before them.
+var standard = sync.OnceValue(func() (names []string) {
+	for _, f := range fields.All() {
+		if f.In(fields.Journal) && f.Name != "xid" {
+			names = append(names, f.Name)
+		}
+	}
+	return names
+})
 
 // prefix begins the names of the fields.
 const prefix = "RPCRDMA_"
@@ -51,7 +57,7 @@ type field struct {
 // New returns an Encoder that writes the standard fields, and those named more.
 func New(more []string) (*Encoder, error) {
 	e := &Encoder{}
-	for i, name := range slices.Concat(Standard, more) {
+	for i, name := range slices.Concat(standard(), more) {
 		ref, err := filter.Field(name)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
@@ -60,7 +66,7 @@ func New(more []string) (*Encoder, error) {
 		if !validName(f.name) {
 			return nil, fmt.Errorf("%s: the journal takes names of at most %d characters, %s has %d", name, maxName, f.name, len(f.name))
 		}
-		if i >= len(Standard) && (name == "xid" || slices.ContainsFunc(e.fields, func(x field) bool { return x.name == f.name })) {
+		if i >= len(standard()) && (name == "xid" || slices.ContainsFunc(e.fields, func(x field) bool { return x.name == f.name })) {
 			continue
 		}
 		e.fields = append(e.fields, f)

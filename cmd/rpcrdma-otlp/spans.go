@@ -2,12 +2,16 @@ package main
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/rpcrdma/toolkit/analyze/fields"
 	"github.com/rpcrdma/toolkit/internal/printable"
 )
 
@@ -61,67 +65,75 @@ func failure(r *record) string {
 	return r.Status
 }
 
-// attributes follow the semantic conventions of RPC, ONC RPC, client, server and network where these have a
-// name; the others begin with rpcrdma.
+// attributes follow the semantic conventions of RPC, ONC RPC, client, server, file and network where these have a name; the others
+// begin with rpcrdma. The table of attributes says what they are.
 func attributes(r *record) []attribute.KeyValue {
 	list := []attribute.KeyValue{
 		attribute.String("rpc.system.name", "onc_rpc"),
 		attribute.String("rpc.method", name(r)),
-		attribute.String("onc_rpc.program.name", r.Program),
-		attribute.Int("onc_rpc.version", r.Version),
-		attribute.String("onc_rpc.procedure.name", r.Procedure),
-		attribute.String("client.address", r.Client),
-		attribute.String("server.address", r.Server),
 		attribute.String("network.transport", transport(r.Fabric)),
-		attribute.String("rpcrdma.fabric", r.Fabric),
-		attribute.String("rpcrdma.connection", r.ConnectionKey),
-		attribute.Int64("rpcrdma.xid", int64(r.XID)),
-		attribute.String("rpcrdma.direction", r.Direction),
-		attribute.String("rpcrdma.operation", r.Operation),
-		attribute.String("rpcrdma.status", r.Status),
-		attribute.String("rpcrdma.state", r.State),
-		attribute.Int64("rpcrdma.call.size", r.CallBytes),
-		attribute.Int64("rpcrdma.reply.size", r.ReplyBytes),
-		attribute.Int64("rpcrdma.read.size", r.ReadBytes),
-		attribute.Int64("rpcrdma.write.size", r.WriteBytes),
 	}
 	if r.failed() {
 		list = append(list, attribute.String("error.type", failure(r)))
 	}
-	if r.MinorVersion != nil {
-		list = append(list, attribute.Int("rpcrdma.nfs.minor_version", *r.MinorVersion))
-	}
-	if t := r.Tunnel; t != nil {
-		list = append(list, attribute.String("rpcrdma.tunnel.type", t.Type))
-		if t.ID != nil {
-			list = append(list, attribute.Int64("rpcrdma.tunnel.id", int64(*t.ID)))
+	for _, f := range fields.All() {
+		if !f.In(fields.OTLP) {
+			continue
 		}
-	}
-	if r.Retransmits > 0 {
-		list = append(list, attribute.Int("rpcrdma.retransmitted_packets", r.Retransmits))
-	}
-	if len(r.NoteCodes) > 0 {
-		list = append(list, attribute.StringSlice("rpcrdma.notes", r.NoteCodes))
-	}
-	for key, frame := range map[string]*int{"rpcrdma.call.frame": r.CallFrame, "rpcrdma.reply.frame": r.ReplyFrame} {
-		if frame != nil {
-			list = append(list, attribute.Int(key, *frame))
+		key := f.Attribute
+		if key == "" {
+			key = "rpcrdma." + f.Name
 		}
-	}
-	if f := r.File; f != nil {
-		if f.Path != "" {
-			list = append(list, attribute.String("file.path", printable.Text(f.Path)))
-		} else if f.Name != "" {
-			list = append(list, attribute.String("file.name", printable.Text(f.Name)))
-		}
-		if f.Offset != nil && *f.Offset <= 1<<63-1 {
-			list = append(list, attribute.Int64("rpcrdma.file.offset", int64(*f.Offset)))
-		}
-		if f.Count != nil && *f.Count <= 1<<63-1 {
-			list = append(list, attribute.Int64("rpcrdma.file.count", int64(*f.Count)))
+		if a, ok := attributeOf(key, f.Several, valuesAt(nil, r.values, f.Name)); ok {
+			list = append(list, a)
 		}
 	}
 	return list
+}
+
+// valuesAt appends what an object has under a name, whose parts are keys. Members of arrays have no part of a name.
+func valuesAt(list []any, at any, name string) []any {
+	switch at := at.(type) {
+	case []any:
+		for _, x := range at {
+			list = valuesAt(list, x, name)
+		}
+	case map[string]any:
+		if name != "" {
+			key, rest, _ := strings.Cut(name, ".")
+			return valuesAt(list, at[key], rest)
+		}
+	case nil:
+	default:
+		if name == "" {
+			return append(list, at)
+		}
+	}
+	return list
+}
+
+// attributeOf is the attribute of the values that a key of ndjson has, if there are any and OTLP can hold them.
+func attributeOf(key string, several bool, list []any) (attribute.KeyValue, bool) {
+	if len(list) == 0 {
+		return attribute.KeyValue{}, false
+	}
+	if several {
+		var all []string
+		for _, x := range list {
+			all = append(all, printable.Text(fmt.Sprint(x)))
+		}
+		return attribute.StringSlice(key, all), true
+	}
+	switch x := list[0].(type) {
+	case string:
+		return attribute.String(key, printable.Text(x)), true
+	case bool:
+		return attribute.Bool(key, x), true
+	case json.Number:
+		n, err := x.Int64() // there are no attributes of 64 bits without a sign
+		return attribute.Int64(key, n), err == nil
+	}
+	return attribute.KeyValue{}, false
 }
 
 // transport is tcp or udp, on which the fabric runs; RoCEv1 and InfiniBand run on neither.

@@ -167,10 +167,10 @@ var rules = []rule{
 	{packages: "analyze/text/results", own: []string{"analyze/check", "analyze/diagnosis", "analyze/kernel", "analyze/latency", "analyze/text", "decode/...", "internal/printable", "internal/table", "internal/units"}},
 	{packages: "analyze/ndjson", own: []string{"analyze/check", "analyze/compound", "analyze/fields", "analyze/text", "decode/...", "internal/digits", "internal/printable"}},
 	{packages: "analyze/html", own: []string{"analyze/diagnosis", "analyze/fabric", "analyze/latency", "analyze/plot", "analyze/session", "analyze/text", "decode/rdma", "decode/transaction", "internal/printable", "internal/units"}},
-	{packages: "analyze/journal", own: []string{"analyze/filter", "analyze/text", "decode/rpc", "decode/transaction", "internal/printable"}},
+	{packages: "analyze/journal", own: []string{"analyze/fields", "analyze/filter", "analyze/text", "decode/rpc", "decode/transaction", "internal/printable"}},
 	{packages: "analyze/index", own: []string{"capture", "decode", "decode/transaction"}, foreign: []string{"github.com/klauspost/compress"}, tests: []string{"decode/rpc"}},
 	{packages: "analyze/ladder", own: []string{"analyze/ndjson", "analyze/text", "decode/...", "internal/units"}},
-	{packages: "analyze/chrometrace", own: []string{"analyze/ndjson", "analyze/text", "decode/..."}},
+	{packages: "analyze/chrometrace", own: []string{"analyze/fields", "analyze/ndjson", "analyze/text", "decode/...", "internal/digits"}},
 	{packages: "analyze/parquet", own: []string{"analyze/compound", "analyze/fabric", "analyze/fields", "analyze/parquet/column", "decode/...", "internal/outfile", "internal/printable"}, foreign: []string{"github.com/klauspost/compress", "github.com/parquet-go/parquet-go"}},
 	{packages: "analyze/parquet/column", own: []string{"internal/digits"}, foreign: []string{"github.com/parquet-go/parquet-go"}},
 
@@ -322,7 +322,7 @@ var rules = []rule{
 		"github.com/klauspost/compress", "github.com/schollz/progressbar", "github.com/spf13/cobra", "github.com/spf13/pflag",
 	}},
 	// It reads what rpcrdma-dump prints, and knows no packets.
-	{packages: "cmd/rpcrdma-otlp", own: []string{"analyze/text", "cmd/internal/cli", "internal/printable", "internal/units"}, foreign: []string{
+	{packages: "cmd/rpcrdma-otlp", own: []string{"analyze/fields", "analyze/text", "cmd/internal/cli", "internal/printable", "internal/units"}, foreign: []string{
 		"github.com/spf13/cobra", "go.opentelemetry.io",
 	}},
 	{packages: "cmd/rpcrdma-replay", own: []string{"analyze/latency", "analyze/text", "capture/...", "cmd/internal/...", "decode/...", "replay/...", "internal/nearest", "internal/outfile", "internal/printable", "internal/table"}, foreign: []string{
