@@ -1,6 +1,7 @@
 package check
 
 import (
+	"github.com/rpcrdma/toolkit/analyze/invariant"
 	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/nfs"
@@ -43,6 +44,7 @@ type Checker struct {
 	memory    memoryRules
 	callbacks callbackRules
 	forms     formRules
+	replies   replyRules
 	attempts  attempts
 
 	finishing   bool
@@ -91,6 +93,7 @@ func New(opt Options, emit func(*Finding)) *Checker {
 			c.on[i] = rules[i].Severity[opt.Profile]
 		}
 	}
+	c.replies = replyRules{verdicts: v, invariants: invariant.New()}
 	c.stats = &c.apart.rest
 	if opt.Apart {
 		c.apart.on, c.apart.byID = true, make(map[int]*own)

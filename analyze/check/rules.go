@@ -124,6 +124,12 @@ const (
 	ruleNotResumed
 	ruleCallbackUnbound
 	ruleOneForm
+	ruleReplyContradicts
+	ruleCookies
+	ruleChangeAttribute
+	ruleTimeBack
+	ruleAttributeMoved
+	ruleNotAsked
 	ruleCount
 )
 
@@ -747,5 +753,35 @@ var rules = [ruleCount]Rule{
 		ID: "form-unanswered", Number: "N3.10", Title: "all calls with a chunk of one kind stay without a reply",
 		Source: "this toolkit", Severity: all(Warning), Needs: NeedCall | NeedBefore,
 		Text: "Between two hosts, no call with such a chunk was answered, at least two of them stayed without a reply, and others were answered. The responder, or what is between the two, fails at this kind of chunk. One finding covers all connections.",
+	},
+	ruleReplyContradicts: {
+		ID: "reply-contradicts", Number: "N5.1", Title: "NFS results that contradict their call",
+		Source: "RFC 8881, sections 18.46.3 and 18.32.3; RFC 1813, section 3.3.7", Severity: all(Error), Needs: NeedCall | NeedReply | NeedArguments,
+		Text: "SEQUENCE repeats the session, slot and sequence number of the call. READ and WRITE report no more bytes than were asked for, and data that is as stable as asked.",
+	},
+	ruleCookies: {
+		ID: "readdir-cookies", Number: "N5.2", Title: "cookies with which a directory cannot be listed",
+		Source: "RFC 1813, section 3.3.16; RFC 8881, section 18.23", Severity: all(Error), Needs: NeedCall | NeedReply | NeedArguments,
+		Text: "A listing goes on behind the cookie of its last entry. With a cookie of 0, one that came before in the listing, or a page without entries that is not the last, a client begins again, leaves out entries or does not end.",
+	},
+	ruleChangeAttribute: {
+		ID: "change-attribute-kept", Number: "N5.3", Title: "change attribute that does not show a change",
+		Source: "RFC 8881, sections 3.3.5 and 5.8.1.4", Severity: all(Warning), Needs: NeedCall | NeedReply | NeedArguments,
+		Text: "If a server says that the values before and after a change were taken atomically, they differ, and the former does not come back. A client believes that its cache of the directory is right otherwise.",
+	},
+	ruleTimeBack: {
+		ID: "change-time-back", Number: "N5.4", Title: "change time that went back",
+		Source: "RFC 1813, section 2.6", Severity: all(Warning), Needs: NeedCall | NeedReply | NeedArguments | NeedBefore,
+		Text: "The change time of a file grows with each change. Clients of NFSv3 take attributes with an earlier one for old, and ignore them. The server's clock may have been set back.",
+	},
+	ruleAttributeMoved: {
+		ID: "attribute-moved", Number: "N5.5", Title: "attribute that changed without a trace",
+		Source: "RFC 8881, section 5.8.1.4; RFC 1813, section 2.6", Severity: all(Warning), Needs: NeedCall | NeedReply | NeedArguments | NeedBefore,
+		Text: "The type and the file id of a file handle do not change. Size, mode, links and owners do not change without the change attribute (NFSv3: the change time), which a client watches to keep its cache right. Judged if that was the same for three seconds before.",
+	},
+	ruleNotAsked: {
+		ID: "attributes-not-asked", Number: "N5.6", Title: "attributes other than those that were asked for",
+		Source: "RFC 8881, sections 18.7, 18.23 and 18.30", Severity: all(Warning), Needs: NeedCall | NeedReply | NeedArguments,
+		Text: "GETATTR and READDIR return no attribute that was not asked for. SETATTR, CREATE and OPEN say which attributes were set: none that was not asked for, and after SETATTR all of them.",
 	},
 }

@@ -709,6 +709,20 @@ var breaches = []breach{
 		s.giveBack("delegation 1", 0)
 		s.giveBack("delegation 2", 0) // nobody has asked for that one
 	}},
+	{rule: "reply-contradicts", by: Responder, play: func(s *scene) {
+		s.nfs(4, 1, words("", 1, 1, 53, []byte(testSession), 1, 0, 0, 0), words(0, "", 1, 53, 0, []byte(testSession), 1, 2, 15, 15, 0))
+	}},
+	{rule: "readdir-cookies", by: Responder, play: func(s *scene) {
+		s.nfs(3, 16, words("h", uint64(0), uint64(0), 512), words(0, 0, uint64(0), 1, uint64(7), "a", uint64(0), 0, 1))
+	}},
+	{rule: "change-attribute-kept", by: Responder, play: func(s *scene) {
+		s.nfs(4, 1, words("", 1, 2, 22, "h", 28, "x"), words(0, "", 2, 22, 0, 28, 0, 1, uint64(5), uint64(5)))
+	}},
+	{rule: "change-time-back", by: Responder, play: func(s *scene) { s.attributes(7, 2000); s.attributes(7, 1000) }},
+	{rule: "attribute-moved", by: Responder, play: func(s *scene) { s.attributes(7, 1000); s.attributes(8, 1000) }},
+	{rule: "attributes-not-asked", by: Responder, play: func(s *scene) {
+		s.nfs(4, 1, words("", 1, 2, 22, "h", 9, 1, 1<<4), words(0, "", 2, 22, 0, 9, 0, 1, 1<<3|1<<4, 16, uint64(1), uint64(2)))
+	}},
 	{rule: "callback-unbound", by: Requester, play: func(s *scene) { s.sessionCallback() }},
 	{rule: "form-unanswered", by: Responder, with: []string{"call-unanswered", "call-unanswered", "closed-by-responder"}, play: func(s *scene) {
 		s.small()
@@ -763,6 +777,18 @@ var setupBreaches = []breach{
 		s.send(client, message(h, rename3(h.XID)))
 		s.send(server, message(answer(h), rename3Reply(h.XID)))
 	}},
+}
+
+// nfs is a call of a procedure of NFS and its reply.
+func (s *scene) nfs(version, procedure int, args, results []byte) {
+	h := s.next()
+	s.send(client, message(h, callOf(h.XID, nfsProgram, version, procedure, args)))
+	s.send(server, message(answer(h), replyOf(h.XID, results)))
+}
+
+// attributes is a GETATTR of NFSv3 and what it says of the file id and the change time of one file.
+func (s *scene) attributes(fileid uint64, seconds int) {
+	s.nfs(3, 1, words("h"), words(0, 1, 0o644, 1, 0, 0, uint64(10), uint64(10), 0, 0, uint64(1), fileid, 9, 0, 9, 0, seconds, 0))
 }
 
 // integrity is a GETATTR with RPCSEC_GSS integrity: its body is an opaque and a

@@ -45,6 +45,7 @@ func (c *Checker) Transaction(v *rpc.View) {
 	if len(c.callbacks.recalls) > 0 {
 		c.callbacks.returned(v)
 	}
+	c.replies.judge(v)
 	st := c.calls.Of(tx)
 	if st == nil {
 		if plain(tx.Connection.Fabric) && (c.opt.Match == nil || c.opt.Match(v)) {

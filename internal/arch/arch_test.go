@@ -149,7 +149,9 @@ var rules = []rule{
 	{packages: "analyze/filter", own: []string{"analyze/fields", "decode/link", "decode/nfs/...", "decode/oncrpc", "decode/rdma", "decode/rpc", "decode/rpcrdma", "decode/transaction", "decode/xdr", "internal/nearest"}},
 
 	// What computes something of many transactions knows no format.
-	{packages: "analyze/check", own: []string{"analyze/state", "capture", "analyze/text", "decode/...", "internal/snapshot", "internal/units"}},
+	// Replies of NFS by themselves, for captures and replays.
+	{packages: "analyze/invariant", own: []string{"decode/nfs/...", "decode/xdr"}},
+	{packages: "analyze/check", own: []string{"analyze/invariant", "analyze/state", "capture", "analyze/text", "decode/...", "internal/snapshot", "internal/units"}},
 	{packages: "analyze/kernel", own: []string{"analyze/kernel/...", "analyze/text", "decode/rdma", "decode/rpc", "decode/transaction"}},
 	// Keys of connections, and the form in which analyzers save what they found.
 	{packages: "analyze/state", own: []string{"decode/rdma"}, foreign: []string{"github.com/klauspost/compress"}},

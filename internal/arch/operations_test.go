@@ -38,6 +38,8 @@ var mayList = map[string]string{
 	"replay/judge/self.go:self":                    "what results say of other calls",
 	"replay/internal/bindings/learn.go:learnCtime": "where results have attributes",
 	"replay/internal/bindings/steps.go:step":       "what opens and locks are reclaimed with",
+	"analyze/invariant/nfs3.go":                    "where results have attributes and pages",
+	"analyze/invariant/nfs4.go:operation":          "where results have attributes, pages and change_info",
 	"analyze/extract/extract.go:Add":               "where calls and replies have file data",
 	"analyze/extract/extract.go:operation":         "where calls and replies have file data",
 	"decode/rpc/names.go:learnAll":                 "where replies have names and handles",

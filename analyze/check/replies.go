@@ -1,0 +1,102 @@
+package check
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"slices"
+
+	"github.com/rpcrdma/toolkit/analyze/invariant"
+	"github.com/rpcrdma/toolkit/analyze/text"
+	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+)
+
+// replyRules judge what NFS replies say, by themselves and beside those before them, on every transport.
+type replyRules struct {
+	*verdicts
+	invariants *invariant.Checker
+	exchange   invariant.Exchange
+}
+
+// breachRules are the rules of what is wrong with replies by themselves.
+var breachRules = [...]id{
+	invariant.Contradiction: ruleReplyContradicts,
+	invariant.CookieZero:    ruleCookies, invariant.CookieTwice: ruleCookies, invariant.NoEntries: ruleCookies,
+	invariant.ChangeKept: ruleChangeAttribute, invariant.ChangeBack: ruleChangeAttribute,
+	invariant.TimeBack: ruleTimeBack,
+	invariant.Moved:    ruleAttributeMoved, invariant.Replaced: ruleAttributeMoved,
+	invariant.NotAsked: ruleNotAsked, invariant.NotSet: ruleNotAsked,
+}
+
+// selected reports whether one of the rules is checked.
+func (c *replyRules) selected() bool {
+	return slices.ContainsFunc(breachRules[1:], func(r id) bool { return c.on[r] != Off })
+}
+
+// judge takes a transaction.
+func (c *replyRules) judge(v *rpc.View) {
+	tx := v.Tx
+	if !c.selected() || !tx.Named || !tx.Call.Seen() || !tx.Reply.Seen() {
+		return
+	}
+	args, result := v.Args(), v.Result()
+	if args == nil || result == nil || v.ArgsErr != nil || v.ResultErr != nil {
+		return
+	}
+	server := tx.Server().Addr.As16()
+	x := &c.exchange
+	*x = invariant.Exchange{
+		Server: (binary.BigEndian.Uint64(server[:8])*31+binary.BigEndian.Uint64(server[8:]))*31 + tx.Connection.Tenant,
+		Args:   args, Result: result, Sent: tx.Call.First.Time, Replied: tx.Reply.Last.Time, Again: sentAgain(tx),
+	}
+	found := c.invariants.Judge(x)
+	x.Args, x.Result = nil, nil
+	if c.opt.Match != nil && !c.opt.Match(v) {
+		return
+	}
+	for judged := c.invariants.Judged(); judged != 0; judged &= judged - 1 {
+		if r := breachRules[bits.TrailingZeros16(judged)]; !slices.ContainsFunc(found, func(b invariant.Breach) bool { return breachRules[b.Kind] == r }) {
+			c.ok(r)
+		}
+	}
+	for i := range found {
+		c.breach(v, &found[i])
+	}
+}
+
+// sentAgain reports whether the reply may be to an older copy of the call.
+func sentAgain(tx *transaction.Transaction) bool {
+	if tx.Retransmits > 0 {
+		return true
+	}
+	for _, n := range tx.Notes {
+		switch n.Kind {
+		case transaction.ResentFrom, transaction.XIDReused, transaction.SecuredAgain:
+			return true
+		}
+	}
+	return false
+}
+
+func (c *replyRules) breach(v *rpc.View, b *invariant.Breach) {
+	tx, r := v.Tx, breachRules[b.Kind]
+	if c.on[r] == Off {
+		return
+	}
+	if !c.wanted(r, c.on[r]) {
+		c.report(c.audience.wordless(tx.Connection, r, "", tx.Reply.Last, Responder))
+		return
+	}
+	k := tx.Connection.Resolve()
+	f := &Finding{
+		Rule: &rules[r], Ref: tx.Reply.Last, Connection: k.ID, Fabric: k.Fabric,
+		HasXID: true, XID: tx.XID, Backward: tx.Backward, Program: program(v), Operation: text.Operation(v),
+		CallFrame: tx.Call.Last.Number, ReplyFrame: tx.Reply.Last.Number,
+		By: Responder, From: k.Ends[tx.From.Other()], To: k.Ends[tx.From],
+		Expected: b.Expected(), Seen: b.Seen(),
+	}
+	if ops := v.Operations(); b.At >= 0 && b.At < len(ops) {
+		f.Seen = ops[b.At].Name + ": " + f.Seen
+	}
+	c.report(f)
+}

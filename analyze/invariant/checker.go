@@ -1,0 +1,170 @@
+// Package invariant judges the replies of an NFS server by themselves: by what they must repeat of their calls, and by what the same server has
+// said before. It needs no second server and no rules of a transport, so that it serves captures and replays alike.
+package invariant
+
+import (
+	"hash/maphash"
+
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/decode/nfs/ops"
+	"github.com/rpcrdma/toolkit/decode/xdr"
+)
+
+// Kind is what is wrong with a reply.
+type Kind uint8
+
+// Kinds of breaches.
+const (
+	Contradiction Kind = iota + 1 // the results contradict the arguments, or themselves: Breach.Why says how
+	CookieZero                    // an entry of a directory has cookie 0, with which a listing begins: Now is its place in the page
+	CookieTwice                   // a cookie came before in the listing: Now is the cookie
+	NoEntries                     // a page has no entry and is not the last: a client would ask for ever
+	ChangeKept                    // a directory was changed, its change attribute Now was not
+	ChangeBack                    // the change attribute of a directory is Now as before a change that made it Was
+	TimeBack                      // the change time Now lies before Was, which an earlier reply had; nanoseconds
+	Moved                         // Attribute was Was and is Now, although the change attribute, or change time, is the same
+	Replaced                      // Attribute, which never changes, was Was and is Now for the same file handle
+	NotAsked                      // Attribute was returned or set, and was not asked for
+	NotSet                        // Attribute was to be set; the operation succeeded and did not set it
+)
+
+// Breach is one thing that is wrong with a reply.
+type Breach struct {
+	Kind Kind
+	At   int // the operation of a COMPOUND, from 0; -1 for a procedure
+	// Attribute is a FATTR4_ number, also for NFSv3.
+	Attribute uint32
+	Was, Now  uint64 // hashes of names of owners
+	Why       string
+}
+
+// Exchange is a call that was executed, and its reply.
+type Exchange struct {
+	// Server distinguishes servers: equal file handles of two servers are two objects.
+	Server uint64
+	// Args and Result are of NFSv3, or of a COMPOUND of NFSv4 or its callbacks; others are not judged. They are not used after Judge.
+	Args, Result xdr.Message
+	// Sent is when the first copy of the call was seen, Replied when its reply was, both in nanoseconds of one clock.
+	Sent, Replied int64
+	// Again says that the call was sent more than once: the reply may come from a cache and be old.
+	Again bool
+}
+
+// Checker judges the replies of any number of servers. It keeps a bounded number of objects and listings.
+type Checker struct {
+	seed     maphash.Seed
+	objects  map[key]*object
+	order    ring // of objects
+	near     [nearObjects]nearObject
+	listings map[key]*listing
+	listed   ring
+	number   uint64 // of the Exchange
+	x        *Exchange
+	at       int
+	found    []Breach
+	judged   uint16 // a bit for each Kind
+	trail    ops.Trail
+	attrs    nfs4.Attrs
+	cookies  map[uint64]struct{}
+}
+
+// key is a file handle of a server.
+type key struct {
+	server, handle uint64
+}
+
+// ring is the keys of a map in the order in which they were added.
+type ring struct {
+	keys []key
+	next int
+}
+
+// add adds a key. If there are as many as there may be, it takes the place of the oldest, which is returned.
+func (r *ring) add(k key, most int) (old key, full bool) {
+	if len(r.keys) < most {
+		r.keys = append(r.keys, k)
+		return old, false
+	}
+	old, r.keys[r.next] = r.keys[r.next], k
+	r.next = (r.next + 1) % most
+	return old, true
+}
+
+const (
+	maxObjects  = 1 << 14
+	maxListings = 64
+	// maxFound bounds the breaches of one reply: a page of a directory may have thousands.
+	maxFound = 16
+	// settled is how long an object has to have stayed as it is before a change without a trace counts: clocks of file systems tick seconds apart.
+	settled = 3e9
+)
+
+// New returns a Checker that knows nothing yet.
+func New() *Checker {
+	return &Checker{
+		seed: maphash.MakeSeed(), objects: make(map[key]*object), listings: make(map[key]*listing), cookies: make(map[uint64]struct{}),
+	}
+}
+
+// Judge returns what is wrong with a reply. Exchanges of one server come in about the order of their calls. The result is valid until the next call.
+func (c *Checker) Judge(x *Exchange) []Breach {
+	c.x, c.found, c.at, c.judged = x, c.found[:0], -1, 0
+	c.number++
+	switch a := x.Args.(type) {
+	case *nfs4.CompoundArgs:
+		if r, ok := x.Result.(*nfs4.CompoundRes); ok {
+			c.compound(a.Ops, r.Ops, true)
+		}
+	case *nfs4.CbCompoundArgs:
+		if r, ok := x.Result.(*nfs4.CbCompoundRes); ok {
+			c.compound(a.Ops, r.Ops, false)
+		}
+	default:
+		c.contradiction(x.Args, x.Result)
+		c.nfs3()
+	}
+	c.x = nil
+	return c.found
+}
+
+// Judged are the kinds of breaches that the last Exchange could have shown, one bit each; of kinds that are found together, one.
+func (c *Checker) Judged() uint16 { return c.judged }
+
+func (c *Checker) add(b Breach) {
+	if len(c.found) < maxFound {
+		b.At = c.at
+		c.found = append(c.found, b)
+	}
+}
+
+func (c *Checker) contradiction(args, result xdr.Message) {
+	c.judged |= 1 << Contradiction
+	if why := ops.Disagreement(args, result); why != "" {
+		c.add(Breach{Kind: Contradiction, Why: why})
+	}
+}
+
+// compound judges the operations that were executed. fore is false for callbacks, which have no current file.
+func (c *Checker) compound(args, results []nfs4.Op, fore bool) {
+	c.trail.Reset()
+	for i := range min(len(args), len(results)) {
+		a, r := &args[i], &results[i]
+		if a.Number != r.Number {
+			return // another rule reports that
+		}
+		c.at = i
+		c.contradiction(a.Body, r.Body)
+		if status, _, ok := r.Status(); ok && status != uint32(nfs4.NFS4_OK) {
+			return
+		}
+		if !fore {
+			if g, ok := r.Body.(*nfs4.CB_GETATTR4res); ok {
+				c.subset(g.Resok4.ObjAttributes.Attrmask.Bitmap4, a.Body.(*nfs4.CB_GETATTR4args).AttrRequest.Bitmap4)
+			}
+			continue
+		}
+		directory := c.trail.Current.Handle
+		c.trail.Step(a.Number, a.Body, r.Body)
+		c.operation(a.Body, r.Body, directory)
+	}
+}

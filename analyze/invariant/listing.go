@@ -1,0 +1,68 @@
+package invariant
+
+// listing is how far a client has listed a directory.
+type listing struct {
+	last    uint64 // cookie of the last entry
+	cookies map[uint64]struct{}
+}
+
+// maxCookies is how many cookies of a listing are remembered.
+const maxCookies = 1 << 13
+
+// page judges the cookies of a page of a directory, which begins behind the cookie from.
+func (c *Checker) page(directory []byte, from uint64, n int, cookie func(int) uint64, eof bool) {
+	c.judged |= 1 << CookieTwice
+	if n == 0 {
+		if !eof {
+			c.add(Breach{Kind: NoEntries})
+		}
+		return
+	}
+	l := c.listing(directory)
+	seen := c.cookies
+	if l != nil {
+		if from == 0 || from != l.last || c.x.Again {
+			clear(l.cookies)
+		}
+		seen = l.cookies
+	} else {
+		clear(seen)
+	}
+	if from != 0 {
+		seen[from] = struct{}{}
+	}
+	for i := range n {
+		k := cookie(i)
+		if k == 0 {
+			c.add(Breach{Kind: CookieZero, Now: uint64(i)})
+		} else if _, twice := seen[k]; twice {
+			c.add(Breach{Kind: CookieTwice, Now: k})
+		}
+		if len(seen) < maxCookies {
+			seen[k] = struct{}{}
+		}
+	}
+	if l != nil {
+		l.last = cookie(n - 1)
+	}
+}
+
+func (c *Checker) listing(directory []byte) *listing {
+	if len(directory) == 0 {
+		return nil
+	}
+	k := c.key(directory)
+	l := c.listings[k]
+	if l == nil {
+		if old, full := c.listed.add(k, maxListings); full {
+			l = c.listings[old]
+			delete(c.listings, old)
+			clear(l.cookies)
+			l.last = 0
+		} else {
+			l = &listing{cookies: make(map[uint64]struct{})}
+		}
+		c.listings[k] = l
+	}
+	return l
+}

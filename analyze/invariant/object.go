@@ -1,0 +1,193 @@
+package invariant
+
+import (
+	"hash/maphash"
+
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+)
+
+// facts are what one reply says about an object.
+type facts struct {
+	has  uint16 // bits of fact
+	fact [factCount]uint64
+}
+
+// Facts. version is the change attribute, or the change time of NFSv3. From size on they cannot change without it.
+const (
+	version = iota
+	kind
+	fileid
+	size
+	mode
+	links
+	owner
+	group
+	factCount
+)
+
+// attributes are the numbers of the facts.
+var attributes = [factCount]uint32{
+	version: nfs4.FATTR4_CHANGE, kind: nfs4.FATTR4_TYPE, fileid: nfs4.FATTR4_FILEID, size: nfs4.FATTR4_SIZE, mode: nfs4.FATTR4_MODE,
+	links: nfs4.FATTR4_NUMLINKS, owner: nfs4.FATTR4_OWNER, group: nfs4.FATTR4_OWNER_GROUP,
+}
+
+func (f *facts) set(n int, v uint64) { f.has, f.fact[n] = f.has|1<<n, v }
+
+func (f *facts) known(n int) bool { return f.has&(1<<n) != 0 }
+
+// nearObject is an object that is found without the map.
+type nearObject struct {
+	key key
+	o   *object
+}
+
+const nearObjects = 256
+
+// object is what the server has said about a file handle.
+type object struct {
+	facts
+	number   uint64 // of the Exchange that said so last
+	together uint64 // of the last one that was under way together with another
+	since    int64  // when the first reply with this version came
+	seen     int64  // when the call was sent whose reply had it last
+	replied  int64  // when the last of all replies about the object came
+	// before was the version before a change that made it what it is.
+	before    uint64
+	hasBefore bool
+}
+
+func (c *Checker) key(handle []byte) key { return key{c.x.Server, maphash.Bytes(c.seed, handle)} }
+
+// object returns what is known of a handle, and whether it is new; nil without a handle.
+func (c *Checker) object(handle []byte) (o *object, fresh bool) {
+	if len(handle) == 0 {
+		return nil, false
+	}
+	k := c.key(handle)
+	near := &c.near[k.handle%nearObjects]
+	if near.o != nil && near.key == k {
+		return near.o, false
+	}
+	if o = c.objects[k]; o == nil {
+		fresh = true
+		if old, full := c.order.add(k, maxObjects); full {
+			o = c.objects[old]
+			delete(c.objects, old)
+			c.near[old.handle%nearObjects] = nearObject{}
+			*o = object{}
+		} else {
+			o = new(object)
+		}
+		c.objects[k] = o
+	}
+	*near = nearObject{k, o}
+	return o, fresh
+}
+
+// observe compares what a reply says about an object with what replies before it said.
+func (c *Checker) observe(o *object, fresh bool, f *facts) {
+	x := c.x
+	switch {
+	case o == nil:
+		return
+	case fresh:
+		*o = object{facts: *f, number: c.number, since: x.Replied, seen: x.Sent, replied: x.Replied}
+		return
+	case x.Again:
+		return
+	}
+	c.judged |= 1 << Moved
+	own := o.number == c.number // a COMPOUND sees what it has changed itself
+	if !own {
+		if x.Sent <= o.replied {
+			o.together = c.number
+		} else if *f == o.facts && f.known(version) {
+			o.number, o.seen, o.replied = c.number, x.Sent, x.Replied
+			return
+		}
+	}
+	for _, n := range [...]int{kind, fileid} {
+		if f.known(n) && o.known(n) && f.fact[n] != o.fact[n] {
+			c.add(Breach{Kind: Replaced, Attribute: attributes[n], Was: o.fact[n], Now: f.fact[n]})
+		}
+		if f.known(n) {
+			o.set(n, f.fact[n])
+		}
+	}
+	o.number, o.replied = c.number, max(o.replied, x.Replied)
+	switch {
+	case o.together == c.number: // another call was under way: which was executed first is not known
+		o.has &= 1<<kind | 1<<fileid
+		o.hasBefore = false
+		return
+	case !f.known(version):
+		return
+	case o.known(version) && f.fact[version] == o.fact[version]:
+		if !own {
+			c.still(o, f)
+			o.seen = x.Sent
+		}
+	default:
+		if !own {
+			c.back(o, f.fact[version])
+		}
+		o.has &= 1<<kind | 1<<fileid
+		o.since, o.seen, o.hasBefore = x.Replied, x.Sent, false
+	}
+	for n := range factCount {
+		if f.known(n) {
+			o.set(n, f.fact[n])
+		}
+	}
+}
+
+// back judges a version that an object may have had before. Change times of NFSv3 grow; change attributes need not.
+func (c *Checker) back(o *object, now uint64) {
+	switch was := o.fact[version]; {
+	case c.at < 0:
+		c.judged |= 1 << TimeBack
+		c.older(was, now)
+	case o.hasBefore && now == o.before:
+		c.add(Breach{Kind: ChangeBack, Attribute: nfs4.FATTR4_CHANGE, Was: was, Now: now})
+	}
+}
+
+// older judges the change time that a file of NFSv3 has.
+func (c *Checker) older(was, now uint64) {
+	if now < was {
+		c.add(Breach{Kind: TimeBack, Attribute: nfs4.FATTR4_TIME_METADATA, Was: was, Now: now})
+	}
+}
+
+// still compares what cannot change without the version, once that has been the same for a while.
+func (c *Checker) still(o *object, f *facts) {
+	if o.seen-o.since < settled {
+		return
+	}
+	for n := size; n < factCount; n++ {
+		if f.known(n) && o.known(n) && f.fact[n] != o.fact[n] {
+			c.add(Breach{Kind: Moved, Attribute: attributes[n], Was: o.fact[n], Now: f.fact[n]})
+		}
+	}
+}
+
+// changed judges the versions of a directory before and after a change that may have left it as it was, or may not.
+func (c *Checker) changed(directory []byte, i *nfs4.ChangeInfo4, must bool) {
+	if !i.Atomic {
+		return
+	}
+	c.judged |= 1 << ChangeKept
+	if must && i.Before == i.After {
+		c.add(Breach{Kind: ChangeKept, Attribute: nfs4.FATTR4_CHANGE, Was: i.Before, Now: i.After})
+		return
+	}
+	var f facts
+	o, fresh := c.object(directory)
+	f.set(version, i.Before)
+	c.observe(o, fresh, &f)
+	f.set(version, i.After)
+	c.observe(o, false, &f)
+	if o != nil && o.number == c.number && i.Before != i.After && o.known(version) && o.fact[version] == i.After {
+		o.before, o.hasBefore = i.Before, true
+	}
+}

@@ -1,0 +1,81 @@
+package invariant
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+)
+
+// Expected says what a right reply has.
+func (b *Breach) Expected() string {
+	switch b.Kind {
+	case Contradiction:
+		return "results that agree with their arguments"
+	case CookieZero:
+		return "cookies other than 0, with which a listing begins"
+	case CookieTwice:
+		return "a cookie of its own for each entry of a directory"
+	case NoEntries:
+		return "an entry, the end of the directory, or an error"
+	case ChangeKept:
+		return "another change attribute after a change of the directory"
+	case ChangeBack:
+		return "a change attribute that the directory did not have before its last change"
+	case TimeBack:
+		return "no earlier change time than in the replies before"
+	case Moved:
+		what := "change attribute"
+		if b.At < 0 {
+			what = "change time"
+		}
+		return fmt.Sprintf("the same %s while the %s is the same", b.name(), what)
+	case Replaced:
+		return fmt.Sprintf("the same %s for the same file handle", b.name())
+	case NotAsked:
+		return "only attributes that were asked for"
+	case NotSet:
+		return fmt.Sprintf("%s to be set, or an error", b.name())
+	}
+	return ""
+}
+
+// Seen says what the reply has.
+func (b *Breach) Seen() string {
+	switch b.Kind {
+	case Contradiction:
+		return b.Why
+	case CookieZero:
+		return fmt.Sprintf("entry %d of the page has cookie 0", b.Now+1)
+	case CookieTwice:
+		return fmt.Sprintf("cookie %d again", b.Now)
+	case NoEntries:
+		return "no entry, and not the end"
+	case ChangeKept:
+		return fmt.Sprintf("%d before and after, atomically", b.Now)
+	case ChangeBack:
+		return fmt.Sprintf("%d, which became %d", b.Now, b.Was)
+	case TimeBack:
+		return fmt.Sprintf("%v earlier", time.Duration(min(b.Was-b.Now, 1<<63-1)))
+	case Moved, Replaced:
+		if b.Attribute == nfs4.FATTR4_OWNER || b.Attribute == nfs4.FATTR4_OWNER_GROUP {
+			return "another " + b.name()
+		}
+		if b.Attribute == nfs4.FATTR4_MODE {
+			return fmt.Sprintf("%s %04o instead of %04o", b.name(), b.Now, b.Was)
+		}
+		return fmt.Sprintf("%s %d instead of %d", b.name(), b.Now, b.Was)
+	case NotAsked:
+		return b.name() + " beside them"
+	case NotSet:
+		return "success, and " + b.name() + " not among the attributes set"
+	}
+	return ""
+}
+
+func (b *Breach) name() string {
+	if s := nfs4.AttrName(b.Attribute); s != "" {
+		return s
+	}
+	return fmt.Sprintf("attribute %d", b.Attribute)
+}
