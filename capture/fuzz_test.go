@@ -21,18 +21,18 @@ func checkCapture(t *testing.T, p []byte) {
 	if len(res.packets) > len(p)/pcapRecordHeader {
 		t.Fatalf("%d packets in %d bytes", len(res.packets), len(p))
 	}
-	last := int64(-1)
-	for i, q := range res.packets {
-		if q.Number != uint64(i+1) || q.Offset <= last || q.Offset+int64(len(q.Data)) > int64(len(p)) || int(q.Length) < len(q.Data) || int(q.Tap) >= len(res.taps) {
+	last, number := int64(-1), uint64(0)
+	for _, q := range res.packets {
+		if q.Number <= number || q.Offset <= last || q.Offset+int64(len(q.Data)) > int64(len(p)) || int(q.Length) < len(q.Data) || int(q.Tap) >= len(res.taps) {
 			t.Fatalf("packet %+v after offset %d, %d taps, file of %d bytes", q, last, len(res.taps), len(p))
 		}
-		last = q.Offset
+		last, number = q.Offset, q.Number
 		if !bytes.Contains(p[q.Offset:], q.Data) {
 			t.Fatalf("packet %d is not in the file", q.Number)
 		}
 	}
 	for _, q := range res.problems {
-		if q.Offset < 0 || q.Offset > int64(len(p)) || q.Packet > uint64(len(res.packets)+1) || q.Text == "" {
+		if q.Offset < 0 || q.Offset > int64(len(p)) || q.Packet > uint64(len(p)/blockOverhead+1) || q.Text == "" {
 			t.Fatalf("%+v", q)
 		}
 	}

@@ -40,7 +40,7 @@ const (
 // the packet and is valid until that batch is refilled.
 type Packet struct {
 	Time   int64    // nanoseconds since 1970-01-01 00:00:00 UTC
-	Number uint64   // 1-based position in the whole input, after merging
+	Number uint64   // 1-based position in the whole input, after merging; custom and journal blocks of pcapng count, as in Wireshark
 	Offset int64    // byte offset of the record in its (decompressed) file
 	Length uint32   // length on the wire in bytes; len(Data) is what was captured
 	Tap    uint16   // where it was captured: a lane of merged files and an interface within it

@@ -336,6 +336,9 @@ func (d *ngDecoder) block(f *file, b *Batch, data []byte, pos, size int, typ uin
 	case blockInterface:
 		d.iface(f, body, pos)
 		return
+	case blockCustom, blockCustomKeep, blockJournal:
+		f.count++ // Wireshark gives each of them a number
+		return
 	case blockSection:
 		if len(body) < 16 {
 			break

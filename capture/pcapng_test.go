@@ -3,6 +3,7 @@ package capture
 import (
 	"bytes"
 	"encoding/binary"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -214,5 +215,18 @@ func TestPcapngDamagedEverywhere(t *testing.T) {
 	res := readBytes(t, n.Bytes(), Options{})
 	if len(res.packets) != 30000 || res.total != 10000 {
 		t.Errorf("%d packets, %d problems", len(res.packets), res.total)
+	}
+}
+
+// Wireshark numbers custom and journal blocks together with packets, and no others.
+func TestNumbers(t *testing.T) {
+	n := newNg(binary.LittleEndian).iface(1, 0).epb(0, 1, "abc").block(blockCustom, uint32(99), "data").block(blockStatistics, uint32(0), uint64(0)).epb(0, 2, "def").
+		block(blockCustomKeep, uint32(99), "data").block(blockJournal, "a=b\n").block(0x80000042, "local use").epb(0, 3, "ghi")
+	var got []uint64
+	for _, p := range readBytes(t, n.Bytes(), Options{}).packets {
+		got = append(got, p.Number)
+	}
+	if want := []uint64{1, 3, 6}; !slices.Equal(got, want) {
+		t.Errorf("numbers %v, want %v", got, want)
 	}
 }

@@ -59,7 +59,7 @@ func (w *Window[T]) Keeps(bytes int) { w.overhead = overhead + bytes }
 // Add takes the next packet and lets the oldest ones go for it, if need be. The
 // value that it returns is valid until the next call of Add or At.
 func (w *Window[T]) Add(p *capture.Packet) *T {
-	if p.Number != w.next {
+	if w.fill(p.Number); p.Number != w.next {
 		w.Flush()
 		w.first, w.next = p.Number, p.Number
 	}
@@ -79,7 +79,7 @@ func (w *Window[T]) Add(p *capture.Packet) *T {
 // At returns the value of a packet, including the next one; nil if the packet is not held. It is valid until
 // the next call of Add or At.
 func (w *Window[T]) At(number uint64) *T {
-	if number < w.first || number > w.next {
+	if w.fill(number); number < w.first || number > w.next {
 		return nil
 	}
 	return &w.slot(number).value
@@ -90,14 +90,36 @@ func (w *Window[T]) Packet(number uint64) *capture.Packet {
 	if number < w.first || number >= w.next {
 		return nil
 	}
-	return &w.slot(number).packet
+	if p := &w.slot(number).packet; p.Number != 0 {
+		return p
+	}
+	return nil
+}
+
+// maxHole is how many numbers in a row no packet may have.
+const maxHole = 1 << 10
+
+// fill makes number the next one, if it is a little higher than that: blocks of a capture that are no packets have numbers as well.
+func (w *Window[T]) fill(number uint64) {
+	switch {
+	case number <= w.next || number-w.next > maxHole:
+		return
+	case w.first == w.next:
+		w.first, w.next = number, number
+	}
+	for w.next < number {
+		w.slot(w.next).packet = capture.Packet{}
+		w.bytes += w.overhead
+		w.next++
+	}
 }
 
 // Each visits the packets that are held, in their order. Neither the packet nor its bytes may be kept.
 func (w *Window[T]) Each(visit func(*capture.Packet, *T)) {
 	for n := w.first; n < w.next; n++ {
-		e := w.slot(n)
-		visit(&e.packet, &e.value)
+		if e := w.slot(n); e.packet.Number != 0 {
+			visit(&e.packet, &e.value)
+		}
 	}
 }
 
@@ -132,7 +154,9 @@ func (w *Window[T]) slot(number uint64) *entry[T] {
 
 func (w *Window[T]) pop() {
 	e := w.slot(w.first)
-	w.release(&e.packet, &e.value)
+	if e.packet.Number != 0 {
+		w.release(&e.packet, &e.value)
+	}
 	w.bytes -= len(e.packet.Data) + w.overhead
 	e.packet.Data = nil
 	for len(w.slabs) > 1 && w.slabs[0].last <= w.first {

@@ -3,6 +3,7 @@ package window
 import (
 	"bytes"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/rpcrdma/toolkit/capture"
@@ -97,5 +98,31 @@ func TestWindowJump(t *testing.T) {
 	w.Flush()
 	if len(got) != 5 {
 		t.Error(got)
+	}
+}
+
+// Numbers without a packet leave holes, beside which everything stays.
+func TestHoles(t *testing.T) {
+	var out []uint64
+	w := New(1<<20, func(p *capture.Packet, v *int) {
+		if *v != int(p.Number) {
+			t.Errorf("value %d of %d", *v, p.Number)
+		}
+		out = append(out, p.Number)
+		*v = 0
+	})
+	in := []uint64{3, 4, 7, 200, 201, 1 << 40, 1<<40 + 2}
+	for _, n := range in {
+		if v := w.At(n); v != nil { // before the packet is there
+			*v = int(n)
+		}
+		*w.Add(&capture.Packet{Number: n, Data: []byte("abc")}) = int(n)
+	}
+	if w.Packet(1<<40+1) != nil || w.Packet(1<<40+2) == nil {
+		t.Error("a hole is a packet")
+	}
+	w.Flush()
+	if !slices.Equal(out, in) || w.Bytes() != 0 {
+		t.Errorf("out %v, in %v; %d bytes", out, in, w.Bytes())
 	}
 }
