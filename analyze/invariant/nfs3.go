@@ -34,6 +34,15 @@ func (c *Checker) nfs3() {
 		if a, ok := c.x.Args.(*nfs3.COMMIT3args); ok && r.Status == nfs3.NFS3_OK {
 			c.wcc(a.File.Data, &r.Resok.FileWcc)
 		}
+	default:
+		c.names3()
+		c.pages3()
+	}
+}
+
+// pages3 judges pages of directories.
+func (c *Checker) pages3() {
+	switch r := c.x.Result.(type) {
 	case *nfs3.READDIR3res:
 		if a, ok := c.x.Args.(*nfs3.READDIR3args); ok && r.Status == nfs3.NFS3_OK {
 			list := r.Resok.Reply.Entries
@@ -46,8 +55,6 @@ func (c *Checker) nfs3() {
 			c.post(a.Dir.Data, &r.Resok.DirAttributes)
 			c.page(a.Dir.Data, a.Cookie, len(list), func(i int) uint64 { return list[i].Cookie }, r.Resok.Reply.Eof)
 		}
-	default:
-		c.names3()
 	}
 }
 
