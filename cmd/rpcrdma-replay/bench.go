@@ -40,6 +40,7 @@ type benchFlags struct {
 	time          time.Duration
 	preset        string
 	dir           string
+	mount         string
 	write         bool
 	csv           string
 	svg           string
@@ -98,6 +99,7 @@ func newBenchCommand(s *cli.Streams) *cobra.Command {
 	cli.DurationVar(f, &o.delay, "link-delay", 0, "one-way `delay` of the network between both ends")
 	f.StringVar(&o.bandwidth, "link-bandwidth", "", "bits a second of the network, each way")
 	f.StringVar(&o.dir, "dir", "/", "`directory` on SERVER")
+	f.StringVar(&o.mount, "mount", "", "`HOST:PORT` of MOUNT on SERVER over TCP, for NFSv3 (default: where NFS is, or where rpcbind has it)")
 	f.BoolVar(&o.write, "write", false, "allow files to be made on SERVER")
 	f.StringVar(&o.csv, "csv", "", "also write the results to this `file`; - is standard output, and the table goes to standard error")
 	f.StringVar(&o.svg, "svg", "", "draw throughput and processor time over the size of calls into this `file`; - as with --csv")
@@ -347,7 +349,7 @@ func (o *benchFlags) measure(ctx context.Context, s *cli.Streams, set setting, j
 		return nil, err
 	}
 	defer f.Close()
-	fs, closeFS, err := connect(ctx, f, addr, set.Version)
+	fs, closeFS, err := connect(ctx, f, addr, set.Version, o.mount)
 	if err != nil {
 		return nil, err
 	}
@@ -450,15 +452,24 @@ func portOf(fabric string) uint16 {
 	return providers.PortRDMA
 }
 
-// connect makes a client of a version.
-func connect(ctx context.Context, f *providers.Fabric, addr netip.AddrPort, version string) (client.FS, func(), error) {
+// connect makes a client of a version. at is where MOUNT is; empty: nobody has said.
+func connect(ctx context.Context, f *providers.Fabric, addr netip.AddrPort, version, at string) (client.FS, func(), error) {
 	r, err := f.Dial(ctx, addr, nil)
 	if err != nil {
 		return nil, nil, err
 	}
 	rpc := client.RPC{Requester: r, Cred: client.Sys("rpcrdma-replay", 0, 0)}
 	if version == "3" {
-		return client.NewV3(rpc), func() { _ = r.Close() }, nil
+		m, err := mounter(ctx, r, addr.Addr(), at)
+		if err != nil {
+			return nil, nil, errors.Join(err, r.Close())
+		}
+		v := client.NewV3(rpc)
+		if m == nil {
+			return v, func() { _ = r.Close() }, nil
+		}
+		v.Mount = &client.RPC{Requester: m, Cred: rpc.Cred}
+		return v, func() { _, _ = m.Close(), r.Close() }, nil
 	}
 	v, err := client.NewV4(ctx, rpc, client.V4Options{Minor: uint32(version[2] - '0'), Owner: fmt.Appendf(nil, "rpcrdma-replay bench %d %d", os.Getpid(), time.Now().UnixNano()), Slots: 128})
 	if err != nil {

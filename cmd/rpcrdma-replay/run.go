@@ -32,7 +32,6 @@ import (
 	"github.com/rpcrdma/toolkit/replay/report"
 	"github.com/rpcrdma/toolkit/replay/run"
 	"github.com/rpcrdma/toolkit/replay/selfcheck"
-	"github.com/rpcrdma/toolkit/replay/tcprpc"
 	"github.com/rpcrdma/toolkit/replay/transport"
 	"github.com/rpcrdma/toolkit/replay/verbs/tap"
 	"github.com/rpcrdma/toolkit/replay/verdict"
@@ -162,7 +161,7 @@ func newRunCommand(s *cli.Streams) *cobra.Command {
 	f.BoolVar(&o.reuse, "reuse", false, "allow a directory that is not empty")
 	f.BoolVar(&o.prepareOnly, "prepare-only", false, "make the files and stop")
 	f.BoolVar(&o.noPrepare, "no-prepare", false, "do not make the files: they are there")
-	f.StringVar(&o.mount, "mount", "", "`HOST:PORT` of MOUNT over TCP, for NFSv3 (default on the connection of NFS)")
+	f.StringVar(&o.mount, "mount", "", "`HOST:PORT` of MOUNT over TCP, for NFSv3 (default: where NFS is, or where rpcbind has it)")
 	f.StringVar(&o.nlm, "nlm", "", "`HOST:PORT` of the lock manager (NLM), for NFSv3 (default what rpcbind of the server says)")
 	f.Uint32Var(&o.uid, "uid", 0, "`user` that makes the files")
 	f.Uint32Var(&o.gid, "gid", 0, "`group` that makes the files")
@@ -569,8 +568,7 @@ type target struct {
 
 	fabric  *providers.Fabric
 	addr    netip.AddrPort
-	mount   *providers.Fabric
-	mountAt netip.AddrPort
+	mount   string // HOST:PORT
 	locks   lockTarget
 	version string
 	load    *workload.Workload
@@ -648,15 +646,7 @@ func (t *target) open(ctx context.Context, s *cli.Streams, files *outfile.Files,
 		t.locks.tcp, t.locks.udp = at, at
 	}
 	t.locks.options = where
-	if o.mount != "" {
-		if t.mount, err = providers.Open(providers.Options{Name: "tcp", TCP: tcprpc.Options{Timeout: o.timeout}}); err != nil {
-			return err
-		}
-		t.closers = append(t.closers, t.mount.Close)
-		if t.mountAt, err = providers.Resolve(ctx, o.mount, providers.PortTCP); err != nil {
-			return err
-		}
-	}
+	t.mount = o.mount
 	return nil
 }
 
@@ -780,14 +770,14 @@ func (t *target) access(ctx context.Context) (*run.Access, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", t.name, err)
 	}
-	if r, err = t.tickets.requester(ctx, r, t.rpcVersion()); err != nil {
-		return nil, err
-	}
-	a := &run.Access{NFS: r, Version: t.version, Cred: client.Sys("rpcrdma-replay", t.uid, t.gid)}
-	if t.mount != nil && t.version == "3" {
-		if a.Mount, err = t.mount.Dial(ctx, t.mountAt, nil); err != nil {
-			return nil, errors.Join(fmt.Errorf("MOUNT: %w", err), r.Close())
+	a := &run.Access{Version: t.version, Cred: client.Sys("rpcrdma-replay", t.uid, t.gid)}
+	if t.version == "3" {
+		if a.Mount, err = mounter(ctx, r, t.addr.Addr(), t.mount); err != nil {
+			return nil, errors.Join(err, r.Close())
 		}
+	}
+	if a.NFS, err = t.tickets.requester(ctx, r, t.rpcVersion()); err != nil {
+		return nil, err
 	}
 	return a, nil
 }

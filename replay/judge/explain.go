@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/replay/expected"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/verdict"
 	"github.com/rpcrdma/toolkit/replay/workload"
@@ -33,6 +34,7 @@ var explanations = []explanation{
 	{find: apart, successes: true},
 	{find: unseen, successes: true},
 	{find: invented},
+	{find: put},
 	{find: unprepared},
 	{find: otherOne},
 	{find: otherUser, outcomes: true},
@@ -141,6 +143,33 @@ func invented(j *Judge, r *Reply, v *verdict.Judgement) (verdict.Reason, bool) {
 		}
 	}
 	return verdict.Reason{Code: verdict.Planned, Detail: "the name is made up: the capture shows the object, and not its name"}, len(j.names) > 0
+}
+
+// put explains names in a listing that the preparation has put there since a later call shows them, and the captured listing had not yet:
+// somebody who is not in the capture has made or taken them. The links of an object with such names are as many more.
+func put(j *Judge, r *Reply, v *verdict.Judgement) (verdict.Reason, bool) {
+	if len(j.names) == 0 || lister(r.Op) != readdir(r.Op) { // or names of extended attributes
+		return verdict.Reason{}, false
+	}
+	h := j.history(r.World)
+	dir := objectOf(r.Op, readdir(r.Op))
+	objects := map[int]bool{}
+	for _, n := range j.names {
+		at := expected.Name{Dir: dir, Name: n}
+		id := h.ledger.Named(at)
+		if id <= 0 || h.ledger.Presence(at) != expected.Present || j.load.Tables.Objects[id-1].Origin != plan.Before {
+			return verdict.Reason{}, false
+		}
+		objects[id] = true
+	}
+	for i := range v.Reasons {
+		d := &v.Reasons[i]
+		links := d.Code == verdict.FieldDiffers && (d.At.Field == "numlinks" || d.At.Field == "nlink") && objects[j.describes(r, &d.At)]
+		if differs(d.Code) && d.Code != verdict.NamesAdded && !links {
+			return verdict.Reason{}, false
+		}
+	}
+	return verdict.Reason{Code: verdict.Strangers}, true
 }
 
 // madeUp are the names that the plan has made up.

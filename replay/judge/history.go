@@ -69,6 +69,21 @@ func (j *Judge) agreed(r *Reply) {
 		if code, _ := StatusOf(r.Result); code == 0 {
 			h := j.history(r.World)
 			h.lacking.agree(h.ledger, r.Op)
+			if r.Less {
+				h.less(j.load, r.Op)
+			}
+		}
+	}
+}
+
+// less notes that an op has set fewer attributes here than in the capture.
+func (h *history) less(load *workload.Workload, o *plan.Op) {
+	c := callOf(o)
+	h.lacking.lose(h.ledger, o, &c, false)
+	for i := range o.Compound.Ops {
+		switch nfs4.NfsOpnum4(o.Compound.Ops[i].Op) {
+		case nfs4.OP_SETATTR, nfs4.OP_CREATE, nfs4.OP_OPEN:
+			h.lacks(load, workload.ObjectAt(o, i), &c)
 		}
 	}
 }
@@ -81,7 +96,7 @@ func (h *history) miss(load *workload.Workload, o *plan.Op) {
 		return
 	}
 	c := callOf(o)
-	h.lacking.lose(h.ledger, o, &c)
+	h.lacking.lose(h.ledger, o, &c, true)
 	if o.Compound == nil {
 		h.lacks(load, workload.ObjectAt(o, 0), &c)
 		return

@@ -11,7 +11,7 @@ import (
 
 // New returns a Judge for the replies to the ops of a workload.
 func New(w *workload.Workload, o Options) *Judge {
-	j := &Judge{load: w, level: o.Level, want: workload.Results{}, worlds: map[int]*history{}, moments: newMoments(w, o.Relaxed), cuts: newCuts(w), doubtful: doubtful(w), madeUp: madeUp(w), moved: moved(w), tick: o.Tick, follow: o.Level == All || o.Follow}
+	j := &Judge{load: w, level: o.Level, want: workload.Results{}, worlds: map[int]*history{}, moments: newMoments(w, o.Relaxed), cuts: newCuts(w), doubtful: doubtful(w), madeUp: madeUp(w), moved: moved(w), refused: map[uint32]bool{}, tick: o.Tick, follow: o.Level == All || o.Follow}
 	j.cmp.subject = subject{directory: j.directory, exclusive: j.exclusive, prepared: j.prepared, moment: j.moment}
 	j.cmp.ignore = map[string]bool{}
 	for _, f := range o.Ignore {

@@ -53,9 +53,13 @@ func (k *lacking) drop(n expected.Name) {
 // maxLacking bounds both. What does not fit explains nothing.
 const maxLacking = 1 << 16
 
-// lose notes what an op did not change.
-func (k *lacking) lose(l *expected.Ledger, o *plan.Op, c *verdict.Call) {
-	l.Changed(o, func(n expected.Name) { k.put(n, c) }, func(object int) {
+// lose notes what an op did not change: owners, modes and lists, and names as well if it did nothing.
+func (k *lacking) lose(l *expected.Ledger, o *plan.Op, c *verdict.Call, names bool) {
+	l.Changed(o, func(n expected.Name) {
+		if names {
+			k.put(n, c)
+		}
+	}, func(object int) {
 		if k.rights == nil {
 			k.rights = map[int]*verdict.Call{}
 		}

@@ -32,6 +32,10 @@ type Reply struct {
 	Unended bool
 	// RootReplaced says that PUTROOTFH was sent as PUTFH.
 	RootReplaced bool
+	// Closes says that DELEGRETURN was sent as CLOSE.
+	Closes bool
+	// Less says that it set fewer attributes than planned, since this server does not support the others.
+	Less bool
 	// Chunks are the bytes that the reply used of each Write chunk, if the call was
 	// laid out as captured; nil otherwise.
 	Chunks []uint32
@@ -71,5 +75,7 @@ type Judge struct {
 	madeUp map[place1]bool
 	// moved are the objects that are prepared elsewhere, by the name that they had.
 	moved map[string]int
-	names []string // that a listing lacks, or has too much
+	// refused are the operations that this server does not have, as it has said.
+	refused map[uint32]bool
+	names   []string // that a listing lacks, or has too much
 }

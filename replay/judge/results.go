@@ -35,6 +35,9 @@ func (j *Judge) results(v *verdict.Judgement, r *Reply) {
 	if r.RootReplaced {
 		c.want.rename("PUTROOTFH", "PUTFH")
 	}
+	if r.Closes {
+		c.want.rename("DELEGRETURN", "CLOSE")
+	}
 	if normalACL(want, r.Result) {
 		c.equivalent.add(verdict.ACLOrder)
 		c.want.fill(want)

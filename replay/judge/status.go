@@ -5,6 +5,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfsacl"
 	"github.com/rpcrdma/toolkit/decode/nfs/nlm"
+	"github.com/rpcrdma/toolkit/decode/nfs/ops"
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/plan"
@@ -24,12 +25,28 @@ func (j *Judge) outcome(v *verdict.Judgement, r *Reply) bool {
 		v.Worsen(verdict.Different, verdict.Reason{Code: verdict.RPCDiffers, Now: r.RPC, Was: x.RPC})
 	case r.RPC != "" && x.RPC == "" && r.Op.Program == nfsacl.NFS_ACL_PROGRAM && noProgram(r.RPC):
 		v.Worsen(verdict.Explained, verdict.Reason{Code: verdict.NoACL, Now: r.RPC})
+	case r.RPC != "" && x.RPC == "" && j.refusedBefore(r.Op) != "":
+		v.Worsen(verdict.Explained, verdict.Reason{Code: verdict.Unsupported, At: verdict.Place{Path: j.refusedBefore(r.Op)}, Now: r.RPC})
 	case r.RPC != "" && x.RPC == "":
 		v.Worsen(verdict.Worse, verdict.Reason{Code: verdict.RPCFailed, Now: r.RPC})
 	case r.RPC == "":
-		return status(v, r)
+		return j.status(v, r)
 	}
 	return false
+}
+
+// refusedBefore is the operation of a call that this server has said not to have; empty if there is none. Servers need not decode the
+// arguments of operations that they do not have.
+func (j *Judge) refusedBefore(o *plan.Op) string {
+	if o.Compound == nil {
+		return ""
+	}
+	for i := range o.Compound.Ops {
+		if j.refused[o.Compound.Ops[i].Op] {
+			return opName(o, i)
+		}
+	}
+	return ""
 }
 
 // noProgram reports whether a server has said that it does not serve a program, or
@@ -39,7 +56,7 @@ func noProgram(rpc string) bool {
 }
 
 // status compares statuses, and reports whether they are the same.
-func status(v *verdict.Judgement, r *Reply) bool {
+func (j *Judge) status(v *verdict.Judgement, r *Reply) bool {
 	x := r.Op.Expect
 	code, symbol := StatusOf(r.Result)
 	c, compound := r.Result.(*nfs4.CompoundRes)
@@ -68,8 +85,14 @@ func status(v *verdict.Judgement, r *Reply) bool {
 	case code == 0:
 		why.Code = verdict.Succeeds
 		v.Worsen(verdict.Better, why)
-	case x.Status == 0 && unsupported(r.Op, code):
-		why.Code = verdict.Unsupported
+	case unsupported(r.Op, c, code):
+		if why.Code = verdict.Unsupported; c != nil && len(c.Ops) > 0 {
+			at := len(c.Ops) - 1
+			why.At.Path = opName(r.Op, at) // a server that does not know it answers ILLEGAL
+			if at < len(r.Op.Compound.Ops) {
+				j.refused[r.Op.Compound.Ops[at].Op] = true
+			}
+		}
 		v.Worsen(verdict.Explained, why)
 	case x.Status == 0:
 		why.Code = verdict.Fails
@@ -111,17 +134,21 @@ func opName(o *plan.Op, at int) string {
 	return nfs4.OpName(o.Compound.Ops[at].Op)
 }
 
-// unsupported are the statuses for features that a server does not have.
-func unsupported(o *plan.Op, code uint32) bool {
+// unsupported reports whether a server has said that it does not have a feature. c is nil outside of a COMPOUND.
+func unsupported(o *plan.Op, c *nfs4.CompoundRes, code uint32) bool {
 	if o.Program == nlm.NLM_PROG {
 		return false
 	}
-	if o.Compound == nil {
+	if o.Compound == nil || c == nil {
 		return code == uint32(nfs3.NFS3ERR_NOTSUPP)
 	}
-	switch nfs4.Nfsstat4(code) {
-	case nfs4.NFS4ERR_NOTSUPP, nfs4.NFS4ERR_ATTRNOTSUPP, nfs4.NFS4ERR_UNION_NOTSUPP:
+	switch st := nfs4.Nfsstat4(code); st {
+	case nfs4.NFS4ERR_NOTSUPP, nfs4.NFS4ERR_ATTRNOTSUPP, nfs4.NFS4ERR_UNION_NOTSUPP, nfs4.NFS4ERR_LAYOUTUNAVAILABLE, nfs4.NFS4ERR_UNKNOWN_LAYOUTTYPE:
 		return true
+	case nfs4.NFS4ERR_OP_ILLEGAL:
+		// What servers say of operations that came later than they.
+		at := len(c.Ops) - 1
+		return at >= 0 && at < len(o.Compound.Ops) && ops.Operation(o.Compound.Ops[at].Op) != nil
 	}
 	return false
 }

@@ -48,28 +48,60 @@ var unmasked = &wireKind{
 		}
 		return done
 	},
-	change: func(_ *proxy, _, res xdr.Message) (done bool) {
-		c, ok := res.(*nfs4.CompoundRes)
+	change: func(_ *proxy, _, res xdr.Message) bool {
+		return supports(res, func(n int) bool { return n != nfs4.FATTR4_MODE_UMASK })
+	},
+}
+
+// supports leaves those attributes in supported_attrs that a server has, and reports whether there is such a list.
+func supports(res xdr.Message, has func(n int) bool) (done bool) {
+	c, ok := res.(*nfs4.CompoundRes)
+	if !ok {
+		return false
+	}
+	for i := range c.Ops {
+		g, ok := c.Ops[i].Body.(*nfs4.GETATTR4res)
+		var a nfs4.Attrs
+		if !ok || g.Status != 0 || a.Decode(&g.Resok4.ObjAttributes) != nil || !a.Has(nfs4.FATTR4_SUPPORTED_ATTRS) {
+			continue
+		}
+		var less nfs4.Bitmap4
+		for n := a.SupportedAttrs.Next(0); n >= 0; n = a.SupportedAttrs.Next(n + 1) {
+			if has(n) {
+				less = less.With(uint32(n))
+			}
+		}
+		a.SupportedAttrs.Bitmap4 = less
+		g.Resok4.ObjAttributes, done = a.Fattr4(), true
+	}
+	return done
+}
+
+// young is the first attribute that the server aged does not have.
+const young = nfs4.FATTR4_SEC_LABEL
+
+// aged is a server from before RFC 9754 that refuses what it does not know with INVAL.
+var aged = &wireKind{
+	call: func(args xdr.Message) (done bool) {
+		c, ok := args.(*nfs4.CompoundArgs)
 		if !ok {
 			return false
 		}
 		for i := range c.Ops {
-			g, ok := c.Ops[i].Body.(*nfs4.GETATTR4res)
-			var a nfs4.Attrs
-			if !ok || g.Status != 0 || a.Decode(&g.Resok4.ObjAttributes) != nil || !a.Has(nfs4.FATTR4_SUPPORTED_ATTRS) {
-				continue
-			}
-			var less nfs4.Bitmap4
-			for n := a.SupportedAttrs.Next(0); n >= 0; n = a.SupportedAttrs.Next(n + 1) {
-				if n != nfs4.FATTR4_MODE_UMASK {
-					less = less.With(uint32(n))
+			switch a := c.Ops[i].Body.(type) {
+			case *nfs4.GETATTR4args:
+				if a.AttrRequest.Next(young) >= 0 {
+					a.AttrRequest.Bitmap4, done = nfs4.NewBitmap4(nfs4.FATTR4_TIME_MODIFY_SET), true
+				}
+			case *nfs4.OPEN4args:
+				if a.ShareAccess >= nfs4.OPEN4_SHARE_ACCESS_WANT_DELEG_TIMESTAMPS {
+					a.ShareAccess, done = 0, true
 				}
 			}
-			a.SupportedAttrs.Bitmap4 = less
-			g.Resok4.ObjAttributes, done = a.Fattr4(), true
 		}
 		return done
 	},
+	change: func(_ *proxy, _, res xdr.Message) bool { return supports(res, func(n int) bool { return n < young }) },
 }
 
 // TestAdapted: what a server does not support is asked for in another way, once it is known, and the calls that depend on it are sent.
@@ -82,6 +114,8 @@ func TestAdapted(t *testing.T) {
 		{"exclusive create", "rocev2-nfs3-basic", refuses3(nfs3.EXCLUSIVE), 5},
 		{"exclusive and guarded create", "rocev2-nfs3-basic", refuses3(nfs3.EXCLUSIVE, nfs3.GUARDED), 6},
 		{"mode_umask", "rocev2-nfs42-basic", unmasked, 40},
+		{"attributes and wishes that are young", "../replay/run/testdata/deleg-cur", aged, 12},
+		{"those, and layouts", "../replay/run/testdata/deleg-times", aged, 20},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			w := load(t, sample(t, x.sample), planner.Options{Payload: plan.Pattern})

@@ -171,6 +171,36 @@ func (e *engine) surplus(c *call, res xdr.Message) bool {
 	return false
 }
 
+// surplusOpen closes an open that this server gave together with a delegation, where the captured one gave only the delegation: the
+// plan has no CLOSE for it, and uses the delegation. It reports whether there is one. The call of the plan ends with it.
+func (e *engine) surplusOpen(c *call, res xdr.Message) bool {
+	r, ok := res.(*nfs4.CompoundRes)
+	o := c.form.Op
+	if !ok || o.Compound == nil || o.Compound.Minor == 0 || o.Expect == nil || o.Expect.Status != 0 {
+		return false
+	}
+	for i := range o.Binds {
+		at := o.Binds[i].At
+		open, ok := bindings.Body(r, at).(*nfs4.OPEN4res)
+		if !ok || o.Binds[i].State != plan.DelegationState || open.Status != nfs4.NFS4_OK || at+1 >= len(r.Ops) || delegated(open) == nil ||
+			open.Resok4.Stateid == (nfs4.Stateid4{}) || bindings.Opens(o, at) {
+			continue
+		}
+		handle := opened(c, r, at)
+		if handle == nil {
+			continue
+		}
+		ops := []plan.CompoundOp{
+			sequence(c.form.Session),
+			{Op: uint32(nfs4.OP_PUTFH), Args: []plan.Field{{N: "object", Kind: plan.FieldText, Bytes: handle}}},
+			{Op: uint32(nfs4.OP_CLOSE), Args: []plan.Field{{N: "seqid", Kind: plan.FieldU32}, rawState("open_stateid", &open.Resok4.Stateid)}},
+		}
+		e.sendOwn(like(o, o.Compound.Minor, ops), c.world, c.line, c)
+		return true
+	}
+	return false
+}
+
 // delegated is the state id of the delegation that an OPEN has given; nil if there is none.
 func delegated(open *nfs4.OPEN4res) *nfs4.Stateid4 {
 	switch d := &open.Resok4.Delegation; d.DelegationType {
@@ -315,7 +345,7 @@ func (e *engine) returnAll(ctx context.Context) {
 				continue
 			}
 			ops := []plan.CompoundOp{put(t.Object), {Op: uint32(nfs4.OP_DELEGRETURN), Args: []plan.Field{
-				{N: "deleg_stateid", Kind: plan.FieldState, Ref: ref}}}}
+				{N: "deleg_stateid", Kind: plan.FieldState, Ref: ref}}}} // which is sent as CLOSE if it is an open
 			if e.load.Tables.Clients[t.Client-1].Minor > 0 {
 				session := w.SessionFor(t.Client)
 				if session == 0 {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/guard"
 	"github.com/rpcrdma/toolkit/replay/internal/schedule"
@@ -101,6 +102,9 @@ func (e *engine) reply(c *call) {
 	if again {
 		return
 	}
+	if unserved(rpc) {
+		c.world.Unserved(c.form.Op)
+	}
 	if res != nil {
 		e.learn(c, res)
 		e.lockDone(c, res)
@@ -117,7 +121,7 @@ func (e *engine) reply(c *call) {
 	e.step(c.entry, schedule.Judge)
 	e.settle(c, j, uint64(e.inline))
 	switch {
-	case res != nil && (e.confirm(c, res) || e.tidy(c, res) || e.surplus(c, res) || e.unlockSurplus(c, res)): // it ends with that call
+	case res != nil && (e.confirm(c, res) || e.tidy(c, res) || e.surplus(c, res) || e.surplusOpen(c, res) || e.unlockSurplus(c, res)): // it ends with that call
 	case e.probe.wanted(c, res):
 		e.awaitProbe(c)
 	default:
@@ -136,7 +140,7 @@ func (e *engine) judged(c *call, rpc string, res xdr.Message) *judge.Reply {
 	unended := workload.Has(c.form.Op, nfs4.OP_DESTROY_CLIENTID) && c.world.Unended(c.lives.client)
 	c.verdict = judge.Reply{Op: c.form.Op, World: c.world.Number, RPC: rpc, Result: res, Data: c,
 		Issued: c.Times.Queued, Replied: c.Times.Replied, Sent: c.form.Note, Newest: c.form.Newest,
-		Unended: unended, Completed: e.completed[[2]int{c.world.Number, c.lives.client}], RootReplaced: c.form.RootReplaced, Chunks: c.itemLengths, LaidOut: c.Layout != nil}
+		Unended: unended, Completed: e.completed[[2]int{c.world.Number, c.lives.client}], RootReplaced: c.form.RootReplaced, Closes: c.form.Closes, Less: c.form.Less, Chunks: c.itemLengths, LaidOut: c.Layout != nil}
 	return &c.verdict
 }
 
@@ -213,4 +217,9 @@ func later(o *plan.Op, code uint32) bool {
 		return code == uint32(nfs3.NFS3ERR_JUKEBOX)
 	}
 	return code == uint32(nfs4.NFS4ERR_DELAY) || code == uint32(nfs4.NFS4ERR_GRACE)
+}
+
+// unserved reports whether a server does not serve a program, or that version or procedure of it.
+func unserved(rpc string) bool {
+	return rpc == oncrpc.ProgUnavail.String() || rpc == oncrpc.ProgMismatch.String() || rpc == oncrpc.ProcUnavail.String()
 }

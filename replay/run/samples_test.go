@@ -144,6 +144,16 @@ func TestTwoAddresses(t *testing.T) {
 	replay(t, w, "tcp")
 }
 
+// TestNewerLinux replays captures of Linux 7.3.4: delegations in the place of opens, with time stamps, and recalled while data are
+// written; layouts; access control lists.
+func TestNewerLinux(t *testing.T) {
+	for _, name := range []string{"deleg-cur", "deleg-times", "acl"} {
+		t.Run(name, func(t *testing.T) {
+			replay(t, load(t, "testdata/"+name+".pcap.zst", planner.Options{}), "tcp")
+		})
+	}
+}
+
 // replay returns how many bytes of data were moved.
 func replay(t *testing.T, w *workload.Workload, fabric string) uint64 {
 	var packets bytes.Buffer

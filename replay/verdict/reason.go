@@ -123,6 +123,8 @@ const (
 	NoValue
 	// Follows: Call was to give what is needed; Now is what became of it.
 	Follows
+	// NotAsked: the server has said that it does not have what the call asks for, and a client asks no more.
+	NotAsked
 )
 
 // Codes of calls that cannot be sent, or have no reply.
@@ -286,7 +288,7 @@ var codeNames = [codes]string{
 	LayoutTooSmall: "layout_too_small", ReplyRoom: "reply_room", Undelegated: "undelegated", Patience: "patience", StateMovedOn: "state_moved_on",
 	Restarted: "restarted", Stateless: "stateless", Uncalled: "uncalled", Unkept: "unkept", Adapted: "adapted",
 
-	NoDelegation: "no_delegation", Returned: "returned", NoConfirm: "no_confirm", NoRoot: "no_root", NoState: "no_state", NoValue: "no_value", Follows: "follows",
+	NoDelegation: "no_delegation", Returned: "returned", NoConfirm: "no_confirm", NoRoot: "no_root", NoState: "no_state", NoValue: "no_value", Follows: "follows", NotAsked: "not_asked",
 
 	Refused: "refused", NoSlot: "no_slot", NoReply: "no_reply", BadReply: "bad_reply",
 

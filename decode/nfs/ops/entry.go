@@ -82,6 +82,8 @@ type Entry struct {
 	// Weight and Purpose describe its COMPOUND.
 	Weight  Weight
 	Purpose Purpose
+	// Feature is what a server need not have, all of it or none; clients that have found so ask for it no more.
+	Feature Feature
 	// Gives is what its results give to later calls.
 	Gives Gives
 	// Reply is what can be known of its results before they come.
@@ -133,6 +135,17 @@ func (e *Entry) EndsState() bool { return e.Use == Closes || e.Use == Returns ||
 
 // MovesFile reports whether another file is the current one afterwards.
 func (e *Entry) MovesFile() bool { return e.Effect != Keeps && e.Effect != Saves }
+
+// Feature is something that a server need not have.
+type Feature uint8
+
+// Features.
+const (
+	Required       Feature = iota // none: servers have the operation, or are asked again
+	Layouts                       // pNFS
+	Xattrs                        // extended attributes
+	DirDelegations                // delegations of directories
+)
 
 // Weight says how typical an operation is of what its COMPOUND is for.
 type Weight uint8

@@ -99,18 +99,18 @@ var operations = table{
 	nfs4.OP_DESTROY_SESSION: {Class: Nothing, Minor: 1, State: true, Purpose: Clients},
 	nfs4.OP_FREE_STATEID: {Class: Nothing, Minor: 1, State: true, Use: Frees,
 		held: holds(func(m *nfs4.FREE_STATEID4args) *nfs4.Stateid4 { return &m.FsaStateid })},
-	nfs4.OP_GET_DIR_DELEGATION: {Class: Holds, Minor: 1, State: true, Gives: State, act: current,
+	nfs4.OP_GET_DIR_DELEGATION: {Class: Holds, Minor: 1, Feature: DirDelegations, State: true, Gives: State, act: current,
 		outcome: gets(func(m *nfs4.GET_DIR_DELEGATION4res, o *Outcome) {
 			if r := &m.GddrResNonFatal4; r.GddrnfStatus == nfs4.GDD4_OK {
 				o.Delegation = &r.GddrnfResok4.GddrStateid
 			}
 		})},
-	nfs4.OP_GETDEVICEINFO: {Class: Nothing, Minor: 1, Reply: Reply{Rest: "gdia_maxcount"}},
+	nfs4.OP_GETDEVICEINFO: {Class: Nothing, Minor: 1, Feature: Layouts, Reply: Reply{Rest: "gdia_maxcount"}},
 	nfs4.OP_GETDEVICELIST: {Class: Nothing, Minor: 1},
-	nfs4.OP_LAYOUTCOMMIT:  {Class: Changes, Minor: 1, Use: Needs, act: current},
-	nfs4.OP_LAYOUTGET: {Class: Changes, Minor: 1, Use: Needs, State: true, Gives: State, Reply: Reply{Rest: "loga_maxcount"}, act: of(layoutget),
+	nfs4.OP_LAYOUTCOMMIT:  {Class: Changes, Minor: 1, Feature: Layouts, Use: Needs, act: current},
+	nfs4.OP_LAYOUTGET: {Class: Changes, Minor: 1, Feature: Layouts, Use: Needs, State: true, Gives: State, Reply: Reply{Rest: "loga_maxcount"}, act: of(layoutget),
 		outcome: gets(func(m *nfs4.LAYOUTGET4res, o *Outcome) { o.State = &m.LogrResok4.LogrStateid })},
-	nfs4.OP_LAYOUTRETURN: {Class: Holds, Minor: 1, Use: Needs, State: true, act: current, // it can report errors of devices
+	nfs4.OP_LAYOUTRETURN: {Class: Holds, Minor: 1, Feature: Layouts, Use: Needs, State: true, act: current, // it can report errors of devices
 		outcome: gets(func(m *nfs4.LAYOUTRETURN4res, o *Outcome) {
 			if r := &m.LorrStateid; r.LrsPresent {
 				o.State = &r.LrsStateid
@@ -134,8 +134,8 @@ var operations = table{
 	nfs4.OP_DEALLOCATE: {Class: Changes, Minor: 2, Use: Needs,
 		act: of(func(m *nfs4.DEALLOCATE4args, a *Act) { a.on(m.DaOffset, m.DaLength) })},
 	nfs4.OP_IO_ADVISE:      {Class: Holds, Minor: 2, Use: Needs, act: current},
-	nfs4.OP_LAYOUTERROR:    {Class: Holds, Minor: 2, Use: Needs, act: current}, // a server may fence a device for it
-	nfs4.OP_LAYOUTSTATS:    {Class: Holds, Minor: 2, Use: Needs, act: current},
+	nfs4.OP_LAYOUTERROR:    {Class: Holds, Minor: 2, Feature: Layouts, Use: Needs, act: current}, // a server may fence a device for it
+	nfs4.OP_LAYOUTSTATS:    {Class: Holds, Minor: 2, Feature: Layouts, Use: Needs, act: current},
 	nfs4.OP_OFFLOAD_CANCEL: {Class: Changes, Minor: 2, Use: Needs, act: current},
 	nfs4.OP_OFFLOAD_STATUS: {Class: Nothing, Minor: 2, Use: Needs},
 	nfs4.OP_READ_PLUS: {Class: Nothing, Minor: 2, Use: Needs, Reply: Reply{Items: ManyItems, Item: "rpa_count", Rest: "rpa_count"},
@@ -150,10 +150,10 @@ var operations = table{
 			a.on(m.ClDstOffset, m.ClCount)
 		})},
 
-	nfs4.OP_GETXATTR:    {Class: Nothing, Minor: 2, Reply: Reply{Room: 64 << 10}, act: current},
-	nfs4.OP_SETXATTR:    {Class: Changes, Minor: 2, act: current},
-	nfs4.OP_LISTXATTRS:  {Class: Nothing, Minor: 2, Reply: Reply{Rest: "lxa_maxcount"}},
-	nfs4.OP_REMOVEXATTR: {Class: Changes, Minor: 2, act: current},
+	nfs4.OP_GETXATTR:    {Class: Nothing, Minor: 2, Feature: Xattrs, Reply: Reply{Room: 64 << 10}, act: current},
+	nfs4.OP_SETXATTR:    {Class: Changes, Minor: 2, Feature: Xattrs, act: current},
+	nfs4.OP_LISTXATTRS:  {Class: Nothing, Minor: 2, Feature: Xattrs, Reply: Reply{Rest: "lxa_maxcount"}},
+	nfs4.OP_REMOVEXATTR: {Class: Changes, Minor: 2, Feature: Xattrs, act: current},
 }
 
 // callbacks are the operations of a server that calls its client.

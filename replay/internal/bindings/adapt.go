@@ -1,21 +1,37 @@
 package bindings
 
 import (
+	"slices"
+
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/decode/nfs/nfsacl"
+	"github.com/rpcrdma/toolkit/decode/nfs/ops"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
 // Lacks is what a server has been found not to support, so that calls are adapted as those of a client that knows.
-type Lacks uint8
+type Lacks uint16
 
 // What a server may not support.
 const (
-	LacksAttributes Lacks = 1 << iota // some of those that are set
-	LacksExclusive                    // exclusive creates
-	LacksGuarded                      // guarded creates (NFSv3)
+	LacksAttributes     Lacks = 1 << iota // some of those that are set
+	LacksExclusive                        // exclusive creates
+	LacksGuarded                          // guarded creates (NFSv3)
+	LacksAsked                            // some attributes that are asked for
+	LacksWants                            // wishes about delegations that are as young as RFC 9754
+	LacksLayouts                          // layouts (pNFS)
+	LacksXattrs                           // extended attributes
+	LacksDirDelegations                   // delegations of directories
+	LacksACLs                             // NFSACL
 )
+
+// features are those that clients ask for no more.
+var features = map[ops.Feature]Lacks{ops.Layouts: LacksLayouts, ops.Xattrs: LacksXattrs, ops.DirDelegations: LacksDirDelegations}
+
+// youngWants are the wishes that RFC 9754 has added to OPEN. Clients utter them only if the attribute open_arguments has them.
+const youngWants = nfs4.OPEN4_SHARE_ACCESS_WANT_DELEG_TIMESTAMPS | nfs4.OPEN4_SHARE_ACCESS_WANT_OPEN_XOR_DELEGATION
 
 // Adapt reports whether a call that this server has refused can be sent in another form. It is then sent so from now on.
 func (w *World) Adapt(f *Form, res xdr.Message) bool {
@@ -48,14 +64,24 @@ func lacking(f *Form, res xdr.Message) Lacks {
 		if f.Op.Compound == nil || at < 0 || at >= len(f.Op.Compound.Ops) {
 			return 0
 		}
-		switch code, _, _ := r.Ops[at].Status(); nfs4.Nfsstat4(code) {
-		case nfs4.NFS4ERR_ATTRNOTSUPP:
-			return LacksAttributes
-		case nfs4.NFS4ERR_NOTSUPP:
-			if nfs4.NfsOpnum4(r.Ops[at].Number) == nfs4.OP_OPEN {
-				return LacksExclusive
-			}
-		}
+		code, _, _ := r.Ops[at].Status()
+		return lacking4(nfs4.NfsOpnum4(r.Ops[at].Number), nfs4.Nfsstat4(code))
+	}
+	return 0
+}
+
+// lacking4 is what the status of an operation says that the server lacks.
+func lacking4(op nfs4.NfsOpnum4, st nfs4.Nfsstat4) Lacks {
+	asks := op == nfs4.OP_GETATTR || op == nfs4.OP_READDIR
+	switch {
+	case asks && (st == nfs4.NFS4ERR_INVAL || st == nfs4.NFS4ERR_ATTRNOTSUPP || st == nfs4.NFS4ERR_NOTSUPP):
+		return LacksAsked
+	case st == nfs4.NFS4ERR_ATTRNOTSUPP:
+		return LacksAttributes
+	case op == nfs4.OP_OPEN && st == nfs4.NFS4ERR_NOTSUPP:
+		return LacksExclusive
+	case op == nfs4.OP_OPEN && st == nfs4.NFS4ERR_INVAL:
+		return LacksWants
 	}
 	return 0
 }
@@ -106,36 +132,91 @@ func (w *World) adapted3(f *Form) *plan.Op {
 
 // adapted4 is an operation without what the server lacks.
 func (w *World) adapted4(f *Form, c *plan.CompoundOp) (plan.CompoundOp, bool) {
-	name := map[nfs4.NfsOpnum4]string{nfs4.OP_OPEN: "openhow", nfs4.OP_CREATE: "createattrs", nfs4.OP_SETATTR: "obj_attributes"}[nfs4.NfsOpnum4(c.Op)]
-	at := argument(c.Args, name)
-	if at < 0 || c.Args[at].Kind != plan.FieldRaw {
-		return plan.CompoundOp{}, false
+	by := *c
+	if w.lacks&(LacksAttributes|LacksExclusive|LacksAsked|LacksWants) == 0 {
+		return by, false
 	}
-	raw, done := w.without(c.Args[at].Bytes, name == "openhow")
-	if done == 0 {
-		return plan.CompoundOp{}, false
+	by.Args = slices.Clone(c.Args)
+	done := w.asksLess(by.Args) | w.wishesLess(by.Args)
+	if e := ops.Operation(c.Op); e != nil && e.Class == ops.Changes { // VERIFY also has attributes
+		for _, name := range []string{"openhow", "createattrs", "obj_attributes"} {
+			done |= w.setsLess(f, by.Args, name)
+		}
 	}
 	f.Adapted |= done
-	by := *c
-	by.Args = append([]plan.Field(nil), c.Args...)
-	by.Args[at].Bytes = raw
-	return by, true
+	return by, done != 0
 }
 
-// without encodes attributes to be set, or how a file is to be opened, without what the server lacks.
-func (w *World) without(b []byte, open bool) (raw []byte, done Lacks) {
+// asksLess leaves out of the attributes that are asked for those that the server does not support.
+func (w *World) asksLess(args []plan.Field) Lacks {
+	at := argument(args, "attr_request")
+	if at < 0 || args[at].Kind != plan.FieldRaw || w.lacks&LacksAsked == 0 {
+		return 0
+	}
 	var r xdr.Reader
+	var all, some nfs4.Bitmap4
+	r.Reset(args[at].Bytes, len(args[at].Bytes))
+	if all.Decode(&r); r.Failed() {
+		return 0
+	}
+	less := false
+	for n := all.Next(0); n >= 0; n = all.Next(n + 1) {
+		if w.takes(n) {
+			some = some.With(uint32(n))
+		} else {
+			less = true
+		}
+	}
+	if !less {
+		return 0
+	}
+	args[at].Bytes = some.Append(nil)
+	return LacksAsked
+}
+
+// wishesLess leaves out of an OPEN the wishes that the server does not know.
+func (w *World) wishesLess(args []plan.Field) Lacks {
+	at := argument(args, "share_access")
+	if at < 0 || args[at].Value&youngWants == 0 || w.lacks&LacksWants == 0 {
+		return 0
+	}
+	args[at].Value &^= youngWants
+	return LacksWants
+}
+
+// setsLess leaves out of an operation the attributes that the server does not support, and ways of creating a file that it does not have.
+func (w *World) setsLess(f *Form, args []plan.Field, name string) Lacks {
+	at := argument(args, name)
+	if at < 0 || args[at].Kind != plan.FieldRaw {
+		return 0
+	}
+	raw, done, lost := w.without(args[at].Bytes, name == "openhow")
+	if done != 0 {
+		args[at].Bytes = raw
+		f.Less = f.Less || lost
+	}
+	return done
+}
+
+// without encodes attributes to be set, or how a file is to be opened, without what the server lacks. lost says that attributes keep
+// another value than the captured client has given them.
+func (w *World) without(b []byte, open bool) (raw []byte, done Lacks, lost bool) {
+	var r xdr.Reader
+	var less bool
 	r.Reset(b, 0)
 	if !open {
 		var a nfs4.Fattr4
-		if a.Decode(&r); r.Failed() || !w.fewer(&a) {
-			return nil, 0
+		if a.Decode(&r); r.Failed() {
+			return nil, 0, false
 		}
-		return a.Append(nil), LacksAttributes
+		if less, lost = w.fewer(&a); !less {
+			return nil, 0, false
+		}
+		return a.Append(nil), LacksAttributes, lost
 	}
 	var o nfs4.Openflag4
 	if o.Decode(&r); r.Failed() || o.Opentype != nfs4.OPEN4_CREATE {
-		return nil, 0
+		return nil, 0, false
 	}
 	how := &o.How
 	if how.Mode != nfs4.UNCHECKED4 && how.Mode != nfs4.GUARDED4 && w.lacks&LacksExclusive != 0 {
@@ -149,28 +230,32 @@ func (w *World) without(b []byte, open bool) (raw []byte, done Lacks) {
 	if how.Mode == nfs4.EXCLUSIVE4_1 {
 		attrs = &how.ChCreateboth.CvaAttrs
 	}
-	if how.Mode != nfs4.EXCLUSIVE4 && w.fewer(attrs) {
-		done |= LacksAttributes
+	if how.Mode != nfs4.EXCLUSIVE4 {
+		if less, lost = w.fewer(attrs); less {
+			done |= LacksAttributes
+		}
 	}
-	return o.Append(nil), done
+	return o.Append(nil), done, lost
 }
 
 // fewer leaves attributes out that the server does not support: those that it has not named in supported_attrs, or, if nobody has asked for
-// that, those that came with later versions of the protocol. It reports whether there were any.
-func (w *World) fewer(f *nfs4.Fattr4) bool {
+// that, those that came with later versions of the protocol. It reports whether there were any, and whether one of them has no other
+// attribute in its place.
+func (w *World) fewer(f *nfs4.Fattr4) (less, lost bool) {
 	var a nfs4.Attrs
 	if w.lacks&LacksAttributes == 0 || a.Decode(f) != nil {
-		return false
+		return false, false
 	}
 	var mask nfs4.Bitmap4
-	less := false
 	for n := a.Mask.Next(0); n >= 0; n = a.Mask.Next(n + 1) {
 		if w.takes(n) {
 			mask = mask.With(uint32(n))
 			continue
 		}
 		less = true
-		if n == nfs4.FATTR4_MODE_UMASK && !a.Has(nfs4.FATTR4_MODE) { // RFC 8275: what a client does without it
+		if n != nfs4.FATTR4_MODE_UMASK {
+			lost = true
+		} else if !a.Has(nfs4.FATTR4_MODE) { // RFC 8275: what a client does without it
 			mask = mask.With(nfs4.FATTR4_MODE)
 			a.Mode = a.ModeUmask.MuMode &^ a.ModeUmask.MuUmask
 		}
@@ -179,7 +264,7 @@ func (w *World) fewer(f *nfs4.Fattr4) bool {
 		a.Mask = mask
 		*f = a.Fattr4()
 	}
-	return less
+	return less, lost
 }
 
 // takes reports whether the server is known, or supposed, to support an attribute.
@@ -187,7 +272,7 @@ func (w *World) takes(n int) bool {
 	if w.supported != nil {
 		return w.supported.Has(uint32(n))
 	}
-	return n != nfs4.FATTR4_MODE_UMASK && n != nfs4.FATTR4_TIME_DELEG_ACCESS && n != nfs4.FATTR4_TIME_DELEG_MODIFY && n != nfs4.FATTR4_SEC_LABEL
+	return n < nfs4.FATTR4_SEC_LABEL
 }
 
 // supports learns which attributes the server has.
@@ -201,4 +286,50 @@ func (w *World) supports(c *nfs4.CompoundRes) {
 			w.supported = append(w.supported[:0], w.attrs.SupportedAttrs.Bitmap4...)
 		}
 	}
+}
+
+// refuses learns which operations the server does not have.
+func (w *World) refuses(o *plan.Op, c *nfs4.CompoundRes) {
+	at := len(c.Ops) - 1
+	if at < 0 || at >= len(o.Compound.Ops) {
+		return
+	}
+	switch code, _, _ := c.Ops[at].Status(); nfs4.Nfsstat4(code) {
+	case nfs4.NFS4ERR_NOTSUPP, nfs4.NFS4ERR_OP_ILLEGAL, nfs4.NFS4ERR_LAYOUTUNAVAILABLE, nfs4.NFS4ERR_UNKNOWN_LAYOUTTYPE:
+		if e := ops.Operation(o.Compound.Ops[at].Op); e != nil {
+			w.lacks |= features[e.Feature]
+		}
+	}
+}
+
+// Unserved notes that a server does not serve the program, version or procedure of an op.
+func (w *World) Unserved(o *plan.Op) {
+	if o.Program == nfsacl.NFS_ACL_PROGRAM {
+		w.lacks |= LacksACLs
+	}
+}
+
+// asksAgain reports whether an op only asks for what the server has been found to lack. A change is sent all the same: what comes of it
+// is judged.
+func (w *World) asksAgain(o *plan.Op) bool {
+	if w.lacks == 0 || o.Modifies {
+		return false
+	}
+	if o.Compound == nil {
+		return o.Program == nfsacl.NFS_ACL_PROGRAM && w.lacks&LacksACLs != 0
+	}
+	again := false
+	for i := range o.Compound.Ops {
+		op := o.Compound.Ops[i].Op
+		e := ops.Operation(op)
+		switch {
+		case e == nil:
+			return false
+		case features[e.Feature]&w.lacks != 0:
+			again = true
+		case op != uint32(nfs4.OP_SEQUENCE) && op != uint32(nfs4.OP_GETATTR) && e.Effect != ops.Puts:
+			return false
+		}
+	}
+	return again
 }

@@ -1,6 +1,8 @@
 package bindings
 
 import (
+	"slices"
+
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfsacl"
@@ -15,6 +17,7 @@ func (w *World) Learn(o *plan.Op, res xdr.Message) {
 	if c, ok := res.(*nfs4.CompoundRes); ok && o.Compound != nil { // it may be in one raw field
 		w.LearnStates(o, c)
 		w.supports(c)
+		w.refuses(o, c)
 	} else if w.guards {
 		w.learnCtime(o, res)
 	}
@@ -29,10 +32,11 @@ func (w *World) Learn(o *plan.Op, res xdr.Message) {
 	}
 }
 
-// stray notes an open that the plan has no name for, since the capture lacks its reply: nobody will close it.
+// stray notes an open that the plan has no name for, since the capture lacks its reply, or the captured server gave a delegation in
+// the place of an open: nobody will close it.
 func (w *World) stray(o *plan.Op, res xdr.Message) {
 	c, ok := res.(*nfs4.CompoundRes)
-	if x := o.Expect; !ok || o.ID == 0 || x != nil && x.RPC == "" && !x.Partial {
+	if !ok || o.ID == 0 || o.Expect != nil && o.Expect.Status != 0 {
 		return
 	}
 	for i := range c.Ops {
@@ -42,6 +46,9 @@ func (w *World) stray(o *plan.Op, res xdr.Message) {
 		}
 		if _, known := w.byOther[open.Resok4.Stateid.Other]; known {
 			continue
+		}
+		if slices.ContainsFunc(o.Binds, func(b plan.Bind) bool { return b.At == i && b.State == plan.DelegationState }) {
+			continue // the run closes it, and keeps the delegation
 		}
 		if session, _ := SessionOf(o); session > 0 {
 			w.Clients[w.load.Tables.Sessions[session-1].Client].stray = true
@@ -145,7 +152,7 @@ func (w *World) bind(o *plan.Op, b *plan.Bind, res xdr.Message) {
 			w.Objects[b.Ref].Handle = append([]byte(nil), h...)
 		}
 	case plan.FieldState:
-		w.bindStateOf(e, b, m)
+		w.bindStateOf(o, e, b, m)
 		if w.States[b.Ref].Bound {
 			w.step(b.Ref, o, b.At)
 		}
@@ -207,15 +214,20 @@ func (w *World) bindClient(b *plan.Bind, m xdr.Message) {
 	}
 }
 
-func (w *World) bindStateOf(e *ops.Entry, b *plan.Bind, m xdr.Message) {
+func (w *World) bindStateOf(o *plan.Op, e *ops.Entry, b *plan.Bind, m xdr.Message) {
 	if e == nil {
 		return
 	}
 	e.Outcome(m, &w.outcome)
 	id := w.outcome.State
+	open := false
 	if b.State == plan.DelegationState && e.Gives.Has(ops.State) {
-		if id = w.outcome.Delegation; id == nil {
-			w.States[b.Ref].Refused = true
+		if w.outcome.Delegation != nil {
+			id = w.outcome.Delegation
+		} else if w.States[b.Ref].Refused = true; Opens(o, b.At) {
+			id = nil
+		} else {
+			open = id != nil && *id != nfs4.Stateid4{}
 		}
 	}
 	switch {
@@ -224,7 +236,16 @@ func (w *World) bindStateOf(e *ops.Entry, b *plan.Bind, m xdr.Message) {
 		w.advance(id)
 	default:
 		w.bindState(b.Ref, id)
+		w.States[b.Ref].Open = open
 	}
+}
+
+// Opens reports whether the plan has a name for the open that operation at gives. If it has none, the captured server gave only a
+// delegation.
+func Opens(o *plan.Op, at int) bool {
+	return slices.ContainsFunc(o.Binds, func(b plan.Bind) bool {
+		return b.At == at && b.Kind == plan.FieldState && b.State != plan.DelegationState
+	})
 }
 
 // handleOf is the file handle that the results of a procedure or operation return: of an

@@ -9,6 +9,9 @@ import (
 
 // Omitted says why an op has nothing to do on this server; None if it has.
 func (w *World) Omitted(o *plan.Op) verdict.Code {
+	if w.asksAgain(o) {
+		return verdict.NotAsked
+	}
 	if o.Compound == nil {
 		return verdict.None
 	}
@@ -38,6 +41,9 @@ func (w *World) idle(use ops.Use, ref int) verdict.Code {
 		switch {
 		case s.Closed && use == ops.Returns:
 			return verdict.Returned
+		case s.Open && w.Latest(ref):
+		case s.Open:
+			return verdict.NoDelegation // an OPEN of the plan has the same state id, and its CLOSE ends both
 		case s.Refused, !s.Bound && w.load.Tables.States[ref-1].Kind == plan.DelegationState:
 			return verdict.NoDelegation
 		}

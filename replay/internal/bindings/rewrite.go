@@ -45,6 +45,10 @@ func (w *World) Rewritten(f *Form) *plan.Op {
 				replace(i, by)
 			}
 		}
+		if by, ok := w.closing(c); ok {
+			f.Note, f.Closes = verdict.Undelegated, true
+			replace(i, by)
+		}
 		if w.lacks == 0 {
 			continue
 		}
@@ -56,8 +60,7 @@ func (w *World) Rewritten(f *Form) *plan.Op {
 	return o
 }
 
-// undelegated turns an OPEN that claims a delegation, which this server did not give,
-// into one that does not.
+// undelegated turns an OPEN that claims a delegation into one that does not, if this server did not give it, or has got it back.
 func (w *World) undelegated(c *plan.CompoundOp) (plan.CompoundOp, bool) {
 	at := -1
 	for i := range c.Args {
@@ -65,7 +68,7 @@ func (w *World) undelegated(c *plan.CompoundOp) (plan.CompoundOp, bool) {
 			at = i
 		}
 	}
-	if at < 0 || at+1 >= len(c.Args) || c.Args[at+1].Kind != plan.FieldState || w.States[c.Args[at+1].Ref].Bound {
+	if at < 0 || at+1 >= len(c.Args) || c.Args[at+1].Kind != plan.FieldState || w.States[c.Args[at+1].Ref].held() {
 		return plan.CompoundOp{}, false
 	}
 	var to nfs4.OpenClaimType4
@@ -80,4 +83,14 @@ func (w *World) undelegated(c *plan.CompoundOp) (plan.CompoundOp, bool) {
 	by := *c
 	by.Args = slices.Concat(c.Args[:at], []plan.Field{{N: "claim", Kind: plan.FieldU32, Value: uint64(to)}}, c.Args[at+2:])
 	return by, true
+}
+
+// closing turns a DELEGRETURN into the CLOSE of the open that this server gave in the place of the delegation.
+func (w *World) closing(c *plan.CompoundOp) (plan.CompoundOp, bool) {
+	if nfs4.NfsOpnum4(c.Op) != nfs4.OP_DELEGRETURN || len(c.Args) != 1 || c.Args[0].Kind != plan.FieldState || !w.States[c.Args[0].Ref].Open {
+		return plan.CompoundOp{}, false
+	}
+	id := c.Args[0]
+	id.N = "open_stateid"
+	return plan.CompoundOp{Op: uint32(nfs4.OP_CLOSE), Name: "CLOSE", Args: []plan.Field{{N: "seqid", Kind: plan.FieldU32}, id}}, true
 }

@@ -40,6 +40,7 @@ type savedState struct {
 	Other       []byte `json:"other,omitempty"`
 	Seqid       uint32 `json:"seqid,omitempty"`
 	Alias       int    `json:"alias,omitempty"`
+	Open        bool   `json:"open,omitempty"`
 }
 
 type savedClient struct {
@@ -87,7 +88,7 @@ func (w *World) Snapshot() *Snapshot {
 	for id := range w.States {
 		o := &w.States[id]
 		if o.Bound || o.Closed || o.Refused {
-			s.States[id] = savedState{o.Bound, o.Closed, o.Refused, o.Unconfirmed, o.More, o.Steps, o.other[:], o.seqid, o.alias}
+			s.States[id] = savedState{o.Bound, o.Closed, o.Refused, o.Unconfirmed, o.More, o.Steps, o.other[:], o.seqid, o.alias, o.Open}
 		}
 	}
 	for _, id := range w.byOther {
@@ -153,7 +154,7 @@ func (w *World) Restore(s *Snapshot) bool {
 	}
 	for id, x := range s.States {
 		if in(id, len(w.States)) && (x.Alias == 0 || in(x.Alias, len(w.States))) {
-			o := State{Bound: x.Bound, Closed: x.Closed, Refused: x.Refused, Unconfirmed: x.Unconfirmed, More: x.More, Steps: x.Steps, seqid: x.Seqid, alias: x.Alias}
+			o := State{Bound: x.Bound, Closed: x.Closed, Refused: x.Refused, Unconfirmed: x.Unconfirmed, Open: x.Open, More: x.More, Steps: x.Steps, seqid: x.Seqid, alias: x.Alias}
 			copy(o.other[:], x.Other)
 			w.States[id] = o
 			if s.Latest[id] {

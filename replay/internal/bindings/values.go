@@ -24,11 +24,15 @@ type Form struct {
 
 	// Adapted says what the server lacks, for which Rewritten has put something else.
 	Adapted Lacks
+	// Less says that attributes were left out which the captured client has set.
+	Less bool
 
 	// Note says how the call differs from the captured one, RootReplaced that
 	// PUTROOTFH has become PUTFH. Rewritten and Values set them.
 	Note         verdict.Code
 	RootReplaced bool
+	// Closes says that DELEGRETURN has become CLOSE.
+	Closes bool
 }
 
 // Values gives symbols their values for one call. It implements plan.Resolver.
@@ -165,8 +169,8 @@ func (w *World) appendClient(dst []byte, f *plan.Field) ([]byte, error) {
 // same file serves, or the anonymous state id.
 func (v *Values) appendState(dst []byte, f *plan.Field) ([]byte, error) {
 	s := &v.World.States[f.Ref]
-	if !s.Bound {
-		t := &v.World.load.Tables.States[f.Ref-1]
+	t := &v.World.load.Tables.States[f.Ref-1]
+	if !s.Bound || s.Closed && t.Kind == plan.DelegationState && v.Form.use(f) == ops.Accesses {
 		if t.Kind != plan.DelegationState && !s.Refused {
 			return dst, &Unbound{Kind: f.Kind, Ref: f.Ref}
 		}

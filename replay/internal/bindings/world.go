@@ -62,6 +62,9 @@ type State struct {
 	// Refused says that the live server did not give what the captured one gave: a
 	// delegation, as a rule.
 	Refused bool
+	// Open says that this is the open which the server gave in the place of a delegation, where the captured one gave only the
+	// delegation. It is closed when the delegation is to be returned.
+	Open bool
 	// Unconfirmed says that the server wants OPEN_CONFIRM (NFSv4.0).
 	Unconfirmed bool
 
@@ -76,6 +79,9 @@ type State struct {
 	// server had told them apart.
 	alias int
 }
+
+// held reports whether the server has given a delegation and not got it back.
+func (s *State) held() bool { return s.Bound && !s.Closed && !s.Open }
 
 // Client is a client id.
 type Client struct {
