@@ -129,6 +129,9 @@ func Append(stream []byte, items []transport.Item, m xdr.Message, data [][]byte)
 func (c *Call) Decode(result xdr.Message) error {
 	m := &c.Reply
 	if err := c.Header.Decode(m.Stream, len(m.Stream)); err != nil {
+		if c.Header.Stat == oncrpc.Accepted && c.Header.Accept == oncrpc.ProgMismatch {
+			return &DeniedError{oncrpc.ProgMismatch.String()} // some servers do not say which versions they have
+		}
 		return fmt.Errorf("reply header: %w", err)
 	}
 	if !c.Header.Succeeded() {

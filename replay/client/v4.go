@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 )
 
@@ -60,9 +61,24 @@ func NewV4(ctx context.Context, r RPC, o V4Options) (*V4, error) {
 	}
 	v := &V4{RPC: r, Minor: o.Minor, ownerID: clone(o.Owner)}
 	if o.Minor == 0 {
-		return v, v.setClientID(ctx)
+		return v, v.speaks(v.setClientID(ctx))
 	}
-	return v, v.createSession(ctx, o)
+	return v, v.speaks(v.createSession(ctx, o))
+}
+
+// speaks says what it means if the first calls fail.
+func (v *V4) speaks(err error) error {
+	var denied *DeniedError
+	var status *StatusError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &denied) && denied.Status == oncrpc.ProgMismatch.String(), errors.As(err, &denied) && denied.Status == oncrpc.ProgUnavail.String():
+		return fmt.Errorf("the server does not serve NFSv4: %w", err)
+	case errors.As(err, &status) && nfs4.Nfsstat4(status.Code) == nfs4.NFS4ERR_MINOR_VERS_MISMATCH:
+		return fmt.Errorf("the server does not serve NFSv%s: %w", v.Version(), err)
+	}
+	return err
 }
 
 // Version implements FS.

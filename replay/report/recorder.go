@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/rpcrdma/toolkit/replay/plan"
@@ -37,6 +38,7 @@ type Recorder struct {
 	byKind    map[kind]*OperationReport
 	byName    map[string]*OperationReport // several kinds may have one name
 	reasons   map[reasonKey]*ReasonReport
+	causes    map[int]*Cause // by op
 	mismatch  []Mismatch
 	more      int
 	slip      samples
@@ -56,12 +58,13 @@ type reasonKey struct {
 const (
 	maxReasons = 1000 // that are counted apart
 	maxNotes   = 50
+	maxCauses  = 1000
 	maxReason  = 120 // bytes of a reason by which it is counted
 )
 
 // NewRecorder returns an empty Recorder.
 func NewRecorder(mismatches int) *Recorder {
-	return &Recorder{Mismatches: mismatches, byKind: map[kind]*OperationReport{}, byName: map[string]*OperationReport{}, reasons: map[reasonKey]*ReasonReport{}, noteCount: map[string]int{}}
+	return &Recorder{Mismatches: mismatches, byKind: map[kind]*OperationReport{}, byName: map[string]*OperationReport{}, reasons: map[reasonKey]*ReasonReport{}, causes: map[int]*Cause{}, noteCount: map[string]int{}}
 }
 
 // Note adds a sentence to the report, once. There may be 50 of them.
@@ -110,7 +113,48 @@ func (r *Recorder) count(o *Outcome) *OperationReport {
 	if o.Verdict > verdict.Omitted {
 		r.differs(o)
 	}
+	r.cause(o)
 	return e
+}
+
+// cause counts a call with the one that made it differ.
+func (r *Recorder) cause(o *Outcome) {
+	i := slices.IndexFunc(o.Reasons, func(w verdict.Reason) bool { return w.Code == verdict.Follows || w.Code == verdict.Unhappened })
+	if i < 0 {
+		return
+	}
+	w := &o.Reasons[i]
+	c := r.causes[w.Call.ID]
+	if c == nil {
+		if len(r.causes) >= maxCauses {
+			return
+		}
+		c = &Cause{Op: w.Call.ID, XID: w.Call.XID, What: w.Call.What, Why: w.Now}
+		r.causes[c.Op] = c
+	}
+	if w.Code == verdict.Follows {
+		c.NotSent++
+	} else {
+		c.Explained++
+	}
+}
+
+// allCauses are the causes, those of most calls first, with what the list of mismatches says of them.
+func (r *Recorder) allCauses() (list []Cause) {
+	for _, c := range r.causes {
+		list = append(list, *c)
+	}
+	slices.SortFunc(list, func(a, b Cause) int {
+		return cmp.Or(cmp.Compare(b.NotSent, a.NotSent), cmp.Compare(b.Explained, a.Explained), cmp.Compare(a.Op, b.Op))
+	})
+	for i := range list {
+		c := &list[i]
+		if k := slices.IndexFunc(r.mismatch, func(m Mismatch) bool { return m.Op == c.Op }); k >= 0 && len(r.mismatch[k].Reasons) > 0 {
+			reasons := r.mismatch[k].Reasons
+			c.Why = reasons[len(reasons)-1] // the first ones say how it was sent
+		}
+	}
+	return list
 }
 
 // operation is the entry of a kind.
@@ -135,11 +179,24 @@ func (r *Recorder) reason(v verdict.Verdict, why *verdict.Reason) {
 		text = text[:maxReason] + "…"
 	}
 	k := reasonKey{v, text}
-	if x := r.reasons[k]; x != nil {
-		x.Count++
-	} else if len(r.reasons) < maxReasons {
-		r.reasons[k] = &ReasonReport{Verdict: v, Code: why.Code, Reason: text, Count: 1}
+	if alike(why.Code) {
+		k.reason = why.Code.String() + " " + why.At.Field
 	}
+	if x := r.reasons[k]; x != nil {
+		if x.Count++; x.Reason != text && !strings.HasSuffix(x.Reason, example) {
+			x.Reason += example
+		}
+	} else if len(r.reasons) < maxReasons {
+		r.reasons[k] = &ReasonReport{Verdict: v, Code: why.Code, Reason: text, Count: 1, field: why.At.Field}
+	}
+}
+
+// example ends a reason that stands for others with other numbers.
+const example = ", for example"
+
+// alike reports whether reasons that have another place in a file, or another time, are counted as one.
+func alike(c verdict.Code) bool {
+	return c.Written() || c == verdict.DataDiffer || c == verdict.SeeksBack || c == verdict.StoodStill || c == verdict.TimeNotSet
 }
 
 // differs lists a call that was neither same nor equivalent.
@@ -178,6 +235,7 @@ func (r *Recorder) Fill(rep *Report) {
 	slices.SortFunc(rep.Ops, func(a, b OperationReport) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Operation, b.Operation))
 	})
+	rep.Causes = r.allCauses()
 	for _, x := range r.reasons {
 		rep.Reasons = append(rep.Reasons, *x)
 	}

@@ -2,6 +2,7 @@ package report
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -44,5 +45,41 @@ func TestNotes(t *testing.T) {
 	}
 	if len(r.notes) != maxNotes || r.notes[1] != "note 1" {
 		t.Errorf("%d notes: %q", len(r.notes), r.notes[:2])
+	}
+}
+
+// TestCauses: calls are counted with the one that made them differ, and reasons that differ in their place are one.
+func TestCauses(t *testing.T) {
+	r := NewRecorder(10)
+	call := verdict.Call{ID: 7, What: "nfs4.2 OPEN f"}
+	r.Add(&Outcome{Op: &plan.Op{ID: 7}, Verdict: verdict.Worse, Reasons: []verdict.Reason{{Code: verdict.Adapted}, {Code: verdict.Fails, At: verdict.Place{Path: "OPEN"}, Now: "NFS4ERR_INVAL"}}})
+	for i := range 3 {
+		r.Add(&Outcome{Op: &plan.Op{ID: 8 + i}, Verdict: verdict.NotSent, Reasons: []verdict.Reason{{Code: verdict.Follows, Call: call, Now: "NFS4ERR_INVAL"}}})
+	}
+	r.Add(&Outcome{Op: &plan.Op{ID: 12}, Verdict: verdict.Explained, Reasons: []verdict.Reason{{Code: verdict.Unhappened, Call: call}}})
+	for i := range uint64(3) {
+		r.Add(&Outcome{Op: &plan.Op{ID: 13}, Verdict: verdict.Different, Reasons: []verdict.Reason{{Code: verdict.WrittenDiffers, N: 4096 * i}}})
+	}
+	again := NewRecorder(10)
+	again.Restore(r.Snapshot(), 0)
+	for _, r := range []*Recorder{r, again} {
+		var rep Report
+		r.Fill(&rep)
+		if want := (Cause{Op: 7, What: "nfs4.2 OPEN f", Why: "OPEN: NFS4ERR_INVAL, was OK", NotSent: 3, Explained: 1}); len(rep.Causes) != 1 || rep.Causes[0] != want {
+			t.Errorf("%+v", rep.Causes)
+		}
+		i := slices.IndexFunc(rep.Reasons, func(x ReasonReport) bool { return x.Code == verdict.WrittenDiffers })
+		if i < 0 || rep.Reasons[i].Count != 3 || rep.Reasons[i].Reason != "what was written is not there: other bytes at 0, for example" {
+			t.Errorf("%+v", rep.Reasons)
+		}
+		var text strings.Builder
+		rep.Planned = 1
+		if err := rep.Text(&text); err != nil {
+			t.Fatal(err)
+		}
+		want := "\nCauses\n  op 7, XID 00000000: nfs4.2 OPEN f: OPEN: NFS4ERR_INVAL, was OK; 3 calls depend on it and were not sent; it explains 1 call\n"
+		if !strings.Contains(text.String(), want) || strings.Contains(text.String(), "needs what op 7") && !strings.Contains(text.String(), "Calls whose") {
+			t.Errorf("%s", text.String())
+		}
 	}
 }

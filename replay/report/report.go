@@ -32,7 +32,9 @@ type Report struct {
 	Bytes      uint64            `json:"bytes"` // of data, read and written
 	Totals     map[string]int    `json:"verdicts"`
 	Ops        []OperationReport `json:"operations"`
-	Reasons    []ReasonReport    `json:"reasons,omitempty"`
+	// Causes are calls because of which others went otherwise than captured, those with most of them first.
+	Causes  []Cause        `json:"causes,omitempty"`
+	Reasons []ReasonReport `json:"reasons,omitempty"`
 	// Mismatches are calls that were neither same, nor equivalent, nor omitted.
 	Mismatches []Mismatch `json:"mismatches,omitempty"`
 	More       int        `json:"more_mismatches,omitempty"` // that are not listed
@@ -126,6 +128,18 @@ type ReasonReport struct {
 	Code    verdict.Code    `json:"code"`
 	Reason  string          `json:"reason"`
 	Count   int             `json:"count"`
+
+	field string
+}
+
+// Cause is a call because of which others were not sent, or found another state than in the capture.
+type Cause struct {
+	Op        int    `json:"op"`
+	XID       uint32 `json:"xid"` // as captured
+	What      string `json:"what"`
+	Why       string `json:"why,omitempty"` // what became of it
+	NotSent   int    `json:"not_sent"`
+	Explained int    `json:"explained"` // calls that it explains
 }
 
 // Mismatch is a call whose outcome was not that of the capture.

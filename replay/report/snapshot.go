@@ -10,6 +10,7 @@ type Snapshot struct {
 	Reasons    []savedReason   `json:"reasons,omitempty"`
 	Mismatches []savedMismatch `json:"mismatches,omitempty"`
 	More       int             `json:"more,omitempty"`
+	Causes     []Cause         `json:"causes,omitempty"`
 	Notes      []string        `json:"notes,omitempty"`
 }
 
@@ -21,6 +22,7 @@ type savedOp struct {
 type savedReason struct {
 	Verdict int    `json:"verdict"`
 	Code    int    `json:"code"`
+	Field   string `json:"field,omitempty"`
 	Reason  string `json:"reason"`
 	Count   int    `json:"count"`
 }
@@ -43,8 +45,9 @@ func (r *Recorder) Snapshot() *Snapshot {
 		s.Operations = append(s.Operations, savedOp{o.Operation, o.Verdicts[:]})
 	}
 	for _, x := range r.reasons {
-		s.Reasons = append(s.Reasons, savedReason{int(x.Verdict), int(x.Code), x.Reason, x.Count})
+		s.Reasons = append(s.Reasons, savedReason{int(x.Verdict), int(x.Code), x.field, x.Reason, x.Count})
 	}
+	s.Causes = r.allCauses()
 	for i := range r.mismatch {
 		m := &r.mismatch[i]
 		x := savedMismatch{m.Op, m.XID, m.LiveXID, m.Clone, m.What, int(m.Verdict), m.Reasons, nil}
@@ -54,6 +57,15 @@ func (r *Recorder) Snapshot() *Snapshot {
 		s.Mismatches = append(s.Mismatches, x)
 	}
 	return s
+}
+
+// keyOf is what a reason is counted by.
+func keyOf(x *savedReason) reasonKey {
+	k := reasonKey{verdict.Verdict(x.Verdict), x.Reason}
+	if alike(verdict.Code(x.Code)) {
+		k.reason = verdict.Code(x.Code).String() + " " + x.Field
+	}
+	return k
 }
 
 // Restore gives a new Recorder what another one had counted. reread is how many ops will be read
@@ -73,7 +85,10 @@ func (r *Recorder) Restore(s *Snapshot, reread int) {
 		}
 	}
 	for _, x := range s.Reasons {
-		r.reasons[reasonKey{verdict.Verdict(x.Verdict), x.Reason}] = &ReasonReport{Verdict: verdict.Verdict(x.Verdict), Code: verdict.Code(x.Code), Reason: x.Reason, Count: x.Count}
+		r.reasons[keyOf(&x)] = &ReasonReport{Verdict: verdict.Verdict(x.Verdict), Code: verdict.Code(x.Code), Reason: x.Reason, Count: x.Count, field: x.Field}
+	}
+	for _, c := range s.Causes[:min(len(s.Causes), maxCauses)] {
+		r.causes[c.Op] = &c
 	}
 	for _, x := range s.Mismatches {
 		m := Mismatch{Op: x.Op, XID: x.XID, LiveXID: x.LiveXID, Clone: x.Clone, What: x.What, Verdict: verdict.Verdict(x.Verdict), Reasons: x.Reasons}

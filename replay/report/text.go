@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -56,6 +57,7 @@ func (r *Report) Text(w io.Writer) error {
 	p.verdicts(r)
 	p.impossible(r.Impossible)
 	p.operations(r)
+	p.causes(r)
 	p.reasons(r)
 	p.mismatches(r)
 	p.written(r)
@@ -207,16 +209,48 @@ func (p *printer) operations(r *Report) {
 	p.table(1, rows)
 }
 
+// causes lists the calls that others depend on.
+func (p *printer) causes(r *Report) {
+	if len(r.Causes) == 0 {
+		return
+	}
+	p.f("\nCauses\n")
+	for i := range r.Causes {
+		c := &r.Causes[i]
+		if i == maxCausesShown {
+			p.f("  … and %d more\n", len(r.Causes)-i)
+			return
+		}
+		p.f("  op %d, XID %08x: %s", c.Op, c.XID, clipText(c.What, 100))
+		if c.Why != "" {
+			p.f(": %s", clipText(c.Why, 160))
+		}
+		if c.NotSent > 0 {
+			p.f("; %s depend on it and were not sent", units.Plural(c.NotSent, "call"))
+		}
+		if c.Explained > 0 {
+			p.f("; it explains %s", units.Plural(c.Explained, "call"))
+		}
+		p.f("\n")
+	}
+}
+
+// maxCausesShown is how many causes the text has.
+const maxCausesShown = 10
+
 func (p *printer) reasons(r *Report) {
-	if len(r.Reasons) == 0 {
+	listed := slices.DeleteFunc(slices.Clone(r.Reasons), func(x ReasonReport) bool {
+		return len(r.Causes) > 0 && (x.Code == verdict.Follows || x.Code == verdict.Unhappened) // they are above
+	})
+	if len(listed) == 0 {
 		return
 	}
 	p.f("\nReasons\n")
 	rows := [][]string{}
-	for i, x := range r.Reasons {
+	for i, x := range listed {
 		if i == 40 {
 			p.table(1, rows)
-			p.f("  … and %d more\n", len(r.Reasons)-i)
+			p.f("  … and %d more\n", len(listed)-i)
 			return
 		}
 		rows = append(rows, []string{x.Verdict.String(), fmt.Sprint(x.Count), x.Reason})

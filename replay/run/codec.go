@@ -61,6 +61,11 @@ func (e *engine) decode(c *call) (rpc string, res xdr.Message, err error) {
 func (e *engine) learn(c *call, res xdr.Message) {
 	c.world.Learn(c.form.Op, res)
 	for _, id := range c.world.TakeOpened() {
-		e.freed = append(e.freed, &c.world.Sessions[id])
+		s := &c.world.Sessions[id]
+		e.freed = append(e.freed, s)
+		if e.made == nil {
+			e.made = map[*bindings.Session]*line{}
+		}
+		e.made[s] = c.line
 	}
 }

@@ -52,7 +52,8 @@ type engine struct {
 	own       xdr.Message     // result of the latest call of callOwn, until the next call
 	restarts  restarts
 	roots     map[symbol]root
-	early     []early // recalls of what is not known yet
+	made      map[*bindings.Session]*line // connections over which sessions were made, which are bound to them
+	early     []early                     // recalls of what is not known yet
 	resumed   resumed
 
 	start    time.Time

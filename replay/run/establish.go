@@ -60,6 +60,11 @@ func (e *engine) establish(ctx context.Context, w *bindings.World) error {
 
 // callOwn makes one call that is not in the plan, for a client, and waits for the reply.
 func (e *engine) callOwn(ctx context.Context, w *bindings.World, of int, ops []plan.CompoundOp, binds ...plan.Bind) error {
+	return e.callOwnOver(ctx, nil, w, of, ops, binds...)
+}
+
+// callOwnOver is callOwn over a connection; nil: that of an example.
+func (e *engine) callOwnOver(ctx context.Context, l *line, w *bindings.World, of int, ops []plan.CompoundOp, binds ...plan.Bind) error {
 	example := e.load.Example(of)
 	if example == nil {
 		return errors.New("no call of the plan is of NFSv4")
@@ -70,7 +75,10 @@ func (e *engine) callOwn(ctx context.Context, w *bindings.World, of int, ops []p
 	}
 	o := like(example, minor, ops, binds...)
 	n := e.sched.Extra(o, w.Number)
-	c := e.get(n, e.lines.captured[w.Number][example.Connection])
+	if l == nil {
+		l = e.lines.captured[w.Number][example.Connection]
+	}
+	c := e.get(n, l)
 	defer func() {
 		c.line.flying--
 		e.put(c)
@@ -278,7 +286,7 @@ func (e *engine) abolish(ctx context.Context) {
 			continue
 		}
 		c := e.load.Tables.Sessions[s.id-1].Client
-		if e.callOwn(ctx, s.w, c, []plan.CompoundOp{{Op: uint32(nfs4.OP_DESTROY_SESSION), Args: []plan.Field{{N: "dsa_sessionid", Kind: plan.FieldSession, Ref: s.id}}}}) != nil {
+		if e.callOwnOver(ctx, e.made[&s.w.Sessions[s.id]], s.w, c, []plan.CompoundOp{{Op: uint32(nfs4.OP_DESTROY_SESSION), Args: []plan.Field{{N: "dsa_sessionid", Kind: plan.FieldSession, Ref: s.id}}}}) != nil {
 			continue
 		}
 		s.w.Sessions[s.id].Bound = false

@@ -250,6 +250,10 @@ func (e *engine) leftovers(n *schedule.Entry, w *bindings.World, l *line) bool {
 		c := e.get(n, l)
 		c.follows = true
 		ops := []plan.CompoundOp{{Op: uint32(nfs4.OP_DESTROY_SESSION), Args: []plan.Field{{N: "dsa_sessionid", Kind: plan.FieldRaw, Bytes: slices.Clone(s.ID[:])}}}}
+		// The client has another connection by now, to which the session is not bound (RFC 8881, section 18.37.3).
+		if at := e.made[s]; at != nil {
+			l = at
+		}
 		e.sendOwn(like(n.Op, n.Op.Compound.Minor, ops), w, l, c)
 		return true
 	}

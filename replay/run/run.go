@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/rpcrdma/toolkit/replay/expected"
@@ -177,6 +178,11 @@ func (e *engine) report(began time.Time, took time.Duration) *report.Report {
 	for i := range e.load.Tables.Servers {
 		for _, x := range e.load.Tables.Servers[i].Same {
 			e.record.Note("in the capture %s", x)
+		}
+	}
+	for _, w := range e.worlds {
+		if list := w.Missing(); len(list) > 0 {
+			e.record.Note("calls were adapted or left out, as a client does, since the server does not have %s", strings.Join(list, ", "))
 		}
 	}
 	r.Recoveries = e.restarts.list

@@ -333,3 +333,14 @@ func (w *World) asksAgain(o *plan.Op) bool {
 	}
 	return again
 }
+
+// Missing names what the server has been found to lack.
+func (w *World) Missing() (list []string) {
+	for i, name := range []string{"some attributes that are set", "exclusive creates", "guarded creates", "some attributes that are asked for",
+		"delegations in the place of opens (RFC 9754)", "layouts (pNFS)", "extended attributes", "delegations of directories", "NFSACL"} {
+		if w.lacks>>i&1 != 0 {
+			list = append(list, name)
+		}
+	}
+	return list
+}
