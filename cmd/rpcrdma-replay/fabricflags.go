@@ -15,6 +15,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/endpoint"
 	"github.com/rpcrdma/toolkit/replay/providers"
 	"github.com/rpcrdma/toolkit/replay/verbs"
+	"github.com/rpcrdma/toolkit/replay/verbs/rdma"
 )
 
 // fabricFlags choose a fabric and the options of its endpoints.
@@ -141,18 +142,17 @@ func checkFabric(name string) error {
 	return cli.Usagef("--provider: %q is not one of %s", name, strings.Join(fabricNames, ", "))
 }
 
-// explain says which fabric was chosen, and why.
+// explain says which fabric was chosen, and why. What this program was built without does not matter to who has another one.
 func explain(tried []providers.Attempt) string {
-	var b strings.Builder
-	for i, a := range tried {
-		if i > 0 {
-			b.WriteString("; ")
-		}
-		if a.Err == nil {
-			fmt.Fprintf(&b, "%s answers", a.Name)
-		} else {
-			fmt.Fprintf(&b, "%s: %v", a.Name, a.Err)
+	var list []string
+	for _, a := range tried {
+		switch {
+		case errors.Is(a.Err, rdma.ErrNotBuilt):
+		case a.Err == nil:
+			list = append(list, a.Name+" answers")
+		default:
+			list = append(list, fmt.Sprintf("%s: %v", a.Name, a.Err))
 		}
 	}
-	return b.String()
+	return strings.Join(list, "; ")
 }

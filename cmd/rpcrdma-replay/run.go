@@ -54,6 +54,7 @@ type runFlags struct {
 	force       bool
 	reuse       bool
 	prepareOnly bool
+	incomplete  bool
 	noPrepare   bool
 	timing      string
 	speed       float64
@@ -72,6 +73,7 @@ type runFlags struct {
 	maxTime     time.Duration
 	maxOps      int
 	timeout     time.Duration
+	patience    time.Duration
 	show        int
 	format      string
 	report      string
@@ -160,6 +162,7 @@ func newRunCommand(s *cli.Streams) *cobra.Command {
 	f.BoolVar(&o.force, "force", false, "allow a server whose address occurs in the capture")
 	f.BoolVar(&o.reuse, "reuse", false, "allow a directory that is not empty")
 	f.BoolVar(&o.prepareOnly, "prepare-only", false, "make the files and stop")
+	f.BoolVar(&o.incomplete, "incomplete", false, "go on if more than half of the files could not be made")
 	f.BoolVar(&o.noPrepare, "no-prepare", false, "do not make the files: they are there")
 	f.StringVar(&o.mount, "mount", "", "`HOST:PORT` of MOUNT over TCP, for NFSv3 (default: where NFS is, or where rpcbind has it)")
 	f.StringVar(&o.nlm, "nlm", "", "`HOST:PORT` of the lock manager (NLM), for NFSv3 (default what rpcbind of the server says)")
@@ -185,6 +188,7 @@ func newRunCommand(s *cli.Streams) *cobra.Command {
 	cli.NumberVar(f, &o.maxOps, "max-ops", 0, math.MaxInt, "stop after `n` calls")
 	f.StringVar(&o.resume, "resume", "", "go on where the run that wrote this `file` has ended; write it if this one ends early")
 	cli.DurationVar(f, &o.timeout, "timeout", time.Minute, "`time` after which a call without a reply is lost")
+	cli.DurationVar(f, &o.patience, "patience", 2*time.Minute, "`time` that the server may put off one call (JUKEBOX, DELAY, GRACE); the run ends when it has put off three for longer")
 	f.BoolVar(&o.noReconnect, "no-reconnect", false, "do not connect again when a connection is lost: its calls are lost, too")
 
 	f.StringVar(&o.verify, "verify", "all", "compare `all` of a reply, its status, or none")
@@ -219,8 +223,8 @@ var timings = map[string]run.Timing{"captured": run.AsCaptured, "think": run.Thi
 
 func (o *runFlags) options() (opt run.Options, err error) {
 	opt = run.Options{Directory: o.dir, Write: o.write, Reuse: o.reuse, Speed: o.speed, Rate: o.rate, Relaxed: o.relaxed, Clones: o.clones,
-		Connections: o.connections, Slots: o.slots, Ignore: o.ignore, Prepare: !o.noPrepare, PrepareOnly: o.prepareOnly,
-		VerifyFiles: o.verifyFiles, Tick: o.tick, MaxRate: o.maxRate, MaxDuration: o.maxTime, MaxOps: o.maxOps, Timeout: o.timeout, Mismatches: o.show}
+		Connections: o.connections, Slots: o.slots, Ignore: o.ignore, Prepare: !o.noPrepare, PrepareOnly: o.prepareOnly, Incomplete: o.incomplete,
+		VerifyFiles: o.verifyFiles, Tick: o.tick, MaxRate: o.maxRate, MaxDuration: o.maxTime, MaxOps: o.maxOps, Timeout: o.timeout, Patience: o.patience, Mismatches: o.show}
 	if opt.Directory, err = run.CleanDirectory(o.dir); err != nil {
 		return opt, cli.Usagef("--dir: %v", err)
 	}
@@ -809,5 +813,9 @@ func progress(w io.Writer, p run.Progress) {
 	if p.LateBy > 10*time.Millisecond {
 		late = fmt.Sprintf(", %s behind", p.LateBy.Round(time.Millisecond))
 	}
-	fmt.Fprintf(w, "rpcrdma-replay: %s: %d of %d calls, %d under way%s; %s\n", p.Elapsed.Round(time.Second), p.Done, p.Total, p.InFlight, late, strings.Join(parts, ", "))
+	waits := ""
+	if p.PutOff > 0 {
+		waits = fmt.Sprintf(", %d put off by the server (%s)", p.PutOff, p.PutOffWhy)
+	}
+	fmt.Fprintf(w, "rpcrdma-replay: %s: %d of %d calls, %d under way%s%s; %s\n", p.Elapsed.Round(time.Second), p.Done, p.Total, p.InFlight, waits, late, strings.Join(parts, ", "))
 }

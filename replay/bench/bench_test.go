@@ -12,16 +12,17 @@ import (
 
 	"github.com/rpcrdma/toolkit/replay/bench"
 	"github.com/rpcrdma/toolkit/replay/client"
+	"github.com/rpcrdma/toolkit/replay/endpoint"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store/memory"
 	"github.com/rpcrdma/toolkit/replay/providers"
 )
 
 // meter measures a server in this process.
-func meter(t *testing.T, fabric, version string) (*bench.Meter, context.Context) {
+func meter(t *testing.T, fabric, version string, e endpoint.Options) (*bench.Meter, context.Context) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
-	server, clients, at, err := providers.Pair(providers.Options{Name: fabric}, nil)
+	server, clients, at, err := providers.Pair(providers.Options{Name: fabric, Endpoint: e}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,14 +51,31 @@ func meter(t *testing.T, fabric, version string) (*bench.Meter, context.Context)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &bench.Meter{FS: fs, Dir: dir, Setting: bench.Setting{Fabric: fabric, Version: version}}, ctx
+	return &bench.Meter{FS: fs, Dir: dir, Setting: bench.Setting{Fabric: fabric, Version: version, Inline: e.InlineSend, Endpoint: e}}, ctx
+}
+
+// TestInline: without chunks, files are filled in pieces that fit, and a size that does not fit is no failure.
+func TestInline(t *testing.T) {
+	m, ctx := meter(t, "iwarp", "3", endpoint.Options{Registration: endpoint.Inline, InlineSend: 4096, InlineReceive: 4096})
+	for _, x := range []struct {
+		size int
+		fail string
+	}{{512, ""}, {2048, ""}, {8192, "registration inline with 4096 bytes carries at most 3584 bytes of data"}} {
+		list, err := m.Run(ctx, bench.Job{Kind: "read", Size: x.size, Outstanding: 1, FileSize: 64 << 10, Time: 10 * time.Millisecond})
+		if err != nil || len(list) != 1 || list[0].Err != x.fail || (list[0].Calls > 0) != (x.fail == "") {
+			t.Errorf("%d bytes: %v, %+v", x.size, err, list)
+		}
+	}
+	if err := m.Close(ctx); err != nil {
+		t.Error(err)
+	}
 }
 
 // TestJobs does each job once; how fast it is says nothing here.
 func TestJobs(t *testing.T) {
 	for _, c := range []struct{ fabric, version string }{{"tcp", "3"}, {"iwarp", "4.1"}, {"tcp", "4.0"}, {"rocev2", "3"}} {
 		t.Run(c.fabric+" "+c.version, func(t *testing.T) {
-			m, ctx := meter(t, c.fabric, c.version)
+			m, ctx := meter(t, c.fabric, c.version, endpoint.Options{})
 			var all []*bench.Result
 			for _, kind := range []string{"read", "write", "randread", "randwrite", "fileop", "postmark", "iozone"} {
 				list, err := m.Run(ctx, bench.Job{Kind: kind, Size: 8192, Outstanding: 3, FileSize: 64 << 10, Files: 9, Time: 10 * time.Millisecond})
@@ -80,7 +98,7 @@ func TestJobs(t *testing.T) {
 			outputs(t, all)
 		})
 	}
-	m, ctx := meter(t, "tcp", "3")
+	m, ctx := meter(t, "tcp", "3", endpoint.Options{})
 	if _, err := m.Run(ctx, bench.Job{Kind: "sing"}); err == nil {
 		t.Error("an unknown job was done")
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rpcrdma/toolkit/replay/client"
+	"github.com/rpcrdma/toolkit/replay/endpoint"
 )
 
 // Meter measures on one connection to one server.
@@ -72,8 +73,28 @@ func (m *Meter) result(j Job, name string) *Result {
 		Job: name, Size: j.Size, Outstanding: j.Outstanding, ServerCPU: -1}
 }
 
-// Run measures a job. Workloads of several parts return several results.
+// most is how many bytes of data one call can have.
+func (s *Setting) most() int64 {
+	const piece, rest = 256 << 10, 512 // rest are the headers, the credential and the attributes
+	if s.inline() {
+		return max(1, min(piece, int64(s.Inline)-rest))
+	}
+	return piece
+}
+
+// inline reports whether there are no chunks, so that a message has to fit the inline threshold.
+func (s *Setting) inline() bool {
+	return s.Fabric != "tcp" && s.Endpoint.Registration == endpoint.Inline
+}
+
+// Run measures a job. Workloads of several parts return several results. A size that the setting cannot carry is a result with an error,
+// and no failure.
 func (m *Meter) Run(ctx context.Context, j Job) ([]*Result, error) {
+	if most := m.Setting.most(); m.Setting.inline() && int64(j.Size) > most {
+		r := m.result(j, j.Kind)
+		r.Err = fmt.Sprintf("registration inline with %d bytes carries at most %d bytes of data", m.Setting.Inline, most)
+		return []*Result{r}, nil
+	}
 	switch j.Kind {
 	case "read", "write", "randread", "randwrite":
 		r, err := m.transfer(ctx, j)
@@ -97,8 +118,8 @@ func (m *Meter) file(ctx context.Context, size int64) (*client.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	const piece = 256 << 10
-	b, err := m.FS.Alloc(piece)
+	piece := m.Setting.most()
+	b, err := m.FS.Alloc(int(piece))
 	if err != nil {
 		return nil, err
 	}

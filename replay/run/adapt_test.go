@@ -1,13 +1,16 @@
 package run_test
 
 import (
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/planner"
+	"github.com/rpcrdma/toolkit/replay/run"
 	"github.com/rpcrdma/toolkit/replay/verdict"
 )
 
@@ -135,5 +138,25 @@ func TestAdapted(t *testing.T) {
 				t.Errorf("read back: %s: %s", f.Path, f.Reason)
 			}
 		})
+	}
+}
+
+// TestPatience: a server that puts calls off for ever ends the run.
+func TestPatience(t *testing.T) {
+	w := load(t, sample(t, "rocev2-nfs3-basic"), planner.Options{Payload: plan.Pattern})
+	jukebox := &wireKind{refuse: func(args xdr.Message) xdr.Message {
+		if _, ok := args.(*nfs3.WRITE3args); ok {
+			return &nfs3.WRITE3res{Status: nfs3.NFS3ERR_JUKEBOX}
+		}
+		return nil
+	}}
+	r, _ := against(t, w, wrong{wire: jukebox}, func(o *run.Options) { o.Patience, o.Retries = 20*time.Millisecond, 0 })
+	if want := "the server has put off 3 calls for longer than 20ms, the latest with NFS3ERR_JUKEBOX"; r.Stopped != want {
+		t.Errorf("%q", r.Stopped)
+	}
+	for _, m := range r.Mismatches {
+		if m.Verdict == verdict.Worse && !slices.Equal(m.Reasons, []string{"NFS3ERR_JUKEBOX, was OK"}) {
+			t.Errorf("%s: %q", m.What, m.Reasons)
+		}
 	}
 }

@@ -28,6 +28,7 @@ type call struct {
 	follows bool      // it goes when our call is over, rather than ending with it
 	relaid  bool      // the captured layout does not fit
 	tries   int       // how often it was sent
+	putOff  time.Time // when the server put it off first; zero: never
 	due     time.Time // when it should have been sent
 	status  string    // of the reply
 	lives   lives     // when the call was encoded

@@ -65,15 +65,17 @@ type engine struct {
 
 // counts are the counters of a run.
 type counts struct {
-	left     int // calls of the window that are not over
-	done     int // calls that are over
-	flying   int // calls under way
-	sent     int
-	bytes    uint64 // of data
-	failures int    // calls without a reply, one after the other
-	retried  int
-	extra    int // calls that the plan does not have
-	lastSend time.Time
+	left      int // calls of the window that are not over
+	done      int // calls that are over
+	flying    int // calls under way
+	sent      int
+	bytes     uint64 // of data
+	failures  int    // calls without a reply, one after the other
+	retried   int
+	givenUp   int    // calls that were put off for too long
+	putOffWhy string // the latest status with which a call was put off
+	extra     int    // calls that the plan does not have
+	lastSend  time.Time
 }
 
 // stop ends the run: nothing more is sent. The first reason counts.
@@ -124,7 +126,7 @@ func (e *engine) get(n *schedule.Entry, l *line) *call {
 func (e *engine) put(c *call) {
 	c.release()
 	c.entry, c.world, c.behind, c.form, c.verdict = nil, nil, nil, bindings.Form{Slot: -1}, judge.Reply{}
-	c.own, c.follows, c.relaid, c.tries, c.status, c.lives = false, false, false, 0, "", lives{}
+	c.own, c.follows, c.relaid, c.tries, c.putOff, c.status, c.lives = false, false, false, 0, time.Time{}, "", lives{}
 	c.itemLengths = c.itemLengths[:0]
 	e.free = append(e.free, c)
 }

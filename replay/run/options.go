@@ -71,6 +71,7 @@ type Options struct {
 
 	Prepare     bool // make the files before the replay
 	PrepareOnly bool
+	Incomplete  bool // go on if most of the files could not be made
 
 	MaxRate     float64       // calls a second
 	MaxBytes    uint64        // data read and written
@@ -80,6 +81,8 @@ type Options struct {
 	// Retries is how often a call is sent again if the server asks for it and the captured one
 	// did not (120: longer than a grace period).
 	Retries int
+	// Patience is how long the server may put off one call (2 minutes). The run ends once it has lost it with maxPutOff calls.
+	Patience time.Duration
 
 	// CallbackWait is how long calls that wait for a SETCLIENTID_CONFIRM also wait for
 	// the server's CB_NULL, if the captured server gave delegations of NFSv4.0 (2 s).
@@ -123,6 +126,8 @@ type Progress struct {
 	PrepareTotal   int
 	LateBy         time.Duration // how far behind the schedule
 	Retries, Parks int
+	PutOff         int    // calls that wait since the server has put them off
+	PutOffWhy      string // the latest status with which it did
 }
 
 // DefaultTick is the default of Options.Tick.
@@ -138,8 +143,11 @@ func (o Options) withDefaults() Options {
 	if o.Timeout <= 0 {
 		o.Timeout = time.Minute
 	}
+	if o.Patience <= 0 {
+		o.Patience = 2 * time.Minute
+	}
 	if o.Retries == 0 {
-		o.Retries = 120
+		o.Retries = max(120, int(2*o.Patience/time.Second))
 	}
 	if o.Tick == 0 {
 		o.Tick = DefaultTick

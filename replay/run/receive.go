@@ -2,6 +2,7 @@ package run
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
@@ -151,7 +152,7 @@ func (e *engine) postpone(c *call, rpc string, res xdr.Message) bool {
 	if rpc != "" || c.own || e.stopping != "" || c.tries > e.opt.Retries {
 		return false
 	}
-	code, _ := judge.StatusOf(res)
+	code, symbol := judge.StatusOf(res)
 	old := o.Compound != nil && code == uint32(nfs4.NFS4ERR_OLD_STATEID)
 	// An open that serves for a delegation may have been closed meanwhile: another one does, or the anonymous state id.
 	closed := o.Compound != nil && code == uint32(nfs4.NFS4ERR_BAD_STATEID) && c.form.Substituted && c.tries <= maxSubstitutes
@@ -161,26 +162,15 @@ func (e *engine) postpone(c *call, rpc string, res xdr.Message) bool {
 	if !later(o, code) && !old && !closed && !unkept || o.Expect != nil && (later(o, o.Expect.Status) || o.Expect.Status == code) {
 		return false
 	}
+	if later(o, code) && !e.patient(c, judge.StatusName(code, symbol)) {
+		return false
+	}
 	if r, ok := res.(*nfs4.CompoundRes); ok && o.Compound != nil {
 		c.world.LearnStates(o, r) // what came before the failure counts
 	}
 	e.count.retried++
 	c.release()
-	wait := min(10*time.Millisecond<<min(c.tries, 8), time.Second)
-	c.form.Note = verdict.Patience
-	switch {
-	case unkept:
-		wait = 0
-		c.form.Note = verdict.Unkept
-	case closed:
-		wait /= 10
-		c.form.Note, c.form.Substituted = verdict.None, false // it is encoded anew
-	case old:
-		// A concurrent OPEN was executed first here and advanced the state id. Clients take the
-		// new one and try again.
-		wait /= 10
-		c.form.Note, c.form.Newest = verdict.StateMovedOn, true
-	}
+	wait := c.again(old, closed, unkept)
 	if o.Compound != nil && nfs4.Nfsstat4(code) == nfs4.NFS4ERR_GRACE && c.tries >= completeAfter {
 		e.complete(c)
 	}
@@ -188,6 +178,46 @@ func (e *engine) postpone(c *call, rpc string, res xdr.Message) bool {
 	e.later = append(e.later, postponed{time.Now().Add(wait), c})
 	return true
 }
+
+// again changes the form in which a call is sent again, and returns when.
+func (c *call) again(old, closed, unkept bool) time.Duration {
+	wait := min(10*time.Millisecond<<min(c.tries, 8), time.Second)
+	switch {
+	case unkept:
+		c.form.Note = verdict.Unkept
+		return 0
+	case closed:
+		c.form.Note, c.form.Substituted = verdict.None, false // it is encoded anew
+		return wait / 10
+	case old:
+		// A concurrent OPEN was executed first here and advanced the state id. Clients take the
+		// new one and try again.
+		c.form.Note, c.form.Newest = verdict.StateMovedOn, true
+		return wait / 10
+	}
+	c.form.Note = verdict.Patience
+	return wait
+}
+
+// patient reports whether a call that the server has put off is sent again. why is the status. Once the server has put off some calls for too long, the run
+// ends: it would take as long with each of the others.
+func (e *engine) patient(c *call, why string) bool {
+	e.count.putOffWhy = why
+	if c.putOff.IsZero() {
+		c.putOff = time.Now()
+	}
+	if time.Since(c.putOff) <= e.opt.Patience {
+		return true
+	}
+	c.form.Note = verdict.None
+	if e.count.givenUp++; e.count.givenUp == maxPutOff {
+		e.stop(fmt.Sprintf("the server has put off %d calls for longer than %s, the latest with %s", maxPutOff, e.opt.Patience, e.count.putOffWhy))
+	}
+	return false
+}
+
+// maxPutOff is how many calls may be put off for too long.
+const maxPutOff = 3
 
 // adapt sends a call again, in another form, that asked for what the server does not support, unless the captured server refused it, too.
 func (e *engine) adapt(c *call, rpc string, res xdr.Message) bool {

@@ -129,8 +129,17 @@ func (e *engine) prepare(ctx context.Context) (done report.Prepared, err error) 
 		end(ctx)
 		cancel()
 	}()
+	first := ""
+	note := func(format string, args ...any) {
+		if e.record.Note(format, args...); first == "" {
+			first = fmt.Sprintf(format, args...)
+		}
+	}
 	done, err = prepare.Run(ctx, fs, e.load, e.worlds, prepare.Options{Directory: e.opt.Directory, Make: e.opt.Prepare && e.opt.Write, Reuse: e.opt.Reuse,
-		Guard: e.guard, Note: e.record.Note})
+		Guard: e.guard, Note: note})
+	if err == nil && !e.opt.Incomplete {
+		err = enough(&done, first)
+	}
 	for _, w := range e.worlds {
 		e.placed(w, done.Failed == 0)
 		for id := range w.Objects {
@@ -140,6 +149,14 @@ func (e *engine) prepare(ctx context.Context) (done report.Prepared, err error) 
 		}
 	}
 	return done, err
+}
+
+// enough reports that most objects of the plan could not be made; first says why the first could not.
+func enough(done *report.Prepared, first string) error {
+	if all := done.Directories + done.Files + done.Others + done.Failed; 2*done.Failed > all {
+		return fmt.Errorf("%d of %d objects could not be made, so that most calls would fail (%s): --incomplete goes on", done.Failed, all, first)
+	}
+	return nil
 }
 
 // connect makes the connections of all worlds, and creates the state from before the capture.
