@@ -211,7 +211,7 @@ func (r *checkRun) capture(cmd *cobra.Command, o *checkOptions, opt *check.Optio
 			return err
 		}
 	}
-	r.job, r.out = j, newOutput(s.Out, j.in.live, false)
+	r.job, r.out = j, newOutput(s, j.in.live, false)
 	r.view = rpc.View{Names: &rpc.Names{Limit: o.memory.Names()}, Unwrap: j.keys.Contexts}
 	opt.Peek, opt.Apart = j.keys.Peek(), o.save != ""
 	return r.run(o, opt, s, saved)
@@ -239,7 +239,7 @@ func (r *checkRun) states(cmd *cobra.Command, o *checkOptions, s *cli.Streams, n
 	if err != nil {
 		return err
 	}
-	r.out, r.check = newOutput(s.Out, false, false), res.Checker
+	r.out, r.check = newOutput(s, false, false), res.Checker
 	r.show.Begin()
 	r.show.Saved(res.Findings)
 	r.show.Summary(r.out, r.check)

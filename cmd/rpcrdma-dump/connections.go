@@ -160,7 +160,7 @@ func (o *connectionsOptions) run(cmd *cobra.Command, s *cli.Streams, args []stri
 
 // print shows the list. What is said of several taps is said in notes.
 func (o *connectionsOptions) print(s *cli.Streams, list *connections.List, a *account.Account, notes *cli.Problems) error {
-	out := newOutput(s.Out, false, false)
+	out := newOutput(s, false, false)
 	w := printable.TextWriter(out) // saved words are whatever their author wrote
 	var err error
 	switch {

@@ -109,7 +109,7 @@ func (o *diffOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) err
 			return err
 		}
 	}
-	out := newOutput(s.Out, false, false)
+	out := newOutput(s, false, false)
 	err = o.print(out, d, cmd.Flags().Changed("format"))
 	if err = errors.Join(err, out.close()); err != nil {
 		return err

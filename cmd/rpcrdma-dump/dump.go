@@ -252,7 +252,7 @@ func (o *dumpOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) err
 		defer x.Discard()
 	}
 	d := &dump{
-		job: j, out: newOutput(s.Out, j.in.live, o.lines), view: rpc.View{Names: &rpc.Names{Limit: o.memory.Names()}, Unwrap: j.keys.Contexts},
+		job: j, out: newOutput(s, j.in.live, o.lines), view: rpc.View{Names: &rpc.Names{Limit: o.memory.Names()}, Unwrap: j.keys.Contexts},
 		printer: p, match: match, extract: x, count: o.count,
 	}
 	d.journal, _ = p.(*journalPrinter)

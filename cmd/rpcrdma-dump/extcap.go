@@ -287,7 +287,7 @@ func (o *extcapOptions) ssh() ([]string, error) {
 // there is the command that captures on the remote host, whose shell takes it apart.
 func (o *extcapOptions) there() (string, error) {
 	if !slices.Contains(remotePrograms, o.how) {
-		return "", cli.Usagef("--remote-program: %q is none of %s", o.how, strings.Join(remotePrograms, ", "))
+		return "", cli.Usagef("--remote-program is one of %s, not %q", strings.Join(remotePrograms, ", "), o.how)
 	}
 	if _, err := pcapfilter.Parse(o.filter); err != nil {
 		return "", &cli.UsageError{Err: err}

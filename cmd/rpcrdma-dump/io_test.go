@@ -40,7 +40,7 @@ func TestOutputErrors(t *testing.T) {
 // What is written for a live capture arrives without a full buffer.
 func TestLiveOutput(t *testing.T) {
 	r, w := io.Pipe()
-	o := newOutput(w, true, false)
+	o := newOutput(&cli.Streams{Out: w}, true, false)
 	o.end(append(o.begin(), "line\n"...))
 	b := make([]byte, 16)
 	n, err := r.Read(b)

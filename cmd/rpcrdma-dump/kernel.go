@@ -168,7 +168,7 @@ func (o *kernelOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) e
 	if err == nil && !slices.ContainsFunc(r.Files, func(f kernel.File) bool { return f.Events > 0 || f.Mounts > 0 }) {
 		err = errNoRecords
 	}
-	out := newOutput(s.Out, false, false)
+	out := newOutput(s, false, false)
 	if o.format == "json" {
 		err = errors.Join(err, printable.Indented(out, r))
 	} else {

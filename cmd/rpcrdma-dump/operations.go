@@ -98,7 +98,7 @@ func (o *operationsOptions) run(cmd *cobra.Command, s *cli.Streams, args []strin
 	if err != nil {
 		return err
 	}
-	out := newOutput(s.Out, j.in.live, o.lines)
+	out := newOutput(s, j.in.live, o.lines)
 	e := &fabric.Encoder{Clock: text.Clock{Format: o.time.format}}
 	left := o.count
 	json := o.format == "ndjson"

@@ -8,11 +8,13 @@ import (
 	"time"
 
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
+	"github.com/rpcrdma/toolkit/internal/table"
 )
 
 // output buffers standard output. begin hands out the buffer to append to, end takes it back.
 type output struct {
 	w    io.Writer
+	fit  *table.Fit // w, if lines are wrapped
 	mu   sync.Mutex
 	buf  []byte
 	err  error
@@ -29,8 +31,12 @@ const (
 
 // newOutput makes an output. With live set, the buffer is written after a while even if it is not full, since
 // a live capture is being watched.
-func newOutput(w io.Writer, live, line bool) *output {
-	o := &output{w: w, line: line, buf: make([]byte, 0, flushAt+16<<10)}
+func newOutput(s *cli.Streams, live, line bool) *output {
+	o := &output{w: s.Out, line: line, buf: make([]byte, 0, flushAt+16<<10)}
+	if s.Columns > 0 {
+		o.fit = table.NewFit(s.Out, s.Columns)
+		o.w = o.fit
+	}
 	if live && !line {
 		o.stop = make(chan struct{})
 		o.done.Add(1)
@@ -121,7 +127,18 @@ func (o *output) close() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.flush()
+	if o.fit != nil && o.err == nil {
+		o.err = closed(o.fit.Flush())
+	}
 	return o.err
+}
+
+// Columns implements table.Columns.
+func (o *output) Columns() int {
+	if o.fit == nil {
+		return 0
+	}
+	return o.fit.Columns()
 }
 
 // closed converts the error of a pipe without a reader to cli.ErrClosed.

@@ -20,7 +20,7 @@ func outputsProgram() *clitest.Program {
 			return run(args, &cli.Streams{In: stdin, Out: stdout, Err: stderr})
 		},
 		Roles: map[string]clitest.Role{
-			"--read": in, "--keytab": in, "--config": in, "--interface": n, "--ports": n, "--capture-filter": n, "--filter": n, "--user": n, "--sandbox": n, "--clock": n,
+			"--read": in, "--keytab": in, "--config": in, "--interface": n, "--ports": n, "--capture-filter": n, "--filter": n, "--user": n, "--sandbox": n, "--clock": n, "--since": n, "--until": n,
 			"--format": n, "--field": n, "--layout": n, "--color": n, "--sort": n, "--by": n, "--inline": n, "--view": n, "--decode-as": n,
 			"rpcrdma-dump --extract-data": out, "rpcrdma-dump --cpuprofile": out,
 			"rpcrdma-dump report --html": out, "rpcrdma-dump report --cpuprofile": out, "--save-state": out,

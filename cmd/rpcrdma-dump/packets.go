@@ -77,7 +77,7 @@ func (o *packetsOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) 
 	if err != nil {
 		return err
 	}
-	out := newOutput(s.Out, j.in.live, o.lines)
+	out := newOutput(s, j.in.live, o.lines)
 	list := &text.PacketLister{Clock: text.Clock{Format: o.time.format}, Color: color, Headers: o.headers, Name: name}
 	opt := o.decoder()
 	left := o.count

@@ -26,6 +26,11 @@ func inputProblems(n *cli.Problems, in *input, d *decode.Decoder, stopped bool, 
 		Total: total, Stats: r.since(d.Stats()), Cut: in.cut.Load(), Account: d.Account(), Evicted: r.orphans(d.Orphans()).Evicted, Stopped: stopped,
 		Malformed: r.orphans(d.Orphans()).Malformed,
 	}
+	if in.span != nil {
+		if s := in.span.note(); s != "" {
+			n.Printf("note: %s", s)
+		}
+	}
 	n.Doubled(in.Reader)
 	o.print(n, list)
 }
@@ -70,6 +75,9 @@ func (o *outcome) print(n *cli.Problems, list []*capture.Problem) {
 	n.Packets(st, o.Total)
 	if a := &o.Account; a.Packets > 0 && a.Transactions == 0 && !o.Stopped {
 		n.Printf("note: no transactions: %s", text.Account(nil, a, 12))
+		if len(a.Services) > 0 {
+			n.Printf("note: 'rpcrdma-dump operations' lists RDMA of other protocols, 'rpcrdma-dump report --view fabric' shows how it fared")
+		}
 	}
 	n.GivenUp(o.Evicted, st, cli.LimitFlags)
 }

@@ -261,7 +261,7 @@ func (o *reportOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) e
 			x, sectionErr := rep.Sessions.Section()
 			sections, err = append(sections, x), errors.Join(err, sectionErr)
 		}
-		out := newOutput(s.Out, false, false)
+		out := newOutput(s, false, false)
 		outErr := o.print(out, rep, cmd.Flags().Changed("interval"))
 		return j.commitState(made, o.save, j.finish(err, errors.Join(outErr, out.close())), sections...)
 	}
@@ -284,7 +284,7 @@ func (o *reportOptions) together() error {
 
 // show writes the report, to the page if there is one; err is the error of the run.
 func (o *reportOptions) show(cmd *cobra.Command, s *cli.Streams, j *job, page *cli.Output, rep *wholeReport, err error) error {
-	out := newOutput(s.Out, false, false)
+	out := newOutput(s, false, false)
 	var outErr error
 	if page != nil {
 		outErr = commitPage(j, page, o.html, rep, err)
@@ -350,7 +350,7 @@ func (o *reportOptions) runStates(cmd *cobra.Command, s *cli.Streams, args []str
 	if why == nil {
 		cli.NewProblems("rpcrdma-dump", s.Err).Printf("note: states that are merged, or were saved by an older version, do not say why it is slow; 'rpcrdma-dump why CAPTURE...' does")
 	}
-	out := newOutput(s.Out, false, false)
+	out := newOutput(s, false, false)
 	// Saved words are whatever their author wrote.
 	err = errors.Join(o.print(printable.TextWriter(out), &wholeReport{Report: rep, Diagnosis: why, Sessions: sessions}, series), out.close())
 	if err = errors.Join(err, writeState(saved, all)); err != nil {

@@ -94,7 +94,7 @@ func (o *reportOptions) runFabric(cmd *cobra.Command, s *cli.Streams, args []str
 		names[i] = filepath.Base(n)
 	}
 	rep := r.Report(names)
-	out := newOutput(s.Out, false, false)
+	out := newOutput(s, false, false)
 	var outErr error
 	if page != nil {
 		if outErr = err; outErr == nil {
@@ -225,7 +225,7 @@ func (p *fabricPrinter) operations() {
 		func(g *fabric.Group) []string { return []string{g.Kind} })
 	p.groups("By the layer above; with a question mark it is a guess", []string{"SERVICE", "OPERATION"}, p.rep.Services,
 		func(g *fabric.Group) []string { return []string{serviceName(g.Service, g.Source), g.Kind} })
-	p.groups("By size: up to so many bytes, and more than half of it", []string{"OPERATION", "SIZE"}, p.rep.Sizes,
+	p.groups("By size: at most this many bytes, and more than half of that", []string{"OPERATION", "SIZE"}, p.rep.Sizes,
 		func(g *fabric.Group) []string { return []string{g.Kind, sizeText(g.Size)} })
 }
 

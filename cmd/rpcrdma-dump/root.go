@@ -54,7 +54,7 @@ func newRootCommand(s *cli.Streams) *cobra.Command {
 			return err
 		}
 		cli.Pager(cmd, s)
-		return nil
+		return fitLines(cmd, s)
 	}
 	cli.Habits(cmd, map[string]string{
 		"f":    "filters go with -Y, --filter; with -i, --capture-filter says what is captured",
@@ -84,7 +84,40 @@ func newRootCommand(s *cli.Streams) *cobra.Command {
 		cli.NewManCommand("rpcrdma-dump", s.Err),
 	)
 	takeNumeric(cmd)
+	takeWidth(cmd)
 	return cmd
+}
+
+// takeWidth has the commands that print text take --width. Those that lay out their lines have it already.
+func takeWidth(cmd *cobra.Command) {
+	for _, c := range cmd.Commands() {
+		switch c.Name() {
+		case "packets", "connections", "operations", "why", "sessions", "diff", "check", "kernel":
+			c.Flags().Int("width", 0, "`columns` of a line of text (default: those of the terminal, else as many as it takes)")
+		}
+	}
+}
+
+// fitLines has lines of text wrapped at --width, or else at the width of the terminal.
+func fitLines(cmd *cobra.Command, s *cli.Streams) error {
+	f := cmd.Flags()
+	width, err := f.GetInt("width")
+	if err != nil { // a command without text
+		return nil
+	}
+	if width != 0 && cmd.HasParent() {
+		if err := checkWidth(width); err != nil {
+			return err
+		}
+	}
+	if format := f.Lookup("format"); format != nil && format.Value.String() != "text" || f.Changed("html") {
+		return nil
+	}
+	if width == 0 {
+		width, _ = cli.Terminal(s.Out)
+	}
+	s.Columns = max(width, 0)
+	return nil
 }
 
 // takeNumeric has all commands that read captures accept -n, as people type it out of habit: names of hosts are not looked up anyway.

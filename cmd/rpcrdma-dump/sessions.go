@@ -84,7 +84,7 @@ func (o *sessionsOptions) run(cmd *cobra.Command, s *cli.Streams, args []string)
 		names[i] = filepath.Base(n)
 	}
 	rep := r.Report(names)
-	out := newOutput(s.Out, false, false)
+	out := newOutput(s, false, false)
 	var outErr error
 	switch o.format {
 	case "json":

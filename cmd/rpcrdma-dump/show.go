@@ -175,7 +175,7 @@ func (o *showOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) err
 	if err != nil {
 		return err
 	}
-	out := newOutput(s.Out, j.in.live, false)
+	out := newOutput(s, j.in.live, false)
 	fresh := func() *showing {
 		x := &showing{
 			o: o, notes: j.notes, json: o.format == "json", found: make([]int, len(o.wanted)),

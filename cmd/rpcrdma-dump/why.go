@@ -88,7 +88,7 @@ func (o *whyOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) erro
 	if n := r.Beyond(); n > 0 {
 		j.notes.Printf("note: %s left out, of connections or hosts beyond the limit", units.Plural(n, "call"))
 	}
-	out := newOutput(s.Out, false, false)
+	out := newOutput(s, false, false)
 	var outErr error
 	if o.format == "json" {
 		outErr = printable.Indented(out, rep)

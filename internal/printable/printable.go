@@ -292,6 +292,14 @@ type filter struct {
 	buf    []byte
 }
 
+// Columns is how many columns a line has, if the writer below knows it; 0 for as many as it takes.
+func (f *filter) Columns() int {
+	if c, ok := f.w.(interface{ Columns() int }); ok {
+		return c.Columns()
+	}
+	return 0
+}
+
 // Write implements io.Writer.
 func (f *filter) Write(p []byte) (int, error) {
 	s := p

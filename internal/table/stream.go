@@ -9,15 +9,18 @@ import (
 // Stream writes a table with the layout of Print row by row, for tables that are
 // too long to be held. All rows must be measured before the first is printed.
 type Stream struct {
-	right []bool
-	width []int
-	line  []byte
+	right  []bool
+	gap    string
+	width  []int
+	folds  []int // columns that begin a line, if a row takes several
+	folded bool  // folds is known
+	line   []byte
 }
 
 // NewStream begins a table with a header, which is measured; it still has to be
 // printed. right is the same as for Print.
 func NewStream(header []string, right []bool) *Stream {
-	s := &Stream{right: right, width: make([]int, len(header))}
+	s := &Stream{right: right, gap: " ", width: make([]int, len(header))}
 	s.Measure(header)
 	return s
 }
@@ -31,21 +34,49 @@ func (s *Stream) Measure(row []string) {
 
 // Print writes one row. Errors of w are its own matter: a buffered writer keeps
 // them.
-func (s *Stream) Print(w io.Writer, row []string) {
+func (s *Stream) Print(w io.Writer, row []string) { _ = s.put(w, row) }
+
+func (s *Stream) put(w io.Writer, row []string) error {
+	if !s.folded {
+		s.fold(columns(w))
+	}
 	b := s.line[:0]
+	folds := s.folds
 	for i, cell := range row {
+		if len(folds) > 0 && folds[0] == i {
+			b = spaces(append(bytes.TrimRight(b, " "), '\n'), hanging)
+			folds = folds[1:]
+		}
 		pad := s.width[i] - utf8.RuneCountInString(cell)
-		if s.right[i] {
+		right := i < len(s.right) && s.right[i]
+		if right {
 			b = spaces(b, pad)
 		}
 		b = append(b, cell...)
-		if !s.right[i] {
+		if !right {
 			b = spaces(b, pad)
 		}
-		b = append(b, ' ')
+		b = append(b, s.gap...)
 	}
 	s.line = append(bytes.TrimRight(b, " "), '\n')
-	_, _ = w.Write(s.line)
+	_, err := w.Write(s.line)
+	return err
+}
+
+// fold decides which columns begin a further line.
+func (s *Stream) fold(columns int) {
+	s.folded = true
+	if columns <= 0 {
+		return
+	}
+	col := 0
+	for i, n := range s.width {
+		if i > 0 && col+n > columns && n > 0 {
+			s.folds = append(s.folds, i)
+			col = hanging
+		}
+		col += n + len(s.gap)
+	}
 }
 
 func spaces(b []byte, n int) []byte {

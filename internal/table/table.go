@@ -2,14 +2,7 @@
 // be, no lines around anything.
 package table
 
-import (
-	"bytes"
-	"io"
-
-	"github.com/olekukonko/tablewriter"
-	"github.com/olekukonko/tablewriter/renderer"
-	"github.com/olekukonko/tablewriter/tw"
-)
+import "io"
 
 // Table is what is written.
 type Table struct {
@@ -24,47 +17,18 @@ type Table struct {
 
 // Write writes the table. No line ends with blanks.
 func (t *Table) Write(w io.Writer) error {
-	align := make([]tw.Align, len(t.Header))
-	for i := range align {
-		align[i] = tw.AlignLeft
-		if i < len(t.Right) && t.Right[i] {
-			align[i] = tw.AlignRight
-		}
+	s := NewStream(t.Header, t.Right)
+	if t.Gap != "" {
+		s.gap = t.Gap
 	}
-	gap := t.Gap
-	if gap == "" {
-		gap = " "
+	for _, row := range t.Rows {
+		s.Measure(row)
 	}
-	cell := tw.CellConfig{
-		Alignment:  tw.CellAlignment{PerColumn: align},
-		Formatting: tw.CellFormatting{AutoWrap: tw.WrapNone, AutoFormat: tw.Off},
-		Padding:    tw.CellPadding{Global: tw.Padding{Left: tw.Empty, Right: gap, Overwrite: true}},
-	}
-	var b bytes.Buffer
-	writer := tablewriter.NewTable(&b,
-		tablewriter.WithConfig(tablewriter.Config{
-			Header:   cell,
-			Row:      cell,
-			Behavior: tw.Behavior{TrimSpace: tw.Off},
-		}),
-		tablewriter.WithRenderer(renderer.NewBlueprint(tw.Rendition{
-			Borders: tw.BorderNone,
-			Symbols: tw.NewSymbols(tw.StyleNone),
-			Settings: tw.Settings{
-				Separators: tw.Separators{BetweenColumns: tw.Off, BetweenRows: tw.Off, ShowHeader: tw.Off},
-				Lines:      tw.LinesNone,
-			},
-		})),
-	)
-	writer.Header(t.Header)
-	if err := writer.Bulk(t.Rows); err != nil {
+	if err := s.put(w, t.Header); err != nil {
 		return err
 	}
-	if err := writer.Render(); err != nil {
-		return err
-	}
-	for line := range bytes.Lines(b.Bytes()) {
-		if _, err := w.Write(append(bytes.TrimRight(line, " \n"), '\n')); err != nil {
+	for _, row := range t.Rows {
+		if err := s.put(w, row); err != nil {
 			return err
 		}
 	}

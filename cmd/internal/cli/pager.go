@@ -23,6 +23,12 @@ type paged struct {
 	columns int
 }
 
+// pagedNotes are the notes of such a command. Progress is not shown among them: they are no terminal.
+type pagedNotes struct {
+	*os.File
+	columns int
+}
+
 // Pager has the output of a command shown by the pager if it goes to a terminal: by $PAGER, or else by less. What ends by itself,
 // and what is about files, is shown so; live views are not, nor are commands that are given --no-pager. Notes and errors follow
 // the output, since they would be lost under it.
@@ -51,7 +57,7 @@ func Pager(cmd *cobra.Command, s *Streams) {
 	}
 	s.Out = paged{in, columns}
 	if _, tty := Terminal(s.Err); tty {
-		s.Err = in
+		s.Err = pagedNotes{in, columns}
 		cmd.Root().SetErr(in)
 	}
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 
 	"github.com/rpcrdma/toolkit/analyze/text"
@@ -12,6 +13,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/internal/printable"
+	"github.com/rpcrdma/toolkit/internal/table"
 	"github.com/rpcrdma/toolkit/internal/units"
 )
 
@@ -226,7 +228,7 @@ func (p *Problems) Printf(format string, args ...any) {
 }
 
 func (p *Problems) printf(format string, args ...any) {
-	s := line(p.program, format, args...)
+	s := fitted(p.w, line(p.program, format, args...))
 	if p.hold {
 		p.held = append(p.held, s)
 		return
@@ -236,7 +238,19 @@ func (p *Problems) printf(format string, args ...any) {
 
 // Tell writes a line after the name of a program, as Problems.Printf does.
 func Tell(w io.Writer, program, format string, args ...any) {
-	fmt.Fprint(w, line(program, format, args...))
+	fmt.Fprint(w, fitted(w, line(program, format, args...)))
+}
+
+// fitted wraps a line at the width of the terminal that it is written to.
+func fitted(w io.Writer, s string) string {
+	columns, _ := Terminal(w)
+	if p, ok := w.(pagedNotes); ok {
+		columns = p.columns
+	}
+	if columns <= 0 {
+		return s
+	}
+	return string(table.AppendFit(nil, []byte(strings.TrimSuffix(s, "\n")), columns)) + "\n"
 }
 
 func line(program, format string, args ...any) string {

@@ -9,6 +9,7 @@ import (
 type Streams struct {
 	In       io.Reader
 	Out, Err io.Writer
+	Columns  int // of a line of text that is written to Out; 0: as many as it takes
 }
 
 // Standard are the streams of the process.

@@ -1,0 +1,125 @@
+package table
+
+import (
+	"bytes"
+	"io"
+	"unicode/utf8"
+)
+
+// hanging is how much more than a line what continues it is indented.
+const hanging = 4
+
+// Columns is implemented by writers that know how many columns a line has: tables that are wider continue each row on
+// further lines.
+type Columns interface {
+	Columns() int // 0: as many as it takes
+}
+
+// columns is how many columns a line has that is written to w, 0 for as many as it takes.
+func columns(w io.Writer) int {
+	if c, ok := w.(Columns); ok {
+		return c.Columns()
+	}
+	return 0
+}
+
+// Fit wraps lines at a width. A word that is longer than a line stays whole: it is the name of a file, or a value from
+// the wire.
+type Fit struct {
+	w     io.Writer
+	width int
+	line  []byte // the beginning of a line
+	buf   []byte
+}
+
+// NewFit makes a Fit that writes to w lines of at most width columns.
+func NewFit(w io.Writer, width int) *Fit { return &Fit{w: w, width: width} }
+
+// Columns implements Columns.
+func (f *Fit) Columns() int { return f.width }
+
+// Write implements io.Writer. What has no end of line yet waits for it, or for Flush.
+func (f *Fit) Write(p []byte) (int, error) {
+	f.buf = f.buf[:0]
+	rest := p
+	for {
+		i := bytes.IndexByte(rest, '\n')
+		if i < 0 {
+			break
+		}
+		f.line = append(f.line, rest[:i]...)
+		f.buf = append(AppendFit(f.buf, f.line, f.width), '\n')
+		f.line = f.line[:0]
+		rest = rest[i+1:]
+		if len(f.buf) > 64<<10 {
+			if _, err := f.w.Write(f.buf); err != nil {
+				return 0, err
+			}
+			f.buf = f.buf[:0]
+		}
+	}
+	f.line = append(f.line, rest...)
+	if _, err := f.w.Write(f.buf); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// Flush writes a line that has not ended.
+func (f *Fit) Flush() error {
+	if len(f.line) == 0 {
+		return nil
+	}
+	_, err := f.w.Write(AppendFit(nil, f.line, f.width))
+	f.line = f.line[:0]
+	return err
+}
+
+// AppendFit appends a line, wrapped between words. What continues it is indented a little more than its beginning.
+func AppendFit(b, line []byte, width int) []byte {
+	if len(line) <= width || shown(line) <= width {
+		return append(b, line...)
+	}
+	indent := len(line) - len(bytes.TrimLeft(line, " "))
+	hang := min(indent+hanging, width/2)
+	col, begins := 0, true // whether no word of this line has been written
+	for len(line) > 0 {
+		gap := len(line) - len(bytes.TrimLeft(line, " "))
+		end := gap + len(line[gap:])
+		if i := bytes.IndexByte(line[gap:], ' '); i >= 0 {
+			end = gap + i
+		}
+		word := shown(line[gap:end])
+		if !begins && word > 0 && col+gap+word > width {
+			b = spaces(append(b, '\n'), hang)
+			col = hang
+		} else {
+			b = append(b, line[:gap]...)
+			col += gap
+		}
+		b = append(b, line[gap:end]...)
+		col += word
+		begins = false
+		line = line[end:]
+	}
+	return b
+}
+
+// shown is how many columns text takes, without what steers the colors of a terminal.
+func shown(s []byte) int {
+	n := 0
+	for len(s) > 0 {
+		if s[0] == '\x1b' && len(s) > 1 && s[1] == '[' {
+			i := bytes.IndexByte(s, 'm')
+			if i < 0 {
+				i = 1
+			}
+			s = s[i+1:]
+			continue
+		}
+		_, size := utf8.DecodeRune(s)
+		s = s[size:]
+		n++
+	}
+	return n
+}
