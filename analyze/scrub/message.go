@@ -301,6 +301,9 @@ func (s *Scrubber) send(tx *transaction.Transaction, reply bool, c *rdma.Connect
 		m.b, m.full, m.header = h.Payload, h.PayloadLength, h
 		m.out = out[len(out)-len(h.Payload):]
 		if !h.Inline() {
+			if reply && !tx.Call.Seen() { // nothing says which packets its Reply chunk is in
+				s.stats.Unknown++
+			}
 			s.place(c, x, out, segments)
 			return
 		}
