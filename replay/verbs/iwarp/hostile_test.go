@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/netip"
+	"runtime"
 	"testing"
 	"time"
 
@@ -308,6 +309,59 @@ func TestStall(t *testing.T) {
 	var s *verbs.StatusError
 	if !errors.As(conn.Err(), &s) || s.Status != verbs.StatusRetryExceeded {
 		t.Errorf("ended with %v", conn.Err())
+	}
+}
+
+// TestUnfinished: a peer that begins an FPDU, or a Send of several, and does not go on loses the connection; one that says
+// nothing does not.
+func TestUnfinished(t *testing.T) {
+	whole := iwarp.AppendFPDU(nil, untagged(iwarp.OpSend, false, 1, 0, make([]byte, 60)...), false)
+	for _, c := range []struct {
+		name  string
+		bytes []byte
+	}{
+		{"one byte", []byte{0xff}},
+		{"the length of a long FPDU", []byte{0xff, 0xfc}},
+		{"a part of an FPDU", whole[:40]},
+		{"an FPDU that lacks its CRC", whole[:len(whole)-4]},
+		{"the first FPDU of a Send", whole},
+		{"an FPDU and a half", append(whole[:len(whole):len(whole)], whole[:20]...)},
+	} {
+		h, conn := victim(t, Options{Stall: 20 * time.Millisecond}, iwarp.MPAFrame{Revision: 2, Enhanced: true, IRD: 4, ORD: 4}, recvs(1, 100))
+		if _, err := h.Write(c.bytes); err != nil {
+			t.Fatal(err)
+		}
+		var d [4]verbs.Completion
+		for conn.Wait() == nil {
+			conn.Poll(d[:])
+		}
+		var s *verbs.StatusError
+		if !errors.As(conn.Err(), &s) || s.Status != verbs.StatusRetryExceeded {
+			t.Errorf("%s: ended with %v", c.name, conn.Err())
+		}
+	}
+	// Silence between messages is no stall, however long.
+	h, v := victim(t, Options{}, iwarp.MPAFrame{Revision: 2, Enhanced: true, IRD: 4, ORD: 4}, recvs(1, 100))
+	watch := &v.(*conn).rx.watch
+	if _, err := h.Write(whole[:10]); err != nil {
+		t.Fatal(err)
+	}
+	for !watch.runs.Load() {
+		runtime.Gosched()
+	}
+	if _, err := h.Write(whole[10:]); err != nil {
+		t.Fatal(err)
+	}
+	h.fpdus(untagged(iwarp.OpSend, true, 1, 60, 1))
+	if err := v.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	for watch.at.Load() != 0 {
+		runtime.Gosched()
+	}
+	watch.look()
+	if v.Err() != nil || watch.runs.Load() {
+		t.Errorf("ended with %v", v.Err())
 	}
 }
 

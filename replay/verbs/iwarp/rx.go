@@ -42,6 +42,8 @@ type receiver struct {
 	pos     uint64 // of buf[r] in the stream, markers included
 	plain   []byte // an FPDU without its markers
 	started bool   // an FPDU has been received
+	fpdus   uint64 // how many have been
+	watch   unfinished
 	sendMSN uint32
 	readMSN uint32
 
@@ -68,6 +70,7 @@ type receiver struct {
 
 func (x *receiver) init(c *conn) {
 	x.c = c
+	x.watch.init(c)
 	x.buf = make([]byte, rxStranger)
 	x.sendMSN, x.readMSN = 1, 1
 	x.fillOnce = x.tryFill
@@ -96,6 +99,7 @@ func (x *receiver) charge(bytes int) {
 // run reads until the connection ends. It returns nil if the connection was ended by this
 // side.
 func (x *receiver) run() *failure {
+	defer x.watch.stop()
 	for {
 		f := x.parse()
 		waking := x.deliver()
@@ -105,6 +109,7 @@ func (x *receiver) run() *failure {
 		if waking && x.drained {
 			x.giveWay()
 		}
+		x.watch.wait(x.fpdus, x.r < x.w || x.message)
 		if err := x.fill(); err != nil {
 			return x.ended(err)
 		}
@@ -329,6 +334,7 @@ func (o *offender) set(u iwarp.ULPDU) {
 
 // ulpdu handles a DDP segment.
 func (x *receiver) ulpdu(u iwarp.ULPDU) *failure {
+	x.fpdus++
 	if f := x.header(u, len(u)); f != nil {
 		return f
 	}
