@@ -82,8 +82,10 @@ func audit(c *rdma.Connection, client rdma.Side, x *Connection) []Remark {
 		r.info("the setup was cut by the capture: depths, inline sizes and timeouts are not known")
 		return r
 	}
-	r.depth(a, b, x)
-	r.inline(c, client, x)
+	if x.Forward != nil || x.Backward != nil { // what RPC needs does not matter to others
+		r.depth(a, b, x)
+		r.inline(c, client, x)
+	}
 	if c.Fabric == rdma.IWARP {
 		r.mpa(a, b)
 	} else {

@@ -27,6 +27,26 @@ type Counts struct {
 	ReadBytes   uint64 `json:"rdma_read_bytes"`
 	WriteBytes  uint64 `json:"rdma_write_bytes"`
 	Retransmits uint64 `json:"retransmits"`
+
+	// PathKnown counts transactions whose path is known (transaction.Transaction.SurePath); the others are their paths by the phases
+	// that these are a part of.
+	PathKnown  uint64 `json:"path_known"`
+	PathPull   uint64 `json:"path_pull_ns"`
+	PathServer uint64 `json:"path_server_ns"`
+	PathPush   uint64 `json:"path_push_ns"`
+}
+
+// Path is the time that packets were on their way.
+func (c *Counts) Path() uint64 { return c.PathPull + c.PathServer + c.PathPush }
+
+// path counts the path of a transaction.
+func (c *Counts) path(tx *transaction.Transaction, p *transaction.Phases) {
+	if in, ok := tx.SurePath(p); ok {
+		c.PathKnown++
+		c.PathPull += uint64(in.Pull)
+		c.PathServer += uint64(in.Server)
+		c.PathPush += uint64(in.Push)
+	}
 }
 
 // add counts a transaction.
@@ -82,7 +102,7 @@ func (c *Counts) fail(s string) string {
 func (c *Counts) counters() []*uint64 {
 	return []*uint64{
 		&c.Count, &c.Backward, &c.Complete, &c.Incomplete, &c.NoReply, &c.NoCall, &c.OddClock, &c.Undivided, &c.UndividedTime, &c.Errors,
-		&c.CallBytes, &c.ReplyBytes, &c.ReadBytes, &c.WriteBytes, &c.Retransmits,
+		&c.CallBytes, &c.ReplyBytes, &c.ReadBytes, &c.WriteBytes, &c.Retransmits, &c.PathKnown, &c.PathPull, &c.PathServer, &c.PathPush,
 	}
 }
 

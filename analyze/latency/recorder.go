@@ -145,6 +145,7 @@ func (r *Recorder) Add(v *rpc.View) int {
 		g.Undivided++
 		g.UndividedTime += uint64(p.Total)
 	}
+	g.path(tx, &p)
 	g.blame(tx, &p)
 	if s != nil {
 		r.series.took(int64(p.Total))

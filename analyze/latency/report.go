@@ -2,6 +2,7 @@ package latency
 
 import (
 	"iter"
+	"math"
 	"time"
 
 	"github.com/rpcrdma/toolkit/analyze/account"
@@ -64,6 +65,30 @@ func (g *Group) Phase(p transaction.Phase) *Share {
 		return &Share{Distribution: &Distribution{}}
 	}
 	return g.phases[p]
+}
+
+// Indexes of Group.Parts behind those of transaction.Parts.
+const (
+	PathPart      = int(transaction.NumParts)
+	UndividedPart = PathPart + 1
+)
+
+// Parts are the parts of all time: the phases, the path as far as it is known, which is not a part of the phases here, and the time of
+// transactions whose phases are not known.
+func (g *Group) Parts() (parts [UndividedPart + 1]int64) {
+	for ph := range transaction.Parts() {
+		parts[ph] = g.Phase(ph).Sum
+	}
+	for _, x := range [...]struct {
+		phase transaction.Phase
+		path  uint64
+	}{{transaction.PhasePull, g.PathPull}, {transaction.PhaseServer, g.PathServer}, {transaction.PhasePush, g.PathPush}} {
+		n := min(int64(min(x.path, math.MaxInt64)), parts[x.phase])
+		parts[x.phase] -= n
+		parts[PathPart] += n
+	}
+	parts[UndividedPart] = int64(min(g.UndividedTime, math.MaxInt64))
+	return parts
 }
 
 // Share summarises one phase. Transactions without the phase count as zeros.

@@ -15,7 +15,7 @@ import (
 // SectionKind is the kind of a report's section in a saved state, SectionVersion the version of its encoding.
 const (
 	SectionKind    = "report"
-	SectionVersion = 4
+	SectionVersion = 5
 )
 
 // sections describes the sections of reports.

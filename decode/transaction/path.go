@@ -65,16 +65,35 @@ func (t *Transaction) Path() (d time.Duration, ok bool) {
 
 // PathOf is Path for those who have the phases.
 func (t *Transaction) PathOf(p *Phases) (d time.Duration, ok bool) {
+	in, ok := t.PathIn(p)
+	return in.Pull + in.Server + in.Push, ok
+}
+
+// PathIn is Path by the phases that it is a part of.
+func (t *Transaction) PathIn(p *Phases) (in PathTimes, ok bool) {
 	w := t.Ways()
 	if w.Server < 0 || !p.Divided() {
-		return 0, false
+		return PathTimes{}, false
 	}
-	d = min(w.Server, p.Server+p.ResultPush)
+	in.Server = min(w.Server, p.Server)
+	in.Push = min(w.Server-in.Server, p.ResultPush)
 	if t.Times.FirstRead.Seen() {
-		d += min(w.Server, p.PullWait)
+		in.Pull = min(w.Server, p.PullWait)
 		if w.Client >= 0 {
-			d += min(w.Client, p.ArgumentPull-p.PullWait)
+			in.Pull += min(w.Client, p.ArgumentPull-p.PullWait)
 		}
 	}
-	return d, true
+	return in, true
 }
+
+// SurePath is PathIn if the acknowledgement came at once: TCP may delay its acknowledgements, and those of packets that were sent again
+// tell nothing.
+func (t *Transaction) SurePath(p *Phases) (in PathTimes, ok bool) {
+	if t.Connection.Fabric >= rdma.IWARP || t.Retransmits > 0 {
+		return PathTimes{}, false
+	}
+	return t.PathIn(p)
+}
+
+// PathTimes are parts of phases.
+type PathTimes struct{ Pull, Server, Push time.Duration }

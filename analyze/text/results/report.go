@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -123,16 +122,17 @@ func (p *reportPrinter) why() {
 
 func (p *reportPrinter) latency() {
 	p.title("Latency%s, most time in all first: first packet of the call to last packet of the reply", byText(p.rep.By))
-	header := append(p.keyHeader(), "COUNT", "/S", "ERRORS", "TIMED", "MEAN", "MIN", "P50", "P90", "P99", "P99.9", "MAX")
+	header := append(p.keyHeader(), "COUNT", "TIME", "/S", "ERRORS", "TIMED", "MEAN", "MIN", "P50", "P90", "P99", "P99.9", "MAX")
 	p.table(header, len(p.keyHeader()), p.rows(func(g *latency.Group) []string {
 		d := g.Latency
-		cells := []string{fmt.Sprint(g.Count), g.Rate.Rounded(1000), units.Number(g.Errors), "-", "-", "-", "-", "-", "-", "-", "-"}
+		cells := []string{fmt.Sprint(g.Count), "-", g.Rate.Rounded(1000), units.Number(g.Errors), "-", "-", "-", "-", "-", "-", "-", "-"}
 		if d.Count != g.Count {
-			cells[3] = fmt.Sprint(d.Count)
+			cells[4] = fmt.Sprint(d.Count)
 		}
 		if d.Count > 0 {
+			cells[1] = units.Duration(d.Sum)
 			for i, v := range []int64{d.Mean, d.Min, d.P50, d.P90, d.P99, d.P999, d.Max} {
-				cells[4+i] = units.Duration(v)
+				cells[5+i] = units.Duration(v)
 			}
 		}
 		return cells
@@ -164,11 +164,11 @@ func (p *reportPrinter) shares() {
 		return
 	}
 	p.title("Where the time went: %% of each group's time, by phase")
-	header := append(p.keyHeader(), "TIME", "% OF ALL")
+	header := append(p.keyHeader(), "% OF ALL")
 	for ph := range transaction.Parts() {
 		header = append(header, strings.ToUpper(ph.Short()))
 	}
-	header = append(header, "WAIT")
+	header = append(header, "PATH", "WAIT")
 	undivided := p.rep.All.Undivided > 0
 	if undivided {
 		header = append(header, "?")
@@ -182,9 +182,10 @@ func (p *reportPrinter) shares() {
 		if g.Latency.Count == 0 {
 			return nil
 		}
-		cells := []string{units.Duration(g.Latency.Sum), units.Percent(float64(g.Latency.Sum) / float64(p.rep.All.Latency.Sum))}
-		for ph := range transaction.Parts() {
-			cells = append(cells, units.Percent(g.Phase(ph).Share))
+		cells := []string{units.Percent(float64(g.Latency.Sum) / float64(p.rep.All.Latency.Sum))}
+		parts := g.Parts()
+		for _, t := range parts[:latency.PathPart+1] {
+			cells = append(cells, units.Percent(float64(t)/float64(g.Latency.Sum)))
 		}
 		cells = append(cells, units.Percent(g.Phase(transaction.PhaseWait).Share))
 		if undivided {
@@ -195,7 +196,18 @@ func (p *reportPrinter) shares() {
 		}
 		return append(cells, bar(g, 20))
 	}))
-	legend := "bar: c call, p pull, s server, w push, r reply; wait is a part of pull"
+	legend := "bar: c call, p pull, s server, w push, r reply, - path; wait is a part of pull, with its path"
+	switch a := p.rep.All; {
+	case a.PathKnown == 0 && isRDMA(p.rep):
+		legend += "; the path is not known, and is a part of pull, server and push"
+	case a.PathKnown > 0:
+		legend += "; path: packets between the capture point and the server, there and back, by the transport's acknowledgements"
+		if a.PathKnown < a.Latency.Count {
+			legend += fmt.Sprintf(", of %d of %s: of the others it is a part of pull, server and push", a.PathKnown, units.Plural(a.Latency.Count, "call"))
+		} else {
+			legend += ", and not a part of pull, server and push"
+		}
+	}
 	if undivided {
 		legend += "; ? not known"
 	}
@@ -285,16 +297,17 @@ func (p *reportPrinter) waits(l *latency.Lost) {
 
 // bar draws the shares of the phases of a group as letters.
 func bar(g *latency.Group, width int) string {
-	var parts [len(barLetters)]int64
-	for ph := range transaction.Parts() {
-		parts[ph] = g.Phase(ph).Sum
-	}
-	parts[transaction.NumParts] = int64(min(g.UndividedTime, math.MaxInt64))
+	parts := g.Parts()
 	return waterfall(parts[:], g.Latency.Sum, width)
 }
 
-// barLetters has a letter for each of transaction.Parts, and one for undivided time.
-const barLetters = "cpswr?"
+// barLetters has a letter for each of latency.Group.Parts.
+const barLetters = "cpswr-?"
+
+// isRDMA reports whether a report has connections of RDMA.
+func isRDMA(rep *latency.Report) bool {
+	return slices.ContainsFunc(rep.Connections, func(c latency.Connection) bool { return isRDMAName(c.Fabric) })
+}
 
 // waterfall draws durations one after the other on a line.
 func waterfall(parts []int64, total int64, width int) string {
@@ -333,7 +346,11 @@ func (p *reportPrinter) phases() {
 		left = len(groups) - shownPhases
 		groups = groups[:shownPhases]
 	}
-	p.title("Phases that took place")
+	what := ""
+	if p.rep.All.PathKnown > 0 {
+		what = "; the path is a part of pull, server and push here"
+	}
+	p.title("Phases that took place%s", what)
 	var rows [][]string
 	for _, g := range groups {
 		key := strings.Join(p.keyCells(g), " ")
