@@ -97,6 +97,10 @@ type Report struct {
 	Causes  []*Cause `json:"causes"`
 	// Point is where packets were captured: beside the client, beside the server, or between them; empty if that is not known.
 	Point string `json:"capture_point,omitempty"`
+
+	first, last int64
+	count       int // calls
+	p99         int64
 }
 
 // Shown are the causes worth a line of their own: an idle mount is in the summary.

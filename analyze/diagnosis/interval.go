@@ -27,12 +27,12 @@ func (i *interval) add(x *call) {
 	i.calls = append(i.calls, *x)
 }
 
-// LiveOptions are Options with Live for a Recorder that takes no more than so many bytes.
-func LiveOptions(memory int) Options {
+// Limited are Options for a Recorder that takes no more than so many bytes.
+func Limited(memory int) Options {
 	const calls = int(unsafe.Sizeof(call{}))
 	const conns = int(4*unsafe.Sizeof([2]lane{}) + 2*unsafe.Sizeof(conn{}))
 	// Reports copy the calls; intervals keep a quarter of them each.
-	return Options{Live: true, Calls: max(memory/2/(3*calls), 256), Connections: max(memory/2/conns, 16)}
+	return Options{Calls: max(memory/2/(3*calls), 256), Connections: max(memory/2/conns, 16)}
 }
 
 // Roll ends an interval. It needs Options.Live, and the goroutine on which calls and packets come.

@@ -39,7 +39,9 @@ func TestIntervals(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r := diagnosis.New(diagnosis.LiveOptions(64 << 20))
+			limits := diagnosis.Limited(64 << 20)
+			limits.Live = true
+			r := diagnosis.New(limits)
 			opt := decode.Options{Observers: []decode.Observer{{Closed: r.Closed}}}
 			r.Attach(&opt, 64<<20, nil)
 			var v rpc.View
@@ -81,7 +83,8 @@ func text(t *testing.T, rep *diagnosis.Report) string {
 
 // TestForget: connections that have ended make room for others.
 func TestForget(t *testing.T) {
-	opt := diagnosis.LiveOptions(0)
+	opt := diagnosis.Limited(0)
+	opt.Live = true
 	r := diagnosis.New(opt)
 	for id := range 10 * opt.Connections {
 		c := &rdma.Connection{ID: id + 1, Ends: [2]rdma.End{{Addr: netip.MustParseAddr("10.0.0.1")}, {Addr: netip.MustParseAddr("10.0.0.2")}}}

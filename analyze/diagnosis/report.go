@@ -25,6 +25,7 @@ func (r *Recorder) report() *Report {
 	r.missing()
 	r.away()
 	rep := &Report{Schema: Schema, Calls: r.total, Wall: max(r.last-r.first, 0), Causes: []*Cause{}, Point: r.point()}
+	rep.first, rep.last, rep.count, rep.p99 = r.first, r.last, r.count, r.percentile99()
 	for _, f := range r.sum {
 		if c := r.cause(f, rep); c != nil {
 			rep.Causes = append(rep.Causes, c)

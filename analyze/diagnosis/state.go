@@ -1,10 +1,14 @@
 package diagnosis
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/rpcrdma/toolkit/analyze/state"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 // SectionKind is the kind of the section of a Report in a saved state, SectionVersion the version of its encoding.
@@ -13,32 +17,153 @@ const (
 	SectionVersion = 1
 )
 
-// Section encodes a Report. It is shown as it is, and not merged.
-func (r *Report) Section() (state.Section, error) {
-	b, err := json.Marshal(r)
+// saved is a Report, and what it takes to merge it with others.
+type saved struct {
+	*Report
+	Inputs []string  `json:"inputs,omitempty"`
+	Saves  []float64 `json:"saves,omitempty"` // of the causes
+	First  int64     `json:"first,omitempty"`
+	Last   int64     `json:"last,omitempty"`
+	Count  int       `json:"count,omitempty"`
+	P99    int64     `json:"p99_ns,omitempty"`
+}
+
+// Section encodes a Report of some inputs.
+func (r *Report) Section(inputs []string) (state.Section, error) {
+	x := saved{Report: r, Inputs: inputs, First: r.first, Last: r.last, Count: r.count, P99: r.p99}
+	for _, c := range r.Causes {
+		x.Saves = append(x.Saves, c.saves)
+	}
+	b, err := json.Marshal(&x)
 	return state.Section{Kind: SectionKind, Version: SectionVersion, Body: b}, err
 }
 
-// FromUnits is the Report of the only unit; nil if it has none, or if there are several units.
-func FromUnits(src state.Source) (rep *Report, err error) {
-	units := 0
+// read decodes the section of a unit; it is nil if there is none.
+func read(u *state.Unit) (*saved, error) {
+	s := u.Section(SectionKind)
+	if s == nil {
+		return nil, nil
+	}
+	if s.Version != SectionVersion {
+		return nil, fmt.Errorf("%w: encoding %d of a diagnosis", state.ErrVersion, s.Version)
+	}
+	x := &saved{}
+	if err := json.Unmarshal(s.Body, x); err != nil {
+		return nil, fmt.Errorf("%w: diagnosis: %w", state.ErrDamaged, err)
+	}
+	if x.Report == nil || len(x.Causes) > mostCauses+1 || slices.Contains(x.Causes, nil) {
+		return nil, fmt.Errorf("%w: diagnosis", state.ErrDamaged)
+	}
+	for i, c := range x.Causes {
+		if c.saves = float64(c.Time); i < len(x.Saves) {
+			c.saves = x.Saves[i]
+		}
+	}
+	x.first, x.last, x.count, x.p99 = x.First, x.Last, x.Count, x.P99
+	return x, nil
+}
+
+// Merger merges the Reports of units.
+type Merger struct{}
+
+// Survey implements state.Surveyor.
+func (Merger) Survey(u *state.Unit) error {
+	_, err := read(u)
+	return err
+}
+
+// Decide implements state.Surveyor.
+func (Merger) Decide() []state.Left { return nil }
+
+// Report is what the Reports of all units say together. If there are several, each cause names the inputs that it was found in; of
+// several captures of one connection, each counts. It is nil if no unit has a Report.
+func (Merger) Report(src state.Source) (rep *Report, err error) {
+	n := 0
+	var first *saved
 	err = src.Each(func(u *state.Unit) error {
-		units++
-		s := u.Section(SectionKind)
-		if s == nil {
+		x, err := read(u)
+		if err != nil || x == nil {
+			return err
+		}
+		switch n++; n {
+		case 1:
+			first, rep = x, x.Report
 			return nil
+		case 2:
+			first.named()
 		}
-		if s.Version != SectionVersion {
-			return fmt.Errorf("%w: encoding %d of a diagnosis", state.ErrVersion, s.Version)
-		}
-		rep = &Report{}
-		if err := json.Unmarshal(s.Body, rep); err != nil {
-			return fmt.Errorf("%w: diagnosis: %w", state.ErrDamaged, err)
-		}
+		rep.merge(x.named())
 		return nil
 	})
-	if units != 1 {
-		rep = nil
+	if err != nil || n < 2 {
+		return rep, err
 	}
-	return rep, err
+	slices.SortStableFunc(rep.Causes, func(a, b *Cause) int {
+		return cmp.Or(cmp.Compare(b2i(a.Certainty == Possible), b2i(b.Certainty == Possible)), cmp.Compare(b.saves, a.saves),
+			cmp.Compare(a.Code, b.Code), cmp.Compare(a.Where, b.Where))
+	})
+	rep.Causes = slices.DeleteFunc(rep.Causes, func(c *Cause) bool { return c.Code == ClientIdle }) // of one capture of many
+	rep.Causes = rep.Causes[:min(len(rep.Causes), mostCauses)]
+	for _, c := range rep.Causes {
+		all := rep.Calls
+		if c.Clock == Wall {
+			all = rep.Wall
+		}
+		c.Share = min(float64(c.Time)/float64(max(all, 1)), 1)
+	}
+	switch {
+	case !rep.Healthy():
+		rep.Summary = rep.Causes[0].Text
+	case rep.count == 0:
+		rep.Summary = "The captures have no RPC calls."
+	default:
+		rep.Summary = fmt.Sprintf("None of the known causes in %s: the highest P99 is %s.", units.Plural(n, "capture"), units.DurationText(rep.p99))
+	}
+	return rep, nil
+}
+
+// named is a Report whose causes say in which inputs they were found.
+func (x *saved) named() *Report {
+	name := strings.Join(x.Inputs, ", ")
+	if name == "" {
+		return x.Report
+	}
+	for _, c := range x.Causes {
+		c.Where, c.Text = name+": "+c.Where, name+": "+c.Text
+		for i := range c.Evidence {
+			if e := &c.Evidence[i]; e.File == "" {
+				e.Tap = name
+			}
+		}
+	}
+	return x.Report
+}
+
+// merge adds what was found in other inputs. It keeps the causes that cost most.
+func (r *Report) merge(o *Report) {
+	r.first, r.last = earlier(r.first, o.first), max(r.last, o.last)
+	r.Calls += o.Calls
+	r.count += o.count
+	if r.Wall = max(r.Wall, o.Wall); r.first > 0 {
+		r.Wall = max(r.Wall, r.last-r.first)
+	}
+	r.p99 = max(r.p99, o.p99)
+	if r.Point != o.Point {
+		r.Point = ""
+	}
+	r.Causes = append(r.Causes, o.Causes...)
+	if len(r.Causes) > 8*mostCauses {
+		slices.SortStableFunc(r.Causes, func(a, b *Cause) int {
+			return cmp.Or(cmp.Compare(b2i(a.Certainty == Possible), b2i(b.Certainty == Possible)), cmp.Compare(b.saves, a.saves))
+		})
+		r.Causes = r.Causes[:mostCauses]
+	}
+}
+
+// earlier is the earlier of two times; 0 is none.
+func earlier(a, b int64) int64 {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
 }

@@ -1,8 +1,11 @@
 package onepass
 
 import (
+	"cmp"
+
 	"github.com/rpcrdma/toolkit/analyze/check"
 	"github.com/rpcrdma/toolkit/analyze/connections"
+	"github.com/rpcrdma/toolkit/analyze/diagnosis"
 	"github.com/rpcrdma/toolkit/analyze/filter"
 	"github.com/rpcrdma/toolkit/analyze/latency"
 	"github.com/rpcrdma/toolkit/analyze/session"
@@ -24,7 +27,8 @@ type Options struct {
 	Expression string
 	// Names is how many bytes of names of files are remembered, Fabric how many bytes what time was lost to takes,
 	// Sessions how many sessions do; 0 is session.DefaultMemory.
-	Names, Fabric, Sessions int
+	// Why is how many bytes it takes to say why calls are slow, 16 MiB by default.
+	Names, Fabric, Sessions, Why int
 	// Row, if set, is called for each transaction. After an error it is not called again.
 	Row func(*rpc.View) error
 	// Malformed, if set, is called for each transaction with a message that cannot be decoded, though all of it
@@ -40,6 +44,7 @@ type Pass struct {
 	check    *check.Checker
 	conns    *connections.Recorder
 	sessions *session.Recorder
+	why      *diagnosis.Recorder
 	view     rpc.View
 	parts    []decode.StatePart
 	err      error
@@ -60,9 +65,12 @@ func New(opt Options) *Pass {
 	if opt.Sessions > 0 {
 		p.sessions.Limit(opt.Sessions)
 	}
-	p.parts = AttributeWith(&dec, opt.Fabric, p.sessions)
+	p.why = diagnosis.New(diagnosis.Limited(cmp.Or(opt.Why, 16<<20)))
+	p.why.Attach(&dec, opt.Fabric, p.sessions)
+	p.parts = []decode.StatePart{p.why.Fabric(), p.sessions, p.why}
 	dec.Observe(p.check.Observer())
 	dec.Observe(decode.Observer{Closed: p.conns.Closed})
+	dec.Observe(decode.Observer{Closed: p.why.Closed})
 	p.d = decode.New(dec, p.transaction)
 	return p
 }
@@ -75,6 +83,7 @@ func (p *Pass) transaction(tx *transaction.Transaction) {
 	}
 	p.check.Transaction(v)
 	p.conns.Transaction(tx)
+	p.why.Transaction(v) // all calls, also with a filter
 	if p.opt.Filter == nil || p.opt.Filter.Match(v) {
 		p.report.Add(v)
 		if p.opt.Row != nil && p.err == nil {
@@ -114,6 +123,11 @@ func (p *Pass) Sections(inputs []string) ([]state.Section, error) {
 		Account: &account, Inputs: inputs, Filter: p.opt.Expression, Packets: st.Packets, Bytes: st.Bytes, First: st.First, Last: st.Last, Backwards: st.Backwards,
 	})
 	list := []state.Section{s.Section(), p.check.Section(p.opt.Expression), p.conns.Section(inputs, &account)}
+	why, err := p.why.Report().Section(inputs)
+	if err != nil {
+		return nil, err
+	}
+	list = append(list, why)
 	rep := p.sessions.Report(inputs)
 	if !rep.Spread() {
 		return list, nil

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/analyze/check"
 	"github.com/rpcrdma/toolkit/analyze/connections"
+	"github.com/rpcrdma/toolkit/analyze/diagnosis"
 	"github.com/rpcrdma/toolkit/analyze/latency"
 	"github.com/rpcrdma/toolkit/analyze/session"
 	"github.com/rpcrdma/toolkit/analyze/state"
@@ -31,11 +32,14 @@ func alone(t *testing.T, name string) []state.Section {
 	t.Helper()
 	c, sessions := latency.NewCollector(latency.Options{Top: 10}), session.New(nil)
 	opt := decode.Options{Concurrent: true, Observers: []decode.Observer{c.Observer()}}
-	AttributeWith(&opt, 0, sessions)
+	why := diagnosis.New(diagnosis.Limited(16 << 20))
+	why.Attach(&opt, 0, sessions)
+	opt.Observe(decode.Observer{Closed: why.Closed})
 	view := rpc.View{Names: &rpc.Names{}}
 	d := decode.New(opt, func(tx *transaction.Transaction) {
 		view.Set(tx)
 		c.Add(&view)
+		why.Transaction(&view)
 		view.Learn()
 		sessions.Transaction(&view)
 	})
@@ -61,7 +65,11 @@ func alone(t *testing.T, name string) []state.Section {
 		t.Fatal(err)
 	}
 	k.Finish()
-	list = append(list, k.Section(""), conns.Section(nil, &account))
+	cause, err := why.Report().Section(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list = append(list, k.Section(""), conns.Section(nil, &account), cause)
 	if rep := sessions.Report(nil); rep.Spread() {
 		x, err := rep.Section()
 		if err != nil {

@@ -255,7 +255,7 @@ func (o *reportOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) e
 		rep.Sessions = x
 	}
 	if o.save != "" {
-		x, sectionErr := rep.Diagnosis.Section()
+		x, sectionErr := rep.Diagnosis.Section(rep.Inputs)
 		sections, err = append(sections, x), errors.Join(err, sectionErr)
 		if rep.Sessions != nil {
 			x, sectionErr := rep.Sessions.Section()
@@ -335,7 +335,7 @@ func (o *reportOptions) runStates(cmd *cobra.Command, s *cli.Streams, args []str
 	if err != nil {
 		return err
 	}
-	why, err := diagnosis.FromUnits(all)
+	why, err := diagnosis.Merger{}.Report(all)
 	if err != nil {
 		return err
 	}
@@ -348,7 +348,7 @@ func (o *reportOptions) runStates(cmd *cobra.Command, s *cli.Streams, args []str
 		rep.Notes = append(rep.Notes, note)
 	}
 	if why == nil {
-		cli.NewProblems("rpcrdma-dump", s.Err).Printf("note: states that are merged, or were saved by an older version, do not say why it is slow; 'rpcrdma-dump why CAPTURE...' does")
+		cli.NewProblems("rpcrdma-dump", s.Err).Printf("note: states that were saved by an older version do not say why it is slow; 'rpcrdma-dump why CAPTURE...' does")
 	}
 	out := newOutput(s, false, false)
 	// Saved words are whatever their author wrote.

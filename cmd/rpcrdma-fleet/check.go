@@ -54,7 +54,7 @@ func (o *checkOptions) show(cmd *cobra.Command, s *cli.Streams, args []string) e
 		return cli.Usagef("-q goes with -T text")
 	}
 	all := check.NewMerger()
-	return o.run(cmd, s, args, all, func(m *merged) error {
+	return o.run(cmd, s, args, func(m *merged) error {
 		res, err := all.Result(m.set)
 		if err != nil {
 			return err
@@ -75,5 +75,5 @@ func (o *checkOptions) show(cmd *cobra.Command, s *cli.Streams, args []string) e
 			return errFindings
 		}
 		return nil
-	})
+	}, all)
 }

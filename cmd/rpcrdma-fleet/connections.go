@@ -36,7 +36,7 @@ func newConnectionsCommand(s *cli.Streams) *cobra.Command {
 
 func (o *connectionsOptions) show(cmd *cobra.Command, s *cli.Streams, args []string) error {
 	all := connections.NewMerger()
-	return o.run(cmd, s, args, all, func(m *merged) error {
+	return o.run(cmd, s, args, func(m *merged) error {
 		list := connections.NewList(8 << 20)
 		defer list.Close()
 		res, err := all.Result(m.set, list)
@@ -61,5 +61,5 @@ func (o *connectionsOptions) show(cmd *cobra.Command, s *cli.Streams, args []str
 			return fmt.Errorf("the list of connections is longer than memory holds, and a temporary file (see TMPDIR) fails: %w", err)
 		}
 		return nil
-	})
+	}, all)
 }

@@ -55,7 +55,7 @@ type merged struct {
 }
 
 // run finds the units, makes the first pass over their states, and lets show do the rest.
-func (o *mergedOptions) run(cmd *cobra.Command, s *cli.Streams, args []string, to state.Surveyor, show func(*merged) error) error {
+func (o *mergedOptions) run(cmd *cobra.Command, s *cli.Streams, args []string, show func(*merged) error, to ...state.Surveyor) error {
 	switch {
 	case !slices.Contains(o.formats, o.format):
 		return cli.Usagef("-T is %s, not %q", strings.Join(o.formats, " or "), o.format)
@@ -75,7 +75,7 @@ func (o *mergedOptions) run(cmd *cobra.Command, s *cli.Streams, args []string, t
 		return err
 	}
 	defer st.Close()
-	if m.set, err = merge.Open(ctx, st, o.job, to); err != nil {
+	if m.set, err = merge.Open(ctx, st, o.job, to...); err != nil {
 		return interrupted(ctx, err)
 	}
 	for _, p := range m.set.Units.Problems() {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/analyze/check"
 	"github.com/rpcrdma/toolkit/analyze/connections"
+	"github.com/rpcrdma/toolkit/analyze/diagnosis"
 	"github.com/rpcrdma/toolkit/analyze/latency"
 	"github.com/rpcrdma/toolkit/analyze/session"
 	"github.com/rpcrdma/toolkit/analyze/state"
@@ -262,7 +263,14 @@ func oneProcess(t *testing.T, src state.Source) (report *fleetReport, findings [
 	} else if note != "" {
 		rep.Notes = append(rep.Notes, note)
 	}
-	report = &fleetReport{Report: rep}
+	why, err := diagnosis.Merger{}.Report(src)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if why == nil {
+		t.Error("the report does not say why")
+	}
+	report = &fleetReport{Report: rep, Diagnosis: why}
 	res, err := check.FromUnits(src)
 	if err != nil {
 		t.Fatal(err)

@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/rpcrdma/toolkit/analyze/diagnosis"
 	"github.com/rpcrdma/toolkit/analyze/latency"
 	"github.com/rpcrdma/toolkit/analyze/session"
 	as "github.com/rpcrdma/toolkit/analyze/text/results"
@@ -12,9 +13,9 @@ import (
 )
 
 const reportLong = `Show where the time of the transactions of all taps went: the report of
-rpcrdma-dump, over all units of a job. Of a connection that several taps saw, what the
-tap nearest the responder saw counts. Groups, intervals and thresholds were chosen when
-the units were decoded.`
+rpcrdma-dump, over all units of a job, and first why calls are slow. Of a connection
+that several taps saw, what the tap nearest the responder saw counts. Groups,
+intervals and thresholds were chosen when the units were decoded.`
 
 type reportOptions struct {
 	mergedOptions
@@ -40,7 +41,8 @@ func newReportCommand(s *cli.Streams) *cobra.Command {
 
 // fleetReport is a report, and what it was made from.
 type fleetReport struct {
-	Units *merge.Units `json:"units"`
+	Units     *merge.Units      `json:"units"`
+	Diagnosis *diagnosis.Report `json:"diagnosis,omitempty"`
 	*latency.Report
 }
 
@@ -49,7 +51,7 @@ func (o *reportOptions) show(cmd *cobra.Command, s *cli.Streams, args []string) 
 		return cli.Usagef("--top is a number of transactions")
 	}
 	all := latency.NewMerger()
-	return o.run(cmd, s, args, all, func(m *merged) error {
+	return o.run(cmd, s, args, func(m *merged) error {
 		if cmd.Flags().Changed("top") && !all.Top(o.top) {
 			return cli.Usagef("--top %d: fewer slow transactions were kept", o.top)
 		}
@@ -58,12 +60,16 @@ func (o *reportOptions) show(cmd *cobra.Command, s *cli.Streams, args []string) 
 		if err != nil {
 			return err
 		}
+		why, err := diagnosis.Merger{}.Report(m.set)
+		if err != nil {
+			return err
+		}
 		if m.set.Sessions > 0 {
 			rep.Notes = append(rep.Notes, session.NotMerged(m.set.Sessions))
 		}
 		if o.format == "json" {
-			return printable.Indented(m.out, fleetReport{&m.set.Units, rep})
+			return printable.Indented(m.out, fleetReport{&m.set.Units, why, rep})
 		}
-		return as.Report(m.text, rep, as.ReportOptions{Verbose: o.verbose, Series: series})
-	})
+		return as.Report(m.text, rep, as.ReportOptions{Verbose: o.verbose, Series: series, Diagnosis: why})
+	}, all, diagnosis.Merger{})
 }

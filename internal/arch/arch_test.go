@@ -126,7 +126,7 @@ var rules = []rule{
 	{packages: "analyze/session", own: []string{"analyze/state", "decode/...", "internal/snapshot"}},
 
 	// Why a mount is slow.
-	{packages: "analyze/diagnosis", own: []string{"analyze/blame", "analyze/fabric", "analyze/session", "analyze/state", "analyze/text", "decode/...", "internal/units"}},
+	{packages: "analyze/diagnosis", own: []string{"analyze/blame", "analyze/fabric", "analyze/session", "analyze/state", "analyze/text", "decode/...", "internal/snapshot", "internal/units"}},
 
 	// Charts and tables know nothing of what they show.
 	{packages: "analyze/plot"},
@@ -160,9 +160,9 @@ var rules = []rule{
 	}},
 	// All of it from one decoder.
 	{packages: "analyze/onepass", own: []string{
-		"analyze/blame", "analyze/check", "analyze/connections", "analyze/filter", "analyze/latency", "analyze/session", "analyze/state", "capture", "decode/...", "internal/snapshot",
+		"analyze/blame", "analyze/check", "analyze/connections", "analyze/diagnosis", "analyze/filter", "analyze/latency", "analyze/session", "analyze/state", "capture", "decode/...", "internal/snapshot",
 	}},
-	{packages: "analyze/monitor", own: []string{"analyze/blame", "analyze/fabric", "analyze/filter", "analyze/ladder", "analyze/latency", "analyze/session", "analyze/text", "capture", "decode/...", "internal/units"}},
+	{packages: "analyze/monitor", own: []string{"analyze/diagnosis", "analyze/fabric", "analyze/filter", "analyze/ladder", "analyze/latency", "analyze/session", "analyze/text", "capture", "decode/...", "internal/units"}},
 
 	// Formats of single transactions, and of what others computed.
 	{packages: "analyze/text/results", own: []string{"analyze/check", "analyze/diagnosis", "analyze/kernel", "analyze/latency", "analyze/text", "decode/...", "internal/printable", "internal/table", "internal/units"}},

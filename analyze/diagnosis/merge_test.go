@@ -1,0 +1,57 @@
+package diagnosis_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/rpcrdma/toolkit/analyze/diagnosis"
+	"github.com/rpcrdma/toolkit/analyze/state"
+	"github.com/rpcrdma/toolkit/internal/testtools/simulate"
+)
+
+// unit is the saved state of a run, as a tap sees it.
+func unit(t *testing.T, situation, tap string) *state.Unit {
+	t.Helper()
+	for _, s := range simulate.Situations() {
+		if s.Name == situation {
+			x, err := diagnose(t, simulate.Tell(s.Draw(5)), 0).Section([]string{tap})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return state.NewUnit(x)
+		}
+	}
+	t.Fatalf("no situation %q", situation)
+	return nil
+}
+
+// TestMerge: a report of several taps names those in which causes were found, what costs most first; one of a single tap is what it was.
+func TestMerge(t *testing.T) {
+	slow, healthy := unit(t, "server-threads", "tap-1"), unit(t, "healthy", "tap-2")
+	rep, err := diagnosis.Merger{}.Report(state.Units{healthy, slow})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := rep.Causes[0]
+	if first.Code != diagnosis.ServerThreads || !strings.HasPrefix(first.Where, "tap-1: ") || rep.Summary != first.Text || !strings.HasPrefix(first.Text, "tap-1: ") {
+		t.Errorf("the first cause is %+v; %s", first, rep.Summary)
+	}
+	one, err := diagnosis.Merger{}.Report(state.Units{slow})
+	if err != nil || rep.Calls <= one.Calls {
+		t.Errorf("all calls took %d ns, those of one tap %d; %v", rep.Calls, one.Calls, err)
+	}
+	rep, err = diagnosis.Merger{}.Report(state.Units{healthy, unit(t, "healthy", "tap-3")})
+	if err != nil || !rep.Healthy() || !strings.HasPrefix(rep.Summary, "None of the known causes in 2 captures") {
+		t.Errorf("%v, %v", rep, err)
+	}
+	if rep, err := (diagnosis.Merger{}).Report(state.Units{state.NewUnit()}); rep != nil || err != nil {
+		t.Errorf("of nothing: %v, %v", rep, err)
+	}
+	for _, body := range []string{"", "{}", "x", `{"causes":[null]}`, `{"schema":"s","causes":[` + strings.Repeat(`{},`, 100) + `{}]}`} {
+		u := state.NewUnit(state.Section{Kind: diagnosis.SectionKind, Version: diagnosis.SectionVersion, Body: []byte(body)})
+		if err := (diagnosis.Merger{}).Survey(u); !errors.Is(err, state.ErrDamaged) {
+			t.Errorf("%q: %v", body, err)
+		}
+	}
+}
