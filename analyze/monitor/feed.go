@@ -427,6 +427,7 @@ func (f *Feed) idle() (again bool) {
 func (f *Feed) loop(free chan<- *capture.Batch, full <-chan read) error {
 	var at read
 	var list []capture.Packet // packets of at that are not yet decoded
+	waited := false           // for packets, in vain
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -437,7 +438,7 @@ func (f *Feed) loop(free chan<- *capture.Batch, full <-chan read) error {
 			return errAgain
 		}
 		if time.Now().After(f.next) {
-			f.tick()
+			f.tick(list, waited)
 		}
 		if len(list) > 0 {
 			n, wait := f.due(list)
@@ -463,6 +464,7 @@ func (f *Feed) loop(free chan<- *capture.Batch, full <-chan read) error {
 			continue
 		}
 		timer.Reset(max(time.Until(f.next), 0) + time.Millisecond)
+		waited = false
 		select {
 		case at = <-full:
 			if at.err != nil {
@@ -473,6 +475,7 @@ func (f *Feed) loop(free chan<- *capture.Batch, full <-chan read) error {
 				free <- at.batch
 			}
 		case <-timer.C:
+			waited = len(full) == 0
 		case <-f.wake:
 			f.grant()
 		case <-f.stop:
@@ -493,10 +496,16 @@ func (f *Feed) quick() bool {
 	return false
 }
 
-// tick makes a snapshot from time to time. Time also advances without packets.
-func (f *Feed) tick() {
+// tick makes a snapshot from time to time. Time also advances without packets: up to the next one, and beyond the last one while a
+// network or a pipe is silent. How fast packets are read and decoded does not matter.
+func (f *Feed) tick(list []capture.Packet, waited bool) {
 	if f.anchored && f.opt.Speed > 0 && !f.paused && !f.hurrying {
-		f.m.Advance(f.clock())
+		switch t := f.clock(); {
+		case len(list) > 0:
+			f.m.Advance(min(t, max(list[0].Time, f.last)))
+		case waited && f.opt.Reopen == nil:
+			f.m.Advance(t)
+		}
 	}
 	f.publish()
 }

@@ -185,3 +185,32 @@ func TestAfterTheEnd(t *testing.T) {
 	}
 	f.Stop()
 }
+
+// sluggish is a reader that takes long for each batch.
+type sluggish struct{ memory }
+
+func (s *sluggish) Read(b *capture.Batch) error {
+	time.Sleep(2 * time.Second)
+	return s.memory.Read(b)
+}
+
+// TestSluggishReader: what a replay says of calls does not depend on how fast its packets are read.
+func TestSluggishReader(t *testing.T) {
+	var raised [2][NumAlarms]Raised
+	for i, speed := range []float64{1000, 0} {
+		synctest.Test(t, func(t *testing.T) {
+			opt := Options{}
+			opt.Alarms[AlarmStuck] = 1
+			again := func() (capture.Reader, error) { return nil, io.EOF }
+			f := Start(New(opt), &sluggish{memory{packets: talk(100), batch: 7}}, FeedOptions{Speed: speed, Reopen: again})
+			if err := f.Wait(); err != nil {
+				t.Error(err)
+			}
+			raised[i] = f.Latest().Raised
+			f.Stop()
+		})
+	}
+	if raised[0] != raised[1] || raised[1][AlarmStuck].Intervals != 0 {
+		t.Errorf("alarms at speed 1000: %v; without a pace: %v", raised[0], raised[1])
+	}
+}

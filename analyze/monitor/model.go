@@ -4,8 +4,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/rpcrdma/toolkit/analyze/blame"
-	"github.com/rpcrdma/toolkit/analyze/fabric"
+	"github.com/rpcrdma/toolkit/analyze/diagnosis"
 	"github.com/rpcrdma/toolkit/analyze/filter"
 	"github.com/rpcrdma/toolkit/analyze/latency"
 	"github.com/rpcrdma/toolkit/analyze/session"
@@ -28,6 +27,8 @@ type Options struct {
 	Names    int            // bytes of remembered file names: rpc.Names.Limit
 	Fabric   int            // bytes of what is remembered of losses: fabric.Options.Memory
 	Sessions int            // bytes of what is remembered of sessions: session.DefaultMemory
+	Why      int            // bytes of what tells why calls take long: 16 MiB
+	File     string         // diagnosis.Options.File
 	Groups   bool           // snapshots include the totals of all transactions
 	// Alarms are the thresholds that each interval is compared with.
 	Alarms Thresholds
@@ -55,6 +56,9 @@ func (o *Options) defaults() {
 	if o.Packets <= 0 {
 		o.Packets = 256
 	}
+	if o.Why <= 0 {
+		o.Why = 16 << 20
+	}
 }
 
 // Model is a decoder with the state of a live view. All its methods must be called from one goroutine.
@@ -75,7 +79,7 @@ type Model struct {
 	some   *stats // transactions that pass the filter; nil without a filter
 	conns  connections
 	uses   *session.Recorder
-	blame  *blame.Blame
+	why    why
 	wires  wires
 	over   alarmSet // in the latest interval
 	raised [NumAlarms]Raised
@@ -128,14 +132,12 @@ func New(opt Options) *Model {
 	if opt.Sessions > 0 {
 		m.uses.Limit(opt.Sessions)
 	}
-	dec.Observe(m.uses.Observer())
 	dec.Observe(decode.Observer{Send: func(c *rdma.Connection, _ *rdma.Send) { m.conns.see(c) }, Closed: m.conns.closed})
-	m.blame = blame.New(fabric.Options{Lean: true, Live: true, Memory: opt.Fabric})
-	dec.Observe(m.blame.Recorder.Observer())
-	dec.Transactions.Ended = func(tx *transaction.Transaction) {
-		m.blame.Ended(tx)
-		m.uses.Ended(tx)
-	}
+	why := diagnosis.Limited(opt.Why)
+	why.File, why.Live = opt.File, true
+	m.why.Recorder = diagnosis.New(why)
+	m.why.Attach(&dec, opt.Fabric, m.uses)
+	dec.Observe(decode.Observer{Closed: m.why.Closed})
 	m.d = decode.New(dec, m.transaction)
 	m.linger.free = m.d.Recycle
 	m.conns.limit = min(maxConnections, m.d.Memory().Limit()/bytesPerConnection)
@@ -206,7 +208,7 @@ func (m *Model) Advance(t int64) {
 		// intervals.
 		m.now = m.end
 		m.close(m.opt.Interval)
-		m.begin(t)
+		m.begin(t - gap%int64(m.opt.Interval)) // where an interval would begin without the jump
 		m.now = t
 		return
 	}
@@ -250,7 +252,8 @@ func (m *Model) close(span time.Duration) {
 	}
 	if !quiet {
 		m.conns.roll()
-		m.wires.roll(m.blame.Recorder)
+		m.wires.roll(m.why.Fabric())
+		m.why.Roll()
 	}
 	m.uses.Roll(m.now, int64(span))
 	m.passed = decode.Stats{Packets: st.Packets - m.mark.Packets, Bytes: st.Bytes - m.mark.Bytes}
@@ -285,6 +288,7 @@ func (m *Model) transaction(tx *transaction.Transaction) {
 			m.some.add(v, client, now)
 		}
 	}
+	m.why.Transaction(v)
 	v.Learn()
 	m.uses.Transaction(v)
 	if m.linger.paging && counts {
@@ -356,7 +360,8 @@ func (m *Model) SetInterval(d time.Duration) {
 	m.uses.Restart(m.now)
 	for range 2 {
 		m.conns.roll()
-		m.wires.roll(m.blame.Recorder)
+		m.wires.roll(m.why.Fabric())
+		m.why.Roll()
 	}
 }
 
@@ -447,6 +452,7 @@ func (m *Model) Snapshot() *Snapshot {
 	s.Connections, s.Health = m.conns.list()
 	s.EndedConns, s.ConnsRest = m.conns.gone, m.conns.gone-len(m.conns.ended)
 	m.fabric(s)
+	m.whys(s)
 	at := m.now
 	if m.flushed {
 		at = 0

@@ -1,7 +1,5 @@
 package monitor
 
-import "github.com/rpcrdma/toolkit/decode/transaction"
-
 // Slot is what happened in one interval.
 type Slot struct {
 	Start       int64 // ns since 1970
@@ -15,7 +13,7 @@ type Slot struct {
 	Max         int64
 	Open        int // unanswered calls at its end
 	Stuck       int
-	Parts       [transaction.NumParts]int64 // time by phase, by transaction.Phase
+	Parts       Times
 	Heat        Heat
 }
 

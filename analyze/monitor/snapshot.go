@@ -3,6 +3,7 @@ package monitor
 import (
 	"time"
 
+	"github.com/rpcrdma/toolkit/analyze/diagnosis"
 	"github.com/rpcrdma/toolkit/analyze/latency"
 	"github.com/rpcrdma/toolkit/analyze/session"
 	"github.com/rpcrdma/toolkit/decode"
@@ -44,6 +45,12 @@ type Snapshot struct {
 	Oldest  int64 // age of the oldest open call, ns
 	Rows    []Row // open ones, oldest first, then ended ones, latest first
 	Beyond  int   // open transactions that are not in Rows
+
+	// Why says why calls are slow, WhyNow why those were that ended in the latest complete interval, whatever the filter. Both
+	// are nil before there is something to say.
+	Why, WhyNow *diagnosis.Report
+	WhyBeyond   uint64 // calls that Why leaves out for lack of memory
+	WhyLeft     uint64 // and WhyNow
 
 	// Fabric are connections of RDMA, with or without RPC, those in trouble first.
 	Fabric     []FabricRow
@@ -97,7 +104,7 @@ type Operation struct {
 	Errors uint64 // in the interval
 	Time   int64  // sum of latencies in the interval, ns
 	Max    int64  // of the interval
-	Parts  [transaction.NumParts]int64
+	Parts  Times
 	Points []Point // parallel to Snapshot.History
 }
 

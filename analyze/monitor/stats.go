@@ -30,7 +30,7 @@ type stats struct {
 	all     latency.Sample
 	cur     sums
 	last    sums
-	phases  [transaction.NumParts]int64
+	phases  Times
 	name    []byte
 
 	groups []*latency.Group // as of the last request
@@ -45,18 +45,34 @@ type sums struct {
 	time                       int64 // of all latencies
 }
 
+// Times are sums by transaction.Phase, without the path as far as that is known: it comes last, at latency.PathPart.
+type Times [latency.PathPart + 1]int64
+
+// add adds the times of a transaction.
+func (t *Times) add(tx *transaction.Transaction, p *transaction.Phases) {
+	for ph := range transaction.Parts() {
+		t[ph] += max(int64(p.Of(ph)), 0) // unknown: not Divided
+	}
+	if in, ok := tx.SurePath(p); ok {
+		t[transaction.PhasePull] -= int64(in.Pull)
+		t[transaction.PhaseServer] -= int64(in.Server)
+		t[transaction.PhasePush] -= int64(in.Push)
+		t[latency.PathPart] += int64(in.Pull + in.Server + in.Push)
+	}
+}
+
 // operation is one group of the recorder.
 type operation struct {
 	sums
 	name   string
 	sample latency.Sample
-	phases [transaction.NumParts]int64
+	phases Times
 	points []Point // a ring parallel to that of stats
 	// The latest complete interval.
 	last     sums
 	p50, p99 int64
 	most     int64
-	lastPart [transaction.NumParts]int64
+	lastPart Times
 }
 
 func newStats(since int64, history int) *stats {
@@ -93,11 +109,8 @@ func (s *stats) add(v *rpc.View, client string, now int64) {
 		x.time += total
 		s.cur.time += total
 		s.heat[band(total)]++
-		for ph := range transaction.Parts() {
-			d := max(int64(p.Of(ph)), 0) // unknown: not Divided
-			x.phases[ph] += d
-			s.phases[ph] += d
-		}
+		x.phases.add(tx, &p)
+		s.phases.add(tx, &p)
 	}
 	s.name = clip(latency.AppendFile(s.name[:0], v))
 	if string(s.name) != "-" {
@@ -180,10 +193,10 @@ func (s *stats) close(start int64, open, stuck int, quiet bool) {
 		}
 		x.points[s.slots.last()] = p
 		x.last, x.sums = x.sums, sums{}
-		x.lastPart, x.phases = x.phases, [transaction.NumParts]int64{}
+		x.lastPart, x.phases = x.phases, Times{}
 	}
 	s.last, s.cur = s.cur, sums{}
-	s.phases = [transaction.NumParts]int64{}
+	s.phases = Times{}
 	s.heat = Heat{}
 	s.all.Reset()
 	s.files.roll()
@@ -196,12 +209,12 @@ func (s *stats) restart() {
 	for _, x := range s.ops {
 		clear(x.points)
 		x.last, x.sums = sums{}, sums{}
-		x.lastPart, x.phases = [transaction.NumParts]int64{}, [transaction.NumParts]int64{}
+		x.lastPart, x.phases = Times{}, Times{}
 		x.p50, x.p99, x.most = 0, 0, 0
 		x.sample.Reset()
 	}
 	s.cur, s.last, s.heat = sums{}, sums{}, Heat{}
-	s.phases = [transaction.NumParts]int64{}
+	s.phases = Times{}
 	s.all.Reset()
 	for range 2 { // first the counts, then zeros
 		s.files.roll()

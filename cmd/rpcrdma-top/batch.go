@@ -37,6 +37,7 @@ func newBatchPrinter(w io.Writer, o *options, columns int, color bool) *batchPri
 	}
 	p.g = glyphsFor(o.ascii || !cli.UTF8())
 	p.st = newStyles(w, color, o.look)
+	p.st.dots = p.g.dots
 	if o.resolve {
 		p.hosts = newHosts(len(o.interfaces) > 0, true)
 	}
@@ -109,7 +110,7 @@ func (p *batchPrinter) print(s *monitor.Snapshot, totals bool) {
 		t.rows = t.rows[:shown]
 		at, widths := t.layout(p.g, p.width-1, 0)
 		line(span{name, bold})
-		line(t.header(p.g, at, widths, 0, -1, false)...)
+		line(t.header(p.g, at, widths, 0)...)
 		for i := range t.rows {
 			line(t.line(p.g, &t.rows[i], at, widths)...)
 		}

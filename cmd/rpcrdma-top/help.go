@@ -5,8 +5,8 @@ import "strings"
 const helpText = `rpcrdma-top: what is happening on an RDMA network, and how fast.
 
 Views
-  1-8, Tab       overview, transactions, connections, files, clients, latency,
-                 fabric, sessions
+  1-9, Tab       overview, transactions, connections, files, clients, latency,
+                 fabric, sessions, why
   arrows, j k    move; PgUp, PgDn, Home, End; the wheel of the mouse
   Enter          open the transaction; elsewhere: the transactions of the row
   Esc            back; then: filter off
@@ -22,6 +22,7 @@ Views
                  elsewhere the filter for the row
   w              write the packets of the transaction or row to a pcapng file:
                  files are read again; of a capture what --keep holds
+  W              write the screen to a text file
   c              columns: hide, move, sort; keep them in the configuration file
   a              all transactions that have ended, page by page (at the end)
   @  { }         replay: go to a time; ten intervals back or forth
@@ -29,10 +30,14 @@ Views
   q, Ctrl-C      quit
 
 Overview
+  why            why calls are slow, in the latest interval and in all; the view
+                 Why has the evidence, and what to run next
   OPS/S B/S      of the latest interval; bytes of RPC messages, data included
   P50 P99 MAX    latency: first packet of the call to last packet of the reply
   RATE, P99      over time, one column for each interval, the latest right
   %TIME PHASES   where the time went: c call  p pull  s server  w push  r reply
+                 - path: packets on their way between the capture point and the
+                 server, as acknowledgements show it; not a part of the others
   in flight      calls without a reply; mean: latencies / length of the interval
   credits        calls in flight of the credits granted, where they are scarcest
   wire           packets seen again; lost by the system (drops) or missing in
@@ -40,6 +45,7 @@ Overview
                  congestion: CNP, ECN
   malformed      headers that cannot be decoded, and contradictions in TCP
                  streams; only if there are any. Since the beginning
+  given up       what is no longer followed for lack of memory; only if there is
 
 Transactions
   CHUNKS         R read, W write, P reply chunk, Z call in a chunk; W1M:512K has

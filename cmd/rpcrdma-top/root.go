@@ -366,6 +366,10 @@ func (o *options) model(match *filter.Filter, src *source, notes *cli.Problems, 
 	opt.Decode.Memory = o.memory.Decoder()
 	opt.Names = o.memory.Names()
 	opt.Fabric, opt.Sessions = o.memory.Scale(fabric.DefaultMemory), o.memory.Scale(session.DefaultMemory)
+	opt.Why = o.memory.Scale(16 << 20)
+	if len(o.read) == 1 && o.read[0] != "-" {
+		opt.File = filepath.Base(o.read[0])
+	}
 	var kept *keeper
 	if src.live && o.keep > 0 {
 		cli.GrantMemory(2 * int(o.keep)) // a copy is made to write from

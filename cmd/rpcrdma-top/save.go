@@ -30,7 +30,7 @@ import (
 )
 
 // selection is what packets are written of: one transaction, whole connections, or the transactions that a filter lets
-// pass.
+// pass; or it is the text of the screen.
 type selection struct {
 	what        string // for messages
 	stem        string // of the name of the file
@@ -38,6 +38,7 @@ type selection struct {
 	frame       uint64 // first packet of the transaction; 0: it is not one
 	connections []int
 	match       *filter.Filter
+	screen      string
 }
 
 // saver writes the packets of a selection: from the files, which it reads again, or from what was kept of a capture.
@@ -109,7 +110,11 @@ func (s *saver) start(x selection, name string) (tea.Cmd, error) {
 	s.working.Add(1)
 	return func() tea.Msg {
 		defer s.working.Done()
-		text, err := s.write(ctx, &x, name)
+		write := s.write
+		if x.screen != "" {
+			write = s.writeScreen
+		}
+		text, err := write(ctx, &x, name)
 		cancel()
 		s.mu.Lock()
 		s.cancel = nil
@@ -147,6 +152,20 @@ func (s *saver) reader(x *selection) (capture.Reader, error) {
 		return s.kept.copy(x.connections), nil
 	}
 	return s.again()
+}
+
+// writeScreen writes the text of the screen.
+func (s *saver) writeScreen(_ context.Context, x *selection, name string) (string, error) {
+	out, err := s.files.Create(name)
+	if err != nil {
+		return "", err
+	}
+	defer out.Forget()
+	defer out.Discard()
+	if _, err := io.WriteString(out, x.screen); err != nil {
+		return "", err
+	}
+	return "the screen is in " + name, out.Commit()
 }
 
 // write writes the packets of a selection. The file gets its name at the end; until then, and after an error, what was
@@ -300,12 +319,12 @@ func (s *saver) path(name string) (string, error) {
 }
 
 // suggest is a name that no file has yet.
-func (s *saver) suggest(stem string) string {
+func (s *saver) suggest(stem, extension string) string {
 	stem = safeStem(stem)
 	for n := 1; n < 1000; n++ {
-		name := stem + ".pcapng"
+		name := stem + extension
 		if n > 1 {
-			name = stem + "-" + strconv.Itoa(n) + ".pcapng"
+			name = stem + "-" + strconv.Itoa(n) + extension
 		}
 		at, err := s.path(name)
 		if err != nil {
@@ -315,7 +334,7 @@ func (s *saver) suggest(stem string) string {
 			return name
 		}
 	}
-	return stem + ".pcapng"
+	return stem + extension
 }
 
 // safeStem makes a file name of what peers may have named.
@@ -402,7 +421,34 @@ func (u *ui) askFile() tea.Cmd {
 		return nil
 	}
 	u.saving, u.replace = x, ""
-	return u.ask(promptFile, u.saver.suggest(x.stem))
+	return u.ask(promptFile, u.saver.suggest(x.stem, ".pcapng"))
+}
+
+// askScreen asks for the name of the file that the text of the screen goes to.
+func (u *ui) askScreen() tea.Cmd {
+	switch {
+	case u.saver == nil:
+		u.message = u.saver.impossible()
+		return nil
+	case u.saver.live && u.saver.kept == nil:
+		u.message = "while capturing, files can be written only if the program was started with --keep"
+		return nil
+	}
+	u.saving, u.replace = selection{what: "the screen", screen: u.plainScreen()}, ""
+	return u.ask(promptFile, u.saver.suggest("screen", ".txt"))
+}
+
+// plainScreen is the screen as text without colors.
+func (u *ui) plainScreen() string {
+	st := u.st
+	u.st = &styles{dots: st.dots}
+	defer func() { u.st = st }()
+	var b strings.Builder
+	for l := range strings.Lines(u.View() + "\n") {
+		b.WriteString(strings.TrimRight(l, " \n"))
+		b.WriteByte('\n')
+	}
+	return b.String()
 }
 
 // save writes the file whose name was typed.
@@ -435,6 +481,8 @@ func (u *ui) save(name string) tea.Cmd {
 	}
 	u.typing, u.wrong = false, ""
 	u.input.Blur()
-	u.message = "writing the packets of " + u.saving.what
+	if u.message = "writing the packets of " + u.saving.what; u.saving.screen != "" {
+		u.message = "writing the screen"
+	}
 	return cmd
 }

@@ -63,6 +63,8 @@ func (u *ui) bodyLines(height int) []string {
 			put(l)
 		}
 		return out
+	case causes:
+		return u.whyLines(height)
 	case overview:
 		for i, l := range u.head(u.snap, u.width, u.totals) {
 			if height < 8 && i > 1 {
@@ -195,7 +197,7 @@ func (u *ui) tableLines(above, height int) []string {
 	u.follow(t.rows)
 	at, widths := t.layout(u.g, u.width, markWidth)
 	u.columns, u.widths = at, widths
-	out := []string{u.st.line(u.width, title, t.header(u.g, at, widths, markWidth, p.sort, p.turn)...)}
+	out := []string{u.st.line(u.width, title, t.header(u.g, at, widths, markWidth)...)}
 	u.tableRow = 2 + above + 1
 	if len(t.rows) == 0 {
 		return append(out, u.st.line(u.width, normal, span{"  " + t.empty, dim}))
@@ -337,8 +339,10 @@ func (u *ui) foot() string {
 		keys = " Space show  < > move  s sort  d usual  w keep in the configuration  Esc back"
 	case u.detail:
 		keys = " Esc back  arrows scroll  f search  y copy XID  w write packets  ? help"
+	case u.view == causes:
+		keys = " 1-9 views  arrows scroll  f search  w write the screen  Space freeze  ? help  q quit"
 	case u.view == heatmap:
-		keys = " 1-8 views  +/- interval  / filter  Space freeze  ? help  q quit"
+		keys = " 1-9 views  +/- interval  / filter  Space freeze  ? help  q quit"
 	case u.view == overview:
 		what := "totals"
 		if u.totals {

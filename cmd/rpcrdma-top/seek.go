@@ -80,6 +80,10 @@ func (u *ui) search(s string) {
 		if at, n, all = nextHit(u.helpText(), want, u.helpHit); n > 0 {
 			u.helpTop, u.helpHit = at, at
 		}
+	case u.view == causes && !u.detail:
+		if at, n, all = nextHit(u.whyText(u.snap, u.width), want, u.whyHit); n > 0 {
+			u.whyTop, u.whyHit = at, at
+		}
 	case u.detail:
 		if at, n, all = nextHit(u.detailText(), want, u.detailHit); n > 0 {
 			u.detailTop, u.detailHit = at, at
@@ -100,7 +104,7 @@ func (u *ui) search(s string) {
 	}
 	what := strconv.Quote(s)
 	switch {
-	case all == 0 && u.help || all == 0 && u.detail:
+	case all == 0 && (u.help || u.detail || u.view == causes):
 		u.message = "no line has " + what
 	case all == 0:
 		u.message = "no row has " + what

@@ -218,7 +218,7 @@ func (u *ui) sessionLines(most int) []string {
 		u.st.line(u.width, normal, span{" " + u.g.plain(even), normal}),
 	}
 	at, widths := t.layout(u.g, u.width, markWidth)
-	out = append(out, u.st.line(u.width, title, t.header(u.g, at, widths, markWidth, -1, false)...))
+	out = append(out, u.st.line(u.width, title, t.header(u.g, at, widths, markWidth)...))
 	for i := range t.rows {
 		if len(out) >= most-1 && i < len(t.rows)-1 {
 			out = append(out, u.st.line(u.width, normal, span{fmt.Sprintf("  and %d more", len(t.rows)-i), dim}))

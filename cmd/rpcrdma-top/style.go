@@ -41,6 +41,7 @@ const (
 // styles draw tones; without colors they change nothing.
 type styles struct {
 	color bool
+	dots  string // at the end of a line that is cut
 	of    [tones]lipgloss.Style
 }
 
@@ -112,10 +113,14 @@ type span struct {
 	tone tone
 }
 
-// line joins pieces and fills or cuts them to the width.
+// line joins pieces and fills them up to the width, or cuts them, which dots show.
 func (s *styles) line(width int, over tone, spans ...span) string {
 	var b strings.Builder
-	left := width
+	left, dots := width, ""
+	if tooWide(width, spans) {
+		dots = s.dots
+		left = max(width-runewidth.StringWidth(dots), 0)
+	}
 	for _, x := range spans {
 		if left <= 0 {
 			break
@@ -135,7 +140,20 @@ func (s *styles) line(width int, over tone, spans ...span) string {
 	if left > 0 {
 		b.WriteString(s.paint(over, strings.Repeat(" ", left)))
 	}
+	b.WriteString(s.paint(over, dots))
 	return b.String()
+}
+
+// tooWide reports whether more than spaces of a line lies beyond the width.
+func tooWide(width int, spans []span) bool {
+	used, end := 0, 0 // up to the last that is not a space
+	for _, x := range spans {
+		if t := strings.TrimRight(x.text, " "); t != "" {
+			end = used + runewidth.StringWidth(t)
+		}
+		used += runewidth.StringWidth(x.text)
+	}
+	return end > width
 }
 
 // fit pads text to a width, or cuts it: at the end, or in the middle for names.
@@ -145,10 +163,10 @@ func (g *glyphs) fit(s string, width int, right bool) string {
 	}
 	w := runewidth.StringWidth(s)
 	if w > width {
-		if right || width < 4 {
-			s = runewidth.Truncate(s, width, "")
-		} else {
+		if runewidth.StringWidth(g.dots) < width {
 			s = runewidth.Truncate(s, width, g.dots)
+		} else {
+			s = runewidth.Truncate(s, width, "")
 		}
 		w = runewidth.StringWidth(s)
 	}

@@ -64,6 +64,8 @@ type table struct {
 	first   uint64 // number of the first row, if the table is a part of a longer one
 	more    uint64 // rows that are known of, and not in the table
 	chosen  []int  // columns that are wanted, in order; nil: all that there is room for
+	sorted  int    // column that the rows are sorted by, from 1; 0: none
+	turn    bool   // the other way round
 }
 
 // find is the index of a column, -1 if there is none.
@@ -116,6 +118,7 @@ func (t *table) order(by int, turn bool) {
 		}
 		return
 	}
+	t.sorted, t.turn = by+1, turn
 	down := t.columns[by].right
 	if turn {
 		down = !down
@@ -131,7 +134,7 @@ func (t *table) order(by int, turn bool) {
 }
 
 // layout selects the columns that fit and sets their widths. mark is the room in front of a row. Columns that
-// the user has chosen give way from the last one on.
+// the user has chosen give way from the last one on; the one that the rows are sorted by does not.
 func (t *table) layout(g *glyphs, width, mark int) (at []int, widths []int) {
 	need := t.needs(g)
 	shown := make([]bool, len(t.columns))
@@ -146,6 +149,9 @@ func (t *table) layout(g *glyphs, width, mark int) (at []int, widths []int) {
 	order := slices.Clone(t.wanted())
 	if t.chosen == nil {
 		slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(t.columns[a].rank, t.columns[b].rank) })
+	}
+	if i := slices.Index(order, t.sorted-1); i > 1 {
+		order = slices.Insert(slices.Delete(order, i, i+1), 1, t.sorted-1) // behind what tells the rows apart
 	}
 	for k, i := range order {
 		gap := 1
@@ -233,15 +239,15 @@ func (t *table) texts(column int) []string {
 	return all
 }
 
-// header draws the titles; sorted is the column that the rows are sorted by.
-func (t *table) header(g *glyphs, at, widths []int, mark, sorted int, turn bool) []span {
+// header draws the titles, and an arrow where the rows are sorted.
+func (t *table) header(g *glyphs, at, widths []int, mark int) []span {
 	out := []span{{strings.Repeat(" ", mark), title}}
 	for k, i := range at {
 		c := &t.columns[i]
 		name := c.title
-		if i == sorted {
+		if i == t.sorted-1 {
 			arrow := g.down
-			if turn == c.right {
+			if t.turn == c.right {
 				arrow = g.up
 			}
 			if c.right {

@@ -62,6 +62,9 @@ type ui struct {
 	bell          bool
 	ringer        ringer
 	frozen        bool
+	waiting       bool // a filter has been set since
+	whyTop        int  // first line of the view of causes
+	whyHit        int  // line that was searched for; -1: none
 	totals        bool
 	chosenTotals  bool // by the user: the end of the input does not switch
 	help          bool
@@ -125,6 +128,7 @@ func usualSort(v view) int {
 
 func newUI(feed feeder, source string, st *styles, g *glyphs) *ui {
 	u := &ui{drawing: drawing{g: g, st: st}, feed: feed, source: source, width: 80, height: 24}
+	st.dots = g.dots
 	u.arrange(arrangements{})
 	u.input = textinput.New()
 	u.input.Prompt = ""
@@ -267,7 +271,7 @@ func (u *ui) command(key string) (tea.Model, tea.Cmd) {
 		return u, tea.Quit
 	case "?", "f1":
 		u.help, u.helpTop, u.helpHit = true, 0, -1
-	case "1", "2", "3", "4", "5", "6", "7", "8":
+	case "1", "2", "3", "4", "5", "6", "7", "8", "9":
 		u.show(view(key[0] - '1'))
 	case "tab":
 		u.show((u.view + 1) % views)
@@ -277,7 +281,7 @@ func (u *ui) command(key string) (tea.Model, tea.Cmd) {
 		return u, u.ask(promptFilter, u.snap.Filter)
 	case "f", "F", "@", "{", "}", "a":
 		return u, u.seek(key)
-	case "y", "w", "c", "esc":
+	case "y", "w", "W", "c", "esc":
 		return u, u.act(key)
 	case " ":
 		u.freeze()
@@ -300,6 +304,10 @@ func (u *ui) command(key string) (tea.Model, tea.Cmd) {
 	case "enter", "l":
 		u.open()
 	default:
+		if u.view == causes {
+			u.whyTop = scroll(key, u.whyTop, u.body()-1)
+			break
+		}
 		n := len(u.rows())
 		if u.turnPage(key, n) {
 			break
@@ -319,14 +327,16 @@ func (u *ui) act(key string) tea.Cmd {
 		return u.yank()
 	case "w":
 		return u.askFile()
+	case "W":
+		return u.askScreen()
 	case "c":
 		u.choose()
 	case "esc":
 		if u.saver.stop() {
 			break // the message comes with what became of it
 		}
-		if u.snap.Filter != "" {
-			u.feed.SetFilter(nil)
+		if u.snap.Filter != "" || u.waiting {
+			u.setFilter(nil)
 			u.message = "filter off"
 		}
 	}
@@ -334,11 +344,17 @@ func (u *ui) act(key string) tea.Cmd {
 }
 
 func (u *ui) freeze() {
-	u.frozen = !u.frozen
+	u.frozen, u.waiting = !u.frozen, false
 	u.feed.Hold(u.frozen)
 	if !u.frozen {
 		u.snap = u.feed.Latest()
 	}
+}
+
+// setFilter asks for a filter, or for none. A frozen screen shows its effect later.
+func (u *ui) setFilter(f *filter.Filter) {
+	u.feed.SetFilter(f)
+	u.waiting = u.frozen
 }
 
 func (u *ui) pause() {
@@ -400,7 +416,7 @@ func (u *ui) typed(msg tea.KeyMsg) (tea.Model, tea.Cmd) {
 		}
 		expr := strings.TrimSpace(u.input.Value())
 		if expr == "" {
-			u.feed.SetFilter(nil)
+			u.setFilter(nil)
 			u.message = "filter off"
 		} else {
 			f, err := filter.Compile(expr)
@@ -409,7 +425,7 @@ func (u *ui) typed(msg tea.KeyMsg) (tea.Model, tea.Cmd) {
 				u.fitInput()
 				return u, nil
 			}
-			u.feed.SetFilter(f)
+			u.setFilter(f)
 			u.message = "counted from now on: " + expr
 			if u.snap.Ended {
 				u.message = "decoded again: " + expr
@@ -562,7 +578,7 @@ func (u *ui) open() {
 		}
 		u.serial, u.detail, u.detailTop, u.detailLeft, u.detailHit = serial, true, 0, 0, -1
 		u.watch()
-	case heatmap:
+	case heatmap, causes:
 	default:
 		u.narrow()
 	}
@@ -585,7 +601,7 @@ func (u *ui) narrow() {
 		u.message = errNoFilter.Error()
 		return
 	}
-	u.feed.SetFilter(f)
+	u.setFilter(f)
 	u.show(transactions)
 	u.message = "only " + expr + "; Esc takes the filter off"
 }
@@ -699,6 +715,8 @@ func (u *ui) title() string {
 	s := u.snap
 	state, t := "live", good
 	switch {
+	case u.waiting:
+		state, t = "FROZEN; Space: see the filter", warn
 	case u.frozen:
 		state, t = "FROZEN", warn
 	case s.Err != nil:
@@ -725,8 +743,12 @@ func (u *ui) title() string {
 		alarm = "  ALARM " + names
 	}
 	room := u.width - len("rpcrdma-top ") - len(state) - len(alarm) - 2 - len(right)
-	name := u.g.name(u.source, max(room, 3))
-	left := []span{{"rpcrdma-top ", bold}, {name, normal}, {"  ", normal}, {state, t}, {alarm, bad}}
+	name, nameTone := u.source, normal
+	if s.Filter != "" && u.filterRoom() == 0 {
+		name, nameTone = "filter: "+s.Filter, warn // what is filtered matters more than where it comes from
+	}
+	name = u.g.name(name, max(room, 3))
+	left := []span{{"rpcrdma-top ", bold}, {name, nameTone}, {"  ", normal}, {state, t}, {alarm, bad}}
 	used := len("rpcrdma-top ") + len([]rune(name)) + 2 + len(state) + len(alarm)
 	if pad := u.width - used - len(right); pad > 0 {
 		left = append(left, span{strings.Repeat(" ", pad), normal})
@@ -746,21 +768,56 @@ func (u *ui) tabs() string {
 		}
 		out = append(out, span{s, t})
 	}
-	if u.snap.Filter != "" {
-		out = append(out, span{" filter: " + u.g.name(u.snap.Filter, 200), warn})
+	if room := u.filterRoom(); room > 0 {
+		out = append(out, span{" filter: " + u.g.name(u.snap.Filter, room), warn})
 	}
 	return u.st.line(u.width, normal, out...)
 }
 
+// filterRoom is the room for the filter behind the tabs; 0 if there is none, or no filter.
+func (u *ui) filterRoom() int {
+	used := len(" filter: ")
+	for v := range views {
+		used += len(u.tab(v))
+	}
+	if u.snap.Filter == "" || u.width-used < min(len(u.snap.Filter), 20) {
+		return 0
+	}
+	return u.width - used
+}
+
+// tab is the name of a view, between brackets if it is the one that is shown: whole, short, or only its number.
 func (u *ui) tab(v view) string {
-	name := viewNames[v]
-	if v != u.view && (u.width < 100 || u.snap.Filter != "" && u.width < 132) {
-		name = name[:1]
+	for _, names := range [...]*[views]string{&viewNames, &shortNames} {
+		all := 1 // each but the last shares a column with the next one
+		for i := range views {
+			all += len(names[i]) + len("1 ") + 1
+		}
+		if all <= u.width {
+			return u.bracketed(v, names[v])
+		}
 	}
+	name := ""
 	if v == u.view {
-		return fmt.Sprintf("[%d %s]", v+1, name)
+		name = viewNames[v]
 	}
-	return fmt.Sprintf(" %d %s ", v+1, name)
+	return u.bracketed(v, name)
+}
+
+// bracketed is the tab of a view. The opening bracket stands where there is a space before the others, the closing one in place of the
+// space before the next.
+func (u *ui) bracketed(v view, name string) string {
+	before, after := " ", ""
+	switch v {
+	case u.view:
+		before = "["
+		if v == views-1 {
+			after = "]"
+		}
+	case u.view + 1:
+		before = "]"
+	}
+	return before + strings.TrimRight(fmt.Sprintf("%d %s", v+1, name), " ") + after
 }
 
 func (u *ui) tabAt(x int) (view, bool) {

@@ -369,7 +369,7 @@ func TestKeys(t *testing.T) {
 		t.Errorf("view %d after all tabs", x.view)
 	}
 	x.press("shift+tab")
-	if x.view != sessions {
+	if x.view != causes {
 		t.Errorf("view %d", x.view)
 	}
 	// Freezing keeps the screen as it is.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -27,31 +26,28 @@ const (
 	heatmap
 	wire
 	sessions
+	causes
 	views
 )
 
-var viewNames = [views]string{"Overview", "Transactions", "Connections", "Files", "Clients", "Latency", "Fabric", "Sessions"}
+var viewNames = [views]string{"Overview", "Transactions", "Connections", "Files", "Clients", "Latency", "Fabric", "Sessions", "Why"}
 
-// partTones has the tone of each of transaction.Parts.
-var partTones = [...]tone{part0, part1, part2, part3, part4, undivided: dim}
+// shortNames are the names for narrow windows: all of them fit into 80 columns.
+var shortNames = [views]string{"Overview", "Trans", "Conns", "Files", "Clients", "Latency", "Fabric", "Sess", "Why"}
 
-// undivided is the index, behind those of the phases, of the time of transactions whose phases are not known.
-const undivided = transaction.NumParts
+// partTones has the tone of each of latency.Group.Parts.
+var partTones = [...]tone{part0, part1, part2, part3, part4, latency.PathPart: accent, latency.UndividedPart: dim}
 
-const partLetters = "cpswr?"
+const partLetters = "cpswr-?"
 
-// phaseSums are the times of the phases of a group, and what is undivided.
+// phaseSums are the times of the phases of a group, of the path, and what is undivided.
 func phaseSums(x *latency.Group) []int64 {
-	parts := make([]int64, undivided+1)
-	for p := range transaction.Parts() {
-		parts[p] = x.Phase(p).Sum
-	}
-	parts[undivided] = int64(min(x.UndividedTime, math.MaxInt64))
-	return parts
+	parts := x.Parts()
+	return parts[:]
 }
 
 // phaseTimes is phaseSums for an interval with latencies of so much time.
-func phaseTimes(parts *[transaction.NumParts]int64, time int64) []int64 {
+func phaseTimes(parts *monitor.Times, time int64) []int64 {
 	return append(parts[:], max(time-sum(parts[:]), 0))
 }
 
@@ -185,13 +181,16 @@ func sum(v []int64) (n int64) {
 	return n
 }
 
-// head is the part above the table of operations: rates and percentiles, calls in flight, transport troubles,
-// what is malformed, phases.
+// head is the part above the table of operations: why calls are slow, rates and percentiles, calls in flight, transport
+// troubles, what is malformed, what was given up, phases.
 func (d *drawing) head(s *monitor.Snapshot, width int, totals bool) [][]span {
-	lines := d.headRates(s, (width-2)/2, totals)
+	lines := d.headWhy(s, width, totals)
+	lines = append(lines, d.headRates(s, (width-2)/2, totals)...)
 	lines = append(lines, d.headFlight(s, totals), headWire(s))
-	if line := headMalformed(s); line != nil {
-		lines = append(lines, line)
+	for _, line := range [...][]span{headMalformed(s), headGivenUp(s)} {
+		if line != nil {
+			lines = append(lines, line)
+		}
 	}
 	return append(lines, d.headPhases(s, width, totals))
 }
@@ -308,6 +307,27 @@ func headMalformed(s *monitor.Snapshot) []span {
 	return line
 }
 
+// headGivenUp counts what memory did not suffice for; nil if there is nothing of the kind.
+func headGivenUp(s *monitor.Snapshot) (line []span) {
+	for _, x := range []struct {
+		n    uint64
+		what string
+	}{{s.Decoder.EvictedConnections, "connection"}, {s.Orphans.Evicted, "open call"}, {s.Decoder.EvictedDatagrams, "IP datagram"}} {
+		if x.n == 0 {
+			continue
+		}
+		sep := span{"given up   ", dim}
+		if line != nil {
+			sep = span{", ", normal}
+		}
+		line = append(line, sep, span{units.Plural(x.n, x.what), bad})
+	}
+	if line != nil {
+		line = append(line, span{" for lack of memory: --limit-memory", normal})
+	}
+	return line
+}
+
 // headPhases is a bar with the shares of the phases, and its legend.
 func (d *drawing) headPhases(s *monitor.Snapshot, width int, totals bool) []span {
 	parts := phaseTimes(&s.Now.Parts, s.Now.Time)
@@ -334,8 +354,11 @@ func (d *drawing) headPhases(s *monitor.Snapshot, width int, totals bool) []span
 	for p := range transaction.Parts() {
 		say(int(p), p.Short())
 	}
-	if parts[undivided] > 0 {
-		say(undivided, "?")
+	if parts[latency.PathPart] > 0 {
+		say(latency.PathPart, "path")
+	}
+	if parts[latency.UndividedPart] > 0 {
+		say(latency.UndividedPart, "?")
 	}
 	line := []span{{"phases     ", dim}}
 	line = append(line, d.stack(parts, max(width-11-room, 4))...)
@@ -364,7 +387,7 @@ func (d *drawing) transactionsTable(s *monitor.Snapshot) *table {
 			{title: "AGE", width: 7, right: true},
 			{title: "XID", width: 8},
 			{title: "OPERATION", width: 9, want: 18, most: 26, head: true, rank: 1},
-			{title: "FILE", width: 8, want: 14, most: 120, share: 4, short: distinct, rank: 2},
+			{title: "FILE", width: 8, want: 22, most: 120, share: 4, short: distinct, rank: 2},
 			{title: "CHUNKS", width: 8, want: 9, most: 40, rank: 3, name: true},
 			{title: "MOVED", width: 5, most: 20, share: 1, rank: 5},
 			{title: "IO", width: 3, rank: 4},
@@ -662,12 +685,12 @@ func (d *drawing) usageTable(s *monitor.Snapshot, list []monitor.Usage, all int6
 	t := &table{
 		more: uint64(rest),
 		columns: []column{
-			{title: what, width: 16, most: 200, share: 3, short: distinct},
+			{title: what, width: 16, want: 40, most: 200, share: 3, short: distinct},
 			{title: "OPS/S", width: 6, right: true, rank: 1},
 			{title: "B/S", width: 6, right: true, rank: 1},
-			{title: "MEAN", width: 7, right: true, rank: 2},
+			{title: "MEAN", width: 7, right: true, rank: 1},
 			{title: "COUNT", width: 6, right: true, rank: 1},
-			{title: "BYTES", width: 6, right: true, rank: 1},
+			{title: "BYTES", width: 6, right: true, rank: 2},
 			{title: "TIME", width: 7, right: true, rank: 1},
 			{title: "%TIME", width: 6, right: true, rank: 3},
 			{title: "ERR", width: 4, right: true, rank: 2},

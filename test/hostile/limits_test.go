@@ -107,7 +107,7 @@ var rows = []row{
 	{name: dump + " export trace", args: "%f -w %d/t.json"},
 	{name: dump + " kernel", args: "--ftrace %d/empty %f", fails: true},
 	{name: dump + " capture", args: "-r %f -w %d/c.pcapng"},
-	{name: top, args: "--batch 0 -r %f"},
+	{name: top, args: "--batch 0 -r %f", hard: []hard{{"queue-pairs", 100000}, {"clients", 100000}, {"addresses", 100000}, {"timeline", 20000}}},
 	{name: top, args: "--batch 5 -d 100ms -r %f"},
 	{name: replay + " plan", args: "%f -o %d/plan", hard: []hard{
 		{"files", 20000}, {"deep-compounds", 10}, {"queue-pairs", 30000}, {"listings", 1}, {"slots", 6000}, {"names", 15000}, {"creates", 8000}, {"sessions", 8000},

@@ -143,6 +143,14 @@ func queuePairs(g *gen, n int) {
 	}
 }
 
+// addresses are RDMA Writes that come from another address each.
+func addresses(g *gen, n int) {
+	for i := range n {
+		q := g.pair(g.host(i), g.host(0xfffffe), uint32(2*i))
+		q.packet(0, &roce.Packet{Opcode: roce.RCWriteOnly, RETH: roce.RETHFields{VA: 0x1000, RKey: 7, DMALen: 64}}, make([]byte, 64))
+	}
+}
+
 // tcpConnections are as many with a call and its reply each.
 func tcpConnections(g *gen, n int) {
 	for i := range n {

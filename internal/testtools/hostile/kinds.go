@@ -8,6 +8,7 @@ var kinds = []Kind{
 	{"cm-requests", "requests for a connection", 200_000, 5000, cmRequests},
 	{"random-psn", "packets with random PSNs and queue pairs", 200_000, 5000, randomPSN},
 	{"queue-pairs", "queue pairs", 500_000, 8000, queuePairs},
+	{"addresses", "addresses that send one RDMA Write each", 200_000, 5000, addresses},
 	{"files", "files without a name", 40_000, 4000, files},
 	{"deep-compounds", "COMPOUNDs of 5000 LOOKUPs", 1000, 4, deepCompounds},
 	{"far-offsets", "files with a WRITE far behind the other", 1000, 100, farOffsets},
