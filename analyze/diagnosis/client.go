@@ -9,8 +9,8 @@ import (
 // readResponses finds adapters of clients that answer RDMA Reads late.
 func (b *batch) readResponses() {
 	for _, k := range b.order {
-		if k.queued || k.samples[1] < 4 || k.fabric >= rdma.IWARP {
-			continue
+		if k.queued || k.samples[1] < 4 || k.delayedAcks() || k.fabric >= rdma.IWARP && !k.steady() {
+			continue // or, of TCP, hosts made of software answer late whatever it is
 		}
 		var extra []int64
 		f := &finding{code: ClientReadResponse, side: Client, where: k.where(), clock: Calls, certainty: Likely}
@@ -51,10 +51,40 @@ func (b *batch) windows() {
 		if k.gaps*200 > k.packets {
 			continue
 		}
+		k.far()
 		b.window(k, Credits, func(x *call) int64 { return x.credits })
 		b.window(k, SessionSlots, func(x *call) int64 { return x.slots })
 	}
 }
+
+// far finds the calls that had to wait for a credit which the capture point does not see to be lacking, since it is far from the client: a call
+// holds its credit until the client has the reply, and the next call is on its way for as long again.
+func (k *conn) far() {
+	way := max(k.floor[1], 0)
+	if way < farLeast {
+		return
+	}
+	var free []int64 // when the credits in use are free again, as the capture point sees it, in order
+	for _, x := range k.calls {
+		if x.backward || x.end == 0 {
+			continue
+		}
+		n, _ := slices.BinarySearch(free, x.start+1)
+		last := int64(0)
+		if n > 0 {
+			last = free[n-1]
+		}
+		free = free[n:]
+		if len(free)+1 >= int(x.granted) && x.start-last <= soon && x.credits == 0 && last > 0 {
+			x.credits = 1
+		}
+		at, _ := slices.BinarySearch(free, x.end+way-way/8)
+		free = slices.Insert(free, at, x.end+way-way/8)
+	}
+}
+
+// farLeast is the least round trip between the capture point and the client that counts for credits, in nanoseconds.
+const farLeast = 1_000
 
 func (b *batch) window(k *conn, code Code, of func(*call) int64) {
 	f := &finding{code: code, side: Server, where: k.where(), clock: Wall, certainty: Likely, limit: -1}

@@ -91,7 +91,7 @@ func (b *batch) stalls() {
 		loss := &finding{code: LossRecovery, side: Network, where: k.where(), clock: Calls, certainty: Certain}
 		rnr := &finding{code: ReceiverNotReady, side: b.notReady(k), where: k.where(), clock: Calls, certainty: Certain}
 		depth := &finding{code: ReadDepth, side: k.shallow, where: k.where(), clock: Calls, certainty: Likely}
-		unknown, seen := int64(0), int64(0)
+		unknown, seen, all := int64(0), int64(0), int64(0)
 		b.behindRefused(k, rnr)
 		k.each(func(x *call) {
 			if n := x.lost[rdma.CauseNotReady]; n > 0 && rnr.side == Server {
@@ -101,9 +101,11 @@ func (b *batch) stalls() {
 				b.heldBy(k, x, x.lost[rdma.CauseNotReady], rnr)
 			}
 			loss.of(x, x.take(x.lost[rdma.CauseRecovery]))
+			all += x.app
 			depth.of(x, x.take(x.lost[rdma.CauseReadSlot]))
 			unknown += x.lost[rdma.CauseUnknown]
 		})
+		k.behindReads = depth.time*5 > all
 		if b.slowed(k) {
 			depth.certainty = Possible // Reads are under way for longer because their answers are paced
 		}
@@ -203,21 +205,28 @@ func (x *call) quiet(t int64) bool {
 	return x.lost[rdma.CauseRecovery] < t/2 && x.wayS >= 0 && x.wayS < t/8
 }
 
-// likelyTimeout is the timeout with which most long silences agree: adapters have 4.096 µs times powers of two. It is 0 if fewer than three do.
+// likelyTimeout is the timeout with which long silences agree, at least three and nearly all that are about as long: adapters have
+// 4.096 µs times powers of two. It is 0 if there is none: a server that works for that time works longer and shorter as well.
 func (k *conn) likelyTimeout() int64 {
-	var counts [32]int
-	best := 0
+	var agree, others [32]int
 	k.each(func(x *call) {
 		n := x.silence()
 		for i := 8; i < 24; i++ {
-			if t := int64(4096) << i; n >= t-t/100 && n <= t+t/20 && x.quiet(t) {
-				if counts[i]++; counts[i] > counts[best] {
-					best = i
-				}
+			switch t := int64(4096) << i; {
+			case n >= t-t/100 && n <= t+t/20 && x.quiet(t):
+				agree[i]++
+			case n > t/2 && n < 2*t:
+				others[i]++
 			}
 		}
 	})
-	if counts[best] < 3 {
+	best := 0
+	for i := range agree {
+		if agree[i] > agree[best] && agree[i] >= 3*max(others[i], 1) {
+			best = i
+		}
+	}
+	if agree[best] == 0 {
 		return 0
 	}
 	return 4096 << best
@@ -461,8 +470,20 @@ func (k *conn) round() int64 { return max(k.floor[0], 0) + max(k.floor[1], 0) }
 
 // delayedAcks reports whether what looks like distance may be the time that TCP lets acknowledgements wait.
 func (k *conn) delayedAcks() bool {
-	return k.fabric >= rdma.IWARP && max(k.floor[0], k.floor[1]) > 20_000_000
+	if k.fabric < rdma.IWARP {
+		return false
+	}
+	n := max(k.floor[0], k.floor[1])
+	for _, t := range ackDelays {
+		if n >= t && n <= t+t/4 {
+			return true
+		}
+	}
+	return false
 }
+
+// ackDelays are the times for which TCP stacks let acknowledgements wait, in nanoseconds.
+var ackDelays = [...]int64{39_000_000, 99_000_000, 195_000_000}
 
 // slowed reports whether a side of a connection was told of congestion.
 func (b *batch) slowed(k *conn) bool {

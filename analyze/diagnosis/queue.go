@@ -30,7 +30,7 @@ func (b *batch) readDepth() {
 			a := reads[i]
 			gap := x.firstRead - a.lastRead
 			// The server had the call, but asked for its data only when it had that of the other.
-			if k.depth != 1 && x.wayS < 0 || x.callEnd+max(x.wayS, 0) > a.lastRead || gap < k.floor[0]*9/10 || gap > max(k.floor[0], 0)+max(k.floor[1], 0)+turn {
+			if k.depth != 1 && x.wayS < 0 || x.callEnd+max(x.wayS, 0) > a.lastRead || gap < k.floor[0]*9/10-1000 || gap > max(k.floor[0], 0)+max(k.floor[1], 0)+turn {
 				continue
 			}
 			chained++
@@ -39,6 +39,7 @@ func (b *batch) readDepth() {
 			}
 		}
 		if chained*10 < (len(reads)-1)*6 || behind*10 < chained*7 {
+			k.queued = k.queued || k.depth == 1 && k.behindReads // what waits behind them is no work of the server
 			continue
 		}
 		f := &finding{code: ReadDepth, side: k.shallow, where: k.where(), clock: Calls, certainty: Likely, limit: 1}
@@ -57,6 +58,7 @@ const turn = 20_000
 // gap has a bottleneck; what comes faster may be all that is asked for.
 const (
 	slowLink = 410
+	slowTCP  = 700    // as for 12 Gb/s: hosts may feed TCP no faster than a link carries
 	fastLink = 200    // as for 40 Gb/s
 	slowest  = 82_000 // 100 Mb/s
 )
@@ -66,7 +68,7 @@ const (
 func (b *batch) linkFull() {
 	for _, k := range b.order {
 		l := b.lanesOf(k)
-		if l == nil || k.queued || k.fabric >= rdma.IWARP {
+		if l == nil || k.queued {
 			continue
 		}
 		for side := range l {
@@ -92,7 +94,7 @@ func (b *batch) full(k *conn, l *lane, server bool) {
 	if took*10 < open*8 || fastest(&l.chunks)*1.6 < pace { // what comes closer to each other than usual has had a gap before it
 		pace = k.drained(open, server)
 	}
-	if pace < slowLink || pace > slowest {
+	if pace < slowLink || pace > slowest || k.fabric >= rdma.IWARP && pace < slowTCP {
 		return
 	}
 	f := &finding{code: LinkFull, side: Network, where: k.where(), clock: Calls, certainty: Likely, what: "server", typical: int64(8 * 1024 / pace * 1e9)}

@@ -177,6 +177,8 @@ type conn struct {
 	queued  bool  // what its calls waited for has been found: what is left is no work of the server
 	gaps    uint64
 	packets uint64
+
+	behindReads bool // a good part of the latencies is waiting for RDMA Reads to be allowed
 }
 
 // host is an address, and its number in names.
@@ -247,9 +249,21 @@ func (r *Recorder) conn(tx *transaction.Transaction) *conn {
 			k.depth = int(min(a.ResponderDepth, z.InitiatorDepth))
 		}
 	}
-	k.gaps = max(k.gaps, c.Sent[0].Gaps+c.Sent[1].Gaps)
+	k.gaps = max(k.gaps, missingOf(c))
 	k.packets = c.Sent[0].Packets + c.Sent[1].Packets
 	return k
+}
+
+// segmentSize is about how many bytes a segment of TCP holds: gaps of TCP are counted in bytes.
+const segmentSize = 1460
+
+// missingOf is about how many packets of a connection the capture lacks.
+func missingOf(c *rdma.Connection) uint64 {
+	n := c.Sent[0].Gaps + c.Sent[1].Gaps
+	if c.Fabric >= rdma.IWARP {
+		n = (n + segmentSize - 1) / segmentSize
+	}
+	return n
 }
 
 // ended is a connection that has ended.
@@ -275,7 +289,7 @@ func (r *Recorder) Closed(c *rdma.Connection) {
 	}
 	e := ended{
 		id: c.ID, hosts: [2]netip.Addr{c.Ends[0].Addr, c.Ends[1].Addr}, first: c.First.Time, last: c.Last.Time, sends: c.Sent[0].Sends + c.Sent[1].Sends,
-		rejected: c.State == rdma.Rejected, gaps: c.Sent[0].Gaps + c.Sent[1].Gaps, packets: c.Sent[0].Packets + c.Sent[1].Packets,
+		rejected: c.State == rdma.Rejected, gaps: missingOf(c), packets: c.Sent[0].Packets + c.Sent[1].Packets,
 	}
 	if e.hosts[1].Less(e.hosts[0]) {
 		e.hosts[0], e.hosts[1] = e.hosts[1], e.hosts[0]

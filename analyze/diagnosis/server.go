@@ -260,7 +260,7 @@ func (b *batch) serverTime() {
 			case len(times) < 16 || known*10 < len(times)*9 || b.soft(calls):
 			case !alone[server] && b.loud(server): // they may wait for its calls
 			case calls[0].conn.waiting(): // their data may wait there as well
-			case mid >= long && quick*2 >= len(times) && alone[server]: // else calls of other clients may be what it works on
+			case mid >= long && quick*2 >= len(times) && alone[server] && !tailed(times): // else calls of other clients may be what it works on
 				f.certainty = Certain
 			case mid >= brisk || often(times):
 				f.certainty = Likely
@@ -296,6 +296,19 @@ func often(times []int64) bool {
 	i, _ := slices.BinarySearch(times, long)
 	slow := times[i:]
 	return len(slow) >= 8 && len(slow)*10 >= len(times) && slow[len(slow)*3/4]*10 > slow[len(slow)/4]*11
+}
+
+// tailed reports whether a few calls make most of the time: something else may have held them up. It sorts the times.
+func tailed(times []int64) bool {
+	slices.Sort(times)
+	few, all := int64(0), int64(0)
+	for i, n := range times {
+		all += n
+		if i >= len(times)-max(len(times)/16, 1) {
+			few += n
+		}
+	}
+	return few*2 > all
 }
 
 // paced reports whether calls with data are done as if one thing after the other carried them, at one rate: it may be a link.

@@ -358,7 +358,7 @@ var rules = []rule{
 	{packages: "internal/testtools/fleetgen/...", own: []string{"internal/testtools/fleetgen"}},
 	{packages: "internal/testtools/longplan", own: []string{"decode/nfs/nfs3", "decode/nfs/nfs4", "replay/plan"}},
 	// The simulator must not share a mistake with the decoder of transactions.
-	{packages: "internal/testtools/simulate", own: []string{"capture", "decode/ibcm", "decode/link", "decode/nfs/nfs3", "decode/nfs/nfs4", "decode/oncrpc", "decode/rdma", "decode/roce", "decode/rpcrdma", "decode/xdr"}, tests: []string{"decode", "decode/transaction"}},
+	{packages: "internal/testtools/simulate", own: []string{"capture", "decode/ibcm", "decode/iwarp", "decode/link", "decode/nfs/nfs3", "decode/nfs/nfs4", "decode/oncrpc", "decode/rdma", "decode/roce", "decode/rpcrdma", "decode/xdr"}, tests: []string{"decode", "decode/transaction"}},
 	{packages: "internal/...", own: []string{"capture", "decode/...", "analyze/..."}},
 	// The pictures of the documentation.
 	{packages: "docs/images/..."},

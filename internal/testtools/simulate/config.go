@@ -14,7 +14,9 @@ type Config struct {
 	Mix         Mix
 	Size        int // of READ and WRITE in bytes
 	NFS4        bool
-	Threads     int // of the server
+	IWARP       bool // else RoCEv2
+	DelayedAck  bool // TCP lets acknowledgements wait for data that carry them
+	Threads     int  // of the server
 	MTU         uint32
 	LineRate    int64
 	Propagation int64 // of each of the two links

@@ -41,6 +41,9 @@ func (c *connection) connect() {
 	a.other, b.other = b, a
 	a.expected, b.expected = b.post, a.post
 	a.receive = c.atClient
+	if c.n.IWARP {
+		c.opens()
+	}
 	b.receive = func(_ []byte, call *Call) { c.n.nfsd.take(c, call) }
 }
 
@@ -92,6 +95,10 @@ func (c *connection) management(from int, a ibcm.Attribute, fill func(ibcm.MAD),
 
 // setup connects by messages, again and again until the server answers.
 func (c *connection) setup() {
+	if c.n.IWARP {
+		c.setupTCP()
+		return
+	}
 	if c.up {
 		return
 	}
@@ -134,15 +141,23 @@ func (c *connection) setup() {
 				return
 			}
 			c.management(0, ibcm.AttributeRTU, func(m ibcm.MAD) { ibcm.RTU(m.Data()).SetIDs(local, remote) }, func() {})
-			c.up, c.granted = true, 1 // until the first reply grants more (RFC 8166, section 3.3.3)
-			again := c.open
-			c.open = nil
-			for _, call := range again {
-				c.send(call)
-			}
-			c.pump()
+			c.established(times)
 		})
 	})
+}
+
+// established begins to use a connection: what was not answered on the one before is sent again.
+func (c *connection) established(times uint32) {
+	if c.times != times || c.up {
+		return
+	}
+	c.up, c.granted = true, 1 // until the first reply grants more (RFC 8166, section 3.3.3)
+	again := c.open
+	c.open = nil
+	for _, call := range again {
+		c.send(call)
+	}
+	c.pump()
 }
 
 // pump sends what has a credit.

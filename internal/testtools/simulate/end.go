@@ -36,6 +36,7 @@ type end struct {
 	turn      bool      // a response was sent last
 	message   []byte
 	receive   func(message []byte, call *Call)
+	tcp       tcpStream
 	came      [2]int64 // when the latest packet to it came to the switch, and from there
 
 	// Its rate.
@@ -65,6 +66,7 @@ type request struct {
 	reply  bool
 	role   uint32
 	tries  uint64
+	msn    uint32 // over iWARP
 	done   func()
 }
 
@@ -96,6 +98,9 @@ func (e *end) packets(length int) uint32 {
 func (e *end) packet(op roce.Opcode) *packet {
 	p := &packet{src: e.h, dst: e.other.h, to: e.other, srcPort: e.c.port(e)}
 	p.Opcode = op
+	if e.n.IWARP {
+		p.port = e.c.ports(e)
+	}
 	p.PKey = roce.DefaultPKey
 	p.DestQP = e.other.qpn
 	return p
@@ -109,6 +114,14 @@ func (e *end) add(r *request) {
 	r.psn, r.count = e.post, e.packets(r.length)
 	e.post = (e.post + r.count) & mask24
 	e.work = append(e.work, r)
+	switch r.kind {
+	case sendRequest:
+		e.tcp.sends++
+		r.msn = e.tcp.sends
+	case readRequest:
+		e.tcp.reads++
+		r.msn = e.tcp.reads
+	}
 	e.n.after(doorbell, e.h.wake)
 }
 
@@ -188,6 +201,7 @@ func (e *end) part(r *request, i uint32) *packet {
 		p.SE = p.AckReq && r.kind == sendRequest
 	}
 	p.PSN = (r.psn + i) & mask24
+	p.stag, p.offset, p.msn, p.part = r.handle, r.offset+uint64(int(i)*mtu), r.msn, i
 	p.call, p.last = r.call, r.reply && i+1 == r.count
 	e.at = (e.at + step) & mask24
 	if diff(p.PSN, e.fresh) < 0 {
@@ -315,10 +329,27 @@ func (e *end) take(p *packet) {
 	case p.Opcode == roce.CNP:
 		e.rate.slower(e)
 	case p.Opcode.IsResponse():
+		e.carry(p)
 		e.response(p)
 	default:
+		e.carry(p)
 		e.request(p)
 	}
+}
+
+// carry takes the acknowledgement that came with data. They may have overtaken responses to Reads.
+func (e *end) carry(p *packet) {
+	if !p.carries {
+		return
+	}
+	psn := p.carried
+	for _, r := range e.work {
+		if r.kind == readRequest && r.next < r.count && diff(psn, r.psn) >= 0 {
+			psn = (r.psn - 1) & mask24
+			break
+		}
+	}
+	e.acknowledged(psn)
 }
 
 // response takes an answer of the peer.
@@ -348,8 +379,12 @@ func (e *end) response(p *packet) {
 		switch {
 		case uint32(d) == r.next:
 			e.asked = false
+			e.got(p)
 			r.next++
 			if r.next == r.count {
+				if e.n.IWARP {
+					e.ack()
+				}
 				e.acknowledged(p.PSN)
 			} else {
 				e.acknowledged((r.psn - 1) & mask24)
@@ -386,6 +421,7 @@ func (e *end) request(p *packet) {
 		return
 	}
 	e.nak = false
+	e.got(p)
 	e.expected = (e.expected + 1) & mask24
 	switch {
 	case op.IsReadRequest():
@@ -444,6 +480,7 @@ func (e *end) read(p *packet) {
 		if op.Headers().Has(roce.HasAETH) {
 			q.AETH = roce.AETHFields{Syndrome: roce.ACKUnlimited, MSN: e.complete & mask24}
 		}
+		q.stag, q.offset, q.ends = p.stag, p.offset+uint64(i*e.n.MTU), i == count-1
 		q.call = p.call
 		q.id = p.call.id(roleResponse, p.RETH.VA/uint64(e.n.MTU)+uint64(i), p.id&attempts)
 		list = append(list, q)
@@ -471,7 +508,14 @@ func (e *end) ack() {
 	}
 	e.acking = true
 	e.slow = max(e.n.now+e.n.AckTime, e.slow)
-	e.n.at(e.slow, func() {
+	at := e.slow
+	if e.n.DelayedAck && e.tcp.unacked < 2 {
+		at = e.n.now + delayedAck
+	}
+	e.n.at(at, func() {
+		if !e.acking {
+			return // data have carried it
+		}
 		e.acking = false
 		e.answer((e.expected-1)&mask24, roce.ACKUnlimited)
 	})

@@ -88,6 +88,10 @@ func (h *host) wake() {
 		}
 		return
 	}
+	if n.IWARP && !n.segment(p) {
+		h.wake()
+		return
+	}
 	h.busy = true
 	done := n.now + p.onWire(n.LineRate)
 	n.at(done, func() {

@@ -18,7 +18,16 @@ type packet struct {
 	to       *end        // who takes it; nil for what a host takes
 	arrive   func()      // instead, for management
 	pause    *link.Pause // a frame of flow control, of src or, if that is nil, of the switch
-	id       uint64      // of what it carries, the same in each run: call, role, place, attempt
+	seg      *segment    // over iWARP
+	port     [2]uint16   // of TCP
+	stag     uint32      // over iWARP: of the memory, and where in it or in the message its data go
+	offset   uint64
+	msn      uint32
+	part     uint32 // of a Read Request that is sent again for what is lacking: where it begins
+	ends     bool   // the last of a Read's responses
+	carries  bool   // an acknowledgement that waited
+	carried  uint32
+	id       uint64 // of what it carries, the same in each run: call, role, place, attempt
 	call     *Call
 	last     bool // of a reply
 	ack      bool // an acknowledgement, which an adapter sends first
@@ -43,6 +52,9 @@ func (p *packet) size() int {
 	if p.pause != nil {
 		return 60
 	}
+	if p.seg != nil {
+		return 14 + 20 + tcpHeader + p.seg.length
+	}
 	return 14 + 20 + udpHeader + p.Opcode.HeaderSize() + p.PayloadLen + int(p.Pad) + roce.ICRCSize
 }
 
@@ -59,6 +71,9 @@ func (r record) frame(b []byte) []byte {
 		b = append(b, 0x88, 0x08)
 		b = r.pause.Append(b)
 		return append(b, make([]byte, max(0, 60-len(b)))...)
+	}
+	if r.seg != nil {
+		return r.frameTCP(b)
 	}
 	p := r.packet
 	n := p.size() - 14 - 20

@@ -38,7 +38,8 @@ func TestDecodes(t *testing.T) {
 	for _, name := range []string{
 		"healthy", "healthy, mixed sizes", "path-delay of one connection", "server-threads", "credits, none granted",
 		"session-slots", "loss", "receiver-not-ready", "congestion", "path-stall, receiver pauses", "healthy, jitter",
-		"healthy, several clients", "recall", "outage, server hangs", "congestion by others, no marks",
+		"healthy, several clients", "recall", "outage, server hangs", "congestion by others, no marks", "healthy, iWARP", "loss, iWARP",
+		"session-slots, iWARP", "path-delay of one connection, iWARP",
 	} {
 		r := Run(draw(t, name, 3))
 		for p := range Point(Points) {

@@ -1,11 +1,15 @@
 package simulate
 
-import "math/rand/v2"
+import (
+	"math/rand/v2"
+	"strings"
+)
 
 // Situation is a kind of slowness: which causes, with which ranges.
 type Situation struct {
 	Name  string
 	Mixed bool // queues mix: its time is known less exactly
+	IWARP bool
 	set   func(r *rand.Rand, c *Config)
 }
 
@@ -26,6 +30,9 @@ func (s *Situation) Draw(seed uint64) Config {
 	c.NFS4 = r.IntN(3) == 0
 	c.Snap = pick(r, 0, 512)
 	s.set(r, &c)
+	if s.IWARP {
+		c.IWARP, c.DelayedAck = true, r.IntN(3) == 0
+	}
 	return c
 }
 
@@ -51,18 +58,19 @@ const (
 // Situations are all of them. The parts of one that has two causes are called by the names of the others.
 func Situations() []Situation {
 	list := []Situation{
-		{"healthy", false, func(*rand.Rand, *Config) {}},
-		{"healthy, mixed sizes", false, func(r *rand.Rand, c *Config) { c.Size, c.Connections = 128<<10, 1+r.IntN(4) }},
-		{"healthy, 16 calls at a time", false, func(_ *rand.Rand, c *Config) { c.Depth = 16 }},
-		{"healthy, jitter", false, func(r *rand.Rand, c *Config) { c.Jitter = between(r, 3*us, 20*us) }},
-		{"healthy, several clients", false, func(r *rand.Rand, c *Config) { c.Clients, c.Calls = 2+r.IntN(7), 100 }},
-		{"healthy, small calls", false, func(_ *rand.Rand, c *Config) { c.Mix = Mix{Small: 1} }},
+		{Name: "healthy", set: func(*rand.Rand, *Config) {}},
+		{Name: "healthy, mixed sizes", set: func(r *rand.Rand, c *Config) { c.Size, c.Connections = 128<<10, 1+r.IntN(4) }},
+		{Name: "healthy, 16 calls at a time", set: func(_ *rand.Rand, c *Config) { c.Depth = 16 }},
+		{Name: "healthy, jitter", set: func(r *rand.Rand, c *Config) { c.Jitter = between(r, 3*us, 20*us) }},
+		{Name: "healthy, several clients", set: func(r *rand.Rand, c *Config) { c.Clients, c.Calls = 2+r.IntN(7), 100 }},
+		{Name: "healthy, small calls", set: func(_ *rand.Rand, c *Config) { c.Mix = Mix{Small: 1} }},
 	}
 	list = append(list, pathSituations()...)
 	list = append(list, serverSituations()...)
 	list = append(list, clientSituations()...)
 	list = append(list, pairs(list)...)
-	return append(list, drawn(list)...)
+	list = append(list, drawn(list)...)
+	return append(list, overTCP(list)...)
 }
 
 // drawn are situations of two causes that are drawn.
@@ -71,39 +79,54 @@ func drawn(list []Situation) []Situation {
 		list[r.IntN(len(list))].set(r, c)
 		list[r.IntN(len(list))].set(r, c)
 	}
-	return []Situation{{"two, drawn", true, two}, {"two others, drawn", true, two}}
+	return []Situation{{Name: "two, drawn", Mixed: true, set: two}, {Name: "two others, drawn", Mixed: true, set: two}}
+}
+
+// overTCP are the situations that can occur over iWARP, too.
+func overTCP(list []Situation) []Situation {
+	var out []Situation
+	for _, s := range list {
+		c := s.Draw(1)
+		if c.ReceiverNotReady != nil || c.Congestion != nil || strings.Contains(s.Name, "drawn") {
+			continue
+		}
+		s.Name += ", iWARP"
+		s.IWARP = true
+		out = append(out, s)
+	}
+	return out
 }
 
 func pathSituations() []Situation {
 	return []Situation{
-		{"path-delay", false, func(r *rand.Rand, c *Config) {
+		{Name: "path-delay", set: func(r *rand.Rand, c *Config) {
 			c.PathDelay = &PathDelay{OneWay: between(r, 200*us, 20*ms), Share: r.Float64()}
 		}},
-		{"path-delay, jitter", false, func(r *rand.Rand, c *Config) {
+		{Name: "path-delay, jitter", set: func(r *rand.Rand, c *Config) {
 			c.PathDelay = &PathDelay{OneWay: between(r, 500*us, 10*ms), Share: r.Float64()}
 			c.Jitter = c.PathDelay.OneWay / 40
 		}},
-		{"path-delay of one client of several", false, func(r *rand.Rand, c *Config) {
+		{Name: "path-delay of one client of several", set: func(r *rand.Rand, c *Config) {
 			c.Clients = 2 + r.IntN(4)
 			c.PathDelay = &PathDelay{OneWay: between(r, 500*us, 5*ms), Share: 1, First: true}
 		}},
-		{"congestion by others, no marks", true, func(r *rand.Rand, c *Config) {
+		{Name: "congestion by others, no marks", Mixed: true, set: func(r *rand.Rand, c *Config) {
 			every := between(r, 500*us, 2*ms)
 			c.CrossTraffic = &CrossTraffic{Every: every, For: every * (30 + r.Int64N(40)) / 100, FromServer: r.IntN(2) == 0}
 		}},
-		{"path-delay of one connection", false, func(r *rand.Rand, c *Config) {
+		{Name: "path-delay of one connection", set: func(r *rand.Rand, c *Config) {
 			c.Connections = 2 + r.IntN(3)
 			c.PathDelay = &PathDelay{OneWay: between(r, 500*us, 5*ms), Share: r.Float64(), Connection: 1 + r.IntN(c.Connections)}
 		}},
-		{"path-stall, unseen", true, stall(Unseen)},
-		{"path-stall, receiver pauses", true, stall(PausedByReceiver)},
-		{"path-stall, switch pauses", true, stall(PausedBySwitch)},
-		{"link-full", true, func(r *rand.Rand, c *Config) {
+		{Name: "path-stall, unseen", Mixed: true, set: stall(Unseen)},
+		{Name: "path-stall, receiver pauses", Mixed: true, set: stall(PausedByReceiver)},
+		{Name: "path-stall, switch pauses", Mixed: true, set: stall(PausedBySwitch)},
+		{Name: "link-full", Mixed: true, set: func(r *rand.Rand, c *Config) {
 			c.Size, c.Depth = 256<<10, 8+r.IntN(9)
 			c.Mix = pick(r, Mix{Read: 8, Small: 1}, Mix{Write: 8, Small: 1})
 			c.LinkFull = &LinkFull{Rate: between(r, 2e9, 10e9)}
 		}},
-		{"congestion", true, func(r *rand.Rand, c *Config) {
+		{Name: "congestion", Mixed: true, set: func(r *rand.Rand, c *Config) {
 			c.Size, c.Depth = 128<<10, 4+r.IntN(13)
 			server := r.IntN(3) > 0
 			c.Mix = Mix{Read: 8, Small: 1}
@@ -112,10 +135,10 @@ func pathSituations() []Situation {
 			}
 			c.Congestion = &Congestion{Share: 0.03 + 0.12*r.Float64(), FromServer: server}
 		}},
-		{"loss", false, func(r *rand.Rand, c *Config) {
+		{Name: "loss", set: func(r *rand.Rand, c *Config) {
 			c.Loss = &Loss{Rate: 0.01 + 0.04*r.Float64(), FromServer: r.IntN(2) == 0, Place: Place(r.IntN(3))}
 		}},
-		{"tail loss", false, func(r *rand.Rand, c *Config) {
+		{Name: "tail loss", set: func(r *rand.Rand, c *Config) {
 			c.Depth = 1 + r.IntN(2)
 			c.Loss = &Loss{Rate: 0.02 + 0.03*r.Float64(), Tail: true, FromServer: true, Place: Place(r.IntN(3))}
 		}},
@@ -131,68 +154,68 @@ func stall(by Pauser) func(*rand.Rand, *Config) {
 
 func serverSituations() []Situation {
 	return []Situation{
-		{"server-time", false, func(r *rand.Rand, c *Config) { c.ServerTime = &ServerTime{Extra: between(r, 1*ms, 20*ms)} }},
-		{"server-time, cold READs", false, func(r *rand.Rand, c *Config) {
+		{Name: "server-time", set: func(r *rand.Rand, c *Config) { c.ServerTime = &ServerTime{Extra: between(r, 1*ms, 20*ms)} }},
+		{Name: "server-time, cold READs", set: func(r *rand.Rand, c *Config) {
 			c.ServerTime = &ServerTime{Extra: between(r, 2*ms, 20*ms), Op: Read, Share: 0.2 + 0.5*r.Float64()}
 		}},
-		{"server-time, WRITE", false, func(r *rand.Rand, c *Config) {
+		{Name: "server-time, WRITE", set: func(r *rand.Rand, c *Config) {
 			c.ServerTime = &ServerTime{Extra: between(r, 1*ms, 10*ms), Op: Write}
 		}},
-		{"server-time, several clients", false, func(r *rand.Rand, c *Config) {
+		{Name: "server-time, several clients", set: func(r *rand.Rand, c *Config) {
 			c.Clients, c.Calls = 2+r.IntN(4), 100
 			c.ServerTime = &ServerTime{Extra: between(r, 1*ms, 20*ms)}
 		}},
-		{"server-time, COMMIT", false, func(r *rand.Rand, c *Config) {
+		{Name: "server-time, COMMIT", set: func(r *rand.Rand, c *Config) {
 			c.Mix.Commit = 2
 			c.ServerTime = &ServerTime{Extra: between(r, 2*ms, 30*ms), Op: Commit}
 		}},
-		{"server-threads", true, func(r *rand.Rand, c *Config) {
+		{Name: "server-threads", Mixed: true, set: func(r *rand.Rand, c *Config) {
 			c.Depth, c.Size = 8+r.IntN(25), 64<<10
 			c.Mix = pick(r, Mix{Write: 5, Small: 1}, Mix{Read: 3, Write: 3, Small: 2})
 			c.ServerThreads = &ServerThreads{Threads: 1}
 		}},
-		{"receiver-not-ready", false, func(r *rand.Rand, c *Config) {
+		{Name: "receiver-not-ready", set: func(r *rand.Rand, c *Config) {
 			c.ReceiverNotReady = &ReceiverNotReady{
 				Rate: 0.02 + 0.1*r.Float64(), Times: 1 + r.IntN(3), Timer: uint8(12 + r.IntN(8)), AtServer: r.IntN(3) > 0,
 			}
 		}},
-		{"credits, few granted", false, func(r *rand.Rand, c *Config) {
+		{Name: "credits, few granted", set: func(r *rand.Rand, c *Config) {
 			c.Depth = 16 + r.IntN(17)
 			c.Credits = &Credits{Granted: 1 + r.IntN(4)}
 		}},
-		{"credits, none granted", false, func(r *rand.Rand, c *Config) {
+		{Name: "credits, none granted", set: func(r *rand.Rand, c *Config) {
 			c.Depth = 8 + r.IntN(9)
 			c.Credits = &Credits{}
 		}},
-		{"credits, few asked for", false, func(r *rand.Rand, c *Config) {
+		{Name: "credits, few asked for", set: func(r *rand.Rand, c *Config) {
 			c.Depth = 16 + r.IntN(17)
 			c.Credits = &Credits{Asked: 2 + r.IntN(3)}
 		}},
-		{"session-slots", false, func(r *rand.Rand, c *Config) {
+		{Name: "session-slots", set: func(r *rand.Rand, c *Config) {
 			c.Depth, c.NFS4 = 16+r.IntN(17), true
 			c.SessionSlots = &SessionSlots{Slots: 1 + r.IntN(4)}
 		}},
-		{"session-slots, by the client", false, func(r *rand.Rand, c *Config) {
+		{Name: "session-slots, by the client", set: func(r *rand.Rand, c *Config) {
 			c.Depth, c.NFS4 = 16+r.IntN(17), true
 			c.SessionSlots = &SessionSlots{Slots: 1 + r.IntN(4), ByClient: true}
 		}},
-		{"asked-to-wait", false, func(r *rand.Rand, c *Config) {
+		{Name: "asked-to-wait", set: func(r *rand.Rand, c *Config) {
 			c.AskedToWait = &AskedToWait{Rate: 0.01 + 0.04*r.Float64(), Times: 1 + r.IntN(2), Wait: 100 * ms}
 			if !c.NFS4 {
 				c.AskedToWait.Wait = 5000 * ms
 			}
 		}},
-		{"outage, server", false, outage(false)},
-		{"outage, path", false, outage(true)},
-		{"outage, server hangs", false, func(r *rand.Rand, c *Config) {
+		{Name: "outage, server", set: outage(false)},
+		{Name: "outage, path", set: outage(true)},
+		{Name: "outage, server hangs", set: func(r *rand.Rand, c *Config) {
 			outage(false)(r, c)
 			c.Outage.Hang, c.Outage.Timer = true, pick(r, 0, 600*ms)
 		}},
-		{"recall", false, func(r *rand.Rand, c *Config) {
+		{Name: "recall", set: func(r *rand.Rand, c *Config) {
 			c.NFS4, c.Mix.Open, c.Handshake = true, 2, false
 			c.Recall = &Recall{Rate: 0.1 + 0.3*r.Float64(), Hold: between(r, 20*ms, 200*ms), Wait: pick(r, 0, 100*ms)}
 		}},
-		{"neighbour", true, func(r *rand.Rand, c *Config) {
+		{Name: "neighbour", Mixed: true, set: func(r *rand.Rand, c *Config) {
 			c.Threads, c.Depth = 2, 1+r.IntN(2)
 			c.Neighbour = &Neighbour{Depth: 16 + r.IntN(33), Calls: 1500, Extra: between(r, 50*us, 300*us)}
 		}},
@@ -208,25 +231,25 @@ func outage(path bool) func(*rand.Rand, *Config) {
 
 func clientSituations() []Situation {
 	return []Situation{
-		{"read-depth", true, func(r *rand.Rand, c *Config) {
+		{Name: "read-depth", Mixed: true, set: func(r *rand.Rand, c *Config) {
 			c.Depth, c.Size, c.Mix, c.Handshake = 8+r.IntN(9), 256<<10, Mix{Write: 6, Small: 2}, true
 			c.PathDelay = nil
 			c.Propagation = between(r, 10*us, 50*us)
 			c.ReadDepth = &ReadDepth{Depth: 1}
 		}},
-		{"client-read-response", false, func(r *rand.Rand, c *Config) {
+		{Name: "client-read-response", set: func(r *rand.Rand, c *Config) {
 			c.Mix, c.Depth = Mix{Read: 1, Write: 5, Small: 1}, 1+r.IntN(3)
 			c.ClientReadResponse = &ClientReadResponse{Delay: between(r, 300*us, 5*ms)}
 		}},
-		{"client-idle", false, func(r *rand.Rand, c *Config) {
+		{Name: "client-idle", set: func(r *rand.Rand, c *Config) {
 			c.Depth = 1
 			c.ClientIdle = &ClientIdle{Think: between(r, 2*ms, 50*ms)}
 		}},
-		{"one-at-a-time", false, func(r *rand.Rand, c *Config) {
+		{Name: "one-at-a-time", set: func(r *rand.Rand, c *Config) {
 			c.Depth, c.Size, c.Calls = 32, 4<<10, 600
 			c.OneAtATime = &OneAtATime{}
 		}},
-		{"capture-gaps", false, func(r *rand.Rand, c *Config) {
+		{Name: "capture-gaps", set: func(r *rand.Rand, c *Config) {
 			c.Calls = 600
 			c.CaptureGaps = &CaptureGaps{Rate: 0.01 + 0.06*r.Float64()}
 		}},
@@ -259,7 +282,7 @@ func pairs(list []Situation) []Situation {
 				b = &list[i]
 			}
 		}
-		out = append(out, Situation{p[0] + " and " + p[1], true, func(r *rand.Rand, c *Config) { a.set(r, c); b.set(r, c) }})
+		out = append(out, Situation{Name: p[0] + " and " + p[1], Mixed: true, set: func(r *rand.Rand, c *Config) { a.set(r, c); b.set(r, c) }})
 	}
 	return out
 }
