@@ -101,9 +101,12 @@ func takeWidth(cmd *cobra.Command) {
 // fitLines has lines of text wrapped at --width, or else at the width of the terminal.
 func fitLines(cmd *cobra.Command, s *cli.Streams) error {
 	f := cmd.Flags()
-	width, err := f.GetInt("width")
-	if err != nil { // a command without text
+	if f.Lookup("width") == nil { // a command without text
 		return nil
+	}
+	width, err := f.GetInt("width")
+	if err != nil {
+		return err
 	}
 	if width != 0 && cmd.HasParent() {
 		if err := checkWidth(width); err != nil {
