@@ -41,6 +41,7 @@ type benchFlags struct {
 	preset        string
 	dir           string
 	mount         string
+	repeat        int
 	write         bool
 	csv           string
 	svg           string
@@ -96,6 +97,7 @@ func newBenchCommand(s *cli.Streams) *cobra.Command {
 	f.StringVar(&o.fileSize, "file-size", "64M", "`bytes` of the file, which is in the server's memory")
 	f.IntVar(&o.files, "files", 1000, "let fileop and postmark make `n` files")
 	cli.DurationVar(f, &o.time, "time", time.Second, "`time` of each measurement of reads and writes")
+	f.IntVar(&o.repeat, "repeat", 1, "measure everything `n` times, and show the round in the middle and how far they lie apart")
 	cli.DurationVar(f, &o.delay, "link-delay", 0, "one-way `delay` of the network between both ends")
 	f.StringVar(&o.bandwidth, "link-bandwidth", "", "bits a second of the network, each way")
 	f.StringVar(&o.dir, "dir", "/", "`directory` on SERVER")
@@ -163,8 +165,8 @@ func (o *benchFlags) fill() error {
 		}
 	}
 	switch {
-	case o.time <= 0 || o.files < 1:
-		return cli.Usagef("--time and --files are more than zero")
+	case o.time <= 0 || o.files < 1 || o.repeat < 1:
+		return cli.Usagef("--time, --files and --repeat are more than zero")
 	case o.format != "text" && o.format != "csv" && o.format != "json":
 		return cli.Usagef("-T is text, csv or json, not %q", o.format)
 	}
@@ -375,7 +377,7 @@ func (o *benchFlags) measure(ctx context.Context, s *cli.Streams, set setting, j
 			}
 		}
 		cli.Tell(s.Err, "rpcrdma-replay", "%d of %d: %s, %d bytes, %d under way", done+i+1, total, how, j.Size, j.Outstanding)
-		list, err := m.Run(ctx, j)
+		list, err := o.rounds(ctx, m, j)
 		out = append(out, list...)
 		if err != nil {
 			if len(list) > 0 {
@@ -389,6 +391,19 @@ func (o *benchFlags) measure(ctx context.Context, s *cli.Streams, set setting, j
 		}
 	}
 	return out, nil
+}
+
+// rounds measures a job as often as it is asked for.
+func (o *benchFlags) rounds(ctx context.Context, m *bench.Meter, j bench.Job) ([]*bench.Result, error) {
+	var all [][]*bench.Result
+	for range o.repeat {
+		list, err := m.Run(ctx, j)
+		if err != nil {
+			return list, err
+		}
+		all = append(all, list)
+	}
+	return bench.Middle(all), nil
 }
 
 // tidyTime bounds the removal of what a measurement has made on a server that was named.

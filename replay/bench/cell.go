@@ -55,6 +55,10 @@ type Result struct {
 	ClientCPU time.Duration `json:"client_cpu_ns"`
 	ServerCPU time.Duration `json:"server_cpu_ns"`
 	Err       string        `json:"error,omitempty"`
+	// Rounds is how often it was measured, if more than once; this is the round in the middle. Spread is how far the fastest and the
+	// slowest lie apart, as a part of its calls a second.
+	Rounds int     `json:"rounds,omitempty"`
+	Spread float64 `json:"spread,omitempty"`
 }
 
 // Rate returns the throughput in bytes per second.

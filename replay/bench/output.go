@@ -71,6 +71,10 @@ func Table(w io.Writer, list []*Result) error {
 			shared = append(shared, strings.ToLower(c.name)+" "+v)
 		}
 	}
+	repeated := slices.ContainsFunc(list, func(r *Result) bool { return r.Rounds > 0 })
+	if repeated {
+		t.Header, t.Right = append(t.Header, "SPREAD"), append(t.Right, true)
+	}
 	for _, name := range []string{"CALLS/S", "MB/S", "P50", "P99", "CLIENT CPU", "SERVER CPU"} {
 		t.Header, t.Right = append(t.Header, name), append(t.Right, true)
 	}
@@ -78,7 +82,7 @@ func Table(w io.Writer, list []*Result) error {
 		t.Header = append(t.Header, "ERROR")
 	}
 	for _, r := range list {
-		t.Rows = append(t.Rows, row(r, show, len(t.Header)))
+		t.Rows = append(t.Rows, row(r, show, repeated, len(t.Header)))
 	}
 	if len(shared) > 0 {
 		if _, err := fmt.Fprintf(w, "%s\n\n", strings.Join(shared, ", ")); err != nil {
@@ -103,7 +107,7 @@ func common(list []*Result, of func(*Result) string) string {
 }
 
 // row has the cells of a result, n of them.
-func row(r *Result, show []bool, n int) []string {
+func row(r *Result, show []bool, repeated bool, n int) []string {
 	cells := make([]string, 0, n)
 	for i, c := range columns {
 		if show[i] {
@@ -115,6 +119,9 @@ func row(r *Result, show []bool, n int) []string {
 			cells = append(cells, "-")
 		}
 		return append(cells, r.Err)
+	}
+	if repeated {
+		cells = append(cells, fmt.Sprintf("%.0f%%", 100*r.Spread))
 	}
 	cells = append(cells, fmt.Sprintf("%.0f", r.PerSecond()), rate(r), latency(r.P50), latency(r.P99), cpu(r, false), cpu(r, true))
 	for len(cells) < n {
@@ -160,7 +167,7 @@ func cpu(r *Result, server bool) string {
 func CSV(w io.Writer, list []*Result) error {
 	c := csv.NewWriter(w)
 	_ = c.Write([]string{"job", "fabric", "nfs", "model", "credits", "registration", "inline_bytes", "size_bytes", "outstanding", "link_delay_ns", "link_bits_per_second",
-		"calls", "bytes", "elapsed_ns", "calls_per_second", "bytes_per_second", "p50_ns", "p99_ns", "client_cpu_ns", "server_cpu_ns", "client_cpu_ns_per_byte", "server_cpu_ns_per_byte", "error"})
+		"calls", "bytes", "elapsed_ns", "calls_per_second", "bytes_per_second", "p50_ns", "p99_ns", "client_cpu_ns", "server_cpu_ns", "client_cpu_ns_per_byte", "server_cpu_ns_per_byte", "error", "rounds", "spread"})
 	num := func(v float64) string { return strconv.FormatFloat(v, 'f', 3, 64) }
 	for _, r := range list {
 		server, client, serverByte := "", num(r.CPUPerByte(false)), ""
@@ -176,7 +183,7 @@ func CSV(w io.Writer, list []*Result) error {
 		_ = c.Write([]string{r.Job, r.Fabric, r.Version, r.Model, r.Policy, r.Registration, strconv.Itoa(r.Inline), strconv.Itoa(r.Size), strconv.Itoa(r.Outstanding),
 			strconv.FormatInt(int64(r.Setting.Link.Delay), 10), strconv.FormatInt(r.Setting.Link.Bandwidth, 10),
 			strconv.Itoa(r.Calls), strconv.FormatUint(r.Bytes, 10), strconv.FormatInt(int64(r.Elapsed), 10), num(r.PerSecond()), num(r.Rate()),
-			strconv.FormatInt(int64(r.P50), 10), strconv.FormatInt(int64(r.P99), 10), strconv.FormatInt(int64(r.ClientCPU), 10), server, client, serverByte, r.Err})
+			strconv.FormatInt(int64(r.P50), 10), strconv.FormatInt(int64(r.P99), 10), strconv.FormatInt(int64(r.ClientCPU), 10), server, client, serverByte, r.Err, strconv.Itoa(max(1, r.Rounds)), num(r.Spread)})
 	}
 	c.Flush()
 	return c.Error()

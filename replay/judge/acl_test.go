@@ -44,3 +44,14 @@ func TestNoACLKept(t *testing.T) {
 		}
 	}
 }
+
+// TestNoACL: a server without NFSACL says so to calls that the captured one could not read, too.
+func TestNoACL(t *testing.T) {
+	for _, was := range []string{"", "GARBAGE_ARGS"} {
+		op := &plan.Op{ID: 1, Program: nfsacl.NFS_ACL_PROGRAM, Version: 3, Procedure: nfsacl.ACLPROC3_GETACL, Expect: &plan.Expect{RPC: was}}
+		v := New(&workload.Workload{Ops: []*plan.Op{op}}, Options{}).Judge(&Reply{Op: op, RPC: "PROG_UNAVAIL"})
+		if v.Verdict != verdict.Explained || len(v.Reasons) != 1 || v.Reasons[0].Code != verdict.NoACL {
+			t.Errorf("%q: %+v", was, v)
+		}
+	}
+}

@@ -33,6 +33,7 @@ type subject struct {
 	// different time; its Code is None if they were not.
 	moment  func() verdict.Reason
 	reading bool // the results of a READ of NFSv3
+	limited bool // the server has returned as much as it returns at most, and less than was asked for
 }
 
 func (s *subject) at(i int) place {
@@ -321,6 +322,10 @@ func (c *comparison) differs(path []string, want, have string, at place) {
 	// The end of a listing is judged separately. How much a READ returns depends on the size of
 	// the file; the bytes are compared elsewhere, and strictly.
 	size := name == contents || (name == "data" || name == "count") && (c.subject.reading || strings.HasPrefix(path[0], "READ["))
+	if c.subject.limited && (size || name == "eof") {
+		c.equivalent.add(verdict.ServerLimits) // a client reads the rest
+		return
+	}
 	if size || transient(name) && !listEnd(name, path) {
 		if why := c.subject.why(); why.Code != verdict.None {
 			if !slices.Contains(c.explained, why) {

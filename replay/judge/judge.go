@@ -3,6 +3,7 @@ package judge
 import (
 	"slices"
 
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
 	"github.com/rpcrdma/toolkit/replay/expected"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/verdict"
@@ -79,6 +80,9 @@ func (j *Judge) Unmet() []string {
 // executed records what a call has changed on this server.
 func (j *Judge) executed(r *Reply) {
 	j.owned(r)
+	if m, ok := r.Result.(*nfs3.FSINFO3res); ok && m.Status == nfs3.NFS3_OK {
+		j.history(r.World).rtmax = m.Resok.Rtmax
+	}
 	if r.RPC == "" && j.follow {
 		j.history(r.World).ledger.Done(&expected.Call{Op: r.Op, Result: r.Result, Sent: r.Issued, Replied: r.Replied})
 	}

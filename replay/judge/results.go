@@ -32,6 +32,7 @@ func (j *Judge) results(v *verdict.Judgement, r *Reply) {
 	c := &j.cmp
 	c.subject.reading = r.Op.Compound == nil && r.Op.Program == nfs3.NFS_PROGRAM && r.Op.Procedure == nfs3.NFSPROC3_READ
 	c.want.fill(want)
+	c.subject.limited = j.limited(r, want)
 	if r.RootReplaced {
 		c.want.rename("PUTROOTFH", "PUTFH")
 	}
@@ -54,6 +55,13 @@ func (j *Judge) results(v *verdict.Judgement, r *Reply) {
 	for _, d := range c.different {
 		v.Worsen(verdict.Different, d)
 	}
+}
+
+// limited reports whether a READ of NFSv3 has returned as much as the server has said that it does at most, and less than the captured one.
+func (j *Judge) limited(r *Reply, want xdr.Message) bool {
+	w, ok := want.(*nfs3.READ3res)
+	h, ok2 := r.Result.(*nfs3.READ3res)
+	return ok && ok2 && !h.Resok.Eof && h.Resok.Count < w.Resok.Count && h.Resok.Count == j.history(r.World).rtmax
 }
 
 // captured decodes the captured results of an op. If there are none to compare, it returns nil

@@ -21,10 +21,10 @@ func (j *Judge) outcome(v *verdict.Judgement, r *Reply) bool {
 		v.Worsen(verdict.Equivalent, verdict.Reason{Code: verdict.NotCaptured})
 	case x.RPC != "" && r.RPC == "":
 		v.Worsen(verdict.Better, verdict.Reason{Code: verdict.RPCExecuted, Was: x.RPC})
+	case x.RPC != r.RPC && r.Op.Program == nfsacl.NFS_ACL_PROGRAM && noProgram(r.RPC):
+		v.Worsen(verdict.Explained, verdict.Reason{Code: verdict.NoACL, Now: r.RPC})
 	case x.RPC != "" && x.RPC != r.RPC:
 		v.Worsen(verdict.Different, verdict.Reason{Code: verdict.RPCDiffers, Now: r.RPC, Was: x.RPC})
-	case r.RPC != "" && x.RPC == "" && r.Op.Program == nfsacl.NFS_ACL_PROGRAM && noProgram(r.RPC):
-		v.Worsen(verdict.Explained, verdict.Reason{Code: verdict.NoACL, Now: r.RPC})
 	case r.RPC != "" && x.RPC == "" && j.refusedBefore(r.Op) != "":
 		v.Worsen(verdict.Explained, verdict.Reason{Code: verdict.Unsupported, At: verdict.Place{Path: j.refusedBefore(r.Op)}, Now: r.RPC})
 	case r.RPC != "" && x.RPC == "":

@@ -1,0 +1,29 @@
+package bench
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Middle merges the results of one job that was measured several times: of each part it takes the round in the middle, by calls a second,
+// and adds how far the rounds lie apart. A round that failed stands for all.
+func Middle(rounds [][]*Result) []*Result {
+	var out []*Result
+	for i := range rounds[0] {
+		var of []*Result
+		for _, list := range rounds {
+			if i < len(list) {
+				of = append(of, list[i])
+			}
+		}
+		slices.SortStableFunc(of, func(a, b *Result) int { return cmp.Compare(a.PerSecond(), b.PerSecond()) })
+		r := *of[len(of)/2]
+		if k := slices.IndexFunc(of, func(x *Result) bool { return x.Err != "" }); k >= 0 {
+			r = *of[k]
+		} else if mid := r.PerSecond(); len(of) > 1 && mid > 0 {
+			r.Rounds, r.Spread = len(of), (of[len(of)-1].PerSecond()-of[0].PerSecond())/mid
+		}
+		out = append(out, &r)
+	}
+	return out
+}
