@@ -757,31 +757,31 @@ var rules = [ruleCount]Rule{
 	ruleReplyContradicts: {
 		ID: "reply-contradicts", Number: "N5.1", Title: "NFS results that contradict their call",
 		Source: "RFC 8881, sections 18.46.3 and 18.32.3; RFC 1813, section 3.3.7", Severity: all(Error), Needs: NeedCall | NeedReply | NeedArguments,
-		Text: "SEQUENCE repeats the session, slot and sequence number of the call. READ and WRITE report no more bytes than were asked for, and data that is as stable as asked.",
+		Text: "SEQUENCE returns the session, slot and sequence number of the call. READ and WRITE return no larger count than requested, and WRITE is at least as stable as requested.",
 	},
 	ruleCookies: {
 		ID: "readdir-cookies", Number: "N5.2", Title: "cookies with which a directory cannot be listed",
 		Source: "RFC 1813, section 3.3.16; RFC 8881, section 18.23", Severity: all(Error), Needs: NeedCall | NeedReply | NeedArguments,
-		Text: "A listing goes on behind the cookie of its last entry. With a cookie of 0, one that came before in the listing, or a page without entries that is not the last, a client begins again, leaves out entries or does not end.",
+		Text: "A listing continues after the cookie of its last entry. If a cookie is 0 or occurs twice in the listing, or if a page has no entries and is not the last, a client starts over, skips entries or never finishes.",
 	},
 	ruleChangeAttribute: {
 		ID: "change-attribute-kept", Number: "N5.3", Title: "change attribute that does not show a change",
 		Source: "RFC 8881, sections 3.3.5 and 5.8.1.4", Severity: all(Warning), Needs: NeedCall | NeedReply | NeedArguments,
-		Text: "If a server says that the values before and after a change were taken atomically, they differ, and the former does not come back. A client believes that its cache of the directory is right otherwise.",
+		Text: "If a server reports the values before and after a change as atomic, they differ, and the earlier value does not return. Otherwise, a client takes its stale cache of the directory for valid.",
 	},
 	ruleTimeBack: {
 		ID: "change-time-back", Number: "N5.4", Title: "change time that went back",
 		Source: "RFC 1813, section 2.6", Severity: all(Warning), Needs: NeedCall | NeedReply | NeedArguments | NeedBefore,
-		Text: "The change time of a file grows with each change. Clients of NFSv3 take attributes with an earlier one for old, and ignore them. The server's clock may have been set back.",
+		Text: "The change time of a file does not go back. Clients of NFSv3 ignore attributes with an earlier change time as stale. The server's clock may have been set back.",
 	},
 	ruleAttributeMoved: {
 		ID: "attribute-moved", Number: "N5.5", Title: "attribute that changed without a trace",
 		Source: "RFC 8881, section 5.8.1.4; RFC 1813, section 2.6", Severity: all(Warning), Needs: NeedCall | NeedReply | NeedArguments | NeedBefore,
-		Text: "The type and the file id of a file handle do not change. Size, mode, links and owners do not change without the change attribute (NFSv3: the change time), which a client watches to keep its cache right. Judged if that was the same for three seconds before.",
+		Text: "The type and the file id of a file handle do not change. Size, mode, link count and owners change only together with the change attribute (NFSv3: the change time), with which clients validate their caches. Judged only if that was constant for the three seconds before.",
 	},
 	ruleNotAsked: {
 		ID: "attributes-not-asked", Number: "N5.6", Title: "attributes other than those that were asked for",
 		Source: "RFC 8881, sections 18.7, 18.23 and 18.30", Severity: all(Warning), Needs: NeedCall | NeedReply | NeedArguments,
-		Text: "GETATTR and READDIR return no attribute that was not asked for. SETATTR, CREATE and OPEN say which attributes were set: none that was not asked for, and after SETATTR all of them.",
+		Text: "GETATTR and READDIR return only requested attributes. SETATTR, CREATE and OPEN report which attributes were set: only requested ones, and after SETATTR all of them.",
 	},
 }

@@ -93,7 +93,7 @@ func takeWidth(cmd *cobra.Command) {
 	for _, c := range cmd.Commands() {
 		switch c.Name() {
 		case "packets", "connections", "operations", "why", "sessions", "diff", "check", "kernel":
-			c.Flags().Int("width", 0, "`columns` of a line of text (default: those of the terminal, else as many as it takes)")
+			c.Flags().Int("width", 0, "`columns` of a line of text (default: those of the terminal, else unlimited)")
 		}
 	}
 }

@@ -23,7 +23,7 @@ type span struct {
 func (s *span) flags(f *pflag.FlagSet) {
 	f.Var(&s.since, "since", "leave out packets before this `time`: 05:49:38 on the day of the first packet,\n2026-11-21T05:49:38Z, or +10s after the first packet; UTC")
 	f.Var(&s.until, "until", "leave out packets after this `time`")
-	cli.DurationVar(f, &s.last, "last", 0, "leave out all but this `duration` at the end of the files")
+	cli.DurationVar(f, &s.last, "last", 0, "keep only this `duration` at the end of the files")
 }
 
 func (s *span) given() bool { return s.since.text != "" || s.until.text != "" || s.last != 0 }

@@ -164,7 +164,7 @@ func newRunCommand(s *cli.Streams) *cobra.Command {
 	f.BoolVar(&o.prepareOnly, "prepare-only", false, "make the files and stop")
 	f.BoolVar(&o.incomplete, "incomplete", false, "go on if more than half of the files could not be made")
 	f.BoolVar(&o.noPrepare, "no-prepare", false, "do not make the files: they are there")
-	f.StringVar(&o.mount, "mount", "", "`HOST:PORT` of MOUNT over TCP, for NFSv3 (default: where NFS is, or where rpcbind has it)")
+	f.StringVar(&o.mount, "mount", "", "`HOST:PORT` of MOUNT over TCP, for NFSv3 (default: the connection of NFS, else what rpcbind says)")
 	f.StringVar(&o.nlm, "nlm", "", "`HOST:PORT` of the lock manager (NLM), for NFSv3 (default what rpcbind of the server says)")
 	f.Uint32Var(&o.uid, "uid", 0, "`user` that makes the files")
 	f.Uint32Var(&o.gid, "gid", 0, "`group` that makes the files")
@@ -188,7 +188,7 @@ func newRunCommand(s *cli.Streams) *cobra.Command {
 	cli.NumberVar(f, &o.maxOps, "max-ops", 0, math.MaxInt, "stop after `n` calls")
 	f.StringVar(&o.resume, "resume", "", "go on where the run that wrote this `file` has ended; write it if this one ends early")
 	cli.DurationVar(f, &o.timeout, "timeout", time.Minute, "`time` after which a call without a reply is lost")
-	cli.DurationVar(f, &o.patience, "patience", 2*time.Minute, "`time` that the server may put off one call (JUKEBOX, DELAY, GRACE); the run ends when it has put off three for longer")
+	cli.DurationVar(f, &o.patience, "patience", 2*time.Minute, "`time` that the server may put off one call (JUKEBOX, DELAY, GRACE); the run ends when three calls exceed it")
 	f.BoolVar(&o.noReconnect, "no-reconnect", false, "do not connect again when a connection is lost: its calls are lost, too")
 
 	f.StringVar(&o.verify, "verify", "all", "compare `all` of a reply, its status, or none")
