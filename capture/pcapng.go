@@ -337,7 +337,7 @@ func (d *ngDecoder) block(f *file, b *Batch, data []byte, pos, size int, typ uin
 		d.iface(f, body, pos)
 		return
 	case blockCustom, blockCustomKeep, blockJournal:
-		f.count++ // Wireshark gives each of them a number
+		f.count++ // Wireshark numbers them, too
 		return
 	case blockSection:
 		if len(body) < 16 {

@@ -31,12 +31,12 @@ type Options struct {
 // Checker finds breaches of rules. A Decoder has its Observer, and it is passed each transaction. All calls must come from
 // one goroutine: do not set Options.Concurrent. Without Observer.Headers it finds the same, and takes longer.
 type Checker struct {
-	// What most messages and transactions ask for lies together.
+	// Fields that most messages and transactions use lie together, for the cache.
 	calls transaction.States[callState]
 	conns connTable
 	verdicts
 
-	// The rules, by what they judge; those about whole transactions are in transaction.
+	// Rules by subject; transaction has the rules about whole transactions.
 	fabric    fabricRules
 	streams   streamRules
 	strays    strayRules

@@ -18,7 +18,7 @@ import (
 
 // conn is what a Checker remembers of a connection.
 type conn struct {
-	// What most messages and transactions ask for lies together.
+	// Fields that most messages and transactions use lie together, for the cache.
 	c       *rdma.Connection
 	number  uint64 // of the connections that were remembered
 	rpc     bool   // it carries RPC-over-RDMA
@@ -85,7 +85,7 @@ const never = math.MinInt64
 // that clients wait before they give up.
 const quiet = 60e9
 
-// of returns the state of a connection. It makes one if there is none.
+// of returns the state of a connection, and creates it if needed.
 func (c *connTable) of(k *rdma.Connection) *conn {
 	k = k.Resolve()
 	if s := c.used(k); s != nil {
@@ -131,7 +131,7 @@ func (c *connTable) forget(k *rdma.Connection) {
 	}
 }
 
-// ended forgets a connection that is over.
+// ended forgets a connection that has ended.
 func (c *connTable) ended(s *conn) {
 	c.forget(s.c)
 	c.gone[c.goneAt] = s.c

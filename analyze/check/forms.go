@@ -46,7 +46,7 @@ type formCount struct {
 	f                            *Finding
 }
 
-// formRules judge which forms of calls are answered between two hosts.
+// formRules judge which kinds of chunks get no reply between two hosts.
 type formRules struct {
 	*verdicts
 	pairs map[pair]*forms

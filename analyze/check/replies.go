@@ -11,14 +11,14 @@ import (
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
-// replyRules judge what NFS replies say, by themselves and beside those before them, on every transport.
+// replyRules judge the contents of NFS replies, alone and against earlier replies, on every transport.
 type replyRules struct {
 	*verdicts
 	invariants *invariant.Checker
 	exchange   invariant.Exchange
 }
 
-// breachRules are the rules of what is wrong with replies by themselves.
+// breachRules has the rule for each kind of breach.
 var breachRules = [...]id{
 	invariant.Contradiction: ruleReplyContradicts,
 	invariant.CookieZero:    ruleCookies, invariant.CookieTwice: ruleCookies, invariant.NoEntries: ruleCookies,

@@ -7,7 +7,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
-// verdicts count what the rules decide, and hand out the findings.
+// verdicts counts the decisions of the rules and emits the findings.
 type verdicts struct {
 	opt      Options
 	emit     func(*Finding)
@@ -61,8 +61,8 @@ func (c *verdicts) report(f *Finding) {
 	c.emit(f)
 }
 
-// pending is a finding that holds only if the capture lacks no packets. That is known once the current packet
-// has been tracked.
+// pending is a finding that holds only if no packets are missing from the capture, which is known once the
+// current packet has been tracked.
 type pending struct {
 	f    *Finding
 	c    *conn
@@ -70,8 +70,8 @@ type pending struct {
 	side uint8     // sides that matter, one bit each
 	// until is a time that the capture must have reached.
 	until int64
-	// If told is not nil, the finding waits until a side's stream goes on, which shows what the capture lacks: told counts its segments,
-	// and was as many at first. late says that the Read Request came then.
+	// If told is not nil, the finding waits until a side's stream continues, which shows whether segments are missing. told points to
+	// the counter of its segments, was is the first value. late says that the Read Request came meanwhile.
 	told *uint64
 	was  uint64
 	late bool

@@ -13,7 +13,7 @@ import (
 	"github.com/rpcrdma/toolkit/internal/digits"
 )
 
-// shown are the attributes that the slice of a transaction has, in the order of the table.
+// shown are the attributes of a transaction's slice, in the order of the table.
 var shown = sync.OnceValue(func() (list []*fields.Field) {
 	table := fields.All()
 	for i := range table {
@@ -24,10 +24,10 @@ var shown = sync.OnceValue(func() (list []*fields.Field) {
 	return list
 })
 
-// shortKeys are keys that are not the names of their attributes.
+// shortKeys are the keys of attributes that do not go by their own name.
 var shortKeys = map[string]string{"file.offset": "offset", "file.count": "count"}
 
-// args writes the attributes of a transaction as members of an object: fields.Values.
+// args implements fields.Values: it writes the attributes of a transaction as members of an object.
 type args struct {
 	reader fields.Reader
 	times  ndjson.Encoder
@@ -71,14 +71,14 @@ func (a *args) next() {
 	}
 }
 
-// Count is fields.Values.
+// Count implements fields.Values.
 func (a *args) Count(v uint64) {
 	if v != 0 {
 		a.Uint(v)
 	}
 }
 
-// Bool is fields.Values: what is false is left out.
+// Bool implements fields.Values. False is left out.
 func (a *args) Bool(v bool) {
 	if v {
 		a.next()
@@ -86,7 +86,7 @@ func (a *args) Bool(v bool) {
 	}
 }
 
-// Enum is fields.Values.
+// Enum implements fields.Values.
 func (a *args) Enum(code uint32, symbol string) {
 	if symbol == "" {
 		symbol = strconv.FormatUint(uint64(code), 10)
@@ -94,33 +94,33 @@ func (a *args) Enum(code uint32, symbol string) {
 	a.Text(symbol)
 }
 
-// Addr is fields.Values.
+// Addr implements fields.Values.
 func (a *args) Addr(x netip.Addr) {
 	if x.IsValid() {
 		a.Text(link.AddrString(x))
 	}
 }
 
-// Uint is fields.Values.
+// Uint implements fields.Values.
 func (a *args) Uint(v uint64) { a.next(); a.b = strconv.AppendUint(a.b, v, 10) }
 
-// Duration is fields.Values.
+// Duration implements fields.Values.
 func (a *args) Duration(d time.Duration) { a.next(); a.b = strconv.AppendInt(a.b, int64(d), 10) }
 
-// Time is fields.Values.
+// Time implements fields.Values.
 func (a *args) Time(ns int64) { a.next(); a.b = append(a.times.Time(append(a.b, '"'), ns), '"') }
 
-// Text is fields.Values.
+// Text implements fields.Values.
 func (a *args) Text(s string) { a.next(); a.b = ndjson.Quote(a.b, s) }
 
-// TextBytes is fields.Values.
+// TextBytes implements fields.Values.
 func (a *args) TextBytes(s []byte) { a.next(); a.b = ndjson.QuoteBytes(a.b, s) }
 
-// Symbol is fields.Values.
+// Symbol implements fields.Values.
 func (a *args) Symbol(s string) { a.Text(s) }
 
-// Hex is fields.Values.
+// Hex implements fields.Values.
 func (a *args) Hex(v []byte) { a.next(); a.b = append(digits.Hex(append(a.b, '"'), v), '"') }
 
-// Stopped is fields.Values: all values are wanted.
+// Stopped implements fields.Values. All values are wanted.
 func (a *args) Stopped() bool { return false }

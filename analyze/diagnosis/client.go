@@ -10,7 +10,7 @@ import (
 func (b *batch) readResponses() {
 	for _, k := range b.order {
 		if k.queued || k.samples[1] < 4 || k.delayedAcks() || k.fabric >= rdma.IWARP && !k.steady() {
-			continue // or, of TCP, hosts made of software answer late whatever it is
+			continue // over TCP, software hosts answer late for any reason
 		}
 		var extra []int64
 		f := &finding{code: ClientReadResponse, side: Client, where: k.where(), clock: Calls, certainty: Likely}
@@ -57,8 +57,8 @@ func (b *batch) windows() {
 	}
 }
 
-// far finds the calls that had to wait for a credit which the capture point does not see to be lacking, since it is far from the client: a call
-// holds its credit until the client has the reply, and the next call is on its way for as long again.
+// far finds the calls that waited for a credit although the capture point saw one free. It is far from the client: a call holds its credit
+// until the client has the reply, and the next call takes as long to reach the capture point.
 func (k *conn) far() {
 	way := max(k.floor[1], 0)
 	if way < farLeast {

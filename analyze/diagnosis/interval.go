@@ -8,14 +8,14 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rdma"
 )
 
-// interval is what is kept of the current interval, and of the one before.
+// interval has the calls of the current interval and of the one before.
 type interval struct {
 	calls, before []call
-	beyond, left  uint64           // calls of both that were not kept
-	lanes         map[int]*[2]lane // of a Recorder that looks at one interval: what was sent in it
+	beyond, left  uint64           // calls of the current interval, and of the one before, that were not kept
+	lanes         map[int]*[2]lane // traffic of the interval, in a Recorder of one interval
 }
 
-// intervalCalls is how many calls of an interval are looked at: the first ones.
+// intervalCalls is the number of calls kept of an interval: the first ones.
 const intervalCalls = 1 << 12
 
 // add keeps a call.
@@ -27,7 +27,7 @@ func (i *interval) add(x *call) {
 	i.calls = append(i.calls, *x)
 }
 
-// Limited are Options for a Recorder that takes no more than so many bytes.
+// Limited returns Options for a Recorder that uses at most memory bytes.
 func Limited(memory int) Options {
 	const calls = int(unsafe.Sizeof(call{}))
 	const conns = int(4*unsafe.Sizeof([2]lane{}) + 2*unsafe.Sizeof(conn{}))
@@ -35,7 +35,7 @@ func Limited(memory int) Options {
 	return Options{Calls: max(memory/2/(3*calls), 256), Connections: max(memory/2/conns, 16)}
 }
 
-// Roll ends an interval. It needs Options.Live, and the goroutine on which calls and packets come.
+// Roll ends an interval. It needs Options.Live and runs on the goroutine that delivers calls and packets.
 func (r *Recorder) Roll() {
 	i := &r.interval
 	i.calls, i.before = i.before[:0], i.calls
@@ -46,8 +46,8 @@ func (r *Recorder) Roll() {
 	}
 }
 
-// Interval says why the calls took long that ended in the latest complete interval; nil if there were none. left is how many others
-// ended in it.
+// Interval reports why the calls that ended in the latest complete interval took long. It returns nil if there were none. left is the
+// number of calls of the interval that were not kept.
 func (r *Recorder) Interval() (rep *Report, left uint64) {
 	i := &r.interval
 	if len(i.before) == 0 {
@@ -79,7 +79,7 @@ func (r *Recorder) Interval() (rep *Report, left uint64) {
 	return c.report(), i.left
 }
 
-// forget forgets the connections that have ended, once there are many of them, after a look at their calls.
+// forget evaluates the calls of connections that have ended and forgets these, once there are many.
 func (r *Recorder) forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -105,7 +105,7 @@ func (r *Recorder) forget() {
 	}
 }
 
-// forget forgets connections by their numbers.
+// forget forgets connections by number.
 func (w *watcher) forget(gone map[int]bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -115,7 +115,7 @@ func (w *watcher) forget(gone map[int]bool) {
 	}
 }
 
-// roll begins an interval: what was sent in the one before becomes a part of what is older.
+// roll begins an interval. It adds the traffic of the previous one to the older traffic.
 func (w *watcher) roll() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -140,7 +140,7 @@ func (w *watcher) roll() {
 	clear(w.lanes)
 }
 
-// lane makes room for what a connection sends; nil if there is none.
+// lane makes room for the traffic of a connection. It returns nil if there is none.
 func (w *watcher) lane(c *rdma.Connection) *[2]lane {
 	old := w.older[c]
 	if len(w.lanes) >= w.most || old == nil && len(w.older) >= w.most {
@@ -159,7 +159,7 @@ func (w *watcher) lane(c *rdma.Connection) *[2]lane {
 	return l
 }
 
-// add adds what was sent later.
+// add adds later traffic.
 func (l *lane) add(o *lane) {
 	if l.cnps > 0 {
 		l.sinceCNP += o.bytes
@@ -185,7 +185,7 @@ func (l *lane) add(o *lane) {
 	l.rnrs += o.rnrs
 	l.unseen += o.unseen
 	if n := min(len(o.refused), maxRefused-len(l.refused)); n > 0 {
-		l.refused = slices.Concat(l.refused, o.refused[:n]) // others may have a copy of the lane
+		l.refused = slices.Concat(l.refused, o.refused[:n]) // copies of the lane share the slice
 	}
 	l.refusedAt, l.refusedPSN = o.refusedAt, o.refusedPSN
 }

@@ -205,8 +205,8 @@ func (x *call) quiet(t int64) bool {
 	return x.lost[rdma.CauseRecovery] < t/2 && x.wayS >= 0 && x.wayS < t/8
 }
 
-// likelyTimeout is the timeout with which long silences agree, at least three and nearly all that are about as long: adapters have
-// 4.096 µs times powers of two. It is 0 if there is none: a server that works for that time works longer and shorter as well.
+// likelyTimeout is the adapter timeout (4.096 µs times a power of two) that explains the long silences: at least three, and nearly all of
+// about that length, agree with it. It is 0 if there is none. The times of a busy server vary more.
 func (k *conn) likelyTimeout() int64 {
 	var agree, others [32]int
 	k.each(func(x *call) {
@@ -482,7 +482,7 @@ func (k *conn) delayedAcks() bool {
 	return false
 }
 
-// ackDelays are the times for which TCP stacks let acknowledgements wait, in nanoseconds.
+// ackDelays are the usual delays of acknowledgements in TCP stacks, in nanoseconds.
 var ackDelays = [...]int64{39_000_000, 99_000_000, 195_000_000}
 
 // slowed reports whether a side of a connection was told of congestion.

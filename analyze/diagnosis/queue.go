@@ -39,7 +39,7 @@ func (b *batch) readDepth() {
 			}
 		}
 		if chained*10 < (len(reads)-1)*6 || behind*10 < chained*7 {
-			k.queued = k.queued || k.depth == 1 && k.behindReads // what waits behind them is no work of the server
+			k.queued = k.queued || k.depth == 1 && k.behindReads // the server does not work on calls that wait behind Reads
 			continue
 		}
 		f := &finding{code: ReadDepth, side: k.shallow, where: k.where(), clock: Calls, certainty: Likely, limit: 1}
@@ -58,7 +58,7 @@ const turn = 20_000
 // gap has a bottleneck; what comes faster may be all that is asked for.
 const (
 	slowLink = 410
-	slowTCP  = 700    // as for 12 Gb/s: hosts may feed TCP no faster than a link carries
+	slowTCP  = 700    // as for 12 Gb/s: hosts may feed TCP only as fast as a link
 	fastLink = 200    // as for 40 Gb/s
 	slowest  = 82_000 // 100 Mb/s
 )

@@ -30,11 +30,11 @@ const (
 // Options of a Recorder.
 type Options struct {
 	File string // name of the input, for evidence and for what to do next; empty if there are several
-	// Live has the Recorder look back at the latest interval, and forget connections that have ended: see Roll.
+	// Live keeps the latest interval for Interval, and forgets connections that have ended: see Roll.
 	Live bool
-	// Calls is how many calls are looked at together: 16,384, or fewer.
+	// Calls is the number of calls evaluated together: 16,384, or fewer.
 	Calls int
-	// Connections is how many connections are followed: 8192, or fewer.
+	// Connections is the number of connections followed: 8192, or fewer.
 	Connections int
 }
 
@@ -178,7 +178,7 @@ type conn struct {
 	gaps    uint64
 	packets uint64
 
-	behindReads bool // a good part of the latencies is waiting for RDMA Reads to be allowed
+	behindReads bool // much of the latency is waiting for the Read depth
 }
 
 // host is an address, and its number in names.
@@ -254,10 +254,10 @@ func (r *Recorder) conn(tx *transaction.Transaction) *conn {
 	return k
 }
 
-// segmentSize is about how many bytes a segment of TCP holds: gaps of TCP are counted in bytes.
+// segmentSize is the approximate size of a TCP segment: gaps of TCP are counted in bytes.
 const segmentSize = 1460
 
-// missingOf is about how many packets of a connection the capture lacks.
+// missingOf estimates how many packets of a connection are missing from the capture.
 func missingOf(c *rdma.Connection) uint64 {
 	n := c.Sent[0].Gaps + c.Sent[1].Gaps
 	if c.Fabric >= rdma.IWARP {
@@ -452,7 +452,7 @@ func (r *Recorder) flush() {
 	r.least()
 }
 
-// least leaves out the findings that cost least if there are too many.
+// least drops the least costly findings if there are too many.
 func (r *Recorder) least() {
 	if len(r.sum) <= maxFindings {
 		return
@@ -469,7 +469,7 @@ func (r *Recorder) least() {
 	}
 }
 
-// copied is a Recorder that knows the same, and may be changed.
+// copied returns a copy of the Recorder that may be changed.
 func (r *Recorder) copied() *Recorder {
 	c := &Recorder{
 		opt: r.opt, watch: r.watch, names: r.names, kinds: r.kinds, figures: r.figures, sum: make(map[causeKey]*finding, len(r.sum)),

@@ -260,7 +260,7 @@ func (b *batch) serverTime() {
 			case len(times) < 16 || known*10 < len(times)*9 || b.soft(calls):
 			case !alone[server] && b.loud(server): // they may wait for its calls
 			case calls[0].conn.waiting(): // their data may wait there as well
-			case mid >= long && quick*2 >= len(times) && alone[server] && !tailed(times): // else calls of other clients may be what it works on
+			case mid >= long && quick*2 >= len(times) && alone[server] && !tailed(times): // otherwise it may work on calls of other clients
 				f.certainty = Certain
 			case mid >= brisk || often(times):
 				f.certainty = Likely
@@ -298,7 +298,7 @@ func often(times []int64) bool {
 	return len(slow) >= 8 && len(slow)*10 >= len(times) && slow[len(slow)*3/4]*10 > slow[len(slow)/4]*11
 }
 
-// tailed reports whether a few calls make most of the time: something else may have held them up. It sorts the times.
+// tailed reports whether a few calls make up most of the time, which something else may have held up. It sorts the times.
 func tailed(times []int64) bool {
 	slices.Sort(times)
 	few, all := int64(0), int64(0)

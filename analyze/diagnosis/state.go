@@ -17,7 +17,7 @@ const (
 	SectionVersion = 1
 )
 
-// saved is a Report, and what it takes to merge it with others.
+// saved is a Report and the values needed to merge it with others.
 type saved struct {
 	*Report
 	Inputs []string  `json:"inputs,omitempty"`
@@ -38,7 +38,7 @@ func (r *Report) Section(inputs []string) (state.Section, error) {
 	return state.Section{Kind: SectionKind, Version: SectionVersion, Body: b}, err
 }
 
-// read decodes the section of a unit; it is nil if there is none.
+// read decodes the section of a unit. It returns nil if there is none.
 func read(u *state.Unit) (*saved, error) {
 	s := u.Section(SectionKind)
 	if s == nil {
@@ -75,8 +75,8 @@ func (Merger) Survey(u *state.Unit) error {
 // Decide implements state.Surveyor.
 func (Merger) Decide() []state.Left { return nil }
 
-// Report is what the Reports of all units say together. If there are several, each cause names the inputs that it was found in; of
-// several captures of one connection, each counts. It is nil if no unit has a Report.
+// Report merges the Reports of all units. If there are several, each cause names the inputs where it was found; a connection in several
+// captures counts in each. Report returns nil if no unit has one.
 func (Merger) Report(src state.Source) (rep *Report, err error) {
 	n := 0
 	var first *saved
@@ -102,7 +102,7 @@ func (Merger) Report(src state.Source) (rep *Report, err error) {
 		return cmp.Or(cmp.Compare(b2i(a.Certainty == Possible), b2i(b.Certainty == Possible)), cmp.Compare(b.saves, a.saves),
 			cmp.Compare(a.Code, b.Code), cmp.Compare(a.Where, b.Where))
 	})
-	rep.Causes = slices.DeleteFunc(rep.Causes, func(c *Cause) bool { return c.Code == ClientIdle }) // of one capture of many
+	rep.Causes = slices.DeleteFunc(rep.Causes, func(c *Cause) bool { return c.Code == ClientIdle }) // one idle capture of many says nothing
 	rep.Causes = rep.Causes[:min(len(rep.Causes), mostCauses)]
 	for _, c := range rep.Causes {
 		all := rep.Calls
@@ -122,7 +122,7 @@ func (Merger) Report(src state.Source) (rep *Report, err error) {
 	return rep, nil
 }
 
-// named is a Report whose causes say in which inputs they were found.
+// named returns a Report whose causes name their inputs.
 func (x *saved) named() *Report {
 	name := strings.Join(x.Inputs, ", ")
 	if name == "" {
@@ -139,7 +139,7 @@ func (x *saved) named() *Report {
 	return x.Report
 }
 
-// merge adds what was found in other inputs. It keeps the causes that cost most.
+// merge adds the causes of other inputs. It keeps the most costly ones.
 func (r *Report) merge(o *Report) {
 	r.first, r.last = earlier(r.first, o.first), max(r.last, o.last)
 	r.Calls += o.Calls
@@ -160,7 +160,7 @@ func (r *Report) merge(o *Report) {
 	}
 }
 
-// earlier is the earlier of two times; 0 is none.
+// earlier returns the earlier of two times. 0 is no time.
 func earlier(a, b int64) int64 {
 	if a == 0 || b != 0 && b < a {
 		return b

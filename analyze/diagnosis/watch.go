@@ -22,8 +22,8 @@ type watcher struct {
 	known  *[2]lane
 	lanes  map[*rdma.Connection]*[2]lane
 	most   int                           // of lanes
-	older  map[*rdma.Connection]*[2]lane // with Options.Live: what was sent before the current interval, which lanes has
-	latest map[int]*[2]lane              // and in the latest complete interval
+	older  map[*rdma.Connection]*[2]lane // with Options.Live: traffic before the current interval, which is in lanes
+	latest map[int]*[2]lane              // traffic of the latest complete interval, by connection number
 	spare  []*[2]lane
 	pauses pauses
 
@@ -224,7 +224,7 @@ func (w *watcher) Merged(into *rdma.Connection, side rdma.Side, from *rdma.Conne
 	}
 }
 
-// join gives what a connection sent to the one that it has become part of.
+// join moves the traffic of a connection to the one that it has become part of.
 func join(m map[*rdma.Connection]*[2]lane, into *rdma.Connection, side rdma.Side, from *rdma.Connection, was rdma.Side) {
 	old := m[from]
 	delete(m, from)
@@ -303,7 +303,7 @@ func (r *Recorder) Attach(opt *decode.Options, memory int, sessions *session.Rec
 	}
 }
 
-// Fabric is the Recorder of what RDMA suffered, after Attach.
+// Fabric returns the Recorder of RDMA delays and losses, after Attach.
 func (r *Recorder) Fabric() *fabric.Recorder { return r.watch.Recorder }
 
 // copied is what the sides of each connection have sent so far.

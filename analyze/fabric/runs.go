@@ -63,7 +63,7 @@ func (r *Recorder) NextAck(c *rdma.Connection, from rdma.Side, psn uint32, ref r
 	r.advance(k, from.Other(), &k.dirs[from.Other()], psn, ref)
 }
 
-// idle reports whether nothing is awaited: an acknowledgement says nothing then but how far it goes.
+// idle reports whether nothing is awaited. An acknowledgement then tells only how far it goes.
 func (d *direction) idle() bool {
 	return d.wait.since.Number|d.late.ref.Number == 0 && !d.active && len(d.gaps.list) == 0
 }

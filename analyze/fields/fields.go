@@ -8,8 +8,8 @@
 //  3. describe its key in docs/schema.md and docs/schemas/transaction-1.schema.json;
 //  4. run go generate ./analyze/filter.
 //
-// The filter, -T fields, timelines, the journal and spans have it without more. Tests of these packages, and of test/docs, compare each
-// format with the table.
+// The filter, -T fields, timelines, the journal and spans then have it, too. Tests of these packages and of test/docs compare each format
+// with the table.
 package fields
 
 import (
@@ -100,8 +100,8 @@ const (
 	Filter   Format = 1 << iota // display filter and -T fields
 	NDJSON                      // rpcrdma.transaction/1: ndjson, json, show, and the JSON schema
 	Parquet                     // columns of Parquet files
-	Timeline                    // what a slice of rpcrdma.trace/1 says of itself
-	Journal                     // entries of the systemd journal; those that are not in all can be asked for
+	Timeline                    // arguments of slices in rpcrdma.trace/1
+	Journal                     // entries of the systemd journal; -e adds the others
 	OTLP                        // attributes of spans
 
 	everything = Filter | NDJSON | Parquet | Timeline | Journal | OTLP

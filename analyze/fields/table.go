@@ -43,12 +43,12 @@ func table() []Field {
 	return list
 }
 
-// under reports whether a field is the one of a name, or, if that ends in a dot, a member of it.
+// under reports whether a field has a name, or is a member of it if the name ends in a dot.
 func (f *Field) under(name string) bool {
 	return f.Name == name || strings.HasSuffix(name, ".") && strings.HasPrefix(f.Name, name)
 }
 
-// exceptions say what formats with an event for each transaction lack. A name that ends in a dot stands for all members.
+// exceptions lists the fields that event formats lack. A name that ends in a dot stands for all members.
 var exceptions = []struct {
 	formats Format
 	why     string
@@ -72,7 +72,7 @@ var exceptions = []struct {
 	{OTLP, whyMembers, []string{"file", "lost_ns"}},
 }
 
-// attributes are the names in OTLP of attributes for which a convention has one, and of the first that were sent.
+// attributes has the OTLP names that differ from the key: those of semantic conventions, and early names that are kept.
 var attributes = map[string]string{
 	"connection_key": "rpcrdma.connection", "client": "client.address", "server": "server.address",
 	"program": "onc_rpc.program.name", "version": "onc_rpc.version", "procedure": "onc_rpc.procedure.name", "minor_version": "rpcrdma.nfs.minor_version",

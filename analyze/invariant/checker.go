@@ -1,5 +1,5 @@
-// Package invariant judges the replies of an NFS server by themselves: by what they must repeat of their calls, and by what the same server has
-// said before. It needs no second server and no rules of a transport, so that it serves captures and replays alike.
+// Package invariant judges the replies of one NFS server: against their calls, and against what the server said before. It needs no second
+// server and knows no transport, so that it serves captures and replays alike.
 package invariant
 
 import (
@@ -15,10 +15,10 @@ type Kind uint8
 
 // Kinds of breaches.
 const (
-	Contradiction Kind = iota + 1 // the results contradict the arguments, or themselves: Breach.Why says how
+	Contradiction Kind = iota + 1 // the results contradict the arguments or each other: Breach.Why says how
 	CookieZero                    // an entry of a directory has cookie 0, with which a listing begins: Now is its place in the page
 	CookieTwice                   // a cookie came before in the listing: Now is the cookie
-	NoEntries                     // a page has no entry and is not the last: a client would ask for ever
+	NoEntries                     // a page has no entry and is not the last: a client would ask forever
 	ChangeKept                    // a directory was changed, its change attribute Now was not
 	ChangeBack                    // the change attribute of a directory is Now as before a change that made it Was
 	TimeBack                      // the change time Now lies before Was, which an earlier reply had; nanoseconds
@@ -34,7 +34,7 @@ type Breach struct {
 	At   int // the operation of a COMPOUND, from 0; -1 for a procedure
 	// Attribute is a FATTR4_ number, also for NFSv3.
 	Attribute uint32
-	Was, Now  uint64 // hashes of names of owners
+	Was, Now  uint64 // owners as hashes of their names
 	Why       string
 }
 
@@ -46,7 +46,7 @@ type Exchange struct {
 	Args, Result xdr.Message
 	// Sent is when the first copy of the call was seen, Replied when its reply was, both in nanoseconds of one clock.
 	Sent, Replied int64
-	// Again says that the call was sent more than once: the reply may come from a cache and be old.
+	// Again says that the call was sent more than once, so that the reply may be an old one from the reply cache.
 	Again bool
 }
 
@@ -79,7 +79,7 @@ type ring struct {
 	next int
 }
 
-// add adds a key. If there are as many as there may be, it takes the place of the oldest, which is returned.
+// add adds a key. In a full ring it replaces the oldest key, which is returned.
 func (r *ring) add(k key, most int) (old key, full bool) {
 	if len(r.keys) < most {
 		r.keys = append(r.keys, k)
@@ -95,18 +95,20 @@ const (
 	maxListings = 64
 	// maxFound bounds the breaches of one reply: a page of a directory may have thousands.
 	maxFound = 16
-	// settled is how long an object has to have stayed as it is before a change without a trace counts: clocks of file systems tick seconds apart.
+	// settled is how long the version must have been constant before a change without a new version counts: some file systems have clocks that
+	// tick only every few seconds.
 	settled = 3e9
 )
 
-// New returns a Checker that knows nothing yet.
+// New returns an empty Checker.
 func New() *Checker {
 	return &Checker{
 		seed: maphash.MakeSeed(), objects: make(map[key]*object), listings: make(map[key]*listing), cookies: make(map[uint64]struct{}),
 	}
 }
 
-// Judge returns what is wrong with a reply. Exchanges of one server come in about the order of their calls. The result is valid until the next call.
+// Judge returns the breaches of a reply. Exchanges of one server come roughly in the order of their calls. The result is valid until the next
+// call of Judge.
 func (c *Checker) Judge(x *Exchange) []Breach {
 	c.x, c.found, c.at, c.judged = x, c.found[:0], -1, 0
 	c.number++
@@ -127,7 +129,7 @@ func (c *Checker) Judge(x *Exchange) []Breach {
 	return c.found
 }
 
-// Judged are the kinds of breaches that the last Exchange could have shown, one bit each; of kinds that are found together, one.
+// Judged returns the kinds of breaches for which the last Exchange was judged, one bit each. Kinds that are found together have one bit.
 func (c *Checker) Judged() uint16 { return c.judged }
 
 func (c *Checker) add(b Breach) {

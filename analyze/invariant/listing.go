@@ -1,12 +1,12 @@
 package invariant
 
-// listing is how far a client has listed a directory.
+// listing is the progress of a client through a directory.
 type listing struct {
 	last    uint64 // cookie of the last entry
 	cookies map[uint64]struct{}
 }
 
-// maxCookies is how many cookies of a listing are remembered.
+// maxCookies is the number of cookies remembered of a listing.
 const maxCookies = 1 << 13
 
 // page judges the cookies of a page of a directory, which begins behind the cookie from.

@@ -105,7 +105,7 @@ func (c *Checker) made3(directory []byte, made *nfs3.PostOpFh3, attributes *nfs3
 	c.wcc(directory, wcc)
 }
 
-// wcc judges what a file was before a call, and what it is after it.
+// wcc judges weak cache consistency data: attributes before and after a call.
 func (c *Checker) wcc(handle []byte, w *nfs3.WccData) {
 	if !w.Before.AttributesFollow && !w.After.AttributesFollow {
 		return
@@ -129,7 +129,7 @@ func (c *Checker) post(handle []byte, p *nfs3.PostOpAttr) {
 	}
 }
 
-// file3 compares attributes with what was said about the file before.
+// file3 compares attributes with earlier ones of the file.
 func (c *Checker) file3(handle []byte, a *nfs3.Fattr3) {
 	o, fresh := c.object(handle)
 	f := facts3(a)

@@ -52,7 +52,7 @@ func (c *Checker) operation(args, result xdr.Message, directory []byte) {
 		switch {
 		case how.Opentype != nfs4.OPEN4_CREATE:
 			c.subset(r.Resok4.Attrset.Bitmap4, nil)
-		case how.How.Mode == nfs4.UNCHECKED4 || how.How.Mode == nfs4.GUARDED4: // the others store a verifier in attributes
+		case how.How.Mode == nfs4.UNCHECKED4 || how.How.Mode == nfs4.GUARDED4: // exclusive creates store a verifier in attributes
 			c.subset(r.Resok4.Attrset.Bitmap4, how.How.Createattrs.Attrmask.Bitmap4)
 		}
 		if a.Claim.Claim == nfs4.CLAIM_NULL {
@@ -62,13 +62,13 @@ func (c *Checker) operation(args, result xdr.Message, directory []byte) {
 		c.changed(directory, &r.Resok4.Cinfo, true)
 	case *nfs4.LINK4res:
 		c.changed(directory, &r.Resok4.Cinfo, true)
-	case *nfs4.RENAME4res: // may have done nothing: both names may be of one file
+	case *nfs4.RENAME4res: // does nothing if both names are links of one file
 		c.changed(c.trail.Saved.Handle, &r.Resok4.SourceCinfo, false)
 		c.changed(directory, &r.Resok4.TargetCinfo, false)
 	}
 }
 
-// subset judges whether only attributes are there that were asked for.
+// subset judges whether only requested attributes are present.
 func (c *Checker) subset(have, asked nfs4.Bitmap4) bool {
 	c.judged |= 1 << NotAsked
 	for i := range len(have) / 4 {
@@ -84,7 +84,7 @@ func (c *Checker) subset(have, asked nfs4.Bitmap4) bool {
 	return true
 }
 
-// attributes compares attributes with what was said about the file before.
+// attributes compares attributes with earlier ones of the file.
 func (c *Checker) attributes(handle []byte, f *nfs4.Fattr4) {
 	if len(handle) == 0 {
 		return

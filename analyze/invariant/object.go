@@ -6,13 +6,13 @@ import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 )
 
-// facts are what one reply says about an object.
+// facts is the information of one reply about an object.
 type facts struct {
 	has  uint16 // bits of fact
 	fact [factCount]uint64
 }
 
-// Facts. version is the change attribute, or the change time of NFSv3. From size on they cannot change without it.
+// Facts. version is the change attribute (NFSv3: the change time). The facts from size on cannot change without it.
 const (
 	version = iota
 	kind
@@ -35,7 +35,7 @@ func (f *facts) set(n int, v uint64) { f.has, f.fact[n] = f.has|1<<n, v }
 
 func (f *facts) known(n int) bool { return f.has&(1<<n) != 0 }
 
-// nearObject is an object that is found without the map.
+// nearObject caches an object, which saves a lookup in the map.
 type nearObject struct {
 	key key
 	o   *object
@@ -43,15 +43,15 @@ type nearObject struct {
 
 const nearObjects = 256
 
-// object is what the server has said about a file handle.
+// object is what the server has reported about a file handle.
 type object struct {
 	facts
-	number   uint64 // of the Exchange that said so last
-	together uint64 // of the last one that was under way together with another
-	since    int64  // when the first reply with this version came
-	seen     int64  // when the call was sent whose reply had it last
-	replied  int64  // when the last of all replies about the object came
-	// before was the version before a change that made it what it is.
+	number   uint64 // of the last Exchange with this object
+	together uint64 // of the last Exchange that overlapped another one
+	since    int64  // time of the first reply with this version
+	seen     int64  // time of the latest call whose reply had this version
+	replied  int64  // time of the latest reply about the object
+	// before is the version before the change that led to the current one.
 	before    uint64
 	hasBefore bool
 }
@@ -116,7 +116,7 @@ func (c *Checker) observe(o *object, fresh bool, f *facts) {
 	}
 	o.number, o.replied = c.number, max(o.replied, x.Replied)
 	switch {
-	case o.together == c.number: // another call was under way: which was executed first is not known
+	case o.together == c.number: // another call overlaps: the order of execution is not known
 		o.has &= 1<<kind | 1<<fileid
 		o.hasBefore = false
 		return
@@ -159,7 +159,7 @@ func (c *Checker) older(was, now uint64) {
 	}
 }
 
-// still compares what cannot change without the version, once that has been the same for a while.
+// still compares the facts that cannot change without the version, once that has been constant for a while.
 func (c *Checker) still(o *object, f *facts) {
 	if o.seen-o.since < settled {
 		return
@@ -171,7 +171,7 @@ func (c *Checker) still(o *object, f *facts) {
 	}
 }
 
-// changed judges the versions of a directory before and after a change that may have left it as it was, or may not.
+// changed judges the versions of a directory before and after an operation. must says that the operation has changed the directory.
 func (c *Checker) changed(directory []byte, i *nfs4.ChangeInfo4, must bool) {
 	if !i.Atomic {
 		return

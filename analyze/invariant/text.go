@@ -7,7 +7,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 )
 
-// Expected says what a right reply has.
+// Expected describes a correct reply.
 func (b *Breach) Expected() string {
 	switch b.Kind {
 	case Contradiction:
@@ -40,7 +40,7 @@ func (b *Breach) Expected() string {
 	return ""
 }
 
-// Seen says what the reply has.
+// Seen describes the reply.
 func (b *Breach) Seen() string {
 	switch b.Kind {
 	case Contradiction:

@@ -82,7 +82,7 @@ func audit(c *rdma.Connection, client rdma.Side, x *Connection) []Remark {
 		r.info("the setup was cut by the capture: depths, inline sizes and timeouts are not known")
 		return r
 	}
-	if x.Forward != nil || x.Backward != nil { // what RPC needs does not matter to others
+	if x.Forward != nil || x.Backward != nil { // the rest is about RPC
 		r.depth(a, b, x)
 		r.inline(c, client, x)
 	}

@@ -28,18 +28,18 @@ type Counts struct {
 	WriteBytes  uint64 `json:"rdma_write_bytes"`
 	Retransmits uint64 `json:"retransmits"`
 
-	// PathKnown counts transactions whose path is known (transaction.Transaction.SurePath); the others are their paths by the phases
-	// that these are a part of.
+	// PathKnown counts transactions whose path is known (transaction.Transaction.SurePath). PathPull, PathServer and PathPush are the
+	// parts of these phases that are path.
 	PathKnown  uint64 `json:"path_known"`
 	PathPull   uint64 `json:"path_pull_ns"`
 	PathServer uint64 `json:"path_server_ns"`
 	PathPush   uint64 `json:"path_push_ns"`
 }
 
-// Path is the time that packets were on their way.
+// Path returns the time that packets were in transit.
 func (c *Counts) Path() uint64 { return c.PathPull + c.PathServer + c.PathPush }
 
-// path counts the path of a transaction.
+// path adds the path of a transaction.
 func (c *Counts) path(tx *transaction.Transaction, p *transaction.Phases) {
 	if in, ok := tx.SurePath(p); ok {
 		c.PathKnown++

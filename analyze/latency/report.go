@@ -67,14 +67,14 @@ func (g *Group) Phase(p transaction.Phase) *Share {
 	return g.phases[p]
 }
 
-// Indexes of Group.Parts behind those of transaction.Parts.
+// Indexes of Group.Parts that follow those of transaction.Parts.
 const (
 	PathPart      = int(transaction.NumParts)
 	UndividedPart = PathPart + 1
 )
 
-// Parts are the parts of all time: the phases, the path as far as it is known, which is not a part of the phases here, and the time of
-// transactions whose phases are not known.
+// Parts divides the total time: the phases without the path, the path as far as it is known, and the time of transactions whose
+// phases are not known.
 func (g *Group) Parts() (parts [UndividedPart + 1]int64) {
 	for ph := range transaction.Parts() {
 		parts[ph] = g.Phase(ph).Sum

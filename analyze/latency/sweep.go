@@ -75,7 +75,7 @@ func (l *level) pop(budget *int) event {
 	return top
 }
 
-// enter takes a call, and returns how many are in flight then. granted is what its reply grants; 0 if it does not matter.
+// enter adds a call and returns the number in flight. granted is the credit grant of its reply, 0 if that does not matter.
 func (l *level) enter(start, end int64, granted uint32, budget *int) int {
 	l.advance(start, budget)
 	l.step(event{at: start, change: 1})

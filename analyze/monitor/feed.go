@@ -427,7 +427,7 @@ func (f *Feed) idle() (again bool) {
 func (f *Feed) loop(free chan<- *capture.Batch, full <-chan read) error {
 	var at read
 	var list []capture.Packet // packets of at that are not yet decoded
-	waited := false           // for packets, in vain
+	waited := false           // for packets that did not come
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -497,7 +497,7 @@ func (f *Feed) quick() bool {
 }
 
 // tick makes a snapshot from time to time. Time also advances without packets: up to the next one, and beyond the last one while a
-// network or a pipe is silent. How fast packets are read and decoded does not matter.
+// network or a pipe is silent. It does not depend on how fast packets are read and decoded.
 func (f *Feed) tick(list []capture.Packet, waited bool) {
 	if f.anchored && f.opt.Speed > 0 && !f.paused && !f.hurrying {
 		switch t := f.clock(); {

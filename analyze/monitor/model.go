@@ -27,7 +27,7 @@ type Options struct {
 	Names    int            // bytes of remembered file names: rpc.Names.Limit
 	Fabric   int            // bytes of what is remembered of losses: fabric.Options.Memory
 	Sessions int            // bytes of what is remembered of sessions: session.DefaultMemory
-	Why      int            // bytes of what tells why calls take long: 16 MiB
+	Why      int            // memory of the diagnosis, in bytes: 16 MiB
 	File     string         // diagnosis.Options.File
 	Groups   bool           // snapshots include the totals of all transactions
 	// Alarms are the thresholds that each interval is compared with.
@@ -208,7 +208,7 @@ func (m *Model) Advance(t int64) {
 		// intervals.
 		m.now = m.end
 		m.close(m.opt.Interval)
-		m.begin(t - gap%int64(m.opt.Interval)) // where an interval would begin without the jump
+		m.begin(t - gap%int64(m.opt.Interval)) // the beginning of the interval as if time had not jumped
 		m.now = t
 		return
 	}

@@ -46,11 +46,11 @@ type Snapshot struct {
 	Rows    []Row // open ones, oldest first, then ended ones, latest first
 	Beyond  int   // open transactions that are not in Rows
 
-	// Why says why calls are slow, WhyNow why those were that ended in the latest complete interval, whatever the filter. Both
-	// are nil before there is something to say.
+	// Why is the diagnosis of all calls, WhyNow of those that ended in the latest complete interval, both without the filter. They
+	// are nil until a call has ended.
 	Why, WhyNow *diagnosis.Report
 	WhyBeyond   uint64 // calls that Why leaves out for lack of memory
-	WhyLeft     uint64 // and WhyNow
+	WhyLeft     uint64 // calls that WhyNow leaves out
 
 	// Fabric are connections of RDMA, with or without RPC, those in trouble first.
 	Fabric     []FabricRow

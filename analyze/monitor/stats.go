@@ -45,7 +45,7 @@ type sums struct {
 	time                       int64 // of all latencies
 }
 
-// Times are sums by transaction.Phase, without the path as far as that is known: it comes last, at latency.PathPart.
+// Times are sums by transaction.Phase. The path, as far as it is known, is apart from the phases, at latency.PathPart.
 type Times [latency.PathPart + 1]int64
 
 // add adds the times of a transaction.

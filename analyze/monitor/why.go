@@ -2,14 +2,14 @@ package monitor
 
 import "github.com/rpcrdma/toolkit/analyze/diagnosis"
 
-// why says why calls take long.
+// why diagnoses slow calls.
 type why struct {
 	*diagnosis.Recorder
 	whole *diagnosis.Report
-	seen  uint64 // ended transactions that it is about
+	seen  uint64 // transactions that had ended when whole was made
 }
 
-// whys asks why calls took long. The whole is not looked at for each interval, of which there may be as many as packets.
+// whys adds the diagnoses to a snapshot. That of all calls is not made for each interval: there may be as many intervals as packets.
 func (m *Model) whys(s *Snapshot) {
 	if w := &m.why; !m.closing && (w.whole == nil || w.seen != m.seen) {
 		w.whole, w.seen = w.Report(), m.seen

@@ -27,7 +27,7 @@ type Options struct {
 	Expression string
 	// Names is how many bytes of names of files are remembered, Fabric how many bytes what time was lost to takes,
 	// Sessions how many sessions do; 0 is session.DefaultMemory.
-	// Why is how many bytes it takes to say why calls are slow, 16 MiB by default.
+	// Why is the memory of the diagnosis in bytes, 16 MiB by default.
 	Names, Fabric, Sessions, Why int
 	// Row, if set, is called for each transaction. After an error it is not called again.
 	Row func(*rpc.View) error

@@ -156,7 +156,7 @@ func (l *conns) of(r *Recorder, k *rdma.Connection, client rdma.Side) *conn {
 	return c
 }
 
-// carried is the entry of the connection that a call came on which has ended.
+// carried returns the entry of the connection of a call that has ended.
 func (l *conns) carried(r *Recorder, tx *transaction.Transaction, client rdma.Side) *conn {
 	c := l.of(r, tx.Connection, client)
 	if c == nil {
@@ -453,7 +453,7 @@ func (r *Recorder) session(k *rdma.Connection, id [16]byte, at rdma.Ref) *sessio
 	return x
 }
 
-// called is the session of a call that has ended.
+// called returns the session of a call that has ended.
 func (r *Recorder) called(v *rpc.View, id [16]byte) *session {
 	x := r.session(v.Tx.Connection, id, v.Tx.Call.First)
 	if x == nil {

@@ -96,10 +96,10 @@ func (w *Window[T]) Packet(number uint64) *capture.Packet {
 	return nil
 }
 
-// maxHole is how many numbers in a row no packet may have.
+// maxHole is the most consecutive numbers that no packet may have.
 const maxHole = 1 << 10
 
-// fill makes number the next one, if it is a little higher than that: blocks of a capture that are no packets have numbers as well.
+// fill makes number the next one if it is slightly higher: other blocks of a capture than packets have numbers, too.
 func (w *Window[T]) fill(number uint64) {
 	switch {
 	case number <= w.next || number-w.next > maxHole:
