@@ -88,7 +88,7 @@ func newRootCommand(s *cli.Streams) *cobra.Command {
 	return cmd
 }
 
-// takeWidth has the commands that print text take --width. Those that lay out their lines have it already.
+// takeWidth gives --width to the commands that print text. Those that lay out their lines have it already.
 func takeWidth(cmd *cobra.Command) {
 	for _, c := range cmd.Commands() {
 		switch c.Name() {
@@ -98,7 +98,7 @@ func takeWidth(cmd *cobra.Command) {
 	}
 }
 
-// fitLines has lines of text wrapped at --width, or else at the width of the terminal.
+// fitLines wraps lines of text at --width, by default at the width of the terminal.
 func fitLines(cmd *cobra.Command, s *cli.Streams) error {
 	f := cmd.Flags()
 	if f.Lookup("width") == nil { // a command without text

@@ -355,7 +355,7 @@ func bareTaps(of func() []capture.Tap) func() []capture.Tap {
 	}
 	var bare []capture.Tap
 	return func() []capture.Tap {
-		for _, t := range of()[len(bare):] { // taps are only ever appended
+		for _, t := range of()[len(bare):] { // taps are only appended
 			bare = append(bare, capture.Tap{Link: t.Link, SnapLen: t.SnapLen})
 		}
 		return bare

@@ -8,14 +8,14 @@ import (
 	"github.com/rpcrdma/toolkit/internal/units"
 )
 
-// A report lists this many sessions, clients, trunks and servers each. If there are more, it sums them up and shows only those that
-// are unusual.
+// maxListed bounds the sessions, clients, trunks and servers that a report lists, each. Of more, it shows their sum and the unusual
+// ones.
 const maxListed = 16
 
-// unevenFrom is how many times an equal share the busiest connection carries if a session or client is unusual.
+// unevenFrom is the load of the busiest connection, in equal shares, from which a session or client is unusual.
 const unevenFrom = 2
 
-// sum adds up what sessions or clients carried.
+// sum is the traffic of sessions or clients together.
 type sum struct {
 	connections          int
 	calls, read, written uint64
@@ -40,12 +40,12 @@ func uneven(list []session.Connection) bool {
 	return busy > 1 && max(calls, bytes) >= unevenFrom
 }
 
-// unusual reports whether a session has something to tell beside what it carried.
+// unusual reports whether a session has more to show than its traffic.
 func unusual(s *session.Session) bool {
 	return s.Slots.After > 0 || len(s.Failed) > 0 || len(s.StatusFlags) > 0 || uneven(s.Connections)
 }
 
-// brief is the list in a report: all that there are, or of many those that are unusual, after their sum.
+// brief returns the entries that a report lists: all, or, if there are many, the unusual ones. It prints the sum of many first.
 func brief[T any](p *sessionPrinter, list []T, what string, connections func(*T) []session.Connection, unusual func(*T) bool) []*T {
 	all := make([]*T, len(list))
 	for i := range list {
@@ -79,7 +79,7 @@ func brief[T any](p *sessionPrinter, list []T, what string, connections func(*T)
 	return shown
 }
 
-// limited prints at most maxListed different lines in a report, and how many more there are.
+// limited prints lines: in a report at most maxListed different ones, and the number of the others.
 func (p *sessionPrinter) limited(lines []string) {
 	seen := make(map[string]bool, len(lines))
 	for _, l := range lines {
@@ -94,7 +94,7 @@ func (p *sessionPrinter) limited(lines []string) {
 	}
 }
 
-// trunks are the lines about sessions that belong together.
+// trunks prints the lines about trunked sessions.
 func (p *sessionPrinter) trunks() {
 	var lines []string
 	for _, t := range p.rep.Trunks {

@@ -14,7 +14,7 @@ import (
 	"github.com/rpcrdma/toolkit/internal/units"
 )
 
-// span are the flags that choose packets of files by their times.
+// span has the flags that select packets of files by time.
 type span struct {
 	since, until moment
 	last         time.Duration
@@ -48,7 +48,7 @@ func (s *span) check(live bool, names []string) error {
 	return nil
 }
 
-// open returns the span of an input.
+// open returns the span of an input. For --last, it reads the files to find their end.
 func (s *span) open(names []string, opt capture.Options) (*timeSpan, error) {
 	if !s.given() {
 		return nil, nil
@@ -71,7 +71,7 @@ func (s *span) open(names []string, opt capture.Options) (*timeSpan, error) {
 			}
 		}
 		if err != nil && len(b.Packets) == 0 {
-			break // it is reported where packets are decoded
+			break // the decoder reports the error
 		}
 	}
 	t.from, t.since = end-int64(s.last), true
@@ -88,7 +88,7 @@ type timeSpan struct {
 	kept           uint64
 }
 
-// begin finds the limits, by the time of the first packet.
+// begin sets the limits. Times of day and offsets refer to the first packet.
 func (t *timeSpan) begin(first int64) {
 	t.began = true
 	if m := &t.flags.since; m.text != "" {
@@ -99,7 +99,7 @@ func (t *timeSpan) begin(first int64) {
 	}
 }
 
-// keep leaves the packets in b that lie in the span.
+// keep removes the packets outside the span from b.
 func (t *timeSpan) keep(b *capture.Batch) {
 	if !t.began && len(b.Packets) > 0 {
 		t.begin(b.Packets[0].Time)
@@ -119,7 +119,7 @@ func (t *timeSpan) keep(b *capture.Batch) {
 	t.kept += uint64(len(kept))
 }
 
-// note says what was left out; empty if nothing was.
+// note says what was left out. It is empty if nothing was.
 func (t *timeSpan) note() string {
 	if t.before+t.behind == 0 {
 		return ""
@@ -140,7 +140,7 @@ func (t *timeSpan) note() string {
 
 func stamp(ns int64) string { return time.Unix(0, ns).UTC().Format("2006-01-02 15:04:05.000000 UTC") }
 
-// moment is a flag with a time.
+// moment is the value of a flag that takes a time.
 type moment struct {
 	text  string
 	abs   time.Time     // a date with a time, unless it is zero
@@ -173,7 +173,7 @@ func (m *moment) Set(s string) error {
 	return fmt.Errorf("%q is no time: write 05:49:38, 2026-11-21T05:49:38Z, or +10s after the first packet", s)
 }
 
-// at is the time, in an input whose first packet came at first.
+// at returns the time in an input whose first packet came at first. Both are nanoseconds since 1970.
 func (m *moment) at(first int64) int64 {
 	switch {
 	case !m.abs.IsZero():

@@ -18,7 +18,8 @@ const schema = "rpcrdma.transaction/1"
 // maxLine bounds a line, which is a transaction with its segments and file names.
 const maxLine = 16 << 20
 
-// record is a line of ndjson; docs/reference/schema.md describes it. What spans and metrics are made of has a type, all of it is in values.
+// record is a line of ndjson, as docs/reference/schema.md describes it. The typed fields are the ones that spans and metrics are made of;
+// values has all keys.
 type record struct {
 	Schema        string    `json:"schema"`
 	Time          time.Time `json:"time"`

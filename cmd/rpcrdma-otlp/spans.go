@@ -91,7 +91,7 @@ func attributes(r *record) []attribute.KeyValue {
 	return list
 }
 
-// valuesAt appends what an object has under a name, whose parts are keys. Members of arrays have no part of a name.
+// valuesAt appends the values of an object under a name, whose parts between dots are keys. Indexes of arrays are not part of names.
 func valuesAt(list []any, at any, name string) []any {
 	switch at := at.(type) {
 	case []any:
@@ -112,7 +112,7 @@ func valuesAt(list []any, at any, name string) []any {
 	return list
 }
 
-// attributeOf is the attribute of the values that a key of ndjson has, if there are any and OTLP can hold them.
+// attributeOf returns the attribute for the values of an ndjson key, if there are any and OTLP can hold them.
 func attributeOf(key string, several bool, list []any) (attribute.KeyValue, bool) {
 	if len(list) == 0 {
 		return attribute.KeyValue{}, false
@@ -130,7 +130,7 @@ func attributeOf(key string, several bool, list []any) (attribute.KeyValue, bool
 	case bool:
 		return attribute.Bool(key, x), true
 	case json.Number:
-		n, err := x.Int64() // there are no attributes of 64 bits without a sign
+		n, err := x.Int64() // OTLP has no unsigned 64-bit attributes
 		return attribute.Int64(key, n), err == nil
 	}
 	return attribute.KeyValue{}, false

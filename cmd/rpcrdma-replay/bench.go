@@ -393,7 +393,7 @@ func (o *benchFlags) measure(ctx context.Context, s *cli.Streams, set setting, j
 	return out, nil
 }
 
-// rounds measures a job as often as it is asked for.
+// rounds measures a job --repeat times.
 func (o *benchFlags) rounds(ctx context.Context, m *bench.Meter, j bench.Job) ([]*bench.Result, error) {
 	var all [][]*bench.Result
 	for range o.repeat {
@@ -467,7 +467,7 @@ func portOf(fabric string) uint16 {
 	return providers.PortRDMA
 }
 
-// connect makes a client of a version. at is where MOUNT is; empty: nobody has said.
+// connect makes a client of a version. at is the HOST:PORT of MOUNT from --mount, or empty.
 func connect(ctx context.Context, f *providers.Fabric, addr netip.AddrPort, version, at string) (client.FS, func(), error) {
 	r, err := f.Dial(ctx, addr, nil)
 	if err != nil {

@@ -142,7 +142,7 @@ func checkFabric(name string) error {
 	return cli.Usagef("--provider: %q is not one of %s", name, strings.Join(fabricNames, ", "))
 }
 
-// explain says which fabric was chosen, and why. What this program was built without does not matter to who has another one.
+// explain says which fabric was chosen, and why. It leaves out fabrics that this program was built without.
 func explain(tried []providers.Attempt) string {
 	var list []string
 	for _, a := range tried {

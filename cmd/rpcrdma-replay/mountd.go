@@ -17,13 +17,13 @@ import (
 // probeMount bounds the wait for MOUNT on the connection of NFS.
 const probeMount = 5 * time.Second
 
-// dialMount connects to the MOUNT of a server of NFSv3, as rpcbind says, unless the server answers it on the connection of NFS, nfs: then it
-// returns nil.
+// dialMount connects to MOUNT of an NFSv3 server where rpcbind says that it is. It returns nil if the server answers MOUNT on nfs, the
+// connection of NFS.
 func dialMount(ctx context.Context, nfs transport.Requester, host netip.Addr, dial portmap.Dial) (transport.Requester, error) {
 	var refused *portmap.StatusError
 	err := portmap.Do(ctx, nfs, oncrpc.Call{Program: mount.MOUNT_PROGRAM, Version: mount.MOUNT_V3}, nil, nil, probeMount)
 	if !errors.As(err, &refused) {
-		return nil, nil // it is there, or what is wrong shows in the call that matters
+		return nil, nil // MOUNT is there; any other error shows when it is used
 	}
 	network, at, err := portmap.Find(ctx, dial, host, mount.MOUNT_PROGRAM, mount.MOUNT_V3)
 	if err != nil {

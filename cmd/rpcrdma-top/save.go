@@ -29,8 +29,8 @@ import (
 	"github.com/rpcrdma/toolkit/internal/units"
 )
 
-// selection is what packets are written of: one transaction, whole connections, or the transactions that a filter lets
-// pass; or it is the text of the screen.
+// selection is what to write: the packets of one transaction, of whole connections, or of the transactions that a filter
+// lets pass; or the text of the screen.
 type selection struct {
 	what        string // for messages
 	stem        string // of the name of the file
@@ -424,7 +424,7 @@ func (u *ui) askFile() tea.Cmd {
 	return u.ask(promptFile, u.saver.suggest(x.stem, ".pcapng"))
 }
 
-// askScreen asks for the name of the file that the text of the screen goes to.
+// askScreen asks for the name of the file for the text of the screen.
 func (u *ui) askScreen() tea.Cmd {
 	switch {
 	case u.saver == nil:

@@ -113,7 +113,7 @@ type span struct {
 	tone tone
 }
 
-// line joins pieces and fills them up to the width, or cuts them, which dots show.
+// line joins spans and pads them to the width, or cuts them and appends dots.
 func (s *styles) line(width int, over tone, spans ...span) string {
 	var b strings.Builder
 	left, dots := width, ""
@@ -144,9 +144,9 @@ func (s *styles) line(width int, over tone, spans ...span) string {
 	return b.String()
 }
 
-// tooWide reports whether more than spaces of a line lies beyond the width.
+// tooWide reports whether a line without its trailing spaces exceeds the width.
 func tooWide(width int, spans []span) bool {
-	used, end := 0, 0 // up to the last that is not a space
+	used, end := 0, 0 // end: width up to the last character that is not a space
 	for _, x := range spans {
 		if t := strings.TrimRight(x.text, " "); t != "" {
 			end = used + runewidth.StringWidth(t)

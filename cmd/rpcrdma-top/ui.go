@@ -351,7 +351,7 @@ func (u *ui) freeze() {
 	}
 }
 
-// setFilter asks for a filter, or for none. A frozen screen shows its effect later.
+// setFilter sets or removes the filter. A frozen screen shows the effect later.
 func (u *ui) setFilter(f *filter.Filter) {
 	u.feed.SetFilter(f)
 	u.waiting = u.frozen
@@ -774,7 +774,7 @@ func (u *ui) tabs() string {
 	return u.st.line(u.width, normal, out...)
 }
 
-// filterRoom is the room for the filter behind the tabs; 0 if there is none, or no filter.
+// filterRoom returns the columns for the filter after the tabs; 0 if there are none, or no filter.
 func (u *ui) filterRoom() int {
 	used := len(" filter: ")
 	for v := range views {
@@ -786,10 +786,10 @@ func (u *ui) filterRoom() int {
 	return u.width - used
 }
 
-// tab is the name of a view, between brackets if it is the one that is shown: whole, short, or only its number.
+// tab returns the name of a view, in brackets if it is shown: in full, short, or only its number.
 func (u *ui) tab(v view) string {
 	for _, names := range [...]*[views]string{&viewNames, &shortNames} {
-		all := 1 // each but the last shares a column with the next one
+		all := 1 // tabs share the column between them
 		for i := range views {
 			all += len(names[i]) + len("1 ") + 1
 		}
@@ -804,8 +804,8 @@ func (u *ui) tab(v view) string {
 	return u.bracketed(v, name)
 }
 
-// bracketed is the tab of a view. The opening bracket stands where there is a space before the others, the closing one in place of the
-// space before the next.
+// bracketed returns the tab of a view. The opening bracket takes the place of the space before the name, the closing one that of the
+// space before the next tab.
 func (u *ui) bracketed(v view, name string) string {
 	before, after := " ", ""
 	switch v {

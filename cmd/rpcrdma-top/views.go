@@ -307,7 +307,7 @@ func headMalformed(s *monitor.Snapshot) []span {
 	return line
 }
 
-// headGivenUp counts what memory did not suffice for; nil if there is nothing of the kind.
+// headGivenUp counts what was given up for lack of memory. It returns nil if nothing was.
 func headGivenUp(s *monitor.Snapshot) (line []span) {
 	for _, x := range []struct {
 		n    uint64

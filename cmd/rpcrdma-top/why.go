@@ -12,7 +12,7 @@ import (
 	"github.com/rpcrdma/toolkit/internal/units"
 )
 
-// headWhy is the most important line of why calls are slow: in the latest interval, and in all.
+// headWhy has the main cause of slow calls, in the latest interval and in all.
 func (d *drawing) headWhy(s *monitor.Snapshot, width int, totals bool) (lines [][]span) {
 	line := func(label string, rep *diagnosis.Report) {
 		what, t := "no call has ended yet", dim
@@ -31,7 +31,7 @@ func (d *drawing) headWhy(s *monitor.Snapshot, width int, totals bool) (lines []
 	return lines
 }
 
-// whyText has all that is known of why calls are slow; headings do not begin with a space.
+// whyText has the full diagnoses. Headings do not begin with a space.
 func (d *drawing) whyText(s *monitor.Snapshot, width int) (lines []string) {
 	section := func(head string, rep *diagnosis.Report, left uint64, why string) {
 		if len(lines) > 0 {

@@ -69,7 +69,7 @@ func (t *Transaction) PathOf(p *Phases) (d time.Duration, ok bool) {
 	return in.Pull + in.Server + in.Push, ok
 }
 
-// PathIn is Path by the phases that it is a part of.
+// PathIn returns Path divided by the phases that it is part of.
 func (t *Transaction) PathIn(p *Phases) (in PathTimes, ok bool) {
 	w := t.Ways()
 	if w.Server < 0 || !p.Divided() {
@@ -86,8 +86,8 @@ func (t *Transaction) PathIn(p *Phases) (in PathTimes, ok bool) {
 	return in, true
 }
 
-// SurePath is PathIn if the acknowledgement came at once: TCP may delay its acknowledgements, and those of packets that were sent again
-// tell nothing.
+// SurePath is PathIn for acknowledgements that are known to come at once: not over TCP, which may delay them, and not if packets were
+// sent again.
 func (t *Transaction) SurePath(p *Phases) (in PathTimes, ok bool) {
 	if t.Connection.Fabric >= rdma.IWARP || t.Retransmits > 0 {
 		return PathTimes{}, false
@@ -95,5 +95,5 @@ func (t *Transaction) SurePath(p *Phases) (in PathTimes, ok bool) {
 	return t.PathIn(p)
 }
 
-// PathTimes are parts of phases.
+// PathTimes has the time in transit within each phase.
 type PathTimes struct{ Pull, Server, Push time.Duration }

@@ -292,7 +292,7 @@ type filter struct {
 	buf    []byte
 }
 
-// Columns is how many columns a line has, if the writer below knows it; 0 for as many as it takes.
+// Columns returns the width of a line if the writer below knows it, else 0.
 func (f *filter) Columns() int {
 	if c, ok := f.w.(interface{ Columns() int }); ok {
 		return c.Columns()

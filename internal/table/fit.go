@@ -6,16 +6,15 @@ import (
 	"unicode/utf8"
 )
 
-// hanging is how much more than a line what continues it is indented.
+// hanging is the extra indent of continuation lines, in columns.
 const hanging = 4
 
-// Columns is implemented by writers that know how many columns a line has: tables that are wider continue each row on
-// further lines.
+// Columns is implemented by writers that know the width of their lines. Wider tables continue each row on further lines.
 type Columns interface {
-	Columns() int // 0: as many as it takes
+	Columns() int // 0: unlimited
 }
 
-// columns is how many columns a line has that is written to w, 0 for as many as it takes.
+// columns returns the width of lines on w, 0 if it is unlimited.
 func columns(w io.Writer) int {
 	if c, ok := w.(Columns); ok {
 		return c.Columns()
@@ -23,8 +22,8 @@ func columns(w io.Writer) int {
 	return 0
 }
 
-// Fit wraps lines at a width. A word that is longer than a line stays whole: it is the name of a file, or a value from
-// the wire.
+// Fit wraps lines at a width. A word that is longer than a line stays whole, since names of files and values are copied
+// from the output.
 type Fit struct {
 	w     io.Writer
 	width int
@@ -32,13 +31,13 @@ type Fit struct {
 	buf   []byte
 }
 
-// NewFit makes a Fit that writes to w lines of at most width columns.
+// NewFit returns a Fit that writes lines of at most width columns to w.
 func NewFit(w io.Writer, width int) *Fit { return &Fit{w: w, width: width} }
 
 // Columns implements Columns.
 func (f *Fit) Columns() int { return f.width }
 
-// Write implements io.Writer. What has no end of line yet waits for it, or for Flush.
+// Write implements io.Writer. It holds an incomplete line until its end or Flush.
 func (f *Fit) Write(p []byte) (int, error) {
 	f.buf = f.buf[:0]
 	rest := p
@@ -65,7 +64,7 @@ func (f *Fit) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Flush writes a line that has not ended.
+// Flush writes an incomplete line.
 func (f *Fit) Flush() error {
 	if len(f.line) == 0 {
 		return nil
@@ -75,7 +74,7 @@ func (f *Fit) Flush() error {
 	return err
 }
 
-// AppendFit appends a line, wrapped between words. What continues it is indented a little more than its beginning.
+// AppendFit appends a line, wrapped between words at a width. Continuation lines are indented further than the first.
 func AppendFit(b, line []byte, width int) []byte {
 	if len(line) <= width || shown(line) <= width {
 		return append(b, line...)
@@ -105,7 +104,7 @@ func AppendFit(b, line []byte, width int) []byte {
 	return b
 }
 
-// shown is how many columns text takes, without what steers the colors of a terminal.
+// shown returns the width of text in columns, without escape sequences for colors.
 func shown(s []byte) int {
 	n := 0
 	for len(s) > 0 {

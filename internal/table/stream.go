@@ -63,7 +63,7 @@ func (s *Stream) put(w io.Writer, row []string) error {
 	return err
 }
 
-// fold decides which columns begin a further line.
+// fold decides which columns begin a continuation line.
 func (s *Stream) fold(columns int) {
 	s.folded = true
 	if columns <= 0 {

@@ -23,7 +23,7 @@ type paged struct {
 	columns int
 }
 
-// pagedNotes are the notes of such a command. Progress is not shown among them: they are no terminal.
+// pagedNotes is the standard error of a command with a pager. It is no terminal, so that progress is not shown.
 type pagedNotes struct {
 	*os.File
 	columns int

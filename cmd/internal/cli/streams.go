@@ -9,7 +9,7 @@ import (
 type Streams struct {
 	In       io.Reader
 	Out, Err io.Writer
-	Columns  int // of a line of text that is written to Out; 0: as many as it takes
+	Columns  int // width of a line of text on Out; 0: unlimited
 }
 
 // Standard are the streams of the process.

@@ -82,7 +82,7 @@ type Entry struct {
 	// Weight and Purpose describe its COMPOUND.
 	Weight  Weight
 	Purpose Purpose
-	// Feature is what a server need not have, all of it or none; clients that have found so ask for it no more.
+	// Feature is the optional feature that the operation belongs to. Clients stop using a feature that the server lacks.
 	Feature Feature
 	// Gives is what its results give to later calls.
 	Gives Gives
@@ -136,12 +136,12 @@ func (e *Entry) EndsState() bool { return e.Use == Closes || e.Use == Returns ||
 // MovesFile reports whether another file is the current one afterwards.
 func (e *Entry) MovesFile() bool { return e.Effect != Keeps && e.Effect != Saves }
 
-// Feature is something that a server need not have.
+// Feature is an optional feature of servers.
 type Feature uint8
 
-// Features.
+// The optional features.
 const (
-	Required       Feature = iota // none: servers have the operation, or are asked again
+	Required       Feature = iota // none: clients go on using the operation
 	Layouts                       // pNFS
 	Xattrs                        // extended attributes
 	DirDelegations                // delegations of directories

@@ -143,7 +143,7 @@ func queuePairs(g *gen, n int) {
 	}
 }
 
-// addresses are RDMA Writes that come from another address each.
+// addresses are RDMA Writes, each from a different address.
 func addresses(g *gen, n int) {
 	for i := range n {
 		q := g.pair(g.host(i), g.host(0xfffffe), uint32(2*i))

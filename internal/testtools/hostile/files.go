@@ -48,7 +48,7 @@ func clients(g *gen, n int) {
 	}
 }
 
-// crowd are clients that call in turn, each over the one connection that it keeps.
+// crowd are clients that call in turn, each over its one lasting connection.
 func crowd(g *gen, n int) {
 	const rounds = 20
 	list := make([]*peer, n)

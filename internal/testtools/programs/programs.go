@@ -11,9 +11,9 @@ import (
 	"strings"
 )
 
-// Build puts programs into a folder. A package is named from the root of the module, as ./cmd/rpcrdma-dump. All tests
-// build with the same flags and by go run, which keeps what it links in the build cache: a program is linked once,
-// however many test packages run it, and again only after a change.
+// Build puts programs into a folder. Packages are relative to the root of the module, as ./cmd/rpcrdma-dump. All tests build
+// with the same flags and by go run, which keeps linked programs in the build cache: a program is linked only once for all
+// test packages, and again after a change.
 func Build(dir string, packages ...string) error {
 	root, err := moduleRoot()
 	if err != nil {
@@ -53,7 +53,7 @@ func moduleRoot() (string, error) {
 	}
 }
 
-// sources looks at every source file, so that go test knows that the result of the test depends on them.
+// sources stats every source file, so that go test knows that the cached result of the test depends on them.
 func sources(root string) error {
 	return filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
 		if err == nil && strings.HasSuffix(name, ".go") {
