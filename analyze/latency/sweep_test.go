@@ -44,7 +44,7 @@ func TestLevelFull(t *testing.T) {
 	}
 }
 
-// TestSetBack: a call after the clock was set back is not in flight together with those before it, and time goes on. A call that was captured late is.
+// TestSetBack: a call after the clock was set back is not in flight together with those before it, and time goes on. A call that was captured late is in flight.
 func TestSetBack(t *testing.T) {
 	for _, c := range []struct {
 		back int64

@@ -55,8 +55,8 @@ type Result struct {
 	ClientCPU time.Duration `json:"client_cpu_ns"`
 	ServerCPU time.Duration `json:"server_cpu_ns"`
 	Err       string        `json:"error,omitempty"`
-	// Rounds is how often it was measured, if more than once; this is the round in the middle. Spread is how far the fastest and the
-	// slowest lie apart, as a part of its calls a second.
+	// Rounds is the number of rounds if there were several; the result is the median round. Spread is the difference between the
+	// fastest and the slowest round, as a fraction of the median calls a second.
 	Rounds int     `json:"rounds,omitempty"`
 	Spread float64 `json:"spread,omitempty"`
 }

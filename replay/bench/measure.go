@@ -73,7 +73,7 @@ func (m *Meter) result(j Job, name string) *Result {
 		Job: name, Size: j.Size, Outstanding: j.Outstanding, ServerCPU: -1}
 }
 
-// most is how many bytes of data one call can have.
+// most returns the largest size of the data of one call, in bytes.
 func (s *Setting) most() int64 {
 	const piece, rest = 256 << 10, 512 // rest are the headers, the credential and the attributes
 	if s.inline() {
@@ -82,13 +82,13 @@ func (s *Setting) most() int64 {
 	return piece
 }
 
-// inline reports whether there are no chunks, so that a message has to fit the inline threshold.
+// inline reports whether there are no chunks, so that messages must fit the inline threshold.
 func (s *Setting) inline() bool {
 	return s.Fabric != "tcp" && s.Endpoint.Registration == endpoint.Inline
 }
 
-// Run measures a job. Workloads of several parts return several results. A size that the setting cannot carry is a result with an error,
-// and no failure.
+// Run measures a job. Workloads of several parts return several results. A size that the setting cannot carry gives a result with an
+// error, but Run does not fail.
 func (m *Meter) Run(ctx context.Context, j Job) ([]*Result, error) {
 	if most := m.Setting.most(); m.Setting.inline() && int64(j.Size) > most {
 		r := m.result(j, j.Kind)

@@ -30,7 +30,7 @@ var columns = []struct {
 	{"UNDER WAY", func(r *Result) string { return strconv.Itoa(r.Outstanding) }},
 }
 
-// size is a number of bytes, and nothing where none is meant.
+// size is a number of bytes, empty if the job has none.
 func size(n int) string {
 	if n == 0 {
 		return ""

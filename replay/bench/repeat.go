@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Middle merges the results of one job that was measured several times: of each part it takes the round in the middle, by calls a second,
-// and adds how far the rounds lie apart. A round that failed stands for all.
+// Middle merges the results of a job that was measured several times. For each part it returns the round with the median calls a second,
+// with the spread of the rounds. If a round failed, it returns that one.
 func Middle(rounds [][]*Result) []*Result {
 	var out []*Result
 	for i := range rounds[0] {

@@ -66,7 +66,7 @@ func NewV4(ctx context.Context, r RPC, o V4Options) (*V4, error) {
 	return v, v.speaks(v.createSession(ctx, o))
 }
 
-// speaks says what it means if the first calls fail.
+// speaks explains an error of the first calls that means that the server does not serve this version.
 func (v *V4) speaks(err error) error {
 	var denied *DeniedError
 	var status *StatusError

@@ -33,7 +33,7 @@ type subject struct {
 	// different time; its Code is None if they were not.
 	moment  func() verdict.Reason
 	reading bool // the results of a READ of NFSv3
-	limited bool // the server has returned as much as it returns at most, and less than was asked for
+	limited bool // the server returned its maximum, which is less than requested
 }
 
 func (s *subject) at(i int) place {

@@ -145,8 +145,8 @@ func invented(j *Judge, r *Reply, v *verdict.Judgement) (verdict.Reason, bool) {
 	return verdict.Reason{Code: verdict.Planned, Detail: "the name is made up: the capture shows the object, and not its name"}, len(j.names) > 0
 }
 
-// put explains names in a listing that the preparation has put there since a later call shows them, and the captured listing had not yet:
-// somebody who is not in the capture has made or taken them. The links of an object with such names are as many more.
+// put explains names in a listing that the captured one lacks: the preparation creates names that only a later call shows, and somebody
+// outside the capture created or removed them. Objects with such names have more links, too.
 func put(j *Judge, r *Reply, v *verdict.Judgement) (verdict.Reason, bool) {
 	if len(j.names) == 0 || lister(r.Op) != readdir(r.Op) { // or names of extended attributes
 		return verdict.Reason{}, false

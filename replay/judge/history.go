@@ -35,7 +35,7 @@ type history struct {
 	changes map[int]int
 	locks   locks
 	lacking lacking
-	// rtmax is how many bytes a READ of NFSv3 returns at most, as FSINFO says; 0: not known.
+	// rtmax is the largest READ of NFSv3 in bytes, from FSINFO; 0: not known.
 	rtmax uint32
 	// others are objects that calls with Kerberos credentials have made: here they belong to another user.
 	others map[int]bool

@@ -32,7 +32,7 @@ type Reply struct {
 	Unended bool
 	// RootReplaced says that PUTROOTFH was sent as PUTFH.
 	RootReplaced bool
-	// Closes says that DELEGRETURN was sent as CLOSE.
+	// Closes says that CLOSE was sent in place of DELEGRETURN.
 	Closes bool
 	// Less says that it set fewer attributes than planned, since this server does not support the others.
 	Less bool
@@ -75,7 +75,7 @@ type Judge struct {
 	madeUp map[place1]bool
 	// moved are the objects that are prepared elsewhere, by the name that they had.
 	moved map[string]int
-	// refused are the operations that this server does not have, as it has said.
+	// refused are the operations that this server said it lacks.
 	refused map[uint32]bool
-	names   []string // that a listing lacks, or has too much
+	names   []string // missing or extra names of a listing
 }

@@ -57,7 +57,7 @@ func (j *Judge) results(v *verdict.Judgement, r *Reply) {
 	}
 }
 
-// limited reports whether a READ of NFSv3 has returned as much as the server has said that it does at most, and less than the captured one.
+// limited reports whether a READ of NFSv3 returned the server's maximum, and less than the captured READ.
 func (j *Judge) limited(r *Reply, want xdr.Message) bool {
 	w, ok := want.(*nfs3.READ3res)
 	h, ok2 := r.Result.(*nfs3.READ3res)

@@ -35,8 +35,8 @@ func (j *Judge) outcome(v *verdict.Judgement, r *Reply) bool {
 	return false
 }
 
-// refusedBefore is the operation of a call that this server has said not to have; empty if there is none. Servers need not decode the
-// arguments of operations that they do not have.
+// refusedBefore returns the operation of a call that this server said it lacks, or nothing. Servers need not decode the arguments of
+// operations that they lack.
 func (j *Judge) refusedBefore(o *plan.Op) string {
 	if o.Compound == nil {
 		return ""
@@ -134,7 +134,7 @@ func opName(o *plan.Op, at int) string {
 	return nfs4.OpName(o.Compound.Ops[at].Op)
 }
 
-// unsupported reports whether a server has said that it does not have a feature. c is nil outside of a COMPOUND.
+// unsupported reports whether a server says that it lacks a feature. c is nil outside of a COMPOUND.
 func unsupported(o *plan.Op, c *nfs4.CompoundRes, code uint32) bool {
 	if o.Program == nlm.NLM_PROG {
 		return false
@@ -146,7 +146,7 @@ func unsupported(o *plan.Op, c *nfs4.CompoundRes, code uint32) bool {
 	case nfs4.NFS4ERR_NOTSUPP, nfs4.NFS4ERR_ATTRNOTSUPP, nfs4.NFS4ERR_UNION_NOTSUPP, nfs4.NFS4ERR_LAYOUTUNAVAILABLE, nfs4.NFS4ERR_UNKNOWN_LAYOUTTYPE:
 		return true
 	case nfs4.NFS4ERR_OP_ILLEGAL:
-		// What servers say of operations that came later than they.
+		// Old servers say this of newer operations.
 		at := len(c.Ops) - 1
 		return at >= 0 && at < len(o.Compound.Ops) && ops.Operation(o.Compound.Ops[at].Op) != nil
 	}

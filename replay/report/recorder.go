@@ -117,7 +117,7 @@ func (r *Recorder) count(o *Outcome) *OperationReport {
 	return e
 }
 
-// cause counts a call with the one that made it differ.
+// cause counts a call for the one that made it differ.
 func (r *Recorder) cause(o *Outcome) {
 	i := slices.IndexFunc(o.Reasons, func(w verdict.Reason) bool { return w.Code == verdict.Follows || w.Code == verdict.Unhappened })
 	if i < 0 {
@@ -139,7 +139,7 @@ func (r *Recorder) cause(o *Outcome) {
 	}
 }
 
-// allCauses are the causes, those of most calls first, with what the list of mismatches says of them.
+// allCauses returns the causes, the most consequential first, with the outcome of each from the list of mismatches.
 func (r *Recorder) allCauses() (list []Cause) {
 	for _, c := range r.causes {
 		list = append(list, *c)
@@ -191,10 +191,10 @@ func (r *Recorder) reason(v verdict.Verdict, why *verdict.Reason) {
 	}
 }
 
-// example ends a reason that stands for others with other numbers.
+// example is the end of a reason that stands for several that differ in numbers.
 const example = ", for example"
 
-// alike reports whether reasons that have another place in a file, or another time, are counted as one.
+// alike reports whether reasons that differ only in an offset or a time are counted as one.
 func alike(c verdict.Code) bool {
 	return c.Written() || c == verdict.DataDiffer || c == verdict.SeeksBack || c == verdict.StoodStill || c == verdict.TimeNotSet
 }

@@ -32,7 +32,7 @@ type Report struct {
 	Bytes      uint64            `json:"bytes"` // of data, read and written
 	Totals     map[string]int    `json:"verdicts"`
 	Ops        []OperationReport `json:"operations"`
-	// Causes are calls because of which others went otherwise than captured, those with most of them first.
+	// Causes are calls that made others differ from the capture, the most consequential first.
 	Causes  []Cause        `json:"causes,omitempty"`
 	Reasons []ReasonReport `json:"reasons,omitempty"`
 	// Mismatches are calls that were neither same, nor equivalent, nor omitted.
@@ -132,12 +132,12 @@ type ReasonReport struct {
 	field string
 }
 
-// Cause is a call because of which others were not sent, or found another state than in the capture.
+// Cause is a call whose outcome made others differ: they were not sent, or found a different state from that of the capture.
 type Cause struct {
 	Op        int    `json:"op"`
 	XID       uint32 `json:"xid"` // as captured
 	What      string `json:"what"`
-	Why       string `json:"why,omitempty"` // what became of it
+	Why       string `json:"why,omitempty"` // its outcome
 	NotSent   int    `json:"not_sent"`
 	Explained int    `json:"explained"` // calls that it explains
 }

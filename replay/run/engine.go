@@ -52,8 +52,8 @@ type engine struct {
 	own       xdr.Message     // result of the latest call of callOwn, until the next call
 	restarts  restarts
 	roots     map[symbol]root
-	made      map[*bindings.Session]*line // connections over which sessions were made, which are bound to them
-	early     []early                     // recalls of what is not known yet
+	made      map[*bindings.Session]*line // connections over which sessions were created; the sessions are bound to them
+	early     []early                     // recalls of delegations that are not known yet
 	resumed   resumed
 
 	start    time.Time
@@ -70,7 +70,7 @@ type counts struct {
 	flying    int // calls under way
 	sent      int
 	bytes     uint64 // of data
-	failures  int    // calls without a reply, one after the other
+	failures  int    // consecutive calls without a reply
 	retried   int
 	givenUp   int    // calls that were put off for too long
 	putOffWhy string // the latest status with which a call was put off

@@ -63,7 +63,7 @@ func (e *engine) callOwn(ctx context.Context, w *bindings.World, of int, ops []p
 	return e.callOwnOver(ctx, nil, w, of, ops, binds...)
 }
 
-// callOwnOver is callOwn over a connection; nil: that of an example.
+// callOwnOver is callOwn over a connection. With nil it takes that of an example.
 func (e *engine) callOwnOver(ctx context.Context, l *line, w *bindings.World, of int, ops []plan.CompoundOp, binds ...plan.Bind) error {
 	example := e.load.Example(of)
 	if example == nil {

@@ -71,7 +71,7 @@ type Options struct {
 
 	Prepare     bool // make the files before the replay
 	PrepareOnly bool
-	Incomplete  bool // go on if most of the files could not be made
+	Incomplete  bool // go on if more than half of the files could not be made
 
 	MaxRate     float64       // calls a second
 	MaxBytes    uint64        // data read and written
@@ -81,7 +81,7 @@ type Options struct {
 	// Retries is how often a call is sent again if the server asks for it and the captured one
 	// did not (120: longer than a grace period).
 	Retries int
-	// Patience is how long the server may put off one call (2 minutes). The run ends once it has lost it with maxPutOff calls.
+	// Patience is how long the server may put off one call (2 minutes). The run ends when maxPutOff calls exceed it.
 	Patience time.Duration
 
 	// CallbackWait is how long calls that wait for a SETCLIENTID_CONFIRM also wait for
@@ -126,8 +126,8 @@ type Progress struct {
 	PrepareTotal   int
 	LateBy         time.Duration // how far behind the schedule
 	Retries, Parks int
-	PutOff         int    // calls that wait since the server has put them off
-	PutOffWhy      string // the latest status with which it did
+	PutOff         int    // calls that wait because the server put them off
+	PutOffWhy      string // the latest status with which it did so
 }
 
 // DefaultTick is the default of Options.Tick.

@@ -171,8 +171,8 @@ func (e *engine) surplus(c *call, res xdr.Message) bool {
 	return false
 }
 
-// surplusOpen closes an open that this server gave together with a delegation, where the captured one gave only the delegation: the
-// plan has no CLOSE for it, and uses the delegation. It reports whether there is one. The call of the plan ends with it.
+// surplusOpen closes an open that this server gave in addition to a delegation. The captured server gave only the delegation, so the plan
+// has no CLOSE. It reports whether there is such an open. The call of the plan ends with the CLOSE.
 func (e *engine) surplusOpen(c *call, res xdr.Message) bool {
 	r, ok := res.(*nfs4.CompoundRes)
 	o := c.form.Op
@@ -349,7 +349,7 @@ func (e *engine) returnAll(ctx context.Context) {
 				continue
 			}
 			ops := []plan.CompoundOp{put(t.Object), {Op: uint32(nfs4.OP_DELEGRETURN), Args: []plan.Field{
-				{N: "deleg_stateid", Kind: plan.FieldState, Ref: ref}}}} // which is sent as CLOSE if it is an open
+				{N: "deleg_stateid", Kind: plan.FieldState, Ref: ref}}}} // sent as CLOSE if it is an open
 			if e.load.Tables.Clients[t.Client-1].Minor > 0 {
 				session := w.SessionFor(t.Client)
 				if session == 0 {

@@ -179,7 +179,7 @@ func (e *engine) postpone(c *call, rpc string, res xdr.Message) bool {
 	return true
 }
 
-// again changes the form in which a call is sent again, and returns when.
+// again changes the form in which a call is sent again, and returns when to send it.
 func (c *call) again(old, closed, unkept bool) time.Duration {
 	wait := min(10*time.Millisecond<<min(c.tries, 8), time.Second)
 	switch {
@@ -199,8 +199,8 @@ func (c *call) again(old, closed, unkept bool) time.Duration {
 	return wait
 }
 
-// patient reports whether a call that the server has put off is sent again. why is the status. Once the server has put off some calls for too long, the run
-// ends: it would take as long with each of the others.
+// patient reports whether a call that the server put off with the status why is sent again. Once several calls have exceeded the patience, the
+// run ends, since the others would wait as long.
 func (e *engine) patient(c *call, why string) bool {
 	e.count.putOffWhy = why
 	if c.putOff.IsZero() {
@@ -216,7 +216,7 @@ func (e *engine) patient(c *call, why string) bool {
 	return false
 }
 
-// maxPutOff is how many calls may be put off for too long.
+// maxPutOff is the number of calls put off for too long that ends the run.
 const maxPutOff = 3
 
 // adapt sends a call again, in another form, that asked for what the server does not support, unless the captured server refused it, too.

@@ -151,7 +151,7 @@ func (e *engine) prepare(ctx context.Context) (done report.Prepared, err error) 
 	return done, err
 }
 
-// enough reports that most objects of the plan could not be made; first says why the first could not.
+// enough returns an error if more than half of the objects of the plan could not be made. first is the reason of the first failure.
 func enough(done *report.Prepared, first string) error {
 	if all := done.Directories + done.Files + done.Others + done.Failed; 2*done.Failed > all {
 		return fmt.Errorf("%d of %d objects could not be made, so that most calls would fail (%s): --incomplete goes on", done.Failed, all, first)

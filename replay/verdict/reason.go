@@ -123,7 +123,7 @@ const (
 	NoValue
 	// Follows: Call was to give what is needed; Now is what became of it.
 	Follows
-	// NotAsked: the server has said that it does not have what the call asks for, and a client asks no more.
+	// NotAsked: the server has said that it lacks what the call asks for, and a client does not ask again.
 	NotAsked
 )
 

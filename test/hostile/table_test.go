@@ -25,7 +25,7 @@ var (
 var sizes = [...]int{1, 2, 4, 8}
 
 // TestTable writes a table of what every command costs with every kind: memory and CPU time at four sizes. Unlike TestLimits it
-// judges memory alone; it runs with -table, in as many pieces as one likes.
+// judges memory alone; it runs with -table, in any number of pieces.
 func TestTable(t *testing.T) {
 	if *tableTo == "" {
 		return

@@ -20,17 +20,17 @@ const (
 	LacksExclusive                        // exclusive creates
 	LacksGuarded                          // guarded creates (NFSv3)
 	LacksAsked                            // some attributes that are asked for
-	LacksWants                            // wishes about delegations that are as young as RFC 9754
+	LacksWants                            // delegation wants of RFC 9754
 	LacksLayouts                          // layouts (pNFS)
 	LacksXattrs                           // extended attributes
 	LacksDirDelegations                   // delegations of directories
 	LacksACLs                             // NFSACL
 )
 
-// features are those that clients ask for no more.
+// features has the bit for each optional feature. Clients stop using one that the server lacks.
 var features = map[ops.Feature]Lacks{ops.Layouts: LacksLayouts, ops.Xattrs: LacksXattrs, ops.DirDelegations: LacksDirDelegations}
 
-// youngWants are the wishes that RFC 9754 has added to OPEN. Clients utter them only if the attribute open_arguments has them.
+// youngWants are the wants that RFC 9754 adds to OPEN. Clients send them only if the attribute open_arguments lists them.
 const youngWants = nfs4.OPEN4_SHARE_ACCESS_WANT_DELEG_TIMESTAMPS | nfs4.OPEN4_SHARE_ACCESS_WANT_OPEN_XOR_DELEGATION
 
 // Adapt reports whether a call that this server has refused can be sent in another form. It is then sent so from now on.
@@ -147,7 +147,7 @@ func (w *World) adapted4(f *Form, c *plan.CompoundOp) (plan.CompoundOp, bool) {
 	return by, done != 0
 }
 
-// asksLess leaves out of the attributes that are asked for those that the server does not support.
+// asksLess leaves out requested attributes that the server does not support.
 func (w *World) asksLess(args []plan.Field) Lacks {
 	at := argument(args, "attr_request")
 	if at < 0 || args[at].Kind != plan.FieldRaw || w.lacks&LacksAsked == 0 {
@@ -174,7 +174,7 @@ func (w *World) asksLess(args []plan.Field) Lacks {
 	return LacksAsked
 }
 
-// wishesLess leaves out of an OPEN the wishes that the server does not know.
+// wishesLess leaves out the wants of an OPEN that the server does not know.
 func (w *World) wishesLess(args []plan.Field) Lacks {
 	at := argument(args, "share_access")
 	if at < 0 || args[at].Value&youngWants == 0 || w.lacks&LacksWants == 0 {
@@ -198,8 +198,8 @@ func (w *World) setsLess(f *Form, args []plan.Field, name string) Lacks {
 	return done
 }
 
-// without encodes attributes to be set, or how a file is to be opened, without what the server lacks. lost says that attributes keep
-// another value than the captured client has given them.
+// without encodes the attributes to set, or the openflag of an OPEN, without what the server lacks. lost says that attributes keep a
+// different value from the one that the captured client set.
 func (w *World) without(b []byte, open bool) (raw []byte, done Lacks, lost bool) {
 	var r xdr.Reader
 	var less bool
@@ -238,9 +238,8 @@ func (w *World) without(b []byte, open bool) (raw []byte, done Lacks, lost bool)
 	return o.Append(nil), done, lost
 }
 
-// fewer leaves attributes out that the server does not support: those that it has not named in supported_attrs, or, if nobody has asked for
-// that, those that came with later versions of the protocol. It reports whether there were any, and whether one of them has no other
-// attribute in its place.
+// fewer leaves out attributes that the server does not support: those missing in supported_attrs, or, if that is not known, those of
+// later versions of the protocol. It reports whether there were any, and whether one of them has no substitute.
 func (w *World) fewer(f *nfs4.Fattr4) (less, lost bool) {
 	var a nfs4.Attrs
 	if w.lacks&LacksAttributes == 0 || a.Decode(f) != nil {
@@ -288,7 +287,7 @@ func (w *World) supports(c *nfs4.CompoundRes) {
 	}
 }
 
-// refuses learns which operations the server does not have.
+// refuses learns which operations the server lacks.
 func (w *World) refuses(o *plan.Op, c *nfs4.CompoundRes) {
 	at := len(c.Ops) - 1
 	if at < 0 || at >= len(o.Compound.Ops) {
@@ -309,8 +308,8 @@ func (w *World) Unserved(o *plan.Op) {
 	}
 }
 
-// asksAgain reports whether an op only asks for what the server has been found to lack. A change is sent all the same: what comes of it
-// is judged.
+// asksAgain reports whether an op only uses what the server is known to lack. An op that modifies is sent nevertheless, so that its
+// outcome is judged.
 func (w *World) asksAgain(o *plan.Op) bool {
 	if w.lacks == 0 || o.Modifies {
 		return false
@@ -334,7 +333,7 @@ func (w *World) asksAgain(o *plan.Op) bool {
 	return again
 }
 
-// Missing names what the server has been found to lack.
+// Missing names what the server is known to lack.
 func (w *World) Missing() (list []string) {
 	for i, name := range []string{"some attributes that are set", "exclusive creates", "guarded creates", "some attributes that are asked for",
 		"delegations in the place of opens (RFC 9754)", "layouts (pNFS)", "extended attributes", "delegations of directories", "NFSACL"} {

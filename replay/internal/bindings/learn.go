@@ -32,8 +32,8 @@ func (w *World) Learn(o *plan.Op, res xdr.Message) {
 	}
 }
 
-// stray notes an open that the plan has no name for, since the capture lacks its reply, or the captured server gave a delegation in
-// the place of an open: nobody will close it.
+// stray notes an open that the plan has no name for and never closes: the capture lacks its reply, or the captured server gave only
+// a delegation.
 func (w *World) stray(o *plan.Op, res xdr.Message) {
 	c, ok := res.(*nfs4.CompoundRes)
 	if !ok || o.ID == 0 || o.Expect != nil && o.Expect.Status != 0 {

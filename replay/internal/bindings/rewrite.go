@@ -60,7 +60,7 @@ func (w *World) Rewritten(f *Form) *plan.Op {
 	return o
 }
 
-// undelegated turns an OPEN that claims a delegation into one that does not, if this server did not give it, or has got it back.
+// undelegated turns an OPEN that claims a delegation into one that does not, if this server never gave it or it has been returned.
 func (w *World) undelegated(c *plan.CompoundOp) (plan.CompoundOp, bool) {
 	at := -1
 	for i := range c.Args {
@@ -85,7 +85,7 @@ func (w *World) undelegated(c *plan.CompoundOp) (plan.CompoundOp, bool) {
 	return by, true
 }
 
-// closing turns a DELEGRETURN into the CLOSE of the open that this server gave in the place of the delegation.
+// closing turns a DELEGRETURN into a CLOSE of the open that this server gave instead of the delegation.
 func (w *World) closing(c *plan.CompoundOp) (plan.CompoundOp, bool) {
 	if nfs4.NfsOpnum4(c.Op) != nfs4.OP_DELEGRETURN || len(c.Args) != 1 || c.Args[0].Kind != plan.FieldState || !w.States[c.Args[0].Ref].Open {
 		return plan.CompoundOp{}, false

@@ -24,14 +24,14 @@ type Form struct {
 
 	// Adapted says what the server lacks, for which Rewritten has put something else.
 	Adapted Lacks
-	// Less says that attributes were left out which the captured client has set.
+	// Less says that attributes which the captured client set were left out.
 	Less bool
 
 	// Note says how the call differs from the captured one, RootReplaced that
 	// PUTROOTFH has become PUTFH. Rewritten and Values set them.
 	Note         verdict.Code
 	RootReplaced bool
-	// Closes says that DELEGRETURN has become CLOSE.
+	// Closes says that CLOSE replaces DELEGRETURN.
 	Closes bool
 }
 

@@ -62,8 +62,8 @@ type State struct {
 	// Refused says that the live server did not give what the captured one gave: a
 	// delegation, as a rule.
 	Refused bool
-	// Open says that this is the open which the server gave in the place of a delegation, where the captured one gave only the
-	// delegation. It is closed when the delegation is to be returned.
+	// Open says that this is an open: the server gave no delegation, the captured one gave only a delegation. It is closed when
+	// the captured client returns the delegation.
 	Open bool
 	// Unconfirmed says that the server wants OPEN_CONFIRM (NFSv4.0).
 	Unconfirmed bool
@@ -80,7 +80,7 @@ type State struct {
 	alias int
 }
 
-// held reports whether the server has given a delegation and not got it back.
+// held reports whether the server has given a delegation that has not been returned.
 func (s *State) held() bool { return s.Bound && !s.Closed && !s.Open }
 
 // Client is a client id.

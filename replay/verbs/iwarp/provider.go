@@ -36,8 +36,8 @@ type Options struct {
 	// RTR is the set of ready-to-receive messages that we offer and accept. 0 means
 	// RTRWrite|RTRRead, like Linux.
 	RTR RTR
-	// Stall is how long a peer may not read what we send, or not go on with an FPDU or Send that it
-	// has begun, before the connection is given up; 0 means 30 seconds. What is begun may take twice as long.
+	// Stall is how long a peer may fail to read what we send, or to continue an FPDU or Send that it
+	// has begun, before the connection is closed; 0 means 30 seconds. For an FPDU or Send, it may take twice as long.
 	Stall time.Duration
 	// Setup is how long a peer that connects may take for its MPA Request; 0 means
 	// 5 seconds.

@@ -42,7 +42,7 @@ type receiver struct {
 	pos     uint64 // of buf[r] in the stream, markers included
 	plain   []byte // an FPDU without its markers
 	started bool   // an FPDU has been received
-	fpdus   uint64 // how many have been
+	fpdus   uint64 // FPDUs received
 	watch   unfinished
 	sendMSN uint32
 	readMSN uint32

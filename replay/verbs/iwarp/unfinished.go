@@ -8,12 +8,12 @@ import (
 	"github.com/rpcrdma/toolkit/replay/verbs"
 )
 
-// unfinished ends a connection whose peer has begun an FPDU, or a Send of several, and does not go on: all that waits for
-// an answer would wait for the rest in vain, each for its whole time.
+// unfinished ends a connection whose peer has begun an FPDU, or a Send of several, and does not continue. Otherwise each
+// outstanding call would wait until its own timeout.
 type unfinished struct {
 	c     *conn
 	at    atomic.Uint64 // 1 + the FPDUs received, while the next one or a Send is incomplete; else 0
-	runs  atomic.Bool   // the timer; who sets it writes was
+	runs  atomic.Bool   // whether the timer runs; the goroutine that sets it writes was
 	timer *time.Timer
 	was   uint64 // at, when the timer was started
 }
@@ -24,7 +24,7 @@ func (u *unfinished) init(c *conn) {
 	u.timer.Stop()
 }
 
-// wait is told before each read how many FPDUs have come, and whether more has begun.
+// wait is called before each read, with the number of FPDUs received and whether the next one, or a Send, has begun.
 func (u *unfinished) wait(fpdus uint64, begun bool) {
 	if !begun {
 		u.at.Store(0)

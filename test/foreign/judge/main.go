@@ -1,4 +1,4 @@
-// Judge compares reports of replays with a table of expected differences, and prints what each replay came to.
+// Judge compares reports of replays with a table of expected differences, and prints the result of each replay.
 package main
 
 import (
@@ -41,7 +41,7 @@ func readTable(r io.Reader) (rules []*rule, err error) {
 	return rules, s.Err()
 }
 
-// like reports whether a text fits a pattern in which * stands for anything, also for slashes.
+// like reports whether a text matches a pattern in which * matches anything, including slashes.
 func like(pattern, text string) bool {
 	ok, err := path.Match(strings.ReplaceAll(pattern, "/", "\x00"), strings.ReplaceAll(text, "/", "\x00"))
 	return ok && err == nil
@@ -71,7 +71,7 @@ type result struct {
 	} `json:"read_back"`
 }
 
-// judge prints what a replay came to, and returns what is not in the table.
+// judge prints the result of a replay, and returns the differences that are not in the table.
 func judge(w io.Writer, server, capture string, r *result, rules []*rule) (wrong []string) {
 	causes := map[string]int{}
 	fault := func(format string, args ...any) {
