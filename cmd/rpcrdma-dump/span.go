@@ -36,7 +36,7 @@ func (s *span) check(live bool, names []string) error {
 	case live:
 		return cli.Usagef("--since, --until and --last are for files, not for what is still being written")
 	case s.last < 0:
-		return cli.Usagef("--last is the length of a time, which %v is not", s.last)
+		return cli.Usagef("--last must be positive, not %v", s.last)
 	case s.last != 0 && s.since.text != "":
 		return cli.Usagef("--last and --since both say where to begin: give one of them")
 	}

@@ -21,7 +21,7 @@ var (
 	only    = flag.String("only", "", "with -table: only commands that contain this `text`")
 )
 
-// sizes are what TestTable measures, as multiples of the smallest.
+// sizes are the sizes that TestTable measures, as multiples of the smallest.
 var sizes = [...]int{1, 2, 4, 8}
 
 // TestTable writes a table of what every command costs with every kind: memory and CPU time at four sizes. Unlike TestLimits it
@@ -52,7 +52,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// tableRow measures a command with captures of four sizes. It is not ok if the command exceeds its memory, or ends in another way than it should.
+// tableRow measures a command with captures of four sizes. ok is false if the command exceeds its memory or ends with the wrong status.
 func tableRow(t *testing.T, r *row, names []string) (line string, ok bool) {
 	t.Helper()
 	var memory, took []string

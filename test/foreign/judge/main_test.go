@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestJudge: what is in the table is named with its cause, and what is not is an error.
+// TestJudge: differences in the table are printed with their cause; others are errors.
 func TestJudge(t *testing.T) {
 	rules, err := readTable(strings.NewReader("# comment\n\n* | *nfs3* | nfsacl3 SETACL * | GARBAGE_ARGS, was done | long lists are refused\n"))
 	if err != nil {
