@@ -29,27 +29,12 @@ type moments [transaction.NumParts + 1]int64
 // Ended is for transaction.Options.Ended.
 func (b *Blame) Ended(tx *transaction.Transaction) {
 	c := tx.Connection.Resolve()
-	took, ordinary := tx.Ordinary()
-	// RoCE and InfiniBand come before iWARP.
-	if ordinary && c.Fabric < rdma.IWARP && b.Recorder.Quiet(c, tx.Call.First.Time) {
-		if !tx.OrdinaryAgain(took) {
-			tx.NewOrdinary(took)
-		}
-		return
-	}
-	b.other(tx, c, took, ordinary)
-}
-
-// other is Ended for a transaction that is not ordinary, or not known to have lost nothing. c is its connection.
-func (b *Blame) other(tx *transaction.Transaction, c *rdma.Connection, took time.Duration, ordinary bool) {
 	if c.Fabric == rdma.TCP || c.Fabric == rdma.UDP {
 		return
 	}
 	start := tx.Call.First.Time
 	var p transaction.Phases
-	if ordinary {
-		p.Server, p.Total = took, took
-	} else if !tx.SetPhases(&p) || !p.Divided() {
+	if !tx.SetPhases(&p) || !p.Divided() {
 		return
 	}
 	if b.Recorder.Quiet(c, start) {

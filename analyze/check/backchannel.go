@@ -58,7 +58,7 @@ func (c *callbackRules) binds(v *rpc.View) {
 	if c.on[ruleCallbackUnbound] == Off || !tx.Named || tx.Program != nfs4.NFS4_PROGRAM || tx.Version != 4 || plain(tx.Connection.Fabric) {
 		return
 	}
-	if v.Usual() && !slices.ContainsFunc(v.Numbers(), func(n uint32) bool {
+	if v.Clean() && !slices.ContainsFunc(v.Numbers(), func(n uint32) bool {
 		return n == uint32(nfs4.OP_CREATE_SESSION) || n == uint32(nfs4.OP_BIND_CONN_TO_SESSION)
 	}) {
 		return

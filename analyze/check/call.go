@@ -226,7 +226,7 @@ func (t *txCheck) callSize(hasZero bool, zeroLength uint64) {
 // protected checks that bodies under integrity or privacy protection are not reduced.
 func (t *txCheck) protected() {
 	h := t.call
-	if t.v.Usual() || t.v.CallErr != nil {
+	if t.v.Clean() || t.v.CallErr != nil {
 		return
 	}
 	switch kind := t.v.Call().Protection().Kind(); kind {

@@ -13,7 +13,7 @@ var gssMeaning = [...]string{
 // secured reports each RPCSEC_GSS service of a connection once. The service of a call that creates or
 // destroys a context does not apply to its body.
 func (t *txCheck) secured() {
-	if t.v.Usual() {
+	if t.v.Clean() {
 		return // without RPCSEC_GSS
 	}
 	g := &t.v.Call().GSS

@@ -88,7 +88,7 @@ func (t *txCheck) checkReply() {
 func (t *txCheck) executed() {
 	v := t.v
 	switch {
-	case v.Usual():
+	case v.Clean():
 		t.c.ok(ruleCallRefused)
 		return
 	case v.ReplyErr != nil || v.Reply().Stat != oncrpc.Accepted:
@@ -339,7 +339,7 @@ func (t *txCheck) operations() {
 
 // succeeded reports whether the call was executed, whatever the results say. A usual one was: its headers need not be decoded.
 func (t *txCheck) succeeded() bool {
-	return t.v.Usual() || t.v.ReplyErr == nil && t.v.Reply().Succeeded()
+	return t.v.Clean() || t.v.ReplyErr == nil && t.v.Reply().Succeeded()
 }
 
 // echoed reports whether a Write chunk of the reply is an unused one that the responder returned with its

@@ -27,7 +27,7 @@ func compoundReport(t *testing.T, name string, by []Key, forget bool) (report st
 		if forget {
 			r.recentOps, r.called = [64]recentOp{}, [64]called{}
 		}
-		if v.Usual() && r.compoundOf(&v) != nil {
+		if v.Clean() && r.compoundOf(&v) != nil {
 			if known++; known%50 == 1 {
 				others(t, r, &v)
 			}

@@ -276,11 +276,11 @@ func (r *Recorder) group(v *rpc.View) *group {
 		return r.groupOf(v)
 	}
 	// A usual transaction has a procedure, and operations only if it is a COMPOUND.
-	if !v.Usual() && (v.Procedure == nil || !v.Tx.Named || len(v.Steps()) > 0) {
+	if !v.Clean() && (v.Procedure == nil || !v.Tx.Named || len(v.Steps()) > 0) {
 		return r.groupByOperation(v)
 	}
 	if v.Compound() {
-		if v.Usual() {
+		if v.Clean() {
 			if g := r.compoundOf(v); g != nil {
 				return g
 			}
@@ -292,7 +292,7 @@ func (r *Recorder) group(v *rpc.View) *group {
 		return recent.g
 	}
 	g := r.groupByOperation(v)
-	if g != r.other && v.Usual() { // so it is no COMPOUND, and none that could not be decoded
+	if g != r.other && v.Clean() { // so it is no COMPOUND, and none that could not be decoded
 		*recent = called{v.Procedure, v.Tx.Program, g}
 	}
 	return g

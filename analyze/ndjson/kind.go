@@ -67,7 +67,7 @@ func (e *Encoder) common(k *kind, v *rpc.View) bool {
 	if k.reply, reply = headerType(&tx.Reply); !reply {
 		return false
 	}
-	if tx.Connection.Tunnel != nil || !tx.Named || !v.Usual() && !legible(v) {
+	if tx.Connection.Tunnel != nil || !tx.Named || !v.Clean() && !legible(v) {
 		return false
 	}
 	if list := e.kinds.Of(v); list != nil {

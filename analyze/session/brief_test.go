@@ -181,7 +181,7 @@ func sequenced(t *testing.T, seed uint64, full bool) string {
 	tracker := transaction.NewTracker(opt, func(tx *transaction.Transaction) {
 		view.Set(tx)
 		view.Learn()
-		if minor, ok := view.MinorVersion(); full && view.Usual() && ok && minor > 0 {
+		if minor, ok := view.MinorVersion(); full && view.Clean() && ok && minor > 0 {
 			s.operations(&view)
 			s.pnfs.io(s, &view)
 			return

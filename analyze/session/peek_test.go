@@ -108,7 +108,7 @@ func TestAllocations(t *testing.T) {
 func TestAllocationsTransaction(t *testing.T) {
 	var call, reply []byte
 	each(t, "../../samples/rocev2-nfs41-recall.pcap", func(v *rpc.View) {
-		if ops := v.Operations(); len(ops) > 1 && ops[0].Number == uint32(nfs4.OP_SEQUENCE) && v.Usual() && call == nil {
+		if ops := v.Operations(); len(ops) > 1 && ops[0].Number == uint32(nfs4.OP_SEQUENCE) && v.Clean() && call == nil {
 			call, reply = append(call, v.Tx.Call.Payload...), append(reply, v.Tx.Reply.Payload...)
 		}
 	})
@@ -132,7 +132,7 @@ func TestAllocationsTransaction(t *testing.T) {
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
-	if x := r.order[0]; x.fore.most != 1 || x.target == 0 || x.calls != 101 || !v.Usual() {
+	if x := r.order[0]; x.fore.most != 1 || x.target == 0 || x.calls != 101 || !v.Clean() {
 		t.Errorf("%+v", x)
 	}
 }

@@ -488,7 +488,7 @@ func (r *Recorder) Transaction(v *rpc.View) {
 			r.callback(v)
 		}
 	case tx.Version < 4:
-		if v.Usual() || v.Args() != nil {
+		if v.Clean() || v.Args() != nil {
 			r.plain(v)
 		}
 	case tx.Procedure == compoundProcedure:
@@ -564,7 +564,7 @@ func moved(v *rpc.View) (read, written uint64) {
 
 // compound handles a COMPOUND.
 func (r *Recorder) compound(v *rpc.View) {
-	if !v.Usual() {
+	if !v.Clean() {
 		a, ok := v.Args().(*nfs4.CompoundArgs)
 		if !ok || a.NoMinorversion || a.Minorversion > 0 && a.Incomplete && len(a.Ops) == 0 {
 			r.hidden++

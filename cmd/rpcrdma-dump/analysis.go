@@ -61,7 +61,7 @@ func analyse(
 	j.d = decode.New(dec, func(tx *transaction.Transaction) {
 		v := &a.view
 		v.Set(tx)
-		if a.plain && v.Usual() { // as nearly all are
+		if a.plain && v.Clean() { // as nearly all are
 			a.recorder.Add(v)
 			v.Learn()
 			a.sessions.Transaction(v)

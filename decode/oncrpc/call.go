@@ -44,7 +44,7 @@ func (c *Call) Decode(b []byte, full int) error {
 	if full < len(b) {
 		full = len(b)
 	}
-	end := UsualCall(b)
+	end := CallHeader(b)
 	if end == 0 {
 		return c.decode(b, full)
 	}

@@ -42,7 +42,7 @@ func (r *Reply) Decode(b []byte, full int) error {
 	if full < len(b) {
 		full = len(b)
 	}
-	if UsualReply(b) == 0 {
+	if SuccessHeader(b) == 0 {
 		return r.decode(b, full)
 	}
 	// The usual reply: a success, without a verifier.

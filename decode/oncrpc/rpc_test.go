@@ -420,7 +420,7 @@ func FuzzMessage(f *testing.F) {
 		if other := long.decode(b, max(full, len(b))); (err == nil) != (other == nil) || !reflect.DeepEqual(c, long) {
 			t.Fatalf("%+v, %v\nthe long way %+v, %v", c, err, long, other)
 		}
-		if n := UsualCall(b); n != 0 && (err != nil || n != c.Length || c.Protection() != Protection{}) {
+		if n := CallHeader(b); n != 0 && (err != nil || n != c.Length || c.Protection() != Protection{}) {
 			t.Fatalf("a usual call with a header of %d bytes: %+v, %v", n, c, err)
 		}
 		if err == nil {
@@ -446,7 +446,7 @@ func FuzzMessage(f *testing.F) {
 		if other := slow.decode(b, max(full, len(b))); (err == nil) != (other == nil) || !reflect.DeepEqual(r, slow) {
 			t.Fatalf("%+v, %v\nthe long way %+v, %v", r, err, slow, other)
 		}
-		if n := UsualReply(b); n != 0 && (err != nil || n != r.Length || !r.Succeeded()) {
+		if n := SuccessHeader(b); n != 0 && (err != nil || n != r.Length || !r.Succeeded()) {
 			t.Fatalf("a usual reply with a header of %d bytes: %+v, %v", n, r, err)
 		}
 		if err == nil {

@@ -34,7 +34,7 @@ type Brief struct {
 	argsLeft, resultLeft int
 }
 
-// Set looks at a transaction. It is true for one that was seen as a whole, has the usual headers (see oncrpc.UsualCall),
+// Set looks at a transaction. It is true for one that was seen as a whole, has the usual headers (see oncrpc.CallHeader),
 // and arguments and results without an error. Any other is left to a View.
 func (b *Brief) Set(tx *transaction.Transaction) bool {
 	if !tx.Named || !tx.Call.Seen() || !tx.Reply.Seen() || tx.ReplyLost() {
@@ -48,7 +48,7 @@ func (b *Brief) Set(tx *transaction.Transaction) bool {
 		return false
 	}
 	r := &b.body.reader // of whole messages: what is at a place in the arguments is there in the call
-	args := oncrpc.UsualCall(tx.Call.Payload)
+	args := oncrpc.CallHeader(tx.Call.Payload)
 	if args == 0 {
 		return false
 	}
@@ -60,7 +60,7 @@ func (b *Brief) Set(tx *transaction.Transaction) bool {
 	if !ok {
 		return false
 	}
-	results := oncrpc.UsualReply(tx.Reply.Payload)
+	results := oncrpc.SuccessHeader(tx.Reply.Payload)
 	if results == 0 {
 		return false
 	}

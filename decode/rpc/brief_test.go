@@ -126,8 +126,8 @@ func FuzzBrief(f *testing.F) {
 		v.SetAll(&tx)
 		taken := holds.Brief(t, &b, &v)
 		some.Set(&tx)
-		if some.Usual() != taken {
-			t.Fatalf("%s is usual: %t, for a Brief %t", v.ProcedureName(), some.Usual(), taken)
+		if some.Clean() != taken {
+			t.Fatalf("%s is usual: %t, for a Brief %t", v.ProcedureName(), some.Clean(), taken)
 		}
 		v.Names, some.Names = &rpc.Names{}, &rpc.Names{}
 		if len(call)%2 == 0 { // else Learn is the first who asks

@@ -287,7 +287,7 @@ func TestCompounds(t *testing.T) {
 		tx := m.make()
 		all.SetAll(tx)
 		v.Set(tx)
-		if v.Usual() {
+		if v.Clean() {
 			usual++
 		}
 		if rpc.Errand(&v) {
@@ -352,8 +352,8 @@ func TestRestored(t *testing.T) {
 		v.Set(tx)
 		all.SetAll(tx)
 		holds.Demand(t, &v, &all, 0)
-		if f := v.File(); !v.Usual() || string(f.Name) != "name" || f.Result != nil {
-			t.Errorf("%t: %+v", v.Usual(), f)
+		if f := v.File(); !v.Clean() || string(f.Name) != "name" || f.Result != nil {
+			t.Errorf("%t: %+v", v.Clean(), f)
 		}
 		m.addCall(nfs4.OP_GETFH, xdr.Void{})
 		m.reply = xdr.AppendUint32(xdr.AppendUint32(m.reply, uint32(nfs4.OP_GETFH)), uint32(nfs4.NFS4ERR_STALE))

@@ -24,11 +24,11 @@ func (v *View) settle() {
 	v.Principal = ""
 }
 
-// Usual reports whether Set has found nothing unusual: both headers without RPCSEC_GSS and verifiers, a call that was executed,
+// Clean reports whether Set has found nothing that needs more than the fast path: both headers without RPCSEC_GSS and verifiers, a call that was executed,
 // arguments and results without an error. It is not true after SetAll.
-func (v *View) Usual() bool { return v.usual != nil }
+func (v *View) Clean() bool { return v.usual != nil }
 
-// Done reports whether the transaction is usual, and no failure: then Status is the same for all such transactions of a procedure.
+// Done reports whether the transaction is Clean, and no failure: then Status is the same for all such transactions of a procedure.
 func (v *View) Done() bool { return v.usual != nil && !v.brief.Failed }
 
 // Call is the RPC header of the call. If CallErr is set, it holds what came before the error.

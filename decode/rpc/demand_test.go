@@ -36,7 +36,7 @@ func TestDemand(t *testing.T) {
 				if seed%64 == 0 && !rpc.SameNames(v.Names, all.Names) || v.Path() != all.Path() {
 					t.Fatalf("%s, packet %d: other names are learned from %s", name, tx.First().Number, v.ProcedureName())
 				}
-				if !v.Usual() {
+				if !v.Clean() {
 					continue
 				}
 				usual++
@@ -93,7 +93,7 @@ func TestNothingStays(t *testing.T) {
 		if v.Opening() != rpc.NotOpened || v.Principal != "" {
 			t.Fatalf("%s was opened: %v, %q", v.ProcedureName(), v.Opening(), v.Principal)
 		}
-		if opened && v.Usual() {
+		if opened && v.Clean() {
 			after++
 		}
 	})

@@ -11,8 +11,6 @@ import (
 type Blame struct {
 	// Quiet says that nothing was lost: all of each phase is rdma.CauseRest's.
 	Quiet bool
-	// ordinary says, besides, that no phase but PhaseServer took time.
-	ordinary bool
 	// Shares of the phases, by Phase and rdma.Cause. Those of a phase sum to it.
 	Shares [NumParts][rdma.NumCauses]time.Duration
 }
@@ -36,31 +34,12 @@ func (t *Transaction) NewQuiet(p *Phases) {
 	if !b.Quiet { // else there are no other shares
 		*b = Blame{Quiet: true}
 	}
-	b.ordinary = false
 	b.rest(PhaseCall, p.CallTransfer)
 	b.rest(PhasePull, p.ArgumentPull)
 	b.rest(PhaseServer, p.Server)
 	b.rest(PhasePush, p.ResultPush)
 	b.rest(PhaseReply, p.ReplyTransfer)
 	t.Blame = b
-}
-
-// NewOrdinary is NewQuiet for an ordinary transaction, which took that long.
-func (t *Transaction) NewOrdinary(took time.Duration) {
-	t.NewQuiet(&Phases{Server: took, Total: took})
-	t.blame.ordinary = true
-}
-
-// OrdinaryAgain is NewOrdinary if the transaction before that had the same room was ordinary, as most are. Otherwise it returns
-// false, and has changed nothing.
-func (t *Transaction) OrdinaryAgain(took time.Duration) bool {
-	b := t.blame
-	if b == nil || !b.ordinary {
-		return false
-	}
-	b.Shares[PhaseServer][rdma.CauseRest] = took
-	t.Blame = b
-	return true
 }
 
 // rest sets the share of rdma.CauseRest. Most are 0, as before: what is not written stays in the caches of both processors.

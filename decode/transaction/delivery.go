@@ -133,7 +133,7 @@ func (tx *Transaction) lose(d Delivery, n Note) {
 		tx.Note(n)
 		return
 	}
-	tx.replyLost, tx.usual = d, false
+	tx.replyLost, tx.fast = d, false
 	if n.Kind = ReplyNotAcknowledged; d == Refused {
 		n.Kind = ReplyRefused
 	}

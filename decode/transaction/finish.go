@@ -116,7 +116,7 @@ func (t *Tracker) evict(except *Transaction, why NoteKind) bool {
 
 // finish ends a transaction and emits what can be emitted.
 func (t *Tracker) finish(tx *Transaction) {
-	if tx.finished || t.finishUsual(tx) {
+	if tx.finished || t.finishFast(tx) {
 		return
 	}
 	t.end(tx)
@@ -140,7 +140,7 @@ func (t *Tracker) end(tx *Transaction) {
 	if tx.replied {
 		h.ends(tx)
 	}
-	if t.tracing || !t.completeUsual(tx) {
+	if t.tracing || !t.completeFast(tx) {
 		t.complete(tx, h)
 	}
 	t.tables(h)

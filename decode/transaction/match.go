@@ -10,7 +10,7 @@ import (
 
 // This file tells which transaction a Send belongs to, from top to bottom:
 //
-//	Send ── usual: all at once, for most
+//	Send ── fastSend: all at once, for most
 //	     └─ any ── read: what does it say it is?
 //	          ├─ isCall  → call:   sent again, of a reply that came before it, or a new transaction
 //	          ├─ isReply → answer: of an open call, sent again, or of a call that was not captured
@@ -47,7 +47,7 @@ func (t *Tracker) Send(c *rdma.Connection, s *rdma.Send) (tag rdma.Tag) {
 		t.expire(s.Last.Time)
 	}
 	if k, ok := c.Upper.(*conn); ok {
-		if tx, reply := t.usual(k, c, s); tx != nil {
+		if tx, reply := t.fastSend(k, c, s); tx != nil {
 			if t.opt.Message != nil {
 				t.opt.Message(tx, reply, s)
 			}

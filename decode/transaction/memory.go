@@ -217,10 +217,10 @@ func (tx *Transaction) Release() {
 	// Field by field: assigning the whole struct costs more than all the rest.
 	// TestRecycled makes sure that none is forgotten.
 	tx.Connection, tx.From, tx.Backward = nil, 0, false
-	tx.XID, tx.Program, tx.Version, tx.Procedure, tx.Named, tx.chunkless = 0, 0, 0, 0, false, false
+	tx.XID, tx.Program, tx.Version, tx.Procedure, tx.Named = 0, 0, 0, 0, false
 	tx.Times = Timeline{}
 	tx.Blame = nil
-	tx.Credits, tx.Slots, tx.took, tx.counted, tx.holes = 0, 0, 0, false, 0
+	tx.Credits, tx.Slots, tx.counted, tx.holes = 0, 0, false, 0
 	tx.Operations, tx.OperationsLost = tx.Operations[:0], 0
 	tx.Reads, tx.Writes, tx.ReadBytes, tx.WriteBytes = 0, 0, 0, 0
 	tx.Retransmits, tx.ReadsByRequester = 0, 0
@@ -228,14 +228,14 @@ func (tx *Transaction) Release() {
 	tx.Done = rdma.Ref{}
 	tx.Packets, tx.PacketsLost = tx.Packets[:0], 0
 	tx.serial, tx.untraced, tx.unplaced = 0, false, false
-	tx.usualCall, tx.usual = false, false
+	tx.fastCall, tx.fast = false, false
 	tx.disclosed, tx.assumed, tx.turned, tx.bySide, tx.late, tx.unproven = false, false, false, false, false, false
 	tx.State = Complete
 	clear(tx.Notes)
 	tx.Notes, tx.noted = tx.Notes[:0], 0
 	tx.measured = len(tx.segments) == 0 && len(tx.served) == 0 && tx.measured
 	tx.segments, tx.served = tx.segments[:0], tx.served[:0]
-	tx.replied, tx.acked, tx.callAcked, tx.ackMissed, tx.finished, tx.final = false, false, false, false, false, false
+	tx.replied, tx.acked, tx.callAcked, tx.ackMissed, tx.finished = false, false, false, false, false
 	tx.callLost, tx.replyLost = DeliveryUnknown, DeliveryUnknown
 	tx.origin, tx.sentFirst, tx.waitingUntil, tx.waiting = 0, 0, 0, false
 	tx.prev, tx.next = nil, nil

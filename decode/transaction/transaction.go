@@ -147,8 +147,6 @@ type Transaction struct {
 	// enough of it, was captured.
 	Named bool
 
-	chunkless bool // see Chunkless
-
 	Call, Reply Message
 	Times       Timeline
 	Operations  []Operation
@@ -170,8 +168,6 @@ type Transaction struct {
 	// for the first call since: at most so long it waited. It lies before the call, too.
 	// A decode.Observer that knows NFSv4.1 fills it in: package analyze/session.
 	Slots time.Duration
-
-	took time.Duration // of an ordinary transaction, if setOrdinary has found that it is; else 0
 
 	// Done is the RDMA_DONE of that model: the requester has read the reply's
 	// chunks.
@@ -206,8 +202,8 @@ type Transaction struct {
 	turned       bool // a call that proved to be a reply
 	bySide       bool // its reply, the first that was seen, was taken for one because of its side
 	unplaced     bool // Read Responses came that could not be placed
-	usualCall    bool // the call took the short way
-	usual        bool // so did the reply, and both lie as they came
+	fastCall     bool // the call took the fast path
+	fast         bool // so did the reply, and both lie as they came
 	replied      bool
 	counted      bool   // among the calls that use a credit
 	holes        uint32 // of credits.holes when it was counted
@@ -217,7 +213,6 @@ type Transaction struct {
 	callLost     Delivery // if nothing of the responder shows that it has it
 	replyLost    Delivery // if it was not acknowledged
 	finished     bool
-	final        bool // finished by finishUsual: nothing happens to it any more
 	empty        bool // released
 	size         int  // bytes held
 	noted        int  // bytes taken by Notes that are not in size yet
@@ -240,13 +235,6 @@ func (t *Transaction) First() rdma.Ref {
 	}
 	return t.Reply.First
 }
-
-// UsualCall reports whether the call came as nearly all do: as one Send, captured as a whole, with a message of RPC behind a header of
-// version 1 and type RDMA_MSG without chunks (RFC 8166, section 4.1). It may be false nevertheless.
-func (t *Transaction) UsualCall() bool { return t.usualCall }
-
-// Usual is UsualCall for both messages, of which the call came first.
-func (t *Transaction) Usual() bool { return t.usual }
 
 // Serial tells a transaction from all others of its Tracker, before and after
 // it ends.
@@ -346,4 +334,12 @@ func (m *Message) Credits() uint32 {
 		return 0
 	}
 	return m.Header.Credits
+}
+
+// Acked is the time from the reply to its acknowledgement, as Phases.Ack.
+func (t *Transaction) Acked() time.Duration {
+	if !t.Times.Ack.Seen() {
+		return -1
+	}
+	return max(rdma.Between(t.Reply.Last.Time, t.Times.Ack.Time), 0) // the clock may go backwards
 }

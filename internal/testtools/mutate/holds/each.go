@@ -22,7 +22,7 @@ func Each(t T, packets []capture.Packet, opt decode.Options, f func(*rpc.View)) 
 		all.SetAll(tx)
 		Brief(t, &b, &all)
 		v.Set(tx)
-		if v.Usual() {
+		if v.Clean() {
 			if tx.XID%2 == 0 { // of the others, f is the first who asks
 				Demand(t, &v, &all, uint64(tx.XID))
 			}

@@ -2,9 +2,9 @@ package oncrpc
 
 import "encoding/binary"
 
-// UsualCall returns the length of the header of a call, or 0 if it is not a usual one: without RPCSEC_GSS, and
-// with the empty verifier of AUTH_NONE. Call.Decode accepts a usual call, and finds the same length.
-func UsualCall(b []byte) int {
+// CallHeader returns the length of the header of a call without RPCSEC_GSS and with the empty verifier of AUTH_NONE, of any other 0.
+// Call.Decode accepts such a call, and finds the same length.
+func CallHeader(b []byte) int {
 	if len(b) < minCall {
 		return 0
 	}
@@ -21,9 +21,9 @@ func UsualCall(b []byte) int {
 	return int(end)
 }
 
-// UsualReply returns the length of the header of a reply, or 0 if it is not a usual one: a success, without a
-// verifier. Reply.Decode accepts a usual reply, and finds the same length.
-func UsualReply(b []byte) int {
+// SuccessHeader returns the length of the header of a reply that is a success without a verifier, of any other 0. Reply.Decode accepts
+// such a reply, and finds the same length.
+func SuccessHeader(b []byte) int {
 	if len(b) < minAccepted {
 		return 0
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/rpcrdma/toolkit/internal/testtools/rocetest"
 )
 
-// never is a Tracker for which no Send is usual.
+// never is a Tracker without the fast path.
 type never struct{ *Tracker }
 
 func (n never) Send(c *rdma.Connection, s *rdma.Send) rdma.Tag {
@@ -31,7 +31,7 @@ func alone(tx *Transaction) Transaction {
 	}
 	x := *tx
 	x.Connection, x.prev, x.next, x.Blame, x.blame = nil, nil, nil, nil, nil
-	x.usualCall, x.usual, x.chunkless, x.took, x.final = false, false, false, 0, false // the way that it took
+	x.fastCall, x.fast = false, false
 	return x
 }
 
@@ -45,14 +45,13 @@ func near(a, b string) string {
 	return fmt.Sprintf("…%s…, not …%s…", a[from:min(n+40, len(a))], b[from:min(n+40, len(b))])
 }
 
-// pair is a Tracker and one for which no Send is usual, which have to say the same.
+// pair is a Tracker and one without the fast path, which have to say the same.
 type pair struct {
 	testing.TB
 	trackers [2]*Tracker
 	told     [2][]*Transaction
 	n        int // transactions compared
-
-	chunkless int // of those
+	fast     int // of those, by the fast path
 }
 
 func newPair(t testing.TB, opt Options) *pair {
@@ -79,12 +78,8 @@ func (p *pair) same() {
 		if v, w := alone(a[i]), alone(b[i]); a[i].Connection.ID != b[i].Connection.ID || !reflect.DeepEqual(v, w) {
 			p.Fatalf("transaction %d: %s by the long way", p.n, near(fmt.Sprintf("%+v", v), fmt.Sprintf("%+v", w)))
 		}
-		// What Chunkless says, the long way has found out.
-		if long := b[i]; long.Chunkless() || a[i].Chunkless() && (!long.Call.Chunkless() || !long.Reply.Chunkless() || !long.Named ||
-			long.Call.Header.Type != rpcrdma.TypeMsg || long.Reply.Header.Type != rpcrdma.TypeMsg) {
-			p.Fatalf("transaction %d: %+v is not chunkless", p.n, alone(long))
-		} else if a[i].Chunkless() {
-			p.chunkless++
+		if a[i].fast {
+			p.fast++
 		}
 		p.n++
 		p.trackers[0].Recycle(a[i])
@@ -107,8 +102,8 @@ func (p *pair) flush() {
 	p.same()
 }
 
-// TestUsual compares the short way of a Send with the long one, over whole captures.
-func TestUsual(t *testing.T) {
+// TestFast compares the short way of a Send with the long one, over whole captures.
+func TestFast(t *testing.T) {
 	for _, c := range []rocetest.Config{
 		{Seed: 1, CM: true, Calls: 300, Kinds: []rocetest.Kind{rocetest.Small}},
 		{Seed: 2, CM: true, Calls: 300, Callbacks: 20, Invalidate: true, MTU: 1024},
@@ -131,15 +126,15 @@ func TestUsual(t *testing.T) {
 		a.Tracker.Flush(a.Last)
 		b.Tracker.Flush(b.Last)
 		p.flush()
-		if p.n < 300 || p.chunkless == 0 {
-			t.Errorf("%d transactions, %d chunkless", p.n, p.chunkless)
+		if p.n < 300 || p.fast == 0 {
+			t.Errorf("%d transactions, %d by the fast path", p.n, p.fast)
 		}
 	}
 }
 
-// FuzzUsual compares them for Sends in any order: each needs four bytes, which say what it is, with which XID, and how it is
+// FuzzFast compares them for Sends in any order: each needs four bytes, which say what it is, with which XID, and how it is
 // damaged.
-func FuzzUsual(f *testing.F) {
+func FuzzFast(f *testing.F) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 8 {
 		b := make([]byte, 160)

@@ -5,14 +5,14 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 )
 
-// usual is Send for what nearly all Sends are: the first copy of a call or of the reply to an open one, behind a header without
+// fastSend is Send for what nearly all Sends are: the first copy of a call or of the reply to an open one, behind a header without
 // chunks, on a connection that is known to carry such. It returns the transaction and whether the Send is the reply;
-// nil, and has changed nothing, if anything else has to be looked at. What it does is what Send would do: TestUsual and FuzzUsual compare the two.
-func (t *Tracker) usual(k *conn, c *rdma.Connection, s *rdma.Send) (tx *Transaction, reply bool) {
+// nil, and has changed nothing, if anything else has to be looked at. What it does is what Send would do: TestFast and FuzzFast compare the two.
+func (t *Tracker) fastSend(k *conn, c *rdma.Connection, s *rdma.Send) (tx *Transaction, reply bool) {
 	if !k.carries || t.tracing || c.Fabric == rdma.TCP || c.Fabric == rdma.UDP || len(s.Data) > headOnly {
 		return nil, false
 	}
-	xid, message, ok := rpcrdma.Usual(s.Data)
+	xid, message, ok := rpcrdma.Chunkless(s.Data)
 	if !ok {
 		return nil, false
 	}
@@ -23,10 +23,10 @@ func (t *Tracker) usual(k *conn, c *rdma.Connection, s *rdma.Send) (tx *Transact
 		}
 		tx = t.begin(h, c, s.From, xid)
 		h.newest = tx.gen
-		t.setUsual(tx, &tx.Call, s)
+		t.setFast(tx, &tx.Call, s)
 		t.placed(tx)
 		h.asked(tx)
-		tx.assumed, tx.usualCall = false, true
+		tx.assumed, tx.fastCall = false, true
 		t.named(tx)
 		if h.calls < maxResent {
 			t.resent(tx, h)
@@ -41,15 +41,15 @@ func (t *Tracker) usual(k *conn, c *rdma.Connection, s *rdma.Send) (tx *Transact
 	if tx == nil || tx.replied || !tx.Call.Seen() {
 		return nil, false
 	}
-	t.setUsual(tx, &tx.Reply, s)
-	tx.usual = tx.usualCall
+	t.setFast(tx, &tx.Reply, s)
+	tx.fast = tx.fastCall
 	h.settled(tx, s.Last)
 	t.replyOfCall(tx)
 	return tx, true
 }
 
-// setUsual is setMessage for what rpcrdma.Usual has accepted. The header is decoded where it is to stay.
-func (t *Tracker) setUsual(tx *Transaction, m *Message, s *rdma.Send) {
+// setFast is setMessage for what rpcrdma.Chunkless has accepted. The header is decoded where it is to stay.
+func (t *Tracker) setFast(tx *Transaction, m *Message, s *rdma.Send) {
 	m.setSend(tx, s)
 	m.Transport = true
 	if n := len(s.Data); n <= cap(m.raw) {
@@ -60,32 +60,31 @@ func (t *Tracker) setUsual(tx *Transaction, m *Message, s *rdma.Send) {
 		m.raw = append(m.raw[:0], s.Data...)
 		t.grew(tx, cap(m.raw)-before)
 	}
-	m.Header.DecodeUsual(m.raw, s.Length)
+	m.Header.DecodeChunkless(m.raw, s.Length)
 	m.Payload, m.PayloadLength = m.Header.Payload, m.Header.PayloadLength
 	if tx.noted != 0 || !tx.plain() {
 		t.listed(tx)
 	}
 }
 
-// completeUsual is complete for a transaction of which nothing was seen but two messages that setUsual has set. It returns false, and has
+// completeFast is complete for a transaction of which nothing was seen but two messages that setFast has set. It returns false, and has
 // changed nothing, if there is more to it.
-func (t *Tracker) completeUsual(tx *Transaction) bool {
+func (t *Tracker) completeFast(tx *Transaction) bool {
 	call, reply := &tx.Call, &tx.Reply
-	if !tx.usual || !tx.acked || tx.late || tx.turned || call.Cut || reply.Cut || !tx.Named || tx.unproven || tx.noted != 0 || len(tx.segments)|len(tx.served) != 0 ||
+	if !tx.fast || !tx.acked || tx.late || tx.turned || call.Cut || reply.Cut || !tx.Named || tx.unproven || tx.noted != 0 || len(tx.segments)|len(tx.served) != 0 ||
 		t.events.newest >= call.First.Number || call.First.Time > reply.Last.Time {
 		return false
 	}
 	call.Bytes, reply.Bytes = uint64(call.PayloadLength), uint64(reply.PayloadLength)
-	tx.chunkless = true
 	return true
 }
 
-// finishUsual is finish for a transaction that completeUsual takes, and whose turn it is to be emitted. It returns false, and has
+// finishFast is finish for a transaction that completeFast takes, and whose turn it is to be emitted. It returns false, and has
 // changed nothing, if it is another one.
-func (t *Tracker) finishUsual(tx *Transaction) bool {
+func (t *Tracker) finishFast(tx *Transaction) bool {
 	c := tx.Connection
 	k, ok := c.Upper.(*conn)
-	if !ok || tx != t.head || c.MergedInto != nil || t.opt.OnCompletion || !t.completeUsual(tx) {
+	if !ok || tx != t.head || c.MergedInto != nil || t.opt.OnCompletion || !t.completeFast(tx) {
 		return false
 	}
 	h := k.halves[tx.From&1]
@@ -100,13 +99,12 @@ func (t *Tracker) finishUsual(tx *Transaction) bool {
 	}
 	t.waiting.left(tx)
 	if t.opt.Ended != nil {
-		tx.setOrdinary()
 		if tx.blame == nil {
 			t.roomForBlame(tx)
 		}
 		t.opt.Ended(tx)
 	}
-	tx.finished, tx.final = true, true
+	tx.finished = true
 	k.calls.Ended++
 	if t.head = tx.next; t.head == nil {
 		t.tail = nil
