@@ -33,7 +33,8 @@ type Kind struct {
 	Fabric  rdma.Fabric     // ClassRDMA, ClassRPC
 	Port    uint16          // ClassTCP, ClassUDP: the lower of the two ports
 	Tunnel  link.TunnelType // the outermost wrapping
-	Unknown link.Unknown
+	Unknown link.Unknown    // also of a wrapping of type Unnamed, in which the packet was found Skipped bytes further in
+	Skipped uint16
 	Problem Problem
 }
 
@@ -150,9 +151,7 @@ func (a *account) tcp(k Kind, c *tcpConn, known *rdma.Connection, bytes uint32) 
 // kindOf is the kind of a packet that belongs to no connection of interest.
 func kindOf(f *link.Frame) Kind {
 	k := Kind{Unknown: f.Unknown.Kind(), Problem: Problem{Link: f.Problem}}
-	if o := f.Outermost(); o != nil {
-		k.Tunnel = o.Type
-	}
+	k.within(f)
 	switch {
 	case f.Problem != link.NoProblem:
 		k.Class = ClassDamaged
@@ -166,6 +165,15 @@ func kindOf(f *link.Frame) Kind {
 		k.Class = ClassUnknown
 	}
 	return k
+}
+
+// within takes the outermost wrapping of a frame.
+func (k *Kind) within(f *link.Frame) {
+	if o := f.Outermost(); o != nil {
+		if k.Tunnel = o.Type; o.Type == link.Unnamed {
+			k.Unknown, k.Skipped = o.Within, o.Skipped
+		}
+	}
 }
 
 // closed records the service of a connection that ended without RPC.
@@ -213,7 +221,7 @@ func compareKinds(x, y *Kind) int {
 	return cmp.Or(cmp.Compare(x.Class, y.Class), cmp.Compare(x.Fabric, y.Fabric),
 		cmp.Compare(x.Port, y.Port), cmp.Compare(x.Tunnel.String(), y.Tunnel.String()),
 		cmp.Compare(x.Unknown.String(), y.Unknown.String()), cmp.Compare(x.Problem.String(), y.Problem.String()),
-		cmp.Compare(x.Unknown.Layer, y.Unknown.Layer), cmp.Compare(x.Unknown.Value, y.Unknown.Value),
+		cmp.Compare(x.Unknown.Layer, y.Unknown.Layer), cmp.Compare(x.Unknown.Value, y.Unknown.Value), cmp.Compare(x.Skipped, y.Skipped),
 		cmp.Compare(x.Problem.Link, y.Problem.Link), cmp.Compare(x.Problem.RoCE, y.Problem.RoCE))
 }
 

@@ -622,9 +622,7 @@ func (d *Decoder) paused(p *capture.Packet, f *link.Frame, ref rdma.Ref) {
 func (d *Decoder) inTunnel(p *capture.Packet, u *full, tap uint16, tenant uint64) {
 	kind := Kind{Class: ClassRDMA, Fabric: rdma.RoCEv2}
 	outermost := u.frame.Outermost()
-	if outermost != nil {
-		kind.Tunnel = outermost.Type
-	}
+	kind.within(&u.frame)
 	d.stats.GoodICRC++
 	d.roce.LeanWithin(p, tap, tenant, outermost, &u.lean[0].Lean)
 	d.tally.add(kind, p.Length)

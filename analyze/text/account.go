@@ -45,6 +45,11 @@ func KindOf(b []byte, k *decode.Kind) []byte {
 	default:
 		b = append(b, "of other kinds"...)
 	}
+	if k.Tunnel == link.Unnamed {
+		b = append(append(b, " in "...), k.Unknown.String()...)
+		b = strconv.AppendUint(append(b, ", "...), uint64(k.Skipped), 10)
+		return append(b, " bytes further in"...)
+	}
 	if k.Tunnel != link.NoTunnel {
 		b = append(b, " in "...)
 		b = append(b, k.Tunnel.String()...)

@@ -152,7 +152,7 @@ func decodeEtherType(etherType uint16, data []byte, n int, f *Frame) {
 			f.numbers(data[:min(len(data), pauseSize)])
 			return
 		default: // other protocols, and lengths of 802.3 frames (below 0x600)
-			f.Unknown = Unknown{EtherLayer, uint32(etherType)}
+			f.Unknown, f.Payload, f.PayloadLen = Unknown{EtherLayer, uint32(etherType)}, data, n
 			return
 		}
 	}

@@ -40,7 +40,7 @@ type Frame struct {
 	// Transport is the UDP or TCP header; empty for others. The capture may have cut TCP options: Payload is
 	// empty then, and everything else is as declared.
 	Transport []byte
-	// Payload is the captured part of the transport's payload (of a frame of flow control: from its opcode on), without Ethernet padding, and without the VCRC
+	// Payload is the captured part of the transport's payload (of a frame that is not decoded: from behind its EtherType or IP header on), without Ethernet padding, and without the VCRC
 	// of native InfiniBand.
 	Payload []byte
 

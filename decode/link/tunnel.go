@@ -37,11 +37,12 @@ const (
 	FabricPath            // EtherType 0x8903
 	EtherIP               // RFC 3378
 	GTP                   // 3GPP TS 29.281: GTP-U
+	Unnamed               // a wrapping that Decode does not know: Tunnel.Within and Skipped say where the packet was found
 )
 
 var tunnelNames = [...]string{
 	"", "vxlan", "vxlan-gpe", "geneve", "gre", "nvgre", "pptp", "erspan", "tzsp", "mpls", "pppoe", "ipip", "nsh",
-	"cisco-metadata", "macsec", "pbb", "ipoib", "vn-tag", "e-tag", "hsr", "arista", "trill", "fabricpath", "etherip", "gtp",
+	"cisco-metadata", "macsec", "pbb", "ipoib", "vn-tag", "e-tag", "hsr", "arista", "trill", "fabricpath", "etherip", "gtp", "unnamed",
 }
 
 // String is the name used in output and filters: "vxlan", "erspan", ….
@@ -88,6 +89,9 @@ type Tunnel struct {
 	// Sequence counts the packets that the sender of a GRE or ERSPAN header has sent here (RFC 2890, section 2.2), if Sequenced is set.
 	Sequence  uint32
 	Sequenced bool
+	// Within is what announced a wrapping of type Unnamed, and Skipped how many bytes of it precede the packet.
+	Within  Unknown
+	Skipped uint16
 }
 
 // Granularity is the unit of an ERSPAN III timestamp.
@@ -114,6 +118,18 @@ func (f *Frame) enter(t Tunnel) bool {
 	*f = Frame{}
 	f.Tunnels, f.parts = tunnels, parts
 	return true
+}
+
+// Unwrap takes what is in front of an IP packet for a wrapping that Decode does not know. The packet begins at bytes into the payload.
+func (f *Frame) Unwrap(at int) {
+	t := Tunnel{Type: Unnamed, Within: f.Unknown.Kind(), Skipped: uint16(at)}
+	if f.Proto == UDP {
+		t.Within = Unknown{UDPLayer, uint32(f.DstPort)}
+	}
+	data, n := f.Payload[at:], f.PayloadLen-at
+	if f.enter(t) {
+		decodeIP(data, n, f)
+	}
 }
 
 // Tenant distinguishes equal addresses in different tunnels. It is 0 outside of all tunnels, and equal for

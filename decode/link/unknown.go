@@ -20,6 +20,7 @@ const (
 	TZSPLayer         // Value is the encapsulated protocol
 	MACsecLayer       // Value is the TCI: the frame is encrypted or changed
 	ERSPANLayer       // Value is the frame type
+	UDPLayer          // Value is the destination port
 )
 
 // Unknown is where Decode stopped because it does not know what follows, or need not: Value is what Layer
@@ -59,6 +60,8 @@ func (u Unknown) String() string {
 		return "TZSP protocol " + strconv.Itoa(int(u.Value))
 	case MACsecLayer:
 		return "encrypted MACsec"
+	case UDPLayer:
+		return "UDP port " + strconv.Itoa(int(u.Value))
 	case ERSPANLayer:
 		return "ERSPAN frame type " + strconv.Itoa(int(u.Value))
 	}
