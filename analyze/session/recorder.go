@@ -177,6 +177,7 @@ func (l *conns) drop(r *Recorder) bool {
 		return false
 	}
 	c := l.list[at]
+	r.lost.Connections += c.calls
 	l.last = nil
 	maps.DeleteFunc(l.byID, func(_ int, x *conn) bool { return x == c })
 	l.list = slices.Delete(l.list, at, at+1)
@@ -394,18 +395,20 @@ func (r *Recorder) client(tx *transaction.Transaction) *client {
 	return g
 }
 
-// idlest drops the sessions and clients that were idle longest, with their open calls.
+// idlest drops the sessions and clients that were idle longest, with their open calls. Their calls count as beyond the limits.
 func (r *Recorder) idlest() {
 	r.latest = nil
 	if len(r.byOrder) > 0 && (len(r.sessions) < maxSessions || len(r.clients) >= maxClients) {
 		r.byOrder = newer(r.byOrder, func(g *client) *meter { return &g.meter }, func(g *client) {
 			delete(r.clients, g.clientKey)
+			r.lost.Clients += g.meter.calls
 			r.drop(&g.conns)
 		})
 	}
 	if len(r.order) > 0 && (len(r.clients) < maxClients || len(r.sessions) >= maxSessions) {
 		r.order = newer(r.order, func(x *session) *meter { return &x.meter }, func(x *session) {
 			delete(r.sessions, x.sessionKey)
+			r.lost.Sessions += x.meter.calls
 			r.drop(&x.conns)
 		})
 	}
