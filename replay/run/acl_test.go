@@ -114,7 +114,7 @@ func TestNoACL(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !r.Explained() || r.Totals["explained"] != 1 || len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "access control lists") {
+	if !r.Explained() || r.Totals["explained"] != 1 || len(r.Notes) != 2 || !strings.Contains(r.Notes[0], "access control lists") || !strings.Contains(r.Notes[1], "NFSACL") {
 		t.Errorf("%v %v %+v", r.Totals, r.Notes, r.Mismatches)
 	}
 }

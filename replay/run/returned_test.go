@@ -105,7 +105,7 @@ func TestOpenOnlyHere(t *testing.T) {
 		t.Fatal(err)
 	}
 	var text strings.Builder
-	if err := r.Text(&text); err != nil || r.Totals["different"] != 1 || strings.Contains(text.String(), "CLIENTID_BUSY") || len(r.Notes) > 0 {
+	if err := r.Text(&text); err != nil || r.Totals["different"] != 1 || strings.Contains(text.String(), "CLIENTID_BUSY") || len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "attributes") {
 		t.Errorf("op %d: %v\n%s", only.ID, err, &text)
 	}
 }

@@ -199,7 +199,7 @@ func (e *engine) report(began time.Time, took time.Duration) *report.Report {
 	}
 	for _, w := range e.worlds {
 		if list := w.Missing(); len(list) > 0 {
-			e.record.Note("calls were adapted or left out, as a client does, since the server does not have %s", strings.Join(list, ", "))
+			e.record.Note("the server does not support %s; calls were adapted or left out, as a client would do it", strings.Join(list, ", "))
 		}
 	}
 	r.Recoveries = e.restarts.list

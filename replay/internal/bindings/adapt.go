@@ -335,8 +335,8 @@ func (w *World) asksAgain(o *plan.Op) bool {
 
 // Missing names what the server is known to lack.
 func (w *World) Missing() (list []string) {
-	for i, name := range []string{"some attributes that are set", "exclusive creates", "guarded creates", "some attributes that are asked for",
-		"delegations in the place of opens (RFC 9754)", "layouts (pNFS)", "extended attributes", "delegations of directories", "NFSACL"} {
+	for i, name := range []string{"some attributes that calls set", "exclusive creates", "guarded creates", "some attributes that calls ask for",
+		"delegations in place of opens (RFC 9754)", "layouts (pNFS)", "extended attributes", "directory delegations", "NFSACL"} {
 		if w.lacks>>i&1 != 0 {
 			list = append(list, name)
 		}
