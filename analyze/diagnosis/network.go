@@ -112,6 +112,14 @@ func (b *batch) stalls() {
 		if l := b.lanesOf(k); unknown > loss.time/4 || l != nil && l[0].unseen+l[1].unseen > 0 {
 			loss.certainty, loss.what = Likely, before // others may have been lost there that nothing shows
 		}
+		if k.fabric >= rdma.IWARP {
+			if loss.certainty == Certain {
+				loss.certainty = Likely // a window of TCP may have kept the data back as well
+			}
+			if loss.time*20 < all {
+				loss.certainty = Possible // TCP sends again what an acknowledgement was only late for
+			}
+		}
 		if rnr.side == Server && rnr.time > seen*3/2 {
 			rnr.certainty = Likely // most of the time is of calls that were not there yet
 		}

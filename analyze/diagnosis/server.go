@@ -3,6 +3,8 @@ package diagnosis
 import (
 	"cmp"
 	"slices"
+
+	"github.com/rpcrdma/toolkit/decode/rdma"
 )
 
 // threadsMost is the most threads of a server that a queue before them is looked for with.
@@ -254,22 +256,32 @@ func (b *batch) serverTime() {
 		}
 		if sum > most[server] {
 			most[server], f.what, f.typical = sum, b.names.name(calls[0].op), mean
-			mid := median(times)
 			f.certainty = Possible
-			switch {
-			case len(times) < 16 || known*10 < len(times)*9 || b.soft(calls):
-			case !alone[server] && b.loud(server): // they may wait for its calls
-			case calls[0].conn.waiting(): // their data may wait there as well
-			case mid >= long && quick*2 >= len(times) && alone[server] && !tailed(times): // otherwise it may work on calls of other clients
-				f.certainty = Certain
-			case mid >= brisk || often(times):
-				f.certainty = Likely
+			if known*10 >= len(times)*9 && (alone[server] || !b.loud(server)) { // else they may wait for the calls of another client
+				f.certainty = b.surely(calls, times, quick, alone[server])
 			}
 		}
 	}
 	for _, s := range servers {
 		b.Recorder.found(found[s])
 	}
+}
+
+// surely is how certain it is that the server worked for the times that calls were with it. quick is how many of them took ten times as
+// long as the way to the server and back; alone says that no other client calls it.
+func (b *batch) surely(calls []*call, times []int64, quick int, alone bool) Certainty {
+	k, mid := calls[0].conn, median(times)
+	switch {
+	case len(times) < 16 || b.soft(calls) || k.waiting(): // their data may wait there as well
+		return Possible
+	case mid >= long && quick*2 >= len(times) && alone && !tailed(times): // otherwise it may work on calls of other clients
+		return Certain
+	case k.fabric >= rdma.IWARP && quick*4 < len(times): // TCP's acknowledgements bound the way less well
+		return Possible
+	case mid >= brisk || often(times):
+		return Likely
+	}
+	return Possible
 }
 
 // loud reports whether one client among several causes most of the time that calls are with a server.
