@@ -3,8 +3,6 @@
 package invariant
 
 import (
-	"hash/maphash"
-
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/nfs/ops"
 	"github.com/rpcrdma/toolkit/decode/xdr"
@@ -52,7 +50,6 @@ type Exchange struct {
 
 // Checker judges the replies of any number of servers. It keeps a bounded number of objects and listings.
 type Checker struct {
-	seed     maphash.Seed
 	objects  map[key]*object
 	order    ring // of objects
 	near     [nearObjects]nearObject
@@ -71,6 +68,16 @@ type Checker struct {
 // key is a file handle of a server.
 type key struct {
 	server, handle uint64
+}
+
+// sum is the FNV-1a hash of a file handle or a name. Unlike those of hash/maphash it is the same in each process, since a Checker may be part
+// of a saved state.
+func sum(b []byte) uint64 {
+	h := uint64(14695981039346656037)
+	for _, x := range b {
+		h = (h ^ uint64(x)) * 1099511628211
+	}
+	return h
 }
 
 // ring is the keys of a map in the order in which they were added.
@@ -103,7 +110,7 @@ const (
 // New returns an empty Checker.
 func New() *Checker {
 	return &Checker{
-		seed: maphash.MakeSeed(), objects: make(map[key]*object), listings: make(map[key]*listing), cookies: make(map[uint64]struct{}),
+		objects: make(map[key]*object), listings: make(map[key]*listing), cookies: make(map[uint64]struct{}),
 	}
 }
 

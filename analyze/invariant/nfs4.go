@@ -1,8 +1,6 @@
 package invariant
 
 import (
-	"hash/maphash"
-
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 )
@@ -101,7 +99,7 @@ func (c *Checker) attributes(handle []byte, f *nfs4.Fattr4) {
 	}
 	name := func(n int, s []byte) {
 		if a.Has(int(attributes[n])) {
-			x.set(n, maphash.Bytes(c.seed, s))
+			x.set(n, sum(s))
 		}
 	}
 	number(version, a.Change)

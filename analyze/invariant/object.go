@@ -1,8 +1,6 @@
 package invariant
 
 import (
-	"hash/maphash"
-
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 )
 
@@ -56,7 +54,7 @@ type object struct {
 	hasBefore bool
 }
 
-func (c *Checker) key(handle []byte) key { return key{c.x.Server, maphash.Bytes(c.seed, handle)} }
+func (c *Checker) key(handle []byte) key { return key{c.x.Server, sum(handle)} }
 
 // object returns what is known of a handle, and whether it is new; nil without a handle.
 func (c *Checker) object(handle []byte) (o *object, fresh bool) {
