@@ -19,8 +19,8 @@ import (
 var arrows = map[string][]string{
 	"internal/layout": {},
 	"internal/store":  {"internal/layout", "gocloud.dev", "github.com/aws"},
-	"internal/unit":   {"internal/job", "internal/layout", "internal/store", "toolkit/analyze/...", "toolkit/capture", "toolkit/cmd/internal/cli", "toolkit/decode/...", "toolkit/internal/snapshot", "toolkit/internal/printable"},
-	"internal/merge":  {"internal/layout", "internal/store", "internal/job", "toolkit/analyze/...", "toolkit/cmd/internal/cli", "toolkit/internal/printable", "golang.org/x/sync"},
+	"internal/unit":   {"internal/job", "internal/layout", "internal/store", "toolkit/analyze/...", "toolkit/capture", "toolkit/cmd/internal/cli", "toolkit/decode/...", "toolkit/internal/snapshot", "toolkit/internal/printable", "toolkit/internal/units"},
+	"internal/merge":  {"internal/layout", "internal/store", "internal/job", "toolkit/analyze/...", "toolkit/cmd/internal/cli", "toolkit/internal/printable", "toolkit/internal/units", "golang.org/x/sync"},
 	"internal/job":    {"internal/layout", "internal/store", "golang.org/x/sync"},
 	"internal/queue":  {"internal/layout", "github.com/nats-io"},
 	"internal/work":   {"internal/job", "internal/layout", "internal/queue", "internal/store", "internal/unit"},
@@ -29,8 +29,8 @@ var arrows = map[string][]string{
 	"internal/natstest": {"github.com/nats-io"},
 	// Live summaries: the part that meets packets knows no engine, but for the form of a summary.
 	"internal/live":   {"internal/layout", "toolkit/analyze/monitor", "toolkit/analyze/text", "github.com/nats-io"},
-	"internal/edge":   {"internal/layout", "internal/live", "internal/store", "toolkit/analyze/...", "toolkit/capture/...", "toolkit/cmd/internal/...", "toolkit/decode/duplicates", "toolkit/decode/rpc"},
-	"internal/screen": {"internal/live", "toolkit/analyze/text", "toolkit/internal/printable", "toolkit/internal/table", "github.com/charmbracelet", "github.com/mattn/go-runewidth"},
+	"internal/edge":   {"internal/layout", "internal/live", "internal/store", "toolkit/analyze/...", "toolkit/capture/...", "toolkit/cmd/internal/...", "toolkit/decode/duplicates", "toolkit/decode/rpc", "toolkit/internal/units"},
+	"internal/screen": {"internal/live", "toolkit/analyze/text", "toolkit/internal/printable", "toolkit/internal/table", "toolkit/internal/units", "github.com/charmbracelet", "github.com/mattn/go-runewidth"},
 }
 
 const (
