@@ -37,15 +37,15 @@ func FuzzTrackers(f *testing.F) {
 		packets, ok := others[key]
 		if !ok {
 			packets = moved(key[0], hosts)
-			packets = packets[:min(len(packets), int(hosts)/12)]
+			packets = packets[:min(len(packets), int(hosts)/16)]
 			others[key] = packets
 		}
 		return packets
 	}
 	f.Fuzz(func(t *testing.T, which, how uint8, program []byte) {
 		packets := traffic.Apply(which, program)
-		if !mutate.Sample(program, 4) {
-			packets = packets[:min(len(packets), 24)]
+		if !mutate.Sample(program, 8) {
+			packets = packets[:min(len(packets), 20)]
 		}
 		parts := [][]capture.Packet{packets, beside(which+how>>4+1, 120), beside(which+how>>5+2, 80)}
 		packets = manyHosts(parts...)
