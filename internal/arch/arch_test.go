@@ -31,6 +31,7 @@ type rule struct {
 var ui = []string{
 	"github.com/spf13/cobra",
 	"github.com/spf13/pflag",
+	"github.com/olekukonko/tablewriter",
 	"github.com/schollz/progressbar",
 	"github.com/charmbracelet",
 	"github.com/muesli/termenv",
@@ -57,7 +58,7 @@ var rules = []rule{
 	{packages: "internal/nearest"},
 	// Tables for people. It is the one way to a library that draws for those who are
 	// no command, and for commands and benchmarks only.
-	{packages: "internal/table"},
+	{packages: "internal/table", foreign: []string{"github.com/olekukonko/tablewriter"}},
 
 	// Packets. Whatever reads or writes captures needs no protocol.
 	{packages: "capture/...", own: []string{"capture/...", "internal/outfile"}, foreign: []string{"github.com/cespare/xxhash/v2", "github.com/klauspost/compress", "golang.org/x/sys", "golang.org/x/net/bpf"}},
@@ -456,12 +457,13 @@ func TestRules(t *testing.T) {
 		{"analyze/text", "github.com/spf13/cobra", false, false},
 		{"analyze/text", "golang.org/x/term", false, false},
 		{"analyze/text", module + "/cmd/rpcrdma-dump", false, false},
-		{"analyze/text/results", "github.com/muesli/termenv", false, false},
+		{"internal/table", "github.com/olekukonko/tablewriter/tw", false, true},
+		{"analyze/text/results", "github.com/olekukonko/tablewriter", false, false},
 		{"analyze/check", module + "/analyze/ndjson", false, false},
 		{"analyze/latency", module + "/analyze/html", false, false},
 		{"analyze/ndjson", module + "/analyze/check", false, true},
 		{"cmd/rpcrdma-dump", "github.com/spf13/cobra", false, true},
-		{"cmd/rpcrdma-dump", "github.com/muesli/termenv", false, false},
+		{"cmd/rpcrdma-dump", "github.com/olekukonko/tablewriter", false, false},
 		{"cmd/rpcrdma-dump", module + "/replay/plan", false, false},
 		{"cmd/internal/cli", module + "/replay/plan", false, false},
 		{"cmd/rpcrdma-dump", "C", false, false},
@@ -507,7 +509,7 @@ func TestRules(t *testing.T) {
 		{"replay/judge", module + "/replay/internal/world", false, false},
 		{"replay/judge", module + "/replay/report", false, false},
 		{"replay/report", module + "/replay/judge", false, false},
-		{"replay/report", "github.com/muesli/termenv", false, false},
+		{"replay/report", "github.com/olekukonko/tablewriter", false, false},
 		{"replay/run", module + "/replay/judge", false, true},
 		{"replay/run", module + "/decode", false, false},
 		{"replay/run", module + "/decode", true, true},

@@ -34,9 +34,7 @@ func (s *Stream) Measure(row []string) {
 
 // Print writes one row. Errors of w are its own matter: a buffered writer keeps
 // them.
-func (s *Stream) Print(w io.Writer, row []string) { _ = s.put(w, row) }
-
-func (s *Stream) put(w io.Writer, row []string) error {
+func (s *Stream) Print(w io.Writer, row []string) {
 	if !s.folded {
 		s.fold(columns(w))
 	}
@@ -59,8 +57,7 @@ func (s *Stream) put(w io.Writer, row []string) error {
 		b = append(b, s.gap...)
 	}
 	s.line = append(bytes.TrimRight(b, " "), '\n')
-	_, err := w.Write(s.line)
-	return err
+	_, _ = w.Write(s.line)
 }
 
 // fold decides which columns begin a continuation line.

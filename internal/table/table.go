@@ -2,7 +2,15 @@
 // be, no lines around anything.
 package table
 
-import "io"
+import (
+	"bytes"
+	"fmt"
+	"io"
+
+	"github.com/olekukonko/tablewriter"
+	"github.com/olekukonko/tablewriter/renderer"
+	"github.com/olekukonko/tablewriter/tw"
+)
 
 // Table is what is written.
 type Table struct {
@@ -15,7 +23,7 @@ type Table struct {
 	Gap string
 }
 
-// Write writes the table. No line ends with blanks.
+// Write writes the table. No line ends with blanks. If w is narrower (Columns), each row continues on further lines.
 func (t *Table) Write(w io.Writer) error {
 	s := NewStream(t.Header, t.Right)
 	if t.Gap != "" {
@@ -24,15 +32,79 @@ func (t *Table) Write(w io.Writer) error {
 	for _, row := range t.Rows {
 		s.Measure(row)
 	}
-	if err := s.put(w, t.Header); err != nil {
-		return err
-	}
-	for _, row := range t.Rows {
-		if err := s.put(w, row); err != nil {
+	s.fold(columns(w))
+	var parts [][][]byte // by line of a row
+	from := 0
+	for _, to := range append(s.folds, len(t.Header)) {
+		lines, err := t.lines(from, to, s.gap)
+		if err != nil {
 			return err
 		}
+		parts = append(parts, lines)
+		from = to
+	}
+	for row := range len(t.Rows) + 1 {
+		b := s.line[:0]
+		for i, lines := range parts {
+			if i > 0 {
+				b = spaces(b, hanging)
+			}
+			b = append(bytes.TrimRight(append(b, lines[row]...), " "), '\n')
+		}
+		if _, err := w.Write(b); err != nil {
+			return err
+		}
+		s.line = b
 	}
 	return nil
+}
+
+// lines lays out some columns of the header and of all rows.
+func (t *Table) lines(from, to int, gap string) ([][]byte, error) {
+	align := make([]tw.Align, to-from)
+	for i := range align {
+		align[i] = tw.AlignLeft
+		if from+i < len(t.Right) && t.Right[from+i] {
+			align[i] = tw.AlignRight
+		}
+	}
+	cell := tw.CellConfig{
+		Alignment:  tw.CellAlignment{PerColumn: align},
+		Formatting: tw.CellFormatting{AutoWrap: tw.WrapNone, AutoFormat: tw.Off},
+		Padding:    tw.CellPadding{Global: tw.Padding{Left: tw.Empty, Right: gap, Overwrite: true}},
+	}
+	var b bytes.Buffer
+	writer := tablewriter.NewTable(&b,
+		tablewriter.WithConfig(tablewriter.Config{
+			Header:   cell,
+			Row:      cell,
+			Behavior: tw.Behavior{TrimSpace: tw.Off},
+		}),
+		tablewriter.WithRenderer(renderer.NewBlueprint(tw.Rendition{
+			Borders: tw.BorderNone,
+			Symbols: tw.NewSymbols(tw.StyleNone),
+			Settings: tw.Settings{
+				Separators: tw.Separators{BetweenColumns: tw.Off, BetweenRows: tw.Off, ShowHeader: tw.Off},
+				Lines:      tw.LinesNone,
+			},
+		})),
+	)
+	rows := make([][]string, len(t.Rows))
+	for i, row := range t.Rows {
+		rows[i] = row[min(from, len(row)):min(to, len(row))]
+	}
+	writer.Header(t.Header[from:to])
+	if err := writer.Bulk(rows); err != nil {
+		return nil, err
+	}
+	if err := writer.Render(); err != nil {
+		return nil, err
+	}
+	lines := bytes.Split(b.Bytes(), []byte("\n"))
+	if len(lines) < len(t.Rows)+1 {
+		return nil, fmt.Errorf("table: %d lines of %d rows", len(lines), len(t.Rows)+1)
+	}
+	return lines, nil
 }
 
 // Print writes rows below a header. right says which columns are aligned to the
