@@ -53,6 +53,27 @@ func TestFolded(t *testing.T) {
 	}
 }
 
+// A continuation line without text is left out, also by a Stream.
+func TestFoldedEmpty(t *testing.T) {
+	const want = " ID NAME   FIRST\n    SECOND\n  1 a\n200 longer     3\n      4000\n"
+	x := Table{Header: []string{"ID", "NAME", "FIRST", "SECOND"}, Right: []bool{true, false, true, true}, Rows: [][]string{{"1", "a", "", ""}, {"200", "longer", "3", "4000"}}}
+	var b strings.Builder
+	if err := x.Write(narrow{&b}); err != nil || b.String() != want {
+		t.Errorf("got\n%q, %v, want\n%q", b.String(), err, want)
+	}
+	b.Reset()
+	s := NewStream(x.Header, x.Right)
+	for _, row := range x.Rows {
+		s.Measure(row)
+	}
+	for _, row := range append([][]string{x.Header}, x.Rows...) {
+		s.Print(narrow{&b}, row)
+	}
+	if b.String() != want {
+		t.Errorf("stream: got\n%q, want\n%q", b.String(), want)
+	}
+}
+
 type narrow struct{ *strings.Builder }
 
 func (narrow) Columns() int { return 18 }

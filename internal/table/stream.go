@@ -42,7 +42,7 @@ func (s *Stream) Print(w io.Writer, row []string) {
 	folds := s.folds
 	for i, cell := range row {
 		if len(folds) > 0 && folds[0] == i {
-			b = spaces(append(bytes.TrimRight(b, " "), '\n'), hanging)
+			b = spaces(ended(b), hanging)
 			folds = folds[1:]
 		}
 		pad := s.width[i] - utf8.RuneCountInString(cell)
@@ -56,8 +56,17 @@ func (s *Stream) Print(w io.Writer, row []string) {
 		}
 		b = append(b, s.gap...)
 	}
-	s.line = append(bytes.TrimRight(b, " "), '\n')
+	s.line = ended(b)
 	_, _ = w.Write(s.line)
+}
+
+// ended ends a line, without blanks at its end. Of a row, a continuation line without text is left out.
+func ended(b []byte) []byte {
+	b = bytes.TrimRight(b, " ")
+	if len(b) > 0 && b[len(b)-1] == '\n' {
+		return b
+	}
+	return append(b, '\n')
 }
 
 // fold decides which columns begin a continuation line.

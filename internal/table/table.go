@@ -46,10 +46,14 @@ func (t *Table) Write(w io.Writer) error {
 	for row := range len(t.Rows) + 1 {
 		b := s.line[:0]
 		for i, lines := range parts {
+			line := bytes.TrimRight(lines[row], " ")
 			if i > 0 {
+				if len(line) == 0 {
+					continue
+				}
 				b = spaces(b, hanging)
 			}
-			b = append(bytes.TrimRight(append(b, lines[row]...), " "), '\n')
+			b = append(append(b, line...), '\n')
 		}
 		if _, err := w.Write(b); err != nil {
 			return err
