@@ -18,15 +18,17 @@ import (
 type span struct {
 	since, until moment
 	last         time.Duration
+	flag         *pflag.Flag // of last; nil in commands that do not have it
 }
 
 func (s *span) flags(f *pflag.FlagSet) {
 	f.Var(&s.since, "since", "leave out packets before this `time`: 05:49:38 on the day of the first packet,\n2026-11-21T05:49:38Z, or +10s after the first packet; UTC")
 	f.Var(&s.until, "until", "leave out packets after this `time`")
 	cli.DurationVar(f, &s.last, "last", 0, "keep only this `duration` at the end of the files")
+	s.flag = f.Lookup("last")
 }
 
-func (s *span) given() bool { return s.since.text != "" || s.until.text != "" || s.last != 0 }
+func (s *span) given() bool { return s.since.text != "" || s.until.text != "" || s.flag != nil && s.flag.Changed }
 
 // check checks the flags with the files of a command line.
 func (s *span) check(live bool, names []string) error {
@@ -34,15 +36,15 @@ func (s *span) check(live bool, names []string) error {
 	case !s.given():
 		return nil
 	case live:
-		return cli.Usagef("--since, --until and --last are for files, not for what is still being written")
-	case s.last < 0:
-		return cli.Usagef("--last must be positive, not %v", s.last)
+		return cli.Usagef("--since, --until and --last are for complete files, not for live capture or --follow")
+	case s.flag != nil && s.flag.Changed && s.last == 0:
+		return cli.Usagef("--last must be more than zero")
 	case s.last != 0 && s.since.text != "":
 		return cli.Usagef("--last and --since both say where to begin: give one of them")
 	}
 	for _, n := range names {
 		if s.last != 0 && mayWait(n, nil) {
-			return cli.Usagef("--last is for files: where %s ends is not known before it has been read", n)
+			return cli.Usagef("--last needs a file that can be read twice, not %s", n)
 		}
 	}
 	return nil
@@ -140,10 +142,17 @@ func (t *timeSpan) note() string {
 
 func stamp(ns int64) string { return time.Unix(0, ns).UTC().Format("2006-01-02 15:04:05.000000 UTC") }
 
+// Nanoseconds since 1970 fit into 64 bits in these years.
+const (
+	firstYear = 1678
+	lastYear  = 2261
+)
+
 // moment is the value of a flag that takes a time.
 type moment struct {
 	text  string
-	abs   time.Time     // a date with a time, unless it is zero
+	date  bool          // abs is given, a date with a time
+	abs   int64         // nanoseconds since 1970
 	clock time.Duration // since midnight, or since the first packet
 	plus  bool          // since the first packet
 }
@@ -166,18 +175,21 @@ func (m *moment) Set(s string) error {
 	}
 	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05", time.DateTime, "2006-01-02 15:04", time.DateOnly} {
 		if t, err := time.Parse(layout, s); err == nil {
-			m.abs = t
+			if y := t.UTC().Year(); y < firstYear || y > lastYear {
+				return fmt.Errorf("%q is not in a year from %d to %d", s, firstYear, lastYear)
+			}
+			m.date, m.abs = true, t.UnixNano()
 			return nil
 		}
 	}
-	return fmt.Errorf("%q is no time: write 05:49:38, 2026-11-21T05:49:38Z, or +10s after the first packet", s)
+	return fmt.Errorf("%q is not a time: write 05:49:38, 2026-11-21T05:49:38Z, or +10s after the first packet", s)
 }
 
 // at returns the time in an input whose first packet came at first. Both are nanoseconds since 1970.
 func (m *moment) at(first int64) int64 {
 	switch {
-	case !m.abs.IsZero():
-		return m.abs.UnixNano()
+	case m.date:
+		return m.abs
 	case m.plus:
 		return first + int64(m.clock)
 	}
