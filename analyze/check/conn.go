@@ -313,7 +313,7 @@ func (c *Checker) closed(s *conn) {
 	s.losses(c.packet.ref.Time)
 	c.credits.unconfirmed(s)
 	c.memory.suspected(s, true)
-	c.strays.doubled(s, c.packet.ref.Number, true)
+	c.strays.reportRepeats(s, c.packet.ref.Number, true)
 	c.strays.unrefused(s)
 	c.fatals(s)
 	c.callbacks.unbound(s.c)

@@ -139,9 +139,9 @@ type repeat struct {
 
 const maxRepeats = 16
 
-// doubled reports replies whose call did not follow within a few packets; with all set, it reports all of
-// them. now is the number of the packet at hand.
-func (c *strayRules) doubled(k *conn, now uint64, all bool) {
+// reportRepeats reports second replies, once their call has not followed within a few packets; with all set, it reports all of
+// them at once. now is the number of the current packet.
+func (c *strayRules) reportRepeats(k *conn, now uint64, all bool) {
 	for len(k.repeats) > 0 && (all || k.repeats[0].s.Last.Number+maxOvertaken < now) {
 		r := k.repeats[0]
 		k.repeats = slices.Delete(k.repeats, 0, 1)

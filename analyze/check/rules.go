@@ -760,7 +760,7 @@ var rules = [ruleCount]Rule{
 		Text: "SEQUENCE returns the session, slot and sequence number of the call. READ and WRITE return no larger count than requested, and WRITE is at least as stable as requested.",
 	},
 	ruleCookies: {
-		ID: "readdir-cookies", Number: "N5.2", Title: "cookies with which a directory cannot be listed",
+		ID: "readdir-cookies", Number: "N5.2", Title: "directory cookies that break a listing",
 		Source: "RFC 1813, section 3.3.16; RFC 8881, section 18.23", Severity: all(Error), Needs: NeedCall | NeedReply | NeedArguments,
 		Text: "A listing continues after the cookie of its last entry. If a cookie is 0 or occurs twice in the listing, or if a page has no entries and is not the last, a client starts over, skips entries or never finishes.",
 	},
@@ -775,12 +775,12 @@ var rules = [ruleCount]Rule{
 		Text: "The change time of a file does not go back. Clients of NFSv3 ignore attributes with an earlier change time as stale. The server's clock may have been set back.",
 	},
 	ruleAttributeMoved: {
-		ID: "attribute-moved", Number: "N5.5", Title: "attribute that changed without a trace",
+		ID: "attribute-moved", Number: "N5.5", Title: "attribute that changed without its change attribute",
 		Source: "RFC 8881, section 5.8.1.4; RFC 1813, section 2.6", Severity: all(Warning), Needs: NeedCall | NeedReply | NeedArguments | NeedBefore,
 		Text: "The type and the file id of a file handle do not change. Size, mode, link count and owners change only together with the change attribute (NFSv3: the change time), with which clients validate their caches. Judged only if that was constant for the three seconds before.",
 	},
 	ruleNotAsked: {
-		ID: "attributes-not-asked", Number: "N5.6", Title: "attributes other than those that were asked for",
+		ID: "attributes-not-asked", Number: "N5.6", Title: "attributes that were not requested",
 		Source: "RFC 8881, sections 18.7, 18.23 and 18.30", Severity: all(Warning), Needs: NeedCall | NeedReply | NeedArguments,
 		Text: "GETATTR and READDIR return only requested attributes. SETATTR, CREATE and OPEN report which attributes were set: only requested ones, and after SETATTR all of them.",
 	},

@@ -52,7 +52,7 @@ type Exchange struct {
 type Checker struct {
 	objects  map[key]*object
 	order    ring // of objects
-	near     [nearObjects]nearObject
+	recent   [recentObjects]recentObject
 	listings map[key]*listing
 	listed   ring
 	number   uint64 // of the Exchange

@@ -128,7 +128,7 @@ func TestJudge(t *testing.T) {
 		{"two listings", list{readdir(0, false, 3, 4), readdir(0, false, 3, 4)}, ""},
 		{"read again from the middle", list{readdir(0, false, 3, 4, 5), readdir(4, true, 5)}, ""},
 		{"empty directory", list{readdir(0, true)}, ""},
-		{"a page without an entry", list{readdir(0, false)}, "0: no entry, and not the end"},
+		{"a page without an entry", list{readdir(0, false)}, "0: no entries, and eof is not set"},
 		{"NFSv3", list{readdir3(0, false, 1, 2), readdir3(2, false, 1)}, "1: cookie 1 again"},
 		{"changes", list{remove(0, 1, 2), remove(second, 2, 3), remove(2*second, 9, 10)}, ""},
 		{"a change that does not show", list{remove(0, 1, 1)}, "0: 1 before and after, atomically"},
@@ -143,8 +143,8 @@ func TestJudge(t *testing.T) {
 		{"at the same time", list{long(getattr3(0, 9, 5)), getattr3(second, 8, 5)}, ""},
 		{"size of NFSv3", list{getattr3(0, 9, 5), getattr3(4*second, 9, 5), getattr3(5*second, 9, 6)}, "2: size 6 instead of 5"},
 		{"all set", list{setattr([]uint32{4, 33}, []uint32{4, 33})}, ""},
-		{"not set", list{setattr([]uint32{4, 33}, []uint32{4})}, "0: success, and mode not among the attributes set"},
-		{"set, not asked", list{setattr([]uint32{4}, []uint32{4, 33})}, "0: mode beside them"},
+		{"not set", list{setattr([]uint32{4, 33}, []uint32{4})}, "0: success, but attrsset does not have mode"},
+		{"set, not asked", list{setattr([]uint32{4}, []uint32{4, 33})}, "0: mode, which was not requested"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := invariant.New()

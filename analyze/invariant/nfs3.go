@@ -115,7 +115,7 @@ func (c *Checker) wcc(handle []byte, w *nfs3.WccData) {
 		return
 	}
 	if w.Before.AttributesFollow && o.number != c.number && o.known(version) && c.x.Sent > o.replied && !c.x.Again {
-		c.older(o.fact[version], nanoseconds(w.Before.Attributes.Ctime))
+		c.earlierTime(o.fact[version], nanoseconds(w.Before.Attributes.Ctime))
 	}
 	if w.After.AttributesFollow {
 		f := facts3(&w.After.Attributes)

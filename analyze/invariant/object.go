@@ -33,13 +33,13 @@ func (f *facts) set(n int, v uint64) { f.has, f.fact[n] = f.has|1<<n, v }
 
 func (f *facts) known(n int) bool { return f.has&(1<<n) != 0 }
 
-// nearObject caches an object, which saves a lookup in the map.
-type nearObject struct {
+// recentObject caches an object, which saves a lookup in the map.
+type recentObject struct {
 	key key
 	o   *object
 }
 
-const nearObjects = 256
+const recentObjects = 256
 
 // object is what the server has reported about a file handle.
 type object struct {
@@ -62,23 +62,23 @@ func (c *Checker) object(handle []byte) (o *object, fresh bool) {
 		return nil, false
 	}
 	k := c.key(handle)
-	near := &c.near[k.handle%nearObjects]
-	if near.o != nil && near.key == k {
-		return near.o, false
+	recent := &c.recent[k.handle%recentObjects]
+	if recent.o != nil && recent.key == k {
+		return recent.o, false
 	}
 	if o = c.objects[k]; o == nil {
 		fresh = true
 		if old, full := c.order.add(k, maxObjects); full {
 			o = c.objects[old]
 			delete(c.objects, old)
-			c.near[old.handle%nearObjects] = nearObject{}
+			c.recent[old.handle%recentObjects] = recentObject{}
 			*o = object{}
 		} else {
 			o = new(object)
 		}
 		c.objects[k] = o
 	}
-	*near = nearObject{k, o}
+	*recent = recentObject{k, o}
 	return o, fresh
 }
 
@@ -122,12 +122,12 @@ func (c *Checker) observe(o *object, fresh bool, f *facts) {
 		return
 	case o.known(version) && f.fact[version] == o.fact[version]:
 		if !own {
-			c.still(o, f)
+			c.unchanged(o, f)
 			o.seen = x.Sent
 		}
 	default:
 		if !own {
-			c.back(o, f.fact[version])
+			c.wentBack(o, f.fact[version])
 		}
 		o.has &= 1<<kind | 1<<fileid
 		o.since, o.seen, o.hasBefore = x.Replied, x.Sent, false
@@ -139,26 +139,26 @@ func (c *Checker) observe(o *object, fresh bool, f *facts) {
 	}
 }
 
-// back judges a version that an object may have had before. Change times of NFSv3 grow; change attributes need not.
-func (c *Checker) back(o *object, now uint64) {
+// wentBack judges a version that an object may have had before. Change times of NFSv3 grow; change attributes need not.
+func (c *Checker) wentBack(o *object, now uint64) {
 	switch was := o.fact[version]; {
 	case c.at < 0:
 		c.judged |= 1 << TimeBack
-		c.older(was, now)
+		c.earlierTime(was, now)
 	case o.hasBefore && now == o.before:
 		c.add(Breach{Kind: ChangeBack, Attribute: nfs4.FATTR4_CHANGE, Was: was, Now: now})
 	}
 }
 
-// older judges the change time that a file of NFSv3 has.
-func (c *Checker) older(was, now uint64) {
+// earlierTime judges the change time that a file of NFSv3 has.
+func (c *Checker) earlierTime(was, now uint64) {
 	if now < was {
 		c.add(Breach{Kind: TimeBack, Attribute: nfs4.FATTR4_TIME_METADATA, Was: was, Now: now})
 	}
 }
 
-// still compares the facts that cannot change without the version, once that has been constant for a while.
-func (c *Checker) still(o *object, f *facts) {
+// unchanged compares the facts that cannot change without the version, once that has been constant for a while.
+func (c *Checker) unchanged(o *object, f *facts) {
 	if o.seen-o.since < settled {
 		return
 	}

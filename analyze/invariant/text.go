@@ -13,17 +13,17 @@ func (b *Breach) Expected() string {
 	case Contradiction:
 		return "results that agree with their arguments"
 	case CookieZero:
-		return "cookies other than 0, with which a listing begins"
+		return "a cookie other than 0, which stands for the beginning of the directory"
 	case CookieTwice:
-		return "a cookie of its own for each entry of a directory"
+		return "a unique cookie for each entry of a directory"
 	case NoEntries:
 		return "an entry, the end of the directory, or an error"
 	case ChangeKept:
-		return "another change attribute after a change of the directory"
+		return "a different change attribute after a change of the directory"
 	case ChangeBack:
 		return "a change attribute that the directory did not have before its last change"
 	case TimeBack:
-		return "no earlier change time than in the replies before"
+		return "a change time no earlier than in previous replies"
 	case Moved:
 		what := "change attribute"
 		if b.At < 0 {
@@ -33,7 +33,7 @@ func (b *Breach) Expected() string {
 	case Replaced:
 		return fmt.Sprintf("the same %s for the same file handle", b.name())
 	case NotAsked:
-		return "only attributes that were asked for"
+		return "only requested attributes"
 	case NotSet:
 		return fmt.Sprintf("%s to be set, or an error", b.name())
 	}
@@ -50,7 +50,7 @@ func (b *Breach) Seen() string {
 	case CookieTwice:
 		return fmt.Sprintf("cookie %d again", b.Now)
 	case NoEntries:
-		return "no entry, and not the end"
+		return "no entries, and eof is not set"
 	case ChangeKept:
 		return fmt.Sprintf("%d before and after, atomically", b.Now)
 	case ChangeBack:
@@ -66,9 +66,9 @@ func (b *Breach) Seen() string {
 		}
 		return fmt.Sprintf("%s %d instead of %d", b.name(), b.Now, b.Was)
 	case NotAsked:
-		return b.name() + " beside them"
+		return b.name() + ", which was not requested"
 	case NotSet:
-		return "success, and " + b.name() + " not among the attributes set"
+		return "success, but attrsset does not have " + b.name()
 	}
 	return ""
 }

@@ -324,8 +324,8 @@ func (in *input) source(b *capture.Batch) error {
 	return in.Reader.Read(b)
 }
 
-// doubled reports whether packets come twice, as far as has been read.
-func (in *input) doubled() bool {
+// duplicated reports whether packets come twice, as far as has been read.
+func (in *input) duplicated() bool {
 	r, ok := in.Reader.(*duplicates.Reader)
 	return ok && len(r.Found()) > 0
 }

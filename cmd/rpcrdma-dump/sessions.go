@@ -170,7 +170,7 @@ func (p *sessionPrinter) print() error {
 	if len(p.rep.Sessions)+len(p.rep.Clients) == 0 {
 		p.printf("no NFS\n")
 	}
-	sessions := brief(p, p.rep.Sessions, "session", func(s *session.Session) []session.Connection { return s.Connections }, unusual)
+	sessions := listed(p, p.rep.Sessions, "session", func(s *session.Session) []session.Connection { return s.Connections }, unusual)
 	for i, x := range sessions {
 		if i > 0 || len(sessions) < len(p.rep.Sessions) {
 			p.printf("\n")
@@ -182,7 +182,7 @@ func (p *sessionPrinter) print() error {
 	if len(p.rep.Sessions) > 0 && len(p.rep.Clients) > maxListed {
 		p.printf("\n")
 	}
-	clients := brief(p, p.rep.Clients, "client", func(c *session.Client) []session.Connection { return c.Connections },
+	clients := listed(p, p.rep.Clients, "client", func(c *session.Client) []session.Connection { return c.Connections },
 		func(c *session.Client) bool { return uneven(c.Connections) })
 	for i, c := range clients {
 		if i > 0 || len(p.rep.Sessions) > 0 || len(clients) < len(p.rep.Clients) {

@@ -45,8 +45,8 @@ func unusual(s *session.Session) bool {
 	return s.Slots.After > 0 || len(s.Failed) > 0 || len(s.StatusFlags) > 0 || uneven(s.Connections)
 }
 
-// brief returns the entries that a report lists: all, or, if there are many, the unusual ones. It prints the sum of many first.
-func brief[T any](p *sessionPrinter, list []T, what string, connections func(*T) []session.Connection, unusual func(*T) bool) []*T {
+// listed returns the entries that a report lists: all, or, if there are many, the unusual ones. It prints the sum of many first.
+func listed[T any](p *sessionPrinter, list []T, what string, connections func(*T) []session.Connection, unusual func(*T) bool) []*T {
 	all := make([]*T, len(list))
 	for i := range list {
 		all[i] = &list[i]

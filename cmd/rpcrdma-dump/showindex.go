@@ -351,7 +351,7 @@ func (m *making) run(j *job, progress bool) error {
 	switch {
 	case guarded(j.keys):
 		err = errGuarded
-	case j.in.doubled():
+	case j.in.duplicated():
 		err = errDoubled
 	default:
 		err = m.Finish(j.d, w)

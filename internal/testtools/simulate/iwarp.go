@@ -9,8 +9,8 @@ import (
 	"github.com/rpcrdma/toolkit/decode/roce"
 )
 
-// Over iWARP, the packets of the same model are segments of TCP with one FPDU each, and acknowledgements are those of TCP. Lost segments
-// are sent again under their sequence numbers. There are no notifications of congestion, and no receiver says that it is not ready.
+// Over iWARP, the model sends each packet as a TCP segment with one FPDU, and TCP acknowledges it. TCP sends a lost segment again under
+// its sequence number. There are no notifications of congestion, and no receiver says that it is not ready.
 
 // segment is a packet as a segment of TCP.
 type segment struct {
@@ -139,7 +139,7 @@ func (c *connection) plain(from int, flags byte, body []byte, arrive func()) {
 	p.src.wake()
 }
 
-// ports are those of a segment from an end.
+// ports returns the source and destination port of segments that an end sends.
 func (c *connection) ports(e *end) [2]uint16 {
 	client := 0x8000 + uint16(c.ends[0].qpn*5+c.ends[1].qpn)&0x3fff
 	if e == c.ends[0] {
