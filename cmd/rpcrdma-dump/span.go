@@ -28,7 +28,9 @@ func (s *span) flags(f *pflag.FlagSet) {
 	s.flag = f.Lookup("last")
 }
 
-func (s *span) given() bool { return s.since.text != "" || s.until.text != "" || s.flag != nil && s.flag.Changed }
+func (s *span) given() bool {
+	return s.since.text != "" || s.until.text != "" || s.flag != nil && s.flag.Changed
+}
 
 // check checks the flags with the files of a command line.
 func (s *span) check(live bool, names []string) error {
