@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/rpcrdma/toolkit/analyze/state"
 	"github.com/rpcrdma/toolkit/internal/units"
@@ -124,9 +123,12 @@ func (Merger) Report(src state.Source) (rep *Report, err error) {
 
 // named returns a Report whose causes name their inputs.
 func (x *saved) named() *Report {
-	name := strings.Join(x.Inputs, ", ")
-	if name == "" {
+	if len(x.Inputs) == 0 {
 		return x.Report
+	}
+	name := x.Inputs[0]
+	if n := len(x.Inputs) - 1; n > 0 {
+		name = fmt.Sprintf("%s and %s", name, units.Plural(n, "other file"))
 	}
 	for _, c := range x.Causes {
 		c.Where, c.Text = name+": "+c.Where, name+": "+c.Text
