@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,34 +23,50 @@ import (
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/replay/bench"
 	"github.com/rpcrdma/toolkit/replay/client"
+	"github.com/rpcrdma/toolkit/replay/endpoint"
 	"github.com/rpcrdma/toolkit/replay/providers"
 )
 
 // benchFlags are the flags of the command bench.
 type benchFlags struct {
-	jobs          []string
-	providers     []string
-	versions      []string
-	models        []string
-	policies      []string
-	registrations []string
-	inlines       []string
-	sizes         []string
-	outstanding   []int
-	fileSize      string
-	files         int
-	time          time.Duration
-	preset        string
-	dir           string
-	mount         string
-	repeat        int
-	write         bool
-	csv           string
-	svg           string
-	format        string
-	delay         time.Duration
-	bandwidth     string
+	lists     map[string]*[]string // by the names of axes
+	fileSize  string
+	files     int
+	time      time.Duration
+	preset    string
+	dir       string
+	mount     string
+	repeat    int
+	write     bool
+	csv       string
+	svg       string
+	format    string
+	delay     time.Duration
+	bandwidth string
+	buffers   uint32
 }
+
+// axes are the flags that take lists: every combination of their values is measured. A preset fills those that are
+// not given; def is for the others.
+var axes = []struct{ flag, usage, def string }{
+	{"job", "`jobs`: read, write, randread, randwrite, fileop, postmark, iozone", "read,write"},
+	{"size", "`bytes` of a call", "64K"},
+	{"outstanding", "have `n` calls in flight on each connection: one more than the depth of read-ahead", "1"},
+	{"provider", "`fabrics`: " + strings.Join(providers.Fabrics, ", "), "tcp,iwarp,rocev2"},
+	{"model", "transfer `models`: read-write, read-read", "read-write"},
+	{"credit-policy", "`policies`: linux, fixed, dynamic", "linux"},
+	{"client-factor", "`factors` of the client's credit policy dynamic", "0"},
+	{"server-factor", "`factors` of the server's credit policy dynamic", "0"},
+	{"registration", "`modes`: per-call, inline, pool, persistent, windows", "per-call"},
+	{"inline", "inline thresholds in `bytes`", "4K"},
+	{"min-chunk", "smallest items in `bytes` with a chunk of their own; 0 chooses chunks as Linux does", "0"},
+	{"mtu", "payload of a packet in `bytes`, 256 to 4096, over RoCEv2 and iWARP; 0 is the largest", "0"},
+	{"clients", "let `n` clients, each with a connection and a file, do the job at the same time", "1"},
+	{"nfs", "`versions` of NFS: 3, 4.0, 4.1, 4.2", "3"},
+}
+
+// The first axes describe jobs, the others settings.
+const jobAxes = 3
 
 const benchLong = `Measure NFS over RDMA and TCP side by side, for every combination of the given
 values. Without SERVER, an in-memory server is started for each setting, in a
@@ -61,10 +79,12 @@ postmark and iozone (for --files files, or --file-size).
 
 Presets fill the lists that are not given:
 
-  sweep         read and write, 4K to 1M, 1 to 16 calls in flight, over TCP, iWARP and RoCEv2
+  sweep         read and write, 512 bytes to 1M, read-ahead of 0 to 16 calls, over TCP,
+                iWARP and RoCEv2 (Callaghan 2003): some four minutes
   models        Read-Write and Read-Read
   credits       credit policies
   inline        inline thresholds, small reads and writes
+  min-chunk     smallest items with a chunk of their own
   registration  registration modes
   workloads     fileop, postmark, iozone over all fabrics
 
@@ -84,16 +104,12 @@ func newBenchCommand(s *cli.Streams) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVar(&o.preset, "preset", "sweep", "`set` of measurements: sweep, models, credits, inline, registration or workloads")
-	f.StringSliceVar(&o.jobs, "job", nil, "`jobs`: read, write, randread, randwrite, fileop, postmark, iozone")
-	f.StringSliceVar(&o.providers, "provider", nil, "`fabrics`: "+strings.Join(providers.Fabrics, ", "))
-	f.StringSliceVar(&o.versions, "nfs", nil, "`versions` of NFS: 3, 4.0, 4.1, 4.2 (default 3)")
-	f.StringSliceVar(&o.sizes, "size", nil, "`bytes` of a call")
-	f.IntSliceVar(&o.outstanding, "outstanding", nil, "have `n` calls in flight: one more than the depth of read-ahead")
-	f.StringSliceVar(&o.models, "model", nil, "transfer `models`: read-write, read-read")
-	f.StringSliceVar(&o.policies, "credit-policy", nil, "`policies`: linux, fixed, dynamic")
-	f.StringSliceVar(&o.registrations, "registration", nil, "`modes`: per-call, inline, pool, persistent, windows")
-	f.StringSliceVar(&o.inlines, "inline", nil, "inline thresholds in `bytes`")
+	f.StringVar(&o.preset, "preset", "sweep", "`set` of measurements: "+strings.Join(presetNames, ", "))
+	o.lists = make(map[string]*[]string)
+	for _, x := range axes {
+		o.lists[x.flag] = f.StringSlice(x.flag, nil, x.usage)
+	}
+	f.Uint32Var(&o.buffers, "credit-buffers", 0, "`receives` of the server for all clients, under the credit policy dynamic (default 4096)")
 	f.StringVar(&o.fileSize, "file-size", "64M", "`bytes` of the file, which is in the server's memory")
 	f.IntVar(&o.files, "files", 1000, "let fileop and postmark make `n` files")
 	cli.DurationVar(f, &o.time, "time", time.Second, "`time` of each measurement of reads and writes")
@@ -109,59 +125,38 @@ func newBenchCommand(s *cli.Streams) *cobra.Command {
 	return cmd
 }
 
+// presetNames are the names of presets, in the order of the help.
+var presetNames = []string{"sweep", "models", "credits", "inline", "min-chunk", "registration", "workloads"}
+
 // presets fill lists that are not given.
-var presets = map[string]benchFlags{
-	"sweep":        {jobs: []string{"read", "write"}, providers: []string{"tcp", "iwarp", "rocev2"}, sizes: []string{"4K", "16K", "64K", "256K", "1M"}, outstanding: []int{1, 4, 16}},
-	"models":       {jobs: []string{"read", "write"}, providers: []string{"iwarp", "rocev2"}, sizes: []string{"32K", "256K"}, outstanding: []int{1, 8}, models: []string{"read-write", "read-read"}},
-	"credits":      {jobs: []string{"read"}, providers: []string{"iwarp", "rocev2"}, sizes: []string{"4K"}, outstanding: []int{1, 16, 64}, policies: []string{"linux", "fixed", "dynamic"}},
-	"inline":       {jobs: []string{"read", "write"}, providers: []string{"iwarp", "rocev2"}, sizes: []string{"512", "2K", "8K"}, outstanding: []int{1, 8}, inlines: []string{"1K", "4K", "16K"}},
-	"registration": {jobs: []string{"read", "write"}, providers: []string{"iwarp", "rocev2"}, sizes: []string{"16K", "256K"}, outstanding: []int{8}, registrations: []string{"per-call", "pool", "persistent", "windows"}},
-	"workloads":    {jobs: []string{"fileop", "postmark", "iozone"}, providers: []string{"tcp", "iwarp", "rocev2"}, sizes: []string{"32K"}, outstanding: []int{4}},
+var presets = map[string]map[string]string{
+	"sweep":        {"size": "512,1K,4K,16K,64K,256K,1M", "outstanding": "1,2,3,5,9,17"},
+	"models":       {"provider": "iwarp,rocev2", "size": "32K,256K", "outstanding": "1,8", "model": "read-write,read-read"},
+	"credits":      {"job": "read", "provider": "iwarp,rocev2", "size": "4K", "outstanding": "1,16,64", "credit-policy": "linux,fixed,dynamic"},
+	"inline":       {"provider": "iwarp,rocev2", "size": "512,2K,8K", "outstanding": "1,8", "inline": "1K,4K,16K"},
+	"min-chunk":    {"provider": "iwarp,rocev2", "size": "512,1K,2K,4K,8K", "outstanding": "8", "inline": "16K", "min-chunk": "512,1K,2K,4K,8K,16K"},
+	"registration": {"provider": "iwarp,rocev2", "size": "16K,256K", "outstanding": "8", "registration": "per-call,pool,persistent,windows"},
+	"workloads":    {"job": "fileop,postmark,iozone", "size": "32K", "outstanding": "4"},
 }
 
+// fill fills the lists that are not given.
 func (o *benchFlags) fill() error {
 	p, err := pick("preset", o.preset, presets)
 	if err != nil {
 		return err
 	}
-	or := func(v *[]string, preset []string, def ...string) {
-		if *v == nil {
-			if *v = preset; *v == nil {
-				*v = def
+	for _, x := range axes {
+		if v := o.lists[x.flag]; *v == nil {
+			*v = strings.Split(cmp.Or(p[x.flag], x.def), ",")
+		}
+	}
+	for flag, known := range map[string][]string{
+		"job": {"read", "write", "randread", "randwrite", "fileop", "postmark", "iozone"}, "nfs": {"3", "4.0", "4.1", "4.2"}, "provider": providers.Fabrics,
+	} {
+		for _, v := range *o.lists[flag] {
+			if !slices.Contains(known, v) {
+				return cli.Usagef("--%s: %q is not one of %s", flag, v, strings.Join(known, ", "))
 			}
-		}
-	}
-	or(&o.jobs, p.jobs, "read", "write")
-	or(&o.providers, p.providers, "tcp", "iwarp", "rocev2")
-	or(&o.sizes, p.sizes, "64K")
-	or(&o.versions, p.versions, "3")
-	or(&o.models, p.models, "read-write")
-	or(&o.policies, p.policies, "linux")
-	or(&o.registrations, p.registrations, "per-call")
-	or(&o.inlines, p.inlines, "4K")
-	if o.outstanding == nil {
-		if o.outstanding = p.outstanding; o.outstanding == nil {
-			o.outstanding = []int{1}
-		}
-	}
-	for _, j := range o.jobs {
-		if !slices.Contains([]string{"read", "write", "randread", "randwrite", "fileop", "postmark", "iozone"}, j) {
-			return cli.Usagef("--job: unknown job %q", j)
-		}
-	}
-	for _, v := range o.versions {
-		if !slices.Contains([]string{"3", "4.0", "4.1", "4.2"}, v) {
-			return cli.Usagef("--nfs: unknown version %q", v)
-		}
-	}
-	for _, n := range o.outstanding {
-		if n < 1 || n > 4096 {
-			return cli.Usagef("--outstanding is 1 to 4096")
-		}
-	}
-	for _, n := range o.providers {
-		if !slices.Contains(providers.Fabrics, n) {
-			return cli.Usagef("--provider: %q is not one of %s", n, strings.Join(providers.Fabrics, ", "))
 		}
 	}
 	switch {
@@ -173,20 +168,32 @@ func (o *benchFlags) fill() error {
 	return nil
 }
 
-// settings are all combinations of the flag values. TCP has neither models nor inline thresholds, so it gets
-// one setting per version.
+// settings are all combinations of the flag values. TCP has versions and clients only.
 func (o *benchFlags) settings() (list []setting, err error) {
-	tcp := make(map[string]bool) // versions that TCP has
-	for c := range combinations(o.providers, o.models, o.policies, o.registrations, o.inlines, o.versions) {
-		s, err := o.setting(c[0], c[1], c[2], c[3], c[4], c[5])
+	values := make([][]string, 0, len(axes))
+	for _, x := range axes[jobAxes:] {
+		values = append(values, *o.lists[x.flag])
+	}
+	type tcp struct {
+		version string
+		clients int
+	}
+	had := make(map[tcp]bool)
+	for c := range combinations(values...) {
+		chosen := make(map[string]string, len(c))
+		for i, v := range c {
+			chosen[axes[jobAxes+i].flag] = v
+		}
+		s, err := o.setting(chosen)
 		if err != nil {
 			return nil, err
 		}
 		if s.Fabric == "tcp" {
-			if tcp[s.Version] {
+			k := tcp{s.Version, s.Clients}
+			if had[k] {
 				continue
 			}
-			tcp[s.Version] = true
+			had[k] = true
 		}
 		list = append(list, s)
 	}
@@ -224,21 +231,48 @@ func combinations(lists ...[]string) iter.Seq[[]string] {
 	}
 }
 
-// setting is one combination. Over TCP only fabric and version are meaningful.
-func (o *benchFlags) setting(fabric, model, policy, registration, inline, version string) (s setting, err error) {
-	n, err := parseSize("--inline", inline)
-	if err != nil {
+// maxClients bounds --clients: each has a file in the memory of the server.
+const maxClients = 64
+
+// setting is one combination: the value of each axis by its name.
+func (o *benchFlags) setting(v map[string]string) (s setting, err error) {
+	f := &s.flags
+	*f = fabricFlags{model: v["model"], policy: v["credit-policy"], registration: v["registration"], dialect: "1", choice: "linux", delay: o.delay, bandwidth: o.bandwidth, buffers: o.buffers}
+	s.Setting = bench.Setting{Fabric: v["provider"], Version: v["nfs"]}
+	for _, n := range []struct {
+		flag   string
+		into   *int
+		lo, hi int64
+	}{{"inline", &f.inline, 1, 1 << 20}, {"min-chunk", &f.minChunk, 0, 1 << 20}, {"mtu", &f.mtu, 0, 4096}, {"clients", &s.Clients, 1, maxClients}} {
+		k, err := parseSize("--"+n.flag, v[n.flag])
+		if err != nil {
+			return s, err
+		}
+		if k < n.lo || k > n.hi {
+			return s, cli.Usagef("--%s is %d to %d", n.flag, n.lo, n.hi)
+		}
+		*n.into = int(k)
+	}
+	if f.mtu != 0 && f.mtu < 256 {
+		return s, cli.Usagef("--mtu is 256 to 4096, or 0")
+	}
+	if f.minChunk > 0 {
+		f.choice = "minimum"
+	}
+	for flag, into := range map[string]*float64{"client-factor": &f.clientFactor, "server-factor": &f.serverFactor} {
+		if *into, err = strconv.ParseFloat(v[flag], 64); err != nil || !(*into >= 0 && *into <= 1000) {
+			return s, cli.Usagef("--%s: %q is no number from 0 to 1000", flag, v[flag])
+		}
+	}
+	if s.where, err = f.options(); err != nil {
 		return s, err
 	}
-	s.flags = fabricFlags{model: model, policy: policy, registration: registration, inline: int(n), dialect: "1", choice: "linux", delay: o.delay, bandwidth: o.bandwidth}
-	if s.where, err = s.flags.options(); err != nil {
-		return s, err
-	}
-	s.where.Name = fabric
+	s.where.Name = s.Fabric
 	s.where.Endpoint.Unmarked = true // the data are not compared
-	s.Setting = bench.Setting{Fabric: fabric, Version: version, Link: s.where.Link, Endpoint: s.where.Endpoint}
-	if fabric != "tcp" {
-		s.Model, s.Policy, s.Registration, s.Inline = model, policy, registration, int(n)
+	s.Link, s.Endpoint = s.where.Link, s.where.Endpoint
+	if s.Fabric != "tcp" {
+		s.Model, s.Policy, s.Registration, s.Inline, s.MinChunk, s.MTU = f.model, f.policy, f.registration, f.inline, f.minChunk, f.mtu
+		s.ClientFactor, s.ServerFactor, s.Buffers = f.clientFactor, f.serverFactor, f.buffers
 	}
 	return s, nil
 }
@@ -254,19 +288,19 @@ func (o *benchFlags) jobList() (list []bench.Job, err error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, kind := range o.jobs {
-		for _, s := range o.sizes {
-			n, err := parseSize("--size", s)
-			if err != nil {
-				return nil, err
-			}
-			if n < 1 || n > 1<<20 || n > file {
-				return nil, cli.Usagef("--size is 1 to 1M, and no more than --file-size")
-			}
-			for _, out := range o.outstanding {
-				list = append(list, bench.Job{Kind: kind, Size: int(n), Outstanding: out, FileSize: file, Files: o.files, Time: o.time})
-			}
+	for c := range combinations(*o.lists["job"], *o.lists["size"], *o.lists["outstanding"]) {
+		n, err := parseSize("--size", c[1])
+		if err != nil {
+			return nil, err
 		}
+		if n < 1 || n > 1<<20 || n > file {
+			return nil, cli.Usagef("--size is 1 to 1M, and no more than --file-size")
+		}
+		out, err := strconv.Atoi(c[2])
+		if err != nil || out < 1 || out > 4096 {
+			return nil, cli.Usagef("--outstanding is 1 to 4096")
+		}
+		list = append(list, bench.Job{Kind: c[0], Size: int(n), Outstanding: out, FileSize: file, Files: o.files, Time: o.time})
 	}
 	return list, nil
 }
@@ -325,7 +359,7 @@ func (o *benchFlags) run(cmd *cobra.Command, s *cli.Streams, args []string) erro
 // measure runs all jobs under one setting.
 func (o *benchFlags) measure(ctx context.Context, s *cli.Streams, set setting, jobs []bench.Job, args []string, done, total int) ([]*bench.Result, error) {
 	var addr netip.AddrPort
-	m := &bench.Meter{Setting: set.Setting}
+	var serverCPU func() (time.Duration, error)
 	where := set.where
 	if len(args) == 1 {
 		var err error
@@ -339,11 +373,18 @@ func (o *benchFlags) measure(ctx context.Context, s *cli.Streams, set setting, j
 		}
 		defer child.stop()
 		addr = child.addr
-		m.ServerCPU = func() (time.Duration, error) { return bench.ProcessCPU(child.cmd.Process.Pid) }
+		serverCPU = func() (time.Duration, error) { return bench.ProcessCPU(child.cmd.Process.Pid) }
 		if where.Name == "rocev2" {
 			if where.Local, err = providers.Loopback(); err != nil {
 				return nil, err
 			}
+		}
+	}
+	var placed, segments atomic.Uint64
+	if set.Fabric != "tcp" {
+		where.Endpoint.Trace = func(t *endpoint.Trace) {
+			placed.Add(uint64(t.ReadBytes + t.WriteBytes))
+			segments.Add(uint64(t.Segments))
 		}
 	}
 	f, err := providers.Open(where)
@@ -351,22 +392,30 @@ func (o *benchFlags) measure(ctx context.Context, s *cli.Streams, set setting, j
 		return nil, err
 	}
 	defer f.Close()
-	fs, closeFS, err := connect(ctx, f, addr, set.Version, o.mount)
-	if err != nil {
-		return nil, err
+	meters := make([]*bench.Meter, set.Clients)
+	for i := range meters {
+		fs, closeFS, err := connect(ctx, f, addr, set.Version, o.mount, i)
+		if err != nil {
+			return nil, err
+		}
+		defer closeFS()
+		m := &bench.Meter{FS: fs, Setting: set.Setting}
+		top, err := fs.Root(ctx, o.dir)
+		if err != nil {
+			return nil, err
+		}
+		name := fmt.Sprintf("rpcrdma-replay-bench-%d", time.Now().UnixNano())
+		if m.Dir, err = fs.Mkdir(ctx, top, name, client.Mode(0o755)); err != nil {
+			return nil, err
+		}
+		if len(args) == 1 {
+			defer func() { o.tidy(ctx, s, fs, m, top, name) }()
+		}
+		meters[i] = m
 	}
-	defer closeFS()
-	m.FS = fs
-	top, err := fs.Root(ctx, o.dir)
-	if err != nil {
-		return nil, err
-	}
-	name := fmt.Sprintf("rpcrdma-replay-bench-%d", time.Now().UnixNano())
-	if m.Dir, err = fs.Mkdir(ctx, top, name, client.Mode(0o755)); err != nil {
-		return nil, err
-	}
-	if len(args) == 1 {
-		defer func() { o.tidy(ctx, s, fs, m, top, name) }()
+	meters[0].ServerCPU = serverCPU
+	if set.Fabric != "tcp" {
+		meters[0].Placed = func() (uint64, uint64) { return placed.Load(), segments.Load() }
 	}
 	var out []*bench.Result
 	for i, j := range jobs {
@@ -377,7 +426,7 @@ func (o *benchFlags) measure(ctx context.Context, s *cli.Streams, set setting, j
 			}
 		}
 		cli.Tell(s.Err, "rpcrdma-replay", "%d of %d: %s, %d bytes, %d under way", done+i+1, total, how, j.Size, j.Outstanding)
-		list, err := o.rounds(ctx, m, j)
+		list, err := o.rounds(ctx, meters, j)
 		out = append(out, list...)
 		if err != nil {
 			if len(list) > 0 {
@@ -394,10 +443,10 @@ func (o *benchFlags) measure(ctx context.Context, s *cli.Streams, set setting, j
 }
 
 // rounds measures a job --repeat times.
-func (o *benchFlags) rounds(ctx context.Context, m *bench.Meter, j bench.Job) ([]*bench.Result, error) {
+func (o *benchFlags) rounds(ctx context.Context, meters []*bench.Meter, j bench.Job) ([]*bench.Result, error) {
 	var all [][]*bench.Result
 	for range o.repeat {
-		list, err := m.Run(ctx, j)
+		list, err := bench.Run(ctx, meters, j)
 		if err != nil {
 			return list, err
 		}
@@ -467,8 +516,8 @@ func portOf(fabric string) uint16 {
 	return providers.PortRDMA
 }
 
-// connect makes a client of a version. at is the HOST:PORT of MOUNT from --mount, or empty.
-func connect(ctx context.Context, f *providers.Fabric, addr netip.AddrPort, version, at string) (client.FS, func(), error) {
+// connect makes client n of a version. at is the HOST:PORT of MOUNT from --mount, or empty.
+func connect(ctx context.Context, f *providers.Fabric, addr netip.AddrPort, version, at string, n int) (client.FS, func(), error) {
 	r, err := f.Dial(ctx, addr, nil)
 	if err != nil {
 		return nil, nil, err
@@ -486,7 +535,7 @@ func connect(ctx context.Context, f *providers.Fabric, addr netip.AddrPort, vers
 		v.Mount = &client.RPC{Requester: m, Cred: rpc.Cred}
 		return v, func() { _, _ = m.Close(), r.Close() }, nil
 	}
-	v, err := client.NewV4(ctx, rpc, client.V4Options{Minor: uint32(version[2] - '0'), Owner: fmt.Appendf(nil, "rpcrdma-replay bench %d %d", os.Getpid(), time.Now().UnixNano()), Slots: 128})
+	v, err := client.NewV4(ctx, rpc, client.V4Options{Minor: uint32(version[2] - '0'), Owner: fmt.Appendf(nil, "rpcrdma-replay bench %d %d %d", os.Getpid(), n, time.Now().UnixNano()), Slots: 128})
 	if err != nil {
 		return nil, nil, errors.Join(err, r.Close())
 	}
@@ -522,7 +571,14 @@ func startServer(ctx context.Context, s *cli.Streams, set setting) (*server, err
 	}
 	args := []string{"serve", "--listen", listen.String(), "--provider", set.Fabric, "--rdma-port", port, "--tcp-port", "0", "--memory", "4G", "--with-parent"}
 	if set.Fabric != "tcp" {
-		args = append(args, "--model", set.flags.model, "--credit-policy", set.flags.policy, "--inline", strconv.Itoa(set.flags.inline), "--registration", serverRegistration(set.flags.registration))
+		args = append(args, "--model", set.flags.model, "--credit-policy", set.flags.policy, "--inline", strconv.Itoa(set.flags.inline), "--registration", serverRegistration(set.flags.registration),
+			"--credit-buffers", fmt.Sprint(set.flags.buffers), "--server-factor", fmt.Sprint(set.flags.serverFactor))
+		if n := set.flags.mtu; n > 0 {
+			args = append(args, "--mtu", strconv.Itoa(n))
+		}
+		if n := set.flags.minChunk; n > 0 {
+			args = append(args, "--min-chunk", strconv.Itoa(n))
+		}
 	}
 	if set.flags.delay > 0 {
 		args = append(args, "--link-delay", set.flags.delay.String())

@@ -39,6 +39,9 @@ type fabricFlags struct {
 	operation     int
 	credits       uint32
 	policy        string
+	clientFactor  float64
+	serverFactor  float64
+	buffers       uint32
 	readDepth     int
 	noInvalidate  bool
 	noPrivateData bool
@@ -57,7 +60,7 @@ func (f *fabricFlags) flags(s *pflag.FlagSet) {
 	s.StringVar(&f.local, "local", "", "`address` to send RoCEv2 from (default as the system routes)")
 	s.Uint16Var(&f.udpPort, "udp-port", 0, "UDP `port` of our RoCEv2 sockets (default 4791)")
 	s.Uint16Var(&f.peerUDPPort, "peer-udp-port", 0, "UDP `port` of the peer's RoCEv2 (default 4791)")
-	cli.NumberVar(s, &f.mtu, "mtu", 256, 4096, "RoCEv2 path MTU in `bytes`: 256 to 4096 (default the largest)")
+	cli.NumberVar(s, &f.mtu, "mtu", 256, 4096, "RoCEv2 path MTU, or payload of an FPDU of iWARP, in `bytes`: 256 to 4096 (default the largest)")
 	s.BoolVar(&f.crc, "crc", false, "ask for CRCs on iWARP")
 	cli.DurationVar(s, &f.delay, "link-delay", 0, "model of a network: one-way `delay` of what this side sends (soft providers and TCP)")
 	s.StringVar(&f.bandwidth, "link-bandwidth", "", "model of a network: bits a second that this side sends, for example 10G")
@@ -73,6 +76,9 @@ func (f *fabricFlags) flags(s *pflag.FlagSet) {
 	cli.PositiveVar(s, &f.operation, "operation", "largest RDMA Read and Write of a server in `bytes` (default a segment)")
 	s.Uint32Var(&f.credits, "credits", 0, "ask for `n` credits (default 128), or grant them (default 64)")
 	s.StringVar(&f.policy, "credit-policy", "linux", "`policy` of credits: linux, fixed or dynamic (OSU 2006)")
+	s.Float64Var(&f.clientFactor, "client-factor", 0, "`factor` of what a client asks for under the policy dynamic (default 2)")
+	s.Float64Var(&f.serverFactor, "server-factor", 0, "`factor` of what a server grants under the policy dynamic (default 0.5)")
+	s.Uint32Var(&f.buffers, "credit-buffers", 0, "`receives` of a server for all clients, under the policy dynamic (default 4096)")
 	cli.PositiveVar(s, &f.readDepth, "read-depth", "at most `n` RDMA Reads in flight on a connection (default 16)")
 	s.BoolVar(&f.noInvalidate, "no-remote-invalidate", false, "do not let the peer invalidate our handles")
 	s.BoolVar(&f.noPrivateData, "no-private-data", false, "leave the private data of RFC 8797 out")
@@ -96,6 +102,7 @@ func pick[T any](flag, name string, table map[string]T) (T, error) {
 func (f *fabricFlags) options() (o providers.Options, err error) {
 	e := endpoint.Options{InlineSend: f.inline, InlineReceive: f.inline, MinChunk: f.minChunk, LongReply: f.longReply, SegmentSize: f.segment,
 		MaxSegments: f.segments, OperationSize: f.operation, Credits: f.credits, ReadDepth: f.readDepth,
+		Dynamic:            endpoint.Dynamic{ClientFactor: f.clientFactor, ServerFactor: f.serverFactor, Buffers: f.buffers},
 		NoRemoteInvalidate: f.noInvalidate, NoPrivateData: f.noPrivateData, AnyOffset: f.anyOffset}
 	var errs [5]error
 	e.Model, errs[0] = pick("model", f.model, models)
@@ -118,7 +125,7 @@ func (f *fabricFlags) options() (o providers.Options, err error) {
 		}
 	}
 	if f.mtu&(f.mtu-1) != 0 {
-		return o, cli.Usagef("--mtu %d: the path MTU of RoCEv2 is 256, 512, 1024, 2048 or 4096", f.mtu)
+		return o, cli.Usagef("--mtu %d: the MTU is 256, 512, 1024, 2048 or 4096", f.mtu)
 	}
 	return o, nil
 }

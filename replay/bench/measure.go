@@ -23,8 +23,11 @@ type Meter struct {
 	// ServerCPU returns the processor time of the server so far; nil if it is not
 	// known.
 	ServerCPU func() (time.Duration, error)
+	// Placed returns how many bytes RDMA has placed so far, and the segments that were offered for it; nil over TCP.
+	Placed func() (bytes, segments uint64)
 
 	files map[int64]*client.File
+	all   *barrier // of the clients of a Run
 }
 
 // lap measures wall clock and processor time from a start.
@@ -33,9 +36,12 @@ type lap struct {
 	wall   time.Time
 	client time.Duration
 	server time.Duration
+
+	placed, segments uint64
 }
 
 func (m *Meter) start() (*lap, error) {
+	m.all.wait()
 	l := &lap{m: m, server: -1}
 	var err error
 	if m.ServerCPU != nil {
@@ -46,12 +52,17 @@ func (m *Meter) start() (*lap, error) {
 	if l.client, err = ownCPU(); err != nil {
 		return nil, err
 	}
+	if m.Placed != nil {
+		l.placed, l.segments = m.Placed()
+	}
+	m.all.wait() // nobody begins before the counters are read
 	l.wall = time.Now()
 	return l, nil
 }
 
 func (l *lap) stop(r *Result) error {
 	r.Elapsed = time.Since(l.wall)
+	l.m.all.wait() // what follows is of all clients
 	own, err := ownCPU()
 	if err != nil {
 		return err
@@ -64,13 +75,15 @@ func (l *lap) stop(r *Result) error {
 		}
 		r.ServerCPU = s - l.server
 	}
+	if l.m.Placed != nil {
+		placed, segments := l.m.Placed()
+		r.Placed, r.Segments = placed-l.placed, segments-l.segments
+	}
 	return nil
 }
 
 func (m *Meter) result(j Job, name string) *Result {
-	s := m.Setting
-	return &Result{Setting: s, Fabric: s.Fabric, Version: s.Version, Model: s.Model, Policy: s.Policy, Registration: s.Registration, Inline: s.Inline,
-		Job: name, Size: j.Size, Outstanding: j.Outstanding, ServerCPU: -1}
+	return &Result{Setting: m.Setting, Job: name, Size: j.Size, Outstanding: j.Outstanding, ServerCPU: -1}
 }
 
 // most returns the largest size of the data of one call, in bytes.
@@ -87,12 +100,73 @@ func (s *Setting) inline() bool {
 	return s.Fabric != "tcp" && s.Endpoint.Registration == endpoint.Inline
 }
 
-// Run measures a job. Workloads of several parts return several results. A size that the setting cannot carry gives a result with an
-// error, but Run does not fail.
-func (m *Meter) Run(ctx context.Context, j Job) ([]*Result, error) {
-	if most := m.Setting.most(); m.Setting.inline() && int64(j.Size) > most {
+// Run measures a job with the clients of all meters at the same time. What is known of processes is taken from the first meter. Workloads
+// of several parts return several results. A size that the setting cannot carry gives a result with an error, but Run does not fail.
+func Run(ctx context.Context, meters []*Meter, j Job) ([]*Result, error) {
+	for _, m := range meters { // the files are made before the clocks start
+		if j.reads() && !m.tooLong(j) {
+			if _, err := m.file(ctx, j.FileSize); err != nil {
+				return []*Result{m.result(j, j.Kind)}, err
+			}
+		}
+	}
+	lists, errs := make([][]*Result, len(meters)), make([]error, len(meters))
+	var wg sync.WaitGroup
+	all := newBarrier(len(meters))
+	for i, m := range meters {
+		m.all = all
+		wg.Go(func() {
+			defer all.leave()
+			lists[i], errs[i] = m.run(ctx, j)
+		})
+	}
+	wg.Wait()
+	out := lists[0]
+	for _, list := range lists[1:] {
+		out = out[:min(len(out), len(list))] // shorter after an error
+		for i, r := range list[:len(out)] {
+			out[i].join(r)
+		}
+	}
+	for _, r := range out {
+		r.percentiles()
+	}
+	return out, errors.Join(errs...)
+}
+
+// join adds what another client has done at the same time.
+func (r *Result) join(o *Result) {
+	r.Calls += o.Calls
+	r.Bytes += o.Bytes
+	r.Elapsed = max(r.Elapsed, o.Elapsed)
+	r.took = append(r.took, o.took...)
+	if r.Err == "" {
+		r.Err = o.Err
+	}
+}
+
+// reads reports whether the job reads or writes one file for a time.
+func (j *Job) reads() bool {
+	return strings.HasSuffix(j.Kind, "read") || strings.HasSuffix(j.Kind, "write")
+}
+
+// tooLong reports whether the setting cannot carry the data of a call.
+func (m *Meter) tooLong(j Job) bool {
+	return m.Setting.inline() && int64(j.largest()) > m.Setting.most()
+}
+
+// largest returns the bytes of the longest call.
+func (j *Job) largest() int {
+	if j.Kind == "postmark" {
+		return max(j.Size, postmarkLargest)
+	}
+	return j.Size
+}
+
+func (m *Meter) run(ctx context.Context, j Job) ([]*Result, error) {
+	if m.tooLong(j) {
 		r := m.result(j, j.Kind)
-		r.Err = fmt.Sprintf("registration inline with %d bytes carries at most %d bytes of data", m.Setting.Inline, most)
+		r.Err = fmt.Sprintf("registration inline with %d bytes carries at most %d bytes of data", m.Setting.Inline, m.Setting.most())
 		return []*Result{r}, nil
 	}
 	switch j.Kind {
@@ -221,16 +295,11 @@ func (m *Meter) transfer(ctx context.Context, j Job) (*Result, error) {
 	if err := errors.Join(l.stop(r), failed, ctx.Err()); err != nil {
 		return r, err
 	}
-	r.Calls, r.Bytes = int(calls.Load()), uint64(bytes.Load())
-	all := slices.Concat(lists...)
-	slices.Sort(all)
-	if n := len(all); n > 0 {
-		r.P50, r.P99 = all[(n-1)/2], all[(n-1)*99/100]
-	}
+	r.Calls, r.Bytes, r.took = int(calls.Load()), uint64(bytes.Load()), slices.Concat(lists...)
 	return r, nil
 }
 
-// maxLatencies bounds the latencies kept for each of the calls under way.
+// maxLatencies bounds the latencies kept for each of the calls, or steps, under way.
 const maxLatencies = 1 << 18
 
 // Close closes the files.

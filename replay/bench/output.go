@@ -26,8 +26,20 @@ var columns = []struct {
 	{"CREDITS", func(r *Result) string { return r.Policy }},
 	{"REGISTRATION", func(r *Result) string { return r.Registration }},
 	{"INLINE", func(r *Result) string { return size(r.Inline) }},
+	{"MIN CHUNK", func(r *Result) string { return size(r.MinChunk) }},
+	{"MTU", func(r *Result) string { return size(r.MTU) }},
+	{"CLIENTS", func(r *Result) string { return strconv.Itoa(max(1, r.Clients)) }},
+	{"FACTORS", func(r *Result) string { return factors(r) }},
 	{"SIZE", func(r *Result) string { return size(r.Size) }},
 	{"UNDER WAY", func(r *Result) string { return strconv.Itoa(r.Outstanding) }},
+}
+
+// factors are those of the credit policy, of the client and of the server.
+func factors(r *Result) string {
+	if r.ClientFactor == 0 && r.ServerFactor == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%g/%g", r.ClientFactor, r.ServerFactor)
 }
 
 // size is a number of bytes, empty if the job has none.
@@ -42,14 +54,16 @@ func size(n int) string {
 func differs(list []*Result) []bool {
 	out := make([]bool, len(columns))
 	for i, c := range columns {
-		first := ""
+		first, any := "", false
 		for _, r := range list {
 			v := c.of(r)
-			if first == "" {
-				first = v
+			if v == "" && r.Fabric == "tcp" {
+				continue // it has no such setting
 			}
-			// An empty cell, as TCP has in some columns, counts as equal.
-			out[i] = out[i] || v != "" && v != first
+			if !any {
+				first, any = v, true
+			}
+			out[i] = out[i] || v != first
 		}
 	}
 	out[0] = true
@@ -71,18 +85,16 @@ func Table(w io.Writer, list []*Result) error {
 			shared = append(shared, strings.ToLower(c.name)+" "+v)
 		}
 	}
-	repeated := slices.ContainsFunc(list, func(r *Result) bool { return r.Rounds > 0 })
-	if repeated {
-		t.Header, t.Right = append(t.Header, "SPREAD"), append(t.Right, true)
-	}
-	for _, name := range []string{"CALLS/S", "MB/S", "P50", "P99", "CLIENT CPU", "SERVER CPU"} {
-		t.Header, t.Right = append(t.Header, name), append(t.Right, true)
+	measured := shownOf(list)
+	for _, c := range measured {
+		t.Header, t.Right = append(t.Header, c.name), append(t.Right, true)
 	}
 	if slices.ContainsFunc(list, func(r *Result) bool { return r.Err != "" }) {
 		t.Header = append(t.Header, "ERROR")
 	}
-	for _, r := range list {
-		t.Rows = append(t.Rows, row(r, show, repeated, len(t.Header)))
+	first := firsts(list)
+	for i, r := range list {
+		t.Rows = append(t.Rows, row(r, first[i], show, measured, len(t.Header)))
 	}
 	if len(shared) > 0 {
 		if _, err := fmt.Fprintf(w, "%s\n\n", strings.Join(shared, ", ")); err != nil {
@@ -92,7 +104,11 @@ func Table(w io.Writer, list []*Result) error {
 	if err := t.Write(w); err != nil {
 		return err
 	}
-	_, err := fmt.Fprint(w, "\nMB/s: 10^6 bytes of data a second. CPU: user and system time of each process,\nns for each byte of data; µs for each call (marked c) where no data are moved.\n")
+	note := "\nMB/s: 10^6 bytes of data a second. CPU: user and system time of each process,\nms for each MB of data; µs for each call (marked c) where no data are moved.\n"
+	for _, c := range measured {
+		note += c.note
+	}
+	_, err := fmt.Fprint(w, note)
 	return err
 }
 
@@ -106,8 +122,112 @@ func common(list []*Result, of func(*Result) string) string {
 	return ""
 }
 
+// measures describe what came out. first is the result of the first setting for the same job, or nil.
+var measures = []measure{
+	{name: "SPREAD", of: func(r, _ *Result) string { return fmt.Sprintf("%.0f%%", 100*r.Spread) }, when: func(list []*Result) bool {
+		return slices.ContainsFunc(list, func(r *Result) bool { return r.Rounds > 0 })
+	}},
+	{name: "CALLS/S", of: func(r, _ *Result) string { return fmt.Sprintf("%.0f", r.PerSecond()) }},
+	{name: "MB/S", of: func(r, _ *Result) string { return rate(r) }},
+	{name: "P50", of: func(r, _ *Result) string { return latency(r.P50) }},
+	{name: "P99", of: func(r, _ *Result) string { return latency(r.P99) }},
+	{name: "CLIENT CPU", of: func(r, _ *Result) string { return cpu(r, false) }},
+	{name: "SERVER CPU", of: func(r, _ *Result) string { return cpu(r, true) }},
+	{
+		name: "RATE/1ST", of: func(r, first *Result) string { return ratio(r, first, (*Result).PerSecond) }, when: severalSettings,
+		note: "/1ST: as a share of the same job under the first setting.\n",
+	},
+	{name: "CPU/1ST", of: func(r, first *Result) string { return ratio(r, first, (*Result).cpuPerCall) }, when: severalSettings},
+	{name: "COPIED", of: func(r, _ *Result) string { return copied(r) }, when: severalShares, note: "COPIED: data that went through Sends. SEGMENTS: offered for each call.\n"},
+	{name: "SEGMENTS", of: func(r, _ *Result) string {
+		if r.Fabric == "tcp" || r.Calls == 0 {
+			return "-"
+		}
+		return fmt.Sprintf("%.1f", float64(r.Segments)/float64(r.Calls))
+	}, when: severalShares},
+}
+
+// measure is a column of what came out.
+type measure struct {
+	name string
+	of   func(r, first *Result) string
+	when func(list []*Result) bool // nil: always
+	note string                    // below the table
+}
+
+// shownOf are the measures that say something about a list.
+func shownOf(list []*Result) (out []measure) {
+	for _, c := range measures {
+		if c.when == nil || c.when(list) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// severalSettings reports whether a job was done under several settings.
+func severalSettings(list []*Result) bool {
+	for i, f := range firsts(list) {
+		if f != nil && f != list[i] {
+			return true
+		}
+	}
+	return false
+}
+
+// severalShares reports whether data were copied in some jobs over RDMA, and placed in others.
+func severalShares(list []*Result) bool {
+	var values []string
+	for _, r := range list {
+		if v := copied(r); v != "-" && !slices.Contains(values, v) {
+			values = append(values, v)
+		}
+	}
+	return len(values) > 1
+}
+
+// firsts are, for each result, that of the first setting for the same job; nil if that failed.
+func firsts(list []*Result) []*Result {
+	type job struct {
+		name              string
+		size, outstanding int
+	}
+	first := map[job]*Result{}
+	out := make([]*Result, len(list))
+	for i, r := range list {
+		k := job{r.Job, r.Size, r.Outstanding}
+		if _, ok := first[k]; !ok {
+			first[k] = r
+		}
+		if f := first[k]; f.Err == "" {
+			out[i] = f
+		}
+	}
+	return out
+}
+
+// ratio is a value as a share of the same value of the first setting.
+func ratio(r, first *Result, of func(*Result) float64) string {
+	if first == nil || of(first) <= 0 || of(r) <= 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f", of(r)/of(first))
+}
+
+// cpuPerCall is the processor time of both sides, as far as it is known, for each call, in nanoseconds.
+func (r *Result) cpuPerCall() float64 {
+	return float64(max(r.ClientCPU, 0)+max(r.ServerCPU, 0)) / float64(max(1, r.Calls))
+}
+
+func copied(r *Result) string {
+	if v := r.Copied(); v >= 0 {
+		return fmt.Sprintf("%.0f%%", 100*v)
+	}
+	return "-"
+}
+
 // row has the cells of a result, n of them.
-func row(r *Result, show []bool, repeated bool, n int) []string {
+func row(r, first *Result, show []bool, measured []measure, n int) []string {
 	cells := make([]string, 0, n)
 	for i, c := range columns {
 		if show[i] {
@@ -120,10 +240,9 @@ func row(r *Result, show []bool, repeated bool, n int) []string {
 		}
 		return append(cells, r.Err)
 	}
-	if repeated {
-		cells = append(cells, fmt.Sprintf("%.0f%%", 100*r.Spread))
+	for _, c := range measured {
+		cells = append(cells, c.of(r, first))
 	}
-	cells = append(cells, fmt.Sprintf("%.0f", r.PerSecond()), rate(r), latency(r.P50), latency(r.P99), cpu(r, false), cpu(r, true))
 	for len(cells) < n {
 		cells = append(cells, "")
 	}
@@ -167,23 +286,27 @@ func cpu(r *Result, server bool) string {
 func CSV(w io.Writer, list []*Result) error {
 	c := csv.NewWriter(w)
 	_ = c.Write([]string{"job", "fabric", "nfs", "model", "credits", "registration", "inline_bytes", "size_bytes", "outstanding", "link_delay_ns", "link_bits_per_second",
-		"calls", "bytes", "elapsed_ns", "calls_per_second", "bytes_per_second", "p50_ns", "p99_ns", "client_cpu_ns", "server_cpu_ns", "client_cpu_ns_per_byte", "server_cpu_ns_per_byte", "error", "rounds", "spread"})
+		"calls", "bytes", "elapsed_ns", "calls_per_second", "bytes_per_second", "p50_ns", "p99_ns", "client_cpu_ns", "server_cpu_ns", "client_cpu_ns_per_byte", "server_cpu_ns_per_byte", "error", "rounds", "spread",
+		"min_chunk_bytes", "mtu", "clients", "client_factor", "server_factor", "placed_bytes", "segments"})
 	num := func(v float64) string { return strconv.FormatFloat(v, 'f', 3, 64) }
 	for _, r := range list {
-		server, client, serverByte := "", num(r.CPUPerByte(false)), ""
-		if r.Bytes == 0 {
-			client = ""
-		}
-		if r.ServerCPU >= 0 {
-			server = strconv.FormatInt(int64(r.ServerCPU), 10)
-			if r.Bytes > 0 {
-				serverByte = num(r.CPUPerByte(true))
+		cpu := func(t time.Duration, server bool) (total, each string) { // empty if it is not known
+			if t >= 0 {
+				total = strconv.FormatInt(int64(t), 10)
+				if r.Bytes > 0 {
+					each = num(r.CPUPerByte(server))
+				}
 			}
+			return total, each
 		}
+		client, clientByte := cpu(r.ClientCPU, false)
+		server, serverByte := cpu(r.ServerCPU, true)
 		_ = c.Write([]string{r.Job, r.Fabric, r.Version, r.Model, r.Policy, r.Registration, strconv.Itoa(r.Inline), strconv.Itoa(r.Size), strconv.Itoa(r.Outstanding),
 			strconv.FormatInt(int64(r.Setting.Link.Delay), 10), strconv.FormatInt(r.Setting.Link.Bandwidth, 10),
 			strconv.Itoa(r.Calls), strconv.FormatUint(r.Bytes, 10), strconv.FormatInt(int64(r.Elapsed), 10), num(r.PerSecond()), num(r.Rate()),
-			strconv.FormatInt(int64(r.P50), 10), strconv.FormatInt(int64(r.P99), 10), strconv.FormatInt(int64(r.ClientCPU), 10), server, client, serverByte, r.Err, strconv.Itoa(max(1, r.Rounds)), num(r.Spread)})
+			strconv.FormatInt(int64(r.P50), 10), strconv.FormatInt(int64(r.P99), 10), client, server, clientByte, serverByte, r.Err, strconv.Itoa(max(1, r.Rounds)), num(r.Spread),
+			strconv.Itoa(r.MinChunk), strconv.Itoa(r.MTU), strconv.Itoa(max(1, r.Clients)), num(r.ClientFactor), num(r.ServerFactor),
+			strconv.FormatUint(r.Placed, 10), strconv.FormatUint(r.Segments, 10)})
 	}
 	c.Flush()
 	return c.Error()

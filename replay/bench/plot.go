@@ -13,7 +13,8 @@ import (
 )
 
 // SVG draws throughput, and the processor time of both sides per byte, over the size
-// of calls. There is one line for each combination of the other settings.
+// of calls, and the processors that both sides keep busy over throughput. There is one line for each combination of the other
+// settings.
 func SVG(w io.Writer, list []*Result) error {
 	lines := plotLines(list)
 	if len(lines) == 0 {
@@ -26,7 +27,7 @@ func SVG(w io.Writer, list []*Result) error {
 			most = math.Max(most, megabytes(r))
 		}
 	}
-	rates.draw(lines, rates.Linear(most, false, number), megabytes)
+	rates.draw(lines, rates.Linear(most, false, number), rates.bySize, megabytes)
 
 	costs := newPanel("Processor time of client and server, ns for each byte", lines)
 	lo, hi := math.Inf(1), 0.0
@@ -39,8 +40,9 @@ func SVG(w io.Writer, list []*Result) error {
 	for y, v := range scale.Decades() {
 		costs.YTick(y, number(v))
 	}
-	costs.draw(lines, scale.At, cost)
-	return plot.WriteSVG(w, "Throughput and processor time over the size of calls", &rates.Chart, &costs.Chart, legend(lines))
+	costs.draw(lines, scale.At, costs.bySize, cost)
+	busy := busyPanel(lines, most)
+	return plot.WriteSVG(w, "Throughput and processor time over the size of calls, and processors over throughput", &rates.Chart, &costs.Chart, &busy.Chart, legend(lines))
 }
 
 // plotLine holds the results that differ only in size, smallest first.
@@ -83,6 +85,38 @@ func plotLines(list []*Result) []plotLine {
 		out[i].class = fmt.Sprintf("s%d d%d", i%plot.Colours, i/plot.Colours%plot.Dashes)
 	}
 	return out
+}
+
+// busyPanel draws the processors in use over throughput.
+func busyPanel(lines []plotLine, most float64) *panel {
+	const title = "Processors that client and server keep busy"
+	p := &panel{Plot: plot.New(panelHeight, title)}
+	p.Y0 += panelHead
+	p.AddText(p.X0, panelHead-8, "start", "head", title)
+	top := 0.0
+	for _, l := range lines {
+		for _, r := range l.points {
+			top = math.Max(top, processors(r))
+		}
+	}
+	y := p.Linear(top, false, number)
+	step := plot.NiceStep(most, 8)
+	end := math.Max(math.Ceil(most/step)*step, step)
+	x := func(r *Result) float64 { return p.X0 + (p.X1-p.X0)*megabytes(r)/end }
+	for v := 0.0; v <= end; v += step {
+		at := p.X0 + (p.X1-p.X0)*v/end
+		p.AddLine(at, p.Y0, at, p.Y1, "grid")
+		p.XTick(at, number(v))
+	}
+	p.XTitle("MB/s")
+	p.Frame()
+	p.draw(lines, y, x, processors)
+	return p
+}
+
+// processors returns how many processors both sides, as far as they are known, kept busy.
+func processors(r *Result) float64 {
+	return float64(max(r.ClientCPU, 0)+max(r.ServerCPU, 0)) / float64(max(r.Elapsed, 1))
 }
 
 func megabytes(r *Result) float64 { return r.Rate() / 1e6 }
@@ -140,12 +174,14 @@ func (p *panel) x(n int) float64 {
 // radius is the radius of points.
 const radius = 3.5
 
-func (p *panel) draw(lines []plotLine, y func(float64) float64, of func(*Result) float64) {
+func (p *panel) bySize(r *Result) float64 { return p.x(r.Size) }
+
+func (p *panel) draw(lines []plotLine, y func(float64) float64, across, of func(*Result) float64) {
 	for _, l := range lines {
 		var path strings.Builder
 		command := "M"
 		for _, r := range l.points {
-			x, y := p.x(r.Size), y(of(r))
+			x, y := across(r), y(of(r))
 			fmt.Fprintf(&path, "%s%.1f %.1f", command, x, y)
 			command = "L"
 			p.AddPath(circle(x, y), "point "+l.class)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,14 +24,19 @@ func (m *Meter) each(ctx context.Context, j Job, name string, n int, step func(i
 	var mu sync.Mutex
 	var failed error
 	var wg sync.WaitGroup
-	for w := range max(j.Outstanding, 1) {
+	lists := make([][]time.Duration, max(j.Outstanding, 1))
+	for w := range lists {
 		wg.Go(func() {
 			for ctx.Err() == nil {
 				i := int(next.Add(1) - 1)
 				if i >= n {
 					return
 				}
+				t := time.Now()
 				b, err := step(i, w)
+				if len(lists[w]) < maxLatencies {
+					lists[w] = append(lists[w], time.Since(t))
+				}
 				if err != nil {
 					mu.Lock()
 					failed = errors.Join(failed, fmt.Errorf("%s: %w", name, err))
@@ -44,7 +50,7 @@ func (m *Meter) each(ctx context.Context, j Job, name string, n int, step func(i
 	}
 	wg.Wait()
 	err = errors.Join(l.stop(r), failed, ctx.Err())
-	r.Calls, r.Bytes = n, uint64(bytes.Load())
+	r.Calls, r.Bytes, r.took = n, uint64(bytes.Load()), slices.Concat(lists...)
 	return r, err
 }
 
@@ -128,8 +134,60 @@ const (
 	postmarkLargest  = 9770
 )
 
+// Halves of a transaction of Postmark.
+const (
+	postmarkCreate = iota
+	postmarkRead
+	postmarkAppend
+	postmarkDelete
+	postmarkHalves
+)
+
+// postmarkPool is what one of the calls under way works with.
+type postmarkPool struct {
+	rnd   *rand.Rand
+	names []string
+	buf   []byte
+	made  int
+	done  [postmarkHalves]struct {
+		calls, bytes int
+		took         []time.Duration
+	}
+}
+
+func (p *postmarkPool) size() int {
+	return postmarkSmallest + p.rnd.IntN(postmarkLargest-postmarkSmallest+1)
+}
+
+// timed does one half of a transaction.
+func (p *postmarkPool) timed(kind int, do func() (bytes int, err error)) (int, error) {
+	t := time.Now()
+	n, err := do()
+	h := &p.done[kind]
+	h.calls, h.bytes = h.calls+1, h.bytes+n
+	if len(h.took) < maxLatencies {
+		h.took = append(h.took, time.Since(t))
+	}
+	return n, err
+}
+
+// halves returns a result for each half of the transactions, which all took so long.
+func (m *Meter) halves(j Job, elapsed time.Duration, pools []*postmarkPool) (out []*Result) {
+	for kind, name := range [postmarkHalves]string{"create", "read", "append", "delete"} {
+		r := m.result(j, "postmark "+name+" (mixed)")
+		r.Elapsed, r.ClientCPU = elapsed, -1
+		for _, p := range pools {
+			h := &p.done[kind]
+			r.Calls, r.Bytes, r.took = r.Calls+h.calls, r.Bytes+uint64(h.bytes), append(r.took, h.took...)
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
 // postmark is the mix of Katcher's Postmark: a pool of small files, then
-// transactions, each of a create or a delete and of a read or an append.
+// transactions, each of a create or a delete and of a read or an append. As Postmark does, it gives the rates of these four
+// in the time of all transactions.
 func (m *Meter) postmark(ctx context.Context, j Job) ([]*Result, error) {
 	top, err := m.sub(ctx, "postmark")
 	if err != nil {
@@ -137,30 +195,23 @@ func (m *Meter) postmark(ctx context.Context, j Job) ([]*Result, error) {
 	}
 	workers := max(j.Outstanding, 1)
 	n := max(j.Files, workers)
-	type pool struct {
-		rnd   *rand.Rand
-		names []string
-		buf   []byte
-		made  int
-	}
-	pools := make([]*pool, workers)
+	pools := make([]*postmarkPool, workers)
 	for w := range pools {
 		b, err := m.FS.Alloc(postmarkLargest)
 		if err != nil {
 			return nil, err
 		}
 		defer m.FS.Free(b)
-		pools[w] = &pool{rnd: rand.New(rand.NewPCG(42, uint64(w))), buf: b}
+		pools[w] = &postmarkPool{rnd: rand.New(rand.NewPCG(42, uint64(w))), buf: b}
 	}
-	size := func(p *pool) int { return postmarkSmallest + p.rnd.IntN(postmarkLargest-postmarkSmallest+1) }
-	create := func(p *pool, w int) (int, error) {
+	create := func(p *postmarkPool, w int) (int, error) {
 		name := fmt.Sprintf("p%d-%d", w, p.made)
 		p.made++
 		f, err := m.FS.Create(ctx, top, name, client.Mode(0o644), true)
 		if err != nil {
 			return 0, err
 		}
-		k, err := m.FS.Write(ctx, f, 0, p.buf[:size(p)], false)
+		k, err := m.FS.Write(ctx, f, 0, p.buf[:p.size()], false)
 		p.names = append(p.names, name)
 		return k, errors.Join(err, m.FS.Commit(ctx, f), m.FS.Close(ctx, f))
 	}
@@ -170,11 +221,10 @@ func (m *Meter) postmark(ctx context.Context, j Job) ([]*Result, error) {
 	if err != nil {
 		return out, err
 	}
-	r, err = m.each(ctx, j, "postmark transactions", 2*n, func(_, w int) (int, error) {
-		p, bytes := pools[w], 0
-		if len(p.names) > 0 {
-			name := p.names[p.rnd.IntN(len(p.names))]
-			h, a, err := m.FS.Lookup(ctx, top, name)
+	change := func(p *postmarkPool) (int, error) {
+		name, kind := p.names[p.rnd.IntN(len(p.names))], postmarkRead+p.rnd.IntN(2)
+		return p.timed(kind, func() (n int, err error) {
+			_, a, err := m.FS.Lookup(ctx, top, name)
 			if err != nil {
 				return 0, err
 			}
@@ -182,35 +232,38 @@ func (m *Meter) postmark(ctx context.Context, j Job) ([]*Result, error) {
 			if err != nil {
 				return 0, err
 			}
-			if p.rnd.IntN(2) == 0 {
-				k, _, err := m.FS.Read(ctx, f, 0, p.buf[:min(uint64(len(p.buf)), a.Size)])
-				bytes, err = k, errors.Join(err, m.FS.Close(ctx, f))
-				if err != nil {
-					return bytes, err
-				}
+			if kind == postmarkRead {
+				n, _, err = m.FS.Read(ctx, f, 0, p.buf[:min(uint64(len(p.buf)), a.Size)])
 			} else {
-				k, err := m.FS.Write(ctx, f, a.Size, p.buf[:min(size(p), 4096)], false)
-				bytes, err = k, errors.Join(err, m.FS.Commit(ctx, f), m.FS.Close(ctx, f))
-				if err != nil {
-					return bytes, err
-				}
+				n, err = m.FS.Write(ctx, f, a.Size, p.buf[:min(p.size(), 4096)], false)
+				err = errors.Join(err, m.FS.Commit(ctx, f))
 			}
-			_ = h
+			return n, errors.Join(err, m.FS.Close(ctx, f))
+		})
+	}
+	r, err = m.each(ctx, j, "postmark transactions", 2*n, func(_, w int) (bytes int, err error) {
+		p := pools[w]
+		if len(p.names) > 0 {
+			if bytes, err = change(p); err != nil {
+				return bytes, err
+			}
 		}
 		if p.rnd.IntN(2) == 0 || len(p.names) == 0 {
-			k, err := create(p, w)
+			k, err := p.timed(postmarkCreate, func() (int, error) { return create(p, w) })
 			return bytes + k, err
 		}
 		i := p.rnd.IntN(len(p.names))
 		name := p.names[i]
 		p.names[i] = p.names[len(p.names)-1]
 		p.names = p.names[:len(p.names)-1]
-		return bytes, m.FS.Remove(ctx, top, name)
+		_, err = p.timed(postmarkDelete, func() (int, error) { return 0, m.FS.Remove(ctx, top, name) })
+		return bytes, err
 	})
 	out = append(out, r)
 	if err != nil {
 		return out, err
 	}
+	out = append(out, m.halves(j, r.Elapsed, pools)...)
 	var left []string
 	for _, p := range pools {
 		left = append(left, p.names...)

@@ -75,7 +75,7 @@ type Options struct {
 	// UDPPort is the port of the rocev2 provider; 0 is 4791. PeerUDPPort is the port of
 	// its peers.
 	UDPPort, PeerUDPPort uint16
-	// MTU is the path MTU of rocev2 in bytes; 0 is the largest.
+	// MTU is the path MTU of rocev2, and the payload of an FPDU of iwarp, in bytes; 0 is the largest.
 	MTU int
 	// CRC asks for CRCs on iWARP.
 	CRC bool
@@ -132,7 +132,7 @@ func openIWARP(o *Options) (verbs.Provider, error) {
 	if o.CRC {
 		crc = iwarp.CRCOn
 	}
-	return iwarp.New(iwarp.Options{Tap: o.Tap, Link: o.Link, CRC: crc, Wrap: o.Wrap, Stall: o.PeerTimeout})
+	return iwarp.New(iwarp.Options{MaxULPDU: iwarp.ULPDU(o.MTU), Tap: o.Tap, Link: o.Link, CRC: crc, Wrap: o.Wrap, Stall: o.PeerTimeout})
 }
 
 func openRDMA(o *Options) (verbs.Provider, error) {
