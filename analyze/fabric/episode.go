@@ -100,6 +100,9 @@ type Episode struct {
 	nakked  bool   // since then
 	rewound bool   // Responses: the first lost one has come again
 	until   uint64 // iWARP: what has to be acknowledged
+
+	attempts uint32 // how often the first lost one was sent
+	payload  uint32 // of the first lost one, bytes
 }
 
 // Start is the first packet of the episode.

@@ -166,6 +166,9 @@ func (r *Recorder) WorkData(c *rdma.Connection, from rdma.Side, seq uint64, byte
 		return
 	}
 	d := &k.dirs[from&1]
+	if again {
+		d.again = bytes
+	}
 	o := d.open.at(seq)
 	if o == nil {
 		return

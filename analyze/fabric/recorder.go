@@ -77,6 +77,7 @@ type Recorder struct {
 	pauses   pauses
 	fatals   []FatalNAK
 	top      []*Episode
+	ways     map[way]*lanes
 	notices  [numNotices]noticeGroup
 
 	markToCNP, cnpConn, cnpAddr, cnpPort latency.Sampler
@@ -92,6 +93,7 @@ func New(opt Options) *Recorder {
 	r := &Recorder{
 		opt: opt, samples: latency.NewSamplers(opt.Memory),
 		services: make(map[Service]*[5]group), cnpAt: make(map[cnpScope]rdma.Ref),
+		ways: make(map[way]*lanes),
 	}
 	r.scale = min(max(16*opt.Memory/DefaultMemory, 1), 16)
 	r.series.length, r.series.fixed = int64(opt.Interval), opt.Interval > 0
@@ -106,6 +108,7 @@ type conn struct {
 	c       *rdma.Connection
 	dirs    [2]direction
 	marks   [2]congestion
+	out     [2]outward // by sender
 
 	named    bool
 	name     Service
@@ -231,6 +234,7 @@ func (r *Recorder) Merged(into *rdma.Connection, side rdma.Side, from *rdma.Conn
 		}
 	}
 	a.marks[side] = b.marks[was]
+	a.out[side].merge(&b.out[was])
 	for kind := range a.started[side] {
 		a.started[side][kind] += b.started[was][kind]
 	}
@@ -369,6 +373,9 @@ func sizeClass(n uint32) int { return bits.Len32(max(n, 1) - 1) }
 func (r *Recorder) count(k *conn, o *Operation) {
 	r.group(k, o.Kind).add(o, r.samples)
 	k.inFlight = max(k.inFlight, o.InFlight)
+	if o.Status == Completed {
+		k.completed(o)
+	}
 	g := r.sizes[o.Kind][sizeClass(o.Length)]
 	if g == nil {
 		g = &group{}
@@ -449,6 +456,7 @@ func (r *Recorder) episode(k *conn, e *Episode) {
 	r.totals.Episodes++
 	if !e.CaughtUp.Seen() {
 		r.totals.NotRecovered++
+		k.unacknowledged(e)
 	}
 	r.notices[e.Notice].add(e)
 	k.notice(e.Notice).add(e)
@@ -514,6 +522,7 @@ func (r *Recorder) closed(k *conn, _ rdma.Ref) {
 	if r.opt.Lean {
 		return
 	}
+	r.sent(k)
 	if k.extra {
 		r.lost++
 		return

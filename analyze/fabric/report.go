@@ -25,6 +25,7 @@ type Report struct {
 	Connections []Connection `json:"connections"`
 	Recovery    []Recovery   `json:"recovery"`
 	Episodes    []*Told      `json:"episodes"` // the longest
+	Blocked     []Blocked    `json:"blocked"`
 	Fatal       []Fatal      `json:"fatal_naks"`
 	Congestion  Congestion   `json:"congestion"`
 	Series      Series       `json:"series"`
@@ -152,7 +153,7 @@ type Fatal struct {
 func (r *Recorder) Report(inputs []string) *Report {
 	p := &Report{
 		Schema: ReportSchema, Inputs: inputs, Totals: r.totals, Operations: []Group{}, Services: []Group{}, Sizes: []Group{},
-		Connections: []Connection{}, Recovery: recoveries(&r.notices), Episodes: []*Told{}, Fatal: []Fatal{},
+		Connections: []Connection{}, Recovery: recoveries(&r.notices), Episodes: []*Told{}, Fatal: []Fatal{}, Blocked: r.blocked(),
 		Congestion: r.congestionReport(), Series: r.series.report(), Notes: []string{},
 	}
 	for kind := range r.sizes {

@@ -26,6 +26,7 @@ type direction struct {
 
 	late late
 
+	again  uint32 // payload of the newest packet that was sent again, bytes
 	active bool
 	ep     *Episode // nil before the first
 	serial uint32   // of ep
@@ -249,6 +250,10 @@ func (r *Recorder) resent(k *conn, d *direction, s *rdma.Sighting) {
 		e.last = s.PSN
 	default:
 		e.last = s.PSN
+	}
+	if s.PSN == e.psn {
+		e.attempts = max(e.attempts, 1) + 1
+		e.payload = d.again
 	}
 	e.Resent++
 	e.ResentBytes += uint64(s.Bytes)

@@ -354,9 +354,35 @@ func (p *fabricPrinter) recovery() {
 	}
 	header := []string{"NOTICED BY", "EPISODES", "NOT ENDED", "NAKS", "TIMEOUTS", "RESENT", "NEEDLESS", "GO-BACK-N", "SELECTIVE", "PARTLY", "TIME", "MEAN"}
 	p.table("By who noticed, and how", header, rightFrom(1, len(header)), rows)
+	for i := range p.rep.Blocked {
+		p.blocked(&p.rep.Blocked[i])
+	}
 	for _, f := range p.rep.Fatal {
 		p.printf("fatal: connection %d, %s from %s for PSN %d in frame %d\n", f.Connection, f.Code, f.From, f.PSN, f.Frame)
 	}
+}
+
+// blocked says which packets of a direction did not get through.
+func (p *fabricPrinter) blocked(b *fabric.Blocked) {
+	size := fmt.Sprintf("%d bytes", b.Least)
+	if b.Most > b.Least {
+		size = fmt.Sprintf("%d to %d bytes", b.Least, b.Most)
+	}
+	p.printf("blocked: packets from %s to %s with %s of payload were sent %s on %s and never acknowledged", b.From, b.To, size,
+		units.Plural(b.Attempts, "time"), units.Plural(b.Connections, "connection"))
+	switch b.By {
+	case fabric.BlockedBySize:
+		p.printf("; all that got through have at most %d: a link on the way has a smaller MTU", b.Passed)
+		if b.MTU > 0 {
+			p.printf(" than the path MTU of %d in use", b.MTU)
+		}
+	case fabric.BlockedByPort:
+		p.printf(" with UDP source port %s; %s with other ports went on: one of several paths (ECMP, LAG) is broken",
+			strings.Trim(fmt.Sprint(b.Ports), "[]"), units.Plural(b.Others, "connection"))
+	case fabric.BlockedByDirection:
+		p.printf("; nothing else was acknowledged in this direction afterwards: the path, or the receiver, is down")
+	}
+	p.printf("\n")
 }
 
 func (p *fabricPrinter) episodes() {

@@ -245,6 +245,7 @@ type Connection struct {
 	Fabric      Fabric
 	State       State
 	Ends        [2]End
+	Ports       [2]uint16 // RoCEv2: newest UDP source port of each side, once the connection is closed
 	First, Last Ref
 	Setup       [2]Setup
 	Sent        [2]Counters

@@ -682,6 +682,7 @@ func (t *Tracker) close(c *connection, ref rdma.Ref) {
 			continue
 		}
 		t.settleGaps(fl)
+		c.Ports[fl.side] = fl.port
 	}
 	c.closed, c.closedAt = true, ref.Time
 	t.numbers.Assign(c.Connection)
