@@ -117,6 +117,8 @@ type Stats struct {
 	// OneWay counts the connections of which the capture has messages of one side and nothing that the other one sent, and the bytes of the
 	// former, once the connection is closed. First is the first packet of such a connection.
 	OneWay rdma.Given
+	// Sampled is what datagrams of sFlow hold.
+	Sampled Sampled
 	// Sequences is what the sequence numbers of mirrors and tunnels say.
 	Sequences Sequences
 	// Backwards are the places where the time goes back from one packet to the next.
@@ -167,6 +169,7 @@ type Decoder struct {
 	senders sequences
 	clock   switchClock
 	inIB    link.Frame // of IP over InfiniBand: keeps its room
+	sample  link.Frame // of sFlow: the same
 	at      place
 	memory  accounts
 	stats   Stats
@@ -327,6 +330,7 @@ func (s *Stats) add(o Stats) {
 	s.Refused.Add(o.Refused)
 	s.Unanswered.Add(o.Unanswered)
 	s.Asked.Add(o.Asked)
+	s.Sampled.Add(&o.Sampled)
 	s.OneWay.Add(o.OneWay)
 }
 
@@ -591,6 +595,8 @@ func (d *Decoder) placed(p *capture.Packet, u *full, packets []roce.Packet, ref 
 	case rdma.UDP:
 		if c = d.udp.packet(ref, tap, tenant, &u.frame); c != nil {
 			kind = Kind{Class: ClassRPC, Fabric: rdma.UDP, Tunnel: kind.Tunnel}
+		} else if u.frame.DstPort == portSFlow {
+			d.stats.Sampled.datagram(u.frame.Payload, &d.sample)
 		}
 	default:
 		if u.frame.Problem != link.NoProblem {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/internal/units"
 )
@@ -92,6 +93,32 @@ func asked(a *decode.Asked) string {
 		s += fmt.Sprintf("; %d of the requests with a wrong ICRC", a.BadICRC)
 	}
 	return s
+}
+
+// Sampled is a sentence about the packets of RoCE whose first bytes datagrams of sFlow hold; empty if there are no such datagrams.
+func Sampled(s *decode.Sampled) string {
+	if s.Headers == 0 {
+		return ""
+	}
+	b := fmt.Appendf(nil, "%s in datagrams of sFlow (one of %d packets is sampled): %s of RoCE", units.Plural(s.Headers, "sampled header"), s.Rate,
+		units.Plural(s.RoCE, "packet"))
+	for _, x := range []struct {
+		n    uint64
+		what string
+	}{{s.Marked, "marked by congestion"}, {s.CNPs, "CNPs"}, {s.NAKs, "NAKs"}} {
+		b = fmt.Appendf(b, ", %d %s", x.n, x.what)
+	}
+	sep := "; "
+	for i := range s.Peers {
+		if p := &s.Peers[i]; p.Packets > 0 {
+			b = fmt.Appendf(b, "%s%d from %s to %s", sep, p.Packets, link.AddrString(p.From), link.AddrString(p.To))
+			sep = ", "
+		}
+	}
+	if s.Others > 0 {
+		b = fmt.Appendf(b, "%s%d between others", sep, s.Others)
+	}
+	return string(append(b, "; samples show no transactions"...))
 }
 
 // Sequences is a sentence about the packets that the capture lacks by the sequence numbers of mirrors and tunnels; empty if it lacks none.

@@ -338,6 +338,7 @@ func (r *resume) since(st decode.Stats) decode.Stats {
 		st.Rejected = st.Rejected.Since(o.Rejected)
 		st.Refused, st.Unanswered = st.Refused.Since(o.Refused), st.Unanswered.Since(o.Unanswered)
 		st.Asked = st.Asked.Since(o.Asked)
+		st.Sampled = st.Sampled.Since(&o.Sampled)
 		st.OneWay = st.OneWay.Since(o.OneWay)
 		st.Sequences = st.Sequences.Since(o.Sequences)
 		st.Backwards = st.Backwards.Since(o.Backwards)

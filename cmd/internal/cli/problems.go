@@ -176,8 +176,10 @@ func (p *Problems) Packets(st *decode.Stats, problems int) {
 	for _, s := range text.Attempts(st) {
 		p.Printf("note: %s", s)
 	}
-	if s := text.Sequences(&st.Sequences); s != "" {
-		p.Printf("note: %s", s)
+	for _, s := range []string{text.Sequences(&st.Sequences), text.Sampled(&st.Sampled)} {
+		if s != "" {
+			p.Printf("note: %s", s)
+		}
 	}
 	if st.Packets == 0 && problems == 0 {
 		p.Printf("note: no packets")

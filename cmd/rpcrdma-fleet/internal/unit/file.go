@@ -223,8 +223,10 @@ func (r *run) done() *layout.Done {
 	d.Damage += st.Misframed.Count + st.Differing.Count + st.Displaced.Count + st.Mismarked.Count
 	d.Notes = append(d.Notes, text.Streams(&st)...)
 	d.Notes = append(d.Notes, text.Attempts(&st)...)
-	if s := text.Sequences(&st.Sequences); s != "" {
-		d.Notes = append(d.Notes, s)
+	for _, s := range []string{text.Sequences(&st.Sequences), text.Sampled(&st.Sampled)} {
+		if s != "" {
+			d.Notes = append(d.Notes, s)
+		}
 	}
 	if g := &st.Sealed; g.Count > 0 {
 		d.Notes = append(d.Notes, fmt.Sprintf("%s of RPC connections over TCP with TLS: %s not decoded", units.Plural(g.Count, "direction"), units.Plural(g.Bytes, "encrypted byte")))
