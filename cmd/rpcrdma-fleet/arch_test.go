@@ -19,7 +19,7 @@ import (
 var arrows = map[string][]string{
 	"internal/layout": {},
 	"internal/store":  {"internal/layout", "gocloud.dev", "github.com/aws"},
-	"internal/unit":   {"internal/job", "internal/layout", "internal/store", "toolkit/analyze/...", "toolkit/capture", "toolkit/cmd/internal/cli", "toolkit/decode/...", "toolkit/internal/snapshot", "toolkit/internal/printable", "toolkit/internal/units"},
+	"internal/unit":   {"internal/job", "internal/layout", "internal/store", "toolkit/analyze/...", "toolkit/capture", "toolkit/cmd/internal/cli", "toolkit/decode/...", "toolkit/internal/snapshot", "toolkit/internal/printable", "toolkit/internal/units", "golang.org/x/sync"},
 	"internal/merge":  {"internal/layout", "internal/store", "internal/job", "toolkit/analyze/...", "toolkit/cmd/internal/cli", "toolkit/internal/printable", "toolkit/internal/units", "golang.org/x/sync"},
 	"internal/job":    {"internal/layout", "internal/store", "golang.org/x/sync"},
 	"internal/queue":  {"internal/layout", "github.com/nats-io"},

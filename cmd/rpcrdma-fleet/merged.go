@@ -30,7 +30,7 @@ Exit status 3 says that units are not done, or that input was truncated or malfo
 
 // mergedOptions are the flags of the commands that show a result of all units of a job.
 type mergedOptions struct {
-	job     string
+	jobs    []string
 	format  string
 	formats []string
 }
@@ -39,7 +39,7 @@ func (o *mergedOptions) register(cmd *cobra.Command, formats ...string) *pflag.F
 	o.formats = formats
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVar(&o.job, "job", "", "of the job with this `ID` (default: the only job)")
+	f.StringArrayVar(&o.jobs, "job", nil, "only the units of the job with this `ID`, and those before them; may be repeated (default: all of each tap)")
 	f.StringVarP(&o.format, "format", "T", "text", "output `format`: "+strings.Join(formats, ", "))
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
 	cmd.Args = cobra.ArbitraryArgs
@@ -61,8 +61,11 @@ func (o *mergedOptions) run(cmd *cobra.Command, s *cli.Streams, args []string, s
 		return cli.Usagef("-T is %s, not %q", strings.Join(o.formats, " or "), o.format)
 	case len(args) != 1:
 		return cli.Usagef("name one store")
-	case o.job != "" && !layout.IsID(o.job):
-		return cli.Usagef("--job: %q is no ID of a job", o.job)
+	}
+	for _, id := range o.jobs {
+		if !layout.IsID(id) {
+			return cli.Usagef("--job: %q is no ID of a job", id)
+		}
 	}
 	ctx, stop := cli.Context(cmd.Context())
 	defer stop()
@@ -75,7 +78,7 @@ func (o *mergedOptions) run(cmd *cobra.Command, s *cli.Streams, args []string, s
 		return err
 	}
 	defer st.Close()
-	if m.set, err = merge.Open(ctx, st, o.job, to...); err != nil {
+	if m.set, err = merge.Open(ctx, st, o.jobs, to...); err != nil {
 		return interrupted(ctx, err)
 	}
 	for _, p := range m.set.Units.Problems() {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -94,10 +95,17 @@ func (o *runOptions) run(ctx context.Context, s *cli.Streams, args []string) err
 func (t *submitted) places(ctx context.Context) ([]string, error) {
 	seen := map[string]bool{t.store.URL(): true}
 	list := []string{t.store.URL()}
-	for _, id := range t.todo {
-		u, err := job.ReadUnit(ctx, t.store, id)
+	ids := slices.Clone(t.todo)
+	for n := 0; n < len(ids); n++ {
+		u, err := job.ReadUnit(ctx, t.store, ids[n])
+		if err != nil && n >= len(t.todo) && job.Unusable(err) {
+			continue
+		}
 		if err != nil {
 			return nil, err
+		}
+		if u.After != "" { // it may have to be decoded again
+			ids = append(ids, u.After)
 		}
 		for i := range u.Files {
 			name, query, _ := strings.Cut(u.Files[i].URL, "?")

@@ -59,6 +59,9 @@ func (w *submission) plan(ctx context.Context, patterns []string, opt store.Opti
 	units, err := unit.Plan(ctx, in, patterns, w.tap, layoutOpt)
 	var j *layout.Job
 	if err == nil {
+		units, err = unit.Follow(ctx, in, s, units, opt.Log)
+	}
+	if err == nil {
 		j, err = newJob(patterns, units, layoutOpt)
 	}
 	if err == nil {

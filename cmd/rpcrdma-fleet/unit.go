@@ -12,6 +12,7 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/check"
 	"github.com/rpcrdma/toolkit/analyze/latency"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
+	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/job"
 	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/layout"
 	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/store"
 	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/unit"
@@ -182,9 +183,12 @@ func (o *unitOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) err
 		return err
 	}
 	defer out.Close()
+	if units, err = unit.Follow(ctx, in, out, units, notes.Printf); err != nil {
+		return err
+	}
 	u := units[0]
 	cli.LimitProcess(int(opt.Memory))
-	if _, err := out.WriteSmall(ctx, layout.UnitName(u.ID), u.Encode()); err != nil {
+	if err := job.Put(ctx, out, u); err != nil {
 		return err
 	}
 	d, err := unit.Run(ctx, u, in, out, unit.Options{Key: key, Log: notes.Printf, Again: o.again, Progress: progress(s, u)})

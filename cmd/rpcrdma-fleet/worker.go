@@ -201,10 +201,14 @@ func decoder(c conditions, notes *cli.Problems) work.Decode {
 		if u.Options.Memory > c.Most {
 			return queue.Permanent(fmt.Errorf("the unit asks for %d MiB of memory, and --most-memory is %d MiB", u.Options.Memory>>20, c.Most>>20))
 		}
+		allow, err := work.NewAllow(c.Allow)
+		if err != nil {
+			return err
+		}
 		cli.LimitProcess(int(u.Options.Memory))
 		size := u.Bytes()
-		_, err := unit.Run(ctx, u, in, out, unit.Options{
-			Key: c.Key, Log: notes.Printf,
+		_, err = unit.Run(ctx, u, in, out, unit.Options{
+			Key: c.Key, Log: notes.Printf, Allow: allow.Check,
 			Progress: func(p unit.Progress) {
 				progress(queue.Progress{File: p.Files, Files: len(u.Files), Bytes: p.Stored, Size: size, Packets: p.Packets})
 			},

@@ -211,7 +211,7 @@ func TestWrite(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if after := list(); len(after) != 21 || strings.Join(after, "\n") != strings.Join(before, "\n") {
+	if after := list(); len(after) != 41 || strings.Join(after, "\n") != strings.Join(before, "\n") {
 		t.Errorf("%q, and not %q", after, before)
 	}
 	b.write(layout.UnitName(b.units[3].ID), b.units[4].Encode())

@@ -35,8 +35,10 @@ type Standing struct {
 	Counts   layout.Counts `json:"counts,omitzero"` // of a unit that is done
 	Failures int           `json:"failures,omitempty"`
 	Reason   string        `json:"reason,omitempty"`
-	// Result is the state of a unit that is done.
+	// Result is the state of a unit that is done; Apart is the unit before that the state does not have.
 	Result layout.Result `json:"-"`
+	Apart  string        `json:"-"`
+	After  string        `json:"-"` // the unit before
 }
 
 // look tells how far a unit is. Of its objects, which may be large, nothing is kept.
@@ -45,15 +47,15 @@ func (b *budget) look(ctx context.Context, s *store.Store, unit string) (*Standi
 	var u layout.Outline
 	err := b.unit(ctx, s, unit, func(full *layout.Unit) { u = full.Outline() })
 	switch {
-	case errors.Is(err, layout.ErrFormat), errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrTooLarge):
+	case Unusable(err):
 		x.Reason = err.Error()
 		return x, nil
 	case err != nil:
 		return nil, err
 	}
-	x.Tap, x.Files, x.Bytes = u.Tap, u.Files, u.Bytes
+	x.Tap, x.Files, x.Bytes, x.After = u.Tap, u.Files, u.Bytes, u.After
 	err = b.done(ctx, s, u, func(d *layout.Done) {
-		x.Counts, x.Result = d.Counts, d.State
+		x.Counts, x.Result, x.Apart = d.Counts, d.State, d.Apart
 		if x.State = Done; d.Status != 0 {
 			x.State = Damaged
 		}

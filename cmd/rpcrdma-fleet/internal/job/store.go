@@ -25,11 +25,7 @@ func Write(ctx context.Context, s *store.Store, j *layout.Job, units []*layout.U
 	b := newBudget(underWay)
 	for _, u := range units {
 		g.Go(func() error {
-			if err := b.unit(sub, s, u.ID, func(*layout.Unit) {}); err == nil {
-				return nil
-			}
-			_, err := s.WriteSmall(sub, layout.UnitName(u.ID), u.Encode())
-			return err
+			return b.put(sub, s, u)
 		})
 	}
 	if err := g.Wait(); err != nil {
@@ -41,6 +37,78 @@ func Write(ctx context.Context, s *store.Store, j *layout.Job, units []*layout.U
 	// The job last: whoever finds it finds its units.
 	_, err := s.WriteSmall(ctx, layout.JobName(j.ID), j.Encode())
 	return err
+}
+
+// Put puts a unit into a store, as the last one of its tap.
+func Put(ctx context.Context, s *store.Store, u *layout.Unit) error {
+	return newBudget(layout.MaxUnit).put(ctx, s, u)
+}
+
+func (b *budget) put(ctx context.Context, s *store.Store, u *layout.Unit) error {
+	if b.unit(ctx, s, u.ID, func(*layout.Unit) {}) != nil {
+		if _, err := s.WriteSmall(ctx, layout.UnitName(u.ID), u.Encode()); err != nil {
+			return err
+		}
+	}
+	if now, err := Head(ctx, s, u.Tap); err != nil || now == u.ID {
+		return err
+	}
+	_, err := s.WriteSmall(ctx, layout.HeadName(u.Tap), (&layout.Head{Tap: u.Tap, Unit: u.ID}).Encode())
+	return err
+}
+
+// Head reads which unit is the last of a tap; empty if there is none.
+func Head(ctx context.Context, s *store.Store, tap string) (unit string, err error) {
+	return readHead(ctx, s, layout.HeadName(tap))
+}
+
+func readHead(ctx context.Context, s *store.Store, name string) (unit string, err error) {
+	b, err := s.ReadSmall(ctx, name, layout.MaxFailure)
+	if err != nil {
+		if Unusable(err) {
+			err = nil
+		}
+		return "", err
+	}
+	h, err := layout.ParseHead(b, name)
+	if err != nil {
+		return "", nil //nolint:nilerr // the next one who submits writes it anew
+	}
+	return h.Unit, nil
+}
+
+// Heads are the last units of all taps, in ascending order.
+func Heads(ctx context.Context, s *store.Store) ([]string, error) {
+	var names []string
+	for o, err := range s.Folders(ctx, layout.Taps) {
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, o.Name+"head.json")
+		if len(names) > layout.MaxUnits {
+			return nil, fmt.Errorf("more than %d taps", layout.MaxUnits)
+		}
+	}
+	units := make([]string, len(names))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(parallel)
+	for i, name := range names {
+		g.Go(func() (err error) {
+			units[i], err = readHead(ctx, s, name)
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	slices.Sort(units)
+	units = slices.Compact(units)
+	return slices.DeleteFunc(units, func(u string) bool { return u == "" }), nil
+}
+
+// Unusable reports whether an object is not there, or is not what its name promises.
+func Unusable(err error) bool {
+	return errors.Is(err, layout.ErrFormat) || errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrTooLarge)
 }
 
 // Read reads a job.
@@ -108,7 +176,7 @@ func IsDone(ctx context.Context, s *store.Store, u *layout.Unit) (bool, error) {
 	switch {
 	case err == nil:
 		return true, nil
-	case errors.Is(err, store.ErrNotFound), errors.Is(err, layout.ErrFormat), errors.Is(err, store.ErrTooLarge):
+	case Unusable(err):
 		return false, nil
 	}
 	return false, err
@@ -174,7 +242,7 @@ func lastFailure(ctx context.Context, s *store.Store, unit string) (f *layout.Fa
 	if err == nil {
 		f, err = layout.ParseFailure(b, unit)
 	}
-	if errors.Is(err, layout.ErrFormat) || errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrTooLarge) {
+	if Unusable(err) {
 		return &layout.Failure{Unit: unit, Attempt: n, Reason: "the note of it is malformed"}, count, nil
 	}
 	return f, count, err

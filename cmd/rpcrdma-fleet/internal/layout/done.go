@@ -13,7 +13,15 @@ type Done struct {
 	Tap     string `json:"tap"`
 	Version string `json:"version"`
 	// Status is 0, or 3 if the input was truncated or malformed.
-	Status   int       `json:"status"`
+	Status int `json:"status"`
+	// Follows is the unit of the tap that this one goes on from. Damage, Problems, Notes, Counts.Findings and State are of
+	// all captures of the tap up to here.
+	Follows string `json:"follows,omitempty"`
+	// Apart is the last unit that State does not have, though its captures come before: it could not be gone on from. Results
+	// of the tap are made of the states of both.
+	Apart string `json:"apart,omitempty"`
+	// Last is the time of the newest packet of the tap up to here.
+	Last     time.Time `json:"last,omitzero"`
 	Counts   Counts    `json:"counts"`
 	Damage   uint64    `json:"damage"` // how many Problems there are in all
 	Problems []Problem `json:"problems"`
@@ -63,6 +71,9 @@ type Result struct {
 	Size   int64  `json:"size"`
 	SHA256 string `json:"sha256"`
 	Rows   uint64 `json:"rows,omitempty"`
+	// Tail: transactions that were still open at the end of the unit. The unit that follows has them whole: then these rows do
+	// not count. See Manifest.
+	Tail bool `json:"tail,omitempty"`
 	// Unpacked is how many bytes a state has that is not compressed: memory that reading it takes.
 	Unpacked int64 `json:"unpacked_bytes,omitempty"`
 }
@@ -101,15 +112,15 @@ func (d *Done) check(u Outline) error {
 		return malformed("its counts do not fit the unit")
 	case len(d.Problems) > MaxProblems || len(d.Notes) > maxNotes || len(d.Results) > MaxParts || len(d.Version) > maxWord:
 		return malformed("a list is too long")
+	case d.Follows != "" && !IsID(d.Follows), d.Apart != "" && !IsID(d.Apart):
+		return malformed("it follows %q and %q", d.Follows, d.Apart)
 	case d.State.Name != StateName(u.ID):
 		return malformed("the state is %q", d.State.Name)
 	}
 	rows := uint64(0)
 	for i := range d.Results {
 		r := &d.Results[i]
-		day, ok := strings.CutPrefix(r.Name, Transactions+"day=")
-		day, _, _ = strings.Cut(day, "/")
-		if _, err := time.Parse(time.DateOnly, day); err != nil || !ok || r.Name != PartName(day, u.Tap, u.ID, i) {
+		if r.Name != PartName(dayIn(r.Name), u.Tap, u.ID, i) {
 			return malformed("%q is not a result of the unit", r.Name)
 		}
 		if err := r.check(); err != nil {
@@ -121,6 +132,16 @@ func (d *Done) check(u Outline) error {
 		return malformed("the results have %d rows, and it counts %d", rows, d.Counts.Rows)
 	}
 	return d.State.check()
+}
+
+// dayIn is the day that the name of a Parquet file has.
+func dayIn(name string) string {
+	day, ok := strings.CutPrefix(name, Transactions+"day=")
+	day, _, _ = strings.Cut(day, "/")
+	if _, err := time.Parse(time.DateOnly, day); err != nil || !ok {
+		return "none"
+	}
+	return day
 }
 
 func (r *Result) check() error {

@@ -16,6 +16,7 @@ const (
 	Jobs         = "jobs/"
 	Units        = "units/"
 	Transactions = "transactions/"
+	Taps         = "taps/"
 )
 
 const (
@@ -59,6 +60,15 @@ func UnitName(unit string) string { return UnitFolder(unit) + "unit.json" }
 
 // ProgressName is the name of the object with which another worker goes on.
 func ProgressName(unit string) string { return UnitFolder(unit) + "progress" }
+
+// ResumeName is the name of the object with which the unit that follows goes on.
+func ResumeName(unit string) string { return UnitFolder(unit) + "resume" }
+
+// HeadName is the name of a Head's object.
+func HeadName(tap string) string { return Taps + escape(tap) + "/head.json" }
+
+// ManifestName is the name of a Manifest's object.
+func ManifestName(tap string) string { return Taps + escape(tap) + "/manifest.json" }
 
 // StateName is the name of the object with the state of a unit.
 func StateName(unit string) string { return UnitFolder(unit) + "state" }

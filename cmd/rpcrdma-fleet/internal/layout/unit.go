@@ -17,6 +17,9 @@ const (
 	DoneSchema    = "rpcrdma.fleet.done/2" // 2: states are compressed
 	FailureSchema = "rpcrdma.fleet.failure/1"
 	AsideSchema   = "rpcrdma.fleet.aside/1"
+
+	HeadSchema     = "rpcrdma.fleet.head/1"
+	ManifestSchema = "rpcrdma.fleet.manifest/1"
 )
 
 // How many files a unit, and units a job have at most.
@@ -45,9 +48,11 @@ func (f *File) Path() string {
 
 // Unit is work for one worker: the captures of one tap, in the order in which they were made.
 type Unit struct {
-	Schema  string  `json:"schema"`
-	ID      string  `json:"id"`
-	Tap     string  `json:"tap"`
+	Schema string `json:"schema"`
+	ID     string `json:"id"`
+	Tap    string `json:"tap"`
+	// After is the ID of the unit whose captures come before those of this one; empty for the first unit of a tap.
+	After   string  `json:"after,omitempty"`
 	Options Options `json:"options"`
 	Files   []File  `json:"files"`
 }
@@ -110,9 +115,16 @@ func (o *Options) check() error {
 	return nil
 }
 
-// NewUnit makes a Unit.
+// NewUnit makes the first Unit of a tap.
 func NewUnit(tap string, files []File, opt Options) (*Unit, error) {
-	u := &Unit{Schema: UnitSchema, Tap: tap, Options: opt, Files: slices.Clone(files)}
+	return newUnit(tap, "", files, opt)
+}
+
+// Next makes the Unit of captures that follow those of u.
+func (u *Unit) Next(files []File) (*Unit, error) { return newUnit(u.Tap, u.ID, files, u.Options) }
+
+func newUnit(tap, after string, files []File, opt Options) (*Unit, error) {
+	u := &Unit{Schema: UnitSchema, Tap: tap, After: after, Options: opt, Files: slices.Clone(files)}
 	for i := range u.Files {
 		u.Files[i].Modified = u.Files[i].Modified.UTC().Round(0)
 	}
@@ -133,6 +145,9 @@ func (u *Unit) check() error {
 	}
 	if err := CheckTap(u.Tap); err != nil {
 		return malformed("%w", err)
+	}
+	if u.After != "" && !IsID(u.After) {
+		return malformed("after: %q is not the ID of a unit", u.After)
 	}
 	if len(u.Files) == 0 || len(u.Files) > MaxFiles {
 		return malformed("a unit has 1 to %d files, not %d", MaxFiles, len(u.Files))
@@ -211,10 +226,11 @@ type Outline struct {
 	ID, Tap string
 	Files   int
 	Bytes   int64 // of the files, as stored
+	After   string
 }
 
 // Outline is the outline of the unit.
-func (u *Unit) Outline() Outline { return Outline{u.ID, u.Tap, len(u.Files), u.Bytes()} }
+func (u *Unit) Outline() Outline { return Outline{u.ID, u.Tap, len(u.Files), u.Bytes(), u.After} }
 
 // Parts divides the files where Parquet files end: of each part, the index of the file behind its last. It depends on
 // nothing but the Unit.

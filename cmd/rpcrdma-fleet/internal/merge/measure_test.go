@@ -133,7 +133,7 @@ func TestMemory(t *testing.T) {
 			}
 		}()
 		before := cpu()
-		set, err := Open(t.Context(), s, "", x.to)
+		set, err := Open(t.Context(), s, nil, x.to)
 		if err != nil {
 			t.Fatal(err)
 		}

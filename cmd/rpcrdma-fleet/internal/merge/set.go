@@ -48,14 +48,17 @@ type entry struct {
 }
 
 // Open finds the units of a job, and passes the states of those that are done to the surveyors, each of which must take
-// it; then it calls Decide. An empty ID stands for the only job, or for all units where there is no job.
-func Open(ctx context.Context, s *store.Store, id string, to ...state.Surveyor) (*Set, error) {
+// it; then it calls Decide. Without the ID of a job, results are made of all that is known of each tap.
+func Open(ctx context.Context, s *store.Store, jobs []string, to ...state.Surveyor) (*Set, error) {
 	x := &Set{ctx: ctx, s: s, Units: Units{Schema: Schema, NotDone: []Unit{}}}
-	units, err := x.find(id)
+	units, err := x.find(jobs)
 	if err != nil {
 		return nil, err
 	}
 	all, err := job.LookAll(ctx, s, units)
+	if err == nil {
+		all, err = x.earlier(all)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -111,26 +114,102 @@ func Open(ctx context.Context, s *store.Store, id string, to ...state.Surveyor) 
 	return x, nil
 }
 
-// find lists the units of a job.
-func (x *Set) find(id string) ([]string, error) {
-	if id == "" {
-		ids, err := job.IDs(x.ctx, x.s)
-		switch {
-		case err != nil:
-			return nil, err
-		case len(ids) > 1:
-			return nil, cli.Usagef("there are %d jobs in %s: name one with --job, such as %s or %s", len(ids), x.s.URL(), ids[0], ids[1])
-		case len(ids) == 0:
-			return x.folders()
-		}
-		id = ids[0]
+// earlier adds units of which results are made, too: where a unit is not done, the nearest one before it that is; and those
+// whose captures come before, but are not in the state of what follows.
+func (x *Set) earlier(all []*job.Standing) ([]*job.Standing, error) {
+	have := make(map[string]bool, len(all))
+	for _, a := range all {
+		have[a.Unit] = true
 	}
-	j, err := job.Read(x.ctx, x.s, id)
+	for i := 0; i < len(all) && len(all) <= layout.MaxUnits; i++ {
+		for a := all[i]; ; {
+			id := a.After
+			if a.State.Complete() {
+				id = a.Apart
+			}
+			if id == "" || have[id] {
+				break
+			}
+			have[id] = true
+			list, err := job.LookAll(x.ctx, x.s, []string{id})
+			if err != nil {
+				return nil, err
+			}
+			if a = list[0]; a.State.Complete() {
+				all = append(all, a)
+				break // its turn comes
+			}
+		}
+	}
+	return all, nil
+}
+
+// find lists the units: those of the jobs that are named, or the last ones of all taps. In a store without taps, these are
+// the units of the only job, or all units if there is no job.
+func (x *Set) find(named []string) ([]string, error) {
+	if len(named) > 0 {
+		return x.jobs(named)
+	}
+	ids, err := job.IDs(x.ctx, x.s)
 	if err != nil {
 		return nil, err
 	}
-	x.Units.Job = j.ID
-	return j.Units, nil
+	heads, err := job.Heads(x.ctx, x.s)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(ids) == 1:
+		units, err := x.jobs(ids)
+		if err != nil || len(heads) == 0 || slices.Equal(units, heads) {
+			return units, err
+		}
+		x.Units.Job = ""
+		return heads, nil
+	case len(heads) > 0:
+		return heads, nil
+	case len(ids) > 1:
+		return nil, cli.Usagef("there are %d jobs in %s: name one with --job, such as %s or %s", len(ids), x.s.URL(), ids[0], ids[1])
+	}
+	return x.folders()
+}
+
+// jobs lists the units of jobs.
+func (x *Set) jobs(ids []string) (units []string, err error) {
+	for _, id := range ids {
+		j, err := job.Read(x.ctx, x.s, id)
+		if err != nil {
+			return nil, err
+		}
+		x.Units.Job = j.ID
+		units = append(units, j.Units...)
+	}
+	if len(ids) > 1 {
+		x.Units.Job = ""
+		slices.Sort(units)
+		units = slices.Compact(units)
+		return x.last(units)
+	}
+	return units, nil
+}
+
+// last takes out units that come before others of the list, which have what they have.
+func (x *Set) last(units []string) ([]string, error) {
+	all, err := job.LookAll(x.ctx, x.s, units)
+	if err != nil {
+		return nil, err
+	}
+	before := make(map[string]bool)
+	for _, a := range all {
+		for n := 0; a.After != "" && !before[a.After] && n < layout.MaxUnits; n++ {
+			before[a.After] = true
+			list, err := job.LookAll(x.ctx, x.s, []string{a.After})
+			if err != nil {
+				return nil, err
+			}
+			a = list[0]
+		}
+	}
+	return slices.DeleteFunc(units, func(u string) bool { return before[u] }), nil
 }
 
 // folders are all units of the store: they were decoded without a job.

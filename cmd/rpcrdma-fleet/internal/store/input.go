@@ -277,6 +277,18 @@ func (in *Inputs) Head(ctx context.Context, f layout.File, n int64) (b []byte, e
 	return b, err
 }
 
+// Unchanged reports whether a file is still what it was when it was submitted.
+func (in *Inputs) Unchanged(ctx context.Context, f layout.File) (bool, error) {
+	r, err := in.Open(ctx, f, 0)
+	switch {
+	case err == nil:
+		return true, r.Close()
+	case errors.Is(err, ErrNotFound), errors.Is(err, ErrChanged):
+		return false, nil
+	}
+	return false, err
+}
+
 // MaxFound is how many files the patterns of a job may find.
 const MaxFound = 5_000_000
 

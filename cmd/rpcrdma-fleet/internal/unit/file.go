@@ -30,6 +30,12 @@ func (r *run) file(f *layout.File) error {
 		return src, src.err
 	}}}, capture.Options{BatchSize: r.batchFor(f), First: r.pass.Decoder().Stats().Packets})
 	switch {
+	case errors.Is(src.err, store.ErrNotFound), errors.Is(src.err, store.ErrChanged):
+		// A ring deletes or overwrites its oldest file: that costs this file only, unless there is no other.
+		if r.kept.gone++; r.kept.gone == len(r.u.Files) || r.again {
+			return src.err
+		}
+		r.problem(layout.Problem{File: f.URL, Text: without(src.err.Error(), f.URL+": ")})
 	case src.err != nil:
 		return src.err
 	case err != nil: // garbage, or nothing at all
@@ -194,9 +200,14 @@ func (r *run) done() *layout.Done {
 	st := dec.Stats()
 	d := &layout.Done{
 		Unit: r.u.ID, Tap: r.u.Tap, Version: Version(), Damage: k.damage, Problems: k.problems, Results: k.results, Notes: []string{},
+		Follows: k.follows, Apart: k.apart,
 		Counts: layout.Counts{
-			Files: k.files, Stored: k.stored, Packets: st.Packets, Bytes: st.Bytes, Transactions: st.Transactions, Connections: st.Connections,
+			Files: k.files, Stored: k.stored, Packets: st.Packets - k.base.Packets, Bytes: st.Bytes - k.base.Bytes,
+			Transactions: st.Transactions - k.base.Transactions, Connections: st.Connections - k.base.Connections,
 		},
+	}
+	if st.Packets > 0 {
+		d.Last = time.Unix(0, max(st.Last.Time, k.last)).UTC()
 	}
 	if d.Problems == nil {
 		d.Problems = []layout.Problem{}

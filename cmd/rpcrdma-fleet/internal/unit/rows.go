@@ -49,6 +49,9 @@ const day = int64(24 * 60 * 60 * 1e9)
 
 // add writes a transaction.
 func (r *rows) add(v *rpc.View) error {
+	if r.run.again {
+		return nil
+	}
 	p, err := r.part(v.Tx.First().Time)
 	if err != nil || p == nil {
 		return err
@@ -100,7 +103,7 @@ func (r *rows) begin(at int64) (*part, error) {
 	} else {
 		p.w = parquet.NewSmallWriter(p.buf, map[string]string{"rpcrdma.tap": r.run.u.Tap, "rpcrdma.unit": r.run.u.ID}, r.group)
 	}
-	k.results = append(k.results, layout.Result{Name: layout.PartName(layout.DayOf(p.start), r.run.u.Tap, r.run.u.ID, p.index)})
+	k.results = append(k.results, layout.Result{Name: layout.PartName(layout.DayOf(p.start), r.run.u.Tap, r.run.u.ID, p.index), Tail: r.run.tail})
 	r.open = append(r.open, p)
 	return p, nil
 }

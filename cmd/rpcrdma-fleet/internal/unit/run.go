@@ -35,6 +35,8 @@ type Options struct {
 	Key []byte
 	// Again decodes the unit even if it is done.
 	Again bool
+	// Allow, if set, says why a capture of a unit before this one must not be read.
+	Allow func(url string) error
 }
 
 // Progress is how far a unit is.
@@ -106,6 +108,9 @@ type run struct {
 	pass *onepass.Pass
 	rows *rows
 	kept kept
+	// again: units before this one are decoded only for what is known at their end. Their results are there already.
+	again bool
+	tail  bool // all captures are read, and what is still open is ended
 
 	batch  int // bytes of packets read at once
 	told   time.Time
@@ -123,6 +128,11 @@ type kept struct {
 	late     uint64 // files that begin before the end of those before them
 	lost     uint64 // rows that were not written
 	skipped  int    // files that are no captures
+	gone     int    // files that are not there any more, or are others
+
+	follows, apart string        // as in layout.Done
+	base           layout.Counts // of the units before
+	last           int64         // time of their newest packet
 }
 
 func unusable(format string, args ...any) error {
@@ -206,19 +216,21 @@ func (r *run) run() (_ *layout.Done, err error) {
 				return nil, err
 			}
 		}
-		if i == len(ends)-1 {
-			break
-		}
 		if err := r.rows.flush(); err != nil {
 			return nil, err
 		}
 		if d := r.overtaken(); d != nil {
 			return d, nil
 		}
-		if err := r.save(); err != nil {
+		name := layout.ProgressName(r.u.ID)
+		if i == len(ends)-1 {
+			name = layout.ResumeName(r.u.ID)
+		}
+		if err := r.save(name); err != nil {
 			return nil, err
 		}
 	}
+	r.tail = true
 	if err := r.pass.Flush(); err != nil {
 		return nil, err
 	}
@@ -266,6 +278,9 @@ func (r *run) finish() (*layout.Done, error) {
 	}
 	d.State = layout.Result{Name: name, Size: w.Size, SHA256: w.SHA256, Unpacked: int64(unit.Size())}
 	if err := r.clean(); err != nil {
+		return nil, err
+	}
+	if err := r.manifest(d); err != nil {
 		return nil, err
 	}
 	if _, err := r.out.WriteSmall(r.ctx, layout.DoneName(r.u.ID), d.Encode()); err != nil {

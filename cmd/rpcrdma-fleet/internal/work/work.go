@@ -86,7 +86,7 @@ func (x *Executor) Standing(ctx context.Context, t queue.Task) (queue.Standing, 
 		return queue.Foreign, err
 	}
 	u, err := job.ReadUnit(ctx, s, t.Unit)
-	if errors.Is(err, layout.ErrFormat) || errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrTooLarge) {
+	if job.Unusable(err) {
 		return 0, queue.Permanent(err)
 	}
 	if err != nil {
@@ -118,7 +118,7 @@ func (x *Executor) belongs(ctx context.Context, s *store.Store, t queue.Task) (b
 	if j == nil || j.ID != t.Job {
 		var err error
 		j, err = job.Read(ctx, s, t.Job)
-		if errors.Is(err, layout.ErrFormat) || errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrTooLarge) {
+		if job.Unusable(err) {
 			return false, nil
 		}
 		if err != nil {
