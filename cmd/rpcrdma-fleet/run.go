@@ -70,7 +70,9 @@ func (o *runOptions) run(ctx context.Context, s *cli.Streams, args []string) err
 		return err
 	}
 	defer t.store.Close()
-	t.tidy(ctx) // the queue of an earlier run has ended with it
+	if err := t.tidy(ctx); err != nil { // the queue of an earlier run has ended with it
+		return interrupted(ctx, err)
+	}
 	if len(t.todo) > 0 {
 		notes.Printf("%s, of which %d done before", units.Plural(len(t.job.Units), "unit"), len(t.done))
 		c := conditions{Most: int64(o.work.memory), Key: key}

@@ -120,19 +120,28 @@ func (t *submitted) sort(ctx context.Context, units []*layout.Unit, retry bool) 
 }
 
 // tidy removes what those have left behind who were ended when the result of a unit was there, and nobody comes to the
-// unit any more.
-func (t *submitted) tidy(ctx context.Context) {
+// unit any more. Results of older versions get a manifest.
+func (t *submitted) tidy(ctx context.Context) error {
 	g := errgroup.Group{}
 	g.SetLimit(16)
 	for _, id := range t.done {
 		g.Go(func() error {
-			if ctx.Err() == nil {
-				unit.Tidy(ctx, id, t.store)
+			if ctx.Err() != nil {
+				return nil
 			}
-			return nil
+			unit.Tidy(ctx, id, t.store)
+			u, err := job.ReadUnit(ctx, t.store, id)
+			if err != nil {
+				return err
+			}
+			d, err := job.ReadDone(ctx, t.store, u)
+			if err != nil {
+				return err
+			}
+			return unit.Count(ctx, t.store, u, d)
 		})
 	}
-	_ = g.Wait()
+	return g.Wait()
 }
 
 // task is what is queued of a unit.

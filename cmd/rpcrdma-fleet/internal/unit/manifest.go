@@ -1,34 +1,43 @@
 package unit
 
 import (
+	"context"
 	"slices"
 	"strings"
 
 	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/job"
 	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/layout"
+	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/store"
 )
 
-// manifest says which Parquet files count, from now on. It is written before done.json: who goes on from this unit writes
-// the next one.
-func (r *run) manifest(d *layout.Done) error {
-	now, err := r.counted()
+// Count says in the manifest of a tap that the Parquet files of a unit count from now on, unless those of a later unit do. It is
+// written before done.json: who goes on from this unit writes the next one.
+func Count(ctx context.Context, out *store.Store, u *layout.Unit, d *layout.Done) error {
+	c := &counter{ctx, out, u}
+	now, err := c.counted()
+	if err != nil || now != nil && now.Unit == u.ID {
+		return err
+	}
+	if newest, err := c.newest(now); err != nil || !newest {
+		return err
+	}
+	files, err := c.earlier(d, now)
 	if err != nil {
 		return err
 	}
-	if newest, err := r.newest(now); err != nil || !newest {
-		return err
-	}
-	files, err := r.earlier(d, now)
-	if err != nil {
-		return err
-	}
-	m := &layout.Manifest{Tap: r.u.Tap, Unit: r.u.ID, Files: append(files, d.Results...)}
-	_, err = r.out.WriteSmall(r.ctx, layout.ManifestName(r.u.Tap), m.Encode())
+	m := &layout.Manifest{Tap: u.Tap, Unit: u.ID, Files: append(files, d.Results...)}
+	_, err = out.WriteSmall(ctx, layout.ManifestName(u.Tap), m.Encode())
 	return err
 }
 
+type counter struct {
+	ctx context.Context //nolint:containedctx // of Count
+	out *store.Store
+	u   *layout.Unit
+}
+
 // counted is the manifest of the tap so far; nil if there is none.
-func (r *run) counted() (*layout.Manifest, error) {
+func (r *counter) counted() (*layout.Manifest, error) {
 	b, err := r.out.ReadSmall(r.ctx, layout.ManifestName(r.u.Tap), layout.MaxDone)
 	if err != nil {
 		if job.Unusable(err) {
@@ -45,7 +54,7 @@ func (r *run) counted() (*layout.Manifest, error) {
 
 // newest reports whether the unit is the last one of its tap, or one of those before it, and the manifest is not of a unit
 // that comes after this one.
-func (r *run) newest(now *layout.Manifest) (bool, error) {
+func (r *counter) newest(now *layout.Manifest) (bool, error) {
 	id, err := job.Head(r.ctx, r.out, r.u.Tap)
 	if err != nil || id == "" {
 		return err == nil, err
@@ -67,7 +76,7 @@ func (r *run) newest(now *layout.Manifest) (bool, error) {
 }
 
 // earlier are the files that count of units before.
-func (r *run) earlier(d *layout.Done, now *layout.Manifest) ([]layout.Result, error) {
+func (r *counter) earlier(d *layout.Done, now *layout.Manifest) ([]layout.Result, error) {
 	var groups [][]layout.Result
 	for n := 0; d.Follows != "" && n < maxChain; n++ {
 		before, tails := d.Follows, d.Apart == d.Follows

@@ -280,7 +280,7 @@ func (r *run) finish() (*layout.Done, error) {
 	if err := r.clean(); err != nil {
 		return nil, err
 	}
-	if err := r.manifest(d); err != nil {
+	if err := Count(r.ctx, r.out, r.u, d); err != nil {
 		return nil, err
 	}
 	if _, err := r.out.WriteSmall(r.ctx, layout.DoneName(r.u.ID), d.Encode()); err != nil {
