@@ -24,8 +24,12 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var long []string
+	if testing.Short() {
+		long = []string{"backwards", "extcap", "fabric", "kerberos", "malformed", "resume", "snaplen", "split", "state", "wrapped"}
+	}
 	testscript.Run(t, testscript.Params{
-		Dir: "testdata/script",
+		Files: clitest.Scripts(t, long...),
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("SAMPLES", dir)
 			e.Setenv("TZ", "UTC")

@@ -34,8 +34,12 @@ func TestScripts(t *testing.T) {
 		t.Fatal(err)
 	}
 	realm := krbtest.New(t, krb5.AES256SHA1)
+	var long []string
+	if testing.Short() {
+		long = []string{"mistakes", "resume", "sec", "serve"}
+	}
 	testscript.Run(t, testscript.Params{
-		Dir: "testdata/script",
+		Files: clitest.Scripts(t, long...),
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("SAMPLES", dir)
 			e.Setenv("TZ", "UTC")

@@ -73,7 +73,10 @@ func TestReport(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatal("no samples")
 	}
-	for _, file := range files {
+	for i, file := range files {
+		if testing.Short() && i%4 > 0 {
+			continue
+		}
 		name := filepath.Base(file)
 		out, err := exec.Command(bin, "report", "-T", "json", file).Output()
 		if err != nil {

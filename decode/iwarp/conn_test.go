@@ -99,7 +99,7 @@ func TestAnySegmentation(t *testing.T) {
 				r := rand.New(rand.NewSource(seed))
 				x := newScenario(r, s)
 				want := x.reference(t)
-				for _, most := range []int{1, 7, 600, 1448, 3000, 200000} {
+				for _, most := range []int{1, 7, 1448, 200000} {
 					if most < 7 && len(x.peers[1].stream) > 100000 {
 						continue
 					}
@@ -179,7 +179,7 @@ func TestMidstream(t *testing.T) {
 			x := newScenario(r, s)
 			p := x.peers[1]
 			all := decodeOne(t, p, nil, 0, 1, 1448)
-			for at := p.base; at < min(len(p.stream)*2/3, p.base+9000); at += 1 + at/100 {
+			for at := p.base; at < min(len(p.stream)*2/3, p.base+9000); at += 3 + at/50 {
 				for _, size := range []int{1448, 100} {
 					got := decodeOne(t, p, nil, at, 1, size)
 					// What starts after the cut is all there, except for what the search needs: it keeps all

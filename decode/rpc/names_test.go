@@ -29,7 +29,7 @@ func TestNames(t *testing.T) {
 			delete(byHandle, h)
 		}
 	}
-	for step := range 20_000 {
+	for step := range 6_000 {
 		handle := func() string { return handles[random.IntN(len(handles))] }
 		name := func() string {
 			if random.IntN(50) == 0 {

@@ -19,7 +19,7 @@ func TestRoom(t *testing.T) {
 	for _, k := range hostile.Kinds() {
 		for _, memory := range []int{1, 30_000, 0} {
 			var pcap bytes.Buffer
-			if err := k.Write(&pcap, max(1, k.Small/20)); err != nil {
+			if err := k.Write(&pcap, max(1, k.Small/50)); err != nil {
 				t.Fatal(err)
 			}
 			in, err := capture.NewReader(&pcap, k.Name, capture.Options{})
