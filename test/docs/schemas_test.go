@@ -279,7 +279,9 @@ func TestSchemas(t *testing.T) {
 			t.Errorf("%s: there is no schema of rpcrdma.%s/1", command, name)
 			return
 		}
-		count[name]++
+		if count[name]++; testing.Short() && count[name] > 300 && count[name]%10 > 0 {
+			return
+		}
 		if err := x.Validate(v); err != nil {
 			if failures++; failures <= 20 {
 				t.Errorf("%s: %.600v", command, err)
