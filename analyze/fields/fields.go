@@ -3,13 +3,11 @@
 //
 // To add an attribute:
 //  1. add an entry to the table (table.go); if reading it takes more than a line, write a function in read.go;
-//  2. add its column to analyze/parquet (row.go), or say in Missing and Why that files of Parquet lack it; what is no number has to be
-//     written there, too (rows.go, encode.go); ndjson has it;
-//  3. describe its key in docs/schema.md and docs/schemas/transaction-1.schema.json;
-//  4. run go generate ./analyze/filter.
+//  2. describe its key in docs/schemas/transaction-1.schema.json;
+//  3. run go generate ./analyze/filter, and go test ./test/docs -run Reference -update.
 //
-// The filter, -T fields, timelines, the journal and spans then have it, too. Tests of these packages and of test/docs compare each format
-// with the table.
+// All formats then have it, unless Missing and Why say that one lacks it. A list of objects, or of lists, has to be written for ndjson
+// (lists.go) and Parquet (lists.go), too. test/docs compares all formats with the table.
 package fields
 
 import (
@@ -53,6 +51,7 @@ type Field struct {
 
 	Absent Absent // what ndjson has if there is no value
 	Of     Scope  // which transactions have the same value
+	Wide   bool   // a Number that may need all 64 bits
 
 	// Attribute is the name in OTLP if it is not "rpcrdma." and Name.
 	Attribute string
@@ -129,10 +128,12 @@ type Scope uint8
 const (
 	Each      Scope = iota // none
 	OfParties              // transactions of the same connection and direction
-	OfKind                 // transactions of the same call with the same status and delivery, and with headers of the same types and credits
+	OfProgram              // transactions of the same program, version and protection, with the same delivery, and with headers of the same types and credits
+	OfKind                 // the same, of the same call with the same status
 	OfPlain                // transactions without chunks and RDMA operations
 	OfQuiet                // complete ones without retransmissions, waits, losses, notes and remote invalidation
 	OfShort                // those with no time in a phase but the server's
+	OfBare                 // those about no more of a file than its handle and its name
 )
 
 // Words is a vocabulary of the protocols.

@@ -426,6 +426,11 @@ func orNull(f Field) Field {
 	return f
 }
 
+func wide(f Field) Field {
+	f.Wide = true
+	return f
+}
+
 func omitted(f Field) Field {
 	f.Absent = Omitted
 	return f

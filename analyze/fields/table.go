@@ -23,7 +23,7 @@ const (
 )
 
 func table() []Field {
-	list := slices.Concat(identity(), of(OfParties, parties()...), of(OfKind, called()...), frames(), headers(), moved(), times(), outcome(), file(),
+	list := slices.Concat(identity(), of(OfParties, parties()...), called(), frames(), headers(), moved(), times(), outcome(), file(),
 		convenient())
 	for i := range list {
 		f := &list[i]
@@ -133,7 +133,7 @@ func parties() []Field {
 // called is what was called, and with what result.
 func called() []Field {
 	return []Field{
-		{Name: "program", Absent: Empty, Type: Enum, Doc: "RPC program", Words: Programs,
+		{Name: "program", Of: OfProgram, Absent: Empty, Type: Enum, Doc: "RPC program", Words: Programs,
 			Read: func(r *Reader, v *rpc.View) {
 				if v.Tx.Named {
 					name := v.ProgramName()
@@ -143,8 +143,8 @@ func called() []Field {
 					r.Enum(v.Tx.Program, name)
 				}
 			}},
-		{Name: "version", Absent: Zero, Type: Number, Doc: "version of the program", Uint: func(_ *Reader, v *rpc.View) (uint64, bool) { return uint64(v.Tx.Version), v.Tx.Named }},
-		{Name: "procedure", Absent: Empty, Type: Enum, Doc: "RPC procedure", Words: Procedures,
+		{Name: "version", Of: OfProgram, Absent: Zero, Type: Number, Doc: "version of the program", Uint: func(_ *Reader, v *rpc.View) (uint64, bool) { return uint64(v.Tx.Version), v.Tx.Named }},
+		{Name: "procedure", Of: OfKind, Absent: Empty, Type: Enum, Doc: "RPC procedure", Words: Procedures,
 			Read: func(r *Reader, v *rpc.View) {
 				if v.Tx.Named {
 					name := ""
@@ -154,33 +154,33 @@ func called() []Field {
 					r.Enum(v.Tx.Procedure, name)
 				}
 			}},
-		{Name: "minor_version", Type: Number, Doc: "minor version of NFSv4", Uint: func(_ *Reader, v *rpc.View) (uint64, bool) {
+		{Name: "minor_version", Of: OfProgram, Type: Number, Doc: "minor version of NFSv4", Uint: func(_ *Reader, v *rpc.View) (uint64, bool) {
 			n, ok := v.MinorVersion()
 			return uint64(n), ok
 		}},
-		{Name: "operation", Absent: Empty, Type: Symbol, Joined: true, Doc: "the operation as listed: a procedure, or what a COMPOUND is for, such as OPEN or LOOKUP+GETATTR",
+		{Name: "operation", Of: OfKind, Absent: Empty, Type: Symbol, Joined: true, Doc: "the operation as listed: a procedure, or what a COMPOUND is for, such as OPEN or LOOKUP+GETATTR",
 			Words: ProceduresAndOperations, Cost: Decoded, Symbol: listedOperation},
-		{Name: "operation_group", Absent: Empty, Type: Symbol, Doc: "the operation that report, -q and rpcrdma-top group by: LOOKUP of LOOKUP+GETATTR",
+		{Name: "operation_group", Of: OfKind, Absent: Empty, Type: Symbol, Doc: "the operation that report, -q and rpcrdma-top group by: LOOKUP of LOOKUP+GETATTR",
 			Words: ProceduresAndOperations, Cost: Decoded, Symbol: func(_ *Reader, v *rpc.View) string {
 				if v.Tx.Named {
 					return v.OperationGroup()
 				}
 				return ""
 			}},
-		{Name: "operations", Type: Count, Doc: "number of operations of a COMPOUND", Cost: Decoded, Uint: func(_ *Reader, v *rpc.View) (uint64, bool) { return uint64(len(v.Steps())), true }},
-		{Name: "operations.op", Several: true, Type: Symbol, Doc: "operations of a COMPOUND", Words: Operations, Read: operationNames},
-		{Name: "operations.status", Several: true, Type: Enum, Doc: "their statuses", Words: Statuses, Cost: Decoded, Read: operationStatuses},
-		{Name: "status", Absent: Empty, Type: Enum, Doc: "outcome: of the program, or failure of RPC or transport", Words: Statuses, Read: status},
-		{Name: "gss", Type: Symbol, Doc: "how RPCSEC_GSS wraps the messages", Symbols: fixed("integrity", "privacy", "init", "unknown"),
+		{Name: "operations", Of: OfKind, Type: Count, Doc: "number of operations of a COMPOUND", Cost: Decoded, Uint: func(_ *Reader, v *rpc.View) (uint64, bool) { return uint64(len(v.Steps())), true }},
+		{Name: "operations.op", Of: OfKind, Several: true, Type: Symbol, Doc: "operations of a COMPOUND", Words: Operations, Read: operationNames},
+		{Name: "operations.status", Of: OfKind, Several: true, Type: Enum, Doc: "their statuses", Words: Statuses, Cost: Decoded, Read: operationStatuses},
+		{Name: "status", Of: OfKind, Absent: Empty, Type: Enum, Doc: "outcome: of the program, or failure of RPC or transport", Words: Statuses, Read: status},
+		{Name: "gss", Of: OfProgram, Type: Symbol, Doc: "how RPCSEC_GSS wraps the messages", Symbols: fixed("integrity", "privacy", "init", "unknown"),
 			Symbol: func(_ *Reader, v *rpc.View) string { return v.Wrapped() }},
-		{Name: "gss_opened", Type: Symbol, Doc: "what became of wrapped messages with --keytab", Symbols: fixed("verified", "decrypted", "prefix", "refused"),
+		{Name: "gss_opened", Of: OfProgram, Type: Symbol, Doc: "what became of wrapped messages with --keytab", Symbols: fixed("verified", "decrypted", "prefix", "refused"),
 			Symbol: func(_ *Reader, v *rpc.View) string {
 				if o := v.Opening(); o != rpc.NotOpened {
 					return o.String()
 				}
 				return ""
 			}},
-		{Name: "gss_principal", Type: Text, Doc: "Kerberos principal of the caller, with --keytab", Read: func(r *Reader, v *rpc.View) {
+		{Name: "gss_principal", Of: OfProgram, Type: Text, Doc: "Kerberos principal of the caller, with --keytab", Read: func(r *Reader, v *rpc.View) {
 			if v.Principal != "" {
 				r.Text(v.Principal)
 			}
@@ -205,7 +205,7 @@ func headers() []Field {
 	for i := range types {
 		types[i].Symbols, types[i].Absent = typeNames, Empty
 	}
-	return slices.Concat(of(OfKind, append(types,
+	return slices.Concat(of(OfProgram, append(types,
 		counted("credits_requested", "credits that the call asks for", Number, callOf, credits),
 		counted("credits_granted", "credits that the reply grants", Number, replyOf, credits),
 	)...), of(OfPlain, chunks()...))
@@ -296,9 +296,9 @@ func outcome() []Field {
 	return []Field{
 		{Name: "state", Of: OfQuiet, Absent: Never, Type: Symbol, Doc: "whether it was seen whole", Symbols: fixed("complete", "no_reply", "no_call", "incomplete"),
 			Symbol: func(_ *Reader, v *rpc.View) string { return v.Tx.State.String() }},
-		{Name: "call_delivery", Of: OfKind, Absent: Never, Type: Symbol, Doc: "whether the call reached the responder's adapter", Symbols: transaction.Deliveries,
+		{Name: "call_delivery", Of: OfProgram, Absent: Never, Type: Symbol, Doc: "whether the call reached the responder's adapter", Symbols: transaction.Deliveries,
 			Symbol: func(_ *Reader, v *rpc.View) string { return v.Tx.CallDelivery().String() }},
-		{Name: "reply_delivery", Of: OfKind, Absent: Never, Type: Symbol, Doc: "whether the reply, and the data before it, reached the requester's adapter",
+		{Name: "reply_delivery", Of: OfProgram, Absent: Never, Type: Symbol, Doc: "whether the reply, and the data before it, reached the requester's adapter",
 			Symbols: transaction.Deliveries, Symbol: func(_ *Reader, v *rpc.View) string { return v.Tx.ReplyDelivery().String() }},
 		{Name: "notes", Several: true, Of: OfQuiet, Absent: Never, Type: Text, Doc: "what is odd", Read: func(r *Reader, v *rpc.View) {
 			for _, n := range v.Tx.Notes {
@@ -319,15 +319,15 @@ func outcome() []Field {
 
 // file is the file that it was about.
 func file() []Field {
-	return []Field{
+	list := []Field{
 		{Name: "file", Type: Text, Doc: "path, else name, else handle of the file", Cost: Resolved, Bytes: fileName},
 		fileBytes("filehandle", "handle of the file, or of the directory of file.name", Bytes, func(f *rpc.File) []byte { return f.Handle }),
 		fileBytes("name", "name in the call", Text, func(f *rpc.File) []byte { return f.Name }),
 		{Name: "file.path", Type: Text, Doc: "path, as far as it is known", Cost: Resolved, Bytes: (*Reader).Path},
 		fileBytes("to", "new name, or target of a symbolic link", Text, func(f *rpc.File) []byte { return f.To }),
 		fileBytes("new_filehandle", "handle that the reply gives for the name", Bytes, func(f *rpc.File) []byte { return f.Result }),
-		fileNumber("offset", "where the range begins", Number, Octets, func(f *rpc.File) (uint64, bool) { return f.Offset, f.HasRange }),
-		fileNumber("count", "bytes asked for, or sent", Number, Octets, func(f *rpc.File) (uint64, bool) { return f.Count, f.HasRange }),
+		wide(fileNumber("offset", "where the range begins", Number, Octets, func(f *rpc.File) (uint64, bool) { return f.Offset, f.HasRange })),
+		wide(fileNumber("count", "bytes asked for, or sent", Number, Octets, func(f *rpc.File) (uint64, bool) { return f.Count, f.HasRange })),
 		{Name: "file.stable", Type: Symbol, Doc: "how stable a WRITE is to be", Cost: Decoded,
 			Symbols: fixed("UNSTABLE", "DATA_SYNC", "FILE_SYNC", "UNSTABLE4", "DATA_SYNC4", "FILE_SYNC4"),
 			Symbol: func(_ *Reader, v *rpc.View) string {
@@ -344,6 +344,14 @@ func file() []Field {
 			return 0, f.HasMoved
 		}),
 	}
+	for i := range list {
+		switch list[i].Name {
+		case "file", "file.filehandle", "file.name", "file.path", "file.new_filehandle":
+		default:
+			list[i].Of = OfBare
+		}
+	}
+	return list
 }
 
 // convenient are names for expressions.

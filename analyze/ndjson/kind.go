@@ -8,7 +8,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/xdr"
 )
 
-// kind is what transactions have in common: the attributes of fields.OfKind, those of other scopes that have one value, and which of
+// kind is what transactions have in common: the attributes of fields.OfProgram and fields.OfKind, those of other scopes that have one value, and which of
 // the others there are.
 type kind struct {
 	procedure         *xdr.Procedure
@@ -59,7 +59,7 @@ func (e *Encoder) common(k *kind, v *rpc.View) bool {
 	k.delivery = [...]transaction.Delivery{tx.CallDelivery(), tx.ReplyDelivery()}
 	k.backward, k.unknown = tx.Backward, tx.Blame == nil
 	k.asked, k.granted = tx.Call.Credits(), tx.Reply.Credits()
-	k.same = 1 << fields.OfKind
+	k.same = 1<<fields.OfProgram | 1<<fields.OfKind
 	var call, reply bool
 	if k.call, call = headerType(&tx.Call); !call {
 		return false
@@ -80,7 +80,7 @@ func (e *Encoder) common(k *kind, v *rpc.View) bool {
 		k.same |= 1 << fields.OfPlain
 	}
 	if tx.State == transaction.Complete && tx.Retransmits|len(tx.Notes) == 0 && tx.Credits|tx.Slots == 0 && !tx.Reply.Invalidates &&
-		(tx.Blame == nil || lossless(tx.Blame)) {
+		(tx.Blame == nil || tx.Blame.Lossless()) {
 		k.same |= 1 << fields.OfQuiet
 	}
 	if p := e.reader.Phases(v); p != nil && p.CallTransfer|p.ArgumentPull|p.PullWait|p.ResultPush|p.ReplyTransfer == 0 {

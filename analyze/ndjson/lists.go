@@ -167,19 +167,6 @@ func lost(b []byte, blame *transaction.Blame) []byte {
 	return append(b, '}')
 }
 
-// lossless reports whether nothing was lost.
-func lossless(b *transaction.Blame) bool {
-	if b.Quiet {
-		return true
-	}
-	var any time.Duration
-	for ph := range b.Shares {
-		s := &b.Shares[ph]
-		any |= s[rdma.CauseNotReady] | s[rdma.CauseRecovery] | s[rdma.CauseCongestion] | s[rdma.CauseReadSlot] | s[rdma.CauseUnknown]
-	}
-	return any == 0
-}
-
 // name appends a key that is not known before the program runs.
 func name(b []byte, key string) []byte {
 	return append(append(append(b, ',', '"'), key...), '"', ':')

@@ -2,258 +2,252 @@ package parquet
 
 import (
 	"io"
-	"sync"
+	"strings"
 
 	"github.com/rpcrdma/toolkit/analyze/fields"
 	"github.com/rpcrdma/toolkit/analyze/parquet/column"
-	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 )
 
-// rows are the columns of a file of transactions: those of Row.
+// rows are the columns of a file of transactions.
 type rows struct {
-	time, timeNS, xid, connection            *column.Ints
-	key, fabric, client, server              *column.Texts
-	clientEndpoint, serverEndpoint           *column.Ints
-	tunnel                                   tunnel
-	direction, program                       *column.Texts
-	version                                  *column.Ints
-	procedure, operation, group              *column.Texts
-	minor                                    optionalInt
-	operations                               operations
-	status                                   *column.Texts
-	gss, opened, principal                   optionalText
-	callFrame, replyFrame                    optionalInt
-	callType, replyType                      *column.Texts
-	requested, granted                       *column.Ints
-	reads, replyReads                        readChunks
-	writes, written                          ranges
-	reply, writtenReply                      ranges
-	rdmaReads, readBytes, rdmaWrites         *column.Ints
-	writeBytes, callBytes, replyBytes, again *column.Ints
-	invalidated                              optionalInt
-	latency                                  group
-	total, ack                               optionalInt
-	lost                                     group
-	creditWait, slotWait                     *column.Ints
-	state, callDelivery, replyDelivery       *column.Texts
-	notes, codes                             texts
-	others                                   []numbers
-	file                                     struct {
-		handle, name, path, to, result, stable optionalText
-		offset, count, moved                   optionalInt
-		eof                                    optionalBool
-	}
-}
+	all []*attribute
+	// numbers and others are read for each row, runs are the same for most rows, by their scope.
+	numbers, others []*attribute
+	runs            [fields.OfBare + 1]run
 
-// numbers is the column of an attribute that is a number, or null, and is appended as the table of attributes reads it.
-type numbers struct {
-	optionalInt
-	read func(*fields.Reader, *rpc.View) (uint64, bool)
+	// What is written by hand, since its values are known by where they were written last: see Mark.
+	procedure, operation, group, status *column.Texts
+	operations                          *operations
+	handle, name, path                  *attribute
 }
-
-// schema is made once: it takes as long as a thousand rows.
-var schema = sync.OnceValue(column.SchemaOf[Row])
 
 // newRows makes the file and its columns.
 func newRows(to io.Writer, opt column.Options) (*column.File, *rows) {
-	f := column.New(to, schema(), opt)
-	ints := func(path string) *column.Ints { return f.Ints(path, nil) }
-	strings := func(path string) *column.Texts { return f.Texts(path, nil) }
-	maybeInt := func(path string) optionalInt {
-		l := f.Levels()
-		return optionalInt{l, f.Ints(path, l)}
+	file := column.New(to, schema(), opt)
+	r := &rows{}
+	byHand := map[string]*attribute{
+		"procedure": nil, "operation": nil, "operation_group": nil, "status": nil, "operations": nil, "file.filehandle": nil, "file.name": nil, "file.path": nil,
 	}
-	maybeText := func(path string) optionalText {
-		l := f.Levels()
-		return optionalText{l, f.Texts(path, l)}
-	}
-	members := func(of string, names ...string) group {
-		g := group{Levels: f.Levels()}
-		for _, n := range names {
-			g.list = append(g.list, f.Ints(of+"."+n, g.Levels))
+	table := fields.All()
+	in := "" // the list whose members are its columns
+	for i := range table {
+		f := &table[i]
+		if !f.In(fields.Parquet) || in != "" && strings.HasPrefix(f.Name, in) {
+			continue
 		}
-		return g
-	}
-	pieces := func(path string) ranges {
-		l := f.Levels()
-		return ranges{l, f.Ints(path+".handle", l), f.Ints(path+".length", l), f.Ints(path+".offset", l)}
-	}
-	chunks := func(path string) readChunks {
-		l := f.Levels()
-		return readChunks{l, f.Ints(path+".list.element.position", l), pieces(path + ".list.element.segments.list.element")}
-	}
-	list := func(path string) texts {
-		l := f.Levels()
-		return texts{l, f.Texts(path+".list.element", l)}
-	}
-	r := &rows{
-		time: ints("time").Delta(), timeNS: ints("time_ns").Delta(), xid: ints("xid").Delta(), connection: ints("connection"),
-		key: strings("connection_key"), fabric: strings("fabric"), client: strings("client"), server: strings("server"),
-		clientEndpoint: ints("client_endpoint"), serverEndpoint: ints("server_endpoint"), direction: strings("direction"),
-		tunnel: tunnel{
-			maybeText("tunnel.type"), maybeInt("tunnel.version"), maybeInt("tunnel.id"), maybeText("tunnel.outer_client"), maybeText("tunnel.outer_server"),
-		},
-		program: strings("program"), version: ints("version"), procedure: strings("procedure"), operation: strings("operation"),
-		group: strings("operation_group"), minor: maybeInt("minor_version"), status: strings("status"), gss: maybeText("gss"),
-		opened: maybeText("gss_opened"), principal: maybeText("gss_principal"),
-		callFrame: maybeInt("call_frame"), replyFrame: maybeInt("reply_frame"), callType: strings("call_type"), replyType: strings("reply_type"),
-		requested: ints("credits_requested"), granted: ints("credits_granted"),
-		reads: chunks("read_chunks"), writes: pieces("write_chunks.list.element.list.element"), reply: pieces("reply_chunk.list.element"),
-		written: pieces("written_chunks.list.element.list.element"), writtenReply: pieces("written_reply_chunk.list.element"),
-		replyReads: chunks("reply_read_chunks"), rdmaReads: ints("rdma_reads"), readBytes: ints("rdma_read_bytes"),
-		rdmaWrites: ints("rdma_writes"), writeBytes: ints("rdma_write_bytes"), callBytes: ints("call_bytes"), replyBytes: ints("reply_bytes"),
-		again: ints("retransmits"), invalidated: maybeInt("invalidated_handle"),
-		latency: members("latency_ns", "call_transfer", "argument_pull", "pull_wait", "server", "result_push", "reply_transfer"),
-		total:   maybeInt("latency_ns.total"),
-		ack:     maybeInt("latency_ns.ack"),
-		lost:    members("lost_ns", "receiver_not_ready", "recovery", "congestion", "read_slot", "unknown", "total"),
-
-		creditWait: ints("credit_wait_ns"), slotWait: ints("slot_wait_ns"), state: strings("state"),
-		callDelivery: strings("call_delivery"), replyDelivery: strings("reply_delivery"), notes: list("notes"), codes: list("note_codes"),
-	}
-	ops, statuses := f.Levels(), f.Levels()
-	r.operations = operations{
-		ops, f.Texts("operations.list.element.op", ops), optionalText{statuses, f.Texts("operations.list.element.status", statuses)},
-	}
-	r.callFrame.Delta()
-	r.replyFrame.Delta()
-	x := &r.file
-	x.handle, x.name, x.path, x.to = maybeText("file.filehandle"), maybeText("file.name"), maybeText("file.path"), maybeText("file.to")
-	x.result, x.stable = maybeText("file.new_filehandle"), maybeText("file.stable")
-	x.offset, x.count, x.moved = maybeInt("file.offset"), maybeInt("file.count"), maybeInt("file.moved")
-	x.handle.Hex()
-	x.result.Hex()
-	l := f.Levels()
-	x.eof = optionalBool{l, f.Bools("file.eof", l)}
-	for _, a := range fields.All() {
-		if a.Uint != nil && a.In(fields.Parquet) && f.Lacks(a.Name) {
-			c := maybeInt(a.Name)
-			c.Delta()
-			r.others = append(r.others, numbers{c, a.Uint})
+		in = ""
+		_, isList := lists[f.Name]
+		if isList {
+			in = f.Name + "."
+		} else if hasMembers(f) {
+			continue
+		}
+		a := newAttribute(file, f)
+		r.all = append(r.all, a)
+		switch _, is := byHand[f.Name]; {
+		case is:
+			byHand[f.Name] = a
+		case f.Of != fields.Each && f.Of != fields.OfKind:
+			r.runs[f.Of].list = append(r.runs[f.Of].list, a)
+		case a.ints != nil && f.Uint != nil:
+			r.numbers = append(r.numbers, a)
+		default:
+			r.others = append(r.others, a)
 		}
 	}
-	f.Ready()
-	return f, r
+	r.procedure, r.operation, r.group = byHand["procedure"].texts, byHand["operation"].texts, byHand["operation_group"].texts
+	r.status, r.operations = byHand["status"].texts, byHand["operations"].list.(*operations)
+	r.handle, r.name, r.path = byHand["file.filehandle"], byHand["file.name"], byHand["file.path"]
+	file.Ready()
+	return file, r
 }
 
-// optionalInt is a column whose value may be null.
-type optionalInt struct {
-	*column.Levels
-	*column.Ints
+// attribute is an attribute and its column.
+type attribute struct {
+	*fields.Field
+	levels  *column.Levels // nil: there is always a value
+	present bool           // the last rows have a value
+	rows    int            // so many, which levels have not been told
+
+	ints  *column.Ints
+	texts *column.Texts
+	bools *column.Bools
+	list  list
 }
 
-func (c optionalInt) add(v int64) {
-	c.Value(0)
-	c.Add(v)
+func newAttribute(file *column.File, f *fields.Field) *attribute {
+	a := &attribute{Field: f}
+	if l, is := lists[f.Name]; is {
+		a.list = l.columns(file, f.Name)
+		return a
+	} else if f.Several {
+		a.list = newTexts(file, f)
+		return a
+	}
+	if !always(f) {
+		a.levels = file.Levels()
+	}
+	switch {
+	case f.Type == fields.Boolean:
+		a.bools = file.Bools(f.Name, a.levels)
+	case isNumber(f):
+		a.ints = file.Ints(f.Name, a.levels)
+		if f.Of == fields.Each && (f.Type == fields.Number || f.Type == fields.Time) { // numbers that go up
+			a.ints.Delta()
+		}
+	default:
+		a.texts = file.Texts(f.Name, a.levels)
+		if f.Type == fields.Bytes {
+			a.texts.Hex()
+		}
+	}
+	return a
 }
 
-func (c optionalInt) null() { c.Null(0, 0) }
+// has says whether so many rows have a value.
+func (a *attribute) has(present bool, times int) {
+	if present != a.present {
+		a.settle()
+		a.present = present
+	}
+	a.rows += times
+}
 
-// repeat appends a value n times, or null if it is not known.
-func (c optionalInt) repeat(v int64, known bool, n int) {
-	if !known {
-		c.Nulls(n)
+// settle tells the levels.
+func (a *attribute) settle() {
+	switch {
+	case a.levels == nil || a.rows == 0:
+	case a.present && a.rows == 1:
+		a.levels.Value(0)
+	case a.present:
+		a.levels.Values(a.rows)
+	case a.rows == 1:
+		a.levels.Null(0, 0)
+	default:
+		a.levels.Nulls(a.rows)
+	}
+	a.rows = 0
+}
+
+// repeat appends a value so many times. Lists are empty.
+func (a *attribute) repeat(x *value, times int) {
+	if a.list != nil {
+		a.list.Nulls(times)
 		return
 	}
-	c.Values(n)
-	c.Repeat(v, n)
+	a.has(x.is, times)
+	switch {
+	case !x.is && a.levels != nil:
+	case a.ints != nil:
+		a.ints.Repeat(x.number, times)
+	case a.texts != nil:
+		a.texts.Repeat(x.text, times)
+	default:
+		for range times {
+			a.bools.Add(x.number != 0)
+		}
+	}
 }
 
-type optionalText struct {
-	*column.Levels
-	*column.Texts
+// bytes appends text whose memory may be used again.
+func (a *attribute) bytes(b []byte) {
+	a.has(true, 1)
+	a.texts.AddBytes(b)
 }
 
-func (c optionalText) add(s string) {
-	c.Value(0)
-	c.Add(s)
+// run is attributes that have the same values in most rows, one after the other. Such rows are counted, and appended together: before
+// another row, and before a page ends.
+type run struct {
+	list   []*attribute
+	values []value // what the rows have that are counted
+	rows   int
 }
 
-// addOr writes null instead of an empty string.
-func (c optionalText) addOr(s string) {
-	if s == "" {
-		c.null()
+func (r *run) flush() {
+	if r.rows == 0 {
 		return
 	}
-	c.add(s)
-}
-
-func (c optionalText) bytes(b []byte) {
-	c.Value(0)
-	c.AddBytes(b)
-}
-
-func (c optionalText) null() { c.Null(0, 0) }
-
-// repeat appends a text n times, or null if it is empty.
-func (c optionalText) repeat(s string, n int) {
-	if s == "" {
-		c.Nulls(n)
-		return
+	for i, a := range r.list {
+		a.repeat(&r.values[i], r.rows)
 	}
-	c.Values(n)
-	c.Repeat(s, n)
+	r.rows = 0
 }
 
-// tunnel has the columns of a wrapping.
-type tunnel struct {
-	kind           optionalText
-	version, id    optionalInt
-	client, server optionalText
+// begin begins a run with the values of a transaction.
+func (e *encoder) begin(r *run, v *rpc.View) {
+	r.flush()
+	r.values = e.valuesOf(r.list, v)
 }
 
-// repeat appends the wrapping of n rows; from is the client's side.
-func (c *tunnel) repeat(t *rdma.Tunnel, from rdma.Side, n int) {
-	if t == nil {
-		t = &rdma.Tunnel{}
+func (e *encoder) valuesOf(list []*attribute, v *rpc.View) []value {
+	values := make([]value, len(list))
+	for i, a := range list {
+		if a.list == nil {
+			values[i] = *e.read(a, v)
+			values[i].keep()
+		}
 	}
-	ends := [2]string{}
-	if t.Ends[0].IsValid() {
-		ends = [2]string{t.Ends[from].String(), t.Ends[from.Other()].String()}
+	return values
+}
+
+// own appends a row that has values of its own.
+func (e *encoder) own(r *run, v *rpc.View) {
+	r.flush()
+	for _, a := range r.list {
+		e.append(a, v)
 	}
-	c.kind.repeat(t.Type, n)
-	c.version.repeat(int64(t.Version), t.Version != 0, n)
-	c.id.repeat(int64(t.ID), t.HasID, n)
-	c.client.repeat(ends[0], n)
-	c.server.repeat(ends[1], n)
 }
 
-type optionalBool struct {
-	*column.Levels
-	*column.Bools
+// append appends the value of a transaction.
+func (e *encoder) append(a *attribute, v *rpc.View) {
+	switch {
+	case a.list != nil:
+		a.list.append(e, v)
+	case a.Bytes != nil:
+		if b := a.Bytes(&e.reader, v); b == nil {
+			a.has(false, 1)
+		} else if a.Type == fields.Bytes {
+			e.size += 2 * len(b)
+			a.bytes(b)
+		} else {
+			e.addName(a, b)
+		}
+	default:
+		x := e.read(a, v)
+		x.keep()
+		e.size += len(x.text)
+		a.repeat(x, 1)
+	}
 }
 
-// group is columns that are null together.
-type group struct {
-	*column.Levels
-	list []*column.Ints
+// flush appends the rows that were only counted.
+func (e *encoder) flush() {
+	e.countAlike()
+	for i := range e.runs {
+		e.runs[i].flush()
+	}
+	for _, a := range e.all {
+		a.settle()
+	}
+	e.operations.settle()
 }
 
-func (g *group) null() { g.Null(0, 0) }
-
-// operations has the columns of a COMPOUND's operations.
-type operations struct {
-	*column.Levels
-	op     *column.Texts
-	status optionalText
+// drop forgets them.
+func (e *encoder) drop() {
+	e.rowsAlike, e.operations.without = 0, 0
+	for i := range e.runs {
+		e.runs[i].rows = 0
+	}
+	for _, a := range e.all {
+		a.rows = 0
+	}
 }
 
-// texts is a list of strings.
-type texts struct {
-	*column.Levels
-	*column.Texts
-}
-
-// ranges are lists of segments, or lists of such lists.
-type ranges struct {
-	*column.Levels
-	handle, length, offset *column.Ints
-}
-
-// readChunks are lists of positions with segments.
-type readChunks struct {
-	*column.Levels
-	position *column.Ints
-	segments ranges
+// read reads the value of an attribute. It holds until the next one is read.
+func (e *encoder) read(a *attribute, v *rpc.View) *value {
+	x := &e.value
+	*x = value{e: e, of: a.Field, list: x.list[:0]}
+	a.Read(&e.reader, v)
+	return x
 }

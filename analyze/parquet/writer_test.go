@@ -17,6 +17,7 @@ import (
 	pq "github.com/parquet-go/parquet-go"
 
 	"github.com/rpcrdma/toolkit/analyze/blame"
+	"github.com/rpcrdma/toolkit/analyze/fields"
 	"github.com/rpcrdma/toolkit/analyze/ndjson"
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode"
@@ -89,12 +90,13 @@ func TestRowsEqualNDJSON(t *testing.T) {
 				t.Fatalf("%d rows (%d counted), %d transactions", len(got), w.Rows(), len(want))
 			}
 			for i := range want {
-				a, b := decoded(t, want[i]), decoded(t, object(&got[i]))
+				row := object(got[i])
+				a, b := decoded(t, want[i]), decoded(t, row)
 				if lost, ok := a.(map[string]any)["lost_ns"].(map[string]any); ok {
 					delete(lost, "phases") // only in JSON
 				}
 				if !reflect.DeepEqual(a, b) {
-					t.Fatalf("row %d:\n got %s\nwant %s", i, object(&got[i]), want[i])
+					t.Fatalf("row %d:\n got %s\nwant %s", i, row, want[i])
 				}
 			}
 		})
@@ -224,21 +226,61 @@ func each(t testing.TB, file string, f func(*rpc.View)) {
 	}
 }
 
-func readRows(t testing.TB, file []byte) []Row {
+// readRows returns the rows of a file as objects, with the names of the columns. What is null is left out.
+func readRows(t testing.TB, file []byte) (rows []map[string]any) {
 	t.Helper()
-	r := pq.NewGenericReader[Row](bytes.NewReader(file))
+	r := pq.NewReader(bytes.NewReader(file))
 	defer r.Close()
-	rows := make([]Row, r.NumRows())
-	n, err := r.Read(rows)
-	if n != len(rows) || err != nil && err != io.EOF {
-		t.Fatalf("%d of %d rows: %v", n, len(rows), err)
+	for {
+		row := reflect.New(structure(""))
+		switch err := r.Read(row.Interface()); {
+		case err == io.EOF:
+			return rows
+		case err != nil:
+			t.Fatal(err)
+		}
+		o := plainValue(row.Elem()).(map[string]any)
+		if o["time"] != o["time_ns"] {
+			t.Errorf("row %d: times %v and %v", len(rows), o["time"], o["time_ns"])
+		}
+		rows = append(rows, o)
 	}
-	for i := range rows {
-		if rows[i].Time != rows[i].TimeNS {
-			t.Errorf("row %d: times %d and %d", i, rows[i].Time, rows[i].TimeNS)
+}
+
+// plainValue turns structures into objects.
+func plainValue(x reflect.Value) any {
+	switch x.Kind() {
+	case reflect.Struct:
+		o := map[string]any{}
+		for i := range x.NumField() {
+			name, options, _ := strings.Cut(x.Type().Field(i).Tag.Get("parquet"), ",")
+			if f := x.Field(i); !f.IsZero() || !strings.Contains(options, "optional") {
+				o[name] = plainValue(f)
+			}
+		}
+		return o
+	case reflect.Slice:
+		list := []any{}
+		for i := range x.Len() {
+			list = append(list, plainValue(x.Index(i)))
+		}
+		return list
+	case reflect.Pointer:
+		return plainValue(x.Elem())
+	}
+	return x.Interface()
+}
+
+// differ reports the first row in which two files differ.
+func differ(t testing.TB, a, b []byte) {
+	t.Helper()
+	left, right := readRows(t, a), readRows(t, b)
+	for i := range min(len(left), len(right)) {
+		if !reflect.DeepEqual(left[i], right[i]) {
+			t.Fatalf("row %d:\n%v\n%v", i, left[i], right[i])
 		}
 	}
-	return rows
+	t.Fatalf("%d and %d rows, %d and %d bytes, which differ", len(left), len(right), len(a), len(b))
 }
 
 func decoded(t testing.TB, text string) any {
@@ -253,93 +295,31 @@ func decoded(t testing.TB, text string) any {
 }
 
 // object writes a row as package ndjson writes its transaction.
-func object(r *Row) string {
-	o := map[string]any{
-		"schema": ndjson.Schema, "time": time.Unix(0, r.Time).UTC().Format("2006-01-02T15:04:05.000000000Z"),
-		"xid": r.XID, "connection": r.Connection, "connection_key": r.ConnectionKey, "fabric": r.Fabric, "client": r.Client, "server": r.Server,
-		"client_endpoint": r.ClientEndpoint, "server_endpoint": r.ServerEndpoint, "direction": r.Direction,
-		"program": r.Program, "version": r.Version, "procedure": r.Procedure, "operation": r.Operation,
-		"operation_group": r.OperationGroup, "status": r.Status,
-		"call_frame": r.CallFrame, "reply_frame": r.ReplyFrame, "call_type": r.CallType, "reply_type": r.ReplyType,
-		"credits_requested": r.CreditsRequested, "credits_granted": r.CreditsGranted,
-		"read_chunks": reads(r.ReadChunks), "write_chunks": writes(r.WriteChunks), "reply_chunk": segments(r.ReplyChunk),
-		"written_chunks": writes(r.WrittenChunks), "written_reply_chunk": segments(r.WrittenReplyChunk),
-		"rdma_reads": r.Reads, "rdma_read_bytes": r.ReadBytes, "rdma_writes": r.Writes, "rdma_write_bytes": r.WriteBytes,
-		"call_bytes": r.CallBytes, "reply_bytes": r.ReplyBytes, "retransmits": r.Retransmits,
-		"state": r.State, "call_delivery": r.CallDelivery, "reply_delivery": r.ReplyDelivery, "notes": append([]string{}, r.Notes...), "note_codes": append([]string{}, r.NoteCodes...), "latency_ns": nil, "lost_ns": nil, "credit_wait_ns": r.CreditWait, "slot_wait_ns": r.SlotWait,
-	}
-	set(o, "minor_version", r.MinorVersion)
-	set(o, "path", r.Path)
-	set(o, "app_latency", r.AppLatency)
-	for name, at := range map[string]int64{"data_done": r.DataDone, "first_sent": r.FirstSent} {
-		if at != 0 {
-			o[name] = time.Unix(0, at).UTC().Format("2006-01-02T15:04:05.000000000Z")
+func object(o map[string]any) string {
+	o["schema"] = ndjson.Schema
+	delete(o, "time_ns")
+	for _, f := range fields.All() {
+		x, is := o[f.Name]
+		if strings.Contains(f.Name, ".") || !f.In(fields.Parquet) || !f.In(fields.NDJSON) {
+			continue
+		}
+		members, isObject := x.(map[string]any)
+		list, isList := x.([]any)
+		switch {
+		case f.Type == fields.Time && is:
+			o[f.Name] = time.Unix(0, x.(int64)).UTC().Format("2006-01-02T15:04:05.000000000Z")
+		case isObject && len(members) == 0 || isList && len(list) == 0 && f.Absent == fields.Omitted:
+			delete(o, f.Name)
+		}
+		if _, is := o[f.Name]; !is && f.Absent == fields.Null {
+			o[f.Name] = nil
 		}
 	}
-	if x := &r.Tunnel; x.Type != "" {
-		m := map[string]any{"type": x.Type}
-		set(m, "version", x.Version)
-		set(m, "id", x.ID)
-		if x.OuterClient != "" {
-			m["outer_client"], m["outer_server"] = x.OuterClient, x.OuterServer
+	operations, _ := o["operations"].([]any)
+	for _, x := range operations {
+		if op := x.(map[string]any); op["status"] == nil {
+			op["status"] = nil
 		}
-		o["tunnel"] = m
-	}
-	set(o, "invalidated_handle", r.InvalidatedHandle)
-	if r.GSS != "" {
-		o["gss"] = r.GSS
-	}
-	if r.GSSOpened != "" {
-		o["gss_opened"] = r.GSSOpened
-	}
-	if r.GSSPrincipal != "" {
-		o["gss_principal"] = r.GSSPrincipal
-	}
-	if len(r.ReplyReadChunks) > 0 {
-		o["reply_read_chunks"] = reads(r.ReplyReadChunks)
-	}
-	var ops []any
-	for _, x := range r.Operations {
-		op := map[string]any{"op": x.Op, "status": nil}
-		if x.Status != "" {
-			op["status"] = x.Status
-		}
-		ops = append(ops, op)
-	}
-	if ops != nil {
-		o["operations"] = ops
-	}
-	if l := &r.Latency; l.Total != nil {
-		m := map[string]any{}
-		for k, v := range map[string]*int64{
-			"call_transfer": l.CallTransfer, "argument_pull": l.ArgumentPull, "pull_wait": l.PullWait, "server": l.Server,
-			"result_push": l.ResultPush, "reply_transfer": l.ReplyTransfer, "total": l.Total, "ack": l.Ack,
-		} {
-			set(m, k, v)
-		}
-		o["latency_ns"] = m
-	}
-	if l := &r.Lost; l.Total != nil {
-		o["lost_ns"] = map[string]any{
-			"receiver_not_ready": l.NotReady, "recovery": l.Recovery, "congestion": l.Congestion, "read_slot": l.ReadSlot,
-			"unknown": l.Unknown, "total": l.Total,
-		}
-	}
-	f, m := &r.File, map[string]any{}
-	set(m, "filehandle", f.Handle)
-	set(m, "name", f.Name)
-	set(m, "path", f.Path)
-	set(m, "to", f.To)
-	set(m, "new_filehandle", f.NewHandle)
-	set(m, "offset", f.Offset)
-	set(m, "count", f.Count)
-	set(m, "moved", f.Moved)
-	set(m, "eof", f.EOF)
-	if f.Stable != "" {
-		m["stable"] = f.Stable
-	}
-	if len(m) > 0 {
-		o["file"] = m
 	}
 	b, err := json.Marshal(o)
 	if err != nil {
@@ -360,39 +340,6 @@ func wrapped(t testing.TB, kind string) string {
 		t.Fatal(err)
 	}
 	return name
-}
-
-func set[T any](m map[string]any, key string, v *T) {
-	if v != nil {
-		m[key] = *v
-	}
-}
-
-func reads(list []ReadChunk) []any {
-	out := []any{}
-	for _, c := range list {
-		out = append(out, map[string]any{"position": c.Position, "segments": segments(c.Segments)})
-	}
-	return out
-}
-
-func writes(list [][]Segment) []any {
-	out := []any{}
-	for _, c := range list {
-		out = append(out, segments(c))
-	}
-	return out
-}
-
-func segments(list []Segment) any {
-	if list == nil {
-		return nil
-	}
-	out := []any{}
-	for _, s := range list {
-		out = append(out, map[string]any{"handle": s.Handle, "length": s.Length, "offset": s.Offset})
-	}
-	return out
 }
 
 func TestMetadata(t *testing.T) {

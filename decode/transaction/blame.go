@@ -57,6 +57,20 @@ func (b *Blame) Of(c rdma.Cause) (sum time.Duration) {
 	return sum
 }
 
+// Lossless reports whether nothing was lost.
+func (b *Blame) Lossless() bool {
+	if b.Quiet {
+		return true
+	}
+	var any time.Duration
+	for ph := range b.Shares {
+		for _, d := range b.Shares[ph][rdma.CauseRest+1:] {
+			any |= d
+		}
+	}
+	return any == 0
+}
+
 // Worst is the cause that most time was lost to, CauseRest if to none.
 func (b *Blame) Worst() (worst rdma.Cause) {
 	most := time.Duration(0)

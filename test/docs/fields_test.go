@@ -1,11 +1,14 @@
 package docs_test
 
 import (
+	"bytes"
 	"maps"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
+
+	pq "github.com/parquet-go/parquet-go"
 
 	"github.com/rpcrdma/toolkit/analyze/fields"
 	"github.com/rpcrdma/toolkit/analyze/parquet"
@@ -50,28 +53,33 @@ func resolved(doc, at map[string]any) (says map[string]any, null bool) {
 	return at, null || slices.Contains(types, any("null"))
 }
 
-// columnNames adds the columns of a record of Parquet, likewise.
-func columnNames(keys map[string]bool, t reflect.Type, prefix string) {
-	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
-		t = t.Elem()
+// columnNames are the columns of a file of Parquet, and the groups that they are in.
+func columnNames(t *testing.T) map[string]bool {
+	t.Helper()
+	var b bytes.Buffer
+	if err := parquet.NewWriter(&b, nil).Close(); err != nil {
+		t.Fatal(err)
 	}
-	if t.Kind() != reflect.Struct {
-		return
+	f, err := pq.OpenFile(bytes.NewReader(b.Bytes()), int64(b.Len()))
+	if err != nil {
+		t.Fatal(err)
 	}
-	for f := range t.Fields() {
-		name, _, _ := strings.Cut(f.Tag.Get("parquet"), ",")
-		keys[prefix+name] = true
-		columnNames(keys, f.Type, prefix+name+".")
+	names := make(map[string]bool)
+	for _, path := range f.Schema().Columns() {
+		for i := range path {
+			names[strings.ReplaceAll(strings.Join(path[:i+1], "."), ".list.element", "")] = true
+		}
 	}
+	maps.DeleteFunc(names, func(name string, _ bool) bool { return strings.HasSuffix(name, ".list") })
+	return names
 }
 
 // TestFormatsHaveTheFields compares the formats with the table of attributes. That ndjson of all samples has no key beside those of its
 // schema is what TestSchemas says.
 func TestFormatsHaveTheFields(t *testing.T) {
-	keys, columns := make(map[string]property), make(map[string]bool)
+	keys, columns := make(map[string]property), columnNames(t)
 	doc := loadSchemas(t).source["transaction"]
 	schemaKeys(keys, doc, doc, "")
-	columnNames(columns, reflect.TypeFor[parquet.Row](), "")
 	table := make(map[string]bool)
 	for _, f := range fields.All() {
 		if table[f.Name] {

@@ -7,7 +7,7 @@
 // their statistics and indexes. The library parquet-go does the encodings, compression, page headers and
 // the footer, and derives the schema from a Go type.
 //
-//	s := column.SchemaOf(Row{})
+//	s := column.SchemaOf(parquet.SchemaOf(Row{}))
 //	f := column.New(w, s, column.Options{})
 //	name, size := f.Texts("name"), f.Ints("size")
 //	f.Ready()

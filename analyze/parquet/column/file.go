@@ -136,12 +136,6 @@ func (f *File) bind(c column, i int, l *Levels) {
 	f.columns[i] = c
 }
 
-// Lacks reports whether there is a column with that path that nobody writes yet.
-func (f *File) Lacks(path string) bool {
-	i, is := f.schema.at[path]
-	return is && f.columns[i] == nil
-}
-
 // Ready panics if a column of the schema was not asked for.
 func (f *File) Ready() {
 	for i, c := range f.columns {

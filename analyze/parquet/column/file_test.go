@@ -49,7 +49,7 @@ type columns struct {
 }
 
 func newColumns(w io.Writer, opt Options) *columns {
-	f := New(w, SchemaOf[record](), opt)
+	f := New(w, SchemaOf(pq.SchemaOf(record{})), opt)
 	c := &columns{f: f, maybeAt: f.Levels(), flagAt: f.Levels(), at: f.Levels(), yAt: f.Levels(), listAt: f.Levels(), listYAt: f.Levels()}
 	c.n, c.u, c.same, c.word = f.Ints("n", nil).Delta(), f.Ints("u", nil), f.Ints("same", nil), f.Texts("word", nil)
 	c.code = f.Texts("code", nil).Hex()

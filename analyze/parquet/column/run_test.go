@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"math/rand/v2"
 	"testing"
+
+	pq "github.com/parquet-go/parquet-go"
 )
 
 // TestRepeat writes rows with runs of equal values, one by one, and counted until another value or the end of a page.
@@ -21,7 +23,7 @@ func TestRepeat(t *testing.T) {
 		maybe *Ints
 	}
 	make := func(to *bytes.Buffer, opt Options) *cells {
-		f := New(to, SchemaOf[row](), opt)
+		f := New(to, SchemaOf(pq.SchemaOf(row{})), opt)
 		c := &cells{f: f, n: f.Ints("n", nil), word: f.Texts("word", nil), at: f.Levels()}
 		c.maybe = f.Ints("maybe", c.at)
 		f.Ready()
@@ -139,7 +141,7 @@ func TestMarks(t *testing.T) {
 		var at [2]*Levels
 		var names [2]*Texts
 		for i := range f {
-			f[i] = New(&files[i], SchemaOf[row](), opt)
+			f[i] = New(&files[i], SchemaOf(pq.SchemaOf(row{})), opt)
 			at[i] = f[i].Levels()
 			names[i] = f[i].Texts("names.list.element", at[i])
 		}

@@ -26,11 +26,11 @@ type leaf struct {
 	maxRep, maxDef byte
 }
 
-// SchemaOf is the schema that parquet-go derives from a structure with tags.
-func SchemaOf[T any]() *Schema {
-	// An empty file of that type has the description that a full one must have.
+// SchemaOf is a schema of parquet-go.
+func SchemaOf(schema *pq.Schema) *Schema {
+	// An empty file of it has the description that a full one must have.
 	var file bytes.Buffer
-	w := pq.NewGenericWriter[T](&file)
+	w := pq.NewGenericWriter[any](&file, schema)
 	if err := w.Close(); err != nil {
 		panic(err)
 	}
