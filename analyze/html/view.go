@@ -153,8 +153,8 @@ func newView(rep *latency.Report) *view {
 	if rep.Packets == 0 {
 		v.Subtitle = "no packets"
 	}
-	if rep.Account != nil {
-		v.Subtitle += "; " + rep.Account.Line
+	if rep.Account != nil && rep.Packets > 0 {
+		v.Subtitle = fmt.Sprintf("%s from %s; %s", rep.Span, v.Start, rep.Account.Line)
 	}
 	if rep.Filter != "" {
 		v.Subtitle += "; transactions for which " + rep.Filter + " holds"
@@ -162,6 +162,9 @@ func newView(rep *latency.Report) *view {
 	v.cards(rep)
 	for _, p := range phases {
 		v.Legend = append(v.Legend, legend{p.class(), p.Short(), p.note})
+	}
+	if rep.All.Parts()[latency.PathPart] > 0 {
+		v.Legend = append(v.Legend, legend{"path", "path", "packets between the capture point and the server, there and back, by the transport's acknowledgements; of groups, not a part of pull, server and push"})
 	}
 	if rep.All.Count > 0 {
 		v.groups(rep)
@@ -328,41 +331,47 @@ func (v *view) shares(rep *latency.Report) {
 		if g.Latency.Sum == 0 {
 			continue
 		}
-		phaseBars(&p.Chart, p.X0, y-7, p.X1-p.X0, 14, sums(g), g.Latency.Sum, name(g)+": ")
-		if share := float64(g.UndividedTime) / float64(g.Latency.Sum); share > 0 {
-			width := (p.X1 - p.X0) * min(share, 1)
-			p.AddRect(p.X1-width, y-7, width, 14, "rest", 0, fmt.Sprintf("%s: not known, %.1f %%", name(g), 100*share))
-		}
+		parts := g.Parts()
+		drawBars(&p.Chart, p.X0, y-7, p.X1-p.X0, 14, append(phaseBars(func(ph transaction.Phase) int64 {
+			if ph == transaction.PhaseWait {
+				return min(g.Phase(ph).Sum, parts[transaction.PhasePull])
+			}
+			return parts[ph]
+		}), bar{"path", "path", parts[latency.PathPart]}, bar{"rest", "not known", parts[latency.UndividedPart]}), g.Latency.Sum, name(g)+": ")
 	}
 	v.Shares = &p.Chart
 }
 
-// sums are the times of the phases of a group, in the order of phases.
-func sums(g *latency.Group) []int64 {
-	out := make([]int64, len(phases))
-	for i, ph := range phases {
-		out[i] = g.Phase(ph.Phase).Sum
-	}
-	return out
+// bar is a part of a bar.
+type bar struct {
+	class, name string
+	time        int64
 }
 
-// phaseBars draws phases one after the other. The argument pull is drawn without
-// the wait that it contains.
-func phaseBars(p *plot.Chart, x, y, width, height float64, parts []int64, total int64, prefix string) {
+// phaseBars are the phases one after the other. The argument pull is drawn without the wait that it contains.
+func phaseBars(time func(transaction.Phase) int64) []bar {
+	var list []bar
+	for _, ph := range phases {
+		n := time(ph.Phase)
+		if ph.Phase == transaction.PhasePull {
+			n -= time(transaction.PhaseWait)
+		}
+		list = append(list, bar{ph.class(), ph.Short(), n})
+	}
+	return list
+}
+
+// drawBars draws parts of a total one after the other.
+func drawBars(p *plot.Chart, x, y, width, height float64, parts []bar, total int64, prefix string) {
 	if total <= 0 {
 		return
 	}
-	for i, ph := range phases {
-		n := parts[i]
-		title := fmt.Sprintf("%s%s %s, %.1f %%", prefix, ph.Short(), units.Duration(n), 100*float64(n)/float64(total))
-		if ph.Phase == transaction.PhasePull {
-			n -= parts[i-1]
-		}
-		if n <= 0 {
+	for _, b := range parts {
+		if b.time <= 0 {
 			continue
 		}
-		w := width * float64(n) / float64(total)
-		p.AddRect(x, y, w, height, ph.class(), 0, title)
+		w := width * float64(b.time) / float64(total)
+		p.AddRect(x, y, w, height, b.class, 0, fmt.Sprintf("%s%s %s, %.1f %%", prefix, b.name, units.Duration(b.time), 100*float64(b.time)/float64(total)))
 		x += w
 	}
 }
@@ -395,11 +404,7 @@ func (v *view) slow(rep *latency.Report) {
 			break
 		}
 		p := &plot.Chart{Width: slowWidth, Height: slowHeight, Label: "phases of this transaction"}
-		parts := make([]int64, len(phases))
-		for j, ph := range phases {
-			parts[j] = x.Phases[ph.String()]
-		}
-		phaseBars(p, 0, 0, slowWidth, slowHeight, parts, x.Total, "")
+		drawBars(p, 0, 0, slowWidth, slowHeight, phaseBars(func(ph transaction.Phase) int64 { return x.Phases[ph.String()] }), x.Total, "")
 		r := slowRow{
 			Total: units.Duration(x.Total), Sort: fmt.Sprint(x.Total), XID: fmt.Sprintf("%08x", x.XID), What: x.Operation,
 			Time: x.Time.Format("15:04:05.000000"), Bar: p, Notes: x.Notes, Bad: x.Failed,
