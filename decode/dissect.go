@@ -1,8 +1,6 @@
 package decode
 
 import (
-	"encoding/binary"
-
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/rdma"
@@ -94,26 +92,12 @@ func (d *dissection) more(b *capture.Batch, n int) {
 
 // unwrap looks for RoCEv2 in a frame that is not decoded, or that carries UDP of no known kind.
 func (d *dissection) unwrap(f *link.Frame) {
-	switch {
-	case d.splitter.SkipICRC || len(f.Payload) < roce.BTHSize:
-		return
-	case f.Proto == link.None && f.Problem == link.NoProblem && !f.Unknown.Named():
-	case f.Proto == link.UDP && f.DstPort != RoCEPort && f.DstPort != portSFlow && !rpcLike(f.Payload):
-	default:
+	if d.splitter.SkipICRC {
 		return
 	}
 	if at, ok := d.seeker.Seek(f); ok {
 		f.Unwrap(at)
 	}
-}
-
-// portSFlow is the UDP port of sFlow, whose datagrams hold samples of packets: what they lack was not lost.
-const portSFlow = 6343
-
-// rpcLike reports whether a datagram begins like a call or a reply of RPC (RFC 5531, section 9): its data may be anything.
-func rpcLike(b []byte) bool {
-	kind, next := binary.BigEndian.Uint32(b[4:]), binary.BigEndian.Uint32(b[8:])
-	return kind == 0 && next == 2 || kind == 1 && next <= 1
 }
 
 // upper decodes the InfiniBand part of a frame, if it has one.

@@ -93,7 +93,7 @@ func New(opt Options, emit func(*Finding)) *Checker {
 			c.on[i] = rules[i].Severity[opt.Profile]
 		}
 	}
-	c.replies = replyRules{verdicts: v, invariants: invariant.New()}
+	c.replies = replyRules{verdicts: v, invariants: invariant.New(), down: make(map[[16]byte]*down)}
 	c.stats = &c.apart.rest
 	if opt.Apart {
 		c.apart.on, c.apart.byID = true, make(map[int]*own)
@@ -168,6 +168,7 @@ func (c *Checker) Finish() {
 	c.leave()
 	c.callbacks.unreturned()
 	c.forms.oneForm()
+	c.replies.channelsDown()
 }
 
 // program is the name and version of a program.

@@ -15,6 +15,7 @@ import (
 type replyRules struct {
 	*verdicts
 	invariants *invariant.Checker
+	down       map[[16]byte]*down // by session
 	exchange   invariant.Exchange
 }
 
@@ -30,7 +31,7 @@ var breachRules = [...]id{
 
 // selected reports whether one of the rules is checked.
 func (c *replyRules) selected() bool {
-	return slices.ContainsFunc(breachRules[1:], func(r id) bool { return c.on[r] != Off })
+	return c.on[ruleUndefined] != Off || c.on[ruleChannelDown] != Off || slices.ContainsFunc(breachRules[1:], func(r id) bool { return c.on[r] != Off })
 }
 
 // judge takes a transaction.
@@ -42,6 +43,14 @@ func (c *replyRules) judge(v *rpc.View) {
 	args, result := v.Args(), v.Result()
 	if args == nil || result == nil || v.ArgsErr != nil || v.ResultErr != nil {
 		return
+	}
+	if c.opt.Match == nil || c.opt.Match(v) {
+		if c.on[ruleUndefined] != Off {
+			c.defined(v, args, result)
+		}
+		if c.on[ruleChannelDown] != Off {
+			c.channelState(v, result)
+		}
 	}
 	server := tx.Server().Addr.As16()
 	x := &c.exchange
@@ -79,24 +88,44 @@ func sentAgain(tx *transaction.Transaction) bool {
 }
 
 func (c *replyRules) breach(v *rpc.View, b *invariant.Breach) {
-	tx, r := v.Tx, breachRules[b.Kind]
-	if c.on[r] == Off {
+	f := c.finding(v, breachRules[b.Kind], Responder)
+	if f == nil {
 		return
 	}
-	if !c.wanted(r, c.on[r]) {
-		c.report(c.audience.wordless(tx.Connection, r, "", tx.Reply.Last, Responder))
-		return
-	}
-	k := tx.Connection.Resolve()
-	f := &Finding{
-		Rule: &rules[r], Ref: tx.Reply.Last, Connection: k.ID, Fabric: k.Fabric,
-		HasXID: true, XID: tx.XID, Backward: tx.Backward, Program: program(v), Operation: text.Operation(v),
-		CallFrame: tx.Call.Last.Number, ReplyFrame: tx.Reply.Last.Number,
-		By: Responder, From: k.Ends[tx.From.Other()], To: k.Ends[tx.From],
-		Expected: b.Expected(), Seen: b.Seen(),
-	}
+	f.Expected, f.Seen = b.Expected(), b.Seen()
 	if ops := v.Operations(); b.At >= 0 && b.At < len(ops) {
 		f.Seen = ops[b.At].Name + ": " + f.Seen
 	}
 	c.report(f)
+}
+
+// finding is about, or nil if nobody wants its words; then it was reported.
+func (c *replyRules) finding(v *rpc.View, r id, by Party) *Finding {
+	tx, ref := v.Tx, v.Tx.Reply.Last
+	if by == Requester {
+		ref = tx.Call.Last
+	}
+	if c.on[r] == Off {
+		return nil
+	}
+	if !c.wanted(r, c.on[r]) {
+		c.report(c.audience.wordless(tx.Connection, r, "", ref, by))
+		return nil
+	}
+	return c.about(v, r, by)
+}
+
+// about is a finding about a call or a reply, as its sender has it.
+func (c *replyRules) about(v *rpc.View, r id, by Party) *Finding {
+	tx, ref, from := v.Tx, v.Tx.Reply.Last, v.Tx.From.Other()
+	if by == Requester {
+		ref, from = tx.Call.Last, tx.From
+	}
+	k := tx.Connection.Resolve()
+	return &Finding{
+		Rule: &rules[r], Ref: ref, Connection: k.ID, Fabric: k.Fabric,
+		HasXID: true, XID: tx.XID, Backward: tx.Backward, Program: program(v), Operation: text.Operation(v),
+		CallFrame: tx.Call.Last.Number, ReplyFrame: tx.Reply.Last.Number,
+		By: by, From: k.Ends[from], To: k.Ends[from.Other()],
+	}
 }

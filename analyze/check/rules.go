@@ -130,6 +130,8 @@ const (
 	ruleTimeBack
 	ruleAttributeMoved
 	ruleNotAsked
+	ruleUndefined
+	ruleChannelDown
 	ruleCount
 )
 
@@ -783,5 +785,15 @@ var rules = [ruleCount]Rule{
 		ID: "attributes-not-asked", Number: "N5.6", Title: "attributes that were not requested",
 		Source: "RFC 8881, sections 18.7, 18.23 and 18.30", Severity: all(Warning), Needs: NeedCall | NeedReply | NeedArguments,
 		Text: "GETATTR and READDIR return only requested attributes. SETATTR, CREATE and OPEN report which attributes were set: only requested ones, and after SETATTR all of them.",
+	},
+	ruleUndefined: {
+		ID: "value-undefined", Number: "N5.7", Title: "boolean or enumeration with a value that is not defined",
+		Source: "RFC 4506, sections 4.3 and 4.4", Severity: all(Warning), Needs: NeedCall | NeedReply | NeedArguments,
+		Text: "A boolean is 0 or 1, an enumeration has one of the values that its protocol names. Implementations take others differently, or refuse them as GARBAGE_ARGS.",
+	},
+	ruleChannelDown: {
+		ID: "backchannel-down", Number: "N3.11", Title: "the server reports that it cannot call back",
+		Source: "RFC 8881, section 18.46.3", Severity: all(Warning), Needs: NeedCall | NeedReply | NeedArguments,
+		Text: "SEQ4_STATUS_CB_PATH_DOWN and SEQ4_STATUS_CB_PATH_DOWN_SESSION stay set until the backchannel works again. Without it, a server recalls no delegations and grants none. Judged if they are set in the last reply of a session, in at least three replies, and in all of them or in one after BIND_CONN_TO_SESSION. One finding for a session.",
 	},
 }

@@ -723,6 +723,17 @@ var breaches = []breach{
 	{rule: "attributes-not-asked", by: Responder, play: func(s *scene) {
 		s.nfs(4, 1, words("", 1, 2, 22, "h", 9, 1, 1<<4), words(0, "", 2, 22, 0, 9, 0, 1, 1<<3|1<<4, 16, uint64(1), uint64(2)))
 	}},
+	{rule: "value-undefined", by: Responder, play: func(s *scene) { // the end of a directory
+		s.nfs(3, 16, words("h", uint64(0), uint64(0), 512), words(0, 0, uint64(0), 0, 7))
+	}},
+	{rule: "value-undefined", by: Responder, play: func(s *scene) { // the type of a file
+		s.nfs(3, 1, words("h"), words(0, 9, 0o644, 1, 0, 0, uint64(10), uint64(10), 0, 0, uint64(1), uint64(7), 9, 0, 9, 0, 9, 0))
+	}},
+	{rule: "backchannel-down", by: Responder, play: func(s *scene) {
+		for seq := range 3 {
+			s.nfs(4, 1, words("", 1, 1, 53, []byte(testSession), seq+1, 0, 0, 0), words(0, "", 1, 53, 0, []byte(testSession), seq+1, 0, 0, 0, 1))
+		}
+	}},
 	{rule: "callback-unbound", by: Requester, play: func(s *scene) { s.sessionCallback() }},
 	{rule: "form-unanswered", by: Responder, with: []string{"call-unanswered", "call-unanswered", "closed-by-responder"}, play: func(s *scene) {
 		s.small()

@@ -117,6 +117,9 @@ func (s *Scrubber) headers(p *capture.Packet, h *held) bool {
 	s.layers = s.layers[:0]
 	link.DecodeParts(p.Link, h.data, p.Length, f, &s.layers)
 	f.Segment = p.Segment
+	if at, ok := s.seeker.Seek(f); ok {
+		f.Unwrap(at) // what is in front of it stays zero
+	}
 	known := understood(f)
 	if f.Proto == link.InfiniBand && f.Net[0]&lrhVersion != 0 || !known && !identified(p.Link, s.layers) {
 		return false

@@ -75,6 +75,7 @@ type Scrubber struct {
 	layers []link.Part
 	inner  link.Frame // that InfiniBand carries
 	split  roce.Splitter
+	seeker roce.Seeker
 	packet roce.Packet
 	double []byte
 	diff   []byte

@@ -19,10 +19,18 @@ const (
 // port is Port as it is in a UDP header.
 var port = []byte{Port >> 8, Port & 0xff}
 
-// Seek returns where an IP packet with RoCEv2 begins in the payload of a frame. One that the capture cut has no ICRC: a right IPv4 header is
-// enough then.
+// Seek returns where an IP packet with RoCEv2 begins in the payload of a frame that is not decoded, or that carries UDP of no known kind.
+// One that the capture cut has no ICRC: a right IPv4 header is enough then.
 func (s *Seeker) Seek(f *link.Frame) (at int, ok bool) {
 	p := f.Payload
+	switch {
+	case len(p) < BTHSize:
+		return 0, false
+	case f.Proto == link.None && f.Problem == link.NoProblem && !f.Unknown.Named():
+	case f.Proto == link.UDP && f.DstPort != Port && f.DstPort != PortSFlow && !rpcLike(p):
+	default:
+		return 0, false
+	}
 	tries := seekTries
 	for from := 2; from < min(len(p), seekWithin); {
 		i := bytes.Index(p[from:min(len(p), seekWithin)], port)
@@ -52,6 +60,15 @@ func (s *Seeker) Seek(f *link.Frame) (at int, ok bool) {
 		}
 	}
 	return 0, false
+}
+
+// PortSFlow is the UDP port of sFlow, whose datagrams hold samples of packets: what they lack was not lost.
+const PortSFlow = 6343
+
+// rpcLike reports whether a datagram begins like a call or a reply of RPC (RFC 5531, section 9): its data may be anything.
+func rpcLike(b []byte) bool {
+	kind, next := binary.BigEndian.Uint32(b[4:]), binary.BigEndian.Uint32(b[8:])
+	return kind == 0 && next == 2 || kind == 1 && next <= 1
 }
 
 // enclosing finds the IP header of a UDP header at udp. It ends where both say; n is the length of p on the wire.

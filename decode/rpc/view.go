@@ -33,6 +33,9 @@ type View struct {
 	// the error is due to the capture, not to the message.
 	ArgsErr, ResultErr error
 	ArgsCut, ResultCut bool
+	// ArgsUndefined and ResultUndefined say that a boolean was neither 0 nor 1, or that an enumeration had a value that its type
+	// does not define. They are known once Args or Result was called.
+	ArgsUndefined, ResultUndefined bool
 	// ArgsLeft and ResultLeft count bytes that follow what was decoded.
 	ArgsLeft, ResultLeft int
 
@@ -86,6 +89,7 @@ func (v *View) Set(tx *transaction.Transaction) {
 	v.Tx, v.Program, v.Procedure, v.usual = tx, p, b.Procedure, b.messages
 	v.demand = demandCall | demandReply | demandArgs | demandResult
 	v.ArgsLeft, v.ResultLeft = b.argsLeft, b.resultLeft
+	v.ArgsUndefined, v.ResultUndefined = false, false
 	v.ops, v.opsDone, v.fileDone, v.compound = v.ops[:0], !b.Compound, false, b.Compound
 }
 
@@ -96,6 +100,7 @@ func (v *View) SetAll(tx *transaction.Transaction) {
 	v.Program, v.Procedure = nil, nil
 	v.args, v.result, v.ArgsErr, v.ResultErr = nil, nil, nil, nil
 	v.ArgsCut, v.ResultCut, v.ArgsLeft, v.ResultLeft = false, false, 0, 0
+	v.ArgsUndefined, v.ResultUndefined = false, false
 	v.opsDone, v.fileDone, v.compound = false, false, false
 
 	if tx.Call.Seen() && !lacks(&tx.Call) {
@@ -173,7 +178,7 @@ func (v *View) decodeArgs(m *messages) {
 		v.brief.body.reduceCall(&v.Tx.Call.Header)
 	}
 	m.args.Decode(r)
-	v.args = m.args
+	v.args, v.ArgsUndefined = m.args, r.Undefined()
 	if r.Failed() {
 		v.ArgsCut, v.ArgsErr = v.failure(&v.Tx.Call)
 		return
@@ -197,7 +202,7 @@ func (v *View) decodeResult(m *messages) {
 		v.brief.body.reduceReply(&v.Tx.Reply.Header)
 	}
 	m.result.Decode(r)
-	v.result, v.status = m.result, m.status
+	v.result, v.status, v.ResultUndefined = m.result, m.status, r.Undefined()
 	if r.Failed() {
 		v.ResultCut, v.ResultErr = v.failure(&v.Tx.Reply)
 		return

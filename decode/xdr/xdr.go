@@ -78,6 +78,9 @@ type Reader struct {
 	removed uint32 // bytes and padding of reduced items passed so far
 	byOrder bool   // reduced items are taken by order (reply), not by position (call)
 	reduced []Reduced
+
+	booleans uint32 // all bits of all booleans
+	strange  bool   // an enumeration has a value that its type does not define
 }
 
 // failed makes an offset negative and so one that no read accepts: a read that compares its end with the end of
@@ -92,6 +95,7 @@ func (r *Reader) Reset(b []byte, full int) {
 	}
 	r.off, r.full, r.removed, r.err.Kind = 0, full, 0, None
 	r.b, r.reduced = b, nil
+	r.booleans, r.strange = 0, false
 }
 
 // StartAt says that the bytes given to Reset start at that position of the
@@ -193,8 +197,26 @@ func (r *Reader) Uint32() uint32 {
 // Int32 reads a signed integer.
 func (r *Reader) Int32() int32 { return int32(r.Uint32()) }
 
-// Bool reads a boolean; every value but 0 is true.
-func (r *Reader) Bool() bool { return r.Uint32() != 0 }
+// Bool reads a boolean; every value but 0 is true. See Undefined.
+func (r *Reader) Bool() bool { return r.True(r.Uint32()) }
+
+// True is Bool for a value that was read.
+func (r *Reader) True(v uint32) bool {
+	r.booleans |= v
+	return v != 0
+}
+
+// Defined is an enumeration that was read, whose type defines the values from first to last.
+func (r *Reader) Defined(v, first, last uint32) uint32 {
+	if v-first > last-first {
+		r.strange = true
+	}
+	return v
+}
+
+// Undefined reports whether a boolean was neither 0 nor 1, or an enumeration had a value that its type does not define
+// (RFC 4506, sections 4.3 and 4.4).
+func (r *Reader) Undefined() bool { return r.booleans > 1 || r.strange }
 
 // Uint64 reads an unsigned hyper integer.
 func (r *Reader) Uint64() uint64 {

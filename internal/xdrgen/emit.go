@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"go/format"
 	"path/filepath"
 	"sort"
@@ -76,7 +77,7 @@ func (m *model) emit(names []string) ([]byte, error) {
 // defPragmas are those that a definition may have; a typedef's belong to its
 // declaration.
 var defPragmas = map[defKind][]string{
-	constDef: {"go"}, enumDef: {"go", "status", "operations"}, structDef: {"go", "time"},
+	constDef: {"go"}, enumDef: {"go", "status", "operations", "open"}, structDef: {"go", "time"},
 	unionDef: {"go", "pointer", "value"}, programDef: {"go", "name"}, versionDef: {"go"}, procDef: {"go", "name"},
 }
 
@@ -510,9 +511,9 @@ func (e *emitter) load(x string, t *typ, at int) {
 	case kInt64:
 		e.p("%s = int64(binary.BigEndian.Uint64(b[%d:]))", x, at)
 	case kBool:
-		e.p("%s = binary.BigEndian.Uint32(b[%d:]) != 0", x, at)
+		e.p("%s = r.True(binary.BigEndian.Uint32(b[%d:]))", x, at)
 	case kEnum:
-		e.p("%s = %s(binary.BigEndian.Uint32(b[%d:]))", x, e.ref(t.def), at)
+		e.p("%s = %s(%s)", x, e.ref(t.def), e.defined(t.def, fmt.Sprintf("binary.BigEndian.Uint32(b[%d:])", at)))
 	case kOpaqueFixed:
 		e.p("%s = [%d]byte(b[%d:])", x, t.n, at)
 	case kArrayFixed:
@@ -527,6 +528,25 @@ func (e *emitter) load(x string, t *typ, at int) {
 			at += n
 		}
 	}
+}
+
+// defined is the reading of an enumeration. The Reader is told which values there are if they follow each other, and if no
+// others may be added later.
+func (e *emitter) defined(d *def, read string) string {
+	if _, open := d.prag["open"]; open {
+		return read
+	}
+	seen := make(map[uint32]bool)
+	first, last := uint32(math.MaxUint32), uint32(0)
+	for _, c := range d.members {
+		v := uint32(e.constant(c.value, c.pos))
+		seen[v] = true
+		first, last = min(first, v), max(last, v)
+	}
+	if uint64(last)-uint64(first)+1 != uint64(len(seen)) {
+		return read
+	}
+	return fmt.Sprintf("r.Defined(%s, %d, %d)", read, first, last)
 }
 
 // reads are the Reader's methods for scalars.
@@ -555,7 +575,7 @@ func (e *emitter) decode(x string, m *member) {
 func (e *emitter) decodeItem(x string, t *typ) {
 	switch t.kind {
 	case kEnum:
-		e.p("%s = %s(r.Uint32())", x, e.ref(t.def))
+		e.p("%s = %s(%s)", x, e.ref(t.def), e.defined(t.def, "r.Uint32()"))
 	case kOpaqueFixed:
 		e.p("r.Copy(%s[:])", x)
 	case kOpaque:

@@ -305,7 +305,7 @@ func number(s string) (uint64, error) {
 var pragmaNames = map[string]bool{
 	"data": false, "flags": false, "enum": false, "time": false, "string": false,
 	"bytes": false, "redact": false, "max": false, "status": false, "go": false, "name": false, "type": false,
-	"pointer": false, "value": false, "operations": false, "extern": true, "leaf": true, "import": true,
+	"pointer": false, "value": false, "operations": false, "open": false, "extern": true, "leaf": true, "import": true,
 }
 
 // pragmas reads the pragma lines before an item, and the comment before them.

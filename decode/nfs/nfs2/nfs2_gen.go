@@ -242,7 +242,7 @@ type Fattr struct {
 func (t *Fattr) Decode(r *xdr.Reader) {
 	if b := r.Take(68); len(b) == 68 {
 		b := (*[68]byte)(b)
-		t.Type = Ftype(binary.BigEndian.Uint32(b[0:]))
+		t.Type = Ftype(r.Defined(binary.BigEndian.Uint32(b[0:]), 0, 8))
 		t.Mode = binary.BigEndian.Uint32(b[4:])
 		t.Nlink = binary.BigEndian.Uint32(b[8:])
 		t.Uid = binary.BigEndian.Uint32(b[12:])
@@ -260,7 +260,7 @@ func (t *Fattr) Decode(r *xdr.Reader) {
 		t.Ctime.Seconds = binary.BigEndian.Uint32(b[60:])
 		t.Ctime.Useconds = binary.BigEndian.Uint32(b[64:])
 	} else {
-		t.Type = Ftype(r.Uint32())
+		t.Type = Ftype(r.Defined(r.Uint32(), 0, 8))
 		r.Field("type")
 		t.Mode = r.Uint32()
 		r.Field("mode")
@@ -423,7 +423,7 @@ func (t *Attrstat) Decode(r *xdr.Reader) {
 	case NFS_OK:
 		if b := r.Take(68); len(b) == 68 {
 			b := (*[68]byte)(b)
-			t.Attributes.Type = Ftype(binary.BigEndian.Uint32(b[0:]))
+			t.Attributes.Type = Ftype(r.Defined(binary.BigEndian.Uint32(b[0:]), 0, 8))
 			t.Attributes.Mode = binary.BigEndian.Uint32(b[4:])
 			t.Attributes.Nlink = binary.BigEndian.Uint32(b[8:])
 			t.Attributes.Uid = binary.BigEndian.Uint32(b[12:])
@@ -601,7 +601,7 @@ func (t *Diropok) Decode(r *xdr.Reader) {
 	if b := r.Take(100); len(b) == 100 {
 		b := (*[100]byte)(b)
 		t.File = [32]byte(b[0:])
-		t.Attributes.Type = Ftype(binary.BigEndian.Uint32(b[32:]))
+		t.Attributes.Type = Ftype(r.Defined(binary.BigEndian.Uint32(b[32:]), 0, 8))
 		t.Attributes.Mode = binary.BigEndian.Uint32(b[36:])
 		t.Attributes.Nlink = binary.BigEndian.Uint32(b[40:])
 		t.Attributes.Uid = binary.BigEndian.Uint32(b[44:])
@@ -665,7 +665,7 @@ func (t *Diropres) Decode(r *xdr.Reader) {
 		if b := r.Take(100); len(b) == 100 {
 			b := (*[100]byte)(b)
 			t.Diropok.File = [32]byte(b[0:])
-			t.Diropok.Attributes.Type = Ftype(binary.BigEndian.Uint32(b[32:]))
+			t.Diropok.Attributes.Type = Ftype(r.Defined(binary.BigEndian.Uint32(b[32:]), 0, 8))
 			t.Diropok.Attributes.Mode = binary.BigEndian.Uint32(b[36:])
 			t.Diropok.Attributes.Nlink = binary.BigEndian.Uint32(b[40:])
 			t.Diropok.Attributes.Uid = binary.BigEndian.Uint32(b[44:])

@@ -326,7 +326,7 @@ type Fattr3 struct {
 func (t *Fattr3) Decode(r *xdr.Reader) {
 	if b := r.Take(84); len(b) == 84 {
 		b := (*[84]byte)(b)
-		t.Type = Ftype3(binary.BigEndian.Uint32(b[0:]))
+		t.Type = Ftype3(r.Defined(binary.BigEndian.Uint32(b[0:]), 1, 7))
 		t.Mode = binary.BigEndian.Uint32(b[4:])
 		t.Nlink = binary.BigEndian.Uint32(b[8:])
 		t.Uid = binary.BigEndian.Uint32(b[12:])
@@ -344,7 +344,7 @@ func (t *Fattr3) Decode(r *xdr.Reader) {
 		t.Ctime.Seconds = binary.BigEndian.Uint32(b[76:])
 		t.Ctime.Nseconds = binary.BigEndian.Uint32(b[80:])
 	} else {
-		t.Type = Ftype3(r.Uint32())
+		t.Type = Ftype3(r.Defined(r.Uint32(), 1, 7))
 		r.Field("type")
 		t.Mode = r.Uint32()
 		r.Field("mode")
@@ -431,7 +431,7 @@ func (t *PostOpAttr) Decode(r *xdr.Reader) {
 	if t.AttributesFollow {
 		if b := r.Take(84); len(b) == 84 {
 			b := (*[84]byte)(b)
-			t.Attributes.Type = Ftype3(binary.BigEndian.Uint32(b[0:]))
+			t.Attributes.Type = Ftype3(r.Defined(binary.BigEndian.Uint32(b[0:]), 1, 7))
 			t.Attributes.Mode = binary.BigEndian.Uint32(b[4:])
 			t.Attributes.Nlink = binary.BigEndian.Uint32(b[8:])
 			t.Attributes.Uid = binary.BigEndian.Uint32(b[12:])
@@ -939,7 +939,7 @@ type SetAtime struct {
 }
 
 func (t *SetAtime) Decode(r *xdr.Reader) {
-	t.SetIt = TimeHow(r.Uint32())
+	t.SetIt = TimeHow(r.Defined(r.Uint32(), 0, 2))
 	r.Field("set_it")
 	switch t.SetIt {
 	case SET_TO_CLIENT_TIME:
@@ -1004,7 +1004,7 @@ type SetMtime struct {
 }
 
 func (t *SetMtime) Decode(r *xdr.Reader) {
-	t.SetIt = TimeHow(r.Uint32())
+	t.SetIt = TimeHow(r.Defined(r.Uint32(), 0, 2))
 	r.Field("set_it")
 	switch t.SetIt {
 	case SET_TO_CLIENT_TIME:
@@ -1265,7 +1265,7 @@ func (t *GETATTR3res) Decode(r *xdr.Reader) {
 	case NFS3_OK:
 		if b := r.Take(84); len(b) == 84 {
 			b := (*[84]byte)(b)
-			t.Resok.ObjAttributes.Type = Ftype3(binary.BigEndian.Uint32(b[0:]))
+			t.Resok.ObjAttributes.Type = Ftype3(r.Defined(binary.BigEndian.Uint32(b[0:]), 1, 7))
 			t.Resok.ObjAttributes.Mode = binary.BigEndian.Uint32(b[4:])
 			t.Resok.ObjAttributes.Nlink = binary.BigEndian.Uint32(b[8:])
 			t.Resok.ObjAttributes.Uid = binary.BigEndian.Uint32(b[12:])
@@ -2433,13 +2433,13 @@ func (t *WRITE3args) Decode(r *xdr.Reader) {
 		b := (*[16]byte)(b)
 		t.Offset = binary.BigEndian.Uint64(b[0:])
 		t.Count = binary.BigEndian.Uint32(b[8:])
-		t.Stable = StableHow(binary.BigEndian.Uint32(b[12:]))
+		t.Stable = StableHow(r.Defined(binary.BigEndian.Uint32(b[12:]), 0, 2))
 	} else {
 		t.Offset = r.Uint64()
 		r.Field("offset")
 		t.Count = r.Uint32()
 		r.Field("count")
-		t.Stable = StableHow(r.Uint32())
+		t.Stable = StableHow(r.Defined(r.Uint32(), 0, 2))
 		r.Field("stable")
 	}
 	t.Data = r.Data(0)
@@ -2497,12 +2497,12 @@ func (t *WRITE3resok) Decode(r *xdr.Reader) {
 	if b := r.Take(16); len(b) == 16 {
 		b := (*[16]byte)(b)
 		t.Count = binary.BigEndian.Uint32(b[0:])
-		t.Committed = StableHow(binary.BigEndian.Uint32(b[4:]))
+		t.Committed = StableHow(r.Defined(binary.BigEndian.Uint32(b[4:]), 0, 2))
 		t.Verf = [8]byte(b[8:])
 	} else {
 		t.Count = r.Uint32()
 		r.Field("count")
-		t.Committed = StableHow(r.Uint32())
+		t.Committed = StableHow(r.Defined(r.Uint32(), 0, 2))
 		r.Field("committed")
 		r.Copy(t.Verf[:])
 		r.Field("verf")
@@ -2688,7 +2688,7 @@ type Createhow3 struct {
 }
 
 func (t *Createhow3) Decode(r *xdr.Reader) {
-	t.Mode = Createmode3(r.Uint32())
+	t.Mode = Createmode3(r.Defined(r.Uint32(), 0, 2))
 	r.Field("mode")
 	switch t.Mode {
 	case UNCHECKED, GUARDED:
@@ -3482,7 +3482,7 @@ type Mknoddata3 struct {
 }
 
 func (t *Mknoddata3) Decode(r *xdr.Reader) {
-	t.Type = Ftype3(r.Uint32())
+	t.Type = Ftype3(r.Defined(r.Uint32(), 1, 7))
 	r.Field("type")
 	switch t.Type {
 	case NF3CHR, NF3BLK:
@@ -5806,10 +5806,10 @@ func (t *PATHCONF3resok) Decode(r *xdr.Reader) {
 		b := (*[24]byte)(b)
 		t.Linkmax = binary.BigEndian.Uint32(b[0:])
 		t.NameMax = binary.BigEndian.Uint32(b[4:])
-		t.NoTrunc = binary.BigEndian.Uint32(b[8:]) != 0
-		t.ChownRestricted = binary.BigEndian.Uint32(b[12:]) != 0
-		t.CaseInsensitive = binary.BigEndian.Uint32(b[16:]) != 0
-		t.CasePreserving = binary.BigEndian.Uint32(b[20:]) != 0
+		t.NoTrunc = r.True(binary.BigEndian.Uint32(b[8:]))
+		t.ChownRestricted = r.True(binary.BigEndian.Uint32(b[12:]))
+		t.CaseInsensitive = r.True(binary.BigEndian.Uint32(b[16:]))
+		t.CasePreserving = r.True(binary.BigEndian.Uint32(b[20:]))
 	} else {
 		t.Linkmax = r.Uint32()
 		r.Field("linkmax")

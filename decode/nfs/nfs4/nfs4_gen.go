@@ -628,7 +628,7 @@ type Settime4 struct {
 }
 
 func (t *Settime4) Decode(r *xdr.Reader) {
-	t.SetIt = TimeHow4(r.Uint32())
+	t.SetIt = TimeHow4(r.Defined(r.Uint32(), 0, 1))
 	r.Field("set_it")
 	switch t.SetIt {
 	case SET_TO_CLIENT_TIME4:
@@ -817,7 +817,7 @@ type ChangeInfo4 struct {
 func (t *ChangeInfo4) Decode(r *xdr.Reader) {
 	if b := r.Take(20); len(b) == 20 {
 		b := (*[20]byte)(b)
-		t.Atomic = binary.BigEndian.Uint32(b[0:]) != 0
+		t.Atomic = r.True(binary.BigEndian.Uint32(b[0:]))
 		t.Before = binary.BigEndian.Uint64(b[4:])
 		t.After = binary.BigEndian.Uint64(b[12:])
 	} else {
@@ -1046,7 +1046,7 @@ type Nfsace4 struct {
 }
 
 func (t *Nfsace4) Decode(r *xdr.Reader) {
-	t.Type = Acetype4(r.Uint32())
+	t.Type = Acetype4(r.Defined(r.Uint32(), 0, 3))
 	r.Field("type")
 	t.Flag = r.Uint32()
 	r.Field("flag")
@@ -1661,7 +1661,7 @@ type Fs4Status struct {
 func (t *Fs4Status) Decode(r *xdr.Reader) {
 	t.FssAbsent = r.Bool()
 	r.Field("fss_absent")
-	t.FssType = Fs4StatusType(r.Uint32())
+	t.FssType = Fs4StatusType(r.Defined(r.Uint32(), 1, 5))
 	r.Field("fss_type")
 	t.FssSource = r.Opaque(0)
 	r.Field("fss_source")
@@ -2186,7 +2186,7 @@ type Posixace4 struct {
 }
 
 func (t *Posixace4) Decode(r *xdr.Reader) {
-	t.Acetag = Posixacetag4(r.Uint32())
+	t.Acetag = Posixacetag4(r.Defined(r.Uint32(), 1, 6))
 	r.Field("acetag")
 	t.Perm = r.Uint32()
 	r.Field("perm")
@@ -2342,13 +2342,13 @@ func (t *Layout4) Decode(r *xdr.Reader) {
 		b := (*[20]byte)(b)
 		t.LoOffset = binary.BigEndian.Uint64(b[0:])
 		t.LoLength = binary.BigEndian.Uint64(b[8:])
-		t.LoIomode = Layoutiomode4(binary.BigEndian.Uint32(b[16:]))
+		t.LoIomode = Layoutiomode4(r.Defined(binary.BigEndian.Uint32(b[16:]), 1, 3))
 	} else {
 		t.LoOffset = r.Uint64()
 		r.Field("lo_offset")
 		t.LoLength = r.Uint64()
 		r.Field("lo_length")
-		t.LoIomode = Layoutiomode4(r.Uint32())
+		t.LoIomode = Layoutiomode4(r.Defined(r.Uint32(), 1, 3))
 		r.Field("lo_iomode")
 	}
 	t.LoContent.Decode(r)
@@ -2514,7 +2514,7 @@ type Netloc4 struct {
 }
 
 func (t *Netloc4) Decode(r *xdr.Reader) {
-	t.NlType = NetlocType4(r.Uint32())
+	t.NlType = NetlocType4(r.Defined(r.Uint32(), 1, 3))
 	r.Field("nl_type")
 	switch t.NlType {
 	case NL4_NAME:
@@ -2712,12 +2712,12 @@ func (t *WriteResponse4) Decode(r *xdr.Reader) {
 	if b := r.Take(20); len(b) == 20 {
 		b := (*[20]byte)(b)
 		t.WrCount = binary.BigEndian.Uint64(b[0:])
-		t.WrCommitted = StableHow4(binary.BigEndian.Uint32(b[8:]))
+		t.WrCommitted = StableHow4(r.Defined(binary.BigEndian.Uint32(b[8:]), 0, 2))
 		t.WrWriteverf = [8]byte(b[12:])
 	} else {
 		t.WrCount = r.Uint64()
 		r.Field("wr_count")
-		t.WrCommitted = StableHow4(r.Uint32())
+		t.WrCommitted = StableHow4(r.Defined(r.Uint32(), 0, 2))
 		r.Field("wr_committed")
 		r.Copy(t.WrWriteverf[:])
 		r.Field("wr_writeverf")
@@ -2843,7 +2843,7 @@ func (t *RpcsecGssInfo) Decode(r *xdr.Reader) {
 	r.Field("oid")
 	t.Qop = r.Uint32()
 	r.Field("qop")
-	t.Service = RpcGssSvcT(r.Uint32())
+	t.Service = RpcGssSvcT(r.Defined(r.Uint32(), 1, 3))
 	r.Field("service")
 }
 
@@ -3743,7 +3743,7 @@ type Createtype4 struct {
 }
 
 func (t *Createtype4) Decode(r *xdr.Reader) {
-	t.Type = NfsFtype4(r.Uint32())
+	t.Type = NfsFtype4(r.Defined(r.Uint32(), 1, 9))
 	r.Field("type")
 	switch t.Type {
 	case NF4LNK:
@@ -4363,7 +4363,7 @@ func (t *LINK4res) Decode(r *xdr.Reader) {
 	case NFS4_OK:
 		if b := r.Take(20); len(b) == 20 {
 			b := (*[20]byte)(b)
-			t.Resok4.Cinfo.Atomic = binary.BigEndian.Uint32(b[0:]) != 0
+			t.Resok4.Cinfo.Atomic = r.True(binary.BigEndian.Uint32(b[0:]))
 			t.Resok4.Cinfo.Before = binary.BigEndian.Uint64(b[4:])
 			t.Resok4.Cinfo.After = binary.BigEndian.Uint64(b[12:])
 		} else {
@@ -4655,12 +4655,12 @@ type LOCK4args struct {
 func (t *LOCK4args) Decode(r *xdr.Reader) {
 	if b := r.Take(24); len(b) == 24 {
 		b := (*[24]byte)(b)
-		t.Locktype = NfsLockType4(binary.BigEndian.Uint32(b[0:]))
-		t.Reclaim = binary.BigEndian.Uint32(b[4:]) != 0
+		t.Locktype = NfsLockType4(r.Defined(binary.BigEndian.Uint32(b[0:]), 1, 4))
+		t.Reclaim = r.True(binary.BigEndian.Uint32(b[4:]))
 		t.Offset = binary.BigEndian.Uint64(b[8:])
 		t.Length = binary.BigEndian.Uint64(b[16:])
 	} else {
-		t.Locktype = NfsLockType4(r.Uint32())
+		t.Locktype = NfsLockType4(r.Defined(r.Uint32(), 1, 4))
 		r.Field("locktype")
 		t.Reclaim = r.Bool()
 		r.Field("reclaim")
@@ -4720,13 +4720,13 @@ func (t *LOCK4denied) Decode(r *xdr.Reader) {
 		b := (*[20]byte)(b)
 		t.Offset = binary.BigEndian.Uint64(b[0:])
 		t.Length = binary.BigEndian.Uint64(b[8:])
-		t.Locktype = NfsLockType4(binary.BigEndian.Uint32(b[16:]))
+		t.Locktype = NfsLockType4(r.Defined(binary.BigEndian.Uint32(b[16:]), 1, 4))
 	} else {
 		t.Offset = r.Uint64()
 		r.Field("offset")
 		t.Length = r.Uint64()
 		r.Field("length")
-		t.Locktype = NfsLockType4(r.Uint32())
+		t.Locktype = NfsLockType4(r.Defined(r.Uint32(), 1, 4))
 		r.Field("locktype")
 	}
 	t.Owner.Decode(r)
@@ -4898,11 +4898,11 @@ type LOCKT4args struct {
 func (t *LOCKT4args) Decode(r *xdr.Reader) {
 	if b := r.Take(20); len(b) == 20 {
 		b := (*[20]byte)(b)
-		t.Locktype = NfsLockType4(binary.BigEndian.Uint32(b[0:]))
+		t.Locktype = NfsLockType4(r.Defined(binary.BigEndian.Uint32(b[0:]), 1, 4))
 		t.Offset = binary.BigEndian.Uint64(b[4:])
 		t.Length = binary.BigEndian.Uint64(b[12:])
 	} else {
-		t.Locktype = NfsLockType4(r.Uint32())
+		t.Locktype = NfsLockType4(r.Defined(r.Uint32(), 1, 4))
 		r.Field("locktype")
 		t.Offset = r.Uint64()
 		r.Field("offset")
@@ -5026,14 +5026,14 @@ type LOCKU4args struct {
 func (t *LOCKU4args) Decode(r *xdr.Reader) {
 	if b := r.Take(40); len(b) == 40 {
 		b := (*[40]byte)(b)
-		t.Locktype = NfsLockType4(binary.BigEndian.Uint32(b[0:]))
+		t.Locktype = NfsLockType4(r.Defined(binary.BigEndian.Uint32(b[0:]), 1, 4))
 		t.Seqid = binary.BigEndian.Uint32(b[4:])
 		t.LockStateid.Seqid = binary.BigEndian.Uint32(b[8:])
 		t.LockStateid.Other = [12]byte(b[12:])
 		t.Offset = binary.BigEndian.Uint64(b[24:])
 		t.Length = binary.BigEndian.Uint64(b[32:])
 	} else {
-		t.Locktype = NfsLockType4(r.Uint32())
+		t.Locktype = NfsLockType4(r.Defined(r.Uint32(), 1, 4))
 		r.Field("locktype")
 		t.Seqid = r.Uint32()
 		r.Field("seqid")
@@ -5301,7 +5301,7 @@ type Createhow4 struct {
 }
 
 func (t *Createhow4) Decode(r *xdr.Reader) {
-	t.Mode = Createmode4(r.Uint32())
+	t.Mode = Createmode4(r.Defined(r.Uint32(), 0, 3))
 	r.Field("mode")
 	switch t.Mode {
 	case UNCHECKED4, GUARDED4:
@@ -5415,7 +5415,7 @@ type Openflag4 struct {
 }
 
 func (t *Openflag4) Decode(r *xdr.Reader) {
-	t.Opentype = Opentype4(r.Uint32())
+	t.Opentype = Opentype4(r.Defined(r.Uint32(), 0, 1))
 	r.Field("opentype")
 	switch t.Opentype {
 	case OPEN4_CREATE:
@@ -5540,7 +5540,7 @@ type NfsSpaceLimit4 struct {
 }
 
 func (t *NfsSpaceLimit4) Decode(r *xdr.Reader) {
-	t.Limitby = LimitBy4(r.Uint32())
+	t.Limitby = LimitBy4(r.Defined(r.Uint32(), 1, 2))
 	r.Field("limitby")
 	switch t.Limitby {
 	case NFS_LIMIT_SIZE:
@@ -5734,14 +5734,14 @@ type OpenClaim4 struct {
 }
 
 func (t *OpenClaim4) Decode(r *xdr.Reader) {
-	t.Claim = OpenClaimType4(r.Uint32())
+	t.Claim = OpenClaimType4(r.Defined(r.Uint32(), 0, 6))
 	r.Field("claim")
 	switch t.Claim {
 	case CLAIM_NULL:
 		t.File = r.Opaque(0)
 		r.Field("file")
 	case CLAIM_PREVIOUS:
-		t.DelegateType = OpenDelegationType4(r.Uint32())
+		t.DelegateType = OpenDelegationType4(r.Defined(r.Uint32(), 0, 5))
 		r.Field("delegate_type")
 	case CLAIM_DELEGATE_CUR:
 		t.DelegateCurInfo.Decode(r)
@@ -5942,7 +5942,7 @@ func (t *OpenReadDelegation4) Decode(r *xdr.Reader) {
 		b := (*[20]byte)(b)
 		t.Stateid.Seqid = binary.BigEndian.Uint32(b[0:])
 		t.Stateid.Other = [12]byte(b[4:])
-		t.Recall = binary.BigEndian.Uint32(b[16:]) != 0
+		t.Recall = r.True(binary.BigEndian.Uint32(b[16:]))
 	} else {
 		t.Stateid.Decode(r)
 		t.Recall = r.Bool()
@@ -5998,7 +5998,7 @@ func (t *OpenWriteDelegation4) Decode(r *xdr.Reader) {
 		b := (*[20]byte)(b)
 		t.Stateid.Seqid = binary.BigEndian.Uint32(b[0:])
 		t.Stateid.Other = [12]byte(b[4:])
-		t.Recall = binary.BigEndian.Uint32(b[16:]) != 0
+		t.Recall = r.True(binary.BigEndian.Uint32(b[16:]))
 	} else {
 		t.Stateid.Decode(r)
 		t.Recall = r.Bool()
@@ -6099,7 +6099,7 @@ type OpenNoneDelegation4 struct {
 }
 
 func (t *OpenNoneDelegation4) Decode(r *xdr.Reader) {
-	t.OndWhy = WhyNoDelegation4(r.Uint32())
+	t.OndWhy = WhyNoDelegation4(r.Defined(r.Uint32(), 0, 8))
 	r.Field("ond_why")
 	switch t.OndWhy {
 	case WND4_CONTENTION:
@@ -6180,7 +6180,7 @@ type OpenDelegation4 struct {
 }
 
 func (t *OpenDelegation4) Decode(r *xdr.Reader) {
-	t.DelegationType = OpenDelegationType4(r.Uint32())
+	t.DelegationType = OpenDelegationType4(r.Defined(r.Uint32(), 0, 5))
 	r.Field("delegation_type")
 	switch t.DelegationType {
 	case OPEN_DELEGATE_NONE:
@@ -6286,7 +6286,7 @@ func (t *OPEN4resok) Decode(r *xdr.Reader) {
 		b := (*[40]byte)(b)
 		t.Stateid.Seqid = binary.BigEndian.Uint32(b[0:])
 		t.Stateid.Other = [12]byte(b[4:])
-		t.Cinfo.Atomic = binary.BigEndian.Uint32(b[16:]) != 0
+		t.Cinfo.Atomic = r.True(binary.BigEndian.Uint32(b[16:]))
 		t.Cinfo.Before = binary.BigEndian.Uint64(b[20:])
 		t.Cinfo.After = binary.BigEndian.Uint64(b[28:])
 		t.Rflags = binary.BigEndian.Uint32(b[36:])
@@ -7426,7 +7426,7 @@ func (t *REMOVE4res) Decode(r *xdr.Reader) {
 	case NFS4_OK:
 		if b := r.Take(20); len(b) == 20 {
 			b := (*[20]byte)(b)
-			t.Resok4.Cinfo.Atomic = binary.BigEndian.Uint32(b[0:]) != 0
+			t.Resok4.Cinfo.Atomic = r.True(binary.BigEndian.Uint32(b[0:]))
 			t.Resok4.Cinfo.Before = binary.BigEndian.Uint64(b[4:])
 			t.Resok4.Cinfo.After = binary.BigEndian.Uint64(b[12:])
 		} else {
@@ -7540,10 +7540,10 @@ type RENAME4resok struct {
 func (t *RENAME4resok) Decode(r *xdr.Reader) {
 	if b := r.Take(40); len(b) == 40 {
 		b := (*[40]byte)(b)
-		t.SourceCinfo.Atomic = binary.BigEndian.Uint32(b[0:]) != 0
+		t.SourceCinfo.Atomic = r.True(binary.BigEndian.Uint32(b[0:]))
 		t.SourceCinfo.Before = binary.BigEndian.Uint64(b[4:])
 		t.SourceCinfo.After = binary.BigEndian.Uint64(b[12:])
-		t.TargetCinfo.Atomic = binary.BigEndian.Uint32(b[20:]) != 0
+		t.TargetCinfo.Atomic = r.True(binary.BigEndian.Uint32(b[20:]))
 		t.TargetCinfo.Before = binary.BigEndian.Uint64(b[24:])
 		t.TargetCinfo.After = binary.BigEndian.Uint64(b[32:])
 	} else {
@@ -7592,10 +7592,10 @@ func (t *RENAME4res) Decode(r *xdr.Reader) {
 	case NFS4_OK:
 		if b := r.Take(40); len(b) == 40 {
 			b := (*[40]byte)(b)
-			t.Resok4.SourceCinfo.Atomic = binary.BigEndian.Uint32(b[0:]) != 0
+			t.Resok4.SourceCinfo.Atomic = r.True(binary.BigEndian.Uint32(b[0:]))
 			t.Resok4.SourceCinfo.Before = binary.BigEndian.Uint64(b[4:])
 			t.Resok4.SourceCinfo.After = binary.BigEndian.Uint64(b[12:])
-			t.Resok4.TargetCinfo.Atomic = binary.BigEndian.Uint32(b[20:]) != 0
+			t.Resok4.TargetCinfo.Atomic = r.True(binary.BigEndian.Uint32(b[20:]))
 			t.Resok4.TargetCinfo.Before = binary.BigEndian.Uint64(b[24:])
 			t.Resok4.TargetCinfo.After = binary.BigEndian.Uint64(b[32:])
 		} else {
@@ -8252,12 +8252,12 @@ func (t *WRITE4args) Decode(r *xdr.Reader) {
 		t.Stateid.Seqid = binary.BigEndian.Uint32(b[0:])
 		t.Stateid.Other = [12]byte(b[4:])
 		t.Offset = binary.BigEndian.Uint64(b[16:])
-		t.Stable = StableHow4(binary.BigEndian.Uint32(b[24:]))
+		t.Stable = StableHow4(r.Defined(binary.BigEndian.Uint32(b[24:]), 0, 2))
 	} else {
 		t.Stateid.Decode(r)
 		t.Offset = r.Uint64()
 		r.Field("offset")
-		t.Stable = StableHow4(r.Uint32())
+		t.Stable = StableHow4(r.Defined(r.Uint32(), 0, 2))
 		r.Field("stable")
 	}
 	t.Data = r.Data(0)
@@ -8309,12 +8309,12 @@ func (t *WRITE4resok) Decode(r *xdr.Reader) {
 	if b := r.Take(16); len(b) == 16 {
 		b := (*[16]byte)(b)
 		t.Count = binary.BigEndian.Uint32(b[0:])
-		t.Committed = StableHow4(binary.BigEndian.Uint32(b[4:]))
+		t.Committed = StableHow4(r.Defined(binary.BigEndian.Uint32(b[4:]), 0, 2))
 		t.Writeverf = [8]byte(b[8:])
 	} else {
 		t.Count = r.Uint32()
 		r.Field("count")
-		t.Committed = StableHow4(r.Uint32())
+		t.Committed = StableHow4(r.Defined(r.Uint32(), 0, 2))
 		r.Field("committed")
 		r.Copy(t.Writeverf[:])
 		r.Field("writeverf")
@@ -8361,7 +8361,7 @@ func (t *WRITE4res) Decode(r *xdr.Reader) {
 		if b := r.Take(16); len(b) == 16 {
 			b := (*[16]byte)(b)
 			t.Resok4.Count = binary.BigEndian.Uint32(b[0:])
-			t.Resok4.Committed = StableHow4(binary.BigEndian.Uint32(b[4:]))
+			t.Resok4.Committed = StableHow4(r.Defined(binary.BigEndian.Uint32(b[4:]), 0, 2))
 			t.Resok4.Writeverf = [8]byte(b[8:])
 		} else {
 			t.Resok4.Decode(r)
@@ -8539,7 +8539,7 @@ type GssCbHandles4 struct {
 }
 
 func (t *GssCbHandles4) Decode(r *xdr.Reader) {
-	t.GcbpService = RpcGssSvcT(r.Uint32())
+	t.GcbpService = RpcGssSvcT(r.Defined(r.Uint32(), 1, 3))
 	r.Field("gcbp_service")
 	t.GcbpHandleFromServer = r.Opaque(0)
 	r.Field("gcbp_handle_from_server")
@@ -8797,7 +8797,7 @@ func (t *BIND_CONN_TO_SESSION4args) Decode(r *xdr.Reader) {
 		b := (*[24]byte)(b)
 		t.BctsaSessid = [16]byte(b[0:])
 		t.BctsaDir = ChannelDirFromClient4(binary.BigEndian.Uint32(b[16:]))
-		t.BctsaUseConnInRdmaMode = binary.BigEndian.Uint32(b[20:]) != 0
+		t.BctsaUseConnInRdmaMode = r.True(binary.BigEndian.Uint32(b[20:]))
 	} else {
 		r.Copy(t.BctsaSessid[:])
 		r.Field("bctsa_sessid")
@@ -8869,12 +8869,12 @@ func (t *BIND_CONN_TO_SESSION4resok) Decode(r *xdr.Reader) {
 	if b := r.Take(24); len(b) == 24 {
 		b := (*[24]byte)(b)
 		t.BctsrSessid = [16]byte(b[0:])
-		t.BctsrDir = ChannelDirFromServer4(binary.BigEndian.Uint32(b[16:]))
-		t.BctsrUseConnInRdmaMode = binary.BigEndian.Uint32(b[20:]) != 0
+		t.BctsrDir = ChannelDirFromServer4(r.Defined(binary.BigEndian.Uint32(b[16:]), 1, 3))
+		t.BctsrUseConnInRdmaMode = r.True(binary.BigEndian.Uint32(b[20:]))
 	} else {
 		r.Copy(t.BctsrSessid[:])
 		r.Field("bctsr_sessid")
-		t.BctsrDir = ChannelDirFromServer4(r.Uint32())
+		t.BctsrDir = ChannelDirFromServer4(r.Defined(r.Uint32(), 1, 3))
 		r.Field("bctsr_dir")
 		t.BctsrUseConnInRdmaMode = r.Bool()
 		r.Field("bctsr_use_conn_in_rdma_mode")
@@ -8921,8 +8921,8 @@ func (t *BIND_CONN_TO_SESSION4res) Decode(r *xdr.Reader) {
 		if b := r.Take(24); len(b) == 24 {
 			b := (*[24]byte)(b)
 			t.BctsrResok4.BctsrSessid = [16]byte(b[0:])
-			t.BctsrResok4.BctsrDir = ChannelDirFromServer4(binary.BigEndian.Uint32(b[16:]))
-			t.BctsrResok4.BctsrUseConnInRdmaMode = binary.BigEndian.Uint32(b[20:]) != 0
+			t.BctsrResok4.BctsrDir = ChannelDirFromServer4(r.Defined(binary.BigEndian.Uint32(b[16:]), 1, 3))
+			t.BctsrResok4.BctsrUseConnInRdmaMode = r.True(binary.BigEndian.Uint32(b[20:]))
 		} else {
 			t.BctsrResok4.Decode(r)
 		}
@@ -9232,7 +9232,7 @@ type StateProtect4A struct {
 }
 
 func (t *StateProtect4A) Decode(r *xdr.Reader) {
-	t.SpaHow = StateProtectHow4(r.Uint32())
+	t.SpaHow = StateProtectHow4(r.Defined(r.Uint32(), 0, 2))
 	r.Field("spa_how")
 	switch t.SpaHow {
 	case SP4_NONE:
@@ -9492,7 +9492,7 @@ type StateProtect4R struct {
 }
 
 func (t *StateProtect4R) Decode(r *xdr.Reader) {
-	t.SprHow = StateProtectHow4(r.Uint32())
+	t.SprHow = StateProtectHow4(r.Defined(r.Uint32(), 0, 2))
 	r.Field("spr_how")
 	switch t.SprHow {
 	case SP4_NONE:
@@ -10383,7 +10383,7 @@ type GET_DIR_DELEGATION4res_non_fatal struct {
 }
 
 func (t *GET_DIR_DELEGATION4res_non_fatal) Decode(r *xdr.Reader) {
-	t.GddrnfStatus = Gddrnf4Status(r.Uint32())
+	t.GddrnfStatus = Gddrnf4Status(r.Defined(r.Uint32(), 0, 1))
 	r.Field("gddrnf_status")
 	switch t.GddrnfStatus {
 	case GDD4_OK:
@@ -11026,7 +11026,7 @@ func (t *LAYOUTCOMMIT4args) Decode(r *xdr.Reader) {
 		b := (*[36]byte)(b)
 		t.LocaOffset = binary.BigEndian.Uint64(b[0:])
 		t.LocaLength = binary.BigEndian.Uint64(b[8:])
-		t.LocaReclaim = binary.BigEndian.Uint32(b[16:]) != 0
+		t.LocaReclaim = r.True(binary.BigEndian.Uint32(b[16:]))
 		t.LocaStateid.Seqid = binary.BigEndian.Uint32(b[20:])
 		t.LocaStateid.Other = [12]byte(b[24:])
 	} else {
@@ -11269,9 +11269,9 @@ type LAYOUTGET4args struct {
 func (t *LAYOUTGET4args) Decode(r *xdr.Reader) {
 	if b := r.Take(56); len(b) == 56 {
 		b := (*[56]byte)(b)
-		t.LogaSignalLayoutAvail = binary.BigEndian.Uint32(b[0:]) != 0
+		t.LogaSignalLayoutAvail = r.True(binary.BigEndian.Uint32(b[0:]))
 		t.LogaLayoutType = Layouttype4(binary.BigEndian.Uint32(b[4:]))
-		t.LogaIomode = Layoutiomode4(binary.BigEndian.Uint32(b[8:]))
+		t.LogaIomode = Layoutiomode4(r.Defined(binary.BigEndian.Uint32(b[8:]), 1, 3))
 		t.LogaOffset = binary.BigEndian.Uint64(b[12:])
 		t.LogaLength = binary.BigEndian.Uint64(b[20:])
 		t.LogaMinlength = binary.BigEndian.Uint64(b[28:])
@@ -11283,7 +11283,7 @@ func (t *LAYOUTGET4args) Decode(r *xdr.Reader) {
 		r.Field("loga_signal_layout_avail")
 		t.LogaLayoutType = Layouttype4(r.Uint32())
 		r.Field("loga_layout_type")
-		t.LogaIomode = Layoutiomode4(r.Uint32())
+		t.LogaIomode = Layoutiomode4(r.Defined(r.Uint32(), 1, 3))
 		r.Field("loga_iomode")
 		t.LogaOffset = r.Uint64()
 		r.Field("loga_offset")
@@ -11346,7 +11346,7 @@ type LAYOUTGET4resok struct {
 func (t *LAYOUTGET4resok) Decode(r *xdr.Reader) {
 	if b := r.Take(20); len(b) == 20 {
 		b := (*[20]byte)(b)
-		t.LogrReturnOnClose = binary.BigEndian.Uint32(b[0:]) != 0
+		t.LogrReturnOnClose = r.True(binary.BigEndian.Uint32(b[0:]))
 		t.LogrStateid.Seqid = binary.BigEndian.Uint32(b[4:])
 		t.LogrStateid.Other = [12]byte(b[8:])
 	} else {
@@ -11678,7 +11678,7 @@ type SECINFO_NO_NAME4args struct {
 }
 
 func (t *SECINFO_NO_NAME4args) Decode(r *xdr.Reader) {
-	t.Style = SecinfoStyle4(r.Uint32())
+	t.Style = SecinfoStyle4(r.Defined(r.Uint32(), 0, 1))
 	r.Field("style")
 }
 
@@ -11719,7 +11719,7 @@ func (t *SEQUENCE4args) Decode(r *xdr.Reader) {
 		t.SaSequenceid = binary.BigEndian.Uint32(b[16:])
 		t.SaSlotid = binary.BigEndian.Uint32(b[20:])
 		t.SaHighestSlotid = binary.BigEndian.Uint32(b[24:])
-		t.SaCachethis = binary.BigEndian.Uint32(b[28:]) != 0
+		t.SaCachethis = r.True(binary.BigEndian.Uint32(b[28:]))
 	} else {
 		r.Copy(t.SaSessionid[:])
 		r.Field("sa_sessionid")
@@ -12225,12 +12225,12 @@ type DelegClaim4 struct {
 }
 
 func (t *DelegClaim4) Decode(r *xdr.Reader) {
-	t.DcClaim = OpenClaimType4(r.Uint32())
+	t.DcClaim = OpenClaimType4(r.Defined(r.Uint32(), 0, 6))
 	r.Field("dc_claim")
 	switch t.DcClaim {
 	case CLAIM_FH, CLAIM_DELEG_PREV_FH:
 	case CLAIM_PREVIOUS:
-		t.DcDelegateType = OpenDelegationType4(r.Uint32())
+		t.DcDelegateType = OpenDelegationType4(r.Defined(r.Uint32(), 0, 5))
 		r.Field("dc_delegate_type")
 	default:
 		r.Fail(xdr.Value, "dc_claim")
@@ -12640,8 +12640,8 @@ func (t *COPY4args) Decode(r *xdr.Reader) {
 		t.CaSrcOffset = binary.BigEndian.Uint64(b[32:])
 		t.CaDstOffset = binary.BigEndian.Uint64(b[40:])
 		t.CaCount = binary.BigEndian.Uint64(b[48:])
-		t.CaConsecutive = binary.BigEndian.Uint32(b[56:]) != 0
-		t.CaSynchronous = binary.BigEndian.Uint32(b[60:]) != 0
+		t.CaConsecutive = r.True(binary.BigEndian.Uint32(b[56:]))
+		t.CaSynchronous = r.True(binary.BigEndian.Uint32(b[60:]))
 	} else {
 		t.CaSrcStateid.Decode(r)
 		t.CaDstStateid.Decode(r)
@@ -13912,7 +13912,7 @@ type ReadPlusContent struct {
 }
 
 func (t *ReadPlusContent) Decode(r *xdr.Reader) {
-	t.RpcContent = DataContent4(r.Uint32())
+	t.RpcContent = DataContent4(r.Defined(r.Uint32(), 0, 1))
 	r.Field("rpc_content")
 	switch t.RpcContent {
 	case NFS4_CONTENT_DATA:
@@ -14132,12 +14132,12 @@ func (t *SEEK4args) Decode(r *xdr.Reader) {
 		t.SaStateid.Seqid = binary.BigEndian.Uint32(b[0:])
 		t.SaStateid.Other = [12]byte(b[4:])
 		t.SaOffset = binary.BigEndian.Uint64(b[16:])
-		t.SaWhat = DataContent4(binary.BigEndian.Uint32(b[24:]))
+		t.SaWhat = DataContent4(r.Defined(binary.BigEndian.Uint32(b[24:]), 0, 1))
 	} else {
 		t.SaStateid.Decode(r)
 		t.SaOffset = r.Uint64()
 		r.Field("sa_offset")
-		t.SaWhat = DataContent4(r.Uint32())
+		t.SaWhat = DataContent4(r.Defined(r.Uint32(), 0, 1))
 		r.Field("sa_what")
 	}
 }
@@ -14287,10 +14287,10 @@ func (t *WRITE_SAME4args) Decode(r *xdr.Reader) {
 		b := (*[20]byte)(b)
 		t.WsaStateid.Seqid = binary.BigEndian.Uint32(b[0:])
 		t.WsaStateid.Other = [12]byte(b[4:])
-		t.WsaStable = StableHow4(binary.BigEndian.Uint32(b[16:]))
+		t.WsaStable = StableHow4(r.Defined(binary.BigEndian.Uint32(b[16:]), 0, 2))
 	} else {
 		t.WsaStateid.Decode(r)
-		t.WsaStable = StableHow4(r.Uint32())
+		t.WsaStable = StableHow4(r.Defined(r.Uint32(), 0, 2))
 		r.Field("wsa_stable")
 	}
 	t.WsaAdb.Decode(r)
@@ -14636,7 +14636,7 @@ type SETXATTR4args struct {
 }
 
 func (t *SETXATTR4args) Decode(r *xdr.Reader) {
-	t.SxaOption = SetxattrOption4(r.Uint32())
+	t.SxaOption = SetxattrOption4(r.Defined(r.Uint32(), 0, 2))
 	r.Field("sxa_option")
 	t.SxaKey = r.Opaque(0)
 	r.Field("sxa_key")
@@ -14689,7 +14689,7 @@ func (t *SETXATTR4res) Decode(r *xdr.Reader) {
 	case NFS4_OK:
 		if b := r.Take(20); len(b) == 20 {
 			b := (*[20]byte)(b)
-			t.SxrInfo.Atomic = binary.BigEndian.Uint32(b[0:]) != 0
+			t.SxrInfo.Atomic = r.True(binary.BigEndian.Uint32(b[0:]))
 			t.SxrInfo.Before = binary.BigEndian.Uint64(b[4:])
 			t.SxrInfo.After = binary.BigEndian.Uint64(b[12:])
 		} else {
@@ -14970,7 +14970,7 @@ func (t *REMOVEXATTR4res) Decode(r *xdr.Reader) {
 	case NFS4_OK:
 		if b := r.Take(20); len(b) == 20 {
 			b := (*[20]byte)(b)
-			t.RxrInfo.Atomic = binary.BigEndian.Uint32(b[0:]) != 0
+			t.RxrInfo.Atomic = r.True(binary.BigEndian.Uint32(b[0:]))
 			t.RxrInfo.Before = binary.BigEndian.Uint64(b[4:])
 			t.RxrInfo.After = binary.BigEndian.Uint64(b[12:])
 		} else {
@@ -15516,7 +15516,7 @@ type PnfsBlockVolume4 struct {
 }
 
 func (t *PnfsBlockVolume4) Decode(r *xdr.Reader) {
-	t.Type = PnfsBlockVolumeType4(r.Uint32())
+	t.Type = PnfsBlockVolumeType4(r.Defined(r.Uint32(), 0, 3))
 	r.Field("type")
 	switch t.Type {
 	case PNFS_BLOCK_VOLUME_SIMPLE:
@@ -15718,7 +15718,7 @@ func (t *PnfsBlockExtent4) Decode(r *xdr.Reader) {
 		t.BexFileOffset = binary.BigEndian.Uint64(b[16:])
 		t.BexLength = binary.BigEndian.Uint64(b[24:])
 		t.BexStorageOffset = binary.BigEndian.Uint64(b[32:])
-		t.BexState = PnfsBlockExtentState4(binary.BigEndian.Uint32(b[40:]))
+		t.BexState = PnfsBlockExtentState4(r.Defined(binary.BigEndian.Uint32(b[40:]), 0, 3))
 	} else {
 		r.Copy(t.BexVolId[:])
 		r.Field("bex_vol_id")
@@ -15728,7 +15728,7 @@ func (t *PnfsBlockExtent4) Decode(r *xdr.Reader) {
 		r.Field("bex_length")
 		t.BexStorageOffset = r.Uint64()
 		r.Field("bex_storage_offset")
-		t.BexState = PnfsBlockExtentState4(r.Uint32())
+		t.BexState = PnfsBlockExtentState4(r.Defined(r.Uint32(), 0, 3))
 		r.Field("bex_state")
 	}
 }
@@ -15931,7 +15931,7 @@ func (t *PnfsScsiExtent4) Decode(r *xdr.Reader) {
 		t.SeFileOffset = binary.BigEndian.Uint64(b[16:])
 		t.SeLength = binary.BigEndian.Uint64(b[24:])
 		t.SeStorageOffset = binary.BigEndian.Uint64(b[32:])
-		t.SeState = PnfsScsiExtentState4(binary.BigEndian.Uint32(b[40:]))
+		t.SeState = PnfsScsiExtentState4(r.Defined(binary.BigEndian.Uint32(b[40:]), 0, 3))
 	} else {
 		r.Copy(t.SeVolId[:])
 		r.Field("se_vol_id")
@@ -15941,7 +15941,7 @@ func (t *PnfsScsiExtent4) Decode(r *xdr.Reader) {
 		r.Field("se_length")
 		t.SeStorageOffset = r.Uint64()
 		r.Field("se_storage_offset")
-		t.SeState = PnfsScsiExtentState4(r.Uint32())
+		t.SeState = PnfsScsiExtentState4(r.Defined(r.Uint32(), 0, 3))
 		r.Field("se_state")
 	}
 }
@@ -16230,7 +16230,7 @@ type PnfsScsiBaseVolumeInfo4 struct {
 }
 
 func (t *PnfsScsiBaseVolumeInfo4) Decode(r *xdr.Reader) {
-	t.SbvCodeSet = PnfsScsiCodeSet(r.Uint32())
+	t.SbvCodeSet = PnfsScsiCodeSet(r.Defined(r.Uint32(), 1, 3))
 	r.Field("sbv_code_set")
 	t.SbvDesignatorType = PnfsScsiDesignatorType(r.Uint32())
 	r.Field("sbv_designator_type")
@@ -16426,7 +16426,7 @@ type PnfsScsiVolume4 struct {
 }
 
 func (t *PnfsScsiVolume4) Decode(r *xdr.Reader) {
-	t.Type = PnfsScsiVolumeType4(r.Uint32())
+	t.Type = PnfsScsiVolumeType4(r.Defined(r.Uint32(), 1, 4))
 	r.Field("type")
 	switch t.Type {
 	case PNFS_SCSI_VOLUME_BASE:
@@ -16601,7 +16601,7 @@ func (t *FfDeviceVersions4) Decode(r *xdr.Reader) {
 		t.FfdvMinorversion = binary.BigEndian.Uint32(b[4:])
 		t.FfdvRsize = binary.BigEndian.Uint32(b[8:])
 		t.FfdvWsize = binary.BigEndian.Uint32(b[12:])
-		t.FfdvTightlyCoupled = binary.BigEndian.Uint32(b[16:]) != 0
+		t.FfdvTightlyCoupled = r.True(binary.BigEndian.Uint32(b[16:]))
 	} else {
 		t.FfdvVersion = r.Uint32()
 		r.Field("ffdv_version")
@@ -17113,7 +17113,7 @@ func (t *FfLayoutupdate4) Decode(r *xdr.Reader) {
 		t.FflWrite.FfilAggregateCompletionTime.Nseconds = binary.BigEndian.Uint32(b[124:])
 		t.FflDuration.Seconds = int64(binary.BigEndian.Uint64(b[128:]))
 		t.FflDuration.Nseconds = binary.BigEndian.Uint32(b[136:])
-		t.FflLocal = binary.BigEndian.Uint32(b[140:]) != 0
+		t.FflLocal = r.True(binary.BigEndian.Uint32(b[140:]))
 	} else {
 		t.FflRead.Decode(r)
 		t.FflWrite.Decode(r)
@@ -17650,7 +17650,7 @@ func (t *CB_RECALL4args) Decode(r *xdr.Reader) {
 		b := (*[20]byte)(b)
 		t.Stateid.Seqid = binary.BigEndian.Uint32(b[0:])
 		t.Stateid.Other = [12]byte(b[4:])
-		t.Truncate = binary.BigEndian.Uint32(b[16:]) != 0
+		t.Truncate = r.True(binary.BigEndian.Uint32(b[16:]))
 	} else {
 		t.Stateid.Decode(r)
 		t.Truncate = r.Bool()
@@ -17784,7 +17784,7 @@ type Layoutrecall4 struct {
 }
 
 func (t *Layoutrecall4) Decode(r *xdr.Reader) {
-	t.LorRecalltype = LayoutrecallType4(r.Uint32())
+	t.LorRecalltype = LayoutrecallType4(r.Defined(r.Uint32(), 1, 3))
 	r.Field("lor_recalltype")
 	switch t.LorRecalltype {
 	case LAYOUTRECALL4_FILE:
@@ -17879,7 +17879,7 @@ type CB_LAYOUTRECALL4args struct {
 func (t *CB_LAYOUTRECALL4args) Decode(r *xdr.Reader) {
 	t.CloraType = Layouttype4(r.Uint32())
 	r.Field("clora_type")
-	t.CloraIomode = Layoutiomode4(r.Uint32())
+	t.CloraIomode = Layoutiomode4(r.Defined(r.Uint32(), 1, 3))
 	r.Field("clora_iomode")
 	t.CloraChanged = r.Bool()
 	r.Field("clora_changed")
@@ -18422,7 +18422,7 @@ func (t *NotifyDeviceidChange4) Decode(r *xdr.Reader) {
 		b := (*[24]byte)(b)
 		t.NdcLayouttype = Layouttype4(binary.BigEndian.Uint32(b[0:]))
 		t.NdcDeviceid = [16]byte(b[4:])
-		t.NdcImmediate = binary.BigEndian.Uint32(b[20:]) != 0
+		t.NdcImmediate = r.True(binary.BigEndian.Uint32(b[20:]))
 	} else {
 		t.NdcLayouttype = Layouttype4(r.Uint32())
 		r.Field("ndc_layouttype")
@@ -18924,7 +18924,7 @@ func (t *CB_SEQUENCE4args) Decode(r *xdr.Reader) {
 		t.CsaSequenceid = binary.BigEndian.Uint32(b[16:])
 		t.CsaSlotid = binary.BigEndian.Uint32(b[20:])
 		t.CsaHighestSlotid = binary.BigEndian.Uint32(b[24:])
-		t.CsaCachethis = binary.BigEndian.Uint32(b[28:]) != 0
+		t.CsaCachethis = r.True(binary.BigEndian.Uint32(b[28:]))
 	} else {
 		r.Copy(t.CsaSessionid[:])
 		r.Field("csa_sessionid")

@@ -382,7 +382,7 @@ func (t *SETACL2res) Decode(r *xdr.Reader) {
 	case nfs2.NFS_OK:
 		if b := r.Take(68); len(b) == 68 {
 			b := (*[68]byte)(b)
-			t.Attr.Type = nfs2.Ftype(binary.BigEndian.Uint32(b[0:]))
+			t.Attr.Type = nfs2.Ftype(r.Defined(binary.BigEndian.Uint32(b[0:]), 0, 8))
 			t.Attr.Mode = binary.BigEndian.Uint32(b[4:])
 			t.Attr.Nlink = binary.BigEndian.Uint32(b[8:])
 			t.Attr.Uid = binary.BigEndian.Uint32(b[12:])
@@ -503,7 +503,7 @@ func (t *GETATTR2res) Decode(r *xdr.Reader) {
 	case nfs2.NFS_OK:
 		if b := r.Take(68); len(b) == 68 {
 			b := (*[68]byte)(b)
-			t.Attr.Type = nfs2.Ftype(binary.BigEndian.Uint32(b[0:]))
+			t.Attr.Type = nfs2.Ftype(r.Defined(binary.BigEndian.Uint32(b[0:]), 0, 8))
 			t.Attr.Mode = binary.BigEndian.Uint32(b[4:])
 			t.Attr.Nlink = binary.BigEndian.Uint32(b[8:])
 			t.Attr.Uid = binary.BigEndian.Uint32(b[12:])
@@ -632,7 +632,7 @@ type ACCESS2resok struct {
 func (t *ACCESS2resok) Decode(r *xdr.Reader) {
 	if b := r.Take(72); len(b) == 72 {
 		b := (*[72]byte)(b)
-		t.Attr.Type = nfs2.Ftype(binary.BigEndian.Uint32(b[0:]))
+		t.Attr.Type = nfs2.Ftype(r.Defined(binary.BigEndian.Uint32(b[0:]), 0, 8))
 		t.Attr.Mode = binary.BigEndian.Uint32(b[4:])
 		t.Attr.Nlink = binary.BigEndian.Uint32(b[8:])
 		t.Attr.Uid = binary.BigEndian.Uint32(b[12:])
@@ -696,7 +696,7 @@ func (t *ACCESS2res) Decode(r *xdr.Reader) {
 	case nfs2.NFS_OK:
 		if b := r.Take(72); len(b) == 72 {
 			b := (*[72]byte)(b)
-			t.Resok.Attr.Type = nfs2.Ftype(binary.BigEndian.Uint32(b[0:]))
+			t.Resok.Attr.Type = nfs2.Ftype(r.Defined(binary.BigEndian.Uint32(b[0:]), 0, 8))
 			t.Resok.Attr.Mode = binary.BigEndian.Uint32(b[4:])
 			t.Resok.Attr.Nlink = binary.BigEndian.Uint32(b[8:])
 			t.Resok.Attr.Uid = binary.BigEndian.Uint32(b[12:])
@@ -784,7 +784,7 @@ func (t *GETXATTRDIR2args) Decode(r *xdr.Reader) {
 	if b := r.Take(36); len(b) == 36 {
 		b := (*[36]byte)(b)
 		t.Fh = [32]byte(b[0:])
-		t.Create = binary.BigEndian.Uint32(b[32:]) != 0
+		t.Create = r.True(binary.BigEndian.Uint32(b[32:]))
 	} else {
 		r.Copy(t.Fh[:])
 		r.Field("fh")
@@ -827,7 +827,7 @@ func (t *GETXATTRDIR2resok) Decode(r *xdr.Reader) {
 	if b := r.Take(100); len(b) == 100 {
 		b := (*[100]byte)(b)
 		t.Fh = [32]byte(b[0:])
-		t.Attr.Type = nfs2.Ftype(binary.BigEndian.Uint32(b[32:]))
+		t.Attr.Type = nfs2.Ftype(r.Defined(binary.BigEndian.Uint32(b[32:]), 0, 8))
 		t.Attr.Mode = binary.BigEndian.Uint32(b[36:])
 		t.Attr.Nlink = binary.BigEndian.Uint32(b[40:])
 		t.Attr.Uid = binary.BigEndian.Uint32(b[44:])
@@ -891,7 +891,7 @@ func (t *GETXATTRDIR2res) Decode(r *xdr.Reader) {
 		if b := r.Take(100); len(b) == 100 {
 			b := (*[100]byte)(b)
 			t.Resok.Fh = [32]byte(b[0:])
-			t.Resok.Attr.Type = nfs2.Ftype(binary.BigEndian.Uint32(b[32:]))
+			t.Resok.Attr.Type = nfs2.Ftype(r.Defined(binary.BigEndian.Uint32(b[32:]), 0, 8))
 			t.Resok.Attr.Mode = binary.BigEndian.Uint32(b[36:])
 			t.Resok.Attr.Nlink = binary.BigEndian.Uint32(b[40:])
 			t.Resok.Attr.Uid = binary.BigEndian.Uint32(b[44:])

@@ -276,7 +276,7 @@ type NlmTestrply struct {
 }
 
 func (t *NlmTestrply) Decode(r *xdr.Reader) {
-	t.Stat = NlmStats(r.Uint32())
+	t.Stat = NlmStats(r.Defined(r.Uint32(), 0, 5))
 	r.Field("stat")
 	switch t.Stat {
 	case NlmDenied:
@@ -344,7 +344,7 @@ type NlmStat struct {
 }
 
 func (t *NlmStat) Decode(r *xdr.Reader) {
-	t.Stat = NlmStats(r.Uint32())
+	t.Stat = NlmStats(r.Defined(r.Uint32(), 0, 5))
 	r.Field("stat")
 }
 
@@ -752,9 +752,9 @@ func (t *NlmShare) Decode(r *xdr.Reader) {
 	r.Field("fh")
 	t.Oh = r.Opaque(1024)
 	r.Field("oh")
-	t.Mode = FshMode(r.Uint32())
+	t.Mode = FshMode(r.Defined(r.Uint32(), 0, 3))
 	r.Field("mode")
-	t.Access = FshAccess(r.Uint32())
+	t.Access = FshAccess(r.Defined(r.Uint32(), 0, 3))
 	r.Field("access")
 }
 
@@ -856,7 +856,7 @@ type NlmShareres struct {
 func (t *NlmShareres) Decode(r *xdr.Reader) {
 	t.Cookie = r.Opaque(1024)
 	r.Field("cookie")
-	t.Stat = NlmStats(r.Uint32())
+	t.Stat = NlmStats(r.Defined(r.Uint32(), 0, 5))
 	r.Field("stat")
 	t.Sequence = r.Int32()
 	r.Field("sequence")
@@ -1057,7 +1057,7 @@ type Nlm4Testrply struct {
 }
 
 func (t *Nlm4Testrply) Decode(r *xdr.Reader) {
-	t.Stat = Nlm4Stats(r.Uint32())
+	t.Stat = Nlm4Stats(r.Defined(r.Uint32(), 0, 9))
 	r.Field("stat")
 	switch t.Stat {
 	case NLM4_DENIED:
@@ -1125,7 +1125,7 @@ type Nlm4Stat struct {
 }
 
 func (t *Nlm4Stat) Decode(r *xdr.Reader) {
-	t.Stat = Nlm4Stats(r.Uint32())
+	t.Stat = Nlm4Stats(r.Defined(r.Uint32(), 0, 9))
 	r.Field("stat")
 }
 
@@ -1540,9 +1540,9 @@ func (t *Nlm4Share) Decode(r *xdr.Reader) {
 	r.Field("fh")
 	t.Oh = r.Opaque(1024)
 	r.Field("oh")
-	t.Mode = FshMode(r.Uint32())
+	t.Mode = FshMode(r.Defined(r.Uint32(), 0, 3))
 	r.Field("mode")
-	t.Access = FshAccess(r.Uint32())
+	t.Access = FshAccess(r.Defined(r.Uint32(), 0, 3))
 	r.Field("access")
 }
 
@@ -1644,7 +1644,7 @@ type Nlm4Shareres struct {
 func (t *Nlm4Shareres) Decode(r *xdr.Reader) {
 	t.Cookie = r.Opaque(1024)
 	r.Field("cookie")
-	t.Stat = Nlm4Stats(r.Uint32())
+	t.Stat = Nlm4Stats(r.Defined(r.Uint32(), 0, 9))
 	r.Field("stat")
 	t.Sequence = r.Int32()
 	r.Field("sequence")

@@ -292,7 +292,7 @@ type SmStatRes struct {
 }
 
 func (t *SmStatRes) Decode(r *xdr.Reader) {
-	t.ResStat = SmRes(r.Uint32())
+	t.ResStat = SmRes(r.Defined(r.Uint32(), 0, 1))
 	r.Field("res_stat")
 	t.State = r.Int32()
 	r.Field("state")

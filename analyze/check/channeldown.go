@@ -1,0 +1,87 @@
+package check
+
+import (
+	"cmp"
+	"encoding/hex"
+	"fmt"
+	"slices"
+
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/decode/xdr"
+)
+
+// pathDown are the flags of SEQUENCE with which a server says that it cannot call back (RFC 8881, section 18.46.3).
+const pathDown = nfs4.SEQ4_STATUS_CB_PATH_DOWN | nfs4.SEQ4_STATUS_CB_PATH_DOWN_SESSION
+
+// down is what the replies of a session say of its backchannel.
+type down struct {
+	replies, set, behind int // behind: set in replies after BIND_CONN_TO_SESSION
+	flags                uint32
+	now, bound           bool
+	f                    *Finding // of the first
+}
+
+// leastDown is how many replies must say so: a client takes a moment to bind another connection.
+const leastDown = 3
+
+// channelState takes what a reply says of the backchannel of its session.
+func (c *replyRules) channelState(v *rpc.View, result xdr.Message) {
+	r, ok := result.(*nfs4.CompoundRes)
+	if !ok || len(r.Ops) == 0 {
+		return
+	}
+	switch o := r.Ops[0].Body.(type) {
+	case *nfs4.BIND_CONN_TO_SESSION4res:
+		if x := c.down[o.BctsrResok4.BctsrSessid]; x != nil && o.BctsrStatus == nfs4.NFS4_OK {
+			x.bound = true
+		}
+	case *nfs4.SEQUENCE4res:
+		if o.SrStatus != nfs4.NFS4_OK {
+			return
+		}
+		ok := &o.SrResok4
+		x := c.down[ok.SrSessionid]
+		if x == nil {
+			if len(c.down) >= maxChannels {
+				return
+			}
+			x = new(down)
+			c.down[ok.SrSessionid] = x
+		}
+		x.replies++
+		if x.now = ok.SrStatusFlags&pathDown != 0; !x.now {
+			return
+		}
+		x.set++
+		x.flags |= ok.SrStatusFlags & pathDown
+		if x.bound {
+			x.behind++
+		}
+		if x.f == nil {
+			x.f = c.about(v, ruleChannelDown, Responder)
+		}
+	}
+}
+
+// channelsDown reports the sessions whose server could not call back at the end.
+func (c *replyRules) channelsDown() {
+	var list []*Finding
+	for session, x := range c.down {
+		if !x.now || x.set < leastDown || x.set < x.replies && x.behind == 0 {
+			c.ok(ruleChannelDown)
+			continue
+		}
+		x.f.Expected = "a backchannel of session " + hex.EncodeToString(session[:]) + " that works"
+		x.f.Seen = fmt.Sprintf("%s in %d of %d replies", nfs4.SequenceStatusName(x.flags), x.set, x.replies)
+		if x.behind > 0 {
+			x.f.Seen += fmt.Sprintf(", %d of them after BIND_CONN_TO_SESSION", x.behind)
+		}
+		list = append(list, x.f)
+	}
+	slices.SortFunc(list, func(a, b *Finding) int { return cmp.Or(cmp.Compare(a.Ref.Number, b.Ref.Number), cmp.Compare(a.Seen, b.Seen)) })
+	for _, f := range list {
+		c.report(f)
+	}
+	clear(c.down)
+}
