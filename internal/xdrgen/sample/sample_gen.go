@@ -125,7 +125,7 @@ func (t *Pair) Decode(r *xdr.Reader) {
 		t.B = binary.BigEndian.Uint64(b[4:])
 		t.C = [3]byte(b[12:])
 		t.D = Colour(binary.BigEndian.Uint32(b[16:]))
-		t.E = binary.BigEndian.Uint32(b[20:]) != 0
+		t.E = r.True(binary.BigEndian.Uint32(b[20:]))
 		t.F.Sec = int64(binary.BigEndian.Uint64(b[24:]))
 		t.F.Nsec = binary.BigEndian.Uint32(b[32:])
 	} else {
@@ -435,7 +435,7 @@ func (t *ByColour) Decode(r *xdr.Reader) {
 			t.P.B = binary.BigEndian.Uint64(b[4:])
 			t.P.C = [3]byte(b[12:])
 			t.P.D = Colour(binary.BigEndian.Uint32(b[16:]))
-			t.P.E = binary.BigEndian.Uint32(b[20:]) != 0
+			t.P.E = r.True(binary.BigEndian.Uint32(b[20:]))
 			t.P.F.Sec = int64(binary.BigEndian.Uint64(b[24:]))
 			t.P.F.Nsec = binary.BigEndian.Uint32(b[32:])
 		} else {
@@ -704,21 +704,21 @@ func (t *Everything) Decode(r *xdr.Reader) {
 		t.Pairs[0].B = binary.BigEndian.Uint64(b[4:])
 		t.Pairs[0].C = [3]byte(b[12:])
 		t.Pairs[0].D = Colour(binary.BigEndian.Uint32(b[16:]))
-		t.Pairs[0].E = binary.BigEndian.Uint32(b[20:]) != 0
+		t.Pairs[0].E = r.True(binary.BigEndian.Uint32(b[20:]))
 		t.Pairs[0].F.Sec = int64(binary.BigEndian.Uint64(b[24:]))
 		t.Pairs[0].F.Nsec = binary.BigEndian.Uint32(b[32:])
 		t.Pairs[1].A = int32(binary.BigEndian.Uint32(b[36:]))
 		t.Pairs[1].B = binary.BigEndian.Uint64(b[40:])
 		t.Pairs[1].C = [3]byte(b[48:])
 		t.Pairs[1].D = Colour(binary.BigEndian.Uint32(b[52:]))
-		t.Pairs[1].E = binary.BigEndian.Uint32(b[56:]) != 0
+		t.Pairs[1].E = r.True(binary.BigEndian.Uint32(b[56:]))
 		t.Pairs[1].F.Sec = int64(binary.BigEndian.Uint64(b[60:]))
 		t.Pairs[1].F.Nsec = binary.BigEndian.Uint32(b[68:])
 		t.Pairs[2].A = int32(binary.BigEndian.Uint32(b[72:]))
 		t.Pairs[2].B = binary.BigEndian.Uint64(b[76:])
 		t.Pairs[2].C = [3]byte(b[84:])
 		t.Pairs[2].D = Colour(binary.BigEndian.Uint32(b[88:]))
-		t.Pairs[2].E = binary.BigEndian.Uint32(b[92:]) != 0
+		t.Pairs[2].E = r.True(binary.BigEndian.Uint32(b[92:]))
 		t.Pairs[2].F.Sec = int64(binary.BigEndian.Uint64(b[96:]))
 		t.Pairs[2].F.Nsec = binary.BigEndian.Uint32(b[104:])
 		t.Grid[0] = int32(binary.BigEndian.Uint32(b[108:]))
@@ -1062,7 +1062,7 @@ type Answer struct {
 func (t *Answer) Decode(r *xdr.Reader) {
 	t.First = r.Int32()
 	r.Field("first")
-	t.How = Outcome(r.Uint32())
+	t.How = Outcome(r.Defined(r.Uint32(), 0, 1))
 	r.Field("how")
 }
 
@@ -1146,7 +1146,7 @@ type OutcomeMessage struct {
 }
 
 func (t *OutcomeMessage) Decode(r *xdr.Reader) {
-	t.Outcome = Outcome(r.Uint32())
+	t.Outcome = Outcome(r.Defined(r.Uint32(), 0, 1))
 	r.Field("outcome")
 }
 
