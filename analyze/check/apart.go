@@ -1,6 +1,8 @@
 package check
 
 import (
+	"slices"
+
 	"github.com/rpcrdma/toolkit/analyze/state"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
@@ -17,11 +19,12 @@ type apart struct {
 	on    bool
 	list  []*own
 	byID  map[int]*own
-	found []*Finding // as they came
-	lost  uint64     // findings beyond the limit
-	rest  table      // what concerns no connection, or one beyond the limit
-	total totals     // of these
-	more  bool       // there are connections beyond the limit
+	found []*Finding     // as they came
+	kept  [Error + 1]int // how many of them have a severity
+	lost  uint64         // findings beyond the limit
+	rest  table          // what concerns no connection, or one beyond the limit
+	total totals         // of these
+	more  bool           // there are connections beyond the limit
 }
 
 // own is a connection.
@@ -66,19 +69,42 @@ func (a *apart) of(f *Finding) (*table, *totals) {
 	return &a.rest, &a.total
 }
 
-// keeps reports whether the next finding is kept for a saved state.
-func (a *apart) keeps() bool { return a.on && len(a.found) < maxSaved }
+// keeps reports whether the next finding of a severity is kept for a saved state. Where there is no room, it takes the place of one
+// of lesser severity.
+func (a *apart) keeps(s Severity) bool { return a.on && (len(a.found) < maxSaved || a.least() < s) }
+
+// least is the least severity of findings that are kept.
+func (a *apart) least() Severity {
+	for s := range a.kept {
+		if a.kept[s] > 0 {
+			return Severity(s)
+		}
+	}
+	return Error
+}
 
 // keep keeps a finding for a saved state.
 func (a *apart) keep(f *Finding) {
 	if !a.on {
 		return
 	}
-	if !a.keeps() {
+	if !a.keeps(f.Severity) {
 		a.lost++
 		return
 	}
+	if len(a.found) == maxSaved { // the latest of the least severity goes
+		s := a.least()
+		for i, old := range slices.Backward(a.found) {
+			if old.Severity == s {
+				a.found = slices.Delete(a.found, i, i+1)
+				break
+			}
+		}
+		a.kept[s]--
+		a.lost++
+	}
 	a.found = append(a.found, f)
+	a.kept[f.Severity]++
 }
 
 // merged moves what was counted of a connection to the one that it is part of.

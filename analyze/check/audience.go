@@ -44,7 +44,7 @@ func (c *verdicts) wanted(r id, s Severity) bool {
 	if a.gone[r]>>s&1 != 0 {
 		return false
 	}
-	if c.opt.Wanted == nil || c.apart.keeps() {
+	if c.opt.Wanted == nil || c.apart.keeps(s) {
 		return true
 	}
 	if c.opt.Wanted(&rules[r], s) {

@@ -9,7 +9,7 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/state"
 )
 
-// maxMerged is how many findings of several taps are kept, the earliest ones. The counts have all.
+// maxMerged is how many findings of several taps are kept: those of greatest severity, and of these the earliest. The counts have all.
 const maxMerged = maxSaved
 
 // Result is what one or more taps found.
@@ -146,32 +146,42 @@ func (f *fold) add(n int, t *tap, s *state.Sightings, unit int) {
 		}
 	}
 	if len(f.list) > 2*maxMerged {
-		f.sort()
+		f.limit()
 	}
 }
 
-// sort orders findings, and keeps the first ones. Names of units do not decide between findings of connections, so the
-// order does not depend on what else a unit has saved.
-func (f *fold) sort() {
-	slices.SortFunc(f.list, func(a, b entry) int {
-		if f.several {
-			if d := cmp.Or(cmp.Compare(a.f.Ref.Time, b.f.Ref.Time), cmp.Compare(a.f.Connection, b.f.Connection), cmp.Compare(a.tap, b.tap)); d != 0 {
-				return d
-			}
+// order compares findings. Names of units do not decide between findings of connections, so the order does not depend on what else
+// a unit has saved.
+func (f *fold) order(a, b entry) int {
+	if f.several {
+		if d := cmp.Or(cmp.Compare(a.f.Ref.Time, b.f.Ref.Time), cmp.Compare(a.f.Connection, b.f.Connection), cmp.Compare(a.tap, b.tap)); d != 0 {
+			return d
 		}
-		return cmp.Compare(a.place, b.place)
-	})
-	if n := len(f.list) - maxMerged; n > 0 {
-		f.cut += uint64(n)
-		clear(f.list[maxMerged:])
-		f.list = f.list[:maxMerged]
 	}
+	return cmp.Compare(a.place, b.place)
+}
+
+// limit keeps the findings of greatest severity, and of equal ones the first.
+func (f *fold) limit() {
+	n := len(f.list) - maxMerged
+	if n <= 0 {
+		return
+	}
+	slices.SortFunc(f.list, func(a, b entry) int { return cmp.Or(cmp.Compare(b.f.Severity, a.f.Severity), f.order(a, b)) })
+	f.cut += uint64(n)
+	clear(f.list[maxMerged:])
+	f.list = f.list[:maxMerged]
 }
 
 func (f *fold) result() *Result {
-	f.sort()
+	f.limit()
+	slices.SortFunc(f.list, f.order)
+	errors := f.out.Checker.Totals()[Error]
 	for _, e := range f.list {
 		f.out.Findings = append(f.out.Findings, e.f)
+		if e.f.Severity == Error {
+			errors -= min(errors, 1)
+		}
 	}
 	note := func(format string, args ...any) { f.out.Notes = append(f.out.Notes, fmt.Sprintf(format, args...)) }
 	if f.lost > 0 {
@@ -179,6 +189,9 @@ func (f *fold) result() *Result {
 	}
 	if f.cut > 0 {
 		note("%d findings are counted and not listed: more than %d of all taps", f.cut, maxMerged)
+	}
+	if f.lost+f.cut > 0 && errors > 0 {
+		note("%d errors are counted and not listed", errors)
 	}
 	if f.conns > 0 {
 		note("%d connections with %d findings are not counted: a tap nearer the responder saw them, too", f.conns, f.skipped)
