@@ -86,6 +86,8 @@ func newAgentCommand(s *cli.Streams) *cobra.Command {
 	cli.DurationVarP(f, &o.orders.Interval, "interval", "d", 10*time.Second, "`length` of an interval")
 	f.StringSliceVar(&o.orders.Ports, "ports", nil, "with -i: `list` of TCP ports of iWARP (default 20049)")
 	f.BoolVar(&o.orders.RPC, "rpc", false, "with -i: also rpcbind, MOUNT and NFS over TCP and UDP")
+	f.BoolVar(&o.orders.NoTunnels, "no-tunnels", false, "with -i: leave out what is wrapped in a tunnel or mirror")
+	f.StringVarP(&o.orders.Filter, "capture-filter", "f", "", "with -i: only packets for which this `expression` of tcpdump holds")
 	f.BoolVarP(&o.orders.Promisc, "promisc", "p", false, "with -i: also take frames for other stations (promiscuous mode)")
 	o.box.Flags(f)
 	f.Var(&o.spool, "spool", "keep so many bytes of summaries while NATS is away")
@@ -109,8 +111,8 @@ func (o *agentOptions) check() error {
 		return cli.Usagef("no input: name a network interface with -i, or a capture file with -r")
 	case len(r.Interfaces) > 0 && len(r.Files) > 0:
 		return cli.Usagef("-i and -r exclude each other")
-	case len(r.Interfaces) == 0 && (len(r.Ports) > 0 || r.RPC || r.Promisc || o.box.Given()):
-		return cli.Usagef("--ports, --rpc, -p, -Z and --sandbox go with -i")
+	case len(r.Interfaces) == 0 && (len(r.Ports) > 0 || r.RPC || r.NoTunnels || r.Filter != "" || r.Promisc || o.box.Given()):
+		return cli.Usagef("--ports, --rpc, --no-tunnels, -f, -p, -Z and --sandbox go with -i")
 	case r.Interval < 100*time.Millisecond || r.Interval > time.Hour:
 		return cli.Usagef("-d: an interval has 100ms to 1h")
 	case r.Every < time.Second || r.Every > 24*time.Hour:

@@ -75,7 +75,7 @@ func Diff(w io.Writer, d *latency.Diff) error {
 		s    *latency.DiffSide
 		n, e float64
 	}{{"A", &d.A, d.All.Count.A, d.All.Errors.A}, {"B", &d.B, d.All.Count.B, d.All.Errors.B}} {
-		p.printf("%s: %s: %.0f transactions, %.0f failed, %s\n", side.name, safe(strings.Join(side.s.Inputs, ", ")), side.n, side.e, side.s.When())
+		p.printf("%s: %s: %.0f transactions, %.0f failed, %s\n", side.name, inputNames(side.s.Inputs), side.n, side.e, side.s.When())
 	}
 	if d.Filter != "" {
 		p.printf("transactions for which %s holds\n", safe(d.Filter))

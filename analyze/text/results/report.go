@@ -76,10 +76,10 @@ type reportPrinter struct {
 func (p *reportPrinter) head() {
 	r := p.rep
 	if r.Packets == 0 && r.All.Count == 0 { // there is no first one that has a time
-		p.printf("%s: no packets\n", safe(strings.Join(r.Inputs, ", ")))
+		p.printf("%s: no packets\n", inputNames(r.Inputs))
 		return
 	}
-	p.line(fmt.Sprintf("%s: %s, %s bytes in %s from %s", safe(strings.Join(r.Inputs, ", ")), units.Plural(r.Packets, "packet"), units.Bytes(r.Bytes),
+	p.line(fmt.Sprintf("%s: %s, %s bytes in %s from %s", inputNames(r.Inputs), units.Plural(r.Packets, "packet"), units.Bytes(r.Bytes),
 		r.Span, r.Start))
 	if r.Account != nil {
 		p.line(r.Account.Line)
@@ -611,4 +611,13 @@ func columns(header []string, left int, rows [][]string) (h []string, right []bo
 		}
 	}
 	return h, right, cut
+}
+
+// inputNames lists inputs, of which a fleet has thousands: the first ones.
+func inputNames(inputs []string) string {
+	const most = 8
+	if len(inputs) <= most {
+		return safe(strings.Join(inputs, ", "))
+	}
+	return safe(strings.Join(inputs[:most], ", ")) + fmt.Sprintf(" and %d more", len(inputs)-most)
 }

@@ -29,6 +29,8 @@ type Orders struct {
 	Files      []string
 	Ports      []string // of iWARP
 	RPC        bool     // also what needs no RDMA
+	NoTunnels  bool
+	Filter     string // of tcpdump
 	Promisc    bool
 	Speed      float64 // of files; 0 is as fast as possible
 	Interval   time.Duration
@@ -58,7 +60,7 @@ func (o *Orders) open() (*input, error) {
 		}
 		return &input{Reader: r, stop: func() {}, notes: func() []string { return nil }}, nil
 	}
-	t := pcapfilter.Traffic{RPC: o.RPC}
+	t := pcapfilter.Traffic{RPC: o.RPC, NoTunnels: o.NoTunnels}
 	for _, s := range o.Ports {
 		n, err := strconv.ParseUint(s, 10, 16)
 		if err != nil || n == 0 {
@@ -66,7 +68,11 @@ func (o *Orders) open() (*input, error) {
 		}
 		t.TCPPorts = append(t.TCPPorts, uint16(n))
 	}
-	r, err := live.Open(live.Options{Interfaces: o.Interfaces, Filter: t.Expr(), Promiscuous: o.Promisc, Segments: true})
+	extra, err := pcapfilter.Parse(o.Filter)
+	if err != nil {
+		return nil, &cli.UsageError{Err: err}
+	}
+	r, err := live.Open(live.Options{Interfaces: o.Interfaces, Filter: pcapfilter.And(t.Expr(), extra), Promiscuous: o.Promisc, Segments: true})
 	if err != nil {
 		return nil, err
 	}

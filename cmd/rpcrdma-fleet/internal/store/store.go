@@ -35,7 +35,7 @@ type Store struct {
 	prefix string
 	opt    Options
 	page   int
-	local  bool // a folder of this machine
+	local  string // the folder of this machine; empty for a bucket
 }
 
 // Open opens a store: s3://bucket/folder, gs://bucket/folder, file:///folder, a path of a local folder (made if there
@@ -48,8 +48,8 @@ func Open(ctx context.Context, name string, opt Options) (*Store, error) {
 	s := &Store{url: u.String(), opt: opt.filled(), page: listPage}
 	switch u.Scheme {
 	case "file":
-		s.local, s.page = true, fileListing // it walks the whole folder for each page
-		if err := folder(filepath.FromSlash(u.Path), opt.Existing); err != nil {
+		s.local, s.page = filepath.FromSlash(u.Path), fileListing // it walks the whole folder for each page
+		if err := folder(s.local, opt.Existing); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 	default:
@@ -156,6 +156,10 @@ func openBucket(ctx context.Context, u *url.URL) (*blob.Bucket, error) {
 		if own && !q.Has("use_path_style") {
 			q.Set("use_path_style", "true")
 		}
+		// Many such servers know no checksums of objects, and the client would print a line for each object that has none.
+		if own {
+			q.Set("response_checksum_validation", "when_required")
+		}
 	}
 	b.RawQuery = q.Encode()
 	bucket, err := blob.OpenBucket(ctx, b.String())
@@ -218,13 +222,18 @@ func (s *Store) list(ctx context.Context, prefix, delimiter string) iter.Seq2[Ob
 // place is the error of an operation that reads no object.
 func (s *Store) place(err error) error {
 	if gcerrors.Code(err) == gcerrors.NotFound {
-		return &placeError{err.Error(), s.local}
+		return &placeError{err.Error(), s.local != ""}
 	}
 	return err
 }
 
 // ReadSmall reads a whole object of at most most bytes: ErrNotFound, SizeError.
 func (s *Store) ReadSmall(ctx context.Context, name string, most int64) (b []byte, err error) {
+	if s.local != "" { // opening a pipe would wait, whatever signal comes
+		if info, err := os.Stat(filepath.Join(s.local, filepath.FromSlash(name))); err == nil && !info.Mode().IsRegular() {
+			return nil, fmt.Errorf("%s: %w: it is not a regular file", name, ErrNotFound)
+		}
+	}
 	err = s.opt.try(ctx, s.url+": "+name, attempt+time.Duration(most/slowest)*time.Second, func(ctx context.Context) error {
 		r, err := s.bucket.NewReader(ctx, s.prefix+name, nil)
 		if err != nil {
@@ -339,7 +348,7 @@ func (s *Store) Remove(ctx context.Context, name string) error {
 // RemovePartial removes what killed processes have written of objects whose names begin with prefix: see WriteWhole.
 // Other stores than a local folder show nothing of that.
 func (s *Store) RemovePartial(ctx context.Context, prefix string) error {
-	if !s.local {
+	if s.local == "" {
 		return nil
 	}
 	for o, err := range s.List(ctx, prefix) {

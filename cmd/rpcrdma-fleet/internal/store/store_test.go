@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -258,6 +259,13 @@ func TestLocal(t *testing.T) {
 	}
 	if ok, err := out.Exists(ctx, "a/b"); ok || err != nil {
 		t.Error(ok, err)
+	}
+	// A pipe that nobody writes to.
+	if err := errors.Join(os.MkdirAll(filepath.Join(dir, "a"), 0o777), syscall.Mkfifo(filepath.Join(dir, "a", "b"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := out.ReadSmall(ctx, "a/b", 10); !errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), "not a regular file") {
+		t.Error(err)
 	}
 }
 
