@@ -12,7 +12,6 @@ import (
 
 	pq "github.com/parquet-go/parquet-go"
 
-	"github.com/rpcrdma/toolkit/analyze/parquet"
 	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/job"
 	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/layout"
 )
@@ -91,12 +90,12 @@ func (a *arrival) found(u *layout.Unit) (state []byte, rows []string) {
 		a.t.Fatal(m, err)
 	}
 	for _, f := range m.Files {
-		list, err := pq.ReadFile[parquet.Row](filepath.Join(a.bench.dir, filepath.FromSlash(f.Name)))
+		list, err := pq.ReadFile[any](filepath.Join(a.bench.dir, filepath.FromSlash(f.Name)))
 		if err != nil {
 			a.t.Fatal(err)
 		}
 		for i := range list {
-			b, err := json.Marshal(&list[i])
+			b, err := json.Marshal(list[i])
 			if err != nil {
 				a.t.Fatal(err)
 			}
