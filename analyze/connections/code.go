@@ -35,6 +35,7 @@ func (c *Connection) code(k *state.Coder) {
 	for side := range c.Headers {
 		c.Headers[side].code(k)
 	}
+	c.Policies.code(k)
 	k.Text(&c.Tap, maxWords)
 	state.Number(k, &c.Taps)
 }

@@ -14,7 +14,8 @@ type Connection struct {
 	// Malformed is how many of its Sends have an RPC-over-RDMA header that cannot be decoded.
 	Malformed uint64
 	// Headers are the header values of what each side sent; empty if they were not collected.
-	Headers [2]Headers
+	Headers  [2]Headers
+	Policies Policies // empty if nobody has looked
 	// Tap names the tap that saw it, and Taps is how many did, in a list of several taps; otherwise they are zero.
 	Tap  string
 	Taps int

@@ -74,6 +74,7 @@ func (c *Connection) append(b []byte, e *ndjson.Encoder) []byte {
 	}
 	s := fabric.NameService(c.Connection, c.Client.Other(), nil)
 	b = fmt.Appendf(b, `,"service":"%s","service_source":"%s"`, s.Name, s.Source)
+	b = c.Policies.append(b)
 	if c.Tunnel != nil {
 		b = append(b, `,"tunnel":`...)
 		b = e.Tunnel(b, c.Tunnel, c.order()[0])

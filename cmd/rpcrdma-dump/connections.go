@@ -37,7 +37,9 @@ sent, then the server. The client is the side that sends forward calls.
 Below the table, a line for each connection shows when it was seen and how it ended.
 With -v, and in JSON, each side has the header values of what it sent: UDP source
 port, DSCP, ECN, VLAN, priority, TTL, MAC addresses, P_Key; several if they vary.
---trackers leaves them out.
+--trackers leaves them out. How the client seems to register memory, and the rules by
+which it asks for credits and the server grants them, are guesses from handles,
+segments and credit fields.
 
 With --save-state, the list is saved. The command reads saved states in place of
 captures and merges those of several taps: a connection that several of them saw is
@@ -115,10 +117,11 @@ func (o *connectionsOptions) run(cmd *cobra.Command, s *cli.Streams, args []stri
 	opt.Transactions.OnCompletion = true // only the counts of connections matter
 	var saved *connections.Recorder
 	var headers connections.HeaderRecorder
+	var policies connections.Recognizer
 	watch := decode.Observer{Closed: func(c *rdma.Connection) {
 		x := connections.New(c)
 		if c.MergedInto == nil {
-			x.Headers = headers.Take(c)
+			x.Headers, x.Policies = headers.Take(c), policies.Take(c)
 			list.Add(x)
 		} else {
 			headers.Merge(c)
@@ -142,7 +145,10 @@ func (o *connectionsOptions) run(cmd *cobra.Command, s *cli.Streams, args []stri
 			return true
 		}
 	}
-	j.d = decode.New(opt, func(*transaction.Transaction) {})
+	j.d = decode.New(opt, func(tx *transaction.Transaction) {
+		ended(tx)
+		policies.Transaction(tx)
+	})
 	j.noteTrackers(o.trackers)
 	_, errTTY := cli.Terminal(s.Err)
 	err = j.run(errTTY)

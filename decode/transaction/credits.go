@@ -22,6 +22,7 @@ func (h *half) asked(tx *Transaction) {
 	}
 	tx.counted, tx.holes = true, k.holes
 	k.waiting++
+	tx.InFlight, tx.Window = uint32(k.waiting), k.granted
 	if k.granted > 0 && uint32(k.waiting) >= k.granted && !k.full.Seen() {
 		k.full = tx.Call.First
 	}

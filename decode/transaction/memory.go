@@ -221,6 +221,7 @@ func (tx *Transaction) Release() {
 	tx.Times = Timeline{}
 	tx.Blame = nil
 	tx.Credits, tx.Slots, tx.counted, tx.holes = 0, 0, false, 0
+	tx.InFlight, tx.Window = 0, 0
 	tx.Operations, tx.OperationsLost = tx.Operations[:0], 0
 	tx.Reads, tx.Writes, tx.ReadBytes, tx.WriteBytes = 0, 0, 0, 0
 	tx.Retransmits, tx.ReadsByRequester = 0, 0

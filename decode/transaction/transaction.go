@@ -164,6 +164,9 @@ type Transaction struct {
 	// freed the one that the call took: at most so long it waited for that. It lies
 	// before the call, and is no part of its phases.
 	Credits time.Duration
+	// InFlight is how many calls of the requester waited for their replies when the call was sent, itself included; 0 over TCP
+	// and UDP. Window is how many credits the newest reply had granted then; 0 before the first.
+	InFlight, Window uint32
 	// Slots is how long all slots of the session were in use before a reply freed one,
 	// for the first call since: at most so long it waited. It lies before the call, too.
 	// A decode.Observer that knows NFSv4.1 fills it in: package analyze/session.
