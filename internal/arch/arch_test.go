@@ -141,7 +141,7 @@ var rules = []rule{
 	// The list of connections, of one tap or of many, with its forms of output.
 	{packages: "analyze/connections", own: []string{
 		"analyze/account", "analyze/fabric", "analyze/ndjson", "analyze/state", "analyze/text", "capture",
-		"decode", "decode/link", "decode/rdma", "decode/roce", "decode/transaction",
+		"decode", "decode/link", "decode/rdma", "decode/roce", "decode/rpcrdma", "decode/transaction",
 		"internal/snapshot", "internal/printable", "internal/table", "internal/units",
 	}},
 	// The table of a transaction's attributes, which formats and filters take them from.
