@@ -26,6 +26,8 @@ func (c *Connection) code(k *state.Coder) {
 	state.Number(k, &c.Requests)
 	state.Number(k, &c.BadRequests)
 	state.Number(k, &c.Tenant)
+	state.Number(k, &c.Ports[0])
+	state.Number(k, &c.Ports[1])
 	codeTunnel(k, &c.Tunnel)
 	for side := range c.Ends {
 		codeEnd(k, &c.Ends[side])
