@@ -1,17 +1,12 @@
 package filter
 
 import (
-	"bytes"
-	"encoding/json"
-	"fmt"
 	"net/netip"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/rpcrdma/toolkit/analyze/ndjson"
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/link"
@@ -520,91 +515,6 @@ func TestAppend(t *testing.T) {
 				t.Errorf("%s: %q, want %q", c.name, got, c.want)
 			}
 		}
-	}
-}
-
-// The fields of the schema say what the ndjson output says.
-func TestFieldsAgreeWithNdjson(t *testing.T) {
-	refs := map[string]*FieldRef{}
-	for _, f := range schemaFields() {
-		r, err := Field(f.name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		refs[f.name] = r
-	}
-	known := map[string]bool{}
-	for _, sample := range []string{longcall, recall, basic3, basic4} {
-		var e ndjson.Encoder
-		transactions(t, sample, func(v *rpc.View) {
-			var object map[string]any
-			d := json.NewDecoder(bytes.NewReader(e.Append(nil, v)))
-			d.UseNumber()
-			if err := d.Decode(&object); err != nil {
-				t.Fatal(err)
-			}
-			want := map[string][]string{}
-			for k, x := range object {
-				flatten(want, k, x)
-			}
-			for name, values := range want {
-				known[name] = true
-				r := refs[name]
-				if r == nil {
-					t.Errorf("%s: there is no field %s", sample, name)
-					continue
-				}
-				if got := r.Append(nil, v); !slices.Equal(got, values) {
-					t.Errorf("%s: xid %d: %s: %q, ndjson has %q", sample, v.Tx.XID, name, got, values)
-				}
-			}
-			for name := range known {
-				if got := refs[name].Append(nil, v); want[name] == nil && len(got) > 0 && name != "file.eof" && got[0] != "0" {
-					t.Errorf("%s: xid %d: %s: %q, ndjson has none", sample, v.Tx.XID, name, got)
-				}
-			}
-		})
-		if t.Failed() {
-			return
-		}
-	}
-	if len(known) < 55 {
-		t.Errorf("only %d fields seen", len(known))
-	}
-}
-
-// flatten puts the values of a JSON value under its name, and those of its
-// members under theirs.
-func flatten(m map[string][]string, name string, x any) {
-	switch x := x.(type) {
-	case nil:
-	case string:
-		if x != "" {
-			m[name] = append(m[name], x)
-		}
-	case json.Number:
-		m[name] = append(m[name], x.String())
-	case bool:
-		m[name] = append(m[name], strconv.FormatBool(x))
-	case map[string]any:
-		for k, y := range x {
-			flatten(m, name+"."+k, y)
-		}
-	case []any:
-		if name != "notes" && name != "note_codes" && !strings.HasSuffix(name, ".segments") {
-			m[name] = []string{strconv.Itoa(len(x))}
-		}
-		for _, y := range x {
-			if inner, ok := y.([]any); ok {
-				for _, z := range inner {
-					flatten(m, name, z)
-				}
-				continue
-			}
-			flatten(m, name, y)
-		}
-	default:
-		panic(fmt.Sprintf("%T", x))
 	}
 }
 

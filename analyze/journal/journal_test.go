@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rpcrdma/toolkit/analyze/fields"
-	"github.com/rpcrdma/toolkit/analyze/filter"
 	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode"
@@ -202,45 +200,5 @@ func FuzzEntry(f *testing.F) {
 				}
 			}
 		})
-	})
-}
-
-// TestAttributes: an entry has each attribute that the transaction has, but for those that the table excepts, and no other.
-func TestAttributes(t *testing.T) {
-	e, err := New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	besides := []string{"MESSAGE", "PRIORITY", "SYSLOG_IDENTIFIER", "RPCRDMA_XID"}
-	refs := map[string]*filter.FieldRef{}
-	for _, f := range fields.All() {
-		if f.In(fields.Filter) {
-			if refs[f.Name], err = filter.Field(f.Name); err != nil {
-				t.Fatal(err)
-			}
-			if name := fieldName(f.Name); !validName(name) {
-				t.Errorf("%s cannot be asked for: %s is no name for the journal", f.Name, name)
-			}
-		} else if f.In(fields.Journal) {
-			t.Errorf("%s: what is in the journal can be read by its name", f.Name)
-		}
-	}
-	each(t, "rocev2-nfs41-recall.pcap", func(v *rpc.View) {
-		entry, err := parse(e.Append(nil, v))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, f := range fields.All() {
-			name := fieldName(f.Name)
-			if _, has := entry[name]; f.In(fields.Journal) && f.Name != "xid" && has != (len(refs[f.Name].Append(nil, v)) > 0) || has && !f.In(fields.Journal) {
-				t.Errorf("%s: %q", name, entry[name])
-			}
-			delete(entry, name)
-		}
-		for name := range entry {
-			if !slices.Contains(besides, name) {
-				t.Errorf("%s is not in the table", name)
-			}
-		}
 	})
 }
