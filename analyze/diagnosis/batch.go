@@ -344,11 +344,11 @@ func (b *batch) measure() {
 		if x.end == 0 || x.again {
 			continue
 		}
-		x.app = max(x.done-x.begin(), 0) + max(x.conn.floor[1], 0)
+		x.app = max(x.done-x.begin(), 0) + max(x.conn.near[1], 0)
 		x.left = x.app
 		b.waited += x.app
 		b.p99 = append(b.p99, x.app)
-		got := x.done + max(x.conn.floor[1], x.wayC/2) // when the client had it
+		got := x.done + max(x.conn.near[1], x.nearC/2) // when the client had it
 		b.opened += max(got-max(x.begin(), busy), 0)
 		busy = max(busy, got)
 	}
@@ -412,15 +412,26 @@ func (k *conn) measure() {
 		}
 	}
 	k.samples = [2]int{len(ways[0]), len(ways[1])}
+	if k.near = k.floor; k.both != nil {
+		k.near = [2]int64{k.both.points[1].floor[0], k.both.points[0].floor[1]}
+	}
 }
 
-// toServer is the round trip from the capture point to the server that a call had, as far as it is known.
+// toServer is the round trip from the capture point nearest the server to it that a call had, as far as it is known.
 func (x *call) toServer() int64 {
-	if x.wayS >= 0 && x.conn.fabric < rdma.IWARP {
-		return x.wayS
+	switch k := x.conn; {
+	case x.nearS >= 0 && k.fabric < rdma.IWARP:
+		return x.nearS
+	case k.both != nil:
+		return max(k.both.points[1].ways[0], 0)
+	default:
+		return max(k.ways[0], 0)
 	}
-	return max(x.conn.ways[0], 0)
 }
+
+// sentAt and replyAt are when the capture point nearest the sender had the whole call, and the whole reply.
+func (x *call) sentAt() int64  { return x.callEnd - x.forth }
+func (x *call) replyAt() int64 { return x.end - x.back }
 
 // service is how long the server worked on a call, or let it wait: what its phases hold without the way.
 func (x *call) service() int64 {
@@ -442,4 +453,9 @@ func (k *conn) each(f func(x *call)) {
 }
 
 // lanesOf are what the sides of a connection have sent; nil if that is not known.
-func (b *batch) lanesOf(k *conn) *[2]lane { return b.lanes[k.id] }
+func (b *batch) lanesOf(k *conn) *[2]lane {
+	if k.both != nil {
+		return &k.both.lanes
+	}
+	return b.lanes[k.id]
+}

@@ -19,7 +19,7 @@ func (b *batch) readResponses() {
 			perKiB = l[k.client].fastest()
 		}
 		late := func(x *call) int64 {
-			return x.lastRead - x.firstRead - max(k.floor[1], 0) - int64(perKiB*float64(x.bytes)/1024)
+			return x.pulled - max(k.near[1], 0) - int64(perKiB*float64(x.bytes)/1024)
 		}
 		k.each(func(x *call) {
 			if x.firstRead == 0 || x.lost[rdma.CauseReadSlot] > 0 || x.lost[rdma.CauseRecovery] > 0 {
@@ -30,7 +30,7 @@ func (b *batch) readResponses() {
 		if len(extra) < 8 {
 			continue
 		}
-		if f.typical = median(extra); f.typical < 150_000 || f.typical < 3*k.floor[1] || nth(extra, len(extra)/10)*2 < f.typical {
+		if f.typical = median(extra); f.typical < 150_000 || f.typical < 3*k.near[1] || nth(extra, len(extra)/10)*2 < f.typical {
 			continue
 		}
 		k.each(func(x *call) {
@@ -60,7 +60,7 @@ func (b *batch) windows() {
 // far finds the calls that waited for a credit although the capture point saw one free. It is far from the client: a call holds its credit
 // until the client has the reply, and the next call takes as long to reach the capture point.
 func (k *conn) far() {
-	way := max(k.floor[1], 0)
+	way := max(k.near[1], 0)
 	if way < farLeast {
 		return
 	}
@@ -113,7 +113,7 @@ func (b *batch) window(k *conn, code Code, of func(*call) int64) {
 		i, _ := slices.BinarySearch(ends, x.start+1)
 		if i > 0 {
 			last = ends[i-1]
-			if x.start-last <= max(k.ways[1], 0)+soon {
+			if x.start-last <= max(k.wayBack(), 0)+soon {
 				prompt++
 			}
 		}
@@ -174,7 +174,7 @@ func (b *batch) oneAtATime() {
 			if x.granted <= 1 || x.slots > 0 {
 				window++ // it may not send more
 			}
-			back := x.end + max(x.conn.ways[1], 0) // when the client had the reply
+			back := x.end + max(x.conn.wayBack(), 0) // when the client had the reply
 			open += max(back-max(x.start, end), 0)
 			end = max(end, back)
 			held += max(x.app-b.least[x.work], 0)

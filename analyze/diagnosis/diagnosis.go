@@ -1,6 +1,9 @@
 package diagnosis
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // Schema names the form of a Report.
 const Schema = "rpcrdma.diagnosis/1"
@@ -99,7 +102,8 @@ type Report struct {
 	Point string `json:"capture_point,omitempty"`
 
 	first, last int64
-	count       int // calls
+	count       int  // calls
+	several     bool // inputs
 	p99         int64
 }
 
@@ -109,6 +113,15 @@ func (r *Report) Shown() []*Cause {
 		return r.Causes
 	}
 	return slices.DeleteFunc(slices.Clone(r.Causes), func(c *Cause) bool { return c.Code == ClientIdle })
+}
+
+// Named names a packet for people: with its file if there are several.
+func (r *Report) Named(e *Evidence) string {
+	s := fmt.Sprintf("frame %d, XID 0x%08x, %s", e.Frame, e.XID, e.Time)
+	if r.several && e.File != "" {
+		return e.File + ", " + s
+	}
+	return s
 }
 
 // Healthy reports whether nothing was found that is more than possible.

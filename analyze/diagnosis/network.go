@@ -91,7 +91,7 @@ func (b *batch) stalls() {
 		loss := &finding{code: LossRecovery, side: Network, where: k.where(), clock: Calls, certainty: Certain}
 		rnr := &finding{code: ReceiverNotReady, side: b.notReady(k), where: k.where(), clock: Calls, certainty: Certain}
 		depth := &finding{code: ReadDepth, side: k.shallow, where: k.where(), clock: Calls, certainty: Likely}
-		unknown, seen, all := int64(0), int64(0), int64(0)
+		unknown, seen, all, again := int64(0), int64(0), int64(0), 0
 		b.behindRefused(k, rnr)
 		k.each(func(x *call) {
 			if n := x.lost[rdma.CauseNotReady]; n > 0 && rnr.side == Server {
@@ -102,6 +102,7 @@ func (b *batch) stalls() {
 			}
 			loss.of(x, x.take(x.lost[rdma.CauseRecovery]))
 			all += x.app
+			again += b2i(x.resent)
 			depth.of(x, x.take(x.lost[rdma.CauseReadSlot]))
 			unknown += x.lost[rdma.CauseUnknown]
 		})
@@ -116,7 +117,7 @@ func (b *batch) stalls() {
 			if loss.certainty == Certain {
 				loss.certainty = Likely // a window of TCP may have kept the data back as well
 			}
-			if loss.time*20 < all {
+			if loss.time*20 < all || again*3 > len(k.calls) {
 				loss.certainty = Possible // TCP sends again what an acknowledgement was only late for
 			}
 		}
@@ -146,7 +147,7 @@ func (b *batch) behindRefused(k *conn, f *finding) {
 			if stage.from == 0 || stage.from < x.callEnd {
 				continue
 			}
-			for _, s := range list[at(list, stage.from):] {
+			for _, s := range list[firstAfter(list, stage.from):] {
 				if s.to > stage.to {
 					break
 				}
@@ -160,9 +161,9 @@ func (b *batch) behindRefused(k *conn, f *finding) {
 // heldBy finds the calls that could not be sent while the receiver was not ready for x: they come right after it. They were posted when
 // others had been answered, about as long after x as a quick call takes.
 func (b *batch) heldBy(k *conn, x *call, n int64, f *finding) {
-	i, _ := slices.BinarySearchFunc(k.calls, x.callEnd, func(y *call, t int64) int { return cmp.Compare(y.start, t) })
+	i, _ := slices.BinarySearchFunc(k.calls, x.sentAt(), func(y *call, t int64) int { return cmp.Compare(y.start, t) })
 	for _, y := range k.calls[i:] {
-		if y.start > x.callEnd+held {
+		if y.start > x.sentAt()+held {
 			return
 		}
 		if y == x || y.end == 0 || y.backward || y.start == x.start {
@@ -396,12 +397,12 @@ func (b *batch) pathStallOf(k *conn, way int) {
 	}
 	k.each(func(x *call) {
 		more := int64(0) // the reply was still on its way, or the next call
-		if x.wayC >= least {
-			more = x.wayC
+		if x.nearC >= least {
+			more = x.nearC
 		}
 		end := x.end + more
 		n := int64(0)
-		for _, s := range merged[at(merged, x.start):] {
+		for _, s := range merged[firstAfter(merged, x.start):] {
 			if s.from > end {
 				break
 			}
@@ -424,9 +425,9 @@ const stillLeast = 300_000
 func (k *conn) trips(way int) []still {
 	list := make([]still, 0, len(k.calls))
 	k.each(func(x *call) {
-		w, at := x.wayS, x.callEnd
+		w, at := x.wayS, x.sentAt()
 		if way == 1 {
-			w, at = x.wayC, x.end
+			w, at = x.wayC, x.replyAt()
 		}
 		if w < 0 || x.resent || x.lost[rdma.CauseRecovery] > 0 || x.lost[rdma.CauseNotReady] > 0 || k.timeout > 0 && near1(w, k.timeout) {
 			return
@@ -455,8 +456,8 @@ func merge(list []still) (merged []still, together int) {
 	return merged, together
 }
 
-// at is the first of the stills that ends after a time.
-func at(list []still, t int64) int {
+// firstAfter is the first of the stills that ends after a time.
+func firstAfter(list []still, t int64) int {
 	n, _ := slices.BinarySearchFunc(list, t, func(s still, t int64) int { return cmp.Compare(s.to, t) })
 	return n
 }

@@ -19,8 +19,16 @@ func (b *batch) paused() {
 		return
 	}
 	for _, k := range b.order {
-		if !k.queued {
-			b.pausedOf(k, stops)
+		switch {
+		case k.queued:
+		case k.both == nil:
+			b.pausedOf(k, k, stops)
+		default:
+			for i, p := range k.both.points {
+				if !k.paused {
+					b.pausedOf(k, p, k.both.stops[i])
+				}
+			}
 		}
 	}
 }
@@ -75,13 +83,17 @@ func (k *conn) stoppedSide(stops []still) (side rdma.Side, ok bool) {
 	return 0, false
 }
 
-func (b *batch) pausedOf(k *conn, stops []still) {
-	stopped, ok := k.stoppedSide(stops)
+// pausedOf finds it of a connection, by the stops that were seen at a capture point and what that shows of the connection.
+func (b *batch) pausedOf(k, at *conn, stops []still) {
+	stopped, ok := at.stoppedSide(stops)
 	if !ok {
 		return
 	}
+	if at != k && at.client != k.client {
+		stopped = stopped.Other()
+	}
 	f := &finding{code: Pause, side: Network, where: k.where(), clock: Calls, certainty: Likely, what: "the switch"}
-	near := k.point()
+	near := at.point()
 	switch {
 	case near == besideClient && stopped != k.client:
 		f.side, f.what, f.certainty = Client, "the client's adapter", Certain
@@ -103,7 +115,7 @@ func (b *batch) pausedOf(k *conn, stops []still) {
 	used := make([]int, len(stops))
 	k.each(func(x *call) {
 		n := int64(0)
-		first := at(stops, x.start-soon)
+		first := firstAfter(stops, x.start-soon)
 		for j, s := range stops[first:] {
 			if s.from > x.end {
 				break

@@ -30,7 +30,7 @@ func (b *batch) readDepth() {
 			a := reads[i]
 			gap := x.firstRead - a.lastRead
 			// The server had the call, but asked for its data only when it had that of the other.
-			if k.depth != 1 && x.wayS < 0 || x.callEnd+max(x.wayS, 0) > a.lastRead || gap < k.floor[0]*9/10-1000 || gap > max(k.floor[0], 0)+max(k.floor[1], 0)+turn {
+			if k.depth != 1 && x.nearS < 0 || x.callEnd+max(x.nearS, 0) > a.lastRead || gap < k.near[0]*9/10-1000 || gap > max(k.near[0], 0)+max(k.near[1], 0)+turn {
 				continue
 			}
 			chained++
@@ -129,13 +129,13 @@ func (k *conn) drained(open int64, server bool) float64 {
 	k.each(func(x *call) {
 		switch {
 		case server && x.wayC >= 0:
-			list = append(list, point{x.end, x.end + x.wayC, 0})
+			list = append(list, point{x.replyAt(), x.replyAt() + x.wayC, 0})
 		case !server && x.wayS >= 0:
-			list = append(list, point{x.callEnd, x.callEnd + x.wayS, 0})
+			list = append(list, point{x.sentAt(), x.sentAt() + x.wayS, 0})
 		}
 		switch {
 		case server && x.pushed:
-			list = append(list, point{x.end, 0, int64(x.bytes)})
+			list = append(list, point{x.replyAt(), 0, int64(x.bytes)})
 		case !server && x.firstRead != 0:
 			list = append(list, point{x.lastRead, 0, int64(x.bytes)})
 		}

@@ -36,10 +36,14 @@ type Options struct {
 	Calls int
 	// Connections is the number of connections followed: 8192, or fewer.
 	Connections int
+
+	kept bool // the calls stay, to be joined with those of other capture points
 }
 
 func (o *Options) defaults() {
-	if o.Calls <= 0 || o.Calls > batchCalls {
+	if o.kept {
+		o.Calls = 4 * batchCalls
+	} else if o.Calls <= 0 || o.Calls > batchCalls {
 		o.Calls = batchCalls
 	}
 	if o.Connections <= 0 || o.Connections > maxConns {
@@ -65,6 +69,8 @@ type Recorder struct {
 	p99 []int64
 	figures
 	interval interval // with Options.Live
+	points   *points  // nil: the packets of all capture points are followed together
+	final    bool     // it is a copy, made for a Report
 }
 
 // figures are counts of all calls.
@@ -81,6 +87,7 @@ type figures struct {
 	unanswered int   // calls without a reply
 	hanging    int64 // how long the oldest of them had waited when the last packet of a call or reply came
 	beyond     uint64
+	unsure     bool // it is not clear which packets are copies
 
 	gaps, packets uint64 // of connections that were forgotten
 }
@@ -100,16 +107,21 @@ type call struct {
 	op             uint16
 	xid            uint32
 	frame          uint64
-	sent           int64 // first, on whatever connection
-	from           int   // connection on which that was
-	start, end     int64 // first packet of the call, last of the reply; end is 0 without one
+	place          *place // where it was captured; nil: see Options.File
+	stamp          int64  // of its first packet, by the clock of that place
+	sent           int64  // first, on whatever connection
+	from           int    // connection on which that was
+	start, end     int64  // first packet of the call, last of the reply; end is 0 without one
 	callEnd        int64
 	act            int64 // first that the server did after it had the call: read, write, or reply
 	firstRead      int64
 	lastRead       int64
 	answer         int64 // first RDMA Write, or first packet of the reply
 	done           int64 // when the client had all
-	wayS, wayC     int64 // transport round trips; -1 unknown
+	wayS, wayC     int64 // transport round trips between the server, or the client, and the capture point farthest from it; -1 unknown
+	nearS, nearC   int64 // and the nearest one: the same if there is only one
+	forth, back    int64 // what the call and the reply took from one capture point to the other
+	pulled         int64 // from the first Read Request to the last response, at the capture point nearest the client
 	bytes          uint32
 	reads          uint16
 	credits, slots int64
@@ -164,6 +176,7 @@ type conn struct {
 	calls   []*call
 	ways    [2]int64 // median round trip to the server, to the client
 	floor   [2]int64 // least round trips: what distance makes of them, without queues
+	near    [2]int64 // the same between each side and the capture point nearest it
 	spread  [2]int64 // of the middle half of them
 	samples [2]int
 	hosts   [2]host // of both sides
@@ -179,6 +192,9 @@ type conn struct {
 	packets uint64
 
 	behindReads bool // much of the latency is waiting for the Read depth
+
+	both *both // nil: it is followed at one capture point
+	same int   // of a capture point: its number in the whole
 }
 
 // host is an address, and its number in names.
@@ -225,7 +241,7 @@ func (r *Recorder) conn(tx *transaction.Transaction) *conn {
 		if len(r.conns) >= r.opt.Connections {
 			return nil
 		}
-		k = &conn{id: c.ID, place: len(r.order), fabric: c.Fabric, ways: [2]int64{-1, -1}, floor: [2]int64{-1, -1}, key: string(rpc.AppendConnectionKey(nil, c))}
+		k = &conn{id: c.ID, place: len(r.order), fabric: c.Fabric, ways: [2]int64{-1, -1}, floor: [2]int64{-1, -1}, near: [2]int64{-1, -1}, key: string(rpc.AppendConnectionKey(nil, c))}
 		r.conns[c.ID] = k
 		r.order = append(r.order, k)
 	}
@@ -310,6 +326,10 @@ func (r *Recorder) Transaction(v *rpc.View) {
 		return
 	}
 	if n := len(r.calls); n == r.opt.Calls {
+		if r.opt.kept { // nobody has fetched them
+			r.beyond++
+			return
+		}
 		r.flush()
 	} else if n == manyCalls {
 		r.calls = slices.Grow(r.calls, max(r.opt.Calls-manyCalls, 0))
@@ -317,7 +337,7 @@ func (r *Recorder) Transaction(v *rpc.View) {
 	var b [128]byte
 	r.calls = append(r.calls, call{
 		conn: k, xid: tx.XID, frame: tx.Call.Last.Number, sent: tx.FirstSent(), from: tx.FirstOn(),
-		start: tx.Call.First.Time, callEnd: tx.Call.Last.Time, credits: int64(tx.Credits), slots: int64(tx.Slots),
+		start: tx.Call.First.Time, stamp: tx.Call.First.Time, callEnd: tx.Call.Last.Time, credits: int64(tx.Credits), slots: int64(tx.Slots),
 		client: client, server: server,
 		op: r.names.of(v.AppendOperation(b[:0])), bytes: uint32(min(tx.ReadBytes+tx.WriteBytes, 1<<31)), reads: uint16(min(tx.Reads, 1<<15)),
 		granted: max(tx.Reply.Credits(), 1), rawGrant: tx.Reply.Credits(), asked: tx.Call.Credits(), backward: tx.Backward, resent: tx.Retransmits > 0,
@@ -333,6 +353,7 @@ func (r *Recorder) Transaction(v *rpc.View) {
 	}
 	w := tx.Ways()
 	x.wayS, x.wayC = int64(w.Server), int64(w.Client)
+	x.nearS, x.nearC = x.wayS, x.wayC
 	if _, ok := tx.Took(); ok {
 		r.replied(x, v)
 	} else {
@@ -354,6 +375,7 @@ func (r *Recorder) replied(x *call, v *rpc.View) {
 		x.end, x.done = tx.Reply.First.Time, max(tx.Reply.First.Time, min(x.done, a.Time)) // what came later is a copy
 	}
 	x.firstRead, x.lastRead = tx.Times.FirstRead.Time, tx.Times.LastRead.Time
+	x.pulled = x.lastRead - x.firstRead
 	x.answer = tx.Reply.First.Time
 	if p := tx.Times.FirstPush; p.Seen() && p.Time < x.answer {
 		x.answer, x.pushed = p.Time, true
@@ -390,7 +412,7 @@ func (r *Recorder) thing(v *rpc.View, op uint16) uint64 {
 	}
 	var b [8]byte
 	h := fnv.New64a()
-	_, _ = h.Write(binary.BigEndian.AppendUint16(b[:0], op))
+	_, _ = h.Write([]byte(r.names.name(op)))
 	_, _ = h.Write(f.Handle)
 	_, _ = h.Write(f.Name)
 	_, _ = h.Write(binary.BigEndian.AppendUint64(b[:0], f.Offset))
@@ -435,8 +457,11 @@ func kindNamed(op string) kind {
 
 // flush looks for causes in the calls that have come.
 func (r *Recorder) flush() {
-	if len(r.calls) == 0 {
+	if len(r.calls) == 0 && (r.points == nil || !r.final) {
 		return
+	}
+	if r.points != nil {
+		r.points.join(r)
 	}
 	slices.SortStableFunc(r.calls, func(a, b call) int { return cmp.Compare(a.start, b.start) })
 	for _, k := range r.order {
@@ -472,7 +497,7 @@ func (r *Recorder) least() {
 // copied returns a copy of the Recorder that may be changed.
 func (r *Recorder) copied() *Recorder {
 	c := &Recorder{
-		opt: r.opt, watch: r.watch, names: r.names, kinds: r.kinds, figures: r.figures, sum: make(map[causeKey]*finding, len(r.sum)),
+		opt: r.opt, watch: r.watch, points: r.points, final: true, names: r.names, kinds: r.kinds, figures: r.figures, sum: make(map[causeKey]*finding, len(r.sum)),
 		calls: slices.Clone(r.calls), p99: slices.Clone(r.p99), order: make([]*conn, len(r.order)),
 	}
 	list := make([]conn, len(r.order))

@@ -17,7 +17,12 @@ const (
 )
 
 // Report is what has been found so far. It may be asked for again.
-func (r *Recorder) Report() *Report { return r.copied().report() }
+func (r *Recorder) Report() *Report {
+	if r.points != nil {
+		r.points.flush()
+	}
+	return r.copied().report()
+}
 
 // report ends the Recorder.
 func (r *Recorder) report() *Report {
@@ -25,6 +30,7 @@ func (r *Recorder) report() *Report {
 	r.missing()
 	r.away()
 	rep := &Report{Schema: Schema, Calls: r.total, Wall: max(r.last-r.first, 0), Causes: []*Cause{}, Point: r.point()}
+	rep.several = r.opt.File == ""
 	rep.first, rep.last, rep.count, rep.p99 = r.first, r.last, r.count, r.percentile99()
 	for _, f := range r.sum {
 		if c := r.cause(f, rep); c != nil {
@@ -80,6 +86,9 @@ func b2i(b bool) int {
 
 // cause makes a Cause of what was found; nil if it is too little to speak of.
 func (r *Recorder) cause(f *finding, rep *Report) *Cause {
+	if r.unsure {
+		f.certainty = Possible
+	}
 	c := &Cause{Code: f.code, Side: f.side, Where: f.where, Time: f.time, Clock: f.clock, Certainty: f.certainty, Evidence: []Evidence{}, Next: []string{}}
 	all := rep.Calls
 	if f.clock == Wall {
@@ -109,7 +118,7 @@ func (r *Recorder) cause(f *finding, rep *Report) *Cause {
 	for i := range f.worst {
 		x := &f.worst[i].at
 		c.Evidence = append(c.Evidence, Evidence{
-			File: r.opt.File, Frame: x.frame, Time: time.Unix(0, x.start).UTC().Format("2006-01-02T15:04:05.000000000Z"), ConnectionKey: x.conn.key, XID: x.xid,
+			File: x.file(r.opt.File), Tap: x.place.tapName(), Frame: x.frame, Time: time.Unix(0, x.stamp).UTC().Format("2006-01-02T15:04:05.000000000Z"), ConnectionKey: x.conn.key, XID: x.xid,
 		})
 	}
 	c.Next = append(c.Next, r.next(f)...)
@@ -192,7 +201,7 @@ const (
 func (r *Recorder) point() string {
 	var most *conn
 	for _, k := range r.order {
-		if k.samples[0] >= 4 && k.samples[1] >= 4 && (most == nil || k.samples[0] > most.samples[0]) {
+		if k.both == nil && k.samples[0] >= 4 && k.samples[1] >= 4 && (most == nil || k.samples[0] > most.samples[0]) {
 			most = k
 		}
 	}

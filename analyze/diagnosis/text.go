@@ -108,6 +108,9 @@ func disk(op string) string {
 // next is what to run next.
 func (r *Recorder) next(f *finding) []string {
 	file := r.opt.File
+	if len(f.worst) > 0 {
+		file = f.worst[0].at.file(file)
+	}
 	if file == "" {
 		file = "FILE"
 	}
@@ -143,6 +146,8 @@ func (r *Recorder) summary(rep *Report) string {
 		return "The capture has no RPC calls."
 	case !rep.Healthy():
 		return rep.Causes[0].Text
+	case r.unsure:
+		return "The capture shows packets twice, and it is not clear which are the copies: give the captures of both points as files of their own."
 	case rep.Calls == 0:
 		return "No call was answered in this capture."
 	}

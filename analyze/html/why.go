@@ -1,8 +1,6 @@
 package html
 
 import (
-	"fmt"
-
 	"github.com/rpcrdma/toolkit/analyze/diagnosis"
 )
 
@@ -31,7 +29,7 @@ func newWhyView(rep *diagnosis.Report) *whyView {
 	for _, c := range rep.Shown() {
 		x := whyCause{Text: c.Text, Side: string(c.Side), Strong: c.Certainty != diagnosis.Possible, Next: c.Next}
 		for _, e := range c.Evidence {
-			x.Evidence = append(x.Evidence, fmt.Sprintf("frame %d, XID 0x%08x, %s", e.Frame, e.XID, e.Time))
+			x.Evidence = append(x.Evidence, rep.Named(&e))
 		}
 		v.Causes = append(v.Causes, x)
 	}

@@ -50,6 +50,7 @@ func analyse(
 		in.memory.Reserve(16 << 20) // calls that are looked at together
 		dec.Observe(decode.Observer{Closed: why.Closed})
 		why.Attach(&dec, in.memory.Scale(fabric.DefaultMemory), sessions)
+		j.eachPoint(why, in)
 	case sessions != nil: // they find out about slots, too
 		onepass.AttributeWith(&dec, in.memory.Scale(fabric.DefaultMemory), sessions)
 	default:

@@ -191,6 +191,8 @@ type input struct {
 	scrubbed *scrub.Reader // not nil: packets are read through it
 	span     *timeSpan     // not nil: packets outside of it are left out
 
+	shown func(*capture.Batch) // not nil: it is shown all packets that are read
+
 	spare   capture.Batch
 	request chan struct{}
 	answer  chan error
@@ -339,6 +341,9 @@ func (in *input) Place() (capture.Place, bool) {
 }
 
 func (in *input) count(b *capture.Batch) {
+	if in.shown != nil {
+		in.shown(b)
+	}
 	n, size := uint64(0), 0
 	for i := range b.Packets {
 		p := &b.Packets[i]

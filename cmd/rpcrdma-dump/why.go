@@ -74,6 +74,7 @@ func (o *whyOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) erro
 	dec.Concurrent = true
 	dec.Observe(decode.Observer{Closed: r.Closed})
 	r.Attach(&dec, o.memory.Scale(fabric.DefaultMemory), sessions)
+	j.eachPoint(r, &o.inputOptions)
 	v := rpc.View{Names: &rpc.Names{Limit: o.memory.Names()}, Unwrap: j.keys.Contexts}
 	j.d = decode.New(dec, func(tx *transaction.Transaction) {
 		v.Set(tx)
@@ -99,6 +100,13 @@ func (o *whyOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) erro
 		outErr = out.close()
 	}
 	return j.finish(err, outErr)
+}
+
+// eachPoint has a diagnosis join what several capture points show.
+func (j *job) eachPoint(r *diagnosis.Recorder, o *inputOptions) {
+	if !j.in.live && j.resume == nil {
+		j.in.shown = r.Points(o.decoder(), len(j.in.names) > 1, j.taps())
+	}
 }
 
 // whyOf are the options for the input of a job.

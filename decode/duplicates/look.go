@@ -17,8 +17,8 @@ type Delay struct {
 // What is looked at, and what it takes to be sure.
 const (
 	lookPackets = 1 << 17
-	lookLeast   = 4 << 20 // bytes of packets
-	lookMost    = 16 << 20
+	lookLeast   = 16 << 20 // bytes of packets
+	lookMost    = 32 << 20
 	lookShare   = 128     // part of the file that is looked at, between these: reading and looking cost about as much as decoding
 	lookAll     = 1 << 11 // packets at the beginning; of the following ones, one in 16 is looked at, chosen by content
 	minPairs    = 16      // packets with copies
@@ -27,6 +27,8 @@ const (
 	minShare = 80
 	// slack is the least tolerance, in nanoseconds, for the time between copies, and for packets out of order.
 	slack = 2e6
+	// queued is how much longer than at the beginning of the capture packets may be under way, in nanoseconds, where a link fills up or a path stands still.
+	queued = 10e6
 	// maxSpread bounds how much the time between copies may vary, in nanoseconds, since timestamps have jitter. If that time is more
 	// than four times as long, it may vary by a quarter.
 	maxSpread = 50e6
@@ -165,38 +167,45 @@ func (t *tally) delay() (d Delay, ok bool) {
 	if low < 0 || spread > max(maxSpread, d.Typical/4) {
 		return d, false
 	}
-	more := max(slack, 2*spread, d.Typical/8)
+	more := max(queued, 2*spread, d.Typical/8)
 	d.Low, d.High = max(0, low-more), high+more
-	packets, pairs := 0, 0
-	ways := map[uint64]*[2]int{}
+	// Hosts of which no packet comes twice do not pass by the other point.
+	type counted struct {
+		packets, pairs int
+		ways           [2]int
+	}
+	hosts := map[uint64]*counted{}
 	for i := range t.seen[from : to+1] {
 		p := &t.seen[from+i]
 		end := t.all
 		if p.chosen {
 			end = t.last
 		}
-		if p.time > end-d.High {
+		if p.time > end-high {
 			continue // its copy may come later
 		}
-		packets++
-		if p.count != d.Times || p.next-p.time < d.Low || p.last-p.time > d.High {
-			continue
+		c := hosts[p.hosts]
+		if c == nil {
+			c = new(counted)
+			hosts[p.hosts] = c
 		}
-		pairs++
-		w := ways[p.hosts]
-		if w == nil {
-			w = new([2]int)
-			ways[p.hosts] = w
+		c.packets++
+		if p.count < d.Times || p.next-p.time < d.Low || p.count == d.Times && p.last-p.time > d.High {
+			continue // what was sent again came more often
 		}
+		c.pairs++
 		if p.up {
-			w[1]++
+			c.ways[1]++
 		} else {
-			w[0]++
+			c.ways[0]++
 		}
 	}
-	both := false
-	for _, w := range ways {
-		both = both || min(w[0], w[1]) >= minEachWay
+	packets, pairs, both := 0, 0, false
+	for _, c := range hosts {
+		if c.pairs > 0 {
+			packets, pairs = packets+c.packets, pairs+c.pairs
+			both = both || min(c.ways[0], c.ways[1]) >= minEachWay
+		}
 	}
 	return d, both && pairs >= minPairs && pairs*100 >= packets*minShare
 }

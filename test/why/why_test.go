@@ -40,8 +40,8 @@ type view struct {
 	size  int // packets
 }
 
-// views are the captures of a run: at each point, from both ends at once, and one that begins late and ends early.
-func views(r *simulate.Told, draw *rand.Rand) []view {
+// views are the captures of a run: at each point, from both ends at once, as two files or merged, and one that begins late and ends early.
+func views(r *simulate.Told, draw *rand.Rand, merged bool) []view {
 	file := func(r *simulate.Result, p simulate.Point) func(io.Writer) error {
 		return func(w io.Writer) error { return r.WritePcap(w, p) }
 	}
@@ -51,11 +51,16 @@ func views(r *simulate.Told, draw *rand.Rand) []view {
 		list = append(list, view{p.String(), t, p, map[string]func(io.Writer) error{p.String(): file(r.Result, p)}, r.Packets(p)})
 	}
 	off := r.Shift(simulate.AtServer, draw.Int64N(2_000_000)-1_000_000, 40*draw.Float64()-20)
-	list = append(list, view{
+	both := view{
 		"client and server", r.Truth(simulate.AtServer, 0, math.MaxInt64), simulate.AtServer,
 		map[string]func(io.Writer) error{"client": file(r.Result, simulate.AtClient), "server": file(off, simulate.AtServer)},
 		r.Packets(simulate.AtClient) + r.Packets(simulate.AtServer),
-	})
+	}
+	if merged {
+		both.name = "merged"
+		both.files = map[string]func(io.Writer) error{"merged": func(w io.Writer) error { return r.WriteMerged(w, simulate.AtClient, off, simulate.AtServer) }}
+	}
+	list = append(list, both)
 	if r.Config.Outage != nil || r.Config.AskedToWait != nil {
 		return list
 	}
@@ -233,7 +238,7 @@ func judgeRun(t *testing.T, dump string, s *simulate.Situation, seed uint64, n i
 	if dir == "" {
 		dir = t.TempDir()
 	}
-	list := views(r, rand.New(rand.NewPCG(seed, 0)))
+	list := views(r, rand.New(rand.NewPCG(seed, 0)), (seed+uint64(len(s.Name)))%2 == 0)
 	if testing.Short() {
 		list = list[n%len(list):][:1]
 	}

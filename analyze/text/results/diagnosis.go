@@ -33,7 +33,7 @@ func Diagnosis(w io.Writer, rep *diagnosis.Report, width int, evidence bool) {
 			continue
 		}
 		for _, e := range c.Evidence {
-			fmt.Fprintf(w, "   frame %d, XID 0x%08x, %s\n", e.Frame, e.XID, e.Time)
+			fmt.Fprintf(w, "   %s\n", rep.Named(&e))
 		}
 		for _, n := range c.Next {
 			fmt.Fprintf(w, "   > %s\n", n)

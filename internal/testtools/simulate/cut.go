@@ -1,5 +1,11 @@
 package simulate
 
+import (
+	"cmp"
+	"io"
+	"slices"
+)
+
 // Cut is what capture points that ran for a part of the time have of a run.
 func (r *Result) Cut(from, to int64) *Result {
 	cut := *r
@@ -23,4 +29,11 @@ func (r *Result) Shift(p Point, by int64, drift float64) *Result {
 		shifted.taps[p][i] = x
 	}
 	return &shifted
+}
+
+// WriteMerged writes what a point has noted, and another one of another Result, as one capture: nothing in it says which packet is whose.
+func (r *Result) WriteMerged(w io.Writer, p Point, other *Result, q Point) error {
+	list := slices.Concat(r.taps[p], other.taps[q])
+	slices.SortStableFunc(list, func(a, b record) int { return cmp.Compare(a.time, b.time) })
+	return write(w, list, r.Config.Snap)
 }
