@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"strings"
 	"sync/atomic"
 
 	"github.com/klauspost/compress/zstd"
@@ -99,8 +100,16 @@ func newFile(name string, src *source, size int64, lim limits, probs *problems) 
 		}
 	}
 	f.carry = head[:n]
+	if f.dec == nil && isText(f.carry) {
+		var err error
+		if f.carry, err = f.recogniseText(f.carry); err != nil && err != io.EOF {
+			src.Close()
+			return nil, fmt.Errorf("%s: %s%w", name, strings.TrimPrefix(src.kind+": ", ": "), err)
+		}
+		n = len(f.carry)
+	}
 	if f.dec == nil {
-		tar := !src.waits && f.isTar(n)
+		tar := !src.waits && f.isTar()
 		src.Close()
 		if n == 0 {
 			return nil, fmt.Errorf("%s: %w", name, errEmpty)
@@ -274,12 +283,14 @@ func (f *file) readOnce(p []byte) (int, error) {
 }
 
 // isTar reports whether a file that no format fits is an archive of tar: what it holds has the name at its
-// beginning, and a mark behind that. n bytes were read already.
-func (f *file) isTar(n int) bool {
+// beginning, and a mark behind that. What was read already is in carry.
+func (f *file) isTar() bool {
 	const at, mark = 257, "ustar"
-	rest := make([]byte, at+len(mark)-n)
-	_, err := io.ReadFull(f.src.r, rest)
-	return err == nil && string(rest[at-n:]) == mark
+	head := append(make([]byte, 0, at+len(mark)), f.carry[:min(len(f.carry), at+len(mark))]...)
+	n := len(head)
+	head = head[:cap(head)]
+	_, err := io.ReadFull(f.src.r, head[n:])
+	return err == nil && string(head[at:]) == mark
 }
 
 // problem adds a problem of this file.

@@ -9,7 +9,7 @@ import (
 // FormatError means that an input is not a capture of a known format.
 type FormatError struct {
 	File   string // as given by the user
-	Found  []byte // the first bytes, at most 16
+	Found  []byte // the first bytes
 	Inside string // "gzip" or "zstd" if the bytes came out of a decompressor
 	tar    bool
 	Other  string // what else the program would take, for example "a plan"; usually nothing
@@ -37,7 +37,7 @@ func (e *FormatError) Error() string {
 			fmt.Fprintf(&b, " (%s)", s)
 		}
 	}
-	b.WriteString("; supported are pcap, pcapng and ERF, also compressed with gzip or zstd")
+	b.WriteString("; supported are pcap, pcapng, ERF and the text of trace events, also compressed with gzip or zstd")
 	return b.String()
 }
 

@@ -25,6 +25,7 @@ const (
 	ClassUnknown                   // Kind.Unknown names what is not decoded
 	ClassDamaged                   // Kind.Problem says why its headers could not be decoded
 	ClassOther                     // of a kind beyond the limit of kinds that are distinguished
+	ClassKernel                    // trace events of a kernel
 )
 
 // Kind is what packets of an Account have in common.

@@ -15,6 +15,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/memory"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/roce"
+	"github.com/rpcrdma/toolkit/decode/traced"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
@@ -164,6 +165,7 @@ type Decoder struct {
 	roce    *roce.Tracker
 	tcp     tcpDemux
 	udp     udpDemux
+	traced  *traced.Tracker      // of kernel events; nil before the first
 	frags   [2]*link.Reassembler // outside and inside of tunnels
 	tunnels tunnels
 	senders sequences
@@ -599,7 +601,9 @@ func (d *Decoder) placed(p *capture.Packet, u *full, packets []roce.Packet, ref 
 			d.stats.Sampled.datagram(u.frame.Payload, &d.sample)
 		}
 	default:
-		if u.frame.Problem != link.NoProblem {
+		if p.Link == capture.LinkTrace {
+			c, kind = d.recorded(ref, p.Data), Kind{Class: ClassKernel}
+		} else if u.frame.Problem != link.NoProblem {
 			d.undecodable(p, &u.frame)
 		} else {
 			d.stats.Other++
@@ -609,6 +613,14 @@ func (d *Decoder) placed(p *capture.Packet, u *full, packets []roce.Packet, ref 
 	if d.observer.Packet != nil {
 		d.report(p, u, packets, c, tenant)
 	}
+}
+
+// recorded takes an event of a kernel.
+func (d *Decoder) recorded(ref rdma.Ref, line []byte) *rdma.Connection {
+	if d.traced == nil {
+		d.traced = traced.New(d.tx, &d.numbers, (&handler{Tracker: d.tx, d: d}).Closed)
+	}
+	return d.traced.Event(ref, line)
 }
 
 // paused reports a frame of flow control, if it is one, with its sender where its Ethernet header is the outermost.
@@ -730,5 +742,8 @@ func (d *Decoder) Flush() {
 	d.roce.Flush(d.stats.Last)
 	d.tcp.flush(d.stats.Last)
 	d.udp.flush(d.stats.Last)
+	if d.traced != nil {
+		d.traced.Flush(d.stats.Last)
+	}
 	d.tx.Flush()
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // traced decodes a sample with the packets of its transactions.
-func traced(t *testing.T, name string, opt Options, emit func(*transaction.Transaction)) {
+func packetsOf(t *testing.T, name string, opt Options, emit func(*transaction.Transaction)) {
 	t.Helper()
 	r, err := capture.Open([]string{name}, capture.Options{})
 	if err != nil {
@@ -37,7 +37,7 @@ func TestPacketsAddUp(t *testing.T) {
 	for _, name := range sampleCaptures(t) {
 		sample := filepath.Base(name)
 		n := 0
-		traced(t, name, Options{Transactions: transaction.Options{Packets: 1 << 20}}, func(tx *transaction.Transaction) {
+		packetsOf(t, name, Options{Transactions: transaction.Options{Packets: 1 << 20}}, func(tx *transaction.Transaction) {
 			if tx.State != transaction.Complete {
 				return
 			}
@@ -129,7 +129,7 @@ func TestPacketsCovered(t *testing.T) {
 				left[v.Packet.Number] = true
 			}
 		}})
-		traced(t, filepath.Join("../samples", sample), opt, func(*transaction.Transaction) {})
+		packetsOf(t, filepath.Join("../samples", sample), opt, func(*transaction.Transaction) {})
 		n := 0
 		for f := range left {
 			if !known[f] {
@@ -154,7 +154,7 @@ func TestAttribute(t *testing.T) {
 		told[key{tx.Serial(), p.Ref.Number}] = true
 	}
 	listed, longest := 0, 0
-	traced(t, sample, opt, func(tx *transaction.Transaction) {
+	packetsOf(t, sample, opt, func(tx *transaction.Transaction) {
 		last := uint64(0)
 		longest = max(longest, len(tx.Packets))
 		for i := range tx.Packets {
@@ -173,7 +173,7 @@ func TestAttribute(t *testing.T) {
 	}
 	opt = Options{Transactions: transaction.Options{Packets: 10, TraceXID: func(xid uint32) bool { return xid&1 == 1 }}}
 	lost := 0
-	traced(t, sample, opt, func(tx *transaction.Transaction) {
+	packetsOf(t, sample, opt, func(tx *transaction.Transaction) {
 		if len(tx.Packets) > 10 || tx.XID&1 == 0 && len(tx.Packets)+tx.PacketsLost > 0 || tx.XID&1 == 1 && len(tx.Packets) == 0 {
 			t.Errorf("%08x: %d packets", tx.XID, len(tx.Packets))
 		}

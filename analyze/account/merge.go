@@ -138,7 +138,7 @@ type class struct {
 // fabricOf are the fabrics by their titles.
 var fabricOf = func() map[string]rdma.Fabric {
 	all := make(map[string]rdma.Fabric)
-	for f := rdma.RoCEv2; f <= rdma.UDP; f++ {
+	for f := rdma.RoCEv2; int(f) < rdma.Fabrics; f++ {
 		all[string(text.KindOf(nil, &decode.Kind{Class: decode.ClassRDMA, Fabric: f}))] = f
 	}
 	return all
@@ -160,6 +160,8 @@ func classOf(kind string) class {
 		return class{class: decode.ClassUDP}
 	case kind == "IP fragments":
 		return class{class: decode.ClassFragment}
+	case kind == "kernel events":
+		return class{class: decode.ClassKernel}
 	case strings.HasPrefix(kind, "damaged ("):
 		return class{class: decode.ClassDamaged, name: kind}
 	case kind == otherKind:
@@ -233,7 +235,7 @@ func (a *Account) line(b []byte) []byte {
 
 // fabric is the fabric of a name; 0 if none has it.
 func fabric(name string) rdma.Fabric {
-	for f := rdma.RoCEv2; f <= rdma.UDP; f++ {
+	for f := rdma.RoCEv2; int(f) < rdma.Fabrics; f++ {
 		if f.String() == name {
 			return f
 		}

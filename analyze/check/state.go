@@ -258,7 +258,7 @@ func (f *Finding) code(c *state.Coder) {
 	c.Text(&f.Known, maxText)
 	codeRef(c, &f.Ref)
 	state.Number(c, &f.Connection)
-	state.Enum(c, &f.Fabric, int(rdma.UDP)+1)
+	state.Enum(c, &f.Fabric, rdma.Fabrics)
 	c.Flag(&f.HasXID)
 	state.Number(c, &f.XID)
 	c.Flag(&f.Backward)

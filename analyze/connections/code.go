@@ -11,7 +11,7 @@ const maxWords = 4096
 // code codes what is listed of a connection.
 func (c *Connection) code(k *state.Coder) {
 	state.Number(k, &c.ID)
-	state.Enum(k, &c.Fabric, int(rdma.UDP)+1)
+	state.Enum(k, &c.Fabric, rdma.Fabrics)
 	state.Enum(k, &c.State, int(rdma.Closed)+1)
 	state.Number(k, &c.MTU)
 	state.Enum(k, &c.Client, 2)

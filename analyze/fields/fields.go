@@ -56,9 +56,18 @@ type Field struct {
 	// Attribute is the name in OTLP if it is not "rpcrdma." and Name.
 	Attribute string
 
+	// Recorded says whether a kernel that is the source of a transaction has recorded the attribute; nil: what reads the value knows that.
+	// In JSON, null stands for one that it has not.
+	Recorded func(*transaction.Kernel) bool
+
 	// Missing are the formats without this attribute, and Why says the reason.
 	Missing Format
 	Why     string
+}
+
+// Unrecorded reports whether a kernel is the source of a transaction, and has not recorded the attribute.
+func (f *Field) Unrecorded(v *rpc.View) bool {
+	return f.Recorded != nil && v.Tx.Kernel != nil && !f.Recorded(v.Tx.Kernel)
 }
 
 // Type is the type of the values of a Field.
@@ -131,7 +140,7 @@ const (
 	OfProgram              // transactions of the same program, version and protection, with the same delivery, and with headers of the same types and credits
 	OfKind                 // the same, of the same call with the same status
 	OfPlain                // transactions without chunks and RDMA operations
-	OfQuiet                // complete ones without retransmissions, waits, losses, notes and remote invalidation
+	OfQuiet                // complete ones without retransmissions, waits, losses, notes and remote invalidation, of packets
 	OfShort                // those with no time in a phase but the server's
 	OfBare                 // those about no more of a file than its handle and its name
 )

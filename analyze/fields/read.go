@@ -30,7 +30,44 @@ func messageType(r *Reader, m *transaction.Message) {
 
 func credits(m *transaction.Message) (uint64, bool) { return uint64(m.Credits()), true }
 
-func frame(at rdma.Ref) (uint64, bool) { return at.Number, at.Seen() }
+func frame(v *rpc.View, at rdma.Ref) (uint64, bool) {
+	return at.Number, at.Seen() && v.Tx.Kernel == nil
+}
+
+// never is for attributes that no kernel records.
+func never(*transaction.Kernel) bool { return false }
+
+// recorded is an attribute that a kernel has not recorded of all transactions.
+func recorded(known func(*transaction.Kernel) bool, f Field) Field {
+	read := f.Uint
+	f.Recorded = known
+	f.Uint = func(r *Reader, v *rpc.View) (uint64, bool) {
+		if k := v.Tx.Kernel; k != nil && !known(k) {
+			return 0, false
+		}
+		return read(r, v)
+	}
+	return f
+}
+
+// packets is a number that packets alone tell.
+func packets(name, doc string, typ Type, unit Unit, pick func(*transaction.Transaction) uint64) Field {
+	return Field{Name: name, Absent: Never, Type: typ, Unit: unit, Doc: doc, Recorded: never, Uint: func(_ *Reader, v *rpc.View) (uint64, bool) {
+		return pick(v.Tx), v.Tx.Kernel == nil
+	}}
+}
+
+// kernelTime is a time that a kernel has recorded.
+func kernelTime(name, doc string, pick func(*transaction.Kernel) time.Duration) Field {
+	return Field{Name: "kernel." + name + "_ns", Type: Duration, Unit: Nanoseconds, Doc: doc, Uint: func(_ *Reader, v *rpc.View) (uint64, bool) {
+		k := v.Tx.Kernel
+		if k == nil {
+			return 0, false
+		}
+		d := pick(k)
+		return uint64(d), d >= 0
+	}}
+}
 
 // part selects a member of a segment.
 type part uint8
@@ -323,8 +360,8 @@ func lostPhases(causes []string) []Field {
 
 // waited is a time before the call.
 func waited(name, doc string, blame bool, of func(*transaction.Transaction) time.Duration) Field {
-	return Field{Name: name, Absent: Zero, Type: Duration, Unit: Nanoseconds, Doc: doc, Blame: blame, Uint: func(_ *Reader, v *rpc.View) (uint64, bool) {
-		return uint64(of(v.Tx)), v.Tx.Call.Seen()
+	return Field{Name: name, Absent: Zero, Type: Duration, Unit: Nanoseconds, Doc: doc, Blame: blame, Recorded: never, Uint: func(_ *Reader, v *rpc.View) (uint64, bool) {
+		return uint64(of(v.Tx)), v.Tx.Call.Seen() && v.Tx.Kernel == nil
 	}}
 }
 

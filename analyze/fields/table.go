@@ -23,7 +23,7 @@ const (
 )
 
 func table() []Field {
-	list := slices.Concat(identity(), of(OfParties, parties()...), called(), frames(), headers(), moved(), times(), outcome(), file(),
+	list := slices.Concat(identity(), of(OfQuiet, source()...), of(OfParties, parties()...), called(), frames(), headers(), moved(), times(), outcome(), file(),
 		convenient())
 	for i := range list {
 		f := &list[i]
@@ -93,12 +93,55 @@ func identity() []Field {
 	}
 }
 
+// source is where what is known of it comes from, and what only a kernel knows.
+func source() []Field {
+	return []Field{
+		{Name: "source", Type: Symbol, Doc: "trace if trace events of a kernel are the source; absent for packets", Symbols: fixed("trace"),
+			Symbol: func(_ *Reader, v *rpc.View) string {
+				if v.Tx.Kernel != nil {
+					return "trace"
+				}
+				return ""
+			}},
+		{Name: "kernel", Type: Group, Doc: "what a kernel has recorded of it", Missing: everything &^ NDJSON, Why: whyMembers},
+		{Name: "kernel.side", Type: Symbol, Doc: "whose kernel: of the requester or of the responder", Symbols: fixed("client", "server"),
+			Symbol: func(_ *Reader, v *rpc.View) string {
+				switch k := v.Tx.Kernel; {
+				case k == nil:
+					return ""
+				case k.Server:
+					return "server"
+				}
+				return "client"
+			}},
+		{Name: "kernel.operation", Type: Text, Doc: "what a COMPOUND is for, by the client's statistics", Read: func(r *Reader, v *rpc.View) {
+			if k := v.Tx.Kernel; k != nil && k.Operation != "" {
+				r.Text(k.Operation)
+			}
+		}},
+		kernelTime("queued", "from the start of the task to the transmission", func(k *transaction.Kernel) time.Duration { return k.Queued }),
+		kernelTime("credit_wait", "the part of it from the first look for a credit to the last", func(k *transaction.Kernel) time.Duration { return k.CreditWait }),
+		kernelTime("registration", "from the first segment of memory to the complete transport header", func(k *transaction.Kernel) time.Duration { return k.Registration }),
+		kernelTime("round_trip", "from the transmission to the reply", func(k *transaction.Kernel) time.Duration { return k.RoundTrip }),
+		kernelTime("total", "from the start of the client's task to its end", func(k *transaction.Kernel) time.Duration { return k.Total }),
+		kernelTime("wakeup", "until a thread of the server took up the connection", func(k *transaction.Kernel) time.Duration { return k.Wakeup }),
+		kernelTime("dispatch", "from the decoded header to the execution; of a callback to the reply", func(k *transaction.Kernel) time.Duration { return k.Dispatch }),
+		kernelTime("execution", "execution in the server", func(k *transaction.Kernel) time.Duration { return k.Execution }),
+		{Name: "kernel.transmissions", Type: Number, Doc: "how often the client made the header of the call", Uint: func(_ *Reader, v *rpc.View) (uint64, bool) {
+			if k := v.Tx.Kernel; k != nil && k.Transmissions > 0 {
+				return uint64(k.Transmissions), true
+			}
+			return 0, false
+		}},
+	}
+}
+
 // parties are who took part.
 func parties() []Field {
 	return []Field{
 		number("connection", "number of the connection, from 1", Number, None, func(t *transaction.Transaction) uint64 { return uint64(t.Connection.ID) }),
 		{Name: "connection_key", Absent: Never, Type: Text, Doc: "what identifies the connection in any input", Read: func(r *Reader, v *rpc.View) { r.Text(r.keys.Of(v.Tx.Connection)) }},
-		{Name: "fabric", Absent: Never, Type: Symbol, Doc: "what carries the connection", Symbols: fixed("rocev2", "rocev1", "infiniband", "iwarp", "tcp", "udp"),
+		{Name: "fabric", Absent: Never, Type: Symbol, Doc: "what carries the connection", Symbols: fixed("rocev2", "rocev1", "infiniband", "iwarp", "tcp", "udp", "rdma"),
 			Symbol: func(_ *Reader, v *rpc.View) string { return v.Fabric().String() }},
 		{Name: "client", Absent: Never, Type: Address, Doc: "address of the requester", Read: func(r *Reader, v *rpc.View) { r.Addr(v.Tx.Client().Addr) }},
 		{Name: "server", Absent: Never, Type: Address, Doc: "address of the responder", Read: func(r *Reader, v *rpc.View) { r.Addr(v.Tx.Server().Addr) }},
@@ -191,8 +234,8 @@ func called() []Field {
 // frames are where it is in the input.
 func frames() []Field {
 	return []Field{
-		{Name: "call_frame", Absent: Null, Type: Number, Doc: "last packet of the call", Uint: func(_ *Reader, v *rpc.View) (uint64, bool) { return frame(v.Tx.Call.Last) }},
-		{Name: "reply_frame", Absent: Null, Type: Number, Doc: "last packet of the reply", Uint: func(_ *Reader, v *rpc.View) (uint64, bool) { return frame(v.Tx.Reply.Last) }},
+		{Name: "call_frame", Absent: Null, Type: Number, Doc: "last packet of the call", Recorded: never, Uint: func(_ *Reader, v *rpc.View) (uint64, bool) { return frame(v, v.Tx.Call.Last) }},
+		{Name: "reply_frame", Absent: Null, Type: Number, Doc: "last packet of the reply", Recorded: never, Uint: func(_ *Reader, v *rpc.View) (uint64, bool) { return frame(v, v.Tx.Reply.Last) }},
 	}
 }
 
@@ -206,8 +249,8 @@ func headers() []Field {
 		types[i].Symbols, types[i].Absent = typeNames, Empty
 	}
 	return slices.Concat(of(OfProgram, append(types,
-		counted("credits_requested", "credits that the call asks for", Number, callOf, credits),
-		counted("credits_granted", "credits that the reply grants", Number, replyOf, credits),
+		recorded(func(k *transaction.Kernel) bool { return k.CallCredits }, counted("credits_requested", "credits that the call asks for", Number, callOf, credits)),
+		recorded(func(k *transaction.Kernel) bool { return k.ReplyCredits }, counted("credits_granted", "credits that the reply grants", Number, replyOf, credits)),
 	)...), of(OfPlain, chunks()...))
 }
 
@@ -223,7 +266,7 @@ func chunks() []Field {
 		segments("write_chunks.", "a segment of a write chunk", callOf, writeSegments),
 		[]Field{orNull(counted("reply_chunk", "number of segments of the reply chunk, if there is one", Number, callOf, replyCount))},
 		segments("reply_chunk.", "a segment of the reply chunk", callOf, replySegments),
-		[]Field{counted("written_chunks", "number of write chunks in the reply", Count, replyOf, writeCount)},
+		[]Field{recorded(func(k *transaction.Kernel) bool { return k.Written }, counted("written_chunks", "number of write chunks in the reply", Count, replyOf, writeCount))},
 		segments("written_chunks.", "a segment of a write chunk in the reply", replyOf, writeSegments),
 		[]Field{orNull(counted("written_reply_chunk", "number of segments of the reply chunk in the reply", Number, replyOf, replyCount))},
 		segments("written_reply_chunk.", "a segment of the reply chunk in the reply", replyOf, replySegments),
@@ -238,17 +281,21 @@ func chunks() []Field {
 // moved is what was moved.
 func moved() []Field {
 	list := of(OfPlain,
-		number("rdma_reads", "RDMA Reads for its chunks", Count, None, func(t *transaction.Transaction) uint64 { return uint64(t.Reads) }),
-		number("rdma_read_bytes", "bytes that they moved", Count, Octets, func(t *transaction.Transaction) uint64 { return t.ReadBytes }),
-		number("rdma_writes", "RDMA Writes for its chunks", Count, None, func(t *transaction.Transaction) uint64 { return uint64(t.Writes) }),
-		number("rdma_write_bytes", "bytes that they moved", Count, Octets, func(t *transaction.Transaction) uint64 { return t.WriteBytes }),
+		packets("rdma_reads", "RDMA Reads for its chunks", Count, None, func(t *transaction.Transaction) uint64 { return uint64(t.Reads) }),
+		packets("rdma_read_bytes", "bytes that they moved", Count, Octets, func(t *transaction.Transaction) uint64 { return t.ReadBytes }),
+		packets("rdma_writes", "RDMA Writes for its chunks", Count, None, func(t *transaction.Transaction) uint64 { return uint64(t.Writes) }),
+		packets("rdma_write_bytes", "bytes that they moved", Count, Octets, func(t *transaction.Transaction) uint64 { return t.WriteBytes }),
 	)
 	list = append(list,
-		number("call_bytes", "size of the RPC call in bytes, chunks included", Count, Octets, func(t *transaction.Transaction) uint64 { return t.Call.Bytes }),
-		number("reply_bytes", "size of the RPC reply in bytes, chunks included", Count, Octets, func(t *transaction.Transaction) uint64 { return t.Reply.Bytes }),
+		Field{Name: "call_bytes", Absent: Never, Type: Count, Unit: Octets, Doc: "size of the RPC call in bytes, chunks included",
+			Recorded: func(k *transaction.Kernel) bool { return k.CallBytes },
+			Uint: func(_ *Reader, v *rpc.View) (uint64, bool) {
+				return v.Tx.Call.Bytes, v.Tx.Kernel == nil || v.Tx.Kernel.CallBytes
+			}},
+		packets("reply_bytes", "size of the RPC reply in bytes, chunks included", Count, Octets, func(t *transaction.Transaction) uint64 { return t.Reply.Bytes }),
 	)
 	return append(list, of(OfQuiet,
-		number("retransmits", "packets seen again", Count, None, func(t *transaction.Transaction) uint64 { return uint64(t.Retransmits) }),
+		packets("retransmits", "packets seen again", Count, None, func(t *transaction.Transaction) uint64 { return uint64(t.Retransmits) }),
 		Field{Name: "invalidated_handle", Type: Number, Doc: "handle that the reply invalidated",
 			Uint: func(_ *Reader, v *rpc.View) (uint64, bool) { return uint64(v.Tx.Reply.Handle), v.Tx.Reply.Invalidates }},
 	)...)
@@ -399,7 +446,7 @@ func convenient() []Field {
 		{Name: "handle", Type: Number, Doc: "handle of any segment, in call or reply", Read: allHandles},
 		{Name: "frame", Type: Number, Doc: "call_frame or reply_frame", Read: func(r *Reader, v *rpc.View) {
 			for _, m := range [...]*transaction.Message{&v.Tx.Call, &v.Tx.Reply} {
-				if n, ok := frame(m.Last); ok && !r.Stopped() {
+				if n, ok := frame(v, m.Last); ok && !r.Stopped() {
 					r.Uint(n)
 				}
 			}

@@ -13,8 +13,8 @@ import (
 	"io"
 	"net/netip"
 
-	"github.com/rpcrdma/toolkit/analyze/kernel/ftrace"
 	"github.com/rpcrdma/toolkit/analyze/kernel/mountstats"
+	"github.com/rpcrdma/toolkit/capture/ftrace"
 )
 
 // Schema is the value of the key "schema" of a Result.

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rpcrdma/toolkit/analyze/kernel/ftrace"
+	"github.com/rpcrdma/toolkit/capture/ftrace"
 )
 
 // formats returns the printf formats of a bpftrace script, by the event that they print.
@@ -24,25 +24,44 @@ func formats(t *testing.T, script string) map[string]string {
 	out := map[string]string{}
 	for _, m := range regexp.MustCompile(`printf\("(.*)\\n"`).FindAllSubmatch(b, -1) {
 		if !strings.HasPrefix(string(m[1]), "#") {
-			e, ok := ftrace.Parse(strings.NewReplacer("%s-%d [%03d] %d.%09d", "x-1 [000] 1.5").Replace(string(m[1])))
-			if !ok {
+			var e ftrace.Event
+			if !e.Parse([]byte(strings.NewReplacer("%s-%d [%03d] %d.%09d", "x-1 [000] 1.5").Replace(string(m[1])))) {
 				t.Fatalf("%s: %s is no event", script, m[1])
 			}
-			out[e.Name] = string(m[1])
+			out[string(e.Name)] = string(m[1])
 		}
 	}
 	return out
 }
 
+// event is one as the trace has it.
+type event struct {
+	Time   int64
+	Name   string
+	Fields []string
+}
+
+// Value returns what follows "key=" or "key:".
+func (e *event) Value(key string) string {
+	for _, f := range e.Fields {
+		if rest, ok := strings.CutPrefix(f, key); ok && rest != "" && strings.ContainsRune("=:", rune(rest[0])) {
+			return rest[1:]
+		}
+	}
+	return ""
+}
+
 // events reads the events of a trace.
-func events(t *testing.T, name string) (all []ftrace.Event) {
+func events(t *testing.T, name string) (all []event) {
 	t.Helper()
 	f, err := os.Open(filepath.Join(sampleDir, name))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if _, err := ftrace.Scan(f, func(e ftrace.Event) { all = append(all, e) }); err != nil {
+	if _, err := ftrace.Scan(f, func(e *ftrace.Event) {
+		all = append(all, event{e.Time, string(e.Name), strings.Fields(string(e.Rest))})
+	}); err != nil {
 		t.Fatal(err)
 	}
 	return all
@@ -68,11 +87,11 @@ func printed(t *testing.T, trace string) string {
 	line := func(event string, time int64, args ...any) {
 		fmt.Fprintf(&b, form[event]+"\n", append([]any{"kworker/u4:1", 29, 3, time / 1e9, time % 1e9}, args...)...)
 	}
-	pending := map[string]map[string]ftrace.Event{}
+	pending := map[string]map[string]event{}
 	for _, e := range events(t, trace) {
 		xid := e.Value("xid")
 		if pending[xid] == nil {
-			pending[xid] = map[string]ftrace.Event{}
+			pending[xid] = map[string]event{}
 		}
 		p := pending[xid]
 		p[e.Name] = e

@@ -1,11 +1,7 @@
 package kernel
 
 import (
-	"net/netip"
-	"strconv"
-	"strings"
-
-	"github.com/rpcrdma/toolkit/analyze/kernel/ftrace"
+	"github.com/rpcrdma/toolkit/capture/ftrace"
 )
 
 // call is one RPC in the trace of a client. Times come from its trace
@@ -53,40 +49,37 @@ type tracer struct {
 	unread uint64 // events without the numbers that are wanted of them
 }
 
-func (t *tracer) event(e ftrace.Event) {
-	switch e.Name {
-	case "xprtrdma_inline_thresh":
-		// 192.0.2.2:50228 -> 192.0.2.1:20049 neg …
-		if len(e.Fields) > 0 {
-			if a, err := netip.ParseAddrPort(e.Fields[0]); err == nil && len(t.own) < maxNames {
-				t.own[t.j.addrs.number(a.Addr().Unmap())] = true
-			}
+func (t *tracer) event(e *ftrace.Event) {
+	switch e.Kind {
+	case ftrace.Threshold:
+		if a := e.Local.Addr(); a.IsValid() && len(t.own) < maxNames {
+			t.own[t.j.addrs.number(a)] = true
 		}
-	case "xprtrdma_marshal":
-		if x, ok := e.XID(); ok {
-			if c := t.open(x); c != nil {
+	case ftrace.Marshal:
+		if e.Has(ftrace.XID) {
+			if c := t.open(e.XID); c != nil {
 				c.marshal = e.Time
 				c.sends = min(c.sends+1, 1<<15)
 			}
 		}
-	case "xprtrdma_reply":
-		if x, ok := e.XID(); ok {
-			if c := t.call(x); c != nil && !c.done {
+	case ftrace.Reply:
+		if e.Has(ftrace.XID) {
+			if c := t.call(e.XID); c != nil && !c.done {
 				c.reply = e.Time
 			}
 		}
-	case "rpc_stats_latency":
-		t.latency(&e)
-	case "svcrdma_decode_rqst":
-		if x, ok := e.XID(); ok {
-			if q := t.newRequest(x); q != nil {
+	case ftrace.Latency:
+		t.latency(e)
+	case ftrace.Request:
+		if e.Has(ftrace.XID) {
+			if q := t.newRequest(e.XID); q != nil {
 				q.decode = e.Time
 			}
 		}
-	case "svc_process":
-		t.process(&e)
-	case "svc_stats_latency":
-		t.served(&e)
+	case ftrace.Process:
+		t.process(e)
+	case ftrace.Served:
+		t.served(e)
 	}
 }
 
@@ -123,76 +116,30 @@ func (t *tracer) open(x uint32) *call {
 //
 //	task:… xid=0x… nfsv3 READ backlog=… rtt=… execute=… xprt_id=1
 func (t *tracer) latency(e *ftrace.Event) {
-	x, ok := e.XID()
-	if !ok {
+	if !e.Has(ftrace.XID | ftrace.Times) {
 		t.unread++
 		return
 	}
-	var program, procedure string
-	for i, f := range e.Fields {
-		if strings.HasPrefix(f, "xid=") && i+2 < len(e.Fields) {
-			program, procedure = e.Fields[i+1], e.Fields[i+2]
-		}
-	}
-	backlog, ok1 := micros(e, "backlog")
-	rtt, ok2 := micros(e, "rtt")
-	execute, ok3 := micros(e, "execute")
-	if !ok1 || !ok2 || !ok3 {
-		t.unread++
-		return
-	}
-	c := t.open(x)
+	c := t.open(e.XID)
 	if c == nil {
 		return
 	}
-	name, version := splitService(program)
-	c.op = t.j.names.number(operation{name, version, strings.Clone(bounded(procedure))})
-	c.clnt = clnt(e)
-	c.done, c.end, c.backlog, c.rtt, c.execute = true, e.Time, backlog, rtt, execute
+	c.op = t.j.operation(e)
+	c.clnt = e.Client
+	c.done, c.end, c.backlog, c.rtt, c.execute = true, e.Time, int64(e.Backlog)*1000, int64(e.RoundTrip)*1000, int64(e.Execute)*1000
 }
 
-// clnt reads the number of the rpc_clnt from "task:00000016@00000004".
-func clnt(e *ftrace.Event) uint32 {
-	_, text, _ := strings.Cut(e.Value("task"), "@")
-	n, _ := strconv.ParseUint(text, 16, 32)
-	return uint32(n)
+// operation is the number of what an event calls.
+func (j *Join) operation(e *ftrace.Event) uint16 {
+	return j.names.number(operation{ftrace.ProgramName(string(bounded(e.Program))), e.Version, string(bounded(e.Procedure))})
 }
 
 // awaited reports that the client waited for a reply. For some calls it does not, such as the NULL that ends
 // an RPCSEC_GSS context; their round trip is zero.
 func (c *call) awaited() bool { return c.done && c.rtt > 0 }
 
-func micros(e *ftrace.Event, key string) (int64, bool) {
-	n, ok := e.Number(key, 64)
-	return int64(n) * 1000, ok && n < 1<<62/1000
-}
-
 // bounded keeps names short: they come from a file.
-func bounded(s string) string { return s[:min(len(s), 64)] }
-
-// splitService takes "nfsaclv3" apart and gives the program the name that it
-// has in transactions.
-func splitService(s string) (program string, version uint32) {
-	s = bounded(s)
-	if i := strings.LastIndexByte(s, 'v'); i > 0 {
-		if n, err := strconv.ParseUint(s[i+1:], 10, 32); err == nil {
-			s, version = s[:i], uint32(n)
-		}
-	}
-	return programName(s), version
-}
-
-func programName(s string) string {
-	switch s {
-	case "nfsd":
-		return "nfs"
-	case "lockd":
-		return "nlm"
-	case "statd":
-		return "nsm"
-	}
-	return strings.Clone(bounded(s))
-}
+func bounded(s []byte) []byte { return s[:min(len(s), 64)] }
 
 func (t *tracer) newRequest(x uint32) *request {
 	j := t.j
@@ -227,28 +174,23 @@ func (t *tracer) request(x uint32, want func(*request) bool) *request {
 //
 //	addr=192.0.2.2 xid=0x… service=nfsd vers=3 proc=READ
 func (t *tracer) process(e *ftrace.Event) {
-	x, ok := e.XID()
-	if !ok {
+	if !e.Has(ftrace.XID) {
 		return
 	}
-	q := t.request(x, func(q *request) bool { return q.op == 0 })
+	q := t.request(e.XID, func(q *request) bool { return q.op == 0 })
 	if q == nil {
-		if q = t.newRequest(x); q == nil { // over TCP, say
+		if q = t.newRequest(e.XID); q == nil { // over TCP, say
 			return
 		}
 	}
-	version, _ := e.Number("vers", 32)
-	q.op = t.j.names.number(operation{programName(e.Value("service")), uint32(version), strings.Clone(bounded(e.Value("proc")))})
-	q.client, q.process = t.j.addr(e.Value("addr")), e.Time
+	q.op = t.j.operation(e)
+	q.client, q.process = t.j.addr(e), e.Time
 }
 
-// addr reads an address with or without a port, IPv6 in brackets or not.
-func (j *Join) addr(s string) uint16 {
-	if a, err := netip.ParseAddr(s); err == nil {
-		return j.addrs.number(a.Unmap())
-	}
-	if a, err := netip.ParseAddrPort(s); err == nil {
-		return j.addrs.number(a.Addr().Unmap())
+// addr is the number of the address of the peer.
+func (j *Join) addr(e *ftrace.Event) uint16 {
+	if a := e.Peer.Addr(); a.IsValid() {
+		return j.addrs.number(a)
 	}
 	return 0
 }
@@ -257,20 +199,18 @@ func (j *Join) addr(s string) uint16 {
 //
 //	xid=0x… server=192.0.2.1:20049 client=192.0.2.2:0 proc=READ execute-us=1438
 func (t *tracer) served(e *ftrace.Event) {
-	x, ok := e.XID()
-	us, ok2 := micros(e, "execute-us")
-	if !ok || !ok2 {
+	if !e.Has(ftrace.XID | ftrace.Execution) {
 		t.unread++
 		return
 	}
-	q := t.request(x, func(*request) bool { return true })
+	q := t.request(e.XID, func(*request) bool { return true })
 	if q == nil {
-		if q = t.newRequest(x); q == nil {
+		if q = t.newRequest(e.XID); q == nil {
 			return
 		}
 	}
-	q.done, q.end, q.execute = true, e.Time, us
+	q.done, q.end, q.execute = true, e.Time, int64(e.Executed)*1000
 	if q.client == 0 {
-		q.client = t.j.addr(e.Value("client"))
+		q.client = t.j.addr(e)
 	}
 }

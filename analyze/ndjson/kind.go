@@ -67,7 +67,7 @@ func (e *Encoder) common(k *kind, v *rpc.View) bool {
 	if k.reply, reply = headerType(&tx.Reply); !reply {
 		return false
 	}
-	if tx.Connection.Tunnel != nil || !tx.Named || !v.Clean() && !legible(v) {
+	if tx.Connection.Tunnel != nil || tx.Kernel != nil || !tx.Named || !v.Clean() && !legible(v) {
 		return false
 	}
 	if list := e.kinds.Of(v); list != nil {
@@ -107,6 +107,7 @@ const (
 	stable
 	moved
 	atEnd
+	recorded // by a kernel: such transactions have no kind
 )
 
 var partOf = map[string]parts{
@@ -115,6 +116,9 @@ var partOf = map[string]parts{
 	"latency_ns.server": divided, "latency_ns.result_push": divided, "latency_ns.reply_transfer": divided,
 	"file": file, "file.filehandle": handled, "file.name": named, "file.path": placed, "file.to": renamed, "file.new_filehandle": resulted,
 	"file.offset": ranged, "file.count": ranged, "file.stable": stable, "file.moved": moved, "file.eof": atEnd,
+	"kernel": recorded, "kernel.side": recorded, "kernel.operation": recorded, "kernel.queued_ns": recorded, "kernel.credit_wait_ns": recorded,
+	"kernel.registration_ns": recorded, "kernel.round_trip_ns": recorded, "kernel.total_ns": recorded, "kernel.wakeup_ns": recorded,
+	"kernel.dispatch_ns": recorded, "kernel.execution_ns": recorded, "kernel.transmissions": recorded,
 }
 
 // partsOf returns the parts of the phases and of the file.

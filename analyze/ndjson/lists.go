@@ -15,6 +15,7 @@ var objects = map[string]func(*Encoder, *rpc.View) bool{
 	"tunnel":     func(_ *Encoder, v *rpc.View) bool { return v.Tx.Connection.Tunnel != nil },
 	"latency_ns": func(e *Encoder, v *rpc.View) bool { return e.reader.Phases(v) != nil },
 	"file":       func(_ *Encoder, v *rpc.View) bool { return v.File() != nil },
+	"kernel":     func(_ *Encoder, v *rpc.View) bool { return v.Tx.Kernel != nil },
 }
 
 // lists are the attributes that are arrays, or objects in objects. They append all that is in them; nothing if there is none.

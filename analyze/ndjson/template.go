@@ -90,7 +90,9 @@ func (p *piece) fill(e *Encoder, b []byte, v *rpc.View) []byte {
 			return p.bytes(b, s)
 		}
 	case list:
-		b = p.write(b, v)
+		if !p.field.Unrecorded(v) {
+			b = p.write(b, v)
+		}
 	case nested:
 		if p.open(e, v) {
 			if b = p.members.append(e, b, v); len(b) == before {
@@ -109,6 +111,8 @@ func (p *piece) fill(e *Encoder, b []byte, v *rpc.View) []byte {
 	switch {
 	case len(b) > before:
 		return b
+	case p.field.Unrecorded(v):
+		return append(b, "null"...)
 	case p.field.Absent == fields.Omitted:
 		return b[:len(b)-p.key]
 	}

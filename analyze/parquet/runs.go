@@ -55,10 +55,10 @@ type framing struct {
 	typed                   [2]bool // there is a type of the header
 }
 
-// framed counts a row of what was called, and of the headers. RPCSEC_GSS and its like have rows of their own.
+// framed counts a row of what was called, and of the headers. RPCSEC_GSS and its like have rows of their own, and what a kernel has recorded.
 func (e *encoder) framed(v *rpc.View) {
 	tx, r := v.Tx, &e.runs[fields.OfProgram]
-	if !v.Clean() && (v.Wrapped() != "" || v.Principal != "" || v.Opening() != rpc.NotOpened) {
+	if !v.Clean() && (tx.Kernel != nil || v.Wrapped() != "" || v.Principal != "" || v.Opening() != rpc.NotOpened) {
 		e.own(r, v)
 		return
 	}
@@ -103,7 +103,7 @@ func (e *encoder) common(v *rpc.View) {
 	if plain(&tx.Call) && plain(&tx.Reply) && tx.Reads|tx.Writes == 0 && tx.ReadBytes|tx.WriteBytes == 0 {
 		x |= isPlain
 	}
-	if tx.State == transaction.Complete && tx.Retransmits|len(tx.Notes) == 0 && tx.Credits|tx.Slots == 0 && !tx.Reply.Invalidates &&
+	if tx.State == transaction.Complete && tx.Kernel == nil && tx.Retransmits|len(tx.Notes) == 0 && tx.Credits|tx.Slots == 0 && !tx.Reply.Invalidates &&
 		(tx.Blame == nil || tx.Blame.Lossless()) {
 		x |= isQuiet
 	}

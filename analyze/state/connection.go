@@ -63,7 +63,7 @@ func (s *Seen) Code(c *Coder) {
 
 // codeName codes what must be equal at all taps.
 func (s *Seen) codeName(c *Coder) {
-	Enum(c, &s.Fabric, int(rdma.UDP)+1)
+	Enum(c, &s.Fabric, rdma.Fabrics)
 	Number(c, &s.Tenant)
 	for i := range s.Ends {
 		c.Address(&s.Ends[i].Addr)

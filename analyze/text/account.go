@@ -11,7 +11,7 @@ import (
 )
 
 // fabricTitles are the usual spellings of the fabrics.
-var fabricTitles = [...]string{"", "RoCEv2", "RoCEv1", "InfiniBand", "iWARP", "TCP", "UDP"}
+var fabricTitles = [...]string{"", "RoCEv2", "RoCEv1", "InfiniBand", "iWARP", "TCP", "UDP", "RDMA"}
 
 // KindOf names a kind of packets: "RoCEv2 in vxlan", "ARP", "TCP port 22 (SSH)".
 func KindOf(b []byte, k *decode.Kind) []byte {
@@ -29,6 +29,8 @@ func KindOf(b []byte, k *decode.Kind) []byte {
 		b = portName(append(b, "UDP port "...), k.Port)
 	case decode.ClassFragment:
 		b = append(b, "IP fragments"...)
+	case decode.ClassKernel:
+		b = append(b, "kernel events"...)
 	case decode.ClassUnknown:
 		if k.Unknown.Layer == link.LinkLayer {
 			b = append(b, "unsupported "...)

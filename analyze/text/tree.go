@@ -241,6 +241,8 @@ func Lack(x transaction.Lack) string {
 		return "its RDMA Reads were not captured"
 	case transaction.LackWrites:
 		return "its RDMA Writes were not captured"
+	case transaction.LackPackets:
+		return "a kernel recorded it, without packets"
 	}
 	return ""
 }

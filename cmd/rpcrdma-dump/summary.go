@@ -28,7 +28,7 @@ type summary struct {
 
 	states      [4]uint64
 	retransmits uint64
-	fabrics     [rdma.UDP + 1]uint64 // connections
+	fabrics     [rdma.Fabrics]uint64 // connections
 }
 
 type operationKey struct {

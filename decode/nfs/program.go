@@ -70,6 +70,20 @@ func Lookup(program, version uint32) *Program {
 	return byNumber[key{program, version}]
 }
 
+// Find returns the version of a program of that name, and the number of its procedure of that name.
+func Find(program string, version uint32, procedure string) (p *Program, number uint32, ok bool) {
+	for p := range All() {
+		if p.Name == program && p.Version == version {
+			for i := range p.Procedures {
+				if p.Procedures[i].Name == procedure {
+					return p, uint32(i), true
+				}
+			}
+		}
+	}
+	return nil, 0, false
+}
+
 // names has the names of programs, regardless of the version.
 var names = map[uint32]string{
 	rpcbind.PMAP_PROG:      "rpcbind",

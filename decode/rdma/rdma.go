@@ -12,7 +12,8 @@ import (
 // Fabric is how the operations of a connection travel.
 type Fabric uint8
 
-// Fabrics. TCP and UDP carry RPC messages without RDMA.
+// Fabrics. TCP and UDP carry RPC messages without RDMA. AnyRDMA is one of those before them: a kernel that records its calls does not say
+// which.
 const (
 	RoCEv2 Fabric = iota + 1
 	RoCEv1
@@ -20,9 +21,12 @@ const (
 	IWARP
 	TCP
 	UDP
+	AnyRDMA
+
+	Fabrics = int(AnyRDMA) + 1 // one more than the last
 )
 
-var fabricNames = [...]string{"", "rocev2", "rocev1", "infiniband", "iwarp", "tcp", "udp"}
+var fabricNames = [...]string{"", "rocev2", "rocev1", "infiniband", "iwarp", "tcp", "udp", "rdma"}
 
 func (f Fabric) String() string {
 	if int(f) < len(fabricNames) {

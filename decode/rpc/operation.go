@@ -26,7 +26,7 @@ const (
 func (v *View) AppendOperation(b []byte) []byte {
 	all := v.Steps()
 	if len(all) == 0 {
-		return append(b, v.ProcedureName()...)
+		return append(b, v.recorded()...)
 	}
 	if v.usual != nil && v.brief.good == len(all) {
 		return append(b, v.brief.shape.listing...)
@@ -94,7 +94,7 @@ func (v *View) OperationGroup() string {
 	}
 	all := v.Operations()
 	if len(all) == 0 {
-		return v.ProcedureName()
+		return v.recorded()
 	}
 	callback := isCallback(v)
 	best := &all[0]
@@ -108,6 +108,14 @@ func (v *View) OperationGroup() string {
 		return uncertain(best.Name)
 	}
 	return best.Name
+}
+
+// recorded is the procedure; of a COMPOUND that a kernel has recorded what that says it is for, if it does.
+func (v *View) recorded() string {
+	if k := v.Tx.Kernel; k != nil && k.Operation != "" {
+		return k.Operation
+	}
+	return v.ProcedureName()
 }
 
 // uncertain appends andMore to the name of an operation.

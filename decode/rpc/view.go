@@ -103,12 +103,12 @@ func (v *View) SetAll(tx *transaction.Transaction) {
 	v.ArgsUndefined, v.ResultUndefined = false, false
 	v.opsDone, v.fileDone, v.compound = false, false, false
 
-	if tx.Call.Seen() && !lacks(&tx.Call) {
+	if tx.Call.Seen() && !lacks(tx, &tx.Call) {
 		v.CallErr = v.call.Decode(tx.Call.Payload, tx.Call.PayloadLength)
 	} else {
 		v.CallErr = ErrNotSeen
 	}
-	if tx.Reply.Seen() && !lacks(&tx.Reply) && (tx.Reply.Header.Type != rpcrdma.TypeError || !tx.Reply.Transport) {
+	if tx.Reply.Seen() && !lacks(tx, &tx.Reply) && (tx.Reply.Header.Type != rpcrdma.TypeError || !tx.Reply.Transport) {
 		v.ReplyErr = v.reply.Decode(tx.Reply.Payload, tx.Reply.PayloadLength)
 	} else {
 		v.ReplyErr = ErrNotSeen
@@ -157,9 +157,9 @@ func (v *View) procedure(tx *transaction.Transaction) *messages {
 	return m
 }
 
-// lacks reports whether the capture cut a message before its RPC header.
-func lacks(m *transaction.Message) bool {
-	return m.Transport && m.Header.Cut && len(m.Payload) == 0
+// lacks reports whether the capture cut a message before its RPC header. A kernel that records a transaction never shows it.
+func lacks(tx *transaction.Transaction, m *transaction.Message) bool {
+	return tx.Kernel != nil || m.Transport && m.Header.Cut && len(m.Payload) == 0
 }
 
 func (v *View) decodeArgs(m *messages) {

@@ -174,6 +174,10 @@ func (t *Tracker) roomForBlame(tx *Transaction) {
 
 // complete finds out what is missing of a transaction of h, and what its messages are.
 func (t *Tracker) complete(tx *Transaction, h *half) {
+	if tx.Kernel != nil {
+		t.recorded(tx)
+		return
+	}
 	if len(tx.segments) > 0 {
 		h.memory.withdraw(tx.segments)
 	}

@@ -15,6 +15,7 @@ const (
 	LackLists        // the transport header of the call ends before its chunk lists do
 	LackReads        // the call has Read chunks, and was executed, and no RDMA Read for it was seen
 	LackWrites       // the reply has Write chunks or a Reply chunk that were used, and no RDMA Write for it was seen
+	LackPackets      // a kernel recorded the transaction: there are no packets
 )
 
 // Lacks says what is missing to divide the time of a transaction into phases. The chunk lists of the call say which RDMA Reads and Writes
@@ -22,6 +23,8 @@ const (
 func (t *Transaction) Lacks() Lack {
 	call, reply := &t.Call.Header, &t.Reply.Header
 	switch {
+	case t.Kernel != nil:
+		return LackPackets
 	case !t.Call.Transport:
 	case call.Cut:
 		return LackLists

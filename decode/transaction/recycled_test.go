@@ -16,6 +16,7 @@ func TestRecycled(t *testing.T) {
 		"size":     true, // of the memory that is kept
 		"empty":    true, // says so
 		"blame":    true, // of the memory that is kept
+		"kernel":   true, // of the memory that is kept
 		"spans":    true, // of the memory that is kept
 		"measured": true,
 		"Header":   true, // rpcrdma tests its own reset

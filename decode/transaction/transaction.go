@@ -160,6 +160,8 @@ type Transaction struct {
 	// Blame says what its phases were lost to: nil if nobody has looked, and over
 	// fabrics that nobody watches (TCP and UDP).
 	Blame *Blame
+	// Kernel is what a kernel recorded of it, where trace events are the source; nil for packets.
+	Kernel *Kernel
 	// Credits is how long all credits of the requester were in use before a reply
 	// freed the one that the call took: at most so long it waited for that. It lies
 	// before the call, and is no part of its phases.
@@ -190,7 +192,8 @@ type Transaction struct {
 	State State
 	Notes []Note
 
-	blame    *Blame // room for Blame
+	blame    *Blame  // room for Blame
+	kernel   *Kernel // room for Kernel
 	segments []segment
 	served   []segment // memory that the responder offered in its reply
 

@@ -106,13 +106,14 @@ var rules = []rule{
 	// The pipeline. It decodes no NFS: consumers do, if they want to.
 	{packages: "decode", own: []string{
 		"capture", "decode/ibcm", "decode/internal/prefetch", "decode/internal/wire", "decode/iwarp", "decode/link", "decode/memory", "decode/oncrpc", "decode/rdma", "decode/roce",
-		"decode/rpcrdma", "decode/tcp", "decode/transaction", "internal/snapshot",
+		"decode/rpcrdma", "decode/tcp", "decode/traced", "decode/transaction", "internal/snapshot",
 	}},
+	// It takes the events of kernels, which call procedures by their names.
+	{packages: "decode/traced", own: []string{"capture/ftrace", "decode/nfs", "decode/rdma", "decode/rpcrdma", "decode/transaction"}, tests: []string{"capture", "decode", "internal/testtools/truth"}},
 	{packages: "decode/...", own: []string{"capture", "decode/...", "internal/snapshot"}},
 
 	// What the kernel wrote. The truth reads it with these, so they stand on
 	// nothing.
-	{packages: "analyze/kernel/ftrace"},
 	{packages: "analyze/kernel/mountstats"},
 	{packages: "analyze/kernel/nfsproc"},
 
@@ -152,7 +153,7 @@ var rules = []rule{
 	// Replies of NFS by themselves, for captures and replays.
 	{packages: "analyze/invariant", own: []string{"decode/nfs/...", "decode/xdr"}},
 	{packages: "analyze/check", own: []string{"analyze/invariant", "analyze/state", "capture", "analyze/text", "decode/...", "internal/snapshot", "internal/units"}},
-	{packages: "analyze/kernel", own: []string{"analyze/kernel/...", "analyze/text", "decode/rdma", "decode/rpc", "decode/transaction"}},
+	{packages: "analyze/kernel", own: []string{"analyze/kernel/...", "analyze/text", "capture/ftrace", "decode/rdma", "decode/rpc", "decode/transaction"}},
 	// Keys of connections, and the form in which analyzers save what they found.
 	{packages: "analyze/state", own: []string{"decode/rdma"}, foreign: []string{"github.com/klauspost/compress"}},
 	{packages: "analyze/latency", own: []string{
@@ -338,7 +339,7 @@ var rules = []rule{
 	{packages: "internal/xdrgen"},
 	{packages: "internal/xdrgen/...", own: []string{"decode/xdr"}},
 	// The truth must not share a mistake with what it is compared with.
-	{packages: "internal/testtools/truth/...", own: []string{"internal/testtools/truth/...", "analyze/kernel/ftrace", "analyze/kernel/mountstats", "analyze/kernel/nfsproc"}, foreign: []string{"github.com/klauspost/compress"}},
+	{packages: "internal/testtools/truth/...", own: []string{"internal/testtools/truth/...", "capture/ftrace", "analyze/kernel/mountstats", "analyze/kernel/nfsproc"}, foreign: []string{"github.com/klauspost/compress"}},
 	{packages: "internal/arch"},
 	{packages: "internal/onclose"},
 	{packages: "internal/testtools/xdrtest", own: []string{"decode/xdr"}},

@@ -5,14 +5,13 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/rpcrdma/toolkit/analyze/kernel/ftrace"
+	"github.com/rpcrdma/toolkit/capture/ftrace"
 )
 
 // event is one line of ftrace text, such as
 //
 //	nfsd-225 [000] .N... 24.048435: svcrdma_decode_rqst: cq.id=2 cid=143 …
 type event struct {
-	ftrace.Event
 	name   string
 	fields []string // what follows the name, split at blanks
 }
@@ -20,7 +19,7 @@ type event struct {
 // scanTrace calls f for each event and reports whether the ring buffer has overwritten events, which the
 // header of the file says.
 func scanTrace(r io.Reader, f func(event)) (overwritten bool, err error) {
-	s, err := ftrace.Scan(r, func(e ftrace.Event) { f(event{e, e.Name, e.Fields}) })
+	s, err := ftrace.Scan(r, func(e *ftrace.Event) { f(event{string(e.Name), strings.Fields(string(e.Rest))}) })
 	return s.Lost > 0, err
 }
 
@@ -35,18 +34,25 @@ func isDigits(s string) bool {
 
 // value returns what follows "key=" or "key:" in the first field that starts
 // so.
-func (e event) value(key string) string { return e.Value(key) }
+func (e event) value(key string) string {
+	for _, f := range e.fields {
+		if rest, ok := strings.CutPrefix(f, key); ok && rest != "" && (rest[0] == '=' || rest[0] == ':') {
+			return rest[1:]
+		}
+	}
+	return ""
+}
 
 // number reads a decimal or 0x number, 0 if there is none.
 func (e event) number(key string) uint32 {
-	n, _ := e.Number(key, 32)
+	n, _ := strconv.ParseUint(e.value(key), 0, 32)
 	return uint32(n)
 }
 
 // xid reads "xid=0x…".
 func (e event) xid() (XID, bool) {
-	x, ok := e.XID()
-	return XID(x), ok
+	n, err := strconv.ParseUint(e.value("xid"), 0, 32)
+	return XID(n), err == nil
 }
 
 // segment finds the field of the form length@0xoffset:0xhandle.

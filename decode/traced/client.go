@@ -1,0 +1,249 @@
+package traced
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/rpcrdma/toolkit/capture/ftrace"
+	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/decode/rpcrdma"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+)
+
+// taskKey is a task of the client while it lasts: numbers of tasks are used again.
+type taskKey struct{ task, client uint32 }
+
+type callKey struct {
+	taskKey
+	xid uint32
+}
+
+// task is what is known of a call before its header is complete.
+type task struct {
+	asked, given rdma.Ref // first and last time that it looked for a credit
+	registered   []registered
+}
+
+// registered is a segment of memory.
+type registered struct {
+	kind     ftrace.Kind
+	more     bool // further segments of the chunk follow
+	position uint32
+	at       rdma.Ref
+	rpcrdma.Segment
+}
+
+// lists puts the segments into the lists of a header.
+func lists(h *rpcrdma.Header, all []registered) {
+	h.Reads, h.Writes, h.Reply, h.HasReply = nil, nil, nil, false
+	goesOn := false // the last Write chunk
+	for i := range all {
+		switch s := &all[i]; s.kind {
+		case ftrace.ChunkRead:
+			h.Reads = append(h.Reads, rpcrdma.ReadSegment{Position: s.position, Segment: s.Segment})
+		case ftrace.ChunkWrite:
+			if !goesOn {
+				h.Writes = append(h.Writes, nil)
+			}
+			last := &h.Writes[len(h.Writes)-1]
+			*last = append(*last, s.Segment)
+			goesOn = s.more
+		case ftrace.ChunkReply:
+			h.Reply, h.HasReply = append(h.Reply, s.Segment), true
+		}
+	}
+}
+
+func (t *Tracker) task(e *ftrace.Event) *task {
+	k := taskKey{e.Task, e.Client}
+	x := t.tasks[k]
+	if x == nil {
+		if len(t.tasks) >= maxTasks {
+			clear(t.tasks)
+		}
+		x = new(task)
+		t.tasks[k] = x
+	}
+	return x
+}
+
+// prepares takes what precedes a call, or its reply.
+func (t *Tracker) prepares(e *ftrace.Event, at rdma.Ref) {
+	switch e.Kind {
+	case ftrace.Threshold:
+		t.connects(e)
+		return
+	case ftrace.Found:
+		if e.Has(ftrace.XID) && e.Peer.IsValid() {
+			if len(t.found) >= maxCalls {
+				clear(t.found)
+			}
+			t.found[e.XID] = e.Peer.Addr()
+		}
+		return
+	}
+	if !e.Has(ftrace.Task) {
+		return
+	}
+	x := t.task(e)
+	if e.Kind == ftrace.Granted {
+		if x.given = at; !x.asked.Seen() {
+			x.asked = at
+		}
+		return
+	}
+	if e.Has(ftrace.Memory) && len(x.registered) < maxSegments {
+		s := rpcrdma.Segment{Handle: e.Handle, Length: e.Length, Offset: e.Offset}
+		x.registered = append(x.registered, registered{e.Kind, e.More, e.Position, at, s})
+	}
+}
+
+// connects remembers the addresses of a connection that was set up.
+func (t *Tracker) connects(e *ftrace.Event) {
+	if !e.Local.IsValid() || !e.Peer.IsValid() {
+		return
+	}
+	for i := range t.peers {
+		if p := &t.peers[i]; p.Local.Addr() == e.Local.Addr() && p.Peer.Addr() == e.Peer.Addr() {
+			return
+		}
+	}
+	if len(t.peers) < maxConnections {
+		t.peers = append(t.peers, ftrace.Event{Local: e.Local, Peer: e.Peer})
+	}
+}
+
+// to is the connection to a server; if that is not valid, to the only one that there is.
+func (t *Tracker) to(peer netip.Addr, at rdma.Ref) *rdma.Connection {
+	k := connKey{server: peer}
+	for i := range t.peers {
+		p := &t.peers[i]
+		switch {
+		case peer.IsValid() && p.Peer.Addr() != peer:
+			continue
+		case k.client.IsValid() && k.client != p.Local.Addr(), !peer.IsValid() && k.server.IsValid() && k.server != p.Peer.Addr():
+			return t.connection(connKey{server: peer}, at) // it may be this one or that
+		}
+		k.client, k.server = p.Local.Addr(), p.Peer.Addr()
+	}
+	return t.connection(k, at)
+}
+
+// marshal takes a call: its header is complete.
+func (t *Tracker) marshal(e *ftrace.Event, at rdma.Ref) *rdma.Connection {
+	if !e.Has(ftrace.XID | ftrace.Task | ftrace.Header) {
+		return nil
+	}
+	k := callKey{taskKey{e.Task, e.Client}, e.XID}
+	tx := t.tx.Recorded(t.calls[k])
+	if tx == nil {
+		var tag rdma.Tag
+		if tx, tag = t.tx.Begin(t.to(t.servers[e.Client], at), client, client, e.XID, at); len(t.calls) >= maxCalls {
+			clear(t.calls)
+		}
+		t.calls[k] = tag
+	} else if tx.Kernel.Transmissions > 0 {
+		t.tx.Note(tx, transaction.Note{Kind: transaction.CallRepeated})
+	}
+	x := t.tasks[k.taskKey]
+	if x == nil {
+		x = new(task)
+	}
+	delete(t.tasks, k.taskKey)
+	r := tx.Kernel
+	r.Transmissions++
+	if len(x.registered) > 0 {
+		r.Registration = max(rdma.Between(x.registered[0].at.Time, at.Time), 0)
+	}
+	if x.asked.Seen() {
+		r.CreditWait = max(rdma.Between(x.asked.Time, x.given.Time), 0)
+	}
+	t.header = rpcrdma.Header{XID: e.XID, Version: rpcrdma.Version1, Type: rpcrdma.TypeMsg}
+	if string(e.ReadList) == "*read list" {
+		t.header.Type = rpcrdma.TypeNoMsg
+	}
+	// A client that lacks memory regions begins anew, and registers the first segments again.
+	all := x.registered
+	for lists(&t.header, all); len(all) > 0 && uint32(t.header.Size()) > e.Header; lists(&t.header, all) {
+		all = all[1:]
+	}
+	t.tx.SetHeader(tx, &tx.Call, t.encode(e.Header), int(e.Header))
+	if e.Has(ftrace.Message) {
+		tx.Call.Bytes, r.CallBytes = uint64(e.Head)+uint64(e.Pages)+uint64(e.Tail), true
+	}
+	return tx.Connection
+}
+
+// reply takes a reply.
+func (t *Tracker) reply(e *ftrace.Event, at rdma.Ref) *rdma.Connection {
+	if !e.Has(ftrace.XID | ftrace.Task) {
+		return nil
+	}
+	if peer, ok := t.found[e.XID]; ok {
+		delete(t.found, e.XID)
+		if len(t.servers) >= maxTasks {
+			clear(t.servers)
+		}
+		t.servers[e.Client] = peer
+	}
+	tx := t.tx.Recorded(t.calls[callKey{taskKey{e.Task, e.Client}, e.XID}])
+	if tx == nil {
+		return nil
+	}
+	t.header = rpcrdma.Header{XID: e.XID, Version: rpcrdma.Version1, Credits: e.Credits}
+	t.bytes = t.header.Append(t.bytes[:0])
+	// It has the credits, and nothing that follows them.
+	t.tx.SetHeader(tx, &tx.Reply, t.bytes[:fixedLength-4], len(t.bytes))
+	tx.Reply.Header.Credits = e.Credits
+	tx.Kernel.ReplyCredits = e.Has(ftrace.Credits)
+	t.tx.Reply(tx, at, at)
+	return tx.Connection
+}
+
+// latency takes the end of a call.
+func (t *Tracker) latency(e *ftrace.Event) *rdma.Connection {
+	k := callKey{taskKey{e.Task, e.Client}, e.XID}
+	delete(t.tasks, k.taskKey)
+	tag := t.calls[k]
+	delete(t.calls, k)
+	tx := t.tx.Recorded(tag)
+	if tx == nil || !e.Has(ftrace.XID|ftrace.Task) {
+		return nil // over TCP
+	}
+	t.call(tx, e)
+	r := tx.Kernel
+	if e.Has(ftrace.Times) {
+		r.Queued, r.Total = micros(e.Backlog), micros(e.Execute)
+		if tx.Reply.Seen() {
+			r.RoundTrip = micros(e.RoundTrip)
+		}
+	}
+	c := tx.Connection
+	t.tx.End(tx)
+	return c
+}
+
+// callback takes a call of the server, or the client's reply to it.
+func (t *Tracker) callback(e *ftrace.Event, at rdma.Ref) *rdma.Connection {
+	if !e.Has(ftrace.XID) {
+		return nil
+	}
+	if e.Kind == ftrace.CallbackCall {
+		if len(t.callbacks) >= maxTasks {
+			clear(t.callbacks)
+		}
+		tx, tag := t.tx.Begin(t.to(e.Peer.Addr(), at), client, server, e.XID, at)
+		t.callbacks[e.XID] = tag
+		return tx.Connection
+	}
+	tx := t.tx.Recorded(t.callbacks[e.XID])
+	delete(t.callbacks, e.XID)
+	if tx == nil {
+		return nil
+	}
+	c := tx.Connection
+	tx.Kernel.Dispatch = max(time.Duration(at.Time-tx.Call.First.Time), 0)
+	t.tx.Reply(tx, at, at)
+	t.tx.End(tx)
+	return c
+}
