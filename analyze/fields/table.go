@@ -103,7 +103,7 @@ func source() []Field {
 				}
 				return ""
 			}},
-		{Name: "kernel", Type: Group, Doc: "what a kernel has recorded of it", Missing: everything &^ NDJSON, Why: whyMembers},
+		{Name: "kernel", Type: Group, Doc: "what a kernel has recorded of it", Missing: everything &^ (NDJSON | Parquet), Why: whyMembers},
 		{Name: "kernel.side", Type: Symbol, Doc: "whose kernel: of the requester or of the responder", Symbols: fixed("client", "server"),
 			Symbol: func(_ *Reader, v *rpc.View) string {
 				switch k := v.Tx.Kernel; {

@@ -224,10 +224,37 @@ func (t *Tree) timeline(b []byte, tx *transaction.Transaction) []byte {
 		b = t.phase(b, "before", tx.Slots)
 		b = append(b, "all slots of the session in use, until a reply freed one for this call\n"...)
 	}
+	if k := tx.Kernel; k != nil {
+		b = t.kernel(b, k)
+	}
 	if p.Ack >= 0 {
 		b = t.phase(b, transaction.PhaseAck.String(), p.Ack)
 		b = frames(b, rdma.Ref{}, tx.Times.Ack)
 		b = append(b, " acknowledges the reply\n"...)
+	}
+	return b
+}
+
+// kernel writes the times that a kernel has recorded.
+func (t *Tree) kernel(b []byte, k *transaction.Kernel) []byte {
+	for _, x := range [...]struct {
+		d    time.Duration
+		name string
+		what string
+	}{
+		{k.Queued, "queued", "in the client, before it was sent"},
+		{k.CreditWait, "credit wait", "of that, until it had a credit"},
+		{k.Registration, "registration", "of its memory"},
+		{k.RoundTrip, "round trip", "as the client has it"},
+		{k.Total, "task", "from its start to its end in the client"},
+		{k.Wakeup, "wakeup", "until a thread of the server took up the connection"},
+		{k.Dispatch, "dispatch", "from the decoded header to the execution"},
+		{k.Execution, "execution", "in the server"},
+	} {
+		if x.d >= 0 {
+			b = t.phase(b, x.name, x.d)
+			b = append(append(b, x.what...), '\n')
+		}
 	}
 	return b
 }
@@ -317,7 +344,11 @@ func (t *Tree) message(b []byte, v *rpc.View, m *transaction.Message, reply bool
 		return append(b, "not captured\n"...)
 	}
 	b = frames(b, m.First, m.Last)
-	if m.Transport {
+	k := v.Tx.Kernel
+	if k != nil {
+		b = append(b, ", recorded by a kernel"...)
+	}
+	if m.Transport && k == nil {
 		b = append(b, ", Send of "...)
 		b = strconv.AppendInt(b, int64(m.SendBytes), 10)
 		b = append(b, " bytes"...)
@@ -329,7 +360,7 @@ func (t *Tree) message(b []byte, v *rpc.View, m *transaction.Message, reply bool
 			b = hexNumber(b, uint64(m.Handle), 8)
 		}
 	}
-	if !m.Transport || !m.Header.Cut {
+	if k == nil && (!m.Transport || !m.Header.Cut) || k != nil && !reply && k.CallBytes {
 		b = append(b, ", RPC message of "...)
 		b = strconv.AppendUint(b, m.Bytes, 10)
 		b = append(b, " bytes"...)
@@ -369,11 +400,17 @@ func (t *Tree) header(b []byte, tx *transaction.Transaction, h *rpcrdma.Header, 
 			b = append(b, ", version "...)
 			b = strconv.AppendUint(b, uint64(h.Version), 10)
 		}
+		if k := tx.Kernel; k != nil {
+			if reply && k.ReplyCredits {
+				b = strconv.AppendUint(append(b, ", credits granted "...), uint64(h.Credits), 10)
+			}
+			return append(b, '\n')
+		}
 		return append(b, " (cut by the capture)\n"...)
 	}
 	b = append(b, ", version "...)
 	b = strconv.AppendUint(b, uint64(h.Version), 10)
-	if h.Version != rpcrdma.Version0 {
+	if k := tx.Kernel; h.Version != rpcrdma.Version0 && (k == nil || (reply && k.ReplyCredits || !reply && k.CallCredits)) {
 		if reply {
 			b = append(b, ", credits granted "...)
 		} else {

@@ -56,7 +56,7 @@ func whole(m *transaction.Message) bool {
 // Undecoded reports whether a part of the transaction's messages could not be decoded, since it is malformed, cut, or was not captured, or makes no
 // sense (see Contradiction and ArgsContradiction).
 func (v *View) Undecoded() bool {
-	return !v.Clean() && (v.ArgsErr != nil || v.ResultErr != nil || v.CallErr != nil || v.ReplyErr != nil ||
+	return !v.Clean() && v.Tx.Kernel == nil && (v.ArgsErr != nil || v.ResultErr != nil || v.CallErr != nil || v.ReplyErr != nil ||
 		v.Contradiction() != "" || v.ArgsContradiction() != "" || v.ArgsBodyErr() != nil || v.ResultBodyErr() != nil)
 }
 

@@ -119,7 +119,7 @@ func checkProperty(t *testing.T, f *fields.Field, p *property) {
 		if p.required != (f.Absent != fields.Omitted) {
 			t.Errorf("%s: the schema says required: %v, the table the opposite", f.Name, p.required)
 		}
-		if p.null != (f.Absent == fields.Null) {
+		if p.null != (f.Absent == fields.Null || f.Recorded != nil) {
 			t.Errorf("%s: the schema says that null is allowed: %v, the table the opposite", f.Name, p.null)
 		}
 	}
