@@ -50,6 +50,9 @@ type Exchange struct {
 
 // Checker judges the replies of any number of servers. It keeps a bounded number of objects and listings.
 type Checker struct {
+	// Settled is how long a version must have been constant, in nanoseconds, before a change without a new version counts: some file systems have
+	// clocks that tick only every few seconds.
+	Settled  int64
 	objects  map[key]*object
 	order    ring // of objects
 	recent   [recentObjects]recentObject
@@ -102,15 +105,14 @@ const (
 	maxListings = 64
 	// maxFound bounds the breaches of one reply: a page of a directory may have thousands.
 	maxFound = 16
-	// settled is how long the version must have been constant before a change without a new version counts: some file systems have clocks that
-	// tick only every few seconds.
-	settled = 3e9
+	// defaultSettled is three seconds.
+	defaultSettled = 3e9
 )
 
 // New returns an empty Checker.
 func New() *Checker {
 	return &Checker{
-		objects: make(map[key]*object), listings: make(map[key]*listing), cookies: make(map[uint64]struct{}),
+		Settled: defaultSettled, objects: make(map[key]*object), listings: make(map[key]*listing), cookies: make(map[uint64]struct{}),
 	}
 }
 

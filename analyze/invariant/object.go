@@ -159,7 +159,7 @@ func (c *Checker) earlierTime(was, now uint64) {
 
 // unchanged compares the facts that cannot change without the version, once that has been constant for a while.
 func (c *Checker) unchanged(o *object, f *facts) {
-	if o.seen-o.since < settled {
+	if o.seen-o.since < c.Settled {
 		return
 	}
 	for n := size; n < factCount; n++ {

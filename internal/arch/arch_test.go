@@ -205,7 +205,7 @@ var rules = []rule{
 	// None of these sends anything.
 	{packages: "replay/internal/bindings", own: []string{"decode/nfs/...", "decode/xdr", "replay/plan", "replay/verdict", "replay/workload"}},
 	{packages: "replay/expected", own: []string{"decode/nfs/...", "decode/xdr", "replay/plan", "replay/verdict", "replay/workload"}},
-	{packages: "replay/judge", own: []string{"decode/nfs/...", "decode/oncrpc", "decode/xdr", "replay/expected", "replay/plan", "replay/verdict", "replay/workload"}},
+	{packages: "replay/judge", own: []string{"analyze/invariant", "decode/nfs/...", "decode/oncrpc", "decode/xdr", "replay/expected", "replay/plan", "replay/verdict", "replay/workload"}},
 	{packages: "replay/report", own: []string{"analyze/latency", "decode/nfs/...", "replay/plan", "replay/transport", "replay/verdict", "internal/units"}},
 	{packages: "replay/selfcheck", own: []string{"capture", "decode", "decode/nfs/...", "decode/rpc", "decode/transaction", "replay/plan", "replay/report"}},
 	// What talks to the server: the files, its calls back, and the loop that joins all.
@@ -215,7 +215,7 @@ var rules = []rule{
 		"decode/nfs/...", "decode/xdr", "replay/client", "replay/guard", "replay/internal/bindings", "replay/plan", "replay/report", "replay/workload",
 	}},
 	{packages: "replay/internal/readback", own: []string{
-		"decode/nfs/nfs3", "replay/client", "replay/internal/bindings", "replay/expected", "replay/report", "replay/verdict", "replay/workload",
+		"decode/nfs/nfs3", "decode/nfs/nfs4", "decode/nfs/nfsacl", "decode/xdr", "replay/client", "replay/internal/bindings", "replay/expected", "replay/plan", "replay/report", "replay/verdict", "replay/workload",
 	}},
 	{packages: "replay/run", own: []string{
 		"decode/nfs/...", "decode/oncrpc", "decode/xdr", "replay/client", "replay/guard", "replay/internal/alarm", "replay/internal/callback",

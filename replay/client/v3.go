@@ -185,6 +185,24 @@ func (v *V3) SetACL(ctx context.Context, handle []byte, acl *nfsacl.Secattr) err
 	return nil
 }
 
+// GetACL returns all access control lists, by NFSACL on the same connection.
+func (v *V3) GetACL(ctx context.Context, handle []byte) (*nfsacl.Secattr, error) {
+	c := v.get()
+	defer v.put(c)
+	c.MaxReply = 32 << 10
+	c.Build(Procedure{nfsacl.NFS_ACL_PROGRAM, nfsacl.NFS_ACL_V3, nfsacl.ACLPROC3_GETACL}, v.Cred, &nfsacl.GETACL3args{
+		Fh: fh3(handle), Mask: nfsacl.NA_ACL | nfsacl.NA_ACLCNT | nfsacl.NA_DFACL | nfsacl.NA_DFACLCNT,
+	})
+	var res nfsacl.GETACL3res
+	if err := v.Do(ctx, c, &res); err != nil {
+		return nil, err
+	}
+	if code, symbol := res.StatusCode(); code != 0 {
+		return nil, &StatusError{"GETACL", code, symbol}
+	}
+	return &res.Resok.Acl, nil
+}
+
 // Access implements FS.
 func (v *V3) Access(ctx context.Context, handle []byte, mask uint32) (uint32, error) {
 	var res nfs3.ACCESS3res

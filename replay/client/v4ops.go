@@ -110,6 +110,17 @@ func (v *V4) Access(ctx context.Context, handle []byte, mask uint32) (uint32, er
 	return c.result(-1).(*nfs4.ACCESS4res).Resok4.Access, nil
 }
 
+// GetXattr returns the value of an extended attribute (RFC 8276), which NFSv4.2 has.
+func (v *V4) GetXattr(ctx context.Context, handle []byte, name string) ([]byte, error) {
+	c := v.get()
+	defer v.put(c)
+	c.MaxReply = 66 << 10
+	if err := v.do(ctx, c.putfh(handle).add(nfs4.OP_GETXATTR, &nfs4.GETXATTR4args{GxaName: []byte(name)})); err != nil {
+		return nil, err
+	}
+	return clone(c.result(-1).(*nfs4.GETXATTR4res).GxrValue), nil
+}
+
 // Readlink implements FS.
 func (v *V4) Readlink(ctx context.Context, handle []byte) (string, error) {
 	c := v.get()

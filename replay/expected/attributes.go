@@ -24,9 +24,11 @@ type attributes struct {
 	atime  *time.Time
 	target []byte // of a symbolic link
 	device *Device
-	made   bool // by this run, so all its names are known
-	hazy   bool // a name may or may not lead to it
-	gone   bool // it has no name any more
+	acl    []byte            // that SETACL has set, encoded
+	xattrs map[string]string // plan.HashData of the value by name; "": there is none
+	made   bool              // by this run, so all its names are known
+	hazy   bool              // a name may or may not lead to it
+	gone   bool              // it has no name any more
 }
 
 // Attributes are what is known of an object. Nil is unknown.
@@ -38,6 +40,8 @@ type Attributes struct {
 	Mtime, Atime *time.Time // that a client has set, and nothing has changed since
 	Target       []byte
 	Device       *Device
+	ACL          []byte            // that SETACL has set: a secattr of NFSACL
+	Xattrs       map[string]string // plan.HashData of the values of extended attributes by name; "": there is none of that name
 }
 
 // Device is the number of a device.
@@ -45,7 +49,7 @@ type Device struct{ Major, Minor uint32 }
 
 // Any reports whether anything is known.
 func (a *Attributes) Any() bool {
-	return a.Size != nil || a.Mode != nil || a.UID != nil || a.GID != nil || a.Mtime != nil || a.Atime != nil || a.Target != nil || a.Device != nil
+	return a.Size != nil || a.Mode != nil || a.UID != nil || a.GID != nil || a.Mtime != nil || a.Atime != nil || a.Target != nil || a.Device != nil || a.ACL != nil || len(a.Xattrs) > 0
 }
 
 // Object returns what is known of an object's attributes, and whether it has lost its last name.
@@ -55,7 +59,7 @@ func (l *Ledger) Object(id int) (a Attributes, gone bool) {
 		return a, false
 	}
 	k := &f.checked
-	a = Attributes{Mode: k.mode, UID: k.uid, GID: k.gid, Mtime: k.mtime, Atime: k.atime, Target: k.target, Device: k.device}
+	a = Attributes{Mode: k.mode, UID: k.uid, GID: k.gid, Mtime: k.mtime, Atime: k.atime, Target: k.target, Device: k.device, ACL: k.acl, Xattrs: k.xattrs}
 	if k.sized {
 		a.Size = &k.size
 	}
@@ -192,12 +196,19 @@ func (l *Ledger) attributes(c *Call, s *step) {
 		if x, err := a.ObjAttributes.Attrs(); err != nil || x.Has(nfs4.FATTR4_ACL) || x.Has(nfs4.FATTR4_DACL) || x.Has(nfs4.FATTR4_MODE_SET_MASKED) {
 			l.acls = true
 			f := l.file(s.object)
-			f.checked.mode, f.asked.Mode = nil, true
+			f.checked.mode, f.checked.acl, f.asked.Mode = nil, nil, true
 		}
 	case *nfsacl.SETACL3args:
 		l.acls = true
 		f := l.file(s.before)
-		f.checked.mode, f.asked.Mode = nil, true
+		f.checked.mode, f.checked.acl, f.asked.Mode = nil, nil, true
+		if together := f.together(c); ok && !together {
+			f.checked.acl = a.Acl.Append(nil)
+		}
+	case *nfs4.SETXATTR4args:
+		l.xattr(c, s, a.SxaKey, plan.HashData(a.SxaValue))
+	case *nfs4.REMOVEXATTR4args:
+		l.xattr(c, s, a.RxaName, "")
 	case *nfs3.CREATE3args, *nfs3.MKDIR3args, *nfs3.MKNOD3args, *nfs3.SYMLINK3args:
 		l.created3(c, s, ok)
 	case *nfs4.CREATE4args, *nfs4.OPEN4args:
@@ -319,6 +330,9 @@ func (l *Ledger) apply(c *Call, object int, w *wanted, ok bool) {
 	put(&k.mode, w.mode, 0o777)
 	put(&k.uid, w.uid, ^uint32(0))
 	put(&k.gid, w.gid, ^uint32(0))
+	if w.mode != nil {
+		k.acl = nil // it changes entries of the list
+	}
 	if w.size != nil {
 		k.size, k.sized = *w.size, ok && !together
 		k.mtime = nil
@@ -333,6 +347,32 @@ func (l *Ledger) apply(c *Call, object int, w *wanted, ok bool) {
 			k.atime = w.atime
 		}
 	}
+}
+
+// maxXattrs bounds the extended attributes that are followed.
+const maxXattrs = 1 << 14
+
+// xattr notes the value that a step has given to an extended attribute: its hash, or "" if the step has removed it.
+func (l *Ledger) xattr(c *Call, s *step, name []byte, value string) {
+	if s.object == 0 {
+		return
+	}
+	f := l.file(s.object)
+	k := &f.checked
+	if together := f.together(c); s.done != succeeded || together {
+		delete(k.xattrs, string(name))
+		return
+	}
+	if _, known := k.xattrs[string(name)]; !known {
+		if l.xattrs >= maxXattrs {
+			return
+		}
+		l.xattrs++
+	}
+	if k.xattrs == nil {
+		k.xattrs = map[string]string{}
+	}
+	k.xattrs[string(name)] = value
 }
 
 // made adds a new object.

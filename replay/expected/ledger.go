@@ -14,15 +14,16 @@ import (
 
 // Ledger follows one copy of a plan on one server. It belongs to one goroutine.
 type Ledger struct {
-	load  *workload.Workload
-	args  workload.Arguments
-	files map[int]*file      // by object
-	names map[int]*directory // by object
-	named int                // names in all of them
-	more  bool               // names than are followed
-	links map[int]int        // how many names an object is known to have
-	whole map[int]bool       // directories of which all names are known
-	acls  bool               // access control lists were set: they change the modes of new objects
+	load   *workload.Workload
+	args   workload.Arguments
+	files  map[int]*file      // by object
+	names  map[int]*directory // by object
+	named  int                // names in all of them
+	more   bool               // names than are followed
+	links  map[int]int        // how many names an object is known to have
+	whole  map[int]bool       // directories of which all names are known
+	xattrs int                // that were followed
+	acls   bool               // access control lists were set: they change the modes of new objects
 
 	account account
 	buffers [2][]byte

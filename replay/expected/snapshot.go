@@ -45,18 +45,25 @@ type savedChange struct {
 }
 
 type savedAttributes struct {
-	Size   uint64     `json:"size,omitempty"`
-	Sized  bool       `json:"sized,omitempty"`
-	Mode   *uint32    `json:"mode,omitempty"`
-	UID    *uint32    `json:"uid,omitempty"`
-	GID    *uint32    `json:"gid,omitempty"`
-	Mtime  *time.Time `json:"mtime,omitempty"`
-	Atime  *time.Time `json:"atime,omitempty"`
-	Target []byte     `json:"target,omitempty"`
-	Device *Device    `json:"device,omitempty"`
-	Made   bool       `json:"made,omitempty"`
-	Hazy   bool       `json:"hazy,omitempty"`
-	Gone   bool       `json:"gone,omitempty"`
+	Size   uint64       `json:"size,omitempty"`
+	Sized  bool         `json:"sized,omitempty"`
+	Mode   *uint32      `json:"mode,omitempty"`
+	UID    *uint32      `json:"uid,omitempty"`
+	GID    *uint32      `json:"gid,omitempty"`
+	Mtime  *time.Time   `json:"mtime,omitempty"`
+	Atime  *time.Time   `json:"atime,omitempty"`
+	Target []byte       `json:"target,omitempty"`
+	Device *Device      `json:"device,omitempty"`
+	ACL    []byte       `json:"acl,omitempty"`
+	Xattrs []savedXattr `json:"xattrs,omitempty"`
+	Made   bool         `json:"made,omitempty"`
+	Hazy   bool         `json:"hazy,omitempty"`
+	Gone   bool         `json:"gone,omitempty"`
+}
+
+type savedXattr struct {
+	Name []byte `json:"name"`
+	Hash string `json:"hash,omitempty"`
 }
 
 type savedName struct {
@@ -81,7 +88,10 @@ func (l *Ledger) Snapshot() *Snapshot {
 	for id, f := range l.files {
 		k := &f.checked
 		x := savedFile{Old: f.recent.old, Latest: f.latest, Asked: f.asked,
-			Checked: savedAttributes{k.size, k.sized, k.mode, k.uid, k.gid, k.mtime, k.atime, k.target, k.device, k.made, k.hazy, k.gone}}
+			Checked: savedAttributes{k.size, k.sized, k.mode, k.uid, k.gid, k.mtime, k.atime, k.target, k.device, k.acl, nil, k.made, k.hazy, k.gone}}
+		for n, h := range k.xattrs {
+			x.Checked.Xattrs = append(x.Checked.Xattrs, savedXattr{[]byte(n), h})
+		}
 		for _, y := range f.fills {
 			x.Fills = append(x.Fills, saved(y.from, y.to, y.fill))
 		}
@@ -112,7 +122,14 @@ func (l *Ledger) Restore(s *Snapshot) {
 	for id, x := range s.Files {
 		k := &x.Checked
 		f := &file{latest: x.Latest, asked: x.Asked, recent: recent{old: x.Old},
-			checked: attributes{k.Size, k.Sized, k.Mode, k.UID, k.GID, k.Mtime, k.Atime, k.Target, k.Device, k.Made, k.Hazy, k.Gone}}
+			checked: attributes{k.Size, k.Sized, k.Mode, k.UID, k.GID, k.Mtime, k.Atime, k.Target, k.Device, k.ACL, nil, k.Made, k.Hazy, k.Gone}}
+		for _, y := range k.Xattrs {
+			if f.checked.xattrs == nil {
+				f.checked.xattrs = map[string]string{}
+			}
+			f.checked.xattrs[string(y.Name)] = y.Hash
+			l.xattrs++
+		}
 		for i := range x.Fills {
 			y := &x.Fills[i]
 			f.fills = append(f.fills, filled{y.From, y.To, y.fill()})

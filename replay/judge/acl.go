@@ -1,16 +1,14 @@
 package judge
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfsacl"
 	"github.com/rpcrdma/toolkit/decode/xdr"
+	"github.com/rpcrdma/toolkit/replay/expected"
 )
 
-// normalACL brings the lists of two results of GETACL into one form, if they differ: it
-// sorts entries by type and ID, and adds a mask equal to the group where there is none. It
-// reports whether that has changed anything.
+// normalACL brings the lists of two results of GETACL into one form, if they differ. It reports whether that has changed anything.
 func normalACL(want, have xdr.Message) bool {
 	a, ok := want.(*nfsacl.GETACL3res)
 	if !ok {
@@ -24,31 +22,8 @@ func normalACL(want, have xdr.Message) bool {
 	if slices.Equal(x.Aclent, y.Aclent) && slices.Equal(x.Dfaclent, y.Dfaclent) {
 		return false
 	}
-	changed := false
-	for _, l := range []struct {
-		list  *[]nfsacl.Aclent
-		count *uint32
-		flag  uint32
-	}{
-		{&x.Aclent, &x.Aclcnt, 0}, {&y.Aclent, &y.Aclcnt, 0},
-		{&x.Dfaclent, &x.Dfaclcnt, nfsacl.NA_DEFAULT}, {&y.Dfaclent, &y.Dfaclcnt, nfsacl.NA_DEFAULT},
-	} {
-		if n := len(*l.list); n == 3 && *l.count == 3 {
-			for _, e := range *l.list {
-				if e.Type == nfsacl.NA_GROUP_OBJ|l.flag {
-					*l.list = append(*l.list, nfsacl.Aclent{Type: nfsacl.NA_CLASS_OBJ | l.flag, Perm: e.Perm})
-					*l.count = 4
-					changed = true
-				}
-			}
-		}
-		order := func(a, b nfsacl.Aclent) int { return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.Id, b.Id)) }
-		if !slices.IsSortedFunc(*l.list, order) {
-			slices.SortFunc(*l.list, order)
-			changed = true
-		}
-	}
-	return changed
+	m, n := expected.NormalACL(x), expected.NormalACL(y)
+	return m || n
 }
 
 // keepsNone reports whether GETACL shows that a server keeps no access control lists, though the captured one did: it returns success

@@ -41,7 +41,11 @@ func (j *Judge) piece(r *Reply, want *plan.Result, d xdr.Data) (verdict.Reason, 
 	}
 	if want.Text != nil {
 		if d.Length == want.Length && !bytes.Equal(b, want.Text) { // of the length a field has told
-			return verdict.Reason{Code: verdict.TextDiffers, Now: string(clip(b)), Was: string(clip(want.Text))}, verdict.Different
+			from := 0 // the part that differs is shown
+			for len(b) > shownText && b[from] == want.Text[from] {
+				from++
+			}
+			return verdict.Reason{Code: verdict.TextDiffers, Now: string(clip(b[from:])), Was: string(clip(want.Text[from:]))}, verdict.Different
 		}
 		return verdict.Reason{}, verdict.Same
 	}
@@ -95,7 +99,10 @@ func ended(res xdr.Message, at int) bool {
 	return false
 }
 
-func clip(b []byte) []byte { return b[:min(len(b), 64)] }
+func clip(b []byte) []byte { return b[:min(len(b), shownText)] }
+
+// shownText is how many bytes of a text are shown.
+const shownText = 64
 
 // chunks compares how much of each Write chunk the reply used.
 func (j *Judge) chunks(v *verdict.Judgement, r *Reply) {

@@ -3,6 +3,7 @@ package judge
 import (
 	"slices"
 
+	"github.com/rpcrdma/toolkit/analyze/invariant"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
 	"github.com/rpcrdma/toolkit/replay/expected"
 	"github.com/rpcrdma/toolkit/replay/plan"
@@ -12,7 +13,7 @@ import (
 
 // New returns a Judge for the replies to the ops of a workload.
 func New(w *workload.Workload, o Options) *Judge {
-	j := &Judge{load: w, level: o.Level, want: workload.Results{}, worlds: map[int]*history{}, moments: newMoments(w, o.Relaxed), cuts: newCuts(w), doubtful: doubtful(w), madeUp: madeUp(w), moved: moved(w), refused: map[uint32]bool{}, tick: o.Tick, follow: o.Level == All || o.Follow}
+	j := &Judge{load: w, level: o.Level, want: workload.Results{}, worlds: map[int]*history{}, moments: newMoments(w, o.Relaxed), cuts: newCuts(w), doubtful: doubtful(w), madeUp: madeUp(w), moved: moved(w), refused: map[uint32]bool{}, tick: o.Tick, invariant: invariant.New(), follow: o.Level == All || o.Follow}
 	j.cmp.subject = subject{directory: j.directory, exclusive: j.exclusive, prepared: j.prepared, moment: j.moment}
 	j.cmp.ignore = map[string]bool{}
 	for _, f := range o.Ignore {
@@ -120,6 +121,7 @@ func (j *Judge) Lost(world int, o *plan.Op) {
 // Restarted notes that the server was restarted. It returns how many files had uncommitted data,
 // which the server may have lost (RFC 8881, section 18.32).
 func (j *Judge) Restarted(world int) int {
+	j.invariant = invariant.New()
 	h := j.history(world)
 	h.locks.epoch++
 	n := len(h.verifiers)

@@ -3,6 +3,7 @@ package judge
 import (
 	"time"
 
+	"github.com/rpcrdma/toolkit/analyze/invariant"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/verdict"
@@ -16,6 +17,8 @@ type Reply struct {
 	// RPC is the outcome of the RPC layer, empty if the call was executed:
 	// "PROG_UNAVAIL".
 	RPC string
+	// Args are the arguments of the call as it was sent. They are not used after Judge.
+	Args xdr.Message
 	// Result is what the server returned. It is not used after Judge.
 	Result xdr.Message
 	// Data returns the bytes of Result's data. It may be nil if there are none.
@@ -24,6 +27,8 @@ type Reply struct {
 	Issued, Replied time.Time
 	// Sent describes how the call was sent, if not as planned.
 	Sent verdict.Code
+	// Again says that it was sent more than once.
+	Again bool
 	// Newest says that it was sent with the state ids of that time; it was sent more than once.
 	Newest bool
 	// Completed says that the run has sent RECLAIM_COMPLETE for the client, which the plan lacked until then.
@@ -62,7 +67,6 @@ type Judge struct {
 	reply   *Reply           // that is being compared
 	want    workload.Results // captured results, decoded here
 	reader  xdr.Reader
-	args    workload.Arguments
 	sizes   []xdr.Reduced
 	worlds  map[int]*history
 	moments *moments
@@ -78,4 +82,6 @@ type Judge struct {
 	// refused are the operations that this server said it lacks.
 	refused map[uint32]bool
 	names   []string // missing or extra names of a listing
+	// invariant checks the replies of all worlds, which one server gives.
+	invariant *invariant.Checker
 }

@@ -17,6 +17,7 @@ func (j *Judge) self(v *verdict.Judgement, r *Reply) {
 	j.still(v, r)
 	j.handles(v, r)
 	j.listed(v, r)
+	defer j.invariants(v, r)
 	if r.Op.Modifies {
 		for _, id := range j.load.Objects(r.Op) {
 			h.changes[id]++
@@ -24,27 +25,20 @@ func (j *Judge) self(v *verdict.Judgement, r *Reply) {
 	}
 	c, ok := r.Result.(*nfs4.CompoundRes)
 	if !ok {
-		var args xdr.Message
-		if _, write := r.Result.(*nfs3.WRITE3res); write {
-			args = j.args.Of(r.Op)
-		}
-		h.self(v, objectOf(r.Op, -1), args, r.Result)
+		h.self(v, objectOf(r.Op, -1), r.Args, r.Result)
 		return
 	}
+	a, ok := r.Args.(*nfs4.CompoundArgs)
 	for i := range c.Ops {
+		var args xdr.Message
+		if ok && i < len(a.Ops) {
+			args = a.Ops[i].Body
+		}
 		switch c.Ops[i].Body.(type) {
-		case *nfs4.WRITE4res:
-			var args xdr.Message
-			if a, ok := j.args.Of(r.Op).(*nfs4.CompoundArgs); ok && i < len(a.Ops) {
-				args = a.Ops[i].Body
-			}
+		case *nfs4.WRITE4res, *nfs4.COMMIT4res:
 			h.self(v, objectOf(r.Op, i), args, c.Ops[i].Body)
-		case *nfs4.COMMIT4res:
-			h.self(v, objectOf(r.Op, i), nil, c.Ops[i].Body)
 		case *nfs4.SEEK4res:
-			if a, ok := j.args.Of(r.Op).(*nfs4.CompoundArgs); ok && i < len(a.Ops) {
-				j.seek(v, r, i, a.Ops[i].Body, c.Ops[i].Body)
-			}
+			j.seek(v, r, i, args, c.Ops[i].Body)
 		}
 	}
 }

@@ -154,6 +154,7 @@ var sentences = [256]any{
 	verdict.LockedTwice: func(r *verdict.Reason) string {
 		return fmt.Sprintf("another owner has a lock of the same bytes, which excludes this one, from op %d (XID %08x)", r.Call.ID, r.Call.XID)
 	},
+	verdict.Invariant: func(r *verdict.Reason) string { return fmt.Sprintf("%s%s; expected %s", at(r), r.Now, r.Was) },
 	verdict.NameTwice: func(r *verdict.Reason) string { return fmt.Sprintf("the listing has the name %q twice", r.Detail) },
 
 	verdict.Cut: func(r *verdict.Reason) string {

@@ -36,7 +36,8 @@ type call struct {
 	verdict judge.Reply
 
 	// Copies of data that the transport owns and takes back when Done returns.
-	stream      []byte
+	stream      []byte // of the call
+	head        int    // bytes of its RPC header
 	replied     []byte
 	items       []transport.Item
 	spare       [][]byte

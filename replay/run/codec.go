@@ -7,6 +7,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/client"
 	"github.com/rpcrdma/toolkit/replay/internal/bindings"
+	"github.com/rpcrdma/toolkit/replay/judge"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/transport"
 	"github.com/rpcrdma/toolkit/replay/workload"
@@ -37,13 +38,27 @@ func (e *engine) encode(c *call, values plan.Resolver) error {
 	if o.Credential > 0 && o.Credential < len(e.creds) {
 		h.Cred = e.creds[o.Credential]
 	}
-	stream, items, err := c.world.Rewritten(&c.form).AppendArgs(h.Append(c.stream[:0]), c.Items[:0], values)
+	c.stream = h.Append(c.stream[:0])
+	c.head = len(c.stream)
+	stream, items, err := c.world.Rewritten(&c.form).AppendArgs(c.stream, c.Items[:0], values)
 	c.stream, c.Items = stream, items
 	if err != nil {
 		return err
 	}
 	c.Message = transport.Message{Stream: stream, Items: items}
 	return nil
+}
+
+// sentArgs decodes the arguments of a call as it was sent, if they are to be judged.
+func (e *engine) sentArgs(c *call) xdr.Message {
+	if e.opt.Verify != judge.All {
+		return nil
+	}
+	e.reduced = e.reduced[:0]
+	for i := range c.Items {
+		e.reduced = append(e.reduced, xdr.Reduced{Position: c.Items[i].Position, Length: uint32(len(c.Items[i].Data))})
+	}
+	return e.args.Decode(workload.Codec(c.form.Op), c.stream, c.head, e.reduced)
 }
 
 // decode decodes a reply. rpc is the outcome of the RPC layer.

@@ -41,6 +41,7 @@ type engine struct {
 	inline    inline           // of the reply that is judged
 	values    bindings.Values  // of the call that is encoded
 	args      workload.Arguments
+	reduced   []xdr.Reduced // of the call that is judged
 	free      []*call
 	last      report.Outcome                // that was recorded
 	blocked   map[*bindings.Session][]*call // that wait for a slot

@@ -220,6 +220,8 @@ func (x *extension) v42() {
 
 	key := xdr.AppendOpaque(nil, []byte("colour"))
 	value := xdr.AppendOpaque(nil, []byte("green"))
+	shape := append(xdr.AppendOpaque(nil, []byte("shape")), xdr.AppendOpaque(nil, []byte("round"))...) // which stays
+	x.compound("SETXATTR", x.file, true, 0, nil, op4(nfs4.OP_SETXATTR, num("sxa_option", 0), raw("arguments", shape)))
 	x.compound("SETXATTR", x.file, true, 0, nil, op4(nfs4.OP_SETXATTR, num("sxa_option", 0), raw("arguments", append(append([]byte{}, key...), value...))))
 	got := x.compound("GETXATTR", x.file, false, 0, nil, op4(nfs4.OP_GETXATTR, raw("arguments", key)))
 	got.Expect.Results = results(nfs4.OP_GETXATTR, 0, value)

@@ -139,8 +139,8 @@ func (e *engine) judged(c *call, rpc string, res xdr.Message) *judge.Reply {
 		}
 	}
 	unended := workload.Has(c.form.Op, nfs4.OP_DESTROY_CLIENTID) && c.world.Unended(c.lives.client)
-	c.verdict = judge.Reply{Op: c.form.Op, World: c.world.Number, RPC: rpc, Result: res, Data: c,
-		Issued: c.Times.Queued, Replied: c.Times.Replied, Sent: c.form.Note, Newest: c.form.Newest,
+	c.verdict = judge.Reply{Op: c.form.Op, World: c.world.Number, RPC: rpc, Args: e.sentArgs(c), Result: res, Data: c,
+		Issued: c.Times.Queued, Replied: c.Times.Replied, Sent: c.form.Note, Again: c.tries > 1, Newest: c.form.Newest,
 		Unended: unended, Completed: e.completed[[2]int{c.world.Number, c.lives.client}], RootReplaced: c.form.RootReplaced, Closes: c.form.Closes, Less: c.form.Less, Chunks: c.itemLengths, LaidOut: c.Layout != nil}
 	return &c.verdict
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/client"
 	"github.com/rpcrdma/toolkit/replay/transport"
+	"github.com/rpcrdma/toolkit/replay/verdict"
 )
 
 // wireKind is a way to be wrong that is outside the store: replies are changed on their way.
@@ -25,6 +26,8 @@ type wireKind struct {
 	call func(args xdr.Message) bool
 	// refuse gives the results of a call instead of the server; nil leaves it to that.
 	refuse func(args xdr.Message) xdr.Message
+	// reason must be among those found.
+	reason verdict.Code
 	// raw changes the encoded reply instead, behind its XID.
 	raw func(p *proxy, proc string, b []byte) []byte
 }
@@ -39,6 +42,7 @@ type proxy struct {
 	mu    sync.Mutex
 	calls int
 	kept  map[string][]byte
+	info  nfs4.ChangeInfo4 // the latest
 }
 
 // nth reports true once in n calls.
@@ -323,6 +327,32 @@ func attrs4(f func(p *proxy, a *nfs4.Attrs) bool) func(p *proxy, r *nfs4.GETATTR
 	}
 }
 
+// pages makes a change of the pages of directories, by the cookies of their entries.
+func pages(f func(cookies []*uint64) bool) func(*proxy, xdr.Message, xdr.Message) bool {
+	return func(_ *proxy, _, res xdr.Message) bool {
+		var list []*uint64
+		switch r := res.(type) {
+		case *nfs3.READDIR3res:
+			for i := range r.Resok.Reply.Entries {
+				list = append(list, &r.Resok.Reply.Entries[i].Cookie)
+			}
+		case *nfs3.READDIRPLUS3res:
+			for i := range r.Resok.Reply.Entries {
+				list = append(list, &r.Resok.Reply.Entries[i].Cookie)
+			}
+		case *nfs4.CompoundRes:
+			for i := range r.Ops {
+				if l, ok := r.Ops[i].Body.(*nfs4.READDIR4res); ok && l.Status == 0 {
+					for k := range l.Resok4.Reply.Entries {
+						list = append(list, &l.Resok4.Reply.Entries[k].Cookie)
+					}
+				}
+			}
+		}
+		return len(list) > 0 && f(list)
+	}
+}
+
 var wireKinds = []wireKind{
 	{name: "unstable-write", what: "WRITE is less stable than requested", change: func(_ *proxy, args, res xdr.Message) (done bool) {
 		switch r := res.(type) {
@@ -514,6 +544,84 @@ var wireKinds = []wireKind{
 		}
 		return b
 	}},
+	{name: "other-slot", what: "every fifth SEQUENCE is answered with another slot", reason: verdict.Invariant, change: each((func(*proxy, *nfs3.WRITE3res) bool)(nil), func(p *proxy, r *nfs4.SEQUENCE4res) bool {
+		done := p.nth(5)
+		if done {
+			r.SrResok4.SrSlotid++
+		}
+		return done
+	})},
+	{name: "zero-cookie", what: "the first entry of a page has cookie 0", reason: verdict.Invariant, change: pages(func(cookie []*uint64) bool {
+		*cookie[0] = 0
+		return true
+	})},
+	{name: "repeated-cookie", what: "the last entry of a page has the cookie of the first", reason: verdict.Invariant, change: pages(func(cookie []*uint64) bool {
+		*cookie[len(cookie)-1] = *cookie[0]
+		return len(cookie) > 1
+	})},
+	{name: "earlier-ctime", what: "the ctime in every third reply to a WRITE is an hour early", reason: verdict.Invariant, change: each(func(p *proxy, r *nfs3.WRITE3res) bool {
+		a := &r.Resok.FileWcc.After
+		if r.Status != 0 || !a.AttributesFollow || !p.nth(3) {
+			return false
+		}
+		a.Attributes.Ctime.Seconds -= 3600
+		return true
+	}, (func(*proxy, *nfs4.WRITE4res) bool)(nil))},
+	{name: "old-change-info", what: "every other change_info is the one before", reason: verdict.Invariant, change: func(p *proxy, _, res xdr.Message) (done bool) {
+		c, ok := res.(*nfs4.CompoundRes)
+		if !ok {
+			return false
+		}
+		for i := range c.Ops {
+			var info *nfs4.ChangeInfo4
+			switch r := c.Ops[i].Body.(type) {
+			case *nfs4.REMOVE4res:
+				info = &r.Resok4.Cinfo
+			case *nfs4.CREATE4res:
+				info = &r.Resok4.Cinfo
+			}
+			if status, _, _ := c.Ops[i].Status(); info == nil || status != 0 {
+				continue
+			}
+			p.mu.Lock()
+			if p.calls%2 == 1 {
+				*info, done = p.info, true
+			}
+			p.info = *info
+			p.calls++
+			p.mu.Unlock()
+		}
+		return done
+	}},
+	{name: "moving-mode", what: "every seventh GETATTR of a file has another mode, but not another change attribute or ctime", reason: verdict.Invariant, change: each(func(p *proxy, r *nfs3.GETATTR3res) bool {
+		if r.Status != 0 || r.Resok.ObjAttributes.Type != nfs3.NF3REG || !p.nth(7) {
+			return false
+		}
+		r.Resok.ObjAttributes.Mode ^= 0o002
+		return true
+	}, attrs4(func(p *proxy, a *nfs4.Attrs) bool {
+		if !a.Has(nfs4.FATTR4_MODE) || !a.Has(nfs4.FATTR4_CHANGE) || a.Type != nfs4.NF4REG || !p.nth(7) {
+			return false
+		}
+		a.Mode ^= 0o002
+		return true
+	}))},
+	{name: "short-attrsset", what: "SETATTR reports that it has set nothing", reason: verdict.Invariant, change: each((func(*proxy, *nfs3.WRITE3res) bool)(nil), func(_ *proxy, r *nfs4.SETATTR4res) bool {
+		done := len(r.Attrsset.Bitmap4) > 0
+		r.Attrsset.Bitmap4 = nil
+		return done
+	})},
+	{name: "extra-attribute", what: "GETATTR returns an attribute more than requested", reason: verdict.Invariant, change: each((func(*proxy, *nfs3.WRITE3res) bool)(nil), attrs4(func(_ *proxy, a *nfs4.Attrs) bool {
+		if a.Has(nfs4.FATTR4_HOMOGENEOUS) {
+			return false
+		}
+		a.Mask, a.Homogeneous = a.Mask.With(nfs4.FATTR4_HOMOGENEOUS), true
+		return true
+	}))},
+	{name: "wrong-count", what: "READ reports a byte more than it returns", reason: verdict.Invariant, change: each(func(_ *proxy, r *nfs3.READ3res) bool {
+		r.Resok.Count++
+		return r.Status == 0
+	}, (func(*proxy, *nfs4.WRITE4res) bool)(nil))},
 	{name: "cut-reply", what: "every tenth reply lacks its last four bytes", raw: func(p *proxy, _ string, b []byte) []byte {
 		if p.nth(10) && len(b) > 40 {
 			return b[:len(b)-4]

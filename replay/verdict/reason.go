@@ -204,6 +204,8 @@ const (
 	SeeksBack
 	// LockedTwice: the owner of Call has a lock that excludes this one.
 	LockedTwice
+	// Invariant: the reply breaks a rule that holds for all servers: At.Path has Now, and Was describes a correct reply.
+	Invariant
 )
 
 // Codes of explanations.
@@ -298,7 +300,7 @@ var codeNames = [codes]string{
 	PatternDiffers: "pattern_differs", WrittenLost: "written_lost", HoleFilled: "hole_filled", ChunkDiffers: "chunk_differs",
 	NotStable: "not_stable", VerifierChanged: "verifier_changed", NameTwice: "name_twice",
 	WrittenDiffers: "written_differs", FileShort: "file_short", StoodStill: "stood_still", TimeNotSet: "time_not_set",
-	HandleShared: "handle_shared", NameLost: "name_lost", NameLeft: "name_left", OtherObject: "other_object", LockedTwice: "locked_twice", SeeksBack: "seeks_back",
+	HandleShared: "handle_shared", NameLost: "name_lost", NameLeft: "name_left", OtherObject: "other_object", LockedTwice: "locked_twice", Invariant: "invariant", SeeksBack: "seeks_back",
 
 	Cut: "cut", Strangers: "strangers", Unhappened: "unhappened", Planned: "planned", Unsupported: "unsupported", NoACL: "no_acl", NoLocks: "no_locks",
 	Together: "together", SentAgain: "sent_again", AnyOrder: "any_order", OnlyHere: "only_here",

@@ -23,7 +23,15 @@ type Arguments struct {
 // not known or the fields of the plan are not those of its arguments. File data are
 // known by their length only.
 func (a *Arguments) Of(o *plan.Op) xdr.Message {
-	p := Codec(o)
+	var err error
+	if a.stream, a.reduce, err = o.AppendReduced(a.stream[:0], a.reduce[:0], a); err != nil {
+		return nil
+	}
+	return a.Decode(Codec(o), a.stream, 0, a.reduce)
+}
+
+// Decode decodes the arguments in a call from offset at on, valid until the next call of a method; nil if they cannot be decoded.
+func (a *Arguments) Decode(p *xdr.Procedure, call []byte, at int, reduced []xdr.Reduced) xdr.Message {
 	if p == nil {
 		return nil
 	}
@@ -35,12 +43,9 @@ func (a *Arguments) Of(o *plan.Op) xdr.Message {
 		m = p.NewArgs()
 		a.known[p] = m
 	}
-	var err error
-	if a.stream, a.reduce, err = o.AppendReduced(a.stream[:0], a.reduce[:0], a); err != nil {
-		return nil
-	}
-	a.reader.Reset(a.stream, len(a.stream))
-	a.reader.ReduceCall(a.reduce)
+	a.reader.Reset(call[at:], len(call)-at)
+	a.reader.StartAt(uint32(at))
+	a.reader.ReduceCall(reduced)
 	if m.Decode(&a.reader); a.reader.Failed() {
 		return nil
 	}

@@ -52,6 +52,12 @@ func (r *reader) object(id int) error {
 	}
 	r.out.Objects++
 	r.attributes(id, &want, &a)
+	if err := r.acl(id, h, want.ACL); err != nil {
+		return err
+	}
+	if err := r.xattrs(id, h, want.Xattrs); err != nil {
+		return err
+	}
 	if want.Target != nil && a.Type == client.Symlink {
 		text, err := r.fs.Readlink(r.ctx, h)
 		if end := r.fatal(err); end != nil {

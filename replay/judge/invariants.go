@@ -1,0 +1,30 @@
+package judge
+
+import (
+	"slices"
+
+	"github.com/rpcrdma/toolkit/analyze/invariant"
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/replay/verdict"
+)
+
+// invariants checks a reply by the rules that hold for the replies of any NFS server, with the checker of rpcrdma-dump check. A server may show
+// two changes at one time within a tick of its clock.
+func (j *Judge) invariants(v *verdict.Judgement, r *Reply) {
+	if r.Args == nil {
+		return
+	}
+	j.invariant.Settled = int64(j.history(r.World).clocks.granularity())
+	for _, b := range j.invariant.Judge(&invariant.Exchange{
+		Args: r.Args, Result: r.Result, Sent: r.Issued.UnixNano(), Replied: r.Replied.UnixNano(), Again: r.Again,
+	}) {
+		if b.Kind == invariant.Contradiction && slices.ContainsFunc(v.Reasons, func(w verdict.Reason) bool { return w.Code == verdict.NotStable }) {
+			continue // it says the same
+		}
+		why := verdict.Reason{Code: verdict.Invariant, Now: b.Seen(), Was: b.Expected()}
+		if c, ok := r.Result.(*nfs4.CompoundRes); ok && b.At >= 0 && b.At < len(c.Ops) {
+			why.At.Path = nfs4.OpName(c.Ops[b.At].Number)
+		}
+		v.Worsen(verdict.Different, why)
+	}
+}
