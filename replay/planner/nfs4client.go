@@ -114,6 +114,7 @@ func (c *call) createSession4(a *nfs4.CREATE_SESSION4args, r *nfs4.CREATE_SESSIO
 func (c *call) destroySession4(a *nfs4.DESTROY_SESSION4args, _ *nfs4.Status4res) {
 	e := c.sessionID("dsa_sessionid", a.DsaSessionid)
 	c.after(e)
+	e.ended = e.ended || c.ok
 }
 
 func (c *call) destroyClientID4(a *nfs4.DESTROY_CLIENTID4args, _ *nfs4.Status4res) {

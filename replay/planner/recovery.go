@@ -39,6 +39,16 @@ func (c *call) recovery() string {
 				a.Claim.Claim == nfs4.CLAIM_DELEG_PREV_FH
 		case *nfs4.LOCK4args:
 			reclaim = reclaim || a.Reclaim
+		case *nfs4.EXCHANGE_ID4args:
+			r, ok := p.ops[i].Result.(*nfs4.EXCHANGE_ID4res)
+			if ok && p.ops[i].Code == 0 && c.b.states.again(c, &a.EiaClientowner, r.EirResok4.EirClientid) {
+				return "makes a client again that the server had forgotten"
+			}
+		case *nfs4.CREATE_SESSION4args:
+			r, ok := p.ops[i].Result.(*nfs4.CREATE_SESSION4res)
+			if ok && p.ops[i].Code == 0 && c.b.states.replaces(c, a.CsaClientid, r.CsrResok4.CsrSessionid) {
+				return "makes a session again that the server had forgotten"
+			}
 		case *nfs4.RECLAIM_COMPLETE4args:
 			if s := c.sessionOf(); s != nil && s.client.reclaimed && !a.RcaOneFs {
 				return "RECLAIM_COMPLETE after the server's restart"
@@ -75,6 +85,9 @@ func (c *call) notExecuted() string {
 		case nfs4.NFS4ERR_BADSESSION, nfs4.NFS4ERR_STALE_CLIENTID, nfs4.NFS4ERR_STALE_STATEID:
 			c.b.states.restarted = true
 		}
+		if s := c.sessionOf(); s != nil && last.Number == uint32(nfs4.OP_SEQUENCE) && st != nfs4.NFS4ERR_CONN_NOT_BOUND_TO_SESSION {
+			s.gone = true
+		}
 		return "refused with " + st.Symbol() + ": the server had forgotten its client"
 	case last.Number == uint32(nfs4.OP_SEQUENCE) && last.Code != 0:
 		return "refused with " + last.Status + " by SEQUENCE: not executed"
@@ -82,6 +95,65 @@ func (c *call) notExecuted() string {
 		return putOff
 	}
 	return ""
+}
+
+// again takes the id of a client that sends EXCHANGE_ID anew, with the verifier that it had, and gets another id than before: the server has
+// forgotten it (RFC 8881, section 18.35.4). It reports whether that is so.
+func (s *states) again(c *call, w *nfs4.ClientOwner4, id uint64) bool {
+	x := s.pending[pendingKey(c.server, w.CoOwnerid, w.CoVerifier)]
+	if x == nil && s.restarted {
+		x = s.unnamed(c)
+	}
+	if x == nil || s.clients[clientKey{c.server, id}] == x || s.b.room.full() {
+		return false
+	}
+	live := false
+	for _, e := range x.sessions {
+		if !e.ended {
+			e.gone, live = true, true
+		}
+	}
+	if !live {
+		return false // it had no session yet, or has ended in order
+	}
+	s.clients[clientKey{c.server, id}] = x
+	s.b.room.take(entrySize)
+	if x.DefinedBy == 0 {
+		x.reclaimed = true // before the capture
+	}
+	return true
+}
+
+// unnamed is the only client from before the capture at the address of a call; nil if there are none or several.
+func (s *states) unnamed(c *call) (found *client) {
+	for _, x := range s.clientsIn {
+		if x.Server != c.server || x.Addr != c.clientAddr() || x.Minor != c.minor || x.DefinedBy != 0 || x.Owner != "" || x.OwnerHex != nil {
+			continue
+		}
+		if found != nil {
+			return nil
+		}
+		found = x
+	}
+	return found
+}
+
+// replaces makes the id of a new session another name of the one that the server had forgotten, and reports whether there is one.
+func (s *states) replaces(c *call, of uint64, id [16]byte) bool {
+	x := s.clients[clientKey{c.server, of}]
+	if x == nil || s.b.room.full() {
+		return false
+	}
+	for _, e := range x.sessions {
+		if e.gone && !e.ended {
+			e.gone = false
+			s.expectedOf(c)
+			s.sessions[sessionKey{c.server, id}] = e
+			s.b.room.take(entrySize)
+			return true
+		}
+	}
+	return false
 }
 
 // changed reports whether an operation of the COMPOUND may have changed something

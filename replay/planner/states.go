@@ -26,6 +26,8 @@ type session struct {
 	plan.Session
 	client *client
 	slots  map[uint32]flight // last op on each slot
+	gone   bool              // the server has forgotten it
+	ended  bool              // the client has destroyed it
 }
 
 // owner is an open or lock owner.
@@ -179,9 +181,14 @@ func (s *states) client(c *call, id uint64) *client {
 	return x
 }
 
+// pendingKey is the key of states.pending.
+func pendingKey(server int, id []byte, verifier [8]byte) string {
+	return fmt.Sprintf("%d %x %s", server, verifier, id)
+}
+
 // ownerID is the client of an owner string, whether it has an id yet or not.
 func (s *states) ownerID(c *call, id []byte, verifier [8]byte) *client {
-	k := fmt.Sprintf("%d %x %s", c.server, verifier, id)
+	k := pendingKey(c.server, id, verifier)
 	x := s.pending[k]
 	if x == nil {
 		x = s.newClient(c.server)

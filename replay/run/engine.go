@@ -47,14 +47,17 @@ type engine struct {
 	blocked   map[*bindings.Session][]*call // that wait for a slot
 	freed     []*bindings.Session           // that have a slot for them
 	later     []postponed
+	grace     *call           // that asks whether the server's grace period is over; nil outside
 	confirms  map[int]bool    // states that the plan confirms, as far as it was read
+	returns   map[int]int64   // delegations that the plan returns, as far as it was read, and when
+	reached   int64           // captured time of the latest reply to an op that was sent
 	ours      []ownSession    // that the plan does not end
 	completed map[[2]int]bool // clients, by world, that have sent a RECLAIM_COMPLETE which the plan does not have
 	own       xdr.Message     // result of the latest call of callOwn, until the next call
 	restarts  restarts
 	roots     map[symbol]root
 	made      map[*bindings.Session]*line // connections over which sessions were created; the sessions are bound to them
-	early     []early                     // recalls of delegations that are not known yet
+	recalls   []heldRecall                // recalls of delegations that are not known yet, or that the plan returns soon
 	resumed   resumed
 
 	start    time.Time
@@ -125,6 +128,9 @@ func (e *engine) get(n *schedule.Entry, l *line) *call {
 
 // put keeps a call for reuse. The caller has already subtracted it from its line.
 func (e *engine) put(c *call) {
+	if e.grace == c {
+		e.graceOver()
+	}
 	c.release()
 	c.entry, c.world, c.behind, c.form, c.verdict = nil, nil, nil, bindings.Form{Slot: -1}, judge.Reply{}
 	c.own, c.follows, c.relaid, c.tries, c.putOff, c.status, c.lives = false, false, false, 0, time.Time{}, "", lives{}

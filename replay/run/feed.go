@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
@@ -220,7 +221,8 @@ func (e *engine) take(x item) {
 			e.judge.Read(x.op, x.text)
 		}
 		e.record.Read(x.op, e.opt.Speed)
-		workload.Confirms(x.op, func(state int) { e.confirms[state] = true })
+		workload.Uses(x.op, nfs4.OP_OPEN_CONFIRM, func(state int) { e.confirms[state] = true })
+		workload.Uses(x.op, nfs4.OP_DELEGRETURN, func(state int) { e.returns[state] = x.op.Time })
 		f.ahead.put(x)
 	}
 }

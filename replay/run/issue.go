@@ -33,6 +33,7 @@ func (e *engine) issue(c *call) {
 		return
 	}
 	e.lockIssued(c)
+	e.reached = max(e.reached, c.form.Op.Time+c.form.Op.Latency)
 	e.judge.Issued(c.world.Number, c.form.Op)
 	c.tries++
 	e.count.flying++

@@ -33,7 +33,7 @@ func (e *engine) loop() error {
 	interrupt := e.ctx.Done()
 	for {
 		e.receiveAll()
-		e.recallsKnown()
+		e.heldRecalls()
 		e.probed()
 		e.grantsArrived()
 		if e.stopping == "" {

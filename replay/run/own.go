@@ -300,41 +300,69 @@ func (e *engine) recalled(r *callback.Recall) (w *bindings.World, ref int) {
 	return w, ref
 }
 
-// early is a recall that came before the reply with the delegation, which may have been lost with a connection, so that the call is sent
-// again.
-type early struct {
+// heldRecall is a recall that is not answered at once. It came before the reply with the delegation, which may have been lost with a
+// connection, so that the call is sent again; or the plan returns the delegation, since the captured server had recalled it, too. Until then it
+// opens the file with the delegation and writes what the captured client had in its memory.
+type heldRecall struct {
 	callback.Recall
-	until time.Time
+	until, limit time.Time
+	alarm        time.Time // when the engine looks again
+	done         int       // calls that were over by then
 }
 
 const (
-	// patience is how long a recall waits for that reply, while calls are under way.
+	// patience is how long a recall waits for the reply with the delegation, while calls are under way.
 	patience = 500 * time.Millisecond
-	// maxEarly is how many recalls wait at a time.
-	maxEarly = 256
+	// standstill is how long the recall of a delegation that the plan returns is held without progress: what comes before the return may wait for
+	// the call that the server has recalled it for.
+	standstill = 100 * time.Millisecond
+	// maxHold is how long it is held in all: servers wait longer before they revoke a delegation.
+	maxHold = 5 * time.Second
+	// maxHeld is how many recalls are held at a time.
+	maxHeld = 256
 )
 
-// recall gives a delegation back, or waits until it is known.
+// recall gives a delegation back, or holds the recall.
 func (e *engine) recall(r *callback.Recall) {
-	if _, ref := e.recalled(r); ref == 0 && len(e.early) < maxEarly && (e.count.flying > 0 || len(e.later) > 0) {
-		e.early = append(e.early, early{*r, time.Now().Add(patience)})
-		time.AfterFunc(patience+time.Millisecond, e.inbox.rouse)
+	if w, ref := e.recalled(r); len(e.recalls) >= maxHeld || !e.holds(w, ref) {
+		e.giveBack(r)
 		return
 	}
-	e.giveBack(r)
+	now := time.Now()
+	e.recalls = append(e.recalls, heldRecall{Recall: *r, until: now.Add(patience), limit: now.Add(maxHold), done: -1})
+	e.heldRecalls()
 }
 
-// recallsKnown gives back what was recalled early and is known now, or has not become known in time.
-func (e *engine) recallsKnown() {
-	kept := e.early[:0]
-	for _, r := range e.early {
-		if _, ref := e.recalled(&r.Recall); ref == 0 && time.Now().Before(r.until) && (e.count.flying > 0 || len(e.later) > 0) {
-			kept = append(kept, r)
+// holds reports whether a recall is not answered yet: the delegation is unknown, or the plan returns it; in a replay with the captured times,
+// it does so before calls that were sent have ended in the capture.
+func (e *engine) holds(w *bindings.World, ref int) bool {
+	if e.count.flying == 0 && len(e.later) == 0 || e.stopping != "" {
+		return false
+	}
+	at, returned := e.returns[ref]
+	return ref == 0 || returned && (at <= e.reached || !e.opt.Timing.Paced()) && !w.States[ref].Closed
+}
+
+// heldRecalls gives back what is held no longer.
+func (e *engine) heldRecalls() {
+	kept := e.recalls[:0]
+	for _, r := range e.recalls {
+		w, ref := e.recalled(&r.Recall)
+		now := time.Now()
+		if ref != 0 && r.done != e.count.done && now.Before(r.limit) {
+			r.done, r.until = e.count.done, now.Add(standstill)
+		}
+		if !e.holds(w, ref) || !now.Before(r.until) {
+			e.giveBack(&r.Recall)
 			continue
 		}
-		e.giveBack(&r.Recall)
+		if !now.Before(r.alarm) {
+			r.alarm = r.until
+			time.AfterFunc(r.until.Sub(now)+time.Millisecond, e.inbox.rouse)
+		}
+		kept = append(kept, r)
 	}
-	e.early = kept
+	e.recalls = kept
 }
 
 // returnAll returns the delegations that the plan leaves behind. Otherwise the next user of the files, such as the

@@ -98,6 +98,9 @@ func (e *engine) reply(c *call) {
 		c.session().Sequence(c.form.Slot, r)
 	}
 	e.reconnected(c, res)
+	if code, _ := judge.StatusOf(res); e.grace == c && code != uint32(nfs4.NFS4ERR_GRACE) {
+		e.graceOver()
+	}
 	again := res != nil && (e.renewed(c, rpc, res) || e.postpone(c, rpc, res) || e.adapt(c, rpc, res))
 	e.giveSlot(c)
 	if again {
@@ -175,8 +178,30 @@ func (e *engine) postpone(c *call, rpc string, res xdr.Message) bool {
 		e.complete(c)
 	}
 	e.step(c.entry, schedule.Postpone)
+	if nfs4.Nfsstat4(code) == nfs4.NFS4ERR_GRACE && o.Compound != nil {
+		wait = e.graceWait(c, wait)
+	}
 	e.later = append(e.later, postponed{time.Now().Add(wait), c})
 	return true
+}
+
+// graceWait is how long a call waits for the end of the server's grace period: one call asks again and again, and the others wait for it.
+func (e *engine) graceWait(c *call, wait time.Duration) time.Duration {
+	if e.grace == nil {
+		e.grace = c
+	}
+	if e.grace != c {
+		return e.opt.Patience
+	}
+	return wait
+}
+
+// graceOver lets the calls that wait for the end of the grace period go, once the one that asks has got another answer, or none.
+func (e *engine) graceOver() {
+	e.grace = nil
+	for i := range e.later {
+		e.later[i].at = time.Now()
+	}
 }
 
 // again changes the form in which a call is sent again, and returns when to send it.

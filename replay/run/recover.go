@@ -240,7 +240,7 @@ func (r *recovery) run() error {
 			}
 		}
 	}
-	if r.minor > 0 && w.Clients[r.client].Complete {
+	if r.minor > 0 && (w.Clients[r.client].Complete || r.completed[[2]int{w.Number, r.client}]) {
 		err := r.patient(func() error {
 			return r.callOwn(r.ctx, w, r.client, []plan.CompoundOp{sequence(r.session), {Op: uint32(nfs4.OP_RECLAIM_COMPLETE), Args: []plan.Field{u32("rca_one_fs", 0)}}})
 		})

@@ -97,7 +97,7 @@ func newEngine(ctx context.Context, load *workload.Workload, opt Options) *engin
 		blocked: map[*bindings.Session][]*call{},
 		sched:   schedule.New(&load.Tables, schedule.Options{Timing: opt.Timing, Speed: opt.Speed, Rate: opt.Rate, Relaxed: opt.Relaxed, Worlds: opt.Clones}),
 
-		confirms: map[int]bool{},
+		confirms: map[int]bool{}, returns: map[int]int64{},
 	}
 	e.locks.grants.wake = e.inbox.rouse
 	var from *plan.Place

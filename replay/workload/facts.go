@@ -174,13 +174,13 @@ func (w *Workload) Planned() int {
 	return len(w.Ops)
 }
 
-// Confirms are the states that an op confirms.
-func Confirms(o *plan.Op, f func(state int)) {
+// Uses calls f for the states that operations of an op with a number use: those that OPEN_CONFIRM confirms, for instance.
+func Uses(o *plan.Op, number nfs4.NfsOpnum4, f func(state int)) {
 	if o.Compound == nil {
 		return
 	}
 	for i := range o.Compound.Ops {
-		if c := &o.Compound.Ops[i]; nfs4.NfsOpnum4(c.Op) == nfs4.OP_OPEN_CONFIRM {
+		if c := &o.Compound.Ops[i]; nfs4.NfsOpnum4(c.Op) == number {
 			f(StateOf(c))
 		}
 	}
