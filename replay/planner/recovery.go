@@ -3,6 +3,7 @@ package planner
 import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/nfs/ops"
+	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
@@ -31,6 +32,9 @@ func (c *call) recovery() string {
 	if reason := c.notExecuted(); reason != "" {
 		return reason
 	}
+	if reason := c.madeAgain(&p.ops[0]); reason != "" {
+		return reason
+	}
 	reclaim := false
 	for i := range p.ops {
 		switch a := p.ops[i].Args.(type) {
@@ -39,16 +43,6 @@ func (c *call) recovery() string {
 				a.Claim.Claim == nfs4.CLAIM_DELEG_PREV_FH
 		case *nfs4.LOCK4args:
 			reclaim = reclaim || a.Reclaim
-		case *nfs4.EXCHANGE_ID4args:
-			r, ok := p.ops[i].Result.(*nfs4.EXCHANGE_ID4res)
-			if ok && p.ops[i].Code == 0 && c.b.states.again(c, &a.EiaClientowner, r.EirResok4.EirClientid) {
-				return "makes a client again that the server had forgotten"
-			}
-		case *nfs4.CREATE_SESSION4args:
-			r, ok := p.ops[i].Result.(*nfs4.CREATE_SESSION4res)
-			if ok && p.ops[i].Code == 0 && c.b.states.replaces(c, a.CsaClientid, r.CsrResok4.CsrSessionid) {
-				return "makes a session again that the server had forgotten"
-			}
 		case *nfs4.RECLAIM_COMPLETE4args:
 			if s := c.sessionOf(); s != nil && s.client.reclaimed && !a.RcaOneFs {
 				return "RECLAIM_COMPLETE after the server's restart"
@@ -93,6 +87,24 @@ func (c *call) notExecuted() string {
 		return "refused with " + last.Status + " by SEQUENCE: not executed"
 	case st == nfs4.NFS4ERR_DELAY && !c.changed():
 		return putOff
+	}
+	return ""
+}
+
+// madeAgain says what an operation makes again that the server had forgotten.
+func (c *call) madeAgain(x *rpc.Operation) string {
+	if x.Result == nil || x.Code != 0 {
+		return ""
+	}
+	if a, ok := x.Args.(*nfs4.EXCHANGE_ID4args); ok {
+		if r, ok := x.Result.(*nfs4.EXCHANGE_ID4res); ok && c.b.states.again(c, &a.EiaClientowner, r.EirResok4.EirClientid) {
+			return "makes a client again that the server had forgotten"
+		}
+	}
+	if a, ok := x.Args.(*nfs4.CREATE_SESSION4args); ok {
+		if r, ok := x.Result.(*nfs4.CREATE_SESSION4res); ok && c.b.states.replaces(c, a.CsaClientid, r.CsrResok4.CsrSessionid) {
+			return "makes a session again that the server had forgotten"
+		}
 	}
 	return ""
 }
