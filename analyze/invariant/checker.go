@@ -116,6 +116,15 @@ func New() *Checker {
 	}
 }
 
+// Latest returns the change attribute and the size that the server has given last for a file handle; ok is false if it has not given both.
+func (c *Checker) Latest(server uint64, handle []byte) (change, bytes uint64, ok bool) {
+	o := c.objects[key{server, sum(handle)}]
+	if o == nil || !o.known(version) || !o.known(size) {
+		return 0, 0, false
+	}
+	return o.fact[version], o.fact[size], true
+}
+
 // Judge returns the breaches of a reply. Exchanges of one server come roughly in the order of their calls. The result is valid until the next
 // call of Judge.
 func (c *Checker) Judge(x *Exchange) []Breach {

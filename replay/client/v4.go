@@ -70,9 +70,12 @@ func NewV4(ctx context.Context, r RPC, o V4Options) (*V4, error) {
 func (v *V4) speaks(err error) error {
 	var denied *DeniedError
 	var status *StatusError
+	var malformed *xdr.Error
 	switch {
 	case err == nil:
 		return nil
+	case errors.As(err, &malformed): // some servers answer calls of other versions as if they were their own
+		return fmt.Errorf("the server does not serve NFSv4: it does not answer a COMPOUND with one (%w)", err)
 	case errors.As(err, &denied) && denied.Status == oncrpc.ProgMismatch.String(), errors.As(err, &denied) && denied.Status == oncrpc.ProgUnavail.String():
 		return fmt.Errorf("the server does not serve NFSv4: %w", err)
 	case errors.As(err, &status) && nfs4.Nfsstat4(status.Code) == nfs4.NFS4ERR_MINOR_VERS_MISMATCH:

@@ -28,3 +28,9 @@ func (j *Judge) invariants(v *verdict.Judgement, r *Reply) {
 		v.Worsen(verdict.Different, why)
 	}
 }
+
+// Cached is what a client has in its cache of a file with a delegation: the change attribute and the size that the server has given last. ok is
+// false if it has not given both.
+func (j *Judge) Cached(handle []byte) (change, size uint64, ok bool) {
+	return j.invariant.Latest(0, handle)
+}

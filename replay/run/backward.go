@@ -8,7 +8,9 @@ import (
 )
 
 // callbacks answers calls of the server.
-func (e *engine) callbacks() callback.Handler { return callback.Handler{Recalled: e.inbox.recall} }
+func (e *engine) callbacks() callback.Handler {
+	return callback.Handler{Recalled: e.inbox.recall, Cached: e.inbox.cached}
+}
 
 // listen answers callbacks of NFSv4.0 for the captures in which they made a
 // difference.

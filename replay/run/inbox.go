@@ -2,6 +2,7 @@ package run
 
 import (
 	"sync"
+	"time"
 
 	"github.com/rpcrdma/toolkit/replay/internal/callback"
 )
@@ -13,8 +14,9 @@ type inbox struct {
 	mu       sync.Mutex
 	done     []*call // that have come back
 	recalled []callback.Recall
-	probes   int  // CB_NULLs, and those that have not come in time
-	late     bool // one has not
+	asked    []question // that CB_GETATTR asks
+	probes   int        // CB_NULLs, and those that have not come in time
+	late     bool       // one has not
 }
 
 // put leaves a call that has come back.
@@ -23,6 +25,41 @@ func (b *inbox) put(c *call) { b.leave(func() { b.done = append(b.done, c) }) }
 // recall adds delegations that the server recalls.
 func (b *inbox) recall(list []callback.Recall) {
 	b.leave(func() { b.recalled = append(b.recalled, list...) })
+}
+
+// question asks what the client has in its cache of a file with a delegation.
+type question struct {
+	handle []byte
+	answer chan<- cached
+}
+
+type cached struct {
+	change, size uint64
+	known        bool
+}
+
+// maxAnswer is how long the engine may take for an answer: it may wait for the server meanwhile.
+const maxAnswer = 5 * time.Second
+
+// cached asks the engine.
+func (b *inbox) cached(handle []byte) (change, size uint64, ok bool) {
+	answer := make(chan cached, 1)
+	b.leave(func() { b.asked = append(b.asked, question{handle, answer}) })
+	select {
+	case a := <-answer:
+		return a.change, a.size, a.known
+	case <-time.After(maxAnswer):
+		return 0, 0, false
+	}
+}
+
+// questions takes what was asked.
+func (b *inbox) questions() []question {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	list := b.asked
+	b.asked = nil
+	return list
 }
 
 // null counts a CB_NULL.

@@ -33,6 +33,7 @@ func (e *engine) loop() error {
 	interrupt := e.ctx.Done()
 	for {
 		e.receiveAll()
+		e.answerQuestions()
 		e.heldRecalls()
 		e.probed()
 		e.grantsArrived()

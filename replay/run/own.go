@@ -289,6 +289,15 @@ func (e *engine) giveBack(r *callback.Recall) {
 	e.sendOwn(o, w, e.lines.of(&schedule.Entry{Op: o, World: w.Number}), nil)
 }
 
+// answerQuestions tells servers what the client has of files with delegations.
+func (e *engine) answerQuestions() {
+	for _, q := range e.inbox.questions() {
+		var a cached
+		a.change, a.size, a.known = e.judge.Cached(q.handle)
+		q.answer <- a
+	}
+}
+
 // recalled is the state that is recalled, and its world; 0 if nobody knows it.
 func (e *engine) recalled(r *callback.Recall) (w *bindings.World, ref int) {
 	w = e.worlds[0]

@@ -1,6 +1,9 @@
 package callback
 
 import (
+	"bytes"
+	"slices"
+
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/decode/xdr"
@@ -18,6 +21,9 @@ type Recall struct {
 type Handler struct {
 	// Recalled is called, if set, after the answer to CB_RECALLs. It does not block.
 	Recalled func([]Recall)
+	// Cached returns the change attribute and the size that the client has of a file with a delegation, for CB_GETATTR; ok is false if it has
+	// none. It may block. Nil stands for a client that has none.
+	Cached func(handle []byte) (change, size uint64, ok bool)
 	// Null is called, if set, after the answer to a CB_NULL. It does not block.
 	Null func()
 }
@@ -61,15 +67,27 @@ func (h Handler) ServeRPC(x transport.Exchange) {
 		x.Reply(&transport.Message{Stream: reply.Append(nil)})
 		return
 	}
-	res, recalls := compound(&args)
-	x.Reply(&transport.Message{Stream: res.Append(reply.Append(nil))})
-	if len(recalls) > 0 && h.Recalled != nil {
-		h.Recalled(recalls)
+	answer := func(args *nfs4.CbCompoundArgs) {
+		res, recalls := h.compound(args)
+		x.Reply(&transport.Message{Stream: res.Append(reply.Append(nil))})
+		if len(recalls) > 0 && h.Recalled != nil {
+			h.Recalled(recalls)
+		}
 	}
+	if h.Cached == nil || !slices.ContainsFunc(args.Ops, func(o nfs4.Op) bool { return o.Number == uint32(nfs4.OP_CB_GETATTR) }) {
+		answer(&args)
+		return
+	}
+	// Replies that the owner waits for may come over this connection.
+	own := new(nfs4.CbCompoundArgs)
+	stream := bytes.Clone(m.Stream[at:])
+	r.Reset(stream, len(stream))
+	own.Decode(&r)
+	go answer(own)
 }
 
 // compound executes CB_COMPOUND.
-func compound(args *nfs4.CbCompoundArgs) (res nfs4.CbCompoundRes, recalls []Recall) {
+func (h Handler) compound(args *nfs4.CbCompoundArgs) (res nfs4.CbCompoundRes, recalls []Recall) {
 	res.Tag = args.Tag
 	for i := range args.Ops {
 		op := nfs4.Op{Number: args.Ops[i].Number}
@@ -81,6 +99,9 @@ func compound(args *nfs4.CbCompoundArgs) (res nfs4.CbCompoundRes, recalls []Reca
 		case *nfs4.CB_RECALL4args:
 			recalls = append(recalls, Recall{a.Stateid, append([]byte(nil), a.Fh...)})
 			op.Body = &nfs4.Status4res{}
+		case *nfs4.CB_GETATTR4args:
+			r := h.getattr(a)
+			status, op.Body = r.Status, r
 		default:
 			status = nfs4.NFS4ERR_NOTSUPP
 			op.Body = &nfs4.Status4res{Status: status}
@@ -91,4 +112,24 @@ func compound(args *nfs4.CbCompoundArgs) (res nfs4.CbCompoundRes, recalls []Reca
 		}
 	}
 	return res, recalls
+}
+
+// getattr executes CB_GETATTR (RFC 8881, section 20.1): of what a server may ask for, the client has the change attribute and the size. It has
+// changed nothing that the server does not know, since the plan's calls are its only ones.
+func (h Handler) getattr(args *nfs4.CB_GETATTR4args) *nfs4.CB_GETATTR4res {
+	if h.Cached == nil {
+		return &nfs4.CB_GETATTR4res{Status: nfs4.NFS4ERR_BADHANDLE}
+	}
+	change, size, ok := h.Cached(args.Fh)
+	if !ok {
+		return &nfs4.CB_GETATTR4res{Status: nfs4.NFS4ERR_BADHANDLE}
+	}
+	var a nfs4.Attrs
+	if args.AttrRequest.Has(nfs4.FATTR4_CHANGE) {
+		a.Change, a.Mask = change, a.Mask.With(nfs4.FATTR4_CHANGE)
+	}
+	if args.AttrRequest.Has(nfs4.FATTR4_SIZE) {
+		a.Size, a.Mask = size, a.Mask.With(nfs4.FATTR4_SIZE)
+	}
+	return &nfs4.CB_GETATTR4res{Resok4: nfs4.CB_GETATTR4resok{ObjAttributes: a.Fattr4()}}
 }

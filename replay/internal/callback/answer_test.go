@@ -15,12 +15,16 @@ type exchange struct {
 	call    transport.Message
 	reply   []byte
 	dropped bool
+	replied chan struct{} // closed by the reply, unless it is nil
 }
 
 func (x *exchange) Call() *transport.Message { return &x.call }
 func (x *exchange) Drop()                    { x.dropped = true }
 func (x *exchange) Reply(m *transport.Message) {
 	x.reply = m.AppendWhole(nil)
+	if x.replied != nil {
+		close(x.replied)
+	}
 }
 
 func callback(procedure uint32, args xdr.Message) *exchange {
@@ -62,6 +66,41 @@ func TestCallbacks(t *testing.T) {
 	decodeReply(t, x, &res)
 	if res.Status != nfs4.NFS4ERR_NOTSUPP {
 		t.Errorf("%v", res.Status)
+	}
+}
+
+func TestGetattr(t *testing.T) {
+	h := Handler{Cached: func(handle []byte) (change, size uint64, ok bool) { return 7, 4096, string(handle) == "known" }}
+	for _, c := range []struct {
+		handle string
+		ask    []uint32
+		status nfs4.Nfsstat4
+		want   nfs4.Bitmap4
+	}{
+		{"known", []uint32{nfs4.FATTR4_CHANGE, nfs4.FATTR4_SIZE, nfs4.FATTR4_TIME_DELEG_MODIFY}, nfs4.NFS4_OK, nfs4.NewBitmap4(nfs4.FATTR4_CHANGE, nfs4.FATTR4_SIZE)},
+		{"known", []uint32{nfs4.FATTR4_SIZE}, nfs4.NFS4_OK, nfs4.NewBitmap4(nfs4.FATTR4_SIZE)},
+		{"unknown", []uint32{nfs4.FATTR4_SIZE}, nfs4.NFS4ERR_BADHANDLE, nil},
+	} {
+		x := callback(1, &nfs4.CbCompoundArgs{Minorversion: 1, Operations: nfs4.Operations{Ops: []nfs4.Op{
+			{Number: uint32(nfs4.OP_CB_GETATTR), Body: &nfs4.CB_GETATTR4args{Fh: []byte(c.handle), AttrRequest: nfs4.AttrBitmap4{Bitmap4: nfs4.NewBitmap4(c.ask...)}}},
+		}}})
+		x.replied = make(chan struct{})
+		h.ServeRPC(x)
+		<-x.replied
+		var res nfs4.CbCompoundRes
+		decodeReply(t, x, &res)
+		r, ok := res.Ops[0].Body.(*nfs4.CB_GETATTR4res)
+		if !ok || res.Status != c.status || r.Status != c.status {
+			t.Errorf("%s: %v %+v", c.handle, res.Status, r)
+			continue
+		}
+		if c.status != nfs4.NFS4_OK {
+			continue
+		}
+		a, err := r.Resok4.ObjAttributes.Attrs()
+		if err != nil || string(a.Mask) != string(c.want) || a.Size != 4096 || c.want.Has(nfs4.FATTR4_CHANGE) && a.Change != 7 {
+			t.Errorf("%s: %v %+v", c.handle, err, a)
+		}
 	}
 }
 
