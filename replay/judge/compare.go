@@ -319,6 +319,12 @@ func (p *place) harmless(name string) verdict.Code {
 // differs records a difference that matters, unless another call explains it.
 func (c *comparison) differs(path []string, want, have string, at place) {
 	name := path[len(path)-1]
+	if squashes(path, want, have) {
+		if why := (verdict.Reason{Code: verdict.Squashed, Now: have}); !slices.Contains(c.explained, why) {
+			c.explained = append(c.explained, why)
+		}
+		return
+	}
 	// The end of a listing is judged separately. How much a READ returns depends on the size of
 	// the file; the bytes are compared elsewhere, and strictly.
 	size := name == contents || (name == "data" || name == "count") && (c.subject.reading || strings.HasPrefix(path[0], "READ["))

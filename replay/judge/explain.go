@@ -38,6 +38,7 @@ var explanations = []explanation{
 	{find: unprepared},
 	{find: otherOne},
 	{find: otherUser, outcomes: true},
+	{find: squashed, outcomes: true},
 	{find: planned},
 	{find: completed, outcomes: true},
 	{find: busy, outcomes: true},

@@ -37,6 +37,8 @@ type history struct {
 	lacking lacking
 	// rtmax is the largest READ of NFSv3 in bytes, from FSINFO; 0: not known.
 	rtmax uint32
+	// squash is the user that the server has put in the place of root; empty: none.
+	squash string
 	// others are objects that calls with Kerberos credentials have made: here they belong to another user.
 	others map[int]bool
 }

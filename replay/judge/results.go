@@ -50,6 +50,9 @@ func (j *Judge) results(v *verdict.Judgement, r *Reply) {
 		v.Worsen(verdict.Equivalent, verdict.Reason{Code: verdict.Code(bits.TrailingZeros64(left))})
 	}
 	for _, why := range c.explained {
+		if why.Code == verdict.Squashed {
+			j.history(r.World).squash = why.Now
+		}
 		v.Worsen(verdict.Explained, why)
 	}
 	for _, d := range c.different {

@@ -43,6 +43,7 @@ type savedHistory struct {
 	Rights  map[int]*verdict.Call `json:"rights,omitempty"`
 	Others  map[int]bool          `json:"others,omitempty"`
 	Rtmax   uint32                `json:"rtmax,omitempty"`
+	Squash  string                `json:"squash,omitempty"`
 }
 
 type savedLack struct {
@@ -173,7 +174,7 @@ func (j *Judge) Snapshot(unread []*plan.Op) *Snapshot {
 func (h *history) snapshot() savedHistory {
 	s := savedHistory{Unhappened: h.unhappened, Listings: h.listings, Continues: h.continues, Ledger: h.ledger.Snapshot(), OnlyHere: h.onlyHere,
 		Verifiers: h.verifiers, Tick: h.clocks.tick, Fine: h.clocks.fine, Clocks: map[int]savedClock{}, Chains: map[int]savedChain{}, Changes: h.changes,
-		Rights: h.lacking.rights, Others: h.others, Rtmax: h.rtmax}
+		Rights: h.lacking.rights, Others: h.others, Rtmax: h.rtmax, Squash: h.squash}
 	for dir, names := range h.lacking.names {
 		for n, c := range names {
 			s.Lacking = append(s.Lacking, savedLack{dir, []byte(n), c})
@@ -271,7 +272,7 @@ func (h *history) restore(s *savedHistory) {
 	maps.Copy(h.verifiers, s.Verifiers)
 	maps.Copy(h.changes, s.Changes)
 	maps.Copy(h.others, s.Others)
-	h.rtmax = s.Rtmax
+	h.rtmax, h.squash = s.Rtmax, s.Squash
 	h.clocks.tick, h.clocks.fine = s.Tick, s.Fine
 	reading := func(r savedReading) reading { return reading{r.Is, r.Since, r.Known} }
 	for id, c := range s.Clocks {

@@ -243,6 +243,8 @@ const (
 	// LockWaits: Call, of another owner, waits for a lock of the same bytes, and the server decides who
 	// gets it first.
 	LockWaits
+	// Squashed: the server takes root for the user Now.
+	Squashed
 
 	codes
 )
@@ -304,5 +306,5 @@ var codeNames = [codes]string{
 
 	Cut: "cut", Strangers: "strangers", Unhappened: "unhappened", Planned: "planned", Unsupported: "unsupported", NoACL: "no_acl", NoLocks: "no_locks",
 	Together: "together", SentAgain: "sent_again", AnyOrder: "any_order", OnlyHere: "only_here",
-	NoACLKept: "no_acl_kept", LocksTogether: "locks_together", LockWaits: "lock_waits",
+	NoACLKept: "no_acl_kept", LocksTogether: "locks_together", LockWaits: "lock_waits", Squashed: "squashed",
 }
