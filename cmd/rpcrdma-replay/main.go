@@ -17,5 +17,5 @@ func main() {
 func execute(args []string, s *cli.Streams) int {
 	// This program's output has no colors.
 	s = &cli.Streams{In: s.In, Out: cli.Plain(s.Out), Err: cli.Plain(s.Err)}
-	return cli.Run(newRootCommand(s), args, s.Err, errDiffers)
+	return cli.Run(newRootCommand(s), args, s.Err, errDiffers, errWorse)
 }

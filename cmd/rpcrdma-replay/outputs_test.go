@@ -45,7 +45,7 @@ func outputsProgram() *clitest.Program {
 			// they do there.
 			"rpcrdma-replay run --dir": n, "rpcrdma-replay run --mount": n, "rpcrdma-replay bench --mount": n, "rpcrdma-replay run --nlm": n, "rpcrdma-replay run --timing": n, "rpcrdma-replay run --max-bytes": n,
 			"rpcrdma-replay run --verify": n, "rpcrdma-replay run --ignore": n, "rpcrdma-replay run --layout": n,
-			"rpcrdma-replay run --report": out, "rpcrdma-replay run --capture": out, "rpcrdma-replay run --resume": out,
+			"rpcrdma-replay run --report": out, "rpcrdma-replay run --junit": out, "rpcrdma-replay run --baseline": in, "rpcrdma-replay run --capture": out, "rpcrdma-replay run --resume": out,
 			"rpcrdma-replay serve --listen": n, "rpcrdma-replay serve --dir": in, "rpcrdma-replay serve --state": n, "rpcrdma-replay serve --memory": n, "rpcrdma-replay serve --playback": in,
 			"rpcrdma-replay serve --export": n, "rpcrdma-replay serve --squash": n, "rpcrdma-replay serve --buffers": n, "rpcrdma-replay serve --capture": out,
 			"rpcrdma-replay bench --outstanding": n, "rpcrdma-replay bench --min-chunk": n, "rpcrdma-replay bench --mtu": n, "rpcrdma-replay bench --clients": n,
@@ -64,6 +64,7 @@ func outputsProgram() *clitest.Program {
 			{Flag: "rpcrdma-replay run --report", Args: append(doIt, "--report", "OUT"), Only: links},
 			{Flag: "rpcrdma-replay run --report", Args: append(doIt, "--report", "OUT"), Data: aPlan, Only: links},
 			{Flag: "rpcrdma-replay run --report", Args: append(doIt, "--report", "DIR/x", "--capture", "DIR/x"), Only: links[:1]},
+			{Flag: "rpcrdma-replay run --junit", Args: append(doIt, "--junit", "OUT"), Only: links},
 			{Flag: "rpcrdma-replay run --capture", Args: append(doIt, "--capture", "OUT"), Only: links},
 			{Flag: "rpcrdma-replay run --resume", Args: []string{"run", "IN", "127.0.0.1:1", "--yes", "--provider", "tcp", "--resume", "OUT"}, Only: links},
 			{Flag: "rpcrdma-replay serve --capture", Args: []string{"serve", "--provider", "tcp", "--listen", "127.0.0.1", "--tcp-port", "0", "--playback", "IN", "--capture", "OUT"}, Only: links},

@@ -44,6 +44,7 @@ func newRootCommand(s *cli.Streams) *cobra.Command {
 	cmd.AddCommand(
 		newPlanCommand(s),
 		newRunCommand(s),
+		newCompareCommand(s),
 		newServeCommand(s),
 		newBenchCommand(s),
 		cli.NewManCommand("rpcrdma-replay", s.Err),

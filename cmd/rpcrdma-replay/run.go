@@ -61,6 +61,7 @@ type runFlags struct {
 	rate        float64
 	relaxed     bool
 	clones      int
+	stagger     time.Duration
 	connections int
 	slots       int
 	layout      string
@@ -77,6 +78,8 @@ type runFlags struct {
 	show        int
 	format      string
 	report      string
+	junit       string
+	baseline    string
 	capture     string
 	selfCheck   bool
 	payload     string
@@ -180,6 +183,7 @@ func newRunCommand(s *cli.Streams) *cobra.Command {
 	cli.FactorVar(f, &o.rate, "rate", 0, "`calls` a second, with --timing rate")
 	f.BoolVar(&o.relaxed, "relaxed", false, "drop the captured order where only time connects calls (fast, rate)")
 	f.IntVar(&o.clones, "clones", 1, "replay `n` copies side by side, each in a directory of its own")
+	cli.DurationVar(f, &o.stagger, "stagger", 0, "begin each clone this `time` after the one before")
 	cli.NumberVar(f, &o.connections, "connections", 0, math.MaxInt, "give each clone `n` connections (default as captured)")
 	cli.NumberVar(f, &o.slots, "slots", 0, math.MaxInt, "at most `n` calls under way on a connection (default as captured with fast and rate, otherwise no limit)")
 	cli.FactorOrZeroVar(f, &o.maxRate, "max-rate", 0, "never more than `n` calls a second")
@@ -198,6 +202,8 @@ func newRunCommand(s *cli.Streams) *cobra.Command {
 	f.IntVar(&o.show, "show", 100, "list `n` calls whose replies differ")
 	f.StringVarP(&o.format, "format", "T", "text", "report as `format`: text or json")
 	f.StringVar(&o.report, "report", "", "also write the report in JSON to this `file`; - is standard output, and the other report goes to standard error")
+	f.StringVar(&o.junit, "junit", "", "also write the report as JUnit's XML to this `file`, a test case for each operation")
+	f.StringVar(&o.baseline, "baseline", "", "accept the differences in this `file`, an earlier report in JSON: only new ones count as failures")
 	f.StringVar(&o.capture, "capture", "", "write our own packets to this `file`, pcapng (soft providers and TCP)")
 	f.BoolVar(&o.selfCheck, "self-check", false, "decode our own packets and demand the same transactions")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "no progress")
@@ -222,7 +228,7 @@ func newRunCommand(s *cli.Streams) *cobra.Command {
 var timings = map[string]run.Timing{"captured": run.AsCaptured, "think": run.Think, "fast": run.Fast, "rate": run.FixedRate}
 
 func (o *runFlags) options() (opt run.Options, err error) {
-	opt = run.Options{Directory: o.dir, Write: o.write, Reuse: o.reuse, Speed: o.speed, Rate: o.rate, Relaxed: o.relaxed, Clones: o.clones,
+	opt = run.Options{Directory: o.dir, Write: o.write, Reuse: o.reuse, Speed: o.speed, Rate: o.rate, Relaxed: o.relaxed, Clones: o.clones, Stagger: o.stagger,
 		Connections: o.connections, Slots: o.slots, Ignore: o.ignore, Prepare: !o.noPrepare, PrepareOnly: o.prepareOnly, Incomplete: o.incomplete,
 		VerifyFiles: o.verifyFiles, Tick: o.tick, MaxRate: o.maxRate, MaxDuration: o.maxTime, MaxOps: o.maxOps, Timeout: o.timeout, Patience: o.patience, Mismatches: o.show}
 	if opt.Directory, err = run.CleanDirectory(o.dir); err != nil {
@@ -253,6 +259,8 @@ func (o *runFlags) options() (opt run.Options, err error) {
 	switch {
 	case o.clones < 1 || o.clones > 10000:
 		return opt, cli.Usagef("--clones is 1 to 10000")
+	case o.stagger > 0 && o.clones == 1:
+		return opt, cli.Usagef("--stagger goes with --clones")
 	case o.tick < 0:
 		return opt, cli.Usagef("--clock-tick is not negative")
 	case o.prepareOnly && o.noPrepare:
@@ -368,7 +376,7 @@ func (o *runFlags) run(ctx context.Context, s *cli.Streams, args []string) error
 	}
 	out := outputs{files: files}
 	defer out.discard()
-	report, err := out.create(s, o.report)
+	reports, err := o.reports(s, &out)
 	if err != nil {
 		return err
 	}
@@ -400,9 +408,12 @@ func (o *runFlags) run(ctx context.Context, s *cli.Streams, args []string) error
 	if err != nil {
 		rep.Notes = append(rep.Notes, err.Error())
 	}
+	if reports.earlier != nil {
+		rep.Accept(reports.earlier)
+	}
 	err = errors.Join(err, o.look(t, rep, args[0], witness))
 	// A failure counts more than a damaged capture, of which the rest was replayed.
-	return cmp.Or(errors.Join(o.print(s, report, rep), err, outcome(rep)), damaged)
+	return cmp.Or(errors.Join(o.print(s, reports, rep), err, outcome(rep)), damaged)
 }
 
 // look reads what was captured of a replay: it checks the packets, and compares them with the capture that was
@@ -441,9 +452,12 @@ func (o *runFlags) claim(s *cli.Streams, name string) (*outfile.Files, error) {
 	}
 	cli.ClaimKeytab(files, o.keytab)
 	o.login.claim(files)
-	for _, name := range []string{o.report, o.capture, o.resume} {
+	if o.baseline != "" {
+		files.Reads(o.baseline)
+	}
+	for _, name := range []string{o.report, o.junit, o.capture, o.resume} {
 		switch {
-		case name == "" || name == "-" && name == o.report:
+		case name == "" || name == "-" && (name == o.report || name == o.junit):
 			continue
 		case name == "-":
 			return nil, cli.Usagef("--capture and --resume need the name of a file, not -")
@@ -480,17 +494,60 @@ func outcome(r *report.Report) error {
 	return nil
 }
 
-// print writes the report. The file gets it even if the run was interrupted: it is the record of
-// what was sent, and it says so.
-func (o *runFlags) print(s *cli.Streams, file *cli.Output, r *report.Report) error {
-	var failed error // the other output is written nevertheless: a replay is not repeated for a full disk
-	if file != nil {
-		if failed = writeJSON(file, r); failed == nil {
-			failed = file.Commit()
+// reports are the files of a run's report, and the earlier report that it is compared with; nil where there is none.
+type reports struct {
+	json, junit *cli.Output
+	earlier     *report.Saved
+}
+
+// reports creates the files, and reads the earlier report.
+func (o *runFlags) reports(s *cli.Streams, out *outputs) (r reports, err error) {
+	if o.report == "-" && o.junit == "-" {
+		return r, cli.Usagef("--report and --junit cannot both go to standard output")
+	}
+	if o.baseline != "" {
+		if r.earlier, err = readReport(o.baseline); err != nil {
+			return r, fmt.Errorf("--baseline: %w", err)
 		}
 	}
+	if r.json, err = out.create(s, o.report); err == nil {
+		r.junit, err = out.create(s, o.junit)
+	}
+	return r, err
+}
+
+// readReport reads a report that run --report has written.
+func readReport(name string) (*report.Saved, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	r, err := report.Load(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return r, nil
+}
+
+// print writes the report. The files get it even if the run was interrupted: it is the record of
+// what was sent, and it says so.
+func (o *runFlags) print(s *cli.Streams, files reports, r *report.Report) error {
+	var failed error // the other outputs are written nevertheless: a replay is not repeated for a full disk
+	write := func(to *cli.Output, f func(io.Writer) error) {
+		if to == nil {
+			return
+		}
+		err := f(to)
+		if err == nil {
+			err = to.Commit()
+		}
+		failed = errors.Join(failed, err)
+	}
+	write(files.json, func(w io.Writer) error { return writeJSON(w, r) })
+	write(files.junit, r.JUnit)
 	out := s.Out
-	if cli.ToStdout(o.report) {
+	if cli.ToStdout(o.report) || cli.ToStdout(o.junit) {
 		out = s.Err
 	}
 	if o.format == "json" {

@@ -1,6 +1,8 @@
 package report
 
 import (
+	"slices"
+
 	"github.com/rpcrdma/toolkit/internal/units"
 	"github.com/rpcrdma/toolkit/replay/verdict"
 )
@@ -23,12 +25,19 @@ type ReadBack struct {
 	Unreadable map[int]uint64 `json:"-"`
 }
 
+// fine reports whether all is as the run has left it, but for what was accepted.
+func (b *ReadBack) fine() bool {
+	return b == nil || b.Ended == "" && b.More == 0 && !slices.ContainsFunc(b.Wrong, func(f Finding) bool { return !f.Accepted })
+}
+
 // Finding is something that is not as the run has left it.
 type Finding struct {
 	Clone  int          `json:"clone"`
 	Path   string       `json:"path"`
 	Code   verdict.Code `json:"code"`
 	Reason string       `json:"reason"`
+	// Accepted: an earlier run had it, too.
+	Accepted bool `json:"accepted,omitempty"`
 }
 
 // LeftOut counts what was not compared.
@@ -78,7 +87,11 @@ func (p *printer) written(r *Report) {
 		} else {
 			p.f("  ")
 		}
-		p.f("%s: %s\n", clipText(f.Path, 100), clipText(f.Reason, 160))
+		p.f("%s: %s", clipText(f.Path, 100), clipText(f.Reason, 160))
+		if f.Accepted {
+			p.f(" (as in the baseline)")
+		}
+		p.f("\n")
 	}
 	if b.More > 0 {
 		p.f("  … and %d more\n", b.More)

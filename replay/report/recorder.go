@@ -111,7 +111,7 @@ func (r *Recorder) count(o *Outcome) *OperationReport {
 		r.reason(own, &o.Reasons[i])
 	}
 	if o.Verdict > verdict.Omitted {
-		r.differs(o)
+		r.differs(o, e.Operation)
 	}
 	r.cause(o)
 	return e
@@ -200,12 +200,12 @@ func alike(c verdict.Code) bool {
 }
 
 // differs lists a call that was neither same nor equivalent.
-func (r *Recorder) differs(o *Outcome) {
+func (r *Recorder) differs(o *Outcome, operation string) {
 	if len(r.mismatch) >= r.Mismatches {
 		r.more++
 		return
 	}
-	m := Mismatch{Op: o.Op.ID, XID: o.Op.XID, LiveXID: o.XID, Clone: o.Clone, What: o.Op.What, Verdict: o.Verdict}
+	m := Mismatch{Op: o.Op.ID, XID: o.Op.XID, LiveXID: o.XID, Clone: o.Clone, Operation: operation, What: o.Op.What, Verdict: o.Verdict}
 	for i := range o.Reasons {
 		m.Reasons = append(m.Reasons, Sentence(&o.Reasons[i]))
 		m.Codes = append(m.Codes, o.Reasons[i].Code)

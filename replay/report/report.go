@@ -28,10 +28,12 @@ type Report struct {
 	NotDone int           `json:"not_done"`
 	// Impossible counts transactions of the capture that cannot be replayed, and so
 	// are not in the plan.
-	Impossible []plan.Reason     `json:"impossible,omitempty"`
-	Bytes      uint64            `json:"bytes"` // of data, read and written
-	Totals     map[string]int    `json:"verdicts"`
-	Ops        []OperationReport `json:"operations"`
+	Impossible []plan.Reason  `json:"impossible,omitempty"`
+	Bytes      uint64         `json:"bytes"` // of data, read and written
+	Totals     map[string]int `json:"verdicts"`
+	// Accepted is how many of the mismatches an earlier run had, too, so that they count as fine.
+	Accepted int               `json:"accepted,omitempty"`
+	Ops      []OperationReport `json:"operations"`
 	// Causes are calls that made others differ from the capture, the most consequential first.
 	Causes  []Cause        `json:"causes,omitempty"`
 	Reasons []ReasonReport `json:"reasons,omitempty"`
@@ -144,14 +146,17 @@ type Cause struct {
 
 // Mismatch is a call whose outcome was not that of the capture.
 type Mismatch struct {
-	Op      int             `json:"op"`
-	XID     uint32          `json:"xid"`      // as captured
-	LiveXID uint32          `json:"live_xid"` // 0 if it was not sent
-	Clone   int             `json:"clone"`
-	What    string          `json:"what"`
-	Verdict verdict.Verdict `json:"verdict"`
-	Reasons []string        `json:"reasons"`
-	Codes   []verdict.Code  `json:"codes"` // of Reasons
+	Op        int             `json:"op"`
+	XID       uint32          `json:"xid"`      // as captured
+	LiveXID   uint32          `json:"live_xid"` // 0 if it was not sent
+	Clone     int             `json:"clone"`
+	Operation string          `json:"operation"` // as in OperationReport
+	What      string          `json:"what"`
+	Verdict   verdict.Verdict `json:"verdict"`
+	Reasons   []string        `json:"reasons"`
+	Codes     []verdict.Code  `json:"codes"` // of Reasons
+	// Accepted: an earlier run had it, too.
+	Accepted bool `json:"accepted,omitempty"`
 }
 
 // OverlayBin is an interval with the mean number of calls in flight. Times of the
@@ -187,7 +192,7 @@ type TransportReport struct {
 }
 
 // Explained reports whether every call was made, and every difference from the capture
-// is explained, and whether all that was read back is as the run has left it.
+// is explained or accepted, and whether all that was read back is as the run has left it.
 func (r *Report) Explained() bool {
-	return (r.ReadBack == nil || len(r.ReadBack.Wrong) == 0 && r.ReadBack.Ended == "") && r.Stopped == "" && r.NotDone == 0 && r.Totals[verdict.Worse.String()]+r.Totals[verdict.Different.String()]+r.Totals[verdict.NotSent.String()]+r.Totals[verdict.Lost.String()] == 0
+	return r.Stopped == "" && r.NotDone == 0 && wrongs(r.Totals) == r.Accepted && r.ReadBack.fine()
 }

@@ -28,14 +28,15 @@ type savedReason struct {
 }
 
 type savedMismatch struct {
-	Op      int      `json:"op"`
-	XID     uint32   `json:"xid"`
-	LiveXID uint32   `json:"live_xid"`
-	Clone   int      `json:"clone"`
-	What    string   `json:"what"`
-	Verdict int      `json:"verdict"`
-	Reasons []string `json:"reasons"`
-	Codes   []int    `json:"codes"`
+	Op        int      `json:"op"`
+	XID       uint32   `json:"xid"`
+	LiveXID   uint32   `json:"live_xid"`
+	Clone     int      `json:"clone"`
+	Operation string   `json:"operation,omitempty"`
+	What      string   `json:"what"`
+	Verdict   int      `json:"verdict"`
+	Reasons   []string `json:"reasons"`
+	Codes     []int    `json:"codes"`
 }
 
 // Snapshot returns what was counted.
@@ -50,7 +51,7 @@ func (r *Recorder) Snapshot() *Snapshot {
 	s.Causes = r.allCauses()
 	for i := range r.mismatch {
 		m := &r.mismatch[i]
-		x := savedMismatch{m.Op, m.XID, m.LiveXID, m.Clone, m.What, int(m.Verdict), m.Reasons, nil}
+		x := savedMismatch{m.Op, m.XID, m.LiveXID, m.Clone, m.Operation, m.What, int(m.Verdict), m.Reasons, nil}
 		for _, c := range m.Codes {
 			x.Codes = append(x.Codes, int(c))
 		}
@@ -91,7 +92,7 @@ func (r *Recorder) Restore(s *Snapshot, reread int) {
 		r.causes[c.Op] = &c
 	}
 	for _, x := range s.Mismatches {
-		m := Mismatch{Op: x.Op, XID: x.XID, LiveXID: x.LiveXID, Clone: x.Clone, What: x.What, Verdict: verdict.Verdict(x.Verdict), Reasons: x.Reasons}
+		m := Mismatch{Op: x.Op, XID: x.XID, LiveXID: x.LiveXID, Clone: x.Clone, Operation: x.Operation, What: x.What, Verdict: verdict.Verdict(x.Verdict), Reasons: x.Reasons}
 		for _, c := range x.Codes {
 			m.Codes = append(m.Codes, verdict.Code(c))
 		}

@@ -149,16 +149,15 @@ func (p *printer) table(left int, rows [][]string) {
 }
 
 func (p *printer) verdicts(r *Report) {
-	var parts []string
-	for v := range verdict.Count {
-		if n := r.Totals[verdict.Verdict(v).String()]; n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, verdict.Verdict(v)))
-		}
-	}
+	all := counts(r.Totals)
 	if r.NotDone > 0 {
-		parts = append(parts, fmt.Sprintf("%d not done", r.NotDone))
+		all = strings.TrimPrefix(fmt.Sprintf("%s, %d not done", all, r.NotDone), ", ")
 	}
-	p.f("replies: %s\n", strings.Join(parts, ", "))
+	p.f("replies: %s", all)
+	if r.Accepted > 0 {
+		p.f("; %d are as in the baseline", r.Accepted)
+	}
+	p.f("\n")
 }
 
 func (p *printer) impossible(list []plan.Reason) {
@@ -265,12 +264,15 @@ func (p *printer) reasons(r *Report) {
 }
 
 func (p *printer) mismatches(r *Report) {
-	if len(r.Mismatches) == 0 {
+	if len(r.Mismatches) == r.Accepted {
 		return
 	}
 	p.f("\nCalls whose replies were neither same nor equivalent\n")
 	for i := range r.Mismatches {
 		m := &r.Mismatches[i]
+		if m.Accepted {
+			continue
+		}
 		p.f("  %-9s op %d, XID %08x", m.Verdict, m.Op, m.XID)
 		if m.LiveXID != 0 {
 			p.f(" (%08x)", m.LiveXID)

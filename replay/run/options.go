@@ -55,7 +55,9 @@ type Options struct {
 	// FixedRate. The attributes that a call reads may then differ from the capture.
 	Relaxed bool
 
-	Clones      int // 1
+	Clones int // 1
+	// Stagger is how much later each clone begins than the one before.
+	Stagger     time.Duration
 	Connections int // per clone; 0: as many as captured
 	// Slots is how many calls of a connection may be under way; 0: as captured
 	// with Fast and FixedRate, unlimited otherwise.

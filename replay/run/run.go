@@ -95,7 +95,7 @@ func newEngine(ctx context.Context, load *workload.Workload, opt Options) *engin
 		inbox:   inbox{wake: make(chan struct{}, 1)},
 		results: workload.Results{},
 		blocked: map[*bindings.Session][]*call{},
-		sched:   schedule.New(&load.Tables, schedule.Options{Timing: opt.Timing, Speed: opt.Speed, Rate: opt.Rate, Relaxed: opt.Relaxed, Worlds: opt.Clones}),
+		sched:   schedule.New(&load.Tables, schedule.Options{Timing: opt.Timing, Speed: opt.Speed, Rate: opt.Rate, Relaxed: opt.Relaxed, Worlds: opt.Clones, Stagger: opt.Stagger}),
 
 		confirms: map[int]bool{}, returns: map[int]int64{},
 	}

@@ -163,18 +163,19 @@ func (s *Schedule) parents(o *plan.Op) []int {
 
 // due is when a call is to be sent, whatever it waits for.
 func (s *Schedule) due(o *plan.Op, world int) time.Duration {
+	begin := Span(float64(s.opt.Stagger) * float64(world))
 	switch s.opt.Timing {
 	case AsCaptured:
-		return s.opt.scaled(o.Time)
+		return begin + s.opt.scaled(o.Time)
 	case Think:
 		if o.After == 0 {
-			return s.opt.scaled(o.Time)
+			return begin + s.opt.scaled(o.Time)
 		}
 	case FixedRate:
 		n := (o.ID-1)*s.opt.Worlds + world
-		return Span(float64(n) / s.opt.Rate * float64(time.Second))
+		return begin + Span(float64(n)/s.opt.Rate*float64(time.Second))
 	}
-	return 0
+	return begin
 }
 
 // thinks sets the time of a call whose previous reply is there already.

@@ -53,6 +53,14 @@ func TestSchedule(t *testing.T) {
 		if over != len(ops) {
 			t.Errorf("%s: %d of %d ops", timing, over, len(ops))
 		}
+		s = New(&plan.Tables{}, Options{Timing: timing, Speed: 2, Rate: 4, Worlds: 2, Stagger: time.Hour})
+		if err := s.Add(ops[0], 0, nil); err != nil {
+			t.Fatal(err)
+		}
+		first := s.Take()
+		if second, at := s.Next(); first.World != 0 || second.World != 1 || at < time.Hour || at > time.Hour+time.Second {
+			t.Errorf("%s: copy %d is due at %v", timing, second.World, at)
+		}
 	}
 }
 

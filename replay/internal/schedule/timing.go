@@ -35,6 +35,8 @@ type Options struct {
 	// Without it Fast and FixedRate keep that order.
 	Relaxed bool
 	Worlds  int // copies of the plan
+	// Stagger is how much later each copy begins than the one before.
+	Stagger time.Duration
 }
 
 // scaled is a captured time in nanoseconds at the speed of the replay.
