@@ -22,7 +22,8 @@ type Outcome struct {
 	Due           time.Time // when it should have been sent
 	Queued        time.Time // when it was handed to the transport
 	Sent, Replied time.Time
-	Again         bool // it was sent more than once
+	Bytes         uint64 // of data, read and written
+	Again         bool   // it was sent more than once
 }
 
 // Recorder collects what a Report says about calls. It belongs to one goroutine.
@@ -45,6 +46,7 @@ type Recorder struct {
 	wait      samples
 	original  curve // calls in flight in the capture
 	live      curve
+	seconds   seconds
 	notes     []string
 	noteCount map[string]int
 }
@@ -95,6 +97,7 @@ func (r *Recorder) Add(o *Outcome) {
 		op.captured.add(time.Duration(o.Op.Latency))
 	}
 	r.live.add(span{o.Sent.Sub(r.Start), o.Replied.Sub(r.Start)})
+	r.seconds.add(o.Replied.Sub(r.Start), o.Replied.Sub(o.Sent), !o.Verdict.Fine(), o.Bytes)
 }
 
 // count counts a call and its reasons, and returns the entry of its kind.
@@ -242,6 +245,7 @@ func (r *Recorder) Fill(rep *Report) {
 	slices.SortFunc(rep.Reasons, func(a, b ReasonReport) int {
 		return cmp.Or(cmp.Compare(b.Verdict, a.Verdict), cmp.Compare(b.Count, a.Count), cmp.Compare(a.Reason, b.Reason))
 	})
+	rep.Seconds = r.seconds.close()
 	rep.Overlay = overlay(&r.original, &r.live, rep.Took)
 }
 

@@ -46,6 +46,7 @@ type Report struct {
 	Slip       Spread            `json:"slip"`
 	CreditWait Spread            `json:"credit_wait"`
 	Overlay    []OverlayBin      `json:"in_flight"`
+	Seconds    []Second          `json:"seconds"` // what the run did in each second
 	Transport  []TransportReport `json:"transport"`
 	// Written says what became of the bytes that were written. ReadBack is set if they were
 	// read back at the end.

@@ -28,7 +28,7 @@ func (e *engine) dropped(c *call, v verdict.Verdict, why verdict.Reason) {
 func (e *engine) unsent(n *schedule.Entry, v verdict.Verdict, why verdict.Reason) {
 	e.step(n, schedule.GiveUp)
 	e.judge.Unsent(n.World, n.Op, v)
-	e.outcome(n, nil, verdict.Of(v, why))
+	e.outcome(n, nil, verdict.Of(v, why), 0)
 	e.release(n)
 }
 
@@ -75,14 +75,15 @@ func (e *engine) passOn(c *call) {
 // settle records the outcome of a call, which may not be over yet.
 // inline is how many bytes of data stand in the stream of the reply.
 func (e *engine) settle(c *call, j verdict.Judgement, inline uint64) {
-	e.outcome(c.entry, c, j)
-	e.count.bytes += c.moved() + inline
+	n := c.moved() + inline
+	e.outcome(c.entry, c, j, n)
+	e.count.bytes += n
 }
 
-// outcome records the outcome of an op. c is nil if it was not sent.
-func (e *engine) outcome(n *schedule.Entry, c *call, j verdict.Judgement) {
+// outcome records the outcome of an op, with so many bytes of data. c is nil if it was not sent.
+func (e *engine) outcome(n *schedule.Entry, c *call, j verdict.Judgement, data uint64) {
 	o := &e.last
-	*o = report.Outcome{Clone: n.World, Op: n.Op, Verdict: j.Verdict, Reasons: j.Reasons}
+	*o = report.Outcome{Clone: n.World, Op: n.Op, Verdict: j.Verdict, Reasons: j.Reasons, Bytes: data}
 	if c != nil {
 		o.XID, o.Status, o.Due, o.Again = c.XID, c.status, c.due, c.tries > 1
 		o.Queued, o.Sent, o.Replied = c.Times.Queued, c.Times.Sent, c.Times.Replied

@@ -253,7 +253,7 @@ func (e *engine) loseRest() {
 		if n.State() == schedule.Sent {
 			e.step(n, schedule.NoReply)
 			e.judge.Lost(n.World, n.Op)
-			e.outcome(n, nil, verdict.Of(verdict.Lost, verdict.Reason{Code: verdict.NoReply, Detail: "the run was interrupted"}))
+			e.outcome(n, nil, verdict.Of(verdict.Lost, verdict.Reason{Code: verdict.NoReply, Detail: "the run was interrupted"}), 0)
 		}
 		e.step(n, schedule.Finish)
 		e.release(n)

@@ -1,0 +1,35 @@
+package report
+
+import (
+	"testing"
+	"time"
+)
+
+func TestSeconds(t *testing.T) {
+	var s seconds
+	for _, c := range []struct {
+		at    time.Duration
+		wrong bool
+	}{{0, false}, {999 * time.Millisecond, true}, {3500 * time.Millisecond, false}, {3400 * time.Millisecond, false}, {2 * time.Second, false}} {
+		s.add(c.at, c.at/10, c.wrong, 100)
+	}
+	list := s.close()
+	if len(list) != 2 || list[0].Calls != 2 || list[0].Wrong != 1 || list[0].Latency.Max != 99900*time.Microsecond ||
+		list[1].From != 3*time.Second || list[1].Calls != 3 || list[1].Bytes != 300 || list[1].Latency.Min != 200*time.Millisecond {
+		t.Errorf("%+v", list)
+	}
+	var long seconds
+	end := time.Duration(0)
+	for i := range 3 * maxSeconds {
+		long.add(time.Duration(i)*3*time.Second, time.Second, false, 0)
+		if x := &long.list[len(long.list)-1]; len(long.list) > 1 && x.From != end {
+			if x.From < end {
+				t.Fatalf("%v begins before %v", x.From, end)
+			}
+		}
+		end = long.list[len(long.list)-1].From + long.list[len(long.list)-1].Took
+	}
+	if len(long.list) > 2*maxSeconds+maxSeconds/2 {
+		t.Errorf("%d intervals", len(long.list))
+	}
+}
