@@ -19,15 +19,13 @@ func TestSeconds(t *testing.T) {
 		t.Errorf("%+v", list)
 	}
 	var long seconds
-	end := time.Duration(0)
 	for i := range 3 * maxSeconds {
 		long.add(time.Duration(i)*3*time.Second, time.Second, false, 0)
-		if x := &long.list[len(long.list)-1]; len(long.list) > 1 && x.From != end {
-			if x.From < end {
-				t.Fatalf("%v begins before %v", x.From, end)
-			}
+	}
+	for i := range long.list[1:] {
+		if a, b := &long.list[i], &long.list[i+1]; b.From < a.From+a.Took {
+			t.Fatalf("%v begins before the end of %v", b.From, a.From)
 		}
-		end = long.list[len(long.list)-1].From + long.list[len(long.list)-1].Took
 	}
 	if len(long.list) > 2*maxSeconds+maxSeconds/2 {
 		t.Errorf("%d intervals", len(long.list))
