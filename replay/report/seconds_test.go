@@ -27,7 +27,7 @@ func TestSeconds(t *testing.T) {
 			t.Fatalf("%v begins before the end of %v", b.From, a.From)
 		}
 	}
-	if len(long.list) > 2*maxSeconds+maxSeconds/2 {
-		t.Errorf("%d intervals", len(long.list))
+	if n := len(long.list); n >= 3*maxSeconds || long.width != 4*time.Second {
+		t.Errorf("%d intervals, the last of %v", n, long.width)
 	}
 }
