@@ -70,15 +70,26 @@ func (s *sink) exists() bool {
 	return true
 }
 
+// any tells whether one of the literals of a kind matches; nothing if there is none of it.
+func (s *sink) any(k kindSet, match func(*literal) bool) {
+	known := false
+	for i := range s.p.lits {
+		if l := &s.p.lits[i]; l.kinds&k != 0 {
+			if match(l) {
+				s.result(true)
+				return
+			}
+			known = true
+		}
+	}
+	if known {
+		s.result(false)
+	}
+}
+
 func (s *sink) number(u uint64, k kindSet) {
 	p := s.p
-	known, ok := false, false
-	for i := range p.lits {
-		l := &p.lits[i]
-		if l.kinds&k == 0 {
-			continue
-		}
-		known = true
+	s.any(k, func(l *literal) (ok bool) {
 		switch {
 		case p.op == opMask:
 			ok = u&l.u != 0
@@ -87,13 +98,8 @@ func (s *sink) number(u uint64, k kindSet) {
 		default:
 			ok = ordered(p.op, cmp.Compare(u, l.u))
 		}
-		if ok {
-			break
-		}
-	}
-	if known {
-		s.result(ok)
-	}
+		return ok
+	})
 }
 
 // Uint is a number.
@@ -121,13 +127,7 @@ func (s *sink) signed(n int64, k kindSet) {
 		return
 	}
 	p := s.p
-	known, ok := false, false
-	for i := range p.lits {
-		l := &p.lits[i]
-		if l.kinds&k == 0 {
-			continue
-		}
-		known = true
+	s.any(k, func(l *literal) (ok bool) {
 		lo, hi := l.i, int64(0)
 		if l.hi != nil {
 			hi = l.hi.i
@@ -142,13 +142,8 @@ func (s *sink) signed(n int64, k kindSet) {
 		} else {
 			ok = ordered(p.op, cmp.Compare(n, lo))
 		}
-		if ok {
-			break
-		}
-	}
-	if known {
-		s.result(ok)
-	}
+		return ok
+	})
 }
 
 // int is a signed number.
@@ -189,26 +184,15 @@ func (s *sink) time(sec int64, nsec uint32) {
 		return
 	}
 	p := s.p
-	known, ok := false, false
-	for i := range p.lits {
-		l := &p.lits[i]
-		if l.kinds&kTime == 0 {
-			continue
-		}
-		known = true
+	s.any(kTime, func(l *literal) (ok bool) {
 		c := compareTime(sec, nsec, l)
 		if l.hi != nil {
 			ok = c >= 0 && compareTime(sec, nsec, l.hi) <= 0
 		} else {
 			ok = ordered(p.op, c)
 		}
-		if ok {
-			break
-		}
-	}
-	if known {
-		s.result(ok)
-	}
+		return ok
+	})
 }
 
 func compareTime(sec int64, nsec uint32, l *literal) int {
@@ -229,16 +213,7 @@ func (s *sink) Bool(b bool) {
 	case s.p.op == opExists:
 		s.result(b)
 	default:
-		known, ok := false, false
-		for i := range s.p.lits {
-			l := &s.p.lits[i]
-			if l.kinds&kBool != 0 {
-				known, ok = true, ok || l.b == b
-			}
-		}
-		if known {
-			s.result(ok)
-		}
+		s.any(kBool, func(l *literal) bool { return l.b == b })
 	}
 }
 
@@ -311,13 +286,7 @@ func (s *sink) octets(b []byte, k kindSet) {
 		return
 	}
 	p := s.p
-	known, ok := false, false
-	for i := range p.lits {
-		l := &p.lits[i]
-		if l.kinds&k == 0 {
-			continue
-		}
-		known = true
+	s.any(k, func(l *literal) (ok bool) {
 		want, hi := l.raw, ""
 		if l.hi != nil {
 			hi = l.hi.raw
@@ -339,13 +308,8 @@ func (s *sink) octets(b []byte, k kindSet) {
 		default:
 			ok = ordered(p.op, compareBytes(b, want))
 		}
-		if ok {
-			break
-		}
-	}
-	if known {
-		s.result(ok)
-	}
+		return ok
+	})
 }
 
 // compareBytes and containsBytes avoid copies.
@@ -389,13 +353,7 @@ func (s *sink) Enum(code uint32, symbol string) {
 	if s.exists() {
 		return
 	}
-	known, ok := false, false
-	for i := range p.lits {
-		l := &p.lits[i]
-		if l.kinds&kEnum == 0 {
-			continue
-		}
-		known = true
+	s.any(kEnum, func(l *literal) (ok bool) {
 		switch {
 		case p.op == opContains:
 			ok = containsFold(symbol, l.text)
@@ -415,13 +373,8 @@ func (s *sink) Enum(code uint32, symbol string) {
 		default:
 			ok = ordered(p.op, cmp.Compare(uint64(code), l.u))
 		}
-		if ok {
-			break
-		}
-	}
-	if known {
-		s.result(ok)
-	}
+		return ok
+	})
 }
 
 // Symbol handles a symbol whose number does not count; it may be a number as text.
@@ -438,13 +391,7 @@ func (s *sink) Symbol(t string) {
 	if s.exists() {
 		return
 	}
-	known, ok := false, false
-	for i := range p.lits {
-		l := &p.lits[i]
-		if l.kinds&kEnum == 0 {
-			continue
-		}
-		known = true
+	s.any(kEnum, func(l *literal) (ok bool) {
 		switch {
 		case p.op == opContains:
 			ok = containsFold(t, l.text)
@@ -457,13 +404,8 @@ func (s *sink) Symbol(t string) {
 		case p.op == opEq || p.op == opIn:
 			ok = t == l.text
 		}
-		if ok {
-			break
-		}
-	}
-	if known {
-		s.result(ok)
-	}
+		return ok
+	})
 }
 
 // flags is a mask with the symbols of its bits.
@@ -479,13 +421,7 @@ func (s *sink) flags(u uint64, symbols string) {
 		return
 	}
 	p := s.p
-	known, ok := false, false
-	for i := range p.lits {
-		l := &p.lits[i]
-		if l.kinds&kFlags == 0 {
-			continue
-		}
-		known = true
+	s.any(kFlags, func(l *literal) (ok bool) {
 		switch {
 		case p.op == opContains:
 			ok = containsFold(symbols, l.text)
@@ -506,13 +442,8 @@ func (s *sink) flags(u uint64, symbols string) {
 		default:
 			ok = ordered(p.op, cmp.Compare(u, l.u))
 		}
-		if ok {
-			break
-		}
-	}
-	if known {
-		s.result(ok)
-	}
+		return ok
+	})
 }
 
 // hasFlag reports whether a flag is in "A|B|C".
@@ -561,13 +492,7 @@ func (s *sink) Addr(a netip.Addr) {
 		s.result(p.re.Match(s.buf))
 		return
 	}
-	known, ok := false, false
-	for i := range p.lits {
-		l := &p.lits[i]
-		if l.kinds&kAddr == 0 {
-			continue
-		}
-		known = true
+	s.any(kAddr, func(l *literal) (ok bool) {
 		switch {
 		case l.address != "":
 			ok = link.AddrString(a) == l.address
@@ -577,13 +502,8 @@ func (s *sink) Addr(a netip.Addr) {
 		default:
 			ok = l.prefix.Contains(a.Unmap())
 		}
-		if ok {
-			break
-		}
-	}
-	if known {
-		s.result(ok)
-	}
+		return ok
+	})
 }
 
 // group handles a field that holds others.
