@@ -88,7 +88,7 @@ const (
 
 // account counts packets by kind.
 type account struct {
-	lean, leanBytes uint64 // ordinary packets of RoCEv2
+	fast, fastBytes uint64 // packets of RoCEv2 on the fast path
 	kinds           map[Kind]*Count
 	last            *Count
 	services        map[Service]int
@@ -197,8 +197,8 @@ func (a *account) closed(c *rdma.Connection) {
 // merge adds what another account has counted, within the same limits. Which kinds are beyond them does not depend
 // on the order of maps.
 func (a *account) merge(o *account) {
-	a.lean += o.lean
-	a.leanBytes += o.leanBytes
+	a.fast += o.fast
+	a.fastBytes += o.fastBytes
 	kinds := slices.Collect(maps.Values(o.kinds))
 	slices.SortFunc(kinds, func(x, y *Count) int { return compareKinds(&x.Kind, &y.Kind) })
 	for _, c := range kinds {
@@ -245,15 +245,15 @@ func (d *Decoder) Account() Account {
 	for _, c := range tally.kinds {
 		a.Kinds = append(a.Kinds, *c)
 	}
-	if tally.lean > 0 {
+	if tally.fast > 0 {
 		k := Kind{Class: ClassRDMA, Fabric: rdma.RoCEv2}
 		i := slices.IndexFunc(a.Kinds, func(c Count) bool { return c.Kind == k })
 		if i < 0 {
 			i = len(a.Kinds)
 			a.Kinds = append(a.Kinds, Count{Kind: k})
 		}
-		a.Kinds[i].Packets += tally.lean
-		a.Kinds[i].Bytes += tally.leanBytes
+		a.Kinds[i].Packets += tally.fast
+		a.Kinds[i].Bytes += tally.fastBytes
 	}
 	slices.SortFunc(a.Kinds, func(x, y Count) int {
 		return cmp.Or(cmp.Compare(y.Packets, x.Packets), compareKinds(&x.Kind, &y.Kind))

@@ -389,7 +389,7 @@ func (d *Decoder) dissected(b *capture.Batch, x *dissection, from int) {
 		}
 		p, u := &packets[i], &units[i]
 		if u.Full >= 0 {
-			d.extraordinary(b, from+i, &x.full[u.Full], x.roce)
+			d.inFull(b, from+i, &x.full[u.Full], x.roce)
 			continue
 		}
 		if p.Time < d.stats.Last.Time-MaxBack {
@@ -398,12 +398,12 @@ func (d *Decoder) dissected(b *capture.Batch, x *dissection, from int) {
 		d.stats.seen(p)
 		tap, tenant := p.Tap, uint64(0)
 		if d.tunnels.seen {
-			tap, tenant = d.tunnels.ordinary(p)
+			tap, tenant = d.tunnels.bare(p)
 		}
 		d.counted(1, uint64(p.Length))
-		c := d.roce.Lean(p, tap, tenant, &u.Lean)
+		c := d.roce.Fast(p, tap, tenant, &u.Fast)
 		if headers := d.observer.Headers; headers != nil {
-			headers(p, &u.Lean, c)
+			headers(p, &u.Fast, c)
 		}
 		d.memory.budget.Enforce()
 	}
@@ -450,22 +450,22 @@ func (s *Stats) saw(packets []capture.Packet, bytes uint64) {
 	}
 }
 
-// ordinary takes a packet whose Lean says it all, in a group: there nobody wants to see it.
-func (d *Decoder) ordinary(p *capture.Packet, u *roce.Unit, tap uint16, tenant uint64) {
+// fast takes a packet of the fast path, in a group: there nobody wants to see it.
+func (d *Decoder) fast(p *capture.Packet, u *roce.Unit, tap uint16, tenant uint64) {
 	d.counted(1, uint64(p.Length))
-	d.roce.Lean(p, tap, tenant, &u.Lean)
+	d.roce.Fast(p, tap, tenant, &u.Fast)
 	d.memory.budget.Enforce()
 }
 
-// counted counts ordinary packets.
+// counted counts packets of the fast path.
 func (d *Decoder) counted(packets, bytes uint64) {
 	d.stats.GoodICRC += packets
-	d.tally.lean += packets
-	d.tally.leanBytes += bytes
+	d.tally.fast += packets
+	d.tally.fastBytes += bytes
 }
 
-// extraordinary takes packet i of b, which is more than a Lean can say: f, with its InfiniBand packets in list.
-func (d *Decoder) extraordinary(b *capture.Batch, i int, f *full, list []roce.Packet) {
+// inFull takes packet i of b, which is more than a FastPacket can say: f, with its InfiniBand packets in list.
+func (d *Decoder) inFull(b *capture.Batch, i int, f *full, list []roce.Packet) {
 	p := &b.Packets[i]
 	if d.opt.Clock == ClockERSPAN {
 		p.Time = d.clock.adjust(&f.frame, p.Time)
@@ -543,7 +543,7 @@ func (d *Decoder) place(p *capture.Packet, f *link.Frame) (tap uint16, tenant ui
 
 // placed takes one dissected packet of a capture point and a tenant.
 func (d *Decoder) placed(p *capture.Packet, u *full, packets []roce.Packet, ref rdma.Ref, tap uint16, tenant uint64) {
-	if u.ordinary {
+	if u.fast {
 		d.inTunnel(p, u, tap, tenant)
 		return
 	}
@@ -636,13 +636,13 @@ func (d *Decoder) paused(p *capture.Packet, f *link.Frame, ref rdma.Ref) {
 	d.observer.Watcher.Paused(&w, ref)
 }
 
-// inTunnel tracks an ordinary packet whose frame was decoded, because it came in a tunnel or with an unusual link header.
+// inTunnel tracks a packet of the fast path whose frame was decoded, because it came in a tunnel or with an unusual link header.
 func (d *Decoder) inTunnel(p *capture.Packet, u *full, tap uint16, tenant uint64) {
 	kind := Kind{Class: ClassRDMA, Fabric: rdma.RoCEv2}
 	outermost := u.frame.Outermost()
 	kind.within(&u.frame)
 	d.stats.GoodICRC++
-	d.roce.LeanWithin(p, tap, tenant, outermost, &u.lean[0].Lean)
+	d.roce.FastWithin(p, tap, tenant, outermost, &u.unit[0].Fast)
 	d.tally.add(kind, p.Length)
 }
 

@@ -10,21 +10,21 @@ import (
 // RoCEPort is the UDP destination port of RoCEv2 (IBTA annex A17).
 const RoCEPort = roce.Port
 
-// full is a packet that is not ordinary.
+// full is a packet that is not on the fast path.
 type full struct {
 	first  int32 // of its InfiniBand packets in dissection.roce
 	count  int32
 	fabric rdma.Fabric // 0 if it is none of interest
-	// ordinary says that lean holds what frame does not, and that there are no InfiniBand packets. lean is an array because
-	// LeanDecoder fills lists.
-	ordinary bool
-	lean     [1]roce.Unit
-	frame    link.Frame
+	// fast says that unit holds what frame does not, and that there are no InfiniBand packets. unit is an array because
+	// FastDecoder fills lists.
+	fast  bool
+	unit  [1]roce.Unit
+	frame link.Frame
 }
 
 // in returns the InfiniBand packets of the frame, out of those of its dissection.
 func (u *full) in(list []roce.Packet) []roce.Packet {
-	if u.ordinary {
+	if u.fast {
 		return nil
 	}
 	return list[u.first : u.first+u.count]
@@ -37,10 +37,10 @@ type dissection struct {
 	full     []full
 	roce     []roce.Packet
 	splitter roce.Splitter
-	lean     roce.LeanDecoder
+	fast     roce.FastDecoder
 	seeker   roce.Seeker
-	inFull   bool // nothing is ordinary: all headers are wanted
-	inner    bool // what is in tunnels may be ordinary
+	inFull   bool // nothing goes the fast path: all headers are wanted
+	inner    bool // what is in tunnels may go the fast path
 }
 
 func (d *dissection) set(opt *Options, o *Observer) {
@@ -69,7 +69,7 @@ func (d *dissection) more(b *capture.Batch, n int) {
 	d.units = d.units[:len(packets)]
 	for i := 0; i < len(packets); i++ {
 		if !d.inFull {
-			if i += d.lean.Ordinary(packets[i:], d.units[i:]); i == len(packets) {
+			if i += d.fast.Decode(packets[i:], d.units[i:]); i == len(packets) {
 				return
 			}
 		}
@@ -84,7 +84,7 @@ func (d *dissection) more(b *capture.Batch, n int) {
 		link.Decode(p.Link, p.Data, p.Length, &f.frame)
 		f.frame.Segment = p.Segment
 		d.unwrap(&f.frame)
-		if f.ordinary = d.inner && d.lean.Inner(p, &f.frame, &f.lean); !f.ordinary {
+		if f.fast = d.inner && d.fast.Inner(p, &f.frame, &f.unit); !f.fast {
 			d.upper(f)
 		}
 	}

@@ -63,7 +63,7 @@ func sameDigests(t *testing.T, what string, got, want [][]byte) {
 
 // FuzzDecoder decodes changed captures. Each transaction that comes out is
 // consistent and encodes to the bytes that it came from. Where batches end makes
-// no difference, nor does which of the two ways ordinary packets go, nor what
+// no difference, nor does which of the two ways packets of the fast path go, nor what
 // other hosts do at the same time.
 //
 // how chooses options (bits 0 and 1) and what is compared (bits 2 and 3).
@@ -87,9 +87,9 @@ func FuzzDecoder(f *testing.F) {
 			sameDigests(t, "one by one", digests(packets, 1, opt), whole)
 			sameDigests(t, "by 7", digests(packets, 7, opt), whole)
 		case 2:
-			lean := digests(packets, 16, opt)
+			fast := digests(packets, 16, opt)
 			opt.Observe(decode.Observer{Packet: func(*decode.PacketView) {}})
-			sameDigests(t, "all in full", digests(packets, 16, opt), lean)
+			sameDigests(t, "all in full", digests(packets, 16, opt), fast)
 		case 3:
 			if opt.RoCE.Connections == 0 && len(packets) > 0 { // limits are shared
 				apart(t, packets, traffic.Apply(which+how>>4+1, mutate.Program(mutate.Step{Op: traffic.Elsewhere, Value: 0x8000})), opt)

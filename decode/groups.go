@@ -21,7 +21,7 @@ type groups struct {
 	list  [maxGroups]*group
 	of    map[hostPair]uint16 // numbers of groups, from 1
 	next  int                 // the group of the next pair
-	lean  roce.LeanDecoder    // finds the hosts of most packets
+	fast  roce.FastDecoder    // finds the hosts of most packets
 	full  full                // one that is another
 	limit int                 // bytes that all groups may hold together
 	count uint64              // batches that were sorted

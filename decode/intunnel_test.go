@@ -41,7 +41,7 @@ func TestInTunnel(t *testing.T) {
 			t.Errorf("%s: %+v\n%+v\nwant %+v\n%+v", k.Name, gotStats, gotAccount, stats, account)
 		}
 		shown := 0
-		got, gotStats, _ = all(decode.Options{Observers: []decode.Observer{{Packet: func(*decode.PacketView) { shown++ }, Headers: func(*capture.Packet, *roce.Lean, *rdma.Connection) { shown++ }}}})
+		got, gotStats, _ = all(decode.Options{Observers: []decode.Observer{{Packet: func(*decode.PacketView) { shown++ }, Headers: func(*capture.Packet, *roce.FastPacket, *rdma.Connection) { shown++ }}}})
 		same(t, k.Name+" with checks", got, want)
 		if gotStats != stats || shown != len(packets) {
 			t.Errorf("%s: %d of %d packets were shown", k.Name, shown, len(packets))

@@ -12,9 +12,9 @@ import (
 type Observer struct {
 	// Packet is called for each packet after it has been tracked. To decode all headers of all packets takes time: see Headers.
 	Packet func(*PacketView)
-	// Headers, if set, is called in place of Packet for the packets of RoCEv2 of which a roce.Lean says all, which are nearly
+	// Headers, if set, is called in place of Packet for the packets of RoCEv2 of which a roce.FastPacket says all, which are nearly
 	// all of them. c is the packet's connection, if known. With SkipICRC, or if another Observer has a Packet, Packet is called for all.
-	Headers func(p *capture.Packet, l *roce.Lean, c *rdma.Connection)
+	Headers func(p *capture.Packet, l *roce.FastPacket, c *rdma.Connection)
 
 	// Message reports a Send that is a call or a reply of tx, or repeats one on the same connection. It
 	// precedes Send. The transaction is not complete yet.

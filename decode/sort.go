@@ -27,7 +27,7 @@ func (d *Decoder) sort(j *grouped) {
 		first := i
 		if d.tunnels.seen {
 			j.groups[i] = d.sortOne(j, i)
-		} else if i += d.groups.lean.Groups(packets[i:], j.groups[i:]); i < len(packets) {
+		} else if i += d.groups.fast.Groups(packets[i:], j.groups[i:]); i < len(packets) {
 			j.groups[i] = d.sortOne(j, i)
 		}
 		for k := first; k <= i && k < len(packets); k++ {
@@ -45,7 +45,7 @@ func (d *Decoder) sort(j *grouped) {
 // sortOne finds the group of a packet, from 1. It returns 0 if it has none: a fragment, until all have come.
 func (d *Decoder) sortOne(j *grouped, i int) uint16 {
 	p := &j.batch.Packets[i]
-	q := d.groups.lean.RouteOf(p)
+	q := d.groups.fast.RouteOf(p)
 	if q == nil {
 		return d.sortFull(j, i)
 	}
@@ -53,7 +53,7 @@ func (d *Decoder) sortOne(j *grouped, i int) uint16 {
 		q.Group = d.groups.group(q.Src, q.Dst)
 	}
 	if d.tunnels.seen {
-		tap, tenant := d.tunnels.ordinary(p)
+		tap, tenant := d.tunnels.bare(p)
 		j.place(i, placement{tap: tap, tenant: tenant})
 	}
 	return q.Group

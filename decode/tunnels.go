@@ -103,12 +103,12 @@ func (t *tunnels) begin(before []capture.Packet) {
 	t.taps, t.hosts = make(map[tunnelTap]uint16), make(map[tenantHosts]uint64)
 	for i := max(0, len(before)-sightings); i < len(before); i++ {
 		p := &before[i]
-		t.ordinary(p)
+		t.bare(p)
 	}
 }
 
-// ordinary is place for a packet without a Frame.
-func (t *tunnels) ordinary(p *capture.Packet) (tap uint16, tenant uint64) {
+// bare is place for a packet without a Frame.
+func (t *tunnels) bare(p *capture.Packet) (tap uint16, tenant uint64) {
 	link.Decode(p.Link, p.Data, p.Length, &t.frame)
 	return t.place(p, &t.frame)
 }

@@ -96,27 +96,27 @@ func (w *worker) tracked(g *group, j *grouped, list []int32) {
 	d := g.d
 	some := w.some.Packets[:len(list)]
 	units := w.x.units[:len(list)]
-	ordinary, bytes := uint64(0), uint64(0)
+	fast, bytes := uint64(0), uint64(0)
 	for k, i := range list {
 		p, u := &some[k], &units[k]
 		d.stats.Last = rdma.Ref{Time: p.Time, Number: p.Number}
 		if u.Full >= 0 || len(j.placed) > 0 {
 			w.packet(g, p, u, j.placement(p, i))
-		} else { // as ordinary, without the call
-			ordinary++
+		} else { // as in fast, without the call
+			fast++
 			bytes += uint64(p.Length)
-			d.roce.Lean(p, p.Tap, 0, &u.Lean)
+			d.roce.Fast(p, p.Tap, 0, &u.Fast)
 			d.memory.budget.Enforce()
 		}
 		g.done()
 	}
-	d.counted(ordinary, bytes)
+	d.counted(fast, bytes)
 }
 
-// packet takes a packet of a group that may not be ordinary.
+// packet takes a packet of a group that may not be fast.
 func (w *worker) packet(g *group, p *capture.Packet, u *roce.Unit, x placement) {
 	if u.Full < 0 {
-		g.d.ordinary(p, u, x.tap, x.tenant)
+		g.d.fast(p, u, x.tap, x.tenant)
 		return
 	}
 	f, packets := &w.x.full[u.Full], w.x.roce

@@ -79,7 +79,9 @@ func (c *replyRules) channelsDown() {
 		}
 		list = append(list, x.f)
 	}
-	slices.SortFunc(list, func(a, b *Finding) int { return cmp.Or(cmp.Compare(a.Ref.Number, b.Ref.Number), cmp.Compare(a.Seen, b.Seen)) })
+	slices.SortFunc(list, func(a, b *Finding) int {
+		return cmp.Or(cmp.Compare(a.Ref.Number, b.Ref.Number), cmp.Compare(a.Seen, b.Seen))
+	})
 	for _, f := range list {
 		c.report(f)
 	}

@@ -13,13 +13,13 @@ import (
 
 // packet is what the rules need of a packet of RoCE or InfiniBand, whether all its headers were decoded or not.
 type packet struct {
-	*roce.Lean
+	*roce.FastPacket
 	ref  rdma.Ref
 	kind kind
 	cnp  *roce.Packet // set if it is a CNP
 
-	// What Lean is, of a packet whose headers were all decoded.
-	own   roce.Lean
+	// What FastPacket is, of a packet whose headers were all decoded.
+	own   roce.FastPacket
 	route roce.Route
 }
 
@@ -35,12 +35,12 @@ func classOf(f *link.Frame) class { return class{f.DSCP(), f.Priority, f.VLAN !=
 func (p *packet) set(v *decode.PacketView, q *roce.Packet) {
 	f := v.Frame
 	p.route.Src, p.route.Dst = f.Src, f.Dst
-	p.own = roce.Lean{
+	p.own = roce.FastPacket{
 		Route: &p.route, Opcode: q.Opcode, Syndrome: q.AETH.Syndrome, AckReq: q.AckReq, Traffic: f.DSCP()<<2 | uint8(f.ECN),
 		Tag: uint16(f.Priority)<<13 | f.VLAN, DestQP: q.DestQP, PSN: q.PSN, MSN: q.AETH.MSN,
 		PayloadLen: uint16(min(q.PayloadLen, math.MaxUint16)), DMALen: q.RETH.DMALen, VA: q.RETH.VA,
 	}
-	p.Lean, p.cnp = &p.own, q
+	p.FastPacket, p.cnp = &p.own, q
 }
 
 // Packet is decode.Observer.Packet.
@@ -75,8 +75,8 @@ func (c *Checker) Packet(v *decode.PacketView) {
 }
 
 // headers returns decode.Observer.Headers, which a method would make take longer: it is called for each packet.
-func (c *Checker) headers() func(p *capture.Packet, l *roce.Lean, k *rdma.Connection) {
-	return func(p *capture.Packet, l *roce.Lean, k *rdma.Connection) {
+func (c *Checker) headers() func(p *capture.Packet, l *roce.FastPacket, k *rdma.Connection) {
+	return func(p *capture.Packet, l *roce.FastPacket, k *rdma.Connection) {
 		x := &c.packet
 		x.ref.Time, x.ref.Number = p.Time, p.Number
 		if k == nil {
@@ -97,7 +97,7 @@ func (c *Checker) headers() func(p *capture.Packet, l *roce.Lean, k *rdma.Connec
 		if s.c.Sent[0].BadCRC|s.c.Sent[1].BadCRC != 0 {
 			s.badCRC(x.ref)
 		}
-		x.Lean = l
+		x.FastPacket = l
 		c.fabric.wirePacket(s, x)
 		if len(c.pending)|len(s.suspects)|len(s.repeats) != 0 {
 			c.tracked()

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// NewRoute makes a Route as a LeanDecoder would: the tracker finds no flow by one without its hash.
+// NewRoute makes a Route as a FastDecoder would: the tracker finds no flow by one without its hash.
 func NewRoute(src, dst netip.Addr) *Route { return newRoute(src, dst) }
 
 // State describes what the tracker knows of each flow, for comparison.

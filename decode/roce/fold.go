@@ -33,7 +33,7 @@ const foldIP = foldHead + icrcOnes
 
 // Intact verifies the ICRC of p: four bytes of any value, and an IP packet whose header has net bytes, 20 or 40. It does not
 // check that this is a RoCEv2 packet, which has 28 bytes at least behind that header: p may not be shorter.
-func (d *LeanDecoder) Intact(p []byte, net int) bool {
+func (d *FastDecoder) Intact(p []byte, net int) bool {
 	ones := &ones4
 	if net != ipv4Size {
 		ones = &ones6

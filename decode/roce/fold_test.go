@@ -102,7 +102,7 @@ func TestFold(t *testing.T) {
 func TestFoldIntact(t *testing.T) {
 	ways := foldWays(t)
 	r := rand.New(rand.NewPCG(16, 92))
-	var d LeanDecoder
+	var d FastDecoder
 	for _, x := range foldPackets {
 		for _, n := range []int{60, 61, 100, 140, foldMost - 8, foldMost - 4, 1400, 4160, 9000} {
 			m, sum := foldMessage(r, x.net, n)
@@ -209,7 +209,7 @@ func FuzzFold(f *testing.F) {
 // BenchmarkFold compares all ways. Lengths are IPv4 packet sizes in bytes, including the ICRC.
 func BenchmarkFold(b *testing.B) {
 	r := rand.New(rand.NewPCG(16, 94))
-	var d LeanDecoder
+	var d FastDecoder
 	for _, n := range []int{46, 60, 100, 140, 200, 300, 600, 1000, 1400, 2000, 4152} {
 		m, _ := foldMessage(r, ipv4Size, n)
 		m = append(make([]byte, foldHead+etherSize-icrcOnes), m...)[foldHead+etherSize-icrcOnes:] // not at the start of a page

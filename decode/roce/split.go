@@ -22,7 +22,7 @@ import (
 // where a packet ends, whatever the sizes of the packets are. Where a packet is damaged, cut by the capture
 // or has no ICRC, the size of those before it tells, the packet after it if that one is intact, or for what
 // cannot be one packet, a header that continues its own. If none of this does, the rest of the datagram is
-// given as one packet, and Problem says so unless it could be one. An ordinary packet pays a look at its
+// given as one packet, and Problem says so unless it could be one. A packet of the fast path pays a look at its
 // length for all this.
 //
 // The zero value is ready for use.

@@ -196,13 +196,13 @@ type Tracker struct {
 	// it was written in, for which the processor has to wait (store forwarding).
 	send rdma.Send
 	frag rdma.Fragment
-	lean Packet
+	fast Packet
 	saw  rdma.Sighting // the packet at hand, for the watcher
 	work rdma.Work     // for the watcher
 
 	tenant uint64       // of the current packet
 	tunnel *link.Tunnel // of the current packet: its outermost
-	within *link.Tunnel // what LeanWithin was told; nil otherwise
+	within *link.Tunnel // what FastWithin was told; nil otherwise
 }
 
 type addrPair struct {

@@ -7,7 +7,7 @@ import (
 )
 
 // Nearly all packets are plain: the Send of one packet whose turn it is, or an acknowledgement, on a connection with nothing
-// unusual. Lean does for them what connected would do, at once. The packets of a capture may take either way, which TestPlain and
+// unusual. FastPacket does for them what connected would do, at once. The packets of a capture may take either way, which TestPlain and
 // FuzzPlain compare.
 
 // plainness is what a plain packet of a flow needs to know, and what may be plain: as it was in an epoch. Only what is not plain
@@ -21,8 +21,8 @@ type plainness struct {
 	run         *rdma.Run // of the requests; nil if the watcher is to be told of them
 }
 
-// Lean is Packet for an ordinary packet of RoCEv2. Tap and tenant may differ from those of p if it was captured in a tunnel.
-func (t *Tracker) Lean(p *capture.Packet, tap uint16, tenant uint64, l *Lean) *rdma.Connection {
+// Fast is Packet for a packet of RoCEv2 on the fast path. Tap and tenant may differ from those of p if it was captured in a tunnel.
+func (t *Tracker) Fast(p *capture.Packet, tap uint16, tenant uint64, l *FastPacket) *rdma.Connection {
 	fl := t.cache[flowSlot(l.Route.hash, l.DestQP)]
 	if !fl.carries(l, tenant) {
 		if fl = t.find(l, tenant); fl == nil {
@@ -100,10 +100,10 @@ func (t *Tracker) Lean(p *capture.Packet, tap uint16, tenant uint64, l *Lean) *r
 	return numbered(known)
 }
 
-// LeanWithin is Lean for a packet in a tunnel, the outermost of the frame; nil if it is in none.
-func (t *Tracker) LeanWithin(p *capture.Packet, tap uint16, tenant uint64, tunnel *link.Tunnel, l *Lean) *rdma.Connection {
+// FastWithin is FastPacket for a packet in a tunnel, the outermost of the frame; nil if it is in none.
+func (t *Tracker) FastWithin(p *capture.Packet, tap uint16, tenant uint64, tunnel *link.Tunnel, l *FastPacket) *rdma.Connection {
 	t.within = tunnel
-	c := t.Lean(p, tap, tenant, l)
+	c := t.Fast(p, tap, tenant, l)
 	t.within = nil
 	return c
 }
@@ -117,8 +117,8 @@ func numbered(c *rdma.Connection) *rdma.Connection {
 }
 
 // find finds the flow of a packet if the cache has another one, or if the packet comes with another Route of the same hosts: each
-// LeanDecoder has its own. It returns nil if there is none.
-func (t *Tracker) find(l *Lean, tenant uint64) *flow {
+// FastDecoder has its own. It returns nil if there is none.
+func (t *Tracker) find(l *FastPacket, tenant uint64) *flow {
 	fl := t.flows[flowKey{l.Route.Src, l.Route.Dst, tenant, l.DestQP}]
 	if fl != nil {
 		fl.route = l.Route
@@ -128,7 +128,7 @@ func (t *Tracker) find(l *Lean, tenant uint64) *flow {
 }
 
 // carries reports whether a packet belongs to a flow, if there is one.
-func (fl *flow) carries(l *Lean, tenant uint64) bool {
+func (fl *flow) carries(l *FastPacket, tenant uint64) bool {
 	return fl != nil && fl.route == l.Route && fl.key.qpn == l.DestQP && fl.key.tenant == tenant
 }
 
@@ -140,7 +140,7 @@ func (fl *flow) carriesRPC(tag rdma.Tag) {
 }
 
 // took notes what each packet changes.
-func (fl *flow) took(p *capture.Packet, l *Lean) rdma.Ref {
+func (fl *flow) took(p *capture.Packet, l *FastPacket) rdma.Ref {
 	ref := rdma.Ref{Time: p.Time, Number: p.Number}
 	fl.tap.Took(ref.Time)
 	fl.good++
@@ -164,8 +164,8 @@ func (t *Tracker) examine(fl *flow) bool {
 	return true
 }
 
-// unplain is Lean for a packet that is not plain.
-func (t *Tracker) unplain(p *capture.Packet, tap uint16, tenant uint64, l *Lean) *rdma.Connection {
+// unplain is FastPacket for a packet that is not plain.
+func (t *Tracker) unplain(p *capture.Packet, tap uint16, tenant uint64, l *FastPacket) *rdma.Connection {
 	t.epoch++
 	t.tenant, t.tunnel = tenant, t.within
 	ref := rdma.Ref{Time: p.Time, Number: p.Number}
@@ -174,11 +174,11 @@ func (t *Tracker) unplain(p *capture.Packet, tap uint16, tenant uint64, l *Lean)
 		fl = t.flow(flowKey{l.Route.Src, l.Route.Dst, tenant, l.DestQP}, ref, int32(tap), rdma.RoCEv2)
 		fl.route = l.Route
 	}
-	l.packet(p.Data, &t.lean)
+	l.packet(p.Data, &t.fast)
 	if t.tracer != nil {
-		l.traced(&t.lean)
+		l.traced(&t.fast)
 	}
-	return t.connected(fl, &arrival{ref: ref, p: &t.lean, tap: int32(tap), port: l.SrcPort, fabric: rdma.RoCEv2, marked: l.Marked(), icrc: Good})
+	return t.connected(fl, &arrival{ref: ref, p: &t.fast, tap: int32(tap), port: l.SrcPort, fabric: rdma.RoCEv2, marked: l.Marked(), icrc: Good})
 }
 
 // waits returns the only request that waits for an acknowledgement, if that is a Send of one packet, its PSN, and the last that was

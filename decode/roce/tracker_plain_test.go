@@ -14,7 +14,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/roce"
 )
 
-// routes are how the packets of clients and servers come: by pair of hosts, LeanDecoder and direction.
+// routes are how the packets of clients and servers come: by pair of hosts, FastDecoder and direction.
 var routes = func() (all [4][2][2]*roce.Route) {
 	for i := range all {
 		client, server := a, b
@@ -28,18 +28,18 @@ var routes = func() (all [4][2][2]*roce.Route) {
 	return all
 }()
 
-// twice feeds two trackers with the same packets: one by Lean, which goes the short way for most of them, the other by Packet.
+// twice feeds two trackers with the same packets: one by FastPacket, which goes the short way for most of them, the other by Packet.
 type twice struct {
-	lean, full *wire
+	fast, full *wire
 	next       [len(routes)][2]uint32 // PSNs of the directions, by pair of hosts
 }
 
-func (w *twice) packet(pair int, from rdma.Side, tap uint16, gap int64, l *roce.Lean) {
+func (w *twice) packet(pair int, from rdma.Side, tap uint16, gap int64, l *roce.FastPacket) {
 	payload := make([]byte, l.PayloadLen)
 	for i := range payload {
 		payload[i] = byte(l.PSN) + byte(i)
 	}
-	l.Route, l.SrcPort = routes[pair][w.lean.n>>3&1][from], 0xc001+uint16(from)
+	l.Route, l.SrcPort = routes[pair][w.fast.n>>3&1][from], 0xc001+uint16(from)
 	l.DestQP = 9
 	if from == 1 {
 		l.DestQP = 5
@@ -50,13 +50,13 @@ func (w *twice) packet(pair int, from rdma.Side, tap uint16, gap int64, l *roce.
 	}
 	p.AETH.Syndrome = l.Syndrome
 	f := link.Frame{Proto: link.UDP, Src: l.Route.Src, Dst: l.Route.Dst, SrcPort: l.SrcPort, DstPort: roce.Port, ECN: l.Traffic & 3}
-	for _, x := range []*wire{w.lean, w.full} {
+	for _, x := range []*wire{w.fast, w.full} {
 		x.n++
 		x.now += gap
 		ref := rdma.Ref{Time: x.now, Number: x.n}
 		var c *rdma.Connection
-		if x == w.lean {
-			c = x.t.Lean(&capture.Packet{Time: ref.Time, Number: ref.Number, Data: payload}, tap, 0, l)
+		if x == w.fast {
+			c = x.t.Fast(&capture.Packet{Time: ref.Time, Number: ref.Number, Data: payload}, tap, 0, l)
 		} else {
 			c = x.t.Packet(ref, tap, 0, rdma.RoCEv2, &f, &p, roce.Good)
 		}
@@ -80,7 +80,7 @@ func (w *twice) step(which, place, odd byte) {
 		pair = int(place) % len(routes)
 	}
 	next := &w.next[pair]
-	l := roce.Lean{Opcode: ops[which>>1&15], SE: odd&1 != 0, RKey: uint32(place), VA: 1 << 20, DMALen: 64}
+	l := roce.FastPacket{Opcode: ops[which>>1&15], SE: odd&1 != 0, RKey: uint32(place), VA: 1 << 20, DMALen: 64}
 	if odd&4 != 0 {
 		l.DMALen = 64 << 10 // more than a packet: how many answer it depends on the path MTU
 	}
@@ -130,7 +130,7 @@ func (w *twice) step(which, place, odd byte) {
 	case 0xaa:
 		next[from] += 1 << 20 // another connection
 	case 0xab, 0xac:
-		for _, x := range []*wire{w.lean, w.full} {
+		for _, x := range []*wire{w.fast, w.full} {
 			x.t.Evict(rdma.Ref{Time: x.now, Number: x.n})
 		}
 	}
@@ -140,7 +140,7 @@ func (w *twice) step(which, place, odd byte) {
 // compare closes both connections, and compares all that was reported, what the trackers know, and what the connections are in the end.
 func (w *twice) compare(t *testing.T) {
 	t.Helper()
-	for _, x := range []*wire{w.lean, w.full} {
+	for _, x := range []*wire{w.fast, w.full} {
 		x.rec.lines = append(x.rec.lines, x.t.State()...)
 		x.t.Flush(rdma.Ref{Time: x.now, Number: x.n})
 		for _, c := range x.rec.closed {
@@ -148,14 +148,14 @@ func (w *twice) compare(t *testing.T) {
 		}
 		x.rec.add("used %d", x.t.Used())
 	}
-	if !maps.Equal(w.lean.acks.by, w.full.acks.by) {
-		t.Fatalf("acknowledged in the short way\n%v\nin the full way\n%v", w.lean.acks.by, w.full.acks.by)
+	if !maps.Equal(w.fast.acks.by, w.full.acks.by) {
+		t.Fatalf("acknowledged in the short way\n%v\nin the full way\n%v", w.fast.acks.by, w.full.acks.by)
 	}
-	if !slices.Equal(w.lean.rec.lines, w.full.rec.lines) {
+	if !slices.Equal(w.fast.rec.lines, w.full.rec.lines) {
 		for i, line := range w.full.rec.lines {
 			short := "nothing"
-			if i < len(w.lean.rec.lines) {
-				short = w.lean.rec.lines[i]
+			if i < len(w.fast.rec.lines) {
+				short = w.fast.rec.lines[i]
 			}
 			if short != line {
 				t.Fatalf("line %d: short way\n%s\nfull way\n%s", i, short, line)
@@ -189,14 +189,14 @@ func (a acks) WorkAcked(c *rdma.Connection, from rdma.Side, seq uint64, ref rdma
 
 // watch gives both trackers, which have seen nothing yet, a Watcher.
 func (w *twice) watch() {
-	for _, x := range []*wire{w.lean, w.full} {
+	for _, x := range []*wire{w.fast, w.full} {
 		x.acks = acks{make(map[string]uint64)}
 		x.t = roce.NewTracker(x.rec, rdma.Hooks{Watcher: x.acks, Runs: x.acks}, new(rdma.Numbers), roce.Limits{})
 	}
 }
 
 func newTwice(setup, watch bool) *twice {
-	w := &twice{lean: newWire(), full: newWire()}
+	w := &twice{fast: newWire(), full: newWire()}
 	for i := range w.next {
 		w.next[i] = [2]uint32{1000, 1<<24 - 3}
 	}
@@ -205,7 +205,7 @@ func newTwice(setup, watch bool) *twice {
 	}
 	for i := range w.next {
 		if r := routes[i][0][0]; setup {
-			w.lean.connect([2]netip.Addr{r.Src, r.Dst}, [2]uint32{5, 9}, w.next[i])
+			w.fast.connect([2]netip.Addr{r.Src, r.Dst}, [2]uint32{5, 9}, w.next[i])
 			w.full.connect([2]netip.Addr{r.Src, r.Dst}, [2]uint32{5, 9}, w.next[i])
 		}
 	}
@@ -233,7 +233,7 @@ func TestPlain(t *testing.T) {
 }
 
 // Each packet is plain that would be plain alone, though the flows of many hosts and queue pairs share slots of the cache, and two
-// LeanDecoders take turns.
+// FastDecoders take turns.
 func TestPlainAmongMany(t *testing.T) {
 	const clients, pairs, rounds = 40, 30, 6
 	w := newWire()
@@ -256,7 +256,7 @@ func TestPlainAmongMany(t *testing.T) {
 			// A Send and its acknowledgement, and the same in the other direction.
 			for k := range 4 {
 				from, sender := (k+1)>>1&1, k>>1
-				l := roce.Lean{
+				l := roce.FastPacket{
 					Route: routes[i%clients][round&1][from], DestQP: qpn(i)[1-from],
 					PSN: (psn(i)[sender] + uint32(round)) & (1<<24 - 1), Opcode: roce.RCSendOnly, PayloadLen: 64,
 				}
@@ -266,7 +266,7 @@ func TestPlainAmongMany(t *testing.T) {
 				w.n++
 				w.now += 1000
 				before := w.t.Epoch()
-				w.t.Lean(&capture.Packet{Time: w.now, Number: w.n, Data: make([]byte, 64)}, 0, 0, &l)
+				w.t.Fast(&capture.Packet{Time: w.now, Number: w.n, Data: make([]byte, 64)}, 0, 0, &l)
 				if round > 0 && w.t.Epoch() != before {
 					t.Fatalf("round %d, connection %d, packet %d is not plain", round, i, k)
 				}

@@ -39,7 +39,7 @@ func ReadAll(name string) (n int64, err error) {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-var roceDecoder roce.LeanDecoder
+var roceDecoder roce.FastDecoder
 
 // CRC makes the checksums of all pieces of b, size bytes each: the invariant CRC of RoCE over IPv4, of 64 bytes at least, or CRC32C of
 // iWARP. It returns a number that depends on all of them. b should be no larger than the cache that packets are in when the decoder checks them.

@@ -23,10 +23,10 @@ var layers = []layer{
 	{"page cache: read(2)", []string{"internal/poll.(*FD).Read", "internal/poll.(*FD).Pread", "os.(*File).Read", "os.Open"}},
 	{"records of the file", []string{"capture."}},
 	{"CRC", []string{
-		"hash/crc32.", "decode/roce.fold", "decode/roce.(*LeanDecoder).intact", "decode/roce.(*Checker).", "decode/iwarp.checksum", "decode/iwarp.FPDU.Checksum",
+		"hash/crc32.", "decode/roce.fold", "decode/roce.(*FastDecoder).intact", "decode/roce.(*Checker).", "decode/iwarp.checksum", "decode/iwarp.FPDU.Checksum",
 	}},
 	{"Ethernet, IP, UDP, TCP, BTH", []string{
-		"decode/link.", "decode/roce.(*LeanDecoder).", "decode/roce.(*Lean).transport", "decode/roce.Decode", "decode/roce.(*Splitter).",
+		"decode/link.", "decode/roce.(*FastDecoder).", "decode/roce.(*FastPacket).transport", "decode/roce.Decode", "decode/roce.(*Splitter).",
 		"decode.(*dissection).",
 	}},
 	{"connections, operations, streams", []string{

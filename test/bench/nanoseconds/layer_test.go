@@ -14,10 +14,10 @@ func TestLayerOf(t *testing.T) {
 	}{
 		{[]string{"internal/runtime/syscall.Syscall6", "syscall.read", "internal/poll.(*FD).Read", "os.(*File).Read", module + "capture.(*reader).fill"}, "page cache: read(2)"},
 		{[]string{"runtime.memmove", module + "capture.(*reader).next"}, "records of the file"},
-		{[]string{"hash/crc32.ieeeCLMUL", "hash/crc32.Update", module + "decode/roce.(*LeanDecoder).intact"}, "CRC"},
-		{[]string{"runtime.memmove", module + "decode/roce.(*LeanDecoder).intact"}, "CRC"},
-		{[]string{module + "decode/roce.(*LeanDecoder).Ethernet"}, "Ethernet, IP, UDP, TCP, BTH"},
-		{[]string{module + "decode/roce.(*Tracker).Lean"}, "connections, operations, streams"},
+		{[]string{"hash/crc32.ieeeCLMUL", "hash/crc32.Update", module + "decode/roce.(*FastDecoder).intact"}, "CRC"},
+		{[]string{"runtime.memmove", module + "decode/roce.(*FastDecoder).intact"}, "CRC"},
+		{[]string{module + "decode/roce.(*FastDecoder).Ethernet"}, "Ethernet, IP, UDP, TCP, BTH"},
+		{[]string{module + "decode/roce.(*Tracker).Fast"}, "connections, operations, streams"},
 		{[]string{module + "decode.(*tcpDemux).packet"}, "connections, operations, streams"},
 		{[]string{module + "decode.(*Decoder).track"}, "transactions, chunk lists"},
 		{[]string{"runtime.mapaccess1", module + "decode/transaction.(*Tracker).Send", module + "decode/roce.(*Tracker).request"}, "transactions, chunk lists"},
@@ -40,7 +40,7 @@ Duration: 1.20s, Total samples = 1.03s (85.62%)
 -----------+-------------------------------------------------------
      bytes:  1kB
       20ms   runtime.memmove
-             github.com/rpcrdma/toolkit/decode/roce.(*LeanDecoder).intact (inline)
+             github.com/rpcrdma/toolkit/decode/roce.(*FastDecoder).intact (inline)
              github.com/rpcrdma/toolkit/decode.(*dissection).batch
 -----------+-------------------------------------------------------
      1.01s   main.(*summary).add

@@ -16,7 +16,7 @@ type Route struct {
 	Src, Dst netip.Addr
 	hosts    hosts
 	hash     uint32 // see flowSlot
-	// Group belongs to whoever calls LeanDecoder.RouteOf: what it knows of the two hosts. It is 0 at first.
+	// Group belongs to whoever calls FastDecoder.RouteOf: what it knows of the two hosts. It is 0 at first.
 	Group uint16
 }
 
@@ -45,11 +45,11 @@ func routeHash(src, dst netip.Addr) uint32 {
 // golden is 2^64 divided by the golden ratio: multiplication with it mixes bits upwards.
 const golden = 0x9e3779b97f4a7c15
 
-// Lean is what the Tracker needs of an ordinary packet: one of the RC service that was captured completely,
+// FastPacket is what the Tracker needs of a packet of the fast path: one of the RC service that was captured completely,
 // has a right ICRC, and has the extension headers of nearly all traffic. If decoding and tracking run on two
-// processors, the size of what passes between them matters: a Unit, which holds a Lean, fills one cache
+// processors, the size of what passes between them matters: a Unit, which holds a FastPacket, fills one cache
 // line, Frame and Packet seven.
-type Lean struct {
+type FastPacket struct {
 	Route      *Route
 	VA         uint64 // RETH
 	RKey       uint32 // RETH, or IETH
@@ -69,31 +69,31 @@ type Lean struct {
 }
 
 // Marked reports whether the IP header says "congestion experienced".
-func (l *Lean) Marked() bool { return l.Traffic&ecnCE == ecnCE }
+func (l *FastPacket) Marked() bool { return l.Traffic&ecnCE == ecnCE }
 
 // DSCP is the differentiated services code point of the IP header.
-func (l *Lean) DSCP() uint8 { return l.Traffic >> 2 }
+func (l *FastPacket) DSCP() uint8 { return l.Traffic >> 2 }
 
 // Priority is that of the 802.1Q tag, 0 to 7; 0 if untagged.
-func (l *Lean) Priority() uint8 { return uint8(l.Tag >> 13) }
+func (l *FastPacket) Priority() uint8 { return uint8(l.Tag >> 13) }
 
 // VLAN is the identifier of the 802.1Q tag; 0 if untagged.
-func (l *Lean) VLAN() uint16 { return l.Tag & 0xfff }
+func (l *FastPacket) VLAN() uint16 { return l.Tag & 0xfff }
 
-// LeanDecoder decodes ordinary packets. The zero value is ready for use. It is not safe for concurrent use.
-type LeanDecoder struct {
+// FastDecoder decodes packets of the fast path. The zero value is ready for use. It is not safe for concurrent use.
+type FastDecoder struct {
 	// The masked headers that the ICRC covers: four bytes for the absent LRH, then IP, UDP and BTH. The zeros
 	// in front do not change a CRC that starts at zero.
 	scratch [icrcLead + icrcScratch]byte
 	// Routes are found in known, the last of those with the same routeSlot in recent.
 	recent [1024]*Route
 	known  map[hosts]*Route
-	peek   Lean // of RouteOf
+	peek   FastPacket // of RouteOf
 	inner  [1]capture.Packet
 	copied [icrcOnes + foldMost]byte // a packet that nothing precedes in memory
 }
 
-// maxRoutes bounds LeanDecoder.known: if it is full, it begins anew.
+// maxRoutes bounds FastDecoder.known: if it is full, it begins anew.
 const maxRoutes = 1 << 11
 
 const (
@@ -111,22 +111,22 @@ const (
 	ecnCE        = 3
 )
 
-// Unit is the Lean of an ordinary packet, or where to find all of another one. It fills a cache line, since it is written on
+// Unit is a packet of the fast path, or where to find all of another one. It fills a cache line, since it is written on
 // one processor and read on another.
 type Unit struct {
-	Lean Lean
-	// Full belongs to whoever takes the Units; it is negative if Lean says it all.
+	Fast FastPacket
+	// Full belongs to whoever takes the Units; it is negative if FastPacket says it all.
 	Full int32
 }
 
-// Ordinary decodes packets up to the first that is not ordinary: that one has to be examined by link.Decode and Splitter, because
+// Decode decodes packets up to the first that is not on the fast path: that one has to be examined by link.Decode and Splitter, because
 // it is not RoCEv2, or in a tunnel, or because something in it is unusual or wrong. It returns how many precede it. There must be as many
 // units as packets.
-func (d *LeanDecoder) Ordinary(packets []capture.Packet, units []Unit) int {
+func (d *FastDecoder) Decode(packets []capture.Packet, units []Unit) int {
 	units = units[:len(packets)]
 	for i := range packets {
 		p, u := &packets[i], &units[i]
-		b, l := p.Data, &u.Lean
+		b, l := p.Data, &u.Fast
 		// Most frames are of Ethernet, and have neither a tag nor IP options: then everything is where it always is, and several fields
 		// are compared at once.
 		var h *[usualHeaders + ICRCSize]byte
@@ -175,7 +175,7 @@ func (d *LeanDecoder) Ordinary(packets []capture.Packet, units []Unit) int {
 
 		bth := binary.BigEndian.Uint64(x[:])
 		op, flags := Opcode(bth>>56), uint8(bth>>48)
-		o := &ordinaries[op]
+		o := &fastOpcodes[op]
 		pad := flags & maskPad >> shiftPad
 		n := int(end-at) - int(o.other) - int(pad)
 		if flags&maskTVer != 0 || uint(n-int(o.least)) > uint(o.span) || o.least != 0 && n&(n-1) != 0 {
@@ -191,7 +191,7 @@ func (d *LeanDecoder) Ordinary(packets []capture.Packet, units []Unit) int {
 			l.VA, l.RKey, l.DMALen = e.VA(), e.RKey(), e.DMALen()
 		case withIETH:
 			l.RKey = binary.BigEndian.Uint32(x[BTHSize:])
-		case extraordinary:
+		case notFast:
 			return i
 		}
 		l.Opcode, l.Pad, l.SE = op, pad, flags&flagSE != 0
@@ -204,9 +204,9 @@ func (d *LeanDecoder) Ordinary(packets []capture.Packet, units []Unit) int {
 	return len(packets)
 }
 
-// Inner is Ordinary for one packet that link.Decode has taken apart: f, of which Net, Transport and Payload lie in the packet. It is meant for those in
-// tunnels, and for link types that Ordinary does not know. It returns false if Splitter has to examine it; u says nothing then.
-func (d *LeanDecoder) Inner(p *capture.Packet, f *link.Frame, u *[1]Unit) bool {
+// Inner is Decode for one packet that link.Decode has taken apart: f, of which Net, Transport and Payload lie in the packet. It is meant for those in
+// tunnels, and for link types that Decode does not know. It returns false if Splitter has to examine it; u says nothing then.
+func (d *FastDecoder) Inner(p *capture.Packet, f *link.Frame, u *[1]Unit) bool {
 	if f.Proto != link.UDP || f.Segment != 0 || len(f.Net) == 0 {
 		return false
 	}
@@ -217,7 +217,7 @@ func (d *LeanDecoder) Inner(p *capture.Packet, f *link.Frame, u *[1]Unit) bool {
 	}
 	if len(f.Tunnels) == 0 {
 		if _, ether := beginning(p.Link, p.Data); ether != 0 {
-			return false // Ordinary has seen it
+			return false // Decode has seen it
 		}
 	}
 	q := &d.inner[0]
@@ -230,19 +230,19 @@ func (d *LeanDecoder) Inner(p *capture.Packet, f *link.Frame, u *[1]Unit) bool {
 		}
 	}
 	q.Data = p.Data[at : at+n]
-	ordinary := d.Ordinary(d.inner[:], u[:]) == 1
+	fast := d.Decode(d.inner[:], u[:]) == 1
 	q.Data = nil // keeps no memory alive
-	if ordinary {
-		l := &u[0].Lean
+	if fast {
+		l := &u[0].Fast
 		l.At += uint32(at)
 		l.Tag = uint16(f.Priority)<<13 | f.VLAN
 	}
-	return ordinary
+	return fast
 }
 
 // anywhere finds BTH and end of the packet in a frame that may have tags, or IPv6, or that is not of Ethernet. It returns 0 if link.Decode has to
 // examine it, or if the ICRC is wrong.
-func (d *LeanDecoder) anywhere(lt capture.LinkType, b []byte, l *Lean) (bth, end uint) {
+func (d *FastDecoder) anywhere(lt capture.LinkType, b []byte, l *FastPacket) (bth, end uint) {
 	at, net, n := datagram(lt, b, l)
 	if n == 0 || !d.within(b, at, net, n) {
 		return 0, 0
@@ -252,7 +252,7 @@ func (d *LeanDecoder) anywhere(lt capture.LinkType, b []byte, l *Lean) (bth, end
 }
 
 // within verifies the ICRC of an IP packet of n bytes, at an offset of a frame.
-func (d *LeanDecoder) within(b []byte, at, net, n int) bool {
+func (d *FastDecoder) within(b []byte, at, net, n int) bool {
 	if at < icrcOnes { // nothing precedes it
 		if !folds || n > len(d.copied)-icrcOnes {
 			return d.intact(b[at:at+n], net)
@@ -291,7 +291,7 @@ func beginning(lt capture.LinkType, b []byte) (at int, ether uint16) {
 
 // datagram finds the IP packet of RoCEv2 in a frame that may have one tag or two: where it begins, the length of its header, and its length. That
 // is 0 if link.Decode has to examine it.
-func datagram(lt capture.LinkType, b []byte, l *Lean) (at, net, n int) {
+func datagram(lt capture.LinkType, b []byte, l *FastPacket) (at, net, n int) {
 	at, ether := beginning(lt, b)
 	l.Tag = 0
 	for range 2 {
@@ -337,9 +337,9 @@ func datagram(lt capture.LinkType, b []byte, l *Lean) (at, net, n int) {
 	return at, net, n
 }
 
-// Groups writes down the Route.Group of packets that may be ordinary, by their headers up to UDP alone, up to the first packet that may not, or whose
+// Groups writes down the Route.Group of packets that may be on the fast path, by their headers up to UDP alone, up to the first packet that may not, or whose
 // Group is 0. It returns how many precede that one. There must be as many groups as packets.
-func (d *LeanDecoder) Groups(packets []capture.Packet, groups []uint16) int {
+func (d *FastDecoder) Groups(packets []capture.Packet, groups []uint16) int {
 	groups = groups[:len(packets)]
 	for i := range packets {
 		p := &packets[i]
@@ -364,9 +364,9 @@ func (d *LeanDecoder) Groups(packets []capture.Packet, groups []uint16) int {
 	return len(packets)
 }
 
-// RouteOf returns the Route of a packet that may be ordinary, by its headers up to UDP alone; nil if link.Decode has to say between
+// RouteOf returns the Route of a packet that may be on the fast path, by its headers up to UDP alone; nil if link.Decode has to say between
 // which hosts it is. Of any other packet link.Decode says the same addresses, that it is UDP, and that it is in no tunnel.
-func (d *LeanDecoder) RouteOf(p *capture.Packet) *Route {
+func (d *FastDecoder) RouteOf(p *capture.Packet) *Route {
 	b := p.Data
 	if p.Link == capture.LinkEthernet && len(b) >= usualHeaders+ICRCSize && usualIPv4((*[usualHeaders + ICRCSize]byte)(b), len(b)) {
 		return d.route(b[etherSize:], ipv4Size)
@@ -380,15 +380,15 @@ func (d *LeanDecoder) RouteOf(p *capture.Packet) *Route {
 
 // usualIPv4 reports whether a frame of n bytes is RoCEv2 in IPv4, without tag and options, as far as its headers up to UDP say.
 func usualIPv4(h *[usualHeaders + ICRCSize]byte, n int) bool {
-	const fragment, proto = 0x3fff0000, 0xff // as in Ordinary
+	const fragment, proto = 0x3fff0000, 0xff // as in Decode
 	end := etherSize + uint(binary.BigEndian.Uint16(h[16:]))
 	udp := binary.BigEndian.Uint64(h[etherSize+ipv4Size:])
 	return binary.BigEndian.Uint32(h[12:])>>8 == etherIPv4<<8|0x45 && binary.BigEndian.Uint32(h[20:])&(fragment|proto) == protoUDP &&
 		end <= uint(n) && end >= usualHeaders+ICRCSize && uint32(udp>>16) == roceUDP<<16|uint32(end-etherSize-ipv4Size)
 }
 
-// ordinary says of an opcode what is needed of a packet that may be a Lean.
-type ordinary struct {
+// fastOpcode says of an opcode what is needed of one that may be on the fast path.
+type fastOpcode struct {
 	other   uint8  // bytes from the BTH on that are no payload: headers and ICRC
 	headers uint8  // one of those below
 	least   uint16 // payload; if it is not 0, the payload is a path MTU, a power of two
@@ -397,16 +397,16 @@ type ordinary struct {
 }
 
 const (
-	extraordinary uint8 = iota // no Lean
+	notFast uint8 = iota // no FastPacket
 	withNone
 	withRETH
 	withAETH
 	withIETH
 )
 
-var ordinaries = ordinaryTable()
+var fastOpcodes = fastTable()
 
-func ordinaryTable() (table [256]ordinary) {
+func fastTable() (table [256]fastOpcode) {
 	for i := range table {
 		info, t := &opcodes[i], &table[i]
 		switch {
@@ -433,7 +433,7 @@ func ordinaryTable() (table [256]ordinary) {
 }
 
 // intact verifies the ICRC of p, an IP packet whose header has net bytes, if Intact does not.
-func (d *LeanDecoder) intact(p []byte, net int) bool {
+func (d *FastDecoder) intact(p []byte, net int) bool {
 	head := net + udpSize + BTHSize
 	n := len(p) - ICRCSize
 	if n > icrcCopied {
@@ -461,11 +461,11 @@ func (d *LeanDecoder) intact(p []byte, net int) bool {
 	return crc == binary.LittleEndian.Uint32(p[len(p)-ICRCSize:])
 }
 
-// routeSlot is the place of a Route in LeanDecoder.recent.
+// routeSlot is the place of a Route in FastDecoder.recent.
 func routeSlot(x uint64) uint64 { return x * golden >> (64 - 10) }
 
 // route finds or makes the Route of an IP packet.
-func (d *LeanDecoder) route(p []byte, net int) *Route {
+func (d *FastDecoder) route(p []byte, net int) *Route {
 	h := hosts{six: net != ipv4Size}
 	if h.six {
 		h.src, h.more[0] = binary.LittleEndian.Uint64(p[8:]), binary.LittleEndian.Uint64(p[16:])
@@ -495,7 +495,7 @@ func (d *LeanDecoder) route(p []byte, net int) *Route {
 }
 
 // packet fills in the fields that the Tracker reads. The rest of p stays zero.
-func (l *Lean) packet(data []byte, p *Packet) {
+func (l *FastPacket) packet(data []byte, p *Packet) {
 	p.Opcode, p.Pad, p.SE = l.Opcode, l.Pad, l.SE
 	p.DestQP, p.PSN = l.DestQP, l.PSN
 	p.RETH = RETHFields{l.VA, l.RKey, l.DMALen}
@@ -505,16 +505,16 @@ func (l *Lean) packet(data []byte, p *Packet) {
 }
 
 // payload is the payload of the captured frame.
-func (l *Lean) payload(data []byte) []byte {
+func (l *FastPacket) payload(data []byte) []byte {
 	end := int(l.At) + int(l.PayloadLen)
 	return data[l.At:end:end]
 }
 
 // size is the length from the BTH to the ICRC: see arrival.size.
-func (l *Lean) size() int { return l.Opcode.HeaderSize() + l.rest() }
+func (l *FastPacket) size() int { return l.Opcode.HeaderSize() + l.rest() }
 
 // rest is size without the headers.
-func (l *Lean) rest() int { return int(l.PayloadLen) + int(l.Pad) + ICRCSize }
+func (l *FastPacket) rest() int { return int(l.PayloadLen) + int(l.Pad) + ICRCSize }
 
 // traced fills in what only a tracer reads.
-func (l *Lean) traced(p *Packet) { p.Headers, p.AETH.MSN = opcodes[l.Opcode].headers, l.MSN }
+func (l *FastPacket) traced(p *Packet) { p.Headers, p.AETH.MSN = opcodes[l.Opcode].headers, l.MSN }

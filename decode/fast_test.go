@@ -14,9 +14,9 @@ import (
 	"github.com/rpcrdma/toolkit/internal/testtools/wrap"
 )
 
-// sameAsFull compares a Lean with what the complete decoders return for the same
+// sameAsFull compares a FastPacket with what the complete decoders return for the same
 // frame. It returns false if the frame was left to them.
-func sameAsFull(t *testing.T, d *roce.LeanDecoder, lt capture.LinkType, b []byte) bool {
+func sameAsFull(t *testing.T, d *roce.FastDecoder, lt capture.LinkType, b []byte) bool {
 	t.Helper()
 	var unit [1]roce.Unit
 	one := []capture.Packet{{Link: lt, Length: uint32(len(b)), Data: b}}
@@ -37,22 +37,22 @@ func sameAsFull(t *testing.T, d *roce.LeanDecoder, lt capture.LinkType, b []byte
 	if q := route; q != nil && (q.Src != f.Src || q.Dst != f.Dst || f.Proto != link.UDP || f.DstPort != RoCEPort || len(f.Tunnels) > 0) {
 		t.Fatalf("from %v to %v by the headers alone, and %+v", q.Src, q.Dst, f)
 	}
-	if d.Ordinary(one, unit[:]) == 0 {
+	if d.Decode(one, unit[:]) == 0 {
 		return false
 	}
-	l := unit[0].Lean
+	l := unit[0].Fast
 	if route != l.Route {
-		t.Fatalf("an ordinary packet whose Route is %v by the headers alone, and %v", route, l.Route)
+		t.Fatalf("a packet of the fast path whose Route is %v by the headers alone, and %v", route, l.Route)
 	}
 	leanAsFull(t, &l, &f, b)
 	if d.Inner(&one[0], &f, &unit) {
-		t.Fatal("Inner takes what Ordinary has taken")
+		t.Fatal("Inner takes what Decode has taken")
 	}
 	return true
 }
 
-// leanAsFull compares a Lean with what the complete decoders return for the frame f, which lies in b.
-func leanAsFull(t *testing.T, l *roce.Lean, f *link.Frame, b []byte) {
+// leanAsFull compares a FastPacket with what the complete decoders return for the frame f, which lies in b.
+func leanAsFull(t *testing.T, l *roce.FastPacket, f *link.Frame, b []byte) {
 	t.Helper()
 	if f.Proto != link.UDP || f.DstPort != RoCEPort || f.Problem != link.NoProblem {
 		t.Fatalf("taken for RoCEv2: %+v", f)
@@ -66,7 +66,7 @@ func leanAsFull(t *testing.T, l *roce.Lean, f *link.Frame, b []byte) {
 	if p.Problem != roce.NoProblem || p.ICRC != roce.Good || p.Cut {
 		t.Fatalf("taken for good: %+v", p)
 	}
-	full := roce.Lean{
+	full := roce.FastPacket{
 		Route: l.Route, VA: p.RETH.VA, RKey: p.RETH.RKey | p.IETH, DMALen: p.RETH.DMALen, DestQP: p.DestQP, PSN: p.PSN,
 		MSN: p.AETH.MSN, At: l.At, PayloadLen: uint16(p.PayloadLen), SrcPort: f.SrcPort, Tag: l.Tag, Opcode: p.Opcode,
 		Syndrome: p.AETH.Syndrome, Pad: p.Pad, Traffic: f.DSCP()<<2 | f.ECN, SE: p.SE, AckReq: p.AckReq,
@@ -86,7 +86,7 @@ func leanAsFull(t *testing.T, l *roce.Lean, f *link.Frame, b []byte) {
 }
 
 // innerAsFull is sameAsFull for a packet in a tunnel, or of another link type.
-func innerAsFull(t *testing.T, d *roce.LeanDecoder, lt capture.LinkType, b []byte) bool {
+func innerAsFull(t *testing.T, d *roce.FastDecoder, lt capture.LinkType, b []byte) bool {
 	t.Helper()
 	p := capture.Packet{Link: lt, Length: uint32(len(b)), Data: b}
 	var f link.Frame
@@ -95,7 +95,7 @@ func innerAsFull(t *testing.T, d *roce.LeanDecoder, lt capture.LinkType, b []byt
 	if !d.Inner(&p, &f, &u) {
 		return false
 	}
-	leanAsFull(t, &u[0].Lean, &f, b)
+	leanAsFull(t, &u[0].Fast, &f, b)
 	return true
 }
 
@@ -130,7 +130,7 @@ func TestInnerElsewhere(t *testing.T) {
 	w := wrap.New(vxlan(t), 7)
 	n := 0
 	for i := range packets {
-		var d roce.LeanDecoder
+		var d roce.FastDecoder
 		var f link.Frame
 		var u [1]roce.Unit
 		b, _ := w.Frame(packets[i].Data, int(packets[i].Length))
@@ -163,19 +163,19 @@ func TestInnerElsewhere(t *testing.T) {
 	}
 }
 
-// TestInner compares the short way of ordinary packets in tunnels, of every kind and one in another, with the long one.
+// TestInner compares the fast path of packets in tunnels, of every kind and one in another, with the long one.
 func TestInner(t *testing.T) {
 	for _, name := range []string{"../samples/rocev2-nfs41-ipv6.pcap.zst", "../samples/rocev2-nfs3-basic.pcap.zst"} {
 		packets := firstBatch(t, name)
 		overlay := wrap.New(vxlan(t), 3)
 		rnd := rand.New(rand.NewPCG(115, 1))
 		for _, k := range wrap.Kinds(0x155) {
-			var d roce.LeanDecoder
+			var d roce.FastDecoder
 			w := wrap.New(k, 7)
 			direct, inner := 0, 0
 			for i := range packets[:min(len(packets), 600)] {
 				p := &packets[i]
-				ordinary := sameAsFull(t, &d, p.Link, p.Data)
+				fast := sameAsFull(t, &d, p.Link, p.Data)
 				if int(p.Length) > len(p.Data) {
 					continue // cut
 				}
@@ -188,10 +188,10 @@ func TestInner(t *testing.T) {
 				}
 				frame, _ := w.Frame(from, len(from))
 				got := innerAsFull(t, &d, k.Link, frame)
-				if got && !ordinary {
-					t.Fatalf("%s: packet %d is ordinary in a tunnel only", k.Name, p.Number)
+				if got && !fast {
+					t.Fatalf("%s: packet %d is fast in a tunnel only", k.Name, p.Number)
 				}
-				if ordinary {
+				if fast {
 					direct++
 				}
 				if got {
@@ -217,13 +217,13 @@ func TestInner(t *testing.T) {
 	}
 }
 
-// leanLinks are the link types of packets that may be ordinary.
-var leanLinks = []capture.LinkType{
+// fastLinks are the link types of packets that may be on the fast path.
+var fastLinks = []capture.LinkType{
 	capture.LinkEthernet, capture.LinkSLL, capture.LinkSLL2, capture.LinkRaw, capture.LinkRawBSD, capture.LinkRawOpenBSD, capture.LinkIPv4, capture.LinkIPv6,
 }
 
-// framed calls f with an Ethernet frame, and with the same packet in other frames. ordinary says that it may be ordinary there.
-func framed(b []byte, f func(lt capture.LinkType, b []byte, ordinary bool)) {
+// framed calls f with an Ethernet frame, and with the same packet in other frames. fast says that it may be fast there.
+func framed(b []byte, f func(lt capture.LinkType, b []byte, fast bool)) {
 	f(capture.LinkEthernet, b, true)
 	tags := []byte{0x88, 0xa8, 0x60, 7, 0x81, 0, 0xa0, 42, 0x91, 0, 0, 1}
 	for n := 4; n <= len(tags); n += 4 {
@@ -234,14 +234,14 @@ func framed(b []byte, f func(lt capture.LinkType, b []byte, ordinary bool)) {
 	f(capture.LinkSLL, slices.Concat(sll[:14], tags[:4], sll[14:]), true)
 	f(capture.LinkSLL2, slices.Concat(b[12:14], make([]byte, 18), b[14:]), true)
 	f(capture.LinkSLL2, slices.Concat(tags[:2], make([]byte, 18), tags[2:8], b[12:]), true)
-	for _, lt := range leanLinks[3:] {
+	for _, lt := range fastLinks[3:] {
 		f(lt, b[14:], true)
 	}
 	f(capture.LinkNull, append([]byte{2, 0, 0, 0}, b[14:]...), false)
 }
 
-// TestLean compares the short way of ordinary packets with the long one.
-func TestLean(t *testing.T) {
+// TestFastPacket compares the fast path with the long one.
+func TestFastPacket(t *testing.T) {
 	files, _ := filepath.Glob("../samples/rocev2-*.pcap*")
 	if len(files) < 5 {
 		t.Fatal(files)
@@ -254,9 +254,9 @@ func TestLean(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var d roce.LeanDecoder
+		var d roce.FastDecoder
 		var b capture.Batch
-		lean, all := 0, 0
+		short, all := 0, 0
 		for {
 			if err = r.Read(&b); err != nil {
 				break
@@ -267,14 +267,14 @@ func TestLean(t *testing.T) {
 					continue // cut
 				}
 				all++
-				ordinary := sameAsFull(t, &d, p.Link, p.Data)
-				if ordinary {
-					lean++
+				fast := sameAsFull(t, &d, p.Link, p.Data)
+				if fast {
+					short++
 				}
 				if i%16 == 1 {
 					framed(p.Data, func(lt capture.LinkType, b []byte, may bool) {
-						if got := sameAsFull(t, &d, lt, b); got != (ordinary && may) {
-							t.Fatalf("%s: packet %d, link type %d: ordinary %v", name, p.Number, lt, got)
+						if got := sameAsFull(t, &d, lt, b); got != (fast && may) {
+							t.Fatalf("%s: packet %d, link type %d: fast %v", name, p.Number, lt, got)
 						}
 					})
 				}
@@ -304,13 +304,13 @@ func TestLean(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.Close()
-		if all > 500 && lean < all*4/5 {
-			t.Errorf("%s: %d of %d packets went the short way", name, lean, all)
+		if all > 500 && short < all*4/5 {
+			t.Errorf("%s: %d of %d packets went the short way", name, short, all)
 		}
 	}
 }
 
-func FuzzLean(f *testing.F) {
+func FuzzFastPacket(f *testing.F) {
 	for _, name := range []string{"../samples/rocev2-nfs41-ipv6.pcap.zst", "../samples/rocev2-nfs3-basic.pcap.zst"} {
 		seen := map[byte]bool{}
 		for _, p := range firstBatch(f, name) {
@@ -327,8 +327,8 @@ func FuzzLean(f *testing.F) {
 		if len(b) > 1<<16 {
 			return
 		}
-		var d roce.LeanDecoder
-		for _, lt := range leanLinks {
+		var d roce.FastDecoder
+		for _, lt := range fastLinks {
 			sameAsFull(t, &d, lt, b)
 			// Almost no input has a right ICRC: give it one.
 			var fr link.Frame
@@ -346,12 +346,12 @@ func FuzzLean(f *testing.F) {
 
 func BenchmarkLean(b *testing.B) {
 	packets := firstBatch(b, "../samples/rocev2-nfs3-meta.pcap.zst")
-	var d roce.LeanDecoder
+	var d roce.FastDecoder
 	units := make([]roce.Unit, len(packets))
 	b.ReportAllocs()
 	for b.Loop() {
 		for n := 0; n < len(units); n++ {
-			n += d.Ordinary(packets[n:], units[n:])
+			n += d.Decode(packets[n:], units[n:])
 		}
 	}
 }

@@ -24,7 +24,7 @@ func ipHeader(i uint32, six bool) (b []byte, net int, src, dst netip.Addr) {
 
 // Hosts have one Route, however many others there are, and no allocation once they are known.
 func TestRoutes(t *testing.T) {
-	var d LeanDecoder
+	var d FastDecoder
 	const n = maxRoutes / 2
 	var routes [2 * n]*Route
 	all := func() (changed int) {
@@ -61,7 +61,7 @@ func TestRoutes(t *testing.T) {
 
 // More hosts than are remembered take no more memory.
 func TestRoutesBounded(t *testing.T) {
-	var d LeanDecoder
+	var d FastDecoder
 	for i := range uint32(3*maxRoutes + 1) {
 		p, net, _, _ := ipHeader(i, i&1 != 0)
 		d.route(p, net)
@@ -84,7 +84,7 @@ func TestRouteOfFamily(t *testing.T) {
 	six := make([]byte, ipv6Size)
 	copy(six[8:], b[etherSize+12:][:8])
 
-	var d LeanDecoder
+	var d FastDecoder
 	other := d.route(six, ipv6Size)
 	other.Group = 6
 	var groups [1]uint16
