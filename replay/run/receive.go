@@ -178,15 +178,16 @@ func (e *engine) postpone(c *call, rpc string, res xdr.Message) bool {
 		e.complete(c)
 	}
 	e.step(c.entry, schedule.Postpone)
-	if nfs4.Nfsstat4(code) == nfs4.NFS4ERR_GRACE && o.Compound != nil {
-		wait = e.graceWait(c, wait)
-	}
-	e.later = append(e.later, postponed{time.Now().Add(wait), c})
+	e.later = append(e.later, postponed{time.Now().Add(e.graceWait(c, code, wait)), c})
 	return true
 }
 
-// graceWait is how long a call waits for the end of the server's grace period: one call asks again and again, and the others wait for it.
-func (e *engine) graceWait(c *call, wait time.Duration) time.Duration {
+// graceWait is how long a call waits that the server has put off: in its grace period, one call asks again and again, and the others wait
+// for that.
+func (e *engine) graceWait(c *call, code uint32, wait time.Duration) time.Duration {
+	if nfs4.Nfsstat4(code) != nfs4.NFS4ERR_GRACE || c.form.Op.Compound == nil {
+		return wait
+	}
 	if e.grace == nil {
 		e.grace = c
 	}
