@@ -33,7 +33,7 @@ var (
 
 // documents whose console blocks are run.
 var documents = []string{
-	"README.md", "docs/check.md", "docs/cookbook.md", "docs/fabric.md", "docs/kerberos.md", "docs/kernel.md",
+	"README.md", "docs/check.md", "docs/cookbook.md", "docs/fabric.md", "docs/founding-documents.md", "docs/kerberos.md", "docs/kernel.md",
 	"docs/plan.md", "docs/report.md", "docs/rpcrdma-dump.md", "docs/sessions.md", "docs/find-the-cause.md",
 }
 
