@@ -66,7 +66,7 @@ type flow struct {
 	matchPSN     uint32 // of the last that was exact
 	last         uint64 // number of its last packet
 
-	// What it may be the answers to, in place of the peer there: see heir.
+	// What it may be the answers to, in place of the peer there: see reconnected.
 	instead    *flow
 	proof      int    // what was found in a row that says so
 	proofPSN   uint32 // of the last exact acknowledgement
@@ -453,7 +453,7 @@ func (t *Tracker) owner(fl *flow, a *arrival, response bool) (_ *flow, elsewhere
 	if !response {
 		fl = t.requester(fl, a)
 	}
-	if fl.peer() == nil && (t.pair(fl, a.p) || t.heir(fl, a.p, a.ref)) && fl.tap.Tap() != a.tap {
+	if fl.peer() == nil && (t.pair(fl, a.p) || t.reconnected(fl, a.p, a.ref)) && fl.tap.Tap() != a.tap {
 		return fl, true
 	}
 	if peer := fl.peer(); peer != nil && peer.last == 0 && !response {

@@ -6,9 +6,9 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rdma"
 )
 
-// scrap says what is known of a transaction of whose message no more than the XID
+// truncated says what is known of a transaction of whose message no more than the XID
 // was captured.
-func (t *Tracker) scrap(c *rdma.Connection, tag rdma.Tag) {
+func (t *Tracker) truncated(c *rdma.Connection, tag rdma.Tag) {
 	tx, reply := t.OfSend(tag)
 	switch {
 	case tx == nil:

@@ -80,7 +80,7 @@ func (t *Tracker) report(tag rdma.Tag, c *rdma.Connection, s *rdma.Send) {
 
 // any is Send for whatever it is.
 func (t *Tracker) any(c *rdma.Connection, s *rdma.Send) (tag rdma.Tag) {
-	m, scrap := t.read(c, s)
+	m, truncated := t.read(c, s)
 	if m.transport {
 		t.proves(c, s, m.direction)
 	}
@@ -98,14 +98,14 @@ func (t *Tracker) any(c *rdma.Connection, s *rdma.Send) (tag rdma.Tag) {
 	case isControl, isNoRPC:
 		t.other(c, s, m)
 	}
-	if scrap {
-		t.scrap(c, tag)
+	if truncated {
+		t.truncated(c, tag)
 	}
 	return tag
 }
 
-// read tells what a Send is, by its own bytes as far as they say it. scrap means that no more than the XID was captured.
-func (t *Tracker) read(c *rdma.Connection, s *rdma.Send) (m said, scrap bool) {
+// read tells what a Send is, by its own bytes as far as they say it. truncated means that no more than the XID was captured.
+func (t *Tracker) read(c *rdma.Connection, s *rdma.Send) (m said, truncated bool) {
 	b := s.Data
 	if c.Fabric == rdma.TCP || c.Fabric == rdma.UDP {
 		switch {
@@ -125,14 +125,14 @@ func (t *Tracker) read(c *rdma.Connection, s *rdma.Send) (m said, scrap bool) {
 			// It begins as another one did before: that is no XID.
 			return said{direction: isNoRPC}, false
 		case may:
-			scrap = !version
+			truncated = !version
 		case !unknownVersion(b):
 			return said{direction: isNoRPC}, false
 		}
 	}
 	m.transport, m.xid = true, binary.BigEndian.Uint32(b)
 	m.direction, m.sure, m.bySide = t.direction(c, s)
-	return m, scrap
+	return m, truncated
 }
 
 // unknownVersion recognises a call of a version that does not exist, which has to

@@ -5,7 +5,6 @@ package transaction
 
 import (
 	"math"
-	"strconv"
 	"time"
 
 	"github.com/rpcrdma/toolkit/decode/rdma"
@@ -320,18 +319,6 @@ func (t *Transaction) SetPhases(p *Phases) (ok bool) {
 	p.ResultPush = time.Duration(t4 - t3)
 	p.ReplyTransfer = time.Duration(end - t4)
 	return true
-}
-
-// TypeName is the type of the transport header ("RDMA_MSG", its number if it is
-// not defined), empty without one.
-func (m *Message) TypeName() string {
-	if !m.Seen() || !m.Transport || !m.Header.Fixed() {
-		return ""
-	}
-	if s := m.Header.Type.String(); s != "" {
-		return s
-	}
-	return strconv.FormatUint(uint64(m.Header.Type), 10)
 }
 
 // Credits are those that the transport header asks for or grants, 0 without one.

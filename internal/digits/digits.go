@@ -104,13 +104,6 @@ func Nano(b []byte, v uint32) []byte {
 	return full(append(b, '0'+byte(high)), v-tenTo8*high)
 }
 
-// PutNano writes what Nano appends.
-func PutNano(d *[9]byte, v uint32) {
-	high := v / tenTo8
-	d[0] = '0' + byte(high)
-	binary.LittleEndian.PutUint64(d[1:], eight(v-tenTo8*high)+zeros)
-}
-
 // Point appends a number below 10^4 as four digits, with a decimal point before the last ones, 1 to 3.
 func Point(b []byte, v uint32, decimals int) []byte {
 	n := len(b) + 5

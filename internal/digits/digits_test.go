@@ -67,10 +67,6 @@ func TestMicroNano(t *testing.T) {
 		if got, want := string(Micro([]byte("."), micro)), fmt.Sprintf(".%06d", micro); got != want {
 			t.Fatalf("%d: %q, want %q", micro, got, want)
 		}
-		var put [9]byte
-		if PutNano(&put, nano); string(put[:]) != fmt.Sprintf("%09d", nano) {
-			t.Fatalf("%d: %q", nano, put)
-		}
 		if got, want := string(Nano([]byte("."), nano)), fmt.Sprintf(".%09d", nano); got != want {
 			t.Fatalf("%d: %q, want %q", nano, got, want)
 		}

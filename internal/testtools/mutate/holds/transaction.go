@@ -345,7 +345,7 @@ func Digest(dst []byte, tx *transaction.Transaction) []byte {
 		num("credits", int64(m.Header.Credits))
 		flag("cut", m.Cut)
 		flag("invalidates", m.Invalidates)
-		word(m.TypeName())
+		num("type", int64(m.Header.Type))
 		num("payload", int64(len(m.Payload)))
 		dst = append(append(dst, ' '), m.Payload...)
 	}

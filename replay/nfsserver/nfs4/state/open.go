@@ -345,10 +345,3 @@ func (t *Table) CloseOpen(c *Client, s *nfs4.Stateid4, key Key, p Principal) (id
 	o.owner.last = o
 	return o.bump(), nfs4.NFS4_OK
 }
-
-// IsOpen reports whether a file is open.
-func (t *Table) IsOpen(key Key) bool {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	return t.files[key] != nil
-}

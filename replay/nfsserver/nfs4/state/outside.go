@@ -228,17 +228,6 @@ func (t *Table) HoldsOutside(o *Outsider) bool {
 	return len(o.files) > 0
 }
 
-// HasOutside reports whether an Outsider holds all of a range, for writing if write is set.
-func (t *Table) HasOutside(o *Outsider, key Key, r Range, write bool) bool {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	f := t.files[key]
-	if f == nil || o.files[key] == nil {
-		return false
-	}
-	return f.locks.covered(o, r, write)
-}
-
 // outside finds or makes the entries of an Outsider's file. There is room for them.
 func (t *Table) outside(o *Outsider, key Key) (*file, *outsideFile) {
 	f := t.files[key]

@@ -146,23 +146,3 @@ func (l *ranges) count(owner holder) int {
 	}
 	return n
 }
-
-// covered reports whether owner holds all of r, for writing if write is set.
-func (l *ranges) covered(owner holder, r Range, write bool) bool {
-	for {
-		next := false
-		for i := range l.held {
-			h := &l.held[i]
-			if h.owner != owner || write && !h.write || h.First > r.First || h.Last < r.First {
-				continue
-			}
-			if h.Last >= r.Last {
-				return true
-			}
-			r.First, next = h.Last+1, true
-		}
-		if !next {
-			return false
-		}
-	}
-}

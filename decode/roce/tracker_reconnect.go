@@ -13,13 +13,13 @@ const (
 	heirEnough = 3
 )
 
-// heir looks for a flow with a peer that fl answers in place of that peer: its
+// reconnected looks for a flow with a peer that fl answers in place of that peer: its
 // sender has connected a new queue pair to the same queue pair of the other node,
 // whose number alone is on the wire, and the capture lacks the setup. The peer must
 // have been silent since the request that fl answers, which nobody else has
 // answered. fl must acknowledge just that request, and reply to its call or use its
 // memory.
-func (t *Tracker) heir(fl *flow, p *Packet, ref rdma.Ref) bool {
+func (t *Tracker) reconnected(fl *flow, p *Packet, ref rdma.Ref) bool {
 	if fl.c.set() || fl.c.closed || fl.c.Sent[fl.side].Packets > heirTries {
 		return false
 	}
@@ -93,9 +93,9 @@ func (fl *flow) awaits(psn uint32) bool {
 	return false
 }
 
-// inherit puts heir in the place of g's peer. What was called goes on on the same
+// inherit puts next in the place of g's peer. What was called goes on on the same
 // connection, which has another queue pair from now on.
-func (t *Tracker) inherit(g, heir *flow, ref rdma.Ref) {
+func (t *Tracker) inherit(g, next *flow, ref rdma.Ref) {
 	c := g.c
 	old := c.flows[g.side.Other()]
 	t.settleGaps(old)
@@ -117,10 +117,10 @@ func (t *Tracker) inherit(g, heir *flow, ref rdma.Ref) {
 	g.respMissing.reset()
 	t.sets(g)
 	g.refused, g.ended, g.copies, g.respCopies = false, false, false, false
-	t.join(g, heir)
-	n := &heir.c.Sent[heir.side]
+	t.join(g, next)
+	n := &next.c.Sent[next.side]
 	n.Add(&sent)
-	c = heir.c
+	c = next.c
 	c.Sent[g.side].Resyncs++
 	t.h.Event(c.Connection, g.side, rdma.EventResync, g.next, ref)
 }
