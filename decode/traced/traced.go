@@ -25,7 +25,7 @@ const (
 	maxRequests    = 1 << 10
 	maxConnections = 1 << 12
 	maxNames       = 1 << 12
-	maxSegments    = 1 << 10 // of one message
+	maxSegments    = 1 << 8 // of one message
 )
 
 // Tracker joins events.

@@ -1,6 +1,7 @@
 package traced_test
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -168,4 +169,36 @@ func TestCaptures(t *testing.T) {
 		packets := strings.TrimSuffix(filepath.Dir(trace), ".truth") + ".pcap"
 		t.Run(filepath.Base(packets)+filepath.Ext(trace), func(t *testing.T) { same(t, packets, trace, filepath.Ext(trace)[1:]) })
 	}
+}
+
+// FuzzEvents checks that no text of events makes the Tracker fail, or keep transactions back.
+func FuzzEvents(f *testing.F) {
+	for _, name := range []string{"rocev2-nfs41-recall.trace.client", "rocev2-nfs41-recall.trace.server", "rocev2-nfs3-longcall.trace.client", "rocev2-nfs3-longcall.trace.server"} {
+		b, err := os.ReadFile(filepath.Join("../../samples", name))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b[:min(len(b), 8<<10)])
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		r, err := capture.NewReader(bytes.NewReader(append([]byte("# tracer: nop\n"), text...)), "trace", capture.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := uint64(0)
+		d := decode.New(decode.Options{}, func(tx *transaction.Transaction) {
+			n++
+			if k := tx.Kernel; k == nil || k.Registration < -1 || k.Dispatch < -1 || tx.State == transaction.NoCall {
+				t.Errorf("%+v", k)
+			}
+		})
+		var b capture.Batch
+		for err = r.Read(&b); err == nil; err = r.Read(&b) {
+			d.Batch(&b)
+		}
+		d.Flush()
+		if s := d.Stats(); s.Transactions != n || d.OpenCount() != 0 {
+			t.Errorf("%d transactions, %d emitted, %d open", s.Transactions, n, d.OpenCount())
+		}
+	})
 }
