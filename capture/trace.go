@@ -32,11 +32,11 @@ func isText(head []byte) bool {
 
 // recogniseText reads on until it is clear whether a text is one of trace events. It returns what was read.
 func (f *file) recogniseText(head []byte) ([]byte, error) {
-	n, more := len(head), true
+	n := len(head)
 	head = append(head, make([]byte, textHead-n)...)
 	for isText(head[:n]) {
-		var yes bool
-		if yes, more = ftrace.Begins(head[:n]); yes {
+		yes, more := ftrace.Begins(head[:n])
+		if yes {
 			f.dec = &traceDecoder{tap: [1]Tap{{Link: LinkTrace, Description: TraceSchema}}}
 		}
 		if !more || n == len(head) {

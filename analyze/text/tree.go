@@ -391,6 +391,22 @@ func (t *Tree) failure(b []byte, err error, cut bool) []byte {
 	return append(b, ")\n"...)
 }
 
+// credits writes those that a header asks for or grants, if that is known.
+func credits(b []byte, tx *transaction.Transaction, h *rpcrdma.Header, reply bool) []byte {
+	k := tx.Kernel
+	switch {
+	case h.Version == rpcrdma.Version0:
+		return b
+	case reply && (k == nil || k.ReplyCredits):
+		b = append(b, ", credits granted "...)
+	case !reply && (k == nil || k.CallCredits):
+		b = append(b, ", credits requested "...)
+	default:
+		return b
+	}
+	return strconv.AppendUint(b, uint64(h.Credits), 10)
+}
+
 // header writes the transport header with its chunks.
 func (t *Tree) header(b []byte, tx *transaction.Transaction, h *rpcrdma.Header, reply bool) []byte {
 	b = append(b, "    rpcrdma: xid "...)
@@ -400,24 +416,14 @@ func (t *Tree) header(b []byte, tx *transaction.Transaction, h *rpcrdma.Header, 
 			b = append(b, ", version "...)
 			b = strconv.AppendUint(b, uint64(h.Version), 10)
 		}
-		if k := tx.Kernel; k != nil {
-			if reply && k.ReplyCredits {
-				b = strconv.AppendUint(append(b, ", credits granted "...), uint64(h.Credits), 10)
-			}
-			return append(b, '\n')
+		if tx.Kernel != nil {
+			return append(credits(b, tx, h, reply), '\n')
 		}
 		return append(b, " (cut by the capture)\n"...)
 	}
 	b = append(b, ", version "...)
 	b = strconv.AppendUint(b, uint64(h.Version), 10)
-	if k := tx.Kernel; h.Version != rpcrdma.Version0 && (k == nil || (reply && k.ReplyCredits || !reply && k.CallCredits)) {
-		if reply {
-			b = append(b, ", credits granted "...)
-		} else {
-			b = append(b, ", credits requested "...)
-		}
-		b = strconv.AppendUint(b, uint64(h.Credits), 10)
-	}
+	b = credits(b, tx, h, reply)
 	b = append(b, ", "...)
 	if s := h.Type.String(); s != "" {
 		b = append(b, s...)
