@@ -61,6 +61,8 @@ type Episode struct {
 	From       rdma.Side // who sent the requests; the other side sent the lost packets if Responses is set
 	Notice     Notice
 	Responses  bool // Read Responses were lost
+	// Overtaken says that nothing was lost: the packet that the NAK asks for had come, behind others that were sent later.
+	Overtaken bool
 	// Lost are the packets that went missing. If the capture point was behind the loss, they were
 	// never seen, and Exact is set. If it was before the loss, only the first is known: the one
 	// that was requested again.

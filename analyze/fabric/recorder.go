@@ -303,6 +303,7 @@ type Totals struct {
 	Needless      uint64 `json:"needless"`       // of Resent: had been acknowledged before
 	Copies        uint64 `json:"copies"`         // packets that the network or the capture made twice: seen again sooner than any sender repeats
 	Reordered     uint64 `json:"reordered"`      // packets that came late and were not sent again
+	Overtaken     uint64 `json:"overtaken"`      // sequence NAKs without a loss: what they ask for had come late
 	NotCaptured   uint64 `json:"not_captured"`   // packets (iWARP: holes in the stream) that were received and are not in the capture
 	FatalNAKs     uint64 `json:"fatal_naks"`     // that end the connection
 	NotOperations uint64 `json:"not_operations"` // operations counted by the connections that could not be followed

@@ -117,6 +117,7 @@ type Told struct {
 	Responder   string  `json:"responder"`
 	Notice      string  `json:"noticed_by"`
 	Responses   bool    `json:"responses_lost"`
+	Overtaken   bool    `json:"overtaken"` // nothing was lost
 	Lost        []Range `json:"lost"`
 	Exact       bool    `json:"lost_exact"`
 	Repeat      string  `json:"repeated"`
@@ -310,7 +311,7 @@ func (e *Episode) Tell() *Told {
 	t := &Told{
 		Connection: c.ID, Service: e.Service.String(),
 		Requester: link.AddrString(c.Ends[e.From].Addr), Responder: link.AddrString(c.Ends[e.From.Other()].Addr),
-		Notice: e.Notice.String(), Responses: e.Responses, Lost: append([]Range{}, e.Lost...), Exact: e.Exact, Repeat: e.Repeat.String(),
+		Notice: e.Notice.String(), Responses: e.Responses, Overtaken: e.Overtaken, Lost: append([]Range{}, e.Lost...), Exact: e.Exact, Repeat: e.Repeat.String(),
 		Start: start.Time, LostAt: frame(e.LostAt), Detected: frame(e.Detected), NAK: frame(e.NAK), First: frame(e.First), CaughtUp: frame(e.CaughtUp),
 		NAKs: e.NAKs, RNRs: e.RNRs, Timeouts: e.Timeouts, Resent: e.Resent, ResentBytes: e.ResentBytes, Needless: e.Needless,
 		Waited: int64(e.Waited), Announced: int64(e.Announced), Episode: e,

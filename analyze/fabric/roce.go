@@ -53,6 +53,12 @@ type late struct {
 	since rdma.Ref // what the sender had waited for
 }
 
+// has reports whether a packet is one of them.
+func (l *late) has(psn uint32) bool {
+	d := rdma.PSNDiff(psn, l.psn)
+	return l.ref.Seen() && d >= 0 && d < int32(l.count)
+}
+
 // came handles a packet that was missing from g.
 func (r *Recorder) came(d *direction, g *hole, s *rdma.Sighting) {
 	l := &d.late
@@ -319,12 +325,17 @@ func (r *Recorder) refused(k *conn, side rdma.Side, d *direction, notice Notice,
 		e = r.begin(k, side, d, notice, s.PSN)
 		e.LostAt = d.sent().get(s.PSN)
 		if notice == ByNAK {
-			if g := d.gaps.find(s.PSN); g != nil {
+			g := d.gaps.find(s.PSN)
+			switch {
+			case g != nil:
 				g.used = true
 				e.Exact, e.Detected = true, g.ref
 				e.lose(uint32(g.start), g.count)
 				e.LostAt = rdma.Ref{}
-			} else {
+			case d.late.has(s.PSN):
+				e.Overtaken = true
+				r.totals.Overtaken++
+			default:
 				e.lose(s.PSN, 1)
 				e.Detected = d.sent().after(s.PSN, e.LostAt)
 			}

@@ -378,6 +378,23 @@ func TestFatal(t *testing.T) {
 	}
 }
 
+// TestOvertaken: a NAK for a packet that came late tells of no loss, whatever is sent again for it.
+func TestOvertaken(t *testing.T) {
+	s := newScene(fabric.Options{})
+	for i, psn := range []uint32{0, 2, 3, 1} {
+		s.at(float64(i), 0, roce.RCSendOnly, psn, 100)
+	}
+	s.at(9, 1, roce.RCAcknowledge, 1, 0, syndrome(roce.NAKPSNSequence))
+	for i := range uint32(3) {
+		s.at(float64(20+i), 0, roce.RCSendOnly, 1+i, 100)
+	}
+	s.at(30, 1, roce.RCAcknowledge, 3, 0)
+	r := s.done()
+	if e := s.only(t); !e.Overtaken || len(e.Lost) != 0 || r.Totals.Overtaken != 1 || r.Totals.Reordered != 1 {
+		t.Errorf("%+v, %+v", e, r.Totals)
+	}
+}
+
 // TestNotEnded: a loss that the sender never recovered from.
 func TestNotEnded(t *testing.T) {
 	s := newScene(fabric.Options{})

@@ -337,7 +337,7 @@ func (p *fabricPrinter) recovery() {
 	for _, x := range []struct {
 		n    uint64
 		what string
-	}{{t.NotRecovered, "not recovered from"}, {t.Copies, "copies made on the way"}, {t.Reordered, "packets overtaken"}, {t.FatalNAKs, "fatal NAKs"}} {
+	}{{t.NotRecovered, "not recovered from"}, {t.Copies, "copies made on the way"}, {t.Reordered, "packets overtaken"}, {t.Overtaken, "NAKs for packets that were only overtaken"}, {t.FatalNAKs, "fatal NAKs"}} {
 		if x.n > 0 {
 			p.printf("; %d %s", x.n, x.what)
 		}
@@ -396,6 +396,9 @@ func (p *fabricPrinter) episodes() {
 			return units.Duration(int64(d))
 		}
 		lost := "?"
+		if e.Overtaken {
+			lost = "overtaken"
+		}
 		if len(e.Lost) > 0 {
 			lost = strconv.FormatUint(e.Lost[0].Start, 10)
 			if n := e.Lost[0].Count; n > 1 {
