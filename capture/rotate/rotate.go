@@ -58,7 +58,7 @@ type Statistics struct {
 // without any.
 //
 // Files are written under their names, so that they can be read while they grow. After an error, such as that
-// of a full disk, the last one is cut after its last whole packet.
+// of a full disk, the last one is cut after its last whole packet, a compressed one after its last whole frame (zstd) or member (gzip).
 type Writer struct {
 	opt    Options
 	suffix string // .pcapng.zst
@@ -76,8 +76,7 @@ type Writer struct {
 	begun   bool   // start is set
 	bytes   int64  // of the files that are closed
 	stored  uint64 // packets in them
-	cut     bool   // the last one is compressed, and was not ended
-	least   bool   // nor can it be read
+	cut     bool   // standard output is compressed, and was not ended
 	err     error
 }
 
@@ -131,11 +130,52 @@ func split(name string) (stem, suffix string) {
 	return stem, suffix
 }
 
+// frameSize is after how many bytes, before compression, a compressed file begins a new frame (zstd) or member (gzip).
+const frameSize = 4 << 20
+
+// compressor is a writer of frames or members.
+type compressor interface {
+	io.WriteCloser
+	Reset(io.Writer)
+}
+
 // output is an open file with its compressor.
 type output struct {
 	f    *outfile.File // nil for standard output
-	z    io.WriteCloser
+	z    compressor    // nil: it is not compressed
 	name string
+
+	out   counted
+	begun int64 // where the frame under way begins, before compression
+	// What the whole frames take and hold.
+	end, bytes int64
+	packets    uint64
+}
+
+// counted counts what is written.
+type counted struct {
+	io.Writer
+	n int64
+}
+
+func (c *counted) Write(b []byte) (int, error) {
+	n, err := c.Writer.Write(b)
+	c.n += int64(n)
+	return n, err
+}
+
+// endFrame ends the frame under way, with all packets so far.
+func (o *output) endFrame(w *capture.Writer) error {
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if err := o.z.Close(); err != nil {
+		return err
+	}
+	o.z.Reset(&o.out)
+	o.begun, o.end = w.Written(), o.out.n
+	o.packets, o.bytes = w.Stored()
+	return nil
 }
 
 func (w *Writer) open(at int64) error {
@@ -155,12 +195,13 @@ func (w *Writer) open(at int64) error {
 	} else if out == nil {
 		out = os.Stdout
 	}
+	o.out.Writer = out
 	switch {
 	case strings.HasSuffix(w.suffix, ".gz"):
-		z, _ := gzip.NewWriterLevel(out, gzip.BestSpeed) // the level is valid
+		z, _ := gzip.NewWriterLevel(&o.out, gzip.BestSpeed) // the level is valid
 		o.z, out = z, z
 	case strings.HasSuffix(w.suffix, ".zst"):
-		z, err := zstd.NewWriter(out, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))
+		z, err := zstd.NewWriter(&o.out, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))
 		if err != nil {
 			w.err = err
 			return err
@@ -240,6 +281,9 @@ func (w *Writer) Write(p *capture.Packet) error {
 	}
 	w.packets++
 	w.err = w.w.Write(p)
+	if o := w.file; w.err == nil && o.z != nil && w.w.Written()-o.begun >= frameSize {
+		w.err = o.endFrame(w.w)
+	}
 	return w.err
 }
 
@@ -286,15 +330,14 @@ func (w *Writer) closeFile() error {
 		err = errors.Join(err, o.z.Close())
 	}
 	packets, bytes := w.w.Stored()
+	end := bytes
 	failed := w.err != nil || err != nil
-	if failed && o.z == nil && o.f != nil {
-		err = errors.Join(err, o.f.Truncate(bytes))
-	}
 	if failed && o.z != nil {
-		// What the compressor has taken need not be on the disk.
-		var known bool
-		packets, known = countPackets(o)
-		bytes, w.cut, w.least = 0, true, !known
+		packets, bytes, end = o.packets, o.bytes, o.end
+		w.cut = o.f == nil
+	}
+	if failed && o.f != nil {
+		err = errors.Join(err, o.f.Truncate(end))
 	}
 	w.stored += packets
 	w.bytes += bytes
@@ -310,39 +353,20 @@ func (w *Writer) closeFile() error {
 	return err
 }
 
-// countPackets reads how many packets a compressed file holds whose writing has
-// failed. known is false if it cannot be read.
-func countPackets(o *output) (n uint64, known bool) {
-	if o.f == nil {
-		return 0, false
-	}
-	r, err := capture.Open([]string{o.name}, capture.Options{})
-	if err != nil {
-		return 0, false
-	}
-	defer r.Close()
-	var b capture.Batch
-	for r.Read(&b) == nil {
-		n += uint64(len(b.Packets))
-	}
-	return n, true
-}
-
 // Count is what the files hold.
 type Count struct {
 	Files   int
 	Packets uint64 // that can be read
 	Bytes   int64  // before compression
-	// Cut means that the last file is compressed and was not ended, because of an
-	// error. Bytes does not count it. If it cannot be read, as on standard output,
-	// Packets does not count it either, and Least is set.
-	Cut, Least bool
+	// Cut means that standard output is compressed, and that an error has ended it within a frame. Neither Packets nor Bytes counts what
+	// is in that.
+	Cut bool
 }
 
 // Count returns what was written. While a file is open, buffered data is not included; after Close it is what
 // the stream or the disk accepted, even if there was an error.
 func (w *Writer) Count() Count {
-	c := Count{Files: w.count, Packets: w.stored, Bytes: w.bytes, Cut: w.cut, Least: w.least}
+	c := Count{Files: w.count, Packets: w.stored, Bytes: w.bytes, Cut: w.cut}
 	if w.file != nil {
 		packets, bytes := w.w.Stored()
 		c.Packets += packets

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -175,5 +176,60 @@ func TestErrors(t *testing.T) {
 	}
 	if err := w.Close(); !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)
+	}
+}
+
+// limited takes so many bytes, and fails then.
+type limited struct {
+	bytes.Buffer
+	most int
+}
+
+func (l *limited) Write(b []byte) (int, error) {
+	n, _ := l.Buffer.Write(b[:min(len(b), l.most-l.Len())])
+	if n < len(b) {
+		return n, errors.New("full")
+	}
+	return n, nil
+}
+
+// A compressed capture has frames, or members, that can be read whatever happens behind them.
+func TestFrames(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	data := make([]byte, 64<<10)
+	for _, name := range []string{"a.pcapng.zst", "a.pcap.gz"} {
+		for _, most := range []int{1 << 30, 6 << 20, 1000} {
+			l := &limited{most: most}
+			w, err := New(Options{Name: filepath.Join(t.TempDir(), name)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			file := w.file.out.Writer
+			w.file.out.Writer = io.MultiWriter(l, file) // the file gets nothing of a write that fails
+			for i := range 160 {
+				for j := range data {
+					data[j] = byte(rnd.Uint32())
+				}
+				p := packet(i)
+				p.Data, p.Length = data, uint32(len(data))
+				if w.Write(p) != nil {
+					break
+				}
+			}
+			err = w.Close()
+			n := w.Count()
+			got := uint64(0)
+			if n.Packets > 0 {
+				got = uint64(strings.Count(contents(t, w.opt.Name), ",") + 1)
+			}
+			switch {
+			case most == 1<<30 && (err != nil || n.Packets != 160 || got != 160):
+				t.Errorf("%s: %v, %+v, %d packets", name, err, n, got)
+			case most == 6<<20 && (err == nil || n.Packets < 60 || n.Packets >= 128 || got != n.Packets):
+				t.Errorf("%s: %v, %+v, %d packets", name, err, n, got)
+			case most == 1000 && (err == nil || n.Packets != 0):
+				t.Errorf("%s: %v, %+v", name, err, n)
+			}
+		}
 	}
 }

@@ -347,10 +347,8 @@ func (c *capturing) report() {
 		in = " in " + units.Plural(n.Files, "file")
 	}
 	switch {
-	case n.Least:
-		c.notes.Printf("at least %s written%s; the compression of the last file was not ended", units.Plural(n.Packets, "packet"), in)
 	case n.Cut:
-		c.notes.Printf("%s written%s; the compression of the last file was not ended", units.Plural(n.Packets, "packet"), in)
+		c.notes.Printf("at least %s written; the compression was not ended", units.Plural(n.Packets, "packet"))
 	default:
 		c.notes.Printf("%s written, %d bytes%s", units.Plural(n.Packets, "packet"), n.Bytes, in)
 	}
