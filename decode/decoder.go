@@ -597,8 +597,8 @@ func (d *Decoder) placed(p *capture.Packet, u *full, packets []roce.Packet, ref 
 	case rdma.UDP:
 		if c = d.udp.packet(ref, tap, tenant, &u.frame); c != nil {
 			kind = Kind{Class: ClassRPC, Fabric: rdma.UDP, Tunnel: kind.Tunnel}
-		} else if u.frame.DstPort == roce.PortSFlow {
-			d.stats.Sampled.datagram(u.frame.Payload, &d.sample)
+		} else {
+			d.sampled(&u.frame)
 		}
 	default:
 		if p.Link == capture.LinkTrace {

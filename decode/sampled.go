@@ -68,6 +68,13 @@ func (w *words) part() (kind uint32, part words, ok bool) {
 	return kind, part, true
 }
 
+// sampled takes UDP that is no RPC.
+func (d *Decoder) sampled(f *link.Frame) {
+	if f.DstPort == roce.PortSFlow {
+		d.stats.Sampled.datagram(f.Payload, &d.sample)
+	}
+}
+
 // datagram counts the samples in the payload of a UDP datagram.
 func (s *Sampled) datagram(b []byte, f *link.Frame) {
 	w := words(b)

@@ -75,6 +75,13 @@ func (k *conn) completed(o *Operation) {
 // stuckAfter is how often a packet is sent before nobody's acknowledging it says something.
 const stuckAfter = 3
 
+// tried notes that a packet was sent again, with its payload.
+func (e *Episode) tried(psn, payload uint32) {
+	if psn == e.psn {
+		e.attempts, e.payload = max(e.attempts, 1)+1, payload
+	}
+}
+
 // unacknowledged notes an episode that did not end.
 func (k *conn) unacknowledged(e *Episode) {
 	if e.attempts < stuckAfter || e.Notice == ByRNR {

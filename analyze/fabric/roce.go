@@ -257,10 +257,7 @@ func (r *Recorder) resent(k *conn, d *direction, s *rdma.Sighting) {
 	default:
 		e.last = s.PSN
 	}
-	if s.PSN == e.psn {
-		e.attempts = max(e.attempts, 1) + 1
-		e.payload = d.again
-	}
+	e.tried(s.PSN, d.again)
 	e.Resent++
 	e.ResentBytes += uint64(s.Bytes)
 	r.totals.Resent++

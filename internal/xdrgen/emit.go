@@ -3,8 +3,8 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"math"
 	"go/format"
+	"math"
 	"path/filepath"
 	"sort"
 	"strings"
