@@ -26,6 +26,7 @@ type Finding struct {
 
 	Ref        rdma.Ref // packet that shows it
 	Connection int
+	Tap        string // of a fleet, whose captures Ref and the frames are of; empty otherwise
 	Fabric     rdma.Fabric
 	HasXID     bool
 	XID        uint32

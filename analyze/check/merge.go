@@ -49,7 +49,7 @@ func (m *Merger) Survey(u *state.Unit) error {
 		var views []state.View
 		for _, p := range t.pieces {
 			if p.seen != nil {
-				views = append(views, state.View{Seen: p.seen, Tap: u.Name(), Near: p.near, Timed: p.timed})
+				views = append(views, state.View{Seen: p.seen, Tap: u.Tap(), Near: p.near, Timed: p.timed})
 			}
 		}
 		s.Add(views)
@@ -104,7 +104,7 @@ func (m *Merger) Result(src state.Source) (*Result, error) {
 		if _, err := sections.Read(u, func(c *state.Coder, _ *terms) { t.code(c) }); err != nil {
 			return err
 		}
-		f.add(n, t, s, place)
+		f.add(n, t, s, place, u.Input().Tap)
 		n++
 		return nil
 	})
@@ -114,8 +114,8 @@ func (m *Merger) Result(src state.Source) (*Result, error) {
 	return f.result(), nil
 }
 
-// add adds what counts of a tap: it is number n in the order of units, and unit is its place in s.
-func (f *fold) add(n int, t *tap, s *state.Sightings, unit int) {
+// add adds what counts of a tap: it is number n in the order of units, unit is its place in s, and name its name.
+func (f *fold) add(n int, t *tap, s *state.Sightings, unit int, name string) {
 	f.lost += min(t.lost, math.MaxUint64-f.lost)
 	if t.more {
 		f.twice++
@@ -142,6 +142,7 @@ func (f *fold) add(n int, t *tap, s *state.Sightings, unit int) {
 			if f.several {
 				x.f.Connection = number
 			}
+			x.f.Tap = name
 			f.list = append(f.list, entry{n, x})
 		}
 	}

@@ -93,7 +93,7 @@ func (m *Merger) Survey(u *state.Unit) error {
 	return m.survey.Add(u, func(c *state.Coder, _ *none) { t.code(c) }, func(s *state.Sightings) {
 		views := make([]state.View, len(t.pieces))
 		for i, p := range t.pieces {
-			views[i] = state.View{Seen: &p.seen, Tap: u.Name(), Near: p.near, Timed: p.timed}
+			views[i] = state.View{Seen: &p.seen, Tap: u.Tap(), Near: p.near, Timed: p.timed}
 		}
 		s.Add(views)
 	})

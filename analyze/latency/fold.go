@@ -47,6 +47,7 @@ type fold struct {
 	several                                    uint64
 	groupsMost                                 int
 	flowsLost, overflow                        bool
+	name                                       string // of the tap that is added
 }
 
 func newFold(t terms, mem memory) *fold {
@@ -69,6 +70,9 @@ func (f *fold) add(p *part) {
 	for k := range p.troubles {
 		check(saturated(&f.kinds[k], p.kinds[k]))
 		check(f.troubles[k].merge(&p.troubles[k]))
+	}
+	for _, x := range p.slow {
+		x.Tap = f.name
 	}
 	if f.slow = append(f.slow, p.slow...); len(f.slow) > 2*f.top+1024 {
 		f.slowest()

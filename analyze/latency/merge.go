@@ -51,16 +51,16 @@ func FromUnits(src state.Source) (*Merger, error) {
 // Survey implements state.Surveyor. The order of units makes no difference.
 func (m *Merger) Survey(u *state.Unit) error {
 	t := &tap{}
-	return m.survey.Add(u, func(c *state.Coder, o *terms) { t.code(c, o) }, func(s *survey) { s.add(u.Name(), t) })
+	return m.survey.Add(u, func(c *state.Coder, o *terms) { t.code(c, o) }, func(s *survey) { s.add(u.Name(), u.Tap(), t) })
 }
 
-func (s *survey) add(name string, t *tap) {
+func (s *survey) add(name, at string, t *tap) {
 	of := surveyed{view: s.chooser.Len(), conn: s.numbers.Len()}
 	for _, x := range t.pieces {
 		view := -1
 		if x.seen != nil {
 			view = s.chooser.Len()
-			if err := s.chooser.Add(len(s.units), state.View{Seen: x.seen, Tap: name, Near: x.near, Timed: x.n}); err != nil && s.err == nil {
+			if err := s.chooser.Add(len(s.units), state.View{Seen: x.seen, Tap: at, Near: x.near, Timed: x.n}); err != nil && s.err == nil {
 				s.err = err
 			}
 		}
@@ -116,6 +116,7 @@ func (m *Merger) Report(src state.Source) (*Report, error) {
 		if _, err := sections.Read(u, func(c *state.Coder, o *terms) { t.code(c, o) }); err != nil {
 			return err
 		}
+		f.name = u.Input().Tap
 		sum.add(t)
 		if !several {
 			return f.tap(options, t, nil)

@@ -12,7 +12,8 @@ import (
 
 // Slow is one of the slowest transactions.
 type Slow struct {
-	Time       time.Time        `json:"time"` // first packet of the call
+	Time       time.Time        `json:"time"`          // first packet of the call
+	Tap        string           `json:"tap,omitempty"` // of a fleet: frames and connections are of its captures
 	XID        uint32           `json:"xid"`
 	Connection int              `json:"connection"`
 	CallFrame  uint64           `json:"call_frame"`  // first packet of the call

@@ -31,6 +31,9 @@ func (e *Encoder) AppendFinding(b []byte, f *check.Finding) []byte {
 	b = e.Time(b, f.Ref.Time)
 	b = append(b, '"')
 	b = num(b, `,"frame":`, f.Ref.Number)
+	if f.Tap != "" {
+		b = str(b, `,"tap":`, f.Tap)
+	}
 	b = num(b, `,"connection":`, uint64(f.Connection))
 	b = str(b, `,"fabric":`, f.Fabric.String())
 	if f.HasXID {

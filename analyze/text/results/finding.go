@@ -52,6 +52,10 @@ func (t *Findings) Append(b []byte, f *check.Finding) []byte {
 	} else {
 		b = append(b, f.Fabric.String()...)
 	}
+	if f.Tap != "" {
+		b = append(b, " at "...)
+		b = append(b, f.Tap...)
+	}
 	if f.HasXID {
 		b = fmt.Appendf(b, " xid %08x", f.XID)
 	}

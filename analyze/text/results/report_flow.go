@@ -276,6 +276,9 @@ func (p *reportPrinter) slowest() {
 		b := text.Shorten([]byte(what), p.width-bar-22)
 		p.printf("%9s |%s| %08x %s\n", units.Duration(x.Total), waterfall(parts[:], x.Total, bar), x.XID, b)
 		line := fmt.Sprintf("connection %d, frames %d-%d, %s, %s", x.Connection, x.CallFrame, x.ReplyFrame, x.Model, shortStatus(x))
+		if x.Tap != "" {
+			line = safe(x.Tap) + ": " + line
+		}
 		if x.Count > 0 {
 			line += fmt.Sprintf(", %s at %s", units.Size(x.Count), units.Size(x.Offset))
 		}

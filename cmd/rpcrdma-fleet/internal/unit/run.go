@@ -267,7 +267,7 @@ func (r *run) finish() (*layout.Done, error) {
 		return nil, err
 	}
 	d.Counts.Findings = r.pass.Findings()
-	input := state.Input{Damaged: d.Status != 0}
+	input := state.Input{Damaged: d.Status != 0, Tap: r.u.Tap}
 	f := &state.File{}
 	unit := state.NewUnit(append(sections, input.Section())...)
 	f.Add(unit)
