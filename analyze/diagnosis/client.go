@@ -162,13 +162,10 @@ func (b *batch) oneAtATime() {
 			continue
 		}
 		var replied, end, open, data, bytes, held, app int64
-		alone, window, session := 0, 0, 0
+		alone, window := 0, 0
 		for _, x := range calls {
 			if x.start >= replied {
 				alone++
-			}
-			if x.conn.session {
-				session++ // the client may keep itself to one slot
 			}
 			replied = max(replied, x.end)
 			if x.granted <= 1 || x.slots > 0 {
@@ -189,7 +186,7 @@ func (b *batch) oneAtATime() {
 		}
 		f := &finding{code: OneAtATime, side: Client, where: "client " + b.names.list[c], clock: Wall, certainty: Possible, calls: len(calls)}
 		f.time, f.typical = open*15/16, open/int64(len(calls))
-		if data*2 > int64(len(calls)) && bytes <= data*64<<10 && open*10 >= (b.to-b.from)*7 && held*10 < app*3 && session*2 < len(calls) {
+		if data*2 > int64(len(calls)) && bytes <= data*64<<10 && open*10 >= (b.to-b.from)*7 && held*10 < app*3 {
 			f.certainty = Likely
 		}
 		for _, x := range calls[:min(len(calls), shown)] {

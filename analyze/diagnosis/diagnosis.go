@@ -102,8 +102,9 @@ type Report struct {
 	Point string `json:"capture_point,omitempty"`
 
 	first, last int64
-	count       int  // calls
-	several     bool // inputs
+	count       int      // calls
+	several     bool     // inputs
+	ends        []string // of the connections
 	p99         int64
 }
 
@@ -118,6 +119,9 @@ func (r *Report) Shown() []*Cause {
 // Named names a packet for people: with its file if there are several.
 func (r *Report) Named(e *Evidence) string {
 	s := fmt.Sprintf("frame %d, XID 0x%08x, %s", e.Frame, e.XID, e.Time)
+	if e.XID == 0 { // it is of no call
+		s = fmt.Sprintf("frame %d, %s", e.Frame, e.Time)
+	}
 	if r.several && e.File != "" {
 		return e.File + ", " + s
 	}

@@ -11,11 +11,13 @@ import (
 )
 
 // unit is the saved state of a run, as a tap sees it.
-func unit(t *testing.T, situation, tap string) *state.Unit {
+func unit(t *testing.T, situation, tap string, hour int64, point simulate.Point) *state.Unit {
 	t.Helper()
 	for _, s := range simulate.Situations() {
 		if s.Name == situation {
-			x, err := diagnose(t, simulate.Tell(s.Draw(5)), 0).Section([]string{tap})
+			c := s.Draw(5)
+			c.Start += hour * 3600e9
+			x, err := diagnose(t, simulate.Tell(c), point).Section([]string{tap})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -28,7 +30,7 @@ func unit(t *testing.T, situation, tap string) *state.Unit {
 
 // TestMerge: a report of several taps names those in which causes were found, what costs most first; one of a single tap is what it was.
 func TestMerge(t *testing.T) {
-	slow, healthy := unit(t, "server-threads", "tap-1"), unit(t, "healthy", "tap-2")
+	slow, healthy := unit(t, "server-threads", "tap-1", 0, 0), unit(t, "healthy", "tap-2", 1, 0)
 	rep, err := diagnosis.Merger{}.Report(state.Units{healthy, slow})
 	if err != nil {
 		t.Fatal(err)
@@ -41,9 +43,16 @@ func TestMerge(t *testing.T) {
 	if err != nil || rep.Calls <= one.Calls {
 		t.Errorf("all calls took %d ns, those of one tap %d; %v", rep.Calls, one.Calls, err)
 	}
-	rep, err = diagnosis.Merger{}.Report(state.Units{healthy, unit(t, "healthy", "tap-3")})
+	rep, err = diagnosis.Merger{}.Report(state.Units{healthy, unit(t, "healthy", "tap-3", 2, 0)})
 	if err != nil || !rep.Healthy() || !strings.HasPrefix(rep.Summary, "None of the known causes in 2 captures") {
 		t.Errorf("%v, %v", rep, err)
+	}
+	server := unit(t, "server-threads", "tap-4", 0, simulate.AtServer)
+	for _, units := range []state.Units{{slow, server}, {server, slow}} {
+		rep, err := diagnosis.Merger{}.Report(units)
+		if err != nil || rep.Calls > one.Calls || rep.Causes[0].Code != diagnosis.ServerThreads || !strings.HasPrefix(rep.Causes[0].Text, "tap-4: ") {
+			t.Errorf("what two taps have seen: %v; %s", err, rep.Summary)
+		}
 	}
 	if rep, err := (diagnosis.Merger{}).Report(state.Units{state.NewUnit()}); rep != nil || err != nil {
 		t.Errorf("of nothing: %v, %v", rep, err)

@@ -106,6 +106,9 @@ func (b *batch) stalls() {
 			depth.of(x, x.take(x.lost[rdma.CauseReadSlot]))
 			unknown += x.lost[rdma.CauseUnknown]
 		})
+		if len(k.calls) >= doubled && again*10 >= len(k.calls)*9 {
+			b.unsure = true // the capture shows packets twice, rather than that they were sent twice
+		}
 		k.behindReads = depth.time*5 > all
 		if b.slowed(k) {
 			depth.certainty = Possible // Reads are under way for longer because their answers are paced
@@ -117,9 +120,12 @@ func (b *batch) stalls() {
 			if loss.certainty == Certain {
 				loss.certainty = Likely // a window of TCP may have kept the data back as well
 			}
-			if loss.time*20 < all || again*3 > len(k.calls) {
+			if loss.time*20 < all || b.mixed && again*3 > len(k.calls) {
 				loss.certainty = Possible // TCP sends again what an acknowledgement was only late for
 			}
+		}
+		if k.left != 0 {
+			loss.certainty = Possible // the connection broke: what was away before is the outage
 		}
 		if rnr.side == Server && rnr.time > seen*3/2 {
 			rnr.certainty = Likely // most of the time is of calls that were not there yet
@@ -132,6 +138,9 @@ func (b *batch) stalls() {
 		b.Recorder.found(depth)
 	}
 }
+
+// doubled is how many calls tell that all packets of a connection come twice.
+const doubled = 16
 
 // behindRefused finds what waited in the server's adapter behind a reply that the client had no buffer for: whatever was ready meanwhile
 // came when that was sent again.
@@ -349,8 +358,8 @@ func (b *batch) paced(k *conn, l *lane, server bool) {
 // pathStall finds times in which the path stood still: acknowledgements of all calls came late, together, and nothing was lost.
 func (b *batch) pathStall() {
 	for _, k := range b.order {
-		if k.fabric >= rdma.IWARP || k.queued || k.paused {
-			continue
+		if k.queued || k.paused || k.fabric >= rdma.IWARP && slices.ContainsFunc(k.calls, func(x *call) bool { return x.resent }) {
+			continue // what follows a lost segment of TCP is acknowledged late as well
 		}
 		for i := range 2 {
 			b.pathStallOf(k, i)
@@ -429,7 +438,7 @@ func (k *conn) trips(way int) []still {
 		if way == 1 {
 			w, at = x.wayC, x.replyAt()
 		}
-		if w < 0 || x.resent || x.lost[rdma.CauseRecovery] > 0 || x.lost[rdma.CauseNotReady] > 0 || k.timeout > 0 && near1(w, k.timeout) {
+		if w < 0 || k.fabric >= rdma.IWARP && w > ackMost || x.resent || x.lost[rdma.CauseRecovery] > 0 || x.lost[rdma.CauseNotReady] > 0 || k.timeout > 0 && near1(w, k.timeout) {
 			return
 		}
 		list = append(list, still{at, at + w})
@@ -509,7 +518,7 @@ func (b *batch) pathDelay() {
 		}
 		round := k.round()
 		usual := max(k.ways[0], 0) + max(k.ways[1], 0)
-		if round < nearby || k.delayedAcks() || usual > round*3/2 || (round < far || k.fabric >= rdma.IWARP) && !k.steady() {
+		if round < nearby || k.delayedAcks() || usual > round*3/2 || (round < far || k.fabric >= rdma.IWARP || b.mixed) && !k.steady() {
 			continue // what changes is not distance
 		}
 		base := int64(0)

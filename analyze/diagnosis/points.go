@@ -232,7 +232,8 @@ func (p *points) join(r *Recorder) {
 		r.calls = append(r.calls, list...)
 		k.gaps = min(k.both.points[0].gaps, k.both.points[1].gaps)
 	}
-	r.unsure = r.unsure || p.torn(r.calls)
+	r.mixed = p.mixed()
+	r.unsure = r.unsure || r.mixed && torn(r.calls)
 	if !r.final {
 		for _, x := range p.list {
 			x.keep(used)
@@ -240,20 +241,25 @@ func (p *points) join(r *Recorder) {
 	}
 }
 
-// torn reports whether many calls are incomplete where points were told apart by the order in which packets came: some of what one of them
-// shows counts as the other one's.
-func (p *points) torn(calls []call) bool {
-	mixed := false
+// mixed reports whether points were told apart by the order in which packets came. Which of two packets is whose is then not certain.
+func (p *points) mixed() bool {
 	for i, x := range p.list {
 		for _, y := range p.list[:i] {
-			mixed = mixed || x.place.file == y.place.file && x.lane == y.lane
+			if x.place.file == y.place.file && x.lane == y.lane {
+				return true
+			}
 		}
 	}
+	return false
+}
+
+// torn reports whether many calls are incomplete: some of what one point shows counts as the other one's.
+func torn(calls []call) bool {
 	n := 0
 	for i := range calls {
 		n += b2i(!calls[i].whole())
 	}
-	return mixed && n*10 > len(calls)
+	return n*10 > len(calls)
 }
 
 // identify finds which connection of the whole each connection of a point is: the one that has most of its calls.
@@ -292,7 +298,9 @@ func (p *points) identify(r *Recorder) {
 }
 
 // ends is the key of a connection without its time.
-func (k *conn) ends() string { return k.key[:strings.LastIndexByte(k.key, '|')] }
+func (k *conn) ends() string { return ends(k.key) }
+
+func ends(key string) string { return key[:max(strings.LastIndexByte(key, '|'), 0)] }
 
 // index finds the calls of a point.
 func (p *point) index() map[same]*call {
@@ -414,9 +422,10 @@ func (k *conn) measureBoth(calls map[same]pair, lanes map[*point]map[int]*[2]lan
 		return true
 	}
 	slices.SortFunc(list, func(a, c sample) int { return cmp.Compare(a.at, c.at) })
-	odd := 0
-	for _, s := range list {
-		odd += b2i(s.forth+s.back < -jitter)
+	all := len(list)
+	list = slices.DeleteFunc(list, func(s sample) bool { return s.forth+s.back < -max(jitter, s.forth/8, -s.forth/8) })
+	if ok = len(list)*50 >= all*49; len(list) == 0 {
+		return ok
 	}
 	// The quickest packets of both directions took equally long.
 	least := func(list []sample) (forth, back int64) {
@@ -458,7 +467,7 @@ func (k *conn) measureBoth(calls map[same]pair, lanes map[*point]map[int]*[2]lan
 			list[i] = still{b.clock.of(list[i].from), b.clock.of(list[i].to)}
 		}
 	}
-	return odd*50 <= len(list)
+	return ok
 }
 
 // jitter is by how much a timestamp may be wrong, in nanoseconds.

@@ -87,7 +87,8 @@ type figures struct {
 	unanswered int   // calls without a reply
 	hanging    int64 // how long the oldest of them had waited when the last packet of a call or reply came
 	beyond     uint64
-	unsure     bool // it is not clear which packets are copies
+	mixed      bool // copies of packets are told apart by their order only
+	unsure     bool // and it is not clear which are copies
 
 	gaps, packets uint64 // of connections that were forgotten
 }
@@ -185,7 +186,6 @@ type conn struct {
 	shallow Side  // whose setup allows the fewest RDMA Reads at once
 	after   int64 // of calls sent again here: when the last of them was sent first
 	left    int64 // when its calls were sent again elsewhere, it was after this
-	session bool  // of NFSv4.1: its slots may limit the client
 	paused  bool  // frames of flow control explain where its path stands still
 	queued  bool  // what its calls waited for has been found: what is left is no work of the server
 	gaps    uint64
@@ -291,6 +291,8 @@ type ended struct {
 	rejected    bool
 	gaps        uint64
 	packets     uint64
+	key         string
+	frame       uint64 // its first packet
 }
 
 // Closed takes what is known of a connection at its end. It may be called while another goroutine calls other methods.
@@ -305,7 +307,7 @@ func (r *Recorder) Closed(c *rdma.Connection) {
 	}
 	e := ended{
 		id: c.ID, hosts: [2]netip.Addr{c.Ends[0].Addr, c.Ends[1].Addr}, first: c.First.Time, last: c.Last.Time, sends: c.Sent[0].Sends + c.Sent[1].Sends,
-		rejected: c.State == rdma.Rejected, gaps: missingOf(c), packets: c.Sent[0].Packets + c.Sent[1].Packets,
+		key: string(rpc.AppendConnectionKey(nil, c)), frame: c.First.Number, rejected: c.State == rdma.Rejected, gaps: missingOf(c), packets: c.Sent[0].Packets + c.Sent[1].Packets,
 	}
 	if e.hosts[1].Less(e.hosts[0]) {
 		e.hosts[0], e.hosts[1] = e.hosts[1], e.hosts[0]
@@ -346,10 +348,6 @@ func (r *Recorder) Transaction(v *rpc.View) {
 	x.kind = r.kindOf(tx, x.op)
 	if x.kind == recalling {
 		r.recalls++
-	}
-	if !k.session {
-		minor, ok := v.MinorVersion()
-		k.session = ok && minor > 0
 	}
 	w := tx.Ways()
 	x.wayS, x.wayC = int64(w.Server), int64(w.Client)

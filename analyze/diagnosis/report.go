@@ -31,6 +31,9 @@ func (r *Recorder) report() *Report {
 	r.away()
 	rep := &Report{Schema: Schema, Calls: r.total, Wall: max(r.last-r.first, 0), Causes: []*Cause{}, Point: r.point()}
 	rep.several = r.opt.File == ""
+	for _, k := range r.order {
+		rep.ends = append(rep.ends, k.ends())
+	}
 	rep.first, rep.last, rep.count, rep.p99 = r.first, r.last, r.count, r.percentile99()
 	for _, f := range r.sum {
 		if c := r.cause(f, rep); c != nil {
@@ -86,8 +89,11 @@ func b2i(b bool) int {
 
 // cause makes a Cause of what was found; nil if it is too little to speak of.
 func (r *Recorder) cause(f *finding, rep *Report) *Cause {
-	if r.unsure {
+	switch {
+	case r.unsure:
 		f.certainty = Possible
+	case r.mixed && f.certainty == Certain && f.code != CaptureGaps:
+		f.certainty = Likely
 	}
 	c := &Cause{Code: f.code, Side: f.side, Where: f.where, Time: f.time, Clock: f.clock, Certainty: f.certainty, Evidence: []Evidence{}, Next: []string{}}
 	all := rep.Calls
@@ -154,23 +160,24 @@ func (r *Recorder) away() {
 	slices.SortFunc(r.ended, func(a, b ended) int { return cmp.Compare(a.first, b.first) })
 	type pair [2]netip.Addr
 	last := make(map[pair]*ended)
-	tries := make(map[pair]int)
+	tries := make(map[pair][]worst)
 	for i := range r.ended {
 		e := &r.ended[i]
 		p := pair(e.hosts)
 		old := last[p]
 		if e.sends == 0 {
 			if e.rejected && old != nil && e.first >= old.last {
-				tries[p]++
+				tries[p] = append(tries[p], worst{at: call{conn: &conn{key: e.key}, frame: e.frame, stamp: e.first}})
 			}
 			continue
 		}
-		if old != nil && tries[p] > 0 && e.first-old.last >= awayLeast {
+		if old != nil && len(tries[p]) > 0 && e.first-old.last >= awayLeast {
 			r.found(&finding{
-				code: Outage, side: Server, where: fmt.Sprintf("connection %d", e.id), clock: Wall, certainty: Certain, time: e.first - old.last, events: tries[p],
+				code: Outage, side: Server, where: fmt.Sprintf("connection %d", e.id), clock: Wall, certainty: Certain, time: e.first - old.last, events: len(tries[p]),
+				worst: tries[p][:min(len(tries[p]), shown)],
 			})
 		}
-		tries[p] = 0
+		tries[p] = nil
 		if old == nil || e.last > old.last {
 			last[p] = e
 		}

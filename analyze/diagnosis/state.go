@@ -25,11 +25,13 @@ type saved struct {
 	Last   int64     `json:"last,omitempty"`
 	Count  int       `json:"count,omitempty"`
 	P99    int64     `json:"p99_ns,omitempty"`
+	// Ends are the connections: their keys without the time, which differs from tap to tap.
+	Ends []string `json:"ends,omitempty"`
 }
 
 // Section encodes a Report of some inputs.
 func (r *Report) Section(inputs []string) (state.Section, error) {
-	x := saved{Report: r, Inputs: inputs, First: r.first, Last: r.last, Count: r.count, P99: r.p99}
+	x := saved{Report: r, Inputs: inputs, First: r.first, Last: r.last, Count: r.count, P99: r.p99, Ends: r.ends}
 	for _, c := range r.Causes {
 		x.Saves = append(x.Saves, c.saves)
 	}
@@ -74,16 +76,96 @@ func (Merger) Survey(u *state.Unit) error {
 // Decide implements state.Surveyor.
 func (Merger) Decide() []state.Left { return nil }
 
-// Report merges the Reports of all units. If there are several, each cause names the inputs where it was found; a connection in several
-// captures counts in each. Report returns nil if no unit has one.
-func (Merger) Report(src state.Source) (rep *Report, err error) {
-	n := 0
-	var first *saved
-	err = src.Each(func(u *state.Unit) error {
+// mostEnds is how many connections of all units are compared.
+const mostEnds = 1 << 17
+
+// nearness is how near the server a capture point is.
+func nearness(point string) int {
+	switch point {
+	case besideServer:
+		return 3
+	case between:
+		return 2
+	case besideClient:
+		return 0
+	}
+	return 1
+}
+
+// span is the time for which a unit has a connection.
+type span struct {
+	unit, near, conns int
+	first, last       int64
+}
+
+// overlaps reports whether two units have a connection at the same time, for most of the time that the shorter one has it.
+func (a *span) overlaps(b *span) bool {
+	return 2*(min(a.last, b.last)-max(a.first, b.first)) > min(a.last-a.first, b.last-b.first)
+}
+
+// twice finds the connections that other units have at the same time, by unit. The unit nearest the server counts, or the one with most connections.
+func twice(src state.Source) (map[int]map[string]bool, error) {
+	have := make(map[string][]span)
+	lost := make(map[int]map[string]bool)
+	unit, sum := 0, 0
+	err := src.Each(func(u *state.Unit) error {
+		unit++
 		x, err := read(u)
 		if err != nil || x == nil {
 			return err
 		}
+		lost[unit] = make(map[string]bool)
+		me := span{unit, nearness(x.Point), len(x.Ends), x.first, x.last}
+		for _, e := range x.Ends {
+			for i := range have[e] {
+				switch o := &have[e][i]; {
+				case !o.overlaps(&me) || lost[o.unit][e]:
+				case cmp.Or(cmp.Compare(me.near, o.near), cmp.Compare(me.conns, o.conns)) > 0:
+					lost[o.unit][e] = true
+				default:
+					lost[unit][e] = true
+				}
+			}
+			if sum < mostEnds {
+				have[e] = append(have[e], me)
+				sum++
+			}
+		}
+		return nil
+	})
+	return lost, err
+}
+
+// leave removes what another unit says of the same connections.
+func (x *saved) leave(lost map[string]bool) {
+	own := len(x.Ends) == 0 || slices.ContainsFunc(x.Ends, func(e string) bool { return !lost[e] })
+	if !own {
+		x.Calls, x.count = 0, 0
+	}
+	x.Causes = slices.DeleteFunc(x.Causes, func(c *Cause) bool {
+		if len(c.Evidence) == 0 {
+			return !own
+		}
+		return !slices.ContainsFunc(c.Evidence, func(e Evidence) bool { return !lost[ends(e.ConnectionKey)] })
+	})
+}
+
+// Report merges the Reports of all units. If there are several, each cause names the inputs where it was found. A connection in several
+// captures counts once. Report returns nil if no unit has one.
+func (Merger) Report(src state.Source) (rep *Report, err error) {
+	lost, err := twice(src)
+	if err != nil {
+		return nil, err
+	}
+	n, unit := 0, 0
+	var first *saved
+	err = src.Each(func(u *state.Unit) error {
+		unit++
+		x, err := read(u)
+		if err != nil || x == nil {
+			return err
+		}
+		x.leave(lost[unit])
 		switch n++; n {
 		case 1:
 			first, rep = x, x.Report

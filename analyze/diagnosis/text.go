@@ -123,7 +123,7 @@ func (r *Recorder) next(f *finding) []string {
 	case CaptureGaps, ClientIdle:
 		return []string{}
 	}
-	if len(f.worst) > 0 {
+	if len(f.worst) > 0 && f.worst[0].at.start != 0 {
 		list = append(list, fmt.Sprintf("rpcrdma-dump show 0x%08x %s", f.worst[0].at.xid, quoted(file)))
 	}
 	return list

@@ -25,6 +25,8 @@ const (
 	minEachWay  = 4       // of them in each direction between two hosts
 	// minShare is the percentage of packets that must have the same number of copies. All capture points lose some packets.
 	minShare = 80
+	// minShareEachWay is the percentage in each direction between two hosts: packets that are sent again go in one.
+	minShareEachWay = 60
 	// slack is the least tolerance, in nanoseconds, for the time between copies, and for packets out of order.
 	slack = 2e6
 	// queued is how much longer than at the beginning of the capture packets may be under way, in nanoseconds, where a link fills up or a path stands still.
@@ -170,10 +172,7 @@ func (t *tally) delay() (d Delay, ok bool) {
 	more := max(queued, 2*spread, d.Typical/8)
 	d.Low, d.High = max(0, low-more), high+more
 	// Hosts of which no packet comes twice do not pass by the other point.
-	type counted struct {
-		packets, pairs int
-		ways           [2]int
-	}
+	type counted struct{ packets, pairs [2]int }
 	hosts := map[uint64]*counted{}
 	for i := range t.seen[from : to+1] {
 		p := &t.seen[from+i]
@@ -189,23 +188,28 @@ func (t *tally) delay() (d Delay, ok bool) {
 			c = new(counted)
 			hosts[p.hosts] = c
 		}
-		c.packets++
-		if p.count < d.Times || p.next-p.time < d.Low || p.count == d.Times && p.last-p.time > d.High {
-			continue // what was sent again came more often
-		}
-		c.pairs++
+		way := 0
 		if p.up {
-			c.ways[1]++
-		} else {
-			c.ways[0]++
+			way = 1
 		}
+		c.packets[way]++
+		if p.count != d.Times || p.next-p.time < d.Low || p.last-p.time > d.High {
+			continue
+		}
+		c.pairs[way]++
 	}
 	packets, pairs, both := 0, 0, false
 	for _, c := range hosts {
-		if c.pairs > 0 {
-			packets, pairs = packets+c.packets, pairs+c.pairs
-			both = both || min(c.ways[0], c.ways[1]) >= minEachWay
+		if c.pairs == [2]int{} {
+			continue
 		}
+		for way, n := range c.pairs {
+			if n*100 < c.packets[way]*minShareEachWay {
+				return d, false // one side sends again
+			}
+			packets, pairs = packets+c.packets[way], pairs+n
+		}
+		both = both || min(c.pairs[0], c.pairs[1]) >= minEachWay
 	}
 	return d, both && pairs >= minPairs && pairs*100 >= packets*minShare
 }

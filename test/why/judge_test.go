@@ -94,7 +94,7 @@ func read(b []byte, packets int) (*report, error) {
 			return nil, fmt.Errorf("%v: a time cannot be negative", c)
 		case math.Abs(c.Share-min(float64(c.Time)/float64(max(clock, 1)), 1)) > 0.01:
 			return nil, fmt.Errorf("%v: its share is %v, not that of %s", c, c.Share, ms(clock))
-		case !weak && len(c.Evidence) == 0 && c.Code != "capture-gaps" && c.Code != "outage":
+		case !weak && len(c.Evidence) == 0 && c.Code != "capture-gaps":
 			return nil, fmt.Errorf("%v: without evidence", c)
 		}
 		for _, e := range c.Evidence {
@@ -287,6 +287,11 @@ func expect(s *simulate.Situation, c *simulate.Config, t simulate.Truth, p simul
 				e.codes = []string{"server-threads", "server-time"}
 				e.sides = []string{"server"}
 				e.optional = true
+			}
+		case "session-slots":
+			if c.SessionSlots.Slots == 1 { // the wire does not show why no second call comes
+				e.codes = append(e.codes, "one-at-a-time")
+				e.sides = append(e.sides, "client")
 			}
 		case "capture-gaps":
 			e.untimed, e.optional = true, false
