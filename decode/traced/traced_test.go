@@ -43,7 +43,7 @@ func decoded(t *testing.T, name string) (all []call) {
 		c := call{
 			xid: tx.XID, backward: tx.Backward, client: tx.Client().Addr.String(), server: tx.Server().Addr.String(),
 			program: tx.Program, version: tx.Version, proc: tx.Procedure, named: tx.Named,
-			asked: tx.Call.Credits(), granted: tx.Reply.Credits(), callType: tx.Call.TypeName(), replyType: tx.Reply.TypeName(),
+			asked: tx.Call.Credits(), granted: tx.Reply.Credits(), callType: typeName(&tx.Call), replyType: typeName(&tx.Reply),
 			offered: fmt.Sprint(tx.Call.Header.Reads, tx.Call.Header.Writes, tx.Call.Header.HasReply, tx.Call.Header.Reply),
 			written: fmt.Sprint(tx.Reply.Header.Writes, tx.Reply.Header.HasReply, tx.Reply.Header.Reply),
 			bytes:   tx.Call.Bytes, sent: tx.Call.First.Time, came: tx.Reply.Last.Time, state: tx.State, answered: tx.Reply.Seen(), fabric: tx.Connection.Fabric,
@@ -201,4 +201,11 @@ func FuzzEvents(f *testing.F) {
 			t.Errorf("%d transactions, %d emitted, %d open", s.Transactions, n, d.OpenCount())
 		}
 	})
+}
+
+func typeName(m *transaction.Message) string {
+	if !m.Transport || !m.Header.Fixed() {
+		return ""
+	}
+	return m.Header.Type.String()
 }
