@@ -549,9 +549,7 @@ func (d *Decoder) placed(p *capture.Packet, u *full, packets []roce.Packet, ref 
 	}
 	var c *rdma.Connection
 	kind := kindOf(&u.frame)
-	if d.observer.Watcher != nil && u.frame.Unknown.Layer == link.EtherLayer {
-		d.paused(p, &u.frame, ref)
-	}
+	d.paused(p, &u.frame, ref)
 	switch u.fabric {
 	case rdma.RoCEv2, rdma.RoCEv1, rdma.InfiniBand:
 		kind.Class, kind.Fabric, kind.Port = ClassRDMA, u.fabric, 0
@@ -626,7 +624,7 @@ func (d *Decoder) recorded(ref rdma.Ref, line []byte) *rdma.Connection {
 // paused reports a frame of flow control, if it is one, with its sender where its Ethernet header is the outermost.
 func (d *Decoder) paused(p *capture.Packet, f *link.Frame, ref rdma.Ref) {
 	var x link.Pause
-	if !f.Pause(&x) {
+	if d.observer.Watcher == nil || f.Unknown.Layer != link.EtherLayer || !f.Pause(&x) {
 		return
 	}
 	w := rdma.Pause{PerPriority: x.PerPriority, Priorities: x.Priorities, Quanta: x.Quanta}
