@@ -131,7 +131,7 @@ func split(name string) (stem, suffix string) {
 }
 
 // frameSize is after how many bytes, before compression, a compressed file begins a new frame (zstd) or member (gzip).
-const frameSize = 4 << 20
+const frameSize = 256 << 10
 
 // compressor is a writer of frames or members.
 type compressor interface {

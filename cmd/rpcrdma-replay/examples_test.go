@@ -20,7 +20,7 @@ func TestExamples(t *testing.T) {
 		Files: map[string]string{
 			"trace.pcap": recall, "trace.pcap.zst": "../../samples/rocev2-nfs3-basic.pcap.zst",
 		},
-		Elsewhere: regexp.MustCompile(`192\.0\.2\.1|/usr/local/| bench `),
+		Elsewhere: regexp.MustCompile(`192\.0\.2\.1|/usr/local/| bench | compare `),
 	}
 	e.Check(t)
 }
