@@ -17,8 +17,8 @@ type Delay struct {
 // What is looked at, and what it takes to be sure.
 const (
 	lookPackets = 1 << 17
-	lookLeast   = 16 << 20 // bytes of packets
-	lookMost    = 32 << 20
+	lookLeast   = 4 << 20 // bytes of packets
+	lookMost    = 16 << 20
 	lookShare   = 128     // part of the file that is looked at, between these: reading and looking cost about as much as decoding
 	lookAll     = 1 << 11 // packets at the beginning; of the following ones, one in 16 is looked at, chosen by content
 	minPairs    = 16      // packets with copies
