@@ -88,6 +88,7 @@ type figures struct {
 	hanging    int64 // how long the oldest of them had waited when the last packet of a call or reply came
 	beyond     uint64
 	mixed      bool // copies of packets are told apart by their order only
+	events     bool // a kernel has recorded calls: of the network it says nothing
 	unsure     bool // and it is not clear which are copies
 
 	gaps, packets uint64 // of connections that were forgotten
@@ -135,6 +136,7 @@ type call struct {
 	kind           kind
 	pushed         bool // RDMA Writes carry data of the reply
 	resent         bool // packets of it came again
+	opaque         bool // its time is known as a whole only: the server and the way to it are not told apart
 	backward       bool
 
 	asked1  int64 // when the server was asked first, if it asked the client to wait
@@ -346,6 +348,9 @@ func (r *Recorder) Transaction(v *rpc.View) {
 	})
 	x := &r.calls[len(r.calls)-1]
 	x.kind = r.kindOf(tx, x.op)
+	if tx.Kernel != nil {
+		r.events, x.opaque = true, !tx.Kernel.Server
+	}
 	if x.kind == recalling {
 		r.recalls++
 	}

@@ -213,7 +213,7 @@ func (b *batch) alone() map[uint16]bool {
 // serverTime finds operations on which a server works long.
 func (b *batch) serverTime() {
 	all := b.apart(len(b.least), func(x *call) int {
-		if x.end == 0 || x.conn.queued {
+		if x.end == 0 || x.conn.queued || x.opaque {
 			return -1
 		}
 		return int(x.group)

@@ -161,7 +161,12 @@ func (r *Recorder) summary(rep *Report) string {
 			lost = ", losses cost next to nothing"
 		}
 	}
+	if r.events {
+		lost = ", as a kernel recorded it, which tells nothing of losses or of the way to the other side"
+	}
 	switch {
+	case r.unanswered == 0 && r.events:
+		s += lost + "."
 	case r.unanswered == 0:
 		s += lost + ", nobody waited."
 	case r.hanging == 0:

@@ -145,8 +145,8 @@ func parties() []Field {
 			Symbol: func(_ *Reader, v *rpc.View) string { return v.Fabric().String() }},
 		{Name: "client", Absent: Never, Type: Address, Doc: "address of the requester", Read: func(r *Reader, v *rpc.View) { r.Addr(v.Tx.Client().Addr) }},
 		{Name: "server", Absent: Never, Type: Address, Doc: "address of the responder", Read: func(r *Reader, v *rpc.View) { r.Addr(v.Tx.Server().Addr) }},
-		number("client_endpoint", "queue pair or port of the requester", Number, None, func(t *transaction.Transaction) uint64 { return endpoint(t.Client()) }),
-		number("server_endpoint", "queue pair or port of the responder", Number, None, func(t *transaction.Transaction) uint64 { return endpoint(t.Server()) }),
+		packets("client_endpoint", "queue pair or port of the requester", Number, None, func(t *transaction.Transaction) uint64 { return endpoint(t.Client()) }),
+		packets("server_endpoint", "queue pair or port of the responder", Number, None, func(t *transaction.Transaction) uint64 { return endpoint(t.Server()) }),
 		{Name: "direction", Absent: Never, Type: Symbol, Doc: "backward for callbacks on the same connection", Symbols: fixed("forward", "backward"),
 			Symbol: func(_ *Reader, v *rpc.View) string {
 				if v.Tx.Backward {

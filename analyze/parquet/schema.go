@@ -73,8 +73,10 @@ func isNumber(f *fields.Field) bool {
 	return f.Type == fields.Number || f.Type == fields.Count || f.Type == fields.Duration || f.Type == fields.Time
 }
 
-// always reports whether an attribute has a value in each row.
-func always(f *fields.Field) bool { return f.Absent != fields.Null && f.Absent != fields.Omitted }
+// always reports whether an attribute has a value in each row: a kernel has not recorded all of them.
+func always(f *fields.Field) bool {
+	return f.Absent != fields.Null && f.Absent != fields.Omitted && f.Recorded == nil
+}
 
 func hasMembers(f *fields.Field) bool {
 	for _, m := range fields.All() {
