@@ -431,25 +431,19 @@ func TestDoneLost(t *testing.T) {
 		}
 		return loop.Fault{}
 	}})
-	s, r := start(t, p, nil, Options{Model: ReadRead, DoneTimeout: time.Millisecond}, Options{Model: ReadRead})
+	served := make(chan *exchange, 1)
+	h := new(rpctest.Handler)
+	_, r := start(t, p, transport.HandlerFunc(func(x transport.Exchange) {
+		served <- x.(*exchange)
+		h.ServeRPC(x)
+	}), Options{Model: ReadRead, DoneTimeout: time.Millisecond}, Options{Model: ReadRead})
 	c := new(transport.Call)
 	q := &rpctest.Request{Results: []uint32{50000}}
 	rpctest.Set(c, q)
 	end := make(chan error, 1)
 	c.Done = func(c *transport.Call) { end <- c.Err }
 	r.Start(c)
-	for {
-		s.mu.Lock()
-		released := false
-		for l := range s.links {
-			l.serve.mu.Lock()
-			released = l.serve.timer != nil && len(l.serve.held) == 0
-			l.serve.mu.Unlock()
-		}
-		s.mu.Unlock()
-		if released {
-			break
-		}
+	for x := <-served; x.now() != exchangeOver; { // its memory is closed then
 		time.Sleep(time.Millisecond)
 	}
 	close(hold)
