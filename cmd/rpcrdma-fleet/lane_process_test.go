@@ -121,7 +121,7 @@ func outside(t *testing.T, l *lane) {
 			if i >= len(got) || i >= len(want) || got[i] != want[i] {
 				t.Fatalf("tap %s: %d and %d rows; row %d: %.2000s\nwant %.2000s", d.Tap, len(got), len(want), i, row(got, i), row(want, i))
 			}
-			if bytes.Contains([]byte(got[i]), []byte(`"Path":"`)) {
+			if bytes.Contains([]byte(got[i]), []byte(`"path":"`)) {
 				named++
 			}
 		}
