@@ -178,9 +178,10 @@ func FuzzEvents(f *testing.F) {
 		if err != nil {
 			f.Fatal(err)
 		}
-		f.Add(b[:min(len(b), 8<<10)])
+		f.Add(b[:min(len(b), 2<<10)])
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
+		text = text[:min(len(text), 4<<10)]
 		r, err := capture.NewReader(bytes.NewReader(append([]byte("# tracer: nop\n"), text...)), "trace", capture.Options{})
 		if err != nil {
 			t.Fatal(err)

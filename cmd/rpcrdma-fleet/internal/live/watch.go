@@ -19,6 +19,9 @@ type Message struct {
 	None    bool      // this is no message: NATS says that none is there yet
 }
 
+// errNothingSent says that the stream is not there yet.
+var errNothingSent = errors.New("no agent has sent anything yet")
+
 // Watch passes on what was stored in the stream within the latest time since, then what comes, until the
 // context ends. If it holds nothing, that is passed on first. It survives that NATS is away.
 func Watch(ctx context.Context, nc *nats.Conn, since time.Duration, to chan<- Message, note func(format string, args ...any)) error {
@@ -27,6 +30,12 @@ func Watch(ctx context.Context, nc *nats.Conn, since time.Duration, to chan<- Me
 		return err
 	}
 	said, asked := "", false
+	say := func(err error) {
+		if err != nil && err.Error() != said {
+			said = err.Error()
+			note("%v; waiting", err)
+		}
+	}
 	var from time.Time
 	for {
 		var c jetstream.Consumer
@@ -48,7 +57,11 @@ func Watch(ctx context.Context, nc *nats.Conn, since time.Duration, to chan<- Me
 		if err == nil {
 			there = c.CachedInfo().NumPending
 		}
-		if !asked && (err == nil || errors.Is(err, jetstream.ErrStreamNotFound)) {
+		if errors.Is(err, jetstream.ErrStreamNotFound) {
+			err = errNothingSent
+			say(err) // before somebody is told who leaves then
+		}
+		if !asked && (err == nil || errors.Is(err, errNothingSent)) {
 			if asked = true; there == 0 {
 				select {
 				case to <- Message{None: true}:
@@ -63,16 +76,10 @@ func Watch(ctx context.Context, nc *nats.Conn, since time.Duration, to chan<- Me
 		if ctx.Err() != nil {
 			return nil //nolint:nilerr // the end that the caller wanted
 		}
-		switch {
-		case err != nil && !passing(err):
+		if err != nil && !errors.Is(err, errNothingSent) && !passing(err) {
 			return err
-		case errors.Is(err, jetstream.ErrStreamNotFound):
-			err = errors.New("no agent has sent anything yet")
 		}
-		if err != nil && err.Error() != said {
-			said = err.Error()
-			note("%v; waiting", err)
-		}
+		say(err)
 		select {
 		case <-ctx.Done():
 			return nil
