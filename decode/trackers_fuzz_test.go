@@ -44,8 +44,8 @@ func FuzzTrackers(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, which, how uint8, program []byte) {
 		packets := traffic.Apply(which, program)
-		if !mutate.Sample(program, 8) {
-			packets = packets[:min(len(packets), 20)]
+		if !mutate.Sample(program, 16) {
+			packets = packets[:min(len(packets), 14)]
 		}
 		parts := [][]capture.Packet{packets, beside(which+how>>4+1, 120), beside(which+how>>5+2, 80)}
 		packets = manyHosts(parts...)
