@@ -126,8 +126,8 @@ func (t *submitted) tidy(ctx context.Context) error {
 	g.SetLimit(16)
 	for _, id := range t.done {
 		g.Go(func() error {
-			if ctx.Err() != nil {
-				return nil
+			if err := ctx.Err(); err != nil {
+				return err
 			}
 			unit.Tidy(ctx, id, t.store)
 			u, err := job.ReadUnit(ctx, t.store, id)

@@ -87,7 +87,7 @@ func decodeUnit(t *testing.T, dir, role string, args ...string) error {
 	return nil
 }
 
-// tree is all files below a folder.
+// tree reads all files below a folder.
 func tree(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	out := make(map[string]string)
@@ -96,7 +96,7 @@ func tree(t *testing.T, dir string) map[string]string {
 			return err
 		}
 		b, err := os.ReadFile(name)
-		if d.Name() != "resume" { // the order in it is that of maps
+		if d.Name() != "resume" { // its bytes depend on the order in which maps are read
 			out[strings.TrimPrefix(name, dir)] = string(b)
 		}
 		return err

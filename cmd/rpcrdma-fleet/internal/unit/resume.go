@@ -183,7 +183,7 @@ func (r *run) after(before *layout.Unit) (*run, error) {
 		if err != nil && !errors.Is(err, layout.ErrFormat) {
 			return nil, err
 		}
-		if u = nil; d == nil || d.Follows == "" {
+		if d == nil || d.Follows == "" {
 			break
 		}
 		if d.Follows == d.Apart {

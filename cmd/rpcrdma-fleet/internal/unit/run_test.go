@@ -105,7 +105,7 @@ func newBench(t testing.TB) *bench {
 	return b
 }
 
-// objects are all objects of the store, except for what is kept to go on from: the order in it is that of maps.
+// objects reads all objects of the store but the kept states, whose bytes depend on the order in which maps are read.
 func (b *bench) objects(t testing.TB) map[string]string {
 	t.Helper()
 	out := make(map[string]string)
