@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -67,6 +68,52 @@ func TestStill(t *testing.T) {
 		}
 		if found != c.want {
 			t.Errorf("%s: %v", name, found)
+		}
+	}
+}
+
+// TestPlayedBack: two concurrent WRITEs are executed in the other order than captured. A server must then show the other change time last;
+// captured replies that are played back cannot.
+func TestPlayedBack(t *testing.T) {
+	start := time.Unix(1000, 0)
+	reply := func(ctime uint32) *nfs3.WRITE3res {
+		m := &nfs3.WRITE3res{}
+		m.Resok.Count, m.Resok.Committed = 4, nfs3.FILE_SYNC
+		a := nfs3.Fattr3{Size: 8, Mtime: nfs3.Nfstime3{Seconds: ctime}, Ctime: nfs3.Nfstime3{Seconds: ctime}}
+		m.Resok.FileWcc.After = nfs3.PostOpAttr{AttributesFollow: true, Attributes: a}
+		return m
+	}
+	for name, c := range map[string]struct {
+		live [2]uint32 // change times
+		want []verdict.Code
+	}{
+		"played back":    {[2]uint32{5, 6}, nil},
+		"another server": {[2]uint32{55, 56}, []verdict.Code{verdict.Invariant}},
+		"in order":       {[2]uint32{56, 55}, nil},
+	} {
+		w := &workload.Workload{}
+		w.Tables.Header.Payload = plan.Pattern
+		w.Tables.Objects = []plan.Object{{ID: 1, Type: "file"}}
+		var list [2]*plan.Op
+		for i := range list {
+			list[i] = &plan.Op{ID: i + 1, Time: int64(i), Latency: 10, Program: nfs3.NFS_PROGRAM, Version: 3, Procedure: nfs3.NFSPROC3_WRITE, Modifies: true,
+				Args: []plan.Field{{Kind: plan.FieldHandle, Ref: 1}, {Kind: plan.FieldU64, Value: uint64(4 * i)}, {Kind: plan.FieldU32, Value: 4}, {Kind: plan.FieldU32},
+					{Kind: plan.FieldData, Data: &plan.Payload{Length: 4, Source: plan.Pattern, Object: 1}}},
+				Expect: &plan.Expect{Results: reply(uint32(5 + i)).Append(nil)}}
+		}
+		w.Ops = list[:]
+		j := New(w, Options{})
+		var got []verdict.Code
+		for n, i := range []int{1, 0} {
+			at := start.Add(time.Duration(n) * time.Minute)
+			args := &nfs3.WRITE3args{File: nfs3.NfsFh3{Data: []byte("file")}, Offset: uint64(4 * i), Count: 4}
+			v := j.Judge(&Reply{Op: list[i], Args: args, Result: reply(c.live[i]), Issued: at, Replied: at.Add(time.Second)})
+			for _, r := range v.Reasons {
+				got = append(got, r.Code)
+			}
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v", name, got)
 		}
 	}
 }

@@ -14,10 +14,13 @@ func (j *Judge) self(v *verdict.Judgement, r *Reply) {
 		return
 	}
 	h := j.history(r.World)
-	j.still(v, r)
 	j.handles(v, r)
 	j.listed(v, r)
-	defer j.invariants(v, r)
+	// A reply with the captured times is the captured reply, played back. It fits the order of the capture, not that of this run.
+	if !j.cmp.samePast() {
+		j.still(v, r)
+		defer j.invariants(v, r)
+	}
 	if r.Op.Modifies {
 		for _, id := range j.load.Objects(r.Op) {
 			h.changes[id]++
