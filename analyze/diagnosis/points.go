@@ -24,7 +24,9 @@ type points struct {
 	off     bool
 	taps    func() []capture.Tap
 	list    []*point // by tap
-	conns   int      // to be followed
+	memory  int      // fabric.Options.Memory of each
+	calls   int      // that each keeps
+	conns   int      // that each follows
 	ended   bool
 }
 
@@ -44,12 +46,25 @@ type place struct{ file, tap string }
 // mostPoints is how many capture points are decoded apart.
 const mostPoints = 8
 
+// usualPoints is how many a file is taken to have, before its interfaces are known.
+const usualPoints = 4
+
 // Points has the Recorder follow each capture point of its input for itself as well, and join what two of them show of a connection. The
-// function that it returns has to be shown all packets, before or while the decoder has them. several says that there are several files,
-// and taps are capture.Tapper.Taps of the input.
-func (r *Recorder) Points(opt decode.Options, several bool, taps func() []capture.Tap) func(*capture.Batch) {
+// function that it returns has to be shown all packets, before or while the decoder has them. opt and memory are for the decoder of the
+// whole, as Attach has it: the points share half as much. files is how many there are, and taps are capture.Tapper.Taps of the input.
+func (r *Recorder) Points(opt decode.Options, memory, files int, taps func() []capture.Tap) func(*capture.Batch) {
+	n := min(files, mostPoints)
+	if n < 2 {
+		n = usualPoints
+	}
 	opt.Concurrent, opt.Trackers, opt.Observers = false, 0, nil
-	r.points = &points{opt: opt, several: several, taps: taps, conns: r.opt.Connections}
+	opt.Memory /= 2 * n
+	for _, most := range []*int{&opt.RoCE.Connections, &opt.TCP.Connections} {
+		*most = max(cmp.Or(*most, maxConns)/n, 1)
+	}
+	r.points = &points{
+		opt: opt, several: files > 1, taps: taps, memory: max(memory/(2*n), 1), calls: max(8*batchCalls/n, batchCalls), conns: max(r.opt.Connections/n, 1),
+	}
 	return r.points.take
 }
 
@@ -96,14 +111,14 @@ func (p *points) learn() bool {
 
 func (p *points) point(taps []capture.Tap, i int) *point {
 	t := &taps[i]
-	x := &point{rec: New(Options{kept: true, Connections: p.conns}), place: place{file: filepath.Base(t.File)}, lane: [2]int{t.Lane, t.Interface}}
+	x := &point{rec: New(Options{kept: true, Calls: p.calls, Connections: p.conns}), place: place{file: filepath.Base(t.File)}, lane: [2]int{t.Lane, t.Interface}}
 	for k := range taps {
 		if k != i && taps[k].File == t.File {
 			x.place.tap = cmp.Or(t.Name, t.Description, "interface "+strconv.Itoa(t.Interface))
 		}
 	}
 	opt := p.opt
-	x.rec.Attach(&opt, 0, nil)
+	x.rec.Attach(&opt, p.memory, nil)
 	var v rpc.View
 	x.dec = decode.New(opt, func(tx *transaction.Transaction) {
 		v.Set(tx)
@@ -484,7 +499,7 @@ func (k *conn) lane(lanes map[int]*[2]lane, i int) lane {
 // mostDrift is how much faster than another one a clock may be.
 const mostDrift = 200e-6
 
-// side is that of the client, or of the server.
+// side returns the client's side of the connection for 0 and the server's for 1.
 func (k *conn) side(i int) rdma.Side {
 	if i == 0 {
 		return k.client
@@ -506,7 +521,7 @@ func (k *conn) nearest(side int, way int64) int64 {
 	return way
 }
 
-// call joins what two points show of a call. Its times are those of the clock of the second point.
+// call joins what two points show of a call. It expresses all times on the clock of the second point.
 func (k *conn) call(r *Recorder, y pair) call {
 	b := k.both
 	for i := range y {

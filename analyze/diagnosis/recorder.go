@@ -41,9 +41,7 @@ type Options struct {
 }
 
 func (o *Options) defaults() {
-	if o.kept {
-		o.Calls = 4 * batchCalls
-	} else if o.Calls <= 0 || o.Calls > batchCalls {
+	if !o.kept && (o.Calls <= 0 || o.Calls > batchCalls) {
 		o.Calls = batchCalls
 	}
 	if o.Connections <= 0 || o.Connections > maxConns {
@@ -335,7 +333,7 @@ func (r *Recorder) Transaction(v *rpc.View) {
 			return
 		}
 		r.flush()
-	} else if n == manyCalls {
+	} else if n == manyCalls && !r.opt.kept {
 		r.calls = slices.Grow(r.calls, max(r.opt.Calls-manyCalls, 0))
 	}
 	var b [128]byte

@@ -1,9 +1,11 @@
 package diagnosis
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"sync"
+	"unsafe"
 
 	"github.com/rpcrdma/toolkit/analyze/blame"
 	"github.com/rpcrdma/toolkit/analyze/fabric"
@@ -285,16 +287,22 @@ func (l *lane) usual() (perKiB float64, took int64) {
 	return float64(took) * 1024 / float64(bytes), took
 }
 
-// Attach lets a decoder find out what the diagnosis is made of. memory is fabric.Options.Memory; sessions
-// may be nil, else it finds out about slots, perhaps among other things.
+// laneSize is how many bytes the lanes of a connection take.
+const laneSize = int(unsafe.Sizeof([2]lane{}))
+
+// Attach lets a decoder find out what the diagnosis is made of. memory is fabric.Options.Memory, and bounds the lanes of connections as well;
+// sessions may be nil, else it finds out about slots, perhaps among other things.
 func (r *Recorder) Attach(opt *decode.Options, memory int, sessions *session.Recorder) {
 	b := blame.New(fabric.Options{Lean: true, Live: r.opt.Live, Memory: memory})
-	r.watch = &watcher{Recorder: b.Recorder, lanes: make(map[*rdma.Connection]*[2]lane), most: r.opt.Connections}
+	r.watch = &watcher{Recorder: b.Recorder, lanes: make(map[*rdma.Connection]*[2]lane), most: min(r.opt.Connections, max(cmp.Or(memory, fabric.DefaultMemory)/laneSize, 1))}
 	opt.Observe(decode.Observer{Watcher: r.watch, Runs: r.watch})
 	if sessions == nil {
 		sessions = session.New(nil)
 		sessions.Live()
 		sessions.SlotsOnly()
+		if memory > 0 {
+			sessions.Limit(memory)
+		}
 	}
 	opt.Observe(sessions.Observer())
 	opt.Transactions.Ended = func(tx *transaction.Transaction) {

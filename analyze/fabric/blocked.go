@@ -72,7 +72,7 @@ func (k *conn) completed(o *Operation) {
 	x.any, x.passed = true, max(x.passed, payload)
 }
 
-// stuckAfter is how often a packet is sent before nobody's acknowledging it says something.
+// stuckAfter is how many times a packet is sent before a missing acknowledgement counts as a blocked path.
 const stuckAfter = 3
 
 // tried notes that a packet was sent again, with its payload.

@@ -28,6 +28,9 @@ func analyse(
 	j *job, s *cli.Streams, in *inputOptions, opt latency.Options, match *filter.Filter, expression string, join *kernel.Join, sessions *session.Recorder, why *diagnosis.Recorder, apart bool,
 ) (*latency.State, error) {
 	in.memory.Reserve(8 << 20) // connections that have ended, sessions, what stalled
+	if why != nil {
+		in.memory.Reserve(j.diagnosisMemory())
+	}
 	opt.Memory = in.memory.Scale(latency.DefaultMemory)
 	a := &analysis{
 		view:  rpc.View{Names: &rpc.Names{Limit: in.memory.Names()}, Unwrap: j.keys.Contexts},
@@ -47,7 +50,6 @@ func analyse(
 	dec.Observe(r.Observer())
 	switch {
 	case why != nil:
-		in.memory.Reserve(16 << 20) // calls that are looked at together
 		dec.Observe(decode.Observer{Closed: why.Closed})
 		why.Attach(&dec, in.memory.Scale(fabric.DefaultMemory), sessions)
 		j.eachPoint(why, in)

@@ -64,7 +64,7 @@ func (o *whyOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) erro
 	if err != nil {
 		return err
 	}
-	o.memory.Reserve(16 << 20) // calls that are looked at together
+	o.memory.Reserve(j.diagnosisMemory())
 	r := diagnosis.New(whyOf(j))
 	sessions := session.New(j.keys.Peek())
 	sessions.Limit(o.memory.Scale(session.DefaultMemory / 2))
@@ -102,10 +102,18 @@ func (o *whyOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) erro
 	return j.finish(err, outErr)
 }
 
+// diagnosisMemory is what calls that are looked at together take, and the decoders of several capture points.
+func (j *job) diagnosisMemory() int {
+	if len(j.in.names) > 1 {
+		return 80 << 20
+	}
+	return 16 << 20
+}
+
 // eachPoint has a diagnosis join what several capture points show.
 func (j *job) eachPoint(r *diagnosis.Recorder, o *inputOptions) {
 	if !j.in.live && j.resume == nil {
-		j.in.shown = r.Points(o.decoder(), len(j.in.names) > 1, j.taps())
+		j.in.shown = r.Points(o.decoder(), o.memory.Scale(fabric.DefaultMemory), len(j.in.names), j.taps())
 	}
 }
 
