@@ -88,12 +88,15 @@ func counts(d *verdict.Reason) (was, now uint64, ok bool) {
 	return was, now, err1 == nil && err2 == nil
 }
 
-// unnamed says whether a file has as many names too few as it had names that the capture does not show. Whatever
-// happens to the others, these are missing.
+// unnamed says whether the number of a file's links differs by as many as were prepared too few or too many.
 func unnamed(o *plan.Object, d *verdict.Reason) string {
 	was, now, ok := counts(d)
-	if shown := uint64(1 + len(o.Links)); !ok || o.Type == "dir" || uint64(o.Nlink) <= shown || was != now+uint64(o.Nlink)-shown {
+	shown := uint64(1 + len(o.Links))
+	switch {
+	case !ok || o.Type == "dir" || o.Nlink == 0 || was+shown != now+uint64(o.Nlink):
 		return ""
+	case was < now:
+		return "the object did not have all of its names at the same time"
 	}
 	return "the object had names that the capture does not show"
 }

@@ -58,6 +58,7 @@ func TestUnprepared(t *testing.T) {
 		{"one name of three is missing", linked, nil, []verdict.Reason{nlink}, true},
 		{"two names are missing", linked, nil, []verdict.Reason{field("numlinks", "3", "1")}, false},
 		{"after another link", linked, nil, []verdict.Reason{field("numlinks", "4", "3")}, true},
+		{"renamed by somebody else", with(func(o *plan.Object) { o.Nlink, o.Links = 1, []plan.Link{{Parent: 2, Name: "x"}} }), nil, []verdict.Reason{field("numlinks", "1", "2")}, true},
 		{"a name too many", linked, nil, []verdict.Reason{field("numlinks", "2", "3")}, false},
 		{"all names are shown", known, nil, []verdict.Reason{nlink}, false},
 		{"another field", noMode, nil, []verdict.Reason{field("fileid", "1", "2")}, false},

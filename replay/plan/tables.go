@@ -300,8 +300,8 @@ type Object struct {
 	Owner string  `json:"owner,omitempty"`       // NFSv4
 	Group string  `json:"owner_group,omitempty"` // NFSv4
 	Size  uint64  `json:"size,omitempty"`
-	// Nlink is how many names it had, if the capture does not show all of them: Name and
-	// Links are those that are prepared. Directories have none.
+	// Nlink is how many names it had at the start, if that is not the number of those that are prepared, Name and
+	// Links. Directories have none.
 	Nlink uint32 `json:"nlink,omitempty"`
 	// SizeClass is Exact if an attribute told it, Inferred if reads did.
 	SizeClass Class  `json:"size_class,omitempty"`

@@ -57,7 +57,7 @@ func (s *space) object(o *obj, id int) plan.Object {
 		x.Target, x.TargetBytes = text(o.target)
 	}
 	x.ACL = o.acl
-	if n := uint32(1 + len(x.Links)); x.Type != "dir" && o.nlink > n {
+	if n := uint32(1 + len(x.Links)); x.Type != "dir" && o.nlink > 0 && o.nlink != n {
 		x.Nlink = o.nlink
 	}
 	switch x.Type {
