@@ -12,12 +12,33 @@ import (
 	"github.com/rpcrdma/toolkit/replay/verdict"
 )
 
+// sameWorkload returns an error if two runs cannot be of one plan.
+func sameWorkload(a, b *Saved) error {
+	each := func(s *Saved) int { return s.Planned / max(1, s.Setup.Clones) }
+	if each(a) != each(b) {
+		return fmt.Errorf("the reports are not of the same workload: %s has %d calls, %s has %d", a.from(), each(a), b.from(), each(b))
+	}
+	calls := map[int]string{}
+	for i := range a.Mismatches {
+		calls[a.Mismatches[i].Op] = a.Mismatches[i].What
+	}
+	for i := range b.Mismatches {
+		if m := &b.Mismatches[i]; calls[m.Op] != "" && calls[m.Op] != m.What {
+			return fmt.Errorf("the reports are not of the same workload: call %d is %s in one and %s in the other", m.Op, clipText(calls[m.Op], 100), clipText(m.What, 100))
+		}
+	}
+	return nil
+}
+
 // CompareText writes two runs of one plan side by side: the verdicts and latencies of each operation, and the calls whose verdicts differ. It
 // returns how many of these are not fine in the second run.
 func CompareText(w io.Writer, a, b *Saved) (worse int, err error) {
+	if err := sameWorkload(a, b); err != nil {
+		return 0, err
+	}
 	p := &printer{w: w}
 	for i, s := range []*Saved{a, b} {
-		p.f("%c: replay of %s against %s: %d calls in %s", 'A'+i, clipText(strings.Join(s.Sources, ", "), 100), clipText(s.Setup.Server, 100), s.Sent, units.Short(s.Took))
+		p.f("%c: replay of %s against %s: %d calls in %s", 'A'+i, s.from(), clipText(s.Setup.Server, 100), s.Sent, units.Short(s.Took))
 		if s.Took > 0 {
 			p.f(" (%.0f/s)", float64(s.Sent)/s.Took.Seconds())
 		}
@@ -112,6 +133,9 @@ func (p *printer) changed(a, b *Saved) (worse int) {
 	}
 	return worse
 }
+
+// from is the captures that a run replayed.
+func (s *Saved) from() string { return clipText(strings.Join(s.Sources, ", "), 100) }
 
 // verdict is the verdict of a call; one that is not listed was as captured.
 func (m *SavedMismatch) verdict() string {

@@ -14,6 +14,7 @@ type Saved struct {
 	Sources    []string         `json:"sources"`
 	Took       time.Duration    `json:"took_ns"`
 	Setup      Setup            `json:"setup"`
+	Planned    int              `json:"planned"`
 	Sent       int              `json:"sent"`
 	Bytes      uint64           `json:"bytes"`
 	Totals     map[string]int   `json:"verdicts"`

@@ -551,6 +551,20 @@ var wireKinds = []wireKind{
 		}
 		return done
 	})},
+	{name: "other-session", what: "every fifth SEQUENCE is answered with another session", reason: verdict.Invariant, change: each((func(*proxy, *nfs3.WRITE3res) bool)(nil), func(p *proxy, r *nfs4.SEQUENCE4res) bool {
+		done := p.nth(5)
+		if done {
+			r.SrResok4.SrSessionid[0] ^= 1
+		}
+		return done
+	})},
+	{name: "other-sequence", what: "every fifth SEQUENCE is answered with another sequence number", reason: verdict.Invariant, change: each((func(*proxy, *nfs3.WRITE3res) bool)(nil), func(p *proxy, r *nfs4.SEQUENCE4res) bool {
+		done := p.nth(5)
+		if done {
+			r.SrResok4.SrSequenceid++
+		}
+		return done
+	})},
 	{name: "zero-cookie", what: "the first entry of a page has cookie 0", reason: verdict.Invariant, change: pages(func(cookie []*uint64) bool {
 		*cookie[0] = 0
 		return true
@@ -561,6 +575,14 @@ var wireKinds = []wireKind{
 	})},
 	{name: "earlier-ctime", what: "the ctime in every third reply to a WRITE is an hour early", reason: verdict.Invariant, change: each(func(p *proxy, r *nfs3.WRITE3res) bool {
 		a := &r.Resok.FileWcc.After
+		if r.Status != 0 || !a.AttributesFollow || !p.nth(3) {
+			return false
+		}
+		a.Attributes.Ctime.Seconds -= 3600
+		return true
+	}, (func(*proxy, *nfs4.WRITE4res) bool)(nil))},
+	{name: "earlier-wcc", what: "every third WRITE reports that the file had a ctime an hour early before it", reason: verdict.Invariant, change: each(func(p *proxy, r *nfs3.WRITE3res) bool {
+		a := &r.Resok.FileWcc.Before
 		if r.Status != 0 || !a.AttributesFollow || !p.nth(3) {
 			return false
 		}
