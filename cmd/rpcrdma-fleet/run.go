@@ -15,6 +15,7 @@ import (
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/job"
 	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/queue"
+	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/unit"
 	"github.com/rpcrdma/toolkit/internal/units"
 )
 
@@ -34,7 +35,7 @@ this program; it listens on the loopback interface only, and nobody else knows i
 password. A unit whose worker crashed is given to another, three times at most.
 
 A signal ends the program; the same command goes on where it stopped. What is done is
-never decoded again. The ID of the job is printed.`
+never decoded again. The ID of the job is printed.` + watchLong
 
 func newRunCommand(s *cli.Streams) *cobra.Command {
 	o := &runOptions{}
@@ -65,15 +66,15 @@ func (o *runOptions) run(ctx context.Context, s *cli.Streams, args []string) err
 	ctx, stop := cli.Context(ctx)
 	defer stop()
 	notes := cli.NewProblems("rpcrdma-fleet", s.Err)
-	t, err := o.work.plan(ctx, args, storeOptions(notes))
-	if err != nil {
-		return err
-	}
-	defer t.store.Close()
-	if err := t.tidy(ctx); err != nil { // the queue of an earlier run has ended with it
-		return interrupted(ctx, err)
-	}
-	if len(t.todo) > 0 {
+	return o.work.rounds(ctx, args, notes, func(t *submitted) error {
+		return o.round(ctx, s, notes, t, key)
+	})
+}
+
+// round decodes what was planned.
+func (o *runOptions) round(ctx context.Context, s *cli.Streams, notes *cli.Problems, t *submitted, key []byte) error {
+	err := t.tidy(ctx) // the queue of an earlier run has ended with it
+	if err == nil && len(t.todo) > 0 {
 		notes.Printf("%s, of which %d done before", units.Plural(len(t.job.Units), "unit"), len(t.done))
 		c := conditions{Most: int64(o.work.memory), Key: key}
 		if c.Allow, err = t.places(ctx); err == nil {
@@ -106,7 +107,12 @@ func (t *submitted) places(ctx context.Context) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		if u.After != "" { // it may have to be decoded again
+		if n >= len(t.todo) { // one before: its captures are read if this program cannot go on from it
+			if d, err := unit.IsDone(ctx, u, t.store); err == nil && d != nil && d.Version == unit.Version() {
+				continue
+			}
+		}
+		if u.After != "" {
 			ids = append(ids, u.After)
 		}
 		for i := range u.Files {

@@ -217,6 +217,7 @@ func TestUsage(t *testing.T) {
 		{"run -w out", 2, "no captures"},
 		{"run x.pcap", 2, "-w"},
 		{"run -n -1 x.pcap -w out", 2, "-n -1"},
+		{"run --watch 1ms x.pcap -w out", 2, "--watch"},
 		{"run --limit-memory 1M x.pcap -w out", 2, "at least 40M"},
 		{"run /no/such/file.pcap -w " + t.TempDir(), 1, "no such"},
 		{"submit --nats http://x x.pcap -w out", 1, "nats://"},

@@ -23,6 +23,9 @@ type submission struct {
 	unitFlags
 	out   string
 	retry bool
+	every time.Duration
+
+	arrivals unit.Arrivals
 }
 
 func (w *submission) flags(f *pflag.FlagSet) {
@@ -30,18 +33,59 @@ func (w *submission) flags(f *pflag.FlagSet) {
 	f.StringVarP(&w.out, "write", "w", "", "`store` for the results: a folder, file:///folder, s3://bucket/folder or gs://bucket/folder")
 	w.register(f)
 	f.BoolVar(&w.retry, "retry", false, "also try units again that were set aside")
+	cli.DurationVar(f, &w.every, "watch", 0, "go on until a signal: look for new captures each `time`, and take those that are finished")
+}
+
+// rounds plans what there is, and calls do; with --watch again and again, when something new is there.
+func (w *submission) rounds(ctx context.Context, patterns []string, notes *cli.Problems, do func(*submitted) error) error {
+	switch {
+	case w.every == 0:
+		return w.round(ctx, patterns, notes, do)
+	case w.every < 100*time.Millisecond || w.every > 24*time.Hour:
+		return cli.Usagef("--watch: 100ms to 24h")
+	}
+	for first := true; ; first = false {
+		err := w.round(ctx, patterns, notes, do)
+		switch {
+		case ctx.Err() != nil:
+			return nil //nolint:nilerr // a signal is the way to end it; the store has what is left to do
+		case err == nil, errors.Is(err, cli.ErrDamaged): // which was said
+		case first:
+			return err
+		default:
+			notes.Printf("%v; the next look is in %v", err, w.every)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(w.every):
+		}
+	}
+}
+
+func (w *submission) round(ctx context.Context, patterns []string, notes *cli.Problems, do func(*submitted) error) error {
+	t, err := w.plan(ctx, patterns, storeOptions(notes))
+	if err != nil || t == nil {
+		return err
+	}
+	if err = do(t); err == nil || errors.Is(err, cli.ErrDamaged) {
+		w.arrivals.Take(t.found)
+	}
+	return errors.Join(err, t.store.Close())
 }
 
 // submitted is a job in its store.
 type submitted struct {
 	store *store.Store
 	job   *layout.Job
-	todo  []string // units without a result, which are not set aside
+	found []*layout.Unit // as the files were found, whether earlier units have them or not
+	todo  []string       // units without a result, which are not set aside
 	aside []string
 	done  []string
 }
 
-// plan finds the files, and puts the job into its store.
+// plan finds the files, and puts the job into its store. With --watch, these are files that are new and finished; nil if there
+// are none.
 func (w *submission) plan(ctx context.Context, patterns []string, opt store.Options) (*submitted, error) {
 	layoutOpt, err := w.options()
 	switch {
@@ -56,18 +100,20 @@ func (w *submission) plan(ctx context.Context, patterns []string, opt store.Opti
 	}
 	in := store.NewInputs(opt)
 	defer in.Close()
-	units, err := unit.Plan(ctx, in, patterns, w.tap, layoutOpt)
-	var j *layout.Job
+	units, err := w.units(ctx, in, patterns, layoutOpt, opt.Log)
+	if err == nil && len(units) == 0 {
+		return nil, s.Close()
+	}
+	t := &submitted{store: s, found: units}
 	if err == nil {
 		units, err = unit.Follow(ctx, in, s, units, opt.Log)
 	}
 	if err == nil {
-		j, err = newJob(patterns, units, layoutOpt)
+		t.job, err = newJob(patterns, units, layoutOpt)
 	}
 	if err == nil {
-		err = job.Write(ctx, s, j, units)
+		err = job.Write(ctx, s, t.job, units)
 	}
-	t := &submitted{store: s, job: j}
 	if err == nil {
 		err = t.sort(ctx, units, w.retry)
 	}
@@ -75,6 +121,14 @@ func (w *submission) plan(ctx context.Context, patterns []string, opt store.Opti
 		return nil, errors.Join(err, s.Close())
 	}
 	return t, nil
+}
+
+// units are the captures of each tap.
+func (w *submission) units(ctx context.Context, in *store.Inputs, patterns []string, opt layout.Options, log func(string, ...any)) ([]*layout.Unit, error) {
+	if w.every == 0 {
+		return unit.Plan(ctx, in, patterns, w.tap, opt)
+	}
+	return w.arrivals.Plan(ctx, in, patterns, w.tap, opt, func(url string) { log("%s is gone: it was deleted before it could be decoded", url) })
 }
 
 func newJob(patterns []string, units []*layout.Unit, opt layout.Options) (*layout.Job, error) {
@@ -184,7 +238,13 @@ their numbers or, where names do not tell, of their first packets. The work is
 described in the store of the results; NATS only says what is still to be done.
 
 Submitting the same files again queues what has no result yet, and nothing twice.
-The ID of the job is printed.`
+The ID of the job is printed.` + watchLong
+
+const watchLong = `
+
+With --watch, the captures of a tap are taken as they come. Finished is an object of a
+store; a file that has not changed between two looks, if another file of the tap was
+written later; the last file, if five looks have found it the same.`
 
 func newSubmitCommand(s *cli.Streams) *cobra.Command {
 	var w submission
@@ -213,18 +273,15 @@ func newSubmitCommand(s *cli.Streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			t, err := w.plan(ctx, args, storeOptions(notes))
-			if err != nil {
+			return w.rounds(ctx, args, notes, func(t *submitted) error {
+				queued, err := t.put(ctx, q, w.retry)
+				if err != nil {
+					return fmt.Errorf("%d of %d units were queued: %w", queued, len(t.todo), err)
+				}
+				notes.Printf("%d units: %d done before, %d queued now, %d queued before, %d set aside", len(t.job.Units), len(t.done), queued, len(t.todo)-queued, len(t.aside))
+				_, err = fmt.Fprintln(s.Out, t.job.ID)
 				return err
-			}
-			defer t.store.Close()
-			queued, err := t.put(ctx, q, w.retry)
-			if err != nil {
-				return fmt.Errorf("%d of %d units were queued: %w", queued, len(t.todo), err)
-			}
-			notes.Printf("%d units: %d done before, %d queued now, %d queued before, %d set aside", len(t.job.Units), len(t.done), queued, len(t.todo)-queued, len(t.aside))
-			_, err = fmt.Fprintln(s.Out, t.job.ID)
-			return err
+			})
 		},
 	}
 	w.flags(cmd.Flags())

@@ -155,7 +155,7 @@ func (c *chain) added(ctx context.Context, files []layout.File) ([]layout.File, 
 			if err != nil {
 				return nil, err
 			}
-			older = at < c.links[i].end-outOfOrder
+			older = at <= c.links[i].end
 		}
 		if !older {
 			return rest, nil
@@ -166,7 +166,8 @@ func (c *chain) added(ctx context.Context, files []layout.File) ([]layout.File, 
 	}
 }
 
-// late are the files that begin before the end of the last unit, and such that were changed since it was submitted.
+// late are the files that begin before the end of the last unit, and files of it that have changed since. Captures are not sorted
+// to the nanosecond: of a file that begins shortly before the end, the name tells.
 func (c *chain) late(ctx context.Context, files []layout.File) (late []layout.File, err error) {
 	head := &c.links[0]
 	for _, f := range files {
@@ -174,8 +175,10 @@ func (c *chain) late(ctx context.Context, files []layout.File) (late []layout.Fi
 		if err != nil {
 			return nil, err
 		}
-		changed := !head.done && slices.ContainsFunc(head.u.Files, func(x layout.File) bool { return x.URL == f.URL })
-		if changed || at < head.end-outOfOrder {
+		// A ring uses names again: a file that begins later is another one.
+		changed := (!head.done || at <= head.end) && slices.ContainsFunc(head.u.Files, func(x layout.File) bool { return x.URL == f.URL })
+		before := at < head.end && layout.Natural(f.URL, head.u.Files[len(head.u.Files)-1].URL) < 0
+		if changed || before || at < head.end-outOfOrder {
 			late = append(late, f)
 		}
 	}

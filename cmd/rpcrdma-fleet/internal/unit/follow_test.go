@@ -133,6 +133,21 @@ func TestFollow(t *testing.T) {
 			}
 			return u
 		},
+		"in a ring that keeps more": func(a *arrival) (u *layout.Unit) {
+			a.come(0, 1)
+			a.decode(a.submit())
+			for n := 2; n < files; n++ {
+				a.come(n)
+				if err := os.Remove(a.file(n - 2)); err != nil {
+					a.t.Fatal(err)
+				}
+				if u = a.submit(); len(u.Files) != 1 {
+					a.t.Errorf("file %d: %d files are decoded", n, len(u.Files))
+				}
+				a.decode(u)
+			}
+			return u
+		},
 		"submitted before the one before is done": func(a *arrival) *layout.Unit {
 			a.come(0, 1)
 			first := a.submit()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -19,14 +20,26 @@ const headBytes = 64 << 10
 // tap, if not empty, is the tap of all. Files are in the natural order of their names; if names do not tell, since
 // they differ in more than numbers, files are in the order of their first packets.
 func Plan(ctx context.Context, in *store.Inputs, patterns []string, tap string, opt layout.Options) ([]*layout.Unit, error) {
-	var all []layout.Found
+	all, err := find(ctx, in, patterns)
+	if err != nil {
+		return nil, err
+	}
+	return group(ctx, in, all, tap, opt)
+}
+
+// find lists the files that patterns mean. After an error, those of the patterns before and after it are in the list.
+func find(ctx context.Context, in *store.Inputs, patterns []string) (all []layout.Found, err error) {
 	for _, p := range patterns {
-		list, err := in.Find(ctx, p)
-		if err != nil {
-			return nil, err
+		list, e := in.Find(ctx, p)
+		if e != nil && (err == nil || errors.Is(err, store.ErrNotFound)) {
+			err = e
 		}
 		all = append(all, list...)
 	}
+	return all, err
+}
+
+func group(ctx context.Context, in *store.Inputs, all []layout.Found, tap string, opt layout.Options) ([]*layout.Unit, error) {
 	taps, files := layout.Group(all, tap)
 	units := make([]*layout.Unit, 0, len(taps))
 	for _, name := range taps {
