@@ -34,14 +34,43 @@ const (
 	Returned     // svcrdma_encode_wseg: what was written to a segment
 )
 
-// names are the events by their names in the kernel. Scan, live capture and the table of docs/kernel-events.md take them from here.
-var names = map[string]Kind{
-	"xprtrdma_inline_thresh": Threshold, "xprtrdma_chunk_read": ChunkRead, "xprtrdma_chunk_write": ChunkWrite, "xprtrdma_chunk_reply": ChunkReply,
-	"xprtrdma_marshal": Marshal, "xprtrdma_reply": Reply, "rpc_stats_latency": Latency, "xprt_get_cong": Granted,
-	"xprt_lookup_rqst": Found, "xprtrdma_cb_call": CallbackCall, "xprtrdma_cb_reply": CallbackReply,
-	"svc_xprt_dequeue": Dequeued, "svcrdma_decode_rseg": ReadSegment, "svcrdma_decode_wseg": WriteSegment, "svcrdma_decode_rqst": Request,
-	"svc_process": Process, "svc_stats_latency": Served, "svcrdma_encode_wseg": Returned,
+// Known is an event that the fields of Event know.
+type Known struct {
+	Kind         Kind
+	System, Name string
+	Tells        string // what nothing else tells
 }
+
+// Events are all of them. What comes first in the life of a call stands first.
+var Events = []Known{
+	{Threshold, "rpcrdma", "xprtrdma_inline_thresh", "the addresses of a client's connections"},
+	{Granted, "sunrpc", "xprt_get_cong", "how long calls of a client waited for a credit"},
+	{ChunkRead, "rpcrdma", "xprtrdma_chunk_read", "the Read chunks of a client's calls"},
+	{ChunkWrite, "rpcrdma", "xprtrdma_chunk_write", "the Write chunks of a client's calls"},
+	{ChunkReply, "rpcrdma", "xprtrdma_chunk_reply", "the Reply chunks of a client's calls"},
+	{Marshal, "rpcrdma", "xprtrdma_marshal", "the calls of a client"},
+	{Found, "sunrpc", "xprt_lookup_rqst", "which server a client calls"},
+	{Reply, "rpcrdma", "xprtrdma_reply", "the replies to a client"},
+	{Latency, "sunrpc", "rpc_stats_latency", "the procedure and the times of a client's calls"},
+	{CallbackCall, "rpcrdma", "xprtrdma_cb_call", "callbacks to a client"},
+	{CallbackReply, "rpcrdma", "xprtrdma_cb_reply", "the client's replies to callbacks"},
+	{Dequeued, "sunrpc", "svc_xprt_dequeue", "how long calls waited for a thread of the server"},
+	{ReadSegment, "rpcrdma", "svcrdma_decode_rseg", "the Read chunks of calls to the server"},
+	{WriteSegment, "rpcrdma", "svcrdma_decode_wseg", "the Write and Reply chunks of calls to the server"},
+	{Request, "rpcrdma", "svcrdma_decode_rqst", "the calls to the server"},
+	{Process, "sunrpc", "svc_process", "the procedure of calls to the server, and their client"},
+	{Served, "sunrpc", "svc_stats_latency", "the replies of the server"},
+	{Returned, "rpcrdma", "svcrdma_encode_wseg", "the bytes that the server returned in chunks"},
+}
+
+// kinds are the events by their names.
+var kinds = func() map[string]Kind {
+	m := make(map[string]Kind)
+	for _, k := range Events {
+		m[k.Name] = k.Kind
+	}
+	return m
+}()
 
 // Seen is a set of fields of an Event.
 type Seen uint32
@@ -111,7 +140,7 @@ func (e *Event) Parse(line []byte) bool {
 		}
 		*e = Event{Thread: thread(line[:j])}
 		if e.afterCPU(line[i+2:]) {
-			e.Kind = names[string(e.Name)]
+			e.Kind = kinds[string(e.Name)]
 			if e.Kind != Other {
 				e.fields()
 			}

@@ -6,12 +6,36 @@ import (
 	"os"
 	"time"
 
+	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/capture/pcapfilter"
+)
+
+// Source is a live capture.
+type Source interface {
+	// Read waits until there are packets. After Stop it returns those that were captured, then io.EOF. If an interface fails, an
+	// *InterfaceError comes after all packets.
+	capture.Reader
+	capture.Tapper
+	// Stop ends the capture: Read delivers what was captured and then returns io.EOF. It may be called at any time, from any
+	// goroutine, and again.
+	Stop()
+	// Stats returns the counters of each interface. Close keeps the last ones.
+	Stats() []Stats
+	// Notes are remarks on what was not possible, or cannot be seen.
+	Notes() []string
+	// Close ends the capture without delivering the rest. A pending Read returns os.ErrClosed.
+	Close() error
+}
+
+// Size of a batch: its decoded form fits the caches of a processor.
+const (
+	batchBytes   = 256 << 10
+	batchPackets = 512
 )
 
 // Options say what is captured. Interfaces must be set.
 type Options struct {
-	// Interfaces are names of network interfaces; each is a tap. Packets of several interfaces are merged by
+	// Interfaces are names of network interfaces; each is a tap; or Events, alone. Packets of several interfaces are merged by
 	// time. "any", alone, means all interfaces, including those that appear later; each becomes a tap with
 	// its first packet.
 	Interfaces []string

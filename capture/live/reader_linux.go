@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -15,8 +16,8 @@ import (
 	"github.com/rpcrdma/toolkit/capture"
 )
 
-// Reader is a live capture. It is a capture.Reader and a capture.Tapper.
-type Reader struct {
+// reader captures packets.
+type reader struct {
 	opt      Options
 	rings    []*ring
 	wake     int // eventfd
@@ -39,7 +40,22 @@ type Reader struct {
 }
 
 // Open starts to capture.
-func Open(opt Options) (*Reader, error) {
+func Open(opt Options) (Source, error) {
+	if slices.Contains(opt.Interfaces, Events) {
+		r, err := openEvents(&opt)
+		if err != nil {
+			return nil, err
+		}
+		return r, nil
+	}
+	r, err := openRings(opt)
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+func openRings(opt Options) (*reader, error) {
 	l, err := opt.layout()
 	if err != nil {
 		return nil, err
@@ -57,7 +73,7 @@ func Open(opt Options) (*Reader, error) {
 	if named["any"] && len(named) > 1 {
 		return nil, errors.New("any is all interfaces: name no other")
 	}
-	r := &Reader{opt: opt, wake: -1}
+	r := &reader{opt: opt, wake: -1}
 	for i, name := range opt.Interfaces {
 		if err := r.open(i, name, l); err != nil {
 			r.Close()
@@ -72,7 +88,7 @@ func Open(opt Options) (*Reader, error) {
 }
 
 // open opens the rings of an interface.
-func (r *Reader) open(i int, name string, l layout) error {
+func (r *reader) open(i int, name string, l layout) error {
 	var of *group
 	count := 1
 	if f := r.opt.Fanout; f != nil {
@@ -110,20 +126,14 @@ func (r *Reader) open(i int, name string, l layout) error {
 	return nil
 }
 
-func (r *Reader) tap(name string, lane int, hatype uint16) capture.Tap {
+func (r *reader) tap(name string, lane int, hatype uint16) capture.Tap {
 	return capture.Tap{File: name, Lane: lane, Name: name, Link: linkOf(hatype), SnapLen: uint32(r.opt.SnapLen)}
 }
-
-// Size of a batch: its decoded form fits the caches of a processor.
-const (
-	batchBytes   = 256 << 10
-	batchPackets = 512
-)
 
 // Read implements capture.Reader. It waits until there are packets. After Stop
 // it returns those that were captured, then io.EOF. If an interface fails, an
 // *InterfaceError comes after all packets.
-func (r *Reader) Read(b *capture.Batch) error {
+func (r *reader) Read(b *capture.Batch) error {
 	r.reading.Lock()
 	defer r.reading.Unlock()
 	b.Reset()
@@ -172,7 +182,7 @@ func (g *ring) patience() time.Duration { return 2*g.layout.retire + 20*time.Mil
 
 // fill takes packets from the rings in time order. If it has to leave a packet because another ring may still
 // have an earlier one, it returns the time at which that will be known.
-func (r *Reader) fill(b *capture.Batch, now time.Time) time.Time {
+func (r *reader) fill(b *capture.Batch, now time.Time) time.Time {
 	for _, g := range r.rings {
 		g.look(now)
 	}
@@ -212,7 +222,7 @@ func (r *Reader) fill(b *capture.Batch, now time.Time) time.Time {
 // maxTaps bounds the interfaces that any distinguishes.
 const maxTaps = 4096
 
-func (r *Reader) tapOf(g *ring) uint16 {
+func (r *reader) tapOf(g *ring) uint16 {
 	if g.tap >= 0 {
 		return uint16(g.tap)
 	}
@@ -239,7 +249,7 @@ func (r *Reader) tapOf(g *ring) uint16 {
 }
 
 // wait waits for packets, for Stop, and until a moment if that is not zero.
-func (r *Reader) wait(now, until time.Time) error {
+func (r *reader) wait(now, until time.Time) error {
 	timeout := -1
 	if !until.IsZero() {
 		timeout = max(1, int((until.Sub(now)+time.Millisecond-1)/time.Millisecond))
@@ -273,14 +283,13 @@ func (r *Reader) wait(now, until time.Time) error {
 	return nil
 }
 
-// Stop ends the capture: Read delivers what was captured and then returns
-// io.EOF. It may be called at any time, from any goroutine, and again.
-func (r *Reader) Stop() {
+// Stop implements Source.
+func (r *reader) Stop() {
 	r.stopping.Store(true)
 	r.rouse()
 }
 
-func (r *Reader) rouse() {
+func (r *reader) rouse() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.wake >= 0 && !r.closed {
@@ -288,8 +297,8 @@ func (r *Reader) rouse() {
 	}
 }
 
-// Stats returns the counters of each interface.
-func (r *Reader) Stats() []Stats {
+// Stats implements Source.
+func (r *reader) Stats() []Stats {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	list := make([]Stats, 0, len(r.rings))
@@ -310,22 +319,21 @@ func (r *Reader) Stats() []Stats {
 	return list
 }
 
-// Notes are remarks on what was not possible, or cannot be seen.
-func (r *Reader) Notes() []string { return r.notes }
+// Notes implements Source.
+func (r *reader) Notes() []string { return r.notes }
 
 // Taps implements capture.Tapper.
-func (r *Reader) Taps() []capture.Tap {
+func (r *reader) Taps() []capture.Tap {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.taps[:len(r.taps):len(r.taps)] // taps are only ever appended
 }
 
 // Problems implements capture.Reader.
-func (r *Reader) Problems() ([]*capture.Problem, int) { return r.problems.get() }
+func (r *reader) Problems() ([]*capture.Problem, int) { return r.problems.get() }
 
-// Close ends the capture without delivering the rest. A pending Read returns os.ErrClosed. Stats keeps its
-// last counts.
-func (r *Reader) Close() error {
+// Close implements Source.
+func (r *reader) Close() error {
 	r.closing.Store(true)
 	r.rouse()
 	r.reading.Lock()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"sync/atomic"
@@ -24,8 +25,8 @@ func fake(name string, tap, blocks int, retire time.Duration) *ring {
 	return &ring{name: name, tap: tap, fd: -1, mem: make([]byte, blocks*testBlock), layout: layout{testBlock, blocks, retire}, index: tap + 1}
 }
 
-func fakeReader(rings ...*ring) *Reader {
-	return &Reader{rings: rings, wake: -1}
+func fakeReader(rings ...*ring) *reader {
+	return &reader{rings: rings, wake: -1}
 }
 
 func text(b *capture.Batch) string {
@@ -282,5 +283,49 @@ func TestSince(t *testing.T) {
 		if got := since(release, 6, 2); got != want {
 			t.Errorf("%q: %v", release, got)
 		}
+	}
+}
+
+// What events need is told.
+func TestNoEvents(t *testing.T) {
+	sys := t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		name = filepath.Join(sys, name)
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fails := func(want string, opt Options) {
+		t.Helper()
+		opt.SysRoot = sys
+		opt.Interfaces = append(opt.Interfaces, Events)
+		if r, err := Open(opt); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v %v, not %q", r, err, want)
+		}
+	}
+	fails("name no interface beside it", Options{Interfaces: []string{"lo"}})
+	fails("not packets", Options{Promiscuous: true})
+	fails("tracefs is not mounted", Options{})
+	write("kernel/tracing/events/sunrpc/other/format", "")
+	fails("modprobe rpcrdma", Options{})
+	write("kernel/tracing/events/rpcrdma/other/format", "")
+	fails("none of the known events", Options{})
+	write("kernel/tracing/events/sunrpc/svc_process/format", "nothing")
+	fails("event svc_process: no format", Options{})
+	if list, err := processors("0-2,5"); err != nil || fmt.Sprint(list) != "[0 1 2 5]" {
+		t.Errorf("%v %v", list, err)
+	}
+	for _, bad := range []string{"", "1-", "a", "-1"} {
+		if _, err := processors(bad); err == nil {
+			t.Errorf("%q: no error", bad)
+		}
+	}
+	write("kernel/security/lockdown", "none integrity [confidentiality]")
+	if err := refused(sys, unix.EPERM); !strings.Contains(err.Error(), "locked down") {
+		t.Error(err)
 	}
 }

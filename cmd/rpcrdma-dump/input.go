@@ -180,8 +180,8 @@ type size = cli.Size
 type input struct {
 	capture.Reader
 	names     []string
-	live      bool         // reading may wait for a writer
-	iface     *live.Reader // not nil: the Reader, which captures
+	live      bool        // reading may wait for a writer
+	iface     live.Source // not nil: the Reader, which captures
 	interrupt chan struct{}
 	once      sync.Once // of closing it
 	short     bool      // it came before the end of the input; for the goroutine that reads, and after it

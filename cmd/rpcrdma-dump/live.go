@@ -34,7 +34,7 @@ type liveOptions struct {
 
 // interfaceFlags are the flags that every command has.
 func (o *liveOptions) interfaceFlags(f *pflag.FlagSet) {
-	f.StringArrayVarP(&o.ifaces, "interface", "i", nil, "capture on this network `interface` instead (repeatable); any is all of them")
+	f.StringArrayVarP(&o.ifaces, "interface", "i", nil, "capture on this network `interface` instead (repeatable); any is all of them,\ntrace the kernel's own events, which need no packets")
 	f.StringSliceVar(&o.ports, "ports", nil, "with -i: `list` of TCP ports of iWARP (default 20049)")
 	f.BoolVar(&o.rpc, "rpc", false, "with -i: rpcbind, MOUNT and NFS over TCP and UDP, too")
 	f.BoolVar(&o.direct, "no-tunnels", false, "with -i: leave out what is wrapped in a tunnel or mirror")
@@ -62,6 +62,9 @@ func (o *liveOptions) filter() (*pcapfilter.Expr, error) {
 	if err != nil {
 		return nil, &cli.UsageError{Err: err}
 	}
+	if err := cli.PacketsOnly(o.names(), o.all || o.expr != "", "--all and capture filters"); err != nil {
+		return nil, err
+	}
 	if o.all {
 		if o.rpc || o.ports != nil || o.direct {
 			return nil, cli.Usagef("--all is everything: leave --rpc, --ports and --no-tunnels out")
@@ -77,15 +80,7 @@ func (o *liveOptions) filter() (*pcapfilter.Expr, error) {
 
 // traffic is what is taken without --all.
 func (o *liveOptions) traffic() (pcapfilter.Traffic, error) {
-	t := pcapfilter.Traffic{RPC: o.rpc, NoTunnels: o.direct}
-	for _, s := range o.ports {
-		n, err := strconv.ParseUint(s, 10, 16)
-		if err != nil || n == 0 {
-			return t, cli.Usagef("--ports: %q is not a port", s)
-		}
-		t.TCPPorts = append(t.TCPPorts, uint16(n))
-	}
-	return t, nil
+	return cli.Traffic(o.names(), o.ports, o.rpc, o.direct)
 }
 
 // taken says what passes the filter of the kernel.
@@ -97,11 +92,11 @@ func (o *liveOptions) taken() string {
 	if err != nil {
 		return ""
 	}
-	return cli.Taken(t)
+	return cli.Taken(o.names(), t)
 }
 
 // open starts to capture.
-func (o *liveOptions) open() (*live.Reader, error) {
+func (o *liveOptions) open() (live.Source, error) {
 	filter, err := o.filter()
 	if err != nil {
 		return nil, err
@@ -164,9 +159,13 @@ func (s *fileSize) Set(v string) error {
 }
 
 // counters notes what the kernel counted.
-func counters(n *cli.Problems, r *live.Reader) {
+func counters(n *cli.Problems, r live.Source) {
 	for _, s := range r.Stats() {
-		n.Printf("%s: %s captured, %d dropped for lack of room%s", s.Interface, units.Plural(s.Received-min(s.Received, s.Dropped), "packet"), s.Dropped, missed(s.Missed))
+		what := "packet"
+		if s.Interface == live.Events {
+			what = "event"
+		}
+		n.Printf("%s: %s captured, %d dropped for lack of room%s", s.Interface, units.Plural(s.Received-min(s.Received, s.Dropped), what), s.Dropped, missed(s.Missed))
 		for i, p := range s.Rings {
 			n.Printf("%s: ring %d: %s captured, %d dropped", s.Interface, i+1, units.Plural(p.Received-min(p.Received, p.Dropped), "packet"), p.Dropped)
 		}

@@ -79,7 +79,7 @@ func newAgentCommand(s *cli.Streams) *cobra.Command {
 	}
 	o.nats.flags(cmd)
 	f := cmd.Flags()
-	f.StringArrayVarP(&o.orders.Interfaces, "interface", "i", nil, "capture on this network `interface` (repeatable)")
+	f.StringArrayVarP(&o.orders.Interfaces, "interface", "i", nil, "capture on this network `interface` (repeatable); trace stands for the kernel's own events")
 	f.StringArrayVarP(&o.orders.Files, "read", "r", nil, "observe this capture `file` instead (repeatable)")
 	f.StringVar(&o.speed, "speed", "1", "with -r: `multiple` of the captured speed, or max")
 	f.StringVar(&o.orders.Tap, "tap", "", "`name` of the tap (default: the name of this host)")

@@ -158,7 +158,7 @@ func newRootCommand(s *cli.Streams) *cobra.Command {
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringArrayVarP(&o.read, "read", "r", nil, "replay this `file` (repeatable); - is standard input")
-	f.StringArrayVarP(&o.interfaces, "interface", "i", nil, "capture on this network `interface` instead (repeatable); any is all of them")
+	f.StringArrayVarP(&o.interfaces, "interface", "i", nil, "capture on this network `interface` instead (repeatable); any is all of them,\ntrace the kernel's own events, which need no packets")
 	f.StringSliceVar(&o.ports, "ports", nil, "with -i: `list` of TCP ports of iWARP (default 20049)")
 	f.BoolVar(&o.rpc, "rpc", false, "with -i: also rpcbind, MOUNT and NFS over TCP and UDP")
 	f.BoolVar(&o.direct, "no-tunnels", false, "with -i: nothing that is wrapped in a tunnel or mirror")

@@ -5,13 +5,11 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
 
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/capture/live"
-	"github.com/rpcrdma/toolkit/capture/pcapfilter"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/decode/duplicates"
 	"github.com/rpcrdma/toolkit/internal/units"
@@ -82,14 +80,6 @@ func (o *options) reopen() func() (capture.Reader, error) {
 
 // openLive captures on network interfaces.
 func openLive(o *options) (*source, error) {
-	t := pcapfilter.Traffic{RPC: o.rpc, NoTunnels: o.direct}
-	for _, s := range o.ports {
-		n, err := strconv.ParseUint(s, 10, 16)
-		if err != nil || n == 0 {
-			return nil, cli.Usagef("--ports: %q is not a port", s)
-		}
-		t.TCPPorts = append(t.TCPPorts, uint16(n))
-	}
 	var names []string
 	for _, s := range o.interfaces {
 		for name := range strings.SplitSeq(s, ",") {
@@ -98,13 +88,17 @@ func openLive(o *options) (*source, error) {
 			}
 		}
 	}
+	t, err := cli.Traffic(names, o.ports, o.rpc, o.direct)
+	if err != nil {
+		return nil, err
+	}
 	r, err := live.Open(live.Options{Interfaces: names, Filter: t.Expr(), Promiscuous: o.promisc, Segments: true})
 	if err != nil {
 		return nil, err
 	}
 	return &source{
 		Reader: r, name: strings.Join(names, ", "), live: true, stop: r.Stop,
-		notes: func() []string { return append(r.Notes(), cli.Taken(t)) },
+		notes: func() []string { return append(r.Notes(), cli.Taken(names, t)) },
 		drops: func() (n uint64, known bool) {
 			for _, s := range r.Stats() {
 				n += s.Dropped

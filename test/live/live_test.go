@@ -111,7 +111,7 @@ func frames(t *testing.T) (list [][]byte) {
 	return list
 }
 
-func open(t *testing.T, opt live.Options) *live.Reader {
+func open(t *testing.T, opt live.Options) live.Source {
 	t.Helper()
 	r, err := live.Open(opt)
 	if err != nil {
@@ -122,7 +122,7 @@ func open(t *testing.T, opt live.Options) *live.Reader {
 }
 
 // drain stops a capture and returns all it has, by tap.
-func drain(t *testing.T, r *live.Reader) []capture.Packet {
+func drain(t *testing.T, r live.Source) []capture.Packet {
 	t.Helper()
 	r.Stop()
 	var list []capture.Packet

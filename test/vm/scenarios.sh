@@ -21,6 +21,8 @@ krb5_siw
 krb5_rxe
 why_siw
 why_rxe
+trace_siw
+trace_rxe
 X
 }
 
@@ -374,6 +376,37 @@ X
 }
 run_krb5_siw() { kerberos siw iwarp; }
 run_krb5_rxe() { kerberos rxe rocev2; }
+
+# events KERNEL-DEVICE: the kernels' own events, live on both machines, beside the packets of the same calls: the transactions are the
+# same. Then events are lost, and counted; and a program that is killed leaves nothing behind.
+events() {
+    local s=trace_$1 v n line
+    step $s "nfsd over $1" server "device $1 && nfsd_up ext4" || return 1
+    step $s "kernel's client over $1" client "device $1 && client_up && mkdir -p /mnt/t" || return 1
+    rm -rf "$rundir/rig/out"/*.truth
+    for v in ${VERSIONS-3 4.0 4.1 4.2}; do
+        n=$1-nfs${v/./}-events
+        step $s "NFSv$v: events of the server, and packets" server "(prepared /export/made-$n) && capture $n && traced $n" || return 1
+        step $s "NFSv$v: events of the client" client "traced $n" || return 1
+        step $s "NFSv$v: workload" client "mount -t nfs -o vers=$v,proto=rdma,port=20049$([ $v = 3 ] && echo ,mountproto=tcp) $SRV:/export/made-$n /mnt/t && bash /rig/guest/short /mnt/t && umount /mnt/t" 400
+        on client "traced_stop $n" >"$rundir/$n.client" && on server "traced_stop $n && capture_stop $n" >"$rundir/$n.server" ||
+            { row $s "NFSv$v: events" FAILED "no recording"; continue; }
+        if line=$(RPCRDMA_CAPTURES=$rundir/rig/out go test ./decode/traced -count=1 -run "TestCaptures/$n" 2>&1); then
+            row $s "NFSv$v: transactions of client and server are those of the packets" passed "$(sed -n 's/.* trace: \(.* events\{0,1\} captured.*\) for lack.*/\1/p' "$rundir/$n.client" "$rundir/$n.server" | paste -sd\;)"
+        else
+            row $s "NFSv$v: transactions of client and server are those of the packets" FAILED "$(head -4 <<<"$line" | tr '\n\t' '  ' | cut -c1-600)"
+        fi
+    done
+    # One reader stands still, with little room; what it lost is what the other one has more.
+    step $s "events lost are counted" client "traced all -B 16384 && traced few -B 64 && kill -STOP \$(cat /run/few.trace.pid) &&
+        mount -t nfs -o vers=3,proto=rdma,port=20049,mountproto=tcp $SRV:/export /mnt/t && seq 300 | xargs -I{} stat /mnt/t/none{} 2>/dev/null; umount /mnt/t
+        kill -CONT \$(cat /run/few.trace.pid); traced_stop few; traced_stop all; cat /run/few.trace /run/all.trace | awk '/events captured/ {for (i = 2; i < NF; i++) if (\$(i + 1) ~ /^event/) {n[++k] = \$i} else if (\$(i + 1) == \"dropped\") lost[k] = \$i}
+        END {print n[1], \"and\", lost[1], \"lost of\", n[2] \", lost\", lost[2]; exit !(lost[1] > 0 && lost[2] == 0 && n[1] + lost[1] == n[2])}'" 300
+    step $s "killed, it leaves nothing behind" client "before=\$(holds); traced killed && [ \$(holds) -gt \$before ] && kill -9 \$(cat /run/killed.trace.pid); sleep 1; echo \$before \$(holds); [ \$(holds) = \$before ]"
+    on server nfsd_down >/dev/null
+}
+run_trace_siw() { events siw; }
+run_trace_rxe() { events rxe; }
 
 # slowed SCENARIO NAME CODES OPTIONS WORKLOAD [SERVER [CLIENT]]: the kernel's client works on the kernel's server while
 # commands on either have made it slow; why has to say one of CODES of the server's capture.

@@ -55,7 +55,7 @@ func listInterfaces(w io.Writer, sys string) error {
 	}
 	rows = rows[:0]
 	for _, d := range devices {
-		how := "tcpdump -i " + text.SafeString(d.Name) + " -w - | rpcrdma-dump -"
+		how := "capture -i trace"
 		if d.Software {
 			how = "capture on its interface"
 			if len(d.Interfaces) > 0 {

@@ -251,3 +251,30 @@ replayed() {
     [ ! -d made-* ] || cd made-*
     md5sum --quiet -c "/rig/out/$1.sums"
 }
+
+# traced NAME [OPTIONS]: takes the kernel's own events to /cap/NAME.trace.pcapng. traced_stop NAME: ends that.
+traced() {
+    local n=$1 i
+    shift
+    rpcrdma-dump capture -i trace -w "/cap/$n.trace.pcapng" "$@" >"/run/$n.trace" 2>&1 &
+    echo $! >"/run/$n.trace.pid"
+    for ((i = 0; i < 300; i++)); do
+        grep -q 'capturing on' "/run/$n.trace" && return 0
+        kill -0 "$(cat "/run/$n.trace.pid")" || break
+        sleep 0.1
+    done
+    cat "/run/$n.trace"
+    return 1
+}
+traced_stop() {
+    local pid
+    pid=$(cat "/run/$1.trace.pid")
+    kill -INT "$pid"
+    while kill -0 "$pid" 2>/dev/null; do sleep 0.1; done
+    mkdir -p "/rig/out/$1.truth"
+    mv "/cap/$1.trace.pcapng" "/rig/out/$1.truth/trace.$ROLE"
+    cat "/run/$1.trace"
+}
+
+# holds: how many users the modules have whose events are taken.
+holds() { lsmod | awk '$1 == "sunrpc" || $1 == "rpcrdma" {n += $3} END {print n}'; }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -60,13 +59,12 @@ func (o *Orders) open() (*input, error) {
 		}
 		return &input{Reader: r, stop: func() {}, notes: func() []string { return nil }}, nil
 	}
-	t := pcapfilter.Traffic{RPC: o.RPC, NoTunnels: o.NoTunnels}
-	for _, s := range o.Ports {
-		n, err := strconv.ParseUint(s, 10, 16)
-		if err != nil || n == 0 {
-			return nil, cli.Usagef("--ports: %q is not a port", s)
-		}
-		t.TCPPorts = append(t.TCPPorts, uint16(n))
+	t, err := cli.Traffic(o.Interfaces, o.Ports, o.RPC, o.NoTunnels)
+	if err != nil {
+		return nil, err
+	}
+	if err := cli.PacketsOnly(o.Interfaces, o.Filter != "", "capture filters"); err != nil {
+		return nil, err
 	}
 	extra, err := pcapfilter.Parse(o.Filter)
 	if err != nil {
@@ -78,7 +76,7 @@ func (o *Orders) open() (*input, error) {
 	}
 	return &input{
 		Reader: r, stop: r.Stop,
-		notes: func() []string { return append(r.Notes(), cli.Taken(t)) },
+		notes: func() []string { return append(r.Notes(), cli.Taken(o.Interfaces, t)) },
 		drops: func() (n uint64, known bool) {
 			for _, s := range r.Stats() {
 				n += s.Dropped

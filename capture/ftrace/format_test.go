@@ -1,0 +1,162 @@
+package ftrace
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"os"
+	"strings"
+	"testing"
+)
+
+// formats are those of a kernel, by the names of the events.
+func formats(t testing.TB, name string) map[string]*Format {
+	t.Helper()
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	system := make(map[string]string)
+	for _, k := range Events {
+		system[k.Name] = k.System
+	}
+	all := make(map[string]*Format)
+	for text := range strings.SplitSeq(strings.TrimPrefix(string(b), "name: "), "\nname: ") {
+		event, _, _ := strings.Cut(text, "\n")
+		f, err := NewFormat(system[event], "name: "+text)
+		if err != nil {
+			t.Fatalf("%s: %v", event, err)
+		}
+		all[event] = f
+	}
+	return all
+}
+
+// event lays the values of fields out as the kernel does.
+func (f *Format) event(values map[string]any) []byte {
+	b := make([]byte, 128)
+	native.PutUint16(b, f.ID)
+	native.PutUint32(b[4:], 4711)
+	for name, v := range values {
+		x := f.fields[name]
+		switch v := v.(type) {
+		case int:
+			switch at := b[x.offset:]; x.size {
+			case 1:
+				at[0] = byte(v)
+			case 4:
+				native.PutUint32(at, uint32(v))
+			case 8:
+				native.PutUint64(at, uint64(v))
+			}
+		case string:
+			if x.dynamic {
+				native.PutUint32(b[x.offset:], uint32(len(b)|(len(v)+1)<<16))
+				b = append(append(b, v...), 0)
+				continue
+			}
+			copy(b[x.offset:], v)
+		case netip.AddrPort:
+			s := make([]byte, 28)
+			binary.BigEndian.PutUint16(s[2:], v.Port())
+			if native.PutUint16(s, familyIPv6); v.Addr().Is4() {
+				native.PutUint16(s, familyIPv4)
+				copy(s[4:], v.Addr().AsSlice())
+			} else {
+				copy(s[8:], v.Addr().AsSlice())
+			}
+			if x.dynamic {
+				native.PutUint32(b[x.offset:], uint32(len(b)|len(s)<<16))
+				b = append(b, s...)
+				continue
+			}
+			copy(b[x.offset:], s)
+		}
+	}
+	return b
+}
+
+func TestFormat(t *testing.T) {
+	all := formats(t, "testdata/linux-6.12.formats")
+	type values = map[string]any
+	addr := netip.MustParseAddrPort
+	segment := values{"task_id": 0x28, "client_id": 3, "pos": 176, "nents": 1, "nsegs": 2, "handle": 0xa08, "length": 131072, "offset": 0xd126803108b000}
+	written := values{"cq_id": 4, "completion_id": 143, "segno": 1, "position": 7, "handle": 0x17a7, "length": 4264, "offset": 0x756617bc0835b0}
+	callback := values{"addr": "192.0.2.1", "port": "20049", "xid": 0x537095f9, "status": -11}
+	for name, c := range map[string]struct {
+		values values
+		want   string
+	}{
+		"xprtrdma_inline_thresh": {values{"srcaddr": addr("192.0.2.2:36825"), "dstaddr": addr("[fd00::1]:20049"), "inline_send": 4096, "inline_recv": 4095, "max_send": 3780, "max_recv": 3884}, "192.0.2.2:36825 -> [fd00::1]:20049 neg send/recv=4096/4095, calc send/recv=3780/3884"},
+		"xprtrdma_chunk_read":    {segment, "task:00000028@00000003 pos=176 131072@0x00d126803108b000:0x00000a08 (more)"},
+		"xprtrdma_chunk_write":   {segment, "task:00000028@00000003 131072@0x00d126803108b000:0x00000a08 (more)"},
+		"xprtrdma_chunk_reply":   {values{"nents": 2, "nsegs": 2}, "task:00000000@00000000 0@0x0000000000000000:0x00000000 (last)"},
+		"xprtrdma_marshal":       {values{"task_id": 0x30, "client_id": 3, "xid": 0xd9268031, "hdrlen": 76, "headlen": 176, "pagelen": 262144, "taillen": 16, "rtype": 4, "wtype": 9}, "task:00000030@00000003 xid=0xd9268031 hdr=76 xdr=176/262144/16 *read list/0x9"},
+		"xprtrdma_reply":         {values{"task_id": 0x2e, "client_id": -1, "xid": 0xd7268031, "credits": 64}, "task:0000002e@ffffffff xid=0xd7268031 credits=64"},
+		"xprtrdma_cb_call":       {callback, "peer=[192.0.2.1]:20049 xid=0x537095f9"},
+		"xprtrdma_cb_reply":      {callback, "peer=[192.0.2.1]:20049 xid=0x537095f9"},
+		"xprt_lookup_rqst":       {callback, "peer=[192.0.2.1]:20049 xid=0x537095f9 status=-11"},
+		"rpc_stats_latency":      {values{"task_id": 1, "client_id": 2, "xid": 3, "version": 4, "progname": "nfs", "procname": "RE\nAD", "backlog": 5, "rtt": 1 << 40, "execute": 7, "xprt_id": 1}, "task:00000001@00000002 xid=0x00000003 nfsv4 RE?AD backlog=5 rtt=1099511627776 execute=7 xprt_id=1"},
+		"xprt_get_cong":          {values{"task_id": 1, "client_id": 2, "snd_task_id": -1, "cong": 256, "cwnd": 512, "wait": 1}, "task:00000001@00000002 snd_task:ffffffff cong=256 cwnd=512 (wait)"},
+		"svcrdma_decode_rseg":    {written, "cq.id=4 cid=143 segno=1 position=7 4264@0x00756617bc0835b0:0x000017a7"},
+		"svcrdma_decode_wseg":    {written, "cq.id=4 cid=143 segno=1 4264@0x00756617bc0835b0:0x000017a7"},
+		"svcrdma_encode_wseg":    {written, "cq.id=4 cid=143 segno=1 4264@0x00756617bc0835b0:0x000017a7"},
+		"svcrdma_decode_rqst":    {values{"cq_id": 2, "completion_id": -1, "xid": 0xa1f3f213, "vers": 1, "credits": 128, "proc": 1, "hdrlen": 28}, "cq.id=2 cid=-1 xid=0xa1f3f213 vers=1 credits=128 proc=RDMA_NOMSG hdrlen=28"},
+		"svc_process":            {values{"addr": "fd00::2", "xid": 1, "service": "nfsd", "vers": 4, "procedure": "COMPOUND"}, "addr=fd00::2 xid=0x00000001 service=nfsd vers=4 proc=COMPOUND"},
+		"svc_stats_latency":      {values{"xid": 1, "server": addr("[fd00::1]:20049"), "client": addr("192.0.2.2:7"), "procedure": "NULL", "execute": 1499}, "xid=0x00000001 server=[fd00::1]:20049 client=192.0.2.2:7 proc=NULL execute-us=1499"},
+		"svc_xprt_dequeue":       {values{"server": addr("192.0.2.1:20049"), "client": addr("192.0.2.2:0"), "flags": 9, "wakeup": 24}, "server=192.0.2.1:20049 client=192.0.2.2:0 flags=0x9 wakeup-us=24"},
+	} {
+		f := all[name]
+		if f == nil {
+			t.Fatalf("no format of %s", name)
+		}
+		line := string(f.AppendLine(nil, f.event(c.values), 7, 1_700_000_000_000_000_001))
+		want := "4711 [007] 1700000000.000000001: " + f.name + ": " + c.want
+		if line != want {
+			t.Errorf("got  %s\nwant %s", line, want)
+		}
+		var e Event
+		if !e.Parse([]byte(line)) || string(e.Name) != name || e.Thread != 4711 || e.Kind == Other {
+			t.Errorf("%s: %+v", line, e)
+		}
+	}
+	if len(all) != len(Events) {
+		t.Errorf("%d formats of %d events", len(all), len(Events))
+	}
+}
+
+// What is printed in unknown ways, and events that end too early, do no harm.
+func TestFormatUnknown(t *testing.T) {
+	const head = "name: x\nID: 7\nformat:\n\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\tfield:char comm[4];\toffset:8;\tsize:4;\tsigned:0;\n\tfield:__data_loc char[] s;\toffset:12;\tsize:4;\tsigned:0;\n\nprint fmt: "
+	for _, c := range []struct{ text, want string }{
+		{`"%d%% %s %p", REC->common_pid, REC->comm, REC->comm`, "1% abcd ?"},
+		{`"%s %s %d", __get_str(s), __get_bitmask(s), ({ int a; })`, "xy ? ?"},
+		{`"%d %*d", REC->none`, ""},
+		{`"%d", REC->common_pid + 1`, "?"},
+		{`"%`, ""},
+		{`"%l"`, ""},
+		{`"" `, ""},
+	} {
+		f, err := NewFormat("y", head+c.text)
+		if err != nil {
+			if c.want != "" {
+				t.Errorf("%s: %v", c.text, err)
+			}
+			continue
+		}
+		event := append(make([]byte, 4), native.AppendUint32(nil, 1)...)
+		event = native.AppendUint32(append(event, "abcd"...), 16|2<<16)
+		event = append(event, "xy"...)
+		line, _ := strings.CutPrefix(string(f.AppendLine(nil, event, 0, 0)), "1 [000] 0.000000000: y:x: ")
+		if line != c.want {
+			t.Errorf("%s: %q", c.text, line)
+		}
+		for n := range event {
+			f.AppendLine(nil, event[:n], 0, 0)
+		}
+	}
+	for _, bad := range []string{"", "name: x\nID: 70000\n", strings.Repeat("x", maxFormat+1), strings.Replace(head, "size:4", "size:-4", 1)} {
+		if _, err := NewFormat("y", bad); err == nil {
+			t.Errorf("%.40q: no error", bad)
+		}
+	}
+}
