@@ -120,7 +120,7 @@ func TestSeriesErrors(t *testing.T) {
 	broken := Source{Name: "broken", Open: func() (io.ReadCloser, error) {
 		return io.NopCloser(io.MultiReader(bytes.NewReader(good[:100]), iotest.ErrReader(errors.New("connection reset")))), nil
 	}}
-	text := s.source("text", []byte("this is no capture"))
+	text := s.source("text", []byte("this is not a capture"))
 	for _, c := range []struct {
 		list    []Source
 		packets int

@@ -450,7 +450,7 @@ func (s *Stats) saw(packets []capture.Packet, bytes uint64) {
 	}
 }
 
-// fast takes a packet of the fast path, in a group: there nobody wants to see it.
+// fast takes a packet of the fast path, in a group, where no observer wants to see it.
 func (d *Decoder) fast(p *capture.Packet, u *roce.Unit, tap uint16, tenant uint64) {
 	d.counted(1, uint64(p.Length))
 	d.roce.Fast(p, tap, tenant, &u.Fast)

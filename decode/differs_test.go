@@ -24,7 +24,7 @@ func repeated(packets []capture.Packet, i int, change func(*view)) []capture.Pac
 	return slices.Insert(slices.Clone(packets), i+1, p)
 }
 
-// TestSendDiffers: a packet of a Send that is repeated with other bytes is no retransmission like others, while its transaction is open.
+// TestSendDiffers: a packet of a Send that is repeated with other bytes is not a retransmission like others, while its transaction is open.
 func TestSendDiffers(t *testing.T) {
 	kinds := map[string]int{}
 	for _, file := range []string{"rocev2-nfs3-basic.pcap.zst", "rocev2-nfs41-ipv6.pcap.zst"} {

@@ -68,7 +68,7 @@ func (w *words) part() (kind uint32, part words, ok bool) {
 	return kind, part, true
 }
 
-// sampled takes UDP that is no RPC.
+// sampled takes UDP that is not an RPC.
 func (d *Decoder) sampled(f *link.Frame) {
 	if f.DstPort == roce.PortSFlow {
 		d.stats.Sampled.datagram(f.Payload, &d.sample)
@@ -107,7 +107,7 @@ func (s *Sampled) datagram(b []byte, f *link.Frame) {
 	}
 }
 
-// sample counts a sample, from its rate on; the interfaces take so many words.
+// sample counts a sample, from its rate on; the interfaces take that many words.
 func (s *Sampled) sample(w words, interfaces int, f *link.Frame) {
 	rate, ok := w.next()
 	w.skip(2 + interfaces) // pool, drops

@@ -239,7 +239,7 @@ func (c *tcpConn) move(tap int32) {
 	c.cuts.list, c.cuts.moved = [2][maxCuts]cutSegment{}, [2]bool{true, true}
 }
 
-// shown reports whether a segment has nothing that the point which was followed before has not shown. It is no retransmission.
+// shown reports whether a segment has nothing that the point which was followed before has not shown. It is not a retransmission.
 func (c *tcpConn) shown(dir int, f *link.Frame) bool {
 	own := &c.places[dir]
 	c.cuts.moved[dir] = f.TCPFlags&(tcp.SYN|tcp.FIN|tcp.RST) == 0 && own.known && !after(f.TCPSeq+uint32(f.PayloadLen), own.next)

@@ -405,7 +405,7 @@ func (c *Checker) health(s *conn) {
 			case s.c.Fabric == rdma.IWARP:
 				s.badCRC32C(f, side)
 			case 5*n.BadCRC > n.Packets:
-				f.Reaction = "so many that the place of capture is to blame"
+				f.Reaction = "so many that the capture itself is the likely cause"
 			}
 			c.report(f)
 		}

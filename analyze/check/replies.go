@@ -99,7 +99,7 @@ func (c *replyRules) breach(v *rpc.View, b *invariant.Breach) {
 	c.report(f)
 }
 
-// finding is about, or nil if nobody wants its words; then it was reported.
+// finding is about, or nil if no consumer wants its words; then it was reported.
 func (c *replyRules) finding(v *rpc.View, r id, by Party) *Finding {
 	tx, ref := v.Tx, v.Tx.Reply.Last
 	if by == Requester {

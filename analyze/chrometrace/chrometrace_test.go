@@ -42,7 +42,7 @@ func nanos(t *testing.T, n json.Number) int64 {
 	whole, frac, ok := strings.Cut(n.String(), ".")
 	v, err := json.Number(whole + frac).Int64()
 	if !ok || len(frac) != 3 || err != nil {
-		t.Fatalf("%q is no time", n)
+		t.Fatalf("%q is not a time", n)
 	}
 	return v
 }

@@ -61,7 +61,7 @@ const stampBlock = 1 << 20
 
 var stampBlocks atomic.Uint64
 
-// Of returns the kind of a transaction; nil if it is no COMPOUND, if its operations cannot all be read, or are too many.
+// Of returns the kind of a transaction; nil if it is not a COMPOUND, if its operations cannot all be read, or are too many.
 func (k *Kinds) Of(v *rpc.View) *Kind {
 	if shape := v.Shape(); shape != 0 {
 		s := &k.shaped[shape%shapes]

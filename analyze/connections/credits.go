@@ -154,7 +154,7 @@ func (v *creditValues) figure10(c *Credits, minimum, most uint32) {
 	}
 }
 
-// spare is how many credits are left, and how often a value was seen with so many.
+// spare is a number of credits that are left, and how often a value was seen with it.
 type spare struct {
 	credits int64
 	times   uint64

@@ -169,13 +169,13 @@ func (m *Merger) Result(src state.Source, list *List) (*Result, error) {
 		note("%d taps: connections are numbered by their start; frames are those of the tap that is named", m.Taps())
 	}
 	if left > 0 {
-		note("%d times a connection is not listed: it is, as a tap nearer the responder saw it", left)
+		note("%d times another tap saw a connection that is listed: as the tap nearest the responder saw it", left)
 	}
 	if x := state.DoubtfulNote(s.Doubtful()); x != "" {
 		note("%s", x)
 	}
 	if more > 0 && several {
-		note("%d taps saw calls on more than %d connections: of the others it may not be known that another tap saw them, too", more, maxCalled)
+		note("%d taps saw calls on more than %d connections: the others may be listed once for each tap", more, maxCalled)
 	}
 	return out, nil
 }

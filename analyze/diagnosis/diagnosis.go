@@ -73,6 +73,7 @@ type Evidence struct {
 	Time          string `json:"time"`
 	ConnectionKey string `json:"connection_key,omitempty"`
 	XID           uint32 `json:"xid"`
+	XIDHex        string `json:"xid_hex"`
 }
 
 // Cause is a reason why calls are slow.

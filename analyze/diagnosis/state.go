@@ -198,7 +198,7 @@ func (Merger) Report(src state.Source) (rep *Report, err error) {
 	case rep.count == 0:
 		rep.Summary = "The captures have no RPC calls."
 	default:
-		rep.Summary = fmt.Sprintf("None of the known causes in %s: the highest P99 is %s.", units.Plural(n, "capture"), units.DurationText(rep.p99))
+		rep.Summary = fmt.Sprintf("None of the known causes in %s. The highest P99 is %s.", units.Plural(n, "capture"), units.DurationText(rep.p99))
 	}
 	return rep, nil
 }
@@ -244,7 +244,7 @@ func (r *Report) merge(o *Report) {
 	}
 }
 
-// earlier returns the earlier of two times. 0 is no time.
+// earlier returns the earlier of two times. 0 is not a time.
 func earlier(a, b int64) int64 {
 	if a == 0 || b != 0 && b < a {
 		return b

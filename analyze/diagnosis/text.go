@@ -153,7 +153,7 @@ func (r *Recorder) summary(rep *Report) string {
 	}
 	s := fmt.Sprintf("Nothing is slow: P99 is %s", units.DurationText(r.percentile99()))
 	if p := r.percentile99(); p > 5_000_000 || r.hanging > 10*p {
-		s = fmt.Sprintf("None of the known causes: P99 is %s", units.DurationText(p))
+		s = fmt.Sprintf("None of the known causes. P99 is %s", units.DurationText(p))
 	}
 	lost := ", nothing was lost"
 	for k := range r.sum {
@@ -168,7 +168,7 @@ func (r *Recorder) summary(rep *Report) string {
 	case r.unanswered == 0 && r.events:
 		s += lost + "."
 	case r.unanswered == 0:
-		s += lost + ", nobody waited."
+		s += lost + ", and no call waited."
 	case r.hanging == 0:
 		s += lost + fmt.Sprintf("; no reply to %s.", units.Plural(r.unanswered, "call"))
 	default:

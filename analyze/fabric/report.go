@@ -217,7 +217,7 @@ func (r *Recorder) Report(inputs []string) *Report {
 		p.Notes = append(p.Notes, fmt.Sprintf("%d operations could not be followed: their beginning, or their headers, were not captured", n))
 	}
 	if n := r.totals.NotCaptured; n > 0 {
-		p.Notes = append(p.Notes, fmt.Sprintf("%d packets were received and are not in the capture: what is said of losses may lack some", n))
+		p.Notes = append(p.Notes, fmt.Sprintf("the capture lacks %d packets that were received: losses among them are not counted", n))
 	}
 	if more := r.totals.FatalNAKs - uint64(len(r.fatals)); more > 0 {
 		p.Notes = append(p.Notes, fmt.Sprintf("%d more fatal NAKs are not named", more))

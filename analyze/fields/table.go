@@ -8,6 +8,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/digits"
 )
 
 // schema is the name of the format whose keys the table lists.
@@ -19,6 +20,7 @@ const (
 	whySchema      = "a file or an entry of the format says itself what it is"
 	whyPhases      = "thirty values that nearly always are not there: ndjson has them for those who take the time apart"
 	whyMembers     = "an object of which the members are there"
+	whyHex         = "what shows text shows xid in hexadecimal; in columns and attributes, it is a number"
 	whyTimeNS      = "for engines that round the timestamps of Parquet"
 )
 
@@ -90,6 +92,11 @@ func identity() []Field {
 		{Name: "time_ns", Type: Number, Unit: Nanoseconds, Doc: "time in nanoseconds since 1970", Missing: everything &^ Parquet, Why: whyTimeNS,
 			Uint: func(_ *Reader, v *rpc.View) (uint64, bool) { return uint64(v.Tx.First().Time), true }},
 		number("xid", "transaction id", Number, None, func(t *transaction.Transaction) uint64 { return uint64(t.XID) }),
+		{Name: "xid_hex", Absent: Never, Type: Text, Doc: "xid as the listing and show have it", Missing: everything &^ NDJSON, Why: whyHex,
+			Bytes: func(r *Reader, v *rpc.View) []byte {
+				r.buf = digits.Hex32(append(r.buf[:0], "0x"...), v.Tx.XID)
+				return r.buf
+			}},
 	}
 }
 

@@ -65,7 +65,7 @@ func (v *view) ran(rep *latency.Report) {
 			r.Slowest = fmt.Sprintf("slowest %s %08x %s, connection %d, frames %d–%d", units.Duration(slowest.Total), slowest.XID, clipped(slowest.Operation),
 				slowest.Connection, slowest.CallFrame, slowest.ReplyFrame)
 		}
-		for j, x := range rep.Slowest {
+		for j, x := range rep.SlowestOfWork() {
 			if j >= len(v.Slow) || v.Slow[j].Drawing == "" {
 				continue
 			}

@@ -85,9 +85,9 @@ func newSessionsView(rep *session.Report) *sessionsView {
 func newClientRow(title string, list []session.Connection, bound bool) clientRow {
 	r := clientRow{Title: title, Bound: bound}
 	if calls, bytes, busy := session.Even(list); busy > 1 {
-		r.Even = fmt.Sprintf("Of %d connections, the busiest carried %.2f times an equal share of the calls", busy, calls)
+		r.Even = fmt.Sprintf("The busiest of %d connections carried %.2f times its share of the calls", busy, calls)
 		if bytes > 0 {
-			r.Even += fmt.Sprintf(", the busiest by bytes %.2f times one of the bytes", bytes)
+			r.Even += fmt.Sprintf("; by bytes, the busiest carried %.2f times its share", bytes)
 		}
 		r.Even += "."
 	}

@@ -65,11 +65,11 @@ func TestSessions(t *testing.T) {
 		words    []string
 	}{
 		"rxe-nfs41-nconnect": {1 + 2*4, []string{
-			"4 / 4", "slots in use, most / mean", "Of 4 connections, the busiest carried 1.09 times an equal share of the calls, the busiest by bytes 1.27 times",
+			"4 / 4", "slots in use, most / mean", "The busiest of 4 connections carried 1.09 times its share of the calls; by bytes, the busiest carried 1.27 times",
 			"27.3 %", "CREATE_SESSION", "all slots in use for", "target of the server",
 		}},
 		"rxe-nfs41-trunk":   {1 + 2*2, []string{"session trunking"}},
-		"rxe-nfs3-nconnect": {2 * 4, []string{"NFSv3 client 192.0.2.2, server 192.0.2.1", "Of 4 connections"}},
+		"rxe-nfs3-nconnect": {2 * 4, []string{"NFSv3 client 192.0.2.2, server 192.0.2.1", "The busiest of 4 connections"}},
 		"rxe-nfs41-pnfs":    {0, []string{"Layouts", "Devices", "block", "sent to data servers"}},
 	} {
 		rep := sessions(t, "../session/testdata/"+file+".pcap.zst")

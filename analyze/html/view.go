@@ -398,9 +398,10 @@ func (v *view) chunks(rep *latency.Report) {
 
 func (v *view) slow(rep *latency.Report) {
 	drawn := 0
-	for i, x := range rep.Slowest {
+	list := rep.SlowestOfWork()
+	for i, x := range list {
 		if i == maxSlow {
-			v.MoreSlow = len(rep.Slowest) - maxSlow
+			v.MoreSlow = len(list) - maxSlow
 			break
 		}
 		p := &plot.Chart{Width: slowWidth, Height: slowHeight, Label: "phases of this transaction"}
@@ -462,10 +463,10 @@ func (v *view) lost(rep *latency.Report) {
 		notes = append(notes, fmt.Sprintf("Of %s over RDMA.", units.Plural(l.Transactions, "transaction")))
 	}
 	if l.CreditWaits > 0 {
-		notes = append(notes, fmt.Sprintf("%s came when a reply had just freed a credit: all had been in use for %s before them.", units.Plural(l.CreditWaits, "call"), units.Duration(l.CreditWait)))
+		notes = append(notes, fmt.Sprintf("%s may have waited for a credit, %s in sum: all were in use until a reply freed one just before the call.", units.Plural(l.CreditWaits, "call"), units.Duration(l.CreditWait)))
 	}
 	if l.SlotWaits > 0 {
-		notes = append(notes, fmt.Sprintf("%s came when a reply had freed a slot of the session: all had been in use for %s before them.", units.Plural(l.SlotWaits, "call"), units.Duration(l.SlotWait)))
+		notes = append(notes, fmt.Sprintf("%s may have waited for a slot of the session, %s in sum: all were in use until a reply freed one just before the call.", units.Plural(l.SlotWaits, "call"), units.Duration(l.SlotWait)))
 	}
 	v.LostNote = strings.Join(notes, " ")
 }

@@ -40,7 +40,7 @@ func parse(b []byte) (map[string][]string, error) {
 			value, b = b[:n], b[n+1:]
 		}
 		if !validName(string(name)) {
-			return nil, fmt.Errorf("%q is no name of a field", name)
+			return nil, fmt.Errorf("%q is not the name of a field", name)
 		}
 		out[string(name)] = append(out[string(name)], string(value))
 	}

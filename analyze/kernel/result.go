@@ -106,6 +106,7 @@ type Order struct {
 // Violation is one.
 type Violation struct {
 	XID       uint32 `json:"xid"`
+	XIDHex    string `json:"xid_hex"`
 	Operation string `json:"operation"`
 	Wire      int64  `json:"wire_ns"`
 	Kernel    int64  `json:"kernel_ns"`
@@ -174,7 +175,7 @@ func (p *pairing) client(r *Result) {
 		}
 		w := &p.wires[c.wire]
 		order.add(w.total, c.rtt, w.awaited() >= c.rtt+1000, Violation{
-			XID: c.xid, Operation: p.label(c.op), Wire: w.total, Kernel: c.rtt, Transactions: int(c.wires), Sends: int(c.sends), Again: int(w.again),
+			XID: c.xid, XIDHex: fmt.Sprintf("0x%08x", c.xid), Operation: p.label(c.op), Wire: w.total, Kernel: c.rtt, Transactions: int(c.wires), Sends: int(c.sends), Again: int(w.again),
 		})
 		s := byOp[c.op]
 		if s == nil {
@@ -233,7 +234,7 @@ func (p *pairing) server(r *Result) {
 		w := &p.wires[q.wire]
 		op := p.served(q, w)
 		order.add(q.execute, w.serverPhase, q.execute >= w.serverPhase+1000, Violation{
-			XID: q.xid, Operation: p.label(op), Wire: w.serverPhase, Kernel: q.execute, Transactions: int(q.wires), Again: int(w.again),
+			XID: q.xid, XIDHex: fmt.Sprintf("0x%08x", q.xid), Operation: p.label(op), Wire: w.serverPhase, Kernel: q.execute, Transactions: int(q.wires), Again: int(w.again),
 		})
 		s := byOp[op]
 		if s == nil {

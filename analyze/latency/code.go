@@ -335,7 +335,7 @@ func (p *part) code(c *state.Coder, t *terms, m *memory) {
 		p.troubles[k].code(c)
 	}
 	state.Number(c, &p.retransmitted)
-	state.List(c, &p.slow, min(t.top, maxStateSlow), func(s **Slow) {
+	state.List(c, &p.slow, 2*min(t.top, maxStateSlow), func(s **Slow) {
 		if *s == nil {
 			*s = new(Slow)
 		}

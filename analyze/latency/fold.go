@@ -74,7 +74,7 @@ func (f *fold) add(p *part) {
 	for _, x := range p.slow {
 		x.Tap = f.name
 	}
-	if f.slow = append(f.slow, p.slow...); len(f.slow) > 2*f.top+1024 {
+	if f.slow = append(f.slow, p.slow...); len(f.slow) > 4*f.top+1024 {
 		f.slowest()
 	}
 	if f.conns = append(f.conns, p.conns...); len(f.conns) > 2*maxAudited {
@@ -116,11 +116,18 @@ func (f *fold) insert(key string, g *group) {
 	f.order = append(f.order, g)
 }
 
-// slowest keeps as many of the slowest as are shown, the slowest first.
+// slowest keeps as many of the slowest as are listed, the slowest first, of setup and of the others.
 func (f *fold) slowest() {
 	slices.SortStableFunc(f.slow, func(a, b *Slow) int { return a.compare(b) })
-	clear(f.slow[min(len(f.slow), f.top):])
-	f.slow = f.slow[:min(len(f.slow), f.top)]
+	setup, others := 0, 0
+	f.slow = slices.DeleteFunc(f.slow, func(x *Slow) bool {
+		n := &others
+		if x.Setup() {
+			n = &setup
+		}
+		*n++
+		return *n > f.top
+	})
 }
 
 // earliest keeps as many of the connections as are listed: those with the lowest numbers.
@@ -152,7 +159,8 @@ func (f *fold) report(src *source) *Report {
 	rep.Connections = append([]Connection{}, f.conns...)
 	rep.troubles(f)
 	f.slowest()
-	rep.Slowest = append([]*Slow{}, f.slow...)
+	rep.Slowest = append([]*Slow{}, f.slow[:min(len(f.slow), f.top)]...)
+	rep.working = slices.DeleteFunc(f.slow, (*Slow).Setup)
 	rep.note(f)
 	rep.Notes = append(rep.Notes, notes...)
 	return rep
@@ -252,6 +260,9 @@ func (rep *Report) troubles(f *fold) {
 		}
 		if x.XIDs == nil {
 			x.XIDs = []TroubleXID{}
+		}
+		for i := range x.XIDs {
+			x.XIDs[i].XIDHex = fmt.Sprintf("0x%08x", x.XIDs[i].XID)
 		}
 		var sum, expected float64
 		for _, g := range f.order {

@@ -17,7 +17,7 @@ type Lost struct {
 	Causes map[string]*LostTo `json:"causes"`
 	// CreditWaits counts the calls that came when a reply had just freed a credit,
 	// CreditWait is how long all credits had been in use before: at most so long they
-	// waited. It lies before the calls, and is no part of Time.
+	// waited. It lies before the calls, and is not part of Time.
 	CreditWaits uint64 `json:"credit_waits"`
 	CreditWait  int64  `json:"credit_wait_ns"`
 	// SlotWaits and SlotWait are the same of the slots of a session.

@@ -38,7 +38,7 @@ type part struct {
 // part is what a Recorder found. The Recorder must not be used afterwards.
 func (r *Recorder) part() *part {
 	p := &part{
-		order: r.order, series: r.series, again: r.again, events: r.wire.events, kinds: r.wire.kinds, troubles: r.troubles, slow: r.slow.heap,
+		order: r.order, series: r.series, again: r.again, events: r.wire.events, kinds: r.wire.kinds, troubles: r.troubles, slow: append(r.slow.heap, r.setup.heap...),
 		groupsLost: r.groupsLost, groupsMost: r.maxGroups, unlisted: r.unlisted, auditLost: r.wire.lost, flowsLost: r.flowsLost,
 	}
 	byLabels := make(map[string]*group)

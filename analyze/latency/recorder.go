@@ -63,10 +63,12 @@ type Recorder struct {
 	lastID      int
 	recentFlows [64]recentFlow
 	flowsLost   bool
-	all         level // calls of all connections
-	events      int   // remaining room in the heaps
-	slow        slowest
+	all         level   // calls of all connections
+	events      int     // remaining room in the heaps
+	slow        slowest // without those of setup
+	setup       slowest // Slow.Setup
 	drawn       slowest // those of slow that have drawings
+	text        []byte  // scratch
 	troubles    [numTroubles]trouble
 	again       counts // troubles of transactions over time
 	unlisted    uint64 // transactions with more kinds of trouble than they list
@@ -96,7 +98,7 @@ func New(opt Options) *Recorder {
 	r := &Recorder{
 		opt: opt, mem: memory{limit: opt.Memory / 2}, maxGroups: min(max(opt.Memory/(DefaultMemory/maxGroups), 16), maxGroups),
 		groups: make(map[string]*group), flows: make(map[int]*flow), events: maxEvents,
-		slow: newSlowest(opt.Top), drawn: newSlowest(min(opt.Top, maxDrawn)),
+		slow: newSlowest(opt.Top), setup: newSlowest(opt.Top), drawn: newSlowest(min(2*opt.Top, maxDrawn)),
 	}
 	r.byOp = len(opt.By) == 1 && opt.By[0] == ByOperation
 	r.series = series{spans: newSpans(opt.Interval), mem: &r.mem}
@@ -168,11 +170,17 @@ func (r *Recorder) slowIf(v *rpc.View, p *transaction.Phases, set uint16, inFlig
 	if !r.slow.wants(int64(p.Total)) {
 		return
 	}
+	of := &r.slow
+	if r.text = text.Operations(r.text[:0], v); setsUp(string(r.text)) {
+		if of = &r.setup; !of.wants(int64(p.Total)) {
+			return
+		}
+	}
 	x := slow(v, p, set, inFlight)
 	if r.opt.Draw != nil {
 		r.draw(x, v)
 	}
-	r.slow.add(x)
+	of.add(x)
 }
 
 // draw draws a transaction that is among the slowest of the slowest.
@@ -292,7 +300,7 @@ func (r *Recorder) group(v *rpc.View) *group {
 		return recent.g
 	}
 	g := r.groupByOperation(v)
-	if g != r.other && v.Clean() { // so it is no COMPOUND, and none that could not be decoded
+	if g != r.other && v.Clean() { // so it is not a COMPOUND, and none that could not be decoded
 		*recent = called{v.Procedure, v.Tx.Program, g}
 	}
 	return g

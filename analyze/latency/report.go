@@ -32,6 +32,7 @@ type Report struct {
 	Series      Series       `json:"series"`
 	Connections []Connection `json:"connections"`
 	Slowest     []*Slow      `json:"slowest"`
+	working     []*Slow      // SlowestOfWork
 	Troubles    []Trouble    `json:"troubles"`
 	Notes       []string     `json:"notes"`
 	// Account says what became of every packet.

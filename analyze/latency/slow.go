@@ -1,7 +1,9 @@
 package latency
 
 import (
+	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/rpcrdma/toolkit/analyze/text"
@@ -15,6 +17,7 @@ type Slow struct {
 	Time       time.Time        `json:"time"`          // first packet of the call
 	Tap        string           `json:"tap,omitempty"` // of a fleet: frames and connections are of its captures
 	XID        uint32           `json:"xid"`
+	XIDHex     string           `json:"xid_hex"`
 	Connection int              `json:"connection"`
 	CallFrame  uint64           `json:"call_frame"`  // first packet of the call
 	ReplyFrame uint64           `json:"reply_frame"` // last packet of the reply
@@ -40,6 +43,29 @@ type Slow struct {
 	Drawing []byte `json:"-"`
 
 	number uint64
+}
+
+// Setup reports whether the call sets a mount up, or ends it. Such calls happen once, and wait for things that no other call waits for.
+func (s *Slow) Setup() bool {
+	_, op, _ := strings.Cut(s.Operation, " ")
+	return setsUp(op)
+}
+
+func setsUp(operation string) bool {
+	switch operation {
+	case "NULL", "CB_NULL", "EXCHANGE_ID", "CREATE_SESSION", "DESTROY_SESSION", "DESTROY_CLIENTID", "BIND_CONN_TO_SESSION", "RECLAIM_COMPLETE",
+		"SECINFO_NO_NAME", "SETCLIENTID", "SETCLIENTID_CONFIRM", "MNT", "UMNT", "EXPORT", "GETPORT", "GETADDR", "DUMP":
+		return true
+	}
+	return false
+}
+
+// SlowestOfWork are the slowest without those of setup, unless there are no others.
+func (rep *Report) SlowestOfWork() []*Slow {
+	if len(rep.working) == 0 {
+		return rep.Slowest
+	}
+	return rep.working
 }
 
 // slowest keeps the n slowest transactions in a heap with the fastest of them on top. With equal times, the
@@ -123,7 +149,7 @@ func fileOf(v *rpc.View, f *rpc.File) []byte {
 func slow(v *rpc.View, p *transaction.Phases, set uint16, inFlight int) *Slow {
 	tx := v.Tx
 	x := &Slow{
-		Time: time.Unix(0, tx.First().Time).UTC(), XID: tx.XID, Connection: tx.Connection.ID,
+		Time: time.Unix(0, tx.First().Time).UTC(), XID: tx.XID, XIDHex: fmt.Sprintf("0x%08x", tx.XID), Connection: tx.Connection.ID,
 		CallFrame: tx.Call.First.Number, ReplyFrame: tx.Reply.Last.Number,
 		Operation: operationName(v),
 		Model:     ModelOf(tx).String(), Status: statusName(v), Failed: v.Failed(), Total: int64(p.Total),

@@ -97,6 +97,7 @@ type trouble struct {
 // TroubleXID names a transaction.
 type TroubleXID struct {
 	XID        uint32 `json:"xid"`
+	XIDHex     string `json:"xid_hex"`
 	Connection int    `json:"connection"`
 	Frame      uint64 `json:"frame"` // first packet
 
@@ -115,7 +116,7 @@ func (r *Recorder) addTrouble(g *group, tx *transaction.Transaction, set uint16,
 		t := &r.troubles[k]
 		t.transactions++
 		if len(t.xids) < maxXIDs {
-			t.xids = append(t.xids, TroubleXID{tx.XID, tx.Connection.ID, tx.First().Number, tx.First().Time})
+			t.xids = append(t.xids, TroubleXID{XID: tx.XID, Connection: tx.Connection.ID, Frame: tx.First().Number, time: tx.First().Time})
 		}
 		if total < 0 {
 			t.unfinished++

@@ -7,6 +7,7 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/check"
 	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/internal/digits"
 )
 
 // Schemas of what a check finds; docs/schema.md describes them.
@@ -38,6 +39,7 @@ func (e *Encoder) AppendFinding(b []byte, f *check.Finding) []byte {
 	b = str(b, `,"fabric":`, f.Fabric.String())
 	if f.HasXID {
 		b = num(b, `,"xid":`, uint64(f.XID))
+		b = append(digits.Hex32(append(b, `,"xid_hex":"0x`...), f.XID), '"')
 		direction := "forward"
 		if f.Backward {
 			direction = "backward"

@@ -142,7 +142,7 @@ func TestTemplates(t *testing.T) {
 	}
 }
 
-// TestParts looks for members of objects whose presence is no part of a kind.
+// TestParts looks for members of objects whose presence is not part of a kind.
 func TestParts(t *testing.T) {
 	for _, p := range general().pieces {
 		if p.open == nil || p.field.Of == fields.OfParties {

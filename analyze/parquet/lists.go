@@ -12,7 +12,7 @@ import (
 
 // list is the columns of an attribute that is a list.
 type list interface {
-	// Nulls appends so many rows without any.
+	// Nulls appends rows without any value.
 	Nulls(times int)
 	append(e *encoder, v *rpc.View)
 }

@@ -105,7 +105,7 @@ func newAttribute(file *column.File, f *fields.Field) *attribute {
 	return a
 }
 
-// has says whether so many rows have a value.
+// has says whether the next rows have a value.
 func (a *attribute) has(present bool, times int) {
 	if present != a.present {
 		a.settle()
@@ -130,7 +130,7 @@ func (a *attribute) settle() {
 	a.rows = 0
 }
 
-// repeat appends a value so many times. Lists are empty.
+// repeat appends a value several times. Lists are empty.
 func (a *attribute) repeat(x *value, times int) {
 	if a.list != nil {
 		a.list.Nulls(times)

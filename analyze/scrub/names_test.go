@@ -99,7 +99,7 @@ func TestUsers(t *testing.T) {
 		}
 	}
 	if got := replaced(n, xdr.Who, "0123"); got == "0123" {
-		t.Error("what is no number stays")
+		t.Error("what is not a number stays")
 	}
 }
 

@@ -130,7 +130,7 @@ func (c *Coder) Float(v *float64) {
 	f := math.Float64frombits(binary.LittleEndian.Uint64(c.b))
 	c.b = c.b[8:]
 	if !(f >= 0 && f <= maxFloat) || math.Signbit(f) {
-		c.Fail("%v is no sum", f)
+		c.Fail("%v is not a sum", f)
 		return
 	}
 	*v = f
@@ -202,7 +202,7 @@ func (c *Coder) Address(a *netip.Addr) {
 	c.Blob(&b, 64)
 	if c.reading && a.UnmarshalBinary(b) != nil {
 		*a = netip.Addr{}
-		c.Fail("%x is no address", b)
+		c.Fail("%x is not an address", b)
 	}
 }
 

@@ -24,7 +24,7 @@ const (
 
 // Errors of Read. The text of the error says more.
 var (
-	ErrFormat  = errors.New("this is no saved state")
+	ErrFormat  = errors.New("this is not a saved state")
 	ErrVersion = errors.New("this state was saved by another version")
 	ErrDamaged = errors.New("the saved state is damaged")
 	ErrSize    = errors.New("the saved state is too large")

@@ -90,7 +90,7 @@ const (
 	Number          // Segment
 )
 
-// Event is one line. Its bytes are those of the line.
+// Event is one line. Name and Rest share its memory.
 type Event struct {
 	Time   int64  // of the traced machine's trace clock, in nanoseconds since its zero
 	Thread uint32 // 0: the line does not say

@@ -364,7 +364,7 @@ func (p *parser) value() (v value, err error) {
 	if v.of != "len" {
 		if !slices.Contains([]string{"ether", "ip", "ip6", "arp", "tcp", "udp", "sctp", "icmp", "icmp6"}, v.of) {
 			p.next--
-			return v, p.errorf("%q is no header", v.of)
+			return v, p.errorf("%q is not a header", v.of)
 		}
 		p.next++ // [
 		if v.off, err = p.constant(); err != nil {

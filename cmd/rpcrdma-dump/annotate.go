@@ -118,20 +118,13 @@ func (o *annotateOptions) run(cmd *cobra.Command, s *cli.Streams, args []string)
 			j.notes.Printf("note: %s on packets that left the window before their transaction ended: see --window", units.Plural(st.Open, "comment"))
 		}
 		if st.Late > 0 {
-			j.notes.Printf("note: what %s to was found only after leaving the window: see --window", belong(st.Late))
+			j.notes.Printf("note: %s left the window before the transaction was known: see --window", units.Plural(st.Late, "packet"))
 		}
 		if st.Dropped > 0 {
 			j.notes.Printf("note: %s left out of packets that have too many", units.Plural(st.Dropped, "comment"))
 		}
 	}
 	return j.finish(err, closed(werr))
-}
-
-func belong(n uint64) string {
-	if n == 1 {
-		return "1 packet belongs"
-	}
-	return units.Plural(n, "packet") + " belong"
 }
 
 // taps are the places of capture of the input.

@@ -113,7 +113,7 @@ func (t *seconds) String() string {
 func (t *seconds) Set(v string) error {
 	d, err := cli.ParseDuration(v)
 	if err == nil && d == 0 {
-		err = errors.New("a time is above zero")
+		err = errors.New("a time must be above zero")
 	}
 	if err != nil {
 		return err

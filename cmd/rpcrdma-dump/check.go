@@ -264,6 +264,9 @@ type checkRun struct {
 
 func (r *checkRun) run(o *checkOptions, opt *check.Options, s *cli.Streams, saved *cli.Output) error {
 	opt.Wanted = r.show.Wanted
+	if match := opt.Match; match != nil {
+		opt.Match = func(v *rpc.View) bool { return r.matches(match(v)) }
+	}
 	r.check = check.New(*opt, r.show.Finding)
 	if opt.Match == nil && !r.check.Names() {
 		r.view.Names = nil
@@ -286,6 +289,7 @@ func (r *checkRun) run(o *checkOptions, opt *check.Options, s *cli.Streams, save
 		r.check.Sum()
 	}
 	r.show.Summary(r.out, r.check)
+	r.noteMissed(o.filter)
 	err = r.finish(err, r.out.close())
 	if o.save != "" {
 		err = r.commitState(saved, o.save, err, sections...)

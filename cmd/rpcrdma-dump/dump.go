@@ -311,8 +311,6 @@ type dump struct {
 	prints  bool   // transactions are printed, and nothing else
 	short   bool   // the summary is all that is wanted of a transaction
 	parts   parts  // of the summary, by group of hosts
-	missed  uint64 // transactions that the filter did not match
-	matched bool   // it matched one
 	count   uint64 // transactions still to be printed; 0 is no limit
 	failed  error  // of the extractor
 }
@@ -338,9 +336,7 @@ func (d *dump) run(o *dumpOptions, s *cli.Streams) error {
 	_, outTTY := cli.Terminal(s.Out)
 	_, errTTY := cli.Terminal(s.Err)
 	err := d.job.run(errTTY && (!outTTY || o.quiet))
-	if d.missed > 0 && !d.matched {
-		d.notes.Printf("note: %s, for none of which %s holds", units.Plural(d.missed, "transaction"), o.filter)
-	}
+	d.noteMissed(o.filter)
 	if d.printer != nil {
 		d.out.end(d.printer.finish(d.out.begin()))
 	}
@@ -383,13 +379,10 @@ func (d *dump) transaction(tx *transaction.Transaction) {
 		d.notes.Message(v)
 	}
 	switch {
-	case d.match != nil && !d.match.Match(v):
-		d.missed++
+	case d.match != nil && !d.matches(d.match.Match(v)):
 	case !d.prints:
-		d.matched = true
 		d.show(v)
 	default:
-		d.matched = true
 		if !d.out.end(d.printer.print(d.out.begin(), v)) {
 			d.stop()
 		}

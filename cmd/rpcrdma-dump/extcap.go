@@ -196,7 +196,7 @@ func (o *extcapOptions) start(cmd *cobra.Command, s *cli.Streams) error {
 	}
 	// Wireshark makes the pipe. Whoever types the command by hand may name any file, and loses none.
 	if s, err := os.Stat(o.fifo); err == nil && s.Mode().IsRegular() {
-		return cli.Usagef("--fifo: %s exists and is no pipe", o.fifo)
+		return cli.Usagef("--fifo: %s exists and is not a pipe", o.fifo)
 	}
 	if o.iface == extcapSSH {
 		return o.remote(s)

@@ -23,6 +23,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/roce"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/internal/outfile"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 // inputOptions are the flags that say what is read and how it is decoded. All commands that read captures
@@ -168,7 +169,7 @@ func (c *clockFlag) Set(v string) error {
 	case "erspan":
 		*c = clockFlag(decode.ClockERSPAN)
 	default:
-		return fmt.Errorf("%q is no clock: capture or erspan", v)
+		return fmt.Errorf("%q is not a clock: capture or erspan", v)
 	}
 	return nil
 }
@@ -372,6 +373,25 @@ type job struct {
 	early   func()       // removes the signal handler installed when the interfaces are opened
 	resume  *resume      // not nil: the input continues another one
 	told    *whole       // not nil: what an index told of the input, which was not read
+	missed  uint64       // transactions for which the filter does not hold
+	matched bool         // it holds for one
+}
+
+// matches counts whether the filter holds for a transaction.
+func (j *job) matches(holds bool) bool {
+	if holds {
+		j.matched = true
+	} else {
+		j.missed++
+	}
+	return holds
+}
+
+// noteMissed says that the filter has not held for any transaction.
+func (j *job) noteMissed(filter string) {
+	if j.missed > 0 && !j.matched {
+		j.notes.Printf("note: %s, for none of which %s holds", units.Plural(j.missed, "transaction"), filter)
+	}
 }
 
 // claim registers the files that a command reads, including those that are not captures, so that none of them

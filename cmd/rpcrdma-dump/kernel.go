@@ -154,7 +154,7 @@ func (o *kernelOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) e
 		if view.Undecoded() {
 			j.notes.Message(&view)
 		}
-		if match == nil || match.Match(&view) {
+		if match == nil || j.matches(match.Match(&view)) {
 			join.Add(&view)
 		}
 		if match != nil {
@@ -165,6 +165,7 @@ func (o *kernelOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) e
 	err = j.run(errTTY)
 	r := join.Result()
 	j.noteStrange(r)
+	j.noteMissed(o.filter)
 	if err == nil && !slices.ContainsFunc(r.Files, func(f kernel.File) bool { return f.Events > 0 || f.Mounts > 0 }) {
 		err = errNoRecords
 	}

@@ -455,7 +455,7 @@ func (p *fabricPrinter) congestion() {
 	header := []string{"", "COUNT", "MIN", "P50", "P90", "P99", "MAX"}
 	p.table("A receiver that limits CNPs shows its limit as MIN of the scope that it limits", header, rightFrom(1, len(header)), rows)
 	if c.Limited != "" {
-		p.printf("\nCNPs keep their distance per %s\n", c.Limited)
+		p.printf("\nThe receiver limits CNPs per %s\n", c.Limited)
 	}
 	p.reaction()
 }
@@ -481,7 +481,7 @@ func (p *fabricPrinter) reaction() {
 	header := []string{"SINCE CNP", "BYTES", "TIME", "RATE", " "}
 	right := rightFrom(1, len(header))
 	right[4] = false
-	p.table("How fast the sides sent that got CNPs, by the time since the last one", header, right, rows)
+	p.table("Send rate of the sides that received CNPs, by the time since the last CNP", header, right, rows)
 }
 
 // pauses shows Ethernet flow control.

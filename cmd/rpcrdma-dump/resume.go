@@ -308,7 +308,7 @@ func (r *resume) remove(j *job) error {
 	case err != nil:
 		return err
 	case !os.SameFile(now, r.info):
-		j.notes.Printf("note: %s is not the file any more that was read, or leads to it: it stays", r.state)
+		j.notes.Printf("note: %s is a link, or was replaced after it was read: it is not removed", r.state)
 		return nil
 	}
 	return os.Remove(r.state)

@@ -61,7 +61,6 @@ func newRootCommand(s *cli.Streams) *cobra.Command {
 		"s":    "with 'rpcrdma-dump capture', -s is how much is kept of each packet",
 		"w":    "'rpcrdma-dump split -Y EXPRESSION -w FILE' writes packets of transactions, 'rpcrdma-dump capture -w FILE' what it captures",
 		"json": "-T ndjson writes one object for each transaction, -T json a list of them",
-		"list": "--list-fields lists the fields of filters, --list-interfaces what can be captured on",
 		"z":    "statistics are commands, such as 'rpcrdma-dump report', 'connections' and 'operations'",
 	})
 	cmd.AddCommand(

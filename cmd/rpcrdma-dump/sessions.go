@@ -327,9 +327,9 @@ func (p *sessionPrinter) connections(list []session.Connection, bound bool) {
 	}
 	p.table(header, right, rows)
 	if calls, bytes, busy := session.Even(list); busy > 1 {
-		p.printf("\nof %d connections, the busiest carried %.2f times an equal share of the calls", busy, calls)
+		p.printf("\nthe busiest of %d connections carried %.2f times its share of the calls", busy, calls)
 		if bytes > 0 {
-			p.printf(", the busiest by bytes %.2f times one of the bytes", bytes)
+			p.printf("; by bytes, the busiest carried %.2f times its share", bytes)
 		}
 		p.printf("\n")
 	}

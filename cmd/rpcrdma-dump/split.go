@@ -218,7 +218,7 @@ func (o *divideOptions) notes(j *job, st *split.Stats) {
 		n.Printf("%s of connection setup added", units.Plural(st.Setup, "packet"))
 	}
 	if st.NoConnection > 0 {
-		n.Printf("note: %s to no known connection: left out (--rest keeps them)", belong(st.NoConnection))
+		n.Printf("note: %s of no known connection left out (--rest keeps them)", units.Plural(st.NoConnection, "packet"))
 	}
 	if st.SetupLost > 0 {
 		n.Printf("note: the setup of %s was forgotten for lack of memory", units.Plural(st.SetupLost, "connection"))

@@ -908,7 +908,7 @@ func stopped(t *testing.T, l *lane) {
 		t.Errorf("%v: %s", err, p.said)
 	}
 	if list, _ := filepath.Glob(filepath.Join(l.s.root, l.out, "units", "*", "failed", "*.json")); len(list) != 0 {
-		t.Errorf("a signal is no failure: %q", list)
+		t.Errorf("a signal is not a failure: %q", list)
 	}
 	l.s.halt.Store(nil)
 	for deadline := time.Now().Add(patience); l.s.underway.Load() > 0; time.Sleep(20 * time.Millisecond) {

@@ -64,7 +64,7 @@ func (o *mergedOptions) run(cmd *cobra.Command, s *cli.Streams, args []string, s
 	}
 	for _, id := range o.jobs {
 		if !layout.IsID(id) {
-			return cli.Usagef("--job: %q is no ID of a job", id)
+			return cli.Usagef("--job: %q is not an ID of a job", id)
 		}
 	}
 	ctx, stop := cli.Context(cmd.Context())

@@ -288,7 +288,7 @@ func TestNoStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []string{"report", "check", "connections", "status"} {
-		for name, says := range map[string]string{"none": "none: there is no such folder", "none/below": "none/below: there is no such folder", "file": "file: is no folder"} {
+		for name, says := range map[string]string{"none": "none: there is no such folder", "none/below": "none/below: there is no such folder", "file": "file: is not a folder"} {
 			if _, stderr := ended(t, 1, c, name); !strings.Contains(string(stderr), "rpcrdma-fleet: "+says) {
 				t.Errorf("%s %s: %s", c, name, stderr)
 			}

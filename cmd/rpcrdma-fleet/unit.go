@@ -77,7 +77,7 @@ func (o *unitFlags) options() (layout.Options, error) {
 		for word := range strings.SplitSeq(o.inline, ",") {
 			var n cli.Size
 			if err := n.Set(strings.TrimSpace(word)); err != nil || n > 1<<24 {
-				return x, cli.Usagef("--inline: %q is no threshold", word)
+				return x, cli.Usagef("--inline: %q is not a threshold", word)
 			}
 			x.Inline = append(x.Inline, uint32(n))
 		}

@@ -79,7 +79,7 @@ func newWorkerCommand(s *cli.Streams) *cobra.Command {
 	}
 	o.nats.flags(cmd)
 	f := cmd.Flags()
-	f.IntVarP(&o.count, "workers", "n", 0, "run so many workers as processes of their own (default: this process is the worker)")
+	f.IntVarP(&o.count, "workers", "n", 0, "run this many workers, each as a process (default: this process is the worker)")
 	f.StringArrayVar(&o.allow, "allow", nil, "work on stores and captures below this `URL`; may be repeated")
 	f.Var(&o.most, "most-memory", "refuse units that ask for more resident memory than this")
 	f.StringVar(&o.key, "resume-key", "", "sign what is kept for resuming with what is in this `file`, and use only what is signed by it")

@@ -31,7 +31,7 @@ func (o *options) url(signal string) string {
 	return defaultEndpoint + "/v1/" + signal
 }
 
-// checkEndpoint refuses what is no URL of a collector: the exporter would send to localhost instead.
+// checkEndpoint refuses what is not a URL of a collector: the exporter would send to localhost instead.
 func checkEndpoint(name, value string) error {
 	if value == "" {
 		return nil

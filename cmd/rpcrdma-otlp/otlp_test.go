@@ -341,7 +341,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestRecord: what is no failure, and which network an address belongs to.
+// TestRecord: what is not a failure, and which network an address belongs to.
 func TestRecord(t *testing.T) {
 	for _, c := range []struct {
 		line   string

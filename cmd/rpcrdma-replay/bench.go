@@ -261,7 +261,7 @@ func (o *benchFlags) setting(v map[string]string) (s setting, err error) {
 	}
 	for flag, into := range map[string]*float64{"client-factor": &f.clientFactor, "server-factor": &f.serverFactor} {
 		if *into, err = strconv.ParseFloat(v[flag], 64); err != nil || !(*into >= 0 && *into <= 1000) {
-			return s, cli.Usagef("--%s: %q is no number from 0 to 1000", flag, v[flag])
+			return s, cli.Usagef("--%s: %q is not a number from 0 to 1000", flag, v[flag])
 		}
 	}
 	if s.where, err = f.options(); err != nil {

@@ -187,7 +187,7 @@ func newRunCommand(s *cli.Streams) *cobra.Command {
 	cli.NumberVar(f, &o.connections, "connections", 0, math.MaxInt, "give each clone `n` connections (default as captured)")
 	cli.NumberVar(f, &o.slots, "slots", 0, math.MaxInt, "at most `n` calls under way on a connection (default as captured with fast and rate, otherwise no limit)")
 	cli.FactorOrZeroVar(f, &o.maxRate, "max-rate", 0, "never more than `n` calls a second")
-	f.StringVar(&o.maxBytes, "max-bytes", "", "stop after so many `bytes` of data (K, M, G)")
+	f.StringVar(&o.maxBytes, "max-bytes", "", "stop after this many `bytes` of data (K, M, G)")
 	cli.DurationVar(f, &o.maxTime, "max-duration", 0, "stop after this `time`")
 	cli.NumberVar(f, &o.maxOps, "max-ops", 0, math.MaxInt, "stop after `n` calls")
 	f.StringVar(&o.resume, "resume", "", "go on where the run that wrote this `file` has ended; write it if this one ends early")

@@ -80,7 +80,7 @@ Sessions
   SLOTS          in use now, of the limit: grant or target, the smaller one
   MEAN FULL%     slots in use on average; share of the time with all in use
   AFTER          calls that came after that: they may have waited for a slot
-  UNEVEN         calls of the busiest connection, in equal shares: 1 is even
+  UNEVEN         calls of the busiest connection, as a multiple of its share
 
 Latency
   A column for each interval, a line for each band of latencies; the darker,

@@ -127,7 +127,7 @@ func confused(all, cut []string) (which []bool, n int) {
 }
 
 // dropFolders leaves out the first folders of a path, as far as needed. What follows a space, such as a range,
-// is no part of it.
+// is not part of it.
 func dropFolders(g *glyphs, s string, width int) string {
 	path, _, _ := strings.Cut(s, " ")
 	for at := 0; ; {

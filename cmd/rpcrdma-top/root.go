@@ -179,7 +179,7 @@ func newRootCommand(s *cli.Streams) *cobra.Command {
 	f.StringVar(&o.listen, "listen", "", "serve metrics to Prometheus at this `address`; :PORT is on this host only")
 	f.StringArrayVar(&o.columns, "columns", nil, "`VIEW=COLUMN,...`: show these columns in this order, or with - before their\nnames not these (repeatable)")
 	f.StringArrayVar(&o.sorts, "sort", nil, "`VIEW=COLUMN`: sort by this column; -COLUMN: the other way round; none: as\nthe rows come (repeatable)")
-	f.Var(&o.keep, "keep", "with -i: hold the latest packets, so many bytes such as 64M, for the key w;\nit writes them to the working directory")
+	f.Var(&o.keep, "keep", "with -i: hold the latest packets, up to this size, such as 64M, for the key w;\nit writes them to the working directory")
 	f.BoolVar(&o.resolve, "resolve", false, "look up names of hosts")
 	f.StringVar(&o.config, "config", "", "read this configuration `file`, or none (default: see above)")
 	f.StringVar(&o.theme, "theme", "auto", "`name` of the colors: auto (dark or light, as the terminal says), dark, light,\nhigh-contrast or none")

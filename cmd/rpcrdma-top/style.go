@@ -52,7 +52,7 @@ func newStyles(w io.Writer, color bool, th *theme) *styles {
 	switch {
 	case !s.color:
 		r.SetColorProfile(termenv.Ascii)
-	case r.ColorProfile() == termenv.Ascii: // it is no terminal, but colors are wanted
+	case r.ColorProfile() == termenv.Ascii: // it is not a terminal, but colors are wanted
 		r.SetColorProfile(wantedProfile())
 	}
 	base := r.NewStyle()
@@ -88,7 +88,7 @@ func newStyles(w io.Writer, color bool, th *theme) *styles {
 	return s
 }
 
-// wantedProfile is how many colors are written to what is no terminal.
+// wantedProfile is how many colors are written to what is not a terminal.
 func wantedProfile() termenv.Profile {
 	switch term := os.Getenv("TERM"); {
 	case os.Getenv("COLORTERM") == "truecolor", os.Getenv("COLORTERM") == "24bit":

@@ -16,7 +16,7 @@ import (
 func (d *drawing) headWhy(s *monitor.Snapshot, width int, totals bool) (lines [][]span) {
 	line := func(label string, rep *diagnosis.Report) {
 		what, t := "no call has ended yet", dim
-		if rep != nil {
+		if rep != nil && rep.Calls > 0 {
 			what, t = rep.Summary, good
 			if !rep.Healthy() {
 				t = warn

@@ -124,7 +124,7 @@ func (k *Keytab) Accept(token []byte, now time.Time, fresh Fresh) (*Accepted, er
 	id, body, ok := initial(token)
 	var req apReq
 	if !ok || id != tokenAPReq || !req.decode(body) {
-		return nil, fmt.Errorf("%w: it is no AP-REQ of Kerberos", ErrMalformed)
+		return nil, fmt.Errorf("%w: it is not an AP-REQ of Kerberos", ErrMalformed)
 	}
 	if req.userToUser {
 		return nil, fmt.Errorf("%w: user-to-user authentication", ErrUnsupported)

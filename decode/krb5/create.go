@@ -64,7 +64,7 @@ func (c *Contexts) begin(x *context, v *rpc.View) {
 	}
 	var req apReq
 	if id, body, ok := initial(token); !ok || id != tokenAPReq || !req.decode(body) {
-		x.problem = "the token that creates the context is no AP-REQ of Kerberos"
+		x.problem = "the token that creates the context is not an AP-REQ of Kerberos"
 		return
 	}
 	x.ticket = ticket{printable(req.service), req.ticket.kvno, req.ticket.etype}

@@ -96,7 +96,7 @@ func (r *Request) Token() []byte { return r.token }
 func (r *Request) Finish(answer []byte) (*Session, error) {
 	id, body, ok := initial(answer)
 	if !ok || id != tokenAPRep {
-		return nil, errors.New("the service's answer is no AP-REP of Kerberos")
+		return nil, errors.New("the service's answer is not an AP-REP of Kerberos")
 	}
 	e, ok := apRep(body)
 	if !ok {

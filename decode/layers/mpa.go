@@ -57,7 +57,7 @@ func (l *MPA) NextLayerType() gopacket.LayerType {
 	return LayerTypeDDP
 }
 
-var errNoFPDU = errors.New("MPA: no FPDU starts here: FPDUs are not aligned to segments or have markers, or this is no iWARP; follow the stream with package iwarp")
+var errNoFPDU = errors.New("MPA: no FPDU starts here: FPDUs are not aligned to segments or have markers, or this is not iWARP; follow the stream with package iwarp")
 
 // DecodeFromBytes implements gopacket.DecodingLayer. Data that cannot be the
 // start of an FPDU is an error.

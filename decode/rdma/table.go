@@ -36,7 +36,7 @@ const (
 // TapFilter picks the capture point at which one direction of a connection is
 // followed. Captures of both ends that were merged, or of several interfaces,
 // show a packet more than once; all times of a transaction must come from one
-// point, and a copy is no retransmission.
+// point, and a copy is not a retransmission.
 type TapFilter struct {
 	tap     int32    // followed now
 	waiting int32    // packets seen elsewhere since the last one from tap

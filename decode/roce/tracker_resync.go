@@ -177,7 +177,7 @@ func (t *Tracker) contradicts(fl *flow, p *Packet) bool {
 }
 
 // beginsAgain reports whether a request with an older PSN, which was acknowledged, comes so long after the newest request, or before it, that
-// it is no retransmission: the traffic was replayed, or the capture was appended to itself or to another one.
+// it is not a retransmission: the traffic was replayed, or the capture was appended to itself or to another one.
 func (fl *flow) beginsAgain(psn uint32, ref rdma.Ref) bool {
 	if fl.head == 0 || fl.missing.has(psn, 1) || fl.gone.has(psn, 1) { // those have not been seen yet
 		return false

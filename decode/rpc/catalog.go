@@ -38,7 +38,7 @@ type messages struct {
 	skipArgs, skipResult xdr.Skipper
 	brief                bool
 	outline              *outline // of a COMPOUND
-	success              string   // Status if it is no failure
+	success              string   // Status if it is not a failure
 	failed               string   // Status of the newest failure that was asked for, and its number
 	failure              uint32
 }

@@ -326,7 +326,7 @@ func TestCompounds(t *testing.T) {
 	t.Logf("%d usual COMPOUNDs, %d with a range, %d with a handle as result, %d that do one thing", usual, ranges, results, errands)
 }
 
-// TestRestored comes back to a file whose handle was found under the name that the COMPOUND is about by now: it is no result of that, also if
+// TestRestored comes back to a file whose handle was found under the name that the COMPOUND is about by now: it is not a result of that, also if
 // it is asked for in vain.
 func TestRestored(t *testing.T) {
 	var m maker

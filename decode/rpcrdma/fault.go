@@ -2,7 +2,7 @@ package rpcrdma
 
 import "github.com/rpcrdma/toolkit/decode/xdr"
 
-// Fault is why a Send is no message, though it was sent where one is expected.
+// Fault is why a Send is not a message, though it was sent where one is expected.
 type Fault uint8
 
 // Faults.
@@ -10,7 +10,7 @@ const (
 	NoFault          Fault = iota
 	FaultShort             // the Send ends within its header
 	FaultVersion           // rdma_vers is no version that is known
-	FaultType              // rdma_proc or rdma_htype is no message type of the version
+	FaultType              // rdma_proc or rdma_htype is not a message type of the version
 	FaultList              // a list has neither 0 nor 1 where it says whether an entry follows
 	FaultCount             // a count exceeds what the rest of the Send can hold
 	FaultErrorCode         // rdma_err is no error code of the version

@@ -176,7 +176,7 @@ func (s *Stream) end(b int64, ref rdma.Ref) {
 }
 
 // Belongs says whether the acknowledgment number of the segment that follows shows that it is of this connection. Then
-// it is no part of another stream, even if it repeats sequence numbers with other bytes.
+// it is not part of another stream, even if it repeats sequence numbers with other bytes.
 func (s *Stream) Belongs(yes bool) { s.belongs = yes }
 
 // Knows reports whether an acknowledgment number is near to what the stream has delivered: by chance 1 of 512 is.

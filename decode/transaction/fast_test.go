@@ -148,7 +148,7 @@ func FuzzFast(f *testing.F) {
 	}
 	const call, reply, acknowledged = 0x00, 0x41, 0x0c
 	f.Add([]byte{call, 1, 4, 0, reply, 1, 4, 0, reply, 1, 4, 0, reply, 1, 8, 0, acknowledged, 1, 0, 0, reply, 1, 4, 0}) // answered again
-	f.Add([]byte{call, 1, 28, 6, call, 1, 28, 0, reply, 1, 4, 0, call, 1, 4, 0})                                        // first what is no message
+	f.Add([]byte{call, 1, 28, 6, call, 1, 28, 0, reply, 1, 4, 0, call, 1, 4, 0})                                        // first what is not a message
 	f.Add([]byte{call, 1, 4, 0, call, 1, 4, 0, call, 1, 8, 0, reply, 1, 4, 0, acknowledged, 3, 0, 0})                   // called again
 	waits := []byte{call, 5, 4, 0, reply, 5, 4, 0, acknowledged, 1, 0, 0, call, 1, 4, 0, call, 2, 4, 0, reply, 1, 4, 0, reply, 2, 4, 0, acknowledged, 4, 0, 0}
 	for range 36 {

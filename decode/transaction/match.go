@@ -122,7 +122,7 @@ func (t *Tracker) read(c *rdma.Connection, s *rdma.Send) (m said, truncated bool
 	default:
 		switch may, version := rpcrdma.PlausibleCut(b, s.Length); {
 		case may && !version && !t.answered(c, s) && t.known(c, s):
-			// It begins as another one did before: that is no XID.
+			// It begins as another one did before: that is not an XID.
 			return said{direction: isNoRPC}, false
 		case may:
 			truncated = !version

@@ -35,7 +35,7 @@ type Options struct {
 	Message func(tx *Transaction, reply bool, s *rdma.Send)
 	// Stray, if set, is told of each other Send.
 	Stray func(c *rdma.Connection, s *rdma.Send)
-	// Carries, if set, is asked about a connection with a Send that is no message of RPC-over-RDMA, when nothing has
+	// Carries, if set, is asked about a connection with a Send that is not a message of RPC-over-RDMA, when nothing has
 	// shown what the connection carries: whether it is RPC-over-RDMA, and whether that is known at all. Otherwise
 	// the ports decide. See Malformed.
 	Carries func(*rdma.Connection) (yes, known bool)

@@ -163,7 +163,7 @@ type Transaction struct {
 	Kernel *Kernel
 	// Credits is how long all credits of the requester were in use before a reply
 	// freed the one that the call took: at most so long it waited for that. It lies
-	// before the call, and is no part of its phases.
+	// before the call, and is not part of its phases.
 	Credits time.Duration
 	// InFlight is how many calls of the requester waited for their replies when the call was sent, itself included; 0 over TCP
 	// and UDP. Window is how many credits the newest reply had granted then; 0 before the first.

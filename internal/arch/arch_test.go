@@ -146,7 +146,7 @@ var rules = []rule{
 		"internal/snapshot", "internal/printable", "internal/table", "internal/units",
 	}},
 	// The table of a transaction's attributes, which formats and filters take them from.
-	{packages: "analyze/fields", own: []string{"decode/link", "decode/nfs/...", "decode/oncrpc", "decode/rdma", "decode/rpc", "decode/rpcrdma", "decode/transaction", "decode/xdr"}},
+	{packages: "analyze/fields", own: []string{"decode/link", "decode/nfs/...", "decode/oncrpc", "decode/rdma", "decode/rpc", "decode/rpcrdma", "decode/transaction", "decode/xdr", "internal/digits"}},
 	{packages: "analyze/filter", own: []string{"analyze/fields", "decode/link", "decode/nfs/...", "decode/oncrpc", "decode/rdma", "decode/rpc", "decode/rpcrdma", "decode/transaction", "decode/xdr", "internal/nearest"}},
 
 	// What computes something of many transactions knows no format.

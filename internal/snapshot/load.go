@@ -20,7 +20,7 @@ import (
 
 // Errors of Load, which wraps them.
 var (
-	ErrNotAState = errors.New("this is no saved state")
+	ErrNotAState = errors.New("this is not a saved state")
 	ErrDamaged   = errors.New("the saved state is damaged or cut short")
 	ErrKey       = errors.New("the saved state was made with another key, or changed by somebody without it")
 	ErrNoKey     = errors.New("the saved state is not signed, and a key is required")
@@ -297,7 +297,7 @@ func (l *loader) makeMap() bool {
 		return false
 	}
 	if n.op != opMap {
-		l.damaged("%v is no map", n.t)
+		l.damaged("%v is not a map", n.t)
 		return false
 	}
 	count := l.number()

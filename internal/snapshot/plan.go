@@ -60,7 +60,7 @@ type Part interface{ Snapshot(p *Plan) }
 func (p *Plan) Fixed(pointer any) {
 	v := reflect.ValueOf(pointer)
 	if v.Kind() != reflect.Pointer || v.IsNil() {
-		p.fail("%T is no pointer to an object", pointer)
+		p.fail("%T is not a pointer to an object", pointer)
 		return
 	}
 	p.fixed = append(p.fixed, fixed{v.UnsafePointer(), v.Type().Elem()})

@@ -54,7 +54,7 @@ func meter(t *testing.T, fabric, version string, e endpoint.Options) (*bench.Met
 	return &bench.Meter{FS: fs, Dir: dir, Setting: bench.Setting{Fabric: fabric, Version: version, Inline: e.InlineSend, Endpoint: e}}, ctx
 }
 
-// TestInline: without chunks, files are filled in pieces that fit, and a size that does not fit is no failure.
+// TestInline: without chunks, files are filled in pieces that fit, and a size that does not fit is not a failure.
 func TestInline(t *testing.T) {
 	m, ctx := meter(t, "iwarp", "3", endpoint.Options{Registration: endpoint.Inline, InlineSend: 4096, InlineReceive: 4096})
 	for _, x := range []struct {

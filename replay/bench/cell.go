@@ -20,7 +20,7 @@ type Setting struct {
 	MTU          int    `json:"mtu,omitempty"`       // payload of a packet in bytes; 0: the largest
 	Buffers      uint32 `json:"buffers,omitempty"`   // receives of the server for all clients, under the policy dynamic; 0: the default
 	Clients      int    `json:"clients,omitempty"`   // connections; 0: one
-	// ClientFactor and ServerFactor are those of the policy dynamic; 0: the default.
+	// ClientFactor and ServerFactor are the factors of the policy dynamic; 0: the default.
 	ClientFactor float64 `json:"client_factor,omitempty"`
 	ServerFactor float64 `json:"server_factor,omitempty"`
 

@@ -34,7 +34,7 @@ var columns = []struct {
 	{"UNDER WAY", func(r *Result) string { return strconv.Itoa(r.Outstanding) }},
 }
 
-// factors are those of the credit policy, of the client and of the server.
+// factors returns the factors of the credit policy: of the client, then of the server.
 func factors(r *Result) string {
 	if r.ClientFactor == 0 && r.ServerFactor == 0 {
 		return ""

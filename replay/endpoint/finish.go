@@ -9,7 +9,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/verbs"
 )
 
-// reply handles a message of the peer that is no call. It runs on the goroutine
+// reply handles a message of the peer that is not a call. It runs on the goroutine
 // of the connection, as all of this file does.
 func (c *caller) reply(l *link, h *rpcrdma.Header, err error, rb *recvBuf, done *verbs.Completion) {
 	c.mu.Lock()

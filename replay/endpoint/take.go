@@ -77,7 +77,7 @@ func (pc *pendingCall) take(l *link, h *rpcrdma.Header) error {
 func (pc *pendingCall) checkMessage() error {
 	s := pc.call.Reply.Stream
 	if len(s) < 8 || binary.BigEndian.Uint32(s) != pc.xid || binary.BigEndian.Uint32(s[4:]) != uint32(oncrpc.TypeReply) {
-		return badReply("the message is no RPC reply with the XID of the call")
+		return badReply("the message is not an RPC reply with the XID of the call")
 	}
 	return nil
 }

@@ -66,7 +66,7 @@ func Parse(s string) (f Spec, err error) {
 	number := func(v string) int {
 		n, e := strconv.Atoi(v)
 		if e != nil || n < 1 {
-			err = fmt.Errorf("fault %q: %q is no number", s, v)
+			err = fmt.Errorf("fault %q: %q is not a number", s, v)
 		}
 		return n
 	}
@@ -76,7 +76,7 @@ func Parse(s string) (f Spec, err error) {
 	case "xid":
 		x, e := strconv.ParseUint(strings.TrimPrefix(value, "0x"), 16, 32)
 		if e != nil {
-			return f, fmt.Errorf("fault %q: %q is no XID in hexadecimal", s, value)
+			return f, fmt.Errorf("fault %q: %q is not an XID in hexadecimal", s, value)
 		}
 		f.XID, f.HasXID = uint32(x), true
 	case "op":
@@ -110,7 +110,7 @@ func Parse(s string) (f Spec, err error) {
 			d, e = time.ParseDuration(value + "s") // seconds, as in the flags of all programs
 		}
 		if e != nil || d < 0 {
-			return f, fmt.Errorf("fault %q: %q is no time", s, value)
+			return f, fmt.Errorf("fault %q: %q is not a time", s, value)
 		}
 		f.Time = d
 	case Credits, RNR:

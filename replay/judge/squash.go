@@ -9,7 +9,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/verdict"
 )
 
-// A server that squashes root takes user 0 for nobody: files that root makes belong to nobody, and root has the rights of others.
+// A server that squashes root takes user 0 for nobody: files that root makes belong to user nobody, and root has the rights of others.
 
 // anonymous are the users and groups that servers put in the place of root, as numbers and names.
 var anonymous = []string{"65534", "4294967294", "60001", "nobody", "nogroup", "nfsnobody"}

@@ -65,7 +65,7 @@ func TestCauses(t *testing.T) {
 	for _, r := range []*Recorder{r, again} {
 		var rep Report
 		r.Fill(&rep)
-		if want := (Cause{Op: 7, What: "nfs4.2 OPEN f", Why: "OPEN: NFS4ERR_INVAL, was OK", NotSent: 3, Explained: 1}); len(rep.Causes) != 1 || rep.Causes[0] != want {
+		if want := (Cause{Op: 7, XIDHex: "0x00000000", What: "nfs4.2 OPEN f", Why: "OPEN: NFS4ERR_INVAL, was OK", NotSent: 3, Explained: 1}); len(rep.Causes) != 1 || rep.Causes[0] != want {
 			t.Errorf("%+v", rep.Causes)
 		}
 		i := slices.IndexFunc(rep.Reasons, func(x ReasonReport) bool { return x.Code == verdict.WrittenDiffers })

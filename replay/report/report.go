@@ -139,6 +139,7 @@ type ReasonReport struct {
 type Cause struct {
 	Op        int    `json:"op"`
 	XID       uint32 `json:"xid"` // as captured
+	XIDHex    string `json:"xid_hex"`
 	What      string `json:"what"`
 	Why       string `json:"why,omitempty"` // its outcome
 	NotSent   int    `json:"not_sent"`
@@ -148,7 +149,8 @@ type Cause struct {
 // Mismatch is a call whose outcome was not that of the capture.
 type Mismatch struct {
 	Op        int             `json:"op"`
-	XID       uint32          `json:"xid"`      // as captured
+	XID       uint32          `json:"xid"` // as captured
+	XIDHex    string          `json:"xid_hex"`
 	LiveXID   uint32          `json:"live_xid"` // 0 if it was not sent
 	Clone     int             `json:"clone"`
 	Operation string          `json:"operation"` // as in OperationReport

@@ -96,7 +96,7 @@ Calls whose verdicts differ
 	}
 }
 
-// TestLoad: what is no report is refused, however long it is.
+// TestLoad: what is not a report is refused, however long it is.
 func TestLoad(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"another": {`{"schema":"rpcrdma.report/1"}`, `its schema is "rpcrdma.report/1": want rpcrdma.replay/1, as run --report writes it`},

@@ -1,6 +1,10 @@
 package report
 
-import "github.com/rpcrdma/toolkit/replay/verdict"
+import (
+	"fmt"
+
+	"github.com/rpcrdma/toolkit/replay/verdict"
+)
 
 // Snapshot is what a Recorder has counted, for a run that goes on in another process. Times are not
 // kept: they hold for one process only.
@@ -92,7 +96,7 @@ func (r *Recorder) Restore(s *Snapshot, reread int) {
 		r.causes[c.Op] = &c
 	}
 	for _, x := range s.Mismatches {
-		m := Mismatch{Op: x.Op, XID: x.XID, LiveXID: x.LiveXID, Clone: x.Clone, Operation: x.Operation, What: x.What, Verdict: verdict.Verdict(x.Verdict), Reasons: x.Reasons}
+		m := Mismatch{Op: x.Op, XID: x.XID, XIDHex: fmt.Sprintf("0x%08x", x.XID), LiveXID: x.LiveXID, Clone: x.Clone, Operation: x.Operation, What: x.What, Verdict: verdict.Verdict(x.Verdict), Reasons: x.Reasons}
 		for _, c := range x.Codes {
 			m.Codes = append(m.Codes, verdict.Code(c))
 		}

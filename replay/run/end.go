@@ -80,7 +80,7 @@ func (e *engine) settle(c *call, j verdict.Judgement, inline uint64) {
 	e.count.bytes += n
 }
 
-// outcome records the outcome of an op, with so many bytes of data. c is nil if it was not sent.
+// outcome records the outcome of an op, with the number of bytes of its data. c is nil if it was not sent.
 func (e *engine) outcome(n *schedule.Entry, c *call, j verdict.Judgement, data uint64) {
 	o := &e.last
 	*o = report.Outcome{Clone: n.World, Op: n.Op, Verdict: j.Verdict, Reasons: j.Reasons, Bytes: data}

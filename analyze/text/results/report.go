@@ -287,11 +287,11 @@ func (p *reportPrinter) lost() {
 func (p *reportPrinter) waits(l *latency.Lost) {
 	if l.CreditWaits > 0 {
 		p.printf("\n")
-		p.wrapped("", fmt.Sprintf("%s came when a reply had just freed a credit: all had been in use for %s before them", units.Plural(l.CreditWaits, "call"), units.Duration(l.CreditWait)))
+		p.wrapped("", fmt.Sprintf("%s may have waited for a credit, %s in sum: all were in use until a reply freed one just before the call", units.Plural(l.CreditWaits, "call"), units.Duration(l.CreditWait)))
 	}
 	if l.SlotWaits > 0 {
 		p.printf("\n")
-		p.wrapped("", fmt.Sprintf("%s came when a reply had freed a slot of the session: all had been in use for %s before them", units.Plural(l.SlotWaits, "call"), units.Duration(l.SlotWait)))
+		p.wrapped("", fmt.Sprintf("%s may have waited for a slot of the session, %s in sum: all were in use until a reply freed one just before the call", units.Plural(l.SlotWaits, "call"), units.Duration(l.SlotWait)))
 	}
 }
 
@@ -513,7 +513,7 @@ func (p *reportPrinter) inline() {
 		"THRESHOLD", "CALLS FIT", "REPLIES FIT", "BOTH", "CALLS FREED", "REPLIES FREED", "COPIED", "OPS SAVED", "NEW CALLS", "NEW REPLIES",
 	}, 0, rows)
 	p.printf("\n")
-	p.wrapped("", "freed: had chunks, and would fit inline: COPIED bytes are copied, OPS SAVED operations of RDMA do not take place; new: are inline, and would need a chunk")
+	p.wrapped("", "FREED: messages with chunks that would fit inline; COPIED bytes would be copied, and OPS SAVED RDMA operations would not be needed. NEW: inline messages that would need a chunk.")
 }
 
 func (p *reportPrinter) title(format string, args ...any) {

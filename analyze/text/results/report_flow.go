@@ -263,7 +263,8 @@ func (p *reportPrinter) slowest() {
 		return
 	}
 	p.title("Slowest transactions (bar: c call, p pull, s server, w push, r reply)")
-	for _, x := range p.rep.Slowest {
+	list := p.rep.SlowestOfWork()
+	for _, x := range list {
 		var parts [transaction.NumParts]int64
 		for ph := range transaction.Parts() {
 			parts[ph] = x.Phases[ph.String()]
@@ -298,6 +299,14 @@ func (p *reportPrinter) slowest() {
 		for _, n := range x.Notes {
 			p.wrapped("          ", "note: "+safe(n))
 		}
+	}
+	var setup []*latency.Slow // slower than the last one of the list
+	if !list[0].Setup() {
+		setup = slices.DeleteFunc(slices.Clone(p.rep.Slowest), func(x *latency.Slow) bool { return !x.Setup() })
+	}
+	if len(setup) > 0 {
+		x := setup[0]
+		p.wrapped("", fmt.Sprintf("%s set a mount up or ended it, and would be in this list, too; the slowest is %08x %s, %s", units.Plural(len(setup), "other call"), x.XID, x.Operation, units.Duration(x.Total)))
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// TestClosed: who has read enough of the output is no failure, and nothing is said of it. A host that has gone is one.
+// TestClosed: who has read enough of the output is not a failure, and nothing is said of it. A host that has gone is one.
 func TestClosed(t *testing.T) {
 	pipe := &fs.PathError{Op: "write", Path: "/dev/stdout", Err: syscall.EPIPE}
 	for _, x := range []struct {

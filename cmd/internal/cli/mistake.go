@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strconv"
@@ -54,7 +55,13 @@ func unknownFlag(cmd *cobra.Command, e *pflag.NotExistError) error {
 		if says := cmd.Annotations[habit+name]; says != "" {
 			return Usagef("unknown flag --%s: %s", name, says)
 		}
-		return Usagef("unknown flag --%s%s", name, didYouMean("--"+name, longNames(flags)))
+		if f := flags.Lookup("format"); f != nil && name == "json" && strings.Contains(f.Usage, name) {
+			return Usagef("unknown flag --json: -T json writes it")
+		}
+		if hint := didYouMean("--"+name, longNames(flags)); hint != "" {
+			return Usagef("unknown flag --%s%s", name, hint)
+		}
+		return Usagef("unknown flag --%s%s", name, rootHas(cmd, cmd.Root().Flags().Lookup(name)))
 	}
 	where := ""
 	if group != name {
@@ -74,7 +81,15 @@ func unknownFlag(cmd *cobra.Command, e *pflag.NotExistError) error {
 			return Usagef("unknown flag -%s%s; did you mean %s?", name, where, bothNames(f))
 		}
 	}
-	return Usagef("unknown flag -%s%s", name, where)
+	return Usagef("unknown flag -%s%s%s", name, where, rootHas(cmd, cmd.Root().Flags().ShorthandLookup(name)))
+}
+
+// rootHas says of a flag that the program without a command has that this command does not have it.
+func rootHas(cmd *cobra.Command, f *pflag.Flag) string {
+	if f == nil || f.Hidden || cmd == cmd.Root() {
+		return ""
+	}
+	return fmt.Sprintf(": '%s' has %s, '%s' does not", cmd.Root().Name(), bothNames(f), cmd.CommandPath())
 }
 
 // longNames returns the long names of the flags that the help shows.
@@ -89,7 +104,10 @@ func longNames(flags *pflag.FlagSet) []string {
 }
 
 func didYouMean(name string, candidates []string) string {
-	found := nearest.Names(name, candidates)
+	found := slices.DeleteFunc(slices.Clone(candidates), func(c string) bool { return !strings.HasPrefix(c, name+"-") })
+	if len(found) == 0 {
+		found = nearest.Names(name, candidates)
+	}
 	if len(found) == 0 {
 		return ""
 	}

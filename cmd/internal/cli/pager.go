@@ -23,7 +23,7 @@ type paged struct {
 	columns int
 }
 
-// pagedNotes is the standard error of a command with a pager. It is no terminal, so that progress is not shown.
+// pagedNotes is the standard error of a command with a pager. It is not a terminal, so that progress is not shown.
 type pagedNotes struct {
 	*os.File
 	columns int

@@ -30,7 +30,7 @@ func (s *Findings) Begin() {
 	}
 }
 
-// Object writes an object of JSON that is no finding; without effect on text.
+// Object writes an object of JSON that is not a finding; without effect on text.
 func (s *Findings) Object(v any) {
 	if s.Format == "text" {
 		return

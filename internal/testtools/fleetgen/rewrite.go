@@ -27,7 +27,7 @@ func NewRewriter(n int) *Rewriter {
 	return &Rewriter{n: n, to: make(map[netip.Addr]netip.Addr), taken: make(map[netip.Addr]bool)}
 }
 
-// Address is the new address of a host. What is no address of a host stays as it is.
+// Address is the new address of a host. What is not an address of a host stays as it is.
 func (r *Rewriter) Address(a netip.Addr) netip.Addr {
 	if a.IsMulticast() || a.IsUnspecified() || a.IsLoopback() || a == netip.AddrFrom4([4]byte{255, 255, 255, 255}) {
 		return a

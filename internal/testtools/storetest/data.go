@@ -147,7 +147,7 @@ func (m *model) seek() {
 			return
 		}
 		if data < offset || data > size || !Zero(n.data[offset:data]) {
-			m.Errorf("[%d, %d) is no hole; size %d", offset, data, size)
+			m.Errorf("[%d, %d) is not a hole; size %d", offset, data, size)
 			return
 		}
 		if data == size {

@@ -13,7 +13,7 @@ import (
 const (
 	KindSchema     = "schema"      // a line is not as the schema wants it
 	KindMissing    = "missing"     // an RPC of the kernel's trace is no transaction
-	KindExtra      = "extra"       // a transaction is no RPC of the kernel's trace
+	KindExtra      = "extra"       // a transaction is not an RPC of the kernel's trace
 	KindProcedure  = "procedure"   // program, version, procedure, minor version
 	KindOperations = "operations"  // operations of a COMPOUND
 	KindType       = "type"        // RDMA_MSG, RDMA_NOMSG

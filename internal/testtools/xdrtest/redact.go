@@ -55,7 +55,7 @@ type leaks struct {
 	of           xdr.Message
 }
 
-// leastLeak is how long an opaque is that is no number of the copy by chance.
+// leastLeak is how long an opaque is that is not a number of the copy by chance.
 const leastLeak = 6
 
 func (l *leaks) look(name string, v []byte) {

@@ -185,7 +185,7 @@ func parseUser(words []string) (string, User, error) {
 	for i, w := range words[1:] {
 		n, err := id(w)
 		if err != nil {
-			return "", u, fmt.Errorf("%q is no user or group id", w)
+			return "", u, fmt.Errorf("%q is not a user or group id", w)
 		}
 		switch i {
 		case 0:

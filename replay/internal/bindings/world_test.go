@@ -128,7 +128,7 @@ func TestOmitted(t *testing.T) {
 }
 
 // TestUndelegated: a state id of a delegation that the server did not give, in a call
-// that is no COMPOUND, too: a plan may say anything.
+// that is not a COMPOUND, too: a plan may say anything.
 func TestUndelegated(t *testing.T) {
 	w := one(plan.Tables{States: []plan.State{{Kind: plan.DelegationState}}})
 	f := &Form{Op: &plan.Op{}, Slot: -1}

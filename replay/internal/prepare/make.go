@@ -241,7 +241,7 @@ func owner(n *uint32, text string) *uint32 {
 	return &id
 }
 
-// attributes sets owner and mode. Lacking the permission is no failure: the calls of the
+// attributes sets owner and mode. Lacking the permission is not a failure: the calls of the
 // plan will show the difference.
 func (p *maker) attributes(o *plan.Object, h []byte) {
 	a := client.SetAttr{UID: owner(o.UID, o.Owner), GID: owner(o.GID, o.Group)}

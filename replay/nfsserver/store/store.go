@@ -58,10 +58,10 @@ type Store interface {
 	Symlink(c *Cred, dir Handle, name, text []byte, s *SetAttr, a *Attr, w *Wcc) error
 	// Mknod makes a device, a socket or a FIFO.
 	Mknod(c *Cred, dir Handle, name []byte, t Type, dev Device, s *SetAttr, a *Attr, w *Wcc) error
-	// Link gives an object that is no directory another name. The Wcc is the
+	// Link gives an object that is not a directory another name. The Wcc is the
 	// directory's, a becomes the attributes of the object.
 	Link(c *Cred, h, dir Handle, name []byte, a *Attr, w *Wcc) error
-	// Remove takes a name of what is no directory: ErrIsDir.
+	// Remove takes a name of what is not a directory: ErrIsDir.
 	Remove(c *Cred, dir Handle, name []byte, w *Wcc) error
 	// Rmdir removes an empty directory: ErrNotDir, ErrNotEmpty.
 	Rmdir(c *Cred, dir Handle, name []byte, w *Wcc) error

@@ -80,7 +80,7 @@ const (
 // The siw driver of Linux accepts any size.
 const DefaultULPDU = iwarp.TaggedLen + 63<<10
 
-// ULPDU returns the MaxULPDU of FPDUs that have at most so many bytes of data; 0 for 0.
+// ULPDU returns the MaxULPDU of FPDUs that have at most n bytes of data; 0 for 0.
 func ULPDU(data int) int {
 	if data == 0 {
 		return 0

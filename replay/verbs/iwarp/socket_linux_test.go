@@ -87,7 +87,7 @@ func TestAsk(t *testing.T) {
 	_ = a.Close()
 	_ = b.Close()
 	if newRawSocket(a) != nil {
-		t.Error("a pipe is no socket")
+		t.Error("a pipe is not a socket")
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

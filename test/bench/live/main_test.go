@@ -23,7 +23,7 @@ func TestCounted(t *testing.T) {
 	}
 }
 
-// What does not arrive, or is not captured, is no success.
+// What does not arrive, or is not captured, is not a success.
 func TestLossless(t *testing.T) {
 	good := result{sent: sent{Packets: 10}, iface: 10, captured: 10}
 	if !good.lossless() {

@@ -74,7 +74,7 @@ func act(w io.Writer, what string, files ...string) error {
 			return err
 		}
 		if r.Schema != report.Schema {
-			return fmt.Errorf("%s is no report of a replay", file)
+			return fmt.Errorf("%s is not a report of a replay", file)
 		}
 		if what == "report" {
 			known := ""

@@ -114,7 +114,7 @@ func Unusable(err error) bool {
 // Read reads a job.
 func Read(ctx context.Context, s *store.Store, id string) (*layout.Job, error) {
 	if !layout.IsID(id) {
-		return nil, fmt.Errorf("%.100q is no ID of a job", id)
+		return nil, fmt.Errorf("%.100q is not an ID of a job", id)
 	}
 	b, err := s.ReadSmall(ctx, layout.JobName(id), layout.MaxJob)
 	if err != nil {

@@ -57,7 +57,7 @@ func ParseManifest(b []byte, tap string) (*Manifest, error) {
 	for i := range m.Files {
 		r := &m.Files[i]
 		if day := dayIn(r.Name); day == "none" || !strings.HasPrefix(r.Name, PartFolder(day, tap)) {
-			return nil, malformed("%q is no Parquet file of tap %q", r.Name, tap)
+			return nil, malformed("%q is not a Parquet file of tap %q", r.Name, tap)
 		}
 		if err := r.check(); err != nil {
 			return nil, err

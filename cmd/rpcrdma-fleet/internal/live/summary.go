@@ -177,7 +177,7 @@ func (s *Summary) shorten() bool {
 
 // Errors of Decode, which wraps them.
 var (
-	ErrSchema = errors.New("this is no summary of this version")
+	ErrSchema = errors.New("this is not a summary of this version")
 	ErrForm   = errors.New("the summary is malformed")
 )
 

@@ -16,7 +16,7 @@ type Message struct {
 	Data    []byte
 	Time    time.Time // when NATS stored it, by the clock of this machine
 	Last    bool      // it is the last one that was there when Watch began, or when it was sent
-	None    bool      // this is no message: NATS says that none is there yet
+	None    bool      // this is not a message: NATS says that none is there yet
 }
 
 // errNothingSent says that the stream is not there yet.

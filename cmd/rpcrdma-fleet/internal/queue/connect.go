@@ -117,7 +117,7 @@ func readContext(dir, name string) (Address, error) {
 		}
 	}
 	if name != filepath.Base(name) || name == ".." || name == "." {
-		return Address{}, fmt.Errorf("%q is no name of a NATS context", name)
+		return Address{}, fmt.Errorf("%q is not the name of a NATS context", name)
 	}
 	file := filepath.Join(dir, "context", name+".json")
 	b, err := os.ReadFile(file)

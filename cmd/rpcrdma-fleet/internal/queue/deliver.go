@@ -245,7 +245,7 @@ func (d *delivery) give(ctx context.Context, s State, reason string) {
 	}
 }
 
-// failed answers a message whose unit has no result: because this worker is to end, which is no failure, or by an
+// failed answers a message whose unit has no result: because this worker is to end, which is not a failure, or by an
 // error.
 func (d *delivery) failed(ctx context.Context, err error) {
 	r := *d.rec

@@ -64,14 +64,14 @@ func decodeTask(subj string, b []byte) (Task, error) {
 
 func (t Task) check() error {
 	if !layout.IsID(t.Job) {
-		return fmt.Errorf("%.100q is no ID of a job", t.Job)
+		return fmt.Errorf("%.100q is not an ID of a job", t.Job)
 	}
 	if !layout.IsID(t.Unit) {
-		return fmt.Errorf("%.100q is no ID of a unit", t.Unit)
+		return fmt.Errorf("%.100q is not an ID of a unit", t.Unit)
 	}
 	u, err := url.Parse(t.Store)
 	if err != nil || u.Scheme == "" {
-		return errors.New("the store is no URL")
+		return errors.New("the store is not a URL")
 	}
 	return nil
 }

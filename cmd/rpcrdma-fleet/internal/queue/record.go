@@ -43,7 +43,7 @@ func decodeRecord(b []byte) (*Record, error) {
 		return nil, err
 	}
 	if !r.State.valid() {
-		return nil, fmt.Errorf("%.40q is no state of a unit", r.State)
+		return nil, fmt.Errorf("%.40q is not the state of a unit", r.State)
 	}
 	if len(r.Crashes) > maxCrashes || r.Failures < 0 || r.Failures > lastDeliver {
 		return nil, errors.New("counts that no worker writes")

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestRecord: what no worker writes is no record, and no sign of life.
+// TestRecord: what no worker writes is not a record, and no sign of life.
 func TestRecord(t *testing.T) {
 	crash := `{"worker":"w","time":"2026-11-22T00:00:00Z","reason":"` + strings.Repeat("é", 2000) + `"}`
 	for _, x := range []struct {

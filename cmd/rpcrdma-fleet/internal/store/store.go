@@ -66,7 +66,7 @@ func Open(ctx context.Context, name string, opt Options) (*Store, error) {
 func folder(path string, existing bool) error {
 	switch info, err := os.Stat(path); {
 	case err == nil && !info.IsDir():
-		return errors.New("is no folder: a store is a folder, or a bucket such as s3://bucket/folder")
+		return errors.New("is not a folder: a store is a folder, or a bucket such as s3://bucket/folder")
 	case err == nil, !existing && os.IsNotExist(err):
 		return os.MkdirAll(path, 0o777)
 	case os.IsNotExist(err):
@@ -124,7 +124,7 @@ func parse(name string) (*url.URL, error) {
 	}
 	for part := range strings.SplitSeq(u.Path, "/") {
 		if part == ".." || part == "." {
-			return nil, fmt.Errorf("%s: %q is no folder of a store", name, part)
+			return nil, fmt.Errorf("%s: %q is not a folder of a store", name, part)
 		}
 	}
 	q, err := url.ParseQuery(query)

@@ -167,7 +167,7 @@ func (r *run) clean() error {
 			if ours[x.Name] {
 				continue
 			}
-			r.opt.Log("removing %s, which is no result of the unit", x.Name)
+			r.opt.Log("removing %s, which is not a result of the unit", x.Name)
 			if err := r.out.Remove(r.ctx, x.Name); err != nil {
 				return fmt.Errorf("%s: %w", x.Name, err)
 			}

@@ -35,10 +35,10 @@ func parse(s string) (*url.URL, error) {
 	}
 	u, err := url.Parse(s)
 	if err != nil {
-		return nil, fmt.Errorf("it is no URL")
+		return nil, fmt.Errorf("it is not a URL")
 	}
 	if u.User != nil || u.Fragment != "" || u.Opaque != "" {
-		return nil, fmt.Errorf("it is no URL of a store")
+		return nil, fmt.Errorf("it is not a URL of a store")
 	}
 	if slices.Contains(strings.Split(u.Path, "/"), "..") {
 		return nil, fmt.Errorf("it leads elsewhere")

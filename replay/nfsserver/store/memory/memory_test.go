@@ -49,7 +49,7 @@ func (s *Store) invariants(t testing.TB) {
 				for page := range len(e.block.data) / pageSize {
 					hole := e.block.pages[page/64]>>(page%64)&1 == 0
 					if hole && !storetest.Zero(e.block.data[page*pageSize:][:pageSize]) {
-						t.Errorf("page %d of block %d is no hole", page, e.index)
+						t.Errorf("page %d of block %d is not a hole", page, e.index)
 					}
 				}
 			}

@@ -314,7 +314,7 @@ func (s *Store) Link(c *store.Cred, h, dir store.Handle, name []byte, a *store.A
 	return nil
 }
 
-// Remove takes away a name that is no directory's.
+// Remove takes away a name that is not a directory's.
 func (s *Store) Remove(c *store.Cred, dir store.Handle, name []byte, w *store.Wcc) error {
 	return s.unlink(c, dir, name, false, w)
 }
