@@ -134,5 +134,5 @@ func (c *Connection) appendSide(b []byte, side rdma.Side) []byte {
 		b = append(b, `,"headers":`...)
 		b = h.append(b)
 	}
-	return append(b, '}')
+	return append(c.appendStack(b, side), '}')
 }

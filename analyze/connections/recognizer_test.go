@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/rpcrdma/toolkit/analyze/state"
+	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 )
 
@@ -105,5 +106,41 @@ func TestCredits(t *testing.T) {
 	}
 	if c := new(creditValues).guess(true); c.text("asks for", "") != "" {
 		t.Error("nothing was seen, and a policy found")
+	}
+}
+
+func TestStack(t *testing.T) {
+	constant := func(n uint64) Credits { return Credits{Policy: CreditsConstant, Value: n} }
+	for _, c := range []struct {
+		name           string
+		private        bool
+		depth          uint16
+		mode           RegistrationMode
+		asks, grants   Credits
+		client, server Stack
+	}{
+		{"Linux", true, 16, RegistrationFRWR, constant(128), constant(64), StackLinux, StackLinux},
+		{"a client that nothing is known of", true, 16, RegistrationUnknown, Credits{}, Credits{}, StackUnknown, StackUnknown},
+		{"OpenSolaris", false, 4, RegistrationPerCall, constant(34), constant(32), StackOpenSolaris, StackOpenSolaris},
+		{"ntirpc", false, 1, RegistrationPerCall, constant(30), constant(30), StackNTIRPC, StackNTIRPC},
+		{"libevpl", false, 16, RegistrationPerCall, constant(1), constant(1), StackLibevpl, StackLibevpl},
+		{"an early libevpl", false, 16, RegistrationPerCall, constant(128), constant(0), StackRFC5666, StackLibevpl},
+		{"another", false, 16, RegistrationPerCall, constant(128), constant(50), StackRFC5666, StackRFC5666},
+	} {
+		x := Connection{Connection: &rdma.Connection{Fabric: rdma.RoCEv2}, Policies: Policies{Registration{Mode: c.mode}, c.asks, c.grants}}
+		for i := range x.Setup {
+			x.Setup[i] = rdma.Setup{
+				Message: rdma.SetupREQ, ResponderDepth: c.depth, InitiatorDepth: c.depth, PrivateBytesLen: rdma.PrivateDataSize,
+				Private: rdma.PrivateData{Present: c.private},
+			}
+		}
+		client, why := x.stack(0)
+		server, _ := x.stack(1)
+		if client != c.client || server != c.server {
+			t.Errorf("%s: %s (%s) and %s", c.name, client, why, server)
+		}
+		if line := x.stackLine(0); (line == "") != (client == StackUnknown) {
+			t.Errorf("%s: %q", c.name, line)
+		}
 	}
 }

@@ -120,8 +120,10 @@ func (c *Connection) Detail(w io.Writer) {
 		if h := &c.Headers[side]; h.seen() {
 			fmt.Fprintf(w, "    headers: %s\n", h.detail())
 		}
-		for _, line := range c.Policies.lines(i == 1) {
-			fmt.Fprintf(w, "    %s\n", line)
+		for _, line := range append(c.Policies.lines(i == 1), c.stackLine(side)) {
+			if line != "" {
+				fmt.Fprintf(w, "    %s\n", line)
+			}
 		}
 		if !isRDMA(c.Fabric) {
 			fmt.Fprintf(w, "    sent %d packets, %d bytes, %d messages; %d packets seen again, %d bytes missing\n",

@@ -95,7 +95,41 @@ func audit(c *rdma.Connection, client rdma.Side, x *Connection) []Remark {
 		r.info("as many calls were in flight as credits granted (%d) for %v: %.1f %% of the time",
 			f.Granted.Max, time.Duration(f.AtLimit).Round(time.Microsecond), 100*float64(f.AtLimit)/float64(max(f.Known, 1)))
 	}
+	if n, share := x.Forward.plateau(); n > 0 {
+		r.info("%s calls were in flight for %.0f %% of the busy time, and never more, though %d credits were granted: more calls in flight would raise the rate",
+			span(n, x.Forward.Most), 100*share, x.Forward.Granted.Max)
+	}
 	return r
+}
+
+// span is the text of the numbers from a to b.
+func span(a, b int) string {
+	if a == b {
+		return fmt.Sprint(a)
+	}
+	return fmt.Sprintf("%d to %d", a, b)
+}
+
+// plateau finds a connection whose rate is limited by the number of its calls in flight: for half of the time with calls there are about as
+// many as ever, and there are credits for twice as many. It returns how many, and the share of that time.
+func (f *Flow) plateau() (n int, share float64) {
+	if f == nil || f.Most < 2 || 2*f.Most > int(f.Granted.Max) {
+		return 0, 0
+	}
+	n = f.Most - f.Most/8
+	var busy, at float64
+	for _, l := range f.Levels {
+		if l.N > 0 {
+			busy += float64(l.Time)
+		}
+		if l.N >= n {
+			at += float64(l.Time)
+		}
+	}
+	if at < 0.5*busy {
+		return 0, 0
+	}
+	return n, at / max(busy, 1)
 }
 
 // depth checks how many RDMA Reads the two ends agreed on; a is the client.

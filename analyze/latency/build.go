@@ -142,6 +142,7 @@ func (f *flow) model(way int) *Flow {
 		Most: l.most, Levels: l.levels(), Unanswered: f.unanswered[way],
 		Requested: f.requested[way].model(), Granted: f.granted[way].model(),
 		AtLimit: clampFloat(l.limited), Known: clampFloat(l.known),
+		Calls: f.sends[way][0].model(), Replies: f.sends[way][1].model(),
 	}
 	x.Mean, x.Busy = l.mean()
 	return x

@@ -45,12 +45,14 @@ type ChunkEconomy struct {
 	// Operations are the RDMA Reads and Writes that moved the chunks.
 	Reads  uint64 `json:"rdma_reads"`
 	Writes uint64 `json:"rdma_writes"`
+	// ReadReplies have Read chunks: the requester reads them, and sends RDMA_DONE (the Read-Read model, which RFC 8166 does not have).
+	ReadReplies uint64 `json:"read_replies"`
 }
 
 // counters are all counts.
 func (e *ChunkEconomy) counters() []*uint64 {
 	return slices.Concat(
-		[]*uint64{&e.Transactions, &e.InlineCalls, &e.InlineReplies, &e.SendBytes, &e.Reads, &e.Writes},
+		[]*uint64{&e.Transactions, &e.InlineCalls, &e.InlineReplies, &e.SendBytes, &e.Reads, &e.Writes, &e.ReadReplies},
 		e.Read.counters(), e.PositionZero.counters(), e.Write.counters(), e.Reply.counters(),
 	)
 }
@@ -77,16 +79,55 @@ type Inline struct {
 	// NewCalls and NewReplies were inline and would need a chunk.
 	NewCalls   uint64 `json:"new_calls"`
 	NewReplies uint64 `json:"new_replies"`
+	// If the threshold were a minimum chunk size instead: SmallItems are shorter data items in Read and Write chunks, which would be copied,
+	// SmallBytes all their bytes, and SmallSaved the RDMA operations of messages without a longer item, which would be avoided.
+	SmallItems uint64 `json:"small_items"`
+	SmallBytes uint64 `json:"small_bytes"`
+	SmallSaved uint64 `json:"small_saved_operations"`
 }
 
 // counters are all counts.
 func (x *Inline) counters() []*uint64 {
 	return []*uint64{
-		&x.Calls, &x.Replies, &x.Both, &x.FreedCalls, &x.FreedReplies, &x.Copied, &x.Saved, &x.NewCalls, &x.NewReplies,
+		&x.Calls, &x.Replies, &x.Both, &x.FreedCalls, &x.FreedReplies, &x.Copied, &x.Saved, &x.NewCalls, &x.NewReplies, &x.SmallItems, &x.SmallBytes, &x.SmallSaved,
 	}
 }
 
 func (x *Inline) merge(o *Inline) (overflow bool) { return saturatedAll(x.counters(), o.counters()) }
+
+// items are the lengths of the data items that the chunks of a message hold.
+type items struct {
+	length [8]uint64
+	n      int
+	whole  bool // a chunk holds the message itself, or there are more items
+}
+
+func (l *items) add(length uint64) {
+	switch {
+	case length == 0:
+	case l.n == len(l.length):
+		l.whole = true
+	default:
+		l.length[l.n] = length
+		l.n++
+	}
+}
+
+// small counts the items that a minimum chunk size would leave in the message; operations moved all of them.
+func (x *Inline) small(size uint32, l *items, operations uint64) {
+	longer := l.whole
+	for _, n := range l.length[:l.n] {
+		if n >= uint64(size) {
+			longer = true
+			continue
+		}
+		x.SmallItems++
+		x.SmallBytes += n
+	}
+	if !longer && l.n > 0 {
+		x.SmallSaved += operations
+	}
+}
 
 // plainHeader is the size of a version 1 header without chunks: four words and
 // three empty lists (RFC 8166, section 4).
@@ -102,8 +143,9 @@ func (g *group) addChunks(tx *transaction.Transaction, inline []uint32) {
 	e.Reads += uint64(tx.Reads)
 	e.Writes += uint64(tx.Writes)
 	callChunk := len(call.Reads) > 0 || len(call.Call) > 0
+	var sent, returned items
 	if callChunk {
-		e.readList(tx)
+		e.readList(tx, &sent)
 	} else {
 		e.InlineCalls++
 	}
@@ -116,6 +158,7 @@ func (g *group) addChunks(tx *transaction.Transaction, inline []uint32) {
 				n = reply.Writes[i].Length()
 			}
 			used += n
+			returned.add(n)
 			e.Write.chunk(len(c), c.Length(), n)
 		}
 	}
@@ -125,14 +168,22 @@ func (g *group) addChunks(tx *transaction.Transaction, inline []uint32) {
 			n = reply.Reply.Length()
 		}
 		used += n
+		returned.whole = n > 0
 		e.Reply.Messages++
 		e.Reply.chunk(len(call.Reply), call.Reply.Length(), n)
 	}
 	if used == 0 {
 		e.InlineReplies++
 	}
+	if len(reply.Reads) > 0 {
+		e.ReadReplies++
+	}
 	for i, t := range inline {
 		x := &g.inline[i]
+		if sent.n+returned.n > 0 {
+			x.small(t, &sent, uint64(tx.Reads))
+			x.small(t, &returned, uint64(tx.Writes))
+		}
 		callFits := tx.Call.Bytes+plainHeader <= uint64(t)
 		replyFits := tx.Reply.Bytes+plainHeader <= uint64(t)
 		if callFits {
@@ -162,8 +213,8 @@ func (g *group) addChunks(tx *transaction.Transaction, inline []uint32) {
 }
 
 // readList counts the Read chunks of a call. The number of bytes pulled is known only for the whole list;
-// several chunks share it in list order.
-func (e *ChunkEconomy) readList(tx *transaction.Transaction) {
+// several chunks share it in list order. It adds the data items to list.
+func (e *ChunkEconomy) readList(tx *transaction.Transaction, list *items) {
 	h := &tx.Call.Header
 	pulled := tx.ReadBytes
 	take := func(n uint64) uint64 {
@@ -173,17 +224,18 @@ func (e *ChunkEconomy) readList(tx *transaction.Transaction) {
 	}
 	zero, read := false, false
 	if len(h.Call) > 0 {
-		zero = true
+		zero, list.whole = true, true
 		n := h.PositionZero().Length
 		e.PositionZero.chunk(len(h.Call), n, take(n))
 	}
 	if len(h.Reads) > 0 {
 		for _, c := range h.ReadChunks() {
 			if c.Position == 0 && h.Version != rpcrdma.Version2 {
-				zero = true
+				zero, list.whole = true, true
 				e.PositionZero.chunk(len(c.Segments), c.Length, take(c.Length))
 			} else {
 				read = true
+				list.add(c.Length)
 				e.Read.chunk(len(c.Segments), c.Length, take(c.Length))
 			}
 		}

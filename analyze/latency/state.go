@@ -15,7 +15,7 @@ import (
 // SectionKind is the kind of a report's section in a saved state, SectionVersion the version of its encoding.
 const (
 	SectionKind    = "report"
-	SectionVersion = 5
+	SectionVersion = 6
 )
 
 // sections describes the sections of reports.

@@ -514,6 +514,48 @@ func (p *reportPrinter) inline() {
 	}, 0, rows)
 	p.printf("\n")
 	p.wrapped("", "FREED: messages with chunks that would fit inline; COPIED bytes would be copied, and OPS SAVED RDMA operations would not be needed. NEW: inline messages that would need a chunk.")
+	p.smallest()
+	p.models()
+}
+
+// smallest shows what a minimum chunk size would change.
+func (p *reportPrinter) smallest() {
+	var rows [][]string
+	for _, x := range p.rep.All.Inline {
+		if x.SmallItems > 0 {
+			rows = append(rows, []string{fmt.Sprint(x.Threshold), fmt.Sprint(x.SmallItems), units.Bytes(x.SmallBytes), units.Number(x.SmallSaved)})
+		}
+	}
+	if len(rows) > 0 {
+		p.title("Effect of a minimum chunk size: shorter data in chunks would be copied")
+		p.table([]string{"MINIMUM", "ITEMS", "COPIED", "OPS SAVED"}, 0, rows)
+	}
+}
+
+// models says what other transfer models would cost.
+func (p *reportPrinter) models() {
+	a := &p.rep.All.Chunks
+	var lines []string
+	if n := a.ReadReplies; n > 0 {
+		lines = append(lines, fmt.Sprintf("The client read the data of %s, and sent RDMA_DONE for each. If the server wrote it, as in RFC 8166, %s would not be sent.",
+			units.Plural(n, "reply"), units.Plural(n, "message")))
+	} else if n := a.Transactions - min(a.InlineReplies, a.Transactions); n > 0 {
+		lines = append(lines, fmt.Sprintf("The server wrote the data of %s. If the client read it, as in the Read-Read model, it would send %s as well.",
+			units.Plural(n, "reply"), units.Plural(n, "RDMA_DONE message")))
+	}
+	if n := a.Transactions - min(a.InlineCalls, a.Transactions); n > 0 {
+		s := fmt.Sprintf("The server pulled the data of %s, which takes a round trip more than data that comes with the call.", units.Plural(n, "call"))
+		if t := p.rep.All.PathPull; t > 0 {
+			s += fmt.Sprintf(" The network took %s of that, %s %% of all time.", units.Duration(int64(t)), units.Percent(float64(t)/float64(max(p.rep.All.Latency.Sum, 1))))
+		}
+		lines = append(lines, s)
+	}
+	if len(lines) > 0 {
+		p.title("Effect of another transfer model")
+		for _, l := range lines {
+			p.wrapped("", l)
+		}
+	}
 }
 
 func (p *reportPrinter) title(format string, args ...any) {

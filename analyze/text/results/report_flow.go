@@ -181,6 +181,45 @@ func (p *reportPrinter) flight() {
 		p.wrapped("", fmt.Sprintf("%s with one call at a time, or beyond the first %d; -v shows them", units.Plural(left, "more connection"), shownConns))
 	}
 	p.levels()
+	p.buffers()
+}
+
+// nearlyFull is the share of a receive buffer from which a message nearly does not fit.
+const nearlyFull = 0.9
+
+// buffers shows how much of the receive buffers messages fill, and how many of the buffers calls in flight take. Without -v, only what is
+// nearly full, or was not ready.
+func (p *reportPrinter) buffers() {
+	var rows [][]string
+	for i := range p.rep.Connections {
+		c := &p.rep.Connections[i]
+		f := c.Forward
+		if f == nil || f.Granted.Max == 0 {
+			continue
+		}
+		for _, x := range []struct {
+			name     string
+			size     uint32
+			sends    latency.Sends
+			promised uint32
+			rnr      uint64
+		}{{"server", c.InlineCall, f.Calls, f.Granted.Max, c.Server.RNRs}, {"client", c.InlineReply, f.Replies, f.Requested.Max, c.Client.RNRs}} {
+			full := x.size > 0 && float64(x.sends.Largest) >= nearlyFull*float64(x.size)
+			if !p.opt.Verbose && !full && x.rnr == 0 && f.Most < int(x.promised) {
+				continue
+			}
+			row := []string{fmt.Sprint(c.Connection), x.name, "-", fmt.Sprint(x.sends.Largest), fmt.Sprintf("%.0f", x.sends.Mean), "-", fmt.Sprint(x.promised), fmt.Sprint(f.Most), units.Number(x.rnr)}
+			if x.size > 0 {
+				row[2], row[5] = fmt.Sprint(x.size), units.Percent(float64(x.sends.Largest)/float64(x.size))
+			}
+			rows = append(rows, row)
+		}
+	}
+	if len(rows) == 0 {
+		return
+	}
+	p.title("Receive buffers: size, messages in bytes, buffers promised by credits and most in use")
+	p.table([]string{"CONNECTION", "RECEIVER", "SIZE", "LARGEST", "MEAN", "FULL %", "PROMISED", "IN USE", "RNR NAKS"}, 2, rows)
 }
 
 // levels shows how long which number of calls was in flight, of the connection
