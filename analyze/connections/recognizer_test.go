@@ -110,7 +110,7 @@ func TestCredits(t *testing.T) {
 }
 
 func TestStack(t *testing.T) {
-	constant := func(n uint64) Credits { return Credits{Policy: CreditsConstant, Value: n} }
+	constant := func(n uint64) Credits { return Credits{Policy: CreditsConstant, Value: n, Messages: 100} }
 	for _, c := range []struct {
 		name           string
 		private        bool
@@ -125,6 +125,7 @@ func TestStack(t *testing.T) {
 		{"ntirpc", false, 1, RegistrationPerCall, constant(30), constant(30), StackNTIRPC, StackNTIRPC},
 		{"libevpl", false, 16, RegistrationPerCall, constant(1), constant(1), StackLibevpl, StackLibevpl},
 		{"an early libevpl", false, 16, RegistrationPerCall, constant(128), constant(0), StackRFC5666, StackLibevpl},
+		{"no calls", false, 1, RegistrationUnknown, Credits{}, Credits{}, StackUnknown, StackUnknown},
 		{"another", false, 16, RegistrationPerCall, constant(128), constant(50), StackRFC5666, StackRFC5666},
 	} {
 		x := Connection{Connection: &rdma.Connection{Fabric: rdma.RoCEv2}, Policies: Policies{Registration{Mode: c.mode}, c.asks, c.grants}}

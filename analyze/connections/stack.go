@@ -34,7 +34,7 @@ const (
 
 // stack guesses which implementation is at an end, and says what the guess rests on.
 func (c *Connection) stack(side rdma.Side) (s Stack, reason string) {
-	if !isRDMA(c.Fabric) || !c.Declared(side) {
+	if !isRDMA(c.Fabric) || !c.Declared(side) || c.Policies.Asks.Messages == 0 {
 		return StackUnknown, ""
 	}
 	setup, says, verb := &c.Setup[side], &c.Policies.Asks, "asks for"

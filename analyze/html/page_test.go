@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"html"
-	"math"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -193,32 +192,6 @@ func TestLegend(t *testing.T) {
 				t.Errorf("%s: legend %+v, table %s %d", file, k, c.Kind, c.Events)
 			}
 		}
-	}
-}
-
-// Credits have an axis of their own, so that many of them do not flatten the calls in flight.
-func TestCreditAxis(t *testing.T) {
-	v := newView(full(t, "rocev2-nfs3-basic.pcap.zst", latency.Options{}, nil))
-	right := 0
-	for _, x := range v.Flight.Texts {
-		if x.Class == "tick credits" {
-			right++
-		}
-	}
-	top := math.Inf(1)
-	for _, p := range v.Flight.Paths {
-		if p.Class == "most" {
-			for _, m := range regexp.MustCompile(`M[0-9.]+ ([0-9.]+)h`).FindAllStringSubmatch(p.D, -1) {
-				var y float64
-				if _, err := fmt.Sscan(m[1], &y); err != nil {
-					t.Fatal(err)
-				}
-				top = min(top, y)
-			}
-		}
-	}
-	if f := v.Flight.Field; right < 2 || !v.Credits || top > f.Y+f.H/2 {
-		t.Errorf("%d ticks on the right; the highest bar is at %.1f of %.1f to %.1f", right, top, f.Y, f.Y+f.H)
 	}
 }
 

@@ -157,7 +157,7 @@ func (v *view) flight(rep *latency.Report) {
 	v.Credits = granted > 0
 	p := newTimePlot(seriesHeight+30, "Calls in flight and credits")
 	whole := func(f float64) string { return units.Rounded(f, 1000) }
-	y := p.Linear(most, true, whole)
+	y := p.Linear(max(most, granted), true, whole)
 	t := newTimes(p, len(slots), rep.Series.Interval)
 	credits := make([]float64, len(slots))
 	mean := make([]float64, len(slots))
@@ -179,7 +179,7 @@ func (v *view) flight(rep *latency.Report) {
 	p.AddPath(b.String(), "most")
 	p.AddPath(t.steps(mean, y), "line-mean")
 	if v.Credits {
-		p.AddPath(t.steps(credits, p.LinearRight(granted, true, "tick credits", whole)), "line-credits")
+		p.AddPath(t.steps(credits, y), "line-credits")
 	}
 	v.hits(p, t, slots, func(i int) string {
 		x := &slots[i]

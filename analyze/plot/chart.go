@@ -154,17 +154,6 @@ func (p *Plot) SetField(seconds float64, n int) {
 	p.Field = &Field{p.X0, p.Y0 - 2, p.X1 - p.X0, p.Y1 - p.Y0 + 3, seconds, n}
 }
 
-// LinearRight draws a second vertical axis on the right, as Linear does on the left.
-func (p *Plot) LinearRight(most float64, whole bool, class string, format func(float64) string) func(float64) float64 {
-	step, top := steps(most, whole)
-	y := func(v float64) float64 { return p.Y1 - (p.Y1-p.Y0)*v/top }
-	p.Lines = append(p.Lines, Line{p.X1, p.Y1, p.X1, p.Y0, "axis"})
-	for v := 0.0; v <= top*(1+1e-9); v += step {
-		p.Texts = append(p.Texts, Text{p.X1 + 6, y(v) + 4, "start", class, format(v)})
-	}
-	return y
-}
-
 // steps are the distance of the ticks from 0 to at least most, and the last of them.
 func steps(most float64, whole bool) (step, top float64) {
 	step = NiceStep(most, 4)
