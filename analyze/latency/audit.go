@@ -96,7 +96,7 @@ func audit(c *rdma.Connection, client rdma.Side, x *Connection) []Remark {
 			f.Granted.Max, time.Duration(f.AtLimit).Round(time.Microsecond), 100*float64(f.AtLimit)/float64(max(f.Known, 1)))
 	}
 	if n, share := x.Forward.plateau(); n > 0 {
-		r.info("%s calls were in flight for %.0f %% of the busy time, and never more, though %d credits were granted: more calls in flight would raise the rate",
+		r.info("a plateau at %s calls in flight, for %.0f %% of the busy time, with %d credits granted: the client may limit the rate",
 			span(n, x.Forward.Most), 100*share, x.Forward.Granted.Max)
 	}
 	return r
@@ -110,8 +110,8 @@ func span(a, b int) string {
 	return fmt.Sprintf("%d to %d", a, b)
 }
 
-// plateau finds a connection whose rate is limited by the number of its calls in flight: for half of the time with calls there are about as
-// many as ever, and there are credits for twice as many. It returns how many, and the share of that time.
+// plateau finds a connection whose rate is limited by the number of its calls in flight: for two fifths of the time with calls there are
+// about as many as ever, and there are credits for twice as many. It returns how many, and the share of that time.
 func (f *Flow) plateau() (n int, share float64) {
 	if f == nil || f.Most < 2 || 2*f.Most > int(f.Granted.Max) {
 		return 0, 0
@@ -126,7 +126,7 @@ func (f *Flow) plateau() (n int, share float64) {
 			at += float64(l.Time)
 		}
 	}
-	if at < 0.5*busy {
+	if at < 0.4*busy {
 		return 0, 0
 	}
 	return n, at / max(busy, 1)

@@ -216,6 +216,20 @@ func economy(t *testing.T, file string, rep *Report, lines *bytes.Buffer) {
 			if call && len(tx.ReadChunks) > 0 {
 				x.FreedCalls++
 			}
+			item := func(n uint64) {
+				if n > 0 && n < uint64(limit) {
+					x.SmallItems++
+					x.SmallBytes += n
+				}
+			}
+			for _, c := range tx.ReadChunks {
+				if c.Position != 0 {
+					item(length(c.Segments))
+				}
+			}
+			for i := range min(len(tx.WriteChunks), len(tx.WrittenChunks)) {
+				item(length(tx.WrittenChunks[i]))
+			}
 		}
 	}
 	got := rep.All.Chunks
@@ -233,7 +247,8 @@ func economy(t *testing.T, file string, rep *Report, lines *bytes.Buffer) {
 	}
 	for _, x := range rep.All.Inline {
 		w := fits[x.Threshold]
-		if x.Calls != w.Calls || x.Replies != w.Replies || x.FreedCalls != w.FreedCalls || x.FreedReplies != w.FreedReplies || x.NewReplies != w.NewReplies {
+		if x.Calls != w.Calls || x.Replies != w.Replies || x.FreedCalls != w.FreedCalls || x.FreedReplies != w.FreedReplies || x.NewReplies != w.NewReplies ||
+			x.SmallItems != w.SmallItems || x.SmallBytes != w.SmallBytes {
 			t.Errorf("%s: threshold %+v, want %+v", file, x, w)
 		}
 	}

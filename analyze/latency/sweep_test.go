@@ -67,3 +67,32 @@ func TestSetBack(t *testing.T) {
 		}
 	}
 }
+
+func TestPlateau(t *testing.T) {
+	levels := func(times ...int64) (list []Level) {
+		for n, t := range times {
+			list = append(list, Level{n, t})
+		}
+		return list
+	}
+	for _, c := range []struct {
+		what    string
+		levels  []Level
+		granted uint32
+		n       int
+	}{
+		{"four calls nearly all the time", levels(1000, 10, 10, 10, 100), 32, 4},
+		{"all credits in use", levels(0, 10, 10, 10, 100), 4, 0},
+		{"bursts", levels(1000, 100, 50, 25, 10), 32, 0},
+		{"one at a time", levels(1000, 100), 32, 0},
+		{"fifteen or sixteen", levels(0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 20, 50), 64, 14},
+	} {
+		f := &Flow{Most: len(c.levels) - 1, Levels: c.levels, Granted: Credits{Max: c.granted}}
+		if n, share := f.plateau(); n != c.n || (n > 0) != (share >= 0.4) {
+			t.Errorf("%s: %d, %.2f", c.what, n, share)
+		}
+	}
+	if n, _ := (*Flow)(nil).plateau(); n != 0 {
+		t.Errorf("no calls: %d", n)
+	}
+}

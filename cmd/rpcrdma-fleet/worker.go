@@ -57,7 +57,7 @@ What to read and write is said by messages and by objects that others have writt
 Without --allow, a worker touches only buckets of s3:// and gs:// that its own
 credentials open, at the servers that its environment names.
 
-With -n, so many workers run as processes of their own. One that crashes is started
+With -n, several workers run, each as a process. One that crashes is started
 again; without -n, whoever started the program has to do that.`
 
 func newWorkerCommand(s *cli.Streams) *cobra.Command {

@@ -211,7 +211,7 @@ func (u *ui) sessionLines(most int) []string {
 	calls, bytes, busy := session.Even(x.Connections)
 	even := fmt.Sprintf("%d of %d connections carry calls", busy, len(x.Connections))
 	if busy > 1 {
-		even += fmt.Sprintf("; the busiest has %.2f times its share, by bytes %.2f", calls, bytes)
+		even += fmt.Sprintf("; busiest %.2f times its share, %.2f by bytes", calls, bytes)
 	}
 	out := []string{
 		u.st.line(u.width, normal, span{" " + head, bold}),

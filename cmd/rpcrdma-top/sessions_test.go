@@ -28,7 +28,7 @@ func TestSessionsScreen(t *testing.T) {
 		s.run(math.MaxUint64)
 		x.press("t")
 		x.frame()
-		x.has("0/4", "4 of 4 connections carry calls; the busiest has 1.09 times its share, by bytes 1.27")
+		x.has("0/4", "4 of 4 connections carry calls; busiest 1.09 times its share, 1.27 by bytes")
 		x.press("enter")
 		if x.view != transactions || s.filter != "connection in {1, 2, 3, 4}" {
 			t.Errorf("view %d, filter %q", x.view, s.filter)

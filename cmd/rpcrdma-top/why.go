@@ -27,7 +27,7 @@ func (d *drawing) headWhy(s *monitor.Snapshot, width int, totals bool) (lines []
 	if !totals && s.HasNow {
 		line("why now", s.WhyNow)
 	}
-	line("why in all", s.Why)
+	line("why so far", s.Why)
 	return lines
 }
 

@@ -13,7 +13,7 @@ func TestWhy(t *testing.T) {
 	x := newScreen(t, s, 80, 24)
 	s.run(midway)
 	x.frame()
-	x.has("why now    ", "why in all ")
+	x.has("why now    ", "why so far ")
 	x.press("9")
 	x.has("Why calls are slow: the latest interval", "[9 Why]")
 	x.press("G")

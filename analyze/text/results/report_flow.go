@@ -345,7 +345,7 @@ func (p *reportPrinter) slowest() {
 	}
 	if len(setup) > 0 {
 		x := setup[0]
-		p.wrapped("", fmt.Sprintf("%s set a mount up or ended it, and would be in this list, too; the slowest is %08x %s, %s", units.Plural(len(setup), "other call"), x.XID, x.Operation, units.Duration(x.Total)))
+		p.wrapped("", fmt.Sprintf("Not listed: %s that set a mount up or end it; the slowest is %08x %s, %s", units.Plural(len(setup), "call"), x.XID, x.Operation, units.Duration(x.Total)))
 	}
 }
 
