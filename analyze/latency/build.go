@@ -142,7 +142,7 @@ func (f *flow) model(way int) *Flow {
 		Most: l.most, Levels: l.levels(), Unanswered: f.unanswered[way],
 		Requested: f.requested[way].model(), Granted: f.granted[way].model(),
 		AtLimit: clampFloat(l.limited), Known: clampFloat(l.known),
-		Calls: f.sends[way][0].model(), Replies: f.sends[way][1].model(),
+		LargestCall: f.largest[way][0], LargestReply: f.largest[way][1],
 	}
 	x.Mean, x.Busy = l.mean()
 	return x

@@ -97,7 +97,7 @@ func (x *Inline) merge(o *Inline) (overflow bool) { return saturatedAll(x.counte
 
 // items are the lengths of the data items that the chunks of a message hold.
 type items struct {
-	length [8]uint64
+	length [4]uint64
 	n      int
 	whole  bool // a chunk holds the message itself, or there are more items
 }
@@ -143,9 +143,8 @@ func (g *group) addChunks(tx *transaction.Transaction, inline []uint32) {
 	e.Reads += uint64(tx.Reads)
 	e.Writes += uint64(tx.Writes)
 	callChunk := len(call.Reads) > 0 || len(call.Call) > 0
-	var sent, returned items
 	if callChunk {
-		e.readList(tx, &sent)
+		e.readList(tx)
 	} else {
 		e.InlineCalls++
 	}
@@ -158,7 +157,6 @@ func (g *group) addChunks(tx *transaction.Transaction, inline []uint32) {
 				n = reply.Writes[i].Length()
 			}
 			used += n
-			returned.add(n)
 			e.Write.chunk(len(c), c.Length(), n)
 		}
 	}
@@ -168,7 +166,6 @@ func (g *group) addChunks(tx *transaction.Transaction, inline []uint32) {
 			n = reply.Reply.Length()
 		}
 		used += n
-		returned.whole = n > 0
 		e.Reply.Messages++
 		e.Reply.chunk(len(call.Reply), call.Reply.Length(), n)
 	}
@@ -178,12 +175,11 @@ func (g *group) addChunks(tx *transaction.Transaction, inline []uint32) {
 	if len(reply.Reads) > 0 {
 		e.ReadReplies++
 	}
+	if len(call.Reads)+len(call.Writes) > 0 {
+		g.addItems(tx, inline)
+	}
 	for i, t := range inline {
 		x := &g.inline[i]
-		if sent.n+returned.n > 0 {
-			x.small(t, &sent, uint64(tx.Reads))
-			x.small(t, &returned, uint64(tx.Writes))
-		}
 		callFits := tx.Call.Bytes+plainHeader <= uint64(t)
 		replyFits := tx.Reply.Bytes+plainHeader <= uint64(t)
 		if callFits {
@@ -212,9 +208,29 @@ func (g *group) addChunks(tx *transaction.Transaction, inline []uint32) {
 	}
 }
 
+// addItems counts the data items in the chunks of a transaction that a minimum chunk size would leave in the messages.
+func (g *group) addItems(tx *transaction.Transaction, inline []uint32) {
+	call, reply := &tx.Call.Header, &tx.Reply.Header
+	sent, returned := items{whole: len(call.Call) > 0}, items{whole: reply.HasReply && reply.Reply.Length() > 0}
+	for _, c := range call.ReadChunks() {
+		if c.Position == 0 && call.Version != rpcrdma.Version2 {
+			sent.whole = true
+		} else {
+			sent.add(c.Length)
+		}
+	}
+	for i := range min(len(call.Writes), len(reply.Writes)) {
+		returned.add(reply.Writes[i].Length())
+	}
+	for i, t := range inline {
+		g.inline[i].small(t, &sent, uint64(tx.Reads))
+		g.inline[i].small(t, &returned, uint64(tx.Writes))
+	}
+}
+
 // readList counts the Read chunks of a call. The number of bytes pulled is known only for the whole list;
-// several chunks share it in list order. It adds the data items to list.
-func (e *ChunkEconomy) readList(tx *transaction.Transaction, list *items) {
+// several chunks share it in list order.
+func (e *ChunkEconomy) readList(tx *transaction.Transaction) {
 	h := &tx.Call.Header
 	pulled := tx.ReadBytes
 	take := func(n uint64) uint64 {
@@ -224,18 +240,17 @@ func (e *ChunkEconomy) readList(tx *transaction.Transaction, list *items) {
 	}
 	zero, read := false, false
 	if len(h.Call) > 0 {
-		zero, list.whole = true, true
+		zero = true
 		n := h.PositionZero().Length
 		e.PositionZero.chunk(len(h.Call), n, take(n))
 	}
 	if len(h.Reads) > 0 {
 		for _, c := range h.ReadChunks() {
 			if c.Position == 0 && h.Version != rpcrdma.Version2 {
-				zero, list.whole = true, true
+				zero = true
 				e.PositionZero.chunk(len(c.Segments), c.Length, take(c.Length))
 			} else {
 				read = true
-				list.add(c.Length)
 				e.Read.chunk(len(c.Segments), c.Length, take(c.Length))
 			}
 		}

@@ -13,23 +13,7 @@ type flow struct {
 	requested  [2]credits
 	granted    [2]credits
 	unanswered [2]uint64 // unanswered calls, which do not count as in flight here
-	sends      [2][2]sends
-}
-
-// sends are the Sends of calls, or of replies.
-type sends struct {
-	count, bytes uint64
-	largest      uint32
-}
-
-func (s *sends) add(m *transaction.Message) {
-	s.count++
-	s.bytes += uint64(m.SendBytes)
-	s.largest = max(s.largest, uint32(m.SendBytes))
-}
-
-func (s *sends) model() Sends {
-	return Sends{Largest: s.largest, Mean: float64(s.bytes) / float64(max(s.count, 1))}
+	largest    [2][2]int // Sends: calls, replies
 }
 
 // credits are the values of one credit field over time.
@@ -93,13 +77,13 @@ func (r *Recorder) follow(tx *transaction.Transaction) int {
 	}
 	if tx.Call.Seen() && tx.Call.Transport {
 		f.requested[way].add(tx.Call.Header.Credits)
-		f.sends[way][0].add(&tx.Call)
+		f.largest[way][0] = max(f.largest[way][0], tx.Call.SendBytes)
 	}
 	granted := uint32(0)
 	if tx.Reply.Seen() && tx.Reply.Transport {
 		granted = tx.Reply.Header.Credits
 		f.granted[way].add(granted)
-		f.sends[way][1].add(&tx.Reply)
+		f.largest[way][1] = max(f.largest[way][1], tx.Reply.SendBytes)
 	}
 	if !tx.Call.Seen() || !tx.Reply.Seen() {
 		if tx.Call.Seen() {

@@ -81,15 +81,9 @@ type Flow struct {
 	// granted; Known is the time since the first grant.
 	AtLimit int64 `json:"at_limit_ns"`
 	Known   int64 `json:"known_ns"`
-	// Calls and Replies say how much of the receive buffers they fill.
-	Calls   Sends `json:"calls"`
-	Replies Sends `json:"replies"`
-}
-
-// Sends are the sizes of messages as they were sent: the transport header, and what is inline.
-type Sends struct {
-	Largest uint32  `json:"largest_bytes"`
-	Mean    float64 `json:"mean_bytes"`
+	// LargestCall and LargestReply say how much of a receive buffer messages fill: the transport header, and what is inline.
+	LargestCall  int `json:"largest_call_bytes"`
+	LargestReply int `json:"largest_reply_bytes"`
 }
 
 // Level is the time spent with N in flight. The last level may include larger numbers.

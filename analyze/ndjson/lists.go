@@ -8,6 +8,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/digits"
 )
 
 // objects are the attributes that are objects, and tell whether there is one.
@@ -18,8 +19,10 @@ var objects = map[string]func(*Encoder, *rpc.View) bool{
 	"kernel":     func(_ *Encoder, v *rpc.View) bool { return v.Tx.Kernel != nil },
 }
 
-// lists are the attributes that are arrays, or objects in objects. They append all that is in them; nothing if there is none.
+// lists are the attributes that are arrays, or objects in objects, and one that every row has. They append all that is in them; nothing if there
+// is none.
 var lists = map[string]func(b []byte, v *rpc.View) []byte{
+	"xid_hex":             func(b []byte, v *rpc.View) []byte { return append(digits.Hex32(append(b, `"0x`...), v.Tx.XID), '"') },
 	"operations":          operations,
 	"read_chunks":         func(b []byte, v *rpc.View) []byte { return reads(b, &v.Tx.Call) },
 	"write_chunks":        func(b []byte, v *rpc.View) []byte { return writes(b, &v.Tx.Call) },

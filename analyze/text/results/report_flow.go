@@ -200,17 +200,17 @@ func (p *reportPrinter) buffers() {
 		for _, x := range []struct {
 			name     string
 			size     uint32
-			sends    latency.Sends
+			largest  int
 			promised uint32
 			rnr      uint64
-		}{{"server", c.InlineCall, f.Calls, f.Granted.Max, c.Server.RNRs}, {"client", c.InlineReply, f.Replies, f.Requested.Max, c.Client.RNRs}} {
-			full := x.size > 0 && float64(x.sends.Largest) >= nearlyFull*float64(x.size)
+		}{{"server", c.InlineCall, f.LargestCall, f.Granted.Max, c.Server.RNRs}, {"client", c.InlineReply, f.LargestReply, f.Requested.Max, c.Client.RNRs}} {
+			full := x.size > 0 && float64(x.largest) >= nearlyFull*float64(x.size)
 			if !p.opt.Verbose && !full && x.rnr == 0 && f.Most < int(x.promised) {
 				continue
 			}
-			row := []string{fmt.Sprint(c.Connection), x.name, "-", fmt.Sprint(x.sends.Largest), fmt.Sprintf("%.0f", x.sends.Mean), "-", fmt.Sprint(x.promised), fmt.Sprint(f.Most), units.Number(x.rnr)}
+			row := []string{fmt.Sprint(c.Connection), x.name, "-", fmt.Sprint(x.largest), "-", fmt.Sprint(x.promised), fmt.Sprint(f.Most), units.Number(x.rnr)}
 			if x.size > 0 {
-				row[2], row[5] = fmt.Sprint(x.size), units.Percent(float64(x.sends.Largest)/float64(x.size))
+				row[2], row[4] = fmt.Sprint(x.size), units.Percent(float64(x.largest)/float64(x.size))
 			}
 			rows = append(rows, row)
 		}
@@ -218,8 +218,8 @@ func (p *reportPrinter) buffers() {
 	if len(rows) == 0 {
 		return
 	}
-	p.title("Receive buffers: size, messages in bytes, buffers promised by credits and most in use")
-	p.table([]string{"CONNECTION", "RECEIVER", "SIZE", "LARGEST", "MEAN", "FULL %", "PROMISED", "IN USE", "RNR NAKS"}, 2, rows)
+	p.title("Receive buffers: size, largest message in bytes, buffers promised by credits and most in use")
+	p.table([]string{"CONNECTION", "RECEIVER", "SIZE", "LARGEST", "FULL %", "PROMISED", "IN USE", "RNR NAKS"}, 2, rows)
 }
 
 // levels shows how long which number of calls was in flight, of the connection
