@@ -296,7 +296,7 @@ func decoded(t testing.TB, text string) any {
 
 // object writes a row as package ndjson writes its transaction.
 func object(o map[string]any) string {
-	o["schema"] = ndjson.Schema
+	o["schema"], o["xid_hex"] = ndjson.Schema, fmt.Sprintf("0x%08x", o["xid"])
 	delete(o, "time_ns")
 	for _, f := range fields.All() {
 		x, is := o[f.Name]
