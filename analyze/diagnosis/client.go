@@ -97,7 +97,7 @@ func (b *batch) window(k *conn, code Code, of func(*call) int64) {
 	var ends []int64
 	k.each(func(x *call) { ends = append(ends, x.end) })
 	slices.Sort(ends)
-	zero, echo := 0, 0
+	zero, echo, told := 0, 0, 0
 	for _, x := range k.calls {
 		if x.backward {
 			continue
@@ -111,7 +111,10 @@ func (b *batch) window(k *conn, code Code, of func(*call) int64) {
 		}
 		n++
 		i, _ := slices.BinarySearch(ends, x.start+1)
-		if i > 0 {
+		if x.told {
+			told++
+			prompt++
+		} else if i > 0 {
 			last = ends[i-1]
 			if x.start-last <= max(k.wayBack(), 0)+soon {
 				prompt++
@@ -129,6 +132,8 @@ func (b *batch) window(k *conn, code Code, of func(*call) int64) {
 	}
 	if code == Credits {
 		switch {
+		case told == n:
+			f.certainty = Certain
 		case zero*2 > len(k.calls):
 			f.what, f.limit = "zero", 0
 			if prompt*10 >= n*9 {

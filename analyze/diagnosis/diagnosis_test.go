@@ -2,8 +2,11 @@ package diagnosis_test
 
 import (
 	"bytes"
+	"fmt"
+	"io"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/rpcrdma/toolkit/analyze/diagnosis"
@@ -21,11 +24,16 @@ func diagnose(t *testing.T, run *simulate.Told, p simulate.Point) *diagnosis.Rep
 	if err := run.WritePcap(&b, p); err != nil {
 		t.Fatal(err)
 	}
-	in, err := capture.NewReader(&b, p.String(), capture.Options{})
+	return diagnoseFile(t, &b, p.String())
+}
+
+func diagnoseFile(t *testing.T, file io.Reader, name string) *diagnosis.Report {
+	t.Helper()
+	in, err := capture.NewReader(file, name, capture.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := diagnosis.New(diagnosis.Options{File: p.String()})
+	r := diagnosis.New(diagnosis.Options{File: name})
 	opt := decode.Options{Observers: []decode.Observer{{Closed: r.Closed}}}
 	r.Attach(&opt, 64<<20, nil)
 	var v rpc.View
@@ -76,6 +84,36 @@ func TestSituations(t *testing.T) {
 			if len(rep.Causes) == 0 {
 				t.Errorf("%s, %v: nothing found", name, p)
 			}
+		}
+	}
+}
+
+// TestKernel has what kernels measured themselves: it is certain.
+func TestKernel(t *testing.T) {
+	var client, server strings.Builder
+	line := func(b *strings.Builder, thread, micros int, format string, args ...any) {
+		fmt.Fprintf(b, "%d [000] %d.%06d: %s\n", thread, micros/1e6, micros%1e6, fmt.Sprintf(format, args...))
+	}
+	for i := range 96 {
+		at := 1_000_000 + 1200*(i/2) + 5*(i%2)
+		line(&server, 101+i%2, at, "svc_xprt_dequeue: server=192.0.2.1:20049 client=192.0.2.2:0 flags=0x9 wakeup-us=4000")
+		line(&server, 101+i%2, at+10, "svcrdma_decode_rqst: cq.id=1 cid=%d xid=0x%08x vers=1 credits=64 proc=RDMA_MSG hdrlen=28", i, i+1)
+		line(&server, 101+i%2, at+20, "svc_process: addr=192.0.2.2 xid=0x%08x service=nfsd vers=3 proc=GETATTR", i+1)
+		line(&server, 101+i%2, at+1120, "svc_stats_latency: xid=0x%08x server=192.0.2.1:20049 client=192.0.2.2:0 proc=GETATTR execute-us=1100", i+1)
+
+		task := fmt.Sprintf("task:%08x@00000001", i+1)
+		line(&client, 7, at, "xprt_get_cong: %s snd_task:ffffffff cong=512 cwnd=512 (wait)", task)
+		line(&client, 7, at+5000, "xprt_get_cong: %s snd_task:ffffffff cong=256 cwnd=512", task)
+		line(&client, 7, at+5010, "xprtrdma_marshal: %s xid=0x%08x hdr=28 xdr=100/0/0 inline/inline", task, i+1)
+		line(&client, 7, at+6010, "xprtrdma_reply: %s xid=0x%08x credits=2", task, i+1)
+		line(&client, 7, at+6020, "rpc_stats_latency: %s xid=0x%08x nfsv3 GETATTR backlog=5000 rtt=1000 execute=6020", task, i+1)
+	}
+	for want, text := range map[diagnosis.Code]string{diagnosis.Credits: client.String(), diagnosis.ServerThreads: server.String()} {
+		lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+		slices.SortStableFunc(lines, func(a, b string) int { return strings.Compare(a[strings.Index(a, "] "):], b[strings.Index(b, "] "):]) })
+		rep := diagnoseFile(t, strings.NewReader(strings.Join(lines, "\n")+"\n"), string(want))
+		if len(rep.Causes) == 0 || rep.Causes[0].Code != want || rep.Causes[0].Certainty != diagnosis.Certain {
+			t.Errorf("%s: %s %+v", want, rep.Summary, rep.Causes)
 		}
 	}
 }

@@ -135,6 +135,7 @@ type call struct {
 	pushed         bool // RDMA Writes carry data of the reply
 	resent         bool // packets of it came again
 	opaque         bool // its time is known as a whole only: the server and the way to it are not told apart
+	told           bool // a kernel has measured how long it waited for a credit, or for a thread
 	backward       bool
 
 	asked1  int64 // when the server was asked first, if it asked the client to wait
@@ -346,14 +347,14 @@ func (r *Recorder) Transaction(v *rpc.View) {
 	})
 	x := &r.calls[len(r.calls)-1]
 	x.kind = r.kindOf(tx, x.op)
-	if tx.Kernel != nil {
-		r.events, x.opaque = true, !tx.Kernel.Server
-	}
 	if x.kind == recalling {
 		r.recalls++
 	}
 	w := tx.Ways()
 	x.wayS, x.wayC = int64(w.Server), int64(w.Client)
+	if tx.Kernel != nil {
+		r.told(x, tx.Kernel)
+	}
 	x.nearS, x.nearC = x.wayS, x.wayC
 	if _, ok := tx.Took(); ok {
 		r.replied(x, v)
@@ -365,6 +366,21 @@ func (r *Recorder) Transaction(v *rpc.View) {
 	}
 	if r.opt.Live {
 		r.interval.add(x)
+	}
+}
+
+// told takes what a kernel knows of its own calls.
+func (r *Recorder) told(x *call, k *transaction.Kernel) {
+	r.events = true
+	if !k.Server {
+		x.opaque, x.credits, x.told = true, max(int64(k.CreditWait), 0), k.CreditWait >= 0
+		return
+	}
+	x.wayS, x.credits = 0, 0 // it is where the server is, and does not see the grants
+	if k.Wakeup >= 0 {
+		x.told = true // the call was there before a thread took it up, at callEnd
+		x.sent -= int64(k.Wakeup)
+		x.start -= int64(k.Wakeup)
 	}
 }
 

@@ -30,10 +30,45 @@ func (b *batch) threads() {
 		}
 		return int(x.server)
 	}) {
-		if len(list) >= 24 {
+		switch {
+		case len(list) < 24:
+		case slices.ContainsFunc(list, func(x *call) bool { return x.told && !x.opaque }):
+			b.woken(uint16(s), list)
+		default:
 			b.threadsOf(uint16(s), list)
 		}
 	}
+}
+
+// woken does the same where the server's kernel has told how long calls waited for a thread.
+func (b *batch) woken(server uint16, calls []*call) {
+	f := &finding{code: ServerThreads, side: Server, where: "server " + b.names.name(server), clock: Calls, certainty: Certain}
+	var waited, all int64
+	var ends []int64 // of the calls that threads are at
+	deep := 0
+	slices.SortStableFunc(calls, func(a, c *call) int { return cmp.Compare(a.callEnd, c.callEnd) })
+	for _, x := range calls {
+		ends = append(slices.DeleteFunc(ends, func(at int64) bool { return at <= x.callEnd }), x.end)
+		f.limit = max(f.limit, int64(len(ends)))
+		if !x.told {
+			continue
+		}
+		wait := x.callEnd - x.start
+		waited += wait
+		all += x.app
+		if wait > x.end-x.callEnd {
+			deep++
+		}
+	}
+	if waited*2 < all || deep*3 < len(calls) {
+		return
+	}
+	for _, x := range calls {
+		if x.told {
+			f.of(x, x.take(x.callEnd-x.start))
+		}
+	}
+	b.Recorder.found(f)
 }
 
 func (b *batch) threadsOf(server uint16, calls []*call) {
