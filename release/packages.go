@@ -92,7 +92,9 @@ func (b *build) contents(p platform) (files.Contents, error) {
 	share := path.Join("/usr/share", packageName)
 	add(filepath.Join(b.root, "release", "files", "extcap"), path.Join(share, "extcap", "rpcrdma"), files.TypeFile, 0o755)
 	add(filepath.Join(b.root, "docs", "wireshark", "transactions.lua"), path.Join(share, "wireshark", "transactions.lua"), files.TypeFile, 0o644)
-	add(filepath.Join(b.root, "docs", "grafana", "rpcrdma-top.json"), path.Join(share, "grafana", "rpcrdma-top.json"), files.TypeFile, 0o644)
+	for _, dashboard := range []string{"rpcrdma-top.json", "rpcrdma-fleet.json"} {
+		add(filepath.Join(b.root, "docs", "grafana", dashboard), path.Join(share, "grafana", dashboard), files.TypeFile, 0o644)
+	}
 	add(filepath.Join(b.root, "docs", "fleet", "nats-server.conf"), path.Join(share, "fleet", "nats-server.conf"), files.TypeFile, 0o644)
 	add(filepath.Join(b.root, "release", "files", "rpcrdma.default"), "/etc/default/rpcrdma", files.TypeConfigNoReplace, 0o644)
 	// It may hold passwords.

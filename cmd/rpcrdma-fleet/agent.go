@@ -21,6 +21,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
+	"github.com/rpcrdma/toolkit/cmd/internal/metrics"
 	"github.com/rpcrdma/toolkit/cmd/internal/sandbox"
 	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/edge"
 	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/layout"
@@ -41,6 +42,7 @@ type agentOptions struct {
 	memory   cli.Size
 	replicas int
 	linger   time.Duration
+	listen   string
 }
 
 const agentLong = `Watch a network interface, and send a summary of each interval to NATS JetStream:
@@ -97,6 +99,7 @@ func newAgentCommand(s *cli.Streams) *cobra.Command {
 	f.Var(&o.room, "folder-size", "with -w: keep at most this many bytes of files while the store is away")
 	cli.DurationVar(f, &o.orders.Every, "rotate", 5*time.Minute, "with -w: begin a new file after this `time`")
 	cli.DurationVar(f, &o.linger, "linger", 10*time.Second, "at the end, give up after this `time` if NATS or the store is away")
+	f.StringVar(&o.listen, "listen", "", "serve metrics to Prometheus at this `address`; :PORT is on this host only")
 	f.Var(&o.memory, "limit-memory", "resident memory of the process that decodes")
 	f.BoolVar(&child, observer, false, "")
 	_ = f.MarkHidden(observer)
@@ -180,6 +183,14 @@ func (o *agentOptions) run(ctx context.Context, s *cli.Streams) error {
 	}
 	defer done()
 	x := &forwarding{agentOptions: o, notes: notes, spool: live.NewSpool(int(o.spool), notes.Printf), up: up}
+	if o.listen != "" {
+		served, err := metrics.Listen("rpcrdma-fleet", o.listen)
+		if err != nil {
+			return err
+		}
+		defer served.Close()
+		served.Serve(x.measured())
+	}
 	// What was observed is still sent when a signal has ended observing.
 	late, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -225,7 +236,18 @@ type forwarding struct {
 	notes   *cli.Problems
 	spool   *live.Spool
 	up      *edge.Uploader // nil without -w
+	metrics live.Metrics
 	damaged bool
+}
+
+// measured are the metrics of the agent.
+func (x *forwarding) measured() *live.Metrics {
+	m := &x.metrics
+	m.Tap, m.Waiting, m.Dropped = x.orders.Tap, x.spool.Waiting, x.spool.Dropped
+	if x.up != nil {
+		m.Files, m.Removed = x.up.Waiting, x.up.Removed
+	}
+	return m
 }
 
 func (x *forwarding) take(r *edge.Record) error {
@@ -248,6 +270,7 @@ func (x *forwarding) take(r *edge.Record) error {
 	if s.Tap != x.orders.Tap || s.Agent != x.orders.Agent {
 		return errors.New("the observer speaks for another tap")
 	}
+	x.metrics.Add(s, time.Now())
 	return x.spool.Add(s)
 }
 

@@ -28,7 +28,7 @@ var arrows = map[string][]string{
 	// For tests only.
 	"internal/natstest": {"github.com/nats-io"},
 	// Live summaries: the part that meets packets knows no engine, but for the form of a summary.
-	"internal/live":   {"internal/layout", "toolkit/analyze/monitor", "toolkit/analyze/text", "github.com/nats-io"},
+	"internal/live":   {"internal/layout", "toolkit/analyze/monitor", "toolkit/analyze/text", "toolkit/cmd/internal/cli", "github.com/nats-io", "github.com/prometheus/client_golang"},
 	"internal/edge":   {"internal/layout", "internal/live", "internal/store", "toolkit/analyze/...", "toolkit/capture/...", "toolkit/cmd/internal/...", "toolkit/decode/duplicates", "toolkit/decode/rpc", "toolkit/internal/units"},
 	"internal/screen": {"internal/live", "toolkit/analyze/text", "toolkit/internal/printable", "toolkit/internal/table", "toolkit/internal/units", "github.com/charmbracelet", "github.com/mattn/go-runewidth"},
 }

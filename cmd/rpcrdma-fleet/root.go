@@ -33,6 +33,7 @@ func newRootCommand(s *cli.Streams) *cobra.Command {
 		newReportCommand(s),
 		newCheckCommand(s),
 		newConnectionsCommand(s),
+		newPacketsCommand(s),
 		newUnitCommand(s),
 		newAgentCommand(s),
 		newTopCommand(s),

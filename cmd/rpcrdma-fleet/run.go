@@ -59,7 +59,7 @@ func (o *runOptions) run(ctx context.Context, s *cli.Streams, args []string) err
 	if o.count < 0 || o.count > maxWorkers {
 		return cli.Usagef("-n %d: 1 to %d", o.count, maxWorkers)
 	}
-	key, err := readKey(o.key)
+	key, err := readKey("--resume-key", o.key)
 	if err != nil {
 		return err
 	}

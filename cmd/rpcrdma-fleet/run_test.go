@@ -222,6 +222,8 @@ func TestUsage(t *testing.T) {
 		{"run /no/such/file.pcap -w " + t.TempDir(), 1, "no such"},
 		{"submit --nats http://x x.pcap -w out", 1, "nats://"},
 		{"submit --replicas 9 --nats x x.pcap -w out", 2, "--replicas"},
+		{"packets --xid 1 -w x.pcapng out", 2, "--time"},
+		{"worker -n 2 --listen :1 --nats x", 2, "--listen"},
 		{"worker extra", 2, ""},
 		{"worker", 2, "no NATS server"},
 		{"worker --nats 127.0.0.1:1", 1, "127.0.0.1:1"},

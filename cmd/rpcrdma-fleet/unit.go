@@ -136,17 +136,17 @@ func newUnitCommand(s *cli.Streams) *cobra.Command {
 	return cmd
 }
 
-// readKey reads the file of --resume-key.
-func readKey(name string) ([]byte, error) {
+// readKey reads the file that a flag names: a key.
+func readKey(flag, name string) ([]byte, error) {
 	if name == "" {
 		return nil, nil
 	}
 	b, err := os.ReadFile(name)
 	if err != nil {
-		return nil, fmt.Errorf("--resume-key: %w", err)
+		return nil, fmt.Errorf("%s: %w", flag, err)
 	}
 	if len(b) < 16 {
-		return nil, cli.Usagef("--resume-key: %s has %d bytes: a key has at least 16", name, len(b))
+		return nil, cli.Usagef("%s: %s has %d bytes: a key has at least 16", flag, name, len(b))
 	}
 	return b, nil
 }
@@ -161,7 +161,7 @@ func (o *unitOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) err
 	case o.out == "":
 		return cli.Usagef("no output: name a store with -w")
 	}
-	key, err := readKey(o.key)
+	key, err := readKey("--resume-key", o.key)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
+	"github.com/rpcrdma/toolkit/cmd/internal/metrics"
 	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/crew"
 	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/layout"
 	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/queue"
@@ -47,6 +48,8 @@ type workerOptions struct {
 	allow []string
 	most  cli.Size
 	key   string
+
+	listen string
 }
 
 const workerLong = `Take units of work from a queue of NATS JetStream, one after another, until a signal
@@ -83,6 +86,7 @@ func newWorkerCommand(s *cli.Streams) *cobra.Command {
 	f.StringArrayVar(&o.allow, "allow", nil, "work on stores and captures below this `URL`; may be repeated")
 	f.Var(&o.most, "most-memory", "refuse units that ask for more resident memory than this")
 	f.StringVar(&o.key, "resume-key", "", "sign what is kept for resuming with what is in this `file`, and use only what is signed by it")
+	f.StringVar(&o.listen, "listen", "", "without -n: serve metrics to Prometheus at this `address`; :PORT is on this host only")
 	f.BoolVar(&child, supervised, false, "")
 	_ = f.MarkHidden(supervised)
 	return cmd
@@ -93,6 +97,9 @@ func (o *workerOptions) run(ctx context.Context, s *cli.Streams) error {
 	if o.count < 0 || o.count > maxWorkers {
 		return cli.Usagef("-n %d: 1 to %d", o.count, maxWorkers)
 	}
+	if o.count > 0 && o.listen != "" {
+		return cli.Usagef("--listen goes without -n: each worker has metrics of its own")
+	}
 	if _, err := work.NewAllow(o.allow); err != nil {
 		return &cli.UsageError{Err: fmt.Errorf("--allow %w", err)}
 	}
@@ -101,13 +108,24 @@ func (o *workerOptions) run(ctx context.Context, s *cli.Streams) error {
 		return &cli.UsageError{Err: err}
 	}
 	c := conditions{Allow: o.allow, Most: int64(o.most)}
-	if c.Key, err = readKey(o.key); err != nil {
+	if c.Key, err = readKey("--resume-key", o.key); err != nil {
 		return err
 	}
 	ctx, stop := cli.Context(ctx)
 	defer stop()
 	if o.count == 0 {
-		return labour(ctx, queue.NewName(), a, c, decoder(c, notes), notes)
+		decode := decoder(c, notes)
+		if o.listen != "" {
+			m := &workerMetrics{}
+			served, err := metrics.Listen("rpcrdma-fleet", o.listen)
+			if err != nil {
+				return err
+			}
+			defer served.Close()
+			served.Serve(m)
+			decode = m.counted(decode)
+		}
+		return labour(ctx, queue.NewName(), a, c, decode, notes)
 	}
 	nc, err := queue.Dial(a, queue.RoleWorker, "rpcrdma-fleet worker", notes.Printf)
 	if err != nil {

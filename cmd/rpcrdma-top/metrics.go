@@ -1,16 +1,11 @@
 package main
 
 import (
-	"errors"
-	"net"
-	"net/http"
 	"sort"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/rpcrdma/toolkit/analyze/latency"
 	"github.com/rpcrdma/toolkit/analyze/monitor"
@@ -306,77 +301,4 @@ func byOperation(groups []*latency.Group) []*operationTotals {
 		}
 	}
 	return out
-}
-
-// metricsServer serves metrics over HTTP.
-type metricsServer struct {
-	l net.Listener
-	s *http.Server
-}
-
-// listen opens the address. Without a host it listens on loopback only: file names are not published unless
-// asked for.
-func listen(address string) (*metricsServer, error) {
-	if strings.HasPrefix(address, ":") {
-		address = "localhost" + address
-	}
-	if _, _, err := net.SplitHostPort(address); err != nil {
-		return nil, cli.Usagef("--listen: %v", err)
-	}
-	l, err := net.Listen("tcp", address)
-	if err != nil {
-		return nil, err
-	}
-	return &metricsServer{l: l}, nil
-}
-
-func (m *metricsServer) addr() string { return m.l.Addr().String() }
-
-// handler answers requests.
-func handler(from latest) http.Handler {
-	reg := prometheus.NewRegistry()
-	reg.MustRegister(collector{from})
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}))
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = w.Write([]byte("rpcrdma-top: metrics are at /metrics\n"))
-	})
-	return mux
-}
-
-// named answers requests on a loopback address only if they name one: a page in a browser may have a name of its
-// own point to 127.0.0.1 (DNS rebinding), and then read what the browser's user may read.
-func (m *metricsServer) named(h http.Handler) http.Handler {
-	a, ok := m.l.Addr().(*net.TCPAddr)
-	if !ok || !a.IP.IsLoopback() {
-		return h
-	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		host := r.Host
-		if name, _, err := net.SplitHostPort(host); err == nil {
-			host = name
-		}
-		host = strings.TrimSuffix(strings.Trim(host, "[]"), ".")
-		if ip := net.ParseIP(host); !strings.EqualFold(host, "localhost") && (ip == nil || !ip.IsLoopback()) {
-			http.Error(w, "rpcrdma-top: the metrics of a loopback address are served under localhost or that address only; see --listen", http.StatusForbidden)
-			return
-		}
-		h.ServeHTTP(w, r)
-	})
-}
-
-func (m *metricsServer) serve(from latest) {
-	m.s = &http.Server{Handler: m.named(handler(from)), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute}
-	go func() {
-		if err := m.s.Serve(m.l); err != nil && !errors.Is(err, http.ErrServerClosed) {
-			return // nobody can be told, and the screen continues
-		}
-	}()
-}
-
-func (m *metricsServer) close() {
-	if m.s != nil {
-		m.s.Close()
-	}
-	m.l.Close()
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/latency"
 	"github.com/rpcrdma/toolkit/analyze/monitor"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
+	"github.com/rpcrdma/toolkit/cmd/internal/metrics"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 )
 
@@ -201,7 +202,12 @@ func TestConnectionSums(t *testing.T) {
 
 // TestHTTP asks as Prometheus does.
 func TestHTTP(t *testing.T) {
-	s := httptest.NewServer(handler(at{ended(t, "rocev2-nfs41-recall.pcap")}))
+	m, err := metrics.Listen("rpcrdma-top", ":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	s := httptest.NewServer(m.Handler(collector{at{ended(t, "rocev2-nfs41-recall.pcap")}}))
 	defer s.Close()
 	for path, want := range map[string]string{"/metrics": `rpcrdma_transactions_total{operation="nfs4.1 READ"}`, "/": "/metrics"} {
 		r, err := http.Get(s.URL + path)
@@ -222,12 +228,12 @@ func TestHTTP(t *testing.T) {
 
 // TestNames: on loopback, requests under another name are refused, since that name may be a stranger's.
 func TestNames(t *testing.T) {
-	m, err := listen(":0")
+	m, err := metrics.Listen("rpcrdma-top", ":0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer m.close()
-	h := m.named(handler(at{ended(t, "rocev2-nfs41-recall.pcap")}))
+	defer m.Close()
+	h := m.Handler(collector{at{ended(t, "rocev2-nfs41-recall.pcap")}})
 	for host, want := range map[string]int{
 		"localhost": 200, "localhost:9100": 200, "LOCALHOST.": 200, "127.0.0.1:9100": 200, "127.9.9.9": 200, "[::1]:9100": 200, "::1": 200,
 		"evil.example": 403, "evil.example:9100": 403, "localhost.evil.example": 403, "192.0.2.1:9100": 403, "": 403, "[::1": 200,
@@ -244,19 +250,19 @@ func TestNames(t *testing.T) {
 
 // TestListen wants an address without a host to be on this host only.
 func TestListen(t *testing.T) {
-	m, err := listen(":0")
+	m, err := metrics.Listen("rpcrdma-top", ":0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer m.close()
-	host, _, err := net.SplitHostPort(m.addr())
+	defer m.Close()
+	host, _, err := net.SplitHostPort(m.Addr())
 	if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsLoopback() {
-		t.Errorf("listens on %s", m.addr())
+		t.Errorf("listens on %s", m.Addr())
 	}
-	if _, err := listen("nonsense"); cli.ExitCode(err) != cli.ExitUsage {
+	if _, err := metrics.Listen("rpcrdma-top", "nonsense"); cli.ExitCode(err) != cli.ExitUsage {
 		t.Errorf("%v", err)
 	}
-	if _, err := listen(m.addr()); cli.ExitCode(err) != cli.ExitFailure {
+	if _, err := metrics.Listen("rpcrdma-top", m.Addr()); cli.ExitCode(err) != cli.ExitFailure {
 		t.Errorf("an address that is taken: %v", err)
 	}
 }

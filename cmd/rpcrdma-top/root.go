@@ -18,6 +18,7 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/monitor"
 	"github.com/rpcrdma/toolkit/analyze/session"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
+	"github.com/rpcrdma/toolkit/cmd/internal/metrics"
 	"github.com/rpcrdma/toolkit/cmd/internal/sandbox"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/internal/outfile"
@@ -313,12 +314,12 @@ func (o *options) run(s *cli.Streams) error {
 		interrupts.watch()
 	}
 	// The address is opened before anything else, so that a mistake shows at once.
-	var metrics *metricsServer
+	var served *metrics.Server
 	if o.listen != "" {
-		if metrics, err = listen(o.listen); err != nil {
+		if served, err = metrics.Listen("rpcrdma-top", o.listen); err != nil {
 			return err
 		}
-		defer metrics.close()
+		defer served.Close()
 	}
 	if box != nil {
 		if err := confine(box, o.needs(), s.Err); err != nil {
@@ -327,10 +328,10 @@ func (o *options) run(s *cli.Streams) error {
 	}
 	shown.begin(s.Err, notes, src)
 	feed := monitor.Start(m, src, fopt)
-	if metrics != nil {
-		metrics.serve(feed)
+	if served != nil {
+		served.Serve(collector{feed})
 		if shown.screen == nil {
-			fmt.Fprintf(s.Err, "rpcrdma-top: metrics at http://%s/metrics\n", metrics.addr())
+			fmt.Fprintf(s.Err, "rpcrdma-top: metrics at http://%s/metrics\n", served.Addr())
 		}
 	}
 	save := newSaver(o, files, src, kept, keys)

@@ -315,6 +315,7 @@ var rules = []rule{
 	{packages: "cmd/internal/cli", own: []string{"analyze/filter", "analyze/text", "capture/...", "decode", "decode/duplicates", "decode/krb5", "decode/rpc", "decode/transaction", "internal/nearest", "internal/outfile", "internal/printable", "internal/table", "internal/units"}, foreign: []string{
 		"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term",
 	}},
+	{packages: "cmd/internal/metrics", own: []string{"cmd/internal/cli"}, foreign: []string{"github.com/prometheus/client_golang"}},
 	{packages: "cmd/internal/settings", own: []string{"cmd/internal/cli", "internal/nearest"}, foreign: []string{"github.com/pelletier/go-toml/v2"}},
 	{packages: "cmd/internal/show", own: []string{"analyze/check", "analyze/ndjson", "analyze/text/results", "internal/printable"}},
 	{packages: "internal/testtools/programs"},

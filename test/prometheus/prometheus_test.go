@@ -167,6 +167,30 @@ func rules(t *testing.T, file string) (list []rulefmt.Rule, errs []error) {
 	return list, errs
 }
 
+// TestFleet parses every expression of the rules and of the dashboard of a fleet. That their metrics exist is a test of the fleet.
+func TestFleet(t *testing.T) {
+	list, errs := rules(t, "../../docs/prometheus/rpcrdma-fleet.rules.yml")
+	if len(errs) > 0 || len(list) < 8 {
+		t.Errorf("%d rules, %v", len(list), errs)
+	}
+	b, err := os.ReadFile("../../docs/grafana/rpcrdma-fleet.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d struct {
+		Panels []struct{ Targets []struct{ Expr string } }
+	}
+	if err := json.Unmarshal(b, &d); err != nil || len(d.Panels) < 10 {
+		t.Fatal(len(d.Panels), err)
+	}
+	for _, p := range d.Panels {
+		text := strings.NewReplacer("$__rate_interval", "5m", "$tap", ".*").Replace(p.Targets[0].Expr)
+		if _, err := promql.ParseExpr(text); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
 // TestServed parses what is served as Prometheus does, and every expression of the rules and of the dashboard.
 func TestServed(t *testing.T) {
 	series := parse(t, scrape(t))

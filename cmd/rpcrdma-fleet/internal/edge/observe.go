@@ -173,9 +173,8 @@ func Observe(ctx context.Context, o *Orders, to io.Writer) error {
 	feed := monitor.Start(m, in, monitor.FeedOptions{
 		Speed: o.Speed, Live: len(o.Interfaces) > 0, Refresh: o.Interval, Interval: x.interval,
 	})
-	select {
-	case <-feed.Done():
-	case <-ctx.Done():
+	x.until(ctx, feed.Done(), o)
+	if ctx.Err() != nil {
 		in.stop()
 		feed.Stop()
 	}
@@ -211,9 +210,41 @@ type observation struct {
 	parts *Parts
 	rest  bool // the last interval, which the end has cut, was not sent yet
 	lost  uint64
+
+	mu    sync.Mutex // of what follows, and of Observer until begun
+	begun bool       // there was a packet: the time of packets, and of what the Model says, goes on from there
+}
+
+// until waits for the end. An agent that has not seen any packet says so each interval: who looks knows that it lives.
+func (x *observation) until(ctx context.Context, done <-chan struct{}, o *Orders) {
+	var each <-chan time.Time
+	if len(o.Interfaces) > 0 {
+		t := time.NewTicker(o.Interval)
+		defer t.Stop()
+		each = t.C
+	}
+	for {
+		select {
+		case <-done:
+			return
+		case <-ctx.Done():
+			return
+		case now := <-each:
+			x.mu.Lock()
+			if x.begun {
+				each = nil
+			} else {
+				x.w.summary(x.Nothing(now.Add(-o.Interval).UnixNano(), o.Interval))
+			}
+			x.mu.Unlock()
+		}
+	}
 }
 
 func (x *observation) interval(s *monitor.Snapshot) bool {
+	x.mu.Lock()
+	x.begun = true
+	x.mu.Unlock()
 	if s.Ended {
 		x.rest = true // end sends it
 		return true
@@ -243,10 +274,11 @@ func (x *observation) end(s *monitor.Snapshot) {
 	if s == nil {
 		return
 	}
-	last := x.Interval(s)
-	if !x.rest { // there is nothing new
-		last = &fleet.Summary{Schema: fleet.Schema, Tap: last.Tap, Agent: last.Agent, Number: last.Number, Start: max(s.Time, 0), Span: 1}
-		last.Lists()
+	var last *fleet.Summary
+	if x.rest {
+		last = x.Interval(s)
+	} else {
+		last = x.Nothing(s.Time, 1)
 	}
 	last.End = true
 	x.w.summary(last)

@@ -35,6 +35,7 @@ type Tap struct {
 	Missing uint64    // summaries of the present agent that have not come
 	Came    time.Time // when Last came
 	Agents  int       // how many have spoken for the tap, one after another or at once
+	Quiet   time.Time // since when summaries came in which there is no packet; zero if the latest one has packets
 
 	sources []source // those heard last, the latest at the end
 }
@@ -103,6 +104,12 @@ func (t *Tap) add(s *Summary, came time.Time) {
 	t.sources = append(t.sources, x)
 	if t.Last != nil && t.Last.Agent != s.Agent && !t.gives(s, known, came) {
 		return
+	}
+	switch {
+	case s.Packets > 0:
+		t.Quiet = time.Time{}
+	case t.Quiet.IsZero() && !s.End:
+		t.Quiet = came.Add(-time.Duration(s.Span))
 	}
 	t.Last, t.Came, t.Missing = s, came, x.missing
 	t.History = append(t.History, Sample{s.Start, s.Span, s.Transactions, s.Errors, s.Bytes, s.RDMA.Retransmits, s.P99})
@@ -199,6 +206,7 @@ func (f *Fleet) Taps(by Order, now time.Time) []*Tap {
 // Totals are the latest summaries of all taps that are not silent, added up.
 type Totals struct {
 	Taps, Silent, Ended int
+	Quiet               int // of Taps: they see no packets
 	// Rates are per second, since intervals of taps may differ in length.
 	Transactions, Errors, Bytes, Packets float64
 	P50, P99                             int64 // upper ends of bands of half an octave; 0 if there were no transactions
@@ -225,6 +233,9 @@ func (f *Fleet) Totals(now time.Time) (x Totals) {
 			continue
 		}
 		x.Taps++
+		if !t.Quiet.IsZero() {
+			x.Quiet++
+		}
 		seconds := float64(s.Span) / 1e9
 		x.Transactions += float64(s.Transactions) / seconds
 		x.Errors += float64(s.Errors) / seconds

@@ -42,6 +42,22 @@ func encoded(t testing.TB, s *Summary) []byte {
 	return b
 }
 
+// TestQuiet: a tap whose agent lives, and sees no packets.
+func TestQuiet(t *testing.T) {
+	var f Fleet
+	now := time.Unix(1000, 0)
+	for i, packets := range []uint64{5, 0, 0, 5, 0} {
+		s := sample("a", agentA, uint64(i+1))
+		s.Packets = packets
+		now = now.Add(time.Second)
+		f.Add(Message{Subject: SubjectOf(s), Data: encoded(t, s), Time: now})
+		want := map[int]time.Time{1: time.Unix(1001, 0), 2: time.Unix(1001, 0), 4: time.Unix(1004, 0)}[i]
+		if got := f.Tap("a").Quiet; !got.Equal(want) || f.Totals(now).Quiet == 0 != want.IsZero() {
+			t.Errorf("summary %d: quiet since %v, want %v", i+1, got, want)
+		}
+	}
+}
+
 func TestDecode(t *testing.T) {
 	good := string(encoded(t, sample("nfs-7", agentA, 1)))
 	if _, err := Decode([]byte(good)); err != nil {

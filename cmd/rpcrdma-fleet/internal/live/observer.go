@@ -3,6 +3,7 @@ package live
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/rpcrdma/toolkit/analyze/monitor"
 	"github.com/rpcrdma/toolkit/analyze/text"
@@ -48,6 +49,14 @@ func (o *Observer) Interval(s *monitor.Snapshot) *Summary {
 	x.Clients, x.Rest.Clients = usages(s.Clients, s.ClientsNow)
 	x.Files, x.Rest.Files = usages(s.Files, s.FilesNow)
 	x.slowest(s)
+	return x
+}
+
+// Nothing is the summary of an interval in which nothing was seen.
+func (o *Observer) Nothing(start int64, span time.Duration) *Summary {
+	o.number++
+	x := &Summary{Schema: Schema, Tap: o.Tap, Agent: o.Agent, Number: o.number, Start: max(start, 0), Span: max(int64(span), 1)}
+	x.Lists()
 	return x
 }
 

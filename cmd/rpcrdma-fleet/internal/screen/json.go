@@ -23,6 +23,7 @@ type fleetJSON struct {
 type tapJSON struct {
 	Came    time.Time     `json:"came"`
 	Silent  bool          `json:"silent"`
+	Quiet   time.Time     `json:"no_packets_since,omitzero"`
 	Missing uint64        `json:"summaries_missing"`
 	Last    *live.Summary `json:"latest"`
 }
@@ -32,7 +33,7 @@ func JSON(w io.Writer, f *live.Fleet, by live.Order, detail string, now time.Tim
 	x := fleetJSON{Schema: Schema, Time: now.UTC(), Totals: f.Totals(now), Refused: f.Refused, LeftOut: f.TooMany, TapsJSON: []tapJSON{}}
 	for _, t := range f.Taps(by, now) {
 		if detail == "" || t.Name == detail {
-			x.TapsJSON = append(x.TapsJSON, tapJSON{t.Came.UTC(), t.Silent(now), t.Missing, t.Last})
+			x.TapsJSON = append(x.TapsJSON, tapJSON{t.Came.UTC(), t.Silent(now), t.Quiet.UTC(), t.Missing, t.Last})
 		}
 	}
 	return printable.Encoder(w).Encode(x)

@@ -43,6 +43,9 @@ func head(f *live.Fleet, now time.Time) []string {
 
 func taps(t *live.Totals) string {
 	s := units.Plural(t.Taps, "tap")
+	if t.Quiet > 0 {
+		s += fmt.Sprintf(", %d without packets", t.Quiet)
+	}
 	if t.Silent > 0 {
 		s += fmt.Sprintf(", %d silent", t.Silent)
 	}
@@ -72,6 +75,8 @@ func tapRow(t *live.Tap, now time.Time) []string {
 		state = "ended"
 	case t.Silent(now):
 		state = "SILENT"
+	case !t.Quiet.IsZero():
+		state = strings.TrimSpace(state + " no packets for " + age(now.Sub(t.Quiet)))
 	}
 	if t.Agents > 1 {
 		state = strings.TrimSpace(fmt.Sprintf("%s %d agents", state, t.Agents))

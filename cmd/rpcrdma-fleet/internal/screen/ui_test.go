@@ -19,7 +19,7 @@ func ui(t *testing.T, n int) *UI {
 	u := &UI{Fleet: &live.Fleet{}, Now: func() time.Time { return now }}
 	for i := range n {
 		s := &live.Summary{
-			Schema: live.Schema, Tap: fmt.Sprintf("tap%d", i), Agent: fmt.Sprintf("%032x", i), Number: 1, Start: 999e9, Span: 1e9,
+			Schema: live.Schema, Tap: fmt.Sprintf("tap%d", i), Agent: fmt.Sprintf("%032x", i), Number: 1, Start: 999e9, Span: 1e9, Packets: 50,
 			Counts: live.Counts{Transactions: 5, Time: 1e6, Max: int64(i+1) * 1e6}, P50: 1e5, P99: int64(i+1) * 1e6,
 			Heat: []live.HeatBand{{Band: 20, Count: 5}},
 			Ops:  []live.Operation{{Name: "nfs3 READ"}},
