@@ -6,10 +6,13 @@ import "github.com/rpcrdma/toolkit/decode/rdma"
 type Asked struct {
 	Connections uint64
 	V1          uint64 // of these over RoCEv1
-	Requests    uint64
-	BadICRC     uint64 // of these with a wrong one
-	Longest     int64  // nanoseconds from the first request for a connection to the last
-	First       uint64 // packet number of the first request
+	// Of these, those whose peer sends packets of the other version of RoCE only, and those whose peer has another P_Key.
+	OtherVersion, OtherPKey uint64
+	PKeys                   [2]uint16 // the P_Keys of the first of these
+	Requests                uint64
+	BadICRC                 uint64 // of these with a wrong one
+	Longest                 int64  // nanoseconds from the first request for a connection to the last
+	First                   uint64 // packet number of the first request
 }
 
 // closed counts a connection that is over.
@@ -30,6 +33,12 @@ func (a *Asked) closed(c *rdma.Connection) {
 		if c.Fabric == rdma.RoCEv1 {
 			x.V1 = 1
 		}
+		if c.OtherVersion {
+			x.OtherVersion = 1
+		}
+		if x.PKeys = c.PKeys; x.PKeys != ([2]uint16{}) {
+			x.OtherPKey = 1
+		}
 	}
 	a.Add(x)
 }
@@ -39,8 +48,13 @@ func (a *Asked) Add(o Asked) {
 	if a.Connections == 0 || o.Connections > 0 && o.First < a.First {
 		a.First = o.First
 	}
+	if a.OtherPKey == 0 {
+		a.PKeys = o.PKeys
+	}
 	a.Connections += o.Connections
 	a.V1 += o.V1
+	a.OtherVersion += o.OtherVersion
+	a.OtherPKey += o.OtherPKey
 	a.Requests += o.Requests
 	a.BadICRC += o.BadICRC
 	a.Longest = max(a.Longest, o.Longest)
@@ -53,6 +67,8 @@ func (a Asked) Since(o Asked) Asked {
 	}
 	a.Connections -= o.Connections
 	a.V1 -= o.V1
+	a.OtherVersion -= o.OtherVersion
+	a.OtherPKey -= o.OtherPKey
 	a.Requests -= o.Requests
 	a.BadICRC -= o.BadICRC
 	return a

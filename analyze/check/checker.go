@@ -45,6 +45,8 @@ type Checker struct {
 	callbacks callbackRules
 	forms     formRules
 	replies   replyRules
+	offloads  offloadRules
+	pauses    pauseRules
 	attempts  attempts
 
 	finishing   bool
@@ -94,6 +96,8 @@ func New(opt Options, emit func(*Finding)) *Checker {
 		}
 	}
 	c.replies = replyRules{verdicts: v, invariants: invariant.New(), down: make(map[[16]byte]*down)}
+	c.offloads = offloadRules{replyRules: &c.replies, open: make(map[delegation]*offload)}
+	c.pauses.verdicts = v
 	c.stats = &c.apart.rest
 	if opt.Apart {
 		c.apart.on, c.apart.byID = true, make(map[int]*own)
@@ -169,6 +173,8 @@ func (c *Checker) Finish() {
 	c.callbacks.unreturned()
 	c.forms.oneForm()
 	c.replies.channelsDown()
+	c.offloads.unreported(c.packet.ref)
+	c.pauses.storms()
 }
 
 // program is the name and version of a program.

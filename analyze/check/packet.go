@@ -50,6 +50,9 @@ func (c *Checker) Packet(v *decode.PacketView) {
 		c.leave()
 		c.attempted(v)
 	}
+	if v.Connection == nil && c.opt.Match == nil {
+		c.pauses.pause(v)
+	}
 	if v.Connection != nil {
 		s := c.conns.of(v.Connection)
 		s.routes = [2]*roce.Route{} // addresses may change with the setup

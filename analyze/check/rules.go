@@ -132,6 +132,8 @@ const (
 	ruleNotAsked
 	ruleUndefined
 	ruleChannelDown
+	rulePaused
+	ruleOffload
 	ruleCount
 )
 
@@ -795,5 +797,15 @@ var rules = [ruleCount]Rule{
 		ID: "backchannel-down", Number: "N3.11", Title: "the server reports that it cannot call back",
 		Source: "RFC 8881, section 18.46.3", Severity: all(Warning), Needs: NeedCall | NeedReply | NeedArguments,
 		Text: "SEQ4_STATUS_CB_PATH_DOWN and SEQ4_STATUS_CB_PATH_DOWN_SESSION stay set until the backchannel works again. Without it, a server recalls no delegations and grants none. Judged if they are set in the last reply of a session, in at least three replies, and in all of them or in one after BIND_CONN_TO_SESSION. One finding for a session.",
+	},
+	rulePaused: {
+		ID: "pause-storm", Number: "F7.2", Title: "priority stopped by pause frames without a break",
+		Source: "IEEE 802.1Q, section 36; IEEE 802.3, annex 31B", Severity: all(Warning), Needs: NeedPackets,
+		Text: "Pause frames stopped a priority, or the whole port, for 100 ms or more; each was followed by the next before it ended. A receiver that cannot keep up stops its peer for microseconds. One that stops it for long is broken or hangs, and stops what is behind its peer, too. One finding for a priority, about its longest stop.",
+	},
+	ruleOffload: {
+		ID: "offload-unreported", Number: "N3.12", Title: "asynchronous operation whose end is never reported",
+		Source: "RFC 7862, sections 15.2, 15.9 and 16.1", Severity: all(Note), Needs: NeedCall | NeedReply | NeedArguments,
+		Text: "A server that copies or writes on after its reply returns a state id, and tells the outcome with CB_OFFLOAD. A client that misses it can ask with OFFLOAD_STATUS, and waits otherwise. The callback may have come on a connection that was not captured.",
 	},
 }

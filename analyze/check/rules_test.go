@@ -4,7 +4,9 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode/ibcm"
+	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/roce"
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
@@ -734,6 +736,7 @@ var breaches = []breach{
 			s.nfs(4, 1, words("", 1, 1, 53, []byte(testSession), seq+1, 0, 0, 0), words(0, "", 1, 53, 0, []byte(testSession), seq+1, 0, 0, 0, 1))
 		}
 	}},
+	{rule: "offload-unreported", by: Responder, play: func(s *scene) { s.copies(2, 1) }},
 	{rule: "callback-unbound", by: Requester, play: func(s *scene) { s.sessionCallback() }},
 	{rule: "form-unanswered", by: Responder, with: []string{"call-unanswered", "call-unanswered", "closed-by-responder"}, play: func(s *scene) {
 		s.small()
@@ -963,10 +966,45 @@ func TestBreaches(t *testing.T) {
 	for id := range streamChanges { // TestChangedStream
 		seen[id] = true
 	}
-	seen["mpa-marker-wrong"], seen["fpdu-over-segment"] = true, true // TestMarkers, TestFPDUOverSegment
+	seen["mpa-marker-wrong"], seen["fpdu-over-segment"], seen["pause-storm"] = true, true, true // TestMarkers, TestFPDUOverSegment, TestPauseStorm
 	for _, r := range Rules() {
 		if !seen[r.ID] {
 			t.Errorf("no test breaks %s", r.ID)
 		}
+	}
+}
+
+// copies starts so many asynchronous copies, and asks whether the last of them is complete, with so many answers that it is.
+func (s *scene) copies(started, complete int) {
+	id := func(n int) []byte { return append(make([]byte, 15), byte(n)) }
+	for n := range started {
+		s.nfs(4, 1, words("", 2, 2, 22, "h", 60, id(n), id(n), uint64(0), uint64(0), uint64(9), 1, 0, 0),
+			words(0, "", 2, 22, 0, 60, 0, 1, id(n), uint64(9), 2, uint64(0), 1, 0))
+	}
+	for range complete {
+		s.nfs(4, 1, words("", 2, 1, 67, id(started-1)), words(0, "", 1, 67, 0, uint64(9), 1, 0))
+	}
+}
+
+// TestPauseStorm: a priority that is stopped again and again, and not resumed, and one that is resumed in time.
+func TestPauseStorm(t *testing.T) {
+	var packets []capture.Packet
+	frame := func(at int64, p link.Pause) {
+		b := append([]byte{1, 0x80, 0xc2, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x88, 0x08}, p.Append(nil)...)
+		packets = append(packets, capture.Packet{Number: uint64(len(packets) + 1), Time: at, Link: capture.LinkEthernet, Data: b, Length: uint32(len(b))})
+	}
+	for i := range int64(400) {
+		frame(i*300e3+1, link.Pause{PerPriority: true, Priorities: 1<<3 | 1<<5, Quanta: [8]uint16{3: 65535, 5: 65535 * uint16(1-i%2)}})
+	}
+	r := run(Options{Rules: All()}, packets)
+	if len(r.findings) != 1 {
+		t.Fatalf("%d findings", len(r.findings))
+	}
+	f := r.findings[0]
+	if want := "priority 3 stopped for at least 120.0ms by 400 frames from 02:00:00:00:00:02"; f.Rule.ID != "pause-storm" || f.Seen != want || f.Ref.Number != 1 {
+		t.Errorf("%s: %s in packet %d", f.Rule.ID, f.Seen, f.Ref.Number)
+	}
+	if n := r.check.Count(f.Rule); n.Judged != 2 {
+		t.Errorf("judged %d times", n.Judged)
 	}
 }

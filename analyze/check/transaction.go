@@ -46,6 +46,9 @@ func (c *Checker) Transaction(v *rpc.View) {
 		c.callbacks.returned(v)
 	}
 	c.replies.judge(v)
+	if c.opt.Match == nil || c.opt.Match(v) {
+		c.offloads.take(v)
+	}
 	st := c.calls.Of(tx)
 	if st == nil {
 		if plain(tx.Connection.Fabric) && (c.opt.Match == nil || c.opt.Match(v)) {

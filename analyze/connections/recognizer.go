@@ -20,10 +20,19 @@ type Policies struct {
 	Asks, Grants Credits
 }
 
+// handleSize is about what an entry of a map of handles takes, in bytes.
+const handleSize = 24
+
 // Recognizer finds the policies of connections. Several goroutines may use it.
 type Recognizer struct {
 	mu    sync.Mutex
 	conns map[int]*watched
+	room  int // for handles of all connections
+}
+
+// NewRecognizer makes a Recognizer that remembers handles in so many bytes.
+func NewRecognizer(memory int) *Recognizer {
+	return &Recognizer{conns: make(map[int]*watched), room: memory / handleSize}
 }
 
 type watched struct {
@@ -45,10 +54,8 @@ func (r *Recognizer) Transaction(tx *transaction.Transaction) {
 		if len(r.conns) >= maxRecognized {
 			return
 		}
-		if r.conns == nil {
-			r.conns = make(map[int]*watched)
-		}
 		k = new(watched)
+		k.memory.room = &r.room
 		r.conns[id] = k
 	}
 	k.memory.call(&call.Header)
@@ -68,6 +75,7 @@ func (r *Recognizer) Take(c *rdma.Connection) (p Policies) {
 	defer r.mu.Unlock()
 	if k := r.conns[c.ID]; k != nil {
 		p = Policies{k.memory.guess(), k.asks.guess(true), k.grants.guess(false)}
+		r.room += len(k.memory.seen) + len(k.memory.last)
 		delete(r.conns, c.ID)
 	}
 	return p

@@ -35,7 +35,8 @@ func TestRegistration(t *testing.T) {
 			return &rpcrdma.Header{Reads: []rpcrdma.ReadSegment{{Position: 148, Segment: seg(0x700+i&0xff, 65536, i)}}}
 		}, RegistrationFRWR},
 	} {
-		var h handles
+		room := 1000
+		h := handles{room: &room}
 		for i := range 100 {
 			h.call(c.call(i))
 		}
@@ -44,10 +45,17 @@ func TestRegistration(t *testing.T) {
 			t.Errorf("%s: %s (%s)", c.name, r.Mode, r.text())
 		}
 	}
-	var few handles
+	room := 2
+	few := handles{room: &room}
 	few.call(write(seg(1, 4096, 1)))
 	if r := few.guess(); r.Mode != RegistrationUnknown || r.text() != "" {
 		t.Errorf("one segment: %s", r.Mode)
+	}
+	for i := range 100 {
+		few.call(write(seg((i+1)*0x12300, 65536, i)))
+	}
+	if r := few.guess(); r.Mode != RegistrationUnknown || room != 0 {
+		t.Errorf("without room: %s", r.Mode)
 	}
 }
 

@@ -58,6 +58,18 @@ type handles struct {
 	last map[uint32]uint32 // by the upper bits of a handle: the handle as last used
 	seen map[uint32]struct{}
 	long bool // a chunk has several segments that are not next to each other under one handle
+	room *int // how many more entries last and seen may have, with those of other ends
+	full bool // there was none for one more
+}
+
+// takes reports whether there is room for one more entry, and takes it.
+func (h *handles) takes() bool {
+	if *h.room == 0 {
+		h.full = true
+		return false
+	}
+	*h.room--
+	return true
 }
 
 // call counts the memory that a call offers.
@@ -96,7 +108,7 @@ func (h *handles) segment(s *rpcrdma.Segment) {
 	if s.Length <= pageSize {
 		h.r.Pages++
 	}
-	if _, ok := h.seen[s.Handle]; !ok && len(h.seen) < maxHandles {
+	if _, ok := h.seen[s.Handle]; !ok && len(h.seen) < maxHandles && h.takes() {
 		h.seen[s.Handle] = struct{}{}
 		h.r.Handles++
 	}
@@ -108,7 +120,7 @@ func (h *handles) segment(s *rpcrdma.Segment) {
 			h.r.Counted++
 		}
 	}
-	if ok || len(h.last) < maxHandles {
+	if ok || len(h.last) < maxHandles && h.takes() {
 		h.last[index] = s.Handle
 	}
 }
@@ -119,7 +131,7 @@ func (h *handles) guess() Registration {
 	switch {
 	case r.Segments == 0 && r.Calls >= inlineCalls:
 		r.Mode = RegistrationInline
-	case r.Segments < fewSegments:
+	case r.Segments < fewSegments, h.full:
 	case r.Handles == 1 && h.long:
 		r.Mode = RegistrationAllPhysical
 	case r.Handles*manyUses <= r.Segments && r.Handles < maxHandles:

@@ -34,32 +34,18 @@ type watcher struct {
 
 // pauses is what was seen of Ethernet flow control.
 type pauses struct {
-	list  []still
-	since int64 // when it was stopped, if it is
-	until int64 // when the newest stop ends by itself, at the latest
+	list []still
+	now  rdma.Stopped
 }
 
-// Limits of pauses.
-const (
-	maxPauses    = 1 << 16
-	pauseQuantum = 512 // nanoseconds, at 1 Gb/s
-)
+// maxPauses bounds pauses.list.
+const maxPauses = 1 << 16
 
 // take notes a frame that stops for some quanta, or ends a stop.
 func (p *pauses) take(quanta uint16, at int64) {
-	if p.since != 0 && (quanta == 0 || at > p.until) {
-		if len(p.list) < maxPauses {
-			p.list = append(p.list, still{p.since, max(min(at, p.until), p.since)})
-		}
-		p.since = 0
+	if ended, _ := p.now.Take(quanta, at); ended.Frames > 0 && len(p.list) < maxPauses {
+		p.list = append(p.list, still{ended.Since, max(min(at, ended.Until), ended.Since)})
 	}
-	if quanta == 0 {
-		return
-	}
-	if p.since == 0 {
-		p.since = at
-	}
-	p.until = at + int64(quanta)*pauseQuantum
 }
 
 // lane is one direction of a connection: the data that a side sent.

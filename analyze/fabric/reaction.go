@@ -137,28 +137,8 @@ func (r *Recorder) limited() string {
 // pauses count frames of flow control.
 type pauses struct {
 	list [9]Pause // by priority; 8 is PAUSE, which has none
-	held [9]held
+	held [9]rdma.Stopped
 }
-
-// held is a stop that has not ended, with those that came before it would have ended by itself.
-type held struct {
-	since int64 // the first; 0: none
-	last  int64
-	until int64 // when the newest has ended by itself, at the latest
-	stops int64
-}
-
-// least is how long it has lasted at least, if it was repeated: each stop lasts until the next one, and so does the last.
-func (h *held) least() int64 {
-	if h.stops < 2 {
-		return 0
-	}
-	d := max(h.last-h.since, 0)
-	return d + d/(h.stops-1)
-}
-
-// pauseQuantum is how many nanoseconds a quantum of 512 bit times lasts at most: at 1 Gb/s.
-const pauseQuantum = 512
 
 // maxSenders bounds the senders that are named of one priority.
 const maxSenders = 8
@@ -181,25 +161,19 @@ type Pause struct {
 
 // take takes a stop or, with 0 quanta, a resume.
 func (x *pauses) take(i int, q uint16, at int64) (stop bool) {
-	p, h := &x.list[i], &x.held[i]
-	if h.since != 0 && at > h.until { // nothing said when, but it has ended (IEEE 802.3, annex 31B.3)
-		p.Held += h.least()
-		*h = held{}
+	p := &x.list[i]
+	switch ended, resumed := x.held[i].Take(q, at); {
+	case resumed:
+		p.Stopped += max(at-ended.Since, 0)
+	default:
+		p.Held += ended.Least()
 	}
 	if q == 0 {
 		p.Resumes++
-		if h.since != 0 {
-			p.Stopped += max(at-h.since, 0)
-			*h = held{}
-		}
 		return false
 	}
 	p.Stops++
 	p.Quanta += uint64(q)
-	if h.since == 0 {
-		h.since = at
-	}
-	h.last, h.stops, h.until = at, h.stops+1, at+int64(q)*pauseQuantum
 	return true
 }
 
@@ -239,7 +213,7 @@ func (x *pauses) report() []Pause {
 			if p.Priority = i; i == 8 {
 				p.Priority = -1
 			}
-			p.Held += x.held[i].least()
+			p.Held += x.held[i].Least()
 			p.Senders = append([]string{}, p.Senders...)
 			out = append(out, p)
 		}

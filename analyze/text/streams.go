@@ -85,6 +85,16 @@ func asked(a *decode.Asked) string {
 	default:
 		s += fmt.Sprintf("; %d of the attempts over RoCEv1", a.V1)
 	}
+	switch a.OtherVersion {
+	case 0:
+	case a.Connections:
+		s += "; the peer sends packets of the other version of RoCE"
+	default:
+		s += fmt.Sprintf("; %d of the attempts to peers that send packets of the other version of RoCE", a.OtherVersion)
+	}
+	if a.OtherPKey > 0 {
+		s += fmt.Sprintf("; the P_Keys of the two ends do not match in %d of the attempts (first 0x%04x, and 0x%04x of the peer)", a.OtherPKey, a.PKeys[0], a.PKeys[1])
+	}
 	switch a.BadICRC {
 	case 0:
 	case a.Requests:

@@ -17,6 +17,9 @@ import (
 	"github.com/rpcrdma/toolkit/internal/printable"
 )
 
+// policyShare is the part of the memory in which handles are remembered, from which policies of registration are guessed.
+const policyShare = 16
+
 const connectionsLong = `List the connections of a capture, two lines for each: the client with what it
 sent, then the server. The client is the side that sends forward calls.
 
@@ -112,12 +115,13 @@ func (o *connectionsOptions) run(cmd *cobra.Command, s *cli.Streams, args []stri
 		}
 	}
 	opt := o.decoder()
+	policies := connections.NewRecognizer(opt.Memory / policyShare)
+	opt.Memory -= opt.Memory / policyShare
 	list := connections.NewList(opt.Memory / 2)
 	defer list.Close()
 	opt.Transactions.OnCompletion = true // only the counts of connections matter
 	var saved *connections.Recorder
 	var headers connections.HeaderRecorder
-	var policies connections.Recognizer
 	watch := decode.Observer{Closed: func(c *rdma.Connection) {
 		x := connections.New(c)
 		if c.MergedInto == nil {

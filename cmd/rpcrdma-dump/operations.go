@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,6 +14,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/internal/printable"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 const operationsLong = `List the operations of RDMA - Send, Write, Read, atomic - of every connection of
@@ -136,8 +138,11 @@ func (o *operationsOptions) run(cmd *cobra.Command, s *cli.Streams, args []strin
 	if t := r.Totals(); !j.stopped && t.NotOperations > 0 {
 		j.notes.Printf("note: %d operations could not be followed: their beginning, or their headers, were not captured", t.NotOperations)
 	}
+	a := j.d.Account()
+	if i := slices.IndexFunc(a.Kinds, func(k decode.Count) bool { return k.Class == decode.ClassKernel }); i >= 0 && !j.stopped {
+		j.notes.Printf("note: %s of a kernel: they tell of calls, not of operations; rpcrdma-dump without a command lists the calls", units.Plural(a.Kinds[i].Packets, "event"))
+	}
 	if json && !j.stopped {
-		a := j.d.Account()
 		out.end(printable.AppendValue(out.begin(), account.New(&a)))
 	}
 	return j.finish(err, out.close())

@@ -143,6 +143,42 @@ type Pause struct {
 	From        [6]byte   // MAC address of its sender; 0 if that is not known
 }
 
+// pauseQuantum is how many nanoseconds a quantum of 512 bit times lasts at most: at 1 Gb/s.
+const pauseQuantum = 512
+
+// Stopped is how long frames of flow control stop something: up to the one that resumes it, or until the newest stop ends by itself.
+type Stopped struct {
+	Since, Last int64 // first and newest stop
+	Until       int64 // when the newest has ended by itself, at the latest
+	Frames      int64 // stops; 0: it is not stopped
+}
+
+// Take takes a frame that stops for some quanta, or resumes with 0. It returns what has ended; resumed says that the frame has ended it, and else
+// it has ended by itself (IEEE 802.3, annex 31B.3).
+func (s *Stopped) Take(quanta uint16, at int64) (ended Stopped, resumed bool) {
+	if s.Frames > 0 && (quanta == 0 || at > s.Until) {
+		ended, resumed = *s, at <= s.Until
+		*s = Stopped{}
+	}
+	if quanta == 0 {
+		return ended, resumed
+	}
+	if s.Frames == 0 {
+		s.Since = at
+	}
+	s.Last, s.Until, s.Frames = at, at+int64(quanta)*pauseQuantum, s.Frames+1
+	return ended, resumed
+}
+
+// Least is how long it has lasted at least, if it was repeated: each stop lasts until the next one, and so does the last.
+func (s *Stopped) Least() int64 {
+	if s.Frames < 2 {
+		return 0
+	}
+	d := max(s.Last-s.Since, 0)
+	return d + d/(s.Frames-1)
+}
+
 // Watchers makes one Watcher of several. Each has Connection.Watched for itself.
 func Watchers(list ...Watcher) Watcher {
 	kept := make(watchers, 0, len(list))

@@ -504,6 +504,15 @@ func (l *FastPacket) packet(data []byte, p *Packet) {
 	p.Payload, p.PayloadLen = l.payload(data), int(l.PayloadLen)
 }
 
+// pkey is the P_Key in the captured frame; 0 if that holds no headers.
+func (l *FastPacket) pkey(data []byte) uint16 {
+	at := int(l.At) - l.Opcode.HeaderSize()
+	if at < 0 {
+		return 0
+	}
+	return binary.BigEndian.Uint16(data[at+bthPKey:])
+}
+
 // payload is the payload of the captured frame.
 func (l *FastPacket) payload(data []byte) []byte {
 	end := int(l.At) + int(l.PayloadLen)

@@ -64,6 +64,8 @@ type flow struct {
 	suspect      *flow  // what may be its peer
 	matches      int    // packets in a row that say so
 	matchPSN     uint32 // of the last that was exact
+	sole         int    // exact ones to its newest request; negative once another may be its peer, too
+	parted       int    // how often it had been joined to a wrong one
 	last         uint64 // number of its last packet
 
 	// What it may be the answers to, in place of the peer there: see reconnected.
@@ -136,6 +138,9 @@ type connection struct {
 	flows [2]*flow // by the side of the sender
 	tap   int32    // where its first packet was captured, or its setup as a whole
 	left  int32    // where it was captured before, but cut; NoTap if that is not so
+	// provisional is how many more exact answers a join by few of them needs, and amiss how many in a row have answered nothing: see confirm.
+	provisional, amiss int
+	pkey               uint16 // of the REQ; 0 if it is not known
 	// replyTap is where the REP behind Setup[1] was captured.
 	replyTap int32
 	// replied says that the REP was sent again.
@@ -173,6 +178,8 @@ type Tracker struct {
 
 	lone   map[addrPair]*flow // flows without a peer: the newest
 	paired map[addrPair]*flow // those with one
+
+	paths map[addrPair]pathUse
 
 	all  []*connection
 	hand int
@@ -222,6 +229,7 @@ func NewTracker(h rdma.Handler, hooks rdma.Hooks, numbers *rdma.Numbers, limits 
 		lone:   make(map[addrPair]*flow),
 		paired: make(map[addrPair]*flow),
 		byID:   make(map[cmID]*connection),
+		paths:  make(map[addrPair]pathUse),
 	}
 }
 
@@ -331,12 +339,15 @@ func (t *Tracker) connected(fl *flow, a *arrival) *rdma.Connection {
 		fl.cutShort(p)
 	}
 	dropped := fl.dropped(a.icrc)
+	if fl.last == 0 {
+		t.notePath(fl.key.pair(), a.fabric, p.PKey)
+	}
 	fl.port, fl.last = a.port, a.ref.Number
 	cnp := p.Opcode.IsCNP()
 	response := p.Opcode.IsResponse()
 	if !dropped && !cnp && p.Opcode.IsDefined() {
 		elsewhere := false
-		if peer := fl.peer(); peer == nil || !response && (p.PSN != fl.next || peer.last == 0) { // seldom
+		if peer := fl.peer(); peer == nil || fl.c.provisional > 0 || !response && (p.PSN != fl.next || peer.last == 0) { // seldom
 			fl, elsewhere = t.owner(fl, a, response)
 		}
 		if elsewhere || (fl.copies || fl.respCopies) && fl.isCopy(p.PSN, response) {
@@ -450,8 +461,11 @@ func (fl *flow) dropped(icrc Verdict) bool {
 // of another connection. elsewhere means that the packet must be ignored: the packet has shown which flow
 // is the peer, and the connection is followed at another capture point.
 func (t *Tracker) owner(fl *flow, a *arrival, response bool) (_ *flow, elsewhere bool) {
-	if !response {
+	switch {
+	case !response:
 		fl = t.requester(fl, a)
+	case fl.c.provisional > 0:
+		fl = t.confirm(fl, a)
 	}
 	if fl.peer() == nil && (t.pair(fl, a.p) || t.reconnected(fl, a.p, a.ref)) && fl.tap.Tap() != a.tap {
 		return fl, true
@@ -596,6 +610,9 @@ func (fl *flow) stranger(a *arrival) bool {
 	return d >= maxJump || d <= -maxJump
 }
 
+// takenOver is why a connection ends whose queue pair turns out to be part of another.
+const takenOver = "queue pair taken over by another connection, or a long gap in the capture"
+
 // takeOver handles a request that is astray. It returns the flow to continue with.
 func (t *Tracker) takeOver(fl *flow, psn uint32, ref rdma.Ref, tap int32, fabric rdma.Fabric) *flow {
 	if fl.c.set() && fl.c.State == rdma.Established {
@@ -604,7 +621,7 @@ func (t *Tracker) takeOver(fl *flow, psn uint32, ref rdma.Ref, tap int32, fabric
 		return fl
 	}
 	if fl.c.Terminated == "" {
-		fl.c.Terminated = "queue pair taken over by another connection, or a long gap in the capture"
+		fl.c.Terminated = takenOver
 	}
 	return t.anew(fl, ref, tap, fabric)
 }
@@ -685,6 +702,7 @@ func (t *Tracker) close(c *connection, ref rdma.Ref) {
 		c.Ports[fl.side] = fl.port
 	}
 	c.closed, c.closedAt = true, ref.Time
+	t.unlike(c)
 	t.numbers.Assign(c.Connection)
 	t.h.Closed(c.Connection, ref)
 	for _, fl := range c.flows {

@@ -85,11 +85,21 @@ func (t *Tracker) mad(ref rdma.Ref, tap int32, fabric rdma.Fabric, f *link.Frame
 	if icrc == Bad {
 		t.told = 0 // what any other copy says counts more
 	}
+	pkey := uint16(0)
+	if m.Attribute == ibcm.AttributeREQ && m.TermsKnown {
+		pkey = ibcm.REQ(m.Data).PKey()
+	}
+	if icrc != Bad {
+		t.notePath(addrPair{f.Src, f.Dst, t.tenant}, fabric, pkey)
+	}
 	var c *connection
 	switch m.Attribute {
 	case ibcm.AttributeREQ:
 		c = t.connectRequest(ref, tap, fabric, f, m)
 		c.asked(tap, icrc)
+		if c != nil {
+			c.pkey = pkey
+		}
 	case ibcm.AttributeREP:
 		c = t.connectReply(ref, tap, fabric, f, m)
 	default:
@@ -140,6 +150,41 @@ func (t *Tracker) mad(ref rdma.Ref, tap int32, fabric rdma.Fabric, f *link.Frame
 	c.used = true
 	c.Last = ref
 	return c.Connection
+}
+
+// pathUse is how a host sends to another: with which fabrics, by bit, and the P_Key of its newest queue pair there or of the newest that it asked for.
+type pathUse struct {
+	fabrics uint8
+	pkey    uint16
+}
+
+// maxPaths is how many are remembered: the first.
+const maxPaths = 4096
+
+// notePath notes how a host sends to another; pkey is 0 if it is not known.
+func (t *Tracker) notePath(hosts addrPair, fabric rdma.Fabric, pkey uint16) {
+	u, ok := t.paths[hosts]
+	if !ok && len(t.paths) >= maxPaths {
+		return
+	}
+	if u.fabrics |= 1 << fabric; pkey != 0 {
+		u.pkey = pkey
+	}
+	t.paths[hosts] = u
+}
+
+// unlike notes in a request that got no answer how its sender and its peer differ. Two P_Keys match if they name one partition, of which at least
+// one of the two is a full member (IBTA volume 1, section 10.9.3).
+func (t *Tracker) unlike(c *connection) {
+	const member, full = 0x7fff, 0x8000
+	if c.State != rdma.Connecting || c.Setup[1].Seen() {
+		return
+	}
+	peer := t.paths[addrPair{c.Ends[1].Addr, c.Ends[0].Addr, c.Tenant}]
+	c.OtherVersion = peer.fabrics != 0 && peer.fabrics&(1<<c.Fabric) == 0
+	if a, b := c.pkey, peer.pkey; a != 0 && b != 0 && (a&member != b&member || (a|b)&full == 0) {
+		c.PKeys = [2]uint16{a, b}
+	}
 }
 
 // asked counts a REQ, at the capture point at which the connection is followed. c may be nil: the REQ began none.

@@ -17,6 +17,12 @@ const (
 	// exactWeight.
 	pairPatience = 256
 	exactWeight  = 16
+	// soleAnswers is how many answers to the newest request are enough if no other flow matches at all. A join is provisional until
+	// there are finalAnswers more, and ends if maxAmiss in a row answer something else. Each such end doubles the patience, up to maxParted times.
+	soleAnswers  = 3
+	finalAnswers = 13
+	maxAmiss     = 4
+	maxParted    = 8
 	// alignAfter is how many copies of a flow without a peer are seen before its capture point is changed. A
 	// pair is usually proven sooner.
 	alignAfter = 16
@@ -93,12 +99,15 @@ func (t *Tracker) pair(fl *flow, p *Packet) bool {
 		return false
 	}
 	var best *flow
-	evidence, ties := 0, 0
+	evidence, ties, fits := 0, 0, 0
 	for n := 0; g != nil && n < maxLone; g, n = g.older, n+1 {
 		if g == fl || g.c == fl.c || g.c.closed || g.c.Fabric != fl.c.Fabric {
 			continue
 		}
 		e := t.evidence(fl, g, p)
+		if e != 0 {
+			fits++
+		}
 		switch {
 		case e > evidence:
 			best, evidence, ties = g, e, 0
@@ -117,20 +126,62 @@ func (t *Tracker) pair(fl *flow, p *Packet) bool {
 			return false
 		}
 		if fl.suspect != best {
-			fl.suspect, fl.matches = best, 0
+			fl.suspect, fl.matches, fl.sole = best, 0, 0
 		}
 		fl.matches++
 		if evidence&exactPSN != 0 && (fl.matches == 1 || p.PSN != fl.matchPSN) {
 			fl.matches += exactWeight - 1
 			fl.matchPSN = p.PSN
+			if best.isNewest(p.PSN) {
+				fl.sole++
+			}
 		}
-		if fl.matches < pairPatience {
+		parted := max(fl.parted, best.parted)
+		if fits > 1 || parted > 0 {
+			fl.sole = -pairPatience
+		}
+		if fl.matches < pairPatience<<parted && fl.sole < soleAnswers {
 			return false
 		}
 	}
 	fl.suspect = nil
 	t.join(best, fl)
+	if evidence < matchingRPC {
+		fl.c.provisional = finalAnswers
+	}
 	return true
+}
+
+// isNewest reports whether a PSN is one of the newest request.
+func (fl *flow) isNewest(psn uint32) bool {
+	r := fl.find(psn)
+	return r != nil && r == fl.request(fl.head-1)
+}
+
+// confirm holds an answer of fl against a provisional join, which ends if several in a row answer neither the newest request of the peer nor
+// exactly an older one. It returns the flow to continue with.
+func (t *Tracker) confirm(fl *flow, a *arrival) *flow {
+	c, peer := fl.c, fl.peer()
+	newest, exact := peer.isNewest(a.p.PSN), peer.answers(a.p)
+	switch {
+	case !peer.started || newest != exact:
+	case exact:
+		if c.amiss = 0; a.p.PSN != fl.matchPSN {
+			fl.matchPSN = a.p.PSN
+			c.provisional--
+		}
+	default:
+		if c.amiss++; c.amiss < maxAmiss {
+			break
+		}
+		if c.Terminated == "" {
+			c.Terminated = takenOver
+		}
+		parted := min(fl.parted+1, maxParted)
+		fl = t.anew(fl, a.ref, a.tap, a.fabric)
+		fl.parted = parted
+	}
+	return fl
 }
 
 // align moves a flow without a peer to tap, which has shown a copy, if all peerless flows of the opposite

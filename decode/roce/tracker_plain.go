@@ -153,7 +153,7 @@ func (fl *flow) took(p *capture.Packet, l *FastPacket) rdma.Ref {
 func (t *Tracker) examine(fl *flow) bool {
 	c := fl.c
 	peer := fl.peer()
-	if peer == nil || c.State != rdma.Established || c.closed || fl.copies || fl.respCopies || t.whole {
+	if peer == nil || c.State != rdma.Established || c.closed || c.provisional > 0 || fl.copies || fl.respCopies || t.whole {
 		return false
 	}
 	fl.plain = plainness{
@@ -175,6 +175,9 @@ func (t *Tracker) unplain(p *capture.Packet, tap uint16, tenant uint64, l *FastP
 		fl.route = l.Route
 	}
 	l.packet(p.Data, &t.fast)
+	if fl.last == 0 {
+		t.fast.PKey = l.pkey(p.Data)
+	}
 	if t.tracer != nil {
 		l.traced(&t.fast)
 	}

@@ -3,6 +3,7 @@ package roce_test
 import (
 	"encoding/binary"
 	"fmt"
+	"math/rand"
 	"net/netip"
 	"testing"
 
@@ -20,6 +21,8 @@ type recorder struct {
 	closed []*rdma.Connection
 	merged int
 	quiet  bool
+
+	mergedAt map[*rdma.Connection]uint64 // the newest packet then
 }
 
 func (r *recorder) add(format string, args ...any) {
@@ -67,6 +70,10 @@ func (r *recorder) Event(c *rdma.Connection, from rdma.Side, e rdma.Event, value
 
 func (r *recorder) Merged(into *rdma.Connection, side rdma.Side, from *rdma.Connection, was rdma.Side) {
 	r.merged++
+	if r.mergedAt == nil {
+		r.mergedAt = make(map[*rdma.Connection]uint64)
+	}
+	r.mergedAt[into] = into.Last.Number
 }
 
 func (r *recorder) Closed(c *rdma.Connection, ref rdma.Ref) { r.closed = append(r.closed, c) }
@@ -362,7 +369,7 @@ func TestPairedSoon(t *testing.T) {
 		steps uint32
 		want  int
 	}{
-		{"writes", writes, 17, 1}, {"reads", reads, 18, 1}, {"one packet each", only, 17, 1},
+		{"two writes", writes, 2, 0}, {"writes", writes, 3, 1}, {"two reads", reads, 2, 0}, {"reads", reads, 3, 1}, {"one packet each", only, 3, 1},
 		{"rough", rough, 100, 0}, {"rough for long", rough, 300, 1}, {"beyond", beyond, 300, 0},
 	} {
 		w := newWire()
@@ -371,6 +378,73 @@ func TestPairedSoon(t *testing.T) {
 		}
 		if w.rec.merged != test.want {
 			t.Errorf("%s: joined %d times, want %d", test.name, w.rec.merged, test.want)
+		}
+	}
+}
+
+// TestWrongJoin: whatever fits by chance, two directions that do not belong together part soon. All begin with the same PSNs, and of
+// half the connections one direction was captured.
+func TestWrongJoin(t *testing.T) {
+	for seed := range int64(30) {
+		r := rand.New(rand.NewSource(seed))
+		w := newWire()
+		w.rec.quiet = true
+		const conns = 8
+		var next [conns]uint32
+		joined := map[*rdma.Connection]bool{}
+		for step := range 3000 {
+			i := r.Intn(conns)
+			n := uint32(1 + r.Intn(3)*r.Intn(3))
+			if step < 4*conns {
+				i, n = step%conns, 1 // so that some fit
+			}
+			w.c = nil
+			at := func(from rdma.Side) func(*roce.Packet) {
+				return func(p *roce.Packet) {
+					p.DestQP = uint32(100 + i)
+					if from == 1 {
+						p.DestQP = uint32(200 + i)
+					}
+					p.AETH.Syndrome = roce.ACKUnlimited
+					p.RETH.DMALen = 1024 * n
+				}
+			}
+			for k := range n {
+				op := roce.RCWriteMiddle
+				switch {
+				case n == 1:
+					op = roce.RCWriteOnly
+				case k == 0:
+					op = roce.RCWriteFirst
+				case k == n-1:
+					op = roce.RCWriteLast
+				}
+				if i%4 != 1 {
+					w.packet(0, op, next[i]+k, 1024, at(0))
+				}
+			}
+			next[i] += n
+			if i%4 != 3 {
+				w.packet(1, roce.RCAcknowledge, next[i]-1, 0, at(1))
+			}
+			if w.c != nil {
+				joined[w.c] = true
+			}
+		}
+		closed := map[*rdma.Connection]bool{}
+		for _, c := range w.rec.closed {
+			closed[c] = true
+		}
+		whole := 0
+		for c := range joined {
+			if a, b := c.Ends[0].QPN, c.Ends[1].QPN; c.MergedInto == nil && !closed[c] && a != 0 && b != 0 {
+				if whole++; max(a, b)-min(a, b) != 100 && w.n-w.rec.mergedAt[c] > 1000 {
+					t.Errorf("seed %d: queue pairs %d and %d stay joined", seed, a, b)
+				}
+			}
+		}
+		if whole < conns/2 {
+			t.Errorf("seed %d: %d of %d connections are joined", seed, whole, conns/2)
 		}
 	}
 }

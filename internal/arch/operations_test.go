@@ -38,6 +38,7 @@ var mayList = map[string]string{
 	"replay/judge/self.go:self":                    "what results say of other calls",
 	"replay/internal/bindings/learn.go:learnCtime": "where results have attributes",
 	"replay/internal/bindings/steps.go:step":       "what opens and locks are reclaimed with",
+	"analyze/check/offload.go:take":                "what goes on after its reply, and what tells of it",
 	"analyze/invariant/nfs3.go":                    "where results have attributes and pages",
 	"analyze/invariant/nfs4.go:operation":          "where results have attributes, pages and change_info",
 	"analyze/extract/extract.go:Add":               "where calls and replies have file data",

@@ -75,8 +75,10 @@ func (t *Findings) Append(b []byte, f *check.Finding) []byte {
 		b = append(b, f.By.String()...)
 		b = append(b, ' ')
 	}
-	b = t.end(b, f.From)
-	b = append(b, ": "...)
+	at = len(b)
+	if b = t.end(b, f.From); len(b) > at {
+		b = append(b, ": "...)
+	}
 	b = append(b, f.Rule.Title...)
 	b = t.line(b, "expected", f.Expected)
 	b = t.line(b, "seen", f.Seen)
