@@ -13,7 +13,7 @@ type addresses struct {
 	block cipher.Block
 	pad   [aes.BlockSize]byte
 	known map[address]address
-	last  [16]replacement             // by their last bits: mostly, a few hosts talk
+	last  [16]replacement             // by their kinds and last bits: mostly, a few hosts talk
 	learn func(kind, from, to string) // Options.Learn
 	in    [aes.BlockSize]byte
 	out   [aes.BlockSize]byte
@@ -74,7 +74,7 @@ func (a *addresses) replace(kind placeKind, dst, src []byte) {
 	}
 	from := address{kind: kind}
 	copy(from.bytes[:], src)
-	last := &a.last[int(src[len(src)-1])%len(a.last)]
+	last := &a.last[(int(src[len(src)-1])+5*int(kind))%len(a.last)] // two hosts have four addresses, often with the same ends
 	if last.from != from {
 		*last = replacement{from, a.find(from)}
 	}

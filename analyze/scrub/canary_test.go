@@ -378,7 +378,8 @@ func TestNoCanary(t *testing.T) {
 			say(f, all)
 			secure(f)
 		},
-		"UDP": func(w *wire) { say(datagrams{w}, all); secure(datagrams{w}) },
+		"UDP":       func(w *wire) { say(datagrams{w}, all); secure(datagrams{w}) },
+		"fragments": func(w *wire) { f := &fragments{wire: w}; say(f, all); secure(f) },
 		"RoCE": func(w *wire) {
 			p := newPair(w, 256)
 			say(p, all)

@@ -23,6 +23,10 @@ type held struct {
 	within    int      // how many of them are outside of units
 	units     []unit
 
+	datagram fragmentOf // the packet is a fragment of UDP
+	offset   int        // of the payload in the datagram
+	filled   bool       // its payload was copied
+
 	flow     uint64 // of TCP
 	sequence uint32 // of the first byte of the payload
 }
@@ -44,6 +48,7 @@ type unit struct {
 	payload span // as captured
 	icrc    int  // −1 if it was not captured
 	data    bool // of an RDMA WRITE or RDMA READ
+	blank   bool // its copy is zero from the payload to the ICRC
 	psn     uint32
 	key     unitKey // 0: none
 	prev    unitRef // the copy that came before
@@ -96,11 +101,7 @@ func within(b, part []byte) span {
 // hold takes a packet into the window, with its headers copied.
 func (s *Scrubber) hold(p *capture.Packet) {
 	n := len(p.Data)
-	s.double = append(s.double[:0], p.Data...)
-	s.double = append(s.double, make([]byte, n)...)
-	q := *p
-	q.Data = s.double
-	s.window.Add(&q)
+	s.window.Add(p)
 	h := s.window.At(p.Number) // its place does not change until the next packet comes
 	h.reset()
 	both := s.window.Packet(p.Number).Data
@@ -140,21 +141,11 @@ func (s *Scrubber) headers(p *capture.Packet, h *held) bool {
 	case link.RoCEv1, link.InfiniBand:
 		s.roce(p.Number, h, f)
 	case link.Fragment:
-		s.stats.Fragments++
-		h.fragment(f)
+		s.fragment(p.Number, h, f)
 	default:
 		return false
 	}
 	return true
-}
-
-// fragment copies the ports and the length of a UDP datagram in its first fragment. Its checksum is zero, as of one that has none.
-func (h *held) fragment(f *link.Frame) {
-	const udp, portsAndLength = 17, 6
-	if f.FragmentOffset == 0 && f.FragmentProto == udp && len(f.Payload) > 0 {
-		at := within(h.data, f.Payload)
-		h.keep(at.from, min(at.from+portsAndLength, at.to))
-	}
 }
 
 // carried notes the payload of UDP or TCP.
@@ -338,7 +329,7 @@ func (s *Scrubber) roce(number uint64, h *held, f *link.Frame) {
 		if p.DestQP == 1 && p.Opcode.Service() == roce.ServiceUD {
 			h.management(u.payload)
 		} else if u.payload.len() > 0 && !s.ipoib(number, h, f, p) {
-			u.key = unitKeyOf(f, p)
+			u.key, u.blank = unitKeyOf(f, p), true
 			s.copies(number, h, &u)
 		}
 		h.units = append(h.units, u)

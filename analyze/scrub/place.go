@@ -63,6 +63,10 @@ func (s *Scrubber) datagram(number uint64, was, is []byte) {
 		return
 	}
 	h := s.window.At(number)
+	if h.datagram != (fragmentOf{}) {
+		s.fill(h.datagram, was, is)
+		return
+	}
 	put(h.data, h.out, h.payload, was, is)
 }
 
@@ -252,6 +256,6 @@ func (s *Scrubber) crc(was, is []byte, size int) {
 	}
 	s.diff = s.diff[:0]
 	s.differ(was[:end], is[:end])
-	x := binary.LittleEndian.Uint32(was[end:]) ^ linear(castagnoli, s.diff)
+	x := binary.LittleEndian.Uint32(was[end:]) ^ linear(castagnoli, s.diff, nil)
 	binary.LittleEndian.PutUint32(is[end:], x)
 }

@@ -20,7 +20,7 @@ type Stats struct {
 	Packets uint64
 	// Foreign counts packets that are zero beyond the headers of link and network, or even there: they carry neither TCP, UDP nor InfiniBand.
 	Foreign uint64
-	// Fragments counts IP fragments, which are zero beyond their headers.
+	// Fragments counts IP fragments that are zero beyond their headers: all but those of messages over UDP.
 	Fragments uint64
 	// Messages counts calls and replies whose arguments or results were copied without what they tell. The body of all others is zero: of
 	// Secured ones, which RPCSEC_GSS protects or creates a context for; of Unknown ones, whose program is not known, or that reply to a call
@@ -68,6 +68,7 @@ type Scrubber struct {
 	window    *window.Window[held]
 	units     map[unitKey]unitRef
 	streams   streams
+	fragments map[fragmentOf][]uint64
 	stats     Stats
 	err       error
 
@@ -77,7 +78,6 @@ type Scrubber struct {
 	split  roce.Splitter
 	seeker roce.Seeker
 	packet roce.Packet
-	double []byte
 	diff   []byte
 
 	procedures map[procedure]*redactables
@@ -103,6 +103,7 @@ func New(opt Options) *Scrubber {
 	s := &Scrubber{
 		opt: opt, addresses: newAddresses((*[addressKey]byte)(&key)),
 		units: make(map[unitKey]unitRef), streams: streams{parts: make(map[partKey][]segment)},
+		fragments:  make(map[fragmentOf][]uint64),
 		procedures: make(map[procedure]*redactables), untagged: make(map[sender][]fpdu),
 		long: make(map[uint64]*long), transfers: make(map[transferKey]transfer),
 	}
@@ -115,6 +116,7 @@ func New(opt Options) *Scrubber {
 	}
 	s.window = window.New(s.opt.Window, s.release)
 	s.window.Keeps(keptOfPacket)
+	s.window.Copies()
 	return s
 }
 
@@ -187,6 +189,9 @@ func (s *Scrubber) release(p *capture.Packet, h *held) {
 	s.forgetUnits(p.Number, h)
 	if h.flow != 0 {
 		s.streams.forget(p.Number, h)
+	}
+	if h.datagram != (fragmentOf{}) {
+		s.forgetFragment(p.Number, h)
 	}
 	s.finish(h)
 	q := *p

@@ -49,8 +49,12 @@ func (s *Scrubber) icrc(h *held, u *unit) {
 	}
 	s.diff = s.diff[:0]
 	s.differ(h.data[head.from:head.to], h.out[head.from:head.to])
-	s.differ(h.data[u.bth:u.icrc], h.out[u.bth:u.icrc])
-	binary.LittleEndian.PutUint32(h.out[u.icrc:], was^linear(crc32.IEEETable, s.diff))
+	end := u.icrc
+	if u.blank {
+		end = u.payload.from // what follows differs from zero
+	}
+	s.differ(h.data[u.bth:end], h.out[u.bth:end])
+	binary.LittleEndian.PutUint32(h.out[u.icrc:], was^linear(crc32.IEEETable, s.diff, h.data[end:u.icrc]))
 }
 
 // differ appends how two parts differ.
@@ -60,8 +64,10 @@ func (s *Scrubber) differ(a, b []byte) {
 	subtle.XORBytes(s.diff[at:], a, b)
 }
 
-// linear is a CRC without what is added to it at its beginning and its end.
-func linear(t *crc32.Table, b []byte) uint32 { return ^crc32.Update(^uint32(0), t, b) }
+// linear is a CRC of a and b without what is added to it at its beginning and its end.
+func linear(t *crc32.Table, a, b []byte) uint32 {
+	return ^crc32.Update(crc32.Update(^uint32(0), t, a), t, b)
+}
 
 // checksum completes the checksum of a header.
 func (h *held) checksum(x *summed) {

@@ -123,6 +123,34 @@ func (d datagrams) send(from int, _ uint32, msg []byte) {
 	d.udp(from, ports[from], ports[1-from], msg)
 }
 
+// fragments is RPC over UDP in IP fragments.
+type fragments struct {
+	*wire
+	id uint16
+}
+
+func (d *fragments) send(from int, _ uint32, msg []byte) {
+	ports := [2]uint16{801, 2049}
+	b := binary.BigEndian.AppendUint16(nil, ports[from])
+	b = binary.BigEndian.AppendUint16(b, ports[1-from])
+	b = binary.BigEndian.AppendUint16(b, uint16(8+len(msg)))
+	b = append(append(b, 0, 0), msg...)
+	d.id++
+	for at := 0; at < len(b); at += 104 {
+		part := b[at:min(at+104, len(b))]
+		d.frame(from, 17, part, nil, nil)
+		ip := d.all[len(d.all)-1].Data[14:34]
+		binary.BigEndian.PutUint16(ip[4:], d.id)
+		flags := at / 8
+		if at+len(part) < len(b) {
+			flags |= 0x2000
+		}
+		binary.BigEndian.PutUint16(ip[6:], uint16(flags))
+		copy(ip[10:], []byte{0, 0})
+		binary.BigEndian.PutUint16(ip[10:], checksum(ip))
+	}
+}
+
 // withHeader is a message of RPC-over-RDMA.
 func withHeader(xid uint32, msg []byte) []byte {
 	h := rpcrdma.Header{XID: xid, Version: 1, Credits: 32, Type: rpcrdma.TypeMsg}

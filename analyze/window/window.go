@@ -28,6 +28,7 @@ type Window[T any] struct {
 	slabs    []slab
 	spare    [][]byte
 	overhead int
+	copies   bool // see Copies
 	// Forced counts packets that left because there was no room.
 	Forced uint64
 }
@@ -56,6 +57,9 @@ func New[T any](limit int, release func(*capture.Packet, *T)) *Window[T] {
 // Keeps says how many bytes the owner of the window keeps of a packet, beside its place and its own bytes.
 func (w *Window[T]) Keeps(bytes int) { w.overhead = overhead + bytes }
 
+// Copies says that the owner copies packets: each is held with as many zeros behind its bytes.
+func (w *Window[T]) Copies() { w.copies = true }
+
 // Add takes the next packet and lets the oldest ones go for it, if need be. The
 // value that it returns is valid until the next call of Add or At.
 func (w *Window[T]) Add(p *capture.Packet) *T {
@@ -63,7 +67,7 @@ func (w *Window[T]) Add(p *capture.Packet) *T {
 		w.Flush()
 		w.first, w.next = p.Number, p.Number
 	}
-	size := len(p.Data) + w.overhead
+	size := w.size(p.Data) + w.overhead
 	for w.first < w.next && w.bytes+size > w.limit {
 		w.Forced++
 		w.pop()
@@ -172,14 +176,22 @@ func (w *Window[T]) recycle(b []byte) {
 	}
 }
 
+// size is how many bytes are held of a packet.
+func (w *Window[T]) size(p []byte) int {
+	if w.copies {
+		return 2 * len(p)
+	}
+	return len(p)
+}
+
 // copy keeps the bytes of a packet.
 func (w *Window[T]) copy(p []byte, number uint64) []byte {
-	i := len(w.slabs) - 1
-	if i < 0 || cap(w.slabs[i].buf)-len(w.slabs[i].buf) < len(p) {
+	i, size := len(w.slabs)-1, w.size(p)
+	if i < 0 || cap(w.slabs[i].buf)-len(w.slabs[i].buf) < size {
 		var b []byte
 		switch n := len(w.spare); {
-		case len(p) > slabSize:
-			b = make([]byte, 0, len(p))
+		case size > slabSize:
+			b = make([]byte, 0, size)
 		case n > 0:
 			b, w.spare = w.spare[n-1], w.spare[:n-1]
 		default:
@@ -191,6 +203,9 @@ func (w *Window[T]) copy(p []byte, number uint64) []byte {
 	s := &w.slabs[i]
 	at := len(s.buf)
 	s.buf = append(s.buf, p...)
+	if w.copies {
+		s.buf = append(s.buf, make([]byte, len(p))...)
+	}
 	s.last = number
 	return s.buf[at:len(s.buf):len(s.buf)]
 }
