@@ -162,9 +162,12 @@ func (fl *flow) isNewest(psn uint32) bool {
 // exactly an older one. It returns the flow to continue with.
 func (t *Tracker) confirm(fl *flow, a *arrival) *flow {
 	c, peer := fl.c, fl.peer()
+	if peer == nil || !peer.started {
+		return fl
+	}
 	newest, exact := peer.isNewest(a.p.PSN), peer.answers(a.p)
 	switch {
-	case !peer.started || newest != exact:
+	case newest != exact:
 	case exact:
 		if c.amiss = 0; a.p.PSN != fl.matchPSN {
 			fl.matchPSN = a.p.PSN

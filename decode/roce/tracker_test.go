@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"math/rand"
 	"net/netip"
+	"slices"
 	"testing"
 
+	"github.com/rpcrdma/toolkit/decode/ibcm"
 	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/roce"
@@ -445,6 +447,42 @@ func TestWrongJoin(t *testing.T) {
 		}
 		if whole < conns/2 {
 			t.Errorf("seed %d: %d of %d connections are joined", seed, whole, conns/2)
+		}
+	}
+}
+
+// TestUnlike: a request without an answer, and packets of its peer.
+func TestUnlike(t *testing.T) {
+	for _, c := range []struct {
+		fabric    rdma.Fabric // of the request
+		pkey      uint16      // of the request
+		peers     uint16      // of the peer's packet; 0: there is none
+		version   bool
+		different bool
+	}{
+		{rdma.RoCEv2, 0xffff, 0, false, false},
+		{rdma.RoCEv2, 0xffff, 0x7fff, false, false},
+		{rdma.RoCEv2, 0x7fff, 0x7fff, false, true}, // neither is a full member
+		{rdma.RoCEv2, 0x8001, 0xffff, false, true},
+		{rdma.RoCEv1, 0xffff, 0xffff, true, false},
+	} {
+		w := newWire()
+		records := rocetest.Make(rocetest.Config{CM: true, Calls: 1, QPN: [2]uint32{5, 9}, Addr: [2]netip.Addr{a, b}}).Taps[0]
+		request := records[slices.IndexFunc(records, func(r rocetest.Record) bool { return r.Role == rocetest.Management })].Packet
+		var m ibcm.Message
+		if !ibcm.Decode(request.Payload, request.PayloadLen, &m) || m.Attribute != ibcm.AttributeREQ {
+			t.Fatal("no REQ")
+		}
+		ibcm.REQ(m.Data).SetPKey(c.pkey)
+		f := &link.Frame{Proto: link.UDP, Src: request.Src, Dst: request.Dst, DstPort: 4791}
+		w.t.Packet(rdma.Ref{Time: 1, Number: 1}, 0, 0, c.fabric, f, &request.Packet, roce.Good)
+		if w.n = 1; c.peers != 0 {
+			w.packet(1, roce.RCSendOnly, 1, 4, func(p *roce.Packet) { p.DestQP, p.PKey = 77, c.peers })
+		}
+		w.t.Flush(rdma.Ref{Time: 2, Number: 2})
+		k := w.rec.closed[0]
+		if k.Requests != 1 || k.OtherVersion != c.version || (k.PKeys == [2]uint16{c.pkey, c.peers}) != c.different {
+			t.Errorf("%+v: %d requests, other version %v, P_Keys %x", c, k.Requests, k.OtherVersion, k.PKeys)
 		}
 	}
 }

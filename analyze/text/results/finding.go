@@ -46,11 +46,14 @@ func (t *Findings) Append(b []byte, f *check.Finding) []byte {
 		}
 		b = append(b, ' ')
 	}
-	if f.Connection != 0 {
+	switch name := f.Fabric.String(); {
+	case f.Connection != 0:
 		b = append(b, "conn "...)
 		b = strconv.AppendInt(b, int64(f.Connection), 10)
-	} else {
-		b = append(b, f.Fabric.String()...)
+	case name != "":
+		b = append(b, name...)
+	default: // it concerns no connection
+		b = b[:len(b)-1]
 	}
 	if f.Tap != "" {
 		b = append(b, " at "...)
