@@ -12,7 +12,7 @@ import (
 // SectionKind is the kind of the section of connections in a saved state, SectionVersion the version of its encoding.
 const (
 	SectionKind    = "connections"
-	SectionVersion = 6
+	SectionVersion = 7
 )
 
 // none are the options: there are none that must be the same.
