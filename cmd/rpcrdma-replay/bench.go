@@ -375,9 +375,11 @@ func (o *benchFlags) measure(ctx context.Context, s *cli.Streams, set setting, j
 		addr = child.addr
 		serverCPU = func() (time.Duration, error) { return bench.ProcessCPU(child.cmd.Process.Pid) }
 		if where.Name == "rocev2" {
-			if where.Local, err = providers.Loopback(); err != nil {
+			local, err := providers.Loopback()
+			if err != nil {
 				return nil, err
 			}
+			where.Local = []netip.Addr{local}
 		}
 	}
 	var placed, segments atomic.Uint64

@@ -36,7 +36,7 @@ func outputsProgram() *clitest.Program {
 		},
 		Roles: map[string]clitest.Role{
 			// Of the fabric.
-			"--local": n, "--link-bandwidth": n, "--model": n, "--dialect": n, "--registration": n, "--chunks": n,
+			"--local": n, "--loop": n, "--link-bandwidth": n, "--model": n, "--dialect": n, "--registration": n, "--chunks": n,
 			"--sec": n, "rpcrdma-replay run --ccache": in, "rpcrdma-replay run --client-keytab": in, "rpcrdma-replay run --principal": n, "rpcrdma-replay run --service": n,
 			"rpcrdma-replay serve --users": in,
 			"--credit-policy":              n, "--provider": n, "--format": n, "--payload": n, "--same-server": n, "--fault": n, "--keytab": in, "--sysfs": in,

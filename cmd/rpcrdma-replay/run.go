@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"time"
 
@@ -62,6 +63,9 @@ type runFlags struct {
 	relaxed     bool
 	clones      int
 	stagger     time.Duration
+	loop        string
+	findMax     time.Duration
+	warmUp      time.Duration
 	connections int
 	slots       int
 	layout      string
@@ -184,6 +188,9 @@ func newRunCommand(s *cli.Streams) *cobra.Command {
 	f.BoolVar(&o.relaxed, "relaxed", false, "drop the captured order where only time connects calls (fast, rate)")
 	f.IntVar(&o.clones, "clones", 1, "replay `n` copies side by side, each in a directory of its own")
 	cli.DurationVar(f, &o.stagger, "stagger", 0, "begin each clone this `time` after the one before")
+	f.StringVar(&o.loop, "loop", "", "replay the plan `n` times, or for a time (60s), each time in new directories below --dir, which stay")
+	cli.DurationVar(f, &o.findMax, "find-max", 0, "find the highest rate at which the P99 of latencies is this `time` at most; begin with --rate")
+	cli.DurationVar(f, &o.warmUp, "warm-up", 0, "leave the calls of this `time` at the start out of latencies and throughput")
 	cli.NumberVar(f, &o.connections, "connections", 0, math.MaxInt, "give each clone `n` connections (default as captured)")
 	cli.NumberVar(f, &o.slots, "slots", 0, math.MaxInt, "at most `n` calls under way on a connection (default as captured with fast and rate, otherwise no limit)")
 	cli.FactorOrZeroVar(f, &o.maxRate, "max-rate", 0, "never more than `n` calls a second")
@@ -256,6 +263,9 @@ func (o *runFlags) options() (opt run.Options, err error) {
 	if err := o.fits(opt.Timing); err != nil {
 		return opt, err
 	}
+	if err := o.rounds(&opt); err != nil {
+		return opt, err
+	}
 	switch {
 	case o.clones < 1 || o.clones > 10000:
 		return opt, cli.Usagef("--clones is 1 to 10000")
@@ -273,6 +283,34 @@ func (o *runFlags) options() (opt run.Options, err error) {
 		return opt, cli.Usagef("-T is text or json, not %q", o.format)
 	}
 	return opt, nil
+}
+
+// rounds reads the flags of replays that repeat the plan.
+func (o *runFlags) rounds(opt *run.Options) (err error) {
+	opt.MaxP99, opt.WarmUp = o.findMax, o.warmUp
+	if o.loop != "" {
+		n, nerr := strconv.Atoi(o.loop)
+		if nerr != nil {
+			opt.LoopFor, nerr = cli.ParseDuration(o.loop)
+		}
+		if opt.Rounds = n; nerr != nil || n < 0 || n == 0 && opt.LoopFor <= 0 {
+			return cli.Usagef("--loop is a number of rounds or a time, not %q", o.loop)
+		}
+	}
+	if o.loop == "" && o.findMax == 0 {
+		return nil
+	}
+	switch {
+	case o.loop != "" && o.findMax > 0:
+		return cli.Usagef("--loop and --find-max exclude each other")
+	case o.findMax > 0 && opt.Timing != run.FixedRate:
+		return cli.Usagef("--find-max goes with --timing rate and the --rate to begin with")
+	case !o.write:
+		return cli.Usagef("--loop and --find-max make files for each round: they need --write")
+	case o.resume != "" || o.prepareOnly || o.noPrepare || o.selfCheck || o.maxOps > 0 || o.maxBytes != "" || o.maxTime > 0:
+		return cli.Usagef("--loop and --find-max do not go with --resume, --prepare-only, --no-prepare, --self-check and --max-...")
+	}
+	return nil
 }
 
 // fits refuses flags that have no effect with a timing, and a fixed rate without --rate.

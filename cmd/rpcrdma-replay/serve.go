@@ -259,8 +259,8 @@ func withParent(ctx context.Context, in io.Reader) (context.Context, func()) {
 // at are the options of a fabric that listens at an address.
 func at(where providers.Options, fabric string, addr netip.Addr) providers.Options {
 	where.Name = fabric
-	if fabric == "rocev2" && !where.Local.IsValid() && !addr.IsUnspecified() {
-		where.Local = addr
+	if fabric == "rocev2" && len(where.Local) == 0 && !addr.IsUnspecified() {
+		where.Local = []netip.Addr{addr}
 	}
 	return where
 }

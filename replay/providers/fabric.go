@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode"
 
@@ -70,8 +71,8 @@ type Options struct {
 	Tap verbs.Tap
 	// Link models a network in the sending sides of soft providers and of TCP.
 	Link verbs.Link
-	// Local is the address to dial from with rocev2.
-	Local netip.Addr
+	// Local are the addresses to dial from, which take turns. rocev2 has one.
+	Local []netip.Addr
 	// UDPPort is the port of the rocev2 provider; 0 is 4791. PeerUDPPort is the port of
 	// its peers.
 	UDPPort, PeerUDPPort uint16
@@ -116,6 +117,9 @@ func Open(o Options) (*Fabric, error) {
 		}
 	} else {
 		f.opt.TCP.Tap, f.opt.TCP.Link = o.Tap, o.Link
+		if f.opt.TCP.Dial == nil {
+			f.opt.TCP.Dial = o.dialer()
+		}
 	}
 	if o.Wrapped != nil && f.provider != nil {
 		f.provider = o.Wrapped(f.provider)
@@ -124,7 +128,28 @@ func Open(o Options) (*Fabric, error) {
 }
 
 func openRoCEv2(o *Options) (verbs.Provider, error) {
-	return rocev2.New(rocev2.Options{Local: o.Local, Port: o.UDPPort, PeerPort: o.PeerUDPPort, MTU: o.MTU, Tap: o.Tap, Link: o.Link, Outgoing: o.Outgoing})
+	var local netip.Addr
+	if len(o.Local) > 0 {
+		local = o.Local[0]
+	}
+	if len(o.Local) > 1 {
+		return nil, errors.New("rocev2 dials from one address")
+	}
+	return rocev2.New(rocev2.Options{Local: local, Port: o.UDPPort, PeerPort: o.PeerUDPPort, MTU: o.MTU, Tap: o.Tap, Link: o.Link, Outgoing: o.Outgoing})
+}
+
+// dialer dials over TCP from the local addresses in turn; it is nil if the system chooses them.
+func (o *Options) dialer() func(ctx context.Context, address string) (net.Conn, error) {
+	if len(o.Local) == 0 {
+		return nil
+	}
+	list := o.Local
+	var n atomic.Uint64
+	return func(ctx context.Context, address string) (net.Conn, error) {
+		local := list[(n.Add(1)-1)%uint64(len(list))]
+		d := net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(local, 0))}
+		return d.DialContext(ctx, "tcp", address)
+	}
 }
 
 func openIWARP(o *Options) (verbs.Provider, error) {
@@ -132,7 +157,7 @@ func openIWARP(o *Options) (verbs.Provider, error) {
 	if o.CRC {
 		crc = iwarp.CRCOn
 	}
-	return iwarp.New(iwarp.Options{MaxULPDU: iwarp.ULPDU(o.MTU), Tap: o.Tap, Link: o.Link, CRC: crc, Wrap: o.Wrap, Stall: o.PeerTimeout})
+	return iwarp.New(iwarp.Options{Dial: o.dialer(), MaxULPDU: iwarp.ULPDU(o.MTU), Tap: o.Tap, Link: o.Link, CRC: crc, Wrap: o.Wrap, Stall: o.PeerTimeout})
 }
 
 func openRDMA(o *Options) (verbs.Provider, error) {

@@ -43,10 +43,11 @@ func Pair(o Options, change func(*Options)) (server, clients *Fabric, listen net
 		if local, err = Loopback(); err != nil {
 			return nil, nil, listen, err
 		}
-		if o.Local, err = Loopback(); err != nil {
+		from, err := Loopback()
+		if err != nil {
 			return nil, nil, listen, err
 		}
-		s.Local = local
+		o.Local, s.Local = []netip.Addr{from}, []netip.Addr{local}
 		port = PortRDMA
 	}
 	if change != nil {

@@ -152,9 +152,9 @@ func TestChoose(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = errors.Join(f.Close(), s.Close()) }()
-	name, tried, err := providers.Choose(ctx, l.Addr().String(), 3, providers.Options{Local: local})
+	name, tried, err := providers.Choose(ctx, l.Addr().String(), 3, providers.Options{Local: []netip.Addr{local}})
 	for again := 0; err != nil && again < 5; again++ { // a server that a busy machine keeps from answering in time
-		name, tried, err = providers.Choose(ctx, l.Addr().String(), 3, providers.Options{Local: local})
+		name, tried, err = providers.Choose(ctx, l.Addr().String(), 3, providers.Options{Local: []netip.Addr{local}})
 	}
 	if err != nil || name != "iwarp" {
 		t.Errorf("%q, %v", name, err)

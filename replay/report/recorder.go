@@ -32,7 +32,9 @@ type Recorder struct {
 	Mismatches int
 	// Start is when the replay began.
 	Start time.Time
-	read  int // ops
+	// WarmUp is how long after Start calls do not count in latencies and throughput.
+	WarmUp time.Duration
+	read   int // ops
 	// Verdicts counts calls.
 	Verdicts [verdict.Count]int
 
@@ -44,7 +46,8 @@ type Recorder struct {
 	more      int
 	slip      samples
 	wait      samples
-	original  curve // calls in flight in the capture
+	all       samples // latencies
+	original  curve   // calls in flight in the capture
 	live      curve
 	seconds   seconds
 	notes     []string
@@ -83,6 +86,9 @@ func (r *Recorder) Add(o *Outcome) {
 	if o.Queued.IsZero() {
 		return // it was not sent
 	}
+	if r.WarmUp > 0 && o.Queued.Sub(r.Start) < r.WarmUp {
+		return
+	}
 	if !o.Again {
 		r.slip.add(max(0, o.Queued.Sub(o.Due)))
 	}
@@ -93,6 +99,7 @@ func (r *Recorder) Add(o *Outcome) {
 		return
 	}
 	op.live.add(o.Replied.Sub(o.Sent))
+	r.all.add(o.Replied.Sub(o.Sent))
 	if o.Op.Latency >= 0 {
 		op.captured.add(time.Duration(o.Op.Latency))
 	}
@@ -230,6 +237,7 @@ func (r *Recorder) Read(o *plan.Op, speed float64) {
 func (r *Recorder) Fill(rep *Report) {
 	rep.Schema, rep.Totals, rep.Mismatches, rep.More, rep.Notes = Schema, totals(&r.Verdicts), r.mismatch, r.more, r.notes
 	rep.Slip, rep.CreditWait, rep.Empty = r.slip.spread(), r.wait.spread(), r.read == 0
+	rep.Latency = r.all.spread()
 	for _, o := range r.byName {
 		o.Outcomes = totals(&o.Verdicts)
 		o.Captured, o.Live = o.captured.spread(), o.live.spread()

@@ -47,6 +47,8 @@ type Report struct {
 	CreditWait Spread            `json:"credit_wait"`
 	Overlay    []OverlayBin      `json:"in_flight"`
 	Seconds    []Second          `json:"seconds"` // what the run did in each second
+	Latency    Spread            `json:"latency"` // of all calls
+	Steps      []Step            `json:"steps,omitempty"`
 	Transport  []TransportReport `json:"transport"`
 	// Written says what became of the bytes that were written. ReadBack is set if they were
 	// read back at the end.
@@ -60,6 +62,28 @@ type Report struct {
 	Recoveries []Recovery `json:"recoveries,omitempty"`
 
 	Empty bool `json:"-"` // there is nothing in the plan
+}
+
+// Step is a rate that was tried to find the highest one.
+type Step struct {
+	Rate    float64 `json:"rate"`    // calls a second
+	Reached float64 `json:"reached"` // calls a second
+	Latency Spread  `json:"latency"`
+	Holds   bool    `json:"holds"` // the rate was reached, and the latency was not too long
+}
+
+// Join adds the counts of earlier rounds, of which nil is none. The Recorder of all rounds has filled in the rest.
+func (r *Report) Join(earlier *Report) {
+	if earlier == nil {
+		return
+	}
+	r.Start, r.Took = earlier.Start, r.Took+earlier.Took
+	r.Planned, r.Sent, r.Retried = r.Planned+earlier.Planned, r.Sent+earlier.Sent, r.Retried+earlier.Retried
+	r.Extra, r.NotDone, r.Bytes = r.Extra+earlier.Extra, r.NotDone+earlier.NotDone, r.Bytes+earlier.Bytes
+	p, q := &r.Setup.Prepared, &earlier.Setup.Prepared
+	p.Directories, p.Files, p.Others = p.Directories+q.Directories, p.Files+q.Files, p.Others+q.Others
+	p.Bytes, p.Sparse, p.Failed = p.Bytes+q.Bytes, p.Sparse+q.Sparse, p.Failed+q.Failed
+	r.Recoveries = append(earlier.Recoveries, r.Recoveries...)
 }
 
 // Recovery says how a client was made anew that the server had forgotten.
@@ -84,6 +108,7 @@ type Setup struct {
 	Directory   string   `json:"directory"`
 	Timing      string   `json:"timing"`
 	Clones      int      `json:"clones"`
+	Rounds      int      `json:"rounds,omitempty"` // replays of the plan, one after the other
 	Connections int      `json:"connections"`
 	Layout      string   `json:"layout"`
 	Prepared    Prepared `json:"prepared"`

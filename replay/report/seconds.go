@@ -30,6 +30,7 @@ func (s *seconds) add(at, latency time.Duration, wrong bool, bytes uint64) {
 	}
 	if n := len(s.list); n == 0 || at >= s.list[n-1].From+s.list[n-1].Took {
 		s.close()
+		s.open = samples{values: s.open.values[:0]}
 		if n > 0 && n%maxSeconds == 0 {
 			s.width *= 2
 		}
@@ -48,11 +49,10 @@ func (s *seconds) add(at, latency time.Duration, wrong bool, bytes uint64) {
 	s.open.add(latency)
 }
 
-// close ends the last interval.
+// close summarizes the last interval.
 func (s *seconds) close() []Second {
 	if n := len(s.list); n > 0 {
 		s.list[n-1].Latency = s.open.spread()
-		s.open = samples{values: s.open.values[:0]}
 	}
 	return s.list
 }

@@ -23,6 +23,9 @@ func (r *Report) Text(w io.Writer) error {
 	p.f(":\n")
 	p.f("  directory %s, timing %s, %s, %s, layout %s\n", r.Setup.Directory, r.Setup.Timing,
 		units.Plural(r.Setup.Clones, "clone"), units.Plural(r.Setup.Connections, "connection"), r.Setup.Layout)
+	if r.Setup.Rounds > 0 {
+		p.f("  %s, each in directories of its own\n", units.Plural(r.Setup.Rounds, "round"))
+	}
 	if pr := r.Setup.Prepared; pr != (Prepared{}) {
 		p.f("  prepared %s, %s, %s, %s of data", units.Plural(pr.Directories, "directory"), units.Plural(pr.Files, "file"), units.Plural(pr.Others, "other object"), units.BytesText(pr.Bytes))
 		if pr.Sparse > 0 {
@@ -56,12 +59,14 @@ func (r *Report) Text(w io.Writer) error {
 	p.f("\n")
 	p.verdicts(r)
 	p.impossible(r.Impossible)
+	p.steps(r)
 	p.operations(r)
 	p.causes(r)
 	p.reasons(r)
 	p.mismatches(r)
 	p.written(r)
 	p.times(r)
+	p.seconds(r)
 	p.overlay(r)
 	p.diff(r)
 	if s := r.SelfCheck; s != nil {
@@ -311,6 +316,52 @@ func (p *printer) times(r *Report) {
 	}
 	p.table(1, [][]string{{"", "COUNT", "MEAN", "P50", "P90", "P99", "MAX"}, row("schedule slip", r.Slip), row("wait to be sent", r.CreditWait)})
 }
+
+// steps lists the rates that were tried.
+func (p *printer) steps(r *Report) {
+	if len(r.Steps) == 0 {
+		return
+	}
+	best := 0.0
+	rows := [][]string{{"RATE", "REACHED", "P50", "P99", "MAX", "HOLDS"}}
+	for _, s := range r.Steps {
+		holds := "no"
+		if s.Holds {
+			holds, best = "yes", max(best, s.Rate)
+		}
+		rows = append(rows, []string{fmt.Sprintf("%.0f", s.Rate), fmt.Sprintf("%.0f", s.Reached), units.Short(s.Latency.P50), units.Short(s.Latency.P99), units.Short(s.Latency.Max), holds})
+	}
+	if p.f("\nCalls a second\n"); best == 0 {
+		p.f("  no rate holds; what follows is about the last one\n")
+	} else {
+		p.f("  %.0f is the highest rate that holds; what follows is about it\n", best)
+	}
+	p.table(0, rows)
+}
+
+// seconds lists what the rounds did over time.
+func (p *printer) seconds(r *Report) {
+	if r.Setup.Rounds == 0 || len(r.Seconds) < 2 {
+		return
+	}
+	p.f("\nOver time\n")
+	rows := [][]string{{"FROM", "CALLS/s", "WRONG", "BYTES/s", "P50", "P99", "MAX"}}
+	for i, s := range r.Seconds {
+		if i == maxSecondsShown {
+			break
+		}
+		each := s.Took.Seconds()
+		rows = append(rows, []string{units.Short(s.From), fmt.Sprintf("%.0f", float64(s.Calls)/each), fmt.Sprint(s.Wrong), units.BytesText(uint64(float64(s.Bytes) / each)),
+			units.Short(s.Latency.P50), units.Short(s.Latency.P99), units.Short(s.Latency.Max)})
+	}
+	p.table(0, rows)
+	if n := len(r.Seconds) - maxSecondsShown; n > 0 {
+		p.f("  … and %d more, which the report in JSON has\n", n)
+	}
+}
+
+// maxSecondsShown is how many seconds the text has.
+const maxSecondsShown = 60
 
 func (p *printer) overlay(r *Report) {
 	peak := 0.0

@@ -13,7 +13,7 @@ import (
 
 // testEngine is an engine with one connection, to nobody.
 func testEngine(t *testing.T, load *workload.Workload) (*engine, *line) {
-	e := newEngine(t.Context(), load, Options{}.withDefaults())
+	e := newEngine(t.Context(), load, Options{}.withDefaults(), round{record: report.NewRecorder(0)})
 	l := &line{}
 	e.lines = lines{all: []*line{l}, captured: []map[int]*line{{1: l}}, round: [][]*line{nil}}
 	return e, l

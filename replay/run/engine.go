@@ -20,6 +20,7 @@ import (
 
 // engine is one run. Except for inbox, its fields belong to its own goroutine.
 type engine struct {
+	round int // of a series; 0 without one
 	opt   Options
 	load  *workload.Workload
 	ctx   context.Context

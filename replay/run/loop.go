@@ -24,7 +24,9 @@ func (e *engine) loop() error {
 	defer alarm.Stop()
 	e.alarm = alarm
 	e.start = time.Now().Add(-e.shift())
-	e.record.Start = e.start
+	if e.round <= 1 || e.record.Start.IsZero() {
+		e.record.Start = e.start
+	}
 	progress, stopProgress := ticks(e.opt.Progress != nil)
 	defer stopProgress()
 	limit, stopLimit := after(e.opt.MaxDuration)

@@ -57,7 +57,14 @@ type Options struct {
 
 	Clones int // 1
 	// Stagger is how much later each clone begins than the one before.
-	Stagger     time.Duration
+	Stagger time.Duration
+	// Rounds repeats the plan so often, LoopFor for so long. Each round has clients and directories of its own; the report is that of all.
+	Rounds  int
+	LoopFor time.Duration
+	// MaxP99 finds the highest rate with this latency at most, FixedRate only. It begins with Rate.
+	MaxP99 time.Duration
+	// WarmUp is how long calls do not count in latencies and throughput.
+	WarmUp      time.Duration
 	Connections int // per clone; 0: as many as captured
 	// Slots is how many calls of a connection may be under way; 0: as captured
 	// with Fast and FixedRate, unlimited otherwise.

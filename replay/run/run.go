@@ -34,12 +34,25 @@ func Run(ctx context.Context, load *workload.Workload, opt Options) (*report.Rep
 		return nil, err
 	}
 	opt.Directory = dir
+	switch {
+	case opt.MaxP99 > 0:
+		return opt.findMax(ctx, load)
+	case opt.Rounds > 1 || opt.LoopFor > 0:
+		return opt.loop(ctx, load)
+	}
+	record := report.NewRecorder(opt.Mismatches)
+	record.WarmUp = opt.WarmUp
+	return once(ctx, load, opt, round{record: record})
+}
+
+// once replays the plan once.
+func once(ctx context.Context, load *workload.Workload, opt Options, in round) (*report.Report, error) {
 	if opt.Resume != nil {
 		if err := opt.Resume.fits(load, &opt); err != nil {
 			return nil, err
 		}
 	}
-	e := newEngine(ctx, load, opt)
+	e := newEngine(ctx, load, opt, in)
 	defer e.feed.close()
 	began := time.Now()
 	prepared, err := e.prepare(ctx)
@@ -86,12 +99,12 @@ func Run(ctx context.Context, load *workload.Workload, opt Options) (*report.Rep
 	return r, err
 }
 
-func newEngine(ctx context.Context, load *workload.Workload, opt Options) *engine {
-	e := &engine{opt: opt, load: load, ctx: ctx, creds: credentials(&load.Tables),
+func newEngine(ctx context.Context, load *workload.Workload, opt Options, in round) *engine {
+	e := &engine{opt: opt, round: in.number, load: load, ctx: ctx, creds: credentials(&load.Tables),
 		worlds:  bindings.New(load, opt.Clones, opt.Tag),
 		guard:   guard.New(guard.Options{Write: opt.Write, Owner: bindings.OwnerPrefix(opt.Tag), LockHost: bindings.LockPrefix(opt.Tag)}),
 		judge:   judge.New(load, judge.Options{Level: opt.Verify, Ignore: opt.Ignore, Relaxed: opt.Relaxed, Follow: opt.VerifyFiles, Tick: max(opt.Tick, 0)}),
-		record:  report.NewRecorder(opt.Mismatches),
+		record:  in.record,
 		inbox:   inbox{wake: make(chan struct{}, 1)},
 		results: workload.Results{},
 		blocked: map[*bindings.Session][]*call{},
@@ -136,7 +149,7 @@ func (e *engine) prepare(ctx context.Context) (done report.Prepared, err error) 
 		}
 	}
 	done, err = prepare.Run(ctx, fs, e.load, e.worlds, prepare.Options{Directory: e.opt.Directory, Make: e.opt.Prepare && e.opt.Write, Reuse: e.opt.Reuse,
-		Guard: e.guard, Note: note})
+		Round: e.round, Guard: e.guard, Note: note})
 	if err == nil && !e.opt.Incomplete {
 		err = enough(&done, first)
 	}

@@ -21,7 +21,7 @@ func (s *scene) place(ctx context.Context, w *bindings.World, top *found) error 
 	chain, names := top.chain, components(s.opt.Directory)
 	w.Base = top.handle
 	if s.clones {
-		name := fmt.Sprintf("clone%d", w.Number+1)
+		name := fmt.Sprintf("clone%d", s.before+w.Number+1)
 		h, err := s.below(ctx, top.handle, name)
 		if err != nil {
 			return fmt.Errorf("%s/%s: %w", s.opt.Directory, name, err)

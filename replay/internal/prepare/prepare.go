@@ -16,6 +16,7 @@ type Options struct {
 	Directory string // absolute path on the target, as path.Clean returns it
 	Make      bool   // make the directory and the files; otherwise they exist already
 	Reuse     bool   // the directory need not be empty
+	Round     int    // of a series, whose rounds have directories of their own; 0 without one
 	// Guard is told which directory is the base, and what lies above it.
 	Guard *guard.Guard
 	// Note is called for what could not be made, if the run can do without it.
@@ -37,7 +38,7 @@ func Run(ctx context.Context, fs client.FS, load *workload.Workload, worlds []*b
 		o.Guard.Above(h)
 	}
 	o.Guard.Base(top.handle)
-	s := &scene{fs: fs, load: load, opt: &o, parents: load.Parents(), clones: len(worlds) > 1, done: &done}
+	s := &scene{fs: fs, load: load, opt: &o, parents: load.Parents(), clones: len(worlds) > 1 || o.Round > 0, before: max(o.Round-1, 0) * len(worlds), done: &done}
 	for _, w := range worlds {
 		if err := s.place(ctx, w, top); err != nil {
 			return done, err
@@ -79,5 +80,6 @@ type scene struct {
 	opt     *Options
 	parents map[int]int // of directories above the base
 	clones  bool        // each world has a directory of its own
+	before  int         // worlds of earlier rounds
 	done    *report.Prepared
 }

@@ -46,6 +46,8 @@ type Options struct {
 	// not answered yet. Each costs a descriptor and a goroutine. Beyond it, the
 	// oldest one of the address that has the most is disconnected. 0 means 4096.
 	HalfOpen int
+	// Dial, if set, makes the connections of Provider.Dial in the place of net.Dialer.
+	Dial func(ctx context.Context, address string) (net.Conn, error)
 	// Tap, if set, receives all packets, as if they had been captured.
 	Tap verbs.Tap
 	// Link is a model of a network, applied to what is sent.
@@ -231,8 +233,14 @@ func (p *Provider) Dial(ctx context.Context, remote netip.AddrPort, params verbs
 }
 
 func (p *Provider) dial(ctx context.Context, remote netip.AddrPort, params *verbs.Params, revision uint8) (*conn, error) {
-	var d net.Dialer
-	nc, err := d.DialContext(ctx, "tcp", remote.String())
+	connect := p.o.Dial
+	if connect == nil {
+		connect = func(ctx context.Context, address string) (net.Conn, error) {
+			var d net.Dialer
+			return d.DialContext(ctx, "tcp", address)
+		}
+	}
+	nc, err := connect(ctx, remote.String())
 	if err != nil {
 		return nil, err
 	}
