@@ -18,7 +18,7 @@ func TestHostileText(t *testing.T) {
 	for _, sample := range []string{samples + "/rocev2-nfs3-meta.pcap.zst", samples + "/rocev2-nfs41-recall.pcap"} {
 		dir := t.TempDir()
 		in := clitest.Hostile(t, dir, sample)
-		name := filepath.Join(dir, "x\u202e\x1b.plan")
+		name := filepath.Join(dir, "x\u202e\x1b.json")
 		report := filepath.Join(dir, "report.json")
 		look := func(shows bool, args ...string) {
 			t.Helper()

@@ -69,7 +69,7 @@ func newPlanCommand(s *cli.Streams) *cobra.Command {
 		Short: "Turn a capture into a plan that can be replayed",
 		Long:  planLong,
 		Example: "  rpcrdma-replay plan trace.pcap -o trace.plan\n" +
-			"  rpcrdma-replay plan --payload pattern trace.pcap.zst -o trace.plan.zst\n" +
+			"  rpcrdma-replay plan --payload pattern trace.pcap.zst -o trace.json\n" +
 			"  rpcrdma-replay plan -T json trace.plan | jq .reasons\n" +
 			"  rpcrdma-replay plan --dot - --ops 100-160 trace.plan | dot -Tsvg > graph.svg",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -83,7 +83,7 @@ func newPlanCommand(s *cli.Streams) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVarP(&o.out, "output", "o", "", "write the plan to this `file`; .zst and .gz compress")
+	f.StringVarP(&o.out, "output", "o", "", "write the plan to this `file`, compressed with zstd; .json leaves it as text")
 	f.StringVarP(&o.format, "format", "T", "text", "print the summary as `format`: text or json")
 	f.StringVar(&o.payload, "payload", string(plan.Captured), "`what` is written and read: captured, pattern or sparse (zeros)")
 	f.BoolVar(&o.noResults, "no-results", false, "leave the captured results out: only statuses and data are compared then")

@@ -59,7 +59,7 @@ func TestPlanCommand(t *testing.T) {
 }
 
 func TestPlanPattern(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "a.plan")
+	file := filepath.Join(t.TempDir(), "a.json")
 	out, _, code := command(t, nil, "plan", "--payload", "pattern", "--no-results", "../../samples/iwarp-nfs3-crc.pcap.zst", "-o", file)
 	if code != cli.ExitOK || !strings.Contains(out, "4  synthesised: data made up") {
 		t.Errorf("exit %d:\n%s", code, out)

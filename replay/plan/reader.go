@@ -315,8 +315,8 @@ func (r *Reader) next() (*line, error) {
 				last = err != nil
 				break
 			}
-			if err == io.EOF {
-				return nil, io.EOF
+			if err == io.ErrUnexpectedEOF {
+				return nil, r.failf("the plan has been cut: %w", err)
 			}
 			return nil, err
 		}

@@ -44,23 +44,24 @@ type Writer struct {
 	close []io.Closer
 }
 
-// NewFileWriter makes a Writer to a file, compressed if its name ends with .zst or
-// .gz. Close closes the file.
+// NewFileWriter makes a Writer to a file, compressed with zstd unless its name ends with .json, which leaves text, or .gz. Close closes the
+// file.
 func NewFileWriter(f io.WriteCloser, name string) (*Writer, error) {
-	var err error
 	var out io.WriteCloser
 	switch {
-	case strings.HasSuffix(name, ".zst"):
-		out, err = zstd.NewWriter(f, zstd.WithEncoderConcurrency(1))
-		if err != nil {
-			return nil, err
-		}
-	case strings.HasSuffix(name, ".gz"):
-		out = gzip.NewWriter(f)
-	default:
+	case strings.HasSuffix(name, ".json"):
 		w := NewWriter(f)
 		w.close = []io.Closer{f}
 		return w, nil
+	case strings.HasSuffix(name, ".gz"):
+		out = gzip.NewWriter(f)
+	default:
+		var err error
+		// Calls resemble those right before them: a small window does.
+		out, err = zstd.NewWriter(f, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(1<<20))
+		if err != nil {
+			return nil, err
+		}
 	}
 	w := NewWriter(out)
 	w.close = []io.Closer{out, f}

@@ -159,7 +159,7 @@ func FuzzBuilder(f *testing.F) {
 	f.Fuzz(func(t *testing.T, which, from uint8, program []byte) {
 		list := sources[int(which)%len(sources)]
 		at := int(from) % len(list)
-		built(t, filepath.Join(dir, "fuzz.plan"), mutate.Units(list[at:min(len(list), at+5)], program, 2000), mutate.Sample(program, 8))
+		built(t, filepath.Join(dir, "fuzz.json"), mutate.Units(list[at:min(len(list), at+5)], program, 2000), mutate.Sample(program, 8))
 	})
 }
 
@@ -179,7 +179,7 @@ func TestFound(t *testing.T) {
 		// An object was found by a name in itself.
 		"old": {append([]byte{0, 3, 8, 'A', '0', 0, 0xff, 0xff}, "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x0000000000000000000000000000000000000000000000"...)},
 	} {
-		t.Run(name, func(t *testing.T) { built(t, filepath.Join(t.TempDir(), "fuzz.plan"), units, true) })
+		t.Run(name, func(t *testing.T) { built(t, filepath.Join(t.TempDir(), "fuzz.json"), units, true) })
 	}
 }
 

@@ -48,7 +48,7 @@ func build(t testing.TB, name string, opt Options) string {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	out := filepath.Join(t.TempDir(), "a.plan")
+	out := filepath.Join(t.TempDir(), "a.json")
 	opt.Sources = []string{name}
 	if _, err := Build(context.Background(), r, out, decode.Options{}, opt); err != nil {
 		t.Fatal(err)
@@ -129,7 +129,7 @@ type scene struct {
 
 func newScene(t *testing.T) *scene {
 	t.Helper()
-	out := filepath.Join(t.TempDir(), "a.plan")
+	out := filepath.Join(t.TempDir(), "a.json")
 	b, err := NewBuilder(out, Options{})
 	if err != nil {
 		t.Fatal(err)

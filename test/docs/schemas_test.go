@@ -210,7 +210,7 @@ func outputs(t *testing.T, validate func(schema, command string, v map[string]an
 		trace := filepath.Join(tmp, fmt.Sprint(i, ".json"))
 		run(dump, "export", "trace", file, "-w", trace)
 		read("trace of "+file, readFile(t, trace))
-		plan := filepath.Join(tmp, fmt.Sprint(i, ".plan"))
+		plan := filepath.Join(tmp, fmt.Sprint(i, ".json"))
 		run(replay, append(key, "plan", file, "-o", plan)...)
 		read("plan of "+file, readFile(t, plan))
 		if strings.Contains(file, "recall") || strings.Contains(file, "longcall") {
