@@ -54,19 +54,24 @@ func (c *Connection) stack(side rdma.Side) (s Stack, reason string) {
 		}
 		return StackUnknown, ""
 	}
-	const without = "no private data of RFC 8797, "
-	asks := &c.Policies.Asks
+	return older(setup, &c.Policies.Asks, says, client, always)
+}
+
+// older guesses what an end without the private data of RFC 8797 is.
+func older(setup *rdma.Setup, asks, says *Credits, client bool, always string) (s Stack, reason string) {
+	const without = "no private data of RFC 8797"
+	is := func(n uint64) bool { return says.Policy == CreditsConstant && says.Value == n }
 	switch {
 	case setup.Depths() && setup.ResponderDepth == 1 && setup.InitiatorDepth == 1:
-		return StackNTIRPC, without + "one RDMA Read at a time"
-	case constant && client && says.Value == solarisAsks, constant && !client && says.Value == solarisGrants && asks.Value != solarisGrants:
-		return StackOpenSolaris, without + always
-	case constant && client && says.Value == 1, constant && !client && says.Value == 0:
-		return StackLibevpl, without + always
-	case !client && (says.Policy == CreditsEcho || constant && asks.Policy == CreditsConstant && asks.Value == says.Value):
-		return StackLibevpl, without + "grants what is asked for"
+		return StackNTIRPC, without + ", one RDMA Read at a time"
+	case client && is(solarisAsks), !client && is(solarisGrants) && asks.Value != solarisGrants:
+		return StackOpenSolaris, without + ", " + always
+	case client && is(1), !client && is(0):
+		return StackLibevpl, without + ", " + always
+	case !client && (says.Policy == CreditsEcho || asks.Policy == CreditsConstant && is(asks.Value)):
+		return StackLibevpl, without + ", grants what is asked for"
 	}
-	return StackRFC5666, "no private data of RFC 8797"
+	return StackRFC5666, without
 }
 
 // stackLine is the guess for people; empty if there is none.
