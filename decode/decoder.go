@@ -203,6 +203,7 @@ func New(opt Options, emit func(*transaction.Transaction)) *Decoder {
 	}
 	d.roce = roce.NewTracker(h, hooks, &d.numbers, opt.RoCE)
 	d.tcp.init(h, hooks, &d.numbers, opt.TCP, d.memory.connections)
+	d.tcp.told = d.observer.Refused
 	d.udp.init(h, &d.numbers, d.memory.connections)
 	for i := range d.frags {
 		d.frags[i] = link.NewReassembler(link.ReassemblerOptions{Bytes: min(8<<20, d.memory.budget.Limit()/8)})

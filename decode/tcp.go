@@ -49,6 +49,7 @@ type tcpDemux struct {
 	sealed    rdma.Given // directions of connections of RPC
 
 	refused, unanswered rdma.Given // attempts to connect
+	told                func(refused *rdma.Connection)
 }
 
 // tcpKey holds the two ends in ascending order.

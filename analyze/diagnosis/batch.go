@@ -3,6 +3,7 @@ package diagnosis
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math/bits"
 	"slices"
 
@@ -15,10 +16,66 @@ type batch struct {
 	*Recorder
 	forward []*call          // in the order of their sending
 	lanes   map[int]*[2]lane // by the number of the connection
+	pairs   []pair           // of hosts
 
+	broke          int64 // what calls waited that were sent again on another connection
 	waited, opened int64 // of the batch: all latencies; the time in which a call was under way
 	from, to       int64
 	least          []int64 // of each work
+}
+
+// pair is two hosts with their connections, and the calls that were answered. They share the path.
+type pair struct {
+	conns []*conn
+	calls []*call
+	// queues is how long acknowledgements usually take on a connection where the least of them took less than half of that.
+	queues int64
+	busy   bool // a direction carries so much that it may be its link that delays packets
+}
+
+// busyRate is what a direction carries that is busy, in bytes a nanosecond: 1.6 Gb/s.
+const busyRate = 0.2
+
+// pairUp finds the pairs of hosts.
+func (b *batch) pairUp() {
+	at := make(map[[2]uint16]int)
+	for _, k := range b.order {
+		if len(k.calls) == 0 {
+			continue
+		}
+		x := k.calls[0]
+		key := [2]uint16{min(x.client, x.server), max(x.client, x.server)}
+		i, ok := at[key]
+		if !ok {
+			i = len(b.pairs)
+			at[key], b.pairs = i, append(b.pairs, pair{})
+		}
+		p := &b.pairs[i]
+		k.pair, p.conns = i, append(p.conns, k)
+		if usual := max(k.ways[0], 0) + max(k.ways[1], 0); k.samples[0] >= 4 && usual > 2*k.round() {
+			p.queues = max(p.queues, usual)
+		}
+	}
+	for i, calls := range b.apart(len(b.pairs), func(x *call) int {
+		if x.end == 0 {
+			return -1
+		}
+		return x.conn.pair
+	}) {
+		p := &b.pairs[i]
+		p.calls = calls
+		var open, until, read, written int64
+		for _, x := range calls {
+			open += max(x.end-max(x.start, until), 0)
+			until = max(until, x.end)
+			if x.pushed {
+				read += int64(x.bytes)
+			} else {
+				written += int64(x.bytes)
+			}
+		}
+		p.busy = float64(max(read, written)) > busyRate*float64(open)
+	}
 }
 
 // work is what calls have in common that take equally long if nothing holds them up.
@@ -221,6 +278,7 @@ type finding struct {
 	code      Code
 	side      Side
 	where     string
+	on        []int // connections, if it is theirs
 	clock     Clock
 	certainty Certainty
 
@@ -266,7 +324,7 @@ func (r *Recorder) found(f *finding) {
 	if f.time <= 0 && f.code != CaptureGaps {
 		return
 	}
-	key := causeKey{f.code, f.where}
+	key := causeKey{f.code, f.place()}
 	old := r.sum[key]
 	if old == nil {
 		r.sum[key] = f
@@ -276,6 +334,7 @@ func (r *Recorder) found(f *finding) {
 	old.calls += f.calls
 	old.events += f.events
 	old.typical = max(old.typical, f.typical)
+	old.on = each(append(old.on, f.on...))
 	if rank(f.certainty) > rank(old.certainty) { // the weaker one holds for the whole
 		old.certainty = f.certainty
 	}
@@ -294,7 +353,91 @@ func rank(c Certainty) int {
 	return 2
 }
 
-func (k *conn) where() string { return fmt.Sprintf("connection %d", k.id) }
+// place says where a cause lies.
+func (f *finding) place() string {
+	switch n := len(f.on); n {
+	case 0:
+		return f.where
+	case 1:
+		return fmt.Sprintf("connection %d", f.on[0])
+	case 2:
+		return fmt.Sprintf("connections %d and %d", f.on[0], f.on[1])
+	default:
+		return fmt.Sprintf("%d connections", n)
+	}
+}
+
+// each has every number once.
+func each(list []int) []int {
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// like reports whether another connection's finding says the same.
+func (f *finding) like(o *finding) bool {
+	same := len(f.on) > 0 && len(o.on) > 0 && f.code == o.code && f.side == o.side && f.clock == o.clock && (f.certainty == Possible) == (o.certainty == Possible)
+	switch f.code {
+	case Outage:
+		return false
+	case PathDelay: // of several distances each counts for itself
+		return same && (f.limit > 0) == (o.limit > 0) && max(f.typical-o.typical, o.typical-f.typical)*4 <= f.typical
+	case LossRecovery:
+		return same && (f.what == tail) == (o.what == tail)
+	}
+	return same && f.what == o.what && f.limit == o.limit
+}
+
+// join adds the finding of another connection that is like it and costs less.
+func (f *finding) join(o *finding) {
+	if rank(o.certainty) > rank(f.certainty) && o.time*4 > f.time {
+		f.certainty = o.certainty
+	}
+	if f.who != o.who {
+		f.who = bothWays
+	}
+	if f.what != o.what && o.what == before {
+		f.what = before
+	}
+	if f.clock == Wall { // it passes on all of them together
+		f.time = max(f.time, o.time)
+	} else {
+		f.time += o.time
+	}
+	f.calls += o.calls
+	f.events += o.events
+	f.typical = max(f.typical, o.typical)
+	f.on = each(append(f.on, o.on...))
+	for i := range o.worst {
+		f.show(&o.worst[i].at, o.worst[i].n)
+	}
+}
+
+// joined are the findings, the costliest first. Connections with the same finding have one together.
+func (r *Recorder) joined() []*finding {
+	var out []*finding
+	for _, f := range slices.SortedFunc(maps.Values(r.sum), func(a, b *finding) int {
+		return cmp.Or(cmp.Compare(b.time, a.time), cmp.Compare(a.code, b.code), slices.Compare(a.on, b.on), cmp.Compare(a.where, b.where))
+	}) {
+		if i := slices.IndexFunc(out, f.like); i >= 0 {
+			out[i].join(f)
+			continue
+		}
+		out = append(out, f)
+	}
+	for _, f := range out {
+		// How many calls more the application would have made at a time does not show.
+		switch now := max(f.limit, 1); f.code {
+		case Credits:
+			f.time = f.time * moreCalls / (moreCalls + now*int64(len(f.on)))
+		case SessionSlots:
+			f.time = f.time * moreCalls / (moreCalls + now)
+		}
+	}
+	return out
+}
+
+// moreCalls is how many calls more at a time an application is taken to have, that waits for credits or slots.
+const moreCalls = 12
 
 // causes looks for all causes. Those that packets prove come first: each takes its part of the latencies, and the others explain what is left.
 func (b *batch) causes() {
@@ -308,6 +451,7 @@ func (b *batch) causes() {
 	case b.watch != nil:
 		b.lanes = b.watch.copied()
 	}
+	b.pairUp()
 	b.outage()
 	b.recall()
 	b.askedToWait()
@@ -347,8 +491,13 @@ func (b *batch) measure() {
 		x.app = max(x.done-x.begin(), 0) + max(x.conn.near[1], 0)
 		x.left = x.app
 		b.waited += x.app
-		b.p99 = append(b.p99, x.app)
-		got := x.done + max(x.conn.near[1], x.nearC/2) // when the client had it
+		if x.kind != settingUp {
+			b.p99 = append(b.p99, x.app)
+		}
+		got := x.done + max(x.conn.near[1], 0) // when the client had it
+		if x.conn.fabric < rdma.IWARP {
+			got = max(got, x.done+x.nearC/2)
+		}
 		b.opened += max(got-max(x.begin(), busy), 0)
 		busy = max(busy, got)
 	}
@@ -415,6 +564,11 @@ func (k *conn) measure() {
 	if k.near = k.floor; k.both != nil {
 		k.near = [2]int64{k.both.points[1].floor[0], k.both.points[0].floor[1]}
 	}
+	for i, n := range k.near {
+		if k.fabric >= rdma.IWARP && delayed(n) {
+			k.near[i] = -1 // the acknowledgement waited, which tells nothing of the way
+		}
+	}
 }
 
 // toServer is the round trip from the capture point nearest the server to it that a call had, as far as it is known.
@@ -440,7 +594,15 @@ func (x *call) service() int64 {
 	if x.firstRead != 0 {
 		n += max(x.answer-max(x.lastRead, x.callEnd)-w, 0)
 	}
-	return n
+	return n + x.fetched()
+}
+
+// fetched is how long the server kept data that the client reads by itself when it has the reply.
+func (x *call) fetched() int64 {
+	if x.done <= x.end {
+		return 0
+	}
+	return max(x.done-x.end-max(x.nearC, 0)-x.forth-x.back-max(x.conn.near[0], 0), 0)
 }
 
 // each calls f for the answered forward calls of a connection.

@@ -12,25 +12,13 @@ func (b *batch) readResponses() {
 		if k.queued || k.samples[1] < 4 || k.delayedAcks() || k.fabric >= rdma.IWARP && !k.steady() {
 			continue // over TCP, software hosts answer late for any reason
 		}
-		var extra []int64
-		f := &finding{code: ClientReadResponse, side: Client, where: k.where(), clock: Calls, certainty: Likely}
-		perKiB := float64(0)
-		if l := b.lanesOf(k); l != nil {
-			perKiB = l[k.client].fastest()
+		f := &finding{code: ClientReadResponse, side: Client, on: []int{k.id}, clock: Calls, certainty: Likely}
+		if b.mixed {
+			f.certainty = Possible // the Reads may be those that the other point has seen
 		}
-		late := func(x *call) int64 {
-			return x.pulled - max(k.near[1], 0) - int64(perKiB*float64(x.bytes)/1024)
-		}
-		k.each(func(x *call) {
-			if x.firstRead == 0 || x.lost[rdma.CauseReadSlot] > 0 || x.lost[rdma.CauseRecovery] > 0 {
-				return
-			}
-			extra = append(extra, late(x))
-		})
-		if len(extra) < 8 {
-			continue
-		}
-		if f.typical = median(extra); f.typical < 150_000 || f.typical < 3*k.near[1] || nth(extra, len(extra)/10)*2 < f.typical {
+		late := b.late(k)
+		var low int64
+		if f.typical, low = k.usually(late); f.typical < 150_000 || low*2 < f.typical || f.typical < 3*k.near[1] {
 			continue
 		}
 		k.each(func(x *call) {
@@ -42,31 +30,61 @@ func (b *batch) readResponses() {
 	}
 }
 
-// soon is how long after a reply a call comes that has waited for what the reply freed, besides the way of the reply to the client and back.
-const soon = 50_000
-
-// windows finds calls that had to wait for a credit or a slot: all were in use, and the call came as soon as a reply had freed one.
-func (b *batch) windows() {
-	for _, k := range b.order {
-		if k.gaps*200 > k.packets {
-			continue
+// late returns how much longer than the way, and the data, the client's answers to the RDMA Reads of a call took; -1 without Reads.
+func (b *batch) late(k *conn) func(*call) int64 {
+	perKiB := float64(0)
+	if l := b.lanesOf(k); l != nil {
+		perKiB = l[k.client].fastest()
+	}
+	return func(x *call) int64 {
+		if x.firstRead == 0 || x.lost[rdma.CauseReadSlot] > 0 || x.lost[rdma.CauseRecovery] > 0 {
+			return -1
 		}
-		k.far()
-		b.window(k, Credits, func(x *call) int64 { return x.credits })
-		b.window(k, SessionSlots, func(x *call) int64 { return x.slots })
+		return max(x.pulled-max(k.near[1], 0)-int64(perKiB*float64(x.bytes)/1024), 0)
 	}
 }
 
-// far finds the calls that waited for a credit although the capture point saw one free. It is far from the client: a call holds its credit
-// until the client has the reply, and the next call takes as long to reach the capture point.
-func (k *conn) far() {
-	way := max(k.near[1], 0)
-	if way < farLeast {
-		return
+// usually is how late what is measured of calls comes in the middle, and all but a tenth of them at least; 0 of few calls.
+func (k *conn) usually(late func(*call) int64) (mid, low int64) {
+	var list []int64
+	k.each(func(x *call) {
+		if n := late(x); n >= 0 {
+			list = append(list, n)
+		}
+	})
+	if len(list) < 8 {
+		return 0, 0
 	}
-	var free []int64 // when the credits in use are free again, as the capture point sees it, in order
-	for _, x := range k.calls {
-		if x.backward || x.end == 0 {
+	return median(list), nth(list, len(list)/10)
+}
+
+// soon is how long after a reply a call comes that has waited for what the reply freed, besides the way of the reply to the client and back.
+const soon = 50_000
+
+// windows finds calls that had to wait for a credit of their connection, or a slot of their client's session: all were in use, and the call
+// came as soon as a reply had freed one.
+func (b *batch) windows() {
+	for _, k := range b.order {
+		calls := slices.DeleteFunc(slices.Clone(k.calls), func(x *call) bool { return x.backward })
+		b.window(calls, Credits, func(x *call) (*int64, uint32) { return &x.credits, x.granted })
+	}
+	for _, calls := range b.apart(len(b.names.list), func(x *call) int {
+		if x.slotLimit == 0 {
+			return -1
+		}
+		return int(x.client)
+	}) {
+		b.window(calls, SessionSlots, func(x *call) (*int64, uint32) { return &x.slots, x.slotLimit })
+	}
+}
+
+// markWaits finds the calls that waited although the capture point saw room. It is far from the client: a call holds its credit, or its slot,
+// until the client has the reply, and the next call takes as long to reach the capture point.
+func markWaits(calls []*call, of func(*call) (waited *int64, limit uint32)) {
+	var free []int64 // when those in use are free again, as the capture point sees it, in order
+	for _, x := range calls {
+		way := max(x.conn.near[1], 0)
+		if x.end == 0 || way < farLeast {
 			continue
 		}
 		n, _ := slices.BinarySearch(free, x.start+1)
@@ -75,8 +93,8 @@ func (k *conn) far() {
 			last = free[n-1]
 		}
 		free = free[n:]
-		if len(free)+1 >= int(x.granted) && x.start-last <= soon && x.credits == 0 && last > 0 {
-			x.credits = 1
+		if w, limit := of(x); len(free)+1 >= int(limit) && x.start-last <= soon && *w == 0 && last > 0 {
+			*w = 1
 		}
 		at, _ := slices.BinarySearch(free, x.end+way-way/8)
 		free = slices.Insert(free, at, x.end+way-way/8)
@@ -86,27 +104,30 @@ func (k *conn) far() {
 // farLeast is the least round trip between the capture point and the client that counts for credits, in nanoseconds.
 const farLeast = 1_000
 
-func (b *batch) window(k *conn, code Code, of func(*call) int64) {
-	f := &finding{code: code, side: Server, where: k.where(), clock: Wall, certainty: Likely, limit: -1}
-	prompt, n := 0, 0
-	last := int64(0)
-	if !slices.ContainsFunc(k.calls, func(x *call) bool { return !x.backward && of(x) > 0 }) {
-		return
-	}
+func (b *batch) window(calls []*call, code Code, of func(*call) (waited *int64, limit uint32)) {
+	f := &finding{code: code, side: Server, clock: Wall, certainty: Likely}
 	// Replies in the order of their coming, to see which one was there before a call.
 	var ends []int64
-	k.each(func(x *call) { ends = append(ends, x.end) })
-	slices.Sort(ends)
-	zero, echo, told := 0, 0, 0
-	for _, x := range k.calls {
-		if x.backward {
-			continue
+	for _, x := range calls {
+		if x.conn.gaps*200 > x.conn.packets {
+			return // all may seem to be in use, since the capture lacks replies
 		}
+		if x.end != 0 {
+			ends = append(ends, x.end)
+		}
+		f.on = append(f.on, x.conn.id)
+	}
+	f.on = each(f.on)
+	markWaits(calls, of)
+	slices.Sort(ends)
+	prompt, n, zero, echo, told := 0, 0, 0, 0, 0
+	last := int64(0)
+	for _, x := range calls {
 		if x.end != 0 && x.rawGrant == 0 {
 			zero++
 		}
-		w := of(x)
-		if w <= 0 {
+		w, limit := of(x)
+		if *w <= 0 {
 			continue
 		}
 		n++
@@ -116,42 +137,39 @@ func (b *batch) window(k *conn, code Code, of func(*call) int64) {
 			prompt++
 		} else if i > 0 {
 			last = ends[i-1]
-			if x.start-last <= max(k.wayBack(), 0)+soon {
+			if x.start-last <= max(x.conn.wayBack(), 0)+soon {
 				prompt++
 			}
 		}
-		f.of(x, w)
-		f.limit = int64(x.granted)
+		f.of(x, *w)
+		f.limit = int64(limit)
 		if x.end != 0 && x.asked == x.granted {
 			echo++
 		}
+		if x.conn.queued {
+			f.certainty = Possible // more calls would wait for what these wait for
+		}
 	}
-	calls := len(k.calls)
-	if n < 8 || prompt*10 < n*7 || prompt*2 < calls {
+	if n < 8 || prompt*10 < n*7 || prompt*2 < len(calls) {
 		return
 	}
 	if code == Credits {
 		switch {
 		case told == n:
 			f.certainty = Certain
-		case zero*2 > len(k.calls):
+		case zero*2 > len(calls):
 			f.what, f.limit = "zero", 0
-			if prompt*10 >= n*9 {
+			if prompt*10 >= n*9 && f.certainty == Likely {
 				f.certainty = Certain
 			}
 		case echo*10 >= n*9:
 			f.what, f.side = "echo", Client
 		}
-	} else {
-		f.limit = 0
 	}
 	f.typical = f.time / int64(n)
-	// The calls that waited would have gone out at once. How many the application has to make shows only where they may go: some time
-	// is left.
-	f.time = int64(float64(k.calls[calls-1].start-k.calls[0].start) * float64(prompt) / float64(calls) * 0.8)
-	if k.queued {
-		f.certainty = Possible // more calls would wait for what these wait for
-	}
+	// The calls that waited would have gone out at once.
+	span := calls[len(calls)-1].start - calls[0].start
+	f.time = max(min(f.time, span), int64(float64(span)*float64(prompt)/float64(len(calls))))
 	b.Recorder.found(f)
 }
 

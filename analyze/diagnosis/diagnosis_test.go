@@ -47,7 +47,7 @@ func diagnoseFile(t *testing.T, file io.Reader, name string) *diagnosis.Report {
 // situations are runs of the simulator by their seeds.
 var situations = map[string]uint64{
 	"healthy": 5, "healthy, several clients": 5, "healthy, 16 calls at a time": 5,
-	"path-delay": 5, "path-delay of one connection": 5, "tail loss": 5,
+	"path-delay": 5, "path-delay of one connection": 5, "tail loss": 1,
 	"server-time": 5, "server-time, COMMIT": 5, "server-time, cold READs": 5, "server-threads": 5, "asked-to-wait": 5,
 	"outage, server": 5, "outage, path": 5, "outage, server hangs": 5,
 	"credits, none granted": 5, "client-read-response": 5, "client-idle": 5, "one-at-a-time": 5, "capture-gaps": 5,

@@ -183,7 +183,10 @@ func (l *lane) add(o *lane) {
 	l.marked += o.marked
 	l.zeroWindow += o.zeroWindow
 	l.rnrs += o.rnrs
-	l.unseen += o.unseen
+	l.late += o.late
+	l.between += o.between
+	l.seen += o.seen
+	l.reread += o.reread
 	if n := min(len(o.refused), maxRefused-len(l.refused)); n > 0 {
 		l.refused = slices.Concat(l.refused, o.refused[:n]) // copies of the lane share the slice
 	}

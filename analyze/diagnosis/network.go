@@ -9,8 +9,7 @@ import (
 
 // outage finds calls that were sent again, after a reconnect, on another connection.
 func (b *batch) outage() {
-	f := &finding{code: Outage, side: Server, where: "all connections", clock: Calls, certainty: Certain}
-	on := make(map[int]bool)
+	f := &finding{code: Outage, side: Server, clock: Calls, certainty: Certain}
 	guessed := int64(0)
 	for _, x := range b.forward {
 		if x.end == 0 || x.from == x.conn.id || x.start <= x.sent {
@@ -21,17 +20,19 @@ func (b *batch) outage() {
 			guessed += x.start - x.sent
 		}
 		f.of(x, x.take(x.start-x.sent))
-		if on[x.conn.id] = true; len(on) == 1 {
-			f.where = x.conn.where()
-		} else {
-			f.where = "several connections"
-		}
+		f.on = append(f.on, x.conn.id)
 	}
+	f.on = each(f.on)
 	if guessed*2 > f.time {
 		f.certainty = Likely
 	}
 	if f.typical < awayLeast {
 		f.certainty = Possible // the client may have wanted another connection
+	} else {
+		b.broke = f.time
+	}
+	if f.certainty == Certain && b.point() == besideServer {
+		f.certainty = Likely // more calls may have been sent that did not come there
 	}
 	b.Recorder.found(f)
 }
@@ -40,6 +41,12 @@ func (b *batch) outage() {
 const (
 	silentLeast = 500_000_000
 	silentCalls = 2
+)
+
+// How an outage shows other than by a reconnect.
+const (
+	silent = "silent"  // a server answered nothing, then all at once
+	cutOff = "cut off" // TCP sent the same again and again
 )
 
 // silence finds times in which a server answered nothing, though it had several calls, and then all of them at once.
@@ -54,7 +61,7 @@ func (b *batch) silence() {
 			continue
 		}
 		slices.SortStableFunc(list, func(a, c *call) int { return cmp.Compare(a.act, c.act) })
-		f := &finding{code: Outage, side: Server, where: "server " + b.names.list[s], clock: Calls, certainty: Likely, what: "silent"}
+		f := &finding{code: Outage, side: Server, where: "server " + b.names.list[s], clock: Calls, certainty: Likely, what: silent}
 		last := int64(0)
 		for i, x := range list {
 			from := last
@@ -88,10 +95,11 @@ func (b *batch) silence() {
 // stalls takes what package blame has attributed.
 func (b *batch) stalls() {
 	for _, k := range b.order {
-		loss := &finding{code: LossRecovery, side: Network, where: k.where(), clock: Calls, certainty: Certain}
-		rnr := &finding{code: ReceiverNotReady, side: b.notReady(k), where: k.where(), clock: Calls, certainty: Certain}
-		depth := &finding{code: ReadDepth, side: k.shallow, where: k.where(), clock: Calls, certainty: Likely}
-		unknown, seen, all, again := int64(0), int64(0), int64(0), 0
+		loss := &finding{code: LossRecovery, side: Network, on: []int{k.id}, clock: Calls, certainty: Certain}
+		rnr := &finding{code: ReceiverNotReady, side: b.notReady(k), on: []int{k.id}, clock: Calls, certainty: Certain}
+		cut := &finding{code: Outage, side: Network, on: []int{k.id}, clock: Calls, certainty: Likely, what: cutOff}
+		depth := &finding{code: ReadDepth, side: k.shallow, on: []int{k.id}, clock: Calls, certainty: Likely}
+		unknown, seen, all, long, again := int64(0), int64(0), int64(0), int64(0), 0
 		b.behindRefused(k, rnr)
 		k.each(func(x *call) {
 			if n := x.lost[rdma.CauseNotReady]; n > 0 && rnr.side == Server {
@@ -100,7 +108,13 @@ func (b *batch) stalls() {
 				rnr.of(x, n)
 				b.heldBy(k, x, x.lost[rdma.CauseNotReady], rnr)
 			}
-			loss.of(x, x.take(x.lost[rdma.CauseRecovery]))
+			if n := x.lost[rdma.CauseRecovery]; k.fabric >= rdma.IWARP && n >= cutLeast {
+				cut.typical = max(cut.typical, n)
+				cut.of(x, x.take(n))
+			} else {
+				loss.of(x, x.take(n))
+				long += n * int64(b2i(n >= awayLeast))
+			}
 			all += x.app
 			again += b2i(x.resent)
 			depth.of(x, x.take(x.lost[rdma.CauseReadSlot]))
@@ -113,30 +127,72 @@ func (b *batch) stalls() {
 		if b.slowed(k) {
 			depth.certainty = Possible // Reads are under way for longer because their answers are paced
 		}
-		if l := b.lanesOf(k); unknown > loss.time/4 || l != nil && l[0].unseen+l[1].unseen > 0 {
-			loss.certainty, loss.what = Likely, before // others may have been lost there that nothing shows
-		}
-		if k.fabric >= rdma.IWARP {
-			if loss.certainty == Certain {
-				loss.certainty = Likely // a window of TCP may have kept the data back as well
-			}
-			if loss.time*20 < all || b.mixed && again*3 > len(k.calls) {
-				loss.certainty = Possible // TCP sends again what an acknowledgement was only late for
-			}
-		}
-		if k.left != 0 {
-			loss.certainty = Possible // the connection broke: what was away before is the outage
-		}
+		b.surelyLost(k, loss, all, unknown, again)
 		if rnr.side == Server && rnr.time > seen*3/2 {
 			rnr.certainty = Likely // most of the time is of calls that were not there yet
 		}
 		if rnr.time > 0 && loss.time*10 < rnr.time {
 			loss.certainty = Possible // what follows a refused Send is sent again as well
 		}
+		if b.broke > 0 && long*2 > loss.time {
+			loss.certainty = Possible // what was lost then is the outage
+		}
 		b.Recorder.found(loss)
+		b.Recorder.found(cut)
 		b.Recorder.found(rnr)
 		b.Recorder.found(depth)
 	}
+}
+
+// surelyLost says of losses which way the packets went, and how sure that is. all is the latency of the calls of the connection, unknown how
+// much of it nothing explains, and again how many of them have packets that came again.
+func (b *batch) surelyLost(k *conn, loss *finding, all, unknown int64, again int) {
+	l := b.lanesOf(k)
+	if l != nil {
+		loss.who, loss.what = k.lost(l)
+	}
+	if unknown > loss.time/4 || l != nil && l[0].unseen()+l[1].unseen() > 0 {
+		loss.certainty = Likely // others may have been lost before the capture point that nothing shows
+	}
+	if k.fabric >= rdma.IWARP {
+		if loss.certainty == Certain {
+			loss.certainty = Likely // a window of TCP may have kept the data back as well
+		}
+		if loss.time*20 < all || b.mixed && again*3 > len(k.calls) {
+			loss.certainty = Possible // TCP sends again what an acknowledgement was only late for
+		}
+	}
+	if k.left != 0 {
+		loss.certainty = Possible // the connection broke: what was away before is the outage
+	}
+}
+
+// cutLeast is from how long on TCP sends again what gets through nowhere, in nanoseconds: several of its timeouts have passed.
+const cutLeast = 1_500_000_000
+
+// lost says which way the packets went that were lost, and where that was.
+func (k *conn) lost(l *[2]lane) (way, place string) {
+	c, s := &l[k.client&1], &l[k.client.Other()&1]
+	switch n, m := c.late+c.between+c.seen, s.late+s.between+s.seen; {
+	case n == 0 && m == 0:
+	case n*4 < m:
+		way = "from server to client"
+	case m*4 < n:
+		way = "from client to server"
+	default:
+		way = bothWays
+	}
+	switch {
+	case c.unseen()+s.unseen() > 0:
+		place = before
+	case c.between+s.between > 0:
+		place = "between the capture points"
+	case k.both != nil:
+		place = "behind the capture points"
+	default:
+		place = "behind the capture point"
+	}
+	return way, place
 }
 
 // doubled is how many calls tell that all packets of a connection come twice.
@@ -204,16 +260,17 @@ func (b *batch) notReady(k *conn) Side {
 // point, with nothing behind them that would have shown it. One such delay says nothing; several that agree with the announced
 // timeout, and with each other, do.
 func (b *batch) tails() {
-	for _, k := range b.order {
-		if k.gaps*100 > k.packets || k.fabric >= rdma.IWARP {
-			continue
+	for i := range b.pairs {
+		p := &b.pairs[i]
+		t := int64(0)
+		for _, k := range p.conns {
+			t = max(t, k.timeout)
 		}
-		t := k.timeout
 		if t == 0 {
-			t = k.likelyTimeout()
+			t = p.likelyTimeout()
 		}
-		if t > 0 {
-			b.tailsOf(k, t)
+		if t > 0 && !slices.ContainsFunc(p.conns, func(k *conn) bool { return k.gaps*100 > k.packets || k.fabric >= rdma.IWARP }) {
+			b.tailsOf(p.calls, t)
 		}
 	}
 }
@@ -225,9 +282,9 @@ func (x *call) quiet(t int64) bool {
 
 // likelyTimeout is the adapter timeout (4.096 µs times a power of two) that explains the long silences: at least three, and nearly all of
 // about that length, agree with it. It is 0 if there is none. The times of a busy server vary more.
-func (k *conn) likelyTimeout() int64 {
+func (p *pair) likelyTimeout() int64 {
 	var agree, others [32]int
-	k.each(func(x *call) {
+	for _, x := range p.calls {
 		n := x.silence()
 		for i := 8; i < 24; i++ {
 			switch t := int64(4096) << i; {
@@ -237,7 +294,7 @@ func (k *conn) likelyTimeout() int64 {
 				others[i]++
 			}
 		}
-	})
+	}
 	best := 0
 	for i := range agree {
 		if agree[i] > agree[best] && agree[i] >= 3*max(others[i], 1) {
@@ -250,39 +307,38 @@ func (k *conn) likelyTimeout() int64 {
 	return 4096 << best
 }
 
-func (b *batch) tailsOf(k *conn, t int64) {
+func (b *batch) tailsOf(calls []*call, t int64) {
 	var late []*call
 	near := 0
-	k.each(func(x *call) {
+	usual := make(map[uint16][]int64)
+	for _, x := range calls {
 		switch n := x.silence(); {
 		case n <= t/4:
+			usual[x.op] = append(usual[x.op], n)
 		case !near1(n, t):
 			near++
 		case x.quiet(t):
 			late = append(late, x)
 		}
-	})
-	if len(late) < 2 || near > len(late) || len(late)*4 > len(k.calls) {
+	}
+	if len(late) < 2 || near > len(late) || len(late)*4 > len(calls) {
 		return
 	}
-	usual := make(map[uint16][]int64)
-	k.each(func(x *call) {
-		if n := x.silence(); n <= t/4 {
-			usual[x.op] = append(usual[x.op], n)
-		}
-	})
-	f := &finding{code: LossRecovery, side: Network, where: k.where(), clock: Calls, certainty: Likely, typical: t, what: tail}
+	f := &finding{code: LossRecovery, side: Network, clock: Calls, certainty: Likely, typical: t, what: tail}
 	for _, x := range late {
 		f.of(x, x.take(x.silence()-max(median(usual[x.op]), 0)))
+		f.on = append(f.on, x.conn.id)
 	}
+	f.on = each(f.on)
 	f.events = f.calls
 	b.Recorder.found(f)
 }
 
 // What is said of losses.
 const (
-	tail   = "tail"   // it was not seen
-	before = "before" // some were lost before the capture point
+	tail     = "tail" // it was not seen
+	before   = "before the capture point"
+	bothWays = "in both directions"
 )
 
 // near1 reports whether n is the timeout t, or two of them, a little more.
@@ -337,7 +393,7 @@ func (b *batch) paced(k *conn, l *lane, server bool) {
 	if slowed < 0.2 {
 		return
 	}
-	f := &finding{code: Congestion, side: Network, where: k.where(), clock: Calls, certainty: Likely, events: l.cnps, what: "server"}
+	f := &finding{code: Congestion, side: Network, on: []int{k.id}, clock: Calls, certainty: Likely, events: l.cnps, what: "server"}
 	if l.cnps >= 8 && slowed > 0.5 {
 		f.certainty = Certain
 	}
@@ -361,8 +417,18 @@ func (b *batch) pathStall() {
 		if k.queued || k.paused || k.fabric >= rdma.IWARP && slices.ContainsFunc(k.calls, func(x *call) bool { return x.resent }) {
 			continue // what follows a lost segment of TCP is acknowledged late as well
 		}
-		for i := range 2 {
-			b.pathStallOf(k, i)
+		// Acknowledgements stay behind the answers to RDMA Reads before them.
+		_, fetches := k.usually(func(x *call) int64 {
+			if x.done <= x.end {
+				return -1
+			}
+			return x.fetched()
+		})
+		_, reads := k.usually(b.late(k))
+		for i, n := range [2]int64{fetches, reads} {
+			if n < stillLeast/3 {
+				b.pathStallOf(k, i)
+			}
 		}
 	}
 }
@@ -397,7 +463,7 @@ func (b *batch) pathStallOf(k *conn, way int) {
 	if len(merged) < 3 || together*10 < len(list)*4 {
 		return
 	}
-	f := &finding{code: PathStall, side: Network, where: k.where(), clock: Calls, certainty: Likely, events: len(merged)}
+	f := &finding{code: PathStall, side: Network, on: []int{k.id}, clock: Calls, certainty: Likely, events: len(merged)}
 	if len(b.pausesSeen()) >= pausesLeast {
 		f.certainty = Possible // it is not clear who stops whom
 	}
@@ -491,13 +557,15 @@ func (k *conn) delayedAcks() bool {
 	if k.fabric < rdma.IWARP {
 		return false
 	}
-	n := max(k.floor[0], k.floor[1])
-	for _, t := range ackDelays {
-		if n >= t && n <= t+t/4 {
-			return true
-		}
+	if k.both != nil && (k.both.points[0].delayedAcks() || k.both.points[1].delayedAcks()) {
+		return true
 	}
-	return false
+	return delayed(max(k.floor[0], k.floor[1]))
+}
+
+// delayed reports whether an acknowledgement of TCP took as long as one that waited for data to go with.
+func delayed(n int64) bool {
+	return slices.ContainsFunc(ackDelays[:], func(t int64) bool { return n >= t && n <= t+t/4 })
 }
 
 // ackDelays are the usual delays of acknowledgements in TCP stacks, in nanoseconds.
@@ -513,9 +581,10 @@ func (b *batch) slowed(k *conn) bool {
 // nearest one shows what the way need not take.
 func (b *batch) pathDelay() {
 	for _, k := range b.order {
-		if k.samples[0]+k.samples[1] < 4 {
+		if k.samples[0]+k.samples[1] < 4 || len(k.calls) == 0 {
 			continue
 		}
+		p := &b.pairs[k.pair]
 		round := k.round()
 		usual := max(k.ways[0], 0) + max(k.ways[1], 0)
 		if round < nearby || k.delayedAcks() || usual > round*3/2 || (round < far || k.fabric >= rdma.IWARP || b.mixed) && !k.steady() {
@@ -523,23 +592,26 @@ func (b *batch) pathDelay() {
 		}
 		base := int64(0)
 		for _, o := range b.order {
-			if o != k && o.samples[0] >= 4 && len(o.calls) > 0 && len(k.calls) > 0 && o.calls[0].server == k.calls[0].server {
+			if o != k && o.samples[0] >= 4 && len(o.calls) > 0 && o.calls[0].server == k.calls[0].server {
 				if n := o.round(); n < round/2 && (base == 0 || n < base) {
 					base = n
 				}
 			}
 		}
-		f := &finding{code: PathDelay, side: Network, where: k.where(), clock: Calls, certainty: Certain, typical: round, limit: base}
+		f := &finding{code: PathDelay, side: Network, on: []int{k.id}, clock: Calls, certainty: Certain, typical: round, limit: base}
 		if round < far || k.samples[0] < 8 {
 			f.certainty = Likely
 		}
-		if k.queued || b.slowed(k) {
-			f.certainty = Possible // acknowledgements wait behind paced data
+		if k.queued || b.slowed(k) || p.busy || p.queues > round/2 {
+			f.certainty = Possible // acknowledgements wait behind data
 		}
 		k.each(func(x *call) {
 			n := round - base
 			if x.firstRead != 0 {
 				n *= 2
+			}
+			if x.done > x.end { // the client fetched the data
+				n += round - base
 			}
 			f.of(x, x.take(n))
 		})

@@ -92,7 +92,7 @@ func (b *batch) pausedOf(k, at *conn, stops []still) {
 	if at != k && at.client != k.client {
 		stopped = stopped.Other()
 	}
-	f := &finding{code: Pause, side: Network, where: k.where(), clock: Calls, certainty: Likely, what: "the switch"}
+	f := &finding{code: Pause, side: Network, on: []int{k.id}, clock: Calls, certainty: Likely, what: "the switch"}
 	near := at.point()
 	switch {
 	case near == besideClient && stopped != k.client:

@@ -191,8 +191,8 @@ type same struct {
 	nth  int // with this XID
 }
 
-// pair is a call as the points of a connection show it; nil if one does not.
-type pair [2]*call
+// seen is a call as the points of a connection show it; nil if one does not.
+type seen [2]*call
 
 // join replaces the calls of connections that two points show.
 func (p *points) join(r *Recorder) {
@@ -208,11 +208,11 @@ func (p *points) join(r *Recorder) {
 		calls[i], lanes[x] = x.index(), x.rec.watch.copied()
 	}
 	p.pairUp(r, calls)
-	joined := make(map[int]map[same]pair)
+	joined := make(map[int]map[same]seen)
 	both := make(map[int]*both)
 	for _, k := range r.order {
 		if k.both != nil {
-			joined[k.id], both[k.id] = map[same]pair{}, k.both
+			joined[k.id], both[k.id] = map[same]seen{}, k.both
 		}
 	}
 	for n, x := range p.list {
@@ -353,7 +353,7 @@ func (p *point) keep(used map[*call]bool) {
 }
 
 // recent reports whether the point that does not show a call may not have come to it.
-func recent(y pair, at [2]*point) bool {
+func recent(y seen, at [2]*point) bool {
 	for i, x := range y {
 		if x == nil {
 			continue
@@ -413,7 +413,7 @@ func (x *call) whole() bool {
 
 // measureBoth finds how the clocks of the two points differ, and what was sent. ok is false if some packets count as those of the other
 // point: the way there and back then takes less than no time.
-func (k *conn) measureBoth(calls map[same]pair, lanes map[*point]map[int]*[2]lane) (ok bool) {
+func (k *conn) measureBoth(calls map[same]seen, lanes map[*point]map[int]*[2]lane) (ok bool) {
 	b := k.both
 	type sample struct{ at, forth, back int64 }
 	var list []sample
@@ -470,7 +470,9 @@ func (k *conn) measureBoth(calls map[same]pair, lanes map[*point]map[int]*[2]lan
 	for i, c := range b.points {
 		l := &b.lanes[k.side(i)]
 		*l = c.lane(lanes[b.at[i]], i)
-		l.unseen = min(l.unseen, b.points[1-i].lane(lanes[b.at[1-i]], i).unseen) // what one of them has seen is seen
+		far := b.points[1-i].lane(lanes[b.at[1-i]], i)
+		l.late, l.reread = min(l.late, far.late), min(l.reread, far.reread) // what one of them has seen is seen
+		l.between = far.late - l.late
 	}
 	l := &b.lanes[k.side(0)]
 	for _, t := range [...]*int64{&l.first.Time, &l.last.Time, &l.cnpFirst, &l.cnpLast} {
@@ -522,7 +524,7 @@ func (k *conn) nearest(side int, way int64) int64 {
 }
 
 // call joins what two points show of a call. It expresses all times on the clock of the second point.
-func (k *conn) call(r *Recorder, y pair) call {
+func (k *conn) call(r *Recorder, y seen) call {
 	b := k.both
 	for i := range y {
 		if o := y[1-i]; y[i] != nil && o != nil && y[i].end == 0 && o.end != 0 {
@@ -558,7 +560,8 @@ func (k *conn) call(r *Recorder, y pair) call {
 		x = *s
 		x.start, x.sent, x.from, x.conn = c.start, c.sent, c.from, c.conn
 		x.end, x.done, x.pulled = c.end, c.done, c.pulled
-		x.forth, x.back = max(s.callEnd-c.callEnd, 0), max(c.end-s.end, 0)
+		forth, back := s.callEnd-c.callEnd, c.end-s.end // clocks that differ take from one what they give to the other
+		x.forth, x.back = max(forth+min(back, 0), 0), max(back+min(forth, 0), 0)
 		x.nearC = b.points[0].nearest(1, a.wayC)
 		x.nearS = b.points[1].nearest(0, s.wayS)
 		x.wayS, x.wayC = x.forth+x.nearS, x.back+x.nearC

@@ -11,6 +11,7 @@ import (
 // and replies wait behind it, since requests of a queue pair stay in order. A server with one thread answers a call before it reads the
 // data of the next.
 func (b *batch) readDepth() {
+	var found []*conn
 	for _, k := range b.order {
 		if k.depth > 1 || k.queued {
 			continue
@@ -42,12 +43,20 @@ func (b *batch) readDepth() {
 			k.queued = k.queued || k.depth == 1 && k.behindReads // the server does not work on calls that wait behind Reads
 			continue
 		}
-		f := &finding{code: ReadDepth, side: k.shallow, where: k.where(), clock: Calls, certainty: Likely, limit: 1}
-		k.each(func(x *call) { f.of(x, x.take(b.held(x))) })
+		f := &finding{code: ReadDepth, side: k.shallow, on: []int{k.id}, clock: Calls, certainty: Likely, limit: 1}
+		k.each(func(x *call) {
+			own := max(int64(x.reads)-1, 0) * k.round() // its own Reads went one after the other as well, even in the quickest call
+			f.of(x, x.take(max(b.held(x), 0)+own))
+		})
 		if f.time > 0 {
-			k.queued = true
+			k.queued, found = true, append(found, k)
 		}
 		b.Recorder.found(f)
+	}
+	for _, k := range b.order { // of the other connections of a mount it holds as well
+		if k.depth <= 1 && len(k.calls) > 0 && slices.ContainsFunc(found, func(o *conn) bool { return o.hosts == k.hosts }) {
+			k.queued = true
+		}
 	}
 }
 
@@ -64,46 +73,65 @@ const (
 )
 
 // linkFull finds links that carry all they can: the packets of a direction follow each other at one pace, without gaps, while several
-// calls wait.
+// calls wait. The connections between two hosts share their link.
 func (b *batch) linkFull() {
-	for _, k := range b.order {
-		l := b.lanesOf(k)
-		if l == nil || k.queued {
-			continue
-		}
-		for side := range l {
-			b.full(k, &l[side], rdma.Side(side) != k.client)
-		}
+	for i := range b.pairs {
+		b.full(&b.pairs[i], true)
+		b.full(&b.pairs[i], false)
 	}
 }
 
-func (b *batch) full(k *conn, l *lane, server bool) {
-	if k.queued || l.cnps >= pacedLeast {
-		return
+func (b *batch) full(p *pair, server bool) {
+	f := &finding{code: LinkFull, side: Network, clock: Calls, certainty: Likely, what: "client"}
+	if server {
+		f.what = "server"
 	}
-	var open, busy, app int64
-	k.each(func(x *call) {
+	var open, busy, app, bytes, most int64
+	rate := 0.0 // of all connections, in KiB a nanosecond
+	for _, x := range p.calls {
 		open += max(x.end-max(x.start, busy), 0)
 		busy = max(busy, x.end)
 		app += x.app
-	})
+	}
 	if open <= 0 || app < 3*open {
 		return
 	}
-	pace, took := l.usual()
-	if took*10 < open*8 || fastest(&l.chunks)*1.6 < pace { // what comes closer to each other than usual has had a gap before it
-		pace = k.drained(open, server)
+	tcp := false
+	for _, k := range p.conns {
+		l := b.lanesOf(k)
+		if l == nil || k.queued {
+			return
+		}
+		side := k.client
+		if server {
+			side = side.Other()
+		}
+		way := &l[side&1]
+		if way.cnps >= pacedLeast {
+			return
+		}
+		bytes += int64(way.bytes)
+		pace, took := way.usual()
+		if took*10 < open*8 || fastest(&way.chunks)*1.6 < pace { // what comes closer to each other than usual has had a gap before it
+			pace = k.drained(open, server)
+		}
+		if pace > 0 && pace <= slowest {
+			rate += 1 / pace
+			most += int64(way.bytes)
+			f.on = append(f.on, k.id)
+		}
+		tcp = tcp || k.fabric >= rdma.IWARP
 	}
-	if pace < slowLink || pace > slowest || k.fabric >= rdma.IWARP && pace < slowTCP {
+	pace := 1 / rate // infinite without one
+	if most*10 < bytes*9 || pace < slowLink || pace > slowest || tcp && pace < slowTCP {
 		return
 	}
-	f := &finding{code: LinkFull, side: Network, where: k.where(), clock: Calls, certainty: Likely, what: "server", typical: int64(8 * 1024 / pace * 1e9)}
-	if !server {
-		f.what = "client"
-	}
+	f.typical = int64(8 * 1024 / pace * 1e9)
 	rest := 1 - fastLink/pace // a link that is faster has its queue, too, if all want more than it carries
-	k.each(func(x *call) { f.of(x, x.take(int64(float64(x.app)*rest))) })
-	k.queued = f.time > 0
+	for _, k := range p.conns {
+		k.each(func(x *call) { f.of(x, x.take(int64(float64(x.app)*rest))) })
+		k.queued = k.queued || f.time > 0
+	}
 	b.Recorder.found(f)
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/rpcrdma/toolkit/analyze/latency"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
@@ -125,6 +126,7 @@ type call struct {
 	bytes          uint32
 	reads          uint16
 	credits, slots int64
+	slotLimit      uint32
 	lost           [rdma.NumCauses]int64
 	granted        uint32
 	asked          uint32
@@ -143,6 +145,7 @@ type call struct {
 	guessed bool  // sent is not seen
 
 	// What the causes find out.
+	ahead int32  // calls that the server had when it came
 	work  uint32 // number of its work
 	group uint32 // of the operation of its server
 	app   int64  // latency as the application saw it
@@ -166,6 +169,7 @@ const (
 	opening
 	recalling
 	returning
+	settingUp // a mount
 )
 
 // conn is a connection.
@@ -182,6 +186,7 @@ type conn struct {
 	spread  [2]int64 // of the middle half of them
 	samples [2]int
 	hosts   [2]host // of both sides
+	pair    int     // of hosts: its number in the batch
 	client  rdma.Side
 	depth   int   // RDMA Reads of the server at once, as announced; 0 unknown
 	shallow Side  // whose setup allows the fewest RDMA Reads at once
@@ -298,9 +303,14 @@ type ended struct {
 
 // Closed takes what is known of a connection at its end. It may be called while another goroutine calls other methods.
 func (r *Recorder) Closed(c *rdma.Connection) {
-	if c.MergedInto != nil || c.Fabric == rdma.UDP {
-		return
+	if c.MergedInto == nil && c.Fabric != rdma.UDP {
+		r.gone(c, c.State == rdma.Rejected)
 	}
+}
+
+func (r *Recorder) refused(c *rdma.Connection) { r.gone(c, true) }
+
+func (r *Recorder) gone(c *rdma.Connection, rejected bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.ended) >= maxConns {
@@ -308,7 +318,7 @@ func (r *Recorder) Closed(c *rdma.Connection) {
 	}
 	e := ended{
 		id: c.ID, hosts: [2]netip.Addr{c.Ends[0].Addr, c.Ends[1].Addr}, first: c.First.Time, last: c.Last.Time, sends: c.Sent[0].Sends + c.Sent[1].Sends,
-		key: string(rpc.AppendConnectionKey(nil, c)), frame: c.First.Number, rejected: c.State == rdma.Rejected, gaps: missingOf(c), packets: c.Sent[0].Packets + c.Sent[1].Packets,
+		key: string(rpc.AppendConnectionKey(nil, c)), frame: c.First.Number, rejected: rejected, gaps: missingOf(c), packets: c.Sent[0].Packets + c.Sent[1].Packets,
 	}
 	if e.hosts[1].Less(e.hosts[0]) {
 		e.hosts[0], e.hosts[1] = e.hosts[1], e.hosts[0]
@@ -340,7 +350,7 @@ func (r *Recorder) Transaction(v *rpc.View) {
 	var b [128]byte
 	r.calls = append(r.calls, call{
 		conn: k, xid: tx.XID, frame: tx.Call.Last.Number, sent: tx.FirstSent(), from: tx.FirstOn(),
-		start: tx.Call.First.Time, stamp: tx.Call.First.Time, callEnd: tx.Call.Last.Time, credits: int64(tx.Credits), slots: int64(tx.Slots),
+		start: tx.Call.First.Time, stamp: tx.Call.First.Time, callEnd: tx.Call.Last.Time, credits: int64(tx.Credits), slots: int64(tx.Slots), slotLimit: tx.SlotLimit,
 		client: client, server: server,
 		op: r.names.of(v.AppendOperation(b[:0])), bytes: uint32(min(tx.ReadBytes+tx.WriteBytes, 1<<31)), reads: uint16(min(tx.Reads, 1<<15)),
 		granted: max(tx.Reply.Credits(), 1), rawGrant: tx.Reply.Credits(), asked: tx.Call.Credits(), backward: tx.Backward, resent: tx.Retransmits > 0,
@@ -468,6 +478,8 @@ func kindNamed(op string) kind {
 		return returning
 	case strings.Contains(op, "OPEN"), strings.Contains(op, "SETATTR"), strings.Contains(op, "REMOVE"), strings.Contains(op, "RENAME"):
 		return opening
+	case latency.SetsUp(op):
+		return settingUp
 	}
 	return other
 }
@@ -504,10 +516,10 @@ func (r *Recorder) least() {
 		list = append(list, f)
 	}
 	slices.SortFunc(list, func(a, b *finding) int {
-		return cmp.Or(cmp.Compare(b.time, a.time), cmp.Compare(a.code, b.code), cmp.Compare(a.where, b.where))
+		return cmp.Or(cmp.Compare(b.time, a.time), cmp.Compare(a.code, b.code), cmp.Compare(a.place(), b.place()))
 	})
 	for _, f := range list[maxFindings/2:] {
-		delete(r.sum, causeKey{f.code, f.where})
+		delete(r.sum, causeKey{f.code, f.place()})
 	}
 }
 
@@ -527,7 +539,7 @@ func (r *Recorder) copied() *Recorder {
 	}
 	for key, f := range r.sum {
 		x := *f
-		x.worst = slices.Clone(f.worst)
+		x.worst, x.on = slices.Clone(f.worst), slices.Clone(f.on)
 		c.sum[key] = &x
 	}
 	r.mu.Lock()

@@ -35,7 +35,7 @@ func (r *Recorder) report() *Report {
 		rep.ends = append(rep.ends, k.ends())
 	}
 	rep.first, rep.last, rep.count, rep.p99 = r.first, r.last, r.count, r.percentile99()
-	for _, f := range r.sum {
+	for _, f := range r.joined() {
 		if c := r.cause(f, rep); c != nil {
 			rep.Causes = append(rep.Causes, c)
 		}
@@ -95,7 +95,7 @@ func (r *Recorder) cause(f *finding, rep *Report) *Cause {
 	case r.mixed && f.certainty == Certain && f.code != CaptureGaps:
 		f.certainty = Likely
 	}
-	c := &Cause{Code: f.code, Side: f.side, Where: f.where, Time: f.time, Clock: f.clock, Certainty: f.certainty, Evidence: []Evidence{}, Next: []string{}}
+	c := &Cause{Code: f.code, Side: f.side, Where: f.place(), Time: f.time, Clock: f.clock, Certainty: f.certainty, Evidence: []Evidence{}, Next: []string{}}
 	all := rep.Calls
 	if f.clock == Wall {
 		all = rep.Wall
@@ -173,7 +173,7 @@ func (r *Recorder) away() {
 		}
 		if old != nil && len(tries[p]) > 0 && e.first-old.last >= awayLeast {
 			r.found(&finding{
-				code: Outage, side: Server, where: fmt.Sprintf("connection %d", e.id), clock: Wall, certainty: Certain, time: e.first - old.last, events: len(tries[p]),
+				code: Outage, side: Server, on: []int{e.id}, clock: Wall, certainty: Certain, time: e.first - old.last, events: len(tries[p]),
 				worst: tries[p][:min(len(tries[p]), shown)],
 			})
 		}

@@ -71,13 +71,45 @@ func (b *batch) woken(server uint16, calls []*call) {
 	b.Recorder.found(f)
 }
 
+// ahead counts how many other calls the server has when a call comes, and sorts them by that time.
+func ahead(calls []*call) {
+	slices.SortStableFunc(calls, func(a, c *call) int { return cmp.Compare(a.arrived(), c.arrived()) })
+	done := make([]int64, len(calls))
+	for i, x := range calls {
+		done[i] = x.answered()
+	}
+	slices.Sort(done)
+	for i, x := range calls {
+		n, _ := slices.BinarySearch(done, x.arrived()+1)
+		x.ahead = int32(max(i-n, 0))
+	}
+}
+
+// inQueue reports whether calls are with the server for longer, the more others it has: they wait, it does not work for so long.
+func inQueue(calls []*call) bool {
+	list := make([]int64, len(calls))
+	for i, x := range calls {
+		list[i] = int64(x.ahead)
+	}
+	mid := nth(list, len(list)/2)
+	var few, many []int64
+	for _, x := range calls {
+		if int64(x.ahead) < mid {
+			few = append(few, x.service())
+		} else {
+			many = append(many, x.service())
+		}
+	}
+	return len(few) >= fewCalls && median(many) > 2*median(few) && median(many) > brisk
+}
+
 func (b *batch) threadsOf(server uint16, calls []*call) {
 	for _, x := range calls {
 		if x.conn.queued || x.conn.gaps*100 > x.conn.packets {
 			return
 		}
 	}
-	slices.SortStableFunc(calls, func(a, c *call) int { return cmp.Compare(a.arrived(), c.arrived()) })
+	ahead(calls)
 	behind, done := 0, int64(0) // calls that came while others were with the server
 	for _, x := range calls {
 		if x.arrived() < done {
@@ -271,9 +303,7 @@ func (b *batch) serverTime() {
 			sum += n
 			if x.wayS >= 0 {
 				known++
-				if x.wayS*10 < n {
-					quick++
-				}
+				quick += b2i(x.wayS*10 < n)
 			}
 		}
 		mean := sum / int64(len(times))
@@ -302,12 +332,15 @@ func (b *batch) serverTime() {
 	}
 }
 
+// fewCalls of an operation say nothing sure of a server.
+const fewCalls = 8
+
 // surely is how certain it is that the server worked for the times that calls were with it. quick is how many of them took ten times as
 // long as the way to the server and back; alone says that no other client calls it.
 func (b *batch) surely(calls []*call, times []int64, quick int, alone bool) Certainty {
 	k, mid := calls[0].conn, median(times)
 	switch {
-	case len(times) < 16 || b.soft(calls) || k.waiting(): // their data may wait there as well
+	case len(times) < fewCalls || b.soft(calls, quick) || k.waiting() || inQueue(calls): // their data may wait there as well
 		return Possible
 	case mid >= long && quick*2 >= len(times) && alone && !tailed(times): // otherwise it may work on calls of other clients
 		return Certain
@@ -392,10 +425,10 @@ func (k *conn) paced() bool {
 
 // soft reports whether the adapters of the calls need about as long for an acknowledgement as others for a call: they are made of software, and
 // what the server takes may be theirs.
-func (b *batch) soft(calls []*call) bool {
+func (b *batch) soft(calls []*call, quick int) bool {
 	k := calls[0].conn
 	if k.paced() {
 		return true
 	}
-	return k.ways[0]+k.ways[1] >= brisk && !k.steady()
+	return k.ways[0]+k.ways[1] >= brisk && !k.steady() && quick*4 < len(calls)*3
 }

@@ -21,42 +21,49 @@ func (r *Recorder) text(f *finding, rep *Report) string {
 	switch f.code {
 	case Outage:
 		if f.clock == Wall {
-			return head("Outage") + fmt.Sprintf("the server refused %s before it took %s.", units.Plural(f.events, "connection"), f.where)
+			return head("Outage") + fmt.Sprintf("the server refused %s before it took %s.", units.Plural(f.events, "connection"), f.place())
 		}
-		if f.what == "silent" {
-			return fmt.Sprintf("Outage, %s (%s): %s answered nothing; %s waited %s in all, and were answered together.", units.DurationText(f.typical), f.certainty, f.where, units.Plural(f.calls, "call"), units.DurationText(f.time))
+		if f.what == cutOff {
+			return fmt.Sprintf("Outage, %s (%s): what was sent again on %s did not get through; %s waited %s in all.", units.DurationText(f.typical), f.certainty, f.place(), units.Plural(f.calls, "call"), units.DurationText(f.time))
 		}
-		return fmt.Sprintf("Outage, %s (%s): %s waited %s in all and had to be sent again on %s.", units.DurationText(f.typical), f.certainty, units.Plural(f.calls, "call"), units.DurationText(f.time), f.where)
+		if f.what == silent {
+			return fmt.Sprintf("Outage, %s (%s): %s answered nothing; %s waited %s in all, and were answered together.", units.DurationText(f.typical), f.certainty, f.place(), units.Plural(f.calls, "call"), units.DurationText(f.time))
+		}
+		return fmt.Sprintf("Outage, %s (%s): %s waited %s in all and had to be sent again on %s.", units.DurationText(f.typical), f.certainty, units.Plural(f.calls, "call"), units.DurationText(f.time), f.place())
 	case LossRecovery:
 		if f.what == tail {
 			return fmt.Sprintf("Tail loss, server to client, %s (%s): %s came one ACK timeout, %s, late on %s, and no packet behind them showed the loss.",
-				units.DurationText(f.time), f.certainty, units.Plural(f.calls, "reply"), units.DurationText(f.typical), f.where)
+				units.DurationText(f.time), f.certainty, units.Plural(f.calls, "reply"), units.DurationText(f.typical), f.place())
 		}
-		s := head("Losses") + fmt.Sprintf("%s waited on %s for packets that were lost, or came out of order, and were sent again.", units.Plural(f.calls, "call"), f.where)
-		if f.what == before {
-			s += " Some were lost before the capture point: there may be more than it shows."
+		s := head("Losses") + fmt.Sprintf("%s waited on %s for packets that were lost, or came out of order, and were sent again.", units.Plural(f.calls, "call"), f.place())
+		if f.who != "" {
+			s += fmt.Sprintf(" That was %s, %s", f.who, f.what)
+			if f.what == before {
+				s += ", so there may be more than it shows"
+			}
+			s += "."
 		}
 		return s
 	case Congestion:
-		return head("Congestion") + fmt.Sprintf("%d notifications (CNP) slowed the %s's adapter on %s; everything behind the paced data waits.", f.events, f.what, f.where)
+		return head("Congestion") + fmt.Sprintf("%d notifications (CNP) slowed the %s's adapter on %s; everything behind the paced data waits.", f.events, f.what, f.place())
 	case PathStall:
-		return head("Path stalls") + fmt.Sprintf("%d times the path of %s stood still, up to %s; nothing was lost, so something upstream paused it.", f.events, f.where, units.DurationText(f.typical))
+		return head("Path stalls") + fmt.Sprintf("%d times the path of %s stood still, up to %s; nothing was lost, so something upstream paused it.", f.events, f.place(), units.DurationText(f.typical))
 	case Pause:
-		return head("Pause frames") + fmt.Sprintf("%s stopped the packets of %s %s, for up to %s.", f.what, f.where, units.Times(f.events), units.DurationText(f.typical))
+		return head("Pause frames") + fmt.Sprintf("%s stopped the packets of %s %s, for up to %s.", f.what, f.place(), units.Times(f.events), units.DurationText(f.typical))
 	case LinkFull:
-		return head("Link full") + fmt.Sprintf("packets of the %s follow without a gap on %s, at %.1f Gb/s; calls wait for room.", f.what, f.where, float64(f.typical)/1e9)
+		return head("Link full") + fmt.Sprintf("packets of the %s follow without a gap on %s, at %.1f Gb/s; calls wait for room.", f.what, f.place(), float64(f.typical)/1e9)
 	case ReceiverNotReady:
-		return head("Receiver not ready") + fmt.Sprintf("the %s had no buffer for %s on %s.", f.side, units.Plural(f.calls, "call"), f.where)
+		return head("Receiver not ready") + fmt.Sprintf("the %s had no buffer for %s on %s.", f.side, units.Plural(f.calls, "call"), f.place())
 	case ReadDepth:
-		return head("Depth of Reads") + fmt.Sprintf("as many RDMA Reads were under way on %s as the %s allows; others waited.", f.where, f.side)
+		return head("Depth of Reads") + fmt.Sprintf("as many RDMA Reads were under way on %s as the %s allows; others waited.", f.place(), f.side)
 	case Credits:
 		switch f.what {
 		case "zero":
-			return head("Credits") + fmt.Sprintf("the server grants 0 credits on %s; the client goes on with one call at a time.", f.where)
+			return head("Credits") + fmt.Sprintf("the server grants 0 credits on %s; the client goes on with one call at a time.", f.place())
 		case "echo":
-			return head("Credits") + fmt.Sprintf("the client asks for no more than %d credits on %s, and all were in use %s.", f.limit, f.where, units.Times(f.calls))
+			return head("Credits") + fmt.Sprintf("the client asks for no more than %d credits on %s, and all were in use %s.", f.limit, f.place(), units.Times(f.calls))
 		}
-		return head("Credits") + fmt.Sprintf("the server grants %d on %s, and all were in use %s when a call came.", f.limit, f.where, units.Times(f.calls))
+		return head("Credits") + fmt.Sprintf("the server grants %d on %s, and all were in use %s when a call came.", f.limit, f.place(), units.Times(f.calls))
 	}
 	return r.textOfHosts(f, head)
 }
@@ -67,20 +74,20 @@ func (r *Recorder) textOfHosts(f *finding, head func(string) string) string {
 	case PathDelay:
 		s := head("Distance") + fmt.Sprintf("each round trip to the server takes %s", units.DurationText(f.typical))
 		if f.limit > 0 {
-			return s + fmt.Sprintf(" on %s; another connection needs %s.", f.where, units.DurationText(f.limit))
+			return s + fmt.Sprintf(" on %s; another connection needs %s.", f.place(), units.DurationText(f.limit))
 		}
-		return s + fmt.Sprintf(" on %s, as the transport's own acknowledgements show.", f.where)
+		return s + fmt.Sprintf(" on %s, as the transport's own acknowledgements show.", f.place())
 	case ServerTime:
 		return head("Server") + fmt.Sprintf("it works long on %s, %s each on average%s.", f.what, units.DurationText(f.typical), disk(f.what))
 	case ServerThreads:
 		at := units.Plural(int(f.limit), "call") + " at a time"
 		return head("Server") + fmt.Sprintf("it serves %s while others wait in line. More threads (nfsd) would help.", at)
 	case Neighbour:
-		return head("Neighbour") + fmt.Sprintf("calls of %s waited behind those of %s, which keep server %s busy.", strings.TrimPrefix(f.where, "client "), f.who, f.what)
+		return head("Neighbour") + fmt.Sprintf("calls of %s waited behind those of %s, which keep server %s busy.", strings.TrimPrefix(f.place(), "client "), f.who, f.what)
 	case SessionSlots:
-		return head("Session slots") + fmt.Sprintf("all slots were in use %s when a call came on %s.", units.Times(f.calls), f.where)
+		return head("Session slots") + fmt.Sprintf("the session has %s, and all were in use %s when a call came on %s.", units.Plural(int(f.limit), "slot"), units.Times(f.calls), f.place())
 	case ClientReadResponse:
-		return head("Client") + fmt.Sprintf("its adapter answers RDMA Reads late on %s, %s each.", f.where, units.DurationText(f.typical))
+		return head("Client") + fmt.Sprintf("its adapter answers RDMA Reads late on %s, %s each.", f.place(), units.DurationText(f.typical))
 	case OneAtATime:
 		return head("One call at a time") + fmt.Sprintf("%s, each sent after the reply to the one before, %s each. More in parallel would help.", units.Plural(f.calls, "call"), units.DurationText(f.typical))
 	case Recall:
@@ -150,6 +157,8 @@ func (r *Recorder) summary(rep *Report) string {
 		return "The capture shows packets twice, and it is not clear which are the copies: give the captures of both points as files of their own."
 	case rep.Calls == 0:
 		return "No call was answered in this capture."
+	case len(r.p99) == 0:
+		return "Nothing is slow: all calls set up a mount."
 	}
 	s := fmt.Sprintf("Nothing is slow: P99 is %s", units.DurationText(r.percentile99()))
 	if p := r.percentile99(); p > 5_000_000 || r.hanging > 10*p {

@@ -63,11 +63,17 @@ type lane struct {
 	marked      uint64
 	zeroWindow  uint64
 	rnrs        uint64  // that it sent
-	unseen      uint64  // lost before the capture point: they came late, or a Read was asked again
+	late        uint64  // packets lost before the capture point, or overtaken
+	between     uint64  // lost between two capture points
+	seen        uint64  // sent again that had been seen
+	reread      uint64  // Read Requests that had been seen: they or their responses were lost
 	refused     []still // when its Sends found no buffer, until they were sent again
 	refusedAt   int64   // since when one waits, if it does; its number
 	refusedPSN  uint32
 }
+
+// unseen is how often a packet may have been lost before the capture point.
+func (l *lane) unseen() uint64 { return l.late + l.reread }
 
 // maxRefused is how many refusals of a direction are remembered.
 const maxRefused = 1 << 12
@@ -141,8 +147,8 @@ func paceOf(bytes uint32, gap int64) int {
 func (w *watcher) Saw(c *rdma.Connection, s *rdma.Sighting) {
 	w.Recorder.Saw(c, s)
 	refused := w.refusals > 0 && s.Class == rdma.ClassRequest
-	unseen := s.Novelty == rdma.NoveltyLate || s.Novelty == rdma.NoveltyAgain && s.Read
-	if s.Bytes < dataLeast && s.Class != rdma.ClassCNP && s.Class != rdma.ClassRNR && !s.Marked && !s.ZeroWindow && !refused && !unseen {
+	again := s.Novelty >= rdma.NoveltyLate
+	if s.Bytes < dataLeast && s.Class != rdma.ClassCNP && s.Class != rdma.ClassRNR && !s.Marked && !s.ZeroWindow && !refused && !again {
 		return
 	}
 	w.mu.Lock()
@@ -178,8 +184,14 @@ func (w *watcher) Saw(c *rdma.Connection, s *rdma.Sighting) {
 	if s.Marked {
 		mine.marked++
 	}
-	if unseen {
-		mine.unseen++
+	switch {
+	case !again:
+	case s.Novelty == rdma.NoveltyLate:
+		mine.late++
+	case s.Read:
+		mine.reread++
+	default:
+		mine.seen++
 	}
 	if s.Bytes < dataLeast {
 		return
@@ -281,7 +293,7 @@ const laneSize = int(unsafe.Sizeof([2]lane{}))
 func (r *Recorder) Attach(opt *decode.Options, memory int, sessions *session.Recorder) {
 	b := blame.New(fabric.Options{Lean: true, Live: r.opt.Live, Memory: memory})
 	r.watch = &watcher{Recorder: b.Recorder, lanes: make(map[*rdma.Connection]*[2]lane), most: min(r.opt.Connections, max(cmp.Or(memory, fabric.DefaultMemory)/laneSize, 1))}
-	opt.Observe(decode.Observer{Watcher: r.watch, Runs: r.watch})
+	opt.Observe(decode.Observer{Watcher: r.watch, Runs: r.watch, Refused: r.refused})
 	if sessions == nil {
 		sessions = session.New(nil)
 		sessions.Live()

@@ -171,7 +171,7 @@ func (r *Recorder) slowIf(v *rpc.View, p *transaction.Phases, set uint16, inFlig
 		return
 	}
 	of := &r.slow
-	if r.text = text.Operations(r.text[:0], v); setsUp(string(r.text)) {
+	if r.text = text.Operations(r.text[:0], v); SetsUp(string(r.text)) {
 		if of = &r.setup; !of.wants(int64(p.Total)) {
 			return
 		}

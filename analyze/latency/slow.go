@@ -45,13 +45,14 @@ type Slow struct {
 	number uint64
 }
 
-// Setup reports whether the call sets a mount up, or ends it. Such calls happen once, and wait for things that no other call waits for.
+// Setup reports SetsUp of the call. Such calls happen once, and wait for things that no other call waits for.
 func (s *Slow) Setup() bool {
 	_, op, _ := strings.Cut(s.Operation, " ")
-	return setsUp(op)
+	return SetsUp(op)
 }
 
-func setsUp(operation string) bool {
+// SetsUp reports whether an operation sets a mount up, or ends it.
+func SetsUp(operation string) bool {
 	switch operation {
 	case "NULL", "CB_NULL", "EXCHANGE_ID", "CREATE_SESSION", "DESTROY_SESSION", "DESTROY_CLIENTID", "BIND_CONN_TO_SESSION", "RECLAIM_COMPLETE",
 		"SECINFO_NO_NAME", "SETCLIENTID", "SETCLIENTID_CONFIRM", "MNT", "UMNT", "EXPORT", "GETPORT", "GETADDR", "DUMP":

@@ -278,7 +278,8 @@ func (r *Recorder) call(tx *transaction.Transaction, callback bool, s *rdma.Send
 			c.opened(s.First.Time)
 			x.meter.last = max(x.meter.last, s.First.Time)
 		}
-		tx.Slots = x.table(callback).begin(r, &x.conns.held, q.slot, s.First.Time)
+		t := x.table(callback)
+		tx.Slots, tx.SlotLimit = t.begin(r, &x.conns.held, q.slot, s.First.Time), t.limit
 		if !r.keep(tx, openCall{s: x, c: c, slot: q.slot, back: callback, guard: g}) {
 			c.closed()
 			x.table(callback).end(r, q.slot, 0)

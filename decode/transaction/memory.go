@@ -220,7 +220,7 @@ func (tx *Transaction) Release() {
 	tx.XID, tx.Program, tx.Version, tx.Procedure, tx.Named = 0, 0, 0, 0, false
 	tx.Times = Timeline{}
 	tx.Blame, tx.Kernel = nil, nil
-	tx.Credits, tx.Slots, tx.counted, tx.holes = 0, 0, false, 0
+	tx.Credits, tx.Slots, tx.SlotLimit, tx.counted, tx.holes = 0, 0, 0, false, 0
 	tx.InFlight, tx.Window = 0, 0
 	tx.Operations, tx.OperationsLost = tx.Operations[:0], 0
 	tx.Reads, tx.Writes, tx.ReadBytes, tx.WriteBytes = 0, 0, 0, 0

@@ -171,7 +171,9 @@ type Transaction struct {
 	// Slots is how long all slots of the session were in use before a reply freed one,
 	// for the first call since: at most so long it waited. It lies before the call, too.
 	// A decode.Observer that knows NFSv4.1 fills it in: package analyze/session.
-	Slots time.Duration
+	// SlotLimit is how many slots the client may use, as far as that Observer knows.
+	Slots     time.Duration
+	SlotLimit uint32
 
 	// Done is the RDMA_DONE of that model: the requester has read the reply's
 	// chunks.

@@ -121,6 +121,12 @@ func (e *expected) names(c *claim) bool {
 	return slices.Contains(e.codes, c.Code) && slices.Contains(e.sides, c.Side)
 }
 
+// small reports whether a cause is hardly there, and a claim takes it for much.
+func (e *expected) small(c *claim) bool {
+	ok, off := e.timed(c)
+	return e.optional && !ok && off > 2 && c.Share > 0.1
+}
+
 // timed reports whether the time of a claim is right, and off by how much in which direction.
 func (e *expected) timed(c *claim) (bool, float64) {
 	if e.untimed {
@@ -183,7 +189,7 @@ func judge(r *report, want []expected) *verdict {
 			continue
 		}
 		e := find(c)
-		if e == nil {
+		if e == nil || c.Certainty != "possible" && e.small(c) {
 			v.wrong[c.Certainty]++
 			if c.Certainty != "possible" {
 				v.notes = append(v.notes, "wrong: "+c.String())
@@ -281,6 +287,10 @@ func expect(s *simulate.Situation, c *simulate.Config, t simulate.Truth, p simul
 			if (p == simulate.AtServer) == c.PathStall.FromServer && p != simulate.AtSwitch {
 				e.sides = append(e.sides, "network") // no frame of the receiver comes by
 			}
+		case "loss-recovery":
+			if c.Loss.Tail && !c.Loss.FromServer && p == simulate.AtServer {
+				e.optional = e.optional || c.Loss.Place < simulate.BehindTap // it comes late: nothing shows since when it was under way
+			}
 		case "neighbour":
 			// The calls of the server's other clients do not come by a client's capture point.
 			if p == simulate.AtClient {
@@ -320,6 +330,9 @@ func also(c *simulate.Config) []expected {
 	}
 	if c.Neighbour != nil {
 		add("server-threads", "server")
+	}
+	if c.Outage != nil && c.Outage.Path { // what was lost meanwhile is sent again
+		add("loss-recovery", "network")
 	}
 	return list
 }

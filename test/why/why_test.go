@@ -230,13 +230,30 @@ func (o *outcome) failed() []string {
 	return list
 }
 
+// said is what the program says.
+func said(dump string, args []string) ([]byte, error) {
+	var notes bytes.Buffer
+	cmd := exec.Command(dump, args...)
+	cmd.Stderr = &notes
+	out, err := cmd.Output()
+	if err != nil && cmd.ProcessState.ExitCode() != 3 {
+		return nil, fmt.Errorf("%w\n%s", err, notes.Bytes())
+	}
+	return out, nil
+}
+
 // judgeRun makes the run of the n-th situation and judges what the program says of its captures; with -short, of one of them.
 func judgeRun(t *testing.T, dump string, s *simulate.Situation, seed uint64, n int, each func(string, *verdict)) {
 	c := s.Draw(seed)
 	r := simulate.Tell(c)
 	dir := *keep
 	if dir == "" {
-		dir = t.TempDir()
+		var err error
+		if dir, err = os.MkdirTemp("", "why"); err != nil {
+			t.Error(err)
+			return
+		}
+		defer os.RemoveAll(dir) // all runs together take gigabytes
 	}
 	list := views(r, rand.New(rand.NewPCG(seed, 0)), (seed+uint64(len(s.Name)))%2 == 0)
 	if testing.Short() {
@@ -261,17 +278,21 @@ func judgeRun(t *testing.T, dump string, s *simulate.Situation, seed uint64, n i
 			args = append(args, path)
 		}
 		slices.Sort(args[3:])
-		var out, notes bytes.Buffer
-		cmd := exec.Command(dump, args...)
-		cmd.Stdout, cmd.Stderr = &out, &notes
-		if err := cmd.Run(); err != nil && cmd.ProcessState.ExitCode() != 3 {
-			t.Errorf("%s: %v\n%s", name, err, notes.Bytes())
-			continue
-		}
-		rep, err := read(out.Bytes(), w.size)
+		out, err := said(dump, args)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
+		}
+		rep, err := read(out, w.size)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if len(w.files) > 1 && n%4 == 0 {
+			slices.Reverse(args[3:])
+			if other, err := said(dump, args); err != nil || !bytes.Equal(out, other) {
+				t.Errorf("%s: another answer to the files in another order: %v\n%s", name, err, other)
+			}
 		}
 		each(name, judge(rep, expect(s, &c, w.truth, w.point)))
 	}

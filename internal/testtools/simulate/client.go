@@ -95,6 +95,8 @@ func (cl *client) enter(call *Call) {
 	}
 	cl.slots[free] = true
 	call.slot = free
+	cl.sequence[free]++
+	call.sequence = cl.sequence[free]
 	cl.post(call)
 }
 
@@ -147,7 +149,7 @@ func (c *connection) send(call *Call) {
 		for _, s := range call.segments {
 			h.Reads = append(h.Reads, rpcrdma.ReadSegment{Position: uint32(len(body)), Segment: s})
 		}
-	case call.Op == Read:
+	case call.Op == Read && !c.n.ReadRead:
 		h.Writes = []rpcrdma.WriteChunk{call.segments}
 	}
 	c.post(call, append(h.Append(nil), body...))
@@ -180,12 +182,42 @@ func (c *connection) atClient(m []byte, call *Call) {
 		call.client.giveBack(call)
 		return
 	}
-	i := slices.Index(c.open, call)
-	if i < 0 {
+	if !slices.Contains(c.open, call) {
 		return // answered before the connection broke
 	}
-	c.open = slices.Delete(c.open, i, i+1)
 	c.granted = int(binary.BigEndian.Uint32(m[8:]))
+	if c.n.ReadRead && call.Op == Read && !call.delayed {
+		c.fetch(call)
+		return
+	}
+	c.finish(call)
+}
+
+// fetch reads the data of a reply, and tells the server that it is done.
+func (c *connection) fetch(call *Call) {
+	left := len(call.segments)
+	for _, s := range call.segments {
+		c.ends[0].add(&request{
+			kind: readRequest, length: int(s.Length), handle: s.Handle, offset: s.Offset, call: call, role: roleRead,
+			done: func() {
+				if left--; left > 0 {
+					return
+				}
+				h := rpcrdma.Header{XID: call.xid, Version: rpcrdma.Version1, Credits: c.n.asked(), Type: rpcrdma.TypeDone}
+				c.ends[0].add(&request{kind: sendRequest, data: h.Append(nil), call: call, role: roleDone})
+				c.finish(call)
+			},
+		})
+	}
+}
+
+// finish ends a call.
+func (c *connection) finish(call *Call) {
+	i := slices.Index(c.open, call)
+	if i < 0 {
+		return
+	}
+	c.open = slices.Delete(c.open, i, i+1)
 	cl := call.client
 	cl.leave(call)
 	c.pump()

@@ -14,6 +14,7 @@ type Config struct {
 	Mix         Mix
 	Size        int // of READ and WRITE in bytes
 	NFS4        bool
+	ReadRead    bool // the client fetches the data of READs with RDMA Reads
 	IWARP       bool // else RoCEv2
 	DelayedAck  bool // TCP lets acknowledgements wait for data that carry them
 	Threads     int  // of the server
@@ -102,7 +103,7 @@ const (
 // Loss is packets that are lost.
 type Loss struct {
 	Rate       float64 // of packets; with Tail, of replies
-	Tail       bool    // only the last packets of replies
+	Tail       bool    // only the last packets of replies, or of calls
 	FromServer bool
 	Place      Place
 }
@@ -115,14 +116,18 @@ type ReceiverNotReady struct {
 	AtServer bool
 }
 
-// ReadDepth is few RDMA Reads at a time.
-type ReadDepth struct{ Depth int }
+// ReadDepth is few RDMA Reads at a time: so many as the client's adapter answers, or as the server asks for.
+type ReadDepth struct {
+	Depth    int
+	ByServer bool
+}
 
 // ServerTime is a server that works long.
 type ServerTime struct {
 	Extra int64
 	Op    Operation
 	Share float64 // of these calls; 0 for all
+	Data  int64   // besides, until its adapter answers an RDMA Read
 }
 
 // ServerThreads is a server that serves few calls at a time.
@@ -146,8 +151,9 @@ type ClientIdle struct{ Think int64 }
 // OneAtATime is an application that waits for each reply before it makes the next call.
 type OneAtATime struct{}
 
-// AskedToWait is a server that answers NFS3ERR_JUKEBOX.
+// AskedToWait is a server that answers NFS3ERR_JUKEBOX, NFS4ERR_DELAY or NFS4ERR_GRACE.
 type AskedToWait struct {
+	Grace bool
 	Rate  float64 // of calls
 	Times int
 	Wait  int64 // of the client, before it asks again

@@ -1,12 +1,14 @@
 package simulate
 
 import (
+	"encoding/binary"
 	"net/netip"
 	"slices"
 
 	"github.com/rpcrdma/toolkit/decode/ibcm"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/roce"
+	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 )
 
 // connection is a transport of a client, which is connected anew when it breaks.
@@ -44,7 +46,11 @@ func (c *connection) connect() {
 	if c.n.IWARP {
 		c.opens()
 	}
-	b.receive = func(_ []byte, call *Call) { c.n.nfsd.take(c, call) }
+	b.receive = func(m []byte, call *Call) {
+		if rpcrdma.Type(binary.BigEndian.Uint32(m[12:])) != rpcrdma.TypeDone {
+			c.n.nfsd.take(c, call)
+		}
+	}
 }
 
 // port is the UDP source port of an end.
@@ -52,10 +58,18 @@ func (c *connection) port(e *end) uint16 {
 	return 0xc000 + uint16(c.ends[0].qpn*7+e.qpn)&0x3fff
 }
 
-// depth is how many Reads an end may have under way.
-func (c *connection) depth(*end) int {
-	if c.n.ReadDepth != nil {
-		return c.n.ReadDepth.Depth
+// depth is how many Reads an end may have under way, or answers.
+func (c *connection) depth(asks bool) int {
+	if d := c.n.ReadDepth; d != nil && d.ByServer == asks {
+		return d.Depth
+	}
+	return 16
+}
+
+// depthOf is how many Reads of an end may be under way.
+func (c *connection) depthOf(e *end) int {
+	if e == c.ends[1] {
+		return min(c.depth(true), c.depth(false))
 	}
 	return 16
 }
@@ -120,8 +134,8 @@ func (c *connection) setup() {
 		r.SetStartingPSN(b.post)
 		r.SetPathMTU(ibcm.MTUCode(c.n.MTU))
 		r.SetServiceID(ibcm.IPServiceID(6, 20049))
-		r.SetResponderResources(uint8(c.depth(b)))
-		r.SetInitiatorDepth(uint8(c.depth(a)))
+		r.SetResponderResources(uint8(c.depth(false)))
+		r.SetInitiatorDepth(16)
 		r.SetRetryCount(uint8(c.n.Retries))
 		r.SetRNRRetryCount(7)
 		path := r.Primary()
@@ -133,8 +147,8 @@ func (c *connection) setup() {
 			r.SetIDs(remote, local)
 			r.SetLocalQPN(b.qpn)
 			r.SetStartingPSN(a.post)
-			r.SetResponderResources(uint8(c.depth(a)))
-			r.SetInitiatorDepth(uint8(c.depth(b)))
+			r.SetResponderResources(16)
+			r.SetInitiatorDepth(uint8(min(c.depth(true), c.depth(false))))
 			r.SetPrivate(private)
 		}, func() {
 			if c.times != times || c.up {

@@ -78,6 +78,7 @@ const (
 	roleRead
 	roleResponse
 	roleBackward
+	roleDone
 )
 
 // attempts are the bits of an id that count how often the packet was sent.
@@ -170,7 +171,7 @@ func (e *end) ask() *packet {
 			}
 			continue
 		}
-		if r.kind == readRequest && reads >= e.c.depth(e) {
+		if r.kind == readRequest && reads >= e.c.depthOf(e) {
 			return nil
 		}
 		return e.part(r, uint32(d))
@@ -202,7 +203,7 @@ func (e *end) part(r *request, i uint32) *packet {
 	}
 	p.PSN = (r.psn + i) & mask24
 	p.stag, p.offset, p.msn, p.part = r.handle, r.offset+uint64(int(i)*mtu), r.msn, i
-	p.call, p.last = r.call, r.reply && i+1 == r.count
+	p.call, p.last = r.call, (r.reply || r.role == roleCall) && i+1 == r.count
 	e.at = (e.at + step) & mask24
 	if diff(p.PSN, e.fresh) < 0 {
 		e.n.resent++
@@ -488,6 +489,9 @@ func (e *end) read(p *packet) {
 	hold := e.n.AckTime
 	if s := e.n.ClientReadResponse; s != nil && e.h != e.n.server {
 		hold += e.n.around(s.Delay, 0.3, "read response", p.id)
+	}
+	if s := e.n.ServerTime; s != nil && s.Data > 0 && e.h == e.n.server {
+		hold += e.n.around(s.Data, 0.3, "data", p.id)
 	}
 	e.ready(hold, list...)
 }

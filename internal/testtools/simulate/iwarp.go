@@ -161,9 +161,9 @@ func (c *connection) setupTCP() {
 		}
 	})
 	private := (&rdma.PrivateData{Version: 1, SendSize: inlineSize, ReceiveSize: inlineSize}).Append(nil)
-	hello := iwarp.MPAFrame{CRC: true, Enhanced: true, Revision: 2, IRD: uint16(c.depth(nil)), ORD: uint16(c.depth(nil)), Private: private}
+	hello := iwarp.MPAFrame{CRC: true, Enhanced: true, Revision: 2, IRD: uint16(c.depth(false)), ORD: 16, Private: private}
 	answer := hello
-	answer.Reply = true
+	answer.Reply, answer.IRD, answer.ORD = true, 16, uint16(min(c.depth(true), c.depth(false)))
 	c.plain(0, tcpSYN, nil, func() {
 		c.plain(1, tcpSYN|tcpACK, nil, func() {
 			c.plain(0, tcpACK|tcpPSH, hello.Append(nil), func() {

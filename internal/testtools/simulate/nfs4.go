@@ -57,8 +57,6 @@ var opnums = [...]nfs4.NfsOpnum4{
 
 // compound appends the arguments of a COMPOUND: SEQUENCE, PUTFH and what the call is for.
 func (n *network) compound(b []byte, c *Call) []byte {
-	c.client.sequence[c.slot]++
-	c.sequence = c.client.sequence[c.slot]
 	b = xdr.AppendOpaque(b, nil)
 	b = xdr.AppendUint32(b, 1)
 	b = xdr.AppendUint32(b, 3)
@@ -104,6 +102,9 @@ func (n *network) compoundReply(b []byte, c *Call) []byte {
 	status, count := uint32(0), uint32(3)
 	if c.delayed {
 		status, count = uint32(nfs4.NFS4ERR_DELAY), 2
+		if w := n.AskedToWait; w != nil && w.Grace {
+			status = uint32(nfs4.NFS4ERR_GRACE)
+		}
 	}
 	b = xdr.AppendUint32(b, status)
 	b = xdr.AppendOpaque(b, nil)

@@ -118,7 +118,12 @@ func (s *nfsd) reply(j job) {
 		s.returned(call.delegation)
 	}
 	h := rpcrdma.Header{XID: call.xid, Version: rpcrdma.Version1, Credits: s.n.granted(), Type: rpcrdma.TypeMsg}
-	if call.Op == Read {
+	switch {
+	case call.Op == Read && s.n.ReadRead && !call.delayed:
+		for _, seg := range call.segments {
+			h.Reads = append(h.Reads, rpcrdma.ReadSegment{Segment: seg})
+		}
+	case call.Op == Read:
 		var used rpcrdma.WriteChunk
 		for _, seg := range call.segments {
 			if call.delayed {
@@ -132,7 +137,11 @@ func (s *nfsd) reply(j job) {
 		}
 		h.Writes = []rpcrdma.WriteChunk{used}
 	}
-	data := append(h.Append(nil), s.n.replyMessage(call)...)
+	body := s.n.replyMessage(call)
+	for i := range h.Reads {
+		h.Reads[i].Position = uint32(len(body))
+	}
+	data := append(h.Append(nil), body...)
 	j.e.add(&request{kind: sendRequest, data: data, call: call, reply: true, role: roleReply})
 }
 

@@ -19,11 +19,12 @@ func (s *Situation) Draw(seed uint64) Config {
 	r := stream(seed, s.Name, 0)
 	c.Depth = 2 + r.IntN(7)
 	c.Calls = 150 + r.IntN(250)
-	c.LineRate = pick(r, int64(25e9), 100e9)
-	c.MTU = pick(r, uint32(1024), 4096)
-	c.Size = pick(r, 4, 16, 32, 64) << 10
+	c.Connections = pick(r, 1, 1, 1, 2, 4)
+	c.LineRate = pick(r, int64(25e9), 40e9, 100e9, 200e9)
+	c.MTU = pick(r, uint32(1024), 2048, 4096)
+	c.Size = pick(r, 4, 8, 16, 32, 64, 128) << 10
 	c.Propagation = 300 + r.Int64N(2000)
-	c.AckTimeout = pick(r, 14, 14, 16)
+	c.AckTimeout = pick(r, 14, 14, 16, 18)
 	c.AckTime = pick(r, 300, 600, 2*us, 5*us)
 	c.Jitter = pick(r, 0, 200, 2*us)
 	c.Handshake = r.IntN(2) == 0
@@ -32,6 +33,7 @@ func (s *Situation) Draw(seed uint64) Config {
 	s.set(r, &c)
 	if s.IWARP {
 		c.IWARP, c.DelayedAck = true, r.IntN(3) == 0
+		c.AckTimeout = pick(r, 16, 16, 17) // no TCP waits for less than 200 ms
 	}
 	return c
 }
@@ -64,6 +66,7 @@ func Situations() []Situation {
 		{Name: "healthy, jitter", set: func(r *rand.Rand, c *Config) { c.Jitter = between(r, 3*us, 20*us) }},
 		{Name: "healthy, several clients", set: func(r *rand.Rand, c *Config) { c.Clients, c.Calls = 2+r.IntN(7), 100 }},
 		{Name: "healthy, small calls", set: func(_ *rand.Rand, c *Config) { c.Mix = Mix{Small: 1} }},
+		{Name: "healthy, Read-Read", set: func(_ *rand.Rand, c *Config) { c.NFS4, c.ReadRead = false, true }},
 	}
 	list = append(list, pathSituations()...)
 	list = append(list, serverSituations()...)
@@ -100,6 +103,10 @@ func overTCP(list []Situation) []Situation {
 func pathSituations() []Situation {
 	return []Situation{
 		{Name: "path-delay", set: func(r *rand.Rand, c *Config) {
+			c.PathDelay = &PathDelay{OneWay: between(r, 200*us, 20*ms), Share: r.Float64()}
+		}},
+		{Name: "path-delay, Read-Read", set: func(r *rand.Rand, c *Config) {
+			c.NFS4, c.ReadRead = false, true
 			c.PathDelay = &PathDelay{OneWay: between(r, 200*us, 20*ms), Share: r.Float64()}
 		}},
 		{Name: "path-delay, jitter", set: func(r *rand.Rand, c *Config) {
@@ -142,6 +149,10 @@ func pathSituations() []Situation {
 			c.Depth = 1 + r.IntN(2)
 			c.Loss = &Loss{Rate: 0.02 + 0.03*r.Float64(), Tail: true, FromServer: true, Place: Place(r.IntN(3))}
 		}},
+		{Name: "tail loss, calls", set: func(r *rand.Rand, c *Config) {
+			c.Depth = 1 + r.IntN(2)
+			c.Loss = &Loss{Rate: 0.02 + 0.03*r.Float64(), Tail: true, Place: Place(r.IntN(3))}
+		}},
 	}
 }
 
@@ -158,6 +169,10 @@ func serverSituations() []Situation {
 		{Name: "server-time, cold READs", set: func(r *rand.Rand, c *Config) {
 			c.ServerTime = &ServerTime{Extra: between(r, 2*ms, 20*ms), Op: Read, Share: 0.2 + 0.5*r.Float64()}
 		}},
+		{Name: "server-time, Read-Read", set: func(r *rand.Rand, c *Config) {
+			c.NFS4, c.ReadRead, c.Mix = false, true, Mix{Read: 5, Small: 1}
+			c.ServerTime = &ServerTime{Extra: between(r, 500*us, 5*ms), Op: Read, Data: between(r, 500*us, 5*ms)}
+		}},
 		{Name: "server-time, WRITE", set: func(r *rand.Rand, c *Config) {
 			c.ServerTime = &ServerTime{Extra: between(r, 1*ms, 10*ms), Op: Write}
 		}},
@@ -173,6 +188,10 @@ func serverSituations() []Situation {
 			c.Depth, c.Size = 8+r.IntN(25), 64<<10
 			c.Mix = pick(r, Mix{Write: 5, Small: 1}, Mix{Read: 3, Write: 3, Small: 2})
 			c.ServerThreads = &ServerThreads{Threads: 1}
+		}},
+		{Name: "server-threads, several", Mixed: true, set: func(r *rand.Rand, c *Config) {
+			c.Depth, c.Size = 16+r.IntN(33), 64<<10
+			c.ServerThreads = &ServerThreads{Threads: 2 + r.IntN(3)}
 		}},
 		{Name: "receiver-not-ready", set: func(r *rand.Rand, c *Config) {
 			c.ReceiverNotReady = &ReceiverNotReady{
@@ -205,6 +224,10 @@ func serverSituations() []Situation {
 				c.AskedToWait.Wait = 5000 * ms
 			}
 		}},
+		{Name: "asked-to-wait, grace", set: func(r *rand.Rand, c *Config) {
+			c.NFS4, c.Mix.Open = true, 2
+			c.AskedToWait = &AskedToWait{Rate: 0.01 + 0.04*r.Float64(), Times: 1 + r.IntN(3), Wait: 5000 * ms, Grace: true}
+		}},
 		{Name: "outage, server", set: outage(false)},
 		{Name: "outage, path", set: outage(true)},
 		{Name: "outage, server hangs", set: func(r *rand.Rand, c *Config) {
@@ -224,7 +247,7 @@ func serverSituations() []Situation {
 
 func outage(path bool) func(*rand.Rand, *Config) {
 	return func(r *rand.Rand, c *Config) {
-		c.NFS4 = false
+		c.NFS4 = c.NFS4 && path
 		c.Outage = &Outage{AtCall: c.Calls/4 + r.IntN(c.Calls/2), For: between(r, 1000*ms, 6000*ms), Path: path}
 	}
 }
@@ -235,7 +258,7 @@ func clientSituations() []Situation {
 			c.Depth, c.Size, c.Mix, c.Handshake = 8+r.IntN(9), 256<<10, Mix{Write: 6, Small: 2}, true
 			c.PathDelay = nil
 			c.Propagation = between(r, 10*us, 50*us)
-			c.ReadDepth = &ReadDepth{Depth: 1}
+			c.ReadDepth = &ReadDepth{Depth: 1, ByServer: r.IntN(3) == 0}
 		}},
 		{Name: "client-read-response", set: func(r *rand.Rand, c *Config) {
 			c.Mix, c.Depth = Mix{Read: 1, Write: 5, Small: 1}, 1+r.IntN(3)
@@ -252,6 +275,10 @@ func clientSituations() []Situation {
 		{Name: "capture-gaps", set: func(r *rand.Rand, c *Config) {
 			c.Calls = 600
 			c.CaptureGaps = &CaptureGaps{Rate: 0.01 + 0.06*r.Float64()}
+		}},
+		{Name: "capture-gaps, many calls", set: func(r *rand.Rand, c *Config) {
+			c.Calls, c.Depth = 1200, 16
+			c.Credits, c.CaptureGaps = &Credits{Granted: 32}, &CaptureGaps{Rate: 0.01 + 0.06*r.Float64()}
 		}},
 	}
 }

@@ -138,7 +138,7 @@ var switches = []toggle{
 	{"loss-recovery", always("network"), func(c *Config) bool { return c.Loss != nil }, func(c *Config) { c.Loss = nil }},
 	{"receiver-not-ready", func(c *Config) string { return either(c.ReceiverNotReady.AtServer, "server", "client") },
 		func(c *Config) bool { return c.ReceiverNotReady != nil }, func(c *Config) { c.ReceiverNotReady = nil }},
-	{"read-depth", always("server|client"), func(c *Config) bool { return c.ReadDepth != nil }, func(c *Config) { c.ReadDepth = nil }},
+	{"read-depth", func(c *Config) string { return either(c.ReadDepth.ByServer, "server", "client") }, func(c *Config) bool { return c.ReadDepth != nil }, func(c *Config) { c.ReadDepth = nil }},
 	{"server-time", always("server"), func(c *Config) bool { return c.ServerTime != nil }, func(c *Config) { c.ServerTime = nil }},
 	{"server-threads", always("server"), func(c *Config) bool { return c.ServerThreads != nil }, func(c *Config) { c.ServerThreads = nil }},
 	{"credits", func(c *Config) string { return either(c.Credits.Asked > 0, "client", "server") },
