@@ -2,12 +2,14 @@ package edge
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rpcrdma/toolkit/capture"
@@ -99,6 +101,31 @@ func TestNothingIsLost(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestNoPackets: an agent that sees no packet says so each interval.
+func TestNoPackets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		x := &observation{Observer: fleet.Observer{Tap: "t", Agent: agent}, w: &output{enc: json.NewEncoder(&out)}}
+		done := make(chan struct{})
+		time.AfterFunc(3500*time.Millisecond, func() { close(done) })
+		x.until(t.Context(), done, &Orders{Interfaces: []string{"eth0"}, Interval: time.Second})
+		n := uint64(0)
+		err := Records(&out, func(r *Record) error {
+			s, err := fleet.Decode(r.Summary)
+			if err != nil {
+				return err
+			}
+			if n++; s.Number != n || s.Packets != 0 || s.Span != 1e9 || s.End {
+				t.Errorf("%+v", s)
+			}
+			return nil
+		})
+		if err != nil || n != 3 {
+			t.Errorf("%d summaries, %v", n, err)
+		}
+	})
 }
 
 // TestNoRoom: transactions that cannot be written are an error at the end.
