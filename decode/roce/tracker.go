@@ -339,10 +339,7 @@ func (t *Tracker) connected(fl *flow, a *arrival) *rdma.Connection {
 		fl.cutShort(p)
 	}
 	dropped := fl.dropped(a.icrc)
-	if fl.last == 0 {
-		t.notePath(fl.key.pair(), a.fabric, p.PKey)
-	}
-	fl.port, fl.last = a.port, a.ref.Number
+	t.came(fl, a)
 	cnp := p.Opcode.IsCNP()
 	response := p.Opcode.IsResponse()
 	if !dropped && !cnp && p.Opcode.IsDefined() {
@@ -376,6 +373,14 @@ func (t *Tracker) connected(fl *flow, a *arrival) *rdma.Connection {
 		t.watcher.Saw(c.Connection, &t.saw)
 	}
 	return c.known()
+}
+
+// came notes that a packet of a flow has come.
+func (t *Tracker) came(fl *flow, a *arrival) {
+	if fl.last == 0 {
+		t.notePath(fl.key.pair(), a.fabric, a.p.PKey)
+	}
+	fl.port, fl.last = a.port, a.ref.Number
 }
 
 // here reports whether a packet was captured where its flow is followed, and not somewhere else as well.

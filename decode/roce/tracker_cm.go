@@ -82,24 +82,17 @@ func (t *Tracker) mad(ref rdma.Ref, tap int32, fabric rdma.Fabric, f *link.Frame
 		return nil // without them, nobody knows which connection it is about
 	}
 	t.told = uint8(len(m.Data))
+	pkey := partition(m)
 	if icrc == Bad {
 		t.told = 0 // what any other copy says counts more
-	}
-	pkey := uint16(0)
-	if m.Attribute == ibcm.AttributeREQ && m.TermsKnown {
-		pkey = ibcm.REQ(m.Data).PKey()
-	}
-	if icrc != Bad {
+	} else {
 		t.notePath(addrPair{f.Src, f.Dst, t.tenant}, fabric, pkey)
 	}
 	var c *connection
 	switch m.Attribute {
 	case ibcm.AttributeREQ:
 		c = t.connectRequest(ref, tap, fabric, f, m)
-		c.asked(tap, icrc)
-		if c != nil {
-			c.pkey = pkey
-		}
+		c.asked(tap, icrc, pkey)
 	case ibcm.AttributeREP:
 		c = t.connectReply(ref, tap, fabric, f, m)
 	default:
@@ -158,6 +151,14 @@ type pathUse struct {
 	pkey    uint16
 }
 
+// partition is the P_Key that a REQ names; 0 if m is none, or was cut.
+func partition(m *ibcm.Message) uint16 {
+	if m.Attribute != ibcm.AttributeREQ || !m.TermsKnown {
+		return 0
+	}
+	return ibcm.REQ(m.Data).PKey()
+}
+
 // maxPaths is how many are remembered: the first.
 const maxPaths = 4096
 
@@ -188,10 +189,11 @@ func (t *Tracker) unlike(c *connection) {
 }
 
 // asked counts a REQ, at the capture point at which the connection is followed. c may be nil: the REQ began none.
-func (c *connection) asked(tap int32, icrc Verdict) {
+func (c *connection) asked(tap int32, icrc Verdict, pkey uint16) {
 	if c == nil || tap != c.tap {
 		return
 	}
+	c.pkey = pkey
 	c.Requests++
 	if icrc == Bad {
 		c.BadRequests++

@@ -121,28 +121,8 @@ func (t *Tracker) pair(fl *flow, p *Packet) bool {
 	if best == nil || ties > 0 {
 		return false
 	}
-	if evidence < matchingRPC {
-		if fl.rpc || best.rpc {
-			return false
-		}
-		if fl.suspect != best {
-			fl.suspect, fl.matches, fl.sole = best, 0, 0
-		}
-		fl.matches++
-		if evidence&exactPSN != 0 && (fl.matches == 1 || p.PSN != fl.matchPSN) {
-			fl.matches += exactWeight - 1
-			fl.matchPSN = p.PSN
-			if best.isNewest(p.PSN) {
-				fl.sole++
-			}
-		}
-		parted := max(fl.parted, best.parted)
-		if fits > 1 || parted > 0 {
-			fl.sole = -pairPatience
-		}
-		if fl.matches < pairPatience<<parted && fl.sole < soleAnswers {
-			return false
-		}
+	if evidence < matchingRPC && !fl.matched(best, p, evidence&exactPSN != 0, fits == 1) {
+		return false
 	}
 	fl.suspect = nil
 	t.join(best, fl)
@@ -150,6 +130,29 @@ func (t *Tracker) pair(fl *flow, p *Packet) bool {
 		fl.c.provisional = finalAnswers
 	}
 	return true
+}
+
+// matched notes that g matches a packet of fl by its PSN; alone says that no other flow does. It reports whether that is proof.
+func (fl *flow) matched(g *flow, p *Packet, exact, alone bool) bool {
+	if fl.rpc || g.rpc {
+		return false
+	}
+	if fl.suspect != g {
+		fl.suspect, fl.matches, fl.sole = g, 0, 0
+	}
+	fl.matches++
+	if exact && (fl.matches == 1 || p.PSN != fl.matchPSN) {
+		fl.matches += exactWeight - 1
+		fl.matchPSN = p.PSN
+		if g.isNewest(p.PSN) {
+			fl.sole++
+		}
+	}
+	parted := max(fl.parted, g.parted)
+	if !alone || parted > 0 {
+		fl.sole = -pairPatience
+	}
+	return fl.matches >= pairPatience<<parted || fl.sole >= soleAnswers
 }
 
 // isNewest reports whether a PSN is one of the newest request.
