@@ -33,7 +33,8 @@ func formats(t testing.TB, name string) map[string]*Format {
 
 // event lays the values of fields out as the kernel does.
 func (f *Format) event(values map[string]any) []byte {
-	b := make([]byte, 128)
+	var fixed [128]byte
+	b := fixed[:]
 	native.PutUint16(b, f.ID)
 	native.PutUint32(b[4:], 4711)
 	for name, v := range values {

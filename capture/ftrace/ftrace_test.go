@@ -35,7 +35,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// Lines of Linux 6.12 and 7.3, but for svc_xprt_dequeue, xprt_get_cong and xprt_lookup_rqst: they are as their format in the sources has them.
+// Lines of Linux 6.12 and 7.3.
 func TestFields(t *testing.T) {
 	addr := netip.MustParseAddrPort
 	for _, c := range []struct {

@@ -36,8 +36,9 @@ type eventReader struct {
 	stopped int64      // when Read has noticed Stop, on the monotonic clock; 0 before
 	polls   []unix.PollFd
 
-	mu     sync.Mutex // of what follows
-	closed bool
+	mu      sync.Mutex // of what follows
+	closed  bool
+	counted uint64 // lost, as the kernel counts
 }
 
 // settled is how long after its time an event is in its ring at the latest, and eventPause how long Read waits for more.
@@ -126,8 +127,13 @@ func (r *eventReader) open(id uint64, cpu int, leaders map[int]int, size int) er
 	attr := &unix.PerfEventAttr{
 		Type: unix.PERF_TYPE_TRACEPOINT, Size: unix.PERF_ATTR_SIZE_VER3, Config: id, Sample: 1,
 		Sample_type: unix.PERF_SAMPLE_TIME | unix.PERF_SAMPLE_RAW, Bits: unix.PerfBitUseClockID, Clockid: unix.CLOCK_MONOTONIC,
+		Read_format: unix.PERF_FORMAT_LOST,
 	}
 	fd, err := unix.PerfEventOpen(attr, -1, cpu, -1, unix.PERF_FLAG_FD_CLOEXEC)
+	if errors.Is(err, unix.EINVAL) { // before Linux 6.0 only the rings tell what was lost
+		attr.Read_format = 0
+		fd, err = unix.PerfEventOpen(attr, -1, cpu, -1, unix.PERF_FLAG_FD_CLOEXEC)
+	}
 	switch {
 	case errors.Is(err, unix.ENODEV): // it has just gone
 		return nil
@@ -276,8 +282,24 @@ func (r *eventReader) rouse() {
 
 // Stats implements Source.
 func (r *eventReader) Stats() []Stats {
-	lost := r.lost.Load()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.closed {
+		r.count()
+	}
+	lost := max(r.lost.Load(), r.counted) // a ring tells of a loss with the next event only
 	return []Stats{{Interface: Events, Received: r.received.Load() + lost, Dropped: lost}}
+}
+
+// count asks the kernel how many events were lost.
+func (r *eventReader) count() {
+	r.counted = 0
+	var b [16]byte // how often the event came, and how often it was lost
+	for _, fd := range r.fds {
+		if n, err := unix.Read(fd, b[:]); err == nil && n == len(b) {
+			r.counted += native.Uint64(b[8:])
+		}
+	}
 }
 
 // Notes implements Source.
@@ -303,6 +325,7 @@ func (r *eventReader) Close() error {
 		return nil
 	}
 	r.closed = true
+	r.count()
 	for _, m := range r.mem {
 		_ = unix.Munmap(m)
 	}
