@@ -577,6 +577,19 @@ func (b *batch) slowed(k *conn) bool {
 	return l != nil && max(l[0].cnps, l[1].cnps) >= pacedLeast
 }
 
+// nearest is the round trip of the nearest other connection to the same server, if it takes less than half of that of k; else 0.
+func (b *batch) nearest(k *conn, round int64) (base int64) {
+	for _, o := range b.order {
+		if o == k || o.samples[0] < 4 || len(o.calls) == 0 || o.calls[0].server != k.calls[0].server {
+			continue
+		}
+		if n := o.round(); n < round/2 && (base == 0 || n < base) {
+			base = n
+		}
+	}
+	return base
+}
+
 // pathDelay finds distance: the acknowledgements of the transport take as long as the way. Of several connections to a server, the
 // nearest one shows what the way need not take.
 func (b *batch) pathDelay() {
@@ -590,14 +603,7 @@ func (b *batch) pathDelay() {
 		if round < nearby || k.delayedAcks() || usual > round*3/2 || (round < far || k.fabric >= rdma.IWARP || b.mixed) && !k.steady() {
 			continue // what changes is not distance
 		}
-		base := int64(0)
-		for _, o := range b.order {
-			if o != k && o.samples[0] >= 4 && len(o.calls) > 0 && o.calls[0].server == k.calls[0].server {
-				if n := o.round(); n < round/2 && (base == 0 || n < base) {
-					base = n
-				}
-			}
-		}
+		base := b.nearest(k, round)
 		f := &finding{code: PathDelay, side: Network, on: []int{k.id}, clock: Calls, certainty: Certain, typical: round, limit: base}
 		if round < far || k.samples[0] < 8 {
 			f.certainty = Likely

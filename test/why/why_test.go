@@ -248,11 +248,7 @@ func judgeRun(t *testing.T, dump string, s *simulate.Situation, seed uint64, n i
 	r := simulate.Tell(c)
 	dir := *keep
 	if dir == "" {
-		var err error
-		if dir, err = os.MkdirTemp("", "why"); err != nil {
-			t.Error(err)
-			return
-		}
+		dir = t.TempDir()
 		defer os.RemoveAll(dir) // all runs together take gigabytes
 	}
 	list := views(r, rand.New(rand.NewPCG(seed, 0)), (seed+uint64(len(s.Name)))%2 == 0)
