@@ -283,51 +283,6 @@ func BenchmarkWalk(b *testing.B) {
 	})
 }
 
-// sink takes results, so that the compiler cannot leave out what they are made of.
-var sink uint32
-
-// BenchmarkLimit is what the machine can do at best: see limits.go.
-func BenchmarkLimit(b *testing.B) {
-	const most = 64 << 20
-	large := make([]byte, most)
-	for i := range large {
-		large[i] = byte(i) | 1
-	}
-	b.Run("page-cache", func(b *testing.B) {
-		name := filepath.Join(b.TempDir(), "file")
-		if err := os.WriteFile(name, large, 0o600); err != nil {
-			b.Fatal(err)
-		}
-		b.SetBytes(most)
-		for b.Loop() {
-			if n, err := ReadAll(name); n != most || err != nil {
-				b.Fatal(n, err)
-			}
-		}
-	})
-	for _, size := range []int{137, 4200} {
-		cached := large[:64<<10/size*size]
-		for _, iwarp := range []bool{false, true} {
-			name := "crc32/" + strconv.Itoa(size)
-			if iwarp {
-				name = "crc32c/" + strconv.Itoa(size)
-			}
-			b.Run(name, func(b *testing.B) {
-				b.SetBytes(int64(len(cached)))
-				for b.Loop() {
-					sink += CRC(cached, size, iwarp)
-				}
-			})
-		}
-	}
-	b.Run("memory", func(b *testing.B) {
-		b.SetBytes(most)
-		for b.Loop() {
-			sink += uint32(Touch(large))
-		}
-	})
-}
-
 // TestSteadyState checks that more traffic of the same kind costs no more
 // memory. A few large messages outgrow the buffers that are kept, hence the
 // allowance.

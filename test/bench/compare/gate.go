@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -225,11 +226,8 @@ func perPacket(ctx context.Context, root, dir, dump string) ([]float64, error) {
 		group.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			p := &program{name: w.name, finds: w.args[0] == "check", args: func(f *input) []string {
-				return append(append([]string{dump}, w.args...), f.path)
-			}}
 			for k, in := range inputs[w.traffic] {
-				if counts[i][k], failures[i] = count(ctx, p, in); failures[i] != nil {
+				if counts[i][k], failures[i] = count(ctx, w.args[0] == "check", slices.Concat([]string{dump}, w.args, []string{in.path})...); failures[i] != nil {
 					return
 				}
 			}

@@ -3,16 +3,10 @@
 // RPCs, and a plain walk over the records that only checks ICRCs (test/bench/walk).
 //
 //	go run ./test/bench/compare [-n 5] [-o report.md] FILE...
-//	go run ./test/bench/compare -consumers [-n 5] [-o report.md] FILE...
-//	go run ./test/bench/compare -compressed [-n 5] [-o report.md] FILE.zst FILE.gz...
-//	go run ./test/bench/compare -instructions [-o report.md] SHORT LONG
 //	go run ./test/bench/compare -gate [-update]
 //
-// With -consumers it measures what takes the transactions instead: listing, ndjson, reports, check, Parquet, relative
-// to "rpcrdma-dump -q" on the same file. With -compressed it measures programs that read compressed captures, relative to
-// one that only decompresses them. With -instructions it has valgrind count the instructions that the same programs as with
-// -consumers take for a packet: see count. With -gate it makes captures of its own, and fails if a packet takes more
-// instructions than the committed file instructions.tsv says; exit status 77 means that nothing could be judged.
+// With -gate it makes captures of its own, has valgrind count the instructions that rpcrdma-dump takes for a packet (see count),
+// and fails if they are more than the committed file instructions.tsv says; exit status 77 means that nothing could be judged.
 //
 // In each of n rounds every program runs once on every file, so that whatever
 // else the machine does falls on all of them. The report gives medians.
@@ -47,9 +41,6 @@ func main() {
 	flag.StringVar(&o.tshark, "tshark", "tshark", "tshark, or empty to leave it out")
 	flag.IntVar(&o.tsharkRounds, "tshark-rounds", 0, "rounds in which tshark takes part (0: all)")
 	flag.StringVar(&o.dump, "dump", "", "rpcrdma-dump (default: built from this tree)")
-	flag.BoolVar(&o.consumers, "consumers", false, "measure what takes transactions, relative to rpcrdma-dump -q; no tshark")
-	flag.BoolVar(&o.compressed, "compressed", false, "measure reading compressed captures, relative to zstdcat or pigz -dc; no tshark")
-	flag.BoolVar(&o.instructions, "instructions", false, "count instructions a packet with valgrind, in two captures of the same workload; no tshark")
 	flag.BoolVar(&o.gate, "gate", false, "fail if a packet takes more instructions than the committed figures say")
 	flag.BoolVar(&o.update, "update", false, "with -gate: write the figures anew")
 	flag.BoolVar(&o.base, "base", false, "with -gate -update -dump: write those of an rpcrdma-dump of the base")
@@ -57,12 +48,9 @@ func main() {
 	flag.StringVar(&o.procs, "procs", "", "GOMAXPROCS of the Go programs (default: all)")
 	flag.Parse()
 	o.files = flag.Args()
-	if (len(o.files) == 0) != o.gate || o.rounds < 1 || o.instructions && len(o.files) != 2 || o.update && !o.gate || o.base != (o.update && o.dump != "") {
+	if (len(o.files) == 0) != o.gate || o.rounds < 1 || o.update && !o.gate || o.base != (o.update && o.dump != "") {
 		flag.Usage()
 		os.Exit(2)
-	}
-	if o.consumers || o.compressed || o.instructions {
-		o.tshark = ""
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	err := run(ctx, &o)
@@ -81,9 +69,6 @@ type options struct {
 	rounds, tsharkRounds int
 	output, tshark       string
 	dump, procs          string
-	consumers            bool
-	compressed           bool
-	instructions         bool
 	release              bool
 	gate, update, base   bool
 	files                []string
@@ -96,8 +81,6 @@ type program struct {
 	env  []string
 	// rounds in which it takes part
 	rounds int
-	// finds says that exit status 1 means that it found something.
-	finds bool
 }
 
 // input is a capture with what is known of it.
@@ -132,14 +115,6 @@ func run(ctx context.Context, o *options) error {
 	}
 	var b bytes.Buffer
 	head(&b, o)
-	if o.instructions {
-		counted, err := instructions(ctx, programs, inputs)
-		if err != nil {
-			return err
-		}
-		instructionTable(&b, inputs, programs, counted)
-		return o.publish(&b)
-	}
 	runs := make(map[string]map[*input][]sample)
 	for _, p := range programs {
 		runs[p.name] = make(map[*input][]sample)
@@ -160,20 +135,8 @@ func run(ctx context.Context, o *options) error {
 		}
 	}
 	for _, in := range inputs {
-		switch {
-		case o.consumers:
-			consumers(&b, in, programs, runs)
-		case o.compressed:
-			decompressed(&b, in, programs, runs)
-		default:
-			table(&b, in, programs, runs)
-		}
+		table(&b, in, programs, runs)
 	}
-	return o.publish(&b)
-}
-
-// publish writes a report.
-func (o *options) publish(b *bytes.Buffer) error {
 	os.Stdout.Write(b.Bytes())
 	if o.output != "" {
 		return os.WriteFile(o.output, b.Bytes(), 0o666)
@@ -229,16 +192,6 @@ func prepare(ctx context.Context, o *options, dir string) ([]*program, error) {
 	}
 	one := func(program string, flags ...string) func(*input) []string {
 		return func(f *input) []string { return slices.Concat([]string{program}, flags, []string{f.path}) }
-	}
-	if o.consumers || o.instructions {
-		var programs []*program
-		for _, c := range consumerList {
-			programs = append(programs, &program{name: c.name, args: one(dump, c.args...), env: env, rounds: o.rounds, finds: c.name == "check"})
-		}
-		return programs, nil
-	}
-	if o.compressed {
-		return compressed(o, dump, walk, env)
 	}
 	programs := []*program{
 		{name: nameWalk, args: one(walk), env: env, rounds: o.rounds},
@@ -320,9 +273,6 @@ func measure(ctx context.Context, p *program, in *input) (sample, error) {
 	start := time.Now()
 	err = cmd.Run()
 	wall := time.Since(start)
-	if p.finds && cmd.ProcessState.ExitCode() == 1 {
-		err = nil
-	}
 	if err != nil {
 		return sample{}, fmt.Errorf("%s: %w\n%s", strings.Join(args, " "), err, stderr.Bytes())
 	}
@@ -342,10 +292,6 @@ func head(w io.Writer, o *options) {
 	}
 	if o.procs != "" {
 		fmt.Fprintf(w, ", GOMAXPROCS=%s", o.procs)
-	}
-	if o.instructions {
-		fmt.Fprintln(w)
-		return
 	}
 	fmt.Fprintf(w, "; medians of %d rounds%s\n", o.rounds, load())
 }

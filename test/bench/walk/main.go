@@ -16,39 +16,15 @@ import (
 )
 
 func main() {
-	records := flag.Bool("records", false, "only read the records")
 	flag.Parse()
 	if flag.NArg() < 1 {
-		fmt.Fprintln(os.Stderr, "usage: walk [-records] FILE...")
+		fmt.Fprintln(os.Stderr, "usage: walk FILE...")
 		os.Exit(2)
 	}
-	do := run
-	if *records {
-		do = count
-	}
-	if err := do(os.Stdout, flag.Args()); err != nil {
+	if err := run(os.Stdout, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "walk:", err)
 		os.Exit(1)
 	}
-}
-
-// count prints how many packets and bytes there are.
-func count(w io.Writer, files []string) error {
-	r, err := capture.Open(files, capture.Options{})
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	var packets, bytes uint64
-	for p, err := range capture.Packets(r) {
-		if err != nil {
-			return err
-		}
-		packets++
-		bytes += uint64(len(p.Data))
-	}
-	_, err = fmt.Fprintln(w, packets, bytes)
-	return err
 }
 
 // run prints how many packets and bytes there are, and how many ICRCs are good,
