@@ -72,15 +72,6 @@ func (t *Sum) Add(a *Account) {
 	}
 }
 
-// Merge adds up accounts.
-func Merge(accounts ...*Account) *Account {
-	var t Sum
-	for _, a := range accounts {
-		t.Add(a)
-	}
-	return t.Account()
-}
-
 // Account is the sum.
 func (t *Sum) Account() *Account {
 	out := &Account{Schema: Schema, Packets: t.packets, Transactions: t.transactions, Kinds: []Kind{}, Services: []Service{}, First: t.first}

@@ -86,3 +86,12 @@ func TestMerge(t *testing.T) {
 		t.Errorf("%d kinds of %d packets, %d services", len(got.Kinds), packets, len(got.Services))
 	}
 }
+
+// Merge adds up accounts.
+func Merge(accounts ...*Account) *Account {
+	var t Sum
+	for _, a := range accounts {
+		t.Add(a)
+	}
+	return t.Account()
+}

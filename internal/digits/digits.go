@@ -36,52 +36,6 @@ func Append(b []byte, v uint64) []byte {
 	return binary.LittleEndian.AppendUint64(b, (x+zeros)>>lead)[:n]
 }
 
-// Room is how many bytes Put may write: more than a number has digits.
-const Room = 24
-
-// Put writes a number where there is room, and returns how many digits it has. Behind them it may write anything. It calls nothing, so
-// that it needs no frame.
-func Put(d *[Room]byte, v uint64) (n int) {
-	if v < tenTo8 {
-		x := eight(uint32(v))
-		lead := bits.TrailingZeros64(x|1<<63) &^ 7 // bits of leading zeros; the last digit stays
-		binary.LittleEndian.PutUint64(d[:], (x+zeros)>>(lead&63))
-		return 8 - lead/8
-	}
-	high := v / tenTo8
-	low := eight(uint32(v - tenTo8*high))
-	if high < 100 { // all of 32 bits
-		binary.LittleEndian.PutUint16(d[:], short[high].text)
-		n = int(short[high].size)
-	} else {
-		if high >= tenTo8 {
-			top := high / tenTo8
-			high -= tenTo8 * top
-			x := eight(uint32(top))
-			lead := bits.TrailingZeros64(x) &^ 7
-			binary.LittleEndian.PutUint64(d[:], (x+zeros)>>(lead&63))
-			n = 8 - lead/8
-		}
-		x, lead := eight(uint32(high)), 0
-		if n == 0 {
-			lead = bits.TrailingZeros64(x) &^ 7
-		}
-		binary.LittleEndian.PutUint64(d[n&15:], (x+zeros)>>(lead&63))
-		n += 8 - lead/8
-	}
-	binary.LittleEndian.PutUint64(d[n&15:], low+zeros)
-	return n + 8
-}
-
-// short is the digits of each number below 100, the first in the lower byte, and how many there are.
-var short = func() (t [100]struct{ text, size uint16 }) {
-	for i := range t {
-		w, n := Word(uint32(i))
-		t[i].text, t[i].size = uint16(w), uint16(n)
-	}
-	return t
-}()
-
 // Word is the digits of a number below 10^8, the first in the lowest byte, and how many there are. Bytes behind them are 0.
 func Word(v uint32) (text uint64, n int) {
 	x := eight(v)

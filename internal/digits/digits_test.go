@@ -1,7 +1,6 @@
 package digits
 
 import (
-	"encoding/binary"
 	enc "encoding/hex"
 	"fmt"
 	"math"
@@ -34,29 +33,6 @@ func TestAppend(t *testing.T) {
 			if got, want := string(Append(b, v)), string(strconv.AppendUint(b, v, 10)); got != want {
 				t.Fatalf("%d: %q, want %q", v, got, want)
 			}
-		}
-	}
-}
-
-func TestPut(t *testing.T) {
-	for _, v := range numbers() {
-		want := strconv.FormatUint(v, 10)
-		d := [Room]byte{}
-		if n := Put(&d, v); string(d[:n]) != want {
-			t.Fatalf("%d: %q", v, d[:n])
-		}
-		if v >= tenTo8 {
-			continue
-		}
-		w, n := Word(uint32(v))
-		for i := range 8 {
-			if c := byte(w >> (8 * i)); n != len(want) || i < n && c != want[i] || i >= n && c != 0 {
-				t.Fatalf("%d: %x, %d digits", v, w, n)
-			}
-		}
-		eight, b := fmt.Sprintf("%08d", v), binary.LittleEndian.AppendUint64(nil, EightWord(uint32(v)))
-		if string(b) != eight {
-			t.Fatalf("%d: %s", v, b)
 		}
 	}
 }

@@ -55,32 +55,6 @@ func shows(w uint64) uint64 {
 	return (w + control) & (most - w) & ((w ^ '"'*ones) + 0x7f*ones) & ((w ^ '\\'*ones) + 0x7f*ones)
 }
 
-// Put copies text if it is Plain, and there is room; else it may have copied a part.
-func Put(d, s []byte) bool {
-	n := len(s)
-	switch {
-	case n > len(d):
-		return false
-	case n > 16:
-		return Plain(s) && copy(d, s) == n
-	case n >= 8:
-		a, b := binary.LittleEndian.Uint64(s), binary.LittleEndian.Uint64(s[n-8:])
-		binary.LittleEndian.PutUint64(d, a)
-		binary.LittleEndian.PutUint64(d[n-8:], b)
-		return plain8(a) && plain8(b)
-	case n >= 4:
-		a, b := binary.LittleEndian.Uint32(s), binary.LittleEndian.Uint32(s[n-4:])
-		binary.LittleEndian.PutUint32(d, a)
-		binary.LittleEndian.PutUint32(d[n-4:], b)
-		return plain8(uint64(a) | uint64(b)<<32)
-	case n > 0:
-		first, middle, last := s[0], s[n/2], s[n-1]
-		d[0], d[n/2], d[n-1] = first, middle, last
-		return plain8(uint64(first) | uint64(middle)<<8 | uint64(last)<<16 | ' '*(ones&^0xffffff))
-	}
-	return true
-}
-
 // plain8 is Plain for eight bytes.
 func plain8(w uint64) bool { return shows(w)&highs == highs }
 

@@ -71,31 +71,6 @@ func TestPlain(t *testing.T) {
 	}
 }
 
-// TestPut copies texts of all lengths, of which one character may not be plain, to places of several sizes.
-func TestPut(t *testing.T) {
-	for n := range 34 {
-		s := make([]byte, n)
-		for i := range s {
-			s[i] = 'a' + byte(i)%26
-		}
-		for room := range 40 {
-			d := bytes.Repeat([]byte{'.'}, room+1)
-			if ok := Put(d[:room], s); ok != (n <= room) || ok && string(d) != string(s)+strings.Repeat(".", room+1-n) || d[room] != '.' {
-				t.Fatalf("%q in %d bytes: %q", s, room, d)
-			}
-		}
-		for i := range s {
-			for _, c := range []byte{0, '"', '\\', 0x7f, 0x80, 0xff} {
-				was := s[i]
-				if s[i] = c; Put(make([]byte, 40), s) {
-					t.Fatalf("%q is plain", s)
-				}
-				s[i] = was
-			}
-		}
-	}
-}
-
 func TestForms(t *testing.T) {
 	for _, c := range []struct{ in, json, backslash, text string }{
 		{"plain", `"plain"`, "plain", "plain"},
