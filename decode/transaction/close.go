@@ -48,7 +48,7 @@ func (t *Tracker) Closed(c *rdma.Connection, ref rdma.Ref) {
 			t.recycleHalf(h)
 		}
 	}
-	t.drain()
+	t.queue.drain()
 }
 
 // maxScratch is how many transactions Closed sorts without making room each
@@ -57,10 +57,10 @@ const maxScratch = 1024
 
 // Flush ends all transactions at the end of the capture.
 func (t *Tracker) Flush() {
-	for tx := t.head; tx != nil; tx = tx.next {
+	for tx := t.queue.head; tx != nil; tx = tx.next {
 		if !tx.finished {
 			t.end(tx)
 		}
 	}
-	t.drain()
+	t.queue.drain()
 }

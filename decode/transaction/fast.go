@@ -24,7 +24,7 @@ func (t *Tracker) fastSend(k *conn, c *rdma.Connection, s *rdma.Send) (tx *Trans
 		tx = t.begin(h, c, s.From, xid)
 		h.newest = tx.gen
 		t.setFast(tx, &tx.Call, s)
-		t.placed(tx)
+		t.queue.put(tx)
 		h.asked(tx)
 		tx.assumed, tx.fastCall = false, true
 		t.named(tx)
@@ -84,7 +84,7 @@ func (t *Tracker) completeFast(tx *Transaction) bool {
 func (t *Tracker) finishFast(tx *Transaction) bool {
 	c := tx.Connection
 	k, ok := c.Upper.(*conn)
-	if !ok || tx != t.head || c.MergedInto != nil || t.opt.OnCompletion || !t.completeFast(tx) {
+	if !ok || tx != t.queue.head || c.MergedInto != nil || t.opt.OnCompletion || !t.completeFast(tx) {
 		return false
 	}
 	h := k.halves[tx.From&1]
@@ -106,19 +106,15 @@ func (t *Tracker) finishFast(tx *Transaction) bool {
 	}
 	tx.finished = true
 	k.calls.Ended++
-	if t.head = tx.next; t.head == nil {
-		t.tail = nil
-	} else {
-		t.head.prev, tx.next = nil, nil
-	}
+	t.queue.remove(tx)
 	if k.forward != 0 { // as resolve
 		tx.Backward = tx.From != rdma.Side(k.forward-1)
 	} else {
 		tx.resolve()
 	}
 	t.give(tx)
-	if t.held > 0 { // they may have waited for this one
-		t.drain()
+	if t.queue.held > 0 { // they may have waited for this one
+		t.queue.drain()
 	}
 	return true
 }

@@ -1,9 +1,6 @@
 package transaction
 
 import (
-	"cmp"
-	"slices"
-
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 )
@@ -100,7 +97,7 @@ func (r *ring) empty() {
 // evict gives up the oldest open transaction other than except. It returns
 // false if there is none.
 func (t *Tracker) evict(except *Transaction, why NoteKind) bool {
-	for tx := t.head; tx != nil; tx = tx.next {
+	for tx := t.queue.head; tx != nil; tx = tx.next {
 		if tx.finished || tx == except {
 			continue
 		}
@@ -120,18 +117,14 @@ func (t *Tracker) finish(tx *Transaction) {
 		return
 	}
 	t.end(tx)
-	t.drain()
+	t.queue.drain()
 }
 
 // end computes what is known of a transaction only at its end.
 func (t *Tracker) end(tx *Transaction) {
 	tx.finished = true
-	if t.opt.OnCompletion {
-		t.ready = append(t.ready, tx)
-	}
 	t.open--
-	t.held++
-	t.heldBytes += tx.size
+	t.queue.ended(tx)
 	h := halfOf(tx.Connection, tx.From)
 	if h == nil {
 		h = t.half(tx.Connection, tx.From)
@@ -477,71 +470,8 @@ func (tx *Transaction) unoffered() {
 	}
 }
 
-// drain emits ended transactions: in the order of their first packets up to
-// the first one that is still open, or all when too many wait.
-func (t *Tracker) drain() {
-	if t.opt.OnCompletion {
-		t.release()
-		return
-	}
-	for t.head != nil && t.head.finished {
-		t.out(t.head)
-	}
-	if t.held > t.opt.Held || t.heldBytes > t.memory.Limit()/4 {
-		t.release()
-	}
-}
-
-// release emits all ended transactions.
-func (t *Tracker) release() {
-	if t.opt.OnCompletion {
-		t.completed()
-		return
-	}
-	for tx := t.head; tx != nil && t.held > 0; {
-		next := tx.next
-		if tx.finished {
-			t.out(tx)
-		}
-		tx = next
-	}
-}
-
-// completed emits those that have ended since the last time, as a rule one, in the order of their
-// first packets. To look for them among all that are open would take time in proportion to these.
-func (t *Tracker) completed() {
-	if len(t.ready) > 1 {
-		slices.SortFunc(t.ready, func(a, b *Transaction) int {
-			return cmp.Or(cmp.Compare(a.First().Number, b.First().Number), cmp.Compare(a.serial, b.serial))
-		})
-	}
-	for i, tx := range t.ready {
-		t.ready[i] = nil
-		t.out(tx)
-	}
-	t.ready = t.ready[:0]
-}
-
-// unlink takes a transaction out of the list.
-func (t *Tracker) unlink(tx *Transaction) {
-	if tx.prev == nil {
-		t.head = tx.next
-	} else {
-		tx.prev.next = tx.next
-	}
-	if tx.next == nil {
-		t.tail = tx.prev
-	} else {
-		tx.next.prev = tx.prev
-	}
-	tx.prev, tx.next = nil, nil
-}
-
-// out emits a transaction and takes its memory back.
+// out emits a transaction that has left the queue, and takes its memory back.
 func (t *Tracker) out(tx *Transaction) {
-	t.unlink(tx)
-	t.held--
-	t.heldBytes -= tx.size
 	tx.resolve()
 	if tx.unproven {
 		t.memory.Add(-tx.size)

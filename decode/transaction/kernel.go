@@ -51,7 +51,7 @@ func (t *Tracker) Begin(c *rdma.Connection, client, from rdma.Side, xid uint32, 
 	*tx.kernel = unknown
 	tx.Kernel = tx.kernel
 	tx.Call.First, tx.Call.Last = at, at
-	t.placed(tx)
+	t.queue.put(tx)
 	return tx, tx.sendTag(false)
 }
 

@@ -74,9 +74,9 @@ func sameHandles(used, offered rpcrdma.WriteChunk) bool {
 // late takes the call of a reply that has come before it.
 func (t *Tracker) late(tx *Transaction, s *rdma.Send, transport, sure bool) rdma.Tag {
 	tx.late = true
-	t.unlink(tx)
+	t.queue.remove(tx)
 	t.setMessage(tx, &tx.Call, s, transport)
-	t.placed(tx)
+	t.queue.put(tx)
 	if transport {
 		t.offer(tx)
 		t.written(tx)
@@ -107,7 +107,7 @@ func (t *Tracker) split(tx *Transaction, h *half) bool {
 		t.decode(&s)
 	}
 	t.setMessage(early, &early.Reply, &s, r.Transport)
-	t.placed(early)
+	t.queue.put(early)
 	early.replied, early.acked, early.Times.Ack = true, tx.acked, tx.Times.Ack
 	t.moveEarlier(tx, early)
 	if t.opt.Message != nil {

@@ -63,8 +63,8 @@ func (t *Tracker) Evict() bool {
 		}
 		t.memory.Add(-t.freeBytes)
 		t.free, t.freeBytes = t.free[:0], 0
-	case t.held > 0:
-		t.release()
+	case t.queue.held > 0:
+		t.queue.release()
 	default:
 		return t.evict(nil, GivenUpMemory)
 	}
@@ -104,7 +104,7 @@ func (t *Tracker) grew(tx *Transaction, n int) {
 	tx.size += n
 	t.memory.Add(n)
 	if tx.finished {
-		t.heldBytes += n
+		t.queue.heldBytes += n
 	}
 }
 
@@ -184,8 +184,8 @@ func (t *Tracker) room(n int) bool {
 	if t.memory.Fits(n) {
 		return true
 	}
-	if t.heldBytes > t.memory.Limit()/8 {
-		t.release()
+	if t.queue.heldBytes > t.memory.Limit()/8 {
+		t.queue.release()
 	}
 	return t.memory.Fits(n)
 }

@@ -14,7 +14,7 @@ import (
 // its reply is acknowledged: see Message.Seen of Reply.
 func (t *Tracker) Open() iter.Seq[*Transaction] {
 	return func(yield func(*Transaction) bool) {
-		for tx := t.head; tx != nil; tx = tx.next {
+		for tx := t.queue.head; tx != nil; tx = tx.next {
 			if !tx.finished && !yield(tx) {
 				return
 			}

@@ -12,7 +12,7 @@ import (
 func (t *Tracker) recordCall(tx *Transaction, h *half, s *rdma.Send, m said) {
 	h.newest = tx.gen
 	t.setMessage(tx, &tx.Call, s, m.transport)
-	t.placed(tx)
+	t.queue.put(tx)
 	if m.transport {
 		h.asked(tx)
 		t.offer(tx)
@@ -53,7 +53,7 @@ func (t *Tracker) offerAnew(tx *Transaction, s *rdma.Send) {
 // answered before, in other words.
 func (t *Tracker) recordUnasked(tx *Transaction, s *rdma.Send, other bool) {
 	tx.Reply.First = s.First
-	t.placed(tx)
+	t.queue.put(tx)
 	if other {
 		tx.note(SecondReply)
 	}

@@ -26,8 +26,8 @@ func (t *Transaction) Renumber(numbers []int, serial uint64) {
 // Oldest is the first packet of the oldest transaction that the tracker has not emitted;
 // false if there is none.
 func (t *Tracker) Oldest() (first uint64, ok bool) {
-	if t.head == nil {
+	if t.queue.head == nil {
 		return 0, false
 	}
-	return t.head.First().Number, true
+	return t.queue.head.First().Number, true
 }

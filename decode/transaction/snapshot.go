@@ -7,6 +7,7 @@ func (t *Tracker) Snapshot(p *snapshot.Plan) {
 	t.peek.Payload, t.peekErr, t.packet = nil, nil, Packet{} // they lie in what was read
 	p.Fixed(t)
 	snapshot.Leave[Tracker](p, "opt", "emit", "tracing", "memory", "peers", "alone", "peekErr", "packet", "scratch")
+	snapshot.Leave[queue](p, "opt", "memory", "out")
 	snapshot.Leave[Transaction](p, "fastCall", "fast") // a shortcut
 	snapshot.Boxed[*conn](p)
 	snapshot.After(p, func(h *half) { h.open.rehash() })

@@ -81,13 +81,8 @@ type Tracker struct {
 	emit    func(*Transaction)
 	tracing bool // packets
 
-	// Transactions in the order of their first packets: from the oldest that
-	// has not been emitted.
-	head, tail *Transaction
-	open       int            // not ended
-	held       int            // ended, not emitted
-	ready      []*Transaction // these, with Options.OnCompletion
-	heldBytes  int            // of these, in bytes
+	queue queue // all that have not been emitted
+	open  int   // of these have not ended
 
 	memory *memory.Account
 	peers  *memory.Account
@@ -209,6 +204,7 @@ func NewTracker(opt Options, emit func(*Transaction)) *Tracker {
 	opt.defaults()
 	t := &Tracker{opt: opt, emit: emit, tracing: opt.Packets > 0 || opt.Attribute != nil}
 	t.accounts()
+	t.queue.opt, t.queue.memory, t.queue.out = &t.opt, t.memory, t.out
 	return t
 }
 
@@ -228,8 +224,8 @@ func (t *Tracker) half(c *rdma.Connection, side rdma.Side) *half {
 	return h
 }
 
-// begin makes a transaction of side from of c, of which h is the half. The caller sets its first message and calls
-// placed.
+// begin makes a transaction of side from of c, of which h is the half. The caller sets its first message and puts
+// it into the queue.
 func (t *Tracker) begin(h *half, c *rdma.Connection, from rdma.Side, xid uint32) *Transaction {
 	if t.open >= t.opt.Open {
 		t.evict(nil, GivenUpCalls)
@@ -244,28 +240,6 @@ func (t *Tracker) begin(h *half, c *rdma.Connection, from rdma.Side, xid uint32)
 	t.tables(h)
 	t.open++
 	return tx
-}
-
-// placed puts a new transaction in its place in the order of first packets.
-func (t *Tracker) placed(tx *Transaction) {
-	first := tx.First().Number
-	after := t.tail
-	for after != nil && after.First().Number > first {
-		after = after.prev
-	}
-	tx.prev = after
-	if after == nil {
-		tx.next = t.head
-		t.head = tx
-	} else {
-		tx.next = after.next
-		after.next = tx
-	}
-	if tx.next == nil {
-		t.tail = tx
-	} else {
-		tx.next.prev = tx
-	}
 }
 
 // FindCall implements rdma.Handler.
