@@ -1,9 +1,6 @@
 package main
 
-import (
-	"fmt"
-	"strings"
-)
+import "fmt"
 
 // redacter writes a Redact method. Numbers that follow each other are copied at once.
 type redacter struct {
@@ -27,39 +24,9 @@ func (e *emitter) redactUnion(name string, disc *member, arms []unionArm) {
 	if e.simpleBool(disc, arms) {
 		s.block("if x.Word() != 0 {", arms[0].typ)
 	} else {
-		s.choice(disc, arms)
+		s.choice("x.Word()", fmt.Sprintf("default:\nx.Fail(xdr.Value, %q)", disc.name), disc, arms, s.alone)
 	}
 	e.p("func (*%s) Redact(x *xdr.Redactor) {\n%s}\n", name, s.String())
-}
-
-// choice copies one of several arms.
-func (s *redacter) choice(disc *member, arms []unionArm) {
-	value, missing := "x.Word()", fmt.Sprintf("default:\nx.Fail(xdr.Value, %q)", disc.name)
-	switch disc.typ.kind {
-	case kInt32:
-		value = "int32(x.Word())"
-	case kBool:
-		value, missing = "x.Word() != 0", ""
-	case kEnum:
-		value = s.ref(disc.typ.def) + "(x.Word())"
-	}
-	s.p("switch %s {", value)
-	for _, a := range arms {
-		if a.isDefault {
-			missing = ""
-			s.p("default:")
-		} else {
-			var ls []string
-			for _, l := range a.labels {
-				ls = append(ls, s.label(l, disc.typ))
-			}
-			s.p("case %s:", strings.Join(ls, ", "))
-		}
-		if a.typ != nil {
-			s.alone(a.typ)
-		}
-	}
-	s.p("%s\n}", missing)
 }
 
 // catchUp copies the numbers before the next item.

@@ -28,39 +28,40 @@ func (e *emitter) skipUnion(name string, disc *member, arms []unionArm) {
 	if e.simpleBool(disc, arms) {
 		s.block("if v != 0 {", arms[0].typ)
 	} else {
-		s.choice(disc, arms)
+		s.choice("v", "default:\nreturn xdr.Beyond", disc, arms, s.alone)
 	}
 	e.p("func (*%s) Skip(r *xdr.Reader, off uint) uint {\nv, off := r.SkipWord(off)\n%s%sreturn off\n}\n", name, s.declared(), s.String())
 }
 
-// choice passes over one of several arms.
-func (s *skipper) choice(disc *member, arms []unionArm) {
-	value, missing := "v", "default:\nreturn xdr.Beyond"
+// choice writes a switch between the arms of a union by the discriminant, which word reads. arm writes one of them, missing is what is
+// done for values without one.
+func (e *emitter) choice(word, missing string, disc *member, arms []unionArm, arm func(*typ)) {
+	value := word
 	switch disc.typ.kind {
 	case kInt32:
-		value = "int32(v)"
+		value = "int32(" + word + ")"
 	case kBool:
-		value, missing = "v != 0", ""
+		value, missing = word+" != 0", ""
 	case kEnum:
-		value = s.ref(disc.typ.def) + "(v)"
+		value = e.ref(disc.typ.def) + "(" + word + ")"
 	}
-	s.p("switch %s {", value)
+	e.p("switch %s {", value)
 	for _, a := range arms {
 		if a.isDefault {
 			missing = ""
-			s.p("default:")
+			e.p("default:")
 		} else {
 			var ls []string
 			for _, l := range a.labels {
-				ls = append(ls, s.label(l, disc.typ))
+				ls = append(ls, e.label(l, disc.typ))
 			}
-			s.p("case %s:", strings.Join(ls, ", "))
+			e.p("case %s:", strings.Join(ls, ", "))
 		}
 		if a.typ != nil {
-			s.alone(a.typ)
+			arm(a.typ)
 		}
 	}
-	s.p("%s\n}", missing)
+	e.p("%s\n}", missing)
 }
 
 // declared declares the numbers in use.
