@@ -60,15 +60,7 @@ func newAnnotateCommand(s *cli.Streams) *cobra.Command {
 }
 
 func (o *annotateOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) error {
-	if o.write == "" {
-		return cli.Usagef("name the file to write with -w; - is standard output")
-	}
-	if o.write == "-" {
-		if _, tty := cli.Terminal(s.Out); tty {
-			return cli.Usagef("a capture is not written to a terminal")
-		}
-	}
-	if err := cli.Uncompressed(o.write); err != nil {
+	if err := canHold(s, o.write); err != nil {
 		return err
 	}
 	o.need(o.write)
@@ -133,4 +125,17 @@ func (j *job) taps() func() []capture.Tap {
 		return t.Taps
 	}
 	return nil
+}
+
+// canHold returns why a capture cannot be written to a file.
+func canHold(s *cli.Streams, name string) error {
+	if name == "" {
+		return cli.Usagef("name the file to write with -w; - is standard output")
+	}
+	if name == "-" {
+		if _, tty := cli.Terminal(s.Out); tty {
+			return cli.Usagef("a capture is not written to a terminal")
+		}
+	}
+	return cli.Uncompressed(name)
 }

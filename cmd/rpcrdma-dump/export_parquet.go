@@ -10,8 +10,6 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/fabric"
 	"github.com/rpcrdma/toolkit/analyze/parquet"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
-	"github.com/rpcrdma/toolkit/decode"
-	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/internal/units"
 )
 
@@ -175,34 +173,12 @@ func (o *parquetOptions) writeOperations(cmd *cobra.Command, s *cli.Streams, arg
 	defer out.Discard()
 	buf := bufio.NewWriterSize(out, 1<<16)
 	w := parquet.NewOperationWriter(buf, metadata, o.group())
-	left := o.count
 	var failed error
-	r := fabric.New(fabric.Options{
-		DecodeAs: services, Memory: o.memory.Scale(fabric.DefaultMemory),
-		Operation: func(x *fabric.Operation) {
-			if j.stopped {
-				return
-			}
-			if failed = w.Add(x); failed != nil {
-				j.stop()
-			}
-			if left > 0 {
-				if left--; left == 0 {
-					j.stop()
-				}
-			}
-		},
-	})
-	opt := o.decoder()
-	opt.Transactions.OnCompletion = true // nobody looks at them
-	opt.Observe(r.Observer())
-	opt.Transactions.Carries = fabric.Carries(services)
-	j.d = decode.New(opt, func(*transaction.Transaction) {})
 	_, tty := cli.Terminal(s.Err)
-	err = j.run(tty)
-	if n := r.Totals().NotOperations; n > 0 && !j.stopped {
-		j.notes.Printf("note: %d operations could not be followed: their beginning, or their headers, were not captured", n)
-	}
+	err = j.operations(&o.inputOptions, services, 0, o.count, tty, func(x *fabric.Operation) bool {
+		failed = w.Add(x)
+		return failed == nil
+	})
 	if err == nil && failed == nil {
 		if failed = j.whole(o.out); failed == nil {
 			if failed = errors.Join(w.Close(), buf.Flush()); failed == nil {

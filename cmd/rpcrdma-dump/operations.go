@@ -102,26 +102,42 @@ func (o *operationsOptions) run(cmd *cobra.Command, s *cli.Streams, args []strin
 	}
 	out := newOutput(s, j.in.live, o.lines)
 	e := &fabric.Encoder{Clock: text.Clock{Format: o.time.format}}
-	left := o.count
 	json := o.format == "ndjson"
+	_, outTTY := cli.Terminal(s.Out)
+	_, errTTY := cli.Terminal(s.Err)
+	err = j.operations(&o.inputOptions, services, o.connection, o.count, errTTY && !outTTY, func(x *fabric.Operation) bool {
+		b := out.begin()
+		if json {
+			b = append(e.AppendJSON(b, x), '\n')
+		} else {
+			b = e.AppendText(b, x)
+		}
+		return out.end(b)
+	})
+	a := j.d.Account()
+	if i := slices.IndexFunc(a.Kinds, func(k decode.Count) bool { return k.Class == decode.ClassKernel }); i >= 0 && !j.stopped {
+		j.notes.Printf("note: %s of a kernel: they tell of calls, not of operations; rpcrdma-dump without a command lists the calls", units.Plural(a.Kinds[i].Packets, "event"))
+	}
+	if json && !j.stopped {
+		out.end(printable.AppendValue(out.begin(), account.New(&a)))
+	}
+	return j.finish(err, out.close())
+}
+
+// operations runs the job, and calls add for each operation of RDMA, or for those of one connection, until it is false or there were as many
+// as asked for.
+func (j *job) operations(o *inputOptions, services map[uint64]string, connection int, count uint64, progress bool, add func(*fabric.Operation) bool) error {
 	r := fabric.New(fabric.Options{
-		DecodeAs: services,
-		Memory:   o.memory.Scale(fabric.DefaultMemory),
+		DecodeAs: services, Memory: o.memory.Scale(fabric.DefaultMemory),
 		Operation: func(x *fabric.Operation) {
-			if j.stopped || o.connection != 0 && x.Connection.Resolve().ID != o.connection {
+			if j.stopped || connection != 0 && x.Connection.Resolve().ID != connection {
 				return
 			}
-			b := out.begin()
-			if json {
-				b = append(e.AppendJSON(b, x), '\n')
-			} else {
-				b = e.AppendText(b, x)
-			}
-			if !out.end(b) {
+			if !add(x) {
 				j.stop()
 			}
-			if left > 0 {
-				if left--; left == 0 {
+			if count > 0 {
+				if count--; count == 0 {
 					j.stop()
 				}
 			}
@@ -132,18 +148,9 @@ func (o *operationsOptions) run(cmd *cobra.Command, s *cli.Streams, args []strin
 	opt.Observe(r.Observer())
 	opt.Transactions.Carries = fabric.Carries(services)
 	j.d = decode.New(opt, func(*transaction.Transaction) {})
-	_, outTTY := cli.Terminal(s.Out)
-	_, errTTY := cli.Terminal(s.Err)
-	err = j.run(errTTY && !outTTY)
-	if t := r.Totals(); !j.stopped && t.NotOperations > 0 {
-		j.notes.Printf("note: %d operations could not be followed: their beginning, or their headers, were not captured", t.NotOperations)
+	err := j.run(progress)
+	if n := r.Totals().NotOperations; n > 0 && !j.stopped {
+		j.notes.Printf("note: %d operations could not be followed: their beginning, or their headers, were not captured", n)
 	}
-	a := j.d.Account()
-	if i := slices.IndexFunc(a.Kinds, func(k decode.Count) bool { return k.Class == decode.ClassKernel }); i >= 0 && !j.stopped {
-		j.notes.Printf("note: %s of a kernel: they tell of calls, not of operations; rpcrdma-dump without a command lists the calls", units.Plural(a.Kinds[i].Packets, "event"))
-	}
-	if json && !j.stopped {
-		out.end(printable.AppendValue(out.begin(), account.New(&a)))
-	}
-	return j.finish(err, out.close())
+	return err
 }

@@ -131,15 +131,7 @@ func (o *scrubOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) er
 	if len(o.reverse) > 0 {
 		return o.lookUp(s, args)
 	}
-	if o.write == "" {
-		return cli.Usagef("name the file to write with -w; - is standard output")
-	}
-	if o.write == "-" {
-		if _, tty := cli.Terminal(s.Out); tty {
-			return cli.Usagef("a capture is not written to a terminal")
-		}
-	}
-	if err := cli.Uncompressed(o.write); err != nil {
+	if err := canHold(s, o.write); err != nil {
 		return err
 	}
 	opt, err := o.options()
