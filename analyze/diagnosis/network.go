@@ -120,7 +120,7 @@ func (b *batch) stalls() {
 			depth.of(x, x.take(x.lost[rdma.CauseReadSlot]))
 			unknown += x.lost[rdma.CauseUnknown]
 		})
-		if len(k.calls) >= doubled && again*10 >= len(k.calls)*9 {
+		if len(k.calls) >= duplicates && again*10 >= len(k.calls)*9 {
 			b.unsure = true // the capture shows packets twice, rather than that they were sent twice
 		}
 		k.behindReads = depth.time*5 > all
@@ -195,8 +195,8 @@ func (k *conn) lost(l *[2]lane) (way, place string) {
 	return way, place
 }
 
-// doubled is how many calls tell that all packets of a connection come twice.
-const doubled = 16
+// duplicates is how many calls tell that all packets of a connection come twice.
+const duplicates = 16
 
 // behindRefused finds what waited in the server's adapter behind a reply that the client had no buffer for: whatever was ready meanwhile
 // came when that was sent again.

@@ -118,7 +118,7 @@ func (p *printer) changed(a, b *Saved) (worse int) {
 			p.f("\nCalls whose verdicts differ\n")
 			head = true
 		}
-		if !fine(x.b.verdict()) {
+		if x.b != nil && wrong(x.b.Verdict) {
 			worse++
 		}
 		what := cmp.Or(x.a, x.b).What
@@ -145,18 +145,22 @@ func (m *SavedMismatch) verdict() string {
 	return m.Verdict
 }
 
-// fine reports whether a verdict, or "as captured", needs no explanation.
-func fine(v string) bool {
-	return !slices.ContainsFunc(wrong, func(x verdict.Verdict) bool { return x.String() == v })
+// wrong reports whether a verdict is not fine.
+func wrong(name string) bool {
+	for v := range verdict.Verdict(verdict.Count) {
+		if v.String() == name {
+			return !v.Fine()
+		}
+	}
+	return false
 }
-
-// wrong are the verdicts that are not fine.
-var wrong = []verdict.Verdict{verdict.Worse, verdict.Different, verdict.NotSent, verdict.Lost}
 
 // wrongs is how many calls have a verdict that is not fine.
 func wrongs(totals map[string]int) (n int) {
-	for _, v := range wrong {
-		n += totals[v.String()]
+	for name, calls := range totals {
+		if wrong(name) {
+			n += calls
+		}
 	}
 	return n
 }
