@@ -1,5 +1,5 @@
-// Package compound tells NFSv4 COMPOUNDs apart by what a row shows of their operations. Most of those of a capture consist of the
-// same operations, with the same results, as some of the others: what is written of them can be kept.
+// Package compound tells calls apart by what a row shows of their procedure and, of an NFSv4 COMPOUND, of its operations. Most COMPOUNDs of a
+// capture consist of the same operations, with the same results, as some of the others: what is written of them can be kept.
 package compound
 
 import (
@@ -10,8 +10,8 @@ import (
 	"github.com/rpcrdma/toolkit/decode/xdr"
 )
 
-// Kind is a program, its version and minor version, and a list of operations with what became of each. It is valid until the next
-// call of Kinds.Of.
+// Kind is a program, its version, a procedure and, of a COMPOUND, its minor version and its operations with what became of each. It is valid
+// until the next call of Kinds.Of.
 type Kind struct {
 	// Stamp identifies the kind. It is never used again, in any Kinds. A consumer that keeps what it has made of a kind can keep it
 	// in an array of Most elements, at Slot, and compare stamps.
@@ -19,7 +19,7 @@ type Kind struct {
 	Slot  int
 	Ended bool // all operations have a status
 
-	sum              uint64 // of the minor version and the operations: of the same operations, other minor versions have another one
+	sum              uint64 // of the procedure, the minor version and the operations: other minor versions have another one
 	procedure        *xdr.Procedure
 	program, version uint32
 	ended            uint32   // the operations that have a status, the first one the lowest bit
@@ -34,24 +34,20 @@ const (
 	longest = 32
 )
 
-// Kinds knows the kinds of the COMPOUNDs seen lately. The zero value is ready for use.
+// Kinds knows the kinds of the calls seen lately. The zero value is ready for use.
 type Kinds struct {
-	now   [longest]uint64 // the operations of the COMPOUND that was asked for last
-	known [Most]Kind
-	turn  int
-	stamp uint64
-	// By rpc.View.Shape, the kinds of COMPOUNDs all operations of which have succeeded: most have.
-	shaped [shapes]shaped
+	now    [longest]uint64 // the operations of the COMPOUND that was asked for last
+	known  [Most]Kind
+	turn   int
+	stamp  uint64
+	recent [128]recent
 }
 
-// shapes is how many shapes are known at a time.
-const shapes = 128
-
-// shaped says that COMPOUNDs of a shape, a program and a version were of a kind.
-type shaped struct {
-	shape uint64
-	stamp uint64 // of the kind
-	slot  uint8
+// recent is the kind of calls of a procedure, or of COMPOUNDs all operations of which have succeeded, as most have.
+type recent struct {
+	operations uint64 // rpc.View.CompoundKind
+	stamp      uint64 // of the kind
+	slot       uint8
 }
 
 var _ [1<<8 - Most]struct{} // each has a slot
@@ -61,23 +57,25 @@ const stampBlock = 1 << 20
 
 var stampBlocks atomic.Uint64
 
-// Of returns the kind of a transaction; nil if it is not a COMPOUND, if its operations cannot all be read, or are too many.
+// Of returns the kind of a transaction; nil if its procedure is not known, or if it is a COMPOUND whose operations cannot all be read, or are
+// too many.
 func (k *Kinds) Of(v *rpc.View) *Kind {
-	if shape := v.Shape(); shape != 0 {
-		s := &k.shaped[shape%shapes]
-		if x := &k.known[s.slot%Most]; s.shape == shape && s.stamp == x.Stamp && x.calls(v) {
-			return x
-		}
-		x := k.of(v, v.Steps())
-		if x != nil {
-			*s = shaped{shape, x.Stamp, uint8(x.Slot)}
-		}
-		return x
-	}
-	if !v.Compound() {
+	if v.Procedure == nil || !v.Tx.Named {
 		return nil
 	}
-	return k.of(v, v.Steps())
+	operations := v.CompoundKind()
+	if v.Compound() && (operations == 0 || !v.Done()) {
+		return k.of(v, v.Steps())
+	}
+	s := &k.recent[(operations+uint64(v.Tx.Procedure))%uint64(len(k.recent))]
+	if x := &k.known[s.slot%Most]; s.operations == operations && s.stamp == x.Stamp && x.calls(v) {
+		return x
+	}
+	x := k.of(v, v.Steps())
+	if x != nil {
+		*s = recent{operations, x.Stamp, uint8(x.Slot)}
+	}
+	return x
 }
 
 // calls reports whether a transaction is a call of its procedure.
@@ -85,16 +83,13 @@ func (k *Kind) calls(v *rpc.View) bool {
 	return k.procedure == v.Procedure && k.program == v.Tx.Program && k.version == v.Tx.Version
 }
 
-// of is Of for a COMPOUND with these operations.
+// of is Of for a call with these operations.
 func (k *Kinds) of(v *rpc.View, list []rpc.Step) *Kind {
 	minor, ok := v.MinorVersion()
-	if !ok || v.Procedure == nil || v.MoreOperations() {
+	if v.Compound() && (!ok || len(list) == 0 || len(list) > longest || v.MoreOperations()) {
 		return nil
 	}
-	if len(list) == 0 || len(list) > longest {
-		return nil
-	}
-	sum, ended := uint64(minor)<<8^uint64(len(list)), uint32(0)
+	sum, ended := (uint64(v.Tx.Procedure)<<16^uint64(minor)<<8^uint64(len(list)))*0x9e3779b97f4a7c15, uint32(0)
 	for i := range list {
 		o := &list[i]
 		x := uint64(o.Number) | uint64(o.Code)<<32

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/rpcrdma/toolkit/analyze/compound"
 	"github.com/rpcrdma/toolkit/analyze/state"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rdma"
@@ -20,7 +21,8 @@ import (
 // apart; the state says so.
 type Collector struct {
 	opt    Options
-	rest   *Recorder // connections that are not told apart, and what concerns all
+	rest   *Recorder      // connections that are not told apart, and what concerns all
+	kinds  compound.Kinds // for all
 	cells  map[int]*cell
 	last   *cell
 	lastID int
@@ -110,6 +112,7 @@ func (c *Collector) Add(v *rpc.View) {
 	if k != nil {
 		r.events = c.rest.events
 	}
+	r.kinds = &c.kinds
 	r.Add(v)
 	if k != nil {
 		c.rest.events, r.events = r.events, events

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/rpcrdma/toolkit/analyze/compound"
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rpc"
@@ -21,16 +22,15 @@ func compoundReport(t *testing.T, name string, by []Key, forget bool) (report st
 	}
 	defer c.Close()
 	r := New(Options{By: by})
+	r.kinds = new(compound.Kinds)
 	v := rpc.View{Names: &rpc.Names{}}
 	if err := decode.New(decode.Options{}, func(tx *transaction.Transaction) {
 		v.Set(tx)
 		if forget {
-			r.recentOps, r.called = [64]recentOp{}, [64]called{}
+			r.ofKind = [compound.Most]grouped{}
 		}
-		if v.Clean() && r.compoundOf(&v) != nil {
-			if known++; known%50 == 1 {
-				others(t, r, &v)
-			}
+		if k := r.kinds.Of(&v); r.byOp && v.Compound() && k != nil && r.ofKind[k.Slot].stamp == k.Stamp {
+			known++
 		}
 		g := r.Add(&v)
 		if again := r.group(&v); g != again.index {
@@ -45,22 +45,6 @@ func compoundReport(t *testing.T, name string, by []Key, forget bool) (report st
 		t.Fatal(err)
 	}
 	return string(b), known
-}
-
-// others checks that the group of a COMPOUND is not that of one which differs in anything.
-func others(t *testing.T, r *Recorder, v *rpc.View) {
-	t.Helper()
-	x := &r.recentOps[place(v.OperationGroup())]
-	was := *x
-	for i, change := range []func(){
-		func() { x.program++ }, func() { x.version++ }, func() { x.minor++ }, func() { x.name += "x" },
-		func() { x.hasMinor = false; *x = x.remembered(x.g) }, func() { x.named = false; *x = x.remembered(x.g) },
-	} {
-		if change(); r.compoundOf(v) != nil {
-			t.Errorf("another one, %d, is of the same group", i)
-		}
-		*x = was
-	}
 }
 
 // TestCompound: the group of a COMPOUND is the same, be it remembered or not.

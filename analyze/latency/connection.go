@@ -38,9 +38,6 @@ func (c *credits) add(v uint32) {
 
 // flow returns the state of a connection; nil beyond the limit.
 func (r *Recorder) flow(c *rdma.Connection) *flow {
-	if r.lastFlow != nil && r.lastID == c.ID {
-		return r.lastFlow
-	}
 	recent := &r.recentFlows[uint(c.ID)%uint(len(r.recentFlows))]
 	f := recent.f
 	if f == nil || recent.id != c.ID {
@@ -54,7 +51,6 @@ func (r *Recorder) flow(c *rdma.Connection) *flow {
 		}
 		recent.f, recent.id = f, c.ID
 	}
-	r.lastFlow, r.lastID = f, c.ID
 	return f
 }
 

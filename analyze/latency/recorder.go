@@ -6,12 +6,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rpcrdma/toolkit/analyze/compound"
 	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
-	"github.com/rpcrdma/toolkit/decode/xdr"
 )
 
 // Options selects what a Recorder collects. The zero value groups by operation.
@@ -47,11 +47,9 @@ type Recorder struct {
 	maxGroups int
 	groups    map[string]*group
 	order     []*group
-	recent    [64]*group // by recentOf: the map costs several times as much
-	byOp      bool       // groups are formed by operation alone
-	// leastInline is the longest message that fits all of Options.Inline.
-	recentOps [64]recentOp
-	called    [64]called
+	byOp      bool                   // groups are formed by operation alone
+	kinds     *compound.Kinds        // made when it is needed
+	ofKind    [compound.Most]grouped // if byOp
 	other     *group
 	key       []byte
 	names     *rpc.Names
@@ -59,8 +57,6 @@ type Recorder struct {
 	groupsLost  uint64 // transactions in "other"
 	series      series
 	flows       map[int]*flow
-	lastFlow    *flow
-	lastID      int
 	recentFlows [64]recentFlow
 	flowsLost   bool
 	all         level   // calls of all connections
@@ -210,72 +206,10 @@ func (r *Recorder) ran(s *slot, g *group, v *rpc.View, total int64) {
 	}
 }
 
-// operation is what distinguishes groups that are formed by operation, as appendKey says.
-type operation struct {
-	program, version, minor uint32
-	hasMinor, named         bool
-	name                    string
-}
-
-// recentOp is a group that was found lately. Its key is compared as it is, without being put together.
-type recentOp struct {
-	operation
-	g        *group // nil: none
-	compound *group // the same, if that is of usual COMPOUNDs
-}
-
-// remembered is what is kept of the group of an operation.
-func (x *operation) remembered(g *group) recentOp {
-	if x.hasMinor && x.named {
-		return recentOp{*x, g, g}
-	}
-	return recentOp{operation: *x, g: g}
-}
-
-// called is the group of a procedure whose calls consist of no operations. It was found lately. Programs of callbacks share their
-// procedures, and have numbers of their own.
-type called struct {
-	procedure *xdr.Procedure // nil: none
-	program   uint32
-	g         *group
-}
-
-// of reports whether a transaction calls it. That has a Procedure.
-func (x *called) of(v *rpc.View) bool { return x.procedure == v.Procedure && x.program == v.Tx.Program }
-
-// calledBy is the place of the procedure that a transaction calls.
-func (r *Recorder) calledBy(v *rpc.View) *called {
-	return &r.called[v.Tx.Procedure%uint32(len(r.called))]
-}
-
-// operationOf is what distinguishes the operation of a transaction.
-func operationOf(v *rpc.View) operation {
-	tx := v.Tx
-	x := operation{program: tx.Program, version: tx.Version, named: tx.Named, name: text.Operation(v)}
-	x.minor, x.hasMinor = v.MinorVersion()
-	return x
-}
-
-// place is a number below 64 that differs for the names of most operations of a workload.
-func place(name string) int {
-	n := uint(len(name))
-	if n == 0 {
-		return 0
-	}
-	return int((uint(name[n-1])*7 + uint(name[n-(n+3)/4])*3 + n) & 63)
-}
-
-// compoundOf is the group of a usual COMPOUND, if it was found lately; else nil.
-func (r *Recorder) compoundOf(v *rpc.View) *group {
-	minor, compound := v.MinorVersion()
-	if !compound {
-		return nil
-	}
-	tx, name := v.Tx, v.OperationGroup()
-	if x := &r.recentOps[place(name)]; x.program == tx.Program && x.version == tx.Version && x.minor == minor && x.name == name {
-		return x.compound
-	}
-	return nil
+// grouped is the group of calls of a kind.
+type grouped struct {
+	stamp uint64 // of the compound.Kind
+	group *group
 }
 
 // group finds the group of a transaction.
@@ -283,39 +217,19 @@ func (r *Recorder) group(v *rpc.View) *group {
 	if !r.byOp {
 		return r.groupOf(v)
 	}
-	// A usual transaction has a procedure, and operations only if it is a COMPOUND.
-	if !v.Clean() && (v.Procedure == nil || !v.Tx.Named || len(v.Steps()) > 0) {
-		return r.groupByOperation(v)
+	if r.kinds == nil {
+		r.kinds = new(compound.Kinds)
 	}
-	if v.Compound() {
-		if v.Clean() {
-			if g := r.compoundOf(v); g != nil {
-				return g
-			}
-		}
-		return r.groupByOperation(v)
+	k := r.kinds.Of(v)
+	if k == nil {
+		return r.groupOf(v)
 	}
-	recent := r.calledBy(v)
-	if v.Procedure != nil && recent.of(v) {
-		return recent.g
-	}
-	g := r.groupByOperation(v)
-	if g != r.other && v.Clean() { // so it is not a COMPOUND, and none that could not be decoded
-		*recent = called{v.Procedure, v.Tx.Program, g}
-	}
-	return g
-}
-
-// groupByOperation finds the group of a transaction by the operation that counts for most.
-func (r *Recorder) groupByOperation(v *rpc.View) *group {
-	x := operationOf(v)
-	recent := &r.recentOps[place(x.name)]
-	if recent.g != nil && recent.operation == x {
-		return recent.g
+	if x := &r.ofKind[k.Slot]; x.stamp == k.Stamp {
+		return x.group
 	}
 	g := r.groupOf(v)
 	if g != r.other {
-		*recent = x.remembered(g)
+		r.ofKind[k.Slot] = grouped{k.Stamp, g}
 	}
 	return g
 }
@@ -335,29 +249,14 @@ func (r *Recorder) groupOf(v *rpc.View) *group {
 		binary.LittleEndian.PutUint16(b[at:], uint16(len(b)-at-2))
 	}
 	r.key = b
-	recent := &r.recent[recentOf(b)]
-	if g := *recent; g != nil && g.key == string(b) {
-		return g
-	}
 	g := r.groups[string(b)]
 	if g == nil {
 		g = r.newGroup(v)
 	}
 	if g == r.other {
 		r.groupsLost++
-		return g
 	}
-	*recent = g
 	return g
-}
-
-// recentOf is a number below 64 that differs for most of the groups of a workload.
-func recentOf(key []byte) int {
-	n := len(key)
-	if n == 0 {
-		return 0
-	}
-	return (int(key[n-1])*7 + int(key[n-(n+3)/4])*3 + n) & 63
 }
 
 func (r *Recorder) newGroup(v *rpc.View) *group {

@@ -5,17 +5,13 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
-	"github.com/rpcrdma/toolkit/decode/xdr"
 )
 
 // kind is what transactions have in common: the attributes of fields.OfProgram and fields.OfKind, those of other scopes that have one value, and which of
 // the others there are.
 type kind struct {
-	procedure         *xdr.Procedure
-	operations        uint64 // stamp of the compound.Kind; 0: no COMPOUND
+	called            uint64 // stamp of the compound.Kind
 	status            string
-	program, version  uint32
-	number            uint32 // of the procedure
 	call, reply       uint32 // types of the headers
 	asked, granted    uint32 // credits
 	delivery          [2]transaction.Delivery
@@ -47,15 +43,14 @@ func (e *Encoder) template(v *rpc.View) *template {
 
 // slot is where the template of a kind is kept.
 func (k *kind) slot() uint32 {
-	x := k.program ^ k.version<<28 ^ uint32(len(k.status))<<24 ^ uint32(k.operations)<<16 ^ uint32(k.parts)<<8 ^ uint32(k.same) ^ k.asked<<4 ^ k.granted<<12
-	return (x ^ k.number*0x85ebca6b) * 0x9e3779b1 >> 22
+	x := uint32(len(k.status))<<24 ^ uint32(k.parts)<<8 ^ uint32(k.same) ^ k.asked<<4 ^ k.granted<<12
+	return (x ^ uint32(k.called)*0x85ebca6b) * 0x9e3779b1 >> 22
 }
 
 // common sets what a transaction has in common with others. It is false for tunnels, for messages that are protected or cannot be read,
 // and for headers of no type.
 func (e *Encoder) common(k *kind, v *rpc.View) bool {
 	tx := v.Tx
-	k.procedure, k.program, k.version, k.number = v.Procedure, tx.Program, tx.Version, tx.Procedure
 	k.delivery = [...]transaction.Delivery{tx.CallDelivery(), tx.ReplyDelivery()}
 	k.backward, k.unknown = tx.Backward, tx.Blame == nil
 	k.asked, k.granted = tx.Call.Credits(), tx.Reply.Credits()
@@ -70,11 +65,11 @@ func (e *Encoder) common(k *kind, v *rpc.View) bool {
 	if tx.Connection.Tunnel != nil || tx.Kernel != nil || !tx.Named || !v.Clean() && !legible(v) {
 		return false
 	}
-	if list := e.kinds.Of(v); list != nil {
-		k.operations = list.Stamp
-	} else if v.Compound() || len(v.Steps()) > 0 {
+	called := e.kinds.Of(v)
+	if called == nil {
 		return false
 	}
+	k.called = called.Stamp
 	k.status = v.Status()
 	if plain(&tx.Call) && plain(&tx.Reply) && tx.Reads|tx.Writes == 0 && tx.ReadBytes|tx.WriteBytes == 0 {
 		k.same |= 1 << fields.OfPlain

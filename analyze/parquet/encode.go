@@ -9,7 +9,6 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/parquet/column"
 	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/rpc"
-	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/internal/printable"
 )
 
@@ -17,7 +16,6 @@ import (
 type encoder struct {
 	*rows
 	addrs  map[netip.Addr]string
-	listed map[string]string // operations as listed
 	listB  []byte
 	text   []byte // a name
 	joined []byte // a path
@@ -32,7 +30,6 @@ type encoder struct {
 	rowsAlike int   // rows like it that the runs do not count yet
 
 	places    [rpc.Places]placed
-	calls     [32]procedure
 	kinds     compound.Kinds
 	compounds [compound.Most]operated
 }
@@ -66,13 +63,7 @@ func (e *encoder) encode(v *rpc.View) int {
 	return e.size
 }
 
-// procedure is one that consists of no operations, and where its name was written.
-type procedure struct {
-	*xdr.Procedure
-	procedure, operation, group column.Mark
-}
-
-// operated is a COMPOUND of a kind, and where what it consists of was written.
+// operated is a kind of calls, and where what they consist of was written.
 type operated struct {
 	stamp                       uint64 // of the compound.Kind
 	procedure, operation, group column.Mark
@@ -81,39 +72,18 @@ type operated struct {
 
 // called appends what was called.
 func (e *encoder) called(v *rpc.View) {
-	if k := e.kinds.Of(v); k != nil {
-		e.compound(v, k)
-		return
-	}
-	if list := v.Steps(); v.Procedure == nil || len(list) > 0 {
+	kind := e.kinds.Of(v)
+	if kind == nil {
 		e.procedure.Add(v.ProcedureName())
-		e.operation.Add(e.listing(v))
+		e.operation.AddBytes(e.listing(v))
 		e.group.Add(v.OperationGroup())
-		if len(list) > 0 {
+		if len(v.Steps()) > 0 {
 			e.operations.append(e, v)
 		} else {
 			e.operations.Nulls(1)
 		}
 		return
 	}
-	e.operations.Nulls(1)
-	k := &e.calls[v.Tx.Procedure%uint32(len(e.calls))]
-	if k.Procedure != v.Procedure {
-		*k = procedure{Procedure: v.Procedure}
-	}
-	if !e.procedure.Again(&k.procedure) {
-		e.procedure.AddTextMarked(k.Name, &k.procedure)
-	}
-	if !e.operation.Again(&k.operation) {
-		e.operation.AddTextMarked(k.Name, &k.operation)
-	}
-	if !e.group.Again(&k.group) {
-		e.group.AddTextMarked(k.Name, &k.group)
-	}
-}
-
-// compound appends what a COMPOUND of a kind consists of.
-func (e *encoder) compound(v *rpc.View, kind *compound.Kind) {
 	k := &e.compounds[kind.Slot]
 	if k.stamp != kind.Stamp {
 		*k = operated{stamp: kind.Stamp, names: k.names, statuses: k.statuses} // for their room
@@ -124,12 +94,16 @@ func (e *encoder) compound(v *rpc.View, kind *compound.Kind) {
 		e.procedure.AddTextMarked(v.ProcedureName(), &k.procedure)
 	}
 	if !e.operation.Again(&k.operation) {
-		e.operation.AddTextMarked(e.listing(v), &k.operation)
+		e.operation.AddMarked(e.listing(v), &k.operation)
 	}
 	if !e.group.Again(&k.group) {
 		e.group.AddTextMarked(v.OperationGroup(), &k.group)
 	}
 	list, o := v.Steps(), e.operations
+	if len(list) == 0 {
+		o.Nulls(1)
+		return
+	}
 	if !kind.Ended {
 		o.append(e, v)
 		return
@@ -256,18 +230,10 @@ func (e *encoder) valid(b []byte) []byte {
 	return t
 }
 
-// listing is the operation as listed.
-func (e *encoder) listing(v *rpc.View) string {
+// listing is the operation as listings show it, until the next call.
+func (e *encoder) listing(v *rpc.View) []byte {
 	e.listB = v.AppendOperation(e.listB[:0])
-	s, ok := e.listed[string(e.listB)]
-	if !ok {
-		if e.listed == nil || len(e.listed) > 4096 {
-			e.listed = make(map[string]string)
-		}
-		s = string(e.listB)
-		e.listed[s] = s
-	}
-	return s
+	return e.listB
 }
 
 // addr is the text of an address.

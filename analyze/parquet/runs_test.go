@@ -115,7 +115,7 @@ func forget(e *encoder) {
 		e.runs[i].values = nil
 	}
 	e.alike = 0
-	e.parties, e.party, e.calls, e.places = [64]party{}, nil, [32]procedure{}, [rpc.Places]placed{}
+	e.parties, e.party, e.places = [64]party{}, nil, [rpc.Places]placed{}
 	e.kinds, e.compounds = compound.Kinds{}, [compound.Most]operated{}
 }
 

@@ -12,7 +12,6 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
-	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/internal/digits"
 	"github.com/rpcrdma/toolkit/internal/printable"
 	"github.com/rpcrdma/toolkit/internal/units"
@@ -77,24 +76,15 @@ type Lister struct {
 	path   []byte
 	chunks []byte
 	tail   line
-	calls  [64]call
 	kinds  compound.Kinds
 	lists  [compound.Most]list
-	other  line // what of a call that calls and lists do not keep
+	other  line // of a call without a kind
 
 	explained map[int]struct{} // connections of which a line has told the addresses
 	piece     []byte           // of a narrow line
 }
 
-// call is what was written about the program and the procedure of a call that consists of no operations, with the spaces
-// behind it.
-type call struct {
-	procedure        *xdr.Procedure
-	program, version uint32
-	line
-}
-
-// list is what was written about the program and the operations of a COMPOUND, likewise.
+// list is what was written about the program and the operations of calls of a kind, with the spaces behind it.
 type list struct {
 	stamp uint64 // of the compound.Kind
 	line
@@ -218,42 +208,21 @@ func (s *Lister) time(b []byte, tx *transaction.Transaction) ([]byte, int) {
 	return append(b, ' '), col + 1
 }
 
-// called returns program and operation in their columns. They are the same for all calls of a procedure that consists of
-// no operations, and for all COMPOUNDs of a kind.
+// called returns program and operation in their columns. They are the same for all calls of a kind.
 func (s *Lister) called(v *rpc.View) *line {
-	tx := v.Tx
-	if s.Color || v.Procedure == nil || !tx.Named {
-		return s.uncalled(v)
+	if !s.Color {
+		if k := s.kinds.Of(v); k != nil {
+			l := &s.lists[k.Slot]
+			if l.stamp != k.Stamp {
+				*l = list{k.Stamp, line{b: l.b[:0]}}
+				s.what(&l.line, v)
+			}
+			return &l.line
+		}
 	}
-	if k := s.kinds.Of(v); k != nil {
-		return s.listed(v, k)
-	}
-	if v.Compound() {
-		return s.uncalled(v)
-	}
-	k := &s.calls[tx.Procedure%uint32(len(s.calls))]
-	if k.procedure != v.Procedure || k.program != tx.Program || k.version != tx.Version {
-		*k = call{v.Procedure, tx.Program, tx.Version, line{b: k.b[:0]}}
-		s.what(&k.line, v)
-	}
-	return &k.line
-}
-
-// uncalled is called for a call of which that is not kept.
-func (s *Lister) uncalled(v *rpc.View) *line {
 	s.other = line{b: s.other.b[:0]}
 	s.what(&s.other, v)
 	return &s.other
-}
-
-// listed is called for a COMPOUND of a kind.
-func (s *Lister) listed(v *rpc.View, k *compound.Kind) *line {
-	l := &s.lists[k.Slot]
-	if l.stamp != k.Stamp {
-		*l = list{k.Stamp, line{b: l.b[:0]}}
-		s.what(&l.line, v)
-	}
-	return &l.line
 }
 
 // what writes program and operation.

@@ -292,7 +292,6 @@ func (d *dump) quiet(opt *decode.Options) {
 	}
 	d.view.Names = nil // names are not needed
 	if d.count == 0 {
-		d.short = true
 		d.parts = make(parts)
 		opt.Group = d.parts.group
 	}
@@ -309,7 +308,6 @@ type dump struct {
 	extract *extract.Extractor
 	summary *summary
 	prints  bool   // transactions are printed, and nothing else
-	short   bool   // the summary is all that is wanted of a transaction
 	parts   parts  // of the summary, by group of hosts
 	count   uint64 // transactions still to be printed; 0 is no limit
 	failed  error  // of the extractor
@@ -368,9 +366,6 @@ func (d *dump) run(o *dumpOptions, s *cli.Streams) error {
 
 func (d *dump) transaction(tx *transaction.Transaction) {
 	if d.stopped {
-		return
-	}
-	if d.short && d.summary.short(tx) {
 		return
 	}
 	v := &d.view

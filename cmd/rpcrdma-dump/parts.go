@@ -28,12 +28,9 @@ func (p parts) group(n int) func(*transaction.Transaction) bool {
 // add leaves to all together what they share, in the order of the capture: security contexts, which clients may use
 // from several addresses, and what is said of malformed messages.
 func (x *part) add(tx *transaction.Transaction) bool {
-	if x.summary.short(tx) {
-		return true
-	}
 	v := &x.view
 	v.Set(tx)
-	if v.Undecoded() || v.Call().Cred.Flavor == oncrpc.RPCSecGSS {
+	if !v.Clean() && (v.Undecoded() || v.Call().Cred.Flavor == oncrpc.RPCSecGSS) {
 		return false
 	}
 	x.summary.add(v)

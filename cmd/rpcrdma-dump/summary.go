@@ -22,9 +22,7 @@ import (
 // summary counts transactions by program and operation.
 type summary struct {
 	rows   map[operationKey]*operationCount
-	recent [64]recentRow // by operationKey.place: the map costs several times as much
-	called [64]calledRow // by calledPlace
-	brief  rpc.Brief
+	recent [64]recentRow // the map costs several times as much
 
 	states      [4]uint64
 	retransmits uint64
@@ -41,30 +39,13 @@ type operationKey struct {
 // unread is the minor version of a COMPOUND that is cut, or malformed, before it.
 const unread = math.MaxUint32
 
+// recentRow is the row of the clean calls of a procedure and, if that is COMPOUND, with the same operations. Only callbacks have one procedure
+// for several programs.
 type recentRow struct {
-	of  operationKey
-	row *operationCount
-}
-
-// calledRow is the row of a procedure that is not a COMPOUND. Only callbacks have one definition for several programs.
-type calledRow struct {
-	procedure *xdr.Procedure
-	program   uint32
-	row       *operationCount
-}
-
-// calledPlace is where the row of a procedure is: apart from those of other programs, for most procedures.
-func calledPlace(p *xdr.Procedure, tx *transaction.Transaction) uint32 {
-	return (p.Number + 5*tx.Program + 22*tx.Version) % 64
-}
-
-// place is a number below 64 that differs for most of the operations of a workload.
-func (k *operationKey) place() int {
-	n := len(k.operation)
-	if n == 0 {
-		return 0
-	}
-	return (int(k.operation[0])*7 + int(k.operation[n/2])*3 + n) & 63
+	procedure  *xdr.Procedure
+	program    uint32
+	operations uint64 // see rpc.View.CompoundKind
+	row        *operationCount
 }
 
 type operationCount struct {
@@ -93,41 +74,9 @@ func (s *summary) closed(c *rdma.Connection) {
 func (s *summary) add(v *rpc.View) {
 	r := s.rowOf(v)
 	s.count(r, v.Tx, v.Failed())
-	if v.Unread() {
+	if !v.Clean() && v.Unread() {
 		r.unread++
 	}
-}
-
-// short is add for a transaction of which only the program, the procedure and the status need to be read. It is false,
-// and adds nothing, if the transaction has to be decoded, or is the first of its kind.
-func (s *summary) short(tx *transaction.Transaction) bool {
-	b := &s.brief
-	if !b.Set(tx) {
-		return false
-	}
-	row := s.known(b, tx)
-	if row == nil {
-		return false
-	}
-	s.count(row, tx, b.Failed)
-	return true
-}
-
-// known is the row that a transaction belongs to, nil if it has to be looked for.
-func (s *summary) known(b *rpc.Brief, tx *transaction.Transaction) *operationCount {
-	if b.Compound {
-		var k operationKey // in place: see capture.Packet
-		k.program, k.version, k.minor, k.named, k.operation = tx.Program, tx.Version, b.Minor, true, b.Operation
-		if r := &s.recent[k.place()]; r.of == k {
-			return r.row
-		}
-		return nil
-	}
-	c := &s.called[calledPlace(b.Procedure, tx)]
-	if c.procedure != b.Procedure || c.program != tx.Program {
-		return nil
-	}
-	return c.row
 }
 
 func (s *summary) count(r *operationCount, tx *transaction.Transaction, failed bool) {
@@ -148,39 +97,27 @@ func (s *summary) count(r *operationCount, tx *transaction.Transaction, failed b
 
 // rowOf is the row that a transaction belongs to.
 func (s *summary) rowOf(v *rpc.View) *operationCount {
-	p := v.Procedure
-	if p == nil {
+	if !v.Clean() {
 		return s.find(v)
 	}
-	c := &s.called[calledPlace(p, v.Tx)]
-	if c.procedure == p && c.program == v.Tx.Program {
-		return c.row
+	p, program, operations := v.Procedure, v.Tx.Program, v.CompoundKind()
+	r := &s.recent[(uint64(p.Number)+5*uint64(program)+operations)%uint64(len(s.recent))]
+	if r.procedure != p || r.program != program || r.operations != operations {
+		*r = recentRow{p, program, operations, s.find(v)}
 	}
-	r := s.find(v)
-	if v.Args() != nil && !v.Compound() {
-		*c = calledRow{p, v.Tx.Program, r}
-	}
-	return r
+	return r.row
 }
 
 // find is rowOf by all that distinguishes operations.
 func (s *summary) find(v *rpc.View) *operationCount {
-	tx := v.Tx
-	var k operationKey // in place: see capture.Packet
-	k.program, k.version, k.named, k.operation = tx.Program, tx.Version, tx.Named, text.Operation(v)
-	k.minor = unread
+	k := operationKey{program: v.Tx.Program, version: v.Tx.Version, minor: unread, named: v.Tx.Named, operation: text.Operation(v)}
 	if minor, ok := v.MinorVersion(); ok || !v.Compound() {
 		k.minor = minor
 	}
-	recent := &s.recent[k.place()]
-	if recent.row == nil || recent.of != k {
-		r := s.rows[k]
-		if r == nil {
-			r = s.row(k, string(text.Program(nil, v)))
-		}
-		*recent = recentRow{k, r}
+	if r := s.rows[k]; r != nil {
+		return r
 	}
-	return recent.row
+	return s.row(k, string(text.Program(nil, v)))
 }
 
 // row makes the row of an operation, or finds the one for those beyond the limit.

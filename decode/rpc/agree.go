@@ -109,9 +109,9 @@ func sameStart(args, results []byte) bool {
 }
 
 // agrees reports the same of a COMPOUND, as far as its operations have succeeded.
-func (b *Brief) agrees(tx *transaction.Transaction) bool {
+func (b *projection) agrees(tx *transaction.Transaction) bool {
 	o := b.messages.outline
-	pairs := b.shape.pairs
+	pairs := b.kind.pairs
 	for i := range pairs {
 		x := &pairs[i]
 		if x.index >= b.good {
@@ -133,7 +133,7 @@ func (b *Brief) agrees(tx *transaction.Transaction) bool {
 
 // ArgsContradiction says how arguments contradict themselves; it is empty if they do not.
 func (v *View) ArgsContradiction() string {
-	if v.usual != nil || v.CallErr != nil || v.ArgsErr != nil {
+	if v.clean != nil || v.CallErr != nil || v.ArgsErr != nil {
 		return ""
 	}
 	if a, ok := v.Args().(*nfs3.WRITE3args); ok && uint64(a.Count) != uint64(a.Data.Length) {

@@ -183,8 +183,8 @@ func disagree(t *testing.T, name string, h *oncrpc.Call, args, res appender, cal
 			t.Errorf("%s: %d problems", name, n)
 		}
 	}
-	var b Brief
-	if got := b.Set(tx); got != (call == "" && want == "") {
+	var b projection
+	if got := b.set(tx); got != (call == "" && want == "") {
 		t.Errorf("%s: usual %v", name, got)
 	}
 }

@@ -30,13 +30,13 @@ type messages struct {
 	compound     bool       // both are lists of operations
 	gives        bool       // result gives a file handle
 	teaches      bool       // View.Learn may have use for the result
-	tells        tale       // what it tells Brief.Learn then
+	tells        fact       // what it tells projection.learn then
 	nfs3         bool       // of NFSv3
 	pair         pair       // that arguments and results are
 
 	// What passes over them, and whether that can tell the status.
 	skipArgs, skipResult xdr.Skipper
-	brief                bool
+	projectable          bool
 	outline              *outline // of a COMPOUND
 	success              string   // Status if it is not a failure
 	failed               string   // Status of the newest failure that was asked for, and its number
@@ -116,15 +116,15 @@ func (m *messages) make(tx *transaction.Transaction, p *xdr.Procedure) bool {
 	e := ops.Procedure(tx.Program, tx.Version, tx.Procedure)
 	m.gives, m.teaches = e != nil && e.Gives.Has(ops.Handle), teaches(e, m.args)
 	if m.nfs3 = tx.Program == nfs3.NFS_PROGRAM && tx.Version == nfs3.NFS_V3; m.nfs3 {
-		m.tells = tells3(tx.Procedure)
+		m.tells = factOf3(tx.Procedure)
 	}
 	m.pair = pairOf(m.args)
-	m.forBrief()
+	m.forProjection()
 	return true
 }
 
-// forBrief sets what usual transactions need.
-func (m *messages) forBrief() {
+// forProjection sets what clean transactions need.
+func (m *messages) forProjection() {
 	m.success = "SUCCESS"
 	if m.status != nil {
 		code, symbol := m.status.StatusCode() // nothing was decoded: it is 0
@@ -133,11 +133,11 @@ func (m *messages) forBrief() {
 	if m.compound {
 		_, callback := m.args.(*nfs4.CbCompoundArgs)
 		m.outline = newOutline(callback)
-		m.skipArgs, m.skipResult, m.brief = &m.outline.args, &m.outline.results, true
+		m.skipArgs, m.skipResult, m.projectable = &m.outline.args, &m.outline.results, true
 		return
 	}
 	var args, result bool
 	m.skipArgs, args = m.args.(xdr.Skipper)
 	m.skipResult, result = m.result.(xdr.Skipper)
-	m.brief = args && result && m.procedure.StatusFirst == (m.status != nil)
+	m.projectable = args && result && m.procedure.StatusFirst == (m.status != nil)
 }

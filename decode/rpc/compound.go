@@ -18,11 +18,11 @@ type Operation struct {
 // Steps lists the operations of an NFSv4 COMPOUND in order as Operations does, for those who do not ask what they contain: then that is
 // not decoded. It is valid until the next Set, and must not be changed.
 func (v *View) Steps() []Step {
-	if v.usual != nil {
+	if v.clean != nil {
 		if !v.compound {
 			return nil
 		}
-		return v.brief.listed(v.Tx)
+		return v.projection.listed(v.Tx)
 	}
 	v.steps = v.steps[:0]
 	for _, o := range v.Operations() {
@@ -31,13 +31,13 @@ func (v *View) Steps() []Step {
 	return v.steps
 }
 
-// Shape identifies the operations and the minor version of a usual COMPOUND, all operations of which have succeeded: Steps returns the same for all
-// with this number. It is 0 for all other transactions. No other View uses it for anything else.
-func (v *View) Shape() uint64 {
-	if !v.compound || v.usual == nil {
+// CompoundKind identifies the operations and the minor version of a COMPOUND that is Clean. It is 0 for all other transactions. No other View
+// uses the number for anything else.
+func (v *View) CompoundKind() uint64 {
+	if !v.compound || v.clean == nil {
 		return 0
 	}
-	return v.brief.succeededShape(v.Tx)
+	return v.projection.compoundKind()
 }
 
 // Operations lists the operations of an NFSv4 COMPOUND in order; empty for
@@ -49,19 +49,19 @@ func (v *View) Operations() []Operation {
 	return v.ops
 }
 
-// Numbers are the operations of a usual COMPOUND by number, as they stand in the call; nil if the transaction is none. They are valid until the
+// Numbers are the operations of a clean COMPOUND by number, as they stand in the call; nil if the transaction is none. They are valid until the
 // next Set.
 func (v *View) Numbers() []uint32 {
-	if v.usual == nil || !v.compound {
+	if v.clean == nil || !v.compound {
 		return nil
 	}
-	return v.usual.outline.args.Numbers
+	return v.clean.outline.args.Numbers
 }
 
 // MoreOperations reports whether a COMPOUND has operations that Operations does not list: the message that would name them is cut, or
 // malformed, before them.
 func (v *View) MoreOperations() bool {
-	if v.usual != nil || !v.compound {
+	if v.clean != nil || !v.compound {
 		return false
 	}
 	v.Operations()
@@ -144,8 +144,8 @@ func (v *View) MinorVersion() (uint32, bool) {
 }
 
 func (v *View) minorVersion() (uint32, bool) {
-	if v.usual != nil {
-		return v.brief.Minor, true
+	if v.clean != nil {
+		return v.projection.Minor, true
 	}
 	switch a := v.Args().(type) {
 	case *nfs4.CompoundArgs:
@@ -163,7 +163,7 @@ func (v *View) Compound() bool { return v.compound }
 // operations of a COMPOUND in order and stops at the first failure. The COMPOUND has the status of the last operation executed (RFC 8881, section
 // 16.2.3). See also ops.Disagreement.
 func (v *View) Contradiction() string {
-	if v.usual != nil || v.CallErr != nil || v.ReplyErr != nil || v.ArgsErr != nil || v.ResultErr != nil {
+	if v.clean != nil || v.CallErr != nil || v.ReplyErr != nil || v.ArgsErr != nil || v.ResultErr != nil {
 		return ""
 	}
 	if !v.compound {

@@ -58,6 +58,3 @@ func (n *Names) eachLeaf(table int, f func(i int32, x *leaf)) {
 		panic("the book miscounts")
 	}
 }
-
-// Errand reports whether the transaction is a COMPOUND with a usual errand.
-func Errand(v *View) bool { return v.usual != nil && v.compound && v.brief.shape.errand.usual }

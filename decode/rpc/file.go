@@ -34,11 +34,9 @@ func (v *View) File() *File {
 		v.fileDone = true
 		*f = File{}
 		switch {
-		case v.usual != nil && v.compound:
-			if !v.brief.run(v.Tx, f) {
-				v.brief.fileOf(v.Tx, f)
-			}
-		case !v.usual3():
+		case v.clean != nil && v.compound:
+			v.projection.fileOf(v.Tx, f)
+		case !v.fileOf3():
 			v.fileOf()
 		}
 	}
@@ -48,7 +46,7 @@ func (v *View) File() *File {
 	return f
 }
 
-// fileOf fills in the File of all but usual calls of NFSv3.
+// fileOf fills in the File of all but clean calls of NFSv3.
 func (v *View) fileOf() {
 	tx := v.Tx
 	of3 := tx.Program == nfs3.NFS_PROGRAM && tx.Version == nfs3.NFS_V3
@@ -108,7 +106,7 @@ func (v *View) fileOfCallback() {
 
 // follower is scratch: what puts the File together, and stands before the first operation.
 func (v *View) follower() *follower {
-	x := &v.brief.trail
+	x := &v.projection.trail
 	x.file = &v.file
 	x.trail.Reset()
 	return x

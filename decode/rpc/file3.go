@@ -12,17 +12,17 @@ const (
 	wccAttr3 = 24
 )
 
-// usual3 fills in the File of the usual calls of NFSv3 as fileOf does, but reads no more of a usual transaction than that. It
+// fileOf3 fills in the File of clean calls of NFSv3 as fileOf does, and reads no more than that. It
 // returns false for all others.
-func (v *View) usual3() bool {
-	m, tx := v.usual, v.Tx
+func (v *View) fileOf3() bool {
+	m, tx := v.clean, v.Tx
 	if m == nil || !m.nfs3 || tx.Procedure == nfs3.NFSPROC3_NULL {
 		return false
 	}
-	f, args, at := &v.file, tx.Call.Payload, v.brief.argsAt
-	f.Handle, at = opaque3(args, at)                      // all other arguments begin with one
-	results, from := tx.Reply.Payload, v.brief.resultAt+4 // behind the status
-	done := !v.brief.Failed
+	f, args, at := &v.file, tx.Call.Payload, v.projection.argsAt
+	f.Handle, at = opaque3(args, at)                           // all other arguments begin with one
+	results, from := tx.Reply.Payload, v.projection.resultAt+4 // behind the status
+	done := !v.projection.Failed
 	switch tx.Procedure {
 	case nfs3.NFSPROC3_GETATTR, nfs3.NFSPROC3_SETATTR, nfs3.NFSPROC3_ACCESS, nfs3.NFSPROC3_READDIR, nfs3.NFSPROC3_READDIRPLUS,
 		nfs3.NFSPROC3_READLINK, nfs3.NFSPROC3_FSSTAT, nfs3.NFSPROC3_FSINFO, nfs3.NFSPROC3_PATHCONF:

@@ -92,9 +92,7 @@ func FuzzUsual3(f *testing.F) {
 			tx.Reply.Last.Number, tx.Reply.Payload = 2, append(reply.Append(nil), result...)
 		}
 		v, all := View{Names: &Names{}}, View{Names: &Names{}}
-		var b Brief
-		brief := &Names{}
-		for _, n := range []*Names{v.Names, all.Names, brief} {
+		for _, n := range []*Names{v.Names, all.Names} {
 			n.learn([]byte("directory"), []byte("file"), []byte("name"))
 		}
 		v.Set(&tx)
@@ -104,7 +102,7 @@ func FuzzUsual3(f *testing.F) {
 		all.Learn()
 		all.file, all.fileDone = File{}, true
 		all.follower().take(e, all.Args(), all.Result())
-		all.file.Result = all.brief.trail.outcome.Handle
+		all.file.Result = all.projection.trail.outcome.Handle
 		all.known()
 		if !reflect.DeepEqual(v.file, all.file) {
 			t.Errorf("%s: %+v, want %+v", v.ProcedureName(), v.file, all.file)
@@ -118,9 +116,6 @@ func FuzzUsual3(f *testing.F) {
 		asked.File()
 		if asked.Learn(); !SameNames(asked.Names, all.Names) {
 			t.Errorf("%s: after the File, names %+v, want %+v", v.ProcedureName(), asked.Names.byHandle(), all.Names.byHandle())
-		}
-		if b.Learn(&tx, brief) && !SameNames(brief, all.Names) {
-			t.Errorf("%s: in brief, names %+v, want %+v", v.ProcedureName(), brief.byHandle(), all.Names.byHandle())
 		}
 	})
 }

@@ -128,8 +128,8 @@ func TestLearnOfFailed(t *testing.T) {
 	binary.BigEndian.PutUint32(tx.Reply.Payload[24:], uint32(nfs4.NFS4ERR_IO)) // behind the header of RPC
 	v := View{Names: new(Names)}
 	v.Set(tx)
-	if v.Learn(); v.usual == nil || !v.brief.Failed || v.Names.Path([]byte("D")) != "d" {
-		t.Errorf("usual %t, failed %t, name %q", v.usual != nil, v.brief.Failed, v.Names.Path([]byte("D")))
+	if v.Learn(); v.clean == nil || !v.projection.Failed || v.Names.Path([]byte("D")) != "d" {
+		t.Errorf("usual %t, failed %t, name %q", v.clean != nil, v.projection.Failed, v.Names.Path([]byte("D")))
 	}
 }
 

@@ -106,7 +106,7 @@ func (x *follower) came(found bool) {
 }
 
 // args decodes the arguments of an operation, results its results, which have to be there.
-func (b *Brief) args(tx *transaction.Transaction, i int) xdr.Message {
+func (b *projection) args(tx *transaction.Transaction, i int) xdr.Message {
 	r := &b.body.reader
 	r.Reset(tx.Call.Payload, len(tx.Call.Payload))
 	if mayReduce(&tx.Call) {
@@ -115,7 +115,7 @@ func (b *Brief) args(tx *transaction.Transaction, i int) xdr.Message {
 	return b.messages.outline.args.Decode(r, i)
 }
 
-func (b *Brief) results(tx *transaction.Transaction, i int) xdr.Message {
+func (b *projection) results(tx *transaction.Transaction, i int) xdr.Message {
 	r := &b.body.reader
 	r.Reset(tx.Reply.Payload, len(tx.Reply.Payload))
 	if mayReduce(&tx.Reply) {
@@ -125,12 +125,12 @@ func (b *Brief) results(tx *transaction.Transaction, i int) xdr.Message {
 }
 
 // fileOf puts together the File of a COMPOUND that Set has accepted, as View.fileOfCompound and View.fileOfCallback do.
-func (b *Brief) fileOf(tx *transaction.Transaction, f *File) {
+func (b *projection) fileOf(tx *transaction.Transaction, f *File) {
 	x, o, callback := &b.trail, b.messages.outline, b.messages.outline.args.Callback
 	x.file = f
 	x.trail.Reset()
-	for i := range b.shape.acts {
-		a := &b.shape.acts[i]
+	for i := range b.kind.targets {
+		a := &b.kind.targets[i]
 		var args xdr.Message
 		done := a.index < len(o.results.Numbers) && word3(tx.Reply.Payload, o.results.At(a.index)) == 0
 		if a.does&takes != 0 && !b.take4(tx, a, done) {
@@ -147,7 +147,7 @@ func (b *Brief) fileOf(tx *transaction.Transaction, f *File) {
 
 // follow applies an operation to the trail, as ops.Trail.Step does. done says that its results are there and report success; args may be nil
 // if they were not asked for yet.
-func (b *Brief) follow(tx *transaction.Transaction, a *act, args xdr.Message, done bool) {
+func (b *projection) follow(tx *transaction.Transaction, a *target, args xdr.Message, done bool) {
 	t, o := &b.trail.trail, b.messages.outline
 	switch a.entry.Effect {
 	case ops.Keeps:
@@ -155,9 +155,10 @@ func (b *Brief) follow(tx *transaction.Transaction, a *act, args xdr.Message, do
 		h, _ := opaque3(tx.Call.Payload, o.args.At(a.index))
 		t.Current = ops.Ref{Handle: h}
 	case ops.Descends:
-		if a.number == nfs4.OP_LOOKUP {
-			name, _ := opaque3(tx.Call.Payload, o.args.At(a.index))
-			t.Current = ops.Ref{Dir: t.Current.Handle, Name: name}
+		if p, ok := b.place(tx.Call.Payload, a); ok {
+			if p.Named {
+				t.Current = ops.Ref{Dir: t.Current.Handle, Name: p.Name}
+			}
 			break
 		}
 		if args == nil {
@@ -173,14 +174,11 @@ func (b *Brief) follow(tx *transaction.Transaction, a *act, args xdr.Message, do
 }
 
 // learnCompound learns from a COMPOUND that Set has accepted, as View.learn4 does.
-func (b *Brief) learnCompound(tx *transaction.Transaction, n *Names) {
-	if b.shape.errand.usual && b.learnErrand(tx, n) {
-		return
-	}
+func (b *projection) learnCompound(tx *transaction.Transaction, n *Names) {
 	t, done := &b.trail.trail, b.good
 	t.Reset()
-	for i := range b.shape.acts {
-		a := &b.shape.acts[i]
+	for i := range b.kind.targets {
+		a := &b.kind.targets[i]
 		if a.index >= done {
 			return
 		}

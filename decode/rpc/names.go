@@ -81,22 +81,22 @@ func (n *Names) Path(handle []byte) string {
 
 // Learn remembers the file handles of the transaction's results.
 func (v *View) Learn() {
-	// Most usual calls have nothing to tell, or failed. To find that out here is to do so without a call.
-	if m := v.usual; m == nil || m.compound || m.teaches && !v.brief.Failed {
+	// Most clean calls have nothing to tell, or failed. To find that out here is to do so without a call.
+	if m := v.clean; m == nil || m.compound || m.teaches && !v.projection.Failed {
 		v.learn()
 	}
 }
 
 // learn is Learn for what may have something to tell.
 func (v *View) learn() {
-	n, m := v.Names.Of(v.Tx), v.usual
+	n, m := v.Names.Of(v.Tx), v.clean
 	switch {
 	case n == nil:
 	case v.fileDone && m != nil && m.gives && !m.compound: // somebody has asked already what it tells
 		if f := &v.file; f.Result != nil {
 			n.learn(f.Handle, f.Result, f.Name)
 		}
-	case m == nil || !v.brief.learn(v.Tx, n):
+	case m == nil || !v.projection.learn(v.Tx, n):
 		v.learnAll(n)
 	}
 }
@@ -104,7 +104,7 @@ func (v *View) learn() {
 // learnAll is learn for what has to be decoded.
 func (v *View) learnAll(n *Names) {
 	gives := v.gives
-	if m := v.usual; m != nil {
+	if m := v.clean; m != nil {
 		gives = m.gives
 	}
 	if v.Result() == nil || v.ResultErr != nil && !v.statusRead() {
@@ -162,7 +162,7 @@ func teaches(e *ops.Entry, args xdr.Message) bool {
 }
 
 func (v *View) learn4(n *Names) {
-	t := &v.brief.trail.trail
+	t := &v.projection.trail.trail
 	t.Reset()
 	list := v.Operations()
 	for i := range list {

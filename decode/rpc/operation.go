@@ -28,8 +28,8 @@ func (v *View) AppendOperation(b []byte) []byte {
 	if len(all) == 0 {
 		return append(b, v.recorded()...)
 	}
-	if v.usual != nil && v.brief.good == len(all) {
-		return append(b, v.brief.shape.listing...)
+	if v.clean != nil && v.projection.good == len(all) {
+		return append(b, v.projection.kind.listing...)
 	}
 	b = appendSteps(b, all, isCallback(v))
 	if v.MoreOperations() {
@@ -89,8 +89,8 @@ func leastWeight(all []Step, callback bool) (weight, int) {
 // those that AppendOperation names. If that is not what a COMPOUND is there for, and there are MoreOperations, which may be, the name ends
 // with "+?". It does not allocate.
 func (v *View) OperationGroup() string {
-	if v.usual != nil && v.compound {
-		return v.brief.Operation
+	if v.clean != nil && v.compound {
+		return v.projection.Operation
 	}
 	all := v.Operations()
 	if len(all) == 0 {
@@ -141,7 +141,7 @@ var uncertainNames = sync.OnceValue(func() map[string]string {
 })
 
 func isCallback(v *View) bool {
-	if m := v.usual; m != nil && m.compound {
+	if m := v.clean; m != nil && m.compound {
 		return m.outline.args.Callback
 	}
 	switch v.Args().(type) {

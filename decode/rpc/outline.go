@@ -7,10 +7,10 @@ import (
 	"github.com/rpcrdma/toolkit/decode/nfs/ops"
 )
 
-// outline is what a Brief reads of a COMPOUND.
+// outline is what a projection reads of a COMPOUND.
 type outline struct {
 	args, results nfs4.Outline
-	shapes        [shapes]*shape
+	kinds         [kinds]*kind
 }
 
 func newOutline(callback bool) *outline {
@@ -24,18 +24,18 @@ func (o *outline) answered() bool {
 	return len(reply) <= len(call) && slices.Equal(call[:len(reply)], reply)
 }
 
-// shape is what the numbers of the operations say, in a minor version.
-func (o *outline) shape() *shape {
+// kind is what the numbers of the operations say, in a minor version.
+func (o *outline) kind() *kind {
 	numbers, minor := o.args.Numbers, o.args.Minor
 	at := uint32(len(numbers)) + minor<<16
 	for _, n := range numbers {
 		at = at*31 + n
 	}
-	at = at * 0x9e3779b1 >> (32 - shapeBits)
-	s := o.shapes[at]
+	at = at * 0x9e3779b1 >> (32 - kindBits)
+	s := o.kinds[at]
 	if s == nil {
-		s = new(shape)
-		o.shapes[at] = s
+		s = new(kind)
+		o.kinds[at] = s
 	} else if s.minor == minor && slices.Equal(s.numbers, numbers) {
 		return s
 	}

@@ -18,7 +18,7 @@ import (
 // View decodes one transaction after the other into the same memory. What it
 // holds is valid until the next Set, and as long as the transaction.
 //
-// The messages of a usual transaction (see Set) are decoded when a method asks for them. So only one goroutine at a time may use a
+// The messages of a clean transaction (see Set) are decoded when a method asks for them. So only one goroutine at a time may use a
 // View, even to read it.
 type View struct {
 	Tx *transaction.Transaction
@@ -48,16 +48,16 @@ type View struct {
 	CallOpened, ReplyOpened Opened
 	Principal               string
 
-	// What the methods of the same names return; demand says what of it has to be decoded first.
+	// What the methods of the same names return; pending says what of it has to be decoded first.
 	call                oncrpc.Call
 	reply               oncrpc.Reply
 	callBody, replyBody oncrpc.Body
 	args, result        xdr.Message
-	demand              demand
+	pending             pending
 
-	// brief has taken the transaction if usual is set: what it is decoded into.
-	brief Brief
-	usual *messages
+	// projection has taken the transaction if clean is set: what it is decoded into.
+	projection projection
+	clean      *messages
 
 	status   xdr.Status // the results, if they are one
 	compound bool       // arguments and results are lists of operations
@@ -74,20 +74,20 @@ type View struct {
 // ErrNotSeen is the error of a message that was not captured.
 var ErrNotSeen = errors.New("not captured")
 
-// Set takes a transaction. If it is usual, which is for Brief to say, its messages are checked now and decoded on demand. The
+// Set takes a transaction. If it is clean, which is for projection to say, its messages are checked now and decoded on demand. The
 // messages of all others are decoded now.
 func (v *View) Set(tx *transaction.Transaction) {
-	b := &v.brief
-	if !b.Set(tx) {
+	b := &v.projection
+	if !b.set(tx) {
 		v.SetAll(tx)
 		return
 	}
-	if v.usual == nil {
-		v.settle()
+	if v.clean == nil {
+		v.setClean()
 	}
 	p := b.catalog.last.def
-	v.Tx, v.Program, v.Procedure, v.usual = tx, p, b.Procedure, b.messages
-	v.demand = demandCall | demandReply | demandArgs | demandResult
+	v.Tx, v.Program, v.Procedure, v.clean = tx, p, b.Procedure, b.messages
+	v.pending = pendingCall | pendingReply | pendingArgs | pendingResult
 	v.ArgsLeft, v.ResultLeft = b.argsLeft, b.resultLeft
 	v.ArgsUndefined, v.ResultUndefined = false, false
 	v.ops, v.opsDone, v.fileDone, v.compound = v.ops[:0], !b.Compound, false, b.Compound
@@ -96,7 +96,7 @@ func (v *View) Set(tx *transaction.Transaction) {
 // SetAll is Set for a caller that needs all arguments and results: it decodes them now.
 func (v *View) SetAll(tx *transaction.Transaction) {
 	v.Tx = tx
-	v.usual, v.demand = nil, 0
+	v.clean, v.pending = nil, 0
 	v.Program, v.Procedure = nil, nil
 	v.args, v.result, v.ArgsErr, v.ResultErr = nil, nil, nil, nil
 	v.ArgsCut, v.ResultCut, v.ArgsLeft, v.ResultLeft = false, false, 0, 0
@@ -142,7 +142,7 @@ func (v *View) procedure(tx *transaction.Transaction) *messages {
 	if !tx.Named {
 		return nil
 	}
-	p, m := v.brief.catalog.find(tx)
+	p, m := v.projection.catalog.find(tx)
 	if p == nil {
 		return nil
 	}
@@ -171,11 +171,11 @@ func (v *View) decodeArgs(m *messages) {
 		}
 		data, full = v.ArgsData()
 	}
-	r := &v.brief.body.reader
+	r := &v.projection.body.reader
 	r.Reset(data, full)
 	r.StartAt(uint32(b.Offset))
 	if b.Kind == oncrpc.BodyPlain && v.Tx.Call.Transport && !v.Tx.Call.Header.Plain() {
-		v.brief.body.reduceCall(&v.Tx.Call.Header)
+		v.projection.body.reduceCall(&v.Tx.Call.Header)
 	}
 	m.args.Decode(r)
 	v.args, v.ArgsUndefined = m.args, r.Undefined()
@@ -195,11 +195,11 @@ func (v *View) decodeResult(m *messages) {
 		}
 		data, full = v.ResultData()
 	}
-	r := &v.brief.body.reader
+	r := &v.projection.body.reader
 	r.Reset(data, full)
 	r.StartAt(uint32(b.Offset))
 	if b.Kind == oncrpc.BodyPlain && v.Tx.Reply.Transport && !v.Tx.Reply.Header.Plain() {
-		v.brief.body.reduceReply(&v.Tx.Reply.Header)
+		v.projection.body.reduceReply(&v.Tx.Reply.Header)
 	}
 	m.result.Decode(r)
 	v.result, v.status, v.ResultUndefined = m.result, m.status, r.Undefined()
@@ -212,7 +212,7 @@ func (v *View) decodeResult(m *messages) {
 
 // failure is the reader's error, and whether it is due to the capture of the message.
 func (v *View) failure(of *transaction.Message) (cut bool, err error) {
-	return v.brief.body.reader.Cut() || of.Cut, clone(v.brief.body.reader.Err())
+	return v.projection.body.reader.Cut() || of.Cut, clone(v.projection.body.reader.Err())
 }
 
 // readable reports whether a body is arguments or results in the clear, or was
@@ -263,7 +263,7 @@ func (v *View) ProcedureName() string {
 // be read), "privacy" (only with the key, see Opening), "init" (tokens of a
 // context's creation), "unknown"; empty if nothing is wrapped.
 func (v *View) Wrapped() string {
-	if v.CallErr != nil || v.usual != nil {
+	if v.CallErr != nil || v.clean != nil {
 		return ""
 	}
 	switch v.call.Protection().Kind() {
@@ -284,8 +284,8 @@ func (v *View) Wrapped() string {
 // otherwise. It is empty if there is no reply, or if the reply says nothing
 // (an encrypted result).
 func (v *View) Status() string {
-	if m := v.usual; m != nil {
-		if !v.brief.Failed {
+	if m := v.clean; m != nil {
+		if !v.projection.Failed {
 			return m.success
 		}
 		if m.status != nil {
@@ -323,9 +323,9 @@ func (v *View) Status() string {
 	return "SUCCESS"
 }
 
-// failed is the Status of a usual transaction that failed. Its results begin with the number, and most failures of a procedure are the same.
+// failed is the Status of a clean transaction that failed. Its results begin with the number, and most failures of a procedure are the same.
 func (v *View) failed(m *messages) string {
-	n := binary.BigEndian.Uint32(v.Tx.Reply.Payload[v.brief.resultAt:])
+	n := binary.BigEndian.Uint32(v.Tx.Reply.Payload[v.projection.resultAt:])
 	if n != m.failure {
 		v.Result()
 		m.failure, m.failed = n, xdr.EnumString(v.status.StatusCode())
@@ -335,13 +335,13 @@ func (v *View) failed(m *messages) string {
 
 // Succeeded reports whether the reply was decoded as a whole, and its status is success.
 func (v *View) Succeeded() bool {
-	if m := v.usual; m != nil {
-		return m.status != nil && !v.brief.Failed
+	if m := v.clean; m != nil {
+		return m.status != nil && !v.projection.Failed
 	}
 	return v.succeeded()
 }
 
-// succeeded is Succeeded for a transaction that is not usual.
+// succeeded is Succeeded for a transaction that is not clean.
 func (v *View) succeeded() bool {
 	if v.result == nil || v.status == nil || v.ReplyErr != nil || v.ResultErr != nil || !v.reply.Succeeded() {
 		return false
@@ -361,13 +361,13 @@ func (v *View) Failed() bool { return v.StatusFailed() || v.Tx.ReplyLost() }
 
 // StatusFailed reports whether Status is a failure: whether the responder has done what it was asked for.
 func (v *View) StatusFailed() bool {
-	if v.usual != nil {
-		return v.brief.Failed
+	if v.clean != nil {
+		return v.projection.Failed
 	}
 	return v.fails()
 }
 
-// fails is StatusFailed for a transaction that is not usual.
+// fails is StatusFailed for a transaction that is not clean.
 func (v *View) fails() bool {
 	tx := v.Tx
 	if !tx.Reply.Seen() {

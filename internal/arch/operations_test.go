@@ -44,9 +44,9 @@ var mayList = map[string]string{
 	"analyze/extract/extract.go:Add":               "where calls and replies have file data",
 	"analyze/extract/extract.go:operation":         "where calls and replies have file data",
 	"decode/rpc/names.go:learnAll":                 "where replies have names and handles",
-	"decode/rpc/brieflearn.go:tells3":              "where the usual calls and replies have names and handles: a test compares it with names.go",
-	"decode/rpc/file3.go:usual3":                   "where the usual calls have handles and names: a test compares it with decode/nfs/ops",
-	"decode/rpc/errand.go:formOf":                  "where the usual operations have names and ranges: a test compares it with decode/nfs/ops",
+	"decode/rpc/projectionlearn.go:factOf3":        "where the usual calls and replies have names and handles: a test compares it with names.go",
+	"decode/rpc/file3.go:fileOf3":                  "where the usual calls have handles and names: a test compares it with decode/nfs/ops",
+	"decode/rpc/file4.go:formOf":                   "where the usual operations have names and ranges: a test compares it with decode/nfs/ops",
 	"examples":                                     "programs that show how one asks for an operation",
 }
 

@@ -16,11 +16,9 @@ func Each(t T, packets []capture.Packet, opt decode.Options, f func(*rpc.View)) 
 	var memory Memory
 	memory.Start()
 	v, all := rpc.View{Names: &rpc.Names{}}, rpc.View{Names: &rpc.Names{}}
-	var b rpc.Brief
 	d := decode.New(opt, func(tx *transaction.Transaction) {
 		Transaction(t, tx)
 		all.SetAll(tx)
-		Brief(t, &b, &all)
 		v.Set(tx)
 		if v.Clean() {
 			if tx.XID%2 == 0 { // of the others, f is the first who asks

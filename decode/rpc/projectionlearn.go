@@ -5,17 +5,11 @@ import (
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
-// Learn is what View.Set and View.Learn do, for consumers that want nothing else of most transactions. It returns false, and has learned
-// nothing, if Set does so, or if more of the transaction has to be decoded to learn from it.
-func (b *Brief) Learn(tx *transaction.Transaction, n *Names) bool {
-	return b.Set(tx) && (n == nil || b.learn(tx, n.Of(tx)))
-}
-
-// tale is what the results of a procedure tell of names.
-type tale uint8
+// fact is what the results of a procedure tell of names.
+type fact uint8
 
 const (
-	various tale = iota // what has to be decoded
+	various fact = iota // what has to be decoded
 	found3              // of NFSv3: a handle was found under a name
 	made3               // the same, if a handle follows
 	removed3
@@ -23,8 +17,8 @@ const (
 	listed3 // names and handles of a directory
 )
 
-// tells3 is what a procedure of NFSv3 tells, if it teaches.
-func tells3(procedure uint32) tale {
+// factOf3 is what a procedure of NFSv3 tells, if it teaches.
+func factOf3(procedure uint32) fact {
 	switch procedure {
 	case nfs3.NFSPROC3_LOOKUP:
 		return found3
@@ -41,11 +35,11 @@ func tells3(procedure uint32) tale {
 }
 
 // learn learns from the transaction that Set has accepted. It returns false, and has learned nothing, if more of it has to be decoded.
-func (b *Brief) learn(tx *transaction.Transaction, n *Names) bool {
+func (b *projection) learn(tx *transaction.Transaction, n *Names) bool {
 	m := b.messages
 	switch {
 	case m.compound:
-		if b.shape.tells {
+		if b.kind.tells {
 			b.learnCompound(tx, n)
 		}
 		return true

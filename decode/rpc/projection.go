@@ -7,10 +7,9 @@ import (
 	"github.com/rpcrdma/toolkit/decode/xdr"
 )
 
-// Brief reads as little of a transaction as a summary needs. It is for consumers that want no fields of the headers, the
-// arguments and the results: those are checked, as far as a View would find an error in them, but not kept. The zero Brief
-// is ready for use.
-type Brief struct {
+// projection reads as little of a transaction as View needs before it is asked for anything: fields of the headers, the arguments and the
+// results are checked, as far as a View would find an error in them, but not kept. The zero projection is ready for use.
+type projection struct {
 	// Procedure is what was called, and Failed says that its status is a failure: what View.Procedure and View.Failed
 	// say.
 	Procedure *xdr.Procedure
@@ -22,9 +21,8 @@ type Brief struct {
 
 	catalog catalog
 	body    body
-	shape   *shape // of a COMPOUND
-	good    int    // how many operations, from the first one on, have succeeded
-	named   int    // see nameAt; 0 if it was not asked for yet
+	kind    *kind // of a COMPOUND
+	good    int   // how many operations, from the first one on, have succeeded
 	trail   follower
 	steps   []Step
 
@@ -34,9 +32,9 @@ type Brief struct {
 	argsLeft, resultLeft int
 }
 
-// Set looks at a transaction. It is true for one that was seen as a whole, has the usual headers (see oncrpc.CallHeader),
+// set looks at a transaction. It is true for one that was seen as a whole, has the usual headers (see oncrpc.CallHeader),
 // and arguments and results without an error. Any other is left to a View.
-func (b *Brief) Set(tx *transaction.Transaction) bool {
+func (b *projection) set(tx *transaction.Transaction) bool {
 	if !tx.Named || !tx.Call.Seen() || !tx.Reply.Seen() || tx.ReplyLost() {
 		return false
 	}
@@ -44,7 +42,7 @@ func (b *Brief) Set(tx *transaction.Transaction) bool {
 	if m == nil {
 		_, m = b.catalog.find(tx)
 	}
-	if m == nil || !m.brief {
+	if m == nil || !m.projectable {
 		return false
 	}
 	r := &b.body.reader // of whole messages: what is at a place in the arguments is there in the call
@@ -91,7 +89,7 @@ func (b *Brief) Set(tx *transaction.Transaction) bool {
 
 // compound says what a COMPOUND consists of. It is false if the reply, whose results are at a place, contradicts the call or itself: see
 // View.Contradiction.
-func (b *Brief) compound(m *messages, reply []byte, at int) bool {
+func (b *projection) compound(m *messages, reply []byte, at int) bool {
 	o := m.outline
 	if !o.answered() {
 		return false
@@ -105,8 +103,8 @@ func (b *Brief) compound(m *messages, reply []byte, at int) bool {
 	case listed > 0 && (done < listed-1 || done == listed || word3(reply, o.results.At(done)) != status):
 		return false
 	}
-	b.Minor, b.shape, b.good, b.named = o.args.Minor, o.shape(), done, 0
-	if b.Operation = b.shape.operation; b.Operation == "" {
+	b.Minor, b.kind, b.good = o.args.Minor, o.kind(), done
+	if b.Operation = b.kind.operation; b.Operation == "" {
 		b.Operation = m.procedure.Name
 	}
 	return true

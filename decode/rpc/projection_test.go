@@ -31,23 +31,22 @@ func samples(t testing.TB, name string, visit func(*transaction.Transaction)) {
 	}
 }
 
-// TestBrief: a Brief says of a transaction what a View says, and takes each that has nothing unusual.
-func TestBrief(t *testing.T) {
+// TestClean: each transaction that has nothing unusual is Clean, and Set allocates nothing for it.
+func TestClean(t *testing.T) {
 	names, err := filepath.Glob("../../samples/*.pcap*")
 	if err != nil || len(names) < 15 {
 		t.Fatal(names, err)
 	}
 	for _, name := range names {
-		var b rpc.Brief
-		var v rpc.View
+		var v, some rpc.View
 		samples(t, name, func(tx *transaction.Transaction) {
 			for _, tx := range parts(tx) {
 				v.SetAll(tx)
-				taken := holds.Brief(t, &b, &v)
-				if !taken && usual(&v) {
-					t.Errorf("%s, packet %d: %s is not taken", name, tx.First().Number, v.ProcedureName())
+				some.Set(tx)
+				if !some.Clean() && usual(&v) {
+					t.Errorf("%s, packet %d: %s is not clean", name, tx.First().Number, v.ProcedureName())
 				}
-				if taken && allocates(func() { b.Set(tx) }) {
+				if some.Clean() && allocates(func() { some.Set(tx) }) {
 					t.Errorf("%s allocates", v.ProcedureName())
 				}
 			}
@@ -55,7 +54,7 @@ func TestBrief(t *testing.T) {
 	}
 }
 
-// usual reports whether a Brief has to take a transaction.
+// usual reports whether a transaction has to be Clean.
 func usual(v *rpc.View) bool {
 	switch {
 	case v.Args() == nil || v.Result() == nil || v.ArgsErr != nil || v.ResultErr != nil:
@@ -86,9 +85,9 @@ func answered(v *rpc.View) bool {
 	return true
 }
 
-// FuzzBrief compares them, and a View that decodes what it is asked for, for any two messages: as RPC-over-RDMA, with chunks, or as
+// FuzzClean compares a View that decodes what it is asked for with one that decodes all at once, for any two messages: as RPC-over-RDMA, with chunks, or as
 // the RPC messages alone.
-func FuzzBrief(f *testing.F) {
+func FuzzClean(f *testing.F) {
 	for _, name := range []string{"rocev2-nfs3-longcall.pcap", "rocev2-nfs41-recall.pcap", "iwarp-nfs41-recall.pcap", "rocev2-nfs3-basic.pcap.zst"} {
 		kinds := map[string]int{}
 		samples(f, "../../samples/"+name, func(tx *transaction.Transaction) {
@@ -104,7 +103,6 @@ func FuzzBrief(f *testing.F) {
 			f.Add(false, tx.Call.Payload, tx.Reply.Payload)
 		})
 	}
-	var b rpc.Brief
 	var v, some rpc.View
 	f.Fuzz(func(t *testing.T, transport bool, call, reply []byte) {
 		var tx transaction.Transaction
@@ -124,11 +122,7 @@ func FuzzBrief(f *testing.F) {
 			tx.Named, tx.Program, tx.Version, tx.Procedure = true, peeked.Program, peeked.Version, peeked.Procedure
 		}
 		v.SetAll(&tx)
-		taken := holds.Brief(t, &b, &v)
 		some.Set(&tx)
-		if some.Clean() != taken {
-			t.Fatalf("%s is usual: %t, for a Brief %t", v.ProcedureName(), some.Clean(), taken)
-		}
 		v.Names, some.Names = &rpc.Names{}, &rpc.Names{}
 		if len(call)%2 == 0 { // else Learn is the first who asks
 			holds.Demand(t, &some, &v, uint64(len(reply)))
@@ -138,8 +132,8 @@ func FuzzBrief(f *testing.F) {
 		if !rpc.SameNames(v.Names, some.Names) {
 			t.Fatalf("other names are learned from %s", v.ProcedureName())
 		}
-		if !taken && usual(&v) && v.Contradiction() == "" && v.ArgsLeft > 0 && v.ResultLeft > 0 && len(v.Call().Verf.Body) == 0 && len(v.Reply().Verf.Body) == 0 {
-			t.Fatalf("%s is not taken", v.ProcedureName())
+		if !some.Clean() && usual(&v) && v.Contradiction() == "" && v.ArgsLeft > 0 && v.ResultLeft > 0 && len(v.Call().Verf.Body) == 0 && len(v.Reply().Verf.Body) == 0 {
+			t.Fatalf("%s is not clean", v.ProcedureName())
 		}
 	})
 }

@@ -18,16 +18,15 @@ type Step struct {
 	Code   uint32
 }
 
-// shape is what the numbers of the operations of a COMPOUND say, whatever the operations contain. A client sends few combinations again and
-// again, so that all of this is found once. The memory of a shape is used again for another one.
-type shape struct {
+// kind is what the numbers of the operations of a COMPOUND say, whatever the operations contain. A client sends few combinations again and
+// again, so that all of this is found once. The memory of a kind is used again for another one.
+type kind struct {
 	stamp     uint64 // never used again, by any View; nor with another minor version
 	minor     uint32
 	numbers   []uint32
 	operation string // that View.OperationGroup names; empty if there is none
 	tells     bool   // View.Learn may have use for the results
-	acts      []act
-	errand    errand
+	targets   []target
 	pairs     []paired
 	// If all operations succeed, what View.Steps returns, and what View.AppendOperation appends.
 	steps   []Step
@@ -35,12 +34,12 @@ type shape struct {
 }
 
 const (
-	shapeBits = 7
-	shapes    = 1 << shapeBits // that an outline remembers
+	kindBits = 7
+	kinds    = 1 << kindBits // that an outline remembers
 )
 
-// act is an operation that File or Learn has to look at.
-type act struct {
+// target is an operation that File or Learn has to look at.
+type target struct {
 	index  int
 	number nfs4.NfsOpnum4
 	entry  *ops.Entry
@@ -57,12 +56,12 @@ const (
 	tells                  // its arguments or results, for Learn
 )
 
-// shapeStamps counts the shapes.
-var shapeStamps atomic.Uint64
+// kindStamps counts the kinds.
+var kindStamps atomic.Uint64
 
-func (s *shape) set(minor uint32, numbers []uint32, callback bool) {
-	s.stamp, s.minor = shapeStamps.Add(1), minor
-	s.numbers, s.acts, s.steps, s.pairs = append(s.numbers[:0], numbers...), s.acts[:0], s.steps[:0], s.pairs[:0]
+func (s *kind) set(minor uint32, numbers []uint32, callback bool) {
+	s.stamp, s.minor = kindStamps.Add(1), minor
+	s.numbers, s.targets, s.steps, s.pairs = append(s.numbers[:0], numbers...), s.targets[:0], s.steps[:0], s.pairs[:0]
 	s.tells, s.operation = false, ""
 	top := noise
 	success := xdr.EnumString(uint32(nfs4.NFS4_OK), nfs4.NFS4_OK.Symbol())
@@ -79,7 +78,7 @@ func (s *shape) set(minor uint32, numbers []uint32, callback bool) {
 		if e == nil {
 			continue
 		}
-		x := act{index: i, number: nfs4.NfsOpnum4(n), entry: e, form: formOf(nfs4.NfsOpnum4(n))}
+		x := target{index: i, number: nfs4.NfsOpnum4(n), entry: e, form: formOf(nfs4.NfsOpnum4(n))}
 		if e.HasPlaces() {
 			x.does |= takes
 		}
@@ -87,16 +86,15 @@ func (s *shape) set(minor uint32, numbers []uint32, callback bool) {
 			x.add()
 		}
 		if x.does != 0 || e.Effect != ops.Keeps {
-			s.acts = append(s.acts, x)
+			s.targets = append(s.targets, x)
 		}
 		s.tells = s.tells || x.does&(gives|tells) != 0
 	}
 	s.listing = appendSteps(s.listing[:0], s.steps, callback)
-	s.errand = errandOf(s.acts)
 }
 
 // add adds what Learn needs of an operation, and where a file handle is in its results.
-func (a *act) add() {
+func (a *target) add() {
 	if a.entry.Gives.Has(ops.Handle) {
 		a.does |= gives
 	}
@@ -113,17 +111,17 @@ func opName(number uint32, callback bool) string {
 	return nfs4.OpName(number)
 }
 
-// succeededShape is View.Shape.
-func (b *Brief) succeededShape(tx *transaction.Transaction) uint64 {
-	if s := b.shape; b.good == len(s.steps) {
-		return s.stamp
+// compoundKind is what View.CompoundKind says, 0 of a call that is no COMPOUND.
+func (b *projection) compoundKind() uint64 {
+	if !b.Compound {
+		return 0
 	}
-	return 0
+	return b.kind.stamp
 }
 
-// listed is View.Steps. It belongs to the Brief.
-func (b *Brief) listed(tx *transaction.Transaction) []Step {
-	s, done := b.shape, b.good
+// listed is View.Steps. It belongs to the projection.
+func (b *projection) listed(tx *transaction.Transaction) []Step {
+	s, done := b.kind, b.good
 	if done == len(s.steps) {
 		return s.steps
 	}

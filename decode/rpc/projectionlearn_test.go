@@ -2,57 +2,12 @@ package rpc
 
 import (
 	"fmt"
-	"path/filepath"
 	"testing"
 
-	"github.com/rpcrdma/toolkit/capture"
-	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/nfs"
 	"github.com/rpcrdma/toolkit/decode/nfs/ops"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
-
-// TestBriefLearn: what a Brief learns is what a View learns, and nearly all that there is to learn from NFSv3. Without Names, it learns nothing.
-func TestBriefLearn(t *testing.T) {
-	files, err := filepath.Glob("../../samples/*.pcap*")
-	if err != nil || len(files) < 15 {
-		t.Fatal(files, err)
-	}
-	brief, all := 0, 0
-	for _, file := range files {
-		r, err := capture.Open([]string{file}, capture.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var b Brief
-		v, names := View{Names: &Names{}}, &Names{}
-		for tx, err := range decode.Transactions(r, decode.Options{}) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			all++
-			v.Set(tx)
-			v.Learn()
-			if b.Learn(tx, names) {
-				brief++
-			} else {
-				b.Learn(tx, nil)
-				known := v.Names
-				v.Names = names
-				v.Learn()
-				v.Names = known
-			}
-			if !SameNames(names, v.Names) {
-				t.Fatalf("%s, packet %d: names of %s", file, tx.First().Number, v.ProcedureName())
-			}
-		}
-		r.Close()
-	}
-	t.Logf("%d of %d transactions are learned from in brief", brief, all)
-	if brief < all/2 {
-		t.Error("too few")
-	}
-}
 
 // TestTeaches asks for each procedure, with the arguments that nobody has filled in. REMOVE changes a name, SETATTR does not.
 func TestTeaches(t *testing.T) {
