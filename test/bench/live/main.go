@@ -10,8 +10,6 @@
 // Each line is one run. "CPU ns/packet" is what the capturing process takes for a packet, user and system, without
 // what it takes to start and end; "fit in one core" is what follows from that. The kernel's copy into the ring is paid
 // by the sender: here the receiving half of the interface runs in the sender's system calls, unless -steer is given.
-// With -inject the packets do not pass a socket and the sending half of the interface: an XDP program redirects them to
-// it, some hundred at a time, as the driver of an adapter would receive them.
 //
 // "nobody" and "empty" are the limits of the kernel: sending while nobody captures, and a receiver that only returns the
 // blocks of its ring.
@@ -64,7 +62,6 @@ func main() {
 	flag.IntVar(&o.rings, "rings", 0, "--rings of rpcrdma-dump")
 	flag.BoolVar(&o.pin, "pin", false, "keep the sender on the last processor, and the others off it")
 	flag.BoolVar(&o.steer, "steer", false, "let the other processors receive, as from a network (RPS); implies -pin")
-	flag.BoolVar(&o.inject, "inject", false, "send from within the kernel, by XDP, which takes much less of a processor; implies -pin")
 	flag.BoolVar(&o.inside, "inside", false, "used by the command itself: it is in its own namespace")
 	flag.Parse()
 	o.files = flag.Args()
@@ -88,7 +85,6 @@ type options struct {
 	seconds           float64
 	dir, bin, buffer  string
 	pin, steer        bool
-	inject            bool
 	inside            bool
 	files             []string
 	programs          []program
@@ -142,16 +138,6 @@ func (o *options) main() error {
 	} {
 		if out, err := exec.Command("ip", strings.Fields(args)...).CombinedOutput(); err != nil {
 			return fmt.Errorf("%w: ip %s: %v: %s", errNotRun, args, err, out)
-		}
-	}
-	if o.inject {
-		if o.steer {
-			return errors.New("-inject and -steer exclude each other")
-		}
-		o.pin = true
-		// What comes by XDP is received only where packets are merged.
-		if err := feature(o.getName, unix.ETHTOOL_SGRO, 1); err != nil {
-			return fmt.Errorf("%w: %w", errNotRun, err)
 		}
 	}
 	if o.steer {

@@ -68,23 +68,6 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// The program gives up in one place, and every jump goes there.
-func TestAssemble(t *testing.T) {
-	p := assemble(3, 4, 161, 7)
-	jumps := 0
-	for i, x := range p {
-		if x.code&7 == 5 && x.off != 0 { // a jump
-			jumps++
-			if at := i + 1 + int(x.off); at != len(p)-2 {
-				t.Errorf("instruction %d jumps to %d", i, at)
-			}
-		}
-	}
-	if jumps != 6 {
-		t.Errorf("%d jumps", jumps)
-	}
-}
-
 func TestFit(t *testing.T) {
 	if fit(0) != "–" || fit(250) != "4000000" {
 		t.Error(fit(0), fit(250))

@@ -195,9 +195,6 @@ func (o *options) send(rate float64, s *sent) error {
 	}
 	var out bytes.Buffer
 	args := []string{sendCommand, "-i", o.sendName, "-rate", strconv.FormatFloat(rate, 'f', -1, 64), "-seconds", strconv.FormatFloat(o.seconds, 'f', -1, 64)}
-	if o.inject {
-		args = append(args, "-inject")
-	}
 	cmd := exec.Command(self, append(args, o.files...)...)
 	cmd.Stdout, cmd.Stderr = &out, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

@@ -38,7 +38,6 @@ func sendMain(args []string) error {
 	name := f.String("i", "", "interface")
 	rate := f.Float64("rate", 0, "packets a second")
 	seconds := f.Float64("seconds", 0, "how long at most")
-	kernel := f.Bool("inject", false, "from within the kernel")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
@@ -46,11 +45,7 @@ func sendMain(args []string) error {
 	if err != nil {
 		return err
 	}
-	by := send
-	if *kernel {
-		by = inject
-	}
-	s, err := by(*name, *rate, list)
+	s, err := send(*name, *rate, list)
 	if err != nil {
 		return err
 	}
