@@ -72,11 +72,18 @@ func (s *summary) closed(c *rdma.Connection) {
 }
 
 func (s *summary) add(v *rpc.View) {
-	r := s.rowOf(v)
-	s.count(r, v.Tx, v.Failed())
-	if !v.Clean() && v.Unread() {
+	var r *operationCount
+	if v.Clean() {
+		p, program, operations := v.Procedure, v.Tx.Program, v.CompoundKind()
+		at := &s.recent[(uint64(p.Number)+5*uint64(program)+operations)%uint64(len(s.recent))]
+		if at.procedure != p || at.program != program || at.operations != operations {
+			*at = recentRow{p, program, operations, s.find(v)}
+		}
+		r = at.row
+	} else if r = s.find(v); v.Unread() {
 		r.unread++
 	}
+	s.count(r, v.Tx, v.Failed())
 }
 
 func (s *summary) count(r *operationCount, tx *transaction.Transaction, failed bool) {
@@ -95,20 +102,7 @@ func (s *summary) count(r *operationCount, tx *transaction.Transaction, failed b
 	s.retransmits += uint64(tx.Retransmits)
 }
 
-// rowOf is the row that a transaction belongs to.
-func (s *summary) rowOf(v *rpc.View) *operationCount {
-	if !v.Clean() {
-		return s.find(v)
-	}
-	p, program, operations := v.Procedure, v.Tx.Program, v.CompoundKind()
-	r := &s.recent[(uint64(p.Number)+5*uint64(program)+operations)%uint64(len(s.recent))]
-	if r.procedure != p || r.program != program || r.operations != operations {
-		*r = recentRow{p, program, operations, s.find(v)}
-	}
-	return r.row
-}
-
-// find is rowOf by all that distinguishes operations.
+// find is the row that a transaction belongs to, by all that distinguishes operations.
 func (s *summary) find(v *rpc.View) *operationCount {
 	k := operationKey{program: v.Tx.Program, version: v.Tx.Version, minor: unread, named: v.Tx.Named, operation: text.Operation(v)}
 	if minor, ok := v.MinorVersion(); ok || !v.Compound() {

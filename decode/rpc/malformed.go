@@ -55,8 +55,11 @@ func whole(m *transaction.Message) bool {
 
 // Undecoded reports whether a part of the transaction's messages could not be decoded, since it is malformed, cut, or was not captured, or makes no
 // sense (see Contradiction and ArgsContradiction).
-func (v *View) Undecoded() bool {
-	return !v.Clean() && v.Tx.Kernel == nil && (v.ArgsErr != nil || v.ResultErr != nil || v.CallErr != nil || v.ReplyErr != nil ||
+func (v *View) Undecoded() bool { return !v.Clean() && v.undecoded() }
+
+// undecoded is Undecoded for a transaction that is not Clean.
+func (v *View) undecoded() bool {
+	return v.Tx.Kernel == nil && (v.ArgsErr != nil || v.ResultErr != nil || v.CallErr != nil || v.ReplyErr != nil ||
 		v.Contradiction() != "" || v.ArgsContradiction() != "" || v.ArgsBodyErr() != nil || v.ResultBodyErr() != nil)
 }
 

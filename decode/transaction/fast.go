@@ -106,7 +106,7 @@ func (t *Tracker) finishFast(tx *Transaction) bool {
 	}
 	tx.finished = true
 	k.calls.Ended++
-	t.queue.remove(tx)
+	t.queue.pop()
 	if k.forward != 0 { // as resolve
 		tx.Backward = tx.From != rdma.Side(k.forward-1)
 	} else {

@@ -56,6 +56,16 @@ func (q *queue) remove(tx *Transaction) {
 	tx.prev, tx.next = nil, nil
 }
 
+// pop removes the first one.
+func (q *queue) pop() {
+	tx := q.head
+	if q.head = tx.next; q.head == nil {
+		q.tail = nil
+	} else {
+		q.head.prev, tx.next = nil, nil
+	}
+}
+
 // ended notes that a transaction has ended.
 func (q *queue) ended(tx *Transaction) {
 	if q.opt.OnCompletion {
