@@ -239,7 +239,7 @@ func TestParseErrors(t *testing.T) {
 		"tcp[2:3] = 1":               "1, 2 or 4 bytes",
 		"tcp[2]":                     "a comparison is missing",
 		"tcp[99999999] = 1":          "too far",
-		"foo[2] = 1":                 "no header",
+		"foo[2] = 1":                 "not a header",
 		"len / 0 = 1":                "makes no sense",
 		"len << 32 = 1":              "makes no sense",
 		"vlan 5000":                  "0 to 4095",
