@@ -162,7 +162,7 @@ func (fl *flow) isNewest(psn uint32) bool {
 }
 
 // confirm holds an answer of fl against a provisional join, which ends if several in a row answer neither the newest request of the peer nor
-// exactly an older one. It returns the flow to continue with.
+// exactly an older one. Where no other flow may be its peer, an answer in the middle of a request is no contradiction. It returns the flow to continue with.
 func (t *Tracker) confirm(fl *flow, a *arrival) *flow {
 	c, peer := fl.c, fl.peer()
 	if peer == nil || !peer.started {
@@ -170,7 +170,7 @@ func (t *Tracker) confirm(fl *flow, a *arrival) *flow {
 	}
 	newest, exact := peer.isNewest(a.p.PSN), peer.answers(a.p)
 	switch {
-	case newest != exact:
+	case newest != exact || peer.find(a.p.PSN) != nil && !exact && !t.crowded(fl):
 	case exact:
 		if c.amiss = 0; a.p.PSN != fl.matchPSN {
 			fl.matchPSN = a.p.PSN
@@ -188,6 +188,16 @@ func (t *Tracker) confirm(fl *flow, a *arrival) *flow {
 		fl.parted = parted
 	}
 	return fl
+}
+
+// crowded reports whether there are other flows between the hosts of fl, one of which may be its peer.
+func (t *Tracker) crowded(fl *flow) bool {
+	for _, p := range [2]addrPair{{fl.key.src, fl.key.dst, fl.key.tenant}, {fl.key.dst, fl.key.src, fl.key.tenant}} {
+		if g := t.paired[p]; t.lone[p] != nil || g != nil && (g.older != nil || g.newer != nil || g.c != fl.c) {
+			return true
+		}
+	}
+	return false
 }
 
 // align moves a flow without a peer to tap, which has shown a copy, if all peerless flows of the opposite

@@ -193,7 +193,7 @@ func TestRefused(t *testing.T) {
 		"float keys":   {func(p *Plan) { p.Fixed(&withFloat{}) }, "keys"},
 		"any keys":     {func(p *Plan) { p.Fixed(&withAny{}) }, "keys"},
 		"no such":      {func(p *Plan) { p.Fixed(&inside{}); Leave[leaf](p, "nothing") }, "no field nothing"},
-		"no pointer":   {func(p *Plan) { p.Fixed(7) }, "no pointer"},
+		"no pointer":   {func(p *Plan) { p.Fixed(7) }, "is not a pointer"},
 		"unknown type": {func(p *Plan) { p.Fixed(&boxes{x: 7}) }, "holds a int"},
 		"part of another": {func(p *Plan) {
 			x := sample()
