@@ -79,8 +79,11 @@ func ahead(calls []*call) {
 		done[i] = x.answered()
 	}
 	slices.Sort(done)
+	n := 0 // of them are answered when the call comes
 	for i, x := range calls {
-		n, _ := slices.BinarySearch(done, x.arrived()+1)
+		for n < len(done) && done[n] <= x.arrived() {
+			n++
+		}
 		x.ahead = int32(max(i-n, 0))
 	}
 }
