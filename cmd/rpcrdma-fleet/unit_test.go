@@ -186,7 +186,7 @@ func TestUnitUsage(t *testing.T) {
 		{"unit DIR/a -w DIR/out", cli.ExitFailure, "a slash at its end"},
 		{"unit DIR/*/*.pcap -w DIR/out", cli.ExitUsage, "of 2 taps"},
 		{"unit ftp://x/y -w DIR/out", cli.ExitFailure, "not ftp://"},
-		{"unit DIR/a/1.pcap -w s3://b/../c", cli.ExitFailure, "no folder"},
+		{"unit DIR/a/1.pcap -w s3://b/../c", cli.ExitFailure, "not a folder"},
 		{"unit --by nothing DIR/a/1.pcap -w DIR/out", cli.ExitUsage, "--by"},
 		{"unit --profile x DIR/a/1.pcap -w DIR/out", cli.ExitUsage, "--profile"},
 		{"unit --limit-memory 1M DIR/a/1.pcap -w DIR/out", cli.ExitUsage, "40M"},

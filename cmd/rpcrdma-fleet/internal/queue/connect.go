@@ -241,13 +241,16 @@ func mayBe(nc *nats.Conn, role string) error {
 		return err
 	}
 	defer func() { _ = s.Unsubscribe() }()
-	if err := nc.FlushTimeout(5 * time.Second); err != nil { // a refusal comes before the answer to that
-		return err
+	err = nc.FlushTimeout(5 * time.Second) // a refusal comes before the answer to that, which may return it
+	if err == nil {
+		if _, refused := s.NextMsg(time.Millisecond); errors.Is(refused, nats.ErrPermissionViolation) {
+			err = refused
+		}
 	}
-	if _, err := s.NextMsg(time.Millisecond); errors.Is(err, nats.ErrPermissionViolation) {
+	if errors.Is(err, nats.ErrPermissionViolation) {
 		return fmt.Errorf("the user has no permission for %s%s.>, where the %s reads replies: %w", InboxPrefix, role, role, nats.ErrPermissionViolation)
 	}
-	return nil
+	return err
 }
 
 // ErrRefused says that NATS does not let this program in any more.

@@ -34,7 +34,7 @@ func TestResolve(t *testing.T) {
 		{name: "context of the environment, own server", a: Address{Servers: "a"}, env: map[string]string{"NATS_CONTEXT": "prod"}, want: Address{Servers: "a", Creds: "/prod.creds", CA: "/prod.ca", Context: "prod"}},
 		{name: "no such context", a: Address{Context: "none"}, err: "none.json"},
 		{name: "damaged context", a: Address{Context: "bad"}, err: "bad.json"},
-		{name: "elsewhere", a: Address{Context: "../../x"}, err: "no name"},
+		{name: "elsewhere", a: Address{Context: "../../x"}, err: "not the name"},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			got, err := x.a.Resolve(func(k string) string {
