@@ -42,7 +42,7 @@ type Observer struct {
 	Merged func(into *rdma.Connection, side rdma.Side, from *rdma.Connection, was rdma.Side)
 	// Closed is called for each connection at its end, or at the end of the capture.
 	Closed func(*rdma.Connection)
-	// Refused is called for each attempt to connect by TCP that Stats.Refused counts. It is no connection, and has no number.
+	// Refused is called for each attempt to connect by TCP that Stats.Refused counts. Such an attempt gets no connection number.
 	Refused func(*rdma.Connection)
 }
 

@@ -105,7 +105,7 @@ func (c *offloadRules) ended(key delegation) {
 	}
 }
 
-// unreported reports operations of which nobody has told the end. now is the last packet.
+// unreported reports operations whose end was never reported. now is the last packet.
 func (c *offloadRules) unreported(now rdma.Ref) {
 	var list []*Finding
 	for _, x := range c.open {

@@ -974,7 +974,7 @@ func TestBreaches(t *testing.T) {
 	}
 }
 
-// copies starts so many asynchronous copies, and asks whether the last of them is complete, with so many answers that it is.
+// copies starts asynchronous copies, and asks for the status of the last one until it has been answered complete a number of times.
 func (s *scene) copies(started, complete int) {
 	id := func(n int) []byte { return append(make([]byte, 15), byte(n)) }
 	for n := range started {

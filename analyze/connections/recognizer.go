@@ -30,7 +30,7 @@ type Recognizer struct {
 	room  int // for handles of all connections
 }
 
-// NewRecognizer makes a Recognizer that remembers handles in so many bytes.
+// NewRecognizer makes a Recognizer that remembers handles in the given number of bytes.
 func NewRecognizer(memory int) *Recognizer {
 	return &Recognizer{conns: make(map[int]*watched), room: memory / handleSize}
 }

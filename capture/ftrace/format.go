@@ -35,7 +35,7 @@ type op struct {
 	field   field
 	other   field // that field is compared with
 	base    int
-	width   int // at least so many digits
+	width   int // minimum number of digits
 	signed  bool
 	names   map[uint64]string
 	then    string // if field is below other, or not 0
@@ -263,7 +263,7 @@ func (f *Format) value(text string) (field, bool) {
 
 func integer(size int) bool { return size == 1 || size == 2 || size == 4 || size == 8 }
 
-// symbols reads { 0, "inline" }, { 1, "pullup" }. What is no number is left out.
+// symbols reads { 0, "inline" }, { 1, "pullup" }. It leaves out entries whose value is not a number.
 func symbols(parts []string) map[uint64]string {
 	names := make(map[uint64]string)
 	for _, p := range parts {
@@ -445,7 +445,7 @@ func (x field) number(event []byte) uint64 {
 	return 0
 }
 
-// bytes are those of a field that is an array.
+// bytes returns the contents of an array field.
 func (x field) bytes(event []byte) []byte {
 	offset, size := x.offset, x.size
 	if x.dynamic {
@@ -458,7 +458,7 @@ func (x field) bytes(event []byte) []byte {
 	return event[offset : offset+size]
 }
 
-// pad adds a number with at least so many digits.
+// pad appends a number, padded to a minimum number of digits.
 func pad(b []byte, n uint64, base, width int) []byte {
 	at := len(b)
 	b = strconv.AppendUint(b, n, base)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// formats are those of a kernel, by the names of the events.
+// formats returns a kernel's formats by event name.
 func formats(t testing.TB, name string) map[string]*Format {
 	t.Helper()
 	b, err := os.ReadFile(name)

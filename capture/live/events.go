@@ -79,7 +79,7 @@ func (r *eventRing) damaged(n uint64) error {
 	return fmt.Errorf("processor %d: damaged ring of events: %d bytes are left out", r.cpu, n)
 }
 
-// bytes are those of a record.
+// bytes returns n bytes of the ring from position at.
 func (r *eventRing) bytes(at, n uint64) []byte {
 	at &= uint64(len(r.data) - 1)
 	if at+n <= uint64(len(r.data)) {

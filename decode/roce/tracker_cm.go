@@ -151,7 +151,7 @@ type pathUse struct {
 	pkey    uint16
 }
 
-// partition is the P_Key that a REQ names; 0 if m is none, or was cut.
+// partition returns the P_Key of a REQ, or 0 if m is something else or was cut.
 func partition(m *ibcm.Message) uint16 {
 	if m.Attribute != ibcm.AttributeREQ || !m.TermsKnown {
 		return 0

@@ -49,7 +49,7 @@ func (v *View) Operations() []Operation {
 	return v.ops
 }
 
-// Numbers are the operations of a clean COMPOUND by number, as they stand in the call; nil if the transaction is none. They are valid until the
+// Numbers returns the operation numbers of a COMPOUND that decoded without a problem, in call order, or nil for any other transaction. They are valid until the
 // next Set.
 func (v *View) Numbers() []uint32 {
 	if v.clean == nil || !v.compound {

@@ -111,7 +111,7 @@ func opName(number uint32, callback bool) string {
 	return nfs4.OpName(number)
 }
 
-// compoundKind is what View.CompoundKind says, 0 of a call that is no COMPOUND.
+// compoundKind caches View.CompoundKind; it is 0 unless the call is a COMPOUND.
 func (b *projection) compoundKind() uint64 {
 	if !b.Compound {
 		return 0

@@ -72,7 +72,7 @@ type Step struct {
 	Holds   bool    `json:"holds"` // the rate was reached, and the latency was not too long
 }
 
-// Join adds the counts of earlier rounds, of which nil is none. The Recorder of all rounds has filled in the rest.
+// Join adds the counts of earlier rounds; earlier may be nil. One Recorder serves all rounds and has filled in the rest.
 func (r *Report) Join(earlier *Report) {
 	if earlier == nil {
 		return

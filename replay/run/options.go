@@ -58,7 +58,7 @@ type Options struct {
 	Clones int // 1
 	// Stagger is how much later each clone begins than the one before.
 	Stagger time.Duration
-	// Rounds repeats the plan so often, LoopFor for so long. Each round has clients and directories of its own; the report is that of all.
+	// Rounds is how many times the plan is repeated, LoopFor how long. Each round has its own clients and directories; one report covers all.
 	Rounds  int
 	LoopFor time.Duration
 	// MaxP99 finds the highest rate with this latency at most, FixedRate only. It begins with Rate.

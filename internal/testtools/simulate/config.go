@@ -116,7 +116,7 @@ type ReceiverNotReady struct {
 	AtServer bool
 }
 
-// ReadDepth is few RDMA Reads at a time: so many as the client's adapter answers, or as the server asks for.
+// ReadDepth limits the RDMA Reads in flight, at the client's adapter or at the server.
 type ReadDepth struct {
 	Depth    int
 	ByServer bool

@@ -35,7 +35,7 @@ type Tap struct {
 	Missing uint64    // summaries of the present agent that have not come
 	Came    time.Time // when Last came
 	Agents  int       // how many have spoken for the tap, one after another or at once
-	Quiet   time.Time // since when summaries came in which there is no packet; zero if the latest one has packets
+	Quiet   time.Time // since when all summaries have been without packets; zero if the latest one has some
 
 	sources []source // those heard last, the latest at the end
 }
