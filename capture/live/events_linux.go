@@ -9,8 +9,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 	"unsafe"
 
@@ -22,23 +20,15 @@ import (
 
 // eventReader reads the kernel's events as perf events of their tracepoints: they end with their descriptors, however the program ends.
 type eventReader struct {
+	stopper
 	eventRings
-	fds      []int // of all events on all processors
-	leaders  []int // those that own the rings
-	mem      [][]byte
-	wake     int // eventfd
-	notes    []string
-	stopping atomic.Bool
-	closing  atomic.Bool
-
-	reading sync.Mutex // held by Read, and by Close
-	err     error      // sticky
-	stopped int64      // when Read has noticed Stop, on the monotonic clock; 0 before
+	fds     []int // of all events on all processors
+	leaders []int // those that own the rings
+	mem     [][]byte
+	notes   []string
+	stopped int64 // when Read has noticed Stop, on the monotonic clock; 0 before
 	polls   []unix.PollFd
-
-	mu      sync.Mutex // of what follows
-	closed  bool
-	counted uint64 // lost, as the kernel counts
+	counted uint64 // lost, as the kernel counts; guarded by mu
 }
 
 // settled is how long after its time an event is in its ring at the latest, and eventPause how long Read waits for more.
@@ -51,7 +41,7 @@ func openEvents(opt *Options) (_ *eventReader, err error) {
 	if err := opt.packetsOnly(); err != nil {
 		return nil, err
 	}
-	r := &eventReader{wake: -1}
+	r := &eventReader{stopper: stopper{wake: -1}}
 	defer func() {
 		if err != nil {
 			r.Close()
@@ -73,7 +63,7 @@ func openEvents(opt *Options) (_ *eventReader, err error) {
 			}
 		}
 	}
-	if r.wake, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
+	if err := r.openWake(); err != nil {
 		return nil, err
 	}
 	r.wall = time.Now().UnixNano() - monotonic()
@@ -253,10 +243,7 @@ func (r *eventReader) Read(b *capture.Batch) error {
 
 // wait waits for Stop, a ring that is half full, or some time.
 func (r *eventReader) wait() error {
-	r.polls = r.polls[:0]
-	if !r.stopping.Load() {
-		r.polls = append(r.polls, unix.PollFd{Fd: int32(r.wake), Events: unix.POLLIN})
-	}
+	r.polls = r.poll(r.polls[:0])
 	for _, fd := range r.leaders {
 		r.polls = append(r.polls, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
 	}
@@ -264,20 +251,6 @@ func (r *eventReader) wait() error {
 		return fmt.Errorf("waiting for events: %w", err)
 	}
 	return nil
-}
-
-// Stop implements Source.
-func (r *eventReader) Stop() {
-	r.stopping.Store(true)
-	r.rouse()
-}
-
-func (r *eventReader) rouse() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.wake >= 0 && !r.closed {
-		_, _ = unix.Write(r.wake, []byte{1, 0, 0, 0, 0, 0, 0, 0})
-	}
 }
 
 // Stats implements Source.
@@ -315,28 +288,14 @@ func (r *eventReader) Problems() ([]*capture.Problem, int) { return r.problems.g
 
 // Close implements Source.
 func (r *eventReader) Close() error {
-	r.closing.Store(true)
-	r.rouse()
-	r.reading.Lock()
-	defer r.reading.Unlock()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.closed {
-		return nil
-	}
-	r.closed = true
-	r.count()
-	for _, m := range r.mem {
-		_ = unix.Munmap(m)
-	}
-	for _, fd := range r.fds {
-		unix.Close(fd)
-	}
-	if r.wake >= 0 {
-		unix.Close(r.wake)
-	}
-	if r.err == nil {
-		r.err = os.ErrClosed
-	}
+	r.stopper.close(func() {
+		r.count()
+		for _, m := range r.mem {
+			_ = unix.Munmap(m)
+		}
+		for _, fd := range r.fds {
+			unix.Close(fd)
+		}
+	})
 	return nil
 }

@@ -7,8 +7,6 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -18,25 +16,20 @@ import (
 
 // reader captures packets.
 type reader struct {
+	stopper
 	opt      Options
 	rings    []*ring
-	wake     int // eventfd
-	stopping atomic.Bool
-	closing  atomic.Bool
 	problems problems
 	notes    []string
 
-	reading sync.Mutex // held by Read, and by Close
-	number  uint64
-	err     error     // sticky
-	failed  error     // what ends the capture when all is delivered
-	drain   time.Time // until then the kernel delivers what it has; zero during capture
-	polls   []unix.PollFd
+	number uint64
+	failed error     // what ends the capture when all is delivered
+	drain  time.Time // until then the kernel delivers what it has; zero during capture
+	polls  []unix.PollFd
 
-	mu      sync.Mutex // of what follows
+	// Guarded by mu.
 	taps    []capture.Tap
 	byIndex map[int32]uint16 // tap by interface, for any
-	closed  bool
 }
 
 // Open starts to capture.
@@ -73,14 +66,14 @@ func openRings(opt Options) (*reader, error) {
 	if named["any"] && len(named) > 1 {
 		return nil, errors.New("any is all interfaces: name no other")
 	}
-	r := &reader{opt: opt, wake: -1}
+	r := &reader{opt: opt, stopper: stopper{wake: -1}}
 	for i, name := range opt.Interfaces {
 		if err := r.open(i, name, l); err != nil {
 			r.Close()
 			return nil, err
 		}
 	}
-	if r.wake, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
+	if err := r.openWake(); err != nil {
 		r.Close()
 		return nil, err
 	}
@@ -254,10 +247,7 @@ func (r *reader) wait(now, until time.Time) error {
 	if !until.IsZero() {
 		timeout = max(1, int((until.Sub(now)+time.Millisecond-1)/time.Millisecond))
 	}
-	r.polls = r.polls[:0]
-	if !r.stopping.Load() {
-		r.polls = append(r.polls, unix.PollFd{Fd: int32(r.wake), Events: unix.POLLIN})
-	}
+	r.polls = r.poll(r.polls[:0])
 	for _, g := range r.rings {
 		if !g.has && g.err == nil { // else it would not wait
 			r.polls = append(r.polls, unix.PollFd{Fd: int32(g.fd), Events: unix.POLLIN})
@@ -281,20 +271,6 @@ func (r *reader) wait(now, until time.Time) error {
 		}
 	}
 	return nil
-}
-
-// Stop implements Source.
-func (r *reader) Stop() {
-	r.stopping.Store(true)
-	r.rouse()
-}
-
-func (r *reader) rouse() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.wake >= 0 && !r.closed {
-		_, _ = unix.Write(r.wake, []byte{1, 0, 0, 0, 0, 0, 0, 0})
-	}
 }
 
 // Stats implements Source.
@@ -334,25 +310,11 @@ func (r *reader) Problems() ([]*capture.Problem, int) { return r.problems.get() 
 
 // Close implements Source.
 func (r *reader) Close() error {
-	r.closing.Store(true)
-	r.rouse()
-	r.reading.Lock()
-	defer r.reading.Unlock()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.closed {
-		return nil
-	}
-	r.closed = true
-	for _, g := range r.rings {
-		g.count()
-		g.close()
-	}
-	if r.wake >= 0 {
-		unix.Close(r.wake)
-	}
-	if r.err == nil {
-		r.err = os.ErrClosed
-	}
+	r.stopper.close(func() {
+		for _, g := range r.rings {
+			g.count()
+			g.close()
+		}
+	})
 	return nil
 }

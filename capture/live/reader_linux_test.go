@@ -26,7 +26,7 @@ func fake(name string, tap, blocks int, retire time.Duration) *ring {
 }
 
 func fakeReader(rings ...*ring) *reader {
-	return &reader{rings: rings, wake: -1}
+	return &reader{rings: rings, stopper: stopper{wake: -1}}
 }
 
 func text(b *capture.Batch) string {
