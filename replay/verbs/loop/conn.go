@@ -216,9 +216,10 @@ func (c *conn) execute() {
 			}
 		}
 		c.waits = false
-		c.complete(wr, status)
-		if status != verbs.StatusSuccess {
-			c.fail(wr.Op, status)
+		if status == verbs.StatusSuccess {
+			c.complete(wr, status)
+		} else {
+			c.fail(wr, status)
 			kickPeer = true
 		}
 		c.sq.Pop()
@@ -365,18 +366,31 @@ func (c *conn) push(done completion) {
 	c.filled.Signal()
 }
 
-// fail ends the connection on both sides because a request of c has failed.
-func (c *conn) fail(op verbs.Op, status verbs.Status) {
-	c.die(&verbs.StatusError{Op: op, Status: status})
+// fail completes a request of c that has failed, and ends the connection on both sides. Both know why before either of them can see it and
+// close the connection.
+func (c *conn) fail(wr *verbs.WorkRequest, status verbs.Status) {
+	c.because(&verbs.StatusError{Op: wr.Op, Status: status})
 	switch status {
 	case verbs.StatusRemoteAccess, verbs.StatusRemoteInvalid, verbs.StatusRemoteOperation:
-		c.peer.die(&verbs.StatusError{Op: op, Status: status, Detail: "the peer's request"})
+		c.peer.because(&verbs.StatusError{Op: wr.Op, Status: status, Detail: "the peer's request"})
 	default:
-		c.peer.die(verbs.ErrDisconnected)
+		c.peer.because(verbs.ErrDisconnected)
+	}
+	c.complete(wr, status)
+	c.die(nil)
+	c.peer.die(nil)
+}
+
+// because notes why the connection is about to end.
+func (c *conn) because(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err == nil {
+		c.err = err
 	}
 }
 
-// die moves the connection to StateError. The send queue is flushed by the next
+// die moves the connection to StateError; err is why, unless that has been noted. The send queue is flushed by the next
 // execute.
 func (c *conn) die(err error) {
 	c.mu.Lock()
@@ -384,7 +398,10 @@ func (c *conn) die(err error) {
 		c.mu.Unlock()
 		return
 	}
-	c.state, c.err = verbs.StateError, err
+	c.state = verbs.StateError
+	if c.err == nil {
+		c.err = err
+	}
 	for c.rq.Len() > 0 {
 		c.push(completion{Completion: verbs.Completion{ID: c.rq.Front().ID, Op: verbs.OpRecv, Status: verbs.StatusFlushed, Time: time.Now()}})
 		c.rq.Pop()
