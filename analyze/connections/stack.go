@@ -80,7 +80,7 @@ func (c *Connection) stackLine(side rdma.Side) string {
 	if s == StackUnknown {
 		return ""
 	}
-	name := [stacks]string{"", "Linux", "OpenSolaris or illumos", "ntirpc (Ganesha)", "libevpl (chimera)", "of RFC 5666, before RFC 8797"}[s]
+	name := [stacks]string{"", "Linux", "OpenSolaris or illumos", "ntirpc (Ganesha)", "libevpl (chimera)", "an RFC 5666 implementation, older than RFC 8797"}[s]
 	return fmt.Sprintf("stack: probably %s: %s", name, reason)
 }
 

@@ -124,7 +124,7 @@ func (r *Recorder) cause(f *finding, rep *Report) *Cause {
 	for i := range f.worst {
 		x := &f.worst[i].at
 		c.Evidence = append(c.Evidence, Evidence{
-			File: x.file(r.opt.File), Tap: x.place.tapName(), Frame: x.frame, Time: time.Unix(0, x.stamp).UTC().Format("2006-01-02T15:04:05.000000000Z"), ConnectionKey: x.conn.key, XID: x.xid, XIDHex: fmt.Sprintf("0x%08x", x.xid),
+			File: x.file(r.opt.File), Tap: x.place.tapName(), Frame: x.frame, Time: time.Unix(0, x.stamp).UTC().Format("2006-01-02T15:04:05.000000000Z"), ConnectionKey: x.conn.key, XID: x.xid, XIDHex: units.XID(x.xid),
 		})
 	}
 	c.Next = append(c.Next, r.next(f)...)

@@ -3,6 +3,7 @@ package kernel
 import (
 	"cmp"
 	"fmt"
+	"github.com/rpcrdma/toolkit/internal/units"
 	"slices"
 )
 
@@ -175,7 +176,7 @@ func (p *pairing) client(r *Result) {
 		}
 		w := &p.wires[c.wire]
 		order.add(w.total, c.rtt, w.awaited() >= c.rtt+1000, Violation{
-			XID: c.xid, XIDHex: fmt.Sprintf("0x%08x", c.xid), Operation: p.label(c.op), Wire: w.total, Kernel: c.rtt, Transactions: int(c.wires), Sends: int(c.sends), Again: int(w.again),
+			XID: c.xid, XIDHex: units.XID(c.xid), Operation: p.label(c.op), Wire: w.total, Kernel: c.rtt, Transactions: int(c.wires), Sends: int(c.sends), Again: int(w.again),
 		})
 		s := byOp[c.op]
 		if s == nil {
@@ -234,7 +235,7 @@ func (p *pairing) server(r *Result) {
 		w := &p.wires[q.wire]
 		op := p.served(q, w)
 		order.add(q.execute, w.serverPhase, q.execute >= w.serverPhase+1000, Violation{
-			XID: q.xid, XIDHex: fmt.Sprintf("0x%08x", q.xid), Operation: p.label(op), Wire: w.serverPhase, Kernel: q.execute, Transactions: int(q.wires), Again: int(w.again),
+			XID: q.xid, XIDHex: units.XID(q.xid), Operation: p.label(op), Wire: w.serverPhase, Kernel: q.execute, Transactions: int(q.wires), Again: int(w.again),
 		})
 		s := byOp[op]
 		if s == nil {

@@ -262,7 +262,7 @@ func (rep *Report) troubles(f *fold) {
 			x.XIDs = []TroubleXID{}
 		}
 		for i := range x.XIDs {
-			x.XIDs[i].XIDHex = fmt.Sprintf("0x%08x", x.XIDs[i].XID)
+			x.XIDs[i].XIDHex = units.XID(x.XIDs[i].XID)
 		}
 		var sum, expected float64
 		for _, g := range f.order {

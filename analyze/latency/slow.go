@@ -1,7 +1,6 @@
 package latency
 
 import (
-	"fmt"
 	"math"
 	"strings"
 	"time"
@@ -10,6 +9,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 // Slow is one of the slowest transactions.
@@ -150,7 +150,7 @@ func fileOf(v *rpc.View, f *rpc.File) []byte {
 func slow(v *rpc.View, p *transaction.Phases, set uint16, inFlight int) *Slow {
 	tx := v.Tx
 	x := &Slow{
-		Time: time.Unix(0, tx.First().Time).UTC(), XID: tx.XID, XIDHex: fmt.Sprintf("0x%08x", tx.XID), Connection: tx.Connection.ID,
+		Time: time.Unix(0, tx.First().Time).UTC(), XID: tx.XID, XIDHex: units.XID(tx.XID), Connection: tx.Connection.ID,
 		CallFrame: tx.Call.First.Number, ReplyFrame: tx.Reply.Last.Number,
 		Operation: operationName(v),
 		Model:     ModelOf(tx).String(), Status: statusName(v), Failed: v.Failed(), Total: int64(p.Total),

@@ -406,7 +406,7 @@ func (u *ui) selected() (selection, error) {
 }
 
 func ofTransaction(xid uint32, frame uint64) selection {
-	return selection{what: fmt.Sprintf("XID 0x%08x", xid), stem: fmt.Sprintf("%08x", xid), xid: xid, frame: frame}
+	return selection{what: "XID " + units.XID(xid), stem: fmt.Sprintf("%08x", xid), xid: xid, frame: frame}
 }
 
 // askFile asks for the name of the file that the packets of the selection go to.

@@ -268,7 +268,7 @@ func (u *ui) detailLines(height int) []string {
 	case !d.Found:
 		state, t = "ended; no longer kept", warn
 	}
-	put(span{fmt.Sprintf("XID 0x%08x ", x.XID), bold}, span{u.g.plain(x.Operation) + " ", normal},
+	put(span{"XID " + units.XID(x.XID) + " ", bold}, span{u.g.plain(x.Operation) + " ", normal},
 		span{u.g.plain(units.Elapsed(x.Age)) + "  ", normal}, span{state, t})
 	for i := range x.Progress {
 		if i == 4 && len(x.Progress) > 5 {

@@ -644,7 +644,7 @@ func (u *ui) yank() tea.Cmd {
 		u.message = err.Error()
 		return nil
 	case x.frame != 0:
-		return u.copyText(fmt.Sprintf("0x%08x", x.xid))
+		return u.copyText(units.XID(x.xid))
 	}
 	rows := u.rows()
 	expr, err := u.exprOf(rows[u.at[u.view].cursor].id)

@@ -153,7 +153,7 @@ var rules = []rule{
 	// Replies of NFS by themselves, for captures and replays.
 	{packages: "analyze/invariant", own: []string{"decode/nfs/...", "decode/xdr"}},
 	{packages: "analyze/check", own: []string{"analyze/invariant", "analyze/state", "capture", "analyze/text", "decode/...", "internal/snapshot", "internal/units"}},
-	{packages: "analyze/kernel", own: []string{"analyze/kernel/...", "analyze/text", "capture/ftrace", "decode/rdma", "decode/rpc", "decode/transaction"}},
+	{packages: "analyze/kernel", own: []string{"analyze/kernel/...", "analyze/text", "capture/ftrace", "decode/rdma", "decode/rpc", "decode/transaction", "internal/units"}},
 	// Keys of connections, and the form in which analyzers save what they found.
 	{packages: "analyze/state", own: []string{"decode/rdma"}, foreign: []string{"github.com/klauspost/compress"}},
 	{packages: "analyze/latency", own: []string{

@@ -1,6 +1,7 @@
 package units
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 )
@@ -89,3 +90,6 @@ func appendInteger[N Integer](b []byte, n N) []byte {
 	}
 	return strconv.AppendUint(b, uint64(n), 10)
 }
+
+// XID is the transaction ID of an RPC call as texts, pages and the key xid_hex show it: eight hexadecimal digits behind 0x.
+func XID(xid uint32) string { return fmt.Sprintf("0x%08x", xid) }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rpcrdma/toolkit/internal/units"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/verdict"
 )
@@ -139,7 +140,7 @@ func (r *Recorder) cause(o *Outcome) {
 		if len(r.causes) >= maxCauses {
 			return
 		}
-		c = &Cause{Op: w.Call.ID, XID: w.Call.XID, XIDHex: fmt.Sprintf("0x%08x", w.Call.XID), What: w.Call.What, Why: w.Now}
+		c = &Cause{Op: w.Call.ID, XID: w.Call.XID, XIDHex: units.XID(w.Call.XID), What: w.Call.What, Why: w.Now}
 		r.causes[c.Op] = c
 	}
 	if w.Code == verdict.Follows {
@@ -215,7 +216,7 @@ func (r *Recorder) differs(o *Outcome, operation string) {
 		r.more++
 		return
 	}
-	m := Mismatch{Op: o.Op.ID, XID: o.Op.XID, XIDHex: fmt.Sprintf("0x%08x", o.Op.XID), LiveXID: o.XID, Clone: o.Clone, Operation: operation, What: o.Op.What, Verdict: o.Verdict}
+	m := Mismatch{Op: o.Op.ID, XID: o.Op.XID, XIDHex: units.XID(o.Op.XID), LiveXID: o.XID, Clone: o.Clone, Operation: operation, What: o.Op.What, Verdict: o.Verdict}
 	for i := range o.Reasons {
 		m.Reasons = append(m.Reasons, Sentence(&o.Reasons[i]))
 		m.Codes = append(m.Codes, o.Reasons[i].Code)

@@ -1,8 +1,7 @@
 package report
 
 import (
-	"fmt"
-
+	"github.com/rpcrdma/toolkit/internal/units"
 	"github.com/rpcrdma/toolkit/replay/verdict"
 )
 
@@ -96,7 +95,7 @@ func (r *Recorder) Restore(s *Snapshot, reread int) {
 		r.causes[c.Op] = &c
 	}
 	for _, x := range s.Mismatches {
-		m := Mismatch{Op: x.Op, XID: x.XID, XIDHex: fmt.Sprintf("0x%08x", x.XID), LiveXID: x.LiveXID, Clone: x.Clone, Operation: x.Operation, What: x.What, Verdict: verdict.Verdict(x.Verdict), Reasons: x.Reasons}
+		m := Mismatch{Op: x.Op, XID: x.XID, XIDHex: units.XID(x.XID), LiveXID: x.LiveXID, Clone: x.Clone, Operation: x.Operation, What: x.What, Verdict: verdict.Verdict(x.Verdict), Reasons: x.Reasons}
 		for _, c := range x.Codes {
 			m.Codes = append(m.Codes, verdict.Code(c))
 		}
