@@ -560,6 +560,11 @@ func (k *conn) measure() {
 			k.ways[i] = nth(list, len(list)/10)
 		}
 	}
+	for i, n := range k.known {
+		if n > 0 && k.floor[i] > n {
+			k.floor[i] = n
+		}
+	}
 	k.samples = [2]int{len(ways[0]), len(ways[1])}
 	if k.near = k.floor; k.both != nil {
 		k.near = [2]int64{k.both.points[1].floor[0], k.both.points[0].floor[1]}

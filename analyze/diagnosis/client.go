@@ -13,8 +13,8 @@ func (b *batch) readResponses() {
 			continue // over TCP, software hosts answer late for any reason
 		}
 		f := &finding{code: ClientReadResponse, side: Client, on: []int{k.id}, clock: Calls, certainty: Likely}
-		if b.mixed {
-			f.certainty = Possible // the Reads may be those that the other point has seen
+		if b.mixed || k.restless() {
+			f.certainty = Possible // the Reads may be those that the other point has seen; an adapter made of software is late with all
 		}
 		late := b.late(k)
 		var low int64

@@ -58,6 +58,7 @@ func (r *Recorder) Interval() (rep *Report, left uint64) {
 	if r.watch != nil {
 		c.interval.lanes = r.watch.latest
 	}
+	r.settle()
 	copies := make(map[*conn]*conn)
 	for n := range c.calls {
 		x := &c.calls[n]
@@ -66,6 +67,7 @@ func (r *Recorder) Interval() (rep *Report, left uint64) {
 			k = new(conn)
 			*k = *x.conn
 			k.calls, k.queued, k.paused, k.place = nil, false, false, len(c.order)
+			k.unsteady, k.known = x.conn.samples[0] > 0 && !x.conn.steady(), x.conn.floor
 			copies[x.conn] = k
 			c.order = append(c.order, k)
 		}
@@ -77,6 +79,23 @@ func (r *Recorder) Interval() (rep *Report, left uint64) {
 		}
 	}
 	return c.report(), i.left
+}
+
+// settle measures the round trips of connections from all calls that have not been evaluated yet.
+func (r *Recorder) settle() {
+	for _, k := range r.order {
+		k.calls = k.calls[:0]
+	}
+	for i := range r.calls {
+		x := &r.calls[i]
+		x.conn.calls = append(x.conn.calls, x)
+	}
+	for _, k := range r.order {
+		if len(k.calls) > 0 {
+			k.measure()
+		}
+		k.calls = nil
+	}
 }
 
 // forget evaluates the calls of connections that have ended and forgets these, once there are many.

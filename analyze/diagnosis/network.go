@@ -124,8 +124,8 @@ func (b *batch) stalls() {
 			b.unsure = true // the capture shows packets twice, rather than that they were sent twice
 		}
 		k.behindReads = depth.time*5 > all
-		if b.slowed(k) {
-			depth.certainty = Possible // Reads are under way for longer because their answers are paced
+		if b.slowed(k) || k.depth == 0 {
+			depth.certainty = Possible // Reads are under way for longer because their answers are paced; or nobody has said how many may be
 		}
 		b.surelyLost(k, loss, all, unknown, again)
 		if rnr.side == Server && rnr.time > seen*3/2 {
@@ -140,7 +140,7 @@ func (b *batch) stalls() {
 		b.Recorder.found(loss)
 		b.Recorder.found(cut)
 		b.Recorder.found(rnr)
-		b.Recorder.found(depth)
+		k.slots = depth
 	}
 }
 
@@ -503,6 +503,8 @@ func (k *conn) trips(way int) []still {
 		w, at := x.wayS, x.sentAt()
 		if way == 1 {
 			w, at = x.wayC, x.replyAt()
+		} else if k.fabric >= rdma.IWARP && w >= x.act-x.callEnd {
+			return // the acknowledgement went with what the server sent next
 		}
 		if w < 0 || k.fabric >= rdma.IWARP && w > ackMost || x.resent || x.lost[rdma.CauseRecovery] > 0 || x.lost[rdma.CauseNotReady] > 0 || k.timeout > 0 && near1(w, k.timeout) {
 			return
@@ -546,8 +548,11 @@ const (
 // steady reports whether nearly all round trips of a connection took about as long: distance does not change. Adapters in software,
 // and queues, make some acknowledgements late, and some not.
 func (k *conn) steady() bool {
-	return k.spread[0]+k.spread[1] <= (max(k.ways[0], 0)+max(k.ways[1], 0))/4
+	return !k.unsteady && k.spread[0]+k.spread[1] <= (max(k.ways[0], 0)+max(k.ways[1], 0))/4
 }
+
+// restless reports whether acknowledgements take long, now more, now less: adapters are made of software, or queues come and go.
+func (k *conn) restless() bool { return k.ways[0]+k.ways[1] >= brisk && !k.steady() }
 
 // round is what distance makes of a round trip between client and server.
 func (k *conn) round() int64 { return max(k.floor[0], 0) + max(k.floor[1], 0) }

@@ -13,6 +13,10 @@ import (
 func (b *batch) readDepth() {
 	var found []*conn
 	for _, k := range b.order {
+		if k.queued {
+			k.slots.certainty = Possible // Reads are under way for longer because their data wait
+		}
+		b.Recorder.found(k.slots)
 		if k.depth > 1 || k.queued {
 			continue
 		}
@@ -44,6 +48,9 @@ func (b *batch) readDepth() {
 			continue
 		}
 		f := &finding{code: ReadDepth, side: k.shallow, on: []int{k.id}, clock: Calls, certainty: Likely, limit: 1}
+		if k.depth == 0 {
+			f.certainty = Possible // the setup, which says whose limit it is, was not seen
+		}
 		k.each(func(x *call) {
 			own := max(int64(x.reads)-1, 0) * k.round() // its own Reads went one after the other as well, even in the quickest call
 			f.of(x, x.take(max(b.held(x), 0)+own))

@@ -197,7 +197,12 @@ type conn struct {
 	gaps    uint64
 	packets uint64
 
-	behindReads bool // much of the latency is waiting for the Read depth
+	// Of an interval: whether its round trips differ on the whole, and the least of them; 0 or less if that is not known.
+	unsteady bool
+	known    [2]int64
+
+	behindReads bool     // much of the latency is waiting for the Read depth
+	slots       *finding // of it
 
 	both *both // nil: it is followed at one capture point
 	same int   // of a capture point: its number in the whole

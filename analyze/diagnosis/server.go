@@ -10,6 +10,9 @@ import (
 // threadsMost is the most threads of a server that a queue before them is looked for with.
 const threadsMost = 16
 
+// manyInLine is how many calls show surely that they are served in line.
+const manyInLine = 64
+
 // queue is how the calls of a server waited in line.
 type queue struct {
 	calls []*call
@@ -152,9 +155,9 @@ func (b *batch) threadsOf(server uint16, calls []*call) {
 	f := &finding{code: ServerThreads, side: Server, where: "server " + b.names.name(server), clock: Calls, certainty: Likely, limit: int64(n)}
 	mean := waited / int64(len(calls))
 	switch {
-	case mean < 200_000 || waited < 3*worked || loud:
+	case mean < 200_000 || waited < 3*worked || loud || len(calls) < manyInLine && slices.ContainsFunc(calls, func(x *call) bool { return x.conn.restless() }):
 		f.certainty = Possible
-	case n == 1 && len(calls) >= 64:
+	case n == 1 && len(calls) >= manyInLine:
 		f.certainty = Certain
 	}
 	for i, x := range q.calls {
@@ -343,7 +346,7 @@ const fewCalls = 8
 func (b *batch) surely(calls []*call, times []int64, quick int, alone bool) Certainty {
 	k, mid := calls[0].conn, median(times)
 	switch {
-	case len(times) < fewCalls || b.soft(calls, quick) || k.waiting() || inQueue(calls): // their data may wait there as well
+	case len(times) < fewCalls || b.soft(calls, quick) || k.waiting() || inQueue(calls) || behindData(calls): // their data may wait there as well
 		return Possible
 	case mid >= long && quick*2 >= len(times) && alone && !tailed(times): // otherwise it may work on calls of other clients
 		return Certain
@@ -426,6 +429,36 @@ func (k *conn) paced() bool {
 	return len(pace) >= 24 && near*10 >= len(pace)*6
 }
 
+// behindData reports whether data of other calls of a connection moved for most of the time that calls were with the server: they may have
+// waited for that.
+func behindData(calls []*call) bool {
+	k := calls[0].conn
+	var moving []still
+	k.each(func(x *call) {
+		switch {
+		case x.firstRead != 0:
+			moving = append(moving, still{x.firstRead, x.lastRead})
+		case x.pushed:
+			moving = append(moving, still{x.answer, x.end})
+		}
+	})
+	moving, _ = merge(moving)
+	all, behind := int64(0), int64(0)
+	for _, x := range calls {
+		if x.conn != k {
+			continue
+		}
+		all += max(x.act-x.callEnd, 0)
+		for _, s := range moving[firstAfter(moving, x.callEnd):] {
+			if s.from >= x.act {
+				break
+			}
+			behind += min(s.to, x.act) - max(s.from, x.callEnd)
+		}
+	}
+	return behind*2 > all
+}
+
 // soft reports whether the adapters of the calls need about as long for an acknowledgement as others for a call: they are made of software, and
 // what the server takes may be theirs.
 func (b *batch) soft(calls []*call, quick int) bool {
@@ -433,5 +466,5 @@ func (b *batch) soft(calls []*call, quick int) bool {
 	if k.paced() {
 		return true
 	}
-	return k.ways[0]+k.ways[1] >= brisk && !k.steady() && quick*4 < len(calls)*3
+	return k.restless() && quick*4 < len(calls)*3
 }
