@@ -414,7 +414,7 @@ func (b *batch) paced(k *conn, l *lane, server bool) {
 // pathStall finds times in which the path stood still: acknowledgements of all calls came late, together, and nothing was lost.
 func (b *batch) pathStall() {
 	for _, k := range b.order {
-		if k.queued || k.paused || k.fabric >= rdma.IWARP && slices.ContainsFunc(k.calls, func(x *call) bool { return x.resent }) {
+		if k.queued || k.paused || k.unsteady || k.fabric >= rdma.IWARP && slices.ContainsFunc(k.calls, func(x *call) bool { return x.resent }) {
 			continue // what follows a lost segment of TCP is acknowledged late as well
 		}
 		// Acknowledgements stay behind the answers to RDMA Reads before them.
@@ -605,7 +605,7 @@ func (b *batch) pathDelay() {
 		p := &b.pairs[k.pair]
 		round := k.round()
 		usual := max(k.ways[0], 0) + max(k.ways[1], 0)
-		if round < nearby || k.delayedAcks() || usual > round*3/2 || (round < far || k.fabric >= rdma.IWARP || b.mixed) && !k.steady() {
+		if round < nearby || k.delayedAcks() || usual > round*3/2 || (round < long || k.unsteady || k.fabric >= rdma.IWARP || b.mixed) && !k.steady() {
 			continue // what changes is not distance
 		}
 		base := b.nearest(k, round)
