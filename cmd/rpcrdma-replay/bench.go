@@ -55,6 +55,7 @@ var axes = []struct{ flag, usage, def string }{
 	{"provider", "`fabrics`: " + strings.Join(providers.Fabrics, ", "), "tcp,iwarp,rocev2"},
 	{"model", "transfer `models`: read-write, read-read", "read-write"},
 	{"credit-policy", "`policies`: linux, fixed, dynamic", "linux"},
+	{"credits", "ask for `n` credits, and grant them; 0 is 128 asked for and 64 granted", "0"},
 	{"client-factor", "`factors` of the client's credit policy dynamic", "0"},
 	{"server-factor", "`factors` of the server's credit policy dynamic", "0"},
 	{"registration", "`modes`: per-call, inline, pool, persistent, windows", "per-call"},
@@ -83,6 +84,7 @@ Presets fill the lists that are not given:
                 iWARP and RoCEv2 (Callaghan 2003): some four minutes
   models        Read-Write and Read-Read
   credits       credit policies
+  slots         credits against calls in flight, of 16 slots
   inline        inline thresholds, small reads and writes
   min-chunk     smallest items with a chunk of their own
   registration  registration modes
@@ -126,13 +128,14 @@ func newBenchCommand(s *cli.Streams) *cobra.Command {
 }
 
 // presetNames are the names of presets, in the order of the help.
-var presetNames = []string{"sweep", "models", "credits", "inline", "min-chunk", "registration", "workloads"}
+var presetNames = []string{"sweep", "models", "credits", "slots", "inline", "min-chunk", "registration", "workloads"}
 
 // presets fill lists that are not given.
 var presets = map[string]map[string]string{
 	"sweep":        {"size": "512,1K,4K,16K,64K,256K,1M", "outstanding": "1,2,3,5,9,17"},
 	"models":       {"provider": "iwarp,rocev2", "size": "32K,256K", "outstanding": "1,8", "model": "read-write,read-read"},
 	"credits":      {"job": "read", "provider": "iwarp,rocev2", "size": "4K", "outstanding": "1,16,64", "credit-policy": "linux,fixed,dynamic"},
+	"slots":        {"job": "read", "provider": "iwarp,rocev2", "size": "4K", "outstanding": "16", "credits": "4,8,16,32"},
 	"inline":       {"provider": "iwarp,rocev2", "size": "512,2K,8K", "outstanding": "1,8", "inline": "1K,4K,16K"},
 	"min-chunk":    {"provider": "iwarp,rocev2", "size": "512,1K,2K,4K,8K", "outstanding": "8", "inline": "16K", "min-chunk": "512,1K,2K,4K,8K,16K"},
 	"registration": {"provider": "iwarp,rocev2", "size": "16K,256K", "outstanding": "8", "registration": "per-call,pool,persistent,windows"},
@@ -239,11 +242,12 @@ func (o *benchFlags) setting(v map[string]string) (s setting, err error) {
 	f := &s.flags
 	*f = fabricFlags{model: v["model"], policy: v["credit-policy"], registration: v["registration"], dialect: "1", choice: "linux", delay: o.delay, bandwidth: o.bandwidth, buffers: o.buffers}
 	s.Setting = bench.Setting{Fabric: v["provider"], Version: v["nfs"]}
+	var credits int
 	for _, n := range []struct {
 		flag   string
 		into   *int
 		lo, hi int64
-	}{{"inline", &f.inline, 1, 1 << 20}, {"min-chunk", &f.minChunk, 0, 1 << 20}, {"mtu", &f.mtu, 0, 4096}, {"clients", &s.Clients, 1, maxClients}} {
+	}{{"inline", &f.inline, 1, 1 << 20}, {"credits", &credits, 0, 4096}, {"min-chunk", &f.minChunk, 0, 1 << 20}, {"mtu", &f.mtu, 0, 4096}, {"clients", &s.Clients, 1, maxClients}} {
 		k, err := parseSize("--"+n.flag, v[n.flag])
 		if err != nil {
 			return s, err
@@ -259,6 +263,7 @@ func (o *benchFlags) setting(v map[string]string) (s setting, err error) {
 	if f.minChunk > 0 {
 		f.choice = "minimum"
 	}
+	f.credits = uint32(credits)
 	for flag, into := range map[string]*float64{"client-factor": &f.clientFactor, "server-factor": &f.serverFactor} {
 		if *into, err = strconv.ParseFloat(v[flag], 64); err != nil || !(*into >= 0 && *into <= 1000) {
 			return s, cli.Usagef("--%s: %q is not a number from 0 to 1000", flag, v[flag])
@@ -272,7 +277,7 @@ func (o *benchFlags) setting(v map[string]string) (s setting, err error) {
 	s.Link, s.Endpoint = s.where.Link, s.where.Endpoint
 	if s.Fabric != "tcp" {
 		s.Model, s.Policy, s.Registration, s.Inline, s.MinChunk, s.MTU = f.model, f.policy, f.registration, f.inline, f.minChunk, f.mtu
-		s.ClientFactor, s.ServerFactor, s.Buffers = f.clientFactor, f.serverFactor, f.buffers
+		s.Credits, s.ClientFactor, s.ServerFactor, s.Buffers = f.credits, f.clientFactor, f.serverFactor, f.buffers
 	}
 	return s, nil
 }
@@ -382,11 +387,14 @@ func (o *benchFlags) measure(ctx context.Context, s *cli.Streams, set setting, j
 			where.Local = []netip.Addr{local}
 		}
 	}
-	var placed, segments atomic.Uint64
+	var placed, segments, waited atomic.Uint64
 	if set.Fabric != "tcp" {
 		where.Endpoint.Trace = func(t *endpoint.Trace) {
 			placed.Add(uint64(t.ReadBytes + t.WriteBytes))
 			segments.Add(uint64(t.Segments))
+			if d := t.Sent.Sub(t.Queued); d > 0 {
+				waited.Add(uint64(d))
+			}
 		}
 	}
 	f, err := providers.Open(where)
@@ -417,7 +425,9 @@ func (o *benchFlags) measure(ctx context.Context, s *cli.Streams, set setting, j
 	}
 	meters[0].ServerCPU = serverCPU
 	if set.Fabric != "tcp" {
-		meters[0].Placed = func() (uint64, uint64) { return placed.Load(), segments.Load() }
+		meters[0].RDMA = func() bench.RDMA {
+			return bench.RDMA{Placed: placed.Load(), Segments: segments.Load(), Waited: time.Duration(waited.Load())}
+		}
 	}
 	var out []*bench.Result
 	for i, j := range jobs {
@@ -427,7 +437,7 @@ func (o *benchFlags) measure(ctx context.Context, s *cli.Streams, set setting, j
 				how += " " + name
 			}
 		}
-		cli.Tell(s.Err, "rpcrdma-replay", "%d of %d: %s, %d bytes, %d under way", done+i+1, total, how, j.Size, j.Outstanding)
+		cli.Tell(s.Err, "rpcrdma-replay", "%d of %d: %s, %d bytes, %d in flight", done+i+1, total, how, j.Size, j.Outstanding)
 		list, err := o.rounds(ctx, meters, j)
 		out = append(out, list...)
 		if err != nil {
@@ -574,7 +584,7 @@ func startServer(ctx context.Context, s *cli.Streams, set setting) (*server, err
 	args := []string{"serve", "--listen", listen.String(), "--provider", set.Fabric, "--rdma-port", port, "--tcp-port", "0", "--memory", "4G", "--with-parent"}
 	if set.Fabric != "tcp" {
 		args = append(args, "--model", set.flags.model, "--credit-policy", set.flags.policy, "--inline", strconv.Itoa(set.flags.inline), "--registration", serverRegistration(set.flags.registration),
-			"--credit-buffers", fmt.Sprint(set.flags.buffers), "--server-factor", fmt.Sprint(set.flags.serverFactor))
+			"--credit-buffers", fmt.Sprint(set.flags.buffers), "--server-factor", fmt.Sprint(set.flags.serverFactor), "--credits", fmt.Sprint(set.flags.credits))
 		if n := set.flags.mtu; n > 0 {
 			args = append(args, "--mtu", strconv.Itoa(n))
 		}

@@ -192,7 +192,7 @@ func newRunCommand(s *cli.Streams) *cobra.Command {
 	cli.DurationVar(f, &o.findMax, "find-max", 0, "find the highest rate at which the P99 of latencies is this `time` at most; begin with --rate")
 	cli.DurationVar(f, &o.warmUp, "warm-up", 0, "leave the calls of this `time` at the start out of latencies and throughput")
 	cli.NumberVar(f, &o.connections, "connections", 0, math.MaxInt, "give each clone `n` connections (default as captured)")
-	cli.NumberVar(f, &o.slots, "slots", 0, math.MaxInt, "at most `n` calls under way on a connection (default as captured with fast and rate, otherwise no limit)")
+	cli.NumberVar(f, &o.slots, "slots", 0, math.MaxInt, "at most `n` calls in flight on a connection (default as captured with fast and rate, otherwise no limit)")
 	cli.FactorOrZeroVar(f, &o.maxRate, "max-rate", 0, "never more than `n` calls a second")
 	f.StringVar(&o.maxBytes, "max-bytes", "", "stop after this many `bytes` of data (K, M, G)")
 	cli.DurationVar(f, &o.maxTime, "max-duration", 0, "stop after this `time`")
@@ -912,5 +912,5 @@ func progress(w io.Writer, p run.Progress) {
 	if p.PutOff > 0 {
 		waits = fmt.Sprintf(", %d put off by the server (%s)", p.PutOff, p.PutOffWhy)
 	}
-	fmt.Fprintf(w, "rpcrdma-replay: %s: %d of %d calls, %d under way%s%s; %s\n", p.Elapsed.Round(time.Second), p.Done, p.Total, p.InFlight, waits, late, strings.Join(parts, ", "))
+	fmt.Fprintf(w, "rpcrdma-replay: %s: %d of %d calls, %d in flight%s%s; %s\n", p.Elapsed.Round(time.Second), p.Done, p.Total, p.InFlight, waits, late, strings.Join(parts, ", "))
 }

@@ -15,11 +15,12 @@ type Setting struct {
 	Model        string `json:"model,omitempty"`
 	Policy       string `json:"credits,omitempty"`
 	Registration string `json:"registration,omitempty"`
-	Inline       int    `json:"inline,omitempty"`    // bytes
-	MinChunk     int    `json:"min_chunk,omitempty"` // bytes; 0: chunks are chosen as Linux does
-	MTU          int    `json:"mtu,omitempty"`       // payload of a packet in bytes; 0: the largest
-	Buffers      uint32 `json:"buffers,omitempty"`   // receives of the server for all clients, under the policy dynamic; 0: the default
-	Clients      int    `json:"clients,omitempty"`   // connections; 0: one
+	Inline       int    `json:"inline,omitempty"`          // bytes
+	MinChunk     int    `json:"min_chunk,omitempty"`       // bytes; 0: chunks are chosen as Linux does
+	MTU          int    `json:"mtu,omitempty"`             // payload of a packet in bytes; 0: the largest
+	Credits      uint32 `json:"credits_granted,omitempty"` // that a client asks for and the server grants; 0: the defaults
+	Buffers      uint32 `json:"buffers,omitempty"`         // receives of the server for all clients, under the policy dynamic; 0: the default
+	Clients      int    `json:"clients,omitempty"`         // connections; 0: one
 	// ClientFactor and ServerFactor are the factors of the policy dynamic; 0: the default.
 	ClientFactor float64 `json:"client_factor,omitempty"`
 	ServerFactor float64 `json:"server_factor,omitempty"`
@@ -34,7 +35,7 @@ type Job struct {
 	// "iozone".
 	Kind        string
 	Size        int // data of a call in bytes
-	Outstanding int // calls under way on each connection: 1 and the depth of read-ahead
+	Outstanding int // calls in flight on each connection: 1 and the depth of read-ahead
 	FileSize    int64
 	Files       int // fileop, postmark
 	Time        time.Duration
@@ -65,6 +66,8 @@ type Result struct {
 	// to and from Sends. Zero over TCP.
 	Placed   uint64 `json:"placed_bytes,omitempty"`
 	Segments uint64 `json:"segments,omitempty"`
+	// Waited is how long the calls waited in all before they were sent, above all for a credit. Zero over TCP.
+	Waited time.Duration `json:"waited_ns,omitempty"`
 
 	took []time.Duration // latencies of the calls or operations
 }

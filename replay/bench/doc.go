@@ -1,6 +1,6 @@
 // Package bench measures NFS over RDMA and over TCP side by side: throughput,
 // latency, and the processor time of client and server for each byte, over
-// sizes, calls under way, transfer models, credit policies, inline thresholds
+// sizes, calls in flight, transfer models, credit policies, inline thresholds
 // and registration modes; and the synthetic workloads fileop, Postmark and
 // IOzone.
 //

@@ -23,11 +23,18 @@ type Meter struct {
 	// ServerCPU returns the processor time of the server so far; nil if it is not
 	// known.
 	ServerCPU func() (time.Duration, error)
-	// Placed returns how many bytes RDMA has placed so far, and the segments that were offered for it; nil over TCP.
-	Placed func() (bytes, segments uint64)
+	// RDMA returns what calls over RDMA have done so far; nil over TCP.
+	RDMA func() RDMA
 
 	files map[int64]*client.File
 	all   *barrier // of the clients of a Run
+}
+
+// RDMA counts what calls over RDMA did: bytes that were placed, segments that were offered for them, and how long the calls waited before
+// they were sent.
+type RDMA struct {
+	Placed, Segments uint64
+	Waited           time.Duration
 }
 
 // lap measures wall clock and processor time from a start.
@@ -37,7 +44,7 @@ type lap struct {
 	client time.Duration
 	server time.Duration
 
-	placed, segments uint64
+	rdma RDMA
 }
 
 func (m *Meter) start() (*lap, error) {
@@ -52,8 +59,8 @@ func (m *Meter) start() (*lap, error) {
 	if l.client, err = ownCPU(); err != nil {
 		return nil, err
 	}
-	if m.Placed != nil {
-		l.placed, l.segments = m.Placed()
+	if m.RDMA != nil {
+		l.rdma = m.RDMA()
 	}
 	m.all.wait() // nobody begins before the counters are read
 	l.wall = time.Now()
@@ -75,9 +82,9 @@ func (l *lap) stop(r *Result) error {
 		}
 		r.ServerCPU = s - l.server
 	}
-	if l.m.Placed != nil {
-		placed, segments := l.m.Placed()
-		r.Placed, r.Segments = placed-l.placed, segments-l.segments
+	if l.m.RDMA != nil {
+		n := l.m.RDMA()
+		r.Placed, r.Segments, r.Waited = n.Placed-l.rdma.Placed, n.Segments-l.rdma.Segments, n.Waited-l.rdma.Waited
 	}
 	return nil
 }

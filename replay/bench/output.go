@@ -23,7 +23,8 @@ var columns = []struct {
 	{"FABRIC", func(r *Result) string { return r.Fabric }},
 	{"NFS", func(r *Result) string { return r.Version }},
 	{"MODEL", func(r *Result) string { return r.Model }},
-	{"CREDITS", func(r *Result) string { return r.Policy }},
+	{"CREDIT POLICY", func(r *Result) string { return r.Policy }},
+	{"CREDITS", func(r *Result) string { return credits(r) }},
 	{"REGISTRATION", func(r *Result) string { return r.Registration }},
 	{"INLINE", func(r *Result) string { return size(r.Inline) }},
 	{"MIN CHUNK", func(r *Result) string { return size(r.MinChunk) }},
@@ -31,7 +32,7 @@ var columns = []struct {
 	{"CLIENTS", func(r *Result) string { return strconv.Itoa(max(1, r.Clients)) }},
 	{"FACTORS", func(r *Result) string { return factors(r) }},
 	{"SIZE", func(r *Result) string { return size(r.Size) }},
-	{"UNDER WAY", func(r *Result) string { return strconv.Itoa(r.Outstanding) }},
+	{"IN FLIGHT", func(r *Result) string { return strconv.Itoa(r.Outstanding) }},
 }
 
 // factors returns the factors of the credit policy: of the client, then of the server.
@@ -40,6 +41,14 @@ func factors(r *Result) string {
 		return ""
 	}
 	return fmt.Sprintf("%g/%g", r.ClientFactor, r.ServerFactor)
+}
+
+// credits are those that were chosen; empty for the defaults.
+func credits(r *Result) string {
+	if r.Credits == 0 {
+		return ""
+	}
+	return strconv.FormatUint(uint64(r.Credits), 10)
 }
 
 // size is a number of bytes, empty if the job has none.
@@ -104,7 +113,7 @@ func Table(w io.Writer, list []*Result) error {
 	if err := t.Write(w); err != nil {
 		return err
 	}
-	note := "\nMB/s: 10^6 bytes of data a second. CPU: user and system time of each process,\nms for each MB of data; µs for each call (marked c) where no data are moved.\n"
+	note := "\nMB/s: 10^6 bytes of data a second. CPU: user and system time of each process,\nms for each MB of data; µs for each call (marked c) where no data are moved.\nFiles lie in the memory of our server: no disk is measured.\n"
 	for _, c := range measured {
 		note += c.note
 	}
@@ -131,6 +140,12 @@ var measures = []measure{
 	{name: "MB/S", of: func(r, _ *Result) string { return rate(r) }},
 	{name: "P50", of: func(r, _ *Result) string { return latency(r.P50) }},
 	{name: "P99", of: func(r, _ *Result) string { return latency(r.P99) }},
+	{
+		name: "WAIT", of: func(r, _ *Result) string { return waited(r) }, when: func(list []*Result) bool {
+			return slices.ContainsFunc(list, func(r *Result) bool { return r.Credits != list[0].Credits })
+		},
+		note: "WAIT: mean time before a call is sent, for a credit or to register its memory.\n",
+	},
 	{name: "CLIENT CPU", of: func(r, _ *Result) string { return cpu(r, false) }},
 	{name: "SERVER CPU", of: func(r, _ *Result) string { return cpu(r, true) }},
 	{
@@ -145,6 +160,14 @@ var measures = []measure{
 		}
 		return fmt.Sprintf("%.1f", float64(r.Segments)/float64(r.Calls))
 	}, when: severalShares},
+}
+
+// waited is how long a call waited before it was sent.
+func waited(r *Result) string {
+	if r.Fabric == "tcp" || r.Calls == 0 {
+		return "-"
+	}
+	return latency(r.Waited / time.Duration(r.Calls))
 }
 
 // measure is a column of what came out.
@@ -287,7 +310,7 @@ func CSV(w io.Writer, list []*Result) error {
 	c := csv.NewWriter(w)
 	_ = c.Write([]string{"job", "fabric", "nfs", "model", "credits", "registration", "inline_bytes", "size_bytes", "outstanding", "link_delay_ns", "link_bits_per_second",
 		"calls", "bytes", "elapsed_ns", "calls_per_second", "bytes_per_second", "p50_ns", "p99_ns", "client_cpu_ns", "server_cpu_ns", "client_cpu_ns_per_byte", "server_cpu_ns_per_byte", "error", "rounds", "spread",
-		"min_chunk_bytes", "mtu", "clients", "client_factor", "server_factor", "placed_bytes", "segments"})
+		"min_chunk_bytes", "mtu", "clients", "client_factor", "server_factor", "placed_bytes", "segments", "credits_granted", "waited_ns"})
 	num := func(v float64) string { return strconv.FormatFloat(v, 'f', 3, 64) }
 	for _, r := range list {
 		cpu := func(t time.Duration, server bool) (total, each string) { // empty if it is not known
@@ -306,7 +329,7 @@ func CSV(w io.Writer, list []*Result) error {
 			strconv.Itoa(r.Calls), strconv.FormatUint(r.Bytes, 10), strconv.FormatInt(int64(r.Elapsed), 10), num(r.PerSecond()), num(r.Rate()),
 			strconv.FormatInt(int64(r.P50), 10), strconv.FormatInt(int64(r.P99), 10), client, server, clientByte, serverByte, r.Err, strconv.Itoa(max(1, r.Rounds)), num(r.Spread),
 			strconv.Itoa(r.MinChunk), strconv.Itoa(r.MTU), strconv.Itoa(max(1, r.Clients)), num(r.ClientFactor), num(r.ServerFactor),
-			strconv.FormatUint(r.Placed, 10), strconv.FormatUint(r.Segments, 10)})
+			strconv.FormatUint(r.Placed, 10), strconv.FormatUint(r.Segments, 10), strconv.FormatUint(uint64(r.Credits), 10), strconv.FormatInt(int64(r.Waited), 10)})
 	}
 	c.Flush()
 	return c.Error()

@@ -66,8 +66,8 @@ func plotLines(list []*Result) []plotLine {
 				if v == "" {
 					continue
 				}
-				if c.name == "UNDER WAY" {
-					v += " under way"
+				if c.name == "IN FLIGHT" {
+					v += " in flight"
 				}
 				parts = append(parts, v)
 			}
