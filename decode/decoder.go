@@ -67,6 +67,11 @@ type PacketView struct {
 	Tenant uint64
 }
 
+// MACs are the Ethernet addresses of the packet, as link.MACs gives them.
+func (v *PacketView) MACs() (to, from []byte) {
+	return link.MACs(v.Packet.Link, v.Packet.Data, v.Packet.Length, v.Frame)
+}
+
 // Stats counts what passed through a Decoder.
 type Stats struct {
 	Packets      uint64

@@ -7,8 +7,8 @@ import (
 	"net/netip"
 	"strings"
 
+	"github.com/rpcrdma/toolkit/analyze/ndjson"
 	"github.com/rpcrdma/toolkit/analyze/state"
-	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/rdma"
@@ -80,14 +80,14 @@ func valuesOf(v *decode.PacketView) (x values) {
 	if v.Fabric != rdma.RoCEv2 {
 		x[headerPort] = absent // it is the endpoint, or there is none
 	}
-	if f.Proto == link.InfiniBand {
+	if f.Proto == link.InfiniBand || !f.Src.IsValid() {
 		x[headerDSCP], x[headerECN], x[headerTTL] = absent, absent, absent
 	}
 	if f.VLAN|uint16(f.Priority) != 0 {
 		x[headerVLAN], x[headerPriority] = uint64(f.VLAN), uint64(f.Priority)
 	}
-	if b := v.Packet.Data; v.Packet.Link == capture.LinkEthernet && len(f.Tunnels) == 0 && len(b) >= 12 {
-		x[headerTo], x[headerFrom] = mac(b), mac(b[6:])
+	if to, from := v.MACs(); to != nil {
+		x[headerTo], x[headerFrom] = mac(to), mac(from)
 	}
 	if len(v.RoCE) > 0 {
 		x[headerPKey] = uint64(v.RoCE[0].PKey)
@@ -97,6 +97,40 @@ func valuesOf(v *decode.PacketView) (x values) {
 
 func mac(b []byte) uint64 {
 	return uint64(binary.BigEndian.Uint16(b))<<32 | uint64(binary.BigEndian.Uint32(b[2:]))
+}
+
+// PacketSchema is the value of the key "schema" of a packet.
+const PacketSchema = "rpcrdma.packet/1"
+
+// PacketEncoder converts packets to JSON.
+type PacketEncoder struct{ time ndjson.Encoder }
+
+// Append appends a packet as a JSON object, without a newline. The summary is what a listing says about it.
+func (e *PacketEncoder) Append(b []byte, v *decode.PacketView, summary string) []byte {
+	b = fmt.Appendf(b, `{"schema":"%s","frame":%d,"time":"`, PacketSchema, v.Packet.Number)
+	b = e.time.Time(b, v.Packet.Time)
+	b = fmt.Appendf(b, `","length":%d,"captured":%d,"fabric":"%s"`, v.Packet.Length, len(v.Packet.Data), v.Fabric)
+	if v.Frame.Src.IsValid() {
+		b = fmt.Appendf(b, `,"source":"%s","destination":"%s"`, link.AddrString(v.Frame.Src), link.AddrString(v.Frame.Dst))
+	}
+	if c := v.Connection; c != nil {
+		b = fmt.Appendf(b, `,"connection":%d`, c.Resolve().ID)
+	}
+	b = append(b, `,"headers":{`...)
+	first := true
+	for i, x := range valuesOf(v) {
+		if x == absent {
+			continue
+		}
+		if !first {
+			b = append(b, ',')
+		}
+		first = false
+		b = fmt.Appendf(b, `"%s":`, headerKeys[i])
+		b = appendHeader(b, i, x)
+	}
+	b = append(b, `},"summary":`...)
+	return append(ndjson.Quote(b, summary), '}')
 }
 
 // HeaderRecorder collects the header values of connections, until they are closed.
@@ -263,12 +297,7 @@ func (h *Headers) append(b []byte) []byte {
 			if j > 0 {
 				b = append(b, ',')
 			}
-			switch i {
-			case headerECN, headerFrom, headerTo:
-				b = fmt.Appendf(b, `"%s"`, headerJSON(i, x))
-			default:
-				b = fmt.Appendf(b, "%d", x)
-			}
+			b = appendHeader(b, i, x)
 		}
 		b = append(b, ']')
 	}
@@ -286,12 +315,15 @@ func (h *Headers) append(b []byte) []byte {
 	return append(b, "]}"...)
 }
 
-// headerJSON is headerValue with the names that machines read.
-func headerJSON(field int, x uint64) string {
-	if field == headerECN {
-		return [4]string{"not_ect", "ect1", "ect0", "ce"}[x&3]
+// appendHeader appends a value of a field in JSON.
+func appendHeader(b []byte, field int, x uint64) []byte {
+	switch field {
+	case headerECN:
+		return fmt.Appendf(b, `"%s"`, [4]string{"not_ect", "ect1", "ect0", "ce"}[x&3])
+	case headerFrom, headerTo:
+		return fmt.Appendf(b, `"%s"`, headerValue(field, x))
 	}
-	return headerValue(field, x)
+	return fmt.Appendf(b, "%d", x)
 }
 
 // way is one direction between two hosts.

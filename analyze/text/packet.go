@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/ibcm"
 	"github.com/rpcrdma/toolkit/decode/link"
@@ -96,6 +95,23 @@ func (p *PacketLister) Append(b []byte, v *decode.PacketView) []byte {
 		b = p.end(v, q, marks)
 	}
 	return b
+}
+
+// Summary is what Append says about a packet behind its addresses and its connection; of several packets in a frame joined by "; ".
+func (p *PacketLister) Summary(v *decode.PacketView) string {
+	marks := p.marks(v)
+	if len(v.RoCE) == 0 {
+		p.line.b, p.line.col = nil, 0
+		p.other(v)
+		return strings.TrimSpace(string(p.end(v, nil, marks)))
+	}
+	var list []string
+	for i := range v.RoCE {
+		p.line.b, p.line.col = nil, 0
+		p.infiniband(v, &v.RoCE[i])
+		list = append(list, strings.Join(strings.Fields(string(p.end(v, &v.RoCE[i], marks))), " "))
+	}
+	return strings.Join(list, "; ")
 }
 
 // start writes the part that all packets have.
@@ -205,8 +221,8 @@ func appendHeaders(b []byte, v *decode.PacketView, q *roce.Packet) []byte {
 	if q != nil {
 		b = fmt.Appendf(b, " pkey 0x%04x", q.PKey)
 	}
-	if d := v.Packet.Data; v.Packet.Link == capture.LinkEthernet && len(f.Tunnels) == 0 && len(d) >= 12 {
-		b = fmt.Appendf(b, " %s > %s", net.HardwareAddr(d[6:12]), net.HardwareAddr(d[:6]))
+	if to, from := v.MACs(); to != nil {
+		b = fmt.Appendf(b, " %s > %s", net.HardwareAddr(from), net.HardwareAddr(to))
 	}
 	return b
 }

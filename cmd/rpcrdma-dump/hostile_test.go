@@ -52,6 +52,7 @@ func TestHostileText(t *testing.T) {
 			{args: with("connections", "-T", "json")},
 			{args: with("operations")},
 			{args: with("operations", "-T", "ndjson"), json: true},
+			{args: with("packets", "-T", "ndjson", "-a"), json: true},
 			{args: with("operations", "--decode-as", "\x1b[2J\u202e=nvme")},
 			{args: with("report", "--view", "fabric")},
 			{args: with("report", "--view", "fabric", "-T", "json")},

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rpcrdma/toolkit/analyze/connections"
 	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/decode"
@@ -17,6 +18,7 @@ import (
 type packetsOptions struct {
 	inputOptions
 	time       timeFlag
+	format     string
 	color      string
 	count      uint64
 	connection int
@@ -35,11 +37,13 @@ func newPacketsCommand(s *cli.Streams) *cobra.Command {
 		Short: "List packets, with the headers of the fabric",
 		Long:  strings.TrimSpace(text.PacketLegend),
 		Example: "  rpcrdma-dump packets trace.pcap\n" +
-			"  rpcrdma-dump packets --connection 1 -ttt trace.pcap",
+			"  rpcrdma-dump packets --connection 1 -ttt trace.pcap\n" +
+			"  rpcrdma-dump packets -T ndjson trace.pcap | jq 'select(.headers.ecn == \"ce\")'",
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, s, args) },
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
+	f.StringVarP(&o.format, "format", "T", "text", "output `format`: text or ndjson, which has the values of --headers")
 	cli.PositiveVar(f, &o.connection, "connection", "only packets of connection `n`, as numbered in the other listings")
 	f.BoolVarP(&o.all, "all", "a", false, "also packets that have nothing to do with RPC or RDMA")
 	f.Uint64VarP(&o.count, "count", "c", 0, "stop after printing `n` packets; 0 prints all")
@@ -52,6 +56,7 @@ func newPacketsCommand(s *cli.Streams) *cobra.Command {
 	f.BoolVarP(&o.lines, "line-buffered", "l", false, "write each line at once")
 	o.inputOptions.flags(f)
 	o.scrubFlag(f)
+	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "ndjson"}, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("color", cobra.FixedCompletions([]string{"auto", "always", "never"}, cobra.ShellCompDirectiveNoFileComp))
 	cli.Habits(cmd, map[string]string{
 		"Y": "packets are chosen by --connection; 'rpcrdma-dump show XID' has those of a transaction, 'rpcrdma-dump split -Y EXPRESSION -w FILE' writes those of many",
@@ -62,11 +67,16 @@ func newPacketsCommand(s *cli.Streams) *cobra.Command {
 
 func (o *packetsOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) error {
 	color, err := cli.Color(o.color, s.Out)
-	if err != nil {
+	json := o.format == "ndjson"
+	switch {
+	case err != nil:
 		return err
-	}
-	if o.numeric && o.resolve {
+	case o.numeric && o.resolve:
 		return cli.Usagef("-n and --resolve exclude each other")
+	case !json && o.format != "text":
+		return cli.Usagef("-T is text or ndjson, not %q", o.format)
+	case json && o.hex:
+		return cli.Usagef("-x needs text: -T ndjson has no bytes")
 	}
 	var name func(netip.Addr) string
 	if o.resolve {
@@ -78,7 +88,8 @@ func (o *packetsOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) 
 		return err
 	}
 	out := newOutput(s, j.in.live, o.lines)
-	list := &text.PacketLister{Clock: text.Clock{Format: o.time.format}, Color: color, Headers: o.headers, Name: name}
+	list := &text.PacketLister{Clock: text.Clock{Format: o.time.format}, Color: color && !json, Headers: o.headers && !json, Name: name}
+	var e connections.PacketEncoder
 	opt := o.decoder()
 	left := o.count
 	listed, others := false, uint64(0)
@@ -91,7 +102,12 @@ func (o *packetsOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) 
 			return
 		}
 		listed = true
-		b := list.Append(out.begin(), v)
+		b := out.begin()
+		if json {
+			b = append(e.Append(b, v, list.Summary(v)), '\n')
+		} else {
+			b = list.Append(b, v)
+		}
 		if o.hex {
 			b = text.Hex(b, v.Packet.Data, 4)
 		}

@@ -308,3 +308,27 @@ func FuzzTunnels(f *testing.F) {
 		link.NewReassembler(link.ReassemblerOptions{}).Add(&fr, 0)
 	})
 }
+
+// What carries whole frames gives their addresses; what lies between addresses and EtherType, those before it; what carries IP, none.
+func TestMACs(t *testing.T) {
+	packets, own := samples(t, 20), []byte{2, 0, 0, 0, 1}
+	for _, k := range wrap.Kinds(0x123) {
+		w := wrap.New(k, 0)
+		for _, p := range packets {
+			data, length := w.Frame(p.Data, int(p.Length))
+			var f link.Frame
+			if link.Decode(k.Link, data, uint32(length), &f); f.Proto == link.None {
+				continue
+			}
+			to, from := link.MACs(k.Link, data, uint32(length), &f)
+			switch {
+			case k.Ethernet:
+				if !bytes.Equal(to, p.Data[:6]) || !bytes.Equal(from, p.Data[6:12]) {
+					t.Errorf("%s: packet %d: %x > %x of %x", k.Name, p.Number, from, to, p.Data[:12])
+				}
+			case to != nil && (!bytes.Equal(to[:5], own) || k.Outer):
+				t.Errorf("%s: packet %d: %x > %x", k.Name, p.Number, from, to)
+			}
+		}
+	}
+}

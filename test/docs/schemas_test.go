@@ -199,6 +199,7 @@ func outputs(t *testing.T, validate func(schema, command string, v map[string]an
 		}
 		dumped("connections", "-T", "ndjson", file)
 		dumped("operations", "-T", "ndjson", file)
+		dumped("packets", "-T", "ndjson", file)
 		dumped("report", "-T", "json", "-Y", "frame > 0 || xid >= 0", file)
 		dumped("report", "--view", "fabric", "-T", "json", file)
 		dumped("why", "-T", "json", file)

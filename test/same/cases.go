@@ -42,6 +42,7 @@ var commands = []command{
 	dump("connections-json", "connections", "-T", "json"),
 	dump("operations", "operations"),
 	dump("operations-ndjson", "operations", "-T", "ndjson"),
+	dump("packets-ndjson", "packets", "-T", "ndjson"),
 	dump("report", "report"),
 	dump("report-v", "report", "-v", "--by", "client,operation", "--interval", "100ms"),
 	dump("report-size", "report", "--by", "size,status", "--top", "3"),
