@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -20,7 +19,6 @@ import (
 
 // fabricFlags choose a fabric and the options of its endpoints.
 type fabricFlags struct {
-	local         []string
 	udpPort       uint16
 	peerUDPPort   uint16
 	mtu           int
@@ -57,7 +55,6 @@ var (
 )
 
 func (f *fabricFlags) flags(s *pflag.FlagSet) {
-	s.StringSliceVar(&f.local, "local", nil, "`addresses` to connect from, in turn; one with RoCEv2 (default as the system routes)")
 	s.Uint16Var(&f.udpPort, "udp-port", 0, "UDP `port` of our RoCEv2 sockets (default 4791)")
 	s.Uint16Var(&f.peerUDPPort, "peer-udp-port", 0, "UDP `port` of the peer's RoCEv2 (default 4791)")
 	cli.NumberVar(s, &f.mtu, "mtu", 256, 4096, "RoCEv2 path MTU, or payload of an FPDU of iWARP, in `bytes`: 256 to 4096 (default the largest)")
@@ -118,13 +115,6 @@ func (f *fabricFlags) options() (o providers.Options, err error) {
 		if o.Link.Bandwidth, err = cli.ParseRate(f.bandwidth); err != nil {
 			return o, cli.Usagef("--link-bandwidth: %v", err)
 		}
-	}
-	for _, text := range f.local {
-		a, err := netip.ParseAddr(text)
-		if err != nil {
-			return o, cli.Usagef("--local: %q is not an IP address", text)
-		}
-		o.Local = append(o.Local, a)
 	}
 	if f.mtu&(f.mtu-1) != 0 {
 		return o, cli.Usagef("--mtu %d: the MTU is 256, 512, 1024, 2048 or 4096", f.mtu)

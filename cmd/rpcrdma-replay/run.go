@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -47,6 +48,7 @@ type runFlags struct {
 	fabricFlags
 	login       loginFlags
 	provider    string
+	local       []net.IP
 	dir         string
 	mount       string
 	nlm         string
@@ -188,7 +190,7 @@ func newRunCommand(s *cli.Streams) *cobra.Command {
 	f.BoolVar(&o.relaxed, "relaxed", false, "drop the captured order where only time connects calls (fast, rate)")
 	f.IntVar(&o.clones, "clones", 1, "replay `n` copies side by side, each in a directory of its own")
 	cli.DurationVar(f, &o.stagger, "stagger", 0, "begin each clone this `time` after the one before")
-	f.StringVar(&o.loop, "loop", "", "replay the plan `n` times, or for a time (60s), each time in new directories below --dir, which stay")
+	f.StringVar(&o.loop, "loop", "", "replay the plan as often as `n|time` says, 3 times or for 60s, each time in new directories below --dir, which stay")
 	cli.DurationVar(f, &o.findMax, "find-max", 0, "find the highest rate at which the P99 of latencies is this `time` at most; begin with --rate")
 	cli.DurationVar(f, &o.warmUp, "warm-up", 0, "leave the calls of this `time` at the start out of latencies and throughput")
 	cli.NumberVar(f, &o.connections, "connections", 0, math.MaxInt, "give each clone `n` connections (default as captured)")
@@ -219,6 +221,7 @@ func newRunCommand(s *cli.Streams) *cobra.Command {
 	f.StringVar(&o.provider, "provider", "auto", "`fabric`: "+strings.Join(fabricNames, ", "))
 	f.StringVar(&o.layout, "layout", "own", "`chunks` of calls: own (the endpoint's choice) or captured")
 	o.fabricFlags.flags(f)
+	f.IPSliceVar(&o.local, "local", nil, "`addresses` to connect from, in turn; one with RoCEv2 (default as the system routes)")
 	cmd.Long += "\n\n" + faultsLong
 	fixed := func(flag string, values ...string) {
 		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
@@ -712,6 +715,10 @@ func (t *target) open(ctx context.Context, s *cli.Streams, files *outfile.Files,
 	where.Endpoint.Reconnect, where.TCP.Reconnect = !o.noReconnect, !o.noReconnect
 	where.Endpoint.Timeout, where.TCP.Timeout = o.timeout, o.timeout
 	t.faults.arm(&where)
+	for _, a := range o.local {
+		from, _ := netip.AddrFromSlice(a)
+		where.Local = append(where.Local, from.Unmap())
+	}
 	if server == builtin {
 		return t.builtin(ctx, where)
 	}
@@ -788,6 +795,9 @@ func (t *target) builtin(ctx context.Context, where providers.Options) error {
 	}
 	if where.Name == "rdma" {
 		return cli.Usagef("the built-in server needs an address for the provider rdma: start it with the command serve")
+	}
+	if where.Name == "rocev2" && len(where.Local) > 0 {
+		return cli.Usagef("--local: over rocev2, the program chooses the addresses of the built-in server and of its client: use --provider tcp or iwarp")
 	}
 	if err := t.faults.check(where.Name, true); err != nil {
 		return err

@@ -167,6 +167,9 @@ func openRDMA(o *Options) (verbs.Provider, error) {
 	if o.Link != (verbs.Link{}) {
 		return nil, errors.New("the provider rdma has no model of a link")
 	}
+	if len(o.Local) > 0 {
+		return nil, errors.New("the provider rdma connects as the system routes, and not from a given address")
+	}
 	return rdma.New(rdma.Options{})
 }
 

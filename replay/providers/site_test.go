@@ -110,6 +110,9 @@ func TestFabrics(t *testing.T) {
 	if _, err := providers.Open(providers.Options{Name: "rdma", Tap: make(packets, 1)}); err == nil {
 		t.Error("an adapter was tapped")
 	}
+	if _, err := providers.Open(providers.Options{Name: "rdma", Local: make([]netip.Addr, 1)}); err == nil || !strings.Contains(err.Error(), "given address") {
+		t.Errorf("an adapter connects from an address that is not used: %v", err)
+	}
 }
 
 // timed keeps the times of the last call.
