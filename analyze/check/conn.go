@@ -49,7 +49,8 @@ type conn struct {
 	taps     [2]int32
 	routes   [2]*roce.Route // by sender, of the newest packets of which there are the headers
 
-	crc       [2]rdma.Ref // first packet with a wrong CRC
+	crc       [2]rdma.Ref   // first packet with a wrong CRC
+	spoilt    [2]*[2]uint32 // PSNs of the first and the last request with a wrong ICRC, by sender
 	suspects  []suspect
 	strays    *strays
 	malformed []malformed
@@ -277,6 +278,38 @@ func (s *conn) badCRC(ref rdma.Ref) {
 	}
 }
 
+// spoiled notes a request with a wrong ICRC.
+func (s *conn) spoiled(src netip.Addr, psn uint32) {
+	if s.c.Ends[0].Addr == s.c.Ends[1].Addr {
+		return
+	}
+	for side := range s.spoilt {
+		if s.c.Ends[side].Addr != src {
+			continue
+		}
+		if s.spoilt[side] == nil {
+			s.spoilt[side] = &[2]uint32{psn, psn}
+		}
+		s.spoilt[side][1] = psn
+	}
+}
+
+// badICRC says what the receiver makes of packets with a wrong ICRC, as far as its acknowledgements tell.
+func (s *conn) badICRC(side rdma.Side) string {
+	n, w, psn := &s.c.Sent[side], &s.wire[side], s.spoilt[side]
+	switch {
+	case psn == nil || !w.hasAck || s.many:
+	case n.Retransmitted == 0 && reached(w.acked, psn[1]):
+		return "acknowledged all the same: they are wrong in the capture only"
+	case n.Retransmitted > 0 && !reached(w.acked, psn[0]):
+		return "sent again, and none was ever acknowledged: the receiver drops them"
+	}
+	if 5*n.BadCRC > n.Packets {
+		return "so many that the capture itself may be the cause"
+	}
+	return "a receiver drops such packets; they are sent again"
+}
+
 // Merged is decode.Observer.Merged. The states of the two connections are not joined: both began
 // before the capture, so little of them is judged anyway.
 func (c *Checker) Merged(into *rdma.Connection, _ rdma.Side, from *rdma.Connection, _ rdma.Side) {
@@ -400,12 +433,8 @@ func (c *Checker) health(s *conn) {
 			f := s.finding(ruleBadCRC, s.crc[side], side, Unknown)
 			f.Expected = "right checksums"
 			f.Seen = fmt.Sprintf("%d of %d packets with a wrong checksum", n.BadCRC, n.Packets)
-			f.Reaction = "a receiver drops such packets; they are sent again"
-			switch {
-			case s.c.Fabric == rdma.IWARP:
+			if f.Reaction = s.badICRC(side); s.c.Fabric == rdma.IWARP {
 				s.badCRC32C(f, side)
-			case 5*n.BadCRC > n.Packets:
-				f.Reaction = "so many that the capture itself is the likely cause"
 			}
 			c.report(f)
 		}

@@ -204,6 +204,21 @@ func (c *creditRules) notReady(k *conn, from rdma.Side, ref rdma.Ref) {
 	default:
 		f.Seen += fmt.Sprintf(" with %d calls outstanding", in.out)
 	}
-	f.Reaction = "the sender tries again, as often as its retry count allows"
+	f.Reaction = retries(&k.c.Setup[from])
 	c.report(f)
+}
+
+// retries says how often the peer of the side that sent x tries again after an RNR NAK. Each side tells the other its count (IBTA volume
+// 1, section 12.7); 7 stands for no limit.
+func retries(x *rdma.Setup) string {
+	switch n := x.RNRRetryCount; {
+	case !x.Terms() || x.Message != rdma.SetupREQ && x.Message != rdma.SetupREP:
+		return "the sender tries again, as often as its retry count allows"
+	case n == 0:
+		return "the sender does not try again: its RNR retry count is 0"
+	case n == 7:
+		return "the sender tries again, without end: its RNR retry count is 7"
+	default:
+		return fmt.Sprintf("the sender tries again: its RNR retry count is %d", n)
+	}
 }

@@ -143,8 +143,13 @@ func (c *formRules) oneForm() {
 // unansweredFacts is what is known of a call without a reply.
 func (t *txCheck) unansweredFacts() string {
 	facts := "none"
-	if t.tx.CallDelivery() == transaction.Acknowledged {
+	switch t.tx.CallDelivery() {
+	case transaction.Acknowledged:
 		facts += "; the call was acknowledged"
+	case transaction.Refused:
+		facts += "; the call was refused"
+	case transaction.NotAcknowledged:
+		facts += "; the call was never acknowledged"
 	}
 	for _, n := range t.tx.Notes {
 		switch n.Kind {

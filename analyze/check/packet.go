@@ -71,6 +71,8 @@ func (c *Checker) Packet(v *decode.PacketView) {
 			if q := &v.RoCE[i]; q.Problem == roce.NoProblem && q.ICRC != roce.Bad {
 				c.packet.set(v, q)
 				c.fabric.wirePacket(s, &c.packet)
+			} else if q.ICRC == roce.Bad && kinds[q.Opcode]&kindRequest != 0 {
+				s.spoiled(v.Frame.Src, q.PSN)
 			}
 		}
 	}

@@ -89,6 +89,8 @@ func (c *callbackRules) recalled(v *rpc.View) {
 		r.answer = ""
 		if o.Code != uint32(nfs4.NFS4_OK) {
 			r.answer = o.Status
+		} else if v.StatusFailed() { // the RPC was refused
+			r.answer = v.Status()
 		}
 	}
 }

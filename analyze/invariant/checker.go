@@ -15,7 +15,7 @@ type Kind uint8
 const (
 	Contradiction Kind = iota + 1 // the results contradict the arguments or each other: Breach.Why says how
 	CookieZero                    // an entry of a directory has cookie 0, with which a listing begins: Now is its place in the page
-	CookieTwice                   // a cookie came before in the listing: Now is the cookie
+	CookieTwice                   // cookies of a page came before in the listing: Now is the first, Was how many
 	NoEntries                     // a page has no entry and is not the last: a client would ask forever
 	ChangeKept                    // a directory was changed, its change attribute Now was not
 	ChangeBack                    // the change attribute of a directory is Now as before a change that made it Was

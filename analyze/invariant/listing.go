@@ -31,16 +31,22 @@ func (c *Checker) page(directory []byte, from uint64, n int, cookie func(int) ui
 	if from != 0 {
 		seen[from] = struct{}{}
 	}
+	again := Breach{Kind: CookieTwice}
 	for i := range n {
 		k := cookie(i)
 		if k == 0 {
 			c.add(Breach{Kind: CookieZero, Now: uint64(i)})
 		} else if _, twice := seen[k]; twice {
-			c.add(Breach{Kind: CookieTwice, Now: k})
+			if again.Was++; again.Was == 1 {
+				again.Now = k
+			}
 		}
 		if len(seen) < maxCookies {
 			seen[k] = struct{}{}
 		}
+	}
+	if again.Was > 0 {
+		c.add(again)
 	}
 	if l != nil {
 		l.last = cookie(n - 1)

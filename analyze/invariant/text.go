@@ -48,6 +48,9 @@ func (b *Breach) Seen() string {
 	case CookieZero:
 		return fmt.Sprintf("entry %d of the page has cookie 0", b.Now+1)
 	case CookieTwice:
+		if b.Was > 1 {
+			return fmt.Sprintf("cookie %d again, and %d others of the page", b.Now, b.Was-1)
+		}
 		return fmt.Sprintf("cookie %d again", b.Now)
 	case NoEntries:
 		return "no entries, and eof is not set"
