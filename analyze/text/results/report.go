@@ -550,6 +550,10 @@ func (p *reportPrinter) models() {
 		}
 		lines = append(lines, s)
 	}
+	if n := a.Reply.Messages; n > 0 { // draft-cel-nfsv4-rpcrdma-reliable-reply
+		lines = append(lines, fmt.Sprintf("%s offered a Reply chunk in advance, %s in all, of which %s was used. With reliable replies, an expired draft, the client would offer none.",
+			units.Plural(n, "call"), units.Bytes(a.Reply.Offered), units.Bytes(a.Reply.Used)))
+	}
 	if len(lines) > 0 {
 		p.title("Effect of another transfer model")
 		for _, l := range lines {
