@@ -34,7 +34,7 @@ var (
 // documents whose console blocks are run.
 var documents = []string{
 	"README.md", "docs/check.md", "docs/cookbook.md", "docs/fabric.md", "docs/founding-documents.md", "docs/kerberos.md", "docs/kernel.md",
-	"docs/plan.md", "docs/report.md", "docs/rpcrdma-dump.md", "docs/sessions.md", "docs/find-the-cause.md",
+	"docs/plan.md", "docs/report.md", "docs/rpcrdma-dump.md", "docs/sessions.md", "docs/find-the-cause.md", "test/field/README.md",
 }
 
 // TestOutput runs the commands in the console blocks of the README and of
@@ -134,11 +134,21 @@ func run(bin, dir, command string) (out, status string, err error) {
 		if !slices.Contains(filters, program) {
 			program = filepath.Join(bin, program)
 		}
+		var both *bytes.Buffer
+		if args[len(args)-1] == "2>&1" {
+			args, both = args[:len(args)-1], new(bytes.Buffer)
+		}
 		cmd := exec.Command(program, args[1:]...)
 		cmd.Dir = dir
 		cmd.Env = append(os.Environ(), "NO_COLOR=1", "COLUMNS=", "LC_ALL=C.UTF-8")
 		cmd.Stdin = bytes.NewReader(input)
-		input, err = cmd.Output()
+		if both == nil {
+			input, err = cmd.Output()
+		} else {
+			cmd.Stdout, cmd.Stderr = both, both
+			err = cmd.Run()
+			input = both.Bytes()
+		}
 		var exit *exec.ExitError
 		switch {
 		case errors.As(err, &exit) && exit.ExitCode() > 0:
@@ -168,7 +178,7 @@ func arguments(line string) (pipe [][]string, err error) {
 		case w == "|":
 			pipe = append(pipe, nil)
 			continue
-		case !plain.MatchString(w):
+		case w != "2>&1" && !plain.MatchString(w):
 			return nil, fmt.Errorf("%q is not for a test: use single quotes and pipes, and nothing else of a shell", w)
 		}
 		pipe[len(pipe)-1] = append(pipe[len(pipe)-1], w)
