@@ -13,6 +13,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/roce"
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/testtools/sampled"
 )
 
 // quiet are places between packets, of RoCEv2 in the middle of a capture, where no
@@ -56,7 +57,7 @@ func quiet(packets []capture.Packet, most int) (places []int, client rdma.End) {
 // another queue pair, connected to the same one of the server, and the capture
 // lacks the setup. Nothing disappears, wherever its PSNs lie.
 func TestClientQueuePairReplaced(t *testing.T) {
-	files, _ := filepath.Glob("../samples/rocev2-nfs*.pcap*")
+	files := sampled.Captures(t, "rocev2-nfs*")
 	if dir := os.Getenv("RPCRDMA_CAPTURES"); dir != "" {
 		more, _ := filepath.Glob(filepath.Join(dir, "rocev2-nfs*.pcap*"))
 		files = append(files, more...)

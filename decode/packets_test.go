@@ -8,6 +8,7 @@ import (
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/testtools/sampled"
 )
 
 // traced decodes a sample with the packets of its transactions.
@@ -23,18 +24,9 @@ func packetsOf(t *testing.T, name string, opt Options, emit func(*transaction.Tr
 	}
 }
 
-func sampleCaptures(t *testing.T) []string {
-	t.Helper()
-	list, err := filepath.Glob("../samples/*.pcap*")
-	if err != nil || len(list) == 0 {
-		t.Fatal("no samples", err)
-	}
-	return list
-}
-
 // The packets of a transaction add up to what is known of it by other means.
 func TestPacketsAddUp(t *testing.T) {
-	for _, name := range sampleCaptures(t) {
+	for _, name := range sampled.Captures(t, "*") {
 		sample := filepath.Base(name)
 		n := 0
 		packetsOf(t, name, Options{Transactions: transaction.Options{Packets: 1 << 20}}, func(tx *transaction.Transaction) {

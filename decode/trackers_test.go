@@ -14,6 +14,7 @@ import (
 	"github.com/rpcrdma/toolkit/internal/testtools/mutate"
 	"github.com/rpcrdma/toolkit/internal/testtools/mutate/holds"
 	"github.com/rpcrdma/toolkit/internal/testtools/mutate/traffic"
+	"github.com/rpcrdma/toolkit/internal/testtools/sampled"
 	"github.com/rpcrdma/toolkit/internal/testtools/wrap"
 )
 
@@ -72,10 +73,7 @@ func firstDifference(t *testing.T, what string, got, want []byte) {
 
 // TestTrackers has samples decoded by one tracker, and by different numbers of trackers side by side.
 func TestTrackers(t *testing.T) {
-	files, _ := filepath.Glob("../samples/*.pcap*")
-	if len(files) < 10 {
-		t.Fatal(files)
-	}
+	files := sampled.Captures(t, "*")
 	numbers := []int{1, 3}
 	if testing.Short() {
 		numbers = numbers[1:]

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/internal/testtools/sampled"
 )
 
 const samples = "../../samples"
@@ -81,10 +82,7 @@ func comments(t *testing.T, b []byte) [][]string {
 
 // The packets are the input's, whatever the size of the window.
 func TestPacketsUnchanged(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(samples, "*.pcap*"))
-	if err != nil || len(files) == 0 {
-		t.Fatal("no samples", err)
-	}
+	files := sampled.Captures(t, "*")
 	for _, f := range files {
 		name := filepath.Base(f)
 		r, err := capture.Open([]string{f}, capture.Options{})

@@ -13,6 +13,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/internal/testtools/mutate/holds"
+	"github.com/rpcrdma/toolkit/internal/testtools/sampled"
 )
 
 // run decodes a capture and passes on its transactions, blame included.
@@ -33,7 +34,7 @@ func run(t testing.TB, file string, f func(*transaction.Transaction)) {
 
 // TestSums: in any capture, shares sum to phases, and without losses no time is lost.
 func TestSums(t *testing.T) {
-	files, _ := filepath.Glob("../../samples/*.pcap*")
+	files := sampled.Captures(t, "*")
 	for _, dir := range filepath.SplitList(os.Getenv("RPCRDMA_CAPTURES")) {
 		more, _ := filepath.Glob(filepath.Join(dir, "*.pcap*"))
 		files = append(files, more...)

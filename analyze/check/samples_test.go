@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/rpcrdma/toolkit/capture"
+	"github.com/rpcrdma/toolkit/internal/testtools/sampled"
 )
 
 var update = flag.Bool("update", false, "write the golden file instead of comparing with it")
@@ -132,7 +133,7 @@ func sameDecoded(t *testing.T, name string, r, full result) {
 // A capture of Linux that lacks packets has no errors either, and no warnings
 // but those of the whole capture.
 func TestSamplesWithLoss(t *testing.T) {
-	for _, file := range sampleFiles(t) {
+	for _, file := range sampled.Captures(t, "*") {
 		packets := load(t, file)
 		if len(packets) > 3500 {
 			continue // long ones add time, not kinds
@@ -160,7 +161,7 @@ func TestSamplesWithLoss(t *testing.T) {
 
 // TestSamplesCut cuts the packets of the samples, as a snapshot length does: that makes no error of what is none.
 func TestSamplesCut(t *testing.T) {
-	for _, file := range sampleFiles(t) {
+	for _, file := range sampled.Captures(t, "*") {
 		whole := load(t, file)
 		if len(whole) > 6000 {
 			continue

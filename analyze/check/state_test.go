@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/rpcrdma/toolkit/analyze/state"
+	"github.com/rpcrdma/toolkit/internal/testtools/sampled"
 )
 
 // told is all that a Checker says.
@@ -34,7 +35,7 @@ func saveRun(t *testing.T, opt Options, name string) *state.Unit {
 
 // TestState: what a saved state says is what was found in the capture, whether or not connections were told apart.
 func TestState(t *testing.T) {
-	for _, file := range sampleFiles(t) {
+	for _, file := range sampled.Captures(t, "*") {
 		packets := load(t, file)
 		want := run(Options{Rules: All()}, packets)
 		apart := run(Options{Rules: All(), Apart: true}, packets)

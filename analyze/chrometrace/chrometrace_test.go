@@ -17,6 +17,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/testtools/sampled"
 )
 
 var update = flag.Bool("update", false, "write the golden files instead of comparing with them")
@@ -97,10 +98,7 @@ type want struct {
 // TestSamples checks the file of every sample: slices of a thread are one
 // within the other or apart, phases add up, and nothing is missing.
 func TestSamples(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(samples, "*.pcap*"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no samples (%v)", err)
-	}
+	files := sampled.Captures(t, "*")
 	troubles := 0
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/testtools/sampled"
 )
 
 const samples = "../../samples"
@@ -99,10 +100,7 @@ func wellFormed(t *testing.T, page string) int {
 }
 
 func TestSamples(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(samples, "*.pcap*"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no samples (%v)", err)
-	}
+	files := sampled.Captures(t, "*")
 	for _, file := range files {
 		for _, by := range []string{"operation", "file,model"} {
 			keys, err := latency.ParseKeys(by)

@@ -16,6 +16,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/testtools/sampled"
 )
 
 var update = flag.Bool("update", false, "write the golden files instead of comparing with them")
@@ -128,10 +129,7 @@ func golden(t *testing.T, name string, got []byte) {
 // Every transaction of every sample can be drawn: nothing unprintable, JSON
 // that is JSON, and bytes of segments that add up.
 func TestAll(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(samples, "*.pcap*"))
-	if err != nil || len(files) == 0 {
-		t.Fatal("no samples", err)
-	}
+	files := sampled.Captures(t, "*")
 	for _, f := range files {
 		short, full, ascii := Drawer{}, Drawer{Verbose: true}, Drawer{ASCII: true}
 		var e Encoder

@@ -17,6 +17,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/testtools/sampled"
 	"github.com/rpcrdma/toolkit/internal/testtools/truth"
 )
 
@@ -83,7 +84,7 @@ func sameLevels(t *testing.T, what string, got []Level, want map[int]int64) {
 // how many calls and Reads were in flight, and what chunks and thresholds come
 // to.
 func TestInFlight(t *testing.T) {
-	for _, file := range sampleFiles(t) {
+	for _, file := range sampled.Captures(t, "*") {
 		calls := make(map[[2]int][]interval)
 		reads := make(map[int][]interval)
 		var area float64

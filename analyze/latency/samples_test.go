@@ -13,19 +13,11 @@ import (
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/testtools/sampled"
 	"github.com/rpcrdma/toolkit/internal/testtools/truth"
 )
 
 const samples = "../../samples"
-
-func sampleFiles(tb testing.TB) []string {
-	tb.Helper()
-	files, err := filepath.Glob(filepath.Join(samples, "*.pcap*"))
-	if err != nil || len(files) == 0 {
-		tb.Fatalf("no samples in %s (%v)", samples, err)
-	}
-	return files
-}
 
 // record makes the report of a sample; also, if not nil, is called for each
 // transaction.
@@ -68,7 +60,7 @@ func failed(status string) bool {
 // TestAgainstNDJSON computes the groups again from the ndjson of the same
 // transactions: sums and sorted values, and the nearest rank of them.
 func TestAgainstNDJSON(t *testing.T) {
-	for _, file := range sampleFiles(t) {
+	for _, file := range sampled.Captures(t, "*") {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			var (
 				enc    ndjson.Encoder

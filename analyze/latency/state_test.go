@@ -11,6 +11,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/testtools/sampled"
 )
 
 // collect passes a capture to the observer of a Recorder or a Collector, and its transactions to add.
@@ -80,7 +81,7 @@ func reportJSON(tb testing.TB, rep *Report) []byte {
 // TestStateIsReport: a report from the saved state of a capture is the report of the capture, byte for byte,
 // whether or not connections were told apart.
 func TestStateIsReport(t *testing.T) {
-	for i, file := range sampleFiles(t) {
+	for i, file := range sampled.Captures(t, "*") {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			opt := Options{Top: 5, Inline: DefaultInline, By: [][]Key{nil, {ByConnection, ByOperation}, {ByFile}, {BySize}}[i%4]}
 			r := New(opt)

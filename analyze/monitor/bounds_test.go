@@ -40,7 +40,10 @@ func TestConnectionsOfAnInterval(t *testing.T) {
 
 // Intervals may come as often as packets, and calls may stay open: the work grows as the packets, not as their square.
 func TestIntervalsOfOneCall(t *testing.T) {
-	const n = 4000
+	n := 4000
+	if testing.Short() {
+		n = 1000
+	}
 	m := New(Options{})
 	m.Every(func() { m.Snapshot() })
 	var x traffic

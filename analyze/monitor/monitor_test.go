@@ -10,18 +10,10 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/testtools/sampled"
 )
 
 const samples = "../../samples"
-
-func sampleFiles(t *testing.T) []string {
-	t.Helper()
-	files, err := filepath.Glob(filepath.Join(samples, "*.pcap*"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no samples: %v", err)
-	}
-	return files
-}
 
 // report is the report of package latency on a file, and the troubles of its connections, made without this package.
 func report(t *testing.T, file string) (*latency.Report, Health) {
@@ -70,7 +62,7 @@ func feed(t *testing.T, file string, opt Options) (*Model, *Snapshot) {
 
 // TestTotals compares the totals at the end of each sample with a report.
 func TestTotals(t *testing.T) {
-	for _, file := range sampleFiles(t) {
+	for _, file := range sampled.Captures(t, "*") {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			want, health := report(t, file)
 			_, s := feed(t, file, Options{})

@@ -7,13 +7,18 @@ import (
 	"time"
 
 	"github.com/rpcrdma/toolkit/capture"
+	"github.com/rpcrdma/toolkit/internal/testtools/sampled"
 )
 
 // TestIntervalsAddUp: what the intervals of a capture show adds up to what there is at its end, for all transactions and for each
 // operation, connection, file and client; connections and clients that end, or become part of others, included.
 func TestIntervalsAddUp(t *testing.T) {
-	for _, file := range sampleFiles(t) {
-		for _, interval := range []time.Duration{20 * time.Millisecond, time.Second} {
+	intervals := []time.Duration{20 * time.Millisecond, time.Second}
+	if testing.Short() {
+		intervals = []time.Duration{150 * time.Millisecond}
+	}
+	for _, file := range sampled.Captures(t, "*") {
+		for _, interval := range intervals {
 			t.Run(fmt.Sprint(filepath.Base(file), " ", interval), func(t *testing.T) {
 				r, err := capture.Open([]string{file}, capture.Options{})
 				if err != nil {

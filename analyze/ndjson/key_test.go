@@ -2,13 +2,13 @@ package ndjson
 
 import (
 	"net/netip"
-	"path/filepath"
 	"testing"
 
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/testtools/sampled"
 )
 
 func TestKey(t *testing.T) {
@@ -40,10 +40,7 @@ func TestKey(t *testing.T) {
 // TestKeys: each connection of a capture has one key, from its first transaction to
 // its end, and no other has the same.
 func TestKeys(t *testing.T) {
-	files, err := filepath.Glob("../../samples/*.pcap*")
-	if err != nil || len(files) == 0 {
-		t.Fatal("there are no samples", err)
-	}
+	files := sampled.Captures(t, "*")
 	for _, file := range files {
 		r, err := capture.Open([]string{file}, capture.Options{})
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/state"
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/internal/testtools/sampled"
 )
 
 // list is a Reader of packets in memory.
@@ -36,10 +37,7 @@ func (*list) Close() error                        { return nil }
 // TestCut saves a Pass after any packet, goes on with another one, and compares what they find with what one finds that
 // was not interrupted.
 func TestCut(t *testing.T) {
-	names, err := filepath.Glob("../../samples/*.pcap*")
-	if err != nil || len(names) == 0 {
-		t.Fatal("no samples", err)
-	}
+	names := sampled.Captures(t, "*")
 	for _, name := range names {
 		t.Run(filepath.Base(name), func(t *testing.T) {
 			t.Parallel()

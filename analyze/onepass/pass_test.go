@@ -15,6 +15,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/testtools/sampled"
 )
 
 func open(t *testing.T, name string) capture.Reader {
@@ -82,10 +83,7 @@ func alone(t *testing.T, name string) []state.Section {
 
 // TestSame compares what one pass finds with what a decoder for each finds.
 func TestSame(t *testing.T) {
-	names, err := filepath.Glob("../../samples/*.pcap*")
-	if err != nil || len(names) == 0 {
-		t.Fatal("no samples", err)
-	}
+	names := sampled.Captures(t, "*")
 	for _, name := range names {
 		t.Run(filepath.Base(name), func(t *testing.T) {
 			t.Parallel()

@@ -122,7 +122,11 @@ func forget(e *encoder) {
 // TestUsualFiles writes the transactions of a capture with names in both ways, several times, into row groups of all sizes, and changes
 // what they are about.
 func TestUsualFiles(t *testing.T) {
-	for _, group := range []int{1 << 10, 3 << 10, 100 << 10} {
+	groups := []int{1 << 10, 3 << 10, 100 << 10}
+	if testing.Short() {
+		groups = groups[1:]
+	}
+	for _, group := range groups {
 		var short, full bytes.Buffer
 		a, b := NewSmallWriter(&short, nil, group), NewSmallWriter(&full, nil, group)
 		random := rand.New(rand.NewPCG(uint64(group), 7))

@@ -2,7 +2,6 @@ package session_test
 
 import (
 	"encoding/json"
-	"path/filepath"
 	"testing"
 
 	"github.com/rpcrdma/toolkit/analyze/session"
@@ -10,14 +9,12 @@ import (
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/testtools/sampled"
 )
 
 // TestConcurrent: what is found is the same on one goroutine and on two.
 func TestConcurrent(t *testing.T) {
-	names, err := filepath.Glob("../../samples/*.pcap*")
-	if err != nil || len(names) == 0 {
-		t.Fatal("no samples", err)
-	}
+	names := sampled.Captures(t, "*")
 	report := func(name string, concurrent bool) string {
 		r, err := capture.Open([]string{name}, capture.Options{})
 		if err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/testtools/sampled"
 )
 
 const samples = "../../samples"
@@ -175,18 +176,6 @@ func compare(t *testing.T, what string, got, want []string) {
 	}
 }
 
-func names(t *testing.T) []string {
-	t.Helper()
-	list, err := filepath.Glob(filepath.Join(samples, "*.pcap*"))
-	if err != nil || len(list) == 0 {
-		t.Fatal("no samples", err)
-	}
-	for i := range list {
-		list[i] = filepath.Base(list[i])
-	}
-	return list
-}
-
 func open(t *testing.T, name string) capture.Reader {
 	t.Helper()
 	r, err := capture.Open([]string{filepath.Join(samples, name)}, capture.Options{})
@@ -199,7 +188,8 @@ func open(t *testing.T, name string) capture.Reader {
 
 // The parts have the same transactions as the whole.
 func TestTransactions(t *testing.T) {
-	for _, name := range names(t) {
+	for _, file := range sampled.Captures(t, "*") {
+		name := filepath.Base(file)
 		want := objects(t, open(t, name), nil)
 		for what, opt := range map[string]Options{
 			"client":     {By: Client},
@@ -230,7 +220,8 @@ func TestChosen(t *testing.T) {
 		"odd":   func(v *rpc.View) bool { return v.Tx.XID%2 == 1 },
 		"again": func(v *rpc.View) bool { return v.Tx.Retransmits > 0 },
 	}
-	for _, name := range names(t) {
+	for _, file := range sampled.Captures(t, "*") {
+		name := filepath.Base(file)
 		for what, match := range filters {
 			want := objects(t, open(t, name), match)
 			m, st := splitSample(t, name, Options{Match: match})

@@ -16,7 +16,7 @@ func TestWidth(t *testing.T) {
 	files := sampleFiles(t)
 	if testing.Short() {
 		files = nil
-		for _, name := range []string{"rocev2-nfs41-recall.pcap", "rocev2-nfs3-loss.both.pcapng.zst", "rocev2-nfs41-restart.pcap.zst", "rocev2-nfs41-ipv6.pcap.zst", "rocev2-rping.pcap"} {
+		for _, name := range []string{"rocev2-nfs41-recall.pcap", "iwarp-nfs3-loss.pcap.zst", "rocev2-nfs41-ipv6.pcap.zst", "rocev2-rping.pcap"} {
 			files = append(files, filepath.Join(samples, name))
 		}
 	}

@@ -7,15 +7,14 @@ import (
 	"regexp"
 	"strconv"
 	"testing"
+
+	"github.com/rpcrdma/toolkit/internal/testtools/sampled"
 )
 
 // TestPreviewCounts: a run sends as many calls as the preview with the same flags says. The
 // built-in server may or may not give the delegations of the capture.
 func TestPreviewCounts(t *testing.T) {
-	names, err := filepath.Glob(samples + "/*.pcap*")
-	if err != nil || len(names) < 15 {
-		t.Fatal(names, err)
-	}
+	names := sampled.Captures(t, "*")
 	send := regexp.MustCompile(`(?m)^send (\d+) calls?`)
 	delegated := regexp.MustCompile(`(?m)^  (\d+) of them only if it gives delegations`)
 	number := func(r *regexp.Regexp, text string) int {

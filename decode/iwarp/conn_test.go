@@ -95,7 +95,11 @@ func play(x *scenario, r *rand.Rand, rec *recorder, most int, shuffle, repeat bo
 func TestAnySegmentation(t *testing.T) {
 	for name, s := range setups {
 		t.Run(name, func(t *testing.T) {
-			for seed := range int64(2) {
+			seeds := int64(2)
+			if testing.Short() {
+				seeds = 1
+			}
+			for seed := range seeds {
 				r := rand.New(rand.NewSource(seed))
 				x := newScenario(r, s)
 				want := x.reference(t)

@@ -2,22 +2,19 @@ package rpc_test
 
 import (
 	"encoding/binary"
-	"path/filepath"
 	"testing"
 
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/internal/testtools/mutate/holds"
+	"github.com/rpcrdma/toolkit/internal/testtools/sampled"
 )
 
 // TestDemand: a View that decodes what it is asked for says what one says that decodes all at once, whatever it was asked before,
 // and learns the same names. It allocates nothing.
 func TestDemand(t *testing.T) {
-	names, err := filepath.Glob("../../samples/*.pcap*")
-	if err != nil || len(names) < 15 {
-		t.Fatal(names, err)
-	}
+	names := sampled.Captures(t, "*")
 	usual := 0
 	for _, name := range names {
 		v, all := rpc.View{Names: &rpc.Names{}}, rpc.View{Names: &rpc.Names{}}

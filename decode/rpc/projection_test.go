@@ -1,7 +1,6 @@
 package rpc_test
 
 import (
-	"path/filepath"
 	"testing"
 
 	"github.com/rpcrdma/toolkit/capture"
@@ -13,6 +12,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/internal/testtools/mutate/holds"
+	"github.com/rpcrdma/toolkit/internal/testtools/sampled"
 )
 
 // samples visits the transactions of a capture.
@@ -33,10 +33,7 @@ func samples(t testing.TB, name string, visit func(*transaction.Transaction)) {
 
 // TestClean: each transaction that has nothing unusual is Clean, and Set allocates nothing for it.
 func TestClean(t *testing.T) {
-	names, err := filepath.Glob("../../samples/*.pcap*")
-	if err != nil || len(names) < 15 {
-		t.Fatal(names, err)
-	}
+	names := sampled.Captures(t, "*")
 	for _, name := range names {
 		var v, some rpc.View
 		samples(t, name, func(tx *transaction.Transaction) {

@@ -23,23 +23,6 @@ import (
 
 const samples = "../../samples"
 
-// sampleNames are the captures of the samples.
-func sampleNames(t testing.TB) []string {
-	t.Helper()
-	var names []string
-	for _, pattern := range []string{"*.pcap", "*.pcap.zst", "*.pcapng.zst"} {
-		list, err := filepath.Glob(filepath.Join(samples, pattern))
-		if err != nil {
-			t.Fatal(err)
-		}
-		names = append(names, list...)
-	}
-	if len(names) < 15 {
-		t.Fatalf("only %d samples", len(names))
-	}
-	return names
-}
-
 // build makes a plan from a capture and returns the plan's name.
 func build(t testing.TB, name string, opt Options) string {
 	t.Helper()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/decode/nfs"
 	"github.com/rpcrdma/toolkit/decode/xdr"
+	"github.com/rpcrdma/toolkit/internal/testtools/sampled"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/transport"
 )
@@ -22,7 +23,7 @@ var update = flag.Bool("update", false, "write the golden summaries anew")
 // TestSamples makes a plan from each sample, compares its summary with the reviewed one, and
 // checks the plan against its own rules.
 func TestSamples(t *testing.T) {
-	for _, name := range sampleNames(t) {
+	for _, name := range sampled.Captures(t, "*") {
 		base, _, _ := strings.Cut(filepath.Base(name), ".pcap")
 		t.Run(base, func(t *testing.T) {
 			out := build(t, name, Options{})

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rpcrdma/toolkit/capture"
+	"github.com/rpcrdma/toolkit/internal/testtools/sampled"
 	"github.com/rpcrdma/toolkit/replay/client"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store/memory"
@@ -108,10 +109,7 @@ func look(t testing.TB, o run.Options) client.FS {
 // TCP, where the plan stays in its file. Nothing may be left unexplained, and the dissector must find in the packets of the replay
 // what the replay reports as sent. The data moved are as many bytes on each, whether in chunks or not.
 func TestSamples(t *testing.T) {
-	files, _ := filepath.Glob("../../samples/*.pcap*")
-	if len(files) < 15 {
-		t.Fatalf("only %d samples", len(files))
-	}
+	files := sampled.Captures(t, "*")
 	fabrics := []string{"rocev2", "iwarp", "tcp"}
 	for i, f := range files {
 		name := planOf(t, f, planner.Options{})

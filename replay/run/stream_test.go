@@ -16,6 +16,7 @@ import (
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/internal/testtools/longplan"
+	"github.com/rpcrdma/toolkit/internal/testtools/sampled"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/nfs4"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/planner"
@@ -54,7 +55,7 @@ func open(t testing.TB, plan string) *workload.Workload {
 
 // TestFacts: what the header of a plan says of its ops is what reading all of them shows.
 func TestFacts(t *testing.T) {
-	files, _ := filepath.Glob("../../samples/*.pcap*")
+	files := sampled.Captures(t, "*")
 	for _, f := range append(files, "../planner/testdata/two-addresses.pcap.zst") {
 		name := planOf(t, f, planner.Options{Payload: plan.Pattern, Same: []plan.SameServer{{Addr: "192.0.2.1", As: "fd00::1"}}})
 		whole, err := workload.Load(name, 0)

@@ -17,6 +17,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/rpcrdma/toolkit/decode/transaction"
+
+	"github.com/rpcrdma/toolkit/internal/testtools/sampled"
 )
 
 const schemaSuffix = "-1.schema.json"
@@ -127,7 +129,7 @@ func TestSchemasDescribe(t *testing.T) {
 
 // outputs runs the programs over all samples and calls validate for each JSON value of the output, with the
 // schema that it names.
-func outputs(t *testing.T, validate func(schema, command string, v map[string]any)) {
+func outputs(t *testing.T, files []string, validate func(schema, command string, v map[string]any)) {
 	t.Helper()
 	bin, tmp := build(t), t.TempDir()
 	dump, replay := filepath.Join(bin, "rpcrdma-dump"), filepath.Join(bin, "rpcrdma-replay")
@@ -178,7 +180,11 @@ func outputs(t *testing.T, validate func(schema, command string, v map[string]an
 	dumped := func(args ...string) []map[string]any { return read(strings.Join(args, " "), run(dump, args...)) }
 
 	dumped("check", "--list-rules", "-T", "ndjson")
-	for i, file := range sampleFiles(t) {
+	for i, file := range files {
+		file, err := filepath.Rel(root, file)
+		if err != nil {
+			t.Fatal(err)
+		}
 		var key []string
 		if k := strings.TrimSuffix(file, ".pcap.zst") + ".keytab"; exists(k) {
 			key = []string{"--keytab", k}
@@ -247,25 +253,6 @@ func readFile(t *testing.T, name string) []byte {
 	return b
 }
 
-// sampleFiles are the captures in samples, and below it.
-func sampleFiles(t *testing.T) (files []string) {
-	t.Helper()
-	for _, pattern := range []string{"samples/*.pcap*", "samples/*/*.pcap*"} {
-		list, err := filepath.Glob(filepath.Join(root, pattern))
-		if err != nil || len(list) == 0 {
-			t.Fatalf("no %s (%v)", pattern, err)
-		}
-		for _, f := range list {
-			f, err = filepath.Rel(root, f)
-			if err != nil {
-				t.Fatal(err)
-			}
-			files = append(files, filepath.ToSlash(f))
-		}
-	}
-	return files
-}
-
 // TestSchemas validates the output of every command over all samples: no key may be missing that is always
 // there, none may be there that the schema does not name. Then it damages one object of each kind in all ways
 // that have to be noticed.
@@ -274,7 +261,8 @@ func TestSchemas(t *testing.T) {
 	count := make(map[string]int)
 	examples := make(map[string]map[string]any)
 	failures := 0
-	outputs(t, func(name, command string, v map[string]any) {
+	files := append(sampled.Captures(t, "*"), sampled.Captures(t, "*/*")...)
+	outputs(t, files, func(name, command string, v map[string]any) {
 		x := s.strict[name]
 		if x == nil {
 			t.Errorf("%s: there is no schema of rpcrdma.%s/1", command, name)

@@ -10,15 +10,13 @@ import (
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/testtools/sampled"
 )
 
 // TestConcurrent decodes every sample with and without a goroutine of its own
 // for the transactions. The output must be the same, byte for byte.
 func TestConcurrent(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(samples, "*.pcap*"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no samples (%v)", err)
-	}
+	files := sampled.Captures(t, "*")
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			t.Parallel()

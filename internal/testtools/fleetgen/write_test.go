@@ -12,18 +12,10 @@ import (
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/testtools/sampled"
 )
 
 const samples = "../../../samples"
-
-func sampleFiles(t *testing.T) []string {
-	t.Helper()
-	all, err := filepath.Glob(filepath.Join(samples, "*.pcap*"))
-	if err != nil || len(all) < 15 {
-		t.Fatal(all, err)
-	}
-	return all
-}
 
 // told is all that is decoded of captures, apart from addresses; ends are the addresses.
 func told(t *testing.T, files ...string) (lines []string, ends map[string]bool) {
@@ -61,7 +53,7 @@ func told(t *testing.T, files ...string) (lines []string, ends map[string]bool) 
 
 // TestRewrite: what is decoded of a rewritten capture is what is decoded of the capture, apart from addresses.
 func TestRewrite(t *testing.T) {
-	for _, name := range sampleFiles(t) {
+	for _, name := range sampled.Captures(t, "*") {
 		t.Run(filepath.Base(name), func(t *testing.T) {
 			dir := t.TempDir()
 			if err := Write(dir, []string{name}, Options{Taps: 1, Slices: 3}); err != nil {

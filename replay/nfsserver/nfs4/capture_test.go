@@ -15,6 +15,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/decode/xdr"
+	"github.com/rpcrdma/toolkit/internal/testtools/sampled"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store"
 )
 
@@ -435,10 +436,7 @@ var allowed = map[string]string{
 // TestCaptures sends all calls of the Linux clients in the samples. Every reply is well formed
 // and has the status and the data of the Linux server.
 func TestCaptures(t *testing.T) {
-	names, err := filepath.Glob(filepath.Join(samples, "*-nfs4*.pcap*"))
-	if err != nil || len(names) < 8 {
-		t.Fatalf("%d captures, %v", len(names), err)
-	}
+	names := sampled.Captures(t, "*-nfs4*")
 	for _, name := range names {
 		t.Run(filepath.Base(name), func(t *testing.T) {
 			c := runCapture(t, name)

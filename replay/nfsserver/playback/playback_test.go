@@ -16,28 +16,13 @@ import (
 	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/internal/testtools/nfstest"
+	"github.com/rpcrdma/toolkit/internal/testtools/sampled"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/playback"
 	"github.com/rpcrdma/toolkit/replay/tcprpc"
 	"github.com/rpcrdma/toolkit/replay/transport"
 )
 
 const samples = "../../../samples"
-
-func names(t testing.TB) []string {
-	t.Helper()
-	var all []string
-	for _, pattern := range []string{"*.pcap", "*.pcap.zst", "*.pcapng.zst"} {
-		m, err := filepath.Glob(filepath.Join(samples, pattern))
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, m...)
-	}
-	if len(all) == 0 {
-		t.Fatal("no samples")
-	}
-	return all
-}
 
 // asked is a captured call with the reply that is wanted.
 type asked struct {
@@ -112,7 +97,7 @@ func load(t testing.TB, name string) *playback.Recording {
 // TestSamples asks again what was asked in each capture, in the same order: each
 // reply is the one captured, and nothing is answered by guessing.
 func TestSamples(t *testing.T) {
-	for _, name := range names(t) {
+	for _, name := range sampled.Captures(t, "*") {
 		t.Run(strings.SplitN(filepath.Base(name), ".", 2)[0], func(t *testing.T) {
 			r := load(t, name)
 			h := playback.New(r, playback.Options{})

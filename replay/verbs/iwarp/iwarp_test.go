@@ -32,6 +32,9 @@ func TestConformance(t *testing.T) {
 // TestVariants runs the suite over what can be negotiated.
 func TestVariants(t *testing.T) {
 	quick := verbstest.Options{Cycles: 20, Megabytes: 1}
+	if testing.Short() {
+		quick.Cycles = 5
+	}
 	for _, c := range []struct {
 		name         string
 		server, dial Options

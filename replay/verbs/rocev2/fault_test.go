@@ -63,6 +63,9 @@ func (n *network) packet(p []byte, pass func([]byte)) {
 // The whole suite works on bad networks.
 func TestVerbsBadNetwork(t *testing.T) {
 	for _, each := range []int{3, 15} {
+		if testing.Short() && each == 3 {
+			continue
+		}
 		t.Run(map[int]string{3: "1.2%", 15: "6%"}[each], func(t *testing.T) {
 			o := suite(t, Options{})
 			o.Cycles, o.Megabytes = 10, 2
