@@ -34,13 +34,13 @@ const (
 	LinkIPoIB      LinkType = 242
 	LinkInfiniBand LinkType = 247
 	LinkSLL2       LinkType = 276
-	// LinkTrace is for lines of kernel trace events, as package ftrace reads them. It is one of the numbers that the registry leaves to
+	// LinkTrace is for kernel trace events, records or lines, as package ftrace reads them. It is one of the numbers that the registry leaves to
 	// users (LINKTYPE_USER15). Interfaces of pcapng files have TraceSchema as their description.
 	LinkTrace LinkType = 162
 )
 
 // TraceSchema is the form of packets of LinkTrace.
-const TraceSchema = "rpcrdma.kernel-events/1"
+const TraceSchema = "rpcrdma.kernel-events/2"
 
 // Packet is one captured frame. Data aliases memory of the Batch that holds
 // the packet and is valid until that batch is refilled.

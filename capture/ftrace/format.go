@@ -2,76 +2,110 @@ package ftrace
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 )
 
-// Format is how a kernel lays out an event and prints it, as it says in the file "format" of the event in tracefs. It makes the text of
-// the event out of its bytes, as tracefs would.
+// Format is how a kernel lays out the record of an event, as it says in the file "format" of the event in tracefs.
 type Format struct {
-	ID uint16 // the first two bytes of the event
+	ID uint16 // the first two bytes of the record
 
-	name   string // with the subsystem: rpcrdma:xprtrdma_reply
+	kind   Kind
+	name   []byte
 	fields map[string]field
-	thread field
-	ops    []op
+	takes  []take
+	// The last address in text, since it is the same again and again.
+	text string
+	addr netip.AddrPort
 }
 
-// field is a part of an event.
+// field is a part of a record.
 type field struct {
 	offset, size int
 	dynamic      bool // its four bytes say where its value is, and how long that is
 	text         bool // of characters
 }
 
-// op adds a part of the text.
-type op struct {
-	kind    opKind
-	literal string
-	field   field
-	other   field // that field is compared with
-	base    int
-	width   int // minimum number of digits
-	signed  bool
-	names   map[uint64]string
-	then    string // if field is below other, or not 0
-	or      string // if it is not
+// take is what is read of a field.
+type take struct {
+	field
+	part  part
+	names map[uint64][]byte // of a number that the kernel prints as one of these
 }
 
-type opKind uint8
+// part is a field of an Event, or a part of one.
+type part uint8
 
 const (
-	opLiteral opKind = iota
-	opNumber
-	opText
-	opAddress // a struct sockaddr
-	opSymbol
-	opBelow
-	opTrue
+	partThread part = iota + 1
+	partXID
+	partTask
+	partClient
+	partBacklog
+	partRoundTrip
+	partExecute
+	partExecuted
+	partWakeup
+	partCredits
+	partHeader
+	partHead
+	partPages
+	partTail
+	partHandle
+	partLength
+	partOffset
+	partPosition
+	partSegment
+	partAt
+	partOf
+	partQueue
+	partCompletion
+	partVersion
+	partProgram
+	partProcedure
+	partReadList
+	partNamed
+	partPeer
+	partLocal
+	partPeerText
+	partPort
 )
 
-// Bounds on what is read of a format.
+// parts are the fields of records by their names.
+var parts = map[string]part{
+	"common_pid": partThread, "xid": partXID, "task_id": partTask, "client_id": partClient, "backlog": partBacklog, "rtt": partRoundTrip,
+	"execute": partExecute, "wakeup": partWakeup, "credits": partCredits, "hdrlen": partHeader, "headlen": partHead, "pagelen": partPages,
+	"taillen": partTail, "handle": partHandle, "length": partLength, "offset": partOffset, "pos": partPosition, "position": partPosition,
+	"segno": partSegment, "nents": partAt, "nsegs": partOf, "cq_id": partQueue, "completion_id": partCompletion, "vers": partVersion,
+	"version": partVersion, "progname": partProgram, "service": partProgram, "procname": partProcedure, "procedure": partProcedure,
+	"rtype": partReadList, "srcaddr": partLocal, "dstaddr": partPeer, "server": partLocal, "client": partPeer, "addr": partPeerText, "port": partPort,
+}
+
+// maxFormat and maxNames are bounds on what is read of a format.
 const (
 	maxFormat = 64 << 10
-	maxOps    = 256
-	maxDigits = 20
+	maxNames  = 256
 )
 
-// NewFormat reads the text of a file "format". What is printed by means that are unknown here is shown as "?".
-func NewFormat(system, text string) (*Format, error) {
+// NewFormat reads the text of a file "format".
+func NewFormat(text string) (*Format, error) {
 	if len(text) > maxFormat {
 		return nil, fmt.Errorf("a format of %d bytes", len(text))
 	}
 	f := &Format{fields: make(map[string]field)}
+	printed := ""
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
 		switch key, value, _ := strings.Cut(line, ":"); key {
 		case "name":
-			f.name = system + ":" + strings.TrimSpace(value)
+			f.name = []byte(strings.TrimSpace(value))
+			f.kind = kinds[string(f.name)]
 		case "ID":
 			n, err := strconv.ParseUint(strings.TrimSpace(value), 10, 16)
 			if err != nil {
@@ -83,16 +117,39 @@ func NewFormat(system, text string) (*Format, error) {
 				return nil, err
 			}
 		case "print fmt":
-			if err := f.print(strings.TrimSpace(value)); err != nil {
-				return nil, err
-			}
+			printed = value
 		}
 	}
-	var ok bool
-	if f.thread, ok = f.fields["common_pid"]; !ok || f.name == "" || f.ID == 0 || f.ops == nil {
+	if _, ok := f.fields["common_pid"]; !ok || len(f.name) == 0 || f.ID == 0 {
 		return nil, errors.New("no format of an event")
 	}
+	for name, x := range f.fields {
+		t := take{field: x, part: parts[name]}
+		switch {
+		case f.kind == Request && name == "proc":
+			t.part, t.names = partNamed, symbols(printed, name)
+		case t.part == partReadList:
+			t.names = symbols(printed, name)
+		case t.part == partExecute && f.kind == Served:
+			t.part = partExecuted
+		}
+		if t.part != 0 && t.suits() {
+			f.takes = append(f.takes, t)
+		}
+	}
+	slices.SortFunc(f.takes, func(a, b take) int { return cmp.Compare(a.part, b.part) })
 	return f, nil
+}
+
+// suits reports whether the field has the type that its part needs.
+func (t *take) suits() bool {
+	switch t.part {
+	case partProgram, partProcedure, partPeerText, partPort:
+		return t.text
+	case partPeer, partLocal:
+		return true
+	}
+	return !t.dynamic && (t.size == 1 || t.size == 2 || t.size == 4 || t.size == 8)
 }
 
 // field reads
@@ -120,359 +177,193 @@ func (f *Format) field(line string) error {
 	return nil
 }
 
-// print reads what follows "print fmt:": a format of printf, and its arguments.
-func (f *Format) print(text string) error {
-	parts := split(text, ',')
-	format, err := literals(parts[0])
-	if err != nil {
-		return err
-	}
-	parts = parts[1:]
-	for format != "" {
-		i := strings.IndexByte(format, '%')
-		if i < 0 {
-			i = len(format)
-		}
-		if i > 0 {
-			f.ops = append(f.ops, op{literal: format[:i]})
-		}
-		if format = format[i:]; format == "" {
-			break
-		}
-		verb, n := conversion(format)
-		format = format[n:]
-		switch {
-		case verb.literal == "%":
-			f.ops = append(f.ops, verb)
-			continue
-		case len(parts) == 0 || len(f.ops) >= maxOps:
-			return errors.New("a format with fewer arguments than it prints, or too many")
-		}
-		f.ops = append(f.ops, f.argument(verb, parts[0]))
-		parts = parts[1:]
-	}
-	if f.ops == nil {
-		f.ops = []op{{}}
-	}
-	return nil
-}
-
-// conversion reads "%08x", "%lu", "%pISpc", and how long that is.
-func conversion(s string) (op, int) {
-	o := op{kind: opNumber, base: 10}
-	i := 1
-	for i < len(s) && (isDigit(s[i]) || strings.IndexByte("-+# .", s[i]) >= 0) {
-		i++
-	}
-	width, _ := strconv.Atoi(strings.TrimLeft(s[1:i], "-+# ."))
-	o.width = min(width, maxDigits)
-	for i < len(s) && strings.IndexByte("hlzjtL", s[i]) >= 0 {
-		i++
-	}
-	if i == len(s) {
-		return op{literal: "?"}, i
-	}
-	switch c := s[i]; c {
-	case '%':
-		return op{literal: "%"}, i + 1
-	case 'x', 'X':
-		o.base = 16
-	case 'd', 'i':
-		o.signed = true
-	case 's':
-		o.kind = opText
-	case 'p':
-		for o.kind = opAddress; i+1 < len(s) && (s[i+1]|0x20 >= 'a' && s[i+1]|0x20 <= 'z' || isDigit(s[i+1])); {
-			i++
-		}
-	}
-	return o, i + 1
-}
-
-// argument completes a conversion with what it prints.
-func (f *Format) argument(o op, text string) op {
-	text = bare(text)
-	unknown := op{literal: "?"}
-	if cond, rest, ok := cut(text, '?'); ok {
-		return f.choice(cond, rest)
-	}
-	name, args, call := strings.Cut(text, "(")
-	args, closed := strings.CutSuffix(args, ")")
-	switch {
-	case !call:
-		x, ok := f.value(text)
-		if !ok || o.kind == opNumber && !integer(x.size) || o.kind == opText && !x.text {
-			return unknown
-		}
-		o.field = x
-	case !closed:
-		return unknown
-	case name == "__get_str" || name == "__get_sockaddr":
-		x, ok := f.fields[strings.TrimSpace(args)]
-		if !ok || !x.dynamic || (name == "__get_str") != (o.kind == opText) {
-			return unknown
-		}
-		o.field = x
-	case name == "__print_symbolic":
-		parts := split(args, ',')
-		x, ok := f.value(bare(parts[0]))
-		if !ok || !integer(x.size) {
-			return unknown
-		}
-		return op{kind: opSymbol, field: x, base: 16, names: symbols(parts[1:])}
-	case name == "__print_flags":
-		x, ok := f.value(bare(split(args, ',')[0]))
-		if !ok || !integer(x.size) {
-			return unknown
-		}
-		return op{kind: opSymbol, field: x, base: 16}
-	default:
-		return unknown
-	}
-	return o
-}
-
-// choice is of two texts.
-func (f *Format) choice(cond, rest string) op {
-	then, or, ok := cut(rest, ':')
-	o := op{kind: opTrue}
-	left, right, below := cut(cond, '<')
-	x, ok1 := f.value(bare(left))
-	ok = ok && ok1 && integer(x.size)
-	if below {
-		y, ok2 := f.value(bare(right))
-		o.kind, o.other = opBelow, y
-		ok = ok && ok2 && integer(y.size)
-	}
-	var err1, err2 error
-	o.field = x
-	o.then, err1 = literals(bare(then))
-	o.or, err2 = literals(bare(or))
-	if !ok || err1 != nil || err2 != nil {
-		return op{literal: "?"}
-	}
-	return o
-}
-
-// value is the field of "REC->name".
-func (f *Format) value(text string) (field, bool) {
-	name, ok := strings.CutPrefix(text, "REC->")
-	x, have := f.fields[name]
-	return x, ok && have
-}
-
-func integer(size int) bool { return size == 1 || size == 2 || size == 4 || size == 8 }
-
-// symbols reads { 0, "inline" }, { 1, "pullup" }. It leaves out entries whose value is not a number.
-func symbols(parts []string) map[uint64]string {
-	names := make(map[uint64]string)
-	for _, p := range parts {
-		p = strings.TrimSpace(p)
-		p, _ = strings.CutPrefix(p, "{")
-		p, _ = strings.CutSuffix(p, "}")
-		value, name, _ := cut(p, ',')
-		n, err1 := strconv.ParseUint(bare(value), 0, 64)
-		s, err2 := literals(name)
-		if err1 == nil && err2 == nil && len(names) < maxOps {
-			names[n] = s
+// symbols reads how a number is printed: __print_symbolic(REC->name, { 0, "inline" }, { 1, "pullup" }). It leaves out what is no number.
+func symbols(printed, name string) map[uint64][]byte {
+	names := make(map[uint64][]byte)
+	_, list, _ := strings.Cut(printed, "__print_symbolic(REC->"+name+",")
+	list, _, _ = strings.Cut(list, ")")
+	for entry := range strings.SplitSeq(list, "{") {
+		value, quoted, _ := strings.Cut(entry, ",")
+		n, err := strconv.ParseUint(strings.TrimSpace(value), 0, 64)
+		quoted, _, _ = strings.Cut(quoted, "}")
+		if s, err2 := strconv.Unquote(strings.TrimSpace(quoted)); err == nil && err2 == nil && len(names) < maxNames {
+			names[n] = []byte(s)
 		}
 	}
 	return names
 }
 
-// bare takes the brackets and casts from around an expression.
-func bare(s string) string {
-	for s = strings.TrimSpace(s); strings.HasPrefix(s, "("); {
-		depth, end := 0, -1
-		for i := 0; i < len(s) && end < 0; i++ {
-			switch s[i] {
-			case '(':
-				depth++
-			case ')':
-				if depth--; depth == 0 {
-					end = i
-				}
-			}
-		}
-		switch rest := ""; {
-		case end < 0:
-			return s
-		case end == len(s)-1:
-			s = strings.TrimSpace(s[1:end])
-		default:
-			if rest = strings.TrimSpace(s[end+1:]); strings.Trim(s[1:end], "abcdefghijklmnopqrstuvwxyz_0123456789* ") != "" || strings.IndexByte("<?=&|+-", rest[0]) >= 0 {
-				return s
-			}
-			s = rest
-		}
-	}
-	return s
-}
-
-// split divides at a character that is neither in brackets nor in a string.
-func split(s string, at byte) (parts []string) {
-	for len(parts) < maxOps {
-		first, rest, ok := cut(s, at)
-		parts = append(parts, first)
-		if !ok {
-			break
-		}
-		s = rest
-	}
-	return parts
-}
-
-func cut(s string, at byte) (before, after string, ok bool) {
-	depth, quoted := 0, false
-	for i := 0; i < len(s); i++ {
-		switch c := s[i]; {
-		case quoted:
-			if c == '\\' {
-				i++
-			} else if c == '"' {
-				quoted = false
-			}
-		case c == at && depth == 0:
-			return s[:i], s[i+1:], true
-		case c == '"':
-			quoted = true
-		case c == '(' || c == '{':
-			depth++
-		case c == ')' || c == '}':
-			depth--
-		}
-	}
-	return s, "", false
-}
-
-// literals joins strings: "task:" "%08x".
-func literals(s string) (string, error) {
-	var b strings.Builder
-	for s = strings.TrimSpace(s); s != ""; s = strings.TrimSpace(s) {
-		q, err := strconv.QuotedPrefix(s)
-		if err != nil || q[0] != '"' {
-			return "", fmt.Errorf("no string: %.40q", s)
-		}
-		u, err := strconv.Unquote(q)
-		if err != nil {
-			return "", fmt.Errorf("no string: %.40q", q)
-		}
-		b.WriteString(u)
-		s = s[len(q):]
-	}
-	return b.String(), nil
-}
-
 var native = binary.NativeEndian
 
-// AppendLine adds the line of an event to b: the thread, the processor and the time, in nanoseconds, in which it came, and its text.
-func (f *Format) AppendLine(b, event []byte, cpu int, at int64) []byte {
-	b = strconv.AppendUint(b, f.thread.number(event), 10)
-	b = append(b, " ["...)
-	b = pad(b, uint64(cpu), 10, 3)
-	b = append(b, "] "...)
-	b = strconv.AppendInt(b, at/1e9, 10)
-	b = append(b, '.')
-	b = pad(b, uint64(at%1e9), 10, 9)
-	b = append(b, ": "...)
-	b = append(b, f.name...)
-	b = append(b, ": "...)
-	for i := range f.ops {
-		b = f.ops[i].append(b, event)
-	}
-	return b
-}
-
-func (o *op) append(b, event []byte) []byte {
-	switch o.kind {
-	case opLiteral:
-		return append(b, o.literal...)
-	case opNumber:
-		n := o.field.number(event)
-		if o.signed {
-			shift := 64 - 8*o.field.size
-			return strconv.AppendInt(b, int64(n<<shift)>>shift, 10)
-		}
-		return pad(b, n, o.base, o.width)
-	case opText:
-		s := o.field.bytes(event)
-		if i := bytes.IndexByte(s, 0); i >= 0 {
-			s = s[:i]
-		}
-		for _, c := range s {
-			if c < ' ' || c >= 0x7f {
-				c = '?'
+// Read reads a record, to what Parse makes of its text. Texts in e share the memory of the record.
+func (f *Format) Read(record []byte, e *Event) {
+	*e = Event{Name: f.name, Kind: f.kind}
+	var at, of int32
+	var seen uint64 // parts
+	for i := range f.takes {
+		t := &f.takes[i]
+		seen |= 1 << t.part
+		switch t.part {
+		case partProgram:
+			e.Program = t.string(record)
+			continue
+		case partProcedure:
+			e.Procedure = t.string(record)
+			continue
+		case partPeerText:
+			if s := t.string(record); string(s) != f.text {
+				f.text = string(s)
+				f.addr, _ = endpoint(s)
 			}
-			b = append(b, c)
+			e.Peer = f.addr
+			continue
+		case partPort:
+			if n, ok := decimal(t.string(record)); ok && n < 1<<16 && e.Peer.IsValid() {
+				e.Peer = netip.AddrPortFrom(e.Peer.Addr(), uint16(n))
+			}
+			continue
+		case partPeer:
+			e.Peer = sockaddr(t.bytes(record))
+			continue
+		case partLocal:
+			e.Local = sockaddr(t.bytes(record))
+			continue
 		}
-	case opAddress:
-		return sockaddr(b, o.field.bytes(event))
-	case opSymbol:
-		n := o.field.number(event)
-		if s, ok := o.names[n]; ok {
-			return append(b, s...)
+		n, ok := t.number(record)
+		if !ok {
+			seen &^= 1 << t.part
+			continue
 		}
-		return strconv.AppendUint(append(b, "0x"...), n, o.base)
-	case opBelow:
-		if o.field.number(event) < o.other.number(event) {
-			return append(b, o.then...)
+		switch t.part {
+		case partThread:
+			e.Thread = uint32(n)
+		case partXID:
+			e.XID = uint32(n)
+		case partTask:
+			e.Task = uint32(n)
+		case partClient:
+			e.Client = uint32(n)
+		case partBacklog:
+			e.Backlog = min(n, maxMicros)
+		case partRoundTrip:
+			e.RoundTrip = min(n, maxMicros)
+		case partExecute:
+			e.Execute = min(n, maxMicros)
+		case partExecuted:
+			e.Executed = min(n, maxMicros)
+		case partWakeup:
+			e.Wakeup = min(n, maxMicros)
+		case partCredits:
+			e.Credits = uint32(n)
+		case partHeader:
+			e.Header = uint32(n)
+		case partHead:
+			e.Head = uint32(n)
+		case partPages:
+			e.Pages = uint32(n)
+		case partTail:
+			e.Tail = uint32(n)
+		case partHandle:
+			e.Handle = uint32(n)
+		case partLength:
+			e.Length = uint32(n)
+		case partOffset:
+			e.Offset = n
+		case partPosition:
+			e.Position = uint32(n)
+		case partSegment:
+			e.Segment = uint32(n)
+		case partAt:
+			at = int32(n)
+		case partOf:
+			of = int32(n)
+		case partQueue:
+			e.Queue = uint32(n)
+		case partCompletion:
+			if e.Completion = uint32(n); int32(n) < 0 {
+				e.Completion, seen = 0, seen&^(1<<partCompletion)
+			}
+		case partVersion:
+			e.Version = uint32(n)
+		case partReadList:
+			e.ReadList = t.names[n]
+		case partNamed:
+			e.Procedure = t.names[n]
 		}
-		return append(b, o.or...)
-	case opTrue:
-		if o.field.number(event) != 0 {
-			return append(b, o.then...)
-		}
-		return append(b, o.or...)
 	}
-	return b
+	e.More = at < of
+	for _, g := range groups {
+		if seen&g.parts == g.parts {
+			e.Seen |= g.seen
+		}
+	}
+	if e.Has(Times) && max(e.Backlog, e.RoundTrip, e.Execute) == maxMicros {
+		e.Seen &^= Times
+	}
+	if e.Executed == maxMicros {
+		e.Seen &^= Execution
+	}
+	if e.Wakeup == maxMicros {
+		e.Seen &^= Waited
+	}
 }
 
-// number is the value of a field; 0 if the event ends before it.
-func (x field) number(event []byte) uint64 {
-	if x.offset > len(event)-x.size {
-		return 0
+// groups are the parts that make what an Event has seen.
+var groups = []struct {
+	seen  Seen
+	parts uint64
+}{
+	{XID, 1 << partXID},
+	{Task, 1<<partTask | 1<<partClient},
+	{Times, 1<<partBacklog | 1<<partRoundTrip | 1<<partExecute},
+	{Execution, 1 << partExecuted},
+	{Waited, 1 << partWakeup},
+	{Credits, 1 << partCredits},
+	{Header, 1 << partHeader},
+	{Message, 1<<partHead | 1<<partPages | 1<<partTail},
+	{Memory, 1<<partHandle | 1<<partLength | 1<<partOffset},
+	{Completion, 1<<partQueue | 1<<partCompletion},
+	{Number, 1 << partSegment},
+}
+
+// number is the value of a field; false if the record ends before it.
+func (x field) number(record []byte) (uint64, bool) {
+	if x.offset > len(record)-x.size {
+		return 0, false
 	}
-	switch v := event[x.offset : x.offset+x.size]; x.size {
+	switch v := record[x.offset : x.offset+x.size]; x.size {
 	case 1:
-		return uint64(v[0])
+		return uint64(v[0]), true
 	case 2:
-		return uint64(native.Uint16(v))
+		return uint64(native.Uint16(v)), true
 	case 4:
-		return uint64(native.Uint32(v))
+		return uint64(native.Uint32(v)), true
 	case 8:
-		return native.Uint64(v)
+		return native.Uint64(v), true
 	}
-	return 0
+	return 0, false
 }
 
 // bytes returns the contents of an array field.
-func (x field) bytes(event []byte) []byte {
+func (x field) bytes(record []byte) []byte {
 	offset, size := x.offset, x.size
 	if x.dynamic {
-		n := field{offset: x.offset, size: 4}.number(event)
+		n, _ := field{offset: x.offset, size: 4}.number(record)
 		offset, size = int(n&0xffff), int(n>>16)
 	}
-	if offset > len(event)-size {
+	if offset > len(record)-size {
 		return nil
 	}
-	return event[offset : offset+size]
+	return record[offset : offset+size]
 }
 
-// pad appends a number, padded to a minimum number of digits.
-func pad(b []byte, n uint64, base, width int) []byte {
-	at := len(b)
-	b = strconv.AppendUint(b, n, base)
-	have := len(b) - at
-	for range width - have {
-		b = append(b, '0')
+// string returns a text without the zero that ends it.
+func (x field) string(record []byte) []byte {
+	s := x.bytes(record)
+	if i := bytes.IndexByte(s, 0); i >= 0 {
+		s = s[:i]
 	}
-	if width > have {
-		copy(b[at+width-have:], b[at:at+have])
-		for i := at; i < at+width-have; i++ {
-			b[i] = '0'
-		}
-	}
-	return b
+	return s
 }
 
 // Families of addresses (linux/socket.h).
@@ -481,16 +372,16 @@ const (
 	familyIPv6 = 10
 )
 
-// sockaddr adds an address and its port.
-func sockaddr(b, s []byte) []byte {
+// sockaddr reads an address and its port; not valid if it is of another family.
+func sockaddr(s []byte) netip.AddrPort {
 	if len(s) >= 8 {
 		port := binary.BigEndian.Uint16(s[2:])
 		switch family := native.Uint16(s); {
 		case family == familyIPv4:
-			return netip.AddrPortFrom(netip.AddrFrom4([4]byte(s[4:])), port).AppendTo(b)
+			return netip.AddrPortFrom(netip.AddrFrom4([4]byte(s[4:])), port)
 		case family == familyIPv6 && len(s) >= 24:
-			return netip.AddrPortFrom(netip.AddrFrom16([16]byte(s[8:])), port).AppendTo(b)
+			return netip.AddrPortFrom(netip.AddrFrom16([16]byte(s[8:])).Unmap(), port)
 		}
 	}
-	return append(b, '?')
+	return netip.AddrPort{}
 }

@@ -5,7 +5,7 @@
 //	nfsd-225 [000]       24.048435: svcrdma_decode_rqst: cq.id=2 …           trace-cmd
 //	nfsd 225 [000]       24.048435: rpcrdma:svcrdma_decode_rqst: cq.id=2 …   perf
 //
-// Parse reads one line. What the events of sunrpc and rpcrdma say is in the fields of the Event; which events there are, and which of
+// Parse reads one line, Format.Read the record of a perf event, to the same. Append and Decode are the form in recordings. What the events of sunrpc and rpcrdma say is in the fields of the Event; which events there are, and which of
 // them says what, is in docs/kernel-events.md.
 package ftrace
 

@@ -10,7 +10,7 @@ import (
 )
 
 // Events stands for the kernel's own events of NFS over RDMA among Options.Interfaces, alone. They need no packets, so they work on
-// adapters whose packets bypass the kernel. A packet is the line of an event, as package ftrace reads it.
+// adapters whose packets bypass the kernel. A packet is the record of an event, as package ftrace makes it.
 const Events = "trace"
 
 // Types of records in a ring of perf events, and what precedes their contents (linux/perf_event.h).
@@ -102,7 +102,8 @@ type eventRings struct {
 	wall     int64 // what has to be added to their times
 	last     int64
 	number   uint64
-	line     []byte
+	event    ftrace.Event
+	record   []byte
 	received atomic.Uint64
 	lost     atomic.Uint64
 	problems problems
@@ -127,8 +128,9 @@ func (e *eventRings) fill(b *capture.Batch, until int64) {
 		if f := e.formats[native.Uint16(first.event)]; f != nil {
 			e.last = max(e.last, first.time+e.wall) // an interrupt may come between the time of an event and its place in the ring
 			e.number++
-			e.line = f.AppendLine(e.line[:0], first.event, first.cpu, e.last)
-			b.Append(capture.Packet{Time: e.last, Number: e.number, Link: capture.LinkTrace, Length: uint32(len(e.line)), Data: e.line})
+			f.Read(first.event, &e.event)
+			e.record = e.event.Append(e.record[:0])
+			b.Append(capture.Packet{Time: e.last, Number: e.number, Link: capture.LinkTrace, Length: uint32(len(e.record)), Data: e.record})
 		}
 		first.take()
 	}

@@ -99,9 +99,10 @@ func (r *eventReader) find(sys string) ([]uint64, error) {
 			r.notes = append(r.notes, fmt.Sprintf("this kernel has no event %s: %s cannot be told", k.Name, k.Tells))
 			continue
 		}
-		f, err := ftrace.NewFormat(k.System, string(b))
+		f, err := ftrace.NewFormat(string(b))
 		if err != nil {
-			return nil, fmt.Errorf("event %s: %w", k.Name, err)
+			r.notes = append(r.notes, fmt.Sprintf("this kernel's format of event %s cannot be read: %s cannot be told (%v)", k.Name, k.Tells, err))
+			continue
 		}
 		r.formats[f.ID] = f
 		ids = append(ids, uint64(f.ID))

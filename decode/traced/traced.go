@@ -1,5 +1,5 @@
 // Package traced makes transactions of what the kernels of clients and servers record of their calls: the trace events of sunrpc and
-// rpcrdma, as lines of text (package capture/ftrace). No packet is needed, so it works with any adapter. What no event says is
+// rpcrdma, as records or lines of text (package capture/ftrace). No packet is needed, so it works with any adapter. What no event says is
 // absent from the transactions: see transaction.Kernel, and docs/kernel-events.md for which event says what.
 package traced
 
@@ -85,10 +85,10 @@ func New(tx *transaction.Tracker, numbers *rdma.Numbers, closed func(*rdma.Conne
 	}
 }
 
-// Event takes the line of an event; at is its place in the input. It returns the connection that the event is about, if that is known.
-func (t *Tracker) Event(at rdma.Ref, line []byte) *rdma.Connection {
+// Event takes the record or the line of an event; at is its place in the input. It returns the connection that the event is about, if that is known.
+func (t *Tracker) Event(at rdma.Ref, data []byte) *rdma.Connection {
 	e := &t.event
-	if !e.Parse(line) {
+	if !e.Decode(data) {
 		return nil
 	}
 	t.settle(e, at)

@@ -1,0 +1,141 @@
+package ftrace
+
+import (
+	"encoding/binary"
+	"net/netip"
+)
+
+// Append adds the record of an event to b, as recordings of live events hold it: its kind, its numbers in the order of each, in the form
+// of encoding/binary's Uvarint, and its texts and addresses after their length. Time and Rest are not in it.
+func (e *Event) Append(b []byte) []byte {
+	c := codec{b: append(b, byte(e.Kind))}
+	c.each(e)
+	return c.b
+}
+
+// Decode reads what a packet of events holds: a record of Append, or a line. The Event shares its memory.
+func (e *Event) Decode(data []byte) bool {
+	if len(data) == 0 || Kind(data[0]) == Other || int(data[0]) > len(Events) {
+		return e.Parse(data)
+	}
+	*e = Event{Kind: Kind(data[0])}
+	e.Name = names[e.Kind]
+	c := codec{b: data[1:], reads: true}
+	c.each(e)
+	return !c.bad && len(c.b) == 0
+}
+
+// names are those of the kinds.
+var names = func() (list [32][]byte) {
+	for _, k := range Events {
+		list[k.Kind] = []byte(k.Name)
+	}
+	return list
+}()
+
+// codec writes a record, or reads it.
+type codec struct {
+	b     []byte
+	reads bool
+	bad   bool
+}
+
+func (c *codec) each(e *Event) {
+	number(c, &e.Thread)
+	number(c, &e.Seen)
+	number(c, &e.XID)
+	switch e.Kind {
+	case ChunkRead, ChunkWrite, ChunkReply, Marshal, Reply, Latency, Granted:
+		number(c, &e.Task)
+		number(c, &e.Client)
+	case Threshold, Found, CallbackCall, CallbackReply, Dequeued, Process, Served:
+		c.address(&e.Peer)
+		c.address(&e.Local)
+		number(c, &e.Executed)
+		number(c, &e.Wakeup)
+	case ReadSegment, WriteSegment, Request, Returned:
+		number(c, &e.Queue)
+		number(c, &e.Completion)
+	}
+	switch e.Kind {
+	case ChunkRead, ChunkWrite, ChunkReply, ReadSegment, WriteSegment, Returned:
+		number(c, &e.Handle)
+		number(c, &e.Length)
+		number(c, &e.Offset)
+		number(c, &e.Position)
+		number(c, &e.Segment)
+		c.truth(&e.More)
+	case Marshal, Reply, Request:
+		number(c, &e.Header)
+		number(c, &e.Head)
+		number(c, &e.Pages)
+		number(c, &e.Tail)
+		number(c, &e.Credits)
+		c.text(&e.ReadList)
+	case Latency:
+		number(c, &e.Backlog)
+		number(c, &e.RoundTrip)
+		number(c, &e.Execute)
+	}
+	switch e.Kind {
+	case Latency, Request, Process, Served:
+		number(c, &e.Version)
+		c.text(&e.Program)
+		c.text(&e.Procedure)
+	}
+}
+
+func number[T Seen | uint32 | uint64](c *codec, to *T) {
+	if !c.reads {
+		c.b = binary.AppendUvarint(c.b, uint64(*to))
+		return
+	}
+	n, size := binary.Uvarint(c.b)
+	if size <= 0 || uint64(T(n)) != n {
+		c.b, c.bad = nil, true
+		return
+	}
+	*to, c.b = T(n), c.b[size:]
+}
+
+func (c *codec) truth(to *bool) {
+	var n uint32
+	if *to {
+		n = 1
+	}
+	number(c, &n)
+	*to = n == 1
+}
+
+func (c *codec) text(to *[]byte) {
+	n := uint32(len(*to))
+	switch number(c, &n); {
+	case !c.reads:
+		c.b = append(c.b, *to...)
+	case uint64(n) > uint64(len(c.b)):
+		c.b, c.bad = nil, true
+	default:
+		*to, c.b = c.b[:n:n], c.b[n:]
+	}
+}
+
+// address takes 4 or 16 bytes and the port; nothing if it is not valid.
+func (c *codec) address(to *netip.AddrPort) {
+	if !c.reads {
+		ip := to.Addr().AsSlice()
+		c.b = append(append(c.b, byte(len(ip))), ip...)
+		c.b = binary.BigEndian.AppendUint16(c.b, to.Port())
+		return
+	}
+	var ip []byte
+	c.text(&ip)
+	a, ok := netip.AddrFromSlice(ip)
+	if c.bad || len(c.b) < 2 {
+		c.b, c.bad = nil, true
+		return
+	}
+	if ok {
+		*to = netip.AddrPortFrom(a, binary.BigEndian.Uint16(c.b))
+	}
+	c.b = c.b[2:]
+}
