@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/rpcrdma/toolkit/analyze/latency"
@@ -46,12 +47,17 @@ func WriteDiff(w io.Writer, d *latency.Diff, tables []Table) error {
 		v.Sides = append(v.Sides, side{card{s.name, strings.Join(s.of.Inputs, ", "), fmt.Sprintf("%.0f transactions, %.0f failed, %s", s.n, s.failed, s.of.When())}, s.class})
 	}
 	if d.All.Timed.A > 0 && d.All.Timed.B > 0 {
-		for _, x := range []struct {
+		type figure struct {
 			name string
 			c    latency.Change
-		}{{"mean latency", d.All.Mean}, {"median", d.All.P50.Change}, {"p99", d.All.P99.Change}, {"longest", d.All.Max}} {
+		}
+		list := []figure{{"mean latency", d.All.Mean}, {"median", d.All.P50.Change}, {"p99", d.All.P99.Change}, {"longest", d.All.Max}}
+		if d.Adjusted != nil && len(d.Groups) > 1 {
+			list = slices.Insert(list, 0, figure{"mean latency in A's mix", *d.Adjusted})
+		}
+		for i, x := range list {
 			c := card{x.name, units.Duration(int64(x.c.B)), "A: " + units.Duration(int64(x.c.A))}
-			if x.c.Percent != nil {
+			if x.c.Percent != nil && (i == 0 || d.All.Verdict != latency.Mix) {
 				c.Note += fmt.Sprintf(", %+.1f %%", *x.c.Percent)
 			}
 			v.Cards = append(v.Cards, c)

@@ -15,14 +15,16 @@ const DiffSchema = "rpcrdma.diff/1"
 // Diff is the change from one report to another. Durations are in nanoseconds, sizes in bytes. It is
 // documented in docs/reference/schema.md.
 type Diff struct {
-	Schema string       `json:"schema"`
-	By     []string     `json:"by"`
-	Filter string       `json:"filter,omitempty"`
-	A      DiffSide     `json:"a"`
-	B      DiffSide     `json:"b"`
-	All    *DiffGroup   `json:"all"`
-	Groups []*DiffGroup `json:"groups"` // largest change of total time first
-	Notes  []string     `json:"notes"`
+	Schema string     `json:"schema"`
+	By     []string   `json:"by"`
+	Filter string     `json:"filter,omitempty"`
+	A      DiffSide   `json:"a"`
+	B      DiffSide   `json:"b"`
+	All    *DiffGroup `json:"all"`
+	// Adjusted is the mean latency of the groups that both have, with as many transactions of each as A has; null if there are none.
+	Adjusted *Change      `json:"adjusted_mean_ns"`
+	Groups   []*DiffGroup `json:"groups"` // worst change first: slower, faster, the largest change of total time first; noise last
+	Notes    []string     `json:"notes"`
 }
 
 // DiffSide is one of the two captures.
@@ -114,7 +116,8 @@ type DiffGroup struct {
 	Explained *float64          `json:"explained"`
 
 	// Verdict is the result of Test: "slower", "faster", "noise", "few" if there are too few values to
-	// decide, or "" if one side has none.
+	// decide, or "" if one side has none. Of all transactions it is "mix" if they take longer, or less long, only since there are more
+	// of some groups and fewer of others.
 	Verdict string `json:"verdict"`
 	Test    *Test  `json:"test"` // null if one side has no latency
 }
@@ -132,7 +135,11 @@ const (
 	Faster = "faster"
 	Noise  = "noise"
 	Few    = "few"
+	Mix    = "mix"
 )
+
+// sameMix is the part by which the adjusted mean may change if only the mix of groups has.
+const sameMix = 0.02
 
 // Compare compares report b with report a. Both must have been built with the same Options.
 func Compare(a, b *Report) *Diff {
@@ -166,13 +173,41 @@ func Compare(a, b *Report) *Diff {
 			d.Groups = append(d.Groups, diffGroup(nil, g))
 		}
 	}
+	d.adjust()
 	slices.SortStableFunc(d.Groups, func(x, y *DiffGroup) int {
 		return cmp.Or(
-			cmp.Compare(magnitude(y.Sum.Delta), magnitude(x.Sum.Delta)),
+			cmp.Compare(x.rank(), y.rank()), cmp.Compare(magnitude(y.Sum.Delta), magnitude(x.Sum.Delta)),
 			slices.Compare(x.Key, y.Key),
 		)
 	})
 	return d
+}
+
+// rank orders groups by their verdicts.
+func (d *DiffGroup) rank() int {
+	return slices.Index([]string{Slower, Faster, "", Few, Noise}, d.Verdict)
+}
+
+// adjust compares the means of the groups that both have, in the mix of A.
+func (d *Diff) adjust() {
+	var n, a, b float64
+	same := true // no group has changed as all together seem to have
+	for _, g := range d.Groups {
+		if g.Timed.A > 0 && g.Timed.B > 0 {
+			n += g.Timed.A
+			a += g.Timed.A * g.Mean.A
+			b += g.Timed.A * g.Mean.B
+			same = same && g.Verdict != d.All.Verdict
+		}
+	}
+	if n == 0 {
+		return
+	}
+	c := change(a/n, b/n)
+	d.Adjusted = &c
+	if v := d.All.Verdict; (v == Slower || v == Faster) && same && len(d.Groups) > 1 && magnitude(c.Delta) <= sameMix*c.A {
+		d.All.Verdict = Mix
+	}
 }
 
 func magnitude(f float64) float64 { return max(f, -f) }

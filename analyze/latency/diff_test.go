@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"testing"
 )
 
@@ -169,6 +170,43 @@ func TestCompare(t *testing.T) {
 	for _, g := range Compare(a, load("rocev2-nfs3-basic.pcap.zst")).Groups {
 		if g.In != "both" || g.Count.Delta != 0 || g.Sum.Delta != 0 || g.P99.Delta != 0 || g.P50.Apart || g.Verdict == Slower || g.Verdict == Faster {
 			t.Errorf("with itself: %+v", g)
+		}
+	}
+}
+
+// TestMix: if only the shares of groups change, nothing is slower; a group that is slower comes first, and all together are slower.
+func TestMix(t *testing.T) {
+	report := func(quick, slow int, longer int64) *Report {
+		lists := [2][]int64{}
+		for i := range quick + slow {
+			n := int64(1_000_000 + 1000*(i%50))
+			if i < quick {
+				lists[0] = append(lists[0], n)
+			} else {
+				lists[1] = append(lists[1], 10*n*longer)
+			}
+		}
+		r := &Report{All: &Group{Latency: distOf(slices.Concat(lists[0], lists[1])...)}}
+		for i, op := range []string{"GETATTR", "WRITE"} {
+			r.Groups = append(r.Groups, &Group{Key: []string{op}, Latency: distOf(lists[i]...)})
+		}
+		return r
+	}
+	for _, x := range []struct {
+		name       string
+		b          *Report
+		want, head string
+	}{
+		{"mix", report(100, 400, 1), Mix, "WRITE"},
+		{"slower", report(100, 400, 2), Slower, "WRITE"},
+		{"the same", report(400, 100, 1), Noise, "GETATTR"},
+	} {
+		d := Compare(report(400, 100, 1), x.b)
+		if d.All.Verdict != x.want || d.Groups[0].Key[0] != x.head {
+			t.Errorf("%s: all are %s, first comes %s", x.name, d.All.Verdict, d.Groups[0].Key[0])
+		}
+		if c := d.Adjusted; c == nil || (math.Abs(c.Delta) > 0.01*c.A) != (x.want == Slower) {
+			t.Errorf("%s: with the mix of A, the mean changes by %+v", x.name, c)
 		}
 	}
 }

@@ -111,12 +111,21 @@ func (p *diffPrinter) latency() {
 			fmt.Sprintf("%.0f", g.Count.A), fmt.Sprintf("%.0f", g.Count.B),
 			timeOr(g.P50.A, a), timeOr(g.P50.B, b), "-", timeOr(g.P99.A, a), timeOr(g.P99.B, b), "-", g.Verdict,
 		}
-		if a && b {
+		if a && b && g.Verdict != latency.Mix {
 			cells[4], cells[7] = mark(g.P50), mark(g.P99)
 		}
 		return cells
 	}))
 	p.printf("\n~: the 95 %% intervals of A and B overlap, or there are too few values for an interval;\nfew: less than ten values on one side\n")
+	if p.d.All.Verdict == latency.Mix {
+		p.printf("mix: each group is as fast as before, but there are more of some and fewer of others\n")
+	}
+	if len(p.d.Groups) > 1 {
+		p.printf("Order: slower, faster, few, noise; the largest change of the sum first.\n")
+		if c := p.d.Adjusted; c != nil {
+			p.printf("With as many of each group as A has, the mean is %s in A and %s in B: %s.\n", units.Duration(int64(c.A)), units.Duration(int64(c.B)), changeWords(*c))
+		}
+	}
 }
 
 func timeOr(v float64, ok bool) string {
@@ -267,6 +276,14 @@ func (p *diffPrinter) others() {
 	}
 	p.title("What else changed")
 	p.table([]string{"GROUP", "WHAT", "A", "B", "BY", "CHANGE"}, 2, rows)
+}
+
+// changeWords is a change in percent, in a sentence.
+func changeWords(c latency.Change) string {
+	if t := changeText(c); t != "-" {
+		return t
+	}
+	return "no change"
 }
 
 // changeText is a change in percent; "-" for none, "new" from zero.
