@@ -359,6 +359,26 @@ func others(w *wire) {
 	arp = append(append(arp, canaryMAC[0][:]...), canaryAddr[0].AsSlice()...)
 	w.packet(capture.LinkEthernet, append(append(arp, canaryMAC[1][:]...), canaryAddr[1].AsSlice()...))
 	w.packet(capture.LinkEthernet, append(append(append([]byte(nil), w.all[0].Data[:12]...), 0x88, 0xcc), canaryOf(80)...)) // LLDP
+	for _, protocol := range []byte{2, 4, 41, 50, 51, 88, 89, 103, 112, 115, 132, 137, 255} {                               // IGMP, IP in IP, ESP, AH, EIGRP, OSPF, PIM, VRRP, L2TP, SCTP, MPLS
+		w.frame(0, protocol, canaryOf(70), canaryOf(10), nil)
+		w.frame(1, protocol, append(append(w.all[0].Data[14:34:34], 0x9c, 0x40, 0, 53), canaryOf(40)...), nil, nil)
+	}
+	quoted := append(append([]byte{3, 4, 0, 0, 0, 0, 5, 0}, w.all[0].Data[14:]...), canaryOf(40)...)
+	w.frame(0, 1, quoted, nil, nil) // ICMP quotes a packet
+	for _, port := range []uint16{67, 111, 123, 137, 161, 389, 514, 546, 1812, 5353, 5355, 8472} {
+		w.udp(0, port, port, canaryOf(90))
+		w.udp(0, 40000, port, append([]byte{0, 0, 0, 1, 0, 0, 0, 0}, canaryOf(90)...))
+	}
+	for _, tags := range [][]byte{{0x81, 0, 0, 5}, {0x88, 0xa8, 0, 5, 0x81, 0, 0, 6}, {0x88, 0xe5, 0x20, 0, 0, 0, 0, 1}, {0x88, 0x47, 0, 1, 0x01, 64}, {0x89, 0x02, 1, 1}} {
+		for _, next := range [][]byte{{0, 46, 0xaa, 0xaa, 3, 0, 0, 0}, {0x88, 0x8e}, {0x12, 0x34}} { // VLAN, MACsec, MPLS, CFM
+			b := append(append(append([]byte(nil), w.all[0].Data[:12]...), tags...), next...)
+			w.packet(capture.LinkEthernet, append(b, canaryOf(60)...))
+		}
+	}
+	for _, at := range []uint16{1, 0x2003, 0x1fff} { // fragments whose rest is missing, and one beyond the end of a datagram
+		w.frame(0, 17, canaryOf(72), nil, nil)
+		binary.BigEndian.PutUint16(w.all[len(w.all)-1].Data[20:], at)
+	}
 	w.packet(capture.LinkEthernet, canaryOf(9))
 	w.packet(capture.LinkType(147), canaryOf(99))
 	w.packet(capture.LinkInfiniBand, canaryOf(99))

@@ -55,7 +55,7 @@ type Options struct {
 }
 
 // DefaultWindow is how much memory packets take that wait, unless Options.Window says otherwise.
-const DefaultWindow = 16 << 20
+const DefaultWindow = 12 << 20
 
 // keptOfPacket is about what a packet takes beside its bytes: headers, addresses, and what finds its copies.
 const keptOfPacket = 600

@@ -77,7 +77,7 @@ func newScrubCommand(s *cli.Streams) *cobra.Command {
 	f.BoolVar(&o.drop, "drop-data", false, "cut packets of RDMA READ and RDMA WRITE to their headers (RoCE, InfiniBand)")
 	f.StringVar(&o.names, "map", "", "write what takes the place of what to this `file`, which only its owner may read: keep it")
 	f.StringArrayVar(&o.reverse, "reverse-name", nil, "look this `name` up in the file of --map, and print what it stands for; no capture is read")
-	f.Var(&o.window, "window", "memory for packets that wait and their copies, for example 256M (default 16M)")
+	f.Var(&o.window, "window", "memory for packets that wait and their copies, for example 256M (default 12M)")
 	o.fileFlags(f)
 	return cmd
 }
