@@ -222,6 +222,7 @@ func newRunCommand(s *cli.Streams) *cobra.Command {
 	f.StringVar(&o.layout, "layout", "own", "`chunks` of calls: own (the endpoint's choice) or captured")
 	o.fabricFlags.flags(f)
 	f.IPSliceVar(&o.local, "local", nil, "`addresses` to connect from, in turn; one with RoCEv2 (default as the system routes)")
+	f.Lookup("local").DefValue = ""
 	cmd.Long += "\n\n" + faultsLong
 	fixed := func(flag string, values ...string) {
 		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))

@@ -1,6 +1,7 @@
 package prepare
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,7 +31,7 @@ type found struct {
 func find(ctx context.Context, fs client.FS, dir string, create bool, allow func(parent []byte, name string)) (*found, error) {
 	names := components(dir)
 	var root []byte
-	var err error
+	var err, refusal error
 	start := 0
 	for ; start <= len(names); start++ {
 		root, err = fs.Root(ctx, "/"+strings.Join(names[:start], "/"))
@@ -38,9 +39,12 @@ func find(ctx context.Context, fs client.FS, dir string, create bool, allow func
 		if err == nil || !errors.As(err, new(*client.StatusError)) && !errors.As(err, new(*client.DeniedError)) {
 			break
 		}
+		if !client.IsStatus(err, statusNoEnt) {
+			refusal = err // of the export, below which there is nothing that could be mounted
+		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the directory %s on the target: %w", dir, err)
+		return nil, fmt.Errorf("the directory %s on the target: %w", dir, cmp.Or(refusal, err))
 	}
 	f := &found{handle: root}
 	for i := start; i < len(names); i++ {

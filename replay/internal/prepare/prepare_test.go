@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -41,6 +42,24 @@ func target(t *testing.T) (client.FS, *guard.Guard) {
 	})
 	g := guard.New(guard.Options{Write: true})
 	return client.NewV3(client.RPC{Requester: g.Requester(r), Cred: client.Sys("test", 0, 0)}), g
+}
+
+// refuser refuses an export, and does not know what is below it.
+type refuser struct{ client.FS }
+
+func (refuser) Root(_ context.Context, path string) ([]byte, error) {
+	if path == "/export" {
+		return nil, &client.StatusError{Operation: "MNT", Code: 13, Symbol: "MNT3ERR_ACCES"}
+	}
+	return nil, &client.StatusError{Operation: "MNT", Code: 2, Symbol: "MNT3ERR_NOENT"}
+}
+
+// TestRefusal: the reason is why the export is refused, and not that a directory below it cannot be mounted.
+func TestRefusal(t *testing.T) {
+	_, err := prepare.Run(t.Context(), refuser{}, &workload.Workload{}, nil, prepare.Options{Directory: "/export/new", Guard: guard.New(guard.Options{})})
+	if err == nil || !strings.Contains(err.Error(), "MNT3ERR_ACCES") {
+		t.Error(err)
+	}
 }
 
 // TestRun makes files, finds them again, and touches nothing else.
