@@ -339,6 +339,10 @@ func others(w *wire) {
 	s.segment(1, s.seq[1], 0x18, append([]byte{34, 12}, canaryOf(10)...), canaryOf(9)) // TCP Fast Open
 	s.segment(1, s.seq[1], 0x18, append([]byte{8, 10}, canaryOf(6)...), nil)           // malformed
 	w.udp(0, 5000, 53, canaryOf(60))
+	for _, start := range [][]byte{{0x7f, 0}, {0xff, 0}, {4, 0x0f}, {4, 0x30}, {4, 0x40, 0, 0}, {0x81, 0}} { // opcodes, versions and pads that RoCE does not have, a CNP that is too long
+		w.udp(0, 5000, 4791, append(start, canaryOf(60)...))
+	}
+	w.udp(0, 5000, 4791, append([]byte{0x7f, 0}, canaryOf(9)...))
 	w.udp(0, 5000, 6343, canaryOf(600))
 	w.udp(0, 5000, 4789, append(append([]byte{8, 0, 0, 0, 0, 0, 1, 0}, w.all[0].Data...), canaryOf(20)...)) // VXLAN
 	w.frame(0, 47, append([]byte{0, 0, 8, 0}, w.all[0].Data[14:]...), canaryOf(12), nil)                    // GRE

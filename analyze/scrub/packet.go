@@ -303,6 +303,13 @@ func (h *held) private(from, to int) {
 	}
 }
 
+// faultSize is the size of what a base transport header begins with: opcode, pad count and version (IBTA volume 1, section 9.2). They say why a
+// packet is no packet of RoCE.
+const faultSize = 2
+
+// reserved are the reserved bits of a base transport header (IBTA volume 1, section 9.2). Text has some.
+func reserved(bth []byte) byte { return bth[4]&0x3f | bth[8]&0x7f }
+
 // roce copies the headers of packets of RoCE or InfiniBand.
 func (s *Scrubber) roce(number uint64, h *held, f *link.Frame) {
 	at := h.net.to
@@ -314,9 +321,18 @@ func (s *Scrubber) roce(number uint64, h *held, f *link.Frame) {
 	h.within = len(h.sums)
 	for s.split.Reset(f); s.split.Next(p) && at < end; {
 		size := roce.BTHSize + p.Opcode.Headers().Size()
+		switch {
+		case p.Problem == roce.NoProblem && (p.ICRC != roce.Bad || !p.Opcode.IsManufacturer() && reserved(h.data[at:]) == 0):
+		case p.Problem == roce.ProblemCutBTH || p.Problem == roce.ProblemCutHeaders:
+			h.keep(at, at+roce.BTHSize) // extension headers that were cut stay zero
+			return
+		default:
+			h.keep(at, at+faultSize) // it may be anything that came to RoCE's port
+			return
+		}
 		h.keep(at, at+roce.BTHSize)
-		if p.Problem != roce.NoProblem || at+size > end {
-			return // headers that were cut stay zero
+		if at+size > end {
+			return
 		}
 		h.keep(at, at+size)
 		h.operands(p, at+roce.BTHSize)
