@@ -202,94 +202,32 @@ func (f *Format) Read(record []byte, e *Event) {
 	var seen uint64 // parts
 	for i := range f.takes {
 		t := &f.takes[i]
-		seen |= 1 << t.part
-		switch t.part {
-		case partProgram:
-			e.Program = t.string(record)
-			continue
-		case partProcedure:
-			e.Procedure = t.string(record)
-			continue
-		case partPeerText:
-			if s := t.string(record); string(s) != f.text {
-				f.text = string(s)
-				f.addr, _ = endpoint(s)
-			}
-			e.Peer = f.addr
-			continue
-		case partPort:
-			if n, ok := decimal(t.string(record)); ok && n < 1<<16 && e.Peer.IsValid() {
-				e.Peer = netip.AddrPortFrom(e.Peer.Addr(), uint16(n))
-			}
-			continue
-		case partPeer:
-			e.Peer = sockaddr(t.bytes(record))
-			continue
-		case partLocal:
-			e.Local = sockaddr(t.bytes(record))
+		if f.words(t, record, e) {
+			seen |= 1 << t.part
 			continue
 		}
 		n, ok := t.number(record)
 		if !ok {
-			seen &^= 1 << t.part
 			continue
 		}
 		switch t.part {
-		case partThread:
-			e.Thread = uint32(n)
-		case partXID:
-			e.XID = uint32(n)
-		case partTask:
-			e.Task = uint32(n)
-		case partClient:
-			e.Client = uint32(n)
-		case partBacklog:
-			e.Backlog = min(n, maxMicros)
-		case partRoundTrip:
-			e.RoundTrip = min(n, maxMicros)
-		case partExecute:
-			e.Execute = min(n, maxMicros)
-		case partExecuted:
-			e.Executed = min(n, maxMicros)
-		case partWakeup:
-			e.Wakeup = min(n, maxMicros)
-		case partCredits:
-			e.Credits = uint32(n)
-		case partHeader:
-			e.Header = uint32(n)
-		case partHead:
-			e.Head = uint32(n)
-		case partPages:
-			e.Pages = uint32(n)
-		case partTail:
-			e.Tail = uint32(n)
-		case partHandle:
-			e.Handle = uint32(n)
-		case partLength:
-			e.Length = uint32(n)
-		case partOffset:
-			e.Offset = n
-		case partPosition:
-			e.Position = uint32(n)
-		case partSegment:
-			e.Segment = uint32(n)
 		case partAt:
 			at = int32(n)
 		case partOf:
 			of = int32(n)
-		case partQueue:
-			e.Queue = uint32(n)
 		case partCompletion:
-			if e.Completion = uint32(n); int32(n) < 0 {
-				e.Completion, seen = 0, seen&^(1<<partCompletion)
+			if int32(n) < 0 {
+				continue
 			}
-		case partVersion:
-			e.Version = uint32(n)
+			e.Completion = uint32(n)
 		case partReadList:
 			e.ReadList = t.names[n]
 		case partNamed:
 			e.Procedure = t.names[n]
+		default:
+			numbers[t.part](e, n)
 		}
+		seen |= 1 << t.part
 	}
 	e.More = at < of
 	for _, g := range groups {
@@ -306,6 +244,58 @@ func (f *Format) Read(record []byte, e *Event) {
 	if e.Wakeup == maxMicros {
 		e.Seen &^= Waited
 	}
+}
+
+// words reads a part that is text or an address. It reports false for numbers.
+func (f *Format) words(t *take, record []byte, e *Event) bool {
+	switch t.part {
+	case partProgram:
+		e.Program = t.string(record)
+	case partProcedure:
+		e.Procedure = t.string(record)
+	case partPeerText:
+		if s := t.string(record); string(s) != f.text {
+			f.text = string(s)
+			f.addr, _ = endpoint(s)
+		}
+		e.Peer = f.addr
+	case partPort:
+		if n, ok := decimal(t.string(record)); ok && n < 1<<16 && e.Peer.IsValid() {
+			e.Peer = netip.AddrPortFrom(e.Peer.Addr(), uint16(n))
+		}
+	case partPeer:
+		e.Peer = sockaddr(t.bytes(record))
+	case partLocal:
+		e.Local = sockaddr(t.bytes(record))
+	default:
+		return false
+	}
+	return true
+}
+
+// numbers write a number into an event.
+var numbers = [partPort + 1]func(e *Event, n uint64){
+	partThread:    func(e *Event, n uint64) { e.Thread = uint32(n) },
+	partXID:       func(e *Event, n uint64) { e.XID = uint32(n) },
+	partTask:      func(e *Event, n uint64) { e.Task = uint32(n) },
+	partClient:    func(e *Event, n uint64) { e.Client = uint32(n) },
+	partBacklog:   func(e *Event, n uint64) { e.Backlog = min(n, maxMicros) },
+	partRoundTrip: func(e *Event, n uint64) { e.RoundTrip = min(n, maxMicros) },
+	partExecute:   func(e *Event, n uint64) { e.Execute = min(n, maxMicros) },
+	partExecuted:  func(e *Event, n uint64) { e.Executed = min(n, maxMicros) },
+	partWakeup:    func(e *Event, n uint64) { e.Wakeup = min(n, maxMicros) },
+	partCredits:   func(e *Event, n uint64) { e.Credits = uint32(n) },
+	partHeader:    func(e *Event, n uint64) { e.Header = uint32(n) },
+	partHead:      func(e *Event, n uint64) { e.Head = uint32(n) },
+	partPages:     func(e *Event, n uint64) { e.Pages = uint32(n) },
+	partTail:      func(e *Event, n uint64) { e.Tail = uint32(n) },
+	partHandle:    func(e *Event, n uint64) { e.Handle = uint32(n) },
+	partLength:    func(e *Event, n uint64) { e.Length = uint32(n) },
+	partOffset:    func(e *Event, n uint64) { e.Offset = n },
+	partPosition:  func(e *Event, n uint64) { e.Position = uint32(n) },
+	partSegment:   func(e *Event, n uint64) { e.Segment = uint32(n) },
+	partQueue:     func(e *Event, n uint64) { e.Queue = uint32(n) },
+	partVersion:   func(e *Event, n uint64) { e.Version = uint32(n) },
 }
 
 // groups are the parts that make what an Event has seen.

@@ -65,18 +65,27 @@ func newPacketsCommand(s *cli.Streams) *cobra.Command {
 	return cmd
 }
 
-func (o *packetsOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) error {
-	color, err := cli.Color(o.color, s.Out)
-	json := o.format == "ndjson"
-	switch {
-	case err != nil:
-		return err
+// check refuses flags that exclude each other.
+func (o *packetsOptions) check() error {
+	switch json := o.format == "ndjson"; {
 	case o.numeric && o.resolve:
 		return cli.Usagef("-n and --resolve exclude each other")
 	case !json && o.format != "text":
 		return cli.Usagef("-T is text or ndjson, not %q", o.format)
 	case json && o.hex:
 		return cli.Usagef("-x needs text: -T ndjson has no bytes")
+	}
+	return nil
+}
+
+func (o *packetsOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) error {
+	color, err := cli.Color(o.color, s.Out)
+	json := o.format == "ndjson"
+	if err != nil {
+		return err
+	}
+	if err := o.check(); err != nil {
+		return err
 	}
 	var name func(netip.Addr) string
 	if o.resolve {

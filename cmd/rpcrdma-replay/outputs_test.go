@@ -49,7 +49,7 @@ func outputsProgram() *clitest.Program {
 			"rpcrdma-replay serve --listen": n, "rpcrdma-replay serve --dir": in, "rpcrdma-replay serve --state": n, "rpcrdma-replay serve --memory": n, "rpcrdma-replay serve --playback": in,
 			"rpcrdma-replay serve --export": n, "rpcrdma-replay serve --squash": n, "rpcrdma-replay serve --buffers": n, "rpcrdma-replay serve --capture": out,
 			"rpcrdma-replay bench --outstanding": n, "rpcrdma-replay bench --min-chunk": n, "rpcrdma-replay bench --mtu": n, "rpcrdma-replay bench --clients": n,
-			"rpcrdma-replay bench --client-factor": n, "rpcrdma-replay bench --server-factor": n,
+			"rpcrdma-replay bench --credits": n, "rpcrdma-replay bench --client-factor": n, "rpcrdma-replay bench --server-factor": n,
 			"rpcrdma-replay bench --job": n, "rpcrdma-replay bench --nfs": n, "rpcrdma-replay bench --size": n, "rpcrdma-replay bench --inline": n,
 			"rpcrdma-replay bench --file-size": n, "rpcrdma-replay bench --preset": n, "rpcrdma-replay bench --dir": n,
 			"rpcrdma-replay bench --csv": out, "rpcrdma-replay bench --svg": out,

@@ -422,8 +422,6 @@ func (c *captured) summary() string {
 	return strings.Join(s, "\n")
 }
 
-const samples = "../../../samples"
-
 // Where this server's replies differ from those of Linux, and why.
 var allowed = map[string]string{
 	"DELEGRETURN: NFS4ERR_BAD_STATEID instead of NFS4_OK": "NFSv4.0: callbacks to the captured address are not allowed",
