@@ -15,20 +15,20 @@ type Asked struct {
 	First                   uint64 // packet number of the first request
 }
 
-// closed counts a connection that is over.
-func (a *Asked) closed(c *rdma.Connection) {
+// AskedBy is what a connection that is over counts for: one attempt, or none if it was answered, or may have been.
+func AskedBy(c *rdma.Connection) (a Asked) {
 	if c.Requests == 0 || c.MergedInto != nil || c.State == rdma.Rejected || c.Setup[1].Seen() || c.Sent[0].Sends|c.Sent[1].Sends != 0 {
-		return
+		return a
 	}
 	x := Asked{Connections: 1, Requests: uint64(c.Requests), BadICRC: uint64(c.BadRequests), Longest: c.Last.Time - c.First.Time, First: c.First.Number}
 	switch c.Fabric {
 	case rdma.IWARP:
 		if c.Sent[1].Packets == 0 { // of a capture of one direction
-			return
+			return a
 		}
 	default:
 		if c.State != rdma.Connecting || c.Sent[0].Packets|c.Sent[1].Packets != 0 {
-			return
+			return a
 		}
 		if c.Fabric == rdma.RoCEv1 {
 			x.V1 = 1
@@ -40,7 +40,7 @@ func (a *Asked) closed(c *rdma.Connection) {
 			x.OtherPKey = 1
 		}
 	}
-	a.Add(x)
+	return x
 }
 
 // Add adds others.

@@ -259,7 +259,7 @@ func (h *handler) Closed(c *rdma.Connection, ref rdma.Ref) {
 	if c.State == rdma.Rejected {
 		h.d.stats.Rejected.Add(rdma.Given{Count: 1, First: c.First.Number})
 	}
-	h.d.stats.Asked.closed(c)
+	h.d.stats.Asked.Add(AskedBy(c))
 	if side, ok := c.OneWay(); ok {
 		h.d.stats.OneWay.Add(rdma.Given{Count: 1, Bytes: c.Sent[side].Bytes, First: c.First.Number})
 	}

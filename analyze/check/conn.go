@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rpcrdma/toolkit/analyze/text"
+	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/roce"
@@ -330,6 +332,7 @@ func (c *Checker) Merged(into *rdma.Connection, _ rdma.Side, from *rdma.Connecti
 
 // Closed is decode.Observer.Closed.
 func (c *Checker) Closed(k *rdma.Connection) {
+	c.unanswered(k)
 	s := c.conns.all[k]
 	if s == nil {
 		return
@@ -337,6 +340,21 @@ func (c *Checker) Closed(k *rdma.Connection) {
 	s.ended = true
 	s.losses(c.packet.ref.Time)
 	c.closed(s)
+}
+
+// unanswered reports a connection that was asked for in vain.
+func (c *Checker) unanswered(k *rdma.Connection) {
+	a := decode.AskedBy(k)
+	if a.Connections == 0 || c.opt.Match != nil || k.Fabric != rdma.IWARP && a.Requests < 2 || k.Fabric == rdma.IWARP && k.Terminated == "" {
+		return
+	}
+	s := c.conns.of(k)
+	if s.many {
+		return
+	}
+	f := s.finding(ruleNoAnswer, k.First, 0, Unknown)
+	f.Expected, f.Seen = "an answer", text.Asked(&a)
+	c.report(f)
 }
 
 // closed checks what had to wait for the end of a connection.

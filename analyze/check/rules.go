@@ -134,6 +134,8 @@ const (
 	ruleChannelDown
 	rulePaused
 	ruleOffload
+	ruleNoAnswer
+
 	ruleCount
 )
 
@@ -802,6 +804,11 @@ var rules = [ruleCount]Rule{
 		ID: "pause-storm", Number: "F7.2", Title: "priority stopped by pause frames without a break",
 		Source: "IEEE 802.1Q, section 36; IEEE 802.3, annex 31B", Severity: all(Warning), Needs: NeedPackets,
 		Text: "Pause frames stopped a priority, or the whole port, for 100 ms or more; each was followed by the next before it ended. A receiver that cannot keep up stops its peer for microseconds. One that stops it for long is broken or hangs, and stops what is behind its peer, too. One finding for a priority, about its longest stop.",
+	},
+	ruleNoAnswer: {
+		ID: "connection-unanswered", Number: "N3.13", Title: "nobody answered the requests for a connection",
+		Source: "IBTA volume 1, chapter 12; RFC 5044, section 7.1", Severity: all(Warning), Needs: NeedPackets,
+		Text: "The request was sent again, or the TCP connection ended. The peer got no request, dropped it, or its answer was lost. A single request over RoCE or InfiniBand is not judged: its answer may come after the capture.",
 	},
 	ruleOffload: {
 		ID: "offload-unreported", Number: "N3.12", Title: "asynchronous operation whose end is never reported",

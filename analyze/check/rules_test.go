@@ -704,6 +704,12 @@ var breaches = []breach{
 			r.SetReason(8)
 		})
 	}},
+	{rule: "connection-unanswered", by: Unknown, play: func(s *scene) {
+		s.again()
+		s.ask(private(1024, 1024, true))
+		s.wait(4e9)
+		s.ask(private(1024, 1024, true))
+	}},
 	{rule: "delegation-recalled", by: Requester, play: func(s *scene) {
 		s.recall("delegation 1", 0)
 		s.small()

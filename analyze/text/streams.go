@@ -54,14 +54,14 @@ func Attempts(st *decode.Stats) []string {
 			all = append(all, fmt.Sprintf("%s %s; the first begins with packet %d", units.Plural(n, x.what), rest, x.count.First))
 		}
 	}
-	if s := asked(&st.Asked); s != "" {
+	if s := Asked(&st.Asked); s != "" {
 		all = append(all, s)
 	}
 	return all
 }
 
-// asked is a sentence about connections over RDMA that were asked for without an answer; empty if there are none.
-func asked(a *decode.Asked) string {
+// Asked is a sentence about connections over RDMA that were asked for without an answer; empty if there are none.
+func Asked(a *decode.Asked) string {
 	if a.Connections == 0 {
 		return ""
 	}
