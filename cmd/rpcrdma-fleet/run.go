@@ -208,9 +208,15 @@ func (t *submitted) sum(ctx context.Context, notes *cli.Problems) error {
 	n := tally(list)
 	notes.Printf("%s", n)
 	for _, u := range list {
-		if !u.State.Complete() {
+		switch {
+		case u.State == job.Done:
+			continue
+		case u.State == job.Damaged:
+			notes.Printf("unit %s (tap %q): %s: captures are truncated or malformed", u.Unit, u.Tap, u.State)
+		default:
 			notes.Printf("unit %s (tap %q): %s: %s", u.Unit, u.Tap, u.State, or(u.Reason, "nothing is known of it"))
 		}
+		t.damaged = append(t.damaged, u.Tap)
 	}
 	if n.Done != n.Units {
 		return cli.ErrDamaged

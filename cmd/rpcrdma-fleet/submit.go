@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -26,6 +27,7 @@ type submission struct {
 	every time.Duration
 
 	arrivals unit.Arrivals
+	damaged  []string // taps of which units are damaged or without a result
 }
 
 func (w *submission) flags(f *pflag.FlagSet) {
@@ -48,7 +50,7 @@ func (w *submission) rounds(ctx context.Context, patterns []string, notes *cli.P
 		err := w.round(ctx, patterns, notes, do)
 		switch {
 		case ctx.Err() != nil:
-			return nil //nolint:nilerr // a signal is the way to end it; the store has what is left to do
+			return w.ended(notes) // a signal is the way to end it; the store has what is left to do
 		case err == nil, errors.Is(err, cli.ErrDamaged): // which was said
 		case first:
 			return err
@@ -57,10 +59,22 @@ func (w *submission) rounds(ctx context.Context, patterns []string, notes *cli.P
 		}
 		select {
 		case <-ctx.Done():
-			return nil
+			return w.ended(notes)
 		case <-time.After(w.every):
 		}
 	}
+}
+
+// ended says at the end of --watch which taps have units that are damaged or without a result.
+func (w *submission) ended(notes *cli.Problems) error {
+	if len(w.damaged) == 0 {
+		return nil
+	}
+	slices.Sort(w.damaged)
+	for _, tap := range w.damaged {
+		notes.Printf("tap %q: not all captures could be decoded", tap)
+	}
+	return cli.ErrDamaged
 }
 
 func (w *submission) round(ctx context.Context, patterns []string, notes *cli.Problems, do func(*submitted) error) error {
@@ -70,6 +84,11 @@ func (w *submission) round(ctx context.Context, patterns []string, notes *cli.Pr
 	}
 	if err = do(t); err == nil || errors.Is(err, cli.ErrDamaged) {
 		w.arrivals.Take(t.found)
+	}
+	for _, tap := range t.damaged {
+		if !slices.Contains(w.damaged, tap) {
+			w.damaged = append(w.damaged, tap)
+		}
 	}
 	return errors.Join(err, t.store.Close())
 }
@@ -82,6 +101,8 @@ type submitted struct {
 	todo  []string       // units without a result, which are not set aside
 	aside []string
 	done  []string
+
+	damaged []string // taps of units that are damaged or without a result, when all have ended
 }
 
 // plan finds the files, and puts the job into its store. With --watch, these are files that are new and finished; nil if there
