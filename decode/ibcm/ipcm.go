@@ -28,9 +28,6 @@ func (h IPHeader) IsValid() bool {
 	return len(h) >= IPHeaderSize && h[0]>>4 == 0 && (h.IPVersion() == 4 || h.IPVersion() == 6)
 }
 
-// Version is the version of the header, 0.
-func (h IPHeader) Version() uint8 { return wire.Get8(h, 0) >> 4 }
-
 // IPVersion is 4 or 6.
 func (h IPHeader) IPVersion() uint8 { return wire.Get8(h, ipVersionByte) >> 4 }
 

@@ -23,7 +23,6 @@ const (
 	madClassVersion  = 2
 	madMethod        = 3
 	madStatus        = 4
-	madClassSpecific = 6
 	madTransactionID = 8
 	madAttribute     = 16
 	madModifier      = 20

@@ -16,16 +16,6 @@ var (
 // REJ refuses a connection.
 type REJ []byte
 
-// IsValid reports whether r is whole.
-func (r REJ) IsValid() bool { return len(r) >= DataSize }
-
-// LocalID is the communication id of the sender; 0 if it has none.
-func (r REJ) LocalID() uint32 { return wire.Get32(r, localID) }
-
-// RemoteID is the LocalID of the message that is rejected; 0 if it was not
-// received.
-func (r REJ) RemoteID() uint32 { return wire.Get32(r, remoteID) }
-
 // Rejected is which message is rejected.
 func (r REJ) Rejected() Rejected { return Rejected(rejMessage.get(r)) }
 

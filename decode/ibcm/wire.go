@@ -16,28 +16,11 @@ func (f bits) get(b []byte) uint8 {
 	return wire.Get8(b, int(f.off)) >> f.shift & (1<<f.width - 1)
 }
 
-func (f bits) is(b []byte) bool { return f.get(b) != 0 }
-
 func (f bits) put(b []byte, v uint8) {
 	if int(f.off) < len(b) {
 		mask := uint8(1<<f.width-1) << f.shift
 		b[f.off] = b[f.off]&^mask | v<<f.shift&mask
 	}
-}
-
-func (f bits) set(b []byte, on bool) {
-	v := uint8(0)
-	if on {
-		v = 1
-	}
-	f.put(b, v)
-}
-
-// get20 and put20 are for flow labels: the upper 20 of 32 bits.
-func get20(b []byte, off int) uint32 { return wire.Get32(b, off) >> 12 }
-
-func put20(b []byte, off int, v uint32) {
-	wire.Put32(b, off, wire.Get32(b, off)&0xfff|v<<12)
 }
 
 func getGID(b []byte, off int) netip.Addr {

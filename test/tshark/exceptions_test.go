@@ -19,22 +19,6 @@ type exception struct {
 }
 
 var exceptions = []exception{
-	// The first two fields after the GIDs of a REQ are read from wrong places:
-	// the label from three bytes instead of four, the rate from its first byte.
-	{"cm-flow-label", func(p *point) bool {
-		label := p.d.ours.frames[p.frame].values["infiniband.cm.req.prim_flowlabel"]
-		if len(label) != 1 || len(p.theirs) != 1 {
-			return false
-		}
-		l := value(label[0])
-		switch p.field {
-		case "infiniband.cm.req.prim_flowlabel":
-			return value(p.theirs[0]) == l>>8
-		case "infiniband.cm.req.prim_pktrate":
-			return value(p.theirs[0]) == l>>12&0x3f
-		}
-		return false
-	}},
 	// The bits of RFC 8276 do not fit into the eight that are shown.
 	{"access-bits", func(p *point) bool {
 		switch p.field {

@@ -57,20 +57,14 @@ var allFields = concat(
 		infiniband.mad.baseversion infiniband.mad.mgmtclass infiniband.mad.classversion infiniband.mad.method
 		infiniband.mad.status infiniband.mad.transactionid infiniband.mad.attributeid infiniband.mad.attributemodifier
 		infiniband.cm.req infiniband.cm.req.serviceid.protocol infiniband.cm.req.serviceid.dport
-		infiniband.cm.req.localcaguid infiniband.cm.req.localqkey infiniband.cm.req.localqpn
-		infiniband.cm.req.responderres infiniband.cm.req.localeecn infiniband.cm.req.initdepth
-		infiniband.cm.req.remoteeecn infiniband.cm.req.remoteresptout infiniband.cm.req.transpsvctype
-		infiniband.cm.req.e2eflowctrl infiniband.cm.req.startpsn infiniband.cm.req.localresptout
-		infiniband.cm.req.retrcount infiniband.cm.req.pkey infiniband.cm.req.pppmtu infiniband.cm.req.rdcexist
-		infiniband.cm.req.rnrretrcount infiniband.cm.req.maxcmretr infiniband.cm.req.srq
-		infiniband.cm.req.prim_locallid infiniband.cm.req.prim_remotelid infiniband.cm.req.prim_flowlabel
-		infiniband.cm.req.prim_pktrate infiniband.cm.req.prim_tfcclass infiniband.cm.req.prim_hoplim
-		infiniband.cm.req.prim_sl infiniband.cm.req.prim_subnetlocal infiniband.cm.req.prim_localacktout
+		infiniband.cm.req.localcaguid infiniband.cm.req.localqpn infiniband.cm.req.responderres
+		infiniband.cm.req.initdepth infiniband.cm.req.transpsvctype infiniband.cm.req.startpsn
+		infiniband.cm.req.retrcount infiniband.cm.req.pkey infiniband.cm.req.pppmtu
+		infiniband.cm.req.rnrretrcount infiniband.cm.req.prim_localacktout
 		infiniband.cm.req.ip_cm.ipv infiniband.cm.req.ip_cm.sport
-		infiniband.cm.rep infiniband.cm.rep.remotecommid infiniband.cm.rep.localqkey infiniband.cm.rep.localqpn
-		infiniband.cm.rep.localeecn infiniband.cm.rep.startpsn infiniband.cm.rep.respres infiniband.cm.rep.initdepth
-		infiniband.cm.rep.tgtackdelay infiniband.cm.rep.failoveracc infiniband.cm.rep.e2eflowctrl
-		infiniband.cm.rep.rnrretrcount infiniband.cm.rep.srq infiniband.cm.rep.localcaguid
+		infiniband.cm.rep infiniband.cm.rep.remotecommid infiniband.cm.rep.localqpn
+		infiniband.cm.rep.startpsn infiniband.cm.rep.respres infiniband.cm.rep.initdepth
+		infiniband.cm.rep.rnrretrcount infiniband.cm.rep.localcaguid
 		infiniband.cm.rtu.localcommid infiniband.cm.rtu.remotecommid
 		infiniband.cm.rej.localcommid infiniband.cm.rej.remotecommid infiniband.cm.rej.msgrej infiniband.cm.rej.reason
 		infiniband.cm.dreq.localcommid infiniband.cm.dreq.remotecommid infiniband.cm.req.remoteqpneecn

@@ -143,55 +143,51 @@ func (f *frame) management(q *roce.Packet) {
 	if len(mad.Data()) < ibcm.DataSize {
 		return
 	}
+	var m ibcm.Message
+	ibcm.Decode(q.Payload, len(q.Payload), &m)
 	switch mad.Attribute() {
 	case ibcm.AttributeREQ:
-		f.request(ibcm.REQ(mad.Data()))
+		v.add("infiniband.cm.req", num(m.LocalID))
+		f.request(ibcm.REQ(mad.Data()), m.Private)
 	case ibcm.AttributeREP:
 		r := ibcm.REP(mad.Data())
-		v.add("infiniband.cm.rep", num(r.LocalID()))
-		v.add("infiniband.cm.rep.remotecommid", num(r.RemoteID()))
-		v.add("infiniband.cm.rep.localqkey", num(r.LocalQKey()))
+		v.add("infiniband.cm.rep", num(m.LocalID))
+		v.add("infiniband.cm.rep.remotecommid", num(m.RemoteID))
 		v.add("infiniband.cm.rep.localqpn", num(r.LocalQPN()))
-		v.add("infiniband.cm.rep.localeecn", num(r.LocalEECN()))
 		v.add("infiniband.cm.rep.startpsn", num(r.StartingPSN()))
 		v.add("infiniband.cm.rep.respres", num(r.ResponderResources()))
 		v.add("infiniband.cm.rep.initdepth", num(r.InitiatorDepth()))
-		v.add("infiniband.cm.rep.tgtackdelay", num(r.TargetAckDelay()))
-		v.add("infiniband.cm.rep.failoveracc", num(r.FailoverAccepted()))
-		v.add("infiniband.cm.rep.e2eflowctrl", boolean(r.FlowControl()))
 		v.add("infiniband.cm.rep.rnrretrcount", num(r.RNRRetryCount()))
-		v.add("infiniband.cm.rep.srq", boolean(r.SRQ()))
 		v.add("infiniband.cm.rep.localcaguid", num(r.LocalCAGUID()))
 		v.add("infiniband.cm.rep.private", bin(r.Private()))
 	case ibcm.AttributeRTU:
 		r := ibcm.RTU(mad.Data())
-		v.add("infiniband.cm.rtu.localcommid", num(r.LocalID()))
-		v.add("infiniband.cm.rtu.remotecommid", num(r.RemoteID()))
+		v.add("infiniband.cm.rtu.localcommid", num(m.LocalID))
+		v.add("infiniband.cm.rtu.remotecommid", num(m.RemoteID))
 		v.add("infiniband.cm.rtu.private", bin(r.Private()))
 	case ibcm.AttributeREJ:
 		r := ibcm.REJ(mad.Data())
-		v.add("infiniband.cm.rej.localcommid", num(r.LocalID()))
-		v.add("infiniband.cm.rej.remotecommid", num(r.RemoteID()))
+		v.add("infiniband.cm.rej.localcommid", num(m.LocalID))
+		v.add("infiniband.cm.rej.remotecommid", num(m.RemoteID))
 		v.add("infiniband.cm.rej.msgrej", num(r.Rejected()))
 		v.add("infiniband.cm.rej.reason", num(r.Reason()))
 		v.add("infiniband.cm.rej.private", bin(r.Private()))
 	case ibcm.AttributeDREQ:
 		r := ibcm.DREQ(mad.Data())
-		v.add("infiniband.cm.dreq.localcommid", num(r.LocalID()))
-		v.add("infiniband.cm.dreq.remotecommid", num(r.RemoteID()))
+		v.add("infiniband.cm.dreq.localcommid", num(m.LocalID))
+		v.add("infiniband.cm.dreq.remotecommid", num(m.RemoteID))
 		v.add("infiniband.cm.req.remoteqpneecn", num(r.RemoteQPN()))
 		v.add("infiniband.cm.dreq.private", bin(r.Private()))
 	case ibcm.AttributeDREP:
 		r := ibcm.DREP(mad.Data())
-		v.add("infiniband.cm.drsp.localcommid", num(r.LocalID()))
-		v.add("infiniband.cm.drsp.remotecommid", num(r.RemoteID()))
+		v.add("infiniband.cm.drsp.localcommid", num(m.LocalID))
+		v.add("infiniband.cm.drsp.remotecommid", num(m.RemoteID))
 		v.add("infiniband.cm.drsp.private", bin(r.Private()))
 	}
 }
 
-func (f *frame) request(r ibcm.REQ) {
+func (f *frame) request(r ibcm.REQ, private []byte) {
 	v := f.values
-	v.add("infiniband.cm.req", num(r.LocalID()))
 	ip := false
 	if proto, port, ok := r.ServiceID().IP(); ok {
 		ip = true
@@ -199,33 +195,16 @@ func (f *frame) request(r ibcm.REQ) {
 		v.add("infiniband.cm.req.serviceid.dport", num(port))
 	}
 	v.add("infiniband.cm.req.localcaguid", num(r.LocalCAGUID()))
-	v.add("infiniband.cm.req.localqkey", num(r.LocalQKey()))
 	v.add("infiniband.cm.req.localqpn", num(r.LocalQPN()))
 	v.add("infiniband.cm.req.responderres", num(r.ResponderResources()))
-	v.add("infiniband.cm.req.localeecn", num(r.LocalEECN()))
 	v.add("infiniband.cm.req.initdepth", num(r.InitiatorDepth()))
-	v.add("infiniband.cm.req.remoteeecn", num(r.RemoteEECN()))
-	v.add("infiniband.cm.req.remoteresptout", num(r.RemoteResponseTimeout()))
 	v.add("infiniband.cm.req.transpsvctype", num(r.Transport()))
-	v.add("infiniband.cm.req.e2eflowctrl", boolean(r.FlowControl()))
 	v.add("infiniband.cm.req.startpsn", num(r.StartingPSN()))
-	v.add("infiniband.cm.req.localresptout", num(r.LocalResponseTimeout()))
 	v.add("infiniband.cm.req.retrcount", num(r.RetryCount()))
 	v.add("infiniband.cm.req.pkey", num(r.PKey()))
 	v.add("infiniband.cm.req.pppmtu", num(r.PathMTU()))
-	v.add("infiniband.cm.req.rdcexist", boolean(r.RDCExists()))
 	v.add("infiniband.cm.req.rnrretrcount", num(r.RNRRetryCount()))
-	v.add("infiniband.cm.req.maxcmretr", num(r.MaxCMRetries()))
-	v.add("infiniband.cm.req.srq", boolean(r.SRQ()))
 	p := r.Primary()
-	v.add("infiniband.cm.req.prim_locallid", num(p.LocalLID()))
-	v.add("infiniband.cm.req.prim_remotelid", num(p.RemoteLID()))
-	v.add("infiniband.cm.req.prim_flowlabel", num(p.FlowLabel()))
-	v.add("infiniband.cm.req.prim_pktrate", num(p.PacketRate()))
-	v.add("infiniband.cm.req.prim_tfcclass", num(p.TrafficClass()))
-	v.add("infiniband.cm.req.prim_hoplim", num(p.HopLimit()))
-	v.add("infiniband.cm.req.prim_sl", num(p.SL()))
-	v.add("infiniband.cm.req.prim_subnetlocal", boolean(p.SubnetLocal()))
 	v.add("infiniband.cm.req.prim_localacktout", num(p.AckTimeout()))
 	suffix := ""
 	if p.LocalGID().Is4In6() {
@@ -245,5 +224,5 @@ func (f *frame) request(r ibcm.REQ) {
 	v.add("infiniband.cm.req.ip_cm.sport", num(h.SrcPort()))
 	v.add("infiniband.cm.req.ip_cm.sip"+version, h.Src().String())
 	v.add("infiniband.cm.req.ip_cm.dip"+version, h.Dst().String())
-	v.add("infiniband.cm.req.ip_cm.private", bin(r.Consumer()))
+	v.add("infiniband.cm.req.ip_cm.private", bin(private))
 }

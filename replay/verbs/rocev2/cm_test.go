@@ -216,7 +216,7 @@ func TestRefusals(t *testing.T) {
 		{ibcm.ReasonInvalidMTU, 20049, func(q ibcm.REQ) { q.SetPathMTU(6) }},
 		{ibcm.ReasonInvalidGID, 20049, func(q ibcm.REQ) { q.Primary().SetGIDs(netip.MustParseAddr("127.0.0.1"), r.to.Addr()) }},
 		{ibcm.ReasonInvalidGID, 20049, func(q ibcm.REQ) { q.Primary().SetGIDs(r.at.Addr(), netip.MustParseAddr("127.0.0.1")) }},
-		{ibcm.ReasonUnsupported, 20049, func(q ibcm.REQ) { q.SetPrivate([]byte("no addresses")) }},
+		{ibcm.ReasonUnsupported, 20049, func(q ibcm.REQ) { clear(q.Private()) }},
 	} {
 		r.req(uint32(100+i), uint32(200+i), tt.port, tt.change)
 		m := r.answer()
