@@ -102,7 +102,7 @@ func (o *outcome) add(name string, v *verdict) {
 // Shares that a table may have at most.
 const (
 	mostWrongCertain = 0
-	mostWrongLikely  = 0.03
+	mostWrongLikely  = 0.02
 	mostNotFirst     = 0.18 // a client that limits itself to a few slots shows in no packet
 	mostWrongTimes   = 0.12
 )
