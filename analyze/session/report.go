@@ -361,6 +361,9 @@ func (r *Recorder) notes(rep *Report) {
 	note(r.lost.Calls, "%d calls were beyond the limit of open calls")
 	note(r.lost.Layouts, "%d layouts, handles or devices were beyond their limits")
 	for _, x := range r.order {
+		if x.backRefused && !slices.ContainsFunc(x.conns.list, func(c *conn) bool { return c.back }) {
+			rep.Notes = append(rep.Notes, fmt.Sprintf("session %s has no backchannel: the client asked for one, and CREATE_SESSION granted none, so the server can recall nothing", hex.EncodeToString(x.id[:])))
+		}
 		for _, c := range x.conns.list {
 			k := c.c.Resolve()
 			if c.callbacks > 0 && !c.back && (x.created.Seen() || k.Setup[0].Seen() && k.Setup[1].Seen()) && r.hidden == 0 {

@@ -22,12 +22,13 @@ type ownerKey struct{ tenant, clientID uint64 }
 // session is an NFSv4.1 session.
 type session struct {
 	sessionKey
-	clientID  uint64
-	owner     owner
-	created   rdma.Ref
-	destroyed rdma.Ref
-	first     rdma.Ref
-	flags     uint32
+	clientID    uint64
+	owner       owner
+	created     rdma.Ref
+	destroyed   rdma.Ref
+	first       rdma.Ref
+	flags       uint32
+	backRefused bool // the client asked for a backchannel, and the server granted none
 
 	granted, asked Channel
 	backGranted    Channel
@@ -127,9 +128,11 @@ func (r *Recorder) created(v *rpc.View, o *rpc.Operation, a *nfs4.CREATE_SESSION
 	x.created, x.first, x.flags = v.Tx.Reply.Last, v.Tx.Call.First, k.CsrFlags
 	x.granted, x.asked, x.backGranted = channel(&k.CsrForeChanAttrs), channel(&a.CsaForeChanAttrs), channel(&k.CsrBackChanAttrs)
 	x.back.limit = x.backGranted.Slots
+	const backchannel = nfs4.CREATE_SESSION4_FLAG_CONN_BACK_CHAN
+	x.backRefused = a.CsaFlags&backchannel != 0 && k.CsrFlags&backchannel == 0
 	if c := x.conns.carried(r, v.Tx, v.Tx.From); c != nil {
 		c.bound = BoundByCreate
-		c.back = k.CsrFlags&nfs4.CREATE_SESSION4_FLAG_CONN_BACK_CHAN != 0
+		c.back = k.CsrFlags&backchannel != 0
 	}
 }
 

@@ -219,7 +219,11 @@ name run over TCP, the others over RoCEv2.
 func (o *outcome) failed() []string {
 	var list []string
 	most := func(what string, n, of int, share float64) {
-		if float64(n) > share*float64(of) {
+		limit := share * float64(of)
+		if testing.Short() && share > 0 {
+			limit += 2 * math.Sqrt(limit) // one run of each situation: chance decides more than in the whole table, which CI makes
+		}
+		if float64(n) > limit {
 			list = append(list, fmt.Sprintf("%s: %d of %d, at most %.0f %%", what, n, of, 100*share))
 		}
 	}
