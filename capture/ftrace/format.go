@@ -177,7 +177,7 @@ func (f *Format) field(line string) error {
 	return nil
 }
 
-// symbols reads how a number is printed: __print_symbolic(REC->name, { 0, "inline" }, { 1, "pullup" }). It leaves out what is no number.
+// symbols reads how a number is printed: __print_symbolic(REC->name, { 0, "inline" }, { 1, "pullup" }). It leaves out values that are not numbers.
 func symbols(printed, name string) map[uint64][]byte {
 	names := make(map[uint64][]byte)
 	_, list, _ := strings.Cut(printed, "__print_symbolic(REC->"+name+",")
@@ -195,7 +195,7 @@ func symbols(printed, name string) map[uint64][]byte {
 
 var native = binary.NativeEndian
 
-// Read reads a record, to what Parse makes of its text. Texts in e share the memory of the record.
+// Read reads a record into e, with the values that Parse finds in its text. Texts in e share the memory of the record.
 func (f *Format) Read(record []byte, e *Event) {
 	*e = Event{Name: f.name, Kind: f.kind}
 	var at, of int32

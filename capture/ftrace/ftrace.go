@@ -5,8 +5,9 @@
 //	nfsd-225 [000]       24.048435: svcrdma_decode_rqst: cq.id=2 …           trace-cmd
 //	nfsd 225 [000]       24.048435: rpcrdma:svcrdma_decode_rqst: cq.id=2 …   perf
 //
-// Parse reads one line, Format.Read the record of a perf event, to the same. Append and Decode are the form in recordings. What the events of sunrpc and rpcrdma say is in the fields of the Event; which events there are, and which of
-// them says what, is in docs/kernel-events.md.
+// Parse reads one line, and Format.Read the record of a perf event; both give the same Event. Append and Decode are the form in recordings.
+// What the events of sunrpc and rpcrdma say is in the fields of the Event; docs/kernel-events.md has which events there are, and which of
+// them says what.
 package ftrace
 
 import (
