@@ -235,13 +235,18 @@ func (f *Format) Read(record []byte, e *Event) {
 			e.Seen |= g.seen
 		}
 	}
-	if e.Has(Times) && max(e.Backlog, e.RoundTrip, e.Execute) == maxMicros {
+	e.limit()
+}
+
+// limit takes back times that do not fit into a number of nanoseconds.
+func (e *Event) limit() {
+	if max(e.Backlog, e.RoundTrip, e.Execute) >= maxMicros {
 		e.Seen &^= Times
 	}
-	if e.Executed == maxMicros {
+	if e.Executed >= maxMicros {
 		e.Seen &^= Execution
 	}
-	if e.Wakeup == maxMicros {
+	if e.Wakeup >= maxMicros {
 		e.Seen &^= Waited
 	}
 }
@@ -279,11 +284,11 @@ var numbers = [partPort + 1]func(e *Event, n uint64){
 	partXID:       func(e *Event, n uint64) { e.XID = uint32(n) },
 	partTask:      func(e *Event, n uint64) { e.Task = uint32(n) },
 	partClient:    func(e *Event, n uint64) { e.Client = uint32(n) },
-	partBacklog:   func(e *Event, n uint64) { e.Backlog = min(n, maxMicros) },
-	partRoundTrip: func(e *Event, n uint64) { e.RoundTrip = min(n, maxMicros) },
-	partExecute:   func(e *Event, n uint64) { e.Execute = min(n, maxMicros) },
-	partExecuted:  func(e *Event, n uint64) { e.Executed = min(n, maxMicros) },
-	partWakeup:    func(e *Event, n uint64) { e.Wakeup = min(n, maxMicros) },
+	partBacklog:   func(e *Event, n uint64) { e.Backlog = n },
+	partRoundTrip: func(e *Event, n uint64) { e.RoundTrip = n },
+	partExecute:   func(e *Event, n uint64) { e.Execute = n },
+	partExecuted:  func(e *Event, n uint64) { e.Executed = n },
+	partWakeup:    func(e *Event, n uint64) { e.Wakeup = n },
 	partCredits:   func(e *Event, n uint64) { e.Credits = uint32(n) },
 	partHeader:    func(e *Event, n uint64) { e.Header = uint32(n) },
 	partHead:      func(e *Event, n uint64) { e.Head = uint32(n) },

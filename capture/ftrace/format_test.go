@@ -153,6 +153,24 @@ func TestFormatHostile(t *testing.T) {
 	}
 }
 
+// TestLongTimes: times that a number of nanoseconds does not hold are not there, whether a kernel or a recording has them.
+func TestLongTimes(t *testing.T) {
+	for _, n := range []uint64{maxMicros - 1, maxMicros, 1 << 63} {
+		for _, x := range []struct {
+			e    Event
+			seen Seen
+		}{
+			{Event{Kind: Latency, Seen: XID | Times, Execute: n}, Times}, {Event{Kind: Latency, Seen: XID | Times, Backlog: n}, Times},
+			{Event{Kind: Served, Seen: XID | Execution, Executed: n}, Execution}, {Event{Kind: Dequeued, Seen: Waited, Wakeup: n}, Waited},
+		} {
+			var got Event
+			if !got.Decode(x.e.Append(nil)) || got.Has(x.seen) != (n < maxMicros) {
+				t.Errorf("%+v: %+v", x.e, got)
+			}
+		}
+	}
+}
+
 func FuzzDecode(f *testing.F) {
 	formats, records := calls(f)
 	var e Event

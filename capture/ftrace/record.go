@@ -9,7 +9,7 @@ import (
 // of encoding/binary's Uvarint, and its texts and addresses after their length. Time and Rest are not in it.
 func (e *Event) Append(b []byte) []byte {
 	c := codec{b: append(b, byte(e.Kind))}
-	c.each(e)
+	c.event(e)
 	return c.b
 }
 
@@ -21,11 +21,12 @@ func (e *Event) Decode(data []byte) bool {
 	*e = Event{Kind: Kind(data[0])}
 	e.Name = names[e.Kind]
 	c := codec{b: data[1:], reads: true}
-	c.each(e)
+	c.event(e)
+	e.limit()
 	return !c.bad && len(c.b) == 0
 }
 
-// names are those of the kinds.
+// names has the name of each kind of event.
 var names = func() (list [32][]byte) {
 	for _, k := range Events {
 		list[k.Kind] = []byte(k.Name)
@@ -33,44 +34,37 @@ var names = func() (list [32][]byte) {
 	return list
 }()
 
-// codec writes a record, or reads it.
+// codec writes a record, or reads one.
 type codec struct {
 	b     []byte
 	reads bool
 	bad   bool
 }
 
-func (c *codec) each(e *Event) {
+// event writes or reads the fields that an event of its kind has.
+func (c *codec) event(e *Event) {
 	number(c, &e.Thread)
 	number(c, &e.Seen)
 	number(c, &e.XID)
 	switch e.Kind {
 	case ChunkRead, ChunkWrite, ChunkReply, Marshal, Reply, Latency, Granted:
-		number(c, &e.Task)
-		number(c, &e.Client)
+		c.numbers(&e.Task, &e.Client)
 	case Threshold, Found, CallbackCall, CallbackReply, Dequeued, Process, Served:
 		c.address(&e.Peer)
 		c.address(&e.Local)
 		number(c, &e.Executed)
 		number(c, &e.Wakeup)
 	case ReadSegment, WriteSegment, Request, Returned:
-		number(c, &e.Queue)
-		number(c, &e.Completion)
+		c.numbers(&e.Queue, &e.Completion)
 	}
 	switch e.Kind {
 	case ChunkRead, ChunkWrite, ChunkReply, ReadSegment, WriteSegment, Returned:
-		number(c, &e.Handle)
-		number(c, &e.Length)
+		c.numbers(&e.Handle, &e.Length)
 		number(c, &e.Offset)
-		number(c, &e.Position)
-		number(c, &e.Segment)
+		c.numbers(&e.Position, &e.Segment)
 		c.truth(&e.More)
 	case Marshal, Reply, Request:
-		number(c, &e.Header)
-		number(c, &e.Head)
-		number(c, &e.Pages)
-		number(c, &e.Tail)
-		number(c, &e.Credits)
+		c.numbers(&e.Header, &e.Head, &e.Pages, &e.Tail, &e.Credits)
 		c.text(&e.ReadList)
 	case Latency:
 		number(c, &e.Backlog)
@@ -82,6 +76,12 @@ func (c *codec) each(e *Event) {
 		number(c, &e.Version)
 		c.text(&e.Program)
 		c.text(&e.Procedure)
+	}
+}
+
+func (c *codec) numbers(list ...*uint32) {
+	for _, to := range list {
+		number(c, to)
 	}
 }
 

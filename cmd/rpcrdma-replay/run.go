@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -48,7 +47,7 @@ type runFlags struct {
 	fabricFlags
 	login       loginFlags
 	provider    string
-	local       []net.IP
+	local       []string
 	dir         string
 	mount       string
 	nlm         string
@@ -221,8 +220,7 @@ func newRunCommand(s *cli.Streams) *cobra.Command {
 	f.StringVar(&o.provider, "provider", "auto", "`fabric`: "+strings.Join(fabricNames, ", "))
 	f.StringVar(&o.layout, "layout", "own", "`chunks` of calls: own (the endpoint's choice) or captured")
 	o.fabricFlags.flags(f)
-	f.IPSliceVar(&o.local, "local", nil, "`addresses` to connect from, in turn; one with RoCEv2 (default as the system routes)")
-	f.Lookup("local").DefValue = ""
+	f.StringSliceVar(&o.local, "local", nil, "`addresses` to connect from, in turn; one with RoCEv2 (default as the system routes)")
 	cmd.Long += "\n\n" + faultsLong
 	fixed := func(flag string, values ...string) {
 		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
@@ -380,6 +378,13 @@ func (o *runFlags) run(ctx context.Context, s *cli.Streams, args []string) error
 	where, err := o.fabricFlags.options()
 	if err != nil {
 		return err
+	}
+	for _, text := range o.local {
+		a, err := netip.ParseAddr(text)
+		if err != nil {
+			return cli.Usagef("--local: %q is not an IP address", text)
+		}
+		where.Local = append(where.Local, a)
 	}
 	faults, err := parseFaults(o.faults)
 	if err != nil {
@@ -716,10 +721,6 @@ func (t *target) open(ctx context.Context, s *cli.Streams, files *outfile.Files,
 	where.Endpoint.Reconnect, where.TCP.Reconnect = !o.noReconnect, !o.noReconnect
 	where.Endpoint.Timeout, where.TCP.Timeout = o.timeout, o.timeout
 	t.faults.arm(&where)
-	for _, a := range o.local {
-		from, _ := netip.AddrFromSlice(a)
-		where.Local = append(where.Local, from.Unmap())
-	}
 	if server == builtin {
 		return t.builtin(ctx, where)
 	}
