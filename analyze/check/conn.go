@@ -52,7 +52,7 @@ type conn struct {
 	routes   [2]*roce.Route // by sender, of the newest packets of which there are the headers
 
 	crc       [2]rdma.Ref   // first packet with a wrong CRC
-	spoilt    [2]*[2]uint32 // PSNs of the first and the last request with a wrong ICRC, by sender
+	badICRC   [2]*[2]uint32 // PSNs of the first and the last request with a wrong ICRC, by sender
 	suspects  []suspect
 	strays    *strays
 	malformed []malformed
@@ -280,25 +280,25 @@ func (s *conn) badCRC(ref rdma.Ref) {
 	}
 }
 
-// spoiled notes a request with a wrong ICRC.
-func (s *conn) spoiled(src netip.Addr, psn uint32) {
+// sawBadICRC notes a request with a wrong ICRC.
+func (s *conn) sawBadICRC(src netip.Addr, psn uint32) {
 	if s.c.Ends[0].Addr == s.c.Ends[1].Addr {
 		return
 	}
-	for side := range s.spoilt {
+	for side := range s.badICRC {
 		if s.c.Ends[side].Addr != src {
 			continue
 		}
-		if s.spoilt[side] == nil {
-			s.spoilt[side] = &[2]uint32{psn, psn}
+		if s.badICRC[side] == nil {
+			s.badICRC[side] = &[2]uint32{psn, psn}
 		}
-		s.spoilt[side][1] = psn
+		s.badICRC[side][1] = psn
 	}
 }
 
-// badICRC says what the receiver makes of packets with a wrong ICRC, as far as its acknowledgements tell.
-func (s *conn) badICRC(side rdma.Side) string {
-	n, w, psn := &s.c.Sent[side], &s.wire[side], s.spoilt[side]
+// reactionToBadICRC says what the receiver did with packets whose ICRC is wrong, as far as its acknowledgements tell.
+func (s *conn) reactionToBadICRC(side rdma.Side) string {
+	n, w, psn := &s.c.Sent[side], &s.wire[side], s.badICRC[side]
 	switch {
 	case psn == nil || !w.hasAck || s.many:
 	case n.Retransmitted == 0 && reached(w.acked, psn[1]):
@@ -345,7 +345,11 @@ func (c *Checker) Closed(k *rdma.Connection) {
 // unanswered reports a connection that was asked for in vain.
 func (c *Checker) unanswered(k *rdma.Connection) {
 	a := decode.AskedBy(k)
-	if a.Connections == 0 || c.opt.Match != nil || k.Fabric != rdma.IWARP && a.Requests < 2 || k.Fabric == rdma.IWARP && k.Terminated == "" {
+	final := a.Requests > 1 // a single request may be answered after the capture
+	if k.Fabric == rdma.IWARP {
+		final = k.Terminated != ""
+	}
+	if a.Connections == 0 || !final || c.opt.Match != nil {
 		return
 	}
 	s := c.conns.of(k)
@@ -451,7 +455,7 @@ func (c *Checker) health(s *conn) {
 			f := s.finding(ruleBadCRC, s.crc[side], side, Unknown)
 			f.Expected = "right checksums"
 			f.Seen = fmt.Sprintf("%d of %d packets with a wrong checksum", n.BadCRC, n.Packets)
-			if f.Reaction = s.badICRC(side); s.c.Fabric == rdma.IWARP {
+			if f.Reaction = s.reactionToBadICRC(side); s.c.Fabric == rdma.IWARP {
 				s.badCRC32C(f, side)
 			}
 			c.report(f)

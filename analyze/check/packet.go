@@ -72,7 +72,7 @@ func (c *Checker) Packet(v *decode.PacketView) {
 				c.packet.set(v, q)
 				c.fabric.wirePacket(s, &c.packet)
 			} else if q.ICRC == roce.Bad && kinds[q.Opcode]&kindRequest != 0 {
-				s.spoiled(v.Frame.Src, q.PSN)
+				s.sawBadICRC(v.Frame.Src, q.PSN)
 			}
 		}
 	}

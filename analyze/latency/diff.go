@@ -116,8 +116,8 @@ type DiffGroup struct {
 	Explained *float64          `json:"explained"`
 
 	// Verdict is the result of Test: "slower", "faster", "noise", "few" if there are too few values to
-	// decide, or "" if one side has none. Of all transactions it is "mix" if they take longer, or less long, only since there are more
-	// of some groups and fewer of others.
+	// decide, or "" if one side has none. Of all transactions it is "mix" if their mean changed only
+	// because there are more of some groups and fewer of others.
 	Verdict string `json:"verdict"`
 	Test    *Test  `json:"test"` // null if one side has no latency
 }
@@ -138,7 +138,7 @@ const (
 	Mix    = "mix"
 )
 
-// sameMix is the part by which the adjusted mean may change if only the mix of groups has.
+// sameMix is the largest change of the adjusted mean, as a fraction, of which it is said that only the mix of groups changed.
 const sameMix = 0.02
 
 // Compare compares report b with report a. Both must have been built with the same Options.
@@ -191,7 +191,7 @@ func (d *DiffGroup) rank() int {
 // adjust compares the means of the groups that both have, in the mix of A.
 func (d *Diff) adjust() {
 	var n, a, b float64
-	same := true // no group has changed as all together seem to have
+	same := true // no group has the verdict of all transactions
 	for _, g := range d.Groups {
 		if g.Timed.A > 0 && g.Timed.B > 0 {
 			n += g.Timed.A

@@ -97,7 +97,8 @@ func (p *PacketLister) Append(b []byte, v *decode.PacketView) []byte {
 	return b
 }
 
-// Summary is what Append says about a packet behind its addresses and its connection; of several packets in a frame joined by "; ".
+// Summary returns what the listing says of a packet after its addresses and its connection. Texts of packets that share a frame are
+// joined by "; ".
 func (p *PacketLister) Summary(v *decode.PacketView) string {
 	marks := p.marks(v)
 	if len(v.RoCE) == 0 {

@@ -6,8 +6,8 @@ import (
 	"github.com/rpcrdma/toolkit/capture"
 )
 
-// MACs are the addresses of the Ethernet header that the decoded packet f lies in; nil if it lies in none. Of a packet in a
-// mirror or tunnel that carries whole frames they are those of the frame within.
+// MACs returns the destination and the source address of the Ethernet header of the decoded packet f, or nil if it has none. Inside a
+// mirror or tunnel that carries whole frames, that is the header of the inner frame.
 func MACs(lt capture.LinkType, data []byte, wire uint32, f *Frame) (to, from []byte) {
 	const size = 6
 	if lt == capture.LinkEthernet && len(f.Tunnels) == 0 {
