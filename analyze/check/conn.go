@@ -31,6 +31,8 @@ type conn struct {
 	settled [2]uint64 // packet number of the latest call of a side that was answered and acknowledged
 	repeats []repeat
 	flow    [2]flow // by requester
+	asks    said    // by forward calls
+	grants  said
 
 	// first is the number of the first packet of each side that could carry a
 	// request.
@@ -206,7 +208,7 @@ func (s *conn) forward() (rdma.Side, bool) {
 // finding starts a finding about an action of a side.
 func (s *conn) finding(r id, ref rdma.Ref, from rdma.Side, by Party) *Finding {
 	return &Finding{
-		Rule: &rules[r], Ref: ref, Connection: s.c.Resolve().ID, Fabric: s.c.Fabric,
+		Rule: &rules[r], Known: s.deviation(r, from, 0), Ref: ref, Connection: s.c.Resolve().ID, Fabric: s.c.Fabric,
 		By: by, From: s.c.Ends[from], To: s.c.Ends[from.Other()],
 	}
 }

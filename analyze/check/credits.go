@@ -76,6 +76,9 @@ func (c *creditRules) called(k *conn, st *callState, tx *transaction.Transaction
 	}
 	f.requested = h.Credits
 	fwd, known := k.forward()
+	if known && fwd == s.From {
+		k.asks.add(h.Credits, f.granted)
+	}
 	rule := ruleCreditsExceeded
 	limit := uint32(1)
 	switch {
@@ -147,6 +150,9 @@ func (c *creditRules) replied(k *conn, st *callState, tx *transaction.Transactio
 		return
 	}
 	f.replied = true
+	if fwd, known := k.forward(); known && fwd == tx.From {
+		k.grants.add(h.Credits, tx.Call.Header.Credits)
+	}
 	st.before = f.granted
 	f.grant(h.Credits)
 }

@@ -38,7 +38,7 @@ type Profile uint8
 const (
 	RFC8166 Profile = iota // RFC 8166, 8167, 8267, 8797
 	RFC5666                // RFC 5666, 5667: padding and the read-read model are allowed
-	Linux                  // RFC 8166, but known deviations of Linux are notes
+	Linux                  // RFC 8166, but known deviations of Linux and others are notes
 )
 
 // Profiles are the names of the profiles.

@@ -33,7 +33,9 @@ type scene struct {
 	rkey   uint32
 	spoil  map[int]bool // records whose ICRC is wrong
 	comm   uint32
-	other  bool // the upper layer is not NFS
+	other  bool   // the upper layer is not NFS
+	depth  uint8  // RDMA Reads at once
+	asks   uint32 // credits
 }
 
 const (
@@ -47,7 +49,7 @@ var addr = [2]netip.Addr{netip.MustParseAddr("192.0.2.2"), netip.MustParseAddr("
 func newScene() *scene {
 	return &scene{
 		now: 1_800_000_000_000_000_000, psn: [2]uint32{1000, 5000}, qpn: [2]uint32{0x21, 0x31},
-		xid: 0x5000, va: 0x100000, rkey: 0x700, spoil: make(map[int]bool), comm: 77,
+		xid: 0x5000, va: 0x100000, rkey: 0x700, spoil: make(map[int]bool), comm: 77, depth: 4, asks: 32,
 	}
 }
 
@@ -208,8 +210,8 @@ func (s *scene) connectWith(mine, theirs []byte) {
 		r.SetIDs(s.comm+1000, s.comm)
 		r.SetLocalQPN(s.qpn[server])
 		r.SetStartingPSN(s.psn[client])
-		r.SetResponderResources(4)
-		r.SetInitiatorDepth(4)
+		r.SetResponderResources(s.depth)
+		r.SetInitiatorDepth(s.depth)
 		r.SetPrivate(theirs)
 	})
 	s.manage(client, ibcm.AttributeRTU, func(d []byte) { ibcm.RTU(d).SetIDs(s.comm, s.comm+1000) })
@@ -221,8 +223,8 @@ func (s *scene) ask(private []byte) {
 		r.SetLocalID(s.comm)
 		r.SetLocalQPN(s.qpn[client])
 		r.SetStartingPSN(s.psn[server])
-		r.SetResponderResources(4)
-		r.SetInitiatorDepth(4)
+		r.SetResponderResources(s.depth)
+		r.SetInitiatorDepth(s.depth)
 		r.Primary().SetAckTimeout(18) // 1.07 s
 		r.SetPathMTU(ibcm.MTUCode(mtu))
 		r.SetServiceID(ibcm.ServiceID(0x0000000001064e51))
@@ -273,7 +275,7 @@ func (s *scene) segment(n uint32) rpcrdma.Segment {
 // next is a header for the next call.
 func (s *scene) next() *rpcrdma.Header {
 	s.xid++
-	return &rpcrdma.Header{XID: s.xid, Version: rpcrdma.Version1, Credits: 32, Type: rpcrdma.TypeMsg}
+	return &rpcrdma.Header{XID: s.xid, Version: rpcrdma.Version1, Credits: s.asks, Type: rpcrdma.TypeMsg}
 }
 
 // answer is a header for the reply to a call.

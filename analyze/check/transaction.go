@@ -141,6 +141,13 @@ func (t *txCheck) finding(r id, a about, deviation string, say wording) *Finding
 	} else {
 		t.faults++
 	}
+	if deviation == "" {
+		m := &tx.Call
+		if a == aboutReply {
+			m = &tx.Reply
+		}
+		deviation = t.k.deviation(r, from, m.Header.PayloadLength)
+	}
 	if !t.c.wanted(r, t.c.severity(r, deviation)) {
 		return t.c.audience.wordless(tx.Connection, r, deviation, ref, by)
 	}
@@ -195,7 +202,7 @@ func (t *txCheck) known(r id, a about, deviation string, say wording) {
 		return
 	}
 	f := t.finding(r, a, deviation, say)
-	if t.c.on[r] < Error {
+	if t.c.severity(r, f.Known) < Error {
 		if a == aboutCall {
 			t.faults--
 		}

@@ -101,16 +101,19 @@ func (c *verdicts) breach(s *conn, r id, ref rdma.Ref, from rdma.Side, say wordi
 		f.Expected, f.Seen = say()
 		c.report(f)
 	default:
-		c.report(c.audience.wordless(s.c, r, "", ref, s.role(from)))
+		c.report(c.audience.wordless(s.c, r, s.deviation(r, from, 0), ref, s.role(from)))
 	}
 }
 
-// severity returns the severity of a finding in the profile that is checked.
+// severity returns the severity of a finding in the profile that is checked. What a known implementation does is no error: others live with it.
 func (c *verdicts) severity(r id, known string) Severity {
-	if known != "" && c.opt.Profile == Linux {
+	switch {
+	case known == "":
+		return c.on[r]
+	case c.opt.Profile == Linux:
 		return Note
 	}
-	return c.on[r]
+	return min(c.on[r], Warning)
 }
 
 // named fills in what is known about a transaction that is still open.

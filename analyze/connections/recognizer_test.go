@@ -3,6 +3,7 @@ package connections
 import (
 	"testing"
 
+	"github.com/rpcrdma/toolkit/analyze/stack"
 	"github.com/rpcrdma/toolkit/analyze/state"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
@@ -125,16 +126,17 @@ func TestStack(t *testing.T) {
 		depth          uint16
 		mode           RegistrationMode
 		asks, grants   Credits
-		client, server Stack
+		client, server stack.Stack
 	}{
-		{"Linux", true, 16, RegistrationFRWR, constant(128), constant(64), StackLinux, StackLinux},
-		{"a client that nothing is known of", true, 16, RegistrationUnknown, Credits{}, Credits{}, StackUnknown, StackUnknown},
-		{"OpenSolaris", false, 4, RegistrationPerCall, constant(34), constant(32), StackOpenSolaris, StackOpenSolaris},
-		{"ntirpc", false, 1, RegistrationPerCall, constant(30), constant(30), StackNTIRPC, StackNTIRPC},
-		{"libevpl", false, 16, RegistrationPerCall, constant(1), constant(1), StackLibevpl, StackLibevpl},
-		{"an early libevpl", false, 16, RegistrationPerCall, constant(128), constant(0), StackRFC5666, StackLibevpl},
-		{"no calls", false, 1, RegistrationUnknown, Credits{}, Credits{}, StackUnknown, StackUnknown},
-		{"another", false, 16, RegistrationPerCall, constant(128), constant(50), StackRFC5666, StackRFC5666},
+		{"Linux", true, 16, RegistrationFRWR, constant(128), constant(64), stack.Linux, stack.Linux},
+		{"a client that nothing is known of", true, 16, RegistrationUnknown, Credits{}, Credits{}, stack.Unknown, stack.Unknown},
+		{"OpenSolaris", false, 4, RegistrationPerCall, constant(34), constant(32), stack.OpenSolaris, stack.OpenSolaris},
+		{"ntirpc", false, 1, RegistrationPerCall, constant(30), constant(30), stack.NTIRPC, stack.NTIRPC},
+		{"libevpl", false, 16, RegistrationPerCall, constant(1), constant(1), stack.Libevpl, stack.Libevpl},
+		{"an early libevpl", false, 16, RegistrationPerCall, constant(128), constant(0), stack.RFC5666, stack.Libevpl},
+		{"an old Linux", false, 16, RegistrationPerCall, constant(32), constant(32), stack.RFC5666, stack.RFC5666},
+		{"no calls", false, 1, RegistrationUnknown, Credits{}, Credits{}, stack.Unknown, stack.Unknown},
+		{"another", false, 16, RegistrationPerCall, constant(128), constant(50), stack.RFC5666, stack.RFC5666},
 	} {
 		x := Connection{Connection: &rdma.Connection{Fabric: rdma.RoCEv2}, Policies: Policies{Registration{Mode: c.mode}, c.asks, c.grants}}
 		for i := range x.Setup {
@@ -148,7 +150,7 @@ func TestStack(t *testing.T) {
 		if client != c.client || server != c.server {
 			t.Errorf("%s: %s (%s) and %s", c.name, client, why, server)
 		}
-		if line := x.stackLine(0); (line == "") != (client == StackUnknown) {
+		if line := x.stackLine(0); (line == "") != (client == stack.Unknown) {
 			t.Errorf("%s: %q", c.name, line)
 		}
 	}

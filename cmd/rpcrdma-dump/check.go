@@ -32,7 +32,7 @@ connection, packets are missing or cut, or the messages are encrypted.
 Profiles:
   rfc8166  RFC 8166 and what belongs to it (default)
   rfc5666  RFC 5666: RDMA_MSGP, RDMA_DONE and the read-read model are allowed
-  linux    as rfc8166, but known deviations of Linux are notes
+  linux    as rfc8166, but known deviations of Linux and others are notes
 
 Severities:
   error    a requirement is violated: the peer may refuse, misread or lose data

@@ -141,7 +141,7 @@ var rules = []rule{
 	{packages: "analyze/account", own: []string{"analyze/text", "decode", "decode/rdma"}},
 	// The list of connections, of one tap or of many, with its forms of output.
 	{packages: "analyze/connections", own: []string{
-		"analyze/account", "analyze/fabric", "analyze/ndjson", "analyze/state", "analyze/text", "capture",
+		"analyze/account", "analyze/fabric", "analyze/ndjson", "analyze/stack", "analyze/state", "analyze/text", "capture",
 		"decode", "decode/link", "decode/rdma", "decode/roce", "decode/rpcrdma", "decode/transaction",
 		"internal/snapshot", "internal/printable", "internal/table", "internal/units",
 	}},
@@ -152,7 +152,9 @@ var rules = []rule{
 	// What computes something of many transactions knows no format.
 	// Replies of NFS by themselves, for captures and replays.
 	{packages: "analyze/invariant", own: []string{"decode/nfs/...", "decode/xdr"}},
-	{packages: "analyze/check", own: []string{"analyze/invariant", "analyze/state", "capture", "analyze/text", "decode/...", "internal/snapshot", "internal/units"}},
+	// Implementations, by their setup and credits.
+	{packages: "analyze/stack", own: []string{"decode/rdma"}},
+	{packages: "analyze/check", own: []string{"analyze/invariant", "analyze/stack", "analyze/state", "capture", "analyze/text", "decode/...", "internal/snapshot", "internal/units"}},
 	{packages: "analyze/kernel", own: []string{"analyze/kernel/...", "analyze/text", "capture/ftrace", "decode/rdma", "decode/rpc", "decode/transaction", "internal/units"}},
 	// Keys of connections, and the form in which analyzers save what they found.
 	{packages: "analyze/state", own: []string{"decode/rdma"}, foreign: []string{"github.com/klauspost/compress"}},

@@ -16,11 +16,37 @@ import (
 // what was left out.
 type Shown struct {
 	Findings map[*check.Rule]uint64 // of the severities asked for
-	Known    map[*check.Rule]uint64 // known deviations, which are not among Findings: each rule gets a line
+	Known    map[*check.Rule]*Known // known deviations, which are not among Findings: each rule gets a line
 	Max      uint64                 // at most so many of a rule were printed; 0: all
 	Hidden   uint64                 // of lesser severity
 	Quiet    bool                   // none was printed
 }
+
+// Known are the known deviations from a rule.
+type Known struct {
+	Times uint64
+	Worst check.Severity
+	By    []string // different ones
+}
+
+// Add takes a finding that is a known deviation.
+func (s *Shown) Add(f *check.Finding) {
+	k := s.Known[f.Rule]
+	if k == nil {
+		if k = new(Known); s.Known == nil {
+			s.Known = make(map[*check.Rule]*Known)
+		}
+		s.Known[f.Rule] = k
+	}
+	k.Times++
+	k.Worst = max(k.Worst, f.Severity)
+	if !slices.Contains(k.By, f.Known) && len(k.By) < maxBy {
+		k.By = append(k.By, f.Known)
+	}
+}
+
+// maxBy is how many known deviations from a rule are named.
+const maxBy = 8
 
 var checkHeader = []string{"RULE", "", "SEVERITY", "FOUND", "BY", "FIRST FRAME", "JUDGED", "NOT JUDGED"}
 var checkRight = []bool{false, false, false, true, false, true, true, false}
@@ -82,11 +108,11 @@ func worst(n *check.Count) int {
 func left(w io.Writer, c *check.Checker, shown *Shown) {
 	lines := len(shown.Findings)
 	for _, rule := range check.Rules() {
-		n, known := shown.Findings[rule], shown.Known[rule]
-		if known > 0 {
+		n := shown.Findings[rule]
+		if known := shown.Known[rule]; known != nil {
 			all := c.Count(rule)
-			n -= min(n, all.Known-min(all.Known, known))
-			fmt.Fprintf(w, "%-7s %s  %s, known, %s: %s\n", all.Worst, rule.ID, rule.Number, units.Times(all.Known), rule.Known)
+			n -= min(n, all.Known-min(all.Known, known.Times))
+			fmt.Fprintf(w, "%-7s %s  %s, known, %s: %s\n", known.Worst, rule.ID, rule.Number, units.Times(all.Known), strings.Join(known.By, "; "))
 			lines++
 		}
 		if shown.Max > 0 && n > shown.Max {

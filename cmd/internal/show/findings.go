@@ -69,7 +69,7 @@ func (s *Findings) Wanted(r *check.Rule, severity check.Severity) bool {
 	if severity < s.Least || s.Format != "text" {
 		return severity >= s.Least
 	}
-	return !s.Shown.Quiet && (s.Shown.Max == 0 || s.Shown.Findings[r] < s.Shown.Max && s.Shown.Known[r] < mostKnown)
+	return !s.Shown.Quiet && (s.Shown.Max == 0 || s.Shown.Findings[r] < s.Shown.Max && (s.Shown.Known[r] == nil || s.Shown.Known[r].Times < mostKnown))
 }
 
 // mostKnown is how many known deviations of a rule are looked at: others of the rule may be among them.
@@ -79,10 +79,7 @@ const mostKnown = 1000
 func (s *Findings) Finding(f *check.Finding) {
 	shown := s.Wanted(f.Rule, f.Severity)
 	if shown && s.Format == "text" && f.Known != "" && s.Shown.Max != 0 {
-		if s.Shown.Known == nil {
-			s.Shown.Known = make(map[*check.Rule]uint64)
-		}
-		s.Shown.Known[f.Rule]++
+		s.Shown.Add(f)
 		return
 	}
 	s.count(f.Rule, f.Severity, 1)
