@@ -193,9 +193,10 @@ var rules = []rule{
 	// The file of a plan knows neither captures nor who replays them; the planner
 	// knows captures, and nothing of a replay.
 	{packages: "replay/plan", own: []string{"decode/xdr", "replay/transport", "internal/printable"}, foreign: []string{"github.com/klauspost/compress"}},
+	{packages: "replay/planner/order", own: []string{"replay/plan"}},
 	{packages: "replay/planner", own: []string{
 		"capture", "decode", "decode/nfs/...", "decode/oncrpc", "decode/rdma", "decode/rpc", "decode/rpcrdma", "decode/transaction", "decode/xdr",
-		"replay/plan", "internal/outfile",
+		"replay/plan", "replay/planner/order", "internal/outfile",
 	}},
 
 	// A replay. What is known before a server is asked: the plan in memory, when its

@@ -6,6 +6,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/replay/plan"
+	"github.com/rpcrdma/toolkit/replay/planner/order"
 )
 
 var types3 = map[nfs3.Ftype3]string{
@@ -160,7 +161,7 @@ func (o *obj) heard(status uint32) {
 func (o *obj) writes(from, to uint64) {
 	d := o.own()
 	if o.s.b.room.full() {
-		to = forever
+		to = order.Forever
 	}
 	n := len(d.written)
 	d.written.add(from, to)

@@ -14,6 +14,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/internal/outfile"
 	"github.com/rpcrdma/toolkit/replay/plan"
+	"github.com/rpcrdma/toolkit/replay/planner/order"
 )
 
 // Options say how a plan is made. The zero value is a good choice.
@@ -69,10 +70,9 @@ type Builder struct {
 	notReplay  map[plan.Reason]int
 	limits     map[string]bool
 	fabrics    map[string]bool
-	graph      graph
+	graph      order.Graph
 	facts      facts
-	uses       int // in all histories, or more
-	maxUses    int
+	uses       order.Uses
 
 	servers map[string]int // by address
 	ids     identity
@@ -90,10 +90,10 @@ type Builder struct {
 // connection is what a Builder keeps of a connection.
 type connection struct {
 	id       int
-	inFlight []flight // sorted by end
-	last     flight   // whose reply came last before the call at hand
-	called   bool     // a call of a client was seen
-	first    uint32   // XID of the first one
+	inFlight []order.Flight // sorted by end
+	last     order.Flight   // whose reply came last before the call at hand
+	called   bool           // a call of a client was seen
+	first    uint32         // XID of the first one
 }
 
 // follows reports whether the call with an XID was probably sent after the first one that was seen. Clients count their XIDs up, and
@@ -102,11 +102,6 @@ func (c *connection) follows(xid uint32) bool {
 	const many = 1 << 16
 	after := func(n uint32) bool { return n > 0 && n < many }
 	return after(xid-c.first) || after(bits.ReverseBytes32(xid)-bits.ReverseBytes32(c.first))
-}
-
-type flight struct {
-	op  int
-	end int64
 }
 
 // NewBuilder makes a Builder that writes to a file, which is compressed if its
@@ -126,7 +121,7 @@ func NewBuilder(out string, opt Options) (*Builder, error) {
 		return nil, err
 	}
 	b := &Builder{
-		opt: opt, room: room{opt.Memory}, maxUses: min(maxUses, max(opt.Memory/(DefaultMemory/maxUses), 1<<10)), out: out, file: file, spill: newSpill(out),
+		opt: opt, room: room{opt.Memory}, out: out, file: file, spill: newSpill(out),
 		servers: map[string]int{}, creds: map[string]int{}, conns: map[int]*connection{},
 		reasons: map[plan.Reason]int{}, notReplay: map[plan.Reason]int{}, limits: map[string]bool{}, fabrics: map[string]bool{},
 		resent: newResent(opt.Answered),
@@ -134,6 +129,7 @@ func NewBuilder(out string, opt Options) (*Builder, error) {
 			Programs: map[string]int{}, Procedures: map[string]int{}, Roles: map[plan.Role]int{}, Edges: map[plan.DepKind]int{},
 		},
 	}
+	b.uses = order.Uses{Max: min(order.MaxUses, max(opt.Memory/(DefaultMemory/order.MaxUses), 1<<10)), Each: b.histories, Limit: b.limit}
 	b.space.init(b)
 	b.ids.init(b)
 	b.states.init(b)
@@ -237,11 +233,11 @@ func endString(e rdma.End) string {
 
 // advance notes which replies had come before a call.
 func (c *connection) advance(start int64) {
-	if len(c.inFlight) == 0 || c.inFlight[0].end > start {
+	if len(c.inFlight) == 0 || c.inFlight[0].End > start {
 		return
 	}
 	n := 0
-	for n < len(c.inFlight) && c.inFlight[n].end <= start {
+	for n < len(c.inFlight) && c.inFlight[n].End <= start {
 		c.last = c.inFlight[n]
 		n++
 	}
@@ -249,13 +245,13 @@ func (c *connection) advance(start int64) {
 }
 
 func (c *connection) add(op int, end int64) {
-	i, _ := slices.BinarySearchFunc(c.inFlight, end, func(f flight, end int64) int {
-		if f.end <= end {
+	i, _ := slices.BinarySearchFunc(c.inFlight, end, func(f order.Flight, end int64) int {
+		if f.End <= end {
 			return -1
 		}
 		return 1
 	})
-	c.inFlight = slices.Insert(c.inFlight, i, flight{op, end})
+	c.inFlight = slices.Insert(c.inFlight, i, order.Flight{Op: op, End: end})
 }
 
 // began reports whether the capture has the beginning of a connection.
@@ -299,11 +295,9 @@ func (b *Builder) write(c *call) {
 		}
 	}
 	if o.After != 0 {
-		c.must(o.After, plan.DepProgram)
+		c.deps.Needs(o.After, plan.DepProgram)
 	}
-	o.Deps = b.graph.reduce(o.ID, c.deps)
-	c.deps = c.deps[:0]
-	clear(c.depAt)
+	o.Deps = b.graph.Reduce(o.ID, c.deps.List())
 	for _, d := range o.Deps {
 		b.summary.Edges[d.Kind]++
 	}
@@ -393,3 +387,18 @@ func (b *Builder) fail(err error) {
 }
 
 func (b *Builder) limit(what string) { b.limits[what] = true }
+
+// histories visits the histories of all that a Builder knows.
+func (b *Builder) histories(f func(*order.History)) {
+	for _, o := range b.space.objects {
+		f(&o.attr)
+		if o.details != &none {
+			f(&o.details.bytes)
+			f(&o.details.dir)
+			f(&o.details.locks)
+		}
+	}
+	for _, x := range b.states.statesIn {
+		f(&x.uses)
+	}
+}

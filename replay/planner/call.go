@@ -13,6 +13,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/plan"
+	"github.com/rpcrdma/toolkit/replay/planner/order"
 )
 
 // call is the transaction being added.
@@ -27,8 +28,7 @@ type call struct {
 	replied    bool  // and its results are known
 	op         *plan.Op
 	reasons    []plan.Reason
-	deps       []plan.Dep
-	depAt      map[int]int // of deps, by op, if there are many
+	deps       order.Deps
 	form       form
 	scratch    []byte
 	compound   compound
@@ -57,8 +57,7 @@ func (b *Builder) Add(v *rpc.View) error {
 		b.end = b.start
 	}
 	c := &b.call
-	clear(c.depAt)
-	*c = call{b: b, v: v, form: c.form, deps: c.deps[:0], depAt: c.depAt, reasons: c.reasons[:0], scratch: c.scratch, objs: c.objs[:0]}
+	*c = call{b: b, v: v, form: c.form, deps: c.deps, reasons: c.reasons[:0], scratch: c.scratch, objs: c.objs[:0]}
 	c.conn = b.connection(v)
 	if tx.Call.Seen() && !tx.Backward && !c.conn.called {
 		c.conn.called, c.conn.first = true, tx.XID
@@ -218,13 +217,14 @@ func (c *call) add() {
 		Role: plan.Workload, Class: plan.Exact, Time: c.start, Latency: -1, Service: -1, Before: max(0, c.before),
 	}
 	o := c.op
+	c.deps.Begin(order.Flight{Op: o.ID, End: c.end}, c.start, &b.uses)
 	if !c.acl3() && !c.nlm() {
 		b.version(c.server, strings.TrimPrefix(c.program(), "nfs"))
 	}
 	o.Credential = c.credential()
 	c.conn.advance(c.start)
-	if c.conn.last.op != 0 {
-		o.After, o.Think = c.conn.last.op, c.start-c.conn.last.end
+	if c.conn.last.Op != 0 {
+		o.After, o.Think = c.conn.last.Op, c.start-c.conn.last.End
 	}
 	if c.end >= 0 {
 		o.Latency = c.end - c.start
@@ -292,7 +292,7 @@ func (b *Builder) unadd(c *call) {
 	b.t.Connections[c.conn.id-1].Ops--
 	f := c.conn.inFlight
 	for i := range f {
-		if f[i].op == c.op.ID {
+		if f[i].Op == c.op.ID {
 			c.conn.inFlight = append(f[:i], f[i+1:]...)
 			return
 		}

@@ -61,7 +61,7 @@ func (c *call) cookies(d *obj, value uint64, verf [8]byte) {
 		c.form.rawBytes("cookieverf", verf[:])
 		return
 	}
-	c.must(from.op, plan.DepCookie)
+	c.deps.Needs(from.op, plan.DepCookie)
 	c.form.symbol(plan.Field{N: "cookie", Kind: plan.FieldCookie, Op: from.op, Value: uint64(from.entry), Zero: from.last},
 		binary.BigEndian.AppendUint64(nil, value))
 	if verf == from.verf {

@@ -16,7 +16,7 @@
 //	space, bases        names and objects; object, attributes: what is known of one
 //	states, stateids    clients, sessions, owners, state ids
 //	content, datafile   what was read and written
-//	history, deps       dependencies
+//	order               dependencies: a package of its own
 //	layout, credential, expect, describe, cookies
 //	count, lines, room  the summary, the table of objects, the memory that all this takes
 package planner

@@ -32,7 +32,7 @@ const maxTarget = 4095
 func (s *space) object(o *obj, id int) plan.Object {
 	x := plan.Object{
 		ID: id, Server: o.server, Type: o.typ, Origin: o.origin, Base: o.isBase, NameClass: o.nameClass,
-		Handle: hex.EncodeToString([]byte(o.handle)), Notes: o.notes, CreatedBy: o.created,
+		Handle: hex.EncodeToString([]byte(o.handle)), Notes: o.notes, CreatedBy: o.created.Op,
 	}
 	if x.Type == "" {
 		x.Type = o.guess()
@@ -82,7 +82,7 @@ func (o *obj) guess() string {
 	switch {
 	case o.target != "":
 		return "symlink"
-	case len(o.dir.list) > 0:
+	case !o.dir.Empty():
 		return "dir"
 	}
 	return "file"

@@ -126,8 +126,8 @@ func (c *call) lookup3(a *nfs3.LOOKUP3args, r *nfs3.LOOKUP3res) {
 		s.missing(d, name)
 	}
 	c.form.name("name", name, s.refIfHandle(o))
-	if o != nil && o.created != 0 {
-		c.dep(o.created, o.createdAt, plan.DepCreate)
+	if o != nil && o.created.Op != 0 {
+		c.deps.After(o.created, plan.DepCreate)
 	}
 }
 
@@ -191,7 +191,7 @@ func (c *call) create3(a *nfs3.CREATE3args, r *nfs3.CREATE3res) {
 		c.form.rawBytes("verf", a.How.Verf[:])
 		return
 	}
-	if o != nil && o.created == c.op.ID {
+	if o != nil && o.created.Op == c.op.ID {
 		o = nil // no existing object is changed
 	}
 	c.sattr3("obj_attributes", &a.How.ObjAttributes, o)

@@ -35,18 +35,16 @@ func (c *call) sequence4(a *nfs4.SEQUENCE4args, _ *nfs4.SEQUENCE4res) {
 	f.bool("sa_cachethis", a.SaCachethis)
 	if a.SaSlotid < maxSlots {
 		last := e.slots[a.SaSlotid]
-		c.dep(last.op, last.end, plan.DepSlot)
+		c.deps.After(last, plan.DepSlot)
 		if _, ok := e.slots[a.SaSlotid]; !ok {
 			c.b.room.take(slotSize)
 		}
-		e.slots[a.SaSlotid] = flight{c.op.ID, c.end}
+		e.slots[a.SaSlotid] = c.deps.Flight
 		if e.DefinedBy == 0 {
 			e.Slots = max(e.Slots, a.SaSlotid+1)
 		}
 	}
-	if e.client.ready != 0 {
-		c.dep(e.client.ready, e.client.readyAt, plan.DepClient)
-	}
+	c.deps.After(e.client.ready, plan.DepClient)
 }
 
 func (c *call) exchangeID4(a *nfs4.EXCHANGE_ID4args, r *nfs4.EXCHANGE_ID4res) {
@@ -67,10 +65,10 @@ func (c *call) exchangeID4(a *nfs4.EXCHANGE_ID4args, r *nfs4.EXCHANGE_ID4res) {
 	}
 	if r != nil {
 		y := s.named(c, w, r.EirResok4.EirClientid)
-		c.dep(y.set, y.setAt, plan.DepClient)
-		y.set, y.setAt = c.op.ID, c.end
+		c.deps.After(y.set, plan.DepClient)
+		y.set = c.deps.Flight
 		// A client that registers again has given up its state.
-		c.dep(y.ready, y.readyAt, plan.DepClient)
+		c.deps.After(y.ready, plan.DepClient)
 		c.afterAll(y)
 		c.op.Binds = append(c.op.Binds, plan.Bind{At: p.at, Kind: plan.FieldClient, Ref: y.ID})
 	}
@@ -79,7 +77,7 @@ func (c *call) exchangeID4(a *nfs4.EXCHANGE_ID4args, r *nfs4.EXCHANGE_ID4res) {
 func (c *call) createSession4(a *nfs4.CREATE_SESSION4args, r *nfs4.CREATE_SESSION4res) {
 	f, p, s := &c.form, &c.compound, &c.b.states
 	y := c.clientID("csa_clientid", a.CsaClientid)
-	c.dep(y.set, y.setAt, plan.DepClient)
+	c.deps.After(y.set, plan.DepClient)
 	f.symbol(plan.Field{N: "csa_sequence", Kind: plan.FieldCreateSeq, Ref: y.ID}, binary.BigEndian.AppendUint32(nil, a.CsaSequence))
 	f.u32("csa_flags", a.CsaFlags)
 	f.raw("csa_fore_chan_attrs", &a.CsaForeChanAttrs)
@@ -134,7 +132,7 @@ func (c *call) reclaimComplete4(a *nfs4.RECLAIM_COMPLETE4args, _ *nfs4.Status4re
 	f.bool("rca_one_fs", a.RcaOneFs)
 	if c.client != nil && c.ok {
 		c.client.reclaimed = true
-		c.client.ready, c.client.readyAt = c.op.ID, c.end
+		c.client.ready = c.deps.Flight
 	}
 }
 
@@ -150,17 +148,17 @@ func (c *call) setclientid4(a *nfs4.SETCLIENTID4args, r *nfs4.SETCLIENTID4res) {
 	if r != nil {
 		y := s.named(c, w, r.Resok4.Clientid)
 		c.op.Binds = append(c.op.Binds, plan.Bind{At: p.at, Kind: plan.FieldClient, Ref: y.ID}, plan.Bind{At: p.at, Kind: plan.FieldConfirm, Ref: y.ID})
-		y.set, y.setAt = c.op.ID, c.end
+		y.set = c.deps.Flight
 	}
 }
 
 func (c *call) setclientidConfirm4(a *nfs4.SETCLIENTID_CONFIRM4args, _ *nfs4.Status4res) {
 	f := &c.form
 	y := c.clientID("clientid", a.Clientid)
-	c.dep(y.set, y.setAt, plan.DepClient)
+	c.deps.After(y.set, plan.DepClient)
 	f.symbol(plan.Field{N: "setclientid_confirm", Kind: plan.FieldConfirm, Ref: y.ID}, a.SetclientidConfirm[:])
 	if c.ok {
-		y.ready, y.readyAt = c.op.ID, c.end
+		y.ready = c.deps.Flight
 	}
 }
 
@@ -176,7 +174,7 @@ func (c *call) delegpurge4(a *nfs4.DELEGPURGE4args, _ *nfs4.Status4res) {
 func (c *call) sessionID(n string, id [16]byte) *session {
 	e := c.b.states.session(c, id)
 	c.client = e.client
-	c.must(e.DefinedBy, plan.DepClient)
+	c.deps.Needs(e.DefinedBy, plan.DepClient)
 	c.form.symbol(plan.Field{N: n, Kind: plan.FieldSession, Ref: e.ID}, id[:])
 	return e
 }
@@ -189,7 +187,7 @@ func (c *call) afterAll(y *client) {
 	if n := len(y.sessions); n > manySlots && c.end >= 0 {
 		e := y.sessions[n-1]
 		clear(e.slots)
-		e.slots[maxSlots] = flight{c.op.ID, c.end}
+		e.slots[maxSlots] = c.deps.Flight
 		y.sessions = append(y.sessions[:0], e)
 	}
 }
@@ -197,12 +195,12 @@ func (c *call) afterAll(y *client) {
 // after waits for the last call on each slot of a session.
 func (c *call) after(e *session) {
 	for _, last := range e.slots {
-		c.dep(last.op, last.end, plan.DepClient)
+		c.deps.After(last, plan.DepClient)
 	}
 	if len(e.slots) > manySlots && c.end >= 0 {
 		// A call that would wait for all of them waits for this one.
 		clear(e.slots)
-		e.slots[maxSlots] = flight{c.op.ID, c.end}
+		e.slots[maxSlots] = c.deps.Flight
 	}
 }
 

@@ -2,8 +2,10 @@ package planner
 
 import (
 	"encoding/binary"
+
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/replay/plan"
+	"github.com/rpcrdma/toolkit/replay/planner/order"
 )
 
 // dataOps are the operations on the content of files.
@@ -84,7 +86,7 @@ func (c *call) writeSame4(a *nfs4.WRITE_SAME4args, _ *nfs4.WRITE_SAME4res) {
 	c.opened4("wsa_stateid", &a.WsaStateid, o, nfs4.OPEN4_SHARE_ACCESS_WRITE)
 	c.form.u32("wsa_stable", uint32(a.WsaStable))
 	c.form.raw("wsa_adb", &a.WsaAdb)
-	c.fills4(o, a.WsaAdb.AdbOffset, forever-a.WsaAdb.AdbOffset)
+	c.fills4(o, a.WsaAdb.AdbOffset, order.Forever-a.WsaAdb.AdbOffset)
 }
 
 func (c *call) commit4(a *nfs4.COMMIT4args, _ *nfs4.COMMIT4res) {
@@ -146,22 +148,22 @@ func (c *call) clone4(a *nfs4.CLONE4args, _ *nfs4.Status4res) {
 }
 
 func (c *call) ioAdvise4(a *nfs4.IO_ADVISE4args, _ *nfs4.IO_ADVISE4res) {
-	c.stateid("iaa_stateid", &a.IaaStateid, plan.OpenState, c.compound.Current.real(), reads)
+	c.stateid("iaa_stateid", &a.IaaStateid, plan.OpenState, c.compound.Current.real(), order.Reads)
 	c.form.u64("iaa_offset", a.IaaOffset)
 	c.form.u64("iaa_count", a.IaaCount)
 	c.form.raw("iaa_hints", &a.IaaHints)
 }
 
 func (c *call) offloadCancel4(a *nfs4.OFFLOAD_CANCEL4args, _ *nfs4.Status4res) {
-	c.stateid("oca_stateid", &a.OcaStateid, plan.CopyState, c.compound.Current.real(), writes)
+	c.stateid("oca_stateid", &a.OcaStateid, plan.CopyState, c.compound.Current.real(), order.Writes)
 }
 
 func (c *call) offloadStatus4(a *nfs4.OFFLOAD_STATUS4args, _ *nfs4.OFFLOAD_STATUS4res) {
-	c.stateid("osa_stateid", &a.OsaStateid, plan.CopyState, c.compound.Current.real(), reads)
+	c.stateid("osa_stateid", &a.OsaStateid, plan.CopyState, c.compound.Current.real(), order.Reads)
 }
 
 func (c *call) copyNotify4(a *nfs4.COPY_NOTIFY4args, _ *nfs4.COPY_NOTIFY4res) {
-	c.stateid("cna_src_stateid", &a.CnaSrcStateid, plan.OpenState, c.compound.Current.real(), reads)
+	c.stateid("cna_src_stateid", &a.CnaSrcStateid, plan.OpenState, c.compound.Current.real(), order.Reads)
 	c.form.raw("cna_destination_server", &a.CnaDestinationServer)
 }
 
@@ -188,7 +190,7 @@ func (c *call) listxattrs4(a *nfs4.LISTXATTRS4args, r *nfs4.LISTXATTRS4res) {
 	case a.LxaCookie == 0:
 		c.form.u64("lxa_cookie", 0)
 	case known:
-		c.must(from.op, plan.DepCookie)
+		c.deps.Needs(from.op, plan.DepCookie)
 		c.form.symbol(plan.Field{N: "lxa_cookie", Kind: plan.FieldCookie, Op: from.op, Zero: true}, binary.BigEndian.AppendUint64(nil, a.LxaCookie))
 	default:
 		c.worse(plan.Inferred, "a cookie from before the capture")
@@ -223,7 +225,7 @@ func (c *call) copies4(from *obj, source uint64, to *obj, destination, count uin
 		c.copied(from, source, count)
 	}
 	if count == 0 {
-		count = forever - destination
+		count = order.Forever - destination
 	}
 	c.fills4(to, destination, count)
 }
@@ -237,7 +239,7 @@ func (c *call) fills4(o *obj, offset, count uint64) {
 
 // opened4 adds the state id of an open with which a file is read or written.
 func (c *call) opened4(n string, id *nfs4.Stateid4, o *obj, access uint32) {
-	c.stateid(n, id, plan.OpenState, o, reads).wants(access)
+	c.stateid(n, id, plan.OpenState, o, order.Reads).wants(access)
 }
 
 // wants notes which access a state from before the capture must allow.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/replay/plan"
+	"github.com/rpcrdma/toolkit/replay/planner/order"
 )
 
 // nameOps are the operations on names and attributes.
@@ -47,8 +48,8 @@ func (c *call) lookup4(a *nfs4.LOOKUP4args, _ *nfs4.Status4res) {
 	}
 	if c.ok {
 		p.to = s.find(d, a.Objname, c.handleAfter())
-		if o := p.to.real(); o != nil && o.created != 0 {
-			c.dep(o.created, o.createdAt, plan.DepCreate)
+		if o := p.to.real(); o != nil && o.created.Op != 0 {
+			c.deps.After(o.created, plan.DepCreate)
 		}
 	} else if c.refusedWith(nfs4.NFS4ERR_NOENT) {
 		s.missing(d, a.Objname)
@@ -78,7 +79,7 @@ func (c *call) setattr4(a *nfs4.SETATTR4args, _ *nfs4.SETATTR4res) {
 	if c.executed() {
 		c.alters(o)
 	}
-	c.stateid("stateid", &a.Stateid, plan.OpenState, o, reads)
+	c.stateid("stateid", &a.Stateid, plan.OpenState, o, order.Reads)
 	c.fattr4("obj_attributes", &a.ObjAttributes, o)
 }
 

@@ -4,6 +4,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/nfs/ops"
 	"github.com/rpcrdma/toolkit/replay/plan"
+	"github.com/rpcrdma/toolkit/replay/planner/order"
 )
 
 // openOps are OPEN and the operations related to it.
@@ -72,12 +73,12 @@ func (c *call) claims(d *obj, a *nfs4.OpenClaim4) {
 	case nfs4.CLAIM_PREVIOUS:
 		f.u32("delegate_type", uint32(a.DelegateType))
 	case nfs4.CLAIM_DELEGATE_CUR:
-		c.stateid("delegate_stateid", &a.DelegateCurInfo.DelegateStateid, plan.DelegationState, nil, reads)
+		c.stateid("delegate_stateid", &a.DelegateCurInfo.DelegateStateid, plan.DelegationState, nil, order.Reads)
 		f.name("file", a.DelegateCurInfo.File, c.leads(d, a.DelegateCurInfo.File))
 	case nfs4.CLAIM_DELEGATE_PREV:
 		f.name("file", a.FileDelegatePrev, c.leads(d, a.FileDelegatePrev))
 	case nfs4.CLAIM_DELEG_CUR_FH:
-		c.stateid("oc_delegate_stateid", &a.OcDelegateStateid, plan.DelegationState, d, reads)
+		c.stateid("oc_delegate_stateid", &a.OcDelegateStateid, plan.DelegationState, d, order.Reads)
 	}
 }
 
@@ -96,8 +97,8 @@ func (c *call) openedByName(d *obj, name []byte, a *nfs4.OPEN4args, r *nfs4.OPEN
 		return s.create(c, d, name, h, "file")
 	}
 	found := s.find(d, name, h)
-	if o := found.real(); o != nil && o.created != 0 {
-		c.dep(o.created, o.createdAt, plan.DepCreate)
+	if o := found.real(); o != nil && o.created.Op != 0 {
+		c.deps.After(o.created, plan.DepCreate)
 	}
 	if last := &f.fields[len(f.fields)-1]; last.Kind == plan.FieldName {
 		last.Ref = s.refIfHandle(found)
@@ -127,7 +128,7 @@ func (c *call) opened(r *nfs4.OPEN4res, o *obj, w *owner, a *nfs4.OPEN4args) {
 	s, at := &c.b.states, c.compound.at
 	if x := s.result(c, at, &r.Resok4.Stateid, plan.OpenState, o, w); x != nil {
 		x.Access |= uint32(a.ShareAccess) & (nfs4.OPEN4_SHARE_ACCESS_READ | nfs4.OPEN4_SHARE_ACCESS_WRITE)
-		c.use(&x.uses, 0, 1, writes, plan.DepState)
+		c.deps.Use(&x.uses, 0, 1, order.Writes, plan.DepState)
 	}
 	if id := delegated(&r.Resok4.Delegation); id != nil {
 		if x := s.result(c, at, id, plan.DelegationState, o, nil); x != nil {
@@ -138,7 +139,7 @@ func (c *call) opened(r *nfs4.OPEN4res, o *obj, w *owner, a *nfs4.OPEN4args) {
 
 func (c *call) openConfirm4(a *nfs4.OPEN_CONFIRM4args, r *nfs4.OPEN_CONFIRM4res) {
 	o := c.compound.Current.real()
-	st := c.stateid("open_stateid", &a.OpenStateid, plan.OpenState, o, writes)
+	st := c.stateid("open_stateid", &a.OpenStateid, plan.OpenState, o, order.Writes)
 	c.seqid("seqid", c.ownerOf(st, "open"), a.Seqid)
 	if r != nil {
 		c.renewed(&r.Resok4.OpenStateid, plan.OpenState, o, nil)
@@ -147,7 +148,7 @@ func (c *call) openConfirm4(a *nfs4.OPEN_CONFIRM4args, r *nfs4.OPEN_CONFIRM4res)
 
 func (c *call) openDowngrade4(a *nfs4.OPEN_DOWNGRADE4args, r *nfs4.OPEN_DOWNGRADE4res) {
 	o := c.compound.Current.real()
-	st := c.stateid("open_stateid", &a.OpenStateid, plan.OpenState, o, writes)
+	st := c.stateid("open_stateid", &a.OpenStateid, plan.OpenState, o, order.Writes)
 	c.seqid("seqid", c.ownerOf(st, "open"), a.Seqid)
 	c.form.u32("share_access", uint32(a.ShareAccess))
 	c.form.u32("share_deny", a.ShareDeny)

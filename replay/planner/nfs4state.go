@@ -3,6 +3,7 @@ package planner
 import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/replay/plan"
+	"github.com/rpcrdma/toolkit/replay/planner/order"
 )
 
 // stateOps are the operations on locks, delegations and layouts, and those on all kinds of state ids.
@@ -28,24 +29,24 @@ func (c *call) close4(a *nfs4.CLOSE4args, r *nfs4.CLOSE4res) {
 	o := c.compound.Current.real()
 	st := c.stateOf(&a.OpenStateid, plan.OpenState, o)
 	c.seqid("seqid", c.ownerOf(st, "open"), a.Seqid)
-	c.stateid("open_stateid", &a.OpenStateid, plan.OpenState, o, writes)
+	c.stateid("open_stateid", &a.OpenStateid, plan.OpenState, o, order.Writes)
 	if r != nil && st != nil && r.OpenStateid.Other == a.OpenStateid.Other {
 		st.seqid = r.OpenStateid.Seqid
 	}
 }
 
 func (c *call) delegreturn4(a *nfs4.DELEGRETURN4args, _ *nfs4.Status4res) {
-	c.stateid("deleg_stateid", &a.DelegStateid, plan.DelegationState, c.compound.Current.real(), writes)
+	c.stateid("deleg_stateid", &a.DelegStateid, plan.DelegationState, c.compound.Current.real(), order.Writes)
 }
 
 func (c *call) freeStateid4(a *nfs4.FREE_STATEID4args, _ *nfs4.Status4res) {
-	c.stateid("fsa_stateid", &a.FsaStateid, plan.LockState, c.compound.Current.real(), writes)
+	c.stateid("fsa_stateid", &a.FsaStateid, plan.LockState, c.compound.Current.real(), order.Writes)
 }
 
 func (c *call) testStateid4(a *nfs4.TEST_STATEID4args, _ *nfs4.TEST_STATEID4res) {
 	c.form.u32("ts_stateids", uint32(len(a.TsStateids)))
 	for i := range a.TsStateids {
-		c.stateid("stateid", &a.TsStateids[i], plan.OpenState, nil, reads)
+		c.stateid("stateid", &a.TsStateids[i], plan.OpenState, nil, order.Reads)
 	}
 }
 
@@ -62,14 +63,14 @@ func (c *call) lock4(a *nfs4.LOCK4args, r *nfs4.LOCK4res) {
 		l := &a.Locker.OpenOwner
 		st := c.stateOf(&l.OpenStateid, plan.OpenState, o)
 		c.seqid("open_seqid", c.ownerOf(st, "open"), l.OpenSeqid)
-		c.stateid("open_stateid", &l.OpenStateid, plan.OpenState, o, reads)
+		c.stateid("open_stateid", &l.OpenStateid, plan.OpenState, o, order.Reads)
 		w = c.b.states.owner(c.clientOf(l.LockOwner.Clientid), "lock", l.LockOwner.Owner)
 		c.seqid("lock_seqid", w, l.LockSeqid)
 		c.clientID("lock_owner.clientid", l.LockOwner.Clientid)
 		f.text("lock_owner.owner", l.LockOwner.Owner)
 	} else {
 		l := &a.Locker.LockOwner
-		st := c.stateid("lock_stateid", &l.LockStateid, plan.LockState, o, writes)
+		st := c.stateid("lock_stateid", &l.LockStateid, plan.LockState, o, order.Writes)
 		w = c.ownerOf(st, "lock")
 		c.seqid("lock_seqid", w, l.LockSeqid)
 	}
@@ -85,7 +86,7 @@ func (c *call) locku4(a *nfs4.LOCKU4args, r *nfs4.LOCKU4res) {
 	f.u32("locktype", uint32(a.Locktype))
 	st := c.stateOf(&a.LockStateid, plan.LockState, o)
 	c.seqid("seqid", c.ownerOf(st, "lock"), a.Seqid)
-	c.stateid("lock_stateid", &a.LockStateid, plan.LockState, o, writes)
+	c.stateid("lock_stateid", &a.LockStateid, plan.LockState, o, order.Writes)
 	f.u64("offset", a.Offset)
 	f.u64("length", a.Length)
 	c.locks(o, a.Offset, a.Length)
@@ -108,8 +109,8 @@ func (c *call) releaseLockowner4(a *nfs4.RELEASE_LOCKOWNER4args, _ *nfs4.Status4
 	cl := c.clientID("lock_owner.clientid", a.LockOwner.Clientid)
 	c.form.text("lock_owner.owner", a.LockOwner.Owner)
 	w := c.b.states.owner(cl, "lock", a.LockOwner.Owner)
-	c.dep(w.last.op, w.last.end, plan.DepSeqid)
-	w.last = flight{c.op.ID, c.end}
+	c.deps.After(w.last, plan.DepSeqid)
+	w.last = c.deps.Flight
 }
 
 func (c *call) layoutget4(a *nfs4.LAYOUTGET4args, r *nfs4.LAYOUTGET4res) {
@@ -121,7 +122,7 @@ func (c *call) layoutget4(a *nfs4.LAYOUTGET4args, r *nfs4.LAYOUTGET4res) {
 	f.u64("loga_offset", a.LogaOffset)
 	f.u64("loga_length", a.LogaLength)
 	f.u64("loga_minlength", a.LogaMinlength)
-	c.stateid("loga_stateid", &a.LogaStateid, plan.OpenState, o, reads)
+	c.stateid("loga_stateid", &a.LogaStateid, plan.OpenState, o, order.Reads)
 	f.u32("loga_maxcount", a.LogaMaxcount)
 	if r != nil {
 		c.renewed(&r.LogrResok4.LogrStateid, plan.LayoutState, o, nil)
@@ -134,11 +135,11 @@ func (c *call) locks(o *obj, offset, length uint64) {
 		return
 	}
 	end := offset + length
-	if length == forever || end < offset {
-		end = forever
+	if length == order.Forever || end < offset {
+		end = order.Forever
 	}
 	c.span(offset, length)
-	c.use(&o.own().locks, offset, end, writes, plan.DepRange)
+	c.deps.Use(&o.own().locks, offset, end, order.Writes, plan.DepRange)
 }
 
 // renewed takes the state id from a result.

@@ -8,6 +8,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/nfs/ops"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/plan"
+	"github.com/rpcrdma/toolkit/replay/planner/order"
 )
 
 // Locks of NFSv3 go to a program of their own, mostly over connections of their own. The
@@ -199,7 +200,7 @@ func (c *call) locking() string {
 		a, owner = w.args, w.owner
 		a.cookie = cookie
 		c.op.Procedure, c.op.Granted, c.op.Credential = nlm.NLM_LOCK, true, w.cred
-		c.must(w.op, plan.DepState)
+		c.deps.Needs(w.op, plan.DepState)
 		delete(c.b.waiting, a.key(c.server))
 	} else {
 		owner = c.b.states.lockOwner(&a)
@@ -327,7 +328,7 @@ func (c *call) lockedFile(h []byte) *obj {
 func (c *call) orderLocks(o *obj, a *lockCall, proc uint32) {
 	offset, end := a.offset, a.offset+a.length
 	if a.shared || a.length == 0 || end < offset {
-		end = forever
+		end = order.Forever
 	}
 	if a.shared {
 		offset = 0
@@ -340,11 +341,11 @@ func (c *call) orderLocks(o *obj, a *lockCall, proc uint32) {
 	if o = o.real(); o == nil {
 		return
 	}
-	how := writes
+	how := order.Writes
 	if proc == nlm.NLM_TEST {
-		how = reads
+		how = order.Reads
 	}
-	c.use(&o.own().locks, offset, end, how, plan.DepRange)
+	c.deps.Use(&o.own().locks, offset, end, how, plan.DepRange)
 }
 
 // opaque is text that is never symbolic.

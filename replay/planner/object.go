@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/rpcrdma/toolkit/replay/plan"
+	"github.com/rpcrdma/toolkit/replay/planner/order"
 )
 
 // obj is an object as a Builder knows it.
@@ -24,10 +25,8 @@ type obj struct {
 	now       nameKey // latest name
 	count     int     // names known at present
 
-	created   int // op
-	createdAt int64
-	removed   int // op that removed the last name
-	removedAt int64
+	created order.Flight // by an op
+	removed order.Flight // the op that removed the last name
 
 	fsid      [2]uint64
 	fsidKnown bool
@@ -45,7 +44,7 @@ type obj struct {
 	stale  bool // the server has refused its handle
 	alive  bool // the server has accepted it
 
-	attr history
+	attr order.History
 	*details
 }
 
@@ -65,13 +64,13 @@ type details struct {
 	readEnd        uint64         // end of what was read before a change
 	notes          []plan.Note
 
-	commit  flight            // the latest COMMIT
+	commit  order.Flight      // the latest COMMIT
 	held    []*state          // its latest states
 	cookies map[uint64]cookie // of READDIR, the latest of each
 	ends    map[end]cookie    // those that a reply ended with
 	xattrs  map[uint64]cookie // of LISTXATTRS
 
-	bytes, dir, locks history
+	bytes, dir, locks order.History
 }
 
 // none is shared by objects without details.

@@ -10,6 +10,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/internal/testtools/hostile"
 	"github.com/rpcrdma/toolkit/replay/plan"
+	"github.com/rpcrdma/toolkit/replay/planner/order"
 )
 
 // TestRoom builds plans from captures that are made to exhaust their readers, with hardly any
@@ -61,25 +62,8 @@ func TestRoom(t *testing.T) {
 // TestNone checks that an object without details does not change the shared ones.
 func TestNone(t *testing.T) {
 	if none.links != nil || none.owner != "" || none.target != "" || none.written != nil || none.known != nil || none.content != nil ||
-		none.pieces != nil || none.notes != nil || none.held != nil || none.cookies != nil || none.bytes.list != nil || none.dir.list != nil ||
-		none.locks.list != nil || none.readEnd != 0 || none.commit != (flight{}) || none.acl != nil || none.base != "" || none.major != 0 {
+		none.pieces != nil || none.notes != nil || none.held != nil || none.cookies != nil || !none.bytes.Empty() || !none.dir.Empty() ||
+		!none.locks.Empty() || none.readEnd != 0 || none.commit != (order.Flight{}) || none.acl != nil || none.base != "" || none.major != 0 {
 		t.Errorf("%+v", none)
-	}
-}
-
-// TestSweep exhausts the room for uses.
-func TestSweep(t *testing.T) {
-	h := history{}
-	for i := range 100 {
-		h.list = append(h.list, entry{op: i, end: int64(i), covers: []entry{{op: 1000 + i}}})
-	}
-	if n := h.shorten(49, maxHistory); n != 150 || h.list[49].covers != nil || h.list[50].covers == nil {
-		t.Errorf("%d left", n)
-	}
-	if n := h.shorten(49, 8); n != 16 || h.list[7].op != 99 {
-		t.Errorf("%d left, the last is %d", n, h.list[7].op)
-	}
-	if n := h.shorten(49, 1); n != 1 || h.list[0].op != 99 {
-		t.Errorf("%d left", n)
 	}
 }

@@ -171,7 +171,7 @@ func (s *identity) handle(c *call, h []byte) (is bool) {
 			return false
 		case telling(h):
 			is = s.same(c.server, other, plan.SameHandle, hex.EncodeToString(h[:min(len(h), 32)]))
-		case o.origin == plan.Created && o.createdAt >= 0 && o.createdAt <= c.start && o.named:
+		case o.origin == plan.Created && o.created.End >= 0 && o.created.End <= c.start && o.named:
 			// A small handle may be the same by chance, but hardly the handle of an object just
 			// created elsewhere.
 			is = s.same(c.server, other, plan.SameMade, printed([]byte(o.name)))
@@ -204,13 +204,13 @@ func (s *identity) numbered(o *obj, id fileID) {
 	switch {
 	case !o.named || o.name == "":
 	case o.origin == plan.Created:
-		if len(s.made) < maxMade && o.createdAt >= 0 {
+		if len(s.made) < maxMade && o.created.End >= 0 {
 			s.made[madeKey{o.server, id}] = o
 		}
 	case len(s.b.t.Servers) > 1:
 		s.others(o.server, func(other int) bool {
 			x := s.made[madeKey{other, id}].real()
-			if x == nil || x.name != o.name || x.createdAt > s.b.call.start {
+			if x == nil || x.name != o.name || x.created.End > s.b.call.start {
 				return false
 			}
 			k := [2]int{o.server, other}

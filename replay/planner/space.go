@@ -3,6 +3,7 @@ package planner
 import (
 	"github.com/rpcrdma/toolkit/decode/nfs/ops"
 	"github.com/rpcrdma/toolkit/replay/plan"
+	"github.com/rpcrdma/toolkit/replay/planner/order"
 )
 
 // space is the name space of the captured servers.
@@ -123,7 +124,7 @@ func (o *obj) appears(n *nameState, key nameKey) {
 		o.first(key, plan.Inferred)
 	case n.pending != 0 && o.origin == plan.Before && !o.named:
 		// Its CREATE had no reply in the capture.
-		o.origin, o.created = plan.Created, n.pending
+		o.origin, o.created.Op = plan.Created, n.pending
 		o.first(key, plan.Inferred)
 	case n.touched || n.absent:
 		o.note(plan.NoteAppeared, "")
@@ -142,7 +143,7 @@ func (o *obj) appears(n *nameState, key nameKey) {
 			o.s.b.room.take(len(key.name) + linkSize)
 		}
 	}
-	o.removed, o.removedAt = 0, 0 // if it was, there was another name
+	o.removed = order.Flight{} // if it was, there was another name
 }
 
 // create makes a new object at a name.
@@ -150,8 +151,8 @@ func (s *space) create(c *call, dir *obj, name, handle []byte, typ string) *obj 
 	if dir = dir.real(); dir == nil || dots(name) {
 		// Its place is unknown; no file server would have created such a name.
 		o := s.of(c.server, handle)
-		if o != nil && o.created == 0 && o.origin == plan.Before && o.id == 0 {
-			o.origin, o.created, o.createdAt, o.typ = plan.Created, c.op.ID, c.end, typ
+		if o != nil && o.created.Op == 0 && o.origin == plan.Before && o.id == 0 {
+			o.origin, o.created, o.typ = plan.Created, c.deps.Flight, typ
 		}
 		return o
 	}
@@ -160,7 +161,7 @@ func (s *space) create(c *call, dir *obj, name, handle []byte, typ string) *obj 
 	}
 	n, key := s.named(dir, name)
 	o := s.add(dir.server, plan.Created)
-	o.created, o.createdAt, o.typ = c.op.ID, c.end, typ
+	o.created, o.typ = c.deps.Flight, typ
 	o.first(key, plan.Exact)
 	o.now, o.count = key, 1
 	o.sizeChanged, o.modeChanged, o.ownerChanged = true, true, true
@@ -213,7 +214,7 @@ func (s *space) remove(c *call, dir *obj, name []byte) {
 func (s *space) unname(c *call, n *nameState) {
 	if o := n.obj.real(); o != nil {
 		if o.count--; o.count <= 0 {
-			o.removed, o.removedAt = c.op.ID, c.end
+			o.removed = c.deps.Flight
 		}
 		o.linksChanged = true
 	}

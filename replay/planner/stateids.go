@@ -6,6 +6,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/replay/plan"
+	"github.com/rpcrdma/toolkit/replay/planner/order"
 )
 
 // ownerOf is the owner of a state; an unknown owner is made up.
@@ -42,7 +43,7 @@ func (c *call) anyClient() *client {
 }
 
 // stateid adds a state id. how is what the operation does with the state.
-func (c *call) stateid(n string, id *nfs4.Stateid4, kind plan.StateKind, o *obj, how access) *state {
+func (c *call) stateid(n string, id *nfs4.Stateid4, kind plan.StateKind, o *obj, how order.Access) *state {
 	if name := isSpecial(id); name != "" {
 		c.form.symbol(plan.Field{N: n, Kind: plan.FieldState0, Text: name}, id.Append(nil))
 		return nil
@@ -61,12 +62,12 @@ func (c *call) stateid(n string, id *nfs4.Stateid4, kind plan.StateKind, o *obj,
 	}
 	c.form.symbol(f, id.Append(nil))
 	if x.DefinedBy != 0 {
-		c.must(x.DefinedBy, plan.DepState)
+		c.deps.Needs(x.DefinedBy, plan.DepState)
 	} else {
 		c.worse(plan.Synthesised, string(x.Kind)+" state from before the capture: acquired before the start")
 	}
 	if c.executed() {
-		c.use(&x.uses, 0, 1, how, plan.DepState)
+		c.deps.Use(&x.uses, 0, 1, how, plan.DepState)
 	}
 	return x
 }
@@ -85,12 +86,12 @@ func (c *call) seqid(n string, w *owner, v uint32) {
 		c.form.u32(n, v)
 		return
 	}
-	if w.last.end < 0 && v != w.number {
+	if w.last.End < 0 && v != w.number {
 		// The capture lacks the reply; the client had it, or it would not have gone on (RFC 7530, section 9.1.7).
-		c.must(w.last.op, plan.DepSeqid)
+		c.deps.Needs(w.last.Op, plan.DepSeqid)
 	}
-	c.dep(w.last.op, w.last.end, plan.DepSeqid)
-	w.last, w.number = flight{c.op.ID, c.end}, v
+	c.deps.After(w.last, plan.DepSeqid)
+	w.last, w.number = c.deps.Flight, v
 	c.form.symbol(plan.Field{N: n, Kind: plan.FieldSeqid, Ref: w.ID}, binary.BigEndian.AppendUint32(nil, v))
 }
 
@@ -105,8 +106,8 @@ func (c *call) clientID(n string, id uint64) *client {
 	}
 	x := c.clientOf(id)
 	c.client = x
-	c.must(x.DefinedBy, plan.DepClient)
-	c.dep(x.ready, x.readyAt, plan.DepClient) // an unconfirmed client ID must not be used (RFC 7530, sections 16.33.5 and 16.34.5)
+	c.deps.Needs(x.DefinedBy, plan.DepClient)
+	c.deps.After(x.ready, plan.DepClient) // an unconfirmed client ID must not be used (RFC 7530, sections 16.33.5 and 16.34.5)
 	c.form.symbol(plan.Field{N: n, Kind: plan.FieldClient, Ref: x.ID}, binary.BigEndian.AppendUint64(nil, id))
 	return x
 }

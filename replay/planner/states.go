@@ -9,44 +9,43 @@ import (
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/replay/plan"
+	"github.com/rpcrdma/toolkit/replay/planner/order"
 )
 
 // client is an NFSv4 client.
 type client struct {
 	plan.Client
-	ready, set     int // op that made it usable; the latest SETCLIENTID
-	readyAt, setAt int64
-	reclaimed      bool // RECLAIM_COMPLETE was sent
-	owners         map[string]*owner
-	sessions       []*session
+	ready, set order.Flight // what made it usable; the latest SETCLIENTID
+	reclaimed  bool         // RECLAIM_COMPLETE was sent
+	owners     map[string]*owner
+	sessions   []*session
 }
 
 // session is an NFSv4.1 session.
 type session struct {
 	plan.Session
 	client *client
-	slots  map[uint32]flight // last op on each slot
-	gone   bool              // the server has forgotten it
-	ended  bool              // the client has destroyed it
+	slots  map[uint32]order.Flight // last op on each slot
+	gone   bool                    // the server has forgotten it
+	ended  bool                    // the client has destroyed it
 }
 
 // owner is an open or lock owner.
 type owner struct {
 	plan.Owner
-	last   flight
+	last   order.Flight
 	number uint32 // sequence number of the last op
 }
 
 // state is what a state id refers to.
 type state struct {
 	plan.State
-	obj     *obj
-	client  *client
-	owner   *owner
-	into    *state // reclaimed after a restart: the same
-	seqid   uint32 // latest that the client knows
-	uses    history
-	defined int64 // end of the op that defined it
+	obj    *obj
+	client *client
+	owner  *owner
+	into   *state // reclaimed after a restart: the same
+	seqid  uint32 // latest that the client knows
+	uses   order.History
 }
 
 type stateKey struct {
@@ -153,7 +152,7 @@ func (s *states) addSession(k sessionKey, cl *client) *session {
 		s.b.limit("more sessions than are followed")
 		return s.sessIn[n-1]
 	}
-	x := &session{Session: plan.Session{ID: len(s.sessIn) + 1, SessionID: hex.EncodeToString(k.id[:])}, client: cl, slots: map[uint32]flight{}}
+	x := &session{Session: plan.Session{ID: len(s.sessIn) + 1, SessionID: hex.EncodeToString(k.id[:])}, client: cl, slots: map[uint32]order.Flight{}}
 	s.b.room.take(sessionSize)
 	s.sessIn = append(s.sessIn, x)
 	s.sessions[k] = x
@@ -222,7 +221,7 @@ func (s *states) named(c *call, x *client, id uint64) *client {
 	}
 	if x.DefinedBy == 0 {
 		x.DefinedBy, x.Class, x.ClientID = c.op.ID, plan.Exact, fmt.Sprintf("%016x", id)
-		x.ready, x.readyAt = c.op.ID, c.end
+		x.ready = c.deps.Flight
 	}
 	return x
 }
@@ -297,7 +296,7 @@ func (s *states) result(c *call, at int, id *nfs4.Stateid4, kind plan.StateKind,
 	x := s.states[k].real()
 	if x == nil {
 		x = s.addState(k, kind)
-		x.Class, x.DefinedBy, x.defined = plan.Exact, c.op.ID, c.end
+		x.Class, x.DefinedBy = plan.Exact, c.op.ID
 		x.obj, x.client, x.owner = o, c.client, w
 		if w != nil {
 			x.client = s.clientsIn[w.Client-1]
@@ -335,10 +334,10 @@ func (s *states) state(c *call, id *nfs4.Stateid4, kind plan.StateKind, o *obj) 
 }
 
 func (s *states) addState(k stateKey, kind plan.StateKind) *state {
-	x := &state{State: plan.State{ID: len(s.statesIn) + 1, Kind: kind, Other: hex.EncodeToString(k.other[:])}, defined: -1}
+	x := &state{State: plan.State{ID: len(s.statesIn) + 1, Kind: kind, Other: hex.EncodeToString(k.other[:])}}
 	if n := len(s.statesIn); n > 0 && (n >= maxStates || s.b.room.full()) {
 		s.b.limit("more states than are followed")
-		s.statesIn[0].uses = history{}
+		s.statesIn[0].uses = order.History{}
 		return s.statesIn[0]
 	}
 	s.b.room.take(stateSize)

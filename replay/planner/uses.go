@@ -1,9 +1,11 @@
 package planner
 
 import (
+	"hash/fnv"
 	"strconv"
 
 	"github.com/rpcrdma/toolkit/replay/plan"
+	"github.com/rpcrdma/toolkit/replay/planner/order"
 )
 
 // renames is the outcome of RENAME.
@@ -16,8 +18,8 @@ func (c *call) renames(from *obj, old []byte, to *obj, name []byte) {
 		return
 	}
 	o := s.find(from, old, nil).real()
-	if o != nil && o.created != 0 {
-		c.dep(o.created, o.createdAt, plan.DepCreate)
+	if o != nil && o.created.Op != 0 {
+		c.deps.After(o.created, plan.DepCreate)
 	}
 	// The replaced object must no longer be in use.
 	if n := s.names[nameKey{to, string(name)}]; n != nil && n.obj != nil && n.obj.real() != o {
@@ -36,7 +38,7 @@ func (c *call) unmade(d *obj, name []byte, typ string) {
 	if !c.ok {
 		// It may have failed because of what is in the directory.
 		if n := s.names[nameKey{d, string(name)}]; n != nil && n.obj != nil && c.end >= 0 {
-			c.use(&n.obj.real().own().dir, 0, forever, reads, plan.DepName)
+			c.deps.Use(&n.obj.real().own().dir, 0, order.Forever, order.Reads, plan.DepName)
 		}
 		return
 	}
@@ -51,20 +53,20 @@ func (c *call) unmade(d *obj, name []byte, typ string) {
 
 // removes records the removal of an object: all earlier uses must come first.
 func (c *call) removes(o *obj) {
-	if o.created != 0 {
-		c.dep(o.created, o.createdAt, plan.DepCreate)
+	if o.created.Op != 0 {
+		c.deps.After(o.created, plan.DepCreate)
 	}
 	if o.count > 1 {
 		c.alters(o) // the number of its links
 		return
 	}
-	c.use(&o.attr, 0, 1, writes, plan.DepName)
-	c.use(&o.own().bytes, 0, forever, writes, plan.DepName)
-	if len(o.dir.list) > 0 {
-		c.use(&o.own().dir, 0, forever, writes, plan.DepName)
+	c.deps.Use(&o.attr, 0, 1, order.Writes, plan.DepName)
+	c.deps.Use(&o.own().bytes, 0, order.Forever, order.Writes, plan.DepName)
+	if !o.dir.Empty() {
+		c.deps.Use(&o.own().dir, 0, order.Forever, order.Writes, plan.DepName)
 	}
-	if len(o.locks.list) > 0 { // NLM locks nothing that is gone
-		c.use(&o.own().locks, 0, forever, writes, plan.DepName)
+	if !o.locks.Empty() { // NLM locks nothing that is gone
+		c.deps.Use(&o.own().locks, 0, order.Forever, order.Writes, plan.DepName)
 	}
 }
 
@@ -72,8 +74,8 @@ func (c *call) removes(o *obj) {
 func (c *call) changes(d *obj, name []byte) {
 	if d = d.real(); d != nil {
 		p := point(name)
-		c.use(&d.own().dir, p, p+1, writes, plan.DepName)
-		c.use(&d.attr, 0, 1, commutes, plan.DepSize)
+		c.deps.Use(&d.own().dir, p, p+1, order.Writes, plan.DepName)
+		c.deps.Use(&d.attr, 0, 1, order.Commutes, plan.DepSize)
 	}
 }
 
@@ -81,7 +83,7 @@ func (c *call) changes(d *obj, name []byte) {
 func (c *call) looks(d *obj, name []byte) {
 	if d = d.real(); d != nil {
 		p := point(name)
-		c.use(&d.own().dir, p, p+1, reads, plan.DepName)
+		c.deps.Use(&d.own().dir, p, p+1, order.Reads, plan.DepName)
 	}
 }
 
@@ -102,7 +104,7 @@ func (c *call) leads(d *obj, name []byte) int {
 func (c *call) lists(d *obj) {
 	if d = d.real(); d != nil {
 		d.typ = "dir"
-		c.use(&d.own().dir, 0, forever, reads, plan.DepName)
+		c.deps.Use(&d.own().dir, 0, order.Forever, order.Reads, plan.DepName)
 	}
 }
 
@@ -129,15 +131,15 @@ func (c *call) listed(d *obj, name, handle []byte) *obj {
 // alters records a change of the attributes.
 func (c *call) alters(o *obj) {
 	if o = o.real(); o != nil {
-		c.use(&o.attr, 0, 1, writes, plan.DepSize)
+		c.deps.Use(&o.attr, 0, 1, order.Writes, plan.DepSize)
 	}
 }
 
 // inspects records a read of the attributes. Those in the reply to a WRITE depend on
-// the other calls in flight and therefore impose no order.
+// the other calls in order.Flight and therefore impose no order.
 func (c *call) inspects(o *obj) {
 	if o = o.real(); o != nil && o != c.wrote {
-		c.use(&o.attr, 0, 1, reads, plan.DepSize)
+		c.deps.Use(&o.attr, 0, 1, order.Reads, plan.DepSize)
 	}
 }
 
@@ -149,11 +151,11 @@ func (c *call) writing(o *obj, offset, count uint64) {
 	}
 	end := offset + count
 	if end < offset {
-		end = forever
+		end = order.Forever
 	}
 	c.wrote = o
-	c.use(&o.own().bytes, offset, end, writes, plan.DepRange)
-	c.use(&o.attr, 0, 1, commutes, plan.DepSize)
+	c.deps.Use(&o.own().bytes, offset, end, order.Writes, plan.DepRange)
+	c.deps.Use(&o.attr, 0, 1, order.Commutes, plan.DepSize)
 	if c.ok || !c.replied {
 		o.writes(offset, end)
 	}
@@ -167,9 +169,9 @@ func (c *call) resized(o *obj, size uint64) {
 		return
 	}
 	// It also moves the end: a READ between the two sizes returns something else before it.
-	c.use(&o.own().bytes, min(size, o.latest), forever, writes, plan.DepSize)
+	c.deps.Use(&o.own().bytes, min(size, o.latest), order.Forever, order.Writes, plan.DepSize)
 	if c.ok || !c.replied {
-		o.writes(size, forever)
+		o.writes(size, order.Forever)
 		o.sizeChanged = true
 	}
 }
@@ -183,20 +185,17 @@ func (c *call) committing(o *obj, offset uint64, count uint32) {
 	}
 	end := offset + uint64(count)
 	if end < offset || count == 0 {
-		end = forever
+		end = order.Forever
 	}
 	// It is not a reader that a later WRITE would have to wait for.
-	own := entry{lo: offset, hi: max(end, offset+1), op: c.op.ID, end: c.end, how: reads}
-	for i := range o.bytes.list {
-		c.against(&o.bytes.list[i], &own, plan.DepCommit)
-	}
+	c.deps.Look(&o.bytes, offset, end, order.Reads, plan.DepCommit)
 	// Most of these edges follow from one to the COMMIT before.
-	c.dep(o.commit.op, o.commit.end, plan.DepCommit)
+	c.deps.After(o.commit, plan.DepCommit)
 	if c.end >= 0 {
-		o.own().commit = flight{c.op.ID, c.end}
+		o.own().commit = c.deps.Flight
 	}
 	c.wrote = o
-	c.use(&o.attr, 0, 1, commutes, plan.DepSize)
+	c.deps.Use(&o.attr, 0, 1, order.Commutes, plan.DepSize)
 }
 
 // copied records the source of COPY and CLONE.
@@ -204,14 +203,14 @@ func (c *call) copied(o *obj, offset, count uint64) {
 	if o = o.real(); o == nil {
 		return
 	}
-	if o.created != 0 {
-		c.must(o.created, plan.DepCreate)
+	if o.created.Op != 0 {
+		c.deps.Needs(o.created.Op, plan.DepCreate)
 	}
 	end := offset + count
 	if count == 0 || end < offset {
-		end = forever
+		end = order.Forever
 	}
-	c.use(&o.own().bytes, offset, end, reads, plan.DepRange)
+	c.deps.Use(&o.own().bytes, offset, end, order.Reads, plan.DepRange)
 }
 
 // reading records a READ of a range.
@@ -222,9 +221,9 @@ func (c *call) reading(o *obj, offset uint64, count uint32, eof bool) {
 	}
 	end := offset + uint64(count)
 	if end < offset || eof {
-		end = forever
+		end = order.Forever
 	}
-	c.use(&o.own().bytes, offset, end, reads, plan.DepRange)
+	c.deps.Use(&o.own().bytes, offset, end, order.Reads, plan.DepRange)
 }
 
 // object records that the call is about an object.
@@ -232,11 +231,11 @@ func (c *call) object(o *obj) {
 	if o = o.real(); o == nil {
 		return
 	}
-	if o.created != 0 {
-		c.must(o.created, plan.DepCreate)
+	if o.created.Op != 0 {
+		c.deps.Needs(o.created.Op, plan.DepCreate)
 	}
-	if o.removed != 0 {
-		c.dep(o.removed, o.removedAt, plan.DepName)
+	if o.removed.Op != 0 {
+		c.deps.After(o.removed, plan.DepName)
 	}
 	c.saw(o)
 	if c.path == "" {
@@ -263,4 +262,11 @@ func (c *call) bindEntry(at int, o *obj, name []byte) {
 	x := plan.Bind{At: at, Kind: plan.FieldHandle, Ref: c.b.space.ref(o)}
 	x.Name, x.NameBytes = text(string(name))
 	c.op.Binds = append(c.op.Binds, x)
+}
+
+// point is the place of a name in the history of a directory.
+func point(name []byte) uint64 {
+	f := fnv.New64a()
+	f.Write(name)
+	return f.Sum64() >> 1
 }

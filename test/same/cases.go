@@ -63,6 +63,8 @@ var commands = []command{
 	dump("split", "split", "--by", "connection", "-w", "part-{n}.pcapng"),
 	{"batch", "rpcrdma-top", []string{"--batch", "0", "-r"}},
 	{"batch-intervals", "rpcrdma-top", []string{"--batch", "5", "-d", "0.2", "-r"}},
+	{"plan", "rpcrdma-replay", []string{"plan", "-o", "calls.plan"}},
+	{"plan-pattern", "rpcrdma-replay", []string{"plan", "--payload", "pattern", "-o", "calls.plan"}},
 }
 
 // testCase is a command on a capture.

@@ -1,5 +1,5 @@
-// Command same builds rpcrdma-dump and rpcrdma-top of another commit beside those of this checkout, runs both
-// on the same captures, and compares what they print, write and exit with, byte for byte.
+// Command same builds the programs of another commit beside those of this checkout, runs both on the same captures,
+// and compares what they print, write and exit with, byte for byte.
 //
 //	test/same/run                      against the version that the redesign began with
 //	test/same/run HEAD                 what is not committed yet
@@ -31,7 +31,7 @@ import (
 const base = "87215e82"
 
 // programs are compared.
-var programs = []string{"rpcrdma-dump", "rpcrdma-top"}
+var programs = []string{"rpcrdma-dump", "rpcrdma-top", "rpcrdma-replay"}
 
 func main() {
 	var o options

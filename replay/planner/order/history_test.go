@@ -1,4 +1,4 @@
-package planner
+package order
 
 import (
 	"math/rand/v2"
@@ -11,7 +11,7 @@ import (
 // use is one op of the model: what it did, and when.
 type modelUse struct {
 	lo, hi     uint64
-	how        access
+	how        Access
 	start, end int64
 }
 
@@ -20,14 +20,15 @@ type modelUse struct {
 func TestHistory(t *testing.T) {
 	for seed := range uint64(40) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		b := &Builder{limits: map[string]bool{}}
-		var h history
-		c := &call{b: b}
+		uses := &Uses{Max: MaxUses, Limit: func(string) {}}
+		var h History
+		var g Graph
+		var d Deps
 		n := 200
 		if seed%8 == 0 {
 			n = 2 * maxHistory // so that entries are put together
 		}
-		uses := make([]modelUse, 0, n)
+		all := make([]modelUse, 0, n)
 		deps := make([][]plan.Dep, 0, n)
 		at := int64(0)
 		for i := range n {
@@ -39,23 +40,23 @@ func TestHistory(t *testing.T) {
 			u.lo = uint64(r.IntN(64))
 			u.hi = u.lo + 1 + uint64(r.IntN(8))
 			if r.IntN(30) == 0 {
-				u.hi = forever
+				u.hi = Forever
 			}
-			u.how = access(r.IntN(3))
+			u.how = Access(r.IntN(3))
 			if seed%8 == 0 && i < n-50 {
-				u.how = commutes
+				u.how = Commutes
 			}
-			*c = call{b: b, op: &plan.Op{ID: i + 1}, start: u.start, end: u.end, deps: c.deps[:0]}
-			c.use(&h, u.lo, u.hi, u.how, plan.DepRange)
-			uses = append(uses, u)
-			deps = append(deps, slices.Clone(b.graph.reduce(i+1, c.deps)))
+			d.Begin(Flight{Op: i + 1, End: u.end}, u.start, uses)
+			d.Use(&h, u.lo, u.hi, u.how, plan.DepRange)
+			all = append(all, u)
+			deps = append(deps, slices.Clone(g.Reduce(i+1, d.List())))
 			if len(h.list) > maxHistory+1 && seed < 3 {
 				t.Fatalf("seed %d: %d entries", seed, len(h.list))
 			}
 		}
 		closure := closures(deps, nil)
-		for j, u := range uses {
-			for i, e := range uses[:j] {
+		for j, u := range all {
+			for i, e := range all[:j] {
 				must := e.end >= 0 && e.end <= u.start && e.lo < u.hi && u.lo < e.hi && conflict(e.how, u.how)
 				if must && !closure[j][i] {
 					t.Fatalf("seed %d: op %d does not wait for op %d", seed, j+1, i+1)
@@ -92,7 +93,7 @@ func TestReduce(t *testing.T) {
 	kinds := []plan.DepKind{plan.DepCreate, plan.DepRange, plan.DepState, plan.DepSlot, plan.DepProgram}
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 2))
-		var g graph
+		var g Graph
 		n := 300
 		if seed == 0 {
 			n = window + 200
@@ -116,7 +117,7 @@ func TestReduce(t *testing.T) {
 				seen[op] = true
 				before[i] = append(before[i], plan.Dep{Op: op, Kind: kinds[r.IntN(len(kinds))]})
 			}
-			after[i] = g.reduce(i+1, append([]plan.Dep(nil), before[i]...))
+			after[i] = g.Reduce(i+1, append([]plan.Dep(nil), before[i]...))
 			edges += len(before[i]) - len(after[i])
 		}
 		if edges == 0 {
@@ -135,32 +136,19 @@ func TestReduce(t *testing.T) {
 	}
 }
 
-func TestSpans(t *testing.T) {
-	for seed := range uint64(20) {
-		r := rand.New(rand.NewPCG(seed, 3))
-		var s spans
-		var model [200]bool
-		for range 60 {
-			from := r.IntN(190)
-			to := from + r.IntN(10)
-			s.add(uint64(from), uint64(to))
-			for i := from; i < to; i++ {
-				model[i] = true
-			}
-			var got [200]bool
-			s.gaps(0, 200, func(from, to uint64) {
-				if from >= to {
-					t.Fatalf("empty gap %d-%d", from, to)
-				}
-				for i := from; i < to; i++ {
-					got[i] = true
-				}
-			})
-			for i := range model {
-				if model[i] == got[i] {
-					t.Fatalf("seed %d: %d is covered: %v", seed, i, model[i])
-				}
-			}
-		}
+// TestSweep exhausts the room for uses.
+func TestSweep(t *testing.T) {
+	h := History{}
+	for i := range 100 {
+		h.list = append(h.list, entry{op: i, end: int64(i), covers: []entry{{op: 1000 + i}}})
+	}
+	if n := h.shorten(49, maxHistory); n != 150 || h.list[49].covers != nil || h.list[50].covers == nil {
+		t.Errorf("%d left", n)
+	}
+	if n := h.shorten(49, 8); n != 16 || h.list[7].op != 99 {
+		t.Errorf("%d left, the last is %d", n, h.list[7].op)
+	}
+	if n := h.shorten(49, 1); n != 1 || h.list[0].op != 99 {
+		t.Errorf("%d left", n)
 	}
 }
