@@ -41,7 +41,7 @@ type inputOptions struct {
 	trackers    int
 	memory      cli.Memory
 	message     size
-	span        span
+	span        cli.Span
 	first       uint64 // packets of captures that the input continues
 
 	// needs is what the command still needs after confinement; set before start.
@@ -67,7 +67,7 @@ func (o *inputOptions) readFlag(f *pflag.FlagSet) {
 }
 
 func (o *inputOptions) decoderFlags(f *pflag.FlagSet) {
-	o.span.flags(f)
+	o.span.Flags(f)
 	f.Var(&o.clock, "clock", "times of packets: `capture`, or erspan for those of the switch in mirrors of ERSPAN type III")
 	cli.KeytabFlag(f, &o.keytab)
 	f.BoolVar(&o.noICRC, "no-icrc", false, "do not verify the invariant CRC of RoCE packets")
@@ -94,7 +94,7 @@ func (o *inputOptions) files(args []string) ([]string, error) {
 	case o.follow && names[0] == "-":
 		return nil, cli.Usagef("--follow is for a file: standard input is read as it comes, without it")
 	}
-	return names, o.span.check(len(o.ifaces) > 0 || o.follow, names)
+	return names, o.span.Check(len(o.ifaces) > 0 || o.follow, names)
 }
 
 // trackersFlag is for commands whose results several trackers can bring together.
@@ -190,7 +190,7 @@ type input struct {
 	size      atomic.Uint64 // bytes of packets, as captured
 
 	scrubbed *scrub.Reader // not nil: packets are read through it
-	span     *timeSpan     // not nil: packets outside of it are left out
+	span     *cli.Selected // packets outside of it are left out
 
 	shown func(*capture.Batch) // not nil: it is shown all packets that are read
 
@@ -306,18 +306,7 @@ func (in *input) Read(b *capture.Batch) error {
 }
 
 // read reads packets, without those that lie outside of the span.
-func (in *input) read(b *capture.Batch) error {
-	for {
-		err := in.source(b)
-		if in.span == nil {
-			return err
-		}
-		in.span.keep(b)
-		if err != nil || len(b.Packets) > 0 {
-			return err
-		}
-	}
-}
+func (in *input) read(b *capture.Batch) error { return in.span.Read(b, in.source) }
 
 // source reads from the source.
 func (in *input) source(b *capture.Batch) error {
@@ -467,12 +456,12 @@ func open(cmd *cobra.Command, s *cli.Streams, o *inputOptions, args []string) (*
 			return n == 1
 		})
 	}
-	var chosen *timeSpan
+	var chosen *cli.Selected
 	if len(o.ifaces) == 0 && !o.follow {
 		opt := capture.Options{
 			BatchSize: o.memory.Batch(), Window: o.memory.Window(), First: o.first, Ahead: o.copiers(len(names)),
 		}
-		if chosen, err = o.span.open(names, opt); err == nil {
+		if chosen, err = o.span.Open(names, opt); err == nil {
 			j.in, err = openInput(names, s.In, opt)
 		}
 	} else {

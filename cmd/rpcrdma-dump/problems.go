@@ -26,11 +26,7 @@ func inputProblems(n *cli.Problems, in *input, d *decode.Decoder, stopped bool, 
 		Total: total, Stats: r.since(d.Stats()), Cut: in.cut.Load(), Account: d.Account(), Evicted: r.orphans(d.Orphans()).Evicted, Stopped: stopped,
 		Malformed: r.orphans(d.Orphans()).Malformed,
 	}
-	if in.span != nil {
-		if s := in.span.note(); s != "" {
-			n.Printf("note: %s", s)
-		}
-	}
+	n.Selected(in.span)
 	n.Doubled(in.Reader)
 	o.print(n, list)
 }

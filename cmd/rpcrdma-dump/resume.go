@@ -45,7 +45,7 @@ func (o *resumeOptions) check(in *inputOptions, others ...string) error {
 		return cli.Usagef("--resume-state is a file")
 	case len(in.ifaces) > 0 || in.follow:
 		return cli.Usagef("--resume-state is for files that are complete, not for -i and --follow")
-	case in.span.given():
+	case in.span.Given():
 		return cli.Usagef("--resume-state is for whole files: --since, --until and --last do not go with it")
 	case in.trackers > 0:
 		return cli.Usagef("--trackers does not go with --resume-state: one tracker is saved")

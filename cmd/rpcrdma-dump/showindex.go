@@ -34,7 +34,7 @@ func (o *showOptions) checkIndex(files []string) error {
 		return cli.Usagef("--index is for a file that is complete, not for -i and --follow")
 	case len(names) > 1 || len(names) == 1 && names[0] == "-":
 		return cli.Usagef("--index is for one file")
-	case o.span.given():
+	case o.span.Given():
 		return cli.Usagef("--index is for a whole file: --since, --until and --last do not go with it")
 	}
 	return nil

@@ -39,6 +39,7 @@ type planOptions struct {
 	keytab      string
 	same        []string
 	separate    bool
+	span        cli.Span
 	openCalls   int
 	connections int
 	limit       cli.Memory
@@ -92,6 +93,7 @@ func newPlanCommand(s *cli.Streams) *cobra.Command {
 	cli.PositiveVar(f, &o.objects, "limit-objects", "follow at most `n` objects and names (default 1048576)")
 	f.Var(&o.memory, "limit-tables", "memory for objects, names, states and clients (default 80M)")
 	sameFlags(f, &o.same, &o.separate)
+	o.span.Flags(f)
 	cli.KeytabFlag(f, &o.keytab)
 	f.BoolVar(&o.noICRC, "no-icrc", false, "do not verify the invariant CRC of RoCE packets")
 	cli.PositiveVar(f, &o.openCalls, "limit-calls", "remember at most `n` calls without a reply (default 16384)")
@@ -209,6 +211,9 @@ func (o *planOptions) check(args []string) (first, last int, err error) {
 	default:
 		return 0, 0, cli.Usagef("--payload is captured, pattern or sparse, not %q", o.payload)
 	}
+	if err := o.span.Check(false, args); err != nil {
+		return 0, 0, err
+	}
 	if o.ops == "" {
 		return 1, 0, nil
 	}
@@ -229,7 +234,7 @@ const maxTables = 96 << 20
 
 // noPlanFlags refuses flags that say how a plan is made, if there is one already.
 func noPlanFlags(name string, given func(flag string) bool) error {
-	for _, flag := range []string{"payload", "no-results", "same-server", "separate-servers", "limit-objects", "no-icrc", "limit-calls", "limit-connections"} {
+	for _, flag := range []string{"payload", "no-results", "same-server", "separate-servers", "limit-objects", "since", "until", "last", "no-icrc", "limit-calls", "limit-connections"} {
 		if given(flag) && isPlan(name) {
 			return cli.Usagef("--%s says how a plan is made of a capture, and %s is a plan already", flag, name)
 		}
@@ -329,7 +334,13 @@ func (o *planOptions) once(ctx context.Context, s *cli.Streams, name string, arg
 	if err := cli.Distinct("", args); err != nil {
 		return nil, nil, nil, err
 	}
-	in, err := duplicates.Open(args, capture.Options{Stdin: s.In, BatchSize: o.limit.Batch()})
+	from := capture.Options{BatchSize: o.limit.Batch()}
+	span, err := o.span.Open(args, from)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	from.Stdin = s.In
+	in, err := duplicates.Open(args, from)
 	if format, ok := errors.AsType[*capture.FormatError](err); ok && len(args) == 1 {
 		format.Other = "a plan"
 	}
@@ -344,6 +355,7 @@ func (o *planOptions) once(ctx context.Context, s *cli.Streams, name string, arg
 		list, total := in.Problems()
 		problems.Files(list, total, &st)
 		problems.Headers(&orphans.Malformed)
+		problems.Selected(span)
 		problems.Doubled(in)
 		problems.Backwards(&st)
 		problems.Packets(&st, total)
@@ -352,7 +364,7 @@ func (o *planOptions) once(ctx context.Context, s *cli.Streams, name string, arg
 		}
 		problems.GivenUp(orphans.Evicted, &st, cli.LimitFlags)
 	}
-	sum, err := planner.Build(ctx, in, name, dopt, opt)
+	sum, err := planner.Build(ctx, span.Reader(in), name, dopt, opt)
 	return in, sum, problems, err
 }
 

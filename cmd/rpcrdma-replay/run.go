@@ -92,6 +92,7 @@ type runFlags struct {
 	uid, gid    uint32
 	same        []string
 	separate    bool
+	span        cli.Span
 	quiet       bool
 	noReconnect bool
 	resume      string
@@ -179,6 +180,7 @@ func newRunCommand(s *cli.Streams) *cobra.Command {
 	f.StringVar(&o.payload, "payload", string(plan.Captured), "for a CAPTURE: file data as captured, or by pattern, or sparse")
 
 	sameFlags(f, &o.same, &o.separate)
+	o.span.Flags(f)
 	o.login.flags(f)
 	cli.KeytabFlag(f, &o.keytab)
 	o.memory.Flag(f)
@@ -648,7 +650,7 @@ func (o *runFlags) load(ctx context.Context, s *cli.Streams, name string) (w *wo
 	if err != nil {
 		return nil, nil, err
 	}
-	p := &planOptions{payload: o.payload, format: "text", keytab: o.keytab, limit: o.memory, same: o.same, separate: o.separate}
+	p := &planOptions{payload: o.payload, format: "text", keytab: o.keytab, limit: o.memory, same: o.same, separate: o.separate, span: o.span}
 	if _, _, err := p.check([]string{name}); err != nil {
 		return nil, nil, errors.Join(err, remove())
 	}

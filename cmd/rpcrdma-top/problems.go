@@ -14,6 +14,7 @@ func inputProblems(n *cli.Problems, e monitor.Ending) {
 	list, total := e.Reader.Problems()
 	n.Files(list, total, &s.Decoder)
 	if src, ok := e.Reader.(*source); ok {
+		n.Selected(src.span)
 		n.Snapped(src.cut.Load())
 		n.Doubled(src.Reader)
 	}

@@ -98,6 +98,7 @@ type options struct {
 	noMouse    bool
 	noICRC     bool
 	keytab     string
+	span       cli.Span
 	memory     cli.Memory
 	cpu        string
 	box        sandbox.Options
@@ -187,6 +188,7 @@ func newRootCommand(s *cli.Streams) *cobra.Command {
 	f.StringVar(&o.color, "color", "auto", "`when` to use colors: auto, always or never")
 	f.BoolVar(&o.ascii, "ascii", false, "use ASCII only; this is the default without a UTF-8 locale")
 	f.BoolVar(&o.noMouse, "no-mouse", false, "leave the mouse to the terminal, so that it selects text")
+	o.span.Flags(f)
 	cli.KeytabFlag(f, &o.keytab)
 	f.BoolVar(&o.noICRC, "no-icrc", false, "do not verify the invariant CRC of RoCE packets")
 	o.memory.Flag(f)
@@ -224,6 +226,9 @@ func (o *options) check() error {
 		return cli.Usagef("--color is auto, always or never, not %q", o.color)
 	}
 	var err error
+	if err := o.span.Check(len(o.interfaces) > 0, o.read); err != nil {
+		return err
+	}
 	if o.look, err = parseTheme(o.theme); err != nil {
 		return cli.Usagef("--theme: %w", err)
 	}

@@ -25,12 +25,13 @@ type source struct {
 	again func() (capture.Reader, error) // opens it once more; nil if that cannot be
 	stop  func()                         // ends a live capture; nil otherwise
 	notes func() []string                // what the user should know about it
+	span  *cli.Selected                  // packets outside of it are left out
 	cut   atomic.Uint64                  // packets of which the capture holds only the beginning
 }
 
 // Read implements capture.Reader.
 func (s *source) Read(b *capture.Batch) error {
-	err := s.Reader.Read(b)
+	err := s.span.Read(b, s.Reader.Read)
 	n := uint64(0)
 	for i := range b.Packets {
 		if p := &b.Packets[i]; uint64(len(p.Data)) < uint64(p.Length) {
@@ -51,7 +52,13 @@ func openSource(o *options, stdin io.Reader) (*source, error) {
 	if err := cli.Distinct("", o.read); err != nil {
 		return nil, err
 	}
-	r, err := duplicates.Open(o.read, capture.Options{Stdin: stdin, BatchSize: o.memory.Batch()})
+	opt := capture.Options{BatchSize: o.memory.Batch()}
+	span, err := o.span.Open(o.read, opt)
+	if err != nil {
+		return nil, err
+	}
+	opt.Stdin = stdin
+	r, err := duplicates.Open(o.read, opt)
 	if err != nil {
 		return nil, err
 	}
@@ -62,19 +69,23 @@ func openSource(o *options, stdin io.Reader) (*source, error) {
 	if n := len(o.read); n > 1 {
 		name += " and " + units.Plural(n-1, "more file")
 	}
-	return &source{Reader: r, name: name, again: o.reopen()}, nil
+	return &source{Reader: r, name: name, span: span, again: o.reopen(span)}, nil
 }
 
 // reopen opens the same files once more; it is nil if one of them is a pipe, of
 // which nothing can be read twice.
-func (o *options) reopen() func() (capture.Reader, error) {
+func (o *options) reopen(span *cli.Selected) func() (capture.Reader, error) {
 	for _, n := range o.read {
 		if st, err := os.Stat(n); n == "-" || err != nil || !st.Mode().IsRegular() {
 			return nil
 		}
 	}
 	return func() (capture.Reader, error) {
-		return duplicates.Open(o.read, capture.Options{BatchSize: o.memory.Batch()})
+		r, err := duplicates.Open(o.read, capture.Options{BatchSize: o.memory.Batch()})
+		if err != nil {
+			return nil, err
+		}
+		return span.Again().Reader(r), nil
 	}
 }
 

@@ -61,7 +61,7 @@ func unknownFlag(cmd *cobra.Command, e *pflag.NotExistError) error {
 		if hint := didYouMean("--"+name, longNames(flags)); hint != "" {
 			return Usagef("unknown flag --%s%s", name, hint)
 		}
-		return Usagef("unknown flag --%s%s", name, rootHas(cmd, cmd.Root().Flags().Lookup(name)))
+		return Usagef("unknown flag --%s%s", name, elsewhere(cmd, func(f *pflag.FlagSet) *pflag.Flag { return f.Lookup(name) }))
 	}
 	where := ""
 	if group != name {
@@ -81,15 +81,31 @@ func unknownFlag(cmd *cobra.Command, e *pflag.NotExistError) error {
 			return Usagef("unknown flag -%s%s; did you mean %s?", name, where, bothNames(f))
 		}
 	}
-	return Usagef("unknown flag -%s%s%s", name, where, rootHas(cmd, cmd.Root().Flags().ShorthandLookup(name)))
+	return Usagef("unknown flag -%s%s%s", name, where, elsewhere(cmd, func(f *pflag.FlagSet) *pflag.Flag { return f.ShorthandLookup(name) }))
 }
 
-// rootHas says of a flag that the program without a command has that this command does not have it.
-func rootHas(cmd *cobra.Command, f *pflag.Flag) string {
-	if f == nil || f.Hidden || cmd == cmd.Root() {
-		return ""
+// elsewhere says which other commands of the program have a flag that this one does not have: the program without a
+// command, or else the first ones.
+func elsewhere(cmd *cobra.Command, find func(*pflag.FlagSet) *pflag.Flag) string {
+	var names []string
+	var flag *pflag.Flag
+	for _, c := range append([]*cobra.Command{cmd.Root()}, cmd.Root().Commands()...) {
+		f := find(c.Flags())
+		if f == nil || f.Hidden || c.Hidden || c == cmd || flag != nil && f.Name != flag.Name {
+			continue
+		}
+		flag, names = f, append(names, "'"+c.CommandPath()+"'")
+		if c == cmd.Root() || len(names) == 2 {
+			break
+		}
 	}
-	return fmt.Sprintf(": '%s' has %s, '%s' does not", cmd.Root().Name(), bothNames(f), cmd.CommandPath())
+	switch len(names) {
+	case 0:
+		return ""
+	case 1:
+		return fmt.Sprintf(": %s has %s, '%s' does not", names[0], bothNames(flag), cmd.CommandPath())
+	}
+	return fmt.Sprintf(": %s have %s, '%s' does not", strings.Join(names, " and "), bothNames(flag), cmd.CommandPath())
 }
 
 // longNames returns the long names of the flags that the help shows.

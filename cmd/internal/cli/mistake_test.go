@@ -29,6 +29,7 @@ func program(s *Streams) *cobra.Command {
 	only.AddCommand(&cobra.Command{Use: "parquet", Args: NoArgs, RunE: func(*cobra.Command, []string) error { return nil }})
 	report := &cobra.Command{Use: "report", RunE: func(*cobra.Command, []string) error { return nil }}
 	report.Flags().CountP("verbose", "v", "")
+	report.Flags().String("by", "", "")
 	Habits(root, map[string]string{"w": "'tool export' writes files"})
 	root.AddCommand(only, report, &cobra.Command{Use: "packets", RunE: func(*cobra.Command, []string) error { return nil }})
 	return root
@@ -73,6 +74,9 @@ func TestMistakes(t *testing.T) {
 		{"completion bsh", 2, `did you mean 'bash'`},
 		{"completion", 2, "name a shell"},
 		{"--filtr x", 2, "unknown flag --filtr; did you mean --filter?"},
+		{"--by op", 2, "unknown flag --by: 'tool report' has --by, 'tool' does not\n"},
+		{"packets --by op", 2, "unknown flag --by: 'tool report' has --by, 'tool packets' does not\n"},
+		{"report --port 1", 2, "unknown flag --port: 'tool' has --port, 'tool report' does not\n"},
 		{"--xyzzy", 2, "unknown flag --xyzzy\n"},
 		{"-y x", 2, "unknown flag -y; did you mean -Y, --filter?"},
 		{"-w x", 2, "unknown flag -w: 'tool export' writes files\n"},

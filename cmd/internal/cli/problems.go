@@ -125,6 +125,13 @@ func (p *Problems) Snapped(packets uint64) {
 	}
 }
 
+// Selected notes packets that a span leaves out.
+func (p *Problems) Selected(t *Selected) {
+	if s := t.Note(); s != "" {
+		p.Printf("note: %s", s)
+	}
+}
+
 // Backwards notes places where the time of the capture goes back.
 func (p *Problems) Backwards(st *decode.Stats) {
 	if s := text.Backwards(&st.Backwards); s != "" {

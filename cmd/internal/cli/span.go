@@ -1,63 +1,66 @@
-package main
+package cli
 
 import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 
 	"github.com/rpcrdma/toolkit/capture"
-	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/internal/units"
 )
 
-// span has the flags that select packets of files by time.
-type span struct {
+// Span has the flags that select packets of files by time.
+type Span struct {
 	since, until moment
 	last         time.Duration
 	flag         *pflag.Flag // of last; nil in commands that do not have it
 }
 
-func (s *span) flags(f *pflag.FlagSet) {
+// Flags adds --since, --until and --last.
+func (s *Span) Flags(f *pflag.FlagSet) {
 	f.Var(&s.since, "since", "leave out packets before this `time`: 05:49:38 on the day of the first packet,\n2026-11-21T05:49:38Z, or +10s after the first packet; UTC")
 	f.Var(&s.until, "until", "leave out packets after this `time`")
-	cli.DurationVar(f, &s.last, "last", 0, "keep only this `duration` at the end of the files")
+	DurationVar(f, &s.last, "last", 0, "keep only this `duration` at the end of the files")
 	s.flag = f.Lookup("last")
 }
 
-func (s *span) given() bool {
+// Given reports whether a span was asked for.
+func (s *Span) Given() bool {
 	return s.since.text != "" || s.until.text != "" || s.flag != nil && s.flag.Changed
 }
 
-// check checks the flags with the files of a command line.
-func (s *span) check(live bool, names []string) error {
+// Check checks the flags with the files of a command line. live means that packets come as they are captured.
+func (s *Span) Check(live bool, names []string) error {
 	switch {
-	case !s.given():
+	case !s.Given():
 		return nil
 	case live:
-		return cli.Usagef("--since, --until and --last are for complete files, not for live capture or --follow")
+		return Usagef("--since, --until and --last are for complete files, not for live capture or --follow")
 	case s.flag != nil && s.flag.Changed && s.last == 0:
-		return cli.Usagef("--last must be more than zero")
+		return Usagef("--last must be more than zero")
 	case s.last != 0 && s.since.text != "":
-		return cli.Usagef("--last and --since both say where to begin: give one of them")
+		return Usagef("--last and --since both say where to begin: give one of them")
 	}
 	for _, n := range names {
-		if s.last != 0 && mayWait(n, nil) {
-			return cli.Usagef("--last needs a file that can be read twice, not %s", n)
+		if s.last != 0 && !readTwice(n) {
+			return Usagef("--last needs a file that can be read twice, not %s", n)
 		}
 	}
 	return nil
 }
 
-// open returns the span of an input. For --last, it reads the files to find their end.
-func (s *span) open(names []string, opt capture.Options) (*timeSpan, error) {
-	if !s.given() {
+// Open returns what keeps the packets of an input that lie in the span; nil keeps all of them. For --last, it reads the
+// files to find their end.
+func (s *Span) Open(names []string, opt capture.Options) (*Selected, error) {
+	if !s.Given() {
 		return nil, nil
 	}
-	t := &timeSpan{flags: s}
+	t := &Selected{flags: s}
 	if s.last == 0 {
 		return t, nil
 	}
@@ -82,9 +85,9 @@ func (s *span) open(names []string, opt capture.Options) (*timeSpan, error) {
 	return t, nil
 }
 
-// timeSpan leaves out packets of an input.
-type timeSpan struct {
-	flags          *span
+// Selected leaves out the packets of an input that lie outside a span.
+type Selected struct {
+	flags          *Span
 	began          bool
 	since, until   bool // whether there are limits
 	from, to       int64
@@ -93,7 +96,7 @@ type timeSpan struct {
 }
 
 // begin sets the limits. Times of day and offsets refer to the first packet.
-func (t *timeSpan) begin(first int64) {
+func (t *Selected) begin(first int64) {
 	t.began = true
 	if m := &t.flags.since; m.text != "" {
 		t.from, t.since = m.at(first), true
@@ -103,8 +106,44 @@ func (t *timeSpan) begin(first int64) {
 	}
 }
 
+// Read reads the next packets that lie in the span. read reads those of the input.
+func (t *Selected) Read(b *capture.Batch, read func(*capture.Batch) error) error {
+	if t == nil {
+		return read(b)
+	}
+	for {
+		err := read(b)
+		if t.keep(b); err != nil || len(b.Packets) > 0 {
+			return err
+		}
+	}
+}
+
+// Reader returns a reader of the packets of r that lie in the span.
+func (t *Selected) Reader(r capture.Reader) capture.Reader {
+	if t == nil {
+		return r
+	}
+	return &selectedReader{r, t}
+}
+
+type selectedReader struct {
+	capture.Reader
+	span *Selected
+}
+
+func (r *selectedReader) Read(b *capture.Batch) error { return r.span.Read(b, r.Reader.Read) }
+
+// Again selects the packets of the same input, which is read once more.
+func (t *Selected) Again() *Selected {
+	if t == nil {
+		return nil
+	}
+	return &Selected{flags: t.flags, since: t.since, from: t.from}
+}
+
 // keep removes the packets outside the span from b.
-func (t *timeSpan) keep(b *capture.Batch) {
+func (t *Selected) keep(b *capture.Batch) {
 	if !t.began && len(b.Packets) > 0 {
 		t.begin(b.Packets[0].Time)
 	}
@@ -123,9 +162,9 @@ func (t *timeSpan) keep(b *capture.Batch) {
 	t.kept += uint64(len(kept))
 }
 
-// note says what was left out. It is empty if nothing was.
-func (t *timeSpan) note() string {
-	if t.before+t.behind == 0 {
+// Note says what was left out. It is empty if nothing was.
+func (t *Selected) Note() string {
+	if t == nil || t.before+t.behind == 0 {
 		return ""
 	}
 	var parts []string
@@ -140,6 +179,12 @@ func (t *timeSpan) note() string {
 		rest = "; no packet is left"
 	}
 	return "left out: " + strings.Join(parts, ", ") + rest
+}
+
+// readTwice reports whether a file can be read twice.
+func readTwice(name string) bool {
+	st, err := os.Stat(name)
+	return name != "-" && err == nil && st.Mode().IsRegular()
 }
 
 func stamp(ns int64) string { return time.Unix(0, ns).UTC().Format("2006-01-02 15:04:05.000000 UTC") }
@@ -165,7 +210,7 @@ func (m *moment) String() string { return m.text }
 func (m *moment) Set(s string) error {
 	*m = moment{text: s}
 	if rest, ok := strings.CutPrefix(s, "+"); ok {
-		d, err := cli.ParseDuration(rest)
+		d, err := ParseDuration(rest)
 		m.clock, m.plus = d, true
 		return err
 	}
