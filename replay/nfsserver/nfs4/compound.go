@@ -320,7 +320,7 @@ func (x *compound) finish() {
 	default:
 		results = nil
 	}
-	x.s.table.End(&x.place, results)
+	x.place.End(results)
 }
 
 // principal is the user who sent the call, before squashing: root and nobody differ, though

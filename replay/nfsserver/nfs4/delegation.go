@@ -39,7 +39,7 @@ func channel(c state.Caller) *backchannel.Channel {
 
 // bindNew makes a new session known to the Channel of its client.
 func (x *compound) bindNew(a *nfs4.CREATE_SESSION4args, r *nfs4.CREATE_SESSION4resok) {
-	c := channel(x.s.table.SessionCaller(r.CsrSessionid))
+	c := channel(x.s.table.Sessions.Caller(r.CsrSessionid))
 	cred, usable := backchannel.Security(a.CsaSecParms)
 	if c == nil || !usable {
 		return
@@ -52,7 +52,7 @@ func (x *compound) bindNew(a *nfs4.CREATE_SESSION4args, r *nfs4.CREATE_SESSION4r
 
 // bind adds the connection to the backchannel of a session.
 func (x *compound) bind(s state.SessionID) {
-	c, back := channel(x.s.table.SessionCaller(s)), x.c.Exchange().Backward()
+	c, back := channel(x.s.table.Sessions.Caller(s)), x.c.Exchange().Backward()
 	if c == nil || back == nil {
 		return
 	}
@@ -106,7 +106,7 @@ func (x *compound) backchannelCtl(a *nfs4.BACKCHANNEL_CTL4args) status {
 	if !usable {
 		return nfs4.NFS4ERR_INVAL
 	}
-	if c := channel(x.s.table.SessionCaller(x.place.Session())); c != nil {
+	if c := channel(x.s.table.Sessions.Caller(x.place.Session())); c != nil {
 		c.Change(x.place.Session(), backchannel.Params{Program: a.BcaCbProgram, Cred: cred})
 	}
 	return ok
@@ -135,9 +135,9 @@ func (x *compound) delegate(b []byte, a *nfs4.OPEN4args, access uint32) []byte {
 	g := state.Grant{Type: nfs4.OPEN_DELEGATE_NONE}
 	switch a.Claim.Claim {
 	case nfs4.CLAIM_NULL, nfs4.CLAIM_FH:
-		g = x.s.table.Delegate(x.turn, x.attr.Handle, access, x.want(a), x.attr.Change, x.attr.Size)
+		g = x.s.table.Delegations.Grant(x.turn, x.attr.Handle, access, x.want(a), x.attr.Change, x.attr.Size)
 	case nfs4.CLAIM_PREVIOUS:
-		g = x.s.table.Reclaim(x.turn, x.attr.Handle, access, a.Claim.DelegateType, x.attr.Change, x.attr.Size)
+		g = x.s.table.Delegations.Reclaim(x.turn, x.attr.Handle, access, a.Claim.DelegateType, x.attr.Change, x.attr.Size)
 	}
 	everyone := nfs4.Nfsace4{Type: nfs4.ACE4_ACCESS_ALLOWED_ACE_TYPE} // nobody: the client asks by ACCESS
 	d := nfs4.OpenDelegation4{DelegationType: g.Type}
@@ -185,7 +185,7 @@ func (x *compound) fromDelegation(a *nfs4.OPEN4args, access uint32) status {
 	default:
 		return ok
 	}
-	return x.s.table.FromDelegation(x.turn, id, x.attr.Handle, access)
+	return x.s.table.Delegations.MayOpen(x.turn, id, x.attr.Handle, access)
 }
 
 func (x *compound) delegreturn(a *nfs4.DELEGRETURN4args) status {
@@ -193,14 +193,14 @@ func (x *compound) delegreturn(a *nfs4.DELEGRETURN4args) status {
 	if st != ok {
 		return st
 	}
-	return x.s.table.ReturnDelegation(x.client, id, x.fh, x.principal())
+	return x.s.table.Delegations.Return(x.client, id, x.fh, x.principal())
 }
 
 // identify notes whose stateid an NFSv4.0 operation carries, since a client's operations do not
 // recall its own delegations. Since NFSv4.1 the session identifies the client.
 func (x *compound) identify(id *nfs4.Stateid4) {
-	if x.minor == 0 && x.s.table.Delegated() {
-		if c := x.s.table.Owner(id); c != nil {
+	if x.minor == 0 && x.s.table.Delegations.Any() {
+		if c := x.s.table.Stateids.Client(id); c != nil {
 			x.isBy(c)
 		}
 	}
@@ -233,7 +233,7 @@ func (x *compound) asker() *state.Client {
 	}
 	for i := range x.args.Ops {
 		if a, ok := x.args.Ops[i].Body.(*nfs4.DELEGRETURN4args); ok {
-			if c := x.s.table.Owner(&a.DelegStateid); c != nil {
+			if c := x.s.table.Stateids.Client(&a.DelegStateid); c != nil {
 				return c
 			}
 		}
@@ -256,10 +256,10 @@ type answer struct {
 // askHolder asks the client that has a write delegation of the current file for its
 // attributes, and makes them x.attr (RFC 8881, section 10.4.3).
 func (x *compound) askHolder() status {
-	if !x.s.table.Delegated() {
+	if !x.s.table.Delegations.Any() {
 		return ok
 	}
-	w, found := x.s.table.WrittenBy(x.asker(), x.fh)
+	w, found := x.s.table.Delegations.WrittenBy(x.asker(), x.fh)
 	if !found {
 		return ok
 	}
@@ -308,7 +308,7 @@ func (x *compound) wait() {
 func (x *compound) abandon() {
 	if x.placed {
 		x.placed = false
-		x.s.table.End(&x.place, nil)
+		x.place.End(nil)
 	}
 	x.c.Drop()
 }

@@ -97,7 +97,7 @@ func TestRecalls(t *testing.T) {
 				r.Fatal(err)
 			}
 			by := state.NewOutsider(state.NewHost(netip.Addr{}), nil)
-			defer r.s.Table().DropOutside(by)
+			defer r.s.Table().Outsiders.Drop(by)
 			switch out := f(r.s.Table(), by, h); out {
 			case state.Done:
 				return ok
@@ -111,7 +111,7 @@ func TestRecalls(t *testing.T) {
 	}
 	locked := func(write bool) func(*rig, *session, []byte) status {
 		return outside(func(table *state.Table, by *state.Outsider, h store.Handle) state.Outcome {
-			_, out := table.LockOutside(by, h, state.Range{First: 1, Last: 2}, write)
+			_, out := table.Outsiders.Lock(by, h, state.Range{First: 1, Last: 2}, write)
 			return out
 		})
 	}
@@ -119,10 +119,10 @@ func TestRecalls(t *testing.T) {
 		{"shared lock of NFSv3", false, true, locked(false)},
 		{"exclusive lock of NFSv3", true, true, locked(true)},
 		{"SHARE for reading of NFSv3", false, true, outside(func(table *state.Table, by *state.Outsider, h store.Handle) state.Outcome {
-			return table.ShareOutside(by, h, forRead, 0)
+			return table.Outsiders.Share(by, h, forRead, 0)
 		})},
 		{"SHARE for writing of NFSv3", true, true, outside(func(table *state.Table, by *state.Outsider, h store.Handle) state.Outcome {
-			return table.ShareOutside(by, h, forBoth, 0)
+			return table.Outsiders.Share(by, h, forBoth, 0)
 		})},
 		{"OPEN for reading", false, true, compound(func([]byte) []nfs4.Op {
 			return []nfs4.Op{putroot, o(nfs4.OP_OPEN, openArgs("o", "f", forRead, 0, nfs4.Openflag4{}))}
@@ -311,11 +311,11 @@ func TestGranting(t *testing.T) {
 	}
 	// None is given while a change is in progress.
 	h, err := r.store.Info().Handles.Open(r.file("k"))
-	if err != nil || r.s.table.BeginChange(nil, h, true) != ok {
+	if err != nil || r.s.table.Delegations.BeginChange(nil, h, true) != ok {
 		t.Fatal(err)
 	}
 	a.given("k", forRead, nfs4.OPEN_DELEGATE_NONE)
-	r.s.table.EndChange(h)
+	r.s.table.Delegations.EndChange(h)
 	a.given("k", forRead, nfs4.OPEN_DELEGATE_READ)
 	// The limits.
 	r2 := newRig(t, Options{Limits: state.Limits{Delegations: 8}})
@@ -546,11 +546,11 @@ func TestNoDelegationBesideLocks(t *testing.T) {
 		t.Fatal(err)
 	}
 	by := state.NewOutsider(state.NewHost(netip.Addr{}), nil)
-	r.s.Table().LockOutside(by, h, state.Range{}, false)
+	r.s.Table().Outsiders.Lock(by, h, state.Range{}, false)
 	s := r.holder("a")
 	if d := s.open("f", forRead).Delegation.DelegationType; d == nfs4.OPEN_DELEGATE_READ || d == nfs4.OPEN_DELEGATE_WRITE {
 		t.Errorf("%s", d)
 	}
-	r.s.Table().DropOutside(by)
+	r.s.Table().Outsiders.Drop(by)
 	s.given("f", forRead, nfs4.OPEN_DELEGATE_READ)
 }

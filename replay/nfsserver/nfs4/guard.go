@@ -39,7 +39,7 @@ func (s *Server) Guarded() store.Store {
 }
 
 func (g *guard) begin(h store.Handle, write bool) error {
-	if g.table.BeginChange(g.by, h, write) != nfs4.NFS4_OK {
+	if g.table.Delegations.BeginChange(g.by, h, write) != nfs4.NFS4_OK {
 		return store.ErrDelay
 	}
 	return nil
@@ -50,14 +50,14 @@ func (g *guard) change(h store.Handle, f func() error) error {
 	if err := g.begin(h, true); err != nil {
 		return err
 	}
-	defer g.table.EndChange(h)
+	defer g.table.Delegations.EndChange(h)
 	return f()
 }
 
 // named begins a change of the object that a name stands for, if there are delegations
 // at all.
 func (g *guard) named(c *store.Cred, dir store.Handle, name []byte) (h store.Handle, changing bool, err error) {
-	if !g.table.Delegated() {
+	if !g.table.Delegations.Any() {
 		return h, false, nil
 	}
 	var a store.Attr
@@ -73,7 +73,7 @@ func (g *guard) SetAttr(c *store.Cred, h store.Handle, s *store.SetAttr, w *stor
 	if err := g.begin(h, true); err != nil {
 		return err
 	}
-	defer g.table.EndChange(h)
+	defer g.table.Delegations.EndChange(h)
 	return g.Store.SetAttr(c, h, s, w)
 }
 
@@ -85,7 +85,7 @@ func (g *guard) Create(c *store.Cred, dir store.Handle, name []byte, how *store.
 			return false, err
 		}
 		if changing {
-			defer g.table.EndChange(h)
+			defer g.table.Delegations.EndChange(h)
 		}
 	}
 	return g.Store.Create(c, dir, name, how, a, w)
@@ -103,7 +103,7 @@ func (g *guard) Remove(c *store.Cred, dir store.Handle, name []byte, w *store.Wc
 		return err
 	}
 	if changing {
-		defer g.table.EndChange(h)
+		defer g.table.Delegations.EndChange(h)
 	}
 	return g.Store.Remove(c, dir, name, w)
 }
@@ -115,13 +115,13 @@ func (g *guard) Rename(c *store.Cred, from store.Handle, name []byte, to store.H
 		return err
 	}
 	if changing {
-		defer g.table.EndChange(h)
+		defer g.table.Delegations.EndChange(h)
 	}
 	if h, changing, err = g.named(c, to, newName); err != nil {
 		return err
 	}
 	if changing {
-		defer g.table.EndChange(h)
+		defer g.table.Delegations.EndChange(h)
 	}
 	return g.Store.Rename(c, from, name, to, newName, wFrom, wTo)
 }
@@ -147,7 +147,7 @@ func (g *guard) Write(c *store.Cred, h store.Handle, offset uint64, data []byte,
 	if err := g.begin(h, true); err != nil {
 		return err
 	}
-	defer g.table.EndChange(h)
+	defer g.table.Delegations.EndChange(h)
 	return g.Store.Write(c, h, offset, data, stable, w)
 }
 

@@ -18,7 +18,7 @@ func (x *compound) allow(s *nfs4.Stateid4, h store.Handle, write bool) status {
 		return st
 	}
 	x.identify(id)
-	x.c.Cred.Bypass, st = x.s.table.CheckIO(x.client, id, h, write, x.principal())
+	x.c.Cred.Bypass, st = x.s.table.Stateids.CheckIO(x.client, id, h, write, x.principal())
 	return st
 }
 

@@ -37,23 +37,25 @@ func (x *compound) begin(turn state.Turn, r *state.Replay, st status) (status, b
 }
 
 func (x *compound) lock(a *nfs4.LOCK4args) status {
-	from := &a.Locker.LockOwner.LockStateid
+	// In NFSv4.0 a LOCK takes its turn among the requests of the open owner, or of the lock owner if
+	// that is already known.
+	from, seqid := &a.Locker.LockOwner.LockStateid, a.Locker.LockOwner.LockSeqid
 	if a.Locker.NewLockOwner {
-		from = &a.Locker.OpenOwner.OpenStateid
+		from, seqid = &a.Locker.OpenOwner.OpenStateid, a.Locker.OpenOwner.OpenSeqid
 	}
 	id, st := x.stateid(from)
 	if st != ok {
 		return st
 	}
 	*from = *id
-	if st, done := x.begin(x.s.table.BeginLock(x.client, a, x.principal())); done {
+	if st, done := x.begin(x.s.table.Stateids.Begin(x.client, id, seqid, nfs4.OP_LOCK, x.principal())); done {
 		return st
 	}
 	if st = x.lockable(); st != ok {
 		return st
 	}
 	var denied nfs4.LOCK4denied
-	sid, st := x.s.table.Lock(x.client, a, x.fh, x.principal(), &denied)
+	sid, st := x.s.table.Locks.Lock(x.client, a, x.fh, x.principal(), &denied)
 	switch st {
 	case ok:
 		x.setStateid(sid)
@@ -74,7 +76,7 @@ func (x *compound) lockt(a *nfs4.LOCKT4args) status {
 		return st
 	}
 	var denied nfs4.LOCK4denied
-	st := x.s.table.TestLock(x.client, a, x.fh, &denied)
+	st := x.s.table.Locks.Test(x.client, a, x.fh, &denied)
 	if st == nfs4.NFS4ERR_DENIED {
 		x.deny(&denied)
 	}
@@ -87,14 +89,14 @@ func (x *compound) locku(a *nfs4.LOCKU4args) status {
 		return st
 	}
 	a.LockStateid = *id
-	if st, done := x.begin(x.s.table.BeginStateid(x.client, id, a.Seqid, nfs4.OP_LOCKU, x.principal())); done {
+	if st, done := x.begin(x.s.table.Stateids.Begin(x.client, id, a.Seqid, nfs4.OP_LOCKU, x.principal())); done {
 		return st
 	}
-	return x.result(x.s.table.Unlock(x.client, a, x.fh, x.principal()))
+	return x.result(x.s.table.Locks.Unlock(x.client, a, x.fh, x.principal()))
 }
 
 func (x *compound) releaseLockowner(a *nfs4.RELEASE_LOCKOWNER4args) status {
-	return x.s.table.ReleaseLockOwner(&a.LockOwner)
+	return x.s.table.Locks.ReleaseOwner(&a.LockOwner)
 }
 
 // result appends a stateid that an operation has given.
@@ -111,17 +113,17 @@ func (x *compound) closeOp(a *nfs4.CLOSE4args) status {
 	if st != ok {
 		return st
 	}
-	if st, done := x.begin(x.s.table.BeginStateid(x.client, id, a.Seqid, nfs4.OP_CLOSE, x.principal())); done {
+	if st, done := x.begin(x.s.table.Stateids.Begin(x.client, id, a.Seqid, nfs4.OP_CLOSE, x.principal())); done {
 		return st
 	}
-	return x.result(x.s.table.CloseOpen(x.client, id, x.fh, x.principal()))
+	return x.result(x.s.table.Opens.Close(x.client, id, x.fh, x.principal()))
 }
 
 func (x *compound) openConfirm(a *nfs4.OPEN_CONFIRM4args) status {
-	if st, done := x.begin(x.s.table.BeginStateid(nil, &a.OpenStateid, a.Seqid, nfs4.OP_OPEN_CONFIRM, x.principal())); done {
+	if st, done := x.begin(x.s.table.Stateids.Begin(nil, &a.OpenStateid, a.Seqid, nfs4.OP_OPEN_CONFIRM, x.principal())); done {
 		return st
 	}
-	return x.result(x.s.table.ConfirmOpen(&a.OpenStateid, x.fh, x.principal()))
+	return x.result(x.s.table.Opens.Confirm(&a.OpenStateid, x.fh, x.principal()))
 }
 
 func (x *compound) openDowngrade(a *nfs4.OPEN_DOWNGRADE4args) status {
@@ -129,7 +131,7 @@ func (x *compound) openDowngrade(a *nfs4.OPEN_DOWNGRADE4args) status {
 	if st != ok {
 		return st
 	}
-	if st, done := x.begin(x.s.table.BeginStateid(x.client, id, a.Seqid, nfs4.OP_OPEN_DOWNGRADE, x.principal())); done {
+	if st, done := x.begin(x.s.table.Stateids.Begin(x.client, id, a.Seqid, nfs4.OP_OPEN_DOWNGRADE, x.principal())); done {
 		return st
 	}
 	access, deny := uint32(a.ShareAccess), a.ShareDeny
@@ -139,5 +141,5 @@ func (x *compound) openDowngrade(a *nfs4.OPEN_DOWNGRADE4args) status {
 	if access&^nfs4.OPEN4_SHARE_ACCESS_BOTH != 0 || deny&^nfs4.OPEN4_SHARE_DENY_BOTH != 0 {
 		return nfs4.NFS4ERR_INVAL
 	}
-	return x.result(x.s.table.Downgrade(x.client, id, x.fh, access, deny, x.principal()))
+	return x.result(x.s.table.Opens.Downgrade(x.client, id, x.fh, access, deny, x.principal()))
 }

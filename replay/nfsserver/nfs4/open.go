@@ -16,7 +16,7 @@ const wants = nfs4.OPEN4_SHARE_ACCESS_WANT_DELEG_MASK |
 	nfs4.OPEN4_SHARE_ACCESS_WANT_OPEN_XOR_DELEGATION
 
 func (x *compound) open(a *nfs4.OPEN4args) status {
-	if st, done := x.begin(x.s.table.BeginOpen(x.client, &a.Owner, a.Seqid, x.principal())); done {
+	if st, done := x.begin(x.s.table.Opens.Begin(x.client, &a.Owner, a.Seqid, x.principal())); done {
 		return st
 	}
 	access := uint32(a.ShareAccess)
@@ -43,14 +43,8 @@ func (x *compound) open(a *nfs4.OPEN4args) status {
 	default:
 		return nfs4.NFS4ERR_NOTSUPP // delegations do not outlive a client
 	}
-	if st := x.s.table.MayOpen(x.turn, reclaim); st != ok {
+	if st := x.s.table.Opens.Admit(x.turn, reclaim); st != ok {
 		return st
-	}
-	if st := x.s.table.Remember(x.turn); st != ok {
-		return st
-	}
-	if reclaim {
-		x.s.table.Trust(x.turn)
 	}
 
 	o := opening{access: access}
@@ -63,7 +57,7 @@ func (x *compound) open(a *nfs4.OPEN4args) status {
 		return st
 	}
 	// From here on x.attr has the attributes of the file.
-	sid, confirm, st := x.s.table.Open(x.turn, x.attr.Handle, access, a.ShareDeny)
+	sid, confirm, st := x.s.table.Opens.Open(x.turn, x.attr.Handle, access, a.ShareDeny)
 	if st != ok {
 		return st
 	}

@@ -95,7 +95,7 @@ func New(st store.Store, opt Options) *Server {
 		Timeout: max(s.table.Lease()/10, time.Second),
 		Handle:  s.info.Handles.Append,
 		Dial:    opt.Dial,
-		Up:      func(c *backchannel.Channel) { s.table.RecallAgain(c) },
+		Up:      func(c *backchannel.Channel) { s.table.Delegations.RecallAgain(c) },
 	})
 	if s.owner = []byte(opt.Owner); len(s.owner) == 0 {
 		s.owner = binary.BigEndian.AppendUint32([]byte("rpcrdma-toolkit "), s.table.Boot())

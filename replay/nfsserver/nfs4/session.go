@@ -45,7 +45,7 @@ func (x *compound) sequence(a *nfs4.SEQUENCE4args) (st status, sent bool) {
 		print.Operations = (print.Operations ^ uint64(x.args.Ops[i].Number)) * 1099511628211 // FNV-1a
 	}
 	c := x.c
-	out, repeat, st := x.s.table.Sequence(a, print, c.Message().Size(), &x.place, c.Out[:x.start])
+	out, repeat, st := x.s.table.Sessions.Sequence(a, print, c.Message().Size(), &x.place, c.Out[:x.start])
 	if st != ok {
 		return st, false
 	}
@@ -79,7 +79,7 @@ func (x *compound) exchangeID(a *nfs4.EXCHANGE_ID4args) status {
 	if x.minor < 2 && a.EiaFlags&nfs4.EXCHGID4_FLAG_SUPP_FENCE_OPS != 0 {
 		return nfs4.NFS4ERR_INVAL
 	}
-	id, seq, confirmed, st := x.s.table.ExchangeID(a.EiaClientowner.CoOwnerid, a.EiaClientowner.CoVerifier, a.EiaFlags, x.who(), x.s.newCaller)
+	id, seq, confirmed, st := x.s.table.Clients.ExchangeID(a.EiaClientowner.CoOwnerid, a.EiaClientowner.CoVerifier, a.EiaFlags, x.who(), x.s.newCaller)
 	if st != ok {
 		return st
 	}
@@ -95,7 +95,7 @@ func (x *compound) exchangeID(a *nfs4.EXCHANGE_ID4args) status {
 }
 
 func (x *compound) createSession(a *nfs4.CREATE_SESSION4args) status {
-	r := x.s.table.CreateSession(a, x.who(), x.c.Exchange().Backward() != nil)
+	r := x.s.table.Sessions.Create(a, x.who(), x.c.Exchange().Backward() != nil)
 	if r.CsrStatus == ok {
 		x.bindNew(a, &r.CsrResok4)
 		x.c.Out = r.CsrResok4.Append(x.c.Out)
@@ -107,11 +107,11 @@ func (x *compound) destroySession(a *nfs4.DESTROY_SESSION4args) status {
 	if x.placed && a.DsaSessionid == x.place.Session() && x.index+1 != int(x.args.Count) {
 		return nfs4.NFS4ERR_NOT_ONLY_OP // has to be the last one in its own session
 	}
-	return x.s.table.DestroySession(a.DsaSessionid, x.principal())
+	return x.s.table.Sessions.Destroy(a.DsaSessionid, x.principal())
 }
 
 func (x *compound) bindConn(a *nfs4.BIND_CONN_TO_SESSION4args) status {
-	if st := x.s.table.Bind(a.BctsaSessid, x.principal()); st != ok {
+	if st := x.s.table.Sessions.Bind(a.BctsaSessid, x.principal()); st != ok {
 		return st
 	}
 	back := x.c.Exchange().Backward() != nil
@@ -139,7 +139,7 @@ func (x *compound) bindConn(a *nfs4.BIND_CONN_TO_SESSION4args) status {
 }
 
 func (x *compound) destroyClientID(a *nfs4.DESTROY_CLIENTID4args) status {
-	return x.s.table.DestroyClientID(a.DcaClientid, x.principal())
+	return x.s.table.Clients.Destroy(a.DcaClientid, x.principal())
 }
 
 func (x *compound) reclaimComplete(a *nfs4.RECLAIM_COMPLETE4args) status {
@@ -149,13 +149,13 @@ func (x *compound) reclaimComplete(a *nfs4.RECLAIM_COMPLETE4args) status {
 		}
 		return ok // there is one file system, and nothing was moved
 	}
-	return x.s.table.ReclaimComplete(x.client)
+	return x.s.table.Clients.ReclaimComplete(x.client)
 }
 
 func (x *compound) testStateid(a *nfs4.TEST_STATEID4args) status {
 	b := xdr.AppendUint32(x.c.Out, uint32(len(a.TsStateids)))
 	for i := range a.TsStateids {
-		b = xdr.AppendUint32(b, uint32(x.s.table.TestStateid(x.client, &a.TsStateids[i])))
+		b = xdr.AppendUint32(b, uint32(x.s.table.Stateids.Test(x.client, &a.TsStateids[i])))
 	}
 	x.c.Out = b
 	return ok
@@ -166,13 +166,13 @@ func (x *compound) freeStateid(a *nfs4.FREE_STATEID4args) status {
 	if st != ok {
 		return st
 	}
-	return x.s.table.FreeStateid(x.client, id, x.principal())
+	return x.s.table.Stateids.Free(x.client, id, x.principal())
 }
 
 // Client IDs of NFSv4.0.
 
 func (x *compound) setclientid(a *nfs4.SETCLIENTID4args) status {
-	id, confirm, st := x.s.table.SetClientID(a.Client.Id, a.Client.Verifier, x.who(), x.s.newCaller0(a, x.c.Peer().Remote.Addr()))
+	id, confirm, st := x.s.table.Clients.SetClientID(a.Client.Id, a.Client.Verifier, x.who(), x.s.newCaller0(a, x.c.Peer().Remote.Addr()))
 	switch st {
 	case ok:
 		r := nfs4.SETCLIENTID4resok{Clientid: id, SetclientidConfirm: confirm}
@@ -186,14 +186,14 @@ func (x *compound) setclientid(a *nfs4.SETCLIENTID4args) status {
 }
 
 func (x *compound) setclientidConfirm(a *nfs4.SETCLIENTID_CONFIRM4args) status {
-	st := x.s.table.ConfirmClientID(a.Clientid, a.SetclientidConfirm, x.principal())
-	if c := channel(x.s.table.CallerOf(a.Clientid)); st == ok && c != nil {
+	st := x.s.table.Clients.Confirm(a.Clientid, a.SetclientidConfirm, x.principal())
+	if c := channel(x.s.table.Clients.Caller(a.Clientid)); st == ok && c != nil {
 		c.Probe()
 	}
 	return st
 }
 
-func (x *compound) renew(a *nfs4.RENEW4args) status { return x.s.table.Renew(a.Clientid) }
+func (x *compound) renew(a *nfs4.RENEW4args) status { return x.s.table.Clients.Renew(a.Clientid) }
 
 // stateid replaces the special stateid for "current" with the current stateid (RFC 8881,
 // section 16.2.3.1.2).

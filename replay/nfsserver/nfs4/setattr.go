@@ -142,7 +142,7 @@ func (x *compound) setattrs(a *nfs4.SETATTR4args) (given attrSet, st status) {
 		if st != ok {
 			return given, st
 		}
-		if cred.Bypass, st = x.s.table.CheckIO(x.client, id, x.fh, true, x.principal()); st != ok {
+		if cred.Bypass, st = x.s.table.Stateids.CheckIO(x.client, id, x.fh, true, x.principal()); st != ok {
 			return given, st
 		}
 		// Bypass is for data. A caller that also sets other attributes needs permission for them.

@@ -27,7 +27,7 @@ func (s *Server) deadlock(first want) bool {
 		w := list[len(list)-1]
 		list = list[:len(list)-1]
 		found := false
-		steps -= s.table.HoldersOutside(w.owner.locks, w.key, w.Range, w.write, func(by *state.Outsider) bool {
+		steps -= s.table.Outsiders.Holders(w.owner.locks, w.key, w.Range, w.write, func(by *state.Outsider) bool {
 			o := by.Label.(*owner)
 			found = o == first.owner
 			if _, ok := seen[o]; ok {

@@ -112,7 +112,7 @@ func FuzzServer(f *testing.F) {
 		s.mu.Unlock()
 		rpc.Close()
 		s.Close()
-		if n := table.Charged(); n != 0 {
+		if n := table.Outsiders.Charged(); n != 0 {
 			t.Errorf("%d bytes are still counted", n)
 		}
 		table.Close()

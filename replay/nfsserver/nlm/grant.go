@@ -70,7 +70,7 @@ func (s *Server) attempt(key state.Key, w *waiter) {
 		return
 	}
 	if !w.granted {
-		if _, out := s.table.LockOutside(w.owner.locks, key, w.Range, w.write); out != state.Done {
+		if _, out := s.table.Outsiders.Lock(w.owner.locks, key, w.Range, w.write); out != state.Done {
 			return
 		}
 		w.granted = true
@@ -124,7 +124,7 @@ func (s *Server) told(key state.Key, w *waiter, st stat, sent bool, err error) {
 	default:
 		s.count.Unreachable++
 	}
-	s.table.UnlockOutside(w.owner.locks, key, w.Range)
+	s.table.Outsiders.Unlock(w.owner.locks, key, w.Range)
 	s.unqueue(key, w)
 }
 

@@ -68,7 +68,7 @@ func (s *Server) host(c *nfsserver.Call, name []byte) *host {
 			return nil
 		}
 	}
-	if !s.table.Charge(source, hostCost+2*len(name)) {
+	if !s.table.Outsiders.Charge(source, hostCost+2*len(name)) {
 		return nil
 	}
 	h := &host{hostKey: k, source: source, locks: state.NewHost(source), owners: map[ownerKey]*owner{}, idle: s.opt.Now()}
@@ -99,7 +99,7 @@ func (s *Server) forgetHost(h *host) {
 	if s.names[h.addr]--; s.names[h.addr] == 0 {
 		delete(s.names, h.addr)
 	}
-	s.table.Refund(h.source, hostCost+2*len(h.name))
+	s.table.Outsiders.Refund(h.source, hostCost+2*len(h.name))
 }
 
 // forgetIdle forgets the hosts that have been without locks for long, and returns those that
@@ -121,7 +121,7 @@ func (s *Server) owner(h *host, k ownerKey) *owner {
 	if o := h.owners[k]; o != nil {
 		return o
 	}
-	if !s.table.Charge(h.source, ownerCost+2*len(k.oh)) {
+	if !s.table.Outsiders.Charge(h.source, ownerCost+2*len(k.oh)) {
 		return nil
 	}
 	o := &owner{ownerKey: k, host: h}
@@ -133,9 +133,9 @@ func (s *Server) owner(h *host, k ownerKey) *owner {
 // settle forgets an owner that holds nothing.
 func (s *Server) settle(o *owner) {
 	h := o.host
-	if len(o.waits) == 0 && h.owners[o.ownerKey] == o && !s.table.HoldsOutside(o.locks) {
+	if len(o.waits) == 0 && h.owners[o.ownerKey] == o && !s.table.Outsiders.Holds(o.locks) {
 		delete(h.owners, o.ownerKey)
-		s.table.Refund(h.source, ownerCost+2*len(o.oh))
+		s.table.Outsiders.Refund(h.source, ownerCost+2*len(o.oh))
 	}
 	h.idle = s.opt.Now()
 }
@@ -150,7 +150,7 @@ func (s *Server) release(h *host) {
 		}
 	}
 	for _, o := range h.owners {
-		s.table.DropOutside(o.locks)
+		s.table.Outsiders.Drop(o.locks)
 		s.settle(o)
 	}
 }
@@ -190,7 +190,7 @@ func (s *Server) find(o *owner, key state.Key, r state.Range, write bool) *waite
 // queue adds a waiter; false if there is no room.
 func (s *Server) queue(key state.Key, w *waiter) bool {
 	l, h := &s.opt.Limits, w.owner.host
-	if s.waiters >= l.Waiters || h.waiting >= l.OfHost || len(s.queues[key]) >= l.OfFile || !s.table.Charge(h.source, w.cost()) {
+	if s.waiters >= l.Waiters || h.waiting >= l.OfHost || len(s.queues[key]) >= l.OfFile || !s.table.Outsiders.Charge(h.source, w.cost()) {
 		return false
 	}
 	s.queues[key] = append(s.queues[key], w)
@@ -200,7 +200,7 @@ func (s *Server) queue(key state.Key, w *waiter) bool {
 		w.owner.waits = map[*waiter]state.Key{}
 	}
 	w.owner.waits[w] = key
-	s.table.Wait(key, 1)
+	s.table.Outsiders.Wait(key, 1)
 	return true
 }
 
@@ -225,6 +225,6 @@ func (s *Server) unqueue(key state.Key, w *waiter) {
 	s.waiters--
 	w.owner.host.waiting--
 	delete(w.owner.waits, w)
-	s.table.Refund(w.owner.host.source, w.cost())
-	s.table.Wait(key, -1)
+	s.table.Outsiders.Refund(w.owner.host.source, w.cost())
+	s.table.Outsiders.Wait(key, -1)
 }

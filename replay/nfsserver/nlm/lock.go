@@ -65,7 +65,7 @@ func (s *Server) test(c *nfsserver.Call, a *nlm.Nlm4Testargs) (r nlm.Nlm4Testrpl
 	case !fine:
 		r.Stat = nlm.NLM4_FBIG
 		return r
-	case s.table.InGrace():
+	case s.table.Grace.Active():
 		r.Stat = nlm.NLM4_DENIED_GRACE_PERIOD
 		return r
 	}
@@ -77,7 +77,7 @@ func (s *Server) test(c *nfsserver.Call, a *nlm.Nlm4Testargs) (r nlm.Nlm4Testrpl
 			who = o.locks
 		}
 	}
-	held, out := s.table.TestOutside(who, key, rng, a.Exclusive)
+	held, out := s.table.Outsiders.Test(who, key, rng, a.Exclusive)
 	switch out {
 	case state.Conflict:
 		r.Stat = nlm.NLM4_DENIED
@@ -108,7 +108,7 @@ func (s *Server) lock(c *nfsserver.Call, a *nlm.Nlm4Lockargs, version uint32, mo
 		return st
 	case !fine:
 		return nlm.NLM4_FBIG
-	case a.Reclaim != s.table.InGrace():
+	case a.Reclaim != s.table.Grace.Active():
 		return nlm.NLM4_DENIED_GRACE_PERIOD
 	}
 	s.mu.Lock()
@@ -128,7 +128,7 @@ func (s *Server) lock(c *nfsserver.Call, a *nlm.Nlm4Lockargs, version uint32, mo
 		}
 		h.stable = true
 	}
-	_, out := s.table.LockOutside(o.locks, key, r, a.Exclusive)
+	_, out := s.table.Outsiders.Lock(o.locks, key, r, a.Exclusive)
 	switch {
 	case out == state.Done:
 		if w := s.find(o, key, r, a.Exclusive); w != nil {
@@ -199,7 +199,7 @@ func (s *Server) unlock(c *nfsserver.Call, l *nlm.Nlm4Lock) stat {
 			s.unqueue(key, w)
 		}
 	}
-	if s.table.UnlockOutside(o.locks, key, r) == state.Full {
+	if s.table.Outsiders.Unlock(o.locks, key, r) == state.Full {
 		return nlm.NLM4_DENIED_NOLOCKS
 	}
 	return nlm.NLM4_GRANTED
@@ -215,7 +215,7 @@ func (s *Server) cancel(c *nfsserver.Call, a *nlm.Nlm4Cancargs) stat {
 		return nlm.NLM4_STALE_FH
 	case !fine:
 		return nlm.NLM4_FBIG
-	case s.table.InGrace():
+	case s.table.Grace.Active():
 		return nlm.NLM4_DENIED_GRACE_PERIOD
 	}
 	s.mu.Lock()
@@ -227,7 +227,7 @@ func (s *Server) cancel(c *nfsserver.Call, a *nlm.Nlm4Cancargs) stat {
 	defer s.settle(o)
 	if w := s.find(o, key, r, a.Exclusive); w != nil {
 		if w.granted {
-			s.table.UnlockOutside(o.locks, key, r)
+			s.table.Outsiders.Unlock(o.locks, key, r)
 		}
 		s.unqueue(key, w)
 	}
@@ -248,7 +248,7 @@ func (s *Server) share(c *nfsserver.Call, a *nlm.Nlm4Shareargs, un bool) stat {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if o := s.known(c, x.CallerName, k); o != nil {
-			s.table.UnshareOutside(o.locks, key)
+			s.table.Outsiders.Unshare(o.locks, key)
 			s.settle(o)
 		}
 		return nlm.NLM4_GRANTED
@@ -257,7 +257,7 @@ func (s *Server) share(c *nfsserver.Call, a *nlm.Nlm4Shareargs, un bool) stat {
 	switch {
 	case st != nlm.NLM4_GRANTED:
 		return st
-	case a.Reclaim != s.table.InGrace():
+	case a.Reclaim != s.table.Grace.Active():
 		return nlm.NLM4_DENIED_GRACE_PERIOD
 	}
 	s.mu.Lock()
@@ -271,7 +271,7 @@ func (s *Server) share(c *nfsserver.Call, a *nlm.Nlm4Shareargs, un bool) stat {
 		return nlm.NLM4_DENIED_NOLOCKS
 	}
 	defer s.settle(o)
-	switch s.table.ShareOutside(o.locks, key, uint32(x.Access), uint32(x.Mode)) {
+	switch s.table.Outsiders.Share(o.locks, key, uint32(x.Access), uint32(x.Mode)) {
 	case state.Conflict:
 		return nlm.NLM4_DENIED
 	case state.Recalling:

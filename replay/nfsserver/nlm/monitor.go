@@ -123,7 +123,7 @@ func (s *Server) notify(m *Monitored) {
 		}
 	}
 	// Who has reclaimed nothing by the end of the grace period need not be told again.
-	for s.table.InGrace() {
+	for s.table.Grace.Active() {
 		select {
 		case <-time.After(time.Second):
 		case <-s.ctx.Done():

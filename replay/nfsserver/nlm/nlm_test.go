@@ -273,7 +273,7 @@ func (r *rig) empty() {
 	if n := r.table.Counts(); n.Files != 0 || n.Ranges != 0 {
 		r.Errorf("left: %+v", n)
 	}
-	if free := r.table.Charged(); free != hosts(r.Server) {
+	if free := r.table.Outsiders.Charged(); free != hosts(r.Server) {
 		r.Errorf("%d bytes are counted, of which %d are of hosts", free, hosts(r.Server))
 	}
 }

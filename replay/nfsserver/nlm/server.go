@@ -119,7 +119,7 @@ func New(st store.Store, table *state.Table, opt Options) *Server {
 		dirty: map[state.Key]struct{}{}, hosts: map[hostKey]*host{}, names: map[netip.Addr]int{}, queues: map[state.Key][]*waiter{},
 	}
 	s.ctx, s.quit = context.WithCancel(context.Background())
-	table.OnFree(s.freed)
+	table.Outsiders.OnFree(s.freed)
 	s.wg.Go(s.run)
 	if len(opt.Recovered) > 0 && opt.Dial != nil {
 		s.wg.Go(s.announce)

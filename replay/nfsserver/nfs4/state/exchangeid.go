@@ -11,7 +11,7 @@ const exchangeFlags = nfs4.EXCHGID4_FLAG_SUPP_MOVED_REFER | nfs4.EXCHGID4_FLAG_S
 // ExchangeID is EXCHANGE_ID. The numbers refer to the table of cases in RFC
 // 8881, section 18.35.4. seq is what the client's next CREATE_SESSION must carry. caller makes
 // the Caller of a new client.
-func (t *Table) ExchangeID(owner []byte, verifier [8]byte, flags uint32, w Who, caller func() Caller) (id uint64, seq uint32, confirmed bool, st Status) {
+func (cs *Clients) ExchangeID(owner []byte, verifier [8]byte, flags uint32, w Who, caller func() Caller) (id uint64, seq uint32, confirmed bool, st Status) {
 	if flags&^exchangeFlags != 0 {
 		return 0, 0, false, nfs4.NFS4ERR_INVAL
 	}
@@ -19,17 +19,9 @@ func (t *Table) ExchangeID(owner []byte, verifier [8]byte, flags uint32, w Who, 
 		caller = func() Caller { return nil }
 	}
 	p := w.Principal
-	t.mu.Lock()
-	defer t.unlock()
-	known := t.byOwner1[string(owner)]
-	var conf *Client
-	if known != nil {
-		conf = known.confirmed
-	}
-	if conf != nil && t.expired(conf, t.now()) {
-		t.destroy(conf)
-		conf = nil
-	}
+	cs.section.Lock()
+	defer cs.section.Unlock()
+	conf := cs.current(true, owner).confirmed
 	if flags&nfs4.EXCHGID4_FLAG_UPD_CONFIRMED_REC_A != 0 {
 		switch {
 		case conf == nil: // 7
@@ -39,41 +31,37 @@ func (t *Table) ExchangeID(owner []byte, verifier [8]byte, flags uint32, w Who, 
 		case conf.principal != p: // 9
 			return 0, 0, false, nfs4.NFS4ERR_PERM
 		}
-		t.renew(conf)
+		cs.leases.renew(conf)
 		return conf.id, conf.createSeq + 1, true, nfs4.NFS4_OK // 6
 	}
-	if conf != nil {
-		switch {
-		case conf.principal != p: // 3
-			if len(conf.states) > 0 || len(conf.sessions) > 0 {
-				return 0, 0, false, nfs4.NFS4ERR_CLID_INUSE
-			}
-			t.destroy(conf)
-		case conf.verifier == verifier: // 2
-			if u := t.byOwner1[string(owner)].unconfirmed; u != nil {
-				t.destroy(u)
-			}
-			t.renew(conf)
-			return conf.id, conf.createSeq + 1, true, nfs4.NFS4_OK
+	same := conf != nil && conf.principal == p && conf.verifier == verifier
+	if conf != nil && conf.principal != p { // 3
+		if len(conf.states) > 0 || len(conf.sessions) > 0 {
+			return 0, 0, false, nfs4.NFS4ERR_CLID_INUSE
 		}
-		// 5: the client has restarted. Its state is dropped when CREATE_SESSION confirms the new
-		// record.
+		cs.reaper.destroy(conf)
 	}
-	if known := t.byOwner1[string(owner)]; known != nil && known.unconfirmed != nil {
-		t.destroy(known.unconfirmed) // 4
+	if u := cs.named(true, string(owner)).unconfirmed; u != nil {
+		cs.reaper.destroy(u) // 4
 	}
-	c := t.newClient(true, owner, verifier, w, caller()) // 1
+	if same { // 2
+		cs.leases.renew(conf)
+		return conf.id, conf.createSeq + 1, true, nfs4.NFS4_OK
+	}
+	// 1, or 5: the client has restarted. Its state is dropped when CREATE_SESSION confirms the new
+	// record.
+	c := cs.add(&Client{minor: true, owner: string(owner), verifier: verifier, principal: p, source: w.Source, caller: caller()})
 	if c == nil {
 		return 0, 0, false, nfs4.NFS4ERR_DELAY
 	}
 	return c.id, c.createSeq + 1, false, nfs4.NFS4_OK
 }
 
-// DestroyClientID is DESTROY_CLIENTID, which only the creator of the client ID may send.
-func (t *Table) DestroyClientID(id uint64, p Principal) Status {
-	t.mu.Lock()
-	defer t.unlock()
-	c := t.lookup(id)
+// Destroy is DESTROY_CLIENTID, which only the creator of the client ID may send.
+func (cs *Clients) Destroy(id uint64, p Principal) Status {
+	cs.section.Lock()
+	defer cs.section.Unlock()
+	c := cs.lookup(id)
 	switch {
 	case c == nil || !c.minor:
 		return nfs4.NFS4ERR_STALE_CLIENTID
@@ -82,21 +70,20 @@ func (t *Table) DestroyClientID(id uint64, p Principal) Status {
 	case len(c.sessions) > 0 || len(c.states) > 0:
 		return nfs4.NFS4ERR_CLIENTID_BUSY
 	}
-	t.destroy(c)
+	cs.reaper.destroy(c)
 	return nfs4.NFS4_OK
 }
 
 // ReclaimComplete is RECLAIM_COMPLETE of a whole client.
-func (t *Table) ReclaimComplete(c *Client) Status {
-	t.mu.Lock()
-	defer t.unlock()
+func (cs *Clients) ReclaimComplete(c *Client) Status {
+	cs.section.Lock()
+	defer cs.section.Unlock()
 	if c.gone {
 		return nfs4.NFS4ERR_STALE_CLIENTID
 	}
 	if c.reclaimed {
 		return nfs4.NFS4ERR_COMPLETE_ALREADY
 	}
-	c.reclaimed = true
-	t.reclaimedAll(c)
+	cs.grace.complete(c)
 	return nfs4.NFS4_OK
 }

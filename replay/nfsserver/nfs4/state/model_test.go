@@ -149,15 +149,15 @@ func TestMakeRange(t *testing.T) {
 // confirmed makes a client of NFSv4.1 without a session.
 func confirmed(t *testing.T, tb *Table, name string) *Client {
 	t.Helper()
-	id, seq, _, st := tb.ExchangeID([]byte(name), [8]byte{1}, 0, Who{Principal: 1}, nil)
+	id, seq, _, st := tb.Clients.ExchangeID([]byte(name), [8]byte{1}, 0, Who{Principal: 1}, nil)
 	if st != nfs4.NFS4_OK {
 		t.Fatal(st)
 	}
-	if r := tb.CreateSession(sessionArgs(id, seq), Who{Principal: 1}, false); r.CsrStatus != nfs4.NFS4_OK {
+	if r := tb.Sessions.Create(sessionArgs(id, seq), Who{Principal: 1}, false); r.CsrStatus != nfs4.NFS4_OK {
 		t.Fatal(r.CsrStatus)
 	}
-	c := tb.lookup(id)
-	if st := tb.ReclaimComplete(c); st != nfs4.NFS4_OK {
+	c := tb.clients.lookup(id)
+	if st := tb.Clients.ReclaimComplete(c); st != nfs4.NFS4_OK {
 		t.Fatal(st)
 	}
 	return c
@@ -219,11 +219,11 @@ func TestSharesModel(t *testing.T) {
 		sid, isOpen := sids[mine]
 		switch r.IntN(6) {
 		case 0, 1, 2:
-			turn, _, st := tb.BeginOpen(c, &nfs4.StateOwner4{Owner: []byte(owner)}, 0, 1)
+			turn, _, st := tb.Opens.Begin(c, &nfs4.StateOwner4{Owner: []byte(owner)}, 0, 1)
 			if st != nfs4.NFS4_OK {
 				t.Fatal(st)
 			}
-			got, _, st := tb.Open(turn, key, access, deny)
+			got, _, st := tb.Opens.Open(turn, key, access, deny)
 			want := nfs4.NFS4_OK
 			if m.conflict(file, access, deny, owners) {
 				want = nfs4.NFS4ERR_SHARE_DENIED
@@ -263,7 +263,7 @@ func TestSharesModel(t *testing.T) {
 					left = append(left, s)
 				}
 			}
-			got, st := tb.Downgrade(c, &sid, key, access, deny, 1)
+			got, st := tb.Opens.Downgrade(c, &sid, key, access, deny, 1)
 			if (st == nfs4.NFS4_OK) != fits || st != nfs4.NFS4_OK && st != nfs4.NFS4ERR_INVAL {
 				t.Fatalf("step %d: OPEN_DOWNGRADE of %v to %d %d: %s", step, m[mine], access, deny, st)
 			}
@@ -274,7 +274,7 @@ func TestSharesModel(t *testing.T) {
 			if !isOpen {
 				continue
 			}
-			if _, st := tb.CloseOpen(c, &sid, key, 1); st != nfs4.NFS4_OK {
+			if _, st := tb.Opens.Close(c, &sid, key, 1); st != nfs4.NFS4_OK {
 				t.Fatalf("step %d: CLOSE %s", step, st)
 			}
 			delete(m, mine)
@@ -283,7 +283,7 @@ func TestSharesModel(t *testing.T) {
 			// I/O with the stateid, and without one.
 			a, _ := m.union(mine)
 			if isOpen {
-				if _, st := tb.CheckIO(c, &sid, key, true, 1); (st == nfs4.NFS4_OK) != (a&2 != 0) {
+				if _, st := tb.Stateids.CheckIO(c, &sid, key, true, 1); (st == nfs4.NFS4_OK) != (a&2 != 0) {
 					t.Fatalf("step %d: WRITE with access %d: %s", step, a, st)
 				}
 			}
@@ -297,7 +297,7 @@ func TestSharesModel(t *testing.T) {
 				if write {
 					bit = 2
 				}
-				if _, st := tb.CheckIO(c, &anonymous, key, write, 1); (st == nfs4.NFS4ERR_LOCKED) != (denied&bit != 0) {
+				if _, st := tb.Stateids.CheckIO(c, &anonymous, key, write, 1); (st == nfs4.NFS4ERR_LOCKED) != (denied&bit != 0) {
 					t.Fatalf("step %d: anonymous I/O, denied %d: %s", step, denied, st)
 				}
 			}

@@ -25,9 +25,9 @@ type Host struct {
 func NewHost(from Source) *Host { return &Host{source: from} }
 
 // Ranges is how many byte ranges the Outsiders of a host hold.
-func (t *Table) Ranges(h *Host) int {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
+func (os *Outsiders) Ranges(h *Host) int {
+	os.section.RLock()
+	defer os.section.RUnlock()
 	return h.ranges
 }
 
@@ -67,63 +67,69 @@ const (
 	Full              // a limit is reached
 )
 
-// LockOutside locks a range, or says who holds a conflicting one. It does not look at the grace
+// Outsiders are the byte ranges and shares that came by other protocols.
+type Outsiders struct {
+	section     *section
+	files       *files
+	budget      *budget
+	reaper      *reaper
+	delegations *Delegations
+	waiters     *waiters
+}
+
+// Lock locks a range, or says who holds a conflicting one. It does not look at the grace
 // period.
-func (t *Table) LockOutside(o *Outsider, key Key, r Range, write bool) (Held, Outcome) {
-	t.mu.Lock()
-	defer t.unlock()
-	if by, out := t.mayLockOutside(o, key, r, write); out != Done {
+func (os *Outsiders) Lock(o *Outsider, key Key, r Range, write bool) (Held, Outcome) {
+	os.section.Lock()
+	defer os.section.Unlock()
+	if by, out := os.mayLock(o, key, r, write); out != Done {
 		return by, out
 	}
-	f := t.files[key]
-	n := 0
+	f := os.files.by[key]
+	locks := &ranges{}
 	if f != nil {
-		n = len(f.locks.held)
+		locks = &f.locks
 	}
 	// A range may split another one, which makes two more.
-	if o.host.ranges+1 >= t.limits.Ranges || n+1 >= t.limits.FileRanges || t.memory.room(o.host.source) < 2*rangeCost+outsideCost {
+	if !os.budget.fits(o.host.source, o.host.ranges, locks, 2, outsideCost) {
 		return Held{}, Full
 	}
-	f, of := t.outside(o, key)
+	f, of := os.entry(o, key)
+	n := len(f.locks.held)
 	f.locks.add(o, r, write)
-	t.countOutside(o, f, of, len(f.locks.held)-n)
+	os.count(o, f, of, len(f.locks.held)-n)
 	return Held{}, Done
 }
 
-// TestOutside says whether LockOutside would succeed.
-func (t *Table) TestOutside(o *Outsider, key Key, r Range, write bool) (Held, Outcome) {
-	t.mu.Lock()
-	defer t.unlock()
-	return t.mayLockOutside(o, key, r, write)
+// Test says whether Lock would succeed.
+func (os *Outsiders) Test(o *Outsider, key Key, r Range, write bool) (Held, Outcome) {
+	os.section.Lock()
+	defer os.section.Unlock()
+	return os.mayLock(o, key, r, write)
 }
 
-func (t *Table) mayLockOutside(o *Outsider, key Key, r Range, write bool) (Held, Outcome) {
-	f := t.files[key]
+func (os *Outsiders) mayLock(o *Outsider, key Key, r Range, write bool) (Held, Outcome) {
+	f := os.files.by[key]
 	if f == nil {
 		return Held{}, Done
 	}
-	h := f.locks.conflict(o, r, write)
-	if h != nil && h.owner.record() != nil && t.expired(h.owner.record(), t.now()) {
-		t.dropExpired(f)
-		h = f.locks.conflict(o, r, write)
-	}
-	if h != nil {
+	if h := os.reaper.conflict(f, o, nil, r, write); h != nil {
 		by, _ := h.owner.(*Outsider)
 		return Held{h.Range, h.write, by}, Conflict
 	}
 	// A client with a delegation may have locks that only it knows about.
-	if t.recallFrom(nil, f, write) {
+	if os.delegations.recallFrom(nil, f, write) {
 		return Held{}, Recalling
 	}
 	return Held{}, Done
 }
 
-// HoldersOutside calls f with the Outsiders whose ranges keep one from being locked, until f
+// Holders calls f with the Outsiders whose ranges keep one from being locked, until f
 // returns false; one may come several times. It returns how many ranges it has looked at.
-func (t *Table) HoldersOutside(o *Outsider, key Key, r Range, write bool, f func(*Outsider) bool) (looked int) {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	file := t.files[key]
+func (os *Outsiders) Holders(o *Outsider, key Key, r Range, write bool, f func(*Outsider) bool) (looked int) {
+	os.section.RLock()
+	defer os.section.RUnlock()
+	file := os.files.by[key]
 	if file == nil {
 		return 0
 	}
@@ -137,48 +143,47 @@ func (t *Table) HoldersOutside(o *Outsider, key Key, r Range, write bool, f func
 	return looked
 }
 
-// UnlockOutside unlocks a range. It fails only if that would split a range, and there is no room
+// Unlock unlocks a range. It fails only if that would split a range, and there is no room
 // for one more.
-func (t *Table) UnlockOutside(o *Outsider, key Key, r Range) Outcome {
-	t.mu.Lock()
-	defer t.unlock()
-	f, of := t.files[key], o.files[key]
+func (os *Outsiders) Unlock(o *Outsider, key Key, r Range) Outcome {
+	os.section.Lock()
+	defer os.section.Unlock()
+	f, of := os.files.by[key], o.files[key]
 	if f == nil || of == nil || of.ranges == 0 {
 		return Done
 	}
-	n := len(f.locks.held)
-	full := o.host.ranges >= t.limits.Ranges || n >= t.limits.FileRanges || t.memory.room(o.host.source) < rangeCost
-	if full && f.locks.splits(o, r) {
+	if !os.budget.fits(o.host.source, o.host.ranges, &f.locks, 1, 0) && f.locks.splits(o, r) {
 		return Full
 	}
+	n := len(f.locks.held)
 	f.locks.remove(o, r)
-	t.countOutside(o, f, of, len(f.locks.held)-n)
-	t.freed(key)
+	os.count(o, f, of, len(f.locks.held)-n)
+	os.waiters.freed(key)
 	return Done
 }
 
-// ShareOutside reserves a file (share reservation): access and deny are bits as in OPEN. It
+// Share reserves a file (share reservation): access and deny are bits as in OPEN. It
 // replaces what the Outsider has reserved before.
-func (t *Table) ShareOutside(o *Outsider, key Key, access, deny uint32) Outcome {
-	t.mu.Lock()
-	defer t.unlock()
-	f, of := t.files[key], o.files[key]
+func (os *Outsiders) Share(o *Outsider, key Key, access, deny uint32) Outcome {
+	os.section.Lock()
+	defer os.section.Unlock()
+	f, of := os.files.by[key], o.files[key]
 	had := of != nil && of.shared
 	if had {
 		f.count(of.access, of.denies, -1)
 	}
 	taken := func() bool { return f != nil && f.conflicts(access, deny) }
 	if taken() {
-		t.dropExpired(f)
-		f = t.files[key]
+		os.reaper.dropExpired(f)
+		f = os.files.by[key]
 	}
 	out := Done
 	switch {
 	case taken():
 		out = Conflict
-	case f != nil && t.recallFrom(nil, f, access&nfs4.OPEN4_SHARE_ACCESS_WRITE != 0 || deny != 0):
+	case f != nil && os.delegations.recallFrom(nil, f, access&nfs4.OPEN4_SHARE_ACCESS_WRITE != 0 || deny != 0):
 		out = Recalling
-	case !had && t.memory.room(o.host.source) < outsideCost:
+	case !had && os.budget.room(o.host.source) < outsideCost:
 		out = Full
 	}
 	if out != Done {
@@ -187,54 +192,50 @@ func (t *Table) ShareOutside(o *Outsider, key Key, access, deny uint32) Outcome 
 		}
 		return out
 	}
-	f, of = t.outside(o, key)
+	f, of = os.entry(o, key)
 	of.shared, of.access, of.denies = true, access, deny
 	f.count(access, deny, 1)
 	return Done
 }
 
-// UnshareOutside ends a share reservation.
-func (t *Table) UnshareOutside(o *Outsider, key Key) {
-	t.mu.Lock()
-	defer t.unlock()
+// Unshare ends a share reservation.
+func (os *Outsiders) Unshare(o *Outsider, key Key) {
+	os.section.Lock()
+	defer os.section.Unlock()
 	if of := o.files[key]; of != nil && of.shared {
-		f := t.files[key]
+		f := os.files.by[key]
 		f.count(of.access, of.denies, -1)
 		of.shared, of.access, of.denies = false, 0, 0
-		t.countOutside(o, f, of, 0)
+		os.count(o, f, of, 0)
 	}
 }
 
-// DropOutside ends all that an Outsider holds.
-func (t *Table) DropOutside(o *Outsider) {
-	t.mu.Lock()
-	defer t.unlock()
+// Drop ends all that an Outsider holds.
+func (os *Outsiders) Drop(o *Outsider) {
+	os.section.Lock()
+	defer os.section.Unlock()
 	for key, of := range o.files {
-		f := t.files[key]
+		f := os.files.by[key]
 		if of.shared {
 			f.count(of.access, of.denies, -1)
 			of.shared = false
 		}
 		n := f.locks.drop(o)
-		t.countOutside(o, f, of, -n)
-		t.freed(key)
+		os.count(o, f, of, -n)
+		os.waiters.freed(key)
 	}
 }
 
-// HoldsOutside reports whether an Outsider holds anything.
-func (t *Table) HoldsOutside(o *Outsider) bool {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
+// Holds reports whether an Outsider holds anything.
+func (os *Outsiders) Holds(o *Outsider) bool {
+	os.section.RLock()
+	defer os.section.RUnlock()
 	return len(o.files) > 0
 }
 
-// outside finds or makes the entries of an Outsider's file. There is room for them.
-func (t *Table) outside(o *Outsider, key Key) (*file, *outsideFile) {
-	f := t.files[key]
-	if f == nil {
-		f = &file{key: key, opens: map[*open]struct{}{}}
-		t.files[key] = f
-	}
+// entry finds or makes the entries of an Outsider's file. There is room for them.
+func (os *Outsiders) entry(o *Outsider, key Key) (*file, *outsideFile) {
+	f := os.files.get(key)
 	of := o.files[key]
 	if of == nil {
 		of = &outsideFile{}
@@ -243,70 +244,54 @@ func (t *Table) outside(o *Outsider, key Key) (*file, *outsideFile) {
 		}
 		o.files[key] = of
 		f.outside++
-		t.memory.take(o.host.source, outsideCost)
+		os.budget.take(o.host.source, outsideCost)
 	}
 	return f, of
 }
 
-// countOutside counts n more byte ranges, and forgets entries that stand for nothing.
-func (t *Table) countOutside(o *Outsider, f *file, of *outsideFile, n int) {
+// count counts n more byte ranges, and forgets entries that stand for nothing.
+func (os *Outsiders) count(o *Outsider, f *file, of *outsideFile, n int) {
 	of.ranges += n
 	o.host.ranges += n
-	if n < 0 {
-		t.memory.give(o.host.source, -n*rangeCost)
-	} else {
-		t.memory.take(o.host.source, n*rangeCost)
-	}
+	os.budget.countRanges(o.host.source, n)
 	if of.ranges > 0 || of.shared {
 		return
 	}
 	delete(o.files, f.key)
 	f.outside--
-	t.memory.give(o.host.source, outsideCost)
-	t.forgetFile(f)
+	os.budget.give(o.host.source, outsideCost)
+	os.files.forget(f)
 }
 
 // Charge counts n bytes that something beside the Table keeps for a source, if there is room for
 // them. Refund is the reverse.
-func (t *Table) Charge(from Source, n int) bool {
-	t.mu.Lock()
-	defer t.unlock()
-	return t.memory.take(from, n)
+func (os *Outsiders) Charge(from Source, n int) bool {
+	os.section.Lock()
+	defer os.section.Unlock()
+	return os.budget.take(from, n)
 }
 
 // Refund is the reverse of Charge.
-func (t *Table) Refund(from Source, n int) {
-	t.mu.Lock()
-	defer t.unlock()
-	t.memory.give(from, n)
+func (os *Outsiders) Refund(from Source, n int) {
+	os.section.Lock()
+	defer os.section.Unlock()
+	os.budget.give(from, n)
 }
 
 // OnFree has f called, without a lock, when byte ranges or delegations of a file that somebody
 // waits for are given up. f does not call the Table. It is set before the first call.
-func (t *Table) OnFree(f func(Key)) { t.onFree = f }
+func (os *Outsiders) OnFree(f func(Key)) { os.waiters.tell = f }
 
 // Wait says that n more are waiting for byte ranges of a file.
-func (t *Table) Wait(key Key, n int) {
-	t.mu.Lock()
-	defer t.unlock()
-	if t.waited == nil {
-		t.waited = map[Key]int{}
-	}
-	if t.waited[key] += n; t.waited[key] <= 0 {
-		delete(t.waited, key)
-	}
-}
-
-// freed notes that a byte range or a delegation of a file was given up. mu is held.
-func (t *Table) freed(key Key) {
-	if t.onFree != nil && t.waited[key] > 0 {
-		t.free = append(t.free, key)
-	}
+func (os *Outsiders) Wait(key Key, n int) {
+	os.section.Lock()
+	defer os.section.Unlock()
+	os.waiters.add(key, n)
 }
 
 // Charged is how many bytes are counted of all sources.
-func (t *Table) Charged() int {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	return t.memory.used
+func (os *Outsiders) Charged() int {
+	os.section.RLock()
+	defer os.section.RUnlock()
+	return os.budget.used
 }

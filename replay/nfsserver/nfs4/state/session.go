@@ -2,6 +2,7 @@ package state
 
 import (
 	"crypto/rand"
+	"sync"
 	"sync/atomic"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
@@ -20,23 +21,38 @@ type Session struct {
 	reserved                    int // of Limits.CacheBytes
 }
 
+// Sessions are the sessions of all clients.
+type Sessions struct {
+	section *section
+	clients *registry
+	leases  *leases
+	reaper  *reaper
+	grace   *Grace
+	limits  *Limits
+	cache   shares // of Limits.CacheBytes, reserved by sessions
+
+	// mu guards byID. It is not section, which SEQUENCE does not take.
+	mu   sync.RWMutex
+	byID map[SessionID]*Session
+}
+
 // The least that a useful channel must carry.
 const (
 	minMessage = 128 // bytes
 	minOps     = 2
 )
 
-// CreateSession is CREATE_SESSION. backchannel says whether the connection can
+// Create is CREATE_SESSION. backchannel says whether the connection can
 // carry calls of the server. The caller encodes the result; it is not changed later.
-func (t *Table) CreateSession(a *nfs4.CREATE_SESSION4args, w Who, backchannel bool) *nfs4.CREATE_SESSION4res {
-	t.mu.Lock()
-	defer t.unlock()
+func (ss *Sessions) Create(a *nfs4.CREATE_SESSION4args, w Who, backchannel bool) *nfs4.CREATE_SESSION4res {
+	ss.section.Lock()
+	defer ss.section.Unlock()
 	p := w.Principal
-	c := t.lookup(a.CsaClientid)
-	if c != nil && !c.confirmed && t.expired(c, t.now()) {
+	c := ss.clients.lookup(a.CsaClientid)
+	if c != nil && !c.confirmed && ss.leases.expired(c, ss.leases.now()) {
 		// RFC 8881, section 18.35.3: a record that was not confirmed within a lease no longer
 		// exists, whether the reaper has run or not.
-		t.destroy(c)
+		ss.reaper.destroy(c)
 		c = nil
 	}
 	if c == nil || !c.minor {
@@ -57,7 +73,7 @@ func (t *Table) CreateSession(a *nfs4.CREATE_SESSION4args, w Who, backchannel bo
 		res.CsrStatus = nfs4.NFS4ERR_CLID_INUSE // not executed, so the number is not used up
 		return res
 	}
-	if res.CsrStatus = t.createSession(c, a, w, backchannel, &res.CsrResok4); res.CsrStatus == nfs4.NFS4ERR_DELAY {
+	if res.CsrStatus = ss.create(c, a, w, backchannel, &res.CsrResok4); res.CsrStatus == nfs4.NFS4ERR_DELAY {
 		return res
 	}
 	c.createSeq, c.created = a.CsaSequence, res
@@ -79,52 +95,49 @@ func checkChannels(a *nfs4.CREATE_SESSION4args) Status {
 	return nfs4.NFS4_OK
 }
 
-func (t *Table) createSession(c *Client, a *nfs4.CREATE_SESSION4args, w Who, backchannel bool, ok *nfs4.CREATE_SESSION4resok) Status {
+func (ss *Sessions) create(c *Client, a *nfs4.CREATE_SESSION4args, w Who, backchannel bool, ok *nfs4.CREATE_SESSION4resok) Status {
 	want := &a.CsaForeChanAttrs
-	if len(c.sessions) >= t.limits.Sessions {
+	if len(c.sessions) >= ss.limits.Sessions {
 		return nfs4.NFS4ERR_NOSPC
 	}
 	s := &Session{
 		client: c, principal: w.Principal,
-		request: min(want.CaMaxrequestsize, uint32(t.limits.Request)),
-		reply:   min(want.CaMaxresponsesize, uint32(t.limits.Reply)),
-		cached:  min(want.CaMaxresponsesizeCached, want.CaMaxresponsesize, uint32(t.limits.Cached)),
-		ops:     min(want.CaMaxoperations, uint32(t.limits.Ops)),
+		request: min(want.CaMaxrequestsize, uint32(ss.limits.Request)),
+		reply:   min(want.CaMaxresponsesize, uint32(ss.limits.Reply)),
+		cached:  min(want.CaMaxresponsesizeCached, want.CaMaxresponsesize, uint32(ss.limits.Cached)),
+		ops:     min(want.CaMaxoperations, uint32(ss.limits.Ops)),
 	}
-	slots := min(want.CaMaxrequests, uint32(t.limits.Slots))
+	slots := min(want.CaMaxrequests, uint32(ss.limits.Slots))
 	perSlot := int(s.cached) + slotOverhead
 
-	for t.cache.room(c.source) < perSlot {
-		from := c.source
-		if t.cache.by[from] == 0 {
-			from = t.cache.greediest()
-		}
-		if t.evict(from, c, true, t.records.by[from]/64+1) == 0 {
+	for ss.cache.room(c.source) < perSlot {
+		if !ss.reaper.evict(c.source, &ss.cache, c, true) {
 			return nfs4.NFS4ERR_DELAY
 		}
 	}
 	// No session gets more than an eighth of what its source may still have,
 	// but for the last slot.
-	slots = min(slots, uint32(max(t.cache.room(c.source)/8/perSlot, 1)))
+	slots = min(slots, uint32(max(ss.cache.room(c.source)/8/perSlot, 1)))
 	s.slots = make([]slot, slots)
 	s.reserved = int(slots) * perSlot
 	_, _ = rand.Read(s.id[:]) // never fails
-	t.cache.take(c.source, s.reserved)
-	t.sessionsMu.Lock()
-	t.sessions[s.id] = s
-	t.sessionsMu.Unlock()
+	ss.cache.take(c.source, s.reserved)
+	ss.mu.Lock()
+	ss.byID[s.id] = s
+	ss.mu.Unlock()
 	if c.sessions == nil {
 		c.sessions = map[*Session]struct{}{}
 	}
 	c.sessions[s] = struct{}{}
 
 	if !c.confirmed {
-		if i := t.byOwner1[c.owner]; i.confirmed != nil {
-			t.destroy(i.confirmed) // the client has restarted
+		if old := ss.clients.named(true, c.owner).confirmed; old != nil {
+			ss.reaper.destroy(old) // the client has restarted
 		}
-		t.setConfirmed(c)
+		ss.clients.confirm(c)
+		ss.grace.back(c)
 	}
-	t.renew(c)
+	ss.leases.renew(c)
 
 	ok.CsrSessionid = s.id
 	ok.CsrSequence = a.CsaSequence
@@ -144,11 +157,11 @@ func (t *Table) createSession(c *Client, a *nfs4.CREATE_SESSION4args, w Who, bac
 	return nfs4.NFS4_OK
 }
 
-// session finds a session.
-func (t *Table) session(id SessionID) *Session {
-	t.sessionsMu.RLock()
-	s := t.sessions[id]
-	t.sessionsMu.RUnlock()
+// find finds a session.
+func (ss *Sessions) find(id SessionID) *Session {
+	ss.mu.RLock()
+	s := ss.byID[id]
+	ss.mu.RUnlock()
 	return s
 }
 
@@ -157,49 +170,63 @@ func (t *Table) session(id SessionID) *Session {
 func (s *Session) manages(p Principal) bool { return s.principal == p || s.client.principal == p }
 
 // Bind checks whether a principal may bind a connection to a session. It renews the lease.
-func (t *Table) Bind(id SessionID, p Principal) Status {
-	s := t.session(id)
+func (ss *Sessions) Bind(id SessionID, p Principal) Status {
+	s := ss.find(id)
 	switch {
 	case s == nil:
 		return nfs4.NFS4ERR_BADSESSION
 	case !s.manages(p):
 		return nfs4.NFS4ERR_WRONG_CRED
 	}
-	t.renew(s.client)
+	ss.leases.renew(s.client)
 	return nfs4.NFS4_OK
 }
 
-// DestroySession is DESTROY_SESSION. COMPOUNDs in progress end as if the session still existed.
-func (t *Table) DestroySession(id SessionID, p Principal) Status {
-	t.mu.Lock()
-	defer t.unlock()
-	s := t.session(id)
+// Destroy is DESTROY_SESSION. COMPOUNDs in progress end as if the session still existed.
+func (ss *Sessions) Destroy(id SessionID, p Principal) Status {
+	ss.section.Lock()
+	defer ss.section.Unlock()
+	s := ss.find(id)
 	switch {
 	case s == nil:
 		return nfs4.NFS4ERR_BADSESSION
 	case !s.manages(p):
 		return nfs4.NFS4ERR_WRONG_CRED
 	}
-	t.dropSession(s)
-	t.renew(s.client)
+	ss.remove(s)
+	ss.leases.renew(s.client)
 	return nfs4.NFS4_OK
 }
 
-func (t *Table) dropSession(s *Session) {
+func (ss *Sessions) remove(s *Session) {
 	s.dead.Store(true)
-	t.sessionsMu.Lock()
-	delete(t.sessions, s.id)
-	t.sessionsMu.Unlock()
-	t.cache.give(s.client.source, s.reserved)
+	ss.mu.Lock()
+	delete(ss.byID, s.id)
+	ss.mu.Unlock()
+	ss.cache.give(s.client.source, s.reserved)
 	if s.client.caller != nil {
 		s.client.caller.Unbind(s.id)
 	}
 	delete(s.client.sessions, s)
 }
 
-// dropSessions drops all sessions of a client.
-func (t *Table) dropSessions(c *Client) {
+// drop removes all sessions of a client.
+func (ss *Sessions) drop(c *Client) {
 	for s := range c.sessions {
-		t.dropSession(s)
+		ss.remove(s)
 	}
+}
+
+// Caller is the Caller of the client of a session; nil if there is none.
+func (ss *Sessions) Caller(id SessionID) Caller {
+	s := ss.find(id)
+	if s == nil {
+		return nil
+	}
+	ss.section.RLock()
+	defer ss.section.RUnlock()
+	if s.client.gone {
+		return nil
+	}
+	return s.client.caller
 }

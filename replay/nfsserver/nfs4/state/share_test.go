@@ -77,19 +77,19 @@ func TestIDs(t *testing.T) {
 
 // zero makes a confirmed client of NFSv4.0.
 func zero(tb *Table, name string, src Source) (uint64, Status) {
-	id, confirm, st := tb.SetClientID([]byte(name), [8]byte{1}, Who{1, src}, nil)
+	id, confirm, st := tb.Clients.SetClientID([]byte(name), [8]byte{1}, Who{1, src}, nil)
 	if st == nfs4.NFS4_OK {
-		st = tb.ConfirmClientID(id, confirm, 1)
+		st = tb.Clients.Confirm(id, confirm, 1)
 	}
 	return id, st
 }
 
 func openFile(tb *Table, id uint64, owner string, seq uint32, key uint64) (nfs4.Stateid4, Status) {
-	turn, _, st := tb.BeginOpen(nil, &nfs4.StateOwner4{Clientid: id, Owner: []byte(owner)}, seq, 1)
+	turn, _, st := tb.Opens.Begin(nil, &nfs4.StateOwner4{Clientid: id, Owner: []byte(owner)}, seq, 1)
 	if st != nfs4.NFS4_OK {
 		return nfs4.Stateid4{}, st
 	}
-	sid, _, st := tb.Open(turn, Key{ID: key}, 3, 0)
+	sid, _, st := tb.Opens.Open(turn, Key{ID: key}, 3, 0)
 	turn.End(st, []byte{0, 0, 0, byte(st)}, Key{}, false)
 	return sid, st
 }
@@ -116,11 +116,11 @@ func TestNewcomers(t *testing.T) {
 			t.Fatalf("%d: %s", i, st)
 		}
 	}
-	if n := tb.records.by[from(1)]; n > 32 {
+	if n := tb.clients.records.by[from(1)]; n > 32 {
 		t.Errorf("one source has %d of 64 records", n)
 	}
 	for _, id := range []uint64{holder, idle} {
-		if st := tb.Renew(id); st != nfs4.NFS4_OK {
+		if st := tb.Clients.Renew(id); st != nfs4.NFS4_OK {
 			t.Errorf("%x: %s", id, st)
 		}
 	}
@@ -143,8 +143,8 @@ func TestNewcomers(t *testing.T) {
 			t.Errorf("newcomer %d: %s", i, st)
 		}
 	}
-	if len(tb.clients) > 64 || tb.records.used != len(tb.clients) {
-		t.Errorf("%d clients, counted %d", len(tb.clients), tb.records.used)
+	if len(tb.clients.byTag) > 64 || tb.clients.records.used != len(tb.clients.byTag) {
+		t.Errorf("%d clients, counted %d", len(tb.clients.byTag), tb.clients.records.used)
 	}
 	// Expired records make room at once.
 	clock.mu.Lock()
@@ -160,13 +160,13 @@ func TestCacheShares(t *testing.T) {
 	tb := New(Options{Limits: Limits{CacheBytes: 1 << 20}})
 	defer tb.Close()
 	session := func(name string, src Source) Status {
-		id, seq, _, st := tb.ExchangeID([]byte(name), [8]byte{1}, 0, Who{1, src}, nil)
+		id, seq, _, st := tb.Clients.ExchangeID([]byte(name), [8]byte{1}, 0, Who{1, src}, nil)
 		if st != nfs4.NFS4_OK {
 			return st
 		}
-		c := tb.lookup(id)
+		c := tb.clients.lookup(id)
 		for range 16 {
-			r := tb.CreateSession(sessionArgs(id, seq), Who{1, src}, false)
+			r := tb.Sessions.Create(sessionArgs(id, seq), Who{1, src}, false)
 			if st = r.CsrStatus; st != nfs4.NFS4_OK {
 				return st
 			}
@@ -181,8 +181,8 @@ func TestCacheShares(t *testing.T) {
 			t.Fatal("no end")
 		}
 	}
-	if tb.cache.used > 1<<19+1 {
-		t.Errorf("one source has %d bytes", tb.cache.used)
+	if tb.Sessions.cache.used > 1<<19+1 {
+		t.Errorf("one source has %d bytes", tb.Sessions.cache.used)
 	}
 	if st := session("newcomer", from(2)); st != nfs4.NFS4_OK {
 		t.Error(st)
@@ -201,15 +201,15 @@ func TestStateBytes(t *testing.T) {
 		}
 		opens++
 	}
-	if opens == 10000 || tb.memory.used > 1<<19 {
-		t.Errorf("%d opens, %d bytes", opens, tb.memory.used)
+	if opens == 10000 || tb.Opens.budget.used > 1<<19 {
+		t.Errorf("%d opens, %d bytes", opens, tb.Opens.budget.used)
 	}
 	other, _ := zero(tb, "newcomer", from(2))
 	if _, st := openFile(tb, other, "o", 1, 1); st != nfs4.NFS4_OK {
 		t.Error(st)
 	}
 	tb.Close()
-	for _, s := range []shares{tb.memory, tb.records, tb.cache} {
+	for _, s := range []shares{tb.Opens.budget.shares, tb.clients.records, tb.Sessions.cache} {
 		if s.used != 0 || len(s.by) != 0 {
 			t.Errorf("left: %+v", s)
 		}
@@ -234,7 +234,7 @@ func TestStateMemory(t *testing.T) {
 			if st != nfs4.NFS4_OK {
 				t.Fatal(st)
 			}
-			if sid, st = tb.ConfirmOpen(&sid, Key{ID: i}, 1); st != nfs4.NFS4_OK {
+			if sid, st = tb.Opens.Confirm(&sid, Key{ID: i}, 1); st != nfs4.NFS4_OK {
 				t.Fatal(st)
 			}
 			if !locks {
@@ -243,14 +243,14 @@ func TestStateMemory(t *testing.T) {
 			a := &nfs4.LOCK4args{Locktype: nfs4.WRITE_LT, Length: 1}
 			a.Locker.NewLockOwner = true
 			a.Locker.OpenOwner = nfs4.OpenToLockOwner4{OpenStateid: sid, LockOwner: nfs4.StateOwner4{Clientid: id, Owner: []byte(fmt.Sprint("lock", i))}}
-			if _, st := tb.Lock(nil, a, Key{ID: i}, 1, nil); st != nfs4.NFS4_OK {
+			if _, st := tb.Locks.Lock(nil, a, Key{ID: i}, 1, nil); st != nfs4.NFS4_OK {
 				t.Fatal(st)
 			}
 		}
 		used := heap() - before
-		t.Logf("locks %v: %d bytes each, estimated %d", locks, used/10000, tb.memory.used/10000)
-		if used > tb.memory.used {
-			t.Errorf("locks %v: %d bytes, estimated %d", locks, used, tb.memory.used)
+		t.Logf("locks %v: %d bytes each, estimated %d", locks, used/10000, tb.Opens.budget.used/10000)
+		if used > tb.Opens.budget.used {
+			t.Errorf("locks %v: %d bytes, estimated %d", locks, used, tb.Opens.budget.used)
 		}
 		tb.Close()
 	}
@@ -262,24 +262,24 @@ func TestUnlockAtTheLimit(t *testing.T) {
 	tb := New(Options{Limits: Limits{Ranges: 8}})
 	defer tb.Close()
 	c := confirmed(t, tb, "c")
-	turn, _, _ := tb.BeginOpen(c, &nfs4.StateOwner4{Owner: []byte("o")}, 0, 1)
-	sid, _, _ := tb.Open(turn, Key{ID: 1}, 3, 0)
+	turn, _, _ := tb.Opens.Begin(c, &nfs4.StateOwner4{Owner: []byte("o")}, 0, 1)
+	sid, _, _ := tb.Opens.Open(turn, Key{ID: 1}, 3, 0)
 	a := &nfs4.LOCK4args{Locktype: nfs4.WRITE_LT, Length: 1 << 20}
 	a.Locker.NewLockOwner = true
 	a.Locker.OpenOwner = nfs4.OpenToLockOwner4{OpenStateid: sid, LockOwner: nfs4.StateOwner4{Owner: []byte("l")}}
-	l, st := tb.Lock(c, a, Key{ID: 1}, 1, nil)
+	l, st := tb.Locks.Lock(c, a, Key{ID: 1}, 1, nil)
 	if st != nfs4.NFS4_OK {
 		t.Fatal(st)
 	}
 	l.Seqid = 0
 	r := rand.New(rand.NewPCG(1, 1))
 	for range 1000 {
-		_, _ = tb.Unlock(c, &nfs4.LOCKU4args{Locktype: 1, LockStateid: l, Offset: 2 * r.Uint64N(1000), Length: 1}, Key{ID: 1}, 1)
+		_, _ = tb.Locks.Unlock(c, &nfs4.LOCKU4args{Locktype: 1, LockStateid: l, Offset: 2 * r.Uint64N(1000), Length: 1}, Key{ID: 1}, 1)
 	}
 	if c.ranges > 8 {
 		t.Errorf("%d ranges", c.ranges)
 	}
-	if _, st = tb.Unlock(c, &nfs4.LOCKU4args{Locktype: 1, LockStateid: l, Length: 1 << 21}, Key{ID: 1}, 1); st != nfs4.NFS4_OK || c.ranges != 0 {
+	if _, st = tb.Locks.Unlock(c, &nfs4.LOCKU4args{Locktype: 1, LockStateid: l, Length: 1 << 21}, Key{ID: 1}, 1); st != nfs4.NFS4_OK || c.ranges != 0 {
 		t.Errorf("%s, %d ranges", st, c.ranges)
 	}
 }

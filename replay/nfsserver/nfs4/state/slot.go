@@ -33,6 +33,7 @@ type Place struct {
 	Client  *Client
 	session *Session
 	slot    *slot
+	leases  *leases
 	Keep    bool // the client wants the reply to be kept (sa_cachethis)
 	Result  nfs4.SEQUENCE4resok
 	// Reply and Cached limit the reply in bytes, RPC header included.
@@ -53,8 +54,8 @@ const (
 // the RPC header. If it returns First and NFS4_OK, p.End has to be called once.
 // If it returns Cached, the old reply is appended to buf. Otherwise p.Result is the result of the
 // first SEQUENCE.
-func (t *Table) Sequence(a *nfs4.SEQUENCE4args, print Fingerprint, size int, p *Place, buf []byte) ([]byte, Repeat, Status) {
-	s := t.session(a.SaSessionid)
+func (ss *Sessions) Sequence(a *nfs4.SEQUENCE4args, print Fingerprint, size int, p *Place, buf []byte) ([]byte, Repeat, Status) {
+	s := ss.find(a.SaSessionid)
 	switch {
 	case s == nil:
 		return buf, First, nfs4.NFS4ERR_BADSESSION
@@ -74,7 +75,7 @@ func (t *Table) Sequence(a *nfs4.SEQUENCE4args, print Fingerprint, size int, p *
 		if l.print != print {
 			return buf, First, nfs4.NFS4ERR_SEQ_FALSE_RETRY
 		}
-		t.renew(s.client)
+		ss.leases.renew(s.client)
 		if !l.cached {
 			p.Result = l.result
 			return buf, Uncached, nfs4.NFS4_OK
@@ -95,20 +96,20 @@ func (t *Table) Sequence(a *nfs4.SEQUENCE4args, print Fingerprint, size int, p *
 		s.client.busy.Add(-1)
 		return buf, First, nfs4.NFS4ERR_BADSESSION
 	}
-	t.renew(s.client)
+	ss.leases.renew(s.client)
 	l.seq, l.busy, l.cached, l.print = a.SaSequenceid, true, false, print
 	l.result = nfs4.SEQUENCE4resok{
 		SrSessionid: a.SaSessionid, SrSequenceid: a.SaSequenceid, SrSlotid: a.SaSlotid,
 		SrHighestSlotid: uint32(len(s.slots) - 1), SrTargetHighestSlotid: uint32(len(s.slots) - 1),
 		SrStatusFlags: s.client.flags(),
 	}
-	*p = Place{Client: s.client, session: s, slot: l, Keep: a.SaCachethis, Result: l.result, Reply: s.reply, Cached: s.cached}
+	*p = Place{Client: s.client, session: s, slot: l, leases: ss.leases, Keep: a.SaCachethis, Result: l.result, Reply: s.reply, Cached: s.cached}
 	return buf, First, nfs4.NFS4_OK
 }
 
 // End ends a COMPOUND. reply is its whole result, from the status on; nil if it
 // is not to be kept. A reply beyond p.Cached is not kept.
-func (t *Table) End(p *Place, reply []byte) {
+func (p *Place) End(reply []byte) {
 	l := p.slot
 	l.mu.Lock()
 	l.busy = false
@@ -117,7 +118,7 @@ func (t *Table) End(p *Place, reply []byte) {
 		l.reply = append(l.reply[:0], reply...)
 	}
 	l.mu.Unlock()
-	t.renew(p.Client)
+	p.leases.renew(p.Client)
 	p.Client.busy.Add(-1)
 }
 

@@ -11,13 +11,13 @@ func TestSlot(t *testing.T) {
 	defer tb.Close()
 	c := confirmed(t, tb, "c")
 	var s *Session
-	for _, s = range tb.sessions {
+	for _, s = range tb.Sessions.byID {
 	}
 	print := Fingerprint{Ops: 2}
 	seq := func(n uint32, want Status, repeat Repeat) *Place {
 		t.Helper()
 		p := &Place{}
-		out, got, st := tb.Sequence(&nfs4.SEQUENCE4args{SaSessionid: s.id, SaSequenceid: n}, print, 100, p, nil)
+		out, got, st := tb.Sessions.Sequence(&nfs4.SEQUENCE4args{SaSessionid: s.id, SaSequenceid: n}, print, 100, p, nil)
 		if st != want || got != repeat {
 			t.Fatalf("%d: %v %s, want %v %s", n, got, st, repeat, want)
 		}
@@ -29,14 +29,14 @@ func TestSlot(t *testing.T) {
 	p := seq(1, nfs4.NFS4_OK, First)
 	seq(1, nfs4.NFS4ERR_DELAY, First)          // sent again while it is executed
 	seq(2, nfs4.NFS4ERR_SEQ_MISORDERED, First) // the slot is not free
-	if tb.expired(c, tb.now().Add(1<<62)) {
+	if tb.leases.expired(c, tb.leases.now().Add(1<<62)) {
 		t.Error("the lease runs out during a COMPOUND")
 	}
-	tb.End(p, []byte("reply"))
+	p.End([]byte("reply"))
 	seq(1, nfs4.NFS4_OK, Cached)
 	seq(1, nfs4.NFS4_OK, Cached)
 	p = seq(2, nfs4.NFS4_OK, First)
-	tb.End(p, nil)
+	p.End(nil)
 	if p := seq(2, nfs4.NFS4_OK, Uncached); p.Result.SrSequenceid != 2 {
 		t.Errorf("%+v", p.Result)
 	}
@@ -45,9 +45,9 @@ func TestSlot(t *testing.T) {
 	s.slots[0].seq = 0xffffffff
 	seq(0xffffffff, nfs4.NFS4_OK, Uncached)
 	p = seq(0, nfs4.NFS4_OK, First)
-	tb.End(p, []byte("reply"))
+	p.End([]byte("reply"))
 	seq(0, nfs4.NFS4_OK, Cached)
-	tb.End(seq(1, nfs4.NFS4_OK, First), make([]byte, 1<<20)) // more than the slot may keep
+	seq(1, nfs4.NFS4_OK, First).End(make([]byte, 1<<20)) // more than the slot may keep
 	seq(1, nfs4.NFS4_OK, Uncached)
 	if n := cap(s.slots[0].reply); n > 1<<13 {
 		t.Errorf("%d bytes kept", n)

@@ -1,7 +1,6 @@
 package state
 
 import (
-	"crypto/subtle"
 	"encoding/binary"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
@@ -46,20 +45,7 @@ func (s *state) bump() nfs4.Stateid4 {
 	return s.stateid()
 }
 
-func (t *Table) newState(c *Client, o *open, l *lockState) *state {
-	if c.states == nil {
-		c.states = map[uint32]*state{}
-	}
-	number := random()
-	for c.states[number] != nil {
-		number = random()
-	}
-	s := &state{client: c, other: t.ids.state(c.tag(), number), open: o, lock: l}
-	c.states[number] = s
-	return s
-}
-
-func (t *Table) dropState(s *state) { delete(s.client.states, s.number()) }
+func (s *state) drop() { delete(s.client.states, s.number()) }
 
 // Special stateids (RFC 8881, section 8.2.3).
 var (
@@ -75,34 +61,6 @@ var (
 // Special reports whether a stateid is a special one, which no server gives.
 func Special(s *nfs4.Stateid4) bool {
 	return s.Other == anonymous.Other || s.Other == bypass.Other
-}
-
-// find returns what a stateid stands for. c is the client of the session, nil
-// for NFSv4.0, where it renews the lease. The seqid is not checked.
-func (t *Table) find(c *Client, s *nfs4.Stateid4) (*state, Status) {
-	owner := t.clients[binary.BigEndian.Uint32(s.Other[:])]
-	switch {
-	case c != nil:
-		if owner != c {
-			return nil, nfs4.NFS4ERR_BAD_STATEID
-		}
-	case Special(s):
-		return nil, nfs4.NFS4ERR_BAD_STATEID
-	case owner == nil && t.ids.madeState(&s.Other):
-		return nil, nfs4.NFS4ERR_EXPIRED
-	case owner == nil:
-		return nil, nfs4.NFS4ERR_STALE_STATEID
-	case owner.minor:
-		return nil, nfs4.NFS4ERR_BAD_STATEID
-	}
-	st := owner.states[binary.BigEndian.Uint32(s.Other[4:])]
-	if st == nil || subtle.ConstantTimeCompare(st.other[:], s.Other[:]) == 0 {
-		return nil, nfs4.NFS4ERR_BAD_STATEID
-	}
-	if c == nil {
-		t.renew(owner)
-	}
-	return st, nfs4.NFS4_OK
 }
 
 // current checks the seqid of a stateid (RFC 8881, section 8.2.2). 0 is the
@@ -129,32 +87,26 @@ func refused(c *Client, op nfs4.NfsOpnum4) Status {
 	return nfs4.NFS4ERR_BAD_STATEID
 }
 
-// findOpen returns an open that is in force, for a file and a principal that may
-// change it.
-func (t *Table) findOpen(c *Client, s *nfs4.Stateid4, key Key, p Principal) (*open, Status) {
-	st, status := t.find(c, s)
-	if status != nfs4.NFS4_OK {
-		return nil, status
-	}
-	if !st.permits(p) {
-		return nil, refused(c, nfs4.OP_OPEN)
-	}
-	if st.lock != nil || st.delegation != nil || st.closed || st.open.file.key != key {
-		return nil, nfs4.NFS4ERR_BAD_STATEID
-	}
-	return st.open, st.current(s.Seqid)
+// Stateids has the operations that take a stateid of any kind.
+type Stateids struct {
+	section     *section
+	clients     *registry
+	files       *files
+	grace       *Grace
+	owners      *owners
+	delegations *Delegations
 }
 
 // CheckIO checks whether a stateid permits reading or writing a file. open says that the
 // principal itself has opened the file for that. Its permissions were checked then, and need not
 // be checked again; everyone else's are.
-func (t *Table) CheckIO(c *Client, s *nfs4.Stateid4, key Key, write bool, p Principal) (open bool, st Status) {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
+func (ss *Stateids) CheckIO(c *Client, s *nfs4.Stateid4, key Key, write bool, p Principal) (open bool, st Status) {
+	ss.section.RLock()
+	defer ss.section.RUnlock()
 	if Special(s) {
-		return false, t.checkSpecial(s, key, write)
+		return false, ss.checkSpecial(s, key, write)
 	}
-	found, st := t.find(c, s)
+	found, st := ss.clients.find(c, s)
 	if st != nfs4.NFS4_OK {
 		return false, st
 	}
@@ -200,14 +152,14 @@ func (d *delegation) checkIO(s *nfs4.Stateid4, key Key, write bool, p Principal)
 	return d.access&need != 0 && d.principal == p, d.current(s.Seqid)
 }
 
-func (t *Table) checkSpecial(s *nfs4.Stateid4, key Key, write bool) Status {
+func (ss *Stateids) checkSpecial(s *nfs4.Stateid4, key Key, write bool) Status {
 	if *s != anonymous && *s != bypass {
 		return nfs4.NFS4ERR_BAD_STATEID
 	}
-	if t.InGrace() {
+	if ss.grace.Active() {
 		return nfs4.NFS4ERR_GRACE
 	}
-	f := t.files[key]
+	f := ss.files.by[key]
 	if f == nil {
 		return nfs4.NFS4_OK
 	}
@@ -218,14 +170,14 @@ func (t *Table) checkSpecial(s *nfs4.Stateid4, key Key, write bool) Status {
 	return nfs4.NFS4_OK
 }
 
-// TestStateid is TEST_STATEID for one stateid.
-func (t *Table) TestStateid(c *Client, s *nfs4.Stateid4) Status {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
+// Test is TEST_STATEID for one stateid.
+func (ss *Stateids) Test(c *Client, s *nfs4.Stateid4) Status {
+	ss.section.RLock()
+	defer ss.section.RUnlock()
 	if Special(s) {
 		return nfs4.NFS4ERR_BAD_STATEID
 	}
-	found, st := t.find(c, s)
+	found, st := ss.clients.find(c, s)
 	if st != nfs4.NFS4_OK {
 		return st
 	}
@@ -235,12 +187,12 @@ func (t *Table) TestStateid(c *Client, s *nfs4.Stateid4) Status {
 	return found.current(s.Seqid)
 }
 
-// FreeStateid is FREE_STATEID: it drops the locks of an owner that holds none, or a
+// Free is FREE_STATEID: it drops the locks of an owner that holds none, or a
 // delegation that was revoked.
-func (t *Table) FreeStateid(c *Client, s *nfs4.Stateid4, p Principal) Status {
-	t.mu.Lock()
-	defer t.unlock()
-	found, st := t.find(c, s)
+func (ss *Stateids) Free(c *Client, s *nfs4.Stateid4, p Principal) Status {
+	ss.section.Lock()
+	defer ss.section.Unlock()
+	found, st := ss.clients.find(c, s)
 	if st != nfs4.NFS4_OK {
 		return st
 	}
@@ -254,12 +206,54 @@ func (t *Table) FreeStateid(c *Client, s *nfs4.Stateid4, p Principal) Status {
 		if !d.revoked {
 			return nfs4.NFS4ERR_LOCKS_HELD
 		}
-		t.dropDelegation(d)
+		ss.delegations.remove(d)
 		return nfs4.NFS4_OK
 	}
 	if found.lock == nil || found.open.file.locks.count(found.lock.owner) > 0 {
 		return nfs4.NFS4ERR_LOCKS_HELD
 	}
-	t.dropLockState(found.lock)
+	ss.owners.dropLocks(found.lock)
 	return nfs4.NFS4_OK
+}
+
+// Client is the client that a stateid of NFSv4.0 belongs to; nil if there is none.
+func (ss *Stateids) Client(s *nfs4.Stateid4) *Client {
+	if Special(s) {
+		return nil
+	}
+	ss.section.RLock()
+	defer ss.section.RUnlock()
+	if found, st := ss.clients.find(nil, s); st == nfs4.NFS4_OK {
+		return found.client
+	}
+	return nil
+}
+
+// Begin starts an operation on an open or a lock in NFSv4.0: it finds
+// whose turn it takes. Since NFSv4.1 there is nothing to wait for.
+func (ss *Stateids) Begin(c *Client, s *nfs4.Stateid4, seqid uint32, op nfs4.NfsOpnum4, p Principal) (turn Turn, replay *Replay, st Status) {
+	if c != nil {
+		return Turn{}, nil, nfs4.NFS4_OK
+	}
+	ss.section.RLock()
+	found, st := ss.clients.find(nil, s)
+	if st == nfs4.NFS4_OK && found.delegation != nil {
+		st = nfs4.NFS4ERR_BAD_STATEID
+	}
+	if st == nfs4.NFS4_OK && !found.permits(p) {
+		st = refused(nil, op) // before anything about the owner is revealed or changed
+	}
+	ss.section.RUnlock()
+	if st != nfs4.NFS4_OK {
+		return Turn{}, nil, st
+	}
+	owner := &found.open.owner.sequencer
+	if found.lock != nil {
+		owner = &found.lock.owner.sequencer
+	}
+	turn = Turn{op: uint32(op), seqid: seqid}
+	if replay, st = owner.take(&turn); st != nfs4.NFS4_OK {
+		return Turn{}, nil, st
+	}
+	return turn, replay, nfs4.NFS4_OK
 }

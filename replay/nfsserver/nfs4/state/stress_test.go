@@ -24,9 +24,9 @@ func (c *atomicClock) Now() time.Time {
 
 // consistent checks the counts that a table keeps.
 func (t *Table) consistent() error {
-	t.mu.Lock()
-	defer t.unlock()
-	for key, f := range t.files {
+	t.section.Lock()
+	defer t.section.Unlock()
+	for key, f := range t.files.by {
 		var a, d [2]int
 		for o := range f.opens {
 			if o.file != f || o.owner.opens[key] != o || o.client.states[o.number()] != o.state || o.client.gone {
@@ -59,12 +59,12 @@ func (t *Table) consistent() error {
 			}
 		}
 	}
-	for id, c := range t.clients {
+	for id, c := range t.clients.byTag {
 		if c.gone || c.tag() != id {
 			return fmt.Errorf("client %x is gone", id)
 		}
 		n := 0
-		for _, f := range t.files {
+		for _, f := range t.files.by {
 			for _, h := range f.locks.held {
 				if h.owner.record() == c {
 					n++
@@ -117,19 +117,19 @@ func visit(t *testing.T, tb *Table, clock *atomicClock, seed uint64) {
 		var id uint64
 		if seed%2 == 0 {
 			var seq uint32
-			id, seq, _, _ = tb.ExchangeID(name, [8]byte{byte(round)}, 0, Who{Principal: 1}, nil)
-			tb.CreateSession(sessionArgs(id, seq), Who{Principal: 1}, false)
-			tb.mu.RLock()
-			c = tb.lookup(id)
-			tb.mu.RUnlock()
+			id, seq, _, _ = tb.Clients.ExchangeID(name, [8]byte{byte(round)}, 0, Who{Principal: 1}, nil)
+			tb.Sessions.Create(sessionArgs(id, seq), Who{Principal: 1}, false)
+			tb.section.RLock()
+			c = tb.clients.lookup(id)
+			tb.section.RUnlock()
 			if c == nil {
 				continue
 			}
-			tb.ReclaimComplete(c)
+			tb.Clients.ReclaimComplete(c)
 		} else {
 			var confirm [8]byte
-			id, confirm, _ = tb.SetClientID(name, [8]byte{byte(round)}, Who{Principal: 1}, nil)
-			tb.ConfirmClientID(id, confirm, 1)
+			id, confirm, _ = tb.Clients.SetClientID(name, [8]byte{byte(round)}, Who{Principal: 1}, nil)
+			tb.Clients.Confirm(id, confirm, 1)
 		}
 		var opens, locks []nfs4.Stateid4
 		keys := map[nfs4.Stateid4]Key{}
@@ -142,11 +142,11 @@ func visit(t *testing.T, tb *Table, clock *atomicClock, seed uint64) {
 			k := keys[nfs4.Stateid4{Other: x.Other}]
 			x.Seqid = 0
 			if c == nil {
-				tb.mu.RLock()
-				if found, _ := tb.find(nil, &x); found != nil {
+				tb.section.RLock()
+				if found, _ := tb.clients.find(nil, &x); found != nil {
 					x.Seqid = found.seq
 				}
-				tb.mu.RUnlock()
+				tb.section.RUnlock()
 			}
 			return x, k
 		}
@@ -163,60 +163,60 @@ func visit(t *testing.T, tb *Table, clock *atomicClock, seed uint64) {
 			switch r.IntN(12) {
 			case 0, 1, 2:
 				seq++
-				turn, replay, st := tb.BeginOpen(c, &nfs4.StateOwner4{Clientid: id, Owner: []byte(owner)}, seq, 1)
+				turn, replay, st := tb.Opens.Begin(c, &nfs4.StateOwner4{Clientid: id, Owner: []byte(owner)}, seq, 1)
 				if st != nfs4.NFS4_OK {
 					continue
 				}
 				if replay == nil {
 					var sid nfs4.Stateid4
 					var confirm bool
-					if sid, confirm, st = tb.Open(turn, key, uint32(1+r.IntN(3)), uint32(r.IntN(8)/7)); st == nfs4.NFS4_OK {
+					if sid, confirm, st = tb.Opens.Open(turn, key, uint32(1+r.IntN(3)), uint32(r.IntN(8)/7)); st == nfs4.NFS4_OK {
 						keys[nfs4.Stateid4{Other: sid.Other}] = key
 						opens = append(opens, sid)
 						if confirm {
-							_, _ = tb.ConfirmOpen(&sid, key, 1)
+							_, _ = tb.Opens.Confirm(&sid, key, 1)
 						}
 					}
 				}
 				end(turn, replay, st)
 			case 3:
 				sid, k := pick(opens)
-				turn, replay, st := tb.BeginStateid(c, &sid, seq+1, nfs4.OP_CLOSE, 1)
+				turn, replay, st := tb.Stateids.Begin(c, &sid, seq+1, nfs4.OP_CLOSE, 1)
 				if st == nfs4.NFS4_OK {
 					if replay == nil {
-						_, st = tb.CloseOpen(c, &sid, k, 1)
+						_, st = tb.Opens.Close(c, &sid, k, 1)
 					}
 					end(turn, replay, st)
 				}
 			case 4:
 				sid, k := pick(opens)
-				_, _ = tb.Downgrade(c, &sid, k, uint32(1+r.IntN(3)), 0, 1)
+				_, _ = tb.Opens.Downgrade(c, &sid, k, uint32(1+r.IntN(3)), 0, 1)
 			case 5, 6, 7:
 				sid, k := pick(opens)
 				a := &nfs4.LOCK4args{Locktype: nfs4.NfsLockType4(1 + r.IntN(4)), Offset: r.Uint64N(50), Length: 1 + r.Uint64N(20)}
 				a.Locker.NewLockOwner = true
 				a.Locker.OpenOwner = nfs4.OpenToLockOwner4{OpenSeqid: seq + 1, OpenStateid: sid, LockOwner: nfs4.StateOwner4{Clientid: id, Owner: []byte(owner)}}
 				var denied nfs4.LOCK4denied
-				if l, st := tb.Lock(c, a, k, 1, &denied); st == nfs4.NFS4_OK {
+				if l, st := tb.Locks.Lock(c, a, k, 1, &denied); st == nfs4.NFS4_OK {
 					keys[nfs4.Stateid4{Other: l.Other}] = k
 					locks = append(locks, l)
 				}
 			case 8:
 				sid, k := pick(locks)
-				_, _ = tb.Unlock(c, &nfs4.LOCKU4args{Locktype: 1, LockStateid: sid, Offset: r.Uint64N(50), Length: 1 + r.Uint64N(60)}, k, 1)
+				_, _ = tb.Locks.Unlock(c, &nfs4.LOCKU4args{Locktype: 1, LockStateid: sid, Offset: r.Uint64N(50), Length: 1 + r.Uint64N(60)}, k, 1)
 			case 9:
 				sid, k := pick(append(opens, locks...))
-				_, _ = tb.CheckIO(c, &sid, k, r.IntN(2) == 0, 1)
+				_, _ = tb.Stateids.CheckIO(c, &sid, k, r.IntN(2) == 0, 1)
 				if c != nil {
-					tb.FreeStateid(c, &sid, 1)
+					tb.Stateids.Free(c, &sid, 1)
 				} else {
-					tb.ReleaseLockOwner(&nfs4.StateOwner4{Clientid: id, Owner: []byte(owner)})
+					tb.Locks.ReleaseOwner(&nfs4.StateOwner4{Clientid: id, Owner: []byte(owner)})
 				}
 			case 10:
 				if c == nil {
-					tb.Renew(id)
+					tb.Clients.Renew(id)
 				} else {
-					tb.renew(c)
+					tb.leases.renew(c)
 				}
 			default:
 				clock.mu.Lock()

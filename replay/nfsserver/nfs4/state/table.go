@@ -1,8 +1,6 @@
 package state
 
 import (
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
@@ -84,54 +82,25 @@ type Options struct {
 	Unhold func(Key)
 }
 
-// Table is the state of a server. Its methods may be called from any goroutine.
+// Table is the state of a server. The methods of its parts may be called from any goroutine.
 type Table struct {
-	lease    time.Duration
-	courtesy time.Duration
-	gleaned  time.Time    // when expired clients were last dropped to make room
-	graceEnd time.Time    // without clients that are late
-	grace    atomic.Int64 // when the grace period ends, Unix time in nanoseconds; 0: there is none
+	Clients     *Clients
+	Sessions    *Sessions
+	Stateids    *Stateids
+	Opens       *Opens
+	Locks       *Locks
+	Delegations *Delegations
+	Outsiders   *Outsiders
+	Grace       *Grace
+
 	limits   Limits
-	stable   Stable
-	stableMu sync.Mutex  // of Stable; taken before mu
-	settled  atomic.Bool // clients of an earlier instance were forgotten, except those that have come back
-	now      func() time.Time
 	boot     uint32
-	ids      ids
-	hold     func(Key) error
-	unhold   func(Key)
-
-	// mu guards everything but sessions and slots. It is not held while files are accessed. I/O
-	// only reads under it.
-	mu       sync.RWMutex
-	clients  map[uint32]*Client   // by the random half of the client ID
-	records  shares               // of Limits.Clients
-	memory   shares               // of Limits.StateBytes
-	fullOf   Source               // had no room for a record
-	fullAt   time.Time            // when
-	byOwner0 map[string]*identity // NFSv4.0, by nfs_client_id4.id
-	byOwner1 map[string]*identity // since 4.1, by co_ownerid
-	files    map[Key]*file
-	let      []Key      // to be unheld when mu is free
-	recalls  []recall   // to be sent when mu is free
-	erased   []Identity // to be forgotten when mu is free
-	free     []Key      // of which somebody waits for ranges; told when mu is free
-	waited   map[Key]int
-	onFree   func(Key)
-	closing  bool
-	// recovering has the clients that may reclaim, and whether they have.
-	recovering map[Identity]bool
-	hosts      bool // NFSv3 hosts may reclaim, too
-
-	delegationShares shares // of Limits.Delegations
-	contended        contention
-	delegated        atomic.Int64              // delegations that are not revoked
-	changing         [changeCells]atomic.Int32 // changes in progress, by a hash of the file
-
-	cache shares // of Limits.CacheBytes, reserved by sessions
-
-	sessionsMu sync.RWMutex
-	sessions   map[SessionID]*Session
+	section  *section // of everything but sessions and slots; I/O only reads under it
+	leases   *leases
+	clients  *registry
+	reaper   *reaper
+	files    *files
+	recovery *recovery
 }
 
 // Key names a file: two names of the same file have the same key.
@@ -150,42 +119,53 @@ func New(o Options) *Table {
 	}
 	o.Limits.defaults()
 	t := &Table{
-		lease: o.Lease, courtesy: o.Courtesy, limits: o.Limits, now: o.Now, boot: random(), ids: newIDs(),
-		clients:  map[uint32]*Client{},
-		byOwner0: map[string]*identity{},
-		byOwner1: map[string]*identity{},
-		hold:     o.Hold, unhold: o.Unhold,
-		files:    map[Key]*file{},
-		sessions: map[SessionID]*Session{},
-		records:  shares{limit: o.Limits.Clients},
-		memory:   shares{limit: o.Limits.StateBytes},
-		cache:    shares{limit: o.Limits.CacheBytes},
+		limits: o.Limits, boot: random(), section: &section{},
+		leases: &leases{length: o.Lease, now: o.Now},
+	}
+	limits, mu := &t.limits, t.section
+	t.Grace = &Grace{leases: t.leases}
+	t.Grace.begin(&o)
+	t.clients = &registry{
+		leases: t.leases, ids: newIDs(), records: shares{limit: limits.Clients},
+		byTag: map[uint32]*Client{}, byName: [2]map[string]*identity{{}, {}},
+	}
+	t.reaper = &reaper{leases: t.leases, clients: t.clients, courtesy: o.Courtesy}
+	t.recovery = &recovery{section: mu, clients: t.clients, grace: t.Grace, stable: o.Stable}
+	t.files = &files{section: mu, by: map[Key]*file{}, hold: o.Hold, unhold: o.Unhold}
+	memory := &budget{shares: shares{limit: limits.StateBytes}, limits: limits, glean: t.reaper.glean}
+	waiting := &waiters{section: mu}
+	own := &owners{clients: t.clients, leases: t.leases, files: t.files, budget: memory, waiters: waiting}
 
-		delegationShares: shares{limit: o.Limits.Delegations},
+	t.Clients = &Clients{section: mu, registry: t.clients, leases: t.leases, reaper: t.reaper, grace: t.Grace}
+	t.Sessions = &Sessions{
+		section: mu, clients: t.clients, leases: t.leases, reaper: t.reaper, grace: t.Grace, limits: limits,
+		cache: shares{limit: limits.CacheBytes}, byID: map[SessionID]*Session{},
 	}
-	if o.Grace > 0 {
-		t.graceEnd = o.Now().Add(o.Grace)
-		t.grace.Store(t.graceEnd.UnixNano())
+	t.Delegations = &Delegations{
+		section: mu, clients: t.clients, files: t.files, budget: memory, reaper: t.reaper, waiters: waiting, grace: t.Grace, leases: t.leases,
+		shares: shares{limit: limits.Delegations}, contended: contention{seed: t.boot}, changes: changes{seed: t.boot},
 	}
-	t.stable = o.Stable
-	t.recover(o.Recovered, o.RecoveredHosts)
+	t.Stateids = &Stateids{section: mu, clients: t.clients, files: t.files, grace: t.Grace, owners: own, delegations: t.Delegations}
+	t.Opens = &Opens{
+		section: mu, clients: t.clients, owners: own, files: t.files, budget: memory, reaper: t.reaper,
+		delegations: t.Delegations, grace: t.Grace, recovery: t.recovery,
+	}
+	t.Locks = &Locks{section: mu, clients: t.clients, owners: own, files: t.files, budget: memory, reaper: t.reaper, waiters: waiting, grace: t.Grace}
+	t.Outsiders = &Outsiders{section: mu, files: t.files, budget: memory, reaper: t.reaper, delegations: t.Delegations, waiters: waiting}
+
+	t.reaper.drop = []func(*Client){own.drop, t.Delegations.drop, t.Sessions.drop, t.recovery.drop}
+	t.reaper.tidy = []func(*Client, time.Time){own.tidy, t.Delegations.tidy}
 	return t
 }
 
 // Lease is how long state is kept for a silent client.
-func (t *Table) Lease() time.Duration { return t.lease }
+func (t *Table) Lease() time.Duration { return t.leases.length }
 
 // Limits are the limits in force.
 func (t *Table) Limits() Limits { return t.limits }
 
 // Boot is a random number that distinguishes this instance of the server from others.
 func (t *Table) Boot() uint32 { return t.boot }
-
-// InGrace reports whether only reclaims are answered.
-func (t *Table) InGrace() bool {
-	end := t.grace.Load()
-	return end != 0 && t.now().UnixNano() < end
-}
 
 // Status is shorthand: the package returns statuses of the protocol.
 type Status = nfs4.Nfsstat4
@@ -198,13 +178,16 @@ type Counts struct {
 
 // Counts returns how much the table holds now.
 func (t *Table) Counts() Counts {
-	t.mu.RLock()
-	c := Counts{Clients: len(t.clients), Files: len(t.files), Names: len(t.byOwner0) + len(t.byOwner1)}
-	for _, f := range t.files {
+	t.section.RLock()
+	c := Counts{Clients: len(t.clients.byTag), Files: len(t.files.by)}
+	for _, names := range t.clients.byName {
+		c.Names += len(names)
+	}
+	for _, f := range t.files.by {
 		c.Opens += len(f.opens)
 		c.Ranges += len(f.locks.held)
 	}
-	for _, cl := range t.clients {
+	for _, cl := range t.clients.byTag {
 		c.Owners += len(cl.openOwners) + len(cl.lockOwners)
 		for _, s := range cl.states {
 			if s.lock != nil {
@@ -215,39 +198,28 @@ func (t *Table) Counts() Counts {
 			}
 		}
 	}
-	t.mu.RUnlock()
-	t.sessionsMu.RLock()
-	c.Sessions = len(t.sessions)
-	t.sessionsMu.RUnlock()
+	t.section.RUnlock()
+	t.Sessions.mu.RLock()
+	c.Sessions = len(t.Sessions.byID)
+	t.Sessions.mu.RUnlock()
 	return c
 }
 
-// unlock ends a change: it unlocks mu, then sends the recalls, and releases what was
-// closed.
-func (t *Table) unlock() {
-	let, recalls, erased, free := t.let, t.recalls, t.erased, t.free
-	t.let, t.recalls, t.erased, t.free = nil, nil, nil, nil
-	t.mu.Unlock()
-	if len(erased) > 0 {
-		t.forget(erased)
-	}
-	for _, r := range recalls {
-		r.to.Recall(r.id, r.key)
-	}
-	for _, k := range let {
-		t.unhold(k)
-	}
-	for _, k := range free {
-		t.onFree(k)
-	}
+// Reap drops what belongs to clients that have been silent for longer than a
+// lease, or after Options.Courtesy. It must be called from time to time.
+func (t *Table) Reap() {
+	t.section.Lock()
+	t.reaper.reap(true, t.reaper.courtesy)
+	t.section.Unlock()
+	t.recovery.settle()
 }
 
 // Close drops everything. Records in stable storage stay.
 func (t *Table) Close() {
-	t.mu.Lock()
-	defer t.unlock()
-	t.closing = true
-	for _, c := range t.clients {
-		t.destroy(c)
+	t.section.Lock()
+	defer t.section.Unlock()
+	t.recovery.closing = true
+	for _, c := range t.clients.byTag {
+		t.reaper.destroy(c)
 	}
 }
