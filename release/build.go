@@ -81,18 +81,23 @@ func commit(root string) (when time.Time, version string, err error) {
 	return when, version, nil
 }
 
-// sameTag makes sure that a release has the tag of the nested module, too: Go takes the version that its program tells
-// from that one.
+// sameTag makes sure that a release has the tags of the nested modules, too: Go takes the versions that their programs tell
+// from those.
 func sameTag(root, version string) error {
 	if strings.HasPrefix(version, "0.0~git") {
 		return nil
 	}
-	want := "cmd/" + nested + "/v" + version
-	tag, err := output(root, "git", "tag", "--points-at", "HEAD", "--list", want)
-	if err == nil && tag == "" {
-		err = fmt.Errorf("the commit has the tag v%s, and not %s: %s would tell another version", version, want, nested)
+	for _, program := range nested {
+		want := "cmd/" + program + "/v" + version
+		tag, err := output(root, "git", "tag", "--points-at", "HEAD", "--list", want)
+		if err != nil {
+			return err
+		}
+		if tag == "" {
+			return fmt.Errorf("the commit has the tag v%s, and not %s: %s would tell another version", version, want, program)
+		}
 	}
-	return err
+	return nil
 }
 
 // recorded returns a checkout of which Go records version and commit in programs. It does not do that in a
@@ -132,19 +137,21 @@ func (b *build) compile(p platform) error {
 		return nil // for the manual pages
 	}
 	flags := []string{"build", "-trimpath", "-buildvcs=true", "-ldflags=-s -w -buildid=", "-o", b.bin(p) + string(filepath.Separator)}
-	steps := []struct {
+	type step struct {
 		dir  string
 		args []string
-	}{
+	}
+	steps := []step{
 		{b.root, append(slices.Clone(flags), "-pgo="+filepath.Join(b.root, profile))},
 		{b.root, slices.Clone(flags)},
-		{filepath.Join(b.root, "cmd", nested), append(slices.Clone(flags), ".")},
 	}
 	for _, program := range programs {
 		switch {
 		case profiled[program]:
 			steps[0].args = append(steps[0].args, "./cmd/"+program)
-		case program != nested:
+		case slices.Contains(nested, program):
+			steps = append(steps, step{filepath.Join(b.root, "cmd", program), append(slices.Clone(flags), ".")})
+		default:
 			steps[1].args = append(steps[1].args, "./cmd/"+program)
 		}
 	}

@@ -34,8 +34,8 @@ const packageName = "rpcrdma-toolkit"
 // programs are the main packages below cmd.
 var programs = []string{"rpcrdma-dump", "rpcrdma-top", "rpcrdma-replay", "rpcrdma-otlp", "rpcrdma-fleet"}
 
-// nested is the program that is a module of its own.
-const nested = "rpcrdma-fleet"
+// nested are the programs that are modules of their own.
+var nested = []string{"rpcrdma-otlp", "rpcrdma-fleet"}
 
 // A platform is an operating system and a processor as Go calls them.
 type platform struct{ os, arch string }

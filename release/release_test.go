@@ -122,10 +122,12 @@ func TestCommit(t *testing.T) {
 	if _, version, err = commit(dir); err != nil || version != "1.2.3" {
 		t.Error(version, err)
 	}
-	if err := sameTag(dir, version); err == nil || !strings.Contains(err.Error(), "cmd/rpcrdma-fleet/v1.2.3") {
-		t.Error(err)
+	for _, program := range nested {
+		if err := sameTag(dir, version); err == nil || !strings.Contains(err.Error(), "cmd/"+program+"/v1.2.3") {
+			t.Error(err)
+		}
+		git("tag", "cmd/"+program+"/v1.2.3")
 	}
-	git("tag", "cmd/rpcrdma-fleet/v1.2.3")
 	if _, version, err = commit(dir); err != nil || version != "1.2.3" || sameTag(dir, version) != nil {
 		t.Error(version, err)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"encoding/hex"
 	"encoding/json"
@@ -19,12 +20,15 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	collectormetrics "go.opentelemetry.io/proto/otlp/collector/metrics/v1"
 	collectortrace "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	metricspb "go.opentelemetry.io/proto/otlp/metrics/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/rpcrdma/toolkit/analyze/fields"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/internal/testtools/clitest"
+	"github.com/rpcrdma/toolkit/internal/testtools/formattest"
 	"github.com/rpcrdma/toolkit/internal/testtools/programs"
 )
 
@@ -223,6 +227,60 @@ func TestSpans(t *testing.T) {
 			t.Errorf("status %d: %s: %d spans, then %d, %d of them again", status, diag, n, len(c.spans), c.twice)
 		}
 	}
+}
+
+// TestAttributes compares the attributes of spans with ndjson: the same values, and no others.
+func TestAttributes(t *testing.T) {
+	names := map[string]string{} // without one for what is besides the table
+	for _, f := range fields.All() {
+		names["rpcrdma."+f.Name] = f.Name
+	}
+	for _, f := range fields.All() {
+		if f.Attribute != "" {
+			names[f.Attribute] = f.Name
+		}
+	}
+	seen := map[string]bool{}
+	for _, name := range []string{"rocev2-nfs41-recall.pcap", "rocev2-nfs3-longcall.pcap", "iwarp-nfs40-basic.pcap.zst"} {
+		c := newCollector(t)
+		in := listing(t, name)
+		if status, diag := send(in, "--endpoint", c.URL); status != 0 {
+			t.Fatalf("status %d: %s", status, diag)
+		}
+		found := map[string]formattest.Transaction{}
+		for _, span := range c.spans {
+			s := formattest.Transaction{}
+			for _, a := range span.Attributes {
+				s.Add(cmp.Or(names[a.Key], a.Key), plain(a.Value))
+			}
+			if len(span.ParentSpanId) == 0 {
+				found[s.Key()] = s
+			}
+		}
+		want := formattest.Read([]byte(in))
+		formattest.Compare(t, name, fields.OTLP, formattest.InOrder(found, want), want, []string{"rpc.system.name", "rpc.method", "network.transport", "error.type"}, seen)
+	}
+	if len(seen) < 25 {
+		t.Errorf("the samples have %d attributes only", len(seen))
+	}
+}
+
+func plain(v *commonpb.AnyValue) any {
+	switch v := v.Value.(type) {
+	case *commonpb.AnyValue_StringValue:
+		return v.StringValue
+	case *commonpb.AnyValue_IntValue:
+		return v.IntValue
+	case *commonpb.AnyValue_BoolValue:
+		return v.BoolValue
+	case *commonpb.AnyValue_ArrayValue:
+		var list []any
+		for _, x := range v.ArrayValue.Values {
+			list = append(list, plain(x))
+		}
+		return list
+	}
+	return nil
 }
 
 // TestMetrics compares what is counted with the listing.

@@ -328,10 +328,6 @@ var rules = []rule{
 	{packages: "cmd/rpcrdma-dump", own: []string{"analyze/...", "capture/...", "cmd/internal/...", "decode/...", "internal/outfile", "internal/printable", "internal/table", "internal/units"}, foreign: []string{
 		"github.com/klauspost/compress", "github.com/schollz/progressbar", "github.com/spf13/cobra", "github.com/spf13/pflag",
 	}},
-	// It reads what rpcrdma-dump prints, and knows no packets.
-	{packages: "cmd/rpcrdma-otlp", own: []string{"analyze/fields", "analyze/text", "cmd/internal/cli", "internal/printable", "internal/units"}, foreign: []string{
-		"github.com/spf13/cobra", "go.opentelemetry.io",
-	}},
 	{packages: "cmd/rpcrdma-replay", own: []string{"analyze/latency", "analyze/text", "capture/...", "cmd/internal/...", "decode/...", "replay/...", "internal/nearest", "internal/outfile", "internal/printable", "internal/table"}, foreign: []string{
 		"github.com/spf13/cobra", "github.com/spf13/pflag",
 	}},

@@ -28,7 +28,8 @@ type file struct {
 // programs are what is distributed, by the folder of their module; tags take in what is built on request.
 var (
 	programs = map[string][]string{
-		".":                 {"./cmd/rpcrdma-dump", "./cmd/rpcrdma-top", "./cmd/rpcrdma-replay", "./cmd/rpcrdma-otlp"},
+		".":                 {"./cmd/rpcrdma-dump", "./cmd/rpcrdma-top", "./cmd/rpcrdma-replay"},
+		"cmd/rpcrdma-otlp":  {"."},
 		"cmd/rpcrdma-fleet": {"."},
 	}
 	tags = "seccomp"

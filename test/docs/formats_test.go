@@ -2,15 +2,11 @@ package docs_test
 
 import (
 	"bytes"
-	"compress/gzip"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,43 +18,15 @@ import (
 	"time"
 
 	pq "github.com/parquet-go/parquet-go"
-	collectortrace "go.opentelemetry.io/proto/otlp/collector/trace/v1"
-	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/rpcrdma/toolkit/analyze/fields"
-	"github.com/rpcrdma/toolkit/internal/testtools/programs"
+	"github.com/rpcrdma/toolkit/internal/testtools/formattest"
 )
-
-// shown is what a format shows of a transaction: the values by the names of the table. What is not in the table has the name that the
-// format gives it.
-type shown map[string][]string
-
-// add adds a value of JSON, and those in it.
-func (s shown) add(name string, x any) {
-	switch x := x.(type) {
-	case nil:
-	case string:
-		if x != "" {
-			s[name] = append(s[name], x)
-		}
-	case map[string]any:
-		for k, y := range x {
-			s.add(strings.TrimPrefix(name+"."+k, "."), y)
-		}
-	case []any:
-		for _, y := range x {
-			s.add(name, y)
-		}
-	default:
-		s[name] = append(s[name], fmt.Sprint(x))
-	}
-}
 
 // formats read what the programs show of all transactions of a capture.
 var formats = map[string]struct {
 	bit  fields.Format
-	read func(t *testing.T, file string, want []shown) []shown
+	read func(t *testing.T, file string, want []formattest.Transaction) []formattest.Transaction
 	// besides are names that are not in the table, or do not show the attribute.
 	besides []string
 }{
@@ -67,74 +35,29 @@ var formats = map[string]struct {
 	"parquet":      {fields.Parquet, asParquet, nil},
 	"trace":        {fields.Timeline, asTrace, nil},
 	"journal":      {fields.Journal, asJournal, []string{"MESSAGE", "PRIORITY", "SYSLOG_IDENTIFIER"}},
-	"otlp":         {fields.OTLP, asSpans, []string{"rpc.system.name", "rpc.method", "network.transport", "error.type"}},
 }
 
 // TestFormats compares what each format shows of the transactions of samples with ndjson: all attributes but those that the table excepts,
 // with the same values, and no others.
 func TestFormats(t *testing.T) {
 	build(t)
-	if err := programs.Build(bin, "./cmd/rpcrdma-otlp"); err != nil {
-		t.Fatal(err)
-	}
 	seen := make(map[string]map[string]bool)
 	for _, file := range []string{
 		"samples/rocev2-nfs41-recall.pcap", "samples/rocev2-nfs3-longcall.pcap", "samples/iwarp-nfs40-basic.pcap.zst",
 	} {
-		want := objects(output(t, "rpcrdma-dump", "-T", "ndjson", file))
+		want := formattest.Read(output(t, "rpcrdma-dump", "-T", "ndjson", file))
 		for name, format := range formats {
 			if seen[name] == nil {
 				seen[name] = make(map[string]bool)
 			}
-			got := format.read(t, file, want)
-			if len(got) != len(want) || len(got) == 0 {
-				t.Errorf("%s of %s has %d transactions, ndjson %d", name, file, len(got), len(want))
-				continue
-			}
-			for i := range got {
-				for _, b := range format.besides {
-					delete(got[i], b)
-				}
-				compareFormat(t, fmt.Sprintf("%s of %s, transaction %d", name, file, i+1), format.bit, got[i], want[i], seen[name])
-			}
+			formattest.Compare(t, name+" of "+file, format.bit, format.read(t, file, want), want, format.besides, seen[name])
 		}
 	}
-	for name, attributes := range seen {
-		if len(attributes) < 25 {
-			t.Errorf("%s: the samples have %d attributes only", name, len(attributes))
+	for name, equal := range seen {
+		if len(equal) < 25 {
+			t.Errorf("%s: the samples have %d attributes only", name, len(equal))
 		}
 	}
-}
-
-func compareFormat(t *testing.T, where string, format fields.Format, got, want shown, seen map[string]bool) {
-	t.Helper()
-	for _, f := range fields.All() {
-		values, has := got[f.Name]
-		delete(got, f.Name)
-		switch {
-		case !f.In(format):
-			if has {
-				t.Errorf("%s: %s: %q, which the table says it lacks", where, f.Name, values)
-			}
-		case f.Name == "file" || !f.In(fields.NDJSON): // has no value of its own there
-		case slices.Equal(values, want[f.Name]):
-			seen[f.Name] = seen[f.Name] || has
-		case f.Type == fields.Count && len(values) == 0 && slices.Equal(want[f.Name], []string{"0"}): // left out
-		case f.Type == fields.Boolean && slices.Equal(values, []string{"false"}):
-		case format == fields.OTLP && len(values) == 0 && len(want[f.Name]) == 1 && len(want[f.Name][0]) == len("18446744073709551615"): // too large
-		case isParent(f.Name):
-		default:
-			t.Errorf("%s: %s: %q, ndjson has %q", where, f.Name, values, want[f.Name])
-		}
-	}
-	for name, values := range got {
-		t.Errorf("%s: %s is not in the table: %q", where, name, values)
-	}
-}
-
-// isParent reports whether an attribute has members.
-func isParent(name string) bool {
-	return slices.ContainsFunc(fields.All(), func(f fields.Field) bool { return strings.HasPrefix(f.Name, name+".") })
 }
 
 // output runs a program, and returns what it prints.
@@ -151,22 +74,7 @@ func output(t *testing.T, program string, args ...string) []byte {
 	return out
 }
 
-// objects reads objects of JSON.
-func objects(out []byte) (list []shown) {
-	d := json.NewDecoder(bytes.NewReader(out))
-	d.UseNumber()
-	for {
-		var x any
-		if d.Decode(&x) != nil {
-			return list
-		}
-		s := shown{}
-		s.add("", x)
-		list = append(list, s)
-	}
-}
-
-func asFields(t *testing.T, file string, _ []shown) (list []shown) {
+func asFields(t *testing.T, file string, _ []formattest.Transaction) (list []formattest.Transaction) {
 	args := []string{"-T", "fields", "-E", "aggregator=~"}
 	var names []string
 	for _, f := range fields.All() {
@@ -175,7 +83,7 @@ func asFields(t *testing.T, file string, _ []shown) (list []shown) {
 		}
 	}
 	for line := range strings.Lines(string(output(t, "rpcrdma-dump", append(args, file)...))) {
-		s := shown{}
+		s := formattest.Transaction{}
 		for i, text := range strings.Split(strings.TrimSuffix(line, "\n"), "\t") {
 			if text != "" {
 				s[names[i]] = strings.Split(text, "~")
@@ -186,7 +94,7 @@ func asFields(t *testing.T, file string, _ []shown) (list []shown) {
 	return list
 }
 
-func asShow(t *testing.T, file string, want []shown) []shown {
+func asShow(t *testing.T, file string, want []formattest.Transaction) []formattest.Transaction {
 	args := []string{"show", "-T", "json"}
 	for _, w := range want {
 		xid, err := strconv.ParseUint(w["xid"][0], 10, 32)
@@ -194,33 +102,20 @@ func asShow(t *testing.T, file string, want []shown) []shown {
 			args = append(args, x)
 		}
 	}
-	found := make(map[string]shown)
-	for _, s := range objects(output(t, "rpcrdma-dump", append(args, file)...)) {
-		whole := shown{}
+	found := make(map[string]formattest.Transaction)
+	for _, s := range formattest.Read(output(t, "rpcrdma-dump", append(args, file)...)) {
+		whole := formattest.Transaction{}
 		for name, values := range s {
 			if name, ok := strings.CutPrefix(name, "transaction."); ok {
 				whole[name] = values
 			}
 		}
-		found[whole.key()] = whole
+		found[whole.Key()] = whole
 	}
-	return inOrder(found, want)
+	return formattest.InOrder(found, want)
 }
 
-// key tells a transaction from others.
-func (s shown) key() string { return fmt.Sprint(s["xid"], s["call_frame"], s["reply_frame"]) }
-
-// inOrder puts transactions into the order of ndjson.
-func inOrder(found map[string]shown, want []shown) (list []shown) {
-	for _, w := range want {
-		if s := found[w.key()]; s != nil {
-			list = append(list, s)
-		}
-	}
-	return list
-}
-
-func asParquet(t *testing.T, file string, _ []shown) (list []shown) {
+func asParquet(t *testing.T, file string, _ []formattest.Transaction) (list []formattest.Transaction) {
 	name := filepath.Join(t.TempDir(), "t.parquet")
 	output(t, "rpcrdma-dump", "export", "parquet", file, "-w", name)
 	b, err := os.ReadFile(name)
@@ -234,7 +129,7 @@ func asParquet(t *testing.T, file string, _ []shown) (list []shown) {
 		if n, _ := r.ReadRows(rows); n == 0 {
 			return list
 		}
-		s := shown{}
+		s := formattest.Transaction{}
 		for _, v := range rows[0] {
 			if v.IsNull() {
 				continue
@@ -246,7 +141,7 @@ func asParquet(t *testing.T, file string, _ []shown) (list []shown) {
 			case v.Kind() == pq.Int64 && (f.Wide || strings.HasSuffix(name, ".offset")):
 				x = strconv.FormatUint(v.Uint64(), 10)
 			}
-			s.add(name, x)
+			s.Add(name, x)
 		}
 		list = append(list, s)
 	}
@@ -261,7 +156,7 @@ func field(name string) *fields.Field {
 	return nil
 }
 
-func asTrace(t *testing.T, file string, _ []shown) (list []shown) {
+func asTrace(t *testing.T, file string, _ []formattest.Transaction) (list []formattest.Transaction) {
 	var trace struct{ TraceEvents []map[string]any }
 	d := json.NewDecoder(bytes.NewReader(output(t, "rpcrdma-dump", "export", "trace", file, "-w", "-")))
 	d.UseNumber()
@@ -273,8 +168,8 @@ func asTrace(t *testing.T, file string, _ []shown) (list []shown) {
 		if cat := event["cat"]; event["ph"] != "X" || cat == "phase" || cat == "rdma" {
 			continue
 		}
-		s := shown{}
-		s.add("", args)
+		s := formattest.Transaction{}
+		s.Add("", args)
 		for _, name := range []string{"offset", "count"} { // their short names
 			if s[name] != nil {
 				s["file."+name] = s[name]
@@ -285,12 +180,12 @@ func asTrace(t *testing.T, file string, _ []shown) (list []shown) {
 			s["notes"] = append(s["notes"], s[fmt.Sprint("note", n)]...)
 			delete(s, fmt.Sprint("note", n))
 		}
-		list = append(list, s.decimal())
+		list = append(list, s.Decimal())
 	}
 	return list
 }
 
-func asJournal(t *testing.T, file string, _ []shown) (list []shown) {
+func asJournal(t *testing.T, file string, _ []formattest.Transaction) (list []formattest.Transaction) {
 	socket := filepath.Join(t.TempDir(), "s")
 	l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})
 	if err != nil {
@@ -324,8 +219,8 @@ func asJournal(t *testing.T, file string, _ []shown) (list []shown) {
 }
 
 // entry reads an entry of the journal (systemd.io/JOURNAL_NATIVE_PROTOCOL).
-func entry(b []byte, names map[string]string) shown {
-	s := shown{}
+func entry(b []byte, names map[string]string) formattest.Transaction {
+	s := formattest.Transaction{}
 	for len(b) > 0 {
 		line, rest, _ := bytes.Cut(b, []byte("\n"))
 		name, value, whole := bytes.Cut(line, []byte("="))
@@ -337,82 +232,7 @@ func entry(b []byte, names map[string]string) shown {
 		if key == "" {
 			key = string(name)
 		}
-		s.add(key, string(value))
+		s.Add(key, string(value))
 	}
-	return s.decimal()
-}
-
-// decimal lets the transaction id be a decimal number.
-func (s shown) decimal() shown {
-	n, err := strconv.ParseUint(s["xid"][0], 0, 32)
-	if err == nil {
-		s["xid"] = []string{strconv.FormatUint(n, 10)}
-	}
-	return s
-}
-
-func asSpans(t *testing.T, file string, want []shown) []shown {
-	names := map[string]string{}
-	for _, f := range fields.All() {
-		names["rpcrdma."+f.Name] = f.Name
-	}
-	for _, f := range fields.All() {
-		if f.Attribute != "" {
-			names[f.Attribute] = f.Name
-		}
-	}
-	spans := make(map[string]shown)
-	collector := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var in io.Reader = r.Body
-		if r.Header.Get("Content-Encoding") == "gzip" {
-			in, _ = gzip.NewReader(in)
-		}
-		var req collectortrace.ExportTraceServiceRequest
-		if b, err := io.ReadAll(in); err != nil || proto.Unmarshal(b, &req) != nil {
-			t.Error("not readable:", err)
-		}
-		for _, rs := range req.ResourceSpans {
-			for _, ss := range rs.ScopeSpans {
-				for _, span := range ss.Spans {
-					s := shown{}
-					for _, a := range span.Attributes {
-						name := names[a.Key]
-						if name == "" {
-							name = a.Key
-						}
-						s.add(name, attributeValue(a.Value))
-					}
-					if len(span.ParentSpanId) == 0 {
-						spans[s.key()] = s
-					}
-				}
-			}
-		}
-		w.Header().Set("Content-Type", "application/x-protobuf")
-	}))
-	defer collector.Close()
-	cmd := exec.Command(filepath.Join(bin, "rpcrdma-otlp"), "--endpoint", collector.URL)
-	cmd.Stdin = bytes.NewReader(output(t, "rpcrdma-dump", "-T", "ndjson", file))
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	return inOrder(spans, want)
-}
-
-func attributeValue(v *commonpb.AnyValue) any {
-	switch v := v.Value.(type) {
-	case *commonpb.AnyValue_StringValue:
-		return v.StringValue
-	case *commonpb.AnyValue_IntValue:
-		return v.IntValue
-	case *commonpb.AnyValue_BoolValue:
-		return v.BoolValue
-	case *commonpb.AnyValue_ArrayValue:
-		var list []any
-		for _, x := range v.ArrayValue.Values {
-			list = append(list, attributeValue(x))
-		}
-		return list
-	}
-	return nil
+	return s.Decimal()
 }

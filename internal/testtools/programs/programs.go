@@ -1,7 +1,8 @@
-// Package programs builds the programs of this module for tests that run them.
+// Package programs builds the programs of the toolkit for tests that run them.
 package programs
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,7 +12,8 @@ import (
 	"strings"
 )
 
-// Build puts programs into a folder. Packages are relative to the root of the module, as ./cmd/rpcrdma-dump. All tests build
+// Build puts programs into a folder. Packages are relative to the root of the checkout, as ./cmd/rpcrdma-dump; one may be a module of
+// its own. All tests build
 // with the same flags and by go run, which keeps linked programs in the build cache: a program is linked only once for all
 // test packages, and again after a change.
 func Build(dir string, packages ...string) error {
@@ -27,7 +29,11 @@ func Build(dir string, packages ...string) error {
 	}
 	for _, p := range packages {
 		cmd := exec.Command("go", "run", "-buildvcs=false", "-ldflags=-s", "-exec", "cp", p, filepath.Join(dir, filepath.Base(p)))
-		cmd.Dir = root
+		if cmd.Dir = filepath.Join(root, p); !isModule(cmd.Dir) {
+			cmd.Dir = root
+		} else {
+			cmd.Args[len(cmd.Args)-2] = "."
+		}
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("cannot build %s: %w\n%s", p, err, out)
 		}
@@ -35,22 +41,24 @@ func Build(dir string, packages ...string) error {
 	return nil
 }
 
-// moduleRoot is the folder of go.mod, at or above the working folder.
+// moduleRoot is the folder of the toolkit's module, at or above the working folder.
 func moduleRoot() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
 		return "", err
 	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+	for up := filepath.Dir(dir); up != dir; dir, up = up, filepath.Dir(up) {
+		b, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+		if err == nil && bytes.HasPrefix(b, []byte("module github.com/rpcrdma/toolkit\n")) {
 			return dir, nil
 		}
-		up := filepath.Dir(dir)
-		if up == dir {
-			return "", errors.New("no go.mod above the working folder")
-		}
-		dir = up
 	}
+	return "", errors.New("the working folder is not in a checkout")
+}
+
+func isModule(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, "go.mod"))
+	return err == nil
 }
 
 // sources stats every source file, so that go test knows that the cached result of the test depends on them.
