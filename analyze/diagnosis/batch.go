@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"math/bits"
 	"slices"
 
@@ -115,9 +116,10 @@ func (b *batch) number() int {
 
 // apart splits the calls that f takes by the number it has for them, in their order; f returns −1 for the others. The numbers are less than n.
 func (b *batch) apart(n int, f func(*call) int) [][]*call {
-	ends := make([]int, n)
-	for _, x := range b.forward {
-		if k := f(x); k >= 0 {
+	ends, of := make([]int, n), make([]int32, len(b.forward))
+	for i, x := range b.forward {
+		k := f(x)
+		if of[i] = int32(k); k >= 0 {
 			ends[k]++
 		}
 	}
@@ -127,8 +129,8 @@ func (b *batch) apart(n int, f func(*call) int) [][]*call {
 		sum += c
 	}
 	list := make([]*call, sum)
-	for _, x := range b.forward {
-		if k := f(x); k >= 0 {
+	for i, x := range b.forward {
+		if k := of[i]; k >= 0 {
 			list[ends[k]] = x
 			ends[k]++
 		}
@@ -139,6 +141,19 @@ func (b *batch) apart(n int, f func(*call) int) [][]*call {
 		from = end
 	}
 	return out
+}
+
+// inOrder sorts calls by a time. Most are in its order: they are in that of their sending.
+func inOrder(calls []*call, at func(*call) int64) {
+	last := int64(math.MinInt64)
+	for _, x := range calls {
+		t := at(x)
+		if t < last {
+			slices.SortStableFunc(calls, func(a, c *call) int { return cmp.Compare(at(a), at(c)) })
+			return
+		}
+		last = t
+	}
 }
 
 // begin is when the application began to wait for a call.
@@ -551,11 +566,12 @@ func (k *conn) measure() {
 		if len(list) == 0 {
 			continue
 		}
-		k.ways[i], k.floor[i] = nth(list, len(list)/2), clear[i]
+		mid := len(list) / 2
+		k.ways[i], k.floor[i] = nth(list, mid), clear[i]
 		if clear[i] == 0 {
 			k.floor[i] = slices.Min(list)
 		}
-		k.spread[i] = nth(list, len(list)*3/4) - nth(list, len(list)/4)
+		k.spread[i] = nth(list[mid:], len(list)*3/4-mid) - nth(list[:mid+1], len(list)/4) // none before the middle one is more, none behind it less
 		if k.fabric == rdma.IWARP || k.fabric == rdma.TCP {
 			k.ways[i] = nth(list, len(list)/10)
 		}

@@ -81,23 +81,24 @@ func (b *batch) windows() {
 // markWaits finds the calls that waited although the capture point saw room. It is far from the client: a call holds its credit, or its slot,
 // until the client has the reply, and the next call takes as long to reach the capture point.
 func markWaits(calls []*call, of func(*call) (waited *int64, limit uint32)) {
-	var free []int64 // when those in use are free again, as the capture point sees it, in order
+	var ends []int64 // when each is free again, as the capture point sees it, in order
+	freed := 0       // so many are
 	for _, x := range calls {
 		way := max(x.conn.near[1], 0)
 		if x.end == 0 || way < farLeast {
 			continue
 		}
-		n, _ := slices.BinarySearch(free, x.start+1)
 		last := int64(0)
-		if n > 0 {
-			last = free[n-1]
+		for ; freed < len(ends) && ends[freed] <= x.start; freed++ {
+			last = ends[freed]
 		}
-		free = free[n:]
-		if w, limit := of(x); len(free)+1 >= int(limit) && x.start-last <= soon && *w == 0 && last > 0 {
+		if w, limit := of(x); len(ends)-freed+1 >= int(limit) && x.start-last <= soon && *w == 0 && last > 0 {
 			*w = 1
 		}
-		at, _ := slices.BinarySearch(free, x.end+way-way/8)
-		free = slices.Insert(free, at, x.end+way-way/8)
+		ends = append(ends, x.end+way-way/8)
+		for i := len(ends) - 1; i > freed && ends[i] < ends[i-1]; i-- {
+			ends[i], ends[i-1] = ends[i-1], ends[i]
+		}
 	}
 }
 

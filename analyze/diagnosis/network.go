@@ -60,7 +60,7 @@ func (b *batch) silence() {
 		if len(list) < silentCalls {
 			continue
 		}
-		slices.SortStableFunc(list, func(a, c *call) int { return cmp.Compare(a.act, c.act) })
+		inOrder(list, func(x *call) int64 { return x.act })
 		f := &finding{code: Outage, side: Server, where: "server " + b.names.list[s], clock: Calls, certainty: Likely, what: silent}
 		last := int64(0)
 		for i, x := range list {

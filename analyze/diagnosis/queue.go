@@ -29,7 +29,7 @@ func (b *batch) readDepth() {
 		if len(reads) < 16 {
 			continue
 		}
-		slices.SortStableFunc(reads, func(a, c *call) int { return cmp.Compare(a.firstRead, c.firstRead) })
+		inOrder(reads, func(x *call) int64 { return x.firstRead })
 		chained, behind := 0, 0
 		for i, x := range reads[1:] {
 			a := reads[i]

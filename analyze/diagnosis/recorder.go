@@ -6,9 +6,11 @@ import (
 	"hash/fnv"
 	"net/netip"
 	"slices"
+	"sort"
 	"strings"
 	"sync"
 
+	"github.com/rpcrdma/toolkit/analyze/compound"
 	"github.com/rpcrdma/toolkit/analyze/latency"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
@@ -59,10 +61,12 @@ type Recorder struct {
 	mu    sync.Mutex
 	ended []ended
 
-	names names
-	kinds []kind // of names
-	conns map[int]*conn
-	order []*conn // by ID
+	names     names
+	kinds     []kind // of names
+	compounds compound.Kinds
+	numbered  [compound.Most]numbered // of compounds
+	conns     map[int]*conn
+	order     []*conn // by ID
 
 	sum map[causeKey]*finding
 	p99 []int64
@@ -206,6 +210,12 @@ type conn struct {
 
 	both *both // nil: it is followed at one capture point
 	same int   // of a capture point: its number in the whole
+}
+
+// numbered is the name of the operation of a compound.Kind.
+type numbered struct {
+	stamp uint64
+	name  uint16
 }
 
 // host is an address, and its number in names.
@@ -352,15 +362,16 @@ func (r *Recorder) Transaction(v *rpc.View) {
 	} else if n == manyCalls && !r.opt.kept {
 		r.calls = slices.Grow(r.calls, max(r.opt.Calls-manyCalls, 0))
 	}
-	var b [128]byte
-	r.calls = append(r.calls, call{
-		conn: k, xid: tx.XID, frame: tx.Call.Last.Number, sent: tx.FirstSent(), from: tx.FirstOn(),
-		start: tx.Call.First.Time, stamp: tx.Call.First.Time, callEnd: tx.Call.Last.Time, credits: int64(tx.Credits), slots: int64(tx.Slots), slotLimit: tx.SlotLimit,
-		client: client, server: server,
-		op: r.names.of(v.AppendOperation(b[:0])), bytes: uint32(min(tx.ReadBytes+tx.WriteBytes, 1<<31)), reads: uint16(min(tx.Reads, 1<<15)),
-		granted: max(tx.Reply.Credits(), 1), rawGrant: tx.Reply.Credits(), asked: tx.Call.Credits(), backward: tx.Backward, resent: tx.Retransmits > 0,
-	})
+	r.calls = append(r.calls, call{})
 	x := &r.calls[len(r.calls)-1]
+	x.conn, x.client, x.server, x.backward, x.resent = k, client, server, tx.Backward, tx.Retransmits > 0
+	x.xid, x.frame, x.sent, x.from = tx.XID, tx.Call.Last.Number, tx.FirstSent(), tx.FirstOn()
+	x.start, x.stamp, x.callEnd = tx.Call.First.Time, tx.Call.First.Time, tx.Call.Last.Time
+	x.credits, x.slots, x.slotLimit = int64(tx.Credits), int64(tx.Slots), tx.SlotLimit
+	x.bytes, x.reads = uint32(min(tx.ReadBytes+tx.WriteBytes, 1<<31)), uint16(min(tx.Reads, 1<<15))
+	x.rawGrant, x.asked = tx.Reply.Credits(), tx.Call.Credits()
+	x.granted = max(x.rawGrant, 1)
+	x.op = r.operation(v)
 	x.kind = r.kindOf(tx, x.op)
 	if x.kind == recalling {
 		r.recalls++
@@ -382,6 +393,20 @@ func (r *Recorder) Transaction(v *rpc.View) {
 	if r.opt.Live {
 		r.interval.add(x)
 	}
+}
+
+// operation is the number of the name of a transaction's operation.
+func (r *Recorder) operation(v *rpc.View) uint16 {
+	k := r.compounds.Of(v)
+	if k != nil && r.numbered[k.Slot].stamp == k.Stamp {
+		return r.numbered[k.Slot].name
+	}
+	var b [128]byte
+	name := r.names.of(v.AppendOperation(b[:0]))
+	if k != nil {
+		r.numbered[k.Slot] = numbered{k.Stamp, name}
+	}
+	return name
 }
 
 // told takes what a kernel knows of its own calls.
@@ -497,7 +522,9 @@ func (r *Recorder) flush() {
 	if r.points != nil {
 		r.points.join(r)
 	}
-	slices.SortStableFunc(r.calls, func(a, b call) int { return cmp.Compare(a.start, b.start) })
+	if earlier := func(i, j int) bool { return r.calls[i].start < r.calls[j].start }; !sort.SliceIsSorted(r.calls, earlier) {
+		sort.SliceStable(r.calls, earlier)
+	}
 	for _, k := range r.order {
 		k.calls, k.after, k.left = k.calls[:0], 0, 0
 	}

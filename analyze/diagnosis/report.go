@@ -236,9 +236,8 @@ func (k *conn) point() string {
 
 // percentile99 is the P99 of the latencies.
 func (r *Recorder) percentile99() int64 {
-	slices.Sort(r.p99)
 	if n := len(r.p99); n > 0 {
-		return r.p99[min(n*99/100, n-1)]
+		return nth(r.p99, n*99/100)
 	}
 	return 0
 }

@@ -49,7 +49,7 @@ func (b *batch) woken(server uint16, calls []*call) {
 	var waited, all int64
 	var ends []int64 // of the calls that threads are at
 	deep := 0
-	slices.SortStableFunc(calls, func(a, c *call) int { return cmp.Compare(a.callEnd, c.callEnd) })
+	inOrder(calls, func(x *call) int64 { return x.callEnd })
 	for _, x := range calls {
 		ends = append(slices.DeleteFunc(ends, func(at int64) bool { return at <= x.callEnd }), x.end)
 		f.limit = max(f.limit, int64(len(ends)))
@@ -76,7 +76,7 @@ func (b *batch) woken(server uint16, calls []*call) {
 
 // ahead counts how many other calls the server has when a call comes, and sorts them by that time.
 func ahead(calls []*call) {
-	slices.SortStableFunc(calls, func(a, c *call) int { return cmp.Compare(a.arrived(), c.arrived()) })
+	inOrder(calls, (*call).arrived)
 	done := make([]int64, len(calls))
 	for i, x := range calls {
 		done[i] = x.answered()

@@ -3,6 +3,7 @@ package diagnosis
 // askedToWait finds calls that the server did not serve at once, and asked to come again.
 func (b *batch) askedToWait() {
 	byServer := make(map[uint16]*finding)
+	var servers []uint16
 	for _, x := range b.forward {
 		if x.asked1 == 0 || x.again || x.end == 0 {
 			continue
@@ -10,30 +11,16 @@ func (b *batch) askedToWait() {
 		f := byServer[x.server]
 		if f == nil {
 			f = &finding{code: AskedToWait, side: Server, where: "server " + b.names.name(x.server), clock: Calls, certainty: Certain, what: b.names.name(x.op)}
-			byServer[x.server] = f
+			byServer[x.server], servers = f, append(servers, x.server)
 		}
 		if x.kind == opening {
 			f.certainty = Likely // the server may itself have waited for a delegation that somebody else holds
 		}
 		f.of(x, x.take(x.start-x.asked1))
 	}
-	for _, s := range b.servers() {
-		if f := byServer[s]; f != nil {
-			b.Recorder.found(f)
-		}
+	for _, s := range servers {
+		b.Recorder.found(byServer[s])
 	}
-}
-
-// servers are all servers, in the order of their first calls.
-func (b *batch) servers() (list []uint16) {
-	seen := make(map[uint16]bool)
-	for _, x := range b.forward {
-		if !seen[x.server] {
-			seen[x.server] = true
-			list = append(list, x.server)
-		}
-	}
-	return list
 }
 
 // recall finds calls that waited until the holder of a delegation had given it back.

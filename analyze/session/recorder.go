@@ -230,24 +230,34 @@ func (r *Recorder) Observer() decode.Observer { return decode.Observer{Message: 
 
 // Message is decode.Observer.Message.
 func (r *Recorder) Message(tx *transaction.Transaction, reply bool, s *rdma.Send) {
-	callback := tx.Program >= 0x40000000 && tx.Program < 0x60000000
-	switch {
-	case !tx.Named || !callback && tx.Program != nfs3.NFS_PROGRAM:
+	if !r.follows(tx) {
 		return
-	case r.slots && !callback && tx.Version < 4:
-		return // versions without sessions have none
 	}
 	r.mu.Lock()
 	if reply {
 		r.replied(tx, s.Last.Time)
 	} else {
-		r.call(tx, callback, s)
+		r.call(tx, s)
 	}
 	r.mu.Unlock()
 }
 
+// follows reports whether calls of its kind are followed.
+func (r *Recorder) follows(tx *transaction.Transaction) bool {
+	if !tx.Named || tx.Program != nfs3.NFS_PROGRAM {
+		return tx.Named && callback(tx)
+	}
+	return !r.slots || tx.Version >= 4 // versions without sessions have no slots
+}
+
+// callback reports whether a transaction is one of a program for callbacks.
+func callback(tx *transaction.Transaction) bool {
+	return tx.Program >= 0x40000000 && tx.Program < 0x60000000
+}
+
 // call takes a call.
-func (r *Recorder) call(tx *transaction.Transaction, callback bool, s *rdma.Send) {
+func (r *Recorder) call(tx *transaction.Transaction, s *rdma.Send) {
+	callback := callback(tx)
 	if o, ok := r.open.Get(tx); ok {
 		if o.first == s.First.Number || o.xid == tx.XID {
 			return // sent again
@@ -469,6 +479,9 @@ func (r *Recorder) called(v *rpc.View, id [16]byte) *session {
 // Ended takes a transaction at its end, on the goroutine that Message is called on. Without a reply the slot stays in use: the
 // client has to send the call again (RFC 8881, section 2.10.6.2).
 func (r *Recorder) Ended(tx *transaction.Transaction) {
+	if !r.follows(tx) {
+		return
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if tx.Reply.Seen() {
