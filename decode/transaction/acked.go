@@ -13,18 +13,18 @@ func (t *Tracker) SendAgain(c *rdma.Connection, from rdma.Side, tag rdma.Tag, re
 	if kindOf(tag) != sendTag {
 		return
 	}
-	tx := t.tagged(tag)
+	tx := t.pool.entries.tagged(tag)
 	if tx == nil {
 		return
 	}
 	reply := tx.isReply(tag)
-	t.again(tx, from, ref)
-	if t.tracing {
+	t.storage.again(tx, from, ref)
+	if t.tracer != nil {
 		role := CallPart
 		if reply {
 			role = ReplyPart
 		}
-		t.trace(tx, Packet{Ref: ref, Header: c.Header, Role: role, From: from, Again: true})
+		t.tracer.add(tx, Packet{Ref: ref, Header: c.Header, Role: role, From: from, Again: true})
 	}
 	if !complete {
 		return
@@ -44,7 +44,7 @@ func (t *Tracker) differs(c *rdma.Connection, from rdma.Side, tag rdma.Tag, at, 
 	if kindOf(tag) != sendTag {
 		return false
 	}
-	tx := t.tagged(tag)
+	tx := t.pool.entries.tagged(tag)
 	if tx == nil {
 		return at == 0 && length > 0 && t.differsFromEnded(c, from, tag, length, data)
 	}
@@ -74,7 +74,7 @@ func (t *Tracker) differsFromEnded(c *rdma.Connection, from rdma.Side, tag rdma.
 			case side != from: // a reply
 				return len(data) >= min(length, printed) && r.print != printOf(data, length)
 			default:
-				sum, ok := t.sumOf(data, length)
+				sum, ok := t.reader.sumOf(data, length)
 				return ok && r.sum != sum
 			}
 		}
@@ -98,7 +98,7 @@ func (t *Tracker) SendAcked(c *rdma.Connection, from rdma.Side, tag rdma.Tag, re
 	if k, ok := c.Upper.(*conn); ok {
 		k.acknowledged(from, ref)
 	}
-	tx := t.tagged(tag)
+	tx := t.pool.entries.tagged(tag)
 	if tx == nil {
 		return
 	}

@@ -15,8 +15,8 @@ func (t *Tracker) Closed(c *rdma.Connection, ref rdma.Ref) {
 			continue
 		}
 		t.sent.closed(h)
-		t.peers.Add(t.sent.grown())
-		t.forget(h)
+		t.halves.peers.Add(t.sent.grown())
+		t.halves.forget(h)
 		if h.open.n == 0 {
 			continue
 		}
@@ -43,9 +43,9 @@ func (t *Tracker) Closed(c *rdma.Connection, ref rdma.Ref) {
 	// kept by those who list it.
 	for side := range rdma.Side(2) {
 		if h := halfOf(c, side); h != nil {
-			t.forget(h)
+			t.halves.forget(h)
 			of(c).halves[side] = nil
-			t.recycleHalf(h)
+			t.halves.recycle(h)
 		}
 	}
 	t.queue.drain()

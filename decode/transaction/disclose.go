@@ -38,9 +38,9 @@ func (t *Tracker) disclose(tx *Transaction, s *segment) {
 // call was not captured, and the other way round.
 func (t *Tracker) turn(tx *Transaction) {
 	c := tx.Connection
-	h := t.half(c, tx.From)
+	h := t.halves.of(c, tx.From)
 	h.open.remove(tx)
-	t.tables(h)
+	t.halves.countTables(h)
 	tx.From = tx.From.Other()
 	tx.turned = !tx.turned
 	tx.Call, tx.Reply = tx.Reply, tx.Call
@@ -61,11 +61,11 @@ func (t *Tracker) turn(tx *Transaction) {
 		}
 		p.AcksCall, p.AcksReply = p.AcksReply, p.AcksCall
 	}
-	h = t.half(c, tx.From)
+	h = t.halves.of(c, tx.From)
 	if h.open.get(tx.XID) == nil {
 		h.open.put(tx.XID, tx)
 	}
-	t.tables(h)
+	t.halves.countTables(h)
 	first, last := tx.Times.FirstRead, tx.Times.LastRead
 	tx.Times = Timeline{}
 	tx.replied = tx.Reply.Seen()
@@ -81,7 +81,7 @@ func (t *Tracker) turn(tx *Transaction) {
 		}
 		tx.Times.FirstRead, tx.Times.LastRead = first, last
 		tx.ReadsByRequester = 0
-		t.named(tx)
+		tx.named()
 		return
 	}
 	if tx.assumed {
@@ -89,9 +89,5 @@ func (t *Tracker) turn(tx *Transaction) {
 	}
 	tx.Backward = forwardSide(c) != tx.From
 	tx.ReadsByRequester = tx.Reads
-	tx.waitingUntil = tx.Reply.Last.Time + ackWait
-	if !tx.waiting {
-		tx.waiting = true
-		t.waiting.push(tx, tx.gen, t.open)
-	}
+	t.acks.wait(tx, t.open)
 }

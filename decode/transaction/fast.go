@@ -9,7 +9,7 @@ import (
 // chunks, on a connection that is known to carry such. It returns the transaction and whether the Send is the reply;
 // nil, and has changed nothing, if anything else has to be looked at. What it does is what Send would do: TestFast and FuzzFast compare the two.
 func (t *Tracker) fastSend(k *conn, c *rdma.Connection, s *rdma.Send) (tx *Transaction, reply bool) {
-	if !k.carries || t.tracing || c.Fabric == rdma.TCP || c.Fabric == rdma.UDP || len(s.Data) > headOnly {
+	if !k.carries || t.tracer != nil || c.Fabric == rdma.TCP || c.Fabric == rdma.UDP || len(s.Data) > headOnly {
 		return nil, false
 	}
 	xid, message, ok := rpcrdma.Chunkless(s.Data)
@@ -27,9 +27,9 @@ func (t *Tracker) fastSend(k *conn, c *rdma.Connection, s *rdma.Send) (tx *Trans
 		t.queue.put(tx)
 		h.asked(tx)
 		tx.assumed, tx.fastCall = false, true
-		t.named(tx)
+		tx.named()
 		if h.calls < maxResent {
-			t.resent(tx, h)
+			t.sent.resent(tx, h, &t.pool.entries)
 		}
 		return tx, false
 	}
@@ -58,12 +58,12 @@ func (t *Tracker) setFast(tx *Transaction, m *Message, s *rdma.Send) {
 	} else {
 		before := cap(m.raw)
 		m.raw = append(m.raw[:0], s.Data...)
-		t.grew(tx, cap(m.raw)-before)
+		t.storage.grew(tx, cap(m.raw)-before)
 	}
 	m.Header.DecodeChunkless(m.raw, s.Length)
 	m.Payload, m.PayloadLength = m.Header.Payload, m.Header.PayloadLength
 	if tx.noted != 0 || !tx.plain() {
-		t.listed(tx)
+		t.storage.listed(tx)
 	}
 }
 
@@ -95,9 +95,9 @@ func (t *Tracker) finishFast(tx *Transaction) bool {
 	h.open.remove(tx)
 	h.ends(tx)
 	if h.open.slots == nil { // it was large
-		t.tables(h)
+		t.halves.countTables(h)
 	}
-	t.waiting.left(tx)
+	t.acks.usual.left(tx)
 	if t.opt.Ended != nil {
 		if tx.blame == nil {
 			t.roomForBlame(tx)

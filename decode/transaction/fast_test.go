@@ -86,9 +86,9 @@ func (p *pair) same() {
 		p.trackers[1].Recycle(b[i])
 	}
 	x, y := p.trackers[0], p.trackers[1]
-	if x.Stats != y.Stats || x.open != y.open || x.queue.held != y.queue.held || x.queue.heldBytes != y.queue.heldBytes || x.memory.Used() != y.memory.Used() || x.peers.Used() != y.peers.Used() {
+	if x.Stats != y.Stats || x.open != y.open || x.queue.held != y.queue.held || x.queue.heldBytes != y.queue.heldBytes || x.storage.memory.Used() != y.storage.memory.Used() || x.halves.peers.Used() != y.halves.peers.Used() {
 		p.Fatalf("%+v, %d open, %d held, %d and %d bytes; by the long way %+v, %d, %d, %d, %d",
-			x.Stats, x.open, x.queue.held, x.memory.Used(), x.peers.Used(), y.Stats, y.open, y.queue.held, y.memory.Used(), y.peers.Used())
+			x.Stats, x.open, x.queue.held, x.storage.memory.Used(), x.halves.peers.Used(), y.Stats, y.open, y.queue.held, y.storage.memory.Used(), y.halves.peers.Used())
 	}
 	p.told[0], p.told[1] = a[:0], b[:0]
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // named reads the program from the call, and settles the direction.
-func (t *Tracker) named(tx *Transaction) {
+func (tx *Transaction) named() {
 	if b := tx.Call.Payload; len(b) >= 24 && binary.BigEndian.Uint32(b[4:]) == 0 {
 		tx.Program = binary.BigEndian.Uint32(b[12:])
 		tx.Version = binary.BigEndian.Uint32(b[16:])

@@ -38,7 +38,7 @@ var unknown = Kernel{Queued: -1, CreditWait: -1, Registration: -1, RoundTrip: -1
 func (t *Tracker) Begin(c *rdma.Connection, client, from rdma.Side, xid uint32, at rdma.Ref) (*Transaction, rdma.Tag) {
 	t.expire(at.Time)
 	setForwardSide(c, client)
-	h := t.half(c, from)
+	h := t.halves.of(c, from)
 	if old := h.open.get(xid); old != nil {
 		t.finish(old)
 	}
@@ -46,7 +46,7 @@ func (t *Tracker) Begin(c *rdma.Connection, client, from rdma.Side, xid uint32, 
 	tx.Backward = from != client
 	if tx.kernel == nil {
 		tx.kernel = new(Kernel)
-		t.grew(tx, kernelSize)
+		t.storage.grew(tx, kernelSize)
 	}
 	*tx.kernel = unknown
 	tx.Kernel = tx.kernel
@@ -56,16 +56,16 @@ func (t *Tracker) Begin(c *rdma.Connection, client, from rdma.Side, xid uint32, 
 }
 
 // Recorded returns the transaction of a tag that Begin has returned, nil if it has ended.
-func (t *Tracker) Recorded(tag rdma.Tag) *Transaction { return t.tagged(tag) }
+func (t *Tracker) Recorded(tag rdma.Tag) *Transaction { return t.pool.entries.tagged(tag) }
 
 // SetHeader decodes the transport header of a message of a transaction of which a kernel tells. full is its length; header may be less.
 func (t *Tracker) SetHeader(tx *Transaction, m *Message, header []byte, full int) {
 	before := cap(m.raw)
 	m.raw = append(m.raw[:0], header...)
-	t.grew(tx, cap(m.raw)-before)
+	t.storage.grew(tx, cap(m.raw)-before)
 	m.Transport = true
 	_ = m.Header.Decode(m.raw, full) // cut or whole: it was made, not received
-	t.listed(tx)
+	t.storage.listed(tx)
 }
 
 // Reply notes that a transaction of which a kernel tells was answered. It ends when End says so, or some time later.
@@ -81,7 +81,7 @@ func (t *Tracker) End(tx *Transaction) { t.finish(tx) }
 // Note adds a remark to a transaction that has not ended.
 func (t *Tracker) Note(tx *Transaction, n Note) {
 	tx.Note(n)
-	t.listed(tx)
+	t.storage.listed(tx)
 }
 
 // recorded is complete for a transaction of which a kernel tells.
@@ -89,5 +89,5 @@ func (t *Tracker) recorded(tx *Transaction) {
 	if !tx.Reply.Seen() {
 		tx.State = NoReply
 	}
-	t.listed(tx)
+	t.storage.listed(tx)
 }

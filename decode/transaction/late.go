@@ -2,7 +2,6 @@ package transaction
 
 import (
 	"encoding/binary"
-	"unsafe"
 
 	"github.com/rpcrdma/toolkit/decode/internal/wire"
 	"github.com/rpcrdma/toolkit/decode/rdma"
@@ -12,55 +11,6 @@ import (
 // A capture may hold a reply before its call: receive queues, capture points and
 // files that are merged have clocks and buffers of their own. A reply without a
 // call therefore waits for that, as long as one waits for its acknowledgement.
-
-// maxAheadReplies is how many replies wait for their calls at once. In a capture
-// that has one direction only they all do.
-const maxAheadReplies = 1024
-
-const waiterSize = int(unsafe.Sizeof(waiter{}))
-
-// ahead lets a reply wait for its call. The one that has waited longest is given
-// up for it.
-func (t *Tracker) ahead(tx *Transaction) {
-	if len(t.early) < maxAheadReplies {
-		before := cap(t.early)
-		t.early = append(t.early, waiter{tx, tx.gen})
-		t.memory.Add((cap(t.early) - before) * waiterSize)
-		return
-	}
-	w := &t.early[t.earlyAt]
-	t.earlyAt = (t.earlyAt + 1) % len(t.early)
-	old := *w
-	*w = waiter{tx, tx.gen}
-	if !old.over() && !old.tx.Call.Seen() {
-		t.finish(old.tx)
-	}
-}
-
-// overtook reports whether an open transaction is a reply whose call the message
-// at hand may be: it names the memory that the reply names.
-func (t *Tracker) overtook(old *Transaction) bool {
-	if !old.replied || old.Call.Seen() || old.turned {
-		return false
-	}
-	if !old.Reply.Transport {
-		return true
-	}
-	r, h := &old.Reply.Header, &t.peek
-	if r.Type == rpcrdma.TypeError || r.Cut || h.Cut {
-		return true
-	}
-	// A reply repeats the lists of its call (RFC 8166, section 4.3).
-	if len(r.Writes) > len(h.Writes) || r.HasReply && !h.HasReply || len(r.Reply) > len(h.Reply) {
-		return false
-	}
-	for i, w := range r.Writes {
-		if len(w) > len(h.Writes[i]) || !sameHandles(w, h.Writes[i]) {
-			return false
-		}
-	}
-	return sameHandles(r.Reply, h.Reply)
-}
 
 func sameHandles(used, offered rpcrdma.WriteChunk) bool {
 	for i := range used {
@@ -78,15 +28,15 @@ func (t *Tracker) late(tx *Transaction, s *rdma.Send, transport, sure bool) rdma
 	t.setMessage(tx, &tx.Call, s, transport)
 	t.queue.put(tx)
 	if transport {
-		t.offer(tx)
-		t.written(tx)
-		t.overtaken(tx)
+		t.chunks.offer(tx)
+		t.chunks.written(tx)
+		t.chunks.overtaken(tx)
 	}
 	if sure {
-		t.named(tx)
+		tx.named()
 	}
-	t.traceSend(tx, CallPart, s, false)
-	t.resent(tx, t.half(tx.Connection, tx.From))
+	t.tracer.send(tx, CallPart, s, false)
+	t.sent.resent(tx, t.halves.of(tx.Connection, tx.From), &t.pool.entries)
 	// The call may get a reply of its own: see split.
 	tx.waitingUntil = max(tx.waitingUntil, s.Last.Time+ackWait)
 	return tx.sendTag(false)
@@ -104,7 +54,7 @@ func (t *Tracker) split(tx *Transaction, h *half) bool {
 		From: tx.From.Other(), Data: r.raw, Length: r.SendBytes, First: r.First, Last: r.Last, Packets: r.Packets, Invalidates: r.Invalidates, Handle: r.Handle,
 	}
 	if r.Transport {
-		t.decode(&s)
+		t.reader.decode(&s)
 	}
 	t.setMessage(early, &early.Reply, &s, r.Transport)
 	t.queue.put(early)
@@ -117,7 +67,7 @@ func (t *Tracker) split(tx *Transaction, h *half) bool {
 	h.open.put(tx.XID, tx) // begin has put the other one in its place
 
 	if len(tx.served) > 0 {
-		t.half(tx.Connection, tx.From.Other()).memory.withdraw(tx.served)
+		t.halves.of(tx.Connection, tx.From.Other()).memory.withdraw(tx.served)
 		tx.served = tx.served[:0]
 	}
 	tx.late, tx.replied, tx.acked, tx.Times.Ack = false, false, false, rdma.Ref{}
@@ -135,7 +85,7 @@ func (t *Tracker) moveEarlier(tx, early *Transaction) {
 		to := tx
 		if o.First.Number < first {
 			to = early
-			t.list(early, o)
+			t.storage.addOperation(early, o)
 		} else {
 			tx.Operations = append(tx.Operations, o)
 		}
@@ -157,37 +107,15 @@ func (t *Tracker) moveEarlier(tx, early *Transaction) {
 			g.cover.spans, g.cover.bytes = g.cover.spans[:0], 0
 		}
 	}
-	t.written(tx)
+	t.chunks.written(tx)
 	packets := tx.Packets
 	tx.Packets = tx.Packets[:0]
 	for _, p := range packets {
 		if p.Ref.Number < first {
 			early.Packets = append(early.Packets, p)
-			t.grew(early, packetSize)
+			t.storage.grew(early, packetSize)
 		} else {
 			tx.Packets = append(tx.Packets, p)
-		}
-	}
-}
-
-// written counts the Writes that came before the call on the memory that it
-// offers.
-func (t *Tracker) written(tx *Transaction) {
-	for i := range tx.Operations {
-		o := &tx.Operations[i]
-		if o.Kind != rdma.Write {
-			continue
-		}
-		for j := range tx.segments {
-			g := &tx.segments[j]
-			if g.kind == ReadList || g.handle != o.Handle || !g.holds(o.Offset, o.Bytes) {
-				continue
-			}
-			before := cap(g.cover.spans)
-			from := o.Offset - g.offset
-			g.cover.add(from, from+uint64(o.Bytes))
-			t.grew(tx, (cap(g.cover.spans)-before)*spanSize)
-			break
 		}
 	}
 }

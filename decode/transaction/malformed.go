@@ -80,40 +80,46 @@ func MalformedOf(c *rdma.Connection) Malformed {
 	return Malformed{}
 }
 
+// protocol tells which connections carry RPC-over-RDMA.
+type protocol struct {
+	asked func(*rdma.Connection) (yes, known bool) // Options.Carries
+	stats *Stats
+}
+
 // other counts a Send that belongs to no transaction.
-func (t *Tracker) other(c *rdma.Connection, s *rdma.Send, m said) {
+func (p *protocol) other(c *rdma.Connection, s *rdma.Send, m said, r *reader) {
 	if c.Fabric != rdma.TCP && c.Fabric != rdma.UDP && s.Length > 0 {
 		if !m.transport {
-			t.decode(s)
+			r.decode(s)
 		}
 		// What looks like a message and can be decoded is one of the connection itself.
-		if f, at := t.peek.Fault(); f != rpcrdma.NoFault && (t.peekErr != nil || !m.transport) {
-			t.malformed(c, MalformedSend{Ref: s.Last, Fault: f, Offset: at})
+		if f, at := r.header.Fault(); f != rpcrdma.NoFault && (r.err != nil || !m.transport) {
+			p.malformed(c, MalformedSend{Ref: s.Last, Fault: f, Offset: at})
 			return
 		}
 	}
-	t.Stats.OtherSends++
+	p.stats.OtherSends++
 }
 
 // malformed counts a Send with a header that cannot be decoded. Until the connection is known to carry
 // RPC-over-RDMA, it is a Send like those of any other protocol.
-func (t *Tracker) malformed(c *rdma.Connection, s MalformedSend) {
+func (p *protocol) malformed(c *rdma.Connection, s MalformedSend) {
 	k := of(c)
-	if !k.carries && t.given(c) {
-		t.carries(k)
+	if !k.carries && p.given(c) {
+		p.found(k)
 	}
 	k.malformed.count(s)
 	if k.carries {
-		t.Stats.Malformed.count(s)
+		p.stats.Malformed.count(s)
 	} else {
-		t.Stats.OtherSends++
+		p.stats.OtherSends++
 	}
 }
 
 // given reports whether a connection carries RPC-over-RDMA by what a user says of it, or by its ports.
-func (t *Tracker) given(c *rdma.Connection) bool {
-	if t.opt.Carries != nil {
-		if yes, known := t.opt.Carries(c); known {
+func (p *protocol) given(c *rdma.Connection) bool {
+	if p.asked != nil {
+		if yes, known := p.asked(c); known {
 			return yes
 		}
 	}
@@ -123,39 +129,39 @@ func (t *Tracker) given(c *rdma.Connection) bool {
 // proves marks the connection of a message as one of RPC-over-RDMA if no message of another protocol would look like
 // it by accident: the header is followed by an RPC message with its XID. That may be so although the header is malformed:
 // see unknownVersion.
-func (t *Tracker) proves(c *rdma.Connection, s *rdma.Send, d direction) {
-	h, k := &t.peek, of(c)
-	if t.peekErr != nil {
+func (p *protocol) proves(c *rdma.Connection, s *rdma.Send, d direction, r *reader) {
+	h, k := &r.header, of(c)
+	if r.err != nil {
 		f, at := h.Fault()
 		if f == rpcrdma.NoFault || d != isCall && d != isReply {
 			return
 		}
 		if !k.carries {
-			t.carries(k)
+			p.found(k)
 		}
-		t.malformed(c, MalformedSend{Ref: s.Last, Fault: f, Offset: at})
+		p.malformed(c, MalformedSend{Ref: s.Last, Fault: f, Offset: at})
 		return
 	}
 	if !k.carries && h.Inline() && len(h.Payload) >= 8 && binary.BigEndian.Uint32(h.Payload) == h.XID && h.XID != 0 {
-		t.carries(k)
+		p.found(k)
 	}
 }
 
-// carries notes that a connection carries RPC-over-RDMA. What could not be decoded of it until now counts as
+// found notes that a connection carries RPC-over-RDMA. What could not be decoded of it until now counts as
 // malformed.
-func (t *Tracker) carries(k *conn) {
+func (p *protocol) found(k *conn) {
 	k.carries = true
-	t.Stats.OtherSends -= k.malformed.Total()
-	t.Stats.Malformed.Add(&k.malformed)
+	p.stats.OtherSends -= k.malformed.Total()
+	p.stats.Malformed.Add(&k.malformed)
 }
 
-// sameProtocol lets two connections that turned out to be one know the same.
-func (t *Tracker) sameProtocol(into, from *conn) {
+// merge lets two connections that turned out to be one know the same.
+func (p *protocol) merge(into, from *conn) {
 	if into.carries != from.carries {
 		if into.carries {
-			t.carries(from)
+			p.found(from)
 		} else {
-			t.carries(into)
+			p.found(into)
 		}
 	}
 	into.malformed.Add(&from.malformed)

@@ -39,30 +39,12 @@ const (
 	halfSize = int(unsafe.Sizeof(half{})+unsafe.Sizeof(conn{})) + placeSize
 )
 
-// accounts sets up where the tracker counts what it holds.
-func (t *Tracker) accounts() {
-	if t.memory = t.opt.Memory; t.memory == nil {
-		t.alone = memory.NewBudget(t.opt.HeldBytes)
-		t.memory = t.alone.Account(100)
-	}
-	if t.peers = t.opt.Peers; t.peers == nil {
-		t.peers = t.memory
-	}
-	t.memory.Evict = t.Evict
-}
-
 // Evict gives something up: what is kept for later, or the transactions that
 // have ended and wait for an earlier one, or else the oldest open one. It
 // returns false if there is nothing.
 func (t *Tracker) Evict() bool {
 	switch {
-	case len(t.free) > 0:
-		for i, tx := range t.free {
-			t.entries.drop(tx)
-			t.free[i] = nil
-		}
-		t.memory.Add(-t.freeBytes)
-		t.free, t.freeBytes = t.free[:0], 0
+	case t.pool.clear():
 	case t.queue.held > 0:
 		t.queue.release()
 	default:
@@ -79,62 +61,9 @@ func (t *Tracker) enforce() {
 	}
 }
 
-// take returns an unused transaction.
-func (t *Tracker) take() *Transaction {
-	if n := len(t.free); n > 0 {
-		tx := t.free[n-1]
-		t.free[n-1] = nil
-		t.free = t.free[:n-1]
-		t.freeBytes -= tx.size
-		tx.empty = false
-		return tx
-	}
-	tx := new(Transaction)
-	t.entries.add(tx)
-	tx.size = structSize
-	t.memory.Add(structSize)
-	return tx
-}
-
-// grew notes that a transaction holds n bytes more.
-func (t *Tracker) grew(tx *Transaction, n int) {
-	if n == 0 {
-		return
-	}
-	tx.size += n
-	t.memory.Add(n)
-	if tx.finished {
-		t.queue.heldBytes += n
-	}
-}
-
-// listed counts what the lists of the headers take, and the notes.
-func (t *Tracker) listed(tx *Transaction) {
-	lists := tx.lists
-	if !tx.plain() {
-		lists = tx.Call.Header.Memory() + tx.Reply.Header.Memory()
-	}
-	t.grew(tx, lists-tx.lists+tx.noted)
-	tx.lists, tx.noted = lists, 0
-}
-
 // plain reports that neither message has chunks, so that the lists of their headers take what they took before. To ask
 // these touches eight cache lines.
 func (t *Transaction) plain() bool { return t.Call.Header.Plain() && t.Reply.Header.Plain() }
-
-// remembers counts n bytes more of what is known of a connection.
-func (t *Tracker) remembers(h *half, n int) {
-	h.size += n
-	t.peers.Add(n)
-}
-
-// tables counts the tables of h, after something was put into them or taken out.
-func (t *Tracker) tables(h *half) {
-	if n := len(h.open.slots)*openCallSize + h.memory.high*handleSize; n != h.tables {
-		t.remembers(h, n-h.tables)
-		h.tables = n
-	}
-}
 
 // orphanData is what the data of orphans takes.
 func orphanData(orphans *[maxOrphans]orphan) (n int) {
@@ -142,67 +71,6 @@ func orphanData(orphans *[maxOrphans]orphan) (n int) {
 		n += cap(orphans[i].data)
 	}
 	return n
-}
-
-// forget counts nothing more of h.
-func (t *Tracker) forget(h *half) {
-	t.peers.Add(-h.size)
-	h.size = 0
-}
-
-// maxHalves is how many halves are kept for other connections.
-const maxHalves = 32
-
-// newHalf returns an unused half.
-func (t *Tracker) newHalf() *half {
-	n := len(t.halves)
-	if n == 0 {
-		return new(half)
-	}
-	h := t.halves[n-1]
-	t.halves[n-1] = nil
-	t.halves = t.halves[:n-1]
-	return h
-}
-
-// recycleHalf keeps the memory of a half, if that is little. Tags of operations
-// may still point to it: they are told from later ones by their generation.
-func (t *Tracker) recycleHalf(h *half) {
-	if len(t.halves) >= maxHalves || h.open.n > 0 || len(h.open.slots) > minOpenCalls || h.memory.high > 0 {
-		return
-	}
-	if h.orphans != nil {
-		clear(h.orphans[:])
-	}
-	*h = half{open: h.open, orphans: h.orphans}
-	t.halves = append(t.halves, h)
-}
-
-// room reports whether there is room for n bytes that can be done without. What
-// has ended is emitted for it, if that is much.
-func (t *Tracker) room(n int) bool {
-	if t.memory.Fits(n) {
-		return true
-	}
-	if t.queue.heldBytes > t.memory.Limit()/8 {
-		t.queue.release()
-	}
-	return t.memory.Fits(n)
-}
-
-// recycle keeps a transaction's memory for another one.
-func (t *Tracker) recycle(tx *Transaction) {
-	tx.gen = 0 // tags that still point here are stale
-	if !tx.empty {
-		tx.Release()
-	}
-	if len(t.free) >= maxFree || t.freeBytes+tx.size > t.memory.Limit()/8 || !t.memory.Fits(tx.size) {
-		t.entries.drop(tx)
-		return
-	}
-	t.freeBytes += tx.size
-	t.memory.Add(tx.size)
-	t.free = append(t.free, tx)
 }
 
 // Release empties a transaction that was emitted with Options.Detach. The

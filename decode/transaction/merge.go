@@ -7,7 +7,7 @@ import "github.com/rpcrdma/toolkit/decode/rdma"
 func (t *Tracker) Merged(into *rdma.Connection, side rdma.Side, from *rdma.Connection, was rdma.Side) {
 	k, old := of(into), of(from)
 	k.calls.add(old.calls)
-	t.sameProtocol(k, old)
+	t.protocol.merge(k, old)
 	if f := forwardSide(from); f != unknownSide && forwardSide(into) == unknownSide {
 		if f != was {
 			setForwardSide(into, side.Other())
@@ -35,7 +35,7 @@ func (t *Tracker) Merged(into *rdma.Connection, side rdma.Side, from *rdma.Conne
 			for _, tx := range h.open.all() {
 				tx.ackMissed = true // of two flows, each alone, none shows what it acknowledges
 			}
-			t.tables(h)
+			t.halves.countTables(h)
 		}
 	}
 }
@@ -59,7 +59,7 @@ func (t *Tracker) join(into *rdma.Connection, to rdma.Side, h *half) {
 		}
 		return
 	}
-	t.forget(h)
+	t.halves.forget(h)
 	if place {
 		t.sent.opened(k)
 	}
@@ -72,10 +72,10 @@ func (t *Tracker) join(into *rdma.Connection, to rdma.Side, h *half) {
 	}
 	before := cap(k.naks)
 	k.naks = append(k.naks, h.naks...)
-	t.remembers(k, (cap(k.naks)-before)*refusalSize)
+	t.halves.grew(k, (cap(k.naks)-before)*refusalSize)
 	if k.early == nil && h.early != nil {
 		k.early, k.earlySize = h.early, h.earlySize
-		t.remembers(k, k.earlySize)
+		t.halves.grew(k, k.earlySize)
 	}
 	for _, s := range h.memory.byHandle {
 		k.memory.splice(s)
@@ -87,7 +87,7 @@ func (t *Tracker) join(into *rdma.Connection, to rdma.Side, h *half) {
 	}
 	if k.orphans == nil && h.orphans != nil {
 		k.orphans, k.orphanAt = h.orphans, h.orphanAt
-		t.remembers(k, orphansSize+orphanData(k.orphans))
+		t.halves.grew(k, orphansSize+orphanData(k.orphans))
 	}
 }
 

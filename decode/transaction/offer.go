@@ -6,7 +6,7 @@ import (
 )
 
 // offer registers the memory that a call offers.
-func (t *Tracker) offer(tx *Transaction) {
+func (k *chunks) offer(tx *Transaction) {
 	h := &tx.Call.Header
 	if h.Plain() {
 		return
@@ -18,16 +18,16 @@ func (t *Tracker) offer(tx *Transaction) {
 	if n == 0 {
 		return
 	}
-	if n > t.opt.Segments {
+	if n > k.opt.Segments {
 		tx.note(SegmentsLimit)
-		n = t.opt.Segments
+		n = k.opt.Segments
 	}
 	if cap(tx.segments) < n {
 		tx.segments = make([]segment, 0, max(n, 8))
-		t.grew(tx, cap(tx.segments)*segmentSize)
+		k.storage.grew(tx, cap(tx.segments)*segmentSize)
 	}
-	owner := t.half(tx.Connection, tx.From)
-	o := offering{tx: tx, mem: &owner.memory, left: n, keep: t.opt.KeepData}
+	owner := k.halves.of(tx.Connection, tx.From)
+	o := offering{tx: tx, mem: &owner.memory, left: n, keep: k.opt.KeepData}
 	if h.Version == rpcrdma.Version2 {
 		o.reads(h.Call, -1)
 	}
@@ -41,8 +41,8 @@ func (t *Tracker) offer(tx *Transaction) {
 		o.writes(c, WriteList, ci)
 	}
 	o.writes(h.Reply, ReplyChunk, 0)
-	t.tables(owner)
-	t.listed(tx) // ReadChunks has made lists, too
+	k.halves.countTables(owner)
+	k.storage.listed(tx) // ReadChunks has made lists, too
 }
 
 // offering registers segments.
@@ -89,15 +89,15 @@ func (o *offering) add(s *rpcrdma.Segment, kind ChunkKind, chunk, index int, bas
 
 // serve registers the memory that a reply offers: the read-read model of the
 // pre-standard protocol, in which the requester reads the result.
-func (t *Tracker) serve(tx *Transaction) {
+func (k *chunks) serve(tx *Transaction) {
 	h := &tx.Reply.Header
-	n := min(len(h.Reads), t.opt.Segments)
+	n := min(len(h.Reads), k.opt.Segments)
 	if cap(tx.served) < n {
 		tx.served = make([]segment, 0, n)
-		t.grew(tx, n*segmentSize)
+		k.storage.grew(tx, n*segmentSize)
 	}
-	owner := t.half(tx.Connection, tx.From.Other())
-	defer t.tables(owner)
+	owner := k.halves.of(tx.Connection, tx.From.Other())
+	defer k.halves.countTables(owner)
 	mem := &owner.memory
 	for ci, c := range h.ReadChunks() {
 		base := uint64(0)
@@ -113,7 +113,7 @@ func (t *Tracker) serve(tx *Transaction) {
 			p := &tx.served[len(tx.served)-1]
 			*p = segment{
 				handle: s.Handle, length: s.Length, offset: s.Offset, reply: true,
-				tx: tx, at: int32(len(tx.served) - 1), kind: ReadList, chunk: ci, index: i, base: base, keep: ci < 0 || t.opt.KeepData,
+				tx: tx, at: int32(len(tx.served) - 1), kind: ReadList, chunk: ci, index: i, base: base, keep: ci < 0 || k.opt.KeepData,
 				cover: coverage{spans: p.cover.spans[:0]}, asked: coverage{spans: p.asked.spans[:0]},
 			}
 			mem.add(p)
@@ -124,8 +124,8 @@ func (t *Tracker) serve(tx *Transaction) {
 
 // adopt attributes RDMA Writes whose call was not captured to the reply that
 // names their segments.
-func (t *Tracker) adopt(tx *Transaction) {
-	orphans := t.half(tx.Connection, tx.From).orphans
+func (k *chunks) adopt(tx *Transaction) {
+	orphans := k.halves.of(tx.Connection, tx.From).orphans
 	if orphans == nil {
 		return
 	}
@@ -138,7 +138,7 @@ func (t *Tracker) adopt(tx *Transaction) {
 				continue
 			}
 			o.set = false
-			t.list(tx, Operation{
+			k.storage.addOperation(tx, Operation{
 				Kind: o.kind, From: o.from, Chunk: kind, Index: index, Handle: o.handle, Offset: o.offset,
 				Length: o.length, Bytes: o.bytes, First: o.first, Last: o.last, Again: o.again,
 			})
@@ -151,16 +151,16 @@ func (t *Tracker) adopt(tx *Transaction) {
 			if o.last.Number > tx.Times.LastPush.Number {
 				tx.Times.LastPush = o.last
 			}
-			t.traceOrphan(tx, o)
+			k.tracer.orphan(tx, o)
 			if kind == ReplyChunk && len(o.data) > 0 {
-				t.store(tx, &tx.Reply.long, base+o.offset-s.Offset, o.data)
+				k.storage.put(tx, &tx.Reply.long, base+o.offset-s.Offset, o.data)
 			}
 		}
 	}
 	n := 0
 	for ci, c := range h.Writes {
 		for i := range c {
-			if n++; n > t.opt.Segments {
+			if n++; n > k.opt.Segments {
 				return
 			}
 			claim(c[i], WriteList, ci, 0)
@@ -168,10 +168,32 @@ func (t *Tracker) adopt(tx *Transaction) {
 	}
 	base := uint64(0)
 	for i := range h.Reply {
-		if n++; n > t.opt.Segments {
+		if n++; n > k.opt.Segments {
 			return
 		}
 		claim(h.Reply[i], ReplyChunk, 0, base)
 		base += uint64(h.Reply[i].Length)
+	}
+}
+
+// written counts the Writes that came before the call on the memory that it
+// offers.
+func (k *chunks) written(tx *Transaction) {
+	for i := range tx.Operations {
+		o := &tx.Operations[i]
+		if o.Kind != rdma.Write {
+			continue
+		}
+		for j := range tx.segments {
+			g := &tx.segments[j]
+			if g.kind == ReadList || g.handle != o.Handle || !g.holds(o.Offset, o.Bytes) {
+				continue
+			}
+			before := cap(g.cover.spans)
+			from := o.Offset - g.offset
+			g.cover.add(from, from+uint64(o.Bytes))
+			k.storage.grew(tx, (cap(g.cover.spans)-before)*spanSize)
+			break
+		}
 	}
 }

@@ -5,23 +5,34 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 )
 
-// OpStart implements rdma.Handler.
-func (t *Tracker) OpStart(c *rdma.Connection, op *rdma.Op, ref rdma.Ref) {
-	owner := t.half(c, op.From.Other())
+// chunks attributes RDMA operations to the memory that messages have offered.
+type chunks struct {
+	opt     *Options
+	stats   *Stats
+	storage *storage
+	halves  *halves
+	entries *entries
+	tracer  *tracer
+	orphans uint64 // that there were
+}
+
+// start takes the beginning of an operation.
+func (k *chunks) start(c *rdma.Connection, op *rdma.Op, ref rdma.Ref) {
+	owner := k.halves.of(c, op.From.Other())
 	s := owner.memory.find(op)
 	if s == nil {
 		if tx := owner.memory.user(op); tx != nil {
 			tx.note(UsedAgain)
 		}
-		t.orphan(owner, op, ref)
+		k.orphan(owner, op, ref)
 		return
 	}
 	tx := s.tx
 	from := op.Offset - s.offset
 	before := cap(s.asked.spans)
 	s.asked.add(from, min(from+uint64(op.Length), uint64(s.length)))
-	t.grew(tx, (cap(s.asked.spans)-before)*spanSize)
-	index := t.list(tx, Operation{
+	k.storage.grew(tx, (cap(s.asked.spans)-before)*spanSize)
+	index := k.storage.addOperation(tx, Operation{
 		Kind: op.Kind, From: op.From, Chunk: s.kind, Index: s.chunk,
 		Handle: op.Handle, Offset: op.Offset, Length: op.Length, First: ref, Last: ref,
 	})
@@ -29,8 +40,8 @@ func (t *Tracker) OpStart(c *rdma.Connection, op *rdma.Op, ref rdma.Ref) {
 	if !s.reaches(op.Offset, op.Length) {
 		tx.note(BeyondSegment) // whether data comes or not: the peer refuses it
 	}
-	if op.Kind == rdma.Read && t.tracing {
-		t.trace(tx, Packet{Ref: ref, Header: c.Header, Role: ReadRequest, From: op.From, Operation: index})
+	if op.Kind == rdma.Read && k.tracer != nil {
+		k.tracer.add(tx, Packet{Ref: ref, Header: c.Header, Role: ReadRequest, From: op.From, Operation: index})
 	}
 	if op.Kind == rdma.Read {
 		tx.Reads++
@@ -53,20 +64,6 @@ func (t *Tracker) OpStart(c *rdma.Connection, op *rdma.Op, ref rdma.Ref) {
 // maxOperations is how many operations of a transaction can be told apart by
 // the number in a tag.
 const maxOperations = 1<<numberBits - 2
-
-// list adds an operation to the list of its transaction and returns its place,
-// counted from 1; 0 if there is no room.
-func (t *Tracker) list(tx *Transaction, o Operation) int {
-	n := len(tx.Operations)
-	if n >= t.opt.Operations || n == cap(tx.Operations) && n > 16 && !t.memory.Fits(n*operationSize) {
-		tx.OperationsLost++
-		return 0
-	}
-	before := cap(tx.Operations)
-	tx.Operations = append(tx.Operations, o)
-	t.grew(tx, (cap(tx.Operations)-before)*operationSize)
-	return n + 1
-}
 
 // place names a segment of the transaction: those of the reply are negative, or
 // if it was turned those of the call.
@@ -92,40 +89,41 @@ func (tx *Transaction) segmentAt(i int32) *segment {
 	return &list[i]
 }
 
-// OpData implements rdma.Handler.
-func (t *Tracker) OpData(c *rdma.Connection, op *rdma.Op, f *rdma.Fragment) {
-	s, o := t.segmentOf(op)
-	if s == nil {
-		if kindOf(op.Tag) != orphanTag {
-			return
-		}
-		owner := halfOf(c, op.From.Other())
-		if !t.claim(c, owner, op) {
-			t.orphanData(owner, op, f)
-			return
-		}
-		if s, o = t.segmentOf(op); s == nil {
-			return
-		}
+// find returns the segment that payload belongs to, nil if none, with the operation as far as that is listed.
+func (k *chunks) find(c *rdma.Connection, op *rdma.Op, f *rdma.Fragment) (*segment, *Operation) {
+	s, o := k.entries.segmentOf(op)
+	if s != nil || kindOf(op.Tag) != orphanTag {
+		return s, o
 	}
+	owner := halfOf(c, op.From.Other())
+	if !k.claim(c, owner, op) {
+		k.orphanData(owner, op, f)
+		return nil, nil
+	}
+	return k.entries.segmentOf(op)
+}
+
+// data takes payload of the operation o on s. It returns how many bytes have not been seen before.
+func (k *chunks) data(c *rdma.Connection, op *rdma.Op, f *rdma.Fragment, s *segment, o *Operation) (fresh uint64) {
 	tx := s.tx
 	if f.Again {
 		from := op.From
 		if op.Kind == rdma.Read {
 			from = from.Other() // of the response
 		}
-		t.again(tx, from, f.Ref)
+		k.storage.again(tx, from, f.Ref)
 		if o != nil {
 			o.Again++
 		}
 	}
-	if t.tracing {
-		t.traceData(c, tx, op, f)
+	if k.tracer != nil {
+		k.tracer.data(c, tx, op, f)
 	}
-	fresh := t.cover(s, f.Offset, f.Length, f.Data)
-	if s.chunk < 0 && !tx.disclosed {
-		t.disclose(tx, s)
-	}
+	return k.cover(s, f.Offset, f.Length, f.Data)
+}
+
+// moved notes when payload came, of which so many bytes have not been seen before.
+func (tx *Transaction) moved(op *rdma.Op, o *Operation, f *rdma.Fragment, fresh uint64) {
 	if f.Acked && fresh == 0 {
 		return // nobody has waited for it
 	}
@@ -156,7 +154,7 @@ func (t *Tracker) OpData(c *rdma.Connection, op *rdma.Op, f *rdma.Fragment) {
 
 // cover attributes bytes to s and, where they reach beyond it, to the segments
 // that follow in memory. It returns how many have not been seen before.
-func (t *Tracker) cover(s *segment, offset uint64, length uint32, data []byte) (fresh uint64) {
+func (k *chunks) cover(s *segment, offset uint64, length uint32, data []byte) (fresh uint64) {
 	tx := s.tx
 	left := uint64(length)
 	for {
@@ -169,11 +167,11 @@ func (t *Tracker) cover(s *segment, offset uint64, length uint32, data []byte) (
 		before := cap(s.cover.spans)
 		fresh += s.cover.add(from, from+n)
 		if after := cap(s.cover.spans); after != before {
-			t.grew(tx, (after-before)*spanSize)
+			k.storage.grew(tx, (after-before)*spanSize)
 		}
 		have := data[:min(uint64(len(data)), n)]
 		if s.keep && len(have) > 0 {
-			t.keep(tx, s, from, have)
+			k.keep(tx, s, from, have)
 		}
 		if left -= n; left == 0 {
 			return fresh
@@ -193,25 +191,25 @@ func (t *Tracker) cover(s *segment, offset uint64, length uint32, data []byte) (
 }
 
 // orphan remembers an operation that no call has asked for.
-func (t *Tracker) orphan(owner *half, op *rdma.Op, ref rdma.Ref) {
-	t.Stats.OrphanOps++
+func (k *chunks) orphan(owner *half, op *rdma.Op, ref rdma.Ref) {
+	k.stats.OrphanOps++
 	if owner.orphans == nil {
 		owner.orphans = new([maxOrphans]orphan)
-		t.remembers(owner, orphansSize)
+		k.halves.grew(owner, orphansSize)
 	}
 	i := owner.orphanAt
 	owner.orphanAt = (i + 1) % len(owner.orphans)
-	t.gen++
+	k.orphans++
 	owner.orphans[i] = orphan{
-		data: owner.orphans[i].data[:0], set: true, gen: t.gen, kind: op.Kind, from: op.From,
+		data: owner.orphans[i].data[:0], set: true, gen: k.orphans, kind: op.Kind, from: op.From,
 		handle: op.Handle, offset: op.Offset, length: op.Length, first: ref, last: ref,
 	}
-	op.Tag = orphanTagOf(t.gen, i)
+	op.Tag = orphanTagOf(k.orphans, i)
 }
 
 // claim gives a Read that came ahead of its call to that, as soon as one of its
 // responses comes after it. It returns false if there is no such call.
-func (t *Tracker) claim(c *rdma.Connection, owner *half, op *rdma.Op) bool {
+func (k *chunks) claim(c *rdma.Connection, owner *half, op *rdma.Op) bool {
 	if op.Kind != rdma.Read || owner == nil {
 		return false
 	}
@@ -222,8 +220,8 @@ func (t *Tracker) claim(c *rdma.Connection, owner *half, op *rdma.Op) bool {
 	if o := owner.orphanOf(op); o != nil {
 		o.set = false
 	}
-	t.Stats.OrphanOps--
-	t.OpStart(c, op, op.First)
+	k.stats.OrphanOps--
+	k.start(c, op, op.First)
 	return true
 }
 
@@ -232,8 +230,8 @@ const maxOvertaken = 64
 
 // overtaken takes note that Read Responses came ahead of the call that offers
 // the memory.
-func (t *Tracker) overtaken(tx *Transaction) {
-	owner := t.half(tx.Connection, tx.From)
+func (k *chunks) overtaken(tx *Transaction) {
+	owner := k.halves.of(tx.Connection, tx.From)
 	if owner.orphans == nil || len(tx.segments) == 0 {
 		return
 	}
@@ -250,9 +248,9 @@ func (t *Tracker) overtaken(tx *Transaction) {
 	}
 }
 
-func (t *Tracker) orphanData(owner *half, op *rdma.Op, f *rdma.Fragment) {
+func (k *chunks) orphanData(owner *half, op *rdma.Op, f *rdma.Fragment) {
 	if !f.Again {
-		t.Stats.OrphanBytes += uint64(f.Length)
+		k.stats.OrphanBytes += uint64(f.Length)
 	}
 	o := owner.orphanOf(op)
 	if o == nil || !o.set {
@@ -267,13 +265,13 @@ func (t *Tracker) orphanData(owner *half, op *rdma.Op, f *rdma.Fragment) {
 	if room := headOnly - len(o.data); op.Kind == rdma.Write && room > 0 && f.Offset == o.offset+uint64(o.bytes) && len(o.data) == int(o.bytes) {
 		before := cap(o.data)
 		o.data = append(o.data, f.Data[:min(len(f.Data), room)]...)
-		t.remembers(owner, cap(o.data)-before)
+		k.halves.grew(owner, cap(o.data)-before)
 	}
 	o.bytes += f.Length
 }
 
 // keep stores bytes of a chunk that are wanted.
-func (t *Tracker) keep(tx *Transaction, s *segment, from uint64, data []byte) {
+func (k *chunks) keep(tx *Transaction, s *segment, from uint64, data []byte) {
 	var b *buffer
 	switch {
 	case s.kind == ReplyChunk:
@@ -287,21 +285,7 @@ func (t *Tracker) keep(tx *Transaction, s *segment, from uint64, data []byte) {
 	default:
 		b = tx.chunk(s.kind, s.chunk)
 	}
-	t.store(tx, b, s.base+from, data)
-}
-
-// store puts bytes of a chunk at their place in a buffer of the transaction.
-func (t *Tracker) store(tx *Transaction, b *buffer, at uint64, data []byte) {
-	if !t.room(b.growth(at, len(data))) {
-		tx.note(NotAssembledMemory)
-		return
-	}
-	grown, ok := b.put(at, data, t.opt.Assembly)
-	if !ok {
-		tx.note(NotAssembledTooLong)
-		return
-	}
-	t.grew(tx, grown)
+	k.storage.put(tx, b, s.base+from, data)
 }
 
 func (tx *Transaction) chunk(kind ChunkKind, index int) *buffer {
@@ -356,15 +340,15 @@ func (tx *Transaction) ReplyData(n int) []byte {
 	return tx.Data(ReplyReadList, n)
 }
 
-// OpAgain implements rdma.Handler.
-func (t *Tracker) OpAgain(c *rdma.Connection, op *rdma.Op, ref rdma.Ref) {
-	s, o := t.segmentOf(op)
+// again takes a repetition of an RDMA Read Request.
+func (k *chunks) again(c *rdma.Connection, op *rdma.Op, ref rdma.Ref) {
+	s, o := k.entries.segmentOf(op)
 	if s == nil {
 		return
 	}
-	t.again(s.tx, op.From, ref)
-	if t.tracing {
-		t.trace(s.tx, Packet{
+	k.storage.again(s.tx, op.From, ref)
+	if k.tracer != nil {
+		k.tracer.add(s.tx, Packet{
 			Ref: ref, Header: c.Header, Role: ReadRequest, From: op.From, Operation: number(op.Tag), Again: true,
 		})
 	}

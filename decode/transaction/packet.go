@@ -71,42 +71,52 @@ type refusal struct {
 // maxRefusals bounds what is remembered of one side.
 const maxRefusals = 8
 
-// trace lists a packet of tx.
-func (t *Tracker) trace(tx *Transaction, p Packet) {
+// tracer lists the packets of transactions. It is nil if nobody asks for them.
+type tracer struct {
+	limit     int                         // Options.Packets
+	attribute func(*Transaction, *Packet) // Options.Attribute
+	packet    Packet                      // for that
+	storage   *storage
+	halves    *halves
+	entries   *entries
+}
+
+// add lists a packet of tx.
+func (l *tracer) add(tx *Transaction, p Packet) {
 	if tx.untraced {
 		return
 	}
 	if p.Header.Kind == rdma.HeaderBTH && p.Role <= WriteData && p.Role != ReadResponse {
-		t.traceRefusal(tx, &p)
+		l.refusal(tx, &p)
 	}
-	t.listPacket(tx, p)
+	l.list(tx, p)
 }
 
 // maxEarly bounds the packets of one side that wait for their repetition.
 const maxEarly = 4096
 
 // Early implements rdma.Tracer.
-func (t *Tracker) Early(c *rdma.Connection, from rdma.Side, psn uint32, ref rdma.Ref) {
-	h := t.half(c, from)
+func (l *tracer) Early(c *rdma.Connection, from rdma.Side, psn uint32, ref rdma.Ref) {
+	h := l.halves.of(c, from)
 	if h.early == nil || len(h.early) >= maxEarly {
 		h.early = make(map[uint32]rdma.Ref)
-		t.remembers(h, -h.earlySize)
+		l.halves.grew(h, -h.earlySize)
 		h.earlySize = 0
 	}
 	h.early[psn] = ref
 	if n := len(h.early) * earlySize; n > h.earlySize {
-		t.remembers(h, n-h.earlySize)
+		l.halves.grew(h, n-h.earlySize)
 		h.earlySize = n
 	}
 }
 
-// listPacket adds to the list, or to its last packet if that is the same.
-func (t *Tracker) listPacket(tx *Transaction, p Packet) {
-	if t.opt.Attribute != nil {
-		t.packet = p
-		t.opt.Attribute(tx, &t.packet)
+// list adds to the list, or to its last packet if that is the same.
+func (l *tracer) list(tx *Transaction, p Packet) {
+	if l.attribute != nil {
+		l.packet = p
+		l.attribute(tx, &l.packet)
 	}
-	if t.opt.Packets == 0 {
+	if l.limit == 0 {
 		return
 	}
 	for i := len(tx.Packets) - 1; i >= 0 && i >= len(tx.Packets)-2; i-- {
@@ -115,13 +125,13 @@ func (t *Tracker) listPacket(tx *Transaction, p Packet) {
 		}
 	}
 	n := len(tx.Packets)
-	if n >= t.opt.Packets || n == cap(tx.Packets) && n > 64 && !t.memory.Fits(n*packetSize) {
+	if n >= l.limit || n == cap(tx.Packets) && n > 64 && !l.storage.memory.Fits(n*packetSize) {
 		tx.PacketsLost++
 		return
 	}
 	before := cap(tx.Packets)
 	tx.Packets = append(tx.Packets, p)
-	t.grew(tx, (cap(tx.Packets)-before)*packetSize)
+	l.storage.grew(tx, (cap(tx.Packets)-before)*packetSize)
 }
 
 // join makes one of two entries for the same packet and role.
@@ -166,15 +176,15 @@ func (p *Packet) joinAck(o *Packet) {
 	}
 }
 
-// traceSend lists the packets of a Send. again says that all of it was seen
+// send lists the packets of a Send. again says that all of it was seen
 // before.
-func (t *Tracker) traceSend(tx *Transaction, role Role, s *rdma.Send, again bool) {
-	if !t.tracing || tx.untraced {
+func (l *tracer) send(tx *Transaction, role Role, s *rdma.Send, again bool) {
+	if l == nil || tx.untraced {
 		return
 	}
 	c := tx.Connection
 	if len(s.Parts) == 0 {
-		t.trace(tx, Packet{
+		l.add(tx, Packet{
 			Ref: s.Last, Header: c.Header, Role: role, From: s.From, Again: again, Bytes: uint32(min(s.Length, 1<<31-1)),
 		})
 		return
@@ -186,7 +196,7 @@ func (t *Tracker) traceSend(tx *Transaction, role Role, s *rdma.Send, again bool
 			p = ackOf(x.Ref, x.Header, s.From)
 			p.AcksCall, p.AcksReply = role == CallPart, role == ReplyPart
 		}
-		t.trace(tx, p)
+		l.add(tx, p)
 	}
 }
 
@@ -202,9 +212,9 @@ func ackOf(ref rdma.Ref, h rdma.Header, from rdma.Side) Packet {
 }
 
 // Acked implements rdma.Tracer.
-func (t *Tracker) Acked(c *rdma.Connection, from rdma.Side, tag rdma.Tag, ref rdma.Ref) {
+func (l *tracer) Acked(c *rdma.Connection, from rdma.Side, tag rdma.Tag, ref rdma.Ref) {
 	p := ackOf(ref, c.Header, from)
-	tx := t.tagged(tag)
+	tx := l.entries.tagged(tag)
 	if tx == nil {
 		return
 	}
@@ -215,11 +225,11 @@ func (t *Tracker) Acked(c *rdma.Connection, from rdma.Side, tag rdma.Tag, ref rd
 	case opTag:
 		p.Operation, p.Acked = number(tag), 1
 	}
-	t.trace(tx, p)
+	l.add(tx, p)
 }
 
-// traceData lists the packets of RDMA payload.
-func (t *Tracker) traceData(c *rdma.Connection, tx *Transaction, op *rdma.Op, f *rdma.Fragment) {
+// data lists the packets of RDMA payload.
+func (l *tracer) data(c *rdma.Connection, tx *Transaction, op *rdma.Op, f *rdma.Fragment) {
 	p := Packet{
 		Ref: f.Ref, Header: c.Header, Role: WriteData, From: op.From, Again: f.Again,
 		Operation: number(op.Tag), Bytes: f.Length, Offset: f.Offset,
@@ -228,38 +238,38 @@ func (t *Tracker) traceData(c *rdma.Connection, tx *Transaction, op *rdma.Op, f 
 		p.Role, p.From = ReadResponse, op.From.Other()
 	}
 	if len(f.Parts) == 0 {
-		t.trace(tx, p)
+		l.add(tx, p)
 		return
 	}
 	for i := range f.Parts {
 		p.Ref, p.Bytes = f.Parts[i].Ref, f.Parts[i].Bytes
-		t.trace(tx, p)
+		l.add(tx, p)
 		p.Offset += uint64(p.Bytes)
 	}
 }
 
-// traceOrphan lists what is known of an operation whose call was not captured.
-func (t *Tracker) traceOrphan(tx *Transaction, o *orphan) {
-	if !t.tracing {
+// orphan lists what is known of an operation whose call was not captured.
+func (l *tracer) orphan(tx *Transaction, o *orphan) {
+	if l == nil {
 		return
 	}
 	p := Packet{Ref: o.first, Role: WriteData, From: o.from, Operation: len(tx.Operations), Offset: o.offset}
 	if o.last.Number == o.first.Number {
 		p.Bytes = o.bytes
-		t.trace(tx, p)
+		l.add(tx, p)
 		return
 	}
-	t.trace(tx, p)
+	l.add(tx, p)
 	p.Ref = o.last
-	t.trace(tx, p)
+	l.add(tx, p)
 }
 
 // refused remembers a NAK until the packet that it asks for comes.
-func (t *Tracker) refused(c *rdma.Connection, from rdma.Side, e rdma.Event, psn uint32, ref rdma.Ref) {
+func (l *tracer) refused(c *rdma.Connection, from rdma.Side, e rdma.Event, psn uint32, ref rdma.Ref) {
 	if e < rdma.EventNAKSequence || e > rdma.EventRNR {
 		return
 	}
-	h := t.half(c, from.Other())
+	h := l.halves.of(c, from.Other())
 	if len(h.naks) >= maxRefusals {
 		h.naks = h.naks[:copy(h.naks, h.naks[1:])]
 	}
@@ -267,11 +277,11 @@ func (t *Tracker) refused(c *rdma.Connection, from rdma.Side, e rdma.Event, psn 
 	h.naks = append(h.naks, refusal{psn, Packet{
 		Ref: ref, Header: c.Header, Role: Nak, From: from, RNR: e == rdma.EventRNR,
 	}})
-	t.remembers(h, (cap(h.naks)-before)*refusalSize)
+	l.halves.grew(h, (cap(h.naks)-before)*refusalSize)
 }
 
-// traceRefusal lists the NAKs for p ahead of it.
-func (t *Tracker) traceRefusal(tx *Transaction, p *Packet) {
+// refusal lists the NAKs for p ahead of it.
+func (l *tracer) refusal(tx *Transaction, p *Packet) {
 	h := halfOf(tx.Connection, p.From)
 	if h == nil {
 		return
@@ -280,7 +290,7 @@ func (t *Tracker) traceRefusal(tx *Transaction, p *Packet) {
 		delete(h.early, p.Header.PSN)
 		first := *p
 		first.Ref, first.Again = ref, false
-		t.listPacket(tx, first)
+		l.list(tx, first)
 	}
 	if len(h.naks) == 0 {
 		return
@@ -289,7 +299,7 @@ func (t *Tracker) traceRefusal(tx *Transaction, p *Packet) {
 	for _, n := range h.naks {
 		if n.psn == p.Header.PSN {
 			n.packet.Operation = p.Operation
-			t.listPacket(tx, n.packet)
+			l.list(tx, n.packet)
 		} else {
 			kept = append(kept, n)
 		}
@@ -297,8 +307,8 @@ func (t *Tracker) traceRefusal(tx *Transaction, p *Packet) {
 	h.naks = kept
 }
 
-// traceEvent lists what happened to the connection while tx was under way.
-func (t *Tracker) traceEvent(tx *Transaction, x *Trouble) {
+// event lists what happened to the connection while tx was under way.
+func (l *tracer) event(tx *Transaction, x *Trouble) {
 	if tx.untraced {
 		return
 	}
@@ -311,7 +321,7 @@ func (t *Tracker) traceEvent(tx *Transaction, x *Trouble) {
 	default:
 		return
 	}
-	t.listPacket(tx, p)
+	l.list(tx, p)
 }
 
 // sortPackets puts the list in the order of the capture: what is told late

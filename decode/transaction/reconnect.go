@@ -67,30 +67,19 @@ func (t *Transaction) sum() uint64 {
 // summed is how many bytes of a message its sum covers.
 const summed = 256
 
-// sumOf is what sum is of a transaction whose call has these bytes, as far as a Send tells it: ok is false if some of them are in a chunk,
-// or were not captured.
-func (t *Tracker) sumOf(data []byte, length int) (sum uint64, ok bool) {
-	h := &t.peek
-	t.peekErr = h.Decode(data, length)
-	if !h.Inline() || h.PositionZero().Length > 0 || len(h.Payload) < min(h.PayloadLength, summed) {
-		return 0, false
-	}
-	return wire.Sum64(0, h.Payload[:min(len(h.Payload), summed)]) ^ uint64(h.PayloadLength)<<32, true
-}
-
 // resent looks for an earlier copy of a call of h on another connection.
-func (t *Tracker) resent(tx *Transaction, h *half) {
+func (r *reconnects) resent(tx *Transaction, h *half, all *entries) {
 	if h.calls >= maxResent {
 		return
 	}
 	h.calls++
-	t.sent.opened(h)
+	r.opened(h)
 	c := tx.Connection
-	if c.Fabric == rdma.UDP || len(t.sent.past) == 0 && len(t.sent.live[h.hosts]) < 2 {
+	if c.Fabric == rdma.UDP || len(r.past) == 0 && len(r.live[h.hosts]) < 2 {
 		return
 	}
 	sum := tx.sum()
-	list := t.sent.live[h.hosts]
+	list := r.live[h.hosts]
 	list = list[max(0, len(list)-maxSiblings):]
 	for i := len(list) - 1; i >= 0; i-- {
 		o := list[i]
@@ -103,15 +92,15 @@ func (t *Tracker) resent(tx *Transaction, h *half) {
 			return
 		}
 		for j := range o.recent {
-			if r := &o.recent[j]; r.set && r.xid == tx.XID && r.sum == sum && r.number != 0 && r.number < c.First.Number {
-				tx.again(r.origin, r.first)
+			if e := &o.recent[j]; e.set && e.xid == tx.XID && e.sum == sum && e.number != 0 && e.number < c.First.Number {
+				tx.again(e.origin, e.first)
 				return
 			}
 		}
 	}
-	if p, ok := t.sent.past[pastKey{h.hosts, tx.XID}]; ok && p.fabric == c.Fabric && p.sum == sum && p.number < c.First.Number {
+	if p, ok := r.past[pastKey{h.hosts, tx.XID}]; ok && p.fabric == c.Fabric && p.sum == sum && p.number < c.First.Number {
 		tx.again(p.origin, p.first)
-		if old, _ := t.OfSend(p.tag); old != nil {
+		if old, _ := all.ofSend(p.tag); old != nil {
 			old.Note(Note{Kind: ResentOn, N: uint64(c.ID)})
 		}
 	}

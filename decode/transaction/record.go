@@ -15,24 +15,24 @@ func (t *Tracker) recordCall(tx *Transaction, h *half, s *rdma.Send, m said) {
 	t.queue.put(tx)
 	if m.transport {
 		h.asked(tx)
-		t.offer(tx)
-		t.overtaken(tx)
+		t.chunks.offer(tx)
+		t.chunks.overtaken(tx)
 	}
 	if m.sure {
 		tx.assumed = m.transport && !tx.Call.Header.Inline() && forwardSide(tx.Connection) == unknownSide
-		t.named(tx)
+		tx.named()
 	} else {
 		tx.note(AssumedCall)
 	}
-	t.traceSend(tx, CallPart, s, false)
-	t.resent(tx, h)
+	t.tracer.send(tx, CallPart, s, false)
+	t.sent.resent(tx, h, &t.pool.entries)
 }
 
 // repeatedCall notes that the call of an open transaction was sent again.
 func (t *Tracker) repeatedCall(tx *Transaction, s *rdma.Send) {
 	tx.Retransmits += s.Packets
 	tx.Call.shared = true
-	t.traceSend(tx, CallPart, s, true)
+	t.tracer.send(tx, CallPart, s, true)
 	tx.note(CallRepeated)
 }
 
@@ -42,11 +42,11 @@ func (t *Tracker) offerAnew(tx *Transaction, s *rdma.Send) {
 	t.repeatedCall(tx, s)
 	m := &tx.Call
 	first, last, original, packets, again := m.First, m.Last, m.original, m.Packets, tx.Retransmits
-	t.half(tx.Connection, tx.From).memory.withdraw(tx.segments)
+	t.halves.of(tx.Connection, tx.From).memory.withdraw(tx.segments)
 	tx.segments = tx.segments[:0]
 	t.setMessage(tx, m, s, true)
 	m.First, m.Last, m.original, m.Packets, tx.Retransmits = first, last, original, packets, again
-	t.offer(tx)
+	t.chunks.offer(tx)
 }
 
 // recordUnasked begins a transaction with a reply. other says that the XID was
@@ -65,7 +65,7 @@ func (t *Tracker) recordReply(tx *Transaction, h *half, s *rdma.Send, m said) {
 	if m.transport {
 		h.settled(tx, s.Last)
 	}
-	t.traceSend(tx, ReplyPart, s, false)
+	t.tracer.send(tx, ReplyPart, s, false)
 	t.reply(tx)
 }
 
@@ -73,7 +73,7 @@ func (t *Tracker) recordReply(tx *Transaction, h *half, s *rdma.Send, m said) {
 func (t *Tracker) repeatedReply(tx *Transaction, s *rdma.Send) {
 	tx.Retransmits += s.Packets
 	tx.Reply.shared = true
-	t.traceSend(tx, ReplyPart, s, true)
+	t.tracer.send(tx, ReplyPart, s, true)
 	if tx.Reply.same(s) {
 		tx.note(ReplyRepeated)
 	} else {
@@ -98,7 +98,7 @@ func (m *Message) same(s *rdma.Send) bool {
 // recordDone takes the RDMA_DONE of a transaction.
 func (t *Tracker) recordDone(tx *Transaction, s *rdma.Send) {
 	tx.Done = s.Last
-	t.traceSend(tx, DonePart, s, false)
+	t.tracer.send(tx, DonePart, s, false)
 }
 
 // headOnly is what is kept of a large message when memory is short: enough
@@ -113,30 +113,30 @@ func (t *Tracker) setMessage(tx *Transaction, m *Message, s *rdma.Send, transpor
 		tx.Note(Note{Kind: RecordMark, N: uint64(s.Claimed)})
 	}
 	data := s.Data
-	if len(data) > headOnly && !t.room(len(data)) {
+	if len(data) > headOnly && !t.storage.fits(len(data)) {
 		data = data[:headOnly]
 		m.Cut = true
 		tx.note(MessageNotKept)
 	}
 	before := cap(m.raw)
 	m.raw = append(m.raw[:0], data...)
-	t.grew(tx, cap(m.raw)-before)
+	t.storage.grew(tx, cap(m.raw)-before)
 	if !transport {
 		m.Payload, m.PayloadLength = m.raw, s.Length
 		return
 	}
 	// An error here is part of the story: conformance checks report it.
-	if t.peekErr != nil {
-		if t.peek.Cut {
+	if t.reader.err != nil {
+		if t.reader.header.Cut {
 			tx.note(HeaderCut)
 		} else {
-			tx.Note(Note{Kind: HeaderMalformed, Why: t.peekErr.Error()})
+			tx.Note(Note{Kind: HeaderMalformed, Why: t.reader.err.Error()})
 		}
 	}
 	// direction has decoded the header where the Send lies. The message takes
 	// it over, with the payload in bytes of its own.
-	m.Header.Take(&t.peek)
-	t.listed(tx)
+	m.Header.Take(&t.reader.header)
+	t.storage.listed(tx)
 	h := &m.Header
 	if h.Payload != nil {
 		at := min(h.Length, len(m.raw))
@@ -163,23 +163,24 @@ func (t *Tracker) reply(tx *Transaction) {
 	tx.replied = true
 	h := &tx.Reply.Header
 	if tx.Reply.Transport && !h.Plain() && len(h.Reads) > 0 && h.Type != rpcrdma.TypeError {
-		t.serve(tx)
+		t.chunks.serve(tx)
 	}
 	if !tx.Call.Seen() && tx.Reply.Transport {
-		t.adopt(tx)
+		t.chunks.adopt(tx)
 	}
 	t.replyOfCall(tx)
-	if !tx.Call.Seen() {
-		t.ahead(tx)
+	if tx.Call.Seen() {
+		return
+	}
+	gone, grown := t.ahead.wait(tx)
+	t.storage.memory.Add(grown)
+	if gone != nil {
+		t.finish(gone)
 	}
 }
 
 // replyOfCall is reply for one without chunks, to a call that was seen: it waits for its acknowledgement.
 func (t *Tracker) replyOfCall(tx *Transaction) {
 	tx.replied = true
-	tx.waitingUntil = tx.Reply.Last.Time + ackWait
-	if !tx.waiting {
-		tx.waiting = true
-		t.waiting.push(tx, tx.gen, t.open)
-	}
+	t.acks.wait(tx, t.open)
 }

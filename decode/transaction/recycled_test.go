@@ -9,7 +9,7 @@ import (
 // first, and what is left afterwards has to be memory kept on purpose.
 func TestRecycled(t *testing.T) {
 	tr := NewTracker(Options{}, nil)
-	tx := tr.take()
+	tx := tr.pool.take()
 	kept := map[string]bool{
 		"entry":    true, // names the transaction itself
 		"lists":    true, // of the memory that is kept
@@ -22,8 +22,8 @@ func TestRecycled(t *testing.T) {
 		"Header":   true, // rpcrdma tests its own reset
 	}
 	fill(reflect.ValueOf(tx).Elem(), kept)
-	tr.recycle(tx)
-	if len(tr.free) != 1 {
+	tr.pool.recycle(tx)
+	if len(tr.pool.free) != 1 {
 		t.Fatal("not kept")
 	}
 	left(t, "Transaction", reflect.ValueOf(tx).Elem(), kept)

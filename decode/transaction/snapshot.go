@@ -4,9 +4,15 @@ import "github.com/rpcrdma/toolkit/internal/snapshot"
 
 // Snapshot implements snapshot.Part.
 func (t *Tracker) Snapshot(p *snapshot.Plan) {
-	t.peek.Payload, t.peekErr, t.packet = nil, nil, Packet{} // they lie in what was read
+	t.reader.header.Payload, t.reader.err = nil, nil // they lie in what was read
 	p.Fixed(t)
-	snapshot.Leave[Tracker](p, "opt", "emit", "tracing", "memory", "peers", "alone", "peekErr", "packet", "scratch")
+	snapshot.Leave[Tracker](p, "opt", "emit", "alone", "tracer", "scratch")
+	snapshot.Leave[storage](p, "opt", "memory", "queue")
+	snapshot.Leave[pool](p, "memory")
+	snapshot.Leave[halves](p, "peers")
+	snapshot.Leave[reader](p, "halves", "err")
+	snapshot.Leave[protocol](p, "asked", "stats")
+	snapshot.Leave[chunks](p, "opt", "stats", "storage", "halves", "entries", "tracer")
 	snapshot.Leave[queue](p, "opt", "memory", "out")
 	snapshot.Leave[Transaction](p, "fastCall", "fast") // a shortcut
 	snapshot.Boxed[*conn](p)

@@ -87,11 +87,11 @@ func orphanTagOf(gen uint64, i int) rdma.Tag {
 
 // tagged returns the transaction that a message or an operation belongs to, nil if
 // it has ended or there was none.
-func (t *Tracker) tagged(tag rdma.Tag) *Transaction {
+func (e *entries) tagged(tag rdma.Tag) *Transaction {
 	if k := kindOf(tag); k != sendTag && k != opTag {
 		return nil
 	}
-	tx := t.entries.list[tag.W1>>entryShift&entryMask]
+	tx := e.list[tag.W1>>entryShift&entryMask]
 	if tx == nil || tx.gen != tag.W0>>numberBits || tx.finished {
 		return nil
 	}
@@ -100,11 +100,11 @@ func (t *Tracker) tagged(tag rdma.Tag) *Transaction {
 
 // segmentOf returns the segment of an operation, and its place in the list if it
 // has one. It returns nil if the transaction is over.
-func (t *Tracker) segmentOf(op *rdma.Op) (*segment, *Operation) {
+func (e *entries) segmentOf(op *rdma.Op) (*segment, *Operation) {
 	if kindOf(op.Tag) != opTag {
 		return nil, nil
 	}
-	tx := t.tagged(op.Tag)
+	tx := e.tagged(op.Tag)
 	if tx == nil {
 		return nil, nil
 	}
@@ -131,24 +131,29 @@ func (h *half) orphanOf(op *rdma.Op) *orphan {
 	return o
 }
 
-// OfSend returns what the tag belongs to that Tracker.Send has returned: a
-// transaction, and whether the Send was its reply. It returns nil for a Send
-// that belongs to none.
-func (t *Tracker) OfSend(tag rdma.Tag) (tx *Transaction, reply bool) {
+// ofSend returns the transaction of a message, ended or not, and whether the message is its reply.
+func (e *entries) ofSend(tag rdma.Tag) (tx *Transaction, reply bool) {
 	if kindOf(tag) != sendTag {
 		return nil, false
 	}
-	tx = t.entries.list[tag.W1>>entryShift&entryMask]
+	tx = e.list[tag.W1>>entryShift&entryMask]
 	if tx == nil || tx.gen != tag.W0>>numberBits {
 		return nil, false
 	}
 	return tx, tx.isReply(tag)
 }
 
+// OfSend returns what the tag belongs to that Tracker.Send has returned: a
+// transaction, and whether the Send was its reply. It returns nil for a Send
+// that belongs to none.
+func (t *Tracker) OfSend(tag rdma.Tag) (tx *Transaction, reply bool) {
+	return t.pool.entries.ofSend(tag)
+}
+
 // OfOperation returns the transaction whose chunk an operation serves, once
 // Tracker.OpStart has seen it; nil if no open call has offered its memory.
 func (t *Tracker) OfOperation(op *rdma.Op) *Transaction {
-	s, _ := t.segmentOf(op)
+	s, _ := t.pool.entries.segmentOf(op)
 	if s == nil {
 		return nil
 	}

@@ -3,7 +3,6 @@ package transaction
 import (
 	"github.com/rpcrdma/toolkit/decode/memory"
 	"github.com/rpcrdma/toolkit/decode/rdma"
-	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 )
 
 // Options bounds what a Tracker holds, and says what it keeps. Zero fields
@@ -74,41 +73,28 @@ func (o *Options) defaults() {
 	set(&o.Segments, 4096)
 }
 
-// Tracker matches calls, replies and RDMA operations. It is the rdma.Handler
-// of every fabric's tracker.
+// Tracker makes transactions of the Sends and RDMA operations of connections. It is
+// the rdma.Handler of every fabric's tracker.
 type Tracker struct {
-	opt     Options
-	emit    func(*Transaction)
-	tracing bool // packets
+	opt   Options
+	emit  func(*Transaction)
+	alone *memory.Budget // of storage, if it is the tracker's own
 
-	queue queue // all that have not been emitted
-	open  int   // of these have not ended
-
-	memory *memory.Account
-	peers  *memory.Account
-	alone  *memory.Budget // that of memory, if it is the tracker's own
-
-	// Transactions whose reply waits for an acknowledgement, oldest first.
-	waiting ring
-	// overdue are those that wait longer than ackWait, see slowWait.
-	overdue ring
-	// early are those whose call has not been seen, in the order of their
-	// coming from earlyAt on.
-	early   []waiter
-	earlyAt int
-
-	free      []*Transaction
-	freeBytes int            // held by those in free
-	peek      rpcrdma.Header // of the Send at hand
-	peekErr   error
-	gen       uint64
-	entries   entries
-
-	halves  []*half // of connections that are closed, for others
-	sent    reconnects
-	events  events
-	scratch []*Transaction
-	packet  Packet // for Options.Attribute
+	queue    queue // all that have not been emitted
+	open     int   // of these have not ended
+	gen      uint64
+	acks     acks
+	ahead    ahead
+	storage  storage
+	pool     pool
+	halves   halves
+	reader   reader
+	protocol protocol
+	chunks   chunks
+	tracer   *tracer
+	sent     reconnects
+	events   events
+	scratch  []*Transaction
 
 	// Stats counts what belongs to no transaction.
 	Stats Stats
@@ -202,26 +188,28 @@ type orphan struct {
 // NewTracker makes a tracker that hands ended transactions to emit.
 func NewTracker(opt Options, emit func(*Transaction)) *Tracker {
 	opt.defaults()
-	t := &Tracker{opt: opt, emit: emit, tracing: opt.Packets > 0 || opt.Attribute != nil}
-	t.accounts()
-	t.queue.opt, t.queue.memory, t.queue.out = &t.opt, t.memory, t.out
+	t := &Tracker{opt: opt, emit: emit}
+	held, peers := opt.Memory, opt.Peers
+	if held == nil {
+		t.alone = memory.NewBudget(opt.HeldBytes)
+		held = t.alone.Account(100)
+	}
+	if peers == nil {
+		peers = held
+	}
+	held.Evict = t.Evict
+	t.queue = queue{opt: &t.opt, memory: held, out: t.out}
+	t.storage = storage{opt: &t.opt, memory: held, queue: &t.queue}
+	t.pool.memory, t.halves.peers = held, peers
+	t.reader.halves = &t.halves
+	t.protocol = protocol{asked: opt.Carries, stats: &t.Stats}
+	if opt.Packets > 0 || opt.Attribute != nil {
+		t.tracer = &tracer{limit: opt.Packets, attribute: opt.Attribute, storage: &t.storage, halves: &t.halves, entries: &t.pool.entries}
+	}
+	t.chunks = chunks{
+		opt: &t.opt, stats: &t.Stats, storage: &t.storage, halves: &t.halves, entries: &t.pool.entries, tracer: t.tracer,
+	}
 	return t
-}
-
-func (t *Tracker) half(c *rdma.Connection, side rdma.Side) *half {
-	k := of(c)
-	if h := k.halves[side]; h != nil {
-		return h
-	}
-	h := t.newHalf()
-	h.c, h.side = c, side
-	k.halves[side] = h
-	t.remembers(h, halfSize)
-	if h.orphans != nil {
-		t.remembers(h, orphansSize)
-	}
-	t.tables(h)
-	return h
 }
 
 // begin makes a transaction of side from of c, of which h is the half. The caller sets its first message and puts
@@ -230,14 +218,14 @@ func (t *Tracker) begin(h *half, c *rdma.Connection, from rdma.Side, xid uint32)
 	if t.open >= t.opt.Open {
 		t.evict(nil, GivenUpCalls)
 	}
-	tx := t.take()
+	tx := t.pool.take()
 	t.gen++
 	tx.gen = t.gen
 	tx.serial = t.gen
 	tx.untraced = t.opt.TraceXID != nil && !t.opt.TraceXID(xid)
 	tx.Connection, tx.From, tx.XID = c, from, xid
 	h.open.put(xid, tx)
-	t.tables(h)
+	t.halves.countTables(h)
 	t.open++
 	return tx
 }
@@ -261,8 +249,8 @@ func (t *Tracker) FindCall(c *rdma.Connection, xid uint32) (rdma.Side, bool) {
 // Hooks returns what the Tracker can do for the trackers of the fabrics besides being their Handler.
 func (t *Tracker) Hooks() rdma.Hooks {
 	h := rdma.Hooks{FindMemory: t.findMemory, Differs: t.differs}
-	if t.tracing {
-		h.Tracer = t
+	if t.tracer != nil {
+		h.Tracer = t.tracer
 	}
 	return h
 }

@@ -44,14 +44,18 @@ func (t *Tracker) Event(c *rdma.Connection, from rdma.Side, e rdma.Event, value 
 		}
 	}
 	x := event{c, Trouble{Kind: e, From: from, Value: value, Ref: ref}}
-	if t.tracing {
-		t.refused(c, from, e, value, ref)
+	if t.tracer != nil {
+		t.tracer.refused(c, from, e, value, ref)
 	}
 	if k, ok := c.Upper.(*conn); ok {
 		k.refuses(from, e, ref)
 	}
-	r := &t.events
-	r.newest = max(r.newest, ref.Number)
+	t.events.add(x)
+}
+
+// add takes the latest one.
+func (r *events) add(x event) {
+	r.newest = max(r.newest, x.Ref.Number)
 	if len(r.ring) < maxEvents {
 		r.ring = append(r.ring, x)
 		return
@@ -60,71 +64,54 @@ func (t *Tracker) Event(c *rdma.Connection, from rdma.Side, e rdma.Event, value 
 	r.at = (r.at + 1) % maxEvents
 }
 
-// again notes a packet of a transaction that was seen again.
-func (t *Tracker) again(tx *Transaction, from rdma.Side, ref rdma.Ref) {
-	tx.Retransmits++
-	t.trouble(tx, Trouble{Kind: rdma.EventRetransmit, From: from, Ref: ref, Own: true})
-}
-
-func (t *Tracker) trouble(tx *Transaction, x Trouble) {
-	if n := len(tx.Troubles); n >= maxTroubles || x.Own && n >= maxOwn {
-		tx.TroublesLost++
-		return
-	}
-	before := cap(tx.Troubles)
-	tx.Troubles = append(tx.Troubles, x)
-	t.grew(tx, (cap(tx.Troubles)-before)*troubleSize)
-}
-
-// troubles adds what happened to the connection while tx was under way.
-func (t *Tracker) troubles(tx *Transaction) {
+// attribute adds to tx what happened to its connection while it was under way.
+func (r *events) attribute(tx *Transaction, st *storage, packets *tracer) {
 	first := tx.First().Number
-	if t.events.newest < first {
+	if r.newest < first {
 		return
 	}
 	last := tx.Reply.Last.Number
 	if last == 0 {
-		last = t.events.newest
+		last = r.newest
 	}
-	r, c := &t.events, tx.Connection.Resolve()
+	c := tx.Connection.Resolve()
 	for i := range r.ring {
 		x := &r.ring[(r.at+i)%len(r.ring)]
-		if x.Ref.Number < first || x.Ref.Number > last || x.c.Resolve() != c {
+		if x.Ref.Number < first || x.Ref.Number > last || x.c.Resolve() != c || tx.noteEvent(&x.Trouble) {
 			continue
 		}
-		switch x.Kind {
-		case rdma.EventResync:
-			tx.note(SequenceRestart)
-			continue
-		case rdma.EventDoubted:
-			tx.note(SegmentsDoubted)
-			continue
-		case rdma.EventDiffers:
-			tx.note(BytesDiffer)
-			continue
-		case rdma.EventUDPLength:
-			tx.Note(Note{Kind: UDPLength, N: uint64(x.Value)})
-			continue
-		case rdma.EventMPARejected:
-			tx.note(MPARejected)
-			continue
-		case rdma.EventMPARevision:
-			tx.Note(Note{Kind: MPARevision, N: uint64(x.Value)})
-			continue
-		case rdma.EventMPAMarkers:
-			if x.Value == 1 {
-				tx.note(MarkersMissing)
-			} else {
-				tx.note(MarkersUnasked)
-			}
-			continue
-		case rdma.EventUnrequested:
-			tx.unplaced = tx.unplaced || x.From == tx.From
-			continue
-		}
-		t.trouble(tx, x.Trouble)
-		if t.tracing {
-			t.traceEvent(tx, &x.Trouble)
+		st.addTrouble(tx, x.Trouble)
+		if packets != nil {
+			packets.event(tx, &x.Trouble)
 		}
 	}
+}
+
+// noteEvent notes an event that is no trouble of a packet. It returns false if it is one.
+func (tx *Transaction) noteEvent(x *Trouble) bool {
+	switch x.Kind {
+	case rdma.EventResync:
+		tx.note(SequenceRestart)
+	case rdma.EventDoubted:
+		tx.note(SegmentsDoubted)
+	case rdma.EventDiffers:
+		tx.note(BytesDiffer)
+	case rdma.EventUDPLength:
+		tx.Note(Note{Kind: UDPLength, N: uint64(x.Value)})
+	case rdma.EventMPARejected:
+		tx.note(MPARejected)
+	case rdma.EventMPARevision:
+		tx.Note(Note{Kind: MPARevision, N: uint64(x.Value)})
+	case rdma.EventMPAMarkers:
+		if x.Value == 1 {
+			tx.note(MarkersMissing)
+		} else {
+			tx.note(MarkersUnasked)
+		}
+	case rdma.EventUnrequested:
+		tx.unplaced = tx.unplaced || x.From == tx.From
+	default:
+		return false
+	}
+	return true
 }
