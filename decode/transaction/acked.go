@@ -46,7 +46,7 @@ func (t *Tracker) differs(c *rdma.Connection, from rdma.Side, tag rdma.Tag, at, 
 	}
 	tx := t.pool.entries.tagged(tag)
 	if tx == nil {
-		return at == 0 && length > 0 && t.differsFromEnded(c, from, tag, length, data)
+		return at == 0 && length > 0 && t.reader.differsFromEnded(c, from, tag, length, data)
 	}
 	m := &tx.Call
 	if tx.isReply(tag) {
@@ -57,29 +57,6 @@ func (t *Tracker) differs(c *rdma.Connection, from rdma.Side, tag rdma.Tag, at, 
 	}
 	n := min(len(m.raw)-at, len(data))
 	return string(m.raw[at:at+n]) != string(data[:n])
-}
-
-// differsFromEnded is differs for a transaction that has ended: the tracker still has the prints of the messages of the last ones. A print
-// covers only the beginning of a message. data is the payload of the Send.
-func (t *Tracker) differsFromEnded(c *rdma.Connection, from rdma.Side, tag rdma.Tag, length int, data []byte) bool {
-	for side := range rdma.Side(2) {
-		h := halfOf(c, side)
-		if h == nil {
-			continue
-		}
-		for i := range h.recent {
-			r := &h.recent[i]
-			switch {
-			case r.gen != tag.W0>>numberBits:
-			case side != from: // a reply
-				return len(data) >= min(length, printed) && r.print != printOf(data, length)
-			default:
-				sum, ok := t.reader.sumOf(data, length)
-				return ok && r.sum != sum
-			}
-		}
-	}
-	return false
 }
 
 // repeated notes a complete repetition.

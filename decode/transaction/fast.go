@@ -23,7 +23,7 @@ func (t *Tracker) fastSend(k *conn, c *rdma.Connection, s *rdma.Send) (tx *Trans
 		}
 		tx = t.begin(h, c, s.From, xid)
 		h.newest = tx.gen
-		t.setFast(tx, &tx.Call, s)
+		t.storage.setFast(tx, &tx.Call, s)
 		t.queue.put(tx)
 		h.asked(tx)
 		tx.assumed, tx.fastCall = false, true
@@ -41,30 +41,11 @@ func (t *Tracker) fastSend(k *conn, c *rdma.Connection, s *rdma.Send) (tx *Trans
 	if tx == nil || tx.replied || !tx.Call.Seen() {
 		return nil, false
 	}
-	t.setFast(tx, &tx.Reply, s)
+	t.storage.setFast(tx, &tx.Reply, s)
 	tx.fast = tx.fastCall
 	h.settled(tx, s.Last)
 	t.replyOfCall(tx)
 	return tx, true
-}
-
-// setFast is setMessage for what rpcrdma.Chunkless has accepted. The header is decoded where it is to stay.
-func (t *Tracker) setFast(tx *Transaction, m *Message, s *rdma.Send) {
-	m.setSend(tx, s)
-	m.Transport = true
-	if n := len(s.Data); n <= cap(m.raw) {
-		m.raw = m.raw[:n]
-		copy(m.raw, s.Data)
-	} else {
-		before := cap(m.raw)
-		m.raw = append(m.raw[:0], s.Data...)
-		t.storage.grew(tx, cap(m.raw)-before)
-	}
-	m.Header.DecodeChunkless(m.raw, s.Length)
-	m.Payload, m.PayloadLength = m.Header.Payload, m.Header.PayloadLength
-	if tx.noted != 0 || !tx.plain() {
-		t.storage.listed(tx)
-	}
 }
 
 // completeFast is complete for a transaction of which nothing was seen but two messages that setFast has set. It returns false, and has
@@ -93,14 +74,14 @@ func (t *Tracker) finishFast(tx *Transaction) bool {
 	}
 	t.open--
 	h.open.remove(tx)
-	h.ends(tx)
+	h.recent.add(tx)
 	if h.open.slots == nil { // it was large
 		t.halves.countTables(h)
 	}
 	t.acks.usual.left(tx)
 	if t.opt.Ended != nil {
 		if tx.blame == nil {
-			t.roomForBlame(tx)
+			t.storage.roomForBlame(tx)
 		}
 		t.opt.Ended(tx)
 	}

@@ -192,7 +192,7 @@ func (d *director) known(t *testing.T, i int, o *director) {
 	}
 	for side := range x.halves {
 		h, k := x.halves[side], y.halves[side]
-		if h != nil && k != nil && (h.recent != k.recent || h.at != k.at || h.open.n != k.open.n || h.credits != k.credits || h.size != k.size || h.tables != k.tables) {
+		if h != nil && k != nil && (h.recent != k.recent || h.open.n != k.open.n || h.credits != k.credits || h.size != k.size || h.tables != k.tables) {
 			t.Fatalf("%+v of side %d of connection %d, %+v by the long way", h, side, i, k)
 		}
 	}

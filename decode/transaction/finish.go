@@ -11,11 +11,10 @@ func (t *Tracker) expire(now int64) {
 	}
 }
 
-// evict gives up the oldest open transaction other than except. It returns
-// false if there is none.
-func (t *Tracker) evict(except *Transaction, why NoteKind) bool {
+// evict gives up the oldest open transaction. It returns false if there is none.
+func (t *Tracker) evict(why NoteKind) bool {
 	for tx := t.queue.head; tx != nil; tx = tx.next {
-		if tx.finished || tx == except {
+		if tx.finished {
 			continue
 		}
 		if !tx.replied { // else it only waits for an acknowledgement
@@ -41,14 +40,13 @@ func (t *Tracker) finish(tx *Transaction) {
 func (t *Tracker) end(tx *Transaction) {
 	tx.finished = true
 	t.open--
-	t.queue.ended(tx)
 	h := halfOf(tx.Connection, tx.From)
 	if h == nil {
 		h = t.halves.of(tx.Connection, tx.From)
 	}
 	h.open.remove(tx)
 	if tx.replied {
-		h.ends(tx)
+		h.recent.add(tx)
 	}
 	if t.tracer != nil || !t.completeFast(tx) {
 		t.complete(tx, h)
@@ -57,12 +55,17 @@ func (t *Tracker) end(tx *Transaction) {
 	if tx.counted {
 		h.settled(tx, rdma.Ref{})
 	}
-	if tx.unproven {
-		return
+	if !tx.unproven {
+		t.count(tx)
 	}
+	t.queue.ended(tx)
+}
+
+// count notes that a transaction has ended: all is known of it.
+func (t *Tracker) count(tx *Transaction) {
 	if t.opt.Ended != nil {
 		if tx.blame == nil {
-			t.roomForBlame(tx)
+			t.storage.roomForBlame(tx)
 		}
 		t.opt.Ended(tx)
 	}
@@ -74,12 +77,6 @@ func (t *Tracker) end(tx *Transaction) {
 	case NoCall, Incomplete:
 		calls.Incomplete++
 	}
-}
-
-// roomForBlame makes room for what Options.Ended may say.
-func (t *Tracker) roomForBlame(tx *Transaction) {
-	tx.blame = new(Blame)
-	t.storage.grew(tx, blameSize)
 }
 
 // complete finds out what is missing of a transaction of h, and what its messages are.
@@ -122,28 +119,6 @@ func (t *Tracker) complete(tx *Transaction, h *half) {
 	}
 	account(tx)
 	t.storage.listed(tx)
-}
-
-// ends remembers a transaction that has ended with a reply.
-func (h *half) ends(tx *Transaction) {
-	e := h.ended()
-	e.set, e.xid, e.print = true, tx.XID, tx.Reply.print()
-	if !tx.Call.Cut && !tx.Reply.Cut {
-		e.gen = tx.gen
-	}
-	if tx.Call.Seen() {
-		e.origin, e.number, e.first = tx.from(), tx.Call.First.Number, tx.FirstSent()
-		e.sum = tx.sum()
-	}
-}
-
-// ended returns an empty entry for a transaction that has ended with a reply, in place of that of the oldest.
-func (h *half) ended() *recent {
-	const mask = len(h.recent) - 1 // a power of two
-	e := &h.recent[h.at&mask]
-	*e = recent{}
-	h.at = (h.at + 1) & mask
-	return e
 }
 
 // out emits a transaction that has left the queue, and takes its memory back.

@@ -69,7 +69,7 @@ func (l *halves) recycle(h *half) {
 		return
 	}
 	if h.orphans != nil {
-		clear(h.orphans[:])
+		*h.orphans = orphans{}
 	}
 	*h = half{open: h.open, orphans: h.orphans}
 	l.free = append(l.free, h)

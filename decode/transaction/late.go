@@ -25,7 +25,7 @@ func sameHandles(used, offered rpcrdma.WriteChunk) bool {
 func (t *Tracker) late(tx *Transaction, s *rdma.Send, transport, sure bool) rdma.Tag {
 	tx.late = true
 	t.queue.remove(tx)
-	t.setMessage(tx, &tx.Call, s, transport)
+	t.storage.setMessage(tx, &tx.Call, s, transport, &t.reader)
 	t.queue.put(tx)
 	if transport {
 		t.chunks.offer(tx)
@@ -56,10 +56,10 @@ func (t *Tracker) split(tx *Transaction, h *half) bool {
 	if r.Transport {
 		t.reader.decode(&s)
 	}
-	t.setMessage(early, &early.Reply, &s, r.Transport)
+	t.storage.setMessage(early, &early.Reply, &s, r.Transport, &t.reader)
 	t.queue.put(early)
 	early.replied, early.acked, early.Times.Ack = true, tx.acked, tx.Times.Ack
-	t.moveEarlier(tx, early)
+	t.chunks.moveEarlier(tx, early)
 	if t.opt.Message != nil {
 		t.opt.Message(early, true, &s)
 	}
@@ -73,51 +73,6 @@ func (t *Tracker) split(tx *Transaction, h *half) bool {
 	tx.late, tx.replied, tx.acked, tx.Times.Ack = false, false, false, rdma.Ref{}
 	tx.Reply.recycle()
 	return true
-}
-
-// moveEarlier gives the operations and packets before the call of tx to the transaction of the reply before it.
-func (t *Tracker) moveEarlier(tx, early *Transaction) {
-	first := tx.Call.First.Number
-	ops := tx.Operations
-	tx.Operations = tx.Operations[:0]
-	tx.Times.FirstPush, tx.Times.LastPush = rdma.Ref{}, rdma.Ref{}
-	for _, o := range ops {
-		to := tx
-		if o.First.Number < first {
-			to = early
-			t.storage.addOperation(early, o)
-		} else {
-			tx.Operations = append(tx.Operations, o)
-		}
-		if o.Kind != rdma.Write {
-			continue
-		}
-		if to == early {
-			tx.Writes, early.Writes = tx.Writes-1, early.Writes+1
-			tx.WriteBytes -= uint64(o.Bytes)
-			early.WriteBytes += uint64(o.Bytes)
-		}
-		if !to.Times.FirstPush.Seen() {
-			to.Times.FirstPush = o.First
-		}
-		to.Times.LastPush = o.Last
-	}
-	for i := range tx.segments {
-		if g := &tx.segments[i]; g.kind != ReadList {
-			g.cover.spans, g.cover.bytes = g.cover.spans[:0], 0
-		}
-	}
-	t.chunks.written(tx)
-	packets := tx.Packets
-	tx.Packets = tx.Packets[:0]
-	for _, p := range packets {
-		if p.Ref.Number < first {
-			early.Packets = append(early.Packets, p)
-			t.storage.grew(early, packetSize)
-		} else {
-			tx.Packets = append(tx.Packets, p)
-		}
-	}
 }
 
 // order notes what is odd about the order of call and reply.

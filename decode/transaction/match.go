@@ -145,14 +145,18 @@ func (t *Tracker) answer(c *rdma.Connection, s *rdma.Send, m said) rdma.Tag {
 	tx := h.open.get(m.xid)
 	switch {
 	case tx == nil:
-		same, other := h.answered(m.xid, s)
+		same, other := h.recent.answered(m.xid, s)
 		if same {
 			t.Stats.Duplicates++
 			return rdma.Tag{}
 		}
 		tx = t.begin(h, c, s.From.Other(), m.xid)
 		tx.bySide = m.bySide
-		t.recordUnasked(tx, s, other)
+		tx.Reply.First = s.First
+		t.queue.put(tx)
+		if other { // the XID was answered before, in other words
+			tx.note(SecondReply)
+		}
 	case tx.late && t.split(tx, h):
 		if m.transport {
 			t.reader.decode(s)
@@ -166,25 +170,12 @@ func (t *Tracker) answer(c *rdma.Connection, s *rdma.Send, m said) rdma.Tag {
 	return tx.sendTag(true)
 }
 
-// answered reports whether s is the reply to an XID that ended not long ago, or
-// another one to it.
-func (h *half) answered(xid uint32, s *rdma.Send) (same, other bool) {
-	for i := range h.recent {
-		if r := &h.recent[i]; r.set && r.xid == xid {
-			if r.print == printOf(s.Data, s.Length) {
-				return true, other
-			}
-			other = true
-		}
-	}
-	return false, other
-}
-
 // done takes an RDMA_DONE: the requester has read the chunks of the reply.
 func (t *Tracker) done(c *rdma.Connection, s *rdma.Send, xid uint32) {
 	t.Stats.Dones++
 	if tx := t.halves.of(c, s.From).open.get(xid); tx != nil {
-		t.recordDone(tx, s)
+		tx.Done = s.Last
+		t.tracer.send(tx, DonePart, s, false)
 		if tx.replied {
 			t.finish(tx)
 		}

@@ -28,7 +28,7 @@ const (
 	refusalSize   = int(unsafe.Sizeof(refusal{}))
 	blameSize     = int(unsafe.Sizeof(Blame{}))
 	openCallSize  = int(unsafe.Sizeof(openCall{}))
-	orphansSize   = int(unsafe.Sizeof([maxOrphans]orphan{}))
+	orphansSize   = int(unsafe.Sizeof(orphans{}))
 	structSize    = int(unsafe.Sizeof(Transaction{})) + entrySize
 	// Entries of maps.
 	handleSize = 4 + 8 + memory.MapEntry
@@ -48,7 +48,7 @@ func (t *Tracker) Evict() bool {
 	case t.queue.held > 0:
 		t.queue.release()
 	default:
-		return t.evict(nil, GivenUpMemory)
+		return t.evict(GivenUpMemory)
 	}
 	return true
 }
@@ -64,14 +64,6 @@ func (t *Tracker) enforce() {
 // plain reports that neither message has chunks, so that the lists of their headers take what they took before. To ask
 // these touches eight cache lines.
 func (t *Transaction) plain() bool { return t.Call.Header.Plain() && t.Reply.Header.Plain() }
-
-// orphanData is what the data of orphans takes.
-func orphanData(orphans *[maxOrphans]orphan) (n int) {
-	for i := range orphans {
-		n += cap(orphans[i].data)
-	}
-	return n
-}
 
 // Release empties a transaction that was emitted with Options.Detach. The
 // consumer may call it before Tracker.Recycle is called, on its own goroutine:

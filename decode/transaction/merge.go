@@ -80,14 +80,14 @@ func (t *Tracker) join(into *rdma.Connection, to rdma.Side, h *half) {
 	for _, s := range h.memory.byHandle {
 		k.memory.splice(s)
 	}
-	for i := range h.recent {
-		if e := h.recent[i]; e.set {
-			*k.ended() = e
+	for i := range h.recent.list {
+		if e := h.recent.list[i]; e.set {
+			*k.recent.next() = e
 		}
 	}
 	if k.orphans == nil && h.orphans != nil {
-		k.orphans, k.orphanAt = h.orphans, h.orphanAt
-		t.halves.grew(k, orphansSize+orphanData(k.orphans))
+		k.orphans = h.orphans
+		t.halves.grew(k, orphansSize+k.orphans.owned())
 	}
 }
 

@@ -131,8 +131,8 @@ func (k *chunks) adopt(tx *Transaction) {
 	}
 	h := &tx.Reply.Header
 	claim := func(s rpcrdma.Segment, kind ChunkKind, index int, base uint64) {
-		for i := range orphans {
-			o := &orphans[i]
+		for i := range orphans.list {
+			o := &orphans.list[i]
 			if !o.set || o.kind != rdma.Write || o.handle != s.Handle ||
 				o.offset < s.Offset || o.offset-s.Offset >= uint64(s.Length) {
 				continue
@@ -194,6 +194,51 @@ func (k *chunks) written(tx *Transaction) {
 			g.cover.add(from, from+uint64(o.Bytes))
 			k.storage.grew(tx, (cap(g.cover.spans)-before)*spanSize)
 			break
+		}
+	}
+}
+
+// moveEarlier gives the operations and packets before the call of tx to the transaction of the reply before it.
+func (k *chunks) moveEarlier(tx, early *Transaction) {
+	first := tx.Call.First.Number
+	ops := tx.Operations
+	tx.Operations = tx.Operations[:0]
+	tx.Times.FirstPush, tx.Times.LastPush = rdma.Ref{}, rdma.Ref{}
+	for _, o := range ops {
+		to := tx
+		if o.First.Number < first {
+			to = early
+			k.storage.addOperation(early, o)
+		} else {
+			tx.Operations = append(tx.Operations, o)
+		}
+		if o.Kind != rdma.Write {
+			continue
+		}
+		if to == early {
+			tx.Writes, early.Writes = tx.Writes-1, early.Writes+1
+			tx.WriteBytes -= uint64(o.Bytes)
+			early.WriteBytes += uint64(o.Bytes)
+		}
+		if !to.Times.FirstPush.Seen() {
+			to.Times.FirstPush = o.First
+		}
+		to.Times.LastPush = o.Last
+	}
+	for i := range tx.segments {
+		if g := &tx.segments[i]; g.kind != ReadList {
+			g.cover.spans, g.cover.bytes = g.cover.spans[:0], 0
+		}
+	}
+	k.written(tx)
+	packets := tx.Packets
+	tx.Packets = tx.Packets[:0]
+	for _, p := range packets {
+		if p.Ref.Number < first {
+			early.Packets = append(early.Packets, p)
+			k.storage.grew(early, packetSize)
+		} else {
+			tx.Packets = append(tx.Packets, p)
 		}
 	}
 }

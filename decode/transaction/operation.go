@@ -194,17 +194,11 @@ func (k *chunks) cover(s *segment, offset uint64, length uint32, data []byte) (f
 func (k *chunks) orphan(owner *half, op *rdma.Op, ref rdma.Ref) {
 	k.stats.OrphanOps++
 	if owner.orphans == nil {
-		owner.orphans = new([maxOrphans]orphan)
+		owner.orphans = new(orphans)
 		k.halves.grew(owner, orphansSize)
 	}
-	i := owner.orphanAt
-	owner.orphanAt = (i + 1) % len(owner.orphans)
 	k.orphans++
-	owner.orphans[i] = orphan{
-		data: owner.orphans[i].data[:0], set: true, gen: k.orphans, kind: op.Kind, from: op.From,
-		handle: op.Handle, offset: op.Offset, length: op.Length, first: ref, last: ref,
-	}
-	op.Tag = orphanTagOf(k.orphans, i)
+	op.Tag = owner.orphans.add(op, k.orphans, ref)
 }
 
 // claim gives a Read that came ahead of its call to that, as soon as one of its
@@ -217,7 +211,7 @@ func (k *chunks) claim(c *rdma.Connection, owner *half, op *rdma.Op) bool {
 	if s == nil || s.reply || s.tx.Call.First.Number < op.First.Number {
 		return false
 	}
-	if o := owner.orphanOf(op); o != nil {
+	if o := owner.orphans.of(op); o != nil {
 		o.set = false
 	}
 	k.stats.OrphanOps--
@@ -235,8 +229,8 @@ func (k *chunks) overtaken(tx *Transaction) {
 	if owner.orphans == nil || len(tx.segments) == 0 {
 		return
 	}
-	for i := range owner.orphans {
-		o := &owner.orphans[i]
+	for i := range owner.orphans.list {
+		o := &owner.orphans.list[i]
 		if !o.set || o.kind != rdma.Read || o.bytes == 0 || o.first.Number+maxOvertaken < tx.Call.First.Number {
 			continue
 		}
@@ -252,22 +246,12 @@ func (k *chunks) orphanData(owner *half, op *rdma.Op, f *rdma.Fragment) {
 	if !f.Again {
 		k.stats.OrphanBytes += uint64(f.Length)
 	}
-	o := owner.orphanOf(op)
-	if o == nil || !o.set {
+	if owner == nil {
 		return
 	}
-	o.last = f.Ref
-	o.length = max(o.length, op.Length)
-	if f.Again {
-		o.again++
-		return
+	if o := owner.orphans.of(op); o != nil && o.set {
+		k.halves.grew(owner, o.take(op, f))
 	}
-	if room := headOnly - len(o.data); op.Kind == rdma.Write && room > 0 && f.Offset == o.offset+uint64(o.bytes) && len(o.data) == int(o.bytes) {
-		before := cap(o.data)
-		o.data = append(o.data, f.Data[:min(len(f.Data), room)]...)
-		k.halves.grew(owner, cap(o.data)-before)
-	}
-	o.bytes += f.Length
 }
 
 // keep stores bytes of a chunk that are wanted.

@@ -92,15 +92,7 @@ func (r *reader) answered(c *rdma.Connection, s *rdma.Send) bool {
 func (r *reader) known(c *rdma.Connection, s *rdma.Send) bool {
 	h := r.halves.of(c, s.From)
 	xid := binary.BigEndian.Uint32(s.Data)
-	if h.open.get(xid) != nil {
-		return true
-	}
-	for i := range h.recent {
-		if h.recent[i].set && h.recent[i].xid == xid {
-			return true
-		}
-	}
-	return false
+	return h.open.get(xid) != nil || h.recent.has(xid)
 }
 
 // direction decodes the transport header into reader.header and tells calls from
@@ -259,4 +251,27 @@ func (r *reader) sumOf(data []byte, length int) (sum uint64, ok bool) {
 		return 0, false
 	}
 	return wire.Sum64(0, h.Payload[:min(len(h.Payload), summed)]) ^ uint64(h.PayloadLength)<<32, true
+}
+
+// differsFromEnded is differs for a transaction that has ended: the tracker still has the prints of the messages of the last ones. A print
+// covers only the beginning of a message. data is the payload of the Send.
+func (r *reader) differsFromEnded(c *rdma.Connection, from rdma.Side, tag rdma.Tag, length int, data []byte) bool {
+	for side := range rdma.Side(2) {
+		h := halfOf(c, side)
+		if h == nil {
+			continue
+		}
+		for i := range h.recent.list {
+			e := &h.recent.list[i]
+			switch {
+			case e.gen != tag.W0>>numberBits:
+			case side != from: // a reply
+				return len(data) >= min(length, printed) && e.print != printOf(data, length)
+			default:
+				sum, ok := r.sumOf(data, length)
+				return ok && e.sum != sum
+			}
+		}
+	}
+	return false
 }

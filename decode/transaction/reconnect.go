@@ -91,11 +91,9 @@ func (r *reconnects) resent(tx *Transaction, h *half, all *entries) {
 			old.Note(Note{Kind: ResentOn, N: uint64(c.ID)})
 			return
 		}
-		for j := range o.recent {
-			if e := &o.recent[j]; e.set && e.xid == tx.XID && e.sum == sum && e.number != 0 && e.number < c.First.Number {
-				tx.again(e.origin, e.first)
-				return
-			}
+		if e := o.recent.again(tx, sum); e != nil {
+			tx.again(e.origin, e.first)
+			return
 		}
 	}
 	if p, ok := r.past[pastKey{h.hosts, tx.XID}]; ok && p.fabric == c.Fabric && p.sum == sum && p.number < c.First.Number {
@@ -166,8 +164,8 @@ func (r *reconnects) closed(h *half) {
 			r.keep(pastKey{k, tx.XID}, pastCall{h.c.Fabric, tx.sum(), tx.Call.First.Number, tx.from(), tx.FirstSent(), tx.sendTag(false)})
 		}
 	}
-	for i := range h.recent {
-		if e := &h.recent[i]; e.set && e.number != 0 {
+	for i := range h.recent.list {
+		if e := &h.recent.list[i]; e.set && e.number != 0 {
 			r.keep(pastKey{k, e.xid}, pastCall{h.c.Fabric, e.sum, e.number, e.origin, e.first, rdma.Tag{}})
 		}
 	}

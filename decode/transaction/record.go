@@ -11,7 +11,7 @@ import (
 // recordCall takes the first message of a new transaction of h.
 func (t *Tracker) recordCall(tx *Transaction, h *half, s *rdma.Send, m said) {
 	h.newest = tx.gen
-	t.setMessage(tx, &tx.Call, s, m.transport)
+	t.storage.setMessage(tx, &tx.Call, s, m.transport, &t.reader)
 	t.queue.put(tx)
 	if m.transport {
 		h.asked(tx)
@@ -44,24 +44,14 @@ func (t *Tracker) offerAnew(tx *Transaction, s *rdma.Send) {
 	first, last, original, packets, again := m.First, m.Last, m.original, m.Packets, tx.Retransmits
 	t.halves.of(tx.Connection, tx.From).memory.withdraw(tx.segments)
 	tx.segments = tx.segments[:0]
-	t.setMessage(tx, m, s, true)
+	t.storage.setMessage(tx, m, s, true, &t.reader)
 	m.First, m.Last, m.original, m.Packets, tx.Retransmits = first, last, original, packets, again
 	t.chunks.offer(tx)
 }
 
-// recordUnasked begins a transaction with a reply. other says that the XID was
-// answered before, in other words.
-func (t *Tracker) recordUnasked(tx *Transaction, s *rdma.Send, other bool) {
-	tx.Reply.First = s.First
-	t.queue.put(tx)
-	if other {
-		tx.note(SecondReply)
-	}
-}
-
 // recordReply takes the reply of a transaction of h.
 func (t *Tracker) recordReply(tx *Transaction, h *half, s *rdma.Send, m said) {
-	t.setMessage(tx, &tx.Reply, s, m.transport)
+	t.storage.setMessage(tx, &tx.Reply, s, m.transport, &t.reader)
 	if m.transport {
 		h.settled(tx, s.Last)
 	}
@@ -95,57 +85,9 @@ func (m *Message) same(s *rdma.Send) bool {
 	return string(a) == string(b)
 }
 
-// recordDone takes the RDMA_DONE of a transaction.
-func (t *Tracker) recordDone(tx *Transaction, s *rdma.Send) {
-	tx.Done = s.Last
-	t.tracer.send(tx, DonePart, s, false)
-}
-
 // headOnly is what is kept of a large message when memory is short: enough
 // for the names and numbers before the data.
 const headOnly = 8 << 10
-
-// setMessage copies what was sent.
-func (t *Tracker) setMessage(tx *Transaction, m *Message, s *rdma.Send, transport bool) {
-	m.setSend(tx, s)
-	m.Transport = transport
-	if s.Claimed != 0 {
-		tx.Note(Note{Kind: RecordMark, N: uint64(s.Claimed)})
-	}
-	data := s.Data
-	if len(data) > headOnly && !t.storage.fits(len(data)) {
-		data = data[:headOnly]
-		m.Cut = true
-		tx.note(MessageNotKept)
-	}
-	before := cap(m.raw)
-	m.raw = append(m.raw[:0], data...)
-	t.storage.grew(tx, cap(m.raw)-before)
-	if !transport {
-		m.Payload, m.PayloadLength = m.raw, s.Length
-		return
-	}
-	// An error here is part of the story: conformance checks report it.
-	if t.reader.err != nil {
-		if t.reader.header.Cut {
-			tx.note(HeaderCut)
-		} else {
-			tx.Note(Note{Kind: HeaderMalformed, Why: t.reader.err.Error()})
-		}
-	}
-	// direction has decoded the header where the Send lies. The message takes
-	// it over, with the payload in bytes of its own.
-	m.Header.Take(&t.reader.header)
-	t.storage.listed(tx)
-	h := &m.Header
-	if h.Payload != nil {
-		at := min(h.Length, len(m.raw))
-		h.Payload = m.raw[at:len(m.raw):len(m.raw)]
-	}
-	if h.Inline() {
-		m.Payload, m.PayloadLength = h.Payload, h.PayloadLength
-	}
-}
 
 // setSend takes what is known of a Send besides its bytes.
 func (m *Message) setSend(tx *Transaction, s *rdma.Send) {

@@ -14,13 +14,9 @@ type storage struct {
 
 // grew notes that a transaction holds n bytes more.
 func (s *storage) grew(tx *Transaction, n int) {
-	if n == 0 {
-		return
-	}
-	tx.size += n
-	s.memory.Add(n)
-	if tx.finished {
-		s.queue.heldBytes += n
+	if n != 0 {
+		tx.size += n
+		s.memory.Add(n)
 	}
 }
 
@@ -88,4 +84,71 @@ func (s *storage) put(tx *Transaction, b *buffer, at uint64, data []byte) {
 		return
 	}
 	s.grew(tx, grown)
+}
+
+// setMessage copies what was sent.
+func (st *storage) setMessage(tx *Transaction, m *Message, s *rdma.Send, transport bool, r *reader) {
+	m.setSend(tx, s)
+	m.Transport = transport
+	if s.Claimed != 0 {
+		tx.Note(Note{Kind: RecordMark, N: uint64(s.Claimed)})
+	}
+	data := s.Data
+	if len(data) > headOnly && !st.fits(len(data)) {
+		data = data[:headOnly]
+		m.Cut = true
+		tx.note(MessageNotKept)
+	}
+	before := cap(m.raw)
+	m.raw = append(m.raw[:0], data...)
+	st.grew(tx, cap(m.raw)-before)
+	if !transport {
+		m.Payload, m.PayloadLength = m.raw, s.Length
+		return
+	}
+	// An error here is part of the story: conformance checks report it.
+	if r.err != nil {
+		if r.header.Cut {
+			tx.note(HeaderCut)
+		} else {
+			tx.Note(Note{Kind: HeaderMalformed, Why: r.err.Error()})
+		}
+	}
+	// direction has decoded the header where the Send lies. The message takes
+	// it over, with the payload in bytes of its own.
+	m.Header.Take(&r.header)
+	st.listed(tx)
+	h := &m.Header
+	if h.Payload != nil {
+		at := min(h.Length, len(m.raw))
+		h.Payload = m.raw[at:len(m.raw):len(m.raw)]
+	}
+	if h.Inline() {
+		m.Payload, m.PayloadLength = h.Payload, h.PayloadLength
+	}
+}
+
+// setFast is setMessage for what rpcrdma.Chunkless has accepted. The header is decoded where it is to stay.
+func (st *storage) setFast(tx *Transaction, m *Message, s *rdma.Send) {
+	m.setSend(tx, s)
+	m.Transport = true
+	if n := len(s.Data); n <= cap(m.raw) {
+		m.raw = m.raw[:n]
+		copy(m.raw, s.Data)
+	} else {
+		before := cap(m.raw)
+		m.raw = append(m.raw[:0], s.Data...)
+		st.grew(tx, cap(m.raw)-before)
+	}
+	m.Header.DecodeChunkless(m.raw, s.Length)
+	m.Payload, m.PayloadLength = m.Header.Payload, m.Header.PayloadLength
+	if tx.noted != 0 || !tx.plain() {
+		st.listed(tx)
+	}
+}
+
+// roomForBlame makes room for what Options.Ended may say.
+func (s *storage) roomForBlame(tx *Transaction) {
+	tx.blame = new(Blame)
+	s.grew(tx, blameSize)
 }

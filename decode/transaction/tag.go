@@ -10,7 +10,7 @@ import "github.com/rpcrdma/toolkit/decode/rdma"
 //	word 1: kind 2 bits, formerly reply 1 bit, entry 29 bits, place of the segment 32 bits
 //
 // The number of an operation is its place in Transaction.Operations counted from
-// 1; 0 if it is not listed. That of an orphan is its place in half.orphans.
+// 1; 0 if it is not listed. That of an orphan is its place in orphans.list.
 const (
 	numberBits = 16
 	kindShift  = 62
@@ -116,19 +116,6 @@ func (e *entries) segmentOf(op *rdma.Op) (*segment, *Operation) {
 		return s, &tx.Operations[i-1]
 	}
 	return s, nil
-}
-
-// orphanOf returns the operation without a call that op is on memory of owner,
-// nil if it is forgotten.
-func (h *half) orphanOf(op *rdma.Op) *orphan {
-	if h == nil || h.orphans == nil || kindOf(op.Tag) != orphanTag {
-		return nil
-	}
-	o := &h.orphans[number(op.Tag)%len(h.orphans)]
-	if o.gen != op.Tag.W0>>numberBits {
-		return nil
-	}
-	return o
 }
 
 // ofSend returns the transaction of a message, ended or not, and whether the message is its reply.

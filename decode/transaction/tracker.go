@@ -127,13 +127,11 @@ type half struct {
 	c    *rdma.Connection
 	side rdma.Side
 
-	open     openCalls
-	newest   uint64   // gen of the last transaction that began with a call
-	memory   segments // offered by this side
-	recent   [32]recent
-	at       int
-	orphans  *[maxOrphans]orphan // RDMA operations on this side's memory without a call
-	orphanAt int
+	open    openCalls
+	newest  uint64   // gen of the last transaction that began with a call
+	memory  segments // offered by this side
+	recent  recents
+	orphans *orphans // nil: none yet
 
 	// Only if packets are traced: refusals of what this side has sent, and
 	// packets that could not be placed when they came, by PSN.
@@ -150,39 +148,6 @@ type half struct {
 
 	size   int // bytes counted for it
 	tables int // of these by open and memory
-}
-
-// maxOrphans is how many RDMA operations without a call are remembered of a
-// side.
-const maxOrphans = 16
-
-// recent is a transaction that has ended with a reply.
-type recent struct {
-	set    bool
-	xid    uint32
-	origin int   // connection of the first copy of its call
-	first  int64 // when that was sent
-	sum    uint64
-	print  uint64 // of the reply
-	gen    uint64 // as in the tags of its messages; 0 if one of them was cut
-	number uint64 // first packet of the call; 0 if that was not captured
-}
-
-// orphan is an RDMA operation whose call was not captured. The reply may still
-// name its segment.
-type orphan struct {
-	set    bool
-	gen    uint64
-	kind   rdma.OpKind
-	from   rdma.Side
-	handle uint32
-	length uint32
-	bytes  uint32
-	again  int
-	offset uint64
-	first  rdma.Ref
-	last   rdma.Ref
-	data   []byte // of a Write: its start, for a Reply chunk
 }
 
 // NewTracker makes a tracker that hands ended transactions to emit.
@@ -216,7 +181,7 @@ func NewTracker(opt Options, emit func(*Transaction)) *Tracker {
 // it into the queue.
 func (t *Tracker) begin(h *half, c *rdma.Connection, from rdma.Side, xid uint32) *Transaction {
 	if t.open >= t.opt.Open {
-		t.evict(nil, GivenUpCalls)
+		t.evict(GivenUpCalls)
 	}
 	tx := t.pool.take()
 	t.gen++
