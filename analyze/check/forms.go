@@ -151,6 +151,12 @@ func (t *txCheck) unansweredFacts() string {
 	case transaction.NotAcknowledged:
 		facts += "; the call was never acknowledged"
 	}
+	if n := t.tx.Reads; n > 0 {
+		facts += "; its Read list was read by " + units.Plural(n, "Read")
+		if again := t.tx.Retransmits; again > 0 {
+			facts += fmt.Sprintf(", with %s sent again", units.Plural(again, "packet"))
+		}
+	}
 	for _, n := range t.tx.Notes {
 		switch n.Kind {
 		case transaction.NotPulled:

@@ -34,6 +34,7 @@ type Blocked struct {
 	Passed      uint32    `json:"payload_received"` // the largest that was acknowledged, bytes
 	MTU         uint32    `json:"path_mtu"`         // as the connections use it, bytes; 0 if unknown
 	Ports       []uint16  `json:"source_ports"`     // UDP source ports of Connections
+	Asked       bool      `json:"read_responses"`   // they are Read Responses that the requester asked for as often; the capture need not have them
 }
 
 // outward is what one side sent, as far as it tells which packets get through.
@@ -42,6 +43,7 @@ type outward struct {
 	passed      uint32 // largest payload that was acknowledged
 	attempts    uint64
 	any, stuck  bool // something was acknowledged; nothing was at the end
+	sent, asked bool // stuck: with requests, with Read Responses
 }
 
 func (o *outward) merge(x *outward) {
@@ -54,6 +56,7 @@ func (o *outward) merge(x *outward) {
 	o.attempts += x.attempts
 	o.passed = max(o.passed, x.passed)
 	o.any, o.stuck = o.any || x.any, o.stuck || x.stuck
+	o.sent, o.asked = o.sent || x.sent, o.asked || x.asked
 }
 
 // completed notes that the packets of an operation were received.
@@ -68,8 +71,70 @@ func (k *conn) completed(o *Operation) {
 	if packets > 1 {
 		payload = max(payload/packets, k.c.MTU) // a packet before the last has as much as the MTU allows
 	}
-	x := &k.out[sender]
-	x.any, x.passed = true, max(x.passed, payload)
+	if x := &k.out[sender]; o.Kind != rdma.WorkRead || payload <= x.passed {
+		x.any, x.passed = true, max(x.passed, payload)
+		return
+	}
+	a := &k.dirs[o.From].asked
+	if a.newest = append(a.newest, response{o.PSN, payload}); len(a.newest) > maxUnproven {
+		k.out[sender].take(a.newest[0])
+		a.newest = append(a.newest[:0], a.newest[1:]...)
+	}
+}
+
+// response is Read Responses: their first PSN, and the payload of a packet.
+type response struct{ psn, payload uint32 }
+
+// take notes that Read Responses were received.
+func (o *outward) take(x response) { o.any, o.passed = true, max(o.passed, x.payload) }
+
+// maxUnproven is how many of the newest Reads of a direction may have been answered without their requester having the answers:
+// more are not under way at once.
+const maxUnproven = 16
+
+// asked is what a requester asks for again and again, although the capture may have all Read Responses: it does not get them.
+type asked struct {
+	response            // that the newest of these requests asks for
+	attempts uint32     // to get it
+	last     uint32     // newest PSN that was asked for again
+	high     uint32     // PSN behind the newest request then
+	newest   []response // to the newest Reads, larger than all that was received before
+}
+
+// repeated notes that a Read was asked for again, from a PSN on.
+func (d *direction) repeated(psn uint32) {
+	a := &d.asked
+	further := a.attempts > 0 && a.high == d.High && rdma.PSNDiff(psn, a.last) > 0
+	a.last = psn
+	if further {
+		return // more of the same attempt
+	}
+	if a.attempts == 0 || a.psn != psn || a.high != d.High {
+		a.attempts, a.response = 1, response{psn: psn}
+	}
+	a.attempts++
+	a.high = d.High
+	a.newest = slices.DeleteFunc(a.newest, func(x response) bool { return rdma.PSNDiff(x.psn, psn) >= 0 })
+	if !d.hasAnswer || rdma.PSNDiff(d.answered, psn) < 0 {
+		return // the request may not have arrived
+	}
+	for seq := d.open.first; seq < d.open.next; seq++ {
+		if o := d.open.at(seq); o != nil && o.Kind == rdma.WorkRead && rdma.PSNDiff(o.PSN, psn) <= 0 {
+			a.payload = min(o.Length, o.Connection.MTU)
+		}
+	}
+}
+
+// unread notes at the end of a direction what it asked for last, and what it got.
+func (k *conn) unread(side rdma.Side, d *direction) {
+	a, o := &d.asked, &k.out[side.Other()]
+	for _, x := range a.newest {
+		o.take(x)
+	}
+	if a.attempts < stuckAfter || a.high != d.High || a.payload == 0 {
+		return
+	}
+	o.merge(&outward{least: a.payload, most: a.payload, attempts: uint64(a.attempts), stuck: true, asked: true})
 }
 
 // stuckAfter is how many times a packet is sent before a missing acknowledgement counts as a blocked path.
@@ -84,14 +149,10 @@ func (e *Episode) tried(psn, payload uint32) {
 
 // unacknowledged notes an episode that did not end.
 func (k *conn) unacknowledged(e *Episode) {
-	if e.attempts < stuckAfter || e.Notice == ByRNR {
+	if e.attempts < stuckAfter || e.Notice == ByRNR || e.Responses { // of responses see unread
 		return
 	}
-	sender := e.From
-	if e.Responses {
-		sender = sender.Other()
-	}
-	k.out[sender].merge(&outward{least: e.payload, most: e.payload, attempts: uint64(e.attempts), stuck: true})
+	k.out[e.From].merge(&outward{least: e.payload, most: e.payload, attempts: uint64(e.attempts), stuck: true, sent: true})
 }
 
 // way is a direction between two hosts.
@@ -179,6 +240,7 @@ func (r *Recorder) blocked() []Blocked {
 		list = append(list, Blocked{
 			From: link.AddrString(w.from), To: link.AddrString(w.to), By: x.by(), Connections: x.stuck, Others: x.others, Attempts: x.sum.attempts,
 			Least: x.sum.least, Most: x.sum.most, Passed: x.sum.passed, MTU: x.mtu, Ports: x.ports,
+			Asked: x.sum.asked && !x.sum.sent,
 		})
 	}
 	return list

@@ -46,3 +46,41 @@ func TestBlockedNot(t *testing.T) {
 		t.Errorf("%+v", r.Blocked)
 	}
 }
+
+// TestBlockedResponses asks for a Read again and again. The capture has all responses, or none of the large ones. Before it, a
+// smaller Read was answered, and behind it either nothing is asked for, or something new: then the responses have come.
+func TestBlockedResponses(t *testing.T) {
+	for _, tt := range []struct{ captured, goesOn bool }{{true, false}, {false, false}, {true, true}} {
+		s := newScene(fabric.Options{})
+		s.at(0, 0, roce.RCReadRequest, 0, 0, reth(0, 100))
+		s.at(5, 1, roce.RCReadResponseOnly, 0, 100)
+		for i := range 4 {
+			at := float64(10 + 2000*i)
+			s.at(at, 0, roce.RCReadRequest, 1, 0, reth(4096, 2048+50))
+			s.at(at+1, 0, roce.RCReadRequest, 4, 0, reth(9000, 60))
+			if tt.captured {
+				s.at(at+2, 1, roce.RCReadResponseFirst, 1, 1024)
+				s.at(at+3, 1, roce.RCReadResponseMiddle, 2, 1024)
+			}
+			s.at(at+4, 1, roce.RCReadResponseLast, 3, 50)
+			s.at(at+5, 1, roce.RCReadResponseOnly, 4, 60)
+		}
+		if tt.goesOn {
+			s.at(9000, 0, roce.RCSendOnly, 5, 300)
+			s.at(9005, 1, roce.RCAcknowledge, 5, 0, ack)
+		}
+		r := s.done()
+		if tt.goesOn {
+			if len(r.Blocked) != 0 {
+				t.Errorf("%+v: %+v", tt, r.Blocked)
+			}
+			continue
+		}
+		if len(r.Blocked) != 1 {
+			t.Fatalf("%+v: %+v", tt, r.Blocked)
+		}
+		if x := r.Blocked[0]; x.By != fabric.BlockedBySize || !x.Asked || x.Attempts != 4 || x.Least != 1024 || x.Most != 1024 || x.Passed != 100 || x.From != b.String() {
+			t.Errorf("%+v: %+v", tt, x)
+		}
+	}
+}

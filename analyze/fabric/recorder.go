@@ -186,7 +186,7 @@ func (r *Recorder) Saw(c *rdma.Connection, s *rdma.Sighting) {
 	}
 	if s.Restarted {
 		r.giveUp(k, s.From, Interrupted)
-		r.abandon(k, &k.dirs[s.From])
+		r.abandon(k, s.From)
 	}
 	resent := r.totals.Resent
 	switch s.Class {
@@ -285,7 +285,7 @@ func (r *Recorder) drop(k *conn, side rdma.Side) {
 	r.giveUp(k, side, Unanswered)
 	r.slots -= len(d.open.slots)
 	d.open = ring{}
-	r.abandon(k, d)
+	r.abandon(k, side)
 	d.stalls.reset(r)
 }
 

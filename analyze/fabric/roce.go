@@ -27,6 +27,7 @@ type direction struct {
 	late late
 
 	again  uint32 // payload of the newest packet that was sent again, bytes
+	asked  asked
 	active bool
 	ep     *Episode // nil before the first
 	serial uint32   // of ep
@@ -90,6 +91,9 @@ func (r *Recorder) request(k *conn, side rdma.Side, s *rdma.Sighting) {
 			r.came(d, g, s)
 		}
 	case rdma.NoveltyAgain:
+		if s.Read {
+			d.repeated(s.PSN)
+		}
 		if !d.active {
 			if at := d.sent().get(s.PSN); at.Seen() && s.Ref.Time-at.Time < copyGap && s.Ref.Time >= at.Time && !s.Read {
 				r.totals.Copies++
@@ -287,6 +291,9 @@ func (r *Recorder) response(k *conn, side rdma.Side, s *rdma.Sighting) {
 				d.hasAnswer, d.answered = true, s.PSN
 			}
 		case rdma.NoveltyAgain, rdma.NoveltyLate:
+			if a := &d.asked; a.attempts > 0 && s.PSN == a.psn {
+				a.payload = d.again
+			}
 			if d.active && d.ep.First.Seen() && s.Ref.Number > d.ep.First.Number {
 				d.ep.Resent++
 				d.ep.ResentBytes += uint64(s.Bytes)
@@ -415,10 +422,12 @@ func (r *Recorder) finish(k *conn, d *direction) {
 }
 
 // abandon ends what is open in a direction that ends or restarts.
-func (r *Recorder) abandon(k *conn, d *direction) {
+func (r *Recorder) abandon(k *conn, side rdma.Side) {
+	d := &k.dirs[side]
 	if d.active {
 		r.finish(k, d)
 	}
+	k.unread(side, d)
 	r.totals.Reordered += uint64(d.late.count)
 	for _, g := range d.gaps.list {
 		if !g.used {

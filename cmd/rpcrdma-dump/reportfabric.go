@@ -368,7 +368,11 @@ func (p *fabricPrinter) blocked(b *fabric.Blocked) {
 	if b.Most > b.Least {
 		size = fmt.Sprintf("%d to %d bytes", b.Least, b.Most)
 	}
-	p.printf("blocked: packets from %s to %s with %s of payload were sent %s on %s and never acknowledged", b.From, b.To, size,
+	what, end := "packets from %s to %s with %s of payload were sent %s on %s", "and never acknowledged"
+	if b.Asked {
+		what, end = "Read Responses from %s to %s with %s of payload were asked for %s on %s,", "and the requester never went on"
+	}
+	p.printf("blocked: "+what+" "+end, b.From, b.To, size,
 		units.Plural(b.Attempts, "time"), units.Plural(b.Connections, "connection"))
 	switch b.By {
 	case fabric.BlockedBySize:
