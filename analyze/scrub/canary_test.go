@@ -3,42 +3,64 @@ package scrub
 import (
 	"bytes"
 	"encoding/binary"
+	"encoding/hex"
 	"math/rand"
+	"net"
 	"reflect"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode/ibcm"
+	"github.com/rpcrdma/toolkit/decode/iwarp"
+	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/nfs"
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/decode/roce"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 )
 
-// canaries are what fields are filled with: a text, of which each character is one of the alphabet, and one that is none.
-var canaries = []string{"Canary7x", "\xc7\x5a\x6b\xf7\x91\x0d\xe2\x88"}
+// canaries are what fields are filled with: a text, of which each character is one of the alphabet, bytes of which none is, and the text in
+// other encodings: UTF-16 of both orders, hexadecimal digits, base64.
+var canaries = []string{
+	"Canary7x", "\xc7\x5a\x6b\xf7\x91\x0d\xe2\x88", "C\x00a\x00n\x00a\x00r\x00y\x007\x00x\x00", "\x00C\x00a\x00n\x00a\x00r\x00y\x007\x00x",
+	"43616e6172793778", "Q2FuYXJ5N3hDYW5hcnk3eENhbmFyeTd4",
+}
 
-// canaryPiece is how much of a canary must not be found.
-const canaryPiece = 4
+// canaryPiece is how much of a canary must not be found, and encodedPiece how much of one in another encoding, of fewer characters.
+const (
+	canaryPiece  = 4
+	encodedPiece = 8
+)
 
 func canaryOf(n int) []byte {
-	return bytes.Repeat([]byte(canaries[n%len(canaries)]), n/8+1)[:n]
+	c := canaries[n%len(canaries)]
+	return bytes.Repeat([]byte(c), n/len(c)+1)[:n]
 }
 
 // findCanary looks for pieces of canaries, as bytes and as text in other alphabets.
 func findCanary(t *testing.T, where string, b []byte) {
 	t.Helper()
-	for _, c := range canaries {
-		c += c
-		for i := range 8 {
-			if at := bytes.Index(b, []byte(c[i:i+canaryPiece])); at >= 0 {
+	for i, c := range canaries {
+		piece := canaryPiece
+		if i > 1 {
+			piece = encodedPiece
+		}
+		for i := range len(c) {
+			if at := bytes.Index(b, []byte((c + c)[i:i+piece])); at >= 0 {
 				t.Fatalf("%s: a piece of a canary at offset %d: % x", where, at, b)
 			}
 		}
 	}
 	for side := range 2 {
-		for _, a := range [][]byte{canaryMAC[side][1:], canaryAddr[side].AsSlice(), canaryIPv6[side].AsSlice()[8:]} {
+		mac, v4, v6 := canaryMAC[side][:], canaryAddr[side].AsSlice(), canaryIPv6[side].AsSlice()
+		for _, a := range [][]byte{
+			mac[1:], v4, v6[8:], []byte(canaryAddr[side].String()), []byte(canaryIPv6[side].String()), []byte(net.HardwareAddr(mac).String()),
+			hex.AppendEncode(nil, mac), hex.AppendEncode(nil, v4), hex.AppendEncode(nil, v6),
+		} {
 			if at := bytes.Index(b, a); at >= 0 {
 				t.Fatalf("%s: address %x at offset %d: % x", where, a, at, b)
 			}
@@ -54,7 +76,9 @@ type canaryFiller struct {
 }
 
 func (f *canaryFiller) next() []byte {
-	f.count++
+	if f.count++; f.count%13 == 0 {
+		return []byte(canaryAddr[0].String() + ".8.1 " + canaryIPv6[1].String() + " " + net.HardwareAddr(canaryMAC[0][:]).String() + hex.EncodeToString(canaryAddr[1].AsSlice()))
+	}
 	return canaryOf(5 + f.count*7%31)
 }
 
@@ -310,6 +334,65 @@ func secure(f fabric) {
 	}
 }
 
+// hidden sends messages with canaries where no field is: behind their ends, in what rejects a call, in headers of other versions and in
+// credentials.
+func hidden(f fabric) {
+	text := []byte(canaries[0] + canaries[0] + canaries[0] + canaries[0] + canaries[0])
+	xid := uint32(0x900)
+	say := func(from int, parts ...[]byte) {
+		xid++
+		f.send(from, xid, append(binary.BigEndian.AppendUint32(nil, xid), slices.Concat(parts...)...))
+	}
+	null := []byte{0, 0, 0, 0, 0, 0, 0, 2, 0, 1, 0x86, 0xa3, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+	accepted := []byte{0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+	again := func() { xid-- }
+	say(0, null, text)
+	again()
+	say(1, accepted, []byte{0, 0, 0, 0}, text)
+	for _, stat := range []byte{1, 2, 3, 5, 77} { // PROG_UNAVAIL, PROG_MISMATCH, PROC_UNAVAIL, SYSTEM_ERR, and none that exists
+		say(0, null)
+		again()
+		say(1, accepted, []byte{0, 0, 0, stat, 0, 0, 0, 2, 0, 0, 0, 3}, text)
+	}
+	for _, stat := range []byte{0, 1, 9} { // RPC_MISMATCH, AUTH_ERROR, and none that exists
+		say(0, null)
+		again()
+		say(1, []byte{0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, stat, 0, 0, 0, 2, 0, 0, 0, 2}, text)
+	}
+	say(0, null)
+	again()
+	say(1, []byte{0, 0, 0, 1}, text)                         // accepted or not, it does not say
+	say(0, []byte{0, 0, 0, 0, 0, 0, 0, 3}, text)             // another version of RPC
+	say(0, []byte{0, 0, 0, 0}, text)                         // hardly one
+	say(0, null[:20], []byte{0, 0, 0, 1, 0, 0, 0, 40}, text) // a credential of AUTH_SYS that is none
+	say(0, null[:20], []byte{0, 0, 0, 3, 0, 0, 0, 40}, text, null[24:32])
+	say(0, null[:20], []byte{0, 0, 0, 6, 0, 0, 0, 40}, text, null[24:32])
+	sys := oncrpc.Sys{Stamp: binary.BigEndian.Uint32(text), Machine: text[:5], Count: 1}
+	body := sys.Append(nil)
+	copy(body[13:16], text) // behind the name
+	say(0, null[:20], []byte{0, 0, 0, 1}, xdr.AppendOpaque(nil, append(body, text[:8]...)), null[24:32])
+}
+
+// TestPadding: what fills words up is zero in the copy.
+func TestPadding(t *testing.T) {
+	w := new(wire)
+	sys := oncrpc.Sys{Machine: []byte("host5"), Count: 1}
+	c := oncrpc.Call{XID: 1, RPCVersion: 2, Program: nfs3.NFS_PROGRAM, Version: nfs3.NFS_V3, Procedure: nfs3.NFSPROC3_LOOKUP, Cred: oncrpc.Auth{Flavor: oncrpc.AuthSys, Body: sys.Append(nil)}}
+	b := append(c.Append(nil), xdr.AppendOpaque(xdr.AppendOpaque(nil, []byte("handle789")), []byte("n"))...)
+	const filler = 0xee
+	for _, name := range []string{"host5", "handle789", "n\x00\x00\x00"} {
+		at := bytes.LastIndex(b, []byte(name)) + len(strings.TrimRight(name, "\x00"))
+		for ; at%4 != 0; at++ {
+			b[at] = filler
+		}
+	}
+	datagrams{w}.send(0, 1, b)
+	out, st := scrubbed(t, w.all, Options{})
+	if payload := out[0].Data[42:]; bytes.IndexByte(payload, filler) >= 0 || st.Messages != 1 {
+		t.Errorf("%+v: % x", st, payload)
+	}
+}
+
 // others sends what is none of the protocols, and headers with more in them than they need.
 func others(w *wire) {
 	p := newPair(w, 256)
@@ -338,6 +421,10 @@ func others(w *wire) {
 	s.bytes(0, canaryOf(3000))
 	s.segment(1, s.seq[1], 0x18, append([]byte{34, 12}, canaryOf(10)...), canaryOf(9)) // TCP Fast Open
 	s.segment(1, s.seq[1], 0x18, append([]byte{8, 10}, canaryOf(6)...), nil)           // malformed
+	for _, kind := range []byte{2, 3, 4, 5, 8, 15, 28, 30, 253} {                      // longer than they are
+		s.segment(1, s.seq[1], 0x18, append([]byte{kind, 36}, canaryOf(36)[:34]...), nil)
+		s.segment(1, s.seq[1], 0x18, append([]byte{0}, canaryOf(31)...), nil)
+	}
 	w.udp(0, 5000, 53, canaryOf(60))
 	for _, start := range [][]byte{{0x7f, 0}, {0xff, 0}, {4, 0x0f}, {4, 0x30}, {4, 0x40, 0, 0}, {0x81, 0}} { // opcodes, versions and pads that RoCE does not have, a CNP that is too long
 		w.udp(0, 5000, 4791, append(start, canaryOf(60)...))
@@ -388,8 +475,20 @@ func others(w *wire) {
 	w.packet(capture.LinkInfiniBand, canaryOf(99))
 }
 
-// malformed is how many messages of secure are: they have arguments where they say that nothing protects them.
-const malformed = 8
+// flows are what the packets of UDP and TCP carry, put together by their ends.
+func flows(in packets) map[tuple][]byte {
+	all := make(map[tuple][]byte)
+	var f link.Frame
+	for i := range in {
+		link.Decode(in[i].Link, in[i].Data, in[i].Length, &f)
+		k := tuple{f.Src, f.Dst, f.SrcPort, f.DstPort}
+		all[k] = append(all[k], f.Payload...)
+	}
+	return all
+}
+
+// malformed is how many messages are at most: those of secure, which have arguments where they say that nothing protects them, and some of hidden.
+const malformed = 13
 
 // TestNoCanary: nothing of what any field of any protocol held is in the copy, over any fabric, in a small window and a large one, of whole
 // packets and of those that were cut.
@@ -401,13 +500,15 @@ func TestNoCanary(t *testing.T) {
 			f.open()
 			say(f, all)
 			secure(f)
+			hidden(f)
 		},
-		"UDP":       func(w *wire) { say(datagrams{w}, all); secure(datagrams{w}) },
-		"fragments": func(w *wire) { f := &fragments{wire: w}; say(f, all); secure(f) },
+		"UDP":       func(w *wire) { say(datagrams{w}, all); secure(datagrams{w}); hidden(datagrams{w}) },
+		"fragments": func(w *wire) { f := &fragments{wire: w}; say(f, all); secure(f); hidden(f) },
 		"RoCE": func(w *wire) {
 			p := newPair(w, 256)
 			say(p, all)
 			secure(p)
+			hidden(p)
 			p.write(1, canaryOf(2000))
 		},
 		"other": others,
@@ -418,7 +519,10 @@ func TestNoCanary(t *testing.T) {
 			d.open(canaryOf(50))
 			say(&d, all)
 			secure(&d)
+			hidden(&d)
 			d.write(1, canaryOf(900))
+			terminate := iwarp.AppendUntagged(nil, iwarp.NewControl(iwarp.OpTerminate, true), 2, 1, 0)
+			d.fpdu(1, append(append(terminate, 0, 0, 0, 0), canaryOf(42)...))
 		}
 	}
 	for name, make := range captures {
@@ -435,6 +539,9 @@ func TestNoCanary(t *testing.T) {
 				t.Errorf("%+v of %d exchanges", st, len(all))
 			}
 			eachMessage(t, out, func(_ uint64, b []byte) { findCanary(t, name, b) })
+			for _, b := range flows(out) {
+				findCanary(t, name+", across packets", b)
+			}
 			short := packets{}
 			for i := range w.all {
 				p := w.all[i]

@@ -78,11 +78,12 @@ func pad(n int) int { return (n + 3) &^ 3 }
 func (s *Scrubber) call(m *message) {
 	var c oncrpc.Call
 	err := c.Decode(m.b, m.full)
-	m.keep(0, min(len(m.b), callFixed)&^3)
 	if err != nil && c.RPCVersion != oncrpc.Version {
+		m.keep(0, 2*word)
 		s.undecoded(c.Cut)
 		return
 	}
+	m.keep(0, min(len(m.b), callFixed)&^3)
 	s.credential(m, &c)
 	if err != nil {
 		s.undecoded(c.Cut)
@@ -112,7 +113,7 @@ func (s *Scrubber) credential(m *message, c *oncrpc.Call) {
 	var sys oncrpc.Sys
 	switch {
 	case c.Cred.Flavor == oncrpc.AuthSys && sys.Decode(body):
-		m.keep(at, at+2*word)
+		m.keep(at+word, at+2*word) // not the stamp, which may be anything
 		at += 2 * word
 		s.replace(xdr.Host, m.out[at:at+len(sys.Machine)], sys.Machine)
 		at += pad(len(sys.Machine))
@@ -187,7 +188,10 @@ func (s *Scrubber) body(m *message, b *oncrpc.Body, what xdr.Redactable, reply b
 func (s *Scrubber) reply(m *message, call []byte, callFull int) {
 	var r oncrpc.Reply
 	err := r.Decode(m.b, m.full)
-	m.keep(0, min(len(m.b), replyFixed)&^3)
+	m.keep(0, 2*word)
+	if r.Stat <= oncrpc.Denied {
+		m.keep(2*word, replyFixed)
+	}
 	if r.Stat == oncrpc.Accepted {
 		m.keep(replyFixed, replyFixed+authFixed)
 		if err == nil {

@@ -237,15 +237,15 @@ func (h *held) layers(all []link.Part, known bool) {
 	}
 }
 
-// Options of TCP that tell nothing: end, no operation, maximum segment size, window scale, SACK permitted, SACK, timestamps.
 const (
-	tcpSize       = 20
-	tcpEnd        = 0
-	tcpNop        = 1
-	tcpTimestamps = 8
+	tcpSize = 20
+	tcpEnd  = 0
+	tcpNop  = 1
 )
 
-var tcpOptions = [...]bool{2: true, 3: true, 4: true, 5: true, tcpTimestamps: true}
+// tcpOptions are the sizes of options of TCP that tell nothing: maximum segment size, window scale, SACK permitted, timestamps, and SACK with
+// up to four blocks.
+var tcpOptions = [...][]int{2: {4}, 3: {3}, 4: {2}, 5: {10, 18, 26, 34}, 8: {10}}
 
 // tcp copies a TCP header.
 func (h *held) tcp(x span) {
@@ -265,7 +265,7 @@ func (h *held) tcp(x span) {
 			break
 		}
 		h.keep(at, at+2)
-		if int(kind) < len(tcpOptions) && tcpOptions[kind] {
+		if int(kind) < len(tcpOptions) && slices.Contains(tcpOptions[kind], size) {
 			h.keep(at, at+size)
 		}
 		at += size

@@ -149,7 +149,9 @@ func (o *observer) Segment(c *rdma.Connection, x *rdma.Segment) {
 		g.offset = iwarp.Untagged(u).MO()
 		s.noteSegment(sender{c, x.From}, &g)
 		payload = nil
-	case op == iwarp.OpReadRequest && x.Length == u.HeaderLen()+iwarp.ReadRequestLen, op == iwarp.OpTerminate && len(payload) <= mostTerminate:
+	case op == iwarp.OpReadRequest && x.Length == u.HeaderLen()+iwarp.ReadRequestLen:
+	case op == iwarp.OpTerminate && len(payload) >= iwarp.TerminateLen:
+		payload = payload[:quoted(iwarp.Terminate(payload))]
 	default: // data
 		payload = nil
 	}
@@ -157,8 +159,14 @@ func (o *observer) Segment(c *rdma.Connection, x *rdma.Segment) {
 	s.rewrite(&g, payload, false)
 }
 
-// mostTerminate is the size of the longest Terminate message: its word, and the headers that it quotes (RFC 5040, section 4.8).
-const mostTerminate = 4 + 2 + 18 + 28
+// quoted is the size of a Terminate message up to the end of the headers that it quotes.
+func quoted(t iwarp.Terminate) int {
+	n := iwarp.TerminateLen + len(t.DDPHeader()) + len(t.ReadRequest())
+	if _, ok := t.SegmentLength(); ok {
+		n += 2
+	}
+	return n
+}
 
 // noteSegment remembers a segment of a Send.
 func (s *Scrubber) noteSegment(k sender, g *fpdu) {
