@@ -95,13 +95,25 @@ var openArguments = func() []byte {
 	return a.Append(nil)
 }()
 
-func (x *compound) getattr(a *nfs4.GETATTR4args) status {
+// attrOps executes the operations on attributes.
+type attrOps struct {
+	*request
+	*objects
+	*attrWriter
+	*attrReader
+	sender *sender
+	holder *holder
+	files  *guard
+	wcc    store.Wcc
+}
+
+func (x *attrOps) getattr(a *nfs4.GETATTR4args) status {
 	want, _ := setOf(a.AttrRequest.Bitmap4)
 	if want.and(writeOnly) != (attrSet{}) && want.and(writeOnly).and(x.s.supported[x.minor]) != (attrSet{}) {
 		return nfs4.NFS4ERR_INVAL
 	}
 	if want.and(written) != (attrSet{}) {
-		if st := x.askHolder(); st != ok {
+		if st := x.holder.current(); st != ok {
 			return st
 		}
 	}
@@ -112,21 +124,15 @@ func (x *compound) getattr(a *nfs4.GETATTR4args) status {
 	return x.appendFattr(want, at)
 }
 
-// attributes returns the attributes of the current filehandle.
-func (x *compound) attributes() (*store.Attr, status) {
-	if x.attrAt+1 == x.index {
-		x.attrAt = x.index
-		return &x.attr, ok
-	}
-	if err := x.s.store.GetAttr(x.fh, &x.attr); err != nil {
-		return nil, statusOf(err)
-	}
-	x.attrAt = x.index
-	return &x.attr, ok
+// attrWriter appends the attributes of objects.
+type attrWriter struct {
+	*request
+	stat   store.Statfs
+	statOK bool
 }
 
 // appendFattr appends the attributes of want that are supported as a fattr4.
-func (x *compound) appendFattr(want attrSet, at *store.Attr) status {
+func (x *attrWriter) appendFattr(want attrSet, at *store.Attr) status {
 	want = want.and(x.s.supported[x.minor])
 	if want.and(needStat) != (attrSet{}) && !x.statOK {
 		if err := x.s.store.Statfs(&x.stat); err != nil {
@@ -168,69 +174,75 @@ func appendID(b []byte, id uint32) []byte {
 
 // attrValues has a function for each readable attribute, which appends its value. TestAttrValues
 // compares it with supported_attrs.
-var attrValues = [len(attrSet{}) * 32]func(x *compound, b []byte, at *store.Attr) []byte{
-	nfs4.FATTR4_SUPPORTED_ATTRS: func(x *compound, b []byte, _ *store.Attr) []byte { return x.s.supported[x.minor].append(b) },
-	nfs4.FATTR4_TYPE:            func(_ *compound, b []byte, at *store.Attr) []byte { return xdr.AppendUint32(b, uint32(at.Type)) },
-	nfs4.FATTR4_FH_EXPIRE_TYPE:  func(_ *compound, b []byte, _ *store.Attr) []byte { return xdr.AppendUint32(b, nfs4.FH4_PERSISTENT) },
-	nfs4.FATTR4_CHANGE:          func(_ *compound, b []byte, at *store.Attr) []byte { return xdr.AppendUint64(b, at.Change) },
-	nfs4.FATTR4_SIZE:            func(_ *compound, b []byte, at *store.Attr) []byte { return xdr.AppendUint64(b, at.Size) },
-	nfs4.FATTR4_LINK_SUPPORT:    func(x *compound, b []byte, _ *store.Attr) []byte { return xdr.AppendBool(b, x.s.info.HardLinks) },
-	nfs4.FATTR4_SYMLINK_SUPPORT: func(x *compound, b []byte, _ *store.Attr) []byte { return xdr.AppendBool(b, x.s.info.Symlinks) },
-	nfs4.FATTR4_NAMED_ATTR:      func(_ *compound, b []byte, _ *store.Attr) []byte { return xdr.AppendBool(b, false) },
-	nfs4.FATTR4_FSID: func(x *compound, b []byte, _ *store.Attr) []byte {
+var attrValues = [len(attrSet{}) * 32]func(x *attrWriter, b []byte, at *store.Attr) []byte{
+	nfs4.FATTR4_SUPPORTED_ATTRS: func(x *attrWriter, b []byte, _ *store.Attr) []byte { return x.s.supported[x.minor].append(b) },
+	nfs4.FATTR4_TYPE:            func(_ *attrWriter, b []byte, at *store.Attr) []byte { return xdr.AppendUint32(b, uint32(at.Type)) },
+	nfs4.FATTR4_FH_EXPIRE_TYPE:  func(_ *attrWriter, b []byte, _ *store.Attr) []byte { return xdr.AppendUint32(b, nfs4.FH4_PERSISTENT) },
+	nfs4.FATTR4_CHANGE:          func(_ *attrWriter, b []byte, at *store.Attr) []byte { return xdr.AppendUint64(b, at.Change) },
+	nfs4.FATTR4_SIZE:            func(_ *attrWriter, b []byte, at *store.Attr) []byte { return xdr.AppendUint64(b, at.Size) },
+	nfs4.FATTR4_LINK_SUPPORT:    func(x *attrWriter, b []byte, _ *store.Attr) []byte { return xdr.AppendBool(b, x.s.info.HardLinks) },
+	nfs4.FATTR4_SYMLINK_SUPPORT: func(x *attrWriter, b []byte, _ *store.Attr) []byte { return xdr.AppendBool(b, x.s.info.Symlinks) },
+	nfs4.FATTR4_NAMED_ATTR:      func(_ *attrWriter, b []byte, _ *store.Attr) []byte { return xdr.AppendBool(b, false) },
+	nfs4.FATTR4_FSID: func(x *attrWriter, b []byte, _ *store.Attr) []byte {
 		return xdr.AppendUint64(xdr.AppendUint64(b, x.s.info.FSID[0]), x.s.info.FSID[1])
 	},
-	nfs4.FATTR4_UNIQUE_HANDLES: func(_ *compound, b []byte, _ *store.Attr) []byte { return xdr.AppendBool(b, true) },
-	nfs4.FATTR4_CANSETTIME:     func(_ *compound, b []byte, _ *store.Attr) []byte { return xdr.AppendBool(b, true) },
-	nfs4.FATTR4_HOMOGENEOUS:    func(_ *compound, b []byte, _ *store.Attr) []byte { return xdr.AppendBool(b, true) },
-	nfs4.FATTR4_NO_TRUNC:       func(_ *compound, b []byte, _ *store.Attr) []byte { return xdr.AppendBool(b, true) },
-	nfs4.FATTR4_LEASE_TIME: func(x *compound, b []byte, _ *store.Attr) []byte {
+	nfs4.FATTR4_UNIQUE_HANDLES: func(_ *attrWriter, b []byte, _ *store.Attr) []byte { return xdr.AppendBool(b, true) },
+	nfs4.FATTR4_CANSETTIME:     func(_ *attrWriter, b []byte, _ *store.Attr) []byte { return xdr.AppendBool(b, true) },
+	nfs4.FATTR4_HOMOGENEOUS:    func(_ *attrWriter, b []byte, _ *store.Attr) []byte { return xdr.AppendBool(b, true) },
+	nfs4.FATTR4_NO_TRUNC:       func(_ *attrWriter, b []byte, _ *store.Attr) []byte { return xdr.AppendBool(b, true) },
+	nfs4.FATTR4_LEASE_TIME: func(x *attrWriter, b []byte, _ *store.Attr) []byte {
 		return xdr.AppendUint32(b, uint32(max(x.s.table.Lease().Seconds(), 1)))
 	},
-	nfs4.FATTR4_RDATTR_ERROR:      func(_ *compound, b []byte, _ *store.Attr) []byte { return xdr.AppendUint32(b, uint32(ok)) },
-	nfs4.FATTR4_ACLSUPPORT:        func(_ *compound, b []byte, _ *store.Attr) []byte { return xdr.AppendUint32(b, 0) },
-	nfs4.FATTR4_CASE_INSENSITIVE:  func(x *compound, b []byte, _ *store.Attr) []byte { return xdr.AppendBool(b, x.s.info.CaseInsensitive) },
-	nfs4.FATTR4_CASE_PRESERVING:   func(x *compound, b []byte, _ *store.Attr) []byte { return xdr.AppendBool(b, x.s.info.CasePreserving) },
-	nfs4.FATTR4_CHOWN_RESTRICTED:  func(x *compound, b []byte, _ *store.Attr) []byte { return xdr.AppendBool(b, x.s.info.ChownRestricted) },
-	nfs4.FATTR4_FILEHANDLE:        func(x *compound, b []byte, at *store.Attr) []byte { return x.s.appendHandle(b, at.Handle) },
-	nfs4.FATTR4_FILEID:            func(_ *compound, b []byte, at *store.Attr) []byte { return xdr.AppendUint64(b, at.Handle.ID) },
-	nfs4.FATTR4_MOUNTED_ON_FILEID: func(_ *compound, b []byte, at *store.Attr) []byte { return xdr.AppendUint64(b, at.Handle.ID) },
-	nfs4.FATTR4_FILES_AVAIL:       func(x *compound, b []byte, _ *store.Attr) []byte { return xdr.AppendUint64(b, x.stat.AvailFiles) },
-	nfs4.FATTR4_FILES_FREE:        func(x *compound, b []byte, _ *store.Attr) []byte { return xdr.AppendUint64(b, x.stat.FreeFiles) },
-	nfs4.FATTR4_FILES_TOTAL:       func(x *compound, b []byte, _ *store.Attr) []byte { return xdr.AppendUint64(b, x.stat.TotalFiles) },
-	nfs4.FATTR4_MAXFILESIZE:       func(x *compound, b []byte, _ *store.Attr) []byte { return xdr.AppendUint64(b, x.s.info.MaxFileSize) },
-	nfs4.FATTR4_MAXLINK:           func(x *compound, b []byte, _ *store.Attr) []byte { return xdr.AppendUint32(b, x.s.info.MaxLink) },
-	nfs4.FATTR4_MAXNAME:           func(x *compound, b []byte, _ *store.Attr) []byte { return xdr.AppendUint32(b, x.s.info.MaxName) },
-	nfs4.FATTR4_MAXREAD:           func(x *compound, b []byte, _ *store.Attr) []byte { return xdr.AppendUint64(b, uint64(x.s.opt.MaxIO)) },
-	nfs4.FATTR4_MAXWRITE:          func(x *compound, b []byte, _ *store.Attr) []byte { return xdr.AppendUint64(b, uint64(x.s.opt.MaxIO)) },
-	nfs4.FATTR4_MODE:              func(_ *compound, b []byte, at *store.Attr) []byte { return xdr.AppendUint32(b, at.Mode&store.ModeMask) },
-	nfs4.FATTR4_NUMLINKS:          func(_ *compound, b []byte, at *store.Attr) []byte { return xdr.AppendUint32(b, at.Nlink) },
-	nfs4.FATTR4_OWNER:             func(_ *compound, b []byte, at *store.Attr) []byte { return appendID(b, at.UID) },
-	nfs4.FATTR4_OWNER_GROUP:       func(_ *compound, b []byte, at *store.Attr) []byte { return appendID(b, at.GID) },
-	nfs4.FATTR4_RAWDEV: func(_ *compound, b []byte, at *store.Attr) []byte {
+	nfs4.FATTR4_RDATTR_ERROR: func(_ *attrWriter, b []byte, _ *store.Attr) []byte { return xdr.AppendUint32(b, uint32(ok)) },
+	nfs4.FATTR4_ACLSUPPORT:   func(_ *attrWriter, b []byte, _ *store.Attr) []byte { return xdr.AppendUint32(b, 0) },
+	nfs4.FATTR4_CASE_INSENSITIVE: func(x *attrWriter, b []byte, _ *store.Attr) []byte {
+		return xdr.AppendBool(b, x.s.info.CaseInsensitive)
+	},
+	nfs4.FATTR4_CASE_PRESERVING: func(x *attrWriter, b []byte, _ *store.Attr) []byte { return xdr.AppendBool(b, x.s.info.CasePreserving) },
+	nfs4.FATTR4_CHOWN_RESTRICTED: func(x *attrWriter, b []byte, _ *store.Attr) []byte {
+		return xdr.AppendBool(b, x.s.info.ChownRestricted)
+	},
+	nfs4.FATTR4_FILEHANDLE:        func(x *attrWriter, b []byte, at *store.Attr) []byte { return x.s.appendHandle(b, at.Handle) },
+	nfs4.FATTR4_FILEID:            func(_ *attrWriter, b []byte, at *store.Attr) []byte { return xdr.AppendUint64(b, at.Handle.ID) },
+	nfs4.FATTR4_MOUNTED_ON_FILEID: func(_ *attrWriter, b []byte, at *store.Attr) []byte { return xdr.AppendUint64(b, at.Handle.ID) },
+	nfs4.FATTR4_FILES_AVAIL:       func(x *attrWriter, b []byte, _ *store.Attr) []byte { return xdr.AppendUint64(b, x.stat.AvailFiles) },
+	nfs4.FATTR4_FILES_FREE:        func(x *attrWriter, b []byte, _ *store.Attr) []byte { return xdr.AppendUint64(b, x.stat.FreeFiles) },
+	nfs4.FATTR4_FILES_TOTAL:       func(x *attrWriter, b []byte, _ *store.Attr) []byte { return xdr.AppendUint64(b, x.stat.TotalFiles) },
+	nfs4.FATTR4_MAXFILESIZE:       func(x *attrWriter, b []byte, _ *store.Attr) []byte { return xdr.AppendUint64(b, x.s.info.MaxFileSize) },
+	nfs4.FATTR4_MAXLINK:           func(x *attrWriter, b []byte, _ *store.Attr) []byte { return xdr.AppendUint32(b, x.s.info.MaxLink) },
+	nfs4.FATTR4_MAXNAME:           func(x *attrWriter, b []byte, _ *store.Attr) []byte { return xdr.AppendUint32(b, x.s.info.MaxName) },
+	nfs4.FATTR4_MAXREAD:           func(x *attrWriter, b []byte, _ *store.Attr) []byte { return xdr.AppendUint64(b, uint64(x.s.opt.MaxIO)) },
+	nfs4.FATTR4_MAXWRITE:          func(x *attrWriter, b []byte, _ *store.Attr) []byte { return xdr.AppendUint64(b, uint64(x.s.opt.MaxIO)) },
+	nfs4.FATTR4_MODE: func(_ *attrWriter, b []byte, at *store.Attr) []byte {
+		return xdr.AppendUint32(b, at.Mode&store.ModeMask)
+	},
+	nfs4.FATTR4_NUMLINKS:    func(_ *attrWriter, b []byte, at *store.Attr) []byte { return xdr.AppendUint32(b, at.Nlink) },
+	nfs4.FATTR4_OWNER:       func(_ *attrWriter, b []byte, at *store.Attr) []byte { return appendID(b, at.UID) },
+	nfs4.FATTR4_OWNER_GROUP: func(_ *attrWriter, b []byte, at *store.Attr) []byte { return appendID(b, at.GID) },
+	nfs4.FATTR4_RAWDEV: func(_ *attrWriter, b []byte, at *store.Attr) []byte {
 		return xdr.AppendUint32(xdr.AppendUint32(b, at.Rdev.Major), at.Rdev.Minor)
 	},
-	nfs4.FATTR4_SPACE_AVAIL:   func(x *compound, b []byte, _ *store.Attr) []byte { return xdr.AppendUint64(b, x.stat.AvailBytes) },
-	nfs4.FATTR4_SPACE_FREE:    func(x *compound, b []byte, _ *store.Attr) []byte { return xdr.AppendUint64(b, x.stat.FreeBytes) },
-	nfs4.FATTR4_SPACE_TOTAL:   func(x *compound, b []byte, _ *store.Attr) []byte { return xdr.AppendUint64(b, x.stat.TotalBytes) },
-	nfs4.FATTR4_SPACE_USED:    func(_ *compound, b []byte, at *store.Attr) []byte { return xdr.AppendUint64(b, at.Used) },
-	nfs4.FATTR4_TIME_ACCESS:   func(_ *compound, b []byte, at *store.Attr) []byte { return appendTime(b, at.Atime) },
-	nfs4.FATTR4_TIME_CREATE:   func(_ *compound, b []byte, at *store.Attr) []byte { return appendTime(b, at.Birth) },
-	nfs4.FATTR4_TIME_DELTA:    func(x *compound, b []byte, _ *store.Attr) []byte { return appendTime(b, x.s.info.TimeDelta) },
-	nfs4.FATTR4_TIME_METADATA: func(_ *compound, b []byte, at *store.Attr) []byte { return appendTime(b, at.Ctime) },
-	nfs4.FATTR4_TIME_MODIFY:   func(_ *compound, b []byte, at *store.Attr) []byte { return appendTime(b, at.Mtime) },
-	nfs4.FATTR4_SUPPATTR_EXCLCREAT: func(x *compound, b []byte, _ *store.Attr) []byte {
+	nfs4.FATTR4_SPACE_AVAIL:   func(x *attrWriter, b []byte, _ *store.Attr) []byte { return xdr.AppendUint64(b, x.stat.AvailBytes) },
+	nfs4.FATTR4_SPACE_FREE:    func(x *attrWriter, b []byte, _ *store.Attr) []byte { return xdr.AppendUint64(b, x.stat.FreeBytes) },
+	nfs4.FATTR4_SPACE_TOTAL:   func(x *attrWriter, b []byte, _ *store.Attr) []byte { return xdr.AppendUint64(b, x.stat.TotalBytes) },
+	nfs4.FATTR4_SPACE_USED:    func(_ *attrWriter, b []byte, at *store.Attr) []byte { return xdr.AppendUint64(b, at.Used) },
+	nfs4.FATTR4_TIME_ACCESS:   func(_ *attrWriter, b []byte, at *store.Attr) []byte { return appendTime(b, at.Atime) },
+	nfs4.FATTR4_TIME_CREATE:   func(_ *attrWriter, b []byte, at *store.Attr) []byte { return appendTime(b, at.Birth) },
+	nfs4.FATTR4_TIME_DELTA:    func(x *attrWriter, b []byte, _ *store.Attr) []byte { return appendTime(b, x.s.info.TimeDelta) },
+	nfs4.FATTR4_TIME_METADATA: func(_ *attrWriter, b []byte, at *store.Attr) []byte { return appendTime(b, at.Ctime) },
+	nfs4.FATTR4_TIME_MODIFY:   func(_ *attrWriter, b []byte, at *store.Attr) []byte { return appendTime(b, at.Mtime) },
+	nfs4.FATTR4_SUPPATTR_EXCLCREAT: func(x *attrWriter, b []byte, _ *store.Attr) []byte {
 		e := creatable.and(x.s.supported[x.minor])
 		return e.append(b)
 	},
-	nfs4.FATTR4_CLONE_BLKSIZE: func(x *compound, b []byte, _ *store.Attr) []byte {
+	nfs4.FATTR4_CLONE_BLKSIZE: func(x *attrWriter, b []byte, _ *store.Attr) []byte {
 		return xdr.AppendUint32(b, uint32(min(max(x.s.info.CloneAlign, 1), 1<<31)))
 	},
-	nfs4.FATTR4_CHANGE_ATTR_TYPE: func(_ *compound, b []byte, _ *store.Attr) []byte {
+	nfs4.FATTR4_CHANGE_ATTR_TYPE: func(_ *attrWriter, b []byte, _ *store.Attr) []byte {
 		return xdr.AppendUint32(b, uint32(nfs4.NFS4_CHANGE_TYPE_IS_MONOTONIC_INCR))
 	},
-	nfs4.FATTR4_XATTR_SUPPORT:  func(x *compound, b []byte, _ *store.Attr) []byte { return xdr.AppendBool(b, x.s.info.Xattrs) },
-	nfs4.FATTR4_OPEN_ARGUMENTS: func(_ *compound, b []byte, _ *store.Attr) []byte { return append(b, openArguments...) },
+	nfs4.FATTR4_XATTR_SUPPORT:  func(x *attrWriter, b []byte, _ *store.Attr) []byte { return xdr.AppendBool(b, x.s.info.Xattrs) },
+	nfs4.FATTR4_OPEN_ARGUMENTS: func(_ *attrWriter, b []byte, _ *store.Attr) []byte { return append(b, openArguments...) },
 }
 
 func (s *Server) appendHandle(b []byte, h store.Handle) []byte {
@@ -238,7 +250,7 @@ func (s *Server) appendHandle(b []byte, h store.Handle) []byte {
 }
 
 // sameAttrs compares attributes with those of the current filehandle.
-func (x *compound) sameAttrs(f *nfs4.Fattr4) (same bool, st status) {
+func (x *attrOps) sameAttrs(f *nfs4.Fattr4) (same bool, st status) {
 	want, beyond := setOf(f.Attrmask.Bitmap4)
 	if beyond || want.and(x.s.supported[x.minor]) != want {
 		return false, nfs4.NFS4ERR_ATTRNOTSUPP
@@ -263,7 +275,7 @@ func (x *compound) sameAttrs(f *nfs4.Fattr4) (same bool, st status) {
 	return string(mine.AttrVals) == string(f.AttrVals), ok
 }
 
-func (x *compound) verify(a *nfs4.VERIFY4args) status {
+func (x *attrOps) verify(a *nfs4.VERIFY4args) status {
 	same, st := x.sameAttrs(&a.ObjAttributes)
 	if st == ok && !same {
 		return nfs4.NFS4ERR_NOT_SAME
@@ -271,10 +283,36 @@ func (x *compound) verify(a *nfs4.VERIFY4args) status {
 	return st
 }
 
-func (x *compound) nverify(a *nfs4.NVERIFY4args) status {
+func (x *attrOps) nverify(a *nfs4.NVERIFY4args) status {
 	same, st := x.sameAttrs(&a.ObjAttributes)
 	if st == ok && same {
 		return nfs4.NFS4ERR_SAME
 	}
 	return st
+}
+
+func (x *attrOps) access(a *nfs4.ACCESS4args) status {
+	at, st := x.attributes()
+	if st != ok {
+		return st
+	}
+	known := uint32(nfs4.ACCESS4_READ | nfs4.ACCESS4_MODIFY | nfs4.ACCESS4_EXTEND)
+	switch at.Type {
+	case store.Directory:
+		known |= nfs4.ACCESS4_LOOKUP | nfs4.ACCESS4_DELETE
+	case store.Regular:
+		known |= nfs4.ACCESS4_EXECUTE
+	default:
+		known |= nfs4.ACCESS4_EXECUTE
+	}
+	if x.minor >= 2 && x.s.info.Xattrs {
+		known |= nfs4.ACCESS4_XAREAD | nfs4.ACCESS4_XAWRITE | nfs4.ACCESS4_XALIST
+	}
+	want := a.Access & known
+	have, err := x.s.store.Access(&x.c.Cred, x.fh, store.AccessMask(want))
+	if err != nil {
+		return statusOf(err)
+	}
+	x.c.Out = xdr.AppendUint32(xdr.AppendUint32(x.c.Out, want), uint32(have)&want)
+	return ok
 }

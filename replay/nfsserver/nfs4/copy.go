@@ -11,7 +11,7 @@ import (
 )
 
 // copyOp is COPY within the server. It is always synchronous. The client asks again for the rest.
-func (x *compound) copyOp(a *nfs4.COPY4args) status {
+func (x *dataOps) copyOp(a *nfs4.COPY4args) status {
 	if len(a.CaSourceServer) > 0 {
 		return nfs4.NFS4ERR_NOTSUPP // from another server
 	}
@@ -40,7 +40,7 @@ func (x *compound) copyOp(a *nfs4.COPY4args) status {
 			return nfs4.NFS4ERR_DELAY
 		}
 		var err error
-		if n, err = x.files.Copy(&x.c.Cred, x.saved, a.CaSrcOffset, x.fh, a.CaDstOffset, count, &x.wcc); err != nil {
+		if n, err = x.files.Copy(&x.c.Cred, x.saved.fh, a.CaSrcOffset, x.fh, a.CaDstOffset, count, &x.wcc); err != nil {
 			return x.dataError(err, x.fh)
 		}
 		x.copied += n
@@ -53,7 +53,7 @@ func (x *compound) copyOp(a *nfs4.COPY4args) status {
 	return ok
 }
 
-func (x *compound) clone(a *nfs4.CLONE4args) status {
+func (x *dataOps) clone(a *nfs4.CLONE4args) status {
 	if !x.s.info.Clone {
 		return nfs4.NFS4ERR_NOTSUPP
 	}
@@ -68,16 +68,16 @@ func (x *compound) clone(a *nfs4.CLONE4args) status {
 	case a.ClSrcOffset > src, a.ClSrcOffset+a.ClCount > src:
 		return nfs4.NFS4ERR_INVAL // RFC 7862, section 15.13.3
 	}
-	return x.dataError(x.files.Clone(&x.c.Cred, x.saved, a.ClSrcOffset, x.fh, a.ClDstOffset, a.ClCount, &x.wcc), x.fh)
+	return x.dataError(x.files.Clone(&x.c.Cred, x.saved.fh, a.ClSrcOffset, x.fh, a.ClDstOffset, a.ClCount, &x.wcc), x.fh)
 }
 
 // bothOpen checks that the saved object may be read and the current one
 // written. It returns the size of the saved one.
-func (x *compound) bothOpen(src, dst *nfs4.Stateid4) (size uint64, st status) {
-	if x.minor > 0 && *src == state.Current && x.hasSavedSid {
-		src = &x.savedSid // the one that was saved with the source
+func (x *dataOps) bothOpen(src, dst *nfs4.Stateid4) (size uint64, st status) {
+	if x.minor > 0 && *src == state.Current && x.saved.hasSid {
+		src = &x.saved.sid // the one that was saved with the source
 	}
-	for _, h := range [...]store.Handle{x.fh, x.saved} {
+	for _, h := range [...]store.Handle{x.fh, x.saved.fh} {
 		if err := x.s.store.GetAttr(h, &x.attr); err != nil {
 			return 0, statusOf(err)
 		}
@@ -89,7 +89,7 @@ func (x *compound) bothOpen(src, dst *nfs4.Stateid4) (size uint64, st status) {
 		}
 	}
 	size = x.attr.Size
-	if st = x.allow(src, x.saved, false); st != ok {
+	if st = x.allow(src, x.saved.fh, false); st != ok {
 		return 0, st
 	}
 	open := x.c.Cred.Bypass

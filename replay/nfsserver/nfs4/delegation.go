@@ -38,7 +38,7 @@ func channel(c state.Caller) *backchannel.Channel {
 }
 
 // bindNew makes a new session known to the Channel of its client.
-func (x *compound) bindNew(a *nfs4.CREATE_SESSION4args, r *nfs4.CREATE_SESSION4resok) {
+func (x *clientOps) bindNew(a *nfs4.CREATE_SESSION4args, r *nfs4.CREATE_SESSION4resok) {
 	c := channel(x.s.table.Sessions.Caller(r.CsrSessionid))
 	cred, usable := backchannel.Security(a.CsaSecParms)
 	if c == nil || !usable {
@@ -51,7 +51,7 @@ func (x *compound) bindNew(a *nfs4.CREATE_SESSION4args, r *nfs4.CREATE_SESSION4r
 }
 
 // bind adds the connection to the backchannel of a session.
-func (x *compound) bind(s state.SessionID) {
+func (x *clientOps) bind(s state.SessionID) {
 	c, back := channel(x.s.table.Sessions.Caller(s)), x.c.Exchange().Backward()
 	if c == nil || back == nil {
 		return
@@ -101,19 +101,19 @@ func (b *boundChannels) end(id uint64) {
 	}
 }
 
-func (x *compound) backchannelCtl(a *nfs4.BACKCHANNEL_CTL4args) status {
+func (x *clientOps) backchannelCtl(a *nfs4.BACKCHANNEL_CTL4args) status {
 	cred, usable := backchannel.Security(a.BcaSecParms)
 	if !usable {
 		return nfs4.NFS4ERR_INVAL
 	}
-	if c := channel(x.s.table.Sessions.Caller(x.place.Session())); c != nil {
-		c.Change(x.place.Session(), backchannel.Params{Program: a.BcaCbProgram, Cred: cred})
+	if c := channel(x.s.table.Sessions.Caller(x.place.at.Session())); c != nil {
+		c.Change(x.place.at.Session(), backchannel.Params{Program: a.BcaCbProgram, Cred: cred})
 	}
 	return ok
 }
 
 // want is what an OPEN says about delegations.
-func (x *compound) want(a *nfs4.OPEN4args) state.Want {
+func (x *openOps) want(a *nfs4.OPEN4args) state.Want {
 	if x.minor == 0 {
 		return state.WantDefault
 	}
@@ -131,7 +131,7 @@ func (x *compound) want(a *nfs4.OPEN4args) state.Want {
 }
 
 // delegate appends the delegation that comes with an OPEN of the file of x.attr.
-func (x *compound) delegate(b []byte, a *nfs4.OPEN4args, access uint32) []byte {
+func (x *openOps) delegate(b []byte, a *nfs4.OPEN4args, access uint32) []byte {
 	g := state.Grant{Type: nfs4.OPEN_DELEGATE_NONE}
 	switch a.Claim.Claim {
 	case nfs4.CLAIM_NULL, nfs4.CLAIM_FH:
@@ -175,7 +175,7 @@ func appendNoDelegation(b []byte, want, minor uint32, contended bool) []byte {
 }
 
 // fromDelegation checks the delegation that an OPEN refers to.
-func (x *compound) fromDelegation(a *nfs4.OPEN4args, access uint32) status {
+func (x *openOps) fromDelegation(a *nfs4.OPEN4args, access uint32) status {
 	var id *nfs4.Stateid4
 	switch a.Claim.Claim {
 	case nfs4.CLAIM_DELEGATE_CUR:
@@ -188,7 +188,7 @@ func (x *compound) fromDelegation(a *nfs4.OPEN4args, access uint32) status {
 	return x.s.table.Delegations.MayOpen(x.turn, id, x.attr.Handle, access)
 }
 
-func (x *compound) delegreturn(a *nfs4.DELEGRETURN4args) status {
+func (x *openOps) delegreturn(a *nfs4.DELEGRETURN4args) status {
 	id, st := x.stateid(&a.DelegStateid)
 	if st != ok {
 		return st
@@ -196,9 +196,16 @@ func (x *compound) delegreturn(a *nfs4.DELEGRETURN4args) status {
 	return x.s.table.Delegations.Return(x.client, id, x.fh, x.principal())
 }
 
+// sender is the client that a COMPOUND comes from, as far as it is known.
+type sender struct {
+	*request
+	files *guard
+	args  *nfs4.CompoundArgs
+}
+
 // identify notes whose stateid an NFSv4.0 operation carries, since a client's operations do not
 // recall its own delegations. Since NFSv4.1 the session identifies the client.
-func (x *compound) identify(id *nfs4.Stateid4) {
+func (x *sender) identify(id *nfs4.Stateid4) {
 	if x.minor == 0 && x.s.table.Delegations.Any() {
 		if c := x.s.table.Stateids.Client(id); c != nil {
 			x.isBy(c)
@@ -209,12 +216,12 @@ func (x *compound) identify(id *nfs4.Stateid4) {
 // callerKey is the key of a connection's last NFSv4.0 client, an atomic.Pointer.
 type callerKey struct{}
 
-func (x *compound) lastCaller() *atomic.Pointer[state.Client] {
+func (x *sender) lastCaller() *atomic.Pointer[state.Client] {
 	return x.c.Conn().Value(callerKey{}, func() any { return new(atomic.Pointer[state.Client]) }).(*atomic.Pointer[state.Client])
 }
 
 // isBy notes which NFSv4.0 client sends the COMPOUND, and that it uses the connection.
-func (x *compound) isBy(c *state.Client) {
+func (x *sender) isBy(c *state.Client) {
 	if x.files.by = c; x.minor == 0 {
 		if last := x.lastCaller(); last.Load() != c {
 			last.Store(c)
@@ -227,7 +234,7 @@ func (x *compound) isBy(c *state.Client) {
 // one that used the connection. To ask this client for the attributes would have it wait for itself.
 // A change is not taken for the holder's on such grounds: it recalls the delegation, as with
 // Linux's server.
-func (x *compound) asker() *state.Client {
+func (x *sender) asker() *state.Client {
 	if x.minor != 0 || x.files.by != nil {
 		return x.files.by
 	}
@@ -253,13 +260,23 @@ type answer struct {
 	err          error
 }
 
-// askHolder asks the client that has a write delegation of the current file for its
-// attributes, and makes them x.attr (RFC 8881, section 10.4.3).
-func (x *compound) askHolder() status {
+// holder asks the client that has a write delegation of a file for its attributes.
+type holder struct {
+	*request
+	objects *objects
+	sender  *sender
+	ask     state.Written // what to ask for
+	asked   int           // the operation that was asked for
+	answer  answer
+}
+
+// current asks the client that has a write delegation of the current file for its
+// attributes, and makes them those of the current object (RFC 8881, section 10.4.3).
+func (x *holder) current() status {
 	if !x.s.table.Delegations.Any() {
 		return ok
 	}
-	w, found := x.s.table.Delegations.WrittenBy(x.asker(), x.fh)
+	w, found := x.s.table.Delegations.WrittenBy(x.sender.asker(), x.objects.fh)
 	if !found {
 		return ok
 	}
@@ -268,7 +285,7 @@ func (x *compound) askHolder() status {
 		return later
 	}
 	if x.answer.err != nil {
-		if x.files.begin(x.fh, false) != nil {
+		if x.sender.files.begin(x.objects.fh, false) != nil {
 			return nfs4.NFS4ERR_DELAY // it is recalled
 		}
 		return ok
@@ -278,12 +295,12 @@ func (x *compound) askHolder() status {
 	}
 	// The file is changed here, too, so that change attribute and times move on.
 	s := store.SetAttr{Mask: store.SetMtimeNow}
-	_ = x.s.store.SetAttr(&store.Cred{Bypass: true}, x.fh, &s, &x.wcc)
-	if err := x.s.store.GetAttr(x.fh, &x.attr); err != nil {
+	_ = x.s.store.SetAttr(&store.Cred{Bypass: true}, x.objects.fh, &s, new(store.Wcc))
+	if err := x.s.store.GetAttr(x.objects.fh, &x.objects.attr); err != nil {
 		return statusOf(err)
 	}
-	x.attr.Size = x.answer.size
-	x.attrAt = x.index - 1
+	x.objects.attr.Size = x.answer.size
+	x.objects.attrAt = x.index - 1
 	return ok
 }
 
@@ -291,24 +308,16 @@ func (x *compound) askHolder() status {
 // must not use x afterwards.
 func (x *compound) wait() {
 	resume := func(change, size uint64, err error) {
-		x.answer = answer{change, size, err}
-		x.asked = x.next
+		x.holder.answer, x.holder.asked = answer{change, size, err}, x.next
 		if !x.s.back.Go(x.execute) {
-			x.abandon()
+			// The server ends.
+			x.place.end(nil)
+			x.c.Drop()
 		}
 	}
-	if c := channel(x.ask.Caller); c != nil {
-		c.GetAttr(x.ask.Key, resume)
+	if c := channel(x.holder.ask.Caller); c != nil {
+		c.GetAttr(x.holder.ask.Key, resume)
 		return
 	}
 	resume(0, 0, backchannel.ErrNoPath)
-}
-
-// abandon ends a COMPOUND that cannot continue because the server ends.
-func (x *compound) abandon() {
-	if x.placed {
-		x.placed = false
-		x.place.End(nil)
-	}
-	x.c.Drop()
 }

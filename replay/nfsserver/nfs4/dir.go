@@ -15,7 +15,20 @@ func appendChange(b []byte, w *store.Wcc) []byte {
 	return xdr.AppendUint64(b, w.After.Change)
 }
 
-func (x *compound) create(a *nfs4.CREATE4args) status {
+// dirOps executes the operations on names.
+type dirOps struct {
+	*request
+	*objects
+	*reply
+	*attrWriter
+	*attrReader
+	files     *guard
+	wcc, wcc2 store.Wcc
+	list      store.DirList
+	buf       []byte
+}
+
+func (x *dirOps) create(a *nfs4.CREATE4args) status {
 	if st := x.name(a.Objname); st != ok {
 		return st
 	}
@@ -58,7 +71,7 @@ func (x *compound) create(a *nfs4.CREATE4args) status {
 	return ok
 }
 
-func (x *compound) remove(a *nfs4.REMOVE4args) status {
+func (x *dirOps) remove(a *nfs4.REMOVE4args) status {
 	if st := x.name(a.Target); st != ok {
 		return st
 	}
@@ -73,25 +86,25 @@ func (x *compound) remove(a *nfs4.REMOVE4args) status {
 	return ok
 }
 
-func (x *compound) rename(a *nfs4.RENAME4args) status {
+func (x *dirOps) rename(a *nfs4.RENAME4args) status {
 	if st := x.name(a.Oldname); st != ok {
 		return st
 	}
 	if st := x.name(a.Newname); st != ok {
 		return st
 	}
-	if err := x.files.Rename(&x.c.Cred, x.saved, a.Oldname, x.fh, a.Newname, &x.wcc, &x.wcc2); err != nil {
+	if err := x.files.Rename(&x.c.Cred, x.saved.fh, a.Oldname, x.fh, a.Newname, &x.wcc, &x.wcc2); err != nil {
 		return x.inDirectory(err, x.fh)
 	}
 	x.c.Out = appendChange(appendChange(x.c.Out, &x.wcc), &x.wcc2)
 	return ok
 }
 
-func (x *compound) link(a *nfs4.LINK4args) status {
+func (x *dirOps) link(a *nfs4.LINK4args) status {
 	if st := x.name(a.Newname); st != ok {
 		return st
 	}
-	if err := x.files.Link(&x.c.Cred, x.saved, x.fh, a.Newname, &x.attr, &x.wcc); err != nil {
+	if err := x.files.Link(&x.c.Cred, x.saved.fh, x.fh, a.Newname, &x.attr, &x.wcc); err != nil {
 		return x.inDirectory(err, x.fh)
 	}
 	x.c.Out = appendChange(x.c.Out, &x.wcc)
@@ -107,7 +120,7 @@ const (
 // attrless are the attributes of an entry that do not need those of its object.
 var attrless = makeSet(nfs4.FATTR4_RDATTR_ERROR)
 
-func (x *compound) readdir(a *nfs4.READDIR4args) status {
+func (x *dirOps) readdir(a *nfs4.READDIR4args) status {
 	want, _ := setOf(a.AttrRequest.Bitmap4)
 	if want.and(writeOnly).and(x.s.supported[x.minor]) != (attrSet{}) {
 		return nfs4.NFS4ERR_INVAL
@@ -168,7 +181,7 @@ func (x *compound) readdir(a *nfs4.READDIR4args) status {
 	return ok
 }
 
-func (x *compound) readlink() status {
+func (x *dirOps) readlink() status {
 	b, err := x.s.store.Readlink(&x.c.Cred, x.fh, x.buf[:0])
 	if err != nil {
 		if store.Of(err) == store.ErrInval && x.minor > 0 {

@@ -9,43 +9,33 @@ import (
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store"
 )
 
+// dataOps executes the operations on the data of files.
+type dataOps struct {
+	*request
+	*objects
+	*reply
+	sender *sender
+	files  *guard
+	wcc    store.Wcc
+	copied uint64 // bytes, by COPY
+}
+
 // allow checks the stateid of an operation on the data of the object h. Until forbid is called,
 // permissions are not checked for a file that the caller itself has opened. They are checked for
 // a caller with somebody else's stateid.
-func (x *compound) allow(s *nfs4.Stateid4, h store.Handle, write bool) status {
+func (x *dataOps) allow(s *nfs4.Stateid4, h store.Handle, write bool) status {
 	id, st := x.stateid(s)
 	if st != ok {
 		return st
 	}
-	x.identify(id)
+	x.sender.identify(id)
 	x.c.Cred.Bypass, st = x.s.table.Stateids.CheckIO(x.client, id, h, write, x.principal())
 	return st
 }
 
-func (x *compound) forbid() { x.c.Cred.Bypass = false }
+func (x *dataOps) forbid() { x.c.Cred.Bypass = false }
 
-// dataError is the status for an error of an operation on data: objects other than regular files
-// have their own statuses (RFC 8881, section 15.1.2.9).
-func (x *compound) dataError(err error, h store.Handle) status {
-	switch store.Of(err) {
-	case store.ErrInval, store.ErrWrongType:
-		var a store.Attr
-		if x.s.store.GetAttr(h, &a) != nil {
-			break
-		}
-		switch {
-		case a.Type == store.Directory:
-			return nfs4.NFS4ERR_ISDIR
-		case a.Type == store.Symlink && x.minor > 0:
-			return nfs4.NFS4ERR_SYMLINK
-		case a.Type != store.Regular && x.minor > 0:
-			return nfs4.NFS4ERR_WRONG_TYPE
-		}
-	}
-	return statusOf(err)
-}
-
-func (x *compound) read(a *nfs4.READ4args) status {
+func (x *dataOps) read(a *nfs4.READ4args) status {
 	if st := x.allow(&a.Stateid, x.fh, false); st != ok {
 		return st
 	}
@@ -64,7 +54,7 @@ func (x *compound) read(a *nfs4.READ4args) status {
 	return ok
 }
 
-func (x *compound) write(a *nfs4.WRITE4args) status {
+func (x *dataOps) write(a *nfs4.WRITE4args) status {
 	data, fine := x.c.Bytes(a.Data)
 	if !fine {
 		return nfs4.NFS4ERR_BADXDR
@@ -93,7 +83,7 @@ func (x *compound) write(a *nfs4.WRITE4args) status {
 	return ok
 }
 
-func (x *compound) commit(a *nfs4.COMMIT4args) status {
+func (x *dataOps) commit(a *nfs4.COMMIT4args) status {
 	if uint64(a.Count) > math.MaxUint64-a.Offset {
 		return nfs4.NFS4ERR_INVAL
 	}
@@ -104,7 +94,7 @@ func (x *compound) commit(a *nfs4.COMMIT4args) status {
 	return ok
 }
 
-func (x *compound) allocate(a *nfs4.ALLOCATE4args) status {
+func (x *dataOps) allocate(a *nfs4.ALLOCATE4args) status {
 	if st := x.allow(&a.AaStateid, x.fh, true); st != ok {
 		return st
 	}
@@ -115,7 +105,7 @@ func (x *compound) allocate(a *nfs4.ALLOCATE4args) status {
 	return x.dataError(x.files.Allocate(&x.c.Cred, x.fh, a.AaOffset, a.AaLength, &x.wcc), x.fh)
 }
 
-func (x *compound) deallocate(a *nfs4.DEALLOCATE4args) status {
+func (x *dataOps) deallocate(a *nfs4.DEALLOCATE4args) status {
 	if st := x.allow(&a.DaStateid, x.fh, true); st != ok {
 		return st
 	}
@@ -127,7 +117,7 @@ func (x *compound) deallocate(a *nfs4.DEALLOCATE4args) status {
 }
 
 // extent checks a range that an operation would give a file.
-func (x *compound) extent(offset, length uint64) status {
+func (x *dataOps) extent(offset, length uint64) status {
 	switch {
 	case length == 0, length > math.MaxUint64-offset:
 		return nfs4.NFS4ERR_INVAL
@@ -137,7 +127,7 @@ func (x *compound) extent(offset, length uint64) status {
 	return ok
 }
 
-func (x *compound) ioAdvise(a *nfs4.IO_ADVISE4args) status {
+func (x *dataOps) ioAdvise(a *nfs4.IO_ADVISE4args) status {
 	if st := x.allow(&a.IaaStateid, x.fh, false); st != ok {
 		return st
 	}
@@ -146,23 +136,7 @@ func (x *compound) ioAdvise(a *nfs4.IO_ADVISE4args) status {
 	return ok
 }
 
-// size is the size of the current object, which has to be a regular file.
-func (x *compound) size() (uint64, status) {
-	at, st := x.attributes()
-	switch {
-	case st != ok:
-		return 0, st
-	case at.Type == store.Directory:
-		return 0, nfs4.NFS4ERR_ISDIR
-	case at.Type == store.Symlink:
-		return 0, nfs4.NFS4ERR_SYMLINK
-	case at.Type != store.Regular:
-		return 0, nfs4.NFS4ERR_WRONG_TYPE
-	}
-	return at.Size, ok
-}
-
-func (x *compound) seek(a *nfs4.SEEK4args) status {
+func (x *dataOps) seek(a *nfs4.SEEK4args) status {
 	if st := x.allow(&a.SaStateid, x.fh, false); st != ok {
 		return st
 	}
@@ -193,7 +167,7 @@ const maxSegments = 64
 
 // readPlus is READ_PLUS. The data of its first data segment goes into a chunk if the client
 // offers one; it then offers one for each, and should offer none for the holes between.
-func (x *compound) readPlus(a *nfs4.READ_PLUS4args) status {
+func (x *dataOps) readPlus(a *nfs4.READ_PLUS4args) status {
 	if st := x.allow(&a.RpaStateid, x.fh, false); st != ok {
 		return st
 	}

@@ -28,7 +28,7 @@ func TestNames(t *testing.T) {
 		{"alice@" + strings.Repeat("x", 600), false, 0, nfs4.NFS4ERR_BADOWNER, nfs4.NFS4ERR_BADOWNER},
 	} {
 		for _, known := range []bool{true, false} {
-			x, want := &compound{s: &Server{}}, c.bare
+			x, want := &attrReader{request: &request{s: &Server{}}}, c.bare
 			if known {
 				x.s.opt.Names, want = names, c.with
 			}

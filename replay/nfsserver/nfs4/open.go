@@ -15,7 +15,18 @@ const wants = nfs4.OPEN4_SHARE_ACCESS_WANT_DELEG_MASK |
 	nfs4.OPEN4_SHARE_ACCESS_WANT_DELEG_TIMESTAMPS |
 	nfs4.OPEN4_SHARE_ACCESS_WANT_OPEN_XOR_DELEGATION
 
-func (x *compound) open(a *nfs4.OPEN4args) status {
+// openOps executes the operations on open files.
+type openOps struct {
+	*request
+	*objects
+	*turns
+	*attrReader
+	sender *sender
+	files  *guard
+	wcc    store.Wcc
+}
+
+func (x *openOps) open(a *nfs4.OPEN4args) status {
 	if st, done := x.begin(x.s.table.Opens.Begin(x.client, &a.Owner, a.Seqid, x.principal())); done {
 		return st
 	}
@@ -48,7 +59,7 @@ func (x *compound) open(a *nfs4.OPEN4args) status {
 	}
 
 	o := opening{access: access}
-	x.isBy(x.turn.Client())
+	x.sender.isBy(x.turn.Client())
 	st := x.find(a, &o)
 	if st == ok {
 		st = x.fromDelegation(a, access)
@@ -111,7 +122,7 @@ type opening struct {
 
 // find finds or creates the file of an OPEN and checks the permissions. x.attr
 // becomes its attributes.
-func (x *compound) find(a *nfs4.OPEN4args, o *opening) status {
+func (x *openOps) find(a *nfs4.OPEN4args, o *opening) status {
 	create := a.Openhow.Opentype == nfs4.OPEN4_CREATE
 	name, byName := claimed(a)
 	if create && a.Claim.Claim != nfs4.CLAIM_NULL {
@@ -150,7 +161,7 @@ func (x *compound) find(a *nfs4.OPEN4args, o *opening) status {
 
 // openable says whether x.attr is a file that can be opened (RFC 8881, section
 // 18.16.4).
-func (x *compound) openable() status {
+func (x *openOps) openable() status {
 	switch x.attr.Type {
 	case store.Regular:
 		return ok
@@ -166,7 +177,7 @@ func (x *compound) openable() status {
 }
 
 // permitted checks that the file of x.attr may be read or written.
-func (x *compound) permitted(access uint32) status {
+func (x *openOps) permitted(access uint32) status {
 	want := store.AccessMask(0)
 	if access&nfs4.OPEN4_SHARE_ACCESS_READ != 0 {
 		want |= store.AccessRead
@@ -192,7 +203,7 @@ func (x *compound) permitted(access uint32) status {
 
 // reclaimed is permitted for a file that the caller had open, or has just created: its owner may
 // have removed its own permission since.
-func (x *compound) reclaimed(access uint32) status {
+func (x *openOps) reclaimed(access uint32) status {
 	st := x.permitted(access)
 	if st == nfs4.NFS4ERR_ACCESS && x.c.Cred.UID == x.attr.UID {
 		return ok
@@ -200,7 +211,7 @@ func (x *compound) reclaimed(access uint32) status {
 	return st
 }
 
-func (x *compound) findCreate(a *nfs4.OPEN4args, o *opening) status {
+func (x *openOps) findCreate(a *nfs4.OPEN4args, o *opening) status {
 	how := &a.Openhow.How
 	c := store.Create{}
 	st := ok
@@ -261,4 +272,40 @@ func (x *compound) findCreate(a *nfs4.OPEN4args, o *opening) status {
 		access |= nfs4.OPEN4_SHARE_ACCESS_WRITE
 	}
 	return x.permitted(access)
+}
+
+func (x *openOps) closeOp(a *nfs4.CLOSE4args) status {
+	id, st := x.stateid(&a.OpenStateid)
+	if st != ok {
+		return st
+	}
+	if st, done := x.begin(x.s.table.Stateids.Begin(x.client, id, a.Seqid, nfs4.OP_CLOSE, x.principal())); done {
+		return st
+	}
+	return x.result(x.s.table.Opens.Close(x.client, id, x.fh, x.principal()))
+}
+
+func (x *openOps) openConfirm(a *nfs4.OPEN_CONFIRM4args) status {
+	if st, done := x.begin(x.s.table.Stateids.Begin(nil, &a.OpenStateid, a.Seqid, nfs4.OP_OPEN_CONFIRM, x.principal())); done {
+		return st
+	}
+	return x.result(x.s.table.Opens.Confirm(&a.OpenStateid, x.fh, x.principal()))
+}
+
+func (x *openOps) openDowngrade(a *nfs4.OPEN_DOWNGRADE4args) status {
+	id, st := x.stateid(&a.OpenStateid)
+	if st != ok {
+		return st
+	}
+	if st, done := x.begin(x.s.table.Stateids.Begin(x.client, id, a.Seqid, nfs4.OP_OPEN_DOWNGRADE, x.principal())); done {
+		return st
+	}
+	access, deny := uint32(a.ShareAccess), a.ShareDeny
+	if x.minor > 0 {
+		access &^= wants
+	}
+	if access&^nfs4.OPEN4_SHARE_ACCESS_BOTH != 0 || deny&^nfs4.OPEN4_SHARE_DENY_BOTH != 0 {
+		return nfs4.NFS4ERR_INVAL
+	}
+	return x.result(x.s.table.Opens.Downgrade(x.client, id, x.fh, access, deny, x.principal()))
 }

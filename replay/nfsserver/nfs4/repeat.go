@@ -8,14 +8,14 @@ import "github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 // duplicate request cache). Since NFSv4.1 slots detect it. The list comes from Linux,
 // DELEGRETURN, and OPENs that create: the owner of the first OPEN is not confirmed, so that its
 // seqid says nothing yet (section 16.18.5).
-func (x *compound) mustBeOnce() bool {
-	for i := range x.args.Ops {
-		switch nfs4.NfsOpnum4(x.args.Ops[i].Number) {
+func mustBeOnce(ops []nfs4.Op) bool {
+	for i := range ops {
+		switch nfs4.NfsOpnum4(ops[i].Number) {
 		case nfs4.OP_CREATE, nfs4.OP_LINK, nfs4.OP_REMOVE, nfs4.OP_RENAME, nfs4.OP_SETATTR,
 			nfs4.OP_SETCLIENTID, nfs4.OP_SETCLIENTID_CONFIRM, nfs4.OP_DELEGRETURN:
 			return true
 		case nfs4.OP_OPEN:
-			if a, ok := x.args.Ops[i].Body.(*nfs4.OPEN4args); ok && a.Openhow.Opentype == nfs4.OPEN4_CREATE {
+			if a, ok := ops[i].Body.(*nfs4.OPEN4args); ok && a.Openhow.Opentype == nfs4.OPEN4_CREATE {
 				return true
 			}
 		}

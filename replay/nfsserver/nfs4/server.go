@@ -111,7 +111,7 @@ func New(st store.Store, opt Options) *Server {
 func (s *Server) Program() nfsserver.Program {
 	return nfsserver.Program{
 		Name: "nfs", Number: nfs4.NFS4_PROGRAM, Version: nfs4.NFS_V4,
-		NewState: func() any { return &compound{s: s} },
+		NewState: func() any { return newCompound(s) },
 		Procedures: []nfsserver.Procedure{
 			nfs4.NFSPROC4_NULL:     {Name: "NULL", Do: func(c *nfsserver.Call) { c.Send() }, Inline: true},
 			nfs4.NFSPROC4_COMPOUND: {Name: "COMPOUND", Do: func(c *nfsserver.Call) { c.State.(*compound).serve(c) }},

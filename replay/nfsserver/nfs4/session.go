@@ -6,9 +6,29 @@ import (
 	"github.com/rpcrdma/toolkit/replay/nfsserver/nfs4/state"
 )
 
+// place is a COMPOUND's place in a session.
+type place struct {
+	*request
+	reply  *reply
+	at     state.Place
+	placed bool // a SEQUENCE was answered
+	// retried: the COMPOUND was sent again and its reply is no longer known.
+	retried bool
+}
+
+func (x *place) reset() { x.placed, x.retried = false, false }
+
+// end keeps the reply in the slot; nil if it is not to be kept.
+func (x *place) end(reply []byte) {
+	if x.placed {
+		x.placed = false
+		x.at.End(reply)
+	}
+}
+
 // position checks whether an operation is allowed at its position (RFC 8881, section 2.10.6.3 and
 // those of the operations).
-func (x *compound) position(number uint32) status {
+func (x *place) position(number uint32) status {
 	switch {
 	case x.minor == 0:
 		return ok
@@ -20,13 +40,13 @@ func (x *compound) position(number uint32) status {
 			return nfs4.NFS4ERR_SEQUENCE_POS
 		}
 	case number == uint32(nfs4.OP_BIND_CONN_TO_SESSION):
-		if x.args.Count != 1 {
+		if x.count != 1 {
 			return nfs4.NFS4ERR_NOT_ONLY_OP
 		}
 	case x.placed:
 	case number == uint32(nfs4.OP_EXCHANGE_ID), number == uint32(nfs4.OP_CREATE_SESSION),
 		number == uint32(nfs4.OP_DESTROY_SESSION), number == uint32(nfs4.OP_DESTROY_CLIENTID):
-		if x.args.Count != 1 {
+		if x.count != 1 {
 			return nfs4.NFS4ERR_NOT_ONLY_OP
 		}
 	default:
@@ -36,16 +56,16 @@ func (x *compound) position(number uint32) status {
 }
 
 // sequence is SEQUENCE. sent says that the whole COMPOUND has been answered.
-func (x *compound) sequence(a *nfs4.SEQUENCE4args) (st status, sent bool) {
+func (x *place) sequence(a *nfs4.SEQUENCE4args, ops []nfs4.Op) (st status, sent bool) {
 	if st = x.position(uint32(nfs4.OP_SEQUENCE)); st != ok {
 		return st, false
 	}
-	print := state.Fingerprint{Principal: x.principal(), Ops: x.args.Count, Operations: 14695981039346656037}
-	for i := range x.args.Ops {
-		print.Operations = (print.Operations ^ uint64(x.args.Ops[i].Number)) * 1099511628211 // FNV-1a
+	print := state.Fingerprint{Principal: x.principal(), Ops: x.count, Operations: 14695981039346656037}
+	for i := range ops {
+		print.Operations = (print.Operations ^ uint64(ops[i].Number)) * 1099511628211 // FNV-1a
 	}
 	c := x.c
-	out, repeat, st := x.s.table.Sessions.Sequence(a, print, c.Message().Size(), &x.place, c.Out[:x.start])
+	out, repeat, st := x.s.table.Sessions.Sequence(a, print, c.Message().Size(), &x.at, c.Out[:x.reply.start])
 	if st != ok {
 		return st, false
 	}
@@ -57,18 +77,27 @@ func (x *compound) sequence(a *nfs4.SEQUENCE4args) (st status, sent bool) {
 	case state.Uncached:
 		x.retried = true
 	default:
-		x.placed, x.client = true, x.place.Client
-		x.files.by = x.client
-		x.limit = min(x.limit, max(int(x.place.Reply)-replyHeader, 0))
-		if kept := max(int(x.place.Cached)-replyHeader, 0); x.place.Keep && kept < x.limit {
-			x.limit, x.beyond = kept, nfs4.NFS4ERR_REP_TOO_BIG_TO_CACHE
+		x.placed, x.client = true, x.at.Client
+		r := x.reply
+		r.keep = x.at.Keep
+		r.limit = min(r.limit, max(int(x.at.Reply)-replyHeader, 0))
+		if kept := max(int(x.at.Cached)-replyHeader, 0); r.keep && kept < r.limit {
+			r.limit, r.beyond = kept, nfs4.NFS4ERR_REP_TOO_BIG_TO_CACHE
 		}
 	}
-	c.Out = x.place.Result.Append(c.Out)
+	c.Out = x.at.Result.Append(c.Out)
 	return ok, false
 }
 
-func (x *compound) exchangeID(a *nfs4.EXCHANGE_ID4args) status {
+// clientOps executes the operations on client IDs, on sessions or on stateids of any kind.
+type clientOps struct {
+	*request
+	*objects
+	*reply
+	place *place
+}
+
+func (x *clientOps) exchangeID(a *nfs4.EXCHANGE_ID4args) status {
 	switch a.EiaStateProtect.SpaHow {
 	case nfs4.SP4_NONE:
 	case nfs4.SP4_SSV:
@@ -94,7 +123,7 @@ func (x *compound) exchangeID(a *nfs4.EXCHANGE_ID4args) status {
 	return ok
 }
 
-func (x *compound) createSession(a *nfs4.CREATE_SESSION4args) status {
+func (x *clientOps) createSession(a *nfs4.CREATE_SESSION4args) status {
 	r := x.s.table.Sessions.Create(a, x.who(), x.c.Exchange().Backward() != nil)
 	if r.CsrStatus == ok {
 		x.bindNew(a, &r.CsrResok4)
@@ -103,14 +132,14 @@ func (x *compound) createSession(a *nfs4.CREATE_SESSION4args) status {
 	return r.CsrStatus
 }
 
-func (x *compound) destroySession(a *nfs4.DESTROY_SESSION4args) status {
-	if x.placed && a.DsaSessionid == x.place.Session() && x.index+1 != int(x.args.Count) {
+func (x *clientOps) destroySession(a *nfs4.DESTROY_SESSION4args) status {
+	if x.place.placed && a.DsaSessionid == x.place.at.Session() && x.index+1 != int(x.count) {
 		return nfs4.NFS4ERR_NOT_ONLY_OP // has to be the last one in its own session
 	}
 	return x.s.table.Sessions.Destroy(a.DsaSessionid, x.principal())
 }
 
-func (x *compound) bindConn(a *nfs4.BIND_CONN_TO_SESSION4args) status {
+func (x *clientOps) bindConn(a *nfs4.BIND_CONN_TO_SESSION4args) status {
 	if st := x.s.table.Sessions.Bind(a.BctsaSessid, x.principal()); st != ok {
 		return st
 	}
@@ -138,11 +167,11 @@ func (x *compound) bindConn(a *nfs4.BIND_CONN_TO_SESSION4args) status {
 	return ok
 }
 
-func (x *compound) destroyClientID(a *nfs4.DESTROY_CLIENTID4args) status {
+func (x *clientOps) destroyClientID(a *nfs4.DESTROY_CLIENTID4args) status {
 	return x.s.table.Clients.Destroy(a.DcaClientid, x.principal())
 }
 
-func (x *compound) reclaimComplete(a *nfs4.RECLAIM_COMPLETE4args) status {
+func (x *clientOps) reclaimComplete(a *nfs4.RECLAIM_COMPLETE4args) status {
 	if a.RcaOneFs {
 		if !x.hasFH {
 			return nfs4.NFS4ERR_NOFILEHANDLE
@@ -152,7 +181,7 @@ func (x *compound) reclaimComplete(a *nfs4.RECLAIM_COMPLETE4args) status {
 	return x.s.table.Clients.ReclaimComplete(x.client)
 }
 
-func (x *compound) testStateid(a *nfs4.TEST_STATEID4args) status {
+func (x *clientOps) testStateid(a *nfs4.TEST_STATEID4args) status {
 	b := xdr.AppendUint32(x.c.Out, uint32(len(a.TsStateids)))
 	for i := range a.TsStateids {
 		b = xdr.AppendUint32(b, uint32(x.s.table.Stateids.Test(x.client, &a.TsStateids[i])))
@@ -161,7 +190,7 @@ func (x *compound) testStateid(a *nfs4.TEST_STATEID4args) status {
 	return ok
 }
 
-func (x *compound) freeStateid(a *nfs4.FREE_STATEID4args) status {
+func (x *clientOps) freeStateid(a *nfs4.FREE_STATEID4args) status {
 	id, st := x.stateid(&a.FsaStateid)
 	if st != ok {
 		return st
@@ -171,7 +200,7 @@ func (x *compound) freeStateid(a *nfs4.FREE_STATEID4args) status {
 
 // Client IDs of NFSv4.0.
 
-func (x *compound) setclientid(a *nfs4.SETCLIENTID4args) status {
+func (x *clientOps) setclientid(a *nfs4.SETCLIENTID4args) status {
 	id, confirm, st := x.s.table.Clients.SetClientID(a.Client.Id, a.Client.Verifier, x.who(), x.s.newCaller0(a, x.c.Peer().Remote.Addr()))
 	switch st {
 	case ok:
@@ -185,7 +214,7 @@ func (x *compound) setclientid(a *nfs4.SETCLIENTID4args) status {
 	return st
 }
 
-func (x *compound) setclientidConfirm(a *nfs4.SETCLIENTID_CONFIRM4args) status {
+func (x *clientOps) setclientidConfirm(a *nfs4.SETCLIENTID_CONFIRM4args) status {
 	st := x.s.table.Clients.Confirm(a.Clientid, a.SetclientidConfirm, x.principal())
 	if c := channel(x.s.table.Clients.Caller(a.Clientid)); st == ok && c != nil {
 		c.Probe()
@@ -193,18 +222,4 @@ func (x *compound) setclientidConfirm(a *nfs4.SETCLIENTID_CONFIRM4args) status {
 	return st
 }
 
-func (x *compound) renew(a *nfs4.RENEW4args) status { return x.s.table.Clients.Renew(a.Clientid) }
-
-// stateid replaces the special stateid for "current" with the current stateid (RFC 8881,
-// section 16.2.3.1.2).
-func (x *compound) stateid(s *nfs4.Stateid4) (*nfs4.Stateid4, status) {
-	if x.minor == 0 || *s != state.Current {
-		return s, ok
-	}
-	if !x.hasSid {
-		return nil, nfs4.NFS4ERR_BAD_STATEID
-	}
-	return &x.sid, ok
-}
-
-func (x *compound) setStateid(s nfs4.Stateid4) { x.sid, x.hasSid = s, true }
+func (x *clientOps) renew(a *nfs4.RENEW4args) status { return x.s.table.Clients.Renew(a.Clientid) }

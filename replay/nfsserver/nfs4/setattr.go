@@ -9,9 +9,16 @@ import (
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store"
 )
 
+// attrReader reads the attributes that a client sets.
+type attrReader struct {
+	*request
+	attrs nfs4.Attrs
+	set   store.SetAttr
+}
+
 // takeAttrs fills x.set with the attributes of f, which must be among allowed. It returns the set
 // of them.
-func (x *compound) takeAttrs(f *nfs4.Fattr4, allowed attrSet) (given attrSet, st status) {
+func (x *attrReader) takeAttrs(f *nfs4.Fattr4, allowed attrSet) (given attrSet, st status) {
 	x.set = store.SetAttr{}
 	given, beyond := setOf(f.Attrmask.Bitmap4)
 	allowed = allowed.and(x.s.supported[x.minor])
@@ -87,7 +94,7 @@ func takeTime(from *nfs4.Settime4, to *store.Time, mask *store.AttrMask, set, no
 
 // id reads a user or a group: a number, a name that has the same number everywhere, or
 // one that Options.Names knows. Clients with Kerberos send names.
-func (x *compound) id(b []byte, group bool) (uint32, status) {
+func (x *attrReader) id(b []byte, group bool) (uint32, status) {
 	id, st := parseID(b)
 	if names := x.s.opt.Names; st == nfs4.NFS4ERR_BADOWNER && names != nil && len(b) <= maxOwner {
 		if name, _, qualified := bytes.Cut(b, []byte("@")); qualified {
@@ -124,7 +131,7 @@ func parseID(b []byte) (uint32, status) {
 	return uint32(n), ok
 }
 
-func (x *compound) setattr(a *nfs4.SETATTR4args) status {
+func (x *attrOps) setattr(a *nfs4.SETATTR4args) status {
 	given, st := x.setattrs(a)
 	if st == ok {
 		x.c.Out = given.append(x.c.Out)
@@ -132,7 +139,7 @@ func (x *compound) setattr(a *nfs4.SETATTR4args) status {
 	return st
 }
 
-func (x *compound) setattrs(a *nfs4.SETATTR4args) (given attrSet, st status) {
+func (x *attrOps) setattrs(a *nfs4.SETATTR4args) (given attrSet, st status) {
 	if given, st = x.takeAttrs(&a.ObjAttributes, settable); st != ok {
 		return given, st
 	}
@@ -148,7 +155,7 @@ func (x *compound) setattrs(a *nfs4.SETATTR4args) (given attrSet, st status) {
 		// Bypass is for data. A caller that also sets other attributes needs permission for them.
 		cred.Bypass = cred.Bypass && x.set.Mask == store.SetSize
 	}
-	x.identify(&a.Stateid)
+	x.sender.identify(&a.Stateid)
 	err := x.files.SetAttr(&cred, x.fh, &x.set, &x.wcc)
 	if errors.Is(err, store.ErrIsDir) {
 		return given, nfs4.NFS4ERR_ISDIR

@@ -14,7 +14,17 @@ import (
 // maxXattrName is XATTR_NAME_MAX of Linux without "user.".
 const maxXattrName = 255 - len("user.")
 
-func (x *compound) xattrName(b []byte) status {
+// xattrOps executes the operations on extended attributes.
+type xattrOps struct {
+	*request
+	*objects
+	*reply
+	files *guard
+	wcc   store.Wcc
+	buf   []byte
+}
+
+func (x *xattrOps) xattrName(b []byte) status {
 	switch {
 	case !x.s.info.Xattrs:
 		return nfs4.NFS4ERR_NOTSUPP
@@ -26,7 +36,7 @@ func (x *compound) xattrName(b []byte) status {
 	return ok
 }
 
-func (x *compound) getxattr(a *nfs4.GETXATTR4args) status {
+func (x *xattrOps) getxattr(a *nfs4.GETXATTR4args) status {
 	if st := x.xattrName(a.GxaName); st != ok {
 		return st
 	}
@@ -39,7 +49,7 @@ func (x *compound) getxattr(a *nfs4.GETXATTR4args) status {
 	return ok
 }
 
-func (x *compound) setxattr(a *nfs4.SETXATTR4args) status {
+func (x *xattrOps) setxattr(a *nfs4.SETXATTR4args) status {
 	if st := x.xattrName(a.SxaKey); st != ok {
 		return st
 	}
@@ -64,7 +74,7 @@ func (x *compound) setxattr(a *nfs4.SETXATTR4args) status {
 	return ok
 }
 
-func (x *compound) removexattr(a *nfs4.REMOVEXATTR4args) status {
+func (x *xattrOps) removexattr(a *nfs4.REMOVEXATTR4args) status {
 	if st := x.xattrName(a.RxaName); st != ok {
 		return st
 	}
@@ -76,7 +86,7 @@ func (x *compound) removexattr(a *nfs4.REMOVEXATTR4args) status {
 }
 
 // listxattrs is LISTXATTRS. The cookie counts the names already listed.
-func (x *compound) listxattrs(a *nfs4.LISTXATTRS4args) status {
+func (x *xattrOps) listxattrs(a *nfs4.LISTXATTRS4args) status {
 	if !x.s.info.Xattrs {
 		return nfs4.NFS4ERR_NOTSUPP
 	}
