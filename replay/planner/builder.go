@@ -76,15 +76,18 @@ type Builder struct {
 
 	servers map[string]int // by address
 	ids     identity
-	creds   map[string]int
+	creds   credentials
 	conns   map[int]*connection // by ID in the capture
 	rest    *connection         // the latest, which stands for those without room
 	space   space
 	states  states
 	resent  resent
-	waiting map[blockedKey]*blocked
+	waiting waitingLocks
+	content content
 	call    call
-	attrs   nfs4.Attrs
+	// Of the call.
+	compound compound
+	attrs    nfs4.Attrs
 }
 
 // connection is what a Builder keeps of a connection.
@@ -122,7 +125,7 @@ func NewBuilder(out string, opt Options) (*Builder, error) {
 	}
 	b := &Builder{
 		opt: opt, room: room{opt.Memory}, out: out, file: file, spill: newSpill(out),
-		servers: map[string]int{}, creds: map[string]int{}, conns: map[int]*connection{},
+		servers: map[string]int{}, conns: map[int]*connection{},
 		reasons: map[plan.Reason]int{}, notReplay: map[plan.Reason]int{}, limits: map[string]bool{}, fabrics: map[string]bool{},
 		resent: newResent(opt.Answered),
 		summary: &plan.Summary{
@@ -130,12 +133,15 @@ func NewBuilder(out string, opt Options) (*Builder, error) {
 		},
 	}
 	b.uses = order.Uses{Max: min(order.MaxUses, max(opt.Memory/(DefaultMemory/order.MaxUses), 1<<10)), Each: b.histories, Limit: b.limit}
+	b.waiting = waitingLocks{map[blockedKey]*blocked{}, b.limit}
+	b.creds = credentials{ids: map[string]int{}, room: &b.room, limit: b.limit}
 	b.space.init(b)
 	b.ids.init(b)
 	b.states.init(b)
 	if opt.Payload == plan.Captured {
 		b.data = &dataFile{files: opt.Files, name: out + ".data"}
 	}
+	b.content = content{opt.Payload, b.data, &b.room, b.summary, b.limit, b.fail}
 	return b, nil
 }
 
@@ -259,11 +265,11 @@ func began(c *rdma.Connection) bool { return c.Setup[0].Seen() || c.Setup[1].See
 
 // skip writes a transaction that is not replayed.
 func (b *Builder) skip(c *call, class plan.Class, reason string) {
-	s := &plan.Skip{XID: c.v.Tx.XID, Connection: c.conn.id, Time: c.start, What: c.what(), Class: class, Reason: reason}
+	s := &plan.Skip{XID: c.v.Tx.XID, Connection: c.conn.id, Time: c.start, What: c.about.of(c.v), Class: class, Reason: reason}
 	switch {
 	case reason == plan.ReasonCut:
 		s.Code = plan.SkipCut
-		s.Touches, s.Reads = c.touches()
+		s.Touches, s.Reads = (&toucher{space: &b.space, server: c.server}).touches(c.v)
 	case reason == notCaptured && c.conn.called && (began(c.v.Tx.Connection) || c.conn.follows(c.v.Tx.XID)), reason == noHeader:
 		// It may have changed anything. A reply that comes before all calls of its connection belongs to a call from
 		// before the capture: what that did was there from the start, and is prepared. So may the next ones, if the
@@ -282,9 +288,9 @@ func (b *Builder) skip(c *call, class plan.Class, reason string) {
 // write finishes an op.
 func (b *Builder) write(c *call) {
 	o := c.op
-	for _, x := range c.objs {
+	for _, x := range c.effects.objs {
 		if x.real().others {
-			c.worse(plan.Inferred, "somebody who is not in the capture had changed the file")
+			c.reasons.add(plan.Inferred, "somebody who is not in the capture had changed the file")
 		}
 	}
 	for _, r := range c.reasons {
@@ -311,8 +317,8 @@ func (b *Builder) write(c *call) {
 		s.Ops.Synthesised++
 	}
 	s.Roles[o.Role]++
-	count(s.Procedures, c.procedure())
-	count(s.Programs, c.program())
+	count(s.Procedures, procedure(c.v))
+	count(s.Programs, program(c.v))
 	if o.Modifies {
 		s.Modifying++
 	}
@@ -360,7 +366,7 @@ func (b *Builder) tables() {
 	if b.data != nil && b.data.size > 0 {
 		h.Data, h.DataBytes = filepath.Base(b.out+".data"), b.data.size
 	}
-	if len(b.t.Credentials) == 0 && b.ops > 0 {
+	if b.t.Credentials = b.creds.list; len(b.t.Credentials) == 0 && b.ops > 0 {
 		b.t.Credentials = []plan.Credential{{ID: 1, Flavor: "none"}}
 	}
 	h.Facts = b.facts.header(&b.space)

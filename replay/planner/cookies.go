@@ -6,6 +6,8 @@ import (
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
@@ -31,9 +33,8 @@ type lister struct {
 	fabric         rdma.Fabric
 }
 
-func (c *call) lister() lister {
-	tx := c.v.Tx
-	return lister{client: tx.Client().Addr, version: tx.Version, minor: c.minor, fabric: tx.Connection.Fabric}
+func listerOf(tx *transaction.Transaction, minor uint32) lister {
+	return lister{client: tx.Client().Addr, version: tx.Version, minor: minor, fabric: tx.Connection.Fabric}
 }
 
 // maxCookies bounds the cookies that are remembered of one directory,
@@ -44,19 +45,19 @@ const (
 )
 
 // cookies adds cookie and verifier of a READDIR.
-func (c *call) cookies(d *obj, value uint64, verf [8]byte) {
+func (c *call) cookies(d *obj, by lister, value uint64, verf [8]byte) {
 	d = d.real()
 	if value == 0 || d == nil {
 		c.form.u64("cookie", value)
 		c.form.rawBytes("cookieverf", verf[:])
 		return
 	}
-	from, ok := d.ends[end{c.lister(), value}]
+	from, ok := d.ends[end{by, value}]
 	if !ok {
 		from, ok = d.cookies[value]
 	}
 	if !ok {
-		c.worse(plan.Inferred, "a cookie from before the capture")
+		c.reasons.add(plan.Inferred, "a cookie from before the capture")
 		c.form.u64("cookie", value)
 		c.form.rawBytes("cookieverf", verf[:])
 		return
@@ -72,8 +73,7 @@ func (c *call) cookies(d *obj, value uint64, verf [8]byte) {
 }
 
 // remember keeps the cookies that a READDIR returned.
-func (c *call) remember(d *obj, n int, of func(i int) uint64, verf [8]byte) {
-	s := &c.b.space
+func (s *space) remember(d *obj, op int, by lister, n int, of func(i int) uint64, verf [8]byte) {
 	if s.cookies+n > maxAllCookies {
 		for _, o := range s.objects {
 			if o.cookies != nil || o.xattrs != nil {
@@ -93,9 +93,9 @@ func (c *call) remember(d *obj, n int, of func(i int) uint64, verf [8]byte) {
 	}
 	before := len(d.cookies) + len(d.ends)
 	for i := range min(n, maxCookies) {
-		x := cookie{op: c.op.ID, entry: i, last: i == n-1, verf: verf}
+		x := cookie{op: op, entry: i, last: i == n-1, verf: verf}
 		if d.cookies[of(i)] = x; x.last {
-			d.ends[end{c.lister(), of(i)}] = x
+			d.ends[end{by, of(i)}] = x
 		}
 	}
 	s.cookies += len(d.cookies) + len(d.ends) - before
@@ -103,8 +103,7 @@ func (c *call) remember(d *obj, n int, of func(i int) uint64, verf [8]byte) {
 
 // rememberXattrs keeps the cookie with which a listing of extended attributes goes on. A
 // reply has one, and the next reply has another in its place.
-func (c *call) rememberXattrs(o *obj, value uint64) {
-	s := &c.b.space
+func (s *space) rememberXattrs(o *obj, op int, value uint64) {
 	if s.cookies >= maxAllCookies || len(o.xattrs) >= maxCookies {
 		s.cookies -= len(o.xattrs)
 		clear(o.xattrs)
@@ -116,16 +115,16 @@ func (c *call) rememberXattrs(o *obj, value uint64) {
 		o.own().xattrs = map[uint64]cookie{}
 	}
 	before := len(o.xattrs)
-	o.xattrs[value] = cookie{op: c.op.ID, last: true}
+	o.xattrs[value] = cookie{op: op, last: true}
 	s.cookies += len(o.xattrs) - before
 }
 
 // onlyListing reports whether the COMPOUND has only one operation that lists names: an op
 // has one list of cookies.
-func (c *call) onlyListing() bool {
+func onlyListing(list []rpc.Operation) bool {
 	n := 0
-	for i := range c.compound.ops {
-		switch nfs4.NfsOpnum4(c.compound.ops[i].Number) {
+	for i := range list {
+		switch nfs4.NfsOpnum4(list[i].Number) {
 		case nfs4.OP_READDIR, nfs4.OP_LISTXATTRS:
 			n++
 		}

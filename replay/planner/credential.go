@@ -4,11 +4,21 @@ import (
 	"strings"
 
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
+	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
-func (c *call) credential() int {
-	b, call := c.b, c.v.Call()
+// credentials are the table of those who made calls.
+type credentials struct {
+	ids   map[string]int
+	list  []plan.Credential
+	room  *room
+	limit func(what string)
+}
+
+// of is the number of the credential of a call.
+func (t *credentials) of(v *rpc.View, why *reasons) int {
+	call := v.Call()
 	var x plan.Credential
 	switch call.Cred.Flavor {
 	case oncrpc.AuthSys:
@@ -21,9 +31,9 @@ func (c *call) credential() int {
 	case oncrpc.RPCSecGSS:
 		x.Flavor, x.Note = "gss", "who it was is not in the capture"
 		if call.Protection().Kind() == oncrpc.BodyIntegrity {
-			c.worse(plan.Inferred, "RPCSEC_GSS integrity: replayed with another credential")
+			why.add(plan.Inferred, "RPCSEC_GSS integrity: replayed with another credential")
 		} else {
-			c.worse(plan.Inferred, "RPCSEC_GSS: replayed with another credential")
+			why.add(plan.Inferred, "RPCSEC_GSS: replayed with another credential")
 		}
 	case oncrpc.AuthNone:
 		x.Flavor = "none"
@@ -33,22 +43,22 @@ func (c *call) credential() int {
 	k := call.Cred.Flavor.String() + string(call.Cred.Body)
 	if x.Flavor == "gss" {
 		k = "gss"
-		if p := c.v.Principal; p != "" {
+		if p := v.Principal; p != "" {
 			k, x.Note = "gss "+p, "Kerberos principal "+p
 		}
 	} else if x.Flavor == "sys" && len(call.Cred.Body) >= 4 {
 		k = "sys" + string(call.Cred.Body[4:]) // without the stamp
 	}
-	if id := b.creds[k]; id != 0 {
+	if id := t.ids[k]; id != 0 {
 		return id
 	}
-	if len(b.creds) > 0 && (len(b.creds) >= maxStates || b.room.full()) {
-		b.limit("more credentials than are followed")
+	if len(t.ids) > 0 && (len(t.ids) >= maxStates || t.room.full()) {
+		t.limit("more credentials than are followed")
 		return 1
 	}
-	x.ID = len(b.t.Credentials) + 1
-	b.t.Credentials = append(b.t.Credentials, x)
-	b.creds[k] = x.ID
-	b.room.take(credentialSize + 2*len(k))
+	x.ID = len(t.list) + 1
+	t.list = append(t.list, x)
+	t.ids[k] = x.ID
+	t.room.take(credentialSize + 2*len(k))
 	return x.ID
 }

@@ -6,18 +6,26 @@ import (
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/nfs/ops"
+	"github.com/rpcrdma/toolkit/decode/rpc"
 )
 
-func (c *call) what() string {
-	if !c.v.Tx.Named {
+// description tells readers what a call is about.
+type description struct {
+	path   string // of its object
+	detail string
+}
+
+// of describes a transaction.
+func (d *description) of(v *rpc.View) string {
+	if !v.Tx.Named {
 		return "a reply"
 	}
-	s := c.program() + " " + c.procedure()
-	if c.path != "" {
-		s += " " + c.path
+	s := program(v) + " " + procedure(v)
+	if d.path != "" {
+		s += " " + d.path
 	}
-	if c.detail != "" {
-		s += " " + c.detail
+	if d.detail != "" {
+		s += " " + d.detail
 	}
 	if len(s) > maxWhat {
 		s = s[:maxWhat]
@@ -25,8 +33,7 @@ func (c *call) what() string {
 	return strings.ToValidUTF8(s, "?")
 }
 
-func (c *call) program() string {
-	v := c.v
+func program(v *rpc.View) string {
 	name := v.ProgramName()
 	if name == "" {
 		return "unknown"
@@ -37,8 +44,7 @@ func (c *call) program() string {
 	return name + strconv.Itoa(int(v.Tx.Version))
 }
 
-func (c *call) procedure() string {
-	v := c.v
+func procedure(v *rpc.View) string {
 	if v.Tx.Program == nfs4.NFS4_PROGRAM && v.Tx.Version == 4 {
 		name, least := "", ops.Noise
 		for _, o := range v.Operations() {
@@ -61,20 +67,20 @@ func (c *call) procedure() string {
 }
 
 // at sets the path to a name in the most recently named directory.
-func (c *call) at(name []byte) {
-	if len(c.path) > maxWhat {
+func (d *description) at(name []byte) {
+	if len(d.path) > maxWhat {
 		return // nobody sees more of it
 	}
 	name = name[:min(len(name), maxWhat)]
-	switch c.path {
+	switch d.path {
 	case "", "/":
-		c.path = string(name)
+		d.path = string(name)
 	default:
-		c.path += "/" + string(name)
+		d.path += "/" + string(name)
 	}
 }
 
 // span adds a range to the description.
-func (c *call) span(offset, count uint64) {
-	c.detail = "@" + strconv.FormatUint(offset, 10) + "+" + strconv.FormatUint(count, 10)
+func (d *description) span(offset, count uint64) {
+	d.detail = "@" + strconv.FormatUint(offset, 10) + "+" + strconv.FormatUint(count, 10)
 }

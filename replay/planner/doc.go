@@ -8,11 +8,12 @@
 // The files, in the order in which a transaction passes them:
 //
 //	build, builder      a capture, a transaction
-//	call                whether it is replayed; recovery: effects of a restart of the server
-//	nfs3, nfsacl, nfs4  its arguments, by a table of methods for each procedure and operation;
+//	judge, resent       whether it is replayed; recovery: effects of a restart of the server
+//	call, add           it becomes an op
+//	nfs3, nfsacl, nfs4  its arguments, by a table of functions for each procedure and operation;
 //	                    nfs4objects, -open, -state, -data, -client have those of NFSv4
 //	form                arguments as fields, compared with the captured bytes
-//	uses                what a call does to objects, and which order follows
+//	effects             what a call does to objects, and which order follows
 //	space, bases        names and objects; object, attributes: what is known of one
 //	states, stateids    clients, sessions, owners, state ids
 //	content, datafile   what was read and written

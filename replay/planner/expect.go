@@ -5,25 +5,24 @@ import (
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
-// expect notes the reply.
-func (c *call) expect() {
-	v, tx := c.v, c.v.Tx
-	if !tx.Reply.Seen() {
-		return
+// expect is the reply that a replay should get; nil without one in the capture. reason says what cannot be compared.
+func expect(v *rpc.View, results bool) (x *plan.Expect, reason string) {
+	if !v.Tx.Reply.Seen() {
+		return nil, ""
 	}
-	x := &plan.Expect{}
-	c.op.Expect = x
+	x = &plan.Expect{}
 	if v.ReplyErr != nil || !v.Reply().Succeeded() {
 		if x.RPC = v.Status(); x.RPC == "" {
 			x.RPC = "unreadable"
 			x.Partial = true
-			c.worse(plan.Inferred, "the reply could not be read: its outcome is not compared")
+			reason = "the reply could not be read: its outcome is not compared"
 		}
-		return
+		return x, reason
 	}
 	if s, ok := v.Result().(xdr.Status); ok && v.Result() != nil {
 		x.Status, _ = s.StatusCode()
@@ -31,24 +30,24 @@ func (c *call) expect() {
 	}
 	if v.Result() == nil || v.ResultErr != nil {
 		x.Partial = true
-		c.worse(plan.Inferred, "a part of the reply could not be read: that is not compared")
+		reason = "a part of the reply could not be read: that is not compared"
 	}
 	if v.Result() == nil {
-		return
+		return x, reason
 	}
-	c.data(x)
-	if !x.Partial && !c.b.opt.NoResults {
+	moveData(v, x)
+	if !x.Partial && results {
 		x.Results = v.Result().Append(nil)
 	}
+	return x, reason
 }
 
-// data moves the data of READ, READ_PLUS and READLINK from the results into the reply's expectation.
-func (c *call) data(x *plan.Expect) {
-	v := c.v
+// moveData moves the data of READ, READ_PLUS and READLINK from the results into the reply's expectation.
+func moveData(v *rpc.View, x *plan.Expect) {
 	n := 0
 	take := func(at int, offset uint64, d *xdr.Data, eof, text bool) {
 		n++
-		b := c.item(*d, true)
+		b := item(v, *d, true)
 		r := plan.Result{At: at, Offset: offset, Length: d.Length, EOF: eof}
 		if len(b) == int(d.Length) {
 			r.Hash = plan.HashData(b)

@@ -2,14 +2,14 @@ package planner
 
 import (
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
+	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
-// layout notes the chunks of the call.
-func (c *call) layout(x *plan.Connection) {
-	tx := c.v.Tx
+// layout are the chunks of a call; nil if it had no transport header.
+func layout(tx *transaction.Transaction) *plan.Layout {
 	if !tx.Call.Transport {
-		return
+		return nil
 	}
 	h := &tx.Call.Header
 	l := &plan.Layout{CallSend: tx.Call.SendBytes, ReplySend: tx.Reply.SendBytes, Credits: h.Credits}
@@ -36,9 +36,7 @@ func (c *call) layout(x *plan.Connection) {
 		}
 		l.UsedReply = clamp32(r.Reply.Length())
 	}
-	x.CreditsAsked = max(x.CreditsAsked, l.Credits)
-	x.CreditsGranted = max(x.CreditsGranted, l.Granted)
-	c.op.Layout = l
+	return l
 }
 
 func lengths(ch rpcrdma.WriteChunk) []uint32 {

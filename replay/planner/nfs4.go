@@ -8,46 +8,59 @@ import (
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
-// compound is the progress through a COMPOUND.
+// compound puts a COMPOUND into the plan, operation by operation.
 type compound struct {
+	*call
 	// Walk has the current and the saved file. to is the target of the current operation, if it
 	// has a handle or a name.
 	ops.Walk[*obj, walk4]
 	to      *obj
 	ops     []rpc.Operation
 	at      int
-	session *session
+	ids     identifiers
+	space   *space
+	states  *states
+	content *content
+	attrs   *nfs4.Attrs // decoded last
 }
 
-// nfs4 fills the op with a COMPOUND. A reason means that it is not replayed.
-func (c *call) nfs4() string {
-	a, ok := c.v.Args().(*nfs4.CompoundArgs)
-	if !ok {
-		return "no COMPOUND"
+// newCompound begins with a call that has operations.
+func newCompound(c *call, a *nfs4.CompoundArgs, b *Builder) *compound {
+	x := &b.compound
+	*x = compound{call: c, ops: c.v.Operations(), space: &b.space, states: &b.states, content: &b.content, attrs: &b.attrs}
+	x.Walk.Space = walk4{x}
+	x.ids = identifiers{sender: sender{c.server, c.conn.id, c.v.Tx.Client().Addr.String(), a.Minorversion, nil}, outcome: &c.outcome, states: &b.states,
+		op: c.op, form: &c.form, deps: &c.deps, reasons: &c.reasons}
+	if len(x.ops) > 0 {
+		x.ids.sequence, _ = x.ops[0].Args.(*nfs4.SEQUENCE4args)
 	}
-	c.minor = a.Minorversion
-	c.compound = compound{Walk: ops.Walk[*obj, walk4]{Space: walk4{c}}, ops: c.v.Operations()}
-	if reason := c.recovery(); reason != "" {
-		return reason
+	return x
+}
+
+// fill fills the op. A reason means that the COMPOUND is not replayed.
+func (c *compound) fill(a *nfs4.CompoundArgs) string {
+	if len(c.ops) > 0 {
+		if reason := (&restart{c.ops, &c.ids, c.space}).reason(); reason != "" {
+			return reason
+		}
 	}
 	o := c.op
 	o.Compound = &plan.Compound{Minor: a.Minorversion}
 	o.Compound.Tag, o.Compound.TagBytes = text(string(a.Tag))
 	o.Role = roleOf(a.Ops)
 	whole := c.replied && c.v.ResultErr == nil
-	p := &c.compound
-	for p.at = range a.Ops {
-		x := &p.ops[p.at]
+	for c.at = range a.Ops {
+		x := &c.ops[c.at]
 		c.form.reset()
-		if whole || x.Result != nil {
-			c.replied, c.ok = true, x.Result != nil && x.Code == 0
-		} else {
-			c.replied, c.ok = false, false
+		c.outcome = outcome{replied: whole || x.Result != nil, ok: x.Result != nil && x.Code == 0, status: x.Code}
+		c.executed = !c.replied || x.Result != nil
+		if x.Result == nil {
+			c.status = uint32(nfs4.NFS4ERR_DELAY) // says nothing
 		}
 		c.operation(x)
 		if !c.form.matches(x.Args, c.scratch) {
 			c.form.reset()
-			c.kept(x)
+			kept(c, x)
 		}
 		o.Compound.Ops = append(o.Compound.Ops, plan.CompoundOp{Op: x.Number, Name: x.Name, Args: c.form.fields})
 	}
@@ -80,10 +93,10 @@ func roleOf(list []nfs4.Op) plan.Role {
 
 // operation fills the form with the arguments of an operation, learns from its result and moves
 // to the file that is current afterwards.
-func (c *call) operation(x *rpc.Operation) {
+func (c *compound) operation(x *rpc.Operation) {
 	e := ops.Operation(x.Number)
-	c.acts(e, x.Args)
-	c.compound.to = nil
+	c.op.Modifies = c.op.Modifies || modifies(e, x.Args)
+	c.to = nil
 	known := false
 	if n := x.Number; int(n) < len(operations4) && operations4[n] != nil {
 		known = operations4[n](c, x)
@@ -92,19 +105,19 @@ func (c *call) operation(x *rpc.Operation) {
 		c.form.raw("arguments", x.Args)
 	}
 	if e != nil {
-		c.compound.Go(e.Effect, c.compound.to)
+		c.Go(e.Effect, c.to)
 	}
 }
 
-// operations4 has the planner's method for each operation. Operations without one are sent as
+// operations4 has the planner's function for each operation. Operations without one are sent as
 // captured, which is correct if they hold no value that only the captured server could have given
 // out.
 var operations4 = joined(nameOps, openOps, stateOps, dataOps, clientOps)
 
 // opTable are operations by number, as a file has them.
-type opTable map[nfs4.NfsOpnum4]func(c *call, x *rpc.Operation) bool
+type opTable map[nfs4.NfsOpnum4]func(c *compound, x *rpc.Operation) bool
 
-func joined(tables ...opTable) (list []func(c *call, x *rpc.Operation) bool) {
+func joined(tables ...opTable) (list []func(c *compound, x *rpc.Operation) bool) {
 	for _, t := range tables {
 		for number, f := range t {
 			for int(number) >= len(list) {
@@ -116,10 +129,10 @@ func joined(tables ...opTable) (list []func(c *call, x *rpc.Operation) bool) {
 	return list
 }
 
-// op4 makes a table entry from a method. Its results are nil if the operation failed or has no
+// op4 makes a table entry from a function. Its results are nil if the operation failed or has no
 // readable result.
-func op4[A, R any](f func(c *call, a *A, r *R)) func(*call, *rpc.Operation) bool {
-	return func(c *call, x *rpc.Operation) bool {
+func op4[A, R any](f func(c *compound, a *A, r *R)) func(*compound, *rpc.Operation) bool {
+	return func(c *compound, x *rpc.Operation) bool {
 		a, ok := any(x.Args).(*A)
 		if !ok {
 			return false
@@ -134,8 +147,8 @@ func op4[A, R any](f func(c *call, a *A, r *R)) func(*call, *rpc.Operation) bool
 }
 
 // void4 is op4 for an operation without arguments.
-func void4[R any](f func(c *call, r *R)) func(*call, *rpc.Operation) bool {
-	return func(c *call, x *rpc.Operation) bool {
+func void4[R any](f func(c *compound, r *R)) func(*compound, *rpc.Operation) bool {
+	return func(c *compound, x *rpc.Operation) bool {
 		r, ok := any(x.Result).(*R)
 		if !ok || !c.ok {
 			r = nil
@@ -146,39 +159,28 @@ func void4[R any](f func(c *call, r *R)) func(*call, *rpc.Operation) bool {
 }
 
 // kept4 is an operation whose symbols are not known.
-func kept4(c *call, x *rpc.Operation) bool {
-	c.kept(x)
+func kept4(c *compound, x *rpc.Operation) bool {
+	kept(c, x)
 	return true
 }
 
 // kept adds the arguments as they were captured.
-func (c *call) kept(x *rpc.Operation) {
+func kept(c *compound, x *rpc.Operation) {
 	c.form.raw("arguments", x.Args)
-	c.worse(plan.Inferred, x.Name+" kept as it is: handles and state ids in it mean nothing to another server")
-}
-
-// executed reports whether the current operation was executed, as far as that is known.
-func (c *call) executed() bool {
-	return !c.replied || c.compound.ops[c.compound.at].Result != nil
-}
-
-// refusedWith reports whether the current operation failed with the given status.
-func (c *call) refusedWith(status nfs4.Nfsstat4) bool {
-	x := &c.compound.ops[c.compound.at]
-	return x.Result != nil && x.Code == uint32(status)
+	c.reasons.add(plan.Inferred, x.Name+" kept as it is: handles and state ids in it mean nothing to another server")
 }
 
 // walk4 follows operations without arguments through the server's name space. Operations with a
 // name or a handle state their target themselves.
-type walk4 struct{ c *call }
+type walk4 struct{ c *compound }
 
-func (w walk4) Handle(h []byte) *obj { return w.c.b.space.of(w.c.server, h) }
+func (w walk4) Handle(h []byte) *obj { return w.c.space.of(w.c.server, h) }
 
-func (w walk4) Root() *obj { return w.c.b.space.root(w.c.server) }
+func (w walk4) Root() *obj { return w.c.space.root(w.c.server) }
 
 func (w walk4) Public() *obj { return nil }
 
-func (w walk4) Entry(dir *obj, name []byte) *obj { return w.c.b.space.find(dir, name, nil) }
+func (w walk4) Entry(dir *obj, name []byte) *obj { return w.c.space.find(dir, name, nil) }
 
 func (w walk4) Attributes(*obj) *obj { return nil }
 
@@ -191,10 +193,9 @@ func (w walk4) Parent(o *obj) *obj {
 
 // handleAfter is the current file handle that this operation has set, as a later operation shows
 // it.
-func (c *call) handleAfter() []byte {
-	p := &c.compound
-	for i := p.at + 1; i < len(p.ops); i++ {
-		x := &p.ops[i]
+func (c *compound) handleAfter() []byte {
+	for i := c.at + 1; i < len(c.ops); i++ {
+		x := &c.ops[i]
 		if x.Result == nil || x.Code != 0 {
 			return nil
 		}
@@ -202,8 +203,8 @@ func (c *call) handleAfter() []byte {
 		case *nfs4.GETFH4res:
 			return r.Resok4.Object
 		case *nfs4.GETATTR4res:
-			if f := &r.Resok4.ObjAttributes; f.Attrmask.Has(nfs4.FATTR4_FILEHANDLE) && c.b.attrs.Decode(f) == nil {
-				return c.b.attrs.Filehandle
+			if f := &r.Resok4.ObjAttributes; f.Attrmask.Has(nfs4.FATTR4_FILEHANDLE) && c.attrs.Decode(f) == nil {
+				return c.attrs.Filehandle
 			}
 		}
 		if e := ops.Operation(x.Number); e == nil || e.MovesFile() {

@@ -10,25 +10,24 @@ import (
 
 // clientOps are the operations on clients and sessions.
 var clientOps = opTable{
-	nfs4.OP_DELEGPURGE:           op4((*call).delegpurge4),
-	nfs4.OP_RENEW:                op4((*call).renew4),
-	nfs4.OP_SETCLIENTID:          op4((*call).setclientid4),
-	nfs4.OP_SETCLIENTID_CONFIRM:  op4((*call).setclientidConfirm4),
+	nfs4.OP_DELEGPURGE:           op4(delegpurge4),
+	nfs4.OP_RENEW:                op4(renew4),
+	nfs4.OP_SETCLIENTID:          op4(setclientid4),
+	nfs4.OP_SETCLIENTID_CONFIRM:  op4(setclientidConfirm4),
 	nfs4.OP_BACKCHANNEL_CTL:      kept4,
-	nfs4.OP_BIND_CONN_TO_SESSION: op4((*call).bindConn4),
-	nfs4.OP_EXCHANGE_ID:          op4((*call).exchangeID4),
-	nfs4.OP_CREATE_SESSION:       op4((*call).createSession4),
-	nfs4.OP_DESTROY_SESSION:      op4((*call).destroySession4),
-	nfs4.OP_SEQUENCE:             op4((*call).sequence4),
+	nfs4.OP_BIND_CONN_TO_SESSION: op4(bindConn4),
+	nfs4.OP_EXCHANGE_ID:          op4(exchangeID4),
+	nfs4.OP_CREATE_SESSION:       op4(createSession4),
+	nfs4.OP_DESTROY_SESSION:      op4(destroySession4),
+	nfs4.OP_SEQUENCE:             op4(sequence4),
 	nfs4.OP_SET_SSV:              kept4,
-	nfs4.OP_DESTROY_CLIENTID:     op4((*call).destroyClientID4),
-	nfs4.OP_RECLAIM_COMPLETE:     op4((*call).reclaimComplete4),
+	nfs4.OP_DESTROY_CLIENTID:     op4(destroyClientID4),
+	nfs4.OP_RECLAIM_COMPLETE:     op4(reclaimComplete4),
 }
 
-func (c *call) sequence4(a *nfs4.SEQUENCE4args, _ *nfs4.SEQUENCE4res) {
-	f, p := &c.form, &c.compound
-	e := c.sessionID("sa_sessionid", a.SaSessionid)
-	p.session = e
+func sequence4(c *compound, a *nfs4.SEQUENCE4args, _ *nfs4.SEQUENCE4res) {
+	f := &c.form
+	e := c.ids.sessionID("sa_sessionid", a.SaSessionid)
 	f.symbol(plan.Field{N: "sa_sequenceid", Kind: plan.FieldSequence, Ref: e.ID}, binary.BigEndian.AppendUint32(nil, a.SaSequenceid))
 	f.symbol(plan.Field{N: "sa_slotid", Kind: plan.FieldSlot, Ref: e.ID, Value: uint64(a.SaSlotid)}, binary.BigEndian.AppendUint32(nil, a.SaSlotid))
 	f.symbol(plan.Field{N: "sa_highest_slotid", Kind: plan.FieldHighest, Ref: e.ID, Value: uint64(a.SaHighestSlotid)}, binary.BigEndian.AppendUint32(nil, a.SaHighestSlotid))
@@ -37,7 +36,7 @@ func (c *call) sequence4(a *nfs4.SEQUENCE4args, _ *nfs4.SEQUENCE4res) {
 		last := e.slots[a.SaSlotid]
 		c.deps.After(last, plan.DepSlot)
 		if _, ok := e.slots[a.SaSlotid]; !ok {
-			c.b.room.take(slotSize)
+			c.states.b.room.take(slotSize)
 		}
 		e.slots[a.SaSlotid] = c.deps.Flight
 		if e.DefinedBy == 0 {
@@ -47,9 +46,9 @@ func (c *call) sequence4(a *nfs4.SEQUENCE4args, _ *nfs4.SEQUENCE4res) {
 	c.deps.After(e.client.ready, plan.DepClient)
 }
 
-func (c *call) exchangeID4(a *nfs4.EXCHANGE_ID4args, r *nfs4.EXCHANGE_ID4res) {
-	f, p, s := &c.form, &c.compound, &c.b.states
-	w := s.ownerID(c, a.EiaClientowner.CoOwnerid, a.EiaClientowner.CoVerifier)
+func exchangeID4(c *compound, a *nfs4.EXCHANGE_ID4args, r *nfs4.EXCHANGE_ID4res) {
+	f, s := &c.form, c.states
+	w := s.ownerID(&c.ids.sender, a.EiaClientowner.CoOwnerid, a.EiaClientowner.CoVerifier)
 	f.symbol(plan.Field{N: "co_verifier", Kind: plan.FieldVerifier, Ref: w.ID}, a.EiaClientowner.CoVerifier[:])
 	f.symbol(plan.Field{N: "co_ownerid", Kind: plan.FieldOwnerID, Ref: w.ID}, appendOpaque(a.EiaClientowner.CoOwnerid))
 	f.u32("eia_flags", a.EiaFlags)
@@ -57,26 +56,26 @@ func (c *call) exchangeID4(a *nfs4.EXCHANGE_ID4args, r *nfs4.EXCHANGE_ID4res) {
 		f.raw("eia_state_protect", &a.EiaStateProtect)
 	} else {
 		f.symbol(plan.Field{N: "eia_state_protect", Kind: plan.FieldU32, Value: uint64(nfs4.SP4_NONE)}, a.EiaStateProtect.Append(nil))
-		c.worse(plan.Inferred, "without the protection of state by a machine's credential, which needs RPCSEC_GSS")
+		c.reasons.add(plan.Inferred, "without the protection of state by a machine's credential, which needs RPCSEC_GSS")
 	}
 	f.u32("eia_client_impl_id", uint32(len(a.EiaClientImplId)))
 	for i := range a.EiaClientImplId {
 		f.raw("eia_client_impl_id", &a.EiaClientImplId[i])
 	}
 	if r != nil {
-		y := s.named(c, w, r.EirResok4.EirClientid)
+		y := s.named(&c.ids.sender, c.deps.Flight, w, r.EirResok4.EirClientid)
 		c.deps.After(y.set, plan.DepClient)
 		y.set = c.deps.Flight
 		// A client that registers again has given up its state.
 		c.deps.After(y.ready, plan.DepClient)
-		c.afterAll(y)
-		c.op.Binds = append(c.op.Binds, plan.Bind{At: p.at, Kind: plan.FieldClient, Ref: y.ID})
+		c.ids.afterAll(y)
+		c.op.Binds = append(c.op.Binds, plan.Bind{At: c.at, Kind: plan.FieldClient, Ref: y.ID})
 	}
 }
 
-func (c *call) createSession4(a *nfs4.CREATE_SESSION4args, r *nfs4.CREATE_SESSION4res) {
-	f, p, s := &c.form, &c.compound, &c.b.states
-	y := c.clientID("csa_clientid", a.CsaClientid)
+func createSession4(c *compound, a *nfs4.CREATE_SESSION4args, r *nfs4.CREATE_SESSION4res) {
+	f, s := &c.form, c.states
+	y := c.ids.clientID("csa_clientid", a.CsaClientid)
 	c.deps.After(y.set, plan.DepClient)
 	f.symbol(plan.Field{N: "csa_sequence", Kind: plan.FieldCreateSeq, Ref: y.ID}, binary.BigEndian.AppendUint32(nil, a.CsaSequence))
 	f.u32("csa_flags", a.CsaFlags)
@@ -89,7 +88,7 @@ func (c *call) createSession4(a *nfs4.CREATE_SESSION4args, r *nfs4.CREATE_SESSIO
 	}
 	switch {
 	case r != nil:
-		s.expectedOf(c) // it was not made, or the client has lost it, too
+		s.expectedOf(&c.ids.sender) // it was not made, or the client has lost it, too
 		k := sessionKey{c.server, r.CsrResok4.CsrSessionid}
 		e := s.sessions[k]
 		if e == nil {
@@ -101,44 +100,44 @@ func (c *call) createSession4(a *nfs4.CREATE_SESSION4args, r *nfs4.CREATE_SESSIO
 			e.Slots, e.MaxOps = n.CaMaxrequests, n.CaMaxoperations
 			e.MaxRequest, e.MaxResponse, e.MaxCached = n.CaMaxrequestsize, n.CaMaxresponsesize, n.CaMaxresponsesizeCached
 		}
-		c.op.Binds = append(c.op.Binds, plan.Bind{At: p.at, Kind: plan.FieldSession, Ref: e.ID})
-	case c.end < 0:
-		if e := s.expect(c, y); e != nil {
-			c.op.Binds = append(c.op.Binds, plan.Bind{At: p.at, Kind: plan.FieldSession, Ref: e.ID})
+		c.op.Binds = append(c.op.Binds, plan.Bind{At: c.at, Kind: plan.FieldSession, Ref: e.ID})
+	case c.deps.End < 0:
+		if e := s.expect(&c.ids.sender, c.op.ID, y); e != nil {
+			c.op.Binds = append(c.op.Binds, plan.Bind{At: c.at, Kind: plan.FieldSession, Ref: e.ID})
 		}
 	}
 }
 
-func (c *call) destroySession4(a *nfs4.DESTROY_SESSION4args, _ *nfs4.Status4res) {
-	e := c.sessionID("dsa_sessionid", a.DsaSessionid)
-	c.after(e)
+func destroySession4(c *compound, a *nfs4.DESTROY_SESSION4args, _ *nfs4.Status4res) {
+	e := c.ids.sessionID("dsa_sessionid", a.DsaSessionid)
+	c.ids.after(e)
 	e.ended = e.ended || c.ok
 }
 
-func (c *call) destroyClientID4(a *nfs4.DESTROY_CLIENTID4args, _ *nfs4.Status4res) {
-	y := c.clientID("dca_clientid", a.DcaClientid)
-	c.afterAll(y)
+func destroyClientID4(c *compound, a *nfs4.DESTROY_CLIENTID4args, _ *nfs4.Status4res) {
+	y := c.ids.clientID("dca_clientid", a.DcaClientid)
+	c.ids.afterAll(y)
 }
 
-func (c *call) bindConn4(a *nfs4.BIND_CONN_TO_SESSION4args, _ *nfs4.BIND_CONN_TO_SESSION4res) {
+func bindConn4(c *compound, a *nfs4.BIND_CONN_TO_SESSION4args, _ *nfs4.BIND_CONN_TO_SESSION4res) {
 	f := &c.form
-	c.sessionID("bctsa_sessid", a.BctsaSessid)
+	c.ids.sessionID("bctsa_sessid", a.BctsaSessid)
 	f.u32("bctsa_dir", uint32(a.BctsaDir))
 	f.bool("bctsa_use_conn_in_rdma_mode", a.BctsaUseConnInRdmaMode)
 }
 
-func (c *call) reclaimComplete4(a *nfs4.RECLAIM_COMPLETE4args, _ *nfs4.Status4res) {
+func reclaimComplete4(c *compound, a *nfs4.RECLAIM_COMPLETE4args, _ *nfs4.Status4res) {
 	f := &c.form
 	f.bool("rca_one_fs", a.RcaOneFs)
-	if c.client != nil && c.ok {
-		c.client.reclaimed = true
-		c.client.ready = c.deps.Flight
+	if c.ids.client != nil && c.ok {
+		c.ids.client.reclaimed = true
+		c.ids.client.ready = c.deps.Flight
 	}
 }
 
-func (c *call) setclientid4(a *nfs4.SETCLIENTID4args, r *nfs4.SETCLIENTID4res) {
-	f, p, s := &c.form, &c.compound, &c.b.states
-	w := s.ownerID(c, a.Client.Id, a.Client.Verifier)
+func setclientid4(c *compound, a *nfs4.SETCLIENTID4args, r *nfs4.SETCLIENTID4res) {
+	f, s := &c.form, c.states
+	w := s.ownerID(&c.ids.sender, a.Client.Id, a.Client.Verifier)
 	f.symbol(plan.Field{N: "verifier", Kind: plan.FieldVerifier, Ref: w.ID}, a.Client.Verifier[:])
 	f.symbol(plan.Field{N: "id", Kind: plan.FieldOwnerID, Ref: w.ID}, appendOpaque(a.Client.Id))
 	f.u32("cb_program", a.Callback.CbProgram)
@@ -146,15 +145,15 @@ func (c *call) setclientid4(a *nfs4.SETCLIENTID4args, r *nfs4.SETCLIENTID4res) {
 		a.Callback.CbLocation.Append(nil))
 	f.u32("callback_ident", a.CallbackIdent)
 	if r != nil {
-		y := s.named(c, w, r.Resok4.Clientid)
-		c.op.Binds = append(c.op.Binds, plan.Bind{At: p.at, Kind: plan.FieldClient, Ref: y.ID}, plan.Bind{At: p.at, Kind: plan.FieldConfirm, Ref: y.ID})
+		y := s.named(&c.ids.sender, c.deps.Flight, w, r.Resok4.Clientid)
+		c.op.Binds = append(c.op.Binds, plan.Bind{At: c.at, Kind: plan.FieldClient, Ref: y.ID}, plan.Bind{At: c.at, Kind: plan.FieldConfirm, Ref: y.ID})
 		y.set = c.deps.Flight
 	}
 }
 
-func (c *call) setclientidConfirm4(a *nfs4.SETCLIENTID_CONFIRM4args, _ *nfs4.Status4res) {
+func setclientidConfirm4(c *compound, a *nfs4.SETCLIENTID_CONFIRM4args, _ *nfs4.Status4res) {
 	f := &c.form
-	y := c.clientID("clientid", a.Clientid)
+	y := c.ids.clientID("clientid", a.Clientid)
 	c.deps.After(y.set, plan.DepClient)
 	f.symbol(plan.Field{N: "setclientid_confirm", Kind: plan.FieldConfirm, Ref: y.ID}, a.SetclientidConfirm[:])
 	if c.ok {
@@ -162,46 +161,12 @@ func (c *call) setclientidConfirm4(a *nfs4.SETCLIENTID_CONFIRM4args, _ *nfs4.Sta
 	}
 }
 
-func (c *call) renew4(a *nfs4.RENEW4args, _ *nfs4.Status4res) {
-	c.clientID("clientid", a.Clientid)
+func renew4(c *compound, a *nfs4.RENEW4args, _ *nfs4.Status4res) {
+	c.ids.clientID("clientid", a.Clientid)
 }
 
-func (c *call) delegpurge4(a *nfs4.DELEGPURGE4args, _ *nfs4.Status4res) {
-	c.clientID("clientid", a.Clientid)
-}
-
-// sessionID adds a session.
-func (c *call) sessionID(n string, id [16]byte) *session {
-	e := c.b.states.session(c, id)
-	c.client = e.client
-	c.deps.Needs(e.DefinedBy, plan.DepClient)
-	c.form.symbol(plan.Field{N: n, Kind: plan.FieldSession, Ref: e.ID}, id[:])
-	return e
-}
-
-// afterAll is after for all sessions of a client.
-func (c *call) afterAll(y *client) {
-	for _, e := range y.sessions {
-		c.after(e)
-	}
-	if n := len(y.sessions); n > manySlots && c.end >= 0 {
-		e := y.sessions[n-1]
-		clear(e.slots)
-		e.slots[maxSlots] = c.deps.Flight
-		y.sessions = append(y.sessions[:0], e)
-	}
-}
-
-// after waits for the last call on each slot of a session.
-func (c *call) after(e *session) {
-	for _, last := range e.slots {
-		c.deps.After(last, plan.DepClient)
-	}
-	if len(e.slots) > manySlots && c.end >= 0 {
-		// A call that would wait for all of them waits for this one.
-		clear(e.slots)
-		e.slots[maxSlots] = c.deps.Flight
-	}
+func delegpurge4(c *compound, a *nfs4.DELEGPURGE4args, _ *nfs4.Status4res) {
+	c.ids.clientID("clientid", a.Clientid)
 }
 
 // maxSlots bounds the slots of a session that are followed.

@@ -2,36 +2,36 @@ package planner
 
 import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfsacl"
+	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
 // acl3 reports a call of the ACL protocol that accompanies NFSv3, on the same connection and with
 // the same file handles.
-func (c *call) acl3() bool {
-	tx := c.v.Tx
+func acl3(tx *transaction.Transaction) bool {
 	return tx.Program == nfsacl.NFS_ACL_PROGRAM && tx.Version == nfsacl.NFS_ACL_V3 && tx.Procedure <= nfsacl.ACLPROC3_SETACL
 }
 
 // proceduresACL are procedures3 for NFSACL.
-var proceduresACL = [...]func(c *call) bool{
-	nfsacl.ACLPROC3_GETACL: proc((*call).getacl3),
-	nfsacl.ACLPROC3_SETACL: proc((*call).setacl3),
+var proceduresACL = [...]func(c *call3) bool{
+	nfsacl.ACLPROC3_GETACL: proc(getacl3),
+	nfsacl.ACLPROC3_SETACL: proc(setacl3),
 }
 
-func (c *call) getacl3(a *nfsacl.GETACL3args, r *nfsacl.GETACL3res) {
+func getacl3(c *call3, a *nfsacl.GETACL3args, r *nfsacl.GETACL3res) {
 	o := c.fh("fh", a.Fh.Data)
 	c.form.u32("mask", a.Mask)
-	c.inspects(o)
+	c.effects.inspects(o)
 	if r != nil && o != nil {
 		o.post3(&r.Resok.Attr)
 		o.learnACL(&r.Resok.Acl)
 	}
 }
 
-func (c *call) setacl3(a *nfsacl.SETACL3args, r *nfsacl.SETACL3res) {
+func setacl3(c *call3, a *nfsacl.SETACL3args, r *nfsacl.SETACL3res) {
 	o := c.fh("fh", a.Fh.Data)
 	c.form.raw("acl", &a.Acl)
-	c.alters(o)
+	c.effects.alters(o)
 	if o = o.real(); o == nil || !c.ok && c.replied {
 		return
 	}

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nlm"
-	"github.com/rpcrdma/toolkit/decode/nfs/ops"
+	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/planner/order"
@@ -15,8 +15,8 @@ import (
 // server's GRANTED, a call in the other direction, becomes a LOCK that asks once more: it needs
 // the reply that GRANTED stands for, and a server that cannot reach us will give it.
 
-// nlm reports whether a call is to a lock manager.
-func (c *call) nlm() bool { return c.v.Tx.Program == nlm.NLM_PROG }
+// isNLM reports whether a call is to a lock manager.
+func isNLM(tx *transaction.Transaction) bool { return tx.Program == nlm.NLM_PROG }
 
 // lockCall is the argument of a call of NLM, of any version.
 type lockCall struct {
@@ -83,50 +83,6 @@ func lockArgs(m xdr.Message) (l lockCall, ok bool) {
 	return l, true
 }
 
-// judgeLock says why a call of NLM is not replayed.
-func (c *call) judgeLock() (plan.Class, string) {
-	tx := c.v.Tx
-	e := ops.Procedure(tx.Program, tx.Version, tx.Procedure)
-	switch {
-	case c.v.Procedure == nil || e == nil:
-		return plan.Impossible, "an unknown procedure of NLM"
-	case c.callsBack():
-		if reason := c.unreadable(); reason != "" {
-			return plan.Impossible, reason
-		}
-		if !c.grant() {
-			return plan.Exact, "a callback: NLM GRANTED for a LOCK that is not in the capture"
-		}
-		if c.again() {
-			return plan.Exact, "sent again: replayed once"
-		}
-		return "", ""
-	case tx.Procedure >= nlm.NLM_TEST_RES && tx.Procedure <= nlm.NLM_GRANTED_RES:
-		return plan.Exact, "NLM " + c.procedure() + ": the answer to an asynchronous call, which is replayed as one with a reply"
-	case c.asynchronous():
-	case e.Class == ops.Never:
-		return plan.Exact, "NLM " + c.procedure() + " is not replayed"
-	}
-	if reason := c.unreadable(); reason != "" {
-		return plan.Impossible, reason
-	}
-	if c.again() {
-		return plan.Exact, "sent again: replayed once"
-	}
-	return "", ""
-}
-
-// asynchronous reports a call of a client whose answer comes as a call of the server: TEST_MSG to
-// UNLOCK_MSG. It is replayed in the form that has a reply.
-func (c *call) asynchronous() bool {
-	return c.nlm() && c.v.Tx.Procedure >= nlm.NLM_TEST_MSG && c.v.Tx.Procedure <= nlm.NLM_UNLOCK_MSG
-}
-
-// callsBack reports a GRANTED, in either of its forms.
-func (c *call) callsBack() bool {
-	return c.nlm() && (c.v.Tx.Procedure == nlm.NLM_GRANTED || c.v.Tx.Procedure == nlm.NLM_GRANTED_MSG)
-}
-
 // blockedKey names a lock that waits.
 type blockedKey struct {
 	server         int
@@ -152,46 +108,33 @@ type blocked struct {
 // maxBlocked bounds the locks that wait.
 const maxBlocked = 4096
 
-// grant finds the LOCK that a GRANTED is for, and makes the call one of its connection.
-func (c *call) grant() bool {
-	a, ok := lockArgs(c.v.Args())
-	if !ok {
-		return false
-	}
-	// The server is the caller.
-	server := c.b.servers[c.v.Tx.Client().Addr.String()]
-	if server == 0 {
-		return false
-	}
-	c.server = c.b.ids.real(server)
-	w := c.b.waiting[a.key(c.server)]
-	if s, ok := c.v.Result().(xdr.Status); w == nil || ok && failed(s) {
-		return false
-	}
-	c.conn, c.granted = w.conn, w
-	return true
-}
-
-// expectGranted is the reply that a GRANTED stands for.
-func (c *call) expectGranted() {
+// grantedReply is the reply that a GRANTED stands for.
+func grantedReply(version uint32, results bool) *plan.Expect {
 	x := &plan.Expect{StatusName: nlm.NLM4_GRANTED.Symbol()}
 	var res interface{ Append([]byte) []byte } = &nlm.Nlm4Res{}
-	if c.op.Version != nlm.NLM4_VERS {
+	if version != nlm.NLM4_VERS {
 		x.StatusName, res = nlm.NlmGranted.Symbol(), &nlm.NlmRes{}
 	}
-	if !c.b.opt.NoResults {
+	if results {
 		x.Results = res.Append(nil)
 	}
-	c.op.Expect = x
+	return x
 }
 
-// locking fills the op with a call of NLM.
-func (c *call) locking() string {
+// callNLM puts a call of NLM into the plan.
+type callNLM struct {
+	*call
+	states  *states
+	waiting *waitingLocks
+}
+
+// fill fills the op. A reason means that the call is not replayed.
+func (c *callNLM) fill() string {
 	f := &c.form
 	f.reset()
 	a, ok := lockArgs(c.v.Args())
 	if !ok {
-		return "NLM " + c.procedure() + " is not replayed"
+		return "NLM " + procedure(c.v) + " is not replayed"
 	}
 	owner := 0
 	if w := c.granted; w != nil {
@@ -201,17 +144,17 @@ func (c *call) locking() string {
 		a.cookie = cookie
 		c.op.Procedure, c.op.Granted, c.op.Credential = nlm.NLM_LOCK, true, w.cred
 		c.deps.Needs(w.op, plan.DepState)
-		delete(c.b.waiting, a.key(c.server))
+		delete(c.waiting.locks, a.key(c.server))
 	} else {
-		owner = c.b.states.lockOwner(&a)
+		owner = c.states.lockOwner(&a)
 	}
 	if owner == 0 {
 		return "more owners than are followed"
 	}
 	f.opaque("cookie", a.cookie)
-	if c.asynchronous() {
+	if asynchronous(c.v.Tx) {
 		c.op.Procedure -= nlm.NLM_TEST_MSG - nlm.NLM_TEST
-		c.worse(plan.Inferred, "asynchronous in the capture: its outcome is not compared")
+		c.reasons.add(plan.Inferred, "asynchronous in the capture: its outcome is not compared")
 	}
 	proc := c.op.Procedure
 	share := a.shared
@@ -251,9 +194,9 @@ func (c *call) locking() string {
 	c.op.Args = f.fields
 	c.orderLocks(o, &a, proc)
 	if c.mayWait(&a) && (proc == nlm.NLM_LOCK || proc == nlm.NLM3_NM_LOCK) {
-		c.b.waits(a.key(c.server), &blocked{conn: c.conn, args: a.clone(), owner: owner, op: c.op.ID, cred: c.op.Credential})
+		c.waiting.add(a.key(c.server), &blocked{conn: c.conn, args: a.clone(), owner: owner, op: c.op.ID, cred: c.op.Credential})
 	}
-	if c.granted == nil && a.reclaim && (!c.replied || c.lockStatus() == uint32(nlm.NLM4_GRANTED)) {
+	if c.granted == nil && a.reclaim && (!c.replied || c.status == uint32(nlm.NLM4_GRANTED)) {
 		claim(f.fields)
 	}
 	return ""
@@ -271,14 +214,14 @@ func claim(fields []plan.Field) {
 }
 
 // mayWait reports whether a LOCK has to wait, or may have to where the reply is another call.
-func (c *call) mayWait(a *lockCall) bool {
+func (c *callNLM) mayWait(a *lockCall) bool {
 	switch {
 	case c.granted != nil:
 		return false
-	case c.asynchronous():
+	case asynchronous(c.v.Tx):
 		return a.block
 	}
-	return c.replied && c.lockStatus() == uint32(nlm.NLM4_BLOCKED)
+	return c.replied && c.status == uint32(nlm.NLM4_BLOCKED)
 }
 
 func (l *lockCall) clone() lockCall {
@@ -287,45 +230,39 @@ func (l *lockCall) clone() lockCall {
 	return n
 }
 
-// waits remembers a lock that waits.
-func (b *Builder) waits(k blockedKey, w *blocked) {
-	if b.waiting == nil {
-		b.waiting = map[blockedKey]*blocked{}
-	}
-	if len(b.waiting) >= maxBlocked {
+// waitingLocks are the LOCKs that were told to wait.
+type waitingLocks struct {
+	locks map[blockedKey]*blocked
+	limit func(what string)
+}
+
+func (b *waitingLocks) add(k blockedKey, w *blocked) {
+	if len(b.locks) >= maxBlocked {
 		b.limit("more locks that wait than are followed")
 		return
 	}
-	b.waiting[k] = w
-}
-
-func (c *call) lockStatus() uint32 {
-	if s, ok := c.v.Result().(xdr.Status); ok {
-		code, _ := s.StatusCode()
-		return code
-	}
-	return 0
+	b.locks[k] = w
 }
 
 // lockedFile adds the file handle.
-func (c *call) lockedFile(h []byte) *obj {
-	o := c.b.space.of(c.server, h)
+func (c *callNLM) lockedFile(h []byte) *obj {
+	o := c.effects.space.of(c.server, h)
 	if o == nil {
 		c.form.text("fh", h)
-		c.worse(plan.Inferred, "a file handle that is not followed: sent as captured")
+		c.reasons.add(plan.Inferred, "a file handle that is not followed: sent as captured")
 		return nil
 	}
 	if o.typ == "" {
 		o.typ = "file"
 	}
-	c.form.handle("fh", c.b.space.ref(o), h)
-	c.object(o)
+	c.form.handle("fh", c.effects.space.ref(o), h)
+	c.effects.object(o)
 	return o
 }
 
 // orderLocks keeps the order of calls about locks of the same bytes, and of what the file is
 // read and written for under them.
-func (c *call) orderLocks(o *obj, a *lockCall, proc uint32) {
+func (c *callNLM) orderLocks(o *obj, a *lockCall, proc uint32) {
 	offset, end := a.offset, a.offset+a.length
 	if a.shared || a.length == 0 || end < offset {
 		end = order.Forever
@@ -333,19 +270,16 @@ func (c *call) orderLocks(o *obj, a *lockCall, proc uint32) {
 	if a.shared {
 		offset = 0
 	} else {
-		c.span(offset, a.length)
+		c.about.span(offset, a.length)
 		if a.length == 0 {
-			c.detail = "@" + strconv.FormatUint(offset, 10) + "-"
+			c.about.detail = "@" + strconv.FormatUint(offset, 10) + "-"
 		}
-	}
-	if o = o.real(); o == nil {
-		return
 	}
 	how := order.Writes
 	if proc == nlm.NLM_TEST {
 		how = order.Reads
 	}
-	c.deps.Use(&o.own().locks, offset, end, how, plan.DepRange)
+	c.effects.locks(o, offset, end, how)
 }
 
 // opaque is text that is never symbolic.

@@ -61,11 +61,12 @@ func (r *resent) put(k retry, answered bool) {
 	r.newer[k] = answered
 }
 
-// again reports whether another copy of a call is replayed in its place.
-func (c *call) again() bool {
-	tx, r := c.v.Tx, &c.b.resent
+// again reports whether another copy of a call that was sent at start is replayed in its place. If not, before is how much
+// earlier the call was sent for the first time.
+func (r *resent) again(v *rpc.View, start int64) (is bool, before int64) {
+	tx := v.Tx
 	f := fnv.New64a()
-	if o := &c.v.CallOpened; o.How == rpc.Decrypted {
+	if o := &v.CallOpened; o.How == rpc.Decrypted {
 		f.Write(o.Data) // encrypted arguments differ each time
 	} else {
 		f.Write(tx.Call.Payload)
@@ -82,26 +83,26 @@ func (c *call) again() bool {
 		if len(r.found) < maxAnswered {
 			r.found = append(r.found, Resent{k})
 		}
-		return true
+		return true, 0
 	case seen:
-		return true
+		return true, 0
 	case !usable && r.answered[k] > 0:
 		if _, known := r.first[k]; !known {
-			r.first[k] = c.start
+			r.first[k] = start
 		}
-		return true
+		return true, 0
 	case r.answered[k] > 0:
 		r.answered[k]--
 		if first, known := r.first[k]; known {
-			c.before = c.start - first
+			before = start - first
 			delete(r.first, k)
 		}
 	}
-	if usable && !(c.v.ReplyErr == nil && c.v.Reply().Succeeded()) {
-		return false // the client may send it once more for that reason: a call of its own
+	if usable && !(v.ReplyErr == nil && v.Reply().Succeeded()) {
+		return false, before // the client may send it once more for that reason: a call of its own
 	}
 	r.put(k, usable)
-	return false
+	return false, before
 }
 
 // sentBefore reports whether a copy of the call came on another connection of its client.

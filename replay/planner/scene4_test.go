@@ -58,7 +58,7 @@ func sequence(session string, slot, seq uint32) step {
 	return step{nfs4.OP_SEQUENCE, a, r}
 }
 
-func open4(clientid uint64, owner, name string, seqid uint32, create bool, id nfs4.Stateid4, before, after uint64) step {
+func openStep4(clientid uint64, owner, name string, seqid uint32, create bool, id nfs4.Stateid4, before, after uint64) step {
 	a := &nfs4.OPEN4args{Seqid: seqid, ShareAccess: 3, Owner: nfs4.StateOwner4{Clientid: clientid, Owner: []byte(owner)}}
 	if create {
 		a.Openhow.Opentype = nfs4.OPEN4_CREATE
@@ -70,25 +70,25 @@ func open4(clientid uint64, owner, name string, seqid uint32, create bool, id nf
 	return step{nfs4.OP_OPEN, a, r}
 }
 
-func read4(id nfs4.Stateid4, offset uint64, data string) step {
+func readStep4(id nfs4.Stateid4, offset uint64, data string) step {
 	r := &nfs4.READ4res{}
 	r.Resok4.Eof = true
 	r.Resok4.Data = xdr.Data{Length: uint32(len(data)), Inline: []byte(data)}
 	return step{nfs4.OP_READ, &nfs4.READ4args{Stateid: id, Offset: offset, Count: 4096}, r}
 }
 
-func write4(id nfs4.Stateid4, offset uint64, data string) step {
+func writeStep4(id nfs4.Stateid4, offset uint64, data string) step {
 	r := &nfs4.WRITE4res{}
 	r.Resok4.Count = uint32(len(data))
 	return step{nfs4.OP_WRITE, &nfs4.WRITE4args{Stateid: id, Offset: offset, Data: xdr.Data{Length: uint32(len(data)), Inline: []byte(data)}}, r}
 }
 
-func close4(seqid uint32, id nfs4.Stateid4) step {
+func closeStep4(seqid uint32, id nfs4.Stateid4) step {
 	r := &nfs4.CLOSE4res{OpenStateid: nfs4.Stateid4{Seqid: id.Seqid + 1, Other: id.Other}}
 	return step{nfs4.OP_CLOSE, &nfs4.CLOSE4args{Seqid: seqid, OpenStateid: id}, r}
 }
 
-func remove4(name string) step {
+func removeStep4(name string) step {
 	return step{nfs4.OP_REMOVE, &nfs4.REMOVE4args{Target: []byte(name)}, &nfs4.REMOVE4res{}}
 }
 
@@ -130,13 +130,13 @@ func TestConfirmed(t *testing.T) {
 func TestRemoveWhileOpen(t *testing.T) {
 	s := newScene(t)
 	const cl = 0x77
-	s.compound(0, putfh("root"), open4(cl, "me", "f", 1, true, sid(1, "S"), 1, 2), getfh("F")) // 1
+	s.compound(0, putfh("root"), openStep4(cl, "me", "f", 1, true, sid(1, "S"), 1, 2), getfh("F")) // 1
 	s.compound(0, putfh("F"), step{nfs4.OP_OPEN_CONFIRM, &nfs4.OPEN_CONFIRM4args{OpenStateid: sid(1, "S"), Seqid: 2},
 		&nfs4.OPEN_CONFIRM4res{Resok4: nfs4.OPEN_CONFIRM4resok{OpenStateid: sid(2, "S")}}}) // 2
-	s.compound(0, putfh("F"), write4(sid(2, "S"), 0, "data")) // 3
-	s.compound(0, putfh("root"), remove4("f"))                // 4
-	s.compound(0, putfh("F"), read4(sid(2, "S"), 0, "data"))  // 5
-	s.compound(0, putfh("F"), close4(3, sid(2, "S")))         // 6
+	s.compound(0, putfh("F"), writeStep4(sid(2, "S"), 0, "data")) // 3
+	s.compound(0, putfh("root"), removeStep4("f"))                // 4
+	s.compound(0, putfh("F"), readStep4(sid(2, "S"), 0, "data"))  // 5
+	s.compound(0, putfh("F"), closeStep4(3, sid(2, "S")))         // 6
 	s.compound(0, putfh("F"), step{nfs4.OP_GETATTR, &nfs4.GETATTR4args{}, &nfs4.GETATTR4res{Status: nfs4.NFS4ERR_STALE}})
 	l := s.plan()
 	f := l.object(t, "f")
@@ -173,13 +173,13 @@ func TestOwnerWithoutReply(t *testing.T) {
 		"same number": {2, false},
 	} {
 		s := newScene(t)
-		s.compound(0, putfh("root"), open4(cl, "me", "f", 1, true, sid(1, "S"), 1, 2), getfh("F")) // 1
+		s.compound(0, putfh("root"), openStep4(cl, "me", "f", 1, true, sid(1, "S"), 1, 2), getfh("F")) // 1
 		closing := &nfs4.CompoundArgs{}
-		for _, x := range []step{putfh("F"), close4(2, sid(1, "S"))} {
+		for _, x := range []step{putfh("F"), closeStep4(2, sid(1, "S"))} {
 			closing.Ops = append(closing.Ops, nfs4.Op{Number: uint32(x.op), Body: x.args})
 		}
-		s.call(4, 1, closing, nil)                                                                      // 2
-		s.compound(0, putfh("root"), open4(cl, "me", "g", c.next, true, sid(1, "T"), 2, 3), getfh("G")) // 3
+		s.call(4, 1, closing, nil)                                                                          // 2
+		s.compound(0, putfh("root"), openStep4(cl, "me", "g", c.next, true, sid(1, "T"), 2, 3), getfh("G")) // 3
 		l := s.plan()
 		l.want(t, name, l.reaches(3, 2), c.waits)
 	}
@@ -196,8 +196,8 @@ func TestClientOfSession(t *testing.T) {
 		same   bool
 	}{"its client": {0x99, true}, "another client": {0x98, false}} {
 		s := newScene(t)
-		s.compound(1, sequence(id, 0, 7), putfh("F"), read4(sid(0, "S"), 0, "data")) // 1
-		s.compound(1, destroy(c.client))                                             // 2
+		s.compound(1, sequence(id, 0, 7), putfh("F"), readStep4(sid(0, "S"), 0, "data")) // 1
+		s.compound(1, destroy(c.client))                                                 // 2
 		l := s.plan()
 		if got := kinds(l.ops[1], plan.FieldClient)[0].Ref == l.Sessions[0].Client; got != c.same {
 			t.Errorf("%s: %+v, session %+v", name, l.Clients, l.Sessions[0])
@@ -218,8 +218,8 @@ func TestRefusedOpen(t *testing.T) {
 		a.res = &nfs4.OPEN4res{Status: nfs4.NFS4ERR_ACCESS}
 		return a
 	}
-	byName := refused(open4(0x99, "me", "f", 0, false, sid(1, "T"), 1, 1))
-	byHandle := refused(open4(0x99, "me", "f", 0, false, sid(1, "T"), 1, 1))
+	byName := refused(openStep4(0x99, "me", "f", 0, false, sid(1, "T"), 1, 1))
+	byHandle := refused(openStep4(0x99, "me", "f", 0, false, sid(1, "T"), 1, 1))
 	byHandle.args.(*nfs4.OPEN4args).Claim = nfs4.OpenClaim4{Claim: nfs4.CLAIM_FH}
 	for name, c := range map[string]struct {
 		set, in string // whose mode is set, and what the OPEN starts from
@@ -230,9 +230,9 @@ func TestRefusedOpen(t *testing.T) {
 		"its directory":       {"root", "root", byName},
 	} {
 		s := newScene(t)
-		s.compound(1, sequence("E", 0, 1), putfh("root"), open4(0x99, "me", "f", 0, false, sid(1, "S"), 1, 1), getfh("F")) // 1
-		s.compound(1, sequence("E", 1, 1), putfh(c.set), mode())                                                           // 2
-		s.compound(1, sequence("E", 2, 1), putfh(c.in), c.open)                                                            // 3
+		s.compound(1, sequence("E", 0, 1), putfh("root"), openStep4(0x99, "me", "f", 0, false, sid(1, "S"), 1, 1), getfh("F")) // 1
+		s.compound(1, sequence("E", 1, 1), putfh(c.set), mode())                                                               // 2
+		s.compound(1, sequence("E", 2, 1), putfh(c.in), c.open)                                                                // 3
 		l := s.plan()
 		found := false
 		for _, d := range l.ops[2].Deps {
@@ -247,18 +247,18 @@ func TestRefusedOpen(t *testing.T) {
 // A session that nobody knows is the one of the CREATE_SESSION before it on the connection whose reply the capture lacks.
 func TestSessionWithoutReply(t *testing.T) {
 	s := newScene(t)
-	s.exchange("me", 0x99, "server")                                              // 1
-	create := &nfs4.CREATE_SESSION4args{CsaClientid: 0x99, CsaSequence: 1}        //
-	again := &nfs4.CREATE_SESSION4res{}                                           // of a second session
-	again.CsrResok4.CsrSessionid = [16]byte{'K'}                                  //
-	one := &nfs4.CompoundArgs{Minorversion: 1}                                    //
-	one.Ops = []nfs4.Op{{Number: uint32(nfs4.OP_CREATE_SESSION), Body: create}}   //
-	s.call(4, 1, one, nil)                                                        // 2
-	s.compound(1, sequence("E", 0, 1), putfh("F"), read4(sid(0, "S"), 0, "data")) // 3
-	s.compound(1, sequence("X", 0, 1), putfh("F"), read4(sid(0, "S"), 0, "data")) // 4: another one
-	s.call(4, 1, one, nil)                                                        // 5
-	s.compound(1, step{nfs4.OP_CREATE_SESSION, create, again})                    // 6: the client has tried again
-	s.compound(1, sequence("Y", 0, 1), putfh("F"), read4(sid(0, "S"), 0, "data")) // 7
+	s.exchange("me", 0x99, "server")                                                  // 1
+	create := &nfs4.CREATE_SESSION4args{CsaClientid: 0x99, CsaSequence: 1}            //
+	again := &nfs4.CREATE_SESSION4res{}                                               // of a second session
+	again.CsrResok4.CsrSessionid = [16]byte{'K'}                                      //
+	one := &nfs4.CompoundArgs{Minorversion: 1}                                        //
+	one.Ops = []nfs4.Op{{Number: uint32(nfs4.OP_CREATE_SESSION), Body: create}}       //
+	s.call(4, 1, one, nil)                                                            // 2
+	s.compound(1, sequence("E", 0, 1), putfh("F"), readStep4(sid(0, "S"), 0, "data")) // 3
+	s.compound(1, sequence("X", 0, 1), putfh("F"), readStep4(sid(0, "S"), 0, "data")) // 4: another one
+	s.call(4, 1, one, nil)                                                            // 5
+	s.compound(1, step{nfs4.OP_CREATE_SESSION, create, again})                        // 6: the client has tried again
+	s.compound(1, sequence("Y", 0, 1), putfh("F"), readStep4(sid(0, "S"), 0, "data")) // 7
 	l := s.plan()
 	for i, want := range []struct{ by, client int }{{2, 1}, {0, 2}, {5, 1}, {6, 1}, {0, 3}} {
 		if x := l.Sessions[i]; x.DefinedBy != want.by || x.Client != want.client {
@@ -270,7 +270,7 @@ func TestSessionWithoutReply(t *testing.T) {
 	t.Run("of a client from before the capture", func(t *testing.T) {
 		s := newScene(t)
 		s.call(4, 1, one, nil)
-		s.compound(1, sequence("E", 0, 1), putfh("F"), read4(sid(0, "S"), 0, "data"))
+		s.compound(1, sequence("E", 0, 1), putfh("F"), readStep4(sid(0, "S"), 0, "data"))
 		l := s.plan()
 		if len(l.Sessions) != 1 || l.Sessions[0].DefinedBy != 0 || len(l.ops[0].Binds) != 0 {
 			t.Errorf("%+v, %+v", l.Sessions, l.ops[0].Binds)
@@ -284,11 +284,11 @@ func TestSessionWithoutReply(t *testing.T) {
 // A capture that began in the middle: the state of a READ is not known.
 func TestMidstream(t *testing.T) {
 	s := newScene(t)
-	s.compound(1, sequence("E", 5, 9), putfh("F"), read4(sid(0, "S"), 0, "data"))                                                       // 1
-	s.compound(1, sequence("E", 5, 10), putfh("F"), write4(sid(0, "S"), 4, "more"))                                                     // 2
+	s.compound(1, sequence("E", 5, 9), putfh("F"), readStep4(sid(0, "S"), 0, "data"))                                                   // 1
+	s.compound(1, sequence("E", 5, 10), putfh("F"), writeStep4(sid(0, "S"), 4, "more"))                                                 // 2
 	s.compound(1, sequence("E", 0, 3), putfh("F"), step{nfs4.OP_DELEGRETURN, &nfs4.DELEGRETURN4args{DelegStateid: sid(1, "D")}, ok4()}) // 3
-	s.compound(1, sequence("E", 5, 11), putfh("F"), close4(0, sid(3, "S")))                                                             // 4
-	s.compound(1, sequence("E", 1, 1), putfh("root"), open4(0x99, "me", "g", 0, false, sid(1, "G"), 1, 1), getfh("G"))                  // 5
+	s.compound(1, sequence("E", 5, 11), putfh("F"), closeStep4(0, sid(3, "S")))                                                         // 4
+	s.compound(1, sequence("E", 1, 1), putfh("root"), openStep4(0x99, "me", "g", 0, false, sid(1, "G"), 1, 1), getfh("G"))              // 5
 	l := s.plan()
 	if e := l.Sessions[0]; e.Class != plan.Synthesised || e.Slots != 6 || e.DefinedBy != 0 {
 		t.Errorf("session %+v", e)
@@ -343,8 +343,8 @@ func TestLostState(t *testing.T) {
 	s.compound(1, step{nfs4.OP_EXCHANGE_ID, &nfs4.EXCHANGE_ID4args{EiaStateProtect: nfs4.StateProtect4A{SpaHow: nfs4.SP4_MACH_CRED}},
 		&nfs4.EXCHANGE_ID4res{EirResok4: nfs4.EXCHANGE_ID4resok{EirClientid: 1}}}) // 1
 	s.compound(1, step{nfs4.OP_CREATE_SESSION, &nfs4.CREATE_SESSION4args{CsaClientid: 1}, r}) // 2
-	s.compound(1, sequence("E", 0, 1), putfh("F"), read4(sid(0, "S"), 0, "data"))             // 3
-	s.compound(1, sequence("E", 0, 2), putfh("F"), close4(0, sid(1, "S")))                    // left out
+	s.compound(1, sequence("E", 0, 1), putfh("F"), readStep4(sid(0, "S"), 0, "data"))         // 3
+	s.compound(1, sequence("E", 0, 2), putfh("F"), closeStep4(0, sid(1, "S")))                // left out
 	l := s.plan()
 	l.want(t, "ops", len(l.ops), 3)
 	l.want(t, "states", len(l.States), 0)
@@ -373,20 +373,20 @@ func TestRestart(t *testing.T) {
 	complete := func(e string) {
 		s.compound(1, sequence(e, 0, 1), step{nfs4.OP_RECLAIM_COMPLETE, &nfs4.RECLAIM_COMPLETE4args{}, &nfs4.RECLAIM_COMPLETE4res{}})
 	}
-	hello(1)                                                                                                        // 1
-	session(1, "A")                                                                                                 // 2
-	complete("A")                                                                                                   // 3
-	s.compound(1, sequence("A", 0, 2), putfh("root"), open4(1, "me", "f", 0, false, sid(1, "S"), 1, 1), getfh("F")) // 4
+	hello(1)                                                                                                            // 1
+	session(1, "A")                                                                                                     // 2
+	complete("A")                                                                                                       // 3
+	s.compound(1, sequence("A", 0, 2), putfh("root"), openStep4(1, "me", "f", 0, false, sid(1, "S"), 1, 1), getfh("F")) // 4
 	bad := sequence("A", 0, 3)
 	bad.res = &nfs4.SEQUENCE4res{SrStatus: nfs4.NFS4ERR_BADSESSION}
 	s.compound(1, bad, step{nfs4.OP_PUTFH, &nfs4.PUTFH4args{Object: []byte("F")}, nil}) // left out
 	hello(2)                                                                            // left out
 	session(2, "B")                                                                     // left out
-	re := open4(2, "me", "", 0, false, sid(1, "T"), 0, 0)
+	re := openStep4(2, "me", "", 0, false, sid(1, "T"), 0, 0)
 	re.args.(*nfs4.OPEN4args).Claim = nfs4.OpenClaim4{Claim: nfs4.CLAIM_PREVIOUS}
-	s.compound(1, sequence("B", 0, 1), putfh("F"), re)                            // left out
-	complete("B")                                                                 // left out
-	s.compound(1, sequence("B", 0, 3), putfh("F"), read4(sid(0, "T"), 0, "data")) // 5
+	s.compound(1, sequence("B", 0, 1), putfh("F"), re)                                // left out
+	complete("B")                                                                     // left out
+	s.compound(1, sequence("B", 0, 3), putfh("F"), readStep4(sid(0, "T"), 0, "data")) // 5
 	l := s.plan()
 	l.want(t, "ops", len(l.ops), 5)
 	l.want(t, "skips", len(l.skips), 5)
@@ -404,8 +404,8 @@ func TestRestart(t *testing.T) {
 // Locks of two owners on one range wait for each other.
 func TestLocks(t *testing.T) {
 	s := newScene(t)
-	s.compound(0, putfh("root"), open4(1, "a", "f", 1, false, sid(1, "A"), 1, 1), getfh("F")) // 1
-	s.compound(0, putfh("root"), open4(1, "b", "f", 1, false, sid(1, "B"), 1, 1), getfh("F")) // 2
+	s.compound(0, putfh("root"), openStep4(1, "a", "f", 1, false, sid(1, "A"), 1, 1), getfh("F")) // 1
+	s.compound(0, putfh("root"), openStep4(1, "b", "f", 1, false, sid(1, "B"), 1, 1), getfh("F")) // 2
 	lock := func(open, state, owner string, offset uint64, st nfs4.Nfsstat4) {
 		a := &nfs4.LOCK4args{Locktype: nfs4.WRITE_LT, Offset: offset, Length: 10}
 		a.Locker.NewLockOwner = true

@@ -11,6 +11,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/nfs/ops"
+	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
@@ -71,7 +72,7 @@ func (s *identity) told(addr string) (server int, why plan.SameServer) {
 
 // look finds out whether the server of a call is already known by another address.
 func (s *identity) look(c *call) {
-	if len(s.b.t.Servers) > 1 && c.handlesLook(s.handle) {
+	if len(s.b.t.Servers) > 1 && handles(c.v, func(h []byte) bool { return s.handle(c, h) }) {
 		c.server = s.real(c.server)
 	}
 	a, ok := c.v.Args().(*nfs4.CompoundArgs)
@@ -307,32 +308,33 @@ func (s *identity) finish() {
 	}
 }
 
-// handlesLook shows f the handles of a call and its reply until it returns true.
-func (c *call) handlesLook(f func(c *call, h []byte) bool) bool {
-	if a, ok := c.v.Args().(*nfs4.CompoundArgs); ok {
-		r, _ := c.v.Result().(*nfs4.CompoundRes)
+// handles shows f the handles of a call and its reply until it returns true.
+func handles(v *rpc.View, f func(h []byte) bool) bool {
+	if a, ok := v.Args().(*nfs4.CompoundArgs); ok {
+		r, _ := v.Result().(*nfs4.CompoundRes)
 		for i := range a.Ops {
-			if p, ok := a.Ops[i].Body.(*nfs4.PUTFH4args); ok && r != nil && i < len(r.Ops) && f(c, p.Object) {
+			if p, ok := a.Ops[i].Body.(*nfs4.PUTFH4args); ok && r != nil && i < len(r.Ops) && f(p.Object) {
 				return true
 			}
 		}
 		for i := 0; r != nil && i < len(r.Ops); i++ {
-			if g, ok := r.Ops[i].Body.(*nfs4.GETFH4res); ok && g.Status == nfs4.NFS4_OK && f(c, g.Resok4.Object) {
+			if g, ok := r.Ops[i].Body.(*nfs4.GETFH4res); ok && g.Status == nfs4.NFS4_OK && f(g.Resok4.Object) {
 				return true
 			}
 		}
 		return false
 	}
-	e := ops.Procedure(c.v.Tx.Program, c.v.Tx.Version, c.v.Tx.Procedure)
-	if e == nil || c.v.Tx.Program != nfs3.NFS_PROGRAM || c.v.Args() == nil || c.v.Tx.Procedure == 0 {
+	e := ops.Procedure(v.Tx.Program, v.Tx.Version, v.Tx.Procedure)
+	if e == nil || v.Tx.Program != nfs3.NFS_PROGRAM || v.Args() == nil || v.Tx.Procedure == 0 {
 		return false
 	}
-	if s, ok := c.v.Result().(xdr.Status); !ok || failed(s) {
+	if s, ok := v.Result().(xdr.Status); !ok || failed(s) {
 		return false // a refused handle shows nothing
 	}
-	e.Act(c.v.Args(), &c.act)
-	for _, p := range c.act.Places() {
-		if len(p.Handle) > 0 && f(c, p.Handle) {
+	var act ops.Act
+	e.Act(v.Args(), &act)
+	for _, p := range act.Places() {
+		if len(p.Handle) > 0 && f(p.Handle) {
 			return true
 		}
 	}

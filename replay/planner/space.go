@@ -147,12 +147,12 @@ func (o *obj) appears(n *nameState, key nameKey) {
 }
 
 // create makes a new object at a name.
-func (s *space) create(c *call, dir *obj, name, handle []byte, typ string) *obj {
+func (s *space) create(by order.Flight, server int, dir *obj, name, handle []byte, typ string) *obj {
 	if dir = dir.real(); dir == nil || dots(name) {
 		// Its place is unknown; no file server would have created such a name.
-		o := s.of(c.server, handle)
+		o := s.of(server, handle)
 		if o != nil && o.created.Op == 0 && o.origin == plan.Before && o.id == 0 {
-			o.origin, o.created, o.typ = plan.Created, c.deps.Flight, typ
+			o.origin, o.created, o.typ = plan.Created, by, typ
 		}
 		return o
 	}
@@ -161,7 +161,7 @@ func (s *space) create(c *call, dir *obj, name, handle []byte, typ string) *obj 
 	}
 	n, key := s.named(dir, name)
 	o := s.add(dir.server, plan.Created)
-	o.created, o.typ = c.deps.Flight, typ
+	o.created, o.typ = by, typ
 	o.first(key, plan.Exact)
 	o.now, o.count = key, 1
 	o.sizeChanged, o.modeChanged, o.ownerChanged = true, true, true
@@ -172,7 +172,7 @@ func (s *space) create(c *call, dir *obj, name, handle []byte, typ string) *obj 
 	return o
 }
 
-func (s *space) rename(c *call, from *obj, old []byte, to *obj, name []byte) {
+func (s *space) rename(by order.Flight, from *obj, old []byte, to *obj, name []byte) {
 	from, to = from.real(), to.real()
 	if from == nil || to == nil || dots(old) || dots(name) {
 		return
@@ -183,7 +183,7 @@ func (s *space) rename(c *call, from *obj, old []byte, to *obj, name []byte) {
 		return // two names of one file: nothing happens (RFC 8881, section 18.26)
 	}
 	if z.obj != nil {
-		s.unname(c, z)
+		s.unname(by, z)
 	}
 	a.obj, a.touched = nil, true
 	z.obj, z.touched = o, true
@@ -203,22 +203,63 @@ func (s *space) link(o, dir *obj, name []byte) {
 	o.linksChanged = true
 }
 
-func (s *space) remove(c *call, dir *obj, name []byte) {
+func (s *space) remove(by order.Flight, dir *obj, name []byte) {
 	if dir = dir.real(); dir == nil || dots(name) {
 		return
 	}
-	s.unname(c, s.state(dir, name))
+	s.unname(by, s.state(dir, name))
 }
 
 // unname removes a name from its object.
-func (s *space) unname(c *call, n *nameState) {
+func (s *space) unname(by order.Flight, n *nameState) {
 	if o := n.obj.real(); o != nil {
 		if o.count--; o.count <= 0 {
-			o.removed = c.deps.Flight
+			o.removed = by
 		}
 		o.linksChanged = true
 	}
 	n.obj, n.touched = nil, true
+}
+
+// leads is the object that a name currently refers to, if its handle is known.
+func (s *space) leads(d *obj, name []byte) int {
+	if d = d.real(); d == nil {
+		return 0
+	}
+	if n := s.names[nameKey{d, string(name)}]; n != nil && n.obj != nil {
+		if o := n.obj.real(); o.handle != "" || o.id != 0 {
+			return s.ref(o)
+		}
+	}
+	return 0
+}
+
+// listed is an entry of a directory.
+func (s *space) listed(d *obj, name, handle []byte) *obj {
+	if d = d.real(); d == nil || dots(name) {
+		return nil
+	}
+	n := s.names[nameKey{d, string(name)}]
+	if n != nil && n.touched && n.obj == nil {
+		return nil // removed in the meantime
+	}
+	if n != nil && n.obj != nil {
+		o := n.obj.real()
+		if o.handle == "" && len(handle) > 0 {
+			return s.find(d, name, handle)
+		}
+		return o
+	}
+	return s.find(d, name, handle)
+}
+
+// maybe notes that a call without a reply may have made a name.
+func (s *space) maybe(dir *obj, name []byte, op int) {
+	if dir = dir.real(); dir != nil && !dots(name) {
+		if n := s.state(dir, name); n.obj == nil {
+			n.pending = op
+		}
+	}
 }
 
 // missing notes that a name was not there.

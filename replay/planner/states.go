@@ -94,7 +94,7 @@ func (s *states) init(b *Builder) {
 	}
 }
 
-func (s *states) session(c *call, id [16]byte) *session {
+func (s *states) session(c *sender, id [16]byte) *session {
 	k := sessionKey{c.server, id}
 	x := s.sessions[k]
 	if x == nil {
@@ -122,11 +122,11 @@ func (s *states) session(c *call, id [16]byte) *session {
 
 // expect adds the session of a CREATE_SESSION whose reply the capture lacks: it is the next one on the
 // connection that nobody knows.
-func (s *states) expect(c *call, cl *client) *session {
+func (s *states) expect(c *sender, op int, cl *client) *session {
 	if cl.DefinedBy == 0 {
 		return nil // nobody can make it: it is made as one from before the capture
 	}
-	if s.expected[c.conn.id] != nil {
+	if s.expected[c.conn] != nil {
 		return nil // which of two it is cannot be told
 	}
 	n := len(s.sessIn)
@@ -135,15 +135,15 @@ func (s *states) expect(c *call, cl *client) *session {
 	if len(s.sessIn) == n {
 		return nil
 	}
-	x.SessionID, x.DefinedBy, x.Class = "", c.op.ID, plan.Inferred
-	s.expected[c.conn.id] = x
+	x.SessionID, x.DefinedBy, x.Class = "", op, plan.Inferred
+	s.expected[c.conn] = x
 	return x
 }
 
 // expectedOf is the session that is expected to be used on a connection; nil if there is none.
-func (s *states) expectedOf(c *call) *session {
-	x := s.expected[c.conn.id]
-	delete(s.expected, c.conn.id)
+func (s *states) expectedOf(c *sender) *session {
+	x := s.expected[c.conn]
+	delete(s.expected, c.conn)
 	return x
 }
 
@@ -161,7 +161,7 @@ func (s *states) addSession(k sessionKey, cl *client) *session {
 }
 
 // client returns the client of a client id; a new one was there before the capture.
-func (s *states) client(c *call, id uint64) *client {
+func (s *states) client(c *sender, id uint64) *client {
 	k := clientKey{c.server, id}
 	x := s.clients[k]
 	if x == nil {
@@ -186,7 +186,7 @@ func pendingKey(server int, id []byte, verifier [8]byte) string {
 }
 
 // ownerID is the client of an owner string, whether it has an id yet or not.
-func (s *states) ownerID(c *call, id []byte, verifier [8]byte) *client {
+func (s *states) ownerID(c *sender, id []byte, verifier [8]byte) *client {
 	k := pendingKey(c.server, id, verifier)
 	x := s.pending[k]
 	if x == nil {
@@ -208,7 +208,7 @@ func (s *states) ownerID(c *call, id []byte, verifier [8]byte) *client {
 }
 
 // named gives a client its id.
-func (s *states) named(c *call, x *client, id uint64) *client {
+func (s *states) named(c *sender, by order.Flight, x *client, id uint64) *client {
 	k := clientKey{c.server, id}
 	old := s.clients[k]
 	if old != nil && old != x && old.DefinedBy == 0 && old.Class == plan.Synthesised {
@@ -220,8 +220,8 @@ func (s *states) named(c *call, x *client, id uint64) *client {
 		s.b.room.take(entrySize)
 	}
 	if x.DefinedBy == 0 {
-		x.DefinedBy, x.Class, x.ClientID = c.op.ID, plan.Exact, fmt.Sprintf("%016x", id)
-		x.ready = c.deps.Flight
+		x.DefinedBy, x.Class, x.ClientID = by.Op, plan.Exact, fmt.Sprintf("%016x", id)
+		x.ready = by
 	}
 	return x
 }
@@ -238,10 +238,21 @@ func (s *states) newClient(server int) *client {
 	return c
 }
 
+// latest is one of the latest clients that has the address of a sender; nil if there is none.
+func (s *states) latest(c *sender) *client {
+	n := len(s.clientsIn)
+	for _, x := range slices.Backward(s.clientsIn[max(0, n-63):]) {
+		if x.Server == c.server && x.Addr == c.addr && x.Minor == c.minor {
+			return x
+		}
+	}
+	return nil
+}
+
 // first notes where a client was seen first.
-func (s *states) first(c *call, x *client) {
+func (s *states) first(c *sender, x *client) {
 	if x.Addr == "" {
-		x.Addr, x.Minor = c.clientAddr(), c.minor
+		x.Addr, x.Minor = c.addr, c.minor
 	}
 }
 
@@ -263,7 +274,7 @@ func (s *states) owner(cl *client, kind string, name []byte) *owner {
 
 // reclaimed makes a state id from after the server's restart another name of the one that it
 // replaces; nil if there is none.
-func (s *states) reclaimed(c *call, id *nfs4.Stateid4, kind plan.StateKind, o *obj, w *owner) *state {
+func (s *states) reclaimed(c *sender, id *nfs4.Stateid4, kind plan.StateKind, o *obj, w *owner) *state {
 	if isSpecial(id) != "" {
 		return nil
 	}
@@ -288,7 +299,7 @@ func (s *states) reclaimed(c *call, id *nfs4.Stateid4, kind plan.StateKind, o *o
 }
 
 // result learns a state id from a reply.
-func (s *states) result(c *call, at int, id *nfs4.Stateid4, kind plan.StateKind, o *obj, w *owner) *state {
+func (s *states) result(c *sender, op int, id *nfs4.Stateid4, kind plan.StateKind, o *obj, w *owner) *state {
 	if isSpecial(id) != "" {
 		return nil
 	}
@@ -296,7 +307,7 @@ func (s *states) result(c *call, at int, id *nfs4.Stateid4, kind plan.StateKind,
 	x := s.states[k].real()
 	if x == nil {
 		x = s.addState(k, kind)
-		x.Class, x.DefinedBy = plan.Exact, c.op.ID
+		x.Class, x.DefinedBy = plan.Exact, op
 		x.obj, x.client, x.owner = o, c.client, w
 		if w != nil {
 			x.client = s.clientsIn[w.Client-1]
@@ -304,12 +315,11 @@ func (s *states) result(c *call, at int, id *nfs4.Stateid4, kind plan.StateKind,
 	}
 	x.seqid = id.Seqid
 	o.real().holds(x)
-	c.op.Binds = append(c.op.Binds, plan.Bind{At: at, Kind: plan.FieldState, Ref: x.ID, State: kind})
 	return x
 }
 
 // state returns the state of a state id in a call; a new one was there before the capture.
-func (s *states) state(c *call, id *nfs4.Stateid4, kind plan.StateKind, o *obj) *state {
+func (s *states) state(c *sender, id *nfs4.Stateid4, kind plan.StateKind, o *obj) *state {
 	k := stateKey{c.server, id.Other}
 	x := s.states[k].real()
 	if x == nil {

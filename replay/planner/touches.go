@@ -6,6 +6,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/nfs/ops"
+	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
@@ -15,18 +16,16 @@ const maxTouches = 64
 
 // touches derives what an incomplete call may have changed from the arguments that are there.
 // reads says that it changed nothing; neither places nor reads means unknown.
-func (c *call) touches() (list []plan.Touch, reads bool) {
-	a, ok := c.v.Args().(*nfs4.CompoundArgs)
+func (x *toucher) touches(v *rpc.View) (list []plan.Touch, reads bool) {
+	a, ok := v.Args().(*nfs4.CompoundArgs)
 	if !ok {
-		return c.touches3()
+		return x.touches3(v)
 	}
-	var x toucher
-	x.c = c
 	for i := range a.Ops {
 		x.operation(a.Ops[i].Number, &a.Ops[i])
 	}
 	// The reply may still show the missing operations.
-	if r, ok := c.v.Result().(*nfs4.CompoundRes); ok && c.v.ResultErr == nil && c.v.ReplyErr == nil && len(r.Ops) >= len(a.Ops) {
+	if r, ok := v.Result().(*nfs4.CompoundRes); ok && v.ResultErr == nil && v.ReplyErr == nil && len(r.Ops) >= len(a.Ops) {
 		for i := len(a.Ops); i < len(r.Ops); i++ {
 			if e := ops.Operation(r.Ops[i].Number); e == nil || e.Class != ops.Nothing && e.Class != ops.Holds {
 				return nil, false
@@ -42,22 +41,21 @@ func (c *call) touches() (list []plan.Touch, reads bool) {
 }
 
 // touches3 is touches for a procedure other than COMPOUND.
-func (c *call) touches3() ([]plan.Touch, bool) {
-	tx := c.v.Tx
+func (x *toucher) touches3(v *rpc.View) ([]plan.Touch, bool) {
+	tx := v.Tx
 	e := ops.Procedure(tx.Program, tx.Version, tx.Procedure)
 	switch {
 	case e == nil:
 		return nil, false
 	case e.Class == ops.Nothing:
 		return nil, true
-	case c.v.Args() == nil:
+	case v.Args() == nil:
 		return nil, false
 	}
-	x := toucher{c: c}
 	var act ops.Act
-	e.Act(c.v.Args(), &act)
+	e.Act(v.Args(), &act)
 	// The range is known if what follows it is there.
-	if w, ok := c.v.Args().(*nfs3.WRITE3args); ok && w.Data.Length == 0 {
+	if w, ok := v.Args().(*nfs3.WRITE3args); ok && w.Data.Length == 0 {
 		act.Ranged = false
 	}
 	x.act(&act)
@@ -70,7 +68,8 @@ func (c *call) touches3() ([]plan.Touch, bool) {
 // toucher collects the places that a call changes. It only looks: unknown objects are not
 // prepared for a call that is not replayed.
 type toucher struct {
-	c              *call
+	space          *space
+	server         int
 	current, saved *obj
 	list           []plan.Touch
 	any            bool
@@ -87,15 +86,15 @@ func (x *toucher) operation(number uint32, op *nfs4.Op) {
 	if act.Class == ops.Changes {
 		x.act(&act)
 	}
-	s := &x.c.b.space
+	s := x.space
 	switch e.Effect {
 	case ops.Puts:
 		x.current = nil
 		if a, ok := op.Body.(*nfs4.PUTFH4args); ok {
-			x.current = s.byHandle[handleKey{x.c.server, string(a.Object)}].real()
+			x.current = s.byHandle[handleKey{x.server, string(a.Object)}].real()
 		}
 	case ops.PutsRoot:
-		x.current = s.roots[x.c.server].real()
+		x.current = s.roots[x.server].real()
 	case ops.Descends:
 		x.current = x.below(&act)
 	case ops.Saves:
@@ -114,7 +113,7 @@ func (x *toucher) below(act *ops.Act) *obj {
 	if p == nil || !p.Named || len(p.Name) == 0 || x.current == nil {
 		return nil
 	}
-	if n := x.c.b.space.names[nameKey{x.current, string(p.Name)}]; n != nil {
+	if n := x.space.names[nameKey{x.current, string(p.Name)}]; n != nil {
 		return n.obj.real()
 	}
 	return nil
@@ -132,7 +131,7 @@ func (x *toucher) act(act *ops.Act) {
 		var o *obj
 		switch p.File {
 		case ops.Given:
-			o = x.c.b.space.byHandle[handleKey{x.c.server, string(p.Handle)}]
+			o = x.space.byHandle[handleKey{x.server, string(p.Handle)}]
 		case ops.Current:
 			o = x.current
 		case ops.Saved:
@@ -142,7 +141,7 @@ func (x *toucher) act(act *ops.Act) {
 			x.any = true
 			return
 		}
-		t := plan.Touch{Object: x.c.b.space.ref(o), Named: p.Named}
+		t := plan.Touch{Object: x.space.ref(o), Named: p.Named}
 		if p.Named {
 			t.Name, t.NameBytes = text(string(bytes.Clone(p.Name)))
 		}
