@@ -35,6 +35,7 @@ type point struct {
 	rec   *Recorder
 	dec   *decode.Decoder
 	place place
+	tap   int    // its number
 	lane  [2]int // and the interface: points with the same were told apart by the order in which packets came
 	count uint64
 	batch capture.Batch
@@ -111,7 +112,7 @@ func (p *points) learn() bool {
 
 func (p *points) point(taps []capture.Tap, i int) *point {
 	t := &taps[i]
-	x := &point{rec: New(Options{kept: true, Calls: p.calls, Connections: p.conns}), place: place{file: filepath.Base(t.File)}, lane: [2]int{t.Lane, t.Interface}}
+	x := &point{rec: New(Options{kept: true, Calls: p.calls, Connections: p.conns}), place: place{file: filepath.Base(t.File)}, tap: i, lane: [2]int{t.Lane, t.Interface}}
 	for k := range taps {
 		if k != i && taps[k].File == t.File {
 			x.place.tap = cmp.Or(t.Name, t.Description, "interface "+strconv.Itoa(t.Interface))
@@ -156,12 +157,13 @@ func (p *place) tapName() string {
 
 // both is what two capture points show of a connection: the first one is nearer the client, the second one nearer the server.
 type both struct {
-	points [2]*conn
-	at     [2]*point
-	lanes  [2]lane
-	stops  [2][]still
-	clock  clock // of the first one, to that of the second
-	ways   [2]int64
+	points  [2]*conn
+	at      [2]*point
+	crossed bool // the first point has what was sent, the second one what was received
+	lanes   [2]lane
+	stops   [2][]still
+	clock   clock // of the first one, to that of the second
+	ways    [2]int64
 }
 
 // clock tells what another one shows: it is ahead by some time, and by a part of the time that has passed.
@@ -226,19 +228,25 @@ func (p *points) join(r *Recorder) {
 	}
 	used := make(map[*call]bool)
 	r.calls = slices.DeleteFunc(r.calls, func(x call) bool { return x.conn.both != nil })
+	r.mixed = false
 	for _, k := range r.order {
 		if k.both == nil {
 			continue
 		}
-		r.unsure = !k.measureBoth(joined[k.id], lanes) || r.unsure
-		list := make([]call, 0, len(joined[k.id]))
-		for _, y := range joined[k.id] {
+		calls := joined[k.id]
+		for key, y := range calls {
 			if (y[0] == nil || y[1] == nil) && !r.final && recent(y, k.both.at) {
-				continue // the other point may show it yet
+				delete(calls, key) // the other point may show it yet
+				continue
 			}
-			for _, c := range y {
-				used[c] = true
-			}
+			used[y[0]], used[y[1]] = true, true
+		}
+		if k.both.oneLane() {
+			r.mixed = !k.both.sort(calls) || r.mixed
+		}
+		r.unsure = !k.measureBoth(calls, lanes) || r.unsure
+		list := make([]call, 0, len(calls))
+		for _, y := range calls {
 			list = append(list, k.call(r, y))
 		}
 		slices.SortFunc(list, func(a, b call) int {
@@ -247,7 +255,6 @@ func (p *points) join(r *Recorder) {
 		r.calls = append(r.calls, list...)
 		k.gaps = min(k.both.points[0].gaps, k.both.points[1].gaps)
 	}
-	r.mixed = p.mixed()
 	r.unsure = r.unsure || r.mixed && torn(r.calls)
 	if !r.final {
 		for _, x := range p.list {
@@ -256,16 +263,56 @@ func (p *points) join(r *Recorder) {
 	}
 }
 
-// mixed reports whether points were told apart by the order in which packets came. Which of two packets is whose is then not certain.
-func (p *points) mixed() bool {
-	for i, x := range p.list {
-		for _, y := range p.list[:i] {
-			if x.place.file == y.place.file && x.lane == y.lane {
-				return true
-			}
+// oneLane reports whether the two points were told apart by the order in which packets came.
+func (b *both) oneLane() bool {
+	return b.at[0].place.file == b.at[1].place.file && b.at[0].lane == b.at[1].lane
+}
+
+// sort finds out whose packets came first, if points were told apart by the order of packets. Clocks that differ by more than the way make
+// one point the first in both directions. Else the sender's point is the first in each: then what is the client's, and what the server's, is
+// put together from both. The server acts on no call, and acknowledges none, that has not come to it. ok is false if that is so of some calls, and not of others.
+func (b *both) sort(calls map[same]seen) (ok bool) {
+	first := b2i(b.at[0].tap > b.at[1].tap)
+	n, before := 0, 0
+	for _, y := range calls {
+		f, s := y[first], y[1-first]
+		if f == nil || s == nil || !f.whole() || !s.whole() {
+			continue
+		}
+		n++
+		if f.act < s.callEnd-jitter || f.wayS >= 0 && f.callEnd+f.wayS < s.callEnd-jitter || f.wayC >= 0 && f.end+f.wayC < s.end-jitter {
+			before++
 		}
 	}
-	return false
+	b.crossed = before*50 <= n
+	if !b.crossed {
+		return before*2 >= n
+	}
+	b.points, b.at = [2]*conn{b.points[first], b.points[1-first]}, [2]*point{b.at[first], b.at[1-first]}
+	for key, y := range calls {
+		y = seen{y[first], y[1-first]}
+		if y[0] != nil && y[1] != nil && y[0].end != 0 && y[1].end != 0 {
+			y = seen{sorted(y[0], y[1]), sorted(y[1], y[0])}
+		}
+		calls[key] = y
+	}
+	return true
+}
+
+// sorted is a call at one end: what the client sent as c has it, and what the server sent as s has it.
+func sorted(c, s *call) *call {
+	x := *c
+	x.act, x.answer, x.end, x.done, x.firstRead, x.pushed = s.act, s.answer, s.end, s.done, s.firstRead, s.pushed
+	x.pulled = x.lastRead - x.firstRead
+	if x.wayS = -1; s.wayS >= 0 {
+		x.wayS = s.callEnd + s.wayS - c.callEnd
+	}
+	if x.wayC = -1; c.wayC >= 0 {
+		x.wayC = c.end + c.wayC - s.end
+	}
+	x.nearS, x.nearC = x.wayS, x.wayC
+	x.credits, x.slots = max(c.credits, s.credits), max(c.slots, s.slots)
+	return &x
 }
 
 // torn reports whether many calls are incomplete: some of what one point shows counts as the other one's.
@@ -467,10 +514,14 @@ func (k *conn) measureBoth(calls map[same]seen, lanes map[*point]map[int]*[2]lan
 	b.clock.ahead = half(forth, back)
 	way := max(forth+back, 0) / 2
 	b.ways = [2]int64{way, way}
-	for i, c := range b.points {
+	for i := range b.points {
+		near, other := i, 1-i // the points nearest the sender, and farthest from it
+		if b.crossed {
+			near, other = 0, 1
+		}
 		l := &b.lanes[k.side(i)]
-		*l = c.lane(lanes[b.at[i]], i)
-		far := b.points[1-i].lane(lanes[b.at[1-i]], i)
+		*l = b.points[near].lane(lanes[b.at[near]], i)
+		far := b.points[other].lane(lanes[b.at[other]], i)
 		l.late, l.reread = min(l.late, far.late), min(l.reread, far.reread) // what one of them has seen is seen
 		l.between = far.late - l.late
 	}

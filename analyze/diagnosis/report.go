@@ -136,9 +136,20 @@ func (r *Recorder) missing() {
 	f := &finding{code: CaptureGaps, side: Capture, where: "capture", clock: Calls, certainty: Certain}
 	packets := r.packets
 	f.events = int(r.gaps)
+	joined := make(map[int]*conn)
+	for _, k := range r.order {
+		if k.both != nil {
+			joined[k.id] = k
+		}
+	}
 	for i := range r.ended {
-		packets += r.ended[i].packets
-		f.events += int(r.ended[i].gaps)
+		e := &r.ended[i]
+		packets += e.packets
+		if k := joined[e.id]; k != nil { // what one point lacks, another one may have
+			f.events += int(k.gaps)
+			continue
+		}
+		f.events += int(e.gaps)
 	}
 	if f.events < 3 || uint64(f.events)*1000 < packets {
 		return
