@@ -15,9 +15,9 @@ import (
 // two of them.
 type batch struct {
 	*Recorder
-	forward []*call          // in the order of their sending
-	lanes   map[int]*[2]lane // by the number of the connection
-	pairs   []pair           // of hosts
+	traffic
+	forward []*call // in the order of their sending
+	pairs   []pair  // of hosts
 
 	broke          int64 // what calls waited that were sent again on another connection
 	waited, opened int64 // of the batch: all latencies; the time in which a call was under way
@@ -460,12 +460,7 @@ func (b *batch) causes() {
 	if len(b.forward) == 0 {
 		return
 	}
-	switch {
-	case b.interval.lanes != nil:
-		b.lanes = b.interval.lanes
-	case b.watch != nil:
-		b.lanes = b.watch.copied()
-	}
+	b.traffic = b.seenTraffic()
 	b.pairUp()
 	b.outage()
 	b.recall()

@@ -11,8 +11,7 @@ import (
 // interval has the calls of the current interval and of the one before.
 type interval struct {
 	calls, before []call
-	beyond, left  uint64           // calls of the current interval, and of the one before, that were not kept
-	lanes         map[int]*[2]lane // traffic of the interval, in a Recorder of one interval
+	beyond, left  uint64 // calls of the current interval, and of the one before, that were not kept
 }
 
 // intervalCalls is the number of calls kept of an interval: the first ones.
@@ -53,10 +52,10 @@ func (r *Recorder) Interval() (rep *Report, left uint64) {
 	if len(i.before) == 0 {
 		return nil, 0
 	}
-	c := &Recorder{opt: r.opt, watch: r.watch, names: r.names, kinds: r.kinds, sum: make(map[causeKey]*finding), calls: slices.Clone(i.before)}
-	c.interval.lanes = map[int]*[2]lane{}
+	c := &Recorder{opt: r.opt, names: r.names, kinds: r.kinds, sum: make(map[causeKey]*finding), calls: slices.Clone(i.before)}
+	c.traffic = &traffic{stops: r.pausesSeen()}
 	if r.watch != nil {
-		c.interval.lanes = r.watch.latest
+		c.traffic.lanes = r.watch.latest
 	}
 	r.settle()
 	copies := make(map[*conn]*conn)

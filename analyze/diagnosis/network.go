@@ -464,7 +464,7 @@ func (b *batch) pathStallOf(k *conn, way int) {
 		return
 	}
 	f := &finding{code: PathStall, side: Network, on: []int{k.id}, clock: Calls, certainty: Likely, events: len(merged)}
-	if len(b.pausesSeen()) >= pausesLeast {
+	if len(b.stops) >= pausesLeast {
 		f.certainty = Possible // it is not clear who stops whom
 	}
 	for _, s := range merged {

@@ -14,7 +14,7 @@ const pausesLeast = 3
 // it, is the side that was stopped. A frame that stops what comes to the end beside which it was captured is of that end's adapter: it
 // cannot take more. A frame that stops what this end sends is of the switch.
 func (b *batch) paused() {
-	stops := b.pausesSeen()
+	stops := b.stops
 	if len(stops) < pausesLeast {
 		return
 	}

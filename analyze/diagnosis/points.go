@@ -41,8 +41,8 @@ type point struct {
 	batch capture.Batch
 }
 
-// place is where packets were captured.
-type place struct{ file, tap string }
+// place is where packets of a connection were captured.
+type place struct{ file, tap, key string }
 
 // mostPoints is how many capture points are decoded apart.
 const mostPoints = 8
@@ -148,6 +148,14 @@ func (x *call) file(only string) string {
 	return only
 }
 
+// connectionKey is what the file calls its connection.
+func (x *call) connectionKey() string {
+	if x.place != nil {
+		return x.place.key
+	}
+	return x.conn.key
+}
+
 func (p *place) tapName() string {
 	if p == nil {
 		return ""
@@ -205,9 +213,9 @@ func (p *points) join(r *Recorder) {
 	}
 	p.identify(r)
 	calls := make([]map[same]*call, len(p.list))
-	lanes := make(map[*point]map[int]*[2]lane)
+	saw := make(map[*point]traffic)
 	for i, x := range p.list {
-		calls[i], lanes[x] = x.index(), x.rec.watch.copied()
+		calls[i], saw[x] = x.index(), x.rec.seenTraffic()
 	}
 	p.pairUp(r, calls)
 	joined := make(map[int]map[same]seen)
@@ -226,6 +234,7 @@ func (p *points) join(r *Recorder) {
 			}
 		}
 	}
+	p.show(r, calls)
 	used := make(map[*call]bool)
 	r.calls = slices.DeleteFunc(r.calls, func(x call) bool { return x.conn.both != nil })
 	r.mixed = false
@@ -242,9 +251,9 @@ func (p *points) join(r *Recorder) {
 			used[y[0]], used[y[1]] = true, true
 		}
 		if k.both.oneLane() {
-			r.mixed = !k.both.sort(calls) || r.mixed
+			r.mixed = !k.both.sort(calls) || k.both.gappy() || r.mixed
 		}
-		r.unsure = !k.measureBoth(calls, lanes) || r.unsure
+		r.unsure = !k.measureBoth(calls, saw) || r.unsure
 		list := make([]call, 0, len(calls))
 		for _, y := range calls {
 			list = append(list, k.call(r, y))
@@ -253,7 +262,8 @@ func (p *points) join(r *Recorder) {
 			return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.xid, b.xid), cmp.Compare(a.end, b.end))
 		})
 		r.calls = append(r.calls, list...)
-		k.gaps = min(k.both.points[0].gaps, k.both.points[1].gaps)
+		a, s := k.both.points[0], k.both.points[1]
+		k.gaps, k.packets = min(a.gaps, s.gaps), max(a.packets, s.packets)
 	}
 	r.unsure = r.unsure || r.mixed && torn(r.calls)
 	if !r.final {
@@ -262,6 +272,32 @@ func (p *points) join(r *Recorder) {
 		}
 	}
 }
+
+// show has the calls that only one point shows name its packets.
+func (p *points) show(r *Recorder, calls []map[same]*call) {
+	count := make(map[same]int)
+	for i := range r.calls {
+		x := &r.calls[i]
+		key := same{conn: x.conn.id, xid: x.xid}
+		if x.backward {
+			key.nth = backwards
+		}
+		n := count[key]
+		count[key]++
+		if key.nth += n; x.conn.both != nil {
+			continue
+		}
+		for j, list := range calls {
+			if shown := list[key]; shown != nil && shown.start == x.start {
+				x.shownBy(p.list[j], shown)
+				break
+			}
+		}
+	}
+}
+
+// backwards numbers the calls of servers apart.
+const backwards = 1 << 20
 
 // oneLane reports whether the two points were told apart by the order in which packets came.
 func (b *both) oneLane() bool {
@@ -297,6 +333,11 @@ func (b *both) sort(calls map[same]seen) (ok bool) {
 		calls[key] = y
 	}
 	return true
+}
+
+// gappy reports whether a point lacks packets: what only the other one has may count as its own.
+func (b *both) gappy() bool {
+	return slices.ContainsFunc(b.points[:], func(k *conn) bool { return k.gaps*1000 > k.packets })
 }
 
 // sorted is a call at one end: what the client sent as c has it, and what the server sent as s has it.
@@ -374,7 +415,7 @@ func (p *point) index() map[same]*call {
 		}
 		key := same{conn: x.conn.same, xid: x.xid}
 		if x.backward {
-			key.nth = 1 << 20
+			key.nth = backwards
 		}
 		for m[key] != nil {
 			key.nth++
@@ -460,7 +501,7 @@ func (x *call) whole() bool {
 
 // measureBoth finds how the clocks of the two points differ, and what was sent. ok is false if some packets count as those of the other
 // point: the way there and back then takes less than no time.
-func (k *conn) measureBoth(calls map[same]seen, lanes map[*point]map[int]*[2]lane) (ok bool) {
+func (k *conn) measureBoth(calls map[same]seen, saw map[*point]traffic) (ok bool) {
 	b := k.both
 	type sample struct{ at, forth, back int64 }
 	var list []sample
@@ -473,7 +514,7 @@ func (k *conn) measureBoth(calls map[same]seen, lanes map[*point]map[int]*[2]lan
 		}
 		slices.SortFunc(c.calls, func(a, c *call) int { return cmp.Compare(a.start, c.start) })
 		c.measure()
-		b.stops[i] = b.at[i].rec.pausesSeen()
+		b.stops[i] = slices.Clone(saw[b.at[i]].stops)
 	}
 	for _, y := range calls {
 		if y[0] != nil && y[1] != nil && y[0].whole() && y[1].whole() {
@@ -520,8 +561,8 @@ func (k *conn) measureBoth(calls map[same]seen, lanes map[*point]map[int]*[2]lan
 			near, other = 0, 1
 		}
 		l := &b.lanes[k.side(i)]
-		*l = b.points[near].lane(lanes[b.at[near]], i)
-		far := b.points[other].lane(lanes[b.at[other]], i)
+		*l = b.points[near].lane(saw[b.at[near]].lanes, i)
+		far := b.points[other].lane(saw[b.at[other]].lanes, i)
 		l.late, l.reread = min(l.late, far.late), min(l.reread, far.reread) // what one of them has seen is seen
 		l.between = far.late - l.late
 	}
@@ -628,7 +669,7 @@ func (k *conn) call(r *Recorder, y seen) call {
 	}
 	p := b.at[i]
 	shown := y[i]
-	x.frame, x.stamp, x.place = shown.frame, shown.stamp, &p.place
+	x.shownBy(p, shown)
 	switch first := p.rec.conns[x.from]; {
 	case x.from == x.conn.id:
 		x.from = k.id
@@ -645,6 +686,13 @@ func (k *conn) call(r *Recorder, y seen) call {
 		*n.at = r.names.of([]byte(p.rec.names.name(n.from)))
 	}
 	return x
+}
+
+// shownBy has a call show the packet of a point.
+func (x *call) shownBy(p *point, shown *call) {
+	k := shown.conn
+	k.shown = place{p.place.file, p.place.tap, k.key}
+	x.frame, x.stamp, x.place = shown.frame, shown.stamp, &k.shown
 }
 
 // toClock gives a call the times of another clock.

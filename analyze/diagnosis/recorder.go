@@ -72,6 +72,7 @@ type Recorder struct {
 	p99 []int64
 	figures
 	interval interval // with Options.Live
+	traffic  *traffic // instead of watch
 	points   *points  // nil: the packets of all capture points are followed together
 	final    bool     // it is a copy, made for a Report
 }
@@ -208,8 +209,9 @@ type conn struct {
 	behindReads bool     // much of the latency is waiting for the Read depth
 	slots       *finding // of it
 
-	both *both // nil: it is followed at one capture point
-	same int   // of a capture point: its number in the whole
+	both  *both // nil: it is followed at one capture point
+	shown place // of a capture point
+	same  int   // of a capture point: its number in the whole
 }
 
 // numbered is the name of the operation of a compound.Kind.
@@ -558,7 +560,7 @@ func (r *Recorder) least() {
 // copied returns a copy of the Recorder that may be changed.
 func (r *Recorder) copied() *Recorder {
 	c := &Recorder{
-		opt: r.opt, watch: r.watch, points: r.points, final: true, names: r.names, kinds: r.kinds, figures: r.figures, sum: make(map[causeKey]*finding, len(r.sum)),
+		opt: r.opt, watch: r.watch, traffic: r.traffic, points: r.points, final: true, names: r.names, kinds: r.kinds, figures: r.figures, sum: make(map[causeKey]*finding, len(r.sum)),
 		calls: slices.Clone(r.calls), p99: slices.Clone(r.p99), order: make([]*conn, len(r.order)),
 	}
 	list := make([]conn, len(r.order))

@@ -26,6 +26,7 @@ func (r *Recorder) Report() *Report {
 
 // report ends the Recorder.
 func (r *Recorder) report() *Report {
+	r.lacks()
 	r.flush()
 	r.missing()
 	r.away()
@@ -124,11 +125,25 @@ func (r *Recorder) cause(f *finding, rep *Report) *Cause {
 	for i := range f.worst {
 		x := &f.worst[i].at
 		c.Evidence = append(c.Evidence, Evidence{
-			File: x.file(r.opt.File), Tap: x.place.tapName(), Frame: x.frame, Time: time.Unix(0, x.stamp).UTC().Format("2006-01-02T15:04:05.000000000Z"), ConnectionKey: x.conn.key, XID: x.xid, XIDHex: units.XID(x.xid),
+			File: x.file(r.opt.File), Tap: x.place.tapName(), Frame: x.frame, Time: time.Unix(0, x.stamp).UTC().Format("2006-01-02T15:04:05.000000000Z"), ConnectionKey: x.connectionKey(), XID: x.xid, XIDHex: units.XID(x.xid),
 		})
 	}
 	c.Next = append(c.Next, r.next(f)...)
 	return c
+}
+
+// lacks has connections that have ended know how many packets the capture lacks of them.
+func (r *Recorder) lacks() {
+	at := make(map[int]*conn, len(r.order))
+	for _, k := range r.order {
+		at[k.id] = k
+	}
+	for i := range r.ended {
+		e := &r.ended[i]
+		if k := at[e.id]; k != nil {
+			k.gaps, k.packets = max(k.gaps, e.gaps), max(k.packets, e.packets)
+		}
+	}
 }
 
 // missing finds packets that the capture lacks, though they were received.
@@ -144,12 +159,12 @@ func (r *Recorder) missing() {
 	}
 	for i := range r.ended {
 		e := &r.ended[i]
-		packets += e.packets
+		lacks, has := e.gaps, e.packets
 		if k := joined[e.id]; k != nil { // what one point lacks, another one may have
-			f.events += int(k.gaps)
-			continue
+			lacks, has = k.gaps, k.packets
 		}
-		f.events += int(e.gaps)
+		f.events += int(lacks)
+		packets += has
 	}
 	if f.events < 3 || uint64(f.events)*1000 < packets {
 		return

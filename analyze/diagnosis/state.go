@@ -150,9 +150,12 @@ func (x *saved) leave(lost map[string]bool) {
 	})
 }
 
-// Report merges the Reports of all units. If there are several, each cause names the inputs where it was found. A connection in several
-// captures counts once. Report returns nil if no unit has one.
+// Report looks for causes in the calls of all units together. If a unit has too many, it merges their Reports: each cause names the inputs where it
+// was found, and a connection in several captures counts once. Report returns nil if no unit has one.
 func (Merger) Report(src state.Source) (rep *Report, err error) {
+	if rep, err := joinUnits(src); rep != nil || err != nil {
+		return rep, err
+	}
 	lost, err := twice(src)
 	if err != nil {
 		return nil, err

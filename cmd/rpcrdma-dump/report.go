@@ -257,6 +257,9 @@ func (o *reportOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) e
 	if o.save != "" {
 		x, sectionErr := rep.Diagnosis.Section(rep.Inputs)
 		sections, err = append(sections, x), errors.Join(err, sectionErr)
+		if x, ok := why.Calls(); ok {
+			sections = append(sections, x)
+		}
 		if rep.Sessions != nil {
 			x, sectionErr := rep.Sessions.Section()
 			sections, err = append(sections, x), errors.Join(err, sectionErr)

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -28,7 +30,8 @@ keeps calls from being sent. Causes that overlap do not add up.
   likely    the capture shows no other explanation
   possible  worth a question
 
-If nothing is slow, the command says so in a sentence.`
+If nothing is slow, the command says so in a sentence. Give the captures of several
+points together, or states that report saved of them.`
 
 // whyWidth is how wide the text is.
 const whyWidth = 80
@@ -60,6 +63,11 @@ func (o *whyOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) erro
 	if o.format != "text" && o.format != "json" {
 		return cli.Usagef("-T is text or json, not %q", o.format)
 	}
+	if saved, err := areStates(append(slices.Clone(o.read), args...)); err != nil {
+		return err
+	} else if saved {
+		return o.runStates(cmd, s, args)
+	}
 	j, err := start(cmd, s, &o.inputOptions, args)
 	if err != nil {
 		return err
@@ -89,17 +97,36 @@ func (o *whyOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) erro
 	if n := r.Beyond(); n > 0 {
 		j.notes.Printf("note: %s left out, of connections or hosts beyond the limit", units.Plural(n, "call"))
 	}
+	return j.finish(err, o.print(s, rep))
+}
+
+// print writes a Report.
+func (o *whyOptions) print(s *cli.Streams, rep *diagnosis.Report) error {
 	out := newOutput(s, false, false)
-	var outErr error
 	if o.format == "json" {
-		outErr = printable.Indented(out, rep)
-	} else {
-		results.Diagnosis(printable.TextWriter(out), rep, whyWidth, true)
+		return errors.Join(printable.Indented(out, rep), out.close())
 	}
-	if outErr == nil {
-		outErr = out.close()
+	results.Diagnosis(printable.TextWriter(out), rep, whyWidth, true)
+	return out.close()
+}
+
+// runStates answers from saved states.
+func (o *whyOptions) runStates(cmd *cobra.Command, s *cli.Streams, args []string) error {
+	if err := onlyWith(cmd, "read", "format", "width", "limit-memory"); err != nil {
+		return err
 	}
-	return j.finish(err, outErr)
+	all, err := readStates(append(slices.Clone(o.read), args...), int64(o.memory.Scale(stateBytes)))
+	if err != nil {
+		return err
+	}
+	rep, err := diagnosis.Merger{}.Report(all)
+	switch {
+	case err != nil:
+		return err
+	case rep == nil:
+		return errors.New("the states say nothing of why it is slow: they were saved by another command than report")
+	}
+	return errors.Join(o.print(s, rep), damagedStates(s, all))
 }
 
 // diagnosisMemory is what calls that are looked at together take, and the decoders of several capture points.

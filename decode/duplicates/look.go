@@ -17,7 +17,7 @@ type Delay struct {
 // What is looked at, and what it takes to be sure.
 const (
 	lookPackets = 1 << 17
-	lookLeast   = 4 << 20 // bytes of packets
+	lookLeast   = 4 << 20 // bytes of packets behind the first ones
 	lookMost    = 16 << 20
 	lookShare   = 128     // part of the file that is looked at, between these: reading and looking cost about as much as decoding
 	lookAll     = 1 << 11 // packets at the beginning; of the following ones, one in 16 is looked at, chosen by content
@@ -52,11 +52,14 @@ func Look(r capture.Reader, file int64) (map[uint16]Delay, error) {
 		for i := range b.Packets {
 			p := &b.Packets[i]
 			n := len(p.Data)
-			size += n
 			packets++
 			chosen := n > 0 && p.Data[n-1]&15 == 0
-			if !chosen && packets > lookAll {
-				continue
+			if packets > lookAll { // a fast link carries megabytes within the milliseconds by which clocks differ: what is only read counts little
+				if !chosen {
+					size += n / 8
+					continue
+				}
+				size += n
 			}
 			if x, ok := s.of(p); ok {
 				t := taps[p.Tap]

@@ -128,7 +128,7 @@ var rules = []rule{
 	{packages: "analyze/session", own: []string{"analyze/state", "decode/...", "internal/snapshot"}},
 
 	// Why a mount is slow.
-	{packages: "analyze/diagnosis", own: []string{"analyze/blame", "analyze/fabric", "analyze/latency", "analyze/session", "analyze/state", "analyze/text", "capture", "decode/...", "internal/snapshot", "internal/units"}},
+	{packages: "analyze/diagnosis", own: []string{"analyze/blame", "analyze/compound", "analyze/fabric", "analyze/latency", "analyze/session", "analyze/state", "analyze/text", "capture", "decode/...", "internal/snapshot", "internal/units"}},
 
 	// Charts and tables know nothing of what they show.
 	{packages: "analyze/plot"},
