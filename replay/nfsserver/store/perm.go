@@ -35,69 +35,6 @@ func PermitsData(c *Cred, a *Attr, want uint32) bool {
 		want == MayRead && a.Type == Regular && Permits(c, a, MayExecute)
 }
 
-// Allowed tells which of the wanted permissions c has (ACCESS).
-func Allowed(c *Cred, a *Attr, readOnly bool, want AccessMask) AccessMask {
-	var m AccessMask
-	if Permits(c, a, MayRead) {
-		m |= AccessRead | AccessXattrRead | AccessXattrList
-	}
-	if Permits(c, a, MayExecute) {
-		if a.Type == Directory {
-			m |= AccessLookup
-		} else {
-			m |= AccessExecute
-		}
-	}
-	// A read-only file system does not keep anyone from writing to a device.
-	device := a.Type == Block || a.Type == Character || a.Type == FIFO || a.Type == Socket
-	if Permits(c, a, MayWrite) && (!readOnly || device) {
-		m |= AccessModify | AccessExtend | AccessXattrWrite
-		if a.Type == Directory && Permits(c, a, MayExecute) {
-			m |= AccessDelete
-		}
-	}
-	return m & want
-}
-
-// MayUnlink reports whether c may take a name of an object out of a directory,
-// sticky bit included.
-func MayUnlink(c *Cred, dir, object *Attr) error {
-	if !Permits(c, dir, MayWrite|MayExecute) {
-		return ErrAccess
-	}
-	if dir.Mode&ModeSticky != 0 && c.UID != 0 && c.UID != dir.UID && c.UID != object.UID {
-		return ErrPerm
-	}
-	return nil
-}
-
-// CheckSetAttr says whether c may set attributes of an object that has a.
-func CheckSetAttr(c *Cred, a *Attr, s *SetAttr) error {
-	if c.UID == 0 {
-		return nil
-	}
-	owner := c.UID == a.UID
-	if s.Mask&SetMode != 0 && !owner {
-		return ErrPerm
-	}
-	if s.Mask&SetUID != 0 && (!owner || s.UID != a.UID) {
-		return ErrPerm
-	}
-	if s.Mask&SetGID != 0 && (!owner || s.GID != a.GID && !c.In(s.GID)) {
-		return ErrPerm
-	}
-	if s.Mask&(SetAtime|SetMtime) != 0 && !owner {
-		return ErrPerm
-	}
-	if s.Mask&(SetAtimeNow|SetMtimeNow) != 0 && !owner && !Permits(c, a, MayWrite) {
-		return ErrAccess
-	}
-	if s.Mask&SetSize != 0 && !PermitsData(c, a, MayWrite) {
-		return ErrAccess
-	}
-	return nil
-}
-
 // NewMode is the mode that a change of attributes leaves: who gives a file away, or
 // sets its size, loses the set-ID bits, and only members of a group may set its
 // set-GID bit.

@@ -26,10 +26,7 @@ func (s *Store) Access(c *store.Cred, h store.Handle, want store.AccessMask) (st
 	if err := s.GetAttr(h, &a); err != nil {
 		return 0, err
 	}
-	if s.opt.NoPermissions {
-		c = &store.Cred{}
-	}
-	return store.Allowed(c, &a, !s.opt.Writable, want), nil
+	return s.rules.Allowed(c, &a, want), nil
 }
 
 // SetAttr changes attributes.
@@ -38,7 +35,7 @@ func (s *Store) SetAttr(c *store.Cred, h store.Handle, set *store.SetAttr, w *st
 	if err != nil {
 		return err
 	}
-	if err := s.writable(); err != nil {
+	if err := s.rules.Writable(); err != nil {
 		return err
 	}
 	s.names.Lock()
@@ -47,21 +44,10 @@ func (s *Store) SetAttr(c *store.Cred, h store.Handle, set *store.SetAttr, w *st
 		return err
 	}
 	a := &w.Before
-	if set.Guard != nil && *set.Guard != a.Ctime {
-		return store.ErrNotSync
-	}
-	if !s.opt.NoPermissions {
-		if err := store.CheckSetAttr(c, a, set); err != nil {
-			return err
-		}
+	if err := s.rules.CheckSetAttr(c, a, set); err != nil {
+		return err
 	}
 	if set.Mask&store.SetSize != 0 {
-		switch {
-		case n.kind == store.Directory:
-			return store.ErrIsDir
-		case n.kind != store.Regular:
-			return store.ErrInval
-		}
 		if err := s.truncate(n, set.Size); err != nil {
 			return err
 		}
@@ -79,8 +65,8 @@ func (s *Store) SetAttr(c *store.Cred, h store.Handle, set *store.SetAttr, w *st
 }
 
 func (s *Store) truncate(n *node, size uint64) error {
-	if size > s.info.MaxFileSize {
-		return store.ErrFBig
+	if err := s.rules.Fits(size, 0); err != nil {
+		return err
 	}
 	f, err := s.file(n, openWrite)
 	if err != nil {

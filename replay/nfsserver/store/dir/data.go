@@ -36,7 +36,7 @@ func (s *Store) openData(c *store.Cred, h store.Handle, want uint32, a *store.At
 	}
 	mode := openRead
 	if want == store.MayWrite {
-		if err := s.writable(); err != nil {
+		if err := s.rules.Writable(); err != nil {
 			return nil, nil, err
 		}
 		mode = openWrite
@@ -52,7 +52,7 @@ func (s *Store) openData(c *store.Cred, h store.Handle, want uint32, a *store.At
 		case a.Nlink == 0 && !n.held():
 			err = store.ErrStale
 			s.gone(n)
-		case !s.permitsData(c, a, want):
+		case !s.rules.PermitsData(c, a, want):
 			err = store.ErrAccess
 		}
 	}
@@ -132,8 +132,8 @@ func (s *Store) Write(c *store.Cred, h store.Handle, offset uint64, data []byte,
 		return err
 	}
 	defer f.put()
-	if offset > s.info.MaxFileSize || uint64(len(data)) > s.info.MaxFileSize-offset {
-		return store.ErrFBig
+	if err := s.rules.Fits(offset, uint64(len(data))); err != nil {
+		return err
 	}
 	if len(data) == 0 {
 		w.After = w.Before

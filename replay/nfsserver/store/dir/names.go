@@ -14,7 +14,7 @@ func (s *Store) Lookup(c *store.Cred, dir store.Handle, name []byte, a *store.At
 	if err != nil {
 		return err
 	}
-	if err := store.CheckName(name, s.info.MaxName); err != nil {
+	if err := s.rules.CheckName(name); err != nil {
 		return err
 	}
 	f, err := s.dir(d, 0)
@@ -37,7 +37,7 @@ func (s *Store) search(c *store.Cred, f *file) error {
 		return convert(err)
 	case st.attr.Nlink == 0:
 		return store.ErrStale
-	case !s.permits(c, &st.attr, store.MayExecute):
+	case !s.rules.Permits(c, &st.attr, store.MayExecute):
 		return store.ErrAccess
 	}
 	return nil
@@ -94,7 +94,7 @@ func (s *Store) begin(c *store.Cred, dir store.Handle, name []byte, w *store.Wcc
 	if err != nil {
 		return change{}, err
 	}
-	if err := store.CheckName(name, s.info.MaxName); err != nil {
+	if err := s.rules.CheckName(name); err != nil {
 		return change{}, err
 	}
 	s.names.Lock()
@@ -125,10 +125,10 @@ func (s *Store) openDir(c *store.Cred, d *node, w *store.Wcc) (*file, error) {
 
 // mayAdd says whether c may make names in the directory.
 func (ch *change) mayAdd(c *store.Cred) error {
-	if !ch.s.permits(c, &ch.w.Before, store.MayWrite|store.MayExecute) {
+	if !ch.s.rules.Permits(c, &ch.w.Before, store.MayWrite|store.MayExecute) {
 		return store.ErrAccess
 	}
-	return ch.s.writable()
+	return ch.s.rules.Writable()
 }
 
 // end releases what begin took.
@@ -234,34 +234,22 @@ func (s *Store) Create(c *store.Cred, dir store.Handle, name []byte, how *store.
 
 // exists is Create if the name is there.
 func (s *Store) exists(c *store.Cred, n *node, how *store.Create, a *store.Attr) error {
-	switch how.Mode {
-	case store.Unchecked:
-		if n.kind != store.Regular || how.Set.Mask&store.SetSize == 0 {
-			return nil
-		}
-		if !s.permitsData(c, a, store.MayWrite) {
-			return store.ErrAccess
-		}
-		if err := s.writable(); err != nil {
-			return err
-		}
-		if err := s.truncate(n, how.Set.Size); err != nil {
-			return err
-		}
-		f, err := s.file(n, openPath)
-		if err != nil {
-			return err
-		}
-		defer f.put()
-		return s.after(n, f.fd, a)
-	case store.Exclusive:
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		if n.exclude && n.verifier == how.Verifier {
-			return nil
-		}
+	n.mu.Lock()
+	exclusive := n.exclude && n.verifier == how.Verifier
+	n.mu.Unlock()
+	cut, err := s.rules.CheckFound(c, a, how, exclusive)
+	if err != nil || !cut {
+		return err
 	}
-	return store.ErrExist
+	if err := s.truncate(n, how.Set.Size); err != nil {
+		return err
+	}
+	f, err := s.file(n, openPath)
+	if err != nil {
+		return err
+	}
+	defer f.put()
+	return s.after(n, f.fd, a)
 }
 
 // makeNew makes an object with a name that must not exist.
@@ -285,17 +273,17 @@ func (s *Store) Mkdir(c *store.Cred, dir store.Handle, name []byte, set *store.S
 
 // Symlink makes a symbolic link.
 func (s *Store) Symlink(c *store.Cred, dir store.Handle, name, text []byte, set *store.SetAttr, a *store.Attr, w *store.Wcc) error {
-	switch {
-	case len(text) == 0:
-		return store.ErrInval
-	case len(text) > int(s.info.MaxSymlink):
-		return store.ErrNameTooLong
+	if err := s.rules.CheckText(text); err != nil {
+		return err
 	}
 	return s.makeNew(c, dir, name, store.Symlink, 0o777, set, a, w, func(fd int, name string) error { return unix.Symlinkat(string(text), fd, name) })
 }
 
 // Mknod makes a device, a socket or a FIFO.
 func (s *Store) Mknod(c *store.Cred, dir store.Handle, name []byte, t store.Type, dev store.Device, set *store.SetAttr, a *store.Attr, w *store.Wcc) error {
+	if err := s.rules.CheckNode(c, t); err != nil {
+		return err
+	}
 	var format uint32
 	switch t {
 	case store.Block:
@@ -306,14 +294,9 @@ func (s *Store) Mknod(c *store.Cred, dir store.Handle, name []byte, t store.Type
 		format = unix.S_IFSOCK
 	case store.FIFO:
 		format = unix.S_IFIFO
-	default:
-		return store.ErrBadType
 	}
 	number := uint64(0)
 	if t == store.Block || t == store.Character {
-		if c.UID != 0 && !s.opt.NoPermissions {
-			return store.ErrPerm
-		}
 		number = unix.Mkdev(dev.Major, dev.Minor)
 	}
 	return s.makeNew(c, dir, name, t, 0o600, set, a, w, func(fd int, name string) error { return unix.Mknodat(fd, name, format|0o600, int(number)) })
@@ -417,13 +400,7 @@ func (s *Store) unlink(c *store.Cred, dir store.Handle, name []byte, rmdir bool,
 	if err != nil {
 		return err
 	}
-	switch {
-	case rmdir && n.kind != store.Directory:
-		return store.ErrNotDir
-	case !rmdir && n.kind == store.Directory:
-		return store.ErrIsDir
-	}
-	if err := s.mayUnlink(c, &w.Before, &a); err != nil {
+	if err := s.rules.MayRemove(c, &w.Before, &a, rmdir); err != nil {
 		return err
 	}
 	flags := 0
@@ -441,16 +418,6 @@ func (s *Store) unlink(c *store.Cred, dir store.Handle, name []byte, rmdir bool,
 	s.orphan(n, kept)
 	s.lost(n, ch.d, string(name), &a)
 	return ch.changed()
-}
-
-// mayUnlink says whether c may take names out of a directory.
-func (s *Store) mayUnlink(c *store.Cred, dir, object *store.Attr) error {
-	if !s.opt.NoPermissions {
-		if err := store.MayUnlink(c, dir, object); err != nil {
-			return err
-		}
-	}
-	return s.writable()
 }
 
 // lost notes that a name of an object was removed; a is from before that.
@@ -472,7 +439,7 @@ func (s *Store) Rename(c *store.Cred, from store.Handle, name []byte, to store.H
 	if err != nil {
 		return err
 	}
-	if err := store.CheckName(newName, s.info.MaxName); err != nil {
+	if err := s.rules.CheckName(newName); err != nil {
 		return err
 	}
 	tf, err := s.openDir(c, t, wTo)
@@ -500,19 +467,13 @@ func (s *Store) Rename(c *store.Cred, from store.Handle, name []byte, to store.H
 	case old == n:
 		wFrom.After, wTo.After = wFrom.Before, wTo.Before
 		return nil
-	case (old.kind == store.Directory) != (n.kind == store.Directory):
-		return store.ErrExist
 	}
-	if err := s.mayUnlink(c, &wFrom.Before, &a); err != nil {
+	replaced := &b
+	if old == nil {
+		replaced = nil
+	}
+	if err := s.rules.MayRename(c, &wFrom.Before, &wTo.Before, &a, replaced); err != nil {
 		return err
-	}
-	if !s.permits(c, &wTo.Before, store.MayWrite|store.MayExecute) {
-		return store.ErrAccess
-	}
-	if old != nil {
-		if err := s.mayUnlink(c, &wTo.Before, &b); err != nil {
-			return err
-		}
 	}
 	var kept *file
 	if old != nil {

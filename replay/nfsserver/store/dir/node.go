@@ -106,8 +106,8 @@ func (s *Store) node(h store.Handle) (*node, error) {
 // dirNode is node for directories.
 func (s *Store) dirNode(h store.Handle) (*node, error) {
 	n, err := s.node(h)
-	if err == nil && n.kind != store.Directory {
-		return nil, store.ErrNotDir
+	if err == nil {
+		err = store.CheckDirectory(n.kind)
 	}
 	return n, err
 }
@@ -115,15 +115,10 @@ func (s *Store) dirNode(h store.Handle) (*node, error) {
 // fileNode is node for regular files.
 func (s *Store) fileNode(h store.Handle) (*node, error) {
 	n, err := s.node(h)
-	switch {
-	case err != nil:
-		return nil, err
-	case n.kind == store.Directory:
-		return nil, store.ErrIsDir
-	case n.kind != store.Regular:
-		return nil, store.ErrWrongType
+	if err == nil {
+		err = store.CheckRegular(n.kind)
 	}
-	return n, nil
+	return n, err
 }
 
 // seen notes that an object has a name, and returns it.

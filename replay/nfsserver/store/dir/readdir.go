@@ -33,7 +33,7 @@ func (s *Store) ReadDir(c *store.Cred, dir store.Handle, cookie, _ uint64, list 
 	if list.Dir.Nlink == 0 {
 		return store.ErrStale
 	}
-	if !s.permits(c, &list.Dir, store.MayRead) {
+	if !s.rules.Permits(c, &list.Dir, store.MayRead) {
 		return store.ErrAccess
 	}
 	// A file of its own: its place is ours.

@@ -44,11 +44,11 @@ func (s *Store) fallocate(c *store.Cred, h store.Handle, mode uint32, offset, le
 		return err
 	}
 	defer f.put()
-	switch {
-	case length == 0:
+	if length == 0 {
 		return store.ErrInval
-	case offset > s.info.MaxFileSize || length > s.info.MaxFileSize-offset:
-		return store.ErrFBig
+	}
+	if err := s.rules.Fits(offset, length); err != nil {
+		return err
 	}
 	if err := retry(func() error { return unix.Fallocate(f.fd, mode, int64(offset), int64(length)) }); err != nil {
 		return convert(err)
@@ -76,20 +76,7 @@ func (s *Store) openCopy(c *store.Cred, src store.Handle, srcOffset uint64, dst 
 		return cp, err
 	}
 	cp.source = a.Size
-	switch {
-	case srcOffset > a.Size:
-		err = store.ErrInval
-	default:
-		left := a.Size - srcOffset
-		if cp.length = length; length == 0 || length > left {
-			cp.length = left
-		}
-		if dstOffset > s.info.MaxFileSize || cp.length > s.info.MaxFileSize-dstOffset {
-			err = store.ErrFBig
-		} else if cp.src == cp.dst && srcOffset < dstOffset+cp.length && dstOffset < srcOffset+cp.length {
-			err = store.ErrInval
-		}
-	}
+	cp.length, err = s.rules.CopyLength(a.Size, srcOffset, dstOffset, length, cp.src == cp.dst)
 	if err != nil {
 		cp.put()
 	}
@@ -160,9 +147,8 @@ func (s *Store) Clone(c *store.Cred, src store.Handle, srcOffset uint64, dst sto
 		return err
 	}
 	defer cp.put()
-	align := s.info.CloneAlign
-	if length > cp.length || srcOffset%align != 0 || dstOffset%align != 0 || length%align != 0 && srcOffset+length != cp.source {
-		return store.ErrInval
+	if err := s.rules.CheckClone(cp.source, srcOffset, dstOffset, length); err != nil {
+		return err
 	}
 	if cp.length == 0 {
 		w.After = w.Before

@@ -93,6 +93,7 @@ type Options struct {
 type Store struct {
 	opt      Options
 	info     store.Info
+	rules    store.Rules
 	verifier uint64
 	dev, mnt uint64
 	started  time.Time
@@ -154,6 +155,7 @@ func Open(path string, opt Options) (*Store, error) {
 		Seek: true, Allocate: true, Deallocate: true, Copy: true, Clone: true,
 		CasePreserving: true, ChownRestricted: true,
 	}
+	s.rules = store.Rules{Info: &s.info, NoPermissions: opt.NoPermissions}
 	if opt.Search {
 		s.searches.prepare(s)
 	}
@@ -227,22 +229,6 @@ func (s *Store) Statfs(st *store.Statfs) error {
 		TotalFiles: fs.Files, FreeFiles: fs.Ffree, AvailFiles: fs.Ffree,
 	}
 	return nil
-}
-
-// writable says whether anything may be changed.
-func (s *Store) writable() error {
-	if !s.opt.Writable {
-		return store.ErrROFS
-	}
-	return nil
-}
-
-func (s *Store) permits(c *store.Cred, a *store.Attr, want uint32) bool {
-	return s.opt.NoPermissions || store.Permits(c, a, want)
-}
-
-func (s *Store) permitsData(c *store.Cred, a *store.Attr, want uint32) bool {
-	return s.opt.NoPermissions || store.PermitsData(c, a, want)
 }
 
 // errnos are the errors of the kernel that have a counterpart.

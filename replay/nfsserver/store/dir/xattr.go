@@ -23,30 +23,23 @@ func (s *Store) openXattrs(c *store.Cred, h store.Handle, want uint32, a *store.
 		return nil, nil, store.ErrPerm
 	}
 	if want == store.MayWrite {
-		if err := s.writable(); err != nil {
+		if err := s.rules.Writable(); err != nil {
 			return nil, nil, err
 		}
 	}
 	if err := s.stat(n, a); err != nil {
 		return nil, nil, err
 	}
-	if !s.permits(c, a, want) {
+	if !s.rules.Permits(c, a, want) {
 		return nil, nil, store.ErrAccess
 	}
 	f, err := s.file(n, openRead)
 	return n, f, err
 }
 
-func checkXattr(name []byte) error {
-	if len(name) == 0 || bytes.IndexByte(name, 0) >= 0 {
-		return store.ErrInval
-	}
-	return nil
-}
-
 // GetXattr appends a value to b.
 func (s *Store) GetXattr(c *store.Cred, h store.Handle, name, b []byte) ([]byte, error) {
-	if err := checkXattr(name); err != nil {
+	if err := s.rules.CheckXattr(name, nil); err != nil {
 		return b, err
 	}
 	var a store.Attr
@@ -65,11 +58,8 @@ func (s *Store) GetXattr(c *store.Cred, h store.Handle, name, b []byte) ([]byte,
 
 // SetXattr sets a value.
 func (s *Store) SetXattr(c *store.Cred, h store.Handle, name, value []byte, how store.XattrMode, w *store.Wcc) error {
-	if err := checkXattr(name); err != nil {
+	if err := s.rules.CheckXattr(name, value); err != nil {
 		return err
-	}
-	if len(value) > int(s.info.MaxXattr) {
-		return store.ErrXattrTooBig
 	}
 	n, f, err := s.openXattrs(c, h, store.MayWrite, &w.Before)
 	if err != nil {
@@ -92,7 +82,7 @@ func (s *Store) SetXattr(c *store.Cred, h store.Handle, name, value []byte, how 
 
 // RemoveXattr removes an attribute.
 func (s *Store) RemoveXattr(c *store.Cred, h store.Handle, name []byte, w *store.Wcc) error {
-	if err := checkXattr(name); err != nil {
+	if err := s.rules.CheckXattr(name, nil); err != nil {
 		return err
 	}
 	n, f, err := s.openXattrs(c, h, store.MayWrite, &w.Before)

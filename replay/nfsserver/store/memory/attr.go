@@ -22,10 +22,7 @@ func (s *Store) Access(c *store.Cred, h store.Handle, want store.AccessMask) (st
 	}
 	n.mu.RLock()
 	defer n.mu.RUnlock()
-	if s.opt.NoPermissions {
-		c = &store.Cred{}
-	}
-	return store.Allowed(c, &n.attr, false, want), nil
+	return s.rules.Allowed(c, &n.attr, want), nil
 }
 
 // SetAttr changes attributes.
@@ -39,22 +36,11 @@ func (s *Store) SetAttr(c *store.Cred, h store.Handle, set *store.SetAttr, w *st
 	if n.gone {
 		return store.ErrStale
 	}
-	if set.Guard != nil && *set.Guard != n.attr.Ctime {
-		return store.ErrNotSync
-	}
-	if !s.opt.NoPermissions {
-		if err := store.CheckSetAttr(c, &n.attr, set); err != nil {
-			return err
-		}
+	if err := s.rules.CheckSetAttr(c, &n.attr, set); err != nil {
+		return err
 	}
 	w.Before, w.Atomic = n.attr, true
 	if set.Mask&store.SetSize != 0 {
-		switch {
-		case n.dir != nil:
-			return store.ErrIsDir
-		case n.kind != store.Regular:
-			return store.ErrInval
-		}
 		if err := s.resize(n, set.Size); err != nil {
 			return err
 		}

@@ -44,21 +44,10 @@ func (s *Store) checkPair(c *store.Cred, from, to *inode, srcOffset, dstOffset, 
 	switch {
 	case from.gone || to.gone:
 		return 0, store.ErrStale
-	case !s.permitsData(c, from, store.MayRead) || !s.permitsData(c, to, store.MayWrite):
+	case !s.rules.PermitsData(c, &from.attr, store.MayRead) || !s.rules.PermitsData(c, &to.attr, store.MayWrite):
 		return 0, store.ErrAccess
-	case srcOffset > from.attr.Size:
-		return 0, store.ErrInval
 	}
-	if left := from.attr.Size - srcOffset; length == 0 || length > left {
-		length = left
-	}
-	if err := s.fits(dstOffset, length); err != nil {
-		return 0, err
-	}
-	if from == to && srcOffset < dstOffset+length && dstOffset < srcOffset+length {
-		return 0, store.ErrInval
-	}
-	return length, nil
+	return s.rules.CopyLength(from.attr.Size, srcOffset, dstOffset, length, from == to)
 }
 
 // Copy copies, at most maxCopy bytes, and of whole blocks only the reference.
@@ -151,10 +140,8 @@ func (s *Store) Clone(c *store.Cred, src store.Handle, srcOffset uint64, dst sto
 	if err != nil {
 		return err
 	}
-	switch {
-	case asked > length, srcOffset%BlockSize != 0, dstOffset%BlockSize != 0,
-		length%BlockSize != 0 && srcOffset+length != from.attr.Size:
-		return store.ErrInval
+	if err := s.rules.CheckClone(from.attr.Size, srcOffset, dstOffset, asked); err != nil {
+		return err
 	}
 	w.Before, w.Atomic = to.attr, true
 	whole, rest := length/BlockSize, length%BlockSize

@@ -158,7 +158,7 @@ func (s *Store) Read(c *store.Cred, h store.Handle, offset uint64, count uint32,
 	if n.gone {
 		return store.ErrStale
 	}
-	if !s.permitsData(c, n, store.MayRead) {
+	if !s.rules.PermitsData(c, &n.attr, store.MayRead) {
 		return store.ErrAccess
 	}
 	r.Attr = n.attr
@@ -235,7 +235,7 @@ func (s *Store) Write(c *store.Cred, h store.Handle, offset uint64, data []byte,
 	if n.gone {
 		return store.ErrStale
 	}
-	if !s.permitsData(c, n, store.MayWrite) {
+	if !s.rules.PermitsData(c, &n.attr, store.MayWrite) {
 		return store.ErrAccess
 	}
 	w.Before, w.Atomic = n.attr, true
@@ -257,16 +257,8 @@ func (s *Store) written(c *store.Cred, n *inode) {
 	s.touch(n, true)
 }
 
-// fits checks the end of a range: no overflow, no file too large.
-func (s *Store) fits(offset, length uint64) error {
-	if offset > s.info.MaxFileSize || length > s.info.MaxFileSize-offset {
-		return store.ErrFBig
-	}
-	return nil
-}
-
 func (s *Store) write(n *inode, offset uint64, data []byte) error {
-	if err := s.fits(offset, uint64(len(data))); err != nil {
+	if err := s.rules.Fits(offset, uint64(len(data))); err != nil {
 		return err
 	}
 	end := offset + uint64(len(data))
@@ -314,7 +306,7 @@ func (s *Store) Commit(_ *store.Cred, h store.Handle, _, _ uint64, w *store.Wcc)
 
 // resize sets the size; what is beyond it is given up.
 func (s *Store) resize(n *inode, size uint64) error {
-	if err := s.fits(size, 0); err != nil {
+	if err := s.rules.Fits(size, 0); err != nil {
 		return err
 	}
 	if size < n.attr.Size {

@@ -147,12 +147,3 @@ func (s *Store) Unhold(h store.Handle) {
 		s.dispose(n)
 	}
 }
-
-// permits is store.Permits, if permissions matter.
-func (s *Store) permits(c *store.Cred, n *inode, want uint32) bool {
-	return s.opt.NoPermissions || store.Permits(c, &n.attr, want)
-}
-
-func (s *Store) permitsData(c *store.Cred, n *inode, want uint32) bool {
-	return s.opt.NoPermissions || store.PermitsData(c, &n.attr, want)
-}

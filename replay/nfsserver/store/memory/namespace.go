@@ -36,11 +36,11 @@ func (s *Store) Lookup(c *store.Cred, dir store.Handle, name []byte, a *store.At
 	if err != nil {
 		return err
 	}
-	if err := store.CheckName(name, s.info.MaxName); err != nil {
+	if err := s.rules.CheckName(name); err != nil {
 		return err
 	}
 	d.mu.RLock()
-	if !s.permits(c, d, store.MayExecute) {
+	if !s.rules.Permits(c, &d.attr, store.MayExecute) {
 		d.mu.RUnlock()
 		return store.ErrAccess
 	}
@@ -72,7 +72,7 @@ func (s *Store) Parent(c *store.Cred, dir store.Handle) (store.Handle, error) {
 	if d.gone {
 		return store.Handle{}, store.ErrStale
 	}
-	if !s.permits(c, d, store.MayExecute) {
+	if !s.rules.Permits(c, &d.attr, store.MayExecute) {
 		return store.Handle{}, store.ErrAccess
 	}
 	return d.dir.parent.attr.Handle, nil
@@ -84,7 +84,7 @@ func (s *Store) lockDir(c *store.Cred, dir store.Handle, name []byte) (*inode, e
 	if err != nil {
 		return nil, err
 	}
-	if err := store.CheckName(name, s.info.MaxName); err != nil {
+	if err := s.rules.CheckName(name); err != nil {
 		return nil, err
 	}
 	d.mu.Lock()
@@ -101,7 +101,7 @@ func (s *Store) mayChange(c *store.Cred, d *inode) error {
 	if d.gone {
 		return store.ErrStale
 	}
-	if !s.permits(c, d, store.MayExecute) {
+	if !s.rules.Permits(c, &d.attr, store.MayExecute) {
 		return store.ErrAccess
 	}
 	return nil
@@ -109,7 +109,7 @@ func (s *Store) mayChange(c *store.Cred, d *inode) error {
 
 // make puts a new object into a directory whose lock is held.
 func (s *Store) make(c *store.Cred, d *inode, name []byte, t store.Type, defaultMode uint32, set *store.SetAttr, text []byte) (*inode, error) {
-	if !s.permits(c, d, store.MayWrite|store.MayExecute) {
+	if !s.rules.Permits(c, &d.attr, store.MayWrite|store.MayExecute) {
 		return nil, store.ErrAccess
 	}
 	if d.attr.Nlink >= s.info.MaxLink && t == store.Directory {
@@ -120,7 +120,7 @@ func (s *Store) make(c *store.Cred, d *inode, name []byte, t store.Type, default
 		return nil, err
 	}
 	if set != nil && set.Mask&store.SetSize != 0 && t == store.Regular {
-		if err := s.fits(set.Size, 0); err != nil {
+		if err := s.rules.Fits(set.Size, 0); err != nil {
 			return nil, err
 		}
 	}
@@ -182,23 +182,15 @@ func (s *Store) Create(c *store.Cred, dir store.Handle, name []byte, how *store.
 func (s *Store) exists(c *store.Cred, n *inode, how *store.Create, a *store.Attr) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	switch how.Mode {
-	case store.Unchecked:
-		if n.kind == store.Regular && how.Set.Mask&store.SetSize != 0 {
-			if !s.permitsData(c, n, store.MayWrite) {
-				return store.ErrAccess
-			}
-			if err := s.resize(n, how.Set.Size); err != nil {
-				return err
-			}
-			s.written(c, n)
+	cut, err := s.rules.CheckFound(c, &n.attr, how, n.exclude && n.verifier == how.Verifier)
+	if err != nil {
+		return err
+	}
+	if cut {
+		if err := s.resize(n, how.Set.Size); err != nil {
+			return err
 		}
-	case store.Exclusive:
-		if !n.exclude || n.verifier != how.Verifier {
-			return store.ErrExist
-		}
-	default:
-		return store.ErrExist
+		s.written(c, n)
 	}
 	*a = n.attr
 	return nil
@@ -235,26 +227,19 @@ func (s *Store) Mkdir(c *store.Cred, dir store.Handle, name []byte, set *store.S
 
 // Symlink makes a symbolic link.
 func (s *Store) Symlink(c *store.Cred, dir store.Handle, name, text []byte, set *store.SetAttr, a *store.Attr, w *store.Wcc) error {
-	switch {
-	case len(text) == 0:
-		return store.ErrInval
-	case len(text) > int(s.info.MaxSymlink):
-		return store.ErrNameTooLong
+	if err := s.rules.CheckText(text); err != nil {
+		return err
 	}
 	return s.makeNew(c, dir, name, store.Symlink, 0o777, set, append([]byte(nil), text...), store.Device{}, a, w)
 }
 
 // Mknod makes a device, a socket or a FIFO.
 func (s *Store) Mknod(c *store.Cred, dir store.Handle, name []byte, t store.Type, dev store.Device, set *store.SetAttr, a *store.Attr, w *store.Wcc) error {
-	switch t {
-	case store.Block, store.Character:
-		if c.UID != 0 && !s.opt.NoPermissions {
-			return store.ErrPerm
-		}
-	case store.Socket, store.FIFO:
+	if err := s.rules.CheckNode(c, t); err != nil {
+		return err
+	}
+	if t == store.Socket || t == store.FIFO {
 		dev = store.Device{}
-	default:
-		return store.ErrBadType
 	}
 	return s.makeNew(c, dir, name, t, 0o600, set, nil, dev, a, w)
 }
@@ -292,7 +277,7 @@ func (s *Store) Link(c *store.Cred, h, dir store.Handle, name []byte, a *store.A
 	if d.dir.lookup(name) != nil {
 		return store.ErrExist
 	}
-	if !s.permits(c, d, store.MayWrite|store.MayExecute) {
+	if !s.rules.Permits(c, &d.attr, store.MayWrite|store.MayExecute) {
 		return store.ErrAccess
 	}
 	n.mu.Lock()
@@ -339,13 +324,7 @@ func (s *Store) unlink(c *store.Cred, dir store.Handle, name []byte, rmdir bool,
 	n := e.inode
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	switch {
-	case rmdir && n.dir == nil:
-		return store.ErrNotDir
-	case !rmdir && n.dir != nil:
-		return store.ErrIsDir
-	}
-	if err := s.mayUnlink(c, d, n); err != nil {
+	if err := s.rules.MayRemove(c, &d.attr, &n.attr, rmdir); err != nil {
 		return err
 	}
 	if rmdir && len(n.dir.names) > 0 {
@@ -355,14 +334,6 @@ func (s *Store) unlink(c *store.Cred, dir store.Handle, name []byte, rmdir bool,
 	s.detach(d, e, n)
 	w.After = d.attr
 	return nil
-}
-
-// mayUnlink is store.MayUnlink, if permissions matter.
-func (s *Store) mayUnlink(c *store.Cred, d, n *inode) error {
-	if s.opt.NoPermissions {
-		return nil
-	}
-	return store.MayUnlink(c, &d.attr, &n.attr)
 }
 
 // detach takes a name off an object, for good. Both locks are held.

@@ -34,7 +34,7 @@ func (s *Store) ReadDir(c *store.Cred, dir store.Handle, cookie, _ uint64, list 
 func (s *Store) readEntries(c *store.Cred, d *inode, cookie uint64, list *store.DirList) ([]*inode, error) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
-	if !s.permits(c, d, store.MayRead) {
+	if !s.rules.Permits(c, &d.attr, store.MayRead) {
 		return nil, store.ErrAccess
 	}
 	list.Dir = d.attr

@@ -19,7 +19,7 @@ func (s *Store) Rename(c *store.Cred, from store.Handle, name []byte, to store.H
 			return err
 		}
 		defer t.mu.Unlock()
-	} else if err := store.CheckName(newName, s.info.MaxName); err != nil {
+	} else if err := s.rules.CheckName(newName); err != nil {
 		return err
 	}
 	e := f.dir.lookup(name)
@@ -78,17 +78,18 @@ func (s *Store) intoItself(m *move) bool {
 
 // mayMove says whether the caller may do it, and the place is free.
 func (s *Store) mayMove(c *store.Cred, m *move) error {
-	if err := s.mayUnlink(c, m.from, m.inode); err != nil {
+	var old *store.Attr
+	if m.old != nil {
+		old = &m.victim().attr
+	}
+	if err := s.rules.MayRename(c, &m.from.attr, &m.to.attr, &m.inode.attr, old); err != nil {
 		return err
 	}
-	if !s.permits(c, m.to, store.MayWrite|store.MayExecute) {
-		return store.ErrAccess
-	}
-	if m.directory() && !s.permits(c, m.inode, store.MayWrite) {
-		return store.ErrAccess // its ".." changes
-	}
-	if m.old != nil {
-		return s.replaceable(c, m.to, m.inode, m.victim())
+	if old != nil {
+		if dir := m.victim().dir; dir != nil && len(dir.names) > 0 {
+			return store.ErrNotEmpty
+		}
+		return nil
 	}
 	if m.directory() && m.to.attr.Nlink >= s.info.MaxLink {
 		return store.ErrMLink
@@ -137,15 +138,4 @@ func lockMoved(n, victim, f, t *inode) (unlock func()) {
 			x.mu.Unlock()
 		}
 	}
-}
-
-// replaceable says whether n may take the place of victim in t.
-func (s *Store) replaceable(c *store.Cred, t, n, victim *inode) error {
-	switch {
-	case (n.dir == nil) != (victim.dir == nil):
-		return store.ErrExist
-	case victim.dir != nil && len(victim.dir.names) > 0:
-		return store.ErrNotEmpty
-	}
-	return s.mayUnlink(c, t, victim)
 }

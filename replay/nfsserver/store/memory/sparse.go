@@ -18,7 +18,7 @@ func (s *Store) Seek(c *store.Cred, h store.Handle, offset uint64, what store.Wh
 	switch {
 	case n.gone:
 		return 0, store.ErrStale
-	case !s.permitsData(c, n, store.MayRead):
+	case !s.rules.PermitsData(c, &n.attr, store.MayRead):
 		return 0, store.ErrAccess
 	case offset >= size:
 		return 0, store.ErrNXIO
@@ -72,12 +72,12 @@ func (s *Store) Allocate(c *store.Cred, h store.Handle, offset, length uint64, w
 	switch {
 	case n.gone:
 		return store.ErrStale
-	case !s.permitsData(c, n, store.MayWrite):
+	case !s.rules.PermitsData(c, &n.attr, store.MayWrite):
 		return store.ErrAccess
 	case length == 0:
 		return store.ErrInval
 	}
-	if err := s.fits(offset, length); err != nil {
+	if err := s.rules.Fits(offset, length); err != nil {
 		return err
 	}
 	if length > s.opt.Size {
@@ -111,12 +111,12 @@ func (s *Store) Deallocate(c *store.Cred, h store.Handle, offset, length uint64,
 	switch {
 	case n.gone:
 		return store.ErrStale
-	case !s.permitsData(c, n, store.MayWrite):
+	case !s.rules.PermitsData(c, &n.attr, store.MayWrite):
 		return store.ErrAccess
 	case length == 0:
 		return store.ErrInval
 	}
-	if err := s.fits(offset, length); err != nil {
+	if err := s.rules.Fits(offset, length); err != nil {
 		return err
 	}
 	w.Before, w.Atomic = n.attr, true

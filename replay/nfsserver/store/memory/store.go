@@ -60,6 +60,7 @@ const (
 type Store struct {
 	opt      Options
 	info     store.Info
+	rules    store.Rules
 	verifier uint64
 	root     *inode
 
@@ -122,6 +123,7 @@ func New(opt Options) *Store {
 		Seek: true, Allocate: true, Deallocate: true, Copy: true, Clone: true,
 		CasePreserving: true, ChownRestricted: true,
 	}
+	s.rules = store.Rules{Info: &s.info, NoPermissions: opt.NoPermissions}
 	for i := range s.shards {
 		s.shards[i].inodes = map[uint64]*inode{}
 	}
@@ -200,8 +202,8 @@ func (s *Store) find(h store.Handle) (*inode, error) {
 // findDir is find for directories.
 func (s *Store) findDir(h store.Handle) (*inode, error) {
 	n, err := s.find(h)
-	if err == nil && n.dir == nil {
-		return nil, store.ErrNotDir
+	if err == nil {
+		err = store.CheckDirectory(n.kind)
 	}
 	return n, err
 }
@@ -209,15 +211,10 @@ func (s *Store) findDir(h store.Handle) (*inode, error) {
 // findFile is find for regular files.
 func (s *Store) findFile(h store.Handle) (*inode, error) {
 	n, err := s.find(h)
-	switch {
-	case err != nil:
-		return nil, err
-	case n.dir != nil:
-		return nil, store.ErrIsDir
-	case n.kind != store.Regular:
-		return nil, store.ErrWrongType
+	if err == nil {
+		err = store.CheckRegular(n.kind)
 	}
-	return n, nil
+	return n, err
 }
 
 func (s *Store) insert(n *inode) {

@@ -16,9 +16,6 @@ func (x *xattr) cost() int { return nameCost + len(x.name) + len(x.value) }
 // (XATTR_LIST_MAX), so that a search of them stays short.
 const maxXattrNames = 64 << 10
 
-// maxXattrName is XATTR_NAME_MAX without "user.".
-const maxXattrName = 250
-
 func (n *inode) xattr(name []byte) int {
 	return slices.IndexFunc(n.xattrs, func(x xattr) bool { return bytes.Equal(x.name, name) })
 }
@@ -42,7 +39,7 @@ func (s *Store) findXattrs(c *store.Cred, h store.Handle, write bool) (*inode, f
 	switch {
 	case n.gone:
 		err = store.ErrStale
-	case !s.permits(c, n, want):
+	case !s.rules.Permits(c, &n.attr, want):
 		err = store.ErrAccess
 	default:
 		return n, unlock, nil
@@ -53,6 +50,9 @@ func (s *Store) findXattrs(c *store.Cred, h store.Handle, write bool) (*inode, f
 
 // GetXattr appends a value to b.
 func (s *Store) GetXattr(c *store.Cred, h store.Handle, name, b []byte) ([]byte, error) {
+	if err := s.rules.CheckXattr(name, nil); err != nil {
+		return b, err
+	}
 	n, unlock, err := s.findXattrs(c, h, false)
 	if err != nil {
 		return b, err
@@ -67,13 +67,8 @@ func (s *Store) GetXattr(c *store.Cred, h store.Handle, name, b []byte) ([]byte,
 
 // SetXattr sets a value.
 func (s *Store) SetXattr(c *store.Cred, h store.Handle, name, value []byte, how store.XattrMode, w *store.Wcc) error {
-	switch {
-	case len(name) == 0 || bytes.IndexByte(name, 0) >= 0:
-		return store.ErrInval
-	case len(name) > maxXattrName:
-		return store.ErrNameTooLong
-	case len(value) > int(s.info.MaxXattr):
-		return store.ErrXattrTooBig
+	if err := s.rules.CheckXattr(name, value); err != nil {
+		return err
 	}
 	n, unlock, err := s.findXattrs(c, h, true)
 	if err != nil {
@@ -118,6 +113,9 @@ func (s *Store) SetXattr(c *store.Cred, h store.Handle, name, value []byte, how 
 
 // RemoveXattr removes an attribute.
 func (s *Store) RemoveXattr(c *store.Cred, h store.Handle, name []byte, w *store.Wcc) error {
+	if err := s.rules.CheckXattr(name, nil); err != nil {
+		return err
+	}
 	n, unlock, err := s.findXattrs(c, h, true)
 	if err != nil {
 		return err
