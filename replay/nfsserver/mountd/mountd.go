@@ -134,25 +134,13 @@ func (s *server) walk(path string) (store.Handle, error) {
 }
 
 func status(err error) mount.Mountstat3 {
-	switch store.Of(err) {
-	case 0:
-		return mount.MNT3_OK
-	case store.ErrPerm:
-		return mount.MNT3ERR_PERM
-	case store.ErrNoEnt, store.ErrStale:
+	switch e := store.Of(err); e {
+	case 0, store.ErrPerm, store.ErrNoEnt, store.ErrIO, store.ErrAccess, store.ErrNotDir, store.ErrInval, store.ErrNameTooLong, store.ErrNotSupp:
+		return mount.Mountstat3(e)
+	case store.ErrStale:
 		return mount.MNT3ERR_NOENT
-	case store.ErrIO:
-		return mount.MNT3ERR_IO
-	case store.ErrAccess:
-		return mount.MNT3ERR_ACCES
-	case store.ErrNotDir:
-		return mount.MNT3ERR_NOTDIR
-	case store.ErrInval, store.ErrBadName:
+	case store.ErrBadName:
 		return mount.MNT3ERR_INVAL
-	case store.ErrNameTooLong:
-		return mount.MNT3ERR_NAMETOOLONG
-	case store.ErrNotSupp:
-		return mount.MNT3ERR_NOTSUPP
 	}
 	return mount.MNT3ERR_SERVERFAULT
 }

@@ -2,7 +2,6 @@ package nfs4
 
 import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
-	"github.com/rpcrdma/toolkit/replay/nfsserver/store"
 )
 
 // lockOps executes the operations on byte ranges.
@@ -11,24 +10,6 @@ type lockOps struct {
 	*objects
 	*turns
 	*reply
-}
-
-// lockable checks that the current object can have locks: only regular files can.
-func (x *lockOps) lockable() status {
-	at, st := x.attributes()
-	switch {
-	case st != ok:
-		return st
-	case at.Type == store.Directory:
-		return nfs4.NFS4ERR_ISDIR
-	case at.Type == store.Symlink && x.minor > 0:
-		return nfs4.NFS4ERR_SYMLINK
-	case at.Type != store.Regular && x.minor > 0:
-		return nfs4.NFS4ERR_WRONG_TYPE
-	case at.Type != store.Regular:
-		return nfs4.NFS4ERR_INVAL
-	}
-	return ok
 }
 
 func (x *lockOps) lock(a *nfs4.LOCK4args) status {
@@ -46,7 +27,7 @@ func (x *lockOps) lock(a *nfs4.LOCK4args) status {
 	if st, done := x.begin(x.s.table.Stateids.Begin(x.client, id, seqid, nfs4.OP_LOCK, x.principal())); done {
 		return st
 	}
-	if st = x.lockable(); st != ok {
+	if _, st = x.size(); st != ok {
 		return st
 	}
 	var denied nfs4.LOCK4denied
@@ -67,7 +48,7 @@ func (x *lockOps) deny(d *nfs4.LOCK4denied) {
 }
 
 func (x *lockOps) lockt(a *nfs4.LOCKT4args) status {
-	if st := x.lockable(); st != ok {
+	if _, st := x.size(); st != ok {
 		return st
 	}
 	var denied nfs4.LOCK4denied

@@ -115,17 +115,10 @@ func (x *objects) attributes() (*store.Attr, status) {
 // size is the size of the current object, which has to be a regular file.
 func (x *objects) size() (uint64, status) {
 	at, st := x.attributes()
-	switch {
-	case st != ok:
+	if st != ok {
 		return 0, st
-	case at.Type == store.Directory:
-		return 0, nfs4.NFS4ERR_ISDIR
-	case at.Type == store.Symlink:
-		return 0, nfs4.NFS4ERR_SYMLINK
-	case at.Type != store.Regular:
-		return 0, nfs4.NFS4ERR_WRONG_TYPE
 	}
-	return at.Size, ok
+	return at.Size, x.regular(at.Type)
 }
 
 // stateid replaces the special stateid for "current" with the current stateid (RFC 8881,

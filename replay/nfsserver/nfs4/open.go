@@ -162,18 +162,11 @@ func (x *openOps) find(a *nfs4.OPEN4args, o *opening) status {
 // openable says whether x.attr is a file that can be opened (RFC 8881, section
 // 18.16.4).
 func (x *openOps) openable() status {
-	switch x.attr.Type {
-	case store.Regular:
-		return ok
-	case store.Directory:
-		return nfs4.NFS4ERR_ISDIR
-	case store.Symlink:
-		return nfs4.NFS4ERR_SYMLINK
+	st := x.regular(x.attr.Type)
+	if st == nfs4.NFS4ERR_INVAL {
+		return nfs4.NFS4ERR_SYMLINK // RFC 7530 has none that fits; Linux answers this
 	}
-	if x.minor > 0 {
-		return nfs4.NFS4ERR_WRONG_TYPE
-	}
-	return nfs4.NFS4ERR_SYMLINK // RFC 7530 has none that fits; Linux answers this
+	return st
 }
 
 // permitted checks that the file of x.attr may be read or written.

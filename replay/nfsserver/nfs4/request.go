@@ -58,22 +58,29 @@ func (r *request) inDirectory(err error, fh store.Handle) status {
 	return st
 }
 
-// dataError is the status for an error of an operation on data: objects other than regular files
-// have their own statuses (RFC 8881, section 15.1.2.9).
+// regular checks that an object is a regular file; other objects have their own statuses (RFC
+// 8881, section 15.1.2.9), of which NFSv4.0 has fewer.
+func (r *request) regular(t store.Type) status {
+	switch {
+	case t == store.Regular:
+		return ok
+	case t == store.Directory:
+		return nfs4.NFS4ERR_ISDIR
+	case r.minor == 0:
+		return nfs4.NFS4ERR_INVAL
+	case t == store.Symlink:
+		return nfs4.NFS4ERR_SYMLINK
+	}
+	return nfs4.NFS4ERR_WRONG_TYPE
+}
+
+// dataError is the status for an error of an operation on the data of an object.
 func (r *request) dataError(err error, h store.Handle) status {
 	switch store.Of(err) {
 	case store.ErrInval, store.ErrWrongType:
 		var a store.Attr
-		if r.s.store.GetAttr(h, &a) != nil {
-			break
-		}
-		switch {
-		case a.Type == store.Directory:
-			return nfs4.NFS4ERR_ISDIR
-		case a.Type == store.Symlink && r.minor > 0:
-			return nfs4.NFS4ERR_SYMLINK
-		case a.Type != store.Regular && r.minor > 0:
-			return nfs4.NFS4ERR_WRONG_TYPE
+		if r.s.store.GetAttr(h, &a) == nil && a.Type != store.Regular {
+			return r.regular(a.Type)
 		}
 	}
 	return statusOf(err)

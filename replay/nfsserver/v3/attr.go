@@ -10,7 +10,7 @@ import (
 func put(c *nfsserver.Call, v uint32) { c.Out = xdr.AppendUint32(c.Out, v) }
 
 // fail starts the reply of a procedure that has failed.
-func fail(c *nfsserver.Call, err error) { put(c, uint32(status(err))) }
+func fail(c *nfsserver.Call, err error) { put(c, uint32(Status(err))) }
 
 // ok starts the reply of one that has not.
 func ok(c *nfsserver.Call) { put(c, uint32(nfs3.NFS3_OK)) }

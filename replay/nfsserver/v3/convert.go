@@ -20,45 +20,19 @@ func (s *server) appendHandle(b []byte, h store.Handle) []byte {
 	return s.info.Handles.Append(xdr.AppendUint32(b, store.HandleSize), h)
 }
 
-// statuses are the counterparts of errors.
-var statuses = [...]nfs3.Nfsstat3{
-	0:                    nfs3.NFS3_OK,
-	store.ErrPerm:        nfs3.NFS3ERR_PERM,
-	store.ErrNoEnt:       nfs3.NFS3ERR_NOENT,
-	store.ErrIO:          nfs3.NFS3ERR_IO,
-	store.ErrNXIO:        nfs3.NFS3ERR_NXIO,
-	store.ErrAccess:      nfs3.NFS3ERR_ACCES,
-	store.ErrExist:       nfs3.NFS3ERR_EXIST,
-	store.ErrXDev:        nfs3.NFS3ERR_XDEV,
-	store.ErrNoDev:       nfs3.NFS3ERR_NODEV,
-	store.ErrNotDir:      nfs3.NFS3ERR_NOTDIR,
-	store.ErrIsDir:       nfs3.NFS3ERR_ISDIR,
-	store.ErrInval:       nfs3.NFS3ERR_INVAL,
-	store.ErrFBig:        nfs3.NFS3ERR_FBIG,
-	store.ErrNoSpace:     nfs3.NFS3ERR_NOSPC,
-	store.ErrROFS:        nfs3.NFS3ERR_ROFS,
-	store.ErrMLink:       nfs3.NFS3ERR_MLINK,
-	store.ErrNameTooLong: nfs3.NFS3ERR_NAMETOOLONG,
-	store.ErrNotEmpty:    nfs3.NFS3ERR_NOTEMPTY,
-	store.ErrDQuot:       nfs3.NFS3ERR_DQUOT,
-	store.ErrStale:       nfs3.NFS3ERR_STALE,
-	store.ErrBadHandle:   nfs3.NFS3ERR_BADHANDLE,
-	store.ErrNotSync:     nfs3.NFS3ERR_NOT_SYNC,
-	store.ErrBadCookie:   nfs3.NFS3ERR_BAD_COOKIE,
-	store.ErrNotSupp:     nfs3.NFS3ERR_NOTSUPP,
-	store.ErrServerFault: nfs3.NFS3ERR_SERVERFAULT,
-	store.ErrBadType:     nfs3.NFS3ERR_BADTYPE,
-	store.ErrDelay:       nfs3.NFS3ERR_JUKEBOX,
-	store.ErrBadName:     nfs3.NFS3ERR_INVAL,
-	store.ErrWrongType:   nfs3.NFS3ERR_INVAL,
-	store.ErrNoXattr:     nfs3.NFS3ERR_NOENT,
-	store.ErrXattrTooBig: nfs3.NFS3ERR_INVAL,
-	store.ErrFileOpen:    nfs3.NFS3ERR_ACCES, // as Linux has it
-	store.ErrTooSmall:    nfs3.NFS3ERR_TOOSMALL,
-}
-
 // Status is the NFSv3 status of an error of a store.
-func Status(err error) nfs3.Nfsstat3 { return status(err) }
+func Status(err error) nfs3.Nfsstat3 {
+	switch e := store.Of(err); e {
+	case store.ErrBadName, store.ErrWrongType, store.ErrXattrTooBig:
+		return nfs3.NFS3ERR_INVAL
+	case store.ErrNoXattr:
+		return nfs3.NFS3ERR_NOENT
+	case store.ErrFileOpen:
+		return nfs3.NFS3ERR_ACCES // as Linux has it
+	default:
+		return nfs3.Nfsstat3(e)
+	}
+}
 
 // PostOpAttr fills post_op_attr with the attributes of an object of a store, as
 // they are known with NFSv3.
@@ -75,13 +49,6 @@ func attributes(fsid uint64, a *store.Attr) nfs3.Fattr3 {
 		Fsid: fsid, Fileid: a.Handle.ID,
 		Atime: toTime(a.Atime), Mtime: toTime(a.Mtime), Ctime: toTime(a.Ctime),
 	}
-}
-
-func status(err error) nfs3.Nfsstat3 {
-	if e := store.Of(err); int(e) < len(statuses) {
-		return statuses[e]
-	}
-	return nfs3.NFS3ERR_SERVERFAULT
 }
 
 func toTime(t store.Time) nfs3.Nfstime3 {

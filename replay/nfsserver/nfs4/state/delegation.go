@@ -225,11 +225,6 @@ func (ds *Delegations) Grant(turn Turn, key Key, access uint32, want Want, chang
 		none.Contended = true
 		return none
 	}
-	for d := range f.delegations {
-		if d.client == c {
-			return none // one is enough
-		}
-	}
 	d := ds.add(c, f, o.principal, write)
 	if d == nil {
 		return none
@@ -252,8 +247,13 @@ func (d *delegation) grant() Grant {
 	return g
 }
 
-// add makes a delegation; nil if there is no room for it.
+// add makes a delegation; nil if there is no room for it, or the client has one, which is enough.
 func (ds *Delegations) add(c *Client, f *file, p Principal, write bool) *delegation {
+	for d := range f.delegations {
+		if d.client == c {
+			return nil
+		}
+	}
 	if ds.shares.room(c.source) < 1 || !ds.budget.chargeState(c, delegationCost) {
 		return nil
 	}
@@ -287,11 +287,6 @@ func (ds *Delegations) Reclaim(turn Turn, key Key, access uint32, kind nfs4.Open
 	c, f := turn.Client(), ds.files.by[key]
 	if c.gone || f == nil || c.caller == nil || f.outside > 0 || f.openForOthers(c, write) || f.delegatedTo(c, write) {
 		return none
-	}
-	for d := range f.delegations {
-		if d.client == c {
-			return none
-		}
 	}
 	d := ds.add(c, f, turn.owner.principal, write)
 	if d == nil {
