@@ -2,10 +2,10 @@ package run
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/rpcrdma/toolkit/replay/guard"
+	"github.com/rpcrdma/toolkit/replay/internal/bindings"
 	"github.com/rpcrdma/toolkit/replay/internal/schedule"
 	"github.com/rpcrdma/toolkit/replay/verdict"
 )
@@ -34,13 +34,7 @@ func (e *engine) sendDue() {
 // one; 0 if there is none.
 func (e *engine) sendPostponed() time.Duration {
 	now := time.Now()
-	for i := 0; i < len(e.later); {
-		if e.later[i].at.After(now) {
-			i++
-			continue
-		}
-		c := e.later[i].call
-		e.later = slices.Delete(e.later, i, i+1)
+	for c := e.later.due(now); c != nil; c = e.later.due(now) {
 		e.step(c.entry, schedule.Again)
 		if why := c.world.Omitted(c.form.Op); why != verdict.None && c.form.Note == verdict.Restarted {
 			e.dropped(c, verdict.Omitted, verdict.Reason{Code: why}) // its state is lost
@@ -48,26 +42,14 @@ func (e *engine) sendPostponed() time.Duration {
 		}
 		e.issue(c)
 	}
-	var next time.Duration
-	for i := range e.later {
-		if d := time.Until(e.later[i].at); next == 0 || d < next {
-			next = max(d, time.Microsecond)
-		}
-	}
-	return next
+	return e.later.next()
 }
 
 // sendHeld sends calls that have waited for a session slot, or for room on a connection.
 func (e *engine) sendHeld() {
-	for len(e.freed) > 0 {
-		s := e.freed[0]
-		e.freed = e.freed[1:]
-		for len(e.blocked[s]) > 0 && (s.Lost || s.Vacant()) {
-			c := e.blocked[s][0]
-			e.blocked[s] = e.blocked[s][1:]
-			e.step(c.entry, schedule.Slot)
-			e.issue(c)
-		}
+	for c := e.slots.next(); c != nil; c = e.slots.next() {
+		e.step(c.entry, schedule.Slot)
+		e.issue(c)
 	}
 	for _, c := range e.lines.all {
 		for len(c.wait) > 0 && c.room() && e.stopping == "" {
@@ -132,7 +114,9 @@ func (e *engine) admit(n *schedule.Entry) {
 		return
 	}
 	c := e.get(n, l)
-	e.noCall(c, n)
+	if e.locks.uncalled(n, w) {
+		c.form.Note = verdict.Uncalled
+	}
 	c.due = e.start.Add(n.Due())
 	e.issue(c)
 }
@@ -146,4 +130,22 @@ func (e *engine) capped() bool {
 		e.stop(fmt.Sprintf("%d bytes were moved, and no more were allowed", e.count.bytes-e.before.bytes))
 	}
 	return e.stopping != ""
+}
+
+// awaitGrant lets an op wait for the server's call. It reports whether it has to.
+func (e *engine) awaitGrant(n *schedule.Entry, w *bindings.World) bool {
+	if !e.locks.await(n, w, time.Now().Add(e.opt.CallbackWait)) {
+		return false
+	}
+	e.step(n, schedule.Precede)
+	time.AfterFunc(e.opt.CallbackWait+time.Millisecond, e.inbox.rouse)
+	return true
+}
+
+// grantsArrived goes on with the ops whose call has come, or has not come in time.
+func (e *engine) grantsArrived() {
+	for _, n := range e.locks.arrived(e.stopping != "") {
+		e.step(n, schedule.Follow)
+		e.sched.Return(n)
+	}
 }

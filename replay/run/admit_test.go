@@ -42,8 +42,8 @@ func TestBlockedNotSent(t *testing.T) {
 	first := e.sched.Take()
 	parked := e.sched.Take()
 	e.admit(parked)
-	if parked.State() != schedule.Slotless || len(e.blocked[s]) != 1 {
-		t.Fatalf("%s, %d wait for a slot", parked.State(), len(e.blocked[s]))
+	if parked.State() != schedule.Slotless || len(e.slots.blocked[s]) != 1 {
+		t.Fatalf("%s, %d wait for a slot", parked.State(), len(e.slots.blocked[s]))
 	}
 	s.Give(slot)
 	e.sched.Return(first)

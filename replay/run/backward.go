@@ -29,7 +29,7 @@ func (e *engine) listen(ctx context.Context) {
 		e.record.Note("no delegations of NFSv4.0: %v", err)
 		return
 	}
-	e.probe.listener = l
+	e.probe.listener, e.codec.callback = l, l
 	e.guard.Callback(l.Universal())
 }
 

@@ -91,7 +91,11 @@ func (e *engine) outcome(n *schedule.Entry, c *call, j verdict.Judgement, data u
 			o.Queued = e.start
 		}
 	}
-	e.missing(n, c, j.Reasons)
+	status := "not sent"
+	if c != nil {
+		status = c.status
+	}
+	e.roots.missing(n, c != nil, status, j.Reasons)
 	e.record.Add(o)
 	if e.opt.Observe != nil {
 		kept := *o // the observer may keep it
@@ -117,29 +121,12 @@ func (e *engine) release(n *schedule.Entry) {
 	}
 }
 
-// giveSlot gives a slot back.
-func (e *engine) giveSlot(c *call) {
-	s := c.session()
-	if s == nil || c.form.Slot < 0 {
-		return
+// learn stores the values that a reply provides.
+func (e *engine) learn(c *call, res xdr.Message) {
+	c.world.Learn(c.form.Op, res)
+	for _, id := range c.world.TakeOpened() {
+		s := &c.world.Sessions[id]
+		e.slots.opened(s)
+		e.provision.made[s] = c.line
 	}
-	if c.lives.session == s.Lives {
-		s.Give(c.form.Slot)
-	}
-	c.form.Slot = -1
-	if len(e.blocked[s]) > 0 {
-		e.freed = append(e.freed, s)
-	}
-}
-
-// abandonSlot gives up a slot whose state is no longer known.
-func (e *engine) abandonSlot(c *call) {
-	s := c.session()
-	if s == nil || c.form.Slot < 0 {
-		return
-	}
-	if c.lives.session == s.Lives && s.Abandon(c.form.Slot) {
-		e.freed = append(e.freed, s) // whoever waits for a slot waits in vain
-	}
-	c.form.Slot = -1
 }

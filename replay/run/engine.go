@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/rpcrdma/toolkit/decode/oncrpc"
-	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/guard"
 	"github.com/rpcrdma/toolkit/replay/internal/alarm"
 	"github.com/rpcrdma/toolkit/replay/internal/bindings"
@@ -24,7 +22,6 @@ type engine struct {
 	opt   Options
 	load  *workload.Workload
 	ctx   context.Context
-	creds []oncrpc.Auth // by number in the plan
 
 	worlds []*bindings.World
 	sched  *schedule.Schedule
@@ -38,28 +35,18 @@ type engine struct {
 	feed   feed
 	locks  locks
 
-	results   workload.Results // replies are decoded into these
-	inline    inline           // of the reply that is judged
-	values    bindings.Values  // of the call that is encoded
-	args      workload.Arguments
-	reduced   []xdr.Reduced // of the call that is judged
-	free      []*call
-	last      report.Outcome                // that was recorded
-	blocked   map[*bindings.Session][]*call // that wait for a slot
-	freed     []*bindings.Session           // that have a slot for them
-	later     []postponed
-	grace     *call           // that asks whether the server's grace period is over; nil outside
-	confirms  map[int]bool    // states that the plan confirms, as far as it was read
-	returns   map[int]int64   // delegations that the plan returns, as far as it was read, and when
-	reached   int64           // captured time of the latest reply to an op that was sent
-	ours      []ownSession    // that the plan does not end
-	completed map[[2]int]bool // clients, by world, that have sent a RECLAIM_COMPLETE which the plan does not have
-	own       xdr.Message     // result of the latest call of callOwn, until the next call
-	restarts  restarts
-	roots     map[symbol]root
-	made      map[*bindings.Session]*line // connections over which sessions were created; the sessions are bound to them
-	recalls   []heldRecall                // recalls of delegations that are not known yet, or that the plan returns soon
-	resumed   resumed
+	codec       codec
+	free        []*call
+	last        report.Outcome // that was recorded
+	slots       slots
+	later       postponements
+	corrections corrections
+	delegations delegations
+	provision   provision
+	completed   map[[2]int]bool // clients, by world, that have sent a RECLAIM_COMPLETE which the plan does not have
+	restarts    restarts
+	roots       roots
+	resumed     resumed
 
 	start    time.Time
 	count    counts
@@ -129,18 +116,10 @@ func (e *engine) get(n *schedule.Entry, l *line) *call {
 
 // put keeps a call for reuse. The caller has already subtracted it from its line.
 func (e *engine) put(c *call) {
-	if e.grace == c {
-		e.graceOver()
-	}
+	e.later.graceOver(c)
 	c.release()
 	c.entry, c.world, c.behind, c.form, c.verdict = nil, nil, nil, bindings.Form{Slot: -1}, judge.Reply{}
 	c.own, c.follows, c.relaid, c.tries, c.putOff, c.status, c.lives = false, false, false, 0, time.Time{}, "", lives{}
 	c.itemLengths = c.itemLengths[:0]
 	e.free = append(e.free, c)
-}
-
-// postponed is a call that will be sent again.
-type postponed struct {
-	at   time.Time
-	call *call
 }

@@ -172,6 +172,15 @@ func (f *feed) close() {
 	}
 }
 
+// fillable reports whether there is something to fill a window of so many bytes with.
+func (f *feed) fillable(text int) bool {
+	return f.err == nil && (f.eof && f.ahead.len() > 0 || f.ahead.len() > lookAhead || f.ahead.text >= text/4 ||
+		f.batches == nil || len(f.batch) > 0 || len(f.batches) > 0)
+}
+
+// exhausted reports whether the schedule has got all ops.
+func (f *feed) exhausted() bool { return f.eof && f.ahead.len() == 0 }
+
 // fill reads what there is room for.
 func (e *engine) fill() {
 	f := &e.feed
@@ -221,8 +230,8 @@ func (e *engine) take(x item) {
 			e.judge.Read(x.op, x.text)
 		}
 		e.record.Read(x.op, e.opt.Speed)
-		workload.Uses(x.op, nfs4.OP_OPEN_CONFIRM, func(state int) { e.confirms[state] = true })
-		workload.Uses(x.op, nfs4.OP_DELEGRETURN, func(state int) { e.returns[state] = x.op.Time })
+		workload.Uses(x.op, nfs4.OP_OPEN_CONFIRM, func(state int) { e.corrections.confirms[state] = true })
+		workload.Uses(x.op, nfs4.OP_DELEGRETURN, func(state int) { e.delegations.returns[state] = x.op.Time })
 		f.ahead.put(x)
 	}
 }
@@ -231,13 +240,6 @@ func (e *engine) take(x item) {
 func (e *engine) roomy() bool {
 	n := e.sched.Len()
 	return n == 0 || n < max(e.opt.Window/len(e.worlds), min(leastWindow, e.opt.Window)) && e.sched.Text() < e.opt.WindowText
-}
-
-// fillable reports whether there is something to fill the window with.
-func (e *engine) fillable() bool {
-	f := &e.feed
-	return f.err == nil && (f.eof && f.ahead.len() > 0 || f.ahead.len() > lookAhead || f.ahead.text >= e.opt.WindowText/4 ||
-		f.batches == nil || len(f.batch) > 0 || len(f.batches) > 0)
 }
 
 // plan adds an op to the schedule.
@@ -257,9 +259,6 @@ func (e *engine) plan(x item) error {
 	}
 	return e.sched.Add(x.op, x.text, over)
 }
-
-// exhausted reports whether the schedule has got all ops.
-func (e *engine) exhausted() bool { return e.feed.eof && e.feed.ahead.len() == 0 }
 
 // planned is how many calls there are, as far as the plan was read, or its header says.
 func (e *engine) planned() int {

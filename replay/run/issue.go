@@ -21,19 +21,19 @@ func (e *engine) issue(c *call) {
 				return
 			}
 			e.step(c.entry, schedule.NoSlot)
-			e.blocked[s] = append(e.blocked[s], c)
+			e.slots.wait(s, c)
 			return
 		}
 	}
-	e.remember(c)
-	if err := e.build(c); err != nil {
-		e.giveSlot(c)
+	c.remember(clientOf(&e.load.Tables, c.form.Op))
+	if err := e.codec.build(c); err != nil {
+		e.slots.give(c)
 		v, why := e.unbuilt(c, err)
 		e.dropped(c, v, why)
 		return
 	}
-	e.lockIssued(c)
-	e.reached = max(e.reached, c.form.Op.Time+c.form.Op.Latency)
+	e.locks.issued(c)
+	e.delegations.reached = max(e.delegations.reached, c.form.Op.Time+c.form.Op.Latency)
 	e.judge.Issued(c.world.Number, c.form.Op)
 	c.tries++
 	e.count.flying++
@@ -56,7 +56,7 @@ func (e *engine) unbuilt(c *call, err error) (verdict.Verdict, verdict.Reason) {
 		why.Code = verdict.Cut
 		return verdict.Explained, why
 	}
-	if root, ok := e.follows(c, err); ok {
+	if root, ok := e.roots.follows(c.world.Number, err); ok {
 		why = root
 	}
 	return verdict.NotSent, why

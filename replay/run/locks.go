@@ -15,7 +15,6 @@ import (
 	"github.com/rpcrdma/toolkit/replay/internal/schedule"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/transport"
-	"github.com/rpcrdma/toolkit/replay/verdict"
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
 
@@ -72,11 +71,12 @@ func (g *grants) forget(k lockKey) {
 	g.mu.Unlock()
 }
 
-func (g *grants) state(k lockKey) (asked, bool) {
+// waiting reports whether a lock was asked for, and the server has not called.
+func (g *grants) waiting(k lockKey) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	a, ok := g.asked[k]
-	return a, ok
+	return ok && a == waits
 }
 
 // unwanted is how many calls were about locks that nobody has asked for.
@@ -174,7 +174,7 @@ type lockCall struct {
 
 // lockOf reads an op as it would go out now; ok is false if it is not about a lock, or a value is
 // missing.
-func (e *engine) lockOf(o *plan.Op, w *bindings.World) (l lockCall, ok bool) {
+func lockOf(o *plan.Op, w *bindings.World) (l lockCall, ok bool) {
 	p := workload.Codec(o)
 	if !isLock(o) || p == nil {
 		return l, false
@@ -273,9 +273,12 @@ func (h *heldLock) remove(r heldRange) bool {
 	return len(h.ranges) == 0 && !h.more
 }
 
-// locks is what a run knows of its locks. Except for grants, it belongs to the engine.
+// locks are the locks of NFSv3 that a run holds or waits for. Except for grants, they belong to the engine.
 type locks struct {
 	grants   grants
+	manager  lockManager
+	tables   *plan.Tables
+	note     func(format string, args ...any)
 	held     map[heldKey]*heldLock
 	awaiting []awaited
 	asked    map[*schedule.Entry]bool // that have waited
@@ -288,180 +291,178 @@ type awaited struct {
 	until time.Time
 }
 
-// lockIssued notes that a lock is asked for: the server may call before its reply is here.
-func (e *engine) lockIssued(c *call) {
-	if l, ok := e.lockOf(c.form.Op, c.world); ok && l.lock && l.block {
-		e.locks.grants.set(l.key, waits)
+// issued notes that a lock is asked for: the server may call before its reply is here.
+func (ls *locks) issued(c *call) {
+	if l, ok := lockOf(c.form.Op, c.world); ok && l.lock && l.block {
+		ls.grants.set(l.key, waits)
 	}
 }
 
-// lockDone notes what a reply says about a lock.
-func (e *engine) lockDone(c *call, res xdr.Message) {
+// done notes what a reply says about a lock.
+func (ls *locks) done(c *call, res xdr.Message) {
 	o := c.form.Op
-	delete(e.locks.asked, c.entry)
-	l, ok := e.lockOf(o, c.world)
+	delete(ls.asked, c.entry)
+	l, ok := lockOf(o, c.world)
 	st, is := res.(xdr.Status)
 	if !ok || !is {
 		return
 	}
 	code, _ := st.StatusCode()
 	k := heldOf(c.world, o)
-	if e.locks.held == nil {
-		e.locks.held = map[heldKey]*heldLock{}
+	if ls.held == nil {
+		ls.held = map[heldKey]*heldLock{}
 	}
 	switch {
 	case l.lock && (code == uint32(nlm.NLM4_GRANTED) || code == uint32(nlm.NLM4_BLOCKED)):
-		h := e.locks.held[k]
+		h := ls.held[k]
 		if h == nil {
 			h = &heldLock{}
-			e.locks.held[k] = h
+			ls.held[k] = h
 		}
 		h.connection, h.credential, h.version = o.Connection, o.Credential, o.Version
 		h.add(heldRange{l.key.offset, l.key.length, l.key.exclusive, code == uint32(nlm.NLM4_BLOCKED)})
 		if code == uint32(nlm.NLM4_GRANTED) && l.block {
-			e.locks.grants.set(l.key, had)
+			ls.grants.set(l.key, had)
 		}
 	case l.lock:
-		e.locks.grants.forget(l.key)
+		ls.grants.forget(l.key)
 	case l.ends && code == uint32(nlm.NLM4_GRANTED):
-		e.locks.grants.forget(l.key)
+		ls.grants.forget(l.key)
 		for _, exclusive := range []bool{false, true} {
 			l.key.exclusive = exclusive
-			e.locks.grants.forget(l.key)
+			ls.grants.forget(l.key)
 		}
-		if h := e.locks.held[k]; h != nil && h.remove(heldRange{offset: l.key.offset, length: l.key.length}) {
-			delete(e.locks.held, k)
+		if h := ls.held[k]; h != nil && h.remove(heldRange{offset: l.key.offset, length: l.key.length}) {
+			delete(ls.held, k)
 		}
 	}
 }
 
-// unlockSurplus gives back a lock that only this server has granted at once, since the plan does not. An owner who may have other locks
-// of these bytes keeps it: they would be lost, too. It reports whether there is such a call; the call of the plan ends with it.
-func (e *engine) unlockSurplus(c *call, res xdr.Message) bool {
+// surplus gives back a lock that only this server has granted at once, since the plan does not. An owner who may have other locks
+// of these bytes keeps it: they would be lost, too. The result is nil if there is no
+// such call.
+func (ls *locks) surplus(c *call, res xdr.Message) *plan.Op {
 	o := c.form.Op
 	x := o.Expect
 	if !isLock(o) || o.Granted || x == nil || x.RPC != "" || x.Status == uint32(nlm.NLM4_GRANTED) || x.Status == uint32(nlm.NLM4_BLOCKED) {
-		return false
+		return nil
 	}
-	l, ok := e.lockOf(o, c.world)
+	l, ok := lockOf(o, c.world)
 	st, is := res.(xdr.Status)
 	if !ok || !is || !l.lock {
-		return false
+		return nil
 	}
 	if code, _ := st.StatusCode(); code != uint32(nlm.NLM4_GRANTED) {
-		return false
+		return nil
 	}
 	r := heldRange{offset: l.key.offset, length: l.key.length}
-	h := e.locks.held[heldOf(c.world, o)]
+	h := ls.held[heldOf(c.world, o)]
 	if h == nil || h.more || slices.ContainsFunc(h.ranges, func(other heldRange) bool {
 		return (other.offset != r.offset || other.length != r.length) && other.offset <= r.last() && r.offset <= other.last()
 	}) {
-		return false
+		return nil
 	}
 	host := slices.IndexFunc(o.Args, func(f plan.Field) bool { return f.Kind == plan.FieldLockHost })
 	svid := slices.IndexFunc(o.Args, func(f plan.Field) bool { return f.Kind == plan.FieldSvid })
 	if host < 1 || svid < host || svid+3 > len(o.Args) {
-		return false // not the form that the planner gives it
+		return nil // not the form that the planner gives it
 	}
 	// The cookie, and the range with its owner.
 	args := append([]plan.Field{o.Args[0]}, o.Args[host:svid+3]...)
-	e.sendOwn(&plan.Op{Connection: o.Connection, Credential: o.Credential, Program: o.Program, Version: o.Version, Procedure: nlm.NLM_UNLOCK, Args: args}, c.world, c.line, c)
-	return true
+	return &plan.Op{Connection: o.Connection, Credential: o.Credential, Program: o.Program, Version: o.Version, Procedure: nlm.NLM_UNLOCK, Args: args}
 }
 
-// awaitGrant lets an op wait for the server's call. It reports whether it has to.
-func (e *engine) awaitGrant(n *schedule.Entry, w *bindings.World) bool {
-	if !n.Op.Granted || e.locks.asked[n] {
+// await lets an op wait for the server's call until a time. It reports whether it has to.
+func (ls *locks) await(n *schedule.Entry, w *bindings.World, until time.Time) bool {
+	if !n.Op.Granted || ls.asked[n] {
 		return false
 	}
-	l, ok := e.lockOf(n.Op, w)
-	if !ok {
+	l, ok := lockOf(n.Op, w)
+	if !ok || !ls.grants.waiting(l.key) {
 		return false
 	}
-	if a, known := e.locks.grants.state(l.key); !known || a != waits {
-		return false
+	if ls.asked == nil {
+		ls.asked = map[*schedule.Entry]bool{}
 	}
-	if e.locks.asked == nil {
-		e.locks.asked = map[*schedule.Entry]bool{}
-	}
-	e.locks.asked[n] = true
-	e.step(n, schedule.Precede)
-	e.locks.awaiting = append(e.locks.awaiting, awaited{n, l.key, time.Now().Add(e.opt.CallbackWait)})
-	time.AfterFunc(e.opt.CallbackWait+time.Millisecond, e.inbox.rouse)
+	ls.asked[n] = true
+	ls.awaiting = append(ls.awaiting, awaited{n, l.key, until})
 	return true
 }
 
 // uncalled reports that an op goes although the server has not called.
-func (e *engine) uncalled(n *schedule.Entry, w *bindings.World) bool {
+func (ls *locks) uncalled(n *schedule.Entry, w *bindings.World) bool {
 	if !n.Op.Granted {
 		return false
 	}
-	l, ok := e.lockOf(n.Op, w)
-	if !ok {
-		return false
-	}
-	a, known := e.locks.grants.state(l.key)
-	return known && a == waits
+	l, ok := lockOf(n.Op, w)
+	return ok && ls.grants.waiting(l.key)
 }
 
-// grantsArrived goes on with the ops whose call has come, or has not come in time.
-func (e *engine) grantsArrived() {
-	kept := e.locks.awaiting[:0]
+// arrived takes the ops whose call has come, or has not come in time; all if nothing more is sent.
+func (ls *locks) arrived(all bool) (list []*schedule.Entry) {
+	kept := ls.awaiting[:0]
 	now := time.Now()
-	for _, a := range e.locks.awaiting {
-		if st, known := e.locks.grants.state(a.key); known && st == waits && now.Before(a.until) && e.stopping == "" {
+	for _, a := range ls.awaiting {
+		if !all && now.Before(a.until) && ls.grants.waiting(a.key) {
 			kept = append(kept, a)
 			continue
 		}
-		e.step(a.entry, schedule.Follow)
-		e.sched.Return(a.entry)
+		list = append(list, a.entry)
 	}
-	e.locks.awaiting = kept
+	ls.awaiting = kept
+	return list
 }
 
 // unlockAll gives up the locks that the plan leaves behind: nobody would, since the lock manager
 // does not know that we end.
-func (e *engine) unlockAll(ctx context.Context) {
-	strange := e.locks.grants.unwanted() // those that come for what is given up now are only late
-	for k, h := range e.locks.held {
-		if err := e.unlock(ctx, k, h); err != nil {
-			e.record.Note("a lock of NFSv3 could not be given up: %v", err)
+func (ls *locks) unlockAll(ctx context.Context) {
+	strange := ls.grants.unwanted() // those that come for what is given up now are only late
+	for k, h := range ls.held {
+		if err := ls.unlock(ctx, k, h); err != nil {
+			ls.note("a lock of NFSv3 could not be given up: %v", err)
 		}
 	}
 	if strange > 0 {
-		e.record.Note("the server has granted %d locks that nobody waits for", strange)
+		ls.note("the server has granted %d locks that nobody waits for", strange)
 	}
 }
 
-func (e *engine) unlock(ctx context.Context, k heldKey, h *heldLock) error {
+func (ls *locks) unlock(ctx context.Context, k heldKey, h *heldLock) error {
 	for i := range h.ranges {
 		r := &h.ranges[i]
-		e.locks.grants.forget(e.grantKey(k, r)) // a call that comes now is too late
+		ls.grants.forget(grantKey(k, r)) // a call that comes now is too late
 		if !r.waits {
 			continue
 		}
-		if _, err := e.lockCall(ctx, k, h, nlm.NLM_CANCEL, &nlm.Nlm4Cancargs{Block: true, Exclusive: r.exclusive, Alock: e.alock(k, r)}); err != nil {
+		if _, err := ls.manager.call(ctx, k, h, nlm.NLM_CANCEL, &nlm.Nlm4Cancargs{Block: true, Exclusive: r.exclusive, Alock: alock(k, r)}); err != nil {
 			return err
 		}
 	}
-	_, err := e.lockCall(ctx, k, h, nlm.NLM_UNLOCK, &nlm.Nlm4Unlockargs{Alock: e.alock(k, &heldRange{})})
+	_, err := ls.manager.call(ctx, k, h, nlm.NLM_UNLOCK, &nlm.Nlm4Unlockargs{Alock: alock(k, &heldRange{})})
 	return err
 }
 
 // alock is a range as it goes on the wire.
-func (e *engine) alock(k heldKey, r *heldRange) nlm.Nlm4Lock {
+func alock(k heldKey, r *heldRange) nlm.Nlm4Lock {
 	o := k.world.LockOwner(k.owner)
 	return nlm.Nlm4Lock{CallerName: o.Host, Fh: k.world.Objects[k.object].Handle, Oh: o.Name, Svid: o.Svid, LOffset: r.offset, LLen: r.length}
 }
 
-func (e *engine) grantKey(k heldKey, r *heldRange) lockKey {
-	l := e.alock(k, r)
+func grantKey(k heldKey, r *heldRange) lockKey {
+	l := alock(k, r)
 	return key4(&l, r.exclusive)
 }
 
-// lockCall makes a call that is not in the plan, on the connection of a lock, and returns its status.
-func (e *engine) lockCall(ctx context.Context, k heldKey, h *heldLock, procedure uint32, args xdr.Message) (nlm.Nlm4Stats, error) {
-	l := e.lines.captured[k.world.Number][h.connection]
+// lockManager calls the lock managers of servers.
+type lockManager struct {
+	lines *lines
+	creds []oncrpc.Auth
+	extra *int // calls that the plan does not have
+}
+
+// call makes a call on the connection of a lock, and returns its status.
+func (m *lockManager) call(ctx context.Context, k heldKey, h *heldLock, procedure uint32, args xdr.Message) (nlm.Nlm4Stats, error) {
+	l := m.lines.captured[k.world.Number][h.connection]
 	if l == nil {
 		return 0, fmt.Errorf("connection %d is not there", h.connection)
 	}
@@ -469,12 +470,12 @@ func (e *engine) lockCall(ctx context.Context, k heldKey, h *heldLock, procedure
 		args = narrow(args)
 	}
 	head := oncrpc.Call{RPCVersion: oncrpc.Version, Program: nlm.NLM_PROG, Version: h.version, Procedure: procedure}
-	if h.credential > 0 && h.credential < len(e.creds) {
-		head.Cred = e.creds[h.credential]
+	if h.credential > 0 && h.credential < len(m.creds) {
+		head.Cred = m.creds[h.credential]
 	}
 	c := &transport.Call{MaxReply: slack, Timeout: grace}
 	c.Stream = args.Append(head.Append(nil))
-	e.count.extra++
+	*m.extra++
 	if err := l.req.Do(ctx, c); err != nil {
 		return 0, err
 	}
@@ -512,11 +513,4 @@ func narrow(args xdr.Message) xdr.Message {
 // laterLock are the statuses of NLM with which a server asks the client to try again later.
 func laterLock(o *plan.Op, code uint32) bool {
 	return code == uint32(nlm.NLM4_DENIED_GRACE_PERIOD) || o.Granted && code == uint32(nlm.NLM4_BLOCKED)
-}
-
-// noCall notes that an op goes although the server has not called.
-func (e *engine) noCall(c *call, n *schedule.Entry) {
-	if e.uncalled(n, c.world) {
-		c.form.Note = verdict.Uncalled
-	}
 }

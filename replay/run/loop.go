@@ -43,7 +43,7 @@ func (e *engine) loop() error {
 			e.fill()
 			e.sendDue()
 			// What cannot be sent is over at once, which makes room.
-			for e.stopping == "" && !e.exhausted() && e.roomy() && e.fillable() {
+			for e.stopping == "" && !e.feed.exhausted() && e.roomy() && e.feed.fillable(e.opt.WindowText) {
 				e.fill()
 				e.sendDue()
 			}
@@ -51,7 +51,7 @@ func (e *engine) loop() error {
 		if e.count.failures >= maxFailures {
 			e.stop(fmt.Sprintf("%d calls in a row had no reply", e.count.failures))
 		}
-		if e.broken != nil || e.count.left == 0 && e.exhausted() || e.stopping != "" && e.count.flying == 0 {
+		if e.broken != nil || e.count.left == 0 && e.feed.exhausted() || e.stopping != "" && e.count.flying == 0 {
 			return errors.Join(e.broken, e.feed.err)
 		}
 		if e.stopping != "" && deadline == nil {
@@ -100,8 +100,8 @@ func after(d time.Duration) (<-chan time.Time, func()) {
 // this program or in the plan: the remaining calls wait for calls that are over.
 func (e *engine) stuck() bool {
 	next, _ := e.sched.Next()
-	reading := !e.exhausted() && e.roomy() // the next op has not come from the file yet
-	return !reading && e.count.flying == 0 && e.stopping == "" && next == nil && len(e.later) == 0 && len(e.probe.waiting) == 0 && len(e.locks.awaiting) == 0 && !e.inbox.pending()
+	reading := !e.feed.exhausted() && e.roomy() // the next op has not come from the file yet
+	return !reading && e.count.flying == 0 && e.stopping == "" && next == nil && len(e.later.list) == 0 && len(e.probe.waiting) == 0 && len(e.locks.awaiting) == 0 && !e.inbox.pending()
 }
 
 // receiveAll handles everything that has come back.
@@ -124,8 +124,8 @@ func (e *engine) receiveAll() {
 func (e *engine) progress() {
 	p := Progress{Elapsed: time.Since(e.start), Total: e.planned(), InFlight: e.count.flying, Bytes: e.count.bytes,
 		Verdicts: e.record.Verdicts, Phase: "replay", Retries: e.count.retried, PutOffWhy: e.count.putOffWhy}
-	for i := range e.later {
-		if !e.later[i].call.putOff.IsZero() {
+	for i := range e.later.list {
+		if !e.later.list[i].call.putOff.IsZero() {
 			p.PutOff++
 		}
 	}

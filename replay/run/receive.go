@@ -27,11 +27,11 @@ func (e *engine) receive(c *call) {
 		e.layOutAgain(c)
 	case errors.Is(c.Err, transport.ErrTooLong) && c.Times.Sent.IsZero():
 		e.count.sent--
-		e.giveSlot(c)
+		e.slots.give(c)
 		e.dropped(c, verdict.NotSent, verdict.Reason{Code: verdict.NoValue, Detail: c.Err.Error()})
 	case errors.As(c.Err, &refused):
 		e.count.sent--
-		e.giveSlot(c)
+		e.slots.give(c)
 		e.dropped(c, verdict.NotSent, verdict.Reason{Code: verdict.Refused, Detail: refused.Error()})
 	case c.Err != nil:
 		e.lost(c)
@@ -52,7 +52,7 @@ func (e *engine) layOutAgain(c *call) {
 		c.form.Note = verdict.ReplyRoom
 	}
 	c.release()
-	e.giveSlot(c)
+	e.slots.give(c)
 	e.step(c.entry, schedule.Unsendable)
 	e.issue(c)
 }
@@ -60,7 +60,7 @@ func (e *engine) layOutAgain(c *call) {
 // lost handles a call without a reply.
 func (e *engine) lost(c *call) {
 	e.count.failures++
-	e.abandonSlot(c)
+	e.slots.abandon(c)
 	e.step(c.entry, schedule.NoReply)
 	if c.own {
 		e.endOwn(c, nil, c.Err)
@@ -80,10 +80,10 @@ func (e *engine) lost(c *call) {
 
 // reply handles a reply.
 func (e *engine) reply(c *call) {
-	rpc, res, err := e.decode(c)
+	rpc, res, err := e.codec.decode(c)
 	if err != nil {
 		// What arrived is not a reply to this call: the server lies.
-		e.abandonSlot(c)
+		e.slots.abandon(c)
 		if c.own {
 			e.endOwn(c, nil, err)
 			return
@@ -98,11 +98,11 @@ func (e *engine) reply(c *call) {
 		c.session().Sequence(c.form.Slot, r)
 	}
 	e.reconnected(c, res)
-	if code, _ := judge.StatusOf(res); e.grace == c && code != uint32(nfs4.NFS4ERR_GRACE) {
-		e.graceOver()
+	if code, _ := judge.StatusOf(res); code != uint32(nfs4.NFS4ERR_GRACE) {
+		e.later.graceOver(c)
 	}
 	again := res != nil && (e.renewed(c, rpc, res) || e.postpone(c, rpc, res) || e.adapt(c, rpc, res))
-	e.giveSlot(c)
+	e.slots.give(c)
 	if again {
 		return
 	}
@@ -111,21 +111,28 @@ func (e *engine) reply(c *call) {
 	}
 	if res != nil {
 		e.learn(c, res)
-		e.lockDone(c, res)
+		e.locks.done(c, res)
 	}
 	if c.own {
 		e.endOwn(c, res, nil)
 		return
 	}
-	e.inline = 0
+	var inside inline
 	if res != nil {
-		res.Walk(&e.inline)
+		res.Walk(&inside)
 	}
 	j := e.judge.Judge(e.judged(c, rpc, res))
 	e.step(c.entry, schedule.Judge)
-	e.settle(c, j, uint64(e.inline))
+	e.settle(c, j, uint64(inside))
+	var more *plan.Op
+	if res != nil {
+		if more = e.corrections.after(c, res); more == nil {
+			more = e.locks.surplus(c, res)
+		}
+	}
 	switch {
-	case res != nil && (e.confirm(c, res) || e.tidy(c, res) || e.surplus(c, res) || e.surplusOpen(c, res) || e.unlockSurplus(c, res)): // it ends with that call
+	case more != nil:
+		e.sendOwn(more, c.world, c.line, c) // it ends with that call
 	case e.probe.wanted(c, res):
 		e.awaitProbe(c)
 	default:
@@ -142,7 +149,7 @@ func (e *engine) judged(c *call, rpc string, res xdr.Message) *judge.Reply {
 		}
 	}
 	unended := workload.Has(c.form.Op, nfs4.OP_DESTROY_CLIENTID) && c.world.Unended(c.lives.client)
-	c.verdict = judge.Reply{Op: c.form.Op, World: c.world.Number, RPC: rpc, Args: e.sentArgs(c), Result: res, Data: c,
+	c.verdict = judge.Reply{Op: c.form.Op, World: c.world.Number, RPC: rpc, Args: e.codec.sentArgs(c), Result: res, Data: c,
 		Issued: c.Times.Queued, Replied: c.Times.Replied, Sent: c.form.Note, Again: c.tries > 1, Newest: c.form.Newest,
 		Unended: unended, Completed: e.completed[[2]int{c.world.Number, c.lives.client}], RootReplaced: c.form.RootReplaced, Closes: c.form.Closes, Less: c.form.Less, Chunks: c.itemLengths, LaidOut: c.Layout != nil}
 	return &c.verdict
@@ -178,31 +185,11 @@ func (e *engine) postpone(c *call, rpc string, res xdr.Message) bool {
 		e.complete(c)
 	}
 	e.step(c.entry, schedule.Postpone)
-	e.later = append(e.later, postponed{time.Now().Add(e.graceWait(c, code, wait)), c})
+	if nfs4.Nfsstat4(code) == nfs4.NFS4ERR_GRACE && o.Compound != nil {
+		wait = e.later.inGrace(c, wait)
+	}
+	e.later.add(time.Now().Add(wait), c)
 	return true
-}
-
-// graceWait is how long a call waits that the server has put off: in its grace period, one call asks again and again, and the others wait
-// for that.
-func (e *engine) graceWait(c *call, code uint32, wait time.Duration) time.Duration {
-	if nfs4.Nfsstat4(code) != nfs4.NFS4ERR_GRACE || c.form.Op.Compound == nil {
-		return wait
-	}
-	if e.grace == nil {
-		e.grace = c
-	}
-	if e.grace != c {
-		return e.opt.Patience
-	}
-	return wait
-}
-
-// graceOver lets the calls that wait for the end of the grace period go, once the one that asks has got another answer, or none.
-func (e *engine) graceOver() {
-	e.grace = nil
-	for i := range e.later {
-		e.later[i].at = time.Now()
-	}
 }
 
 // again changes the form in which a call is sent again, and returns when to send it.
@@ -257,7 +244,7 @@ func (e *engine) adapt(c *call, rpc string, res xdr.Message) bool {
 	}
 	c.release()
 	e.step(c.entry, schedule.Postpone)
-	e.later = append(e.later, postponed{time.Now(), c})
+	e.later.add(time.Now(), c)
 	return true
 }
 

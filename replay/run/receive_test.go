@@ -46,8 +46,8 @@ func TestOldStateID(t *testing.T) {
 		t.Error("sent again, though the captured server refused it")
 	}
 	op.Expect.Status = 0
-	if !e.postpone(c, "", res) || len(e.later) != 1 || c.form.Note != verdict.StateMovedOn || c.entry.State() != schedule.Postponed {
-		t.Fatalf("not sent again: %d, %s, %s", len(e.later), c.form.Note, c.entry.State())
+	if !e.postpone(c, "", res) || len(e.later.list) != 1 || c.form.Note != verdict.StateMovedOn || c.entry.State() != schedule.Postponed {
+		t.Fatalf("not sent again: %d, %s, %s", len(e.later.list), c.form.Note, c.entry.State())
 	}
 	if n := seqid(); n != 5 {
 		t.Errorf("sent again with seqid %d", n)

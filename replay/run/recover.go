@@ -67,8 +67,8 @@ func forgotten(code uint32) bool {
 }
 
 // remember notes the incarnations of client and session for a call that is about to be encoded.
-func (e *engine) remember(c *call) {
-	c.lives = lives{client: e.clientOf(c.form.Op)}
+func (c *call) remember(client int) {
+	c.lives = lives{client: client}
 	if c.lives.client > 0 {
 		c.lives.life = c.world.Clients[c.lives.client].Lives
 	}
@@ -78,7 +78,7 @@ func (e *engine) remember(c *call) {
 }
 
 // clientOf is the NFSv4 client of an op; 0 if that is not known.
-func (e *engine) clientOf(o *plan.Op) int {
+func clientOf(t *plan.Tables, o *plan.Op) int {
 	if o.Compound == nil {
 		return 0
 	}
@@ -87,12 +87,12 @@ func (e *engine) clientOf(o *plan.Op) int {
 		for k := range o.Compound.Ops[i].Args {
 			switch f := &o.Compound.Ops[i].Args[k]; f.Kind {
 			case plan.FieldSession:
-				return e.load.Tables.Sessions[f.Ref-1].Client
+				return t.Sessions[f.Ref-1].Client
 			case plan.FieldClient:
 				return f.Ref
 			case plan.FieldState:
 				if of == 0 {
-					of = e.load.Tables.States[f.Ref-1].Client
+					of = t.States[f.Ref-1].Client
 				}
 			}
 		}
@@ -121,7 +121,7 @@ func (e *engine) renewed(c *call, rpc string, res xdr.Message) bool {
 	c.release()
 	c.form.Note, c.form.Newest = verdict.Restarted, true
 	e.step(c.entry, schedule.Postpone)
-	e.later = append(e.later, postponed{time.Now(), c})
+	e.later.add(time.Now(), c)
 	return true
 }
 
@@ -165,7 +165,7 @@ func (e *engine) recover(w *bindings.World, id int, why string) bool {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(e.ctx, e.opt.Timeout)
 	defer cancel()
-	r := recovery{engine: e, ctx: ctx, w: w, client: id, minor: e.load.Tables.Clients[id-1].Minor}
+	r := recovery{provision: &e.provision, completed: e.completed, ctx: ctx, w: w, of: id, minor: e.load.Tables.Clients[id-1].Minor}
 	r.Clone, r.Client, r.Why, r.At = w.Number, id, why, began.Sub(e.start)
 	var err error
 	for again := true; again; {
@@ -195,15 +195,16 @@ func (e *engine) recover(w *bindings.World, id int, why string) bool {
 
 // recovery is one such recovery.
 type recovery struct {
-	*engine
+	*provision
 	report.Recovery
-	ctx      context.Context
-	w        *bindings.World
-	client   int
-	minor    uint32
-	session  int // of the client; 0 with NFSv4.0
-	attempts int
-	refused  map[int]error // opens that could not be reclaimed
+	completed map[[2]int]bool // clients that have sent a RECLAIM_COMPLETE which the plan does not have
+	ctx       context.Context
+	w         *bindings.World
+	of        int // the client
+	minor     uint32
+	in        int // a session of the client; 0 with NFSv4.0
+	attempts  int
+	refused   map[int]error // opens that could not be reclaimed
 }
 
 func (r *recovery) run() error {
@@ -211,28 +212,28 @@ func (r *recovery) run() error {
 	w, t := r.w, &r.load.Tables
 	var sessions []int
 	for i := range t.Sessions {
-		if t.Sessions[i].Client == r.client && w.Sessions[i+1].Bound {
+		if t.Sessions[i].Client == r.of && w.Sessions[i+1].Bound {
 			sessions = append(sessions, i+1)
 		}
 	}
-	w.Clients[r.client].Lives++
-	if err := r.patient(func() error { return r.establishClient(r.ctx, w, r.client) }); err != nil {
+	w.Clients[r.of].Lives++
+	if err := r.patient(func() error { return r.client(r.ctx, w, r.of) }); err != nil {
 		return fmt.Errorf("the client id: %w", err)
 	}
-	r.session, r.refused = 0, map[int]error{}
+	r.in, r.refused = 0, map[int]error{}
 	for _, id := range sessions {
 		if err := r.patient(func() error { return r.createSession(r.ctx, w, id) }); err != nil {
 			return fmt.Errorf("a session: %w", err)
 		}
-		r.session = id
+		r.in = id
 		r.Sessions++
 	}
-	if r.minor > 0 && r.session == 0 {
+	if r.minor > 0 && r.in == 0 {
 		return nil // it had nothing that could be reclaimed
 	}
-	for _, kind := range []func(int) error{r.open, r.lock} {
+	for _, kind := range []func(int) error{r.reclaimOpen, r.reclaimLock} {
 		for i := range t.States {
-			if t.States[i].Client != r.client || !w.States[i+1].Bound || w.States[i+1].Closed || !w.Latest(i+1) {
+			if t.States[i].Client != r.of || !w.States[i+1].Bound || w.States[i+1].Closed || !w.Latest(i+1) {
 				continue
 			}
 			if err := kind(i + 1); prepareFatal(err) {
@@ -240,9 +241,9 @@ func (r *recovery) run() error {
 			}
 		}
 	}
-	if r.minor > 0 && (w.Clients[r.client].Complete || r.completed[[2]int{w.Number, r.client}]) {
+	if r.minor > 0 && (w.Clients[r.of].Complete || r.completed[[2]int{w.Number, r.of}]) {
 		err := r.patient(func() error {
-			return r.callOwn(r.ctx, w, r.client, []plan.CompoundOp{sequence(r.session), {Op: uint32(nfs4.OP_RECLAIM_COMPLETE), Args: []plan.Field{u32("rca_one_fs", 0)}}})
+			return r.call(r.ctx, nil, w, r.of, []plan.CompoundOp{sequence(r.in), {Op: uint32(nfs4.OP_RECLAIM_COMPLETE), Args: []plan.Field{u32("rca_one_fs", 0)}}})
 		})
 		var status *client.StatusError
 		if err != nil && !(errors.As(err, &status) && nfs4.Nfsstat4(status.Code) == nfs4.NFS4ERR_COMPLETE_ALREADY) {
@@ -279,13 +280,13 @@ func (r *recovery) patient(f func() error) error {
 
 // compound sends a COMPOUND of the client, in its session if it has one.
 func (r *recovery) compound(ops []plan.CompoundOp, binds ...plan.Bind) error {
-	if r.session > 0 {
-		ops = append([]plan.CompoundOp{sequence(r.session)}, ops...)
+	if r.in > 0 {
+		ops = append([]plan.CompoundOp{sequence(r.in)}, ops...)
 		for i := range binds {
 			binds[i].At++
 		}
 	}
-	return r.patient(func() error { return r.callOwn(r.ctx, r.w, r.client, ops, binds...) })
+	return r.patient(func() error { return r.call(r.ctx, nil, r.w, r.of, ops, binds...) })
 }
 
 // lost gives a state up.
@@ -305,9 +306,9 @@ func (r *recovery) lost(id int, why error) {
 	}
 }
 
-// open reclaims an open. Other states except locks are given up: the server decides again whether
+// reclaimOpen reclaims an open. Other states except locks are given up: the server decides again whether
 // to give a delegation or a layout.
-func (r *recovery) open(id int) error {
+func (r *recovery) reclaimOpen(id int) error {
 	s := &r.load.Tables.States[id-1]
 	switch s.Kind {
 	case plan.LockState:
@@ -349,7 +350,7 @@ func (r *recovery) openWith(id int, claim ...plan.Field) error {
 			seqid = plan.Field{N: "seqid", Kind: plan.FieldSeqid, Ref: s.Owner}
 		}
 	}
-	args := append([]plan.Field{seqid, u32("share_access", access), u32("share_deny", deny), {N: "clientid", Kind: plan.FieldClient, Ref: r.client},
+	args := append([]plan.Field{seqid, u32("share_access", access), u32("share_deny", deny), {N: "clientid", Kind: plan.FieldClient, Ref: r.of},
 		{N: "owner", Kind: plan.FieldText, Bytes: owner}, u32("opentype", uint32(nfs4.OPEN4_NOCREATE))}, claim...)
 	aliases := r.w.Aliases(id)
 	err := r.compound([]plan.CompoundOp{put(s.Object), {Op: uint32(nfs4.OP_OPEN), Args: args}},
@@ -368,7 +369,7 @@ func (r *recovery) openWith(id int, claim ...plan.Field) error {
 // unconfirmed reports whether the server wants the latest OPEN confirmed. For a reclaim it need
 // not.
 func (r *recovery) unconfirmed() bool {
-	c, ok := r.own.(*nfs4.CompoundRes)
+	c, ok := r.result.(*nfs4.CompoundRes)
 	if !ok || len(c.Ops) == 0 {
 		return false
 	}
@@ -382,7 +383,7 @@ func (r *recovery) unconfirmed() bool {
 func (r *recovery) reopen() error {
 	for _, id := range slices.Sorted(maps.Keys(r.refused)) {
 		why := r.refused[id]
-		if r.session == 0 {
+		if r.in == 0 {
 			r.lost(id, why)
 			continue
 		}
@@ -424,8 +425,8 @@ func (r *recovery) shares(id int) (access, deny uint32) {
 	return access, deny
 }
 
-// lock reclaims the byte ranges of a lock owner in a file.
-func (r *recovery) lock(id int) error {
+// reclaimLock reclaims the byte ranges of a lock owner in a file.
+func (r *recovery) reclaimLock(id int) error {
 	s := &r.load.Tables.States[id-1]
 	if s.Kind != plan.LockState {
 		return nil
@@ -462,7 +463,7 @@ func (r *recovery) lock(id int) error {
 			{N: "length", Kind: plan.FieldU64, Value: x.length()}}
 		if i == 0 {
 			args = append(args, u32("new_lock_owner", 1), r.seqid("open_seqid", open), plan.Field{N: "open_stateid", Kind: plan.FieldState, Ref: open},
-				r.seqid("lock_seqid", id), plan.Field{N: "clientid", Kind: plan.FieldClient, Ref: r.client}, plan.Field{N: "owner", Kind: plan.FieldText, Bytes: owner})
+				r.seqid("lock_seqid", id), plan.Field{N: "clientid", Kind: plan.FieldClient, Ref: r.of}, plan.Field{N: "owner", Kind: plan.FieldText, Bytes: owner})
 		} else {
 			args = append(args, u32("new_lock_owner", 0), plan.Field{N: "lock_stateid", Kind: plan.FieldState, Ref: id}, r.seqid("lock_seqid", id))
 		}

@@ -18,7 +18,10 @@ import (
 // assumes that the server answers as the captured one did, provided that the earlier calls were
 // sent and their objects exist.
 type rehearsal struct {
-	e      *engine
+	opt    Options
+	load   *workload.Workload
+	codec  codec
+	guard  *guard.Guard
 	c      call
 	values rehearsed
 	done   map[int]bool // ops that were sent, with what they need: whether, of those that make an object
@@ -50,22 +53,22 @@ func newRehearsal(load *workload.Workload, opt Options, prepared bool) *rehearsa
 	for i := range t.States {
 		g.OwnState(bindings.RehearsedState(i + 1))
 	}
-	h := &rehearsal{e: &engine{opt: opt, load: load, creds: credentials(t), guard: g}, done: map[int]bool{}, prepared: prepared}
+	h := &rehearsal{opt: opt, load: load, codec: codec{creds: credentials(t)}, guard: g, done: map[int]bool{}, prepared: prepared}
 	for i := range t.Objects {
 		if by := t.Objects[i].CreatedBy; by > 0 {
 			h.done[by] = false
 		}
 	}
 	h.c.world = w
-	h.values.Values = bindings.Values{World: w, Form: &h.c.form, Callback: h.e.probe.listener}
+	h.values.Values = bindings.Values{World: w, Form: &h.c.form, Callback: h.codec.callback}
 	w.RehearseStart(h.there)
 	return h
 }
 
 // there reports whether an object exists after the calls so far.
 func (h *rehearsal) there(id int) bool {
-	for steps := 0; id > 0 && steps <= len(h.e.load.Tables.Objects); steps++ {
-		switch o := &h.e.load.Tables.Objects[id-1]; {
+	for steps := 0; id > 0 && steps <= len(h.load.Tables.Objects); steps++ {
+		switch o := &h.load.Tables.Objects[id-1]; {
 		case o.Base:
 			return true
 		case o.Origin == plan.Created:
@@ -83,7 +86,7 @@ func (h *rehearsal) there(id int) bool {
 
 // op returns the reason why an op would not be sent; nil if it would be.
 func (h *rehearsal) op(o *plan.Op) error {
-	if o.Modifies && !h.e.opt.Write {
+	if o.Modifies && !h.opt.Write {
 		return &guard.Refused{Reason: guard.ReadOnly}
 	}
 	if why := h.c.world.Omitted(o); why != verdict.None {
@@ -91,10 +94,10 @@ func (h *rehearsal) op(o *plan.Op) error {
 	}
 	h.c.form = bindings.Form{Op: o}
 	h.c.form.Session, _ = bindings.SessionOf(o)
-	if err := h.e.encode(&h.c, &h.values); err != nil {
+	if err := h.codec.encode(&h.c, &h.values); err != nil {
 		return h.unbuilt(o, err)
 	}
-	if err := h.e.guard.Check(&h.c.Message); err != nil {
+	if err := h.guard.Check(&h.c.Message); err != nil {
 		return err
 	}
 	h.answered(o)
@@ -106,7 +109,7 @@ func (h *rehearsal) delegated(o *plan.Op) bool {
 	w := h.c.world
 	for i := 0; o.Compound != nil && i < len(o.Compound.Ops); i++ {
 		ref := workload.StateOf(&o.Compound.Ops[i])
-		if ref == 0 || h.e.load.Tables.States[ref-1].Kind != plan.DelegationState {
+		if ref == 0 || h.load.Tables.States[ref-1].Kind != plan.DelegationState {
 			continue
 		}
 		was := w.States[ref]
@@ -124,7 +127,7 @@ func (h *rehearsal) delegated(o *plan.Op) bool {
 func (h *rehearsal) answered(o *plan.Op) {
 	found := true
 	o.EachField(func(f *plan.Field) {
-		if f.Kind == plan.FieldName && f.Ref > 0 && h.e.load.Tables.Objects[f.Ref-1].CreatedBy != o.ID && !h.there(f.Ref) {
+		if f.Kind == plan.FieldName && f.Ref > 0 && h.load.Tables.Objects[f.Ref-1].CreatedBy != o.ID && !h.there(f.Ref) {
 			found = false
 		}
 	})
@@ -145,7 +148,7 @@ func (h *rehearsal) unbuilt(o *plan.Op, err error) error {
 		return err
 	case h.c.world.Absent(o, u):
 		return errors.New("it is about a directory above the base, or a handle that the captured server had refused: nothing to do")
-	case u.Kind == plan.FieldHandle && h.e.load.Tables.Objects[u.Ref-1].Origin == plan.Before:
+	case u.Kind == plan.FieldHandle && h.load.Tables.Objects[u.Ref-1].Origin == plan.Before:
 		return errors.New("its file or directory was there before the capture, and is not made here")
 	case u.Kind == plan.FieldHandle:
 		return errors.New("its file or directory comes from a call that is not sent, or fails")

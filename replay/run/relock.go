@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nlm"
+	"github.com/rpcrdma/toolkit/replay/internal/bindings"
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
@@ -34,9 +35,9 @@ type SavedRange struct {
 	Waits     bool   `json:"waits,omitempty"`
 }
 
-// savedLocks are the locks of a run that has ended early.
-func (e *engine) savedLocks() (list []SavedLock) {
-	for k, h := range e.locks.held {
+// saved are the locks of a run that has ended early.
+func (ls *locks) saved() (list []SavedLock) {
+	for k, h := range ls.held {
 		l := SavedLock{Clone: k.world.Number, Owner: k.owner, Object: k.object, Connection: h.connection, Credential: h.credential, Version: h.version, More: h.more}
 		for _, r := range h.ranges {
 			l.Ranges = append(l.Ranges, SavedRange{r.offset, r.length, r.exclusive, r.waits})
@@ -51,68 +52,65 @@ func (e *engine) savedLocks() (list []SavedLock) {
 
 // relock takes over the locks of an interrupted run. What cannot be had any more is noted, lock by
 // lock: calls that depend on it will be answered otherwise than in the capture.
-func (e *engine) relock(ctx context.Context) error {
-	if e.opt.Resume == nil {
-		return nil
-	}
-	t := &e.load.Tables
-	for i := range e.opt.Resume.Locks {
-		l := &e.opt.Resume.Locks[i]
-		if l.Clone < 0 || l.Clone >= len(e.worlds) || l.Owner < 1 || l.Owner > len(t.Owners) || t.Owners[l.Owner-1].Kind != plan.OwnerNLM || l.Object < 1 || l.Object > len(t.Objects) {
+func (ls *locks) relock(ctx context.Context, list []SavedLock, worlds []*bindings.World) error {
+	t := ls.tables
+	for i := range list {
+		l := &list[i]
+		if l.Clone < 0 || l.Clone >= len(worlds) || l.Owner < 1 || l.Owner > len(t.Owners) || t.Owners[l.Owner-1].Kind != plan.OwnerNLM || l.Object < 1 || l.Object > len(t.Objects) {
 			return fmt.Errorf("lock %d of the interrupted run is not one of the plan", i+1)
 		}
-		k := heldKey{e.worlds[l.Clone], l.Owner, l.Object}
+		k := heldKey{worlds[l.Clone], l.Owner, l.Object}
 		h := &heldLock{connection: l.Connection, credential: l.Credential, version: l.Version, more: l.More}
 		for _, r := range l.Ranges {
 			h.add(heldRange{r.Offset, r.Length, r.Exclusive, r.Waits})
 		}
-		if e.locks.held == nil {
-			e.locks.held = map[heldKey]*heldLock{}
+		if ls.held == nil {
+			ls.held = map[heldKey]*heldLock{}
 		}
-		e.locks.held[k] = h
+		ls.held[k] = h
 		for j := range h.ranges {
-			if err := e.retake(ctx, k, h, &h.ranges[j]); err != nil {
+			if err := ls.retake(ctx, k, h, &h.ranges[j]); err != nil {
 				return err
 			}
 		}
 		if h.more {
-			e.record.Note("%s has more locks than the interrupted run remembered: not all of them were asked for again", e.held(k, nil))
+			ls.note("%s has more locks than the interrupted run remembered: not all of them were asked for again", ls.describe(k, nil))
 		}
 	}
 	return nil
 }
 
 // retake asks for one lock.
-func (e *engine) retake(ctx context.Context, k heldKey, h *heldLock, r *heldRange) error {
+func (ls *locks) retake(ctx context.Context, k heldKey, h *heldLock, r *heldRange) error {
 	if r.waits {
-		e.locks.grants.set(e.grantKey(k, r), waits)
+		ls.grants.set(grantKey(k, r), waits)
 	}
-	a := nlm.Nlm4Lockargs{Block: r.waits, Exclusive: r.exclusive, Alock: e.alock(k, r)}
-	st, err := e.lockCall(ctx, k, h, nlm.NLM_LOCK, &a)
+	a := nlm.Nlm4Lockargs{Block: r.waits, Exclusive: r.exclusive, Alock: alock(k, r)}
+	st, err := ls.manager.call(ctx, k, h, nlm.NLM_LOCK, &a)
 	if err == nil && st == nlm.NLM4_DENIED_GRACE_PERIOD && !r.waits {
 		a.Reclaim = true // the server has restarted meanwhile
-		st, err = e.lockCall(ctx, k, h, nlm.NLM_LOCK, &a)
+		st, err = ls.manager.call(ctx, k, h, nlm.NLM_LOCK, &a)
 	}
 	switch {
 	case fatal(err):
 		return err
 	case err != nil:
-		e.record.Note("a lock of NFSv3 may be lost, %s: %v", e.held(k, r), err)
+		ls.note("a lock of NFSv3 may be lost, %s: %v", ls.describe(k, r), err)
 	case st == nlm.NLM4_GRANTED && r.waits:
 		r.waits = false
-		e.locks.grants.set(e.grantKey(k, r), called)
+		ls.grants.set(grantKey(k, r), called)
 	case st == nlm.NLM4_GRANTED, st == nlm.NLM4_BLOCKED && r.waits:
 	case st == nlm.NLM4_DENIED_GRACE_PERIOD && r.waits: // its call of the plan asks again
 	default:
-		e.record.Note("a lock of NFSv3 is lost, %s: %s", e.held(k, r), st)
+		ls.note("a lock of NFSv3 is lost, %s: %s", ls.describe(k, r), st)
 	}
 	return nil
 }
 
-// held describes a lock, or all of an owner in a file.
-func (e *engine) held(k heldKey, r *heldRange) string {
-	o := &e.load.Tables.Owners[k.owner-1]
-	s := fmt.Sprintf("owner %d of %s in %s", o.Svid, o.Host, e.load.Tables.Objects[k.object-1].Path)
+// describe describes a lock, or all of an owner in a file.
+func (ls *locks) describe(k heldKey, r *heldRange) string {
+	o := &ls.tables.Owners[k.owner-1]
+	s := fmt.Sprintf("owner %d of %s in %s", o.Svid, o.Host, ls.tables.Objects[k.object-1].Path)
 	if r != nil {
 		s += fmt.Sprintf(" @%d+%d", r.offset, r.length)
 	}

@@ -124,7 +124,7 @@ func (e *engine) resume(s *Snapshot) {
 	e.count.sent, e.count.extra, e.count.retried, e.count.bytes, e.count.done = s.Sent, s.Extra, s.Retry, s.Bytes, s.Done
 	for _, p := range s.Ours {
 		if p.Clone >= 0 && p.Clone < len(e.worlds) && p.ID > 0 && p.ID <= len(e.load.Tables.Sessions) {
-			e.ours = append(e.ours, ownSession{e.worlds[p.Clone], p.ID})
+			e.provision.ours = append(e.provision.ours, ownSession{e.worlds[p.Clone], p.ID})
 		}
 	}
 }
@@ -178,7 +178,7 @@ func (e *engine) rebind(ctx context.Context) error {
 				continue
 			}
 			args := []plan.Field{{N: "bctsa_sessid", Kind: plan.FieldSession, Ref: i + 1}, u32("bctsa_dir", uint32(nfs4.CDFC4_FORE_OR_BOTH)), u32("bctsa_use_conn_in_rdma_mode", 0)}
-			err := e.callOwn(ctx, w, s.Client, []plan.CompoundOp{{Op: uint32(nfs4.OP_BIND_CONN_TO_SESSION), Args: args}})
+			err := e.callOwn(ctx, nil, w, s.Client, []plan.CompoundOp{{Op: uint32(nfs4.OP_BIND_CONN_TO_SESSION), Args: args}})
 			if fatal(err) {
 				return err
 			}
@@ -231,10 +231,10 @@ func (e *engine) snapshot() (*Snapshot, error) {
 	for _, w := range e.worlds {
 		s.Worlds = append(s.Worlds, w.Snapshot())
 	}
-	for _, o := range e.ours {
+	for _, o := range e.provision.ours {
 		s.Ours = append(s.Ours, Position{o.id, o.w.Number})
 	}
-	s.Locks = e.savedLocks()
+	s.Locks = e.locks.saved()
 	s.Judge, s.Record = e.judge.Snapshot(unread), e.record.Snapshot()
 	s.Plan, err = identity(e.load)
 	return s, err
@@ -293,10 +293,10 @@ func (e *engine) changed() (list []Changed) {
 			list = append(list, Changed{Position: Position{c.form.Op.ID, c.world.Number}, Code: int(c.form.Note), Newest: c.form.Newest})
 		}
 	}
-	for i := range e.later {
-		note(e.later[i].call)
+	for i := range e.later.list {
+		note(e.later.list[i].call)
 	}
-	for _, calls := range e.blocked {
+	for _, calls := range e.slots.blocked {
 		for _, c := range calls {
 			note(c)
 		}

@@ -22,31 +22,31 @@ type root struct {
 	status string
 }
 
-// missing notes what an op that has ended was to give and did not. c is nil if it was not sent.
-func (e *engine) missing(n *schedule.Entry, c *call, why []verdict.Reason) {
+// roots are the calls because of which symbols have no value.
+type roots struct {
+	worlds []*bindings.World
+	of     map[symbol]root
+}
+
+// missing notes what an op that has ended with a status was to give and did not.
+func (x *roots) missing(n *schedule.Entry, sent bool, status string, why []verdict.Reason) {
 	for i := range n.Op.Binds {
 		b := &n.Op.Binds[i]
 		s := symbol{n.World, b.Kind, b.Ref}
-		if _, known := e.roots[s]; known || e.has(s) {
+		if _, known := x.of[s]; known || x.has(s) {
 			continue
 		}
-		r := root{verdict.Call{ID: n.Op.ID, XID: n.Op.XID, What: n.Op.What}, "not sent"}
-		switch {
-		case c != nil:
-			r.status = c.status
-		case len(why) > 0 && why[0].Code == verdict.Follows:
+		r := root{verdict.Call{ID: n.Op.ID, XID: n.Op.XID, What: n.Op.What}, status}
+		if !sent && len(why) > 0 && why[0].Code == verdict.Follows {
 			r = root{why[0].Call, why[0].Now}
 		}
-		if e.roots == nil {
-			e.roots = map[symbol]root{}
-		}
-		e.roots[s] = r
+		x.of[s] = r
 	}
 }
 
 // has reports whether a symbol has a value, or is of a kind that is not looked after here.
-func (e *engine) has(s symbol) bool {
-	w := e.worlds[s.world]
+func (x *roots) has(s symbol) bool {
+	w := x.worlds[s.world]
 	switch s.kind {
 	case plan.FieldHandle:
 		return w.Objects[s.ref].Handle != nil
@@ -57,11 +57,11 @@ func (e *engine) has(s symbol) bool {
 }
 
 // follows names the call because of which another one has no value for a symbol.
-func (e *engine) follows(c *call, err error) (verdict.Reason, bool) {
+func (x *roots) follows(world int, err error) (verdict.Reason, bool) {
 	var u *bindings.Unbound
 	if !errors.As(err, &u) {
 		return verdict.Reason{}, false
 	}
-	r, ok := e.roots[symbol{c.world.Number, u.Kind, u.Ref}]
+	r, ok := x.of[symbol{world, u.Kind, u.Ref}]
 	return verdict.Reason{Code: verdict.Follows, Call: r.call, Now: r.status}, ok
 }

@@ -69,8 +69,10 @@ func once(ctx context.Context, load *workload.Workload, opt Options, in round) (
 	if err := e.connect(ctx); err != nil {
 		return nil, err
 	}
-	if err := e.relock(ctx); err != nil {
-		return nil, err
+	if opt.Resume != nil {
+		if err := e.locks.relock(ctx, opt.Resume.Locks, e.worlds); err != nil {
+			return nil, err
+		}
 	}
 	began = time.Now()
 	err = e.loop()
@@ -83,9 +85,9 @@ func once(ctx context.Context, load *workload.Workload, opt Options, in round) (
 		}
 	} else if e.count.flying == 0 {
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
-		e.unlockAll(end)
-		e.returnAll(end)
-		e.abolish(end)
+		e.locks.unlockAll(end)
+		e.provision.returnAll(end)
+		e.provision.abolish(end)
 		cancel()
 	} else {
 		e.record.Note("%d calls were under way when the run ended", e.count.flying)
@@ -100,19 +102,23 @@ func once(ctx context.Context, load *workload.Workload, opt Options, in round) (
 }
 
 func newEngine(ctx context.Context, load *workload.Workload, opt Options, in round) *engine {
-	e := &engine{opt: opt, round: in.number, load: load, ctx: ctx, creds: credentials(&load.Tables),
-		worlds:  bindings.New(load, opt.Clones, opt.Tag),
-		guard:   guard.New(guard.Options{Write: opt.Write, Owner: bindings.OwnerPrefix(opt.Tag), LockHost: bindings.LockPrefix(opt.Tag)}),
-		judge:   judge.New(load, judge.Options{Level: opt.Verify, Ignore: opt.Ignore, Relaxed: opt.Relaxed, Follow: opt.VerifyFiles, Tick: max(opt.Tick, 0)}),
-		record:  in.record,
-		inbox:   inbox{wake: make(chan struct{}, 1)},
-		results: workload.Results{},
-		blocked: map[*bindings.Session][]*call{},
-		sched:   schedule.New(&load.Tables, schedule.Options{Timing: opt.Timing, Speed: opt.Speed, Rate: opt.Rate, Relaxed: opt.Relaxed, Worlds: opt.Clones, Stagger: opt.Stagger}),
-
-		confirms: map[int]bool{}, returns: map[int]int64{},
+	e := &engine{opt: opt, round: in.number, load: load, ctx: ctx,
+		worlds: bindings.New(load, opt.Clones, opt.Tag),
+		guard:  guard.New(guard.Options{Write: opt.Write, Owner: bindings.OwnerPrefix(opt.Tag), LockHost: bindings.LockPrefix(opt.Tag)}),
+		judge:  judge.New(load, judge.Options{Level: opt.Verify, Ignore: opt.Ignore, Relaxed: opt.Relaxed, Follow: opt.VerifyFiles, Tick: max(opt.Tick, 0)}),
+		record: in.record,
+		inbox:  inbox{wake: make(chan struct{}, 1)},
+		sched:  schedule.New(&load.Tables, schedule.Options{Timing: opt.Timing, Speed: opt.Speed, Rate: opt.Rate, Relaxed: opt.Relaxed, Worlds: opt.Clones, Stagger: opt.Stagger}),
 	}
-	e.locks.grants.wake = e.inbox.rouse
+	e.codec = codec{creds: credentials(&load.Tables), layout: opt.Layout, judged: opt.Verify == judge.All, timeout: opt.Timeout, results: workload.Results{}}
+	e.slots.blocked = map[*bindings.Session][]*call{}
+	e.later.patience = opt.Patience
+	e.corrections = corrections{&load.Tables, map[int]bool{}, &e.codec.args}
+	e.delegations = delegations{worlds: e.worlds, returns: map[int]int64{}, paced: opt.Timing.Paced(), busy: e.busy, rouse: e.inbox.rouse}
+	e.provision = provision{load: load, worlds: e.worlds, note: e.record.Note, call: e.callOwn, made: map[*bindings.Session]*line{}}
+	e.roots = roots{e.worlds, map[symbol]root{}}
+	e.locks.manager = lockManager{&e.lines, e.codec.creds, &e.count.extra}
+	e.locks.tables, e.locks.note, e.locks.grants.wake = &load.Tables, e.record.Note, e.inbox.rouse
 	var from *plan.Place
 	if opt.Resume != nil {
 		from = &opt.Resume.Place
@@ -184,7 +190,7 @@ func (e *engine) connect(ctx context.Context) error {
 		return e.rebind(ctx) // the rest was created by the run that was interrupted
 	}
 	for _, w := range e.worlds {
-		if err := e.establish(ctx, w); err != nil {
+		if err := e.provision.establish(ctx, w); err != nil {
 			return err
 		}
 	}

@@ -15,7 +15,7 @@ func TestStateThatCannotBeHad(t *testing.T) {
 	load.Tables.States = []plan.State{{Kind: plan.OpenState}}
 	e, _ := testEngine(t, load)
 	w := e.worlds[0]
-	if err := e.establish(t.Context(), w); err != nil || !w.States[1].Refused {
+	if err := e.provision.establish(t.Context(), w); err != nil || !w.States[1].Refused {
 		t.Errorf("%v, refused %v", err, w.States[1].Refused)
 	}
 	if !fatal(errors.New("no answer")) {
@@ -33,7 +33,7 @@ func TestStateBeforeItsSession(t *testing.T) {
 	e, _ := testEngine(t, load)
 	w := e.worlds[0]
 	w.Objects[1].Handle, w.Objects[2].Handle, w.Clients[1].Bound = []byte("dir"), []byte("file"), true
-	err := e.establishOpen(t.Context(), w, 1)
+	err := e.provision.open(t.Context(), w, 1)
 	var impossible errImpossible
 	if !errors.As(err, &impossible) || err.Error() != "its client has no session before the start" {
 		t.Errorf("%v", err)
