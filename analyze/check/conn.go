@@ -52,6 +52,7 @@ type conn struct {
 	ddp      *ddpStreams // iWARP, once there was a segment
 	taps     [2]int32
 	routes   [2]*roce.Route // by sender, of the newest packets of which there are the headers
+	forms    [2]*forms      // by sender of calls
 
 	crc       [2]rdma.Ref   // first packet with a wrong CRC
 	badICRC   [2]*[2]uint32 // PSNs of the first and the last request with a wrong ICRC, by sender
@@ -329,7 +330,7 @@ func (c *Checker) Merged(into *rdma.Connection, _ rdma.Side, from *rdma.Connecti
 	s.gaps = s.misses()
 	s.flow = [2]flow{}
 	s.wire = [2]wire{}
-	s.requests, s.marks, s.routes = [2]requests{}, [2]marking{}, [2]*roce.Route{}
+	s.requests, s.marks, s.routes, s.forms = [2]requests{}, [2]marking{}, [2]*roce.Route{}, [2]*forms{}
 }
 
 // Closed is decode.Observer.Closed.

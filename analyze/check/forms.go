@@ -71,9 +71,12 @@ func (t *txCheck) countForm() {
 	if c.on[ruleOneForm] == Off || tx.Backward || t.call == nil || t.k.many {
 		return
 	}
-	x := c.forms.form(pair{tx.Connection.Tenant, tx.Client().Addr, tx.Server().Addr})
+	x := t.k.forms[tx.From]
 	if x == nil {
-		return
+		if x = c.forms.form(pair{tx.Connection.Tenant, tx.Client().Addr, tx.Server().Addr}); x == nil {
+			return
+		}
+		t.k.forms[tx.From] = x
 	}
 	if tx.Reply.Seen() {
 		x.answered++

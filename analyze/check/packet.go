@@ -55,7 +55,7 @@ func (c *Checker) Packet(v *decode.PacketView) {
 	}
 	if v.Connection != nil {
 		s := c.conns.of(v.Connection)
-		s.routes = [2]*roce.Route{} // addresses may change with the setup
+		s.routes, s.forms = [2]*roce.Route{}, [2]*forms{} // addresses may change with the setup
 		if s.c.Fabric == rdma.IWARP && uint32(len(v.Packet.Data)) < v.Packet.Length {
 			// It is not known whether operations are missing.
 			s.cut[0]++
@@ -79,7 +79,10 @@ func (c *Checker) Packet(v *decode.PacketView) {
 	c.tracked()
 }
 
-// headers returns decode.Observer.Headers, which a method would make take longer: it is called for each packet.
+// headers returns decode.Observer.Headers, which a method would make take longer: it is called for each packet. Within a large function,
+// what it calls would not be inlined.
+//
+//go:noinline
 func (c *Checker) headers() func(p *capture.Packet, l *roce.FastPacket, k *rdma.Connection) {
 	return func(p *capture.Packet, l *roce.FastPacket, k *rdma.Connection) {
 		x := &c.packet

@@ -54,19 +54,23 @@ func (c *replyRules) judge(v *rpc.View) {
 	}
 	server := tx.Server().Addr.As16()
 	x := &c.exchange
-	*x = invariant.Exchange{
-		Server: (binary.BigEndian.Uint64(server[:8])*31+binary.BigEndian.Uint64(server[8:]))*31 + tx.Connection.Tenant,
-		Args:   args, Result: result, Sent: tx.Call.First.Time, Replied: tx.Reply.Last.Time, Again: sentAgain(tx),
-	}
+	x.Server = (binary.BigEndian.Uint64(server[:8])*31+binary.BigEndian.Uint64(server[8:]))*31 + tx.Connection.Tenant
+	x.Args, x.Result, x.Sent, x.Replied, x.Again = args, result, tx.Call.First.Time, tx.Reply.Last.Time, sentAgain(tx)
 	found := c.invariants.Judge(x)
 	x.Args, x.Result = nil, nil
 	if c.opt.Match != nil && !c.opt.Match(v) {
 		return
 	}
-	for judged := c.invariants.Judged(); judged != 0; judged &= judged - 1 {
-		if r := breachRules[bits.TrailingZeros16(judged)]; !slices.ContainsFunc(found, func(b invariant.Breach) bool { return breachRules[b.Kind] == r }) {
-			c.ok(r)
+	judged := c.invariants.Judged()
+	for i := range found {
+		for k, r := range breachRules {
+			if r == breachRules[found[i].Kind] {
+				judged &^= 1 << k
+			}
 		}
+	}
+	for ; judged != 0; judged &= judged - 1 {
+		c.ok(breachRules[bits.TrailingZeros16(judged)])
 	}
 	for i := range found {
 		c.breach(v, &found[i])

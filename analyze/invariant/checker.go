@@ -3,6 +3,8 @@
 package invariant
 
 import (
+	"encoding/binary"
+
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/nfs/ops"
 	"github.com/rpcrdma/toolkit/decode/xdr"
@@ -73,14 +75,25 @@ type key struct {
 	server, handle uint64
 }
 
-// sum is the FNV-1a hash of a file handle or a name. Unlike those of hash/maphash it is the same in each process, since a Checker may be part
+// sum is a hash of a file handle or a name. Unlike those of hash/maphash it is the same in each process, since a Checker may be part
 // of a saved state.
 func sum(b []byte) uint64 {
-	h := uint64(14695981039346656037)
-	for _, x := range b {
-		h = (h ^ uint64(x)) * 1099511628211
+	h := uint64(len(b))
+	for ; len(b) >= 8; b = b[8:] {
+		h = mix(h ^ binary.LittleEndian.Uint64(b))
 	}
-	return h
+	rest := uint64(0)
+	for _, x := range b {
+		rest = rest<<8 | uint64(x)
+	}
+	return mix(h ^ rest)
+}
+
+// mix is the finalizer of SplitMix64, which is a permutation.
+func mix(h uint64) uint64 {
+	h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
+	h = (h ^ h>>27) * 0x94d049bb133111eb
+	return h ^ h>>31
 }
 
 // ring is the keys of a map in the order in which they were added.
