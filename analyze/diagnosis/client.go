@@ -55,7 +55,8 @@ func (k *conn) usually(late func(*call) int64) (mid, low int64) {
 	if len(list) < 8 {
 		return 0, 0
 	}
-	return median(list), nth(list, len(list)/10)
+	mid = median(list)
+	return mid, nth(list[:len(list)/2+1], len(list)/10) // none before the middle one is more
 }
 
 // soon is how long after a reply a call comes that has waited for what the reply freed, besides the way of the reply to the client and back.

@@ -35,12 +35,7 @@ func (g *group) model() *Group {
 		x.Statuses = map[string]uint64{}
 	}
 	for i := range g.phases {
-		d := &g.phases[i]
-		if transaction.Phase(i) == transaction.PhaseServer && !g.apart && d.digits == g.total.digits {
-			x.phases[i] = &Share{Distribution: x.Latency.copied()} // as with most groups: they have the same values
-			continue
-		}
-		x.phases[i] = &Share{Distribution: d.distribution()}
+		x.phases[i] = &Share{Distribution: g.phases[i].distribution()}
 	}
 	return x
 }

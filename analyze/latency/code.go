@@ -113,7 +113,7 @@ func begins(v int64, magnitude uint8) bool {
 
 // code codes a group.
 func (g *group) code(c *state.Coder, t *terms, m *memory) {
-	if g.settle(); c.Reading() {
+	if g.settle(m); c.Reading() {
 		g.labels, g.inline, g.filePart, g.apart = make([]string, len(t.by)), make([]Inline, len(t.inline)), -1, true
 	}
 	for i := range g.labels {

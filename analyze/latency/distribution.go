@@ -31,13 +31,6 @@ type bucket struct {
 	count uint64
 }
 
-// copied is a copy that uses the same buckets. What is appended to either does not change the other.
-func (d *Distribution) copied() *Distribution {
-	d.buckets = slices.Clip(d.buckets)
-	x := *d
-	return &x
-}
-
 // Percentile is the value of the nearest rank: the ⌈p/100·n⌉-th smallest. It is
 // 0 without values.
 func (d *Distribution) Percentile(p float64) int64 {

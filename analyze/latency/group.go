@@ -25,7 +25,7 @@ type group struct {
 
 	total  dist
 	phases [transaction.NumPhases]dist
-	apart  bool // the latency of some transaction was not all of it the server's time
+	apart  bool // the server's times are in phases; before that they are the same as total
 	// zeros are values of 0 that phases do not have yet: most phases of most transactions do not take place.
 	zeros [transaction.NumPhases]uint64
 
@@ -41,11 +41,15 @@ type group struct {
 
 // time records the phases of a transaction.
 func (g *group) time(p *transaction.Phases, m *memory) {
-	g.apart = g.apart || p.Server != p.Total
+	if p.Server != p.Total {
+		g.divide(m)
+	}
 	g.total.add(int64(p.Total), m)
+	if g.apart {
+		g.phase(transaction.PhaseServer, p.Server, m)
+	}
 	g.phase(transaction.PhaseCall, p.CallTransfer, m)
 	g.phase(transaction.PhasePull, p.ArgumentPull, m)
-	g.phase(transaction.PhaseServer, p.Server, m)
 	g.phase(transaction.PhasePush, p.ResultPush, m)
 	g.phase(transaction.PhaseReply, p.ReplyTransfer, m)
 	g.phase(transaction.PhaseAck, p.Ack, m)
@@ -62,8 +66,17 @@ func (g *group) phase(ph transaction.Phase, d time.Duration, m *memory) {
 	}
 }
 
+// divide makes the server's times a collection of their own.
+func (g *group) divide(m *memory) {
+	if !g.apart {
+		g.apart = true
+		g.phases[transaction.PhaseServer].include(&g.total, m)
+	}
+}
+
 // settle adds up what is not in the counts and the phases yet.
-func (g *group) settle() {
+func (g *group) settle(m *memory) {
+	g.divide(m)
 	for i, n := range g.zeros {
 		if n > 0 {
 			g.phases[i].zero(n)

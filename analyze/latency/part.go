@@ -43,7 +43,7 @@ func (r *Recorder) part() *part {
 	}
 	byLabels := make(map[string]*group)
 	for _, g := range r.order {
-		g.settle()
+		g.settle(&r.mem)
 		if g.handle != nil && r.names != nil {
 			// The name became known later.
 			if path := r.names.At(g.server).Path(g.handle); path != "" {
@@ -98,9 +98,8 @@ func joinLabels(labels []string) string {
 // merge moves what o has to g.
 func (g *group) merge(o *group, m *memory) (overflow bool) {
 	add := func(bad bool) { overflow = overflow || bad }
-	g.settle()
-	o.settle()
-	g.apart = g.apart || o.apart
+	g.settle(m)
+	o.settle(m)
 	add(g.Counts.merge(&o.Counts))
 	add(g.total.join(&o.total, m))
 	for i := range g.phases {

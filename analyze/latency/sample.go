@@ -28,7 +28,7 @@ func (s *Sample) Reset() { *s = Sample{d: dist{exact: s.d.exact[:0]}} }
 func (r *Recorder) Groups() []*Group {
 	out := make([]*Group, len(r.order))
 	for i, g := range r.order {
-		g.settle()
+		g.settle(&r.mem)
 		if g.shown != nil && g.shown.Count == g.Count {
 			out[i] = g.shown
 			continue

@@ -86,17 +86,3 @@ func TestHistogramBins(t *testing.T) {
 		}
 	}
 }
-
-// TestCopied: what is merged into a distribution does not change one that has the same buckets.
-func TestCopied(t *testing.T) {
-	a := &Distribution{Count: 1, buckets: append(make([]bucket, 0, 8), bucket{5, 1})}
-	b := a.copied()
-	a.merge(&Distribution{Count: 1, buckets: []bucket{{6, 1}}})
-	b.merge(&Distribution{Count: 1, buckets: []bucket{{7, 1}}})
-	if want := []bucket{{5, 1}, {6, 1}}; !slices.Equal(a.buckets, want) {
-		t.Errorf("%v, want %v", a.buckets, want)
-	}
-	if want := []bucket{{5, 1}, {7, 1}}; !slices.Equal(b.buckets, want) {
-		t.Errorf("%v, want %v", b.buckets, want)
-	}
-}

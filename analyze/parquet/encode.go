@@ -51,10 +51,12 @@ func (e *encoder) encode(v *rpc.View) int {
 	e.common(v)
 	for _, a := range e.numbers {
 		n, ok := a.Uint(&e.reader, v)
-		a.has(ok, 1)
-		if ok || a.levels == nil {
-			a.ints.Add(int64(n))
+		if a.levels != nil {
+			if a.has(ok, 1); !ok {
+				continue
+			}
 		}
+		a.ints.Add(int64(n))
 	}
 	for _, a := range e.others {
 		e.append(a, v)

@@ -484,10 +484,14 @@ func (r *Recorder) Ended(tx *transaction.Transaction) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if tx.Reply.Seen() {
+	switch {
+	case r.open.Len() == 0:
+	case tx.Reply.Seen():
 		r.replied(tx, tx.Reply.Last.Time) // if Message was not told of it
-	} else if o, ok := r.close(tx); ok {
-		r.ended(&o, 0)
+	default:
+		if o, ok := r.close(tx); ok {
+			r.ended(&o, 0)
+		}
 	}
 }
 
