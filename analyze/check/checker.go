@@ -88,7 +88,7 @@ func New(opt Options, emit func(*Finding)) *Checker {
 	c.conns = connTable{verdicts: v, all: make(map[*rdma.Connection]*conn)}
 	c.fabric.verdicts, c.streams.verdicts, c.strays.verdicts, c.credits.verdicts = v, v, v, v
 	c.memory = memoryRules{verdicts: v, mem: memory{newest: make(map[handle]uint64)}}
-	c.callbacks = callbackRules{verdicts: v, recalls: make(recalls), channels: make(map[channel]*backchannel), unread: make(map[*rdma.Connection]bool)}
+	c.callbacks = callbackRules{verdicts: v, channels: make(map[channel]*backchannel), unread: make(map[*rdma.Connection]bool)}
 	c.forms = formRules{verdicts: v, pairs: make(map[pair]*forms)}
 	for i := range rules {
 		if opt.Rules[i] {

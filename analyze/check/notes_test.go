@@ -9,6 +9,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/internal/testtools/fleetgen"
 	"github.com/rpcrdma/toolkit/internal/testtools/wrap"
 )
 
@@ -101,6 +102,28 @@ func TestRecalledOfTenants(t *testing.T) {
 			wrapped := p
 			wrapped.Data, wrapped.Length, wrapped.Number = bytes.Clone(data), uint32(wire), uint64(len(packets)+1)
 			packets = append(packets, wrapped)
+		}
+	}
+	got := run(Options{Rules: All()}, packets).texts("delegation-recalled")
+	if len(got) != 2 || !strings.Contains(got[0], "DELEGRETURN") || !strings.Contains(got[1], "DELEGRETURN") {
+		t.Errorf("%q", got)
+	}
+}
+
+// Two servers in one network may recall equal stateids, too.
+func TestRecalledOfServers(t *testing.T) {
+	s := newScene()
+	s.connect()
+	s.recall("delegation 1", 0)
+	s.giveBack("delegation 1", 0)
+	var packets []capture.Packet
+	hosts := []*fleetgen.Rewriter{fleetgen.NewRewriter(1), fleetgen.NewRewriter(2)}
+	for _, p := range s.frames() {
+		for _, h := range hosts {
+			other := p
+			other.Data, other.Number = bytes.Clone(p.Data), uint64(len(packets)+1)
+			h.Packet(&other)
+			packets = append(packets, other)
 		}
 	}
 	got := run(Options{Rules: All()}, packets).texts("delegation-recalled")

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/hex"
 	"fmt"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -14,22 +15,40 @@ import (
 )
 
 // recalls are the delegations that were recalled and not yet returned.
-type recalls map[delegation]*recall
+type recalls []*recall
 
 // delegation identifies a delegation: by the part of the stateid that does not change (RFC 8881, section 8.2.2), and the
-// network, since servers of two tenants may use equal ones. Addresses do not count: a client may return a delegation to
-// another address of the server.
+// network, since servers of two tenants may use equal ones.
 type delegation struct {
 	tenant  uint64
 	stateid [12]byte
 }
 
+// find returns the recall of a delegation between two hosts, nil if there is none. Two servers may use equal stateids in one
+// network. But a client may return a delegation to another address of the server, so that one address in common is enough
+// where no recall has both.
+func (l recalls) find(d delegation, client, server netip.Addr) *recall {
+	var near *recall
+	for _, r := range l {
+		switch {
+		case r.of != d:
+		case r.client == client && r.server == server:
+			return r
+		case r.client == client || r.server == server:
+			near = r
+		}
+	}
+	return near
+}
+
 type recall struct {
-	f      *Finding
-	at     int64 // when the call was seen
-	sent   int
-	answer string // status of the callback, if it was an error
-	failed string // of the latest DELEGRETURN that did not succeed
+	of             delegation
+	client, server netip.Addr
+	f              *Finding
+	at             int64 // when the call was seen
+	sent           int
+	answer         string // status of the callback, if it was an error
+	failed         string // of the latest DELEGRETURN that did not succeed
 }
 
 // maxRecalls is how many recalls are remembered.
@@ -56,14 +75,14 @@ func (c *callbackRules) recalled(v *rpc.View) {
 		if !ok || a.Fh == nil {
 			continue
 		}
-		key := delegation{tx.Connection.Tenant, a.Stateid.Other}
-		r := c.recalls[key]
+		of, client, server := delegation{tx.Connection.Tenant, a.Stateid.Other}, tx.Server().Addr, tx.Client().Addr
+		r := c.recalls.find(of, client, server)
 		if r == nil {
 			if len(c.recalls) >= maxRecalls {
 				c.skip(ruleRecalled, Limit)
 				continue
 			}
-			r = &recall{at: tx.Call.Last.Time}
+			r = &recall{of: of, client: client, server: server, at: tx.Call.Last.Time}
 			r.f = &Finding{
 				Rule: &rules[ruleRecalled], Ref: tx.Call.Last, Connection: tx.Connection.Resolve().ID, Fabric: tx.Connection.Fabric,
 				HasXID: true, XID: tx.XID, Backward: tx.Backward, Program: program(v), Operation: text.Operation(v),
@@ -83,7 +102,7 @@ func (c *callbackRules) recalled(v *rpc.View) {
 				}
 			}
 			r.f.Seen = string(b)
-			c.recalls[key] = r
+			c.recalls = append(c.recalls, r)
 		}
 		r.sent++
 		r.answer = ""
@@ -106,8 +125,7 @@ func (c *callbackRules) returned(v *rpc.View) {
 		if !ok {
 			continue
 		}
-		key := delegation{tx.Connection.Tenant, a.DelegStateid.Other}
-		r := c.recalls[key]
+		r := c.recalls.find(delegation{tx.Connection.Tenant, a.DelegStateid.Other}, tx.Client().Addr, tx.Server().Addr)
 		if r == nil {
 			continue
 		}
@@ -123,7 +141,7 @@ func (c *callbackRules) returned(v *rpc.View) {
 			if !plain(r.f.Fabric) || !plain(tx.Connection.Fabric) {
 				c.report(r.finding(what + ": " + o.Status))
 			}
-			delete(c.recalls, key)
+			c.recalls = slices.DeleteFunc(c.recalls, func(o *recall) bool { return o == r })
 		}
 	}
 }
@@ -161,5 +179,5 @@ func (c *callbackRules) unreturned() {
 		}
 		c.report(r.finding(then))
 	}
-	clear(c.recalls)
+	c.recalls = nil
 }
