@@ -32,7 +32,7 @@ func (s *Scrubber) fragment(number uint64, h *held, f *link.Frame) {
 	if h.offset == 0 {
 		h.keep(h.payload.from, min(h.payload.from+portsAndLength, h.payload.to))
 	}
-	h.datagram = fragmentOf{f.Src, f.Dst, f.FragmentID}
+	h.fragment, h.datagram = true, fragmentOf{f.Src, f.Dst, f.FragmentID}
 	if list := s.fragments[h.datagram]; len(list) < mostFragmentsKept {
 		s.fragments[h.datagram] = append(list, number)
 	}

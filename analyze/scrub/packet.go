@@ -23,13 +23,22 @@ type held struct {
 	within    int      // how many of them are outside of units
 	units     []unit
 
-	datagram fragmentOf // the packet is a fragment of UDP
+	fragment bool       // the packet is one of datagram
+	datagram fragmentOf // of UDP
 	offset   int        // of the payload in the datagram
 	filled   bool       // its payload was copied
 
 	flow     uint64 // of TCP
 	sequence uint32 // of the first byte of the payload
 }
+
+// Usual numbers of what a packet has, for which there is room at first: two addresses of Ethernet and two of IP, headers of IP and UDP, one
+// unit.
+const (
+	usualPlaces = 4
+	usualSums   = 2
+	usualUnits  = 1
+)
 
 // span is a part of a packet.
 type span struct{ from, to int }
@@ -75,6 +84,14 @@ type unitRef struct {
 }
 
 func (h *held) reset() {
+	if h.places == nil {
+		room := new(struct {
+			places [usualPlaces]place
+			sums   [usualSums]summed
+			units  [usualUnits]unit
+		})
+		h.places, h.sums, h.units = room.places[:0], room.sums[:0], room.units[:0]
+	}
 	*h = held{places: h.places[:0], sums: h.sums[:0], units: h.units[:0]}
 }
 

@@ -122,7 +122,7 @@ func New(opt Options) *Scrubber {
 
 // replace is xdr.Redactor.Replace.
 func (s *Scrubber) replace(c xdr.Class, dst, src []byte) {
-	if s.opt.KeepNames && c != xdr.Address || s.opt.KeepAddresses && c == xdr.Address {
+	if s.opt.KeepNames && c != xdr.Address || s.opt.KeepAddresses && c == xdr.Address || c == xdr.User && !s.opt.Users {
 		copy(dst, src)
 	} else {
 		s.names.replace(c, dst, src)
@@ -190,17 +190,18 @@ func (s *Scrubber) release(p *capture.Packet, h *held) {
 	if h.flow != 0 {
 		s.streams.forget(p.Number, h)
 	}
-	if h.datagram != (fragmentOf{}) {
+	if h.fragment {
 		s.forgetFragment(p.Number, h)
 	}
 	s.finish(h)
-	q := *p
-	q.Data = h.out
+	both := p.Data // the window counts it
+	p.Data = h.out
 	if s.opt.DropData {
-		q.Data = h.withoutData()
+		p.Data = h.withoutData()
 	}
 	if s.err == nil {
-		s.err = s.opt.Write(&q)
+		s.err = s.opt.Write(p)
 	}
+	p.Data = both
 	h.data, h.out, h.flow = nil, nil, 0
 }

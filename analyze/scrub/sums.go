@@ -48,12 +48,17 @@ func (s *Scrubber) icrc(h *held, u *unit) {
 		head.to = h.transport.to
 	}
 	s.diff = s.diff[:0]
-	s.differ(h.data[head.from:head.to], h.out[head.from:head.to])
+	from := u.bth
+	if head.to == u.bth {
+		from = head.from
+	} else {
+		s.differ(h.data[head.from:head.to], h.out[head.from:head.to])
+	}
 	end := u.icrc
 	if u.blank {
 		end = u.payload.from // what follows differs from zero
 	}
-	s.differ(h.data[u.bth:end], h.out[u.bth:end])
+	s.differ(h.data[from:end], h.out[from:end])
 	binary.LittleEndian.PutUint32(h.out[u.icrc:], was^linear(crc32.IEEETable, s.diff, h.data[end:u.icrc]))
 }
 

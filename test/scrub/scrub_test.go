@@ -49,8 +49,12 @@ func output(name string, args ...string) []byte {
 	return out
 }
 
-// protected reports whether Kerberos protects what a capture carries: that is zero in the copy, and decoded as little as it can be.
+// protected reports whether Kerberos protects some of what a capture carries: that is zero in the copy, and decoded as little as it can be.
+// Linux protects calls about its state with krb5i on mounts with krb5, too.
 func protected(file string) bool { return strings.Contains(file, "krb5") }
+
+// closed reports whether Kerberos protects all calls, so that there is nothing to replay.
+func closed(file string) bool { return strings.Contains(file, "krb5i") || strings.Contains(file, "krb5p") }
 
 // TestCaptures compares every capture with its copy.
 func TestCaptures(t *testing.T) {
@@ -70,6 +74,8 @@ func TestCaptures(t *testing.T) {
 			search(t, names, copied)
 			if !protected(name) {
 				reports(t, dump, in, copied)
+			}
+			if !closed(name) {
 				replays(t, replay, in, copied)
 			}
 			dissected(t, dump, in, copied)
