@@ -171,8 +171,10 @@ func (r *Rules) CheckFound(c *Cred, a *Attr, how *Create, exclusive bool) (cut b
 		return false, nil
 	case !r.PermitsData(c, a, MayWrite):
 		return false, ErrAccess
+	case r.Info.ReadOnly:
+		return false, ErrROFS
 	}
-	return true, r.Writable()
+	return true, r.Fits(how.Set.Size, 0)
 }
 
 // CheckText says whether a symbolic link may have a text.

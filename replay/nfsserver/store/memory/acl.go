@@ -37,10 +37,10 @@ func (s *Store) SetACL(c *store.Cred, h store.Handle, access, def *store.ACL, w 
 	if def != nil {
 		a.ACLs = a.ACLs.WithDefault(*def)
 	}
-	if cost := a.ACLs.Size() - n.attr.ACLs.Size(); cost > 0 && !s.charge(cost) {
+	if cost := a.ACLs.Size() - n.attr.ACLs.Size(); cost > 0 && !s.space.charge(cost) {
 		return store.ErrNoSpace
 	} else if cost < 0 {
-		s.refund(-cost)
+		s.space.refund(-cost)
 	}
 	w.Before, w.Atomic = n.attr, true
 	n.attr = a

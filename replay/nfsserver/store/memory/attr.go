@@ -41,9 +41,7 @@ func (s *Store) SetAttr(c *store.Cred, h store.Handle, set *store.SetAttr, w *st
 	}
 	w.Before, w.Atomic = n.attr, true
 	if set.Mask&store.SetSize != 0 {
-		if err := s.resize(n, set.Size); err != nil {
-			return err
-		}
+		s.space.resize(n, set.Size)
 	}
 	if set.Mask != 0 {
 		s.apply(c, n, set)

@@ -50,18 +50,6 @@ func class(n int) int {
 
 func classSize(c int) int { return pageSize << c }
 
-// newBlock makes a block for n bytes with one reference. Its data may hold
-// anything. Nil if there is no space, unless force is set.
-func (s *Store) newBlock(n int, force bool) *block {
-	c := class(n)
-	if !s.take(classSize(c), force) {
-		return nil
-	}
-	b := s.blocks.get(c)
-	b.scratch = false
-	return b
-}
-
 func (p *blockPool) get(c int) *block {
 	b, _ := p[c].Get().(*block)
 	if b == nil {
@@ -70,17 +58,6 @@ func (p *blockPool) get(c int) *block {
 	b.refs.Store(1)
 	b.pages = [pagesPerBlock / 64]uint64{}
 	return b
-}
-
-// drop gives up a reference.
-func (s *Store) drop(b *block) {
-	if b.refs.Add(-1) != 0 {
-		return
-	}
-	if !b.scratch {
-		s.refund(len(b.data))
-	}
-	s.blocks[b.class].Put(b)
 }
 
 // mark notes that the pages of a range have data; from < to.

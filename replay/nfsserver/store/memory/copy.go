@@ -68,11 +68,11 @@ func (s *Store) Copy(c *store.Cred, src store.Handle, srcOffset uint64, dst stor
 		at := srcOffset + done
 		n := min(length-done, BlockSize-at%BlockSize)
 		if at%BlockSize == 0 && n == BlockSize && (dstOffset+done)%BlockSize == 0 {
-			if err = s.share(from, at>>blockShift, to, (dstOffset+done)>>blockShift); err == nil {
+			if err = s.space.share(from, at>>blockShift, to, (dstOffset+done)>>blockShift); err == nil {
 				to.attr.Size = max(to.attr.Size, dstOffset+done+n)
 			}
 		} else {
-			err = s.copyPart(from, at, to, dstOffset+done, n)
+			err = s.space.copyPart(from, at, to, dstOffset+done, n)
 		}
 		if err == nil {
 			done += n
@@ -89,7 +89,7 @@ func (s *Store) Copy(c *store.Cred, src store.Handle, srcOffset uint64, dst stor
 }
 
 // copyPart copies n bytes of one block. A hole stays one.
-func (s *Store) copyPart(from *inode, at uint64, to *inode, place, n uint64) error {
+func (s *space) copyPart(from *inode, at uint64, to *inode, place, n uint64) error {
 	b, start := from.block(at>>blockShift), int(at%BlockSize)
 	if b == nil || start >= len(b.data) {
 		s.punch(to, place, n)
@@ -111,7 +111,7 @@ func (s *Store) copyPart(from *inode, at uint64, to *inode, place, n uint64) err
 }
 
 // share makes a block of one file a block of another.
-func (s *Store) share(from *inode, index uint64, to *inode, place uint64) error {
+func (s *space) share(from *inode, index uint64, to *inode, place uint64) error {
 	b := from.block(index)
 	used := uint64(0)
 	if old := to.block(place); old != nil {
@@ -149,21 +149,21 @@ func (s *Store) Clone(c *store.Cred, src store.Handle, srcOffset uint64, dst sto
 	i, _ := from.at(first)
 	j, _ := from.at(first + whole)
 	// A clone takes no memory for data, but its list of blocks does.
-	if !s.charge((j - i) * extentCost) {
+	if !s.space.charge((j - i) * extentCost) {
 		return store.ErrNoSpace
 	}
 	shared := slices.Clone(from.extents[i:j])
 	if rest > 0 {
 		// The last part of a file that ends within a block. Copied first, since
 		// this can fail.
-		if err := s.copyPart(from, srcOffset+whole*BlockSize, to, dstOffset+whole*BlockSize, rest); err != nil {
-			s.refund(len(shared) * extentCost)
+		if err := s.space.copyPart(from, srcOffset+whole*BlockSize, to, dstOffset+whole*BlockSize, rest); err != nil {
+			s.space.refund(len(shared) * extentCost)
 			return err
 		}
 	}
 	// Blocks of the target that the source does not have become holes.
 	if whole > 0 {
-		s.punch(to, dstOffset, whole*BlockSize)
+		s.space.punch(to, dstOffset, whole*BlockSize)
 	}
 	for k := range shared {
 		e := &shared[k]

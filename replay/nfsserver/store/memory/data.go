@@ -35,7 +35,7 @@ func (n *inode) block(index uint64) *block {
 
 // put makes b, which may be nil, the block of an index, and gives up what was
 // there. The caller has charged the extentCost of an index that had no block.
-func (s *Store) put(n *inode, index uint64, b *block) {
+func (s *space) put(n *inode, index uint64, b *block) {
 	i, ok := n.at(index)
 	switch {
 	case ok && n.extents[i].block == b:
@@ -55,7 +55,7 @@ func (s *Store) put(n *inode, index uint64, b *block) {
 // memory up to there. The bytes stay as they are, those of [from, to) only if
 // keep is set: otherwise the caller overwrites them. Nil if there is no space,
 // unless force is set: taking bytes away must not fail for want of space.
-func (s *Store) own(n *inode, index uint64, from, to int, keep, force bool) *block {
+func (s *space) own(n *inode, index uint64, from, to int, keep, force bool) *block {
 	old := n.block(index)
 	if old != nil && len(old.data) >= to && old.refs.Load() == 1 {
 		return old
@@ -99,7 +99,7 @@ func (s *Store) own(n *inode, index uint64, from, to int, keep, force bool) *blo
 }
 
 // missing returns what own takes, in bytes.
-func (s *Store) missing(n *inode, index uint64, to int) int {
+func (n *inode) missing(index uint64, to int) int {
 	old := n.block(index)
 	switch {
 	case old == nil:
@@ -113,10 +113,10 @@ func (s *Store) missing(n *inode, index uint64, to int) int {
 }
 
 // ownAll is own for a range. It takes all the memory or none, and changes nothing that can be seen: holes become zeros.
-func (s *Store) ownAll(n *inode, offset, length uint64) bool {
+func (s *space) ownAll(n *inode, offset, length uint64) bool {
 	total := 0
 	spans(offset, length, func(index uint64, _, to int) bool {
-		total += s.missing(n, index, to)
+		total += n.missing(index, to)
 		return true
 	})
 	if !s.charge(total) {
@@ -124,7 +124,7 @@ func (s *Store) ownAll(n *inode, offset, length uint64) bool {
 	}
 	spans(offset, length, func(index uint64, from, to int) bool {
 		// Less than before, if a reader has given the block back meanwhile.
-		part := s.missing(n, index, to)
+		part := n.missing(index, to)
 		s.refund(part)
 		total -= part
 		s.own(n, index, from, to, true, true)
@@ -194,7 +194,7 @@ func (s *Store) Read(c *store.Cred, h store.Handle, offset uint64, count uint32,
 func (s *Store) gather(n *inode, offset, length uint64, r *store.ReadResult) []byte {
 	var data []byte
 	if length <= BlockSize {
-		b := s.blocks.get(class(int(length)))
+		b := s.space.blocks.get(class(int(length)))
 		b.scratch = true
 		data = b.data[:length:length]
 		r.Keep(s, b)
@@ -222,7 +222,7 @@ func (n *inode) copyOut(dst []byte, offset uint64) {
 }
 
 // ReleaseRead takes back what Read has handed out.
-func (s *Store) ReleaseRead(token any) { s.drop(token.(*block)) }
+func (s *Store) ReleaseRead(token any) { s.space.drop(token.(*block)) }
 
 // Write writes. All of it is as stable as memory is.
 func (s *Store) Write(c *store.Cred, h store.Handle, offset uint64, data []byte, _ bool, w *store.Wcc) error {
@@ -239,8 +239,11 @@ func (s *Store) Write(c *store.Cred, h store.Handle, offset uint64, data []byte,
 		return store.ErrAccess
 	}
 	w.Before, w.Atomic = n.attr, true
+	if err := s.rules.Fits(offset, uint64(len(data))); err != nil {
+		return err
+	}
 	if len(data) > 0 {
-		if err := s.write(n, offset, data); err != nil {
+		if err := s.space.write(n, offset, data); err != nil {
 			return err
 		}
 		s.written(c, n)
@@ -257,10 +260,7 @@ func (s *Store) written(c *store.Cred, n *inode) {
 	s.touch(n, true)
 }
 
-func (s *Store) write(n *inode, offset uint64, data []byte) error {
-	if err := s.rules.Fits(offset, uint64(len(data))); err != nil {
-		return err
-	}
+func (s *space) write(n *inode, offset uint64, data []byte) error {
 	end := offset + uint64(len(data))
 	if first, last := offset>>blockShift, (end-1)>>blockShift; first == last {
 		from := int(offset % BlockSize)
@@ -305,14 +305,10 @@ func (s *Store) Commit(_ *store.Cred, h store.Handle, _, _ uint64, w *store.Wcc)
 }
 
 // resize sets the size; what is beyond it is given up.
-func (s *Store) resize(n *inode, size uint64) error {
-	if err := s.rules.Fits(size, 0); err != nil {
-		return err
-	}
+func (s *space) resize(n *inode, size uint64) {
 	if size < n.attr.Size {
 		// Beyond the size all is zero, so that a file that grows has a hole.
 		s.punch(n, size, n.attr.Size-size)
 	}
 	n.attr.Size = size
-	return nil
 }

@@ -61,7 +61,7 @@ func (s *Store) reserve(bytes int) error {
 		s.files.Add(-1)
 		return store.ErrNoSpace
 	}
-	if !s.charge(inodeCost + bytes) {
+	if !s.space.charge(inodeCost + bytes) {
 		s.files.Add(-1)
 		return store.ErrNoSpace
 	}
@@ -106,16 +106,16 @@ func (s *Store) dispose(n *inode) {
 		return
 	}
 	for i := range n.extents {
-		s.drop(n.extents[i].block)
+		s.space.drop(n.extents[i].block)
 	}
-	s.refund(len(n.extents) * extentCost)
+	s.space.refund(len(n.extents) * extentCost)
 	n.extents = nil
 	bytes := inodeCost + len(n.text) + n.attr.ACLs.Size()
 	for i := range n.xattrs {
 		bytes += n.xattrs[i].cost()
 	}
 	n.xattrs = nil
-	s.refund(bytes)
+	s.space.refund(bytes)
 	s.files.Add(-1)
 }
 

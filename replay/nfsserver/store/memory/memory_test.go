@@ -12,10 +12,10 @@ func TestModel(t *testing.T) {
 	for seed := range uint64(5) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			s := New(Options{RootMode: 0o777})
-			before := s.used.Load()
+			before := s.space.used.Load()
 			storetest.Model(t, s, storetest.Options{Seed: seed, Steps: modelSteps, Check: func(t testing.TB, empty bool) {
 				s.invariants(t)
-				if used := s.used.Load(); empty && used != before {
+				if used := s.space.used.Load(); empty && used != before {
 					t.Errorf("%d bytes are used by nothing", used-before)
 				}
 				if n := s.files.Load(); empty && n != 0 {

@@ -187,9 +187,7 @@ func (s *Store) exists(c *store.Cred, n *inode, how *store.Create, a *store.Attr
 		return err
 	}
 	if cut {
-		if err := s.resize(n, how.Set.Size); err != nil {
-			return err
-		}
+		s.space.resize(n, how.Set.Size)
 		s.written(c, n)
 	}
 	*a = n.attr
@@ -287,7 +285,7 @@ func (s *Store) Link(c *store.Cred, h, dir store.Handle, name []byte, a *store.A
 		return store.ErrStale
 	case n.attr.Nlink >= s.info.MaxLink:
 		return store.ErrMLink
-	case !s.charge(nameCost + len(name)):
+	case !s.space.charge(nameCost + len(name)):
 		return store.ErrNoSpace
 	}
 	w.Before, w.Atomic = d.attr, true
@@ -339,7 +337,7 @@ func (s *Store) unlink(c *store.Cred, dir store.Handle, name []byte, rmdir bool,
 // detach takes a name off an object, for good. Both locks are held.
 func (s *Store) detach(d *inode, e *entry, n *inode) {
 	d.dir.remove(e)
-	s.refund(nameCost + len(e.name))
+	s.space.refund(nameCost + len(e.name))
 	if n.dir != nil {
 		d.attr.Nlink--
 	}

@@ -103,7 +103,7 @@ func (s *Store) move(m *move, newName []byte) {
 		s.detach(m.to, m.old, m.victim())
 	}
 	// The name's own cost stays as it is but for the difference in length.
-	s.used.Add(int64(len(newName) - len(m.entry.name)))
+	s.space.used.Add(int64(len(newName) - len(m.entry.name)))
 	m.from.dir.remove(m.entry)
 	m.to.dir.add(string(newName), m.inode)
 	if m.directory() {

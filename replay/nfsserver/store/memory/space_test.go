@@ -26,7 +26,7 @@ func TestClonesTakeSpace(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := New(Options{Size: 4 << 20})
-			empty := s.used.Load()
+			empty := s.space.used.Load()
 			f := newFile(t, s, "f")
 			write(t, s, f, 0, make([]byte, BlockSize))
 			var w store.Wcc
@@ -41,7 +41,7 @@ func TestClonesTakeSpace(t *testing.T) {
 			if err := s.Remove(root, s.Root(), []byte("f"), &w); err != nil {
 				t.Fatal(err)
 			}
-			if used := s.used.Load(); used != empty {
+			if used := s.space.used.Load(); used != empty {
 				t.Errorf("%d bytes are used by nothing", used-empty)
 			}
 		})
@@ -67,11 +67,11 @@ func TestFailuresTakeNoSpace(t *testing.T) {
 			f := newFile(t, s, "f")
 			g := newFile(t, s, "g")
 			write(t, s, g, 0, make([]byte, BlockSize))
-			before := s.used.Load()
+			before := s.space.used.Load()
 			if err := do(s, f); err != store.ErrNoSpace {
 				t.Errorf("more than there is: %v", err)
 			}
-			if used := s.used.Load(); used > before+pageSize+extentCost {
+			if used := s.space.used.Load(); used > before+pageSize+extentCost {
 				t.Errorf("%d bytes less than before", used-before)
 			}
 			s.invariants(t)

@@ -84,7 +84,7 @@ func (s *Store) Allocate(c *store.Cred, h store.Handle, offset, length uint64, w
 		return store.ErrNoSpace
 	}
 	w.Before, w.Atomic = n.attr, true
-	if !s.ownAll(n, offset, length) {
+	if !s.space.ownAll(n, offset, length) {
 		return store.ErrNoSpace
 	}
 	spans(offset, length, func(index uint64, from, to int) bool {
@@ -120,14 +120,14 @@ func (s *Store) Deallocate(c *store.Cred, h store.Handle, offset, length uint64,
 		return err
 	}
 	w.Before, w.Atomic = n.attr, true
-	s.punch(n, offset, length)
+	s.space.punch(n, offset, length)
 	s.written(c, n)
 	w.After = n.attr
 	return nil
 }
 
 // punch makes a range zero and gives up the memory of whole blocks in it.
-func (s *Store) punch(n *inode, offset, length uint64) {
+func (s *space) punch(n *inode, offset, length uint64) {
 	end := offset + length
 	first, last := offset>>blockShift, end>>blockShift
 	if first == last {
@@ -152,7 +152,7 @@ func (s *Store) punch(n *inode, offset, length uint64) {
 }
 
 // punchBlock is punch within a block.
-func (s *Store) punchBlock(n *inode, index uint64, from, to int) {
+func (s *space) punchBlock(n *inode, index uint64, from, to int) {
 	b := n.block(index)
 	if b == nil || from >= min(to, len(b.data)) {
 		return

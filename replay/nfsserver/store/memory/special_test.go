@@ -45,19 +45,19 @@ func TestSnapshot(t *testing.T) {
 	if !bytes.Equal(whole.Data, old) || !bytes.Equal(part.Data, old[100:1100]) || !bytes.Equal(crossing.Data, old[:100]) {
 		t.Error("what was read has changed")
 	}
-	used := s.used.Load()
+	used := s.space.used.Load()
 	whole.Release()
 	whole.Release()
 	crossing.Release()
-	if part.Release(); s.used.Load() != used-BlockSize {
-		t.Errorf("%d bytes given back", used-s.used.Load())
+	if part.Release(); s.space.used.Load() != used-BlockSize {
+		t.Errorf("%d bytes given back", used-s.space.used.Load())
 	}
 }
 
 // TestHold keeps a file without names.
 func TestHold(t *testing.T) {
 	s := New(Options{})
-	empty := s.used.Load()
+	empty := s.space.used.Load()
 	f := newFile(t, s, "f")
 	write(t, s, f, 0, []byte("data"))
 	for range 2 {
@@ -87,7 +87,7 @@ func TestHold(t *testing.T) {
 	if err := s.Hold(f); err != store.ErrStale {
 		t.Errorf("got %v", err)
 	}
-	if used := s.used.Load(); used != empty {
+	if used := s.space.used.Load(); used != empty {
 		t.Errorf("%d bytes are left", used-empty)
 	}
 }

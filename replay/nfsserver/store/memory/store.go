@@ -71,9 +71,8 @@ type Store struct {
 	tree   sync.RWMutex
 	shards [shards]shard
 	nextID atomic.Uint64
-	used   atomic.Int64 // bytes
 	files  atomic.Int64
-	blocks blockPool
+	space  space
 }
 
 var _ store.Store = (*Store)(nil)
@@ -109,6 +108,7 @@ func New(opt Options) *Store {
 		opt.Clock = store.Now
 	}
 	s := &Store{opt: opt, verifier: random()}
+	s.space.limit = int64(opt.Size)
 	s.info = store.Info{
 		Handles:     store.NewSeal(opt.HandleKey),
 		FSID:        opt.FSID,
@@ -154,7 +154,7 @@ func (s *Store) Close() error { return nil }
 
 // Statfs tells how full the store is.
 func (s *Store) Statfs(st *store.Statfs) error {
-	used, files := uint64(max(s.used.Load(), 0)), uint64(max(s.files.Load(), 0))
+	used, files := uint64(max(s.space.used.Load(), 0)), uint64(max(s.files.Load(), 0))
 	free := s.opt.Size - min(used, s.opt.Size)
 	left := s.opt.Files - min(files, s.opt.Files)
 	*st = store.Statfs{
@@ -163,26 +163,6 @@ func (s *Store) Statfs(st *store.Statfs) error {
 	}
 	return nil
 }
-
-// charge counts n bytes as used, if there are so many.
-func (s *Store) charge(n int) bool {
-	if s.used.Add(int64(n)) > int64(s.opt.Size) && n > 0 {
-		s.used.Add(-int64(n))
-		return false
-	}
-	return true
-}
-
-// take is charge, which force lets exceed the limit.
-func (s *Store) take(n int, force bool) bool {
-	if force {
-		s.used.Add(int64(n))
-		return true
-	}
-	return s.charge(n)
-}
-
-func (s *Store) refund(n int) { s.used.Add(-int64(n)) }
 
 // find returns the object of a handle.
 func (s *Store) find(h store.Handle) (*inode, error) {

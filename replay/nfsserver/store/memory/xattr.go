@@ -96,10 +96,10 @@ func (s *Store) SetXattr(c *store.Cred, h store.Handle, name, value []byte, how 
 			return store.ErrNoSpace
 		}
 	}
-	if cost > 0 && !s.charge(cost) {
+	if cost > 0 && !s.space.charge(cost) {
 		return store.ErrNoSpace
 	} else if cost < 0 {
-		s.refund(-cost)
+		s.space.refund(-cost)
 	}
 	if i >= 0 {
 		n.xattrs[i] = x
@@ -126,7 +126,7 @@ func (s *Store) RemoveXattr(c *store.Cred, h store.Handle, name []byte, w *store
 		return store.ErrNoXattr
 	}
 	w.Before, w.Atomic = n.attr, true
-	s.refund(n.xattrs[i].cost())
+	s.space.refund(n.xattrs[i].cost())
 	n.xattrs = slices.Delete(n.xattrs, i, i+1)
 	s.touch(n, false)
 	w.After = n.attr
