@@ -13,7 +13,7 @@ func NewRoute(src, dst netip.Addr) *Route { return newRoute(src, dst) }
 // State describes what the tracker knows of each flow, for comparison.
 func (t *Tracker) State() (lines []string) {
 	var flows []*flow
-	for _, fl := range t.flows {
+	for _, fl := range t.flows.byKey {
 		flows = append(flows, fl)
 	}
 	slices.SortFunc(flows, func(x, y *flow) int {

@@ -21,76 +21,51 @@ const (
 	partSize        = int(unsafe.Sizeof(rdma.Part{}))
 )
 
+// account counts the bytes that are held.
+type account struct {
+	used   int
+	shared *memory.Account // with others; nil: there is no limit
+}
+
+// add accounts for n more bytes of c, or of no connection.
+func (a *account) add(c *connection, n int) {
+	a.used += n
+	if c != nil {
+		c.size += n
+	}
+	if a.shared != nil {
+		a.shared.Add(n)
+	}
+}
+
+func (a *account) fits(n int) bool { return a.shared == nil || a.shared.Fits(n) }
+
+// sets accounts for the memory of a flow's PSN sets after they may have grown.
+func (a *account) sets(fl *flow) {
+	if n := cap(fl.missing.r) + cap(fl.headless.r) + cap(fl.gone.r) + cap(fl.respMissing.r); n != fl.ranges {
+		a.add(fl.c, (n-fl.ranges)*rangeSize)
+		fl.ranges = n
+	}
+}
+
 // Used is what the tracker holds, in bytes.
-func (t *Tracker) Used() int { return t.used }
+func (t *Tracker) Used() int { return t.account.used }
 
 // Connections is how many are followed.
-func (t *Tracker) Connections() int { return len(t.all) }
+func (t *Tracker) Connections() int { return len(t.clock.all) }
 
 // Evicted is how many connections were evicted because there were too many, or because they held too much
 // memory.
 func (t *Tracker) Evicted() uint64 { return t.evicted }
 
-// add accounts for n more bytes of c, or of no connection.
-func (t *Tracker) add(c *connection, n int) {
-	t.used += n
-	if c != nil {
-		c.size += n
-	}
-	if t.limits.Memory != nil {
-		t.limits.Memory.Add(n)
-	}
-}
-
-func (t *Tracker) fits(n int) bool { return t.limits.Memory == nil || t.limits.Memory.Fits(n) }
-
-// sets accounts for the memory of a flow's PSN sets after they may have grown.
-func (t *Tracker) sets(fl *flow) {
-	if n := cap(fl.missing.r) + cap(fl.headless.r) + cap(fl.gone.r) + cap(fl.respMissing.r); n != fl.ranges {
-		t.add(fl.c, (n-fl.ranges)*rangeSize)
-		fl.ranges = n
-	}
-}
-
-// gathered accounts for the memory of a Send in progress after it may have grown.
-func (t *Tracker) gathered(a *assembly) {
-	if n := assemblySize + cap(a.buf) + cap(a.parts)*partSize; n != a.size {
-		t.add(nil, n-a.size)
-		a.size = n
-	}
-}
-
-// glance is how many connections are compared when one is evicted.
-const glance = 8
-
 // Evict frees something: packets kept for later, or one of the next connections of the clock, the largest of
 // those unused for a round. It returns false if there is nothing to free.
 func (t *Tracker) Evict(ref rdma.Ref) bool {
 	t.epoch++
-	if len(t.spare) > 0 {
-		for i, a := range t.spare {
-			t.add(nil, -a.size)
-			t.spare[i] = nil
-		}
-		t.spare = t.spare[:0]
+	if t.assembler.clear() {
 		return true
 	}
-	var victim *connection
-	worth := 0
-	for range min(glance, len(t.all)) {
-		if t.hand++; t.hand >= len(t.all) {
-			t.hand = 0
-		}
-		c := t.all[t.hand]
-		weight := c.size
-		if !c.used {
-			weight *= 16
-		}
-		c.used = false
-		if victim == nil || weight > worth {
-			victim, worth = c, weight
-		}
-	}
+	victim := t.clock.heaviest()
 	if victim == nil {
 		return false
 	}

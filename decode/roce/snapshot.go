@@ -5,7 +5,13 @@ import "github.com/rpcrdma/toolkit/internal/snapshot"
 // Snapshot implements snapshot.Part.
 func (t *Tracker) Snapshot(p *snapshot.Plan) {
 	p.Fixed(t)
-	snapshot.Leave[Tracker](p, "h", "hooks", "tracer", "watcher", "runs", "whole", "numbers", "limits",
-		"cache", "epoch", "message", "told", "send", "frag", "fast", "saw", "work", "tenant", "tunnel", "within")
+	snapshot.Leave[Tracker](p, "h", "differs", "tracer", "whole", "numbers", "limits", "watch", "epoch", "message", "told",
+		"send", "frag", "fast", "tenant", "tunnel", "within")
+	snapshot.Leave[account](p, "shared")
+	snapshot.Leave[flowTable](p, "cache")
+	snapshot.Leave[pairing](p, "h", "findMemory")
+	snapshot.Leave[rings](p, "limits", "account")
+	snapshot.Leave[assembler](p, "limits", "account")
+	snapshot.Leave[earlyPackets](p, "account")
 	snapshot.Leave[flow](p, "route", "plain") // shortcuts: found again with the next packet
 }

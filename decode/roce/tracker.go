@@ -38,100 +38,6 @@ func (l *Limits) defaults() {
 	}
 }
 
-// flowKey identifies one direction. Only the destination queue pair is on the wire; the source has to be
-// inferred.
-type flowKey struct {
-	src, dst netip.Addr
-	tenant   uint64 // link.Frame.Tenant
-	qpn      uint32
-}
-
-// flow is one direction of a connection: the requests of its sender, and the sender's responses to requests
-// of the other direction.
-type flow struct {
-	key   flowKey
-	route *Route // of the last packet that had one: as key has it
-	plain plainness
-	c     *connection
-	side  rdma.Side // of the sender
-	tap   rdma.TapFilter
-	port  uint16 // last UDP source port
-
-	lone         bool // in the chain of flows without a peer
-	paired       bool // in the chain of those with one
-	older, newer *flow
-	rpc          bool   // a Send carried RPC
-	suspect      *flow  // what may be its peer
-	matches      int    // packets in a row that say so
-	matchPSN     uint32 // of the last that was exact
-	sole         int    // exact ones to its newest request; negative once another may be its peer, too
-	parted       int    // how often it had been joined to a wrong one
-	last         uint64 // number of its last packet
-
-	// What it may be the answers to, in place of the peer there: see reconnected.
-	instead    *flow
-	proof      int    // what was found in a row that says so
-	proofPSN   uint32 // of the last exact acknowledgement
-	proofSince uint64 // number of the packet that was found first
-
-	good, bad uint32 // ICRC verdicts
-
-	// After a change of the capture point, packets seen at the former one appear again: requests before
-	// copyNext, responses up to copyResp.
-	copies, respCopies bool
-	copyNext, copyResp uint32
-
-	// A packet that was cut at the capture point where the flow is followed: see whole.
-	cut     bool
-	cutPSN  uint32
-	cutSize int // how many bytes of its payload were captured
-
-	// Request stream, in the sender's PSN space.
-	started bool
-	next    uint32 // PSN of the next new request
-	// announced means that next comes from the connection setup and no request has been seen yet.
-	announced bool
-	// opening means that tracking started at floor, the lowest PSN seen. Until that is acknowledged, packets
-	// before it may be retransmitted.
-	opening bool
-	floor   uint32
-	blind   bool // next is a guess: the headers of a Read Request or Write were cut
-	unsure  bool // next is a guess: it follows a Read Request of unknown packet count
-	reached bool // next is where the flow was at the end of its connection
-	refused bool // the peer has sent a NAK for refusedAt
-	ended   bool // that NAK has ended the connection
-	strays  int  // consecutive packets from before everything remembered
-	// refusedAt is the PSN that the peer expects.
-	refusedAt uint32
-	// owed says that owedPSN was acknowledged before a request with it was seen.
-	owed     bool
-	owedPSN  uint32
-	missing  psnSet
-	gone     psnSet      // given up: acknowledged without having been seen, or older than the first one seen
-	early    int         // in Tracker.early
-	headless psnSet      // missing PSNs that were seen, but not the beginning of their message
-	ring     []request   // the last requests, in the order of their PSNs: see request
-	prints   []print     // of the last messages, in capture order: prints[pushed%len(prints)]
-	pushed   uint64      // messages
-	head     uint64      // position after the newest
-	acked    uint64      // position of the oldest that has not been acknowledged
-	held     uint64      // position of the oldest that was kept when the ring grew
-	sends    []*assembly // Sends in progress with several packets, ordered by PSN
-
-	// Response stream, in the peer's PSN space.
-	respMissing psnSet
-	hasResp     bool
-	lastResp    uint32
-	lastRefused bool // it was a NAK
-	// The last Read Response whose request was not seen.
-	hasUnrequested  bool
-	lastUnrequested uint32
-
-	ranges int // of all sets of PSNs that are counted
-
-	works uint64 // operations that the watcher was told of
-}
-
 // connection joins two flows. While only one of them is known, the other is nil.
 type connection struct {
 	*rdma.Connection
@@ -164,48 +70,35 @@ type Tracker struct {
 	Differing rdma.Given
 
 	h       rdma.Handler
-	hooks   rdma.Hooks
-	tracer  rdma.Tracer     // of hooks
-	watcher rdma.Watcher    // of hooks
-	runs    rdma.RunWatcher // of hooks
-	whole   bool            // a watcher or a tracer has to see each packet in full
+	differs func(*rdma.Connection, rdma.Side, rdma.Tag, int, int, []byte) bool // of the hooks
+	tracer  rdma.Tracer                                                        // of the hooks
+	whole   bool                                                               // a watcher or a tracer has to see each packet in full
 	numbers *rdma.Numbers
 	limits  Limits
 
-	flows map[flowKey]*flow
-	cache [flowSlots]*flow // of those with the same slot: the last one used
-	epoch uint64           // lasts while all packets are plain: see plainness
-
-	lone   map[addrPair]*flow // flows without a peer: the newest
-	paired map[addrPair]*flow // those with one
-
-	paths map[addrPair]pathUse
-
-	all  []*connection
-	hand int
+	account account
+	clock   clock
+	flows   flowTable
+	pairing pairing
+	watch   watch
+	epoch   uint64 // lasts while all packets are plain: see plainness
+	evicted uint64 // connections
 
 	byID    map[cmID]*connection
 	message ibcm.Message
 	told    uint8 // bytes of message that were captured, 0 if they are damaged
-	managed [managedHosts]checked
+	managed managed
+	paths   paths
 
-	used       int         // bytes of all that is held
-	evicted    uint64      // connections
-	requests   int         // in all rings
-	assembling int         // bytes of Sends under way
-	spare      []*assembly // for the next ones
-
-	early     []earlyPacket // of all flows
-	earlyAt   int           // the next to be used
-	recalling bool          // packets of early are being taken
+	rings     rings
+	assembler assembler
+	early     earlyPackets
 
 	// Emptied and then filled in field by field: a composite literal is made on the stack and copied in larger pieces than
 	// it was written in, for which the processor has to wait (store forwarding).
 	send rdma.Send
 	frag rdma.Fragment
 	fast Packet
-	saw  rdma.Sighting // the packet at hand, for the watcher
-	work rdma.Work     // for the watcher
 
 	tenant uint64       // of the current packet
 	tunnel *link.Tunnel // of the current packet: its outermost
@@ -220,17 +113,21 @@ type addrPair struct {
 // NewTracker makes a tracker that reports to h and hooks.
 func NewTracker(h rdma.Handler, hooks rdma.Hooks, numbers *rdma.Numbers, limits Limits) *Tracker {
 	limits.defaults()
-	tracer, watcher := hooks.Tracer, hooks.Watcher
-	return &Tracker{
-		h: h, hooks: hooks, tracer: tracer, watcher: watcher, runs: hooks.Runs, numbers: numbers, limits: limits,
-		whole:  tracer != nil || watcher != nil && hooks.Runs == nil,
-		epoch:  1, // not that of a new flow
-		flows:  make(map[flowKey]*flow),
-		lone:   make(map[addrPair]*flow),
-		paired: make(map[addrPair]*flow),
-		byID:   make(map[cmID]*connection),
-		paths:  make(map[addrPair]pathUse),
+	t := &Tracker{
+		h: h, differs: hooks.Differs, tracer: hooks.Tracer, numbers: numbers, limits: limits,
+		whole:   hooks.Tracer != nil || hooks.Watcher != nil && hooks.Runs == nil,
+		epoch:   1, // not that of a new flow
+		account: account{shared: limits.Memory},
+		flows:   flowTable{byKey: make(map[flowKey]*flow)},
+		pairing: pairing{lone: make(map[addrPair]*flow), paired: make(map[addrPair]*flow), h: h, findMemory: hooks.FindMemory},
+		watch:   watch{watcher: hooks.Watcher, runs: hooks.Runs},
+		byID:    make(map[cmID]*connection),
+		paths:   make(paths),
 	}
+	t.rings = rings{limits: &t.limits, account: &t.account}
+	t.assembler = assembler{limits: &t.limits, account: &t.account}
+	t.early.account = &t.account
+	return t
 }
 
 // Packet handles the next packet. f is its network part, p its InfiniBand headers. tenant is f.Tenant() or
@@ -240,7 +137,7 @@ func (t *Tracker) Packet(ref rdma.Ref, tap uint16, tenant uint64, fabric rdma.Fa
 	t.tenant, t.tunnel = tenant, f.Outermost()
 	switch p.Opcode.Service() {
 	case ServiceUD:
-		if p.DestQP != 1 || t.damaged(f, icrc) {
+		if p.DestQP != 1 || t.managed.dropped(f, tenant, icrc, &t.pairing) {
 			return nil
 		}
 		return t.mad(ref, int32(tap), fabric, f, p, icrc)
@@ -258,7 +155,7 @@ func (t *Tracker) Headless(ref rdma.Ref, tap uint16, tenant uint64, fabric rdma.
 	}
 	t.epoch++
 	t.tenant, t.tunnel = tenant, f.Outermost()
-	fl := t.flows[flowKey{f.Src, f.Dst, tenant, p.DestQP}]
+	fl := t.flows.byKey[flowKey{f.Src, f.Dst, tenant, p.DestQP}]
 	if fl == nil || !fl.started || fl.announced || fl.c.closed || fl.c.State != rdma.Established || fl.tap.Tap() != int32(tap) {
 		return nil
 	}
@@ -297,15 +194,10 @@ func (t *Tracker) Headless(ref rdma.Ref, tap uint16, tenant uint64, fabric rdma.
 
 // flow finds or makes the flow that a packet belongs to.
 func (t *Tracker) flow(key flowKey, ref rdma.Ref, tap int32, fabric rdma.Fabric) *flow {
-	slot := t.slot(&key)
-	fl := *slot
-	if fl == nil || fl.key != key {
-		if fl = t.flows[key]; fl == nil {
-			return t.newFlow(key, ref, tap, fabric)
-		}
-		*slot = fl
+	if fl := t.flows.find(&key); fl != nil {
+		return fl
 	}
-	return fl
+	return t.newFlow(key, ref, tap, fabric)
 }
 
 // arrival is a packet of a connected service, with what is known of it besides its headers.
@@ -347,7 +239,7 @@ func (t *Tracker) connected(fl *flow, a *arrival) *rdma.Connection {
 		if peer := fl.peer(); peer == nil || fl.c.provisional > 0 || !response && (p.PSN != fl.next || peer.last == 0) { // seldom
 			fl, elsewhere = t.owner(fl, a, response)
 		}
-		if elsewhere || (fl.copies || fl.respCopies) && fl.isCopy(p.PSN, response) {
+		if elsewhere || (fl.copied || fl.respCopied) && fl.isCopy(p.PSN, response) {
 			return fl.c.known()
 		}
 	}
@@ -357,7 +249,7 @@ func (t *Tracker) connected(fl *flow, a *arrival) *rdma.Connection {
 	case dropped:
 	case cnp:
 		c.Sent[fl.side].CNPs++
-		t.saw.Class = rdma.ClassCNP
+		t.watch.saw.Class = rdma.ClassCNP
 		t.h.Event(c.Connection, fl.side, rdma.EventCNP, 0, a.ref)
 	case response:
 		t.response(fl, p, a.ref)
@@ -365,12 +257,12 @@ func (t *Tracker) connected(fl *flow, a *arrival) *rdma.Connection {
 		t.numbers.Assign(c.Connection)
 		t.request(fl, p, a.ref)
 	}
-	t.sets(fl)
+	t.account.sets(fl)
 	if peer := fl.peer(); peer != nil && response {
-		t.sets(peer)
+		t.account.sets(peer)
 	}
-	if t.watcher != nil {
-		t.watcher.Saw(c.Connection, &t.saw)
+	if t.watch.watcher != nil {
+		t.watch.watcher.Saw(c.Connection, &t.watch.saw)
 	}
 	return c.known()
 }
@@ -378,7 +270,7 @@ func (t *Tracker) connected(fl *flow, a *arrival) *rdma.Connection {
 // came notes that a packet of a flow has come.
 func (t *Tracker) came(fl *flow, a *arrival) {
 	if fl.last == 0 {
-		t.notePath(fl.key.pair(), a.fabric, a.p.PKey)
+		t.paths.note(fl.key.pair(), a.fabric, a.p.PKey)
 	}
 	fl.port, fl.last = a.port, a.ref.Number
 }
@@ -402,7 +294,7 @@ func (t *Tracker) here(fl *flow, a *arrival) bool {
 			return true
 		}
 		if n := fl.tap.Elsewhere; fl.lone && n >= alignAfter && n&(n-1) == 0 {
-			t.align(fl, a.tap)
+			t.pairing.align(fl, a.tap)
 		}
 		return false
 	}
@@ -414,13 +306,6 @@ func (t *Tracker) here(fl *flow, a *arrival) bool {
 
 // maxCutBehind is how many PSNs a cut packet must be away from cutPSN to take its place.
 const maxCutBehind = 64
-
-// cutShort remembers a packet that was captured in part.
-func (fl *flow) cutShort(p *Packet) {
-	if d := psnDiff(p.PSN, fl.cutPSN); !fl.cut || d > maxCutBehind || d < -maxCutBehind {
-		fl.cut, fl.cutPSN, fl.cutSize = true, p.PSN, len(p.Payload)
-	}
-}
 
 // whole reports whether a packet that was captured elsewhere shows more of the packet that was cut where the flow is followed. The flow then
 // moves to that capture point. Both directions must have been seen there, since the times of a transaction must come from one point.
@@ -472,11 +357,22 @@ func (t *Tracker) owner(fl *flow, a *arrival, response bool) (_ *flow, elsewhere
 	case fl.c.provisional > 0:
 		fl = t.confirm(fl, a)
 	}
-	if fl.peer() == nil && (t.pair(fl, a.p) || t.reconnected(fl, a.p, a.ref)) && fl.tap.Tap() != a.tap {
-		return fl, true
+	if fl.peer() == nil {
+		paired := t.pair(fl, a.p)
+		if !paired {
+			if former := t.pairing.reconnected(fl, a.p, a.ref); former != nil {
+				t.inherit(former, fl, a.ref)
+				paired = true
+			}
+		}
+		if paired && fl.tap.Tap() != a.tap {
+			return fl, true
+		}
 	}
 	if peer := fl.peer(); peer != nil && peer.last == 0 && !response {
-		t.misnamed(fl, a.p, a.ref)
+		if other := t.pairing.misnamed(fl, a.p); other != nil {
+			t.inherit(fl, other, a.ref)
+		}
 	}
 	return fl, false
 }
@@ -487,7 +383,7 @@ func (t *Tracker) requester(fl *flow, a *arrival) *flow {
 	if fl.started && fl.astray(p.PSN) {
 		fl = t.takeOver(fl, p.PSN, a.ref, a.tap, a.fabric)
 	}
-	if p.PSN != fl.next && len(t.lone) > 0 && p.Opcode.Starts() && fl.peer() != nil && t.moved(fl, p) {
+	if p.PSN != fl.next && len(t.pairing.lone) > 0 && p.Opcode.Starts() && fl.peer() != nil && t.pairing.moved(fl, p) {
 		if fl.c.Terminated == "" {
 			fl.c.Terminated = "queue pair connected to another"
 		}
@@ -505,9 +401,9 @@ func (t *Tracker) count(fl *flow, a *arrival) {
 		c.Header = headerOf(a.p)
 	}
 	size := a.size()
-	if t.watcher != nil {
+	if t.watch.watcher != nil {
 		// Field by field: to assign the whole costs several times as much. Those of TCP are never set.
-		s := &t.saw
+		s := &t.watch.saw
 		s.Ref, s.From, s.Marked, s.Bytes, s.PSN = a.ref, fl.side, a.marked, uint32(size), a.p.PSN
 		s.Class, s.Novelty, s.Read, s.Restarted, s.Syndrome, s.Count, s.Gap = 0, 0, false, false, 0, 0, 0
 	}
@@ -540,30 +436,23 @@ func (c *connection) known() *rdma.Connection {
 	return numbered(c.Connection)
 }
 
-// astray reports whether the flow cannot have reached the PSN of a request: the queue pair number now belongs
-// to another connection, or the capture lacks a great deal.
-func (fl *flow) astray(psn uint32) bool {
-	d := psnDiff(psn, fl.next)
-	return d >= maxJump || d <= -maxJump || d < 0 && fl.strays >= maxStrays
-}
-
 // expectCopies records that the capture point of a flow has changed.
 func (fl *flow) expectCopies() {
-	fl.copies, fl.copyNext = fl.started, fl.next
-	fl.respCopies, fl.copyResp = fl.hasResp, fl.lastResp
+	fl.copied, fl.copyNext = fl.started, fl.next
+	fl.respCopied, fl.copyResp = fl.hasResp, fl.lastResp
 }
 
 // isCopy reports whether a packet has been seen at the former capture point.
 func (fl *flow) isCopy(psn uint32, response bool) bool {
 	switch {
-	case response && fl.respCopies:
+	case response && fl.respCopied:
 		d := psnDiff(psn, fl.copyResp)
-		fl.respCopies = d <= 0 && d > -maxJump
-		return fl.respCopies
-	case !response && fl.copies:
+		fl.respCopied = d <= 0 && d > -maxJump
+		return fl.respCopied
+	case !response && fl.copied:
 		d := psnDiff(psn, fl.copyNext)
-		fl.copies = d < 0 && d > -maxJump
-		return fl.copies && !fl.missing.has(psn, 1)
+		fl.copied = d < 0 && d > -maxJump
+		return fl.copied && !fl.missing.has(psn, 1)
 	}
 	return false
 }
@@ -593,12 +482,6 @@ func (t *Tracker) unsettled(fl *flow, a *arrival) *flow {
 		return fl
 	}
 	return t.anew(fl, a.ref, a.tap, a.fabric)
-}
-
-// goesOnAt reports whether a request with that PSN is the next new one, or one behind it if the capture lacks some.
-func (fl *flow) goesOnAt(psn uint32) bool {
-	d := psnDiff(psn, fl.next)
-	return d == 0 || d > 0 && d < maxJump && (fl.started || fl.reached) && !fl.unsure && !fl.blind
 }
 
 // stranger reports whether a packet cannot be of the connection of fl, which is closed: its PSN is too far from those that
@@ -646,20 +529,20 @@ func (t *Tracker) newFlow(key flowKey, ref rdma.Ref, tap int32, fabric rdma.Fabr
 	c.Ends[1].Addr = key.dst
 	c.Ends[1].QPN = key.qpn
 	fl := t.addFlow(c, 0, key)
-	t.addLone(fl)
+	t.pairing.addLone(fl)
 	return fl
 }
 
 func (t *Tracker) newConnection(ref rdma.Ref, tap int32, fabric rdma.Fabric) *connection {
-	if len(t.all) >= t.limits.Connections {
-		t.evict(ref)
+	if len(t.clock.all) >= t.limits.Connections {
+		t.giveUp(t.clock.unused(), "evicted: too many connections at once", ref)
 	}
 	c := &connection{
 		Connection: &rdma.Connection{Fabric: fabric, First: ref, Last: ref},
-		tap:        tap, left: rdma.NoTap, used: true, index: len(t.all),
+		tap:        tap, left: rdma.NoTap, used: true,
 	}
-	t.all = append(t.all, c)
-	t.add(c, connectionSize)
+	t.clock.add(c)
+	t.account.add(c, connectionSize)
 	c.Tenant = t.tenant
 	if t.tunnel != nil {
 		c.Tunnel = rdma.Tunnel{Type: t.tunnel.Type.String(), Version: t.tunnel.Version, HasID: t.tunnel.HasID, ID: t.tunnel.ID}.From(0, t.tunnel.Src, t.tunnel.Dst)
@@ -672,26 +555,9 @@ func (t *Tracker) addFlow(c *connection, side rdma.Side, key flowKey) *flow {
 	fl := &flow{key: key, c: c, side: side}
 	fl.tap.Follow(rdma.NoTap)
 	c.flows[side] = fl
-	t.flows[key], *t.slot(&key) = fl, fl
-	t.add(c, flowSize)
+	t.flows.add(fl)
+	t.account.add(c, flowSize)
 	return fl
-}
-
-// evict closes a connection that has not been used for a round of the clock.
-func (t *Tracker) evict(ref rdma.Ref) {
-	for {
-		t.hand++
-		if t.hand >= len(t.all) {
-			t.hand = 0
-		}
-		c := t.all[t.hand]
-		if c.used {
-			c.used = false
-			continue
-		}
-		t.giveUp(c, "evicted: too many connections at once", ref)
-		return
-	}
 }
 
 // close reports the end of a connection. Its flows stay, without their memory, for stragglers.
@@ -707,7 +573,7 @@ func (t *Tracker) close(c *connection, ref rdma.Ref) {
 		c.Ports[fl.side] = fl.port
 	}
 	c.closed, c.closedAt = true, ref.Time
-	t.unlike(c)
+	t.paths.unlike(c)
 	t.numbers.Assign(c.Connection)
 	t.h.Closed(c.Connection, ref)
 	for _, fl := range c.flows {
@@ -733,27 +599,18 @@ func (t *Tracker) settleGaps(fl *flow) {
 
 // release takes back what a flow remembers.
 func (t *Tracker) release(fl *flow) {
-	t.requests -= len(fl.ring)
-	t.add(fl.c, -len(fl.ring)*requestSize)
-	t.add(fl.c, -len(fl.prints)*printSize)
-	fl.prints, fl.pushed = nil, 0
-	fl.ring, fl.head, fl.acked, fl.held = nil, 0, 0, 0
+	t.rings.release(fl)
 	fl.sends = nil
 	fl.missing.r, fl.headless.r, fl.gone.r, fl.respMissing.r = nil, nil, nil, nil
-	t.dropEarly(fl)
-	t.sets(fl)
+	t.early.drop(fl)
+	t.account.sets(fl)
 }
 
 // unlist makes that a flow is not found any more.
 func (t *Tracker) unlist(fl *flow) {
-	t.dropLone(fl)
-	t.dropPaired(fl)
-	if t.flows[fl.key] == fl {
-		delete(t.flows, fl.key)
-	}
-	if slot := t.slot(&fl.key); *slot == fl {
-		*slot = nil
-	}
+	t.pairing.dropLone(fl)
+	t.pairing.dropPaired(fl)
+	t.flows.drop(fl)
 }
 
 // forget closes a connection and frees its memory.
@@ -770,36 +627,15 @@ func (t *Tracker) forget(c *connection, ref rdma.Ref) {
 			delete(t.byID, id)
 		}
 	}
-	t.remove(c)
-}
-
-// flowSlots is the length of Tracker.cache.
-const flowSlots = 1 << 10
-
-// flowSlot is the place in Tracker.cache of a flow between two hosts.
-func flowSlot(hash, qpn uint32) uint32 {
-	return (hash ^ qpn*(golden>>32)) >> (32 - 10)
-}
-
-// slot is the cache entry of a flow.
-func (t *Tracker) slot(key *flowKey) **flow {
-	return &t.cache[flowSlot(routeHash(key.src, key.dst), key.qpn)]
-}
-
-func (t *Tracker) remove(c *connection) {
-	t.add(c, -c.size)
-	last := len(t.all) - 1
-	t.all[c.index] = t.all[last]
-	t.all[c.index].index = c.index
-	t.all[last] = nil
-	t.all = t.all[:last]
+	t.account.add(c, -c.size)
+	t.clock.remove(c)
 }
 
 // Flush closes all connections at the end of the capture, in the order of
 // their first packets.
 func (t *Tracker) Flush(ref rdma.Ref) {
 	t.epoch++
-	all := slices.Clone(t.all)
+	all := slices.Clone(t.clock.all)
 	slices.SortFunc(all, func(a, b *connection) int { return cmp.Compare(a.First.Number, b.First.Number) })
 	for _, c := range all {
 		t.forget(c, ref)

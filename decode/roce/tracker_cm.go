@@ -22,7 +22,7 @@ type cmID struct {
 // belong to another connection that reuses the queue pair number.
 const straggle = 2e9
 
-// managedHosts is the length of Tracker.managed.
+// managedHosts is how many pairs of hosts are told apart.
 const managedHosts = 64
 
 // checked counts the verdicts on the ICRCs of messages between two hosts, in both directions.
@@ -31,20 +31,23 @@ type checked struct {
 	good, bad uint32
 }
 
-// damaged counts the verdict on the ICRC of a message of connection management between two hosts, and reports whether the
+// managed has the verdicts on messages of connection management, by their hosts.
+type managed [managedHosts]checked
+
+// dropped counts the verdict on the ICRC of a message of connection management between two hosts, and reports whether the
 // receiver drops the message: most others were whole. If they were not, something on the way to the capture has changed
-// all packets, as for flows: see dropped. Messages are few, and so half of them must be bad, not a fifth.
-func (t *Tracker) damaged(f *link.Frame, icrc Verdict) bool {
-	hosts := addrPair{f.Src, f.Dst, t.tenant}
+// all packets, as for flows: see flow.dropped. Messages are few, and so half of them must be bad, not a fifth.
+func (v *managed) dropped(f *link.Frame, tenant uint64, icrc Verdict, flows *pairing) bool {
+	hosts := addrPair{f.Src, f.Dst, tenant}
 	if f.Dst.Less(f.Src) {
 		hosts.src, hosts.dst = f.Dst, f.Src
 	}
 	a, b := hosts.src.As16(), hosts.dst.As16()
-	slot := t.tenant
+	slot := tenant
 	for i := 0; i < len(a); i += 8 {
 		slot = (slot ^ binary.LittleEndian.Uint64(a[i:]) ^ bits.RotateLeft64(binary.LittleEndian.Uint64(b[i:]), 32)) * golden
 	}
-	c := &t.managed[slot>>(64-6)]
+	c := &v[slot>>(64-6)]
 	if c.hosts != hosts { // another two share its place
 		*c = checked{hosts: hosts}
 	}
@@ -55,7 +58,7 @@ func (t *Tracker) damaged(f *link.Frame, icrc Verdict) bool {
 		c.bad++
 		good, bad := c.good, c.bad
 		for _, p := range [2]addrPair{hosts, {hosts.dst, hosts.src, hosts.tenant}} {
-			for _, fl := range [2]*flow{t.paired[p], t.lone[p]} {
+			for _, fl := range [2]*flow{flows.paired[p], flows.lone[p]} {
 				if fl != nil {
 					good, bad = good+uint32(fl.good), bad+uint32(fl.bad)
 				}
@@ -86,7 +89,7 @@ func (t *Tracker) mad(ref rdma.Ref, tap int32, fabric rdma.Fabric, f *link.Frame
 	if icrc == Bad {
 		t.told = 0 // what any other copy says counts more
 	} else {
-		t.notePath(addrPair{f.Src, f.Dst, t.tenant}, fabric, pkey)
+		t.paths.note(addrPair{f.Src, f.Dst, t.tenant}, fabric, pkey)
 	}
 	var c *connection
 	switch m.Attribute {
@@ -100,7 +103,7 @@ func (t *Tracker) mad(ref rdma.Ref, tap int32, fabric rdma.Fabric, f *link.Frame
 			c = t.byID[cmID{f.Src, t.tenant, m.LocalID}]
 		}
 		if c == nil && m.Attribute == ibcm.AttributeDREQ {
-			if fl := t.flows[flowKey{f.Src, f.Dst, t.tenant, m.QPN}]; fl != nil {
+			if fl := t.flows.byKey[flowKey{f.Src, f.Dst, t.tenant, m.QPN}]; fl != nil {
 				c = fl.c
 			}
 		}
@@ -113,8 +116,8 @@ func (t *Tracker) mad(ref rdma.Ref, tap int32, fabric rdma.Fabric, f *link.Frame
 		switch m.Attribute {
 		case ibcm.AttributeRTU:
 			c.State = rdma.Established
-			if c.replied && t.watcher != nil {
-				t.watcher.Saw(c.Connection, &rdma.Sighting{Ref: ref, Class: rdma.ClassReady})
+			if c.replied && t.watch.watcher != nil {
+				t.watch.watcher.Saw(c.Connection, &rdma.Sighting{Ref: ref, Class: rdma.ClassReady})
 			}
 		case ibcm.AttributeREJ:
 			if c.State != rdma.Connecting {
@@ -162,26 +165,29 @@ func partition(m *ibcm.Message) uint16 {
 // maxPaths is how many are remembered: the first.
 const maxPaths = 4096
 
-// notePath notes how a host sends to another; pkey is 0 if it is not known.
-func (t *Tracker) notePath(hosts addrPair, fabric rdma.Fabric, pkey uint16) {
-	u, ok := t.paths[hosts]
-	if !ok && len(t.paths) >= maxPaths {
+// paths has how hosts send to one another.
+type paths map[addrPair]pathUse
+
+// note notes how a host sends to another; pkey is 0 if it is not known.
+func (x paths) note(hosts addrPair, fabric rdma.Fabric, pkey uint16) {
+	u, ok := x[hosts]
+	if !ok && len(x) >= maxPaths {
 		return
 	}
 	if u.fabrics |= 1 << fabric; pkey != 0 {
 		u.pkey = pkey
 	}
-	t.paths[hosts] = u
+	x[hosts] = u
 }
 
 // unlike notes in a request that got no answer how its sender and its peer differ. Two P_Keys match if they name one partition, of which at least
 // one of the two is a full member (IBTA volume 1, section 10.9.3).
-func (t *Tracker) unlike(c *connection) {
+func (x paths) unlike(c *connection) {
 	const member, full = 0x7fff, 0x8000
 	if c.State != rdma.Connecting || c.Setup[1].Seen() {
 		return
 	}
-	peer := t.paths[addrPair{c.Ends[1].Addr, c.Ends[0].Addr, c.Tenant}]
+	peer := x[addrPair{c.Ends[1].Addr, c.Ends[0].Addr, c.Tenant}]
 	c.OtherVersion = peer.fabrics != 0 && peer.fabrics&(1<<c.Fabric) == 0
 	if a, b := c.pkey, peer.pkey; a != 0 && b != 0 && (a&member != b&member || (a|b)&full == 0) {
 		c.PKeys = [2]uint16{a, b}
@@ -404,7 +410,7 @@ func (t *Tracker) expect(c *connection, side rdma.Side, m *ibcm.Message, ref rdm
 		return
 	}
 	key := flowKey{c.Ends[side].Addr, c.Ends[side.Other()].Addr, c.Tenant, m.QPN}
-	if old := t.flows[key]; old != nil && old.c != c {
+	if old := t.flows.byKey[key]; old != nil && old.c != c {
 		if old.c.Terminated == "" {
 			old.c.Terminated = "queue pair taken over by a new connection"
 		}
@@ -416,10 +422,10 @@ func (t *Tracker) expect(c *connection, side rdma.Side, m *ibcm.Message, ref rdm
 		fl.started, fl.next, fl.announced = true, m.StartPSN, true
 	}
 	if c.flows[side.Other()] == nil {
-		t.addLone(fl)
+		t.pairing.addLone(fl)
 	} else {
-		t.dropLone(c.flows[side.Other()])
-		t.addPaired(c.flows[side.Other()])
-		t.addPaired(fl)
+		t.pairing.dropLone(c.flows[side.Other()])
+		t.pairing.addPaired(c.flows[side.Other()])
+		t.pairing.addPaired(fl)
 	}
 }

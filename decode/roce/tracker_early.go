@@ -24,70 +24,83 @@ type earlyPacket struct {
 	data   []byte
 }
 
-// keepEarly keeps a copy of p until the beginning of its message arrives. If there is no room, the oldest is
+// earlyPackets keeps packets of all flows until the message that they belong to has begun.
+type earlyPackets struct {
+	list      []earlyPacket
+	at        int  // the next to be used
+	recalling bool // packets are being taken
+	account   *account
+}
+
+// keep keeps a copy of p until the beginning of its message arrives. If there is no room, the oldest is
 // dropped.
-func (t *Tracker) keepEarly(fl *flow, p *Packet, ref rdma.Ref) {
-	if t.recalling || len(p.Payload) > MaxMTU {
+func (e *earlyPackets) keep(fl *flow, p *Packet, ref rdma.Ref) {
+	if e.recalling || len(p.Payload) > MaxMTU {
 		return
 	}
-	if t.early == nil {
-		if !t.fits(maxEarlyPackets * earlyPacketSize) {
+	if e.list == nil {
+		if !e.account.fits(maxEarlyPackets * earlyPacketSize) {
 			return
 		}
-		t.early = make([]earlyPacket, maxEarlyPackets)
-		t.add(nil, maxEarlyPackets*earlyPacketSize)
+		e.list = make([]earlyPacket, maxEarlyPackets)
+		e.account.add(nil, maxEarlyPackets*earlyPacketSize)
 	}
-	e := &t.early[t.earlyAt]
-	if more := len(p.Payload) - cap(e.data); more > 0 {
-		if !t.fits(more) {
+	x := &e.list[e.at]
+	if more := len(p.Payload) - cap(x.data); more > 0 {
+		if !e.account.fits(more) {
 			return
 		}
-		t.add(nil, -cap(e.data))
-		e.data = make([]byte, 0, len(p.Payload))
-		t.add(nil, cap(e.data))
+		e.account.add(nil, -cap(x.data))
+		x.data = make([]byte, 0, len(p.Payload))
+		e.account.add(nil, cap(x.data))
 	}
-	if t.earlyAt++; t.earlyAt == len(t.early) {
-		t.earlyAt = 0
+	if e.at++; e.at == len(e.list) {
+		e.at = 0
 	}
-	if e.fl != nil {
-		e.fl.early--
+	if x.fl != nil {
+		x.fl.early--
 	}
-	e.data = append(e.data[:0], p.Payload...)
-	e.fl, e.p, e.ref, e.header = fl, *p, ref, fl.c.Header
-	e.p.Payload = e.data
+	x.data = append(x.data[:0], p.Payload...)
+	x.fl, x.p, x.ref, x.header = fl, *p, ref, fl.c.Header
+	x.p.Payload = x.data
 	fl.early++
 }
 
-// dropEarly drops the kept packets of a flow.
-func (t *Tracker) dropEarly(fl *flow) {
+// drop drops the kept packets of a flow.
+func (e *earlyPackets) drop(fl *flow) {
 	if fl.early == 0 {
 		return
 	}
-	for i := range t.early {
-		if e := &t.early[i]; e.fl == fl {
-			e.fl = nil
+	for i := range e.list {
+		if x := &e.list[i]; x.fl == fl {
+			x.fl = nil
 		}
 	}
 	fl.early = 0
+}
+
+// find appends the kept packets of a flow with a PSN of count from start, in their order.
+func (e *earlyPackets) find(found []*earlyPacket, fl *flow, start, count uint32, responses bool) []*earlyPacket {
+	for i := range e.list {
+		x := &e.list[i]
+		if d := psnDiff(x.p.PSN, start); x.fl == fl && x.p.Opcode.IsResponse() == responses && d >= 0 && uint32(d) < count {
+			found = append(found, x)
+		}
+	}
+	slices.SortStableFunc(found, func(a, b *earlyPacket) int { return int(psnDiff(a.p.PSN, b.p.PSN)) })
+	return found
 }
 
 // recall processes kept packets of fl, up to count of them from PSN start, because the beginning of their
 // message has arrived. Those of another message stay.
 func (t *Tracker) recall(fl *flow, start, count uint32, responses bool) {
 	var list [maxEarlyPackets]*earlyPacket
-	found := list[:0]
-	for i := range t.early {
-		e := &t.early[i]
-		if d := psnDiff(e.p.PSN, start); e.fl == fl && e.p.Opcode.IsResponse() == responses && d >= 0 && uint32(d) < count {
-			found = append(found, e)
-		}
-	}
+	found := t.early.find(list[:0], fl, start, count, responses)
 	if len(found) == 0 {
 		return
 	}
-	slices.SortStableFunc(found, func(a, b *earlyPacket) int { return int(psnDiff(a.p.PSN, b.p.PSN)) })
-	t.recalling = true
-	header, saw := fl.c.Header, t.saw // of the packet at hand
+	t.early.recalling = true
+	header, saw := fl.c.Header, t.watch.saw // of the packet at hand
 	for _, e := range found {
 		if e.fl != fl || !responses && !fl.headless.take(e.p.PSN) && !fl.gone.has(e.p.PSN, 1) {
 			continue // it has come again
@@ -104,8 +117,8 @@ func (t *Tracker) recall(fl *flow, start, count uint32, responses bool) {
 			break
 		}
 	}
-	fl.c.Header, t.saw = header, saw
-	t.recalling = false
+	fl.c.Header, t.watch.saw = header, saw
+	t.early.recalling = false
 }
 
 // recallRequests recalls the packets that arrived before the First packet p.

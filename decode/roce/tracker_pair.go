@@ -36,28 +36,35 @@ const (
 	matchingRPC // a reply to a call, or an operation on offered memory
 )
 
-// addLone adds a flow to the chain of flows without a peer.
-func (t *Tracker) addLone(fl *flow) {
-	fl.lone = true
-	chain(t.lone, fl)
+// pairing finds flows that go together.
+type pairing struct {
+	lone, paired map[addrPair]*flow // flows without a peer, and those with one: the newest
+	h            rdma.Handler
+	findMemory   func(c *rdma.Connection, handle uint32, offset uint64, length uint32) (rdma.Side, bool) // nil: nobody knows
 }
 
-func (t *Tracker) dropLone(fl *flow) {
+// addLone adds a flow to the chain of flows without a peer.
+func (x *pairing) addLone(fl *flow) {
+	fl.lone = true
+	chain(x.lone, fl)
+}
+
+func (x *pairing) dropLone(fl *flow) {
 	if fl.lone {
-		unchain(t.lone, fl)
+		unchain(x.lone, fl)
 		fl.lone = false
 	}
 }
 
 // addPaired puts a flow into the chain of those with a peer.
-func (t *Tracker) addPaired(fl *flow) {
+func (x *pairing) addPaired(fl *flow) {
 	fl.paired = true
-	chain(t.paired, fl)
+	chain(x.paired, fl)
 }
 
-func (t *Tracker) dropPaired(fl *flow) {
+func (x *pairing) dropPaired(fl *flow) {
 	if fl.paired {
-		unchain(t.paired, fl)
+		unchain(x.paired, fl)
 		fl.paired = false
 	}
 }
@@ -88,23 +95,22 @@ func unchain(newest map[addrPair]*flow, fl *flow) {
 	fl.older, fl.newer = nil, nil
 }
 
-// pair searches for the opposite flow of fl if the connection's setup was not captured. A reply to an XID
+// match searches for the opposite flow of fl if the connection's setup was not captured. A reply to an XID
 // that the other direction called, or an RDMA operation on memory that it offered, is proof. A response whose
 // PSN the other direction has just used, or a request that continues what the other direction has
 // acknowledged, may be chance: it has to happen several times, and counts only on connections without RPC. If
 // several flows are equally likely, the next packets decide.
-func (t *Tracker) pair(fl *flow, p *Packet) bool {
-	g := t.lone[addrPair{fl.key.dst, fl.key.src, fl.key.tenant}]
+func (x *pairing) match(fl *flow, p *Packet) (best *flow, evidence int) {
+	g := x.lone[addrPair{fl.key.dst, fl.key.src, fl.key.tenant}]
 	if g == nil || fl.c.closed {
-		return false
+		return nil, 0
 	}
-	var best *flow
-	evidence, ties, fits := 0, 0, 0
+	ties, fits := 0, 0
 	for n := 0; g != nil && n < maxLone; g, n = g.older, n+1 {
 		if g == fl || g.c == fl.c || g.c.closed || g.c.Fabric != fl.c.Fabric {
 			continue
 		}
-		e := t.evidence(fl, g, p)
+		e := x.evidence(fl, g, p)
 		if e != 0 {
 			fits++
 		}
@@ -118,10 +124,16 @@ func (t *Tracker) pair(fl *flow, p *Packet) bool {
 	if best == nil && p.Opcode.IsResponse() {
 		fl.suspect = nil // it answers something else
 	}
-	if best == nil || ties > 0 {
-		return false
+	if best == nil || ties > 0 || evidence < matchingRPC && !fl.matched(best, p, evidence&exactPSN != 0, fits == 1) {
+		return nil, 0
 	}
-	if evidence < matchingRPC && !fl.matched(best, p, evidence&exactPSN != 0, fits == 1) {
+	return best, evidence
+}
+
+// pair joins fl with its opposite flow, if that is known now.
+func (t *Tracker) pair(fl *flow, p *Packet) bool {
+	best, evidence := t.pairing.match(fl, p)
+	if best == nil {
 		return false
 	}
 	fl.suspect = nil
@@ -155,12 +167,6 @@ func (fl *flow) matched(g *flow, p *Packet, exact, alone bool) bool {
 	return fl.matches >= pairPatience<<parted || fl.sole >= soleAnswers
 }
 
-// isNewest reports whether a PSN is one of the newest request.
-func (fl *flow) isNewest(psn uint32) bool {
-	r := fl.find(psn)
-	return r != nil && r == fl.request(fl.head-1)
-}
-
 // confirm holds an answer of fl against a provisional join, which ends if several in a row answer neither the newest request of the peer nor
 // exactly an older one. Where no other flow may be its peer, an answer in the middle of a request is no contradiction. It returns the flow to continue with.
 func (t *Tracker) confirm(fl *flow, a *arrival) *flow {
@@ -170,7 +176,7 @@ func (t *Tracker) confirm(fl *flow, a *arrival) *flow {
 	}
 	newest, exact := peer.isNewest(a.p.PSN), peer.answers(a.p)
 	switch {
-	case newest != exact || peer.find(a.p.PSN) != nil && !exact && !t.crowded(fl):
+	case newest != exact || peer.find(a.p.PSN) != nil && !exact && !t.pairing.crowded(fl):
 	case exact:
 		if c.amiss = 0; a.p.PSN != fl.matchPSN {
 			fl.matchPSN = a.p.PSN
@@ -191,9 +197,9 @@ func (t *Tracker) confirm(fl *flow, a *arrival) *flow {
 }
 
 // crowded reports whether there are other flows between the hosts of fl, one of which may be its peer.
-func (t *Tracker) crowded(fl *flow) bool {
+func (x *pairing) crowded(fl *flow) bool {
 	for _, p := range [2]addrPair{{fl.key.src, fl.key.dst, fl.key.tenant}, {fl.key.dst, fl.key.src, fl.key.tenant}} {
-		if g := t.paired[p]; t.lone[p] != nil || g != nil && (g.older != nil || g.newer != nil || g.c != fl.c) {
+		if g := x.paired[p]; x.lone[p] != nil || g != nil && (g.older != nil || g.newer != nil || g.c != fl.c) {
 			return true
 		}
 	}
@@ -204,8 +210,8 @@ func (t *Tracker) crowded(fl *flow) bool {
 // direction are followed at tap and have copies from where this flow is followed. Both points then show both
 // directions. With one direction taken from each point, and two clocks, replies precede their calls and
 // nothing proves a pair. The flow that was seen later moves.
-func (t *Tracker) align(fl *flow, tap int32) {
-	g := t.lone[addrPair{fl.key.dst, fl.key.src, fl.key.tenant}]
+func (x *pairing) align(fl *flow, tap int32) {
+	g := x.lone[addrPair{fl.key.dst, fl.key.src, fl.key.tenant}]
 	if g == nil {
 		return
 	}
@@ -220,14 +226,14 @@ func (t *Tracker) align(fl *flow, tap int32) {
 }
 
 // evidence is the evidence in a packet of fl that g is its opposite flow; 0 if only the port matches.
-func (t *Tracker) evidence(fl, g *flow, p *Packet) (e int) {
+func (x *pairing) evidence(fl, g *flow, p *Packet) (e int) {
 	if p.Opcode.IsSend() && p.Opcode.Starts() && len(p.Payload) >= 4 {
-		from, ok := t.h.FindCall(g.c.Connection, binary.BigEndian.Uint32(p.Payload))
+		from, ok := x.h.FindCall(g.c.Connection, binary.BigEndian.Uint32(p.Payload))
 		if ok && from == g.side {
 			e = matchingRPC
 		}
-	} else if p.Opcode.HasRETH() && t.hooks.FindMemory != nil {
-		side, ok := t.hooks.FindMemory(g.c.Connection, p.RETH.RKey, p.RETH.VA, p.RETH.DMALen)
+	} else if p.Opcode.HasRETH() && x.findMemory != nil {
+		side, ok := x.findMemory(g.c.Connection, p.RETH.RKey, p.RETH.VA, p.RETH.DMALen)
 		if ok && side == g.side {
 			e = matchingRPC
 		}
@@ -259,32 +265,18 @@ func (t *Tracker) evidence(fl, g *flow, p *Packet) (e int) {
 	return e
 }
 
-// answers reports whether a response is one that a request of the flow asks for: the acknowledgement of its
-// end, or the first response of a Read.
-func (fl *flow) answers(p *Packet) bool {
-	r := fl.find(p.PSN)
-	switch {
-	case r == nil:
-		return false
-	case p.Opcode.IsReadResponse():
-		return r.kind == readRequest && p.Opcode.Starts() && p.PSN == r.start
-	case r.kind == readRequest:
-		return false // Responses acknowledge it
-	}
-	return p.PSN == psnAdd(r.start, max(r.count, 1)-1)
-}
-
 // join makes two flows one connection: the one whose setup was captured, otherwise the one seen first.
 func (t *Tracker) join(a, b *flow) {
 	if b.c.First.Number < a.c.First.Number && !a.c.set() || b.c.set() {
 		a, b = b, a
 	}
-	t.dropLone(a)
-	t.dropLone(b)
+	t.pairing.dropLone(a)
+	t.pairing.dropLone(b)
 	into, from := a.c, b.c
 	flowBytes := from.size - connectionSize
-	t.remove(from)
-	t.add(into, flowBytes)
+	t.account.add(from, -from.size)
+	t.clock.remove(from)
+	t.account.add(into, flowBytes)
 	for _, id := range from.comm {
 		if t.byID[id] == from {
 			delete(t.byID, id)
@@ -294,8 +286,8 @@ func (t *Tracker) join(a, b *flow) {
 		into.ID = from.ID
 	}
 	was, side := b.side, a.side.Other()
-	t.addPaired(a)
-	t.addPaired(b)
+	t.pairing.addPaired(a)
+	t.pairing.addPaired(b)
 	b.side = side
 	b.c = into
 	into.flows[side] = b
@@ -315,30 +307,8 @@ func (t *Tracker) join(a, b *flow) {
 	}
 	from.MergedInto, from.Turned = into.Connection, side != was
 	t.h.Merged(into.Connection, side, from.Connection, was)
-	t.answeredBefore(a)
-	t.answeredBefore(b)
-}
-
-// answeredBefore tells the watcher which operations of a flow were acknowledged before it was known by whom. When is no
-// longer known: the next acknowledgement, which covers them too, comes later.
-func (t *Tracker) answeredBefore(fl *flow) {
-	peer := fl.peer()
-	if t.watcher == nil || peer == nil || !peer.hasResp {
-		return
-	}
-	acked := peer.lastResp
-	if peer.lastRefused {
-		acked = psnAdd(acked, psnMask)
-	}
-	for pos := fl.oldest(); pos < fl.head; pos++ {
-		r := fl.request(pos)
-		if psnDiff(psnAdd(r.start, max(r.count, 1)-1), acked) > 0 {
-			break
-		}
-		if r.kind != readRequest {
-			t.watcher.WorkAcked(fl.c.Connection, fl.side, r.work, rdma.Ref{})
-		}
-	}
+	t.watch.answeredBefore(a)
+	t.watch.answeredBefore(b)
 }
 
 // set reports whether the setup of a connection was captured.
@@ -346,16 +316,16 @@ func (c *connection) set() bool { return c.Setup[0].Seen() || c.Setup[1].Seen() 
 
 // moved reports whether a request on a joined flow evidently belongs to a flow without a peer: its
 // destination queue pair has been connected to another one. It must match no call of the former connection.
-func (t *Tracker) moved(fl *flow, p *Packet) bool {
-	g := t.lone[addrPair{fl.key.dst, fl.key.src, fl.key.tenant}]
+func (x *pairing) moved(fl *flow, p *Packet) bool {
+	g := x.lone[addrPair{fl.key.dst, fl.key.src, fl.key.tenant}]
 	if g == nil {
 		return false
 	}
-	if peer := fl.peer(); t.evidence(fl, peer, p) >= matchingRPC {
+	if peer := fl.peer(); x.evidence(fl, peer, p) >= matchingRPC {
 		return false
 	}
 	for n := 0; g != nil && n < maxLone; g, n = g.older, n+1 {
-		if g.c != fl.c && !g.c.closed && g.c.Fabric == fl.c.Fabric && t.evidence(fl, g, p) >= matchingRPC {
+		if g.c != fl.c && !g.c.closed && g.c.Fabric == fl.c.Fabric && x.evidence(fl, g, p) >= matchingRPC {
 			return true
 		}
 	}

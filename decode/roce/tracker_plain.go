@@ -23,9 +23,9 @@ type plainness struct {
 
 // Fast is Packet for a packet of RoCEv2 on the fast path. Tap and tenant may differ from those of p if it was captured in a tunnel.
 func (t *Tracker) Fast(p *capture.Packet, tap uint16, tenant uint64, l *FastPacket) *rdma.Connection {
-	fl := t.cache[flowSlot(l.Route.hash, l.DestQP)]
+	fl := t.flows.cached(l)
 	if !fl.carries(l, tenant) {
-		if fl = t.find(l, tenant); fl == nil {
+		if fl = t.flows.fast(l, tenant); fl == nil {
 			return t.unplain(p, tap, tenant, l)
 		}
 	}
@@ -55,11 +55,11 @@ func (t *Tracker) Fast(p *capture.Packet, tap uint16, tenant uint64, l *FastPack
 		} else {
 			t.ack(peer, l.PSN, ref)
 		}
-		if t.runs != nil {
+		if t.watch.runs != nil {
 			if run := t.noted(peer); run != nil {
 				run.Ack(l.PSN, ref)
 			} else {
-				t.plainAck(peer, r, l.PSN, ref)
+				t.watch.plainAck(peer, r, l.PSN, ref)
 			}
 		}
 	case RCSendOnly, RCSendOnlyInvalidate:
@@ -80,18 +80,18 @@ func (t *Tracker) Fast(p *capture.Packet, tap uint16, tenant uint64, l *FastPack
 			s.Invalidates, s.Handle = true, l.RKey
 		}
 		work := uint64(0)
-		if t.runs != nil {
+		if t.watch.runs != nil {
 			work = fl.works
 			fl.works++
 			if run := fl.plain.run; run.Room(l.PSN) {
 				run.Send(l.PSN, ref)
 			} else {
-				fl.plain.run = t.runs.NextSend(known, s, work, l.PSN)
+				fl.plain.run = t.watch.runs.NextSend(known, s, work, l.PSN)
 			}
 		}
 		tag := t.h.Send(known, s)
 		fl.carriesRPC(tag)
-		r := t.push(fl, l.PSN, sendPrint(s.Data, s.Length))
+		r := t.rings.push(fl, l.PSN, sendPrint(s.Data, s.Length))
 		r.kind, r.count, r.tag, r.at, r.work, r.mtu = sendRequest, 1, tag, ref.Time, work, 0
 		return known // it has a number
 	default:
@@ -114,17 +114,6 @@ func numbered(c *rdma.Connection) *rdma.Connection {
 		return nil
 	}
 	return c
-}
-
-// find finds the flow of a packet if the cache has another one, or if the packet comes with another Route of the same hosts: each
-// FastDecoder has its own. It returns nil if there is none.
-func (t *Tracker) find(l *FastPacket, tenant uint64) *flow {
-	fl := t.flows[flowKey{l.Route.Src, l.Route.Dst, tenant, l.DestQP}]
-	if fl != nil {
-		fl.route = l.Route
-		t.cache[flowSlot(l.Route.hash, l.DestQP)] = fl
-	}
-	return fl
 }
 
 // carries reports whether a packet belongs to a flow, if there is one.
@@ -153,7 +142,7 @@ func (fl *flow) took(p *capture.Packet, l *FastPacket) rdma.Ref {
 func (t *Tracker) examine(fl *flow) bool {
 	c := fl.c
 	peer := fl.peer()
-	if peer == nil || c.State != rdma.Established || c.closed || c.provisional > 0 || fl.copies || fl.respCopies || t.whole {
+	if peer == nil || c.State != rdma.Established || c.closed || c.provisional > 0 || fl.copied || fl.respCopied || t.whole {
 		return false
 	}
 	fl.plain = plainness{
@@ -169,7 +158,7 @@ func (t *Tracker) unplain(p *capture.Packet, tap uint16, tenant uint64, l *FastP
 	t.epoch++
 	t.tenant, t.tunnel = tenant, t.within
 	ref := rdma.Ref{Time: p.Time, Number: p.Number}
-	fl := t.cache[flowSlot(l.Route.hash, l.DestQP)]
+	fl := t.flows.cached(l)
 	if !fl.carries(l, tenant) {
 		fl = t.flow(flowKey{l.Route.Src, l.Route.Dst, tenant, l.DestQP}, ref, int32(tap), rdma.RoCEv2)
 		fl.route = l.Route

@@ -19,19 +19,19 @@ const (
 // have been silent since the request that fl answers, which nobody else has
 // answered. fl must acknowledge just that request, and reply to its call or use its
 // memory.
-func (t *Tracker) reconnected(fl *flow, p *Packet, ref rdma.Ref) bool {
+func (x *pairing) reconnected(fl *flow, p *Packet, ref rdma.Ref) *flow {
 	if fl.c.set() || fl.c.closed || fl.c.Sent[fl.side].Packets > heirTries {
-		return false
+		return nil
 	}
 	var best *flow
 	evidence, ties := 0, 0
-	g := t.paired[addrPair{fl.key.dst, fl.key.src, fl.key.tenant}]
+	g := x.paired[addrPair{fl.key.dst, fl.key.src, fl.key.tenant}]
 	for n := 0; g != nil && n < maxLone; g, n = g.older, n+1 {
 		peer := g.peer()
 		if g.c == fl.c || g.c.closed || g.c.Fabric != fl.c.Fabric || peer == nil || peer.last > g.last {
 			continue
 		}
-		e := t.evidence(fl, g, p) & (exactPSN | matchingRPC)
+		e := x.evidence(fl, g, p) & (exactPSN | matchingRPC)
 		if e == exactPSN && !g.awaits(p.PSN) {
 			continue
 		}
@@ -43,7 +43,7 @@ func (t *Tracker) reconnected(fl *flow, p *Packet, ref rdma.Ref) bool {
 		}
 	}
 	if best == nil || ties > 0 {
-		return false
+		return nil
 	}
 	if fl.instead != best || best.peer().last > fl.proofSince {
 		fl.instead, fl.proof, fl.proofSince = best, 0, ref.Number
@@ -55,42 +55,30 @@ func (t *Tracker) reconnected(fl *flow, p *Packet, ref rdma.Ref) bool {
 		fl.proof, fl.proofPSN = fl.proof+heirExact, p.PSN
 	}
 	if fl.proof < heirEnough || evidence&matchingRPC == 0 {
-		return false
+		return nil
 	}
 	fl.instead = nil
-	t.inherit(best, fl, ref)
-	return true
+	return best
 }
 
 // misnamed looks for a flow without a peer that p, a packet of fl, answers, if nothing has come from the queue pair
 // that the setup named as the peer of fl. Then the setup has named a false one: what is sent decides. The flow must have begun
 // after the setup, since clients send calls again on another connection with the same XID.
-func (t *Tracker) misnamed(fl *flow, p *Packet, ref rdma.Ref) {
-	var best *flow
+func (x *pairing) misnamed(fl *flow, p *Packet) (best *flow) {
 	ties := 0
 	setup := max(fl.c.Setup[0].Frame.Number, fl.c.Setup[1].Frame.Number)
-	h := t.lone[addrPair{fl.key.dst, fl.key.src, fl.key.tenant}]
+	h := x.lone[addrPair{fl.key.dst, fl.key.src, fl.key.tenant}]
 	for n := 0; h != nil && n < maxLone; h, n = h.older, n+1 {
-		if h.c == fl.c || h.c.closed || h.c.set() || h.c.Fabric != fl.c.Fabric || h.c.First.Number < setup || t.evidence(fl, h, p)&matchingRPC == 0 {
+		if h.c == fl.c || h.c.closed || h.c.set() || h.c.Fabric != fl.c.Fabric || h.c.First.Number < setup || x.evidence(fl, h, p)&matchingRPC == 0 {
 			continue
 		}
 		best = h
 		ties++
 	}
-	if ties == 1 {
-		t.inherit(fl, best, ref)
+	if ties != 1 {
+		return nil
 	}
-}
-
-// awaits reports whether psn is one of a request that has not been acknowledged.
-func (fl *flow) awaits(psn uint32) bool {
-	for pos := fl.acked; pos < fl.head; pos++ {
-		r := fl.request(pos)
-		if d := psnDiff(psn, r.start); d >= 0 && uint32(d) < max(r.count, 1) {
-			return true
-		}
-	}
-	return false
+	return best
 }
 
 // inherit puts next in the place of g's peer. What was called goes on on the same
@@ -102,10 +90,10 @@ func (t *Tracker) inherit(g, next *flow, ref rdma.Ref) {
 	t.release(old)
 	t.unlist(old)
 	sent := c.Sent[old.side]
-	t.add(c, -flowSize)
+	t.account.add(c, -flowSize)
 	c.flows[old.side] = nil
-	t.dropPaired(g)
-	t.addLone(g)
+	t.pairing.dropPaired(g)
+	t.pairing.addLone(g)
 	// What lies between the numbers of two queue pairs was not lost.
 	if g.acked < g.head {
 		first := g.request(g.acked).start
@@ -115,8 +103,8 @@ func (t *Tracker) inherit(g, next *flow, ref rdma.Ref) {
 		}
 	}
 	g.respMissing.reset()
-	t.sets(g)
-	g.refused, g.ended, g.copies, g.respCopies = false, false, false, false
+	t.account.sets(g)
+	g.refused, g.ended, g.copied, g.respCopied = false, false, false, false
 	t.join(g, next)
 	n := &next.c.Sent[next.side]
 	n.Add(&sent)

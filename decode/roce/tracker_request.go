@@ -64,7 +64,7 @@ func (at place) known() bool { return at == placeKnown }
 // request handles a packet of a request.
 func (t *Tracker) request(fl *flow, p *Packet, ref rdma.Ref) {
 	d := t.distance(fl, p, ref)
-	t.requested(p)
+	t.watch.requested(p)
 	if d >= 0 && (fl.blind || fl.unsure) {
 		if fl.blind && fl.inBlindWrite(p) {
 			return
@@ -80,7 +80,7 @@ func (t *Tracker) request(fl *flow, p *Packet, ref rdma.Ref) {
 	} else {
 		if d > 0 {
 			t.miss(fl, fl.next, uint32(d))
-			t.saw.Gap = uint32(d)
+			t.watch.saw.Gap = uint32(d)
 		}
 		fl.next = psnAdd(p.PSN, 1)
 	}
@@ -107,10 +107,10 @@ func (t *Tracker) request(fl *flow, p *Packet, ref rdma.Ref) {
 	case RCCompareSwap, RCFetchAdd, RCAtomicWrite, RCFlush:
 		t.atomicStart(fl, p, ref)
 	}
-	if t.watcher != nil && p.Opcode.Service() == ServiceUC && p.Opcode.Ends() {
+	if t.watch.watcher != nil && p.Opcode.Service() == ServiceUC && p.Opcode.Ends() {
 		// Nobody acknowledges it (IBTA volume 1, section 9.8.2).
 		if r := fl.find(p.PSN); r != nil {
-			t.watcher.WorkAcked(fl.c.Connection, fl.side, r.work, rdma.Ref{})
+			t.watch.watcher.WorkAcked(fl.c.Connection, fl.side, r.work, rdma.Ref{})
 		}
 	}
 }
@@ -140,17 +140,6 @@ func (t *Tracker) distance(fl *flow, p *Packet, ref rdma.Ref) int32 {
 	return d
 }
 
-// inBlindWrite reports whether a packet goes on with a Write whose headers were cut, or with a later one that
-// is not followed either.
-func (fl *flow) inBlindWrite(p *Packet) bool {
-	if !p.Opcode.IsWrite() || p.Opcode.Starts() {
-		return false
-	}
-	fl.next = psnAdd(p.PSN, 1)
-	fl.blind = !p.Opcode.Ends()
-	return true
-}
-
 // regain accepts any PSN, since the next one was a guess.
 func (fl *flow) regain(psn uint32) {
 	if fl.blind {
@@ -178,9 +167,9 @@ func (t *Tracker) behind(fl *flow, p *Packet, ref rdma.Ref) place {
 	case fl.headless.take(p.PSN):
 		at = placeKnown
 	}
-	t.saw.Novelty = rdma.NoveltyLate
+	t.watch.saw.Novelty = rdma.NoveltyLate
 	if at.known() {
-		t.saw.Novelty = rdma.NoveltyAgain
+		t.watch.saw.Novelty = rdma.NoveltyAgain
 		fl.c.Sent[fl.side].Retransmitted++
 	}
 	return at
@@ -190,7 +179,7 @@ func (t *Tracker) behind(fl *flow, p *Packet, ref rdma.Ref) place {
 func (t *Tracker) headless(fl *flow, p *Packet, ref rdma.Ref) {
 	t.behead(fl, p.PSN)
 	t.untimely(fl, p.PSN, ref)
-	t.keepEarly(fl, p, ref)
+	t.early.keep(fl, p, ref)
 }
 
 // sendStart handles the First or Only packet of a Send, or one that continues a Send although it looks like that.
@@ -227,7 +216,7 @@ func (t *Tracker) readStart(fl *flow, p *Packet, ref rdma.Ref, at place) {
 	if at.late() {
 		if r := fl.find(p.PSN); r != nil && r.kind == readRequest {
 			r.asked = true
-			t.carried(fl, r.work, 0, true, ref)
+			t.watch.carried(fl, r.work, 0, true, ref)
 			t.h.OpAgain(fl.c.Connection, &r.op, ref)
 			return
 		}
@@ -241,15 +230,9 @@ func (t *Tracker) readStart(fl *flow, p *Packet, ref rdma.Ref, at place) {
 func (t *Tracker) atomicStart(fl *flow, p *Packet, ref rdma.Ref) {
 	t.border(fl, p.PSN)
 	fl.c.Sent[fl.side].Atomics++
-	r := t.push(fl, p.PSN, printOf(p))
+	r := t.rings.push(fl, p.PSN, printOf(p))
 	r.kind, r.count, r.at = atomicRequest, 1, ref.Time
-	r.work = t.began(fl, rdma.WorkAtomic, p, ref)
-}
-
-// below reports whether psn may have been sent before tracking of the flow started.
-func (fl *flow) below(psn uint32) bool {
-	d := psnDiff(fl.floor, psn)
-	return d > 0 && d <= maxOpening
+	r.work = t.watch.began(fl, rdma.WorkAtomic, p, ref)
 }
 
 // miss records that packets have not been seen.
@@ -286,10 +269,10 @@ func (t *Tracker) restart(fl *flow, psn uint32) {
 	fl.headless.reset()
 	fl.head, fl.acked, fl.held = 0, 0, 0
 	fl.next, fl.unsure, fl.blind, fl.refused, fl.owed, fl.strays = psn, false, false, false, false, 0
-	fl.copies = false
-	t.saw.Restarted = true
+	fl.copied = false
+	t.watch.saw.Restarted = true
 	fl.gone.reset()
-	t.dropEarly(fl)
+	t.early.drop(fl)
 	fl.opening, fl.floor, fl.announced = true, psn, false
 	clear(fl.prints)
 	fl.pushed = 0
@@ -302,16 +285,16 @@ func (t *Tracker) restart(fl *flow, psn uint32) {
 func (t *Tracker) again(fl *flow, p *Packet, ref rdma.Ref) {
 	c := fl.c
 	c.Sent[fl.side].Retransmitted++
-	t.saw.Novelty = rdma.NoveltyAgain
+	t.watch.saw.Novelty = rdma.NoveltyAgain
 	for _, a := range fl.sends {
 		if d := psnDiff(p.PSN, a.start); d >= 0 && uint32(d) < a.count {
 			a.again++
 			a.last = ref
 			t.part(a, p, rdma.PartAgain, ref)
 			if a.differs(int(d)*int(a.mtu), p.Payload) {
-				t.differs(fl, p, ref)
+				t.changed(fl, p, ref)
 			}
-			t.carried(fl, a.work, uint32(p.PayloadLen), true, ref)
+			t.watch.carried(fl, a.work, uint32(p.PayloadLen), true, ref)
 			return
 		}
 	}
@@ -323,9 +306,9 @@ func (t *Tracker) again(fl *flow, p *Packet, ref rdma.Ref) {
 	fl.strays = 0
 	switch r.kind {
 	case sendRequest:
-		t.carried(fl, r.work, uint32(p.PayloadLen), true, ref)
-		if t.hooks.Differs != nil && t.hooks.Differs(c.Connection, fl.side, r.tag, int(psnDiff(p.PSN, r.start))*int(r.mtu), r.size(p), p.Payload) {
-			t.differs(fl, p, ref)
+		t.watch.carried(fl, r.work, uint32(p.PayloadLen), true, ref)
+		if t.differs != nil && t.differs(c.Connection, fl.side, r.tag, int(psnDiff(p.PSN, r.start))*int(r.mtu), r.size(p), p.Payload) {
+			t.changed(fl, p, ref)
 		}
 		last := p.PSN == psnAdd(r.start, r.count-1)
 		if last {
@@ -342,10 +325,10 @@ func (t *Tracker) again(fl *flow, p *Packet, ref rdma.Ref) {
 		t.writeData(fl, r, p, ref, true, false)
 	case readRequest:
 		r.asked = true
-		t.carried(fl, r.work, 0, true, ref)
+		t.watch.carried(fl, r.work, 0, true, ref)
 		t.h.OpAgain(c.Connection, &r.op, ref)
 	case atomicRequest:
-		t.carried(fl, r.work, 0, true, ref)
+		t.watch.carried(fl, r.work, 0, true, ref)
 	}
 }
 
@@ -360,113 +343,15 @@ func (r *request) size(p *Packet) int {
 	return 0
 }
 
-// differs reports a packet of a Send that was seen before with other bytes. No requester sends it: the memory of a Send must not change
+// changed reports a packet of a Send that was seen before with other bytes. No requester sends it: the memory of a Send must not change
 // until the Send has completed. The bytes seen first count, since a responder drops a duplicate.
-func (t *Tracker) differs(fl *flow, p *Packet, ref rdma.Ref) {
+func (t *Tracker) changed(fl *flow, p *Packet, ref rdma.Ref) {
 	t.Differing.Add(rdma.Given{Count: 1, Bytes: uint64(p.PayloadLen), First: ref.Number})
 	t.h.Event(fl.c.Connection, fl.side, rdma.EventDiffers, uint32(p.PayloadLen), ref)
 }
 
-// push makes room for a request in the ring, ordered by PSN. sum is its print.
-func (t *Tracker) push(fl *flow, start, sum uint32) *request {
-	pos := fl.head
-	var r *request
-	if n := uint64(len(fl.ring)); pos-fl.acked < n {
-		r = &fl.ring[pos&(n-1)]
-		if pos >= n && (n < 16 || r.unfinished()) {
-			r = nil
-		}
-	}
-	if r == nil {
-		t.grow(fl)
-		r = fl.request(pos)
-	}
-	fl.head++
-	if pos > fl.acked && psnDiff(fl.request(pos-1).start, start) > 0 {
-		r = fl.earlier(pos, start)
-	}
-	r.start, r.print = start, sum
-	if n := uint64(len(fl.prints)); n > 0 {
-		fl.prints[fl.pushed&(n-1)] = print{start, sum}
-	}
-	fl.pushed++
-	return r
-}
-
-// earlier makes room before requests with later PSNs: all from there on move up, to pos.
-func (fl *flow) earlier(pos uint64, start uint32) *request {
-	r := fl.request(pos)
-	for pos > fl.acked {
-		before := fl.request(pos - 1)
-		if psnDiff(before.start, start) <= 0 {
-			break
-		}
-		*r, r = *before, before
-		pos--
-	}
-	return r
-}
-
-// request is the one at a position that the ring holds. Its length is a power of two: see grow.
-func (fl *flow) request(pos uint64) *request { return &fl.ring[pos&uint64(len(fl.ring)-1)] }
-
-// answered reports whether a request of the ring has been acknowledged.
-func (fl *flow) answered(r *request) bool {
-	return fl.acked == fl.head || psnDiff(r.start, fl.request(fl.acked).start) < 0
-}
-
 // unfinished reports whether responses may still come.
 func (r *request) unfinished() bool { return r.kind == readRequest && (r.got < r.count || r.guess) }
-
-// grow doubles the ring, up to the limit, while it holds requests that are not acknowledged or answered; then
-// the oldest is dropped.
-func (t *Tracker) grow(fl *flow) {
-	n := len(fl.ring)
-	size := 4 * n // 4, 16, then in steps of two
-	if n >= 16 {
-		size = 2 * n
-	}
-	size = max(size, 4)
-	if size > t.limits.Requests || n > 0 && (t.requests+size-n > maxRings || !t.fits((size-n)*requestSize)) {
-		if fl.head-fl.acked >= uint64(n) {
-			fl.acked = fl.head - uint64(n) + 1
-		}
-		return
-	}
-	t.requests += size - n
-	t.add(fl.c, (size-n)*requestSize)
-	ring := make([]request, size)
-	from := fl.oldest()
-	fl.held = from
-	for pos := from; pos < fl.head; pos++ {
-		ring[pos%uint64(size)] = *fl.request(pos)
-	}
-	fl.ring = ring
-	t.growPrints(fl)
-}
-
-// oldest is the position of the oldest request that the ring still holds.
-func (fl *flow) oldest() uint64 {
-	if n := uint64(len(fl.ring)); fl.head > n {
-		return max(fl.head-n, fl.held)
-	}
-	return fl.held
-}
-
-// newest is the last request; there must be one.
-func (fl *flow) newest() *request { return fl.request(fl.head - 1) }
-
-// find returns the newest request that psn belongs to.
-func (fl *flow) find(psn uint32) *request {
-	for pos := fl.head; pos > fl.oldest(); pos-- {
-		r := fl.request(pos - 1)
-		d := psnDiff(psn, r.start)
-		if d >= 0 && (uint32(d) < r.count || r.count == 0) {
-			return r
-		}
-	}
-	return nil
-}
 
 // learnMTU learns the path MTU from a packet that is always full: First or Middle.
 func (t *Tracker) learnMTU(c *connection, p *Packet) {
@@ -560,14 +445,14 @@ func (t *Tracker) writeFirst(fl *flow, p *Packet, ref rdma.Ref, fill bool) {
 			count = min(packets(p.RETH.DMALen, mtu), psnHalf)
 		}
 	}
-	r := t.push(fl, p.PSN, printOf(p))
+	r := t.rings.push(fl, p.PSN, printOf(p))
 	r.kind, r.count, r.mtu, r.at = writeRequest, count, mtu, ref.Time
 	r.op = rdma.Op{
 		Kind: rdma.Write, From: fl.side,
 		Handle: p.RETH.RKey, Offset: p.RETH.VA, Length: p.RETH.DMALen,
 		First: ref, Last: ref, Late: fill,
 	}
-	r.work = t.began(fl, rdma.WorkWrite, p, ref)
+	r.work = t.watch.began(fl, rdma.WorkWrite, p, ref)
 	t.h.OpStart(fl.c.Connection, &r.op, ref)
 	t.writeData(fl, r, p, ref, false, false)
 }
@@ -589,12 +474,12 @@ func (t *Tracker) writeData(fl *flow, r *request, p *Packet, ref rdma.Ref, again
 	if !again {
 		fl.c.Sent[fl.side].WriteBytes += uint64(f.Length)
 	}
-	t.carried(fl, r.work, f.Length, again, ref)
+	t.watch.carried(fl, r.work, f.Length, again, ref)
 	t.h.OpData(fl.c.Connection, &r.op, f)
 }
 
 func (t *Tracker) readRequest(fl *flow, p *Packet, ref rdma.Ref, fill bool) {
-	r := t.push(fl, p.PSN, printOf(p))
+	r := t.rings.push(fl, p.PSN, printOf(p))
 	r.kind, r.mtu, r.next, r.got, r.guess, r.asked = readRequest, fl.c.mtu, 0, 0, false, false
 	r.at = ref.Time
 	r.op = rdma.Op{
@@ -622,8 +507,8 @@ func (t *Tracker) readRequest(fl *flow, p *Packet, ref rdma.Ref, fill bool) {
 	default:
 		fl.next = psnAdd(p.PSN, r.count)
 	}
-	r.work = t.began(fl, rdma.WorkRead, p, ref)
-	t.saw.Count = r.count
+	r.work = t.watch.began(fl, rdma.WorkRead, p, ref)
+	t.watch.saw.Count = r.count
 	t.h.OpStart(fl.c.Connection, &r.op, ref)
 	t.recallResponses(fl, r)
 }

@@ -18,7 +18,7 @@ func (t *Tracker) response(fl *flow, p *Packet, ref rdma.Ref) {
 	if op == RCAcknowledge {
 		sent.Acks++
 	}
-	t.answered(p)
+	t.watch.answered(p)
 	if peer == nil || !peer.started {
 		return
 	}
@@ -27,7 +27,7 @@ func (t *Tracker) response(fl *flow, p *Packet, ref rdma.Ref) {
 		t.readResponse(fl, peer, p, ref)
 	case RCAtomicAcknowledge:
 		t.ack(peer, p.PSN, ref)
-		t.atomicDone(peer, peer.find(p.PSN), ref)
+		t.watch.atomicDone(peer, peer.find(p.PSN), ref)
 	case RCAcknowledge:
 		switch p.AETH.Syndrome & syndromeKind {
 		case 0:
@@ -83,16 +83,6 @@ func (fl *flow) goesOn() {
 	}
 }
 
-// foreign reports whether an acknowledged PSN is of requests that were never seen. One that is near behind them is remembered: the capture
-// lacks its request.
-func (fl *flow) foreign(psn uint32) bool {
-	d := psnDiff(psn, fl.next)
-	if d >= 0 && d < pairWindow && !fl.announced && !fl.unsure && !fl.blind {
-		fl.owed, fl.owedPSN = true, psn
-	}
-	return d < -maxJump || d >= pairWindow && !fl.unsure
-}
-
 // ack handles the acknowledgement of all requests of fl up to psn.
 func (t *Tracker) ack(fl *flow, psn uint32, ref rdma.Ref) {
 	if fl.foreign(psn) {
@@ -135,8 +125,8 @@ func (t *Tracker) ack(fl *flow, psn uint32, ref rdma.Ref) {
 		if t.tracer != nil {
 			t.traceAck(fl, r, ref)
 		}
-		if t.watcher != nil && r.kind != atomicRequest {
-			t.watcher.WorkAcked(fl.c.Connection, fl.side, r.work, ref)
+		if t.watch.watcher != nil && r.kind != atomicRequest {
+			t.watch.watcher.WorkAcked(fl.c.Connection, fl.side, r.work, ref)
 		}
 		if r.kind == sendRequest {
 			t.h.SendAcked(fl.c.Connection, fl.side, r.tag, ref)
@@ -185,13 +175,13 @@ func (t *Tracker) readResponse(fl, peer *flow, p *Packet, ref rdma.Ref) {
 		r.next++
 	case index > r.next:
 		fl.respMissing.add(psnAdd(r.start, r.next), index-r.next)
-		t.saw.Gap = index - r.next
+		t.watch.saw.Gap = index - r.next
 		r.next = index + 1
 	default:
 		again = !fl.respMissing.take(p.PSN)
-		t.saw.Novelty = rdma.NoveltyLate
+		t.watch.saw.Novelty = rdma.NoveltyLate
 		if again {
-			t.saw.Novelty = rdma.NoveltyAgain
+			t.watch.saw.Novelty = rdma.NoveltyAgain
 		}
 	}
 	length := uint32(p.PayloadLen)
@@ -212,10 +202,10 @@ func (t *Tracker) readResponse(fl, peer *flow, p *Packet, ref rdma.Ref) {
 	f.Offset, f.Length = r.op.Offset+offset, length
 	f.Data, f.Ref = p.Payload, ref
 	f.Again, f.Acked, f.Last = again, copied, index+1 == r.count
-	if t.watcher != nil {
-		t.carried(peer, r.work, length, again, ref)
+	if t.watch.watcher != nil {
+		t.watch.carried(peer, r.work, length, again, ref)
 		if !again && r.got == r.count && !r.guess {
-			t.watcher.WorkDone(c.Connection, peer.side, r.work, r.op.Length, nil, ref)
+			t.watch.watcher.WorkDone(c.Connection, peer.side, r.work, r.op.Length, nil, ref)
 		}
 	}
 	t.h.OpData(c.Connection, &r.op, f)
@@ -228,21 +218,13 @@ func (t *Tracker) readResponse(fl, peer *flow, p *Packet, ref rdma.Ref) {
 	}
 }
 
-// atomicDone tells the watcher that an atomic operation or a FLUSH has its response. The acknowledgement of a later request does not
-// stand for it (IBTA volume 1, section 9.7.5.1.2).
-func (t *Tracker) atomicDone(fl *flow, r *request, ref rdma.Ref) {
-	if t.watcher != nil && r != nil && r.kind == atomicRequest {
-		t.watcher.WorkAcked(fl.c.Connection, fl.side, r.work, ref)
-	}
-}
-
 // ofNoRead handles a Read Response that belongs to r, which is no Read Request, or nil.
 func (t *Tracker) ofNoRead(fl, peer *flow, r *request, p *Packet, ref rdma.Ref) {
 	if r != nil && r.kind == atomicRequest && p.Opcode.IsOnly() && p.PayloadLen == 0 {
 		// A FLUSH and an ATOMIC WRITE are acknowledged by an empty Read Response (IBTA annex A19).
-		t.saw.Class, t.saw.Syndrome = rdma.ClassAck, uint8(p.AETH.Syndrome)
+		t.watch.saw.Class, t.watch.saw.Syndrome = rdma.ClassAck, uint8(p.AETH.Syndrome)
 		t.ack(peer, p.PSN, ref)
-		t.atomicDone(peer, r, ref)
+		t.watch.atomicDone(peer, r, ref)
 		return
 	}
 	// The request was not captured. The PSNs of its responses are not those of lost requests; only its own is.
@@ -256,7 +238,7 @@ func (t *Tracker) ofNoRead(fl, peer *flow, r *request, p *Packet, ref rdma.Ref) 
 // unrequested handles a Read Response whose request was not seen. It is reported once per run of consecutive
 // packets.
 func (t *Tracker) unrequested(fl *flow, p *Packet, ref rdma.Ref) {
-	t.keepEarly(fl, p, ref)
+	t.early.keep(fl, p, ref)
 	if p.Opcode.Starts() || !fl.hasUnrequested || p.PSN != psnAdd(fl.lastUnrequested, 1) {
 		t.h.Event(fl.c.Connection, fl.side, rdma.EventUnrequested, p.PSN, ref)
 	}

@@ -31,37 +31,6 @@ const printSize = 8
 // look like a retransmission.
 const printFactor = 0x9e3779b97f4a7c15
 
-// growPrints makes room for more prints after the ring has grown. A ring of fewer than 16 slots has none: it holds every
-// message itself. A sender may go back further than the ring reaches, because acknowledgements that the capture shows may
-// not have reached it yet.
-func (t *Tracker) growPrints(fl *flow) {
-	size := min(len(fl.ring)*printsPerRequest, maxPrints)
-	if len(fl.ring) < 16 || size == len(fl.prints) {
-		return
-	}
-	more := (size - len(fl.prints)) * printSize
-	if fl.prints != nil && !t.fits(more) {
-		return
-	}
-	t.add(fl.c, more)
-	prints := make([]print, size)
-	kept := uint64(0)
-	if fl.prints == nil {
-		for pos := fl.oldest(); pos < fl.head; pos++ {
-			r := fl.request(pos)
-			prints[kept] = print{r.start, r.print}
-			kept++
-		}
-	} else {
-		n := uint64(len(fl.prints))
-		for i := fl.pushed - min(fl.pushed, n); i < fl.pushed; i++ {
-			prints[kept] = fl.prints[i&(n-1)]
-			kept++
-		}
-	}
-	fl.prints, fl.pushed = prints, kept
-}
-
 // kindOf is the kind of message that a request packet belongs to.
 func kindOf(p *Packet) requestKind {
 	switch {
@@ -205,12 +174,6 @@ func (t *Tracker) reused(fl *flow, p *Packet, ref rdma.Ref) {
 	}
 	c.Reused[fl.side] = rdma.Reused{Kind: workOf[kindOf(p)], Of: workOf[r.kind], PSN: p.PSN, Start: r.start, Count: r.count}
 	t.h.Event(c.Connection, fl.side, rdma.EventReused, p.PSN, ref)
-}
-
-// strange reports whether an acknowledgement may be of a PSN that was never sent: see unsent.
-func (fl *flow) strange(psn uint32) bool {
-	d := psnDiff(psn, fl.next)
-	return d >= maxJump || d <= -maxJump || fl.opening && psnDiff(psn, fl.floor) < 0
 }
 
 // unsent reports an acknowledgement of a PSN that the requester, asked, cannot have used: one from before its first, or one that is as far from

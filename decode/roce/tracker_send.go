@@ -30,6 +30,90 @@ type assembly struct {
 	size    int         // bytes counted for it
 }
 
+// assembler has the memory of the Sends in progress of all flows.
+type assembler struct {
+	limits  *Limits
+	account *account
+	bytes   int         // of Sends under way
+	spare   []*assembly // for the next ones
+}
+
+// begin begins a Send with its First packet.
+func (m *assembler) begin(p *Packet, ref rdma.Ref) *assembly {
+	a := new(assembly)
+	if n := len(m.spare); n > 0 {
+		a = m.spare[n-1]
+		m.spare = m.spare[:n-1]
+	}
+	m.bytes += cap(a.buf)
+	*a = assembly{
+		start: p.PSN, print: printOf(p), count: 1, seen: 1, mtu: uint32(p.PayloadLen),
+		length: p.PayloadLen, cut: -1, buf: a.buf[:0], first: ref, last: ref, parts: a.parts[:0], size: a.size,
+	}
+	return a
+}
+
+// end takes back a Send that was delivered.
+func (m *assembler) end(a *assembly) {
+	m.bytes -= cap(a.buf)
+	if len(m.spare) < maxSpareBuffers && cap(a.buf) <= maxSpareBuffer {
+		m.spare = append(m.spare, a)
+	} else {
+		m.account.add(nil, -a.size)
+	}
+}
+
+// clear gives back what is kept for the next ones. It returns false if there is nothing.
+func (m *assembler) clear() bool {
+	if len(m.spare) == 0 {
+		return false
+	}
+	for i, a := range m.spare {
+		m.account.add(nil, -a.size)
+		m.spare[i] = nil
+	}
+	m.spare = m.spare[:0]
+	return true
+}
+
+// gathered accounts for the memory of a Send after it may have grown.
+func (m *assembler) gathered(a *assembly) {
+	if n := assemblySize + cap(a.buf) + cap(a.parts)*partSize; n != a.size {
+		m.account.add(nil, n-a.size)
+		a.size = n
+	}
+}
+
+// put puts a packet's payload in its place.
+func (m *assembler) put(a *assembly, offset int, p *Packet) {
+	end := offset + len(p.Payload)
+	if len(p.Payload) < p.PayloadLen {
+		a.cutAt(end)
+	}
+	if end > m.limits.SendBytes {
+		a.cutAt(offset)
+		return
+	}
+	if need := end - cap(a.buf); need > 0 {
+		size := max(end, 2*cap(a.buf))
+		if m.bytes+size-cap(a.buf) > m.limits.Assembly || !m.account.fits(size-cap(a.buf)) {
+			a.cutAt(offset)
+			return
+		}
+		m.bytes += size - cap(a.buf)
+		buf := make([]byte, len(a.buf), size)
+		copy(buf, a.buf)
+		a.buf = buf
+	}
+	if n := len(a.buf); n < end {
+		a.buf = a.buf[:end]
+		if n < offset {
+			clear(a.buf[n:offset])
+		}
+	}
+	copy(a.buf[offset:], p.Payload)
+}
+
 const (
 	// maxSending is how many Sends of one flow may be in progress at once; without loss it is one.
 	maxSending = 4
@@ -116,8 +200,8 @@ func (t *Tracker) sendOnly(fl *flow, p *Packet, ref rdma.Ref) {
 	if p.Opcode.Operation() == RCSendOnlyInvalidate {
 		s.Invalidates, s.Handle = true, p.IETH
 	}
-	work := t.began(fl, rdma.WorkSend, p, ref)
-	t.carried(fl, work, uint32(p.PayloadLen), false, ref)
+	work := t.watch.began(fl, rdma.WorkSend, p, ref)
+	t.watch.carried(fl, work, uint32(p.PayloadLen), false, ref)
 	t.deliver(fl, s, p.PSN, 1, printOf(p), work)
 }
 
@@ -125,11 +209,11 @@ func (t *Tracker) deliver(fl *flow, s *rdma.Send, start, count, sum uint32, work
 	fl.c.Sent[fl.side].Sends++
 	tag := t.h.Send(fl.c.Connection, s)
 	fl.rpc = fl.rpc || tag != (rdma.Tag{})
-	r := t.push(fl, start, sum)
+	r := t.rings.push(fl, start, sum)
 	r.kind, r.count, r.tag, r.at = sendRequest, count, tag, s.Last.Time
 	r.work = work
-	if t.watcher != nil {
-		t.watcher.WorkDone(fl.c.Connection, fl.side, work, uint32(s.Length), s.Data, s.Last)
+	if t.watch.watcher != nil {
+		t.watch.watcher.WorkDone(fl.c.Connection, fl.side, work, uint32(s.Length), s.Data, s.Last)
 	}
 	r.mtu = 0
 	return r
@@ -140,25 +224,12 @@ func (t *Tracker) sendFirst(fl *flow, p *Packet, ref rdma.Ref) {
 		t.flushSend(fl, 0)
 	}
 	t.learnMTU(fl.c, p)
-	var a *assembly
-	var buf []byte
-	if n := len(t.spare); n > 0 {
-		a = t.spare[n-1]
-		t.spare = t.spare[:n-1]
-		buf = a.buf[:0]
-	} else {
-		a = new(assembly)
-	}
-	t.assembling += cap(buf)
-	*a = assembly{
-		start: p.PSN, print: printOf(p), count: 1, seen: 1, mtu: uint32(p.PayloadLen),
-		length: p.PayloadLen, cut: -1, buf: buf, first: ref, last: ref, parts: a.parts[:0], size: a.size,
-	}
+	a := t.assembler.begin(p, ref)
 	t.part(a, p, rdma.PartData, ref)
-	a.work = t.began(fl, rdma.WorkSend, p, ref)
-	t.carried(fl, a.work, uint32(p.PayloadLen), false, ref)
-	t.assemble(a, 0, p)
-	t.gathered(a)
+	a.work = t.watch.began(fl, rdma.WorkSend, p, ref)
+	t.watch.carried(fl, a.work, uint32(p.PayloadLen), false, ref)
+	t.assembler.put(a, 0, p)
+	t.assembler.gathered(a)
 	i := len(fl.sends)
 	for i > 0 && psnDiff(fl.sends[i-1].start, p.PSN) > 0 {
 		i--
@@ -176,10 +247,10 @@ func (t *Tracker) sendNext(fl *flow, a *assembly, p *Packet, ref rdma.Ref, seen 
 	}
 	a.last = ref
 	t.part(a, p, rdma.PartData, ref)
-	t.carried(fl, a.work, uint32(p.PayloadLen), false, ref)
+	t.watch.carried(fl, a.work, uint32(p.PayloadLen), false, ref)
 	offset := int(d) * int(a.mtu)
-	t.assemble(a, offset, p)
-	t.gathered(a)
+	t.assembler.put(a, offset, p)
+	t.assembler.gathered(a)
 	if d >= a.count {
 		a.count = d + 1
 		a.length = offset + p.PayloadLen
@@ -196,36 +267,6 @@ func (t *Tracker) sendNext(fl *flow, a *assembly, p *Packet, ref rdma.Ref, seen 
 	if a.ended && !fl.missing.has(a.start, a.count) {
 		t.flushSend(fl, slices.Index(fl.sends, a))
 	}
-}
-
-// assemble puts a packet's payload in its place.
-func (t *Tracker) assemble(a *assembly, offset int, p *Packet) {
-	end := offset + len(p.Payload)
-	if len(p.Payload) < p.PayloadLen {
-		a.cutAt(end)
-	}
-	if end > t.limits.SendBytes {
-		a.cutAt(offset)
-		return
-	}
-	if need := end - cap(a.buf); need > 0 {
-		size := max(end, 2*cap(a.buf))
-		if t.assembling+size-cap(a.buf) > t.limits.Assembly || !t.fits(size-cap(a.buf)) {
-			a.cutAt(offset)
-			return
-		}
-		t.assembling += size - cap(a.buf)
-		buf := make([]byte, len(a.buf), size)
-		copy(buf, a.buf)
-		a.buf = buf
-	}
-	if n := len(a.buf); n < end {
-		a.buf = a.buf[:end]
-		if n < offset {
-			clear(a.buf[n:offset])
-		}
-	}
-	copy(a.buf[offset:], p.Payload)
 }
 
 // cutAt records that the bytes from off on are unknown.
@@ -290,10 +331,5 @@ func (t *Tracker) flushSend(fl *flow, i int) {
 	if a.ended {
 		r.mtu, r.op.Length = a.mtu, uint32(a.length)
 	}
-	t.assembling -= cap(a.buf)
-	if len(t.spare) < maxSpareBuffers && cap(a.buf) <= maxSpareBuffer {
-		t.spare = append(t.spare, a)
-	} else {
-		t.add(nil, -a.size)
-	}
+	t.assembler.end(a)
 }
