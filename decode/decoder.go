@@ -289,7 +289,7 @@ func (d *Decoder) Stop() { d.stop.Store(true) }
 func (d *Decoder) Stats() Stats {
 	s := d.stats
 	s.Misframed, s.Differing = d.tcp.iwarp.Misframed, d.tcp.differing
-	s.Differing.Add(d.roce.Differing)
+	s.Differing.Add(d.roce.Differing())
 	s.Displaced, s.BadCRC = d.tcp.iwarp.Displaced, d.tcp.iwarp.BadCRC
 	s.Displaced.Add(d.tcp.displaced)
 	s.Mismarked, s.Sealed = d.tcp.mismarked, d.tcp.sealed

@@ -48,6 +48,9 @@ func (a *account) sets(fl *flow) {
 	}
 }
 
+// Differing counts packets of Sends that were seen again with other bytes. The first ones count.
+func (t *Tracker) Differing() rdma.Given { return t.messages.differing }
+
 // Used is what the tracker holds, in bytes.
 func (t *Tracker) Used() int { return t.account.used }
 
@@ -62,7 +65,7 @@ func (t *Tracker) Evicted() uint64 { return t.evicted }
 // those unused for a round. It returns false if there is nothing to free.
 func (t *Tracker) Evict(ref rdma.Ref) bool {
 	t.epoch++
-	if t.assembler.clear() {
+	if t.messages.assembler.clear() {
 		return true
 	}
 	victim := t.clock.heaviest()

@@ -11,7 +11,7 @@ func TestPush(t *testing.T) {
 	tr := NewTracker(nil, rdma.Hooks{}, new(rdma.Numbers), Limits{})
 	fl := &flow{c: &connection{Connection: new(rdma.Connection)}}
 	for i := range uint32(40) {
-		r := tr.rings.push(fl, i, 0)
+		r := tr.messages.rings.push(fl, i, 0)
 		*r = request{kind: sendRequest, start: i, count: 1}
 		if i == 3 {
 			r.kind = readRequest

@@ -5,8 +5,8 @@ import "github.com/rpcrdma/toolkit/internal/snapshot"
 // Snapshot implements snapshot.Part.
 func (t *Tracker) Snapshot(p *snapshot.Plan) {
 	p.Fixed(t)
-	snapshot.Leave[Tracker](p, "h", "differs", "tracer", "whole", "numbers", "limits", "watch", "epoch", "message", "told",
-		"send", "frag", "fast", "tenant", "tunnel", "within")
+	snapshot.Leave[Tracker](p, "h", "whole", "numbers", "limits", "epoch", "message", "told", "fast", "tenant", "tunnel", "within")
+	snapshot.Leave[messages](p, "h", "differs", "tracer", "watch", "send", "frag")
 	snapshot.Leave[account](p, "shared")
 	snapshot.Leave[flowTable](p, "cache")
 	snapshot.Leave[pairing](p, "h", "findMemory")

@@ -66,13 +66,8 @@ type connection struct {
 // Tracker follows RC, UC and XRC connections of RoCE and InfiniBand, and converts their packets to
 // operations.
 type Tracker struct {
-	// Differing counts packets of Sends that were seen again with other bytes. The first ones count.
-	Differing rdma.Given
-
 	h       rdma.Handler
-	differs func(*rdma.Connection, rdma.Side, rdma.Tag, int, int, []byte) bool // of the hooks
-	tracer  rdma.Tracer                                                        // of the hooks
-	whole   bool                                                               // a watcher or a tracer has to see each packet in full
+	whole   bool // a watcher or a tracer has to see each packet in full
 	numbers *rdma.Numbers
 	limits  Limits
 
@@ -80,7 +75,6 @@ type Tracker struct {
 	clock   clock
 	flows   flowTable
 	pairing pairing
-	watch   watch
 	epoch   uint64 // lasts while all packets are plain: see plainness
 	evicted uint64 // connections
 
@@ -90,15 +84,8 @@ type Tracker struct {
 	managed managed
 	paths   paths
 
-	rings     rings
-	assembler assembler
-	early     earlyPackets
-
-	// Emptied and then filled in field by field: a composite literal is made on the stack and copied in larger pieces than
-	// it was written in, for which the processor has to wait (store forwarding).
-	send rdma.Send
-	frag rdma.Fragment
-	fast Packet
+	messages messages
+	fast     Packet
 
 	tenant uint64       // of the current packet
 	tunnel *link.Tunnel // of the current packet: its outermost
@@ -114,19 +101,22 @@ type addrPair struct {
 func NewTracker(h rdma.Handler, hooks rdma.Hooks, numbers *rdma.Numbers, limits Limits) *Tracker {
 	limits.defaults()
 	t := &Tracker{
-		h: h, differs: hooks.Differs, tracer: hooks.Tracer, numbers: numbers, limits: limits,
+		h: h, numbers: numbers, limits: limits,
 		whole:   hooks.Tracer != nil || hooks.Watcher != nil && hooks.Runs == nil,
 		epoch:   1, // not that of a new flow
 		account: account{shared: limits.Memory},
 		flows:   flowTable{byKey: make(map[flowKey]*flow)},
 		pairing: pairing{lone: make(map[addrPair]*flow), paired: make(map[addrPair]*flow), h: h, findMemory: hooks.FindMemory},
-		watch:   watch{watcher: hooks.Watcher, runs: hooks.Runs},
 		byID:    make(map[cmID]*connection),
 		paths:   make(paths),
 	}
-	t.rings = rings{limits: &t.limits, account: &t.account}
-	t.assembler = assembler{limits: &t.limits, account: &t.account}
-	t.early.account = &t.account
+	t.messages = messages{
+		h: h, differs: hooks.Differs, tracer: hooks.Tracer,
+		watch:     watch{watcher: hooks.Watcher, runs: hooks.Runs},
+		rings:     rings{limits: &t.limits, account: &t.account},
+		assembler: assembler{limits: &t.limits, account: &t.account},
+		early:     earlyPackets{account: &t.account},
+	}
 	return t
 }
 
@@ -174,7 +164,7 @@ func (t *Tracker) Headless(ref rdma.Ref, tap uint16, tenant uint64, fabric rdma.
 		return c.known()
 	default:
 		if d > 0 && !fl.blind {
-			t.miss(fl, fl.next, uint32(d))
+			t.messages.miss(fl, fl.next, uint32(d))
 		}
 		fl.next = psnAdd(p.PSN, 1)
 		fl.unsure = false
@@ -249,20 +239,20 @@ func (t *Tracker) connected(fl *flow, a *arrival) *rdma.Connection {
 	case dropped:
 	case cnp:
 		c.Sent[fl.side].CNPs++
-		t.watch.saw.Class = rdma.ClassCNP
+		t.messages.watch.saw.Class = rdma.ClassCNP
 		t.h.Event(c.Connection, fl.side, rdma.EventCNP, 0, a.ref)
 	case response:
-		t.response(fl, p, a.ref)
+		t.messages.response(fl, p, a.ref)
 	case p.Opcode.IsDefined():
 		t.numbers.Assign(c.Connection)
-		t.request(fl, p, a.ref)
+		t.messages.request(fl, p, a.ref)
 	}
 	t.account.sets(fl)
 	if peer := fl.peer(); peer != nil && response {
 		t.account.sets(peer)
 	}
-	if t.watch.watcher != nil {
-		t.watch.watcher.Saw(c.Connection, &t.watch.saw)
+	if t.messages.watch.watcher != nil {
+		t.messages.watch.watcher.Saw(c.Connection, &t.messages.watch.saw)
 	}
 	return c.known()
 }
@@ -397,13 +387,13 @@ func (t *Tracker) count(fl *flow, a *arrival) {
 	c := fl.c
 	c.used = true
 	c.Last = a.ref
-	if t.tracer != nil {
+	if t.messages.tracer != nil {
 		c.Header = headerOf(a.p)
 	}
 	size := a.size()
-	if t.watch.watcher != nil {
+	if t.messages.watch.watcher != nil {
 		// Field by field: to assign the whole costs several times as much. Those of TCP are never set.
-		s := &t.watch.saw
+		s := &t.messages.watch.saw
 		s.Ref, s.From, s.Marked, s.Bytes, s.PSN = a.ref, fl.side, a.marked, uint32(size), a.p.PSN
 		s.Class, s.Novelty, s.Read, s.Restarted, s.Syndrome, s.Count, s.Gap = 0, 0, false, false, 0, 0, 0
 	}
@@ -505,7 +495,7 @@ const takenOver = "queue pair taken over by another connection, or a long gap in
 func (t *Tracker) takeOver(fl *flow, psn uint32, ref rdma.Ref, tap int32, fabric rdma.Fabric) *flow {
 	if fl.c.set() && fl.c.State == rdma.Established {
 		// The setup of another connection would have been captured.
-		t.resync(fl, psn, ref)
+		t.messages.resync(fl, psn, ref)
 		return fl
 	}
 	if fl.c.Terminated == "" {
@@ -569,7 +559,7 @@ func (t *Tracker) close(c *connection, ref rdma.Ref) {
 		if fl == nil {
 			continue
 		}
-		t.settleGaps(fl)
+		t.messages.settleGaps(fl)
 		c.Ports[fl.side] = fl.port
 	}
 	c.closed, c.closedAt = true, ref.Time
@@ -580,30 +570,9 @@ func (t *Tracker) close(c *connection, ref rdma.Ref) {
 		if fl == nil {
 			continue
 		}
-		t.release(fl)
+		t.messages.release(fl)
 		fl.started, fl.announced, fl.reached = false, false, fl.started && !fl.announced
 	}
-}
-
-// settleGaps reports what was under way, and counts what has not come.
-func (t *Tracker) settleGaps(fl *flow) {
-	for len(fl.sends) > 0 {
-		t.flushSend(fl, 0)
-	}
-	fl.c.Sent[fl.side].Gaps += fl.missing.size()
-	if d := psnDiff(fl.owedPSN, fl.next); fl.owed && d >= 0 && d < pairWindow {
-		fl.c.Sent[fl.side].Gaps += uint64(d) + 1 // acknowledged behind the last request
-	}
-	fl.owed = false
-}
-
-// release takes back what a flow remembers.
-func (t *Tracker) release(fl *flow) {
-	t.rings.release(fl)
-	fl.sends = nil
-	fl.missing.r, fl.headless.r, fl.gone.r, fl.respMissing.r = nil, nil, nil, nil
-	t.early.drop(fl)
-	t.account.sets(fl)
 }
 
 // unlist makes that a flow is not found any more.

@@ -116,8 +116,8 @@ func (t *Tracker) mad(ref rdma.Ref, tap int32, fabric rdma.Fabric, f *link.Frame
 		switch m.Attribute {
 		case ibcm.AttributeRTU:
 			c.State = rdma.Established
-			if c.replied && t.watch.watcher != nil {
-				t.watch.watcher.Saw(c.Connection, &rdma.Sighting{Ref: ref, Class: rdma.ClassReady})
+			if c.replied && t.messages.watch.watcher != nil {
+				t.messages.watch.watcher.Saw(c.Connection, &rdma.Sighting{Ref: ref, Class: rdma.ClassReady})
 			}
 		case ibcm.AttributeREJ:
 			if c.State != rdma.Connecting {

@@ -93,14 +93,14 @@ func (e *earlyPackets) find(found []*earlyPacket, fl *flow, start, count uint32,
 
 // recall processes kept packets of fl, up to count of them from PSN start, because the beginning of their
 // message has arrived. Those of another message stay.
-func (t *Tracker) recall(fl *flow, start, count uint32, responses bool) {
+func (m *messages) recall(fl *flow, start, count uint32, responses bool) {
 	var list [maxEarlyPackets]*earlyPacket
-	found := t.early.find(list[:0], fl, start, count, responses)
+	found := m.early.find(list[:0], fl, start, count, responses)
 	if len(found) == 0 {
 		return
 	}
-	t.early.recalling = true
-	header, saw := fl.c.Header, t.watch.saw // of the packet at hand
+	m.early.recalling = true
+	header, saw := fl.c.Header, m.watch.saw // of the packet at hand
 	for _, e := range found {
 		if e.fl != fl || !responses && !fl.headless.take(e.p.PSN) && !fl.gone.has(e.p.PSN, 1) {
 			continue // it has come again
@@ -109,27 +109,27 @@ func (t *Tracker) recall(fl *flow, start, count uint32, responses bool) {
 		fl.early--
 		fl.c.Header = e.header
 		if responses {
-			t.readResponse(fl, fl.peer(), &e.p, e.ref)
+			m.readResponse(fl, fl.peer(), &e.p, e.ref)
 		} else {
-			t.request(fl, &e.p, e.ref)
+			m.request(fl, &e.p, e.ref)
 		}
 		if e.p.Opcode.Ends() {
 			break
 		}
 	}
-	fl.c.Header, t.watch.saw = header, saw
-	t.early.recalling = false
+	fl.c.Header, m.watch.saw = header, saw
+	m.early.recalling = false
 }
 
 // recallRequests recalls the packets that arrived before the First packet p.
-func (t *Tracker) recallRequests(fl *flow, p *Packet) {
+func (m *messages) recallRequests(fl *flow, p *Packet) {
 	if fl.early > 0 && p.Opcode.IsFirst() {
-		t.recall(fl, psnAdd(p.PSN, 1), maxSendPackets, false)
+		m.recall(fl, psnAdd(p.PSN, 1), maxSendPackets, false)
 	}
 }
 
 // recallResponses recalls the Read Responses that arrived before their request.
-func (t *Tracker) recallResponses(fl *flow, r *request) {
+func (m *messages) recallResponses(fl *flow, r *request) {
 	peer := fl.peer()
 	if peer == nil || peer.early == 0 {
 		return
@@ -138,7 +138,7 @@ func (t *Tracker) recallResponses(fl *flow, r *request) {
 	if count == 0 {
 		count = maxSendPackets
 	}
-	t.recall(peer, r.start, count, true)
+	m.recall(peer, r.start, count, true)
 }
 
 // giveUp marks missing PSNs up to psn as given up: they are accepted if they arrive, but no longer expected.

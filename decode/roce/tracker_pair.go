@@ -307,8 +307,8 @@ func (t *Tracker) join(a, b *flow) {
 	}
 	from.MergedInto, from.Turned = into.Connection, side != was
 	t.h.Merged(into.Connection, side, from.Connection, was)
-	t.watch.answeredBefore(a)
-	t.watch.answeredBefore(b)
+	t.messages.watch.answeredBefore(a)
+	t.messages.watch.answeredBefore(b)
 }
 
 // set reports whether the setup of a connection was captured.

@@ -53,13 +53,13 @@ func (t *Tracker) Fast(p *capture.Packet, tap uint16, tenant uint64, l *FastPack
 			peer.acked++
 			t.h.SendAcked(known, peer.side, r.tag, ref)
 		} else {
-			t.ack(peer, l.PSN, ref)
+			t.messages.ack(peer, l.PSN, ref)
 		}
-		if t.watch.runs != nil {
+		if t.messages.watch.runs != nil {
 			if run := t.noted(peer); run != nil {
 				run.Ack(l.PSN, ref)
 			} else {
-				t.watch.plainAck(peer, r, l.PSN, ref)
+				t.messages.watch.plainAck(peer, r, l.PSN, ref)
 			}
 		}
 	case RCSendOnly, RCSendOnlyInvalidate:
@@ -72,7 +72,7 @@ func (t *Tracker) Fast(p *capture.Packet, tap uint16, tenant uint64, l *FastPack
 		sent.Sends++
 		t.numbers.Assign(known)
 		fl.next, fl.strays = psnAdd(l.PSN, 1), 0
-		s := &t.send
+		s := &t.messages.send
 		*s = rdma.Send{}
 		s.From, s.Data, s.Length = fl.side, l.payload(p.Data), int(l.PayloadLen)
 		s.First, s.Last, s.Packets, s.Solicited = ref, ref, 1, l.SE
@@ -80,18 +80,18 @@ func (t *Tracker) Fast(p *capture.Packet, tap uint16, tenant uint64, l *FastPack
 			s.Invalidates, s.Handle = true, l.RKey
 		}
 		work := uint64(0)
-		if t.watch.runs != nil {
+		if t.messages.watch.runs != nil {
 			work = fl.works
 			fl.works++
 			if run := fl.plain.run; run.Room(l.PSN) {
 				run.Send(l.PSN, ref)
 			} else {
-				fl.plain.run = t.watch.runs.NextSend(known, s, work, l.PSN)
+				fl.plain.run = t.messages.watch.runs.NextSend(known, s, work, l.PSN)
 			}
 		}
 		tag := t.h.Send(known, s)
 		fl.carriesRPC(tag)
-		r := t.rings.push(fl, l.PSN, sendPrint(s.Data, s.Length))
+		r := t.messages.rings.push(fl, l.PSN, sendPrint(s.Data, s.Length))
 		r.kind, r.count, r.tag, r.at, r.work, r.mtu = sendRequest, 1, tag, ref.Time, work, 0
 		return known // it has a number
 	default:
@@ -167,7 +167,7 @@ func (t *Tracker) unplain(p *capture.Packet, tap uint16, tenant uint64, l *FastP
 	if fl.last == 0 {
 		t.fast.PKey = l.pkey(p.Data)
 	}
-	if t.tracer != nil {
+	if t.messages.tracer != nil {
 		l.traced(&t.fast)
 	}
 	return t.connected(fl, &arrival{ref: ref, p: &t.fast, tap: int32(tap), port: l.SrcPort, fabric: rdma.RoCEv2, marked: l.Marked(), icrc: Good})

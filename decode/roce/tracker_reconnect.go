@@ -86,8 +86,8 @@ func (x *pairing) misnamed(fl *flow, p *Packet) (best *flow) {
 func (t *Tracker) inherit(g, next *flow, ref rdma.Ref) {
 	c := g.c
 	old := c.flows[g.side.Other()]
-	t.settleGaps(old)
-	t.release(old)
+	t.messages.settleGaps(old)
+	t.messages.release(old)
 	t.unlist(old)
 	sent := c.Sent[old.side]
 	t.account.add(c, -flowSize)

@@ -62,9 +62,9 @@ func (at place) late() bool { return at >= placeLate }
 func (at place) known() bool { return at == placeKnown }
 
 // request handles a packet of a request.
-func (t *Tracker) request(fl *flow, p *Packet, ref rdma.Ref) {
-	d := t.distance(fl, p, ref)
-	t.watch.requested(p)
+func (m *messages) request(fl *flow, p *Packet, ref rdma.Ref) {
+	d := m.distance(fl, p, ref)
+	m.watch.requested(p)
 	if d >= 0 && (fl.blind || fl.unsure) {
 		if fl.blind && fl.inBlindWrite(p) {
 			return
@@ -74,66 +74,66 @@ func (t *Tracker) request(fl *flow, p *Packet, ref rdma.Ref) {
 	}
 	at := placeNext
 	if d < 0 {
-		if at = t.behind(fl, p, ref); at == placeNone {
+		if at = m.behind(fl, p, ref); at == placeNone {
 			return
 		}
 	} else {
 		if d > 0 {
-			t.miss(fl, fl.next, uint32(d))
-			t.watch.saw.Gap = uint32(d)
+			m.miss(fl, fl.next, uint32(d))
+			m.watch.saw.Gap = uint32(d)
 		}
 		fl.next = psnAdd(p.PSN, 1)
 	}
 	fl.strays = 0
 	switch p.Opcode.Operation() {
 	case RCSendOnly, RCSendOnlyImmediate, RCSendOnlyInvalidate, RCSendFirst:
-		t.sendStart(fl, p, ref, at)
+		m.sendStart(fl, p, ref, at)
 	case RCSendMiddle, RCSendLast, RCSendLastImmediate, RCSendLastInvalidate:
 		if a := fl.sending(p.PSN); a != nil {
-			t.sendNext(fl, a, p, ref, at.known())
+			m.sendNext(fl, a, p, ref, at.known())
 		} else {
-			t.headless(fl, p, ref)
+			m.headless(fl, p, ref)
 		}
 	case RCWriteFirst, RCWriteOnly, RCWriteOnlyImmediate:
-		t.writeStart(fl, p, ref, at)
+		m.writeStart(fl, p, ref, at)
 	case RCWriteMiddle, RCWriteLast, RCWriteLastImmediate:
 		if r := fl.find(p.PSN); r != nil && r.kind == writeRequest && r.mtu != 0 {
-			t.writeData(fl, r, p, ref, false, at.known())
+			m.writeData(fl, r, p, ref, false, at.known())
 		} else {
-			t.headless(fl, p, ref)
+			m.headless(fl, p, ref)
 		}
 	case RCReadRequest:
-		t.readStart(fl, p, ref, at)
+		m.readStart(fl, p, ref, at)
 	case RCCompareSwap, RCFetchAdd, RCAtomicWrite, RCFlush:
-		t.atomicStart(fl, p, ref)
+		m.atomicStart(fl, p, ref)
 	}
-	if t.watch.watcher != nil && p.Opcode.Service() == ServiceUC && p.Opcode.Ends() {
+	if m.watch.watcher != nil && p.Opcode.Service() == ServiceUC && p.Opcode.Ends() {
 		// Nobody acknowledges it (IBTA volume 1, section 9.8.2).
 		if r := fl.find(p.PSN); r != nil {
-			t.watch.watcher.WorkAcked(fl.c.Connection, fl.side, r.work, rdma.Ref{})
+			m.watch.watcher.WorkAcked(fl.c.Connection, fl.side, r.work, rdma.Ref{})
 		}
 	}
 }
 
 // distance is how far a request is from the next one expected. It settles first where the flow begins, or
 // begins again.
-func (t *Tracker) distance(fl *flow, p *Packet, ref rdma.Ref) int32 {
+func (m *messages) distance(fl *flow, p *Packet, ref rdma.Ref) int32 {
 	if !fl.started {
 		fl.started, fl.next = true, p.PSN
 		fl.opening, fl.floor = true, p.PSN
 		fl.gone.add(p.PSN-maxOvertaken, maxOvertaken)
 	}
 	if fl.announced {
-		t.adopt(fl, p.PSN, ref)
+		m.adopt(fl, p.PSN, ref)
 	}
 	d := psnDiff(p.PSN, fl.next)
 	if d < 0 {
 		again := fl.beginsAgain(p.PSN, ref)
-		if again || t.contradicts(fl, p) {
+		if again || m.contradicts(fl, p) {
 			if !again {
-				t.reused(fl, p, ref)
+				m.reused(fl, p, ref)
 			}
-			t.resync(fl, p.PSN, ref)
+			m.resync(fl, p.PSN, ref)
 			d = 0
 		}
 	}
@@ -155,90 +155,90 @@ func (fl *flow) regain(psn uint32) {
 }
 
 // behind places a packet whose PSN precedes the next one expected.
-func (t *Tracker) behind(fl *flow, p *Packet, ref rdma.Ref) place {
+func (m *messages) behind(fl *flow, p *Packet, ref rdma.Ref) place {
 	at := placeLate
 	switch {
 	case fl.opening && fl.below(p.PSN):
-		t.miss(fl, psnAdd(p.PSN, 1), uint32(psnDiff(fl.floor, p.PSN))-1)
+		m.miss(fl, psnAdd(p.PSN, 1), uint32(psnDiff(fl.floor, p.PSN))-1)
 		fl.floor = p.PSN
-	case !fl.missing.take(p.PSN) && !fl.overtaken(p.PSN) && !t.reveals(fl, p):
-		t.again(fl, p, ref)
+	case !fl.missing.take(p.PSN) && !fl.overtaken(p.PSN) && !m.reveals(fl, p):
+		m.again(fl, p, ref)
 		return placeNone
 	case fl.headless.take(p.PSN):
 		at = placeKnown
 	}
-	t.watch.saw.Novelty = rdma.NoveltyLate
+	m.watch.saw.Novelty = rdma.NoveltyLate
 	if at.known() {
-		t.watch.saw.Novelty = rdma.NoveltyAgain
+		m.watch.saw.Novelty = rdma.NoveltyAgain
 		fl.c.Sent[fl.side].Retransmitted++
 	}
 	return at
 }
 
 // headless handles a Middle or Last packet of a message whose beginning has not been seen.
-func (t *Tracker) headless(fl *flow, p *Packet, ref rdma.Ref) {
-	t.behead(fl, p.PSN)
-	t.untimely(fl, p.PSN, ref)
-	t.early.keep(fl, p, ref)
+func (m *messages) headless(fl *flow, p *Packet, ref rdma.Ref) {
+	m.behead(fl, p.PSN)
+	m.untimely(fl, p.PSN, ref)
+	m.early.keep(fl, p, ref)
 }
 
 // sendStart handles the First or Only packet of a Send, or one that continues a Send although it looks like that.
-func (t *Tracker) sendStart(fl *flow, p *Packet, ref rdma.Ref, at place) {
+func (m *messages) sendStart(fl *flow, p *Packet, ref rdma.Ref, at place) {
 	if len(fl.sends) > 0 {
 		if a := fl.continues(p.PSN); a != nil {
-			t.sendNext(fl, a, p, ref, at.known())
+			m.sendNext(fl, a, p, ref, at.known())
 			return
 		}
-		t.border(fl, p.PSN)
+		m.border(fl, p.PSN)
 	}
 	if p.Opcode.IsFirst() {
-		t.sendFirst(fl, p, ref)
-		t.recallRequests(fl, p)
+		m.sendFirst(fl, p, ref)
+		m.recallRequests(fl, p)
 	} else {
-		t.sendOnly(fl, p, ref)
+		m.sendOnly(fl, p, ref)
 	}
 }
 
 // writeStart handles the First or Only packet of a Write, or one that resumes a Write.
-func (t *Tracker) writeStart(fl *flow, p *Packet, ref rdma.Ref, at place) {
+func (m *messages) writeStart(fl *flow, p *Packet, ref rdma.Ref, at place) {
 	if r := fl.resumed(p, at.late()); r != nil {
-		t.writeData(fl, r, p, ref, false, at.known())
+		m.writeData(fl, r, p, ref, false, at.known())
 		return
 	}
-	t.border(fl, p.PSN)
+	m.border(fl, p.PSN)
 	fl.c.Sent[fl.side].Writes++
-	t.writeFirst(fl, p, ref, at.late())
-	t.recallRequests(fl, p)
+	m.writeFirst(fl, p, ref, at.late())
+	m.recallRequests(fl, p)
 }
 
 // readStart handles a Read Request, or the copy of one that was taken for several lost packets.
-func (t *Tracker) readStart(fl *flow, p *Packet, ref rdma.Ref, at place) {
+func (m *messages) readStart(fl *flow, p *Packet, ref rdma.Ref, at place) {
 	if at.late() {
 		if r := fl.find(p.PSN); r != nil && r.kind == readRequest {
 			r.asked = true
-			t.watch.carried(fl, r.work, 0, true, ref)
-			t.h.OpAgain(fl.c.Connection, &r.op, ref)
+			m.watch.carried(fl, r.work, 0, true, ref)
+			m.h.OpAgain(fl.c.Connection, &r.op, ref)
 			return
 		}
 	}
-	t.border(fl, p.PSN)
+	m.border(fl, p.PSN)
 	fl.c.Sent[fl.side].Reads++
-	t.readRequest(fl, p, ref, at.late())
+	m.readRequest(fl, p, ref, at.late())
 }
 
 // atomicStart handles an atomic operation or a FLUSH: requests of one packet without data that is followed.
-func (t *Tracker) atomicStart(fl *flow, p *Packet, ref rdma.Ref) {
-	t.border(fl, p.PSN)
+func (m *messages) atomicStart(fl *flow, p *Packet, ref rdma.Ref) {
+	m.border(fl, p.PSN)
 	fl.c.Sent[fl.side].Atomics++
-	r := t.rings.push(fl, p.PSN, printOf(p))
+	r := m.rings.push(fl, p.PSN, printOf(p))
 	r.kind, r.count, r.at = atomicRequest, 1, ref.Time
-	r.work = t.watch.began(fl, rdma.WorkAtomic, p, ref)
+	r.work = m.watch.began(fl, rdma.WorkAtomic, p, ref)
 }
 
 // miss records that packets have not been seen.
-func (t *Tracker) miss(fl *flow, start, count uint32) {
+func (m *messages) miss(fl *flow, start, count uint32) {
 	if forgotten := fl.missing.add(start, count); forgotten > 0 {
-		t.gap(fl, forgotten, rdma.Ref{})
+		m.gap(fl, forgotten, rdma.Ref{})
 		for _, a := range fl.sends {
 			a.cutAt(int(a.mtu)) // the position of its holes is no longer known
 		}
@@ -246,23 +246,23 @@ func (t *Tracker) miss(fl *flow, start, count uint32) {
 }
 
 // behead records a packet whose message lacks its beginning. It is reported once everything is retransmitted.
-func (t *Tracker) behead(fl *flow, psn uint32) {
-	t.miss(fl, psn, 1)
+func (m *messages) behead(fl *flow, psn uint32) {
+	m.miss(fl, psn, 1)
 	fl.headless.add(psn, 1)
 }
 
 // gap counts packets that were sent and are not in the capture.
-func (t *Tracker) gap(fl *flow, n uint32, ref rdma.Ref) {
+func (m *messages) gap(fl *flow, n uint32, ref rdma.Ref) {
 	fl.c.Sent[fl.side].Gaps += uint64(n)
 	if ref.Seen() {
-		t.h.Event(fl.c.Connection, fl.side, rdma.EventGap, n, ref)
+		m.h.Event(fl.c.Connection, fl.side, rdma.EventGap, n, ref)
 	}
 }
 
 // restart restarts tracking of a direction at psn.
-func (t *Tracker) restart(fl *flow, psn uint32) {
+func (m *messages) restart(fl *flow, psn uint32) {
 	for len(fl.sends) > 0 {
-		t.flushSend(fl, 0)
+		m.flushSend(fl, 0)
 	}
 	fl.c.Sent[fl.side].Gaps += fl.missing.size()
 	fl.missing.reset()
@@ -270,9 +270,9 @@ func (t *Tracker) restart(fl *flow, psn uint32) {
 	fl.head, fl.acked, fl.held = 0, 0, 0
 	fl.next, fl.unsure, fl.blind, fl.refused, fl.owed, fl.strays = psn, false, false, false, false, 0
 	fl.copied = false
-	t.watch.saw.Restarted = true
+	m.watch.saw.Restarted = true
 	fl.gone.reset()
-	t.early.drop(fl)
+	m.early.drop(fl)
 	fl.opening, fl.floor, fl.announced = true, psn, false
 	clear(fl.prints)
 	fl.pushed = 0
@@ -282,19 +282,19 @@ func (t *Tracker) restart(fl *flow, psn uint32) {
 }
 
 // again handles a packet whose PSN was already seen.
-func (t *Tracker) again(fl *flow, p *Packet, ref rdma.Ref) {
+func (m *messages) again(fl *flow, p *Packet, ref rdma.Ref) {
 	c := fl.c
 	c.Sent[fl.side].Retransmitted++
-	t.watch.saw.Novelty = rdma.NoveltyAgain
+	m.watch.saw.Novelty = rdma.NoveltyAgain
 	for _, a := range fl.sends {
 		if d := psnDiff(p.PSN, a.start); d >= 0 && uint32(d) < a.count {
 			a.again++
 			a.last = ref
-			t.part(a, p, rdma.PartAgain, ref)
+			m.part(a, p, rdma.PartAgain, ref)
 			if a.differs(int(d)*int(a.mtu), p.Payload) {
-				t.changed(fl, p, ref)
+				m.changed(fl, p, ref)
 			}
-			t.watch.carried(fl, a.work, uint32(p.PayloadLen), true, ref)
+			m.watch.carried(fl, a.work, uint32(p.PayloadLen), true, ref)
 			return
 		}
 	}
@@ -306,9 +306,9 @@ func (t *Tracker) again(fl *flow, p *Packet, ref rdma.Ref) {
 	fl.strays = 0
 	switch r.kind {
 	case sendRequest:
-		t.watch.carried(fl, r.work, uint32(p.PayloadLen), true, ref)
-		if t.differs != nil && t.differs(c.Connection, fl.side, r.tag, int(psnDiff(p.PSN, r.start))*int(r.mtu), r.size(p), p.Payload) {
-			t.changed(fl, p, ref)
+		m.watch.carried(fl, r.work, uint32(p.PayloadLen), true, ref)
+		if m.differs != nil && m.differs(c.Connection, fl.side, r.tag, int(psnDiff(p.PSN, r.start))*int(r.mtu), r.size(p), p.Payload) {
+			m.changed(fl, p, ref)
 		}
 		last := p.PSN == psnAdd(r.start, r.count-1)
 		if last {
@@ -320,15 +320,15 @@ func (t *Tracker) again(fl *flow, p *Packet, ref rdma.Ref) {
 				r.at = ref.Time
 			}
 		}
-		t.h.SendAgain(c.Connection, fl.side, r.tag, ref, last)
+		m.h.SendAgain(c.Connection, fl.side, r.tag, ref, last)
 	case writeRequest:
-		t.writeData(fl, r, p, ref, true, false)
+		m.writeData(fl, r, p, ref, true, false)
 	case readRequest:
 		r.asked = true
-		t.watch.carried(fl, r.work, 0, true, ref)
-		t.h.OpAgain(c.Connection, &r.op, ref)
+		m.watch.carried(fl, r.work, 0, true, ref)
+		m.h.OpAgain(c.Connection, &r.op, ref)
 	case atomicRequest:
-		t.watch.carried(fl, r.work, 0, true, ref)
+		m.watch.carried(fl, r.work, 0, true, ref)
 	}
 }
 
@@ -345,16 +345,16 @@ func (r *request) size(p *Packet) int {
 
 // changed reports a packet of a Send that was seen before with other bytes. No requester sends it: the memory of a Send must not change
 // until the Send has completed. The bytes seen first count, since a responder drops a duplicate.
-func (t *Tracker) changed(fl *flow, p *Packet, ref rdma.Ref) {
-	t.Differing.Add(rdma.Given{Count: 1, Bytes: uint64(p.PayloadLen), First: ref.Number})
-	t.h.Event(fl.c.Connection, fl.side, rdma.EventDiffers, uint32(p.PayloadLen), ref)
+func (m *messages) changed(fl *flow, p *Packet, ref rdma.Ref) {
+	m.differing.Add(rdma.Given{Count: 1, Bytes: uint64(p.PayloadLen), First: ref.Number})
+	m.h.Event(fl.c.Connection, fl.side, rdma.EventDiffers, uint32(p.PayloadLen), ref)
 }
 
 // unfinished reports whether responses may still come.
 func (r *request) unfinished() bool { return r.kind == readRequest && (r.got < r.count || r.guess) }
 
 // learnMTU learns the path MTU from a packet that is always full: First or Middle.
-func (t *Tracker) learnMTU(c *connection, p *Packet) {
+func (m *messages) learnMTU(c *connection, p *Packet) {
 	n := uint32(p.PayloadLen)
 	if n == c.mtu || n < 256 || n > MaxMTU || n&(n-1) != 0 {
 		return
@@ -371,7 +371,7 @@ func (t *Tracker) learnMTU(c *connection, p *Packet) {
 		for pos := fl.oldest(); pos < fl.head; pos++ {
 			if r := fl.request(pos); r.kind == readRequest && r.guess {
 				r.mtu = n
-				t.settle(fl, r, min(packets(r.op.Length, n), psnHalf))
+				m.settle(fl, r, min(packets(r.op.Length, n), psnHalf))
 			}
 		}
 	}
@@ -379,7 +379,7 @@ func (t *Tracker) learnMTU(c *connection, p *Packet) {
 
 // reveals reports whether a packet shows that a Read of unknown packet count ends before it. It is not a
 // retransmission of that Read, which would resume at a later address but have the same end.
-func (t *Tracker) reveals(fl *flow, p *Packet) bool {
+func (m *messages) reveals(fl *flow, p *Packet) bool {
 	r := fl.find(p.PSN)
 	if r == nil || r.kind != readRequest || !r.guess {
 		return false
@@ -392,21 +392,21 @@ func (t *Tracker) reveals(fl *flow, p *Packet) bool {
 	if r.count == 0 {
 		return false
 	}
-	t.miss(fl, p.PSN, r.count-d)
+	m.miss(fl, p.PSN, r.count-d)
 	r.count = d // at most
 	return fl.missing.take(p.PSN)
 }
 
 // settle sets the packet count of a Read that was requested before it could be known. PSNs between its end
 // and the next request have not been seen.
-func (t *Tracker) settle(fl *flow, r *request, count uint32) {
+func (m *messages) settle(fl *flow, r *request, count uint32) {
 	bound, end := r.count, psnAdd(r.start, count)
 	r.count, r.guess = count, false
 	switch {
 	case bound == 0: // nothing has followed
 		fl.next, fl.unsure = end, false
 	case count < bound:
-		t.miss(fl, end, bound-count)
+		m.miss(fl, end, bound-count)
 	}
 }
 
@@ -437,36 +437,36 @@ func (fl *flow) resumed(p *Packet, fill bool) *request {
 	return r
 }
 
-func (t *Tracker) writeFirst(fl *flow, p *Packet, ref rdma.Ref, fill bool) {
+func (m *messages) writeFirst(fl *flow, p *Packet, ref rdma.Ref, fill bool) {
 	mtu, count := uint32(p.PayloadLen), uint32(1)
 	if p.Opcode.Operation() == RCWriteFirst {
-		t.learnMTU(fl.c, p)
+		m.learnMTU(fl.c, p)
 		if mtu > 0 {
 			count = min(packets(p.RETH.DMALen, mtu), psnHalf)
 		}
 	}
-	r := t.rings.push(fl, p.PSN, printOf(p))
+	r := m.rings.push(fl, p.PSN, printOf(p))
 	r.kind, r.count, r.mtu, r.at = writeRequest, count, mtu, ref.Time
 	r.op = rdma.Op{
 		Kind: rdma.Write, From: fl.side,
 		Handle: p.RETH.RKey, Offset: p.RETH.VA, Length: p.RETH.DMALen,
 		First: ref, Last: ref, Late: fill,
 	}
-	r.work = t.watch.began(fl, rdma.WorkWrite, p, ref)
-	t.h.OpStart(fl.c.Connection, &r.op, ref)
-	t.writeData(fl, r, p, ref, false, false)
+	r.work = m.watch.began(fl, rdma.WorkWrite, p, ref)
+	m.h.OpStart(fl.c.Connection, &r.op, ref)
+	m.writeData(fl, r, p, ref, false, false)
 }
 
 // writeData reports the payload of a packet of r. Its place follows from the PSN alone: a retransmitted
 // packet may have another opcode and its own address. again means that its bytes have been reported, seen
 // that the packet arrived before they could be.
-func (t *Tracker) writeData(fl *flow, r *request, p *Packet, ref rdma.Ref, again, seen bool) {
+func (m *messages) writeData(fl *flow, r *request, p *Packet, ref rdma.Ref, again, seen bool) {
 	index := uint32(psnDiff(p.PSN, r.start))
 	acked := again && fl.answered(r)
 	if !acked {
 		r.op.Last = ref
 	}
-	f := &t.frag
+	f := &m.frag
 	*f = rdma.Fragment{}
 	f.Offset = r.op.Offset + uint64(index)*uint64(r.mtu)
 	f.Length, f.Data, f.Ref = uint32(p.PayloadLen), p.Payload, ref
@@ -474,12 +474,12 @@ func (t *Tracker) writeData(fl *flow, r *request, p *Packet, ref rdma.Ref, again
 	if !again {
 		fl.c.Sent[fl.side].WriteBytes += uint64(f.Length)
 	}
-	t.watch.carried(fl, r.work, f.Length, again, ref)
-	t.h.OpData(fl.c.Connection, &r.op, f)
+	m.watch.carried(fl, r.work, f.Length, again, ref)
+	m.h.OpData(fl.c.Connection, &r.op, f)
 }
 
-func (t *Tracker) readRequest(fl *flow, p *Packet, ref rdma.Ref, fill bool) {
-	r := t.rings.push(fl, p.PSN, printOf(p))
+func (m *messages) readRequest(fl *flow, p *Packet, ref rdma.Ref, fill bool) {
+	r := m.rings.push(fl, p.PSN, printOf(p))
 	r.kind, r.mtu, r.next, r.got, r.guess, r.asked = readRequest, fl.c.mtu, 0, 0, false, false
 	r.at = ref.Time
 	r.op = rdma.Op{
@@ -507,10 +507,10 @@ func (t *Tracker) readRequest(fl *flow, p *Packet, ref rdma.Ref, fill bool) {
 	default:
 		fl.next = psnAdd(p.PSN, r.count)
 	}
-	r.work = t.watch.began(fl, rdma.WorkRead, p, ref)
-	t.watch.saw.Count = r.count
-	t.h.OpStart(fl.c.Connection, &r.op, ref)
-	t.recallResponses(fl, r)
+	r.work = m.watch.began(fl, rdma.WorkRead, p, ref)
+	m.watch.saw.Count = r.count
+	m.h.OpStart(fl.c.Connection, &r.op, ref)
+	m.recallResponses(fl, r)
 }
 
 // room is how many PSNs there are from psn to the next request seen.

@@ -8,7 +8,7 @@ import (
 )
 
 // response handles an acknowledgement or a Read Response: fl answers requests of its peer.
-func (t *Tracker) response(fl *flow, p *Packet, ref rdma.Ref) {
+func (m *messages) response(fl *flow, p *Packet, ref rdma.Ref) {
 	before, first := fl.lastResp, !fl.hasResp
 	fl.hasResp, fl.lastResp = true, p.PSN
 	peer := fl.peer()
@@ -18,40 +18,40 @@ func (t *Tracker) response(fl *flow, p *Packet, ref rdma.Ref) {
 	if op == RCAcknowledge {
 		sent.Acks++
 	}
-	t.watch.answered(p)
+	m.watch.answered(p)
 	if peer == nil || !peer.started {
 		return
 	}
 	switch op {
 	case RCReadResponseFirst, RCReadResponseMiddle, RCReadResponseLast, RCReadResponseOnly:
-		t.readResponse(fl, peer, p, ref)
+		m.readResponse(fl, peer, p, ref)
 	case RCAtomicAcknowledge:
-		t.ack(peer, p.PSN, ref)
-		t.watch.atomicDone(peer, peer.find(p.PSN), ref)
+		m.ack(peer, p.PSN, ref)
+		m.watch.atomicDone(peer, peer.find(p.PSN), ref)
 	case RCAcknowledge:
 		switch p.AETH.Syndrome & syndromeKind {
 		case 0:
 			if peer.strange(p.PSN) {
-				t.unsent(fl, peer, p.PSN, before, first, ref)
+				m.unsent(fl, peer, p.PSN, before, first, ref)
 			}
-			t.ack(peer, p.PSN, ref)
+			m.ack(peer, p.PSN, ref)
 		case syndromeRNR:
 			sent.RNRs++
-			t.refuse(fl, peer, p.PSN, rdma.EventRNR, ref)
+			m.refuse(fl, peer, p.PSN, rdma.EventRNR, ref)
 		case syndromeNAK:
 			sent.NAKs++
-			t.nak(fl, peer, p, ref)
+			m.nak(fl, peer, p, ref)
 		}
 	}
 }
 
 // nak handles a negative acknowledgement. All except the one for a lost packet end the connection (IBTA
 // volume 1, section 9.9.2.1).
-func (t *Tracker) nak(fl, peer *flow, p *Packet, ref rdma.Ref) {
+func (m *messages) nak(fl, peer *flow, p *Packet, ref rdma.Ref) {
 	e, why := rdma.EventNAKOther, strings.TrimPrefix(p.AETH.Syndrome.String(), "NAK ")
 	switch p.AETH.Syndrome {
 	case NAKPSNSequence:
-		t.refuse(fl, peer, p.PSN, rdma.EventNAKSequence, ref)
+		m.refuse(fl, peer, p.PSN, rdma.EventNAKSequence, ref)
 		return
 	case NAKInvalid:
 		e = rdma.EventNAKInvalid
@@ -64,14 +64,14 @@ func (t *Tracker) nak(fl, peer *flow, p *Packet, ref rdma.Ref) {
 		c.Terminated = "NAK (" + why + ") from " + link.AddrString(fl.key.src)
 		peer.ended = true
 	}
-	t.refuse(fl, peer, p.PSN, e, ref)
+	m.refuse(fl, peer, p.PSN, e, ref)
 }
 
 // refuse handles a NAK for psn: everything before it was received.
-func (t *Tracker) refuse(fl, peer *flow, psn uint32, e rdma.Event, ref rdma.Ref) {
-	t.ack(peer, psnAdd(psn, psnMask), ref)
+func (m *messages) refuse(fl, peer *flow, psn uint32, e rdma.Event, ref rdma.Ref) {
+	m.ack(peer, psnAdd(psn, psnMask), ref)
 	peer.refused, peer.refusedAt = true, psn
-	t.h.Event(fl.c.Connection, fl.side, e, psn, ref)
+	m.h.Event(fl.c.Connection, fl.side, e, psn, ref)
 }
 
 // goesOn takes back that a NAK has ended the connection, since its sender acknowledges more. A responder that has ended it does not: its queue pair is in
@@ -84,7 +84,7 @@ func (fl *flow) goesOn() {
 }
 
 // ack handles the acknowledgement of all requests of fl up to psn.
-func (t *Tracker) ack(fl *flow, psn uint32, ref rdma.Ref) {
+func (m *messages) ack(fl *flow, psn uint32, ref rdma.Ref) {
 	if fl.foreign(psn) {
 		return
 	}
@@ -104,10 +104,10 @@ func (t *Tracker) ack(fl *flow, psn uint32, ref rdma.Ref) {
 			end--
 		}
 		if psnDiff(psn, psnAdd(a.start, end)) >= 0 {
-			t.flushSend(fl, i)
+			m.flushSend(fl, i)
 		} else {
-			if t.tracer != nil {
-				t.partAcked(fl, a, psn, ref)
+			if m.tracer != nil {
+				m.partAcked(fl, a, psn, ref)
 			}
 			i++
 		}
@@ -122,19 +122,19 @@ func (t *Tracker) ack(fl *flow, psn uint32, ref rdma.Ref) {
 			break
 		}
 		fl.acked++
-		if t.tracer != nil {
-			t.traceAck(fl, r, ref)
+		if m.tracer != nil {
+			m.traceAck(fl, r, ref)
 		}
-		if t.watch.watcher != nil && r.kind != atomicRequest {
-			t.watch.watcher.WorkAcked(fl.c.Connection, fl.side, r.work, ref)
+		if m.watch.watcher != nil && r.kind != atomicRequest {
+			m.watch.watcher.WorkAcked(fl.c.Connection, fl.side, r.work, ref)
 		}
 		if r.kind == sendRequest {
-			t.h.SendAcked(fl.c.Connection, fl.side, r.tag, ref)
+			m.h.SendAcked(fl.c.Connection, fl.side, r.tag, ref)
 		}
 	}
-	if t.tracer != nil && fl.acked < fl.head {
+	if m.tracer != nil && fl.acked < fl.head {
 		if r := fl.request(fl.acked); psnDiff(psn, r.start) >= 0 {
-			t.traceAck(fl, r, ref)
+			m.traceAck(fl, r, ref)
 		}
 	}
 	if len(fl.missing.r) == 0 || psnDiff(psn, fl.missing.r[0].start) < 0 {
@@ -144,29 +144,29 @@ func (t *Tracker) ack(fl *flow, psn uint32, ref rdma.Ref) {
 	fl.pierce(psn)
 	seen := fl.headless.before(psn)
 	if lost := fl.missing.before(psn); lost > seen {
-		t.gap(fl, lost-seen, ref)
+		m.gap(fl, lost-seen, ref)
 	}
 }
 
 // readResponse places a packet of a Read Response. Its offset follows from its PSN, so lost and retransmitted
 // packets do no harm.
-func (t *Tracker) readResponse(fl, peer *flow, p *Packet, ref rdma.Ref) {
+func (m *messages) readResponse(fl, peer *flow, p *Packet, ref rdma.Ref) {
 	c := fl.c
 	if p.Opcode.IsFirst() || p.Opcode.IsMiddle() && c.mtu == 0 {
-		t.learnMTU(c, p)
+		m.learnMTU(c, p)
 	}
 	r := peer.find(p.PSN)
 	if r == nil || r.kind != readRequest {
-		t.ofNoRead(fl, peer, r, p, ref)
+		m.ofNoRead(fl, peer, r, p, ref)
 		return
 	}
 	index := uint32(psnDiff(p.PSN, r.start))
 	if !r.guess && r.got == 0 && p.Opcode.IsFirst() && uint32(p.PayloadLen) == c.mtu && c.mtu != r.mtu {
-		t.resize(peer, r)
+		m.resize(peer, r)
 	}
-	offset, ok := t.place(peer, r, index, p)
+	offset, ok := m.place(peer, r, index, p)
 	if !ok {
-		t.h.Event(c.Connection, fl.side, rdma.EventUnrequested, p.PSN, ref)
+		m.h.Event(c.Connection, fl.side, rdma.EventUnrequested, p.PSN, ref)
 		return
 	}
 	again := false
@@ -175,13 +175,13 @@ func (t *Tracker) readResponse(fl, peer *flow, p *Packet, ref rdma.Ref) {
 		r.next++
 	case index > r.next:
 		fl.respMissing.add(psnAdd(r.start, r.next), index-r.next)
-		t.watch.saw.Gap = index - r.next
+		m.watch.saw.Gap = index - r.next
 		r.next = index + 1
 	default:
 		again = !fl.respMissing.take(p.PSN)
-		t.watch.saw.Novelty = rdma.NoveltyLate
+		m.watch.saw.Novelty = rdma.NoveltyLate
 		if again {
-			t.watch.saw.Novelty = rdma.NoveltyAgain
+			m.watch.saw.Novelty = rdma.NoveltyAgain
 		}
 	}
 	length := uint32(p.PayloadLen)
@@ -197,57 +197,57 @@ func (t *Tracker) readResponse(fl, peer *flow, p *Packet, ref rdma.Ref) {
 	if !copied {
 		r.op.Last = ref
 	}
-	f := &t.frag
+	f := &m.frag
 	*f = rdma.Fragment{}
 	f.Offset, f.Length = r.op.Offset+offset, length
 	f.Data, f.Ref = p.Payload, ref
 	f.Again, f.Acked, f.Last = again, copied, index+1 == r.count
-	if t.watch.watcher != nil {
-		t.watch.carried(peer, r.work, length, again, ref)
+	if m.watch.watcher != nil {
+		m.watch.carried(peer, r.work, length, again, ref)
 		if !again && r.got == r.count && !r.guess {
-			t.watch.watcher.WorkDone(c.Connection, peer.side, r.work, r.op.Length, nil, ref)
+			m.watch.watcher.WorkDone(c.Connection, peer.side, r.work, r.op.Length, nil, ref)
 		}
 	}
-	t.h.OpData(c.Connection, &r.op, f)
+	m.h.OpData(c.Connection, &r.op, f)
 	// A response acknowledges earlier requests (IBTA volume 1, section 9.7.5.1.2), and at its end the Read
 	// itself.
 	if f.Last {
-		t.ack(peer, p.PSN, ref)
+		m.ack(peer, p.PSN, ref)
 	} else {
-		t.ack(peer, psnAdd(r.start, psnMask), ref)
+		m.ack(peer, psnAdd(r.start, psnMask), ref)
 	}
 }
 
 // ofNoRead handles a Read Response that belongs to r, which is no Read Request, or nil.
-func (t *Tracker) ofNoRead(fl, peer *flow, r *request, p *Packet, ref rdma.Ref) {
+func (m *messages) ofNoRead(fl, peer *flow, r *request, p *Packet, ref rdma.Ref) {
 	if r != nil && r.kind == atomicRequest && p.Opcode.IsOnly() && p.PayloadLen == 0 {
 		// A FLUSH and an ATOMIC WRITE are acknowledged by an empty Read Response (IBTA annex A19).
-		t.watch.saw.Class, t.watch.saw.Syndrome = rdma.ClassAck, uint8(p.AETH.Syndrome)
-		t.ack(peer, p.PSN, ref)
-		t.watch.atomicDone(peer, r, ref)
+		m.watch.saw.Class, m.watch.saw.Syndrome = rdma.ClassAck, uint8(p.AETH.Syndrome)
+		m.ack(peer, p.PSN, ref)
+		m.watch.atomicDone(peer, r, ref)
 		return
 	}
 	// The request was not captured. The PSNs of its responses are not those of lost requests; only its own is.
 	if peer.missing.take(p.PSN) && p.Opcode.Starts() {
 		peer.gone.add(p.PSN, 1)
-		t.gap(peer, 1, ref)
+		m.gap(peer, 1, ref)
 	}
-	t.unrequested(fl, p, ref)
+	m.unrequested(fl, p, ref)
 }
 
 // unrequested handles a Read Response whose request was not seen. It is reported once per run of consecutive
 // packets.
-func (t *Tracker) unrequested(fl *flow, p *Packet, ref rdma.Ref) {
-	t.early.keep(fl, p, ref)
+func (m *messages) unrequested(fl *flow, p *Packet, ref rdma.Ref) {
+	m.early.keep(fl, p, ref)
 	if p.Opcode.Starts() || !fl.hasUnrequested || p.PSN != psnAdd(fl.lastUnrequested, 1) {
-		t.h.Event(fl.c.Connection, fl.side, rdma.EventUnrequested, p.PSN, ref)
+		m.h.Event(fl.c.Connection, fl.side, rdma.EventUnrequested, p.PSN, ref)
 	}
 	fl.hasUnrequested, fl.lastUnrequested = true, p.PSN
 }
 
 // place is the offset of a Read Response packet in its Read. It returns false if the packet cannot belong to
 // it: all but the last carry as much as the path MTU allows.
-func (t *Tracker) place(peer *flow, r *request, index uint32, p *Packet) (offset uint64, ok bool) {
+func (m *messages) place(peer *flow, r *request, index uint32, p *Packet) (offset uint64, ok bool) {
 	length, size := uint64(r.op.Length), uint64(p.PayloadLen)
 	last := p.Opcode.Ends()
 	if r.guess {
@@ -269,7 +269,7 @@ func (t *Tracker) place(peer *flow, r *request, index uint32, p *Packet) (offset
 			return 0, false
 		}
 		if last {
-			t.settle(peer, r, index+1)
+			m.settle(peer, r, index+1)
 		}
 		return uint64(index) * uint64(r.mtu), true
 	}
@@ -285,7 +285,7 @@ func (t *Tracker) place(peer *flow, r *request, index uint32, p *Packet) (offset
 }
 
 // resize corrects the packet count of a Read that was requested when another path MTU was assumed.
-func (t *Tracker) resize(peer *flow, r *request) {
+func (m *messages) resize(peer *flow, r *request) {
 	old := r.count
 	r.mtu = peer.c.mtu
 	r.count = min(packets(r.op.Length, r.mtu), psnHalf)

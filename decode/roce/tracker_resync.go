@@ -79,14 +79,14 @@ func sendPrint(b []byte, length int) uint32 {
 
 // adopt handles the first request of a flow whose setup was captured. If the two contradict each other, the
 // traffic decides.
-func (t *Tracker) adopt(fl *flow, psn uint32, ref rdma.Ref) {
+func (m *messages) adopt(fl *flow, psn uint32, ref rdma.Ref) {
 	fl.announced = false
 	if d := psnDiff(psn, fl.next); d < 0 || d > maxLateStart {
 		if d < 0 {
-			t.resync(fl, psn, ref)
+			m.resync(fl, psn, ref)
 		} else {
 			// The capture may lack the packets in between; the current message is not suspect.
-			t.restart(fl, psn)
+			m.restart(fl, psn)
 			fl.c.Sent[fl.side].Resyncs++
 		}
 		fl.gone.add(psn-maxOvertaken, maxOvertaken)
@@ -96,15 +96,15 @@ func (t *Tracker) adopt(fl *flow, psn uint32, ref rdma.Ref) {
 }
 
 // resync restarts tracking of a direction at psn, since what was known of its PSNs is wrong.
-func (t *Tracker) resync(fl *flow, psn uint32, ref rdma.Ref) {
-	t.restart(fl, psn)
+func (m *messages) resync(fl *flow, psn uint32, ref rdma.Ref) {
+	m.restart(fl, psn)
 	fl.c.Sent[fl.side].Resyncs++
-	t.h.Event(fl.c.Connection, fl.side, rdma.EventResync, psn, ref)
+	m.h.Event(fl.c.Connection, fl.side, rdma.EventResync, psn, ref)
 }
 
 // contradicts reports whether a request below the expected PSN cannot be a retransmission: it differs from
 // what was seen with that PSN, or is older than anything that the peer can still ask for.
-func (t *Tracker) contradicts(fl *flow, p *Packet) bool {
+func (m *messages) contradicts(fl *flow, p *Packet) bool {
 	psn := p.PSN
 	if fl.opening && fl.below(psn) || fl.missing.has(psn, 1) {
 		return false
@@ -142,7 +142,7 @@ func (t *Tracker) contradicts(fl *flow, p *Packet) bool {
 	}
 	// A sender whose ring has overflowed may have more under way than is
 	// remembered. But it does not go back behind so much that was acknowledged.
-	return len(fl.ring) < t.limits.Requests || fl.acked-fl.oldest() >= uint64(len(fl.ring))/2
+	return len(fl.ring) < m.rings.limits.Requests || fl.acked-fl.oldest() >= uint64(len(fl.ring))/2
 }
 
 // beginsAgain reports whether a request with an older PSN, which was acknowledged, comes so long after the newest request, or before it, that
@@ -162,7 +162,7 @@ var workOf = [...]rdma.WorkKind{sendRequest: rdma.WorkSend, writeRequest: rdma.W
 
 // reused reports a request that has a PSN of an earlier one, which it does not repeat: its sender has counted wrong. It says nothing if another
 // connection may have taken over the queue pair, if a packet of either may be damaged, or if it is not certain how many PSNs the earlier one takes.
-func (t *Tracker) reused(fl *flow, p *Packet, ref rdma.Ref) {
+func (m *messages) reused(fl *flow, p *Packet, ref rdma.Ref) {
 	c, r := fl.c, fl.find(p.PSN)
 	switch {
 	case r == nil || r.guess || !c.set() || c.State != rdma.Established || c.closed || fl.bad > 0:
@@ -173,13 +173,13 @@ func (t *Tracker) reused(fl *flow, p *Packet, ref rdma.Ref) {
 		return
 	}
 	c.Reused[fl.side] = rdma.Reused{Kind: workOf[kindOf(p)], Of: workOf[r.kind], PSN: p.PSN, Start: r.start, Count: r.count}
-	t.h.Event(c.Connection, fl.side, rdma.EventReused, p.PSN, ref)
+	m.h.Event(c.Connection, fl.side, rdma.EventReused, p.PSN, ref)
 }
 
 // unsent reports an acknowledgement of a PSN that the requester, asked, cannot have used: one from before its first, or one that is as far from
 // everything that it sent as from what was acknowledged before, which is before. A capture that lacks requests shows acknowledgements beyond them, but
 // these go on from one another.
-func (t *Tracker) unsent(fl, asked *flow, psn uint32, before uint32, first bool, ref rdma.Ref) {
+func (m *messages) unsent(fl, asked *flow, psn uint32, before uint32, first bool, ref rdma.Ref) {
 	c := fl.c
 	start, ok := c.Setup[fl.side].Start()
 	if !ok || !c.set() || c.State != rdma.Established || c.closed || asked.announced || asked.unsure || asked.blind || fl.bad > 0 {
@@ -196,7 +196,7 @@ func (t *Tracker) unsent(fl, asked *flow, psn uint32, before uint32, first bool,
 	if psnDiff(psn, start) >= 0 && !(far(psn, asked.next) && far(psn, before)) {
 		return
 	}
-	t.h.Event(c.Connection, fl.side, rdma.EventAckUnsent, psn, ref)
+	m.h.Event(c.Connection, fl.side, rdma.EventAckUnsent, psn, ref)
 }
 
 // contradicts reports whether a packet with one of r's PSNs cannot be its retransmission, which may resume in

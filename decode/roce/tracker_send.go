@@ -159,20 +159,20 @@ func (fl *flow) continues(psn uint32) *assembly {
 }
 
 // border records that a message begins at psn: one in progress must have ended before.
-func (t *Tracker) border(fl *flow, psn uint32) {
+func (m *messages) border(fl *flow, psn uint32) {
 	if len(fl.sends) == 0 {
 		return
 	}
 	if a := fl.sending(psn); a != nil {
 		a.ended = false // its end, if any, belonged to another message
 		a.limit = uint32(a.indexOf(psn))
-		t.shorten(fl, a, a.limit)
+		m.shorten(fl, a, a.limit)
 	}
 }
 
 // shorten removes everything from packet n on from a Send: it belonged to other messages whose beginning was
 // not seen.
-func (t *Tracker) shorten(fl *flow, a *assembly, n uint32) {
+func (m *messages) shorten(fl *flow, a *assembly, n uint32) {
 	if a.count <= n {
 		return
 	}
@@ -181,55 +181,55 @@ func (t *Tracker) shorten(fl *flow, a *assembly, n uint32) {
 			// Those seen before the Send began, as part of others, were not counted. Its first packet was.
 			a.seen = max(a.seen-1, 1)
 			if i > n || a.limit != n {
-				t.behead(fl, psn)
+				m.behead(fl, psn)
 			}
 		}
 	}
 	a.count, a.length = n, int(n)*int(a.mtu)
-	if t.tracer != nil {
-		t.cutParts(fl, a)
+	if m.tracer != nil {
+		m.cutParts(fl, a)
 	}
 	a.buf = a.buf[:min(len(a.buf), a.length)]
 }
 
-func (t *Tracker) sendOnly(fl *flow, p *Packet, ref rdma.Ref) {
-	s := &t.send
-	*s = rdma.Send{} // and then field by field: see Tracker.send
+func (m *messages) sendOnly(fl *flow, p *Packet, ref rdma.Ref) {
+	s := &m.send
+	*s = rdma.Send{} // and then field by field: see messages.send
 	s.From, s.Data, s.Length = fl.side, p.Payload, p.PayloadLen
 	s.First, s.Last, s.Packets, s.Solicited = ref, ref, 1, p.SE
 	if p.Opcode.Operation() == RCSendOnlyInvalidate {
 		s.Invalidates, s.Handle = true, p.IETH
 	}
-	work := t.watch.began(fl, rdma.WorkSend, p, ref)
-	t.watch.carried(fl, work, uint32(p.PayloadLen), false, ref)
-	t.deliver(fl, s, p.PSN, 1, printOf(p), work)
+	work := m.watch.began(fl, rdma.WorkSend, p, ref)
+	m.watch.carried(fl, work, uint32(p.PayloadLen), false, ref)
+	m.deliver(fl, s, p.PSN, 1, printOf(p), work)
 }
 
-func (t *Tracker) deliver(fl *flow, s *rdma.Send, start, count, sum uint32, work uint64) *request {
+func (m *messages) deliver(fl *flow, s *rdma.Send, start, count, sum uint32, work uint64) *request {
 	fl.c.Sent[fl.side].Sends++
-	tag := t.h.Send(fl.c.Connection, s)
+	tag := m.h.Send(fl.c.Connection, s)
 	fl.rpc = fl.rpc || tag != (rdma.Tag{})
-	r := t.rings.push(fl, start, sum)
+	r := m.rings.push(fl, start, sum)
 	r.kind, r.count, r.tag, r.at = sendRequest, count, tag, s.Last.Time
 	r.work = work
-	if t.watch.watcher != nil {
-		t.watch.watcher.WorkDone(fl.c.Connection, fl.side, work, uint32(s.Length), s.Data, s.Last)
+	if m.watch.watcher != nil {
+		m.watch.watcher.WorkDone(fl.c.Connection, fl.side, work, uint32(s.Length), s.Data, s.Last)
 	}
 	r.mtu = 0
 	return r
 }
 
-func (t *Tracker) sendFirst(fl *flow, p *Packet, ref rdma.Ref) {
+func (m *messages) sendFirst(fl *flow, p *Packet, ref rdma.Ref) {
 	if len(fl.sends) >= maxSending {
-		t.flushSend(fl, 0)
+		m.flushSend(fl, 0)
 	}
-	t.learnMTU(fl.c, p)
-	a := t.assembler.begin(p, ref)
-	t.part(a, p, rdma.PartData, ref)
-	a.work = t.watch.began(fl, rdma.WorkSend, p, ref)
-	t.watch.carried(fl, a.work, uint32(p.PayloadLen), false, ref)
-	t.assembler.put(a, 0, p)
-	t.assembler.gathered(a)
+	m.learnMTU(fl.c, p)
+	a := m.assembler.begin(p, ref)
+	m.part(a, p, rdma.PartData, ref)
+	a.work = m.watch.began(fl, rdma.WorkSend, p, ref)
+	m.watch.carried(fl, a.work, uint32(p.PayloadLen), false, ref)
+	m.assembler.put(a, 0, p)
+	m.assembler.gathered(a)
 	i := len(fl.sends)
 	for i > 0 && psnDiff(fl.sends[i-1].start, p.PSN) > 0 {
 		i--
@@ -239,24 +239,24 @@ func (t *Tracker) sendFirst(fl *flow, p *Packet, ref rdma.Ref) {
 
 // sendNext handles a packet of a Send in progress. seen means that it was seen before the beginning of the
 // Send.
-func (t *Tracker) sendNext(fl *flow, a *assembly, p *Packet, ref rdma.Ref, seen bool) {
+func (m *messages) sendNext(fl *flow, a *assembly, p *Packet, ref rdma.Ref, seen bool) {
 	d := uint32(a.indexOf(p.PSN))
 	a.seen++
 	if seen {
 		a.again++
 	}
 	a.last = ref
-	t.part(a, p, rdma.PartData, ref)
-	t.watch.carried(fl, a.work, uint32(p.PayloadLen), false, ref)
+	m.part(a, p, rdma.PartData, ref)
+	m.watch.carried(fl, a.work, uint32(p.PayloadLen), false, ref)
 	offset := int(d) * int(a.mtu)
-	t.assembler.put(a, offset, p)
-	t.assembler.gathered(a)
+	m.assembler.put(a, offset, p)
+	m.assembler.gathered(a)
 	if d >= a.count {
 		a.count = d + 1
 		a.length = offset + p.PayloadLen
 	}
 	if p.Opcode.Ends() {
-		t.shorten(fl, a, d+1)
+		m.shorten(fl, a, d+1)
 		a.ended, a.length = true, offset+p.PayloadLen
 		a.buf = a.buf[:min(len(a.buf), a.length)]
 		a.solicit = p.SE
@@ -265,7 +265,7 @@ func (t *Tracker) sendNext(fl *flow, a *assembly, p *Packet, ref rdma.Ref, seen 
 		}
 	}
 	if a.ended && !fl.missing.has(a.start, a.count) {
-		t.flushSend(fl, slices.Index(fl.sends, a))
+		m.flushSend(fl, slices.Index(fl.sends, a))
 	}
 }
 
@@ -305,7 +305,7 @@ func (fl *flow) pierce(psn uint32) {
 }
 
 // flushSend delivers the assembled part of fl.sends[i], complete or not.
-func (t *Tracker) flushSend(fl *flow, i int) {
+func (m *messages) flushSend(fl *flow, i int) {
 	a := fl.sends[i]
 	fl.sends = slices.Delete(fl.sends, i, i+1)
 	end := len(a.buf)
@@ -321,15 +321,15 @@ func (t *Tracker) flushSend(fl *flow, i int) {
 	if !a.ended {
 		length++ // at least one more packet was sent
 	}
-	s := &t.send
+	s := &m.send
 	*s = rdma.Send{
 		From: fl.side, Data: a.buf[:end:end], Length: length,
 		First: a.first, Last: a.last, Packets: a.seen, Again: a.again,
 		Invalidates: a.inv, Handle: a.handle, Solicited: a.solicit, Parts: a.parts,
 	}
-	r := t.deliver(fl, s, a.start, a.count, a.print, a.work)
+	r := m.deliver(fl, s, a.start, a.count, a.print, a.work)
 	if a.ended {
 		r.mtu, r.op.Length = a.mtu, uint32(a.length)
 	}
-	t.assembler.end(a)
+	m.assembler.end(a)
 }

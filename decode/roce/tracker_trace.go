@@ -12,46 +12,46 @@ func headerOf(p *Packet) rdma.Header {
 }
 
 // part reports a packet of a Send in progress to the tracer, if there is one.
-func (t *Tracker) part(a *assembly, p *Packet, kind rdma.PartKind, ref rdma.Ref) {
-	if t.tracer != nil {
+func (m *messages) part(a *assembly, p *Packet, kind rdma.PartKind, ref rdma.Ref) {
+	if m.tracer != nil {
 		a.parts = rdma.AddPart(a.parts, rdma.Part{Ref: ref, Header: headerOf(p), Kind: kind, Bytes: uint32(p.PayloadLen)})
 	}
 }
 
 // untimely reports a packet whose message is not yet known to the tracer.
-func (t *Tracker) untimely(fl *flow, psn uint32, ref rdma.Ref) {
-	if t.tracer != nil {
-		t.tracer.Early(fl.c.Connection, fl.side, psn, ref)
+func (m *messages) untimely(fl *flow, psn uint32, ref rdma.Ref) {
+	if m.tracer != nil {
+		m.tracer.Early(fl.c.Connection, fl.side, psn, ref)
 	}
 }
 
 // cutParts removes the packets past the end of a Send from it.
-func (t *Tracker) cutParts(fl *flow, a *assembly) {
+func (m *messages) cutParts(fl *flow, a *assembly) {
 	kept := a.parts[:0]
 	for _, p := range a.parts {
 		if p.Kind == rdma.PartAck || uint32(a.indexOf(p.Header.PSN)) < a.count {
 			kept = append(kept, p)
 		} else {
-			t.untimely(fl, p.Header.PSN, p.Ref)
+			m.untimely(fl, p.Header.PSN, p.Ref)
 		}
 	}
 	a.parts = kept
 }
 
 // partAcked reports the acknowledgement of a part of a Send in progress.
-func (t *Tracker) partAcked(fl *flow, a *assembly, psn uint32, ref rdma.Ref) {
+func (m *messages) partAcked(fl *flow, a *assembly, psn uint32, ref rdma.Ref) {
 	if a.indexOf(psn) >= 0 {
 		a.parts = rdma.AddPart(a.parts, rdma.Part{Ref: ref, Header: fl.c.Header, Kind: rdma.PartAck})
 	}
 }
 
 // traceAck reports to the tracer that a request, or a part of it, was acknowledged.
-func (t *Tracker) traceAck(fl *flow, r *request, ref rdma.Ref) {
+func (m *messages) traceAck(fl *flow, r *request, ref rdma.Ref) {
 	tag := r.tag
 	if r.kind != sendRequest {
 		tag = r.op.Tag
 	}
 	if tag != (rdma.Tag{}) {
-		t.tracer.Acked(fl.c.Connection, fl.side, tag, ref)
+		m.tracer.Acked(fl.c.Connection, fl.side, tag, ref)
 	}
 }
