@@ -5,6 +5,25 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 )
 
+// OpStart implements rdma.Handler.
+func (t *Tracker) OpStart(c *rdma.Connection, op *rdma.Op, ref rdma.Ref) { t.chunks.start(c, op, ref) }
+
+// OpAgain implements rdma.Handler.
+func (t *Tracker) OpAgain(c *rdma.Connection, op *rdma.Op, ref rdma.Ref) { t.chunks.again(c, op, ref) }
+
+// OpData implements rdma.Handler.
+func (t *Tracker) OpData(c *rdma.Connection, op *rdma.Op, f *rdma.Fragment) {
+	s, o := t.chunks.find(c, op, f)
+	if s == nil {
+		return
+	}
+	fresh := t.chunks.data(c, op, f, s, o)
+	if s.chunk < 0 && !s.tx.disclosed {
+		t.disclose(s.tx, s)
+	}
+	s.tx.moved(op, o, f, fresh)
+}
+
 // chunks attributes RDMA operations to the memory that messages have offered.
 type chunks struct {
 	opt     *Options
