@@ -42,7 +42,7 @@ var ui = []string{
 // points, the defence against floods, how long to poll, and queues.
 var provider = []string{
 	"replay/verbs", "replay/verbs/tap",
-	"replay/internal/busy", "replay/internal/halfopen", "replay/internal/backlog", "replay/internal/link", "replay/internal/ring", "replay/internal/unguessable",
+	"replay/internal/busy", "replay/internal/halfopen", "internal/backlog", "replay/internal/link", "internal/ring", "replay/internal/unguessable",
 }
 
 var rules = []rule{
@@ -232,8 +232,8 @@ var rules = []rule{
 	{packages: "replay/internal/busy"},
 	{packages: "replay/internal/deadline"},
 	{packages: "replay/internal/arena"},
-	{packages: "replay/internal/ring"},
-	{packages: "replay/internal/backlog", own: []string{"replay/verbs"}},
+	{packages: "internal/ring"},
+	{packages: "internal/backlog", own: []string{"replay/verbs"}},
 	{packages: "replay/internal/link", own: []string{"replay/verbs"}, foreign: []string{"golang.org/x/sys"}},
 
 	// Providers of RDMA. One knows the interface, capture points, and the codecs of its own fabric; it knows
@@ -242,6 +242,7 @@ var rules = []rule{
 	{packages: "replay/verbs"},
 	{packages: "replay/verbs/tap", own: []string{"capture", "replay/verbs"}},
 	{packages: "internal/testtools/verbstest", own: []string{"replay/verbs"}, foreign: []string{"golang.org/x/sys"}},
+	{packages: "internal/testtools/loop", own: provider},
 	{packages: "replay/verbs/auto", own: []string{"replay/verbs", "replay/verbs/iwarp", "replay/verbs/rdma", "replay/verbs/rocev2"}},
 	{packages: "replay/verbs/iwarp", own: append([]string{"decode/iwarp"}, provider...), foreign: []string{"golang.org/x/sys"}, tests: []string{"decode/..."}},
 	{packages: "replay/verbs/rocev2", own: append([]string{"decode/ibcm", "decode/roce"}, provider...), foreign: []string{"golang.org/x/sys"}, tests: []string{"decode/..."}},
@@ -253,7 +254,7 @@ var rules = []rule{
 	{packages: "replay/transport/budget", own: []string{"replay/internal/halfopen"}},
 	{packages: "replay/endpoint", own: []string{
 		"decode/oncrpc", "decode/rdma", "decode/rpcrdma",
-		"replay/internal/deadline", "internal/onclose", "replay/internal/ring", "replay/transport", "replay/transport/budget", "replay/verbs",
+		"replay/internal/deadline", "internal/onclose", "internal/ring", "replay/transport", "replay/transport/budget", "replay/verbs",
 	}, tests: []string{"decode/...", "analyze/check"}},
 	{packages: "replay/tcprpc", own: []string{
 		"decode/oncrpc", "replay/internal/deadline", "replay/internal/link", "internal/onclose", "replay/transport", "replay/transport/budget", "replay/verbs", "replay/verbs/tap",
@@ -264,7 +265,7 @@ var rules = []rule{
 
 	// Kerberos, between transports and those who make and answer calls: they see plain
 	// calls. Tickets are got elsewhere.
-	{packages: "replay/gss", own: []string{"decode/krb5", "decode/oncrpc", "decode/rpc", "decode/xdr", "replay/internal/ring", "replay/transport"}, tests: []string{"decode/nfs/nfs4"}},
+	{packages: "replay/gss", own: []string{"decode/krb5", "decode/oncrpc", "decode/rpc", "decode/xdr", "internal/ring", "replay/transport"}, tests: []string{"decode/nfs/nfs4"}},
 	{packages: "replay/gss/accept", own: []string{"decode/krb5", "decode/oncrpc", "decode/rpc", "decode/xdr", "replay/transport"}, tests: []string{"decode", "decode/transaction"}},
 	{packages: "replay/gss/login", own: []string{"decode/krb5"}, foreign: []string{"github.com/jcmturner/gokrb5/v8/config", "golang.org/x/crypto"}},
 

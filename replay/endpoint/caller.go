@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
+	"github.com/rpcrdma/toolkit/internal/ring"
 	"github.com/rpcrdma/toolkit/replay/internal/deadline"
-	"github.com/rpcrdma/toolkit/replay/internal/ring"
 	"github.com/rpcrdma/toolkit/replay/transport"
 )
 

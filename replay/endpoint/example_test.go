@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
+	"github.com/rpcrdma/toolkit/internal/testtools/loop"
 	"github.com/rpcrdma/toolkit/replay/endpoint"
 	"github.com/rpcrdma/toolkit/replay/transport"
-	"github.com/rpcrdma/toolkit/replay/verbs/loop"
 )
 
 // program answers every call with success and no results.

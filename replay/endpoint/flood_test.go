@@ -11,12 +11,12 @@ import (
 	"time"
 
 	"github.com/rpcrdma/toolkit/internal/testtools/leak"
+	"github.com/rpcrdma/toolkit/internal/testtools/loop"
 	"github.com/rpcrdma/toolkit/internal/testtools/rpctest"
 	"github.com/rpcrdma/toolkit/replay/transport"
 	"github.com/rpcrdma/toolkit/replay/transport/budget"
 	"github.com/rpcrdma/toolkit/replay/verbs"
 	"github.com/rpcrdma/toolkit/replay/verbs/iwarp"
-	"github.com/rpcrdma/toolkit/replay/verbs/loop"
 	"github.com/rpcrdma/toolkit/replay/verbs/rocev2"
 )
 

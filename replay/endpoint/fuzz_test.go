@@ -13,11 +13,11 @@ import (
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/testtools/loop"
 	"github.com/rpcrdma/toolkit/internal/testtools/mutate"
 	"github.com/rpcrdma/toolkit/internal/testtools/rpctest"
 	"github.com/rpcrdma/toolkit/replay/transport"
 	"github.com/rpcrdma/toolkit/replay/verbs"
-	"github.com/rpcrdma/toolkit/replay/verbs/loop"
 )
 
 // sends are the messages of a sample's transactions, one of each layout.

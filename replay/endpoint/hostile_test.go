@@ -12,10 +12,10 @@ import (
 
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
+	"github.com/rpcrdma/toolkit/internal/testtools/loop"
 	"github.com/rpcrdma/toolkit/internal/testtools/rpctest"
 	"github.com/rpcrdma/toolkit/replay/transport"
 	"github.com/rpcrdma/toolkit/replay/verbs"
-	"github.com/rpcrdma/toolkit/replay/verbs/loop"
 )
 
 // raw is a peer that sends what it likes.

@@ -9,10 +9,10 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/rpcrdma/toolkit/internal/testtools/loop"
 	"github.com/rpcrdma/toolkit/replay/transport"
 	"github.com/rpcrdma/toolkit/replay/verbs"
 	"github.com/rpcrdma/toolkit/replay/verbs/iwarp"
-	"github.com/rpcrdma/toolkit/replay/verbs/loop"
 	"github.com/rpcrdma/toolkit/replay/verbs/rocev2"
 )
 

@@ -11,13 +11,13 @@ import (
 	"github.com/rpcrdma/toolkit/decode/krb5"
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/internal/testtools/krbtest"
+	"github.com/rpcrdma/toolkit/internal/testtools/loop"
 	"github.com/rpcrdma/toolkit/replay/client"
 	"github.com/rpcrdma/toolkit/replay/endpoint"
 	"github.com/rpcrdma/toolkit/replay/gss"
 	"github.com/rpcrdma/toolkit/replay/gss/accept"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store/memory"
 	"github.com/rpcrdma/toolkit/replay/providers"
-	"github.com/rpcrdma/toolkit/replay/verbs/loop"
 )
 
 // TestExpiry uses tickets that are valid for a moment only: of a clock that stands still

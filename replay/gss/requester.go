@@ -10,7 +10,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/decode/krb5"
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
-	"github.com/rpcrdma/toolkit/replay/internal/ring"
+	"github.com/rpcrdma/toolkit/internal/ring"
 	"github.com/rpcrdma/toolkit/replay/transport"
 )
 

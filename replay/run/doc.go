@@ -7,7 +7,7 @@
 //
 //	workload    the plan: its tables in memory, its calls in memory or in their file
 //	schedule    which call may go when
-//	world       what the plan's symbols stand for on this server
+//	bindings    what the plan's symbols stand for on this server
 //	guard       which calls may be sent
 //	judge       how a reply compares with the captured one
 //	report      the result of a run
@@ -17,9 +17,12 @@
 //
 //	feed        reads the calls ahead of the schedule             feed.go
 //	 │
-//	schedule ─► admit ──► issue ─► build ─► transport            send.go
+//	schedule ─► admit ──► issue ─► build ─► transport            admit.go
 //	              │         │                  │  done           call.go
 //	              │         │                  ▼
 //	           not sent  not sent   receive ─► judge ─► settle ─► end
 //	                                                             receive.go
+//
+// What a run has besides, each with its own state: locks (of NFSv3), provision (state that the plan does not create),
+// recovery (after restarts of the server), corrections, delegations, slots, postponements, roots, codec.
 package run

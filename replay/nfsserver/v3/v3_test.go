@@ -13,6 +13,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/nfs/mount"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
 	"github.com/rpcrdma/toolkit/decode/xdr"
+	"github.com/rpcrdma/toolkit/internal/testtools/loop"
 	"github.com/rpcrdma/toolkit/internal/testtools/nfstest"
 	"github.com/rpcrdma/toolkit/replay/endpoint"
 	"github.com/rpcrdma/toolkit/replay/nfsserver"
@@ -20,7 +21,6 @@ import (
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store/memory"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/v3"
 	"github.com/rpcrdma/toolkit/replay/tcprpc"
-	"github.com/rpcrdma/toolkit/replay/verbs/loop"
 )
 
 func newServer(opt nfsserver.Options, st memory.Options) *nfsserver.Server {

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/rpcrdma/toolkit/decode/iwarp"
-	"github.com/rpcrdma/toolkit/replay/internal/backlog"
+	"github.com/rpcrdma/toolkit/internal/backlog"
 	"github.com/rpcrdma/toolkit/replay/internal/halfopen"
 	"github.com/rpcrdma/toolkit/replay/verbs"
 )

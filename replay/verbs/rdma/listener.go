@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	"github.com/rpcrdma/toolkit/replay/internal/backlog"
+	"github.com/rpcrdma/toolkit/internal/backlog"
 	"github.com/rpcrdma/toolkit/replay/verbs"
 )
 

@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"github.com/rpcrdma/toolkit/decode/ibcm"
-	"github.com/rpcrdma/toolkit/replay/internal/backlog"
+	"github.com/rpcrdma/toolkit/internal/backlog"
 	"github.com/rpcrdma/toolkit/replay/verbs"
 )
 

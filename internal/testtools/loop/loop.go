@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/rpcrdma/toolkit/replay/internal/backlog"
+	"github.com/rpcrdma/toolkit/internal/backlog"
 	"github.com/rpcrdma/toolkit/replay/verbs"
 )
 

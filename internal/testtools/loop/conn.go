@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/rpcrdma/toolkit/replay/internal/ring"
+	"github.com/rpcrdma/toolkit/internal/ring"
 	"github.com/rpcrdma/toolkit/replay/verbs"
 )
 
