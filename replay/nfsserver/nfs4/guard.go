@@ -54,41 +54,30 @@ func (g *guard) change(h store.Handle, f func() error) error {
 	return f()
 }
 
-// named begins a change of the object that a name stands for, if there are delegations
-// at all.
-func (g *guard) named(c *store.Cred, dir store.Handle, name []byte) (h store.Handle, changing bool, err error) {
-	if !g.table.Delegations.Any() {
-		return h, false, nil
-	}
+// changeNamed calls f while the file that a name stands for is not delegated to others.
+func (g *guard) changeNamed(c *store.Cred, dir store.Handle, name []byte, f func() error) error {
 	var a store.Attr
-	if found := g.Lookup(c, dir, name, &a) == nil; !found || a.Type != store.Regular {
-		return h, false, nil // the operation itself tells
+	if !g.table.Delegations.Any() || g.Lookup(c, dir, name, &a) != nil || a.Type != store.Regular {
+		return f() // which tells what is wrong
 	}
-	err = g.begin(a.Handle, true)
-	return a.Handle, err == nil, err
+	return g.change(a.Handle, f)
 }
 
 // SetAttr implements store.Store.
 func (g *guard) SetAttr(c *store.Cred, h store.Handle, s *store.SetAttr, w *store.Wcc) error {
-	if err := g.begin(h, true); err != nil {
-		return err
-	}
-	defer g.table.Delegations.EndChange(h)
-	return g.Store.SetAttr(c, h, s, w)
+	return g.change(h, func() error { return g.Store.SetAttr(c, h, s, w) })
 }
 
 // Create implements store.Store. It may cut a file that exists.
-func (g *guard) Create(c *store.Cred, dir store.Handle, name []byte, how *store.Create, a *store.Attr, w *store.Wcc) (bool, error) {
-	if how.Mode == store.Unchecked && how.Set.Mask&store.SetSize != 0 {
-		h, changing, err := g.named(c, dir, name)
-		if err != nil {
-			return false, err
-		}
-		if changing {
-			defer g.table.Delegations.EndChange(h)
-		}
+func (g *guard) Create(c *store.Cred, dir store.Handle, name []byte, how *store.Create, a *store.Attr, w *store.Wcc) (created bool, err error) {
+	if how.Mode != store.Unchecked || how.Set.Mask&store.SetSize == 0 {
+		return g.Store.Create(c, dir, name, how, a, w)
 	}
-	return g.Store.Create(c, dir, name, how, a, w)
+	err = g.changeNamed(c, dir, name, func() error {
+		created, err = g.Store.Create(c, dir, name, how, a, w)
+		return err
+	})
+	return created, err
 }
 
 // Link implements store.Store.
@@ -98,32 +87,14 @@ func (g *guard) Link(c *store.Cred, h, dir store.Handle, name []byte, a *store.A
 
 // Remove implements store.Store.
 func (g *guard) Remove(c *store.Cred, dir store.Handle, name []byte, w *store.Wcc) error {
-	h, changing, err := g.named(c, dir, name)
-	if err != nil {
-		return err
-	}
-	if changing {
-		defer g.table.Delegations.EndChange(h)
-	}
-	return g.Store.Remove(c, dir, name, w)
+	return g.changeNamed(c, dir, name, func() error { return g.Store.Remove(c, dir, name, w) })
 }
 
 // Rename implements store.Store.
 func (g *guard) Rename(c *store.Cred, from store.Handle, name []byte, to store.Handle, newName []byte, wFrom, wTo *store.Wcc) error {
-	h, changing, err := g.named(c, from, name)
-	if err != nil {
-		return err
-	}
-	if changing {
-		defer g.table.Delegations.EndChange(h)
-	}
-	if h, changing, err = g.named(c, to, newName); err != nil {
-		return err
-	}
-	if changing {
-		defer g.table.Delegations.EndChange(h)
-	}
-	return g.Store.Rename(c, from, name, to, newName, wFrom, wTo)
+	return g.changeNamed(c, from, name, func() error {
+		return g.changeNamed(c, to, newName, func() error { return g.Store.Rename(c, from, name, to, newName, wFrom, wTo) })
+	})
 }
 
 // Read implements store.Store.
@@ -144,11 +115,7 @@ func (g *guard) Seek(c *store.Cred, h store.Handle, offset uint64, what store.Wh
 
 // Write implements store.Store.
 func (g *guard) Write(c *store.Cred, h store.Handle, offset uint64, data []byte, stable bool, w *store.Wcc) error {
-	if err := g.begin(h, true); err != nil {
-		return err
-	}
-	defer g.table.Delegations.EndChange(h)
-	return g.Store.Write(c, h, offset, data, stable, w)
+	return g.change(h, func() error { return g.Store.Write(c, h, offset, data, stable, w) })
 }
 
 // Allocate implements store.Store.

@@ -72,10 +72,8 @@ func (s *Server) test(c *nfsserver.Call, a *nlm.Nlm4Testargs) (r nlm.Nlm4Testrpl
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	who := state.NewOutsider(state.NewHost(c.Peer().Source()), nil)
-	if h := s.hosts[hostKey{c.Peer().Remote.Addr().Unmap(), string(l.CallerName)}]; h != nil {
-		if o := h.owners[ownerKey{svid: l.Svid, oh: string(l.Oh)}]; o != nil {
-			who = o.locks
-		}
+	if o := s.known(c, l.CallerName, ownerKey{svid: l.Svid, oh: string(l.Oh)}); o != nil {
+		who = o.locks
 	}
 	held, out := s.table.Outsiders.Test(who, key, rng, a.Exclusive)
 	switch out {
