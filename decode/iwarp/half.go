@@ -124,7 +124,8 @@ func (h *half) data(p []byte, ref rdma.Ref) {
 		case modeStart:
 			p = h.greet(p, ref)
 		case modeFraming:
-			p = h.frame(p, ref)
+			h.frame(p, ref)
+			return
 		case modeSearch:
 			h.seek(p, ref)
 			return
@@ -290,8 +291,8 @@ func (h *half) misled(p []byte) bool {
 	return !request && !reply && Sniff(p, len(p)) == Yes
 }
 
-// frame splits FPDUs off p. If the mode changes, it returns the rest.
-func (h *half) frame(p []byte, ref rdma.Ref) []byte {
+// frame splits FPDUs off p.
+func (h *half) frame(p []byte, ref rdma.Ref) {
 	for len(p) > 0 {
 		if h.have == 0 {
 			n := h.size(p, h.pos)
@@ -301,13 +302,13 @@ func (h *half) frame(p []byte, ref rdma.Ref) []byte {
 				if n < len(p) && !h.follows(p[n:], h.pos+uint64(n)) && h.wrong(p[:n]) {
 					h.stray(h.pos, ref)
 					h.surrender(p, ref, true)
-					return nil
+					return
 				}
 				if !h.fpdu(p[:n:n], n, h.pos, &one) {
 					h.showMalformed(p[:n:n], h.pos, &one)
 					h.implausible(h.pos, ref)
 					h.surrender(p, ref, true)
-					return nil
+					return
 				}
 				h.pos += uint64(n)
 				p = p[n:]
@@ -326,22 +327,21 @@ func (h *half) frame(p []byte, ref rdma.Ref) []byte {
 				h.showMalformed(h.buf, h.start, &h.from)
 				h.implausible(h.start, h.from.first)
 				h.surrender(p, ref, true)
-				return nil
+				return
 			}
 		}
 		if h.have == h.need && len(h.buf) == h.need && (!h.follows(p, h.pos) || h.torn()) && h.wrong(h.buf) {
 			h.stray(h.start, h.from.first)
 			h.surrender(p, ref, true)
-			return nil
+			return
 		}
 		if h.have == h.need && !h.finish() {
 			h.showMalformed(h.buf, h.start, &h.from)
 			h.implausible(h.start, h.from.first)
 			h.surrender(p, ref, true)
-			return nil
+			return
 		}
 	}
-	return nil
 }
 
 // headLen is how much of an FPDU must be present before the rest is waited for: the smallest FPDU, which is

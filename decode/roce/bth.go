@@ -41,10 +41,6 @@ const DefaultPKey = 0xffff
 //	+-+-------------+-----------------------------------------------+
 type BTH []byte
 
-// IsValid reports whether h is long enough and of the only transport header
-// version there is, 0.
-func (h BTH) IsValid() bool { return len(h) >= BTHSize && h[bthFlags]&maskTVer == 0 }
-
 // Opcode is the kind of the packet.
 func (h BTH) Opcode() Opcode { return Opcode(wire.Get8(h, bthOpcode)) }
 

@@ -24,9 +24,6 @@ const (
 // It is laid out as an IPv6 header.
 type GRH []byte
 
-// IsValid reports whether h is long enough and of version 6.
-func (h GRH) IsValid() bool { return len(h) >= GRHSize && h[0]>>4 == 6 }
-
 // Version is 6.
 func (h GRH) Version() uint8 { return wire.Get8(h, 0) >> 4 }
 

@@ -31,9 +31,6 @@ const (
 //	+---------+---------------------+-------------------------------+
 type LRH []byte
 
-// IsValid reports whether h is long enough and of link version 0.
-func (h LRH) IsValid() bool { return len(h) >= LRHSize && h[lrhVL]&0x0f == 0 }
-
 // VL is the virtual lane.
 func (h LRH) VL() uint8 { return wire.Get8(h, lrhVL) >> 4 }
 

@@ -36,13 +36,6 @@ func Append(b []byte, v uint64) []byte {
 	return binary.LittleEndian.AppendUint64(b, (x+zeros)>>lead)[:n]
 }
 
-// Word is the digits of a number below 10^8, the first in the lowest byte, and how many there are. Bytes behind them are 0.
-func Word(v uint32) (text uint64, n int) {
-	x := eight(v)
-	lead := bits.TrailingZeros64(x|1<<63) &^ 7 // bits of leading zeros; the last digit stays
-	return (x + zeros) >> (lead & 63), 8 - lead/8
-}
-
 // EightWord is the eight digits of a number below 10^8, the first in the lowest byte.
 func EightWord(v uint32) uint64 { return eight(v) + zeros }
 
