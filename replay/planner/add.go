@@ -167,17 +167,22 @@ func (b *Builder) add(c *call, before int64) {
 		}
 		return
 	}
+	b.expect(c)
+	o.What = c.about.of(v)
+	b.write(c)
+}
+
+// expect adds the reply that a replay should get.
+func (b *Builder) expect(c *call) {
 	switch {
 	case c.granted != nil:
-		o.Expect = grantedReply(o.Version, !b.opt.NoResults)
-	case !asynchronous(tx):
+		c.op.Expect = grantedReply(c.op.Version, !b.opt.NoResults)
+	case !asynchronous(c.v.Tx):
 		var reason string
-		if o.Expect, reason = expect(v, !b.opt.NoResults); reason != "" {
+		if c.op.Expect, reason = expect(c.v, !b.opt.NoResults); reason != "" {
 			c.reasons.add(plan.Inferred, reason)
 		}
 	}
-	o.What = c.about.of(v)
-	b.write(c)
 }
 
 // unadd undoes the counting of add.

@@ -181,13 +181,13 @@ func (e *engine) postpone(c *call, rpc string, res xdr.Message) bool {
 	e.count.retried++
 	c.release()
 	wait := c.again(old, closed, unkept)
-	if o.Compound != nil && nfs4.Nfsstat4(code) == nfs4.NFS4ERR_GRACE && c.tries >= completeAfter {
-		e.complete(c)
-	}
-	e.step(c.entry, schedule.Postpone)
-	if nfs4.Nfsstat4(code) == nfs4.NFS4ERR_GRACE && o.Compound != nil {
+	if o.Compound != nil && nfs4.Nfsstat4(code) == nfs4.NFS4ERR_GRACE {
+		if c.tries >= completeAfter {
+			e.complete(c)
+		}
 		wait = e.later.inGrace(c, wait)
 	}
+	e.step(c.entry, schedule.Postpone)
 	e.later.add(time.Now().Add(wait), c)
 	return true
 }
