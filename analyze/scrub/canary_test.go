@@ -20,6 +20,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/decode/roce"
+	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 )
 
@@ -361,7 +362,12 @@ func hidden(f fabric) {
 	}
 	say(0, null)
 	again()
-	say(1, []byte{0, 0, 0, 1}, text)                         // accepted or not, it does not say
+	say(1, []byte{0, 0, 0, 1}, text) // accepted or not, it does not say
+	say(0, null)
+	again()
+	say(1, []byte{0, 0, 0, 1, 0, 0, 0, 0}, text)             // a verifier that is none
+	say(0, null[:20], text)                                  // nor is this a credential
+	say(0, null[:28], text)                                  // nor this the verifier of a call
 	say(0, []byte{0, 0, 0, 0, 0, 0, 0, 3}, text)             // another version of RPC
 	say(0, []byte{0, 0, 0, 0}, text)                         // hardly one
 	say(0, null[:20], []byte{0, 0, 0, 1, 0, 0, 0, 40}, text) // a credential of AUTH_SYS that is none
@@ -487,8 +493,8 @@ func flows(in packets) map[tuple][]byte {
 	return all
 }
 
-// malformed is how many messages are at most: those of secure, which have arguments where they say that nothing protects them, and some of hidden.
-const malformed = 13
+// malformed is how many messages are at most: those of secure, which have arguments where they say that nothing protects them, some of hidden, and in chunks what is no message.
+const malformed = 64
 
 // TestNoCanary: nothing of what any field of any protocol held is in the copy, over any fabric, in a small window and a large one, of whole
 // packets and of those that were cut.
@@ -510,6 +516,22 @@ func TestNoCanary(t *testing.T) {
 			secure(p)
 			hidden(p)
 			p.write(1, canaryOf(2000))
+		},
+		"chunks": func(w *wire) {
+			p := chunked{newPair(w, 256)}
+			say(p, all)
+			secure(p)
+			hidden(p)
+			for i := range uint32(2) { // chunks of text
+				h := rpcrdma.Header{XID: 0xb00 + i, Version: 1, Credits: 32, Type: rpcrdma.TypeMsg, HasReply: true, Reply: rpcrdma.WriteChunk{{Handle: 7 + i, Length: 900, Offset: 1 << 20}}}
+				null := binary.BigEndian.AppendUint32(nil, h.XID)
+				null = append(null, 0, 0, 0, 0, 0, 0, 0, 2, 0, 1, 0x86, 0xa3, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+				op := [4]roce.Opcode{roce.RCSendFirst, roce.RCSendMiddle, roce.RCSendLast, roce.RCSendOnly}
+				p.cut(0, append(h.Append(nil), null...), op, roce.Packet{})
+				p.cut(1, canaryOf(600), [4]roce.Opcode{roce.RCWriteFirst, roce.RCWriteMiddle, roce.RCWriteLast, roce.RCWriteOnly}, roce.Packet{RETH: roce.RETHFields{VA: 1 << 20, RKey: 7 + i, DMALen: 600}})
+				h.Type, h.Reply[0].Length = rpcrdma.TypeNoMsg, 600
+				p.cut(1, h.Append(nil), op, roce.Packet{})
+			}
 		},
 		"other": others,
 	}

@@ -71,6 +71,15 @@ func (m *message) keep(from, to int) {
 	}
 }
 
+// head copies the XID and the type of a message if it is of that type. What is in a chunk may be no message at all.
+func (m *message) head(t oncrpc.MsgType) bool {
+	if len(m.b) < 2*word || oncrpc.MsgType(binary.BigEndian.Uint32(m.b[word:])) != t {
+		return false
+	}
+	m.keep(0, 2*word)
+	return true
+}
+
 // pad is n bytes with their padding.
 func pad(n int) int { return (n + 3) &^ 3 }
 
@@ -79,14 +88,17 @@ func (s *Scrubber) call(m *message) {
 	var c oncrpc.Call
 	err := c.Decode(m.b, m.full)
 	if err != nil && c.RPCVersion != oncrpc.Version {
-		m.keep(0, 2*word)
+		m.head(oncrpc.TypeCall)
 		s.undecoded(c.Cut)
 		return
 	}
 	m.keep(0, min(len(m.b), callFixed)&^3)
+	if err != nil && !c.Cut {
+		s.undecoded(c.Cut)
+		return
+	}
 	s.credential(m, &c)
 	if err != nil {
-		s.undecoded(c.Cut)
 		return
 	}
 	verf := callFixed + authFixed + pad(len(c.Cred.Body))
@@ -188,10 +200,11 @@ func (s *Scrubber) body(m *message, b *oncrpc.Body, what xdr.Redactable, reply b
 func (s *Scrubber) reply(m *message, call []byte, callFull int) {
 	var r oncrpc.Reply
 	err := r.Decode(m.b, m.full)
-	m.keep(0, 2*word)
-	if r.Stat <= oncrpc.Denied {
-		m.keep(2*word, replyFixed)
+	if !m.head(oncrpc.TypeReply) || err != nil && !r.Cut {
+		s.undecoded(r.Cut)
+		return
 	}
+	m.keep(2*word, replyFixed)
 	if r.Stat == oncrpc.Accepted {
 		m.keep(replyFixed, replyFixed+authFixed)
 		if err == nil {
@@ -201,7 +214,6 @@ func (s *Scrubber) reply(m *message, call []byte, callFull int) {
 		m.keep(replyFixed, r.Length)
 	}
 	if err != nil {
-		s.undecoded(r.Cut)
 		return
 	}
 	var c oncrpc.Call

@@ -272,3 +272,47 @@ func (p *pair) manage(from int, a ibcm.Attribute, service ibcm.ServiceID, privat
 	q.DestQP = 1
 	p.raw(from, q, b)
 }
+
+// chunked is RPC over RoCE whose forward messages travel in Position-Zero Read chunks and in Reply chunks.
+type chunked struct{ *pair }
+
+func (p chunked) send(from int, xid uint32, msg []byte) {
+	const room = 1 << 20
+	reply := len(msg) >= 8 && msg[7] == 1
+	if reply == (from == 0) || len(msg) < 24 { // backward, or no message
+		p.pair.send(from, xid, msg)
+		return
+	}
+	call := rpcrdma.Segment{Handle: xid<<8 | 1, Length: uint32(len(msg)), Offset: uint64(xid) << 32}
+	back := rpcrdma.Segment{Handle: xid<<8 | 2, Length: room, Offset: uint64(xid)<<32 | room}
+	h := rpcrdma.Header{XID: xid, Version: 1, Credits: 32, Type: rpcrdma.TypeNoMsg, HasReply: true, Reply: rpcrdma.WriteChunk{back}}
+	sends := [4]roce.Opcode{roce.RCSendFirst, roce.RCSendMiddle, roce.RCSendLast, roce.RCSendOnly}
+	if reply {
+		p.cut(1, msg, [4]roce.Opcode{roce.RCWriteFirst, roce.RCWriteMiddle, roce.RCWriteLast, roce.RCWriteOnly},
+			roce.Packet{RETH: roce.RETHFields{VA: back.Offset, RKey: back.Handle, DMALen: call.Length}})
+		h.Reply[0].Length = call.Length
+		p.cut(1, h.Append(nil), sends, roce.Packet{})
+		return
+	}
+	h.Reads = []rpcrdma.ReadSegment{{Segment: call}}
+	p.cut(0, h.Append(nil), sends, roce.Packet{})
+	psn := p.psn[1]
+	q := roce.Packet{Opcode: roce.RCReadRequest, RETH: roce.RETHFields{VA: call.Offset, RKey: call.Handle, DMALen: call.Length}}
+	q.DestQP, q.PSN = 0x101, psn
+	p.raw(1, &q, nil)
+	n := (len(msg) + p.mtu - 1) / p.mtu
+	for i := range n {
+		q := roce.Packet{Opcode: roce.RCReadResponseMiddle, AETH: roce.AETHFields{Syndrome: roce.ACKUnlimited}}
+		switch {
+		case n == 1:
+			q.Opcode = roce.RCReadResponseOnly
+		case i == 0:
+			q.Opcode = roce.RCReadResponseFirst
+		case i == n-1:
+			q.Opcode = roce.RCReadResponseLast
+		}
+		q.DestQP, q.PSN = 0x100, (psn+uint32(i))&0xffffff
+		p.raw(0, &q, msg[i*p.mtu:min((i+1)*p.mtu, len(msg))])
+	}
+	p.psn[1] = (psn + uint32(n)) & 0xffffff
+}
