@@ -2,17 +2,17 @@ package decode
 
 import "github.com/rpcrdma/toolkit/decode/rdma"
 
-// Asked counts connections over RDMA that one side asked for and that the capture has no answer to.
+// Asked counts connections that one side asked for and that the capture has no answer to. What RoCE alone has is 0 of those by TCP.
 type Asked struct {
 	Connections uint64
 	V1          uint64 // of these over RoCEv1
 	// Of these, those whose peer sends packets of the other version of RoCE only, and those whose peer has another P_Key.
 	OtherVersion, OtherPKey uint64
 	PKeys                   [2]uint16 // the P_Keys of the first of these
-	Requests                uint64
-	BadICRC                 uint64 // of these with a wrong one
-	Longest                 int64  // nanoseconds from the first request for a connection to the last
-	First                   uint64 // packet number of the first request
+	Requests                uint64    // over TCP, SYNs
+	BadICRC                 uint64    // of these with a wrong one
+	Longest                 int64     // nanoseconds from the first request for a connection to the last
+	First                   uint64    // packet number of the first request
 }
 
 // AskedBy is what a connection that is over counts for: one attempt, or none if it was answered, or may have been.

@@ -115,11 +115,11 @@ type Stats struct {
 	Sealed rdma.Given
 	// Rejected counts the connections whose setup the other side has rejected. First is the first packet of such a connection.
 	Rejected rdma.Given
-	// Refused and Unanswered count the attempts to connect by TCP to a port of NFS or of rpcbind that were refused, and those of which the
-	// capture has only SYNs, once the connection is closed. First is the first SYN.
-	Refused, Unanswered rdma.Given
-	// Asked counts the connections over RDMA that one side asked for without an answer, once they are closed.
-	Asked Asked
+	// Refused counts the attempts to connect by TCP to a port of NFS or of rpcbind that were refused. First is the first SYN.
+	Refused rdma.Given
+	// Unanswered counts those of which the capture has only SYNs, and Asked the connections over RDMA that one side asked for without an
+	// answer, once they are closed.
+	Unanswered, Asked Asked
 	// OneWay counts the connections of which the capture has messages of one side and nothing that the other one sent, and the bytes of the
 	// former, once the connection is closed. First is the first packet of such a connection.
 	OneWay rdma.Given
@@ -208,7 +208,7 @@ func New(opt Options, emit func(*transaction.Transaction)) *Decoder {
 	}
 	d.roce = roce.NewTracker(h, hooks, &d.numbers, opt.RoCE)
 	d.tcp.init(h, hooks, &d.numbers, opt.TCP, d.memory.connections)
-	d.tcp.told = d.observer.Refused
+	d.tcp.told = d.observer.Attempt
 	d.udp.init(h, &d.numbers, d.memory.connections)
 	for i := range d.frags {
 		d.frags[i] = link.NewReassembler(link.ReassemblerOptions{Bytes: min(8<<20, d.memory.budget.Limit()/8)})
@@ -524,6 +524,7 @@ func (d *Decoder) defragment(p *capture.Packet, u *full) *link.Frame {
 		}
 		return nil
 	}
+	d.joined.unwrap(f)
 	if len(f.Tunnels) > 0 {
 		d.senders.note(p, f.Tunnels, len(u.frame.Tunnels))
 		if !d.tunnels.seen {

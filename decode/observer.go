@@ -42,8 +42,9 @@ type Observer struct {
 	Merged func(into *rdma.Connection, side rdma.Side, from *rdma.Connection, was rdma.Side)
 	// Closed is called for each connection at its end, or at the end of the capture.
 	Closed func(*rdma.Connection)
-	// Refused is called for each attempt to connect by TCP that Stats.Refused counts. Such an attempt gets no connection number.
-	Refused func(*rdma.Connection)
+	// Attempt is called for each attempt to connect by TCP that Stats.Refused counts, or Stats.Unanswered: the latter as it counts. Such
+	// an attempt gets no connection number.
+	Attempt func(*rdma.Connection, Asked)
 }
 
 // join makes one Observer of several, which are told in their order.
@@ -72,7 +73,7 @@ func join(list []Observer) (o Observer) {
 		o.Segment = both2(o.Segment, x.Segment)
 		o.Merged = both4(o.Merged, x.Merged)
 		o.Closed = both1(o.Closed, x.Closed)
-		o.Refused = both1(o.Refused, x.Refused)
+		o.Attempt = both2(o.Attempt, x.Attempt)
 	}
 	o.Watcher = rdma.Watchers(watchers...)
 	if len(watchers) > 1 {
@@ -91,7 +92,7 @@ func (o *Observer) handles() bool {
 
 // ordered reports whether an Observer has to be told in the order of the capture.
 func (o *Observer) ordered() bool {
-	return o.handles() || o.Packet != nil || o.Message != nil || o.Stray != nil || o.Segment != nil || o.Watcher != nil || o.Refused != nil
+	return o.handles() || o.Packet != nil || o.Message != nil || o.Stray != nil || o.Segment != nil || o.Watcher != nil || o.Attempt != nil
 }
 
 // observed passes what the transaction tracker receives to the observers.

@@ -48,8 +48,9 @@ type tcpDemux struct {
 	mismarked rdma.Given // records
 	sealed    rdma.Given // directions of connections of RPC
 
-	refused, unanswered rdma.Given // attempts to connect
-	told                func(refused *rdma.Connection)
+	refused    rdma.Given // attempts to connect
+	unanswered Asked
+	told       func(*rdma.Connection, Asked) // see Observer.Attempt
 }
 
 // tcpKey holds the two ends in ascending order.
@@ -360,7 +361,11 @@ func (t *tcpDemux) begin(key tcpKey, swapped bool, f *link.Frame, ref rdma.Ref, 
 // end closes a connection and forgets it.
 func (t *tcpDemux) end(c *tcpConn, ref rdma.Ref) {
 	if c.attempt.open {
-		t.unanswered.Add(rdma.Given{Count: 1, First: c.First.Number})
+		a := c.asked()
+		t.unanswered.Add(a)
+		if t.told != nil {
+			t.told(c.Connection, a)
+		}
 	}
 	t.shut(c, "", ref)
 	c.doubts = nil

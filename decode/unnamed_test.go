@@ -64,6 +64,12 @@ func TestUnnamed(t *testing.T) {
 	}{
 		{"EtherType", "rocev2 in EtherType 0x9999, 12 bytes further in", func(b []byte) []byte { return ethernet(0x9999, 12, b) }, 1 << 20},
 		{"EtherType, cut", "rocev2 in EtherType 0x9999, 12 bytes further in", func(b []byte) []byte { return ethernet(0x9999, 12, b) }, 120},
+		{"EtherType for experiments", "rocev2 in local experimental EtherType, 20 bytes further in", func(b []byte) []byte {
+			return append(ethernet(0x88b5, 6, b)[:20], b...)
+		}, 1 << 20},
+		{"a header of Arista of another kind", "rocev2 in header of Arista, 14 bytes further in", func(b []byte) []byte {
+			return ethernet(0xd28b, 14, b)
+		}, 1 << 20},
 		{"UDP", "rocev2 in UDP port 5555, 22 bytes further in", udp, 1 << 20},
 		{"IP", "rocev2 in IP protocol 200, 14 bytes further in", func(b []byte) []byte { return ip(200, nil, b) }, 1 << 20},
 		{"ICMP quotes what it is about", "", func(b []byte) []byte { return ip(1, nil, b) }, 1 << 20},
@@ -83,5 +89,44 @@ func TestUnnamed(t *testing.T) {
 				t.Errorf("%d transactions, want %d", len(got), len(want))
 			}
 		})
+	}
+}
+
+// TestUnnamedFragments: the datagrams of a wrapping of no known kind may be fragmented.
+func TestUnnamedFragments(t *testing.T) {
+	original := load(t, "../samples/rocev2-nfs41-recall.pcap")
+	read := func(packets []capture.Packet, trackers int) (lines []string) {
+		d := decode.New(decode.Options{Trackers: trackers}, func(tx *transaction.Transaction) { lines = append(lines, line(tx)) })
+		if err := d.Run(&slice{packets: number(packets), batch: 64}); err != nil {
+			t.Error(err)
+		}
+		return lines
+	}
+	var pieces []capture.Packet
+	for i, p := range original {
+		inner := p.Data
+		whole := append([]byte{0x0f, 0xa0, 0x15, 0xb3, byte((len(inner) + 16) >> 8), byte(len(inner) + 16), 0, 0}, make([]byte, 8)...)
+		whole = append(whole, inner...)
+		const most = 600
+		for at := 0; at < len(whole); at += most {
+			part := whole[at:min(at+most, len(whole))]
+			h := []byte{2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0, 0x45, 0, 0, 0, byte(i >> 8), byte(i), byte(at / 8 >> 8), byte(at / 8), 64, 17, 0, 0, 198, 51, 100, 1, 198, 51, 100, 2}
+			binary.BigEndian.PutUint16(h[16:], uint16(20+len(part)))
+			if at+most < len(whole) {
+				h[20] |= 0x20
+			}
+			p.Data = append(h, part...)
+			p.Length = uint32(len(p.Data))
+			pieces = append(pieces, p)
+		}
+	}
+	if len(pieces) == len(original) {
+		t.Fatal("no packet is long enough")
+	}
+	want := read(original, 0)
+	for _, trackers := range []int{0, 2} {
+		if got := read(pieces, trackers); len(got) != len(want) {
+			t.Errorf("%d trackers: %d transactions, want %d", trackers, len(got), len(want))
+		}
 	}
 }

@@ -19,6 +19,7 @@ type down struct {
 	replies, set, behind int // behind: set in replies after BIND_CONN_TO_SESSION
 	flags                uint32
 	now, bound           bool
+	refused              bool     // CREATE_SESSION asked for a backchannel, and none was granted
 	f                    *Finding // of the first
 }
 
@@ -26,9 +27,10 @@ type down struct {
 const leastDown = 3
 
 // channelState takes what a reply says of the backchannel of its session.
-func (c *replyRules) channelState(v *rpc.View, result xdr.Message) {
+func (c *replyRules) channelState(v *rpc.View, args, result xdr.Message) {
+	a, asked := args.(*nfs4.CompoundArgs)
 	r, ok := result.(*nfs4.CompoundRes)
-	if !ok || len(r.Ops) == 0 {
+	if !asked || !ok || len(r.Ops) == 0 || len(a.Ops) == 0 {
 		return
 	}
 	switch o := r.Ops[0].Body.(type) {
@@ -36,18 +38,23 @@ func (c *replyRules) channelState(v *rpc.View, result xdr.Message) {
 		if x := c.down[o.BctsrResok4.BctsrSessid]; x != nil && o.BctsrStatus == nfs4.NFS4_OK {
 			x.bound = true
 		}
+	case *nfs4.CREATE_SESSION4res:
+		wanted, ok := a.Ops[0].Body.(*nfs4.CREATE_SESSION4args)
+		granted := &o.CsrResok4
+		if !ok || o.CsrStatus != nfs4.NFS4_OK || wanted.CsaFlags&^granted.CsrFlags&nfs4.CREATE_SESSION4_FLAG_CONN_BACK_CHAN == 0 {
+			return
+		}
+		if x := c.channelOf(granted.CsrSessionid); x != nil && x.f == nil {
+			x.refused, x.f = true, c.about(v, ruleChannelDown, Responder)
+		}
 	case *nfs4.SEQUENCE4res:
 		if o.SrStatus != nfs4.NFS4_OK {
 			return
 		}
 		ok := &o.SrResok4
-		x := c.down[ok.SrSessionid]
+		x := c.channelOf(ok.SrSessionid)
 		if x == nil {
-			if len(c.down) >= maxChannels {
-				return
-			}
-			x = new(down)
-			c.down[ok.SrSessionid] = x
+			return
 		}
 		x.replies++
 		if x.now = ok.SrStatusFlags&pathDown != 0; !x.now {
@@ -64,18 +71,33 @@ func (c *replyRules) channelState(v *rpc.View, result xdr.Message) {
 	}
 }
 
+// channelOf returns what is known of a session, and makes it if it is new; nil beyond the limit.
+func (c *replyRules) channelOf(session [16]byte) *down {
+	x := c.down[session]
+	if x == nil && len(c.down) < maxChannels {
+		x = new(down)
+		c.down[session] = x
+	}
+	return x
+}
+
 // channelsDown reports the sessions whose server could not call back at the end.
 func (c *replyRules) channelsDown() {
 	var list []*Finding
 	for session, x := range c.down {
-		if !x.now || x.set < leastDown || x.set < x.replies && x.behind == 0 {
+		down := x.now && x.set >= leastDown && (x.set == x.replies || x.behind > 0)
+		if refused := x.refused && !x.bound; !down && !refused {
 			c.ok(ruleChannelDown)
 			continue
 		}
 		x.f.Expected = "a backchannel of session " + hex.EncodeToString(session[:]) + " that works"
-		x.f.Seen = fmt.Sprintf("%s in %d of %d replies", nfs4.SequenceStatusName(x.flags), x.set, x.replies)
-		if x.behind > 0 {
-			x.f.Seen += fmt.Sprintf(", %d of them after BIND_CONN_TO_SESSION", x.behind)
+		if down {
+			x.f.Seen = fmt.Sprintf("%s in %d of %d replies", nfs4.SequenceStatusName(x.flags), x.set, x.replies)
+			if x.behind > 0 {
+				x.f.Seen += fmt.Sprintf(", %d of them after BIND_CONN_TO_SESSION", x.behind)
+			}
+		} else {
+			x.f.Seen = "none: the client asked for one, CREATE_SESSION granted none, and no connection was bound to one"
 		}
 		list = append(list, x.f)
 	}

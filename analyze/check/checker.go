@@ -77,7 +77,7 @@ func (c *Count) Skipped() (n uint64) {
 func (c *Checker) Observer() decode.Observer {
 	return decode.Observer{
 		Packet: c.Packet, Headers: c.headers(), Message: c.Message, Stray: c.Stray, Operation: c.Operation,
-		OpStart: c.OpStart, OpData: c.OpData, Event: c.Event, Segment: c.Segment, Merged: c.Merged, Closed: c.Closed,
+		OpStart: c.OpStart, OpData: c.OpData, Event: c.Event, Segment: c.Segment, Merged: c.Merged, Closed: c.Closed, Attempt: c.Attempt,
 	}
 }
 

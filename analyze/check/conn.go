@@ -347,6 +347,7 @@ func (c *Checker) Closed(k *rdma.Connection) {
 
 // unanswered reports a connection that was asked for in vain.
 func (c *Checker) unanswered(k *rdma.Connection) {
+	c.otherVersion(k)
 	a := decode.AskedBy(k)
 	final := a.Requests > 1 // a single request may be answered after the capture
 	if k.Fabric == rdma.IWARP {
@@ -360,7 +361,31 @@ func (c *Checker) unanswered(k *rdma.Connection) {
 		return
 	}
 	f := s.finding(ruleNoAnswer, k.First, 0, Unknown)
-	f.Expected, f.Seen = "an answer", text.Asked(&a)
+	f.Expected, f.Seen = "an answer", text.Asked(&a, "by RDMA")
+	c.report(f)
+}
+
+// otherVersion reports the packets of a side whose peer sends the other version of RoCE only: neither gets what the other sends.
+func (c *Checker) otherVersion(k *rdma.Connection) {
+	side := rdma.Side(0)
+	if k.Sent[1].Packets > 0 {
+		side = 1
+	}
+	n := &k.Sent[side]
+	if !k.OtherVersion || n.Retransmitted == 0 || c.opt.Match != nil {
+		return
+	}
+	s := c.conns.of(k)
+	if s.many {
+		return
+	}
+	sends, expects := "RoCEv1", "RoCEv2"
+	if k.Fabric == rdma.RoCEv2 {
+		sends, expects = expects, sends
+	}
+	f := s.finding(ruleNoAnswer, k.First, side, Unknown)
+	f.Expected = fmt.Sprintf("packets of %s, as the peer sends", expects)
+	f.Seen = fmt.Sprintf("%s of %s, %d sent again, and no answer", units.Plural(n.Packets, "packet"), sends, n.Retransmitted)
 	c.report(f)
 }
 

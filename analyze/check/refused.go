@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/rdma"
@@ -51,6 +52,18 @@ func (a *attempts) find(tenant uint64, from, to netip.AddrPort, is func(*attempt
 		}
 	}
 	return nil
+}
+
+// Attempt is decode.Observer.Attempt. A single SYN may be answered after the capture.
+func (c *Checker) Attempt(k *rdma.Connection, a decode.Asked) {
+	if a.Requests < 2 || c.opt.Match != nil || !c.attempts.knows(k.Ends[1].Port) {
+		return
+	}
+	c.leave()
+	c.report(&Finding{
+		Rule: &rules[ruleNoAnswer], Ref: k.First, Fabric: rdma.IWARP, By: Unknown, From: k.Ends[0], To: k.Ends[1],
+		Expected: "an answer", Seen: text.Asked(&a, "by TCP"),
+	})
 }
 
 // attempted handles a TCP segment that opens a connection, or that answers such a segment.

@@ -49,7 +49,7 @@ func (c *replyRules) judge(v *rpc.View) {
 			c.defined(v, args, result)
 		}
 		if c.on[ruleChannelDown] != Off {
-			c.channelState(v, result)
+			c.channelState(v, args, result)
 		}
 	}
 	server := tx.Server().Addr.As16()

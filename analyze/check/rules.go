@@ -796,9 +796,9 @@ var rules = [ruleCount]Rule{
 		Text: "A boolean is 0 or 1, an enumeration has one of the values that its protocol names. Implementations take others differently, or refuse them as GARBAGE_ARGS.",
 	},
 	ruleChannelDown: {
-		ID: "backchannel-down", Number: "N3.11", Title: "the server reports that it cannot call back",
-		Source: "RFC 8881, section 18.46.3", Severity: all(Warning), Needs: NeedCall | NeedReply | NeedArguments,
-		Text: "SEQ4_STATUS_CB_PATH_DOWN and SEQ4_STATUS_CB_PATH_DOWN_SESSION stay set until the backchannel works again. Without it, a server recalls no delegations and grants none. Judged if they are set in the last reply of a session, in at least three replies, and in all of them or in one after BIND_CONN_TO_SESSION. One finding for a session.",
+		ID: "backchannel-down", Number: "N3.11", Title: "the server cannot call back",
+		Source: "RFC 8881, sections 18.36.3 and 18.46.3", Severity: all(Warning), Needs: NeedCall | NeedReply | NeedArguments,
+		Text: "SEQ4_STATUS_CB_PATH_DOWN and SEQ4_STATUS_CB_PATH_DOWN_SESSION stay set until the backchannel works again. Without it, a server recalls no delegations and grants none. Judged if they are set in the last reply of a session, in at least three replies, and in all of them or in one after BIND_CONN_TO_SESSION; or if CREATE_SESSION asks for a backchannel, and gets none. One finding for a session.",
 	},
 	rulePaused: {
 		ID: "pause-storm", Number: "F7.2", Title: "priority stopped by pause frames without a break",
@@ -806,9 +806,9 @@ var rules = [ruleCount]Rule{
 		Text: "Pause frames stopped a priority, or the whole port, for 100 ms or more; each was followed by the next before it ended. A receiver that cannot keep up stops its peer for microseconds. One that stops it for long is broken or hangs, and stops what is behind its peer, too. One finding for a priority, about its longest stop.",
 	},
 	ruleNoAnswer: {
-		ID: "connection-unanswered", Number: "N3.13", Title: "nobody answered the requests for a connection",
+		ID: "connection-unanswered", Number: "N3.13", Title: "no answer to the requests for a connection, or to its packets",
 		Source: "IBTA volume 1, chapter 12; RFC 5044, section 7.1", Severity: all(Warning), Needs: NeedPackets,
-		Text: "The request was sent again, or the TCP connection ended. The peer got no request, dropped it, or its answer was lost. A single request over RoCE or InfiniBand is not judged: its answer may come after the capture.",
+		Text: "The request was sent again, or the TCP connection ended. The peer got no request, dropped it, or its answer was lost. A single request over RoCE or InfiniBand, or a single SYN, is not judged: its answer may come after the capture. SYNs count as a refused TCP connection does. Packets that are sent again count if their peer sends the other version of RoCE only.",
 	},
 	ruleOffload: {
 		ID: "offload-unreported", Number: "N3.12", Title: "asynchronous operation whose end is never reported",

@@ -254,3 +254,24 @@ func TestManyAttempts(t *testing.T) {
 		t.Errorf("%d ports remembered", n)
 	}
 }
+
+// TestSYNUnanswered: SYNs that are sent again without an answer are a finding, copies of one are not.
+func TestSYNUnanswered(t *testing.T) {
+	for apart, want := range map[int64]string{1e6: "", 3e9: "1 attempt to connect by TCP has no answer in the capture: 3 requests within 6.000s; the first is packet 1"} {
+		s := newStream()
+		for i := range int64(3) {
+			s.raw(client, tcp.SYN, 5000, 0, nil)
+			s.packets[i].Time = 1e18 + i*apart
+		}
+		got := ""
+		for _, f := range s.run().findings {
+			if f.Rule.ID != "connection-unanswered" || f.By != Unknown || f.To != (rdma.End{Addr: addr[server], Port: s.port[server]}) {
+				t.Errorf("%+v", f)
+			}
+			got += f.Seen
+		}
+		if got != want {
+			t.Errorf("%d ns apart: %q, want %q", apart, got, want)
+		}
+	}
+}

@@ -174,6 +174,9 @@ func (c *Connection) life() string {
 		s += "; in " + string(text.Tunnel(nil, c.Tunnel, c.order()[0]))
 	}
 	s += "; " + c.ending()
+	if c.OtherVersion {
+		s += "; the peer sends packets of the other version of RoCE only"
+	}
 	if c.Taps > 0 {
 		s += "; at " + text.SafeString(c.Tap)
 		if c.Taps > 1 {

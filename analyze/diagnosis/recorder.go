@@ -12,6 +12,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/analyze/compound"
 	"github.com/rpcrdma/toolkit/analyze/latency"
+	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
@@ -325,7 +326,11 @@ func (r *Recorder) Closed(c *rdma.Connection) {
 	}
 }
 
-func (r *Recorder) refused(c *rdma.Connection) { r.gone(c, true) }
+func (r *Recorder) attempt(c *rdma.Connection, a decode.Asked) {
+	if a.Connections == 0 { // it was refused
+		r.gone(c, true)
+	}
+}
 
 func (r *Recorder) gone(c *rdma.Connection, rejected bool) {
 	r.mu.Lock()

@@ -22,7 +22,7 @@ func TestAsked(t *testing.T) {
 		{decode.Asked{Connections: 1, V1: 1, OtherVersion: 1, OtherPKey: 1, PKeys: [2]uint16{0x8001, 0xffff}, Requests: 1, First: 3},
 			"1 attempt to connect by RDMA has no answer in the capture: 1 request; the first is packet 3; over RoCEv1, as with a GID of that type: a peer that expects RoCEv2 does not answer; the peer sends packets of the other version of RoCE; the P_Keys of the two ends do not match in 1 of the attempts (first 0x8001, and 0xffff of the peer)"},
 	} {
-		if got := Asked(&c.of); got != c.want {
+		if got := Asked(&c.of, "by RDMA"); got != c.want {
 			t.Errorf("%s; want %s", got, c.want)
 		}
 	}

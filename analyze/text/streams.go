@@ -44,7 +44,6 @@ func Attempts(st *decode.Stats) []string {
 	}{
 		{&st.Rejected, "connection", "was rejected", "were rejected"},
 		{&st.Refused, "attempt", "to connect to NFS or rpcbind by TCP was refused (RST)", "to connect to NFS or rpcbind by TCP were refused (RST)"},
-		{&st.Unanswered, "attempt", "to connect to NFS or rpcbind by TCP has no answer in the capture", "to connect to NFS or rpcbind by TCP have no answer in the capture"},
 	} {
 		if n := x.count.Count; n > 0 {
 			rest := x.many
@@ -54,14 +53,17 @@ func Attempts(st *decode.Stats) []string {
 			all = append(all, fmt.Sprintf("%s %s; the first begins with packet %d", units.Plural(n, x.what), rest, x.count.First))
 		}
 	}
-	if s := Asked(&st.Asked); s != "" {
+	if s := Asked(&st.Unanswered, "to NFS or rpcbind by TCP"); s != "" {
+		all = append(all, s)
+	}
+	if s := Asked(&st.Asked, "by RDMA"); s != "" {
 		all = append(all, s)
 	}
 	return all
 }
 
-// Asked is a sentence about connections over RDMA that were asked for without an answer; empty if there are none.
-func Asked(a *decode.Asked) string {
+// Asked is a sentence about connections that were asked for in some way without an answer; empty if there are none.
+func Asked(a *decode.Asked, how string) string {
 	if a.Connections == 0 {
 		return ""
 	}
@@ -69,7 +71,7 @@ func Asked(a *decode.Asked) string {
 	if a.Connections > 1 {
 		has = "have"
 	}
-	s := fmt.Sprintf("%s to connect by RDMA %s no answer in the capture: %s", units.Plural(a.Connections, "attempt"), has, units.Plural(a.Requests, "request"))
+	s := fmt.Sprintf("%s to connect %s %s no answer in the capture: %s", units.Plural(a.Connections, "attempt"), how, has, units.Plural(a.Requests, "request"))
 	if a.Longest > 0 {
 		of := ""
 		if a.Connections > 1 {

@@ -46,6 +46,6 @@ func decodeNull(data []byte, n int, f *Frame) {
 		f.numbers(data[:4])
 		decodeIPv6(data[4:], n-4, f)
 	default:
-		f.Unknown = Unknown{FamilyLayer, family}
+		f.unknown(FamilyLayer, family, data[4:], n-4)
 	}
 }

@@ -68,7 +68,7 @@ func decodeLink(lt capture.LinkType, data []byte, n int, f *Frame) {
 	case capture.LinkPPI:
 		decodePPI(data, n, f)
 	default:
-		f.Unknown = Unknown{LinkLayer, uint32(lt)}
+		f.unknown(LinkLayer, uint32(lt), data, n)
 	}
 }
 
@@ -148,11 +148,11 @@ func decodeEtherType(etherType uint16, data []byte, n int, f *Frame) {
 			decodeSwitchTag(etherType, data, n, f)
 			return
 		case etherMACControl:
-			f.Unknown, f.Payload, f.PayloadLen = Unknown{EtherLayer, uint32(etherType)}, data[:len(data):len(data)], n
+			f.unknown(EtherLayer, uint32(etherType), data, n)
 			f.numbers(data[:min(len(data), pauseSize)])
 			return
 		default: // other protocols, and lengths of 802.3 frames (below 0x600)
-			f.Unknown, f.Payload, f.PayloadLen = Unknown{EtherLayer, uint32(etherType)}, data[:len(data):len(data)], n
+			f.unknown(EtherLayer, uint32(etherType), data, n)
 			return
 		}
 	}

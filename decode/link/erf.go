@@ -55,6 +55,6 @@ func decodeERF(data []byte, n int, f *Frame) {
 	case erfIPv4, erfIPv6:
 		decodeIP(data, n, f)
 	default:
-		f.Unknown = Unknown{ERFLayer, uint32(typ)}
+		f.unknown(ERFLayer, uint32(typ), data, n)
 	}
 }

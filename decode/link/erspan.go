@@ -78,6 +78,6 @@ func decodeERSPAN(h *greHeader, data []byte, n int, f *Frame) {
 	case erspanIP:
 		decodeIP(data[head:], n-head, f)
 	default:
-		f.Unknown = Unknown{ERSPANLayer, uint32(frame)}
+		f.unknown(ERSPANLayer, uint32(frame), data[head:], n-head)
 	}
 }

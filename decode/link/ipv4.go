@@ -111,6 +111,6 @@ func (f *Frame) transport(proto uint8, data []byte, n int) {
 	case ipEtherIP:
 		decodeEtherIP(data, n, f)
 	default:
-		f.Unknown, f.Payload, f.PayloadLen = Unknown{IPLayer, uint32(proto)}, data[:len(data):len(data)], n
+		f.unknown(IPLayer, uint32(proto), data, n)
 	}
 }

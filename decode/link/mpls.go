@@ -41,7 +41,7 @@ func decodeMPLS(data []byte, n int, f *Frame) {
 		f.numbers(data[:4])
 		decodeEthernet(data[4:], n-4, f)
 	case data[0]>>4 == 1 && !plausibleEthernet(data): // associated channel (RFC 4385, section 5)
-		f.Unknown = Unknown{EtherLayer, 0x8902} // what it carries is operation and maintenance
+		f.unknown(EtherLayer, 0x8902, data, n) // what it carries is operation and maintenance
 	default:
 		decodeEthernet(data, n, f)
 	}

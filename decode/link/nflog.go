@@ -30,12 +30,12 @@ func decodeNFLOG(data []byte, n int, f *Frame) {
 		}
 		f.numbers(rest[:4])
 		if kind == nflogPayload {
+			end := min(size, len(rest))
 			switch family {
 			case 2, 10, 7: // AF_INET, AF_INET6, AF_BRIDGE: the packet tells its version
-				end := min(size, len(rest))
 				decodeIP(rest[4:end], max(size-4, 0), f)
 			default:
-				f.Unknown = Unknown{FamilyLayer, uint32(family)}
+				f.unknown(FamilyLayer, uint32(family), rest[4:end], max(size-4, 0))
 			}
 			return
 		}
@@ -64,7 +64,7 @@ func decodePPI(data []byte, n int, f *Frame) {
 	case len(data) < head:
 		f.Problem = ProblemCutPPI
 	case lt == uint32(linkPPI) || lt > 0xffff: // no frame within a frame without end
-		f.Unknown = Unknown{LinkLayer, lt}
+		f.unknown(LinkLayer, lt, data[head:], n-head)
 	default:
 		f.numbers(data[:8])
 		decodeLink(linkType(lt), data[head:], n-head, f)

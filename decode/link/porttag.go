@@ -46,7 +46,7 @@ func decodeArista(data []byte, n int, f *Frame) {
 		}
 	}
 	if size == 0 {
-		f.Unknown = Unknown{EtherLayer, etherArista}
+		f.unknown(EtherLayer, etherArista, data, n)
 		return
 	}
 	decodeFixedTag(Arista, 4+size+2, data, n, f)

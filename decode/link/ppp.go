@@ -60,7 +60,7 @@ func decodePPP(data []byte, n int, f *Frame) {
 	case pppMPLS, pppMPLSMult:
 		decodeMPLS(data, n, f)
 	default:
-		f.Unknown = Unknown{PPPLayer, uint32(protocol)}
+		f.unknown(PPPLayer, uint32(protocol), data, n)
 	}
 }
 

@@ -41,7 +41,7 @@ func decodeTZSP(data []byte, n int, f *Frame) bool {
 	f.numbers(data[:4])
 	f.tags(data[4:at])
 	if protocol != tzspEthernet {
-		f.Unknown = Unknown{TZSPLayer, uint32(protocol)}
+		f.unknown(TZSPLayer, uint32(protocol), data[at:], n-at)
 		return true
 	}
 	decodeEthernet(data[at:], n-at, f)

@@ -30,6 +30,11 @@ type Unknown struct {
 	Value uint32
 }
 
+// unknown notes that Decode does not follow data, of which n bytes were on the wire.
+func (f *Frame) unknown(l Layer, value uint32, data []byte, n int) {
+	f.Unknown, f.Payload, f.PayloadLen = Unknown{l, value}, data[:len(data):len(data)], n
+}
+
 // String names it: "ARP", "ESP", "EtherType 0x9999", "link type 105 (IEEE802_11)".
 func (u Unknown) String() string {
 	switch u.Layer {

@@ -121,6 +121,6 @@ func decodeNext(next byte, data []byte, n int, f *Frame) {
 	case nextMPLS:
 		decodeMPLS(data, n, f)
 	default:
-		f.Unknown = Unknown{NextLayer, uint32(next)}
+		f.unknown(NextLayer, uint32(next), data, n)
 	}
 }

@@ -1,11 +1,14 @@
 package roce
 
 import (
+	"bytes"
 	"encoding/binary"
 	"hash/crc32"
 	"math/bits"
 	"net/netip"
+	"slices"
 
+	"github.com/rpcrdma/toolkit/decode/ibcm"
 	"github.com/rpcrdma/toolkit/decode/link"
 )
 
@@ -22,6 +25,8 @@ const (
 	FieldPort                     // UDP source port
 	FieldUDPLength                // length of UDP
 	FieldPKey                     // of the BTH
+	FieldAddress                  // of one host: the source of what it sends, the destination of what it receives
+	FieldRequested                // both addresses: those that a REQ names in its private data are right
 	FieldTOS                      // type of service of IPv4
 	FieldTTL                      // time to live, hop limit
 	FieldChecksum                 // of IPv4
@@ -31,7 +36,7 @@ const (
 
 // fieldNames are sentences' ends.
 var fieldNames = [fields]string{
-	"IP identification", "source address", "destination address", "IP length", "IP flags or fragment offset", "UDP source port", "UDP length", "P_Key",
+	"IP identification", "source address", "destination address", "IP length", "IP flags or fragment offset", "UDP source port", "UDP length", "P_Key", "IP address", "addresses",
 	"DSCP or ECN", "TTL", "IP checksum", "UDP checksum",
 }
 
@@ -66,9 +71,15 @@ var fieldPlaces = map[kind]map[Field]fieldPlace{
 
 // Misfits counts wrong ICRCs by the single header field that would make them right with another value. The zero value is ready for use.
 type Misfits struct {
-	Looked uint64 // packets
-	Fields [fields]Misfit
+	Looked    uint64 // packets
+	Fields    [fields]Misfit
+	Requested [2]netip.Addr           // the addresses of the first packet of FieldRequested
+	asked     [maxAsked][2]netip.Addr // that REQs name
+	known     int
 }
+
+// maxAsked is how many REQs are used.
+const maxAsked = 8
 
 // Misfit is a field with which ICRCs would be right.
 type Misfit struct {
@@ -95,6 +106,8 @@ func (m *Misfits) Look(f *link.Frame, number uint64) {
 	if !ok {
 		return
 	}
+	m.learn(ib)
+	m.requested(f, ib, number)
 	wrong := sum ^ binary.LittleEndian.Uint32(f.Payload[n-ICRCSize:])
 	m.Looked++
 	parts := [...][]byte{inNet: f.Net, inUDP: f.Transport, inBTH: ib}
@@ -114,6 +127,48 @@ func (m *Misfits) Look(f *link.Frame, number uint64) {
 		}
 		if x.Packets++; x.Packets == 1 {
 			x.Number, x.Now, x.Was = number, now, was
+		}
+	}
+}
+
+// learn takes the addresses that a REQ names in its private data, as its sender has them.
+func (m *Misfits) learn(ib []byte) {
+	var req ibcm.Message
+	if n := BTHSize + DETHSize; Opcode(ib[0]) != UDSendOnly || len(ib) < n || m.known == maxAsked || !ibcm.Decode(ib[n:], len(ib)-n, &req) || !req.IP {
+		return
+	}
+	if x := [2]netip.Addr{req.Src, req.Dst}; !slices.Contains(m.asked[:m.known], x) {
+		m.asked[m.known] = x
+		m.known++
+	}
+}
+
+// requested tries the addresses of REQs, in both directions.
+func (m *Misfits) requested(f *link.Frame, ib []byte, number uint64) {
+	was := binary.LittleEndian.Uint32(f.Payload[len(ib):])
+	for _, x := range m.asked[:m.known] {
+		for range 2 {
+			x[0], x[1] = x[1], x[0]
+			ends := append(x[0].AsSlice(), x[1].AsSlice()...)
+			if len(f.Net) < ipv4Size || len(ends) != 8 && len(ends) != 32 || len(ends) == 8 != (f.Net[0]>>4 == 4) {
+				continue
+			}
+			at := 12
+			if len(ends) == 32 {
+				at = 8
+			}
+			if len(f.Net) < at+len(ends) || bytes.Equal(f.Net[at:at+len(ends)], ends) {
+				continue
+			}
+			net := bytes.Clone(f.Net)
+			copy(net[at:], ends)
+			if sum, ok := ICRC(f.Proto, net, f.Transport, ib); ok && sum == was {
+				y := &m.Fields[FieldRequested]
+				if y.Packets++; y.Packets == 1 {
+					y.Number, m.Requested = number, x
+				}
+				return
+			}
 		}
 	}
 }
@@ -164,9 +219,24 @@ func solve(wrong uint32, distance, size int) (change uint32, ok bool) {
 // as wide as the CRC, so that the narrowest field counts, and among equals the one of which fewer bits were changed.
 func (m *Misfits) Fits() (f Field, x Misfit, ok bool) {
 	least := 0
+	all := *m
+	if y, z := all.Fields[FieldSource], all.Fields[FieldDestination]; y.Now == z.Now && y.Was == z.Was && y.Packets > 0 && z.Packets > 0 {
+		if z.Number < y.Number {
+			y.Number = z.Number
+		}
+		y.Packets += z.Packets
+		all.Fields[FieldAddress] = y
+	}
+	m = &all
+	if y := m.Fields[FieldRequested]; y.Packets > 0 && 10*y.Packets >= 9*m.Looked {
+		return FieldRequested, y, true
+	}
 	for i := range m.Fields {
 		y := &m.Fields[i]
 		size := fieldPlaces[kindIPv4][Field(i)].size
+		if Field(i) == FieldAddress {
+			size = 4
+		}
 		if y.Packets == 0 || 10*y.Packets < 9*m.Looked || 8*size > wide && y.Packets < 2 {
 			continue
 		}
@@ -183,6 +253,9 @@ func (m *Misfits) Add(o *Misfits) {
 	for i := range m.Fields {
 		x, y := &m.Fields[i], &o.Fields[i]
 		if x.Packets == 0 || y.Packets > 0 && y.Number < x.Number {
+			if Field(i) == FieldRequested {
+				m.Requested = o.Requested
+			}
 			x.Number, x.Now, x.Was = y.Number, y.Now, y.Was
 		}
 		x.Packets += y.Packets

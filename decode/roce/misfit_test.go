@@ -4,8 +4,10 @@ import (
 	"encoding/binary"
 	"hash/crc32"
 	"math/rand/v2"
+	"net/netip"
 	"testing"
 
+	"github.com/rpcrdma/toolkit/decode/ibcm"
 	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/roce"
 )
@@ -75,5 +77,47 @@ func TestMisfitsMasked(t *testing.T) {
 	}
 	if field, x, ok := m.Fits(); !ok || field != roce.FieldTTL || x.Was != 64 || !field.Masked() {
 		t.Errorf("%v %+v %v", field, x, ok)
+	}
+}
+
+// TestMisfitsOfNAT: a NAT changes the source one way, the destination the other way. Or it changes both, and a REQ has what they were.
+func TestMisfitsOfNAT(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	turn := func(f *link.Frame) *link.Frame { // the same packet the other way
+		copy(f.Net[12:], []byte{10, 0, 0, 2, 10, 0, 0, 1})
+		sum, _ := roce.ICRC(link.UDP, f.Net, f.Transport, f.Payload[:len(f.Payload)-4])
+		binary.LittleEndian.PutUint32(f.Payload[len(f.Payload)-4:], sum)
+		return f
+	}
+	var one, both roce.Misfits
+	for i := range 6 {
+		a, b := datagram(r, uint16(5+i), 100+20*i), turn(datagram(r, uint16(5+i), 90+20*i))
+		copy(a.Net[12:], []byte{198, 51, 100, 9})
+		copy(b.Net[16:], []byte{198, 51, 100, 9})
+		one.Look(a, uint64(2*i+1))
+		one.Look(b, uint64(2*i+2))
+	}
+	if f, x, ok := one.Fits(); !ok || f != roce.FieldAddress || x.Packets != 12 || x.Number != 1 || x.Now != 0xc6336409 || x.Was != 0x0a000001 {
+		t.Errorf("one address: %v %+v %v", f, x, ok)
+	}
+	req, m := ibcm.Append(make([]byte, roce.BTHSize+roce.DETHSize), ibcm.AttributeREQ, 7)
+	ibcm.REQ(m.Data()).SetServiceID(ibcm.IPServiceID(6, 20049))
+	ibcm.IPHeader(ibcm.REQ(m.Data()).Private()).Set(netip.MustParseAddrPort("10.0.0.1:700"), netip.MustParseAddr("10.0.0.2"))
+	for i := range 6 {
+		a, b := datagram(r, uint16(5+i), 100+20*i), turn(datagram(r, uint16(5+i), 90+20*i))
+		if i == 0 {
+			a = datagram(r, 5, len(req)-roce.BTHSize)
+			copy(a.Payload, req)
+			a.Payload[0] = uint8(roce.UDSendOnly)
+			sum, _ := roce.ICRC(link.UDP, a.Net, a.Transport, a.Payload[:len(req)])
+			binary.LittleEndian.PutUint32(a.Payload[len(req):], sum)
+		}
+		copy(a.Net[12:], []byte{198, 51, 100, 9, 198, 51, 100, 10})
+		copy(b.Net[12:], []byte{198, 51, 100, 10, 198, 51, 100, 9})
+		both.Look(a, uint64(2*i+1))
+		both.Look(b, uint64(2*i+2))
+	}
+	if f, x, ok := both.Fits(); !ok || f != roce.FieldRequested || x.Packets != 12 || x.Number != 1 || both.Requested[0].String() != "10.0.0.1" {
+		t.Errorf("both addresses: %v %+v %v %v", f, x, ok, both.Requested)
 	}
 }

@@ -26,7 +26,7 @@ func (s *Seeker) Seek(f *link.Frame) (at int, ok bool) {
 	switch {
 	case len(p) < BTHSize:
 		return 0, false
-	case f.Proto == link.None && f.Problem == link.NoProblem && !f.Unknown.Named():
+	case f.Proto == link.None && f.Problem == link.NoProblem && f.Unknown != icmp && f.Unknown != icmpv6:
 	case f.Proto == link.UDP && f.DstPort != Port && f.DstPort != PortSFlow && !rpcLike(p):
 	default:
 		return 0, false
@@ -61,6 +61,9 @@ func (s *Seeker) Seek(f *link.Frame) (at int, ok bool) {
 	}
 	return 0, false
 }
+
+// ICMP quotes the packets that it is about.
+var icmp, icmpv6 = link.Unknown{Layer: link.IPLayer, Value: 1}, link.Unknown{Layer: link.IPLayer, Value: 58}
 
 // PortSFlow is the UDP port of sFlow, whose datagrams hold samples of packets: what they lack was not lost.
 const PortSFlow = 6343

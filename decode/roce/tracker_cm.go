@@ -180,15 +180,22 @@ func (x paths) note(hosts addrPair, fabric rdma.Fabric, pkey uint16) {
 	x[hosts] = u
 }
 
-// unlike notes in a request that got no answer how its sender and its peer differ. Two P_Keys match if they name one partition, of which at least
-// one of the two is a full member (IBTA volume 1, section 10.9.3).
+// unlike notes in a request that got no answer, or in packets of one side without any of the other, how their sender and its peer differ. Two
+// P_Keys match if they name one partition, of which at least one of the two is a full member (IBTA volume 1, section 10.9.3).
 func (x paths) unlike(c *connection) {
 	const member, full = 0x7fff, 0x8000
-	if c.State != rdma.Connecting || c.Setup[1].Seen() {
+	from := rdma.Side(0)
+	if c.Sent[0].Packets == 0 && c.Sent[1].Packets > 0 {
+		from = 1
+	}
+	if c.Setup[1].Seen() || c.Sent[from.Other()].Packets > 0 {
 		return
 	}
-	peer := x[addrPair{c.Ends[1].Addr, c.Ends[0].Addr, c.Tenant}]
+	peer := x[addrPair{c.Ends[from.Other()].Addr, c.Ends[from].Addr, c.Tenant}]
 	c.OtherVersion = peer.fabrics != 0 && peer.fabrics&(1<<c.Fabric) == 0
+	if c.State != rdma.Connecting {
+		return
+	}
 	if a, b := c.pkey, peer.pkey; a != 0 && b != 0 && (a&member != b&member || (a|b)&full == 0) {
 		c.PKeys = [2]uint16{a, b}
 	}
