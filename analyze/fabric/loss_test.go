@@ -140,3 +140,13 @@ func TestModel(t *testing.T) {
 		}
 	}
 }
+
+// TestUnproven: without acknowledgements nothing says whether what the capture lacks was received.
+func TestUnproven(t *testing.T) {
+	s := newScene(fabric.Options{})
+	s.at(0, 0, roce.RCSendOnly, 0, 100)
+	s.at(5, 0, roce.RCSendOnly, 3, 100)
+	if r := s.done(); r.Totals.Unproven != 2 || r.Totals.NotCaptured != 0 || len(r.Notes) != 1 {
+		t.Errorf("%+v, %q", r.Totals, r.Notes)
+	}
+}

@@ -102,3 +102,15 @@ func TestPauseRepeated(t *testing.T) {
 		t.Errorf("%d, then a single stop", got)
 	}
 }
+
+// TestPauseShort: stops of few quanta end long before they are repeated.
+func TestPauseShort(t *testing.T) {
+	rec := fabric.New(fabric.Options{})
+	p := &rdma.Pause{PerPriority: true, Priorities: 1 << 3, Quanta: [8]uint16{3: 1000}}
+	for i := range int64(400) {
+		rec.Paused(p, rdma.Ref{Time: 1e9 + i*300e3, Number: uint64(i) + 1})
+	}
+	if got := rec.Report(nil).Congestion.Pauses[0].Held; got != 400*5120 {
+		t.Errorf("held for %d ns", got)
+	}
+}

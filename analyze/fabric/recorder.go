@@ -305,6 +305,7 @@ type Totals struct {
 	Reordered     uint64 `json:"reordered"`      // packets that came late and were not sent again
 	Overtaken     uint64 `json:"overtaken"`      // sequence NAKs without a loss: what they ask for had come late
 	NotCaptured   uint64 `json:"not_captured"`   // packets (iWARP: holes in the stream) that were received and are not in the capture
+	Unproven      uint64 `json:"unproven"`       // packets that are not in the capture, of directions without acknowledgements: nobody says whether they were received
 	FatalNAKs     uint64 `json:"fatal_naks"`     // that end the connection
 	NotOperations uint64 `json:"not_operations"` // operations counted by the connections that could not be followed
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/latency"
 	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 // ReportSchema is the value of the key "schema" of a Report.
@@ -217,7 +218,10 @@ func (r *Recorder) Report(inputs []string) *Report {
 		p.Notes = append(p.Notes, fmt.Sprintf("%d operations could not be followed: their beginning, or their headers, were not captured", n))
 	}
 	if n := r.totals.NotCaptured; n > 0 {
-		p.Notes = append(p.Notes, fmt.Sprintf("the capture lacks %d packets that were received: losses among them are not counted", n))
+		p.Notes = append(p.Notes, fmt.Sprintf("the capture lacks %s of what was received: losses among them are not counted", units.Plural(n, "packet")))
+	}
+	if n := r.totals.Unproven; n > 0 {
+		p.Notes = append(p.Notes, fmt.Sprintf("the capture lacks %s, and nothing says whether they were received: their connections have no acknowledgements, as those of UC", units.Plural(n, "packet")))
 	}
 	if more := r.totals.FatalNAKs - uint64(len(r.fatals)); more > 0 {
 		p.Notes = append(p.Notes, fmt.Sprintf("%d more fatal NAKs are not named", more))

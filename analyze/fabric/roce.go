@@ -430,7 +430,11 @@ func (r *Recorder) abandon(k *conn, side rdma.Side) {
 	k.unread(side, d)
 	r.totals.Reordered += uint64(d.late.count)
 	for _, g := range d.gaps.list {
-		if !g.used {
+		switch {
+		case g.used:
+		case !d.HasAcked && k.c.Fabric != rdma.IWARP:
+			r.totals.Unproven += g.count
+		default:
 			r.totals.NotCaptured += g.count
 		}
 	}

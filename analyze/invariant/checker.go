@@ -4,6 +4,7 @@ package invariant
 
 import (
 	"encoding/binary"
+	"fmt"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/nfs/ops"
@@ -146,6 +147,7 @@ func (c *Checker) Judge(x *Exchange) []Breach {
 	switch a := x.Args.(type) {
 	case *nfs4.CompoundArgs:
 		if r, ok := x.Result.(*nfs4.CompoundRes); ok {
+			c.illegal(a, r)
 			c.compound(a.Ops, r.Ops, true)
 		}
 	case *nfs4.CbCompoundArgs:
@@ -174,6 +176,25 @@ func (c *Checker) contradiction(args, result xdr.Message) {
 	c.judged |= 1 << Contradiction
 	if why := ops.Disagreement(args, result); why != "" {
 		c.add(Breach{Kind: Contradiction, Why: why})
+	}
+}
+
+// lastOf is the last operation that each minor version has defined (RFC 7530, 8881, 7862). Servers need not know those of extensions (RFC
+// 8178, section 4.2).
+var lastOf = [...]uint32{uint32(nfs4.OP_RELEASE_LOCKOWNER), uint32(nfs4.OP_RECLAIM_COMPLETE), uint32(nfs4.OP_CLONE)}
+
+// illegal judges OP_ILLEGAL, the result of numbers that the minor version does not define (RFC 8881, section 15.1.3.4): servers answer those
+// that they do not support with NFS4ERR_NOTSUPP.
+func (c *Checker) illegal(a *nfs4.CompoundArgs, r *nfs4.CompoundRes) {
+	i := len(r.Ops) - 1
+	if i < 0 || i >= len(a.Ops) || r.Ops[i].Number != uint32(nfs4.OP_ILLEGAL) || a.NoMinorversion || a.Minorversion >= uint32(len(lastOf)) {
+		return
+	}
+	c.judged |= 1 << Contradiction
+	if n := a.Ops[i].Number; n >= uint32(nfs4.OP_ACCESS) && n <= lastOf[a.Minorversion] {
+		c.at = i
+		c.add(Breach{Kind: Contradiction, Why: fmt.Sprintf("OP_ILLEGAL for an operation that NFSv4.%d defines: NFS4ERR_NOTSUPP says that the server lacks it", a.Minorversion)})
+		c.at = -1
 	}
 }
 

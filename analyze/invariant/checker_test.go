@@ -184,3 +184,24 @@ func TestBounded(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
+
+// TestIllegal: OP_ILLEGAL is right for numbers that the minor version does not define, and wrong for others.
+func TestIllegal(t *testing.T) {
+	for _, x := range []struct {
+		minor uint32
+		op    nfs4.NfsOpnum4
+		wrong bool
+	}{
+		{0, nfs4.OP_RELEASE_LOCKOWNER, true}, {0, nfs4.OP_EXCHANGE_ID, false}, {1, nfs4.OP_RECLAIM_COMPLETE, true},
+		{1, nfs4.OP_ALLOCATE, false}, {2, nfs4.OP_ALLOCATE, true}, {2, nfs4.OP_GETXATTR, false}, {2, 1000, false}, {7, nfs4.OP_READ, false},
+	} {
+		args := &nfs4.CompoundArgs{Minorversion: x.minor}
+		args.Ops = []nfs4.Op{{Number: uint32(x.op)}}
+		res := &nfs4.CompoundRes{}
+		res.Ops = []nfs4.Op{{Number: uint32(nfs4.OP_ILLEGAL)}}
+		found := invariant.New().Judge(&invariant.Exchange{Args: args, Result: res, Sent: 1, Replied: 2})
+		if got := len(found) == 1 && found[0].Kind == invariant.Contradiction && found[0].At == 0; got != x.wrong {
+			t.Errorf("NFSv4.%d, operation %d: %+v", x.minor, x.op, found)
+		}
+	}
+}

@@ -151,7 +151,12 @@ type Stopped struct {
 	Since, Last int64 // first and newest stop
 	Until       int64 // when the newest has ended by itself, at the latest
 	Frames      int64 // stops; 0: it is not stopped
+
+	held, sure int64 // up to Last, and from then on: for sure, see sureQuantum
 }
+
+// sureQuantum is how long a quantum lasts at least, in picoseconds: at 100 Gbit/s, since a capture does not tell the speed of a link.
+const sureQuantum = 5120
 
 // Take takes a frame that stops for some quanta, or resumes with 0. It returns what has ended; resumed says that the frame has ended it, and else
 // it has ended by itself (IEEE 802.3, annex 31B.3).
@@ -166,17 +171,18 @@ func (s *Stopped) Take(quanta uint16, at int64) (ended Stopped, resumed bool) {
 	if s.Frames == 0 {
 		s.Since = at
 	}
+	s.held += min(s.sure, max(at-s.Last, 0))
+	s.sure = int64(quanta) * sureQuantum / 1000
 	s.Last, s.Until, s.Frames = at, at+int64(quanta)*pauseQuantum, s.Frames+1
 	return ended, resumed
 }
 
-// Least is how long it has lasted at least, if it was repeated: each stop lasts until the next one, and so does the last.
+// Least is how long it has lasted at least, if it was repeated: each stop lasts until the next one, as far as its quanta do, and so does the last.
 func (s *Stopped) Least() int64 {
 	if s.Frames < 2 {
 		return 0
 	}
-	d := max(s.Last-s.Since, 0)
-	return d + d/(s.Frames-1)
+	return s.held + min(s.sure, max(s.Last-s.Since, 0)/(s.Frames-1))
 }
 
 // Watchers makes one Watcher of several. Each has Connection.Watched for itself.
