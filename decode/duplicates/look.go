@@ -17,12 +17,16 @@ type Delay struct {
 // What is looked at, and what it takes to be sure.
 const (
 	lookPackets = 1 << 17
-	lookLeast   = 4 << 20 // bytes of packets behind the first ones
+	lookLeast   = 4 << 20 // bytes of packets
 	lookMost    = 16 << 20
-	lookShare   = 128     // part of the file that is looked at, between these: reading and looking cost about as much as decoding
-	lookAll     = 1 << 11 // packets at the beginning; of the following ones, one in 16 is looked at, chosen by content
-	minPairs    = 16      // packets with copies
-	minEachWay  = 4       // of them in each direction between two hosts
+	// lookTime is how much time is looked at, in nanoseconds, on links so fast that the bytes above pass sooner: the clocks of two capture
+	// points differ by milliseconds. It may take lookTimes as many bytes.
+	lookTime   = 1e9
+	lookTimes  = 8
+	lookShare  = 128     // part of the file that is looked at, between these: reading and looking cost about as much as decoding
+	lookAll    = 1 << 11 // packets at the beginning; of the following ones, one in 16 is looked at, chosen by content
+	minPairs   = 16      // packets with copies
+	minEachWay = 4       // of them in each direction between two hosts
 	// minShare is the percentage of packets that must have the same number of copies. All capture points lose some packets.
 	minShare = 80
 	// minShareEachWay is the percentage in each direction between two hosts: packets that are sent again go in one.
@@ -43,7 +47,8 @@ func Look(r capture.Reader, file int64) (map[uint16]Delay, error) {
 	var b capture.Batch
 	var s printer
 	packets, size := 0, 0
-	for packets < lookPackets && size < most {
+	var first, last int64
+	for packets < lookPackets && (size < most || last-first < lookTime && size < lookTimes*most) {
 		if err := r.Read(&b); err == io.EOF {
 			break
 		} else if err != nil {
@@ -52,14 +57,14 @@ func Look(r capture.Reader, file int64) (map[uint16]Delay, error) {
 		for i := range b.Packets {
 			p := &b.Packets[i]
 			n := len(p.Data)
+			if last = p.Time; packets == 0 {
+				first = last
+			}
+			size += n
 			packets++
 			chosen := n > 0 && p.Data[n-1]&15 == 0
-			if packets > lookAll { // a fast link carries megabytes within the milliseconds by which clocks differ: what is only read counts little
-				if !chosen {
-					size += n / 8
-					continue
-				}
-				size += n
+			if !chosen && packets > lookAll {
+				continue
 			}
 			if x, ok := s.of(p); ok {
 				t := taps[p.Tap]
