@@ -97,12 +97,13 @@ func (b *batch) stalls() {
 	for _, k := range b.order {
 		loss := &finding{code: LossRecovery, side: Network, on: []int{k.id}, clock: Calls, certainty: Certain}
 		rnr := &finding{code: ReceiverNotReady, side: b.notReady(k), on: []int{k.id}, clock: Calls, certainty: Certain}
+		b.windowClosed(k, rnr)
 		cut := &finding{code: Outage, side: Network, on: []int{k.id}, clock: Calls, certainty: Likely, what: cutOff}
 		depth := &finding{code: ReadDepth, side: k.shallow, on: []int{k.id}, clock: Calls, certainty: Likely}
 		unknown, seen, all, long, again := int64(0), int64(0), int64(0), int64(0), 0
 		b.behindRefused(k, rnr)
 		k.each(func(x *call) {
-			if n := x.lost[rdma.CauseNotReady]; n > 0 && rnr.side == Server {
+			if n := x.lost[rdma.CauseNotReady]; n > 0 && rnr.side == Server && k.fabric < rdma.IWARP {
 				n = x.take(n)
 				seen += n
 				rnr.of(x, n)
@@ -128,7 +129,7 @@ func (b *batch) stalls() {
 			depth.certainty = Possible // Reads are under way for longer because their answers are paced; or nobody has said how many may be
 		}
 		b.surelyLost(k, loss, all, unknown, again)
-		if rnr.side == Server && rnr.time > seen*3/2 {
+		if k.fabric < rdma.IWARP && rnr.side == Server && rnr.time > seen*3/2 {
 			rnr.certainty = Likely // most of the time is of calls that were not there yet
 		}
 		if rnr.time > 0 && loss.time*10 < rnr.time {
@@ -332,6 +333,25 @@ func (b *batch) tailsOf(calls []*call, t int64) {
 	f.on = each(f.on)
 	f.events = f.calls
 	b.Recorder.found(f)
+}
+
+// window is what TCP closes if nobody reads.
+const window = "window"
+
+// windowClosed finds what waited while a side did not read, so that the window of TCP was closed.
+func (b *batch) windowClosed(k *conn, f *finding) {
+	l := b.lanesOf(k)
+	if l == nil || k.fabric < rdma.IWARP {
+		return
+	}
+	f.what = window
+	sender := k.client
+	if f.side == Client {
+		sender = sender.Other()
+	}
+	if list := l[sender&1].refused; len(list) > 0 {
+		b.stopped(k, f, list, sender)
+	}
 }
 
 // What is said of losses.

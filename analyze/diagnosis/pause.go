@@ -106,6 +106,13 @@ func (b *batch) pausedOf(k, at *conn, stops []still) {
 		f.typical = max(f.typical, s.to-s.from)
 	}
 	f.events = len(stops)
+	b.stopped(k, f, stops, stopped)
+	k.paused = f.time > 0
+	b.Recorder.found(f)
+}
+
+// stopped finds the calls that waited while a side could not send. stops are when that was.
+func (b *batch) stopped(k *conn, f *finding, stops []still, stopped rdma.Side) {
 	// A call that could not be sent waited since the reply that had made room for it.
 	var replies []int64
 	if stopped == k.client {
@@ -136,6 +143,4 @@ func (b *batch) pausedOf(k, at *conn, stops []still) {
 		}
 		f.of(x, x.take(min(n, max(x.app-b.least[x.work], 0))))
 	})
-	k.paused = f.time > 0
-	b.Recorder.found(f)
 }

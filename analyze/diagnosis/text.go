@@ -53,6 +53,9 @@ func (r *Recorder) text(f *finding, rep *Report) string {
 	case LinkFull:
 		return head("Link full") + fmt.Sprintf("packets of the %s follow without a gap on %s, at %.1f Gb/s; calls wait for room.", f.what, f.place(), float64(f.typical)/1e9)
 	case ReceiverNotReady:
+		if f.what == window {
+			return head("Receiver not ready") + fmt.Sprintf("the %s did not read, and closed the window of TCP on %s; %s waited.", f.side, f.place(), units.Plural(f.calls, "call"))
+		}
 		return head("Receiver not ready") + fmt.Sprintf("the %s had no buffer for %s on %s.", f.side, units.Plural(f.calls, "call"), f.place())
 	case ReadDepth:
 		return head("Depth of Reads") + fmt.Sprintf("as many RDMA Reads were under way on %s as the %s allows; others waited.", f.place(), f.side)

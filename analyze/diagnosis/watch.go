@@ -30,6 +30,7 @@ type watcher struct {
 	pauses pauses
 
 	refusals uint64 // for want of a buffer; only Saw uses it
+	shut     int    // windows of TCP that are closed
 }
 
 // pauses is what was seen of Ethernet flow control.
@@ -96,6 +97,27 @@ func (l *lane) again(psn uint32, at int64) {
 	l.refusedAt = 0
 }
 
+// noPSN is no packet sequence number: a window of TCP is closed.
+const noPSN = 1 << 31
+
+// close notes that the receiver of the lane has closed its window of TCP; ok is false if it was.
+func (l *lane) close(at int64) (ok bool) {
+	if l.refusedAt != 0 && l.refusedPSN == noPSN {
+		return false
+	}
+	l.refusedAt, l.refusedPSN = at, noPSN
+	return true
+}
+
+// open notes that the window is not closed; ok is false if it was not.
+func (l *lane) open(at int64) (ok bool) {
+	if l.refusedAt == 0 || l.refusedPSN != noPSN {
+		return false
+	}
+	l.again(noPSN, at)
+	return true
+}
+
 // pace sums up packets that followed on one before at about the same rate.
 type pace struct {
 	bytes uint64
@@ -148,7 +170,7 @@ func (w *watcher) Saw(c *rdma.Connection, s *rdma.Sighting) {
 	w.Recorder.Saw(c, s)
 	refused := w.refusals > 0 && s.Class == rdma.ClassRequest
 	again := s.Novelty >= rdma.NoveltyLate
-	if s.Bytes < dataLeast && s.Class != rdma.ClassCNP && s.Class != rdma.ClassRNR && !s.Marked && !s.ZeroWindow && !refused && !again {
+	if s.Bytes < dataLeast && s.Class != rdma.ClassCNP && s.Class != rdma.ClassRNR && !s.Marked && !s.ZeroWindow && !refused && !again && w.shut == 0 {
 		return
 	}
 	w.mu.Lock()
@@ -178,6 +200,11 @@ func (w *watcher) Saw(c *rdma.Connection, s *rdma.Sighting) {
 		return
 	case s.ZeroWindow:
 		mine.zeroWindow++
+		if l[s.From.Other()&1].close(s.Ref.Time) {
+			w.shut++
+		}
+	case w.shut > 0 && l[s.From.Other()&1].open(s.Ref.Time):
+		w.shut--
 	case refused && mine.refusedAt != 0:
 		mine.again(s.PSN, s.Ref.Time)
 	}

@@ -1,6 +1,8 @@
 package simulate
 
 import (
+	"slices"
+
 	"github.com/rpcrdma/toolkit/decode/roce"
 )
 
@@ -37,6 +39,8 @@ type end struct {
 	message   []byte
 	receive   func(message []byte, call *Call)
 	tcp       tcpStream
+	closed    bool     // its window of TCP: it does not read
+	shut      bool     // the other end's
 	came      [2]int64 // when the latest packet to it came to the switch, and from there
 
 	// Its rate.
@@ -127,6 +131,9 @@ func (e *end) add(r *request) {
 }
 
 func (e *end) hasWork() bool {
+	if e.shut {
+		return slices.ContainsFunc(e.responses, isAck)
+	}
 	return len(e.responses) > 0 || !e.waits && diff(e.at, e.post) < 0
 }
 
@@ -134,6 +141,9 @@ func (e *end) hasWork() bool {
 func (e *end) next() *packet {
 	if e.dead {
 		return nil
+	}
+	if e.shut {
+		return e.bare()
 	}
 	e.turn = !e.turn
 	if e.turn && len(e.responses) > 0 {
@@ -146,6 +156,33 @@ func (e *end) next() *packet {
 		return e.respond()
 	}
 	return nil
+}
+
+func isAck(p *packet) bool { return p.ack }
+
+// bare is an acknowledgement without data, which needs no room.
+func (e *end) bare() *packet {
+	i := slices.IndexFunc(e.responses, isAck)
+	if i < 0 {
+		return nil
+	}
+	p := e.responses[i]
+	e.responses = slices.Delete(e.responses, i, i+1)
+	return p
+}
+
+// close does not read for a while: the window of TCP is closed.
+func (e *end) close() {
+	e.closed = true
+	say := func() {
+		e.answer((e.expected-1)&mask24, roce.ACKUnlimited)
+		e.h.wake()
+	}
+	say()
+	e.n.after(roce.RNR(e.n.ReceiverNotReady.Timer).RNRTimer().Nanoseconds(), func() {
+		e.closed = false
+		say()
+	})
 }
 
 func (e *end) respond() *packet {
@@ -248,7 +285,7 @@ func (e *end) arm() {
 		switch {
 		case len(e.work) == 0 || e.dead || diff(e.at, e.base) <= 0 && !e.waits:
 			e.timing = false
-		case e.n.now < e.deadline || e.waits:
+		case e.n.now < e.deadline || e.waits || e.shut:
 			e.n.at(max(e.deadline, e.n.now+1_000_000), fire)
 		default:
 			e.timing = false
@@ -356,6 +393,11 @@ func (e *end) carry(p *packet) {
 // response takes an answer of the peer.
 func (e *end) response(p *packet) {
 	if p.Opcode == roce.RCAcknowledge {
+		if p.seg != nil && e.shut != p.seg.closed {
+			e.shut = p.seg.closed
+			e.arm()
+			e.h.wake()
+		}
 		switch s := p.AETH.Syndrome; {
 		case s.IsACK():
 			e.acknowledged(p.PSN)
@@ -417,6 +459,10 @@ func (e *end) request(p *packet) {
 		}
 		return
 	case op.IsSend() && op.Starts() && e.n.refuses(e, p):
+		if e.n.IWARP {
+			e.close()
+			break
+		}
 		e.nak = true // what follows is dropped in silence
 		e.answer(p.PSN, roce.RNR(e.n.ReceiverNotReady.Timer))
 		return

@@ -18,6 +18,7 @@ type segment struct {
 	flags    byte
 	msn      uint32
 	body     []byte // instead of an FPDU
+	closed   bool   // the sender has no room
 	length   int
 }
 
@@ -65,7 +66,7 @@ func (n *network) segment(p *packet) bool {
 	}
 	e := p.to.other
 	t := &e.tcp
-	s := &segment{seq: t.next, ack: t.has, flags: tcpACK, msn: p.msn}
+	s := &segment{seq: t.next, ack: t.has, flags: tcpACK, msn: p.msn, closed: e.closed}
 	p.seg = s
 	if n.DelayedAck && e.acking && p.Opcode != roce.RCAcknowledge {
 		e.acking, p.carries, p.carried = false, true, (e.expected-1)&mask24
@@ -216,6 +217,9 @@ func (r record) frameTCP(b []byte) []byte {
 	}
 	b = binary.BigEndian.AppendUint32(b, ack)
 	b = append(b, tcpHeader/4<<4, s.flags, 0xff, 0xff, 0, 0, 0, 0)
+	if s.closed {
+		b[start+14], b[start+15] = 0, 0
+	}
 	switch {
 	case s.length == 0:
 	case s.body != nil:

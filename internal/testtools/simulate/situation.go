@@ -90,7 +90,7 @@ func overTCP(list []Situation) []Situation {
 	var out []Situation
 	for _, s := range list {
 		c := s.Draw(1)
-		if c.ReceiverNotReady != nil || c.Congestion != nil || strings.Contains(s.Name, "drawn") {
+		if c.Congestion != nil || strings.Contains(s.Name, "drawn") {
 			continue
 		}
 		s.Name += ", iWARP"
