@@ -218,6 +218,13 @@ func (b *batch) resent() {
 	if !again {
 		return
 	}
+	if b.point() == besideServer { // elsewhere first copies are seen
+		for _, k := range b.order {
+			if k.after != 0 {
+				b.together(k)
+			}
+		}
+	}
 	for _, k := range b.order {
 		if k.after != 0 {
 			b.moved(k, first)
@@ -235,6 +242,31 @@ func (b *batch) resent() {
 type callKey struct {
 	client uint16
 	xid    uint32
+}
+
+// together finds the connections that were made with k, in place of others of the same mount: their calls have waited as long.
+func (b *batch) together(k *conn) {
+	var fresh []*conn
+	old := 0
+	for _, o := range b.order {
+		if len(o.calls) == 0 || o.hosts != k.hosts {
+			continue
+		}
+		switch first, last := o.calls[0].start, o.calls[len(o.calls)-1].start; {
+		case first-k.after >= awayLeast:
+			fresh = append(fresh, o)
+		case last < k.calls[0].start:
+			old++
+		}
+	}
+	if len(fresh) > old {
+		return
+	}
+	for _, o := range fresh {
+		if o.calls[0].start < k.calls[0].start+awayLeast {
+			o.after = max(o.after, k.after)
+		}
+	}
 }
 
 // moved joins the calls that were moved to a connection with their first copies.
@@ -302,6 +334,8 @@ type finding struct {
 	events int
 	typical,
 	limit int64
+	most      int64 // that can be saved of the wall time; 0 if that is not known
+	first     int64 // of losses: how long after the first notification of congestion they began; negative: before; 0: there was none
 	what, who string
 	worst     []worst
 }
@@ -446,6 +480,9 @@ func (r *Recorder) joined() []*finding {
 			f.time = f.time * moreCalls / (moreCalls + now*int64(len(f.on)))
 		case SessionSlots:
 			f.time = f.time * moreCalls / (moreCalls + now)
+		}
+		if f.most > 0 {
+			f.time = min(f.time, f.most)
 		}
 	}
 	return out

@@ -200,7 +200,7 @@ func (k *conn) code(c *state.Coder, l **[2]lane, names int) {
 
 func (l *lane) code(c *state.Coder) {
 	state.Number(c, &l.bytes)
-	for _, t := range [...]*int64{&l.first.Time, &l.last.Time, &l.cnpFirst, &l.cnpLast} {
+	for _, t := range [...]*int64{&l.first.Time, &l.last.Time, &l.cnpFirst, &l.cnpLast, &l.againFirst} {
 		state.Signed(c, t)
 	}
 	state.Number(c, &l.first.Number)

@@ -9,17 +9,29 @@ import (
 // readResponses finds adapters of clients that answer RDMA Reads late.
 func (b *batch) readResponses() {
 	for _, k := range b.order {
-		if k.queued || k.samples[1] < 4 || k.delayedAcks() || k.fabric >= rdma.IWARP && !k.steady() {
-			continue // over TCP, software hosts answer late for any reason
+		if k.queued || k.samples[1] < 4 || k.delayedAcks() {
+			continue
 		}
 		f := &finding{code: ClientReadResponse, side: Client, on: []int{k.id}, clock: Calls, certainty: Likely}
-		if b.mixed || k.restless() {
-			f.certainty = Possible // the Reads may be those that the other point has seen; an adapter made of software is late with all
-		}
 		late := b.late(k)
+		took, _ := k.usually(func(x *call) int64 {
+			if late(x) < 0 {
+				return -1
+			}
+			return x.pulled - late(x)
+		})
 		var low int64
-		if f.typical, low = k.usually(late); f.typical < 150_000 || low*2 < f.typical || f.typical < 3*k.near[1] {
-			continue
+		if f.typical, low = k.usually(late); f.typical < 150_000 || low*2 < f.typical || f.typical < 3*k.near[1] || f.typical < took*int64(len(b.pairs[k.pair].conns)) {
+			continue // it may have waited for the data of other Reads
+		}
+		switch quick := k.undisturbed(); {
+		case quick < 0 || quick*3 > f.typical || k.fabric >= rdma.IWARP && f.typical < brisk:
+			if k.fabric >= rdma.IWARP {
+				continue // over TCP, software hosts answer late for any reason
+			}
+			f.certainty = Possible // an adapter made of software is late with all
+		case b.mixed:
+			f.certainty = Possible // the Reads may be those that the other point has seen
 		}
 		k.each(func(x *call) {
 			if x.firstRead != 0 {
@@ -28,6 +40,28 @@ func (b *batch) readResponses() {
 		})
 		b.Recorder.found(f)
 	}
+}
+
+// undisturbed is how long the client's acknowledgements take while it answers no Reads, all but the slowest quarter; -1 of few. Others stay behind its
+// answers.
+func (k *conn) undisturbed() int64 {
+	var reads []still
+	k.each(func(x *call) {
+		if x.firstRead != 0 {
+			reads = append(reads, still{x.firstRead, x.lastRead})
+		}
+	})
+	reads, _ = merge(reads)
+	var list []int64
+	k.each(func(x *call) {
+		if i := firstAfter(reads, x.end); x.wayC >= 0 && (i == len(reads) || reads[i].from > x.end+x.wayC) {
+			list = append(list, x.wayC)
+		}
+	})
+	if len(list) < 8 {
+		return -1
+	}
+	return nth(list, len(list)*3/4)
 }
 
 // late returns how much longer than the way, and the data, the client's answers to the RDMA Reads of a call took; -1 without Reads.
@@ -172,7 +206,34 @@ func (b *batch) window(calls []*call, code Code, of func(*call) (waited *int64, 
 	// The calls that waited would have gone out at once.
 	span := calls[len(calls)-1].start - calls[0].start
 	f.time = max(min(f.time, span), int64(float64(span)*float64(prompt)/float64(len(calls))))
+	if n := b.carrying(&b.pairs[calls[0].conn.pair]); n > 0 {
+		f.most = max(span-n, 1)
+	}
 	b.Recorder.found(f)
+}
+
+// carrying is how long the busier direction of the link between two hosts needs for its data; 0 if that is not known. More calls at a time cannot shorten it.
+func (b *batch) carrying(p *pair) int64 {
+	var took [2]float64
+	for side := range took {
+		bytes, pace := uint64(0), 0.0
+		for _, k := range p.conns {
+			l := b.lanesOf(k)
+			if l == nil {
+				continue
+			}
+			way := &l[(int(k.client)+side)&1]
+			bytes += way.bytes
+			if n := way.fastest(); n > 0 && (pace == 0 || n < pace) {
+				pace = n
+			}
+		}
+		if pace > slowLink {
+			return 0 // it may be that of the calls
+		}
+		took[side] = float64(bytes) / 1024 * pace
+	}
+	return int64(max(took[0], took[1]))
 }
 
 // oneAtATime finds clients that send a call only when the one before has been answered.

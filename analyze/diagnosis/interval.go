@@ -202,6 +202,7 @@ func (l *lane) add(o *lane) {
 	l.zeroWindow += o.zeroWindow
 	l.rnrs += o.rnrs
 	l.late += o.late
+	l.againFirst = earlier(l.againFirst, o.againFirst)
 	l.between += o.between
 	l.seen += o.seen
 	l.reread += o.reread

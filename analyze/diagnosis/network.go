@@ -151,6 +151,9 @@ func (b *batch) surelyLost(k *conn, loss *finding, all, unknown int64, again int
 	l := b.lanesOf(k)
 	if l != nil {
 		loss.who, loss.what = k.lost(l)
+		if told, again := earlier(l[0].cnpFirst, l[1].cnpFirst), earlier(l[0].againFirst, l[1].againFirst); told != 0 && again != 0 && b.slowed(k) {
+			loss.first = again - told
+		}
 	}
 	if unknown > loss.time/4 || l != nil && l[0].unseen()+l[1].unseen() > 0 {
 		loss.certainty = Likely // others may have been lost before the capture point that nothing shows
@@ -571,6 +574,12 @@ func (k *conn) steady() bool {
 	return !k.unsteady && k.spread[0]+k.spread[1] <= (max(k.ways[0], 0)+max(k.ways[1], 0))/4
 }
 
+// constant reports whether all round trips took equally long, as those do that no queue delays.
+func (k *conn) constant() bool {
+	usual := max(k.ways[0], 0) + max(k.ways[1], 0)
+	return !k.unsteady && (k.spread[0]+k.spread[1])*32 <= usual && (usual-k.round())*32 <= usual
+}
+
 // restless reports whether acknowledgements take long, now more, now less: adapters are made of software, or queues come and go.
 func (k *conn) restless() bool { return k.ways[0]+k.ways[1] >= brisk && !k.steady() }
 
@@ -633,7 +642,7 @@ func (b *batch) pathDelay() {
 		if round < far || k.samples[0] < 8 {
 			f.certainty = Likely
 		}
-		if k.queued || b.slowed(k) || p.busy || p.queues > round/2 {
+		if k.queued || b.slowed(k) || (p.busy || p.queues > round/2) && !k.constant() {
 			f.certainty = Possible // acknowledgements wait behind data
 		}
 		k.each(func(x *call) {

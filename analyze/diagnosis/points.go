@@ -567,7 +567,7 @@ func (k *conn) measureBoth(calls map[same]seen, saw map[*point]traffic) (ok bool
 		l.between = far.late - l.late
 	}
 	l := &b.lanes[k.side(0)]
-	for _, t := range [...]*int64{&l.first.Time, &l.last.Time, &l.cnpFirst, &l.cnpLast} {
+	for _, t := range [...]*int64{&l.first.Time, &l.last.Time, &l.cnpFirst, &l.cnpLast, &l.againFirst} {
 		*t = b.clock.of(*t)
 	}
 	l.refused = slices.Clone(l.refused)

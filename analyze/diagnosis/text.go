@@ -43,6 +43,12 @@ func (r *Recorder) text(f *finding, rep *Report) string {
 			}
 			s += "."
 		}
+		switch {
+		case f.first > 0:
+			s += fmt.Sprintf(" Congestion was notified %s before the first loss.", units.DurationText(f.first))
+		case f.first < 0:
+			s += fmt.Sprintf(" The first loss came %s before congestion was notified: sending again may have made it worse.", units.DurationText(-f.first))
+		}
 		return s
 	case Congestion:
 		return head("Congestion") + fmt.Sprintf("%d notifications (CNP) slowed the %s's adapter on %s; everything behind the paced data waits.", f.events, f.what, f.place())

@@ -67,6 +67,7 @@ type lane struct {
 	late        uint64  // packets lost before the capture point, or overtaken
 	between     uint64  // lost between two capture points
 	seen        uint64  // sent again that had been seen
+	againFirst  int64   // when one was first sent again, or came late
 	reread      uint64  // Read Requests that had been seen: they or their responses were lost
 	refused     []still // when its Sends found no buffer, until they were sent again
 	refusedAt   int64   // since when one waits, if it does; its number
@@ -210,6 +211,9 @@ func (w *watcher) Saw(c *rdma.Connection, s *rdma.Sighting) {
 	}
 	if s.Marked {
 		mine.marked++
+	}
+	if again && mine.againFirst == 0 {
+		mine.againFirst = s.Ref.Time
 	}
 	switch {
 	case !again:
