@@ -436,30 +436,44 @@ func (b *batch) paced(k *conn, l *lane, server bool) {
 
 // pathStall finds times in which the path stood still: acknowledgements of all calls came late, together, and nothing was lost.
 func (b *batch) pathStall() {
-	for _, k := range b.order {
-		if k.queued || k.paused || k.unsteady || k.fabric >= rdma.IWARP && slices.ContainsFunc(k.calls, func(x *call) bool { return x.resent }) {
-			continue // what follows a lost segment of TCP is acknowledged late as well
+	for i := range b.pairs {
+		var on [2][]*conn // of each direction: connections share their path
+		for _, k := range b.pairs[i].conns {
+			for way, judged := range b.acknowledgesAtOnce(k) {
+				if judged {
+					on[way] = append(on[way], k)
+				}
+			}
 		}
-		// Acknowledgements stay behind the answers to RDMA Reads before them.
-		_, fetches := k.usually(func(x *call) int64 {
-			if x.done <= x.end {
-				return -1
-			}
-			return x.fetched()
-		})
-		_, reads := k.usually(b.late(k))
-		for i, n := range [2]int64{fetches, reads} {
-			if n < stillLeast/3 {
-				b.pathStallOf(k, i)
-			}
+		for way, list := range on {
+			b.pathStallOf(list, way)
 		}
 	}
 }
 
+// acknowledgesAtOnce reports of both sides whether late acknowledgements of theirs mean that the path stood still.
+func (b *batch) acknowledgesAtOnce(k *conn) (sides [2]bool) {
+	if k.queued || k.paused || k.unsteady || k.fabric >= rdma.IWARP && slices.ContainsFunc(k.calls, func(x *call) bool { return x.resent }) {
+		return sides // what follows a lost segment of TCP is acknowledged late as well
+	}
+	// Acknowledgements stay behind the answers to RDMA Reads before them.
+	_, fetches := k.usually(func(x *call) int64 {
+		if x.done <= x.end {
+			return -1
+		}
+		return x.fetched()
+	})
+	_, reads := k.usually(b.late(k))
+	return [2]bool{fetches < stillLeast/3, reads < stillLeast/3}
+}
+
 type still struct{ from, to int64 }
 
-func (b *batch) pathStallOf(k *conn, way int) {
-	all := k.trips(way)
+func (b *batch) pathStallOf(conns []*conn, way int) {
+	var all []still
+	for _, k := range conns {
+		all = append(all, k.trips(way)...)
+	}
 	if len(all) < 16 {
 		return
 	}
@@ -486,14 +500,14 @@ func (b *batch) pathStallOf(k *conn, way int) {
 	if len(merged) < 3 || together*10 < len(list)*4 {
 		return
 	}
-	f := &finding{code: PathStall, side: Network, on: []int{k.id}, clock: Calls, certainty: Likely, events: len(merged)}
+	f := &finding{code: PathStall, side: Network, clock: Calls, certainty: Likely, events: len(merged)}
 	if len(b.stops) >= pausesLeast {
 		f.certainty = Possible // it is not clear who stops whom
 	}
 	for _, s := range merged {
 		f.typical = max(f.typical, s.to-s.from)
 	}
-	k.each(func(x *call) {
+	take := func(x *call) {
 		more := int64(0) // the reply was still on its way, or the next call
 		if x.nearC >= least {
 			more = x.nearC
@@ -509,7 +523,13 @@ func (b *batch) pathStallOf(k *conn, way int) {
 		more = min(more, n)
 		x.app, x.left, b.total = x.app+more, x.left+more, b.total+more
 		f.of(x, x.take(min(n, max(b.held(x), more))))
-	})
+	}
+	for _, k := range conns {
+		n := f.calls
+		if k.each(take); f.calls > n {
+			f.on = append(f.on, k.id)
+		}
+	}
 	b.Recorder.found(f)
 }
 
@@ -534,6 +554,10 @@ func (k *conn) trips(way int) []still {
 		}
 		list = append(list, still{at, at + w})
 	})
+	if k.fabric >= rdma.IWARP { // one segment of TCP may acknowledge all that came while it waited for data to go with
+		slices.SortFunc(list, func(a, c still) int { return cmp.Or(cmp.Compare(a.to, c.to), cmp.Compare(c.from, a.from)) })
+		list = slices.CompactFunc(list, func(a, c still) bool { return a.to == c.to })
+	}
 	return list
 }
 
