@@ -132,7 +132,7 @@ func (b *batch) stalls() {
 		if k.fabric < rdma.IWARP && rnr.side == Server && rnr.time > seen*3/2 {
 			rnr.certainty = Likely // most of the time is of calls that were not there yet
 		}
-		if rnr.time > 0 && loss.time*10 < rnr.time {
+		if l := b.lanesOf(k); k.fabric < rdma.IWARP && l != nil && l[0].rnrs+l[1].rnrs > 0 {
 			loss.certainty = Possible // what follows a refused Send is sent again as well
 		}
 		if b.broke > 0 && long*2 > loss.time {

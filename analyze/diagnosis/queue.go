@@ -106,7 +106,7 @@ func (b *batch) full(p *pair, server bool) {
 	tcp := false
 	for _, k := range p.conns {
 		l := b.lanesOf(k)
-		if l == nil || k.queued {
+		if l == nil || k.queued || k.gaps*200 > k.packets {
 			return
 		}
 		side := k.client
