@@ -50,7 +50,7 @@ var situations = map[string]uint64{
 	"path-delay": 5, "path-delay of one connection": 5, "tail loss": 1,
 	"server-time": 5, "server-time, COMMIT": 5, "server-time, cold READs": 5, "server-threads": 5, "asked-to-wait": 5,
 	"outage, server": 5, "outage, path": 5, "outage, server hangs": 5,
-	"credits, none granted": 5, "client-read-response": 5, "client-idle": 5, "one-at-a-time": 5, "capture-gaps": 5,
+	"credits, none granted": 5, "client-read-response": 5, "client-read-response, iWARP": 5, "receiver-not-ready, iWARP": 1, "client-idle": 5, "one-at-a-time": 5, "capture-gaps": 5,
 }
 
 // TestSituations has runs of the simulator with one cause each, and healthy ones: at each capture point the cause comes first, on the

@@ -57,6 +57,13 @@ func TestMerge(t *testing.T) {
 	if rep, err := (diagnosis.Merger{}).Report(state.Units{state.NewUnit()}); rep != nil || err != nil {
 		t.Errorf("of nothing: %v, %v", rep, err)
 	}
+	good := slow.Section(diagnosis.SectionKind)
+	for _, body := range []string{"", "x", "\x01", "\x01\x00\x00\x00\x00\x00\x00\x00\x01", strings.Repeat("\xff", 200)} {
+		u := state.NewUnit(*good, state.Section{Kind: diagnosis.CallsKind, Version: diagnosis.CallsVersion, Body: []byte(body)})
+		if _, err := (diagnosis.Merger{}).Report(state.Units{u, slow}); !errors.Is(err, state.ErrDamaged) {
+			t.Errorf("calls %q: %v", body, err)
+		}
+	}
 	for _, body := range []string{"", "{}", "x", `{"causes":[null]}`, `{"schema":"s","causes":[` + strings.Repeat(`{},`, 100) + `{}]}`} {
 		u := state.NewUnit(state.Section{Kind: diagnosis.SectionKind, Version: diagnosis.SectionVersion, Body: []byte(body)})
 		if err := (diagnosis.Merger{}).Survey(u); !errors.Is(err, state.ErrDamaged) {
