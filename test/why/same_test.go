@@ -26,7 +26,8 @@ func TestSame(t *testing.T) {
 		s := &list[i]
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
-			r := simulate.Run(s.Draw(*seed))
+			c := s.Draw(*seed)
+			r := simulate.Run(c)
 			off := r.Shift(simulate.AtServer, int64(i-len(list)/2)*20_000, float64(i%30)-15)
 			dir := t.TempDir()
 			file := func(name string, write func(io.Writer) error) string {
@@ -68,7 +69,15 @@ func TestSame(t *testing.T) {
 					t.Errorf("two files: %s\n%v: %s", text, files, got)
 				}
 			}
-			if got, _ := say(merged); !alikeReports(got, want) {
+			got, _ := say(merged)
+			if c.Loss != nil || c.CaptureGaps != nil || c.Outage != nil { // which of two packets is whose is then not always clear: it may say less
+				same := func(a claim) bool {
+					return slices.ContainsFunc(certainOf(want), func(b claim) bool { return a.Code == b.Code && a.Side == b.Side })
+				}
+				got.Causes = slices.DeleteFunc(certainOf(got), same)
+				want.Causes = nil
+			}
+			if !alikeReports(got, want) {
 				t.Errorf("two files: %s\n%v\nmerged: %s\n%v", want.Summary, want.Causes, got.Summary, got.Causes)
 			}
 		})
