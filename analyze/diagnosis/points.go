@@ -2,6 +2,7 @@ package diagnosis
 
 import (
 	"cmp"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -243,11 +244,12 @@ func (p *points) join(r *Recorder) {
 			continue
 		}
 		calls := joined[k.id]
-		for key, y := range calls {
-			if (y[0] == nil || y[1] == nil) && !r.final && recent(y, k.both.at) {
-				delete(calls, key) // the other point may show it yet
-				continue
-			}
+		if !r.final {
+			maps.DeleteFunc(calls, func(_ same, y seen) bool { // the other point may show it yet
+				return (y[0] == nil || y[1] == nil) && recent(y, k.both.at)
+			})
+		}
+		for _, y := range calls {
 			used[y[0]], used[y[1]] = true, true
 		}
 		if k.both.oneLane() {

@@ -119,6 +119,19 @@ func (l *lane) open(at int64) (ok bool) {
 	return true
 }
 
+// repeated notes a packet that was sent again, or came late.
+func (l *lane) repeated(s *rdma.Sighting) {
+	l.againFirst = earlier(l.againFirst, s.Ref.Time)
+	switch {
+	case s.Novelty == rdma.NoveltyLate:
+		l.late++
+	case s.Read:
+		l.reread++
+	default:
+		l.seen++
+	}
+}
+
 // pace sums up packets that followed on one before at about the same rate.
 type pace struct {
 	bytes uint64
@@ -212,17 +225,8 @@ func (w *watcher) Saw(c *rdma.Connection, s *rdma.Sighting) {
 	if s.Marked {
 		mine.marked++
 	}
-	if again && mine.againFirst == 0 {
-		mine.againFirst = s.Ref.Time
-	}
-	switch {
-	case !again:
-	case s.Novelty == rdma.NoveltyLate:
-		mine.late++
-	case s.Read:
-		mine.reread++
-	default:
-		mine.seen++
+	if again {
+		mine.repeated(s)
 	}
 	if s.Bytes < dataLeast {
 		return
