@@ -598,10 +598,10 @@ func (k *conn) steady() bool {
 	return !k.unsteady && k.spread[0]+k.spread[1] <= (max(k.ways[0], 0)+max(k.ways[1], 0))/4
 }
 
-// constant reports whether all round trips took equally long, as those do that no queue delays.
+// constant reports whether all round trips took equally long, as those do that no queue delays. Acknowledgements of TCP may wait equally long as well.
 func (k *conn) constant() bool {
 	usual := max(k.ways[0], 0) + max(k.ways[1], 0)
-	return !k.unsteady && (k.spread[0]+k.spread[1])*32 <= usual && (usual-k.round())*32 <= usual
+	return !k.unsteady && k.fabric < rdma.IWARP && (k.spread[0]+k.spread[1])*32 <= usual && (usual-k.round())*32 <= usual
 }
 
 // restless reports whether acknowledgements take long, now more, now less: adapters are made of software, or queues come and go.
