@@ -113,6 +113,8 @@ type Stats struct {
 	// Sealed counts the directions of connections of RPC that go on with TLS (RFC 9289), and the bytes of that, once the connection is
 	// closed.
 	Sealed rdma.Given
+	// TLSRefused counts those of Sealed that begin with an alert in plain text. Offset is the description of the first (RFC 8446, section 6).
+	TLSRefused rdma.Given
 	// Rejected counts the connections whose setup the other side has rejected. First is the first packet of such a connection.
 	Rejected rdma.Given
 	// Refused counts the attempts to connect by TCP to a port of NFS or of rpcbind that were refused. First is the first SYN.
@@ -292,7 +294,7 @@ func (d *Decoder) Stats() Stats {
 	s.Differing.Add(d.roce.Differing())
 	s.Displaced, s.BadCRC = d.tcp.iwarp.Displaced, d.tcp.iwarp.BadCRC
 	s.Displaced.Add(d.tcp.displaced)
-	s.Mismarked, s.Sealed = d.tcp.mismarked, d.tcp.sealed
+	s.Mismarked, s.Sealed, s.TLSRefused = d.tcp.mismarked, d.tcp.sealed, d.tcp.tlsRefused
 	s.Refused, s.Unanswered = d.tcp.refused, d.tcp.unanswered
 	s.Sequences = d.senders.sum()
 	s.EvictedConnections = d.roce.Evicted() + d.tcp.evicted + d.udp.evicted
@@ -334,6 +336,7 @@ func (s *Stats) add(o Stats) {
 	s.Displaced.Add(o.Displaced)
 	s.Mismarked.Add(o.Mismarked)
 	s.Sealed.Add(o.Sealed)
+	s.TLSRefused.Add(o.TLSRefused)
 	s.Rejected.Add(o.Rejected)
 	s.Refused.Add(o.Refused)
 	s.Unanswered.Add(o.Unanswered)

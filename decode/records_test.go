@@ -69,8 +69,11 @@ func TestRecordsThatAreNone(t *testing.T) {
 	d.say(0, call(2))
 	d.say(1, reply(2))
 	d.say(0, []byte{22, 3, 1, 0, 4, 9, 9, 9, 9})
-	d.say(1, []byte{22, 3, 3, 0, 4, 9, 9, 9, 9})
+	d.say(1, []byte{21, 3, 3, 0, 2, 2, 40, 9, 9})
 	st, list := d.run(decode.Options{})
+	if want := (rdma.Given{Count: 1, First: 7, Offset: 40}); st.TLSRefused != want {
+		t.Errorf("%+v, want %+v", st.TLSRefused, want)
+	}
 	if want := (rdma.Given{Count: 1, Bytes: 8, First: 3, Offset: uint64(len(call(1)))}); st.Mismarked != want {
 		t.Errorf("%+v, want %+v", st.Mismarked, want)
 	}

@@ -48,6 +48,8 @@ type tcpDemux struct {
 	mismarked rdma.Given // records
 	sealed    rdma.Given // directions of connections of RPC
 
+	tlsRefused rdma.Given
+
 	refused    rdma.Given // attempts to connect
 	unanswered Asked
 	told       func(*rdma.Connection, Asked) // see Observer.Attempt
@@ -387,6 +389,7 @@ func (t *tcpDemux) shut(c *tcpConn, why string, ref rdma.Ref) {
 		t.displaced.Add(c.rpc.Displaced())
 		t.mismarked.Add(c.rpc.Given())
 		t.sealed.Add(c.rpc.Sealed())
+		t.tlsRefused.Add(c.rpc.Alert())
 	case c.iwarp != nil:
 		c.iwarp.Close(why, ref)
 	}

@@ -334,7 +334,7 @@ func (r *resume) since(st decode.Stats) decode.Stats {
 		st.Differing = st.Differing.Since(o.Differing)
 		st.Displaced = st.Displaced.Since(o.Displaced)
 		st.Mismarked = st.Mismarked.Since(o.Mismarked)
-		st.Sealed = st.Sealed.Since(o.Sealed)
+		st.Sealed, st.TLSRefused = st.Sealed.Since(o.Sealed), st.TLSRefused.Since(o.TLSRefused)
 		st.Rejected = st.Rejected.Since(o.Rejected)
 		st.Refused = st.Refused.Since(o.Refused)
 		st.Unanswered, st.Asked = st.Unanswered.Since(o.Unanswered), st.Asked.Since(o.Asked)

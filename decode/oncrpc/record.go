@@ -72,14 +72,16 @@ type RecordParser struct {
 	// Given counts what comes right behind a record and is none, since its mark or its header makes no sense, with the bytes up to the next
 	// record. What the capture lacks is not counted.
 	Given rdma.Given
-	// Sealed counts the bytes from where TLS begins (RFC 9289).
-	Sealed rdma.Given
+	// Sealed counts the bytes from where TLS begins (RFC 9289). Alert counts an alert in plain text that it begins with, which refuses TLS: its
+	// Offset is the description (RFC 8446, section 6).
+	Sealed, Alert rdma.Given
 
 	off      uint64 // of the next byte in the stream
 	synced   bool
 	followed bool // a record has ended where the open one starts
 	astray   bool // what is passed over belongs to Given
 	sealed   bool // the rest of the stream is TLS
+	alerting bool // TLS has begun with the header of an alert
 	open     bool // rec holds a record whose end has not come yet
 
 	mark     [markSize]byte
@@ -114,7 +116,7 @@ func (p *RecordParser) Open() (start uint64, open bool) { return p.rec.Start, p.
 func (p *RecordParser) Restart() {
 	p.End()
 	p.lose()
-	p.off, p.synced, p.followed, p.astray, p.sealed = 0, false, false, false, false
+	p.off, p.synced, p.followed, p.astray, p.sealed, p.alerting = 0, false, false, false, false, false
 }
 
 // Data consumes the next bytes of the stream. b ought to start where the
@@ -131,6 +133,7 @@ func (p *RecordParser) data(b []byte, ref, ready rdma.Ref) {
 	for len(b) > 0 {
 		if !p.synced {
 			if p.sealed {
+				p.alert(b, ref)
 				p.off += uint64(len(b))
 				p.Sealed.Bytes += uint64(len(b))
 				return
@@ -351,13 +354,24 @@ func (p *RecordParser) giveUp() {
 		p.Given.Bytes += p.off - p.rec.Start
 	case !p.followed: // where it starts was a guess
 	case p.rec.Fragments == 1 && startsTLS(p.mark):
-		p.sealed = true
+		p.sealed, p.alerting = true, p.mark[0] == tlsAlert && p.mark[3] == 0
 		p.Sealed.Add(rdma.Given{Count: 1, Bytes: p.off - p.rec.Start, First: p.rec.First.Number, Offset: p.rec.Start})
 	default:
 		p.given()
 		p.astray = true
 	}
 	p.lose()
+}
+
+// tlsAlert is the type of a record of TLS with an alert, and closeNotify an alert that refuses nothing.
+const tlsAlert, closeNotify = 21, 0
+
+// alert takes what follows the first bytes of TLS: the rest of the length, which is 2 of an alert in plain text, its level and its description.
+func (p *RecordParser) alert(b []byte, ref rdma.Ref) {
+	if p.alerting && len(b) >= 3 && b[0] == 2 && b[2] != closeNotify {
+		p.Alert.Add(rdma.Given{Count: 1, First: ref.Number, Offset: uint64(b[2])})
+	}
+	p.alerting = false
 }
 
 // given counts the open record as one that makes no sense.

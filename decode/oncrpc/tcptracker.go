@@ -17,7 +17,7 @@ type TCPTracker struct {
 	sides   [2]tcpSide
 	closed  bool
 
-	given, sealed rdma.Given // see RecordParser, once it is closed
+	given, sealed, alert rdma.Given // see RecordParser, once it is closed
 }
 
 // tcpSide is what one end of the connection sends.
@@ -158,6 +158,7 @@ func (t *TCPTracker) close(why string, ref rdma.Ref) {
 		s.parser.End()
 		t.given.Add(s.parser.Given)
 		t.sealed.Add(s.parser.Sealed)
+		t.alert.Add(s.parser.Alert)
 		s.sends, s.parser = nil, RecordParser{}
 	}
 	if why != "" {
@@ -182,6 +183,9 @@ func (t *TCPTracker) Given() rdma.Given { return t.given }
 
 // Sealed is described at Given.
 func (t *TCPTracker) Sealed() rdma.Given { return t.sealed }
+
+// Alert is described at Given.
+func (t *TCPTracker) Alert() rdma.Given { return t.alert }
 
 // deliver reports a record.
 func (s *tcpSide) deliver(r *Record) {
