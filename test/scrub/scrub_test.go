@@ -54,7 +54,9 @@ func output(name string, args ...string) []byte {
 func protected(file string) bool { return strings.Contains(file, "krb5") }
 
 // closed reports whether Kerberos protects all calls, so that there is nothing to replay.
-func closed(file string) bool { return strings.Contains(file, "krb5i") || strings.Contains(file, "krb5p") }
+func closed(file string) bool {
+	return strings.Contains(file, "krb5i") || strings.Contains(file, "krb5p")
+}
 
 // TestCaptures compares every capture with its copy.
 func TestCaptures(t *testing.T) {
