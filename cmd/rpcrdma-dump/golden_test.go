@@ -69,8 +69,12 @@ func TestGolden(t *testing.T) {
 					if key != "" {
 						args = append(args, "--keytab", filepath.Join(samples, "kerberos", sample+key))
 					}
-					if code := run(args, &cli.Streams{In: strings.NewReader(""), Out: &out, Err: &diag}); code != cli.ExitOK {
-						t.Fatalf("exit code %d\n%s", code, &diag)
+					want := cli.ExitOK
+					if name == "rocev2-nfs41-krb5p.keytab.check" {
+						want = cli.ExitFailure // the server answers a GETATTR behind 70001 bytes of a WRITE with OP_ILLEGAL
+					}
+					if code := run(args, &cli.Streams{In: strings.NewReader(""), Out: &out, Err: &diag}); code != want {
+						t.Fatalf("exit code %d, want %d\n%s", code, want, &diag)
 					}
 					compare(t, filepath.Join("testdata", "golden", name), out.Bytes())
 				})

@@ -39,7 +39,7 @@ func outputsProgram() *clitest.Program {
 			"--local": n, "--loop": n, "--link-bandwidth": n, "--model": n, "--dialect": n, "--registration": n, "--chunks": n,
 			"--sec": n, "rpcrdma-replay run --ccache": in, "rpcrdma-replay run --client-keytab": in, "rpcrdma-replay run --principal": n, "rpcrdma-replay run --service": n,
 			"rpcrdma-replay serve --users": in,
-			"--credit-policy":              n, "--provider": n, "--format": n, "--payload": n, "--same-server": n, "--fault": n, "--keytab": in, "--sysfs": in,
+			"--credit-policy":              n, "--provider": n, "--since": n, "--until": n, "--format": n, "--payload": n, "--same-server": n, "--fault": n, "--keytab": in, "--sysfs": in,
 			"rpcrdma-replay plan --output": out, "rpcrdma-replay plan --dot": out, "rpcrdma-replay plan --ops": n,
 			// --dir of run and bench is a directory of the server, and so is what
 			// they do there.

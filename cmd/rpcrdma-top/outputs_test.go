@@ -17,7 +17,7 @@ func outputsProgram() *clitest.Program {
 			return run(args, &cli.Streams{In: stdin, Out: stdout, Err: stderr})
 		},
 		Roles: map[string]clitest.Role{
-			"--read": in, "--keytab": in, "--interface": n, "--ports": n, "--sysfs": in, "--filter": n, "--listen": n, "--alarm": n, "--columns": n, "--sort": n, "--theme": n, "--config": in, "--color": n, "--user": n, "--sandbox": n, "rpcrdma-top --cpuprofile": out,
+			"--read": in, "--keytab": in, "--interface": n, "--ports": n, "--sysfs": in, "--filter": n, "--listen": n, "--alarm": n, "--since": n, "--until": n, "--columns": n, "--sort": n, "--theme": n, "--config": in, "--color": n, "--user": n, "--sandbox": n, "rpcrdma-top --cpuprofile": out,
 		},
 		Cases: []clitest.Case{
 			{Flag: "rpcrdma-top --cpuprofile", Args: []string{"--batch", "0", "--cpuprofile", "OUT", "-r", "IN"}},

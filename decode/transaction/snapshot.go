@@ -6,7 +6,11 @@ import "github.com/rpcrdma/toolkit/internal/snapshot"
 func (t *Tracker) Snapshot(p *snapshot.Plan) {
 	t.reader.header.Payload, t.reader.err = nil, nil // they lie in what was read
 	p.Fixed(t)
+	if t.tracer != nil {
+		p.Fixed(t.tracer)
+	}
 	snapshot.Leave[Tracker](p, "opt", "emit", "alone", "tracer", "scratch")
+	snapshot.Leave[tracer](p, "limit", "attribute", "packet", "storage", "halves", "entries")
 	snapshot.Leave[storage](p, "opt", "memory", "queue")
 	snapshot.Leave[pool](p, "memory")
 	snapshot.Leave[halves](p, "peers")
