@@ -266,6 +266,7 @@ func (e *ended) code(c *state.Coder) {
 	state.Signed(c, &e.first)
 	near(c, &e.last, e.first)
 	c.Flag(&e.rejected)
+	c.Flag(&e.doubtful)
 	c.Text(&e.key, longest)
 	for _, n := range [...]*uint64{&e.sends, &e.gaps, &e.packets, &e.frame} {
 		state.Number(c, n)
@@ -387,6 +388,7 @@ func whole(list []*point) *Recorder {
 			e.id = number[ids[i][e.id]]
 			if at, ok := over[e.id]; ok {
 				o := &r.ended[at]
+				o.doubtful = o.doubtful || e.doubtful
 				o.gaps, o.packets, o.sends = min(o.gaps, e.gaps), max(o.packets, e.packets), max(o.sends, e.sends)
 				continue
 			}

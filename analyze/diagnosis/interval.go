@@ -111,6 +111,7 @@ func (r *Recorder) forget() {
 		gone[e.id] = true
 		r.gaps += e.gaps
 		r.packets += e.packets
+		r.doubtful = r.doubtful || e.doubtful && e.gaps > 0
 	}
 	r.ended = r.ended[:0]
 	maps.DeleteFunc(r.conns, func(id int, _ *conn) bool { return gone[id] })

@@ -97,6 +97,7 @@ type figures struct {
 	unsure     bool // and it is not clear which are copies
 
 	gaps, packets uint64 // of connections that were forgotten
+	doubtful      bool   // one of them
 }
 
 // Beyond is how many calls were left out, since they belong to connections or hosts beyond the number that is looked at.
@@ -315,6 +316,7 @@ type ended struct {
 	rejected    bool
 	gaps        uint64
 	packets     uint64
+	doubtful    bool // what was sent contradicts itself: whether packets are missing is not certain
 	key         string
 	frame       uint64 // its first packet
 }
@@ -341,6 +343,7 @@ func (r *Recorder) gone(c *rdma.Connection, rejected bool) {
 	e := ended{
 		id: c.ID, hosts: [2]netip.Addr{c.Ends[0].Addr, c.Ends[1].Addr}, first: c.First.Time, last: c.Last.Time, sends: c.Sent[0].Sends + c.Sent[1].Sends,
 		key: string(rpc.AppendConnectionKey(nil, c)), frame: c.First.Number, rejected: rejected, gaps: missingOf(c), packets: c.Sent[0].Packets + c.Sent[1].Packets,
+		doubtful: c.Sent[0].Resyncs+c.Sent[1].Resyncs > 0,
 	}
 	if e.hosts[1].Less(e.hosts[0]) {
 		e.hosts[0], e.hosts[1] = e.hosts[1], e.hosts[0]

@@ -151,6 +151,7 @@ func (r *Recorder) missing() {
 	f := &finding{code: CaptureGaps, side: Capture, where: "capture", clock: Calls, certainty: Certain}
 	packets := r.packets
 	f.events = int(r.gaps)
+	doubtful := r.doubtful
 	joined := make(map[int]*conn)
 	for _, k := range r.order {
 		if k.both != nil {
@@ -165,9 +166,13 @@ func (r *Recorder) missing() {
 		}
 		f.events += int(lacks)
 		packets += has
+		doubtful = doubtful || e.doubtful && lacks > 0
 	}
 	if f.events < 3 || uint64(f.events)*1000 < packets {
 		return
+	}
+	if doubtful {
+		f.certainty = Possible
 	}
 	f.limit = int64(packets)
 	r.found(f)

@@ -107,6 +107,10 @@ func (r *Recorder) textOfHosts(f *finding, head func(string) string) string {
 	case AskedToWait:
 		return head("Asked to wait") + fmt.Sprintf("the server put off %s, most of them %s, and was asked again until it served them.", units.Plural(f.calls, "call"), f.what)
 	case CaptureGaps:
+		if f.certainty == Possible {
+			return fmt.Sprintf("The capture may lack packets (possible): %d of %d seem to be missing, but the packet numbers of a connection contradict each other.",
+				f.events, f.limit+int64(f.events))
+		}
 		return fmt.Sprintf("The capture lacks packets (%s): %d of %d that were received are not in it. Nothing may be concluded from what is not there.",
 			f.certainty, f.events, f.limit+int64(f.events))
 	}
