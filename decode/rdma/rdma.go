@@ -258,8 +258,8 @@ type Connection struct {
 	Ended       bool   // Terminated is an end that was captured: else the capture, or what is remembered of it, ended before
 	// Requests counts the messages that asked for it, REQ or MPA Request, repetitions included; BadRequests those with a wrong ICRC.
 	Requests, BadRequests uint32
-	// OtherVersion says of a request without an answer, and of packets of one side of which the other sent none here, that the peer sends packets of
-	// the other version of RoCE only; PKeys are that of the request and that of the peer's packets if the two do not match.
+	// OtherVersion is true if the connection has packets of one side only, or a request without an answer, and the peer's packets are all of
+	// the other version of RoCE. PKeys holds the P_Key of the request and that of the peer's packets if the two do not match.
 	OtherVersion bool
 	PKeys        [2]uint16
 	// Reused is the latest EventReused of each side.

@@ -45,8 +45,8 @@ type flow struct {
 
 // links chain the flows between two hosts.
 type links struct {
-	lone, paired bool // in the chain of those without a peer, or of those with one
-	older, newer *flow
+	unpaired, paired bool // in the chain of those without a peer, or of those with one
+	older, newer     *flow
 }
 
 // suspicion is what speaks for another flow being the peer of a flow.

@@ -106,7 +106,7 @@ func NewTracker(h rdma.Handler, hooks rdma.Hooks, numbers *rdma.Numbers, limits 
 		epoch:   1, // not that of a new flow
 		account: account{shared: limits.Memory},
 		flows:   flowTable{byKey: make(map[flowKey]*flow)},
-		pairing: pairing{lone: make(map[addrPair]*flow), paired: make(map[addrPair]*flow), h: h, findMemory: hooks.FindMemory},
+		pairing: pairing{unpaired: make(map[addrPair]*flow), paired: make(map[addrPair]*flow), h: h, findMemory: hooks.FindMemory},
 		byID:    make(map[cmID]*connection),
 		paths:   make(paths),
 	}
@@ -283,7 +283,7 @@ func (t *Tracker) here(fl *flow, a *arrival) bool {
 			fl.expectCopies()
 			return true
 		}
-		if n := fl.tap.Elsewhere; fl.lone && n >= alignAfter && n&(n-1) == 0 {
+		if n := fl.tap.Elsewhere; fl.unpaired && n >= alignAfter && n&(n-1) == 0 {
 			t.pairing.align(fl, a.tap)
 		}
 		return false
@@ -373,7 +373,7 @@ func (t *Tracker) requester(fl *flow, a *arrival) *flow {
 	if fl.started && fl.astray(p.PSN) {
 		fl = t.takeOver(fl, p.PSN, a.ref, a.tap, a.fabric)
 	}
-	if p.PSN != fl.next && len(t.pairing.lone) > 0 && p.Opcode.Starts() && fl.peer() != nil && t.pairing.moved(fl, p) {
+	if p.PSN != fl.next && len(t.pairing.unpaired) > 0 && p.Opcode.Starts() && fl.peer() != nil && t.pairing.moved(fl, p) {
 		if fl.c.Terminated == "" {
 			fl.c.Terminated = "queue pair connected to another"
 		}

@@ -58,7 +58,7 @@ func (v *managed) dropped(f *link.Frame, tenant uint64, icrc Verdict, flows *pai
 		c.bad++
 		good, bad := c.good, c.bad
 		for _, p := range [2]addrPair{hosts, {hosts.dst, hosts.src, hosts.tenant}} {
-			for _, fl := range [2]*flow{flows.paired[p], flows.lone[p]} {
+			for _, fl := range [2]*flow{flows.paired[p], flows.unpaired[p]} {
 				if fl != nil {
 					good, bad = good+uint32(fl.good), bad+uint32(fl.bad)
 				}

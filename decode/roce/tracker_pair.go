@@ -6,8 +6,8 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rdma"
 )
 
-// maxLone bounds how many unpaired flows between two addresses are examined: the newest.
-const maxLone = 128
+// maxUnpaired bounds how many unpaired flows between two addresses are examined: the newest.
+const maxUnpaired = 128
 
 const (
 	// pairWindow is how far an acknowledged PSN may be from the newest request. Two flows that do not belong
@@ -38,21 +38,21 @@ const (
 
 // pairing finds flows that go together.
 type pairing struct {
-	lone, paired map[addrPair]*flow // flows without a peer, and those with one: the newest
-	h            rdma.Handler
-	findMemory   func(c *rdma.Connection, handle uint32, offset uint64, length uint32) (rdma.Side, bool) // nil: nobody knows
+	unpaired, paired map[addrPair]*flow // flows without a peer, and those with one: the newest
+	h                rdma.Handler
+	findMemory       func(c *rdma.Connection, handle uint32, offset uint64, length uint32) (rdma.Side, bool) // nil: nobody knows
 }
 
 // addLone adds a flow to the chain of flows without a peer.
 func (x *pairing) addLone(fl *flow) {
-	fl.lone = true
-	chain(x.lone, fl)
+	fl.unpaired = true
+	chain(x.unpaired, fl)
 }
 
 func (x *pairing) dropLone(fl *flow) {
-	if fl.lone {
-		unchain(x.lone, fl)
-		fl.lone = false
+	if fl.unpaired {
+		unchain(x.unpaired, fl)
+		fl.unpaired = false
 	}
 }
 
@@ -101,12 +101,12 @@ func unchain(newest map[addrPair]*flow, fl *flow) {
 // acknowledged, may be chance: it has to happen several times, and counts only on connections without RPC. If
 // several flows are equally likely, the next packets decide.
 func (x *pairing) match(fl *flow, p *Packet) (best *flow, evidence int) {
-	g := x.lone[addrPair{fl.key.dst, fl.key.src, fl.key.tenant}]
+	g := x.unpaired[addrPair{fl.key.dst, fl.key.src, fl.key.tenant}]
 	if g == nil || fl.c.closed {
 		return nil, 0
 	}
 	ties, fits := 0, 0
-	for n := 0; g != nil && n < maxLone; g, n = g.older, n+1 {
+	for n := 0; g != nil && n < maxUnpaired; g, n = g.older, n+1 {
 		if g == fl || g.c == fl.c || g.c.closed || g.c.Fabric != fl.c.Fabric {
 			continue
 		}
@@ -199,7 +199,7 @@ func (t *Tracker) confirm(fl *flow, a *arrival) *flow {
 // crowded reports whether there are other flows between the hosts of fl, one of which may be its peer.
 func (x *pairing) crowded(fl *flow) bool {
 	for _, p := range [2]addrPair{{fl.key.src, fl.key.dst, fl.key.tenant}, {fl.key.dst, fl.key.src, fl.key.tenant}} {
-		if g := x.paired[p]; x.lone[p] != nil || g != nil && (g.older != nil || g.newer != nil || g.c != fl.c) {
+		if g := x.paired[p]; x.unpaired[p] != nil || g != nil && (g.older != nil || g.newer != nil || g.c != fl.c) {
 			return true
 		}
 	}
@@ -211,12 +211,12 @@ func (x *pairing) crowded(fl *flow) bool {
 // directions. With one direction taken from each point, and two clocks, replies precede their calls and
 // nothing proves a pair. The flow that was seen later moves.
 func (x *pairing) align(fl *flow, tap int32) {
-	g := x.lone[addrPair{fl.key.dst, fl.key.src, fl.key.tenant}]
+	g := x.unpaired[addrPair{fl.key.dst, fl.key.src, fl.key.tenant}]
 	if g == nil {
 		return
 	}
 	for n := 0; g != nil; g, n = g.older, n+1 {
-		if n == maxLone || g.c == fl.c || g.tap.Tap() != tap || !g.tap.Copied(fl.tap.Tap()) || g.c.First.Number > fl.c.First.Number {
+		if n == maxUnpaired || g.c == fl.c || g.tap.Tap() != tap || !g.tap.Copied(fl.tap.Tap()) || g.c.First.Number > fl.c.First.Number {
 			return
 		}
 	}
@@ -317,14 +317,14 @@ func (c *connection) set() bool { return c.Setup[0].Seen() || c.Setup[1].Seen() 
 // moved reports whether a request on a joined flow evidently belongs to a flow without a peer: its
 // destination queue pair has been connected to another one. It must match no call of the former connection.
 func (x *pairing) moved(fl *flow, p *Packet) bool {
-	g := x.lone[addrPair{fl.key.dst, fl.key.src, fl.key.tenant}]
+	g := x.unpaired[addrPair{fl.key.dst, fl.key.src, fl.key.tenant}]
 	if g == nil {
 		return false
 	}
 	if peer := fl.peer(); x.evidence(fl, peer, p) >= matchingRPC {
 		return false
 	}
-	for n := 0; g != nil && n < maxLone; g, n = g.older, n+1 {
+	for n := 0; g != nil && n < maxUnpaired; g, n = g.older, n+1 {
 		if g.c != fl.c && !g.c.closed && g.c.Fabric == fl.c.Fabric && x.evidence(fl, g, p) >= matchingRPC {
 			return true
 		}

@@ -26,7 +26,7 @@ func (x *pairing) reconnected(fl *flow, p *Packet, ref rdma.Ref) *flow {
 	var best *flow
 	evidence, ties := 0, 0
 	g := x.paired[addrPair{fl.key.dst, fl.key.src, fl.key.tenant}]
-	for n := 0; g != nil && n < maxLone; g, n = g.older, n+1 {
+	for n := 0; g != nil && n < maxUnpaired; g, n = g.older, n+1 {
 		peer := g.peer()
 		if g.c == fl.c || g.c.closed || g.c.Fabric != fl.c.Fabric || peer == nil || peer.last > g.last {
 			continue
@@ -67,8 +67,8 @@ func (x *pairing) reconnected(fl *flow, p *Packet, ref rdma.Ref) *flow {
 func (x *pairing) misnamed(fl *flow, p *Packet) (best *flow) {
 	ties := 0
 	setup := max(fl.c.Setup[0].Frame.Number, fl.c.Setup[1].Frame.Number)
-	h := x.lone[addrPair{fl.key.dst, fl.key.src, fl.key.tenant}]
-	for n := 0; h != nil && n < maxLone; h, n = h.older, n+1 {
+	h := x.unpaired[addrPair{fl.key.dst, fl.key.src, fl.key.tenant}]
+	for n := 0; h != nil && n < maxUnpaired; h, n = h.older, n+1 {
 		if h.c == fl.c || h.c.closed || h.c.set() || h.c.Fabric != fl.c.Fabric || h.c.First.Number < setup || x.evidence(fl, h, p)&matchingRPC == 0 {
 			continue
 		}

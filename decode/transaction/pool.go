@@ -10,7 +10,7 @@ type pool struct {
 	bytes   int // held by those in free
 }
 
-// clear gives back all that is kepp. It reports false if there is nothing.
+// clear gives back all that is kept. It reports false if there is nothing.
 func (p *pool) clear() bool {
 	if len(p.free) == 0 {
 		return false

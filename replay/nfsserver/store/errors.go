@@ -1,7 +1,7 @@
 package store
 
-// Error is an error of a store. Its number is that of the status of NFS (RFC 1813, section 2.6; RFC
-// 8881, section 15.1; RFC 8276, section 8.5).
+// Error is a failed operation of a store. Its value is the NFS status code that the client gets (RFC 1813, section 2.6;
+// RFC 8881, section 15.1; RFC 8276, section 8.5).
 type Error uint32
 
 // Errors. NFSv3 does not have those from ErrBadName on.
