@@ -45,7 +45,7 @@ func kindOf(p *Packet) requestKind {
 }
 
 // printOf is the print of the message that p starts. For a Send it covers the first bytes and their number,
-// for an RDMA operation the RETH.
+// for an RDMA operation the RETH; of that of a Read, what is left if it is asked again from its middle: key and end.
 func printOf(p *Packet) uint32 {
 	var h uint64
 	switch kind := kindOf(p); kind {
@@ -53,7 +53,11 @@ func printOf(p *Packet) uint32 {
 		return sendPrint(p.Payload, p.PayloadLen)
 	case writeRequest, readRequest:
 		h = uint64(p.RETH.DMALen)<<8 | uint64(kind)
-		h = (h ^ p.RETH.VA) * printFactor
+		va := p.RETH.VA
+		if kind == readRequest {
+			h, va = uint64(kind), va+uint64(p.RETH.DMALen)
+		}
+		h = (h ^ va) * printFactor
 		h = (h ^ h>>29 ^ uint64(p.RETH.RKey)) * printFactor
 	default:
 		return uint32(kind)
@@ -130,12 +134,19 @@ func (m *messages) contradicts(fl *flow, p *Packet) bool {
 		return fl.pushed > 0 && psnDiff(psn, fl.floor) < 0
 	}
 	n := min(fl.pushed, uint64(len(fl.prints)))
-	older := true
-	for i := range fl.prints[:n] {
-		if fl.prints[i].start == psn {
-			return fl.prints[i].sum != printOf(p)
+	older, before := true, print{}
+	for _, x := range fl.prints[:n] {
+		d := psnDiff(psn, x.start)
+		switch {
+		case d == 0:
+			return x.sum != printOf(p)
+		case d < 0:
+		case older || d < psnDiff(psn, before.start):
+			older, before = false, x
 		}
-		older = older && psnDiff(psn, fl.prints[i].start) < 0
+	}
+	if !older && kind == readRequest && before.sum == printOf(p) {
+		return false // the Read is asked again from its middle
 	}
 	if !older || psnDiff(psn, fl.request(fl.oldest()).start) >= 0 {
 		return !older
@@ -209,7 +220,7 @@ func (r *request) contradicts(p *Packet, starts bool, kind requestKind) bool {
 	case !starts:
 		return kind != r.kind
 	case d == 0:
-		return r.print != printOf(p)
+		return r.print != printOf(p) || kind == readRequest && p.RETH.VA != r.op.Offset
 	case kind != r.kind:
 		return true
 	case kind == sendRequest:

@@ -272,6 +272,42 @@ func TestGoBack(t *testing.T) {
 	}
 }
 
+// TestReadFromItsMiddle: a Read that is asked again from its middle, after as many requests that were acknowledged, is a repetition. One that ends
+// elsewhere is not.
+func TestReadFromItsMiddle(t *testing.T) {
+	for _, behind := range []uint32{0, 1, 15, 40, 120} {
+		for _, end := range []uint32{0, 256} {
+			w := newWire()
+			w.rec.quiet = true
+			psn := uint32(0xffffc0)
+			w.setup(psn, 100)
+			for range 40 { // under way at once
+				w.packet(0, roce.RCSendOnly, psn, 32, nil)
+				psn++
+			}
+			w.ack(1, psn-1)
+			read := psn
+			w.packet(0, roce.RCReadRequest, read, 0, reth(0x1000, 7, 2048))
+			w.packet(1, roce.RCReadResponseFirst, read, 1024, nil)
+			w.packet(1, roce.RCReadResponseLast, read+1, 1024, nil)
+			psn += 2
+			for range behind {
+				w.packet(0, roce.RCSendOnly, psn, 32, nil)
+				w.ack(1, psn)
+				psn++
+			}
+			w.packet(0, roce.RCReadRequest, read+1, 0, reth(0x1400, 7, 1024+end))
+			want := uint64(0)
+			if end > 0 {
+				want = 1
+			}
+			if c := &w.c.Sent[0]; c.Resyncs != want || c.Retransmitted != 1-want || c.Gaps != 0 {
+				t.Errorf("%d behind, %d bytes more: %d resyncs, %d packets again, %d missing", behind, end, c.Resyncs, c.Retransmitted, c.Gaps)
+			}
+		}
+	}
+}
+
 // TestShortFirst: a message behind a First packet is its continuation only if that was full.
 func TestShortFirst(t *testing.T) {
 	for _, c := range []struct {
