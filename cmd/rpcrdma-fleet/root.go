@@ -30,6 +30,8 @@ func newRootCommand(s *cli.Streams) *cobra.Command {
 		newSubmitCommand(s),
 		newWorkerCommand(s),
 		newStatusCommand(s),
+		newCancelCommand(s),
+		newPruneCommand(s),
 		newReportCommand(s),
 		newCheckCommand(s),
 		newConnectionsCommand(s),

@@ -219,6 +219,15 @@ func (c *chain) branch(ctx context.Context, added, late []layout.File) (*layout.
 			}
 		}
 	}
+	if n < len(c.links) && c.links[n].done {
+		before := c.links[n].u
+		if ok, err := c.s.Exists(ctx, layout.ResumeName(before.ID)); err != nil {
+			return nil, err
+		} else if !ok {
+			c.log("tap %q: %s is decoded out of order: what was kept of the time before it was removed", before.Tap, first.URL)
+			return nil, nil
+		}
+	}
 	slices.SortFunc(files, func(a, b layout.File) int { return cmp.Or(layout.Natural(a.URL, b.URL), strings.Compare(a.URL, b.URL)) })
 	if !layout.Ordered(files) {
 		if err := byTime(ctx, c.in, files); err != nil {
