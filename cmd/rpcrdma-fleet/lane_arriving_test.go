@@ -58,6 +58,7 @@ func (a *arriving) decoded(tap int, files ...int) {
 	for _, n := range files {
 		want = append(want, filepath.Base(a.file("", tap, n)))
 	}
+	slices.Sort(want)
 	for deadline := time.Now().Add(patience); !slices.Equal(have, want); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			a.Fatalf("tap %d has %q, want %q: %s", tap, have, want, a.watch.said)
@@ -131,74 +132,94 @@ func (a *arriving) told(out, c, format string) string {
 	return fmt.Sprintf("status %d %s", status, stdout)
 }
 
-// TestLaneArriving: captures of three taps come one after another. One comes late, a ring deletes one, one is never there, the
-// program is killed, and in the middle a later version takes over. What is known in the end is what one process knows.
+// stop ends the program as a signal does.
+func (a *arriving) stop(says string) {
+	a.Helper()
+	_ = a.watch.Process.Signal(os.Interrupt)
+	if err := a.watch.Wait(); err != nil || !strings.Contains(a.watch.said.String(), says) {
+		a.Errorf("after a signal: %v, %s", err, a.watch.said)
+	}
+}
+
+// TestLaneArriving: a day of 24 hours comes to 8 taps while run --watch decodes it. A file comes late, a ring deletes all but
+// the newest ones, one file is never there, the program is killed, and in the middle a later version takes over. What is
+// known in the end is what one process knows.
 func TestLaneArriving(t *testing.T) {
+	const hours, killed, upgrade = 24, 7, 12
+	const ring, late, lost = 0, 1, 2 // taps to which something happens
+	const lateFile, lostFile, kept = 9, 16, 3
 	dir := t.TempDir()
 	a := &arriving{T: t, from: filepath.Join(dir, "from"), caps: filepath.Join(dir, "caps"), out: filepath.Join(dir, "out")}
-	captures(t, a.from, 3, 6)
-	for tap := range 3 {
+	captures(t, a.from, laneTaps, hours)
+	have := make([][]int, laneTaps)
+	for tap := range laneTaps {
 		if err := os.MkdirAll(filepath.Join(a.caps, fmt.Sprintf("tap-%d", tap)), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		a.come(tap, 0, 1)
+	}
+	come := func(tap, hour int) {
+		a.come(tap, hour)
+		have[tap] = append(have[tap], hour)
 	}
 	a.start()
-	for tap := range 3 {
-		a.decoded(tap, 0, 1)
-	}
-	a.watch.kill()
-	a.start()
-	if err := os.Remove(a.file(a.caps, 0, 0)); err != nil { // the oldest file of a ring
-		t.Fatal(err)
-	}
-	a.come(0, 2)
-	a.come(1, 3)
-	a.decoded(0, 0, 1, 2)
-	a.decoded(1, 0, 1, 3)
-	a.come(1, 2) // late: what follows is decoded again
-	a.come(2, 2)
-	a.decoded(1, 0, 1, 2, 3)
-	a.decoded(2, 0, 1, 2)
-	_ = a.watch.Process.Signal(os.Interrupt)
-	if err := a.watch.Wait(); err != nil {
-		t.Errorf("after a signal: %v, %s", err, a.watch.said)
-	}
-	// Another version of the program understands nothing of what was kept.
-	for tap := 1; tap < 3; tap++ {
-		head := layout.Head{}
-		if err := json.Unmarshal(a.read(layout.HeadName(fmt.Sprintf("tap-%d", tap))), &head); err != nil {
-			t.Fatal(err)
+	for hour := range hours {
+		if hour == upgrade {
+			a.stop("")
+			// Another version of the program understands nothing of what was kept. Where captures are gone, calls that were open
+			// would be lost.
+			for tap := ring + 1; tap < laneTaps; tap++ {
+				head := layout.Head{}
+				if err := json.Unmarshal(a.read(layout.HeadName(fmt.Sprintf("tap-%d", tap))), &head); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(filepath.Join(a.out, layout.ResumeName(head.Unit)), []byte("of another version"), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			a.start()
 		}
-		if err := os.WriteFile(filepath.Join(a.out, layout.ResumeName(head.Unit)), []byte("of another version"), 0o600); err != nil {
-			t.Fatal(err)
+		for tap := range laneTaps {
+			if tap == late && hour == lateFile || tap == lost && hour == lostFile {
+				continue
+			}
+			come(tap, hour)
+			if tap == late && hour == lateFile+2 {
+				come(tap, lateFile)
+			}
+		}
+		if hour == killed {
+			a.watch.kill()
+			a.start()
+		}
+		for tap := range laneTaps {
+			a.decoded(tap, have[tap]...)
+		}
+		if hour >= kept {
+			if err := os.Remove(a.file(a.caps, ring, hour-kept)); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
-	a.start()
-	a.come(0, 3, 4, 5)
-	a.come(1, 4, 5)
-	a.come(2, 3, 5) // 4 is never there
-	a.decoded(0, 0, 1, 2, 3, 4, 5)
-	a.decoded(1, 0, 1, 2, 3, 4, 5)
-	a.decoded(2, 0, 1, 2, 3, 5)
-	_ = a.watch.Process.Signal(os.Interrupt)
-	if err := a.watch.Wait(); err != nil || !strings.Contains(a.watch.said.String(), "cannot be gone on from") {
-		t.Errorf("%v, %s", err, a.watch.said)
-	}
+	a.stop("cannot be gone on from")
 
-	if err := os.Remove(a.file(a.from, 2, 4)); err != nil {
+	if err := os.Remove(a.file(a.from, lost, lostFile)); err != nil {
 		t.Fatal(err)
 	}
 	alone := filepath.Join(dir, "alone")
-	decodeAlone(t, func(tap int) string { return filepath.Join(a.from, fmt.Sprintf("tap-[%d]", tap), "*.pcap") }, 3, alone)
+	decodeAlone(t, func(tap int) string { return filepath.Join(a.from, fmt.Sprintf("tap-[%d]", tap), "*.pcap") }, laneTaps, alone)
 	for c, format := range map[string]string{"report": "json", "check": "ndjson", "connections": "ndjson"} {
 		if got, want := a.told(a.out, c, format), a.told(alone, c, format); got != want {
 			t.Errorf("%s:\n%s\nwant\n%s", c, got, want)
 		}
 	}
-	for tap := range 3 {
-		if got, want := a.counted(a.out, tap), a.counted(alone, tap); len(want) < 10 || !slices.Equal(got, want) {
+	rows := 0
+	for tap := range laneTaps {
+		got, want := a.counted(a.out, tap), a.counted(alone, tap)
+		if rows += len(got); !slices.Equal(got, want) {
 			t.Errorf("tap %d: %d rows, want %d, or others", tap, len(got), len(want))
 		}
+	}
+	if rows < 1000 {
+		t.Errorf("%d rows", rows)
 	}
 }
