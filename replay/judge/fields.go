@@ -47,7 +47,7 @@ var fields = map[string]class{
 	"acl": limit, "aclcnt": limit, "dfaclcnt": limit, "aclent": limit, "dfaclent": limit, "flavor": limit, "auth_flavors": limit, "sec_label": limit,
 	"numlinks": matters, "nlink": matters,
 	// Optional features.
-	"delegation": optional, "attributes_follow": optional, "handle_follows": optional, "obj_attributes.attributes": optional,
+	"delegation": optional, "gddr_res_non_fatal4": optional, "attributes_follow": optional, "handle_follows": optional, "obj_attributes.attributes": optional,
 	"attrset": optional, "attrsset": optional, "committed": optional, "wr_committed": optional, "rdattr_error": optional,
 	"mask": limit, "SECINFO": limit,
 	// The lists of NFSACL, unlike the attribute of NFSv4.

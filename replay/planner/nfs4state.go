@@ -8,21 +8,22 @@ import (
 
 // stateOps are the operations on locks, delegations and layouts, and those on all kinds of state ids.
 var stateOps = opTable{
-	nfs4.OP_CLOSE:             op4(close4),
-	nfs4.OP_DELEGRETURN:       op4(delegreturn4),
-	nfs4.OP_LOCK:              op4(lock4),
-	nfs4.OP_LOCKT:             op4(lockt4),
-	nfs4.OP_LOCKU:             op4(locku4),
-	nfs4.OP_RELEASE_LOCKOWNER: op4(releaseLockowner4),
-	nfs4.OP_FREE_STATEID:      op4(freeStateid4),
-	nfs4.OP_GETDEVICEINFO:     kept4,
-	nfs4.OP_LAYOUTCOMMIT:      kept4,
-	nfs4.OP_LAYOUTGET:         op4(layoutget4),
-	nfs4.OP_LAYOUTRETURN:      kept4,
-	nfs4.OP_TEST_STATEID:      op4(testStateid4),
-	nfs4.OP_WANT_DELEGATION:   kept4,
-	nfs4.OP_LAYOUTERROR:       kept4,
-	nfs4.OP_LAYOUTSTATS:       kept4,
+	nfs4.OP_CLOSE:              op4(close4),
+	nfs4.OP_DELEGRETURN:        op4(delegreturn4),
+	nfs4.OP_LOCK:               op4(lock4),
+	nfs4.OP_LOCKT:              op4(lockt4),
+	nfs4.OP_LOCKU:              op4(locku4),
+	nfs4.OP_RELEASE_LOCKOWNER:  op4(releaseLockowner4),
+	nfs4.OP_FREE_STATEID:       op4(freeStateid4),
+	nfs4.OP_GET_DIR_DELEGATION: op4(getDirDelegation4),
+	nfs4.OP_GETDEVICEINFO:      kept4,
+	nfs4.OP_LAYOUTCOMMIT:       kept4,
+	nfs4.OP_LAYOUTGET:          op4(layoutget4),
+	nfs4.OP_LAYOUTRETURN:       kept4,
+	nfs4.OP_TEST_STATEID:       op4(testStateid4),
+	nfs4.OP_WANT_DELEGATION:    kept4,
+	nfs4.OP_LAYOUTERROR:        kept4,
+	nfs4.OP_LAYOUTSTATS:        kept4,
 }
 
 func close4(c *compound, a *nfs4.CLOSE4args, r *nfs4.CLOSE4res) {
@@ -37,6 +38,19 @@ func close4(c *compound, a *nfs4.CLOSE4args, r *nfs4.CLOSE4res) {
 
 func delegreturn4(c *compound, a *nfs4.DELEGRETURN4args, _ *nfs4.Status4res) {
 	c.ids.stateid("deleg_stateid", &a.DelegStateid, plan.DelegationState, c.Current.real(), order.Writes)
+}
+
+func getDirDelegation4(c *compound, a *nfs4.GET_DIR_DELEGATION4args, r *nfs4.GET_DIR_DELEGATION4res) {
+	f := &c.form
+	f.bool("gdda_signal_deleg_avail", a.GddaSignalDelegAvail)
+	f.raw("gdda_notification_types", &a.GddaNotificationTypes)
+	f.raw("gdda_child_attr_delay", &a.GddaChildAttrDelay)
+	f.raw("gdda_dir_attr_delay", &a.GddaDirAttrDelay)
+	f.raw("gdda_child_attributes", &a.GddaChildAttributes)
+	f.raw("gdda_dir_attributes", &a.GddaDirAttributes)
+	if r != nil && r.GddrResNonFatal4.GddrnfStatus == nfs4.GDD4_OK {
+		c.ids.given(c.at, &r.GddrResNonFatal4.GddrnfResok4.GddrStateid, plan.DelegationState, c.Current.real(), nil)
+	}
 }
 
 func freeStateid4(c *compound, a *nfs4.FREE_STATEID4args, _ *nfs4.Status4res) {

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/decode/nfs/ops"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/internal/bindings"
 	"github.com/rpcrdma/toolkit/replay/plan"
@@ -79,17 +80,17 @@ func (f *corrections) tidy(c *call, res xdr.Message) *plan.Op {
 		if k := slices.IndexFunc(o.Compound.Ops[i].Args, func(a plan.Field) bool { return a.Kind == plan.FieldSeqid }); k >= 0 {
 			seqid = o.Compound.Ops[i].Args[k]
 		}
-		ops := []plan.CompoundOp{
+		list := []plan.CompoundOp{
 			{Op: uint32(nfs4.OP_PUTFH), Args: []plan.Field{{N: "object", Kind: plan.FieldText, Bytes: handle}}},
 			{Op: uint32(nfs4.OP_CLOSE), Args: []plan.Field{seqid, rawState("open_stateid", &open.Resok4.Stateid)}},
 		}
 		if id := delegated(open); id != nil {
-			ops = append(ops, delegreturn(id))
+			list = append(list, delegreturn(id))
 		}
 		if c.form.Session != 0 {
-			ops = append([]plan.CompoundOp{sequence(c.form.Session)}, ops...)
+			list = append([]plan.CompoundOp{sequence(c.form.Session)}, list...)
 		}
-		return like(o, o.Compound.Minor, ops)
+		return like(o, o.Compound.Minor, list)
 	}
 	return nil
 }
@@ -113,13 +114,13 @@ func (f *corrections) unlock(c *call, i int, res *nfs4.LOCK4res) *plan.Op {
 			seqid = a // the last one is the lock owner's
 		}
 	}
-	ops := []plan.CompoundOp{put(object), {Op: uint32(nfs4.OP_LOCKU), Args: []plan.Field{
+	list := []plan.CompoundOp{put(object), {Op: uint32(nfs4.OP_LOCKU), Args: []plan.Field{
 		{N: "locktype", Kind: plan.FieldU32, Value: uint64(l.Locktype)}, seqid, rawState("lock_stateid", &res.Resok4.LockStateid),
 		{N: "offset", Kind: plan.FieldU64, Value: l.Offset}, {N: "length", Kind: plan.FieldU64, Value: l.Length}}}}
 	if c.form.Session != 0 {
-		ops = append([]plan.CompoundOp{sequence(c.form.Session)}, ops...)
+		list = append([]plan.CompoundOp{sequence(c.form.Session)}, list...)
 	}
-	return like(o, o.Compound.Minor, ops)
+	return like(o, o.Compound.Minor, list)
 }
 
 // surplus returns a delegation that only this server gave: the plan has no DELEGRETURN
@@ -131,24 +132,20 @@ func surplus(c *call, res xdr.Message) *plan.Op {
 		return nil
 	}
 	for i := range r.Ops {
-		open, ok := r.Ops[i].Body.(*nfs4.OPEN4res)
-		if !ok || i+1 >= len(r.Ops) || open.Status != nfs4.NFS4_OK {
-			continue
-		}
-		id, handle := delegated(open), opened(c, r, i)
+		id, handle := delegated(r.Ops[i].Body), opened(c, r, i)
 		if id == nil || handle == nil || slices.ContainsFunc(o.Binds, func(b plan.Bind) bool {
 			return b.At == i && b.Kind == plan.FieldState && b.State == plan.DelegationState
 		}) {
 			continue
 		}
-		ops := []plan.CompoundOp{
+		list := []plan.CompoundOp{
 			{Op: uint32(nfs4.OP_PUTFH), Args: []plan.Field{{N: "object", Kind: plan.FieldText, Bytes: handle}}},
 			delegreturn(id),
 		}
 		if c.form.Session != 0 {
-			ops = append([]plan.CompoundOp{sequence(c.form.Session)}, ops...)
+			list = append([]plan.CompoundOp{sequence(c.form.Session)}, list...)
 		}
-		return like(o, o.Compound.Minor, ops)
+		return like(o, o.Compound.Minor, list)
 	}
 	return nil
 }
@@ -172,25 +169,26 @@ func surplusOpen(c *call, res xdr.Message) *plan.Op {
 		if handle == nil {
 			continue
 		}
-		ops := []plan.CompoundOp{
+		list := []plan.CompoundOp{
 			sequence(c.form.Session),
 			{Op: uint32(nfs4.OP_PUTFH), Args: []plan.Field{{N: "object", Kind: plan.FieldText, Bytes: handle}}},
 			{Op: uint32(nfs4.OP_CLOSE), Args: []plan.Field{{N: "seqid", Kind: plan.FieldU32}, rawState("open_stateid", &open.Resok4.Stateid)}},
 		}
-		return like(o, o.Compound.Minor, ops)
+		return like(o, o.Compound.Minor, list)
 	}
 	return nil
 }
 
-// delegated is the state id of the delegation that an OPEN has given; nil if there is none.
-func delegated(open *nfs4.OPEN4res) *nfs4.Stateid4 {
-	switch d := &open.Resok4.Delegation; d.DelegationType {
-	case nfs4.OPEN_DELEGATE_READ, nfs4.OPEN_DELEGATE_READ_ATTRS_DELEG:
-		return &d.Read.Stateid
-	case nfs4.OPEN_DELEGATE_WRITE, nfs4.OPEN_DELEGATE_WRITE_ATTRS_DELEG:
-		return &d.Write.Stateid
+// delegated is the state id of the delegation that an operation has given; nil if there is none.
+func delegated(res xdr.Message) *nfs4.Stateid4 {
+	var o ops.Outcome
+	switch res.(type) {
+	case *nfs4.OPEN4res:
+		ops.Operation(uint32(nfs4.OP_OPEN)).Outcome(res, &o)
+	case *nfs4.GET_DIR_DELEGATION4res:
+		ops.Operation(uint32(nfs4.OP_GET_DIR_DELEGATION)).Outcome(res, &o)
 	}
-	return nil
+	return o.Delegation
 }
 
 // delegreturn returns a delegation of the current file.
@@ -198,11 +196,12 @@ func delegreturn(id *nfs4.Stateid4) plan.CompoundOp {
 	return plan.CompoundOp{Op: uint32(nfs4.OP_DELEGRETURN), Args: []plan.Field{rawState("deleg_stateid", id)}}
 }
 
-// opened is the handle of the file that OPEN, operation i, has opened; nil if it is not
-// known.
+// opened is the handle of the file that OPEN, operation i, has opened, or of the current one of another operation; nil if it is not known.
 func opened(c *call, r *nfs4.CompoundRes, i int) []byte {
-	if fh, ok := r.Ops[i+1].Body.(*nfs4.GETFH4res); ok && fh.Status == nfs4.NFS4_OK {
-		return slices.Clone(fh.Resok4.Object)
+	if i+1 < len(r.Ops) {
+		if fh, ok := r.Ops[i+1].Body.(*nfs4.GETFH4res); ok && fh.Status == nfs4.NFS4_OK {
+			return slices.Clone(fh.Resok4.Object)
+		}
 	}
 	if id := workload.ObjectAt(c.form.Op, i); id > 0 {
 		return c.world.Objects[id].Handle

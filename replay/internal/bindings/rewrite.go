@@ -2,9 +2,11 @@ package bindings
 
 import (
 	"slices"
+	"time"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/verdict"
 )
@@ -42,6 +44,14 @@ func (w *World) Rewritten(f *Form) *plan.Op {
 		case nfs4.OP_OPEN:
 			if by, ok := w.undelegated(c); ok {
 				f.Note = verdict.Undelegated
+				replace(i, by)
+			}
+			if by, ok := opening(o, i); ok {
+				f.Note = verdict.Adapted
+				replace(i, by)
+			}
+		case nfs4.OP_SETATTR:
+			if by, ok := w.retimed(f.Op, i); ok {
 				replace(i, by)
 			}
 		}
@@ -82,6 +92,43 @@ func (w *World) undelegated(c *plan.CompoundOp) (plan.CompoundOp, bool) {
 	}
 	by := *c
 	by.Args = slices.Concat(c.Args[:at], []plan.Field{{N: "claim", Kind: plan.FieldU32, Value: uint64(to)}}, c.Args[at+2:])
+	return by, true
+}
+
+// opening leaves out the wish for a delegation in place of an open (RFC 9754, section 3), since the plan goes on with an open.
+func opening(o *plan.Op, at int) (by plan.CompoundOp, ok bool) {
+	by = o.Compound.Ops[at]
+	i := argument(by.Args, "share_access")
+	if i < 0 || by.Args[i].Value&nfs4.OPEN4_SHARE_ACCESS_WANT_OPEN_XOR_DELEGATION == 0 || !Opens(o, at) {
+		return by, false
+	}
+	by.Args = slices.Clone(by.Args)
+	by.Args[i].Value &^= nfs4.OPEN4_SHARE_ACCESS_WANT_OPEN_XOR_DELEGATION
+	return by, true
+}
+
+// retimed gives the times that the holder of a delegation has kept (RFC 9754, section 5) the distance to now that they had to the captured
+// call: servers ignore times from before the delegation.
+func (w *World) retimed(o *plan.Op, at int) (by plan.CompoundOp, ok bool) {
+	by = o.Compound.Ops[at]
+	i := argument(by.Args, "obj_attributes")
+	if i < 0 || by.Args[i].Kind != plan.FieldRaw {
+		return by, false
+	}
+	var r xdr.Reader
+	var f nfs4.Fattr4
+	r.Reset(by.Args[i].Bytes, 0)
+	if f.Decode(&r); r.Failed() || !f.Attrmask.Has(nfs4.FATTR4_TIME_DELEG_ACCESS) && !f.Attrmask.Has(nfs4.FATTR4_TIME_DELEG_MODIFY) || w.attrs.Decode(&f) != nil {
+		return by, false
+	}
+	since := time.Since(time.Unix(0, w.load.Tables.Header.Start+o.Time))
+	for _, t := range []*nfs4.Nfstime4{&w.attrs.TimeDelegAccess, &w.attrs.TimeDelegModify} {
+		now := time.Unix(t.Seconds, int64(t.Nseconds)).Add(since)
+		t.Seconds, t.Nseconds = now.Unix(), uint32(now.Nanosecond())
+	}
+	f = w.attrs.Fattr4()
+	by.Args = slices.Clone(by.Args)
+	by.Args[i].Bytes = f.Append(nil)
 	return by, true
 }
 

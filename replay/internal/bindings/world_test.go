@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
@@ -179,5 +180,47 @@ func TestUnknownClient(t *testing.T) {
 		if !errors.As(err, &u) || strings.Contains(err.Error(), "was there before the capture") != before {
 			t.Errorf("client %d: %v", ref, err)
 		}
+	}
+}
+
+// TestOpening: where the plan goes on with an open, an OPEN does not ask for a delegation in its place.
+func TestOpening(t *testing.T) {
+	const xor = nfs4.OPEN4_SHARE_ACCESS_WANT_OPEN_XOR_DELEGATION
+	w := one(plan.Tables{States: []plan.State{{ID: 1, Kind: plan.OpenState}, {ID: 2, Kind: plan.DelegationState}}})
+	for _, k := range []struct {
+		binds []plan.Bind
+		want  uint64
+	}{
+		{[]plan.Bind{{Kind: plan.FieldState, Ref: 1, State: plan.OpenState}}, 1},
+		{[]plan.Bind{{Kind: plan.FieldState, Ref: 2, State: plan.DelegationState}}, 1 | xor},
+	} {
+		f := Form{Op: &plan.Op{Binds: k.binds, Compound: &plan.Compound{Minor: 2, Ops: []plan.CompoundOp{
+			{Op: uint32(nfs4.OP_OPEN), Args: []plan.Field{{N: "share_access", Kind: plan.FieldU32, Value: 1 | xor}}}}}}}
+		o := w.Rewritten(&f)
+		if got := o.Compound.Ops[0].Args[0].Value; got != k.want || (f.Note == verdict.Adapted) != (k.want == 1) || f.Op.Compound.Ops[0].Args[0].Value != 1|xor {
+			t.Errorf("%#x, want %#x; %s", got, k.want, f.Note)
+		}
+	}
+}
+
+// TestRetimed: times that a client has kept with a delegation have the captured distance to the call.
+func TestRetimed(t *testing.T) {
+	called := time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
+	a := nfs4.Attrs{Mask: nfs4.NewBitmap4(nfs4.FATTR4_TIME_DELEG_MODIFY), TimeDelegModify: nfs4.Nfstime4{Seconds: called.Unix() - 60}}
+	was := a.Fattr4()
+	raw := was.Append(nil)
+	w := one(plan.Tables{Header: plan.Header{Start: called.UnixNano() - 5e9}})
+	f := Form{Op: &plan.Op{Time: 5e9, Compound: &plan.Compound{Minor: 2, Ops: []plan.CompoundOp{
+		{Op: uint32(nfs4.OP_SETATTR), Args: []plan.Field{{N: "obj_attributes", Kind: plan.FieldRaw, Bytes: raw}}}}}}}
+	var r xdr.Reader
+	var now nfs4.Fattr4
+	out := w.Rewritten(&f).Compound.Ops[0].Args[0].Bytes
+	r.Reset(out, 0)
+	now.Decode(&r)
+	if err := a.Decode(&now); err != nil {
+		t.Fatal(err)
+	}
+	if ago := time.Since(time.Unix(a.TimeDelegModify.Seconds, int64(a.TimeDelegModify.Nseconds))); ago < time.Minute || ago > 2*time.Minute || &out[0] == &raw[0] {
+		t.Errorf("%s ago", ago)
 	}
 }

@@ -46,12 +46,13 @@ func (s *attrSet) append(b []byte) []byte {
 }
 
 // Write-only attributes.
-var writeOnly = makeSet(nfs4.FATTR4_TIME_ACCESS_SET, nfs4.FATTR4_TIME_MODIFY_SET, nfs4.FATTR4_MODE_UMASK)
+var writeOnly = makeSet(nfs4.FATTR4_TIME_ACCESS_SET, nfs4.FATTR4_TIME_MODIFY_SET, nfs4.FATTR4_MODE_UMASK, nfs4.FATTR4_TIME_DELEG_ACCESS, nfs4.FATTR4_TIME_DELEG_MODIFY)
 
-// Attributes that SETATTR takes. mode_umask is for new objects (RFC 8275).
+// Attributes that SETATTR takes. mode_umask is for new objects (RFC 8275), times by a delegation are not (RFC 9754).
 var (
-	settable  = makeSet(nfs4.FATTR4_SIZE, nfs4.FATTR4_MODE, nfs4.FATTR4_OWNER, nfs4.FATTR4_OWNER_GROUP, nfs4.FATTR4_TIME_ACCESS_SET, nfs4.FATTR4_TIME_MODIFY_SET)
-	creatable = func() attrSet { s := settable; s.add(nfs4.FATTR4_MODE_UMASK); return s }()
+	plain     = []int{nfs4.FATTR4_SIZE, nfs4.FATTR4_MODE, nfs4.FATTR4_OWNER, nfs4.FATTR4_OWNER_GROUP, nfs4.FATTR4_TIME_ACCESS_SET, nfs4.FATTR4_TIME_MODIFY_SET}
+	settable  = makeSet(append(plain, nfs4.FATTR4_TIME_DELEG_ACCESS, nfs4.FATTR4_TIME_DELEG_MODIFY)...)
+	creatable = makeSet(append(plain, nfs4.FATTR4_MODE_UMASK)...)
 	needStat  = makeSet(nfs4.FATTR4_FILES_AVAIL, nfs4.FATTR4_FILES_FREE, nfs4.FATTR4_FILES_TOTAL, nfs4.FATTR4_SPACE_AVAIL, nfs4.FATTR4_SPACE_FREE, nfs4.FATTR4_SPACE_TOTAL)
 )
 
@@ -75,6 +76,8 @@ func (s *Server) attributes() {
 	base.add(nfs4.FATTR4_MODE_UMASK)
 	base.add(nfs4.FATTR4_XATTR_SUPPORT)
 	base.add(nfs4.FATTR4_OPEN_ARGUMENTS)
+	base.add(nfs4.FATTR4_TIME_DELEG_ACCESS)
+	base.add(nfs4.FATTR4_TIME_DELEG_MODIFY)
 	if s.info.Clone {
 		base.add(nfs4.FATTR4_CLONE_BLKSIZE)
 	}
@@ -89,7 +92,8 @@ var openArguments = func() []byte {
 		OaOpenClaim: nfs4.OpenArgsClaimBitmap4{Bitmap4: nfs4.NewBitmap4(uint32(nfs4.CLAIM_NULL), uint32(nfs4.CLAIM_PREVIOUS), uint32(nfs4.CLAIM_DELEGATE_CUR),
 			uint32(nfs4.CLAIM_FH), uint32(nfs4.CLAIM_DELEG_CUR_FH))},
 		OaShareAccessWant: nfs4.OpenArgsWantBitmap4{Bitmap4: nfs4.NewBitmap4(
-			nfs4.OPEN4_SHARE_ACCESS_WANT_READ_DELEG>>8, nfs4.OPEN4_SHARE_ACCESS_WANT_WRITE_DELEG>>8, nfs4.OPEN4_SHARE_ACCESS_WANT_ANY_DELEG>>8, nfs4.OPEN4_SHARE_ACCESS_WANT_NO_DELEG>>8)},
+			nfs4.OPEN4_SHARE_ACCESS_WANT_READ_DELEG>>8, nfs4.OPEN4_SHARE_ACCESS_WANT_WRITE_DELEG>>8, nfs4.OPEN4_SHARE_ACCESS_WANT_ANY_DELEG>>8, nfs4.OPEN4_SHARE_ACCESS_WANT_NO_DELEG>>8,
+			uint32(bits.TrailingZeros32(nfs4.OPEN4_SHARE_ACCESS_WANT_DELEG_TIMESTAMPS)), uint32(bits.TrailingZeros32(nfs4.OPEN4_SHARE_ACCESS_WANT_OPEN_XOR_DELEGATION)))},
 		OaCreateMode: nfs4.OpenArgsCreateBitmap4{Bitmap4: nfs4.NewBitmap4(uint32(nfs4.UNCHECKED4), uint32(nfs4.GUARDED4), uint32(nfs4.EXCLUSIVE4), uint32(nfs4.EXCLUSIVE4_1))},
 	}
 	return a.Append(nil)

@@ -1,6 +1,7 @@
 package nfs4
 
 import (
+	"encoding/binary"
 	"net/netip"
 	"sync"
 	"sync/atomic"
@@ -117,34 +118,47 @@ func (x *openOps) want(a *nfs4.OPEN4args) state.Want {
 	if x.minor == 0 {
 		return state.WantDefault
 	}
+	times := state.Want(0)
+	if x.wishes(a, nfs4.OPEN4_SHARE_ACCESS_WANT_DELEG_TIMESTAMPS) {
+		times = state.WantTimes
+	}
 	switch uint32(a.ShareAccess) & nfs4.OPEN4_SHARE_ACCESS_WANT_DELEG_MASK {
 	case nfs4.OPEN4_SHARE_ACCESS_WANT_READ_DELEG:
-		return state.WantRead
+		return state.WantRead | times
 	case nfs4.OPEN4_SHARE_ACCESS_WANT_WRITE_DELEG:
-		return state.WantWrite
+		return state.WantWrite | times
 	case nfs4.OPEN4_SHARE_ACCESS_WANT_ANY_DELEG:
-		return state.WantAny
+		return state.WantAny | times
 	case nfs4.OPEN4_SHARE_ACCESS_WANT_NO_DELEG, nfs4.OPEN4_SHARE_ACCESS_WANT_CANCEL:
 		return state.WantNone
 	}
-	return state.WantDefault
+	return state.WantDefault | times
 }
 
-// delegate appends the delegation that comes with an OPEN of the file of x.attr.
-func (x *openOps) delegate(b []byte, a *nfs4.OPEN4args, access uint32) []byte {
-	g := state.Grant{Type: nfs4.OPEN_DELEGATE_NONE}
+// wishes reports whether an OPEN has a want of RFC 9754.
+func (x *openOps) wishes(a *nfs4.OPEN4args, want uint32) bool {
+	return x.minor >= 2 && uint32(a.ShareAccess)&want != 0
+}
+
+// delegate gives the delegation that comes with an OPEN of the file of x.attr.
+func (x *openOps) delegate(a *nfs4.OPEN4args, access uint32) state.Grant {
 	switch a.Claim.Claim {
 	case nfs4.CLAIM_NULL, nfs4.CLAIM_FH:
-		g = x.s.table.Delegations.Grant(x.turn, x.attr.Handle, access, x.want(a), x.attr.Change, x.attr.Size)
+		return x.s.table.Delegations.Grant(x.turn, &x.attr, access, x.want(a))
 	case nfs4.CLAIM_PREVIOUS:
-		g = x.s.table.Delegations.Reclaim(x.turn, x.attr.Handle, access, a.Claim.DelegateType, x.attr.Change, x.attr.Size)
+		return x.s.table.Delegations.Reclaim(x.turn, &x.attr, access, a.Claim.DelegateType)
 	}
+	return state.Grant{Type: nfs4.OPEN_DELEGATE_NONE}
+}
+
+// appendDelegation appends the delegation that comes with an OPEN.
+func (x *openOps) appendDelegation(b []byte, a *nfs4.OPEN4args, g *state.Grant) []byte {
 	everyone := nfs4.Nfsace4{Type: nfs4.ACE4_ACCESS_ALLOWED_ACE_TYPE} // nobody: the client asks by ACCESS
 	d := nfs4.OpenDelegation4{DelegationType: g.Type}
 	switch g.Type {
-	case nfs4.OPEN_DELEGATE_READ:
+	case nfs4.OPEN_DELEGATE_READ, nfs4.OPEN_DELEGATE_READ_ATTRS_DELEG:
 		d.Read = nfs4.OpenReadDelegation4{Stateid: g.Stateid, Recall: g.Recall, Permissions: everyone}
-	case nfs4.OPEN_DELEGATE_WRITE:
+	case nfs4.OPEN_DELEGATE_WRITE, nfs4.OPEN_DELEGATE_WRITE_ATTRS_DELEG:
 		d.Write = nfs4.OpenWriteDelegation4{Stateid: g.Stateid, Recall: g.Recall, Permissions: everyone}
 		d.Write.SpaceLimit.Limitby = nfs4.NFS_LIMIT_SIZE
 		d.Write.SpaceLimit.Filesize = x.s.info.MaxFileSize
@@ -194,6 +208,23 @@ func (x *openOps) delegreturn(a *nfs4.DELEGRETURN4args) status {
 		return st
 	}
 	return x.s.table.Delegations.Return(x.client, id, x.fh, x.principal())
+}
+
+// getDirDelegation is GET_DIR_DELEGATION. No changes are told (CB_NOTIFY): the first one by somebody else recalls the delegation.
+func (x *dirOps) getDirDelegation(*nfs4.GET_DIR_DELEGATION4args) status {
+	x.list.Max, x.list.Attrs = minEntries, false
+	if err := x.s.store.ReadDir(&x.c.Cred, x.fh, 0, 0, &x.list); err != nil {
+		return x.inDirectory(err, x.fh)
+	}
+	var r nfs4.GET_DIR_DELEGATION4res_non_fatal
+	if id, given := x.s.table.Delegations.Directory(x.client, x.fh, x.principal()); given {
+		r.GddrnfResok4.GddrStateid = id
+		binary.BigEndian.PutUint64(r.GddrnfResok4.GddrCookieverf[:], x.list.Verifier)
+	} else {
+		r.GddrnfStatus = nfs4.GDD4_UNAVAIL
+	}
+	x.c.Out = r.Append(x.c.Out)
+	return ok
 }
 
 // sender is the client that a COMPOUND comes from, as far as it is known.
@@ -249,16 +280,10 @@ func (x *sender) asker() *state.Client {
 }
 
 // written are attributes whose current values only a client with a write delegation may know.
-var written = makeSet(nfs4.FATTR4_CHANGE, nfs4.FATTR4_SIZE, nfs4.FATTR4_TIME_MODIFY, nfs4.FATTR4_TIME_METADATA, nfs4.FATTR4_SPACE_USED)
+var written = makeSet(nfs4.FATTR4_CHANGE, nfs4.FATTR4_SIZE, nfs4.FATTR4_TIME_ACCESS, nfs4.FATTR4_TIME_MODIFY, nfs4.FATTR4_TIME_METADATA, nfs4.FATTR4_SPACE_USED)
 
 // later is the status of an operation that waits for a callback. No client sees it.
 const later status = 0xffffffff
-
-// answer is what a client with a write delegation reports about a file.
-type answer struct {
-	change, size uint64
-	err          error
-}
 
 // holder asks the client that has a write delegation of a file for its attributes.
 type holder struct {
@@ -267,7 +292,8 @@ type holder struct {
 	sender  *sender
 	ask     state.Written // what to ask for
 	asked   int           // the operation that was asked for
-	answer  answer
+	attrs   nfs4.Attrs    // the answer, or
+	err     error
 }
 
 // current asks the client that has a write delegation of the current file for its
@@ -284,31 +310,52 @@ func (x *holder) current() status {
 		x.ask = w
 		return later
 	}
-	if x.answer.err != nil {
+	if x.err != nil {
 		if x.sender.files.begin(x.objects.fh, false) != nil {
 			return nfs4.NFS4ERR_DELAY // it is recalled
 		}
 		return ok
 	}
-	if x.answer.change == w.Change {
+	changed := x.attrs.Change != w.Was.Change
+	if !changed && !w.Times {
 		return ok // nothing has changed except by WRITEs
 	}
-	// The file is changed here, too, so that change attribute and times move on.
-	s := store.SetAttr{Mask: store.SetMtimeNow}
-	_ = x.s.store.SetAttr(&store.Cred{Bypass: true}, x.objects.fh, &s, new(store.Wcc))
+	if changed {
+		// The file is changed here, too, so that change attribute and times move on.
+		s := store.SetAttr{Mask: store.SetMtimeNow}
+		if t, told := keptTime(x.attrs.TimeDelegModify, w.Was.Mtime); told && w.Times && x.attrs.Has(nfs4.FATTR4_TIME_DELEG_MODIFY) {
+			s.Mask, s.Mtime = store.SetMtime, t
+		}
+		_ = x.s.store.SetAttr(&store.Cred{Bypass: true}, x.objects.fh, &s, new(store.Wcc))
+	}
 	if err := x.s.store.GetAttr(x.objects.fh, &x.objects.attr); err != nil {
 		return statusOf(err)
 	}
-	x.objects.attr.Size = x.answer.size
+	if changed {
+		x.objects.attr.Size = x.attrs.Size
+	}
+	if t, told := keptTime(x.attrs.TimeDelegAccess, w.Was.Atime); told && w.Times && x.attrs.Has(nfs4.FATTR4_TIME_DELEG_ACCESS) {
+		x.objects.attr.Atime = t
+	}
 	x.objects.attrAt = x.index - 1
 	return ok
+}
+
+// keptTime is a time that the holder of a delegation tells. One before that of the file when it was delegated is not used, and one in the
+// future counts as now (RFC 9754, section 5).
+func keptTime(t nfs4.Nfstime4, was store.Time) (kept store.Time, used bool) {
+	kept = store.Time{Sec: t.Seconds, Nsec: t.Nseconds}
+	if now := store.Now(); now.Before(kept) {
+		kept = now
+	}
+	return kept, !kept.Before(was)
 }
 
 // wait lets the COMPOUND continue when the holder of a write delegation has answered. The caller
 // must not use x afterwards.
 func (x *compound) wait() {
-	resume := func(change, size uint64, err error) {
-		x.holder.answer, x.holder.asked = answer{change, size, err}, x.next
+	resume := func(attrs nfs4.Attrs, err error) {
+		x.holder.attrs, x.holder.err, x.holder.asked = attrs, err, x.next
 		if !x.s.back.Go(x.execute) {
 			// The server ends.
 			x.place.end(nil)
@@ -316,8 +363,8 @@ func (x *compound) wait() {
 		}
 	}
 	if c := channel(x.holder.ask.Caller); c != nil {
-		c.GetAttr(x.holder.ask.Key, resume)
+		c.GetAttr(x.holder.ask.Key, x.holder.ask.Times, resume)
 		return
 	}
-	resume(0, 0, backchannel.ErrNoPath)
+	resume(nfs4.Attrs{}, backchannel.ErrNoPath)
 }

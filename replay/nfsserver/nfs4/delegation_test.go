@@ -36,7 +36,7 @@ func (s *session) given(name string, access uint32, want nfs4.OpenDelegationType
 	if d.DelegationType != want {
 		s.Fatalf("%s: %s, want %s", name, d.DelegationType, want)
 	}
-	if want == nfs4.OPEN_DELEGATE_WRITE {
+	if want == nfs4.OPEN_DELEGATE_WRITE || want == nfs4.OPEN_DELEGATE_WRITE_ATTRS_DELEG {
 		return d.Write.Stateid
 	}
 	return d.Read.Stateid

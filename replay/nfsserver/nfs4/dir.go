@@ -32,7 +32,6 @@ func (x *dirOps) create(a *nfs4.CREATE4args) status {
 	if st := x.name(a.Objname); st != ok {
 		return st
 	}
-	s := x.s.store
 	given, st := x.takeAttrs(&a.Createattrs, creatable)
 	if st != ok {
 		return st
@@ -44,7 +43,7 @@ func (x *dirOps) create(a *nfs4.CREATE4args) status {
 	var err error
 	switch t := a.Objtype.Type; t {
 	case nfs4.NF4DIR:
-		err = s.Mkdir(cred, x.fh, a.Objname, &x.set, &x.attr, &x.wcc)
+		err = x.files.Mkdir(cred, x.fh, a.Objname, &x.set, &x.attr, &x.wcc)
 	case nfs4.NF4LNK:
 		text, fine := x.c.Bytes(a.Objtype.Linkdata)
 		switch {
@@ -53,13 +52,13 @@ func (x *dirOps) create(a *nfs4.CREATE4args) status {
 		case len(text) == 0:
 			return nfs4.NFS4ERR_INVAL
 		}
-		err = s.Symlink(cred, x.fh, a.Objname, text, &x.set, &x.attr, &x.wcc)
+		err = x.files.Symlink(cred, x.fh, a.Objname, text, &x.set, &x.attr, &x.wcc)
 	case nfs4.NF4BLK, nfs4.NF4CHR, nfs4.NF4SOCK, nfs4.NF4FIFO:
 		var dev store.Device
 		if t == nfs4.NF4BLK || t == nfs4.NF4CHR {
 			dev = store.Device{Major: a.Objtype.Devdata.Specdata1, Minor: a.Objtype.Devdata.Specdata2}
 		}
-		err = s.Mknod(cred, x.fh, a.Objname, store.Type(t), dev, &x.set, &x.attr, &x.wcc)
+		err = x.files.Mknod(cred, x.fh, a.Objname, store.Type(t), dev, &x.set, &x.attr, &x.wcc)
 	default:
 		return nfs4.NFS4ERR_BADTYPE // regular files are created by OPEN
 	}
@@ -77,7 +76,7 @@ func (x *dirOps) remove(a *nfs4.REMOVE4args) status {
 	}
 	err := x.files.Remove(&x.c.Cred, x.fh, a.Target, &x.wcc)
 	if store.Of(err) == store.ErrIsDir {
-		err = x.s.store.Rmdir(&x.c.Cred, x.fh, a.Target, &x.wcc)
+		err = x.files.Rmdir(&x.c.Cred, x.fh, a.Target, &x.wcc)
 	}
 	if err != nil {
 		return x.inDirectory(err, x.fh)

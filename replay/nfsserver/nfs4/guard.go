@@ -54,13 +54,15 @@ func (g *guard) change(h store.Handle, f func() error) error {
 	return f()
 }
 
-// changeNamed calls f while the file that a name stands for is not delegated to others.
+// changeNamed calls f while neither a directory nor what a name in it stands for is delegated to others.
 func (g *guard) changeNamed(c *store.Cred, dir store.Handle, name []byte, f func() error) error {
-	var a store.Attr
-	if !g.table.Delegations.Any() || g.Lookup(c, dir, name, &a) != nil || a.Type != store.Regular {
-		return f() // which tells what is wrong
-	}
-	return g.change(a.Handle, f)
+	return g.change(dir, func() error {
+		var a store.Attr
+		if !g.table.Delegations.Any() || g.Lookup(c, dir, name, &a) != nil || a.Type != store.Regular && a.Type != store.Directory {
+			return f() // which tells what is wrong
+		}
+		return g.change(a.Handle, f)
+	})
 }
 
 // SetAttr implements store.Store.
@@ -70,19 +72,48 @@ func (g *guard) SetAttr(c *store.Cred, h store.Handle, s *store.SetAttr, w *stor
 
 // Create implements store.Store. It may cut a file that exists.
 func (g *guard) Create(c *store.Cred, dir store.Handle, name []byte, how *store.Create, a *store.Attr, w *store.Wcc) (created bool, err error) {
-	if how.Mode != store.Unchecked || how.Set.Mask&store.SetSize == 0 {
-		return g.Store.Create(c, dir, name, how, a, w)
-	}
-	err = g.changeNamed(c, dir, name, func() error {
+	create := func() error {
 		created, err = g.Store.Create(c, dir, name, how, a, w)
 		return err
-	})
+	}
+	switch {
+	case g.table.Delegations.Any() && g.Lookup(c, dir, name, a) == nil: // the directory does not change
+		if how.Mode == store.Unchecked && how.Set.Mask&store.SetSize != 0 && a.Type == store.Regular {
+			err = g.change(a.Handle, create)
+		} else {
+			err = create()
+		}
+	default:
+		err = g.change(dir, create)
+	}
 	return created, err
+}
+
+// Mkdir implements store.Store.
+func (g *guard) Mkdir(c *store.Cred, dir store.Handle, name []byte, s *store.SetAttr, a *store.Attr, w *store.Wcc) error {
+	return g.change(dir, func() error { return g.Store.Mkdir(c, dir, name, s, a, w) })
+}
+
+// Symlink implements store.Store.
+func (g *guard) Symlink(c *store.Cred, dir store.Handle, name, text []byte, s *store.SetAttr, a *store.Attr, w *store.Wcc) error {
+	return g.change(dir, func() error { return g.Store.Symlink(c, dir, name, text, s, a, w) })
+}
+
+// Mknod implements store.Store.
+func (g *guard) Mknod(c *store.Cred, dir store.Handle, name []byte, t store.Type, dev store.Device, s *store.SetAttr, a *store.Attr, w *store.Wcc) error {
+	return g.change(dir, func() error { return g.Store.Mknod(c, dir, name, t, dev, s, a, w) })
+}
+
+// Rmdir implements store.Store.
+func (g *guard) Rmdir(c *store.Cred, dir store.Handle, name []byte, w *store.Wcc) error {
+	return g.changeNamed(c, dir, name, func() error { return g.Store.Rmdir(c, dir, name, w) })
 }
 
 // Link implements store.Store.
 func (g *guard) Link(c *store.Cred, h, dir store.Handle, name []byte, a *store.Attr, w *store.Wcc) error {
-	return g.change(h, func() error { return g.Store.Link(c, h, dir, name, a, w) })
+	return g.change(h, func() error {
+		return g.change(dir, func() error { return g.Store.Link(c, h, dir, name, a, w) })
+	})
 }
 
 // Remove implements store.Store.

@@ -97,7 +97,7 @@ func init() {
 		nfs4.OP_CREATE_SESSION:       {do: op(clients, (*clientOps).createSession), first: 1, reserve: 4 * changes},
 		nfs4.OP_DESTROY_SESSION:      {do: op(clients, (*clientOps).destroySession), first: 1, reserve: 4},
 		nfs4.OP_FREE_STATEID:         {do: op(clients, (*clientOps).freeStateid), first: 1, reserve: 4},
-		nfs4.OP_GET_DIR_DELEGATION:   {do: notsupp, first: 1, fh: true},
+		nfs4.OP_GET_DIR_DELEGATION:   {do: op(dirs, (*dirOps).getDirDelegation), first: 1, fh: true, reserve: changes},
 		nfs4.OP_GETDEVICEINFO:        {do: notsupp, first: 1},
 		nfs4.OP_GETDEVICELIST:        {do: notsupp, first: 1, fh: true},
 		nfs4.OP_LAYOUTCOMMIT:         {do: notsupp, first: 1, fh: true},

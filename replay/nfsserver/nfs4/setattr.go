@@ -155,10 +155,42 @@ func (x *attrOps) setattrs(a *nfs4.SETATTR4args) (given attrSet, st status) {
 		// Bypass is for data. A caller that also sets other attributes needs permission for them.
 		cred.Bypass = cred.Bypass && x.set.Mask == store.SetSize
 	}
+	if given.has(nfs4.FATTR4_TIME_DELEG_ACCESS) || given.has(nfs4.FATTR4_TIME_DELEG_MODIFY) {
+		if st = x.takeKept(&cred, &a.Stateid, given); st != ok {
+			return given, st
+		}
+	}
 	x.sender.identify(&a.Stateid)
 	err := x.files.SetAttr(&cred, x.fh, &x.set, &x.wcc)
 	if errors.Is(err, store.ErrIsDir) {
 		return given, nfs4.NFS4ERR_ISDIR
 	}
 	return given, statusOf(err)
+}
+
+// takeKept adds to x.set the times that the holder of a delegation has kept.
+func (x *attrOps) takeKept(cred *store.Cred, sid *nfs4.Stateid4, given attrSet) status {
+	id, st := x.stateid(sid)
+	if st != ok {
+		return st
+	}
+	was, mine, st := x.s.table.Delegations.Times(x.client, id, x.fh, x.principal())
+	if st != ok {
+		return st
+	}
+	if x.attrs.TimeDelegAccess.Nseconds >= 1e9 || x.attrs.TimeDelegModify.Nseconds >= 1e9 {
+		return nfs4.NFS4ERR_INVAL
+	}
+	cred.Bypass = cred.Bypass || mine && x.set.Mask == 0 // whoever may read a file moves its atime
+	if given.has(nfs4.FATTR4_TIME_DELEG_ACCESS) {
+		if t, used := keptTime(x.attrs.TimeDelegAccess, was.Atime); used {
+			x.set.Mask, x.set.Atime = x.set.Mask|store.SetAtime, t
+		}
+	}
+	if given.has(nfs4.FATTR4_TIME_DELEG_MODIFY) {
+		if t, used := keptTime(x.attrs.TimeDelegModify, was.Mtime); used {
+			x.set.Mask, x.set.Mtime = x.set.Mask|store.SetMtime, t
+		}
+	}
+	return ok
 }

@@ -281,17 +281,20 @@ func (c *Channel) Recall(id nfs4.Stateid4, key state.Key) {
 	}
 }
 
-// GetAttr asks for the change attribute and the size of a file, which only the client knows. done
-// is called once, with an error or the attributes.
-func (c *Channel) GetAttr(key state.Key, done func(change, size uint64, err error)) {
+// GetAttr asks for the change attribute and the size of a file, which only the client knows, and for its times if the client keeps them.
+// done is called once, with an error or the attributes.
+func (c *Channel) GetAttr(key state.Key, times bool, done func(attrs nfs4.Attrs, err error)) {
 	a := &nfs4.CB_GETATTR4args{Fh: c.m.opt.Handle(nil, key)}
 	a.AttrRequest.Bitmap4 = nfs4.NewBitmap4(nfs4.FATTR4_CHANGE, nfs4.FATTR4_SIZE)
+	if times {
+		a.AttrRequest.Bitmap4 = a.AttrRequest.With(nfs4.FATTR4_TIME_DELEG_ACCESS).With(nfs4.FATTR4_TIME_DELEG_MODIFY)
+	}
 	c.submit(&request{op: nfs4.Op{Number: uint32(nfs4.OP_CB_GETATTR), Body: a}, done: func(res *nfs4.CbCompoundRes, err error) {
 		var attrs nfs4.Attrs
 		if err == nil {
 			attrs, err = attributes(res)
 		}
-		done(attrs.Change, attrs.Size, err)
+		done(attrs, err)
 	}}, false)
 }
 

@@ -152,7 +152,7 @@ func TestSlot(t *testing.T) {
 	c.Unbind(state.SessionID{1})
 	c.Close()
 	failed := make(chan error, 1)
-	c.GetAttr(state.Key{}, func(_, _ uint64, err error) { failed <- err })
+	c.GetAttr(state.Key{}, false, func(_ nfs4.Attrs, err error) { failed <- err })
 	if err := <-failed; !errors.Is(err, ErrClosed) {
 		t.Errorf("got %v", err)
 	}
@@ -172,7 +172,7 @@ func TestQueues(t *testing.T) {
 	for i := range 1000 {
 		c.Recall(recallOf(byte(i%10)), state.Key{})
 		c.Probe()
-		c.GetAttr(state.Key{}, func(_, _ uint64, err error) {
+		c.GetAttr(state.Key{}, false, func(_ nfs4.Attrs, err error) {
 			mu.Lock()
 			defer mu.Unlock()
 			if errors.Is(err, ErrFull) {
@@ -274,7 +274,7 @@ func FuzzReply(f *testing.F) {
 		c.Add(state.SessionID{1}, 1, Params{})
 		c.Bind(state.SessionID{1}, 1, &peer{raw: b})
 		done := make(chan struct{})
-		c.GetAttr(state.Key{}, func(uint64, uint64, error) { close(done) })
+		c.GetAttr(state.Key{}, false, func(nfs4.Attrs, error) { close(done) })
 		<-done
 		c.Close()
 		m.Close()

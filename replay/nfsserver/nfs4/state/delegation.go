@@ -5,23 +5,33 @@ import (
 	"time"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/replay/nfsserver/store"
 )
 
 // delegation lets a client open, read, lock and, with write, change a file without asking (RFC
 // 8881, section 10.4). A file has either read delegations of any number of clients or one write
-// delegation.
+// delegation, a directory has read delegations.
 type delegation struct {
 	*state
 	file      *file
 	principal Principal
 	write     bool
+	times     bool   // the client keeps the file's times (RFC 9754, section 5)
 	access    uint32 // of the OPEN that it came with
-	// change and size are the file's when a write delegation was given; from them the
+	// was has the file's attributes when the delegation was given; from them the
 	// server sees that the client has changed the file since (section 10.4.3).
-	change, size uint64
-	recalled     time.Time // zero: not yet
-	revoked      bool      // no longer attached to a file, waits for FREE_STATEID
+	was      Kept
+	recalled time.Time // zero: not yet
+	revoked  bool      // no longer attached to a file, waits for FREE_STATEID
 }
+
+// Kept are the attributes that the holder of a write delegation may know better than the server.
+type Kept struct {
+	Change, Size uint64
+	Atime, Mtime store.Time
+}
+
+func keptOf(a *store.Attr) Kept { return Kept{a.Change, a.Size, a.Atime, a.Mtime} }
 
 // Caller reaches a client by callbacks. Its methods neither wait nor call the Table.
 type Caller interface {
@@ -36,7 +46,7 @@ type Caller interface {
 	Close()
 }
 
-// Want is what a client says about delegations when it opens a file.
+// Want is what a client says about delegations when it opens a file. It may add WantTimes.
 type Want uint8
 
 // Values of Want.
@@ -46,12 +56,14 @@ const (
 	WantWrite
 	WantAny
 	WantNone
+
+	WantTimes Want = 1 << 7 // to keep the file's times
 )
 
 // Grant is the answer to a Want.
 type Grant struct {
 	Stateid nfs4.Stateid4
-	Type    nfs4.OpenDelegationType4 // NONE, READ or WRITE
+	Type    nfs4.OpenDelegationType4 // NONE, or READ or WRITE with or without ATTRS
 	Recall  bool                     // the client must return it at once
 	// Contended: none was given because others use the file; otherwise the server lacks
 	// resources.
@@ -207,8 +219,9 @@ func (ds *Delegations) tidy(c *Client, now time.Time) {
 // Grant gives the client whose turn it is a delegation of a file that it has just opened, if
 // the policy allows it. The policy follows Linux: callbacks reach the client, no other client
 // has the file open for writing (for a write delegation: at all), and it was not recalled within
-// the last half minute. change and size are the file's.
-func (ds *Delegations) Grant(turn Turn, key Key, access uint32, want Want, change, size uint64) Grant {
+// the last half minute.
+func (ds *Delegations) Grant(turn Turn, at *store.Attr, access uint32, want Want) Grant {
+	times, want, key := want&WantTimes != 0, want&^WantTimes, at.Handle
 	ds.section.Lock()
 	defer ds.section.Unlock()
 	none := Grant{Type: nfs4.OPEN_DELEGATE_NONE}
@@ -225,24 +238,52 @@ func (ds *Delegations) Grant(turn Turn, key Key, access uint32, want Want, chang
 		none.Contended = true
 		return none
 	}
-	d := ds.add(c, f, o.principal, write)
+	d := ds.addUnchanged(c, f, o.principal, write)
 	if d == nil {
+		none.Contended = ds.changes.of(key).Load() != 0
 		return none
 	}
-	// From here on BeginChange sees it. Changes begun earlier continue.
-	if ds.changes.of(key).Load() != 0 {
-		ds.remove(d)
-		none.Contended = true
-		return none
-	}
-	d.access, d.change, d.size = access, change, size
+	d.times, d.access, d.was = times, access, keptOf(at)
 	return d.grant()
 }
 
+// addUnchanged is add for a file that nobody is changing. From here on BeginChange sees the delegation; changes begun earlier continue.
+func (ds *Delegations) addUnchanged(c *Client, f *file, p Principal, write bool) *delegation {
+	d := ds.add(c, f, p, write)
+	if d != nil && ds.changes.of(f.key).Load() != 0 {
+		ds.remove(d)
+		return nil
+	}
+	return d
+}
+
+// Directory gives a client a delegation of a directory, if the policy of Grant allows it (RFC 8881, section 18.39).
+func (ds *Delegations) Directory(c *Client, key Key, p Principal) (id nfs4.Stateid4, given bool) {
+	ds.section.Lock()
+	defer ds.section.Unlock()
+	if c.gone || ds.grace.Active() || c.caller == nil || !c.caller.Up() || ds.contended.has(key, ds.leases.now()) {
+		return id, false
+	}
+	f := ds.files.get(key)
+	defer ds.files.forget(f)
+	d := ds.addUnchanged(c, f, p, false)
+	if d == nil {
+		return id, false
+	}
+	return d.bump(), true
+}
+
 func (d *delegation) grant() Grant {
-	g := Grant{Stateid: d.bump(), Type: nfs4.OPEN_DELEGATE_READ}
-	if d.write {
+	g := Grant{Stateid: d.bump()}
+	switch {
+	case d.write && d.times:
+		g.Type = nfs4.OPEN_DELEGATE_WRITE_ATTRS_DELEG
+	case d.write:
 		g.Type = nfs4.OPEN_DELEGATE_WRITE
+	case d.times:
+		g.Type = nfs4.OPEN_DELEGATE_READ_ATTRS_DELEG
+	default:
+		g.Type = nfs4.OPEN_DELEGATE_READ
 	}
 	return g
 }
@@ -276,15 +317,23 @@ func (ds *Delegations) add(c *Client, f *file, p Principal, write bool) *delegat
 
 // Reclaim gives a client back the delegation that it had before a restart, in the grace period
 // (CLAIM_PREVIOUS). It is recalled at once if callbacks do not reach the client.
-func (ds *Delegations) Reclaim(turn Turn, key Key, access uint32, kind nfs4.OpenDelegationType4, change, size uint64) Grant {
+func (ds *Delegations) Reclaim(turn Turn, at *store.Attr, access uint32, kind nfs4.OpenDelegationType4) Grant {
 	none := Grant{Type: nfs4.OPEN_DELEGATE_NONE}
-	write := kind == nfs4.OPEN_DELEGATE_WRITE
-	if kind != nfs4.OPEN_DELEGATE_READ && !write {
+	write, times := false, false
+	switch kind {
+	case nfs4.OPEN_DELEGATE_READ:
+	case nfs4.OPEN_DELEGATE_WRITE:
+		write = true
+	case nfs4.OPEN_DELEGATE_READ_ATTRS_DELEG:
+		times = true
+	case nfs4.OPEN_DELEGATE_WRITE_ATTRS_DELEG:
+		write, times = true, true
+	default:
 		return none
 	}
 	ds.section.Lock()
 	defer ds.section.Unlock()
-	c, f := turn.Client(), ds.files.by[key]
+	c, f := turn.Client(), ds.files.by[at.Handle]
 	if c.gone || f == nil || c.caller == nil || f.outside > 0 || f.openForOthers(c, write) || f.delegatedTo(c, write) {
 		return none
 	}
@@ -292,7 +341,7 @@ func (ds *Delegations) Reclaim(turn Turn, key Key, access uint32, kind nfs4.Open
 	if d == nil {
 		return none
 	}
-	d.access, d.change, d.size = access, change, size
+	d.times, d.access, d.was = times, access, keptOf(at)
 	g := d.grant()
 	if g.Recall = !c.caller.Up(); g.Recall {
 		d.recalled = ds.leases.now()
@@ -336,11 +385,27 @@ func (ds *Delegations) MayOpen(turn Turn, s *nfs4.Stateid4, key Key, access uint
 	return nfs4.NFS4_OK
 }
 
+// Times checks whether a client may tell times of a file by a delegation, which says of when they cannot be earlier (RFC 9754, section
+// 5). mine says that the principal holds the delegation itself.
+func (ds *Delegations) Times(c *Client, s *nfs4.Stateid4, key Key, p Principal) (was Kept, mine bool, st Status) {
+	ds.section.RLock()
+	defer ds.section.RUnlock()
+	d, st := ds.clients.findDelegation(c, s, key)
+	switch {
+	case st != nfs4.NFS4_OK:
+		return was, false, st
+	case !d.times:
+		return was, false, nfs4.NFS4ERR_BAD_STATEID
+	}
+	return d.was, d.principal == p, nfs4.NFS4_OK
+}
+
 // Written is a file that a client with a write delegation may have changed.
 type Written struct {
-	Caller       Caller
-	Key          Key
-	Change, Size uint64 // when the delegation was given
+	Caller Caller
+	Key    Key
+	Times  bool // the client keeps its times
+	Was    Kept // when the delegation was given
 }
 
 // WrittenBy finds the client, other than by, that has a write delegation of a file.
@@ -356,7 +421,7 @@ func (ds *Delegations) WrittenBy(by *Client, key Key) (w Written, found bool) {
 	}
 	for d := range f.delegations {
 		if d.write && d.client != by && d.client.caller != nil {
-			return Written{d.client.caller, key, d.change, d.size}, true
+			return Written{d.client.caller, key, d.times, d.was}, true
 		}
 	}
 	return w, false
