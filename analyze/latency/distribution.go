@@ -77,8 +77,8 @@ func nearestRank(p float64, n uint64) uint64 {
 // Bin is a part of a histogram: the number of values that are at most To and greater than the To of the
 // previous bin.
 type Bin struct {
-	To    int64  `json:"le_ns"`
-	Count uint64 `json:"count"`
+	To    int64  `json:"le_ns" parquet:"le_ns"`
+	Count uint64 `json:"count" parquet:"count"`
 }
 
 // edges are 1, 2 and 5 times the powers of ten, up to about three hours.

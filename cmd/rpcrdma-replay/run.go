@@ -82,7 +82,7 @@ type runFlags struct {
 	patience    time.Duration
 	show        int
 	format      string
-	report      string
+	report      []string
 	junit       string
 	baseline    string
 	capture     string
@@ -211,7 +211,7 @@ func newRunCommand(s *cli.Streams) *cobra.Command {
 	cli.DurationVar(f, &o.tick, "clock-tick", run.DefaultTick, "`time` for which the server's clock may stand still, so that two changes have one time")
 	f.IntVar(&o.show, "show", 100, "list `n` calls whose replies differ")
 	f.StringVarP(&o.format, "format", "T", "text", "report as `format`: text or json")
-	f.StringVar(&o.report, "report", "", "also write the report in JSON to this `file`; - is standard output, and the other report goes to standard error")
+	f.StringArrayVar(&o.report, "report", nil, "also write the report to this `file`: as a page if it ends in .html, a table of its seconds if in .parquet, or else JSON; - is standard output, and the other report goes to standard error; may be repeated")
 	f.StringVar(&o.junit, "junit", "", "also write the report as JUnit's XML to this `file`, a test case for each operation")
 	f.StringVar(&o.baseline, "baseline", "", "accept the differences in this `file`, an earlier report in JSON: only new ones count as failures")
 	f.StringVar(&o.capture, "capture", "", "write our own packets to this `file`, pcapng (soft providers and TCP)")
@@ -504,9 +504,9 @@ func (o *runFlags) claim(s *cli.Streams, name string) (*outfile.Files, error) {
 	if o.baseline != "" {
 		files.Reads(o.baseline)
 	}
-	for _, name := range []string{o.report, o.junit, o.capture, o.resume} {
+	for i, name := range append([]string{o.capture, o.resume, o.junit}, o.report...) {
 		switch {
-		case name == "" || name == "-" && (name == o.report || name == o.junit):
+		case name == "" || name == "-" && i >= 2:
 			continue
 		case name == "-":
 			return nil, cli.Usagef("--capture and --resume need the name of a file, not -")
@@ -545,23 +545,35 @@ func outcome(r *report.Report) error {
 
 // reports are the files of a run's report, and the earlier report that it is compared with; nil where there is none.
 type reports struct {
-	json, junit *cli.Output
-	earlier     *report.Saved
+	written []*cli.Output // by --report
+	junit   *cli.Output
+	earlier *report.Saved
 }
 
 // reports creates the files, and reads the earlier report.
 func (o *runFlags) reports(s *cli.Streams, out *outputs) (r reports, err error) {
-	if o.report == "-" && o.junit == "-" {
-		return r, cli.Usagef("--report and --junit cannot both go to standard output")
+	n := 0
+	for _, name := range append(o.report, o.junit) {
+		if name == "-" {
+			n++
+		}
+	}
+	if n > 1 {
+		return r, cli.Usagef("only one of --report and --junit can go to standard output")
 	}
 	if o.baseline != "" {
 		if r.earlier, err = readReport(o.baseline); err != nil {
 			return r, fmt.Errorf("--baseline: %w", err)
 		}
 	}
-	if r.json, err = out.create(s, o.report); err == nil {
-		r.junit, err = out.create(s, o.junit)
+	for _, name := range o.report {
+		to, err := out.create(s, name)
+		if err != nil {
+			return r, err
+		}
+		r.written = append(r.written, to)
 	}
+	r.junit, err = out.create(s, o.junit)
 	return r, err
 }
 
@@ -593,10 +605,22 @@ func (o *runFlags) print(s *cli.Streams, files reports, r *report.Report) error 
 		}
 		failed = errors.Join(failed, err)
 	}
-	write(files.json, func(w io.Writer) error { return writeJSON(w, r) })
-	write(files.junit, r.JUnit)
 	out := s.Out
-	if cli.ToStdout(o.report) || cli.ToStdout(o.junit) {
+	for i, name := range o.report {
+		switch filepath.Ext(name) {
+		case ".html":
+			write(files.written[i], r.HTML)
+		case ".parquet":
+			write(files.written[i], r.Parquet)
+		default:
+			write(files.written[i], func(w io.Writer) error { return writeJSON(w, r) })
+		}
+		if cli.ToStdout(name) {
+			out = s.Err
+		}
+	}
+	write(files.junit, r.JUnit)
+	if cli.ToStdout(o.junit) {
 		out = s.Err
 	}
 	if o.format == "json" {

@@ -209,7 +209,7 @@ var rules = []rule{
 	{packages: "replay/internal/bindings", own: []string{"decode/nfs/...", "decode/xdr", "replay/plan", "replay/verdict", "replay/workload"}},
 	{packages: "replay/expected", own: []string{"decode/nfs/...", "decode/xdr", "replay/plan", "replay/verdict", "replay/workload"}},
 	{packages: "replay/judge", own: []string{"analyze/invariant", "decode/nfs/...", "decode/oncrpc", "decode/xdr", "replay/expected", "replay/plan", "replay/verdict", "replay/workload"}},
-	{packages: "replay/report", own: []string{"analyze/latency", "decode/nfs/...", "replay/plan", "replay/transport", "replay/verdict", "internal/units"}},
+	{packages: "replay/report", foreign: []string{"github.com/parquet-go/parquet-go"}, own: []string{"analyze/html", "analyze/latency", "decode/nfs/...", "replay/plan", "replay/transport", "replay/verdict", "internal/units"}},
 	{packages: "replay/selfcheck", own: []string{"capture", "decode", "decode/nfs/...", "decode/rpc", "decode/transaction", "replay/plan", "replay/report"}},
 	// What talks to the server: the files, its calls back, and the loop that joins all.
 	{packages: "replay/internal/alarm", foreign: []string{"golang.org/x/sys"}},

@@ -18,6 +18,9 @@ func TestSeconds(t *testing.T) {
 		list[1].From != 3*time.Second || list[1].Calls != 3 || list[1].Bytes != 300 || list[1].Latency.Min != 200*time.Millisecond {
 		t.Errorf("%+v", list)
 	}
+	if h := list[1].Histogram; len(h) != 3 || h[0].Count+h[1].Count+h[2].Count != 3 || h[0].To < int64(200*time.Millisecond) || h[0].To > int64(207*time.Millisecond) {
+		t.Errorf("%+v", h)
+	}
 	var long seconds
 	for i := range 3 * maxSeconds {
 		long.add(time.Duration(i)*3*time.Second, time.Second, false, 0)

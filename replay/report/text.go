@@ -181,36 +181,11 @@ func (p *printer) impossible(list []plan.Reason) {
 
 var verdictColumns = [verdict.Count]string{"SAME", "EQUIV", "OMITTED", "BETTER", "EXPL", "WORSE", "DIFF", "UNSENT", "LOST"}
 
-// operations lists the kinds of operations, with a column for each verdict that occurred.
+// operations lists the kinds of operations.
 func (p *printer) operations(r *Report) {
-	head := []string{"OPERATION", "COUNT"}
-	for v := range verdict.Count {
-		if r.Totals[verdict.Verdict(v).String()] > 0 {
-			head = append(head, verdictColumns[v])
-		}
-	}
-	rows := [][]string{append(head, "P50 CAPTURED", "LIVE", "P99 CAPTURED", "LIVE")}
-	for i := range r.Ops {
-		o := &r.Ops[i]
-		row := []string{o.Operation, fmt.Sprint(o.Count)}
-		for v := range verdict.Count {
-			switch n := o.Verdicts[v]; {
-			case r.Totals[verdict.Verdict(v).String()] == 0:
-			case n == 0:
-				row = append(row, "-")
-			default:
-				row = append(row, fmt.Sprint(n))
-			}
-		}
-		if o.Live.Count > 0 {
-			row = append(row, units.Short(o.Captured.P50), units.Short(o.Live.P50), units.Short(o.Captured.P99), units.Short(o.Live.P99))
-		} else {
-			row = append(row, "-", "-", "-", "-")
-		}
-		rows = append(rows, row)
-	}
+	head, rows := r.operations()
 	p.f("\n")
-	p.table(1, rows)
+	p.table(1, append([][]string{head}, rows...))
 }
 
 // causes lists the calls that others depend on.

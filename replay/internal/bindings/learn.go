@@ -237,6 +237,10 @@ func (w *World) bindStateOf(o *plan.Op, e *ops.Entry, b *plan.Bind, m xdr.Messag
 	default:
 		w.bindState(b.Ref, id)
 		w.States[b.Ref].Open = open
+		if r, ok := m.(*nfs4.OPEN4res); ok && b.State == plan.DelegationState {
+			t := r.Resok4.Delegation.DelegationType
+			w.States[b.Ref].Times = t == nfs4.OPEN_DELEGATE_READ_ATTRS_DELEG || t == nfs4.OPEN_DELEGATE_WRITE_ATTRS_DELEG
+		}
 	}
 }
 

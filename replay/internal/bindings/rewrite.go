@@ -9,6 +9,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/verdict"
+	"github.com/rpcrdma/toolkit/replay/workload"
 )
 
 // Rewritten is the op as it goes out: what cannot be kept as captured is replaced in a
@@ -51,7 +52,7 @@ func (w *World) Rewritten(f *Form) *plan.Op {
 				replace(i, by)
 			}
 		case nfs4.OP_SETATTR:
-			if by, ok := w.retimed(f.Op, i); ok {
+			if by, ok := w.retimed(f, i); ok {
 				replace(i, by)
 			}
 		}
@@ -108,27 +109,36 @@ func opening(o *plan.Op, at int) (by plan.CompoundOp, ok bool) {
 }
 
 // retimed gives the times that the holder of a delegation has kept (RFC 9754, section 5) the distance to now that they had to the captured
-// call: servers ignore times from before the delegation.
-func (w *World) retimed(o *plan.Op, at int) (by plan.CompoundOp, ok bool) {
-	by = o.Compound.Ops[at]
+// call: servers ignore times from before the delegation. It leaves them out if this server gave a delegation, or an open, without times.
+func (w *World) retimed(f *Form, at int) (by plan.CompoundOp, ok bool) {
+	by = f.Op.Compound.Ops[at]
 	i := argument(by.Args, "obj_attributes")
 	if i < 0 || by.Args[i].Kind != plan.FieldRaw {
 		return by, false
 	}
 	var r xdr.Reader
-	var f nfs4.Fattr4
+	var attrs nfs4.Fattr4
 	r.Reset(by.Args[i].Bytes, 0)
-	if f.Decode(&r); r.Failed() || !f.Attrmask.Has(nfs4.FATTR4_TIME_DELEG_ACCESS) && !f.Attrmask.Has(nfs4.FATTR4_TIME_DELEG_MODIFY) || w.attrs.Decode(&f) != nil {
+	if attrs.Decode(&r); r.Failed() || !attrs.Attrmask.Has(nfs4.FATTR4_TIME_DELEG_ACCESS) && !attrs.Attrmask.Has(nfs4.FATTR4_TIME_DELEG_MODIFY) || w.attrs.Decode(&attrs) != nil {
 		return by, false
 	}
-	since := time.Since(time.Unix(0, w.load.Tables.Header.Start+o.Time))
+	if ref := workload.StateOf(&by); ref != 0 && !w.States[ref].Times {
+		var rest nfs4.Bitmap4
+		for n := w.attrs.Mask.Next(0); n >= 0; n = w.attrs.Mask.Next(n + 1) {
+			if n != nfs4.FATTR4_TIME_DELEG_ACCESS && n != nfs4.FATTR4_TIME_DELEG_MODIFY {
+				rest = rest.With(uint32(n))
+			}
+		}
+		w.attrs.Mask, f.Note, f.Less = rest, verdict.Adapted, true
+	}
+	since := time.Since(time.Unix(0, w.load.Tables.Header.Start+f.Op.Time))
 	for _, t := range []*nfs4.Nfstime4{&w.attrs.TimeDelegAccess, &w.attrs.TimeDelegModify} {
 		now := time.Unix(t.Seconds, int64(t.Nseconds)).Add(since)
 		t.Seconds, t.Nseconds = now.Unix(), uint32(now.Nanosecond())
 	}
-	f = w.attrs.Fattr4()
+	attrs = w.attrs.Fattr4()
 	by.Args = slices.Clone(by.Args)
-	by.Args[i].Bytes = f.Append(nil)
+	by.Args[i].Bytes = attrs.Append(nil)
 	return by, true
 }
 

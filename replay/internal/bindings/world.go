@@ -65,6 +65,8 @@ type State struct {
 	// Open says that this is an open: the server gave no delegation, the captured one gave only a delegation. It is closed when
 	// the captured client returns the delegation.
 	Open bool
+	// Times says that this is a delegation with which the client keeps the times of the file (RFC 9754).
+	Times bool
 	// Unconfirmed says that the server wants OPEN_CONFIRM (NFSv4.0).
 	Unconfirmed bool
 
