@@ -11,6 +11,7 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/extract"
 	"github.com/rpcrdma/toolkit/analyze/filter"
 	"github.com/rpcrdma/toolkit/analyze/text"
+	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rpc"
@@ -331,6 +332,14 @@ func (d *dump) run(o *dumpOptions, s *cli.Streams) error {
 	if d.printer != nil {
 		d.out.end(d.printer.begin(d.out.begin()))
 	}
+	captured := uint64(0) // bytes of packets
+	if d.extract != nil {
+		d.in.shown = func(b *capture.Batch) {
+			for i := range b.Packets {
+				captured += uint64(len(b.Packets[i].Data))
+			}
+		}
+	}
 	_, outTTY := cli.Terminal(s.Out)
 	_, errTTY := cli.Terminal(s.Err)
 	err := d.job.run(errTTY && (!outTTY || o.quiet))
@@ -348,7 +357,7 @@ func (d *dump) run(o *dumpOptions, s *cli.Streams) error {
 	}
 	if d.extract != nil && err == nil && d.failed == nil {
 		if d.failed = d.whole(o.extract); d.failed == nil {
-			d.extract.Carried(d.in.size.Load())
+			d.extract.Carried(captured)
 			n, e := d.extract.Close(d.view.Names)
 			d.failed = e
 			d.notes.Printf("%s extracted to %s", units.Plural(n, "file"), o.extract)

@@ -187,7 +187,6 @@ type input struct {
 	once      sync.Once // of closing it
 	short     bool      // it came before the end of the input; for the goroutine that reads, and after it
 	cut       atomic.Uint64
-	size      atomic.Uint64 // bytes of packets, as captured
 
 	scrubbed *scrub.Reader // not nil: packets are read through it
 	span     *cli.Selected // packets outside of it are left out
@@ -334,18 +333,15 @@ func (in *input) count(b *capture.Batch) {
 	if in.shown != nil {
 		in.shown(b)
 	}
-	n, size := uint64(0), 0
+	n := uint64(0)
 	for i := range b.Packets {
-		p := &b.Packets[i]
-		if uint32(len(p.Data)) < p.Length {
+		if p := &b.Packets[i]; uint32(len(p.Data)) < p.Length {
 			n++
 		}
-		size += len(p.Data)
 	}
 	if n > 0 {
 		in.cut.Add(n)
 	}
-	in.size.Add(uint64(size))
 }
 
 // job is one run of a decoder over the input of a command.

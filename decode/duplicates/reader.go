@@ -87,13 +87,7 @@ func (r *Reader) Read(b *capture.Batch) error {
 	if err := r.Reader.Read(b); err != nil {
 		return err
 	}
-	high := 0
-	for i := range b.Packets {
-		high = max(high, int(b.Packets[i].Tap))
-	}
-	if high >= len(r.inner) {
-		r.learn()
-	}
+	r.learn()
 	if r.shifted {
 		for i := range b.Packets {
 			r.assign(&b.Packets[i])
@@ -109,6 +103,9 @@ func (r *Reader) learn() {
 		return
 	}
 	list := t.Taps()
+	if len(list) == len(r.inner) {
+		return
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := len(r.inner); i < len(list); i++ {

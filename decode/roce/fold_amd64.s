@@ -194,17 +194,18 @@ few:
 	ADDQ $16, DX
 	SUBQ $16, CX
 rest:
-	CMPQ CX, $16
+	SUBQ $16, CX
 	JB tail
+next:
 	LOAD(0, X2)
 	FOLD16(X0, X1)
 	PXOR X2, X1
 	ADDQ $16, SI
 	ADDQ $16, DX
 	SUBQ $16, CX
-	JMP rest
+	JAE next
 tail:
-	TESTQ CX, CX
+	ADDQ $16, CX
 	JZ reduce
 	// The last t bytes: the first t of X1 are folded into 16 that begin with the others.
 	LEAQ move<>(SB), AX

@@ -147,7 +147,7 @@ func (t *Tracker) examine(fl *flow) bool {
 	}
 	fl.plain = plainness{
 		epoch: t.epoch, known: c.Connection, sent: &c.Sent[fl.side], peer: peer,
-		acks:  peer.started && len(peer.missing.r) == 0,
+		acks:  peer.started && len(peer.missing.r) == 0 && len(peer.sends) == 0,
 		sends: peer.last != 0 && fl.started && !fl.announced && !fl.blind && !fl.unsure && len(fl.sends) == 0,
 	}
 	return true
@@ -176,7 +176,7 @@ func (t *Tracker) unplain(p *capture.Packet, tap uint16, tenant uint64, l *FastP
 // waits returns the only request that waits for an acknowledgement, if that is a Send of one packet, its PSN, and the last that was
 // seen.
 func (fl *flow) waits(psn uint32) *request {
-	if fl.next != psnAdd(psn, 1) || fl.acked+1 != fl.head || fl.refused || fl.opening || len(fl.sends) > 0 {
+	if fl.next != psnAdd(psn, 1) || fl.acked+1 != fl.head || fl.refused || fl.opening {
 		return nil
 	}
 	if r := fl.request(fl.acked); r.start == psn && r.count == 1 && r.kind == sendRequest {
