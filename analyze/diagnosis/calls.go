@@ -282,12 +282,18 @@ func joinUnits(src state.Source) (*Report, error) {
 	var list []*point
 	units := 0
 	err := src.Each(func(u *state.Unit) error {
-		if u.Section(SectionKind) == nil {
-			return nil
+		x, err := read(u)
+		if err != nil || x == nil {
+			return err
 		}
 		got, err := readCalls(u)
 		if err != nil {
 			return err
+		}
+		for _, p := range got {
+			if p.place.file == "" {
+				p.place.tap = x.input()
+			}
 		}
 		units++
 		if list = append(list, got...); len(got) == 0 || len(list) > mostPoints {
@@ -340,7 +346,9 @@ func whole(list []*point) *Recorder {
 			note(k.id, k.ends(), 0)
 		}
 	}
-	slices.SortStableFunc(firsts, func(a, b first) int { return cmp.Compare(a.at, b.at) })
+	slices.SortFunc(firsts, func(a, b first) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.ends, b.ends), cmp.Compare(a.nth, b.nth))
+	})
 	for _, f := range firsts {
 		if _, ok := number[f.id]; !ok {
 			number[f.id] = len(number) + 1

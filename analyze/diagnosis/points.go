@@ -121,6 +121,7 @@ func (p *points) point(taps []capture.Tap, i int) *point {
 	}
 	opt := p.opt
 	x.rec.Attach(&opt, p.memory, nil)
+	opt.Observe(decode.Observer{Closed: x.rec.Closed})
 	var v rpc.View
 	x.dec = decode.New(opt, func(tx *transaction.Transaction) {
 		v.Set(tx)

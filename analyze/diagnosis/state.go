@@ -208,12 +208,9 @@ func (Merger) Report(src state.Source) (rep *Report, err error) {
 
 // named returns a Report whose causes name their inputs.
 func (x *saved) named() *Report {
-	if len(x.Inputs) == 0 {
+	name := x.input()
+	if name == "" {
 		return x.Report
-	}
-	name := x.Inputs[0]
-	if n := len(x.Inputs) - 1; n > 0 {
-		name = fmt.Sprintf("%s and %s", name, units.Plural(n, "other file"))
 	}
 	for _, c := range x.Causes {
 		c.Where, c.Text = name+": "+c.Where, name+": "+c.Text
@@ -224,6 +221,18 @@ func (x *saved) named() *Report {
 		}
 	}
 	return x.Report
+}
+
+// input names the inputs.
+func (x *saved) input() string {
+	if len(x.Inputs) == 0 {
+		return ""
+	}
+	name := x.Inputs[0]
+	if n := len(x.Inputs) - 1; n > 0 {
+		name = fmt.Sprintf("%s and %s", name, units.Plural(n, "other file"))
+	}
+	return name
 }
 
 // merge adds the causes of other inputs. It keeps the most costly ones.

@@ -128,6 +128,9 @@ func (p *Pass) Sections(inputs []string) ([]state.Section, error) {
 		return nil, err
 	}
 	list = append(list, why)
+	if x, ok := p.why.Calls(); ok {
+		list = append(list, x)
+	}
 	rep := p.sessions.Report(inputs)
 	if !rep.Spread() {
 		return list, nil

@@ -71,6 +71,9 @@ func alone(t *testing.T, name string) []state.Section {
 		t.Fatal(err)
 	}
 	list = append(list, k.Section(""), conns.Section(nil, &account), cause)
+	if x, ok := why.Calls(); ok {
+		list = append(list, x)
+	}
 	if rep := sessions.Report(nil); rep.Spread() {
 		x, err := rep.Section()
 		if err != nil {
