@@ -102,13 +102,16 @@ func (x *exporter) measure(ctx context.Context, o *options, res *resource.Resour
 	return err
 }
 
+// maxReason is how much is shown of an error, which has what the collector says.
+const maxReason = 500
+
 // failed hears of every error of the exporters: of collectors that cannot be reached, and of what they reject.
 func (x *exporter) failed(err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.first == nil {
 		x.first = err
-		x.notes.Printf("%v", err)
+		x.notes.Printf("%.*s", maxReason, err)
 	}
 }
 
@@ -169,8 +172,9 @@ func (c *counted) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) err
 	return err
 }
 
-// partly matches what the exporter says when a collector has taken some spans of a request. It has no exported type for that.
-var partly = regexp.MustCompile(`(?m)\((\d+) spans rejected\)$`)
+// partly matches what the exporter says when a collector has taken some spans of a request. It has no exported type for that. The collector's
+// own words stand in front of it.
+var partly = regexp.MustCompile(`(?s).*\((\d+) spans rejected\)$`)
 
 // rejected is how many of the spans of a request an error has cost.
 func rejected(err error, all uint64) uint64 {
