@@ -257,7 +257,8 @@ var (
 // ssh returns the arguments of ssh. All that comes from options is checked
 // against allow-lists, since the other end passes the command to a shell.
 func (o *extcapOptions) ssh() ([]string, error) {
-	if _, err := netip.ParseAddr(o.host); err != nil && !hostNames.MatchString(o.host) {
+	// A zone may have any characters, and configurations of ssh pass the host on to shells.
+	if a, err := netip.ParseAddr(o.host); (err != nil || a.Zone() != "" && !deviceNames.MatchString(a.Zone())) && !hostNames.MatchString(o.host) {
 		return nil, cli.Usagef("--remote-host: %q is neither a host name nor an address", o.host)
 	}
 	if !deviceNames.MatchString(o.device) {

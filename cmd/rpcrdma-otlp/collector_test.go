@@ -176,7 +176,9 @@ func TestImpostor(t *testing.T) {
 	line, _, _ := strings.Cut(listing(t, "rocev2-nfs41-recall.pcap"), "\n")
 	for name, change := range map[string]func(*httptest.Server){
 		"unknown authority": func(*httptest.Server) {},
-		"an old version":    func(s *httptest.Server) { s.TLS = &tls.Config{MaxVersion: tls.VersionTLS11, MinVersion: tls.VersionTLS10} }, //nolint:gosec // it must be refused
+		"an old version": func(s *httptest.Server) {
+			s.TLS = &tls.Config{MaxVersion: tls.VersionTLS11, MinVersion: tls.VersionTLS10}
+		}, //nolint:gosec // it must be refused
 		"no certificate": func(s *httptest.Server) {
 			s.TLS = &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return nil, errors.New("none") }}
 		},
