@@ -579,6 +579,8 @@ func (b *batch) measure() {
 // measure finds the round trips of a connection: of TCP the least, since its acknowledgements may be delayed.
 func (k *conn) measure() {
 	ways := [2][]int64{make([]int64, 0, len(k.calls)), make([]int64, 0, len(k.calls))}
+	var behind []int64 // of acknowledgements of the server behind its answers to RDMA Reads
+	k.hide()
 	var clear [2]int64 // the least of packets that no data of their own precedes
 	for _, x := range k.calls {
 		if x.backward || x.end == 0 || x.resent || x.lost[rdma.CauseRecovery]+x.lost[rdma.CauseNotReady] > 0 {
@@ -588,11 +590,18 @@ func (k *conn) measure() {
 			if w < 0 {
 				continue
 			}
-			ways[i] = append(ways[i], w)
+			if i == 0 && x.hidden {
+				behind = append(behind, w)
+			} else {
+				ways[i] = append(ways[i], w)
+			}
 			if (i == 0 || !x.pushed) && (clear[i] == 0 || w < clear[i]) {
 				clear[i] = max(w, 1)
 			}
 		}
+	}
+	if len(ways[0]) < fewCalls {
+		ways[0] = append(ways[0], behind...)
 	}
 	for i, list := range ways {
 		if len(list) == 0 {
@@ -624,9 +633,38 @@ func (k *conn) measure() {
 	}
 }
 
+// hide marks the calls whose acknowledgement stays behind the answer to an RDMA Read of the client, which a server sends in the order in which
+// it was asked (IBTA volume 1, section 9.9.1).
+func (k *conn) hide() {
+	var fetches []still
+	k.each(func(x *call) {
+		if x.done > x.end {
+			fetches = append(fetches, still{x.end, x.done})
+		}
+	})
+	if len(fetches) == 0 {
+		return
+	}
+	fetches, _ = merge(fetches)
+	for _, x := range k.calls {
+		i := firstAfter(fetches, x.callEnd)
+		x.hidden = i < len(fetches) && fetches[i].from < x.callEnd
+	}
+}
+
+// acked is how long the way to the server and back took at most, as far as the acknowledgement of the call tells it; -1 if nothing does.
+func (x *call) acked() int64 {
+	if x.hidden && x.conn.samples[0] >= fewCalls {
+		return x.conn.floor[0]
+	}
+	return x.wayS
+}
+
 // toServer is the round trip from the capture point nearest the server to it that a call had, as far as it is known.
 func (x *call) toServer() int64 {
 	switch k := x.conn; {
+	case x.hidden:
+		return max(k.near[0], 0)
 	case x.nearS >= 0 && k.fabric < rdma.IWARP:
 		return x.nearS
 	case k.both != nil:

@@ -40,6 +40,7 @@ type point struct {
 	lane  [2]int // and the interface: points with the same were told apart by the order in which packets came
 	count uint64
 	batch capture.Batch
+	spare []call // those before: what was found of them is still in use
 }
 
 // place is where packets of a connection were captured.
@@ -434,13 +435,13 @@ func (p *point) keep(used map[*call]bool) {
 	for i := range p.rec.calls {
 		newest = max(newest, p.rec.calls[i].start)
 	}
-	list := p.rec.calls[:0:0]
+	list := p.spare[:0]
 	for i := range p.rec.calls {
 		if x := &p.rec.calls[i]; !used[x] && x.start >= newest-recently {
 			list = append(list, *x)
 		}
 	}
-	p.rec.calls = list
+	p.spare, p.rec.calls = p.rec.calls, list
 }
 
 // recent reports whether the point that does not show a call may not have come to it.
@@ -463,6 +464,15 @@ func (p *points) pairUp(r *Recorder, calls []map[same]*call) {
 	}
 	most := make(map[int]int64)
 	which := make(map[int]*both)
+	open := make(map[int]bool) // the connections of which that is not known yet
+	for _, k := range r.order {
+		if k.both == nil {
+			open[k.id] = true
+		}
+	}
+	if len(open) == 0 {
+		return
+	}
 	for i := range p.list {
 		for j := range p.list {
 			if i == j {
@@ -470,6 +480,9 @@ func (p *points) pairUp(r *Recorder, calls []map[same]*call) {
 			}
 			shared := make(map[int]*found)
 			for key, a := range calls[i] {
+				if !open[key.conn] {
+					continue
+				}
 				b := calls[j][key]
 				if b == nil || !a.whole() || !b.whole() {
 					continue

@@ -152,11 +152,12 @@ type call struct {
 	guessed bool  // sent is not seen
 
 	// What the causes find out.
-	ahead int32  // calls that the server had when it came
-	work  uint32 // number of its work
-	group uint32 // of the operation of its server
-	app   int64  // latency as the application saw it
-	left  int64  // of it that no cause has taken
+	hidden bool   // its acknowledgement says nothing of the way to the server
+	ahead  int32  // calls that the server had when it came
+	work   uint32 // number of its work
+	group  uint32 // of the operation of its server
+	app    int64  // latency as the application saw it
+	left   int64  // of it that no cause has taken
 }
 
 type status uint8

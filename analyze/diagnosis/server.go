@@ -307,9 +307,9 @@ func (b *batch) serverTime() {
 			n := min(x.service(), x.left)
 			times = append(times, n)
 			sum += n
-			if x.wayS >= 0 {
+			if w := x.acked(); w >= 0 {
 				known++
-				quick += b2i(x.wayS*10 < n)
+				quick += b2i(w*10 < n)
 			}
 		}
 		mean := sum / int64(len(times))
