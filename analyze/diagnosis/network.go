@@ -113,6 +113,9 @@ func (b *batch) stalls() {
 				cut.typical = max(cut.typical, n)
 				cut.of(x, x.take(n))
 			} else {
+				if k.fabric < rdma.IWARP && n > 0 {
+					n = max(n, b.held(x)) // it waited behind what was sent again as well
+				}
 				loss.of(x, x.take(n))
 				long += n * int64(b2i(n >= awayLeast))
 			}
