@@ -23,6 +23,7 @@ type batch struct {
 	waited, opened int64 // of the batch: all latencies; the time in which a call was under way
 	from, to       int64
 	least          []int64 // of each work
+	usual          []int64 // the same of half of the calls that lost nothing
 }
 
 // pair is two hosts with their connections, and the calls that were answered. They share the path.
@@ -292,20 +293,24 @@ func (b *batch) moved(k *conn, first map[callKey]*call) {
 // floors finds how long calls take if nothing holds them up: as long as the quickest of their kind.
 func (b *batch) floors() {
 	works := b.number()
-	b.least = make([]int64, works)
-	var list []int64
+	b.least, b.usual = make([]int64, works), make([]int64, works)
+	var list, whole []int64
 	for w, calls := range b.apart(works, func(x *call) int {
 		if x.app <= 0 {
 			return -1
 		}
 		return int(x.work)
 	}) {
-		list = list[:0]
+		list, whole = list[:0], whole[:0]
 		for _, x := range calls {
 			list = append(list, x.app)
+			if x.lost[rdma.CauseRecovery] == 0 {
+				whole = append(whole, x.app)
+			}
 		}
 		if len(list) > 0 {
 			b.least[w] = nth(list, len(list)/50)
+			b.usual[w] = max(median(whole), b.least[w])
 		}
 	}
 }

@@ -48,7 +48,7 @@ func diagnoseFile(t *testing.T, file io.Reader, name string) *diagnosis.Report {
 var situations = map[string]uint64{
 	"healthy": 5, "healthy, several clients": 5, "healthy, 16 calls at a time": 5,
 	"path-delay": 5, "path-delay of one connection": 5, "tail loss": 1,
-	"server-time": 5, "server-time, COMMIT": 5, "server-time, cold READs": 5, "server-threads": 5, "asked-to-wait": 5,
+	"server-time": 5, "server-time, COMMIT": 5, "server-time, cold READs": 5, "server-time, Read-Read": 1, "server-threads": 5, "asked-to-wait": 5,
 	"outage, server": 5, "outage, path": 5, "outage, server hangs": 5,
 	"credits, none granted": 5, "client-read-response": 5, "client-read-response, iWARP": 5, "receiver-not-ready, iWARP": 1, "client-idle": 5, "one-at-a-time": 5, "capture-gaps": 5,
 }
@@ -87,6 +87,20 @@ func TestSituations(t *testing.T) {
 			if len(rep.Causes) == 0 {
 				t.Errorf("%s, %v: nothing found", name, p)
 			}
+		}
+	}
+}
+
+// TestUnseen has what no packet at the capture point shows by itself: calls that were lost before it, and the server's work on data that the
+// client reads, whose acknowledgements wait behind the answers.
+func TestUnseen(t *testing.T) {
+	for name, p := range map[string]simulate.Point{"loss and client-idle": simulate.AtServer, "server-time, Read-Read": simulate.AtClient} {
+		list := simulate.Situations()
+		run := simulate.Tell(list[slices.IndexFunc(list, func(s simulate.Situation) bool { return s.Name == name })].Draw(1))
+		c, truth := diagnose(t, run, p).Causes[0], run.Truth(p, 0, math.MaxInt64).Causes
+		i := slices.IndexFunc(truth, func(x simulate.Cause) bool { return x.Code == string(c.Code) })
+		if i < 0 || c.Certainty == diagnosis.Possible || math.Abs(float64(c.Time)/float64(truth[i].Gone.App)-1) > 0.2 {
+			t.Errorf("%s, %v: %s, not %+v", name, p, c.Text, truth)
 		}
 	}
 }

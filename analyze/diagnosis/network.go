@@ -114,7 +114,7 @@ func (b *batch) stalls() {
 				cut.of(x, x.take(n))
 			} else {
 				if k.fabric < rdma.IWARP && n > 0 {
-					n = max(n, b.held(x)) // it waited behind what was sent again as well
+					n = max(n, min(x.app-b.usual[x.work], x.left)) // it waited behind what was sent again as well
 				}
 				loss.of(x, x.take(n))
 				long += n * int64(b2i(n >= awayLeast))
@@ -269,6 +269,7 @@ func (b *batch) notReady(k *conn) Side {
 func (b *batch) tails() {
 	for i := range b.pairs {
 		p := &b.pairs[i]
+		b.lostCalls(p)
 		t := int64(0)
 		for _, k := range p.conns {
 			t = max(t, k.timeout)
@@ -312,6 +313,81 @@ func (p *pair) likelyTimeout() int64 {
 		return 0
 	}
 	return 4096 << best
+}
+
+// lostCalls finds calls that were lost before the capture point, with none behind them that would have shown it: nothing is under way
+// between two hosts for one timeout of the transport more than usual, and other losses from the client were seen.
+func (b *batch) lostCalls(p *pair) {
+	lost := false
+	var agree [32]int // how many recoveries took one timeout
+	for _, k := range p.conns {
+		if l := b.lanesOf(k); l != nil && k.fabric < rdma.IWARP && k.point() != besideClient {
+			c := &l[k.client&1]
+			lost = lost || c.late+c.seen+c.unseen()+l[k.client.Other()&1].reread > 0
+		}
+	}
+	if !lost {
+		return
+	}
+	type gap struct {
+		n  int64
+		at int // the call behind it
+	}
+	var gaps []gap
+	until := int64(0)
+	for i, x := range p.calls {
+		if until > 0 && x.start > until && x.from == x.conn.id && x.asked1 == 0 {
+			gaps = append(gaps, gap{x.start - until, i})
+		}
+		until = max(until, x.done)
+		for j := 8; j < 24; j++ {
+			if t := int64(4096) << j; x.lost[rdma.CauseRecovery] >= t && x.lost[rdma.CauseRecovery] < t+t/8 || x.conn.timeout == t {
+				agree[j]++
+			}
+		}
+	}
+	if len(gaps) < 4*fewCalls {
+		return
+	}
+	list := make([]int64, len(gaps))
+	for i := range gaps {
+		list[i] = gaps[i].n
+	}
+	usual := median(list)
+	for j := 8; j < 24; j++ {
+		t := int64(4096) << j
+		if agree[j] < 2 || usual > t/4 {
+			continue
+		}
+		fit, other := 0, 0
+		for _, g := range gaps {
+			switch {
+			case g.n > t/2 && g.n < t+t/4:
+				fit++
+			case g.n > t/4:
+				other++
+			}
+		}
+		if fit < 2 || other*4 > fit || fit*4 > len(gaps) {
+			continue
+		}
+		for _, g := range gaps {
+			if g.n <= t/2 || g.n >= t+t/4 {
+				continue
+			}
+			first, n := p.calls[g.at], min(t, g.n-usual)
+			for _, x := range p.calls[g.at:] {
+				if x.start > first.start+held {
+					break
+				}
+				x.app, b.total = x.app+n, b.total+n
+				f := &finding{code: LossRecovery, side: Network, on: []int{x.conn.id}, clock: Calls, certainty: Likely, what: before, who: "from client to server"}
+				f.of(x, n)
+				b.Recorder.found(f)
+			}
+		}
+		return
+	}
 }
 
 func (b *batch) tailsOf(calls []*call, t int64) {
