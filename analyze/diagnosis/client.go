@@ -212,28 +212,40 @@ func (b *batch) window(calls []*call, code Code, of func(*call) (waited *int64, 
 	b.Recorder.found(f)
 }
 
-// carrying is how long the busier direction of the link between two hosts needs for its data; 0 if that is not known. More calls at a time cannot shorten it.
+// carrying is how long the busier direction of the link between two hosts needs for its data; 0 if that is not known. More calls at a time cannot
+// shorten it. The link of a host is as fast in both directions: what it sends beside the capture point, at one rate, tells the rate of both.
 func (b *batch) carrying(p *pair) int64 {
-	var took [2]float64
-	for side := range took {
-		bytes, pace := uint64(0), 0.0
+	var bytes [2]uint64
+	var pace [2]float64
+	rate := 0.0
+	for side := range pace {
 		for _, k := range p.conns {
 			l := b.lanesOf(k)
 			if l == nil {
 				continue
 			}
 			way := &l[(int(k.client)+side)&1]
-			bytes += way.bytes
-			if n := way.fastest(); n > 0 && (pace == 0 || n < pace) {
-				pace = n
+			bytes[side] += way.bytes
+			packets, chunks := way.fastest(), fastest(&way.chunks)
+			if chunks > 0 && chunks <= slowLink { // jitter brings packets closer to each other
+				if packets*10 > chunks*9 {
+					rate = max(rate, chunks)
+				}
+				packets = chunks
+			}
+			if packets > 0 && (pace[side] == 0 || packets < pace[side]) {
+				pace[side] = packets
 			}
 		}
-		if pace > slowLink {
+		if pace[side] > slowLink {
 			return 0 // it may be that of the calls
 		}
-		took[side] = float64(bytes) / 1024 * pace
 	}
-	return int64(max(took[0], took[1]))
+	took := 0.0
+	for side := range pace {
+		took = max(took, float64(bytes[side])/1024*max(pace[side], rate))
+	}
+	return int64(took)
 }
 
 // oneAtATime finds clients that send a call only when the one before has been answered.
