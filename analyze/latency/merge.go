@@ -3,6 +3,7 @@ package latency
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -18,6 +19,9 @@ import (
 type Merger struct {
 	survey state.Survey[terms, survey]
 	top    int // -1: as many as were saved
+	// Renumbered, if there is one, is told by Report how the connections of each unit are numbered: by their numbers in the unit, without
+	// those that count elsewhere; nil if they keep theirs.
+	Renumbered func(u *state.Unit, numbers map[int]int) error
 }
 
 // survey is what is kept of the units.
@@ -118,10 +122,20 @@ func (m *Merger) Report(src state.Source) (*Report, error) {
 		}
 		f.name = u.Input().Tap
 		sum.add(t)
-		if !several {
-			return f.tap(options, t, nil)
+		var c *choice
+		var numbers map[int]int
+		if several {
+			c, numbers = sum.choose(t, s, s.units[place]), make(map[int]int)
+			for _, list := range c.numbers {
+				maps.Copy(numbers, list)
+			}
 		}
-		return f.tap(options, t, sum.choose(t, s, s.units[place]))
+		if m.Renumbered != nil {
+			if err := m.Renumbered(u, numbers); err != nil {
+				return err
+			}
+		}
+		return f.tap(options, t, c)
 	})
 	if err != nil {
 		return nil, err

@@ -132,7 +132,7 @@ func (p *Pass) Sections(inputs []string) ([]state.Section, error) {
 		list = append(list, x)
 	}
 	rep := p.sessions.Report(inputs)
-	if !rep.Spread() {
+	if rep.Empty() {
 		return list, nil
 	}
 	x, err := rep.Section()

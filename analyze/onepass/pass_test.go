@@ -74,7 +74,7 @@ func alone(t *testing.T, name string) []state.Section {
 	if x, ok := why.Calls(); ok {
 		list = append(list, x)
 	}
-	if rep := sessions.Report(nil); rep.Spread() {
+	if rep := sessions.Report(nil); !rep.Empty() {
 		x, err := rep.Section()
 		if err != nil {
 			t.Fatal(err)

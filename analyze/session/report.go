@@ -32,6 +32,7 @@ type Report struct {
 
 // Session is an NFSv4.1 session.
 type Session struct {
+	Tap         string            `json:"tap,omitempty"` // that saw most of it; in a report of several
 	ID          string            `json:"session"`
 	ClientID    string            `json:"client_id"` // empty if CREATE_SESSION was not captured
 	Client      string            `json:"client_owner"`
@@ -215,7 +216,7 @@ func (r *Recorder) Report(inputs []string) *Report {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	rep := &Report{
-		Schema: ReportSchema, Inputs: append([]string{}, inputs...), Sessions: []Session{}, Trunks: []Trunk{}, Clients: []Client{}, Layouts: []Layout{},
+		Schema: ReportSchema, Inputs: append([]string{}, inputs...), Sessions: []Session{}, Clients: []Client{}, Layouts: []Layout{},
 		Devices: append([]*Device{}, r.pnfs.byOrder...), Recalls: r.pnfs.recalls, Beyond: r.lost, Notes: []string{},
 	}
 	for _, x := range r.order {
@@ -241,7 +242,7 @@ func (r *Recorder) Report(inputs []string) *Report {
 		}
 		rep.Layouts = append(rep.Layouts, x)
 	}
-	r.trunks(rep)
+	rep.trunks()
 	r.servers(rep)
 	r.notes(rep)
 	return rep
@@ -272,12 +273,13 @@ func (x *session) report() Session {
 }
 
 // trunks finds sessions that belong together (RFC 8881, section 2.10.5).
-func (r *Recorder) trunks(rep *Report) {
+func (r *Report) trunks() {
 	type pair struct{ client, server string }
+	r.Trunks = []Trunk{}
 	groups := make(map[pair]*Trunk)
 	var order []pair
-	for i := range rep.Sessions {
-		s := &rep.Sessions[i]
+	for i := range r.Sessions {
+		s := &r.Sessions[i]
 		key := pair{s.Client, s.Server}
 		if s.Client == "" {
 			key.client = s.ID // unknown: a group of its own
@@ -306,7 +308,7 @@ func (r *Recorder) trunks(rep *Report) {
 			t.Kind = "client ID trunking"
 		}
 		if t.Kind != "" {
-			rep.Trunks = append(rep.Trunks, *t)
+			r.Trunks = append(r.Trunks, *t)
 		}
 	}
 }
@@ -373,9 +375,11 @@ func (r *Recorder) notes(rep *Report) {
 		}
 	}
 	if len(rep.Sessions) > 0 {
-		rep.Notes = append(rep.Notes, "a client that waits for a slot sends nothing: a capture shows that all slots were in use and that a call followed as one became free, not how long the call had waited")
+		rep.Notes = append(rep.Notes, slotNote)
 	}
 }
+
+const slotNote = "a client that waits for a slot sends nothing: a capture shows that all slots were in use and that a call followed as one became free, not how long the call had waited"
 
 func version(v uint32) string {
 	if v == 4 {
@@ -383,6 +387,9 @@ func version(v uint32) string {
 	}
 	return fmt.Sprint(v)
 }
+
+// Empty reports whether nothing was seen that Spread may tell of, together with what other taps saw.
+func (r *Report) Empty() bool { return len(r.Sessions)+len(r.Clients)+len(r.Layouts) == 0 }
 
 // Spread reports whether sessions show more than connections by themselves: a session or client
 // over several connections, slots that were all in use, sessions that failed, a trunk, or a

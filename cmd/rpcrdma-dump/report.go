@@ -251,8 +251,9 @@ func (o *reportOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) e
 		rep.Kernel = join.Result()
 		j.noteStrange(rep.Kernel)
 	}
-	if x := sessions.Report(rep.Inputs); x.Spread() {
-		rep.Sessions = x
+	seen := sessions.Report(rep.Inputs)
+	if seen.Spread() {
+		rep.Sessions = seen
 	}
 	if o.save != "" {
 		x, sectionErr := rep.Diagnosis.Section(rep.Inputs)
@@ -260,8 +261,8 @@ func (o *reportOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) e
 		if x, ok := why.Calls(); ok {
 			sections = append(sections, x)
 		}
-		if rep.Sessions != nil {
-			x, sectionErr := rep.Sessions.Section()
+		if !seen.Empty() {
+			x, sectionErr := seen.Section()
 			sections, err = append(sections, x), errors.Join(err, sectionErr)
 		}
 		out := newOutput(s, false, false)
@@ -334,10 +335,8 @@ func (o *reportOptions) runStates(cmd *cobra.Command, s *cli.Streams, args []str
 	if cmd.Flags().Changed("top") && !st.Top(o.top) {
 		return cli.Usagef("--top %d: the saved state has fewer slow transactions", o.top)
 	}
-	sessions, note, err := session.FromUnits(all)
-	if err != nil {
-		return err
-	}
+	sessions := &session.Merger{}
+	st.Renumbered = sessions.Add
 	why, err := diagnosis.Merger{}.Report(all)
 	if err != nil {
 		return err
@@ -347,15 +346,12 @@ func (o *reportOptions) runStates(cmd *cobra.Command, s *cli.Streams, args []str
 	if err != nil {
 		return err
 	}
-	if note != "" {
-		rep.Notes = append(rep.Notes, note)
-	}
 	if why == nil {
 		cli.NewProblems("rpcrdma-dump", s.Err).Printf("note: states that were saved by an older version do not say why it is slow; 'rpcrdma-dump why CAPTURE...' does")
 	}
 	out := newOutput(s, false, false)
 	// Saved words are whatever their author wrote.
-	err = errors.Join(o.print(printable.TextWriter(out), &wholeReport{Report: rep, Diagnosis: why, Sessions: sessions}, series), out.close())
+	err = errors.Join(o.print(printable.TextWriter(out), &wholeReport{Report: rep, Diagnosis: why, Sessions: sessions.Report()}, series), out.close())
 	if err = errors.Join(err, writeState(saved, all)); err != nil {
 		return err
 	}
@@ -381,12 +377,7 @@ func (o *reportOptions) print(w io.Writer, rep *wholeReport, series bool) error 
 	if o.format == "json" {
 		return printable.Indented(w, rep)
 	}
-	err := results.Report(w, rep.Report, results.ReportOptions{Verbose: o.verbose, Series: series, Width: o.width, Diagnosis: rep.Diagnosis})
-	if rep.Sessions != nil && err == nil {
-		fmt.Fprint(w, "\nSessions and connections (rpcrdma-dump sessions)\n\n")
-		p := sessionPrinter{w: w, rep: rep.Sessions, short: !o.verbose}
-		err = p.print()
-	}
+	err := results.Report(w, rep.Report, results.ReportOptions{Verbose: o.verbose, Series: series, Width: o.width, Diagnosis: rep.Diagnosis, Sessions: rep.Sessions})
 	if rep.Kernel != nil {
 		fmt.Fprint(w, "\nWhat the kernels recorded (rpcrdma-dump kernel --help explains the columns)\n\n")
 		results.Kernel(w, rep.Kernel)

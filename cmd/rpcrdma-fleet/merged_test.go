@@ -254,14 +254,11 @@ func oneProcess(t *testing.T, src state.Source) (report *fleetReport, findings [
 	if err != nil {
 		t.Fatal(err)
 	}
+	sessions := &session.Merger{}
+	m.Renumbered = sessions.Add
 	rep, err := m.Report(src)
 	if err != nil {
 		t.Fatal(err)
-	}
-	if _, note, err := session.FromUnits(src); err != nil {
-		t.Fatal(err)
-	} else if note != "" {
-		rep.Notes = append(rep.Notes, note)
 	}
 	why, err := diagnosis.Merger{}.Report(src)
 	if err != nil {
@@ -270,7 +267,7 @@ func oneProcess(t *testing.T, src state.Source) (report *fleetReport, findings [
 	if why == nil {
 		t.Error("the report does not say why")
 	}
-	report = &fleetReport{Report: rep, Diagnosis: why}
+	report = &fleetReport{Report: rep, Diagnosis: why, Sessions: sessions.Report()}
 	res, err := check.FromUnits(src)
 	if err != nil {
 		t.Fatal(err)

@@ -43,6 +43,7 @@ func newReportCommand(s *cli.Streams) *cobra.Command {
 type fleetReport struct {
 	Units     *merge.Units      `json:"units"`
 	Diagnosis *diagnosis.Report `json:"diagnosis,omitempty"`
+	Sessions  *session.Report   `json:"sessions,omitempty"`
 	*latency.Report
 }
 
@@ -50,7 +51,8 @@ func (o *reportOptions) show(cmd *cobra.Command, s *cli.Streams, args []string) 
 	if o.top < 0 {
 		return cli.Usagef("--top is a number of transactions")
 	}
-	all := latency.NewMerger()
+	all, sessions := latency.NewMerger(), &session.Merger{}
+	all.Renumbered = sessions.Add
 	return o.run(cmd, s, args, func(m *merged) error {
 		if cmd.Flags().Changed("top") && !all.Top(o.top) {
 			return cli.Usagef("--top %d: fewer slow transactions were kept", o.top)
@@ -64,12 +66,9 @@ func (o *reportOptions) show(cmd *cobra.Command, s *cli.Streams, args []string) 
 		if err != nil {
 			return err
 		}
-		if m.set.Sessions > 0 {
-			rep.Notes = append(rep.Notes, session.NotMerged(m.set.Sessions))
-		}
 		if o.format == "json" {
-			return printable.Indented(m.out, fleetReport{&m.set.Units, why, rep})
+			return printable.Indented(m.out, fleetReport{&m.set.Units, why, sessions.Report(), rep})
 		}
-		return as.Report(m.text, rep, as.ReportOptions{Verbose: o.verbose, Series: series, Diagnosis: why})
+		return as.Report(m.text, rep, as.ReportOptions{Verbose: o.verbose, Series: series, Diagnosis: why, Sessions: sessions.Report()})
 	}, all, diagnosis.Merger{})
 }

@@ -169,7 +169,7 @@ var rules = []rule{
 	{packages: "analyze/monitor", own: []string{"analyze/diagnosis", "analyze/fabric", "analyze/filter", "analyze/ladder", "analyze/latency", "analyze/session", "analyze/text", "capture", "decode/...", "internal/units"}},
 
 	// Formats of single transactions, and of what others computed.
-	{packages: "analyze/text/results", own: []string{"analyze/check", "analyze/diagnosis", "analyze/kernel", "analyze/latency", "analyze/text", "decode/...", "internal/printable", "internal/table", "internal/units"}},
+	{packages: "analyze/text/results", own: []string{"analyze/check", "analyze/diagnosis", "analyze/kernel", "analyze/latency", "analyze/session", "analyze/text", "decode/...", "internal/printable", "internal/table", "internal/units"}},
 	{packages: "analyze/ndjson", own: []string{"analyze/check", "analyze/compound", "analyze/fields", "analyze/text", "decode/...", "internal/digits", "internal/printable"}},
 	{packages: "analyze/html", own: []string{"analyze/diagnosis", "analyze/fabric", "analyze/latency", "analyze/plot", "analyze/session", "analyze/text", "decode/rdma", "decode/transaction", "internal/printable", "internal/units"}},
 	{packages: "analyze/journal", own: []string{"analyze/fields", "analyze/filter", "analyze/text", "decode/rpc", "decode/transaction", "internal/printable"}},

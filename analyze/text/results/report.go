@@ -11,6 +11,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/analyze/diagnosis"
 	"github.com/rpcrdma/toolkit/analyze/latency"
+	"github.com/rpcrdma/toolkit/analyze/session"
 	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
@@ -25,6 +26,8 @@ type ReportOptions struct {
 	Width   int  // columns of a line, of tables as well; 0: lines of 100, and tables as wide as they are
 	// Diagnosis, if there is one, comes before all tables. It says what the time was lost to.
 	Diagnosis *diagnosis.Report
+	// Sessions, if there are any, come last.
+	Sessions *session.Report
 }
 
 const (
@@ -59,6 +62,10 @@ func Report(w io.Writer, rep *latency.Report, opt ReportOptions) error {
 	p.notes()
 	if len(p.without) > 0 {
 		p.wrapped("", "no room for the columns "+strings.Join(p.without, ", ")+": --width shows them")
+	}
+	if opt.Sessions != nil && p.err == nil {
+		p.printf("\nSessions and connections (rpcrdma-dump sessions)\n\n")
+		p.err = Sessions(w, opt.Sessions, false, !opt.Verbose)
 	}
 	return p.err
 }

@@ -22,7 +22,10 @@ import (
 )
 
 // measured is how many units TestMemory merges. The figures of docs/fleet.md are of 1,000 and 10,000.
-var measured = flag.Int("units", 300, "how many units TestMemory merges")
+var (
+	measured = flag.Int("units", 300, "how many units TestMemory merges")
+	repeated = flag.Int("repeat", 1, "how often each unit has the captures of TestMemory, each time of other hosts")
+)
 
 // TestMemory: memory for merging grows neither with the number of units nor with the size of their states, but for some
 // hundred bytes a connection.
@@ -38,7 +41,7 @@ func TestMemory(t *testing.T) {
 	inputs := store.NewInputs(store.Options{})
 	defer inputs.Close()
 	caps := filepath.Join(root, "caps")
-	if err := fleetgen.Write(caps, in, fleetgen.Options{Taps: 1, Slices: 1, Plain: true}); err != nil {
+	if err := fleetgen.Write(caps, in, fleetgen.Options{Taps: 1, Slices: 1, Repeat: *repeated, Plain: true}); err != nil {
 		t.Fatal(err)
 	}
 	units, err := unit.Plan(t.Context(), inputs, []string{caps + "/*/*"}, "", layout.DefaultOptions())

@@ -11,7 +11,6 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
-	"github.com/rpcrdma/toolkit/analyze/session"
 	"github.com/rpcrdma/toolkit/analyze/state"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/job"
@@ -31,8 +30,6 @@ const (
 // Set is the units of a job whose states are merged. It is a state.Source.
 type Set struct {
 	Units Units
-	// Sessions is how many units have a table of sessions, which is not merged.
-	Sessions int
 
 	ctx  context.Context //nolint:containedctx // of the command: state.Source has none
 	s    *store.Store
@@ -84,9 +81,6 @@ func Open(ctx context.Context, s *store.Store, jobs []string, to ...state.Survey
 				e.about.State, e.about.Reason = job.Failed, "state: "+err.Error()
 				return nil //nolint:nilerr // Units tells of it
 			}
-		}
-		if u.Section(session.SectionKind) != nil {
-			x.Sessions++
 		}
 		if e.name = u.Name(); !seen[e.name] { // else another unit has the same contents
 			seen[e.name] = true
