@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -118,6 +119,10 @@ func Run(ctx context.Context, meters []*Meter, j Job) ([]*Result, error) {
 		}
 	}
 	lists, errs := make([][]*Result, len(meters)), make([]error, len(meters))
+	if len(meters) == 1 && j.Outstanding == 1 && meters[0].Setting.Fabric == "tcp" {
+		// Nothing can be done side by side: another processor would only be woken for each reply.
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	}
 	var wg sync.WaitGroup
 	all := newBarrier(len(meters))
 	for i, m := range meters {

@@ -113,7 +113,10 @@ func Table(w io.Writer, list []*Result) error {
 	if err := t.Write(w); err != nil {
 		return err
 	}
-	note := "\nMB/s: 10^6 bytes of data a second. CPU: user and system time of each process,\nms for each MB of data; µs for each call (marked c) where no data are moved.\nFiles lie in the memory of our server: no disk is measured.\n"
+	note := "\nMB/s: 10^6 bytes of data a second. CPU: user and system time of each process,\nms for each MB of data; µs for each call (marked c) where no data are moved.\n"
+	if slices.ContainsFunc(list, func(r *Result) bool { return r.ServerCPU >= 0 }) {
+		note += "Files lie in the memory of our server: no disk is measured.\n"
+	}
 	for _, c := range measured {
 		note += c.note
 	}
