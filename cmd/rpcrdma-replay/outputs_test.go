@@ -43,7 +43,7 @@ func outputsProgram() *clitest.Program {
 			"rpcrdma-replay plan --output": out, "rpcrdma-replay plan --dot": out, "rpcrdma-replay plan --ops": n,
 			// --dir of run and bench is a directory of the server, and so is what
 			// they do there.
-			"rpcrdma-replay run --dir": n, "rpcrdma-replay run --mount": n, "rpcrdma-replay bench --mount": n, "rpcrdma-replay run --nlm": n, "rpcrdma-replay run --timing": n, "rpcrdma-replay run --max-bytes": n,
+			"rpcrdma-replay run --dir": n, "rpcrdma-replay run --dir3": n, "rpcrdma-replay run --mount": n, "rpcrdma-replay bench --mount": n, "rpcrdma-replay run --nlm": n, "rpcrdma-replay run --timing": n, "rpcrdma-replay run --max-bytes": n,
 			"rpcrdma-replay run --verify": n, "rpcrdma-replay run --ignore": n, "rpcrdma-replay run --layout": n,
 			"rpcrdma-replay run --report": out, "rpcrdma-replay run --junit": out, "rpcrdma-replay run --baseline": in, "rpcrdma-replay run --capture": out, "rpcrdma-replay run --resume": out,
 			"rpcrdma-replay serve --listen": n, "rpcrdma-replay serve --dir": in, "rpcrdma-replay serve --state": n, "rpcrdma-replay serve --memory": n, "rpcrdma-replay serve --playback": in,

@@ -49,6 +49,7 @@ type runFlags struct {
 	provider    string
 	local       []string
 	dir         string
+	dir3        string
 	mount       string
 	nlm         string
 	yes         bool
@@ -168,6 +169,7 @@ func newRunCommand(s *cli.Streams) *cobra.Command {
 	f.BoolVarP(&o.yes, "yes", "y", false, "do it; without this, only print what would be done")
 	f.BoolVar(&o.write, "write", false, "allow calls that change something, below --dir")
 	f.StringVar(&o.dir, "dir", "/", "`directory` on the server that stands for the captured one")
+	f.StringVar(&o.dir3, "dir3", "", "path of the same `directory` for NFSv3, where a capture has NFSv3 and NFSv4 and the server has another path for each (default --dir)")
 	f.BoolVar(&o.force, "force", false, "allow a server whose address occurs in the capture")
 	f.BoolVar(&o.reuse, "reuse", false, "allow a directory that is not empty")
 	f.BoolVar(&o.prepareOnly, "prepare-only", false, "make the files and stop")
@@ -242,6 +244,11 @@ func (o *runFlags) options() (opt run.Options, err error) {
 	opt = run.Options{Directory: o.dir, Write: o.write, Reuse: o.reuse, Speed: o.speed, Rate: o.rate, Relaxed: o.relaxed, Clones: o.clones, Stagger: o.stagger,
 		Connections: o.connections, Slots: o.slots, Ignore: o.ignore, Prepare: !o.noPrepare, PrepareOnly: o.prepareOnly, Incomplete: o.incomplete,
 		VerifyFiles: o.verifyFiles, Tick: o.tick, MaxRate: o.maxRate, MaxDuration: o.maxTime, MaxOps: o.maxOps, Timeout: o.timeout, Patience: o.patience, Mismatches: o.show}
+	if o.dir3 != "" {
+		if opt.Directory3, err = run.CleanDirectory(o.dir3); err != nil {
+			return opt, cli.Usagef("--dir3: %v", err)
+		}
+	}
 	if opt.Directory, err = run.CleanDirectory(o.dir); err != nil {
 		return opt, cli.Usagef("--dir: %v", err)
 	}
@@ -437,7 +444,7 @@ func (o *runFlags) run(ctx context.Context, s *cli.Streams, args []string) error
 		return err
 	}
 	defer t.close()
-	opt.Dial, opt.Access = t.dial, t.access
+	opt.Dial, opt.Access, opt.Access3 = t.dial, t.access, t.access3
 	witness := selfcheck.NewWitness()
 	if t.packets != nil {
 		opt.Observe = witness.Observe
@@ -751,7 +758,7 @@ func (t *target) open(ctx context.Context, s *cli.Streams, files *outfile.Files,
 		return t.builtin(ctx, where)
 	}
 	if where.Name == "auto" {
-		name, tried, err := providers.Choose(ctx, server, t.rpcVersion(), where)
+		name, tried, err := providers.Choose(ctx, server, rpcVersion(t.version), where)
 		if err != nil {
 			return err
 		}
@@ -891,29 +898,33 @@ func (t *target) dial(ctx context.Context, _ int, c *plan.Connection) (transport
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", t.name, err)
 	}
-	return t.tickets.requester(ctx, t.faults.requester(r), t.rpcVersion())
+	return t.tickets.requester(ctx, t.faults.requester(r), rpcVersion(t.version))
 }
 
 // rpcVersion is the RPC version number of an NFS version.
-func (t *target) rpcVersion() uint32 {
-	if t.version == "3" {
+func rpcVersion(version string) uint32 {
+	if version == "3" {
 		return 3
 	}
 	return 4
 }
 
-func (t *target) access(ctx context.Context) (*run.Access, error) {
+func (t *target) access(ctx context.Context) (*run.Access, error) { return t.accessBy(ctx, t.version) }
+
+func (t *target) access3(ctx context.Context) (*run.Access, error) { return t.accessBy(ctx, "3") }
+
+func (t *target) accessBy(ctx context.Context, version string) (*run.Access, error) {
 	r, err := t.fabric.Dial(ctx, t.addr, nil)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", t.name, err)
 	}
-	a := &run.Access{Version: t.version, Cred: client.Sys("rpcrdma-replay", t.uid, t.gid)}
-	if t.version == "3" {
+	a := &run.Access{Version: version, Cred: client.Sys("rpcrdma-replay", t.uid, t.gid)}
+	if version == "3" {
 		if a.Mount, err = mounter(ctx, r, t.addr.Addr(), t.mount); err != nil {
 			return nil, errors.Join(err, r.Close())
 		}
 	}
-	if a.NFS, err = t.tickets.requester(ctx, r, t.rpcVersion()); err != nil {
+	if a.NFS, err = t.tickets.requester(ctx, r, rpcVersion(version)); err != nil {
 		return nil, err
 	}
 	return a, nil

@@ -224,17 +224,25 @@ func (e *effects) bind(at int, o *obj) {
 	if o = o.real(); o == nil {
 		return
 	}
-	o.bound = true
+	o.bound[e.version()] = true
 	e.saw(o)
 	e.op.Binds = append(e.op.Binds, plan.Bind{At: at, Kind: plan.FieldHandle, Ref: e.space.ref(o)})
 }
 
+// version tells NFSv3 from NFSv4, which may have other handles on another server.
+func (e *effects) version() int {
+	if e.op.Compound == nil {
+		return 0
+	}
+	return 1
+}
+
 // bindEntry is bind for a directory entry, unless its handle is known already.
 func (e *effects) bindEntry(at int, o *obj, name []byte) {
-	if o = o.real(); o == nil || o.bound {
+	if o = o.real(); o == nil || o.bound[e.version()] {
 		return
 	}
-	o.bound = true
+	o.bound[e.version()] = true
 	x := plan.Bind{At: at, Kind: plan.FieldHandle, Ref: e.space.ref(o)}
 	x.Name, x.NameBytes = text(string(name))
 	e.op.Binds = append(e.op.Binds, x)

@@ -39,10 +39,10 @@ type obj struct {
 	sizeChanged, modeChanged, ownerChanged, aclChanged, linksChanged bool
 	nlink                                                            uint32 // names at the start; 0 is not known
 
-	bound  bool // a reply has given its handle
-	others bool // a client that is not in the capture has changed it
-	stale  bool // the server has refused its handle
-	alive  bool // the server has accepted it
+	bound  [2]bool // a reply has given its handle, to NFSv3 and to NFSv4
+	others bool    // a client that is not in the capture has changed it
+	stale  bool    // the server has refused its handle
+	alive  bool    // the server has accepted it
 
 	attr order.History
 	*details

@@ -1,12 +1,14 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
 	"github.com/rpcrdma/toolkit/replay/client"
 	"github.com/rpcrdma/toolkit/replay/guard"
 	"github.com/rpcrdma/toolkit/replay/internal/bindings"
+	"github.com/rpcrdma/toolkit/replay/internal/prepare"
 )
 
 // access makes the client that finds the directory and makes the files. The returned function
@@ -14,7 +16,11 @@ import (
 //
 // All its calls go through g. name is its name as an NFSv4 client.
 func (e *engine) access(ctx context.Context, g *guard.Guard, name string) (client.FS, func(ctx context.Context), error) {
-	a, err := e.opt.Access(ctx)
+	return e.accessBy(ctx, e.opt.Access, g, name)
+}
+
+func (e *engine) accessBy(ctx context.Context, open func(context.Context) (*Access, error), g *guard.Guard, name string) (client.FS, func(ctx context.Context), error) {
+	a, err := open(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -48,4 +54,24 @@ func (e *engine) access4(ctx context.Context, rpc client.RPC, version, name stri
 		return nil, fmt.Errorf("version %q of NFS is not known: it is 3, 4.0, 4.1 or 4.2", version)
 	}
 	return client.NewV4(ctx, rpc, client.V4Options{Minor: minor, Owner: append(bindings.OwnerPrefix(e.opt.Tag), name...)})
+}
+
+// apart finds the handles of NFSv3 for the worlds.
+func (e *engine) apart(ctx context.Context) error {
+	if e.opt.Access3 == nil || !e.load.Mixed() {
+		return nil
+	}
+	fs, end, err := e.accessBy(ctx, e.opt.Access3, e.guard, "")
+	if err == nil {
+		defer end(context.WithoutCancel(ctx))
+		err = prepare.Apart(ctx, fs, e.load, e.worlds, prepare.Options{Directory: cmp.Or(e.opt.Directory3, e.opt.Directory), Round: e.round, Guard: e.guard, Note: e.record.Note})
+	}
+	switch {
+	case err == nil:
+		return nil
+	case e.opt.Incomplete:
+		e.record.Note("calls of NFSv3 have the handles of NFSv4, since none could be found by NFSv3: %v", err)
+		return nil
+	}
+	return fmt.Errorf("what the plan's calls of NFSv3 need is not found by NFSv3 (--dir3 has the path that NFSv3 knows, --incomplete goes on): %w", err)
 }

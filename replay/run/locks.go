@@ -445,7 +445,7 @@ func (ls *locks) unlock(ctx context.Context, k heldKey, h *heldLock) error {
 // alock is a range as it goes on the wire.
 func alock(k heldKey, r *heldRange) nlm.Nlm4Lock {
 	o := k.world.LockOwner(k.owner)
-	return nlm.Nlm4Lock{CallerName: o.Host, Fh: k.world.Objects[k.object].Handle, Oh: o.Name, Svid: o.Svid, LOffset: r.offset, LLen: r.length}
+	return nlm.Nlm4Lock{CallerName: o.Host, Fh: *k.world.HandleFor(nil, k.object), Oh: o.Name, Svid: o.Svid, LOffset: r.offset, LLen: r.length}
 }
 
 func grantKey(k heldKey, r *heldRange) lockKey {

@@ -40,6 +40,10 @@ type Options struct {
 	// Access makes the connections over which the directory is found and the files are
 	// made. All connections of a run go through a guard (package guard).
 	Access func(ctx context.Context) (*Access, error)
+	// Access3 is Access for NFSv3, if Access is for another version and the plan has both: a server may have other handles for each.
+	// Directory3 is the path that NFSv3 has of Directory, if it is another one.
+	Access3    func(ctx context.Context) (*Access, error)
+	Directory3 string
 	// Directory is the absolute path of the directory on the target that stands for the
 	// captured base. Nothing outside of it is changed.
 	Directory string

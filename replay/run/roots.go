@@ -49,7 +49,7 @@ func (x *roots) has(s symbol) bool {
 	w := x.worlds[s.world]
 	switch s.kind {
 	case plan.FieldHandle:
-		return w.Objects[s.ref].Handle != nil
+		return w.Objects[s.ref].Handle != nil || *w.HandleFor(nil, s.ref) != nil
 	case plan.FieldState:
 		return w.States[s.ref].Bound
 	}

@@ -159,6 +159,9 @@ func (e *engine) prepare(ctx context.Context) (done report.Prepared, err error) 
 	if err == nil && !e.opt.Incomplete {
 		err = enough(&done, first)
 	}
+	if err == nil {
+		err = e.apart(ctx)
+	}
 	for _, w := range e.worlds {
 		e.placed(w, done.Failed == 0)
 		for id := range w.Objects {

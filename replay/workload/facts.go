@@ -15,6 +15,7 @@ import (
 type facts struct {
 	ops      int
 	version  string           // the highest version of NFS
+	v3       bool             // an op is of NFSv3
 	root     bool             // an op goes to the root of the server
 	above    map[int]int      // directories above the bases, and the bases, to their parents
 	examples map[int]*plan.Op // by client; 0: any of NFSv4
@@ -51,6 +52,7 @@ func (f *facts) add(w *Workload, o *plan.Op) {
 	f.used[o.Connection] = true
 	f.works = f.works || o.Role == plan.Workload || o.Role == plan.Mounting
 	if o.Compound == nil {
+		f.v3 = f.v3 || o.Program == nfsProgram && o.Version == 3
 		return
 	}
 	if v := versionOf(o); v > f.version {
@@ -96,6 +98,8 @@ func (w *Workload) headed() *facts {
 	for p := range h.Summary.Programs {
 		if v, ok := strings.CutPrefix(p, "nfs"); ok && strings.HasPrefix(v, "4.") {
 			f.version = max(f.version, v)
+		} else if ok && v == "3" {
+			f.v3 = true
 		}
 	}
 	for i := range w.Tables.Connections {

@@ -96,3 +96,6 @@ func (w *Workload) Payload(b []byte, p *plan.Payload) error {
 // are several. The files are prepared with it, since not every server has the same
 // handles in all versions.
 func (w *Workload) Version() string { return w.facts().version }
+
+// Mixed reports whether ops are of NFSv3 and of NFSv4.
+func (w *Workload) Mixed() bool { f := w.facts(); return f.v3 && f.version != "3" }

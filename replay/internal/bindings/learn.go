@@ -149,7 +149,7 @@ func (w *World) bind(o *plan.Op, b *plan.Bind, res xdr.Message) {
 			name = b.NameBytes
 		}
 		if h := w.handleOf(e, m, name); h != nil {
-			w.Objects[b.Ref].Handle = append([]byte(nil), h...)
+			*w.HandleFor(o.Compound, b.Ref) = append([]byte(nil), h...)
 		}
 	case plan.FieldState:
 		w.bindStateOf(o, e, b, m)

@@ -5,6 +5,7 @@ import "github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 // Snapshot is what a World holds, for a run that goes on in another process. Objects and the like
 // are by ID; those that have no value are left out.
 type Snapshot struct {
+	Apart    bool                 `json:"apart,omitempty"` // handles of NFSv3 are others
 	Base     []byte               `json:"base"`
 	Root     []byte               `json:"root,omitempty"`
 	NoRoot   bool                 `json:"no_root,omitempty"`
@@ -23,6 +24,7 @@ type Snapshot struct {
 
 type savedObject struct {
 	Handle   []byte `json:"handle,omitempty"`
+	Handle3  []byte `json:"handle3,omitempty"`
 	Prepared bool   `json:"prepared,omitempty"`
 	Emptied  bool   `json:"emptied,omitempty"`
 	Filled   uint64 `json:"filled,omitempty"`
@@ -72,16 +74,16 @@ type savedListing struct {
 
 // Snapshot returns what the world holds. No call is in flight.
 func (w *World) Snapshot() *Snapshot {
-	s := &Snapshot{Base: w.Base, Root: w.Root, NoRoot: w.NoRoot, Names: w.Names, Objects: map[int]savedObject{}, States: map[int]savedState{},
+	s := &Snapshot{Base: w.Base, Apart: w.apart, Root: w.Root, NoRoot: w.NoRoot, Names: w.Names, Objects: map[int]savedObject{}, States: map[int]savedState{},
 		Clients: map[int]savedClient{}, Sessions: map[int]savedSession{}, Owners: map[int]uint32{}, Latest: map[int]bool{},
 		Lacks: w.lacks, Supported: w.supported}
 	for id := range w.Objects {
 		o := &w.Objects[id]
-		x := savedObject{Handle: o.Handle, Prepared: o.Prepared, Emptied: o.Emptied, Filled: o.Filled, Size: o.Size}
+		x := savedObject{Handle: o.Handle, Handle3: o.handle3, Prepared: o.Prepared, Emptied: o.Emptied, Filled: o.Filled, Size: o.Size}
 		if o.timed {
 			x.Ctime = o.ctime[:]
 		}
-		if o.Handle != nil || o.Prepared || o.timed {
+		if o.Handle != nil || o.handle3 != nil || o.Prepared || o.timed {
 			s.Objects[id] = x
 		}
 	}
@@ -138,7 +140,7 @@ func (w *World) Restore(s *Snapshot) bool {
 		fits = fits && ok
 		return ok
 	}
-	w.Base, w.Root, w.NoRoot = s.Base, s.Root, s.NoRoot
+	w.Base, w.Root, w.NoRoot, w.apart = s.Base, s.Root, s.NoRoot, s.Apart
 	w.lacks, w.supported = s.Lacks, s.Supported
 	for id, n := range s.Names {
 		if in(id, len(w.Objects)) {
@@ -147,7 +149,7 @@ func (w *World) Restore(s *Snapshot) bool {
 	}
 	for id, x := range s.Objects {
 		if in(id, len(w.Objects)) {
-			o := Object{Handle: x.Handle, Prepared: x.Prepared, Emptied: x.Emptied, Filled: x.Filled, Size: x.Size, timed: x.Ctime != nil}
+			o := Object{Handle: x.Handle, handle3: x.Handle3, Prepared: x.Prepared, Emptied: x.Emptied, Filled: x.Filled, Size: x.Size, timed: x.Ctime != nil}
 			copy(o.ctime[:], x.Ctime)
 			w.Objects[id] = o
 		}
@@ -199,8 +201,10 @@ func (w *World) Restore(s *Snapshot) bool {
 // to its clients.
 func (w *World) EachHeld(object func(id int, handle []byte), client func(uint64), session func([16]byte), state func([12]byte)) {
 	for id := range w.Objects {
-		if h := w.Objects[id].Handle; h != nil {
-			object(id, h)
+		for _, h := range [][]byte{w.Objects[id].Handle, w.Objects[id].handle3} {
+			if h != nil {
+				object(id, h)
+			}
 		}
 	}
 	for id := range w.Clients {

@@ -71,13 +71,13 @@ func (e *Unbound) Error() string {
 }
 
 // Append implements plan.Resolver.
-func (v *Values) Append(dst []byte, _ *plan.Op, f *plan.Field) ([]byte, error) {
+func (v *Values) Append(dst []byte, o *plan.Op, f *plan.Field) ([]byte, error) {
 	w := v.World
 	switch f.Kind {
 	case plan.FieldName:
 		return xdr.AppendOpaque(dst, w.name(f)), nil
 	case plan.FieldHandle:
-		return w.appendHandle(dst, f)
+		return w.appendHandle(dst, o, f)
 	case plan.FieldState:
 		return v.appendState(dst, f)
 	case plan.FieldClient, plan.FieldVerifier, plan.FieldOwnerID, plan.FieldConfirm, plan.FieldCreateSeq:
@@ -126,8 +126,8 @@ func (w *World) name(f *plan.Field) []byte {
 	return f.Opaque()
 }
 
-func (w *World) appendHandle(dst []byte, f *plan.Field) ([]byte, error) {
-	if h := w.Objects[f.Ref].Handle; h != nil {
+func (w *World) appendHandle(dst []byte, of *plan.Op, f *plan.Field) ([]byte, error) {
+	if h := *w.HandleFor(of.Compound, f.Ref); h != nil {
 		return xdr.AppendOpaque(dst, h), nil
 	}
 	o := &w.load.Tables.Objects[f.Ref-1]

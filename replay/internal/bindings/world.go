@@ -1,6 +1,7 @@
 package bindings
 
 import (
+	"bytes"
 	"crypto/rand"
 	"encoding/binary"
 	"fmt"
@@ -37,6 +38,7 @@ type World struct {
 	opened   []int       // sessions that have got their slots since TakeOpened
 	outcome  ops.Outcome // of the result at hand
 
+	apart     bool // the server has other handles for NFSv3 than for NFSv4
 	lacks     Lacks
 	supported nfs4.Bitmap4 // attributes; nil: not known
 	attrs     nfs4.Attrs   // at hand
@@ -45,6 +47,8 @@ type World struct {
 // Object is a file, directory or other object.
 type Object struct {
 	Handle []byte // nil: not known
+	// handle3 is that of NFSv3, if the server has other ones for NFSv4.
+	handle3 []byte
 	// Prepared says that the preparation has made it or written to it, Filled how many bytes
 	// it has written from its start, and Emptied that it has made it, so that nothing else
 	// is in it. Size is how long it is then.
@@ -105,6 +109,30 @@ type Client struct {
 type listing struct {
 	cookies  []uint64
 	verifier [8]byte
+}
+
+// Beside is a world in which nothing has a value, to find the handles of NFSv3 with.
+func (w *World) Beside() *World { return newWorld(w.load, w.Number, w.tag) }
+
+// Take gives calls of NFSv3 the handles of another world, if the server has other ones for NFSv3.
+func (w *World) Take(o *World) {
+	for i := range w.Objects {
+		w.apart = w.apart || o.Objects[i].Handle != nil && w.Objects[i].Handle != nil && !bytes.Equal(o.Objects[i].Handle, w.Objects[i].Handle)
+	}
+	for i := range w.Objects {
+		w.Objects[i].handle3 = o.Objects[i].Handle
+	}
+}
+
+// Apart reports whether the server has other handles for NFSv3 than for NFSv4.
+func (w *World) Apart() bool { return w.apart }
+
+// HandleFor is where the handle of an object is that an op has: nil is an op of NFSv3.
+func (w *World) HandleFor(c *plan.Compound, id int) *[]byte {
+	if w.apart && c == nil {
+		return &w.Objects[id].handle3
+	}
+	return &w.Objects[id].Handle
 }
 
 // New makes n Worlds in which nothing has a value but what the client chooses by

@@ -1,6 +1,7 @@
 package bindings
 
 import (
+	"bytes"
 	"errors"
 	"strings"
 	"testing"
@@ -24,7 +25,7 @@ func TestHandles(t *testing.T) {
 	w := one(plan.Tables{Objects: []plan.Object{{ID: 1, Path: "f"}, {ID: 2, Origin: plan.Above}, {ID: 3, Origin: plan.Stale}}})
 	values := &Values{World: w, Form: &Form{Slot: -1}}
 	get := func(id int) ([]byte, error) {
-		return values.Append(nil, nil, &plan.Field{Kind: plan.FieldHandle, Ref: id})
+		return values.Append(nil, &plan.Op{}, &plan.Field{Kind: plan.FieldHandle, Ref: id})
 	}
 	var u *Unbound
 	for id, want := range []string{"", "object 1 (f) has no handle", "above the base", "refused its handle, too"} {
@@ -222,5 +223,40 @@ func TestRetimed(t *testing.T) {
 	}
 	if ago := time.Since(time.Unix(a.TimeDelegModify.Seconds, int64(a.TimeDelegModify.Nseconds))); ago < time.Minute || ago > 2*time.Minute || &out[0] == &raw[0] {
 		t.Errorf("%s ago", ago)
+	}
+}
+
+// TestApart: a server may have other handles for NFSv3 than for NFSv4. Each call has those of its version.
+func TestApart(t *testing.T) {
+	w := one(plan.Tables{Objects: []plan.Object{{ID: 1}, {ID: 2, Origin: plan.Created}}})
+	w.Objects[1].Handle = []byte("four")
+	v3, v4 := &plan.Op{Program: nfs3.NFS_PROGRAM, Version: 3, Procedure: nfs3.NFSPROC3_LOOKUP, Binds: []plan.Bind{{Kind: plan.FieldHandle, Ref: 2}}}, &plan.Op{Compound: &plan.Compound{}}
+	handle := func(o *plan.Op, id int) string {
+		b, err := (&Values{World: w, Form: &Form{Slot: -1}}).Append(nil, o, &plan.Field{Kind: plan.FieldHandle, Ref: id})
+		if err != nil {
+			return ""
+		}
+		return string(bytes.TrimRight(b[4:], "\x00"))
+	}
+	same := w.Beside()
+	same.Objects[1].Handle = []byte("four")
+	if w.Take(same); w.Apart() || handle(v3, 1) != "four" {
+		t.Error("equal handles are told apart")
+	}
+	other := w.Beside()
+	other.Objects[1].Handle = []byte("three")
+	if w.Take(other); !w.Apart() || handle(v3, 1) != "three" || handle(v4, 1) != "four" {
+		t.Errorf("NFSv3 has %q, NFSv4 %q", handle(v3, 1), handle(v4, 1))
+	}
+	w.Learn(v3, &nfs3.LOOKUP3res{Resok: nfs3.LOOKUP3resok{Object: nfs3.NfsFh3{Data: []byte("new")}}})
+	if handle(v3, 2) != "new" || handle(v4, 2) != "" {
+		t.Errorf("after LOOKUP, NFSv3 has %q, NFSv4 %q", handle(v3, 2), handle(v4, 2))
+	}
+	r := w.Beside()
+	if !r.Restore(w.Snapshot()) {
+		t.Fatal("no world again")
+	}
+	if w = r; !w.Apart() || handle(v3, 1) != "three" || handle(v4, 1) != "four" || handle(v3, 2) != "new" {
+		t.Error("a saved world has other handles")
 	}
 }

@@ -73,6 +73,30 @@ func Find(ctx context.Context, fs client.FS, load *workload.Workload, worlds []*
 	return nil
 }
 
+// Apart finds the handles that NFSv3 has of what Run has made by another version, in a directory of which NFSv3 may know another path.
+func Apart(ctx context.Context, fs client.FS, load *workload.Workload, worlds []*bindings.World, o Options) error {
+	top, err := find(ctx, fs, o.Directory, false, o.Guard.MakeBase)
+	if err != nil {
+		return err
+	}
+	for _, h := range top.chain {
+		o.Guard.Above(h)
+	}
+	o.Guard.Base(top.handle)
+	s := &scene{fs: fs, load: load, opt: &o, parents: load.Parents(), clones: len(worlds) > 1 || o.Round > 0, before: max(o.Round-1, 0) * len(worlds)}
+	for _, w := range worlds {
+		x := w.Beside()
+		if err := s.place(ctx, x, top); err != nil {
+			return err
+		}
+		if err := s.lookUp(ctx, x); err != nil {
+			return err
+		}
+		w.Take(x)
+	}
+	return nil
+}
+
 // scene is what the preparation of all worlds has in common.
 type scene struct {
 	fs      client.FS
