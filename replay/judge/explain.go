@@ -39,6 +39,7 @@ var explanations = []explanation{
 	{find: otherOne},
 	{find: otherUser, outcomes: true},
 	{find: squashed, outcomes: true},
+	{find: readOnly, outcomes: true},
 	{find: planned},
 	{find: completed, outcomes: true},
 	{find: busy, outcomes: true},

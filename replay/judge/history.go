@@ -39,6 +39,8 @@ type history struct {
 	rtmax uint32
 	// squash is the user that the server has put in the place of root; empty: none.
 	squash string
+	// changed says that something was changed here, refusing that the server has said that it is read-only.
+	changed, refusing bool
 	// others are objects that calls with Kerberos credentials have made: here they belong to another user.
 	others map[int]bool
 }
@@ -60,6 +62,9 @@ func (j *Judge) history(world int) *history {
 // one did not.
 func (j *Judge) remember(r *Reply) {
 	x := r.Op.Expect
+	if code, _ := StatusOf(r.Result); r.Op.Modifies && r.RPC == "" && code == 0 {
+		j.Changed(r.World)
+	}
 	if code, _ := StatusOf(r.Result); x != nil && x.RPC == "" && x.Status == 0 && (r.RPC != "" || code != 0) {
 		j.history(r.World).miss(j.load, r.Op)
 	} else if h := j.history(r.World); x != nil && x.Status != 0 && r.RPC == "" && code == 0 && r.Op.Modifies && len(h.onlyHere) < maxOnlyHere {

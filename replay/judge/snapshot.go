@@ -44,6 +44,9 @@ type savedHistory struct {
 	Others  map[int]bool          `json:"others,omitempty"`
 	Rtmax   uint32                `json:"rtmax,omitempty"`
 	Squash  string                `json:"squash,omitempty"`
+
+	Changed  bool `json:"changed,omitempty"`
+	Refusing bool `json:"refusing,omitempty"`
 }
 
 type savedLack struct {
@@ -174,7 +177,7 @@ func (j *Judge) Snapshot(unread []*plan.Op) *Snapshot {
 func (h *history) snapshot() savedHistory {
 	s := savedHistory{Unhappened: h.unhappened, Listings: h.listings, Continues: h.continues, Ledger: h.ledger.Snapshot(), OnlyHere: h.onlyHere,
 		Verifiers: h.verifiers, Tick: h.clocks.tick, Fine: h.clocks.fine, Clocks: map[int]savedClock{}, Chains: map[int]savedChain{}, Changes: h.changes,
-		Rights: h.lacking.rights, Others: h.others, Rtmax: h.rtmax, Squash: h.squash}
+		Rights: h.lacking.rights, Others: h.others, Rtmax: h.rtmax, Squash: h.squash, Changed: h.changed, Refusing: h.refusing}
 	for dir, names := range h.lacking.names {
 		for n, c := range names {
 			s.Lacking = append(s.Lacking, savedLack{dir, []byte(n), c})
@@ -272,7 +275,7 @@ func (h *history) restore(s *savedHistory) {
 	maps.Copy(h.verifiers, s.Verifiers)
 	maps.Copy(h.changes, s.Changes)
 	maps.Copy(h.others, s.Others)
-	h.rtmax, h.squash = s.Rtmax, s.Squash
+	h.rtmax, h.squash, h.changed, h.refusing = s.Rtmax, s.Squash, s.Changed, s.Refusing
 	h.clocks.tick, h.clocks.fine = s.Tick, s.Fine
 	reading := func(r savedReading) reading { return reading{r.Is, r.Since, r.Known} }
 	for id, c := range s.Clocks {

@@ -60,3 +60,21 @@ func (j *Judge) root(o *plan.Op) bool {
 	c := o.Credential
 	return c > 0 && c <= len(j.load.Tables.Credentials) && j.load.Tables.Credentials[c-1].Flavor == "sys" && j.load.Tables.Credentials[c-1].UID == 0
 }
+
+// Changed notes that something was changed on the server, so that it is not read-only.
+func (j *Judge) Changed(world int) { j.history(world).changed = true }
+
+// readOnly explains that a server changes nothing, which says so and has changed nothing so far, and that it gives no right to.
+func readOnly(j *Judge, r *Reply, v *verdict.Judgement) (verdict.Reason, bool) {
+	h := j.history(r.World)
+	if code, _ := StatusOf(r.Result); nfs4.Nfsstat4(code) == nfs4.NFS4ERR_ROFS { // the number is that of NFS3ERR_ROFS
+		h.refusing = true
+		return verdict.Reason{Code: verdict.ReadOnly}, !h.changed
+	}
+	for i := range v.Reasons {
+		if d := &v.Reasons[i]; differs(d.Code) && (d.Code != verdict.FieldDiffers || d.At.Field != "access") {
+			return verdict.Reason{}, false
+		}
+	}
+	return verdict.Reason{Code: verdict.ReadOnly}, h.refusing && !h.changed
+}

@@ -183,9 +183,11 @@ var sentences = [256]any{
 	verdict.LockWaits: func(r *verdict.Reason) string {
 		return fmt.Sprintf("op %d (XID %08x) waits for a lock of the same bytes: the server decides who gets it first", r.Call.ID, r.Call.XID)
 	},
+
 	verdict.Squashed: func(r *verdict.Reason) string {
 		return fmt.Sprintf("the server takes root for user %s (root_squash)", r.Now)
 	},
+	verdict.ReadOnly:  "the server's file system is read-only",
 	verdict.SentAgain: "at another moment than in the capture: the call had to be sent again",
 	verdict.AnyOrder:  "at another moment than in the capture: --relaxed lets what does not depend on each other go in any order",
 }

@@ -164,6 +164,9 @@ func (e *engine) prepare(ctx context.Context) (done report.Prepared, err error) 
 	}
 	for _, w := range e.worlds {
 		e.placed(w, done.Failed == 0)
+		if done.Directories+done.Files+done.Others > 0 {
+			e.judge.Changed(w.Number)
+		}
 		for id := range w.Objects {
 			if o := &w.Objects[id]; o.Prepared {
 				e.judge.Ledger(w.Number).Prepared(id, expected.Prepared{Size: o.Size, Filled: o.Filled, Parts: e.load.Tables.Objects[id-1].Content, New: o.Emptied})

@@ -245,6 +245,8 @@ const (
 	LockWaits
 	// Squashed: the server takes root for the user Now.
 	Squashed
+	// ReadOnly: the server's file system is read-only.
+	ReadOnly
 
 	codes
 )
@@ -306,5 +308,5 @@ var codeNames = [codes]string{
 
 	Cut: "cut", Strangers: "strangers", Unhappened: "unhappened", Planned: "planned", Unsupported: "unsupported", NoACL: "no_acl", NoLocks: "no_locks",
 	Together: "together", SentAgain: "sent_again", AnyOrder: "any_order", OnlyHere: "only_here",
-	NoACLKept: "no_acl_kept", LocksTogether: "locks_together", LockWaits: "lock_waits", Squashed: "squashed",
+	NoACLKept: "no_acl_kept", LocksTogether: "locks_together", LockWaits: "lock_waits", Squashed: "squashed", ReadOnly: "read_only",
 }
