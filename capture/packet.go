@@ -40,7 +40,7 @@ const (
 )
 
 // TraceSchema is the form of packets of LinkTrace.
-const TraceSchema = "rpcrdma.kernel-events/2"
+const TraceSchema = "rpcrdma.kernel-events/3"
 
 // Packet is one captured frame. Data aliases memory of the Batch that holds
 // the packet and is valid until that batch is refilled.

@@ -32,35 +32,68 @@ const (
 	Process      // svc_process: the execution begins
 	Served       // svc_stats_latency: it has ended
 	Returned     // svcrdma_encode_wseg: what was written to a segment
+	Operation    // nfsd_compound_status: an operation of a COMPOUND was executed
+	// Of a client, again.
+	Failed          // nfs_xdr_status: a reply of NFSv2 or NFSv3 has an error
+	FailedOperation // nfs4_xdr_status: an operation has failed in a COMPOUND
+	// Transport is no event of a kernel, but what sysfs tells of a transport of a client: its number, its type (Program) and the server.
+	Transport
+	numKinds
 )
+
+// Level is how many events are taken: those of lower levels, too.
+type Level uint8
+
+// Levels.
+const (
+	Calls      Level = iota + 1 // the ends of calls, with their times
+	Chunks                      // transport headers, chunks, credits, waits
+	Operations                  // the operations of each COMPOUND in the server
+)
+
+// ParseLevel reads the name of a level.
+func ParseLevel(s string) (Level, bool) {
+	for l := Calls; l <= Operations; l++ {
+		if l.String() == s {
+			return l, true
+		}
+	}
+	return 0, false
+}
+
+func (l Level) String() string { return [...]string{"", "calls", "chunks", "operations"}[l] }
 
 // Known is an event that the fields of Event know.
 type Known struct {
 	Kind         Kind
+	Level        Level
 	System, Name string
 	Tells        string // what nothing else tells
 }
 
 // Events are all of them. What comes first in the life of a call stands first.
 var Events = []Known{
-	{Threshold, "rpcrdma", "xprtrdma_inline_thresh", "the addresses of a client's connections"},
-	{Granted, "sunrpc", "xprt_get_cong", "how long calls of a client waited for a credit"},
-	{ChunkRead, "rpcrdma", "xprtrdma_chunk_read", "the Read chunks of a client's calls"},
-	{ChunkWrite, "rpcrdma", "xprtrdma_chunk_write", "the Write chunks of a client's calls"},
-	{ChunkReply, "rpcrdma", "xprtrdma_chunk_reply", "the Reply chunks of a client's calls"},
-	{Marshal, "rpcrdma", "xprtrdma_marshal", "the calls of a client"},
-	{Found, "sunrpc", "xprt_lookup_rqst", "which server a client calls"},
-	{Reply, "rpcrdma", "xprtrdma_reply", "the replies to a client"},
-	{Latency, "sunrpc", "rpc_stats_latency", "the procedure and the times of a client's calls"},
-	{CallbackCall, "rpcrdma", "xprtrdma_cb_call", "callbacks to a client"},
-	{CallbackReply, "rpcrdma", "xprtrdma_cb_reply", "the client's replies to callbacks"},
-	{Dequeued, "sunrpc", "svc_xprt_dequeue", "how long calls waited for a thread of the server"},
-	{ReadSegment, "rpcrdma", "svcrdma_decode_rseg", "the Read chunks of calls to the server"},
-	{WriteSegment, "rpcrdma", "svcrdma_decode_wseg", "the Write and Reply chunks of calls to the server"},
-	{Request, "rpcrdma", "svcrdma_decode_rqst", "the calls to the server"},
-	{Process, "sunrpc", "svc_process", "the procedure of calls to the server, and their client"},
-	{Served, "sunrpc", "svc_stats_latency", "the replies of the server"},
-	{Returned, "rpcrdma", "svcrdma_encode_wseg", "the bytes that the server returned in chunks"},
+	{Threshold, Calls, "rpcrdma", "xprtrdma_inline_thresh", "the addresses of a client's connections"},
+	{Granted, Chunks, "sunrpc", "xprt_get_cong", "how long calls of a client waited for a credit"},
+	{ChunkRead, Chunks, "rpcrdma", "xprtrdma_chunk_read", "the Read chunks of a client's calls"},
+	{ChunkWrite, Chunks, "rpcrdma", "xprtrdma_chunk_write", "the Write chunks of a client's calls"},
+	{ChunkReply, Chunks, "rpcrdma", "xprtrdma_chunk_reply", "the Reply chunks of a client's calls"},
+	{Marshal, Chunks, "rpcrdma", "xprtrdma_marshal", "the calls of a client"},
+	{Found, Chunks, "sunrpc", "xprt_lookup_rqst", "which server a client calls"},
+	{Reply, Chunks, "rpcrdma", "xprtrdma_reply", "the replies to a client"},
+	{Latency, Calls, "sunrpc", "rpc_stats_latency", "the procedure and the times of a client's calls"},
+	{CallbackCall, Calls, "rpcrdma", "xprtrdma_cb_call", "callbacks to a client"},
+	{CallbackReply, Calls, "rpcrdma", "xprtrdma_cb_reply", "the client's replies to callbacks"},
+	{Dequeued, Chunks, "sunrpc", "svc_xprt_dequeue", "how long calls waited for a thread of the server"},
+	{ReadSegment, Chunks, "rpcrdma", "svcrdma_decode_rseg", "the Read chunks of calls to the server"},
+	{WriteSegment, Chunks, "rpcrdma", "svcrdma_decode_wseg", "the Write and Reply chunks of calls to the server"},
+	{Request, Chunks, "rpcrdma", "svcrdma_decode_rqst", "the calls to the server"},
+	{Process, Calls, "sunrpc", "svc_process", "the procedure of calls to the server, and their client"},
+	{Served, Calls, "sunrpc", "svc_stats_latency", "the replies of the server"},
+	{Returned, Chunks, "rpcrdma", "svcrdma_encode_wseg", "the bytes that the server returned in chunks"},
+	{Operation, Operations, "nfsd", "nfsd_compound_status", "the operations of a COMPOUND in the server, and their status"},
+	{Failed, Calls, "nfs", "nfs_xdr_status", "errors in replies of NFSv2 and NFSv3 to a client"},
+	{FailedOperation, Calls, "nfs4", "nfs4_xdr_status", "errors in replies of NFSv4 to a client"},
 }
 
 // kinds are the events by their names.
@@ -88,6 +121,10 @@ const (
 	Memory          // Handle, Length, Offset
 	Completion      // Queue, Completion
 	Number          // Segment
+	Connected       // Transport
+	Outcome         // Status
+	Numbered        // Operation
+	Place           // Index, Count
 )
 
 // Event is one line. Name and Rest share its memory.
@@ -111,6 +148,9 @@ type Event struct {
 	Position, Segment           uint32 // of a Read chunk; of a segment in its chunk
 	Queue, Completion           uint32 // cq.id, cid
 	More                        bool   // further segments of the chunk follow
+	Transport                   uint32 // number of a client's transport
+	Status, Operation           uint32 // of NFS; the number of an operation of NFSv4
+	Index, Count                uint32 // place of an operation in its COMPOUND, from 1; how many the COMPOUND has
 	Program, Procedure          []byte // as the kernel calls them: nfsv4, READ; nfsd, COMPOUND; for Request the type of the header
 	Version                     uint32
 	// Peer is the other end, Local this one; not valid if the line does not say. The port may be 0.
@@ -214,7 +254,13 @@ func (e *Event) fields() {
 			rest = bytes.TrimLeft(rest, " \t")
 			e.ReadList, _, _ = bytes.Cut(rest, []byte("/"))
 			return
-		case e.Kind == Latency && string(key) == "xid":
+		case e.Kind == Operation && string(key) == "op": // op=2/4 OP_PUTFH status=0
+			at, of, _ := bytes.Cut(value, []byte("/"))
+			if e.number(0, &e.Index, at) {
+				e.number(Place, &e.Count, of)
+			}
+			e.Procedure, rest = word(rest)
+		case (e.Kind == Latency || e.Kind == Failed) && string(key) == "xid":
 			e.Program, rest = word(rest)
 			e.Procedure, rest = word(rest)
 			e.splitProgram()
@@ -270,6 +316,14 @@ func (e *Event) field(key, value []byte) {
 		e.number(0, &e.Queue, value)
 	case "cid":
 		e.number(Completion, &e.Completion, value)
+	case "xprt_id":
+		e.number(Connected, &e.Transport, value)
+	case "error", "status": // printed as the negative number of an error, or as it is
+		if e.Kind == Failed || e.Kind == FailedOperation || e.Kind == Operation {
+			e.number(Outcome, &e.Status, bytes.TrimPrefix(value, []byte("-")))
+		}
+	case "operation":
+		e.number(Numbered, &e.Operation, value)
 	case "vers":
 		e.number(0, &e.Version, value)
 	case "service":
@@ -421,15 +475,25 @@ func hexadecimal(b []byte) (n uint64, ok bool) {
 	return n, true
 }
 
+// services are names of programs that differ between the kernel's servers and transactions.
+var services = [...][2]string{{"nfsd", "nfs"}, {"lockd", "nlm"}, {"statd", "nsm"}}
+
 // ProgramName gives a program that the kernel names the name that it has in transactions.
 func ProgramName(kernel string) string {
-	switch kernel {
-	case "nfsd":
-		return "nfs"
-	case "lockd":
-		return "nlm"
-	case "statd":
-		return "nsm"
+	for _, s := range services {
+		if s[0] == kernel {
+			return s[1]
+		}
 	}
 	return kernel
+}
+
+// ServiceName is the name that the kernel's server gives to a program.
+func ServiceName(program string) string {
+	for _, s := range services {
+		if s[1] == program {
+			return s[0]
+		}
+	}
+	return program
 }

@@ -67,6 +67,11 @@ const (
 	partQueue
 	partCompletion
 	partVersion
+	partTransport
+	partStatus
+	partOperation
+	partIndex
+	partCount
 	partProgram
 	partProcedure
 	partReadList
@@ -84,7 +89,8 @@ var parts = map[string]part{
 	"taillen": partTail, "handle": partHandle, "length": partLength, "offset": partOffset, "pos": partPosition, "position": partPosition,
 	"segno": partSegment, "nents": partAt, "nsegs": partOf, "cq_id": partQueue, "completion_id": partCompletion, "vers": partVersion,
 	"version": partVersion, "progname": partProgram, "service": partProgram, "procname": partProcedure, "procedure": partProcedure,
-	"rtype": partReadList, "srcaddr": partLocal, "dstaddr": partPeer, "server": partLocal, "client": partPeer, "addr": partPeerText, "port": partPort,
+	"rtype": partReadList, "srcaddr": partLocal, "dstaddr": partPeer, "server": partLocal, "client": partPeer, "addr": partPeerText, "port": partPort, "xprt_id": partTransport, "error": partStatus, "op": partOperation,
+	"program": partProgram, "resp_opcnt": partIndex, "args_opcnt": partCount,
 }
 
 // maxFormat and maxNames are bounds on what is read of a format.
@@ -132,6 +138,10 @@ func NewFormat(text string) (*Format, error) {
 			t.names = symbols(printed, name)
 		case t.part == partExecute && f.kind == Served:
 			t.part = partExecuted
+		case f.kind == Operation && name == "status":
+			t.part = partStatus
+		case f.kind == Operation && name == "name":
+			t.part = partProcedure
 		}
 		if t.part != 0 && t.suits() {
 			f.takes = append(f.takes, t)
@@ -301,6 +311,11 @@ var numbers = [partPort + 1]func(e *Event, n uint64){
 	partSegment:   func(e *Event, n uint64) { e.Segment = uint32(n) },
 	partQueue:     func(e *Event, n uint64) { e.Queue = uint32(n) },
 	partVersion:   func(e *Event, n uint64) { e.Version = uint32(n) },
+	partTransport: func(e *Event, n uint64) { e.Transport = uint32(n) },
+	partStatus:    func(e *Event, n uint64) { e.Status = uint32(n) },
+	partOperation: func(e *Event, n uint64) { e.Operation = uint32(n) },
+	partIndex:     func(e *Event, n uint64) { e.Index = uint32(n) },
+	partCount:     func(e *Event, n uint64) { e.Count = uint32(n) },
 }
 
 // groups are the parts that make what an Event has seen.
@@ -319,6 +334,10 @@ var groups = []struct {
 	{Memory, 1<<partHandle | 1<<partLength | 1<<partOffset},
 	{Completion, 1<<partQueue | 1<<partCompletion},
 	{Number, 1 << partSegment},
+	{Connected, 1 << partTransport},
+	{Outcome, 1 << partStatus},
+	{Numbered, 1 << partOperation},
+	{Place, 1<<partIndex | 1<<partCount},
 }
 
 // number is the value of a field; false if the record ends before it.

@@ -101,6 +101,9 @@ func TestFormat(t *testing.T) {
 		"svc_process":            {values{"addr": "fd00::2", "xid": 1, "service": "nfsd", "vers": 4, "procedure": "COMPOUND"}, "addr=fd00::2 xid=0x00000001 service=nfsd vers=4 proc=COMPOUND"},
 		"svc_stats_latency":      {values{"xid": 1, "server": addr("[fd00::1]:20049"), "client": addr("192.0.2.2:7"), "procedure": "NULL", "execute": 1499}, "xid=0x00000001 server=[fd00::1]:20049 client=192.0.2.2:7 proc=NULL execute-us=1499"},
 		"svc_xprt_dequeue":       {values{"server": addr("192.0.2.1:20049"), "client": addr("192.0.2.2:0"), "flags": 9, "wakeup": 24}, "server=192.0.2.1:20049 client=192.0.2.2:0 flags=0x9 wakeup-us=24"},
+		"nfsd_compound_status":   {values{"args_opcnt": 4, "resp_opcnt": 2, "status": 10008, "name": "OP_OPEN"}, "op=2/4 OP_OPEN status=10008"},
+		"nfs_xdr_status":         {values{"task_id": 1, "client_id": 2, "xid": 3, "version": 3, "error": 2, "program": "nfs", "procedure": "LOOKUP"}, "task:00000001@00000002 xid=0x00000003 nfsv3 LOOKUP error=-2 (NOENT)"},
+		"nfs4_xdr_status":        {values{"task_id": 1, "client_id": 2, "xid": 3, "op": 15, "error": 10008}, "task:00000001@00000002 xid=0x00000003 error=-10008 (DELAY) operation=15"},
 	} {
 		f := all[name]
 		if f == nil {

@@ -15,7 +15,7 @@ func (e *Event) Append(b []byte) []byte {
 
 // Decode reads what a packet of events holds: a record of Append, or a line. The Event shares its memory.
 func (e *Event) Decode(data []byte) bool {
-	if len(data) == 0 || Kind(data[0]) == Other || int(data[0]) > len(Events) {
+	if len(data) == 0 || Kind(data[0]) == Other || Kind(data[0]) >= numKinds {
 		return e.Parse(data)
 	}
 	*e = Event{Kind: Kind(data[0])}
@@ -31,6 +31,7 @@ var names = func() (list [32][]byte) {
 	for _, k := range Events {
 		list[k.Kind] = []byte(k.Name)
 	}
+	list[Transport] = []byte("transport")
 	return list
 }()
 
@@ -47,7 +48,7 @@ func (c *codec) event(e *Event) {
 	number(c, &e.Seen)
 	number(c, &e.XID)
 	switch e.Kind {
-	case ChunkRead, ChunkWrite, ChunkReply, Marshal, Reply, Latency, Granted:
+	case ChunkRead, ChunkWrite, ChunkReply, Marshal, Reply, Latency, Granted, Failed, FailedOperation:
 		c.numbers(&e.Task, &e.Client)
 	case Threshold, Found, CallbackCall, CallbackReply, Dequeued, Process, Served:
 		c.address(&e.Peer)
@@ -72,10 +73,26 @@ func (c *codec) event(e *Event) {
 		number(c, &e.Execute)
 	}
 	switch e.Kind {
-	case Latency, Request, Process, Served:
+	case Latency, Request, Process, Served, Operation, Failed, Transport:
 		number(c, &e.Version)
 		c.text(&e.Program)
 		c.text(&e.Procedure)
+	}
+	if e.Kind == Transport {
+		c.address(&e.Peer)
+	}
+	// What recordings of version 2 do not have.
+	if e.Has(Connected) {
+		number(c, &e.Transport)
+	}
+	if e.Has(Outcome) {
+		number(c, &e.Status)
+	}
+	if e.Has(Numbered) {
+		number(c, &e.Operation)
+	}
+	if e.Has(Place) {
+		c.numbers(&e.Index, &e.Count)
 	}
 }
 

@@ -104,6 +104,8 @@ type eventRings struct {
 	number   uint64
 	event    ftrace.Event
 	record   []byte
+	chooser  chooser
+	pending  []ftrace.Event // what is not from a ring
 	received atomic.Uint64
 	lost     atomic.Uint64
 	problems problems
@@ -111,6 +113,10 @@ type eventRings struct {
 
 // fill adds the events until a time, which the kernel has written by now, in the order of their times.
 func (e *eventRings) fill(b *capture.Batch, until int64) {
+	for i := range e.pending {
+		e.put(b, &e.pending[i])
+	}
+	e.pending = e.pending[:0]
 	for b.Size() < batchBytes && len(b.Packets) < batchPackets {
 		var first *eventRing
 		for _, r := range e.rings {
@@ -127,10 +133,9 @@ func (e *eventRings) fill(b *capture.Batch, until int64) {
 		}
 		if f := e.formats[native.Uint16(first.event)]; f != nil {
 			e.last = max(e.last, first.time+e.wall) // an interrupt may come between the time of an event and its place in the ring
-			e.number++
-			f.Read(first.event, &e.event)
-			e.record = e.event.Append(e.record[:0])
-			b.Append(capture.Packet{Time: e.last, Number: e.number, Link: capture.LinkTrace, Length: uint32(len(e.record)), Data: e.record})
+			if f.Read(first.event, &e.event); e.chooser.takes(&e.event) {
+				e.put(b, &e.event)
+			}
 		}
 		first.take()
 	}
@@ -140,6 +145,13 @@ func (e *eventRings) fill(b *capture.Batch, until int64) {
 	}
 }
 
+// put appends the record of an event.
+func (e *eventRings) put(b *capture.Batch, x *ftrace.Event) {
+	e.number++
+	e.record = x.Append(e.record[:0])
+	b.Append(capture.Packet{Time: e.last, Number: e.number, Link: capture.LinkTrace, Length: uint32(len(e.record)), Data: e.record})
+}
+
 // packetsOnly says which options are of no use for events.
 func (o *Options) packetsOnly() error {
 	switch {
@@ -147,6 +159,19 @@ func (o *Options) packetsOnly() error {
 		return errors.New(Events + " is captured alone: name no interface beside it")
 	case o.SnapLen != 0, o.Promiscuous, o.HardwareTime, o.Rings > 1, o.Fanout != nil:
 		return errors.New("the kernel's events are not packets: no snapshot length, promiscuous mode, adapter's time, rings or group")
+	case o.EventFilter != nil && o.EventLevel > ftrace.Calls:
+		return fmt.Errorf("a filter chooses by the end of a call, and level %s tells what comes before: use level %s", o.EventLevel, ftrace.Calls)
 	}
 	return nil
+}
+
+// level is how many events are taken.
+func (o *Options) level() ftrace.Level {
+	switch {
+	case o.EventLevel != 0:
+		return o.EventLevel
+	case o.EventFilter != nil:
+		return ftrace.Calls
+	}
+	return ftrace.Operations
 }

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -29,7 +31,21 @@ type eventReader struct {
 	stopped int64 // when Read has noticed Stop, on the monotonic clock; 0 before
 	polls   []unix.PollFd
 	counted uint64 // lost, as the kernel counts; guarded by mu
+
+	opt      *Options
+	dir      string // of the events in tracefs
+	cpus     []int
+	onCPU    map[int]int     // leaders
+	absent   []string        // modules that are not loaded
+	surveyed int64           // when modules and transports were looked at
+	known    map[string]bool // transports
 }
+
+// modules have the events of a system that may not be there at the start.
+var modules = map[string]string{"rpcrdma": "rpcrdma", "sunrpc": "sunrpc", "nfs": "nfs", "nfs4": "nfsv4", "nfsd": "nfsd"}
+
+// surveyEvery is how often modules and transports are looked at.
+const surveyEvery = int64(time.Second)
 
 // settled is how long after its time an event is in its ring at the latest, and eventPause how long Read waits for more.
 const (
@@ -47,54 +63,137 @@ func openEvents(opt *Options) (_ *eventReader, err error) {
 			r.Close()
 		}
 	}()
+	r.opt, r.chooser.EventFilter = opt, opt.EventFilter
 	found, err := r.find(opt.sys())
 	if err != nil {
 		return nil, err
 	}
-	cpus, err := processors(line(filepath.Join(opt.sys(), "devices/system/cpu/online")))
-	if err != nil {
+	if r.cpus, err = processors(line(filepath.Join(opt.sys(), "devices/system/cpu/online"))); err != nil {
 		return nil, err
 	}
-	leaders := make(map[int]int)
-	for _, id := range found {
-		for _, cpu := range cpus {
-			if err := r.open(id, cpu, leaders, opt.eventBytes(len(cpus))); err != nil {
-				return nil, refused(opt.sys(), err)
-			}
-		}
+	r.onCPU = make(map[int]int)
+	if err := r.openAll(found); err != nil {
+		return nil, err
 	}
 	if err := r.openWake(); err != nil {
 		return nil, err
 	}
-	r.wall = time.Now().UnixNano() - monotonic()
+	r.surveyed = monotonic()
+	r.wall = time.Now().UnixNano() - r.surveyed
+	r.last = r.surveyed + r.wall
+	r.transports()
 	return r, nil
 }
 
+// openAll opens events on all processors.
+func (r *eventReader) openAll(list []found) error {
+	for _, x := range list {
+		for _, cpu := range r.cpus {
+			if err := r.open(x, cpu, r.onCPU, r.opt.eventBytes(len(r.cpus))); err != nil {
+				return refused(r.opt.sys(), err)
+			}
+		}
+	}
+	return nil
+}
+
+// survey notices modules that were loaded, and transports that were set up.
+func (r *eventReader) survey(now int64) {
+	if now-r.surveyed < surveyEvery {
+		return
+	}
+	r.surveyed = now
+	r.transports()
+	r.absent = slices.DeleteFunc(r.absent, func(module string) bool {
+		if !exists(filepath.Join(r.opt.sys(), "module", module)) {
+			return false
+		}
+		list, err := r.read(module)
+		if err == nil && len(list) > 0 {
+			r.mu.Lock()
+			err = r.openAll(list)
+			r.mu.Unlock()
+		}
+		if err != nil {
+			r.problems.add(Events, fmt.Errorf("the module %s was loaded after the start: its events are missing; start again (%w)", module, err))
+		}
+		return true
+	})
+}
+
+// transports puts the client's transports that are new among the events: sysfs has their numbers, types and addresses (Linux 5.14).
+func (r *eventReader) transports() {
+	names, _ := filepath.Glob(filepath.Join(r.opt.sys(), "kernel/sunrpc/xprt-switches/*/xprt-*-*"))
+	if r.known == nil || len(r.known) > maxThreads {
+		r.known, r.chooser.servers = make(map[string]bool), make(map[uint32]netip.Addr)
+	}
+	for _, name := range names {
+		peer := line(filepath.Join(name, "dstaddr"))
+		key := name + " " + peer
+		part := strings.SplitN(filepath.Base(name), "-", 3)
+		number, err := strconv.ParseUint(part[1], 10, 32)
+		addr, err2 := netip.ParseAddr(peer)
+		if r.known[key] || err != nil || err2 != nil {
+			continue
+		}
+		r.known[key] = true
+		r.chooser.servers[uint32(number)] = addr.Unmap().WithZone("")
+		r.pending = append(r.pending, ftrace.Event{
+			Kind: ftrace.Transport, Seen: ftrace.Connected, Transport: uint32(number), Program: []byte(part[2]),
+			Peer: netip.AddrPortFrom(addr.Unmap().WithZone(""), 0),
+		})
+	}
+}
+
+// found is an event of the kernel that is taken.
+type found struct {
+	id     uint64
+	name   string
+	filter string // what the kernel compares; empty: nothing
+}
+
 // find looks the events up in tracefs.
-func (r *eventReader) find(sys string) ([]uint64, error) {
-	dir := ""
+func (r *eventReader) find(sys string) ([]found, error) {
 	for _, d := range []string{"kernel/tracing/events", "kernel/debug/tracing/events"} {
 		d = filepath.Join(sys, d)
 		if _, err := os.ReadDir(d); err == nil {
-			dir = d
+			r.dir = d
 			break
 		} else if errors.Is(err, fs.ErrPermission) {
 			return nil, refused(sys, err)
 		}
 	}
-	if dir == "" {
+	if r.dir == "" {
 		return nil, fmt.Errorf("%s: tracefs is not mounted, which describes the kernel's events: mount -t tracefs tracefs %[1]s; a container needs the tracefs of its host", filepath.Join(sys, "kernel/tracing"))
 	}
-	if !exists(filepath.Join(dir, "rpcrdma")) {
+	if !exists(filepath.Join(r.dir, "rpcrdma")) {
 		return nil, errors.New("the kernel has no events of RPC over RDMA: its module is not loaded (modprobe rpcrdma)")
 	}
 	r.formats = make(map[uint16]*ftrace.Format)
-	var ids []uint64
+	list, err := r.read("")
+	if err == nil && len(list) == 0 {
+		err = errors.New("the kernel has none of the known events of NFS over RDMA")
+	}
+	return list, err
+}
+
+// read reads the formats of events: those of a module, or all.
+func (r *eventReader) read(module string) (list []found, err error) {
 	for _, k := range ftrace.Events {
-		b, err := os.ReadFile(filepath.Join(dir, k.System, k.Name, "format"))
+		m := modules[k.System]
+		filter, taken := r.opt.EventFilter.kernel(k.Kind)
+		if !taken || k.Level > r.opt.level() || module != "" && module != m {
+			continue
+		}
+		b, err := os.ReadFile(filepath.Join(r.dir, k.System, k.Name, "format"))
 		switch {
 		case errors.Is(err, fs.ErrPermission):
-			return nil, refused(sys, err)
+			return nil, refused(r.opt.sys(), err)
+		case err != nil && !exists(filepath.Join(r.dir, k.System)):
+			if !slices.Contains(r.absent, m) && module == "" {
+				r.absent = append(r.absent, m) // nobody needs it yet
+			}
+			continue
 		case err != nil:
 			r.notes = append(r.notes, fmt.Sprintf("this kernel has no event %s: %s cannot be told", k.Name, k.Tells))
 			continue
@@ -105,18 +204,15 @@ func (r *eventReader) find(sys string) ([]uint64, error) {
 			continue
 		}
 		r.formats[f.ID] = f
-		ids = append(ids, uint64(f.ID))
+		list = append(list, found{uint64(f.ID), k.Name, filter})
 	}
-	if len(ids) == 0 {
-		return nil, errors.New("the kernel has none of the known events of NFS over RDMA")
-	}
-	return ids, nil
+	return list, nil
 }
 
 // open opens an event on a processor. The first one there gets a ring, in which the others write.
-func (r *eventReader) open(id uint64, cpu int, leaders map[int]int, size int) error {
+func (r *eventReader) open(x found, cpu int, leaders map[int]int, size int) error {
 	attr := &unix.PerfEventAttr{
-		Type: unix.PERF_TYPE_TRACEPOINT, Size: unix.PERF_ATTR_SIZE_VER3, Config: id, Sample: 1,
+		Type: unix.PERF_TYPE_TRACEPOINT, Size: unix.PERF_ATTR_SIZE_VER3, Config: x.id, Sample: 1,
 		Sample_type: unix.PERF_SAMPLE_TIME | unix.PERF_SAMPLE_RAW, Bits: unix.PerfBitUseClockID, Clockid: unix.CLOCK_MONOTONIC,
 		Read_format: unix.PERF_FORMAT_LOST,
 	}
@@ -134,6 +230,11 @@ func (r *eventReader) open(id uint64, cpu int, leaders map[int]int, size int) er
 		return fmt.Errorf("perf event: %w", err)
 	}
 	r.fds = append(r.fds, fd)
+	if x.filter != "" {
+		if err := setFilter(fd, x.filter); err != nil {
+			return fmt.Errorf("the kernel does not take the filter %s of event %s: %w", x.filter, x.name, err)
+		}
+	}
 	if leader, ok := leaders[cpu]; ok {
 		return unix.IoctlSetInt(fd, unix.PERF_EVENT_IOC_SET_OUTPUT, leader)
 	}
@@ -152,6 +253,18 @@ func (r *eventReader) open(id uint64, cpu int, leaders map[int]int, size int) er
 	r.leaders, r.mem = append(r.leaders, fd), append(r.mem, mem)
 	at := (*unix.PerfEventMmapPage)(unsafe.Pointer(&mem[0]))
 	r.rings = append(r.rings, &eventRing{cpu: cpu, data: mem[page : page+size], head: &at.Data_head, tail: &at.Data_tail})
+	return nil
+}
+
+// setFilter has the kernel drop events, before they are written to a ring.
+func setFilter(fd int, expr string) error {
+	text, err := unix.BytePtrFromString(expr)
+	if err != nil {
+		return err
+	}
+	if _, _, e := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.PERF_EVENT_IOC_SET_FILTER, uintptr(unsafe.Pointer(text))); e != 0 {
+		return e
+	}
 	return nil
 }
 
@@ -177,6 +290,9 @@ func refused(sys string, err error) error {
 		return err
 	case strings.Contains(line(filepath.Join(sys, "kernel/security/lockdown")), "[confidentiality]"):
 		return fmt.Errorf("the kernel is locked down (confidentiality) and shows its events to nobody: %w", err)
+	}
+	if os.Geteuid() == 0 {
+		return fmt.Errorf("the kernel's events need CAP_PERFMON and the tracefs of the host: a container needs --cap-add PERFMON --cap-add SYS_ADMIN, no user namespace, and a seccomp profile that allows perf_event_open: %w", err)
 	}
 	return fmt.Errorf("reading the kernel's events needs root: run it with sudo: %w", err)
 }
@@ -225,6 +341,7 @@ func (r *eventReader) Read(b *capture.Batch) error {
 		if r.stopped != 0 {
 			until = min(until, r.stopped)
 		}
+		r.survey(now)
 		for _, g := range r.rings {
 			g.look()
 		}

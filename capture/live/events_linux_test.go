@@ -23,10 +23,10 @@ func TestEventsFound(t *testing.T) {
 	}
 	put("sunrpc", "rpc_stats_latency", "name: rpc_stats_latency\nID: 70000\n")
 	put("rpcrdma", "xprtrdma_reply", "name: xprtrdma_reply\nID: 7\n\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n")
-	r := new(eventReader)
-	ids, err := r.find(sys)
-	if err != nil || len(ids) != 1 || ids[0] != 7 || r.formats[7] == nil {
-		t.Fatalf("%v, %v", ids, err)
+	r := &eventReader{opt: &Options{SysRoot: sys}}
+	list, err := r.find(sys)
+	if err != nil || len(list) != 1 || list[0].id != 7 || r.formats[7] == nil {
+		t.Fatalf("%v, %v", list, err)
 	}
 	unread, absent := 0, 0
 	for _, n := range r.notes {
@@ -36,7 +36,44 @@ func TestEventsFound(t *testing.T) {
 			absent++
 		}
 	}
-	if unread != 1 || absent != len(ftrace.Events)-2 {
-		t.Errorf("%q", r.notes)
+	others := 0 // events of modules that are not loaded
+	for _, k := range ftrace.Events {
+		if k.System != "rpcrdma" && k.System != "sunrpc" {
+			others++
+		}
+	}
+	if unread != 1 || absent != len(ftrace.Events)-2-others || strings.Join(r.absent, " ") != "nfsd nfs nfsv4" {
+		t.Errorf("%q, %q", r.notes, r.absent)
+	}
+	// A lower level, and a filter, need less.
+	r = &eventReader{opt: &Options{SysRoot: sys, EventLevel: ftrace.Calls}}
+	if list, err := r.find(sys); err == nil {
+		t.Errorf("calls: %v", list)
+	}
+	// A module that is loaded later is noticed, once.
+	r.absent = []string{"nfsd", "nfs"}
+	if err := os.MkdirAll(filepath.Join(sys, "module/nfsd"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	put("nfsd", "nfsd_compound_status", "name: nfsd_compound_status\nID: 70000\n")
+	r.opt.EventLevel = ftrace.Operations
+	for n := range int64(3) {
+		r.survey((n + 1) * surveyEvery)
+	}
+	if len(r.absent) != 1 || r.absent[0] != "nfs" || !strings.Contains(r.notes[len(r.notes)-1], "nfsd_compound_status") {
+		t.Errorf("%q, %q", r.absent, r.notes)
+	}
+	// So is a transport.
+	transport := filepath.Join(sys, "kernel/sunrpc/xprt-switches/switch-0/xprt-3-rdma")
+	if err := os.MkdirAll(transport, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(transport, "dstaddr"), []byte("192.0.2.1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.survey(9 * surveyEvery)
+	r.survey(10 * surveyEvery)
+	if len(r.pending) != 1 || r.pending[0].Transport != 3 || string(r.pending[0].Program) != "rdma" || r.pending[0].Peer.Addr().String() != "192.0.2.1" {
+		t.Errorf("%+v", r.pending)
 	}
 }

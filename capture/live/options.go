@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rpcrdma/toolkit/capture"
+	"github.com/rpcrdma/toolkit/capture/ftrace"
 	"github.com/rpcrdma/toolkit/capture/pcapfilter"
 )
 
@@ -80,6 +81,9 @@ type Options struct {
 	// Fanout, if set, shares the packets with others of the same group. It excludes several Rings: a socket is
 	// in one group.
 	Fanout *Fanout
+	// EventLevel and EventFilter choose among the kernel's Events; by default all are taken, with a filter those of level ftrace.Calls.
+	EventLevel  ftrace.Level
+	EventFilter *EventFilter
 	// SysRoot is where sysfs is mounted; empty means /sys.
 	SysRoot string
 }

@@ -136,8 +136,8 @@ func (o *captureOptions) check(s *cli.Streams) error {
 	case o.after > 0 && o.latency == 0 && o.match == "" && o.broken == "":
 		return cli.Usagef("--after goes with --stop-latency, --stop-filter or --stop-rule")
 	}
-	if len(o.ifaces) == 0 && (o.expr != "" || o.all || o.direct || o.rpc || o.ports != nil || o.snap != 0 || o.promisc || o.clock || o.fanout != 0 || o.rings != 0 || o.ring != 0 || o.box.Given()) {
-		return cli.Usagef("-f, --all, --rpc, --ports, --no-tunnels, -s, -B, -p, -Z, --sandbox, --hardware-time, --fanout and --rings go with -i")
+	if len(o.ifaces) == 0 && (o.expr != "" || o.all || o.direct || o.rpc || o.ports != nil || o.snap != 0 || o.promisc || o.clock || o.fanout != 0 || o.rings != 0 || o.ring != 0 || o.events.Level != 0 || o.box.Given()) {
+		return cli.Usagef("-f, --all, --rpc, --ports, --no-tunnels, -s, -B, -p, -Z, --sandbox, --hardware-time, --fanout, --events and --rings go with -i")
 	}
 	return nil
 }

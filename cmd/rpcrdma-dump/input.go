@@ -85,8 +85,8 @@ func (o *inputOptions) files(args []string) ([]string, error) {
 		return nil, cli.Usagef("-i captures: no file is read beside it")
 	case captures && o.follow:
 		return nil, cli.Usagef("--follow is for a file: what -i captures is shown as it comes")
-	case !captures && (o.rpc || o.ports != nil || o.expr != "" || o.direct || o.rings != 0 || o.box.Given()):
-		return nil, cli.Usagef("--ports, --rpc, --no-tunnels, --rings, -Z, --sandbox and the capture filter go with -i")
+	case !captures && (o.rpc || o.ports != nil || o.expr != "" || o.direct || o.rings != 0 || o.events.Level != 0 || o.box.Given()):
+		return nil, cli.Usagef("--ports, --rpc, --no-tunnels, --rings, --events, -Z, --sandbox and the capture filter go with -i")
 	case !captures && len(names) == 0:
 		return nil, cli.Usagef("no input: name a capture file, - for standard input, or an interface with -i")
 	case o.follow && len(names) != 1:

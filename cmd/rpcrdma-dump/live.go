@@ -29,6 +29,7 @@ type liveOptions struct {
 	clock   bool
 	fanout  int
 	rings   int
+	events  cli.Events
 	box     sandbox.Options
 }
 
@@ -39,12 +40,13 @@ func (o *liveOptions) interfaceFlags(f *pflag.FlagSet) {
 	f.BoolVar(&o.rpc, "rpc", false, "with -i: rpcbind, MOUNT and NFS over TCP and UDP, too")
 	f.BoolVar(&o.direct, "no-tunnels", false, "with -i: leave out what is wrapped in a tunnel or mirror")
 	cli.NumberVar(f, &o.rings, "rings", 1, 64, "with -i: `n` packet rings for each interface (default 1), for one that several processors receive from")
+	o.events.Flag(f)
 	o.box.Flags(f)
 }
 
 // filterFlags chooses the filter of the kernel by an expression.
 func (o *liveOptions) filterFlag(f *pflag.FlagSet, name, short string) {
-	f.StringVarP(&o.expr, name, short, "", "with -i: of these, only packets that match this capture filter `expression`")
+	f.StringVarP(&o.expr, name, short, "", "with -i: of these, only packets that match this capture filter `expression`;\nwith -i trace: only calls that match, as in \"slower 10ms and procedure READ\"")
 }
 
 // tuningFlags are useful for captures that are written to files.
@@ -58,12 +60,16 @@ func (o *liveOptions) tuningFlags(f *pflag.FlagSet) {
 
 // filter is what the kernel lets through; nil is everything.
 func (o *liveOptions) filter() (*pcapfilter.Expr, error) {
+	if err := cli.PacketsOnly(o.names(), o.all, "--all"); err != nil {
+		return nil, err
+	}
+	if o.trace() {
+		_, err := o.traffic()
+		return nil, err
+	}
 	extra, err := pcapfilter.Parse(o.expr)
 	if err != nil {
 		return nil, &cli.UsageError{Err: err}
-	}
-	if err := cli.PacketsOnly(o.names(), o.all || o.expr != "", "--all and capture filters"); err != nil {
-		return nil, err
 	}
 	if o.all {
 		if o.rpc || o.ports != nil || o.direct {
@@ -77,6 +83,9 @@ func (o *liveOptions) filter() (*pcapfilter.Expr, error) {
 	}
 	return pcapfilter.And(t.Expr(), extra), nil
 }
+
+// trace reports that the kernel's events are taken.
+func (o *liveOptions) trace() bool { return slices.Contains(o.names(), live.Events) }
 
 // traffic is what is taken without --all.
 func (o *liveOptions) traffic() (pcapfilter.Traffic, error) {
@@ -107,6 +116,14 @@ func (o *liveOptions) open() (live.Source, error) {
 	opt := live.Options{
 		Interfaces: o.names(), Filter: filter, SnapLen: o.snap, RingSize: int(o.ring),
 		Rings: o.rings, Promiscuous: o.promisc, Segments: !o.all, HardwareTime: o.clock, KeepClock: o.box.Mode != sandbox.Off,
+	}
+	if err := o.events.Check(o.names()); err != nil {
+		return nil, err
+	}
+	if opt.EventLevel = o.events.Level; o.trace() {
+		if opt.EventFilter, err = live.ParseEventFilter(o.expr); err != nil {
+			return nil, &cli.UsageError{Err: err}
+		}
 	}
 	if o.rings > 1 && o.fanout != 0 {
 		return nil, cli.Usagef("--rings and --fanout exclude each other: a ring is in one group")

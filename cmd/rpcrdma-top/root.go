@@ -68,6 +68,7 @@ type options struct {
 	ports      []string
 	rpc        bool
 	promisc    bool
+	events     cli.Events
 	direct     bool // no tunnels
 	speed      speedFlag
 	interval   time.Duration
@@ -166,6 +167,7 @@ func newRootCommand(s *cli.Streams) *cobra.Command {
 	f.BoolVar(&o.direct, "no-tunnels", false, "with -i: nothing that is wrapped in a tunnel or mirror")
 	o.links.Flag(f)
 	f.BoolVarP(&o.promisc, "promisc", "p", false, "with -i: also take frames for other stations (promiscuous mode)")
+	o.events.Flag(f)
 	o.box.Flags(f)
 	f.Var(&o.speed, "speed", "replay at this multiple of the captured speed; max or 0 does\nnot wait at all (default 1; with --batch max)")
 	f.Lookup("speed").DefValue = ""

@@ -103,7 +103,10 @@ func openLive(o *options) (*source, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := live.Open(live.Options{Interfaces: names, Filter: t.Expr(), Promiscuous: o.promisc, Segments: true})
+	if err := o.events.Check(names); err != nil {
+		return nil, err
+	}
+	r, err := live.Open(live.Options{Interfaces: names, Filter: t.Expr(), Promiscuous: o.promisc, Segments: true, EventLevel: o.events.Level})
 	if err != nil {
 		return nil, err
 	}

@@ -82,6 +82,12 @@ func (v *View) listOperations() {
 	if !v.compound {
 		return
 	}
+	if k := v.Tx.Kernel; k != nil {
+		for _, x := range k.Executed {
+			v.ops = append(v.ops, Operation{Step: Step{Name: opName(x.Operation, false), Number: x.Operation, Status: nfs4.StatusName(x.Status), Code: x.Status}})
+		}
+		return
+	}
 	args, res, callback := v.compounds()
 	n := 0
 	if args != nil {

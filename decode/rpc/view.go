@@ -8,6 +8,9 @@ import (
 	"strconv"
 
 	"github.com/rpcrdma/toolkit/decode/nfs"
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs2"
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
@@ -297,6 +300,9 @@ func (v *View) Status() string {
 	if !tx.Reply.Seen() {
 		return ""
 	}
+	if tx.Kernel != nil {
+		return recordedStatus(tx)
+	}
 	if tx.Reply.Transport && tx.Reply.Header.Type == rpcrdma.TypeError {
 		h := &tx.Reply.Header
 		if n := h.Error.Name(h.Version); n != "" {
@@ -323,6 +329,20 @@ func (v *View) Status() string {
 	return "SUCCESS"
 }
 
+// recordedStatus is the Status that a kernel has recorded; empty if it has none.
+func recordedStatus(tx *transaction.Transaction) string {
+	switch k := tx.Kernel; {
+	case !k.Outcome || !tx.Named:
+	case tx.Version == 2:
+		return nfs2.Nfsstat(k.Status).String()
+	case tx.Version == 3:
+		return nfs3.Nfsstat3(k.Status).String()
+	case tx.Version == 4:
+		return nfs4.StatusName(k.Status)
+	}
+	return ""
+}
+
 // failed is the Status of a clean transaction that failed. Its results begin with the number, and most failures of a procedure are the same.
 func (v *View) failed(m *messages) string {
 	n := binary.BigEndian.Uint32(v.Tx.Reply.Payload[v.projection.resultAt:])
@@ -343,6 +363,9 @@ func (v *View) Succeeded() bool {
 
 // succeeded is Succeeded for a transaction that is not clean.
 func (v *View) succeeded() bool {
+	if k := v.Tx.Kernel; k != nil {
+		return k.Outcome && k.Status == 0
+	}
 	if v.result == nil || v.status == nil || v.ReplyErr != nil || v.ResultErr != nil || !v.reply.Succeeded() {
 		return false
 	}
@@ -372,6 +395,9 @@ func (v *View) fails() bool {
 	tx := v.Tx
 	if !tx.Reply.Seen() {
 		return false
+	}
+	if tx.Kernel != nil {
+		return tx.Kernel.Outcome && tx.Kernel.Status != 0
 	}
 	if tx.Reply.Transport && tx.Reply.Header.Type == rpcrdma.TypeError {
 		return true

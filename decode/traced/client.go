@@ -1,6 +1,7 @@
 package traced
 
 import (
+	"bytes"
 	"net/netip"
 	"time"
 
@@ -96,6 +97,52 @@ func (t *Tracker) prepares(e *ftrace.Event, at rdma.Ref) {
 		s := rpcrdma.Segment{Handle: e.Handle, Length: e.Length, Offset: e.Offset}
 		x.registered = append(x.registered, registered{e.Kind, e.More, e.Position, at, s})
 	}
+}
+
+// learns takes a transport that there is, and the error of a reply.
+func (t *Tracker) learns(e *ftrace.Event) {
+	switch {
+	case e.Kind == ftrace.Transport:
+		if e.Has(ftrace.Connected) && (len(t.links) < maxConnections || t.links[e.Transport].Program != nil) {
+			t.links[e.Transport] = ftrace.Event{Program: bytes.Clone(e.Program), Peer: e.Peer}
+		}
+	case e.Has(ftrace.XID | ftrace.Task | ftrace.Outcome):
+		k := callKey{taskKey{e.Task, e.Client}, e.XID}
+		if tx := t.tx.Recorded(t.calls[k]); tx != nil {
+			tx.Kernel.Outcome, tx.Kernel.Status = true, e.Status
+			return
+		}
+		if len(t.failures) >= maxTasks {
+			clear(t.failures)
+		}
+		t.failures[k] = e.Status
+	}
+}
+
+// rdmaTransport is the name that the kernel gives to transports of RPC over RDMA.
+const rdmaTransport = "rdma"
+
+// ended begins the transaction of a call of which only the end was recorded, if its transport is known to be RDMA. The kernel takes the times
+// just before it tells of them.
+func (t *Tracker) ended(e *ftrace.Event, at rdma.Ref) *transaction.Transaction {
+	link, ok := t.links[e.Transport]
+	if !e.Has(ftrace.XID|ftrace.Task|ftrace.Times|ftrace.Connected) || !ok || string(link.Program) != rdmaTransport {
+		return nil
+	}
+	sent := before(at, e.Execute-min(e.Execute, e.Backlog))
+	tx, _ := t.tx.Begin(t.to(link.Peer.Addr(), sent), client, client, e.XID, sent)
+	if e.RoundTrip > 0 {
+		came := sent
+		came.Time = min(sent.Time+int64(micros(e.RoundTrip)), at.Time)
+		t.tx.Reply(tx, came, came)
+	}
+	return tx
+}
+
+// before is an earlier time.
+func before(at rdma.Ref, us uint64) rdma.Ref {
+	at.Time -= int64(micros(us))
+	return at
 }
 
 // connects remembers the addresses of a connection that was set up.
@@ -201,17 +248,27 @@ func (t *Tracker) reply(e *ftrace.Event, at rdma.Ref) *rdma.Connection {
 }
 
 // latency takes the end of a call.
-func (t *Tracker) latency(e *ftrace.Event) *rdma.Connection {
+func (t *Tracker) latency(e *ftrace.Event, at rdma.Ref) *rdma.Connection {
 	k := callKey{taskKey{e.Task, e.Client}, e.XID}
 	delete(t.tasks, k.taskKey)
 	tag := t.calls[k]
 	delete(t.calls, k)
 	tx := t.tx.Recorded(tag)
-	if tx == nil || !e.Has(ftrace.XID|ftrace.Task) {
-		return nil // over TCP
+	status, failed := t.failures[k]
+	delete(t.failures, k)
+	if tx == nil {
+		if tx = t.ended(e, at); tx == nil {
+			return nil // over TCP
+		}
+	}
+	if !e.Has(ftrace.XID | ftrace.Task) {
+		return nil
 	}
 	t.call(tx, e)
 	r := tx.Kernel
+	if failed {
+		r.Outcome, r.Status = true, status
+	}
 	if e.Has(ftrace.Times) {
 		r.Queued, r.Total = micros(e.Backlog), micros(e.Execute)
 		if tx.Reply.Seen() {

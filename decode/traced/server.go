@@ -1,7 +1,10 @@
 package traced
 
 import (
+	"net/netip"
+
 	"github.com/rpcrdma/toolkit/capture/ftrace"
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
@@ -20,6 +23,19 @@ type thread struct {
 	first, last rdma.Ref
 	written     []rpcrdma.Segment
 	replies     bool
+	// The begin of an execution whose header nobody has told, and the operations that the thread has executed since; executed says that none
+	// is missing.
+	begun    begun
+	steps    []transaction.Executed
+	executed bool
+}
+
+// begun is the begin of an execution.
+type begun struct {
+	xid    uint32
+	at     rdma.Ref
+	client netip.Addr
+	procedure
 }
 
 // request is a call whose header is decoded and that is not executed yet.
@@ -138,9 +154,12 @@ func (t *Tracker) process(e *ftrace.Event, at rdma.Ref) *rdma.Connection {
 	if !e.Has(ftrace.XID) {
 		return nil
 	}
-	tx := t.begin(t.thread(e), e)
-	if tx == nil {
-		return nil // over TCP
+	x := t.thread(e)
+	x.steps, x.executed = x.steps[:0], false
+	tx := t.begin(x, e)
+	if tx == nil { // over TCP, or only calls are told
+		x.begun = begun{e.XID, at, e.Peer.Addr(), t.called(e)}
+		return nil
 	}
 	tx.Kernel.Dispatch = max(rdma.Between(tx.Call.First.Time, at.Time), 0)
 	t.call(tx, e)
@@ -171,7 +190,9 @@ func (t *Tracker) serves(e *ftrace.Event, at rdma.Ref) *rdma.Connection {
 	x := t.thread(e)
 	tx := t.tx.Recorded(x.tag)
 	if e.Kind == ftrace.Served && e.Has(ftrace.XID) && (tx == nil || e.XID != x.xid) {
-		tx = t.begin(x, e) // the security layer has answered it: nobody says what it calls
+		if tx = t.begin(x, e); tx == nil { // else the security layer has answered it: nobody says what it calls
+			tx = t.served(x, e, at)
+		}
 	}
 	if tx == nil {
 		return nil
@@ -186,12 +207,65 @@ func (t *Tracker) serves(e *ftrace.Event, at rdma.Ref) *rdma.Connection {
 		return nil
 	}
 	tx.Kernel.Execution = micros(e.Executed)
+	if x.executed {
+		t.tx.SetExecuted(tx, x.steps)
+	}
+	x.steps, x.executed = x.steps[:0], false
 	if c := tx.Connection; !c.Ends[server].Addr.IsValid() {
 		c.Ends[server].Addr = e.Local.Addr()
 	}
 	x.first, x.last, x.written, x.replies = at, at, x.written[:0], true
 	t.replies = append(t.replies, x)
 	return tx.Connection
+}
+
+// served begins the transaction of a call whose header nobody has told, if it came over RDMA: only there a client has port 0, which the kernel
+// sets so that a client is the same one after it has connected again.
+func (t *Tracker) served(x *thread, e *ftrace.Event, at rdma.Ref) *transaction.Transaction {
+	b := x.begun
+	x.begun = begun{}
+	if !e.Has(ftrace.Execution) || !e.Peer.IsValid() || e.Peer.Port() != 0 || !e.Local.IsValid() {
+		return nil
+	}
+	known := b.at.Seen() && b.xid == e.XID && b.client == e.Peer.Addr()
+	if !known {
+		b = begun{at: before(at, e.Executed), procedure: t.called(e)}
+	}
+	tx, tag := t.tx.Begin(t.connection(connKey{client: e.Peer.Addr(), server: e.Local.Addr(), served: true}, b.at), client, client, e.XID, b.at)
+	x.tag, x.xid = tag, e.XID
+	tx.Kernel.Server = true
+	b.set(tx)
+	if known {
+		tx.Kernel.Operation = ""
+	}
+	return tx
+}
+
+// executes takes an operation of a COMPOUND. The operations are told in their order, by the thread that executes them.
+func (t *Tracker) executes(e *ftrace.Event) *rdma.Connection {
+	x := t.thread(e)
+	number, ok := t.operation(e.Procedure)
+	if x.executed = false; !ok || !e.Has(ftrace.Outcome|ftrace.Place) || len(x.steps) != int(e.Index)-1 || len(x.steps) >= maxSegments {
+		x.steps = x.steps[:0] // an event is missing: none is known
+	} else {
+		x.steps = append(x.steps, transaction.Executed{Operation: number, Status: e.Status})
+		x.executed = e.Index == e.Count || e.Status != 0
+	}
+	if tx := t.tx.Recorded(x.tag); tx != nil {
+		return tx.Connection
+	}
+	return nil
+}
+
+// operation is the number of an operation of NFSv4 that the kernel names: OP_READ.
+func (t *Tracker) operation(name []byte) (uint32, bool) {
+	if len(t.numbered) == 0 {
+		for n := range uint32(nfs4.OP_REMOVEXATTR) + 1 {
+			t.numbered["OP_"+nfs4.OpName(n)] = n
+		}
+	}
+	n, ok := t.numbered[string(name)]
+	return n, ok
 }
 
 // patience is how long a reply waits for what was written to its segments, in nanoseconds, if the thread has nothing else to do.

@@ -30,23 +30,26 @@ const (
 
 // Tracker joins events.
 type Tracker struct {
-	tx      *transaction.Tracker
-	numbers *rdma.Numbers
-	closed  func(*rdma.Connection, rdma.Ref)
-	event   ftrace.Event
-	header  rpcrdma.Header
-	bytes   []byte
-	names   map[name]procedure
-	conns   map[connKey]*rdma.Connection
-	order   []*rdma.Connection
+	tx       *transaction.Tracker
+	numbers  *rdma.Numbers
+	closed   func(*rdma.Connection, rdma.Ref)
+	event    ftrace.Event
+	header   rpcrdma.Header
+	bytes    []byte
+	names    map[name]procedure
+	numbered map[string]uint32 // operations, as a server calls them
+	conns    map[connKey]*rdma.Connection
+	order    []*rdma.Connection
 
 	// Of clients.
 	calls     map[callKey]rdma.Tag
 	tasks     map[taskKey]*task
 	callbacks map[uint32]rdma.Tag
-	peers     []ftrace.Event        // Threshold, one for each pair of addresses
-	servers   map[uint32]netip.Addr // by the number of the rpc_clnt
-	found     map[uint32]netip.Addr // by XID
+	peers     []ftrace.Event          // Threshold, one for each pair of addresses
+	servers   map[uint32]netip.Addr   // by the number of the rpc_clnt
+	found     map[uint32]netip.Addr   // by XID
+	links     map[uint32]ftrace.Event // Transport, by its number
+	failures  map[callKey]uint32      // status of a reply whose call is not complete
 	// Of servers.
 	threads  map[uint32]*thread
 	requests map[uint32]*request // by XID
@@ -62,9 +65,9 @@ type name struct {
 
 // procedure is what it is.
 type procedure struct {
-	program, number uint32
-	known           bool
-	operation       string
+	program, version, number uint32
+	known                    bool
+	operation                string
 }
 
 // connKey tells connections apart: those of a client by the addresses, those of a server by the queue of its receives, too.
@@ -81,6 +84,7 @@ func New(tx *transaction.Tracker, numbers *rdma.Numbers, closed func(*rdma.Conne
 		names: make(map[name]procedure), conns: make(map[connKey]*rdma.Connection),
 		calls: make(map[callKey]rdma.Tag), tasks: make(map[taskKey]*task), callbacks: make(map[uint32]rdma.Tag),
 		servers: make(map[uint32]netip.Addr), found: make(map[uint32]netip.Addr),
+		links: make(map[uint32]ftrace.Event), failures: make(map[callKey]uint32), numbered: make(map[string]uint32),
 		threads: make(map[uint32]*thread), requests: make(map[uint32]*request),
 	}
 }
@@ -94,6 +98,10 @@ func (t *Tracker) Event(at rdma.Ref, data []byte) *rdma.Connection {
 	t.settle(e, at)
 	var c *rdma.Connection
 	switch e.Kind {
+	case ftrace.Transport, ftrace.Failed, ftrace.FailedOperation:
+		t.learns(e)
+	case ftrace.Operation:
+		c = t.executes(e)
 	case ftrace.Threshold, ftrace.ChunkRead, ftrace.ChunkWrite, ftrace.ChunkReply, ftrace.Granted, ftrace.Found:
 		t.prepares(e, at)
 	case ftrace.Marshal:
@@ -101,7 +109,7 @@ func (t *Tracker) Event(at rdma.Ref, data []byte) *rdma.Connection {
 	case ftrace.Reply:
 		c = t.reply(e, at)
 	case ftrace.Latency:
-		c = t.latency(e)
+		c = t.latency(e, at)
 	case ftrace.CallbackCall, ftrace.CallbackReply:
 		c = t.callback(e, at)
 	case ftrace.Dequeued, ftrace.ReadSegment, ftrace.WriteSegment:
@@ -162,7 +170,10 @@ const (
 )
 
 // call sets what a transaction calls.
-func (t *Tracker) call(tx *transaction.Transaction, e *ftrace.Event) {
+func (t *Tracker) call(tx *transaction.Transaction, e *ftrace.Event) { t.called(e).set(tx) }
+
+// called is the procedure that an event names.
+func (t *Tracker) called(e *ftrace.Event) procedure {
 	p, ok := t.names[name{string(e.Program), string(e.Procedure), e.Version}]
 	if !ok {
 		n := name{string(e.Program), string(e.Procedure), e.Version}
@@ -172,7 +183,12 @@ func (t *Tracker) call(tx *transaction.Transaction, e *ftrace.Event) {
 		}
 		t.names[n] = p
 	}
-	tx.Program, tx.Version, tx.Procedure, tx.Named = p.program, e.Version, p.number, p.known
+	return p
+}
+
+// set makes the procedure that of a transaction.
+func (p procedure) set(tx *transaction.Transaction) {
+	tx.Program, tx.Version, tx.Procedure, tx.Named = p.program, p.version, p.number, p.known
 	tx.Kernel.Operation = p.operation
 }
 
@@ -180,9 +196,9 @@ func (t *Tracker) call(tx *transaction.Transaction, e *ftrace.Event) {
 func find(n name) procedure {
 	program := ftrace.ProgramName(n.program)
 	if p, number, ok := nfs.Find(program, n.version, n.procedure); ok {
-		return procedure{program: p.Number, number: number, known: true}
+		return procedure{program: p.Number, version: n.version, number: number, known: true}
 	}
-	var x procedure
+	x := procedure{version: n.version}
 	if n.procedure != "" && len(n.procedure) <= 64 && strings.IndexFunc(n.procedure, foreign) < 0 {
 		x.operation = n.procedure
 	}

@@ -3,14 +3,17 @@ package traced_test
 import (
 	"bytes"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/rpcrdma/toolkit/capture"
+	"github.com/rpcrdma/toolkit/capture/ftrace"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
@@ -39,20 +42,7 @@ func decoded(t *testing.T, name string) (all []call) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	d := decode.New(decode.Options{}, func(tx *transaction.Transaction) {
-		c := call{
-			xid: tx.XID, backward: tx.Backward, client: tx.Client().Addr.String(), server: tx.Server().Addr.String(),
-			program: tx.Program, version: tx.Version, proc: tx.Procedure, named: tx.Named,
-			asked: tx.Call.Credits(), granted: tx.Reply.Credits(), callType: typeName(&tx.Call), replyType: typeName(&tx.Reply),
-			offered: fmt.Sprint(tx.Call.Header.Reads, tx.Call.Header.Writes, tx.Call.Header.HasReply, tx.Call.Header.Reply),
-			written: fmt.Sprint(tx.Reply.Header.Writes, tx.Reply.Header.HasReply, tx.Reply.Header.Reply),
-			bytes:   tx.Call.Bytes, sent: tx.Call.First.Time, came: tx.Reply.Last.Time, state: tx.State, answered: tx.Reply.Seen(), fabric: tx.Connection.Fabric,
-		}
-		if tx.Kernel != nil {
-			c.kernel = *tx.Kernel
-		}
-		all = append(all, c)
-	})
+	d := decode.New(decode.Options{}, func(tx *transaction.Transaction) { all = append(all, described(tx)) })
 	if err := d.Run(r); err != nil {
 		t.Fatal(err)
 	}
@@ -60,6 +50,21 @@ func decoded(t *testing.T, name string) (all []call) {
 		t.Errorf("%s: %v", name, list[0])
 	}
 	return all
+}
+
+func described(tx *transaction.Transaction) call {
+	c := call{
+		xid: tx.XID, backward: tx.Backward, client: tx.Client().Addr.String(), server: tx.Server().Addr.String(),
+		program: tx.Program, version: tx.Version, proc: tx.Procedure, named: tx.Named,
+		asked: tx.Call.Credits(), granted: tx.Reply.Credits(), callType: typeName(&tx.Call), replyType: typeName(&tx.Reply),
+		offered: fmt.Sprint(tx.Call.Header.Reads, tx.Call.Header.Writes, tx.Call.Header.HasReply, tx.Call.Header.Reply),
+		written: fmt.Sprint(tx.Reply.Header.Writes, tx.Reply.Header.HasReply, tx.Reply.Header.Reply),
+		bytes:   tx.Call.Bytes, sent: tx.Call.First.Time, came: tx.Reply.Last.Time, state: tx.State, answered: tx.Reply.Seen(), fabric: tx.Connection.Fabric,
+	}
+	if tx.Kernel != nil {
+		c.kernel = *tx.Kernel
+	}
+	return c
 }
 
 // TestSame compares what kernels recorded with the packets of the same runs, call by call.
@@ -159,6 +164,112 @@ func same(t *testing.T, packets, trace, side string) {
 	}
 	if n == 0 || side == "server" && joined == 0 {
 		t.Errorf("%s: %d calls, %d with what was returned", trace, n, joined)
+	}
+}
+
+// TestCallsOnly: of the events, only the ends of calls and what the level of calls has besides. The transactions are those of all events, with the
+// same times.
+func TestCallsOnly(t *testing.T) {
+	level := make(map[string]ftrace.Level)
+	for _, k := range ftrace.Events {
+		level[k.Name] = k.Level
+	}
+	for _, side := range []string{"client", "server"} {
+		name := filepath.Join("../../samples", "rocev2-nfs41-recall.trace."+side)
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		link := ftrace.Event{Kind: ftrace.Transport, Seen: ftrace.Connected, Program: []byte("rdma"), Peer: netip.MustParseAddrPort("192.0.2.1:0")}
+		got := make(map[uint32]call)
+		d := decode.New(decode.Options{}, func(tx *transaction.Transaction) { got[tx.XID] = described(tx) })
+		b := &capture.Batch{Packets: []capture.Packet{{Number: 1, Link: capture.LinkTrace, Data: link.Append(nil)}}}
+		var e ftrace.Event
+		for line := range bytes.Lines(text) {
+			if line = bytes.TrimSpace(line); e.Parse(line) && level[string(e.Name)] == ftrace.Calls {
+				b.Packets = append(b.Packets, capture.Packet{Time: e.Time, Number: uint64(len(b.Packets) + 1), Link: capture.LinkTrace, Data: line})
+			}
+		}
+		d.Batch(b)
+		d.Flush()
+		n := 0
+		for _, want := range decoded(t, name) {
+			c, ok := got[want.xid]
+			if !ok {
+				t.Errorf("%s: no %08x", side, want.xid)
+				continue
+			}
+			n++
+			if c.client != want.client || c.server != want.server || c.program != want.program || c.version != want.version || c.proc != want.proc ||
+				c.kernel.Queued != want.kernel.Queued || c.kernel.RoundTrip != want.kernel.RoundTrip || c.kernel.Execution != want.kernel.Execution || c.state != want.state {
+				t.Errorf("%s: %08x:\n%+v, not\n%+v", side, want.xid, c, want)
+			}
+			late := max(c.came-want.came, want.came-c.came)
+			if side == "client" {
+				late = max(late, c.sent-want.sent, want.sent-c.sent)
+			}
+			if late > 5e6 { // an emulated processor needs as long between two events
+				t.Errorf("%s: %08x: from %d to %d, not %d to %d", side, want.xid, c.sent, c.came, want.sent, want.came)
+			}
+		}
+		if n < 40 {
+			t.Errorf("%s: %d calls", side, n)
+		}
+	}
+}
+
+// TestOutcome: errors in replies to a client, and the operations that a server has executed.
+func TestOutcome(t *testing.T) {
+	var got []string
+	d := decode.New(decode.Options{}, func(tx *transaction.Transaction) {
+		var v rpc.View
+		v.Set(tx)
+		got = append(got, fmt.Sprintf("%d %s %q %v", tx.XID, v.AppendOperation(nil), v.Status(), v.Failed()))
+	})
+	b := new(capture.Batch)
+	for i, s := range []string{
+		// A client: an error of NFSv3, one of NFSv4, none.
+		"xprtrdma_marshal: task:00000001@00000002 xid=0x00000001 hdr=28 xdr=40/0/0 pullup/inline",
+		"nfs_xdr_status: task:00000001@00000002 xid=0x00000001 nfsv3 LOOKUP error=-2 (NOENT)",
+		"xprtrdma_reply: task:00000001@00000002 xid=0x00000001 credits=64",
+		"rpc_stats_latency: task:00000001@00000002 xid=0x00000001 nfsv3 LOOKUP backlog=1 rtt=2 execute=3 xprt_id=0",
+		"xprtrdma_marshal: task:00000001@00000002 xid=0x00000002 hdr=28 xdr=40/0/0 pullup/inline",
+		"xprtrdma_reply: task:00000001@00000002 xid=0x00000002 credits=64",
+		"nfs4_xdr_status: task:00000001@00000002 xid=0x00000002 error=-10008 (DELAY) operation=18",
+		"rpc_stats_latency: task:00000001@00000002 xid=0x00000002 nfsv4 OPEN backlog=1 rtt=2 execute=3 xprt_id=0",
+		// A server: all operations, a failure, one that is missing, another thread between.
+		"svcrdma_decode_rqst: cq.id=2 cid=1 xid=0x00000003 vers=1 credits=128 proc=RDMA_MSG hdrlen=28",
+		"svc_process: addr=192.0.2.2 xid=0x00000003 service=nfsd vers=4 proc=COMPOUND",
+		"nfsd_compound_status: op=1/2 OP_PUTFH status=0",
+		"8 svc_process: addr=192.0.2.2 xid=0x00000009 service=nfsd vers=4 proc=COMPOUND",
+		"8 nfsd_compound_status: op=1/1 OP_PUTROOTFH status=0",
+		"nfsd_compound_status: op=2/2 OP_GETATTR status=0",
+		"svc_stats_latency: xid=0x00000003 server=192.0.2.1:20049 client=192.0.2.2:0 proc=COMPOUND execute-us=5",
+		"svc_process: addr=192.0.2.2 xid=0x00000004 service=nfsd vers=4 proc=COMPOUND",
+		"nfsd_compound_status: op=1/3 OP_PUTFH status=0",
+		"nfsd_compound_status: op=2/3 OP_LOOKUP status=2",
+		"svc_stats_latency: xid=0x00000004 server=192.0.2.1:20049 client=192.0.2.2:0 proc=COMPOUND execute-us=5",
+		"svc_process: addr=192.0.2.2 xid=0x00000005 service=nfsd vers=4 proc=COMPOUND",
+		"nfsd_compound_status: op=1/3 OP_PUTFH status=0",
+		"nfsd_compound_status: op=3/3 OP_GETATTR status=0",
+		"svc_stats_latency: xid=0x00000005 server=192.0.2.1:20049 client=192.0.2.2:0 proc=COMPOUND execute-us=5",
+		"svc_process: addr=192.0.2.2 xid=0x00000006 service=nfsd vers=4 proc=COMPOUND",
+		"svc_stats_latency: xid=0x00000006 server=192.0.2.1:2049 client=192.0.2.2:799 proc=COMPOUND execute-us=5", // over TCP
+	} {
+		thread := "7"
+		if rest, ok := strings.CutPrefix(s, "8 "); ok {
+			thread, s = "8", rest
+		}
+		line := fmt.Sprintf("x-%s [000] .... %d.0: %s", thread, i+1, s)
+		b.Packets = append(b.Packets, capture.Packet{Time: int64(i+1) * 1e9, Number: uint64(i + 1), Link: capture.LinkTrace, Data: []byte(line)})
+	}
+	d.Batch(b)
+	d.Flush()
+	want := []string{
+		`1 LOOKUP "NFS3ERR_NOENT" true`, `2 OPEN "NFS4ERR_DELAY" true`, `3 GETATTR "NFS4_OK" false`, `4 LOOKUP "NFS4ERR_NOENT" true`, `5 COMPOUND "" false`,
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("%q, not\n%q", got, want)
 	}
 }
 

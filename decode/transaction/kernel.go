@@ -17,6 +17,12 @@ type Kernel struct {
 	// transactions they are, in Call and Reply.
 	CallCredits, CallBytes, ReplyCredits, ReplyType, Written bool
 
+	// Outcome says that Status, of NFS, is known. Executed are the operations of a COMPOUND that the responder has executed, all of them, or
+	// none if they are not known.
+	Outcome  bool
+	Status   uint32
+	Executed []Executed
+
 	// Of the requester. Queued is the time from the start of the task to the transmission, CreditWait the part of it without a credit,
 	// Registration that from the first segment of memory to the complete header. RoundTrip lasts from the transmission to the reply,
 	// Total from the start of the task to its end.
@@ -28,7 +34,13 @@ type Kernel struct {
 	Wakeup, Dispatch, Execution time.Duration
 }
 
-const kernelSize = int(unsafe.Sizeof(Kernel{}))
+// Executed is an operation of a COMPOUND, and the status that it ended with.
+type Executed struct{ Operation, Status uint32 }
+
+const (
+	kernelSize   = int(unsafe.Sizeof(Kernel{}))
+	executedSize = int(unsafe.Sizeof(Executed{}))
+)
 
 // unknown is a Kernel that knows nothing yet.
 var unknown = Kernel{Queued: -1, CreditWait: -1, Registration: -1, RoundTrip: -1, Total: -1, Wakeup: -1, Dispatch: -1, Execution: -1}
@@ -48,7 +60,9 @@ func (t *Tracker) Begin(c *rdma.Connection, client, from rdma.Side, xid uint32, 
 		tx.kernel = new(Kernel)
 		t.storage.grew(tx, kernelSize)
 	}
+	executed := tx.kernel.Executed[:0]
 	*tx.kernel = unknown
+	tx.kernel.Executed = executed
 	tx.Kernel = tx.kernel
 	tx.Call.First, tx.Call.Last = at, at
 	t.queue.put(tx)
@@ -65,6 +79,17 @@ func (t *Tracker) SetHeader(tx *Transaction, m *Message, header []byte, full int
 	t.storage.grew(tx, cap(m.raw)-before)
 	m.Transport = true
 	_ = m.Header.Decode(m.raw, full) // cut or whole: it was made, not received
+	t.storage.listed(tx)
+}
+
+// SetExecuted notes the operations that the responder has executed for a transaction of which a kernel tells. The last one has the status of
+// the COMPOUND.
+func (t *Tracker) SetExecuted(tx *Transaction, all []Executed) {
+	k := tx.Kernel
+	before := cap(k.Executed)
+	k.Executed = append(k.Executed[:0], all...)
+	t.storage.grew(tx, (cap(k.Executed)-before)*executedSize)
+	k.Outcome, k.Status = true, all[len(all)-1].Status
 	t.storage.listed(tx)
 }
 

@@ -1,9 +1,13 @@
 package cli
 
 import (
+	"errors"
 	"slices"
 	"strconv"
 
+	"github.com/spf13/pflag"
+
+	"github.com/rpcrdma/toolkit/capture/ftrace"
 	"github.com/rpcrdma/toolkit/capture/live"
 	"github.com/rpcrdma/toolkit/capture/pcapfilter"
 )
@@ -25,6 +29,38 @@ func Traffic(interfaces, ports []string, rpc, direct bool) (pcapfilter.Traffic, 
 func PacketsOnly(interfaces []string, given bool, flags string) error {
 	if given && slices.Contains(interfaces, live.Events) {
 		return Usagef("%s choose packets: leave them out with -i %s, which takes the kernel's events", flags, live.Events)
+	}
+	return nil
+}
+
+// Events is the flag --events: how much the kernel tells with -i trace.
+type Events struct{ Level ftrace.Level }
+
+// Flag registers it.
+func (e *Events) Flag(f *pflag.FlagSet) {
+	f.Var(e, "events", "with -i trace: how much the kernel tells, by what that costs: its `calls`, chunks, too, or operations,\ntoo (default all; with a filter calls)")
+}
+
+// Set implements pflag.Value.
+func (e *Events) Set(s string) (err error) {
+	l, ok := ftrace.ParseLevel(s)
+	if !ok {
+		return errors.New("it is calls, chunks or operations")
+	}
+	e.Level = l
+	return nil
+}
+
+// String implements pflag.Value.
+func (e *Events) String() string { return e.Level.String() }
+
+// Type implements pflag.Value.
+func (*Events) Type() string { return "level" }
+
+// Check refuses the flag where packets are taken.
+func (e *Events) Check(interfaces []string) error {
+	if e.Level != 0 && !slices.Contains(interfaces, live.Events) {
+		return Usagef("--events goes with -i %s", live.Events)
 	}
 	return nil
 }

@@ -248,6 +248,9 @@ const (
 // nameFiles are what Go's resolver reads.
 var nameFiles = []string{"/etc/hosts", "/etc/resolv.conf", "/etc/nsswitch.conf", "/etc/host.conf"}
 
+// transports has the transports of the kernel's clients, which anyone may read: a capture of the kernel's events looks for new ones.
+const transports = "/sys/kernel/sunrpc"
+
 const portDNS = 53
 
 func (n Needs) rules() []landlock.Rule {
@@ -259,6 +262,7 @@ func (n Needs) rules() []landlock.Rule {
 		landlock.PathAccess(seriesRights, n.Series...).IgnoreIfMissing(),
 		landlock.PathAccess(filesRights, folders...).IgnoreIfMissing(),
 		landlock.PathAccess(treesRights, n.Trees...),
+		landlock.PathAccess(ll.AccessFSReadFile|ll.AccessFSReadDir, transports).IgnoreIfMissing(),
 	}
 	if n.Names {
 		rules = append(rules,
