@@ -627,6 +627,7 @@ func (d *Decoder) placed(p *capture.Packet, u *full, packets []roce.Packet, ref 
 func (d *Decoder) recorded(ref rdma.Ref, line []byte) *rdma.Connection {
 	if d.traced == nil {
 		d.traced = traced.New(d.tx, &d.numbers, (&handler{Tracker: d.tx, d: d}).Closed)
+		d.traced.Counter = d.observer.Counter
 	}
 	return d.traced.Event(ref, line)
 }

@@ -38,6 +38,10 @@ type Observer struct {
 	Watcher rdma.Watcher
 	Runs    rdma.RunWatcher
 
+	// Counter reports by how much a counter of an RDMA port has grown in the second before, as a kernel showed it beside its events: mlx5_0/1,
+	// local_ack_timeout_err.
+	Counter func(at rdma.Ref, port, name string, grown uint64)
+
 	// Merged reports that two connections were found to be one: see rdma.Handler.
 	Merged func(into *rdma.Connection, side rdma.Side, from *rdma.Connection, was rdma.Side)
 	// Closed is called for each connection at its end, or at the end of the capture.
@@ -71,6 +75,7 @@ func join(list []Observer) (o Observer) {
 		o.OpData = both3(o.OpData, x.OpData)
 		o.Event = both5(o.Event, x.Event)
 		o.Segment = both2(o.Segment, x.Segment)
+		o.Counter = both4(o.Counter, x.Counter)
 		o.Merged = both4(o.Merged, x.Merged)
 		o.Closed = both1(o.Closed, x.Closed)
 		o.Attempt = both2(o.Attempt, x.Attempt)
@@ -92,7 +97,7 @@ func (o *Observer) handles() bool {
 
 // ordered reports whether an Observer has to be told in the order of the capture.
 func (o *Observer) ordered() bool {
-	return o.handles() || o.Packet != nil || o.Message != nil || o.Stray != nil || o.Segment != nil || o.Watcher != nil || o.Attempt != nil
+	return o.handles() || o.Packet != nil || o.Message != nil || o.Stray != nil || o.Segment != nil || o.Watcher != nil || o.Attempt != nil || o.Counter != nil
 }
 
 // observed passes what the transaction tracker receives to the observers.

@@ -3,6 +3,8 @@ package diagnosis
 import (
 	"fmt"
 	"slices"
+
+	"github.com/rpcrdma/toolkit/analyze/adapter"
 )
 
 // Schema names the form of a Report.
@@ -101,6 +103,8 @@ type Report struct {
 	Causes  []*Cause `json:"causes"`
 	// Point is where packets were captured: beside the client, beside the server, or between them; empty if that is not known.
 	Point string `json:"capture_point,omitempty"`
+	// Adapters is what counters of adapters tell of the calls in the same seconds, if the kernel's events were recorded with them.
+	Adapters []adapter.Trouble `json:"adapters,omitempty"`
 
 	first, last int64
 	count       int      // calls

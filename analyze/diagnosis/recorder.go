@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/rpcrdma/toolkit/analyze/adapter"
 	"github.com/rpcrdma/toolkit/analyze/compound"
 	"github.com/rpcrdma/toolkit/analyze/latency"
 	"github.com/rpcrdma/toolkit/decode"
@@ -74,8 +75,9 @@ type Recorder struct {
 	figures
 	interval interval // with Options.Live
 	traffic  *traffic // instead of watch
-	points   *points  // nil: the packets of all capture points are followed together
-	final    bool     // it is a copy, made for a Report
+	adapters *adapter.Recorder
+	points   *points // nil: the packets of all capture points are followed together
+	final    bool    // it is a copy, made for a Report
 }
 
 // figures are counts of all calls.
@@ -256,7 +258,7 @@ func (n *names) name(i uint16) string { return n.list[i] }
 // New makes a Recorder.
 func New(opt Options) *Recorder {
 	opt.defaults()
-	return &Recorder{opt: opt, conns: make(map[int]*conn), sum: make(map[causeKey]*finding)}
+	return &Recorder{opt: opt, conns: make(map[int]*conn), sum: make(map[causeKey]*finding), adapters: adapter.New()}
 }
 
 // conn is what is known of a connection; nil if there are too many.
@@ -391,6 +393,9 @@ func (r *Recorder) Transaction(v *rpc.View) {
 	x.wayS, x.wayC = int64(w.Server), int64(w.Client)
 	if tx.Kernel != nil {
 		r.told(x, tx.Kernel)
+		if tx.Reply.Seen() {
+			r.adapters.Call(tx.Reply.Last.Time, tx.Reply.Last.Time-tx.Call.First.Time)
+		}
 	}
 	x.nearS, x.nearC = x.wayS, x.wayC
 	if _, ok := tx.Took(); ok {

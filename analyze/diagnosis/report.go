@@ -21,7 +21,9 @@ func (r *Recorder) Report() *Report {
 	if r.points != nil {
 		r.points.flush()
 	}
-	return r.copied().report()
+	rep := r.copied().report()
+	rep.Adapters = r.adapters.Trouble()
+	return rep
 }
 
 // report ends the Recorder.

@@ -6,6 +6,6 @@ import "github.com/rpcrdma/toolkit/internal/snapshot"
 func (r *Recorder) Snapshot(p *snapshot.Plan) {
 	p.Fixed(r)
 	p.Fixed(r.watch)
-	snapshot.Leave[Recorder](p, "opt", "mu", "points", "final", "traffic", "compounds", "numbered")
+	snapshot.Leave[Recorder](p, "opt", "mu", "adapters", "points", "final", "traffic", "compounds", "numbered")
 	snapshot.Leave[watcher](p, "mu", "most")
 }

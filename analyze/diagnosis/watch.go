@@ -7,6 +7,7 @@ import (
 	"sync"
 	"unsafe"
 
+	"github.com/rpcrdma/toolkit/analyze/adapter"
 	"github.com/rpcrdma/toolkit/analyze/blame"
 	"github.com/rpcrdma/toolkit/analyze/fabric"
 	"github.com/rpcrdma/toolkit/analyze/session"
@@ -329,6 +330,7 @@ func (r *Recorder) Attach(opt *decode.Options, memory int, sessions *session.Rec
 	b := blame.New(fabric.Options{Lean: true, Live: r.opt.Live, Memory: memory})
 	r.watch = &watcher{Recorder: b.Recorder, lanes: make(map[*rdma.Connection]*[2]lane), most: min(r.opt.Connections, max(cmp.Or(memory, fabric.DefaultMemory)/laneSize, 1))}
 	opt.Observe(decode.Observer{Watcher: r.watch, Runs: r.watch, Attempt: r.attempt})
+	opt.Observe(r.adapters.Observer())
 	if sessions == nil {
 		sessions = session.New(nil)
 		sessions.Live()
@@ -343,6 +345,9 @@ func (r *Recorder) Attach(opt *decode.Options, memory int, sessions *session.Rec
 		sessions.Ended(tx)
 	}
 }
+
+// Adapters returns the Recorder of the adapters' counters.
+func (r *Recorder) Adapters() *adapter.Recorder { return r.adapters }
 
 // Fabric returns the Recorder of RDMA delays and losses, after Attach.
 func (r *Recorder) Fabric() *fabric.Recorder { return r.watch.Recorder }

@@ -10,10 +10,13 @@
 package kernel
 
 import (
+	"bufio"
+	"errors"
 	"io"
 	"net/netip"
 
 	"github.com/rpcrdma/toolkit/analyze/kernel/mountstats"
+	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/capture/ftrace"
 )
 
@@ -111,15 +114,19 @@ func (j *Join) ReadMountstats(name string, r io.Reader) error {
 	return err
 }
 
-// ReadTrace reads the text of trace events, of a client or of a server, or of
-// both.
+// ReadTrace reads trace events of a client, of a server, or of both: text, or a recording.
 func (j *Join) ReadTrace(name string, r io.Reader) error {
 	if len(j.files) >= maxFiles {
 		return nil
 	}
 	t := tracer{j: j, source: uint16(len(j.files)), own: make(map[uint16]bool)}
 	calls, requests := len(j.calls), len(j.requests)
-	s, err := ftrace.Scan(r, t.event)
+	b := bufio.NewReader(r)
+	scan := ftrace.Scan
+	if head, _ := b.Peek(len(pcapng)); string(head) == pcapng {
+		scan = recorded
+	}
+	s, err := scan(b, t.event)
 	f := File{
 		Name: name, Kind: "ftrace", Events: s.Events, Lost: s.Lost, Unread: s.Other + s.Long + t.unread,
 		Calls: len(j.calls) - calls, Requests: len(j.requests) - requests,
@@ -129,6 +136,36 @@ func (j *Join) ReadTrace(name string, r io.Reader) error {
 	j.files = append(j.files, f)
 	j.own = append(j.own, t.own)
 	return err
+}
+
+// pcapng is how a recording begins.
+const pcapng = "\x0a\x0d\x0d\x0a"
+
+// recorded is ftrace.Scan for recordings.
+func recorded(r io.Reader, f func(*ftrace.Event)) (s ftrace.Stats, err error) {
+	c, err := capture.NewReader(r, "", capture.Options{})
+	if err != nil {
+		return s, err
+	}
+	defer c.Close()
+	var e ftrace.Event
+	var b capture.Batch
+	for err = c.Read(&b); err == nil; err = c.Read(&b) {
+		for i := range b.Packets {
+			p := &b.Packets[i]
+			if p.Link != capture.LinkTrace || !e.Decode(p.Data) {
+				s.Other++
+				continue
+			}
+			e.Time = p.Time
+			s.Events++
+			f(&e)
+		}
+	}
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return s, err
 }
 
 // operation is what a call asks for, in the words of one side.

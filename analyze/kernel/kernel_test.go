@@ -180,6 +180,38 @@ func TestMountstatsAlone(t *testing.T) {
 	}
 }
 
+// TestShared: two mounts of one client list the calls of the RPC client that they share, and those count once. Lines that are the same by chance, of
+// other procedures, and lines that differ, are the mounts' own.
+func TestShared(t *testing.T) {
+	mount := func(point, lines string) string {
+		return "device 192.0.2.1:/export mounted on " + point + " with fstype nfs4 statvers=1.1\n\topts:\trw,vers=4.1,proto=rdma\n" +
+			"\tRPC iostats version: 1.1  p/v: 100003/4 (nfs)\n\txprt:\trdma 0 0 1 0 0 9 9 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n\tper-op statistics\n" + lines + "\n"
+	}
+	j := New(Options{})
+	text := mount("/a", "\t        CLOSE: 11 11 0 2660 2368 26 140 169 0\n\t  EXCHANGE_ID: 2 2 0 752 680 8 145 9 0\n\t       FSINFO: 1 1 0 252 268 0 4 4 0\n\t  DELEGRETURN: 3 3 0 744 720 17 280 300 0\n") +
+		mount("/b", "\t        CLOSE: 11 11 0 2660 2368 26 140 169 0\n\t  EXCHANGE_ID: 2 2 0 752 680 8 145 9 0\n\t       FSINFO: 1 1 0 252 268 0 4 4 0\n\t  DELEGRETURN: 4 4 0 992 960 17 280 300 0\n")
+	if err := j.ReadMountstats("m", strings.NewReader(text)); err != nil {
+		t.Fatal(err)
+	}
+	each(t, filepath.Join(sampleDir, "rocev2-nfs41-recall.pcap"), j.Add)
+	r := j.Result()
+	if len(r.Mounts) != 1 || len(r.Mounts[0].Points) != 2 {
+		t.Fatalf("%+v", r.Mounts)
+	}
+	want := map[string]uint64{"CLOSE": 11, "EXCHANGE_ID": 2, "FSINFO": 2, "DELEGRETURN": 7}
+	for _, o := range r.Mounts[0].Ops {
+		for _, name := range o.Names {
+			if n, ok := want[name]; ok && len(o.Names) == 1 && o.Kernel.Calls != n {
+				t.Errorf("%s: %d calls, not %d", name, o.Kernel.Calls, n)
+			}
+			delete(want, name)
+		}
+	}
+	if len(want) > 0 {
+		t.Errorf("no lines of %v", want)
+	}
+}
+
 // TestClocksApart: the clock of the client was set during the trace. What depends on it has no values, the rest is as before.
 func TestClocksApart(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join(sampleDir, "rocev2-nfs41-recall.trace.client"))

@@ -227,6 +227,9 @@ func newRows(g *mountGroup) *rows {
 				continue
 			}
 			k := r.kernel[o.Name]
+			if k != nil && shared(g.list, m, o) {
+				continue
+			}
 			if k == nil {
 				k = &KernelCount{}
 				r.kernel[o.Name] = k
@@ -236,6 +239,30 @@ func newRows(g *mountGroup) *rows {
 		}
 	}
 	return r
+}
+
+// sharedOps are procedures of NFSv4 that a client calls for all mounts that share it: of its leases and sessions and, with Kerberos, those whose
+// state only the client itself may change (RFC 8881, section 2.10.8.3).
+var sharedOps = map[string]bool{
+	"EXCHANGE_ID": true, "CREATE_SESSION": true, "DESTROY_SESSION": true, "DESTROY_CLIENTID": true, "SEQUENCE": true, "RECLAIM_COMPLETE": true,
+	"SETCLIENTID": true, "SETCLIENTID_CONFIRM": true, "RENEW": true, "BIND_CONN_TO_SESSION": true, "GET_LEASE_TIME": true,
+	"CLOSE": true, "DELEGRETURN": true, "LOCKU": true, "OPEN_DOWNGRADE": true, "TEST_STATEID": true, "FREE_STATEID": true,
+}
+
+// shared reports whether a mount before m has the same line for a procedure that mounts share: each lists what the shared RPC client has called.
+func shared(list []*mountstats.Mount, m *mountstats.Mount, o *mountstats.Op) bool {
+	if !sharedOps[o.Name] {
+		return false
+	}
+	for _, other := range list {
+		if other == m {
+			return false
+		}
+		if slices.Contains(other.Ops, *o) {
+			return true
+		}
+	}
+	return false
 }
 
 func (k *KernelCount) add(o *mountstats.Op) {

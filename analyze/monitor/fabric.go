@@ -78,6 +78,7 @@ func (w *wires) roll(r *fabric.Recorder) {
 
 // fabric lists connections: those with an alarm first, then those that stalled longest.
 func (m *Model) fabric(s *Snapshot) {
+	s.Adapters = m.why.Adapters().Totals()
 	m.why.Fabric().Health(func(h *fabric.Health) {
 		c := h.Connection
 		if c.ID == 0 {

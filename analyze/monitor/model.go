@@ -253,6 +253,7 @@ func (m *Model) close(span time.Duration) {
 	if !quiet {
 		m.conns.roll()
 		m.wires.roll(m.why.Fabric())
+		m.why.Adapters().Roll()
 		m.why.Roll()
 	}
 	m.uses.Roll(m.now, int64(span))
@@ -361,6 +362,7 @@ func (m *Model) SetInterval(d time.Duration) {
 	for range 2 {
 		m.conns.roll()
 		m.wires.roll(m.why.Fabric())
+		m.why.Adapters().Roll()
 		m.why.Roll()
 	}
 }

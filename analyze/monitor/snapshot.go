@@ -3,6 +3,7 @@ package monitor
 import (
 	"time"
 
+	"github.com/rpcrdma/toolkit/analyze/adapter"
 	"github.com/rpcrdma/toolkit/analyze/diagnosis"
 	"github.com/rpcrdma/toolkit/analyze/latency"
 	"github.com/rpcrdma/toolkit/analyze/session"
@@ -55,7 +56,9 @@ type Snapshot struct {
 	// Fabric are connections of RDMA, with or without RPC, those in trouble first.
 	Fabric     []FabricRow
 	FabricRest int // that are not in the list
-	Alarms     int // connections that have passed a threshold in the latest interval
+	// Adapters are counters of RDMA ports, if the kernel's events are the source: those of trouble first.
+	Adapters []adapter.Total
+	Alarms   int // connections that have passed a threshold in the latest interval
 
 	Over   []Alarm           // thresholds that were passed in the latest interval, by a connection or by all transactions
 	Raised [NumAlarms]Raised // since the beginning

@@ -36,8 +36,10 @@ const (
 	// Of a client, again.
 	Failed          // nfs_xdr_status: a reply of NFSv2 or NFSv3 has an error
 	FailedOperation // nfs4_xdr_status: an operation has failed in a COMPOUND
-	// Transport is no event of a kernel, but what sysfs tells of a transport of a client: its number, its type (Program) and the server.
+	// Transport is no event of a kernel, but what sysfs tells of a transport of a client: its number, its type (Program), the server and its
+	// own address. Counter is none either, but a counter of an RDMA device (Program, Procedure) that has grown since the last second.
 	Transport
+	Counter
 	numKinds
 )
 
@@ -150,6 +152,7 @@ type Event struct {
 	More                        bool   // further segments of the chunk follow
 	Transport                   uint32 // number of a client's transport
 	Status, Operation           uint32 // of NFS; the number of an operation of NFSv4
+	Grown                       uint64 // by how much a Counter has
 	Index, Count                uint32 // place of an operation in its COMPOUND, from 1; how many the COMPOUND has
 	Program, Procedure          []byte // as the kernel calls them: nfsv4, READ; nfsd, COMPOUND; for Request the type of the header
 	Version                     uint32

@@ -203,6 +203,20 @@ func symbols(printed, name string) map[uint64][]byte {
 	return names
 }
 
+// Has reports whether records have fields of an Event.
+func (f *Format) Has(s Seen) bool {
+	var seen uint64
+	for i := range f.takes {
+		seen |= 1 << f.takes[i].part
+	}
+	for _, g := range groups {
+		if seen&g.parts == g.parts {
+			s &^= g.seen
+		}
+	}
+	return s == 0
+}
+
 var native = binary.NativeEndian
 
 // Read reads a record into e, with the values that Parse finds in its text. Texts in e share the memory of the record.

@@ -31,7 +31,7 @@ var names = func() (list [32][]byte) {
 	for _, k := range Events {
 		list[k.Kind] = []byte(k.Name)
 	}
-	list[Transport] = []byte("transport")
+	list[Transport], list[Counter] = []byte("transport"), []byte("counter")
 	return list
 }()
 
@@ -73,13 +73,17 @@ func (c *codec) event(e *Event) {
 		number(c, &e.Execute)
 	}
 	switch e.Kind {
-	case Latency, Request, Process, Served, Operation, Failed, Transport:
+	case Latency, Request, Process, Served, Operation, Failed, Transport, Counter:
 		number(c, &e.Version)
 		c.text(&e.Program)
 		c.text(&e.Procedure)
 	}
-	if e.Kind == Transport {
+	switch e.Kind {
+	case Transport:
 		c.address(&e.Peer)
+		c.address(&e.Local)
+	case Counter:
+		number(c, &e.Grown)
 	}
 	// What recordings of version 2 do not have.
 	if e.Has(Connected) {

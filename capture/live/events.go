@@ -106,6 +106,8 @@ type eventRings struct {
 	record   []byte
 	chooser  chooser
 	pending  []ftrace.Event // what is not from a ring
+	unknown  func(transport uint32)
+	ended    [2]atomic.Uint64 // calls of NFS that have ended: of a client, of a server
 	received atomic.Uint64
 	lost     atomic.Uint64
 	problems problems
@@ -113,10 +115,7 @@ type eventRings struct {
 
 // fill adds the events until a time, which the kernel has written by now, in the order of their times.
 func (e *eventRings) fill(b *capture.Batch, until int64) {
-	for i := range e.pending {
-		e.put(b, &e.pending[i])
-	}
-	e.pending = e.pending[:0]
+	e.putPending(b)
 	for b.Size() < batchBytes && len(b.Packets) < batchPackets {
 		var first *eventRing
 		for _, r := range e.rings {
@@ -133,7 +132,18 @@ func (e *eventRings) fill(b *capture.Batch, until int64) {
 		}
 		if f := e.formats[native.Uint16(first.event)]; f != nil {
 			e.last = max(e.last, first.time+e.wall) // an interrupt may come between the time of an event and its place in the ring
-			if f.Read(first.event, &e.event); e.chooser.takes(&e.event) {
+			f.Read(first.event, &e.event)
+			if x := &e.event; x.Kind == ftrace.Latency && x.Has(ftrace.Connected) && e.unknown != nil && !e.chooser.servers[x.Transport].IsValid() {
+				e.unknown(x.Transport)
+				e.putPending(b)
+			}
+			switch x := &e.event; {
+			case x.Kind == ftrace.Latency && string(x.Program) == "nfs":
+				e.ended[0].Add(1)
+			case x.Kind == ftrace.Process && (string(x.Program) == "nfsd" || string(x.Program) == "nfsacl"): // counted together
+				e.ended[1].Add(1)
+			}
+			if e.chooser.takes(&e.event) {
 				e.put(b, &e.event)
 			}
 		}
@@ -143,6 +153,14 @@ func (e *eventRings) fill(b *capture.Batch, until int64) {
 	for _, r := range e.rings {
 		r.free()
 	}
+}
+
+// putPending appends what is not from a ring.
+func (e *eventRings) putPending(b *capture.Batch) {
+	for i := range e.pending {
+		e.put(b, &e.pending[i])
+	}
+	e.pending = e.pending[:0]
 }
 
 // put appends the record of an event.

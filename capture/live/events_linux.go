@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -35,10 +36,14 @@ type eventReader struct {
 	opt      *Options
 	dir      string // of the events in tracefs
 	cpus     []int
-	onCPU    map[int]int     // leaders
-	absent   []string        // modules that are not loaded
-	surveyed int64           // when modules and transports were looked at
-	known    map[string]bool // transports
+	onCPU    map[int]int // leaders
+	absent   []string    // modules that are not loaded
+	counters []*counter
+	surveyed int64            // when modules and transports were looked at
+	known    map[string]bool  // transports
+	rpc      []rpcCounter     // of the client, of the server
+	compared []Calls          // guarded by mu
+	missing  map[uint32]int64 // transports that sysfs does not have, and when it was asked
 }
 
 // modules have the events of a system that may not be there at the start.
@@ -82,6 +87,11 @@ func openEvents(opt *Options) (_ *eventReader, err error) {
 	r.wall = time.Now().UnixNano() - r.surveyed
 	r.last = r.surveyed + r.wall
 	r.transports()
+	r.unknown = r.lookUp
+	r.counters = counters(opt.sys())
+	for _, name := range []string{"nfs", "nfsd"} {
+		r.rpc = append(r.rpc, newRPCCounter(filepath.Join("/proc/net/rpc", name)))
+	}
 	return r, nil
 }
 
@@ -103,6 +113,8 @@ func (r *eventReader) survey(now int64) {
 		return
 	}
 	r.surveyed = now
+	r.last = max(r.last, now+r.wall-int64(settled)) // what follows is not older
+	r.sample()
 	r.transports()
 	r.absent = slices.DeleteFunc(r.absent, func(module string) bool {
 		if !exists(filepath.Join(r.opt.sys(), "module", module)) {
@@ -137,11 +149,42 @@ func (r *eventReader) transports() {
 			continue
 		}
 		r.known[key] = true
-		r.chooser.servers[uint32(number)] = addr.Unmap().WithZone("")
+		addr = addr.Unmap().WithZone("")
+		r.chooser.servers[uint32(number)] = addr
 		r.pending = append(r.pending, ftrace.Event{
 			Kind: ftrace.Transport, Seen: ftrace.Connected, Transport: uint32(number), Program: []byte(part[2]),
-			Peer: netip.AddrPortFrom(addr.Unmap().WithZone(""), 0),
+			Peer: netip.AddrPortFrom(addr, 0), Local: towards(addr),
 		})
+	}
+}
+
+// towards is the own address on the way to another one, not valid if there is none. RDMA chooses it by the same routes.
+func towards(a netip.Addr) netip.AddrPort {
+	c, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(a, 20049)))
+	if err != nil {
+		return netip.AddrPort{}
+	}
+	defer c.Close()
+	own := c.LocalAddr().(*net.UDPAddr).AddrPort()
+	return netip.AddrPortFrom(own.Addr().Unmap().WithZone(""), 0)
+}
+
+// lookUp looks for a transport that has been set up since.
+func (r *eventReader) lookUp(transport uint32) {
+	now := monotonic()
+	at, again := r.missing[transport]
+	if again && now-at < surveyEvery {
+		return
+	}
+	if r.transports(); r.chooser.servers[transport].IsValid() {
+		return
+	}
+	if r.missing == nil || len(r.missing) > maxThreads {
+		r.missing = make(map[uint32]int64)
+	}
+	r.missing[transport] = now
+	if !again && r.opt.level() == ftrace.Calls {
+		r.problems.add(Events, fmt.Errorf("calls over transport %d are left out: sysfs does not tell whether it is RDMA; it has gone, or is in another network namespace", transport))
 	}
 }
 
@@ -202,6 +245,9 @@ func (r *eventReader) read(module string) (list []found, err error) {
 		if err != nil {
 			r.notes = append(r.notes, fmt.Sprintf("this kernel's format of event %s cannot be read: %s cannot be told (%v)", k.Name, k.Tells, err))
 			continue
+		}
+		if k.Kind == ftrace.Latency && r.opt.level() == ftrace.Calls && !f.Has(ftrace.Connected) {
+			r.notes = append(r.notes, "this kernel does not tell which transport a call took: calls of clients cannot be told at level calls, but at level chunks")
 		}
 		r.formats[f.ID] = f
 		list = append(list, found{uint64(f.ID), k.Name, filter})
@@ -379,7 +425,25 @@ func (r *eventReader) Stats() []Stats {
 		r.count()
 	}
 	lost := max(r.lost.Load(), r.counted) // a ring tells of a loss with the next event only
-	return []Stats{{Interface: Events, Received: r.received.Load() + lost, Dropped: lost}}
+	s := Stats{Interface: Events, Received: r.received.Load() + lost, Dropped: lost}
+	if r.opt.EventFilter == nil {
+		s.Calls = r.calls()
+	}
+	return []Stats{s}
+}
+
+// calls compares what the kernel has counted with its events.
+func (r *eventReader) calls() (list []Calls) {
+	if r.closed {
+		return r.compared
+	}
+	for i, c := range r.rpc {
+		if n, ok := c.calls(); ok && c.known && n >= c.first {
+			list = append(list, Calls{Server: i == 1, Counted: n - c.first, Ended: r.ended[i].Load()})
+		}
+	}
+	r.compared = list
+	return list
 }
 
 // count asks the kernel how many events were lost.
@@ -408,11 +472,18 @@ func (r *eventReader) Problems() ([]*capture.Problem, int) { return r.problems.g
 func (r *eventReader) Close() error {
 	r.stopper.close(func() {
 		r.count()
+		r.calls()
 		for _, m := range r.mem {
 			_ = unix.Munmap(m)
 		}
 		for _, fd := range r.fds {
 			unix.Close(fd)
+		}
+		for _, c := range r.counters {
+			c.close()
+		}
+		for _, c := range r.rpc {
+			c.close()
 		}
 	})
 	return nil

@@ -71,9 +71,17 @@ func TestEventsFound(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(transport, "dstaddr"), []byte("192.0.2.1\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r.survey(9 * surveyEvery)
+	r.lookUp(3)
 	r.survey(10 * surveyEvery)
 	if len(r.pending) != 1 || r.pending[0].Transport != 3 || string(r.pending[0].Program) != "rdma" || r.pending[0].Peer.Addr().String() != "192.0.2.1" {
 		t.Errorf("%+v", r.pending)
+	}
+	// Calls over one that nobody knows are left out at level calls, and that is told once.
+	r.opt.EventLevel = ftrace.Calls
+	for range 3 {
+		r.lookUp(4)
+	}
+	if list, n := r.problems.get(); n != 1 || !strings.Contains(list[0].Text, "calls over transport 4 are left out") {
+		t.Errorf("%d problems: %v", n, list)
 	}
 }

@@ -103,12 +103,21 @@ type Stats struct {
 	Received  uint64 // that the filter took, those dropped included
 	Dropped   uint64 // because the ring was full
 	Missed    uint64 // by the interface itself, of whatever kind (rx_missed_errors)
+	// Calls compares the kernel's Events with what it counts of NFS, over all transports.
+	Calls []Calls
 	// Rings are the parts of Received and Dropped, if there are several rings.
 	Rings []RingStats
 }
 
 // RingStats counts the packets of one of several rings of an interface.
 type RingStats struct{ Received, Dropped uint64 }
+
+// Calls are the calls of NFS of the kernel's client, or to its server: Counted by the kernel when they begin, Ended by the events of their
+// ends (of a server: of the begin of their execution). Calls that are under way make them differ.
+type Calls struct {
+	Server         bool
+	Counted, Ended uint64
+}
 
 // ErrUnsupported means that there is no live capture on this system.
 var ErrUnsupported = errors.New("live capture works on Linux only")

@@ -183,6 +183,9 @@ func counters(n *cli.Problems, r live.Source) {
 			what = "event"
 		}
 		n.Printf("%s: %s captured, %d dropped for lack of room%s", s.Interface, units.Plural(s.Received-min(s.Received, s.Dropped), what), s.Dropped, missed(s.Missed))
+		for _, c := range s.Calls {
+			n.Printf("%s: %s", s.Interface, cli.Completeness(c))
+		}
 		for i, p := range s.Rings {
 			n.Printf("%s: ring %d: %s captured, %d dropped", s.Interface, i+1, units.Plural(p.Received-min(p.Received, p.Dropped), "packet"), p.Dropped)
 		}

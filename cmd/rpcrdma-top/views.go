@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rpcrdma/toolkit/analyze/adapter"
 	"github.com/rpcrdma/toolkit/analyze/latency"
 	"github.com/rpcrdma/toolkit/analyze/monitor"
 	"github.com/rpcrdma/toolkit/analyze/text"
@@ -495,6 +496,9 @@ func (d *drawing) moved(part, whole uint64, width int) []span {
 
 // fabricTable lists connections of RDMA by what they suffer.
 func (d *drawing) fabricTable(s *monitor.Snapshot, totals bool) *table {
+	if len(s.Adapters) > 0 && len(s.Fabric) == 0 {
+		return adaptersTable(s, totals)
+	}
 	t := &table{
 		columns: []column{
 			{title: "ID", width: 2, right: true},
@@ -579,6 +583,36 @@ func (d *drawing) fabricTable(s *monitor.Snapshot, totals bool) *table {
 			r.tone = dim
 		}
 		t.rows = append(t.rows, r)
+	}
+	return t
+}
+
+// adaptersTable lists the counters of adapters where no packets tell what RDMA does.
+func adaptersTable(s *monitor.Snapshot, totals bool) *table {
+	t := &table{columns: []column{
+		{title: "PORT", width: 6, want: 10, most: 20, rank: 1, head: true},
+		{title: "COUNTER", width: 12, want: 28, most: 34, rank: 1, head: true},
+		{title: "PER S", width: 7, right: true, rank: 1},
+		{title: "TOTAL", width: 7, right: true, rank: 2},
+		{title: "MEANING", width: 7, want: 40, most: 44, rank: 3, head: true},
+	}}
+	for _, x := range s.Adapters {
+		n, seconds := x.Now, s.NowSpan.Seconds()
+		if totals {
+			n, seconds = x.All, float64(s.Time-s.First)/1e9
+		}
+		rate := 0.0
+		if seconds > 0 {
+			rate = float64(n) / seconds
+		}
+		what := adapter.Meaning(x.Counter)
+		t.rows = append(t.rows, row{id: x.Port + " " + x.Counter, cells: []cell{
+			{text: x.Port},
+			{text: x.Counter},
+			{text: units.CountCell(uint64(rate + 0.5)), key: rate, tone: toneIf(what != "" && n > 0, warn)},
+			{text: units.CountCell(x.All), key: float64(x.All)},
+			{text: what},
+		}})
 	}
 	return t
 }

@@ -41,6 +41,9 @@ func AddrString(a netip.Addr) string {
 	if lid, ok := IsLID(a); ok {
 		return lidZone + " " + strconv.Itoa(int(lid))
 	}
+	if !a.IsValid() {
+		return "?"
+	}
 	return a.String()
 }
 
@@ -52,7 +55,7 @@ func AppendAddr(b []byte, a netip.Addr) []byte {
 		return strconv.AppendUint(b, uint64(lid), 10)
 	}
 	if !a.IsValid() {
-		return append(b, a.String()...) // AppendTo appends nothing
+		return append(b, '?')
 	}
 	return a.AppendTo(b)
 }

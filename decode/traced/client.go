@@ -99,12 +99,19 @@ func (t *Tracker) prepares(e *ftrace.Event, at rdma.Ref) {
 	}
 }
 
-// learns takes a transport that there is, and the error of a reply.
-func (t *Tracker) learns(e *ftrace.Event) {
+// learns takes a transport that there is, a counter, and the error of a reply.
+func (t *Tracker) learns(e *ftrace.Event, at rdma.Ref) {
 	switch {
+	case e.Kind == ftrace.Counter:
+		if t.Counter != nil {
+			t.Counter(at, string(e.Program), string(e.Procedure), e.Grown)
+		}
 	case e.Kind == ftrace.Transport:
 		if e.Has(ftrace.Connected) && (len(t.links) < maxConnections || t.links[e.Transport].Program != nil) {
 			t.links[e.Transport] = ftrace.Event{Program: bytes.Clone(e.Program), Peer: e.Peer}
+			if string(e.Program) == rdmaTransport {
+				t.connects(e)
+			}
 		}
 	case e.Has(ftrace.XID | ftrace.Task | ftrace.Outcome):
 		k := callKey{taskKey{e.Task, e.Client}, e.XID}

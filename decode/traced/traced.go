@@ -30,6 +30,9 @@ const (
 
 // Tracker joins events.
 type Tracker struct {
+	// Counter, if set, is told of a counter of a port that has grown since the second before.
+	Counter func(at rdma.Ref, port, name string, grown uint64)
+
 	tx       *transaction.Tracker
 	numbers  *rdma.Numbers
 	closed   func(*rdma.Connection, rdma.Ref)
@@ -98,8 +101,8 @@ func (t *Tracker) Event(at rdma.Ref, data []byte) *rdma.Connection {
 	t.settle(e, at)
 	var c *rdma.Connection
 	switch e.Kind {
-	case ftrace.Transport, ftrace.Failed, ftrace.FailedOperation:
-		t.learns(e)
+	case ftrace.Transport, ftrace.Counter, ftrace.Failed, ftrace.FailedOperation:
+		t.learns(e, at)
 	case ftrace.Operation:
 		c = t.executes(e)
 	case ftrace.Threshold, ftrace.ChunkRead, ftrace.ChunkWrite, ftrace.ChunkReply, ftrace.Granted, ftrace.Found:

@@ -109,7 +109,7 @@ var rules = []rule{
 		"decode/rpcrdma", "decode/tcp", "decode/traced", "decode/transaction", "internal/snapshot",
 	}},
 	// It takes the events of kernels, which call procedures by their names.
-	{packages: "decode/traced", own: []string{"capture/ftrace", "decode/nfs", "decode/rdma", "decode/rpcrdma", "decode/transaction"}, tests: []string{"capture", "decode", "internal/testtools/truth"}},
+	{packages: "decode/traced", own: []string{"capture/ftrace", "decode/nfs", "decode/nfs/nfs4", "decode/rdma", "decode/rpcrdma", "decode/transaction"}, tests: []string{"capture", "decode", "decode/rpc", "internal/testtools/truth"}},
 	{packages: "decode/...", own: []string{"capture", "decode/...", "internal/snapshot"}},
 
 	// What the kernel wrote. The truth reads it with these, so they stand on
@@ -123,12 +123,13 @@ var rules = []rule{
 	{packages: "analyze/fabric", own: []string{"analyze/latency", "analyze/ndjson", "analyze/text", "decode/...", "internal/snapshot", "internal/units"}},
 
 	// What the time of transactions was lost to: RDMA, laid over phases.
+	{packages: "analyze/adapter", own: []string{"decode", "decode/rdma", "internal/units"}},
 	{packages: "analyze/blame", own: []string{"analyze/fabric", "decode/rdma", "decode/transaction"}},
 	// Sessions and layouts: what NFSv4.1 says of itself.
 	{packages: "analyze/session", own: []string{"analyze/state", "decode/...", "internal/snapshot"}},
 
 	// Why a mount is slow.
-	{packages: "analyze/diagnosis", own: []string{"analyze/blame", "analyze/compound", "analyze/fabric", "analyze/latency", "analyze/session", "analyze/state", "analyze/text", "capture", "decode/...", "internal/snapshot", "internal/units"}},
+	{packages: "analyze/diagnosis", own: []string{"analyze/adapter", "analyze/blame", "analyze/compound", "analyze/fabric", "analyze/latency", "analyze/session", "analyze/state", "analyze/text", "capture", "decode/...", "internal/snapshot", "internal/units"}},
 
 	// Charts and tables know nothing of what they show.
 	{packages: "analyze/plot"},
@@ -155,7 +156,7 @@ var rules = []rule{
 	// Implementations, by their setup and credits.
 	{packages: "analyze/stack", own: []string{"decode/rdma"}},
 	{packages: "analyze/check", own: []string{"analyze/invariant", "analyze/stack", "analyze/state", "capture", "analyze/text", "decode/...", "internal/snapshot", "internal/units"}},
-	{packages: "analyze/kernel", own: []string{"analyze/kernel/...", "analyze/text", "capture/ftrace", "decode/rdma", "decode/rpc", "decode/transaction", "internal/units"}},
+	{packages: "analyze/kernel", own: []string{"analyze/kernel/...", "analyze/text", "capture", "capture/ftrace", "decode/rdma", "decode/rpc", "decode/transaction", "internal/units"}},
 	// Keys of connections, and the form in which analyzers save what they found.
 	{packages: "analyze/state", own: []string{"decode/rdma"}, foreign: []string{"github.com/klauspost/compress"}},
 	{packages: "analyze/latency", own: []string{
@@ -166,7 +167,7 @@ var rules = []rule{
 	{packages: "analyze/onepass", own: []string{
 		"analyze/blame", "analyze/check", "analyze/connections", "analyze/diagnosis", "analyze/filter", "analyze/latency", "analyze/session", "analyze/state", "capture", "decode/...", "internal/snapshot",
 	}},
-	{packages: "analyze/monitor", own: []string{"analyze/diagnosis", "analyze/fabric", "analyze/filter", "analyze/ladder", "analyze/latency", "analyze/session", "analyze/text", "capture", "decode/...", "internal/units"}},
+	{packages: "analyze/monitor", own: []string{"analyze/adapter", "analyze/diagnosis", "analyze/fabric", "analyze/filter", "analyze/ladder", "analyze/latency", "analyze/session", "analyze/text", "capture", "decode/...", "internal/units"}},
 
 	// Formats of single transactions, and of what others computed.
 	{packages: "analyze/text/results", own: []string{"analyze/check", "analyze/diagnosis", "analyze/kernel", "analyze/latency", "analyze/session", "analyze/text", "decode/...", "internal/printable", "internal/table", "internal/units"}},

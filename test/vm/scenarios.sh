@@ -402,6 +402,17 @@ events() {
         mount -t nfs -o vers=3,proto=rdma,port=20049,mountproto=tcp $SRV:/export /mnt/t && for i in {1..300}; do [ -e /mnt/t/none\$i ]; done; umount /mnt/t
         kill -CONT \$(cat /run/few.trace.pid); traced_stop few; traced_stop all; cat /run/few.trace /run/all.trace | awk '/events captured/ {for (i = 2; i < NF; i++) if (\$(i + 1) ~ /^event/) {n[++k] = \$i} else if (\$(i + 1) == \"dropped\") lost[k] = \$i}
         END {print n[1], \"and\", lost[1], \"lost of\", n[2] \", lost\", lost[2]; exit !(lost[1] > 0 && lost[2] == 0 && n[1] + lost[1] == n[2])}'" 300
+    # The same calls at each level, and those that a filter of the kernel lets through.
+    rm -rf "$rundir/rig/out"/*.truth
+    step $s "levels and a filter" client "grep -h . /sys/kernel/tracing/events/{nfs/nfs_xdr_status,nfs4/nfs4_xdr_status}/format >/rig/out/formats.client; traced full && traced calls --events calls && traced some -f 'slower 1us and program nfs and procedure GETATTR,ACCESS' &&
+        for v in 3,mountproto=tcp 4.1; do mount -t nfs -o vers=\$v,proto=rdma,port=20049 $SRV:/export /mnt/t && for i in {1..20}; do [ -e /mnt/t/none\$i ]; done; touch /mnt/t/one && cat /mnt/t/one && umount /mnt/t; done; traced_stop some; traced_stop calls; traced_stop full; cat /run/some.trace" 300
+    on server "grep -h . /sys/kernel/tracing/events/nfsd/nfsd_compound_status/format >/rig/out/formats.server" >/dev/null
+    levels() { "$rundir/bin/rpcrdma-dump" -T fields -e xid -e client -e server -e procedure -e operation -e status -e kernel.round_trip_ns "${@:2}" "$rundir/rig/out/$1.truth/trace.client" | sort; }
+    if line=$(diff <(levels full) <(levels calls)) && line=$(diff <(levels full -Y 'operation in {GETATTR, ACCESS} and program == nfs') <(levels some)); then
+        row $s "levels tell the same calls" passed "$(levels full | wc -l) calls, $(levels some | wc -l) of them by the filter"
+    else
+        row $s "levels tell the same calls" FAILED "$(head -4 <<<"$line" | tr '\n\t' '  ' | cut -c1-600)"
+    fi
     step $s "killed, it leaves nothing behind" client "before=\$(holds); traced killed && [ \$(holds) -gt \$before ] && kill -9 \$(cat /run/killed.trace.pid); sleep 1; echo \$before \$(holds); [ \$(holds) = \$before ]"
     on server nfsd_down >/dev/null
 }

@@ -39,6 +39,12 @@ func Diagnosis(w io.Writer, rep *diagnosis.Report, width int, evidence bool) {
 			fmt.Fprintf(w, "   > %s\n", n)
 		}
 	}
+	for i, t := range rep.Adapters {
+		if i == 0 {
+			fmt.Fprintln(w)
+		}
+		write("- ", t.Text)
+	}
 	if rep.Point != "" {
 		fmt.Fprintf(w, "\nCaptured %s.\n", rep.Point)
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/rpcrdma/toolkit/capture/ftrace"
 	"github.com/rpcrdma/toolkit/capture/live"
 	"github.com/rpcrdma/toolkit/capture/pcapfilter"
+	"github.com/rpcrdma/toolkit/internal/units"
 )
 
 // Traffic is what the flags --ports, --rpc and --no-tunnels take on interfaces.
@@ -63,6 +65,24 @@ func (e *Events) Check(interfaces []string) error {
 		return Usagef("--events goes with -i %s", live.Events)
 	}
 	return nil
+}
+
+// Completeness compares the calls that events told with those that the kernel counted.
+func Completeness(c live.Calls) string {
+	who := "of its client"
+	if c.Server {
+		who = "to its server"
+	}
+	s := fmt.Sprintf("the kernel counted %s of NFS %s, events told of %d", units.Plural(c.Counted, "call"), who, c.Ended)
+	switch {
+	case c.Counted == c.Ended:
+		s += ": none is missing"
+	case c.Counted < c.Ended:
+		s += ": some began before"
+	default:
+		s += fmt.Sprintf(": %d are under way, or missing", c.Counted-c.Ended)
+	}
+	return s
 }
 
 // Taken says what a capture takes, and what that costs.
