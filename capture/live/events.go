@@ -145,11 +145,11 @@ func (e *eventRings) fill(b *capture.Batch, until int64) {
 			}
 			if e.chooser.takes(&e.event) {
 				e.put(b, &e.event)
+				e.received.Add(1)
 			}
 		}
 		first.take()
 	}
-	e.received.Add(uint64(len(b.Packets)))
 	for _, r := range e.rings {
 		r.free()
 	}
