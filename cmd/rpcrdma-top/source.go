@@ -22,6 +22,7 @@ type source struct {
 	live bool // packets come as they are captured
 	// drops returns how many packets the system failed to deliver, and whether that is known.
 	drops func() (uint64, bool)
+	calls func() []live.Calls            // of the kernel's events; nil otherwise
 	again func() (capture.Reader, error) // opens it once more; nil if that cannot be
 	stop  func()                         // ends a live capture; nil otherwise
 	notes func() []string                // what the user should know about it
@@ -119,6 +120,12 @@ func openLive(o *options) (*source, error) {
 			}
 			return n, true
 		},
+		calls: func() (list []live.Calls) {
+			for _, s := range r.Stats() {
+				list = append(list, s.Calls...)
+			}
+			return list
+		},
 	}, nil
 }
 
@@ -133,4 +140,7 @@ func (s *source) end() {
 func (s *source) counters(w io.Writer) {
 	n, _ := s.drops()
 	fmt.Fprintf(w, "rpcrdma-top: %s: %s dropped for lack of room\n", s.name, units.Plural(n, "packet"))
+	for _, c := range s.calls() {
+		fmt.Fprintf(w, "rpcrdma-top: %s: %s\n", s.name, cli.Completeness(c))
+	}
 }
