@@ -56,7 +56,7 @@ type Program struct {
 // values are the types of flags whose value cannot be the name of a file.
 var values = []string{
 	"bool", "count", "int", "uint16", "uint32", "uint64", "float64", "duration", "intSlice",
-	"size", "seconds", "factor", "format",
+	"size", "seconds", "factor", "format", "level",
 }
 
 // CheckRoles walks all flags of all commands and fails for one without a role.
