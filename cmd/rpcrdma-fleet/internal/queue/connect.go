@@ -229,10 +229,16 @@ func Dial(a Address, role, name string, note func(format string, args ...any)) (
 		}
 	}
 	if err != nil {
+		if s := err.Error(); len(s) > maxSaid {
+			err = errors.New(s[:maxSaid])
+		}
 		return nil, fmt.Errorf("NATS at %s: %w%s", redacted(list), err, a.reason(err, time.Now()))
 	}
 	return nc, nil
 }
+
+// maxSaid is how much is shown of an error, which may be what a server says.
+const maxSaid = 500
 
 // mayBe finds out whether the user may read replies to a role. Who may not would wait for each of them in vain.
 func mayBe(nc *nats.Conn, role string) error {
