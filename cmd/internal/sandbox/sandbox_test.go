@@ -229,6 +229,39 @@ func (p *plan) try(out results, l net.Listener) {
 		}
 		return e
 	})
+	do("root directory", func() error { return unix.Chroot(p.Dir) })
+	do("network namespace", func() error { return unix.Unshare(unix.CLONE_NEWNET) })
+	do("device", func() error {
+		return unix.Mknod(filepath.Join(p.Dir, "device"), unix.S_IFCHR|0o600, int(unix.Mkdev(1, 1)))
+	})
+	do("link to elsewhere", func() error { return os.Link(filepath.Join(p.Dir, "old"), filepath.Join(p.Dir, "link")) })
+	do("symbolic link elsewhere", func() error { return os.Symlink("/etc/shadow", filepath.Join(p.Dir, "symlink")) })
+	do("rename elsewhere", func() error { return os.Rename(filepath.Join(p.Dir, "old"), filepath.Join(p.Dir, "other")) })
+	do("remove elsewhere", func() error { return os.Remove(filepath.Join(p.Dir, "old")) })
+	do("memory of the parent", read(fmt.Sprintf("/proc/%d/mem", os.Getppid())))
+	do("environment of the parent", read(fmt.Sprintf("/proc/%d/environ", os.Getppid())))
+	do("read the parent's memory", func() error {
+		_, err := unix.ProcessVMReadv(os.Getppid(), []unix.Iovec{{Base: new(byte), Len: 1}}, []unix.RemoteIovec{{Base: 1 << 22, Len: 1}}, 0)
+		if err == unix.EFAULT {
+			return nil // it has looked
+		}
+		return err
+	})
+	do("file by its handle", func() error {
+		_, err := unix.OpenByHandleAt(unix.AT_FDCWD, unix.NewFileHandle(1, make([]byte, 8)), unix.O_RDONLY)
+		if err == unix.ESTALE || err == unix.EINVAL {
+			return nil
+		}
+		return err
+	})
+	do("program without a file", func() error {
+		fd, err := unix.MemfdCreate("x", 0)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(fd)
+		return unix.Exec(fmt.Sprintf("/proc/self/fd/%d", fd), []string{"x"}, nil)
+	})
 	do("load a module", func() error { return unix.InitModule(nil, "") })
 	do("keyring", func() error { _, err := unix.KeyctlGetKeyringID(unix.KEY_SPEC_SESSION_KEYRING, true); return err })
 	do("code", func() error {
@@ -416,9 +449,12 @@ func TestConfined(t *testing.T) {
 	r.expect(t, "ok", "write series 0", "write file 0", "read file 0", "mkdir tree 0", "write tree 0", "accepts", "time zone", "go on")
 	r.expect(t, forbidden, "write elsewhere", "truncate elsewhere", "read elsewhere", "read /etc/shadow", "read /etc/passwd", "list /",
 		"read series 0", "mkdir series 0", "execute", "execute itself", "packet socket", "raw socket", "connect TCP", "listen TCP",
-		"ptrace", "signal the parent", "mount", "load a module")
+		"ptrace", "signal the parent", "mount", "load a module", "root directory", "network namespace", "device", "link to elsewhere",
+		"symbolic link elsewhere", "rename elsewhere", "remove elsewhere", "memory of the parent", "environment of the parent", "read the parent's memory",
+		"file by its handle")
 	if filters {
-		r.expect(t, forbidden, "udp socket", "unix socket", "netlink socket", "user namespace", "bpf", "keyring", "code", "setuid 0", "type into the terminal")
+		r.expect(t, forbidden, "udp socket", "unix socket", "netlink socket", "user namespace", "bpf", "keyring", "code", "setuid 0", "type into the terminal",
+			"program without a file") // Landlock knows files of file systems only
 	}
 	status(t, r, map[string]string{"CapEff": zeros, "CapPrm": zeros, "CapInh": zeros, "CapAmb": zeros, "NoNewPrivs": "1"})
 	if filters {
