@@ -121,23 +121,7 @@ func (m *Merger) add(rep *Report) {
 	for _, s := range rep.Sessions {
 		at, known := m.place(len(r.Sessions), &r.Beyond.Sessions, "session", s.ID, s.Client, s.Server, s.Scope)
 		if known {
-			a, b := &r.Sessions[at], &s
-			if b.Calls > a.Calls {
-				a, b = b, a
-			}
-			n := len(a.Connections)
-			a.Connections = union(a.Connections, b.Connections)
-			for _, c := range a.Connections[n:] {
-				a.Calls += c.Calls
-			}
-			if len(a.Connections) == n+len(b.Connections) { // nothing was seen twice
-				a.Replies += b.Replies
-				a.Callbacks = maps.Clone(a.Callbacks)
-				for name, k := range b.Callbacks {
-					a.Callbacks[name] += k
-				}
-			}
-			r.Sessions[at] = *a
+			r.Sessions[at] = join(&r.Sessions[at], &s)
 		} else if at >= 0 {
 			r.Sessions = append(r.Sessions, s)
 		}
@@ -177,6 +161,26 @@ func (m *Merger) add(rep *Report) {
 			r.Notes = append(r.Notes, n)
 		}
 	}
+}
+
+// join is a session that two taps saw.
+func join(a, b *Session) Session {
+	if b.Calls > a.Calls {
+		a, b = b, a
+	}
+	n := len(a.Connections)
+	a.Connections = union(a.Connections, b.Connections)
+	for _, c := range a.Connections[n:] {
+		a.Calls += c.Calls
+	}
+	if len(a.Connections) == n+len(b.Connections) { // nothing was seen twice
+		a.Replies += b.Replies
+		a.Callbacks = maps.Clone(a.Callbacks)
+		for name, k := range b.Callbacks {
+			a.Callbacks[name] += k
+		}
+	}
+	return *a
 }
 
 func (l *Lost) add(o Lost) {
