@@ -14,8 +14,8 @@ import (
 
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/live"
-	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/natstest"
 	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/queue"
+	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/testtools/natstest"
 	"github.com/rpcrdma/toolkit/decode"
 )
 

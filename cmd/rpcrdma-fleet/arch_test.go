@@ -26,7 +26,7 @@ var arrows = map[string][]string{
 	"internal/work":   {"internal/job", "internal/layout", "internal/queue", "internal/store", "internal/unit"},
 	"internal/crew":   {},
 	// For tests only.
-	"internal/natstest": {"github.com/nats-io"},
+	"internal/testtools/natstest": {"github.com/nats-io"},
 	// Live summaries: the part that meets packets knows no engine, but for the form of a summary.
 	"internal/live":   {"internal/layout", "toolkit/analyze/monitor", "toolkit/analyze/text", "toolkit/cmd/internal/cli", "github.com/nats-io", "github.com/prometheus/client_golang"},
 	"internal/edge":   {"internal/layout", "internal/live", "internal/store", "toolkit/analyze/...", "toolkit/capture/...", "toolkit/cmd/internal/...", "toolkit/decode/duplicates", "toolkit/decode/rpc", "toolkit/internal/units"},

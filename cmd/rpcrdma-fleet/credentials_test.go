@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
-	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/natstest"
 	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/queue"
+	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/testtools/natstest"
 )
 
 // TestCredentials: a job and an agent with JWTs and certificates of which each may do what

@@ -17,7 +17,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/rpcrdma/toolkit/analyze/monitor"
-	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/natstest"
+	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/testtools/natstest"
 )
 
 func sample(tap, agent string, number uint64) *Summary {

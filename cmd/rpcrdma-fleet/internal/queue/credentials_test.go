@@ -12,7 +12,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/natstest"
+	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/testtools/natstest"
 )
 
 // address returns the address and credentials with which a role connects to s.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/natstest"
+	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/testtools/natstest"
 )
 
 // The configuration in docs allows each role what it needs, and nothing else, in whatever way roles show who they are.

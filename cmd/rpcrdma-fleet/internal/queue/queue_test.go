@@ -11,7 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/natstest"
+	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/testtools/natstest"
 )
 
 // AckWaits of tests. Within the calm one, no machine is so busy that a worker that lives is missed, and nothing expires
