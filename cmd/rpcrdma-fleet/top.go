@@ -14,6 +14,7 @@ import (
 	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/live"
 	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/queue"
 	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/screen"
+	"github.com/rpcrdma/toolkit/internal/printable"
 )
 
 type topOptions struct {
@@ -156,7 +157,7 @@ func (o *topOptions) tables(ctx context.Context, s *cli.Streams, by live.Order, 
 	if o.format == "json" {
 		print = screen.JSON
 	}
-	out := cli.Plain(s.Out)
+	out := printable.TextWriter(s.Out)
 	// The first table waits until what NATS holds has been read, or NATS has said that it holds nothing.
 	timer := time.NewTimer(answerWait)
 	defer timer.Stop()

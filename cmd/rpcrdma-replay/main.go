@@ -5,6 +5,7 @@ import (
 	"os"
 
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
+	"github.com/rpcrdma/toolkit/internal/printable"
 )
 
 func main() {
@@ -16,6 +17,6 @@ func main() {
 // execute runs the command line and returns the exit code.
 func execute(args []string, s *cli.Streams) int {
 	// This program's output has no colors.
-	s = &cli.Streams{In: s.In, Out: cli.Plain(s.Out), Err: cli.Plain(s.Err)}
+	s = &cli.Streams{In: s.In, Out: printable.TextWriter(s.Out), Err: printable.TextWriter(s.Err)}
 	return cli.Run(newRootCommand(s), args, s.Err, errDiffers, errWorse)
 }

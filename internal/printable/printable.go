@@ -8,7 +8,9 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"io"
+	"io/fs"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -272,6 +274,14 @@ func (f *filter) Columns() int {
 		return c.Columns()
 	}
 	return 0
+}
+
+// Stat tells what the stream below is, so that it can be compared with files.
+func (f *filter) Stat() (fs.FileInfo, error) {
+	if s, ok := f.w.(interface{ Stat() (fs.FileInfo, error) }); ok {
+		return s.Stat()
+	}
+	return nil, errors.ErrUnsupported
 }
 
 // Write implements io.Writer.
