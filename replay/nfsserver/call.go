@@ -126,6 +126,22 @@ func (c *Call) deny(r oncrpc.Reply) {
 	c.failWith(&r)
 }
 
+// NoArguments reports whether a call has none. One that has some is rejected.
+func (c *Call) NoArguments() bool {
+	if c.Args.Remaining() == 0 {
+		return true
+	}
+	c.Fail(oncrpc.GarbageArgs)
+	return false
+}
+
+// Null is the procedure that does nothing, which each program has.
+func Null(c *Call) {
+	if c.NoArguments() {
+		c.Send()
+	}
+}
+
 // Fail answers with an RPC-level error instead of results.
 func (c *Call) Fail(stat oncrpc.AcceptStat) {
 	r := oncrpc.Reply{XID: c.xid(), Stat: oncrpc.Accepted, Accept: stat}

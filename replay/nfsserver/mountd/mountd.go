@@ -43,7 +43,7 @@ func New(st store.Store, opt Options) nfsserver.Program {
 		Name: "mount", Number: mount.MOUNT_PROGRAM, Version: mount.MOUNT_V3,
 		NewState: func() any { return new(state) },
 		Procedures: []nfsserver.Procedure{
-			mount.MOUNTPROC3_NULL:    {Name: "NULL", Do: null, Inline: true},
+			mount.MOUNTPROC3_NULL:    {Name: "NULL", Do: nfsserver.Null, Inline: true},
 			mount.MOUNTPROC3_MNT:     {Name: "MNT", Do: s.mnt},
 			mount.MOUNTPROC3_DUMP:    {Name: "DUMP", Do: s.dump},
 			mount.MOUNTPROC3_UMNT:    {Name: "UMNT", Do: s.umnt},
@@ -65,21 +65,6 @@ func clean(p string) string { return "/" + strings.Join(names(p), "/") }
 
 func names(p string) []string {
 	return slices.DeleteFunc(strings.Split(p, "/"), func(n string) bool { return n == "" || n == "." })
-}
-
-// noArguments rejects calls that have arguments.
-func noArguments(c *nfsserver.Call) bool {
-	if c.Args.Remaining() == 0 {
-		return true
-	}
-	c.Fail(oncrpc.GarbageArgs)
-	return false
-}
-
-func null(c *nfsserver.Call) {
-	if noArguments(c) {
-		c.Send()
-	}
 }
 
 func (s *server) mnt(c *nfsserver.Call) {
@@ -173,7 +158,7 @@ func (s *server) forget(drop func(e entry) bool) {
 }
 
 func (s *server) dump(c *nfsserver.Call) {
-	if !noArguments(c) {
+	if !c.NoArguments() {
 		return
 	}
 	var m mount.MountlistMessage
@@ -196,7 +181,7 @@ func (s *server) umnt(c *nfsserver.Call) {
 }
 
 func (s *server) umntall(c *nfsserver.Call) {
-	if !noArguments(c) {
+	if !c.NoArguments() {
 		return
 	}
 	h := host(c)
@@ -205,7 +190,7 @@ func (s *server) umntall(c *nfsserver.Call) {
 }
 
 func (s *server) export(c *nfsserver.Call) {
-	if noArguments(c) {
+	if c.NoArguments() {
 		c.Reply(&mount.ExportsMessage{Exports: []mount.Exportnode{{ExDir: []byte(s.path)}}})
 	}
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfsacl"
-	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/replay/nfsserver"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/v3"
@@ -32,7 +31,7 @@ func New(st store.Store) nfsserver.Program {
 		Name: "nfsacl", Number: nfsacl.NFS_ACL_PROGRAM, Version: nfsacl.NFS_ACL_V3,
 		NewState: func() any { return new(state) },
 		Procedures: []nfsserver.Procedure{
-			nfsacl.ACLPROC3_NULL:   {Name: "NULL", Do: null, Inline: true},
+			nfsacl.ACLPROC3_NULL:   {Name: "NULL", Do: nfsserver.Null, Inline: true},
 			nfsacl.ACLPROC3_GETACL: {Name: "GETACL", Do: s.getacl},
 			nfsacl.ACLPROC3_SETACL: {Name: "SETACL", Do: s.setacl, Cached: true},
 		},
@@ -52,14 +51,6 @@ type state struct {
 
 // known are the bits of a mask.
 const known = nfsacl.NA_ACL | nfsacl.NA_ACLCNT | nfsacl.NA_DFACL | nfsacl.NA_DFACLCNT
-
-func null(c *nfsserver.Call) {
-	if c.Args.Remaining() == 0 {
-		c.Send()
-		return
-	}
-	c.Fail(oncrpc.GarbageArgs)
-}
 
 // attr fills in post_op_attr of an object, if it exists.
 func (s *server) attr(h store.Handle, st *state, p *nfs3.PostOpAttr) {

@@ -30,7 +30,7 @@ func (s *Server) monitor() nfsserver.Program {
 		Name: "nsm", Number: nsm.SM_PROG, Version: nsm.SM_VERS,
 		NewState: func() any { return new(statusForm) },
 		Procedures: []nfsserver.Procedure{
-			nsm.SM_NULL: {Do: null, Inline: true},
+			nsm.SM_NULL: {Do: nfsserver.Null, Inline: true},
 			nsm.SM_STAT: {Do: func(c *nfsserver.Call) {
 				if c.Decode(&c.State.(*statusForm).name) {
 					c.Reply(&nsm.SmStatRes{ResStat: nsm.StatFail, State: s.opt.State})
@@ -51,7 +51,7 @@ func (s *Server) monitor() nfsserver.Program {
 					c.Reply(&nsm.SmStat{State: s.opt.State})
 				}
 			}},
-			nsm.SM_SIMU_CRASH: {Do: null},
+			nsm.SM_SIMU_CRASH: {Do: nfsserver.Null},
 			nsm.SM_NOTIFY: {Do: func(c *nfsserver.Call) {
 				a := &c.State.(*statusForm).change
 				if c.Decode(a) {

@@ -138,7 +138,7 @@ func (s *Server) program(version uint32) nfsserver.Program {
 		Name: "nlm", Number: nlm.NLM_PROG, Version: version,
 		NewState: func() any { return &form{version: version} },
 		Procedures: []nfsserver.Procedure{
-			nlm.NLMPROC4_NULL:        {Do: null, Inline: true},
+			nlm.NLMPROC4_NULL:        {Do: nfsserver.Null, Inline: true},
 			nlm.NLMPROC4_TEST:        {Do: s.answer(s.doTest)},
 			nlm.NLMPROC4_LOCK:        {Do: s.answer(s.doLock), Cached: true},
 			nlm.NLMPROC4_CANCEL:      {Do: s.answer(s.doCancel), Cached: true},
@@ -166,14 +166,6 @@ func (s *Server) program(version uint32) nfsserver.Program {
 		}
 	}
 	return p
-}
-
-func null(c *nfsserver.Call) {
-	if c.Args.Remaining() == 0 {
-		c.Send()
-		return
-	}
-	c.Fail(oncrpc.GarbageArgs)
 }
 
 // procedure executes a call; nil: it has been answered.

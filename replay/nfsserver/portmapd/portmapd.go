@@ -32,26 +32,18 @@ func Programs(list []Service) []nfsserver.Program {
 	s := &server{list}
 	state := func() any { return new(form) }
 	v2 := nfsserver.Program{Name: "portmap", Number: rpcbind.PMAP_PROG, Version: rpcbind.PMAP_VERS, NewState: state, Procedures: []nfsserver.Procedure{
-		rpcbind.PMAPPROC_NULL:    {Name: "NULL", Do: null, Inline: true},
+		rpcbind.PMAPPROC_NULL:    {Name: "NULL", Do: nfsserver.Null, Inline: true},
 		rpcbind.PMAPPROC_GETPORT: {Name: "GETPORT", Do: s.getport},
 		rpcbind.PMAPPROC_DUMP:    {Name: "DUMP", Do: s.dump},
 	}}
 	out := []nfsserver.Program{v2}
 	for _, version := range []uint32{rpcbind.RPCBVERS, rpcbind.RPCBVERS4} {
 		out = append(out, nfsserver.Program{Name: "rpcbind", Number: rpcbind.RPCBPROG, Version: version, NewState: state, Procedures: []nfsserver.Procedure{
-			rpcbind.RPCBPROC_NULL:    {Name: "NULL", Do: null, Inline: true},
+			rpcbind.RPCBPROC_NULL:    {Name: "NULL", Do: nfsserver.Null, Inline: true},
 			rpcbind.RPCBPROC_GETADDR: {Name: "GETADDR", Do: s.getaddr},
 		}})
 	}
 	return out
-}
-
-func null(c *nfsserver.Call) {
-	if c.Args.Remaining() == 0 {
-		c.Send()
-		return
-	}
-	c.Fail(oncrpc.GarbageArgs)
 }
 
 // find returns the port of a program. As with others, one that is there in another version

@@ -54,7 +54,7 @@ func New(st store.Store, opt Options) nfsserver.Program {
 		Name: "nfs", Number: nfs3.NFS_PROGRAM, Version: nfs3.NFS_V3,
 		NewState: func() any { return new(state) },
 		Procedures: []nfsserver.Procedure{
-			nfs3.NFSPROC3_NULL:        {Do: null, Inline: true},
+			nfs3.NFSPROC3_NULL:        {Do: nfsserver.Null, Inline: true},
 			nfs3.NFSPROC3_GETATTR:     {Do: s.getattr},
 			nfs3.NFSPROC3_SETATTR:     {Do: s.setattr, Cached: true},
 			nfs3.NFSPROC3_LOOKUP:      {Do: s.lookup},
@@ -115,12 +115,4 @@ type state struct {
 	fsinfoArgs      nfs3.FSINFO3args
 	pathconfArgs    nfs3.PATHCONF3args
 	commitArgs      nfs3.COMMIT3args
-}
-
-func null(c *nfsserver.Call) {
-	if c.Args.Remaining() == 0 {
-		c.Send()
-		return
-	}
-	c.Fail(garbage)
 }

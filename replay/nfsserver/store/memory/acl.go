@@ -14,15 +14,12 @@ func (s *Store) SetACL(c *store.Cred, h store.Handle, access, def *store.ACL, w 
 			return err
 		}
 	}
-	n, err := s.find(h)
+	n, err := locked(s.find(h))
 	if err != nil {
 		return err
 	}
-	n.mu.Lock()
 	defer n.mu.Unlock()
 	switch {
-	case n.gone:
-		return store.ErrStale
 	case n.kind == store.Symlink:
 		return store.ErrNotSupp
 	case c.UID != 0 && c.UID != n.attr.UID && !s.opt.NoPermissions:

@@ -27,15 +27,11 @@ func (s *Store) Access(c *store.Cred, h store.Handle, want store.AccessMask) (st
 
 // SetAttr changes attributes.
 func (s *Store) SetAttr(c *store.Cred, h store.Handle, set *store.SetAttr, w *store.Wcc) error {
-	n, err := s.find(h)
+	n, err := locked(s.find(h))
 	if err != nil {
 		return err
 	}
-	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.gone {
-		return store.ErrStale
-	}
 	if err := s.rules.CheckSetAttr(c, &n.attr, set); err != nil {
 		return err
 	}

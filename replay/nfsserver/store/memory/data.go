@@ -226,15 +226,11 @@ func (s *Store) ReleaseRead(token any) { s.space.drop(token.(*block)) }
 
 // Write writes. All of it is as stable as memory is.
 func (s *Store) Write(c *store.Cred, h store.Handle, offset uint64, data []byte, _ bool, w *store.Wcc) error {
-	n, err := s.findFile(h)
+	n, err := locked(s.findFile(h))
 	if err != nil {
 		return err
 	}
-	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.gone {
-		return store.ErrStale
-	}
 	if !s.rules.PermitsData(c, &n.attr, store.MayWrite) {
 		return store.ErrAccess
 	}

@@ -121,15 +121,11 @@ func (s *Store) dispose(n *inode) {
 
 // Hold keeps an object after its last name was removed.
 func (s *Store) Hold(h store.Handle) error {
-	n, err := s.find(h)
+	n, err := locked(s.find(h))
 	if err != nil {
 		return err
 	}
-	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.gone {
-		return store.ErrStale
-	}
 	n.holds++
 	return nil
 }

@@ -61,25 +61,34 @@ func (n *inode) next(offset uint64, data bool) uint64 {
 	}
 }
 
+// lockRange locks a file of which a range is to be reserved or given up.
+func (s *Store) lockRange(c *store.Cred, h store.Handle, offset, length uint64) (*inode, error) {
+	n, err := locked(s.findFile(h))
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case !s.rules.PermitsData(c, &n.attr, store.MayWrite):
+		err = store.ErrAccess
+	case length == 0:
+		err = store.ErrInval
+	default:
+		err = s.rules.Fits(offset, length)
+	}
+	if err != nil {
+		n.mu.Unlock()
+		return nil, err
+	}
+	return n, nil
+}
+
 // Allocate reserves memory.
 func (s *Store) Allocate(c *store.Cred, h store.Handle, offset, length uint64, w *store.Wcc) error {
-	n, err := s.findFile(h)
+	n, err := s.lockRange(c, h, offset, length)
 	if err != nil {
 		return err
 	}
-	n.mu.Lock()
 	defer n.mu.Unlock()
-	switch {
-	case n.gone:
-		return store.ErrStale
-	case !s.rules.PermitsData(c, &n.attr, store.MayWrite):
-		return store.ErrAccess
-	case length == 0:
-		return store.ErrInval
-	}
-	if err := s.rules.Fits(offset, length); err != nil {
-		return err
-	}
 	if length > s.opt.Size {
 		return store.ErrNoSpace
 	}
@@ -102,23 +111,11 @@ func (s *Store) Allocate(c *store.Cred, h store.Handle, offset, length uint64, w
 
 // Deallocate makes a hole.
 func (s *Store) Deallocate(c *store.Cred, h store.Handle, offset, length uint64, w *store.Wcc) error {
-	n, err := s.findFile(h)
+	n, err := s.lockRange(c, h, offset, length)
 	if err != nil {
 		return err
 	}
-	n.mu.Lock()
 	defer n.mu.Unlock()
-	switch {
-	case n.gone:
-		return store.ErrStale
-	case !s.rules.PermitsData(c, &n.attr, store.MayWrite):
-		return store.ErrAccess
-	case length == 0:
-		return store.ErrInval
-	}
-	if err := s.rules.Fits(offset, length); err != nil {
-		return err
-	}
 	w.Before, w.Atomic = n.attr, true
 	s.space.punch(n, offset, length)
 	s.written(c, n)

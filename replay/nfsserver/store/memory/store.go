@@ -197,6 +197,19 @@ func (s *Store) findFile(h store.Handle) (*inode, error) {
 	return n, err
 }
 
+// locked locks what was found, unless it is gone.
+func locked(n *inode, err error) (*inode, error) {
+	if err != nil {
+		return nil, err
+	}
+	n.mu.Lock()
+	if n.gone {
+		n.mu.Unlock()
+		return nil, store.ErrStale
+	}
+	return n, nil
+}
+
 func (s *Store) insert(n *inode) {
 	sh := &s.shards[n.attr.Handle.ID%shards]
 	sh.mu.Lock()
