@@ -88,18 +88,36 @@ func (s *sink) any(k kindSet, match func(*literal) bool) {
 }
 
 func (s *sink) number(u uint64, k kindSet) {
-	p := s.p
-	s.any(k, func(l *literal) (ok bool) {
-		switch {
-		case p.op == opMask:
-			ok = u&l.u != 0
-		case l.hi != nil:
-			ok = u >= l.u && u <= l.hi.u
-		default:
-			ok = ordered(p.op, cmp.Compare(u, l.u))
+	s.any(k, func(l *literal) bool { return s.p.numeric(l, u) })
+}
+
+// numeric reports whether the test holds for a number.
+func (p *predicate) numeric(l *literal, u uint64) bool {
+	switch {
+	case p.op == opMask:
+		return u&l.u != 0
+	case l.hi != nil:
+		return u >= l.u && u <= l.hi.u
+	}
+	return ordered(p.op, cmp.Compare(u, l.u))
+}
+
+// symbolic reports whether the test holds for a symbol, or several: "A|B". It is undecided if the literal is a number.
+func (p *predicate) symbolic(l *literal, symbols string) (ok, decided bool) {
+	switch {
+	case p.op == opContains:
+		return containsFold(symbols, l.text), true
+	case p.op == opMatches:
+		return p.re.MatchString(symbols), true
+	}
+	for _, w := range l.symbols {
+		if p.op == opMask {
+			ok = ok || hasFlag(symbols, w)
+		} else {
+			ok = ok || w == symbols
 		}
-		return ok
-	})
+	}
+	return ok, len(l.symbols) > 0
 }
 
 // Uint is a number.
@@ -353,27 +371,13 @@ func (s *sink) Enum(code uint32, symbol string) {
 	if s.exists() {
 		return
 	}
-	s.any(kEnum, func(l *literal) (ok bool) {
-		switch {
-		case p.op == opContains:
-			ok = containsFold(symbol, l.text)
-		case p.op == opMatches:
-			if symbol == "" {
-				s.buf = strconv.AppendUint(s.buf[:0], uint64(code), 10)
-				ok = p.re.Match(s.buf)
-			} else {
-				ok = p.re.MatchString(symbol)
-			}
-		case len(l.symbols) > 0:
-			for _, w := range l.symbols {
-				ok = ok || w == symbol
-			}
-		case l.hi != nil:
-			ok = uint64(code) >= l.u && uint64(code) <= l.hi.u
-		default:
-			ok = ordered(p.op, cmp.Compare(uint64(code), l.u))
+	s.any(kEnum, func(l *literal) bool {
+		if p.op == opMatches && symbol == "" {
+			s.buf = strconv.AppendUint(s.buf[:0], uint64(code), 10)
+			return p.re.Match(s.buf)
 		}
-		return ok
+		ok, decided := p.symbolic(l, symbol)
+		return ok || !decided && p.numeric(l, uint64(code))
 	})
 }
 
@@ -391,20 +395,9 @@ func (s *sink) Symbol(t string) {
 	if s.exists() {
 		return
 	}
-	s.any(kEnum, func(l *literal) (ok bool) {
-		switch {
-		case p.op == opContains:
-			ok = containsFold(t, l.text)
-		case p.op == opMatches:
-			ok = p.re.MatchString(t)
-		case len(l.symbols) > 0:
-			for _, w := range l.symbols {
-				ok = ok || w == t
-			}
-		case p.op == opEq || p.op == opIn:
-			ok = t == l.text
-		}
-		return ok
+	s.any(kEnum, func(l *literal) bool {
+		ok, decided := p.symbolic(l, t)
+		return ok || !decided && (p.op == opEq || p.op == opIn) && t == l.text
 	})
 }
 
@@ -420,29 +413,9 @@ func (s *sink) flags(u uint64, symbols string) {
 	if s.exists() {
 		return
 	}
-	p := s.p
-	s.any(kFlags, func(l *literal) (ok bool) {
-		switch {
-		case p.op == opContains:
-			ok = containsFold(symbols, l.text)
-		case p.op == opMatches:
-			ok = p.re.MatchString(symbols)
-		case len(l.symbols) > 0:
-			for _, w := range l.symbols {
-				if p.op == opMask {
-					ok = ok || hasFlag(symbols, w)
-				} else {
-					ok = ok || w == symbols
-				}
-			}
-		case p.op == opMask:
-			ok = u&l.u != 0
-		case l.hi != nil:
-			ok = u >= l.u && u <= l.hi.u
-		default:
-			ok = ordered(p.op, cmp.Compare(u, l.u))
-		}
-		return ok
+	s.any(kFlags, func(l *literal) bool {
+		ok, decided := s.p.symbolic(l, symbols)
+		return ok || !decided && s.p.numeric(l, u)
 	})
 }
 

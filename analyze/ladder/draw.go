@@ -61,23 +61,11 @@ func (d *Drawer) glyphs() *glyphs {
 	return &unicodeGlyphs
 }
 
-// Escape sequences, as in the listing.
-const (
-	colorOff    = "\x1b[0m"
-	colorDim    = "\x1b[2m"
-	colorBold   = "\x1b[1m"
-	colorRed    = "\x1b[31m"
-	colorGreen  = "\x1b[32m"
-	colorYellow = "\x1b[33m"
-	colorBlue   = "\x1b[34m"
-	colorCyan   = "\x1b[36m"
-)
-
 func (d *Drawer) paint(color, s string) string {
 	if !d.Color || color == "" || s == "" {
 		return s
 	}
-	return color + s + colorOff
+	return color + s + text.ColorOff
 }
 
 func (d *Drawer) width() int {
@@ -135,7 +123,7 @@ func left(tx *transaction.Transaction) rdma.Side {
 
 func (d *Drawer) title(b []byte, v *rpc.View) []byte {
 	tx := v.Tx
-	b = append(b, d.paint(colorBold, fmt.Sprintf("XID 0x%08x", tx.XID))...)
+	b = append(b, d.paint(text.ColorBold, fmt.Sprintf("XID 0x%08x", tx.XID))...)
 	b = append(b, "  "...)
 	what := append(text.Program(nil, v), ' ')
 	if tx.Named {
@@ -143,7 +131,7 @@ func (d *Drawer) title(b []byte, v *rpc.View) []byte {
 	} else {
 		what = append(what, '?')
 	}
-	b = append(b, d.paint(colorBold, string(what))...)
+	b = append(b, d.paint(text.ColorBold, string(what))...)
 	if s := text.Subject(nil, v); len(s) > 0 {
 		b = append(append(b, "  "...), s...)
 	}
@@ -209,7 +197,7 @@ func (d *Drawer) ladder(b []byte, v *rpc.View) []byte {
 	}
 	names := "client " + endName(c.Fabric, c.Ends[l])
 	server := "server " + endName(c.Fabric, c.Ends[l.Other()])
-	b = append(b, d.paint(colorDim, d.margin("frame", head, "delta "+g.micro))...)
+	b = append(b, d.paint(text.ColorDim, d.margin("frame", head, "delta "+g.micro))...)
 	gap := max(railsWidth-columns(names), 2)
 	b = append(b, names...)
 	b = append(b, strings.Repeat(" ", gap)...)
@@ -261,12 +249,12 @@ func (d *Drawer) heading(b []byte, tx *transaction.Transaction, p transaction.Ph
 	if p != After {
 		at = d.stamp(tx, tx.First().Time+int64(d.time.Begins(p)))
 	}
-	b = append(b, d.paint(colorDim, d.margin("", at, ""))...)
+	b = append(b, d.paint(text.ColorDim, d.margin("", at, ""))...)
 	line := strings.Repeat(g.dots, 2) + " " + s + " "
 	if k := d.width() - beforeRails - columns(line) - (d.timeWidth() - sinceWidth); k > 0 {
 		line += strings.Repeat(g.dots, k)
 	}
-	return append(append(b, d.paint(colorCyan, line)...), '\n')
+	return append(append(b, d.paint(text.ColorCyan, line)...), '\n')
 }
 
 // stamp is the time of a packet, formatted for its column.
@@ -287,7 +275,7 @@ func (d *Drawer) rowLine(b []byte, v *rpc.View, r *row, delta int64) []byte {
 		b = append(b, padRight(" "+g.fall, railsWidth-2)...)
 		b = append(b, g.rail...)
 		b = append(b, ' ')
-		return d.wrap(b, foldText(tx, r), colorDim)
+		return d.wrap(b, foldText(tx, r), text.ColorDim)
 	}
 	name := label(p)
 	if r.packets > 1 {
@@ -296,17 +284,17 @@ func (d *Drawer) rowLine(b []byte, v *rpc.View, r *row, delta int64) []byte {
 	color := ""
 	switch {
 	case p.Role == transaction.Nak:
-		color = colorRed
+		color = text.ColorRed
 	case p.Again, p.Role == transaction.Congestion:
-		color = colorYellow
+		color = text.ColorYellow
 	case p.Role == transaction.Ack:
-		color = colorDim
+		color = text.ColorDim
 	case p.Role == transaction.CallPart, p.Role == transaction.ReplyPart:
-		color = colorBold
+		color = text.ColorBold
 	case p.Role == transaction.WriteData:
-		color = colorGreen
+		color = text.ColorGreen
 	case p.Role == transaction.ReadResponse, p.Role == transaction.ReadRequest:
-		color = colorBlue
+		color = text.ColorBlue
 	}
 	b = append(b, g.rail...)
 	b = append(b, d.paint(color, d.arrow(name, p.From == left(tx)))...)
@@ -342,7 +330,7 @@ func (d *Drawer) arrow(name string, toRight bool) string {
 func (d *Drawer) wrap(b []byte, s, color string) []byte {
 	room := d.width() - beforeRails - railsWidth - 1 - (d.timeWidth() - sinceWidth)
 	room = max(room, leastText)
-	if color == colorBold || color == colorGreen || color == colorBlue {
+	if color == text.ColorBold || color == text.ColorGreen || color == text.ColorBlue {
 		color = ""
 	}
 	for first := true; ; first = false {

@@ -188,6 +188,6 @@ func (d *Drawer) note(b []byte, s string) []byte {
 	b = append(b, d.margin("", "", "")...)
 	b = append(b, d.glyphs().rail...)
 	b = append(b, "  "...)
-	b = append(b, d.paint(colorDim, s)...)
+	b = append(b, d.paint(text.ColorDim, s)...)
 	return append(b, '\n')
 }

@@ -22,11 +22,11 @@ func (d *Drawer) waterfall(b []byte, tx *transaction.Transaction) []byte {
 	g := d.glyphs()
 	const name, number, share = 16, 9, 7
 	scale := d.width() - name - number - share - 2
-	b = append(b, d.paint(colorDim, padRight("phase", name)+padLeft("time", number)+padLeft("share", share))...)
+	b = append(b, d.paint(text.ColorDim, padRight("phase", name)+padLeft("time", number)+padLeft("share", share))...)
 	b = append(b, "  "...)
 	total := t.Total
 	right := units.Duration(total)
-	b = append(b, d.paint(colorDim, "0"+padLeft(right, scale-1))...)
+	b = append(b, d.paint(text.ColorDim, "0"+padLeft(right, scale-1))...)
 	b = append(b, '\n')
 	column := func(at time.Duration) int {
 		if total <= 0 {
@@ -63,7 +63,7 @@ func (d *Drawer) waterfall(b []byte, tx *transaction.Transaction) []byte {
 }
 
 func phaseColor(p transaction.Phase) string {
-	return [phases]string{colorBold, colorBlue, colorYellow, colorGreen, colorBold, colorDim}[p]
+	return [phases]string{text.ColorBold, text.ColorBlue, text.ColorYellow, text.ColorGreen, text.ColorBold, text.ColorDim}[p]
 }
 
 func missing(tx *transaction.Transaction) string {
@@ -94,7 +94,7 @@ func (d *Drawer) summary(b []byte, v *rpc.View) []byte {
 	}
 	if tx.Retransmits > 0 {
 		b = append(b, ", "...)
-		b = append(b, d.paint(colorYellow, units.Plural(tx.Retransmits, "packet")+" seen again")...)
+		b = append(b, d.paint(text.ColorYellow, units.Plural(tx.Retransmits, "packet")+" seen again")...)
 	}
 	n, gaps := 0, 0
 	for i := range tx.Troubles {
@@ -107,11 +107,11 @@ func (d *Drawer) summary(b []byte, v *rpc.View) []byte {
 	}
 	if n > 0 {
 		b = append(b, ", "...)
-		b = append(b, d.paint(colorRed, units.Plural(n, "NAK")+" on the connection meanwhile")...)
+		b = append(b, d.paint(text.ColorRed, units.Plural(n, "NAK")+" on the connection meanwhile")...)
 	}
 	if gaps > 0 {
 		b = append(b, ", "...)
-		b = append(b, d.paint(colorYellow, units.Plural(gaps, "gap")+" in the capture of it meanwhile")...)
+		b = append(b, d.paint(text.ColorYellow, units.Plural(gaps, "gap")+" in the capture of it meanwhile")...)
 	}
 	d.b = append(d.b[:0], b[start:]...)
 	return d.long(b[:start], d.b)
@@ -156,7 +156,7 @@ func (d *Drawer) table(b []byte, tx *transaction.Transaction) []byte {
 		limit = maxSegments
 	}
 	b = append(b, '\n')
-	b = append(b, d.paint(colorDim, fmt.Sprintf("%-8s %-10s  %-18s %9s %9s  %s", "segment", "handle", "offset", "offered", "moved", "served by"))...)
+	b = append(b, d.paint(text.ColorDim, fmt.Sprintf("%-8s %-10s  %-18s %9s %9s  %s", "segment", "handle", "offset", "offered", "moved", "served by"))...)
 	b = append(b, '\n')
 	for i := range d.segments.all {
 		if i == limit {

@@ -369,7 +369,7 @@ func (t *Tree) column(b []byte, f *fields, from, to, indent int) []byte {
 	for i := from; i < to; i++ {
 		n := &f.nodes[i]
 		b = t.spaces(b, indent)
-		b = paint(b, t.Color, colorDim, n.name)
+		b = Paint(b, t.Color, ColorDim, n.name)
 		b = append(b, ": "...)
 		b = append(b, f.values[n.from:n.to]...)
 		b = append(b, '\n')
@@ -402,7 +402,7 @@ func (t *Tree) row(b []byte, f *fields, from, to, col, indent int) []byte {
 			}
 		}
 		if !again {
-			b = paint(b, t.Color, colorDim, n.name)
+			b = Paint(b, t.Color, ColorDim, n.name)
 			b = append(b, ' ')
 		}
 		if !again {

@@ -2,6 +2,7 @@ package text
 
 import (
 	"hash/crc32"
+	"math"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -114,7 +115,7 @@ type line struct {
 func (l *line) str(s string) { l.b, l.col = append(l.b, s...), l.col+len(s) }
 
 func (l *line) painted(on bool, color, s string) {
-	l.b, l.col = paint(l.b, on, color, s), l.col+len(s)
+	l.b, l.col = Paint(l.b, on, color, s), l.col+len(s)
 }
 
 // pad fills up to a column.
@@ -197,13 +198,13 @@ func (s *Lister) time(b []byte, tx *transaction.Transaction) ([]byte, int) {
 		return b, 0
 	}
 	if s.Color {
-		b = append(b, colorDim...)
+		b = append(b, ColorDim...)
 	}
 	start := len(b)
 	b = s.Clock.Append(b, tx.First().Time)
 	col := len(b) - start
 	if s.Color {
-		b = append(b, colorOff...)
+		b = append(b, ColorOff...)
 	}
 	return append(b, ' '), col + 1
 }
@@ -231,19 +232,7 @@ func (s *Lister) what(l *line, v *rpc.View) {
 	s.program(l, v)
 	l.str(" ")
 	l.pad(from + programWidth + 1)
-	if s.Color {
-		l.b = append(l.b, operationColor(v)...)
-	}
-	start := len(l.b)
-	if v.Tx.Named {
-		l.b = Operations(l.b, v)
-	} else {
-		l.b = append(l.b, '?')
-	}
-	l.since(start)
-	if s.Color {
-		l.b = append(l.b, colorOff...)
-	}
+	s.operation(l, v, math.MaxInt)
 	l.str(" ")
 	l.pad(from + whatWidth + 1)
 }
@@ -280,13 +269,13 @@ func Program(b []byte, v *rpc.View) []byte {
 func operationColor(v *rpc.View) string {
 	switch {
 	case v.Tx.Backward:
-		return colorCyan
+		return ColorCyan
 	case v.Tx.Call.Transport && len(v.Tx.Call.Header.Reads) > 0:
-		return colorYellow
+		return ColorYellow
 	case v.Tx.Call.Transport && (len(v.Tx.Call.Header.Writes) > 0 || v.Tx.Call.Header.HasReply):
-		return colorGreen
+		return ColorGreen
 	}
-	return colorBold
+	return ColorBold
 }
 
 // Handle appends the short form of a file handle: its CRC-32, as Wireshark
@@ -542,14 +531,14 @@ func (s *Lister) outcome(v *rpc.View) (string, int) {
 		return status, len(status)
 	}
 	l.b, l.col = l.b[:0], 0
-	color := colorGreen
+	color := ColorGreen
 	if status != "ok" {
-		color = colorRed
+		color = ColorRed
 	}
 	l.painted(s.Color, color, status)
 	if tx.State == transaction.NoCall {
 		l.str(" ")
-		l.painted(s.Color, colorYellow, "no call")
+		l.painted(s.Color, ColorYellow, "no call")
 	}
 	number := func(label string, n int) {
 		start := len(l.b)
@@ -562,7 +551,7 @@ func (s *Lister) outcome(v *rpc.View) (string, int) {
 	}
 	if tx.State == transaction.Incomplete {
 		l.str(" ")
-		l.painted(s.Color, colorYellow, "incomplete")
+		l.painted(s.Color, ColorYellow, "incomplete")
 	}
 	if n := len(tx.Notes); n > 0 {
 		number(" notes=", n)

@@ -100,7 +100,7 @@ func (s *Lister) operation(l *line, v *rpc.View, limit int) int {
 	b, columns := shorten(l.b, start, len(l.b)-start, limit)
 	l.b, l.col = b, l.col+columns
 	if s.Color {
-		l.b = append(l.b, colorOff...)
+		l.b = append(l.b, ColorOff...)
 	}
 	return from
 }

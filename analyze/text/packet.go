@@ -126,13 +126,13 @@ func (p *PacketLister) start(b []byte, v *decode.PacketView) {
 	l.str(" ")
 	if p.Clock.Format.Style != TimeNone {
 		if p.Color {
-			l.b = append(l.b, colorDim...)
+			l.b = append(l.b, ColorDim...)
 		}
 		start := len(l.b)
 		l.b = p.Clock.Append(l.b, v.Packet.Time)
 		l.since(start)
 		if p.Color {
-			l.b = append(l.b, colorOff...)
+			l.b = append(l.b, ColorOff...)
 		}
 		l.str(" ")
 	}
@@ -177,26 +177,26 @@ func (p *PacketLister) end(v *decode.PacketView, q *roce.Packet, marks string) [
 		l.str("]")
 	}
 	if marks != "" {
-		mark(marks, colorYellow)
+		mark(marks, ColorYellow)
 	}
 	if q != nil {
 		if q.ICRC == roce.Bad {
-			mark("bad-crc", colorRed)
+			mark("bad-crc", ColorRed)
 		}
 		if q.BECN && !q.Opcode.IsCNP() {
-			mark("becn", colorYellow)
+			mark("becn", ColorYellow)
 		}
 		if q.Problem != roce.NoProblem {
-			mark("["+q.Problem.String()+"]", colorRed)
+			mark("["+q.Problem.String()+"]", ColorRed)
 		}
 	} else if v.Frame.Problem != link.NoProblem {
-		mark("["+v.Frame.Problem.String()+"]", colorRed)
+		mark("["+v.Frame.Problem.String()+"]", ColorRed)
 	}
 	if v.Frame.ECN == 3 {
-		mark("ce", colorYellow)
+		mark("ce", ColorYellow)
 	}
 	if uint32(len(v.Packet.Data)) < v.Packet.Length {
-		mark("cut", colorDim)
+		mark("cut", ColorDim)
 	}
 	l.b = append(l.b, '\n')
 	b := l.b
@@ -309,9 +309,9 @@ func (p *PacketLister) infiniband(v *decode.PacketView, q *roce.Packet) {
 	if q.Opcode.Service() == roce.ServiceRC {
 		name = name[len("RC "):]
 	}
-	color := colorBold
+	color := ColorBold
 	if q.Opcode.IsAcknowledge() {
-		color = colorDim
+		color = ColorDim
 	}
 	l.painted(p.Color, color, name)
 	l.str(" ")
@@ -347,7 +347,7 @@ func (p *PacketLister) infiniband(v *decode.PacketView, q *roce.Packet) {
 		if s.IsACK() {
 			l.str("ACK")
 		} else {
-			l.painted(p.Color, colorRed, s.String())
+			l.painted(p.Color, ColorRed, s.String())
 		}
 		if s.IsRNR() {
 			l.str(" wait ")
@@ -390,7 +390,7 @@ func (p *PacketLister) management(q *roce.Packet) {
 		l.str(m.Problem)
 		return
 	}
-	l.painted(p.Color, colorBold, cmNames[m.Attribute-ibcm.AttributeREQ])
+	l.painted(p.Color, ColorBold, cmNames[m.Attribute-ibcm.AttributeREQ])
 	// What the capture has cut is zero, which is not what was sent.
 	if len(m.Data) >= 4 {
 		p.hex(" id ", uint64(m.LocalID), 8)
@@ -418,7 +418,7 @@ func (p *PacketLister) management(q *roce.Packet) {
 			l.str(" of ")
 			l.str(m.Rejected.String())
 			l.str(": ")
-			l.painted(p.Color, colorRed, m.Reason.String())
+			l.painted(p.Color, ColorRed, m.Reason.String())
 		}
 		p.private(&m.RDMA, nil)
 	case ibcm.AttributeMRA:
@@ -518,7 +518,7 @@ func (p *PacketLister) send(data []byte, full int) {
 	l := &p.line
 	l.str(" ")
 	if s := h.Type.String(); s != "" {
-		l.painted(p.Color, colorGreen, s)
+		l.painted(p.Color, ColorGreen, s)
 	} else {
 		p.dec("type ", uint64(h.Type))
 	}
@@ -531,7 +531,7 @@ func (p *PacketLister) send(data []byte, full int) {
 	}
 	if h.Type == rpcrdma.TypeError {
 		l.str(" ")
-		l.painted(p.Color, colorRed, h.Error.Name(h.Version))
+		l.painted(p.Color, ColorRed, h.Error.Name(h.Version))
 	}
 	start := len(l.b)
 	l.b = append(l.b, ' ')

@@ -37,7 +37,7 @@ func (p *PacketLister) tcp(v *decode.PacketView) {
 	for _, x := range tcpFlags {
 		if f.TCPFlags&x.bit != 0 {
 			l.str(" ")
-			l.painted(p.Color, colorBold, x.name)
+			l.painted(p.Color, ColorBold, x.name)
 		}
 	}
 	p.dec(" seq ", uint64(f.TCPSeq))
@@ -142,7 +142,7 @@ func (p *PacketLister) mpa(m *iwarp.MPAFrame) {
 		name = "MPA Reply"
 	}
 	l.str(" ")
-	l.painted(p.Color, colorBold, name)
+	l.painted(p.Color, ColorBold, name)
 	p.dec(" revision ", uint64(m.Revision))
 	for _, x := range [...]struct {
 		on   bool
@@ -168,7 +168,7 @@ func (p *PacketLister) segment(u iwarp.ULPDU, length int) {
 	l := &p.line
 	c := u.Control()
 	l.str(" ")
-	l.painted(p.Color, colorBold, c.Opcode().String())
+	l.painted(p.Color, ColorBold, c.Opcode().String())
 	if c.Tagged() {
 		h := iwarp.Tagged(u)
 		p.hex(" key ", uint64(h.STag()), 8)
@@ -201,7 +201,7 @@ func (p *PacketLister) segment(u iwarp.ULPDU, length int) {
 		p.hex(" to key ", uint64(r.SinkSTag()), 8)
 	case op == iwarp.OpTerminate && len(payload) >= iwarp.TerminateLen:
 		l.str(" ")
-		l.painted(p.Color, colorRed, iwarp.Terminate(payload).String())
+		l.painted(p.Color, ColorRed, iwarp.Terminate(payload).String())
 	case op.IsSend() && h.MO() == 0:
 		full := length - iwarp.UntaggedLen
 		if !c.Last() {

@@ -55,7 +55,7 @@ func (t *Tree) Append(b []byte, v *rpc.View) []byte {
 
 func (t *Tree) heading(b []byte, s string) []byte {
 	b = append(b, "  "...)
-	return paint(b, t.Color, colorBold, s)
+	return Paint(b, t.Color, ColorBold, s)
 }
 
 func (t *Tree) connection(b []byte, v *rpc.View) []byte {
@@ -724,11 +724,11 @@ func (t *Tree) compound(b []byte, v *rpc.View, ops []rpc.Operation) []byte {
 		b = append(b, "    ["...)
 		b = strconv.AppendInt(b, int64(i), 10)
 		b = append(b, "] "...)
-		b = paint(b, t.Color, colorBold, o.Name)
+		b = Paint(b, t.Color, ColorBold, o.Name)
 		b = append(b, ' ')
 		switch {
 		case o.Status != "" && o.Code != 0:
-			b = paint(b, t.Color, colorRed, o.Status)
+			b = Paint(b, t.Color, ColorRed, o.Status)
 		case o.Status != "":
 			b = append(b, o.Status...)
 		case v.Tx.Reply.Seen() && v.Result() != nil:

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"path/filepath"
-
 	"github.com/rpcrdma/toolkit/analyze/diagnosis"
 	"github.com/rpcrdma/toolkit/analyze/fabric"
 	"github.com/rpcrdma/toolkit/analyze/filter"
@@ -78,14 +76,10 @@ func analyse(
 	_, tty := cli.Terminal(s.Err)
 	err := j.run(tty)
 	st := j.d.Stats()
-	names := make([]string, len(j.in.names))
-	for i, n := range j.in.names {
-		names[i] = filepath.Base(n)
-	}
 	account := j.d.Account()
 	return r.State(latency.Source{
 		Account: &account,
-		Inputs:  names, Filter: expression, Packets: st.Packets, Bytes: st.Bytes, First: st.First, Last: st.Last, Backwards: st.Backwards,
+		Inputs:  j.in.bases(), Filter: expression, Packets: st.Packets, Bytes: st.Bytes, First: st.First, Last: st.Last, Backwards: st.Backwards,
 	}), err
 }
 

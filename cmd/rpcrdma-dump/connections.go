@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -161,11 +160,7 @@ func (o *connectionsOptions) run(cmd *cobra.Command, s *cli.Streams, args []stri
 	if o.save == "" {
 		return err
 	}
-	names := make([]string, len(j.in.names))
-	for i, n := range j.in.names {
-		names[i] = filepath.Base(n)
-	}
-	return j.commitState(made, o.save, err, saved.Section(names, &a))
+	return j.commitState(made, o.save, err, saved.Section(j.in.bases(), &a))
 }
 
 // print shows the list. What is said of several taps is said in notes.

@@ -329,6 +329,15 @@ func (in *input) Place() (capture.Place, bool) {
 	return capture.Place{}, false
 }
 
+// bases are the names of the inputs without their folders.
+func (in *input) bases() []string {
+	names := make([]string, len(in.names))
+	for i, n := range in.names {
+		names[i] = filepath.Base(n)
+	}
+	return names
+}
+
 func (in *input) count(b *capture.Batch) {
 	if in.shown != nil {
 		in.shown(b)

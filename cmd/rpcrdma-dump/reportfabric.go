@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -89,11 +88,7 @@ func (o *reportOptions) runFabric(cmd *cobra.Command, s *cli.Streams, args []str
 	j.d = decode.New(opt, func(*transaction.Transaction) {})
 	_, tty := cli.Terminal(s.Err)
 	err = j.run(tty)
-	names := make([]string, len(j.in.names))
-	for i, n := range j.in.names {
-		names[i] = filepath.Base(n)
-	}
-	rep := r.Report(names)
+	rep := r.Report(j.in.bases())
 	out := newOutput(s, false, false)
 	var outErr error
 	if page != nil {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"io"
-	"path/filepath"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -73,11 +72,7 @@ func (o *sessionsOptions) run(cmd *cobra.Command, s *cli.Streams, args []string)
 	})
 	_, tty := cli.Terminal(s.Err)
 	err = j.run(tty)
-	names := make([]string, len(j.in.names))
-	for i, n := range j.in.names {
-		names[i] = filepath.Base(n)
-	}
-	rep := r.Report(names)
+	rep := r.Report(j.in.bases())
 	out := newOutput(s, false, false)
 	var outErr error
 	switch o.format {

@@ -157,17 +157,11 @@ func (t Untagged) MO() uint32 { return binary.BigEndian.Uint32(t[14:]) }
 // SetControl sets the control word.
 func (t Untagged) SetControl(c Control) { binary.BigEndian.PutUint16(t, uint16(c)) }
 
-// SetInvalidateSTag sets the steering tag to invalidate.
-func (t Untagged) SetInvalidateSTag(v uint32) { binary.BigEndian.PutUint32(t[2:], v) }
-
 // SetQN sets the queue number.
 func (t Untagged) SetQN(v uint32) { binary.BigEndian.PutUint32(t[6:], v) }
 
 // SetMSN sets the message sequence number.
 func (t Untagged) SetMSN(v uint32) { binary.BigEndian.PutUint32(t[10:], v) }
-
-// SetMO sets the message offset.
-func (t Untagged) SetMO(v uint32) { binary.BigEndian.PutUint32(t[14:], v) }
 
 // AppendUntagged adds an untagged header to dst. The queue number follows from
 // the opcode in c. stag is the steering tag to invalidate, or 0.

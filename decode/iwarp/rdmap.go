@@ -110,20 +110,8 @@ func (r ReadRequest) SourceSTag() uint32 { return binary.BigEndian.Uint32(r[16:]
 // SourceTO is where in it the first byte is.
 func (r ReadRequest) SourceTO() uint64 { return binary.BigEndian.Uint64(r[20:]) }
 
-// SetSinkSTag sets the steering tag of the requester's memory.
-func (r ReadRequest) SetSinkSTag(v uint32) { binary.BigEndian.PutUint32(r, v) }
-
-// SetSinkTO sets the offset in the requester's memory.
-func (r ReadRequest) SetSinkTO(v uint64) { binary.BigEndian.PutUint64(r[4:], v) }
-
 // SetSize sets the number of bytes to read.
 func (r ReadRequest) SetSize(v uint32) { binary.BigEndian.PutUint32(r[12:], v) }
-
-// SetSourceSTag sets the steering tag of the responder's memory.
-func (r ReadRequest) SetSourceSTag(v uint32) { binary.BigEndian.PutUint32(r[16:], v) }
-
-// SetSourceTO sets the offset in the responder's memory.
-func (r ReadRequest) SetSourceTO(v uint64) { binary.BigEndian.PutUint64(r[20:], v) }
 
 // AppendReadRequest adds the payload of a Read Request to dst.
 func AppendReadRequest(dst []byte, sinkSTag uint32, sinkTO uint64, size, sourceSTag uint32, sourceTO uint64) []byte {
@@ -195,12 +183,6 @@ func (r AtomicRequest) Compare() uint64 { return binary.BigEndian.Uint64(r[36:])
 // CompareMask belongs to Compare.
 func (r AtomicRequest) CompareMask() uint64 { return binary.BigEndian.Uint64(r[44:]) }
 
-// SetOp sets the operation.
-func (r AtomicRequest) SetOp(o AtomicOp) { binary.BigEndian.PutUint32(r, uint32(o&0x0f)) }
-
-// SetIdentifier sets the request identifier.
-func (r AtomicRequest) SetIdentifier(v uint32) { binary.BigEndian.PutUint32(r[4:], v) }
-
 // SetSTag sets the steering tag.
 func (r AtomicRequest) SetSTag(v uint32) { binary.BigEndian.PutUint32(r[8:], v) }
 
@@ -210,14 +192,8 @@ func (r AtomicRequest) SetTO(v uint64) { binary.BigEndian.PutUint64(r[12:], v) }
 // SetData sets the add or swap data.
 func (r AtomicRequest) SetData(v uint64) { binary.BigEndian.PutUint64(r[20:], v) }
 
-// SetMask sets the add or swap mask.
-func (r AtomicRequest) SetMask(v uint64) { binary.BigEndian.PutUint64(r[28:], v) }
-
 // SetCompare sets the compare data.
 func (r AtomicRequest) SetCompare(v uint64) { binary.BigEndian.PutUint64(r[36:], v) }
-
-// SetCompareMask sets the compare mask.
-func (r AtomicRequest) SetCompareMask(v uint64) { binary.BigEndian.PutUint64(r[44:], v) }
 
 // AtomicResponse is the payload of an Atomic Response (RFC 7306 5.2.2):
 //
@@ -229,9 +205,6 @@ func (r AtomicResponse) Identifier() uint32 { return binary.BigEndian.Uint32(r) 
 
 // Value is what the memory held before.
 func (r AtomicResponse) Value() uint64 { return binary.BigEndian.Uint64(r[4:]) }
-
-// SetIdentifier sets the request identifier.
-func (r AtomicResponse) SetIdentifier(v uint32) { binary.BigEndian.PutUint32(r, v) }
 
 // SetValue sets the original value.
 func (r AtomicResponse) SetValue(v uint64) { binary.BigEndian.PutUint64(r[4:], v) }

@@ -359,20 +359,8 @@ func (e *emitter) union(d *def) {
 			return
 		}
 		e.p("switch t.%s {", disc.goName)
-		for _, a := range arms {
-			if a.isDefault {
-				missing = ""
-				e.p("default:")
-			} else {
-				var ls []string
-				for _, l := range a.labels {
-					ls = append(ls, e.label(l, disc.typ))
-				}
-				e.p("case %s:", strings.Join(ls, ", "))
-			}
-			if a.typ != nil {
-				body(a.member)
-			}
+		if e.cases(disc, arms, func(a unionArm) { body(a.member) }) {
+			missing = ""
 		}
 		if missing != "" && disc.typ.kind != kBool {
 			e.p("default:\n%s", missing)

@@ -46,9 +46,17 @@ func (e *emitter) choice(word, missing string, disc *member, arms []unionArm, ar
 		value = e.ref(disc.typ.def) + "(" + word + ")"
 	}
 	e.p("switch %s {", value)
+	if e.cases(disc, arms, func(a unionArm) { arm(a.typ) }) {
+		missing = ""
+	}
+	e.p("%s\n}", missing)
+}
+
+// cases writes the cases of the arms, and reports whether one of them is the default.
+func (e *emitter) cases(disc *member, arms []unionArm, body func(unionArm)) (all bool) {
 	for _, a := range arms {
 		if a.isDefault {
-			missing = ""
+			all = true
 			e.p("default:")
 		} else {
 			var ls []string
@@ -58,10 +66,10 @@ func (e *emitter) choice(word, missing string, disc *member, arms []unionArm, ar
 			e.p("case %s:", strings.Join(ls, ", "))
 		}
 		if a.typ != nil {
-			arm(a.typ)
+			body(a)
 		}
 	}
-	e.p("%s\n}", missing)
+	return all
 }
 
 // declared declares the numbers in use.

@@ -21,19 +21,13 @@ type Findings struct {
 	Name  func(netip.Addr) string // nil: addresses as they are
 }
 
-const (
-	colorReset = "\x1b[0m"
-	colorDim   = "\x1b[2m"
-	colorBold  = "\x1b[1m"
-)
-
-var severityColors = [...]string{"", "\x1b[36m", "\x1b[33m", "\x1b[31m"}
+var severityColors = [...]string{"", text.ColorCyan, text.ColorYellow, text.ColorRed}
 
 // Append appends a finding.
 func (t *Findings) Append(b []byte, f *check.Finding) []byte {
-	b = t.paint(b, severityColors[f.Severity], fmt.Sprintf("%-7s", f.Severity))
+	b = text.Paint(b, t.Color && f.Severity > 0, severityColors[f.Severity], fmt.Sprintf("%-7s", f.Severity))
 	b = append(b, ' ')
-	b = t.paint(b, colorBold, f.Rule.ID)
+	b = text.Paint(b, t.Color, text.ColorBold, f.Rule.ID)
 	b = append(b, "  "...)
 	b = append(b, f.Rule.Number...)
 	b = append(b, " frame "...)
@@ -112,18 +106,9 @@ func (t *Findings) line(b []byte, name, v string) []byte {
 		return b
 	}
 	b = append(b, "\n        "...)
-	b = t.paint(b, colorDim, fmt.Sprintf("%-8s", name))
+	b = text.Paint(b, t.Color, text.ColorDim, fmt.Sprintf("%-8s", name))
 	b = append(b, ' ')
 	return append(b, v...)
-}
-
-func (t *Findings) paint(b []byte, color, s string) []byte {
-	if !t.Color || color == "" {
-		return append(b, s...)
-	}
-	b = append(b, color...)
-	b = append(b, s...)
-	return append(b, colorReset...)
 }
 
 func (t *Findings) end(b []byte, e rdma.End) []byte {
