@@ -1,10 +1,8 @@
 package check
 
 import (
-	"cmp"
 	"encoding/hex"
 	"fmt"
-	"slices"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/rpc"
@@ -101,11 +99,6 @@ func (c *replyRules) channelsDown() {
 		}
 		list = append(list, x.f)
 	}
-	slices.SortFunc(list, func(a, b *Finding) int {
-		return cmp.Or(cmp.Compare(a.Ref.Number, b.Ref.Number), cmp.Compare(a.Seen, b.Seen))
-	})
-	for _, f := range list {
-		c.report(f)
-	}
+	c.reportAll(list)
 	clear(c.down)
 }

@@ -1,7 +1,6 @@
 package check
 
 import (
-	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -134,12 +133,7 @@ func (c *formRules) oneForm() {
 			list = append(list, n.f)
 		}
 	}
-	slices.SortFunc(list, func(a, b *Finding) int {
-		return cmp.Or(cmp.Compare(a.Ref.Number, b.Ref.Number), cmp.Compare(a.Seen, b.Seen))
-	})
-	for _, f := range list {
-		c.report(f)
-	}
+	c.reportAll(list)
 	clear(c.pairs)
 }
 

@@ -1,7 +1,6 @@
 package check
 
 import (
-	"cmp"
 	"encoding/hex"
 	"fmt"
 	"slices"
@@ -118,11 +117,6 @@ func (c *offloadRules) unreported(now rdma.Ref) {
 		}
 		list = append(list, x.f)
 	}
-	slices.SortFunc(list, func(a, b *Finding) int {
-		return cmp.Or(cmp.Compare(a.Ref.Number, b.Ref.Number), cmp.Compare(a.Seen, b.Seen))
-	})
-	for _, f := range list {
-		c.report(f)
-	}
+	c.reportAll(list)
 	clear(c.open)
 }

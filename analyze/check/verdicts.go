@@ -1,6 +1,9 @@
 package check
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
@@ -28,6 +31,16 @@ func (c *verdicts) ok(r id) {
 func (c *verdicts) skip(r id, why Reason) {
 	if c.on[r] != Off {
 		c.stats[r].NotJudged[why]++
+	}
+}
+
+// reportAll reports findings that come to light at the end, in the order of their packets.
+func (c *verdicts) reportAll(list []*Finding) {
+	slices.SortFunc(list, func(a, b *Finding) int {
+		return cmp.Or(cmp.Compare(a.Ref.Number, b.Ref.Number), cmp.Compare(a.Seen, b.Seen))
+	})
+	for _, f := range list {
+		c.report(f)
 	}
 }
 

@@ -1,7 +1,6 @@
 package fabric
 
 import (
-	"net/netip"
 	"strconv"
 	"strings"
 	"time"
@@ -20,19 +19,7 @@ const OperationSchema = "rpcrdma.operation/1"
 type Encoder struct {
 	Clock text.Clock
 	time  ndjson.Encoder
-	addrs map[netip.Addr]string
-}
-
-func (e *Encoder) addr(a netip.Addr) string {
-	s, ok := e.addrs[a]
-	if !ok {
-		if e.addrs == nil || len(e.addrs) >= 4096 {
-			e.addrs = make(map[netip.Addr]string)
-		}
-		s = link.AddrString(a)
-		e.addrs[a] = s
-	}
-	return s
+	addrs link.AddrTexts
 }
 
 // AppendJSON appends an operation as a JSON object, without a newline.
@@ -60,8 +47,8 @@ func (e *Encoder) AppendJSON(b []byte, o *Operation) []byte {
 	str("service", o.Service.Name)
 	str("service_source", o.Service.Source.String())
 	str("kind", o.Kind.String())
-	str("requester", e.addr(from.Addr))
-	str("responder", e.addr(to.Addr))
+	str("requester", e.addrs.Of(from.Addr))
+	str("responder", e.addrs.Of(to.Addr))
 	num("requester_endpoint", uint64(from.Number()))
 	num("responder_endpoint", uint64(to.Number()))
 	num("sequence", o.Seq)
@@ -114,9 +101,9 @@ func (e *Encoder) AppendText(b []byte, o *Operation) []byte {
 	b = append(b, '#')
 	b = strconv.AppendInt(b, int64(c.ID), 10)
 	b = append(b, ' ')
-	b = append(b, e.addr(c.Ends[o.From].Addr)...)
+	b = append(b, e.addrs.Of(c.Ends[o.From].Addr)...)
 	b = append(b, " > "...)
-	b = append(b, e.addr(c.Ends[o.From.Other()].Addr)...)
+	b = append(b, e.addrs.Of(c.Ends[o.From.Other()].Addr)...)
 	b = append(b, ' ')
 	b = append(b, o.Service.Name...)
 	if o.Service.Source == SourceGuess {

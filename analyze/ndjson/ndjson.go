@@ -22,7 +22,7 @@ const Schema = "rpcrdma.transaction/1"
 // Encoder turns transactions into JSON objects. It keeps a template for each of the kinds of transactions seen lately.
 type Encoder struct {
 	clock     clock
-	addrs     map[netip.Addr]string
+	addrs     link.AddrTexts
 	kinds     compound.Kinds
 	ends      [256]connection
 	templates [1024]*template
@@ -57,7 +57,7 @@ func (r *row) Text(s string)            { r.b = Quote(r.b, s) }
 func (r *row) TextBytes(s []byte)       { r.b = QuoteBytes(r.b, s) }
 func (r *row) Hex(v []byte)             { r.b = append(digits.Hex(append(r.b, '"'), v), '"') }
 func (r *row) Symbol(s string)          { r.b = text(r.b, s) }
-func (r *row) Addr(a netip.Addr)        { r.b = text(r.b, r.e.addr(a)) }
+func (r *row) Addr(a netip.Addr)        { r.b = text(r.b, r.e.addrs.Of(a)) }
 func (r *row) Stopped() bool            { return false }
 
 // Bool writes what is true. What is not is left out.
@@ -87,8 +87,8 @@ func (e *Encoder) Tunnel(b []byte, t *rdma.Tunnel, client rdma.Side) []byte {
 		b = num(b, `,"id":`, uint64(t.ID))
 	}
 	if t.Ends[0].IsValid() {
-		b = str(b, `,"outer_client":`, e.addr(t.Ends[client]))
-		b = str(b, `,"outer_server":`, e.addr(t.Ends[client.Other()]))
+		b = str(b, `,"outer_client":`, e.addrs.Of(t.Ends[client]))
+		b = str(b, `,"outer_server":`, e.addrs.Of(t.Ends[client.Other()]))
 	}
 	return append(b, '}')
 }
@@ -126,19 +126,6 @@ func (c *clock) append(b []byte, ns int64) []byte {
 	}
 	b = digits.Nano(append(b, c.stamp[:]...), uint32(frac))
 	return append(b, 'Z')
-}
-
-// addr is the text of an address.
-func (e *Encoder) addr(a netip.Addr) string {
-	s, ok := e.addrs[a]
-	if !ok {
-		if e.addrs == nil || len(e.addrs) > 4096 {
-			e.addrs = make(map[netip.Addr]string)
-		}
-		s = link.AddrString(a)
-		e.addrs[a] = s
-	}
-	return s
 }
 
 // num appends a key and a number. Like that of the functions below, the key is as it is written, with the comma before and

@@ -1,7 +1,6 @@
 package parquet
 
 import (
-	"net/netip"
 	"unicode/utf8"
 
 	"github.com/rpcrdma/toolkit/analyze/compound"
@@ -15,7 +14,7 @@ import (
 // encoder appends one transaction after the other to the columns. Rows with the same values are counted for each run of attributes.
 type encoder struct {
 	*rows
-	addrs  map[netip.Addr]string
+	addrs  link.AddrTexts
 	listB  []byte
 	text   []byte // a name
 	joined []byte // a path
@@ -236,17 +235,4 @@ func (e *encoder) valid(b []byte) []byte {
 func (e *encoder) listing(v *rpc.View) []byte {
 	e.listB = v.AppendOperation(e.listB[:0])
 	return e.listB
-}
-
-// addr is the text of an address.
-func (e *encoder) addr(a netip.Addr) string {
-	s, ok := e.addrs[a]
-	if !ok {
-		if e.addrs == nil || len(e.addrs) > 4096 {
-			e.addrs = make(map[netip.Addr]string)
-		}
-		s = link.AddrString(a)
-		e.addrs[a] = s
-	}
-	return s
 }

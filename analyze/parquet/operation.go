@@ -2,7 +2,6 @@ package parquet
 
 import (
 	"io"
-	"net/netip"
 
 	pq "github.com/parquet-go/parquet-go"
 
@@ -57,7 +56,7 @@ type LostOp struct {
 type OperationWriter struct {
 	w     *pq.GenericWriter[OperationRow]
 	one   [1]OperationRow
-	addrs map[netip.Addr]string
+	addrs link.AddrTexts
 	rows  int
 	total uint64
 	group int // rows
@@ -81,20 +80,8 @@ func NewOperationWriter(w io.Writer, metadata map[string]string, group int) *Ope
 	}
 	return &OperationWriter{
 		w:     pq.NewGenericWriter[OperationRow](w, options(fabric.OperationSchema, metadata, c)...),
-		addrs: make(map[netip.Addr]string), group: min(max(group/operationBytes, 1), maxGroupRows),
+		group: min(max(group/operationBytes, 1), maxGroupRows),
 	}
-}
-
-func (w *OperationWriter) addr(a netip.Addr) string {
-	s, ok := w.addrs[a]
-	if !ok {
-		if len(w.addrs) > 4096 {
-			clear(w.addrs)
-		}
-		s = link.AddrString(a)
-		w.addrs[a] = s
-	}
-	return s
 }
 
 // Add writes an operation.
@@ -105,7 +92,7 @@ func (w *OperationWriter) Add(o *fabric.Operation) error {
 	*r = OperationRow{
 		Time: o.First.Time, TimeNS: o.First.Time, Connection: int64(c.ID), Fabric: c.Fabric.String(),
 		Service: o.Service.Name, ServiceSource: o.Service.Source.String(), Kind: o.Kind.String(),
-		Requester: w.addr(from.Addr), Responder: w.addr(to.Addr), RequesterEndpoint: int64(from.Number()), ResponderEndpoint: int64(to.Number()),
+		Requester: w.addrs.Of(from.Addr), Responder: w.addrs.Of(to.Addr), RequesterEndpoint: int64(from.Number()), ResponderEndpoint: int64(to.Number()),
 		Sequence: int64(o.Seq), Status: o.Status.String(), Length: int64(o.Length), Bytes: int64(o.Bytes), Packets: int64(o.Packets),
 		Again: int64(o.Again), InFlight: int64(o.InFlight), FirstFrame: int64(o.First.Number), LastFrame: int64(o.Last.Number),
 	}

@@ -80,7 +80,7 @@ func (x *value) Enum(code uint32, symbol string) {
 }
 
 // Addr implements fields.Values.
-func (x *value) Addr(a netip.Addr) { x.Symbol(x.e.addr(a)) }
+func (x *value) Addr(a netip.Addr) { x.Symbol(x.e.addrs.Of(a)) }
 
 // Stopped implements fields.Values. All values are wanted.
 func (x *value) Stopped() bool { return false }

@@ -47,6 +47,24 @@ func AddrString(a netip.Addr) string {
 	return a.String()
 }
 
+// AddrTexts keeps what AddrString says of addresses, for those who write many. The zero value is ready for use.
+type AddrTexts struct{ texts map[netip.Addr]string }
+
+// Of is AddrString(a).
+func (x *AddrTexts) Of(a netip.Addr) string {
+	s, ok := x.texts[a]
+	if !ok {
+		if x.texts == nil || len(x.texts) >= maxAddrTexts {
+			x.texts = make(map[netip.Addr]string)
+		}
+		s = AddrString(a)
+		x.texts[a] = s
+	}
+	return s
+}
+
+const maxAddrTexts = 4096
+
 // AppendAddr appends AddrString(a). It does not allocate.
 func AppendAddr(b []byte, a netip.Addr) []byte {
 	if lid, ok := IsLID(a); ok {
