@@ -39,9 +39,9 @@ type Interval struct {
 // runView is what the template shows.
 type runView struct {
 	*Run
-	Cards               []card
-	Heat, Rates, Volume *plot.Chart
-	Tables              []shownTable
+	Cards                      []card
+	Heat, Rates, Volume, Wrong *plot.Chart
+	Tables                     []shownTable
 }
 
 // Write writes the page.
@@ -57,6 +57,7 @@ func (r *Run) Write(w io.Writer) error {
 	each := r.Interval.Seconds()
 	v.Rates = v.bars("Calls per second", func(x *Interval) float64 { return float64(x.Calls) / each }, func(f float64) string { return units.Rounded(f, 1000) })
 	v.Volume = v.bars("Bytes of data per second", func(x *Interval) float64 { return float64(x.Bytes) / each }, units.BytesUnit)
+	v.Wrong = v.bars("Wrong replies per second", func(x *Interval) float64 { return float64(x.Wrong) / each }, func(f float64) string { return units.Rounded(f, 1000) })
 	return runPage().Execute(printable.TextWriter(w), v)
 }
 

@@ -32,7 +32,7 @@ func TestHTML(t *testing.T) {
 	if err := r.HTML(&b); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"Replay of &lt;a.plan&gt;", "a note", "Latency over time", "Calls per second", "Bytes of data per second", "NFS3ERR_IO", "READ f &amp; g", "297"} {
+	for _, want := range []string{"Replay of &lt;a.plan&gt;", "a note", "Latency over time", "Calls per second", "Wrong replies per second", "Bytes of data per second", "NFS3ERR_IO", "READ f &amp; g", "297"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("the page does not say %q", want)
 		}
