@@ -293,7 +293,7 @@ func (b *batch) serverTime() {
 	})
 	found := make(map[uint16]*finding)
 	var servers []uint16
-	most := make(map[uint16]int64)
+	most, doubtful := make(map[uint16]int64), make(map[uint16]int64)
 	alone := b.alone()
 	var times []int64
 	for _, calls := range all {
@@ -325,15 +325,21 @@ func (b *batch) serverTime() {
 		for _, x := range calls {
 			f.of(x, x.take(min(x.service(), x.left)))
 		}
+		sure := Possible
+		if known*10 >= len(times)*9 && (alone[server] || !b.loud(server)) { // else they may wait for the calls of another client
+			sure = b.surely(calls, times, quick, alone[server])
+		}
+		if sure != Certain {
+			doubtful[server] += sum
+		}
 		if sum > most[server] {
-			most[server], f.what, f.typical = sum, b.names.name(calls[0].op), mean
-			f.certainty = Possible
-			if known*10 >= len(times)*9 && (alone[server] || !b.loud(server)) { // else they may wait for the calls of another client
-				f.certainty = b.surely(calls, times, quick, alone[server])
-			}
+			most[server], f.what, f.typical, f.certainty = sum, b.names.name(calls[0].op), mean, sure
 		}
 	}
 	for _, s := range servers {
+		if f := found[s]; f.certainty == Certain && doubtful[s]*4 > f.time {
+			f.certainty = Likely // of other operations it is not
+		}
 		b.Recorder.found(found[s])
 	}
 }
@@ -352,10 +358,34 @@ func (b *batch) surely(calls []*call, times []int64, quick int, alone bool) Cert
 		return Certain
 	case k.fabric >= rdma.IWARP && quick*4 < len(times): // TCP's acknowledgements bound the way less well
 		return Possible
+	case b.answeredTogether(calls): // the path may have stood still
+		return Possible
 	case mid >= brisk || often(times):
 		return Likely
 	}
 	return Possible
+}
+
+// answeredTogether reports whether most of the calls that were long with the server were answered at once with others that were: what let them go may be
+// anything that all of them wait for.
+func (b *batch) answeredTogether(calls []*call) bool {
+	var at []int64
+	for _, x := range b.pairs[calls[0].conn.pair].calls {
+		if x.service() >= brisk {
+			at = append(at, x.answer)
+		}
+	}
+	slices.Sort(at)
+	slow, near := 0, 0
+	for _, x := range calls {
+		if x.service() < brisk {
+			continue
+		}
+		slow++
+		i, _ := slices.BinarySearch(at, x.answer)
+		near += b2i(i > 0 && x.answer-at[i-1] <= held || i+1 < len(at) && at[i+1]-x.answer <= held)
+	}
+	return near*2 > slow
 }
 
 // loud reports whether one client among several causes most of the time that calls are with a server.
@@ -384,7 +414,7 @@ func often(times []int64) bool {
 	return len(slow) >= 8 && len(slow)*10 >= len(times) && slow[len(slow)*3/4]*10 > slow[len(slow)/4]*11
 }
 
-// tailed reports whether a few calls make up most of the time, which something else may have held up. It sorts the times.
+// tailed reports whether a few calls make up a quarter of the time, which something else may have held up. It sorts the times.
 func tailed(times []int64) bool {
 	slices.Sort(times)
 	few, all := int64(0), int64(0)
@@ -394,7 +424,7 @@ func tailed(times []int64) bool {
 			few += n
 		}
 	}
-	return few*2 > all
+	return few*4 > all
 }
 
 // paced reports whether calls with data are done as if one thing after the other carried them, at one rate: it may be a link.
