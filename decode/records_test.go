@@ -55,6 +55,26 @@ func (d *dialogue) run(o decode.Options) (decode.Stats, []transaction.Transactio
 	return dec.Stats(), list
 }
 
+// TestAlertInParts: an alert of TLS in plain text is told however TCP has cut it.
+func TestAlertInParts(t *testing.T) {
+	alert := []byte{21, 3, 3, 0, 2, 2, 40, 9, 9}
+	for cut := 1; cut < len(alert); cut++ {
+		var d dialogue
+		d.say(0, oncrpc.AppendRecord(nil, (&oncrpc.Call{XID: 1, RPCVersion: oncrpc.Version, Program: 100003, Version: 3}).Append(nil)))
+		d.say(1, oncrpc.AppendRecord(nil, (&oncrpc.Reply{XID: 1}).Append(nil)))
+		d.say(1, alert[:cut])
+		d.say(1, alert[cut:])
+		st, _ := d.run(decode.Options{})
+		first := uint64(3) // the packet with the description
+		if cut <= 6 {
+			first = 4
+		}
+		if want := (rdma.Given{Count: 1, First: first, Offset: 40}); st.TLSRefused != want {
+			t.Errorf("cut behind %d bytes: %+v, want %+v", cut, st.TLSRefused, want)
+		}
+	}
+}
+
 // TestRecordsThatAreNone: what RPC over TCP has in place of a record is counted, with its packet; TLS on its own.
 func TestRecordsThatAreNone(t *testing.T) {
 	call := func(xid uint32) []byte {

@@ -78,11 +78,11 @@ type RecordParser struct {
 
 	off      uint64 // of the next byte in the stream
 	synced   bool
-	followed bool // a record has ended where the open one starts
-	astray   bool // what is passed over belongs to Given
-	sealed   bool // the rest of the stream is TLS
-	alerting bool // TLS has begun with the header of an alert
-	open     bool // rec holds a record whose end has not come yet
+	followed bool  // a record has ended where the open one starts
+	astray   bool  // what is passed over belongs to Given
+	sealed   bool  // the rest of the stream is TLS
+	alerting uint8 // TLS has begun with the header of an alert: 1 more than how many of the bytes behind it have come
+	open     bool  // rec holds a record whose end has not come yet
 
 	mark     [markSize]byte
 	markLen  int
@@ -116,7 +116,7 @@ func (p *RecordParser) Open() (start uint64, open bool) { return p.rec.Start, p.
 func (p *RecordParser) Restart() {
 	p.End()
 	p.lose()
-	p.off, p.synced, p.followed, p.astray, p.sealed, p.alerting = 0, false, false, false, false, false
+	p.off, p.synced, p.followed, p.astray, p.sealed, p.alerting = 0, false, false, false, false, 0
 }
 
 // Data consumes the next bytes of the stream. b ought to start where the
@@ -354,7 +354,9 @@ func (p *RecordParser) giveUp() {
 		p.Given.Bytes += p.off - p.rec.Start
 	case !p.followed: // where it starts was a guess
 	case p.rec.Fragments == 1 && startsTLS(p.mark):
-		p.sealed, p.alerting = true, p.mark[0] == tlsAlert && p.mark[3] == 0
+		if p.sealed, p.alerting = true, 0; p.mark[0] == tlsAlert && p.mark[3] == 0 {
+			p.alerting = 1
+		}
 		p.Sealed.Add(rdma.Given{Count: 1, Bytes: p.off - p.rec.Start, First: p.rec.First.Number, Offset: p.rec.Start})
 	default:
 		p.given()
@@ -366,12 +368,22 @@ func (p *RecordParser) giveUp() {
 // tlsAlert is the type of a record of TLS with an alert, and closeNotify an alert that refuses nothing.
 const tlsAlert, closeNotify = 21, 0
 
-// alert takes what follows the first bytes of TLS: the rest of the length, which is 2 of an alert in plain text, its level and its description.
+// alert takes what follows the first bytes of TLS, in one segment or several: the rest of the length, which is 2 of an alert in plain text, its
+// level and its description.
 func (p *RecordParser) alert(b []byte, ref rdma.Ref) {
-	if p.alerting && len(b) >= 3 && b[0] == 2 && b[2] != closeNotify {
-		p.Alert.Add(rdma.Given{Count: 1, First: ref.Number, Offset: uint64(b[2])})
+	for ; p.alerting > 0 && len(b) > 0; b = b[1:] {
+		switch {
+		case p.alerting == 3:
+			if b[0] != closeNotify {
+				p.Alert.Add(rdma.Given{Count: 1, First: ref.Number, Offset: uint64(b[0])})
+			}
+			p.alerting = 0
+		case p.alerting == 1 && b[0] != 2:
+			p.alerting = 0
+		default:
+			p.alerting++
+		}
 	}
-	p.alerting = false
 }
 
 // given counts the open record as one that makes no sense.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"crypto/tls"
 	"fmt"
 	"io"
 	"strings"
@@ -181,7 +182,7 @@ func (p *Problems) Packets(st *decode.Stats, problems int) {
 		p.Printf("note: %s of RPC connections over TCP with TLS: %s not decoded; the first begins with packet %d", units.Plural(g.Count, "direction"), units.Plural(g.Bytes, "encrypted byte"), g.First)
 	}
 	if g := &st.TLSRefused; g.Count > 0 {
-		p.Printf("note: TLS was refused in %s of RPC connections over TCP by an alert in plain text; the first is packet %d, with description %d of RFC 8446, section 6", units.Plural(g.Count, "direction"), g.First, g.Offset)
+		p.Printf("note: TLS was refused in %s of RPC connections over TCP by an alert in plain text; the first is packet %d: %s", units.Plural(g.Count, "direction"), g.First, strings.TrimPrefix(tls.AlertError(g.Offset).Error(), "tls: "))
 	}
 	for _, s := range text.Attempts(st) {
 		p.Printf("note: %s", s)
