@@ -319,14 +319,6 @@ func (e *Event) field(key, value []byte) {
 		e.number(0, &e.Queue, value)
 	case "cid":
 		e.number(Completion, &e.Completion, value)
-	case "xprt_id":
-		e.number(Connected, &e.Transport, value)
-	case "error", "status": // printed as the negative number of an error, or as it is
-		if e.Kind == Failed || e.Kind == FailedOperation || e.Kind == Operation {
-			e.number(Outcome, &e.Status, bytes.TrimPrefix(value, []byte("-")))
-		}
-	case "operation":
-		e.number(Numbered, &e.Operation, value)
 	case "vers":
 		e.number(0, &e.Version, value)
 	case "service":
@@ -337,6 +329,22 @@ func (e *Event) field(key, value []byte) {
 		e.Peer, _ = endpoint(value)
 	case "server":
 		e.Local, _ = endpoint(value)
+	default:
+		e.outcome(key, value)
+	}
+}
+
+// outcome takes a field of an event that tells how a call ended, or what of it was executed.
+func (e *Event) outcome(key, value []byte) {
+	switch string(key) {
+	case "xprt_id":
+		e.number(Connected, &e.Transport, value)
+	case "error", "status": // printed as the negative number of an error, or as it is
+		if e.Kind == Failed || e.Kind == FailedOperation || e.Kind == Operation {
+			e.number(Outcome, &e.Status, bytes.TrimPrefix(value, []byte("-")))
+		}
+	case "operation":
+		e.number(Numbered, &e.Operation, value)
 	}
 }
 

@@ -72,7 +72,7 @@ func (c *counter) close() { c.file.Close() }
 func (r *eventReader) sample() {
 	for _, c := range r.counters {
 		if n := c.grown(); n > 0 {
-			r.pending = append(r.pending, ftrace.Event{Kind: ftrace.Counter, Program: []byte(c.port), Procedure: []byte(c.name), Grown: n})
+			r.grown = append(r.grown, ftrace.Event{Kind: ftrace.Counter, Program: []byte(c.port), Procedure: []byte(c.name), Grown: n})
 		}
 	}
 }

@@ -50,14 +50,14 @@ func TestCounters(t *testing.T) {
 	}
 	sample := func() (got []string) {
 		r.sample()
-		for _, e := range r.pending {
+		for _, e := range r.grown {
 			var x ftrace.Event
 			if !x.Decode(e.Append(nil)) || x.Kind != ftrace.Counter {
 				t.Errorf("%+v", x)
 			}
 			got = append(got, fmt.Sprintf("%s %s %d", x.Program, x.Procedure, x.Grown))
 		}
-		r.pending = nil
+		r.grown = nil
 		slices.Sort(got)
 		return got
 	}

@@ -105,7 +105,8 @@ type eventRings struct {
 	event    ftrace.Event
 	record   []byte
 	chooser  chooser
-	pending  []ftrace.Event // what is not from a ring
+	pending  []ftrace.Event // transports: before the calls over them
+	grown    []ftrace.Event // counters: behind the events of the time for which they stand
 	unknown  func(transport uint32)
 	ended    [2]atomic.Uint64 // calls of NFS that have ended: of a client, of a server
 	received atomic.Uint64
@@ -116,6 +117,7 @@ type eventRings struct {
 // fill adds the events until a time, which the kernel has written by now, in the order of their times.
 func (e *eventRings) fill(b *capture.Batch, until int64) {
 	e.putPending(b)
+	drained := false
 	for b.Size() < batchBytes && len(b.Packets) < batchPackets {
 		var first *eventRing
 		for _, r := range e.rings {
@@ -128,6 +130,7 @@ func (e *eventRings) fill(b *capture.Batch, until int64) {
 			}
 		}
 		if first == nil {
+			drained = true
 			break
 		}
 		if f := e.formats[native.Uint16(first.event)]; f != nil {
@@ -153,9 +156,16 @@ func (e *eventRings) fill(b *capture.Batch, until int64) {
 	for _, r := range e.rings {
 		r.free()
 	}
+	if drained && len(e.grown) > 0 {
+		e.last = max(e.last, until+e.wall)
+		for i := range e.grown {
+			e.put(b, &e.grown[i])
+		}
+		e.grown = e.grown[:0]
+	}
 }
 
-// putPending appends what is not from a ring.
+// putPending appends transports.
 func (e *eventRings) putPending(b *capture.Batch) {
 	for i := range e.pending {
 		e.put(b, &e.pending[i])

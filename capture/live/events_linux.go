@@ -113,7 +113,6 @@ func (r *eventReader) survey(now int64) {
 		return
 	}
 	r.surveyed = now
-	r.last = max(r.last, now+r.wall-int64(settled)) // what follows is not older
 	r.sample()
 	r.transports()
 	r.absent = slices.DeleteFunc(r.absent, func(module string) bool {

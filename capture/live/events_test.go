@@ -88,7 +88,16 @@ func TestEventRings(t *testing.T) {
 			t.Fatalf("round %d: %d of %d and %d of %d bytes are free", i, one.read, one.written, two.read, two.written)
 		}
 	}
-	if n, lost := e.received.Load(), e.lost.Load(); n != 60 || lost != 15 {
+	// A counter stands behind the events of its second, and does not change their times, though they are read later.
+	one.event(5000, 7, 1)
+	e.grown = []ftrace.Event{{Kind: ftrace.Counter}}
+	b.Reset()
+	one.look()
+	e.fill(&b, 6000)
+	if len(b.Packets) != 2 || b.Packets[0].Time != 1000005000 || b.Packets[1].Time != 1000006000 || b.Packets[1].Data[0] != byte(ftrace.Counter) {
+		t.Errorf("%+v", b.Packets)
+	}
+	if n, lost := e.received.Load(), e.lost.Load(); n != 61 || lost != 15 {
 		t.Errorf("%d events, %d lost", n, lost)
 	}
 	// Records that cannot be.
