@@ -18,7 +18,12 @@ func (w *Worker) handle(ctx context.Context, m jetstream.Msg) {
 		return
 	}
 	t, err := decodeTask(m.Subject(), m.Data())
-	if err != nil {
+	switch {
+	case errors.Is(err, errNewer):
+		w.Note("a message is left to other workers: %s: %v", cut(m.Subject(), 100), err)
+		_ = m.NakWithDelay(w.q.ackWait)
+		return
+	case err != nil:
 		w.Note("a message that nobody who submits units writes is removed from the queue: %s: %v", cut(m.Subject(), 100), err)
 		_ = m.TermWithReason("malformed")
 		return

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/natstest"
+	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/testtools/natstest"
 )
 
 // impostor listens where a NATS server is expected. It tells what clients have said to it, in the clear or within TLS.

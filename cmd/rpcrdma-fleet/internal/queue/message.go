@@ -44,8 +44,17 @@ func (t Task) encode() ([]byte, error) {
 	return b, err
 }
 
+// errNewer says that a message is one of a later version of the program.
+var errNewer = errors.New("a later version of this program wrote it")
+
 // decodeTask reads a message of the queue. Anybody who may publish can have written it.
 func decodeTask(subj string, b []byte) (Task, error) {
+	var v struct {
+		Version int `json:"version"`
+	}
+	if len(b) <= maxMessage && json.Unmarshal(b, &v) == nil && v.Version > messageVersion {
+		return Task{}, errNewer
+	}
 	var m message
 	if err := strict("the message", b, maxMessage, &m); err != nil {
 		return Task{}, err

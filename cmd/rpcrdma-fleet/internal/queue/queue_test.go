@@ -573,7 +573,7 @@ func long(t *testing.T, ackWait time.Duration) (gap time.Duration, wrong string)
 func TestHostile(t *testing.T) {
 	r, x := newRig(t, calm), newMemory(nil)
 	bad := []string{
-		"", "{", "null", "[]", `{"version":1}`, `{"version":2,"store":"mem://out","job":"` + unitID(0) + `","unit":"` + unitID(0) + `"}`,
+		"", "{", "null", "[]", `{"version":1}`, `{"version":0,"store":"mem://out","job":"` + unitID(0) + `","unit":"` + unitID(0) + `"}`,
 		`{"version":1,"store":"mem://out","job":"../../x","unit":"` + unitID(0) + `"}`,
 		`{"version":1,"store":"mem://out","job":"` + unitID(0) + `","unit":"` + unitID(500) + `"}`,
 		`{"version":1,"store":"%","job":"` + unitID(0) + `","unit":"` + unitID(0) + `"}`,
@@ -611,6 +611,27 @@ func TestHostile(t *testing.T) {
 	}
 	if err := r.q.Bury(r.soon(), "odd", "x"); err == nil {
 		t.Error("a forged sign is taken for one")
+	}
+}
+
+// What a later version of the program submits is left to its workers.
+func TestNewer(t *testing.T) {
+	r, x := newRig(t, calm), newMemory(nil)
+	ack, err := r.q.js.Publish(r.soon(), subject(task(1)), []byte(`{"version":2,"what":["is","new"],"unit":7}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := r.put(100).Unit
+	r.worker(x)
+	if rec := r.ends(u)[u]; rec.State != Finished {
+		t.Errorf("%+v", rec)
+	}
+	s, err := r.q.js.Stream(r.soon(), Stream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.GetMsg(r.soon(), ack.Sequence); err != nil {
+		t.Errorf("the message of a later version is gone: %v", err)
 	}
 }
 
