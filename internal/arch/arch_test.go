@@ -129,7 +129,7 @@ var rules = []rule{
 	{packages: "analyze/session", own: []string{"analyze/state", "decode/...", "internal/snapshot"}},
 
 	// Why a mount is slow.
-	{packages: "analyze/diagnosis", own: []string{"analyze/adapter", "analyze/blame", "analyze/compound", "analyze/fabric", "analyze/latency", "analyze/session", "analyze/state", "analyze/text", "capture", "decode/...", "internal/snapshot", "internal/units"}},
+	{packages: "analyze/diagnosis", own: []string{"analyze/adapter", "analyze/blame", "analyze/compound", "analyze/fabric", "analyze/latency", "analyze/session", "analyze/state", "analyze/text", "capture", "decode/...", "internal/snapshot", "internal/units"}, tests: []string{"capture/ftrace"}},
 
 	// Charts and tables know nothing of what they show.
 	{packages: "analyze/plot"},
