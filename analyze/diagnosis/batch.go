@@ -581,12 +581,11 @@ func (b *batch) measure() {
 	}
 }
 
-// measure finds the round trips of a connection: of TCP the least, since its acknowledgements may be delayed.
-func (k *conn) measure() {
-	ways := [2][]int64{make([]int64, 0, len(k.calls)), make([]int64, 0, len(k.calls))}
+// acknowledgements are the round trips of a connection, and the least of packets that no data of their own precedes.
+func (k *conn) acknowledgements() (ways [2][]int64, clear [2]int64) {
+	ways = [2][]int64{make([]int64, 0, len(k.calls)), make([]int64, 0, len(k.calls))}
 	var behind []int64 // of acknowledgements of the server behind its answers to RDMA Reads
 	k.hide()
-	var clear [2]int64 // the least of packets that no data of their own precedes
 	for _, x := range k.calls {
 		if x.backward || x.end == 0 || x.resent || x.lost[rdma.CauseRecovery]+x.lost[rdma.CauseNotReady] > 0 {
 			continue // of what was sent twice it is not known which one was acknowledged
@@ -608,6 +607,12 @@ func (k *conn) measure() {
 	if len(ways[0]) < fewCalls {
 		ways[0] = append(ways[0], behind...)
 	}
+	return ways, clear
+}
+
+// measure finds the usual round trips of a connection: of TCP the least, since its acknowledgements may be delayed.
+func (k *conn) measure() {
+	ways, clear := k.acknowledgements()
 	for i, list := range ways {
 		if len(list) == 0 {
 			continue

@@ -315,37 +315,51 @@ func (p *pair) likelyTimeout() int64 {
 	return 4096 << best
 }
 
-// lostCalls finds calls that were lost before the capture point, with none behind them that would have shown it: nothing is under way
-// between two hosts for one timeout of the transport more than usual, and other losses from the client were seen.
-func (b *batch) lostCalls(p *pair) {
-	lost := false
-	var agree [32]int // how many recoveries took one timeout
-	for _, k := range p.conns {
-		if l := b.lanesOf(k); l != nil && k.fabric < rdma.IWARP && k.point() != besideClient {
-			c := &l[k.client&1]
-			lost = lost || c.late+c.seen+c.unseen()+l[k.client.Other()&1].reread > 0
+// lossesFromClients reports whether packets from a client were lost that the capture point does not stand beside.
+func (b *batch) lossesFromClients(p *pair) bool {
+	return slices.ContainsFunc(p.conns, func(k *conn) bool {
+		l := b.lanesOf(k)
+		if l == nil || k.fabric >= rdma.IWARP || k.point() == besideClient {
+			return false
 		}
-	}
-	if !lost {
-		return
-	}
-	type gap struct {
-		n  int64
-		at int // the call behind it
-	}
-	var gaps []gap
+		c := &l[k.client&1]
+		return c.late+c.seen+c.unseen()+l[k.client.Other()&1].reread > 0
+	})
+}
+
+// gap is a time in which nothing is under way between two hosts, before the call at an index.
+type gap struct {
+	n  int64
+	at int
+}
+
+// gaps finds the gaps, and how many recoveries took one timeout of the transport, by its exponent.
+func (p *pair) gaps() (list []gap, timeouts [32]int) {
 	until := int64(0)
 	for i, x := range p.calls {
 		if until > 0 && x.start > until && x.from == x.conn.id && x.asked1 == 0 {
-			gaps = append(gaps, gap{x.start - until, i})
+			list = append(list, gap{x.start - until, i})
 		}
 		until = max(until, x.done)
 		for j := 8; j < 24; j++ {
 			if t := int64(4096) << j; x.lost[rdma.CauseRecovery] >= t && x.lost[rdma.CauseRecovery] < t+t/8 || x.conn.timeout == t {
-				agree[j]++
+				timeouts[j]++
 			}
 		}
 	}
+	return list, timeouts
+}
+
+// oneTimeout reports whether a gap lasts as long as one timeout.
+func (g gap) oneTimeout(t int64) bool { return g.n > t/2 && g.n < t+t/4 }
+
+// lostCalls finds calls that were lost before the capture point, with none behind them that would have shown it: nothing is under way
+// between two hosts for one timeout of the transport more than usual, and other losses from the client were seen.
+func (b *batch) lostCalls(p *pair) {
+	if !b.lossesFromClients(p) {
+		return
+	}
+	gaps, timeouts := p.gaps()
 	if len(gaps) < 4*fewCalls {
 		return
 	}
@@ -356,37 +370,40 @@ func (b *batch) lostCalls(p *pair) {
 	usual := median(list)
 	for j := 8; j < 24; j++ {
 		t := int64(4096) << j
-		if agree[j] < 2 || usual > t/4 {
+		if timeouts[j] < 2 || usual > t/4 {
 			continue
 		}
 		fit, other := 0, 0
 		for _, g := range gaps {
-			switch {
-			case g.n > t/2 && g.n < t+t/4:
+			if g.oneTimeout(t) {
 				fit++
-			case g.n > t/4:
+			} else if g.n > t/4 {
 				other++
 			}
 		}
-		if fit < 2 || other*4 > fit || fit*4 > len(gaps) {
+		if fit >= 2 && other*4 <= fit && fit*4 <= len(gaps) {
+			b.lostInGaps(p, gaps, t, usual)
+			return
+		}
+	}
+}
+
+// lostInGaps counts what gaps of one timeout cost the calls behind them.
+func (b *batch) lostInGaps(p *pair, gaps []gap, timeout, usual int64) {
+	for _, g := range gaps {
+		if !g.oneTimeout(timeout) {
 			continue
 		}
-		for _, g := range gaps {
-			if g.n <= t/2 || g.n >= t+t/4 {
-				continue
+		first, n := p.calls[g.at], min(timeout, g.n-usual)
+		for _, x := range p.calls[g.at:] {
+			if x.start > first.start+held {
+				break
 			}
-			first, n := p.calls[g.at], min(t, g.n-usual)
-			for _, x := range p.calls[g.at:] {
-				if x.start > first.start+held {
-					break
-				}
-				x.app, b.total = x.app+n, b.total+n
-				f := &finding{code: LossRecovery, side: Network, on: []int{x.conn.id}, clock: Calls, certainty: Likely, what: before, who: "from client to server"}
-				f.of(x, n)
-				b.Recorder.found(f)
-			}
+			x.app, b.total = x.app+n, b.total+n
+			f := &finding{code: LossRecovery, side: Network, on: []int{x.conn.id}, clock: Calls, certainty: Likely, what: before, who: "from client to server"}
+			f.of(x, n)
+			b.Recorder.found(f)
 		}
-		return
 	}
 }
 

@@ -133,27 +133,28 @@ func (m *messages) contradicts(fl *flow, p *Packet) bool {
 		// Everything since the beginning is in the ring.
 		return fl.pushed > 0 && psnDiff(psn, fl.floor) < 0
 	}
-	n := min(fl.pushed, uint64(len(fl.prints)))
-	older, before := true, print{}
-	for _, x := range fl.prints[:n] {
-		d := psnDiff(psn, x.start)
-		switch {
-		case d == 0:
-			return x.sum != printOf(p)
-		case d < 0:
-		case older || d < psnDiff(psn, before.start):
-			older, before = false, x
-		}
+	before, older := fl.printed(psn)
+	if !older {
+		again := before.start == psn || kind == readRequest // or the Read is asked again from its middle
+		return !again || before.sum != printOf(p)
 	}
-	if !older && kind == readRequest && before.sum == printOf(p) {
-		return false // the Read is asked again from its middle
-	}
-	if !older || psnDiff(psn, fl.request(fl.oldest()).start) >= 0 {
-		return !older
+	if psnDiff(psn, fl.request(fl.oldest()).start) >= 0 {
+		return false
 	}
 	// A sender whose ring has overflowed may have more under way than is
 	// remembered. But it does not go back behind so much that was acknowledged.
 	return len(fl.ring) < m.rings.limits.Requests || fl.acked-fl.oldest() >= uint64(len(fl.ring))/2
+}
+
+// printed is the last of the requests remembered by their prints that begins at psn or before; older reports that there is none.
+func (fl *flow) printed(psn uint32) (before print, older bool) {
+	older = true
+	for _, x := range fl.prints[:min(fl.pushed, uint64(len(fl.prints)))] {
+		if d := psnDiff(psn, x.start); d >= 0 && (older || d < psnDiff(psn, before.start)) {
+			before, older = x, false
+		}
+	}
+	return before, older
 }
 
 // beginsAgain reports whether a request with an older PSN, which was acknowledged, comes so long after the newest request, or before it, that
