@@ -744,19 +744,30 @@ func (b *batch) nearest(k *conn, round int64) (base int64) {
 	return base
 }
 
+// distant reports whether the acknowledgements of a connection take as long as the way: what changes is not distance.
+func (b *batch) distant(k *conn) bool {
+	round := k.round()
+	usual := max(k.ways[0], 0) + max(k.ways[1], 0)
+	return k.samples[0]+k.samples[1] >= 4 && len(k.calls) > 0 && round >= nearby && !k.delayedAcks() && usual <= round*3/2 &&
+		(round >= long && !k.unsteady && k.fabric < rdma.IWARP && !b.mixed || k.steady())
+}
+
+// sameWay reports whether a connection goes as far as one between the same hosts whose acknowledgements tell: its quickest ones took as long.
+func (b *batch) sameWay(k *conn) bool {
+	return k.samples[0]+k.samples[1] >= 4 && len(k.calls) > 0 && !k.delayedAcks() && slices.ContainsFunc(b.pairs[k.pair].conns, func(o *conn) bool {
+		return o != k && b.distant(o) && 4*k.round() >= 3*o.round() && 3*k.round() <= 4*o.round()
+	})
+}
+
 // pathDelay finds distance: the acknowledgements of the transport take as long as the way. Of several connections to a server, the
 // nearest one shows what the way need not take.
 func (b *batch) pathDelay() {
 	for _, k := range b.order {
-		if k.samples[0]+k.samples[1] < 4 || len(k.calls) == 0 {
+		if !b.distant(k) && !b.sameWay(k) {
 			continue
 		}
 		p := &b.pairs[k.pair]
 		round := k.round()
-		usual := max(k.ways[0], 0) + max(k.ways[1], 0)
-		if round < nearby || k.delayedAcks() || usual > round*3/2 || (round < long || k.unsteady || k.fabric >= rdma.IWARP || b.mixed) && !k.steady() {
-			continue // what changes is not distance
-		}
 		base := b.nearest(k, round)
 		f := &finding{code: PathDelay, side: Network, on: []int{k.id}, clock: Calls, certainty: Certain, typical: round, limit: base}
 		if round < far || k.samples[0] < 8 {
