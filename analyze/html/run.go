@@ -88,14 +88,7 @@ func (v *runView) heat() {
 			areas[min(max(shade, 0), heatShades-1)].add(t.x(i), s.at(b.To), max(t.w-0.3, 0.5), 3)
 		}
 	}
-	for shade := range areas {
-		if d := areas[shade].String(); d != "" {
-			p.AddArea(d, "heat", 0.15+0.85*float64(shade)/(heatShades-1))
-		}
-	}
-	y := func(ns float64) float64 { return s.at(int64(ns)) }
-	p.AddPath(t.steps(p50, y), "line-p50")
-	p.AddPath(t.steps(p99, y), "line-p99")
+	t.heat(p, s, areas[:], p50, p99)
 	p.Frame()
 	p.XTitle("time since the start; latency is on a logarithmic scale")
 	v.Heat = &p.Chart

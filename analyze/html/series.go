@@ -62,14 +62,7 @@ func (v *view) heat(rep *latency.Report) {
 			p50[i], p99[i] = float64(x.P50), float64(x.P99)
 		}
 	}
-	for shade := range areas {
-		if d := areas[shade].String(); d != "" {
-			p.AddArea(d, "heat", 0.15+0.85*float64(shade)/(heatShades-1))
-		}
-	}
-	y := func(ns float64) float64 { return s.at(int64(ns)) }
-	p.AddPath(t.steps(p50, y), "line-p50")
-	p.AddPath(t.steps(p99, y), "line-p99")
+	t.heat(p, s, areas[:], p50, p99)
 	v.hits(p, t, slots, func(i int) string {
 		x := &slots[i]
 		if x.Timed == 0 {
@@ -266,3 +259,15 @@ func (v *view) troubles(rep *latency.Report) {
 
 // kindClass is the colour of a kind of trouble.
 func kindClass(i int) string { return fmt.Sprintf("kind%d", i%12) }
+
+// heat draws the cells of each shade, and the median and the 99th percentile of each interval above them.
+func (t times) heat(p *plot.Plot, s logScale, areas []bars, p50, p99 []float64) {
+	for shade := range areas {
+		if d := areas[shade].String(); d != "" {
+			p.AddArea(d, "heat", 0.15+0.85*float64(shade)/(heatShades-1))
+		}
+	}
+	y := func(ns float64) float64 { return s.at(int64(ns)) }
+	p.AddPath(t.steps(p50, y), "line-p50")
+	p.AddPath(t.steps(p99, y), "line-p99")
+}

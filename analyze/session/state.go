@@ -175,7 +175,9 @@ func join(a, b *Session) Session {
 	}
 	if len(a.Connections) == n+len(b.Connections) { // nothing was seen twice
 		a.Replies += b.Replies
-		a.Callbacks = maps.Clone(a.Callbacks)
+		if a.Callbacks = maps.Clone(a.Callbacks); a.Callbacks == nil {
+			a.Callbacks = make(map[string]uint64)
+		}
 		for name, k := range b.Callbacks {
 			a.Callbacks[name] += k
 		}
@@ -230,7 +232,16 @@ func (m *Merger) Report() *Report {
 		slices.SortStableFunc(m.rep.Sessions, func(a, b Session) int {
 			return cmp.Or(cmp.Compare(first(a.Connections), first(b.Connections)), cmp.Compare(a.ID, b.ID))
 		})
-		slices.SortStableFunc(m.rep.Clients, func(a, b Client) int { return cmp.Compare(first(a.Connections), first(b.Connections)) })
+		slices.SortStableFunc(m.rep.Clients, func(a, b Client) int {
+			return cmp.Or(cmp.Compare(first(a.Connections), first(b.Connections)), cmp.Compare(a.Client, b.Client), cmp.Compare(a.Server, b.Server))
+		})
+		slices.SortStableFunc(m.rep.Servers, func(a, b Server) int {
+			return cmp.Or(cmp.Compare(a.Address, b.Address), cmp.Compare(a.Owner, b.Owner), cmp.Compare(a.Client, b.Client))
+		})
+		slices.SortStableFunc(m.rep.Layouts, func(a, b Layout) int {
+			return cmp.Or(cmp.Compare(a.Server, b.Server), cmp.Compare(a.Type, b.Type), cmp.Compare(a.Handle, b.Handle))
+		})
+		slices.SortStableFunc(m.rep.Devices, func(a, b *Device) int { return cmp.Or(cmp.Compare(a.Server, b.Server), cmp.Compare(a.ID, b.ID)) })
 	}
 	if m.rep == nil {
 		return nil

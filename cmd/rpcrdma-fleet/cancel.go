@@ -24,11 +24,12 @@ func newCancelCommand(s *cli.Streams) *cobra.Command {
 		Example: `  rpcrdma-fleet cancel --job b3864eb638f9d8b2d9c0e4803dd3e905 s3://results`,
 		Args:    cli.Exactly(1, "the store of the results"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if id == "" {
+				return cli.Usagef("--job names the job")
+			}
 			ctx, stop := cli.Context(cmd.Context())
 			defer stop()
-			opt := storeOptions(cli.NewProblems("rpcrdma-fleet", s.Err))
-			opt.Existing = true
-			st, err := store.Open(ctx, args[0], opt)
+			st, err := existingStore(ctx, args[0], cli.NewProblems("rpcrdma-fleet", s.Err))
 			if err != nil {
 				return err
 			}

@@ -16,7 +16,6 @@ import (
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/layout"
 	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/merge"
-	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/store"
 	"github.com/rpcrdma/toolkit/internal/printable"
 )
 
@@ -71,9 +70,7 @@ func (o *mergedOptions) run(cmd *cobra.Command, s *cli.Streams, args []string, s
 	defer stop()
 	m := &merged{notes: cli.NewProblems("rpcrdma-fleet", s.Err), out: bufio.NewWriterSize(s.Out, 64<<10)}
 	m.text = printable.TextWriter(m.out)
-	opt := storeOptions(m.notes)
-	opt.Existing = true
-	st, err := store.Open(ctx, args[0], opt)
+	st, err := existingStore(ctx, args[0], m.notes)
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
-	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/store"
 	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/unit"
 	"github.com/rpcrdma/toolkit/internal/units"
 )
@@ -33,9 +32,7 @@ func newPruneCommand(s *cli.Streams) *cobra.Command {
 			}
 			ctx, stop := cli.Context(cmd.Context())
 			defer stop()
-			opt := storeOptions(cli.NewProblems("rpcrdma-fleet", s.Err))
-			opt.Existing = true
-			st, err := store.Open(ctx, args[0], opt)
+			st, err := existingStore(ctx, args[0], cli.NewProblems("rpcrdma-fleet", s.Err))
 			if err != nil {
 				return err
 			}

@@ -40,6 +40,7 @@ func TestCancel(t *testing.T) {
 		status int
 		says   string
 	}{
+		{[]string{"cancel", out}, 2, "--job names the job"},
 		{[]string{"cancel", "--job", "none", out}, 1, "not an ID"},
 		{[]string{"cancel", "--job", j.ID, out}, 0, "2 units set aside"},
 		{[]string{"cancel", "--job", j.ID, out}, 0, "0 units set aside"},

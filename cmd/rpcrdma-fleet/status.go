@@ -154,9 +154,7 @@ func (o *statusOptions) run(ctx context.Context, s *cli.Streams, name string) er
 	ctx, stop := cli.Context(ctx)
 	defer stop()
 	notes := cli.NewProblems("rpcrdma-fleet", s.Err)
-	opt := storeOptions(notes)
-	opt.Existing = true
-	st, err := store.Open(ctx, name, opt)
+	st, err := existingStore(ctx, name, notes)
 	if err != nil {
 		return err
 	}

@@ -323,3 +323,10 @@ func patterns(_ *cobra.Command, args []string) error {
 func storeOptions(notes *cli.Problems) store.Options {
 	return store.Options{Log: notes.Printf, Reach: store.ForPeople}
 }
+
+// existingStore opens a store that must be there.
+func existingStore(ctx context.Context, name string, notes *cli.Problems) (*store.Store, error) {
+	opt := storeOptions(notes)
+	opt.Existing = true
+	return store.Open(ctx, name, opt)
+}

@@ -34,10 +34,7 @@ func Run(ctx context.Context, fs client.FS, load *workload.Workload, worlds []*b
 			return done, err
 		}
 	}
-	for _, h := range top.chain {
-		o.Guard.Above(h)
-	}
-	o.Guard.Base(top.handle)
+	o.tell(top)
 	s := &scene{fs: fs, load: load, opt: &o, parents: load.Parents(), clones: len(worlds) > 1 || o.Round > 0, before: max(o.Round-1, 0) * len(worlds), done: &done}
 	for _, w := range worlds {
 		if err := s.place(ctx, w, top); err != nil {
@@ -54,16 +51,29 @@ func Run(ctx context.Context, fs client.FS, load *workload.Workload, worlds []*b
 	return done, nil
 }
 
-// Find finds the directories of all worlds, which exist already, and nothing in them.
-func Find(ctx context.Context, fs client.FS, load *workload.Workload, worlds []*bindings.World, o Options) error {
+// existing finds the directory, and tells the guard of it.
+func (o *Options) existing(ctx context.Context, fs client.FS) (*found, error) {
 	top, err := find(ctx, fs, o.Directory, false, o.Guard.MakeBase)
-	if err != nil {
-		return err
+	if err == nil {
+		o.tell(top)
 	}
+	return top, err
+}
+
+// tell tells the guard of the directory and those above it.
+func (o *Options) tell(top *found) {
 	for _, h := range top.chain {
 		o.Guard.Above(h)
 	}
 	o.Guard.Base(top.handle)
+}
+
+// Find finds the directories of all worlds, which exist already, and nothing in them.
+func Find(ctx context.Context, fs client.FS, load *workload.Workload, worlds []*bindings.World, o Options) error {
+	top, err := o.existing(ctx, fs)
+	if err != nil {
+		return err
+	}
 	s := &scene{fs: fs, load: load, opt: &o, parents: load.Parents(), clones: len(worlds) > 1}
 	for _, w := range worlds {
 		if err := s.place(ctx, w, top); err != nil {
@@ -75,14 +85,10 @@ func Find(ctx context.Context, fs client.FS, load *workload.Workload, worlds []*
 
 // Apart finds the handles that NFSv3 has of what Run has made by another version, in a directory of which NFSv3 may know another path.
 func Apart(ctx context.Context, fs client.FS, load *workload.Workload, worlds []*bindings.World, o Options) error {
-	top, err := find(ctx, fs, o.Directory, false, o.Guard.MakeBase)
+	top, err := o.existing(ctx, fs)
 	if err != nil {
 		return err
 	}
-	for _, h := range top.chain {
-		o.Guard.Above(h)
-	}
-	o.Guard.Base(top.handle)
 	s := &scene{fs: fs, load: load, opt: &o, parents: load.Parents(), clones: len(worlds) > 1 || o.Round > 0, before: max(o.Round-1, 0) * len(worlds)}
 	for _, w := range worlds {
 		x := w.Beside()
