@@ -49,8 +49,10 @@ func FuzzEncoder(f *testing.F) {
 		holds.Each(t, traffic.Apply(which, program), opt, func(v *rpc.View) {
 			b = e.Append(b[:0], v)
 			n++
-			alike(t, &e, v)
-			object(t, b, n&7 == 1) // reading all of them takes most of the time
+			if n&7 == 1 { // comparing and reading all of them takes most of the time
+				alike(t, &e, v)
+			}
+			object(t, b, n&7 == 1)
 		})
 	})
 }
