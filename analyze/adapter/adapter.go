@@ -91,7 +91,7 @@ func New() *Recorder {
 	return &Recorder{seconds: make(map[int64]second), grown: make(map[key]map[int64]uint64), totals: make(map[key]*Total), passed: make(map[key]uint64)}
 }
 
-// Observer has a decoder tell of counters.
+// Observer makes a decoder report counters.
 func (r *Recorder) Observer() decode.Observer { return decode.Observer{Counter: r.counter} }
 
 func (r *Recorder) counter(at rdma.Ref, port, name string, grown uint64) {
@@ -153,21 +153,22 @@ func (r *Recorder) Totals() []Total {
 	}
 	slices.SortFunc(list, func(a, b Total) int {
 		return cmp.Or(
-			cmp.Compare(calm(&a), calm(&b)), cmp.Compare(b.Now, a.Now), cmp.Compare(a.Port, b.Port), cmp.Compare(a.Counter, b.Counter),
+			cmp.Compare(troubleFirst(&a), troubleFirst(&b)), cmp.Compare(b.Now, a.Now), cmp.Compare(a.Port, b.Port), cmp.Compare(a.Counter, b.Counter),
 		)
 	})
 	return list
 }
 
-func calm(t *Total) int {
+// troubleFirst orders counters of trouble before the others.
+func troubleFirst(t *Total) int {
 	if Meaning(t.Counter) == "" {
 		return 1
 	}
 	return 0
 }
 
-// Trouble is what the counters of trouble tell; those in whose seconds calls took longest come first. That calls took longer then is no
-// proof that the one is the reason of the other.
+// Trouble is what the counters of trouble tell; those in whose seconds calls took longest come first. Coincidence is
+// not proof of a cause.
 func (r *Recorder) Trouble() []Trouble {
 	r.mu.Lock()
 	defer r.mu.Unlock()

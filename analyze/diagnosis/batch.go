@@ -643,8 +643,8 @@ func (k *conn) measure() {
 	}
 }
 
-// hide marks the calls whose acknowledgement stays behind the answer to an RDMA Read of the client, which a server sends in the order in which
-// it was asked (IBTA volume 1, section 9.9.1).
+// hide marks calls whose acknowledgement waits behind the answer to an RDMA Read of the client: a responder answers in the order of the requests
+// (IBTA volume 1, section 9.9.1).
 func (k *conn) hide() {
 	var fetches []still
 	k.each(func(x *call) {
@@ -662,7 +662,7 @@ func (k *conn) hide() {
 	}
 }
 
-// acked is how long the way to the server and back took at most, as far as the acknowledgement of the call tells it; -1 if nothing does.
+// acked is the longest time that the round trip to the server can have taken, by the acknowledgement of the call; -1 if that is not known.
 func (x *call) acked() int64 {
 	if x.hidden && x.conn.samples[0] >= fewCalls {
 		return x.conn.floor[0]

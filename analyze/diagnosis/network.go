@@ -315,7 +315,7 @@ func (p *pair) likelyTimeout() int64 {
 	return 4096 << best
 }
 
-// lossesFromClients reports whether packets from a client were lost that the capture point does not stand beside.
+// lossesFromClients reports whether the capture shows losses of packets from a client, and was not taken beside that client.
 func (b *batch) lossesFromClients(p *pair) bool {
 	return slices.ContainsFunc(p.conns, func(k *conn) bool {
 		l := b.lanesOf(k)
@@ -744,7 +744,7 @@ func (b *batch) nearest(k *conn, round int64) (base int64) {
 	return base
 }
 
-// distant reports whether the acknowledgements of a connection take as long as the way: what changes is not distance.
+// distant reports whether the acknowledgements of a connection show distance: they take long, and always about as long.
 func (b *batch) distant(k *conn) bool {
 	round := k.round()
 	usual := max(k.ways[0], 0) + max(k.ways[1], 0)
@@ -752,7 +752,7 @@ func (b *batch) distant(k *conn) bool {
 		(round >= long && !k.unsteady && k.fabric < rdma.IWARP && !b.mixed || k.steady())
 }
 
-// sameWay reports whether a connection goes as far as one between the same hosts whose acknowledgements tell: its quickest ones took as long.
+// sameWay reports whether another connection between the same hosts shows distance, and the quickest acknowledgements of this one took about as long.
 func (b *batch) sameWay(k *conn) bool {
 	return k.samples[0]+k.samples[1] >= 4 && len(k.calls) > 0 && !k.delayedAcks() && slices.ContainsFunc(b.pairs[k.pair].conns, func(o *conn) bool {
 		return o != k && b.distant(o) && 4*k.round() >= 3*o.round() && 3*k.round() <= 4*o.round()

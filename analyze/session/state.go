@@ -83,7 +83,7 @@ func (m *Merger) Add(u *state.Unit, numbers map[int]int) error {
 	return nil
 }
 
-// whole reports whether nothing is null that is none in what Section writes.
+// whole reports that no entry is null which Section never writes as null.
 func (r *Report) whole() bool {
 	for i := range r.Sessions {
 		s := &r.Sessions[i]

@@ -21,7 +21,7 @@ type counter struct {
 	known      bool
 }
 
-// counters are those of the ports of all RDMA devices below a mount of sysfs, of the IBTA and of the driver.
+// counters opens the counters of all RDMA devices and their ports in sysfs: the standard ones (IBTA) and those of the driver.
 func counters(sys string) (all []*counter) {
 	for _, pattern := range []string{"class/infiniband/*/ports/*/counters/*", "class/infiniband/*/ports/*/hw_counters/*", "class/infiniband/*/hw_counters/*"} {
 		files, _ := filepath.Glob(filepath.Join(sys, pattern))

@@ -12,10 +12,10 @@ import (
 	"github.com/rpcrdma/toolkit/capture/ftrace"
 )
 
-// EventFilter chooses calls by what the events at their end say. The kernel drops the others where an event has what is asked for: then
-// they cost nothing but the comparison.
+// EventFilter chooses calls by the events at their end. Where an event has the fields that a filter asks for, the kernel drops other calls
+// itself, which costs one comparison each.
 type EventFilter struct {
-	Slower     time.Duration // a client's whole time, or the execution in a server, is not shorter
+	Slower     time.Duration // least time: of the whole call in a client, of the execution in a server
 	Programs   []string      // as transactions have them: nfs, mount
 	Procedures []string      // as the kernel calls them: READ; COMPOUND in a server
 	Hosts      []netip.Addr  // the other end
@@ -35,14 +35,18 @@ func ParseEventFilter(expr string) (*EventFilter, error) {
 			var err error
 			switch key {
 			case "slower":
-				f.Slower, err = time.ParseDuration(v)
+				if f.Slower, err = time.ParseDuration(v); err != nil || f.Slower <= 0 || strings.Contains(value, ",") {
+					err = errors.New("slower needs one time above 0, such as 10ms")
+				}
 			case "program":
 				f.Programs, err = named(f.Programs, v)
 			case "procedure":
 				f.Procedures, err = named(f.Procedures, v)
 			case "host":
 				var a netip.Addr
-				a, err = netip.ParseAddr(v)
+				if a, err = netip.ParseAddr(v); err != nil {
+					err = errors.New("host needs an IP address")
+				}
 				f.Hosts = append(f.Hosts, a.Unmap())
 			default:
 				err = errors.New("a term is slower TIME, program NAME, procedure NAME or host ADDRESS")
@@ -65,8 +69,8 @@ func named(list []string, s string) ([]string, error) {
 	return append(list, s), nil
 }
 
-// kernel is what the kernel compares of an event, in the language of trace event filters; empty if it takes all. taken is false for events
-// that are not needed: a call whose end is filtered has nothing before.
+// kernel is the filter of an event in the language of trace event filters; empty if all pass. taken is false for events that are not needed:
+// with a filter, nothing is taken of a call before its end.
 func (f *EventFilter) kernel(k ftrace.Kind) (expr string, taken bool) {
 	if f == nil {
 		return "", true
@@ -110,7 +114,7 @@ func (f *EventFilter) kernel(k ftrace.Kind) (expr string, taken bool) {
 	return strings.Join(terms, " && "), true
 }
 
-// chooser finishes in the program what the kernel cannot compare.
+// chooser applies the terms of a filter that the kernel cannot compare.
 type chooser struct {
 	*EventFilter
 	servers map[uint32]netip.Addr // of a client's transports

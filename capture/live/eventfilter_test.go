@@ -34,7 +34,7 @@ func TestEventFilter(t *testing.T) {
 			}
 		}
 	}
-	for _, bad := range []string{"latency 10ms", "slower", "slower -", `procedure READ"`, "host 192.0.2", "program nfs and", "host 192.0.2.1,"} {
+	for _, bad := range []string{"latency 10ms", "slower", "slower -", "slower -5ms", "slower 0s", "slower 10ms,5ms", "host nfs4.example.com", `procedure READ"`, "host 192.0.2", "program nfs and", "host 192.0.2.1,"} {
 		if f, err := ParseEventFilter(bad); err == nil {
 			t.Errorf("%q: %+v", bad, f)
 		}

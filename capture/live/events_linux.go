@@ -157,7 +157,7 @@ func (r *eventReader) transports() {
 	}
 }
 
-// towards is the own address on the way to another one, not valid if there is none. RDMA chooses it by the same routes.
+// towards is the source address of the route to an address; it is not valid if there is no route. RDMA uses the same routes.
 func towards(a netip.Addr) netip.AddrPort {
 	c, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(a, 20049)))
 	if err != nil {

@@ -244,9 +244,9 @@ func (c *cluster) start(i int) { c.nodes[i] = start(c.T, "nats", nil, c.files[i]
 // AckWaits of the lane: see queue/queue_test.go. A part in which workers are killed has one at a time who lives. Where a
 // server is killed, what was on its way comes again after it; choosing another leader takes up to nine seconds.
 const (
-	calm   = 30 * time.Second
-	medium = 10 * time.Second
-	brief  = 3 * time.Second
+	longWait   = 30 * time.Second
+	mediumWait = 10 * time.Second
+	shortWait  = 3 * time.Second
 )
 
 // queue makes the queue.
@@ -257,7 +257,7 @@ func (c *cluster) queue() (*queue.Queue, jetstream.JetStream) {
 		nc, err := queue.Dial(queue.Address{Servers: c.urls}, queue.Submitter, "lane", func(string, ...any) {})
 		if err == nil {
 			ctx, cancel := context.WithTimeout(c.Context(), 10*time.Second)
-			q, err2 := queue.Create(ctx, nc, queue.Setup{AckWait: calm})
+			q, err2 := queue.Create(ctx, nc, queue.Setup{AckWait: longWait})
 			cancel()
 			if err2 == nil {
 				js, err := jetstream.New(nc)
@@ -599,9 +599,9 @@ func TestLane(t *testing.T) {
 		run     func(*testing.T, *lane)
 		ackWait time.Duration
 	}{
-		{"Embedded", embedded, calm}, {"OneProcess", outside, calm}, {"Cluster", plain, calm}, {"KilledInUnit", killedInUnit, brief},
-		{"KilledBeforeAck", killedBeforeAck, brief}, {"NodeKilled", nodeKilled, medium}, {"StoreAway", storeAway, calm},
-		{"Duplicates", duplicates, calm}, {"Poison", poison, brief}, {"Stopped", stopped, calm},
+		{"Embedded", embedded, longWait}, {"OneProcess", outside, longWait}, {"Cluster", plain, longWait}, {"KilledInUnit", killedInUnit, shortWait},
+		{"KilledBeforeAck", killedBeforeAck, shortWait}, {"NodeKilled", nodeKilled, mediumWait}, {"StoreAway", storeAway, longWait},
+		{"Duplicates", duplicates, longWait}, {"Poison", poison, shortWait}, {"Stopped", stopped, longWait},
 	} {
 		for range times {
 			t.Run(x.name, func(t *testing.T) {

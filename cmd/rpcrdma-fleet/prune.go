@@ -14,7 +14,7 @@ import (
 const pruneLong = `Remove from a store what is older than --keep: Parquet files, by their day; what was kept
 of units from which later ones have gone on; jobs. It may run while captures are decoded.
 
-Reports still are of all captures of each tap. A capture that comes late, and is older
+Reports still cover all captures of each tap. A capture that comes late, and is older
 than what is kept, counts as if it came last.`
 
 func newPruneCommand(s *cli.Streams) *cobra.Command {
@@ -48,7 +48,7 @@ func newPruneCommand(s *cli.Streams) *cobra.Command {
 			return interrupted(ctx, err)
 		},
 	}
-	cli.DurationVar(cmd.Flags(), &keep, "keep", 0, "keep what is of this `time` before now")
+	cli.DurationVar(cmd.Flags(), &keep, "keep", 0, "keep results that are younger than this `time`")
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "only say how much it is")
 	return cmd
 }

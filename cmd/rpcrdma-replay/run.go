@@ -453,7 +453,7 @@ func (o *runFlags) run(ctx context.Context, s *cli.Streams, args []string) error
 	if !o.quiet {
 		opt.Progress = func(p run.Progress) { progress(s.Err, p) }
 	}
-	defer calm()()
+	defer relaxGC()()
 	rep, err := run.Run(ctx, load, opt)
 	if rep == nil {
 		return err
@@ -525,9 +525,9 @@ func (o *runFlags) claim(s *cli.Streams, name string) (*outfile.Files, error) {
 	return files, nil
 }
 
-// calm lets the garbage collector wait longer, unless GOGC is set: in a small heap it runs during the first
+// relaxGC lets the garbage collector wait longer, unless GOGC is set: in a small heap it runs during the first
 // calls, which it delays by a millisecond. The returned function undoes this.
-func calm() func() {
+func relaxGC() func() {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	if _, set := os.LookupEnv("GOGC"); set || m.HeapAlloc > 64<<20 {
@@ -615,7 +615,7 @@ func (o *runFlags) print(s *cli.Streams, files reports, r *report.Report) error 
 	out := s.Out
 	for i, name := range o.report {
 		switch filepath.Ext(name) {
-		case ".html":
+		case ".html", ".htm":
 			write(files.written[i], r.HTML)
 		case ".parquet":
 			write(files.written[i], r.Parquet)

@@ -99,7 +99,7 @@ func (t *Tracker) prepares(e *ftrace.Event, at rdma.Ref) {
 	}
 }
 
-// learns takes a transport that there is, a counter, and the error of a reply.
+// learns takes events that begin no call: transports, counters, errors of replies.
 func (t *Tracker) learns(e *ftrace.Event, at rdma.Ref) {
 	switch {
 	case e.Kind == ftrace.Counter:

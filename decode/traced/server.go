@@ -219,8 +219,8 @@ func (t *Tracker) serves(e *ftrace.Event, at rdma.Ref) *rdma.Connection {
 	return tx.Connection
 }
 
-// served begins the transaction of a call whose header nobody has told, if it came over RDMA: only there a client has port 0, which the kernel
-// sets so that a client is the same one after it has connected again.
+// served begins the transaction of a call whose header no event has shown, if it came over RDMA. There, nfsd sets the client's port to 0, so that
+// a client is recognised when it connects again.
 func (t *Tracker) served(x *thread, e *ftrace.Event, at rdma.Ref) *transaction.Transaction {
 	b := x.begun
 	x.begun = begun{}

@@ -167,8 +167,7 @@ func same(t *testing.T, packets, trace, side string) {
 	}
 }
 
-// TestCallsOnly: of the events, only the ends of calls and what the level of calls has besides. The transactions are those of all events, with the
-// same times.
+// TestCallsOnly decodes recordings that have only the events of level calls. The transactions and their times must be the same as with all events.
 func TestCallsOnly(t *testing.T) {
 	level := make(map[string]ftrace.Level)
 	for _, k := range ftrace.Events {

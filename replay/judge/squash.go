@@ -64,10 +64,10 @@ func (j *Judge) root(o *plan.Op) bool {
 // Changed notes that something was changed on the server, so that it is not read-only.
 func (j *Judge) Changed(world int) { j.history(world).changed = true }
 
-// readOnly explains that a server changes nothing, which says so and has changed nothing so far, and that it gives no right to.
+// readOnly explains errors and missing access rights of a read-only server: one that answers ROFS, and on which the run has changed nothing so far.
 func readOnly(j *Judge, r *Reply, v *verdict.Judgement) (verdict.Reason, bool) {
 	h := j.history(r.World)
-	if code, _ := StatusOf(r.Result); nfs4.Nfsstat4(code) == nfs4.NFS4ERR_ROFS { // the number is that of NFS3ERR_ROFS
+	if code, _ := StatusOf(r.Result); nfs4.Nfsstat4(code) == nfs4.NFS4ERR_ROFS { // NFS3ERR_ROFS has the same number
 		h.refusing = true
 		return verdict.Reason{Code: verdict.ReadOnly}, !h.changed
 	}

@@ -4,7 +4,7 @@
 // records that never end. The server is another process, so that its memory can be
 // told from that of the attack. Everything stays on the loopback interface.
 //
-//	go run ./test/flood                      # the table of docs/design/0043-floods.md
+//	go run ./test/flood                      # what others get while a server is under attack
 //	go run ./test/flood -only rocev2/req     # the rows whose names contain that
 //
 // The exit status is 1 if a legitimate connect took longer than -limit, or if the

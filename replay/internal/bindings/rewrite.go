@@ -96,7 +96,7 @@ func (w *World) undelegated(c *plan.CompoundOp) (plan.CompoundOp, bool) {
 	return by, true
 }
 
-// opening leaves out the wish for a delegation in place of an open (RFC 9754, section 3), since the plan goes on with an open.
+// opening drops the request for a delegation in place of an open (RFC 9754, section 3), since the plan goes on with an open.
 func opening(o *plan.Op, at int) (by plan.CompoundOp, ok bool) {
 	by = o.Compound.Ops[at]
 	i := argument(by.Args, "share_access")

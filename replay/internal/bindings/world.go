@@ -47,7 +47,7 @@ type World struct {
 // Object is a file, directory or other object.
 type Object struct {
 	Handle []byte // nil: not known
-	// handle3 is that of NFSv3, if the server has other ones for NFSv4.
+	// handle3 is the NFSv3 handle, if the server uses different handles for NFSv3 and NFSv4.
 	handle3 []byte
 	// Prepared says that the preparation has made it or written to it, Filled how many bytes
 	// it has written from its start, and Emptied that it has made it, so that nothing else

@@ -83,7 +83,7 @@ func Find(ctx context.Context, fs client.FS, load *workload.Workload, worlds []*
 	return nil
 }
 
-// Apart finds the handles that NFSv3 has of what Run has made by another version, in a directory of which NFSv3 may know another path.
+// Apart looks up the NFSv3 handles of what Run has made with another version. NFSv3 may have another path for the directory.
 func Apart(ctx context.Context, fs client.FS, load *workload.Workload, worlds []*bindings.World, o Options) error {
 	top, err := o.existing(ctx, fs)
 	if err != nil {

@@ -341,7 +341,7 @@ func (x *holder) current() status {
 	return ok
 }
 
-// keptTime is a time that the holder of a delegation tells. One before that of the file when it was delegated is not used, and one in the
+// keptTime is a time that the holder of a delegation reports. One before that of the file when it was delegated is not used, and one in the
 // future counts as now (RFC 9754, section 5).
 func keptTime(t nfs4.Nfstime4, was store.Time) (kept store.Time, used bool) {
 	kept = store.Time{Sec: t.Seconds, Nsec: t.Nseconds}

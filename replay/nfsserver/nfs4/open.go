@@ -89,7 +89,7 @@ func (x *openOps) open(a *nfs4.OPEN4args) status {
 	grant := x.delegate(a, access)
 	x.setStateid(sid)
 	if grant.Type != nfs4.OPEN_DELEGATE_NONE && sid.Seqid == 1 && x.wishes(a, nfs4.OPEN4_SHARE_ACCESS_WANT_OPEN_XOR_DELEGATION) {
-		// The delegation does in place of the open, which nobody has seen (RFC 9754, section 3).
+		// The delegation replaces the open, whose stateid no client has seen (RFC 9754, section 3).
 		if _, st = x.s.table.Opens.Close(x.client, &sid, x.attr.Handle, x.principal()); st == ok {
 			x.setStateid(grant.Stateid)
 			sid, flags = nfs4.Stateid4{}, flags|nfs4.OPEN4_RESULT_NO_OPEN_STATEID

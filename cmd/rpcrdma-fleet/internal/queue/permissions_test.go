@@ -38,7 +38,7 @@ func testPermissions(t *testing.T, kind natstest.Kind) {
 
 	// What they have to do, works.
 	r := &rig{T: t}
-	q, err := Create(r.soon(), dial("submitter"), Setup{AckWait: calm})
+	q, err := Create(r.soon(), dial("submitter"), Setup{AckWait: longWait})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,15 +14,15 @@ import (
 	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/testtools/natstest"
 )
 
-// AckWaits of tests. Within the calm one, no machine is so busy that a worker that lives is missed, and nothing expires
-// that a test has just written. After the brief one, those are missed who have died. A test in which one has died has no
+// AckWaits of tests. Within longWait, no machine is so busy that a worker that lives is missed, and nothing expires
+// that a test has just written. After shortWait, those are missed who have died. A test in which one has died has no
 // more than one who lives: nobody is there to miss that one, however busy the machine is.
 const (
-	calm  = time.Minute
-	brief = time.Second
+	longWait  = time.Minute
+	shortWait = time.Second
 )
 
-// patience is how long a test waits for what has to happen: longer than calm, after which a message comes again that
+// patience is how long a test waits for what has to happen: longer than longWait, after which a message comes again that
 // was lost on its way.
 const patience = 3 * time.Minute
 
@@ -226,7 +226,7 @@ func (m *memory) deliveries() int {
 }
 
 func TestQueue(t *testing.T) {
-	r, x := newRig(t, calm), newMemory(nil)
+	r, x := newRig(t, longWait), newMemory(nil)
 	var units []string
 	for n := range 10 {
 		units = append(units, r.put(n).Unit)
@@ -306,7 +306,7 @@ func (r *rig) die(worker string, ended bool) {
 }
 
 func TestCrash(t *testing.T) {
-	r, x := newRig(t, brief), newMemory(nil)
+	r, x := newRig(t, shortWait), newMemory(nil)
 	u := r.put(0).Unit
 	r.die("ghost-1", true)  // somebody saw it
 	r.die("ghost-2", false) // its signs of life stay away
@@ -321,7 +321,7 @@ func TestCrash(t *testing.T) {
 }
 
 func TestPoison(t *testing.T) {
-	r, x := newRig(t, calm), newMemory(nil)
+	r, x := newRig(t, longWait), newMemory(nil)
 	u, other := r.put(0).Unit, unitID(1)
 	for n := range maxCrashes {
 		r.die(fmt.Sprint("ghost-", n), true)
@@ -351,7 +351,7 @@ func TestPoison(t *testing.T) {
 }
 
 func TestErrors(t *testing.T) {
-	r := newRig(t, brief) // attempts follow one another as soon
+	r := newRig(t, shortWait) // attempts follow one another as soon
 	tries := map[string]int{}
 	x := newMemory(nil)
 	x.run = func(_ context.Context, task Task) error {
@@ -388,7 +388,7 @@ func TestErrors(t *testing.T) {
 
 // A worker that is stopped gives its unit back at once, which is no crash.
 func TestStop(t *testing.T) {
-	r := newRig(t, calm)
+	r := newRig(t, longWait)
 	began := make(chan bool, 1)
 	x := newMemory(func(ctx context.Context, _ Task) error {
 		began <- true
@@ -408,7 +408,7 @@ func TestStop(t *testing.T) {
 
 // TestAwayAtStart: a worker that NATS does not answer when it starts waits, and works then.
 func TestAwayAtStart(t *testing.T) {
-	r, x := newRig(t, calm), newMemory(nil)
+	r, x := newRig(t, longWait), newMemory(nil)
 	u := r.put(0).Unit
 	gate, way := natstest.NewGate(t), r.e.Address
 	server := strings.TrimPrefix(way.Servers, "nats://")
@@ -454,7 +454,7 @@ func TestAwayAtStart(t *testing.T) {
 
 // The acknowledgement is lost, or the worker dies before it: the next one finds the result.
 func TestLostAck(t *testing.T) {
-	r, x := newRig(t, brief), newMemory(nil)
+	r, x := newRig(t, shortWait), newMemory(nil)
 	u := r.put(0).Unit
 	x.done[u] = 1
 	r.die("ghost", false)
@@ -480,7 +480,7 @@ func halting(began chan<- bool, goOn <-chan bool) func(context.Context, Task) er
 
 // A unit in the hands of a worker that lives is not decoded by another, whatever is delivered.
 func TestDuplicate(t *testing.T) {
-	r := newRig(t, calm)
+	r := newRig(t, longWait)
 	began, goOn := make(chan bool, 8), make(chan bool)
 	x := newMemory(halting(began, goOn)) // the store of both workers
 	u := r.put(0).Unit
@@ -516,13 +516,13 @@ func TestDuplicate(t *testing.T) {
 
 // TestLong: a worker keeps its unit for longer than AckWait, as long as it shows that it lives.
 func TestLong(t *testing.T) {
-	for ackWait := brief; ; ackWait *= 2 {
+	for ackWait := shortWait; ; ackWait *= 2 {
 		gap, wrong := long(t, ackWait)
 		if wrong == "" {
 			return
 		}
 		// Where the machine keeps a worker from showing that it lives, it is missed with good reason, and nothing was tested.
-		if gap < ackWait/2 || ackWait > 30*brief {
+		if gap < ackWait/2 || ackWait > 30*shortWait {
 			t.Fatalf("%s, after no sign of life for %v; AckWait is %v", wrong, gap, ackWait)
 		}
 		t.Logf("%s, after no sign of life for %v: once more", wrong, gap)
@@ -571,7 +571,7 @@ func long(t *testing.T, ackWait time.Duration) (gap time.Duration, wrong string)
 
 // Whatever others put into the queue and the buckets, work goes on.
 func TestHostile(t *testing.T) {
-	r, x := newRig(t, calm), newMemory(nil)
+	r, x := newRig(t, longWait), newMemory(nil)
 	bad := []string{
 		"", "{", "null", "[]", `{"version":1}`, `{"version":0,"store":"mem://out","job":"` + unitID(0) + `","unit":"` + unitID(0) + `"}`,
 		`{"version":1,"store":"mem://out","job":"../../x","unit":"` + unitID(0) + `"}`,
@@ -616,7 +616,7 @@ func TestHostile(t *testing.T) {
 
 // What a later version of the program submits is left to its workers.
 func TestNewer(t *testing.T) {
-	r, x := newRig(t, calm), newMemory(nil)
+	r, x := newRig(t, longWait), newMemory(nil)
 	ack, err := r.q.js.Publish(r.soon(), subject(task(1)), []byte(`{"version":2,"what":["is","new"],"unit":7}`))
 	if err != nil {
 		t.Fatal(err)
@@ -640,7 +640,7 @@ func TestRestart(t *testing.T) {
 	dir := t.TempDir()
 	u := unitID(0)
 	for round := range 2 {
-		r := openRig(t, dir, calm)
+		r := openRig(t, dir, longWait)
 		if round == 0 {
 			r.put(0)
 		} else {
