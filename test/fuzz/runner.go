@@ -57,11 +57,9 @@ type result struct {
 	fuzzed   uint64 // executions of made inputs
 	total    uint64 // of all runs with this corpus
 	cpu      time.Duration
-	elapsed  time.Duration // of fuzzing
 	seeding  time.Duration // given to the seeds
 	corpus   int
 	fresh    int
-	slow     bool
 	findings []string
 	coverage coverage
 }
@@ -216,19 +214,21 @@ func (r *runner) spend(ctx context.Context, t target, corpus string, res *result
 	return nil
 }
 
-// recheck runs a target again that was executed too rarely: a short run on a
-// busy machine may have seen little but the start.
+// least is how many made inputs a target must have been given, however long that takes within patience runs.
+const (
+	least    = 100
+	patience = 8 // the last of them 256 times as long as the first
+)
+
+// unfuzzed reports whether a target was given hardly more than its seeds.
+func (r *result) unfuzzed() bool { return r.fuzzed < least }
+
+// recheck runs a target that was given too few inputs again, each time twice as long: a short run on a busy machine may
+// have seen little but the start.
 func (r *runner) recheck(ctx context.Context, t target, corpus string, res *result) error {
-	for again := 0; r.floor > 0 && len(res.findings) == 0 && r.below(res) && ctx.Err() == nil; again++ {
-		if again == 3 || res.seeding >= maxSeeding {
-			res.slow = true
-			return nil
-		}
-		if again == 0 && res.cpu >= enough {
-			again = 2 // it has had its time
-			*res = result{seeding: res.seeding}
-		}
-		if _, err := r.run(ctx, t, corpus, 4*r.time, res); err != nil {
+	for d := r.time; d < r.time<<patience && len(res.findings) == 0 && res.unfuzzed() && res.seeding < maxSeeding && ctx.Err() == nil; {
+		d *= 2
+		if _, err := r.run(ctx, t, corpus, d, res); err != nil {
 			return err
 		}
 	}
@@ -269,26 +269,9 @@ func (r *runner) run(ctx context.Context, t target, corpus string, d time.Durati
 	return p, nil
 }
 
-// enough is the least processor time from which the rate of a target can be judged.
-const enough = 250 * time.Millisecond
-
-// below reports whether a target is executed too rarely. One that has had hardly
-// any processor time may have waited for it, or for something else: then the
-// time on the clock decides.
-func (r *runner) below(res *result) bool {
-	switch {
-	case res.fuzzed == 0:
-		return true
-	case res.cpu >= enough:
-		return res.rate() < r.floor
-	}
-	return float64(res.fuzzed) < r.floor*res.elapsed.Seconds()
-}
-
 func (r *result) add(p *progress, cpu time.Duration) {
 	r.fuzzed += p.fuzzed()
 	r.cpu += cpu
-	r.elapsed += max(p.elapsed-p.seeding, 0)
 	r.fresh += p.interesting
 	r.corpus = max(p.total, int(p.seeds))
 }

@@ -18,10 +18,8 @@ func (r *result) print(w io.Writer, t target, o *options) {
 	switch {
 	case len(r.findings) > 0:
 		mark = "  FAILED"
-	case r.fuzzed == 0:
-		mark = "  NOT FUZZED: the corpus took all of the time"
-	case r.slow:
-		mark = "  SLOW"
+	case r.unfuzzed():
+		mark = "  TOO FEW"
 	}
 	fmt.Fprintf(w, "%-44s %9.0f %11d %9d %12d", t, r.rate(), r.total, r.fresh, r.corpus)
 	if o.cover {
