@@ -124,9 +124,17 @@ func (s *Scrubber) hold(p *capture.Packet) {
 	both := s.window.Packet(p.Number).Data
 	h.data, h.out = both[:n:n], both[n:]
 	s.stats.Packets++
-	if !s.headers(p, h) {
+	if !s.known(s.window.Packet(p.Number), h) {
 		s.stats.Foreign++
 	}
+}
+
+// known copies what can be copied at once. It returns false if a packet is not of a kind that is known.
+func (s *Scrubber) known(p *capture.Packet, h *held) bool {
+	if p.Link == capture.LinkTrace {
+		return s.event(p, h)
+	}
+	return s.headers(p, h)
 }
 
 // headers copies what is known of the headers of a packet. It returns false if that is not to its end.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/analyze/window"
 	"github.com/rpcrdma/toolkit/capture"
+	"github.com/rpcrdma/toolkit/capture/ftrace"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/rdma"
@@ -18,7 +19,8 @@ import (
 // Stats counts what a Scrubber did.
 type Stats struct {
 	Packets uint64
-	// Foreign counts packets that are zero beyond the headers of link and network, or even there: they carry neither TCP, UDP nor InfiniBand.
+	// Foreign counts packets that are zero beyond the headers of link and network, or even there: they carry neither TCP, UDP nor InfiniBand,
+	// nor an event of a kernel that is known.
 	Foreign uint64
 	// Fragments counts IP fragments that are zero beyond their headers: all but those of messages over UDP.
 	Fragments uint64
@@ -79,6 +81,7 @@ type Scrubber struct {
 	seeker roce.Seeker
 	packet roce.Packet
 	diff   []byte
+	traced ftrace.Event
 
 	procedures map[procedure]*redactables
 	header     rpcrdma.Header

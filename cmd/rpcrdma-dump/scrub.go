@@ -348,7 +348,11 @@ func bareTaps(of func() []capture.Tap) func() []capture.Tap {
 	var bare []capture.Tap
 	return func() []capture.Tap {
 		for _, t := range of()[len(bare):] { // taps are only appended
-			bare = append(bare, capture.Tap{Link: t.Link, SnapLen: t.SnapLen})
+			tap := capture.Tap{Link: t.Link, SnapLen: t.SnapLen}
+			if t.Link == capture.LinkTrace {
+				tap.Description = capture.TraceSchema
+			}
+			bare = append(bare, tap)
 		}
 		return bare
 	}
@@ -373,7 +377,7 @@ func scrubZeros(n *cli.Problems, st scrub.Stats) {
 		{st.Other, "message", "zero: no call or reply"},
 		{st.Late, "part", "of messages zero: their packets had left the window before (see --window)"},
 		{st.Fragments, "IP fragment", "zero beyond the header"},
-		{st.Foreign, "packet", "zero beyond the headers of link and network: neither TCP, UDP nor InfiniBand"},
+		{st.Foreign, "packet", "zero beyond the headers of link and network: neither TCP, UDP nor InfiniBand, nor a known event of a kernel"},
 	} {
 		if x.count > 0 {
 			n.Printf("note: %s %s", units.Plural(x.count, x.what), x.why)

@@ -182,7 +182,7 @@ var rules = []rule{
 
 	// Captures and files made of captures.
 	{packages: "analyze/annotate", own: []string{"analyze/ladder", "analyze/text", "analyze/window", "capture", "decode", "decode/nfs", "decode/rpc", "decode/transaction", "internal/units"}},
-	{packages: "analyze/scrub", own: []string{"analyze/window", "capture", "decode", "decode/ibcm", "decode/iwarp", "decode/link", "decode/nfs", "decode/nfs/nfs4", "decode/oncrpc", "decode/rdma", "decode/roce", "decode/rpc", "decode/rpcrdma", "decode/transaction", "decode/xdr"}, tests: []string{"analyze/fields"}},
+	{packages: "analyze/scrub", own: []string{"analyze/adapter", "analyze/window", "capture", "capture/ftrace", "decode", "decode/ibcm", "decode/iwarp", "decode/link", "decode/nfs", "decode/nfs/nfs4", "decode/oncrpc", "decode/rdma", "decode/roce", "decode/rpc", "decode/rpcrdma", "decode/transaction", "decode/xdr"}, tests: []string{"analyze/fields"}},
 	{packages: "analyze/split", own: []string{"analyze/window", "capture", "decode", "decode/iwarp", "decode/link", "decode/rdma", "decode/roce", "decode/rpc", "decode/tcp", "decode/transaction"}},
 	{packages: "analyze/extract", own: []string{
 		"decode/nfs/...", "decode/rpc", "decode/transaction", "decode/xdr", "internal/outfile", "internal/printable",
