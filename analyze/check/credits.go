@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
@@ -35,6 +36,7 @@ type excess struct {
 	out       uint32
 	confirmed uint32
 	gaps      [2]uint64
+	until     uint32 // PSN of the responder's last packet by which enough were confirmed
 	f         *Finding
 }
 
@@ -92,6 +94,9 @@ func (c *creditRules) called(k *conn, st *callState, tx *transaction.Transaction
 	case !k.began():
 		c.skip(ruleBeforeFirstReply, NoSetup)
 		return
+	case k.missing(s.From.Other()) > 0:
+		c.skip(ruleBeforeFirstReply, Gaps)
+		return
 	default:
 		rule = ruleBeforeFirstReply
 	}
@@ -137,13 +142,11 @@ func (c *creditRules) replied(k *conn, st *callState, tx *transaction.Transactio
 				i--
 				continue
 			}
-			if x.confirmed++; x.confirmed > x.limit {
-				x.f.Reaction = "answered"
-				c.report(x.f)
-				f.excess = append(f.excess[:i], f.excess[i+1:]...)
-				i--
+			if x.confirmed++; x.confirmed == x.limit+1 {
+				x.until = k.wire[tx.From.Other()].next - 1
 			}
 		}
+		c.confirmed(k, tx.From)
 	}
 	h := &tx.Reply.Header
 	if h.Version != rpcrdma.Version1 || h.Cut {
@@ -155,6 +158,26 @@ func (c *creditRules) replied(k *conn, st *callState, tx *transaction.Transactio
 	}
 	st.before = f.granted
 	f.grant(h.Credits)
+}
+
+// confirmed reports the calls of a side that exceeded the grant. What the responder had sent when enough of them were answered must have been
+// acknowledged: only then is it known which replies are missing from the capture.
+func (c *creditRules) confirmed(k *conn, from rdma.Side) {
+	f, w := &k.flow[from], &k.wire[from.Other()]
+	f.excess = slices.DeleteFunc(f.excess, func(x excess) bool {
+		switch {
+		case x.confirmed <= x.limit:
+			return false
+		case k.missing(from.Other()) != x.gaps[from.Other()]:
+			c.skip(x.f.Rule.id, Gaps)
+			return true
+		case k.c.Fabric != rdma.IWARP && !(w.hasAck && reached(w.acked, x.until)):
+			return false
+		}
+		x.f.Reaction = "answered"
+		c.report(x.f)
+		return true
+	})
 }
 
 // ordered reports whether the reply of tx really came after the call of x. It is not certain if an
@@ -175,6 +198,7 @@ func (s *conn) ordered(x *excess, tx *transaction.Transaction) (Reason, bool) {
 func (c *creditRules) unconfirmed(k *conn) {
 	for side := range k.flow {
 		f := &k.flow[side]
+		c.confirmed(k, rdma.Side(side))
 		for i := range f.excess {
 			x := &f.excess[i]
 			if k.ended && k.began() && k.misses() == [2]uint64{} && !k.many {

@@ -511,6 +511,10 @@ func (c *memoryRules) suspected(k *conn, all bool) {
 			c.skip(x.rule, why)
 			continue
 		}
+		if all && len(k.fatals) == 0 && !k.later(x) {
+			c.skip(x.rule, NotAcked)
+			continue
+		}
 		if x.f.Reaction == "" && k.c.Terminated != "" {
 			x.f.Reaction = "connection ended: " + k.c.Terminated
 		}

@@ -132,7 +132,7 @@ func (c *Checker) segment(s *conn, v *decode.PacketView) {
 		if s.c.Ends[i].Addr != v.Frame.Src {
 			continue
 		}
-		if s.first[i] == 0 {
+		if s.first[i] == 0 && v.Frame.PayloadLen > 0 { // an acknowledgement does not show where a message begins
 			s.first[i] = v.Packet.Number
 		}
 		if v.Frame.TCPFlags&(tcp.FIN|tcp.RST) != 0 && !s.finish[i].Seen() {

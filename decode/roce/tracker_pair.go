@@ -107,7 +107,7 @@ func (x *pairing) match(fl *flow, p *Packet) (best *flow, evidence int) {
 	}
 	ties, fits := 0, 0
 	for n := 0; g != nil && n < maxUnpaired; g, n = g.older, n+1 {
-		if g == fl || g.c == fl.c || g.c.closed || g.c.Fabric != fl.c.Fabric {
+		if g == fl || g.c == fl.c || g.c.closed || g.c.Fabric != fl.c.Fabric || g.c.precedes(fl.c) || fl.c.precedes(g.c) {
 			continue
 		}
 		e := x.evidence(fl, g, p)
@@ -313,6 +313,12 @@ func (t *Tracker) join(a, b *flow) {
 
 // set reports whether the setup of a connection was captured.
 func (c *connection) set() bool { return c.Setup[0].Seen() || c.Setup[1].Seen() }
+
+// precedes reports whether packets of c came before the REQ of o: what a client sends again on a new connection has the XIDs of the old one.
+func (c *connection) precedes(o *connection) bool {
+	req := &o.Setup[0]
+	return req.Message == rdma.SetupREQ && c.tap == o.tap && c.First.Number < req.Frame.Number
+}
 
 // moved reports whether a request on a joined flow evidently belongs to a flow without a peer: its
 // destination queue pair has been connected to another one. It must match no call of the former connection.
