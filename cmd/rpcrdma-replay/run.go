@@ -26,16 +26,15 @@ import (
 	"github.com/rpcrdma/toolkit/replay/client"
 	"github.com/rpcrdma/toolkit/replay/endpoint"
 	"github.com/rpcrdma/toolkit/replay/judge"
+	"github.com/rpcrdma/toolkit/replay/judge/verdict"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store/memory"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/providers"
 	"github.com/rpcrdma/toolkit/replay/report"
 	"github.com/rpcrdma/toolkit/replay/run"
-	"github.com/rpcrdma/toolkit/replay/selfcheck"
 	"github.com/rpcrdma/toolkit/replay/transport"
 	"github.com/rpcrdma/toolkit/replay/verbs/tap"
-	"github.com/rpcrdma/toolkit/replay/verdict"
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
 
@@ -445,7 +444,7 @@ func (o *runFlags) run(ctx context.Context, s *cli.Streams, args []string) error
 	}
 	defer t.close()
 	opt.Dial, opt.Access, opt.Access3 = t.dial, t.access, t.access3
-	witness := selfcheck.NewWitness()
+	witness := report.NewWitness()
 	if t.packets != nil {
 		opt.Observe = witness.Observe
 	}
@@ -474,7 +473,7 @@ func (o *runFlags) run(ctx context.Context, s *cli.Streams, args []string) error
 
 // look reads what was captured of a replay: it checks the packets, and compares them with the capture that was
 // replayed.
-func (o *runFlags) look(t *target, rep *report.Report, original string, witness *selfcheck.Witness) error {
+func (o *runFlags) look(t *target, rep *report.Report, original string, witness *report.Witness) error {
 	err := t.captured()
 	if err != nil || t.file == "" {
 		return err
@@ -931,7 +930,7 @@ func (t *target) accessBy(ctx context.Context, version string) (*run.Access, err
 }
 
 // checkSelf decodes what was sent.
-func checkSelf(w *selfcheck.Witness, file string, memory *cli.Memory, keytab string) (*report.SelfCheck, error) {
+func checkSelf(w *report.Witness, file string, memory *cli.Memory, keytab string) (*report.SelfCheck, error) {
 	keys, err := cli.LoadKeys(keytab)
 	if err != nil {
 		return nil, err

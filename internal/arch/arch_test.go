@@ -204,14 +204,13 @@ var rules = []rule{
 	// calls may go, and the words in which a comparison is told.
 	{packages: "replay/workload", own: []string{"decode/nfs", "decode/nfs/nfs4", "decode/nfs/ops", "decode/xdr", "replay/plan", "internal/units"}},
 	{packages: "replay/internal/schedule", own: []string{"decode/nfs/ops", "replay/plan"}, tests: []string{"decode/nfs/nfs4"}},
-	{packages: "replay/verdict"},
+	{packages: "replay/judge/verdict"},
 	// What is known of one server; how its replies compare; what is told in the end.
 	// None of these sends anything.
-	{packages: "replay/internal/bindings", own: []string{"decode/nfs/...", "decode/xdr", "replay/plan", "replay/verdict", "replay/workload"}},
-	{packages: "replay/expected", own: []string{"decode/nfs/...", "decode/xdr", "replay/plan", "replay/verdict", "replay/workload"}},
-	{packages: "replay/judge", own: []string{"analyze/invariant", "decode/nfs/...", "decode/oncrpc", "decode/xdr", "replay/expected", "replay/plan", "replay/verdict", "replay/workload"}},
-	{packages: "replay/report", foreign: []string{"github.com/parquet-go/parquet-go"}, own: []string{"analyze/html", "analyze/latency", "decode/nfs/...", "replay/plan", "replay/transport", "replay/verdict", "internal/units"}},
-	{packages: "replay/selfcheck", own: []string{"capture", "decode", "decode/nfs/...", "decode/rpc", "decode/transaction", "replay/plan", "replay/report"}},
+	{packages: "replay/internal/bindings", own: []string{"decode/nfs/...", "decode/xdr", "replay/plan", "replay/judge/verdict", "replay/workload"}},
+	{packages: "replay/expected", own: []string{"decode/nfs/...", "decode/xdr", "replay/plan", "replay/judge/verdict", "replay/workload"}},
+	{packages: "replay/judge", own: []string{"analyze/invariant", "decode/nfs/...", "decode/oncrpc", "decode/xdr", "replay/expected", "replay/plan", "replay/judge/verdict", "replay/workload"}},
+	{packages: "replay/report", foreign: []string{"github.com/parquet-go/parquet-go"}, own: []string{"analyze/html", "analyze/latency", "capture", "decode", "decode/nfs/...", "decode/rpc", "decode/transaction", "replay/plan", "replay/transport", "replay/judge/verdict", "internal/units"}},
 	// What talks to the server: the files, its calls back, and the loop that joins all.
 	{packages: "replay/internal/alarm", foreign: []string{"golang.org/x/sys"}},
 	{packages: "replay/internal/callback", own: []string{"decode/nfs/nfs4", "decode/oncrpc", "decode/xdr", "replay/tcprpc", "replay/transport"}},
@@ -219,12 +218,12 @@ var rules = []rule{
 		"decode/nfs/...", "decode/xdr", "replay/client", "replay/guard", "replay/internal/bindings", "replay/plan", "replay/report", "replay/workload",
 	}},
 	{packages: "replay/internal/readback", own: []string{
-		"decode/nfs/nfs3", "decode/nfs/nfs4", "decode/nfs/nfsacl", "decode/xdr", "replay/client", "replay/internal/bindings", "replay/expected", "replay/plan", "replay/report", "replay/verdict", "replay/workload",
+		"decode/nfs/nfs3", "decode/nfs/nfs4", "decode/nfs/nfsacl", "decode/xdr", "replay/client", "replay/internal/bindings", "replay/expected", "replay/plan", "replay/report", "replay/judge/verdict", "replay/workload",
 	}},
 	{packages: "replay/run", own: []string{
 		"decode/nfs/...", "decode/oncrpc", "decode/xdr", "replay/client", "replay/guard", "replay/internal/alarm", "replay/internal/callback",
 		"replay/internal/prepare", "replay/internal/readback", "replay/internal/schedule", "replay/internal/bindings", "replay/judge", "replay/expected", "replay/plan", "replay/report",
-		"replay/transport", "replay/verdict", "replay/workload",
+		"replay/transport", "replay/judge/verdict", "replay/workload",
 	}, tests: []string{"decode", "decode/rpc", "decode/transaction"}}, // tests make plans of captures
 
 	// Defence against floods, and what transports share: none knows a protocol.
@@ -508,7 +507,7 @@ func TestRules(t *testing.T) {
 		{"replay/internal/schedule", module + "/replay/transport", false, false},
 		{"replay/internal/bindings", module + "/replay/judge", false, false},
 		{"replay/internal/bindings", module + "/replay/client", false, false},
-		{"replay/verdict", module + "/replay/plan", false, false},
+		{"replay/judge/verdict", module + "/replay/plan", false, false},
 		{"replay/judge", module + "/replay/internal/world", false, false},
 		{"replay/judge", module + "/replay/report", false, false},
 		{"replay/report", module + "/replay/judge", false, false},

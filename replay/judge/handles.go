@@ -3,8 +3,8 @@ package judge
 import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/replay/judge/verdict"
 	"github.com/rpcrdma/toolkit/replay/plan"
-	"github.com/rpcrdma/toolkit/replay/verdict"
 )
 
 // handles keeps the file of each handle. Two handles may belong to one file, but one handle must

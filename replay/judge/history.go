@@ -4,8 +4,8 @@ import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/nfs/ops"
 	"github.com/rpcrdma/toolkit/replay/expected"
+	"github.com/rpcrdma/toolkit/replay/judge/verdict"
 	"github.com/rpcrdma/toolkit/replay/plan"
-	"github.com/rpcrdma/toolkit/replay/verdict"
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
 

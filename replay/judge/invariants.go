@@ -5,7 +5,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/analyze/invariant"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
-	"github.com/rpcrdma/toolkit/replay/verdict"
+	"github.com/rpcrdma/toolkit/replay/judge/verdict"
 )
 
 // invariants checks a reply by the rules that hold for the replies of any NFS server, with the checker of rpcrdma-dump check. A server may show

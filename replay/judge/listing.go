@@ -9,8 +9,8 @@ import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/expected"
+	"github.com/rpcrdma/toolkit/replay/judge/verdict"
 	"github.com/rpcrdma/toolkit/replay/plan"
-	"github.com/rpcrdma/toolkit/replay/verdict"
 )
 
 // listing judges names that only one side has. A server may split and order a directory, or a

@@ -2,8 +2,8 @@ package judge
 
 import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/replay/judge/verdict"
 	"github.com/rpcrdma/toolkit/replay/plan"
-	"github.com/rpcrdma/toolkit/replay/verdict"
 )
 
 // maxOthers bounds the objects of other users that are known.

@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
+	"github.com/rpcrdma/toolkit/replay/judge/verdict"
 	"github.com/rpcrdma/toolkit/replay/plan"
-	"github.com/rpcrdma/toolkit/replay/verdict"
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
 

@@ -5,8 +5,8 @@ import (
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/xdr"
+	"github.com/rpcrdma/toolkit/replay/judge/verdict"
 	"github.com/rpcrdma/toolkit/replay/plan"
-	"github.com/rpcrdma/toolkit/replay/verdict"
 )
 
 // READ_PLUS (RFC 7862, section 15.10) returns parts of a file as bytes or as holes. Which zeros it shows as holes, and into how many

@@ -5,8 +5,8 @@ import (
 
 	"github.com/rpcrdma/toolkit/analyze/invariant"
 	"github.com/rpcrdma/toolkit/decode/xdr"
+	"github.com/rpcrdma/toolkit/replay/judge/verdict"
 	"github.com/rpcrdma/toolkit/replay/plan"
-	"github.com/rpcrdma/toolkit/replay/verdict"
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
 

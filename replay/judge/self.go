@@ -4,7 +4,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/xdr"
-	"github.com/rpcrdma/toolkit/replay/verdict"
+	"github.com/rpcrdma/toolkit/replay/judge/verdict"
 )
 
 // self checks a reply against itself, against its call and against earlier replies of this

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/rpcrdma/toolkit/replay/expected"
+	"github.com/rpcrdma/toolkit/replay/judge/verdict"
 	"github.com/rpcrdma/toolkit/replay/plan"
-	"github.com/rpcrdma/toolkit/replay/verdict"
 )
 
 // Snapshot is what a Judge of a plan in a file remembers, for a run that goes on in another

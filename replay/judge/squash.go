@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/replay/judge/verdict"
 	"github.com/rpcrdma/toolkit/replay/plan"
-	"github.com/rpcrdma/toolkit/replay/verdict"
 )
 
 // A server that squashes root takes user 0 for nobody: files that root makes belong to user nobody, and root has the rights of others.

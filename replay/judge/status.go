@@ -8,8 +8,8 @@ import (
 	"github.com/rpcrdma/toolkit/decode/nfs/ops"
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/decode/xdr"
+	"github.com/rpcrdma/toolkit/replay/judge/verdict"
 	"github.com/rpcrdma/toolkit/replay/plan"
-	"github.com/rpcrdma/toolkit/replay/verdict"
 )
 
 // outcome compares whether and how the call was executed, and reports whether there

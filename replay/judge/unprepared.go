@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"github.com/rpcrdma/toolkit/replay/expected"
+	"github.com/rpcrdma/toolkit/replay/judge/verdict"
 	"github.com/rpcrdma/toolkit/replay/plan"
-	"github.com/rpcrdma/toolkit/replay/verdict"
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
 

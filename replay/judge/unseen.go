@@ -3,8 +3,8 @@ package judge
 import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/replay/judge/verdict"
 	"github.com/rpcrdma/toolkit/replay/plan"
-	"github.com/rpcrdma/toolkit/replay/verdict"
 )
 
 // unseen explains that a directory from before the start was removed, or replaced, which was not empty in the capture: what was

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/rpcrdma/toolkit/internal/units"
-	"github.com/rpcrdma/toolkit/replay/verdict"
+	"github.com/rpcrdma/toolkit/replay/judge/verdict"
 )
 
 // sameWorkload returns an error if two runs cannot be of one plan.

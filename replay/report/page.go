@@ -13,7 +13,7 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/html"
 	"github.com/rpcrdma/toolkit/analyze/latency"
 	"github.com/rpcrdma/toolkit/internal/units"
-	"github.com/rpcrdma/toolkit/replay/verdict"
+	"github.com/rpcrdma/toolkit/replay/judge/verdict"
 )
 
 // HTML writes the report as a page.

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/rpcrdma/toolkit/internal/units"
-	"github.com/rpcrdma/toolkit/replay/verdict"
+	"github.com/rpcrdma/toolkit/replay/judge/verdict"
 )
 
 // ReadBack says how what a run has written and removed was read back at its end.

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/rpcrdma/toolkit/internal/units"
+	"github.com/rpcrdma/toolkit/replay/judge/verdict"
 	"github.com/rpcrdma/toolkit/replay/plan"
-	"github.com/rpcrdma/toolkit/replay/verdict"
 )
 
 // Outcome is what became of one call.

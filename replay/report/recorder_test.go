@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rpcrdma/toolkit/replay/judge/verdict"
 	"github.com/rpcrdma/toolkit/replay/plan"
-	"github.com/rpcrdma/toolkit/replay/verdict"
 )
 
 // TestCodesBesideReasons: JSON has the sentence that it always had, and the code.

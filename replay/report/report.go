@@ -4,9 +4,9 @@ import (
 	"time"
 
 	"github.com/rpcrdma/toolkit/analyze/latency"
+	"github.com/rpcrdma/toolkit/replay/judge/verdict"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/transport"
-	"github.com/rpcrdma/toolkit/replay/verdict"
 )
 
 // Schema names the form of a Report in JSON.

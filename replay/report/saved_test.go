@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rpcrdma/toolkit/replay/verdict"
+	"github.com/rpcrdma/toolkit/replay/judge/verdict"
 )
 
 // twoRuns are two runs of one plan: the second has another difference, and another file that is wrong.

@@ -3,7 +3,7 @@ package report
 import (
 	"fmt"
 
-	"github.com/rpcrdma/toolkit/replay/verdict"
+	"github.com/rpcrdma/toolkit/replay/judge/verdict"
 )
 
 // Sentence is a reason for people. Scripts read the Code.

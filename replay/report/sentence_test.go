@@ -3,7 +3,7 @@ package report
 import (
 	"testing"
 
-	"github.com/rpcrdma/toolkit/replay/verdict"
+	"github.com/rpcrdma/toolkit/replay/judge/verdict"
 )
 
 // TestSentences: there is a sentence for each code, and no other.

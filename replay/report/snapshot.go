@@ -2,7 +2,7 @@ package report
 
 import (
 	"github.com/rpcrdma/toolkit/internal/units"
-	"github.com/rpcrdma/toolkit/replay/verdict"
+	"github.com/rpcrdma/toolkit/replay/judge/verdict"
 )
 
 // Snapshot is what a Recorder has counted, for a run that goes on in another process. Times are not

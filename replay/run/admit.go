@@ -7,7 +7,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/guard"
 	"github.com/rpcrdma/toolkit/replay/internal/bindings"
 	"github.com/rpcrdma/toolkit/replay/internal/schedule"
-	"github.com/rpcrdma/toolkit/replay/verdict"
+	"github.com/rpcrdma/toolkit/replay/judge/verdict"
 )
 
 // sendDue sends the calls that are due, and sets the alarm for the next one.

@@ -7,8 +7,8 @@ import (
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/internal/schedule"
 	"github.com/rpcrdma/toolkit/replay/judge"
+	"github.com/rpcrdma/toolkit/replay/judge/verdict"
 	"github.com/rpcrdma/toolkit/replay/report"
-	"github.com/rpcrdma/toolkit/replay/verdict"
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
 

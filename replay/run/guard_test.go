@@ -17,13 +17,13 @@ import (
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/client"
+	"github.com/rpcrdma/toolkit/replay/judge/verdict"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/planner"
 	"github.com/rpcrdma/toolkit/replay/providers"
 	"github.com/rpcrdma/toolkit/replay/report"
 	"github.com/rpcrdma/toolkit/replay/run"
 	"github.com/rpcrdma/toolkit/replay/transport"
-	"github.com/rpcrdma/toolkit/replay/verdict"
 )
 
 // scenery is a server that holds the base, /replay, and a canary beside it.

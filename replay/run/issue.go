@@ -6,7 +6,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/replay/internal/bindings"
 	"github.com/rpcrdma/toolkit/replay/internal/schedule"
-	"github.com/rpcrdma/toolkit/replay/verdict"
+	"github.com/rpcrdma/toolkit/replay/judge/verdict"
 )
 
 // issue sends a call once it has a slot, or lets it wait for one.

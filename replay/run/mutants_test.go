@@ -11,6 +11,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/internal/testtools/mutantstore"
 	"github.com/rpcrdma/toolkit/replay/client"
+	"github.com/rpcrdma/toolkit/replay/judge/verdict"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/nfs4"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/planner"
@@ -18,7 +19,6 @@ import (
 	"github.com/rpcrdma/toolkit/replay/report"
 	"github.com/rpcrdma/toolkit/replay/run"
 	"github.com/rpcrdma/toolkit/replay/transport"
-	"github.com/rpcrdma/toolkit/replay/verdict"
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
 

@@ -7,10 +7,10 @@ import (
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/replay/internal/schedule"
 	"github.com/rpcrdma/toolkit/replay/judge"
+	"github.com/rpcrdma/toolkit/replay/judge/verdict"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/report"
 	"github.com/rpcrdma/toolkit/replay/transport"
-	"github.com/rpcrdma/toolkit/replay/verdict"
 )
 
 // Timing says when calls are sent.

@@ -7,8 +7,8 @@ import (
 	"github.com/rpcrdma/toolkit/replay/internal/bindings"
 	"github.com/rpcrdma/toolkit/replay/internal/callback"
 	"github.com/rpcrdma/toolkit/replay/internal/schedule"
+	"github.com/rpcrdma/toolkit/replay/judge/verdict"
 	"github.com/rpcrdma/toolkit/replay/plan"
-	"github.com/rpcrdma/toolkit/replay/verdict"
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
 

@@ -8,9 +8,9 @@ import (
 	"github.com/rpcrdma/toolkit/replay/guard"
 	"github.com/rpcrdma/toolkit/replay/internal/bindings"
 	"github.com/rpcrdma/toolkit/replay/internal/prepare"
+	"github.com/rpcrdma/toolkit/replay/judge/verdict"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/report"
-	"github.com/rpcrdma/toolkit/replay/verdict"
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
 

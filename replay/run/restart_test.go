@@ -10,6 +10,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/replay/client"
 	"github.com/rpcrdma/toolkit/replay/endpoint"
+	"github.com/rpcrdma/toolkit/replay/judge/verdict"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/planner"
 	"github.com/rpcrdma/toolkit/replay/providers"
@@ -17,7 +18,6 @@ import (
 	"github.com/rpcrdma/toolkit/replay/run"
 	"github.com/rpcrdma/toolkit/replay/tcprpc"
 	"github.com/rpcrdma/toolkit/replay/transport"
-	"github.com/rpcrdma/toolkit/replay/verdict"
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
 

@@ -15,9 +15,9 @@ import (
 	"github.com/rpcrdma/toolkit/replay/internal/prepare"
 	"github.com/rpcrdma/toolkit/replay/internal/schedule"
 	"github.com/rpcrdma/toolkit/replay/judge"
+	"github.com/rpcrdma/toolkit/replay/judge/verdict"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/report"
-	"github.com/rpcrdma/toolkit/replay/verdict"
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
 

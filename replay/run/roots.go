@@ -5,8 +5,8 @@ import (
 
 	"github.com/rpcrdma/toolkit/replay/internal/bindings"
 	"github.com/rpcrdma/toolkit/replay/internal/schedule"
+	"github.com/rpcrdma/toolkit/replay/judge/verdict"
 	"github.com/rpcrdma/toolkit/replay/plan"
-	"github.com/rpcrdma/toolkit/replay/verdict"
 )
 
 // symbol is a handle or a state of the plan in one world.

@@ -6,9 +6,9 @@ import (
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
 	"github.com/rpcrdma/toolkit/decode/xdr"
+	"github.com/rpcrdma/toolkit/replay/judge/verdict"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/planner"
-	"github.com/rpcrdma/toolkit/replay/verdict"
 )
 
 // TestRoots: calls that cannot be sent name the one that failed before them, also over several steps.

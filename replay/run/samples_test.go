@@ -18,8 +18,8 @@ import (
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/planner"
 	"github.com/rpcrdma/toolkit/replay/providers"
+	"github.com/rpcrdma/toolkit/replay/report"
 	"github.com/rpcrdma/toolkit/replay/run"
-	"github.com/rpcrdma/toolkit/replay/selfcheck"
 	"github.com/rpcrdma/toolkit/replay/transport"
 	"github.com/rpcrdma/toolkit/replay/verbs/tap"
 	"github.com/rpcrdma/toolkit/replay/workload"
@@ -162,7 +162,7 @@ func replay(t *testing.T, w *workload.Workload, fabric string) uint64 {
 		o.Window = 64
 	}
 	o.CallbackWait = time.Millisecond // this server has no callbacks of NFSv4.0
-	witness := selfcheck.NewWitness()
+	witness := report.NewWitness()
 	o.Observe = witness.Observe
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()

@@ -7,13 +7,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rpcrdma/toolkit/replay/judge/verdict"
 	"github.com/rpcrdma/toolkit/replay/nfsserver"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store/dir"
 	"github.com/rpcrdma/toolkit/replay/planner"
 	"github.com/rpcrdma/toolkit/replay/providers"
 	"github.com/rpcrdma/toolkit/replay/run"
 	"github.com/rpcrdma/toolkit/replay/transport"
-	"github.com/rpcrdma/toolkit/replay/verdict"
 )
 
 // TestRootSquashed: a server that squashes root explains owners, and what root may not do, by that.

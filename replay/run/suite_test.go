@@ -8,11 +8,11 @@ import (
 	"testing"
 
 	"github.com/rpcrdma/toolkit/internal/testtools/mutantstore"
+	"github.com/rpcrdma/toolkit/replay/judge/verdict"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/planner"
 	"github.com/rpcrdma/toolkit/replay/report"
 	"github.com/rpcrdma/toolkit/replay/run"
-	"github.com/rpcrdma/toolkit/replay/verdict"
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
 

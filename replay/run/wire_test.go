@@ -13,8 +13,8 @@ import (
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/client"
+	"github.com/rpcrdma/toolkit/replay/judge/verdict"
 	"github.com/rpcrdma/toolkit/replay/transport"
-	"github.com/rpcrdma/toolkit/replay/verdict"
 )
 
 // wireKind is a way to be wrong that is outside the store: replies are changed on their way.

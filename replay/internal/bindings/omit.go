@@ -2,8 +2,8 @@ package bindings
 
 import (
 	"github.com/rpcrdma/toolkit/decode/nfs/ops"
+	"github.com/rpcrdma/toolkit/replay/judge/verdict"
 	"github.com/rpcrdma/toolkit/replay/plan"
-	"github.com/rpcrdma/toolkit/replay/verdict"
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
 

@@ -6,8 +6,8 @@ import (
 
 	"github.com/rpcrdma/toolkit/decode/nfs/ops"
 	"github.com/rpcrdma/toolkit/decode/xdr"
+	"github.com/rpcrdma/toolkit/replay/judge/verdict"
 	"github.com/rpcrdma/toolkit/replay/plan"
-	"github.com/rpcrdma/toolkit/replay/verdict"
 )
 
 // MaxIO is how many bytes of data one call may carry.

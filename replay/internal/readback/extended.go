@@ -12,8 +12,8 @@ import (
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/client"
 	"github.com/rpcrdma/toolkit/replay/expected"
+	"github.com/rpcrdma/toolkit/replay/judge/verdict"
 	"github.com/rpcrdma/toolkit/replay/plan"
-	"github.com/rpcrdma/toolkit/replay/verdict"
 )
 
 // acl compares the access control lists of an object with those that SETACL has set.

@@ -8,7 +8,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
 	"github.com/rpcrdma/toolkit/replay/client"
 	"github.com/rpcrdma/toolkit/replay/expected"
-	"github.com/rpcrdma/toolkit/replay/verdict"
+	"github.com/rpcrdma/toolkit/replay/judge/verdict"
 )
 
 // names looks up all names that are known to be there, or not to be, and lists their

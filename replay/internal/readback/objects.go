@@ -9,7 +9,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/replay/client"
 	"github.com/rpcrdma/toolkit/replay/expected"
-	"github.com/rpcrdma/toolkit/replay/verdict"
+	"github.com/rpcrdma/toolkit/replay/judge/verdict"
 )
 
 // perhapsTwice is the reason for not comparing an object that may exist twice.

@@ -8,8 +8,8 @@ import (
 	"github.com/rpcrdma/toolkit/replay/client"
 	"github.com/rpcrdma/toolkit/replay/expected"
 	"github.com/rpcrdma/toolkit/replay/internal/bindings"
+	"github.com/rpcrdma/toolkit/replay/judge/verdict"
 	"github.com/rpcrdma/toolkit/replay/report"
-	"github.com/rpcrdma/toolkit/replay/verdict"
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
 

@@ -32,9 +32,9 @@ import (
 	"strings"
 
 	"github.com/rpcrdma/toolkit/analyze/diagnosis"
+	"github.com/rpcrdma/toolkit/replay/judge/verdict"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/report"
-	"github.com/rpcrdma/toolkit/replay/verdict"
 )
 
 // enough is the percentage of replies that must be same or equivalent.

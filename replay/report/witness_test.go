@@ -1,4 +1,4 @@
-package selfcheck_test
+package report_test
 
 import (
 	"bytes"
@@ -8,7 +8,6 @@ import (
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/report"
-	"github.com/rpcrdma/toolkit/replay/selfcheck"
 )
 
 // TestMissing: a call that the packets do not show is missing. One that was not answered
@@ -19,7 +18,7 @@ func TestMissing(t *testing.T) {
 	if err := out.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	w := selfcheck.NewWitness()
+	w := report.NewWitness()
 	op := &plan.Op{ID: 1, What: "READ"}
 	w.Observe(&report.Outcome{Op: op, XID: 7, Status: "NFS3_OK", Replied: time.Now()})
 	w.Observe(&report.Outcome{Op: op, XID: 8})

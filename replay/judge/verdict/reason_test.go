@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rpcrdma/toolkit/replay/verdict"
+	"github.com/rpcrdma/toolkit/replay/judge/verdict"
 )
 
 // TestCodes: each code has a name of its own.
@@ -25,7 +25,7 @@ func TestCodes(t *testing.T) {
 
 // TestSchema: the schema of a report knows all codes.
 func TestSchema(t *testing.T) {
-	b, err := os.ReadFile("../../docs/schemas/replay-1.schema.json")
+	b, err := os.ReadFile("../../../docs/schemas/replay-1.schema.json")
 	if err != nil {
 		t.Fatal(err)
 	}

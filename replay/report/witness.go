@@ -1,4 +1,4 @@
-package selfcheck
+package report
 
 import (
 	"fmt"
@@ -11,10 +11,11 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/replay/plan"
-	"github.com/rpcrdma/toolkit/replay/report"
 )
 
-// Witness collects what a run says it did. Its Observe goes into the run's Options.
+// Witness collects what a run says it did, and compares it with what the dissector reads in the
+// packets of the same run: the same calls, operations and statuses have to come out. Its Observe
+// goes into the run's Options.
 type Witness struct {
 	// Unwrap opens what Kerberos has protected; it may be nil.
 	Unwrap rpc.Unwrapper
@@ -40,7 +41,7 @@ func (c *witnessed) is(sig string) bool {
 func NewWitness() *Witness { return &Witness{calls: map[uint32][]witnessed{}} }
 
 // Observe notes a call that is over.
-func (w *Witness) Observe(o *report.Outcome) {
+func (w *Witness) Observe(o *Outcome) {
 	if o.XID == 0 || o.Replied.IsZero() || o.Status == "" {
 		return
 	}
@@ -51,39 +52,36 @@ func (w *Witness) Observe(o *report.Outcome) {
 // signature names the procedure or the operations of an op.
 func signature(o *plan.Op) string {
 	if o.Compound == nil {
-		return fmt.Sprintf("%d/%d/%d", o.Program, o.Version, o.Procedure)
+		return procedure(o.Program, o.Version, o.Procedure)
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "4.%d", o.Compound.Minor)
+	names := []string{fmt.Sprintf("4.%d", o.Compound.Minor)}
 	for i := range o.Compound.Ops {
-		op := o.Compound.Ops[i].Op
-		if nfs4.NfsOpnum4(op) == nfs4.OP_PUTROOTFH {
-			op = uint32(nfs4.OP_PUTFH) // the run may have replaced it
-		}
-		b.WriteByte(' ')
-		b.WriteString(nfs4.OpName(op))
+		names = append(names, nfs4.OpName(o.Compound.Ops[i].Op))
 	}
-	return b.String()
+	return operations(names)
 }
 
 // signatureOf is the signature of a transaction.
 func signatureOf(v *rpc.View) string {
 	ops := v.Operations()
 	if len(ops) == 0 {
-		return fmt.Sprintf("%d/%d/%d", v.Tx.Program, v.Tx.Version, v.Tx.Procedure)
+		return procedure(v.Tx.Program, v.Tx.Version, v.Tx.Procedure)
 	}
 	minor, _ := v.MinorVersion()
-	var b strings.Builder
-	fmt.Fprintf(&b, "4.%d", minor)
+	names := []string{fmt.Sprintf("4.%d", minor)}
 	for i := range ops {
-		name := ops[i].Name
-		if name == "PUTROOTFH" {
-			name = "PUTFH"
-		}
-		b.WriteByte(' ')
-		b.WriteString(name)
+		names = append(names, ops[i].Name)
 	}
-	return b.String()
+	return operations(names)
+}
+
+func procedure(program, version, proc uint32) string {
+	return fmt.Sprintf("%d/%d/%d", program, version, proc)
+}
+
+// operations joins names of operations. The run may have sent PUTFH in place of PUTROOTFH.
+func operations(names []string) string {
+	return strings.ReplaceAll(strings.Join(names, " "), "PUTROOTFH", "PUTFH")
 }
 
 // Knows reports whether a call of the run had this XID. Other calls belong to the
@@ -92,8 +90,8 @@ func (w *Witness) Knows(xid uint32) bool { return len(w.calls[xid]) > 0 }
 
 // Check decodes a capture of the run's packets and compares. The decoder may hold
 // so many bytes, 0 for its default.
-func (w *Witness) Check(r capture.Reader, memory int) (*report.SelfCheck, error) {
-	s := &report.SelfCheck{Calls: w.n}
+func (w *Witness) Check(r capture.Reader, memory int) (*SelfCheck, error) {
+	s := &SelfCheck{Calls: w.n}
 	detail := func(format string, args ...any) {
 		if len(s.Details) < 20 {
 			s.Details = append(s.Details, fmt.Sprintf(format, args...))
