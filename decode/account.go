@@ -32,7 +32,7 @@ const (
 type Kind struct {
 	Class   Class
 	Fabric  rdma.Fabric     // ClassRDMA, ClassRPC
-	Port    uint16          // ClassTCP, ClassUDP: the lower of the two ports
+	Port    uint16          // ClassTCP, ClassUDP: the port with a name, else the lower one
 	Tunnel  link.TunnelType // the outermost wrapping
 	Unknown link.Unknown    // also of a wrapping of type Unnamed, in which the packet was found Skipped bytes further in
 	Skipped uint16
@@ -149,6 +149,15 @@ func (a *account) tcp(k Kind, c *tcpConn, known *rdma.Connection, bytes uint32) 
 	return of
 }
 
+// servicePort is the port of the service: the one with a name, since clients of NFS have low ports, too; else the lower one.
+func servicePort(f *link.Frame) uint16 {
+	low, high := min(f.SrcPort, f.DstPort), max(f.SrcPort, f.DstPort)
+	if rdma.ServiceName(low) == "" && rdma.ServiceName(high) != "" {
+		return high
+	}
+	return low
+}
+
 // kindOf is the kind of a packet that belongs to no connection of interest.
 func kindOf(f *link.Frame) Kind {
 	k := Kind{Unknown: f.Unknown.Kind(), Problem: Problem{Link: f.Problem}}
@@ -157,9 +166,9 @@ func kindOf(f *link.Frame) Kind {
 	case f.Problem != link.NoProblem:
 		k.Class = ClassDamaged
 	case f.Proto == link.TCP:
-		k.Class, k.Port = ClassTCP, min(f.SrcPort, f.DstPort)
+		k.Class, k.Port = ClassTCP, servicePort(f)
 	case f.Proto == link.UDP:
-		k.Class, k.Port = ClassUDP, min(f.SrcPort, f.DstPort)
+		k.Class, k.Port = ClassUDP, servicePort(f)
 	case f.Proto == link.Fragment:
 		k.Class = ClassFragment
 	default:

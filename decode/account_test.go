@@ -71,6 +71,10 @@ func TestAccount(t *testing.T) {
 			t.Errorf("%+v", a.Services)
 		}
 	}
+	low := number([]capture.Packet{packet(1, eth(0, 6, []byte{2, 200, 8, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0x50, 0x02, 0, 0, 0, 0, 0, 0}))})
+	if a := account(t, low); a.Kinds[0].Kind != (decode.Kind{Class: decode.ClassTCP, Port: 2049}) {
+		t.Errorf("a SYN from port 712 to 2049: %+v", a.Kinds)
+	}
 	ssh := number([]capture.Packet{packet(1, eth(0, 6, append([]byte{0, 22, 200, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0x50, 0x10, 0, 0, 0, 0, 0, 0}, "SSH-2.0-OpenSSH"...)))})
 	if a := account(t, ssh); a.Kinds[0].Kind != (decode.Kind{Class: decode.ClassTCP, Port: 22}) {
 		t.Errorf("%+v", a)

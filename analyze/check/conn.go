@@ -349,10 +349,7 @@ func (c *Checker) Closed(k *rdma.Connection) {
 func (c *Checker) unanswered(k *rdma.Connection) {
 	c.otherVersion(k)
 	a := decode.AskedBy(k)
-	final := a.Requests > 1 // a single request may be answered after the capture
-	if k.Fabric == rdma.IWARP {
-		final = k.Terminated != ""
-	}
+	final := a.Requests > 1 || k.Terminated != "" && k.Fabric == rdma.IWARP // a single request may be answered after the capture
 	if a.Connections == 0 || !final || c.opt.Match != nil {
 		return
 	}

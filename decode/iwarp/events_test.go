@@ -55,6 +55,24 @@ func (p *pair) flush(dir int) uint64 {
 	return p.w.segment(dir, 0, from, s[from:])
 }
 
+// TestRequestAgain: an MPA Request that TCP sends again, because nobody answers, is asked again.
+func TestRequestAgain(t *testing.T) {
+	for _, answered := range []bool{false, true} {
+		var reply *MPAFrame
+		want := uint32(4)
+		if answered {
+			reply, want = &MPAFrame{Revision: 1, Reply: true}, 1
+		}
+		p := newPair(Options{}, &MPAFrame{Revision: 1}, reply)
+		for range 3 {
+			p.w.segment(0, 0, 0, p.peers[0].stream)
+		}
+		if p.k.Requests != want {
+			t.Errorf("answered %v: %d requests, want %d", answered, p.k.Requests, want)
+		}
+	}
+}
+
 func TestAgainAndAcked(t *testing.T) {
 	p := plainPair()
 	a, b := p.peers[0], p.peers[1]

@@ -140,6 +140,9 @@ func (h *half) Again(offset uint64, n int, ref rdma.Ref) {
 	if h.repeated != ref.Number {
 		h.repeated = ref.Number
 		c.c.Sent[c.side(h)].Retransmitted++
+		if c.c.Requests > 0 && c.side(h) == 0 && !c.c.Setup[1].Seen() && h.fpdus == 0 {
+			c.c.Requests++ // nothing else was sent
+		}
 	}
 	if c.verdict == Yes && !c.closed && n > 0 {
 		h.out.again(h, offset, offset+uint64(n), ref)

@@ -423,10 +423,22 @@ func TestPairedSoon(t *testing.T) {
 // TestWrongJoin: whatever fits by chance, two directions that do not belong together part soon. All begin with the same PSNs, and of
 // half the connections one direction was captured.
 func TestWrongJoin(t *testing.T) {
+	responses := func(k, n uint32) roce.Opcode {
+		switch {
+		case n == 1:
+			return roce.RCReadResponseOnly
+		case k == 0:
+			return roce.RCReadResponseFirst
+		case k == n-1:
+			return roce.RCReadResponseLast
+		}
+		return roce.RCReadResponseMiddle
+	}
 	for seed := range int64(30) {
 		r := rand.New(rand.NewSource(seed))
 		w := newWire()
 		w.rec.quiet = true
+		reads := seed%3 == 0
 		const conns = 8
 		var next [conns]uint32
 		joined := map[*rdma.Connection]bool{}
@@ -457,12 +469,20 @@ func TestWrongJoin(t *testing.T) {
 				case k == n-1:
 					op = roce.RCWriteLast
 				}
-				if i%4 != 1 {
+				if i%4 != 1 && !reads {
 					w.packet(0, op, next[i]+k, 1024, at(0))
 				}
 			}
+			if reads && i%4 != 1 {
+				w.packet(0, roce.RCReadRequest, next[i], 0, at(0))
+			}
+			for k := range n {
+				if op := responses(k, n); reads && i%4 != 3 {
+					w.packet(1, op, next[i]+k, 1024, at(1))
+				}
+			}
 			next[i] += n
-			if i%4 != 3 {
+			if i%4 != 3 && !reads {
 				w.packet(1, roce.RCAcknowledge, next[i]-1, 0, at(1))
 			}
 			if w.c != nil {
