@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/rpcrdma/toolkit/internal/testtools/leak"
+	"github.com/rpcrdma/toolkit/internal/testtools/sampled"
 )
 
 // openCopied opens a file that several goroutines copy.
@@ -47,7 +48,11 @@ func TestCopiers(t *testing.T) {
 	for name, in := range map[string][]byte{"small": lots(3000), "giants": giants()} {
 		want := readBytes(t, in, Options{})
 		file := writeFile(t, name, in)
-		for _, size := range []int{64, 5000, 20_000, 64 << 10} {
+		sizes := []int{64, 20_000, 5000, 64 << 10}
+		if testing.Short() {
+			sizes = sizes[:2]
+		}
+		for _, size := range sizes {
 			for _, n := range []int{1, 2, 3} {
 				r := openCopied(t, file, Options{BatchSize: size, Ahead: n})
 				same(t, collect(t, r), want)
@@ -63,7 +68,7 @@ func TestCopiers(t *testing.T) {
 func TestCopiersDamaged(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(8, 10))
 	in := lots(1500)
-	for i := range 60 {
+	for i := range sampled.Rounds(60) {
 		p := bytes.Clone(in)
 		if at := 150_000 + rnd.IntN(len(p)-150_000); i%2 == 0 {
 			p = p[:at]

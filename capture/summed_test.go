@@ -14,6 +14,8 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/rpcrdma/toolkit/internal/testtools/sampled"
 )
 
 // most of what comes out is compared.
@@ -179,12 +181,8 @@ func frameList(t testing.TB, rnd *rand.Rand, n int) []byte {
 // whatever the size of blocks.
 func TestFrames(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(11, 3))
-	n := 60
-	if testing.Short() {
-		n = 10
-	}
 	hows := []func(io.Reader) io.Reader{asIs, asIs, iotest.OneByteReader, iotest.HalfReader, iotest.DataErrReader}
-	for i := range n {
+	for i := range sampled.Rounds(60) {
 		p := frameList(t, rnd, 1+rnd.IntN(12))
 		head, size := rnd.IntN(40), 1+rnd.IntN(1<<(1+rnd.IntN(18)))
 		if size < 50 {
@@ -195,7 +193,7 @@ func TestFrames(t *testing.T) {
 		}
 		how := hows[i%len(hows)]
 		sameFrames(t, p, how, head, size)
-		for range 10 {
+		for range sampled.Rounds(10) {
 			if len(p) == 0 {
 				break
 			}
@@ -209,7 +207,7 @@ func TestFrames(t *testing.T) {
 
 // TestWrongSums: each wrong checksum is found, and what comes before it is there.
 func TestWrongSums(t *testing.T) {
-	text := bytes.Repeat([]byte("what is in a frame "), 2000)
+	text := bytes.Repeat([]byte("what is in a frame "), 100)
 	for name, frame := range map[string][]byte{
 		"compressed": frameOf(t, text, true), "raw": rawFrame(true, "abc", "d"), "last block empty": rawFrame(true, "abc", ""), "empty": rawFrame(true, ""), "one byte": rawFrame(true, "a"),
 	} {

@@ -30,7 +30,9 @@ func TestLostSegment(t *testing.T) {
 		if f.Proto != link.TCP || f.SrcPort != 20049 && f.DstPort != 20049 || f.PayloadLen <= pad || bytes.HasPrefix(f.Payload, []byte("MPA ID")) {
 			continue
 		}
-		tried++
+		if tried++; testing.Short() && tried%5 > 0 {
+			continue
+		}
 		got := decoded(slices.Delete(slices.Clone(packets), i, i+1), decode.Options{})
 		whole := 0
 		for _, r := range got.rows {

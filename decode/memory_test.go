@@ -41,7 +41,7 @@ func TestAccountant(t *testing.T) {
 					n /= 5
 				}
 				if testing.Short() {
-					n = min(n, f.N/120)
+					n = f.N / 240
 				}
 				opt := decode.Options{Memory: limit}
 				set(&opt)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 	"github.com/rpcrdma/toolkit/internal/testtools/rocetest"
+	"github.com/rpcrdma/toolkit/internal/testtools/sampled"
 )
 
 // long is a conversation that breaks no rule.
@@ -47,12 +48,14 @@ func TestIncompleteCapture(t *testing.T) {
 		}
 	}
 	none(t, "whole", all)
-	for seed := range uint64(120) {
+	for seed := range uint64(sampled.Rounds(120)) {
 		burst := 1 + int(seed)%7
 		p := []float64{0.002, 0.01, 0.05, 0.3}[seed%4]
 		none(t, fmt.Sprintf("seed %d, burst %d, %g lost", seed, burst, p), rocetest.Drop(all, seed, p, burst))
 	}
-	for n := range 60 {
+	few := sampled.Rounds(60) // those of -short are as far apart as all
+	for n := range few {
+		n *= 60 / few
 		none(t, fmt.Sprintf("without the first %d", n*7), all[n*7:])
 		none(t, fmt.Sprintf("without the last %d", n*7), all[:len(all)-n*7])
 	}
@@ -65,7 +68,7 @@ func TestIncompleteCapture(t *testing.T) {
 		none(t, fmt.Sprintf("cut at %d", n*16), cut)
 	}
 	rng := rand.New(rand.NewPCG(1, 2))
-	for range 20 {
+	for range sampled.Rounds(20) {
 		twice := make([]rocetest.Record, 0, 2*len(all))
 		for _, r := range all {
 			twice = append(twice, r)
@@ -148,7 +151,7 @@ func TestReorderedCapture(t *testing.T) {
 		}
 	}
 	rng := rand.New(rand.NewPCG(1, 2))
-	for range 200 {
+	for range sampled.Rounds(200) {
 		i, by := rng.IntN(len(all)), 1+rng.IntN(5)
 		moved := slices.Delete(slices.Clone(all), i, i+1)
 		none(fmt.Sprintf("packet %d by %d", i+1, by), slices.Insert(moved, min(i+by, len(moved)), all[i]))

@@ -122,7 +122,7 @@ func TestSamples(t *testing.T) {
 			check(t, b, wants)
 		})
 	}
-	if troubles < 100 {
+	if troubles < 100 && !testing.Short() || troubles == 0 {
 		t.Errorf("only %d troubles", troubles)
 	}
 }

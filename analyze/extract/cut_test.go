@@ -110,10 +110,14 @@ func TestCut(t *testing.T) {
 				}
 			}
 		}
-		for n := range allArgs {
+		step := 1
+		if testing.Short() {
+			step = 3 // no multiple of the four bytes of XDR
+		}
+		for n := 0; n < allArgs; n += step {
 			check(n, allResults)
 		}
-		for n := range allResults {
+		for n := 0; n < allResults; n += step {
 			check(allArgs, n)
 		}
 	}

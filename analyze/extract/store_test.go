@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/rpcrdma/toolkit/internal/testtools/sampled"
 )
 
 // model is a file in memory, byte by byte.
@@ -35,7 +37,7 @@ func (m *model) resize(n int) {
 // TestStore writes and cuts files at random, near and far, and compares them
 // with a model: with their holes, and packed.
 func TestStore(t *testing.T) {
-	for seed := range uint64(60) {
+	for seed := range uint64(sampled.Rounds(60)) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		x, err := New(t.TempDir(), Options{})
 		if err != nil {

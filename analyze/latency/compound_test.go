@@ -61,7 +61,7 @@ func TestCompound(t *testing.T) {
 			known += n
 		}
 	}
-	if known < 400 {
+	if known < 400 && !testing.Short() || known < 100 {
 		t.Errorf("only %d groups were remembered", known)
 	}
 }

@@ -89,7 +89,7 @@ func same(t *testing.T, in, out packets, users bool) {
 
 // TestWrapped: nor does a tunnel, a tag, a header of another link or, around RoCEv2, one that nobody knows change what is in the copy, nor what is not.
 func TestWrapped(t *testing.T) {
-	for _, name := range few[1:3] {
+	for i, name := range few[1:3] {
 		in := read(t, filepath.Join("../../samples", name))
 		try := func(kind string, wrapped packets) {
 			t.Run(name+" "+kind, func(t *testing.T) {
@@ -102,7 +102,10 @@ func TestWrapped(t *testing.T) {
 				}
 			})
 		}
-		for _, k := range wrap.Kinds(5) {
+		for n, k := range wrap.Kinds(5) {
+			if testing.Short() && n%3 != i {
+				continue
+			}
 			x := wrap.New(k, 5)
 			var wrapped packets
 			for _, p := range in {

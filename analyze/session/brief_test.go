@@ -13,6 +13,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/decode/xdr"
+	"github.com/rpcrdma/toolkit/internal/testtools/sampled"
 )
 
 // compounds makes COMPOUNDs of a few sessions, most of them of a SEQUENCE and what tells nothing of sessions.
@@ -241,7 +242,7 @@ func sequenced(t *testing.T, seed uint64, full bool) string {
 
 // TestBrief: COMPOUNDs are counted the same without being decoded.
 func TestBrief(t *testing.T) {
-	for seed := range uint64(50) {
+	for seed := range uint64(sampled.Rounds(50)) {
 		if full, short := sequenced(t, seed, true), sequenced(t, seed, false); full != short {
 			t.Fatalf("%d: in full\n%s\nin short\n%s", seed, full, short)
 		}

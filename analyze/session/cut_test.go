@@ -12,6 +12,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/internal/testtools/mutate/traffic"
+	"github.com/rpcrdma/toolkit/internal/testtools/sampled"
 )
 
 // decoderOf has a decoder for a Recorder.
@@ -69,7 +70,7 @@ func TestCut(t *testing.T) {
 			d := decoderOf(s)
 			traffic.Run(d, packets, 64)
 			want := reportOf(t, s)
-			for range 8 {
+			for range sampled.Rounds(8) {
 				s := New(nil)
 				d := decoderOf(s)
 				at := rng.IntN(len(packets) + 1)

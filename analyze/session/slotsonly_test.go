@@ -11,6 +11,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/internal/testtools/mutate/traffic"
+	"github.com/rpcrdma/toolkit/internal/testtools/sampled"
 )
 
 // waited runs COMPOUNDs of many sessions on many connections, and returns how long each waited.
@@ -78,7 +79,7 @@ func waited(t *testing.T, seed uint64, only bool) (waits []time.Duration) {
 // TestSlotsOnly: calls have waited as long with SlotsOnly as without, also while connections are dropped.
 func TestSlotsOnly(t *testing.T) {
 	some := 0
-	for seed := range uint64(90) {
+	for seed := range uint64(sampled.Rounds(90)) {
 		want := waited(t, seed, false)
 		if waits := waited(t, seed, true); !slices.Equal(waits, want) {
 			t.Fatalf("%d: %v, want %v", seed, waits, want)
@@ -87,7 +88,7 @@ func TestSlotsOnly(t *testing.T) {
 			some++
 		}
 	}
-	if some < 30 {
+	if some < sampled.Rounds(90)/3 {
 		t.Errorf("calls of only %d runs had to wait", some)
 	}
 }

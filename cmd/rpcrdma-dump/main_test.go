@@ -26,7 +26,7 @@ func TestScripts(t *testing.T) {
 	}
 	var long []string
 	if testing.Short() {
-		long = []string{"backwards", "extcap", "fabric", "kerberos", "malformed", "resume", "snaplen", "split", "state", "wrapped"}
+		long = []string{"backwards", "capture", "double", "extcap", "fabric", "kerberos", "malformed", "resume", "scrub", "snaplen", "split", "state", "trackers", "wrapped"}
 	}
 	testscript.Run(t, testscript.Params{
 		Files: clitest.Scripts(t, long...),

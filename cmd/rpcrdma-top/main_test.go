@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"os"
 	"os/exec"
@@ -12,9 +11,11 @@ import (
 
 	"github.com/rpcrdma/toolkit/analyze/latency"
 	"github.com/rpcrdma/toolkit/analyze/monitor"
+	"github.com/rpcrdma/toolkit/capture"
+	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/internal/testtools/clitest"
-	"github.com/rpcrdma/toolkit/internal/testtools/programs"
 )
 
 func TestMain(m *testing.M) {
@@ -61,14 +62,30 @@ func exitCodeIs(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
+// reportOf is what rpcrdma-dump report says of a sample.
+func reportOf(t *testing.T, file string) *latency.Report {
+	t.Helper()
+	in, err := capture.Open([]string{file}, capture.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	r := latency.New(latency.Options{})
+	var v rpc.View
+	d := decode.New(decode.Options{Observers: []decode.Observer{r.Observer()}}, func(tx *transaction.Transaction) {
+		v.Set(tx)
+		r.Add(&v)
+	})
+	if err := d.Run(in); err != nil {
+		t.Fatal(err)
+	}
+	s := d.Stats()
+	return r.Report(latency.Source{Packets: s.Packets, Bytes: s.Bytes})
+}
+
 // TestReport compares the totals at the end of each sample with what
 // rpcrdma-dump report says of it.
 func TestReport(t *testing.T) {
-	dir := t.TempDir()
-	if err := programs.Build(dir, "./cmd/rpcrdma-dump"); err != nil {
-		t.Fatal(err)
-	}
-	bin := filepath.Join(dir, "rpcrdma-dump")
 	files, err := filepath.Glob(filepath.Join(samples, "*.pcap*"))
 	if err != nil || len(files) == 0 {
 		t.Fatal("no samples")
@@ -78,15 +95,7 @@ func TestReport(t *testing.T) {
 			continue
 		}
 		name := filepath.Base(file)
-		out, err := exec.Command(bin, "report", "-T", "json", file).Output()
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-			continue
-		}
-		var want latency.Report
-		if err := json.Unmarshal(out, &want); err != nil {
-			t.Fatal(err)
-		}
+		want := reportOf(t, file)
 		s := newScript(t, name, monitor.Options{})
 		s.run(1 << 40)
 		got := s.snap

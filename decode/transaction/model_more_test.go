@@ -9,6 +9,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/roce"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/internal/testtools/rocetest"
+	"github.com/rpcrdma/toolkit/internal/testtools/sampled"
 )
 
 // TestTwoTaps merges the captures of both ends, whose clocks differ: each
@@ -57,7 +58,7 @@ func join(captures ...[]rocetest.Record) []rocetest.Record {
 func TestQueuePairsAgain(t *testing.T) {
 	for _, cm := range []bool{true, false} {
 		t.Run(fmt.Sprintf("CM %v", cm), func(t *testing.T) {
-			for seed := range uint64(30) {
+			for seed := range uint64(sampled.Rounds(30)) {
 				base := rocetest.Config{CM: cm, Callbacks: 2, Connections: 2}
 				var all []rocetest.Record
 				var runs []*rocetest.Traffic
@@ -119,7 +120,7 @@ func TestNumbers(t *testing.T) {
 // XIDs.
 func TestSentAgain(t *testing.T) {
 	for _, cm := range []bool{true, false} {
-		for seed := range uint64(20) {
+		for seed := range uint64(sampled.Rounds(20)) {
 			c := rocetest.Config{
 				Seed: seed, CM: cm, Calls: 8, Outstanding: 8,
 				Kinds: []rocetest.Kind{rocetest.Silent, rocetest.Small, rocetest.LongCall}, StayOpen: true,

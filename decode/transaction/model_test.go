@@ -12,6 +12,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/roce"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/internal/testtools/rocetest"
+	"github.com/rpcrdma/toolkit/internal/testtools/sampled"
 )
 
 // result is a transaction with everything reported about it, kept beyond emit.
@@ -309,7 +310,7 @@ const seeds = 3
 func each(t *testing.T, change func(*rocetest.Config), do func(*testing.T, *rocetest.Traffic)) {
 	for _, v := range variants {
 		t.Run(v.name, func(t *testing.T) {
-			for seed := range uint64(seeds) {
+			for seed := range uint64(sampled.Rounds(seeds)) {
 				c := v.config
 				c.Seed = seed + 1
 				if change != nil {

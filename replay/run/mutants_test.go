@@ -115,7 +115,7 @@ func sample(t testing.TB, name string) string {
 func TestUnspoilt(t *testing.T) {
 	files, _ := filepath.Glob("../../samples/*.pcap*")
 	for i, f := range files {
-		if testing.Short() && i%3 != 0 {
+		if testing.Short() && i%4 != 0 {
 			continue
 		}
 		name, _, _ := strings.Cut(filepath.Base(f), ".pcap")
@@ -155,7 +155,7 @@ func TestSpoiltStore(t *testing.T) {
 		{"found-name", "rocev2-nfs3-meta", plan.Captured, verdict.SucceedsWrongly},
 		{"found-name", "rocev2-nfs42-basic", plan.Captured, verdict.SucceedsWrongly},
 	} {
-		if testing.Short() && i%3 != 0 {
+		if testing.Short() && i%4 != 0 {
 			continue // the race detector has nothing to find in the others
 		}
 		t.Run(c.kind+"/"+c.sample+"/"+string(c.payload), func(t *testing.T) {
@@ -190,7 +190,7 @@ func TestSpoiltBehindCut(t *testing.T) {
 		{"wrong-size", "rocev2-nfs3-basic", plan.Captured, elsewhere, verdict.FieldDiffers},
 		{"lost-name", "rocev2-nfs3-meta", plan.Captured, elsewhere, verdict.NamesMissing},
 	} {
-		if testing.Short() && i%3 != 0 {
+		if testing.Short() && i%4 != 0 {
 			continue // the race detector has nothing to find in the others
 		}
 		t.Run(c.kind+"/"+c.sample+"/"+string(c.payload), func(t *testing.T) {

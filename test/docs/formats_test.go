@@ -40,12 +40,12 @@ var formats = map[string]struct {
 // TestFormats compares what each format shows of the transactions of samples with ndjson: all attributes but those that the table excepts,
 // with the same values, and no others.
 func TestFormats(t *testing.T) {
+	if left(t) {
+		return
+	}
 	build(t)
 	seen := make(map[string]map[string]bool)
 	files := []string{"samples/rocev2-nfs41-recall.pcap", "samples/rocev2-nfs3-longcall.pcap", "samples/iwarp-nfs40-basic.pcap.zst"}
-	if testing.Short() {
-		files = files[:2]
-	}
 	for _, file := range files {
 		want := formattest.Read(output(t, "rpcrdma-dump", "-T", "ndjson", file))
 		for name, format := range formats {

@@ -20,7 +20,7 @@ func TestSame(t *testing.T) {
 	list := simulate.Situations()
 	step := 4
 	if testing.Short() {
-		step = 24
+		step = 48
 	}
 	for i := int(*seed) % step; i < len(list); i += step {
 		s := &list[i]

@@ -14,6 +14,9 @@ func Scripts(t *testing.T, without ...string) []string {
 	if err != nil || len(files) <= len(without) {
 		t.Fatal(files, err)
 	}
+	if len(without) > 0 {
+		t.Logf("without those that tests at their full length run: %s", strings.Join(without, ", "))
+	}
 	for _, name := range without {
 		all := len(files)
 		files = slices.DeleteFunc(files, func(file string) bool { return strings.TrimSuffix(filepath.Base(file), ".txtar") == name })

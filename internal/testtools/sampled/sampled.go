@@ -9,9 +9,19 @@ import (
 	"testing"
 )
 
-// long are more than half of all bytes. CI's step "tests at their full length" reads them, too. So do, always, the tests that
+// long are four fifths of all bytes. CI's step "tests at their full length" reads them, too. So do, always, the tests that
 // compare captures with what the kernel saw (test/truth) and with golden files (cmd/rpcrdma-dump).
-var long = []string{"iwarp-nfs40-basic", "rocev2-nfs3-basic", "rocev2-nfs3-bulk", "rocev2-nfs41-mixed-load"}
+var long = []string{
+	"iwarp-nfs40-basic", "rocev2-nfs3-basic", "rocev2-nfs3-bulk", "rocev2-nfs3-loss", "rocev2-nfs41-mixed-load", "rocev2-nfs41-restart", "rocev2-nfs42-basic",
+}
+
+// Rounds says how many of n rounds of random input a test runs: with -short a fifth of them. CI's step "tests at their full length" runs all.
+func Rounds(n int) int {
+	if testing.Short() {
+		return (n + 4) / 5
+	}
+	return n
+}
 
 // Captures are the files whose names match a pattern. With -short, the long ones are not among them.
 func Captures(tb testing.TB, pattern string) []string {
