@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/rpcrdma/toolkit/internal/testtools/sampled"
 )
 
 // TestNames compares Names with two plain maps, and what it says it holds with what is there.
@@ -29,7 +31,7 @@ func TestNames(t *testing.T) {
 			delete(byHandle, h)
 		}
 	}
-	for step := range 6_000 {
+	for step := range sampled.Rounds(6_000) {
 		handle := func() string { return handles[random.IntN(len(handles))] }
 		name := func() string {
 			if random.IntN(50) == 0 {

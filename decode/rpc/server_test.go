@@ -8,6 +8,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/testtools/sampled"
 )
 
 // TestServers: what is told of one server says nothing of another, though handles and names are equal. One Names for several
@@ -20,7 +21,7 @@ func TestServers(t *testing.T) {
 	handles := []string{"a", "b", "a handle of 24 bytes, one", "a handle of 24 bytes, two", "a root of 20 bytes!!", string(make([]byte, 40))}
 	some := func() []byte { return []byte(handles[random.IntN(len(handles))]) }
 	name := func() []byte { return []byte{'n', byte('0' + random.IntN(5))} }
-	for step := range 20_000 {
+	for step := range sampled.Rounds(20_000) {
 		i := random.IntN(len(servers))
 		n, x := all.At(servers[i]), &each[i]
 		switch random.IntN(4) {
@@ -37,7 +38,7 @@ func TestServers(t *testing.T) {
 			n.learn(dir, child, name)
 			x.learn(dir, child, name)
 		}
-		if step%5000 == 4999 {
+		if step%1500 == 1499 {
 			all.book.rehash()
 			all.dir = nil
 			all.recent.forget()
