@@ -22,8 +22,9 @@ type batch struct {
 	broke          int64 // what calls waited that were sent again on another connection
 	waited, opened int64 // of the batch: all latencies; the time in which a call was under way
 	from, to       int64
-	least          []int64 // of each work
-	usual          []int64 // the same of half of the calls that lost nothing
+	least          []int64         // of each work
+	usual          []int64         // the same of half of the calls that lost nothing
+	inLine         map[uint16]bool // servers whose calls wait for each other longer than it works on them
 }
 
 // pair is two hosts with their connections, and the calls that were answered. They share the path.
@@ -543,7 +544,13 @@ func (b *batch) measure() {
 		x.app = max(x.done-x.begin(), 0) + max(x.conn.near[1], 0)
 		x.left = x.app
 		b.waited += x.app
-		if x.kind != settingUp {
+		if x.kind == askingFew {
+			if b.few == nil {
+				b.few = make(map[uint16]bool)
+			}
+			b.few[x.client] = true
+		}
+		if x.kind < settingUp {
 			b.p99 = append(b.p99, x.app)
 		}
 		got := x.done + max(x.conn.near[1], 0) // when the client had it
@@ -634,11 +641,12 @@ func (k *conn) measure() {
 	}
 	k.samples = [2]int{len(ways[0]), len(ways[1])}
 	if k.near = k.floor; k.both != nil {
-		k.near = [2]int64{k.both.points[1].floor[0], k.both.points[0].floor[1]}
+		k.near = [2]int64{k.both.points[1].near[0], k.both.points[0].near[1]}
+		return
 	}
-	for i, n := range k.near {
-		if k.fabric >= rdma.IWARP && delayed(n) {
-			k.near[i] = -1 // the acknowledgement waited, which tells nothing of the way
+	for i := range k.near {
+		if k.waited(i) {
+			k.near[i] = -1 // which tells nothing of the way
 		}
 	}
 }
@@ -714,6 +722,9 @@ func (k *conn) each(f func(x *call)) {
 		}
 	}
 }
+
+// gappy reports whether the capture lacks so many packets of a connection that nothing may be concluded from what is not there.
+func (k *conn) gappy() bool { return k.gaps*1000 > k.packets }
 
 // lanesOf are what the sides of a connection have sent; nil if that is not known.
 func (b *batch) lanesOf(k *conn) *[2]lane {

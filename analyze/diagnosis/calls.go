@@ -253,7 +253,7 @@ func (x *call) code(c *state.Coder, r *Recorder) {
 		state.Signed(c, &x.lost[i])
 	}
 	state.Enum(c, &x.status, int(unanswered)+1)
-	state.Enum(c, &x.kind, int(settingUp)+1)
+	state.Enum(c, &x.kind, int(askingFew)+1)
 	for _, is := range [...]*bool{&x.pushed, &x.resent, &x.backward} {
 		c.Flag(is)
 	}

@@ -140,12 +140,15 @@ func markWaits(calls []*call, of func(*call) (waited *int64, limit uint32)) {
 // farLeast is the least round trip between the capture point and the client that counts for credits, in nanoseconds.
 const farLeast = 1_000
 
+// fewAtOnce is the most calls at a time that hardly any application keeps to by itself, unless it makes one after the other.
+const fewAtOnce = 8
+
 func (b *batch) window(calls []*call, code Code, of func(*call) (waited *int64, limit uint32)) {
 	f := &finding{code: code, side: Server, clock: Wall, certainty: Likely}
 	// Replies in the order of their coming, to see which one was there before a call.
 	var ends []int64
 	for _, x := range calls {
-		if x.conn.gaps*200 > x.conn.packets {
+		if x.conn.gappy() {
 			return // all may seem to be in use, since the capture lacks replies
 		}
 		if x.end != 0 {
@@ -154,6 +157,9 @@ func (b *batch) window(calls []*call, code Code, of func(*call) (waited *int64, 
 		f.on = append(f.on, x.conn.id)
 	}
 	f.on = each(f.on)
+	if code == SessionSlots && len(calls) > 0 && b.few[calls[0].client] {
+		f.side = Client
+	}
 	markWaits(calls, of)
 	slices.Sort(ends)
 	prompt, n, zero, echo, told := 0, 0, 0, 0, 0
@@ -188,6 +194,9 @@ func (b *batch) window(calls []*call, code Code, of func(*call) (waited *int64, 
 	}
 	if n < 8 || prompt*10 < n*7 || prompt*2 < len(calls) {
 		return
+	}
+	if f.limit > fewAtOnce {
+		f.certainty = Possible // the application may have as many calls at a time
 	}
 	if code == Credits {
 		switch {

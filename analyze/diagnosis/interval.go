@@ -52,7 +52,7 @@ func (r *Recorder) Interval() (rep *Report, left uint64) {
 	if len(i.before) == 0 {
 		return nil, 0
 	}
-	c := &Recorder{opt: r.opt, names: r.names, kinds: r.kinds, sum: make(map[causeKey]*finding), calls: slices.Clone(i.before)}
+	c := &Recorder{opt: r.opt, names: r.names, kinds: r.kinds, sum: make(map[causeKey]*finding), calls: slices.Clone(i.before), few: maps.Clone(r.few)}
 	c.traffic = &traffic{stops: r.pausesSeen()}
 	if r.watch != nil {
 		c.traffic.lanes = r.watch.latest

@@ -277,7 +277,7 @@ func (b *batch) tails() {
 		if t == 0 {
 			t = p.likelyTimeout()
 		}
-		if t > 0 && !slices.ContainsFunc(p.conns, func(k *conn) bool { return k.gaps*100 > k.packets || k.fabric >= rdma.IWARP }) {
+		if t > 0 && !slices.ContainsFunc(p.conns, func(k *conn) bool { return k.gappy() || k.fabric >= rdma.IWARP }) {
 			b.tailsOf(p.calls, t)
 		}
 	}
@@ -549,7 +549,7 @@ func (b *batch) pathStall() {
 
 // acknowledgesAtOnce reports of both sides whether late acknowledgements of theirs mean that the path stood still.
 func (b *batch) acknowledgesAtOnce(k *conn) (sides [2]bool) {
-	if k.queued || k.paused || k.unsteady || k.fabric >= rdma.IWARP && slices.ContainsFunc(k.calls, func(x *call) bool { return x.resent }) {
+	if k.queued || k.paused || k.unsteady || k.gappy() || k.fabric >= rdma.IWARP && slices.ContainsFunc(k.calls, func(x *call) bool { return x.resent }) {
 		return sides // what follows a lost segment of TCP is acknowledged late as well
 	}
 	// Acknowledgements stay behind the answers to RDMA Reads before them.
@@ -638,10 +638,16 @@ const stillLeast = 300_000
 // trips are the times in which packets of calls, or of replies, went and were acknowledged.
 func (k *conn) trips(way int) []still {
 	list := make([]still, 0, len(k.calls))
+	calls := make(map[int64]bool)
+	if k.fabric >= rdma.IWARP && way == 1 {
+		k.each(func(x *call) { calls[x.start] = true })
+	}
 	k.each(func(x *call) {
 		w, at := x.wayS, x.sentAt()
 		if way == 1 {
-			w, at = x.wayC, x.replyAt()
+			if w, at = x.wayC, x.replyAt(); calls[x.end+w] {
+				return // it may have waited for the call with which it went
+			}
 		} else if k.fabric >= rdma.IWARP && w >= x.act-x.callEnd {
 			return // the acknowledgement went with what the server sent next
 		}
@@ -714,12 +720,36 @@ func (k *conn) delayedAcks() bool {
 	if k.both != nil && (k.both.points[0].delayedAcks() || k.both.points[1].delayedAcks()) {
 		return true
 	}
-	return delayed(max(k.floor[0], k.floor[1]))
+	return k.near[0] < k.floor[0] || k.near[1] < k.floor[1]
 }
 
-// delayed reports whether an acknowledgement of TCP took as long as one that waited for data to go with.
-func delayed(n int64) bool {
-	return slices.ContainsFunc(ackDelays[:], func(t int64) bool { return n >= t && n <= t+t/4 })
+// waited reports whether the acknowledgements of a side (0, the server, or 1, the client) took as long as those that TCP lets wait for data to
+// go with. They did not wait if data of that side came before them that would have carried them: it was sent before what they acknowledge came.
+func (k *conn) waited(side int) bool {
+	n := k.floor[side]
+	if k.fabric < rdma.IWARP || !slices.ContainsFunc(ackDelays[:], func(t int64) bool { return n >= t && n <= t+t/4 }) {
+		return false
+	}
+	count, passed := 0, 0
+	list, from := k.moments(), k.side(1-side)
+	k.each(func(x *call) {
+		w, at := x.wayS, x.callEnd
+		if side == 1 {
+			w, at = x.wayC, x.end
+		}
+		if w < 0 {
+			return
+		}
+		count++
+		i, _ := slices.BinarySearchFunc(list, at+1, func(m moment, t int64) int { return cmp.Compare(m.at, t) })
+		for ; i < len(list) && list[i].at < at+w*9/10; i++ {
+			if list[i].from == from {
+				passed++
+				return
+			}
+		}
+	})
+	return passed*2 < count
 }
 
 // ackDelays are the usual delays of acknowledgements in TCP stacks, in nanoseconds.

@@ -341,7 +341,7 @@ func (b *both) sort(calls map[same]seen) (ok bool) {
 
 // gappy reports whether a point lacks packets: what only the other one has may count as its own.
 func (b *both) gappy() bool {
-	return slices.ContainsFunc(b.points[:], func(k *conn) bool { return k.gaps*1000 > k.packets })
+	return slices.ContainsFunc(b.points[:], (*conn).gappy)
 }
 
 // sorted is a call at one end: what the client sent as c has it, and what the server sent as s has it.

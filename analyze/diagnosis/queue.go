@@ -93,20 +93,24 @@ func (b *batch) full(p *pair, server bool) {
 	if server {
 		f.what = "server"
 	}
-	var open, busy, app, bytes, most int64
-	rate := 0.0 // of all connections, in KiB a nanosecond
+	var open, busy, app, bytes, took int64
 	for _, x := range p.calls {
-		open += max(x.end-max(x.start, busy), 0)
-		busy = max(busy, x.end)
-		app += x.app
+		end := x.end
+		if server {
+			end += x.queued()
+		}
+		open += max(end-max(x.start, busy), 0)
+		busy = max(busy, end)
+		app += x.app + end - x.end
 	}
 	if open <= 0 || app < 3*open {
 		return
 	}
-	tcp := false
+	tcp, behind := false, false // the capture point
+	kib := 0.0                  // that came at the usual pace
 	for _, k := range p.conns {
 		l := b.lanesOf(k)
-		if l == nil || k.queued || k.gaps*200 > k.packets {
+		if l == nil || k.queued || k.gappy() {
 			return
 		}
 		side := k.client
@@ -118,28 +122,48 @@ func (b *batch) full(p *pair, server bool) {
 			return
 		}
 		bytes += int64(way.bytes)
-		pace, took := way.usual()
-		if took*10 < open*8 || fastest(&way.chunks)*1.6 < pace { // what comes closer to each other than usual has had a gap before it
-			pace = k.drained(open, server)
-		}
-		if pace > 0 && pace <= slowest {
-			rate += 1 / pace
-			most += int64(way.bytes)
+		if pace, n := way.usual(); n > 0 {
+			took, kib = took+n, kib+float64(n)/pace
 			f.on = append(f.on, k.id)
+			behind = behind || fastest(&way.chunks)*1.6 < pace // what comes closer to each other than usual has had a gap before it
 		}
 		tcp = tcp || k.fabric >= rdma.IWARP
 	}
-	pace := 1 / rate // infinite without one
-	if most*10 < bytes*9 || pace < slowLink || pace > slowest || tcp && pace < slowTCP {
+	least := int64(8)
+	if len(p.conns) > 1 {
+		least = 6 // where packets of several alternate, they come at other paces
+	}
+	pace := float64(took) / kib
+	if whole := float64(open) * 1024 / float64(bytes); behind || took*10 < open*least || pace < whole*0.8 || pace > whole*1.3*max(float64(took)/float64(open), 1) {
+		pace, behind = p.drained(open, server), server
+	} else {
+		pace = min(pace, whole) // each has a part of the link, or they take turns
+	}
+	if !(pace >= slowLink && pace <= slowest) || tcp && pace < slowTCP {
 		return
 	}
 	f.typical = int64(8 * 1024 / pace * 1e9)
 	rest := 1 - fastLink/pace // a link that is faster has its queue, too, if all want more than it carries
 	for _, k := range p.conns {
-		k.each(func(x *call) { f.of(x, x.take(int64(float64(x.app)*rest))) })
+		k.each(func(x *call) {
+			if behind { // replies were in the queue when they had passed the capture point
+				n := x.queued()
+				x.app, x.left, b.total = x.app+n, x.left+n, b.total+n
+			}
+			f.of(x, x.take(int64(float64(x.app)*rest)))
+		})
 		k.queued = k.queued || f.time > 0
 	}
 	b.Recorder.found(f)
+}
+
+// queued is how much longer a reply took from the capture point to the client than it need, where that is usual.
+func (x *call) queued() int64 {
+	k := x.conn
+	if !k.queues(1) || k.delayedAcks() {
+		return 0
+	}
+	return max(min(x.nearC, 2*k.ways[1])-max(k.near[1], 0), 0)
 }
 
 // drainedLeast is how many bytes tell the rate at which a queue is emptied.
@@ -148,20 +172,23 @@ const drainedLeast = 64 << 10
 // waiting reports whether packets to the server wait in a queue of the path: their acknowledgements take much longer than they need.
 func (k *conn) waiting() bool { return k.ways[0] >= queueLeast && k.ways[0] >= 4*k.floor[0] }
 
+// queues reports whether acknowledgements from a side take long, and not because of distance, which does not change.
+func (k *conn) queues(way int) bool {
+	return k.ways[way] >= queueLeast && (k.spread[way]*10 >= k.ways[way] || k.floor[way]*4 <= k.ways[way])
+}
+
 // drained returns the rate at which a queue behind the capture point empties, in nanoseconds for each KiB; 0 if there is no queue, or
 // it is empty half of the time. Packets of a side that are sent behind its data are acknowledged when the data have left the queue: between two
 // acknowledgements, the data between their packets have passed.
-func (k *conn) drained(open int64, server bool) float64 {
-	way := 1
-	if !server {
-		way = 0
-	}
-	if k.ways[way] < queueLeast || k.spread[way]*10 < k.ways[way] && k.floor[way]*4 > k.ways[way] {
-		return 0 // distance does not change
-	}
+func (p *pair) drained(open int64, server bool) float64 {
+	way := b2i(server)
 	type point struct{ at, acked, bytes int64 }
 	var list []point
-	k.each(func(x *call) {
+	for _, x := range p.calls {
+		k := x.conn
+		if !k.queues(way) {
+			continue
+		}
 		switch {
 		case server && x.wayC >= 0:
 			list = append(list, point{x.replyAt(), x.replyAt() + x.wayC, 0})
@@ -174,7 +201,7 @@ func (k *conn) drained(open int64, server bool) float64 {
 		case !server && x.firstRead != 0:
 			list = append(list, point{x.lastRead, 0, int64(x.bytes)})
 		}
-	})
+	}
 	slices.SortStableFunc(list, func(a, c point) int { return cmp.Compare(a.at, c.at) })
 	var paces []int64
 	var times []int64
@@ -194,13 +221,14 @@ func (k *conn) drained(open int64, server bool) float64 {
 	if len(paces) < 16 {
 		return 0
 	}
-	mid, near := median(slices.Clone(paces)), int64(0)
+	mid, near, many := median(slices.Clone(paces)), int64(0), 0
 	for i, n := range paces {
 		if n*10 >= mid*6 && n*10 <= mid*15 {
 			near += times[i]
+			many++
 		}
 	}
-	if near*10 < open*6 {
+	if near*10 < open*6 || many*10 < len(paces)*6 { // a path that stands still lets much go at once, again and again
 		return 0
 	}
 	return float64(mid)

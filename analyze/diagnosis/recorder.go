@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"hash/fnv"
+	"maps"
 	"net/netip"
 	"slices"
 	"sort"
@@ -14,6 +15,7 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/compound"
 	"github.com/rpcrdma/toolkit/analyze/latency"
 	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
@@ -72,6 +74,7 @@ type Recorder struct {
 
 	sum map[causeKey]*finding
 	p99 []int64
+	few map[uint16]bool // clients whose sessions have no more slots than they asked for
 	figures
 	interval interval // with Options.Live
 	traffic  *traffic // instead of watch
@@ -180,6 +183,7 @@ const (
 	recalling
 	returning
 	settingUp // a mount
+	askingFew // that creates a session with no more slots than the client asked for
 )
 
 // conn is a connection.
@@ -463,6 +467,9 @@ func (r *Recorder) replied(x *call, v *rpc.View) {
 		}
 	}
 	if !v.Failed() {
+		if x.kind == settingUp && asksFew(v) {
+			x.kind = askingFew
+		}
 		return
 	}
 	switch s := v.Status(); {
@@ -475,6 +482,15 @@ func (r *Recorder) replied(x *call, v *rpc.View) {
 	default:
 		x.status = failed
 	}
+}
+
+// asksFew reports whether a session was created that has as many slots as its client asked for: it is the client that limits itself.
+func asksFew(v *rpc.View) bool {
+	return slices.ContainsFunc(v.Operations(), func(o rpc.Operation) bool {
+		a, _ := o.Args.(*nfs4.CREATE_SESSION4args)
+		r, _ := o.Result.(*nfs4.CREATE_SESSION4res)
+		return a != nil && r != nil && a.CsaForeChanAttrs.CaMaxrequests <= r.CsrResok4.CsrForeChanAttrs.CaMaxrequests
+	})
 }
 
 // thing is a sum of what a call is about: calls of the same operation on the same file have the same.
@@ -543,12 +559,13 @@ func (r *Recorder) flush() {
 	}
 	for _, k := range r.order {
 		k.calls, k.after, k.left = k.calls[:0], 0, 0
+		k.queued, k.paused, k.behindReads = false, false, false
 	}
 	for i := range r.calls {
 		x := &r.calls[i]
 		x.conn.calls = append(x.conn.calls, x)
 	}
-	b := &batch{Recorder: r}
+	b := &batch{Recorder: r, inLine: make(map[uint16]bool)}
 	b.causes()
 	r.calls = r.calls[:0]
 	r.least()
@@ -575,7 +592,7 @@ func (r *Recorder) least() {
 func (r *Recorder) copied() *Recorder {
 	c := &Recorder{
 		opt: r.opt, watch: r.watch, traffic: r.traffic, points: r.points, final: true, names: r.names, kinds: r.kinds, figures: r.figures, sum: make(map[causeKey]*finding, len(r.sum)),
-		calls: slices.Clone(r.calls), p99: slices.Clone(r.p99), order: make([]*conn, len(r.order)),
+		calls: slices.Clone(r.calls), p99: slices.Clone(r.p99), few: maps.Clone(r.few), order: make([]*conn, len(r.order)),
 	}
 	list := make([]conn, len(r.order))
 	for i, k := range r.order {

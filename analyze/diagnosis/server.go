@@ -18,6 +18,7 @@ type queue struct {
 	calls []*call
 	wait  []int64 // of each, before a thread took it
 	took  []int64
+	free  int // calls that found a free thread, and tell for how long one works
 }
 
 // arrived is when a call had reached the server, by the clock of the capture point; answered, when a thread was done with it.
@@ -111,7 +112,7 @@ func inQueue(calls []*call) bool {
 
 func (b *batch) threadsOf(server uint16, calls []*call) {
 	for _, x := range calls {
-		if x.conn.queued || x.conn.gaps*100 > x.conn.packets {
+		if x.conn.queued || x.conn.gappy() {
 			return
 		}
 	}
@@ -148,6 +149,9 @@ func (b *batch) threadsOf(server uint16, calls []*call) {
 			deep++
 		}
 	}
+	if waited > worked {
+		b.inLine[server] = true
+	}
 	if waited*2 < all || deep*3 < len(calls) {
 		return
 	}
@@ -155,15 +159,33 @@ func (b *batch) threadsOf(server uint16, calls []*call) {
 	f := &finding{code: ServerThreads, side: Server, where: "server " + b.names.name(server), clock: Calls, certainty: Likely, limit: int64(n)}
 	mean := waited / int64(len(calls))
 	switch {
-	case mean < 200_000 || waited < 3*worked || loud || len(calls) < manyInLine && slices.ContainsFunc(calls, func(x *call) bool { return x.conn.restless() }):
+	case mean < 100_000 || n > 1 && mean < 200_000 || waited < 3*worked || loud || len(calls) < manyInLine && slices.ContainsFunc(calls, func(x *call) bool { return x.conn.restless() }):
 		f.certainty = Possible
-	case n == 1 && len(calls) >= manyInLine:
+	case slices.ContainsFunc(calls, func(x *call) bool { return x.firstRead != 0 && x.conn.depth == 1 }):
+		f.certainty = Possible // they may wait for the Reads of others
+	case n == 1 && len(calls) >= manyInLine && q.free > 0:
 		f.certainty = Certain
 	}
 	for i, x := range q.calls {
 		f.of(x, x.take(q.wait[i]))
 	}
+	f.time = min(f.time, int64(float64(all)*(1-b.carried(calls))))
 	b.Recorder.found(f)
+}
+
+// carried is the share of the time in which calls were under way that the links to their server need for their data: threads do not shorten that.
+func (b *batch) carried(calls []*call) float64 {
+	var open, until, carry int64
+	pairs := make(map[int]bool)
+	for _, x := range calls {
+		open += max(x.answered()-max(x.arrived(), until), 0)
+		until = max(until, x.answered())
+		if p := x.conn.pair; !pairs[p] {
+			pairs[p] = true
+			carry += b.carrying(&b.pairs[p])
+		}
+	}
+	return min(float64(carry)/float64(max(open, 1)), 1)
 }
 
 // atOnce is the least number of threads that could have answered the calls in the order in which they were.
@@ -192,9 +214,13 @@ func inLine(calls []*call, n int) (q queue, ok bool) {
 	least := make(map[uint16]int64)
 	for _, x := range calls {
 		d := max(x.answered()-x.arrived(), 1)
+		if int(x.ahead) >= n {
+			continue
+		}
 		if old, ok := least[x.op]; !ok || d < old {
 			least[x.op] = d
 		}
+		q.free++
 	}
 	busy, quick := 0, 0
 	for i, x := range calls {
@@ -352,7 +378,7 @@ const fewCalls = 8
 func (b *batch) surely(calls []*call, times []int64, quick int, alone bool) Certainty {
 	k, mid := calls[0].conn, median(times)
 	switch {
-	case len(times) < fewCalls || b.soft(calls, quick) || k.waiting() || inQueue(calls) || behindData(calls): // their data may wait there as well
+	case b.inLine[calls[0].server] || len(times) < fewCalls || b.soft(calls, quick) || k.waiting() || inQueue(calls) || behindData(calls): // their data may wait there as well
 		return Possible
 	case mid >= long && quick*2 >= len(times) && alone && !tailed(times): // otherwise it may work on calls of other clients
 		return Certain

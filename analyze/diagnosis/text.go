@@ -94,7 +94,11 @@ func (r *Recorder) textOfHosts(f *finding, head func(string) string) string {
 	case Neighbour:
 		return head("Neighbour") + fmt.Sprintf("calls of %s waited behind those of %s, which keep server %s busy.", strings.TrimPrefix(f.place(), "client "), f.who, f.what)
 	case SessionSlots:
-		return head("Session slots") + fmt.Sprintf("the session has %s, and all were in use %s when a call came on %s.", units.Plural(int(f.limit), "slot"), units.Times(f.calls), f.place())
+		s := head("Session slots") + fmt.Sprintf("the session has %s, and all were in use %s when a call came on %s.", units.Plural(int(f.limit), "slot"), units.Times(f.calls), f.place())
+		if f.side == Client {
+			s += " The client asked for no more when it created the session."
+		}
+		return s
 	case ClientReadResponse:
 		return head("Client") + fmt.Sprintf("its adapter answers RDMA Reads late on %s, %s each.", f.place(), units.DurationText(f.typical))
 	case OneAtATime:

@@ -264,11 +264,15 @@ func expect(s *simulate.Situation, c *simulate.Config, t simulate.Truth, p simul
 		if s.Mixed {
 			e.tolerance = 0.35
 		}
-		e.optional = float64(x.Gone.App) < least*float64(t.With.App) && float64(x.Gone.Wall) < least*float64(t.With.Wall)
+		e.optional = float64(x.Gone.App) <= least*float64(t.With.App) && float64(x.Gone.Wall) <= least*float64(t.With.Wall)
 		switch x.Code {
 		case "congestion":
 			if c.CrossTraffic != nil { // queues of others look like this, too
 				e.codes = append(e.codes, "path-stall", "link-full", "path-delay")
+			}
+		case "link-full":
+			if c.LinkFull.Marks {
+				e.codes = append(e.codes, "congestion")
 			}
 		case "outage":
 			if c.Outage.Hang {
@@ -303,6 +307,9 @@ func expect(s *simulate.Situation, c *simulate.Config, t simulate.Truth, p simul
 				e.codes = append(e.codes, "one-at-a-time")
 				e.sides = append(e.sides, "client")
 			}
+			if t.With.Calls < c.Calls { // how the session was made is not in the capture
+				e.sides = append(e.sides, "server")
+			}
 		case "capture-gaps":
 			e.untimed, e.optional = true, false
 		case "client-idle":
@@ -323,6 +330,8 @@ func also(c *simulate.Config) []expected {
 	}
 	if c.Depth == 1 || c.OneAtATime != nil {
 		add("one-at-a-time", "client")
+	}
+	if c.Depth == 1 || c.OneAtATime != nil || c.Burst > 0 {
 		add("client-idle", "client")
 	}
 	if c.Propagation+c.Jitter > 10_000 {

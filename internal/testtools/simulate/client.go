@@ -56,10 +56,12 @@ type client struct {
 	slots    []bool   // in use
 	sequence []uint32 // of each slot
 	lines    []*Call  // that wait for a slot
+	left     int      // calls of a burst that are not answered
 }
 
 // start begins the work.
 func (cl *client) start() {
+	cl.left = min(cl.depth, cl.total)
 	for i := range cl.depth {
 		cl.n.at(cl.n.Start+int64(i)*500, cl.issue)
 	}
@@ -102,7 +104,7 @@ func (cl *client) enter(call *Call) {
 
 // leave gives the slot to the call that has waited longest.
 func (cl *client) leave(call *Call) {
-	if !cl.n.NFS4 {
+	if !cl.n.NFS4 || call.Op == CreateSession {
 		return
 	}
 	cl.slots[call.slot] = false
@@ -228,10 +230,32 @@ func (c *connection) finish(call *Call) {
 		return
 	}
 	call.Replied = c.n.now
-	if call.Op == Delegreturn {
+	switch {
+	case call.Op == Delegreturn || call.Op == CreateSession:
+	case cl.n.Burst > 0 && cl.base == 0:
+		cl.burst(call)
+	default:
+		cl.n.after(cl.n.think(cl, call), cl.issue)
+	}
+}
+
+// burst makes the next calls at once, when all before have been answered.
+func (cl *client) burst(call *Call) {
+	if cl.left--; cl.left > 0 {
 		return
 	}
-	cl.n.after(cl.n.think(cl, call), cl.issue)
+	cl.left = min(cl.depth, cl.total-cl.next)
+	cl.n.after(cl.n.think(cl, call)+cl.n.around(cl.n.Burst, 0.3, "burst", uint64(call.Index)), func() {
+		for range cl.left {
+			cl.issue()
+		}
+	})
+}
+
+// createSession asks for a session, before anything else.
+func (cl *client) createSession(c *connection) {
+	cl.xid++
+	c.backlog = slices.Insert(c.backlog, 0, &Call{Index: createCalls, Op: CreateSession, client: cl, conn: c, xid: cl.xid})
 }
 
 // think is the time until the application makes its next call.

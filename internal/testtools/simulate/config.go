@@ -18,12 +18,16 @@ type Config struct {
 	IWARP       bool // else RoCEv2
 	DelayedAck  bool // TCP lets acknowledgements wait for data that carry them
 	Threads     int  // of the server
+	Granted     int  // credits; 0 for many
 	MTU         uint32
 	LineRate    int64
-	Propagation int64 // of each of the two links
-	Jitter      int64 // besides, on average
-	AckTime     int64 // that an adapter needs to acknowledge
-	AckTimeout  int   // exponent of the acknowledgement timeout
+	Propagation int64   // of each of the two links
+	Jitter      int64   // besides, on average
+	AckTime     int64   // that an adapter needs to acknowledge
+	AckSpread   float64 // of it: adapters made of software
+	Burst       int64   // the application makes Depth calls at once, and thinks for so long when all are answered; 0: each is followed by one
+	Spread      float64 // of the server's work on calls; 0 for a quarter
+	AckTimeout  int     // exponent of the acknowledgement timeout
 	Retries     int
 	Handshake   bool // the connections are set up in the capture
 	Snap        int  // bytes of a frame that are captured; 0 for all
@@ -76,7 +80,10 @@ type PathStall struct {
 }
 
 // LinkFull is a link slower than what is to be moved.
-type LinkFull struct{ Rate int64 }
+type LinkFull struct {
+	Rate  int64
+	Marks bool // the switch marks what waits for it
+}
 
 // Congestion is a switch that marks, so that adapters send slower.
 type Congestion struct {
@@ -124,10 +131,11 @@ type ReadDepth struct {
 
 // ServerTime is a server that works long.
 type ServerTime struct {
-	Extra int64
-	Op    Operation
-	Share float64 // of these calls; 0 for all
-	Data  int64   // besides, until its adapter answers an RDMA Read
+	Extra  int64
+	Op     Operation
+	Share  float64 // of these calls; 0 for all
+	Spread float64 // 0 for a third
+	Data   int64   // besides, until its adapter answers an RDMA Read
 }
 
 // ServerThreads is a server that serves few calls at a time.
@@ -136,7 +144,7 @@ type ServerThreads struct{ Threads int }
 // Credits are few calls that the transport allows: granted few, or asked for few if Asked is not 0.
 type Credits struct{ Granted, Asked int }
 
-// SessionSlots are few slots of the NFSv4.1 session. The server says so, or the client keeps to fewer.
+// SessionSlots are few slots of the NFSv4.1 session. The server gives no more, or the client asks for no more when it creates the session.
 type SessionSlots struct {
 	Slots    int
 	ByClient bool

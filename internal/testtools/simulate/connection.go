@@ -168,6 +168,9 @@ func (c *connection) established(times uint32) {
 	c.up, c.granted = true, 1 // until the first reply grants more (RFC 8166, section 3.3.3)
 	again := c.open
 	c.open = nil
+	if c.n.NFS4 && times == 1 && c.index == 0 {
+		c.client.createSession(c)
+	}
 	for _, call := range again {
 		c.send(call)
 	}

@@ -532,7 +532,7 @@ func (e *end) read(p *packet) {
 		q.id = p.call.id(roleResponse, p.RETH.VA/uint64(e.n.MTU)+uint64(i), p.id&attempts)
 		list = append(list, q)
 	}
-	hold := e.n.AckTime
+	hold := e.n.ackTime(e, p.PSN)
 	if s := e.n.ClientReadResponse; s != nil && e.h != e.n.server {
 		hold += e.n.around(s.Delay, 0.3, "read response", p.id)
 	}
@@ -557,7 +557,7 @@ func (e *end) ack() {
 		return
 	}
 	e.acking = true
-	e.slow = max(e.n.now+e.n.AckTime, e.slow)
+	e.slow = max(e.n.now+e.n.ackTime(e, e.expected), e.slow)
 	at := e.slow
 	if e.n.DelayedAck && e.tcp.unacked < 2 {
 		at = e.n.now + delayedAck
@@ -569,6 +569,14 @@ func (e *end) ack() {
 		e.acking = false
 		e.answer((e.expected-1)&mask24, roce.ACKUnlimited)
 	})
+}
+
+// ackTime is what the adapter of an end needs to acknowledge, or to answer a Read.
+func (n *network) ackTime(e *end, psn uint32) int64 {
+	if n.AckSpread == 0 {
+		return n.AckTime
+	}
+	return n.around(n.AckTime, n.AckSpread, "acknowledge", uint64(e.qpn)<<32|uint64(psn))
 }
 
 func (e *end) answer(psn uint32, s roce.Syndrome) {

@@ -173,6 +173,10 @@ func (n *network) forward(p *packet) {
 	n.cross(p.dst)
 	ready := n.now + switchTime
 	start := n.stalled(n.switchStalls(p.dst), max(ready, q.until))
+	if l := n.LinkFull; l != nil && l.Marks && n.chance((float64(start-ready)*float64(l.Rate)/8e9-markFrom)/(markAll-markFrom), "mark", p.id) {
+		p.ce = true
+		n.marked++
+	}
 	q.until = start + p.onWire(n.rate(p.dst))
 	if n.loses(p, BehindSwitch) {
 		return

@@ -20,10 +20,16 @@ func (n *network) sessionSlots(other bool) int {
 
 // highestSlot is what the server allows.
 func (n *network) highestSlot(c *Call) uint32 {
-	if s := n.SessionSlots; s != nil && !s.ByClient && c.client.base == 0 {
-		return uint32(s.Slots - 1)
+	return uint32(n.sessionSlots(c.client.base > 0) - 1)
+}
+
+// channel says how many calls at a time one asks for when it creates a session, and what it gets.
+func (n *network) channel(c *Call, asks bool) nfs4.ChannelAttrs4 {
+	slots := n.sessionSlots(c.client.base > 0)
+	if s := n.SessionSlots; asks && s != nil && !s.ByClient {
+		slots = manySlots
 	}
-	return manySlots - 1
+	return nfs4.ChannelAttrs4{CaMaxrequestsize: 1 << 20, CaMaxresponsesize: 1 << 20, CaMaxresponsesizeCached: 4096, CaMaxoperations: 16, CaMaxrequests: uint32(slots)}
 }
 
 func session(c *Call) (id [16]byte) {
@@ -52,13 +58,18 @@ var stateid = nfs4.Stateid4{Seqid: 1, Other: [12]byte{1, 2, 3, 4}}
 // opnums are the operations of NFSv4.
 var opnums = [...]nfs4.NfsOpnum4{
 	Getattr: nfs4.OP_GETATTR, Lookup: nfs4.OP_GETATTR, Read: nfs4.OP_READ, Write: nfs4.OP_WRITE, Commit: nfs4.OP_COMMIT,
-	Open: nfs4.OP_OPEN, Delegreturn: nfs4.OP_DELEGRETURN,
+	Open: nfs4.OP_OPEN, Delegreturn: nfs4.OP_DELEGRETURN, CreateSession: nfs4.OP_CREATE_SESSION,
 }
 
 // compound appends the arguments of a COMPOUND: SEQUENCE, PUTFH and what the call is for.
 func (n *network) compound(b []byte, c *Call) []byte {
 	b = xdr.AppendOpaque(b, nil)
 	b = xdr.AppendUint32(b, 1)
+	if c.Op == CreateSession {
+		x := n.channel(c, true)
+		b = appendOp(xdr.AppendUint32(b, 1), nfs4.OP_CREATE_SESSION, &nfs4.CREATE_SESSION4args{CsaClientid: 1, CsaForeChanAttrs: x, CsaBackChanAttrs: x})
+		return b
+	}
 	b = xdr.AppendUint32(b, 3)
 	b = appendOp(b, nfs4.OP_SEQUENCE, &nfs4.SEQUENCE4args{
 		SaSessionid: session(c), SaSequenceid: c.sequence, SaSlotid: uint32(c.slot), SaHighestSlotid: c.client.highest(),
@@ -108,6 +119,10 @@ func (n *network) compoundReply(b []byte, c *Call) []byte {
 	}
 	b = xdr.AppendUint32(b, status)
 	b = xdr.AppendOpaque(b, nil)
+	if c.Op == CreateSession {
+		x := n.channel(c, false)
+		return appendResult(xdr.AppendUint32(b, 1), nfs4.OP_CREATE_SESSION, &nfs4.CREATE_SESSION4resok{CsrSessionid: session(c), CsrForeChanAttrs: x, CsrBackChanAttrs: x})
+	}
 	b = xdr.AppendUint32(b, count)
 	b = appendResult(b, nfs4.OP_SEQUENCE, &nfs4.SEQUENCE4resok{
 		SrSessionid: session(c), SrSequenceid: c.sequence, SrSlotid: uint32(c.slot),

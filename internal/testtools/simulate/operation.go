@@ -13,6 +13,7 @@ const (
 	Commit
 	Open
 	Delegreturn
+	CreateSession
 	recalled // the server's callback
 )
 
@@ -29,8 +30,9 @@ var operations = [...]struct {
 	Commit:  {"COMMIT", 30_000},
 	Open:    {"OPEN", 25_000},
 
-	Delegreturn: {"DELEGRETURN", 20_000},
-	recalled:    {name: "CB_RECALL"},
+	Delegreturn:   {"DELEGRETURN", 20_000},
+	CreateSession: {"CREATE_SESSION", 50_000},
+	recalled:      {name: "CB_RECALL"},
 }
 
 func (o Operation) String() string { return operations[o].name }

@@ -87,6 +87,7 @@ const (
 	holderCalls    = 1 << 21
 	recallCalls    = 1 << 22 // of the server
 	otherCalls     = 1 << 23
+	createCalls    = 1 << 27 // that create a session
 )
 
 // holderIndex is the client that has delegations.

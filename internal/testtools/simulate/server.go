@@ -1,6 +1,8 @@
 package simulate
 
 import (
+	"cmp"
+
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 )
 
@@ -103,7 +105,7 @@ func (n *network) granted() uint32 {
 	c := n.Credits
 	switch {
 	case c == nil:
-		return 128
+		return uint32(cmp.Or(n.Granted, 128))
 	case c.Asked > 0:
 		return uint32(min(c.Asked, 128)) // what was asked for
 	}
@@ -148,9 +150,9 @@ func (s *nfsd) reply(j job) {
 // service is for how long the server works on a call.
 func (n *network) service(call *Call) int64 {
 	mean := operations[call.Op].service + int64(call.Size)/10 // 10 GB/s
-	d := n.around(mean, 0.25, "service", uint64(call.Index))
+	d := n.around(mean, cmp.Or(n.Spread, 0.25), "service", uint64(call.Index))
 	if t := n.ServerTime; t != nil && (t.Op == Any || t.Op == call.Op) && (t.Share == 0 || n.chance(t.Share, "slow", uint64(call.Index))) {
-		d += n.around(t.Extra, 0.3, "server time", uint64(call.Index))
+		d += n.around(t.Extra, cmp.Or(t.Spread, 0.3), "server time", uint64(call.Index))
 	}
 	if o := n.Neighbour; o != nil && call.client.base == neighbourCalls {
 		d += n.around(o.Extra, 0.3, "neighbour", uint64(call.Index))

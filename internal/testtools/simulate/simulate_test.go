@@ -59,6 +59,9 @@ func TestDecodes(t *testing.T) {
 			if err := d.Run(in); err != nil {
 				t.Fatal(err)
 			}
+			if r.Config.NFS4 && r.Config.Handshake {
+				complete-- // CREATE_SESSION
+			}
 			if complete != r.Sums.Calls || r.Sums.Calls != r.Config.Calls {
 				t.Errorf("%s, %v: %d of %d calls are complete, %d were to be made", name, p, complete, r.Sums.Calls, r.Config.Calls)
 			}

@@ -30,6 +30,9 @@ func (s *Situation) Draw(seed uint64) Config {
 	c.Handshake = r.IntN(2) == 0
 	c.NFS4 = r.IntN(3) == 0
 	c.Snap = pick(r, 0, 512)
+	if stream(seed, s.Name, 1).IntN(6) == 0 {
+		c.Connections = 8
+	}
 	s.set(r, &c)
 	if s.IWARP {
 		c.IWARP, c.DelayedAck = true, r.IntN(3) == 0
@@ -66,6 +69,13 @@ func Situations() []Situation {
 		{Name: "healthy, jitter", set: func(r *rand.Rand, c *Config) { c.Jitter = between(r, 3*us, 20*us) }},
 		{Name: "healthy, several clients", set: func(r *rand.Rand, c *Config) { c.Clients, c.Calls = 2+r.IntN(7), 100 }},
 		{Name: "healthy, small calls", set: func(_ *rand.Rand, c *Config) { c.Mix = Mix{Small: 1} }},
+		{Name: "healthy, bursts", set: bursts},
+		{Name: "healthy, adapters of software", set: software},
+		{Name: "healthy, long tail", set: func(_ *rand.Rand, c *Config) { c.Spread = 1.2 }},
+		{Name: "healthy, as many credits as calls", set: func(r *rand.Rand, c *Config) {
+			c.Depth, c.Calls = pick(r, 16, 32, 64), 600
+			c.Connections, c.Granted = 1, c.Depth
+		}},
 		{Name: "healthy, Read-Read", set: func(_ *rand.Rand, c *Config) { c.NFS4, c.ReadRead = false, true }},
 	}
 	list = append(list, pathSituations()...)
@@ -75,6 +85,12 @@ func Situations() []Situation {
 	list = append(list, drawn(list)...)
 	return append(list, overTCP(list)...)
 }
+
+// bursts are calls that applications make together, as reading ahead and writing back do.
+func bursts(r *rand.Rand, c *Config) { c.Depth, c.Burst = 8+r.IntN(25), between(r, 20*us, 500*us) }
+
+// software are adapters that acknowledge now sooner, now later.
+func software(r *rand.Rand, c *Config) { c.AckTime, c.AckSpread = between(r, 10*us, 60*us), 0.8 }
 
 // drawn are situations of two causes that are drawn.
 func drawn(list []Situation) []Situation {
@@ -90,7 +106,7 @@ func overTCP(list []Situation) []Situation {
 	var out []Situation
 	for _, s := range list {
 		c := s.Draw(1)
-		if c.Congestion != nil || strings.Contains(s.Name, "drawn") {
+		if c.Congestion != nil || c.LinkFull != nil && c.LinkFull.Marks || strings.Contains(s.Name, "drawn") {
 			continue
 		}
 		s.Name += ", iWARP"
@@ -113,6 +129,14 @@ func pathSituations() []Situation {
 			c.PathDelay = &PathDelay{OneWay: between(r, 500*us, 10*ms), Share: r.Float64()}
 			c.Jitter = c.PathDelay.OneWay / 40
 		}},
+		{Name: "path-delay, adapters of software", set: func(r *rand.Rand, c *Config) {
+			software(r, c)
+			c.PathDelay = &PathDelay{OneWay: between(r, 500*us, 10*ms), Share: r.Float64()}
+		}},
+		{Name: "path-delay, bursts", set: func(r *rand.Rand, c *Config) {
+			bursts(r, c)
+			c.PathDelay = &PathDelay{OneWay: between(r, 500*us, 10*ms), Share: r.Float64()}
+		}},
 		{Name: "path-delay of one client of several", set: func(r *rand.Rand, c *Config) {
 			c.Clients = 2 + r.IntN(4)
 			c.PathDelay = &PathDelay{OneWay: between(r, 500*us, 5*ms), Share: 1, First: true}
@@ -132,6 +156,11 @@ func pathSituations() []Situation {
 			c.Size, c.Depth = 256<<10, 8+r.IntN(9)
 			c.Mix = pick(r, Mix{Read: 8, Small: 1}, Mix{Write: 8, Small: 1})
 			c.LinkFull = &LinkFull{Rate: between(r, 2e9, 10e9)}
+		}},
+		{Name: "link-full, marks", Mixed: true, set: func(r *rand.Rand, c *Config) {
+			c.Size, c.Depth = 256<<10, 8+r.IntN(9)
+			c.Mix = pick(r, Mix{Read: 8, Small: 1}, Mix{Write: 8, Small: 1})
+			c.LinkFull = &LinkFull{Rate: between(r, 2e9, 10e9), Marks: true}
 		}},
 		{Name: "congestion", Mixed: true, set: func(r *rand.Rand, c *Config) {
 			c.Size, c.Depth = 128<<10, 4+r.IntN(13)
@@ -169,6 +198,13 @@ func serverSituations() []Situation {
 		{Name: "server-time, cold READs", set: func(r *rand.Rand, c *Config) {
 			c.ServerTime = &ServerTime{Extra: between(r, 2*ms, 20*ms), Op: Read, Share: 0.2 + 0.5*r.Float64()}
 		}},
+		{Name: "server-time, bursts", set: func(r *rand.Rand, c *Config) {
+			bursts(r, c)
+			c.ServerTime = &ServerTime{Extra: between(r, 1*ms, 10*ms)}
+		}},
+		{Name: "server-time, long tail", set: func(r *rand.Rand, c *Config) {
+			c.ServerTime = &ServerTime{Extra: between(r, 1*ms, 10*ms), Spread: 1}
+		}},
 		{Name: "server-time, Read-Read", set: func(r *rand.Rand, c *Config) {
 			c.NFS4, c.ReadRead, c.Mix = false, true, Mix{Read: 5, Small: 1}
 			c.ServerTime = &ServerTime{Extra: between(r, 500*us, 5*ms), Op: Read, Data: between(r, 500*us, 5*ms)}
@@ -187,6 +223,11 @@ func serverSituations() []Situation {
 		{Name: "server-threads", Mixed: true, set: func(r *rand.Rand, c *Config) {
 			c.Depth, c.Size = 8+r.IntN(25), 64<<10
 			c.Mix = pick(r, Mix{Write: 5, Small: 1}, Mix{Read: 3, Write: 3, Small: 2})
+			c.ServerThreads = &ServerThreads{Threads: 1}
+		}},
+		{Name: "server-threads, bursts", Mixed: true, set: func(r *rand.Rand, c *Config) {
+			bursts(r, c)
+			c.Depth = max(c.Depth, 16)
 			c.ServerThreads = &ServerThreads{Threads: 1}
 		}},
 		{Name: "server-threads, several", Mixed: true, set: func(r *rand.Rand, c *Config) {
@@ -215,7 +256,7 @@ func serverSituations() []Situation {
 			c.SessionSlots = &SessionSlots{Slots: 1 + r.IntN(4)}
 		}},
 		{Name: "session-slots, by the client", set: func(r *rand.Rand, c *Config) {
-			c.Depth, c.NFS4 = 16+r.IntN(17), true
+			c.Depth, c.NFS4, c.Handshake = 16+r.IntN(17), true, true
 			c.SessionSlots = &SessionSlots{Slots: 1 + r.IntN(4), ByClient: true}
 		}},
 		{Name: "asked-to-wait", set: func(r *rand.Rand, c *Config) {
@@ -299,6 +340,20 @@ func pairs(list []Situation) []Situation {
 		{"path-delay", "capture-gaps"},
 		{"server-time", "capture-gaps"},
 		{"asked-to-wait", "path-delay"},
+		{"asked-to-wait, grace", "client-idle"},
+		{"server-threads", "server-time"},
+		{"server-threads", "read-depth"},
+		{"server-threads", "path-delay"},
+		{"neighbour", "server-time"},
+		{"read-depth", "path-delay"},
+		{"client-read-response", "path-delay"},
+		{"congestion", "loss"},
+		{"loss", "capture-gaps"},
+		{"receiver-not-ready", "path-delay"},
+		{"tail loss", "path-delay"},
+		{"session-slots", "server-time"},
+		{"credits, few asked for", "capture-gaps"},
+		{"recall", "path-delay"},
 	} {
 		var a, b *Situation
 		for i := range list {
