@@ -23,7 +23,7 @@ type replyRules struct {
 var breachRules = [...]id{
 	invariant.Contradiction: ruleReplyContradicts,
 	invariant.CookieZero:    ruleCookies, invariant.CookieTwice: ruleCookies, invariant.NoEntries: ruleCookies,
-	invariant.ChangeKept: ruleChangeAttribute, invariant.ChangeBack: ruleChangeAttribute,
+	invariant.ChangeKept: ruleChangeAttribute, invariant.ChangeForeign: ruleChangeAttribute, invariant.ChangeBack: ruleChangeAttribute,
 	invariant.TimeBack: ruleTimeBack,
 	invariant.Moved:    ruleAttributeMoved, invariant.Replaced: ruleAttributeMoved,
 	invariant.NotAsked: ruleNotAsked, invariant.NotSet: ruleNotAsked,

@@ -773,7 +773,7 @@ var rules = [ruleCount]Rule{
 	ruleChangeAttribute: {
 		ID: "change-attribute-kept", Number: "N5.3", Title: "change attribute that does not show a change",
 		Source: "RFC 8881, sections 3.3.5 and 5.8.1.4", Severity: all(Warning), Needs: NeedCall | NeedReply | NeedArguments,
-		Text: "If a server reports the values before and after a change as atomic, they differ, and the earlier value does not return. Otherwise, a client takes its stale cache of the directory for valid.",
+		Text: "If a server reports the values before and after a change as atomic, they differ, the earlier value does not return, and both are values of the change attribute. Otherwise, a client takes its stale cache of the directory for valid.",
 	},
 	ruleTimeBack: {
 		ID: "change-time-back", Number: "N5.4", Title: "change time that went back",

@@ -22,6 +22,7 @@ const (
 	NoEntries                     // a page has no entry and is not the last: a client would ask forever
 	ChangeKept                    // a directory was changed, its change attribute Now was not
 	ChangeBack                    // the change attribute of a directory is Now as before a change that made it Was
+	ChangeForeign                 // change_info gave Was for the change attribute of a directory, which is Now as before: its values are of another kind
 	TimeBack                      // the change time Now lies before Was, which an earlier reply had; nanoseconds
 	Moved                         // Attribute was Was and is Now, although the change attribute, or change time, is the same
 	Replaced                      // Attribute, which never changes, was Was and is Now for the same file handle
@@ -69,6 +70,7 @@ type Checker struct {
 	trail    ops.Trail
 	attrs    nfs4.Attrs
 	cookies  map[uint64]struct{}
+	encoded  []byte
 }
 
 // key is a file handle of a server.

@@ -2,6 +2,8 @@ package invariant_test
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -79,7 +81,7 @@ func readdir(from uint64, eof bool, cookies ...uint64) invariant.Exchange {
 		r.Resok4.Reply.Entries = append(r.Resok4.Reply.Entries, nfs4.Entry4{Cookie: c})
 	}
 	r.Resok4.Reply.Eof = eof
-	return compound(0, p, q, &nfs4.READDIR4args{Cookie: from}, r)
+	return compound(0, p, q, &nfs4.READDIR4args{Cookie: from, Maxcount: 1 << 12}, r)
 }
 
 func readdir3(from uint64, eof bool, cookies ...uint64) invariant.Exchange {
@@ -88,7 +90,7 @@ func readdir3(from uint64, eof bool, cookies ...uint64) invariant.Exchange {
 		r.Resok.Reply.Entries = append(r.Resok.Reply.Entries, nfs3.Entry3{Cookie: c})
 	}
 	r.Resok.Reply.Eof = eof
-	return exchange(0, &nfs3.READDIR3args{Dir: nfs3.NfsFh3{Data: []byte("file")}, Cookie: from}, r)
+	return exchange(0, &nfs3.READDIR3args{Dir: nfs3.NfsFh3{Data: []byte("file")}, Cookie: from, Count: 1 << 12}, r)
 }
 
 func getattr3(at int64, ctime uint32, size uint64) invariant.Exchange {
@@ -114,6 +116,10 @@ func TestJudge(t *testing.T) {
 		return compound(0, &nfs4.SEQUENCE4args{SaSlotid: 1}, r)
 	}
 	type list = []invariant.Exchange
+	many := map[uint64]bool{}
+	for i := range uint64(200) {
+		many[i+1] = true
+	}
 	for _, tt := range []struct {
 		name string
 		in   list
@@ -129,10 +135,15 @@ func TestJudge(t *testing.T) {
 		{"read again from the middle", list{readdir(0, false, 3, 4, 5), readdir(4, true, 5)}, ""},
 		{"empty directory", list{readdir(0, true)}, ""},
 		{"a page without an entry", list{readdir(0, false)}, "0: no entries, and eof is not set"},
+		{"a page that is too long", list{readdir(0, true, slices.Collect(maps.Keys(many))...)}, "0: a page of 4816 bytes, of which the call allows 4096"},
+		{"a page of NFSv3 that is too long", list{readdir3(0, true, slices.Collect(maps.Keys(many))...)}, "0: a page of 4820 bytes, of which the call allows 4096"},
 		{"NFSv3", list{readdir3(0, false, 1, 2), readdir3(2, false, 1)}, "1: cookie 1 again"},
 		{"changes", list{remove(0, 1, 2), remove(second, 2, 3), remove(2*second, 9, 10)}, ""},
 		{"a change that does not show", list{remove(0, 1, 1)}, "0: 1 before and after, atomically"},
 		{"a change that is gone", list{remove(0, 1, 2), remove(second, 1, 2)}, "1: 1, which became 2"},
+		{"change_info of the change time", list{getattr(0, attrs(7, 5, 1)), remove(second, 1<<60, 1<<60+5), getattr(2*second, attrs(8, 5, 1))}, "2: 8 after the change, and 1152921504606846981 in change_info"},
+		{"a change attribute that jumps", list{getattr(0, attrs(7, 5, 1)), remove(second, 1<<60, 1<<60+5), getattr(2*second, attrs(1<<60+5, 5, 1))}, ""},
+		{"change_info of the attribute", list{getattr(0, attrs(7, 5, 1)), remove(second, 7, 8), getattr(2*second, attrs(8, 5, 1))}, ""},
 		{"two changes at once", list{long(remove(0, 1, 2)), remove(second, 1, 2)}, ""},
 		{"sent again", list{remove(0, 1, 2), again(remove(second, 1, 2))}, ""},
 		{"size", list{getattr(0, attrs(1, 5, 1)), getattr(4*second, attrs(1, 5, 1)), getattr(5*second, attrs(1, 6, 1))}, "2: size 6 instead of 5"},

@@ -1,5 +1,11 @@
 package invariant
 
+import (
+	"fmt"
+
+	"github.com/rpcrdma/toolkit/decode/xdr"
+)
+
 // listing is the progress of a client through a directory.
 type listing struct {
 	last    uint64 // cookie of the last entry
@@ -71,4 +77,16 @@ func (c *Checker) listing(directory []byte) *listing {
 		c.listings[k] = l
 	}
 	return l
+}
+
+// besideEntries are the bytes of a page of NFSv3 that are no entries: attributes of the directory, verifier, the end of the list. Linux does not
+// count them.
+const besideEntries = 4 + 84 + 8 + 4 + 4
+
+// fits judges the length of a page of a directory (RFC 1813, sections 3.3.16 and 3.3.17; RFC 8881, section 18.23.3).
+func (c *Checker) fits(page xdr.Message, most, beside uint32) {
+	c.encoded = page.Append(c.encoded[:0])
+	if n := uint64(len(c.encoded)); n > uint64(most)+uint64(beside) {
+		c.add(Breach{Kind: Contradiction, Why: fmt.Sprintf("a page of %d bytes, of which the call allows %d", n, most)})
+	}
 }

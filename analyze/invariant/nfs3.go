@@ -48,12 +48,14 @@ func (c *Checker) pages3() {
 			list := r.Resok.Reply.Entries
 			c.post(a.Dir.Data, &r.Resok.DirAttributes)
 			c.page(a.Dir.Data, a.Cookie, len(list), func(i int) uint64 { return list[i].Cookie }, r.Resok.Reply.Eof)
+			c.fits(&r.Resok, a.Count, besideEntries)
 		}
 	case *nfs3.READDIRPLUS3res:
 		if a, ok := c.x.Args.(*nfs3.READDIRPLUS3args); ok && r.Status == nfs3.NFS3_OK {
 			list := r.Resok.Reply.Entries
 			c.post(a.Dir.Data, &r.Resok.DirAttributes)
 			c.page(a.Dir.Data, a.Cookie, len(list), func(i int) uint64 { return list[i].Cookie }, r.Resok.Reply.Eof)
+			c.fits(&r.Resok, a.Maxcount, besideEntries)
 		}
 	}
 }

@@ -20,6 +20,7 @@ func (c *Checker) operation(args, result xdr.Message, directory []byte) {
 		}
 		list := r.Resok4.Reply.Entries
 		c.page(directory, a.Cookie, len(list), func(i int) uint64 { return list[i].Cookie }, r.Resok4.Reply.Eof)
+		c.fits(&r.Resok4, a.Maxcount, 0)
 		for i := range list {
 			if !c.subset(list[i].Attrs.Attrmask.Bitmap4, a.AttrRequest.Bitmap4) {
 				return

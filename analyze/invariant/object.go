@@ -52,7 +52,13 @@ type object struct {
 	// before is the version before the change that led to the current one.
 	before    uint64
 	hasBefore bool
+	// own is the version that the object had by its attributes when change_info gave one of another size.
+	own    uint64
+	hasOwn bool
 }
+
+// near reports whether a version may follow another one after some changes. Times in nanoseconds and counters are never near each other.
+func near(from, to uint64) bool { return to-from < 1<<24 }
 
 func (c *Checker) key(handle []byte) key { return key{c.x.Server, sum(handle)} }
 
@@ -116,7 +122,7 @@ func (c *Checker) observe(o *object, fresh bool, f *facts) {
 	switch {
 	case o.together == c.number: // another call overlaps: the order of execution is not known
 		o.has &= 1<<kind | 1<<fileid
-		o.hasBefore = false
+		o.hasBefore, o.hasOwn = false, false
 		return
 	case !f.known(version):
 		return
@@ -130,7 +136,7 @@ func (c *Checker) observe(o *object, fresh bool, f *facts) {
 			c.wentBack(o, f.fact[version])
 		}
 		o.has &= 1<<kind | 1<<fileid
-		o.since, o.seen, o.hasBefore = x.Replied, x.Sent, false
+		o.since, o.seen, o.hasBefore, o.hasOwn = x.Replied, x.Sent, false, false
 	}
 	for n := range factCount {
 		if f.known(n) {
@@ -145,6 +151,8 @@ func (c *Checker) wentBack(o *object, now uint64) {
 	case c.at < 0:
 		c.judged |= 1 << TimeBack
 		c.earlierTime(was, now)
+	case o.hasOwn && near(o.own, now) && was > now && was-now > 1<<40:
+		c.add(Breach{Kind: ChangeForeign, Attribute: nfs4.FATTR4_CHANGE, Was: was, Now: now})
 	case o.hasBefore && now == o.before:
 		c.add(Breach{Kind: ChangeBack, Attribute: nfs4.FATTR4_CHANGE, Was: was, Now: now})
 	}
@@ -181,11 +189,17 @@ func (c *Checker) changed(directory []byte, i *nfs4.ChangeInfo4, must bool) {
 	}
 	var f facts
 	o, fresh := c.object(directory)
+	foreign, own := false, uint64(0)
+	if o != nil && o.known(version) {
+		own = o.fact[version]
+		foreign = i.Before > own && i.Before-own > 1<<40
+	}
 	f.set(version, i.Before)
 	c.observe(o, fresh, &f)
 	f.set(version, i.After)
 	c.observe(o, false, &f)
 	if o != nil && o.number == c.number && i.Before != i.After && o.known(version) && o.fact[version] == i.After {
 		o.before, o.hasBefore = i.Before, true
+		o.own, o.hasOwn = own, foreign
 	}
 }

@@ -22,6 +22,8 @@ func (b *Breach) Expected() string {
 		return "a different change attribute after a change of the directory"
 	case ChangeBack:
 		return "a change attribute that the directory did not have before its last change"
+	case ChangeForeign:
+		return "change_info with the values of the change attribute"
 	case TimeBack:
 		return "a change time no earlier than in previous replies"
 	case Moved:
@@ -58,6 +60,8 @@ func (b *Breach) Seen() string {
 		return fmt.Sprintf("%d before and after, atomically", b.Now)
 	case ChangeBack:
 		return fmt.Sprintf("%d, which became %d", b.Now, b.Was)
+	case ChangeForeign:
+		return fmt.Sprintf("%d after the change, and %d in change_info", b.Now, b.Was)
 	case TimeBack:
 		return fmt.Sprintf("%v earlier", time.Duration(min(b.Was-b.Now, 1<<63-1)))
 	case Moved, Replaced:
