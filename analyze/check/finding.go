@@ -26,11 +26,15 @@ type Finding struct {
 
 	Ref        rdma.Ref // packet that shows it
 	Connection int
-	Tap        string // of a fleet, whose captures Ref and the frames are of; empty otherwise
-	Fabric     rdma.Fabric
-	HasXID     bool
-	XID        uint32
-	Backward   bool // of the transaction
+	// Of a fleet, otherwise empty: the tap whose captures Ref and the frames are of, the file that has the packet of Ref, and its
+	// number in it; the key of the connection.
+	Tap, Capture string
+	Packet       uint64
+	Key          string
+	Fabric       rdma.Fabric
+	HasXID       bool
+	XID          uint32
+	Backward     bool // of the transaction
 	// Program ("nfs3", "nfs4.1") and Operation are empty if they are not known.
 	Program, Operation    string
 	CallFrame, ReplyFrame uint64 // last packets of call and reply; 0 if not seen

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/rpcrdma/toolkit/analyze/state"
+	"github.com/rpcrdma/toolkit/decode/rpc"
 )
 
 // maxMerged is how many findings of several taps are kept: those of greatest severity, and of these the earliest. The counts have all.
@@ -104,7 +105,8 @@ func (m *Merger) Result(src state.Source) (*Result, error) {
 		if _, err := sections.Read(u, func(c *state.Coder, _ *terms) { t.code(c) }); err != nil {
 			return err
 		}
-		f.add(n, t, s, place, u.Input().Tap)
+		input := u.Input()
+		f.add(n, t, s, place, &input)
 		n++
 		return nil
 	})
@@ -114,8 +116,8 @@ func (m *Merger) Result(src state.Source) (*Result, error) {
 	return f.result(), nil
 }
 
-// add adds what counts of a tap: it is number n in the order of units, unit is its place in s, and name its name.
-func (f *fold) add(n int, t *tap, s *state.Sightings, unit int, name string) {
+// add adds what counts of a tap: it is number n in the order of units, and unit is its place in s.
+func (f *fold) add(n int, t *tap, s *state.Sightings, unit int, input *state.Input) {
 	f.lost += min(t.lost, math.MaxUint64-f.lost)
 	if t.more {
 		f.twice++
@@ -136,13 +138,20 @@ func (f *fold) add(n int, t *tap, s *state.Sightings, unit int, name string) {
 				continue
 			}
 		}
+		key := ""
+		if p.seen != nil && len(p.found) > 0 {
+			key = string(rpc.AppendConnectionKey(nil, p.seen.Connection()))
+		}
 		f.out.Checker.apart.rest.merge(p.stats, before)
 		f.out.Checker.apart.total.merge(p.total)
 		for _, x := range p.found {
 			if f.several {
 				x.f.Connection = number
 			}
-			x.f.Tap = name
+			if x.f.Tap = input.Tap; input.Tap != "" {
+				x.f.Capture, x.f.Packet = input.Of(x.f.Ref.Number)
+				x.f.Key = key
+			}
 			f.list = append(f.list, entry{n, x})
 		}
 	}

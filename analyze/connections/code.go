@@ -45,6 +45,13 @@ func (c *Connection) code(k *state.Coder) {
 	state.Number(k, &c.Taps)
 }
 
+// place codes what is listed of a connection, and the file that its row names, which states of taps do not have.
+func (c *Connection) place(k *state.Coder) {
+	c.code(k)
+	k.Text(&c.Capture, maxWords)
+	state.Number(k, &c.Packet)
+}
+
 func codeTunnel(k *state.Coder, t **rdma.Tunnel) {
 	has := *t != nil
 	if k.Flag(&has); !has {

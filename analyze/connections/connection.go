@@ -19,6 +19,9 @@ type Connection struct {
 	// Tap names the tap that saw it, and Taps is how many did, in a list of several taps; otherwise they are zero.
 	Tap  string
 	Taps int
+	// Capture is the file of the tap that has its first packet, and Packet the number of that in it, if packets are numbered over several.
+	Capture string
+	Packet  uint64
 }
 
 // New is a connection as it is now.

@@ -83,6 +83,11 @@ func (c *Connection) append(b []byte, e *ndjson.Encoder) []byte {
 		b = append(b, `,"tap":`...)
 		b = ndjson.Quote(b, c.Tap)
 		b = fmt.Appendf(b, `,"taps":%d`, c.Taps)
+		if c.Capture != "" {
+			b = append(b, `,"capture":`...)
+			b = ndjson.Quote(b, c.Capture)
+			b = fmt.Appendf(b, `,"capture_frame":%d`, c.Packet)
+		}
 	}
 	for i, side := range c.order() {
 		b = fmt.Appendf(b, `,"%s":`, [2]string{"client", "server"}[i])

@@ -58,7 +58,7 @@ func (l *List) Add(c *Connection) {
 	}
 	from := len(l.buf)
 	k := state.NewWriter(l.buf)
-	c.code(k)
+	c.place(k)
 	l.buf = k.Bytes()
 	l.index = append(l.index, packed{c.ID, from, len(l.buf)})
 }
@@ -170,7 +170,7 @@ func (s *source) next() error {
 func (s *source) unpack(b []byte) error {
 	k := state.NewReader(b)
 	s.c = Connection{Connection: new(rdma.Connection)}
-	s.c.code(k)
+	s.c.place(k)
 	return k.End()
 }
 

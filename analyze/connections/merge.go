@@ -142,6 +142,7 @@ func (m *Merger) Result(src state.Source, list *List) (*Result, error) {
 			sum.Add(t.account)
 			accounts++
 		}
+		input := u.Input()
 		for i, p := range t.pieces {
 			if several {
 				number, taps := s.Number(place, i)
@@ -150,6 +151,7 @@ func (m *Merger) Result(src state.Source, list *List) (*Result, error) {
 					continue
 				}
 				p.conn.ID, p.conn.Tap, p.conn.Taps = number, state.ShortName(t.inputs), taps
+				p.conn.Capture, p.conn.Packet = input.Of(p.conn.First.Number)
 			}
 			list.Add(p.conn)
 		}

@@ -6,6 +6,8 @@ import "time"
 // in flight.
 type Connection struct {
 	Connection int       `json:"connection"`
+	Tap        string    `json:"tap,omitempty"` // of a fleet
+	Key        string    `json:"connection_key,omitempty"`
 	Fabric     string    `json:"fabric"`
 	Client     Endpoint  `json:"client"`
 	Server     Endpoint  `json:"server"`

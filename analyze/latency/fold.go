@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rpcrdma/toolkit/analyze/state"
+	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/internal/units"
 )
 
@@ -47,7 +49,7 @@ type fold struct {
 	several                                    uint64
 	groupsMost                                 int
 	flowsLost, overflow                        bool
-	name                                       string // of the tap that is added
+	input                                      state.Input // of the tap that is added
 }
 
 func newFold(t terms, mem memory) *fold {
@@ -57,8 +59,23 @@ func newFold(t terms, mem memory) *fold {
 	return f
 }
 
-// add adds what a part has, and takes it over.
-func (f *fold) add(p *part) {
+// place says where the rows of a part are found: at which tap, in which file.
+func (f *fold) place(p *part, seen *state.Seen) {
+	key := ""
+	if seen != nil {
+		key = string(rpc.AppendConnectionKey(nil, seen.Connection()))
+	}
+	for _, x := range p.slow {
+		x.Tap, x.Key = f.input.Tap, key
+		x.Capture, x.Packet = f.input.Of(x.number)
+	}
+	for i := range p.conns {
+		p.conns[i].Tap, p.conns[i].Key = f.input.Tap, key
+	}
+}
+
+// add adds what a part has, and takes it over; seen is its connection, if it is of one.
+func (f *fold) add(p *part, seen *state.Seen) {
 	check := func(bad bool) { f.overflow = f.overflow || bad }
 	for _, g := range p.groups {
 		check(f.group(g))
@@ -71,8 +88,8 @@ func (f *fold) add(p *part) {
 		check(saturated(&f.kinds[k], p.kinds[k]))
 		check(f.troubles[k].merge(&p.troubles[k]))
 	}
-	for _, x := range p.slow {
-		x.Tap = f.name
+	if f.input.Tap != "" {
+		f.place(p, seen)
 	}
 	if f.slow = append(f.slow, p.slow...); len(f.slow) > 4*f.top+1024 {
 		f.slowest()

@@ -120,7 +120,7 @@ func (m *Merger) Report(src state.Source) (*Report, error) {
 		if _, err := sections.Read(u, func(c *state.Coder, o *terms) { t.code(c, o) }); err != nil {
 			return err
 		}
-		f.name = u.Input().Tap
+		f.input = u.Input()
 		sum.add(t)
 		var c *choice
 		var numbers map[int]int
@@ -200,7 +200,7 @@ func (f *fold) tap(options *terms, t *tap, c *choice) error {
 			}
 			p.renumber(f.by, numbers)
 		}
-		f.add(p)
+		f.add(p, x.seen)
 	}
 	return nil
 }

@@ -14,8 +14,11 @@ import (
 
 // Slow is one of the slowest transactions.
 type Slow struct {
-	Time       time.Time        `json:"time"`          // first packet of the call
-	Tap        string           `json:"tap,omitempty"` // of a fleet: frames and connections are of its captures
+	Time       time.Time        `json:"time"`                     // first packet of the call
+	Tap        string           `json:"tap,omitempty"`            // of a fleet: frames and connections are of its captures
+	Key        string           `json:"connection_key,omitempty"` // of a fleet, where one connection is told from another
+	Capture    string           `json:"capture,omitempty"`        // of a fleet: the file with the first packet of the call
+	Packet     uint64           `json:"capture_frame,omitempty"`  // the number of that packet in it
 	XID        uint32           `json:"xid"`
 	XIDHex     string           `json:"xid_hex"`
 	Connection int              `json:"connection"`

@@ -130,7 +130,7 @@ func (s *State) Report() *Report {
 		if f.ran == nil && len(s.tap.pieces) == 1 {
 			f.ran = x.part.order
 		}
-		f.add(x.part)
+		f.add(x.part, x.seen)
 	}
 	return f.report(src)
 }

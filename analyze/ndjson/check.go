@@ -35,7 +35,14 @@ func (e *Encoder) AppendFinding(b []byte, f *check.Finding) []byte {
 	if f.Tap != "" {
 		b = str(b, `,"tap":`, f.Tap)
 	}
+	if f.Capture != "" {
+		b = str(b, `,"capture":`, f.Capture)
+		b = num(b, `,"capture_frame":`, f.Packet)
+	}
 	b = num(b, `,"connection":`, uint64(f.Connection))
+	if f.Key != "" {
+		b = str(b, `,"connection_key":`, f.Key)
+	}
 	b = str(b, `,"fabric":`, f.Fabric.String())
 	if f.HasXID {
 		b = num(b, `,"xid":`, uint64(f.XID))

@@ -49,6 +49,11 @@ func compareEnds(a, b rdma.End) int {
 	return cmp.Or(a.Addr.Compare(b.Addr), cmp.Compare(a.QPN, b.QPN), cmp.Compare(a.Port, b.Port))
 }
 
+// Connection is the connection as far as its key goes: see rpc.AppendConnectionKey.
+func (s *Seen) Connection() *rdma.Connection {
+	return &rdma.Connection{Fabric: s.Fabric, Ends: s.Ends, First: rdma.Ref{Time: s.First}}
+}
+
 // Code codes s.
 func (s *Seen) Code(c *Coder) {
 	s.codeName(c)

@@ -1,6 +1,9 @@
 package state
 
-import "cmp"
+import (
+	"cmp"
+	"sort"
+)
 
 // Input says what is known of the input of a unit, whatever was computed from it.
 type Input struct {
@@ -8,13 +11,34 @@ type Input struct {
 	Damaged bool
 	// Tap is the name of the tap, if it has one besides the names of its files.
 	Tap string
+	// Captures are its files, in their order, if packets are numbered over all of them. The first ones may be missing.
+	Captures []Capture
+}
+
+// Capture is a file, and how many packets there are before it.
+type Capture struct {
+	Name   string
+	Before uint64
+}
+
+// Of finds the file that has a packet, and the packet's number in it. The name is empty if that is not known.
+func (i *Input) Of(packet uint64) (name string, number uint64) {
+	n := sort.Search(len(i.Captures), func(k int) bool { return i.Captures[k].Before >= packet })
+	if n == 0 {
+		return "", 0
+	}
+	c := &i.Captures[n-1]
+	return c.Name, packet - c.Before
 }
 
 const (
 	inputKind = "input"
-	// inputVersion is of an Input without the name of the tap, inputTap of one with it.
-	inputVersion, inputTap = 1, 2
-	maxTap                 = 1 << 10
+	// inputVersion is of an Input without the name of the tap, inputTap of one with it, inputCaptures of one with both.
+	inputVersion, inputTap, inputCaptures = 1, 2, 3
+	maxTap                                = 1 << 10
+	maxName                               = 1 << 12
+	// MaxCaptures is how many files an Input has at most.
+	MaxCaptures = 1 << 16
 )
 
 // Section encodes it.
@@ -23,21 +47,30 @@ func (i *Input) Section() Section {
 	if i.Tap != "" {
 		version = inputTap
 	}
+	if len(i.Captures) > 0 {
+		version = inputCaptures
+	}
 	i.code(c, version)
 	return Section{inputKind, version, c.Bytes()}
 }
 
 func (i *Input) code(c *Coder, version uint64) {
 	c.Flag(&i.Damaged)
-	if version == inputTap {
+	if version >= inputTap {
 		c.Text(&i.Tap, maxTap)
+	}
+	if version == inputCaptures {
+		List(c, &i.Captures, MaxCaptures, func(x *Capture) {
+			c.Text(&x.Name, maxName)
+			Number(c, &x.Before)
+		})
 	}
 }
 
 // Input says what is known of the input of a unit. One about which nothing can be read counts as damaged.
 func (u *Unit) Input() Input {
 	s := u.Section(inputKind)
-	if s == nil || s.Version != inputVersion && s.Version != inputTap {
+	if s == nil || s.Version < inputVersion || s.Version > inputCaptures {
 		return Input{Damaged: true}
 	}
 	c := NewReader(s.Body)

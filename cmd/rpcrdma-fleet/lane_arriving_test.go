@@ -129,7 +129,7 @@ func (a *arriving) told(out, c, format string) string {
 	if len(stdout) < 1000 {
 		a.Errorf("%s: status %d, %q, %s", c, status, stdout, stderr)
 	}
-	return fmt.Sprintf("status %d %s", status, stdout)
+	return strings.ReplaceAll(fmt.Sprintf("status %d %s", status, stdout), a.from, a.caps) // rows name files
 }
 
 // stop ends the program as a signal does.

@@ -19,6 +19,7 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/latency"
 	"github.com/rpcrdma/toolkit/analyze/session"
 	"github.com/rpcrdma/toolkit/analyze/state"
+	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/job"
 	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/layout"
@@ -169,6 +170,7 @@ func TestMerged(t *testing.T) {
 	if n := bytes.Count(lines, []byte("\n")); n != bytes.Count(checked, []byte("\n"))+2 { // units, and the summary
 		t.Errorf("%d lines, and %d findings in one process", n, bytes.Count(checked, []byte("\n")))
 	}
+	rowsNamePackets(t, one)
 
 	// What the copy of a tap saw counts once.
 	var some state.File
@@ -245,6 +247,84 @@ func inputOf(t *testing.T, u *state.Unit) string {
 		t.Fatal(err)
 	}
 	return rep.Inputs[0]
+}
+
+// rowsNamePackets: each row has its tap, its file, and the packet in that, which has the time of the row; and the key of its connection.
+func rowsNamePackets(t *testing.T, dir string) {
+	t.Helper()
+	type row struct {
+		Tap     string    `json:"tap"`
+		Capture string    `json:"capture"`
+		Packet  uint64    `json:"capture_frame"`
+		Key     string    `json:"connection_key"`
+		Time    time.Time `json:"time"`
+		First   time.Time `json:"first_time"`
+	}
+	times := map[string][]int64{} // of the packets of files
+	check := func(x *row, at time.Time) {
+		name := strings.TrimPrefix(x.Capture, "file://")
+		if times[name] == nil {
+			r, err := capture.Open([]string{name}, capture.Options{})
+			if err != nil {
+				t.Fatalf("%+v: %v", x, err)
+			}
+			defer r.Close()
+			for p, err := range capture.Packets(r) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				times[name] = append(times[name], p.Time)
+			}
+		}
+		switch n := len(times[name]); {
+		case x.Packet < 1 || x.Packet > uint64(n) || times[name][x.Packet-1] != at.UnixNano():
+			t.Errorf("%+v: not the packet of that time, of %d", x, n)
+		case x.Tap != filepath.Base(filepath.Dir(name)) || !strings.HasSuffix(x.Key, fmt.Sprint("|", x.First.UnixNano())) && x.First != (time.Time{}):
+			t.Errorf("%+v", x)
+		case strings.Count(x.Key, "|") != 3:
+			t.Errorf("%+v: no key", x)
+		}
+	}
+	var rep struct{ Slowest, Connections []*row }
+	b, _ := ended(t, 0, "report", "-T", "json", dir)
+	decodeRow(t, b, &rep)
+	for _, x := range rep.Slowest {
+		check(x, x.Time)
+	}
+	for _, x := range rep.Connections {
+		if x.Tap == "" || strings.Count(x.Key, "|") != 3 {
+			t.Errorf("report: connection %+v", x)
+		}
+	}
+	files := map[string]bool{}
+	for _, c := range [...]string{"check", "connections"} {
+		args := []string{c, "-T", "ndjson"}
+		if c == "check" {
+			args = append(args, "--severity", "note")
+		}
+		b, _ := ended(t, 0, append(args, dir)...)
+		for line := range bytes.Lines(b) {
+			var x row
+			if decodeRow(t, line, &x); x.Key != "" {
+				at := x.Time
+				if at.IsZero() {
+					at = x.First
+				}
+				check(&x, at)
+				files[filepath.Base(x.Capture)] = true
+			}
+		}
+	}
+	if len(rep.Slowest) < 5 || len(rep.Connections) < tapCount || len(files) < 4 {
+		t.Errorf("%d slow transactions, %d connections, rows of %d files", len(rep.Slowest), len(rep.Connections), len(files))
+	}
+}
+
+func decodeRow(t *testing.T, b []byte, x any) {
+	t.Helper()
+	if err := json.Unmarshal(b, x); err != nil {
+		t.Fatalf("%s: %v", b, err)
+	}
 }
 
 // oneProcess is the report and the findings of all units, as one process makes them.

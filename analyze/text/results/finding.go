@@ -3,6 +3,7 @@ package results
 import (
 	"fmt"
 	"net/netip"
+	"path"
 	"strconv"
 	"strings"
 
@@ -52,6 +53,9 @@ func (t *Findings) Append(b []byte, f *check.Finding) []byte {
 	if f.Tap != "" {
 		b = append(b, " at "...)
 		b = append(b, f.Tap...)
+		if f.Capture != "" {
+			b = fmt.Appendf(b, " (frame %d of %s)", f.Packet, path.Base(f.Capture))
+		}
 	}
 	if f.HasXID {
 		b = fmt.Appendf(b, " xid %08x", f.XID)

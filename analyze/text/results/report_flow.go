@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -316,6 +317,9 @@ func (p *reportPrinter) slowest() {
 		b := text.Shorten([]byte(what), p.width-bar-22)
 		p.printf("%9s |%s| %08x %s\n", units.Duration(x.Total), waterfall(parts[:], x.Total, bar), x.XID, b)
 		line := fmt.Sprintf("connection %d, frames %d-%d, %s, %s", x.Connection, x.CallFrame, x.ReplyFrame, x.Model, shortStatus(x))
+		if x.Capture != "" {
+			line = fmt.Sprintf("frame %d of %s, ", x.Packet, safe(path.Base(x.Capture))) + line
+		}
 		if x.Tap != "" {
 			line = safe(x.Tap) + ": " + line
 		}

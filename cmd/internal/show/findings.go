@@ -106,7 +106,7 @@ func (s *Findings) count(r *check.Rule, severity check.Severity, n uint64) {
 // Saved writes the findings of saved states: their words are whatever their author wrote.
 func (s *Findings) Saved(list []*check.Finding) {
 	for _, f := range list {
-		for _, word := range [...]*string{&f.Tap, &f.Known, &f.Program, &f.Operation, &f.Expected, &f.Seen, &f.Reaction, &f.CallKey, &f.ReplyKey} {
+		for _, word := range [...]*string{&f.Tap, &f.Capture, &f.Key, &f.Known, &f.Program, &f.Operation, &f.Expected, &f.Seen, &f.Reaction, &f.CallKey, &f.ReplyKey} {
 			*word = printable.Line(*word)
 		}
 		s.Finding(f)

@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/rpcrdma/toolkit/analyze/state"
 	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/layout"
@@ -44,6 +47,7 @@ func (r *run) file(f *layout.File) error {
 		r.problem(layout.Problem{File: f.URL, Text: without(err.Error(), f.URL+": ")})
 	default:
 		defer reader.Close()
+		r.begins(f)
 		if err := r.decode(f, reader, src); err != nil {
 			return err
 		}
@@ -52,6 +56,15 @@ func (r *run) file(f *layout.File) error {
 	r.kept.stored += f.Size
 	r.tell(0, 0)
 	return nil
+}
+
+// begins remembers which packets are of a file. Of very many files, the last ones are known.
+func (r *run) begins(f *layout.File) {
+	name, _, _ := strings.Cut(f.URL, "?")
+	if len(r.kept.captures) == state.MaxCaptures {
+		r.kept.captures = slices.Delete(r.kept.captures, 0, 1)
+	}
+	r.kept.captures = append(r.kept.captures, state.Capture{Name: name, Before: r.pass.Decoder().Stats().Packets})
 }
 
 // batchFor is how many bytes of packets are read at once: of a small file, of which there may be many, not more than it

@@ -129,6 +129,7 @@ type kept struct {
 	lost     uint64 // rows that were not written
 	skipped  int    // files that are no captures
 	gone     int    // files that are not there any more, or are others
+	captures []state.Capture
 
 	follows, apart string        // as in layout.Done
 	base           layout.Counts // of the units before
@@ -261,13 +262,12 @@ func (r *run) finish() (*layout.Done, error) {
 		return nil, err
 	}
 	d := r.done()
-	// A report of many units names taps; the files are in unit.json.
 	sections, err := r.pass.Sections([]string{r.u.Tap})
 	if err != nil {
 		return nil, err
 	}
 	d.Counts.Findings = r.pass.Findings()
-	input := state.Input{Damaged: d.Status != 0, Tap: r.u.Tap}
+	input := state.Input{Damaged: d.Status != 0, Tap: r.u.Tap, Captures: r.kept.captures}
 	f := &state.File{}
 	unit := state.NewUnit(append(sections, input.Section())...)
 	f.Add(unit)
