@@ -221,6 +221,8 @@ func union(list, more []Connection) []Connection {
 // Report is what all taps saw; nil if it tells no more than connections do.
 func (m *Merger) Report() *Report {
 	if m.taps > 1 {
+		slices.Sort(m.rep.Inputs)
+		slices.Sort(m.rep.Notes)
 		number := func(c Connection) uint { return uint(c.ID) - 1 } // those without one come last
 		byNumber := func(a, b Connection) int { return cmp.Compare(number(a), number(b)) }
 		first := func(list []Connection) uint {

@@ -74,6 +74,10 @@ type Result struct {
 	// Tail: transactions that were still open at the end of the unit. The unit that follows has them whole: then these rows do
 	// not count. See Manifest.
 	Tail bool `json:"tail,omitempty"`
+	// First and Last are the times of the first and the last transaction in nanoseconds since 1970. Where an agent has written the
+	// transactions of the tap as well, those of that time count once.
+	First int64 `json:"first_ns,omitempty"`
+	Last  int64 `json:"last_ns,omitempty"`
 	// Unpacked is how many bytes a state has that is not compressed: memory that reading it takes.
 	Unpacked int64 `json:"unpacked_bytes,omitempty"`
 }

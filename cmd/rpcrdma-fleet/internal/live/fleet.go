@@ -12,8 +12,9 @@ import (
 const (
 	maxTaps    = 10_000
 	maxHistory = 60
-	// silentAfter is the number of intervals without a summary after which a tap counts as silent.
-	silentAfter = 3
+	// silentAfter is the number of intervals without a summary after which a tap counts as silent; of short intervals, silentTime.
+	silentAfter = 2
+	silentTime  = 5 * time.Second
 	maxSources  = 8 // agents of a tap that are remembered
 )
 
@@ -132,7 +133,7 @@ func (f *Fleet) refuse(why string) {
 
 // Silent reports that a tap should have sent something.
 func (t *Tap) Silent(now time.Time) bool {
-	return !t.Last.End && now.Sub(t.Came) > silentAfter*time.Duration(t.Last.Span)+5*time.Second
+	return !t.Last.End && now.Sub(t.Came) > max(silentAfter*time.Duration(t.Last.Span), silentTime)
 }
 
 // Tap finds a tap; nil if there is none of that name.

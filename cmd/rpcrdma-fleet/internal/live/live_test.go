@@ -253,6 +253,22 @@ func TestAgents(t *testing.T) {
 	}
 }
 
+// TestSeen: a tap that is idle shows from its first interval on, one that is dead after two.
+func TestSeen(t *testing.T) {
+	const span = 10 * time.Second
+	begun := time.Unix(1000, 0)
+	var f Fleet
+	for n := range 3 {
+		s := sample("idle", agentA, uint64(n+1))
+		s.Packets, s.Span = 0, int64(span)
+		came := begun.Add(time.Duration(n+1) * span)
+		f.Add(Message{Subject: SubjectOf(s), Data: encoded(t, s), Time: came})
+		if x := f.Tap("idle"); x == nil || !x.Quiet.Equal(begun) || x.Silent(came.Add(2*span)) || !x.Silent(came.Add(2*span+1)) {
+			t.Errorf("after %d intervals: %+v", n+1, x)
+		}
+	}
+}
+
 // TestClocks: a tap is not silent because the clock of NATS is another one.
 func TestClocks(t *testing.T) {
 	here := time.Unix(10_000, 0)

@@ -2,6 +2,7 @@ package unit
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,10 +18,11 @@ import (
 func TestPrune(t *testing.T) {
 	const files = 6
 	packets := read(t, filepath.Join(samples, "rocev2-nfs41-recall.pcap"))
+	dir := filepath.Join(t.TempDir(), "tap") // states name it
 	prepare := func() *arrival {
-		a := &arrival{bench: newBench(t), t: t, from: filepath.Join(t.TempDir(), "from"), dir: filepath.Join(t.TempDir(), "tap")}
+		a := &arrival{bench: newBench(t), t: t, from: filepath.Join(t.TempDir(), "from"), dir: dir}
 		rotate(t, a.from, packets, files)
-		if err := os.MkdirAll(a.dir, 0o755); err != nil {
+		if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o755)); err != nil {
 			t.Fatal(err)
 		}
 		return a

@@ -33,11 +33,12 @@ type rows struct {
 
 // part is a file that is written.
 type part struct {
-	start, end int64 // of the day, in nanoseconds since 1970
-	index      int   // in kept.results
-	file       *os.File
-	buf        *bufio.Writer
-	w          *parquet.Writer
+	start, end  int64 // of the day, in nanoseconds since 1970
+	first, last int64 // of the transactions
+	index       int   // in kept.results
+	file        *os.File
+	buf         *bufio.Writer
+	w           *parquet.Writer
 }
 
 func newRows(r *run, group int) *rows {
@@ -52,10 +53,12 @@ func (r *rows) add(v *rpc.View) error {
 	if r.run.again {
 		return nil
 	}
-	p, err := r.part(v.Tx.First().Time)
+	at := v.Tx.First().Time
+	p, err := r.part(at)
 	if err != nil || p == nil {
 		return err
 	}
+	p.first, p.last = min(p.first, at), max(p.last, at)
 	return p.w.Add(v)
 }
 
@@ -95,7 +98,7 @@ func (r *rows) begin(at int64) (*part, error) {
 		return nil, err
 	}
 	os.Remove(f.Name()) // it has no name: nothing is left after a crash
-	p := &part{start: at - rest, end: at - rest + day, index: len(k.results), file: f}
+	p := &part{start: at - rest, end: at - rest + day, first: at, last: at, index: len(k.results), file: f}
 	p.buf = bufio.NewWriterSize(f, rowBuffer)
 	if n := len(r.spare); n > 0 {
 		p.w, r.spare = r.spare[n-1], r.spare[:n-1]
@@ -119,7 +122,7 @@ func (r *rows) close(p *part) error {
 	if err != nil {
 		return err
 	}
-	x.Size, x.SHA256, x.Rows = w.Size, w.SHA256, p.w.Rows()
+	x.Size, x.SHA256, x.Rows, x.First, x.Last = w.Size, w.SHA256, p.w.Rows(), p.first, p.last
 	r.spare = append(r.spare, p.w)
 	return nil
 }
