@@ -13,12 +13,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rpcrdma/toolkit/analyze/latency"
 	"github.com/rpcrdma/toolkit/analyze/scrub"
 	"github.com/rpcrdma/toolkit/analyze/split"
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/job"
 	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/layout"
+	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/merge"
 	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/store"
 	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/unit"
 	"github.com/rpcrdma/toolkit/decode"
@@ -31,6 +33,7 @@ import (
 type packetsOptions struct {
 	tap, key, xid, at, write, scrub string
 	around                          time.Duration
+	slowest                         int
 
 	time  int64
 	id    uint32
@@ -48,10 +51,11 @@ of the machine on which the command runs. Captures that a ring has deleted are g
 func newPacketsCommand(s *cli.Streams) *cobra.Command {
 	o := &packetsOptions{}
 	cmd := &cobra.Command{
-		Use:   "packets [flags] --time TIME -w FILE STORE",
+		Use:   "packets [flags] {--time TIME|--slowest N} -w FILE STORE",
 		Short: "Fetch the packets of a transaction from the captures",
 		Long:  packetsLong,
-		Example: `  rpcrdma-fleet packets --tap nfs-7 --xid 0x1b2c --time 2026-11-21T05:49:36.855329905Z -w slow.pcapng s3://results
+		Example: `  rpcrdma-fleet packets --slowest 1 --scrub site.key -w slow.pcapng s3://results
+  rpcrdma-fleet packets --tap nfs-7 --xid 0x1b2c --time 2026-11-21T05:49:36.855329905Z -w slow.pcapng s3://results
   rpcrdma-fleet packets --connection-key 'rocev2|192.0.2.1/17|192.0.2.2/18|1763704890123456789' \
       --time 2026-11-21T05:49:36Z --around 2s --scrub site.key -w - results`,
 		Args: cobra.ArbitraryArgs,
@@ -63,6 +67,7 @@ func newPacketsCommand(s *cli.Streams) *cobra.Command {
 	f.StringVar(&o.key, "connection-key", "", "only transactions of the connection with this `key`")
 	f.StringVar(&o.xid, "xid", "", "only the transaction with this `XID`, decimal or with 0x")
 	f.StringVar(&o.at, "time", "", "`time` of the transaction, as in its row")
+	f.IntVar(&o.slowest, "slowest", 0, "the transaction that report lists as number `n` of the slowest, at its tap")
 	cli.DurationVar(f, &o.around, "around", 0, "also transactions that began this `time` before or after it (default: 1s without --xid)")
 	f.StringVarP(&o.write, "write", "w", "", "write to this `file`; - is standard output")
 	f.StringVar(&o.scrub, "scrub", "", "replace names, addresses and data as rpcrdma-dump scrub does with the key in this `file`")
@@ -74,14 +79,22 @@ func (o *packetsOptions) check(args []string) error {
 	switch {
 	case len(args) != 1:
 		return cli.Usagef("name one store")
-	case o.at == "":
+	case o.slowest < 0:
+		return cli.Usagef("--slowest is a number from 1 on")
+	case o.slowest > 0 && (o.tap != "" || o.key != "" || o.xid != "" || o.at != "" || o.around != 0):
+		return cli.Usagef("--slowest names a transaction: --tap, --connection-key, --xid, --time and --around do as well")
+	case o.slowest == 0 && o.at == "":
 		return cli.Usagef("--time is missing: the time of the transaction")
-	case o.xid == "" && o.key == "":
+	case o.slowest == 0 && o.xid == "" && o.key == "":
 		return cli.Usagef("name a transaction with --xid, a connection with --connection-key, or both")
 	case o.write == "":
 		return cli.Usagef("name the file to write with -w; - is standard output")
 	case o.around < 0:
 		return cli.Usagef("--around is not negative")
+	}
+	var err error
+	if o.hides, err = readKey("--scrub", o.scrub); err != nil || o.slowest > 0 {
+		return err
 	}
 	at, err := time.Parse(time.RFC3339Nano, strings.Replace(o.at, " ", "T", 1))
 	if err != nil {
@@ -108,8 +121,28 @@ func (o *packetsOptions) check(args []string) error {
 			}
 		}
 	}
-	o.hides, err = readKey("--scrub", o.scrub)
-	return err
+	return nil
+}
+
+// find finds the transaction of --slowest.
+func (o *packetsOptions) find(ctx context.Context, st *store.Store, notes *cli.Problems) error {
+	all := latency.NewMerger()
+	set, err := merge.Open(ctx, st, nil, all)
+	if err != nil {
+		return err
+	}
+	rep, err := all.Report(set)
+	if err != nil {
+		return err
+	}
+	list := rep.SlowestOfWork()
+	if o.slowest > len(list) {
+		return fmt.Errorf("--slowest %d: %d are known", o.slowest, len(list))
+	}
+	x := list[o.slowest-1]
+	o.tap, o.id, o.xid, o.time = x.Tap, x.XID, x.XIDHex, x.Time.UnixNano()
+	notes.Printf("%s, XID %s at %s, %s, tap %s", printable.Line(x.Operation), x.XIDHex, x.Time.Format(time.RFC3339Nano), units.DurationText(x.Total), printable.Line(x.Tap))
+	return nil
 }
 
 // wanted reports whether a transaction is one of those that the flags describe. Of the connection, only the addresses are compared:
@@ -147,6 +180,11 @@ func (o *packetsOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) 
 		return err
 	}
 	defer st.Close()
+	if o.slowest > 0 {
+		if err := o.find(ctx, st, notes); err != nil {
+			return interrupted(ctx, err)
+		}
+	}
 	in := store.NewInputs(opt)
 	defer in.Close()
 	heads, err := o.heads(ctx, st)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -76,6 +77,21 @@ func TestPackets(t *testing.T) {
 		if !found {
 			t.Errorf("%+v is not in what was found: %+v", x, decoded(t, file))
 		}
+	}
+	type row struct {
+		XID  uint32    `json:"xid"`
+		Time time.Time `json:"time"`
+		Op   string    `json:"operation"`
+	}
+	var rep struct{ Slowest []row }
+	_, stdout, _ := command(t, "report", "-T", "json", out)
+	decodeRow(t, []byte(stdout), &rep)
+	slow := rep.Slowest[slices.IndexFunc(rep.Slowest, func(x row) bool { return strings.HasSuffix(x.Op, " READ") })]
+	if status, _, stderr := command(t, "packets", "--slowest", "1", "--scrub", key, "-w", file, out); status != 0 || !strings.Contains(stderr, fmt.Sprintf("%s, XID 0x%08x", slow.Op, slow.XID)) {
+		t.Errorf("the slowest: status %d, %s", status, stderr)
+	}
+	if list := decoded(t, file); !slices.ContainsFunc(list, func(x one) bool { return x.xid == slow.XID && x.begin.Equal(slow.Time) }) {
+		t.Errorf("the slowest: %+v, want %+v", list, slow)
 	}
 	x := &all[len(all)-1]
 	for args, says := range map[string]string{
