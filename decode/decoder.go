@@ -398,8 +398,14 @@ func (d *Decoder) dissected(b *capture.Batch, x *dissection, from int) {
 		}
 		p, u := &packets[i], &units[i]
 		if u.Full >= 0 {
+			if arrival := d.observer.Arrival; arrival != nil {
+				arrival(p, nil)
+			}
 			d.inFull(b, from+i, &x.full[u.Full], x.roce)
 			continue
+		}
+		if arrival := d.observer.Arrival; arrival != nil {
+			arrival(p, &u.Fast)
 		}
 		if p.Time < d.stats.Last.Time-MaxBack {
 			d.stats.back(p)

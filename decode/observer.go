@@ -10,6 +10,8 @@ import (
 // Observer is told what passes by, on the goroutine of Run or Batch, in the order of the capture. What is nil is not told, and a Decoder
 // saves the work for what no Observer wants. Arguments must not be kept beyond the call, except a *rdma.Connection.
 type Observer struct {
+	// Arrival is called for each packet before it is tracked. l is nil for those of which a roce.FastPacket does not say all.
+	Arrival func(p *capture.Packet, l *roce.FastPacket)
 	// Packet is called for each packet after it has been tracked. To decode all headers of all packets takes time: see Headers.
 	Packet func(*PacketView)
 	// Headers, if set, is called in place of Packet for the packets of RoCEv2 of which a roce.FastPacket says all, which are nearly
@@ -67,6 +69,7 @@ func join(list []Observer) (o Observer) {
 			packets++
 			o.Packet, o.Headers = both1(o.Packet, x.Packet), x.Headers
 		}
+		o.Arrival = both2(o.Arrival, x.Arrival)
 		o.Message = both3(o.Message, x.Message)
 		o.Stray = both2(o.Stray, x.Stray)
 		o.Send = both2(o.Send, x.Send)
@@ -97,7 +100,7 @@ func (o *Observer) handles() bool {
 
 // ordered reports whether an Observer has to be told in the order of the capture.
 func (o *Observer) ordered() bool {
-	return o.handles() || o.Packet != nil || o.Message != nil || o.Stray != nil || o.Segment != nil || o.Watcher != nil || o.Attempt != nil || o.Counter != nil
+	return o.handles() || o.Arrival != nil || o.Packet != nil || o.Message != nil || o.Stray != nil || o.Segment != nil || o.Watcher != nil || o.Attempt != nil || o.Counter != nil
 }
 
 // observed passes what the transaction tracker receives to the observers.

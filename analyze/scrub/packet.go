@@ -115,36 +115,36 @@ func within(b, part []byte) span {
 	return span{from, from + len(part)}
 }
 
-// hold takes a packet into the window, with its headers copied.
-func (s *Scrubber) hold(p *capture.Packet) {
-	n := len(p.Data)
-	s.window.Add(p)
-	h := s.window.At(p.Number) // its place does not change until the next packet comes
+// Arrival is decode.Observer.Arrival: it takes a packet into the window, with its headers copied.
+func (o *observer) Arrival(p *capture.Packet, l *roce.FastPacket) {
+	s := (*Scrubber)(o)
+	h, both := s.window.Add(p), s.window.Packet(p.Number).Data
 	h.reset()
-	both := s.window.Packet(p.Number).Data
-	h.data, h.out = both[:n:n], both[n:]
+	h.data, h.out = both[:len(p.Data):len(p.Data)], both[len(p.Data):]
 	s.stats.Packets++
-	if !s.known(s.window.Packet(p.Number), h) {
+	if !s.known(s.window.Packet(p.Number), h, l) {
 		s.stats.Foreign++
 	}
 }
 
 // known copies what can be copied at once. It returns false if a packet is not of a kind that is known.
-func (s *Scrubber) known(p *capture.Packet, h *held) bool {
+func (s *Scrubber) known(p *capture.Packet, h *held, l *roce.FastPacket) bool {
 	if p.Link == capture.LinkTrace {
 		return s.event(p, h)
 	}
-	return s.headers(p, h)
+	return s.headers(p, h, l)
 }
 
 // headers copies what is known of the headers of a packet. It returns false if that is not to its end.
-func (s *Scrubber) headers(p *capture.Packet, h *held) bool {
+func (s *Scrubber) headers(p *capture.Packet, h *held, l *roce.FastPacket) bool {
 	f := &s.frame
 	s.layers = s.layers[:0]
 	link.DecodeParts(p.Link, h.data, p.Length, f, &s.layers)
 	f.Segment = p.Segment
-	if at, ok := s.seeker.Seek(f); ok {
-		f.Unwrap(at) // what is in front of it stays zero
+	if l == nil {
+		if at, ok := s.seeker.Seek(f); ok {
+			f.Unwrap(at) // what is in front of it stays zero
+		}
 	}
 	known := understood(f)
 	if f.Proto == link.InfiniBand && f.Net[0]&lrhVersion != 0 || !known && !identified(p.Link, s.layers) {
@@ -159,12 +159,12 @@ func (s *Scrubber) headers(p *capture.Packet, h *held) bool {
 	case link.UDP, link.TCP:
 		h.transport = within(h.data, f.Transport)
 		if f.Proto == link.UDP && f.DstPort == roce.Port {
-			s.roce(p.Number, h, f)
+			s.roce(p.Number, h, f, l)
 		} else {
 			s.carried(p.Number, h, f)
 		}
 	case link.RoCEv1, link.InfiniBand:
-		s.roce(p.Number, h, f)
+		s.roce(p.Number, h, f, nil)
 	case link.Fragment:
 		s.fragment(p.Number, h, f)
 	default:
@@ -335,47 +335,59 @@ const faultSize = 2
 // reserved are the reserved bits of a base transport header (IBTA volume 1, section 9.2). Text has some.
 func reserved(bth []byte) byte { return bth[4]&0x3f | bth[8]&0x7f }
 
-// roce copies the headers of packets of RoCE or InfiniBand.
-func (s *Scrubber) roce(number uint64, h *held, f *link.Frame) {
+// roce copies the headers of packets of RoCE or InfiniBand. l is the only one, whose ICRC is right, or nil.
+func (s *Scrubber) roce(number uint64, h *held, f *link.Frame, l *roce.FastPacket) {
 	at := h.net.to
 	if f.Proto == link.UDP {
 		at = h.transport.to
 	}
-	end := at + len(f.Payload)
-	p := &s.packet
 	h.within = len(h.sums)
-	for s.split.Reset(f); s.split.Next(p) && at < end; {
-		size := roce.BTHSize + p.Opcode.Headers().Size()
-		switch {
-		case p.Problem == roce.NoProblem && (p.ICRC != roce.Bad || !p.Opcode.IsManufacturer() && reserved(h.data[at:]) == 0):
-		case p.Problem == roce.ProblemCutBTH || p.Problem == roce.ProblemCutHeaders:
-			h.keep(at, at+roce.BTHSize) // extension headers that were cut stay zero
-			return
-		default:
-			h.keep(at, at+faultSize) // it may be anything that came to RoCE's port
-			return
-		}
-		h.keep(at, at+roce.BTHSize)
-		if at+size > end {
-			return
-		}
-		h.keep(at, at+size)
-		h.operands(p, at+roce.BTHSize)
-		u := unit{bth: at, payload: span{at + size, at + size + len(p.Payload)}, icrc: -1, psn: p.PSN, data: p.Opcode.IsWrite() || p.Opcode.IsReadResponse()}
-		next := at + size + p.PayloadLen + int(p.Pad) + roce.ICRCSize
-		if next <= end {
-			u.icrc = next - roce.ICRCSize
-			h.keep(u.icrc, next)
-		}
-		if p.DestQP == 1 && p.Opcode.Service() == roce.ServiceUD {
-			h.management(u.payload)
-		} else if u.payload.len() > 0 && !s.ipoib(number, h, f, p) {
-			u.key, u.blank = unitKeyOf(f, p), true
-			s.copies(number, h, &u)
-		}
-		h.units = append(h.units, u)
-		at = next
+	if l != nil {
+		l.Packet(h.data, &s.fast)
+		s.transported(number, h, f, &s.fast, at, at+len(f.Payload))
+		return
 	}
+	end, p, ok := at+len(f.Payload), &s.packet, true
+	for s.split.Reset(f); ok && s.split.Next(p) && at < end; {
+		at, ok = s.transported(number, h, f, p, at, end)
+	}
+}
+
+// transported copies the headers of the packet of RoCE or InfiniBand that begins at an offset. It returns where the next one begins, and
+// false if what follows is not known.
+func (s *Scrubber) transported(number uint64, h *held, f *link.Frame, p *roce.Packet, at, end int) (next int, ok bool) {
+	size := p.Opcode.HeaderSize()
+	switch {
+	case p.Problem == roce.NoProblem && (p.ICRC != roce.Bad || !p.Opcode.IsManufacturer() && reserved(h.data[at:]) == 0):
+	case p.Problem == roce.ProblemCutBTH || p.Problem == roce.ProblemCutHeaders:
+		h.keep(at, at+roce.BTHSize) // extension headers that were cut stay zero
+		return 0, false
+	default:
+		h.keep(at, at+faultSize) // it may be anything that came to RoCE's port
+		return 0, false
+	}
+	if at+size > end {
+		h.keep(at, at+roce.BTHSize)
+		return 0, false
+	}
+	h.keep(at, at+size)
+	h.operands(p, at+roce.BTHSize)
+	h.units = append(h.units, unit{})
+	index := len(h.units) - 1
+	u := &h.units[index]
+	u.bth, u.payload, u.icrc, u.psn = at, span{at + size, at + size + len(p.Payload)}, -1, p.PSN
+	u.data = p.Opcode.IsWrite() || p.Opcode.IsReadResponse()
+	if next = at + size + p.PayloadLen + int(p.Pad) + roce.ICRCSize; next <= end {
+		u.icrc = next - roce.ICRCSize
+		h.keep(u.icrc, next)
+	}
+	if p.DestQP == 1 && p.Opcode.Service() == roce.ServiceUD {
+		h.management(u.payload)
+	} else if u.payload.len() > 0 && !s.ipoib(number, h, f, p) {
+		u.key, u.blank = unitKeyOf(f, p), true
+		s.copies(unitRef{number, index}, h, u)
+	}
+	return next, true
 }
 
 // ipoib copies the headers of an IP packet in a message of one packet of InfiniBand (RFC 4391, RFC 4755), if there is one.

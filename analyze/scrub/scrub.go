@@ -80,6 +80,7 @@ type Scrubber struct {
 	split  roce.Splitter
 	seeker roce.Seeker
 	packet roce.Packet
+	fast   roce.Packet // one of which a roce.FastPacket says all
 	diff   []byte
 	traced ftrace.Event
 
@@ -152,9 +153,6 @@ func (s *Scrubber) Run(r capture.Reader, opt decode.Options) (*decode.Decoder, e
 // step takes a batch of packets. After an error, which may be the end of the capture, all have been written.
 func (s *Scrubber) step(r capture.Reader, d *decode.Decoder, b *capture.Batch) error {
 	err := r.Read(b)
-	for i := range b.Packets {
-		s.hold(&b.Packets[i])
-	}
 	d.Batch(b)
 	if err != nil {
 		s.end(d)
@@ -176,7 +174,7 @@ func (s *Scrubber) decoder(opt decode.Options) *decode.Decoder {
 	opt.Transactions.Withdrawn = func(tx *transaction.Transaction) { s.forget(tx.Serial()) }
 	o := (*observer)(s)
 	opt.Observe(decode.Observer{
-		Message: o.Message, Stray: o.Stray, Operation: o.Operation, OpData: o.OpData, Segment: o.Segment, Closed: o.Closed,
+		Arrival: o.Arrival, Message: o.Message, Stray: o.Stray, Operation: o.Operation, OpData: o.OpData, Segment: o.Segment, Closed: o.Closed,
 	})
 	return decode.New(opt, s.ended)
 }

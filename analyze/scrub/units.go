@@ -4,8 +4,7 @@ import "bytes"
 
 // copies finds retransmissions of u in the window: packets with its PSN and queue pair. If the newest one has the same payload, u gets the same
 // scrubbed payload.
-func (s *Scrubber) copies(number uint64, h *held, u *unit) {
-	here := unitRef{number, len(h.units)}
+func (s *Scrubber) copies(here unitRef, h *held, u *unit) {
 	if last, ok := s.units[u.key]; ok {
 		u.prev = last
 		if old, of := s.unit(last); old != nil && bytes.Equal(of.data[old.payload.from:old.payload.to], h.data[u.payload.from:u.payload.to]) {

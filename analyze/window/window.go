@@ -61,9 +61,12 @@ func (w *Window[T]) Keeps(bytes int) { w.overhead = overhead + bytes }
 func (w *Window[T]) Copies() { w.copies = true }
 
 // Add takes the next packet and lets the oldest ones go for it, if need be. The
-// value that it returns is valid until the next call of Add or At.
+// value that it returns is valid until the next call of Add, or of At for the packet that comes next.
 func (w *Window[T]) Add(p *capture.Packet) *T {
-	if w.fill(p.Number); p.Number != w.next {
+	if p.Number != w.next {
+		w.fill(p.Number)
+	}
+	if p.Number != w.next {
 		w.Flush()
 		w.first, w.next = p.Number, p.Number
 	}
@@ -72,11 +75,11 @@ func (w *Window[T]) Add(p *capture.Packet) *T {
 		w.Forced++
 		w.pop()
 	}
-	e := w.slot(w.next)
+	w.next++
+	e := w.slot(p.Number)
 	e.packet = *p
 	e.packet.Data = w.copy(p.Data, p.Number)
 	w.bytes += size
-	w.next++
 	return &e.value
 }
 

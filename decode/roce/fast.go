@@ -494,8 +494,8 @@ func (d *FastDecoder) route(p []byte, net int) *Route {
 	return q
 }
 
-// packet fills in the fields that the Tracker reads. The rest of p stays zero.
-func (l *FastPacket) packet(data []byte, p *Packet) {
+// Packet fills in the fields of p that the Tracker reads; data is the captured frame. The rest stays as it is.
+func (l *FastPacket) Packet(data []byte, p *Packet) {
 	p.Opcode, p.Pad, p.SE = l.Opcode, l.Pad, l.SE
 	p.DestQP, p.PSN = l.DestQP, l.PSN
 	p.RETH = RETHFields{l.VA, l.RKey, l.DMALen}

@@ -163,7 +163,7 @@ func (t *Tracker) unplain(p *capture.Packet, tap uint16, tenant uint64, l *FastP
 		fl = t.flow(flowKey{l.Route.Src, l.Route.Dst, tenant, l.DestQP}, ref, int32(tap), rdma.RoCEv2)
 		fl.route = l.Route
 	}
-	l.packet(p.Data, &t.fast)
+	l.Packet(p.Data, &t.fast)
 	if fl.last == 0 {
 		t.fast.PKey = l.pkey(p.Data)
 	}
