@@ -3,6 +3,8 @@ package scrub
 import (
 	"crypto/aes"
 	"crypto/cipher"
+	"encoding/binary"
+	"math"
 	"net"
 	"net/netip"
 )
@@ -13,21 +15,52 @@ type addresses struct {
 	block cipher.Block
 	pad   [aes.BlockSize]byte
 	known map[address]address
-	last  [16]replacement             // by their kinds and last bits: mostly, a few hosts talk
+	last  [16]replacement             // mostly, a few hosts talk
 	learn func(kind, from, to string) // Options.Learn
 	in    [aes.BlockSize]byte
 	out   [aes.BlockSize]byte
 }
 
-// address is an address, filled up with zeros, and its kind.
+// address is an address as numbers, filled up with zeros at its end, and its kind.
 type address struct {
-	bytes [16]byte
-	kind  placeKind
+	high, low uint64
+	kind      placeKind
+}
+
+// addressOf is an address as it is in a packet.
+func addressOf(kind placeKind, b []byte) address {
+	switch kind {
+	case placeIPv4:
+		return address{uint64(binary.BigEndian.Uint32(b)) << 32, 0, kind}
+	case placeMAC:
+		return address{uint64(binary.BigEndian.Uint32(b))<<32 | uint64(binary.BigEndian.Uint16(b[4:]))<<16, 0, kind}
+	}
+	return address{binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:]), kind}
+}
+
+// put writes an address to a packet.
+func (a *address) put(b []byte) {
+	switch a.kind {
+	case placeIPv4:
+		binary.BigEndian.PutUint32(b, uint32(a.high>>32))
+	case placeMAC:
+		binary.BigEndian.PutUint32(b, uint32(a.high>>32))
+		binary.BigEndian.PutUint16(b[4:], uint16(a.high>>16))
+	default:
+		binary.BigEndian.PutUint64(b, a.high)
+		binary.BigEndian.PutUint64(b[8:], a.low)
+	}
+}
+
+// noAddress has the addresses, all of whose bits are set, of each kind.
+var noAddress = [...]address{
+	placeIPv4: {0xffffffff << 32, 0, placeIPv4}, placeIPv6: {math.MaxUint64, math.MaxUint64, placeIPv6}, placeMAC: {0xffffffffffff << 16, 0, placeMAC},
 }
 
 // String is the address as it is usually written.
 func (a address) String() string {
-	b := a.bytes[:placeSizes[a.kind]]
+	b := make([]byte, placeSizes[a.kind])
+	a.put(b)
 	if a.kind == placeMAC {
 		return net.HardwareAddr(b).String()
 	}
@@ -64,21 +97,21 @@ func newAddresses(key *[addressKey]byte) *addresses {
 
 // replace puts what takes the place of src into dst, which has the same length.
 func (a *addresses) replace(kind placeKind, dst, src []byte) {
-	if kind == placeIPv6 && mapped(src) {
+	from := addressOf(kind, src)
+	if kind == placeIPv6 && from.high == 0 && from.low>>32 == 0xffff { // it holds an IPv4 address (RFC 4291, section 2.5.5.2)
 		copy(dst, src[:12])
-		kind, dst, src = placeIPv4, dst[12:], src[12:]
+		dst, from = dst[12:], address{from.low << 32, 0, placeIPv4}
 	}
-	if blank(src) { // nobody's address
-		copy(dst, src)
+	if from.high|from.low == 0 || from == noAddress[from.kind] { // nobody's address
+		from.put(dst)
 		return
 	}
-	from := address{kind: kind}
-	copy(from.bytes[:], src)
-	last := &a.last[(int(src[len(src)-1])+5*int(kind))%len(a.last)] // two hosts have four addresses, often with the same ends
+	const odd = 0x9e3779b97f4a7c15 // of Knuth's multiplicative hashing
+	last := &a.last[((from.high^from.low)*odd+uint64(from.kind)<<60)>>60]
 	if last.from != from {
 		*last = replacement{from, a.find(from)}
 	}
-	copy(dst, last.to.bytes[:])
+	last.to.put(dst)
 }
 
 // replacement is an address with what takes its place.
@@ -88,12 +121,15 @@ type replacement struct{ from, to address }
 func (a *addresses) find(from address) address {
 	to, ok := a.known[from]
 	if !ok {
-		to = from
-		a.pan(to.bytes[:placeSizes[from.kind]])
+		b := make([]byte, placeSizes[from.kind])
+		from.put(b)
+		first := b[0]
+		a.pan(b)
 		if from.kind == placeMAC {
 			const flags = 3 // to a group, and administered locally
-			to.bytes[0] = to.bytes[0]&^flags | from.bytes[0]&flags
+			b[0] = b[0]&^flags | first&flags
 		}
+		to = addressOf(from.kind, b)
 		if len(a.known) >= maxAddresses {
 			clear(a.known)
 		}
@@ -121,9 +157,6 @@ func (a *addresses) pan(b []byte) {
 		b[i] ^= turn[i]
 	}
 }
-
-// mapped reports whether 16 bytes hold an IPv4 address (RFC 4291, section 2.5.5.2).
-func mapped(b []byte) bool { return constant(b[:10], 0) && b[10] == 0xff && b[11] == 0xff }
 
 func constant(b []byte, v byte) bool {
 	for _, x := range b {

@@ -14,6 +14,13 @@ type fragmentOf struct {
 	id       uint32
 }
 
+// fragment is what a packet carries of a datagram.
+type fragment struct {
+	of     fragmentOf
+	offset int  // of the packet's payload
+	filled bool // it was copied
+}
+
 const (
 	udpProtocol    = 17
 	udpHeader      = 8
@@ -28,13 +35,14 @@ func (s *Scrubber) fragment(number uint64, h *held, f *link.Frame) {
 		s.stats.Fragments++
 		return
 	}
-	h.payload, h.offset = within(h.data, f.Payload), int(f.FragmentOffset)
-	if h.offset == 0 {
+	h.payload = within(h.data, f.Payload)
+	if f.FragmentOffset == 0 {
 		h.keep(h.payload.from, min(h.payload.from+portsAndLength, h.payload.to))
 	}
-	h.fragment, h.datagram = true, fragmentOf{f.Src, f.Dst, f.FragmentID}
-	if list := s.fragments[h.datagram]; len(list) < mostFragmentsKept {
-		s.fragments[h.datagram] = append(list, number)
+	of := fragmentOf{f.Src, f.Dst, f.FragmentID}
+	h.fragment = &fragment{of: of, offset: int(f.FragmentOffset)}
+	if list := s.fragments[of]; len(list) < mostFragmentsKept {
+		s.fragments[of] = append(list, number)
 	}
 }
 
@@ -45,28 +53,30 @@ func (s *Scrubber) fill(of fragmentOf, was, is []byte) {
 			continue
 		}
 		h := s.window.At(number)
-		from := max(h.offset, udpHeader)
-		to := min(h.offset+h.payload.len(), udpHeader+len(was))
+		offset := h.fragment.offset
+		from := max(offset, udpHeader)
+		to := min(offset+h.payload.len(), udpHeader+len(was))
 		if from >= to {
 			continue
 		}
-		at, n, from := h.payload.from+from-h.offset, to-from, from-udpHeader
+		at, n, from := h.payload.from+from-offset, to-from, from-udpHeader
 		if bytes.Equal(h.data[at:at+n], was[from:from+n]) {
 			copy(h.out[at:at+n], is[from:])
-			h.filled = true
+			h.fragment.filled = true
 		}
 	}
 }
 
 // forgetFragment removes a fragment that leaves the window.
 func (s *Scrubber) forgetFragment(number uint64, h *held) {
-	if !h.filled {
+	if !h.fragment.filled {
 		s.stats.Fragments++
 	}
-	list := slices.DeleteFunc(s.fragments[h.datagram], func(n uint64) bool { return n == number })
+	of := h.fragment.of
+	list := slices.DeleteFunc(s.fragments[of], func(n uint64) bool { return n == number })
 	if len(list) == 0 {
-		delete(s.fragments, h.datagram)
+		delete(s.fragments, of)
 	} else {
-		s.fragments[h.datagram] = list
+		s.fragments[of] = list
 	}
 }

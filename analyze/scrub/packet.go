@@ -23,10 +23,7 @@ type held struct {
 	within    int      // how many of them are outside of units
 	units     []unit
 
-	fragment bool       // the packet is one of datagram
-	datagram fragmentOf // of UDP
-	offset   int        // of the payload in the datagram
-	filled   bool       // its payload was copied
+	fragment *fragment // of a datagram of UDP
 
 	flow     uint64 // of TCP
 	sequence uint32 // of the first byte of the payload
@@ -57,7 +54,6 @@ type unit struct {
 	payload span // as captured
 	icrc    int  // −1 if it was not captured
 	data    bool // of an RDMA WRITE or RDMA READ
-	blank   bool // its copy is zero from the payload to the ICRC
 	psn     uint32
 	key     unitKey // 0: none
 	prev    unitRef // the copy that came before
@@ -92,7 +88,8 @@ func (h *held) reset() {
 		})
 		h.places, h.sums, h.units = room.places[:0], room.sums[:0], room.units[:0]
 	}
-	*h = held{places: h.places[:0], sums: h.sums[:0], units: h.units[:0]}
+	h.places, h.sums, h.units, h.within = h.places[:0], h.sums[:0], h.units[:0], 0
+	h.net, h.transport, h.payload, h.fragment = span{}, span{}, span{}, nil
 }
 
 // keep copies a part as it is.
@@ -384,7 +381,7 @@ func (s *Scrubber) transported(number uint64, h *held, f *link.Frame, p *roce.Pa
 	if p.DestQP == 1 && p.Opcode.Service() == roce.ServiceUD {
 		h.management(u.payload)
 	} else if u.payload.len() > 0 && !s.ipoib(number, h, f, p) {
-		u.key, u.blank = unitKeyOf(f, p), true
+		u.key = unitKeyOf(f, p)
 		s.copies(unitRef{number, index}, h, u)
 	}
 	return next, true

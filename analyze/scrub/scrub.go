@@ -81,8 +81,8 @@ type Scrubber struct {
 	seeker roce.Seeker
 	packet roce.Packet
 	fast   roce.Packet // one of which a roce.FastPacket says all
-	diff   []byte
 	traced ftrace.Event
+	joined []byte
 
 	procedures map[procedure]*redactables
 	header     rpcrdma.Header
@@ -191,7 +191,7 @@ func (s *Scrubber) release(p *capture.Packet, h *held) {
 	if h.flow != 0 {
 		s.streams.forget(p.Number, h)
 	}
-	if h.fragment {
+	if h.fragment != nil {
 		s.forgetFragment(p.Number, h)
 	}
 	s.finish(h)

@@ -1,11 +1,10 @@
 package scrub
 
 import (
-	"crypto/subtle"
 	"encoding/binary"
-	"hash/crc32"
 
 	"github.com/rpcrdma/toolkit/decode/link"
+	"github.com/rpcrdma/toolkit/decode/roce"
 )
 
 // Checksums are linear: that of the copy follows from that of the packet and from how the two differ. So it is as right as before, and as wrong.
@@ -34,7 +33,7 @@ func (s *Scrubber) finish(h *held) {
 	}
 }
 
-// icrc completes the invariant CRC of a packet of RoCE or InfiniBand. What it leaves out does not differ.
+// icrc completes the invariant CRC of a packet of RoCE or InfiniBand. What it leaves out does not differ yet.
 func (s *Scrubber) icrc(h *held, u *unit) {
 	if u.icrc < 0 {
 		return
@@ -43,78 +42,61 @@ func (s *Scrubber) icrc(h *held, u *unit) {
 	if was == 0 {
 		return // the adapter has removed it
 	}
-	head := span{h.net.from, h.net.to}
+	head := h.net
 	if h.transport.len() > 0 {
 		head.to = h.transport.to
 	}
-	s.diff = s.diff[:0]
-	from := u.bth
+	binary.LittleEndian.PutUint32(h.out[u.icrc:], was^s.covered(h.data, head, u)^s.covered(h.out, head, u))
+}
+
+// covered is the CRC of what the ICRC covers, and of what it leaves out.
+func (s *Scrubber) covered(b []byte, head span, u *unit) uint32 {
 	if head.to == u.bth {
-		from = head.from
-	} else {
-		s.differ(h.data[head.from:head.to], h.out[head.from:head.to])
+		return roce.Linear(b[head.from:u.icrc])
 	}
-	end := u.icrc
-	if u.blank {
-		end = u.payload.from // what follows differs from zero
-	}
-	s.differ(h.data[from:end], h.out[from:end])
-	binary.LittleEndian.PutUint32(h.out[u.icrc:], was^linear(crc32.IEEETable, s.diff, h.data[end:u.icrc]))
-}
-
-// differ appends how two parts differ.
-func (s *Scrubber) differ(a, b []byte) {
-	at := len(s.diff)
-	s.diff = append(s.diff, a...)
-	subtle.XORBytes(s.diff[at:], a, b)
-}
-
-// linear is a CRC of a and b without what is added to it at its beginning and its end.
-func linear(t *crc32.Table, a, b []byte) uint32 {
-	return ^crc32.Update(crc32.Update(^uint32(0), t, a), t, b)
+	s.joined = append(append(s.joined[:0], b[head.from:head.to]...), b[u.bth:u.icrc]...)
+	return roce.Linear(s.joined)
 }
 
 // checksum completes the checksum of a header.
 func (h *held) checksum(x *summed) {
 	const greChecksum = 0x80
-	at, parts := x.head.from, [3]span{x.addresses, x.head, x.body}
+	at := x.head.from
 	switch x.kind {
 	case link.PartIPv4:
-		at, parts = at+10, [3]span{x.head}
+		h.repair(at+10, h.change(x.head))
 	case link.PartUDP:
-		if at += 6; binary.BigEndian.Uint16(h.data[at:]) == 0 {
+		at += 6
+		if binary.BigEndian.Uint16(h.data[at:]) == 0 {
 			return // none
 		}
-	case link.PartTCP:
-		at += 16
-	case link.PartGRE:
-		if h.data[at]&greChecksum == 0 {
-			return
+		h.repair(at, h.change(x.addresses)+h.change(x.head)+h.change(x.body))
+		if binary.BigEndian.Uint16(h.out[at:]) == 0 {
+			binary.BigEndian.PutUint16(h.out[at:], modulus)
 		}
-		at, parts = at+4, [3]span{x.head, x.body}
-	default:
-		return
-	}
-	h.repair(at, parts[:]...)
-	if x.kind == link.PartUDP && binary.BigEndian.Uint16(h.out[at:]) == 0 {
-		binary.BigEndian.PutUint16(h.out[at:], 0xffff)
+	case link.PartTCP:
+		h.repair(at+16, h.change(x.addresses)+h.change(x.head)+h.change(x.body))
+	case link.PartGRE:
+		if h.data[at]&greChecksum != 0 {
+			h.repair(at+4, h.change(x.head)+h.change(x.body))
+		}
 	}
 }
 
-// repair completes the checksum at offset at (RFC 1071, RFC 1624) of parts of which all but the last have an even length.
-func (h *held) repair(at int, parts ...span) {
-	const modulus = 0xffff
-	was, is := uint64(0), uint64(0)
-	for _, p := range parts {
-		was += sum(h.data[p.from:p.to])
-		is += sum(h.out[p.from:p.to])
-	}
-	was, is = was%modulus, is%modulus
-	if was == is {
+// modulus is that of sums of words (RFC 1071).
+const modulus = 0xffff
+
+// change is by how much the sum of the words of a part, modulo 65535, is greater than it was.
+func (h *held) change(p span) uint64 {
+	return (sum(h.out[p.from:p.to]) + modulus - sum(h.data[p.from:p.to])%modulus) % modulus
+}
+
+// repair completes the checksum at an offset (RFC 1624), which covers parts that have changed so. All but the last have an even length.
+func (h *held) repair(at int, change uint64) {
+	if change %= modulus; change == 0 {
 		return
 	}
-	old := uint64(^binary.BigEndian.Uint16(h.data[at:]))
-	next := (old + is + modulus - was) % modulus
+	next := (uint64(^binary.BigEndian.Uint16(h.data[at:])) + change) % modulus
 	if next == 0 {
 		next = modulus // a sum of what is not all zero
 	}
@@ -127,8 +109,13 @@ func sum(b []byte) (s uint64) {
 		v := binary.BigEndian.Uint64(b)
 		s += v>>32 + v&0xffffffff
 	}
-	for ; len(b) >= 2; b = b[2:] {
+	if len(b) >= 4 {
+		s += uint64(binary.BigEndian.Uint32(b))
+		b = b[4:]
+	}
+	if len(b) >= 2 {
 		s += uint64(binary.BigEndian.Uint16(b))
+		b = b[2:]
 	}
 	if len(b) > 0 {
 		s += uint64(b[0]) << 8

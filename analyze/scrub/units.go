@@ -9,7 +9,6 @@ func (s *Scrubber) copies(here unitRef, h *held, u *unit) {
 		u.prev = last
 		if old, of := s.unit(last); old != nil && bytes.Equal(of.data[old.payload.from:old.payload.to], h.data[u.payload.from:u.payload.to]) {
 			copy(h.out[u.payload.from:u.payload.to], of.out[old.payload.from:old.payload.to])
-			u.blank = old.blank
 		}
 	}
 	s.units[u.key] = here
@@ -42,7 +41,7 @@ func (s *Scrubber) change(number uint64, psn uint32, was, is []byte) {
 		if u.key == 0 || len(h.units) > 1 && u.psn != psn {
 			continue
 		}
-		if u.put(h, was, is) {
+		if put(h.data, h.out, u.payload, was, is) {
 			s.others(unitRef{number, i}, u.key, was, is)
 			return
 		}
@@ -59,7 +58,7 @@ func (s *Scrubber) leave(number uint64, psn uint32) {
 	for i := range h.units {
 		if u := &h.units[i]; u.key != 0 && u.psn == psn {
 			b := h.data[u.payload.from:u.payload.to]
-			u.put(h, b, b)
+			put(h.data, h.out, u.payload, b, b)
 			s.others(unitRef{number, i}, u.key, b, b)
 		}
 	}
@@ -74,17 +73,10 @@ func (s *Scrubber) others(not unitRef, key unitKey, was, is []byte) {
 			return
 		}
 		if r != not {
-			u.put(h, was, is)
+			put(h.data, h.out, u.payload, was, is)
 		}
 		r = u.prev
 	}
-}
-
-// put is put for the payload of u.
-func (u *unit) put(h *held, was, is []byte) bool {
-	done := put(h.data, h.out, u.payload, was, is)
-	u.blank = u.blank && !done
-	return done
 }
 
 // put writes is to the copy of a payload that begins with was. It returns false if it does not.

@@ -1,5 +1,7 @@
 package roce
 
+import "hash/crc32"
+
 // The general way to the ICRC (see Checker) gathers the masked headers in memory, for the checksum routine of Go's library.
 // For small packets that takes about as long as the checksum: the routine reads 16 bytes at once what was written in other
 // pieces, and waits until that has reached the cache. Where the processor allows it, the headers are masked in
@@ -10,6 +12,8 @@ const (
 	foldHead = 64
 	// foldMost is the longest packet for which fold128 is faster: Go's library takes 64 bytes in a step.
 	foldMost = 1024
+	// foldLeast is the shortest one.
+	foldLeast = 16
 	// foldResidue is the register of a CRC after data and its CRC.
 	foldResidue = 0xdebb20e3
 )
@@ -18,8 +22,8 @@ const (
 type onesTable [3 * foldHead]byte
 
 // ones4 and ones6 are for the last four bytes of a link header, which stand for the local route header (see Checker), and
-// an IP packet without options.
-var ones4, ones6 = onesTable{
+// an IP packet without options. ones0 masks nothing.
+var ones0, ones4, ones6 = onesTable{}, onesTable{
 	foldHead: 0xff, 0xff, 0xff, 0xff,
 	foldIP + 1: 0xff, foldIP + 8: 0xff, foldIP + 10: 0xff, 0xff, // TOS, TTL, checksum
 	foldIP + ipv4Size + 6: 0xff, 0xff, foldIP + ipv4Size + udpSize + bthECN: 0xff,
@@ -30,6 +34,19 @@ var ones4, ones6 = onesTable{
 }
 
 const foldIP = foldHead + icrcOnes
+
+// Linear is the CRC-32 of Ethernet of b without the ones that it begins with and that are added at its end. So it is linear: of bytes of
+// which some are turned it is that of all of them, exclusive or that of what turns them.
+func Linear(b []byte) uint32 {
+	switch {
+	case len(b) < foldLeast:
+	case foldsWide:
+		return fold512(&b[0], len(b), &ones0)
+	case folds && len(b) <= foldMost:
+		return fold128(&b[0], len(b), &ones0)
+	}
+	return ^crc32.Update(^uint32(0), crc32.IEEETable, b)
+}
 
 // Intact verifies the ICRC of p: four bytes of any value, and an IP packet whose header has net bytes, 20 or 40. It does not
 // check that this is a RoCEv2 packet, which has 28 bytes at least behind that header: p may not be shorter.
