@@ -67,7 +67,7 @@ type connection struct {
 // operations.
 type Tracker struct {
 	h       rdma.Handler
-	whole   bool // a watcher or a tracer has to see each packet in full
+	whole   bool // a watcher has to see each packet in full
 	numbers *rdma.Numbers
 	limits  Limits
 
@@ -102,7 +102,7 @@ func NewTracker(h rdma.Handler, hooks rdma.Hooks, numbers *rdma.Numbers, limits 
 	limits.defaults()
 	t := &Tracker{
 		h: h, numbers: numbers, limits: limits,
-		whole:   hooks.Tracer != nil || hooks.Watcher != nil && hooks.Runs == nil,
+		whole:   hooks.Watcher != nil && hooks.Runs == nil,
 		epoch:   1, // not that of a new flow
 		account: account{shared: limits.Memory},
 		flows:   flowTable{byKey: make(map[flowKey]*flow)},

@@ -42,7 +42,7 @@ func (t *Tracker) Fast(p *capture.Packet, tap uint16, tenant uint64, l *FastPack
 		if !fl.plain.acks || !l.Syndrome.IsACK() || fl.plain.peer.strange(l.PSN) {
 			return t.unplain(p, tap, tenant, l)
 		}
-		ref := fl.took(p, l)
+		ref := t.took(fl, p, l)
 		sent.Packets++
 		sent.Bytes += uint64(BTHSize + AETHSize + l.rest())
 		sent.Acks++
@@ -51,6 +51,9 @@ func (t *Tracker) Fast(p *capture.Packet, tap uint16, tenant uint64, l *FastPack
 		r := peer.waits(l.PSN)
 		if r != nil { // as in ack
 			peer.acked++
+			if t.messages.tracer != nil {
+				t.messages.traceAck(peer, r, ref)
+			}
 			t.h.SendAcked(known, peer.side, r.tag, ref)
 		} else {
 			t.messages.ack(peer, l.PSN, ref)
@@ -66,7 +69,7 @@ func (t *Tracker) Fast(p *capture.Packet, tap uint16, tenant uint64, l *FastPack
 		if !fl.plain.sends || l.PSN != fl.next {
 			return t.unplain(p, tap, tenant, l)
 		}
-		ref := fl.took(p, l)
+		ref := t.took(fl, p, l)
 		sent.Packets++
 		sent.Bytes += uint64(l.size())
 		sent.Sends++
@@ -129,12 +132,15 @@ func (fl *flow) carriesRPC(tag rdma.Tag) {
 }
 
 // took notes what each packet changes.
-func (fl *flow) took(p *capture.Packet, l *FastPacket) rdma.Ref {
+func (t *Tracker) took(fl *flow, p *capture.Packet, l *FastPacket) rdma.Ref {
 	ref := rdma.Ref{Time: p.Time, Number: p.Number}
 	fl.tap.Took(ref.Time)
 	fl.good++
 	fl.port, fl.last = l.SrcPort, ref.Number
 	fl.c.used, fl.plain.known.Last = true, ref
+	if t.messages.tracer != nil {
+		fl.plain.known.Header = l.header()
+	}
 	return ref
 }
 

@@ -11,6 +11,15 @@ func headerOf(p *Packet) rdma.Header {
 	return h
 }
 
+// header is headerOf for a packet of the fast path.
+func (l *FastPacket) header() rdma.Header {
+	h := rdma.Header{Kind: rdma.HeaderBTH, Opcode: uint8(l.Opcode), PSN: l.PSN}
+	if opcodes[l.Opcode].headers.Has(HasAETH) {
+		h.HasAETH, h.Syndrome, h.MSN = true, uint8(l.Syndrome), l.MSN
+	}
+	return h
+}
+
 // part reports a packet of a Send in progress to the tracer, if there is one.
 func (m *messages) part(a *assembly, p *Packet, kind rdma.PartKind, ref rdma.Ref) {
 	if m.tracer != nil {
