@@ -398,15 +398,16 @@ func (w *Writer) writeNg(p *Packet, comments []string) error {
 		w.startNg()
 	}
 	id := w.ifaceOf(p)
-	w.buf = w.buf[:0]
+	aligned := len(p.Data) &^ 3
+	w.buf = append(w.buf[:0], p.Data[aligned:]...)
+	w.pad()
 	for _, c := range comments {
 		w.option(optComment, text(c))
 	}
 	if len(comments) > 0 {
 		w.option(optEnd, "")
 	}
-	padding := -len(p.Data) & 3
-	size := uint32(packetMinimum + len(p.Data) + padding + len(w.buf))
+	size := uint32(packetMinimum + aligned + len(w.buf))
 	h := w.head[:28]
 	le := binary.LittleEndian
 	le.PutUint32(h[0:], blockEnhanced)
@@ -417,12 +418,8 @@ func (w *Writer) writeNg(p *Packet, comments []string) error {
 	le.PutUint32(h[20:], uint32(len(p.Data)))
 	le.PutUint32(h[24:], wireLength(p))
 	w.put(h)
-	w.put(p.Data)
-	h = w.head[:8]
-	le.PutUint32(h, 0)
-	w.put(h[:padding])
+	w.put(p.Data[:aligned])
+	w.buf = le.AppendUint32(w.buf, size)
 	w.put(w.buf)
-	le.PutUint32(h, size)
-	w.put(h[:4])
 	return w.err
 }

@@ -106,7 +106,6 @@ func (a *addresses) replace(kind placeKind, dst, src []byte) {
 		from.put(dst)
 		return
 	}
-	const odd = 0x9e3779b97f4a7c15 // of Knuth's multiplicative hashing
 	last := &a.last[((from.high^from.low)*odd+uint64(from.kind)<<60)>>60]
 	if last.from != from {
 		*last = replacement{from, a.find(from)}

@@ -37,7 +37,7 @@ var upTo = map[ibcm.Attribute]struct{ numbers, private int }{
 }
 
 // management copies a message of connection management.
-func (h *held) management(p span) {
+func (s *Scrubber) management(h *held, p span) {
 	b := h.data[p.from:p.to]
 	if !ibcm.MAD(b).IsValid() {
 		return
@@ -56,14 +56,14 @@ func (h *held) management(p span) {
 					clear(h.out[gid:min(gid+16, end)])
 				}
 				if gid+16 <= end {
-					h.address(gid, placeIPv6)
+					s.address(h, gid, placeIPv6)
 				}
 			}
 		}
-		h.consumer(ibcm.REQ(h.data[at:end]).ServiceID(), at+reqPrivate, end)
+		s.consumer(h, ibcm.REQ(h.data[at:end]).ServiceID(), at+reqPrivate, end)
 	case ibcm.AttributeSIDRREQ:
 		h.keep(at, min(at+sidrPrivate, end))
-		h.consumer(ibcm.SIDRREQ(h.data[at:end]).ServiceID(), at+sidrPrivate, end)
+		s.consumer(h, ibcm.SIDRREQ(h.data[at:end]).ServiceID(), at+sidrPrivate, end)
 	default:
 		if x, ok := upTo[a]; ok {
 			h.keep(at, min(at+x.numbers, end))
@@ -73,8 +73,8 @@ func (h *held) management(p span) {
 }
 
 // consumer copies the private data of a request: the header of an IP addressed service, and that of RPC-over-RDMA.
-func (h *held) consumer(s ibcm.ServiceID, from, to int) {
-	if _, _, ok := s.IP(); ok && from+ibcm.IPHeaderSize <= to {
+func (s *Scrubber) consumer(h *held, id ibcm.ServiceID, from, to int) {
+	if _, _, ok := id.IP(); ok && from+ibcm.IPHeaderSize <= to {
 		x := ibcm.IPHeader(h.data[from:to])
 		if !x.IsValid() {
 			return
@@ -82,9 +82,9 @@ func (h *held) consumer(s ibcm.ServiceID, from, to int) {
 		h.keep(from, from+ipHeaderFixed)
 		for _, at := range [...]int{from + ipHeaderFixed, from + ipHeaderFixed + 16} {
 			if x.IPVersion() == 4 {
-				h.address(at+ipHeaderV4, placeIPv4)
+				s.address(h, at+ipHeaderV4, placeIPv4)
 			} else {
-				h.address(at, placeIPv6)
+				s.address(h, at, placeIPv6)
 			}
 		}
 		from += ibcm.IPHeaderSize

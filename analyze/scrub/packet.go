@@ -15,10 +15,9 @@ import (
 type held struct {
 	data, out []byte
 
-	net       span // IP header, GRH, or LRH and GRH
-	transport span // UDP or TCP header
-	payload   span // of UDP or TCP but for RoCE, as captured
-	places    []place
+	net       span     // IP header, GRH, or LRH and GRH
+	transport span     // UDP or TCP header
+	payload   span     // of UDP or TCP but for RoCE, as captured
 	sums      []summed // outermost first
 	within    int      // how many of them are outside of units
 	units     []unit
@@ -29,24 +28,16 @@ type held struct {
 	sequence uint32 // of the first byte of the payload
 }
 
-// Usual numbers of what a packet has, for which there is room at first: two addresses of Ethernet and two of IP, headers of IP and UDP, one
-// unit.
+// Usual numbers of what a packet has, for which there is room at first: headers of IP and UDP, one unit.
 const (
-	usualPlaces = 4
-	usualSums   = 2
-	usualUnits  = 1
+	usualSums  = 2
+	usualUnits = 1
 )
 
 // span is a part of a packet.
 type span struct{ from, to int }
 
 func (s span) len() int { return s.to - s.from }
-
-// place is where an address stands.
-type place struct {
-	at   int
-	kind placeKind
-}
 
 // unit is a packet of RoCE or InfiniBand within a packet of the capture.
 type unit struct {
@@ -56,17 +47,19 @@ type unit struct {
 	data    bool // of an RDMA WRITE or RDMA READ
 	psn     uint32
 	key     unitKey // 0: none
-	prev    unitRef // the copy that came before
+	prev    unitRef // one that came before, perhaps a copy
 }
+
+// odd is that of Knuth's multiplicative hashing.
+const odd = 0x9e3779b97f4a7c15
 
 // unitKey is a hash that tells packets of RoCE apart; copies have the same. What happens to have the same differs in its bytes.
 type unitKey uint64
 
 func unitKeyOf(f *link.Frame, p *roce.Packet) unitKey {
-	const prime = 0x9e3779b97f4a7c15 // of Knuth's multiplicative hashing
 	to := f.Dst.As16()
-	k := binary.BigEndian.Uint64(to[:])*prime ^ binary.BigEndian.Uint64(to[8:])
-	k = k*prime ^ uint64(p.DestQP)<<24 ^ uint64(p.PSN)
+	k := binary.BigEndian.Uint64(to[:])*odd ^ binary.BigEndian.Uint64(to[8:])
+	k = k*odd ^ uint64(p.DestQP)<<24 ^ uint64(p.PSN)
 	if p.Opcode.IsReadResponse() { // packets of both directions may go to the same queue pair number
 		k ^= 1 << 63
 	}
@@ -80,15 +73,14 @@ type unitRef struct {
 }
 
 func (h *held) reset() {
-	if h.places == nil {
+	if h.sums == nil {
 		room := new(struct {
-			places [usualPlaces]place
-			sums   [usualSums]summed
-			units  [usualUnits]unit
+			sums  [usualSums]summed
+			units [usualUnits]unit
 		})
-		h.places, h.sums, h.units = room.places[:0], room.sums[:0], room.units[:0]
+		h.sums, h.units = room.sums[:0], room.units[:0]
 	}
-	h.places, h.sums, h.units, h.within = h.places[:0], h.sums[:0], h.units[:0], 0
+	h.sums, h.units, h.within = h.sums[:0], h.units[:0], 0
 	h.net, h.transport, h.payload, h.fragment = span{}, span{}, span{}, nil
 }
 
@@ -99,10 +91,14 @@ func (h *held) keep(from, to int) {
 	}
 }
 
-// address notes an address, if it was captured.
-func (h *held) address(at int, kind placeKind) {
-	if at+placeSizes[kind] <= len(h.data) {
-		h.places = append(h.places, place{at, kind})
+// address replaces an address, if it was captured.
+func (s *Scrubber) address(h *held, at int, kind placeKind) {
+	switch to := at + placeSizes[kind]; {
+	case to > len(h.data):
+	case s.opt.KeepAddresses:
+		h.keep(at, to)
+	default:
+		s.addresses.replace(kind, h.out[at:to], h.data[at:to])
 	}
 }
 
@@ -147,7 +143,7 @@ func (s *Scrubber) headers(p *capture.Packet, h *held, l *roce.FastPacket) bool 
 	if f.Proto == link.InfiniBand && f.Net[0]&lrhVersion != 0 || !known && !identified(p.Link, s.layers) {
 		return false
 	}
-	h.layers(s.layers, known)
+	s.layered(h, s.layers, known)
 	if !known || len(f.Net) == 0 {
 		return known
 	}
@@ -216,46 +212,47 @@ const (
 	ipv6Dst  = 24
 )
 
-// layers copies headers, of those in tunnels only if all of them are known.
-func (h *held) layers(all []link.Part, known bool) {
+// layered copies headers, of those in tunnels only if all of them are known.
+func (s *Scrubber) layered(h *held, all []link.Part, known bool) {
 	var addresses span
 	for i := range all {
 		p := &all[i]
 		if len(p.Head) == 0 || p.Tunnels > 0 && !known {
 			continue
 		}
-		x := summed{kind: p.Kind, head: within(h.data, p.Head), addresses: addresses}
-		if x.body = (span{x.head.to, x.head.to}); len(p.Body) > 0 {
-			x.body = within(h.data, p.Body)
-		}
-		at := x.head.from
+		head := within(h.data, p.Head)
+		at := head.from
 		switch p.Kind {
 		case link.PartMAC:
-			h.address(at, placeMAC)
+			s.address(h, at, placeMAC)
 			continue
 		case link.PartGID:
-			h.address(at, placeIPv6)
+			s.address(h, at, placeIPv6)
 			continue
 		case link.PartIPv4:
 			h.keep(at, at+ipv4Size)
-			h.address(at+ipv4Src, placeIPv4)
-			h.address(at+ipv4Dst, placeIPv4)
+			s.address(h, at+ipv4Src, placeIPv4)
+			s.address(h, at+ipv4Dst, placeIPv4)
 			addresses = span{at + ipv4Src, at + ipv4Size}
 		case link.PartIPv6:
 			h.keep(at, at+ipv6Size)
-			h.address(at+ipv6Src, placeIPv6)
-			h.address(at+ipv6Dst, placeIPv6)
+			s.address(h, at+ipv6Src, placeIPv6)
+			s.address(h, at+ipv6Dst, placeIPv6)
 			addresses = span{at + ipv6Src, at + ipv6Size}
 			continue
 		case link.PartTCP:
-			h.tcp(x.head)
+			h.tcp(head)
+		case link.PartNumbers:
+			h.keep(at, head.to)
+			continue
 		default:
-			h.keep(at, x.head.to)
-			if p.Kind == link.PartNumbers {
-				continue
-			}
+			h.keep(at, head.to)
 		}
-		h.sums = append(h.sums, x)
+		body := span{head.to, head.to}
+		if len(p.Body) > 0 {
+			body = within(h.data, p.Body)
+		}
+		h.sums = append(h.sums, summed{kind: p.Kind, head: head, body: body, addresses: addresses})
 	}
 }
 
@@ -379,7 +376,7 @@ func (s *Scrubber) transported(number uint64, h *held, f *link.Frame, p *roce.Pa
 		h.keep(u.icrc, next)
 	}
 	if p.DestQP == 1 && p.Opcode.Service() == roce.ServiceUD {
-		h.management(u.payload)
+		s.management(h, u.payload)
 	} else if u.payload.len() > 0 && !s.ipoib(number, h, f, p) {
 		u.key = unitKeyOf(f, p)
 		s.copies(unitRef{number, index}, h, u)
@@ -397,7 +394,7 @@ func (s *Scrubber) ipoib(number uint64, h *held, f *link.Frame, p *roce.Packet) 
 		s.layers = s.layers[:n]
 		return true
 	}
-	h.layers(s.layers[n:], true)
+	s.layered(h, s.layers[n:], true)
 	s.carried(number, h, &s.inner)
 	return true
 }

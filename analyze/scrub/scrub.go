@@ -68,7 +68,7 @@ type Scrubber struct {
 	addresses *addresses
 	names     *names
 	window    *window.Window[held]
-	units     map[unitKey]unitRef
+	units     *newest
 	streams   streams
 	fragments map[fragmentOf][]uint64
 	stats     Stats
@@ -106,7 +106,7 @@ func New(opt Options) *Scrubber {
 	key := derive(opt.Key, "addresses")
 	s := &Scrubber{
 		opt: opt, addresses: newAddresses((*[addressKey]byte)(&key)),
-		units: make(map[unitKey]unitRef), streams: streams{parts: make(map[partKey][]segment)},
+		units: new(newest), streams: streams{parts: make(map[partKey][]segment)},
 		fragments:  make(map[fragmentOf][]uint64),
 		procedures: make(map[procedure]*redactables), untagged: make(map[sender][]fpdu),
 		long: make(map[uint64]*long), transfers: make(map[transferKey]transfer),
@@ -187,7 +187,6 @@ func (s *Scrubber) Stats() Stats { return s.stats }
 
 // release completes the copy of a packet that leaves the window, and writes it.
 func (s *Scrubber) release(p *capture.Packet, h *held) {
-	s.forgetUnits(p.Number, h)
 	if h.flow != 0 {
 		s.streams.forget(p.Number, h)
 	}

@@ -9,16 +9,8 @@ import (
 
 // Checksums are linear: that of the copy follows from that of the packet and from how the two differ. So it is as right as before, and as wrong.
 
-// finish replaces addresses and completes the copy of a packet.
+// finish completes the checksums of the copy of a packet.
 func (s *Scrubber) finish(h *held) {
-	for _, p := range h.places {
-		to := p.at + placeSizes[p.kind]
-		if s.opt.KeepAddresses {
-			h.keep(p.at, to)
-		} else {
-			s.addresses.replace(p.kind, h.out[p.at:to], h.data[p.at:to])
-		}
-	}
 	if len(h.units) == 0 {
 		h.within = len(h.sums)
 	}

@@ -2,16 +2,37 @@ package scrub
 
 import "bytes"
 
+// newest are the newest units, by a part of their keys. From each, prev leads to those before.
+type newest [1 << newestBits]unitRef
+
+const newestBits = 16
+
+func (n *newest) of(key unitKey) *unitRef { return &n[uint64(key)*odd>>(64-newestBits)] }
+
 // copies finds retransmissions of u in the window: packets with its PSN and queue pair. If the newest one has the same payload, u gets the same
 // scrubbed payload.
 func (s *Scrubber) copies(here unitRef, h *held, u *unit) {
-	if last, ok := s.units[u.key]; ok {
-		u.prev = last
-		if old, of := s.unit(last); old != nil && bytes.Equal(of.data[old.payload.from:old.payload.to], h.data[u.payload.from:u.payload.to]) {
+	first := s.units.of(u.key)
+	u.prev = *first
+	s.copiesOf(u.key, func(_ unitRef, old *unit, of *held) bool {
+		if bytes.Equal(of.data[old.payload.from:old.payload.to], h.data[u.payload.from:u.payload.to]) {
 			copy(h.out[u.payload.from:u.payload.to], of.out[old.payload.from:old.payload.to])
 		}
+		return false
+	})
+	*first = here
+}
+
+// copiesOf visits the units with a key, the newest first, until f returns false.
+func (s *Scrubber) copiesOf(key unitKey, f func(unitRef, *unit, *held) bool) {
+	r := *s.units.of(key)
+	for range mostCopies {
+		u, h := s.unit(r)
+		if u == nil || u.key == key && !f(r, u, h) {
+			return
+		}
+		r = u.prev
 	}
-	s.units[u.key] = here
 }
 
 // unit is what r names; nil if it has left the window.
@@ -26,7 +47,7 @@ func (s *Scrubber) unit(r unitRef) (*unit, *held) {
 	return &h.units[r.index], h
 }
 
-// mostCopies is how many copies of a packet are changed.
+// mostCopies is how many packets are looked at to find the copies of one.
 const mostCopies = 64
 
 // change puts is in the place of was in the payload of a packet of RoCE or InfiniBand, and of its copies.
@@ -66,17 +87,12 @@ func (s *Scrubber) leave(number uint64, psn uint32) {
 
 // others changes the copies of a packet.
 func (s *Scrubber) others(not unitRef, key unitKey, was, is []byte) {
-	r := s.units[key]
-	for range mostCopies {
-		u, h := s.unit(r)
-		if u == nil || u.key != key {
-			return
-		}
+	s.copiesOf(key, func(r unitRef, u *unit, h *held) bool {
 		if r != not {
 			put(h.data, h.out, u.payload, was, is)
 		}
-		r = u.prev
-	}
+		return true
+	})
 }
 
 // put writes is to the copy of a payload that begins with was. It returns false if it does not.
@@ -88,13 +104,4 @@ func put(data, out []byte, payload span, was, is []byte) bool {
 	}
 	copy(out[at:at+n], is[:n])
 	return true
-}
-
-// forgetUnits removes a packet that leaves the window.
-func (s *Scrubber) forgetUnits(number uint64, h *held) {
-	for i := range h.units {
-		if u := &h.units[i]; u.key != 0 && s.units[u.key] == (unitRef{number, i}) {
-			delete(s.units, u.key)
-		}
-	}
 }
