@@ -5,7 +5,7 @@ import "bytes"
 // newest are the newest units, by a part of their keys. From each, prev leads to those before.
 type newest [1 << newestBits]unitRef
 
-const newestBits = 16
+const newestBits = 14
 
 func (n *newest) of(key unitKey) *unitRef { return &n[uint64(key)*odd>>(64-newestBits)] }
 
