@@ -26,7 +26,10 @@ func TestScripts(t *testing.T) {
 	}
 	var long []string
 	if testing.Short() {
-		long = []string{"backwards", "capture", "double", "extcap", "fabric", "kerberos", "malformed", "resume", "scrub", "snaplen", "split", "state", "trackers", "wrapped"}
+		long = []string{
+			"backwards", "capture", "double", "export", "extcap", "fabric", "kerberos", "malformed", "mirrorcut", "oneway", "openfiles", "pager", "resume", "scrub", "sequence",
+			"sessions", "snaplen", "span", "split", "state", "trackers", "unread", "wrapped",
+		}
 	}
 	testscript.Run(t, testscript.Params{
 		Files: clitest.Scripts(t, long...),

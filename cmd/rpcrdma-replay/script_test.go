@@ -36,7 +36,7 @@ func TestScripts(t *testing.T) {
 	realm := krbtest.New(t, krb5.AES256SHA1)
 	var long []string
 	if testing.Short() {
-		long = []string{"mistakes", "resume", "sec", "serve"}
+		long = []string{"bench", "mistakes", "resume", "sec", "serve", "wrapped"}
 	}
 	testscript.Run(t, testscript.Params{
 		Files: clitest.Scripts(t, long...),

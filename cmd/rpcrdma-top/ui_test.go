@@ -526,6 +526,9 @@ func TestSizes(t *testing.T) {
 	x.frame()
 	for _, g := range []*glyphs{&unicodeGlyphs, &asciiGlyphs} {
 		for _, color := range []bool{false, true} {
+			if testing.Short() && color != (g == &unicodeGlyphs) {
+				continue
+			}
 			x.g = g
 			x.st = newStyles(io.Discard, color, &theme{colors: usualInks})
 			for v := range views {
