@@ -364,23 +364,23 @@ func scrubNotes(n *cli.Problems, st scrub.Stats) {
 	scrubZeros(n, st)
 }
 
-// scrubZeros says what became zero that was not understood.
+// scrubZeros says of what is not understood how much is left. The rest is zero.
 func scrubZeros(n *cli.Problems, st scrub.Stats) {
 	for _, x := range []struct {
 		count uint64
 		what  string
 		why   string
 	}{
-		{st.Secured, "message", "zero beyond the RPC header: Kerberos protects it, or it creates a context"},
-		{st.Unknown, "message", "zero beyond the RPC header: of a program that is not known, or without its call"},
-		{st.Malformed, "message", "zero beyond the RPC header: malformed"},
-		{st.Other, "message", "zero: no call or reply"},
-		{st.Late, "part", "of messages zero: their packets had left the window before (see --window)"},
-		{st.Fragments, "IP fragment", "zero beyond the header"},
-		{st.Foreign, "packet", "zero beyond the headers of link and network: neither TCP, UDP nor InfiniBand, nor a known event of a kernel"},
+		{st.Secured, "message", "only the RPC header is left: Kerberos protects the rest, or sets up its context"},
+		{st.Unknown, "message", "only the RPC header is left: the program is unknown, or the call is missing"},
+		{st.Malformed, "message", "only the RPC header is left: the rest is malformed"},
+		{st.Other, "message", "nothing is left: neither call nor reply"},
+		{st.Late, "message part", "nothing is left: the window had passed when it was understood (see --window)"},
+		{st.Fragments, "IP fragment", "only the header is left"},
+		{st.Foreign, "packet", "only the headers of link and network are left: neither TCP, UDP nor InfiniBand, nor a known event of a kernel"},
 	} {
 		if x.count > 0 {
-			n.Printf("note: %s %s", units.Plural(x.count, x.what), x.why)
+			n.Printf("note: of %s %s", units.Plural(x.count, x.what), x.why)
 		}
 	}
 }
