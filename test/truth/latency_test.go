@@ -1,6 +1,4 @@
-// Package latency_test compares reports of the samples with what the client's
-// kernel counted and measured during the same runs.
-package latency_test
+package truth_test
 
 import (
 	"path/filepath"
@@ -16,8 +14,6 @@ import (
 	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/internal/testtools/truth"
 )
-
-const samples = "../../samples"
 
 func report(t *testing.T, file string, by ...latency.Key) *latency.Report {
 	t.Helper()
