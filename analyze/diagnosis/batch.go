@@ -326,6 +326,12 @@ func (x *call) take(n int64) int64 {
 	return n
 }
 
+// longer notes that a call took n longer than the capture point has seen of it.
+func (b *batch) longer(x *call, n int64) int64 {
+	x.app, x.left, b.total = x.app+n, x.left+n, b.total+n
+	return n
+}
+
 // finding collects what a cause takes of calls.
 type finding struct {
 	code      Code
@@ -632,6 +638,8 @@ func (k *conn) measure() {
 		k.spread[i] = nth(list[mid:], len(list)*3/4-mid) - nth(list[:mid+1], len(list)/4) // none before the middle one is more, none behind it less
 		if k.fabric == rdma.IWARP || k.fabric == rdma.TCP {
 			k.ways[i] = nth(list, len(list)/10)
+			k.floor[i] = min(k.floor[i], k.ways[i])
+			k.bunch[i] = nth(list, len(list)/4) - k.ways[i]
 		}
 	}
 	for i, n := range k.known {

@@ -195,22 +195,7 @@ func (b *batch) window(calls []*call, code Code, of func(*call) (waited *int64, 
 	if n < 8 || prompt*10 < n*7 || prompt*2 < len(calls) {
 		return
 	}
-	if f.limit > fewAtOnce {
-		f.certainty = Possible // the application may have as many calls at a time
-	}
-	if code == Credits {
-		switch {
-		case told == n:
-			f.certainty = Certain
-		case zero*2 > len(calls):
-			f.what, f.limit = "zero", 0
-			if prompt*10 >= n*9 && f.certainty == Likely {
-				f.certainty = Certain
-			}
-		case echo*10 >= n*9:
-			f.what, f.side = "echo", Client
-		}
-	}
+	f.limited(n, prompt, told, zero*2 > len(calls), echo*10 >= n*9)
 	f.typical = f.time / int64(n)
 	// The calls that waited would have gone out at once.
 	span := calls[len(calls)-1].start - calls[0].start
@@ -219,6 +204,28 @@ func (b *batch) window(calls []*call, code Code, of func(*call) (waited *int64, 
 		f.most = max(span-n, 1)
 	}
 	b.Recorder.found(f)
+}
+
+// limited says who limits the calls, and how sure that is, of n that waited: prompt ones came as soon as one was answered, told ones waited as a
+// kernel measured it.
+func (f *finding) limited(n, prompt, told int, zero, echo bool) {
+	if f.limit > fewAtOnce {
+		f.certainty = Possible // the application may have as many calls at a time
+	}
+	if f.code != Credits {
+		return
+	}
+	switch {
+	case told == n:
+		f.certainty = Certain
+	case zero:
+		f.what, f.limit = "zero", 0
+		if prompt*10 >= n*9 && f.certainty == Likely {
+			f.certainty = Certain
+		}
+	case echo:
+		f.what, f.side = "echo", Client
+	}
 }
 
 // carrying is how long the busier direction of the link between two hosts needs for its data; 0 if that is not known. More calls at a time cannot

@@ -135,8 +135,8 @@ func (b *batch) stalls() {
 		if k.fabric < rdma.IWARP && rnr.side == Server && rnr.time > seen*3/2 {
 			rnr.certainty = Likely // most of the time is of calls that were not there yet
 		}
-		if l := b.lanesOf(k); k.fabric < rdma.IWARP && l != nil && l[0].rnrs+l[1].rnrs > 0 {
-			loss.certainty = Possible // what follows a refused Send is sent again as well
+		if l := b.lanesOf(k); l != nil && l[0].rnrs+l[1].rnrs+l[0].zeroWindow+l[1].zeroWindow > 0 {
+			loss.certainty = Possible // what follows a refused Send is sent again as well, and TCP asks again and again whether there is room
 		}
 		if b.broke > 0 && long*2 > loss.time {
 			loss.certainty = Possible // what was lost then is the outage
@@ -242,8 +242,7 @@ func (b *batch) heldBy(k *conn, x *call, n int64, f *finding) {
 			continue
 		}
 		if d := n - b.least[y.work]; d > 0 {
-			y.app, b.total = y.app+d, b.total+d
-			f.of(y, d)
+			f.of(y, y.take(b.longer(y, d)))
 		}
 	}
 }
@@ -399,7 +398,7 @@ func (b *batch) lostInGaps(p *pair, gaps []gap, timeout, usual int64) {
 			if x.start > first.start+held {
 				break
 			}
-			x.app, b.total = x.app+n, b.total+n
+			n := x.take(b.longer(x, n))
 			f := &finding{code: LossRecovery, side: Network, on: []int{x.conn.id}, clock: Calls, certainty: Likely, what: before, who: "from client to server"}
 			f.of(x, n)
 			b.Recorder.found(f)
@@ -523,6 +522,9 @@ func (b *batch) paced(k *conn, l *lane, server bool) {
 		n := int64(float64(min(x.end, l.last.Time)-max(x.start, l.cnpFirst)) * slowed)
 		if x.end > l.cnpFirst && x.start < l.last.Time {
 			n = max(n, b.held(x)*9/10) // some of it would be there without
+			if server {
+				n += b.longer(x, x.queued())
+			}
 		}
 		f.of(x, x.take(n))
 	})
@@ -592,6 +594,9 @@ func (b *batch) pathStallOf(conns []*conn, way int) {
 		return
 	}
 	merged, together := merge(list)
+	if conns[0].fabric < rdma.IWARP { // those of TCP may have waited for data to go with
+		together = max(together, withOthers(conns, way, list))
+	}
 	// What left at different times is acknowledged together when the path goes on. Adapters in software are late with single packets.
 	if len(merged) < 3 || together*10 < len(list)*4 {
 		return
@@ -616,8 +621,7 @@ func (b *batch) pathStallOf(conns []*conn, way int) {
 			}
 			n += max(min(end, s.to)-max(x.start, s.from), 0)
 		}
-		more = min(more, n)
-		x.app, x.left, b.total = x.app+more, x.left+more, b.total+more
+		more = b.longer(x, min(more, n))
 		f.of(x, x.take(min(n, max(b.held(x), more))))
 	}
 	for _, k := range conns {
@@ -627,6 +631,25 @@ func (b *batch) pathStallOf(conns []*conn, way int) {
 		}
 	}
 	b.Recorder.found(f)
+}
+
+// withOthers is how many of the acknowledgements from a side that came late did so together with other packets of that side, when nothing else of
+// it had come for as long: it was not the adapter that was late with an acknowledgement.
+func withOthers(conns []*conn, way int, late []still) (n int) {
+	var at []int64
+	for _, k := range conns {
+		for _, m := range k.moments() {
+			if m.from == k.side(1-way) {
+				at = append(at, m.at)
+			}
+		}
+	}
+	slices.Sort(at)
+	for _, s := range late {
+		i, _ := slices.BinarySearch(at, (s.from+s.to)/2)
+		n += b2i(i < len(at) && at[i] >= s.to-held && at[i] <= s.to+held)
+	}
+	return n
 }
 
 // softAck is from how long on an acknowledgement may be that of an adapter in software, in nanoseconds.
@@ -706,6 +729,16 @@ func (k *conn) constant() bool {
 	return !k.unsteady && k.fabric < rdma.IWARP && (k.spread[0]+k.spread[1])*32 <= usual && (usual-k.round())*32 <= usual
 }
 
+// bunched reports whether many round trips took equally long, and none much less, though others may have taken longer: acknowledgements of TCP may be delayed.
+func (k *conn) bunched() bool {
+	for i, n := range k.floor {
+		if k.fabric >= rdma.IWARP && n*8 > k.round() && k.bunch[i]*32 > n {
+			return false
+		}
+	}
+	return true
+}
+
 // restless reports whether acknowledgements take long, now more, now less: adapters are made of software, or queues come and go.
 func (k *conn) restless() bool { return k.ways[0]+k.ways[1] >= brisk && !k.steady() }
 
@@ -779,7 +812,7 @@ func (b *batch) distant(k *conn) bool {
 	round := k.round()
 	usual := max(k.ways[0], 0) + max(k.ways[1], 0)
 	return k.samples[0]+k.samples[1] >= 4 && len(k.calls) > 0 && round >= nearby && !k.delayedAcks() && usual <= round*3/2 &&
-		(round >= long && !k.unsteady && k.fabric < rdma.IWARP && !b.mixed || k.steady())
+		(round >= long && !k.unsteady && k.bunched() && !b.mixed || k.steady())
 }
 
 // sameWay reports whether another connection between the same hosts shows distance, and the quickest acknowledgements of this one took about as long.

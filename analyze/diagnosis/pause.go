@@ -113,13 +113,10 @@ func (b *batch) pausedOf(k, at *conn, stops []still) {
 
 // stopped finds the calls that waited while a side could not send. stops are when that was.
 func (b *batch) stopped(k *conn, f *finding, stops []still, stopped rdma.Side) {
-	// A call that could not be sent waited since the reply that had made room for it.
-	var replies []int64
+	var before []int64 // how long each call waited that came when a stop had ended
 	if stopped == k.client {
-		k.each(func(x *call) { replies = append(replies, x.end) })
-		slices.Sort(replies)
+		before = b.pairs[k.pair].heldBack(stops)
 	}
-	used := make([]int, len(stops))
 	k.each(func(x *call) {
 		n := int64(0)
 		first := firstAfter(stops, x.start-soon)
@@ -128,19 +125,42 @@ func (b *batch) stopped(k *conn, f *finding, stops []still, stopped rdma.Side) {
 				break
 			}
 			if stopped == k.client && x.start >= s.to && x.start < s.to+soon {
-				i, _ := slices.BinarySearch(replies, s.from)
-				i += used[first+j]
-				used[first+j]++
-				if i >= len(replies) || replies[i] >= s.to {
-					continue
-				}
-				d := s.to - max(s.from, replies[i])
-				x.app, x.left, b.total = x.app+d, x.left+d, b.total+d
-				n += d
+				n += b.longer(x, before[first+j])
 				continue
 			}
 			n += max(min(x.end, s.to)-max(x.start, s.from), 0)
 		}
 		f.of(x, x.take(min(n, max(x.app-b.least[x.work], 0))))
 	})
+}
+
+// heldBack is how long the calls waited on average that came right after each stop. Each was made when another had been answered, whatever
+// connection that was on: replies during the stop without a call that was sent meanwhile tell for how long.
+func (p *pair) heldBack(stops []still) []int64 {
+	starts, ends := make([]int64, len(p.calls)), make([]int64, len(p.calls))
+	for i, x := range p.calls {
+		starts[i], ends[i] = x.start, x.end
+	}
+	slices.Sort(starts)
+	slices.Sort(ends)
+	each := make([]int64, len(stops))
+	for i, s := range stops {
+		replies, sum := during(ends, s)
+		calls, sent := during(starts, s)
+		late, _ := during(starts, still{s.to, s.to + soon})
+		if n := max(replies-calls, late); late > 0 && sum > sent {
+			each[i] = (sum - sent) / int64(n)
+		}
+	}
+	return each
+}
+
+// during counts the times in a stop, and sums up how long before its end they were.
+func during(times []int64, s still) (n int, sum int64) {
+	i, _ := slices.BinarySearch(times, s.from)
+	for ; i < len(times) && times[i] < s.to; i++ {
+		n++
+		sum += s.to - times[i]
+	}
+	return n, sum
 }

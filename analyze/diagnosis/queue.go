@@ -93,7 +93,7 @@ func (b *batch) full(p *pair, server bool) {
 	if server {
 		f.what = "server"
 	}
-	var open, busy, app, bytes, took int64
+	var open, busy, app int64
 	for _, x := range p.calls {
 		end := x.end
 		if server {
@@ -106,55 +106,61 @@ func (b *batch) full(p *pair, server bool) {
 	if open <= 0 || app < 3*open {
 		return
 	}
-	tcp, behind := false, false // the capture point
-	kib := 0.0                  // that came at the usual pace
-	for _, k := range p.conns {
-		l := b.lanesOf(k)
-		if l == nil || k.queued || k.gappy() {
-			return
-		}
-		side := k.client
-		if server {
-			side = side.Other()
-		}
-		way := &l[side&1]
-		if way.cnps >= pacedLeast {
-			return
-		}
-		bytes += int64(way.bytes)
-		if pace, n := way.usual(); n > 0 {
-			took, kib = took+n, kib+float64(n)/pace
-			f.on = append(f.on, k.id)
-			behind = behind || fastest(&way.chunks)*1.6 < pace // what comes closer to each other than usual has had a gap before it
-		}
-		tcp = tcp || k.fabric >= rdma.IWARP
-	}
-	least := int64(8)
-	if len(p.conns) > 1 {
-		least = 6 // where packets of several alternate, they come at other paces
-	}
-	pace := float64(took) / kib
-	if whole := float64(open) * 1024 / float64(bytes); behind || took*10 < open*least || pace < whole*0.8 || pace > whole*1.3*max(float64(took)/float64(open), 1) {
-		pace, behind = p.drained(open, server), server
-	} else {
-		pace = min(pace, whole) // each has a part of the link, or they take turns
-	}
-	if !(pace >= slowLink && pace <= slowest) || tcp && pace < slowTCP {
+	pace, behind, ok := b.linkPace(p, server, open)
+	if !ok || pace < slowLink || pace > slowest || p.conns[0].fabric >= rdma.IWARP && pace < slowTCP {
 		return
 	}
 	f.typical = int64(8 * 1024 / pace * 1e9)
 	rest := 1 - fastLink/pace // a link that is faster has its queue, too, if all want more than it carries
 	for _, k := range p.conns {
+		if l := b.lanesOf(k); l[k.side(b2i(server))&1].bytes > 0 {
+			f.on = append(f.on, k.id)
+		}
 		k.each(func(x *call) {
 			if behind { // replies were in the queue when they had passed the capture point
-				n := x.queued()
-				x.app, x.left, b.total = x.app+n, x.left+n, b.total+n
+				b.longer(x, x.queued())
 			}
 			f.of(x, x.take(int64(float64(x.app)*rest)))
 		})
 		k.queued = k.queued || f.time > 0
 	}
 	b.Recorder.found(f)
+}
+
+// linkPace is the pace of a link that is full, in nanoseconds for a KiB, and whether its queue is behind the capture point. ok is false if it is not.
+func (b *batch) linkPace(p *pair, server bool, open int64) (pace float64, behind, ok bool) {
+	var bytes, took int64
+	kib := 0.0 // that came at the usual pace
+	for _, k := range p.conns {
+		l := b.lanesOf(k)
+		if l == nil || k.queued || k.gappy() {
+			return 0, false, false
+		}
+		way := &l[k.side(b2i(server))&1]
+		if way.cnps >= pacedLeast {
+			return 0, false, false
+		}
+		bytes += int64(way.bytes)
+		if usual, n := way.usual(); n > 0 {
+			took, kib = took+n, kib+float64(n)/usual
+			behind = behind || fastest(&way.chunks)*1.6 < usual // what comes closer to each other than usual has had a gap before it
+		}
+	}
+	if bytes == 0 {
+		return 0, false, false
+	}
+	least := int64(8)
+	if len(p.conns) > 1 {
+		least = 6 // where packets of several alternate, they come at other paces
+	}
+	pace = float64(took) / max(kib, 1)
+	if whole := float64(open) * 1024 / float64(bytes); behind || took*10 < open*least || pace < whole*0.8 || pace > whole*1.3*max(float64(took)/float64(open), 1) {
+		pace = p.drained(open, server)
+		return pace, server, pace > 0
+	} else if pace > whole { // each has a part of the link; else they take turns
+		pace = whole
+	}
+	return pace, false, true
 }
 
 // queued is how much longer a reply took from the capture point to the client than it need, where that is usual.

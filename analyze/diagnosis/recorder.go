@@ -198,6 +198,7 @@ type conn struct {
 	floor   [2]int64 // least round trips: what distance makes of them, without queues
 	near    [2]int64 // the same between each side and the capture point nearest it
 	spread  [2]int64 // of the middle half of them
+	bunch   [2]int64 // the same of the quick ones of TCP
 	samples [2]int
 	hosts   [2]host // of both sides
 	pair    int     // of hosts: its number in the batch

@@ -116,26 +116,7 @@ func (b *batch) threadsOf(server uint16, calls []*call) {
 			return
 		}
 	}
-	ahead(calls)
-	behind, done := 0, int64(0) // calls that came while others were with the server
-	for _, x := range calls {
-		if x.arrived() < done {
-			behind++
-		}
-		done = max(done, x.answered())
-	}
-	if behind*3 < len(calls) {
-		return
-	}
-	n := atOnce(calls)
-	if n > threadsMost {
-		return
-	}
-	q, ok := inLine(calls, n)
-	for !ok && n < threadsMost {
-		n++
-		q, ok = inLine(calls, n)
-	}
+	q, n, ok := lineUp(calls)
 	if !ok {
 		return
 	}
@@ -157,13 +138,13 @@ func (b *batch) threadsOf(server uint16, calls []*call) {
 	}
 	loud := b.neighbours(server, q, n)
 	f := &finding{code: ServerThreads, side: Server, where: "server " + b.names.name(server), clock: Calls, certainty: Likely, limit: int64(n)}
-	mean := waited / int64(len(calls))
-	switch {
-	case mean < 100_000 || n > 1 && mean < 200_000 || waited < 3*worked || loud || len(calls) < manyInLine && slices.ContainsFunc(calls, func(x *call) bool { return x.conn.restless() }):
+	few := len(calls) < manyInLine
+	switch mean := waited / int64(len(calls)); {
+	case mean < 100_000 || n > 1 && mean < 200_000 || waited < 3*worked || loud:
 		f.certainty = Possible
-	case slices.ContainsFunc(calls, func(x *call) bool { return x.firstRead != 0 && x.conn.depth == 1 }):
+	case slices.ContainsFunc(calls, func(x *call) bool { return few && x.conn.restless() || x.firstRead != 0 && x.conn.depth == 1 }):
 		f.certainty = Possible // they may wait for the Reads of others
-	case n == 1 && len(calls) >= manyInLine && q.free > 0:
+	case n == 1 && !few && q.free > 0:
 		f.certainty = Certain
 	}
 	for i, x := range q.calls {
@@ -171,6 +152,25 @@ func (b *batch) threadsOf(server uint16, calls []*call) {
 	}
 	f.time = min(f.time, int64(float64(all)*(1-b.carried(calls))))
 	b.Recorder.found(f)
+}
+
+// lineUp finds the least number of threads that explains when calls were answered. ok is false if they seem not to wait for threads.
+func lineUp(calls []*call) (q queue, n int, ok bool) {
+	ahead(calls)
+	behind, done := 0, int64(0) // calls that came while others were with the server
+	for _, x := range calls {
+		behind += b2i(x.arrived() < done)
+		done = max(done, x.answered())
+	}
+	if behind*3 < len(calls) {
+		return q, 0, false
+	}
+	for n = atOnce(calls); n <= threadsMost; n++ {
+		if q, ok = inLine(calls, n); ok {
+			return q, n, true
+		}
+	}
+	return q, n, false
 }
 
 // carried is the share of the time in which calls were under way that the links to their server need for their data: threads do not shorten that.
@@ -378,7 +378,7 @@ const fewCalls = 8
 func (b *batch) surely(calls []*call, times []int64, quick int, alone bool) Certainty {
 	k, mid := calls[0].conn, median(times)
 	switch {
-	case b.inLine[calls[0].server] || len(times) < fewCalls || b.soft(calls, quick) || k.waiting() || inQueue(calls) || behindData(calls): // their data may wait there as well
+	case b.inLine[calls[0].server] || k.depth == 1 && calls[0].firstRead != 0 || len(times) < fewCalls || b.soft(calls, quick) || k.waiting() || inQueue(calls) || behindData(calls): // their data may wait there as well
 		return Possible
 	case mid >= long && quick*2 >= len(times) && alone && !tailed(times): // otherwise it may work on calls of other clients
 		return Certain

@@ -205,6 +205,10 @@ func serverSituations() []Situation {
 		{Name: "server-time, long tail", set: func(r *rand.Rand, c *Config) {
 			c.ServerTime = &ServerTime{Extra: between(r, 1*ms, 10*ms), Spread: 1}
 		}},
+		{Name: "server-time, even", set: func(r *rand.Rand, c *Config) {
+			c.Mix = Mix{Read: 4, Small: 4}
+			c.ServerTime = &ServerTime{Extra: between(r, 1*ms, 20*ms), Spread: 0.03}
+		}},
 		{Name: "server-time, Read-Read", set: func(r *rand.Rand, c *Config) {
 			c.NFS4, c.ReadRead, c.Mix = false, true, Mix{Read: 5, Small: 1}
 			c.ServerTime = &ServerTime{Extra: between(r, 500*us, 5*ms), Op: Read, Data: between(r, 500*us, 5*ms)}
