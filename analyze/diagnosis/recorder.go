@@ -64,6 +64,7 @@ type Recorder struct {
 
 	mu    sync.Mutex
 	ended []ended
+	holes map[int]int // in the streams of TCP of a connection
 
 	names     names
 	kinds     []kind // of names
@@ -342,9 +343,26 @@ func (r *Recorder) attempt(c *rdma.Connection, a decode.Asked) {
 	}
 }
 
+// event counts the places where the capture lacks bytes of TCP.
+func (r *Recorder) event(c *rdma.Connection, _ rdma.Side, e rdma.Event, _ uint32, _ rdma.Ref) {
+	if e != rdma.EventGap || c.Fabric < rdma.IWARP {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.holes) < maxConns {
+		if r.holes == nil {
+			r.holes = make(map[int]int)
+		}
+		r.holes[c.ID]++
+	}
+}
+
 func (r *Recorder) gone(c *rdma.Connection, rejected bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	holes := r.holes[c.ID]
+	delete(r.holes, c.ID)
 	if len(r.ended) >= maxConns {
 		return
 	}
@@ -352,6 +370,9 @@ func (r *Recorder) gone(c *rdma.Connection, rejected bool) {
 		id: c.ID, hosts: [2]netip.Addr{c.Ends[0].Addr, c.Ends[1].Addr}, first: c.First.Time, last: c.Last.Time, sends: c.Sent[0].Sends + c.Sent[1].Sends,
 		key: string(rpc.AppendConnectionKey(nil, c)), frame: c.First.Number, rejected: rejected, gaps: missingOf(c), packets: c.Sent[0].Packets + c.Sent[1].Packets,
 		doubtful: c.Sent[0].Resyncs+c.Sent[1].Resyncs > 0,
+	}
+	if holes == 1 && !c.Setup[0].Seen() && !c.Setup[1].Seen() {
+		e.gaps = 0 // it may have been sent before the capture began, behind something that was lost
 	}
 	if e.hosts[1].Less(e.hosts[0]) {
 		e.hosts[0], e.hosts[1] = e.hosts[1], e.hosts[0]

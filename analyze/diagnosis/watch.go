@@ -329,7 +329,7 @@ const laneSize = int(unsafe.Sizeof([2]lane{}))
 func (r *Recorder) Attach(opt *decode.Options, memory int, sessions *session.Recorder) {
 	b := blame.New(fabric.Options{Lean: true, Live: r.opt.Live, Memory: memory})
 	r.watch = &watcher{Recorder: b.Recorder, lanes: make(map[*rdma.Connection]*[2]lane), most: min(r.opt.Connections, max(cmp.Or(memory, fabric.DefaultMemory)/laneSize, 1))}
-	opt.Observe(decode.Observer{Watcher: r.watch, Runs: r.watch, Attempt: r.attempt})
+	opt.Observe(decode.Observer{Watcher: r.watch, Runs: r.watch, Attempt: r.attempt, Event: r.event})
 	opt.Observe(r.adapters.Observer())
 	if sessions == nil {
 		sessions = session.New(nil)
