@@ -103,8 +103,8 @@ func (o *outcome) add(name string, v *verdict) {
 const (
 	mostWrongCertain = 0
 	mostWrongLikely  = 0.02
-	mostNotFirst     = 0.18 // a client that limits itself to a few slots shows in no packet
-	mostWrongTimes   = 0.12
+	mostNotFirst     = 0.15
+	mostWrongTimes   = 0.10
 )
 
 func newOutcome() *outcome { return &outcome{claims: map[string]int{}, wrong: map[string]int{}} }
